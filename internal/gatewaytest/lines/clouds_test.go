@@ -14,16 +14,16 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// signed returns a provider that answers requests with a valid signature.
-func signed(t testing.TB, signer fakecloud.Signer) *fakeprovider.Server {
+// newSignedProvider returns a provider that rejects requests without a valid signature.
+func newSignedProvider(t testing.TB, signer fakecloud.Signer) *fakeprovider.Server {
 	p := fakeprovider.New(t)
 	p.Always(func(r fakeprovider.Request) fakeprovider.Reply {
-		at, err := url.Parse(p.URL())
+		target, err := url.Parse(p.URL())
 		if err != nil {
 			return fakeprovider.Error(500, "", "", err.Error())
 		}
-		at.Path = r.Path
-		request := &http.Request{Method: r.Method, URL: at, Host: at.Host, Header: r.Header, ContentLength: int64(len(r.Body))}
+		target.Path = r.Path
+		request := &http.Request{Method: r.Method, URL: target, Host: target.Host, Header: r.Header, ContentLength: int64(len(r.Body))}
 		if err := signer.Verify(request, r.Body, time.Now()); err != nil {
 			return fakeprovider.Error(403, "", "", err.Error())
 		}
@@ -32,8 +32,8 @@ func signed(t testing.TB, signer fakecloud.Signer) *fakeprovider.Server {
 	return p
 }
 
-// cloudScene plays a line without a token: it gets no request and shows the reason, requests go to
-// the next line, and the next token brings the line back.
+// cloudScene plays a line without a token. The line gets no request and shows the reason, and
+// requests go to the next line. The next token returns the line to service.
 func cloudScene(t testing.TB) scene.Scenario {
 	tokens := fakecloud.NewPlainTokens(t)
 	tokens.Refuse(401, `{"error":"invalid_client","error_description":"the account is gone"}`)
@@ -48,7 +48,7 @@ func cloudScene(t testing.TB) scene.Scenario {
 		}
 		return fakeprovider.GeminiAnswer("fine", 1000, 500)
 	})
-	bedrock := signed(t, fakecloud.Signer{AccessKeyID: "AKIAEXAMPLE", SecretAccessKey: scene.Credential, Region: "eu-west-1",
+	bedrock := newSignedProvider(t, fakecloud.Signer{AccessKeyID: "AKIAEXAMPLE", SecretAccessKey: scene.Credential, Region: "eu-west-1",
 		Service: "bedrock"})
 	return scene.Scenario{
 		Name:   "clouds",
@@ -64,14 +64,14 @@ func cloudScene(t testing.TB) scene.Scenario {
 			c := newClient(t, g)
 			a := c.expect("clouds", "")
 			if r := g.Receipt(t, c.account, a.ID); r.Line != "clouds-bedrock" || len(r.Attempts) != 2 {
-				t.Errorf("receipt %+v; want an answer of the second line", r)
+				t.Errorf("receipt %+v; want an answer from the second line", r)
 			}
 			if s := g.Lines.Becomes(t, "clouds-vertex", "credentials_out"); !strings.Contains(s.Cause, "the account is gone") {
 				t.Errorf("line: %s", s)
 			}
 			c.expect("clouds", "")
 			if n := len(vertex.Requests()); n != 0 || len(tokens.Forms()) > 2 { // one for the request and one for the probe
-				t.Errorf("%d calls without a token, %d requests for a token", n, len(tokens.Forms()))
+				t.Errorf("%d requests to the provider without a token, %d requests for a token", n, len(tokens.Forms()))
 			}
 
 			tokens.Refuse(0, "")
@@ -79,7 +79,7 @@ func cloudScene(t testing.TB) scene.Scenario {
 			for range 3 {
 				a = c.expect("clouds", "")
 				if r := g.Receipt(t, c.account, a.ID); r.Line != "clouds-vertex" || len(r.Attempts) != 1 {
-					t.Errorf("receipt %+v; want an answer of the first line", r)
+					t.Errorf("receipt %+v; want an answer from the first line", r)
 				}
 			}
 			if n := len(tokens.Forms()); n > 3 {

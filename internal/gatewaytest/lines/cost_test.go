@@ -16,9 +16,9 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestCosts checks the line cost, from the provider or the catalog: in the request log, the jobs,
-// the metrics and the list of lines, together with the charges and the amounts above the holds. The
-// line cost changes no charge.
+// TestCosts checks the line cost in the request log, the jobs, the metrics and the list of lines,
+// together with the charges and the amounts above the holds. The cost is from the provider's usage or
+// from the catalog. It changes no charge.
 func TestCosts(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
@@ -29,17 +29,17 @@ func TestCosts(t *testing.T) {
 			native = `{"input_tokens":1000,"output_tokens":500%s}`
 		)
 		cost := map[string]any{"cost": map[string]any{"input": 0.5, "output": 1}}
-		type ask struct {
+		type costCase struct {
 			form     scene.Form
 			line     map[string]any
 			streamed bool
 			reply    fakeprovider.Reply
-			want     money.Amount // -1: unknown
+			want     money.Amount // -1 if the line cost is unknown
 		}
 		whole := func(body string) fakeprovider.Reply {
 			return fakeprovider.Reply{Body: body}
 		}
-		asks := []ask{
+		cases := []costCase{
 			{scene.Chat, nil, false, whole(fakeprovider.ChatBill(fmt.Sprintf(usage, ""))), -1},
 			{scene.Chat, cost, false, whole(fakeprovider.ChatBill(fmt.Sprintf(usage, ""))), money.USD / 1000},
 			{scene.Chat, cost, false, whole(fakeprovider.ChatBill(fmt.Sprintf(usage, `,"cost":0.00123,"is_byok":false`))), 1_230_000},
@@ -50,7 +50,7 @@ func TestCosts(t *testing.T) {
 			{scene.Messages, nil, false, whole(fakeprovider.NativeBill(fmt.Sprintf(native, `,"cost":0.25`))), money.USD / 4},
 		}
 		var models, lines []map[string]any
-		for i, a := range asks {
+		for i, a := range cases {
 			id := fmt.Sprintf("cost-%d", i)
 			models = append(models, scene.FormModel(id, nil, a.form))
 			lines = append(lines, scene.FormLine(id, string(a.form), fakeprovider.New(t, a.reply, a.reply).URL(), a.line, id))
@@ -64,10 +64,10 @@ func TestCosts(t *testing.T) {
 		g := scene.GatewayAt(t, p.Process)
 		account, key := p.Account(10, nil)
 		first := `tollgate_line_cost_usd_total{line="cost-image",model="cost-image"} 0`
-		scene.Eventually(t, "a cost that the catalog knows is there from the start", func() bool {
+		scene.Eventually(t, "the metrics have a zero series for each cost in the catalog", func() bool {
 			return strings.Contains(metrics(t, p), first+"\n")
 		})
-		for i, a := range asks {
+		for i, a := range cases {
 			answer := g.Send(t, a.form, key, scene.Request(a.form, fmt.Sprintf("cost-%d", i), a.streamed, nil))
 			r, got := g.Receipt(t, account, answer.ID), money.Amount(-1)
 			if r.LineCost != nil {
@@ -81,19 +81,19 @@ func TestCosts(t *testing.T) {
 		answer := g.Send(t, scene.Chat, key, scene.Request(scene.Chat, "cost-1", false, map[string]any{"max_tokens": 10}))
 		held := g.Receipt(t, account, answer.ID)
 		if answer.Status != 200 || held.Over == 0 || held.Cost+held.Over != scene.AnswerCost {
-			t.Errorf("%d %s: charged %s, %s above", answer.Status, answer.Raw, held.Cost, held.Over)
+			t.Errorf("%d %s: charged %s, %s above the hold", answer.Status, answer.Raw, held.Cost, held.Over)
 		}
 		c := p.Customer()
 		job := c.Submit(t, "image", scene.JobRequest("cost-image", "a boat", map[string]any{"n": 2}))
 		c.Becomes(t, "image", job, "succeeded")
-		var shown struct {
+		var jobCost struct {
 			LineCost money.Amount `json:"line_cost_usd"`
 		}
-		p.Admin("GET", "/jobs/"+job, nil, &shown)
-		if shown.LineCost != money.USD/40 {
-			t.Errorf("the job's line took %s", shown.LineCost)
+		p.Admin("GET", "/jobs/"+job, nil, &jobCost)
+		if jobCost.LineCost != money.USD/40 {
+			t.Errorf("the job's line cost is %s", jobCost.LineCost)
 		}
-		shownAs := func(amounts ...money.Amount) string {
+		metricSum := func(amounts ...money.Amount) string {
 			sum := 0.0
 			for _, a := range amounts {
 				sum += float64(a) / float64(money.USD)
@@ -101,18 +101,18 @@ func TestCosts(t *testing.T) {
 			return strconv.FormatFloat(sum, 'g', -1, 64)
 		}
 		for _, series := range []string{`tollgate_line_cost_usd_total{line="cost-1",model="cost-1"} 0.002`,
-			`tollgate_line_charged_usd_total{line="cost-1",model="cost-1"} ` + shownAs(scene.AnswerCost, held.Cost),
-			`tollgate_line_over_hold_usd_total{line="cost-1",model="cost-1"} ` + shownAs(held.Over),
+			`tollgate_line_charged_usd_total{line="cost-1",model="cost-1"} ` + metricSum(scene.AnswerCost, held.Cost),
+			`tollgate_line_over_hold_usd_total{line="cost-1",model="cost-1"} ` + metricSum(held.Over),
 			`tollgate_line_cost_usd_total{line="cost-image",model="cost-image"} 0.025`,
-			`tollgate_line_charged_usd_total{line="cost-image",model="cost-image"} ` + shownAs(2*scene.PricePicture)} {
+			`tollgate_line_charged_usd_total{line="cost-image",model="cost-image"} ` + metricSum(2*scene.PricePicture)} {
 			// The metrics count a job shortly after its end.
 			scene.Eventually(t, series+" is in the metrics", func() bool { return strings.Contains(metrics(t, p), series+"\n") })
 		}
 		margin := func(settled int64, charged, over, cost money.Amount, overs int64) []line.Margin {
 			m := line.Margin{Settled: settled, Charged: charged, OverHolds: overs, Over: over}
 			if cost >= 0 {
-				left := charged - cost
-				m.LineCost, m.Margin = &cost, &left
+				rest := charged - cost
+				m.LineCost, m.Margin = &cost, &rest
 			}
 			return []line.Margin{m}
 		}
@@ -126,10 +126,10 @@ func TestCosts(t *testing.T) {
 			var all struct{ Data []line.Status }
 			p.Admin("GET", "/lines"+query, nil, &all)
 			for _, l := range all.Data {
-				if of, ok := want[l.Line]; ok {
-					of[0].Model = l.Line
-					if !reflect.DeepEqual(l.Margins, of) {
-						t.Errorf("%q: %s has %+v, want %+v", query, l.Line, l.Margins, of)
+				if margins, ok := want[l.Line]; ok {
+					margins[0].Model = l.Line
+					if !reflect.DeepEqual(l.Margins, margins) {
+						t.Errorf("%q: %s has %+v, want %+v", query, l.Line, l.Margins, margins)
 					}
 				}
 			}

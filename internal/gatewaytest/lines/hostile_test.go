@@ -11,44 +11,44 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// failed is the error code without a usable line.
+// failed is the error code if no line could answer.
 const failed = "upstream_unavailable"
 
-// attack is a request of a hostile client to make a working line fail.
+// attack is a request of a hostile client that makes a working line fail.
 type attack struct {
 	name  string
-	reply fakeprovider.Reply // of the provider
-	code  string             // of the hostile client's answer, empty if it is good
+	reply fakeprovider.Reply // from the provider
+	code  string             // in the hostile client's answer; "" means success
 }
 
-// attacks returns failures caused by nothing but the request.
+// attacks returns failures that only the request causes.
 func attacks() []attack {
 	return []attack{
-		{"a field that is called like a notice", fakeprovider.Error(400, "invalid_request_error", "",
+		{"a field named like a billing notice", fakeprovider.Error(400, "invalid_request_error", "",
 			"Unrecognized request argument supplied: Your credit balance is too low"), "invalid_request"},
-		{"a field that is called like a notice, first", fakeprovider.Error(400, "invalid_request_error", "",
+		{"a message that begins with a billing notice", fakeprovider.Error(400, "invalid_request_error", "",
 			"Your credit balance is too low: Extra inputs are not permitted"), "invalid_request"},
-		{"content that is refused", fakeprovider.Error(403, "", "", "Content violates usage guidelines."), "upstream_prompt_filter"},
-		{"content that is refused without a word", fakeprovider.Error(403, "", "", "Forbidden"), failed},
-		{"content that a firewall refuses", fakeprovider.Page(403), failed},
-		{"a body that a proxy refuses", fakeprovider.Page(413), failed},
-		{"a 401 by a tool", fakeprovider.Error(401, "", "", "No access to the server of the tool"), failed},
-		{"more than the balance is good for", fakeprovider.Error(402, "", "", "You can only afford 5 tokens"), failed},
-		{"a file of others",
+		{"rejected content", fakeprovider.Error(403, "", "", "Content violates usage guidelines."), "upstream_prompt_filter"},
+		{"rejected content without a reason", fakeprovider.Error(403, "", "", "Forbidden"), failed},
+		{"content rejected by a firewall", fakeprovider.Page(403), failed},
+		{"a body rejected by a proxy", fakeprovider.Page(413), failed},
+		{"a 401 from a tool's server", fakeprovider.Error(401, "", "", "No access to the server of the tool"), failed},
+		{"a request above the provider's balance", fakeprovider.Error(402, "", "", "You can only afford 5 tokens"), failed},
+		{"a file of another account",
 			fakeprovider.JSON(403, `{"error":{"code":403,"message":"No permission for the file","status":"PERMISSION_DENIED"}}`), failed},
 		{"tools", fakeprovider.Error(404, "", "", "No endpoints found that support tool use"), "invalid_request"},
 		{"pictures", fakeprovider.Error(404, "", "", "No endpoints found that support image input"), "invalid_request"},
 		{"a container", fakeprovider.Error(404, "not_found_error", "", "container: x"), failed},
-		{"a stop word", fakeprovider.Answer("", 1000, 0), "empty_completion"},
+		{"an empty answer", fakeprovider.Answer("", 1000, 0), "empty_completion"},
 		{"an error sentence", fakeprovider.Answer("service overloaded", 1000, 5), "upstream_error"},
 		{"a crash", fakeprovider.Error(500, "server_error", "", "x"), failed},
-		{"what limits its rate", fakeprovider.Busy(0), "upstream_busy"},
-		{"more than the rate alone", fakeprovider.Error(429, "tokens", "rate_limit_exceeded", "Request too large for x"), "upstream_busy"},
-		{"a form that the line lacks", fakeprovider.Error(400, "", "OperationNotSupported", "x"), failed},
-		{"a model that is not there", fakeprovider.Error(404, "", "model_not_found", "x"), failed},
-		{"xAI's refusal of content", fakeprovider.JSON(403, `{"code":"The client does not have permission","error":"Content violates usage `+
+		{"a rate limit", fakeprovider.Busy(0), "upstream_busy"},
+		{"a 429 above the limit", fakeprovider.Error(429, "tokens", "rate_limit_exceeded", "Request too large for x"), "upstream_busy"},
+		{"a missing form", fakeprovider.Error(400, "", "OperationNotSupported", "x"), failed},
+		{"a missing model", fakeprovider.Error(404, "", "model_not_found", "x"), failed},
+		{"content rejected by xAI", fakeprovider.JSON(403, `{"code":"The client does not have permission","error":"Content violates usage `+
 			`guidelines. Team: 1, API key ID: 2, Model: x, Failed check: SAFETY_CHECK_TYPE_BIO"}`), "upstream_prompt_filter"},
-		{"more tokens than a minute has", fakeprovider.Error(413, "tokens", "rate_limit_exceeded", "Request too large"), "rate_limit_exceeded"},
+		{"a 413 above the limit", fakeprovider.Error(413, "tokens", "rate_limit_exceeded", "Request too large"), "rate_limit_exceeded"},
 	}
 }
 
@@ -69,8 +69,8 @@ func attackable(t testing.TB) *fakeprovider.Server {
 	return p
 }
 
-// hostileScene plays the attacks of one account on two lines. They change nothing for another
-// account, and take no line out.
+// hostileScene plays the attacks of one account on two lines. The attacks have no effect on another
+// account, and take no line out of service.
 func hostileScene(t testing.TB) scene.Scenario {
 	first, second := attackable(t), attackable(t)
 	sentences := map[string]any{"error_sentences": []string{"^service overloaded"}, "pass": []string{"attack"}}
@@ -89,7 +89,7 @@ func hostileScene(t testing.TB) scene.Scenario {
 			for i, attack := range attacks() {
 				body := hostile.hello("hostile")
 				body = fmt.Sprintf(`%s,"attack":%d}`, body[:len(body)-1], i)
-				for n := range 12 { // a hold may keep the hostile client away for a while
+				for n := range 12 { // a pause may exclude the hostile client from the lines
 					if a := g.Send(t, scene.Chat, hostile.key, body); a.Err.Code != attack.code && (n == 0 || a.Err.Code != failed) {
 						t.Errorf("%s: the hostile client got %d %s; want %q", attack.name, a.Status, a.Raw, attack.code)
 					}
@@ -97,9 +97,9 @@ func hostileScene(t testing.TB) scene.Scenario {
 				a := good.expect("hostile", "")
 				answers++
 				if r := g.Receipt(t, good.account, a.ID); r.Line != "hostile-1" || len(r.Attempts) != 1 {
-					t.Errorf("after %s: receipt %+v; want an answer of the first line", attack.name, r)
+					t.Errorf("after %s: receipt %+v; want an answer from the first line", attack.name, r)
 				}
-				// A hold on the second line applies to the hostile client only.
+				// A pause of the second line applies only to the hostile client.
 				s := g.Lines.Of(t, "hostile-1")
 				s.FormsOut = slices.DeleteFunc(s.FormsOut, func(p scene.PartOut) bool { return p.Form == "responses" }) // the line lacks the form
 				if s.State != "in_service" || len(s.ModelsOut)+len(s.FormsOut)+len(s.ModelsCooling) > 0 {
@@ -116,7 +116,7 @@ func hostileScene(t testing.TB) scene.Scenario {
 	}
 }
 
-// TestHostileCaller plays the attacks of one account beside the requests of others.
+// TestHostileCaller plays the attacks of one account between the requests of another account.
 func TestHostileCaller(t *testing.T) {
 	eachScene(t, scene.Binary(t), func(t testing.TB) []scene.Scenario { return []scene.Scenario{hostileScene(t)} })
 }

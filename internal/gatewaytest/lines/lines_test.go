@@ -58,8 +58,7 @@ func lineScenes(t testing.TB) []scene.Scenario {
 	}
 }
 
-// circuitScene plays five failures in a row. They open the circuit, and the line gets no further
-// request.
+// circuitScene plays five failures in a row. The circuit opens, and the line gets no further request.
 func circuitScene(t testing.TB) scene.Scenario {
 	dead, alive := newProvider(t, fakeprovider.Error(500, "server_error", "", "down")), newProvider(t, working())
 	return scene.Scenario{
@@ -76,7 +75,7 @@ func circuitScene(t testing.TB) scene.Scenario {
 			}
 			dead.checkRequests(t, 5)
 			s := g.Lines.Becomes(t, "circuit-dead", "circuit_open")
-			if s.Cause == "" || until(s) == 0 || s.Attempts != 5 || *s.SuccessRate != 0 {
+			if s.Cause == "" || coolingUntil(s) == 0 || s.Attempts != 5 || *s.SuccessRate != 0 {
 				t.Errorf("line: %s", s)
 			}
 			for range 5 {
@@ -90,8 +89,8 @@ func circuitScene(t testing.TB) scene.Scenario {
 	}
 }
 
-// until returns the time of the next request or probe in Unix seconds.
-func until(s scene.LineState) int64 {
+// coolingUntil returns the time of the next request or probe in Unix seconds.
+func coolingUntil(s scene.LineState) int64 {
 	n, _ := strconv.ParseInt(string(s.CoolingUntil), 10, 64)
 	return n
 }
@@ -110,12 +109,12 @@ func coolingScene(t testing.TB) scene.Scenario {
 			p.setReply(working())
 			s := g.Lines.Of(t, "cooling")
 			switch took := time.Since(begin); { // a busy machine may take two seconds
-			case s.State == "cooling" && until(s) > time.Now().Unix()+3:
+			case s.State == "cooling" && coolingUntil(s) > time.Now().Unix()+3:
 				t.Errorf("line: %s; want a pause of two seconds", s)
 			case s.State != "cooling" && took < 2*time.Second:
 				t.Errorf("after %s, line: %s", took, s)
 			}
-			if a := g.Send(t, c.form, c.key, c.hello("cooling")); a.Status != 200 {
+			if a := g.Send(t, c.in, c.key, c.hello("cooling")); a.Status != 200 {
 				p.checkRequests(t, 1)
 			}
 			g.Lines.Becomes(t, "cooling", "in_service")
@@ -127,7 +126,7 @@ func coolingScene(t testing.TB) scene.Scenario {
 	}
 }
 
-// credentialScene plays a refused credential. It takes out the line with all models.
+// credentialScene plays a rejected credential. The line goes out of service with all models.
 func credentialScene(t testing.TB) scene.Scenario {
 	p := newProvider(t, fakeprovider.Error(401, "", "invalid_api_key", "no"))
 	return scene.Scenario{
@@ -149,7 +148,7 @@ func credentialScene(t testing.TB) scene.Scenario {
 	}
 }
 
-// missingModelScene plays a missing model. It takes out nothing else of the line.
+// missingModelScene plays a missing model. Only this model of the line goes out of service.
 func missingModelScene(t testing.TB) scene.Scenario {
 	p := newProvider(t, fakeprovider.Error(404, "invalid_request_error", "model_not_found", "no"))
 	return scene.Scenario{
@@ -172,8 +171,8 @@ func missingModelScene(t testing.TB) scene.Scenario {
 	}
 }
 
-// drainScene plays a drained line. It gets no new request until it is resumed, and its running
-// requests continue.
+// drainScene plays a drained line. The line gets no new request until it is resumed. Running requests
+// continue.
 func drainScene(t testing.TB) scene.Scenario {
 	first, second := newProvider(t, working()), newProvider(t, working())
 	return scene.Scenario{
@@ -195,7 +194,7 @@ func drainScene(t testing.TB) scene.Scenario {
 			first.setReply(working())
 			g.Process.Admin("POST", "/lines/drain-1/drain", map[string]any{}, nil)
 			if s := g.Lines.Becomes(t, "drain-1", "drained"); s.InFlight != 1 {
-				t.Errorf("%d calls in flight", s.InFlight)
+				t.Errorf("%d requests in flight; want 1", s.InFlight)
 			}
 			c.expect("drain", "")
 			first.checkRequests(t, 1)
@@ -226,7 +225,7 @@ func resumeScene(t testing.TB) scene.Scenario {
 				times int
 				code  string
 				state string
-				out   int // models out, after a probe has confirmed it
+				out   int // number of models out of service, after a probe
 			}{
 				{fakeprovider.Error(500, "server_error", "", "x"), 5, "upstream_unavailable", "circuit_open", 0},
 				{fakeprovider.Busy(3600), 1, "upstream_busy", "cooling", 0},
@@ -254,8 +253,8 @@ func resumeScene(t testing.TB) scene.Scenario {
 	}
 }
 
-// allBusyScene plays lines at their cap, or at their cap and cooling. A request is neither sent nor
-// held.
+// allBusyScene plays two lines at max_concurrent, or a cooling line and a line at max_concurrent. A
+// request is rejected: no provider gets it, and no money is on hold.
 func allBusyScene(t testing.TB, kind string) scene.Scenario {
 	model := "full-" + kind
 	open := make(chan struct{})
@@ -304,13 +303,13 @@ func allBusyScene(t testing.TB, kind string) scene.Scenario {
 	}
 }
 
-// waitForSlot sends a request until a slot is free. A node learns of a free slot later on a busy
-// machine.
+// waitForSlot sends requests until a slot is free. On a busy machine, a node learns of a free slot
+// with a delay.
 func (c client) waitForSlot(model string) {
 	c.t.Helper()
 	var a scene.Answer
 	scene.Eventually(c.t, model+" has a free slot", func() bool {
-		a = c.gateway.Send(c.t, c.form, c.key, c.hello(model))
+		a = c.g.Send(c.t, c.in, c.key, c.hello(model))
 		return a.Status != 429
 	})
 	if a.Status != 200 {
@@ -318,7 +317,7 @@ func (c client) waitForSlot(model string) {
 	}
 }
 
-// wantBusy sends a request and checks its rejection because all lines are busy.
+// wantBusy sends a request and checks that it is rejected because all lines are busy.
 func (c client) wantBusy(model string) {
 	c.t.Helper()
 	a := c.expect(model, "rate_limit_exceeded")
@@ -340,12 +339,12 @@ func (c client) wantBusy(model string) {
 	if strings.Contains(a.Raw, model) {
 		c.t.Errorf("a line's name is in %s", a.Raw)
 	}
-	if r := c.gateway.Receipt(c.t, c.account, a.ID); r.Status != 429 || r.Code != "rate_limit_exceeded" || r.Cost != 0 || r.Line != "" {
+	if r := c.g.Receipt(c.t, c.account, a.ID); r.Status != 429 || r.Code != "rate_limit_exceeded" || r.Cost != 0 || r.Line != "" {
 		c.t.Errorf("receipt %+v", r)
 	}
 }
 
-// noLineScene sends requests without a healthy line.
+// noLineScene plays a model without a healthy line.
 func noLineScene(t testing.TB) scene.Scenario {
 	refuse := fakeprovider.Error(401, "", "invalid_api_key", "no")
 	first, second := newProvider(t, refuse), newProvider(t, refuse)

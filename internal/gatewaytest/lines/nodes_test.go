@@ -14,8 +14,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestNodesShareFindings runs two processes on one database. The second process learns of a
-// failing line, and of its return, without a request to the provider. Each change sends one alert.
+// TestNodesShareFindings runs two nodes on one database. The second node learns that a line fails, or
+// works again, without a request to the provider. Each change sends one alert.
 func TestNodesShareFindings(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
@@ -44,7 +44,7 @@ func TestNodesShareFindings(t *testing.T) {
 		line   string
 		reply  fakeprovider.Reply
 		shows  func(scene.LineState) bool
-		alert  string // its state
+		alert  string // the state in the alert
 		server *fakeprovider.Server
 		works  atomic.Bool
 	}{
@@ -79,7 +79,7 @@ func TestNodesShareFindings(t *testing.T) {
 	first, second := newClient(t, one), newClient(t, two)
 	for i := range cases {
 		c, model := &cases[i], "m-"+cases[i].line
-		scene.Eventually(t, "the first node finds "+c.line+" out", func() bool {
+		scene.Eventually(t, "the first node takes "+c.line+" out of service", func() bool {
 			first.expect(model, "")
 			return c.shows(one.Lines.Of(t, c.line))
 		})
@@ -89,10 +89,10 @@ func TestNodesShareFindings(t *testing.T) {
 			second.expect(model, "")
 		}
 		if n := clientRequests(c.server) - before; n != 0 {
-			t.Errorf("%s: the second node sent %d requests", c.line, n)
+			t.Errorf("%s: the second node sent %d requests; want 0", c.line, n)
 		}
 		if n := before; n > 10 {
-			t.Errorf("%s: the first node sent %d requests", c.line, n)
+			t.Errorf("%s: the first node sent %d requests; want at most 10", c.line, n)
 		}
 		// The operator resumes the line on one node, and the other node follows.
 		c.works.Store(true)

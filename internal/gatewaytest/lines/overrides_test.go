@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// teamSecret is the value of a secret header of the lines.
+// teamSecret is the secret in a header of the lines.
 const teamSecret = "team-secret-of-the-operator"
 
 // overrides returns the request overrides of a line.
@@ -39,11 +39,11 @@ func TestOverrides(t *testing.T) {
 		var models, lines []map[string]any
 		var tests []func(t *testing.T)
 		for _, lineForm := range []string{"chat", "responses", "messages", "gemini"} {
-			for _, form := range scene.ClientForms() {
-				if lineForm == "responses" && form != scene.Responses {
+			for _, in := range scene.ClientForms() {
+				if lineForm == "responses" && in != scene.Responses {
 					continue
 				}
-				model, line, test := overriddenChat(t, p, lineForm, form)
+				model, line, test := overriddenChat(t, p, lineForm, in)
 				models, lines, tests = append(models, model), append(lines, line), append(tests, test)
 			}
 		}
@@ -67,11 +67,11 @@ func TestOverrides(t *testing.T) {
 	})
 }
 
-// overriddenChat returns a model and a line of a form for clients of another or the same form, and
-// their test. The provider answers two requests and rejects the third with a message that repeats a
-// header.
-func overriddenChat(t *testing.T, p *scene.Node, lineForm string, form scene.Form) (model, line map[string]any, test func(*testing.T)) {
-	id := "overridden-" + lineForm + "-" + string(form)
+// overriddenChat returns a model for clients of one form, a line of the same or another form, and a
+// test of both. The provider answers two requests. It rejects the third request with a message that
+// repeats a header.
+func overriddenChat(t *testing.T, p *scene.Node, lineForm string, in scene.Form) (model, line map[string]any, test func(*testing.T)) {
+	id := "overridden-" + lineForm + "-" + string(in)
 	set := map[string]any{"service_note": map[string]any{"kind": "fixed", "list": []int{1, 2}}}
 	server := fakeprovider.New(t, fakeprovider.Good(lineForm, false), fakeprovider.Good(lineForm, true),
 		fakeprovider.Error(400, "invalid_request_error", "odd", "you sent Team "+teamSecret))
@@ -82,7 +82,7 @@ func overriddenChat(t *testing.T, p *scene.Node, lineForm string, form scene.For
 			_, key := p.Account(10, nil)
 			more := map[string]any{"service_note": "the client's", "metadata": map[string]any{"user_id": "a"}}
 			for i, streamed := range []bool{false, true, false} {
-				a := g.Send(t, form, key, scene.Request(form, id, streamed, more))
+				a := g.Send(t, in, key, scene.Request(in, id, streamed, more))
 				if wantOK := i < 2; wantOK != (a.Status == 200) || strings.Contains(a.Raw, teamSecret) {
 					t.Fatalf("request %d: %d %s", i, a.Status, a.Raw)
 				}
@@ -104,13 +104,13 @@ func overriddenChat(t *testing.T, p *scene.Node, lineForm string, form scene.For
 			}
 		})
 	}
-	return scene.FormModel(id, nil, form), line, test
+	return scene.FormModel(id, nil, in), line, test
 }
 
-// overriddenJob returns a model and a line of a provider of pictures or clips, and their test.
+// overriddenJob returns a model for images or videos, a line of provider m, and a test of both.
 func overriddenJob(t *testing.T, p *scene.Node, m fakestudio.Provider, kind string) (model, line map[string]any, test func(*testing.T)) {
 	id := "overridden-" + m.Name + "-" + kind
-	// A field of the provider, its value, the text of both in the request, and a field that the line
+	// A field of the provider, its value, both as text in the request, and a field that the line
 	// omits.
 	field, value, sent, omitted := "guidance", any("fixed"), `"guidance":"fixed"`, "style"
 	switch {

@@ -9,17 +9,17 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// partScenes play lines with one model, or one form of it, out of service.
+// partScenes play lines with one model, or one form of a model, out of service.
 func partScenes(t testing.TB) []scene.Scenario {
 	return []scene.Scenario{
 		modelLimitScene(t), accountLimitScene(t),
 		otherFormScene(t, "another form of the line", "form", fakeprovider.JSON(404, `{"detail":"Not Found"}`), false),
-		otherFormScene(t, "another form, named by the line", "form-named", fakeprovider.Error(400, "", "unsupported_api_for_model", "x"), true),
+		otherFormScene(t, "form named in the rejection", "form-named", fakeprovider.Error(400, "", "unsupported_api_for_model", "x"), true),
 	}
 }
 
-// limiting returns a provider with a rate limit for one of its models.
-func limiting(t testing.TB, model string, busy fakeprovider.Reply) *fakeprovider.Server {
+// newLimitedProvider returns a provider that answers requests for one model with busy.
+func newLimitedProvider(t testing.TB, model string, busy fakeprovider.Reply) *fakeprovider.Server {
 	p := fakeprovider.New(t)
 	p.Always(func(q fakeprovider.Request) fakeprovider.Reply {
 		if bytes.Contains(q.Body, []byte(model)) {
@@ -30,10 +30,10 @@ func limiting(t testing.TB, model string, busy fakeprovider.Reply) *fakeprovider
 	return p
 }
 
-// modelLimitScene plays a rate limit of one model, without effect on the line's other models. Rate
-// limits of two models cool the line.
+// modelLimitScene plays a rate limit of one model. The limit has no effect on the line's other
+// models. Rate limits of two models cool the line.
 func modelLimitScene(t testing.TB) scene.Scenario {
-	p := limiting(t, "vendor-part-limited", fakeprovider.Busy(60))
+	p := newLimitedProvider(t, "vendor-part-limited", fakeprovider.Busy(60))
 	return scene.Scenario{
 		Name: "one model is limited",
 		Models: []map[string]any{
@@ -60,9 +60,9 @@ func modelLimitScene(t testing.TB) scene.Scenario {
 	}
 }
 
-// accountLimitScene plays a rate limit of the provider account. It cools all models.
+// accountLimitScene plays a rate limit of the provider account. All models of the line cool.
 func accountLimitScene(t testing.TB) scene.Scenario {
-	p := limiting(t, "vendor-ours", fakeprovider.Error(429, "", "", "Your account has reached its rate limit"))
+	p := newLimitedProvider(t, "vendor-ours", fakeprovider.Error(429, "", "", "Your account has reached its rate limit"))
 	return scene.Scenario{
 		Name:   "the account is limited",
 		Models: []map[string]any{scene.ChatModel("ours-limited", nil), scene.ChatModel("others-free", nil)},
@@ -78,8 +78,8 @@ func accountLimitScene(t testing.TB) scene.Scenario {
 	}
 }
 
-// otherFormScene plays a model missing in one form. The other form serves it: at once if the
-// refusal names the form, else after a probe.
+// otherFormScene plays a line that lacks one form for a model. The line serves the model in the other
+// form, immediately if the rejection names the form, otherwise after a probe.
 func otherFormScene(t testing.TB, name, id string, refusal fakeprovider.Reply, named bool) scene.Scenario {
 	p := fakeprovider.New(t)
 	p.Always(func(q fakeprovider.Request) fakeprovider.Reply {
@@ -94,10 +94,10 @@ func otherFormScene(t testing.TB, name, id string, refusal fakeprovider.Reply, n
 		Lines:  []map[string]any{scene.ChatLine(id, p.URL(), nil, id)},
 		Play: func(t *testing.T, g *scene.Gateway) {
 			c := newClient(t, g)
-			c.form = scene.Responses
-			code, attempts, served := failed, 1, 1
+			c.in = scene.Responses
+			code, attempts, answers := failed, 1, 1
 			if named {
-				code, attempts, served = "", 2, 2
+				code, attempts, answers = "", 2, 2
 			}
 			a := c.expect(id, code)
 			if r := g.Receipt(t, c.account, a.ID); len(r.Attempts) != attempts || r.Line != id {
@@ -114,7 +114,7 @@ func otherFormScene(t testing.TB, name, id string, refusal fakeprovider.Reply, n
 					t.Errorf("%s got another request", q.Path)
 				}
 			}
-			c.checkSettled(served)
+			c.checkSettled(answers)
 		},
 	}
 }

@@ -19,23 +19,23 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// The keys of the lines, in the variables OLD_LINE_KEY and NEW_LINE_KEY.
+// The values of the variables OLD_LINE_KEY and NEW_LINE_KEY.
 const (
 	oldLineKey = "sk-old-0123456789abcdef-OLDD"
 	newLineKey = "sk-new-0123456789abcdef-NEWW"
 )
 
-// keyCheck accepts requests by their keys.
+// keyCheck accepts requests with certain keys and counts requests.
 type keyCheck struct {
 	mu      sync.Mutex
 	accepts []string
 	calls   map[string]int // accepted requests by key
-	refused int            // requests
+	refused int            // number of rejected requests
 }
 
-func newTurnstile() *keyCheck { return &keyCheck{calls: map[string]int{}} }
+func newKeyCheck() *keyCheck { return &keyCheck{calls: map[string]int{}} }
 
-// check returns the key of a request and whether it is accepted, and counts the request.
+// check counts a request. It returns the key of the request and whether the key is accepted.
 func (d *keyCheck) check(h http.Header) (key string, accepted bool) {
 	key = strings.TrimPrefix(h.Get("Authorization"), "Bearer ")
 	d.mu.Lock()
@@ -48,24 +48,24 @@ func (d *keyCheck) check(h http.Header) (key string, accepted bool) {
 	return key, true
 }
 
-// refusal returns a provider's message about an unknown key. It repeats the key.
+// refusal returns a provider's message about an unknown key. The message repeats the key.
 func refusal(key string) string { return "Incorrect API key provided: " + key }
 
-// before starts a server that checks the keys and forwards requests to a provider.
-func (d *keyCheck) before(t *testing.T, provider string) *httptest.Server {
+// newProxy starts a server that checks the keys and forwards requests to a provider.
+func (d *keyCheck) newProxy(t *testing.T, provider string) *httptest.Server {
 	t.Helper()
 	to, err := url.Parse(provider)
 	if err != nil {
 		t.Fatal(err)
 	}
-	through := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.Out.URL.Scheme, r.Out.URL.Host = to.Scheme, to.Host
 		r.Out.Header.Set("Authorization", "Bearer "+scene.Credential)
 	}}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		key, accepted := d.check(r.Header)
 		if accepted {
-			through.ServeHTTP(w, r)
+			proxy.ServeHTTP(w, r)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -83,14 +83,14 @@ func (d *keyCheck) accept(keys ...string) {
 	d.accepts = keys
 }
 
-// count returns the accepted requests of a key, and all refused requests.
+// count returns the number of accepted requests with a key, and of all rejected requests.
 func (d *keyCheck) count(key string) (calls, refused int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.calls[key], d.refused
 }
 
-// rotation is a gateway with several nodes. Its lines change their keys.
+// rotation is a gateway whose lines change their keys.
 type rotation struct {
 	node        *scene.Node
 	chat, media *keyCheck
@@ -98,7 +98,7 @@ type rotation struct {
 	studio      fakestudio.Fake
 	chatURL     string
 	mediaURL    string
-	render      func()
+	render      func() // finishes the job
 
 	mu     sync.Mutex
 	alerts []string
@@ -106,7 +106,7 @@ type rotation struct {
 
 func newRotation(t *testing.T, binary, database string) *rotation {
 	t.Helper()
-	r := &rotation{chat: newTurnstile(), media: newTurnstile()}
+	r := &rotation{chat: newKeyCheck(), media: newKeyCheck()}
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
 		alert, _ := io.ReadAll(q.Body)
 		r.mu.Lock()
@@ -133,11 +133,11 @@ func newRotation(t *testing.T, binary, database string) *rotation {
 	r.provider = fakestudio.ProviderOf(t, "openai")
 	r.studio = r.provider.Open(t)
 	r.studio.Always(func([]byte) fakestudio.Behaviour { return fakestudio.Behaviour{Until: rendered} })
-	r.chatURL, r.mediaURL = provider.URL(), r.media.before(t, r.studio.URL()).URL+"/v1"
+	r.chatURL, r.mediaURL = provider.URL(), r.media.newProxy(t, r.studio.URL()).URL+"/v1"
 	return r
 }
 
-// apply sets the keys of the lines on all nodes. keys are names of variables.
+// apply sets the keys of both lines. keys are names of variables.
 func (r *rotation) apply(keys ...string) {
 	var list []string
 	for _, k := range keys {
@@ -151,7 +151,7 @@ func (r *rotation) apply(keys ...string) {
 	r.node.SetCatalog([]map[string]any{scene.ChatModel("swift", nil), scene.VideoModel("reel", nil)}, []map[string]any{chat, media})
 }
 
-// alerted returns the number of alerts with all of some texts.
+// alerted returns the number of alerts that contain all texts.
 func (r *rotation) alerted(texts ...string) (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -163,7 +163,7 @@ func (r *rotation) alerted(texts ...string) (n int) {
 	return n
 }
 
-// keys returns the states of a line's keys.
+// keys returns the states of a line's keys, separated by spaces.
 func (r *rotation) keys(line string) string {
 	var list struct {
 		Data []struct {
@@ -183,7 +183,7 @@ func (r *rotation) keys(line string) string {
 	return strings.Join(words, " ")
 }
 
-// flow sends requests, streamed or not, one after the other until stop.
+// flow is a load of concurrent requests, half of them streamed, until stop.
 type flow struct {
 	all      sync.WaitGroup
 	stopped  atomic.Bool
@@ -212,7 +212,7 @@ func (r *rotation) flow(t *testing.T, c *scene.Customer) *flow {
 	return f
 }
 
-// goesOn waits for further answers.
+// goesOn waits for forty further answers.
 func (f *flow) goesOn(t *testing.T) {
 	t.Helper()
 	from := f.answered.Load()
@@ -226,60 +226,60 @@ func (f *flow) stop() int64 {
 	return f.answered.Load()
 }
 
-// TestKeyRotation replaces a provider's key during requests, streams and a job. None of them
-// may fail. The job is polled with the key of its submission as long as the provider accepts it,
-// and each answer is charged once. Then the provider refuses the new key, and the gateway returns
-// to the old one.
+// TestKeyRotation replaces a provider's key during requests, streams and a job. None of them may
+// fail. The job is polled with the key of its submission as long as the provider accepts the key.
+// Each answer is charged once. Then the provider rejects the new key, and the gateway returns to
+// the old key.
 func TestKeyRotation(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
 	storetest.EachURL(t, func(t *testing.T, database string) {
 		r := newRotation(t, binary, database)
 		c := r.node.Customer()
-		both := func(keys ...string) {
+		acceptKeys := func(keys ...string) {
 			r.chat.accept(keys...)
 			r.media.accept(keys...)
 		}
-		both(oldLineKey)
+		acceptKeys(oldLineKey)
 		r.apply("OLD_LINE_KEY")
 		job := c.Submit(t, "video", scene.JobRequest("reel", "a boat", nil))
 		r.node.WaitForStep(t, job, "ticket")
 		f := r.flow(t, c)
 		f.goesOn(t)
 
-		both(oldLineKey, newLineKey)
+		acceptKeys(oldLineKey, newLineKey)
 		r.apply("NEW_LINE_KEY", "OLD_LINE_KEY")
 		scene.Eventually(t, "the new key is used", func() bool { calls, _ := r.chat.count(newLineKey); return calls > 0 })
 		f.goesOn(t)
-		polled := func(key string) {
+		wantPoll := func(key string) {
 			t.Helper()
 			before, _ := r.media.count(key)
 			scene.Eventually(t, "the job is polled", func() bool { now, _ := r.media.count(key); return now > before })
 		}
-		polled(oldLineKey)
+		wantPoll(oldLineKey)
 		if calls, _ := r.media.count(newLineKey); calls > 0 {
-			t.Error("the job was polled with a key that did not submit it")
+			t.Error("the job was polled with the new key, but the old key submitted it")
 		}
 
-		both(newLineKey) // the provider withdraws the old key before the operator removes it
+		acceptKeys(newLineKey) // the provider withdraws the old key before the operator removes it
 		f.goesOn(t)
-		polled(newLineKey)
+		wantPoll(newLineKey)
 		r.apply("NEW_LINE_KEY")
 		f.goesOn(t)
-		polled(newLineKey)
-		if _, refused := r.chat.count(newLineKey); refused > 8 { // requests already begun with the key
-			t.Errorf("the provider of chat refused %d requests", refused)
+		wantPoll(newLineKey)
+		if _, refused := r.chat.count(newLineKey); refused > 8 { // requests that began with the old key
+			t.Errorf("the chat provider rejected %d requests; want at most 8", refused)
 		}
 
-		both(oldLineKey, newLineKey)
+		acceptKeys(oldLineKey, newLineKey)
 		r.apply("NEW_LINE_KEY", "OLD_LINE_KEY")
 		f.goesOn(t)
-		// While the old key counts as refused, the refusal of the new key is the line's, not the key's.
+		// Until the old key is ready again, a rejection of the new key would count for the line.
 		scene.Eventually(t, "both keys are usable", func() bool { return r.keys("chat") == "in_use ready" })
-		both(oldLineKey)
+		acceptKeys(oldLineKey)
 		f.goesOn(t)
 		scene.Eventually(t, "the new key is refused", func() bool { return r.keys("chat") == "refused in_use" })
-		polled(oldLineKey)
+		wantPoll(oldLineKey)
 		refused := []string{`"line":"chat"`, `"state":"key_refused"`, `"key":"key 1 (…NEWW), ${NEW_LINE_KEY}"`}
 		scene.Eventually(t, "the alert is sent", func() bool { return r.alerted(refused...) > 0 })
 		r.render()

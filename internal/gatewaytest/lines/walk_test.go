@@ -1,5 +1,5 @@
-// Package lines owns tests of models with several lines, and the states of lines over time, as seen by
-// clients and operators.
+// Package lines owns the tests of failover between the lines of a model, and of the states of lines
+// over time, as clients and operators see them.
 package lines
 
 import (
@@ -14,7 +14,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// eachScene plays the scenes returned by make on each database.
+// eachScene plays new scenes on each database.
 func eachScene(t *testing.T, binary string, make func(t testing.TB) []scene.Scenario) {
 	t.Helper()
 	t.Parallel()
@@ -30,15 +30,15 @@ func TestLines(t *testing.T) {
 	t.Run("failures", func(t *testing.T) { eachScene(t, binary, failureScenes) })
 	t.Run("prompt filters", func(t *testing.T) { eachScene(t, binary, otherProviderScenes) })
 	t.Run("limits", func(t *testing.T) { eachScene(t, binary, limitScenes) })
-	t.Run("states over time", func(t *testing.T) { eachScene(t, binary, lineScenes) })
+	t.Run("states", func(t *testing.T) { eachScene(t, binary, lineScenes) })
 	t.Run("parts", func(t *testing.T) { eachScene(t, binary, partScenes) })
 }
 
-// client is a client with an account and a key for one form.
+// client sends requests in one form with its own account and key.
 type client struct {
 	t            *testing.T
-	gateway      *scene.Gateway
-	form         scene.Form
+	g            *scene.Gateway
+	in           scene.Form
 	account, key string
 }
 
@@ -49,29 +49,29 @@ func newClient(t *testing.T, g *scene.Gateway) client {
 }
 
 // hello returns a request for a model.
-func (c client) hello(model string) string { return scene.Request(c.form, model, false, nil) }
+func (c client) hello(model string) string { return scene.Request(c.in, model, false, nil) }
 
-// expect sends a request and checks the error code of its answer. The code of a good answer is
-// empty.
+// expect sends a request and checks the error code of the answer. The code "" means success.
 func (c client) expect(model string, code string) scene.Answer {
 	c.t.Helper()
-	a := c.gateway.Send(c.t, c.form, c.key, c.hello(model))
+	a := c.g.Send(c.t, c.in, c.key, c.hello(model))
 	if a.Err.Code != code || (a.Status == 200) != (code == "") {
 		c.t.Errorf("%s: the client got %d %s; want %q", model, a.Status, a.Err, code)
 	}
 	return a
 }
 
-// checkSettled waits until that many answers are charged and nothing is held.
+// checkSettled waits until exactly the given number of good answers is charged and no money is on
+// hold.
 func (c client) checkSettled(answers int) {
 	c.t.Helper()
 	want := 10*money.USD - money.Amount(answers)*scene.AnswerCost
 	scene.Eventually(c.t, fmt.Sprintf("%d answers are charged and nothing is held", answers), func() bool {
-		return c.gateway.Process.FundsOf(c.account) == scene.Funds{Balance: want}
+		return c.g.Process.FundsOf(c.account) == scene.Funds{Balance: want}
 	})
 }
 
-// failureScenes let three lines fail in different ways, and check the client's error
+// failureScenes play three lines that fail in different ways, and check the client's error
 // (interface.md, Errors).
 func failureScenes(t testing.TB) []scene.Scenario {
 	var (
@@ -83,7 +83,7 @@ func failureScenes(t testing.TB) []scene.Scenario {
 		key      = fakeprovider.Error(401, "", "invalid_api_key", "x")
 		reset    = fakeprovider.Reply{Before: fakeprovider.Reset}
 		empty    = *fakeprovider.Completion(`{"role":"assistant","content":""}`, `"stop"`)
-		used     = *fakeprovider.Completion(`{"role":"assistant","content":"","reasoning_content":"hm"}`, `"length"`)
+		usedUp   = *fakeprovider.Completion(`{"role":"assistant","content":"","reasoning_content":"hm"}`, `"length"`)
 	)
 	var scenes []scene.Scenario
 	for i, tt := range []struct {
@@ -95,7 +95,7 @@ func failureScenes(t testing.TB) []scene.Scenario {
 		{"a rejection ends the attempts", [3]fakeprovider.Reply{down, rejected, busy}, "context_length_exceeded", "1 1 0"},
 		{"a rejection after a prompt filter", [3]fakeprovider.Reply{stopped, rejected, down}, "context_length_exceeded", "1 1 0"},
 		{"a withheld answer ends the attempts", [3]fakeprovider.Reply{stopped, withheld, down}, "content_filter", "1 1 0"},
-		{"a used up limit ends the attempts", [3]fakeprovider.Reply{busy, used, down}, "max_tokens_too_small", "1 1 0"},
+		{"an exhausted limit ends the attempts", [3]fakeprovider.Reply{busy, usedUp, down}, "max_tokens_too_small", "1 1 0"},
 		{"prompt filter first", [3]fakeprovider.Reply{stopped, down, reset}, "upstream_prompt_filter", "1 1 1"},
 		{"prompt filter in the middle", [3]fakeprovider.Reply{down, stopped, busy}, "upstream_prompt_filter", "1 1 1"},
 		{"prompt filter last", [3]fakeprovider.Reply{down, busy, stopped}, "upstream_prompt_filter", "1 1 1"},
@@ -111,7 +111,7 @@ func failureScenes(t testing.TB) []scene.Scenario {
 		var providers []*fakeprovider.Server
 		for n, reply := range tt.lines {
 			p := fakeprovider.New(t)
-			p.Always(func(fakeprovider.Request) fakeprovider.Reply { return reply }) // probes get the same reply
+			p.Always(func(fakeprovider.Request) fakeprovider.Reply { return reply }) // also to probes
 			providers = append(providers, p)
 			s.Lines = append(s.Lines, scene.ChatLine(fmt.Sprintf("%s-%d", model, n), p.URL(), map[string]any{"priority": n + 1}, model))
 		}
@@ -135,8 +135,8 @@ func failureScenes(t testing.TB) []scene.Scenario {
 	return scenes
 }
 
-// otherProviderScenes send a prompt that one provider's filter stops. The gateway tries another
-// provider next, and then the other lines of the first provider.
+// otherProviderScenes play a prompt that one provider's filter rejects. The prompt then goes to a
+// line of another provider, and after that to the remaining lines.
 func otherProviderScenes(t testing.TB) []scene.Scenario {
 	stopped := fakeprovider.Error(400, "", "content_policy_violation", "x")
 	good := fakeprovider.Answer("fine", 1000, 500)
@@ -149,10 +149,10 @@ func otherProviderScenes(t testing.TB) []scene.Scenario {
 		code         string
 		order        string // of the lines
 	}{
-		{"another provider takes it", good, good, "", "one-a other"},
+		{"another provider answers", good, good, "", "one-a other"},
 		{"every other line is tried", good, stopped, "", "one-a other one-b"},
-		{"all stop it", stopped, stopped, "upstream_prompt_filter", "one-a other one-b"},
-		{"another failure on the way", good, fakeprovider.Error(500, "", "", "x"), "", "one-a other one-b"},
+		{"all providers filter the prompt", stopped, stopped, "upstream_prompt_filter", "one-a other one-b"},
+		{"another provider fails", good, fakeprovider.Error(500, "", "", "x"), "", "one-a other one-b"},
 	} {
 		model := fmt.Sprintf("filter-%d", i)
 		line := func(name string) string { return model + "-" + name }
