@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// patience is the longest time until an answer. The gateway's wait for a missing body does not
-// count, because the caller closes its side.
+// patience is the maximum time until an answer. The gateway never waits for a missing body, because
+// the caller then closes its side of the connection.
 const patience = 2 * time.Minute
 
-// caller has one connection at a time and reuses it if possible.
+// caller sends requests on one connection at a time. It reuses the connection if possible.
 type caller struct {
 	address string
 	conn    *net.TCPConn
@@ -37,8 +37,8 @@ func (r *reply) String() string {
 	return fmt.Sprintf("%d %v %.600q, cut: %t", r.status, r.header, r.body, r.cut)
 }
 
-// ask sends a request and reads its answer. An error, such as a missing answer, is a failure of the
-// test.
+// ask sends a request and reads the answer. If it returns an error, for example because there was no
+// answer in time, the test has failed.
 func (c *caller) ask(q *request) (*reply, error) {
 	_, complete, alone := parse(q.sent())
 	r, err := c.exchange(q.sent(), complete, q.method)
@@ -59,9 +59,9 @@ func (c *caller) exchange(raw []byte, complete bool, method string) (*reply, err
 	if err := c.conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return nil, err
 	}
-	// the server may refuse the request before it has read everything
+	// the server may reject the request without reading all of it
 	_, _ = c.conn.Write(raw)
-	if !complete { // nothing follows
+	if !complete { // tell the server that no more data follows
 		_ = c.conn.CloseWrite()
 	}
 	for {

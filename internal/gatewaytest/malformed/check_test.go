@@ -14,33 +14,33 @@ import (
 	"tollgate/internal/fault"
 )
 
-// allowed5xx are the documented 5xx answers to invalid requests: the status, and the code or the
-// type under /native.
+// allowed5xx are the documented 5xx answers to invalid requests: the status and the code, or under
+// /native the status and the type.
 var allowed5xx = []string{
 	"503 model_maintenance", "503 api_error", // for a model under maintenance
 	"501 invalid_request", "501 invalid_request_error", // a Transfer-Encoding other than chunked
 	"505 invalid_request", "505 invalid_request_error", // another version of HTTP
 }
 
-// unreadable are the statuses, besides 400, of requests that are not HTTP/1.1 (docs/interface.md).
-// Their code is invalid_request.
+// unreadable are the statuses, besides 400, of answers to requests that are not valid HTTP/1.1
+// (docs/interface.md). The code of these answers is invalid_request.
 var unreadable = []int{
 	http.StatusExpectationFailed, http.StatusRequestHeaderFieldsTooLarge, http.StatusNotImplemented, http.StatusHTTPVersionNotSupported,
 }
 
-// rejections are the forwarded codes of the providers in this test, the sandbox's.
+// rejections are the codes that the gateway forwards from the providers of this test.
 var rejections = []string{"invalid_value"}
 
-// check returns the error of an answer, or nil.
+// check returns an error if an answer does not conform to the documents.
 func check(q *request, a *reply) error {
 	parsed, whole, _ := parse(q.sent())
 	switch {
 	case a.nothing && whole:
-		return fmt.Errorf("a whole request is not answered")
+		return fmt.Errorf("a complete request got no answer")
 	case a.nothing:
 		return nil
 	case a.cut && whole:
-		return fmt.Errorf("the answer breaks off")
+		return fmt.Errorf("the answer is incomplete")
 	case a.cut:
 		return nil
 	}
@@ -60,8 +60,8 @@ func check(q *request, a *reply) error {
 	return checkGood(q, a)
 }
 
-// keepsContract checks the answer to a parsed request against the contract.
-func (g *gateway) keepsContract(q *request, a *reply) error {
+// checkContract checks an answer against the OpenAPI documents, if the request can be parsed.
+func (g *gateway) checkContract(q *request, a *reply) error {
 	if _, whole, _ := parse(q.sent()); !whole || a.nothing {
 		return nil
 	}
@@ -81,15 +81,15 @@ func isConsole(path string) bool { return path == "/console" || strings.HasPrefi
 
 func isNative(path string) bool { return path == "/native" || strings.HasPrefix(path, "/native/") }
 
-// check5xx returns an error for an undocumented 5xx.
+// check5xx returns an error if a 5xx status is not documented.
 func check5xx(status int, code string) error {
 	if status >= 500 && !slices.Contains(allowed5xx, fmt.Sprintf("%d %s", status, code)) {
-		return fmt.Errorf("a %d %s", status, code)
+		return fmt.Errorf("undocumented %d %s", status, code)
 	}
 	return nil
 }
 
-// checkError checks the /v1 error shape, and the status of the code.
+// checkError checks the error object of /v1, and whether status, type and code belong together.
 func checkError(a *reply) error {
 	var body struct {
 		Error *struct {
@@ -121,7 +121,7 @@ func checkError(a *reply) error {
 	return check5xx(a.status, *e.Code)
 }
 
-// checkNative checks the native error shape, and the type of the status.
+// checkNative checks the error object of /native, and whether status and type belong together.
 func checkNative(a *reply) error {
 	var body struct {
 		Type  string `json:"type"`
@@ -151,32 +151,32 @@ func checkNative(a *reply) error {
 	return check5xx(a.status, body.Error.Type)
 }
 
-// strict decodes a JSON answer without unknown members.
+// strict decodes a JSON answer.
 func strict(a *reply, into any) error {
 	if kind := a.header.Get("Content-Type"); kind != "application/json" {
 		return fmt.Errorf("the content type is %q", kind)
 	}
 	if err := json.Unmarshal(a.body, into); err != nil {
-		return fmt.Errorf("the body is no JSON: %w", err)
+		return fmt.Errorf("the body is not JSON: %w", err)
 	}
 	return nil
 }
 
-// checkGood checks that JSON is parsed, and that a stream has its end.
+// checkGood checks that JSON is valid, and that a stream has an end.
 func checkGood(q *request, a *reply) error {
 	kind := a.header.Get("Content-Type")
 	switch {
 	case q.method == http.MethodHead || len(a.body) == 0:
 		return nil
 	case kind == "application/json" && !json.Valid(a.body):
-		return fmt.Errorf("the body is no JSON")
-	case strings.HasPrefix(kind, "text/event-stream") && !ended(a.body):
-		return fmt.Errorf("the stream does not say how it ends")
+		return fmt.Errorf("the body is not JSON")
+	case strings.HasPrefix(kind, "text/event-stream") && !hasEnd(a.body):
+		return fmt.Errorf("the stream has no end event")
 	}
 	return nil
 }
 
-func ended(stream []byte) bool {
+func hasEnd(stream []byte) bool {
 	return slices.ContainsFunc([]string{"data: [DONE]", "event: message_stop", "event: response.completed",
 		"event: response.incomplete", "event: response.failed",
 		`data: {"error"`, "event: error"}, func(end string) bool { return bytes.Contains(stream, []byte(end)) })

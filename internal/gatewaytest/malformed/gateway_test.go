@@ -20,7 +20,7 @@ import (
 // credit is the credit of every account.
 const credit = 100_000 * money.USD
 
-// gateway is a tollgate in this process, for the race detector and for the counts of goroutines and
+// gateway is a gateway in this process, for the race detector and for measurements of goroutines and
 // memory.
 type gateway struct {
 	t        *testing.T
@@ -28,13 +28,13 @@ type gateway struct {
 	log      *logWatch
 	provider *provider
 	make     *generator
-	accounts []string // with the keys of the requests
+	accounts []string // the accounts of the keys in requests
 	client   *http.Client
 	contract *contracttest.Checker
 	stop     func()
 }
 
-// start starts a gateway on a database, with everything named in requests.
+// start starts a gateway on a database, with the models and other objects that the requests name.
 func start(t *testing.T, database string, seed uint64) *gateway {
 	g := &gateway{t: t, log: &logWatch{busy: map[string]bool{}}, provider: newProvider(t), client: &http.Client{Timeout: time.Minute}}
 	world := newWorld(t)
@@ -102,7 +102,7 @@ func catalog(provider, studio string) map[string]any {
 	}
 }
 
-// furnish creates the things named in paths: accounts, keys, users, jobs, a file and deliveries.
+// furnish creates the objects that paths name: accounts, keys, users, jobs, a file and deliveries.
 func (g *gateway) furnish() {
 	type resource struct {
 		ID string `json:"id"`
@@ -135,7 +135,7 @@ func (g *gateway) furnish() {
 			ids[path], ids["/admin/v1/jobs/"] = append(ids[path], job.ID), append(ids["/admin/v1/jobs/"], job.ID)
 		}
 	}
-	g.jobsEnd()
+	g.waitForJobs()
 	var done struct{ Data []struct{ URL string } }
 	g.ask("GET", "/v1/images/jobs/"+ids["/v1/images/jobs/"][0], "", &done)
 	for _, d := range done.Data {
@@ -170,8 +170,8 @@ func (g *gateway) send(q *request) *reply {
 	return a
 }
 
-// jobsEnd waits for the end of all jobs.
-func (g *gateway) jobsEnd() {
+// waitForJobs waits until all jobs have ended.
+func (g *gateway) waitForJobs() {
 	g.t.Helper()
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
@@ -186,7 +186,7 @@ func (g *gateway) jobsEnd() {
 			return
 		}
 		if time.Now().After(deadline) {
-			g.t.Fatalf("%d jobs are still under way", running)
+			g.t.Fatalf("%d jobs are still running", running)
 		}
 	}
 }
@@ -194,19 +194,19 @@ func (g *gateway) jobsEnd() {
 // logWatch is a log that records unexpected lines.
 type logWatch struct {
 	mu      sync.Mutex
-	bad     []string        // the first few
+	bad     []string        // the first unexpected lines
 	busy    map[string]bool // requests rejected by an overloaded gateway
-	leftOut int             // lines left out of the sampled log
-	last    []string        // the last few
+	leftOut int             // number of lines that sampling left out of the log
+	last    []string        // the last lines
 	rest    []byte
 }
 
-// overload matches the log line of a request rejected because of overload: interface.md allows a
+// overload matches the log line of a request rejected because of overload. interface.md allows a
 // 503 for every request.
 var overload = regexp.MustCompile(`(cause|class)="(no batch has taken the admission|the database has not answered the admission) within` +
 	`|(cause|class)="look up keys: (begin: |timeout: |before the commit: |commit: )?(context deadline exceeded|sql: transaction has already)`)
 
-// leftOut matches the number of lines left out of a sampled log.
+// leftOut matches the log line with the number of lines that sampling left out.
 var leftOut = regexp.MustCompile(`msg="more lines of a kind were left out" .*times=(\d+)`)
 
 var requestPattern = regexp.MustCompile(`request=(req_\w+)`)
@@ -245,8 +245,8 @@ func (w *logWatch) note(line string) {
 	}
 }
 
-// overloaded reports whether the log has a request as rejected because of overload. The log line
-// precedes the answer.
+// overloaded reports whether the log shows that a request was rejected because of overload. The
+// gateway writes the log line before the answer.
 func (w *logWatch) overloaded(request string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

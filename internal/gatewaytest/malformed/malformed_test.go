@@ -24,22 +24,23 @@ const (
 	defaultSeed  = 20261122
 	defaultCount = 1200 // `make malformed` sends 20,000
 	callers      = 8
-	// moreGoroutines and the memory below bound the growth after a fifth of the requests, for
-	// connections and rows first needed later.
+	// moreGoroutines and moreHeap are the maximum growth after the first fifth of the requests, for
+	// example because of new connections.
 	moreGoroutines = 12
 	moreHeap       = 24 << 20
 )
 
-// TestMalformedRequests sends malformed requests for all routes to a gateway on each database. Its
-// answers match the documents, only good answers are charged, and no goroutines or memory leak.
+// TestMalformedRequests sends malformed requests for all routes to a gateway on each database. The
+// answers must conform to the documents, only good answers may be charged, and no goroutines or
+// memory may leak.
 //
 // TOLLGATE_MALFORMED_COUNT is the number of requests (`make malformed`: 20,000), and
-// TOLLGATE_MALFORMED_SEED their seed. The databases take turns, because goroutines and memory are
-// counted for the process.
+// TOLLGATE_MALFORMED_SEED is the seed. The databases run one after the other, because goroutines and
+// memory are measured for the whole process.
 func TestMalformedRequests(t *testing.T) {
 	seed := scene.Number(t, "TOLLGATE_MALFORMED_SEED", defaultSeed, 1)
 	count := scene.Number(t, "TOLLGATE_MALFORMED_COUNT", defaultCount, 1)
-	t.Logf("%d requests a database, TOLLGATE_MALFORMED_SEED=%d", count, seed)
+	t.Logf("%d requests per database, TOLLGATE_MALFORMED_SEED=%d", count, seed)
 	t.Run("sqlite", func(t *testing.T) { flood(t, storetest.SQLite(t), uint64(seed), count) })
 	t.Run("postgres", func(t *testing.T) { flood(t, storetest.PostgreSQL(t), uint64(seed), count) })
 }
@@ -47,15 +48,15 @@ func TestMalformedRequests(t *testing.T) {
 func flood(t *testing.T, database string, seed uint64, count int) {
 	g := start(t, database, seed)
 	g.samplesAreGood()
-	s := &results{answered: map[string]int{}, byRoute: map[string]int{}, statuses: map[int]int{}}
+	s := &results{byRequest: map[string]int{}, byRoute: map[string]int{}, statuses: map[int]int{}}
 	begin := time.Now()
 	g.flood(s, 0, count/5)
 	goroutines, heap := g.size()
 	g.flood(s, count/5, count)
 	took := time.Since(begin)
-	g.jobsEnd()
+	g.waitForJobs()
 	if s.faults > 0 {
-		t.Errorf("%d of %d answers are wrong", s.faults, count)
+		t.Errorf("%d of %d answers do not conform to the documents", s.faults, count)
 	}
 	for _, route := range allRoutes() {
 		if s.byRoute[route] == 0 {
@@ -68,38 +69,38 @@ func flood(t *testing.T, database string, seed uint64, count int) {
 		count, took.Round(time.Millisecond), s.statuses, s.overloads.Load(), g.provider.requests, goroutines, laterGoroutines, heap>>10,
 		laterHeap>>10)
 	if laterGoroutines > goroutines+moreGoroutines {
-		t.Errorf("%d goroutines at the end, %d after a fifth:\n%s", laterGoroutines, goroutines, stacks())
+		t.Errorf("%d goroutines at the end, %d after a fifth of the requests:\n%s", laterGoroutines, goroutines, stacks())
 	}
 	if laterHeap > heap+moreHeap {
-		t.Errorf("a heap of %d bytes at the end, %d after a fifth", laterHeap, heap)
+		t.Errorf("a heap of %d bytes at the end, %d after a fifth of the requests", laterHeap, heap)
 	}
 	g.books(s)
 	g.stop()
-	for _, slip := range g.provider.slips {
-		t.Errorf("the provider got what no gate should pass: %s", slip)
+	for _, request := range g.provider.invalid {
+		t.Errorf("the provider got an invalid request: %s", request)
 	}
 	if n := len(s.unlogged); n > g.log.leftOut {
-		t.Errorf("%d answers of 503 without a reason in the log, which left out %d lines about a busy machine; the last: %s",
+		t.Errorf("%d answers with 503 have no line in the log, and sampling left out only %d lines; the last: %s",
 			n, g.log.leftOut, s.unlogged[n-1])
 	}
 	for _, line := range g.log.bad {
-		t.Errorf("the log says: %s", line)
+		t.Errorf("the log has: %s", line)
 	}
 }
 
-// samplesAreGood sends every valid request once, because malformed requests are useful only if they
-// are nearly valid.
+// samplesAreGood sends every valid request once. Malformed requests are only useful if they are
+// nearly valid.
 func (g *gateway) samplesAreGood() {
 	number := 1 << 30 // above the numbers of malformed requests
 	for _, route := range allRoutes() {
 		for _, s := range g.make.samples[route] {
-			one := *g.make
-			one.samples = map[string][]sample{route: {s}}
+			generator := *g.make
+			generator.samples = map[string][]sample{route: {s}}
 			number++
-			q, _ := one.good(number, route, rand.New(rand.NewPCG(1, uint64(number))))
+			q, _ := generator.good(number, route, rand.New(rand.NewPCG(1, uint64(number))))
 			a := g.send(q)
-			if err := errors.Join(check(q, a), g.keepsContract(q, a)); err != nil || a.status > 202 && !slices.Contains(s.also, a.status) {
-				g.t.Errorf("a good request is refused (%v): %s\n%s", err, q, a)
+			if err := errors.Join(check(q, a), g.checkContract(q, a)); err != nil || a.status > 202 && !slices.Contains(s.also, a.status) {
+				g.t.Errorf("a valid request is rejected (%v): %s\n%s", err, q, a)
 			}
 		}
 	}
@@ -111,16 +112,16 @@ func (g *gateway) samplesAreGood() {
 // results are the results of a flood.
 type results struct {
 	mu        sync.Mutex
-	answered  map[string]int // status by request id
+	byRequest map[string]int // status by request id
 	byRoute   map[string]int // requests by route
 	statuses  map[int]int
 	faults    int
-	overloads atomic.Int64 // rejected because of overload
-	unlogged  []string     // rejected because of overload, without a log line
+	overloads atomic.Int64 // requests rejected because of overload
+	unlogged  []string     // requests rejected because of overload, without a log line
 }
 
-// overloaded reports whether to repeat a request. A missing log line must be among the lines left
-// out at the end.
+// overloaded reports whether a request was rejected because of overload and should be repeated. It
+// records requests without a log line.
 func (s *results) overloaded(g *gateway, q *request, a *reply) bool {
 	switch {
 	case g.log.overloaded(a.header.Get("X-Request-Id")):
@@ -135,7 +136,7 @@ func (s *results) overloaded(g *gateway, q *request, a *reply) bool {
 	return true
 }
 
-// flood sends the requests from..to.
+// flood sends the requests with the numbers from up to, but not including, to.
 func (g *gateway) flood(s *results, from, to int) {
 	numbers := make(chan int)
 	var group sync.WaitGroup
@@ -150,7 +151,7 @@ func (g *gateway) flood(s *results, from, to int) {
 					a, err = c.ask(q)
 				}
 				if err == nil {
-					err = errors.Join(check(q, a), g.keepsContract(q, a))
+					err = errors.Join(check(q, a), g.checkContract(q, a))
 				}
 				s.note(g.t, q, a, err)
 			}
@@ -175,14 +176,14 @@ func (s *results) note(t *testing.T, q *request, a *reply, err error) {
 	if a != nil {
 		s.statuses[a.status]++
 		if id := a.header.Get("X-Request-Id"); id != "" {
-			s.answered[id] = a.status
+			s.byRequest[id] = a.status
 		}
 	}
 }
 
-// size returns the goroutines and the memory without running requests.
+// size returns the number of goroutines and the size of the heap when no requests run.
 func (g *gateway) size() (goroutines int, heap uint64) {
-	g.jobsEnd()
+	g.waitForJobs()
 	g.provider.CloseClientConnections()
 	g.client.CloseIdleConnections()
 	ticker := time.NewTicker(50 * time.Millisecond)
@@ -224,12 +225,12 @@ func (g *gateway) books(s *results) {
 			for _, r := range page.Data {
 				left -= r.Cost
 				after = r.ID
-				status, answered := s.answered[r.ID]
+				status, ok := s.byRequest[r.ID]
 				if r.Cost != 0 {
 					charged++
 				}
-				if answered && status >= 300 && r.Cost != 0 {
-					g.t.Errorf("request %s was answered %d and charged %s", r.ID, status, r.Cost)
+				if ok && status >= 300 && r.Cost != 0 {
+					g.t.Errorf("request %s was answered with %d and charged %s", r.ID, status, r.Cost)
 				}
 			}
 			more = page.More
@@ -237,11 +238,11 @@ func (g *gateway) books(s *results) {
 		var state scene.Funds
 		g.process.Admin("GET", "/accounts/"+account, nil, &state)
 		if state.Balance != left || state.Held != 0 {
-			g.t.Errorf("account %s has %s and %s held; its receipts leave %s", account, state.Balance, state.Held, left)
+			g.t.Errorf("account %s has a balance of %s and %s on hold; want %s by its receipts", account, state.Balance, state.Held, left)
 		}
 	}
 	if charged == 0 {
-		g.t.Error("nothing was charged: no request came through")
+		g.t.Error("no request was charged, so none can have succeeded")
 	}
 	(&scene.Gateway{Process: g.process}).Audit(g.t)
 }

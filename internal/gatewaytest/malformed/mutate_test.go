@@ -10,11 +10,11 @@ import (
 
 // mutation makes a request malformed in one way. Some random choices may leave it valid.
 type mutation struct {
-	name  string
-	spoil func(r *rand.Rand, g *generator, q *request)
+	name   string
+	mutate func(r *rand.Rand, g *generator, q *request)
 }
 
-// mutations returns all mutations, the most important ones repeatedly.
+// mutations returns all mutations. Important mutations appear more than once.
 func mutations() []mutation {
 	body := []mutation{
 		{"bytes flipped", flip}, {"body truncated", truncate}, {"key repeated", repeatKey}, {"key in another case", foldKey},
@@ -25,8 +25,8 @@ func mutations() []mutation {
 	}
 	return append(append(body, body...), []mutation{
 		{"odd content type", oddType}, {"odd query", oddQuery}, {"odd id", oddID}, {"odd path", oddPath}, {"odd method", oddMethod},
-		{"odd key", oddKey}, {"odd key", oddKey}, {"odd header", oddHeader}, {"odd header", oddHeader}, {"odd frame", oddFrame},
-		{"breaks off", breakOff}, {"no HTTP", noHTTP},
+		{"odd key", oddKey}, {"odd key", oddKey}, {"odd header", oddHeader}, {"odd header", oddHeader}, {"odd framing", oddFrame},
+		{"incomplete", breakOff}, {"not HTTP", noHTTP},
 	}...)
 }
 
@@ -94,7 +94,7 @@ func repeatKey(r *rand.Rand, _ *generator, q *request) {
 	q.insert(at[0], fmt.Sprintf(`"%s":%s,`, key, pick(r, values())))
 }
 
-// foldKey changes the case of a key, or replaces its letters by ones that fold to them.
+// foldKey changes the case of a key, or replaces letters by other letters with the same case folding.
 func foldKey(r *rand.Rand, _ *generator, q *request) {
 	at := match(r, keyPattern, q.body)
 	if at == nil {
@@ -159,7 +159,7 @@ func badText(r *rand.Rand, _ *generator, q *request) {
 
 func anotherBody(r *rand.Rand, g *generator, q *request) {
 	var others []string
-	for _, route := range g.routes { // the order of a map changes
+	for _, route := range g.routes { // not over the map, whose order is random
 		for _, s := range g.samples[route] {
 			others = append(others, s.body)
 		}
@@ -176,7 +176,8 @@ func anotherBody(r *rand.Rand, g *generator, q *request) {
 	}, others...)))
 }
 
-// addresses returns addresses of references and callbacks. All lead to this machine.
+// addresses returns addresses for references and callbacks. All of them lead to this machine or
+// nowhere.
 func addresses(good string) []string {
 	port := good[strings.LastIndexByte(good, ':'):]
 	return []string{
@@ -199,7 +200,7 @@ func addresses(good string) []string {
 	}
 }
 
-// oddAddress adds an address to a submission, or replaces one.
+// oddAddress adds an address to the body, or replaces an address in the body.
 func oddAddress(r *rand.Rand, g *generator, q *request) {
 	field := pick(r, []string{"callback_url", "callBackUrl", "image", "images", "reference_images", "references", "url",
 		"image_url", "alert_url"})

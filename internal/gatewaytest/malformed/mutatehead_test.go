@@ -36,7 +36,7 @@ func oddQuery(r *rand.Rand, _ *generator, q *request) {
 	})
 }
 
-// ids returns valid, invalid and foreign values for an id in a path.
+// ids returns texts to insert instead of an id: invalid ids, and ids of other kinds.
 func ids(g *generator) []string {
 	odd := []string{
 		"", "x", "..", ".", "%2e%2e", "%2e%2e%2f%2e%2e", "%00", "%0a", "%ff", "%c0%ae", "'%20OR%20'1'='1", "{id}", "%7Bid%7D", "-1",
@@ -136,7 +136,7 @@ func oddHeader(r *rand.Rand, _ *generator, q *request) {
 	}
 }
 
-// oddFrame makes the end of the body ambiguous.
+// oddFrame makes the framing of the body invalid or ambiguous.
 func oddFrame(r *rand.Rand, _ *generator, q *request) {
 	size := len(q.body)
 	chunked := func(body string) {
@@ -178,7 +178,7 @@ func oddFrame(r *rand.Rand, _ *generator, q *request) {
 	}
 }
 
-// breakOff ends the request in the middle.
+// breakOff makes the request incomplete.
 func breakOff(r *rand.Rand, _ *generator, q *request) {
 	if size := len(q.bytes()); size > 0 {
 		q.cut = size - 1 - r.IntN(min(size, 1+len(q.body)))

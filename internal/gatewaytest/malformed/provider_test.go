@@ -17,12 +17,12 @@ import (
 	"tollgate/internal/gatewaytest/fakestudio"
 )
 
-// provider answers every request and checks it.
+// provider checks and answers every request.
 type provider struct {
 	*httptest.Server
 	mu       sync.Mutex
 	requests int
-	slips    []string // the first few unexpected requests
+	invalid  []string // the first few unexpected requests
 }
 
 // newProvider starts a provider with the chat form below /v1, the native messages form below
@@ -40,10 +40,10 @@ func (p *provider) answer(w http.ResponseWriter, r *http.Request) {
 		return // the client disconnected
 	}
 	p.note(r.URL.Path, body)
-	var ask struct {
+	var request struct {
 		Stream bool `json:"stream"`
 	}
-	_ = json.Unmarshal(body, &ask) // note checks the body
+	_ = json.Unmarshal(body, &request) // note has checked the body
 	var whole, stream fakeprovider.Reply
 	switch path := r.URL.Path; {
 	case strings.HasSuffix(path, "/count_tokens"):
@@ -52,14 +52,14 @@ func (p *provider) answer(w http.ResponseWriter, r *http.Request) {
 		whole, stream = fakeprovider.NativeAnswer("fine", 10, 5), fakeprovider.NativeStream(10, 5, "fi", "ne")
 	case strings.HasPrefix(path, "/v1beta/"):
 		whole, stream = fakeprovider.GeminiAnswer("fine", 10, 5), fakeprovider.GeminiStream(10, 5, "fi", "ne")
-		ask.Stream = strings.Contains(path, ":stream")
+		request.Stream = strings.Contains(path, ":stream")
 		if strings.HasSuffix(path, ":countTokens") {
 			whole = fakeprovider.Reply{Body: `{"totalTokens":7}`}
 		}
 	default:
 		whole, stream = fakeprovider.Answer("fine", 10, 5), fakeprovider.Stream(10, 5, "fi", "ne")
 	}
-	if !ask.Stream {
+	if !request.Stream {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, whole.Body)
 		return
@@ -73,19 +73,20 @@ func (p *provider) answer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// note checks a request.
+// note counts a request, checks the body and records a violation.
 func (p *provider) note(path string, body []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.requests++
-	if err := sound(body); err != nil && len(p.slips) < 10 {
-		p.slips = append(p.slips, fmt.Sprintf("%s: %v: %.2000q", path, err, body))
+	if err := checkSound(body); err != nil && len(p.invalid) < 10 {
+		p.invalid = append(p.invalid, fmt.Sprintf("%s: %v: %.2000q", path, err, body))
 	}
 }
 
-// sound checks for a JSON object in UTF-8 with one meaning for every parser: no repeated keys at
-// any depth, and no keys that fold to a key obeyed by vendors.
-func sound(body []byte) error {
+// checkSound checks that a body is a JSON object in UTF-8 that every parser understands in the same
+// way: without repeated keys at any depth, and without keys that differ only in case from a key in
+// obeyed.
+func checkSound(body []byte) error {
 	if !utf8.Valid(body) {
 		return fmt.Errorf("not UTF-8")
 	}
@@ -99,16 +100,16 @@ func sound(body []byte) error {
 		return err
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return fmt.Errorf("something behind the object")
+		return fmt.Errorf("data after the object")
 	}
 	return nil
 }
 
-// obeyed are keys with an effect on the cost or the form of the answer. Vendors obey them in any
-// case.
+// obeyed are keys with an effect on the cost or the form of the answer. Some vendors ignore the
+// case of keys.
 var obeyed = []string{"model", "n", "max_tokens", "max_completion_tokens", "stream", "service_tier", "models", "tools"}
 
-// oneEach reads the rest of an object.
+// oneEach reads the rest of an object and checks that every key is unique.
 func oneEach(d *json.Decoder, top bool) error {
 	seen := map[string]bool{}
 	for d.More() {
@@ -116,14 +117,14 @@ func oneEach(d *json.Decoder, top bool) error {
 		if err != nil {
 			return err
 		}
-		key := token.(string) // else the decoder fails
+		key := token.(string) // the decoder only accepts strings as keys
 		if seen[key] {
-			return fmt.Errorf("the key %q stands twice", key)
+			return fmt.Errorf("the key %q is repeated", key)
 		}
 		seen[key] = true
 		for _, name := range obeyed {
 			if top && key != name && strings.EqualFold(key, name) {
-				return fmt.Errorf("the key %q is obeyed like %q", key, name)
+				return fmt.Errorf("the key %q differs from %q only in case", key, name)
 			}
 		}
 		if err := value(d); err != nil {
@@ -153,11 +154,11 @@ func value(d *json.Decoder) error {
 	return err
 }
 
-// worldHost is the host of references and callbacks. No other test listens on it, so an address whose
-// port was mutated does not reach another test's server.
+// worldHost is the host of references and callbacks. No other test listens on this address, so an
+// address with a mutated port does not reach the server of another test.
 const worldHost = "127.0.0.4"
 
-// newWorld starts the server of references and callbacks.
+// newWorld starts the server for references and callbacks. It returns the server's base address.
 func newWorld(t *testing.T) string {
 	files := map[string][]byte{"/p.png": fakestudio.Picture(3), "/text.png": []byte("just words"), "/empty.png": nil}
 	listener, err := net.Listen("tcp", worldHost+":0")

@@ -14,25 +14,25 @@ import (
 	"strings"
 )
 
-// header is a header line.
+// header is a line of a request's header.
 type header struct{ name, value string }
 
 // request is a valid or malformed request as sent.
 type request struct {
-	number  int
-	route   string
-	method  string
-	target  string
-	version string
-	headers []header
-	body    []byte
-	length  string // Content-Length; if empty, the length of the body; without the header if none
-	cut     int    // number of sent bytes; -1 means all
-	raw     []byte // if not nil, replaces everything else
-	spoiled []string
+	number    int
+	route     string
+	method    string
+	target    string
+	version   string
+	headers   []header
+	body      []byte
+	length    string // Content-Length; "" means the length of the body, and none means no header
+	cut       int    // number of sent bytes; -1 means all
+	raw       []byte // if not nil, replaces everything else
+	mutations []string
 }
 
-// none omits Content-Length.
+// none is the length of a request without Content-Length.
 const none = "none"
 
 // set replaces or adds a header.
@@ -53,7 +53,7 @@ func (q *request) drop(name string) {
 	q.headers = slices.DeleteFunc(q.headers, func(h header) bool { return strings.EqualFold(h.name, name) })
 }
 
-// bytes returns the whole request.
+// bytes returns the complete request.
 func (q *request) bytes() []byte {
 	if q.raw != nil {
 		return q.raw
@@ -75,7 +75,7 @@ func (q *request) bytes() []byte {
 	return b.Bytes()
 }
 
-// sent returns the sent part of the request.
+// sent returns the part of the request that is sent.
 func (q *request) sent() []byte {
 	raw := q.bytes()
 	if q.cut >= 0 {
@@ -84,8 +84,8 @@ func (q *request) sent() []byte {
 	return raw
 }
 
-// parse reads a request like a server. It returns nil if raw is not a request. complete is true
-// with a whole body, and alone is true without further bytes.
+// parse parses raw as a server would. It returns nil if raw is not a request. complete reports
+// whether the body is complete, and alone whether no bytes follow.
 func parse(raw []byte) (r *http.Request, complete, alone bool) {
 	in := bufio.NewReader(bytes.NewReader(raw))
 	r, err := http.ReadRequest(in)
@@ -99,23 +99,23 @@ func parse(raw []byte) (r *http.Request, complete, alone bool) {
 	return r, true, errors.Is(err, io.EOF)
 }
 
-// String returns how to repeat the request.
+// String returns a description that is sufficient to repeat the request.
 func (q *request) String() string {
 	raw := q.bytes()
 	if len(raw) > 1500 {
 		raw = append(slices.Clone(raw[:1500]), "…"...)
 	}
-	return fmt.Sprintf("request %d (%s; %s; sent up to %d): %q", q.number, q.route, strings.Join(q.spoiled, ", "), q.cut, raw)
+	return fmt.Sprintf("request %d (%s; %s; sent up to %d): %q", q.number, q.route, strings.Join(q.mutations, ", "), q.cut, raw)
 }
 
 // generator generates the requests of a run.
 type generator struct {
 	seed    uint64
-	address string   // of the server of references and callbacks
-	routes  []string // to choose from
+	address string   // of the server for references and callbacks
+	routes  []string // routes to choose from
 	samples map[string][]sample
-	keys    []string            // of users
-	token   string              // of the operator
+	keys    []string            // keys of accounts
+	token   string              // operator token
 	ids     map[string][]string // existing ids by the path before {id}
 }
 
@@ -145,22 +145,22 @@ func (g *generator) good(number int, route string, r *rand.Rand) (*request, samp
 	return q, s
 }
 
-// next returns the malformed request with a number.
+// next returns the malformed request with a number. Seed and number determine the request.
 func (g *generator) next(number int) *request {
 	r := rand.New(rand.NewPCG(g.seed, uint64(number)))
 	q, _ := g.good(number, pick(r, g.routes), r)
 	for range pick(r, []int{1, 1, 2, 3}) {
 		s := pick(r, mutations())
-		q.spoiled = append(q.spoiled, s.name)
-		s.spoil(r, g, q)
+		q.mutations = append(q.mutations, s.name)
+		s.mutate(r, g, q)
 	}
 	return q
 }
 
-// pick returns a random element, or the zero value without elements.
-func pick[T any](r *rand.Rand, all []T) (one T) {
+// pick returns a random element of all, or the zero value if all is empty.
+func pick[T any](r *rand.Rand, all []T) (element T) {
 	if len(all) == 0 {
-		return one
+		return element
 	}
 	return all[r.IntN(len(all))]
 }

@@ -1,6 +1,6 @@
-// Package malformed owns the test with malformed requests: valid requests for every route, changed
-// by a seeded generator and sent over real connections. Invariants: the seed and the number
-// determine a request, and every route of the product gets requests.
+// Package malformed owns the test with malformed requests. A seeded generator changes valid
+// requests for every route, and the test sends them over real connections. Invariants: seed and
+// number determine a request; every route of the product gets requests.
 package malformed
 
 import (
@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/api"
 )
 
-// plainRoutes returns the routes of the process, outside all tables.
+// plainRoutes returns the routes that are in no route table.
 func plainRoutes() []string {
 	return []string{"GET /healthz", "GET /readyz", "GET /metrics", "GET /media/{id}"}
 }
@@ -21,8 +21,8 @@ func plainRoutes() []string {
 // allRoutes returns all routes of the product.
 func allRoutes() []string { return slices.Concat(api.Routes(), admin.Routes(), plainRoutes()) }
 
-// weightedRoutes returns allRoutes, with routes that run models more often, because they have the
-// most possible errors.
+// weightedRoutes returns allRoutes, with additional copies of the POST routes for clients, because
+// they have the most possible errors.
 func weightedRoutes() []string {
 	all := allRoutes()
 	for _, route := range api.Routes() {
@@ -37,22 +37,22 @@ func weightedRoutes() []string {
 type sample struct {
 	body        string
 	contentType string // JSON if empty
-	also        []int  // good statuses besides 200, 201 and 202
+	also        []int  // other expected statuses besides 200, 201 and 202
 }
 
-// TestEveryRouteHasASample checks for a valid request for every route with a body, so that a new
-// route is tested.
+// TestEveryRouteHasASample checks that every route with a body has a valid request, so that the tests
+// include new routes.
 func TestEveryRouteHasASample(t *testing.T) {
 	t.Parallel()
 	known := samples("")
 	for _, route := range allRoutes() {
 		method, _, _ := strings.Cut(route, " ")
 		if _, ok := known[route]; !ok && method != http.MethodGet && method != http.MethodDelete {
-			t.Errorf("%s has no good request: add one to samples", route)
+			t.Errorf("%s has no valid request: add one to samples", route)
 		}
 		delete(known, route)
 	}
 	for route := range known {
-		t.Errorf("samples has %s, which is no route any more", route)
+		t.Errorf("samples has %s, but there is no such route", route)
 	}
 }

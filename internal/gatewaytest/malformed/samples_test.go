@@ -10,7 +10,7 @@ import (
 	"tollgate/internal/gatewaytest/fakestudio"
 )
 
-// samples returns the valid requests for every route with a body. address is the server of
+// samples returns the valid requests for every route with a body. address is the server for
 // references and callbacks.
 func samples(address string) map[string][]sample {
 	all := operatorSamples(address)
@@ -42,7 +42,7 @@ func samples(address string) map[string][]sample {
 	return all
 }
 
-// The bodies of the three forms. withModel replaces MODEL and PICTURE.
+// Request bodies in the three forms. withModel replaces MODEL and PICTURE.
 const (
 	wholeChat = `{"model":"MODEL","messages":[{"role":"system","content":"be short"},{"role":"user","content":[` +
 		`{"type":"text","text":"hello"},{"type":"image_url","image_url":{"url":"data:image/png;base64,PICTURE"}}]}],` +
@@ -64,19 +64,19 @@ const (
 		`"tools":[{"type":"function","name":"f","parameters":{"type":"object"}}],"reasoning":{"effort":"low"}}`
 )
 
-// withModel returns a body of one of the three forms for a model.
+// withModel returns the sample with a body for a model.
 func withModel(body, model string) sample {
 	return sample{body: strings.NewReplacer("MODEL", model, "PICTURE", picture()).Replace(body)}
 }
 
-// streamed is withModel for a stream.
+// streamed is like withModel, but the request is for a stream.
 func streamed(body, model string) sample {
 	return withModel(strings.TrimSuffix(body, "}")+`,"stream":true}`, model)
 }
 
-// operatorSamples returns the samples of the operator API. Its catalogs have a line of an unknown
-// provider, so that no malformed request replaces the catalog. Jobs and deliveries may have ended
-// and then reject the request.
+// operatorSamples returns the samples for the operator API. The catalogs have a line of an unknown
+// provider, so that no malformed request replaces the catalog. A request for a job or delivery that
+// has already ended gets a 400.
 func operatorSamples(address string) map[string][]sample {
 	return map[string][]sample{
 		"PUT /admin/v1/catalog": {
@@ -112,10 +112,10 @@ func operatorSamples(address string) map[string][]sample {
 	}
 }
 
-// picture returns a reference in base64.
+// picture returns a picture in base64.
 func picture() string { return base64.StdEncoding.EncodeToString(fakestudio.Picture(3)) }
 
-// form returns an edit as a form, and its content type.
+// form returns an image edit as a multipart form, and the form's content type.
 func form(address string) (body, contentType string) {
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)
