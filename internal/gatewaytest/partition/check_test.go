@@ -14,9 +14,8 @@ import (
 	"tollgate/internal/money"
 )
 
-// soon waits until condition returns true, and reports whether that happened within a minute. Unlike
-// scene.Eventually, it does not end the test, so that a run shows all faults, and it waits longer,
-// because many nodes share one machine.
+// soon waits until condition returns true and reports whether it did within a minute. Unlike
+// scene.Eventually, soon does not end the test, so that a run shows all faults.
 func soon(t testing.TB, what string, condition func() bool) bool {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
@@ -24,7 +23,7 @@ func soon(t testing.TB, what string, condition func() bool) bool {
 	defer tick.Stop()
 	for !condition() {
 		if time.Now().After(deadline) {
-			t.Errorf("timed out waiting for: %s", what)
+			t.Errorf("not within a minute: %s", what)
 			return false
 		}
 		<-tick.C
@@ -36,10 +35,9 @@ func soon(t testing.TB, what string, condition func() bool) bool {
 // with the clients' records:
 //   - No error was charged.
 //   - Every complete answer was charged once, with its cost.
-//   - An incomplete answer was charged only if it broke off, or if its beginning did not reach the
-//     client.
+//   - An incomplete answer was charged only if it broke off or the client got no first byte.
 //   - Nothing is on hold, the audit finds no difference, and no COMMIT was canceled.
-//   - After the check, a killed node is swept.
+//   - The holds of a node killed after the check are released.
 func (c *cluster) check() {
 	c.t.Helper()
 	c.checkBooks()
@@ -51,7 +49,7 @@ func (c *cluster) check() {
 	}
 }
 
-// checkBooks is like check, without the sweep.
+// checkBooks is like check, but kills no node.
 func (c *cluster) checkBooks() {
 	t := c.t
 	t.Helper()
@@ -59,9 +57,9 @@ func (c *cluster) checkBooks() {
 		n.proxy.Disarm()
 		n.proxy.Open()
 	}
-	for i, n := range c.nodes { // a node notices with its next request that it was declared dead
+	for i, n := range c.nodes { // the next request makes a node notice that it was declared dead
 		soon(t, fmt.Sprintf("node %d answers", i), func() bool {
-			return n.ready() && c.probe.say(t.Context(), n, false, fateFine).outcome() == outcomeComplete
+			return n.ready() && c.probe.send(t.Context(), n, false, fateFine).outcome() == outcomeComplete
 		})
 	}
 	for _, s := range c.jobs {
@@ -151,23 +149,23 @@ func (c *cluster) checkChats(a *chatter) {
 	counts, codes := map[string]int{}, map[string]int{}
 	var maxCost money.Amount
 	for _, call := range a.calls {
-		saw := call.outcome()
-		counts[saw]++
-		if saw == outcomeError {
+		outcome := call.outcome()
+		counts[outcome]++
+		if outcome == outcomeError {
 			codes[call.answer.Err.Code]++
 		}
 		maxCost = max(maxCost, call.cost)
 		r, logged := rows[call.answer.ID]
 		delete(rows, call.answer.ID)
-		if wrong := checkCharge(call, r, logged); wrong != "" {
-			t.Errorf("%s\n  call %s\n  receipt %+v (found: %t)", wrong, call, r, logged)
+		if problem := checkCharge(call, r, logged); problem != "" {
+			t.Errorf("%s\n  call %s\n  receipt %+v (found: %t)", problem, call, r, logged)
 		}
 		if call.fate != fateFails && call.fate != fateBreaks && providerCalls[call.tag] > 1 {
 			t.Errorf("%s ran %d times", call, providerCalls[call.tag])
 		}
 	}
 	extra := 0
-	for _, r := range rows { // requests whose client got no first byte
+	for _, r := range rows { // requests whose clients got no first byte
 		if r.Cost > 0 {
 			extra++
 		}
@@ -175,23 +173,23 @@ func (c *cluster) checkChats(a *chatter) {
 			t.Errorf("the charge is above the cost of every answer: %+v", r)
 		}
 	}
-	if extra > counts[outcomeNothing] {
-		t.Errorf("%d charged requests are unknown to the client, but only %d answers never began", extra, counts[outcomeNothing])
+	if extra > counts[outcomeNone] {
+		t.Errorf("%d charges for requests without an answer, but only %d clients got no answer", extra, counts[outcomeNone])
 	}
-	t.Logf("chat: %v %v, %d charged although no answer began", counts, codes, extra)
+	t.Logf("chat: %v %v, %d charged without a first byte for the client", counts, codes, extra)
 }
 
 // checkCharge returns the error in the charge of a call, or an empty string.
 func checkCharge(call *chatCall, r scene.Receipt, logged bool) string {
-	switch saw := call.outcome(); {
-	case saw == outcomeComplete && (!logged || r.Cost != call.cost || r.Status != http.StatusOK):
+	switch outcome := call.outcome(); {
+	case outcome == outcomeComplete && (!logged || r.Cost != call.cost || r.Status != http.StatusOK):
 		return fmt.Sprintf("a complete answer was not charged its cost of %s", call.cost)
-	case saw == outcomeError && r.Cost != 0:
+	case outcome == outcomeError && r.Cost != 0:
 		return "an error was charged"
 	case uncharged(call.answer.Err.Message) && r.Cost != 0:
-		return "a request was charged although its error message says that it was not"
-	case saw == outcomeCut && !call.stream && r.Cost != 0 && r.Cost != call.cost:
-		return fmt.Sprintf("an answer with a price of %s was charged another amount", call.cost)
+		return "a client was charged although the error says otherwise"
+	case outcome == outcomeCut && !call.stream && r.Cost != 0 && r.Cost != call.cost:
+		return fmt.Sprintf("an answer that costs %s was charged another amount", call.cost)
 	case r.Cost > call.cost:
 		return fmt.Sprintf("the charge is above the cost of %s", call.cost)
 	}
@@ -242,33 +240,33 @@ func (c *cluster) checkOrders(s *submitter) {
 			}
 		}
 		if o.id == "" {
-			counts["rejected"]++
+			counts["refused"]++
 			if submissions > 0 {
-				t.Errorf("the provider got %d submissions of an order whose submission was rejected: %s", submissions, o)
+				t.Errorf("the client was told that there is no job, but the provider got %d submissions: %s", submissions, o)
 			}
 			continue
 		}
 		if other, twice := owner[o.id]; twice {
-			t.Errorf("orders %s and %s have the same job", other, o.tag)
+			t.Errorf("%s and %s are the same job", other, o.tag)
 		}
 		owner[o.id] = o.tag
 		j, found := jobs[o.id]
 		delete(jobs, o.id)
-		final, err := s.finalJob(o)
+		job, err := s.pollFinal(o)
 		switch {
 		case !found || err != nil:
 			t.Errorf("%s: job found %t, %v", o, found, err)
 		case j.Status == "succeeded" && (j.Cost != scene.PricePicture || o.unsafe || submissions == 0):
-			t.Errorf("%s: cost %s after %d submissions: %s", o, j.Cost, submissions, final.Raw)
+			t.Errorf("%s: cost %s after %d submissions: %s", o, j.Cost, submissions, job.Raw)
 		case j.Status != "succeeded" && j.Cost != 0:
-			t.Errorf("%s: failed, but was charged %s: %s", o, j.Cost, final.Raw)
+			t.Errorf("%s: failed, but was charged %s: %s", o, j.Cost, job.Raw)
 		}
 		counts[j.Status]++
 		sum += j.Cost
 	}
 	for _, j := range jobs {
 		if j.Cost != 0 || j.Status == "succeeded" {
-			t.Errorf("job %s belongs to no order, but is %s and costs %s: %s", j.ID, j.Status, j.Cost, j)
+			t.Errorf("job %s has no order, but is %s and costs %s: %s", j.ID, j.Status, j.Cost, j)
 		}
 		counts["without an order"]++
 	}
@@ -278,21 +276,21 @@ func (c *cluster) checkOrders(s *submitter) {
 	t.Logf("jobs: %v", counts)
 }
 
-// checkSweep kills the first node, which holds nothing, and a node with a running request, and
-// waits until another node releases the hold.
+// checkSweep kills two nodes: the first node, without holds, and a new node with a running request.
+// Then it waits until another node releases the hold.
 func (c *cluster) checkSweep() {
 	t := c.t
 	t.Helper()
 	last := c.join()
 	c.provider.Always(func(fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Reply{Before: fakeprovider.Stall} })
 	openHolds := func() (holds int) {
-		c.ask(&holds, `SELECT COUNT(*) FROM ledger_hold WHERE epoch = $1`, last.epoch)
+		c.queryValue(&holds, `SELECT COUNT(*) FROM ledger_hold WHERE epoch = $1`, last.epoch)
 		return holds
 	}
 	var done <-chan *chatCall
 	soon(t, "the last request is admitted", func() bool {
-		if done == nil || len(done) > 0 { // the last request was refused, as under overload
-			done = c.probe.begin(last, false, fateFine)
+		if done == nil || len(done) > 0 { // the last request was rejected, for example under overload
+			done = c.probe.start(last, false, fateFine)
 		}
 		return openHolds() > 0
 	})

@@ -31,24 +31,24 @@ type chatCall struct {
 	tag    string
 	stream bool
 	fate   string
-	cost   money.Amount // of the complete answer
+	cost   money.Amount // cost of the complete answer
 	node   *node
 	answer scene.Answer // the zero value if no answer began
 }
 
-// The results of a call that saw returns.
+// The outcomes of a call.
 const (
-	outcomeNothing  = "nothing"
+	outcomeNone     = "nothing"
 	outcomeError    = "an error"
 	outcomeCut      = "an answer that broke off"
 	outcomeComplete = "a complete answer"
 )
 
-// outcome summarizes the result.
+// outcome classifies the client's answer.
 func (call *chatCall) outcome() string {
 	switch a := call.answer; {
 	case a.Status == 0:
-		return outcomeNothing
+		return outcomeNone
 	case a.Status >= 400:
 		return outcomeError
 	case a.Whole():
@@ -59,8 +59,8 @@ func (call *chatCall) outcome() string {
 
 func (call *chatCall) String() string {
 	a := call.answer
-	return fmt.Sprintf("%s (streamed %t, fate %s, %s) saw %s: %d %s %s", call.tag, call.stream, call.fate, a.ID, call.outcome(), a.Status,
-		a.Err, a.Text)
+	return fmt.Sprintf("%s (streamed %t, fate %s, %s) got %s: %d %s %s",
+		call.tag, call.stream, call.fate, a.ID, call.outcome(), a.Status, a.Err, a.Text)
 }
 
 // creditUSD is the balance of each account in dollars.
@@ -78,16 +78,16 @@ func (c *cluster) chatter() *chatter {
 	return a
 }
 
-// newPatientClient is a client with connections of its own.
+// newPatientClient returns a client with its own connections and the timeout patience.
 func newPatientClient(c *cluster) *http.Client {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}, Timeout: patience}
 	c.t.Cleanup(client.CloseIdleConnections)
 	return client
 }
 
-// say sends a request to a node and reads its answer to the end, or until ctx
+// send sends a request to a node and reads its answer to the end, or until ctx
 // ends.
-func (a *chatter) say(ctx context.Context, n *node, stream bool, fate string) *chatCall {
+func (a *chatter) send(ctx context.Context, n *node, stream bool, fate string) *chatCall {
 	prompt, completion := 500+rand.IntN(500), 100+rand.IntN(400)
 	call := &chatCall{tag: a.c.tag(), stream: stream, fate: fate, node: n, cost: money.Amount(1000*prompt + 2000*completion)}
 	model := chatModel
@@ -96,28 +96,28 @@ func (a *chatter) say(ctx context.Context, n *node, stream bool, fate string) *c
 	}
 	request := fmt.Sprintf(`{"model":%q,"max_tokens":500,"stream":%t,"messages":[{"role":"user","content":"%s p=%d c=%d fate %s"}]}`,
 		model, stream, call.tag, prompt, completion, fate)
-	call.answer, _ = scene.SendChat(ctx, a.client, n.address()+"/v1/chat/completions", a.key, request) // no answer is an answer here
+	call.answer, _ = scene.SendChat(ctx, a.client, n.address()+"/v1/chat/completions", a.key, request) // a missing answer is a result, too
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.calls = append(a.calls, call)
 	return call
 }
 
-// begin is say in the background.
-func (a *chatter) begin(n *node, stream bool, fate string) <-chan *chatCall {
+// start is like send, but returns at once.
+func (a *chatter) start(n *node, stream bool, fate string) <-chan *chatCall {
 	done := make(chan *chatCall, 1)
-	go func() { done <- a.say(a.c.t.Context(), n, stream, fate) }()
+	go func() { done <- a.send(a.c.t.Context(), n, stream, fate) }()
 	return done
 }
 
-// strike sends requests to a node until a fault hits one. A request refused before the fault, for
-// example under overload, is repeated.
+// strike sends a request to a node and waits until the fault hits. If the request is rejected
+// before the fault, for example under overload, strike sends another request.
 func (a *chatter) strike(hit *faultproxy.Hit, n *node, stream bool) <-chan *chatCall {
 	a.c.t.Helper()
-	done := a.begin(n, stream, fateFine)
-	scene.Eventually(a.c.t, "the COMMIT is struck", func() bool {
+	done := a.start(n, stream, fateFine)
+	scene.Eventually(a.c.t, "the fault hits the COMMIT", func() bool {
 		if len(done) > 0 && !hit.Happened() {
-			done = a.begin(n, stream, fateFine)
+			done = a.start(n, stream, fateFine)
 		}
 		return hit.Happened()
 	})
@@ -136,7 +136,7 @@ type submitter struct {
 type jobOrder struct {
 	tag         string
 	unsafe      bool
-	id          string      // set when the job was accepted
+	id          string      // of the job, if the order was accepted
 	lostReplies int         // attempts without an answer; the job may exist
 	lastReply   scene.Reply // the last answer
 }
@@ -147,7 +147,7 @@ func (o *jobOrder) settled() bool {
 }
 
 func (o *jobOrder) String() string {
-	return fmt.Sprintf("%s (job %q, %d tries without an answer), last told %s", o.tag, o.id, o.lostReplies, o.lastReply)
+	return fmt.Sprintf("%s (job %q, %d tries without an answer), last answer %s", o.tag, o.id, o.lostReplies, o.lastReply)
 }
 
 // submitter opens an account for a client of jobs.
@@ -161,7 +161,7 @@ func (c *cluster) submitter() *submitter {
 	return s
 }
 
-// order notes a new order.
+// order records a new order.
 func (s *submitter) order(c *cluster, unsafe bool) *jobOrder {
 	o := &jobOrder{tag: c.tag(), unsafe: unsafe}
 	s.mu.Lock()
@@ -170,7 +170,7 @@ func (s *submitter) order(c *cluster, unsafe bool) *jobOrder {
 	return o
 }
 
-// submit sends an order to a node, once, with its Idempotency-Key.
+// submit sends an order to a node once, with the order's tag as the Idempotency-Key.
 func (s *submitter) submit(n *node, o *jobOrder) {
 	prompt := o.tag + "."
 	if o.unsafe {
@@ -191,11 +191,11 @@ func (s *submitter) submit(n *node, o *jobOrder) {
 	}
 }
 
-// errNotEnded makes the client poll an order's job again.
+// errNotEnded means that the job of an order is still running.
 var errNotEnded = errors.New("not ended")
 
-// finalJob polls the job of an order.
-func (s *submitter) finalJob(o *jobOrder) (scene.Job, error) {
+// pollFinal polls the job of an order once. It returns errNotEnded if the job is still running.
+func (s *submitter) pollFinal(o *jobOrder) (scene.Job, error) {
 	r, err := s.Try("GET", "/v1/images/jobs/"+o.id, nil)
 	if err != nil {
 		return scene.Job{}, err

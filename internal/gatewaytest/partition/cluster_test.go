@@ -19,8 +19,8 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// cluster has nodes on one PostgreSQL database. Each node connects to the database through a proxy
-// of its own. The catalog has two chat models and an image model.
+// cluster has nodes on one PostgreSQL database. Each node connects to the database through its own
+// proxy. The catalog has two chat models and an image model.
 type cluster struct {
 	t        testing.TB
 	binary   string
@@ -65,16 +65,16 @@ func (n *node) revive() {
 // The models of a cluster.
 const (
 	chatModel    = "talk"
-	failingModel = "babble" // on its own line, because bad answers may take the line out
+	failingModel = "babble" // has its own line, because failures may take the line out of service
 	imageModel   = "easel"
 )
 
-// newCluster starts nodes whose lease has the duration lease.
+// newCluster starts nodes with a lease of the given duration.
 func newCluster(t testing.TB, binary, database string, nodes int, lease string) *cluster {
 	t.Helper()
 	c := &cluster{t: t, binary: binary, database: database, provider: fakeprovider.New(t), studio: fakestudio.NewFal(t),
 		gate: make(chan struct{}), steps: make(chan struct{})}
-	c.provider.Always(c.talk)
+	c.provider.Always(c.chatReply)
 	c.studio.Always(imageBehaviour)
 	first := faultproxy.New(t, database)
 	c.nodes = []*node{{Node: scene.NewNode(t, binary, first.URL(), map[string]string{"node_lease": lease}), proxy: first}}
@@ -83,9 +83,9 @@ func newCluster(t testing.TB, binary, database string, nodes int, lease string) 
 	c.nodes[0].SetCatalog(
 		[]map[string]any{scene.ChatModel(chatModel, nil), scene.ChatModel(failingModel, nil), scene.ImageModel(imageModel, nil)},
 		[]map[string]any{
-			scene.ChatLine("talks", c.provider.URL(), nil, chatModel),
-			scene.ChatLine("babbles", c.provider.URL(), nil, failingModel),
-			fakestudio.ProviderOf(t, "fal").JobLine("paints", c.studio, "image", nil, imageModel),
+			scene.ChatLine("good", c.provider.URL(), nil, chatModel),
+			scene.ChatLine("failing", c.provider.URL(), nil, failingModel),
+			fakestudio.ProviderOf(t, "fal").JobLine("image", c.studio, "image", nil, imageModel),
 		})
 	c.probe = c.chatter()
 	for range nodes - 1 {
@@ -107,8 +107,8 @@ func (c *cluster) join() *node {
 	return n
 }
 
-// ask reads one value from the database.
-func (c *cluster) ask(into any, query string, args ...any) {
+// queryValue reads a single value from the database into into.
+func (c *cluster) queryValue(into any, query string, args ...any) {
 	c.t.Helper()
 	if err := c.db.QueryRowContext(c.t.Context(), query, args...).Scan(into); err != nil {
 		c.t.Fatalf("%s: %v", query, err)
@@ -118,14 +118,14 @@ func (c *cluster) ask(into any, query string, args ...any) {
 // newest returns the epoch of the newest node.
 func (c *cluster) newest() (epoch string) {
 	c.t.Helper()
-	c.ask(&epoch, `SELECT epoch FROM node WHERE dead = 0 ORDER BY started_ms DESC, epoch DESC LIMIT 1`)
+	c.queryValue(&epoch, `SELECT epoch FROM node WHERE dead = 0 ORDER BY started_ms DESC, epoch DESC LIMIT 1`)
 	return epoch
 }
 
 // held returns the number of holds.
 func (c *cluster) held() (n int) {
 	c.t.Helper()
-	c.ask(&n, `SELECT COUNT(*) FROM ledger_hold`)
+	c.queryValue(&n, `SELECT COUNT(*) FROM ledger_hold`)
 	return n
 }
 
@@ -134,7 +134,7 @@ func (c *cluster) waitSwept(n *node) {
 	c.t.Helper()
 	dead := soon(c.t, "the node is declared dead and swept", func() bool {
 		var left int
-		c.ask(&left, `SELECT (SELECT COUNT(*) FROM node WHERE epoch = $1 AND dead = 0)
+		c.queryValue(&left, `SELECT (SELECT COUNT(*) FROM node WHERE epoch = $1 AND dead = 0)
 			+ (SELECT COUNT(*) FROM ledger_hold WHERE epoch = $1)`, n.epoch)
 		return left == 0
 	})
@@ -147,18 +147,18 @@ func (c *cluster) waitSwept(n *node) {
 // completion, and the fate.
 var chatText = regexp.MustCompile(`(tag-\d+) p=(\d+) c=(\d+) fate (\w+)`)
 
-// The fates of chat requests: how the provider answers.
+// The fate of a chat request decides how the provider answers.
 const (
 	fateFine   = "fine"
-	fateSlow   = "slow"   // within a second or two
-	fateGated  = "gated"  // when the cluster's gate releases the answer
+	fateSlow   = "slow"   // with the complete answer, within about two seconds
+	fateGated  = "gated"  // with the complete answer, when the cluster's gate releases it
 	fateSteps  = "steps"  // with a stream whose pieces the cluster's steps release
 	fateFails  = "fails"  // with an error
 	fateBreaks = "breaks" // with an answer that breaks off
 )
 
-// talk returns the chat provider's reply, according to the fate of the request.
-func (c *cluster) talk(r fakeprovider.Request) fakeprovider.Reply {
+// chatReply returns the chat provider's reply to a request, according to the request's fate.
+func (c *cluster) chatReply(r fakeprovider.Request) fakeprovider.Reply {
 	m := chatText.FindSubmatch(r.Body)
 	if m == nil {
 		return fakeprovider.Error(400, "invalid_request_error", "", "no tag")
@@ -189,7 +189,7 @@ func (c *cluster) talk(r fakeprovider.Request) fakeprovider.Reply {
 	return reply
 }
 
-// unsafeJob in a job's prompt makes the provider reject the job.
+// unsafeJob is the part of a prompt that makes the provider reject the job.
 const unsafeJob = "fate unsafe"
 
 // imageBehaviour returns how the image provider handles a job.

@@ -17,32 +17,33 @@ import (
 // failover is a cluster of nodes on a pair of PostgreSQL servers.
 type failover struct {
 	*cluster
-	pair      *serverPair
-	frozen    atomic.Bool // the standby is stopped: no answer may depend on a commit
-	submitter *submitter
-	account   string // the credited account
-	credited  []string
-	replayed  atomic.Int64
-	gated     int
+	pair       *serverPair
+	frozen     atomic.Bool // true while the standby is stopped, when no commit may be confirmed
+	submitter  *submitter
+	account    string       // receives the credits of creditTwice
+	creditTags []string     // the notes of the credits
+	replayed   atomic.Int64 // credits answered again for the same Idempotency-Key
+	gated      int          // requests with fateGated so far
 }
 
-// How long the standby stands still: longer than a batch may take (5 s) where it
-// goes on, and longer than any other transaction may (15 s) where it takes over.
+// The durations of the standby's stops. A standby that continues is stopped for longer than a batch
+// may take (5 s). A standby that takes over is stopped for longer than any other transaction may take
+// (15 s).
 const (
-	standstill     = 9 * time.Second
-	longStandstill = 18 * time.Second
+	shortStop = 9 * time.Second
+	longStop  = 18 * time.Second
 )
 
-// TestFailover stops the synchronous standby while commits wait for it: once until it continues,
-// and once until the primary is killed and the standby takes over without the missing data. No
-// client may get the answer of a waiting commit, and the clients' records must agree with the
-// promoted server. TOLLGATE_FAILOVER_ROUNDS is the number of rounds, by default one.
+// TestFailover stops the synchronous standby while commits wait for it. The first time, the standby
+// continues. The second time, the primary is killed, and the standby takes over without the missing
+// data. No client may get the answer of a waiting commit, and the clients' records must agree with
+// the promoted server. TOLLGATE_FAILOVER_ROUNDS is the number of rounds, by default one.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
 	p := newServerPair(t)
 	f := &failover{cluster: newCluster(t, binary, p.primary.url, 2, "30s"), pair: p}
-	for range 4 { // one for each node, and two more
+	for range 4 { // two for gated requests, one per node; two for the load
 		f.chatter()
 	}
 	f.submitter = f.cluster.submitter()
@@ -64,30 +65,30 @@ func TestFailover(t *testing.T) {
 	f.checkSweep()
 }
 
-// round lets the standby stand still twice.
+// round stops the standby twice: for standstill, and for longStandstill until the failover.
 func (f *failover) round(name string) {
 	f.t.Helper()
-	waited, commits := f.standStill(standstill, f.pair.thaw)
-	f.t.Logf("%s: %d commits waited %s for the standby, which went on: %v", name, commits, standstill, waited)
+	waited, commits := f.stopStandby(shortStop, f.pair.thaw)
+	f.t.Logf("%s: %d commits waited %s until the standby continued: %v", name, commits, shortStop, waited)
 
 	var lost int64
-	var away time.Duration
-	waited, commits = f.standStill(longStandstill, func() {
+	var downtime time.Duration
+	waited, commits = f.stopStandby(longStop, func() {
 		killed := time.Now()
 		lost = f.pair.failOver()
 		f.follow()
-		away = time.Since(killed)
+		downtime = time.Since(killed)
 	})
 	if commits == 0 || lost == 0 {
-		f.t.Errorf("%d commits waited and %d bytes were lost: nothing was tried", commits, lost)
+		f.t.Errorf("%d commits waited and %d bytes were lost; want both above 0", commits, lost)
 	}
-	f.t.Logf("%s: %d commits waited %s, and were lost with the primary's last %d bytes; after %.1f s without one: %v",
-		name, commits, longStandstill, lost, away.Seconds(), waited)
+	f.t.Logf("%s: %d commits waited %s, and were lost with the primary's last %d bytes; after %.1f s without a primary: %v",
+		name, commits, longStop, lost, downtime.Seconds(), waited)
 	f.checkBooks()
 	f.checkCredits()
 }
 
-// follow leads the nodes to the promoted server.
+// follow connects the nodes to the promoted server.
 func (f *failover) follow() {
 	f.t.Helper()
 	f.database = f.pair.primary.url
@@ -98,31 +99,31 @@ func (f *failover) follow() {
 	}
 }
 
-// saws counts results of clients.
-type saws = map[string]int
+// outcomes counts the outcomes of clients.
+type outcomes = map[string]int
 
-// standStill stops the standby, sends requests of every kind up to their commit, and checks that no
-// answer comes for a while. Then it calls then, waits for the clients, and returns their results
-// and the number of waiting commits.
+// stopStandby stops the standby, starts requests of every kind that must commit, and checks that no
+// client gets an answer during span. Then it calls then, waits for the clients, and returns the
+// outcomes of the gated requests and the number of waiting commits.
 //
-// Answers come first, and each node uses its own account: behind a waiting commit, nothing that
-// needs the same rows is tried.
-func (f *failover) standStill(span time.Duration, then func()) (waited saws, commits int) {
+// The chat requests reach their provider before the standby stops, and each node uses its own
+// account. Otherwise a waiting commit would lock the rows of the next request.
+func (f *failover) stopStandby(span time.Duration, then func()) (waited outcomes, commits int) {
 	f.t.Helper()
 	const requests = 6
 	chats := make([]<-chan *chatCall, requests)
-	begin := func(i int) {
+	start := func(i int) {
 		node := i % len(f.nodes)
-		chats[i] = f.chats[1+node].begin(f.nodes[node], i%3 == 0, fateGated)
+		chats[i] = f.chats[1+node].start(f.nodes[node], i%3 == 0, fateGated)
 	}
 	for i := range requests {
-		begin(i)
+		start(i)
 	}
 	f.gated += requests
 	scene.Eventually(f.t, "the requests are at their provider", func() bool {
 		for i, done := range chats {
-			if len(done) > 0 { // refused, as under overload: nothing passes the gate yet
-				begin(i)
+			if len(done) > 0 { // rejected, for example under overload
+				start(i)
 			}
 		}
 		n := 0
@@ -153,13 +154,13 @@ func (f *failover) standStill(span time.Duration, then func()) (waited saws, com
 		if len(done) > 0 {
 			early[i] = <-done
 			if early[i].outcome() == outcomeComplete {
-				f.t.Errorf("complete while no standby has its charge: %s", early[i])
+				f.t.Errorf("a complete answer before the standby has its charge: %s", early[i])
 			}
 		}
 	}
 	f.frozen.Store(false)
 	then()
-	waited = saws{}
+	waited = outcomes{}
 	for i, done := range chats {
 		if early[i] == nil {
 			early[i] = <-done
@@ -175,7 +176,7 @@ func (f *failover) standStill(span time.Duration, then func()) (waited saws, com
 // creditTwice credits the account through both nodes with one Idempotency-Key, until each answers.
 func (f *failover) creditTwice(group *sync.WaitGroup) {
 	note := f.tag()
-	f.credited = append(f.credited, note)
+	f.creditTags = append(f.creditTags, note)
 	for _, n := range f.nodes {
 		group.Go(func() {
 			soon(f.t, "a credit is answered", func() bool { return f.credit(n, note) })
@@ -192,7 +193,7 @@ func (f *failover) credit(n *node, note string) bool {
 		return false
 	}
 	if f.frozen.Load() {
-		f.t.Errorf("a credit is confirmed while no standby has it (replayed: %q): %s", r.Header.Get("Idempotent-Replayed"), r)
+		f.t.Errorf("a credit was confirmed before the standby has it (replayed: %q): %s", r.Header.Get("Idempotent-Replayed"), r)
 	}
 	if r.Header.Get("Idempotent-Replayed") != "" {
 		f.replayed.Add(1)
@@ -200,23 +201,23 @@ func (f *failover) credit(n *node, note string) bool {
 	return true
 }
 
-// checkCredits checks that each credit has one entry.
+// checkCredits checks that each credit was booked once.
 func (f *failover) checkCredits() {
 	f.t.Helper()
 	var page struct {
 		Data []struct{ Note string }
 	}
 	f.nodes[0].Admin("GET", "/accounts/"+f.account+"/entries?limit=200", nil, &page)
-	entries := map[string]int{}
+	counts := map[string]int{}
 	for _, e := range page.Data {
-		entries[e.Note]++
+		counts[e.Note]++
 	}
-	for _, note := range f.credited {
-		if entries[note] != 1 {
-			f.t.Errorf("credit %s was given %d times", note, entries[note])
+	for _, note := range f.creditTags {
+		if counts[note] != 1 {
+			f.t.Errorf("credit %s was booked %d times", note, counts[note])
 		}
 	}
-	f.t.Logf("credits: %d, of which %d were answered again", len(f.credited), f.replayed.Load())
+	f.t.Logf("credits: %d, answers replayed: %d", len(f.creditTags), f.replayed.Load())
 }
 
 // submitTwice submits a job through both nodes with one Idempotency-Key, until each answers.
@@ -238,7 +239,7 @@ func (f *failover) submitTwice(group *sync.WaitGroup) {
 				}
 				ids[i] = j.ID
 				if f.frozen.Load() {
-					f.t.Errorf("a job is accepted while no standby has it: %s", r)
+					f.t.Errorf("a job was accepted before the standby has it: %s", r)
 				}
 				return true
 			})

@@ -11,14 +11,14 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// writesRun are COMMITs of a job's steps between submission and end.
+// writesRun reports whether a COMMIT writes a step of a job between its submission and its end.
 func writesRun(c faultproxy.Commit) bool { return c.Has("UPDATE job_run") }
 
-// takesOver matches the commits of a take-over.
+// takesOver reports whether a COMMIT takes over a job.
 func takesOver(c faultproxy.Commit) bool { return c.Has("UPDATE job_run SET epoch = $1, fence") }
 
-// lostSteps loses the COMMIT of each step of a job, or the answer to it, together with the
-// connection only. The node lives, so no other node takes the job over, but the job must still end.
+// lostSteps loses the COMMIT of each step of a job, or the answer to the COMMIT, and closes the
+// connection. The node stays alive, so no other node takes over the job, but the job must still end.
 func lostSteps(t *testing.T, binary string) {
 	const steps = 5
 	c := newCluster(t, binary, storetest.PostgreSQL(t), 1, leaseOfScenes)
@@ -28,15 +28,15 @@ func lostSteps(t *testing.T, binary string) {
 			hit := n.proxy.Arm(faultproxy.Fault{Match: writesRun, Nth: nth + 1, Strike: strike})
 			o := s.order(c, false)
 			c.settleOrder(s, o)
-			ended := soon(t, fmt.Sprintf("the job ends whose step %d is struck (%d): %s", nth+1, strike, o), func() bool {
-				_, err := s.finalJob(o)
+			ended := soon(t, fmt.Sprintf("the job ends after fault %[2]d of step %[1]d: %[3]s", nth+1, strike, o), func() bool {
+				_, err := s.pollFinal(o)
 				return err == nil
 			})
 			if !ended {
 				t.Fatalf("the job: %s\n%s", n.OperatorJob(t, o.id), tail(n.Output()))
 			}
 			if nth < 3 && !hit.Happened() {
-				t.Errorf("step %d was not struck", nth+1)
+				t.Errorf("the fault did not hit step %d", nth+1)
 			}
 			n.proxy.Disarm()
 		}
@@ -51,7 +51,7 @@ func lostTakeover(t *testing.T, binary string) {
 	rendered := make(chan struct{})
 	defer close(rendered)
 	c.studio.Always(func([]byte) fakestudio.Behaviour { return fakestudio.Behaviour{Until: rendered} })
-	second.proxy.Freeze() // it would start the job itself
+	second.proxy.Freeze() // second must not start the job
 	o := s.order(c, false)
 	c.settleOrder(s, o)
 	first.WaitForStep(t, o.id, "ticket")
@@ -60,13 +60,13 @@ func lostTakeover(t *testing.T, binary string) {
 	second.proxy.Reopen()
 	scene.Eventually(t, "the job is taken over", hit.Happened)
 	polls := c.studio.Polls()
-	if !soon(t, "somebody looks after the job", func() bool { return c.studio.Polls() > polls+1 }) {
+	if !soon(t, "a node polls the job", func() bool { return c.studio.Polls() > polls+1 }) {
 		t.Logf("the job: %s\n%s", second.OperatorJob(t, o.id), tail(second.Output()))
 	}
 }
 
-// idleReturn checks a node that was declared dead while idle: it returns with a new epoch and takes
-// over another node's job once.
+// idleReturn checks that a node declared dead while idle returns with a new epoch and takes over
+// another node's job once.
 func idleReturn(t *testing.T, binary string) {
 	c, first, second := twoNodes(t, binary)
 	s := c.submitter()
@@ -83,7 +83,7 @@ func idleReturn(t *testing.T, binary string) {
 	first.Kill()
 	second.WaitForStep(t, o.id, "taken_over")
 	polls := c.studio.Polls()
-	if !soon(t, "somebody looks after the job", func() bool { return c.studio.Polls() > polls+5 }) {
+	if !soon(t, "a node polls the job", func() bool { return c.studio.Polls() > polls+5 }) {
 		t.Logf("the job: %s\n%s", second.OperatorJob(t, o.id), tail(second.Output()))
 	}
 	takeovers := 0
@@ -93,12 +93,12 @@ func idleReturn(t *testing.T, binary string) {
 		}
 	}
 	if takeovers != 1 {
-		t.Errorf("taken over %d times: %s", takeovers, second.OperatorJob(t, o.id))
+		t.Errorf("the job was taken over %d times; want 1: %s", takeovers, second.OperatorJob(t, o.id))
 	}
 	release()
 	s.Process = second.Process
 	soon(t, "the job ends", func() bool {
-		j, err := s.finalJob(o)
+		j, err := s.pollFinal(o)
 		return err == nil && j.Status == "succeeded"
 	})
 }

@@ -13,12 +13,12 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// leaseOfScenes is the shortest there is.
+// leaseOfScenes is the shortest lease that the gateway accepts.
 const leaseOfScenes = "1s"
 
-// TestPartitions loses COMMITs and their answers wherever money moves, disconnects the node until
-// another one declares it dead, and reconnects it. It also stops nodes for longer than their lease.
-// After each fault, the clients' records are compared with the gateway's books.
+// TestPartitions loses COMMITs and their answers wherever money moves. It disconnects the node until
+// another node declares it dead, and reconnects it. It also stops nodes for longer than their lease.
+// After each fault, it compares the clients' records with the gateway's books.
 func TestPartitions(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
@@ -35,7 +35,7 @@ func TestPartitions(t *testing.T) {
 	scenes := []struct {
 		name string
 		play play
-	}{ // the longest first
+	}{ // the longest scenes first
 		{"submission committed, answer lost, client answered before", submission(faultproxy.DropAnswer, true)},
 		{"slow commits", slowCommits},
 		{"settlement committed, answer lost, whole", settlement(false, faultproxy.DropAnswer)},
@@ -54,7 +54,7 @@ func TestPartitions(t *testing.T) {
 		{"a stream's node returns", cutStream},
 		{"network frozen", func(t *testing.T, binary string) { stoppedNode(t, binary, (*node).freeze, (*node).thaw) }},
 	}
-	// They mostly wait, but each has processes of its own: a few at a time.
+	// Scenes mostly wait, but each starts its own processes, so only a few run at a time.
 	turns := make(chan struct{}, 5)
 	var all sync.WaitGroup
 	for _, s := range scenes {
@@ -67,48 +67,48 @@ func TestPartitions(t *testing.T) {
 	all.Wait()
 }
 
-// twoNodes is a cluster of two.
+// twoNodes starts a cluster of two nodes.
 func twoNodes(t *testing.T, binary string) (c *cluster, first, second *node) {
 	t.Helper()
 	c = newCluster(t, binary, storetest.PostgreSQL(t), 2, leaseOfScenes)
 	return c, c.nodes[0], c.nodes[1]
 }
 
-// cutOff arms a fault that hits a COMMIT of the node and disconnects the node.
+// cutOff arms a fault for a COMMIT of the node. The fault also disconnects the node.
 func cutOff(n *node, which func(faultproxy.Commit) bool, strike faultproxy.Strike) *faultproxy.Hit {
 	return n.proxy.Arm(faultproxy.Fault{Match: which, Strike: strike, Cut: faultproxy.Silence, Then: faultproxy.Frozen})
 }
 
-// struck checks the effect of a fault.
-func struck(t *testing.T, h *faultproxy.Hit, strike faultproxy.Strike) {
+// checkStruck checks whether the COMMIT hit by a fault was committed.
+func checkStruck(t *testing.T, h *faultproxy.Hit, strike faultproxy.Strike) {
 	t.Helper()
 	if h.Committed() != (strike == faultproxy.DropAnswer) {
-		t.Fatalf("the COMMIT that was struck was committed: %t", h.Committed())
+		t.Fatalf("the COMMIT hit by the fault was committed: %t", h.Committed())
 	}
 }
 
-// lostSettlement checks that a client with the message "not charged" was not charged, and that a
-// charged client has its answer or no answer.
+// lostSettlement loses the COMMIT of a settlement or its answer. A client with the message "not
+// charged" must not be charged, and a charged client must have the answer or no answer.
 func lostSettlement(t *testing.T, binary string, stream bool, strike faultproxy.Strike) {
 	c, first, _ := twoNodes(t, binary)
 	a := c.chatter()
 	hit := cutOff(first, settles, strike)
 	done := a.strike(hit, first, stream)
-	struck(t, hit, strike)
+	checkStruck(t, hit, strike)
 	c.waitSwept(first)
 	first.proxy.Reopen()
 	t.Logf("%s", <-done)
 	c.check()
 }
 
-// lostAdmission: nothing is held for ever, and the request runs once at most.
-// late: the node comes back after its client was answered.
+// lostAdmission loses the COMMIT of an admission or its answer. The hold must end, and the request
+// must run at most once. If late is set, the node returns after its client has got an answer.
 func lostAdmission(t *testing.T, binary string, strike faultproxy.Strike, late bool) {
 	c, first, _ := twoNodes(t, binary)
 	a := c.chatter()
 	hit := cutOff(first, admits, strike)
 	done := a.strike(hit, first, false)
-	struck(t, hit, strike)
+	checkStruck(t, hit, strike)
 	c.waitSwept(first)
 	if !late {
 		first.proxy.Reopen()
@@ -117,15 +117,15 @@ func lostAdmission(t *testing.T, binary string, strike faultproxy.Strike, late b
 	if late {
 		first.proxy.Reopen()
 	}
-	// What waited behind it comes to its end, too.
-	if next := a.say(t.Context(), first, false, fateFine); next.outcome() == outcomeNothing {
+	// Later requests on the node must get an answer, too.
+	if next := a.send(t.Context(), first, false, fateFine); next.outcome() == outcomeNone {
 		t.Errorf("after it: %s", next)
 	}
 	c.check()
 }
 
-// lostSubmission checks that a refused client has no job, and that a client without an answer finds
-// its job by the Idempotency-Key.
+// lostSubmission loses the COMMIT of a submission or its answer. A rejected client must have no job,
+// and a client without an answer must find its job by the Idempotency-Key.
 func lostSubmission(t *testing.T, binary string, strike faultproxy.Strike, late bool) {
 	c, first, second := twoNodes(t, binary)
 	a, s := c.chatter(), c.submitter()
@@ -137,7 +137,7 @@ func lostSubmission(t *testing.T, binary string, strike faultproxy.Strike, late 
 		s.submit(first, o)
 	}()
 	scene.Eventually(t, "the COMMIT is struck", hit.Happened)
-	struck(t, hit, strike)
+	checkStruck(t, hit, strike)
 	c.waitSwept(first)
 	if !late {
 		first.proxy.Reopen()
@@ -153,20 +153,21 @@ func lostSubmission(t *testing.T, binary string, strike faultproxy.Strike, late 
 	if late {
 		first.proxy.Reopen()
 	}
-	if next := a.say(t.Context(), first, false, fateFine); next.outcome() == outcomeNothing {
+	if next := a.send(t.Context(), first, false, fateFine); next.outcome() == outcomeNone {
 		t.Errorf("after it: %s", next)
 	}
 	c.check()
 }
 
-// How long COMMITs are held back in slowCommits: longer than a batch may take,
-// and longer than any other transaction may.
+// The delays of COMMITs in slowCommits: slowBatch is longer than a batch may take, slowUpdate longer
+// than any other transaction may take.
 const (
 	slowBatch  = 8 * time.Second
 	slowUpdate = 17 * time.Second
 )
 
-// slowCommits checks that a slow COMMIT is awaited or its connection closed, but never canceled.
+// slowCommits checks that a node waits for a slow COMMIT or closes its connection, but never cancels
+// the COMMIT.
 func slowCommits(t *testing.T, binary string) {
 	c := newCluster(t, binary, storetest.PostgreSQL(t), 1, "15s")
 	n := c.nodes[0]
@@ -180,15 +181,15 @@ func slowCommits(t *testing.T, binary string) {
 	var all sync.WaitGroup
 	defer all.Wait()
 
-	// One operator disconnects during the COMMIT of a credit. Another one waits longer than a
+	// One operator disconnects during the COMMIT of a credit. Another operator waits longer than a
 	// transaction may take.
-	credited, _ := n.Account(1, nil)
+	account, _ := n.Account(1, nil)
 	for _, leaves := range []bool{true, false} {
 		hit, release := slow(credits)
 		defer release()
 		ctx, leave := context.WithCancel(t.Context())
 		defer leave()
-		all.Go(func() { n.credit(ctx, credited) })
+		all.Go(func() { n.credit(ctx, account) })
 		scene.Eventually(t, "the credit is committed", hit.Happened)
 		if leaves {
 			leave()
@@ -228,39 +229,39 @@ func (n *node) resume() { n.Resume() }
 func (n *node) freeze() { n.proxy.Freeze() }
 func (n *node) thaw()   { n.proxy.Open() }
 
-// stoppedNode stops a node for longer than its lease while requests and jobs run on it. When it
-// continues, its work has been taken over.
+// stoppedNode stops a node for longer than its lease while requests and jobs run on it. When the node
+// continues, another node has taken over its work.
 func stoppedNode(t *testing.T, binary string, stop, resume func(*node)) {
 	c, first, second := twoNodes(t, binary)
 	a, s := c.chatter(), c.submitter()
-	streamed := a.begin(first, true, fateSteps)
+	streamed := a.start(first, true, fateSteps)
 	for range 3 { // the role and a piece of text are under way
 		c.steps <- struct{}{}
 	}
-	whole := a.begin(first, false, fateGated)
+	whole := a.start(first, false, fateGated)
 	o := s.order(c, false)
 	s.submit(first, o)
 	scene.Eventually(t, "both requests run", func() bool { return len(c.provider.Requests()) == 2 })
 	stop(first)
 	c.waitSwept(first)
-	scene.Eventually(t, "the other node answers while the first stands still", func() bool {
-		return a.say(t.Context(), second, false, fateFine).outcome() == outcomeComplete
+	scene.Eventually(t, "the other node answers while the first is stopped", func() bool {
+		return a.send(t.Context(), second, false, fateFine).outcome() == outcomeComplete
 	})
 	close(c.steps)
 	close(c.gate)
 	resume(first)
-	for _, call := range []*chatCall{<-streamed, <-whole} {
-		t.Logf("%s", call)
+	for _, k := range []*chatCall{<-streamed, <-whole} {
+		t.Logf("%s", k)
 	}
 	c.check()
 }
 
-// cutStream checks that a node ends its streams if it was declared dead meanwhile, although the
-// providers would continue.
+// cutStream checks that a node ends its streams after it was declared dead, although the providers
+// would continue.
 func cutStream(t *testing.T, binary string) {
 	c, first, _ := twoNodes(t, binary)
 	a := c.chatter()
-	streamed := a.begin(first, true, fateSteps)
+	streamed := a.start(first, true, fateSteps)
 	for range 3 { // the role and a piece of text are under way
 		c.steps <- struct{}{}
 	}
@@ -268,9 +269,11 @@ func cutStream(t *testing.T, binary string) {
 	first.freeze()
 	c.waitSwept(first)
 	first.thaw()
-	scene.Eventually(t, "the stream ends, and its provider is left", func() bool { return len(streamed) > 0 && c.provider.Disconnects() > 0 })
-	call := <-streamed
-	if t.Logf("%s", call); call.outcome() == outcomeComplete {
+	scene.Eventually(t, "the stream and the provider's connection end", func() bool {
+		return len(streamed) > 0 && c.provider.Disconnects() > 0
+	})
+	k := <-streamed
+	if t.Logf("%s", k); k.outcome() == outcomeComplete {
 		t.Error("the answer looks complete")
 	}
 	close(c.steps)

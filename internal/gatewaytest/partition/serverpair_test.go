@@ -24,10 +24,10 @@ type serverPair struct {
 	t                testing.TB
 	binaries         string
 	dir              string
-	owner            *syscall.Credential // of files and processes, nil for the user of the test
+	owner            *syscall.Credential // of files and processes; nil means the user of the test
 	primary, standby *postgres
 	receiver         int // the standby's receiver process while it is stopped
-	made             int
+	servers          int // number of servers so far
 }
 
 type postgres struct {
@@ -40,8 +40,8 @@ type postgres struct {
 	db   *sql.DB
 }
 
-// newServerPair starts a pair. PostgreSQL refuses to run as root, so root uses the owner of the
-// test server.
+// newServerPair starts a pair. PostgreSQL refuses to run as root, so a test of root uses the owner of
+// the test server's files.
 func newServerPair(t testing.TB) *serverPair {
 	t.Helper()
 	p := &serverPair{t: t}
@@ -59,9 +59,9 @@ func newServerPair(t testing.TB) *serverPair {
 		if err != nil {
 			t.Fatalf("the test's server does not run here: %v", err)
 		}
-		of := info.Sys().(*syscall.Stat_t)
-		p.owner = &syscall.Credential{Uid: of.Uid, Gid: of.Gid}
-		if err := os.Chown(p.dir, int(of.Uid), int(of.Gid)); err != nil {
+		stat := info.Sys().(*syscall.Stat_t)
+		p.owner = &syscall.Credential{Uid: stat.Uid, Gid: stat.Gid}
+		if err := os.Chown(p.dir, int(stat.Uid), int(stat.Gid)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -72,13 +72,13 @@ func newServerPair(t testing.TB) *serverPair {
 	return p
 }
 
-// server names the files and the port of a new server.
+// server returns a server with new files and a free port. It does not start the server.
 func (p *serverPair) server() *postgres {
 	p.t.Helper()
-	p.made++
-	s := &postgres{data: filepath.Join(p.dir, strconv.Itoa(p.made))}
+	p.servers++
+	s := &postgres{data: filepath.Join(p.dir, strconv.Itoa(p.servers))}
 	s.log = s.data + ".log"
-	for { // below the range of automatic ports
+	for { // below the range of ephemeral ports
 		s.port = 15000 + rand.IntN(15000)
 		free, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", s.port))
 		if err == nil {
@@ -91,7 +91,7 @@ func (p *serverPair) server() *postgres {
 	return s
 }
 
-// command is a program of PostgreSQL's.
+// command returns the command of a PostgreSQL program.
 func (p *serverPair) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(p.binaries, name), args...)
 	cmd.Dir = p.dir
@@ -106,13 +106,13 @@ func (p *serverPair) tool(name string, args ...string) {
 	}
 }
 
-// join makes a new standby of the primary and waits until commits wait for it.
+// join adds a new standby to the primary and waits until commits wait for the standby.
 func (p *serverPair) join() {
 	p.t.Helper()
 	p.standby = p.server()
 	p.tool("pg_basebackup", "--pgdata="+p.standby.data, "--dbname="+p.primary.url, "--write-recovery-conf", "--checkpoint=fast", "--no-sync")
 	p.start(p.standby)
-	p.until("the standby is in step", func() bool {
+	p.until("the standby replicates synchronously", func() bool {
 		var n int
 		err := p.primary.db.QueryRowContext(p.t.Context(),
 			`SELECT COUNT(*) FROM pg_stat_replication WHERE sync_state = 'sync' AND state = 'streaming'`).Scan(&n)
@@ -125,7 +125,7 @@ func (p *serverPair) join() {
 func (p *serverPair) start(s *postgres) {
 	p.t.Helper()
 	p.until("the server starts", func() bool {
-		if s.cmd == nil || s.over() {
+		if s.cmd == nil || s.hasEnded() {
 			p.launch(s)
 		}
 		return s.db.PingContext(p.t.Context()) == nil
@@ -152,13 +152,13 @@ func (p *serverPair) launch(s *postgres) {
 	}
 	s.cmd, s.done = cmd, make(chan struct{})
 	go func(done chan struct{}) {
-		_ = cmd.Wait() // however it ended
+		_ = cmd.Wait() // the test kills servers
 		close(done)
 	}(s.done)
 }
 
-// over reports whether the server's process has ended.
-func (s *postgres) over() bool {
+// hasEnded reports whether the server's process has ended.
+func (s *postgres) hasEnded() bool {
 	select {
 	case <-s.done:
 		return true
@@ -182,7 +182,7 @@ func (p *serverPair) freeze() {
 	}
 }
 
-// thaw lets the standby go on.
+// thaw continues the standby's receiver process.
 func (p *serverPair) thaw() {
 	p.t.Helper()
 	if err := syscall.Kill(p.receiver, syscall.SIGCONT); err != nil {
@@ -206,7 +206,7 @@ func (p *serverPair) failOver() (lost int64) {
 	p.read(p.primary.db, &written, `SELECT pg_current_wal_flush_lsn()::text`)
 	p.primary.kill()
 	p.standby.kill()
-	_ = syscall.Kill(p.receiver, syscall.SIGKILL) // its server's end may have ended it
+	_ = syscall.Kill(p.receiver, syscall.SIGKILL) // the process may have ended with its server
 	p.receiver = 0
 	p.start(p.standby)
 	p.read(p.standby.db, &lost, `SELECT pg_wal_lsn_diff($1::pg_lsn, pg_last_wal_replay_lsn())::bigint`, written)
@@ -225,13 +225,14 @@ func (p *serverPair) read(db *sql.DB, into any, query string, args ...any) {
 	}
 }
 
-// until waits for an expected state.
-func (p *serverPair) until(what string, holds func() bool) {
+// until waits until condition returns true. After a minute, it ends the test and shows the servers'
+// logs.
+func (p *serverPair) until(what string, condition func() bool) {
 	p.t.Helper()
-	if !soon(p.t, what, holds) {
+	if !soon(p.t, what, condition) {
 		for _, s := range []*postgres{p.primary, p.standby} {
 			if s != nil {
-				log, _ := os.ReadFile(s.log) // there may be none
+				log, _ := os.ReadFile(s.log) // the file may be missing
 				p.t.Logf("%s:\n%s", s.data, tail(string(log)))
 			}
 		}

@@ -14,62 +14,62 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// weather is one run of TestPartitionsUnderLoad; the seed decides everything random.
-type weather struct {
+// faultRun describes one run of TestPartitionsUnderLoad. The seed decides all random choices.
+type faultRun struct {
 	seed   uint64
 	nodes  int
 	lease  time.Duration
 	length time.Duration
 }
 
-func (w weather) String() string {
+func (w faultRun) String() string {
 	return fmt.Sprintf("seed %d, %d nodes, lease %s, %s", w.seed, w.nodes, w.lease, w.length)
 }
 
 // TestPartitionsUnderLoad runs clients of chat and jobs against nodes with random faults of their
 // processes and database connections, and compares the clients' records with the gateway's books.
-// With TOLLGATE_TORTURE it runs 100 rounds of a minute (TOLLGATE_TORTURE_ROUNDS) from the seed
-// TOLLGATE_TORTURE_SEED. One round with a failed seed repeats the failure.
+// With TOLLGATE_TORTURE it runs 100 rounds of a minute (TOLLGATE_TORTURE_ROUNDS), starting with the
+// seed TOLLGATE_TORTURE_SEED. To repeat a failure, run one round with the failed seed.
 func TestPartitionsUnderLoad(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
 	if os.Getenv("TOLLGATE_TORTURE") != "" {
-		tortureByWeather(t, binary)
+		torture(t, binary)
 		return
 	}
 	const length = 6 * time.Second
 	var all sync.WaitGroup
-	for _, w := range []weather{
+	for _, w := range []faultRun{
 		{seed: 1, nodes: 2, lease: time.Second, length: length},
 		{seed: 2, nodes: 3, lease: time.Second, length: length},
 		{seed: 3, nodes: 2, lease: 2 * time.Second, length: length},
 	} {
 		all.Go(func() {
-			t.Run(w.String(), func(t *testing.T) { underWeather(t, binary, w) })
+			t.Run(w.String(), func(t *testing.T) { runWithFaults(t, binary, w) })
 		})
 	}
 	all.Wait()
 }
 
-// tortureByWeather runs the rounds and logs its progress.
-func tortureByWeather(t *testing.T, binary string) {
+// torture runs the rounds and logs the progress.
+func torture(t *testing.T, binary string) {
 	rounds, first := scene.Number(t, "TOLLGATE_TORTURE_ROUNDS", 100, 0), scene.Number(t, "TOLLGATE_TORTURE_SEED", 1, 0)
 	leases := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 15 * time.Second}
 	failed := 0
 	for i := range rounds {
 		seed := first + i
-		w := weather{seed: uint64(seed), nodes: 2 + seed%2, lease: leases[seed/2%len(leases)], length: time.Minute}
-		if !t.Run(w.String(), func(t *testing.T) { underWeather(t, binary, w) }) {
+		w := faultRun{seed: uint64(seed), nodes: 2 + seed%2, lease: leases[seed/2%len(leases)], length: time.Minute}
+		if !t.Run(w.String(), func(t *testing.T) { runWithFaults(t, binary, w) }) {
 			failed++
 		}
 		t.Logf("round %d of %d: %s; %d failed so far", i+1, rounds, w, failed)
 		if failed == 10 {
-			t.Fatal("ten rounds have failed: the rest would say nothing new")
+			t.Fatal("ten rounds have failed; skipping the rest")
 		}
 	}
 }
 
-func underWeather(t *testing.T, binary string, w weather) {
+func runWithFaults(t *testing.T, binary string, w faultRun) {
 	const chatters, submitters = 6, 2
 	c := newCluster(t, binary, storetest.PostgreSQL(t), w.nodes, w.lease.String())
 	for range chatters {
@@ -79,7 +79,7 @@ func underWeather(t *testing.T, binary string, w weather) {
 		c.submitter()
 	}
 	until := time.Now().Add(w.length)
-	var load, storm sync.WaitGroup
+	var load, faults sync.WaitGroup
 	stop := make(chan struct{})
 	for i, a := range c.chats[1:] {
 		load.Go(func() { a.talkOn(rand.New(rand.NewPCG(w.seed, uint64(100+i))), stop) })
@@ -88,16 +88,16 @@ func underWeather(t *testing.T, binary string, w weather) {
 		load.Go(func() { c.orderOn(s, rand.New(rand.NewPCG(w.seed, uint64(200+i))), stop) })
 	}
 	for i, n := range c.nodes {
-		storm.Go(func() { n.suffer(rand.New(rand.NewPCG(w.seed, uint64(i))), w.lease, until) })
+		faults.Go(func() { n.injectFaults(rand.New(rand.NewPCG(w.seed, uint64(i))), w.lease, until) })
 	}
-	storm.Wait()
+	faults.Wait()
 	close(stop)
 	load.Wait()
 	c.check()
-	saw := map[string]int{}
+	outcomes := map[string]int{}
 	for _, a := range c.chats {
-		for _, call := range a.calls {
-			saw[call.outcome()]++
+		for _, k := range a.calls {
+			outcomes[k.outcome()]++
 		}
 	}
 	accepted := 0
@@ -108,27 +108,27 @@ func underWeather(t *testing.T, binary string, w weather) {
 			}
 		}
 	}
-	if saw[outcomeComplete] == 0 || saw[outcomeError] == 0 || accepted == 0 {
-		t.Errorf("the load or the faults did not reach the gateway: chat %v, %d jobs", saw, accepted)
+	if outcomes[outcomeComplete] == 0 || outcomes[outcomeError] == 0 || accepted == 0 {
+		t.Errorf("the load or the faults did not reach the gateway: chat %v, %d jobs", outcomes, accepted)
 	}
 	for _, n := range c.nodes[1:w.nodes] {
 		n.CheckStop(t)
 	}
 }
 
-// talkOn sends requests until stop is closed, and leaves some of them early.
+// talkOn sends requests until stop is closed. It disconnects from some of them early.
 func (a *chatter) talkOn(r *rand.Rand, stop <-chan struct{}) {
 	fates := []string{fateFine, fateFine, fateFine, fateFine, fateFine, fateFine, fateSlow, fateFails, fateBreaks}
 	for !over(stop) {
 		n, fate, stream := a.c.nodes[r.IntN(len(a.c.nodes))], fates[r.IntN(len(fates))], r.IntN(2) == 0
-		ctx, leave := a.c.t.Context(), func() {}
+		ctx, cancel := a.c.t.Context(), func() {}
 		if r.IntN(12) == 0 {
-			ctx, leave = context.WithTimeout(ctx, time.Duration(r.IntN(60))*time.Millisecond)
+			ctx, cancel = context.WithTimeout(ctx, time.Duration(r.IntN(60))*time.Millisecond)
 		}
-		call := a.say(ctx, n, stream, fate)
-		leave()
+		k := a.send(ctx, n, stream, fate)
+		cancel()
 		think := 5 + r.IntN(20)
-		if call.outcome() != outcomeComplete { // do not ask a refusing node a thousand times a second
+		if k.outcome() != outcomeComplete { // do not flood a node that rejects requests
 			think += 50
 		}
 		scene.Sleep(time.Duration(think) * time.Millisecond)
@@ -144,8 +144,8 @@ func over(stop <-chan struct{}) bool {
 	}
 }
 
-// orderOn submits jobs until stop is closed. It repeats submissions without an answer, and repeats
-// or gives up refused ones.
+// orderOn submits jobs until stop is closed. It repeats every submission without an answer, and half
+// of the rejected ones.
 func (c *cluster) orderOn(s *submitter, r *rand.Rand, stop <-chan struct{}) {
 	for !over(stop) {
 		o := s.order(c, r.IntN(5) == 0)
@@ -157,9 +157,9 @@ func (c *cluster) orderOn(s *submitter, r *rand.Rand, stop <-chan struct{}) {
 	}
 }
 
-// suffer causes faults of the node's process and database connection until a time, and repairs
-// them.
-func (n *node) suffer(r *rand.Rand, lease time.Duration, until time.Time) {
+// injectFaults causes and repairs faults of the node's process and database connection until the
+// given time.
+func (n *node) injectFaults(r *rand.Rand, lease time.Duration, until time.Time) {
 	heal := func() {
 		if r.IntN(2) == 0 {
 			n.proxy.Open() // delayed data arrives late
@@ -209,6 +209,6 @@ func (n *node) strike(r *rand.Rand, outage func()) {
 	select {
 	case <-hit.Done():
 		outage()
-	case <-timer.C: // nothing of the kind came by
+	case <-timer.C: // no COMMIT matched
 	}
 }
