@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/money"
 )
 
-// waiting starts a provider with good answers after open.
+// waiting starts a provider that gives good answers after open is called.
 func waiting(t testing.TB) (p *fakeprovider.Server, open func()) {
 	gate := make(chan struct{})
 	p = fakeprovider.New(t)
@@ -25,20 +25,20 @@ func waiting(t testing.TB) (p *fakeprovider.Server, open func()) {
 	return p, func() { close(gate) }
 }
 
-// answering starts a provider with good answers in a form.
+// answering starts a provider that gives good answers in a form.
 func answering(t testing.TB, form string) *fakeprovider.Server {
 	p := fakeprovider.New(t)
 	p.Always(func(q fakeprovider.Request) fakeprovider.Reply { return fakeprovider.Good(form, q.IsStream()) })
 	return p
 }
 
-// reached waits for a number of requests at a provider.
+// reached waits until a provider has got a number of requests.
 func reached(t *testing.T, p *fakeprovider.Server, requests int) {
 	t.Helper()
 	scene.Eventually(t, fmt.Sprintf("%d requests reach the provider", requests), func() bool { return len(p.Requests()) >= requests })
 }
 
-// chatScene returns a scenario with one chat model on one line, both called name.
+// chatScene returns a scenario with one chat model on one line. name is the id of both.
 func chatScene(name, url string, more map[string]any, play func(t *testing.T, g *gateway)) peerScene {
 	return peerScene{[]map[string]any{scene.ChatModel(name, more)}, []map[string]any{scene.ChatLine(name, url, nil, name)}, play}
 }
@@ -53,23 +53,23 @@ func oneBalance(t testing.TB) peerScene {
 		hold := holdFor(body, 500)
 		poor, rich := g.open(fit*hold+hold-1, nil), g.open(1_000_000*money.USD, nil)
 		rest := poor.burst(calls, calls-fit, body)
-		poor.owns(0, fit*hold)
+		poor.wantFunds(0, fit*hold)
 		trusted := rich.burst(1, 0, body)
 		reached(t, p, fit+1)
-		rich.owns(0, hold)
+		rich.wantFunds(0, hold)
 		open()
-		passes(t, rest, fit)
-		passes(t, trusted, 1)
-		poor.owns(fit*answerCost, 0)
-		rich.owns(answerCost, 0)
+		wantOK(t, rest, fit)
+		wantOK(t, trusted, 1)
+		poor.wantFunds(fit*answerCost, 0)
+		rich.wantFunds(answerCost, 0)
 		if n := len(p.Requests()); n != fit+1 {
 			t.Errorf("%d requests reached the provider, want %d", n, fit+1)
 		}
 	})
 }
 
-// oneKey is songquanpeng/one-api#2440: the same race for the limit of a key, with a large balance
-// of the account.
+// oneKey is songquanpeng/one-api#2440: concurrent requests are checked against the same limit of a
+// key, while the account has a large balance.
 func oneKey(t testing.TB) peerScene {
 	p, open := waiting(t)
 	return chatScene("bug02", p.URL(), nil, func(t *testing.T, g *gateway) {
@@ -78,11 +78,11 @@ func oneKey(t testing.TB) peerScene {
 		hold := holdFor(body, 500)
 		c := g.open(100*money.USD, map[string]any{"total_limit_usd": fit*hold + hold - 1})
 		rest := c.burst(calls, calls-fit, body)
-		c.checkSpending(0, fit*hold)
+		c.wantSpent(0, fit*hold)
 		open()
-		passes(t, rest, fit)
-		c.checkSpending(fit*answerCost, 0)
-		c.owns(fit*answerCost, 0)
+		wantOK(t, rest, fit)
+		c.wantSpent(fit*answerCost, 0)
+		c.wantFunds(fit*answerCost, 0)
 		if n := len(p.Requests()); n != fit {
 			t.Errorf("%d requests reached the provider, want %d", n, fit)
 		}
@@ -99,21 +99,21 @@ func budgetWhileRunning(t testing.TB) peerScene {
 		c := g.open(10*money.USD, map[string]any{"daily_budget_usd": hold + answerCost})
 		running := c.burst(1, 0, body)
 		reached(t, p, 1)
-		a := c.gets(body, http.StatusPaymentRequired, "insufficient_quota")
-		if answer := fmt.Sprintf("(0 USD spent, %s USD held by running requests)", hold); !strings.Contains(a.Raw, answer) {
-			t.Errorf("%s does not say %q", a.Raw, answer)
+		h := c.wantChat(body, http.StatusPaymentRequired, "insufficient_quota")
+		if answer := fmt.Sprintf("(0 USD spent, %s USD held by running requests)", hold); !strings.Contains(h.Raw, answer) {
+			t.Errorf("%s does not contain %q", h.Raw, answer)
 		}
 		open()
-		passes(t, running, 1)
-		c.checkSpending(answerCost, 0)
-		c.gets(body, http.StatusOK, "") // the rest is exactly the hold
-		c.checkSpending(2*answerCost, 0)
-		c.gets(body, http.StatusPaymentRequired, "insufficient_quota")
+		wantOK(t, running, 1)
+		c.wantSpent(answerCost, 0)
+		c.wantChat(body, http.StatusOK, "") // the rest is exactly the hold
+		c.wantSpent(2*answerCost, 0)
+		c.wantChat(body, http.StatusPaymentRequired, "insufficient_quota")
 	})
 }
 
-// newcomers is BerriAI/litellm#40095: the first concurrent requests of a customer without a row are
-// in no budget.
+// newcomers is BerriAI/litellm#40095: the first concurrent requests of a customer without a
+// database row count in no budget.
 func newcomers(t testing.TB) peerScene {
 	p, open := waiting(t)
 	free := map[string]any{"free_daily_requests": 3, "price": map[string]any{"input": 0, "output": 0}}
@@ -122,21 +122,21 @@ func newcomers(t testing.TB) peerScene {
 		hold := holdFor(body, 500)
 		c, guest := g.open(100*money.USD, map[string]any{"daily_budget_usd": 2*hold + 1}), g.open(0, nil)
 		rest := c.burst(20, 18, body)
-		gift := make(chan int, 20)
-		for range cap(gift) {
-			go func() { gift <- guest.outcome(scene.Request(scene.Chat, "bug04-free", false, nil)) }()
+		freeCalls := make(chan int, 20)
+		for range cap(freeCalls) {
+			go func() { freeCalls <- guest.outcome(scene.Request(scene.Chat, "bug04-free", false, nil)) }()
 		}
-		for range cap(gift) - 3 {
-			if status := <-gift; status != http.StatusTooManyRequests {
-				t.Errorf("a call beyond the free quota was answered %d", status)
+		for range cap(freeCalls) - 3 {
+			if status := <-freeCalls; status != http.StatusTooManyRequests {
+				t.Errorf("a call above the free quota was answered with %d", status)
 			}
 		}
 		open()
-		passes(t, rest, 2)
-		passes(t, gift, 3)
-		c.checkSpending(2*answerCost, 0)
-		guest.owns(0, 0)
-		guest.totals(usageTotals{Requests: 3, Billed: 3})
+		wantOK(t, rest, 2)
+		wantOK(t, freeCalls, 3)
+		c.wantSpent(2*answerCost, 0)
+		guest.wantFunds(0, 0)
+		guest.wantTotals(usageTotals{Requests: 3, Billed: 3})
 	})
 	s.models = append(s.models, scene.ChatModel("bug04-free", free))
 	s.lines = append(s.lines, scene.ChatLine("bug04-free", p.URL(), nil, "bug04-free"))
@@ -151,30 +151,31 @@ func unknownCosts(t testing.TB) peerScene {
 	gate := make(chan struct{})
 	studio.Always(func([]byte) fakestudio.Behaviour { return fakestudio.Behaviour{Until: gate} })
 	s := chatScene("bug05", p.URL(), nil, func(t *testing.T, g *gateway) {
-		says := func(part string) string {
+		requestWith := func(part string) string {
 			return scene.Request(scene.Chat, "bug05", false,
 				map[string]any{"messages": json.RawMessage(`[{"role":"user","content":[` + part + `]}]`)})
 		}
 		const window = 100000*perPrompt + 500*perCompletion // a file counts as the model's context window
-		file := says(`{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,JVBERi0x"}}`)
+		file := requestWith(`{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,JVBERi0x"}}`)
 		poor, c := g.open(window-1, nil), g.open(window, nil)
-		poor.gets(file, http.StatusPaymentRequired, "insufficient_quota")
-		c.gets(says(`{"type":"input_audio","input_audio":{"data":"AAAA","format":"wav"}}`), http.StatusBadRequest, "invalid_request")
-		c.gets(scene.Request(scene.Chat, "unlisted", false, nil), http.StatusBadRequest, "model_not_found")
-		c.gets(scene.Request(scene.Chat, "bug05", false, map[string]any{"service_tier": "priority"}), http.StatusBadRequest, "invalid_request")
+		poor.wantChat(file, http.StatusPaymentRequired, "insufficient_quota")
+		c.wantChat(requestWith(`{"type":"input_audio","input_audio":{"data":"AAAA","format":"wav"}}`), http.StatusBadRequest, "invalid_request")
+		c.wantChat(scene.Request(scene.Chat, "unlisted", false, nil), http.StatusBadRequest, "model_not_found")
+		priority := scene.Request(scene.Chat, "bug05", false, map[string]any{"service_tier": "priority"})
+		c.wantChat(priority, http.StatusBadRequest, "invalid_request")
 		if n := len(p.Requests()); n != 0 {
 			t.Errorf("%d calls without a price reached the provider", n)
 		}
-		c.gets(file, http.StatusOK, "")
+		c.wantChat(file, http.StatusOK, "")
 		if rows := c.log(4); rows[0].Held != window || rows[0].Cost != answerCost {
 			t.Errorf("a call with a file: %+v; want %d held", rows[0], window)
 		}
 		artist := g.open(money.USD, nil)
-		artist.wants(scene.PathGenerate, string(scene.JobRequest("bug05-image", "a hat", map[string]any{"size": "1000x1000"})),
+		artist.wantStatus(scene.PathGenerate, string(scene.JobRequest("bug05-image", "a hat", map[string]any{"size": "1000x1000"})),
 			http.StatusAccepted, "")
-		artist.owns(0, scene.PricePicture)
+		artist.wantFunds(0, scene.PricePicture)
 		close(gate)
-		artist.comesToOwn(scene.PricePicture)
+		artist.waitForFunds(scene.PricePicture)
 
 		model := scene.ChatModel("unpriced", nil)
 		delete(model, "price")
@@ -188,8 +189,8 @@ func unknownCosts(t testing.TB) peerScene {
 	return s
 }
 
-// longPrompts is BerriAI/litellm#40002: the hold uses the base price only, so a key with 45 cents
-// spends 60 cents on a prompt of 300,000 tokens.
+// longPrompts is BerriAI/litellm#40002: the hold is calculated with the base price, so a key with 45
+// cents spends 60 cents on a prompt of 300,000 tokens.
 func longPrompts(t testing.TB) peerScene {
 	p := fakeprovider.New(t, fakeprovider.Answer("long", 300_000, 500))
 	more := map[string]any{"context_window": 1_000_000, "price": map[string]any{"input": 1, "output": 2,
@@ -199,18 +200,18 @@ func longPrompts(t testing.TB) peerScene {
 		body := scene.Request(scene.Chat, "bug06", false, map[string]any{"messages": []any{prompt}})
 		hold := money.Amount((len(body)+1000)*2000 + 500*3000)
 		if ordinary := holdFor(body, 500); ordinary > 450_000_000 || hold < 600_000_000 {
-			t.Fatalf("the prompt holds %s, at ordinary prices %s", hold, ordinary)
+			t.Fatalf("the hold is %s, at the base price %s", hold, ordinary)
 		}
 		short := g.open(10*money.USD, map[string]any{"total_limit_usd": 0.45})
-		short.gets(body, http.StatusPaymentRequired, "insufficient_quota")
+		short.wantChat(body, http.StatusPaymentRequired, "insufficient_quota")
 		c := g.open(10*money.USD, map[string]any{"total_limit_usd": hold})
-		c.gets(body, http.StatusOK, "")
+		c.wantChat(body, http.StatusOK, "")
 		const cost = 300_000*2000 + 500*3000
 		if row := c.log(1)[0]; row.Held != hold || row.Cost != cost {
 			t.Errorf("%+v; want %s held and %d charged", row, hold, cost)
 		}
-		c.checkSpending(cost, 0)
-		short.checkSpending(0, 0)
+		c.wantSpent(cost, 0)
+		short.wantSpent(0, 0)
 	})
 }
 
@@ -220,26 +221,26 @@ func budgetsThroughRestart(t testing.TB) peerScene {
 	return chatScene("bug07", p.URL(), nil, func(t *testing.T, g *gateway) {
 		body := scene.Request(scene.Chat, "bug07", false, nil)
 		limit := holdFor(body, 500) + 2*answerCost // three answers fit
-		first := g.apart(nil)
+		first := g.startSeparate(nil)
 		daily := first.open(money.USD, map[string]any{"daily_budget_usd": limit})
 		total := first.open(money.USD, map[string]any{"total_limit_usd": limit})
 		for _, c := range []client{daily, total} {
-			c.gets(body, http.StatusOK, "")
-			c.gets(body, http.StatusOK, "")
+			c.wantChat(body, http.StatusOK, "")
+			c.wantChat(body, http.StatusOK, "")
 		}
-		second := first.again()
+		second := first.restart()
 		second.setCatalog(append(g.scenario.models, scene.ChatModel("new", nil)), g.scenario.lines)
-		for _, c := range []client{daily.at(second), total.at(second)} {
-			second.admin("PATCH", "/keys/"+c.keyState().ID, map[string]any{"name": "renamed"}, nil)
-			c.gets(body, http.StatusOK, "")
-			c.gets(body, http.StatusPaymentRequired, "insufficient_quota")
-			c.checkSpending(3*answerCost, 0)
+		for _, c := range []client{daily.onNode(second), total.onNode(second)} {
+			second.admin("PATCH", "/keys/"+c.onlyKey().ID, map[string]any{"name": "renamed"}, nil)
+			c.wantChat(body, http.StatusOK, "")
+			c.wantChat(body, http.StatusPaymentRequired, "insufficient_quota")
+			c.wantSpent(3*answerCost, 0)
 		}
 		second.Audit(t)
 	})
 }
 
-// everyPath returns the requests of all paths that cost money, by model. The names of the models
+// everyPath returns a request for each path that costs money, by path. The names of the models
 // begin with bug.
 func everyPath(bug string) map[string]string {
 	return map[string]string{
@@ -267,8 +268,8 @@ func everyScene(t testing.TB, bug string, p *fakeprovider.Server, play func(t *t
 	}
 }
 
-// everyLimit is BerriAI/litellm#27381: a limit can be set but has no effect. The scenario checks
-// each limit of a key and of an account on each path.
+// everyLimit is BerriAI/litellm#27381: a limit can be set but has no effect. The scenario checks each
+// limit of a key and of an account on each path.
 func everyLimit(t testing.TB) peerScene {
 	return everyScene(t, "bug08", answering(t, "chat"), func(t *testing.T, g *gateway, sent func() int) {
 		const tiny = money.NanoUSD
@@ -290,14 +291,14 @@ func everyLimit(t testing.TB) peerScene {
 			before := sent()
 			switch limit.name {
 			case "rate":
-				c.gets(scene.Request(scene.Chat, "bug08", false, nil), http.StatusOK, "")
+				c.wantChat(scene.Request(scene.Chat, "bug08", false, nil), http.StatusOK, "")
 				before++
 			case "disabled":
 				g.admin("PATCH", "/accounts/"+c.Account, map[string]any{"disabled": true}, nil)
 			}
 			for path, body := range everyPath("bug08") {
-				if a := c.Post(path, body); a.Status != limit.status {
-					t.Errorf("%s on %s: %d %s; want %d", limit.name, path, a.Status, a.Raw, limit.status)
+				if h := c.Post(path, body); h.Status != limit.status {
+					t.Errorf("%s on %s: %d %s; want %d", limit.name, path, h.Status, h.Raw, limit.status)
 				}
 			}
 			if n := sent() - before; n != 0 {
@@ -328,23 +329,23 @@ func longStreams(t testing.TB) peerScene {
 		close(gate)
 		const over = 1000*perPrompt + claimed*perCompletion
 		for i, c := range []client{byBalance, byBudget} {
-			passes(t, waiting[i], fit)
-			c.owns(fit*hold, 0) // at most the hold, so never below zero
-			c.checkSpending(fit*hold, 0)
+			wantOK(t, waiting[i], fit)
+			c.wantFunds(fit*hold, 0) // at most the holds, so the balance never falls below zero
+			c.wantSpent(fit*hold, 0)
 			for _, row := range c.log(calls) {
 				if row.Status == http.StatusOK && (row.Cost != hold || row.Over != over-hold) {
 					t.Errorf("%+v; want %s charged and %s above it", row, hold, over-hold)
 				}
 			}
-			if k := c.keyState(); k.Over != fit*(over-hold) {
+			if k := c.onlyKey(); k.Over != fit*(over-hold) {
 				t.Errorf("the key shows %s above its holds", k.Over)
 			}
 		}
 	})
 }
 
-// noLag is theopenco/llmgateway#3751: credits are spent repeatedly while debits are pending. Here,
-// the next request sees the balance after the last byte of the one before.
+// noLag is theopenco/llmgateway#3751: credits are spent again while debits are pending. Here, the
+// answer ends after its charge, so the next request sees the new balance.
 func noLag(t testing.TB) peerScene {
 	p := answering(t, "chat")
 	return chatScene("bug10", p.URL(), nil, func(t *testing.T, g *gateway) {
@@ -353,26 +354,26 @@ func noLag(t testing.TB) peerScene {
 			body := scene.Request(scene.Chat, "bug10", stream, nil)
 			c := g.open(holdFor(body, 500)+(fit-1)*answerCost, nil)
 			for n := 1; n <= fit; n++ {
-				c.gets(body, http.StatusOK, "")
-				c.totals(usageTotals{Cost: money.Amount(n) * answerCost, Requests: int64(n), Billed: int64(n)})
+				c.wantChat(body, http.StatusOK, "")
+				c.wantTotals(usageTotals{Cost: money.Amount(n) * answerCost, Requests: int64(n), Billed: int64(n)})
 			}
-			c.gets(body, http.StatusPaymentRequired, "insufficient_quota")
-			c.owns(fit*answerCost, 0)
+			c.wantChat(body, http.StatusPaymentRequired, "insufficient_quota")
+			c.wantFunds(fit*answerCost, 0)
 		}
 	})
 }
 
-// replicas is maximhq/bifrost#3547: each replica has the whole budget. Related: #5673, a budget of
-// the wrong type is accepted silently, and #2873, some paths have no budget.
+// replicas is maximhq/bifrost#3547: each replica has the whole budget. It also covers #5673, where a
+// budget of the wrong type is accepted silently, and #2873, where some paths have no budget.
 func replicas(t testing.TB) peerScene {
 	p, open := waiting(t)
 	return everyScene(t, "bug11", p, func(t *testing.T, g *gateway, sent func() int) {
 		const calls, fit = 12, 3
 		body := scene.Request(scene.Chat, "bug11", false, nil)
 		hold := holdFor(body, 500)
-		other := g.another()
+		other := g.secondNode()
 		c := g.open(100*money.USD, map[string]any{"daily_budget_usd": fit*hold + hold/2})
-		here, there := c.burst(calls, 0, body), c.at(other).burst(calls, 0, body)
+		here, there := c.burst(calls, 0, body), c.onNode(other).burst(calls, 0, body)
 		for range 2*calls - fit { // the rejected requests of both nodes; the others wait at the provider
 			status := 0
 			select {
@@ -380,10 +381,10 @@ func replicas(t testing.TB) peerScene {
 			case status = <-there:
 			}
 			if status != http.StatusPaymentRequired {
-				t.Errorf("a call of the burst was answered %d; want 402", status)
+				t.Errorf("a call of the burst was answered with %d; want 402", status)
 			}
 		}
-		c.checkSpending(0, fit*hold)
+		c.wantSpent(0, fit*hold)
 		open()
 		for range fit {
 			select {
@@ -391,12 +392,12 @@ func replicas(t testing.TB) peerScene {
 			case <-there:
 			}
 		}
-		c.checkSpending(fit*answerCost, 0)
-		c.totals(usageTotals{Cost: fit * answerCost, Requests: fit, Billed: fit})
+		c.wantSpent(fit*answerCost, 0)
+		c.wantTotals(usageTotals{Cost: fit * answerCost, Requests: fit, Billed: fit})
 		spent := g.open(money.USD, map[string]any{"total_limit_usd": money.NanoUSD})
 		for _, node := range []*gateway{g, other} {
 			for path, body := range everyPath("bug11") {
-				spent.at(node).wants(path, body, http.StatusPaymentRequired, "insufficient_quota")
+				spent.onNode(node).wantStatus(path, body, http.StatusPaymentRequired, "insufficient_quota")
 			}
 		}
 		if n := sent(); n != fit {
@@ -408,7 +409,7 @@ func replicas(t testing.TB) peerScene {
 			if status, answer := g.operate("POST", "/accounts/"+c.Account+"/keys", misplaced); status != http.StatusBadRequest {
 				t.Errorf("a key with %v: %d %s", misplaced, status, answer)
 			}
-			if status, answer := g.operate("PATCH", "/keys/"+c.keyState().ID, misplaced); status != http.StatusBadRequest {
+			if status, answer := g.operate("PATCH", "/keys/"+c.onlyKey().ID, misplaced); status != http.StatusBadRequest {
 				t.Errorf("a change to %v: %d %s", misplaced, status, answer)
 			}
 		}

@@ -19,7 +19,7 @@ func countedOnce(t testing.TB) peerScene {
 	studio := fal.Open(t)
 	p := fakeprovider.New(t, fakeprovider.Answer("hi", 1000, 1500))
 	dust := fakeprovider.New(t, fakeprovider.Answer("hi", 3, 1), fakeprovider.Answer("hi", 4, 1), fakeprovider.Answer("hi", 14, 0))
-	cheap := map[string]any{"price": map[string]any{"input": 0.0001, "output": 0.0001}} // a tenth of a nano-dollar for each token
+	cheap := map[string]any{"price": map[string]any{"input": 0.0001, "output": 0.0001}} // a tenth of a nano-dollar per token
 	return peerScene{
 		models: []map[string]any{scene.ImageModel("bug20-image", nil), scene.ChatModel("bug20", nil), scene.ChatModel("bug20-dust", cheap)},
 		lines: []map[string]any{fal.JobLine("bug20-image", studio, "image", nil, "bug20-image"), scene.ChatLine("bug20", p.URL(), nil, "bug20"),
@@ -27,18 +27,18 @@ func countedOnce(t testing.TB) peerScene {
 		play: func(t *testing.T, g *gateway) {
 			artist := g.open(money.USD, nil)
 			request := scene.JobRequest("bug20-image", "a hat", map[string]any{"n": 3})
-			job := artist.wants(scene.PathGenerate, string(request), http.StatusAccepted, "")
-			if j := artist.finishes(t, "image", job); j.Status != "succeeded" || len(j.Data) != 3 {
+			job := artist.wantStatus(scene.PathGenerate, string(request), http.StatusAccepted, "")
+			if j := artist.waitForJob(t, "image", job); j.Status != "succeeded" || len(j.Data) != 3 {
 				t.Errorf("the job is %s", j.Raw)
 			}
-			artist.owns(3*scene.PricePicture, 0)
+			artist.wantFunds(3*scene.PricePicture, 0)
 			if row := artist.log(1)[0]; row.Held != 3*scene.PricePicture || row.Cost != 3*scene.PricePicture {
 				t.Errorf("three images: %+v; want %d held and charged", row, 3*scene.PricePicture)
 			}
 
 			c := g.open(money.USD, nil)
 			body := scene.Request(scene.Chat, "bug20", false, map[string]any{"n": 3})
-			c.gets(body, http.StatusOK, "")
+			c.wantChat(body, http.StatusOK, "")
 			const cost = 1000*perPrompt + 1500*perCompletion // the provider counts three choices once
 			if row := c.log(1)[0]; row.Held != holdFor(body, 3*500) || row.Cost != cost {
 				t.Errorf("three choices: %+v; want %s held and %d charged", row, holdFor(body, 3*500), cost)
@@ -46,19 +46,19 @@ func countedOnce(t testing.TB) peerScene {
 
 			d := g.open(money.USD, nil)
 			for n, want := range []money.Amount{0, 1, 1} { // 0.4, 0.5 and 1.4 nano-dollars
-				d.gets(scene.Request(scene.Chat, "bug20-dust", false, nil), http.StatusOK, "")
+				d.wantChat(scene.Request(scene.Chat, "bug20-dust", false, nil), http.StatusOK, "")
 				if row := d.log(n + 1)[0]; row.Cost != want {
 					t.Errorf("%+v; want %d nano-dollars", row, want)
 				}
 			}
-			d.owns(2, 0)
+			d.wantFunds(2, 0)
 		},
 	}
 }
 
-// usageOnce is BerriAI/litellm#15740, #9812, #40016 and #37992: a request of the responses form is
-// logged twice, cached tokens count as cached and as ordinary ones, and a usage of zero is taken as
-// missing and estimated.
+// usageOnce is BerriAI/litellm#15740, #9812, #40016 and #37992: a request in the responses form is
+// logged twice, cached tokens count as cached and as ordinary tokens, and a usage of zero is
+// treated as missing and estimated.
 func usageOnce(t testing.TB) peerScene {
 	const (
 		usage = `{"input_tokens":100,"cache_creation_input_tokens":30,"cache_read_input_tokens":50,"output_tokens":7}`
@@ -76,20 +76,20 @@ func usageOnce(t testing.TB) peerScene {
 			scene.FormLine("bug21-cached", "messages", cached.URL(), nil, "bug21-cached"),
 			scene.ChatLine("bug21-zero", nothing.URL(), nil, "bug21-zero")},
 		play: func(t *testing.T, g *gateway) {
-			r := g.open(money.USD, nil).speaks(scene.Responses)
+			r := g.open(money.USD, nil).withForm(scene.Responses)
 			for n, stream := range []bool{false, true} {
-				r.gets(scene.Request(scene.Responses, "bug21", stream, nil), http.StatusOK, "")
+				r.wantChat(scene.Request(scene.Responses, "bug21", stream, nil), http.StatusOK, "")
 				r.log(n + 1)
-				r.totals(usageTotals{Cost: money.Amount(n+1) * answerCost, Requests: int64(n + 1), Billed: int64(n + 1)})
+				r.wantTotals(usageTotals{Cost: money.Amount(n+1) * answerCost, Requests: int64(n + 1), Billed: int64(n + 1)})
 			}
 			if n := len(once.Requests()); n != 2 {
 				t.Errorf("%d requests reached the provider, want 2", n)
 			}
-			// 100 at 1 dollar a million, 50 cached at a tenth, 30 written at 1.25, 7 at 10
+			// in dollars per million: 100 tokens at 1, 50 cached at 0.1, 30 written at 1.25, 7 at 10
 			const cost = 100*1000 + 50*100 + 30*1250 + 7*10000
 			m := g.open(money.USD, nil)
-			m.speaks(scene.Messages).gets(scene.Request(scene.Messages, "bug21-cached", false, nil), http.StatusOK, "")
-			m.gets(scene.Request(scene.Chat, "bug21-cached", true, nil), http.StatusOK, "")
+			m.withForm(scene.Messages).wantChat(scene.Request(scene.Messages, "bug21-cached", false, nil), http.StatusOK, "")
+			m.wantChat(scene.Request(scene.Chat, "bug21-cached", true, nil), http.StatusOK, "")
 			for _, row := range m.log(2) {
 				if row.Cost != cost || row.Prompt != 180 || row.Cached != 50 || row.Completion != 7 {
 					t.Errorf("%+v; want %d", row, cost)
@@ -97,17 +97,17 @@ func usageOnce(t testing.TB) peerScene {
 			}
 			z := g.open(money.USD, nil)
 			for _, stream := range []bool{false, true} {
-				z.gets(scene.Request(scene.Chat, "bug21-zero", stream, nil), http.StatusOK, "")
+				z.wantChat(scene.Request(scene.Chat, "bug21-zero", stream, nil), http.StatusOK, "")
 			}
-			z.totals(usageTotals{Requests: 2, Billed: 2})
+			z.wantTotals(usageTotals{Requests: 2, Billed: 2})
 		},
 	}
 }
 
-// everyEnding is BerriAI/litellm#27639 and similar ones: holds of requests with an unusual end
-// remain, until requests of customers with money are rejected.
+// everyEnding is BerriAI/litellm#27639 and similar reports: holds of requests with an unusual end
+// remain, until the gateway rejects requests of customers with money.
 func everyEnding(t testing.TB) peerScene {
-	begun := []string{fakeprovider.Text("one two three")}
+	begin := []string{fakeprovider.Text("one two three")}
 	endings := []struct {
 		name  string
 		reply fakeprovider.Reply
@@ -118,11 +118,11 @@ func everyEnding(t testing.TB) peerScene {
 		{"page", fakeprovider.Page(502)},
 		{"empty", fakeprovider.Answer("", 1000, 0)},
 		{"reset", fakeprovider.Reply{Before: fakeprovider.Reset}},
-		{"broken", fakeprovider.Reply{Events: begun, End: fakeprovider.Reset}},
-		{"unfinished", fakeprovider.Reply{Events: begun}},
+		{"broken", fakeprovider.Reply{Events: begin, End: fakeprovider.Reset}},
+		{"unfinished", fakeprovider.Reply{Events: begin}},
 		{"whole", fakeprovider.Answer("all is well", 1000, 500)},
 		{"streamed", fakeprovider.Stream(1000, 500, "all is well")},
-		{"left", fakeprovider.Reply{Events: begun, End: fakeprovider.Stall}},
+		{"left", fakeprovider.Reply{Events: begin, End: fakeprovider.Stall}},
 		{"unanswered", fakeprovider.Reply{Before: fakeprovider.Stall}},
 	}
 	s := peerScene{}
@@ -148,20 +148,20 @@ func everyEnding(t testing.TB) peerScene {
 				c.Ask(body)
 			}
 		}
-		c.gets(scene.Request(scene.Chat, "bug22-whole", false, map[string]any{"messages": "hi"}), http.StatusBadRequest, "invalid_messages")
+		c.wantChat(scene.Request(scene.Chat, "bug22-whole", false, map[string]any{"messages": "hi"}), http.StatusBadRequest, "invalid_messages")
 		// two good answers and three incomplete streams
 		const cost = 2*answerCost + 3*(askPrompt*perPrompt+3*perCompletion)
-		c.comesToOwn(cost)
-		c.checkSpending(cost, 0)
-		// The rest of the account and of its key can be held.
+		c.waitForFunds(cost)
+		c.wantSpent(cost, 0)
+		// The remaining money of the account and of the key is enough for exactly one hold.
 		body := scene.Request(scene.Chat, "bug22-whole", false, nil)
-		taken := money.USD - cost - holdFor(body, 500)
-		g.admin("POST", "/accounts/"+c.Account+"/credits", map[string]any{"usd": -taken}, nil)
+		withdrawn := money.USD - cost - holdFor(body, 500)
+		g.admin("POST", "/accounts/"+c.Account+"/credits", map[string]any{"usd": -withdrawn}, nil)
 		limit := cost + holdFor(body, 500)
-		g.admin("PATCH", "/keys/"+c.keyState().ID, map[string]any{"total_limit_usd": limit, "daily_budget_usd": limit}, nil)
-		c.had -= taken
-		c.gets(body, http.StatusOK, "")
-		c.owns(cost+answerCost, 0)
+		g.admin("PATCH", "/keys/"+c.onlyKey().ID, map[string]any{"total_limit_usd": limit, "daily_budget_usd": limit}, nil)
+		c.credit -= withdrawn
+		c.wantChat(body, http.StatusOK, "")
+		c.wantFunds(cost+answerCost, 0)
 	}
 	return s
 }
@@ -176,32 +176,32 @@ func smallHolds(t testing.TB) peerScene {
 		body := scene.Request(scene.Chat, "bug27", false, map[string]any{"max_tokens": nil})
 		hold := holdFor(body, 2_000)
 		c := g.open(burst*hold, nil)
-		if c.had > holdFor(body, 65_536) {
-			t.Fatalf("%s would do for a hold of all that the model can write", c.had)
+		if c.credit > holdFor(body, 65_536) {
+			t.Fatalf("a balance of %s covers a hold for the model's maximum", c.credit)
 		}
 		running := c.burst(burst, 0, body)
 		reached(t, p, burst)
-		c.owns(0, burst*hold)
+		c.wantFunds(0, burst*hold)
 		open()
-		passes(t, running, burst)
-		c.owns(burst*answerCost, 0) // released with the answers
+		wantOK(t, running, burst)
+		c.wantFunds(burst*answerCost, 0) // the holds are released with the answers
 		for _, q := range p.Requests() {
 			if !strings.Contains(string(q.Body), fmt.Sprintf(`"max_tokens":%d`, 2_000)) {
 				t.Errorf("the line got no limit: %s", q.Body)
 			}
 		}
-		// One after the other, requests can spend everything down to one hold.
+		// Sequential requests can spend the balance until it is below one hold.
 		left := burst * (hold - answerCost)
 		for ; left >= hold; left -= answerCost {
-			c.gets(body, http.StatusOK, "")
+			c.wantChat(body, http.StatusOK, "")
 		}
-		c.gets(body, http.StatusPaymentRequired, "insufficient_quota")
-		c.owns(burst*hold-left, 0)
+		c.wantChat(body, http.StatusPaymentRequired, "insufficient_quota")
+		c.wantFunds(burst*hold-left, 0)
 	})
 }
 
-// leftBeforeTheFirst is Wei-Shaw/sub2api#4408 and QuantumNous/new-api#7231: a client that
-// disconnects before the first token pays for the whole answer.
+// leftBeforeTheFirst is Wei-Shaw/sub2api#4408 and QuantumNous/new-api#7231: a client that disconnects
+// before the first token pays for the complete answer.
 func leftBeforeTheFirst(t testing.TB) peerScene {
 	p := fakeprovider.New(t)
 	head := fakeprovider.Reply{Events: []string{fakeprovider.Frame(`{"role":"assistant","content":""}`, "")}, End: fakeprovider.Stall}
@@ -211,11 +211,11 @@ func leftBeforeTheFirst(t testing.TB) peerScene {
 		for n, stream := range []bool{true, true, false} {
 			c.leaveUnanswered(scene.Request(scene.Chat, "bug23", stream, nil), p)
 			if row := c.log(n + 1)[0]; row.Code != "client_closed" || row.Cost != 0 || row.Prompt != 0 || row.Completion != 0 {
-				t.Errorf("left before the first token: %+v", row)
+				t.Errorf("a disconnect before the first token: %+v", row)
 			}
-			c.owns(0, 0)
+			c.wantFunds(0, 0)
 		}
-		scene.Eventually(t, "the provider does not go on for nobody", func() bool { return p.Disconnects() == 3 })
-		c.totals(usageTotals{Requests: 3})
+		scene.Eventually(t, "the gateway disconnects from the provider", func() bool { return p.Disconnects() == 3 })
+		c.wantTotals(usageTotals{Requests: 3})
 	})
 }

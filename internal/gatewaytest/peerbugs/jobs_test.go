@@ -12,8 +12,8 @@ import (
 	"tollgate/internal/money"
 )
 
-// failedJobs is QuantumNous/new-api#2050, #4211 and #6074 and Wei-Shaw/sub2api#4837: a failed job
-// is charged, or refunded to the balance but not to the limits, or refunded at each poll.
+// failedJobs is QuantumNous/new-api#2050, #4211 and #6074 and Wei-Shaw/sub2api#4837: a failed job is
+// charged, or refunded to the balance but not to the limits, or refunded at each poll.
 func failedJobs(t testing.TB) peerScene {
 	fal := fakestudio.Providers()[0]
 	studio := fal.Open(t)
@@ -25,23 +25,23 @@ func failedJobs(t testing.TB) peerScene {
 		models: []map[string]any{scene.VideoModel("bug24", nil)},
 		lines:  []map[string]any{fal.JobLine("bug24", studio, "video", nil, "bug24")},
 		play: func(t *testing.T, g *gateway) {
-			other := g.another()
+			other := g.secondNode()
 			// The key's limits are the exact price of one clip.
 			c := g.open(money.USD, map[string]any{"total_limit_usd": money.Amount(scene.PriceClip),
 				"daily_budget_usd": money.Amount(scene.PriceClip)})
 			body := string(scene.JobRequest("bug24", "a hat", nil))
-			first := c.wants(scene.PathVideo, body, http.StatusAccepted, "")
-			c.owns(0, scene.PriceClip)
-			c.checkSpending(0, scene.PriceClip)
-			c.wants(scene.PathVideo, body, http.StatusPaymentRequired, "insufficient_quota")
+			first := c.wantStatus(scene.PathVideo, body, http.StatusAccepted, "")
+			c.wantFunds(0, scene.PriceClip)
+			c.wantSpent(0, scene.PriceClip)
+			c.wantStatus(scene.PathVideo, body, http.StatusPaymentRequired, "insufficient_quota")
 			close(gate)
 			pollers := make(chan scene.Job, 20)
 			for i := range cap(pollers) {
-				at := c.at([]*gateway{g, other}[i%2])
+				at := c.onNode([]*gateway{g, other}[i%2])
 				go func() {
 					var j scene.Job
 					defer func() { pollers <- j }()
-					j = at.finishes(t, "video", first)
+					j = at.waitForJob(t, "video", first)
 				}()
 			}
 			for range cap(pollers) {
@@ -49,22 +49,22 @@ func failedJobs(t testing.TB) peerScene {
 					t.Errorf("the job is %s", j.Raw)
 				}
 			}
-			c.owns(0, 0)
-			c.checkSpending(0, 0)
-			second := c.wants(scene.PathVideo, body, http.StatusAccepted, "") // the refund applies to every limit
-			if j := c.finishes(t, "video", second); j.Status != "succeeded" {
+			c.wantFunds(0, 0)
+			c.wantSpent(0, 0)
+			second := c.wantStatus(scene.PathVideo, body, http.StatusAccepted, "") // the refund applies to every limit
+			if j := c.waitForJob(t, "video", second); j.Status != "succeeded" {
 				t.Errorf("the job is %s", j.Raw)
 			}
-			c.owns(scene.PriceClip, 0)
-			c.checkSpending(scene.PriceClip, 0)
-			c.totals(usageTotals{Cost: scene.PriceClip, Requests: 2, Billed: 1, Failed: 1})
-			c.wants(scene.PathVideo, body, http.StatusPaymentRequired, "insufficient_quota")
+			c.wantFunds(scene.PriceClip, 0)
+			c.wantSpent(scene.PriceClip, 0)
+			c.wantTotals(usageTotals{Cost: scene.PriceClip, Requests: 2, Billed: 1, Failed: 1})
+			c.wantStatus(scene.PathVideo, body, http.StatusPaymentRequired, "insufficient_quota")
 		},
 	}
 }
 
-// finishes polls an accepted job until its end.
-func (c client) finishes(t *testing.T, kind string, accepted scene.FormAnswer) (j scene.Job) {
+// waitForJob polls an accepted job until it has ended.
+func (c client) waitForJob(t *testing.T, kind string, accepted scene.FormAnswer) (j scene.Job) {
 	t.Helper()
 	id := scene.ReadJob(t, scene.Reply{Raw: []byte(accepted.Raw)}).ID
 	scene.Eventually(t, "job "+id+" has ended", func() bool {
@@ -74,8 +74,8 @@ func (c client) finishes(t *testing.T, kind string, accepted scene.FormAnswer) (
 	return j
 }
 
-// manyJobs is QuantumNous/new-api#5717 and #5715: tasks are polled in series, so hundreds take
-// hours, and a timed out task is failed in one place and running in another.
+// manyJobs is QuantumNous/new-api#5717 and #5715: tasks are polled one after the other, so hundreds
+// of tasks take hours, and a task after its timeout is failed in one place and running in another.
 func manyJobs(t testing.TB) peerScene {
 	fal := fakestudio.Providers()[0]
 	studio, endless := fal.Open(t), fal.Open(t)
@@ -91,47 +91,48 @@ func manyJobs(t testing.TB) peerScene {
 			c := g.open(100*money.USD, nil)
 			accepted := make([]scene.FormAnswer, jobs)
 			for i := range accepted {
-				accepted[i] = c.wants(scene.PathVideo, string(scene.JobRequest("bug25", fmt.Sprint(i), nil)), http.StatusAccepted, "")
+				accepted[i] = c.wantStatus(scene.PathVideo, string(scene.JobRequest("bug25", fmt.Sprint(i), nil)), http.StatusAccepted, "")
 			}
-			// None is done and all are polled. In series, they would wait.
-			scene.Eventually(t, "all jobs are rendered and polled", func() bool { return studio.PolledTasks() == jobs })
-			c.owns(0, jobs*scene.PriceClip)
+			// No task is done, but all are polled. If polled one after the other, all others would wait for
+			// the first.
+			scene.Eventually(t, "all jobs are polled", func() bool { return studio.PolledTasks() == jobs })
+			c.wantFunds(0, jobs*scene.PriceClip)
 			close(gate)
 			for _, job := range accepted {
-				if j := c.finishes(t, "video", job); j.Status != "succeeded" {
+				if j := c.waitForJob(t, "video", job); j.Status != "succeeded" {
 					t.Errorf("the job is %s", j.Raw)
 				}
 			}
-			c.owns(jobs*scene.PriceClip, 0)
+			c.wantFunds(jobs*scene.PriceClip, 0)
 
-			late := g.open(money.USD, nil)
-			job := late.wants(scene.PathVideo, string(scene.JobRequest("bug25-endless", "x", nil)), http.StatusAccepted, "")
-			failed := late.finishes(t, "video", job)
-			if failed.Status != "failed" || failed.Error.Code != "wait_timeout" {
-				t.Errorf("the job is %s", failed.Raw)
+			slow := g.open(money.USD, nil)
+			job := slow.wantStatus(scene.PathVideo, string(scene.JobRequest("bug25-endless", "x", nil)), http.StatusAccepted, "")
+			timedOut := slow.waitForJob(t, "video", job)
+			if timedOut.Status != "failed" || timedOut.Error.Code != "wait_timeout" {
+				t.Errorf("the job is %s", timedOut.Raw)
 			}
-			late.owns(0, 0)
-			if again := late.at(g.another()).finishes(t, "video", job); again.Raw != failed.Raw {
-				t.Errorf("another node says %s and not %s", again.Raw, failed.Raw)
+			slow.wantFunds(0, 0)
+			if again := slow.onNode(g.secondNode()).waitForJob(t, "video", job); again.Raw != timedOut.Raw {
+				t.Errorf("another node returned %s instead of %s", again.Raw, timedOut.Raw)
 			}
-			var seen scene.OperatorJob
-			g.admin("GET", "/jobs/"+failed.ID, nil, &seen)
-			row := late.log(1)[0]
-			if seen.Status != "failed" || seen.Error.Code != "wait_timeout" || seen.Cost != 0 || row.Code != "wait_timeout" || row.Cost != 0 {
-				t.Errorf("the operator sees %+v and in the log %+v", seen, row)
+			var o scene.OperatorJob
+			g.admin("GET", "/jobs/"+timedOut.ID, nil, &o)
+			row := slow.log(1)[0]
+			if o.Status != "failed" || o.Error.Code != "wait_timeout" || o.Cost != 0 || row.Code != "wait_timeout" || row.Cost != 0 {
+				t.Errorf("the operator API returned %+v, and the log has %+v", o, row)
 			}
 		},
 	}
 }
 
 // creditsOnce is QuantumNous/new-api#4179 and Helicone/helicone#4344: a payment is not credited, or
-// credited twice, because the gateway checks for its id but never stores it.
+// is credited twice because the gateway looks for the payment's id but never stores the id.
 func creditsOnce(t testing.TB) peerScene {
 	return peerScene{play: func(t *testing.T, g *gateway) {
-		node := g.apart(nil)
-		other := node.another()
+		node := g.startSeparate(nil)
+		other := node.secondNode()
 		c := node.open(0, nil)
-		path, paid := "/accounts/"+c.Account+"/credits", map[string]any{"usd": "5.000000001", "note": "invoice 7"}
+		path, payment := "/accounts/"+c.Account+"/credits", map[string]any{"usd": "5.000000001", "note": "invoice 7"}
 		const credit = 5*money.USD + 1
 		answers := make(chan string, 12)
 		for i := range cap(answers) {
@@ -139,53 +140,53 @@ func creditsOnce(t testing.TB) peerScene {
 			go func() {
 				answer := "nothing"
 				defer func() { answers <- answer }()
-				status, text := at.operate("POST", path, paid, "Idempotency-Key", "payment-7")
+				status, text := at.operate("POST", path, payment, "Idempotency-Key", "payment-7")
 				answer = fmt.Sprint(status, " ", text)
 			}()
 		}
 		for range cap(answers) {
 			if text := <-answers; !strings.HasPrefix(text, "20") || !strings.Contains(text, `"balance_usd":5.000000001`) {
-				t.Errorf("a credit was answered %s", text)
+				t.Errorf("a credit was answered with %s", text)
 			}
 		}
-		c.had = credit
-		c.totals(usageTotals{}) // the balance changes before the answer
-		node = node.again()
-		if status, text := node.operate("POST", path, paid, "Idempotency-Key", "payment-7"); status >= 300 {
+		c.credit = credit
+		c.wantTotals(usageTotals{}) // the balance changes before the answer
+		node = node.restart()
+		if status, text := node.operate("POST", path, payment, "Idempotency-Key", "payment-7"); status >= 300 {
 			t.Errorf("after a restart: %d %s", status, text)
 		}
 		another := map[string]any{"usd": 6}
 		if status, text := node.operate("POST", path, another, "Idempotency-Key", "payment-7"); status != http.StatusBadRequest {
-			t.Errorf("another payment under the same key: %d %s", status, text)
+			t.Errorf("another payment with the same key: %d %s", status, text)
 		}
-		c = c.at(node)
-		c.owns(0, 0)
+		c = c.onNode(node)
+		c.wantFunds(0, 0)
 		var entries struct{ Data []struct{ USD money.Amount } }
 		node.admin("GET", "/accounts/"+c.Account+"/entries", nil, &entries)
 		if len(entries.Data) != 1 || entries.Data[0].USD != credit {
-			t.Errorf("movements of money: %+v", entries.Data)
+			t.Errorf("entries of the account: %+v; want one credit", entries.Data)
 		}
-		if status, text := node.operate("POST", path, paid, "Idempotency-Key", "payment-8"); status >= 300 {
+		if status, text := node.operate("POST", path, payment, "Idempotency-Key", "payment-8"); status >= 300 {
 			t.Errorf("the next payment: %d %s", status, text)
 		}
-		c.had += credit
-		c.owns(0, 0)
+		c.credit += credit
+		c.wantFunds(0, 0)
 
 		// A payment with a reference needs no key: each repetition gets the first answer.
-		paid["reference"] = "pi_9"
-		nodes := []*gateway{node, node.another()}
+		payment["reference"] = "pi_9"
+		nodes := []*gateway{node, node.secondNode()}
 		var group sync.WaitGroup
 		for i := range cap(answers) {
 			group.Go(func() {
-				status, text := nodes[i%2].operate("POST", path, paid)
+				status, text := nodes[i%2].operate("POST", path, payment)
 				if status != http.StatusOK || !strings.Contains(text, `"balance_usd":15.000000003`) {
 					t.Errorf("a payment with a reference: %d %s", status, text)
 				}
 			})
 		}
 		group.Wait()
-		c.had += credit
-		c.owns(0, 0)
+		c.credit += credit
+		c.wantFunds(0, 0)
 		node.Audit(t)
 	}}
 }

@@ -1,5 +1,5 @@
-// Package peerbugs owns tests of real billing bugs of other gateways, each against a gateway in
-// this process.
+// Package peerbugs owns the tests of real billing bugs in other gateways. Each test plays the bug
+// against a gateway in this process.
 package peerbugs
 
 import (
@@ -25,9 +25,9 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// peerBug is a class of billing bugs in the public trackers of other gateways, and its test.
+// peerBug is a kind of billing bug from the public trackers of other gateways, with its test.
 type peerBug struct {
-	name   string // of its subtest, with the number in docs/money.md
+	name   string // of the subtest; begins with the number in docs/money.md
 	public string // the public report
 	make   func(t testing.TB) peerScene
 }
@@ -90,7 +90,7 @@ func TestPeerBugsAtSerializable(t *testing.T) {
 	playAll(t, g)
 }
 
-// playAll plays all bugs on a gateway. The audit checks the books after the charges.
+// playAll plays all bugs on a gateway, and then audits the books.
 func playAll(t *testing.T, g *gateway) {
 	t.Helper()
 	scenes := map[string]peerScene{}
@@ -135,7 +135,7 @@ func TestPeerBugsAreDocumented(t *testing.T) {
 	row := regexp.MustCompile("(?m)^\\| (\\d+) \\| ([^|]+) \\| ([^|]+) \\| `TestPeerBugs/([^`]+)` \\|$")
 	rows := row.FindAllStringSubmatch(string(raw), -1)
 	if len(bugs) != 27 || len(rows) != len(bugs) {
-		t.Fatalf("%d bugs are tested and %d stand in docs/money.md; want 27 of both", len(bugs), len(rows))
+		t.Fatalf("%d bugs are tested and %d are in docs/money.md; want 27 of both", len(bugs), len(rows))
 	}
 	for i, row := range rows {
 		if number := fmt.Sprint(i + 1); row[1] != number || row[3] != bugs[i].public || row[4] != bugs[i].name ||
@@ -152,14 +152,14 @@ type gateway struct {
 	database string
 	media    string
 	settings map[string]string
-	// isolation is the default level of isolation of its PostgreSQL databases, if the server's is not
-	// used.
+	// isolation is the default isolation level of the gateway's PostgreSQL databases. If empty, it is
+	// the server's default.
 	isolation string
-	scenario  peerScene // the scenario in its catalog
+	scenario  peerScene // the scenario of the running subtest
 	stop      func()    // stops the gateway; also called at the end of the test
 }
 
-// serveOn starts a gateway on a database, with further settings.
+// serveOn starts a gateway on a database, with settings.
 func serveOn(t *testing.T, database, media string, settings map[string]string) *gateway {
 	t.Helper()
 	flags := map[string]string{"database": database, "media": "file:" + media}
@@ -171,9 +171,9 @@ func serveOn(t *testing.T, database, media string, settings map[string]string) *
 	return g
 }
 
-// apart starts a gateway on a new database of the same kind, with the scenario of g. The test may
-// stop it.
-func (g *gateway) apart(settings map[string]string) *gateway {
+// startSeparate starts a gateway on a new database of the same kind, with the scenario of g. The
+// subtest may stop and restart this gateway.
+func (g *gateway) startSeparate(settings map[string]string) *gateway {
 	g.t.Helper()
 	var database string
 	switch {
@@ -192,11 +192,11 @@ func (g *gateway) apart(settings map[string]string) *gateway {
 	return own
 }
 
-// severalNodes reports whether the database supports several nodes.
+// severalNodes reports whether the database allows several nodes.
 func (g *gateway) severalNodes() bool { return strings.HasPrefix(g.database, "postgres") }
 
-// another returns a second node on the same database, or g on SQLite.
-func (g *gateway) another() *gateway {
+// secondNode starts a second node on the same database. On SQLite, it returns g.
+func (g *gateway) secondNode() *gateway {
 	g.t.Helper()
 	if !g.severalNodes() {
 		return g
@@ -204,8 +204,8 @@ func (g *gateway) another() *gateway {
 	return serveOn(g.t, g.database, g.media, g.settings)
 }
 
-// again restarts the gateway.
-func (g *gateway) again() *gateway {
+// restart stops the gateway and starts it again.
+func (g *gateway) restart() *gateway {
 	g.t.Helper()
 	g.stop()
 	return serveOn(g.t, g.database, g.media, g.settings)
@@ -219,15 +219,16 @@ func (g *gateway) operate(method, path string, body any, headers ...string) (sta
 		g.t.Fatal(err)
 	}
 	headers = append(headers, "Authorization", "Bearer "+scene.AdminToken)
-	var a scene.FormAnswer
-	scene.Eventually(g.t, "the operator API takes a call", func() bool {
-		a = scene.Call(g.t, g.Gateway, method, "/admin/v1"+path, string(raw), headers...)
-		return a.Status != http.StatusServiceUnavailable
+	var h scene.FormAnswer
+	scene.Eventually(g.t, "the operator API accepts a call", func() bool {
+		h = scene.Call(g.t, g.Gateway, method, "/admin/v1"+path, string(raw), headers...)
+		return h.Status != http.StatusServiceUnavailable
 	})
-	return a.Status, a.Raw
+	return h.Status, h.Raw
 }
 
-// admin calls the operator API without errors, and decodes the answer into v, unless v is nil.
+// admin calls the operator API and decodes the answer into v, unless v is nil. An error fails the
+// test.
 func (g *gateway) admin(method, path string, body, v any) {
 	g.t.Helper()
 	status, answer := g.operate(method, path, body)
@@ -248,11 +249,11 @@ func (g *gateway) setCatalog(models, lines []map[string]any) {
 	g.admin("PUT", "/catalog", map[string]any{"models": models, "lines": lines}, nil)
 }
 
-// client is a client with an account and a key on a gateway.
+// client is a client of a gateway with its own account and key.
 type client struct {
 	scene.FormClient
-	g   *gateway
-	had money.Amount // its credit
+	g      *gateway
+	credit money.Amount // all credits of the account
 }
 
 // open opens an account with a credit, and a key with limits.
@@ -271,35 +272,36 @@ func (g *gateway) open(credit money.Amount, limits map[string]any) client {
 	return client{scene.FormClient{T: g.t, Gateway: g.Gateway, Form: scene.Chat, Account: account.ID, Key: created.Key}, g, credit}
 }
 
-// at returns the client on another node.
-func (c client) at(g *gateway) client {
+// onNode returns the client for another node.
+func (c client) onNode(g *gateway) client {
 	c.g, c.Gateway = g, g.Gateway
 	return c
 }
 
-// speaks returns the client in another form.
-func (c client) speaks(form scene.Form) client {
+// withForm returns the client for another form.
+func (c client) withForm(form scene.Form) client {
 	c.Form = form
 	return c
 }
 
-// owns checks the account's charges and holds.
-func (c client) owns(spent, held money.Amount) {
+// wantFunds checks the sum of the account's charges, and of its holds.
+func (c client) wantFunds(spent, held money.Amount) {
 	c.T.Helper()
 	var state scene.Funds
 	c.g.admin("GET", "/accounts/"+c.Account, nil, &state)
-	if state.Balance != c.had-spent || state.Held != held {
-		c.T.Errorf("balance %s and %s held; want %s less %s, and %s", state.Balance, state.Held, c.had, spent, held)
+	if state.Balance != c.credit-spent || state.Held != held {
+		c.T.Errorf("balance %s and %s on hold; want %s less %s, and %s on hold", state.Balance, state.Held, c.credit, spent, held)
 	}
 }
 
-// comesToOwn waits until the account has the charges and no hold, for requests without an answer.
-func (c client) comesToOwn(spent money.Amount) {
+// waitForFunds waits until the account has the charges and no hold. It is for requests whose client
+// has disconnected.
+func (c client) waitForFunds(spent money.Amount) {
 	c.T.Helper()
 	var state scene.Funds
-	scene.Eventually(c.T, fmt.Sprintf("%s is charged and nothing held", spent), func() bool {
+	scene.Eventually(c.T, fmt.Sprintf("%s is charged and nothing is on hold", spent), func() bool {
 		c.g.admin("GET", "/accounts/"+c.Account, nil, &state)
-		return state.Held == 0 && state.Balance == c.had-spent
+		return state.Held == 0 && state.Balance == c.credit-spent
 	})
 }
 
@@ -312,27 +314,27 @@ type keyState struct {
 	Over       money.Amount `json:"over_hold_usd"`
 }
 
-// keyState returns the account's only key.
-func (c client) keyState() keyState {
+// onlyKey returns the account's only key.
+func (c client) onlyKey() keyState {
 	c.T.Helper()
 	var page struct{ Data []keyState }
 	c.g.admin("GET", "/accounts/"+c.Account+"/keys", nil, &page)
 	if len(page.Data) != 1 {
-		c.T.Fatalf("%d keys", len(page.Data))
+		c.T.Fatalf("%d keys; want 1", len(page.Data))
 	}
 	return page.Data[0]
 }
 
-// checkSpending checks the key's charges, today and in total, and its hold.
-func (c client) checkSpending(checkSpending, held money.Amount) {
+// wantSpent checks the key's charges, today and in total, and the money on hold.
+func (c client) wantSpent(spent, held money.Amount) {
 	c.T.Helper()
-	if k := c.keyState(); k.Spent != checkSpending || k.SpentToday != checkSpending || k.Held != held {
-		c.T.Errorf("the key has %+v; want %s spent and %s held", k, checkSpending, held)
+	if k := c.onlyKey(); k.Spent != spent || k.SpentToday != spent || k.Held != held {
+		c.T.Errorf("the key has %+v; want %s spent and %s on hold", k, spent, held)
 	}
 }
 
-// log waits for a number of log entries of the account and returns them, newest first. Repeated
-// requests do not count.
+// log waits until the account has a number of log entries and returns them, newest first. Requests
+// that were repeated because of overload do not count.
 func (c client) log(entries int) (rows []scene.Receipt) {
 	c.T.Helper()
 	scene.Eventually(c.T, fmt.Sprintf("%d requests are in the log", entries), func() bool {
@@ -347,7 +349,7 @@ func (c client) log(entries int) (rows []scene.Receipt) {
 	return rows
 }
 
-// usageTotals is the account's usage.
+// usageTotals are totals of the account's usage.
 type usageTotals struct {
 	Cost     money.Amount `json:"cost_usd"`
 	Requests int64        `json:"requests"`
@@ -355,8 +357,8 @@ type usageTotals struct {
 	Failed   int64        `json:"failed_requests"`
 }
 
-// totals checks /v1/usage, in total and today.
-func (c client) totals(want usageTotals) {
+// wantTotals checks the totals and the balance of /v1/usage.
+func (c client) wantTotals(want usageTotals) {
 	c.T.Helper()
 	var u struct {
 		Balance struct{ USD money.Amount }
@@ -364,8 +366,8 @@ func (c client) totals(want usageTotals) {
 		Today   usageTotals
 	}
 	a := c.call("GET", "/v1/usage", "")
-	if err := json.Unmarshal([]byte(a.Raw), &u); err != nil || u.Total != want || u.Today != want || u.Balance.USD != c.had-want.Cost {
-		c.T.Errorf("usage %s; want %+v on %s (%v)", a.Raw, want, c.had, err)
+	if err := json.Unmarshal([]byte(a.Raw), &u); err != nil || u.Total != want || u.Today != want || u.Balance.USD != c.credit-want.Cost {
+		c.T.Errorf("usage %s; want %+v of a credit of %s (%v)", a.Raw, want, c.credit, err)
 	}
 }
 
@@ -379,8 +381,8 @@ func (c client) call(method, path, body string) (a scene.FormAnswer) {
 	return a
 }
 
-// wants sends a request to a path and checks its status and code.
-func (c client) wants(path, body string, status int, code string) scene.FormAnswer {
+// wantStatus sends a request to a path and checks the status and the error code.
+func (c client) wantStatus(path, body string, status int, code string) scene.FormAnswer {
 	c.T.Helper()
 	a := c.Post(path, body)
 	if e := a.Err(); a.Status != status || e.Code != code && !strings.HasPrefix(path, "/native") {
@@ -389,14 +391,14 @@ func (c client) wants(path, body string, status int, code string) scene.FormAnsw
 	return a
 }
 
-// gets is wants for a chat request.
-func (c client) gets(body string, status int, code string) scene.FormAnswer {
+// wantChat is like wantStatus, for the path of the client's form.
+func (c client) wantChat(body string, status int, code string) scene.FormAnswer {
 	c.T.Helper()
-	return c.wants(c.Form.Path(), body, status, code)
+	return c.wantStatus(c.Form.Path(), body, status, code)
 }
 
-// burst sends a request several times at once and returns a channel of statuses, 0 for an
-// incomplete answer. It reads the first of them, a number of 402s. The other requests wait.
+// burst sends several copies of a request concurrently. It waits for refused answers, which must have
+// status 402. rest then gets the statuses of the other requests, with 0 for an incomplete answer.
 func (c client) burst(calls, refused int, body string) (rest <-chan int) {
 	c.T.Helper()
 	statuses := make(chan int, calls)
@@ -405,13 +407,13 @@ func (c client) burst(calls, refused int, body string) (rest <-chan int) {
 	}
 	for range refused {
 		if status := <-statuses; status != http.StatusPaymentRequired {
-			c.T.Errorf("a call of the burst was answered %d; want 402", status)
+			c.T.Errorf("a call of the burst was answered with %d; want 402", status)
 		}
 	}
 	return statuses
 }
 
-// outcome sends a request and returns its status after a complete answer, else 0.
+// outcome sends a request and returns the status, or 0 if the answer is incomplete.
 func (c client) outcome(body string) int {
 	for {
 		answer, err := c.send(context.Background(), body) // the client has a timeout
@@ -429,17 +431,17 @@ func (c client) outcome(body string) int {
 	}
 }
 
-// passes reads the statuses of a number of successful requests of a burst.
-func passes(t *testing.T, rest <-chan int, calls int) {
+// wantOK reads the statuses of calls requests of a burst. All must be 200.
+func wantOK(t *testing.T, rest <-chan int, calls int) {
 	t.Helper()
 	for range calls {
 		if status := <-rest; status != http.StatusOK {
-			t.Errorf("a call of the burst was answered %d; want 200", status)
+			t.Errorf("a call of the burst was answered with %d; want 200", status)
 		}
 	}
 }
 
-// send sends a request until ctx ends.
+// send sends a request. The end of ctx disconnects the client.
 func (c client) send(ctx context.Context, body string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, "POST", c.Gateway.Process.URL+c.Form.Path(), strings.NewReader(body))
 	if err != nil {
@@ -449,7 +451,8 @@ func (c client) send(ctx context.Context, body string) (*http.Response, error) {
 	return c.Gateway.Client.Do(r)
 }
 
-// leave sends a request, disconnects after a text in the answer, and returns the id of the request.
+// leave sends a request and disconnects when the answer has contained text. It returns the id of
+// the request.
 func (c client) leave(body, text string) string {
 	c.T.Helper()
 	ctx, cancel := context.WithCancel(c.T.Context())
@@ -485,7 +488,7 @@ func (c client) leaveUnanswered(body string, provider *fakeprovider.Server) {
 		go func() {
 			answer, err := c.send(ctx, body)
 			if err != nil {
-				status <- 0 // disconnected
+				status <- 0 // the client has disconnected
 				return
 			}
 			_ = answer.Body.Close()
@@ -511,15 +514,15 @@ func (c client) leaveUnanswered(body string, provider *fakeprovider.Server) {
 	}
 }
 
-// The prices of the chat models: a dollar a million prompt tokens, and two a million completion
-// tokens. answerCost is the cost of fakeprovider.Good.
+// The prices of the chat models in nano-dollars per token: 1 USD per million prompt tokens, 2 USD per
+// million completion tokens. answerCost is the cost of fakeprovider.Good.
 const (
 	perPrompt     = 1000
 	perCompletion = 2000
 	answerCost    = 1000*perPrompt + 500*perCompletion
 )
 
-// holdFor returns the hold of a text request with a limit of output tokens.
+// holdFor returns the hold for a text request with a limit of output completion tokens.
 func holdFor(body string, output int) money.Amount {
 	return money.Amount((len(body)+1000)*perPrompt + output*perCompletion)
 }
