@@ -1,4 +1,4 @@
-// Package prices owns the tests of account prices changed by operators while requests and jobs run.
+// Package prices owns the tests of operators who change account prices while requests and jobs run.
 package prices
 
 import (
@@ -14,23 +14,23 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// factors of the test's accounts, in millionths.
+// Price factors of the test's accounts, in millionths.
 const (
-	dear  = 1_300_000
-	cheap = 900_000
+	dearFactor  = 1_300_000
+	cheapFactor = 900_000
 )
 
-// question asks the chat model.
+// question returns a request to the chat model.
 func question(stream bool) string {
 	return scene.Request(scene.Chat, "swift", stream, map[string]any{"max_tokens": 500})
 }
 
-// times is an amount times a factor in millionths, rounded half up.
+// times returns an amount times a factor in millionths, rounded half up.
 func times(a money.Amount, factor int64) money.Amount {
 	return money.Amount((int64(a)*factor + 500_000) / 1_000_000)
 }
 
-// billing holds the billing fields of a logged request.
+// billing has the billing fields of a logged request.
 type billing struct {
 	ID         string
 	Prompt     int64        `json:"prompt_tokens"`
@@ -40,11 +40,11 @@ type billing struct {
 	Factor     json.Number  `json:"price_factor"`
 }
 
-// stage is a service with a chat provider that streams step by step and a media provider that
-// finishes on command.
+// stage is a gateway with two fake providers. The chat provider sends a piece of a stream for each
+// value in speak. The media provider finishes its jobs when render is called.
 type stage struct {
 	node     *scene.Node
-	other    *scene.Node // another node, where there can be one, or the same
+	other    *scene.Node // a second node on PostgreSQL, the same node on SQLite
 	database string
 	speak    chan struct{}
 	render   func()
@@ -78,10 +78,10 @@ func open(t *testing.T, binary, database string) *stage {
 	return s
 }
 
-// isAlone reports whether the database has one node at a time.
+// isAlone reports whether the database allows only one node.
 func (s *stage) isAlone() bool { return strings.HasPrefix(s.database, "sqlite:") }
 
-// replace kills all nodes and starts another.
+// replace kills all nodes and starts a new one.
 func (s *stage) replace() {
 	s.node.Kill()
 	if !s.isAlone() {
@@ -91,32 +91,32 @@ func (s *stage) replace() {
 	s.other = s.node
 }
 
-// price changes an account's prices at the other node.
+// price changes an account's prices through the other node.
 func (s *stage) price(account string, factor int64, models map[string]any) {
 	s.other.Admin("PATCH", "/accounts/"+account,
 		map[string]any{"price_factor": json.Number(money.Factor(factor).String()), "prices": models}, nil)
 }
 
-// billed checks a request's charge and factor.
+// billed checks the charge and the factor of a request.
 func (s *stage) billed(t *testing.T, request string, cost money.Amount, factor string) billing {
 	t.Helper()
 	var b billing
 	s.node.Admin("GET", "/requests/"+request, nil, &b)
 	if b.Cost != cost || b.Factor.String() != factor || b.Held < b.Cost {
-		t.Errorf("request %s: charged %s of %s held, by the factor %q; want %s and %q", request, b.Cost, b.Held, b.Factor, cost, factor)
+		t.Errorf("request %s: charged %s of %s on hold, with factor %q; want %s and %q", request, b.Cost, b.Held, b.Factor, cost, factor)
 	}
 	return b
 }
 
-// TestPricesOfAccounts changes account prices while requests and jobs run and nodes are killed:
-// each is charged by the prices at its admission, to the nano-dollar, and the next one by the new
-// prices, on every node.
+// TestPricesOfAccounts changes account prices while requests and jobs run and nodes are killed. Each
+// request or job is charged the prices of its admission, to the nano-dollar. The next one is charged
+// the new prices on every node.
 func TestPricesOfAccounts(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
 	storetest.EachURL(t, func(t *testing.T, database string) {
 		s := open(t, binary, database)
-		shown(t, s)
+		listedPrices(t, s)
 		changedAtOnce(t, s)
 		changedInAStream(t, s)
 		sweptStream(t, s)
@@ -125,11 +125,11 @@ func TestPricesOfAccounts(t *testing.T) {
 	})
 }
 
-// shown checks the model lists of two accounts.
-func shown(t *testing.T, s *stage) {
+// listedPrices checks the model lists of an account without and an account with its own prices.
+func listedPrices(t *testing.T, s *stage) {
 	plain, own := s.node.Customer(), s.node.Customer()
-	s.price(own.ID, dear, map[string]any{"clip": json.Number("0.5")})
-	listed := func(c *scene.Customer, model string) string {
+	s.price(own.ID, dearFactor, map[string]any{"clip": json.Number("0.5")})
+	priceOf := func(c *scene.Customer, model string) string {
 		var m struct{ Price json.RawMessage }
 		if err := json.Unmarshal(c.Call(t, "GET", "/v1/models/"+model, nil).Raw, &m); err != nil {
 			t.Error(err)
@@ -141,16 +141,17 @@ func shown(t *testing.T, s *stage) {
 		{"easel", `{"1K":0.030000001,"2K":0.050000003}`, `{"1K":0.0390000013,"2K":0.0650000039}`},
 		{"clip", `{"720p":0.085600072}`, `{"720p":0.042800036}`},
 	} {
-		if got := listed(plain, tt[0]); got != tt[1] {
+		if got := priceOf(plain, tt[0]); got != tt[1] {
 			t.Errorf("%s costs %s, want %s", tt[0], got, tt[1])
 		}
-		if got := listed(own, tt[0]); got != tt[2] {
-			t.Errorf("%s costs the account with a factor %s, want %s", tt[0], got, tt[2])
+		if got := priceOf(own, tt[0]); got != tt[2] {
+			t.Errorf("%s costs %s for the account with a factor, want %s", tt[0], got, tt[2])
 		}
 	}
 }
 
-// changedAtOnce changes the prices between requests at another node: no node uses its cached key.
+// changedAtOnce changes the prices between requests through another node. No node may use cached
+// prices.
 func changedAtOnce(t *testing.T, s *stage) {
 	c := s.node.Customer()
 	ask := func() string {
@@ -162,7 +163,7 @@ func changedAtOnce(t *testing.T, s *stage) {
 	}
 	spent := s.billed(t, ask(), scene.AnswerCost, "").Cost
 	for range 3 {
-		for _, factor := range []int64{dear, 333_333, 1_000_000} {
+		for _, factor := range []int64{dearFactor, 333_333, 1_000_000} {
 			s.price(c.ID, factor, map[string]any{})
 			want := ""
 			if factor != 1_000_000 {
@@ -171,7 +172,7 @@ func changedAtOnce(t *testing.T, s *stage) {
 			spent += s.billed(t, ask(), times(scene.AnswerCost, factor), want).Cost
 		}
 	}
-	s.price(c.ID, dear, map[string]any{"swift": json.Number("2"), "none": json.Number("3")})
+	s.price(c.ID, dearFactor, map[string]any{"swift": json.Number("2"), "none": json.Number("3")})
 	spent += s.billed(t, ask(), 2*scene.AnswerCost, "2").Cost
 	c.CheckFunds(t, spent, 0)
 	var usage struct {
@@ -184,8 +185,8 @@ func changedAtOnce(t *testing.T, s *stage) {
 	}
 }
 
-// say lets the provider send pieces until stop is closed.
-func (s *stage) say(stop <-chan struct{}) {
+// sendPieces lets the provider send pieces of its streams until stop is closed.
+func (s *stage) sendPieces(stop <-chan struct{}) {
 	for {
 		select {
 		case s.speak <- struct{}{}:
@@ -195,42 +196,42 @@ func (s *stage) say(stop <-chan struct{}) {
 	}
 }
 
-// changedInAStream changes the prices while an answer comes.
+// changedInAStream changes the prices during a stream.
 func changedInAStream(t *testing.T, s *stage) {
 	c := s.node.Customer()
-	s.price(c.ID, dear, map[string]any{})
-	begin, over := make(chan struct{}), make(chan struct{})
+	s.price(c.ID, dearFactor, map[string]any{})
+	begin, done := make(chan struct{}), make(chan struct{})
 	var all sync.WaitGroup
 	all.Go(func() {
 		s.speak <- struct{}{}
 		s.speak <- struct{}{}
 		<-begin
-		s.say(over)
+		s.sendPieces(done)
 	})
 	a, err := scene.SendChat(t.Context(), c.Client, s.node.URL+scene.Chat.Path(), c.Key, question(true), func() {
-		s.price(c.ID, cheap, map[string]any{})
+		s.price(c.ID, cheapFactor, map[string]any{})
 		close(begin)
 	})
-	close(over)
+	close(done)
 	all.Wait()
 	if err != nil || !a.Complete {
 		t.Fatalf("%+v, %v", a, err)
 	}
-	s.billed(t, a.ID, times(scene.AnswerCost, dear), "1.3")
-	c.CheckFunds(t, times(scene.AnswerCost, dear), 0)
+	s.billed(t, a.ID, times(scene.AnswerCost, dearFactor), "1.3")
+	c.CheckFunds(t, times(scene.AnswerCost, dearFactor), 0)
 }
 
-// sweptStream changes the prices while an answer comes, and kills its node.
+// sweptStream changes the prices during a stream and kills the stream's node.
 func sweptStream(t *testing.T, s *stage) {
 	c := s.node.Customer()
-	s.price(c.ID, dear, map[string]any{})
+	s.price(c.ID, dearFactor, map[string]any{})
 	db := scene.OpenDatabase(t, s.database)
 	var all sync.WaitGroup
-	all.Go(func() { // cut off
+	all.Go(func() { // the kill cuts off the answer
 		_, _ = scene.SendChat(t.Context(), c.Client, s.node.URL+scene.Chat.Path(), c.Key, question(true))
 	})
 	var request string
-	scene.Eventually(t, "a part of the stream is noted", func() bool {
+	scene.Eventually(t, "the cost of a part of the stream is recorded", func() bool {
 		select {
 		case s.speak <- struct{}{}:
 		default:
@@ -238,24 +239,24 @@ func sweptStream(t *testing.T, s *stage) {
 		err := db.QueryRowContext(t.Context(), `SELECT id FROM ledger_hold WHERE account = $1 AND cost_nano > 0`, c.ID).Scan(&request)
 		return err == nil
 	})
-	s.price(c.ID, cheap, map[string]any{})
+	s.price(c.ID, cheapFactor, map[string]any{})
 	s.replace()
 	all.Wait()
-	scene.Eventually(t, "the hold of the dead node is ended", func() bool { return c.Funds(t).Held == 0 })
+	scene.Eventually(t, "the hold of the dead node is settled", func() bool { return c.Funds(t).Held == 0 })
 	var b billing
 	s.node.Admin("GET", "/requests/"+request, nil, &b)
-	noted := money.Amount(b.Prompt*1000 + b.Completion*2000)
-	if b.Cost == 0 || noted == 0 {
-		t.Errorf("nothing was charged for a stream that had brought something: %+v", b)
+	sent := money.Amount(b.Prompt*1000 + b.Completion*2000)
+	if b.Cost == 0 || sent == 0 {
+		t.Errorf("the beginning of the stream was not charged: %+v", b)
 	}
-	s.billed(t, request, times(noted, dear), "1.3")
-	c.CheckFunds(t, times(noted, dear), 0)
+	s.billed(t, request, times(sent, dearFactor), "1.3")
+	c.CheckFunds(t, times(sent, dearFactor), 0)
 }
 
-// takenOverJobs changes the prices while jobs run, and kills their nodes.
+// takenOverJobs changes the prices while jobs run, and kills the nodes.
 func takenOverJobs(t *testing.T, s *stage) {
 	c := s.node.Customer()
-	s.price(c.ID, dear, map[string]any{"clip": json.Number("0.333333")})
+	s.price(c.ID, dearFactor, map[string]any{"clip": json.Number("0.333333")})
 	jobs := []struct {
 		kind, model, id string
 		held, cost      money.Amount
@@ -277,7 +278,7 @@ func takenOverJobs(t *testing.T, s *stage) {
 		}
 	}
 	c.CheckFunds(t, 0, held)
-	s.price(c.ID, cheap, map[string]any{})
+	s.price(c.ID, cheapFactor, map[string]any{})
 	s.replace()
 	for _, j := range jobs {
 		s.node.WaitForStep(t, j.id, "taken_over")
