@@ -1,6 +1,6 @@
-// Package s3server owns the S3-compatible server for media in tests: a real one, built by
-// scripts/s3server, run as its own process on a folder. Invariants: a server ends with its test; a
-// missing server, or one that cannot start, fails the test with the reason and never skips it.
+// Package s3server runs the S3-compatible server for media in tests: a real server, built by
+// scripts/s3server, as its own process on a folder. Invariants: a server ends with its test; if the
+// server is missing or cannot start, the test fails with the reason and is never skipped.
 package s3server
 
 import (
@@ -21,7 +21,7 @@ import (
 // builds it and sets it.
 const EnvBinary = "TOLLGATE_TEST_S3SERVER"
 
-// The server's one bucket and its credentials.
+// The server's only bucket, and its credentials.
 const (
 	Bucket = "media"
 	Access = "test-access"
@@ -37,12 +37,12 @@ const (
 
 // Server is a running server with an empty bucket.
 type Server struct {
-	// URL is its address.
+	// URL is the server's address.
 	URL string
 
-	cmd  *exec.Cmd
-	done chan struct{} // closed when it has ended
-	said bytes.Buffer  // read after done
+	cmd    *exec.Cmd
+	done   chan struct{} // closed when the process has ended
+	output bytes.Buffer  // valid after done is closed
 }
 
 // Start runs a server until the test ends.
@@ -85,17 +85,17 @@ func start(t testing.TB, path string) (*Server, error) {
 	s.cmd = exec.Command(path, "--access", Access, "--secret", Secret, "--port", address, "--health", "/health",
 		"--quiet", "--keep-alive", "posix", "--sidecar", filepath.Join(dir, "attributes"), filepath.Join(dir, "files"))
 	s.cmd.Dir = dir
-	s.cmd.Stdout, s.cmd.Stderr = &s.said, &s.said
+	s.cmd.Stdout, s.cmd.Stderr = &s.output, &s.output
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
 	}
 	go func() {
-		_ = s.cmd.Wait() // killed, or the log has the reason
+		_ = s.cmd.Wait() // the process was killed, or its output has the reason
 		close(s.done)
 	}()
 	if err := s.wait(); err != nil {
 		s.Kill()
-		return nil, fmt.Errorf("start the S3 server: %w\n%s", err, &s.said)
+		return nil, fmt.Errorf("start the S3 server: %w\n%s", err, &s.output)
 	}
 	return s, nil
 }
@@ -124,7 +124,7 @@ func (s *Server) wait() error {
 		select {
 		case <-tick.C:
 		case <-s.done:
-			return fmt.Errorf("it ended: %s", s.cmd.ProcessState)
+			return fmt.Errorf("the process ended: %s", s.cmd.ProcessState)
 		case <-ctx.Done():
 			return fmt.Errorf("no answer within %v: %w", startTime, err)
 		}
@@ -133,17 +133,17 @@ func (s *Server) wait() error {
 
 // Kill ends the server as a power failure would. It may be called twice.
 func (s *Server) Kill() {
-	_ = s.cmd.Process.Kill() // it may have ended
+	_ = s.cmd.Process.Kill() // the process may have ended
 	<-s.done
 }
 
-// Location returns the setting `media` for this server's bucket at the given address: the server's
-// URL or a proxy's.
+// Location returns the setting `media` for the bucket. address is the URL of the server or of a
+// proxy.
 func (s *Server) Location(address string) string {
 	return "s3://" + Bucket + "?endpoint=" + address + "&region=us-east-1&path_style=true"
 }
 
-// Lookup is an environment with the server's credentials.
+// Lookup looks up an environment variable with the server's credentials, like os.LookupEnv.
 func Lookup(name string) (string, bool) {
 	switch name {
 	case "AWS_ACCESS_KEY_ID":
