@@ -18,12 +18,12 @@ type Answer struct {
 	Status      int
 	ContentType string
 	RetryAfter  string
-	Header      string // as text
+	Header      string // all headers, formatted
 	Raw         string // the body
-	Text        string // of the model
+	Text        string // the model's text
 	Finish      string // the last finish_reason
 	Complete    bool   // the answer ends with `[DONE]`, or is a whole JSON document
-	Err         Error  // of the answer, or of an event of the stream
+	Err         Error  // from the body, or from an event of a stream
 	Cut         bool   // the body broke off
 }
 
@@ -76,9 +76,9 @@ type body struct {
 }
 
 // SendChat sends one request and reads its answer to the end. If ctx ends first, it returns the
-// part read so far and the error. It calls each function of seen once, at the first text of a
+// part read so far and the error. It calls each function of onText once, at the first text of a
 // stream.
-func SendChat(ctx context.Context, client *http.Client, url, key, request string, seen ...func()) (Answer, error) {
+func SendChat(ctx context.Context, client *http.Client, url, key, request string, onText ...func()) (Answer, error) {
 	res, err := Do(ctx, client, "POST", url, request, "Authorization", "Bearer "+key)
 	if err != nil {
 		return Answer{}, err
@@ -93,10 +93,10 @@ func SendChat(ctx context.Context, client *http.Client, url, key, request string
 		raw = append(raw, line...)
 		if bytes.Contains(line, []byte(`"content":"`)) && !bytes.Contains(line, []byte(`"content":""`)) ||
 			bytes.Contains(line, []byte(`"text_delta"`)) {
-			for _, f := range seen {
+			for _, f := range onText {
 				f()
 			}
-			seen = nil
+			onText = nil
 		}
 	}
 	a.Raw, a.Cut = string(raw), !errors.Is(err, io.EOF)

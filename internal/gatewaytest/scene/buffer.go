@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// Buffer is a log for concurrent use. The zero value is empty and ready.
+// Buffer is an io.Writer that stores a log. It is safe for concurrent use. The zero value is an
+// empty buffer.
 type Buffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

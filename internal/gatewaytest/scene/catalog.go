@@ -7,23 +7,23 @@ import (
 	"tollgate/internal/money"
 )
 
-// ChatModel returns a chat model with further members.
+// ChatModel returns a chat model with the members of more.
 func ChatModel(id string, more map[string]any) map[string]any {
-	return and(map[string]any{"id": id, "kind": "chat", "forms": []string{"chat"}, "context_window": 100000,
+	return merge(map[string]any{"id": id, "kind": "chat", "forms": []string{"chat"}, "context_window": 100000,
 		"max_output_tokens": 1000, "price": map[string]any{"input": 1, "output": 2}}, more)
 }
 
-// ChatLine returns a line for models, with further members.
+// ChatLine returns a line for models, with the members of more.
 func ChatLine(id, url string, more map[string]any, models ...string) map[string]any {
 	named := map[string]string{}
 	for _, m := range models {
 		named[m] = "vendor-" + m
 	}
-	return and(map[string]any{"id": id, "provider": "openai", "base_url": url, "api_key": "${FAILING_LINE_KEY}", "models": named,
+	return merge(map[string]any{"id": id, "provider": "openai", "base_url": url, "api_key": "${FAILING_LINE_KEY}", "models": named,
 		"timeouts": map[string]any{"first_token": "30s", "idle": "30s", "total": "30s"}}, more)
 }
 
-// PriceList returns a price with all its parts. At a dollar a million, a token costs 1000
+// PriceList returns a price with all parts. At a dollar per million tokens, a token costs 1000
 // nano-dollars.
 func PriceList() map[string]any {
 	return map[string]any{"price": map[string]any{
@@ -34,12 +34,12 @@ func PriceList() map[string]any {
 	}}
 }
 
-// FormModel returns a chat model for requests in some forms.
+// FormModel returns a chat model that accepts requests in forms.
 func FormModel(id string, more map[string]any, forms ...Form) map[string]any {
-	return and(ChatModel(id, more), map[string]any{"forms": forms})
+	return merge(ChatModel(id, more), map[string]any{"forms": forms})
 }
 
-// FormLine returns a line for requests in one form.
+// FormLine returns a line that sends requests in one form.
 func FormLine(id, form, url string, more map[string]any, models ...string) map[string]any {
 	l := ChatLine(id, url, map[string]any{"forms": []string{form}}, models...)
 	switch form {
@@ -48,10 +48,10 @@ func FormLine(id, form, url string, more map[string]any, models ...string) map[s
 	case "gemini":
 		l["provider"] = "gemini"
 	}
-	return and(l, more)
+	return merge(l, more)
 }
 
-// Prices of the test models. Rounding errors would change their last digits.
+// Prices of the test models. A rounding error would change the last digits.
 const (
 	PricePicture = 30_000_001 // nano-dollars of an image of tier 1K
 	PriceLarge   = 50_000_003 // of an image of tier 2K
@@ -61,15 +61,15 @@ const (
 	CreditOfJobs = 100 * money.USD // of each Customer
 )
 
-// ImageModel returns an image model with further members.
+// ImageModel returns an image model with the members of more.
 func ImageModel(id string, more map[string]any) map[string]any {
-	return and(map[string]any{"id": id, "kind": "image", "ratios": []string{"1:1", "16:9"}, "max_images": 4, "max_references": 4,
+	return merge(map[string]any{"id": id, "kind": "image", "ratios": []string{"1:1", "16:9"}, "max_images": 4, "max_references": 4,
 		"price": map[string]any{"1K": usd(PricePicture), "2K": usd(PriceLarge)}}, more)
 }
 
-// VideoModel returns a video model with further members.
+// VideoModel returns a video model with the members of more.
 func VideoModel(id string, more map[string]any) map[string]any {
-	return and(map[string]any{"id": id, "kind": "video", "ratios": []string{"16:9", "9:16"}, "durations": []int{ClipSeconds, 12},
+	return merge(map[string]any{"id": id, "kind": "video", "ratios": []string{"16:9", "9:16"}, "durations": []int{ClipSeconds, 12},
 		"max_references": 2,
 		"price":          map[string]any{"720p": usd(PriceSecond)}}, more)
 }
@@ -81,8 +81,8 @@ func ClipModel(id, tier string, seconds int) map[string]any {
 	return m
 }
 
-// and adds the members of more, and replaces equal ones.
-func and(members, more map[string]any) map[string]any {
+// merge copies the members of more into members, and replaces members of the same name.
+func merge(members, more map[string]any) map[string]any {
 	maps.Copy(members, more)
 	return members
 }

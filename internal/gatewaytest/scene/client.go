@@ -11,7 +11,7 @@ import (
 	"tollgate/internal/money"
 )
 
-// FormClient is a client with an account and a key for one form.
+// FormClient is a client with its own account and key. It sends requests in one form.
 type FormClient struct {
 	T            *testing.T
 	Gateway      *Gateway
@@ -23,10 +23,10 @@ type FormClient struct {
 const Credit = 10 * money.USD
 
 // NewClient opens an account with Credit.
-func (s Form) NewClient(t *testing.T, g *Gateway) FormClient {
+func (f Form) NewClient(t *testing.T, g *Gateway) FormClient {
 	t.Helper()
 	account, key := g.Process.Account(10, nil)
-	return FormClient{t, g, s, account, key}
+	return FormClient{t, g, f, account, key}
 }
 
 // FormAnswer is an answer in any form.
@@ -42,28 +42,28 @@ func (a FormAnswer) ID() string { return a.Header.Get("x-request-id") }
 
 // Post sends a body, with pairs of header names and values. It repeats a request that an overloaded
 // gateway has rejected without effect.
-func (s FormClient) Post(path, body string, headers ...string) FormAnswer {
-	s.T.Helper()
+func (c FormClient) Post(path, body string, headers ...string) FormAnswer {
+	c.T.Helper()
 	var a FormAnswer
-	Eventually(s.T, "the gateway takes a request", func() bool {
-		a = Call(s.T, s.Gateway, "POST", path, body, append([]string{"x-api-key", s.Key, "Authorization", "Bearer " + s.Key}, headers...)...)
+	Eventually(c.T, "the gateway takes a request", func() bool {
+		a = Call(c.T, c.Gateway, "POST", path, body, append([]string{"x-api-key", c.Key, "Authorization", "Bearer " + c.Key}, headers...)...)
 		return !isOverloaded(a.Status, a.Raw)
 	})
 	return a
 }
 
 // Ask sends a request to the form's endpoint.
-func (s FormClient) Ask(body string) FormAnswer {
-	s.T.Helper()
-	return s.Post(s.Form.Path(), body)
+func (c FormClient) Ask(body string) FormAnswer {
+	c.T.Helper()
+	return c.Post(c.Form.Path(), body)
 }
 
-// Answer is Ask for a request with an answer of status 200.
-func (s FormClient) Answer(body string) FormAnswer {
-	s.T.Helper()
-	a := s.Ask(body)
+// Answer is like Ask, but fails the test unless the status is 200.
+func (c FormClient) Answer(body string) FormAnswer {
+	c.T.Helper()
+	a := c.Ask(body)
 	if a.Status != http.StatusOK {
-		s.T.Fatalf("%d %s", a.Status, a.Raw)
+		c.T.Fatalf("%d %s", a.Status, a.Raw)
 	}
 	return a
 }
@@ -102,13 +102,13 @@ func isOverloaded(status int, body string) bool {
 }
 
 // CheckCharge checks the receipt of an answer and the account's money, and returns the receipt.
-func (s FormClient) CheckCharge(a FormAnswer, cost money.Amount) Receipt {
-	s.T.Helper()
-	r := s.Gateway.Receipt(s.T, s.Account, a.ID())
+func (c FormClient) CheckCharge(a FormAnswer, cost money.Amount) Receipt {
+	c.T.Helper()
+	r := c.Gateway.Receipt(c.T, c.Account, a.ID())
 	if r.Cost != cost || r.Status != a.Status {
-		s.T.Errorf("receipt %+v; want %s and status %d", r, cost, a.Status)
+		c.T.Errorf("receipt %+v; want %s and status %d", r, cost, a.Status)
 	}
-	s.Gateway.CheckMoney(s.T, s.Account, Credit, Answer{ID: a.ID(), Status: a.Status})
+	c.Gateway.CheckMoney(c.T, c.Account, Credit, Answer{ID: a.ID(), Status: a.Status})
 	return r
 }
 

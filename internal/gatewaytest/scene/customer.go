@@ -14,17 +14,17 @@ import (
 	"tollgate/internal/money"
 )
 
-// Customer is a client with an account and a key for jobs. ID is the account's.
+// Customer is a client for jobs with its own account and key. ID is the id of the account.
 type Customer struct {
 	*Node
 	ID, Key string
 }
 
 // Customer opens an account with CreditOfJobs.
-func (p *Node) Customer() *Customer {
-	p.T.Helper()
-	account, key := p.Account(100, nil)
-	return &Customer{p, account, key}
+func (n *Node) Customer() *Customer {
+	n.T.Helper()
+	account, key := n.Account(100, nil)
+	return &Customer{n, account, key}
 }
 
 // On returns a client of another node with the same key.
@@ -67,14 +67,14 @@ func (c *Customer) Call(t testing.TB, method, path string, body []byte, pairs ..
 	return r
 }
 
-// Try sends a request once, also to a gateway that may be dead.
+// Try sends a request once. The gateway may be dead.
 func (c *Customer) Try(method, path string, body []byte, pairs ...string) (Reply, error) {
 	address := path
 	if strings.HasPrefix(path, "/") {
 		address = c.URL + path
 	}
 	headers := []string{"Content-Type", "application/json"}
-	if !strings.Contains(address, "/media/") { // links are without a key
+	if !strings.Contains(address, "/media/") { // links work without a key
 		headers = append(headers, "Authorization", "Bearer "+c.Key)
 	}
 	res, err := Do(context.Background(), c.Client, method, address, string(body), append(headers, pairs...)...)
@@ -101,9 +101,9 @@ func PathOf(kind string) string {
 	return PathGenerate
 }
 
-// JobRequest returns the body of a submission, with further members.
+// JobRequest returns the body of a submission, with the members of more.
 func JobRequest(model, prompt string, more map[string]any) []byte {
-	raw, _ := json.Marshal(and(map[string]any{"model": model, "prompt": prompt}, more)) // cannot fail
+	raw, _ := json.Marshal(merge(map[string]any{"model": model, "prompt": prompt}, more)) // cannot fail
 	return raw
 }
 
@@ -113,13 +113,14 @@ func (c *Customer) Submit(t testing.TB, kind string, body []byte, pairs ...strin
 	return c.CheckAccepted(t, kind, c.Call(t, "POST", PathOf(kind), body, pairs...))
 }
 
-// CheckAccepted checks the 202 of a submission and the order of its members, and returns the job's id.
+// CheckAccepted checks the 202 of a submission and the order of its members, and returns the job's
+// id.
 func (c *Customer) CheckAccepted(t testing.TB, kind string, r Reply) string {
 	t.Helper()
 	j := ReadJob(t, r)
 	if r.Status != http.StatusAccepted || !slices.Equal(j.Members, []string{"id", "object", "status", "model"}) ||
 		j.Object != kind+".generation.job" || j.Status != "queued" || j.ID == "" || r.Header.Get("x-request-id") == "" {
-		t.Fatalf("the submission was answered %s", r)
+		t.Fatalf("the submission was answered with %s", r)
 	}
 	return j.ID
 }
@@ -133,8 +134,8 @@ func (c *Customer) Funds(t testing.TB) Funds {
 // CheckFunds checks the balance and the held money.
 func (c *Customer) CheckFunds(t testing.TB, spent, held money.Amount) {
 	t.Helper()
-	if p := c.Funds(t); p.Balance != CreditOfJobs-spent || p.Held != held {
-		t.Errorf("balance %s and %s held; want %s and %s", p.Balance, p.Held, CreditOfJobs-spent, held)
+	if f := c.Funds(t); f.Balance != CreditOfJobs-spent || f.Held != held {
+		t.Errorf("balance %s and %s held; want %s and %s", f.Balance, f.Held, CreditOfJobs-spent, held)
 	}
 }
 
@@ -185,7 +186,8 @@ func (c *Customer) CheckLink(t testing.TB, link, contentType string, want []byte
 	}
 }
 
-// LinkHere returns a link with the address of the customer's node: the port changes with a restart.
+// LinkHere returns a link with the current address of the customer's node. A restart changes the
+// port.
 func (c *Customer) LinkHere(link string) string {
 	_, path, _ := strings.Cut(link, "/media/")
 	return c.URL + "/media/" + path

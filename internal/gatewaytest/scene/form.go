@@ -13,8 +13,8 @@ const (
 )
 
 // Path returns the endpoint of the form.
-func (s Form) Path() string {
-	switch s {
+func (f Form) Path() string {
+	switch f {
 	case Responses:
 		return "/v1/responses"
 	case Messages:
@@ -26,7 +26,7 @@ func (s Form) Path() string {
 // ClientForms returns all forms.
 func ClientForms() []Form { return []Form{Chat, Responses, Messages} }
 
-// Request returns a request in a form, with further members. A nil member is left out.
+// Request returns a request in a form, with the members of more. A nil value deletes a member.
 func Request(form Form, model string, stream bool, more map[string]any) string {
 	members := map[string]any{"model": model, "stream": stream}
 	switch form {

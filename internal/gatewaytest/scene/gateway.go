@@ -29,7 +29,7 @@ type Gateway struct {
 	Lines *LineStates
 }
 
-// Open starts a gateway on a database, with further settings.
+// Open starts a gateway on a database, with the settings of more.
 func Open(t testing.TB, binary, database string, more map[string]string) *Gateway {
 	t.Helper()
 	settings := map[string]string{"database": database, "FAILING_LINE_KEY": Credential}
@@ -37,7 +37,7 @@ func Open(t testing.TB, binary, database string, more map[string]string) *Gatewa
 	return GatewayAt(t, Start(t, binary, settings))
 }
 
-// GatewayAt returns the gateway of a process, with connections of its own.
+// GatewayAt returns the gateway of a process, with a new HTTP client.
 func GatewayAt(t testing.TB, p *Process) *Gateway {
 	client := &http.Client{Transport: contracttest.Transport(t, &http.Transport{MaxIdleConnsPerHost: 64}), Timeout: time.Minute}
 	t.Cleanup(client.CloseIdleConnections)
@@ -51,12 +51,12 @@ func (g *Gateway) SetCatalog(models, lines []map[string]any) {
 
 // Send sends a request to a form's endpoint and reads its answer to the end. It repeats a request
 // that an overloaded gateway has rejected without effect, because the test machine may be busy.
-func (g *Gateway) Send(t testing.TB, form Form, key, request string, seen ...func()) Answer {
+func (g *Gateway) Send(t testing.TB, form Form, key, request string, onText ...func()) Answer {
 	t.Helper()
 	var a Answer
 	Eventually(t, "the gateway takes a request", func() bool {
 		var err error
-		if a, err = SendChat(t.Context(), g.Client, g.Process.URL+form.Path(), key, request, seen...); err != nil {
+		if a, err = SendChat(t.Context(), g.Client, g.Process.URL+form.Path(), key, request, onText...); err != nil {
 			t.Fatal(err)
 		}
 		return a.Status != 503 || a.RetryAfter == "" && a.Err.Type != "overloaded_error"

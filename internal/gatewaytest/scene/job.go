@@ -60,11 +60,11 @@ func (c *Customer) Poll(t testing.TB, kind, id string) Job {
 		t.Fatalf("poll of %s: %s", id, r)
 	}
 	j := ReadJob(t, r)
-	checkShown(t, kind, id, j)
+	checkJob(t, kind, id, j)
 	return j
 }
 
-func checkShown(t testing.TB, kind, id string, j Job) {
+func checkJob(t testing.TB, kind, id string, j Job) {
 	t.Helper()
 	members := []string{"id", "object", "status", "created", "model"}
 	switch j.Status {

@@ -23,7 +23,7 @@ type LineState struct {
 	FormsOut      []PartOut       `json:"forms_out"`
 }
 
-// PartOut is a part of a line without requests.
+// PartOut is a part of a line that gets no requests at present.
 type PartOut struct {
 	Model string `json:"model"`
 	Form  string `json:"form"`
@@ -48,7 +48,7 @@ type LineStates struct {
 
 	reading sync.Mutex
 	mu      sync.Mutex
-	next    *lineRead // not begun yet
+	next    *lineRead // the read that new callers join; it has not begun
 }
 
 // lineRead is one read of the list.
@@ -64,21 +64,21 @@ func (l *LineStates) Of(t testing.TB, line string) LineState {
 	if l.next == nil {
 		l.next = &lineRead{all: map[string]string{}}
 	}
-	mine := l.next
+	read := l.next
 	l.mu.Unlock()
-	mine.once.Do(func() {
+	read.once.Do(func() {
 		l.reading.Lock()
 		defer l.reading.Unlock()
 		l.mu.Lock()
 		l.next = nil
 		l.mu.Unlock()
 		gjson.GetBytes(l.process.adminBytes("GET", "/lines", nil), "data").ForEach(func(_, s gjson.Result) bool {
-			mine.all[s.Get("id").Str] = s.Raw
+			read.all[s.Get("id").Str] = s.Raw
 			return true
 		})
 	})
 	var state LineState
-	if err := json.Unmarshal([]byte(mine.all[line]), &state); err != nil {
+	if err := json.Unmarshal([]byte(read.all[line]), &state); err != nil {
 		t.Fatalf("line %s is not in the list, or not as it should be: %v", line, err)
 	}
 	return state

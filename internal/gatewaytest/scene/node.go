@@ -36,7 +36,7 @@ func OpenDatabase(t testing.TB, database string) *sql.DB {
 	return db
 }
 
-// Node is a gateway with jobs. It keeps its database and its media over kills and restarts.
+// Node is a gateway for tests of jobs. Database and media survive kills and restarts.
 type Node struct {
 	T        testing.TB
 	Binary   string
@@ -46,30 +46,30 @@ type Node struct {
 	*Process
 }
 
-// NewNode starts a node on a database, with further settings.
+// NewNode starts a node on a database, with the settings of more.
 func NewNode(t testing.TB, binary, database string, more map[string]string) *Node {
 	t.Helper()
-	p := &Node{T: t, Binary: binary, Media: filepath.Join(t.TempDir(), "media")}
-	p.Settings = map[string]string{"database": database, "media": "file:" + p.Media, "node_lease": "2s", "FAILING_LINE_KEY": Credential}
-	maps.Copy(p.Settings, more)
-	p.Client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}, Timeout: time.Minute}
-	t.Cleanup(p.Client.CloseIdleConnections)
-	p.Process = Start(t, binary, p.Settings)
-	return p
+	n := &Node{T: t, Binary: binary, Media: filepath.Join(t.TempDir(), "media")}
+	n.Settings = map[string]string{"database": database, "media": "file:" + n.Media, "node_lease": "2s", "FAILING_LINE_KEY": Credential}
+	maps.Copy(n.Settings, more)
+	n.Client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}, Timeout: time.Minute}
+	t.Cleanup(n.Client.CloseIdleConnections)
+	n.Process = Start(t, binary, n.Settings)
+	return n
 }
 
 // Second starts another node with the same database and media.
-func (p *Node) Second() *Node {
-	p.T.Helper()
-	other := *p
-	other.Process = Start(p.T, p.Binary, p.Settings)
+func (n *Node) Second() *Node {
+	n.T.Helper()
+	other := *n
+	other.Process = Start(n.T, n.Binary, n.Settings)
 	return &other
 }
 
 // Restart starts a new process after the old one has ended.
-func (p *Node) Restart() {
-	p.T.Helper()
-	p.Process = Start(p.T, p.Binary, p.Settings)
+func (n *Node) Restart() {
+	n.T.Helper()
+	n.Process = Start(n.T, n.Binary, n.Settings)
 }
 
 // OperatorJob is a job in the operator API.
@@ -95,7 +95,7 @@ func (o OperatorJob) String() string {
 	return string(raw)
 }
 
-// Has reports whether the job has made a step.
+// Has reports whether the job has reached a step.
 func (o OperatorJob) Has(step string) bool {
 	for _, s := range o.Steps {
 		if s.Name == step {
@@ -106,19 +106,19 @@ func (o OperatorJob) Has(step string) bool {
 }
 
 // OperatorJob returns a job from the operator API.
-func (p *Node) OperatorJob(t testing.TB, id string) OperatorJob {
+func (n *Node) OperatorJob(t testing.TB, id string) OperatorJob {
 	t.Helper()
 	var o OperatorJob
-	p.Admin("GET", "/jobs/"+id, nil, &o)
+	n.Admin("GET", "/jobs/"+id, nil, &o)
 	return o
 }
 
-// WaitForStep waits until a job has made a step.
-func (p *Node) WaitForStep(t testing.TB, id, step string) {
+// WaitForStep waits until a job has reached a step.
+func (n *Node) WaitForStep(t testing.TB, id, step string) {
 	t.Helper()
 	var o OperatorJob
 	Eventually(t, "job "+id+" reaches "+step, func() bool {
-		if o = p.OperatorJob(t, id); o.Final() && !o.Has(step) {
+		if o = n.OperatorJob(t, id); o.Final() && !o.Has(step) {
 			t.Fatalf("job %s has ended: %s, %s", id, o.Raw, o)
 		}
 		return o.Has(step)
@@ -126,7 +126,7 @@ func (p *Node) WaitForStep(t testing.TB, id, step string) {
 }
 
 // JobsOf returns the jobs of an account.
-func (p *Node) JobsOf(t testing.TB, account string) []OperatorJob {
+func (n *Node) JobsOf(t testing.TB, account string) []OperatorJob {
 	t.Helper()
-	return list(p.Process, "/jobs?limit=100&account="+account, func(o OperatorJob) string { return o.ID })
+	return list(n.Process, "/jobs?limit=100&account="+account, func(o OperatorJob) string { return o.ID })
 }

@@ -6,16 +6,16 @@ import (
 	"testing"
 )
 
-// Number reads a whole number of at least least from the environment. If the variable is not set,
-// it returns otherwise.
-func Number(t testing.TB, name string, otherwise, least int) int {
+// Number returns the environment variable name as a number, or fallback if the variable is not set.
+// A number below minimum fails the test.
+func Number(t testing.TB, name string, fallback, minimum int) int {
 	t.Helper()
 	text := os.Getenv(name)
 	if text == "" {
-		return otherwise
+		return fallback
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < least {
+	if err != nil || n < minimum {
 		t.Fatalf("%s is %q", name, text)
 	}
 	return n

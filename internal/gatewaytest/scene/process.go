@@ -2,7 +2,8 @@
 // database, accounts and keys, clients, and the operator API with balances, receipts, lines and
 // jobs.
 //
-// Invariants: processes end with their test. A process that ends early fails its test and shows its output.
+// Invariants: processes end with their test. A process that ends early fails its test and shows its
+// output.
 package scene
 
 import (
@@ -54,8 +55,8 @@ type Process struct {
 
 	t    testing.TB
 	cmd  *exec.Cmd
-	done chan struct{} // closed after the end
-	err  error         // of the end; read after done
+	done chan struct{} // closed when the process has ended
+	err  error         // from Wait; valid after done is closed
 
 	output Buffer
 }
@@ -88,13 +89,13 @@ func Start(t testing.TB, binary string, settings map[string]string) *Process {
 	return p
 }
 
-// Attach returns a Process for a gateway inside the test, with its address and the operator API
-// only.
+// Attach returns a Process for a gateway that runs in the test's process. Only its URL and the
+// methods of the operator API work.
 func Attach(t testing.TB, url string) *Process { return &Process{URL: url, t: t} }
 
-// environment returns the variables of settings. Names in capitals are variables themselves, for
-// the credentials of lines. The variables TOLLGATE_ of the test do not apply. The results of
-// fakestudio are always reachable.
+// environment returns the environment variables for settings. A name in capitals is used as it is,
+// for the credentials of lines. The test's own TOLLGATE_ variables are removed. The gateway may
+// always fetch the results of fakestudio.
 func environment(settings map[string]string) []string {
 	all := map[string]string{"listen": "127.0.0.1:0", "admin_token": AdminToken, "no_demo": "true"}
 	maps.Copy(all, settings)
@@ -141,7 +142,7 @@ func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
 // Kill ends the process with SIGKILL and waits for its end.
 func (p *Process) Kill() {
-	_ = p.cmd.Process.Kill() // it may have ended
+	_ = p.cmd.Process.Kill() // the process may have ended already
 	<-p.done
 }
 
@@ -222,7 +223,7 @@ func (p *Process) adminBytes(method, path string, body any) []byte {
 	return answer
 }
 
-// list reads all pages of a list of the operator API. path has a query.
+// list reads all pages of a list of the operator API. path must have a query.
 func list[T any](p *Process, path string, id func(T) string) (all []T) {
 	p.t.Helper()
 	for after := ""; ; {

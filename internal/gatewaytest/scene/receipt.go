@@ -29,7 +29,7 @@ type Attempt struct {
 	Code        string `json:"code"`
 	Cause       string `json:"cause"`
 	FirstByteMS *int64 `json:"first_byte_ms"`
-	Prompt      int64  `json:"prompt_tokens"` // of a failed attempt
+	Prompt      int64  `json:"prompt_tokens"` // tokens of a failed attempt
 	Cached      int64  `json:"cached_tokens"`
 	Completion  int64  `json:"completion_tokens"`
 }
@@ -38,17 +38,17 @@ type Attempt struct {
 // of an error shortly after the answer.
 func (g *Gateway) Receipt(t testing.TB, account, id string) Receipt {
 	t.Helper()
-	var found Receipt
+	var receipt Receipt
 	Eventually(t, "request "+id+" is in the log", func() bool {
 		for _, r := range g.Receipts(account) {
 			if r.ID == id {
-				found = r
+				receipt = r
 				return true
 			}
 		}
 		return false
 	})
-	return found
+	return receipt
 }
 
 // RequestLog returns all entries of an account by id, and the sum of their costs.

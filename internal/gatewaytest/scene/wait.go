@@ -8,7 +8,8 @@ import (
 // waitTimeout is long because the test machine may be busy.
 const waitTimeout = 2 * time.Minute
 
-// Eventually waits until condition returns true. It fails the test after waitTimeout.
+// Eventually waits until condition returns true. It fails the test after waitTimeout; what
+// describes the condition.
 func Eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(waitTimeout)
