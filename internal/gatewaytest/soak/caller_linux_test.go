@@ -17,35 +17,35 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// attacker is a hostile client with one address and its own keys.
+// attacker is a hostile client with its own address and keys.
 type attacker struct {
 	url, host string // of the gateway
-	slow      string // a slow host of references
+	slow      string // address of a slow server for references
 	ip        string
 	rich      string // a key with a balance
-	poor      string // a key without
+	poor      string // a key without a balance
 
 	mu    sync.Mutex
-	done  map[string]int // attacks by name
-	wrong []string
+	done  map[string]int // number of attacks by name
+	wrong []string       // unexpected results
 }
 
-// attack is one attack. ctx is the end of the test.
+// attack is a kind of attack. ctx ends with the test.
 type attack struct {
 	name string
-	play func(f *attacker, ctx context.Context, r *rand.Rand)
+	play func(a *attacker, ctx context.Context, r *rand.Rand)
 }
 
 func attacks() []attack {
 	return []attack{
-		{"a body that comes slowly", (*attacker).slowBody}, {"a body that never comes", (*attacker).noBody}, {"a header that comes slowly",
+		{"a slow body", (*attacker).slowBody}, {"a missing body", (*attacker).noBody}, {"a slow header",
 			(*attacker).slowHeader},
-		{"hundreds of connections", (*attacker).crowd}, {"32 MiB of blanks", (*attacker).blanks}, {"a count of 31 MiB", (*attacker).count},
+		{"hundreds of connections", (*attacker).crowd}, {"32 MiB of blanks", (*attacker).blanks}, {"a token count of 31 MiB", (*attacker).count},
 		{"brackets", (*attacker).brackets},
-		{"wrong keys", (*attacker).wrongKeys}, {"a stream that nobody reads", (*attacker).unread}, {"a huge form", (*attacker).hugeForm},
-		{"references that come slowly", (*attacker).slowReference},
+		{"wrong keys", (*attacker).wrongKeys}, {"an unread stream", (*attacker).unread}, {"a huge form", (*attacker).hugeForm},
+		{"slow references", (*attacker).slowReference},
 		{"references of 29 MiB", (*attacker).largeReference},
-		{"twenty submissions at once", (*attacker).twins}, {"no balance", (*attacker).noBalance}, {"leaving early", (*attacker).leave},
+		{"twenty concurrent submissions", (*attacker).twins}, {"no balance", (*attacker).noBalance}, {"early disconnects", (*attacker).leave},
 	}
 }
 
@@ -54,15 +54,15 @@ func (a *attacker) work(ctx context.Context, r *rand.Rand) {
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
 	for all := attacks(); ctx.Err() == nil; <-ticker.C {
-		one := all[r.IntN(len(all))]
+		kind := all[r.IntN(len(all))]
 		a.mu.Lock()
-		a.done[one.name]++
+		a.done[kind.name]++
 		a.mu.Unlock()
-		one.play(a, ctx, r)
+		kind.play(a, ctx, r)
 	}
 }
 
-// dial connects. It returns nil if the connection is refused.
+// dial connects to the gateway. It returns nil if the gateway refuses the connection.
 func (a *attacker) dial(ctx context.Context) net.Conn {
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(a.ip)}, Timeout: 5 * time.Second}
 	conn, err := dialer.DialContext(ctx, "tcp", a.host)
@@ -73,7 +73,8 @@ func (a *attacker) dial(ctx context.Context) net.Conn {
 	return conn
 }
 
-// raw sends a head, runs play, and waits for the end of the connection, at most for some seconds.
+// raw sends a head on a new connection, calls play, and closes the connection. The connection has a
+// deadline.
 func (a *attacker) raw(ctx context.Context, head string, play func(conn net.Conn)) {
 	conn := a.dial(ctx)
 	if conn == nil {
@@ -94,7 +95,7 @@ func head(method, path, key string, length int) string {
 
 const chatPath = "/v1/chat/completions"
 
-// dripTo sends a byte at a time for some seconds.
+// dripTo sends single bytes of text for some seconds.
 func dripTo(ctx context.Context, conn net.Conn, text string) {
 	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()
@@ -126,7 +127,7 @@ func (a *attacker) slowHeader(ctx context.Context, _ *rand.Rand) {
 	a.raw(ctx, "POST "+chatPath+" HTTP/1.1\r\nHost: x\r\nX-Slow: ", func(conn net.Conn) { dripTo(ctx, conn, "a") })
 }
 
-// crowd opens many connections and sends nothing.
+// crowd opens many connections without sending anything.
 func (a *attacker) crowd(ctx context.Context, _ *rand.Rand) {
 	var all []net.Conn
 	for n := 0; n < 300 && ctx.Err() == nil; n++ {
@@ -142,7 +143,7 @@ func (a *attacker) crowd(ctx context.Context, _ *rand.Rand) {
 	}
 }
 
-// post sends a whole request and reads the answer.
+// post sends a complete request and reads the answer.
 func (a *attacker) post(ctx context.Context, path, key, contentType string, body io.Reader, size int64) (status int, answer []byte) {
 	client := clientFrom(a.ip, 20*time.Second)
 	defer client.CloseIdleConnections()
@@ -162,14 +163,14 @@ func (a *attacker) post(ctx context.Context, path, key, contentType string, body
 	return res.StatusCode, answer
 }
 
-// filled returns a body of a size: begin, filling repeatedly, and end.
+// filled returns a body of about size bytes: begin, then filling many times, then end.
 func filled(begin, filling, end string, size int) (io.Reader, int64) {
 	n := (size - len(begin) - len(end)) / len(filling)
 	return io.MultiReader(strings.NewReader(begin), &repeated{text: []byte(filling), left: n}, strings.NewReader(end)),
 		int64(len(begin) + n*len(filling) + len(end))
 }
 
-// repeated reads a short text repeatedly.
+// repeated is a reader that returns a short text left times.
 type repeated struct {
 	text []byte
 	at   int
@@ -249,12 +250,12 @@ func (a *attacker) slowReference(ctx context.Context, _ *rand.Rand) {
 
 // largeReference sends references of the maximum size.
 func (a *attacker) largeReference(ctx context.Context, _ *rand.Rand) {
-	one := fmt.Sprintf("%q", a.slow+"/large.png")
-	body := `{"model":"easel","prompt":"x","image":[` + strings.Join([]string{one, one, one, one}, ",") + `]}`
+	link := fmt.Sprintf("%q", a.slow+"/large.png")
+	body := `{"model":"easel","prompt":"x","image":[` + strings.Join([]string{link, link, link, link}, ",") + `]}`
 	a.post(ctx, "/v1/images/generations", a.rich, "application/json", strings.NewReader(body), int64(len(body)))
 }
 
-// twins submits the same job twenty times at once and expects one job.
+// twins sends twenty concurrent submissions with the same Idempotency-Key and expects one job.
 func (a *attacker) twins(ctx context.Context, r *rand.Rand) {
 	client := clientFrom(a.ip, 20*time.Second)
 	defer client.CloseIdleConnections()
@@ -297,7 +298,7 @@ func (a *attacker) noBalance(ctx context.Context, _ *rand.Rand) {
 	}
 }
 
-// leave disconnects at once, or after the first bytes of the answer.
+// leave disconnects immediately, or after the first bytes of the answer.
 func (a *attacker) leave(ctx context.Context, r *rand.Rand) {
 	body := fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":"x"}],"stream":true}`, []string{"talk",
 		"sandbox"}[r.IntN(2)])

@@ -19,13 +19,13 @@ import (
 	"tollgate/internal/money"
 )
 
-// clientFrom returns a client with an address of the loopback.
+// clientFrom returns a client with the given local address.
 func clientFrom(ip string, timeout time.Duration) *http.Client {
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip)}, Timeout: 10 * time.Second}
 	return &http.Client{Timeout: timeout, Transport: &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 16}}
 }
 
-// good is a client without any faults, and its results.
+// good is a well-behaved client with its results.
 type good struct {
 	url, account, key string
 	client            *http.Client
@@ -33,16 +33,16 @@ type good struct {
 	mu        sync.Mutex
 	attempts  int
 	answers   int             // complete answers
-	exact     []string        // ids of answers of the healthy line
+	exact     []string        // ids of answers from the healthy line
 	statuses  map[string]int  // by request id
-	overloads int             // rejected because of overload
-	broken    int             // streams broken by a hostile line after their beginning
-	long      int             // answers of a hostile line above max_answer
-	drew      atomic.Bool     // an image is complete
-	images    int             // among the answers
-	failed    []string        // jobs, checked at the end
-	wrong     []string        // errors in spite of a healthy line
-	took      []time.Duration // times of complete answers except images
+	overloads int             // requests rejected because of overload
+	broken    int             // streams that a hostile line broke after the beginning
+	long      int             // answers of hostile lines above max_answer
+	drew      atomic.Bool     // at least one image is complete
+	images    int             // number of images among the answers
+	failed    []string        // ids of failed jobs, checked at the end
+	wrong     []string        // errors that the healthy line should have prevented
+	took      []time.Duration // durations of complete chat answers
 }
 
 // answer is an answer at the client.
@@ -51,11 +51,11 @@ type answer struct {
 	id, line   string
 	retryAfter string
 	body       []byte
-	err        error // the answer is incomplete
+	err        error // not nil if the answer is incomplete
 }
 
 func (s answer) String() string {
-	return fmt.Sprintf("%d by %q, %v: %.300q", s.status, s.line, s.err, s.body)
+	return fmt.Sprintf("%d from line %q, %v: %.300q", s.status, s.line, s.err, s.body)
 }
 
 // ask sends one request and reads its answer to the end.
@@ -71,7 +71,7 @@ func (g *good) ask(ctx context.Context, method, path, body string) answer {
 	return s
 }
 
-// work sends requests at a steady pace until ctx ends, and waits for the running ones.
+// work sends requests at a steady pace until ctx ends. Running requests are completed.
 func (g *good) work(ctx context.Context, random *rand.Rand, pace time.Duration) {
 	ticker := time.NewTicker(pace)
 	defer ticker.Stop()
@@ -92,15 +92,15 @@ func (g *good) work(ctx context.Context, random *rand.Rand, pace time.Duration) 
 // talk sends one chat request in one of the three forms.
 func (g *good) talk(ctx context.Context, kind, n int) {
 	path, stream, end := "/v1/chat/completions", kind%2 == 1, "data: [DONE]"
-	words := fmt.Sprintf("is all well, %d?", n)
-	body := fmt.Sprintf(`{"model":"talk","messages":[{"role":"user","content":%q}],"max_tokens":600,"stream":%t}`, words, stream)
+	prompt := fmt.Sprintf("is all well, %d?", n)
+	body := fmt.Sprintf(`{"model":"talk","messages":[{"role":"user","content":%q}],"max_tokens":600,"stream":%t}`, prompt, stream)
 	switch kind {
 	case 2, 3:
 		path, end = "/v1/responses", "event: response.completed"
-		body = fmt.Sprintf(`{"model":"talk","input":%q,"max_output_tokens":600,"stream":%t}`, words, stream)
+		body = fmt.Sprintf(`{"model":"talk","input":%q,"max_output_tokens":600,"stream":%t}`, prompt, stream)
 	case 4:
 		path, end = "/native/v1/messages", "event: message_stop"
-		body = fmt.Sprintf(`{"model":"talk","messages":[{"role":"user","content":%q}],"max_tokens":600}`, words)
+		body = fmt.Sprintf(`{"model":"talk","messages":[{"role":"user","content":%q}],"max_tokens":600}`, prompt)
 	}
 	begin := time.Now()
 	s := g.ask(ctx, "POST", path, body)
@@ -131,12 +131,12 @@ func (g *good) talk(ctx context.Context, kind, n int) {
 }
 
 // isOverloaded reports whether the gateway rejected the request because of overload (interface.md,
-// 503). No line can prevent this, but its number is bounded.
+// 503). A healthy line cannot prevent such rejections, so check limits their number.
 func isOverloaded(s answer) bool {
 	return s.status == http.StatusServiceUnavailable && (s.retryAfter != "" || bytes.Contains(s.body, []byte("temporary problem")))
 }
 
-// blame records an error. The caller holds mu.
+// blame records an error. The caller must hold mu.
 func (g *good) blame(what string) {
 	if g.wrong = append(g.wrong, what); len(g.wrong) > 5 {
 		g.wrong = g.wrong[:5]
@@ -162,19 +162,19 @@ func (g *good) image(ctx context.Context, n int) {
 	if isOverloaded(s) {
 		return
 	}
-	fine := s.status == http.StatusAccepted && json.Unmarshal(s.body, &job) == nil
+	ok := s.status == http.StatusAccepted && json.Unmarshal(s.body, &job) == nil
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
-	for tries := 0; fine && job.Status != "succeeded" && job.Status != "failed" && tries < 120; tries++ {
+	for tries := 0; ok && job.Status != "succeeded" && job.Status != "failed" && tries < 120; tries++ {
 		<-ticker.C
 		if s = g.ask(ctx, "GET", "/v1/images/jobs/"+job.ID, ""); !isOverloaded(s) {
-			fine = s.status == http.StatusOK && json.Unmarshal(s.body, &job) == nil
+			ok = s.status == http.StatusOK && json.Unmarshal(s.body, &job) == nil
 		}
 	}
-	if fine = fine && job.Status == "succeeded" && len(job.Data) == 1; fine {
+	if ok = ok && job.Status == "succeeded" && len(job.Data) == 1; ok {
 		_, path, _ := strings.Cut(job.Data[0].URL, g.url)
 		s = g.ask(ctx, "GET", path, "")
-		fine = s.status == http.StatusOK && bytes.HasPrefix(s.body, []byte("\x89PNG"))
+		ok = s.status == http.StatusOK && bytes.HasPrefix(s.body, []byte("\x89PNG"))
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -182,7 +182,7 @@ func (g *good) image(ctx context.Context, n int) {
 		g.failed = append(g.failed, job.ID)
 		return
 	}
-	if !fine {
+	if !ok {
 		g.blame(fmt.Sprintf("image %d, job %s is %q: %s", n, job.ID, job.Status, s))
 		return
 	}
@@ -191,14 +191,14 @@ func (g *good) image(ctx context.Context, n int) {
 	g.drew.Store(true)
 }
 
-// pricePerImage is the price of an image. chatCost is the cost of an answer of the healthy line:
-// 1000 tokens at 1 USD a million and 500 at 2.
+// pricePerImage is the price of an image. chatCost is the cost of an answer from the healthy line:
+// 1000 tokens at 1 USD and 500 tokens at 2 USD per million.
 const (
 	pricePerImage = 3 * money.USD / 100
 	chatCost      = 2 * money.USD / 1000
 )
 
-// quantile returns a quantile of times.
+// quantile returns the q-quantile of all.
 func quantile(all []time.Duration, q float64) time.Duration {
 	if len(all) == 0 {
 		return 0

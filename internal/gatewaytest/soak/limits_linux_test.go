@@ -14,16 +14,16 @@ const (
 	descriptors = 400
 )
 
-// limited returns a command that runs the binary with limits on descriptors and memory: in a
-// control group if the test may create one, else with the memory limit of Go's runtime. how says
-// which.
+// limited returns a command that runs the binary with limits on descriptors and memory. The memory
+// limit is a control group, or GOMEMLIMIT if the test may not create a group. how describes the
+// memory limit.
 func limited(t *testing.T, binary string, settings map[string]string) (command, how string) {
 	script := fmt.Sprintf("#!/bin/sh\nulimit -n %d\n", descriptors)
 	if group := newGroup(t); group != "" {
 		script += fmt.Sprintf("echo $$ > %s/cgroup.procs\n", group)
 		how = "a control group of 512 MiB"
 	} else {
-		settings["GOMEMLIMIT"] = strconv.Itoa(memory / 5 * 4) // the gateway does the same in a group
+		settings["GOMEMLIMIT"] = strconv.Itoa(memory / 5 * 4) // the gateway sets the same value in a group
 		how = "GOMEMLIMIT, without a control group"
 	}
 	command = filepath.Join(t.TempDir(), "limited")
@@ -33,8 +33,8 @@ func limited(t *testing.T, binary string, settings map[string]string) (command, 
 	return command, how
 }
 
-// newGroup creates a control group with the limit for the test. It returns the empty string without
-// permission, or without version 2 of control groups.
+// newGroup creates a control group with the memory limit and returns its folder. It returns the empty
+// string if the test has no permission, or if the machine lacks version 2 of control groups.
 func newGroup(t *testing.T) string {
 	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -49,8 +49,8 @@ func newGroup(t *testing.T) string {
 	if os.Mkdir(group, 0o755) != nil {
 		return ""
 	}
-	t.Cleanup(func() { _ = os.Remove(group) }) // empty after the end of the process
-	// The kernel fills the folder of a group, but not other folders.
+	t.Cleanup(func() { _ = os.Remove(group) }) // works because the group's process has ended
+	// Only in a real group, the kernel creates this file.
 	if has, err := os.ReadFile(filepath.Join(group, "cgroup.controllers")); err != nil || !strings.Contains(string(has), "memory") {
 		return ""
 	}
@@ -65,7 +65,7 @@ func usage(t *testing.T, pid int) (peak int64, open int) {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		t.Fatalf("the gateway is gone: %v", err)
+		t.Fatalf("the gateway has ended: %v", err)
 	}
 	_, rest, ok := strings.Cut(string(status), "VmHWM:")
 	fields := strings.Fields(rest)

@@ -26,17 +26,17 @@ const (
 	answerTokens = 500
 )
 
-// healthy answers every request of the chat form, with usage.
+// healthy answers every request in the chat form, with usage.
 func healthy(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, 64<<20))
 	if err != nil {
 		return // the client disconnected
 	}
-	var ask struct {
+	var request struct {
 		Stream bool `json:"stream"`
 	}
-	_ = json.Unmarshal(body, &ask)
-	if !ask.Stream {
+	_ = json.Unmarshal(body, &request)
+	if !request.Stream {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, fakeprovider.Answer("all is well", promptTokens, answerTokens).Body)
 		return
@@ -48,30 +48,30 @@ func healthy(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// hostile is a provider that answers every request badly, in a random way.
+// hostile is a provider that answers every request with a random kind of bad answer.
 type hostile struct {
 	*httptest.Server
-	trap string // an address without permission to connect
+	trap string // an address that the gateway may not connect to
 	done chan struct{}
 
 	mu     sync.Mutex
 	random *rand.Rand
-	sent   map[string]int // by way
+	sent   map[string]int // number of answers by kind
 }
 
-// newTrap starts a server on a private address and counts its requests.
-func newTrap(t *testing.T) (address string, sprung *atomic.Int64) {
+// newTrap starts a server on a private address. requests counts the requests it gets.
+func newTrap(t *testing.T) (address string, requests *atomic.Int64) {
 	listener, err := net.Listen("tcp", "127.0.0.9:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	sprung = new(atomic.Int64)
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { sprung.Add(1) }))
+	requests = new(atomic.Int64)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests.Add(1) }))
 	_ = server.Listener.Close()
 	server.Listener = listener
 	server.Start()
 	t.Cleanup(server.Close)
-	return server.URL, sprung
+	return server.URL, requests
 }
 
 func newHostile(t *testing.T, seed uint64, trap string) *hostile {
@@ -85,31 +85,31 @@ func newHostile(t *testing.T, seed uint64, trap string) *hostile {
 	return h
 }
 
-// ServeHTTP answers badly.
+// ServeHTTP answers with a random kind of bad answer.
 func (h *hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, 1<<20)) // ignores the rest
-	all := ways()
+	_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, 1<<20)) // the rest is ignored
+	all := badAnswers()
 	h.mu.Lock()
-	way := all[h.random.IntN(len(all))]
-	h.sent[way.name]++
+	kind := all[h.random.IntN(len(all))]
+	h.sent[kind.name]++
 	h.mu.Unlock()
-	way.play(h, w, r)
+	kind.play(h, w, r)
 }
 
-// counts returns the answers so far by way. The gateway's probes continue.
+// counts returns the number of answers so far by kind. The gateway's probes still add answers.
 func (h *hostile) counts() map[string]int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return maps.Clone(h.sent)
 }
 
-// way is a kind of bad answer.
-type way struct {
+// badAnswer is a kind of bad answer.
+type badAnswer struct {
 	name string
 	play func(h *hostile, w http.ResponseWriter, r *http.Request)
 }
 
-func ways() []way {
+func badAnswers() []badAnswer {
 	body := func(status int, kind, text string) func(*hostile, http.ResponseWriter, *http.Request) {
 		return func(_ *hostile, w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", kind)
@@ -121,39 +121,39 @@ func ways() []way {
 	frame := func(text string) string { return "data: " + text + "\n\n" }
 	role := frame(fakeprovider.Frame(`{"role":"assistant","content":""}`, ""))
 	usage := func(prompt, answer int) string { return fakeprovider.Answer("all is well", prompt, answer).Body }
-	return []way{
+	return []badAnswer{
 		{"a body of brackets", body(200, asJSON, strings.Repeat("[", 8<<20))},
 		{"an error of brackets", body(400, asJSON, `{"error":`+strings.Repeat(`{"a":`, 1<<20))},
 		{"a frame of brackets", body(200, asStream, frame(strings.Repeat("[", 8<<20)))},
 		{"a header without an end", endlessHeader},
 		{"an answer of 65 MiB", huge(false)},
 		{"a stream of 65 MiB in one frame", huge(true)},
-		{"a million frames of nothing", million},
+		{"a million empty frames", million},
 		{"a drip", drip},
 		{"silence", silence},
 		{"a cut before the answer", cut("")},
 		{"a cut in the header", cut("HTTP/1.1 200 OK\r\nContent-Ty")},
 		{"a cut in the body",
 			cut("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 5000\r\n\r\n{\"id\":\"x\",\"choices\":[{")},
-		{"no HTTP", cut("SSH-2.0-OpenSSH_9.6\r\n")},
+		{"another protocol", cut("SSH-2.0-OpenSSH_9.6\r\n")},
 		{"500", body(500, asJSON, `{"error":{"message":"x","type":"server_error"}}`)},
 		{"a page", body(502, "text/html", "<html><title>502</title></html>")},
-		{"a page that says 200", body(200, "text/html", "<html><title>welcome</title></html>")},
-		{"an error that says 200", body(200, asJSON, `{"error":{"message":"x","type":"server_error","code":null}}`)},
+		{"a page with status 200", body(200, "text/html", "<html><title>welcome</title></html>")},
+		{"an error with status 200", body(200, asJSON, `{"error":{"message":"x","type":"server_error","code":null}}`)},
 		{"an error in the stream", body(200, asStream, role+frame(`{"error":{"message":"x","type":"server_error"}}`))},
 		{"a cut after the first words", cut("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" +
 			role + frame(fakeprovider.Frame(`{"content":"all "}`, "")))},
 		{"an empty stream", body(200, asStream, role+"data: [DONE]\n\n")},
-		{"a usage of quintillions", body(200, asJSON, usage(1<<60, 1<<60))},
-		{"a usage below nothing", body(200, asJSON, usage(-1000, -500))},
+		{"a huge usage", body(200, asJSON, usage(1<<60, 1<<60))},
+		{"a negative usage", body(200, asJSON, usage(-1000, -500))},
 		{"busy for three seconds", func(_ *hostile, w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "3")
 			body(429, asJSON, `{"error":{"message":"x","type":"rate_limit_error"}}`)(nil, w, nil)
 		}},
-		{"elsewhere", func(h *hostile, w http.ResponseWriter, r *http.Request) {
+		{"a redirect to the trap", func(h *hostile, w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, h.trap, http.StatusTemporaryRedirect)
 		}},
-		{"a bomb", bomb},
+		{"a compression bomb", bomb},
 	}
 }
 
@@ -193,7 +193,7 @@ func million(_ *hostile, w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// drip sends a byte at a time until the client disconnects.
+// drip sends single bytes until the client disconnects.
 func drip(h *hostile, w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	ticker := time.NewTicker(100 * time.Millisecond)
@@ -241,7 +241,7 @@ func bomb(_ *hostile, w http.ResponseWriter, _ *http.Request) {
 	_ = packed.Close()
 }
 
-// newHost serves references slowly, or with the maximum size.
+// newHost starts a server for references. It sends them slowly, or with the maximum size.
 func newHost(t *testing.T) string {
 	done := make(chan struct{})
 	large := append(fakestudio.Picture(5), make([]byte, 29<<20)...)

@@ -1,6 +1,6 @@
-// Package soak owns the long test with hostile clients, hostile providers and good ones together,
-// with little memory and few descriptors. Invariant: a good client gets the answers of the healthy
-// line.
+// Package soak owns the long test of a gateway with little memory and few descriptors. Hostile and
+// good clients use hostile and good providers at the same time. Invariant: a good client gets the
+// answers of the healthy line.
 package soak
 
 import (
@@ -29,26 +29,26 @@ import (
 const (
 	healthyLine   = "healthy"
 	goodCallers   = 8
-	goodPace      = 400 * time.Millisecond // between two requests of a good client
+	goodPace      = 400 * time.Millisecond // interval of a good client's requests
 	attackers     = 3                      // hostile clients, each with its own address
-	attacksAtOnce = 4                      // concurrent attacks of each
+	attacksAtOnce = 4                      // concurrent attacks of each hostile client
 	seed          = 20261122
 	credit        = 1000 * money.USD
-	// In a long run, one in overloadShare requests may be rejected because of overload: the clients
-	// and providers share the gateway's machine.
+	// In a long run, one of overloadShare requests may be rejected because of overload, because the
+	// clients and providers share the gateway's machine.
 	overloadShare = 10
 	// longestPause is the longest Retry-After of the hostile providers, plus rounding.
 	longestPause = 3*time.Second + 2*time.Second
 )
 
-// hostileLines are resumed all the time, so that they get requests.
+// hostileLines are resumed every second, so that they continue to get requests.
 var hostileLines = []string{"hostile-1", "hostile-2", "hostile-studio"}
 
-// TestHostileSoak runs all clients and providers with a gateway of 512 MiB of memory and 400
-// descriptors, for fifteen seconds or TOLLGATE_SOAK_MINUTES (`make soak`: ten). The gateway keeps
-// running within its memory, its healthy line stays in service, its books are correct, and good
-// clients get good answers. Only two failures are allowed: a stream broken by a hostile line after
-// its beginning, and rejections because of overload.
+// TestHostileSoak runs all clients and providers with a gateway that has 512 MiB of memory and 400
+// descriptors, for fifteen seconds or TOLLGATE_SOAK_MINUTES (`make soak`: ten). The gateway stays
+// within its memory, its healthy line stays in service, its books are correct, and good clients get
+// good answers. The allowed failures are rejections because of overload, and failures of hostile
+// lines without failover: broken streams, answers above max_answer, and jobs past `total`.
 func TestHostileSoak(t *testing.T) {
 	length, long := 15*time.Second, false
 	if text := os.Getenv("TOLLGATE_SOAK_MINUTES"); text != "" {
@@ -72,26 +72,26 @@ type soak struct {
 	binary    string
 	settings  map[string]string
 	hostile   *hostile
-	sprung    *atomic.Int64
+	trapped   *atomic.Int64 // requests to the trap
 	good      []*good
 	attackers []*attacker
-	all       []string // accounts
+	all       []string // ids of all accounts
 	peak      int64
 	open      int // maximum number of descriptors
 	samples   int
 }
 
 func prepare(t *testing.T) *soak {
-	trap, sprung := newTrap(t)
-	s := &soak{t: t, binary: scene.Binary(t), hostile: newHostile(t, seed, trap), sprung: sprung}
+	trap, trapped := newTrap(t)
+	s := &soak{t: t, binary: scene.Binary(t), hostile: newHostile(t, seed, trap), trapped: trapped}
 	s.settings = map[string]string{"database": storetest.SQLite(t), "expose_line": "true", "private_networks": "127.0.0.1/32",
 		"max_connections_per_address": "50", "VENDOR_KEY": "vendor-secret"}
 	command, how := limited(t, s.binary, s.settings)
-	t.Logf("memory is bounded by %s", how)
+	t.Logf("memory is limited by %s", how)
 	s.process = scene.Start(t, command, s.settings)
-	works := httptest.NewServer(http.HandlerFunc(healthy))
-	t.Cleanup(works.Close)
-	s.process.Admin("PUT", "/catalog", catalog(works.URL+"/v1", s.hostile.URL+"/v1", fakestudio.NewOpenAI(t).URL()), nil)
+	healthyServer := httptest.NewServer(http.HandlerFunc(healthy))
+	t.Cleanup(healthyServer.Close)
+	s.process.Admin("PUT", "/catalog", catalog(healthyServer.URL+"/v1", s.hostile.URL+"/v1", fakestudio.NewOpenAI(t).URL()), nil)
 	for n := range goodCallers {
 		account, key := s.account(credit)
 		s.good = append(s.good, &good{url: s.process.URL, account: account, key: key, client: clientFrom(fmt.Sprintf("127.0.1.%d",
@@ -107,7 +107,7 @@ func prepare(t *testing.T) *soak {
 	return s
 }
 
-// account opens an account with a credit.
+// account opens an account with a credit and returns its id and a key.
 func (s *soak) account(usd money.Amount) (account, key string) {
 	account, key = s.process.Account(0, nil)
 	if usd > 0 {
@@ -117,7 +117,7 @@ func (s *soak) account(usd money.Amount) (account, key string) {
 	return account, key
 }
 
-func catalog(works, hostile, studio string) map[string]any {
+func catalog(healthyServer, hostile, studio string) map[string]any {
 	chat := func(id string, forms ...string) map[string]any {
 		return map[string]any{"id": id, "kind": "chat", "forms": forms, "context_window": 100_000, "max_output_tokens": 20_000,
 			"price": map[string]any{"input": 1, "output": 2}}
@@ -138,7 +138,7 @@ func catalog(works, hostile, studio string) map[string]any {
 				"max_images": 1, "max_references": 4},
 		},
 		"lines": []any{
-			line("hostile-1", hostile, talk, short), line("hostile-2", hostile, talk, short), line(healthyLine, works, talk,
+			line("hostile-1", hostile, talk, short), line("hostile-2", hostile, talk, short), line(healthyLine, healthyServer, talk,
 				map[string]any{"forms": []string{"chat"}}),
 			line("hostile-studio", hostile, easel, map[string]any{"timeouts": map[string]any{"total": "5s"}}), line("studio",
 				studio, easel, nil),
@@ -148,7 +148,7 @@ func catalog(works, hostile, studio string) map[string]any {
 	}
 }
 
-// run runs all clients for a time and samples the gateway.
+// run runs all clients for a time and samples the gateway every second.
 func (s *soak) run(length time.Duration) {
 	ctx, stop := context.WithCancel(s.t.Context())
 	defer stop()
@@ -156,9 +156,9 @@ func (s *soak) run(length time.Duration) {
 	for n, g := range s.good {
 		group.Go(func() { g.work(ctx, rand.New(rand.NewPCG(seed, uint64(n))), goodPace) })
 	}
-	for n, a := range s.attackers {
+	for n, f := range s.attackers {
 		for hand := range attacksAtOnce {
-			group.Go(func() { a.work(ctx, rand.New(rand.NewPCG(seed+1, uint64(n*attacksAtOnce+hand)))) })
+			group.Go(func() { f.work(ctx, rand.New(rand.NewPCG(seed+1, uint64(n*attacksAtOnce+hand)))) })
 		}
 	}
 	ticker := time.NewTicker(time.Second)
@@ -182,7 +182,7 @@ func (s *soak) operate(method, path string, into any) bool {
 	res, err := scene.Do(s.t.Context(), http.DefaultClient, method, s.process.URL+"/admin/v1"+path, "{}",
 		"Authorization", "Bearer "+scene.AdminToken)
 	if err != nil {
-		s.t.Errorf("the operator is not answered: %v", err)
+		s.t.Errorf("the operator API does not answer: %v", err)
 		return false
 	}
 	defer res.Body.Close()
@@ -200,8 +200,8 @@ func (s *soak) operate(method, path string, into any) bool {
 	return err == nil
 }
 
-// sample checks the process and its lines: the healthy lines are in service, and the others are out
-// for no longer than their failures require.
+// sample records the gateway's memory and descriptors, and checks the lines. The healthy lines must
+// be in service, and the hostile lines out of service for no longer than their failures require.
 func (s *soak) sample() {
 	s.t.Helper()
 	peak, open := usage(s.t, s.process.Pid())
@@ -221,76 +221,76 @@ func (s *soak) sample() {
 		left := time.Until(time.Unix(l.Until, 0))
 		switch {
 		case len(l.Out) > 0:
-			s.t.Errorf("line %s lacks %s", l.ID, l.Out)
+			s.t.Errorf("line %s has the models %s out of service", l.ID, l.Out)
 		case l.State == "in_service":
 		case !slices.Contains(hostileLines, l.ID):
 			s.t.Errorf("line %s is %s: %s", l.ID, l.State, l.Cause)
 		case l.State == "cooling" && left > longestPause:
-			s.t.Errorf("line %s cools for %s; the Retry-After is 3s", l.ID, left)
+			s.t.Errorf("line %s cools for %s; want at most its Retry-After of 3s", l.ID, left)
 		case l.State != "cooling" && l.State != "circuit_open" && l.State != "half_open":
 			s.t.Errorf("line %s is %s: %s", l.ID, l.State, l.Cause)
 		}
 	}
 }
 
-// check checks the results.
+// check checks the results of all clients, the books and the log.
 func (s *soak) check() {
 	var took []time.Duration
-	attempts, answers, images, overloads, broken, long, waited := 0, 0, 0, 0, 0, 0, 0
+	attempts, answers, images, overloads, broken, long, timedOut := 0, 0, 0, 0, 0, 0, 0
 	for _, g := range s.good {
 		attempts, answers, images = attempts+g.attempts, answers+g.answers, images+g.images
 		overloads, broken, long = overloads+g.overloads, broken+g.broken, long+g.long
 		took = append(took, g.took...)
 		for _, wrong := range g.wrong {
-			s.t.Errorf("a good caller noticed: %s", wrong)
+			s.t.Errorf("a good client got an error: %s", wrong)
 		}
-		waited += s.failed(g)
+		timedOut += s.failed(g)
 	}
 	attacks := map[string]int{}
-	for _, a := range s.attackers {
-		for name, n := range a.done {
+	for _, f := range s.attackers {
+		for name, n := range f.done {
 			attacks[name] += n
 		}
-		for _, wrong := range a.wrong {
+		for _, wrong := range f.wrong {
 			s.t.Error(wrong)
 		}
 	}
-	s.t.Logf("good callers: %d requests, %d answers (%d images), %d overloaded, "+
-		"%d streams broken by a hostile line, %d answers of one that were too long, "+
-		"%d jobs past its longest wait; chat p50 %s, p99 %s",
-		attempts, answers, images, overloads, broken, long, waited, quantile(took, 0.5), quantile(took, 0.99))
-	s.t.Logf("gateway: at most %d MiB, %d descriptors; %d looks at its lines", s.peak>>20, s.open, s.samples)
-	s.t.Logf("hostile callers: %v", attacks)
+	s.t.Logf("good clients: %d requests, %d answers (%d images), %d overloaded, "+
+		"%d streams broken by a hostile line, %d answers of hostile lines above max_answer, "+
+		"%d jobs without an answer within total; chat p50 %s, p99 %s",
+		attempts, answers, images, overloads, broken, long, timedOut, quantile(took, 0.5), quantile(took, 0.99))
+	s.t.Logf("gateway: at most %d MiB, %d descriptors; %d samples of its lines", s.peak>>20, s.open, s.samples)
+	s.t.Logf("hostile clients: %v", attacks)
 	counts := s.hostile.counts()
 	s.t.Logf("hostile providers: %v", counts)
-	if attempts != answers+overloads+broken+long+waited {
-		s.t.Errorf("%d requests of good callers, %d answers", attempts, answers)
+	if attempts != answers+overloads+broken+long+timedOut {
+		s.t.Errorf("%d requests of good clients, but %d answers", attempts, answers)
 	}
 	if s.long && overloads*overloadShare > attempts {
 		s.t.Errorf("%d of %d requests were rejected because of overload", overloads, attempts)
 	}
-	if answers < goodCallers || images == 0 || s.samples == 0 || len(counts) < len(ways())/2 {
+	if answers < goodCallers || images == 0 || s.samples == 0 || len(counts) < len(badAnswers())/2 {
 		s.t.Error("the load did not reach the gateway")
 	}
 	if s.peak > memory {
-		s.t.Errorf("the gateway took %d MiB", s.peak>>20)
+		s.t.Errorf("the gateway used %d MiB", s.peak>>20)
 	}
-	if n := s.sprung.Load(); n > 0 {
-		s.t.Errorf("%d requests were led to a private address", n)
+	if n := s.trapped.Load(); n > 0 {
+		s.t.Errorf("%d requests followed a redirect to a private address", n)
 	}
 	s.books()
 	s.process.CheckStop(s.t)
 	scene.CheckBooks(s.t, s.binary, s.settings)
 	for line := range strings.Lines(s.process.Output()) {
 		if strings.Contains(line, "panic") || strings.Contains(line, "fatal error") {
-			s.t.Errorf("the log says: %s", line)
+			s.t.Errorf("the log has: %s", line)
 		}
 	}
 }
 
-// failed counts a client's failed jobs. The only allowed reason is a hostile line without an answer
-// within the timeout `total`: it may have begun the job, so there is no failover.
-func (s *soak) failed(g *good) (waited int) {
+// failed counts a client's failed jobs. The only allowed reason is a hostile line that did not answer
+// within the timeout `total`. This line may have begun the job, so there is no failover.
+func (s *soak) failed(g *good) (timedOut int) {
 	s.t.Helper()
 	for _, id := range g.failed {
 		var job struct {
@@ -304,12 +304,12 @@ func (s *soak) failed(g *good) (waited int) {
 			s.t.Errorf("job %s failed: %+v", id, job.Attempts)
 			continue
 		}
-		waited++
+		timedOut++
 	}
-	return waited
+	return timedOut
 }
 
-// books waits until nothing is held and compares the clients' results with the gateway's books.
+// books waits until no money is on hold and compares the clients' results with the gateway's books.
 func (s *soak) books() {
 	s.t.Helper()
 	ticker := time.NewTicker(200 * time.Millisecond)
@@ -323,7 +323,7 @@ func (s *soak) books() {
 			}
 		}
 		if time.Now().After(deadline) {
-			s.t.Errorf("%d of %d accounts have something held", len(s.all)-len(balances), len(s.all))
+			s.t.Errorf("%d of %d accounts still have money on hold", len(s.all)-len(balances), len(s.all))
 			break
 		}
 	}
@@ -339,8 +339,8 @@ func (s *soak) books() {
 	}
 }
 
-// booksOf compares a client's answers with its receipts: answers of the healthy line have their
-// cost, errors are free, and nothing else is charged.
+// booksOf compares a client's answers with the request log and the balance. Answers from the healthy
+// line have their exact cost, errors are free, and the log explains the balance.
 func (s *soak) booksOf(g *good, balance money.Amount) {
 	s.t.Helper()
 	left, charged, images := money.Amount(credit), map[string]money.Amount{}, 0
@@ -367,19 +367,19 @@ func (s *soak) booksOf(g *good, balance money.Amount) {
 		more = page.More
 	}
 	if left != balance {
-		s.t.Errorf("account %s has %s; its receipts leave %s", g.account, balance, left)
+		s.t.Errorf("the balance of account %s is %s; by its receipts, %s", g.account, balance, left)
 	}
 	if images != g.images {
 		s.t.Errorf("account %s has %d images and was charged for %d", g.account, g.images, images)
 	}
 	for _, id := range g.exact {
 		if charged[id] != chatCost {
-			s.t.Errorf("answer %s cost %s, want %s", id, charged[id], chatCost)
+			s.t.Errorf("answer %s was charged %s, want %s", id, charged[id], chatCost)
 		}
 	}
 	for id, status := range g.statuses {
 		if status != http.StatusOK && charged[id] != 0 {
-			s.t.Errorf("request %s was answered %d and cost %s", id, status, charged[id])
+			s.t.Errorf("request %s was answered with %d and charged %s", id, status, charged[id])
 		}
 	}
 }
