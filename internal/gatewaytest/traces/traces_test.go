@@ -1,5 +1,5 @@
-// Package traces plays requests and jobs through a gateway with a collector, and one
-// without.
+// Package traces owns the tests of traces: requests and jobs on gateways with a collector, and
+// without a collector.
 package traces
 
 import (
@@ -20,7 +20,7 @@ const (
 	prompt       = "tell nobody of hunter2"
 )
 
-// gateway has two lines of a model, a dead line, and a studio.
+// gateway has a failing chat line, a working chat line, and a line for images.
 type gateway struct {
 	*scene.Gateway
 	account, key string
@@ -74,7 +74,7 @@ func (g *gateway) play(t *testing.T) (good, bad, submission, job string) {
 	return a.ID(), b.ID(), c.ID(), accepted.ID
 }
 
-// logged are the lines of the log with a message, as JSON.
+// logged returns the lines of the log with a message, decoded from JSON.
 func (g *gateway) logged(message string) (lines []map[string]any) {
 	for line := range strings.Lines(g.Process.Output()) {
 		var l map[string]any
@@ -85,8 +85,8 @@ func (g *gateway) logged(message string) (lines []map[string]any) {
 	return lines
 }
 
-// TestTraces checks the spans received by a collector: one of each request, of its steps and of each
-// attempt on a line, all in the caller's trace. A provider must get nothing of the trace.
+// TestTraces checks the spans in a collector: a span for each request, for each of its steps and for
+// each attempt on a line, all in the caller's trace. No provider may get the trace.
 func TestTraces(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, database string) {
@@ -96,11 +96,11 @@ func TestTraces(t *testing.T) {
 		failed := g.logged("request failed")
 		g.Process.Stop()
 		spans := c.Spans()
-		of := func(request string) (fakecollector.Span, []string) {
+		spanOf := func(request string) (fakecollector.Span, []string) {
 			t.Helper()
 			at := slices.IndexFunc(spans, func(s fakecollector.Span) bool { return s.Attributes["tollgate.request.id"] == request })
 			if at < 0 {
-				t.Fatalf("no span of %s in %+v", request, spans)
+				t.Fatalf("no span for request %s in %+v", request, spans)
 			}
 			s := spans[at]
 			if s.Trace != callersTrace || s.Parent != callersSpan || s.Kind != "server" || s.Attributes["tollgate.account"] != g.account {
@@ -117,28 +117,28 @@ func TestTraces(t *testing.T) {
 			}
 			return s, children
 		}
-		s, children := of(good)
+		s, children := spanOf(good)
 		if s.Name != "POST /v1/chat/completions" || s.Failed || s.Attributes["gen_ai.request.model"] != "duo" ||
 			s.Attributes["tollgate.charge.nano"] != int64(scene.AnswerCost) || s.Attributes["http.response.status_code"] != int64(200) {
 			t.Errorf("span %+v", s)
 		}
 		if !slices.Equal(children, []string{"hold", "chat vendor-duo", "chat vendor-duo", "settle"}) {
-			t.Errorf("within it %q", children)
+			t.Errorf("the children are %q", children)
 		}
-		s, children = of(bad)
+		s, children = spanOf(bad)
 		if !s.Failed || s.Attributes["error.type"] != "upstream_unavailable" || s.Attributes["tollgate.charge.nano"] != nil ||
 			!slices.Equal(children, []string{"hold", "chat vendor-solo"}) {
-			t.Errorf("span %+v with %q", s, children)
+			t.Errorf("span %+v with the children %q", s, children)
 		}
-		if s, _ = of(submission); s.Attributes["tollgate.job.id"] != job || s.Name != "POST /v1/images/generations" {
+		if s, _ = spanOf(submission); s.Attributes["tollgate.job.id"] != job || s.Name != "POST /v1/images/generations" {
 			t.Errorf("span %+v", s)
 		}
 		checkAttempts(t, spans, job)
 		if len(failed) != 1 || failed[0]["request"] != bad || failed[0]["trace"] != callersTrace {
-			t.Errorf("the log tells of failed requests: %v", failed)
+			t.Errorf("failed requests in the log: %v", failed)
 		}
 		if c.Header().Get("X-Team") != "core" {
-			t.Errorf("the collector was called with %v", c.Header())
+			t.Errorf("the collector got the header %v", c.Header())
 		}
 		g.checkSecrecy(t, spans)
 	})
@@ -173,12 +173,12 @@ func checkAttempts(t *testing.T, spans []fakecollector.Span, job string) {
 	}
 	slices.Sort(lines)
 	if !slices.Equal(lines, []string{"first", "first", "second", "studio"}) {
-		t.Errorf("attempts on %q", lines)
+		t.Errorf("the lines of the attempts are %q", lines)
 	}
 }
 
-// TestWhyAnswersEnded checks that the span of an attempt has the finish reason of the answer in
-// the words of the line's form, with and without streaming.
+// TestWhyAnswersEnded checks the finish reason of the answer in the span of an attempt, with and
+// without streaming. The line's form decides the spelling.
 func TestWhyAnswersEnded(t *testing.T) {
 	t.Parallel()
 	c := fakecollector.New(t)
@@ -207,17 +207,17 @@ func TestWhyAnswersEnded(t *testing.T) {
 		if on, attempt := s.Attributes["tollgate.line"].(string); attempt {
 			attempts++
 			if got, _ := s.Attributes["gen_ai.response.finish_reasons"].([]string); !slices.Equal(got, []string{words[on]}) {
-				t.Errorf("on %s: %q in %+v", on, got, s)
+				t.Errorf("line %s: finish reasons %q in %+v", on, got, s)
 			}
 		}
 	}
 	if attempts != 2*len(words) {
-		t.Errorf("%d attempts were told of", attempts)
+		t.Errorf("%d attempts with spans; want %d", attempts, 2*len(words))
 	}
 }
 
-// checkSecrecy: no span has a word of a prompt or a secret, and no provider hears of the
-// caller's trace.
+// checkSecrecy fails the test if a span contains a prompt or a secret, or if a provider got the
+// headers of the caller's trace.
 func (g *gateway) checkSecrecy(t *testing.T, spans []fakecollector.Span) {
 	t.Helper()
 	for _, s := range spans {
@@ -227,7 +227,7 @@ func (g *gateway) checkSecrecy(t *testing.T, spans []fakecollector.Span) {
 		}
 		for _, secret := range []string{prompt, "hunter2", g.key, scene.Credential} {
 			if strings.Contains(string(raw), secret) {
-				t.Errorf("a span tells %q: %s", secret, raw)
+				t.Errorf("a span contains %q: %s", secret, raw)
 			}
 		}
 	}
@@ -235,7 +235,7 @@ func (g *gateway) checkSecrecy(t *testing.T, spans []fakecollector.Span) {
 		for _, r := range p.Requests() {
 			for _, name := range []string{"Traceparent", "Tracestate", "Baggage"} {
 				if r.Header.Get(name) != "" {
-					t.Errorf("a provider gets %s: %s", name, r.Header.Get(name))
+					t.Errorf("a provider got the header %s: %s", name, r.Header.Get(name))
 				}
 			}
 		}
@@ -252,17 +252,18 @@ func TestTracesByTheStandardVariables(t *testing.T) {
 	g.play(t)
 	g.Process.Stop()
 	if c.Resource()["service.name"] != "gate-7" || c.Header().Get("X-Team") != "core" || len(c.Spans()) < 3 {
-		t.Errorf("%d spans of %v, sent with %v", len(c.Spans()), c.Resource(), c.Header())
+		t.Errorf("%d spans with the resource %v and the header %v", len(c.Spans()), c.Resource(), c.Header())
 	}
 }
 
-// TestCollectorsThatAreAway keep nobody waiting, also where the address is of no use.
+// TestCollectorsThatAreAway checks that requests and the stop of the gateway work if the collector is
+// unreachable or its address is invalid.
 func TestCollectorsThatAreAway(t *testing.T) {
 	t.Parallel()
 	for name, settings := range map[string]map[string]string{
-		"it is gone":    {"otlp_endpoint": fakeprovider.ClosedAddress(t)},
-		"no address":    {"OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4317"},
-		"there is none": {},
+		"unreachable":     {"otlp_endpoint": fakeprovider.ClosedAddress(t)},
+		"invalid address": {"OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4317"},
+		"no collector":    {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -270,10 +271,10 @@ func TestCollectorsThatAreAway(t *testing.T) {
 			_, bad, _, _ := g.play(t)
 			failed := g.logged("request failed")
 			g.Process.CheckStop(t)
-			if _, traced := failed[0]["trace"]; len(failed) != 1 || failed[0]["request"] != bad || traced != (name == "it is gone") {
-				t.Errorf("the log tells of failed requests: %v", failed)
+			if _, traced := failed[0]["trace"]; len(failed) != 1 || failed[0]["request"] != bad || traced != (name == "unreachable") {
+				t.Errorf("failed requests in the log: %v", failed)
 			}
-			if told := strings.Contains(g.Process.Output(), "OTEL_EXPORTER_OTLP_ENDPOINT"); told != (name == "no address") {
+			if warned := strings.Contains(g.Process.Output(), "OTEL_EXPORTER_OTLP_ENDPOINT"); warned != (name == "invalid address") {
 				t.Errorf("the log: %s", g.Process.Output())
 			}
 		})
