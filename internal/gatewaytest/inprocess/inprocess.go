@@ -1,4 +1,4 @@
-// Package inprocess runs gateways inside the process of a test: for the race detector, for counts
+// Package inprocess owns gateways inside the process of a test: for the race detector, for counts
 // of goroutines, and for tests that replace a part of the gateway. Invariant: a gateway stops at the
 // end of its test at the latest, and an error while it stops fails the test.
 package inprocess

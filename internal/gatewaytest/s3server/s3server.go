@@ -1,4 +1,4 @@
-// Package s3server runs the S3-compatible server for media in tests: a real server, built by
+// Package s3server owns the S3-compatible server for media in tests: a real server, built by
 // scripts/s3server, as its own process on a folder. Invariants: a server ends with its test; if the
 // server is missing or cannot start, the test fails with the reason and is never skipped.
 package s3server
