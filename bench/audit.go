@@ -39,12 +39,12 @@ func benchAuditOn(ctx context.Context, o options, engine string, db *store.DB, o
 		if err != nil {
 			return err
 		}
-		took := time.Since(began)
+		elapsed := time.Since(began)
 		cpuAfter, err := ownCPU()
 		if err != nil {
 			return err
 		}
-		out.add(engine, fmt.Sprintf("%.1f", took.Seconds()), fmt.Sprintf("%.1f", (cpuAfter-cpu).Seconds()),
+		out.add(engine, fmt.Sprintf("%.1f", elapsed.Seconds()), fmt.Sprintf("%.1f", (cpuAfter-cpu).Seconds()),
 			fmt.Sprint(*peak>>20), fmt.Sprint(len(report.Differences)))
 		if !report.OK {
 			return fmt.Errorf("the books do not agree: %+v", report.Differences[:min(10, len(report.Differences))])

@@ -92,7 +92,7 @@ func TestConsoleSnippets(t *testing.T) {
 	}
 }
 
-// snippetRun returns the command that runs a snippet, or nil if the snippet is no program or its
+// snippetRun returns the command that runs a snippet, or nil if the snippet is not a program or its
 // language is not installed.
 func snippetRun(t *testing.T, language, text string) *exec.Cmd {
 	t.Helper()

@@ -93,8 +93,8 @@ func parsePartial(root *kong.Node, words []string) partialLine {
 		case flag != "":
 			l.flags[flag], flag = word, ""
 		case strings.HasPrefix(word, "-"):
-			name, value, given := strings.Cut(strings.TrimLeft(word, "-"), "=")
-			if given {
+			name, value, hasValue := strings.Cut(strings.TrimLeft(word, "-"), "=")
+			if hasValue {
 				l.flags[name] = value
 			} else if known := flagOf(l.node, word); known != nil && !known.IsBool() {
 				flag = name

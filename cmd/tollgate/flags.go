@@ -63,7 +63,7 @@ func (f settingFlags) values() map[string]string {
 // set sets flags by name. It ignores unknown names.
 func (f settingFlags) set(values map[string]string) {
 	for i, s := range f.list {
-		if value, given := values[s.Flag()]; given && !s.Switch {
+		if value, ok := values[s.Flag()]; ok && !s.Switch {
 			f.value.Elem().Field(i).Set(reflect.ValueOf(&value))
 		}
 	}
@@ -91,7 +91,7 @@ var negative = regexp.MustCompile(`^-\.?[0-9]`)
 func prepareArgs(node *kong.Node, args []string) ([]string, error) {
 	out, flag := slices.Clone(args), ""
 	for i, arg := range args {
-		name, _, given := strings.Cut(arg, "=")
+		name, _, hasValue := strings.Cut(arg, "=")
 		next := (*kong.Flag)(nil)
 		if strings.HasPrefix(arg, "--") {
 			next = flagOf(node, name)
@@ -103,7 +103,7 @@ func prepareArgs(node *kong.Node, args []string) ([]string, error) {
 			return nil, fmt.Errorf("%s: its value is missing before %s. If %[2]s is the value, write %s=%s", flag, name, flag, name)
 		case flag != "":
 			flag = ""
-		case next != nil && !next.IsBool() && !given:
+		case next != nil && !next.IsBool() && !hasValue:
 			flag = name
 		case negative.MatchString(arg):
 			out[i] = "+" + arg

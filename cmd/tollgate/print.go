@@ -304,11 +304,11 @@ func (c column) zoneInTitle() {
 		if text == noValue {
 			continue
 		}
-		of := text[strings.LastIndex(text, " ")+1:]
-		if zone != "" && of != zone {
+		suffix := text[strings.LastIndex(text, " ")+1:]
+		if zone != "" && suffix != zone {
 			return
 		}
-		zone = of
+		zone = suffix
 	}
 	if zone == "" {
 		return

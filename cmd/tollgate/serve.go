@@ -43,9 +43,9 @@ func (p *process) restart(name string) string {
 	} else if p.environ[app.ConfigEnv] != "" {
 		variables = append(variables, app.ConfigEnv)
 	}
-	given, secret := p.flags.values(), false
+	values, secret := p.flags.values(), false
 	for _, s := range app.AllSettings() {
-		value, set := given[s.Key]
+		value, set := values[s.Key]
 		switch {
 		case !set:
 			if p.environ[s.Env()] != "" {

@@ -154,7 +154,7 @@ func scanAccount(row store.Row) (a Account, err error) {
 const accountsPage = `SELECT ` + accountColumns + ` FROM account WHERE id > $1 ORDER BY id LIMIT $2`
 
 // ListTx returns up to limit accounts in the order of their creation,
-// beginning behind the identifier after, and whether more follow.
+// starting after the identifier in after, and whether more follow.
 func ListTx(tx *store.Tx, after string, limit int) ([]Account, bool, error) {
 	list, more, err := listTx(tx, limit, scanAccount, accountsPage, after, limit+1)
 	if err != nil {
@@ -294,5 +294,5 @@ func hasCode(err error, code fault.Code) bool {
 	return ok && f.Code == code
 }
 
-// newID returns an identifier that sorts by the database's clock, like the created_ms beside it.
+// newID returns an identifier that sorts by the database's clock, like the column created_ms.
 func newID(prefix string, nowMS int64) string { return id.At(prefix, time.UnixMilli(nowMS)) }

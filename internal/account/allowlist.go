@@ -50,8 +50,8 @@ func isModelID(text string) bool {
 }
 
 // ParseAllowedIPs reads an address allowlist of single addresses and CIDRs and
-// drops repetitions. nil means all addresses; an empty list is a fault. IPv4
-// addresses written as IPv6 (`::ffff:192.0.2.1`) become IPv4, bits behind the
+// drops repetitions. A nil list allows all addresses; an empty list is an error. IPv4
+// addresses written as IPv6 (`::ffff:192.0.2.1`) become IPv4, and bits after the
 // prefix are cleared.
 func ParseAllowedIPs(list []string) ([]netip.Prefix, error) {
 	const param = "allowed_ips"

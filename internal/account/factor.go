@@ -195,7 +195,7 @@ func canonicalTOTP(code string) string { return strings.ReplaceAll(code, " ", ""
 
 // Code checks the code of a user's second factor, of the app or for recovery, and
 func (e *SignIns) Code(ctx context.Context, user, code string, from netip.Addr) error {
-	by := []subject{{name: "code " + user, most: attemptsOfCode}, addressSubject(from, attemptsOfAddress)}
+	by := []subject{{name: "code " + user, limit: attemptsOfCode}, addressSubject(from, attemptsOfAddress)}
 	return e.attempt(ctx, from, by, func() (bool, error) {
 		return store.Write(ctx, e.db, func(tx *store.Tx) (bool, error) { return useCodeTx(tx, user, code) })
 	})

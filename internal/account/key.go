@@ -159,7 +159,7 @@ func oneKeyTx(tx *store.Tx, key string, row *sql.Row) (Key, error) {
 const keysPage = `SELECT ` + keyColumns + ` FROM api_key WHERE account = $1 AND id > $2 AND deleted = 0 ORDER BY id LIMIT $3`
 
 // ListKeysTx returns up to limit keys of an account, deleted ones excepted, in
-// the order of their creation, beginning behind the identifier after, and
+// the order of their creation, starting after the identifier in after, and
 // whether more follow.
 func ListKeysTx(tx *store.Tx, account, after string, limit int) ([]Key, bool, error) {
 	return listKeysTx(tx, limit, account, keysPage, account, after, limit+1)

@@ -62,23 +62,23 @@ func CreateOwnUserTx(tx *store.Tx, account string, s SignIn) (User, error) {
 // in a transaction of its own. After 20 within a day, it returns 429 with the time to wait.
 func (e *SignIns) CountUserAdd(ctx context.Context, account string) error {
 	return e.db.Update(ctx, func(tx *store.Tx) error {
-		_, err := recordAttemptTx(tx, []subject{{name: "adds to " + account, most: maxAdds, longer: addWindow - attemptWindow,
+		_, err := recordAttemptTx(tx, []subject{{name: "adds to " + account, limit: maxAdds, longer: addWindow - attemptWindow,
 			full: "The users of this account have tried to add 20 others within a day. An operator of this service can add more now."}})
 		return err
 	})
 }
 
-// checkCountTx returns an error with the message full if an account already has most rows. The rows
-// are those of the statement rows, whose arguments are account, most and args. The account must be
-// locked, so that concurrent calls wait for each other.
-func checkCountTx(tx *store.Tx, account, rows string, most int, full string, args ...any) error {
+// checkCountTx returns an error with the message full if an account already has limit rows. The
+// rows are those of the statement rows, whose arguments are account, limit and args. The account
+// must be locked, so that concurrent calls wait for each other.
+func checkCountTx(tx *store.Tx, account, rows string, limit int, full string, args ...any) error {
 	var n int
-	args = append([]any{account, most}, args...)
+	args = append([]any{account, limit}, args...)
 	if err := tx.QueryRow(`SELECT count(*) FROM (`+rows+` LIMIT $2) AS counted`, args...).Scan(&n); err != nil {
 		return fmt.Errorf("count what an account has: %w", err)
 	}
-	if n < most {
+	if n < limit {
 		return nil
 	}
-	return fault.New(fault.InvalidRequest, full, most)
+	return fault.New(fault.InvalidRequest, full, limit)
 }

@@ -35,7 +35,7 @@ func TestOwnKeysAndUsersAreBounded(t *testing.T) {
 	)
 	for name, test := range map[string]struct {
 		insert string
-		most   int
+		limit  int
 		make   func(tx *store.Tx, account string, n int64, by string) error
 		free   string
 		says   string
@@ -90,7 +90,7 @@ func TestOwnKeysAndUsersAreBounded(t *testing.T) {
 					all.Wait()
 					return won.Load()
 				}
-				many(t, db, a.ID, test.insert, test.most-1)
+				many(t, db, a.ID, test.insert, test.limit-1)
 				if created := race(); created != 1 {
 					t.Errorf("%d were created, want 1 because the limit leaves room for one more", created)
 				}

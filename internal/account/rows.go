@@ -22,10 +22,10 @@ func listTx[T any](tx *store.Tx, limit int, scan func(store.Row) (T, error), que
 }
 
 // ids returns the identifier of each element.
-func ids[T any](list []T, of func(T) string) []string {
+func ids[T any](list []T, idOf func(T) string) []string {
 	out := make([]string, len(list))
 	for i, e := range list {
-		out[i] = of(e)
+		out[i] = idOf(e)
 	}
 	return out
 }

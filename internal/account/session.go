@@ -37,7 +37,7 @@ const (
 )
 
 // limits returns how long sessions of a kind last without use, and in all.
-func (k SessionKind) limits() (idle, most time.Duration) {
+func (k SessionKind) limits() (idle, lifetime time.Duration) {
 	switch k {
 	case UserSession:
 		return userIdle, userMost
@@ -75,8 +75,8 @@ type ConsoleSession struct {
 
 // ended reports whether a session is over by its age or by inactivity.
 func (s ConsoleSession) ended(nowMS int64) bool {
-	idle, most := s.Kind.limits()
-	return nowMS-s.SeenMS >= idle.Milliseconds() || nowMS-s.CreatedMS >= most.Milliseconds()
+	idle, lifetime := s.Kind.limits()
+	return nowMS-s.SeenMS >= idle.Milliseconds() || nowMS-s.CreatedMS >= lifetime.Milliseconds()
 }
 
 // NewSession holds the fields of a new session.
@@ -250,6 +250,6 @@ func cutAgent(agent string) string {
 
 // MaxSession returns the maximum duration of a session of a kind.
 func MaxSession(kind SessionKind) time.Duration {
-	_, most := kind.limits()
-	return most
+	_, lifetime := kind.limits()
+	return lifetime
 }

@@ -90,7 +90,7 @@ func (e *SignIns) Password(ctx context.Context, email, password string, from net
 	if err != nil {
 		return User{}, err
 	}
-	slots, by := e.browsers, []subject{{name: "browser " + browser, most: attemptsOfEmail}}
+	slots, by := e.browsers, []subject{{name: "browser " + browser, limit: attemptsOfEmail}}
 	if browser == "" {
 		slots, by = e.slots, append(subjectsOf(email, from), addressSubject(from, attemptsOfAddress))
 		if err := e.slowDown(ctx, by[0]); err != nil {
@@ -150,8 +150,8 @@ func (e *SignIns) find(ctx context.Context, email string) (u User, hash string, 
 
 // subject is a counter of failed attempts.
 type subject struct {
-	name string
-	most int // limit in the time window; 0 means that attempts only delay the next ones
+	name  string
+	limit int // in the time window; 0 means that attempts only delay the next ones
 
 	// longer extends the time window beyond attemptWindow. The attempts are stored with a time
 	// later by longer, so that code for expiry need not know about longer.
@@ -163,15 +163,15 @@ type subject struct {
 // address's network.
 func subjectsOf(email string, from netip.Addr) []subject {
 	by := []subject{{name: "email " + email},
-		{name: "email " + email + " from " + limit.Network(from).String(), most: attemptsOfEmail}}
+		{name: "email " + email + " from " + limit.Network(from).String(), limit: attemptsOfEmail}}
 	if site, ok := limit.Site(from); ok {
-		by = append(by, subject{name: "email " + email + " from " + site.String(), most: attemptsOfSite})
+		by = append(by, subject{name: "email " + email + " from " + site.String(), limit: attemptsOfSite})
 	}
 	return by
 }
 
-func addressSubject(from netip.Addr, most int) subject {
-	return subject{name: "address " + limit.Network(from).String(), most: most}
+func addressSubject(from netip.Addr, attempts int) subject {
+	return subject{name: "address " + limit.Network(from).String(), limit: attempts}
 }
 
 // attempt runs right, which decides a sign-in. The attempt is recorded as failed before the
@@ -265,14 +265,14 @@ func recordAttemptTx(tx *store.Tx, by []subject) (recorded []string, err error) 
 
 // checkAttemptsTx returns a 429 if a subject has failed too often.
 func checkAttemptsTx(tx *store.Tx, s subject, nowMS int64) error {
-	if s.most == 0 {
+	if s.limit == 0 {
 		return nil
 	}
 	var at int64
 	// Attempts with a future time, after the clock was set back, do not count.
 	err := tx.QueryRow(`SELECT at_ms FROM account_attempt WHERE subject = $1 AND at_ms > $2 AND at_ms <= $3
 		ORDER BY at_ms DESC LIMIT 1 OFFSET $4`,
-		hashText(s.name), nowMS-attemptWindow.Milliseconds(), nowMS+s.longer.Milliseconds(), s.most-1).Scan(&at)
+		hashText(s.name), nowMS-attemptWindow.Milliseconds(), nowMS+s.longer.Milliseconds(), s.limit-1).Scan(&at)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}

@@ -125,7 +125,7 @@ func ColleagueTx(tx *store.Tx, account, by, user string) (User, error) {
 const usersPage = `SELECT ` + userColumns + ` FROM account_user WHERE account = $1 AND id > $2 ORDER BY id LIMIT $3`
 
 // ListUsersTx returns up to limit users of an account in the order of their
-// creation, beginning behind the identifier after, and whether more follow.
+// creation, starting after the identifier in after, and whether more follow.
 func ListUsersTx(tx *store.Tx, account, after string, limit int) ([]User, bool, error) {
 	if _, err := GetTx(tx, account); err != nil {
 		return nil, false, err

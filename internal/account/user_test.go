@@ -84,7 +84,7 @@ func TestUserFaults(t *testing.T) {
 				wantFault(t, err, test.code, test.param)
 			})
 		}
-		// One's own email again is no conflict.
+		// One's own email again is not a conflict.
 		if same := changeUser(t, db, one.ID, UserChange{Email: &taken}); same != one {
 			t.Errorf("changed %+v to %+v", one, same)
 		}

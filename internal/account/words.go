@@ -55,8 +55,8 @@ func checkNote(note, old string) (string, error) {
 	return note, CheckVisible("note", note)
 }
 
-// CheckVisible returns an error if a displayed text has an invisible character, with which it can look
-// like another text.
+// CheckVisible returns an error if a displayed text has an invisible character, with which it can
+// look like another text.
 func CheckVisible(param, text string) error {
 	before := ' '
 	for at, r := range text {
@@ -154,9 +154,9 @@ func readEmail(text string) (string, error) {
 
 // clip shortens a client's text for a message.
 func clip(s string) string {
-	const most = 80
-	if len(s) <= most {
+	const limit = 80
+	if len(s) <= limit {
 		return s
 	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
+	return strings.ToValidUTF8(s[:limit], "") + "…"
 }

@@ -137,8 +137,8 @@ func TestInvisibleCharacters(t *testing.T) {
 	}
 }
 
-// TestInvisibleCharactersOfFormerVersions checks that old rows with invisible characters can be read,
-// listed and changed in all other fields.
+// TestInvisibleCharactersOfFormerVersions checks that old rows with invisible characters can be
+// read, listed and changed in all other fields.
 func TestInvisibleCharactersOfFormerVersions(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -179,7 +179,7 @@ func TestInvisibleCharactersOfFormerVersions(t *testing.T) {
 			t.Errorf("listed %+v", keys)
 		}
 
-		// Sending a value back unchanged, as a form does, is no change.
+		// Sending a value back unchanged, as a form does, is not a change.
 		floor := -money.USD
 		changed := update(t, db, func(tx *store.Tx) (Account, error) {
 			return ChangeTx(tx, a.ID, Patch{Name: ptr(name), Note: ptr(note), Floor: &floor, Disabled: ptr(false)})

@@ -20,22 +20,22 @@ type balanceAnswer struct {
 
 func (s *server) credit(c *call) (any, error) {
 	var usd *money.Amount
-	var given operator.Credit
-	body, err := c.decodeBody(moneyField("usd", &usd), textField("note", &given.Note), textField("reference", &given.Reference))
+	var entered operator.Credit
+	body, err := c.decodeBody(moneyField("usd", &usd), textField("note", &entered.Note), textField("reference", &entered.Reference))
 	if err != nil {
 		return nil, err
 	}
 	if usd != nil {
-		given.USD = *usd
+		entered.USD = *usd
 	}
 	var done operator.Credited
 	out, err := s.update(c, body, func(tx *store.Tx) (out any, err error) {
 		done = operator.Credited{} // a former attempt may have set it
 		// After the lookup of a saved answer: a previous version may have accepted this request.
-		if err := given.Check(); err != nil {
+		if err := entered.Check(); err != nil {
 			return nil, err
 		}
-		done, err = operator.CreditTx(tx, s.actor(c), c.id, given)
+		done, err = operator.CreditTx(tx, s.actor(c), c.id, entered)
 		return balanceAnswer{done.Balance}, err
 	})
 	if err == nil && done.Low {

@@ -67,8 +67,8 @@ func (s *server) handler(handle func(*call) (any, error)) func(*httpapi.Exchange
 	}
 }
 
-// operatorError returns the error for the operator: if the outcome of a commit is unknown it says so,
-// and for 503 it sets Retry-After.
+// operatorError returns the error for the operator: if the outcome of a commit is unknown it says
+// so, and for 503 it sets Retry-After.
 func operatorError(err error) error {
 	f := fault.Of(err)
 	if errors.Is(err, store.ErrUncertain) || errors.Is(err, ledger.ErrUnknown) {
@@ -131,7 +131,7 @@ func encode(v any) []byte {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		panic("admin: an answer that is no JSON: " + err.Error()) // a mistake in this package's types
+		panic("admin: an answer that is not JSON: " + err.Error()) // a mistake in this package's types
 	}
 	return b.Bytes()
 }

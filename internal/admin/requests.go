@@ -90,17 +90,18 @@ func (s *server) getRequest(c *call) (any, error) {
 		if !errors.Is(err, requestlog.ErrNone) {
 			return nil, err
 		}
-		kept, err := movement.ChargeTx(tx, c.id)
+		charge, err := movement.ChargeTx(tx, c.id)
 		if errors.Is(err, movement.ErrNoCharge) {
 			return nil, fault.New(fault.NotFound,
 				"There is no request %q. The log keeps requests for request_retention.", fault.Excerpt(c.id))
 		}
-		return chargeAnswer{ID: kept.Request, Account: kept.Account, Model: kept.Model, Job: kept.Job, Cost: kept.Amount,
-			Balance: kept.Balance, Ended: seconds(kept.EndedMS), Deleted: true}, err
+		return chargeAnswer{ID: charge.Request, Account: charge.Account, Model: charge.Model, Job: charge.Job, Cost: charge.Amount,
+			Balance: charge.Balance, Ended: seconds(charge.EndedMS), Deleted: true}, err
 	})
 }
 
-// withPrice returns a request with its model's price at its admission. A refused request has no price.
+// withPrice returns a request with its model's price at its admission. A refused request has no
+// price.
 func (s *server) withPrice(tx *store.Tx, r requestlog.Receipt) (requestAnswer, error) {
 	out := showRequest(r)
 	if r.Revision == 0 {

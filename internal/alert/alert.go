@@ -143,7 +143,7 @@ func (s *Sender) count() {
 func (s *Sender) post(ctx context.Context, stop <-chan struct{}, alert Alert) {
 	body, err := json.Marshal(newMessage(alert))
 	if err != nil {
-		s.log.Error("an alert about a line that is no JSON", "line", alert.Line, "error", err)
+		s.log.Error("an alert about a line cannot be encoded as JSON", "line", alert.Line, "error", err)
 		return
 	}
 	pauses := pauses()

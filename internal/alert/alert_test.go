@@ -228,7 +228,7 @@ func TestAlertTries(t *testing.T) {
 				w.WriteHeader(500)
 			}
 		}, []int{0, 1, 6}, "status 500"},
-		{"a redirect is no answer", func(n int, w http.ResponseWriter, r *http.Request) {
+		{"a redirect is not an answer", func(n int, w http.ResponseWriter, r *http.Request) {
 			if n < 3 {
 				http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 			}
@@ -253,7 +253,7 @@ func TestAlertTries(t *testing.T) {
 			}
 			t.Error("all of the answer was read")
 		}, []int{0}, ""},
-		{"an echo that is no HTTP", func(n int, w http.ResponseWriter, r *http.Request) {
+		{"an echo that is not HTTP", func(n int, w http.ResponseWriter, r *http.Request) {
 			if n < 3 {
 				conn, _, err := http.NewResponseController(w).Hijack()
 				if err != nil {

@@ -30,8 +30,8 @@ func totalsOf(t ledger.Totals) totals {
 	return totals{t.Cost, t.Requests, t.Billed, t.Failed}
 }
 
-// usage answers GET /v1/usage with the balance and totals of the key's account, and with a report if
-// a parameter requests one.
+// usage answers GET /v1/usage with the balance and totals of the key's account, and with a report
+// if a parameter requests one.
 func (d *server) usage(x *apiRequest) error {
 	values := x.Request.URL.Query()
 	asCSV := values.Get("format") == "csv" || values.Get("format") == "" && strings.Contains(x.Request.Header.Get("Accept"), "text/csv")

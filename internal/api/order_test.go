@@ -73,7 +73,7 @@ func TestOrderOfChecks(t *testing.T) {
 		{"object", "POST", chat, key, from, "", `["model"]`, 400, "invalid_request", ""},
 		{"repeated key", "POST", chat, key, from, "", `{"model":1,"mod\u0065l":"x"}`, 400, "invalid_json", ""},
 		{"no model", "POST", chat, key, from, "", `{"messages":[]}`, 400, "model_not_found", "model"},
-		{"model is no string", "POST", chat, key, from, "", `{"model":7,"messages":[]}`, 400, "model_not_found", "model"},
+		{"model is not a string", "POST", chat, key, from, "", `{"model":7,"messages":[]}`, 400, "model_not_found", "model"},
 		{"unknown model", "POST", chat, key, from, "", `{"model":"nope","messages":[]}`, 400, "model_not_found", "model"},
 		{"other form, retired", "POST", chat, key, from, "", `{"model":"native-1","messages":[]}`, 400, "model_not_found", "model"},
 		{"retired", "POST", chat, key, from, "", `{"model":"old-1","messages":[]}`, 400, "model_disabled", "model"},

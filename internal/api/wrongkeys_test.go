@@ -43,7 +43,7 @@ func TestWrongKeysAreDelayed(t *testing.T) {
 			wrong("192.0.2.1")
 		}
 		for range 3 * allowed {
-			d.send(http.MethodPost, path, text, "X-Forwarded-For", "192.0.2.1").refused(t, 401, "missing_api_key") // is no guess
+			d.send(http.MethodPost, path, text, "X-Forwarded-For", "192.0.2.1").refused(t, 401, "missing_api_key") // is not a guess
 		}
 		var slow sync.WaitGroup
 		slow.Go(func() { wrong("192.0.2.1") })

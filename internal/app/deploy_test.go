@@ -32,7 +32,7 @@ func TestDeployments(t *testing.T) {
 				}
 				names = append(names, name)
 				if !isSetting(name) {
-					t.Errorf("%s is no setting", name)
+					t.Errorf("%s is not a setting", name)
 				}
 			}
 			if len(names) < 3 {
@@ -143,7 +143,7 @@ func chartVariables(t *testing.T, text []byte) map[string]string {
 		case isText && text != "":
 			set[name] = text
 		case !isSetting(name):
-			t.Errorf("%s is no setting", name)
+			t.Errorf("%s is not a setting", name)
 		}
 	}
 	set["TOLLGATE_PUBLIC_URL"] = "https://api.example.com"

@@ -49,13 +49,13 @@ func setUp(ctx context.Context, db *store.DB, s *Settings, providers map[string]
 	if err != nil {
 		return nil, fmt.Errorf("read the sandbox catalog: %w", err)
 	}
-	begun := false // somebody has begun to set this database up
+	hasAccounts := false // somebody has already set up this database
 	look := func(tx *store.Tx) error {
 		accounts, _, err := account.ListTx(tx, "", 1)
-		begun = len(accounts) > 0
+		hasAccounts = len(accounts) > 0
 		return err
 	}
-	if err := db.View(ctx, look); err != nil || begun {
+	if err := db.View(ctx, look); err != nil || hasAccounts {
 		return nil, err
 	}
 	password := rand.Text()[:demoPassword]
@@ -66,7 +66,7 @@ func setUp(ctx context.Context, db *store.DB, s *Settings, providers map[string]
 	var shown *demo
 	err = db.Update(ctx, func(tx *store.Tx) error {
 		shown = nil
-		if err := look(tx); err != nil || begun {
+		if err := look(tx); err != nil || hasAccounts {
 			return err
 		}
 		if _, first, err := catalog.ApplyFirstTx(tx, doc); err != nil || !first {
@@ -206,7 +206,7 @@ func (a *App) welcome(w io.Writer) error {
 
 // operatorWords explains how to open the operator's pages at base and how to start the service
 // again. It shows the token only if the first start has created it.
-func operatorWords(s *Settings, made bool, base, restart string) string {
+func operatorWords(s *Settings, created bool, base, restart string) string {
 	const to = "To run it (customers, credit, lines, prices), "
 	pages := base + console.Base + "/operator"
 	again := "\n\nCtrl-C stops the service. To start it again, in this folder:\n\n  " + restart
@@ -214,7 +214,7 @@ func operatorWords(s *Settings, made bool, base, restart string) string {
 	case s.AdminToken == "":
 		return to + "start every node again with the same token of your choice,\nand open " + pages +
 			":\n\n  TOLLGATE_ADMIN_TOKEN=" + rand.Text() + " " + restart
-	case made:
+	case created:
 		return to + "open " + pages + "\nwith the operator's token, which is in " + s.AdminTokenFile + ":\n\n  " + s.AdminToken + again
 	}
 	with := "the admin_token."

@@ -14,8 +14,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// tokenFile is the name of the file beside a SQLite database with the operator's token from a first
-// start (docs/operator.md, First start).
+// tokenFile is the name of the file next to a SQLite database with the operator's token from a
+// first start (docs/operator.md, First start).
 const tokenFile = "admin-token"
 
 // tokenPath returns the path of the token's file. It returns "" for PostgreSQL: nodes that share a
@@ -28,7 +28,7 @@ func tokenPath(s *Settings) string {
 	return filepath.Join(filepath.Dir(path), tokenFile)
 }
 
-// withTokenFile returns the settings with the token of the file beside the database, as if
+// withTokenFile returns the settings with the token of the file next to the database, as if
 // admin_token_file named the file. It returns the settings unchanged if they have a token or if
 // there is no such file.
 func withTokenFile(s *Settings) (*Settings, error) {
@@ -52,8 +52,8 @@ func withTokenFile(s *Settings) (*Settings, error) {
 	return &with, nil
 }
 
-// createToken writes a new operator's token to the file beside the database and accepts it. It is a
-// no-op if there is a token or the database has accounts: later starts change nothing.
+// createToken writes a new operator's token to the file next to the database and accepts it. It is
+// a no-op if there is a token or the database has accounts: later starts change nothing.
 func (r *rooms) createToken(ctx context.Context) error {
 	path := tokenPath(r.settings)
 	if r.settings.AdminToken != "" || path == "" {

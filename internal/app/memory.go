@@ -23,15 +23,15 @@ const maxBallast = 8 << 20
 // unless the environment sets a limit. It returns the process's memory, by the group or by that
 // limit, or 0 if it is unlimited.
 func boundMemory(lookup func(string) (string, bool)) int64 {
-	most := groupMemory(os.ReadFile)
+	limit := groupMemory(os.ReadFile)
 	if set, _ := lookup(memoryLimitEnv); set != "" {
-		return smallest(most, debug.SetMemoryLimit(-1))
+		return smallest(limit, debug.SetMemoryLimit(-1))
 	}
-	if most > 0 {
+	if limit > 0 {
 		// Nothing of the ballast is resident, but the runtime counts it.
-		debug.SetMemoryLimit(most/5*4 + ballastSize(most))
+		debug.SetMemoryLimit(limit/5*4 + ballastSize(limit))
 	}
-	return most
+	return limit
 }
 
 // ballastSize returns the ballast of a process with this much memory; 0 means unlimited. The
@@ -67,16 +67,16 @@ func groupMemory(read func(string) ([]byte, error)) int64 {
 			}
 		}
 	}
-	most := int64(0)
+	limit := int64(0)
 	for ; ; group = path.Dir(group) {
 		if text, err := read(path.Join(root, group, "memory.max")); err == nil {
-			n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64) // "max" is no number
-			if err == nil && n > 0 && (most == 0 || n < most) {
-				most = n
+			n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64) // "max" is not a number
+			if err == nil && n > 0 && (limit == 0 || n < limit) {
+				limit = n
 			}
 		}
 		if group == "/" {
-			return most
+			return limit
 		}
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"tollgate/internal/webhook"
 )
 
-// Operator is the operator API inside this process, for commands beside the service. They take the
-// same way as its requests, without a network and without the operator's token.
+// Operator is the operator API inside this process, for commands that run next to the service. They
+// take the same way as its requests, without a network and without the operator's token.
 type Operator struct {
 	db      *store.DB
 	keys    *account.Keys

@@ -18,7 +18,7 @@ const (
 	accessRead    = 4
 )
 
-// besideDatabase are the suffixes of files beside an SQLite database.
+// besideDatabase are the suffixes of files next to an SQLite database.
 var besideDatabase = [...]string{"-wal", "-shm", ".lock"}
 
 // checkDatabaseAccess names the file or folder of an SQLite database that this process may not use,

@@ -75,7 +75,8 @@ func (s Setting) Flag() string { return strings.ReplaceAll(s.Key, "_", "-") }
 // NamesFile reports whether the value is the path of a file with a secret.
 func (s Setting) NamesFile() bool { return s.Secret && strings.HasSuffix(s.Key, fileSuffix) }
 
-// Hides reports whether a message leaves the value out. The path of a SQLite database is no secret.
+// Hides reports whether a message leaves the value out. The path of a SQLite database is not a
+// secret.
 func (s Setting) Hides(value string) bool {
 	return s.Secret && !s.NamesFile() && !strings.HasPrefix(value, "sqlite:")
 }

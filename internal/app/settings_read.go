@@ -22,13 +22,13 @@ const largestFile = 1 << 20
 
 // Sources are the sources of settings, strongest first.
 type Sources struct {
-	Flags   map[string]string // by key; only the given flags
+	Flags   map[string]string // by key; only flags on the command line
 	Environ map[string]string // by name; an empty variable counts as unset
 	File    string            // YAML file; if empty, the file named by ConfigEnv, if any
 }
 
-// given is one value as somebody wrote it.
-type given struct {
+// settingValue is the text of a setting with its source.
+type settingValue struct {
 	text   string
 	source string // place of the value, for messages
 }
@@ -99,22 +99,22 @@ func variables() []string {
 }
 
 // pick returns the value of a setting from the strongest source.
-func (src Sources) pick(s Setting, file map[string]given) given {
+func (src Sources) pick(s Setting, file map[string]settingValue) settingValue {
 	if text, ok := src.Flags[s.Key]; ok {
-		return given{text, "--" + s.Flag()}
+		return settingValue{text, "--" + s.Flag()}
 	}
 	if text := src.Environ[s.Env()]; text != "" {
-		return given{text, s.Env()}
+		return settingValue{text, s.Env()}
 	}
 	if value, ok := file[s.Key]; ok {
 		return value
 	}
-	return given{s.Default, byDefault}
+	return settingValue{s.Default, byDefault}
 }
 
 // parseFile reads a YAML mapping of settings. Unknown and repeated keys, and
-// values of the wrong form, are errors with their line.
-func parseFile(path string, raw []byte) (map[string]given, error) {
+// values of the wrong type, are errors with their line.
+func parseFile(path string, raw []byte) (map[string]settingValue, error) {
 	if len(raw) > largestFile {
 		return nil, fmt.Errorf("config (%s): the file is larger than %d bytes", path, largestFile)
 	}
@@ -122,7 +122,7 @@ func parseFile(path string, raw []byte) (map[string]given, error) {
 	if err != nil {
 		return nil, syntaxFault(path, err)
 	}
-	out := make(map[string]given)
+	out := make(map[string]settingValue)
 	for i, part := range doc.Docs {
 		entries, err := entriesOf(part.Body)
 		if err != nil || i > 0 {
@@ -143,7 +143,7 @@ func parseFile(path string, raw []byte) (map[string]given, error) {
 				return nil, fmt.Errorf("%s (%s): %w", key, where, err)
 			}
 			if set {
-				out[key] = given{text, where}
+				out[key] = settingValue{text, where}
 			}
 		}
 	}

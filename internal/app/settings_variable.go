@@ -26,9 +26,9 @@ func unknownVariables(environ map[string]string, known []string) (unknown []stri
 		if value == "" || !strings.HasPrefix(name, envPrefix) || slices.Contains(known, name) {
 			continue
 		}
-		for _, meant := range known {
-			if isSlip(name, meant) {
-				return nil, fmt.Errorf("%s: unknown; did you mean %s?", oneLine(name), meant)
+		for _, candidate := range known {
+			if isSlip(name, candidate) {
+				return nil, fmt.Errorf("%s: unknown; did you mean %s?", oneLine(name), candidate)
 			}
 		}
 		if !kubernetes.MatchString(name) && !(name == envPrefix+"PORT" && strings.Contains(value, "://")) {
@@ -46,9 +46,9 @@ func unreadVariables(unknown, known []string, lines []catalog.LineSpec) (warning
 			continue
 		}
 		words := oneLine(name) + " is not a setting, and no line of the catalog refers to it"
-		for _, meant := range known {
-			if strings.HasPrefix(name, meant+"_") || strings.HasPrefix(meant, name+"_") {
-				words += "; did you mean " + meant + "?"
+		for _, candidate := range known {
+			if strings.HasPrefix(name, candidate+"_") || strings.HasPrefix(candidate, name+"_") {
+				words += "; did you mean " + candidate + "?"
 				break
 			}
 		}
@@ -70,18 +70,18 @@ func refers(l *catalog.LineSpec, name string) bool {
 
 // Limits of a misspelling.
 const (
-	mostSlips    = 2
-	lettersASlip = 3 // of the name behind the prefix
+	maxSlips       = 2
+	lettersPerSlip = 3 // letters of the name without its prefix, for each slip
 )
 
-// isSlip reports whether name is meant with a few letters wrong, missing, added, or swapped with
-// their neighbours.
-func isSlip(name, meant string) bool {
-	name, meant = strings.TrimPrefix(name, envPrefix), strings.TrimPrefix(meant, envPrefix)
-	if len(name) > len(meant)+mostSlips { // and perhaps very long
+// isSlip reports whether name is a misspelling of candidate: a few letters wrong, missing, added,
+// or swapped with their neighbours.
+func isSlip(name, candidate string) bool {
+	name, candidate = strings.TrimPrefix(name, envPrefix), strings.TrimPrefix(candidate, envPrefix)
+	if len(name) > len(candidate)+maxSlips { // and perhaps very long
 		return false
 	}
-	return distance(name, meant) <= min(mostSlips, len(meant)/lettersASlip)
+	return distance(name, candidate) <= min(maxSlips, len(candidate)/lettersPerSlip)
 }
 
 // distance counts the letters to change, add, leave out or swap with the next.

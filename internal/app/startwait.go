@@ -66,7 +66,7 @@ func waitUntilUp(ctx context.Context, key string, within time.Duration, log *slo
 	var last error
 	for pause := startPause; ; pause = min(2*pause, longestPause) {
 		err := try(ctx)
-		if err != nil && ctx.Err() != nil { // the end of the wait is no answer
+		if err != nil && ctx.Err() != nil { // the end of the wait is not an answer
 			err = cmp.Or(last, err)
 		}
 		last = err

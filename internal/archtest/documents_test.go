@@ -83,7 +83,7 @@ func TestCodesOfFailedJobsHaveRows(t *testing.T) {
 		}
 		found++
 		if !rows[code.Sel.Name] {
-			t.Errorf("%s: fault.%s is no code of failed jobs: internal/fault/job.go has no row for it", tree.at(at), code.Sel.Name)
+			t.Errorf("%s: fault.%s is not a code of failed jobs: internal/fault/job.go has no row for it", tree.at(at), code.Sel.Name)
 		}
 	}
 	for _, f := range tree.files {

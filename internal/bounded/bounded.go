@@ -28,9 +28,9 @@ var (
 // must enforce the limit. Beyond Small, Read calls grow with the bytes of each step before
 // it allocates them and returns the error of grow.
 func Read(from io.Reader, length, limit int64, grow func(int64) error) ([]byte, error) {
-	most := limit + 1 // room to see the end
+	readLimit := limit + 1 // room to see the end
 	if length >= 0 {
-		most = length + 1
+		readLimit = length + 1
 	}
 	var buf []byte
 	pooled := false
@@ -40,7 +40,7 @@ func Read(from io.Reader, length, limit int64, grow func(int64) error) ([]byte, 
 			if cap(buf) > Small {
 				factor = 2
 			}
-			size := min(max(factor*int64(cap(buf)), first), max(most, int64(cap(buf))+1))
+			size := min(max(factor*int64(cap(buf)), first), max(readLimit, int64(cap(buf))+1))
 			if size > Small {
 				more := size - int64(cap(buf))
 				if cap(buf) <= Small {

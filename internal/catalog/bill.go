@@ -14,8 +14,8 @@ import (
 type Choice struct {
 	Options []wire.PricedField // values of fields, the service tier among them
 	Tools   []wire.PricedField // hosted tools
-	Calls   []CalledModel      // calls of models beside the answer
-	// BeyondLimit is the number of output tokens billed beside the limit.
+	Calls   []CalledModel      // calls of models in addition to the answer
+	// BeyondLimit is the number of output tokens billed on top of the limit.
 	BeyondLimit int64
 	// Factor multiplies every price for the account. Zero means 1.
 	Factor money.Factor
@@ -134,9 +134,9 @@ type parts struct {
 
 // partsOf splits usage into parts. Contradictory usage is limited to possible values.
 func partsOf(u wire.Usage) (p parts) {
-	part := func(of *int64, tokens int64) int64 {
-		tokens = clamp(tokens, *of)
-		*of -= tokens
+	part := func(total *int64, tokens int64) int64 {
+		tokens = clamp(tokens, *total)
+		*total -= tokens
 		return tokens
 	}
 	p.prompt, p.outputText = clamp(u.Prompt, maxUnits), clamp(u.Completion, maxUnits)

@@ -15,11 +15,11 @@ func (m *Model) ChargeBounds(prompt, cached, completion int64, by money.Factor) 
 	}
 	cheap, dear := money.One, money.One
 	for _, values := range m.Price.Options {
-		least, most := money.One, money.One
+		smallest, largest := money.One, money.One
 		for _, f := range values {
-			least, most = min(least, f), max(most, f)
+			smallest, largest = min(smallest, f), max(largest, f)
 		}
-		cheap, dear = money.Factor(int64(cheap)*int64(least)/int64(money.One)), multiply(dear, most)
+		cheap, dear = money.Factor(int64(cheap)*int64(smallest)/int64(money.One)), multiply(dear, largest)
 	}
 	rates := m.RatesFor(clamp(prompt, maxUnits))
 	prompt = clamp(prompt, maxUnits)

@@ -131,8 +131,8 @@ func (c Cost) Tree() *tree.Value {
 	return n
 }
 
-// of returns the provider's price for a model.
-func (c *Costs) of(model string) Cost {
+// costOf returns the provider's price for a model.
+func (c *Costs) costOf(model string) Cost {
 	if cost, ok := c.Models[model]; ok {
 		return cost
 	}
@@ -141,7 +141,7 @@ func (c *Costs) of(model string) Cost {
 
 // KnowsCost reports whether the catalog has the provider's price for a model.
 func (l *Line) KnowsCost(model string) bool {
-	c := l.Costs.of(model)
+	c := l.Costs.costOf(model)
 	return !c.isEmpty()
 }
 
@@ -151,7 +151,7 @@ func (l *Line) Cost(m *Model, u wire.Usage) (money.Amount, bool) {
 	if u.HasCost {
 		return money.Amount(u.CostNano), true
 	}
-	rates := l.Costs.of(m.ID).Rates
+	rates := l.Costs.costOf(m.ID).Rates
 	if rates == nil || u.Prompt <= 0 && u.Completion <= 0 {
 		return 0, false
 	}
@@ -163,7 +163,7 @@ func (l *Line) Cost(m *Model, u wire.Usage) (money.Amount, bool) {
 // PlanCost returns the provider's price for the delivered part of an image or video job. It returns
 // false if the price is unknown.
 func (l *Line) PlanCost(m *Model, p Plan, delivered int64) (money.Amount, bool) {
-	c := l.Costs.of(m.ID)
+	c := l.Costs.costOf(m.ID)
 	each, ok := c.Tiers[p.Tier]
 	if !ok && c.Each != nil {
 		each, ok = *c.Each, true
@@ -195,7 +195,7 @@ func (d *Document) BelowCost() []Warning {
 			if m == nil || m.FreeDailyRequests > 0 || m.State == StateRetired {
 				continue
 			}
-			if below := m.below(l.Costs.of(id)); len(below) > 0 {
+			if below := m.below(l.Costs.costOf(id)); len(below) > 0 {
 				warnings = append(warnings, Warning{fmt.Sprintf("lines[%d].cost", i),
 					fmt.Sprintf("model %s is sold below the cost of line %s: %s", id, l.ID, strings.Join(below, ", "))})
 			}

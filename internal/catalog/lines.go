@@ -30,7 +30,7 @@ func (r *reader) lines(t *table, doc *Document, known map[string]*Model, named m
 			continue
 		}
 		l := r.line(lt, known, named)
-		if first, taken := firstAt[l.ID]; taken && l.ID != "" {
+		if first, exists := firstAt[l.ID]; exists && l.ID != "" {
 			lt.fault("id", "%s is already the id of %s", quote(l.ID), first)
 		} else {
 			firstAt[l.ID] = path

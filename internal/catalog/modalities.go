@@ -57,17 +57,17 @@ func (prices modalityPrices) Tree() *tree.Value {
 
 // modalities reads the prices by modality. A single number is the price for answers.
 func (t *table) modalities() modalityPrices {
-	of := t.child(modalities)
-	if of == nil {
+	entries := t.child(modalities)
+	if entries == nil {
 		return nil
 	}
 	out := modalityPrices{}
 	for _, name := range []string{modalityImage, modalityAudio} {
-		if n := of.get(name); n != nil {
-			out[name] = t.modalityRates(of.at(name), n)
+		if n := entries.get(name); n != nil {
+			out[name] = t.modalityRates(entries.at(name), n)
 		}
 	}
-	of.close()
+	entries.close()
 	return out
 }
 
@@ -93,8 +93,8 @@ func (r *reader) modalityRates(path string, n *tree.Value) (v ModalityRates) {
 	return v
 }
 
-// asks reports whether a request asks for answers in a modality.
-func (c Choice) asks(modality string) bool {
+// requests reports whether the client requests answers in a modality.
+func (c Choice) requests(modality string) bool {
 	return slices.ContainsFunc(c.Options, func(o wire.PricedField) bool { return o.Param == modalities && o.Name == modality })
 }
 
@@ -115,7 +115,7 @@ func (m *Model) answerRate(modality string, rates *Rates, c Choice) money.Price 
 	switch {
 	case price == nil:
 		return rates.Output
-	case c.asks(modality):
+	case c.requests(modality):
 		return *price
 	}
 	return min(*price, rates.Output)

@@ -40,7 +40,7 @@ func (r *reader) document(root *tree.Value) *Document {
 	firstAt := map[string]string{} // the path of each id
 	for path, n := range t.items("models", MaxModels) {
 		m, ok := r.model(path, n)
-		if first, taken := firstAt[m.ID]; taken {
+		if first, exists := firstAt[m.ID]; exists {
 			r.fault(path+".id", n.Get("id"), "%s is already the id of %s", quote(m.ID), first)
 		} else if m.ID != "" {
 			firstAt[m.ID] = path

@@ -10,7 +10,8 @@ import (
 	"tollgate/internal/wire"
 )
 
-// CalledModel is a call of a model beside the answer, with the model for the price of its tokens.
+// CalledModel is a call of a model in addition to the answer, with the model for the price of its
+// tokens.
 type CalledModel struct {
 	wire.ModelCall
 	Model *Model
@@ -65,7 +66,7 @@ func (s *Snapshot) modelNamed(m *Model, lines []*Line, name string) *Model {
 var idSuffix = regexp.MustCompile(`([-@]\d{8})?(-v\d+(:\d+)?)?$`)
 
 // bareID returns a provider's id of a model without the vendor or region before
-// the name and without the date behind it (`us.anthropic.NAME-20260101-v1:0`,
+// the name and without the date after it (`us.anthropic.NAME-20260101-v1:0`,
 // `anthropic/NAME`, `NAME@20260101`).
 func bareID(id string) string {
 	id = id[strings.LastIndexByte(id, '/')+1:]
@@ -118,7 +119,7 @@ func (s *Snapshot) LineCost(l *Line, m *Model, u wire.Usage, c Choice) (money.Am
 	}
 	var sum money.Sum
 	for _, i := range u.Iterations {
-		rates := l.Costs.of(s.pricedModel(l, m, i, c).ID).Rates
+		rates := l.Costs.costOf(s.pricedModel(l, m, i, c).ID).Rates
 		if rates == nil {
 			return 0, false
 		}
@@ -127,9 +128,9 @@ func (s *Snapshot) LineCost(l *Line, m *Model, u wire.Usage, c Choice) (money.Am
 	return sum.Round(), true
 }
 
-// holdCalls adds the highest possible cost of the calls of models beside an answer. prompt and
-// output are the bounds of the answer itself. A called model reads the prompt, the output so far
-// and the output of earlier calls.
+// holdCalls adds the highest possible cost of the calls of models in addition to an answer. prompt
+// and output are the bounds of the answer itself. A called model reads the prompt, the output so
+// far and the output of earlier calls.
 func (m *Model) holdCalls(s *money.Sum, b wire.PromptBound, prompt, output int64, c Choice) {
 	for _, call := range c.Calls {
 		calls := clamp(call.Calls, maxUnits/maxTokens)

@@ -33,7 +33,7 @@ func TestHeadersAreResolvedOnEachNode(t *testing.T) {
 	}
 	for _, secret := range []string{"sk-of-the-line", "from-a-variable", "from-a-file"} {
 		if !slices.Contains(l.Secrets(), secret) {
-			t.Errorf("%q is no secret: %q", secret, l.Secrets())
+			t.Errorf("%q is not a secret: %q", secret, l.Secrets())
 		}
 		for _, shown := range []string{fmt.Sprintf("%+v", l), string((&Document{Lines: []LineSpec{l.LineSpec}}).YAML())} {
 			if strings.Contains(shown, secret) {

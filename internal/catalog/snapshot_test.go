@@ -248,7 +248,7 @@ func TestTheSandboxCatalogIsWhole(t *testing.T) {
 			kinds[m.Kind]++
 		}
 		if m.Kind == KindChat && !m.Speaks(wire.FormChat) {
-			t.Errorf("%s is no model for chat completions", m.ID)
+			t.Errorf("%s is not a model for chat completions", m.ID)
 		}
 		for _, form := range m.Forms {
 			if m.State == StateOpen {

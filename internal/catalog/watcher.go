@@ -34,8 +34,8 @@ type Watcher struct {
 	mu      sync.Mutex // held during a poll; an older revision never replaces a newer one
 	refused int64      // under mu: the newest revision when it could not be loaded
 
-	older sync.Mutex // guards kept
-	kept  map[int64]*Snapshot
+	older     sync.Mutex          // guards snapshots
+	snapshots map[int64]*Snapshot // older snapshots, by revision
 }
 
 // NewWatcher makes a Watcher with an empty snapshot of revision 0. Call Refresh
@@ -59,8 +59,8 @@ func Unchanging(s *Snapshot) *Watcher {
 // Current returns the newest snapshot, never nil. It never waits.
 func (w *Watcher) Current() *Snapshot { return w.current.Load() }
 
-// keptRevisions bounds the older snapshots kept by a watcher for jobs.
-const keptRevisions = 8
+// maxSnapshots bounds the older snapshots kept by a watcher for jobs.
+const maxSnapshots = 8
 
 // At returns the snapshot of a revision, for jobs submitted under the revision. It returns
 // ErrNoRevision if there never was such a revision.
@@ -70,7 +70,7 @@ func (w *Watcher) At(ctx context.Context, revision int64) (*Snapshot, error) {
 	}
 	w.older.Lock()
 	defer w.older.Unlock()
-	if s := w.kept[revision]; s != nil {
+	if s := w.snapshots[revision]; s != nil {
 		return s, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
@@ -84,16 +84,16 @@ func (w *Watcher) At(ctx context.Context, revision int64) (*Snapshot, error) {
 		return nil, fmt.Errorf("load catalog revision %d: %w", revision, err)
 	}
 	s := NewSnapshot(revision, doc, w.opts.Providers, w.opts.Lookup)
-	for old := range w.kept {
-		if len(w.kept) < keptRevisions {
+	for old := range w.snapshots {
+		if len(w.snapshots) < maxSnapshots {
 			break
 		}
-		delete(w.kept, old)
+		delete(w.snapshots, old)
 	}
-	if w.kept == nil {
-		w.kept = map[int64]*Snapshot{}
+	if w.snapshots == nil {
+		w.snapshots = map[int64]*Snapshot{}
 	}
-	w.kept[revision] = s
+	w.snapshots[revision] = s
 	return s, nil
 }
 
@@ -117,8 +117,8 @@ func (w *Watcher) Reread() {
 	defer w.mu.Unlock()
 	w.older.Lock()
 	defer w.older.Unlock()
-	for revision, s := range w.kept {
-		w.kept[revision], _, _ = s.reread(w.opts.Providers, w.opts.Lookup)
+	for revision, s := range w.snapshots {
+		w.snapshots[revision], _, _ = s.reread(w.opts.Providers, w.opts.Lookup)
 	}
 	s, changed, lost := w.Current().reread(w.opts.Providers, w.opts.Lookup)
 	for _, l := range lost {

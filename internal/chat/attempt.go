@@ -108,7 +108,7 @@ func (x *chatRequest) attempt(ctx context.Context, on *line.Attempt) (err error)
 	return x.clientFailure(on, x.markUnproven(withStatus(err)))
 }
 
-// translation returns the line's requirements beside the client's body.
+// translation returns the line's requirements in addition to the client's body.
 func (x *chatRequest) translation(on *line.Candidate) wire.Translation {
 	_, limit := x.Model.OutputLimit(x.params.Limit)
 	var noThinking wire.Member
@@ -128,8 +128,8 @@ func (x *chatRequest) translation(on *line.Candidate) wire.Translation {
 // files may delay it at any size.
 const longPrompt = 64 << 10
 
-// markUnproven marks a timeout as unproven if the request may need so much time: the client controls the
-// length of a whole answer and the size of a prompt.
+// markUnproven marks a timeout as unproven if the request may need so much time: the client
+// controls the length of a whole answer and the size of a prompt.
 func (x *chatRequest) markUnproven(err error) error {
 	var f *upstream.Failure
 	if errors.As(err, &f) && f.Code == fault.UpstreamTimeout && (!x.params.Stream || x.hasLongPrompt()) {

@@ -28,15 +28,15 @@ func (x *chatRequest) usage(reported wire.Usage, known bool, completion func(*wi
 	// A provider summarizes before it answers, so its count may be the count of the summarized
 	// prompt.
 	if reported.Prompt == 0 || slices.ContainsFunc(x.choice.Calls, func(c catalog.CalledModel) bool { return !c.Rereads }) {
-		counted := min(x.Body.Prompt(&x.counter, min(x.Model.MaxImageTokens, imageTokens)), x.Model.PromptTokens(x.params.Bound))
-		if counted > reported.Prompt {
+		count := min(x.Body.Prompt(&x.counter, min(x.Model.MaxImageTokens, imageTokens)), x.Model.PromptTokens(x.params.Bound))
+		if count > reported.Prompt {
 			ours++
-			reported.Prompt = counted
+			reported.Prompt = count
 		}
 	}
-	if counted := completion(&x.counter); counted >= reported.Completion {
+	if count := completion(&x.counter); count >= reported.Completion {
 		ours++
-		reported.Completion = counted
+		reported.Completion = count
 	}
 	switch ours {
 	case 1:
@@ -84,8 +84,8 @@ func (x *chatRequest) currentUsage() wire.Usage {
 	return x.usage(reported, known, x.stream.meter.Completion)
 }
 
-// estimatedUsage is currentUsage with estimates in place of counts, because counting during the stream would
-// cost too much.
+// estimatedUsage is currentUsage with estimates in place of counts, because counting during the
+// stream would cost too much.
 func (x *chatRequest) estimatedUsage() wire.Usage {
 	u, known := x.stream.reported()
 	if x.params.LongCache {
@@ -101,8 +101,8 @@ func (x *chatRequest) estimatedUsage() wire.Usage {
 	return x.withUnreported(u)
 }
 
-// usedTokens returns the tokens used by a stream at its provider: the reported tokens and, if the stream
-// had tokens, the gateway's counts.
+// usedTokens returns the tokens used by a stream at its provider: the reported tokens and, if the
+// stream had tokens, the gateway's counts.
 func (x *chatRequest) usedTokens(s *stream) upstream.TokenCounts {
 	u, known := s.reported()
 	return upstream.TokensOf(x.usage(u, known || !s.hasToken, s.meter.Completion))

@@ -210,6 +210,6 @@ func TestOtherShapesAreNotPassedOn(t *testing.T) {
 		}
 	}
 	if _, err := refusal(wire.FormResponses, `"tools":[{"type":"namespace","name":"n","tools":{"type":"web_search"}}]`); err == nil {
-		t.Error("tools of a namespace that are no list pass")
+		t.Error("tools of a namespace that are not a list pass")
 	}
 }

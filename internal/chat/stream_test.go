@@ -122,10 +122,10 @@ func TestFirstTokenIsReported(t *testing.T) {
 		pieces []string
 		calls  []string
 	}{
-		"a stream":                    {askStream, []string{role, hello, stop, usage, doneEvent}, []string{"swift-1 5s"}},
-		"a stream that breaks off":    {askStream, []string{firstLine, world}, []string{"swift-1 5s"}},
-		"a stream without an answer":  {askStream, []string{role}, nil},
-		"an answer that is no stream": {ask, []string{whole1}, nil},
+		"a stream":                       {askStream, []string{role, hello, stop, usage, doneEvent}, []string{"swift-1 5s"}},
+		"a stream that breaks off":       {askStream, []string{firstLine, world}, []string{"swift-1 5s"}},
+		"a stream without an answer":     {askStream, []string{role}, nil},
+		"an answer that is not a stream": {ask, []string{whole1}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -276,8 +276,8 @@ func TestMissingEndAfterTheFinish(t *testing.T) {
 	}
 }
 
-// TestCommentsAfterTheFinish checks that keep-alives without an end after the finish do not delay the
-// client.
+// TestCommentsAfterTheFinish checks that keep-alives without an end after the finish do not delay
+// the client.
 func TestCommentsAfterTheFinish(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

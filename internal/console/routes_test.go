@@ -204,7 +204,7 @@ func TestEveryRouteAsEverybody(t *testing.T) {
 			walk(t, s, visitors, sides, route, row)
 		}
 		for route := range rows {
-			t.Errorf("%s is no route", route)
+			t.Errorf("%s is not a route", route)
 		}
 	})
 }

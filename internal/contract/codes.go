@@ -10,16 +10,16 @@ var errNoCode = errors.New("no code of the table of errors")
 // explainCodes adds a paragraph for each code to the description of its answers.
 func (t table) explainCodes(explain func(code string) string) error {
 	for _, r := range t.table("components", "responses") {
-		of, _ := r.value.(table)
-		about := of.text("description")
-		for _, code := range texts(of.list("x-codes")) {
-			says := explain(code)
-			if says == "" {
+		response, _ := r.value.(table)
+		about := response.text("description")
+		for _, code := range texts(response.list("x-codes")) {
+			explanation := explain(code)
+			if explanation == "" {
 				return fmt.Errorf("%s: %s: %w", r.name, code, errNoCode)
 			}
-			about += fmt.Sprintf("\n\n`%s`: %s", code, says)
+			about += fmt.Sprintf("\n\n`%s`: %s", code, explanation)
 		}
-		of.set("description", about) // it is there, so it keeps its place
+		response.set("description", about) // it is there, so it keeps its place
 	}
 	return nil
 }

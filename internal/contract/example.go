@@ -28,9 +28,9 @@ const longestLine = 88
 
 // command is an operation as a command to try. It is written for a shell with BASE,
 // the gateway's address, and KEY.
-func (d *OpenAPI) command(path, method string, of table) string {
+func (d *OpenAPI) command(path, method string, definition table) string {
 	query := ""
-	for _, p := range of.list("parameters") {
+	for _, p := range definition.list("parameters") {
 		p := d.resolve(p)
 		example := p.text("example")
 		switch {
@@ -45,11 +45,11 @@ func (d *OpenAPI) command(path, method string, of table) string {
 		query = "?" + query[1:]
 	}
 	out := "curl"
-	if method != "get" && (method != "post" || of.get("requestBody") == nil) {
+	if method != "get" && (method != "post" || definition.get("requestBody") == nil) {
 		out += " -X " + strings.ToUpper(method)
 	}
 	out += ` "$BASE` + path + query + `"`
-	if schemes := of.list("security"); len(schemes) > 0 {
+	if schemes := definition.list("security"); len(schemes) > 0 {
 		first, _ := schemes[0].(table)
 		if first.get("key") != nil {
 			out += ` -H "x-api-key: $KEY"`
@@ -57,7 +57,7 @@ func (d *OpenAPI) command(path, method string, of table) string {
 			out += ` -H "Authorization: Bearer $KEY"`
 		}
 	}
-	if body := of.get("requestBody"); body != nil {
+	if body := definition.get("requestBody"); body != nil {
 		example := d.resolve(body).get("content", "application/json", "example")
 		if example == nil {
 			return strings.Replace(out, "curl", "curl -X "+strings.ToUpper(method), 1)

@@ -66,8 +66,8 @@ type field struct {
 func (d *OpenAPI) refer(source string) reference {
 	out := reference{Title: d.top.text("info", "title"), About: d.top.text("info", "description"), Source: source}
 	for _, scheme := range d.top.table("components", "securitySchemes") {
-		of, _ := scheme.value.(table)
-		out.Keys = append(out.Keys, entry{scheme.name, of.text("description")})
+		definition, _ := scheme.value.(table)
+		out.Keys = append(out.Keys, entry{scheme.name, definition.text("description")})
 	}
 	for _, tag := range d.top.list("tags") {
 		t, _ := tag.(table)
@@ -89,30 +89,30 @@ func (d *OpenAPI) operations(tag string) (all []operation) {
 	for _, path := range d.top.table("paths") {
 		methods, _ := path.value.(table)
 		for _, m := range methods {
-			of, _ := m.value.(table)
-			if slices.Contains(texts(of.list("tags")), tag) {
-				all = append(all, d.operation(path.name, m.name, of))
+			definition, _ := m.value.(table)
+			if slices.Contains(texts(definition.list("tags")), tag) {
+				all = append(all, d.operation(path.name, m.name, definition))
 			}
 		}
 	}
 	return all
 }
 
-func (d *OpenAPI) operation(path, method string, of table) operation {
-	o := operation{Anchor: of.text("operationId"), Method: strings.ToUpper(method), Path: path, Summary: of.text("summary"),
-		About: of.text("description"), Example: d.command(path, method, of)}
-	for _, p := range of.list("parameters") {
+func (d *OpenAPI) operation(path, method string, definition table) operation {
+	o := operation{Anchor: definition.text("operationId"), Method: strings.ToUpper(method), Path: path, Summary: definition.text("summary"),
+		About: definition.text("description"), Example: d.command(path, method, definition)}
+	for _, p := range definition.list("parameters") {
 		p := d.resolve(p)
 		kind, anchor := d.kindOf(p.get("schema"))
 		o.Parameters = append(o.Parameters, field{Name: p.text("name"), Type: p.text("in") + ", " + kind, Anchor: anchor,
 			About: p.text("description"), Required: p.get("required") == true})
 	}
-	body := d.resolve(of.get("requestBody"))
+	body := d.resolve(definition.get("requestBody"))
 	for _, c := range d.contents(body) {
 		c.Optional = body.get("required") != true
 		o.Bodies = append(o.Bodies, c)
 	}
-	for _, r := range of.table("responses") {
+	for _, r := range definition.table("responses") {
 		response := d.resolve(r.value)
 		if !strings.HasPrefix(r.name, "2") {
 			o.Also = append(o.Also, also(r))
@@ -129,26 +129,26 @@ func (d *OpenAPI) operation(path, method string, of table) operation {
 
 // also returns an answer, or a link to a shared one.
 func also(response member) answer {
-	of, _ := response.value.(table)
-	if name, shared := strings.CutPrefix(of.text("$ref"), "#/components/responses/"); shared {
+	definition, _ := response.value.(table)
+	if name, shared := strings.CutPrefix(definition.text("$ref"), "#/components/responses/"); shared {
 		return answer{Status: response.name, Anchor: "answer-" + name}
 	}
-	return answer{Status: response.name, About: of.text("description")}
+	return answer{Status: response.name, About: definition.text("description")}
 }
 
 // refusals returns the answers of several operations.
 func (d *OpenAPI) refusals() (all []refusal) {
 	for _, r := range d.top.table("components", "responses") {
-		of, _ := r.value.(table)
-		all = append(all, refusal{"answer-" + r.name, r.name, of.text("description"),
-			formatExample(of.get("content", "application/json", "example")), texts(of.list("x-types"))})
+		definition, _ := r.value.(table)
+		all = append(all, refusal{"answer-" + r.name, r.name, definition.text("description"),
+			formatExample(definition.get("content", "application/json", "example")), texts(definition.list("x-types"))})
 	}
 	return all
 }
 
 // contents are the bodies of a request or an answer.
-func (d *OpenAPI) contents(of table) (all []content) {
-	for _, m := range of.table("content") {
+func (d *OpenAPI) contents(definition table) (all []content) {
+	for _, m := range definition.table("content") {
 		media, _ := m.value.(table)
 		c := content{Type: m.name, Example: formatExample(media.get("example"))}
 		schema := media.table("schema")
@@ -179,8 +179,8 @@ func (d *OpenAPI) fields(schema table) (all []field) {
 	required := texts(schema.list("required"))
 	for _, m := range schema.table("properties") {
 		kind, anchor := d.kindOf(m.value)
-		of, _ := m.value.(table)
-		all = append(all, field{m.name, kind, anchor, strings.TrimSpace(of.text("description") + bounds(of)),
+		definition, _ := m.value.(table)
+		all = append(all, field{m.name, kind, anchor, strings.TrimSpace(definition.text("description") + bounds(definition)),
 			slices.Contains(required, m.name)})
 	}
 	return all
@@ -215,11 +215,11 @@ func (d *OpenAPI) kindOf(v any) (words, anchor string) {
 		return name, anchorOf(name)
 	}
 	if item := schema.table("items"); item != nil && schema.get("anyOf") == nil {
-		of, anchor := d.kindOf(item)
-		if of == "any" {
+		kindName, anchor := d.kindOf(item)
+		if kindName == "any" {
 			return "list", ""
 		}
-		return "list of " + of, anchor
+		return "list of " + kindName, anchor
 	}
 	if choices := schema.list("anyOf"); choices != nil {
 		return d.kindOf(choices[0])

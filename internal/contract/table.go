@@ -149,7 +149,7 @@ func encode(v any) []byte {
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		panic("contract: a value that is no JSON: " + err.Error()) // the YAML reader gives none
+		panic("contract: a value that is not JSON: " + err.Error()) // the YAML reader gives none
 	}
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }

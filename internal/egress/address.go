@@ -78,7 +78,7 @@ func (g *Guard) check(raw string, longest int) (*url.URL, error) {
 	return u, nil
 }
 
-// unplain reports whether r must not stand in an address, because programs disagree about its
+// unplain reports whether r must not occur in an address, because programs disagree about its
 // meaning or because it is invisible.
 func unplain(r rune) bool {
 	return r == '\\' || unicode.IsSpace(r) || unicode.IsControl(r) ||
@@ -105,7 +105,7 @@ func (g *Guard) checkHost(u *url.URL) error {
 		addr, err := netip.ParseAddr(host)
 		switch {
 		case err != nil || !addr.Is6():
-			return refuse("What stands in brackets in the address is no IPv6 address.")
+			return refuse("The text in brackets in the address is not an IPv6 address.")
 		case !g.Allows(addr):
 			return errPrivate
 		}
@@ -150,7 +150,8 @@ func checkName(name string, labels []string) error {
 	}
 	for _, label := range labels {
 		if label == "" || len(label) > maxLabel || label[0] == '-' || label[len(label)-1] == '-' {
-			return refuse("The host of the address is no name: each part between dots has 1 to 63 characters and no dash at its ends.")
+			return refuse("The host of the address is not a valid name: each part between dots must have 1 to 63 characters, " +
+				"and no dash at its ends.")
 		}
 		for _, r := range label {
 			switch {

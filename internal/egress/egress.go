@@ -73,7 +73,7 @@ func (g *Guard) Allows(addr netip.Addr) bool {
 	return public(addr) && !g.local(addr)
 }
 
-// Bounds of an exchange beside the caller's own.
+// Bounds of an exchange in addition to the caller's own.
 const (
 	connectTimeout = 10 * time.Second
 	maxHeader      = 64 << 10 // bytes of an answer's head
@@ -115,8 +115,8 @@ func nowhere(err error) bool {
 const step = 100 * time.Millisecond
 
 // blur waits until a refusal has taken a whole number of steps.
-func blur(ctx context.Context, took time.Duration) {
-	timer := time.NewTimer(step - took%step)
+func blur(ctx context.Context, elapsed time.Duration) {
+	timer := time.NewTimer(step - elapsed%step)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -47,7 +47,7 @@ type Rejection struct {
 	// StatusName is the provider's error.status, the name of a numeric code (INVALID_ARGUMENT), or
 	// empty.
 	StatusName string
-	// Prefix stands before the provider's message.
+	// Prefix precedes the provider's message.
 	Prefix string
 }
 

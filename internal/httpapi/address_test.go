@@ -57,7 +57,7 @@ func FuzzForwardedFor(f *testing.F) {
 		r := &http.Request{RemoteAddr: "10.0.0.1:4711", Header: http.Header{"X-Forwarded-For": {first, second}}}
 		got := ClientAddress(r, trusted)
 		if !got.IsValid() || got.Is4In6() || got.Zone() != "" {
-			t.Fatalf("%q, %q: %v is no plain address", first, second, got)
+			t.Fatalf("%q, %q: %v is not a plain address", first, second, got)
 		}
 		// Entries left of an untrusted address change nothing.
 		if !within(got, trusted) {

@@ -139,6 +139,6 @@ func TestAFileOfTheLargestSizeFits(t *testing.T) {
 		}
 	}
 	if err := body.Grow(1 << 20); err == nil {
-		t.Errorf("%d bytes of an account's bodies of %d", body.bytes, b.most)
+		t.Errorf("%d bytes of an account's bodies of %d", body.bytes, b.limit)
 	}
 }

@@ -22,22 +22,22 @@ const bodyCopies = 2
 // bounded.Small, so ordinary requests go on while large ones wait, and connections are
 // bounded. An account gets at most half of it, and always a file of the largest size.
 type Budget struct {
-	most, half, file int64 // in total; per account without files; per account with files
+	limit, half, file int64 // in total; per account without files; per account with files
 
 	mu   sync.Mutex
 	held int64
 	by   map[string]int64 // by account
 }
 
-// NewBudget returns a budget of most bytes, or 1 GiB if most is 0. It always has room for two
+// NewBudget returns a budget of limit bytes, or 1 GiB if limit is 0. It always has room for two
 // bodies of the largest size, and for a file of the largest size unless the file exceeds the whole
 // budget.
-func NewBudget(most, largestBody, largestFile int64) *Budget {
-	if most <= 0 {
-		most = defaultBudget
+func NewBudget(limit, largestBody, largestFile int64) *Budget {
+	if limit <= 0 {
+		limit = defaultBudget
 	}
-	most = max(most, 2*bodyCopies*(largestBody+1))
-	return &Budget{most: most, half: most / 2, file: max(most/2, min(most, largestFile+1)), by: make(map[string]int64)}
+	limit = max(limit, 2*bodyCopies*(largestBody+1))
+	return &Budget{limit: limit, half: limit / 2, file: max(limit/2, min(limit, largestFile+1)), by: make(map[string]int64)}
 }
 
 // Body returns an empty reservation for a body of an account.
@@ -52,7 +52,7 @@ func (b *Budget) File(account string) Reservation { return Reservation{b, accoun
 func (b *Budget) take(account string, n, share int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.held+n > b.most || b.by[account]+n > share {
+	if b.held+n > b.limit || b.by[account]+n > share {
 		f := fault.New(fault.ServiceUnavailable,
 			"Too many large bodies and reference files are being handled at the moment. "+
 				"You were not charged; please try again in a moment, or send fewer of them at a time.").

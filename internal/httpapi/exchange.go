@@ -39,7 +39,7 @@ func (x *Exchange) PathID() string { return x.Request.PathValue("id") }
 func (x *Exchange) Endpoint() string { return x.endpoint }
 
 // DetachedContext returns a context for work before an answer, bounded by limit. It outlives the client:
-// a client that has closed its own side may still read, and a client that is gone is no failure of
+// a client that has closed its own side may still read, and a client that is gone is not a failure of
 // ours.
 func (x *Exchange) DetachedContext(limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(x.Request.Context()), limit)

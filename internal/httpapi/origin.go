@@ -32,13 +32,13 @@ func (o Origins) admit(x *Exchange) (answered bool) {
 		origin = "*"
 	}
 	h.Set("Access-Control-Allow-Origin", origin)
-	asked := x.Request.Header.Get("Access-Control-Request-Method")
-	if x.Request.Method != http.MethodOptions || asked == "" {
+	method := x.Request.Header.Get("Access-Control-Request-Method")
+	if x.Request.Method != http.MethodOptions || method == "" {
 		h.Set("Access-Control-Expose-Headers", shownHeaders)
 		return false
 	}
 	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST")
-	// Clients send headers of their own beside the key, and none of them can do harm here, so all
+	// Clients send headers of their own besides the key, and none of them can do harm here, so all
 	// requested headers are allowed.
 	if headers := x.Request.Header.Get("Access-Control-Request-Headers"); headers != "" {
 		h.Set("Access-Control-Allow-Headers", headers)

@@ -79,15 +79,15 @@ func product(a *big.Rat, others ...*big.Rat) *big.Rat {
 	return out
 }
 
-// scaled returns r x 10^decimals as a whole number, rounded down or up, and false above most.
-func scaled(r *big.Rat, decimals int64, up bool, most int64) (int64, bool) {
+// scaled returns r x 10^decimals as a whole number, rounded down or up, and false above limit.
+func scaled(r *big.Rat, decimals int64, up bool, limit int64) (int64, bool) {
 	power := new(big.Int).Exp(big.NewInt(10), big.NewInt(decimals), nil)
 	n := new(big.Int).Mul(r.Num(), power)
 	quotient, rest := new(big.Int).DivMod(n, r.Denom(), new(big.Int)) // Euclid's: the rest is not negative
 	if up && rest.Sign() > 0 {
 		quotient.Add(quotient, big.NewInt(1))
 	}
-	if !quotient.IsInt64() || quotient.Int64() > most || quotient.Int64() < -most {
+	if !quotient.IsInt64() || quotient.Int64() > limit || quotient.Int64() < -limit {
 		return 0, false
 	}
 	return quotient.Int64(), true

@@ -58,7 +58,7 @@ func (d *draft) addModel(id string, r rates) {
 		d.remark(e, "it is left out: "+oneLine(err.Error()), "add it to the catalog by hand, by another name")
 		return
 	}
-	if f.context == 0 || f.most == 0 {
+	if f.context == 0 || f.output == 0 {
 		d.remark(e, "its limits are assumed: context_window "+strconv.FormatInt(m.ContextWindow, 10)+", max_output_tokens "+
 			strconv.FormatInt(m.MaxOutputTokens, 10), "write its own into the catalog: holds are bounded by them; --models has them for many")
 	}

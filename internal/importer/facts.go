@@ -16,10 +16,10 @@ import (
 
 // facts has the data of a model from a file.
 type facts struct {
-	mode          string // chat, embedding, image_generation, …; may be empty
-	context, most int64  // in tokens, 0 if unknown
-	rates         rates
-	reasoning     bool
+	mode            string // chat, embedding, image_generation, …; may be empty
+	context, output int64  // maximum, in tokens, 0 if unknown
+	rates           rates
+	reasoning       bool
 }
 
 // rates are the prices of a model.
@@ -83,9 +83,9 @@ func recordOf(members map[string]json.RawMessage) record {
 }
 
 // factsOf reads the data of a model and skips members of another type.
-func factsOf(said record) facts {
-	return facts{mode: said["mode"], reasoning: said.flag("supports_reasoning"), rates: ratesOf(said),
-		context: cmp.Or(tokensOf(said["max_input_tokens"]), tokensOf(said["max_tokens"])), most: tokensOf(said["max_output_tokens"])}
+func factsOf(data record) facts {
+	return facts{mode: data["mode"], reasoning: data.flag("supports_reasoning"), rates: ratesOf(data),
+		context: cmp.Or(tokensOf(data["max_input_tokens"]), tokensOf(data["max_tokens"])), output: tokensOf(data["max_output_tokens"])}
 }
 
 // tokensOf reads a number of tokens, or returns 0.
@@ -94,13 +94,13 @@ func tokensOf(text string) int64 {
 	return max(n, 0)
 }
 
-// behind finds the prompt length in the name of a price.
-var behind = regexp.MustCompile(`^input_cost_per_token(_above_([1-9][0-9]{0,4})k_tokens)$`)
+// priceName finds the prompt length in the name of a price.
+var priceName = regexp.MustCompile(`^input_cost_per_token(_above_([1-9][0-9]{0,4})k_tokens)$`)
 
 // ratesOf reads prices in US dollars by the token.
-func ratesOf(said record) (r rates) {
+func ratesOf(data record) (r rates) {
 	million := func(name string) *big.Rat {
-		if n := number(said[name]); n != nil {
+		if n := number(data[name]); n != nil {
 			return product(n, whole(1_000_000))
 		}
 		return nil
@@ -110,8 +110,8 @@ func ratesOf(said record) (r rates) {
 			million("cache_read_input_token_cost" + ending), million("cache_creation_input_token_cost" + ending)}
 	}
 	r.perMillion = all("")
-	for name := range said {
-		found := behind.FindStringSubmatch(name)
+	for name := range data {
+		found := priceName.FindStringSubmatch(name)
 		if found == nil {
 			continue
 		}
@@ -124,13 +124,13 @@ func ratesOf(said record) (r rates) {
 }
 
 // readFile reads a file of at most most bytes.
-func readFile(path string, most int64) ([]byte, error) {
+func readFile(path string, limit int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
-	if info.Size() > most {
-		return nil, fmt.Errorf("%s has more than %d MiB", path, most>>20)
+	if info.Size() > limit {
+		return nil, fmt.Errorf("%s has more than %d MiB", path, limit>>20)
 	}
 	return os.ReadFile(path)
 }
@@ -173,7 +173,7 @@ func chatModel(id string, r rates, f facts) (catalog.Model, bool) {
 		Reasoning:      f.reasoning,
 		ContextWindow:  cmp.Or(f.context, assumedContext),
 		MaxImageTokens: catalog.DefaultMaxImageTokens}
-	m.MaxOutputTokens = cmp.Or(f.most, min(assumedOutput, m.ContextWindow))
+	m.MaxOutputTokens = cmp.Or(f.output, min(assumedOutput, m.ContextWindow))
 	fits := true
 	price := func(usd *big.Rat, usual money.Price) money.Price {
 		if usd == nil {

@@ -15,11 +15,11 @@ import (
 func (p *Contents) WriteFiles(catalog string, dryRun bool) ([]OutputFile, error) {
 	var files []OutputFile
 	write := func(path string, content []byte) error {
-		kept, err := writeNew(path, content, dryRun)
+		exists, err := writeNew(path, content, dryRun)
 		if err != nil {
 			return fmt.Errorf("write %s: %w", path, err)
 		}
-		files = append(files, OutputFile{Path: path, Kept: kept})
+		files = append(files, OutputFile{Path: path, Kept: exists})
 		return nil
 	}
 	for _, s := range p.Secrets {
@@ -39,7 +39,7 @@ const catalogHead = `# Written by tollgate import. Check prices and limits, then
 `
 
 // writeNew writes a file atomically. It returns true if the file exists already.
-func writeNew(path string, content []byte, dryRun bool) (kept bool, err error) {
+func writeNew(path string, content []byte, dryRun bool) (exists bool, err error) {
 	switch _, err := os.Lstat(path); {
 	case err == nil:
 		return true, nil

@@ -322,7 +322,7 @@ func (s *liteLLM) setKeyExpiry(k *OldKey, e entry, row record) {
 // setKeyModels allows a key the models of both the key and its account.
 func (s *liteLLM) setKeyModels(k *OldKey, e entry, own, owner []string) {
 	key, all := namedModels(own)
-	theirs, accountAll := namedModels(owner)
+	accountModels, accountAll := namedModels(owner)
 	switch {
 	case slices.Contains(own, "no-default-models") || slices.Contains(owner, "no-default-models") && all:
 		k.Settings.Disabled = true
@@ -331,9 +331,9 @@ func (s *liteLLM) setKeyModels(k *OldKey, e entry, own, owner []string) {
 	case all && accountAll:
 		return
 	case all:
-		key = theirs
+		key = accountModels
 	case !accountAll:
-		key = slices.DeleteFunc(key, func(model string) bool { return !slices.Contains(theirs, model) })
+		key = slices.DeleteFunc(key, func(model string) bool { return !slices.Contains(accountModels, model) })
 	}
 	s.allow(k, e, key)
 }

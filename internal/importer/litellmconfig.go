@@ -86,7 +86,7 @@ func (c *config) deployment(item *tree.Value) {
 	kind := c.kinds[prefix]
 	switch {
 	case strings.Contains(name, "*") || strings.Contains(params["model"], "*"):
-		left("a pattern is no model here", "name the models that it stands for")
+		left("patterns of models are not supported", "name the models that it stands for")
 		return
 	case kind.provider == "":
 		left("its provider "+shown(prefix)+" is not carried over", "see docs/providers.md for what tollgate has for it")
@@ -156,7 +156,7 @@ func (c *config) factsFor(e entry, params, info record, id string) facts {
 		f.context = ownFacts.context
 	}
 	if info["max_output_tokens"] != "" {
-		f.most = ownFacts.most
+		f.output = ownFacts.output
 	}
 	f.reasoning = f.reasoning || ownFacts.reasoning
 	return f
@@ -287,7 +287,7 @@ func (c *config) remarkParams(e entry, params record) {
 		"mode", "input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost", "cache_creation_input_token_cost"}
 	var left []string
 	for _, name := range slices.Sorted(maps.Keys(params)) {
-		if !slices.Contains(carried, name) && !behind.MatchString(name) {
+		if !slices.Contains(carried, name) && !priceName.MatchString(name) {
 			left = append(left, shown(name))
 		}
 	}

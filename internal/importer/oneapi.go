@@ -45,11 +45,11 @@ func readOneAPI(ctx context.Context, o Options, p *Contents, d *draft) error {
 	for _, row := range found["options"] {
 		settings[row["key"]] = row["value"]
 	}
-	given, err := readSettings(o.Settings)
+	ratioSettings, err := readSettings(o.Settings)
 	if err != nil {
 		return err
 	}
-	maps.Copy(settings, given) // the program's current settings take precedence
+	maps.Copy(settings, ratioSettings) // the program's current settings take precedence
 	s := oneAPI{plan: p, draft: d, now: o.Now, tables: found, groups: map[string]map[string]bool{}}
 	if s.prices, err = ratiosOf(p.Program, settings); err != nil {
 		return err
@@ -174,7 +174,7 @@ func (s *oneAPI) readModel(model string) {
 			"add it to the catalog with prices by the token")
 		return
 	}
-	price, guessed, ok := s.prices.of(model)
+	price, guessed, ok := s.prices.priceOf(model)
 	if !ok {
 		s.remark(e, "it is left out: no setting has its price",
 			"give the answer of GET /api/option/ as --options, or add it to the catalog by hand")
@@ -246,11 +246,11 @@ func (s *oneAPI) modelsOf(c record, e entry, kind channelKind) map[string]string
 		if !s.has(model) {
 			continue
 		}
-		theirs := cmp.Or(mapping[model], model)
+		providerModel := cmp.Or(mapping[model], model)
 		if kind.provider == "azure" {
-			theirs = strings.ReplaceAll(theirs, ".", "") // as both programs name deployments
+			providerModel = strings.ReplaceAll(providerModel, ".", "") // as both programs name deployments
 		}
-		models[model] = theirs
+		models[model] = providerModel
 	}
 	return models
 }
@@ -270,7 +270,7 @@ func (s *oneAPI) perKey(c record, e entry, spec catalog.LineSpec) []draftLine {
 	for i, key := range keys {
 		one := spec
 		one.Weight = max(spec.Weight/len(keys), 1)
-		if status, said := info.Status[strconv.Itoa(i)]; said && status != statusOn {
+		if status, hasStatus := info.Status[strconv.Itoa(i)]; hasStatus && status != statusOn {
 			one.Enabled = false
 		}
 		lines = append(lines, draftLine{entry: e, spec: one, credential: key})

@@ -59,7 +59,7 @@ func ratiosOf(p Program, settings map[string]string) (*ratios, error) {
 	r := &ratios{program: p, quota: whole(usualQuota)}
 	if text, ok := settings["QuotaPerUnit"]; ok {
 		if r.quota = number(text); r.quota == nil || r.quota.Sign() <= 0 {
-			return nil, fmt.Errorf("the setting QuotaPerUnit is no number above zero")
+			return nil, fmt.Errorf("the setting QuotaPerUnit is not a number above zero")
 		}
 	}
 	for name, into := range map[string]*map[string]*big.Rat{
@@ -113,15 +113,15 @@ func expressionsOf(settings map[string]string) map[string]string {
 // usd converts quota to US dollars.
 func (r *ratios) usd(quota int64) *big.Rat { return new(big.Rat).Quo(whole(quota), r.quota) }
 
-// of returns the price of a model, and false without a ratio. guessed is true if a rule of the
+// priceOf returns the price of a model, and false without a ratio. guessed is true if a rule of the
 // program sets the output price.
-func (r *ratios) of(model string) (price rates, guessed, ok bool) {
+func (r *ratios) priceOf(model string) (price rates, guessed, ok bool) {
 	ratio := r.model[model]
 	if ratio == nil {
 		return rates{}, false, false
 	}
 	price.input = new(big.Rat).Quo(product(ratio, whole(1_000_000)), r.quota)
-	share, said := r.completionShare(model)
+	share, configured := r.completionShare(model)
 	price.output = product(price.input, share)
 	if r.program == NewAPI {
 		if cached := r.cached[model]; cached != nil {
@@ -130,18 +130,18 @@ func (r *ratios) of(model string) (price rates, guessed, ok bool) {
 		usual := big.NewRat(5, 4) // new-api's default
 		price.written = product(price.input, cmp.Or(r.written[model], usual))
 	}
-	return price, !said, true
+	return price, !configured, true
 }
 
 // completionShare returns the ratio of output to input prices, and whether a setting has it.
 // new-api's binding rules win over settings.
 func (r *ratios) completionShare(model string) (*big.Rat, bool) {
-	said := r.completion[model]
+	configured := r.completion[model]
 	share, binding := shareRule(r.program, model)
-	if said == nil || r.program == NewAPI && binding && !strings.Contains(model, "/") {
+	if configured == nil || r.program == NewAPI && binding && !strings.Contains(model, "/") {
 		return share, false
 	}
-	return said, true
+	return configured, true
 }
 
 // shareRule returns a program's own rule for completionShare, from version 0.6.11 of one-api and

@@ -40,7 +40,7 @@ func TestRatios(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		price, guessed, ok := r.of(test.model)
+		price, guessed, ok := r.priceOf(test.model)
 		m, fits := chatModel(test.model, price, facts{})
 		p := m.Price
 		if !ok || !fits || guessed != test.guessed || p.Input != test.input || p.Output != test.output || p.CachedInput != test.cached ||

@@ -58,10 +58,10 @@ func (n *notes) remark(e entry, what, do string) {
 
 // shown returns text as one line of at most 80 characters.
 func shown(text string) string {
-	const most = 80
+	const limit = 80
 	clean := []rune(oneLine(text))
-	if len(clean) > most {
-		return string(clean[:most]) + "…"
+	if len(clean) > limit {
+		return string(clean[:limit]) + "…"
 	}
 	return string(clean)
 }
@@ -99,7 +99,7 @@ func (r *ImportReport) Text() string {
 // sameRemark groups entries with the same remark.
 type sameRemark struct {
 	about, what, do string
-	of              []Remark
+	remarks         []Remark
 }
 
 // grouped groups equal remarks in the order of their first entry.
@@ -111,16 +111,16 @@ func grouped(remarks []Remark) (groups []*sameRemark) {
 			at[key] = &sameRemark{about: r.About, what: r.What, do: r.Do}
 			groups = append(groups, at[key])
 		}
-		at[key].of = append(at[key].of, r)
+		at[key].remarks = append(at[key].remarks, r)
 	}
 	return groups
 }
 
 // names lists the first entries of a remark. --json lists all.
 func (g *sameRemark) names() string {
-	const most = 8
+	const limit = 8
 	var names []string
-	for _, r := range g.of[:min(len(g.of), most)] {
+	for _, r := range g.remarks[:min(len(g.remarks), limit)] {
 		switch {
 		case r.ID != "" && r.Name != "":
 			names = append(names, r.ID+" ("+r.Name+")")
@@ -129,7 +129,7 @@ func (g *sameRemark) names() string {
 		}
 	}
 	text := strings.TrimSpace(g.about + " " + strings.Join(names, ", "))
-	if more := len(g.of) - most; more > 0 {
+	if more := len(g.remarks) - limit; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text

@@ -89,8 +89,8 @@ func (w *writer) account(ctx context.Context, a *Customer) error {
 	if err != nil || id == "" {
 		return err
 	}
-	for some := range slices.Chunk(a.Keys[len(first):], keysAtOnce) {
-		if err := w.moreKeys(ctx, id, some); err != nil {
+	for chunk := range slices.Chunk(a.Keys[len(first):], keysAtOnce) {
+		if err := w.moreKeys(ctx, id, chunk); err != nil {
 			return err
 		}
 	}
@@ -136,14 +136,14 @@ func (w *writer) accountTx(tx *store.Tx, a *Customer) (string, error) {
 		return there.object, nil
 	}
 	accounts.Made++
-	opened, err := operator.CreateAccountTx(tx, w.by, a.Opening)
+	created, err := operator.CreateAccountTx(tx, w.by, a.Opening)
 	if err != nil {
 		return "", err
 	}
-	if err := w.fillAccountTx(tx, opened.ID, a); err != nil {
+	if err := w.fillAccountTx(tx, created.ID, a); err != nil {
 		return "", err
 	}
-	return opened.ID, addItemTx(tx, w.plan.Name, kindAccount, a.ID, item{mark: a.Mark, object: opened.ID})
+	return created.ID, addItemTx(tx, w.plan.Name, kindAccount, a.ID, item{mark: a.Mark, object: created.ID})
 }
 
 // fillAccountTx adds everything except the keys to a new account.
@@ -170,11 +170,11 @@ func (w *writer) fillAccountTx(tx *store.Tx, id string, a *Customer) error {
 	if !a.SignIn {
 		return nil
 	}
-	taken, err := account.EmailTakenTx(tx, a.Opening.Email)
+	exists, err := account.EmailTakenTx(tx, a.Opening.Email)
 	if err != nil {
 		return err
 	}
-	if taken {
+	if exists {
 		w.done.count("sign_ins").Left++
 		w.done.remark(entry{"user", a.ID, a.Mark}, "it has no sign-in: another user already has its email", "add one with `tollgate user create`")
 		return nil

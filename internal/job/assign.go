@@ -20,9 +20,9 @@ func (j *Jobs) assign(ctx context.Context, do func(tx *store.Tx) error, workers 
 	}
 	for errors.Is(err, store.ErrUncertain) && len(workers()) > 0 {
 		j.logOutage("the database has not confirmed whether a job was assigned to this node", workers()[0].rec.ID, err)
-		var mine []*worker
-		if mine, err = j.assigned(ctx, workers()); err == nil {
-			return mine, nil
+		var confirmed []*worker
+		if confirmed, err = j.assigned(ctx, workers()); err == nil {
+			return confirmed, nil
 		}
 		if (!store.Refused(err) || store.Retryable(err)) && loop.Sleep(ctx, retryPause) {
 			err = errors.Join(store.ErrUncertain, err) // the outcome is still unknown
@@ -40,9 +40,9 @@ func (j *Jobs) assigned(ctx context.Context, workers []*worker) ([]*worker, erro
 		ids[i] = w.rec.ID
 	}
 	slices.Sort(ids) // rows are locked in one order
-	var mine []*worker
+	var confirmed []*worker
 	err := j.opts.DB.Update(ctx, func(tx *store.Tx) error {
-		mine = nil
+		confirmed = nil
 		for _, id := range ids {
 			if err := row.TouchTx(tx, id); err != nil {
 				return err
@@ -54,10 +54,10 @@ func (j *Jobs) assigned(ctx context.Context, workers []*worker) ([]*worker, erro
 				return err
 			}
 			if p != nil && p.Epoch == w.run.Epoch && p.Fence == w.run.Fence && p.State != row.StateQueued {
-				mine = append(mine, w)
+				confirmed = append(confirmed, w)
 			}
 		}
 		return nil
 	})
-	return mine, err
+	return confirmed, err
 }

@@ -34,7 +34,7 @@ const (
 func (w *worker) collect() error {
 	files := make([]media.File, len(w.run.Results))
 	stored := make([]bool, len(files))
-	for tries, waits := 0, 0; ; {
+	for tries, mediaRetries := 0, 0; ; {
 		ctx := w.collectContext()
 		if len(w.names) < len(w.run.Results) {
 			if err := w.reserve(ctx); err != nil {
@@ -56,10 +56,10 @@ func (w *worker) collect() error {
 				return err
 			case left <= 0:
 				return w.storePartial(files, stored, w.storeFailure(failure))
-			case !loop.Sleep(w.life.work, min(w.jobs.fetchPause<<min(waits, 16), maxStorePause, left)):
+			case !loop.Sleep(w.life.work, min(w.jobs.fetchPause<<min(mediaRetries, 16), maxStorePause, left)):
 				return errNotOwner
 			}
-			waits++
+			mediaRetries++
 			continue
 		}
 		if tries++; tries == fetchTries {
@@ -278,8 +278,8 @@ func (w *worker) succeed() error {
 	}
 	e.cost = model.PlanCost(w.rec.Plan, int64(len(w.run.Files)))
 	if w.candidate != nil {
-		if taken, known := w.candidate.Line.PlanCost(model, w.rec.Plan, int64(len(w.run.Files))); known {
-			e.lineCost = &taken
+		if lineCost, known := w.candidate.Line.PlanCost(model, w.rec.Plan, int64(len(w.run.Files))); known {
+			e.lineCost = &lineCost
 		}
 	}
 	w.jobs.end(w.life.grace, e)

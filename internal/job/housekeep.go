@@ -159,15 +159,15 @@ func (j *Jobs) failQueued(ctx context.Context, find func(tx *store.Tx, nowMS int
 func (j *Jobs) endAll(ctx context.Context, ends []*ending) bool {
 	ctx, cancel := context.WithTimeout(ctx, writeWait)
 	defer cancel()
-	var some atomic.Bool
+	var ended atomic.Bool
 	var all sync.WaitGroup
 	for _, e := range ends {
 		all.Go(func() {
 			if j.end(ctx, e) {
-				some.Store(true)
+				ended.Store(true)
 			}
 		})
 	}
 	all.Wait()
-	return some.Load()
+	return ended.Load()
 }

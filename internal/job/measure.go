@@ -51,7 +51,7 @@ func (j *Jobs) Measure(ctx context.Context) error {
 		return fmt.Errorf("measure the queues: %w", err)
 	}
 	for _, m := range j.opts.Catalog.Current().Models() {
-		if _, waits := queues[m.ID]; !waits && m.Kind != catalog.KindChat {
+		if _, measured := queues[m.ID]; !measured && m.Kind != catalog.KindChat {
 			queues[m.ID] = queueMeasure{}
 		}
 	}

@@ -82,13 +82,13 @@ func (c *queueCache) position(ctx context.Context, r *row.Job, turn int64) (posi
 	if err := c.refresh(ctx, v, r); err != nil {
 		return 0, 0, err
 	}
-	mine := queueEntry{turn, r.ID}
+	entry := queueEntry{turn, r.ID}
 	v.mu.Lock()
-	at, found := slices.BinarySearchFunc(v.entries, mine, queueEntry.compare)
+	at, found := slices.BinarySearchFunc(v.entries, entry, queueEntry.compare)
 	busy, pace := v.busy, v.pace
 	v.mu.Unlock()
 	if !found { // newer than the cached queue
-		if at, err = c.countAheadOf(ctx, r.Model, mine); err != nil {
+		if at, err = c.countAheadOf(ctx, r.Model, entry); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -176,19 +176,19 @@ func positionsTx(tx *store.Tx, model string) ([]queueEntry, error) {
 }
 
 // countAheadOf counts the jobs ahead of an entry.
-func (c *queueCache) countAheadOf(ctx context.Context, model string, mine queueEntry) (ahead int, err error) {
+func (c *queueCache) countAheadOf(ctx context.Context, model string, entry queueEntry) (ahead int, err error) {
 	err = c.jobs.opts.DB.View(ctx, func(tx *store.Tx) error {
-		return tx.QueryRow(countAhead, model, mine.turn, mine.id).Scan(&ahead)
+		return tx.QueryRow(countAhead, model, entry.turn, entry.id).Scan(&ahead)
 	})
 	return ahead, err
 }
 
 // paceTx returns the median run time of a model's recent jobs.
 func paceTx(tx *store.Tx, r *row.Job) (time.Duration, error) {
-	took, err := store.Column[int64](tx, recentTimes, r.Model, maxSamples)
-	switch slices.Sort(took); {
-	case len(took) > 0:
-		return time.Duration(took[len(took)/2]) * time.Millisecond, err
+	runTimesMS, err := store.Column[int64](tx, recentTimes, r.Model, maxSamples)
+	switch slices.Sort(runTimesMS); {
+	case len(runTimesMS) > 0:
+		return time.Duration(runTimesMS[len(runTimesMS)/2]) * time.Millisecond, err
 	case r.Kind == upstream.KindVideo:
 		return defaultVideoTime, err
 	}
@@ -199,8 +199,8 @@ func paceTx(tx *store.Tx, r *row.Job) (time.Duration, error) {
 func (j *Jobs) AddPositions(ctx context.Context, list []gallery.UserJob) error {
 	for i := range list {
 		e := &list[i]
-		turn, waits := e.QueueTurn()
-		if !waits {
+		turn, queued := e.QueueTurn()
+		if !queued {
 			continue
 		}
 		var err error

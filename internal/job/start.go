@@ -160,7 +160,7 @@ func (j *Jobs) startOnLines(ctx context.Context, snapshot *catalog.Snapshot, mod
 
 // claim returns the candidates without the half-open lines claimed by other models, because a
 // half-open line takes one job at a time. The caller releases the claim after its jobs have begun.
-func (j *Jobs) claim(candidates []*line.Candidate) (mine []*line.Candidate, release func()) {
+func (j *Jobs) claim(candidates []*line.Candidate) (usable []*line.Candidate, release func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var claimed []string
@@ -172,10 +172,10 @@ func (j *Jobs) claim(candidates []*line.Candidate) (mine []*line.Candidate, rele
 			}
 			claimed = append(claimed, id)
 		}
-		mine = append(mine, c)
+		usable = append(usable, c)
 	}
 	j.claimed = append(j.claimed, claimed...)
-	return mine, func() {
+	return usable, func() {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		j.claimed = slices.DeleteFunc(j.claimed, func(id string) bool { return slices.Contains(claimed, id) })

@@ -170,8 +170,8 @@ func (s *startPlan) startTx(tx *store.Tx, q queueRow, now int64, start func(*sto
 		return nil
 	}
 	w := &worker{jobs: j, rec: rec, run: p, candidate: candidate, snapshot: s.snapshot}
-	starts, err := start(tx, w, now)
-	if err != nil || !starts {
+	started, err := start(tx, w, now)
+	if err != nil || !started {
 		return err
 	}
 	s.free[candidate.Line.ID]--

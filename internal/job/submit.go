@@ -202,11 +202,11 @@ type duplicateJob struct{ body []byte }
 func (duplicateJob) Error() string { return "the job of this Idempotency-Key is there already" }
 
 // fingerprint returns the stored form of a request for comparison.
-func fingerprint(of []byte) string {
-	if of == nil {
+func fingerprint(body []byte) string {
+	if body == nil {
 		return ""
 	}
-	sum := sha256.Sum256(of)
+	sum := sha256.Sum256(body)
 	return hex.EncodeToString(sum[:])
 }
 

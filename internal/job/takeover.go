@@ -28,7 +28,8 @@ const noOwner = "-"
 // orphan is a job of a dead node.
 type orphan struct{ id, epoch string }
 
-// TakeOver takes over jobs of dead nodes until this node has no more capacity. It is one step of Run.
+// TakeOver takes over jobs of dead nodes until this node has no more capacity. It is one step of
+// Run.
 func (j *Jobs) TakeOver(ctx context.Context) error {
 	orphans, err := j.orphans(ctx)
 	if err != nil {
@@ -54,8 +55,8 @@ func (j *Jobs) TakeOver(ctx context.Context) error {
 // takeOverGroup takes over jobs in one transaction and begins their workers. failed has the errors
 // of single jobs.
 func (j *Jobs) takeOverGroup(ctx context.Context, group []orphan) (failed []error, err error) {
-	taken, failed, err := j.moveGroup(ctx, group)
-	for _, w := range taken {
+	workers, failed, err := j.moveGroup(ctx, group)
+	for _, w := range workers {
 		if err := j.resume(ctx, w); err != nil {
 			failed = append(failed, fmt.Errorf("take over job %s: %w", w.rec.ID, err))
 		}
@@ -94,10 +95,10 @@ func (j *Jobs) orphans(ctx context.Context) ([]orphan, error) {
 }
 
 // moveGroup moves jobs to this node. damaged has an error for each job with an unreadable row.
-func (j *Jobs) moveGroup(ctx context.Context, group []orphan) (taken []*worker, damaged []error, err error) {
+func (j *Jobs) moveGroup(ctx context.Context, group []orphan) (workers []*worker, damaged []error, err error) {
 	var moved []*worker
 	epoch := j.opts.Node.Epoch()
-	taken, err = j.assign(ctx, func(tx *store.Tx) error {
+	workers, err = j.assign(ctx, func(tx *store.Tx) error {
 		moved, damaged = nil, nil
 		now, err := tx.NowMS()
 		if err != nil {
@@ -116,7 +117,7 @@ func (j *Jobs) moveGroup(ctx context.Context, group []orphan) (taken []*worker, 
 		}
 		return nil
 	}, func() []*worker { return moved })
-	return taken, damaged, err
+	return workers, damaged, err
 }
 
 // moveTx moves a job to this node and raises its fence, so that its former owner cannot write. It

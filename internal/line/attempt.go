@@ -100,14 +100,14 @@ func (a *Attempt) releasePlace() {
 func (a *Attempt) RecordSuccess() { a.recordSuccess(a.lines.now()) }
 
 func (a *Attempt) recordSuccess(now time.Time) {
-	s, took := a.entry.stats, now.Sub(a.begun)
-	n, changes := s.RecordAnswer(now, a.origin, took)
+	s, elapsed := a.entry.stats, now.Sub(a.begun)
+	n, changes := s.RecordAnswer(now, a.origin, elapsed)
 	a.number, a.good = n, true
 	a.selector.recordAnswer()
 	if a.origin.Job { // a job runs for minutes: its acceptance decides about the half-open line
 		a.releasePlace()
 	}
-	s.metrics.countAnswer(took)
+	s.metrics.countAnswer(elapsed)
 	a.lines.publish(a.entry, changes)
 }
 

@@ -42,8 +42,8 @@ type findings struct {
 	leases  map[target]int // running probes of the lines leased by this node
 }
 
-// blockedPart is a part of a line that refuses requests: a model, a form, a key by its mark, or the line as a
-// whole (zero).
+// blockedPart is a part of a line that refuses requests: a model, a form, a key by its mark, or the
+// line as a whole (zero).
 type blockedPart struct {
 	health.LinePart
 	key string
@@ -61,10 +61,10 @@ type target struct{ line, digest string }
 
 // agreement is the last state of a part agreed between this node and the table.
 type agreement struct {
-	version int64 // of the row; 0 without a row
-	local   stamp
-	mine    bool // this node has written the row
-	resumed bool // the operator has resumed the line since, which deletes the row
+	version     int64 // of the row; 0 without a row
+	local       stamp
+	writtenHere bool // this node has written the row
+	resumed     bool // the operator has resumed the line since, which deletes the row
 }
 
 // stamp identifies a state of a part on this node.
@@ -76,7 +76,7 @@ type stamp struct {
 
 func stampOf(f health.Finding) stamp { return stamp{f.State, f.Until.UnixNano(), len(f.Accounts)} }
 
-// row is a finding as it stands in the table.
+// row is a finding as stored in the table.
 type row struct {
 	health.Finding        // on this node's clock
 	key            string // mark of the key, for a finding about a key
@@ -127,7 +127,7 @@ func (l *Lines) Exchange(ctx context.Context) error {
 	}
 	for _, e := range edits {
 		if e.done {
-			s.agree(e.entry.target, e.part, agreement{version: e.written, local: stampOfEdit(e), mine: true})
+			s.agree(e.entry.target, e.part, agreement{version: e.written, local: stampOfEdit(e), writtenHere: true})
 			l.sendAlerts(e.entry.line.ID, e.part)
 		} else {
 			l.dropAlerts(e.entry.line.ID, e.part)
@@ -177,7 +177,7 @@ func (l *Lines) merge(entry *routingEntry, rows map[blockedPart]row) (edits []*e
 			continue
 		}
 		if state == before.local {
-			if blocked && before.mine { // the step that wrote the finding came before its alert
+			if blocked && before.writtenHere { // the step that wrote the finding came before its alert
 				l.sendAlerts(entry.line.ID, part)
 			} else {
 				l.dropAlerts(entry.line.ID, part)
@@ -219,7 +219,7 @@ func (l *Lines) adopt(entry *routingEntry, part blockedPart, r row, before agree
 	l.dropAlerts(line, part)
 	after := agreement{version: r.version}
 	works := r.version == 0 || r.State == health.StateHalfOpen
-	if works && before.mine && before.local.state != health.StateCooling && before.local.state != health.StateHalfOpen {
+	if works && before.writtenHere && before.local.state != health.StateCooling && before.local.state != health.StateHalfOpen {
 		s.localUntil[entry.target] = now.Add(localTime)
 	}
 	switch {
@@ -271,9 +271,9 @@ func (s *findings) agree(t target, part blockedPart, a agreement) {
 	}
 }
 
-// publish reports the changes after a request or probe on this node. The log and the metrics get the
-// changes at once. The alert waits until the change is written, so that only one of several nodes
-// sends it.
+// publish reports the changes after a request or probe on this node. The log and the metrics get
+// the changes at once. The alert waits until the change is written, so that only one of several
+// nodes sends it.
 func (l *Lines) publish(entry *routingEntry, changes []health.Change) {
 	if !l.shares() {
 		l.announce(entry.line.ID, changes)
@@ -286,8 +286,9 @@ func (l *Lines) publish(entry *routingEntry, changes []health.Change) {
 	}
 	s.pendingMu.Lock()
 	for _, c := range changes {
-		waits := pendingAlert{blockedPart{LinePart: health.LinePart{Model: c.Model, Form: c.Form, Tools: c.Tools}}, l.logChange(entry.line.ID, c)}
-		s.pending[entry.line.ID] = append(s.pending[entry.line.ID], waits)
+		unwritten := pendingAlert{blockedPart{LinePart: health.LinePart{Model: c.Model, Form: c.Form, Tools: c.Tools}},
+			l.logChange(entry.line.ID, c)}
+		s.pending[entry.line.ID] = append(s.pending[entry.line.ID], unwritten)
 	}
 	s.pendingMu.Unlock()
 	if entry.stats.exchanged.Swap(generation) != generation || len(changes) > 0 {

@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/upstream"
 )
 
-// Outcomes beside the service's codes.
+// Outcomes besides the service's codes.
 const (
 	outcomeOK       = "ok"
 	outcomeRejected = "rejected" // passed on with the provider's own code
@@ -85,9 +85,9 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	return m
 }
 
-// of returns the metrics of one line. It creates the usual series at zero, because a rate needs a
-// counter before its first increment.
-func (m *metrics) of(ln *catalog.Line) lineMetrics {
+// forLine returns the metrics of one line. It creates the usual series at zero, because a rate
+// needs a counter before its first increment.
+func (m *metrics) forLine(ln *catalog.Line) lineMetrics {
 	line := ln.ID
 	m.serves(ln)
 	m.in.WithLabelValues(line).Set(1)
@@ -187,16 +187,16 @@ func (m lineMetrics) countAnswer(firstByte time.Duration) {
 }
 
 // addMargin adds to the counters of a model's margin.
-func (m lineMetrics) addMargin(of Margin) {
+func (m lineMetrics) addMargin(margin Margin) {
 	add := func(to *prometheus.CounterVec, a money.Amount) {
 		if a > 0 {
-			to.WithLabelValues(m.line, of.Model).Add(float64(a) / float64(money.USD))
+			to.WithLabelValues(m.line, margin.Model).Add(float64(a) / float64(money.USD))
 		}
 	}
-	add(m.all.charged, of.Charged)
-	add(m.all.over, of.Over)
-	if of.LineCost != nil {
-		add(m.all.cost, *of.LineCost)
+	add(m.all.charged, margin.Charged)
+	add(m.all.over, margin.Over)
+	if margin.LineCost != nil {
+		add(m.all.cost, *margin.LineCost)
 	}
 }
 

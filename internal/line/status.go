@@ -44,7 +44,7 @@ type Status struct {
 	Margins []Margin `json:"models,omitempty"`
 }
 
-// The values of Status.State beside the values in package health, which apply to enabled lines.
+// The values of Status.State besides the values in package health, which apply to enabled lines.
 // Alerts use the same values.
 const (
 	stateDrained      = "drained"        // by the operator

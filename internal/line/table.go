@@ -65,19 +65,19 @@ func (e *routingEntry) redact(f *upstream.Failure) {
 // table returns the routing table of a snapshot. Lines keeps the tables of the two newest
 // snapshots; for an older snapshot, table builds a new table for each request.
 func (l *Lines) table(s *catalog.Snapshot) *routingTable {
-	wanted := edition{s.Revision, s.Reading}
-	if t := l.newest.Load(); t.edition == wanted {
+	current := edition{s.Revision, s.Reading}
+	if t := l.newest.Load(); t.edition == current {
 		return t
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	newest := l.newest.Load()
 	switch {
-	case wanted == newest.edition:
+	case current == newest.edition:
 		return newest
-	case wanted == l.previous.edition:
+	case current == l.previous.edition:
 		return l.previous
-	case wanted.before(newest.edition):
+	case current.before(newest.edition):
 		return l.buildTable(s)
 	}
 	t := l.buildTable(s)
@@ -217,7 +217,7 @@ func (s *stats) addSettlement(model string, settlement Settlement) {
 func (l *Lines) statsOf(ln *catalog.Line) *stats {
 	s := l.stats[ln.ID]
 	if s == nil {
-		s = &stats{Stats: health.New(), metrics: l.metrics.of(ln)}
+		s = &stats{Stats: health.New(), metrics: l.metrics.forLine(ln)}
 		s.drained.Store(l.controls[ln.ID].drained)
 		l.stats[ln.ID] = s
 	}

@@ -12,8 +12,8 @@ import (
 	"tollgate/internal/wire"
 )
 
-// The reasons for skipping a line, beside the values of Status.State and health.StateModelOut. skippedBusy
-// means that the line has no free slot.
+// The reasons for skipping a line, besides the values of Status.State and health.StateModelOut.
+// skippedBusy means that the line has no free slot.
 const (
 	skippedBusy = "busy"
 	skippedForm = "other_form" // the line has neither the request's form nor a form for its translation
@@ -61,8 +61,8 @@ func (w *routing) run(ctx context.Context, attempt func(ctx context.Context, a *
 }
 
 // allowRetry allows another attempt on a line: with its next key after a refused key, or in another
-// form if the failure names the form. If the failure does not name the form, a probe decides whether
-// the form is missing.
+// form if the failure names the form. If the failure does not name the form, a probe decides
+// whether the form is missing.
 func (w *routing) allowRetry(c *rankedLine, a *Attempt, err error, lastResort bool) {
 	var f *upstream.Failure
 	switch {

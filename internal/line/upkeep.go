@@ -56,14 +56,14 @@ func (l *Lines) Run(ctx context.Context) {
 
 // lastReport is the time and catalog of a node's last report.
 type lastReport struct {
-	at time.Time
-	of *catalog.Snapshot
+	at       time.Time
+	snapshot *catalog.Snapshot
 }
 
 // due reports whether to report the lines, and records the report. After a change of the catalog,
 // as at a start, the report is due at once, because operators see the lines from the reports.
 func (t *lastReport) due(now time.Time, current *catalog.Snapshot) bool {
-	if current == t.of && now.Sub(t.at) < reportEvery {
+	if current == t.snapshot && now.Sub(t.at) < reportEvery {
 		return false
 	}
 	*t = lastReport{now, current}

@@ -19,9 +19,9 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
-// bucket is a backend in an S3-compatible store. A file that fits into one part is one PUT; a longer
-// file is a multipart upload, completed at its end and aborted on any error. Either way the file is
-// visible whole or not at all.
+// bucket is a backend in an S3-compatible store. A file that fits into one part is one PUT; a
+// longer file is a multipart upload, completed at its end and aborted on any error. Either way the
+// file is visible whole or not at all.
 type bucket struct {
 	name      string
 	api       *minio.Core
@@ -152,8 +152,8 @@ func (b *bucket) check(ctx context.Context) error {
 // IsStarting reports whether err is the answer of a running store that is not ready: 5xx, or too
 // many requests. Rejected credentials or a missing bucket do not count.
 func IsStarting(err error) bool {
-	var said minio.ErrorResponse
-	return errors.As(err, &said) && (said.StatusCode >= 500 || said.StatusCode == http.StatusTooManyRequests)
+	var response minio.ErrorResponse
+	return errors.As(err, &response) && (response.StatusCode >= 500 || response.StatusCode == http.StatusTooManyRequests)
 }
 
 func (b *bucket) put(ctx context.Context, name, contentType string, r io.Reader) error {

@@ -38,7 +38,7 @@ func victimPicture(t testing.TB, name string) []byte {
 	return padded(t, size, seed)
 }
 
-// TestVictim is no test: it is the process killed by TestAKillAtAnyInstant. By itself it stores
+// TestVictim is not a test: it is the process killed by TestAKillAtAnyInstant. By itself it stores
 // nothing.
 func TestVictim(t *testing.T) {
 	address, location := os.Getenv(envVictimDB), os.Getenv(envVictimPlace)
@@ -220,7 +220,8 @@ func (b *bench) survey(name, step string) int {
 	return 1
 }
 
-// wantWholeOrNothing checks that a backend has all bytes of a file or, unless must is set, no bytes.
+// wantWholeOrNothing checks that a backend has all bytes of a file or, unless must is set, no
+// bytes.
 func (b *bench) wantWholeOrNothing(f File, must bool, data []byte) {
 	b.t.Helper()
 	content, err := b.backend.open(b.t.Context(), f.Name, f.Size, span{0, f.Size})

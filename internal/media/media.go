@@ -150,7 +150,7 @@ const (
 	KindVideo = format.KindVideo
 )
 
-// The errors of files, beside those of the database and of the backend.
+// The errors of files, besides those of the database and of the backend.
 var (
 	// ErrUnknown: there is no such file.
 	ErrUnknown = errors.New("there is no such file")
@@ -239,8 +239,8 @@ func (s *Store) ReferenceURL(f File) string { return s.Link(f) }
 // name of the public DNS.
 func (s *Store) Public() bool { return s.public }
 
-// shownName is how much of a name may stand in the log: whoever has a public
-// file's name may read it.
+// shownName is the number of bytes of a name in the log. The whole name of a public file must stay
+// secret, because everybody who has the name may read the file.
 const shownName = 6
 
 // fileFault is an error about one file. Its text never shows the whole name.

@@ -132,10 +132,10 @@ func (a *Amount) UnmarshalJSON(raw []byte) error {
 // Credits returns the amount as a JSON number of credits, exact.
 func (a Amount) Credits() json.Number {
 	// 200 credits a dollar: nano-dollars x 200 are 10^-9 credits, and 200 = 2 x 100, so 2a x 10^-7
-	// credits cannot lose a digit. The amount is cut to most, so that its double fits; no account
+	// credits cannot lose a digit. The amount is cut to limit, so that its double fits; no account
 	// can have more than Max.
-	const most = math.MaxInt64 / 2
-	return json.Number(formatScaled(2*max(-most, min(int64(a), most)), 7))
+	const limit = math.MaxInt64 / 2
+	return json.Number(formatScaled(2*max(-limit, min(int64(a), limit)), 7))
 }
 
 // Add returns a + b, or an error when the sum leaves the range of an amount.

@@ -6,7 +6,7 @@ type grant struct {
 	wanted  int // requested but not granted
 }
 
-// demand is the input of claim beside the rows.
+// demand is the input of claim besides the rows.
 type demand struct {
 	limit, granted, inUse, waiters int
 }
@@ -32,8 +32,8 @@ func claim(d demand, r lineRows) grant {
 // headroom returns the number of slots for a node beyond its need, so that a busy line rarely asks.
 func headroom(limit int) int { return limit / 8 }
 
-// reserve returns the number of unused slots kept by a node while other nodes live. It is zero for a
-// small line, because a single slot is a large part of it.
+// reserve returns the number of unused slots kept by a node while other nodes live. It is zero for
+// a small line, because a single slot is a large part of it.
 func reserve(limit int) int {
 	if limit < 64 {
 		return 0

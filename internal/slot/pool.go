@@ -51,7 +51,7 @@ func (p *pool) short(limit int) bool {
 }
 
 // tidy gives up unused slots and reports whether the row must be updated.
-func (p *pool) tidy(now time.Time, wanted bool) bool {
+func (p *pool) tidy(now time.Time, othersWait bool) bool {
 	if p.unused() > 0 {
 		p.refusedAt = time.Time{}
 	}
@@ -66,14 +66,14 @@ func (p *pool) tidy(now time.Time, wanted bool) bool {
 		}
 		p.since, p.highWater = now, p.inUse
 	}
-	if wanted {
+	if othersWait {
 		keep = p.inUse
 	}
 	if keep = max(keep, p.inUse); p.granted > keep {
 		p.granted = keep
 		p.due = true
 	}
-	return p.due || p.shed > 0 || (wanted && p.granted > 0) || (p.wanted > 0 && !p.waited(now))
+	return p.due || p.shed > 0 || (othersWait && p.granted > 0) || (p.wanted > 0 && !p.waited(now))
 }
 
 // waited reports whether this node was short of slots a moment ago.

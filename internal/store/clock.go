@@ -55,7 +55,7 @@ func (c *clock) smooth() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now, at := c.wall().Round(0), c.elapsed() // Round: compared as a wall clock
-	if behind := c.sqliteLast.Sub(now); behind > 0 && behind < smallStep {
+	if stepBack := c.sqliteLast.Sub(now); stepBack > 0 && stepBack < smallStep {
 		now = c.sqliteLast.Add(max(0, at-c.sqliteLastAt) / 2)
 	}
 	c.sqliteLast, c.sqliteLastAt = now, at
@@ -69,41 +69,41 @@ func (db *DB) localMS() int64 {
 	if c.elapsed == nil {
 		return c.wall().UnixMilli()
 	}
-	begun := c.begin()
+	start := c.begin()
 	read := c.wall
 	if db.dialect == SQLite {
 		read = c.smooth
 	}
 	now := read()
-	c.observe(now.UnixMilli(), begun)
+	c.observe(now.UnixMilli(), start)
 	return now.UnixMilli()
 }
 
-// observe records a reading of the database's clock made between begun and now. It returns the jump
+// observe records a reading of the database's clock made between start and now. It returns the jump
 // since the previous reading, or 0.
-func (c *clock) observe(ms int64, begun time.Duration) {
+func (c *clock) observe(ms int64, start time.Duration) {
 	if c.elapsed == nil {
 		return
 	}
-	if jump := c.record(ms, begun, c.elapsed()); jump != 0 && c.onJump != nil {
+	if jump := c.record(ms, start, c.elapsed()); jump != 0 && c.onJump != nil {
 		c.onJump(jump)
 	}
 }
 
-func (c *clock) record(ms int64, begun, ended time.Duration) (jump time.Duration) {
+func (c *clock) record(ms int64, start, end time.Duration) (jump time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.read {
-		c.steady, c.steadyAt = ms, ended
+		c.steady, c.steadyAt = ms, end
 	} else {
 		passed := time.Duration(ms-c.last) * time.Millisecond
-		if passed < begun-c.to-smallStep || passed > ended-c.from+smallStep {
-			jump = passed - (begun+ended-c.from-c.to)/2
+		if passed < start-c.to-smallStep || passed > end-c.from+smallStep {
+			jump = passed - (start+end-c.from-c.to)/2
 			c.steps++
 		}
 	}
-	c.steady, c.steadyAt = c.steadyBy(ms, ended), max(c.steadyAt, ended)
-	c.read, c.last, c.from, c.to = true, ms, begun, ended
+	c.steady, c.steadyAt = c.steadyBy(ms, end), max(c.steadyAt, end)
+	c.read, c.last, c.from, c.to = true, ms, start, end
 	return jump
 }
 

@@ -16,26 +16,26 @@ var (
 	// ErrServed reports that another process serves the SQLite file.
 	ErrServed = errors.New("another tollgate process serves this database file")
 	// ErrOtherName reports that the SQLite file is in use under another name, a hard link. SQLite
-	// names the write-ahead log after the file, so two names would have two logs, and the file would
-	// be destroyed.
+	// names the write-ahead log after the file, so two names would have two logs, and the file
+	// would be destroyed.
 	ErrOtherName = errors.New("this database file has another name (a hard link) and is in use under that name; use that name here too")
 )
 
-// sqliteFile is a descriptor of an SQLite file, in addition to SQLite's descriptors. It is open as long
-// as the database is open.
+// sqliteFile is a descriptor of an SQLite file, in addition to SQLite's descriptors. It is open as
+// long as the database is open.
 //
-// Closing any descriptor of a file drops the POSIX locks that SQLite holds on the file in this process.
-// So sqliteFile is not an os.File, is opened once, and is closed last. Its locks belong to the
-// descriptor and cover bytes that SQLite never locks.
+// Closing any descriptor of a file drops the POSIX locks that SQLite holds on the file in this
+// process. So sqliteFile is not an os.File, is opened once, and is closed last. Its locks belong to
+// the descriptor and cover bytes that SQLite never locks.
 type sqliteFile struct {
 	fd      int // -1 after close
 	path    string
 	serving atomic.Bool
 }
 
-// openSQLiteFile opens or creates the file (mode 0600). It returns ErrOtherName if the file is in use
-// under another name. The path of the result has no symbolic links, because SQLite names its log
-// after the resolved path.
+// openSQLiteFile opens or creates the file (mode 0600). It returns ErrOtherName if the file is in
+// use under another name. The path of the result has no symbolic links, because SQLite names its
+// log after the resolved path.
 func openSQLiteFile(path string) (*sqliteFile, error) {
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -51,8 +51,8 @@ func openSQLiteFile(path string) (*sqliteFile, error) {
 	return f, nil
 }
 
-// claimName claims the file for its present name. It returns ErrOtherName if another name is claimed
-// or has the log of a killed process. A claim ends when its descriptor is closed.
+// claimName claims the file for its present name. It returns ErrOtherName if another name is
+// claimed or has the log of a killed process. A claim ends when its descriptor is closed.
 func (f *sqliteFile) claimName() error {
 	var file, folder unix.Stat_t
 	if err := unix.Fstat(f.fd, &file); err != nil {
@@ -111,11 +111,11 @@ func (f *sqliteFile) close() error {
 	return unix.Close(fd)
 }
 
-// LockFile takes the lock that only one process, the server of an SQLite file, can hold, whatever name
-// of the file it uses. LockFile returns ErrServed if another process holds the lock. The lock ends
-// when release is called, the database is closed or the process dies, so a new holder knows that the
-// former server is dead. A server keeps the lock until the database is closed. Subcommands write
-// without the lock. On PostgreSQL many nodes serve one database, and LockFile is a no-op.
+// LockFile takes the lock that only one process, the server of an SQLite file, can hold, whatever
+// name of the file it uses. LockFile returns ErrServed if another process holds the lock. The lock
+// ends when release is called, the database is closed or the process dies, so a new holder knows
+// that the former server is dead. A server keeps the lock until the database is closed. Subcommands
+// write without the lock. On PostgreSQL many nodes serve one database, and LockFile is a no-op.
 func (db *DB) LockFile() (release func() error, err error) {
 	if db.dialect == PostgreSQL {
 		return func() error { return nil }, nil
@@ -138,9 +138,10 @@ func (db *DB) LockFile() (release func() error, err error) {
 	}, nil
 }
 
-// lockSidecar locks the file PATH.lock next to the database, for systems without open-file-description
-// locks and for versions that know only this lock. created reports whether lockSidecar created the
-// file. If lockSidecar returns both an error and a file, the caller must call releaseSidecar.
+// lockSidecar locks the file PATH.lock next to the database, for systems without
+// open-file-description locks and for versions that know only this lock. created reports whether
+// lockSidecar created the file. If lockSidecar returns both an error and a file, the caller must
+// call releaseSidecar.
 func lockSidecar(path string) (sidecar *os.File, created bool, err error) {
 	for {
 		sidecar, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -154,11 +155,11 @@ func lockSidecar(path string) (sidecar *os.File, created bool, err error) {
 			return sidecar, false, err // another process holds the lock and owns the file
 		}
 		// The former holder may have removed the file after it was opened above.
-		opened, err := sidecar.Stat()
+		openedInfo, err := sidecar.Stat()
 		if err != nil {
 			return sidecar, false, err
 		}
-		if named, err := os.Stat(path); err == nil && os.SameFile(opened, named) {
+		if pathInfo, err := os.Stat(path); err == nil && os.SameFile(openedInfo, pathInfo) {
 			return sidecar, created, nil
 		}
 		if err := sidecar.Close(); err != nil {
@@ -167,8 +168,8 @@ func lockSidecar(path string) (sidecar *os.File, created bool, err error) {
 	}
 }
 
-// releaseSidecar releases the lock on a sidecar file. If created is true, it removes the file first,
-// so that no process locks a file that is about to disappear.
+// releaseSidecar releases the lock on a sidecar file. If created is true, it removes the file
+// first, so that no process locks a file that is about to disappear.
 func releaseSidecar(sidecar *os.File, created bool) (err error) {
 	if sidecar == nil {
 		return nil
@@ -180,8 +181,8 @@ func releaseSidecar(sidecar *os.File, created bool) (err error) {
 }
 
 // IsServed reports whether a process, such as this process, serves the SQLite file. A migrating
-// subcommand counts as a server for a moment. On PostgreSQL IsServed always returns true; the rows of
-// the nodes show which nodes are alive.
+// subcommand counts as a server for a moment. On PostgreSQL IsServed always returns true; the rows
+// of the nodes show which nodes are alive.
 func (db *DB) IsServed() (bool, error) {
 	if db.dialect == PostgreSQL || db.file.serving.Load() {
 		return true, nil

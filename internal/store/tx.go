@@ -274,8 +274,8 @@ func (db *DB) lockText(table, column string) string {
 
 // ByIndex makes PostgreSQL read by matching indexes, in their order, for the rest of the
 // transaction, so that a page of a long list costs the same whatever the statistics are. It also
-// turns off just-in-time compilation, which the huge cost estimates of other reads would trigger. On
-// SQLite it is a no-op: write the statement so that only one index matches.
+// turns off just-in-time compilation, which the huge cost estimates of other reads would trigger.
+// On SQLite it is a no-op: write the statement so that only one index matches.
 func (tx *Tx) ByIndex() error {
 	if tx.db.dialect == SQLite {
 		return nil
@@ -314,11 +314,11 @@ func (tx *Tx) NowMS() (int64, error) {
 	if tx.db.local {
 		return tx.db.localMS(), nil
 	}
-	begun := tx.db.clock.begin()
+	start := tx.db.clock.begin()
 	var now int64
 	err := tx.QueryRow(clockText).Scan(&now)
 	if err == nil {
-		tx.db.clock.observe(now, begun)
+		tx.db.clock.observe(now, start)
 	}
 	return now, err
 }

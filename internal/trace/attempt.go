@@ -76,11 +76,11 @@ func (s *Span) Status(status int) {
 }
 
 // FirstChunk records the time from the request to the start of its answer.
-func (s *Span) FirstChunk(took time.Duration) {
+func (s *Span) FirstChunk(elapsed time.Duration) {
 	if s == nil {
 		return
 	}
-	s.span.SetAttributes(semconv.GenAIResponseTimeToFirstChunk(took.Seconds()))
+	s.span.SetAttributes(semconv.GenAIResponseTimeToFirstChunk(elapsed.Seconds()))
 }
 
 // Answer records the model and id in an answer. Empty values are ignored.

@@ -52,7 +52,7 @@ func ProviderError(names, message string) error {
 
 // Conceal removes the provider's message from the cause if the message may repeat
 // words of the request, which is JSON. The status stays, and so do type and code, unless
-// they are no identifiers and may repeat the request too. The client gets the message as it
+// they are not identifiers and may repeat the request too. The client gets the message as it
 // is, and invalid_request as the code if the code repeats the request: the log of
 // requests contains the code.
 func (f *Failure) Conceal(request rawjson.Pieces) {
@@ -91,8 +91,8 @@ func identifiers(names string) bool {
 	return true
 }
 
-// splitCause returns the names and the message of a cause. A cause other than a providerError has no
-// names.
+// splitCause returns the names and the message of a cause. A cause other than a providerError has
+// no names.
 func splitCause(cause error) *providerError {
 	var reported *providerError
 	if errors.As(cause, &reported) && reported.Error() == cause.Error() { // a wrapped cause has a longer text

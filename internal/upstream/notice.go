@@ -28,21 +28,20 @@ type notice struct {
 	code       string // as a string, also when it came as a number
 	kind       string // error.type
 	param      string
-	statusName string        // the name beside a code that is a number (Gemini)
+	statusName string        // the name of an error with a numeric code (Gemini)
 	signals    []string      // all names in the body with a possible meaning, in lower case
 	wait       time.Duration // the requested wait, or 0
 }
 
 // readNotice finds the error in a JSON body. ok is false if there is no error: the body
-// is no JSON object, holds an ordinary answer, or is too long or too deep for an error.
+// is not a JSON object, holds an ordinary answer, or is too long or too deep for an error.
 // failed reports whether the status is an error's.
 //
-// Shapes met in the wild: {error:{…}} (most), {error:"text",code} (xAI),
-// {object:"error",message,…} (Mistral, vLLM), {message,type,param,code}
-// (Cerebras), {detail:…} (FastAPI), {status,title,detail} (NVIDIA),
-// {id,message} (Cohere), {Message} (Amazon), {code,message} and {code,msg} (DashScope, relays), {base_resp:{…}} (MiniMax),
-// {x_groq:{error}} (Groq, inside a chunk), [{error:{…}}] and
-// {promptFeedback:{blockReason}} (Gemini).
+// Shapes met in the wild: {error:{…}} (most), {error:"text",code} (xAI), {object:"error",message,…}
+// (Mistral, vLLM), {message,type,param,code} (Cerebras), {detail:…} (FastAPI),
+// {status,title,detail} (NVIDIA), {id,message} (Cohere), {Message} (Amazon), {code,message} and
+// {code,msg} (DashScope, relays), {base_resp:{…}} (MiniMax), {x_groq:{error}} (Groq, inside a
+// chunk), [{error:{…}}] and {promptFeedback:{blockReason}} (Gemini).
 func readNotice(body []byte, failed bool) (n notice, ok bool) {
 	body = bytes.TrimSpace(body)
 	if len(body) == 0 || len(body) > maxNotice || (body[0] != '{' && body[0] != '[') || rawjson.CheckShape(body) != nil ||
@@ -83,7 +82,7 @@ func readNotice(body []byte, failed bool) (n notice, ok bool) {
 }
 
 // answered reports whether root holds the body of an answer in one of the
-// chat forms, so that a stray `message` or `code` beside it is no error.
+// chat forms, so that a stray `message` or `code` next to it is not an error.
 func answered(root gjson.Result) bool {
 	for _, member := range []string{"choices", "output", "content", "candidates"} {
 		if r := root.Get(member); r.IsArray() {

@@ -21,7 +21,7 @@ func TestClassifyHostileBodies(t *testing.T) {
 				t.Errorf("%s: %d was read: %+v", name, status, f)
 			}
 			if f == nil && status != 200 {
-				t.Errorf("%s: %d is no failure", name, status)
+				t.Errorf("%s: %d is not a failure", name, status)
 			}
 		}
 	}

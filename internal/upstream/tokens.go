@@ -56,9 +56,9 @@ func Spend(ctx context.Context, answer []byte) {
 	u := usage.Read("", answer)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for of, more := range map[*int64]int64{&s.total.Prompt: u.Prompt, &s.total.Cached: u.Cached, &s.total.Completion: u.Completion,
+	for field, more := range map[*int64]int64{&s.total.Prompt: u.Prompt, &s.total.Cached: u.Cached, &s.total.Completion: u.Completion,
 		&s.total.CostNano: u.CostNano} {
-		*of = min(*of, maxSpending) + min(more, maxSpending)
+		*field = min(*field, maxSpending) + min(more, maxSpending)
 	}
 }
 

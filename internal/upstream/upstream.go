@@ -55,7 +55,7 @@ type Info struct {
 	DefaultBaseURL string
 	// A line must have a base_url if NeedsBaseURL, and a key if NeedsKey.
 	NeedsBaseURL, NeedsKey bool
-	// KeyHeaders are the headers of credentials, beside Authorization.
+	// KeyHeaders are the headers of credentials, besides Authorization.
 	KeyHeaders []string
 	// Keyless reports whether a line with these options needs no key despite
 	// NeedsKey. It may be nil.

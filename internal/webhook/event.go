@@ -85,7 +85,7 @@ func emit(q *store.Batch, nowMS int64, account, kind string, data []byte) {
 	q.Exec(nil, enqueue, delivery)
 }
 
-// envelope is the body of an event. data stands in it byte for byte.
+// envelope is the body of an event. data is copied into it byte for byte.
 func envelope(event, kind string, nowMS int64, data []byte) []byte {
 	return fmt.Appendf(nil, `{"id":"%s","object":"event","type":"%s","created_at":%d,"data":%s}`, event, kind, nowMS/1000,
 		bytes.TrimSpace(data))

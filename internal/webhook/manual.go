@@ -73,7 +73,7 @@ func (w *Webhooks) Test(ctx context.Context, account string) (TestResult, error)
 const maxAttempts = 200
 
 // Resend sends the event of a delivery again now: the same id and bytes to the same address, signed
-// anew. The log records the attempt beside the others. The schedule does not change, except that a
+// anew. The log records the attempt with the others. The schedule does not change, except that a
 // 2xx completes the delivery and ends automatic retries. Resend returns the log entry after the
 // attempt. A *fault.Error says that the delivery does not exist or that its account is disabled.
 func (w *Webhooks) Resend(ctx context.Context, delivery string) (Delivery, error) {
@@ -129,8 +129,8 @@ func (w *Webhooks) Resend(ctx context.Context, delivery string) (Delivery, error
 	return d, err
 }
 
-// recordResendTx records a resend. A successful resend ends the schedule; an attempt in flight records
-// its own end.
+// recordResendTx records a resend. A successful resend ends the schedule; an attempt in flight
+// records its own end.
 func recordResendTx(tx *store.Tx, delivery string, o outcome) error {
 	if err := tx.Serialize(roundLock); err != nil {
 		return err
@@ -154,9 +154,9 @@ func enabledTx(tx *store.Tx, account string) error {
 	return err
 }
 
-// acquire waits until the account may send one more test or resend. An account has a few at a time, so
-// that slow receivers do not block other accounts. Read secrets after acquire, because they may be
-// rolled meanwhile.
+// acquire waits until the account may send one more test or resend. An account has a few at a time,
+// so that slow receivers do not block other accounts. Read secrets after acquire, because they may
+// be rolled meanwhile.
 func (w *Webhooks) acquire(ctx context.Context, account string) (release func(), err error) {
 	one, err := w.manualByAccount.Acquire(ctx, account)
 	if err != nil {

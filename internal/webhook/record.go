@@ -69,16 +69,16 @@ type retry struct {
 
 // add adds the changes for one result.
 func (c *changes) add(t *round, a *attempt, row queueRow, queued bool) {
-	mine := queued && row.lease == a.lease
+	held := queued && row.lease == a.lease
 	c.setLane(a)
 	if a.outcome.kind == delivered {
 		c.delivered = append(c.delivered, a.delivery)
-		if mine || (queued && row.lease == "") {
+		if held || (queued && row.lease == "") {
 			c.drop = append(c.drop, a.delivery)
 		}
 		return
 	}
-	if !mine {
+	if !held {
 		return
 	}
 	v := decide(t.w.opts.Retries, row.tries, row.dueMS, t.nowMS, a.outcome)

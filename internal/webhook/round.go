@@ -32,16 +32,16 @@ const (
 	checkEvery = time.Second // interval of looking for leases without a live owner
 )
 
-// leaseSlack is the time of a lease beyond the timeout of the HTTP exchange. A slow start may take half
-// of the slack; the rest is for slow recording.
+// leaseSlack is the time of a lease beyond the timeout of the HTTP exchange. A slow start may take
+// half of the slack; the rest is for slow recording.
 const leaseSlack = 20 * time.Second
 
 // never is the ready time of a receiver with no pending delivery.
 const never = 1 << 62
 
-// runRound records finished attempts, makes the deliveries of abandoned attempts due again, claims due
-// deliveries and starts attempts under the context sending. If sending is nil, runRound claims nothing.
-// It returns the time until the next round unless Wake is called.
+// runRound records finished attempts, makes the deliveries of abandoned attempts due again, claims
+// due deliveries and starts attempts under the context sending. If sending is nil, runRound claims
+// nothing. It returns the time until the next round unless Wake is called.
 func (w *Webhooks) runRound(ctx, sending context.Context) (time.Duration, error) {
 	w.running.Lock()
 	defer w.running.Unlock()
@@ -299,8 +299,8 @@ func (t *round) claimTx(tx *store.Tx) (more bool, err error) {
 	return more, refreshTx(tx, checked, t.nowMS)
 }
 
-// loads returns the number of running attempts on this node by lane, without the attempts recorded in
-// this round.
+// loads returns the number of running attempts on this node by lane, without the attempts recorded
+// in this round.
 func (w *Webhooks) loads(finished []*attempt) (loads [len(lanes)]load) {
 	for i := range loads {
 		loads[i].account = map[string]int{}
@@ -330,13 +330,13 @@ func (t *round) chooseTx(tx *store.Tx, laneIndex int, l *load, checked map[strin
 	var chosen []*attempt
 	err := tx.Each(func(row store.Row) error {
 		var receiver, account, due string
-		var runs int
-		if err := row.Scan(&receiver, &account, &runs, &due); err != nil {
+		var running int
+		if err := row.Scan(&receiver, &account, &running, &due); err != nil {
 			return err
 		}
 		checked[receiver] = true
 		deliveries := strings.Fields(due)
-		for _, delivery := range deliveries[:min(len(deliveries), max(lanes[laneIndex].each-runs, 0))] {
+		for _, delivery := range deliveries[:min(len(deliveries), max(lanes[laneIndex].each-running, 0))] {
 			if len(chosen) < maxClaims && l.take(lanes[laneIndex], account) {
 				chosen = append(chosen, &attempt{delivery: delivery, account: account, receiver: receiver, lane: laneIndex, claimedAt: t.startedAt})
 			}

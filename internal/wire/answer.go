@@ -18,8 +18,8 @@ func (e *ProviderError) Error() string {
 	if e.Reason != "" {
 		return "provider finished with " + e.Reason
 	}
-	const most = 500
-	return "provider reported " + string(e.Body[:min(len(e.Body), most)])
+	const limit = 500
+	return "provider reported " + string(e.Body[:min(len(e.Body), limit)])
 }
 
 // Frame describes one event of a stream.

@@ -19,13 +19,13 @@ func NearestEffort(effort string, supported []string) (string, bool) {
 		return effort, true
 	}
 	all := Efforts()
-	wanted := slices.Index(all, effort)
-	if wanted < 0 {
+	index := slices.Index(all, effort)
+	if index < 0 {
 		return "", false
 	}
 	nearest, distance := "", len(all)
 	for i, word := range all {
-		if d := max(i-wanted, wanted-i); d <= distance && slices.Contains(supported, word) {
+		if d := max(i-index, index-i); d <= distance && slices.Contains(supported, word) {
 			nearest, distance = word, d
 		}
 	}
@@ -34,11 +34,11 @@ func NearestEffort(effort string, supported []string) (string, bool) {
 
 // Effort returns the effort to send for the client's effort in a field, both JSON strings. A nil
 // effort stays nil. It returns a *fault.Error if the effort is not one of Efforts.
-func (e *Edits) Effort(wanted []byte, field string) ([]byte, error) {
-	if wanted == nil || len(e.Efforts) == 0 {
-		return wanted, nil
+func (e *Edits) Effort(effort []byte, field string) ([]byte, error) {
+	if effort == nil || len(e.Efforts) == 0 {
+		return effort, nil
 	}
-	nearest, known := NearestEffort(rawjson.Unquote(wanted), e.Efforts)
+	nearest, known := NearestEffort(rawjson.Unquote(effort), e.Efforts)
 	if !known {
 		return nil, fault.At(fault.InvalidRequest, field, "`{param}` must be one of %s for this model.", strings.Join(e.Efforts, ", "))
 	}

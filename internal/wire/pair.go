@@ -103,7 +103,7 @@ type Identity struct {
 
 const (
 	// SealMark starts a model's encrypted reasoning when the client carries it in another form.
-	// Lines get only the content behind it.
+	// Lines get only the content after it.
 	SealMark = "tg1."
 	// LeastResponsesLimit is the smallest limit on output tokens in the responses form.
 	LeastResponsesLimit = 16

@@ -70,7 +70,7 @@ type Parameters struct {
 	// none. LimitParam is its field.
 	Limit      int64
 	LimitParam string
-	// BeyondLimit is the number of output tokens that a provider may bill beside the limit.
+	// BeyondLimit is the number of output tokens that a provider may bill on top of the limit.
 	BeyondLimit int64
 	// N is the number of choices, at least 1.
 	N int64
@@ -132,7 +132,7 @@ type Edits struct {
 	AskUsage bool
 }
 
-// Member is a top-level member of a body, with its value as JSON. The zero value is no member.
+// Member is a top-level member of a body, with its value as JSON. The zero value means no member.
 type Member struct{ Name, Value string }
 
 // PromptBound bounds the size of a prompt.

@@ -19,9 +19,9 @@ import (
 	"strings"
 )
 
-// most is the highest number of relative pronouns per 100 words of comment. The
+// limit is the highest number of relative pronouns per 100 words of comment. The
 // standard library has 1.3.
-const most = 2.0
+const limit = 2.0
 
 var (
 	word    = regexp.MustCompile(`[A-Za-z][A-Za-z'-]*`)
@@ -46,7 +46,7 @@ func (f *figures) density() float64 {
 }
 
 // passes reports whether the comments are plain.
-func (f *figures) passes() bool { return f.density() <= most && len(f.phrases) == 0 }
+func (f *figures) passes() bool { return f.density() <= limit && len(f.phrases) == 0 }
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {

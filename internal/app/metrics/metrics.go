@@ -141,9 +141,9 @@ func (m *Metrics) Endpoints(all []string) {
 }
 
 // Request counts an answered request.
-func (m *Metrics) Request(endpoint string, status int, took time.Duration) {
+func (m *Metrics) Request(endpoint string, status int, elapsed time.Duration) {
 	m.requests.WithLabelValues(endpoint, strconv.Itoa(status)).Inc()
-	m.durations.WithLabelValues(endpoint).Observe(took.Seconds())
+	m.durations.WithLabelValues(endpoint).Observe(elapsed.Seconds())
 }
 
 // ClockJumped counts a jump of the database's clock, ahead or back.
@@ -151,10 +151,10 @@ func (m *Metrics) ClockJumped(direction string) { m.jumps.WithLabelValues(direct
 
 // Database shows the connections to the database.
 func (m *Metrics) Database(connections func() store.Connections) {
-	state := func(name string, of func(store.Connections) int) prometheus.Collector {
+	state := func(name string, count func(store.Connections) int) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "tollgate_database_connections", Help: "Connections to the database by state: in_use or idle.",
-			ConstLabels: prometheus.Labels{"state": name}}, func() float64 { return float64(of(connections())) })
+			ConstLabels: prometheus.Labels{"state": name}}, func() float64 { return float64(count(connections())) })
 	}
 	m.registry.MustRegister(
 		state("in_use", func(c store.Connections) int { return c.InUse }),
@@ -198,7 +198,9 @@ func (m *Metrics) UnknownUsage(line, member string) {
 }
 
 // FirstToken records how long a model's streamed answer took to begin.
-func (m *Metrics) FirstToken(model string, took time.Duration) { m.models.began(model, took) }
+func (m *Metrics) FirstToken(model string, elapsed time.Duration) {
+	m.models.recordFirstToken(model, elapsed)
+}
 
 func (m *Metrics) setHeld(requests, jobs ledger.OpenHolds) {
 	for kind, h := range map[string]ledger.OpenHolds{kindRequest: requests, kindJob: jobs} {
@@ -208,13 +210,13 @@ func (m *Metrics) setHeld(requests, jobs ledger.OpenHolds) {
 }
 
 // Ledger returns the observer of the books. The counter of usage above holds is a float, because
-// Prometheus has no other type; the exact figure stands on the receipt.
+// Prometheus has no other type; the exact figure is on the receipt.
 func (m *Metrics) Ledger() ledger.Observer {
 	leftOut := map[bool]prometheus.Counter{true: m.leftOut.WithLabelValues("known"), false: m.leftOut.WithLabelValues("unknown")}
 	return ledger.Observer{
-		Batch: func(operations int, took time.Duration) {
+		Batch: func(operations int, elapsed time.Duration) {
 			m.batches.Observe(float64(operations))
-			m.commits.Observe(took.Seconds())
+			m.commits.Observe(elapsed.Seconds())
 		},
 		Ended:       m.models.ended,
 		Admitted:    func(waited time.Duration, _ bool) { m.admitted.Observe(waited.Seconds()) },

@@ -118,8 +118,8 @@ func (m *models) forget(model string) {
 	m.firstToken.DeletePartialMatch(labels)
 }
 
-// of returns the series of a model, those without one if the catalog does not have it.
-func (m *models) of(model string) *modelSeries {
+// seriesOf returns the series of a model, those without one if the catalog does not have it.
+func (m *models) seriesOf(model string) *modelSeries {
 	if model == "" {
 		return m.known.Load().other
 	}
@@ -132,7 +132,7 @@ func (m *models) of(model string) *modelSeries {
 
 // ended counts an ended request without waiting.
 func (m *models) ended(e books.EndedRequest) {
-	s := m.of(e.Model)
+	s := m.seriesOf(e.Model)
 	if e.Code == "" {
 		s.ended.Inc()
 	} else {
@@ -165,9 +165,9 @@ func codeOf(code string) string {
 	return codeRejected
 }
 
-// began notes how long a streamed answer took to begin.
-func (m *models) began(model string, took time.Duration) {
-	m.of(model).firstToken.Observe(took.Seconds())
+// recordFirstToken records how long a streamed answer took to begin.
+func (m *models) recordFirstToken(model string, elapsed time.Duration) {
+	m.seriesOf(model).firstToken.Observe(elapsed.Seconds())
 }
 
 // Describe implements prometheus.Collector.

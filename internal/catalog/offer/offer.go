@@ -74,8 +74,8 @@ func times(n *tree.Value, factor money.Factor) *tree.Value {
 
 // Price returns the price list of the model in the catalog's format.
 func Price(m *catalog.Model) json.RawMessage {
-	of := m.Tree()
-	return tree.JSON(cmp.Or(of.Get("price"), of.Get("per_clip")), "")
+	entry := m.Tree()
+	return tree.JSON(cmp.Or(entry.Get("price"), entry.Get("per_clip")), "")
 }
 
 // PriceUnit returns the unit of the model's prices in US dollars.

@@ -27,10 +27,10 @@ func Changes(what string, before, after []*Value) []string {
 			out = append(out, fmt.Sprintf("%s %s: %s", what, id, c))
 		}
 	}
-	kept := func(ids, other []string) []string {
+	common := func(ids, other []string) []string {
 		return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(other, id) })
 	}
-	if !slices.Equal(kept(oldIDs, newIDs), kept(newIDs, oldIDs)) {
+	if !slices.Equal(common(oldIDs, newIDs), common(newIDs, oldIDs)) {
 		out = append(out, what+"s: order changed")
 	}
 	return out

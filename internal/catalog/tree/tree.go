@@ -43,7 +43,7 @@ func (p Position) String() string {
 	return fmt.Sprintf("line %d, column %d", p.Line, p.Column)
 }
 
-// SyntaxError is why a text is no document at all.
+// SyntaxError reports that a text cannot be read as YAML or JSON of a document.
 type SyntaxError struct {
 	At      Position
 	Message string

@@ -171,8 +171,8 @@ func (r *yamlReader) alias(v *ast.AliasNode) (*Value, error) {
 }
 
 // table reads a mapping. Its own keys replace keys merged with `<<`, and an earlier merge replaces
-// a later one. Merged keys stand at the place of their `<<`, because the order of resolution tiers
-// has a meaning.
+// a later one. Merged keys are inserted at the place of their `<<`, because the order of resolution
+// tiers has a meaning.
 func (r *yamlReader) table(n *Value, values []*ast.MappingValueNode, depth int) (*Value, error) {
 	n.Kind = TableKind
 	keys, written := make([]string, len(values)), map[string]bool{}

@@ -71,8 +71,8 @@ type Scene struct {
 	closing sync.Once // of Books
 }
 
-// Each runs a test with a console on each kind of database. The console has the accounts ada and bob,
-// each with 10 USD and a user, ada@example.com and bob@example.com.
+// Each runs a test with a console on each kind of database. The console has the accounts ada and
+// bob, each with 10 USD and a user, ada@example.com and bob@example.com.
 func Each(t *testing.T, test func(t *testing.T, s *Scene)) {
 	t.Helper()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -116,8 +116,8 @@ func (s *Scene) CloseBooks() {
 	})
 }
 
-// startServices starts the services for models: the API for the playground, and jobs. Jobs wait until
-// Run is called.
+// startServices starts the services for models: the API for the playground, and jobs. Jobs wait
+// until Run is called.
 func (s *Scene) startServices(watcher *catalog.Watcher) {
 	s.t.Helper()
 	ctx := context.WithoutCancel(s.t.Context())
@@ -138,9 +138,9 @@ func (s *Scene) startServices(watcher *catalog.Watcher) {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(files.Close)
-	opened := adapters.New(adapters.Options{})
-	s.t.Cleanup(opened.Close)
-	lines := line.New(line.Options{Open: opened.Open, Catalog: watcher, DB: s.DB, Node: self, Log: log})
+	adapterSet := adapters.New(adapters.Options{})
+	s.t.Cleanup(adapterSet.Close)
+	lines := line.New(line.Options{Open: adapterSet.Open, Catalog: watcher, DB: s.DB, Node: self, Log: log})
 	if err := lines.Refresh(ctx); err != nil {
 		s.t.Fatal(err)
 	}
@@ -179,7 +179,8 @@ func (s *Scene) Job(name, prompt string) string {
 	return created.ID
 }
 
-// Console makes a console with the scene's options, after change has edited them. change may be nil.
+// Console makes a console with the scene's options, after change has edited them. change may be
+// nil.
 func (s *Scene) Console(change func(*console.Options)) http.Handler {
 	s.t.Helper()
 	o := s.Options
@@ -369,8 +370,8 @@ func (s *Scene) Request(name string, status int, code string) string {
 	return request
 }
 
-// AddUsage adds the sums of one day to the ledger of the named account, for the key, model, line and
-// endpoint of d. daysAgo counts from the current UTC day.
+// AddUsage adds the sums of one day to the ledger of the named account, for the key, model, line
+// and endpoint of d. daysAgo counts from the current UTC day.
 func (s *Scene) AddUsage(name string, daysAgo int64, d spending.UsageRow) {
 	s.t.Helper()
 	s.Update(func(tx *store.Tx) error {

@@ -245,8 +245,8 @@ func (c *console) createKey(v *page.Visit) (page.Responder, error) {
 	var secret string
 	if err := v.Update(func(tx *store.Tx) error {
 		_, again, err := page.OnceTx(tx, once, func() (id string, err error) {
-			k, made, err := operator.CreateKeyTx(tx, show.Actor(v), a.ID, account.KeySettings{Name: form.Field("name").Value})
-			secret = made
+			k, newSecret, err := operator.CreateKeyTx(tx, show.Actor(v), a.ID, account.KeySettings{Name: form.Field("name").Value})
+			secret = newSecret
 			return k.ID, err
 		})
 		if again {

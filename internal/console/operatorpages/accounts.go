@@ -133,14 +133,14 @@ func (c *console) creditAccount(v *page.Visit) (page.Responder, error) {
 		return nil, err
 	}
 	form := creditForm(a.ID, "")
-	var given operator.Credit
+	var credit operator.Credit
 	return v.Submit(&form, func() (page.Responder, error) {
 		usd, err := dollars(&form, "usd")
-		given.Note, given.Reference = form.Field("note").Value, form.Field("reference").Value
+		credit.Note, credit.Reference = form.Field("note").Value, form.Field("reference").Value
 		if usd != nil {
-			given.USD = *usd
+			credit.USD = *usd
 		}
-		if err := errors.Join(err, given.Check()); err != nil {
+		if err := errors.Join(err, credit.Check()); err != nil {
 			return nil, err
 		}
 		once, err := v.Once(&form, "credit "+a.ID)
@@ -148,16 +148,16 @@ func (c *console) creditAccount(v *page.Visit) (page.Responder, error) {
 			return nil, err
 		}
 		if form.Field("sure").Value == "" {
-			return c.previewCredit(v, a, given, form), nil
+			return c.previewCredit(v, a, credit, form), nil
 		}
-		if err := c.confirmTakeBack(v, given, form.Field("secret").Value); err != nil {
+		if err := c.confirmTakeBack(v, credit, form.Field("secret").Value); err != nil {
 			return nil, err
 		}
 		var done operator.Credited
 		if err := v.Update(func(tx *store.Tx) error {
 			done = operator.Credited{} // a former attempt may have set it
 			_, _, err := page.OnceTx(tx, once, func() (_ string, err error) {
-				done, err = operator.CreditTx(tx, show.Actor(v), a.ID, given)
+				done, err = operator.CreditTx(tx, show.Actor(v), a.ID, credit)
 				return a.ID, err
 			})
 			return err
@@ -174,15 +174,15 @@ func (c *console) creditAccount(v *page.Visit) (page.Responder, error) {
 	}, func() (page.FullPage, error) {
 		form.Field("secret").Value = ""
 		if form.Field("sure").Value != "" {
-			return c.previewCredit(v, a, given, form), nil
+			return c.previewCredit(v, a, credit, form), nil
 		}
 		return c.accountWith(v, a, accountForms{credit: &form})
 	})
 }
 
 // confirmTakeBack confirms the operator's identity before money is taken back.
-func (c *console) confirmTakeBack(v *page.Visit, given operator.Credit, secret string) error {
-	if given.USD > 0 {
+func (c *console) confirmTakeBack(v *page.Visit, credit operator.Credit, secret string) error {
+	if credit.USD > 0 {
 		return nil
 	}
 	return c.confirmIdentity(v, secret, "nothing was taken back")
@@ -204,14 +204,14 @@ func (c *console) confirmIdentity(v *page.Visit, secret, consequence string) err
 }
 
 // previewCredit previews a credit and asks for a confirmation.
-func (c *console) previewCredit(v *page.Visit, a account.Account, given operator.Credit, form ui.PostForm) page.FullPage {
+func (c *console) previewCredit(v *page.Visit, a account.Account, credit operator.Credit, form ui.PostForm) page.FullPage {
 	for _, name := range []string{"usd", "note", "reference"} {
 		form.Field(name).Kind = ui.Hidden
 	}
 	form.Field("sure").Value = "yes"
 	form.Cancel = page.Base + "/operator/accounts/" + a.ID
 	word := "Credit "
-	amount := given.USD
+	amount := credit.USD
 	if amount < 0 {
 		word, amount, form.Danger = "Take back ", -amount, true
 		*form.Field("secret") = secretField(v, "Required to take money back.")
@@ -219,8 +219,8 @@ func (c *console) previewCredit(v *page.Visit, a account.Account, given operator
 	form.Submit = word + ui.USD(amount)
 	shown := creditPage{Name: a.Name, Form: form, Facts: ui.Facts{{Name: "Account", Value: a.Name},
 		{Name: "Balance now", Value: ui.Money{Amount: a.Money.Balance}}, {Name: strings.TrimSpace(word), Value: ui.Money{Amount: amount}},
-		{Name: "New balance", Value: ui.Money{Amount: a.Money.Balance + given.USD}}, {Name: "Note", Value: ui.OrDash(given.Note)},
-		{Name: "Reference", Value: ui.OrDash(given.Reference)}}}
+		{Name: "New balance", Value: ui.Money{Amount: a.Money.Balance + credit.USD}}, {Name: "Note", Value: ui.OrDash(credit.Note)},
+		{Name: "Reference", Value: ui.OrDash(credit.Reference)}}}
 	return page.FullPage{Name: "credit", Title: strings.TrimSpace(word) + " " + a.Name, Main: shown}
 }
 

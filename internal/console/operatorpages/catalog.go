@@ -24,7 +24,7 @@ type catalogPage struct {
 	By       string // the operator of the current revision
 	Models   ui.DataTable
 	Warnings []string
-	Sandbox  []string  // open sandbox models beside lines of real providers
+	Sandbox  []string  // open sandbox models in a catalog with lines of real providers
 	Retire   ui.Button // retires the sandbox models
 	History  ui.DataTable
 	Pager    ui.Pager
@@ -143,8 +143,8 @@ func catalogModels(doc *catalog.Document, now *catalog.Snapshot) ui.DataTable {
 	return t
 }
 
-// stateButtons returns the buttons for the other states of a model. The usual button opens the model
-// or, if it is open, puts it into maintenance.
+// stateButtons returns the buttons for the other states of a model. The usual button opens the
+// model or, if it is open, puts it into maintenance.
 func stateButtons(m *catalog.Model) ui.ButtonMenu {
 	acts := ui.ButtonMenu{Label: "Other", About: "states of " + m.ID}
 	for _, state := range []catalog.ModelState{catalog.StateOpen, catalog.StateMaintenance, catalog.StateComingSoon, catalog.StateRetired} {
@@ -375,8 +375,8 @@ func (c *console) showRevision(v *page.Visit) (page.Responder, error) {
 	return page.FullPage{Name: "revision", Title: "Revision " + v.PathID(), Main: shown}, nil
 }
 
-// warningsTx returns warnings about lines that this node cannot use and about models in use that the
-// document removes.
+// warningsTx returns warnings about lines that this node cannot use and about models in use that
+// the document removes.
 func (c *console) warningsTx(tx *store.Tx, doc *catalog.Document) (all []string, err error) {
 	for _, w := range c.Catalog.Unusable(doc) {
 		all = append(all, w.String())
@@ -422,7 +422,7 @@ func (c *console) switchModel(state catalog.ModelState) func(v *page.Visit) (pag
 	return func(v *page.Visit) (page.Responder, error) { return c.setStates(v, state, v.PathID()) }
 }
 
-// retireSandbox retires the open sandbox models beside lines of real providers.
+// retireSandbox retires the open sandbox models in a catalog with lines of real providers.
 func (c *console) retireSandbox(v *page.Visit) (page.Responder, error) {
 	return c.setStates(v, catalog.StateRetired, c.Catalog.Current().OpenSandbox()...)
 }

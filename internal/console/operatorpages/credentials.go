@@ -34,8 +34,8 @@ func (c *console) showCredentials(
 	return shown.Page()
 }
 
-// publicURLWarning returns a warning with the address in customers' texts if public_url is not set. Otherwise
-// it returns nil.
+// publicURLWarning returns a warning with the address in customers' texts if public_url is not set.
+// Otherwise it returns nil.
 func (c *console) publicURLWarning() *ui.Notice {
 	if !c.NoPublicURL {
 		return nil
@@ -45,8 +45,8 @@ func (c *console) publicURLWarning() *ui.Notice {
 			"Set public_url to your public address, such as https://ai.example.com, before you send them anything."}
 }
 
-// welcomeText returns the text for a customer: the address of the API, the sign-in, the key's secret or
-// a placeholder, and an example request.
+// welcomeText returns the text for a customer: the address of the API, the sign-in, the key's
+// secret or a placeholder, and an example request.
 func (c *console) welcomeText(a account.Account, link *operator.SentLink, secret string) ui.Snippets {
 	shown := secret
 	switch {

@@ -47,8 +47,8 @@ type homeFragment struct {
 	PublicURLWarning *ui.Notice    // warning about a missing setting with an effect on customers
 }
 
-// A receiver failing for longer than maxReceiverFailure is reported, and so are jobs waiting for longer
-// than maxQueueWait. At most maxProblems notices are shown.
+// A receiver failing for longer than maxReceiverFailure is reported, and so are jobs waiting for
+// longer than maxQueueWait. At most maxProblems notices are shown.
 const (
 	maxReceiverFailure = time.Hour
 	maxQueueWait       = 10 * time.Minute
@@ -241,8 +241,8 @@ func (c *console) databaseFigure(w serviceStatus) ui.Figure {
 		name = "PostgreSQL"
 	}
 	note := ui.FormatBytes(w.bytes)
-	if took := c.DB.LastCommit(); took > 0 {
-		note += ", last commit in " + ui.FormatDuration(max(1, took.Milliseconds()))
+	if lastCommit := c.DB.LastCommit(); lastCommit > 0 {
+		note += ", last commit in " + ui.FormatDuration(max(1, lastCommit.Milliseconds()))
 	}
 	return ui.Figure{Label: "Database", Value: ui.Text{Text: name}, Note: ui.Text{Text: note}}
 }
@@ -288,8 +288,8 @@ func (w serviceStatus) problems() []ui.Notice {
 				f.URL+" has "+ui.Thousands(f.Waiting)+" events waiting.", "/operator/accounts/"+f.Account+"?view=webhook", "Account")
 		}
 	}
-	if waits := time.Duration(w.nowMS-w.load.OldestMS) * time.Millisecond; w.load.OldestMS > 0 && waits > maxQueueWait {
-		add(ui.Warn, "The oldest job has waited for "+ui.FormatDuration(waits.Milliseconds())+".", upTo(w.load.Waiting)+" are waiting.",
+	if oldestWait := time.Duration(w.nowMS-w.load.OldestMS) * time.Millisecond; w.load.OldestMS > 0 && oldestWait > maxQueueWait {
+		add(ui.Warn, "The oldest job has waited for "+ui.FormatDuration(oldestWait.Milliseconds())+".", upTo(w.load.Waiting)+" are waiting.",
 			"/operator/jobs?status=queued", "Jobs")
 	}
 	if len(w.audits) > 0 && w.audits[0].EndedMS > 0 && !w.audits[0].Findings.OK {

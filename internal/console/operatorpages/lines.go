@@ -252,8 +252,8 @@ func (c *console) showLine(v *page.Visit) (page.Responder, error) {
 // specFacts returns a line's settings in the catalog, without its credential.
 func specFacts(l *catalog.Line) ui.Facts {
 	var models []string
-	for ours, theirs := range l.Models {
-		models = append(models, ours+" as "+theirs)
+	for model, providerModel := range l.Models {
+		models = append(models, model+" as "+providerModel)
 	}
 	slices.Sort(models)
 	facts := ui.Facts{{Name: "Models", Value: ui.JoinAnd(models)},

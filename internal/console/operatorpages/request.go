@@ -56,14 +56,14 @@ type foundRequest struct {
 func (c *console) requestTx(tx *store.Tx, id string) (f foundRequest, err error) {
 	f.Receipt, err = requestlog.GetTx(tx, id)
 	if errors.Is(err, requestlog.ErrNone) {
-		kept, err := movement.ChargeTx(tx, id)
+		charge, err := movement.ChargeTx(tx, id)
 		if errors.Is(err, movement.ErrNoCharge) {
 			err = fault.New(fault.NotFound, "There is no such request. The log keeps requests for request_retention, and charges forever.")
 		}
 		if err != nil {
 			return f, err
 		}
-		f.charge, f.Account = &kept, kept.Account
+		f.charge, f.Account = &charge, charge.Account
 	} else if err != nil {
 		return f, err
 	}
@@ -166,14 +166,14 @@ func costNote(r requestlog.Receipt) ui.Text {
 	if json.Unmarshal(r.Attempts, &attempts) != nil {
 		return ui.Text{}
 	}
-	var taken *money.Amount
+	var cost *money.Amount
 	for _, a := range attempts {
-		taken = money.PlusKnown(taken, a.LineCost)
+		cost = money.PlusKnown(cost, a.LineCost)
 	}
-	if taken == nil {
+	if cost == nil {
 		return ui.Text{}
 	}
-	return ui.Text{Text: "provider cost " + ui.USD(*taken)}
+	return ui.Text{Text: "provider cost " + ui.USD(*cost)}
 }
 
 // accountLink returns a link to an account by its name, or to the list view of the account.
@@ -198,11 +198,11 @@ func lineLink(id string) any {
 
 // refundLink returns a link to the credit form, filled in with the charge. It returns nil if
 // nothing was charged.
-func refundLink(of, request string, charged money.Amount) *ui.Link {
+func refundLink(account, request string, charged money.Amount) *ui.Link {
 	if charged <= 0 {
 		return nil
 	}
 	filled := url.Values{"usd": {charged.String()}, "note": {"refund of " + request}}
-	return &ui.Link{Href: page.AddressOf("/operator/accounts/"+of, filled) + "#f-usd", Text: "Give " + ui.ExactUSD(charged) + " back",
+	return &ui.Link{Href: page.AddressOf("/operator/accounts/"+account, filled) + "#f-usd", Text: "Give " + ui.ExactUSD(charged) + " back",
 		Button: true}
 }

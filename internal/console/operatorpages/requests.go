@@ -60,10 +60,10 @@ func outcomeOf(v *page.Visit, shown *ui.Filters, f *requestlog.Selection) bool {
 }
 
 // accountNamesTx returns the names of the accounts in a list.
-func accountNamesTx[T any](tx *store.Tx, list []T, of func(T) string) (map[string]string, error) {
+func accountNamesTx[T any](tx *store.Tx, list []T, accountOf func(T) string) (map[string]string, error) {
 	ids := make([]string, 0, len(list))
 	for _, one := range list {
-		ids = append(ids, of(one))
+		ids = append(ids, accountOf(one))
 	}
 	return account.NamesTx(tx, ids)
 }

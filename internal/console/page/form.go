@@ -27,7 +27,8 @@ func (v *Visit) ReadForm(form *ui.PostForm) error { return v.ReadLongForm(form, 
 // NoFields rejects a form with any field.
 func (v *Visit) NoFields() error { return v.ReadForm(&ui.PostForm{}) }
 
-// SubmitName is Submit for the form of a ui.Confirm with a text field: act runs if the text is name.
+// SubmitName is Submit for the form of a ui.Confirm with a text field: act runs if the text is
+// name.
 func (v *Visit) SubmitName(name string, act func() (Responder, error), again func() (FullPage, error)) (Responder, error) {
 	form := ui.PostForm{Fields: []ui.FormField{{Name: "typed", Label: "The name"}}}
 	return v.Submit(&form, func() (Responder, error) {
@@ -73,9 +74,9 @@ func (v *Visit) ReadLongForm(form *ui.PostForm, limit int64) error {
 	return nil
 }
 
-// Submit reads a form and calls act for the response. If act rejects the form, Submit adds the errors
-// to the form, calls again for the page with the form, and sets the status 422, or 429 if act has set
-// Retry-After.
+// Submit reads a form and calls act for the response. If act rejects the form, Submit adds the
+// errors to the form, calls again for the page with the form, and sets the status 422, or 429 if
+// act has set Retry-After.
 func (v *Visit) Submit(form *ui.PostForm, act func() (Responder, error), again func() (FullPage, error)) (Responder, error) {
 	if err := v.ReadForm(form); err != nil {
 		return nil, err
@@ -111,7 +112,7 @@ func fill(f *ui.FormField, sent []string) {
 	}
 }
 
-// AddErrors writes the faults in err beside their fields and clears the form's passwords. err may
+// AddErrors writes the faults in err next to their fields and clears the form's passwords. err may
 // join several faults. If the sender cannot correct one of the joined errors, AddErrors returns err
 // and the whole page fails. A form with a used once-value gets a new one.
 func AddErrors(form *ui.PostForm, err error) error {
@@ -163,8 +164,8 @@ const (
 	maxOnce = 64
 )
 
-// errAlreadySent rejects a form with a used once-value and other field values: the browser went back
-// to the form, or the form is open in two tabs.
+// errAlreadySent rejects a form with a used once-value and other field values: the browser went
+// back to the form, or the form is open in two tabs.
 var errAlreadySent = fault.New(fault.InvalidRequest,
 	"This form was already sent with other values, and those were saved. Check them first. To save these values too, send the form again.")
 
@@ -196,9 +197,9 @@ func (v *Visit) Once(form *ui.PostForm, what string) (ledger.Once, error) {
 }
 
 // OnceTx runs act unless the same form has run it before. After a repetition it returns the saved
-// id and again is true. OnceTx rejects a form with a used once-value and other field values (see
-// AddErrors).
-func OnceTx(tx *store.Tx, once ledger.Once, act func() (made string, err error)) (made string, again bool, err error) {
+// id, and repeated is true. OnceTx rejects a form with a used once-value and other field values
+// (see AddErrors).
+func OnceTx(tx *store.Tx, once ledger.Once, act func() (id string, err error)) (id string, repeated bool, err error) {
 	saved, err := ledger.AnswerTx(tx, once)
 	if errors.Is(err, ledger.ErrOtherBody) {
 		err = errAlreadySent
@@ -206,8 +207,8 @@ func OnceTx(tx *store.Tx, once ledger.Once, act func() (made string, err error))
 	if err != nil || saved != nil {
 		return string(saved), saved != nil, err
 	}
-	if made, err = act(); err != nil {
+	if id, err = act(); err != nil {
 		return "", false, err
 	}
-	return made, false, ledger.SaveTx(tx, once, []byte(made))
+	return id, false, ledger.SaveTx(tx, once, []byte(id))
 }

@@ -234,7 +234,7 @@ func Patterns(sections ...Section) (all []string) {
 func originOf(address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
-		return "", fmt.Errorf("%q is no base address", address)
+		return "", fmt.Errorf("%q is not a base address", address)
 	}
 	return u.Scheme + "://" + u.Host, nil
 }

@@ -129,7 +129,7 @@ func TestOperatorsSignIn(t *testing.T) {
 	})
 }
 
-// TestSessionsOpenTheirSideAlone checks that the cookie value of one section is no session under
+// TestSessionsOpenTheirSideAlone checks that the cookie value of one section is not a session under
 // the name of the other section's cookie, also for a user with the operator's role.
 func TestSessionsOpenTheirSideAlone(t *testing.T) {
 	t.Parallel()
@@ -157,7 +157,7 @@ func TestSessionsOpenTheirSideAlone(t *testing.T) {
 }
 
 // TestCookiesOfHTTPS checks that cookies are Secure and have the prefix if the public URL is https,
-// and that the value of such a cookie is no session under the name without the prefix.
+// and that the value of such a cookie is not a session under the name without the prefix.
 func TestCookiesOfHTTPS(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -298,7 +298,7 @@ func TestSignInWithCode(t *testing.T) {
 		}
 		b.Get("/console/sign-in/code?next=%2Fconsole%2Fkeys").Want(t, http.StatusOK, `autocomplete="one-time-code"`, `value="/console/keys"`)
 		b.Get("/console").Want(t, http.StatusSeeOther)
-		for _, name := range []string{"tollgate", "tollgate-op", "tollgate-op-code"} { // the value is no session under any other name
+		for _, name := range []string{"tollgate", "tollgate-op", "tollgate-op-code"} { // the value is not a session under any other name
 			b.Cookies[name] = &http.Cookie{Name: name, Value: half.Value}
 			b.Get("/console").Want(t, http.StatusSeeOther)
 			b.Get("/console/operator").Want(t, http.StatusSeeOther)

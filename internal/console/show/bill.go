@@ -49,10 +49,10 @@ func billLines(r requestlog.Receipt, m *catalog.Model) []billLine {
 		sum += l.amount
 	}
 	rest := r.Cost - sum
-	switch most := money.Amount(len(lines)); { // each was rounded by itself
+	switch rounding := money.Amount(len(lines)); { // each was rounded by itself
 	case lines == nil:
 		return countLines(r.Tokens)
-	case -most <= rest && rest <= most:
+	case -rounding <= rest && rest <= rounding:
 		return lines
 	case m.Kind == catalog.KindChat && rest > 0:
 		return append(lines, billLine{item: "Cache writes, tools and options", amount: rest})

@@ -39,15 +39,15 @@ func Latency(newest []requestlog.Receipt) *ui.Chart {
 	c := ui.Chart{ID: "latency", Title: title + " (UTC)", Unit: ui.InMS, EmptyText: "Less than a millisecond."}
 	oneDay := dayOf(answers[0]).Equal(dayOf(answers[n-1]))
 	first, rest := ui.ChartSeries{Name: "Until the first byte"}, ui.ChartSeries{Name: "Until the end"}
-	for some := range slices.Chunk(answers, each) {
-		came := some[0].CreatedMS
-		label := ui.AxisDay(dayOf(some[0]))
+	for chunk := range slices.Chunk(answers, each) {
+		came := chunk[0].CreatedMS
+		label := ui.AxisDay(dayOf(chunk[0]))
 		if oneDay {
 			label = ui.AxisClock(came)
 		}
 		c.Buckets, c.Axis = append(c.Buckets, ui.UTC(came)), append(c.Axis, label)
-		slices.SortFunc(some, func(a, b requestlog.Receipt) int { return cmp.Compare(a.DurationMS, b.DurationMS) })
-		middle := some[len(some)/2]
+		slices.SortFunc(chunk, func(a, b requestlog.Receipt) int { return cmp.Compare(a.DurationMS, b.DurationMS) })
+		middle := chunk[len(chunk)/2]
 		until := min(middle.FirstByteMS, middle.DurationMS)
 		first.Values, rest.Values = append(first.Values, until), append(rest.Values, middle.DurationMS-until)
 	}

@@ -22,13 +22,13 @@ const (
 // KeySnippets returns examples for a key, ready to copy: programs and configurations of coding
 // agents for a base address. Each uses a model of the offer with the example's API form. If allowed
 // is not empty, only allowed models are used. Without a secret, the examples have a placeholder.
-func KeySnippets(base string, of Offer, allowed []string, secret string) []ui.Snippet {
+func KeySnippets(base string, offer Offer, allowed []string, secret string) []ui.Snippet {
 	if secret == "" {
 		secret = placeholder
 	}
 	first := func(fits func(*catalog.Model) bool) *catalog.Model {
-		return of.First(func(m *catalog.Model) bool {
-			return Allows(allowed, m.ID) && !of.Catalog.HidesSandbox(m.ID, false, allowed) && fits(m)
+		return offer.First(func(m *catalog.Model) bool {
+			return Allows(allowed, m.ID) && !offer.Catalog.HidesSandbox(m.ID, false, allowed) && fits(m)
 		})
 	}
 	var codes []ui.Snippet

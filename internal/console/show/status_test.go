@@ -30,7 +30,7 @@ func TestCodesHaveWords(t *testing.T) {
 	}
 	for code := range codeLabels {
 		if !codes[code] {
-			t.Errorf("%s is no code", code)
+			t.Errorf("%s is not a code", code)
 		}
 	}
 	if CodeLabel("model_overheated") != "model_overheated" || Meaning("model_overheated") != "" {

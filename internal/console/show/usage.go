@@ -109,15 +109,15 @@ func (s UsageView) selectTx(tx *store.Tx, v *page.Visit) (selection, error) {
 	}
 	span, since, until := parseSpan(a.values.Get("span"), nowMS)
 	a.span, a.days = span, [2]string{since, until}
-	meant := map[string]string{"since": since, "until": until}
+	params := map[string]string{"since": since, "until": until}
 	for _, name := range s.filters() {
 		field, id, err := s.Field(tx, spending.By(name), a.values.Get(name))
 		if err != nil {
 			return a, err
 		}
-		meant[name], a.fields, a.wrong = id, append(a.fields, field), cmp.Or(a.wrong, field.Error)
+		params[name], a.fields, a.wrong = id, append(a.fields, field), cmp.Or(a.wrong, field.Error)
 	}
-	a.query, err = spending.ParseQuery(func(name string) string { return meant[name] }, s.Groups, nowMS)
+	a.query, err = spending.ParseQuery(func(name string) string { return params[name] }, s.Groups, nowMS)
 	if s.Account != "" {
 		a.query.Account = s.Account
 		return a, err
@@ -202,8 +202,8 @@ func (s UsageView) Of(v *page.Visit) (u Usage, err error) {
 	return u, err
 }
 
-// SandboxNote describes the requests to sandbox lines, because totals leave them out, and links to the
-// usage of each line. It returns nil if there are none.
+// SandboxNote describes the requests to sandbox lines, because totals leave them out, and links to
+// the usage of each line. It returns nil if there are none.
 func SandboxNote(s spending.Sums, lines []string) ui.Group {
 	if s.Requests == 0 {
 		return nil
@@ -389,8 +389,8 @@ func (a selection) table(g grid, names map[string]string) ui.DataTable {
 	return t
 }
 
-// drillDown returns the address of the next level below a group: a further grouping, or the requests of
-// a day.
+// drillDown returns the address of the next level below a group: a further grouping, or the
+// requests of a day.
 func (a selection) drillDown(name string) string {
 	switch {
 	case name == "" || a.by == spending.ByDay && a.DayPath == "":

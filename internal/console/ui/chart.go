@@ -42,7 +42,7 @@ type ChartSeries struct {
 const (
 	chartWidth, chartHeight = 1000, 200
 	maxLabels               = 10
-	wideColumns             = 7 // the most columns that are as wide as their labels on a phone
+	wideColumns             = 7 // maximum number of columns as wide as their labels on a phone
 )
 
 // FormatValue formats a value for people.
@@ -61,11 +61,11 @@ func (c Chart) Empty() bool { return c.maxSum() == 0 }
 
 // maxSum returns the sum of the highest column.
 func (c Chart) maxSum() int64 {
-	var most int64
+	var highest int64
 	for i := range c.Buckets {
-		most = max(most, c.sum(i))
+		highest = max(highest, c.sum(i))
 	}
-	return most
+	return highest
 }
 
 func (c Chart) sum(bucket int) (sum int64) {
@@ -75,13 +75,13 @@ func (c Chart) sum(bucket int) (sum int64) {
 	return sum
 }
 
-// top returns the end of the scale: 1, 2 or 5 times a power of ten, at least most.
+// top returns the end of the scale: 1, 2 or 5 times a power of ten, not below the highest column.
 func (c Chart) top() int64 {
-	most := c.maxSum()
+	highest := c.maxSum()
 	for unit := int64(1); ; unit *= 10 {
 		for _, step := range []int64{1, 2, 5} {
-			if unit > 1<<59 || step*unit >= most {
-				return max(step*unit, most)
+			if unit > 1<<59 || step*unit >= highest {
+				return max(step*unit, highest)
 			}
 		}
 	}
@@ -92,7 +92,7 @@ func (c Chart) Scale() []string {
 	top := c.top()
 	half := c.FormatValue(top / 2)
 	if top < 2 || c.Unit == InCount && top%2 == 1 {
-		half = "" // it would be rounded, and stand at another place
+		half = "" // it would be rounded, and be at a wrong place
 	}
 	return []string{c.FormatValue(top), half, c.FormatValue(0)}
 }
@@ -135,9 +135,9 @@ func (c Chart) Labels() []AxisLabel {
 	return labels
 }
 
-// labeledColumns returns the columns with a label, out of n. The last column has a label, and the columns
-// before it at equal distances. The first column has a label, and no column near enough to overlap
-// with the first label.
+// labeledColumns returns the columns with a label, out of n. The last column has a label, and the
+// columns before it at equal distances. The first column has a label, and no column near enough to
+// overlap with the first label.
 func labeledColumns(n int) (columns []int) {
 	step := max(1, (n-1+maxLabels-2)/(maxLabels-1))
 	for column := n - 1; column >= step; column -= step {
@@ -159,7 +159,7 @@ type SeriesPath struct {
 func (c Chart) Paths() []SeriesPath {
 	top := float64(c.top())
 	below := make([]int64, len(c.Buckets))
-	drawn := make([]SeriesPath, len(c.Series))
+	paths := make([]SeriesPath, len(c.Series))
 	wide := float64(chartWidth) / float64(max(len(c.Buckets), 1))
 	for n, s := range c.Series {
 		var path strings.Builder
@@ -178,12 +178,12 @@ func (c Chart) Paths() []SeriesPath {
 		if s.Rest {
 			class = "s7"
 		}
-		drawn[n] = SeriesPath{Class: class, Name: s.Name, Path: path.String()}
+		paths[n] = SeriesPath{Class: class, Name: s.Name, Path: path.String()}
 		if c.Unit != InMS { // times do not add up
-			drawn[n].Total = c.FormatValue(total)
+			paths[n].Total = c.FormatValue(total)
 		}
 	}
-	return drawn
+	return paths
 }
 
 func coordinate(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }

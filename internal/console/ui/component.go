@@ -8,7 +8,7 @@ import (
 	"tollgate/internal/money"
 )
 
-// Tone is the color of a state. A word always stands beside the color.
+// Tone is the color of a state. A word always accompanies the color.
 type Tone string
 
 // The tones.
@@ -20,7 +20,7 @@ const (
 	Bad   Tone = "bad"
 )
 
-// Icon is a symbol of icons.svg. It is decoration: a word stands beside it.
+// Icon is a symbol of icons.svg. It is decoration: a word always accompanies it.
 type Icon string
 
 // Text is a text, also a stranger's.
@@ -119,7 +119,7 @@ type Figure struct {
 	Note  any // a component, or nil
 }
 
-// maxWideFigure is the number of characters of a figure that fit beside another on a phone.
+// maxWideFigure is the number of characters of a figure that fit next to another on a phone.
 const maxWideFigure = 9
 
 // Long reports whether the figure needs smaller letters.
@@ -186,7 +186,7 @@ type Tab struct {
 	Current    bool
 }
 
-// Tabs are links to lists beside each other.
+// Tabs are links to lists, side by side.
 type Tabs struct {
 	Label string // name of the choice
 	Items []Tab
@@ -289,7 +289,7 @@ type ButtonMenu struct {
 	Others []Button
 }
 
-// Group are components beside each other.
+// Group are components side by side.
 type Group []any
 
 // Confirm is a button with a dialog about its effect. Without the module, the button requests the

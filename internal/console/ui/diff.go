@@ -107,17 +107,17 @@ func (d Diff) folded() Diff {
 			}
 		}
 	}
-	var kept Diff
+	var shortened Diff
 	for i, r := range d {
 		switch {
 		case near[i]:
-			kept = append(kept, r)
-		case len(kept) > 0 && !kept[len(kept)-1].Gap():
-			kept = append(kept, DiffRow{})
+			shortened = append(shortened, r)
+		case len(shortened) > 0 && !shortened[len(shortened)-1].Gap():
+			shortened = append(shortened, DiffRow{})
 		}
 	}
-	if n := len(kept); n > 0 && kept[n-1].Gap() {
-		kept = kept[:n-1]
+	if n := len(shortened); n > 0 && shortened[n-1].Gap() {
+		shortened = shortened[:n-1]
 	}
-	return kept
+	return shortened
 }

@@ -223,10 +223,10 @@ func OrDash(text string) string {
 	return text
 }
 
-// Share returns a in percent of most.
-func Share(a, most money.Amount) int {
-	if most <= 0 {
+// Share returns a in percent of whole.
+func Share(a, whole money.Amount) int {
+	if whole <= 0 {
 		return 0
 	}
-	return int(float64(a) / float64(most) * 100)
+	return int(float64(a) / float64(whole) * 100)
 }

@@ -65,7 +65,7 @@ func (t DataTable) Narrow() bool {
 
 // decimals returns the number of decimals for the amounts of a column: as many as the amount with
 // the most decimals needs.
-func (t DataTable) decimals(column int) (most int) {
+func (t DataTable) decimals(column int) (n int) {
 	decimalsOf := decimals
 	if t.Columns[column].Exact {
 		decimalsOf = exactDecimals
@@ -73,11 +73,11 @@ func (t DataTable) decimals(column int) (most int) {
 	for _, row := range append(slices.Clip(t.Rows), DataRow{Cells: t.Foot}) {
 		if column < len(row.Cells) {
 			if m, ok := row.Cells[column].(Money); ok {
-				most = max(most, minDecimals, decimalsOf(m.Amount))
+				n = max(n, minDecimals, decimalsOf(m.Amount))
 			}
 		}
 	}
-	return most
+	return n
 }
 
 // AlignDecimals returns the table with the same number of decimals for all amounts of a column.

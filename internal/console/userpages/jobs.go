@@ -213,13 +213,13 @@ func tileOf(e *gallery.UserJob, keptFor time.Duration, sizes map[string]int64, r
 		if len(e.Links) == 0 {
 			break
 		}
-		size, kept := sizes[path.Base(e.Links[0])]
-		if kept {
+		size, stored := sizes[path.Base(e.Links[0])]
+		if stored {
 			until := ui.Day(time.UnixMilli(e.EndedMS).Add(keptFor).UTC())
 			t.Notes = append(t.Notes, ui.Text{Text: "until " + until + " UTC", Muted: true})
 		}
 		switch {
-		case !kept:
+		case !stored:
 			t.Notes = append(t.Notes, ui.Text{Text: "file deleted", Muted: true})
 		case e.Kind == media.KindVideo:
 			t.Clip = e.Links[0]
@@ -324,8 +324,8 @@ func (c *console) resultsOf(e *gallery.UserJob, sizes map[string]int64) jobFragm
 	}
 	room := int64(shownBytes)
 	for i, link := range e.Links {
-		size, kept := sizes[path.Base(link)]
-		if !kept {
+		size, stored := sizes[path.Base(link)]
+		if !stored {
 			p.Text = ui.Text{Text: "Its files are deleted: they are kept for " + days(c.Media.Retention()) + ".", Muted: true}
 			continue
 		}

@@ -197,17 +197,17 @@ func pricesOf(m *catalog.Model, by money.Factor) ui.DataTable {
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // hiddenModelsTx returns the sandbox models hidden from an account and from its newest keys.
-func (c *console) hiddenModelsTx(tx *store.Tx, of string) (map[string]bool, error) {
+func (c *console) hiddenModelsTx(tx *store.Tx, owner string) (map[string]bool, error) {
 	now := c.Catalog.Current()
 	sandbox := now.OpenSandbox()
 	if len(sandbox) == 0 {
 		return nil, nil
 	}
-	a, err := account.GetTx(tx, of)
+	a, err := account.GetTx(tx, owner)
 	if err != nil {
 		return nil, err
 	}
-	keys, _, err := account.NewestKeysTx(tx, of, maxKeys)
+	keys, _, err := account.NewestKeysTx(tx, owner, maxKeys)
 	var allowed []string
 	for _, k := range keys {
 		allowed = append(allowed, k.AllowedModels...)

@@ -133,18 +133,18 @@ func modelBars(models []ledger.ModelTotals) ui.Bars {
 	models = slices.Clone(models)
 	slices.SortStableFunc(models, func(a, b ledger.ModelTotals) int { return int(max(-1, min(1, b.Cost-a.Cost))) })
 	var bars ui.Bars
-	var most, rest money.Amount
+	var highest, rest money.Amount
 	for i, m := range models {
-		most = max(most, m.Cost)
+		highest = max(highest, m.Cost)
 		if i >= shownModels {
 			rest += m.Cost
 			continue
 		}
 		bars = append(bars, ui.Bar{Label: m.Model, Href: page.AddressOf("/requests", url.Values{"model": {m.Model}}),
-			Value: ui.Money{Amount: m.Cost}, Percent: ui.Share(m.Cost, most)})
+			Value: ui.Money{Amount: m.Cost}, Percent: ui.Share(m.Cost, highest)})
 	}
 	if len(models) > shownModels {
-		bars = append(bars, ui.Bar{Label: "Other", Value: ui.Money{Amount: rest}, Percent: min(100, ui.Share(rest, most))})
+		bars = append(bars, ui.Bar{Label: "Other", Value: ui.Money{Amount: rest}, Percent: min(100, ui.Share(rest, highest))})
 	}
 	return bars
 }

@@ -198,9 +198,9 @@ func chooseKey(keys []account.Key, models []modelChoice, model, requested string
 	if requested != "" && usable(requested, "") {
 		return requested
 	}
-	for _, wanted := range []string{model, ""} {
+	for _, id := range []string{model, ""} {
 		for _, k := range keys {
-			if usable(k.ID, wanted) {
+			if usable(k.ID, id) {
 				return k.ID
 			}
 		}

@@ -59,11 +59,11 @@ func (c *console) showRequest(v *page.Visit) (page.Responder, error) {
 }
 
 // keyLinkTx returns a link to an account's key, or nil if the request had no key.
-func keyLinkTx(tx *store.Tx, of, key string) (any, error) {
+func keyLinkTx(tx *store.Tx, owner, key string) (any, error) {
 	if key == "" {
 		return nil, nil
 	}
-	k, err := account.OwnKeyTx(tx, of, key)
+	k, err := account.OwnKeyTx(tx, owner, key)
 	if account.IsUnknown(err) {
 		return "a deleted key", nil
 	}

@@ -127,12 +127,12 @@ func (c *console) modelField(chosen string) ui.FormField {
 
 // chosenKeysTx returns the newest keys of an account and reports whether there are more. A chosen
 // older key is added at the end.
-func chosenKeysTx(tx *store.Tx, of, chosen string) ([]account.Key, bool, error) {
-	keys, more, err := account.NewestKeysTx(tx, of, maxKeys)
+func chosenKeysTx(tx *store.Tx, owner, chosen string) ([]account.Key, bool, error) {
+	keys, more, err := account.NewestKeysTx(tx, owner, maxKeys)
 	if err != nil || !more || chosen == "" || slices.ContainsFunc(keys, func(k account.Key) bool { return k.ID == chosen }) {
 		return keys, more, err
 	}
-	older, err := account.OwnKeyTx(tx, of, chosen)
+	older, err := account.OwnKeyTx(tx, owner, chosen)
 	switch {
 	case err == nil:
 		keys = append(keys, older)
@@ -144,8 +144,8 @@ func chosenKeysTx(tx *store.Tx, of, chosen string) ([]account.Key, bool, error) 
 
 // keyFieldTx returns the field to choose one of the newest keys of an account. A chosen older or
 // deleted key stays an option.
-func keyFieldTx(tx *store.Tx, of, chosen string) (ui.FormField, error) {
-	keys, more, err := chosenKeysTx(tx, of, chosen)
+func keyFieldTx(tx *store.Tx, owner, chosen string) (ui.FormField, error) {
+	keys, more, err := chosenKeysTx(tx, owner, chosen)
 	var options []ui.Option
 	for _, k := range keys {
 		options = append(options, ui.Option{Value: k.ID, Label: show.KeyName(k)})

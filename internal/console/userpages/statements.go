@@ -51,7 +51,7 @@ const (
 
 // statements returns an account's months since sinceMS, the newest first. It calculates backwards
 // from the balance. A charge belongs to the day of its request's arrival, as in usage.
-func statements(balance money.Amount, given []movement.CreditEntry, charged map[int64]money.Amount, sinceMS, nowMS int64) []statement {
+func statements(balance money.Amount, credits []movement.CreditEntry, charged map[int64]money.Amount, sinceMS, nowMS int64) []statement {
 	since, now := time.UnixMilli(sinceMS).UTC(), time.UnixMilli(nowMS).UTC()
 	var list []statement
 	for month := firstOf(now); !month.Before(firstOf(since)) && len(list) < shownStatements; month = month.AddDate(0, -1, 0) {
@@ -69,7 +69,7 @@ func statements(balance money.Amount, given []movement.CreditEntry, charged map[
 		}
 		return &list[i]
 	}
-	for _, g := range given {
+	for _, g := range credits {
 		s := at(g.Day)
 		s.credits, s.takenBack = s.credits+max(0, g.Amount), s.takenBack+min(0, g.Amount)
 	}
@@ -87,8 +87,8 @@ func statements(balance money.Amount, given []movement.CreditEntry, charged map[
 
 func firstOf(t time.Time) time.Time { return time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC) }
 
-func statementsTx(tx *store.Tx, of string) (account.Account, []statement, error) {
-	a, err := account.GetTx(tx, of)
+func statementsTx(tx *store.Tx, owner string) (account.Account, []statement, error) {
+	a, err := account.GetTx(tx, owner)
 	if err != nil {
 		return a, nil, err
 	}
@@ -98,11 +98,11 @@ func statementsTx(tx *store.Tx, of string) (account.Account, []statement, error)
 	}
 	oldest := time.UnixMilli(nowMS).UTC().AddDate(0, -shownStatements, 0)
 	since := books.DayOf(max(0, oldest.UnixMilli()))
-	given, err := movement.CreditEntriesTx(tx, of, since)
+	credits, err := movement.CreditEntriesTx(tx, owner, since)
 	if err != nil {
 		return a, nil, err
 	}
-	days, err := spending.ReadTx(tx, spending.Query{Account: of, Since: since, By: []spending.By{spending.ByDay}, Limit: maxModels})
+	days, err := spending.ReadTx(tx, spending.Query{Account: owner, Since: since, By: []spending.By{spending.ByDay}, Limit: maxModels})
 	if err != nil {
 		return a, nil, err
 	}
@@ -114,7 +114,7 @@ func statementsTx(tx *store.Tx, of string) (account.Account, []statement, error)
 		}
 		charged[books.DayOf(at.UnixMilli())] = d.Charged
 	}
-	return a, statements(a.Money.Balance, given, charged, a.CreatedMS, nowMS), nil
+	return a, statements(a.Money.Balance, credits, charged, a.CreatedMS, nowMS), nil
 }
 
 func (c *console) listStatements(v *page.Visit) (page.Responder, error) {
@@ -182,14 +182,14 @@ func (s statement) soFar() string {
 func (s statement) end() time.Time { return s.first.AddDate(0, 1, 0) }
 
 // tableTx lists the rows of a statement: its credits, and its charges by model.
-func (s statement) tableTx(tx *store.Tx, of string) (ui.DataTable, error) {
+func (s statement) tableTx(tx *store.Tx, owner string) (ui.DataTable, error) {
 	t := ui.DataTable{Caption: "Statement of " + ui.Month(s.first), Columns: []ui.Column{{Title: "What"},
 		{Title: "For"}, {Title: "Charged requests", Right: true}, {Title: "Amount", Right: true, Exact: true}}}
 	add := func(what string, why string, requests any, amount money.Amount) {
 		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{what, why, requests, ui.Money{Amount: amount}}})
 	}
 	add("Opening balance", ui.Day(s.first), "", s.opening)
-	credits, more, err := movement.ListTx(tx, movement.Selection{Account: of, Kind: movement.Credits, SinceMS: s.first.UnixMilli(),
+	credits, more, err := movement.ListTx(tx, movement.Selection{Account: owner, Kind: movement.Credits, SinceMS: s.first.UnixMilli(),
 		UntilMS: s.end().UnixMilli(), Limit: shownCredits})
 	if err != nil {
 		return t, err
@@ -209,7 +209,7 @@ func (s statement) tableTx(tx *store.Tx, of string) (ui.DataTable, error) {
 		}
 		add(what+", "+ui.Day(time.UnixMilli(e.CreatedMS).UTC()), show.Reason(e), "", e.Amount)
 	}
-	models, err := spending.ReadTx(tx, spending.Query{Account: of, Since: books.DayOf(s.first.UnixMilli()),
+	models, err := spending.ReadTx(tx, spending.Query{Account: owner, Since: books.DayOf(s.first.UnixMilli()),
 		Until: books.DayOf(s.end().UnixMilli()),
 		By:    []spending.By{spending.ByModel}, Limit: maxModels})
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package contracttest owns the check of answers of a running gateway against its contracts: the status and
-// the media type must be documented, and the body, each event of a stream and the headers must
-// match their schemas.
+// Package contracttest owns the check of answers of a running gateway against its contracts: the
+// status and the media type must be documented, and the body, each event of a stream and the
+// headers must match their schemas.
 //
 // Invariants: our own objects may have only members of their schema, although clients must accept
 // others. The schema must allow each accepted request.
@@ -49,7 +49,7 @@ type operation struct {
 	document     string // the resource
 	method, path string
 	matches      *regexp.Regexp
-	of           map[string]any
+	definition   map[string]any
 	top          map[string]any
 }
 
@@ -106,8 +106,8 @@ func (c *Checker) add(resource string, top map[string]any) {
 			one = ".+"
 		}
 		pattern := regexp.MustCompile("^" + segment.ReplaceAllString(regexp.QuoteMeta(at), one) + "$")
-		for method, of := range methods.(map[string]any) {
-			c.operations = append(c.operations, &operation{resource, strings.ToUpper(method), at, pattern, of.(map[string]any), top})
+		for method, definition := range methods.(map[string]any) {
+			c.operations = append(c.operations, &operation{resource, strings.ToUpper(method), at, pattern, definition.(map[string]any), top})
 		}
 	}
 }
@@ -208,7 +208,7 @@ func (c *Checker) unknown(a Answer, known bool) error {
 // response checks an answer of an operation.
 func (c *Checker) response(o *operation, a Answer) error {
 	status := strconv.Itoa(a.Status)
-	responses := o.of["responses"].(map[string]any)
+	responses := o.definition["responses"].(map[string]any)
 	if responses[status] == nil {
 		status = status[:1] + "XX"
 	}
@@ -276,7 +276,7 @@ func (o *operation) resolve(at string, v any) (string, map[string]any) {
 func (c *Checker) headers(o *operation, response map[string]any, got http.Header) error {
 	documented, _ := response["headers"].(map[string]any)
 	for name, header := range documented {
-		_, of := o.resolve("", header)
+		_, definition := o.resolve("", header)
 		value := got.Get(name)
 		if value == "" {
 			if strings.HasSuffix(name, "Request-Id") {
@@ -284,7 +284,7 @@ func (c *Checker) headers(o *operation, response map[string]any, got http.Header
 			}
 			continue
 		}
-		schema := of["schema"].(map[string]any)
+		schema := definition["schema"].(map[string]any)
 		if want, fixed := schema["const"]; fixed && want != value {
 			return fmt.Errorf("%s is %q, not %q", name, value, want)
 		}
@@ -317,7 +317,7 @@ func (c *Checker) stream(schema string, a Answer) error {
 
 // request checks that the schema allows an accepted request.
 func (c *Checker) request(o *operation, sent []byte) error {
-	body, _ := o.of["requestBody"].(map[string]any)
+	body, _ := o.definition["requestBody"].(map[string]any)
 	content, _ := body["content"].(map[string]any)
 	if content["application/json"] == nil || !json.Valid(sent) {
 		return nil // schemas do not cover other media types
@@ -333,7 +333,7 @@ func (c *Checker) validate(at string, raw []byte) error {
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
-		return fmt.Errorf("the body is no JSON: %w", err)
+		return fmt.Errorf("the body is not JSON: %w", err)
 	}
 	if err := schema.Validate(value); err != nil {
 		return fmt.Errorf("%w\nin %s", err, raw[:min(len(raw), 2000)])

@@ -61,16 +61,16 @@ const largest = 8 << 20
 // watched is a body with a copy of everything read.
 type watched struct {
 	io.ReadCloser
-	kept  bytes.Buffer
+	copy  bytes.Buffer
 	ended func(body []byte, cut bool)
 }
 
 // Read implements io.Reader.
 func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.ReadCloser.Read(p)
-	w.kept.Write(p[:n])
-	if err != nil && w.ended != nil && w.kept.Len() <= largest {
-		w.ended(w.kept.Bytes(), !errors.Is(err, io.EOF))
+	w.copy.Write(p[:n])
+	if err != nil && w.ended != nil && w.copy.Len() <= largest {
+		w.ended(w.copy.Bytes(), !errors.Is(err, io.EOF))
 		w.ended = nil
 	}
 	return n, err

@@ -64,7 +64,7 @@ func (in *bflTask) checkFill() string {
 	mask, bad := base64.StdEncoding.DecodeString(in.Mask)
 	switch {
 	case err != nil || len(picture) == 0:
-		return "image: is no picture in base64"
+		return "image: is not a picture in base64"
 	case bad != nil || len(mask) > 0 && !isBlackAndWhite(mask):
 		return "mask: is not black and white"
 	case in.Width != nil || in.Ratio+in.Resolution+in.Image+in.Mode != "" || in.Images != nil:
@@ -85,7 +85,7 @@ func (in *bflTask) check(model string) string {
 	case in.Filled+in.Mask != "":
 		return "image: extra fields not permitted"
 	case slices.ContainsFunc(pictures, bad):
-		return "images: is no picture"
+		return "images: is not a picture"
 	case in.Prompt == "" && !clip:
 		return "prompt: field required"
 	case (clip || named) && (in.Seed != nil || in.Width != nil || in.Image != ""):

@@ -94,14 +94,14 @@ func dashMessages(a *dashTask) string {
 			return "a part must be a text or a picture"
 		}
 	}
-	most := 6
+	limit := 6
 	if a.Parameters.Sequential {
-		most = 12
+		limit = 12
 	}
 	switch n := a.Parameters.N; {
 	case texts != 1:
 		return "one text is required"
-	case n == nil || *n < 1 || *n > most:
+	case n == nil || *n < 1 || *n > limit:
 		return "n is out of range"
 	case a.Parameters.Size != "" && !dashPixels.MatchString(a.Parameters.Size) &&
 		!slices.Contains([]string{"1K", "2K", "4K"}, a.Parameters.Size):

@@ -123,7 +123,7 @@ func (f *Replicate) upload(w http.ResponseWriter, r *http.Request) {
 func (f *Replicate) fault(path string, body []byte) string {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(body, &all); err != nil {
-		return "- body: is no JSON object"
+		return "- body: is not a JSON object"
 	}
 	for name := range all {
 		switch name {

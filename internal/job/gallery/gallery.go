@@ -53,7 +53,7 @@ type UserJob struct {
 func (e *UserJob) Final() bool { return e.EndedMS > 0 }
 
 // QueueTurn reports whether the job is in a queue, and returns its turn.
-func (e *UserJob) QueueTurn() (turn int64, waits bool) { return e.turn, e.queued }
+func (e *UserJob) QueueTurn() (turn int64, queued bool) { return e.turn, e.queued }
 
 // ListTx lists an account's jobs, newest first, and reports whether there are more.
 func ListTx(tx *store.Tx, s UserFilter) ([]UserJob, bool, error) {

@@ -29,17 +29,17 @@ type failureSum struct {
 
 // add adds a failure with its weight.
 func (b *failureSum) add(account string, weight float64, unproven bool) {
-	of := &b.proven
+	failures := &b.proven
 	if unproven {
-		of = &b.unproven
+		failures = &b.unproven
 	}
 	switch {
 	case weight == 0:
 		return
-	case *of == nil:
-		*of = map[string]float64{}
+	case *failures == nil:
+		*failures = map[string]float64{}
 	}
-	(*of)[account] += weight
+	(*failures)[account] += weight
 }
 
 // total returns the sum of all failures.
@@ -210,8 +210,8 @@ func (h *health) partAwaitsProbe(part LinePart) bool {
 	return p != nil && p.out && !p.reporters.confirmed && !p.announced
 }
 
-// stateProbed records that the line answered the probe for its present state. If the state was announced to the
-// operator, the line becomes half-open first.
+// stateProbed records that the line answered the probe for its present state. If the state was
+// announced to the operator, the line becomes half-open first.
 func (h *health) stateProbed(now time.Time, part LinePart) []Change {
 	switch {
 	case !h.awaitsProbe(part):

@@ -155,14 +155,14 @@ const (
 // bytes or by bytes after its proper end. Data appended by cameras (further pictures, short clips,
 // their own notes) is neither.
 func otherwise(head, tail []byte) bool {
-	begun := tail[:min(len(tail), HeadSize)]
-	for _, part := range [][]byte{head, begun} {
+	tailStart := tail[:min(len(tail), HeadSize)]
+	for _, part := range [][]byte{head, tailStart} {
 		lower := strings.ToLower(string(part))
 		if slices.ContainsFunc(markup, func(m string) bool { return strings.Contains(lower, m) }) {
 			return true
 		}
 	}
-	if slices.ContainsFunc(archives, func(a string) bool { return bytes.Contains(begun, []byte(a)) }) {
+	if slices.ContainsFunc(archives, func(a string) bool { return bytes.Contains(tailStart, []byte(a)) }) {
 		return true
 	}
 	return bytes.Contains(tail[max(0, len(tail)-zipEndSize):], []byte(zipEnd))

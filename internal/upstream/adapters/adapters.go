@@ -62,7 +62,7 @@ func (s *Set) Close() { s.keeper.Close() }
 
 // Open returns the adapter of a line. It opens no connection, so an adapter is cheap
 // and needs no closing. It returns an error if the provider is unknown, the base
-// address is no http(s) URL, or CheckOptions rejects the options.
+// address is not an http(s) URL, or CheckOptions rejects the options.
 func (s *Set) Open(t upstream.Target) (chatcall.Adapter, error) {
 	t.Strangers = s.strangers
 	p, ok := providers()[t.Provider]

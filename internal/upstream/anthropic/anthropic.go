@@ -116,13 +116,13 @@ func (a *Adapter) CountTokens(ctx context.Context, c chatcall.Call) (int64, erro
 		}
 		return 0, err
 	}
-	var counted struct {
+	var answer struct {
 		InputTokens *int64 `json:"input_tokens"`
 	}
-	if err := json.Unmarshal(body, &counted); err != nil || counted.InputTokens == nil || *counted.InputTokens < 0 {
+	if err := json.Unmarshal(body, &answer); err != nil || answer.InputTokens == nil || *answer.InputTokens < 0 {
 		return 0, upstream.Fail(fault.UpstreamUnavailable, errors.New("the count of tokens says no number"))
 	}
-	return *counted.InputTokens, nil
+	return *answer.InputTokens, nil
 }
 
 func wrongForm(c chatcall.Call) *upstream.Failure {

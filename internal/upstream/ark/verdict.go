@@ -13,8 +13,8 @@ import (
 	"tollgate/internal/upstream/exchange"
 )
 
-// submit sends a submission and returns a good response, or the failure and its Ark error code, which
-// may be empty.
+// submit sends a submission and returns a good response, or the failure and its Ark error code,
+// which may be empty.
 func (a *Adapter) submit(ctx context.Context, kind string, body []byte, path ...string) (
 	_ *exchange.Reply, code string, t *upstream.JobFailure,
 ) {
@@ -44,9 +44,9 @@ func taskFailure(kind string, reply *exchange.Reply, e gjson.Result) *upstream.J
 	return mend(kind, reply.TaskFailure(kind, e.Get("code").String(), e.Get("message").String()), e, true)
 }
 
-// mend adjusts a failure for codes specific to Ark in the error object e. begun reports whether the
-// task had been accepted.
-func mend(kind string, t *upstream.JobFailure, e gjson.Result, begun bool) *upstream.JobFailure {
+// mend adjusts a failure for codes specific to Ark in the error object e. accepted reports whether
+// the task had been accepted.
+func mend(kind string, t *upstream.JobFailure, e gjson.Result, accepted bool) *upstream.JobFailure {
 	code := e.Get("code").String()
 	switch {
 	case code == "InternalServiceError" && t.Rejection != nil:
@@ -54,7 +54,7 @@ func mend(kind string, t *upstream.JobFailure, e gjson.Result, begun bool) *upst
 		f := upstream.Fail(fault.UpstreamUnavailable, t.Cause)
 		f.Status = t.Status
 		return upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
-	case code == "ServerOverloaded" && begun && kind == upstream.KindVideo:
+	case code == "ServerOverloaded" && accepted && kind == upstream.KindVideo:
 		t.Job = fault.RenderFailed
 	case material(code, e.Get("param").String(), e.Get("message").String()):
 		t.Health = upstream.HealthNone

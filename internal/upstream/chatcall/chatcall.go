@@ -57,8 +57,8 @@ type Response struct {
 // Adapter calls one provider for one line. It is safe for concurrent use and need not be closed.
 type Adapter interface {
 	// Chat sends one chat request in the call's form and returns after the response's header. The
-	// error is always a *upstream.Failure. The context bounds the whole exchange, including reads of
-	// the body.
+	// error is always a *upstream.Failure. The context bounds the whole exchange, including reads
+	// of the body.
 	Chat(ctx context.Context, c Call) (*Response, error)
 }
 
@@ -70,7 +70,8 @@ type TokenCounter interface {
 	CountTokens(ctx context.Context, c Call) (int64, error)
 }
 
-// Secretive is implemented by adapters with secrets beside the line's key, such as renewed tokens.
+// Secretive is implemented by adapters with secrets in addition to the line's key, such as renewed
+// tokens.
 type Secretive interface {
 	// Secrets returns the current secrets, which must not be shown or logged.
 	Secrets() []string

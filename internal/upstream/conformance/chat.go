@@ -231,7 +231,7 @@ func (p ChatProvider) broken(t *testing.T, a chatcall.Adapter, c chatcall.Call) 
 	}
 	defer answer.Body.Close()
 	if !answer.Stream {
-		t.Error("the answer is no stream")
+		t.Error("the answer is not a stream")
 	}
 	if _, err = io.ReadAll(answer.Body); err == nil {
 		t.Fatal("the broken body ended like a whole one")
@@ -296,8 +296,8 @@ func (p ChatProvider) strange(t *testing.T) {
 	})
 }
 
-// malformed tests that every response with an error status leads to a failure without the credential, also
-// for a token count.
+// malformed tests that every response with an error status leads to a failure without the
+// credential, also for a token count.
 func (p ChatProvider) malformed(t *testing.T) {
 	for name, body := range malformed() {
 		for _, status := range []int{200, 400, 401, 403, 404, 413, 422, 429, 500, 503} {

@@ -195,7 +195,7 @@ func providerInfo(t testing.TB, provider string) upstream.Info {
 	t.Helper()
 	info, ok := adapters.Providers()[provider]
 	if !ok {
-		t.Fatalf("%s is no provider", provider)
+		t.Fatalf("%s is not a provider", provider)
 	}
 	return info
 }

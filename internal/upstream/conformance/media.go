@@ -24,7 +24,8 @@ import (
 type MediaProvider struct {
 	// Provider is its name in the catalog.
 	Provider string
-	// Start starts a fake that accepts the tasks below. If nil, fakestudio has a fake for the provider.
+	// Start starts a fake that accepts the tasks below. If nil, fakestudio has a fake for the
+	// provider.
 	Start func(t testing.TB) fakestudio.Fake
 	// Tasks are tasks of a job by a name for people: at least one for each kind of the provider,
 	// and more if a kind has several kinds of calls.

@@ -20,7 +20,7 @@ type Transport struct {
 	Source *Source
 	// Own is the line's address: calls to another host or port go out without.
 	Own *url.URL
-	// Also is another status, beside 401, of responses to a rejected credential.
+	// Also is another status, besides 401, of responses to a rejected credential.
 	Also int
 }
 

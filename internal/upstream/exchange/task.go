@@ -38,8 +38,8 @@ type JobCall struct {
 	ContentType string // empty: application/json
 	// Form is sent in place of Body if it is not nil.
 	Form *Multipart
-	// Limit is the maximum length of the response, in bytes. Zero means 1 MiB, enough for the addresses
-	// of results.
+	// Limit is the maximum length of the response, in bytes. Zero means 1 MiB, enough for the
+	// addresses of results.
 	Limit int64
 	// Reading bounds how many large answers are read at a time
 	// (jobcall.Task); nil for small ones.
@@ -202,7 +202,7 @@ func (c *Client) Download(ctx context.Context, address string, header http.Heade
 	at, err := url.Parse(address)
 	for range maxHops {
 		if err != nil || (at.Scheme != "http" && at.Scheme != "https") || at.Host == "" {
-			return nil, failed(upstream.Fail(fault.UpstreamUnavailable, errors.New("the result's address is no http(s) address")))
+			return nil, failed(upstream.Fail(fault.UpstreamUnavailable, errors.New("the result's address is not an http(s) address")))
 		}
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 		if err != nil {

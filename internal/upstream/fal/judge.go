@@ -53,8 +53,8 @@ func first(texts ...string) string {
 // policy is the code of fal's safety systems.
 const policy = "content_policy_violation"
 
-// submitFailure returns the failure for a status about the input, in the response to a submission or to a
-// query for a result.
+// submitFailure returns the failure for a status about the input, in the response to a submission
+// or to a query for a result.
 func submitFailure(kind string, r *exchange.Reply) *upstream.JobFailure {
 	if name, message := reason(r); name == policy {
 		t := r.TaskFailure(kind, name, message)

@@ -106,13 +106,13 @@ func (a *Adapter) CountTokens(ctx context.Context, c chatcall.Call) (int64, erro
 	if err != nil {
 		return 0, err
 	}
-	var counted struct {
+	var answer struct {
 		Total *int64 `json:"totalTokens"`
 	}
-	if err := json.Unmarshal(data, &counted); err != nil || counted.Total == nil || *counted.Total < 0 {
+	if err := json.Unmarshal(data, &answer); err != nil || answer.Total == nil || *answer.Total < 0 {
 		return 0, upstream.Fail(fault.UpstreamUnavailable, errors.New("no count of tokens in the answer"))
 	}
-	return *counted.Total, nil
+	return *answer.Total, nil
 }
 
 // question wraps a request for the method counting its tokens, with the name of the model repeated.
@@ -144,7 +144,7 @@ func (a *Adapter) address(name, method string) (*url.URL, *upstream.Failure) {
 	path := strings.Split(name, "/")
 	for i, segment := range path {
 		if segment == "" || segment == "." || segment == ".." {
-			f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("%q is no name of a resource", name))
+			f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("%q is not the name of a resource", name))
 			f.Health = upstream.HealthModel
 			return nil, f
 		}

@@ -88,7 +88,8 @@ func misnamed(f *upstream.Failure) *upstream.JobFailure {
 	return upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
 }
 
-// paramPaths maps the name of a further field of the user to its place in the body: a path of members.
+// paramPaths maps the name of a further field of the user to its place in the body: a path of
+// members.
 type paramPaths map[string][]string
 
 // pathsOf returns the paths for the kind and model of a task.

@@ -70,7 +70,7 @@ func TestImages(t *testing.T) {
 		"an unknown tier":                    picture(task.Tier("8K")),
 		"a tier of another model":            picture(task.Model("gemini-2.5-flash-image"), task.Tier("2K")),
 		"an unknown field":                   picture(task.Params(`{"style":"noir"}`)),
-		"params that are no object":          picture(task.Params(`[1]`)),
+		"params that are not an object":      picture(task.Params(`[1]`)),
 	})
 }
 
@@ -112,8 +112,8 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// TestSomeCallsFail tests that the result has the images of the successful calls even if other calls
-// failed.
+// TestSomeCallsFail tests that the result has the images of the successful calls even if other
+// calls failed.
 func TestSomeCallsFail(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewGemini(t)
@@ -250,8 +250,8 @@ func FuzzImages(f *testing.F) {
 	})
 }
 
-// TestStops tests that no more calls begin after a rejection of the line or the prompt, but more begin
-// after a blocked image.
+// TestStops tests that no more calls begin after a rejection of the line or the prompt, but more
+// begin after a blocked image.
 func TestStops(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

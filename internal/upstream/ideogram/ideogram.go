@@ -35,7 +35,7 @@ const defaultBaseURL = "https://api.ideogram.ai"
 const maxPicture = 25 << 20
 
 // maxImages is the maximum number of resulting pictures of a call, maxPictures of reference
-// pictures, and maxMasked of reference pictures beside a mask.
+// pictures, and maxMasked of reference pictures together with a mask.
 const maxImages, maxPictures, maxMasked = 8, 5, 4
 
 // Info describes the provider for the catalog.

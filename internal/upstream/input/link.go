@@ -37,14 +37,14 @@ func Pictures(ctx context.Context, task jobcall.Task, provider string) ([]string
 
 // NextSeed returns the seed of call number call of a task: the user's seed plus call, because with
 // one seed all calls would return the same image. NextSeed leaves any value except a whole number
-// from 0 to most unchanged; the provider rejects such a value.
-func NextSeed(raw json.RawMessage, call int, most int64) json.RawMessage {
+// from 0 to limit unchanged; the provider rejects such a value.
+func NextSeed(raw json.RawMessage, call int, limit int64) json.RawMessage {
 	seed, err := strconv.ParseInt(string(raw), 10, 64)
-	if call == 0 || err != nil || seed < 0 || seed > most {
+	if call == 0 || err != nil || seed < 0 || seed > limit {
 		return raw
 	}
-	if next := seed + int64(call); next <= most {
+	if next := seed + int64(call); next <= limit {
 		return strconv.AppendInt(nil, next, 10)
 	}
-	return strconv.AppendInt(nil, seed+int64(call)-most-1, 10)
+	return strconv.AppendInt(nil, seed+int64(call)-limit-1, 10)
 }

@@ -52,12 +52,12 @@ func DrawMask(ctx context.Context, task jobcall.Task, change uint8) (jobcall.Ref
 	if err != nil {
 		return unfit("The mask cannot be read. Save it again as a PNG image.")
 	}
-	drawn, changes := blackAndWhite(mask, change)
+	twoColors, changes := blackAndWhite(mask, change)
 	if !changes {
 		return unfit("The mask has no area to change. Make that area transparent or, in a mask without transparency, white.")
 	}
 	var out bytes.Buffer
-	if err := png.Encode(&out, drawn); err != nil {
+	if err := png.Encode(&out, twoColors); err != nil {
 		return jobcall.Reference{}, upstream.UnreadableFile(fmt.Errorf("the mask: %w", err))
 	}
 	content := out.Bytes()
@@ -66,7 +66,7 @@ func DrawMask(ctx context.Context, task jobcall.Task, change uint8) (jobcall.Ref
 }
 
 // blackAndWhite draws a mask in two colours, and reports whether the mask has an area to change.
-func blackAndWhite(mask image.Image, change uint8) (drawn *image.Gray, changes bool) {
+func blackAndWhite(mask image.Image, change uint8) (twoColors *image.Gray, changes bool) {
 	const half = 0x80
 	size := mask.Bounds()
 	width := size.Dx()
@@ -81,7 +81,7 @@ func blackAndWhite(mask image.Image, change uint8) (drawn *image.Gray, changes b
 	}
 	transparent := false
 	each(func(_ int, pixel []uint8) { transparent = transparent || pixel[3] < half })
-	drawn = image.NewGray(image.Rect(0, 0, width, size.Dy()))
+	twoColors = image.NewGray(image.Rect(0, 0, width, size.Dy()))
 	each(func(at int, pixel []uint8) {
 		inArea := pixel[3] < half
 		if !transparent {
@@ -89,8 +89,8 @@ func blackAndWhite(mask image.Image, change uint8) (drawn *image.Gray, changes b
 		}
 		changes = changes || inArea
 		if inArea == (change == White) {
-			drawn.Pix[at] = White
+			twoColors.Pix[at] = White
 		}
 	})
-	return drawn, changes
+	return twoColors, changes
 }

@@ -113,7 +113,7 @@ type link struct {
 
 // content returns the prompt, even if empty, and the references. Without roles, one picture is the
 // first frame and two are the first and the last frame. Three or more pictures, pictures beside a
-// video, and pictures of a clip with a ratio are references: MiniMax accepts no ratio beside
+// video, and pictures of a clip with a ratio are references: MiniMax accepts no ratio together with
 // frames.
 func (m model) content(ctx context.Context, task jobcall.Task) ([]media, error) {
 	list := []media{{Type: "text", Text: &task.Prompt}}

@@ -240,16 +240,16 @@ func TestUnsuitable(t *testing.T) {
 	xai := task.Model("grok-imagine-image")
 	large := jobcall.Reference{Type: "image/png", Size: 50 << 20}
 	conformance.CheckUnsuitable(t, openai.Provider, map[string]jobcall.Task{
-		"too many images":         picture(task.Count(11)),
-		"too many references":     picture(task.From(slices.Repeat([]string{"a"}, 17)...)),
-		"a gif":                   picture(task.From("a.gif")),
-		"a large one":             picture(task.References(large)),
-		"a mask alone":            picture(task.Mask(task.ParseReference("a"))),
-		"a mask that is no png":   picture(task.From("a"), task.Mask(task.ParseReference("a.gif"))),
-		"a reference for xAI":     picture(xai, task.From("a")),
-		"fields that are no JSON": picture(task.Params(`[`)),
-		"our own field":           picture(task.Params(`{"n":9}`)),
-		"our field for xAI":       picture(xai, task.Params(`{"resolution":"2k"}`)),
+		"too many images":          picture(task.Count(11)),
+		"too many references":      picture(task.From(slices.Repeat([]string{"a"}, 17)...)),
+		"a gif":                    picture(task.From("a.gif")),
+		"a large one":              picture(task.References(large)),
+		"a mask alone":             picture(task.Mask(task.ParseReference("a"))),
+		"a mask that is not png":   picture(task.From("a"), task.Mask(task.ParseReference("a.gif"))),
+		"a reference for xAI":      picture(xai, task.From("a")),
+		"fields that are not JSON": picture(task.Params(`[`)),
+		"our own field":            picture(task.Params(`{"n":9}`)),
+		"our field for xAI":        picture(xai, task.Params(`{"resolution":"2k"}`)),
 	})
 }
 

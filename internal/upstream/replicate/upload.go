@@ -32,13 +32,13 @@ func largest(task jobcall.Task) int64 {
 	if task.Mask != nil {
 		refs = append(refs[:len(refs):len(refs)], *task.Mask)
 	}
-	var most int64
+	var maxSize int64
 	for _, r := range refs {
 		if r.URL == "" {
-			most = max(most, r.Size)
+			maxSize = max(maxSize, r.Size)
 		}
 	}
-	return most
+	return maxSize
 }
 
 // referenceValue returns the value of a reference in the input: an address, inline data, or the

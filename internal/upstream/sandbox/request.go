@@ -21,7 +21,7 @@ type request struct {
 	hasToolResult bool   // the last message has a tool result
 	prompt        int    // tokens of the prompt
 	cached        int    // tokens of the prompt read from the cache
-	limit         int    // most tokens of an answer, or 0
+	limit         int    // maximum number of tokens of an answer, or 0
 	n             int
 	stop          []string
 	tool          *tool        // the tool to call, or nil to answer with a text
@@ -72,18 +72,18 @@ func (p *problem) in(form wire.Form) *problem {
 }
 
 // checkTemperature checks the only sampling field of the sandbox.
-func (r *request) checkTemperature(most float64) *problem {
+func (r *request) checkTemperature(limit float64) *problem {
 	t := r.body.Get("temperature")
-	if absent(t) || (t.Type == gjson.Number && t.Num >= 0 && t.Num <= most) {
+	if absent(t) || (t.Type == gjson.Number && t.Num >= 0 && t.Num <= limit) {
 		return nil
 	}
-	return invalid("temperature", fmt.Sprintf("Invalid 'temperature': must be a number from 0 to %g.", most))
+	return invalid("temperature", fmt.Sprintf("Invalid 'temperature': must be a number from 0 to %g.", limit))
 }
 
 // absent reports whether a field is missing or null.
 func absent(v gjson.Result) bool { return !v.Exists() || v.Type == gjson.Null }
 
-// Tokens of a prompt beside its text.
+// Tokens of a prompt besides its text.
 const (
 	messageTokens = 4  // a message
 	imageTokens   = 85 // an image

@@ -44,8 +44,8 @@ func (p *sampler) value(s gjson.Result, depth int) any {
 		return nil
 	}
 	p.left--
-	for _, given := range []string{"const", "default", "enum.0", "examples.0"} {
-		if v := s.Get(given); v.Exists() {
+	for _, path := range []string{"const", "default", "enum.0", "examples.0"} {
+		if v := s.Get(path); v.Exists() {
 			return json.RawMessage(v.Raw)
 		}
 	}
@@ -137,8 +137,8 @@ func sampleString(s gjson.Result) string {
 	for len(text) < least {
 		text += " example"
 	}
-	if most := s.Get("maxLength"); most.Exists() {
-		text = text[:min(len(text), int(max(0, most.Int())))]
+	if limit := s.Get("maxLength"); limit.Exists() {
+		text = text[:min(len(text), int(max(0, limit.Int())))]
 	}
 	return text
 }
@@ -156,8 +156,8 @@ func sampleNumber(s gjson.Result) float64 {
 	if above := s.Get("exclusiveMinimum"); above.Type == gjson.Number && value <= above.Num {
 		value = (math.Floor(above.Num/step) + 1) * step
 	}
-	if most := s.Get("maximum"); most.Exists() && value > most.Num {
-		value = math.Floor(most.Num/step) * step
+	if limit := s.Get("maximum"); limit.Exists() && value > limit.Num {
+		value = math.Floor(limit.Num/step) * step
 	}
 	if below := s.Get("exclusiveMaximum"); below.Type == gjson.Number && value >= below.Num {
 		value = (math.Ceil(below.Num/step) - 1) * step

@@ -83,13 +83,13 @@ func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response
 		return nil, classify(*problem, c, nil)
 	}
 	ans := compose(r, o)
-	took := o.delay + time.Duration(ans.usage.completion)*o.chunkDelay
+	duration := o.delay + time.Duration(ans.usage.completion)*o.chunkDelay
 	now := time.Now()
-	ans.id, ans.created, ans.ended = answerID(c), now.Unix(), now.Add(took).Unix()
+	ans.id, ans.created, ans.ended = answerID(c), now.Unix(), now.Add(duration).Unix()
 	if c.Stream {
 		return &chatcall.Response{Body: newStreamBody(ctx, r.script(ans), o), ContentType: "text/event-stream", Stream: true}, nil
 	}
-	if err := pause(ctx, nil, took); err != nil {
+	if err := pause(ctx, nil, duration); err != nil {
 		return nil, upstream.ConnectionFailure(ctx, err)
 	}
 	return &chatcall.Response{Body: newPlainBody(ctx, r.script(ans), o), ContentType: "application/json"}, nil
@@ -126,7 +126,7 @@ func unspoken(form wire.Form) *upstream.Failure {
 func (a *Adapter) begin(ctx context.Context, c chatcall.Call, ask string) (options, *upstream.Failure) {
 	o := a.options
 	o.fail = o.failKindOf(ask)
-	if meant := o.failOn == nil || o.failOn.MatchString(ask); !meant || !fails(a.calls.Add(1), o.failRate) {
+	if matches := o.failOn == nil || o.failOn.MatchString(ask); !matches || !fails(a.calls.Add(1), o.failRate) {
 		o.fail, o.breakAfter, o.stallAfter = "", -1, -1
 	}
 	if ctx.Err() != nil {

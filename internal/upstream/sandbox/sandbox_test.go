@@ -81,7 +81,7 @@ func frames(t *testing.T, stream string) []gjson.Result {
 			break
 		}
 		if !json.Valid([]byte(data)) {
-			t.Fatalf("event %d is no JSON: %s", i, data)
+			t.Fatalf("event %d is not JSON: %s", i, data)
 		}
 		out = append(out, gjson.Parse(data))
 	}
@@ -142,8 +142,8 @@ var forms = []struct {
 	{wire.FormMessages, `{"model":"small","max_tokens":1000,"messages":[{"role":"user","content":"hello there"}]}`},
 }
 
-// TestPlainAndStreamedAgree checks answers in the chat form beyond those of TestFormsAgree, with and
-// without streaming.
+// TestPlainAndStreamedAgree checks answers in the chat form beyond those of TestFormsAgree, with
+// and without streaming.
 func TestPlainAndStreamedAgree(t *testing.T) {
 	t.Parallel()
 	weather := `"tools":[{"type":"function","function":{"name":"get_weather","parameters":{"type":"object",

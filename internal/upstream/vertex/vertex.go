@@ -208,25 +208,25 @@ func (a *Adapter) CountTokens(ctx context.Context, c chatcall.Call) (int64, erro
 	if err != nil {
 		return 0, a.source.Hide(err)
 	}
-	var counted struct {
+	var answer struct {
 		Gemini *int64 `json:"totalTokens"`
 		Claude *int64 `json:"input_tokens"`
 	}
-	err = json.Unmarshal(data, &counted)
-	if counted.Gemini == nil {
-		counted.Gemini = counted.Claude
+	err = json.Unmarshal(data, &answer)
+	if answer.Gemini == nil {
+		answer.Gemini = answer.Claude
 	}
-	if err != nil || counted.Gemini == nil || *counted.Gemini < 0 {
+	if err != nil || answer.Gemini == nil || *answer.Gemini < 0 {
 		return 0, upstream.Fail(fault.UpstreamUnavailable, errors.New("no count of tokens in the answer"))
 	}
-	return *counted.Gemini, nil
+	return *answer.Gemini, nil
 }
 
 // address returns the address of a method of a publisher's model. A model name invalid in an
 // address is the catalog's fault and takes this line's model out of use.
 func (a *Adapter) address(publisher, model, method string) (*url.URL, *upstream.Failure) {
 	if model == "" || strings.Trim(model, ".") == "" || strings.ContainsAny(model, "/?#%") {
-		f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("%q is no name of a model", model))
+		f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("%q is not the name of a model", model))
 		f.Health = upstream.HealthModel
 		return nil, f
 	}

@@ -126,16 +126,16 @@ func AppendUsage(dst []byte, u wire.Usage) []byte {
 	number(`{"prompt_tokens"`, u.Prompt)
 	number(`,"completion_tokens"`, u.Completion)
 	number(`,"total_tokens"`, u.Prompt+u.Completion)
-	some := func(name string, n int64) {
+	positive := func(name string, n int64) {
 		if n > 0 {
 			number(name, n)
 		}
 	}
 	number(`,"prompt_tokens_details":{"cached_tokens"`, u.Cached)
-	some(`,"image_tokens"`, u.PromptImage)
-	some(`,"audio_tokens"`, u.PromptAudio)
+	positive(`,"image_tokens"`, u.PromptImage)
+	positive(`,"audio_tokens"`, u.PromptAudio)
 	number(`},"completion_tokens_details":{"reasoning_tokens"`, u.Reasoning)
-	some(`,"image_tokens"`, u.CompletionImage)
-	some(`,"audio_tokens"`, u.CompletionAudio)
+	positive(`,"image_tokens"`, u.CompletionImage)
+	positive(`,"audio_tokens"`, u.CompletionAudio)
 	return append(dst, "}}"...)
 }

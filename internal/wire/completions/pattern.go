@@ -50,7 +50,7 @@ func (l *framePattern) read(data []byte, several bool, output *form.Output, toke
 	end := rawjson.SkipText(data, quote)
 	tail := data[end:]
 	if !bytes.Equal(tail, l.tail) {
-		// The delta must end here, with nothing to read behind it.
+		// The delta must end here, with nothing to read after it.
 		if len(tail) == 0 || tail[0] != '}' || !isOrdinary(tail) || bytes.Contains(tail, []byte(`"delta"`)) ||
 			several && bytes.Contains(tail, []byte(`"index"`)) {
 			return false

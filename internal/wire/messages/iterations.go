@@ -96,16 +96,16 @@ func total(list []iteration) (n int64) {
 // only the first reading of the prompt.
 func withIterations(own wire.Iteration, list []iteration) wire.Usage {
 	var inside, extra []wire.Iteration
-	var counted wire.Iteration
+	var total wire.Iteration
 	for _, i := range list {
 		if i.extra {
 			extra = append(extra, i.Iteration)
 			continue
 		}
 		inside = append(inside, i.Iteration)
-		counted = sum(counted, i.Iteration)
+		total = sum(total, i.Iteration)
 	}
-	if counted.Prompt+counted.Completion < own.Prompt+own.Completion {
+	if total.Prompt+total.Completion < own.Prompt+own.Completion {
 		inside = []wire.Iteration{own}
 	}
 	inside = append(inside, extra...)

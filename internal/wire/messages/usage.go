@@ -115,8 +115,8 @@ func (m *usageSum) result(shown map[string]int64) wire.Usage {
 		}
 	}
 	for name, n := range shown {
-		if counted, named := m.calls[name]; !named || !m.final && n > counted {
-			u.AddCalls(name, n-counted)
+		if reported, named := m.calls[name]; !named || !m.final && n > reported {
+			u.AddCalls(name, n-reported)
 		}
 	}
 	return u

@@ -58,7 +58,7 @@ func (m *Edits) Body() Pieces {
 }
 
 // remove splices out the omitted members, each with the comma before it, or, while no member is
-// kept, with the comma behind it. It returns the end of the last member, and whether any member was
+// kept, with the comma after it. It returns the end of the last member, and whether any member was
 // kept.
 func (m *Edits) remove() (end int, hasMembers bool) {
 	d := m.Doc

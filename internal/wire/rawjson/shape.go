@@ -19,12 +19,12 @@ var ErrShape = errors.New("the JSON nests too deep or has too many values")
 func CheckShape(data []byte) error { return CheckValues(data, maxValues) }
 
 // CheckValues is like CheckShape with another limit on values.
-func CheckValues(data []byte, most int) error {
+func CheckValues(data []byte, limit int) error {
 	if len(data) <= maxDepth {
 		return nil
 	}
-	opened := bytes.Count(data, []byte("[")) + bytes.Count(data, []byte("{"))
-	if opened <= maxDepth && (len(data) <= most || opened+bytes.Count(data, []byte(",")) <= most) {
+	brackets := bytes.Count(data, []byte("[")) + bytes.Count(data, []byte("{"))
+	if brackets <= maxDepth && (len(data) <= limit || brackets+bytes.Count(data, []byte(",")) <= limit) {
 		return nil
 	}
 	depth, values := 0, 0
@@ -40,7 +40,7 @@ func CheckValues(data []byte, most int) error {
 		case ',':
 			values++
 		}
-		if depth > maxDepth || values > most {
+		if depth > maxDepth || values > limit {
 			return ErrShape
 		}
 	}

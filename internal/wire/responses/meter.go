@@ -130,7 +130,7 @@ func (m *meter) readEnd(response []byte, kind string, f *wire.Frame) {
 	m.reports.Add(r.usage, true)
 	f.Usage = r.usage.CountedPrompt && r.usage.CountedCompletion
 	m.tier = r.tier
-	counted := m.Tools
+	streamed := m.Tools
 	m.Tools = wire.Usage{}
 	items := 0
 	for _, item := range rawjson.Elements(r.output) {
@@ -141,7 +141,7 @@ func (m *meter) readEnd(response []byte, kind string, f *wire.Frame) {
 		addHostedCall(&m.Output, item)
 	}
 	if items == 0 {
-		m.Tools = counted
+		m.Tools = streamed
 	}
 	if r.status == "" {
 		r.status = kind[len("response."):]

@@ -150,8 +150,8 @@ func (r *Reader) last() (Event, error) {
 	return Event{}, ErrTruncated
 }
 
-// search continues the search for the blank line at the end of the next event, and sets next behind
-// it. It reports whether it found one.
+// search continues the search for the blank line at the end of the next event, and sets next to the
+// byte after the blank line. It reports whether it found a blank line.
 func (r *Reader) search() bool {
 	if r.found {
 		return true

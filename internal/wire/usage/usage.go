@@ -1,6 +1,6 @@
 // Package usage owns the reading of usage from any document of a provider: an answer, or an error
-// with usage. It is not part of package upstream, because it imports the form of Gemini, internal to
-// the wire packages.
+// with usage. It is not part of package upstream, because it imports the form of Gemini, internal
+// to the wire packages.
 //
 // Invariant: whatever the bytes, parts never exceed their wholes and no count is negative.
 package usage
@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/wire/responses"
 )
 
-// Read returns the usage at the top level of a document in the given form, even beside an error.
+// Read returns the usage at the top level of a document in the given form, even if the document also has an error.
 // An empty form is any form except messages. Missing counts are 0. The document may be any bytes.
 func Read(form wire.Form, document []byte) wire.Usage {
 	object := document[rawjson.SkipSpace(document, 0):]

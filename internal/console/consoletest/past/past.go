@@ -136,9 +136,9 @@ func (w *writer) ago(d time.Duration) int64 { return w.nowMS - d.Milliseconds() 
 
 // at returns an identifier for a time. n distinguishes identifiers of the same kind and time.
 func at(prefix string, ms int64, n int) string {
-	made := id.First(prefix, time.UnixMilli(ms))
+	newID := id.First(prefix, time.UnixMilli(ms))
 	tail := fmt.Sprintf("%05d", n)
-	return made[:len(made)-len(tail)] + tail
+	return newID[:len(newID)-len(tail)] + tail
 }
 
 func (w *writer) exec(text string, args ...any) error {
@@ -230,14 +230,14 @@ func (w *writer) call() error {
 	for n := range calls {
 		m, end := called(n)
 		created := w.ago(time.Duration(calls-n) * 31 * time.Minute)
-		took := time.Duration(400+n*37%3000) * time.Millisecond
+		elapsed := time.Duration(400+n*37%3000) * time.Millisecond
 		prompt, answer := int64(900+n*113%4000), int64(200+n*71%900)
 		cost := costOf(n)
 		if cost == 0 {
 			prompt, answer = 0, 0
 		}
 		if end.outcome == books.Refused {
-			took = 3 * time.Millisecond
+			elapsed = 3 * time.Millisecond
 		}
 		w.balance -= cost
 		w.seq++
@@ -246,9 +246,9 @@ func (w *writer) call() error {
 			Hold: books.HoldRow{ID: at("req_", created, n), Account: w.account, Key: w.keys[n%len(w.keys)], Model: m.name,
 				Endpoint: m.endpoint, Day: books.DayOf(created), Revision: revisionOf(end.outcome), Amount: 4 * m.cost, CreatedMS: created},
 			End: books.End{Outcome: end.outcome, Status: end.status, Code: end.code, Line: "sandbox", Tokens: tokens,
-				Source: books.SourceProvider, FirstByte: took / 3, Duration: took},
+				Source: books.SourceProvider, FirstByte: elapsed / 3, Duration: elapsed},
 			Attempts: end.attempts, Seq: w.seq, Cost: cost, Balance: w.balance, StandsFor: int64(1 + n/120*29),
-			EndedMS: created + took.Milliseconds(),
+			EndedMS: created + elapsed.Milliseconds(),
 		})
 	}
 	batch := w.tx.Batch()

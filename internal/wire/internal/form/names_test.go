@@ -89,8 +89,8 @@ func TestEveryNameReadIsGuarded(t *testing.T) {
 	}
 }
 
-// TestEveryLimitIsRead checks that every forwarded field with a number of output tokens is read as a
-// limit or dropped as a minimum. The other fields about tokens are listed here.
+// TestEveryLimitIsRead checks that every forwarded field with a number of output tokens is read as
+// a limit or dropped as a minimum. The other fields about tokens are listed here.
 func TestEveryLimitIsRead(t *testing.T) {
 	t.Parallel()
 	others := strings.Fields(`add_special_tokens allowed_token_ids diverse_first_token fallback_credit_token logprob_token_ids prediction
@@ -116,7 +116,7 @@ func TestToolOptionsAreGuarded(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"model", "models", "size", "quality", "memory_limit", "engine", "search_depth", "region"} {
 		if _, ok := field.ToolOption(name); !ok {
-			t.Errorf("`%s` is no option of a tool", name)
+			t.Errorf("`%s` is not an option of a tool", name)
 		}
 	}
 }

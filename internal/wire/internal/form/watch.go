@@ -126,7 +126,7 @@ func isAddressName(name []byte) bool {
 
 // CheckReferences rejects every reference to an object stored at a provider, and every address
 // except web and inline ones. It also reads the cache times of the prompt, and finds images and
-// files in fields beside the input, which no other check counts.
+// files in fields outside the input, which no other check counts.
 func (r *Request) CheckReferences() error {
 	r.LongCache, r.cacheTimes = false, nil
 	if r.Doc.Raw("previous_input_messages") != nil {

@@ -140,9 +140,9 @@ func (m *meter) setUsage(raw []byte) bool {
 	if raw == nil {
 		return false
 	}
-	u, counted := readUsage(raw)
+	u, complete := readUsage(raw)
 	switch {
-	case counted:
+	case complete:
 		m.hasCandidateCount = m.hasCandidateCount || u.Completion > 0
 	case m.hasCandidateCount:
 		u.Completion, u.Reasoning, u.CountedCompletion = 0, 0, false

@@ -136,8 +136,8 @@ func isBlock(feedback []byte) bool {
 
 // readUsage reads a usageMetadata. Cached tokens are part of the prompt; thoughts are not part of
 // the candidates. If the usageMetadata has no count of candidates, which is common before the last
-// event, counted is false and the completion has only the thoughts.
-func readUsage(raw []byte) (u form.UsageReport, counted bool) {
+// event, complete is false and the completion has only the thoughts.
+func readUsage(raw []byte) (u form.UsageReport, complete bool) {
 	var candidates, toolUse, total int64
 	for name, value := range rawjson.Members(raw) {
 		switch string(name) {
@@ -148,7 +148,7 @@ func readUsage(raw []byte) (u form.UsageReport, counted bool) {
 		case "cachedContentTokenCount":
 			u.Cached, _ = rawjson.Count(value)
 		case "candidatesTokenCount":
-			candidates, counted = rawjson.Count(value)
+			candidates, complete = rawjson.Count(value)
 		case "thoughtsTokenCount":
 			u.Reasoning, _ = rawjson.Count(value)
 		case "totalTokenCount":
@@ -170,13 +170,13 @@ func readUsage(raw []byte) (u form.UsageReport, counted bool) {
 		toolUse = 0
 	}
 	u.Prompt = min(u.Prompt+toolUse, rawjson.MaxCount)
-	if rest := total - u.Prompt - u.Reasoning; !counted && u.CountedPrompt && rest > 0 {
-		candidates, counted = rest, true
+	if rest := total - u.Prompt - u.Reasoning; !complete && u.CountedPrompt && rest > 0 {
+		candidates, complete = rest, true
 	}
 	u.Completion = min(candidates+u.Reasoning, rawjson.MaxCount)
-	u.CountedCompletion = counted || u.Reasoning > 0
+	u.CountedCompletion = complete || u.Reasoning > 0
 	u.Cached = min(u.Cached, u.Prompt)
-	return u, counted
+	return u, complete
 }
 
 // modalities returns the tokens of images and audio in a list of counts by modality.

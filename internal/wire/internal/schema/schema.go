@@ -147,7 +147,7 @@ func (w *writer) read(node []byte, path string) (at facts, err error) {
 		return at, err
 	}
 	if at.refers {
-		return at, nil // nothing may stand beside it
+		return at, nil // no other member is allowed
 	}
 	var notes []string
 	for name, value := range rawjson.Members(node) {
@@ -199,8 +199,8 @@ func (w *writer) check(node []byte, at *facts, entries int, path string) error {
 	return nil
 }
 
-// targetName returns a keyword's name at the target. It returns false for a keyword to be left out or
-// moved to the description.
+// targetName returns a keyword's name at the target. It returns false for a keyword to be left out
+// or moved to the description.
 func (w *writer) targetName(at facts, name string, value []byte) (string, bool) {
 	to, keep := name, true
 	switch {

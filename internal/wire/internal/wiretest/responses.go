@@ -31,9 +31,9 @@ type sentStream struct {
 	response map[string]any // of the terminal event
 }
 
-// CheckResponses checks that a stream of the responses form is well formed: numbers from 0, events in
-// order, items and parts that open and close, deltas equal to the repeated text, and one terminal
-// event, the last.
+// CheckResponses checks that a stream of the responses form is well formed: numbers from 0, events
+// in order, items and parts that open and close, deltas equal to the repeated text, and one
+// terminal event, the last.
 func CheckResponses(stream []byte) (*sentStream, error) {
 	s := &sentStream{}
 	r := sse.NewReader(strings.NewReader(string(stream)), 64<<20)
@@ -202,7 +202,7 @@ func (s *sentStream) done(item *sentItem, index int, raw any) error {
 }
 
 // deltasOf maps each kind of item or part to its events and the member with the whole text.
-var deltasOf = map[string]struct{ of, text string }{
+var deltasOf = map[string]struct{ kind, text string }{
 	"response.output_text.delta":             {"output_text", ""},
 	"response.output_text.done":              {"output_text", "text"},
 	"response.refusal.delta":                 {"refusal", ""},
@@ -217,12 +217,12 @@ var deltasOf = map[string]struct{ of, text string }{
 
 // event adds an event of an open item.
 func (i *sentItem) event(kind string, event map[string]any) error {
-	number, of := event["content_index"], i.kind
+	number, partKind := event["content_index"], i.kind
 	if i.kind == "reasoning" {
 		number = event["summary_index"]
 	}
 	if i.part != nil {
-		of, _ = i.part["type"].(string)
+		partKind, _ = i.part["type"].(string)
 	}
 	if i.kind == "message" || i.kind == "reasoning" {
 		if number != float64(len(i.parts)) {
@@ -240,10 +240,10 @@ func (i *sentItem) event(kind string, event map[string]any) error {
 	case "response.content_part.done", "response.reasoning_summary_part.done":
 		part, _ := event["part"].(map[string]any)
 		name := "text"
-		if of == "refusal" {
-			name = of
+		if partKind == "refusal" {
+			name = partKind
 		}
-		if i.part == nil || !i.ended || part["type"] != of || part[name] != i.Text {
+		if i.part == nil || !i.ended || part["type"] != partKind || part[name] != i.Text {
 			return fmt.Errorf("a part cannot end so, or here: its deltas were %q", i.Text)
 		}
 		i.part, i.parts = nil, append(i.parts, part)
@@ -253,8 +253,8 @@ func (i *sentItem) event(kind string, event map[string]any) error {
 	switch {
 	case !ok:
 		return fmt.Errorf("unknown event")
-	case rule.of != of || i.ended:
-		return fmt.Errorf("it cannot stand in %s", of)
+	case rule.kind != partKind || i.ended:
+		return fmt.Errorf("it cannot stand in %s", partKind)
 	case rule.text == "":
 		text, ok := event["delta"].(string)
 		if !ok || text == "" {

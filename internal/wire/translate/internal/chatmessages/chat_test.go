@@ -193,7 +193,7 @@ func TestMessagesFromChatStreams(t *testing.T) {
 		"no name at all": {wiretest.Frames(call(`{"index":0,"function":{"arguments":"{}"}}`), stop), "{} tool_use"},
 		"no arguments at all": {wiretest.Frames(call(`{"index":0,"id":"a","function":{"name":"f"}}`),
 			call(`{"index":1,"id":"b","function":{"name":"g","arguments":""}}`), stop), "f g tool_use"},
-		"arguments that are no object": {wiretest.Frames(call(`{"index":0,"id":"a","function":{"name":"f","arguments":"oops"}}`),
+		"arguments that are not an object": {wiretest.Frames(call(`{"index":0,"id":"a","function":{"name":"f","arguments":"oops"}}`),
 			call(`{"index":1,"id":"b","function":{"name":"g","arguments":"{}"}}`), stop), "foops g{} tool_use"},
 		"the older form": {wiretest.Frames(wiretest.Delta(`{"function_call":{"name":"f","arguments":"{\"a\""}}`,
 			"null"), wiretest.Delta(`{"function_call":{"arguments":":1}"}}`, "null"), wiretest.Delta(`{}`, `"function_call"`)), `f{"a":1} tool_use`},

@@ -142,13 +142,13 @@ func (h *history) addCall(id string, function []byte, at string, mark breakpoint
 
 // isKnown reports whether a function was called before.
 func (h *history) isKnown(name string) bool {
-	const most = 128 // the limit on tools of a request
+	const limit = 128 // the limit on tools of a request
 	for _, known := range h.names {
 		if known == name {
 			return true
 		}
 	}
-	return len(h.names) >= most
+	return len(h.names) >= limit
 }
 
 // unique returns the line's id of a call. It depends only on the calls before it, so that a longer

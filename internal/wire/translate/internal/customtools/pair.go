@@ -32,11 +32,11 @@ func namesIn(tools []byte) map[string]bool {
 }
 
 // customOf returns the member `custom` of a tool, a call or a choice of type custom, or nil.
-func customOf(of []byte) []byte {
-	if rawjson.Unquote(rawjson.Field(of, "type")) != "custom" {
+func customOf(payload []byte) []byte {
+	if rawjson.Unquote(rawjson.Field(payload, "type")) != "custom" {
 		return nil
 	}
-	return rawjson.Field(of, "custom")
+	return rawjson.Field(payload, "custom")
 }
 
 // New returns the pair for a request with custom tools. newPair returns the pair for a request with

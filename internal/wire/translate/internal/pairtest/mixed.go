@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// RandomPieces returns up to most pieces picked at random. Unlike random bytes, most such sequences
-// have a meaning.
-func RandomPieces(r *rand.Rand, pieces []string, most int) []string {
-	out := make([]string, r.IntN(most+1))
+// RandomPieces returns up to limit pieces picked at random. Unlike random bytes, most such
+// sequences have a meaning.
+func RandomPieces(r *rand.Rand, pieces []string, limit int) []string {
+	out := make([]string, r.IntN(limit+1))
 	for i := range out {
 		out[i] = pieces[r.IntN(len(pieces))]
 	}

@@ -246,21 +246,21 @@ func (m *chatMessages) collect(input []byte, path string) error {
 			return fault.At(fault.InvalidRequest, element(path, i)+".call_id", "A call and its output need a `call_id`.")
 		}
 		key := rawjson.Unquote(id)
-		of := m.results[key]
-		if of == nil {
-			of = &callResults{}
-			m.results[key] = of
+		results := m.results[key]
+		if results == nil {
+			results = &callResults{}
+			m.results[key] = results
 		}
 		result := callOutput{rawjson.Field(item, "output"), element(path, i) + ".output"}
 		switch {
 		case !output:
-			of.calls++
-		case of.calls == 0:
+			results.calls++
+		case results.calls == 0:
 			return fault.At(fault.InvalidRequest, element(path, i)+".call_id", "No call before this output has its `call_id`.")
-		case len(of.list) < of.calls:
-			of.list = append(of.list, callResult{result})
+		case len(results.list) < results.calls:
+			results.list = append(results.list, callResult{result})
 		default:
-			last := &of.list[len(of.list)-1]
+			last := &results.list[len(results.list)-1]
 			*last = append(*last, result)
 		}
 	}
@@ -425,12 +425,12 @@ func (m *chatMessages) writeResults(calls []chatCall) error {
 
 // nextResult returns the next result of a call, or nil.
 func (m *chatMessages) nextResult(id string) callResult {
-	of := m.results[id]
-	if of == nil || of.used == len(of.list) {
+	results := m.results[id]
+	if results == nil || results.used == len(results.list) {
 		return nil
 	}
-	of.used++
-	return of.list[of.used-1]
+	results.used++
+	return results.list[results.used-1]
 }
 
 // chatContent is content in the chat form.

@@ -51,7 +51,7 @@ func onChat(stream []byte, r *responses.Request) []byte {
 		f, err := m.Read(e)
 		switch {
 		case err != nil:
-			return fail(fault.UpstreamUnavailable, "What came is no JSON.")
+			return fail(fault.UpstreamUnavailable, "What came is not JSON.")
 		case f.Err != nil:
 			return fail(fault.UpstreamBusy, "The provider reported an error.")
 		}
