@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"tollgate/internal/fault"
-	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 )
 
@@ -56,12 +55,9 @@ func TestEntriesAsCSV(t *testing.T) {
 		id := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		c.ok("POST", "/accounts/"+id+"/credits", `{"usd":5,"note":"=1+1, \"quoted\""}`)
 		const credits = 2*entriesRead + 10
-		storetest.Update(t, c.db, func(tx *store.Tx) error {
-			_, err := tx.Exec(`INSERT INTO ledger_entry (id, account, seq, kind, amount_nano, balance_nano, note, created_ms)
-				WITH RECURSIVE n (i) AS (SELECT CAST(2 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < $1)
-				SELECT 'ent_x' || CAST(i AS TEXT), $2, i, 'credit', 1, 1, '', 1800000000000 + i * 1000 FROM n`, credits, id)
-			return err
-		})
+		storetest.Exec(t, c.db, `INSERT INTO ledger_entry (id, account, seq, kind, amount_nano, balance_nano, note, created_ms)
+			WITH RECURSIVE n (i) AS (SELECT CAST(2 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < $1)
+			SELECT 'ent_x' || CAST(i AS TEXT), $2, i, 'credit', 1, 1, '', 1800000000000 + i * 1000 FROM n`, credits, id)
 		lines := func(query string, headers ...string) [][]string {
 			t.Helper()
 			got := c.do("GET", "/accounts/"+id+"/entries"+query, "", headers...)

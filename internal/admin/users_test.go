@@ -55,10 +55,7 @@ func TestSecondFactorIsTurnedOff(t *testing.T) {
 	each(t, func(t *testing.T, c *caller) {
 		id := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		user := c.ok("POST", "/accounts/"+id+"/users", `{"email":"ada@example.com","password":"right horse"}`).text("id")
-		storetest.Update(t, c.db, func(tx *store.Tx) error {
-			_, err := tx.Exec(`UPDATE account_user SET totp_secret = 'JBSWY3DP', totp_since_ms = 5 WHERE id = $1`, user)
-			return err
-		})
+		storetest.Exec(t, c.db, `UPDATE account_user SET totp_secret = 'JBSWY3DP', totp_since_ms = 5 WHERE id = $1`, user)
 		c.ok("GET", "/users/"+user, "").want(`{"second_factor":true}`)
 		c.do("PATCH", "/users/"+user, `{"second_factor":true}`).wantFault(fault.InvalidRequest, "second_factor")
 		c.do("POST", "/accounts/"+id+"/users", `{"email":"b@example.com","second_factor":false}`).wantFault(fault.InvalidRequest, "second_factor")

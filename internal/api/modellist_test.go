@@ -103,10 +103,7 @@ func TestModelsKeepTheirTime(t *testing.T) {
 			}
 			return out
 		}
-		storetest.Update(t, db, func(tx *store.Tx) error {
-			_, err := tx.Exec(`UPDATE catalog_model SET created_ms = 5000`)
-			return err
-		})
+		storetest.Exec(t, db, `UPDATE catalog_model SET created_ms = 5000`)
 		if got := created(); len(got) == 0 || slices.Max(got) != 5 || slices.Min(got) != 5 {
 			t.Errorf("created %v", got)
 		}

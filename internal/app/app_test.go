@@ -385,10 +385,7 @@ func TestCommandBesideAStartingService(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	storetest.Update(t, db, func(tx *store.Tx) error {
-		_, err := tx.Exec(`DELETE FROM goose_db_version WHERE version_id > 0`)
-		return err
-	})
+	storetest.Exec(t, db, `DELETE FROM goose_db_version WHERE version_id > 0`)
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}

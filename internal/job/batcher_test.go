@@ -17,13 +17,7 @@ func TestBatcher(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		b := &batcher{db: db}
-		err := db.Update(t.Context(), func(tx *store.Tx) error {
-			_, err := tx.Exec(`CREATE TABLE written (n BIGINT NOT NULL PRIMARY KEY)`)
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, db, `CREATE TABLE written (n BIGINT NOT NULL PRIMARY KEY)`)
 		failed := errors.New("failed")
 		const steps = 300
 		errs := make([]error, steps)
@@ -59,7 +53,7 @@ func TestBatcher(t *testing.T) {
 			}
 		}
 		var got int
-		err = db.View(t.Context(), func(tx *store.Tx) error { return tx.QueryRow(`SELECT COUNT(*) FROM written`).Scan(&got) })
+		err := db.View(t.Context(), func(tx *store.Tx) error { return tx.QueryRow(`SELECT COUNT(*) FROM written`).Scan(&got) })
 		if err != nil || got != want {
 			t.Errorf("%d steps are written, want %d: %v", got, want, err)
 		}

@@ -26,19 +26,14 @@ func TestClockJump(t *testing.T) {
 			t.Fatal(err)
 		}
 		j := New(Options{DB: db, Ledger: ledger.New(ledger.Options{DB: db}), Media: files})
-		exec := func(text string) {
-			t.Helper()
-			if err := db.Update(t.Context(), func(tx *store.Tx) error { _, err := tx.Exec(text); return err }); err != nil {
-				t.Fatal(err)
-			}
-		}
 		ended := func(id string, at time.Time) {
 			t.Helper()
-			exec(fmt.Sprintf(`INSERT INTO job (id, request, account, key, kind, model, endpoint, revision, plan, prompt, params, materials, `+
-				`callback, once_key, fingerprint,
+			storetest.Exec(t, db,
+				fmt.Sprintf(`INSERT INTO job (id, request, account, key, kind, model, endpoint, revision, plan, prompt, params, materials, `+
+					`callback, once_key, fingerprint,
 				held_nano, cost_nano, status, code, line, trace, body, created_ms, started_ms, ended_ms)
 				VALUES ('%s', '', 'a', '', 'image', 'm', '', 1, '', '', '', '', '', '%[1]s', '', 0, 0, 'failed', '', '', '', '{}', 1, 1, %d)`, id,
-				at.UnixMilli()))
+					at.UnixMilli()))
 		}
 		pass := func(d time.Duration) {
 			t.Helper()
@@ -57,10 +52,11 @@ func TestClockJump(t *testing.T) {
 		now = now.Add(year)
 		pass(10 * time.Second)
 		ended("meanwhile", now)
-		exec(fmt.Sprintf(`INSERT INTO job_run (id, model, account, state, turn, queued_ms, wake_ms, started_ms, epoch, fence, line, `+
-			`revision, number, ticket,
+		storetest.Exec(t, db,
+			fmt.Sprintf(`INSERT INTO job_run (id, model, account, state, turn, queued_ms, wake_ms, started_ms, epoch, fence, line, `+
+				`revision, number, ticket,
 			submitted_ms, results, files, trace) VALUES ('waits', 'm', 'a', 0, 1, %d, %d, 0, '', 0, '', 0, 0, '', 0, '', '', '')`, now.UnixMilli(),
-			now.UnixMilli()))
+				now.UnixMilli()))
 		if !known("early") {
 			t.Error("while the clock was ahead, its record had run out")
 		}
@@ -75,7 +71,7 @@ func TestClockJump(t *testing.T) {
 		}); err != nil || late != 0 {
 			t.Errorf("%d jobs wait for the time that the clock was on, %v", late, err)
 		}
-		exec(`DELETE FROM job_run`)
+		storetest.Exec(t, db, `DELETE FROM job_run`)
 		for range 73 {
 			pass(time.Hour)
 		}

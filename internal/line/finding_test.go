@@ -191,10 +191,7 @@ func (c *cluster) probe(after time.Duration) {
 // pass moves the database's rows into the past, as if some time had passed there too.
 func (c *cluster) pass(d time.Duration) {
 	c.Helper()
-	storetest.Update(c.T, c.db, func(tx *store.Tx) error {
-		_, err := tx.Exec(`UPDATE line_finding SET since_ms = since_ms - $1, until_ms = until_ms - $1`, d.Milliseconds())
-		return err
-	})
+	storetest.Exec(c.T, c.db, `UPDATE line_finding SET since_ms = since_ms - $1, until_ms = until_ms - $1`, d.Milliseconds())
 }
 
 // states returns the state of the line on each node, with its parts that are out or cooling.

@@ -290,11 +290,8 @@ func (c *console) showJob(v *page.Visit) (page.Responder, error) {
 	if err != nil {
 		return nil, err
 	}
-	var key any
-	if err := v.View(func(tx *store.Tx) (err error) {
-		key, err = keyLinkTx(tx, v.Account(), e.Key)
-		return err
-	}); err != nil {
+	key, err := page.Read(v, func(tx *store.Tx) (any, error) { return keyLinkTx(tx, v.Account(), e.Key) })
+	if err != nil {
 		return nil, err
 	}
 	shown := jobPage{Title: titleOf(&e), Result: c.resultsOf(&e, sizes), Facts: settingsOf(&e, key),

@@ -47,14 +47,9 @@ func save(t *testing.T, db *store.DB, p Run, id string, g condition, columns ...
 // enqueue inserts a queued run.
 func enqueue(t *testing.T, db *store.DB, id string) {
 	t.Helper()
-	if err := db.Update(t.Context(), func(tx *store.Tx) error {
-		_, err := tx.Exec(`INSERT INTO job_run (id, model, account, state, turn, queued_ms, wake_ms, started_ms, epoch, fence, line, revision,
-			number, ticket, submitted_ms, results, files, trace)
-			VALUES ($1, 'model', 'account', 0, 1, 1000, 0, 0, '', 0, '', 0, 0, '', 0, '', '', $2)`, id, Text(Trace{}))
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, db, `INSERT INTO job_run (id, model, account, state, turn, queued_ms, wake_ms, started_ms, epoch, fence, line, revision,
+		number, ticket, submitted_ms, results, files, trace)
+		VALUES ($1, 'model', 'account', 0, 1, 1000, 0, 0, '', 0, '', 0, 0, '', 0, '', '', $2)`, id, Text(Trace{}))
 }
 
 // TestSaveColumns checks that SaveTx writes the given columns and no others.

@@ -118,6 +118,15 @@ func Update(t testing.TB, db *store.DB, fn func(tx *store.Tx) error) {
 	}
 }
 
+// Exec runs one statement in a transaction of its own. The statement must succeed.
+func Exec(t testing.TB, db *store.DB, text string, args ...any) {
+	t.Helper()
+	Update(t, db, func(tx *store.Tx) error {
+		_, err := tx.Exec(text, args...)
+		return err
+	})
+}
+
 // View runs fn in a reading transaction, which must succeed.
 func View(t testing.TB, db *store.DB, fn func(tx *store.Tx) error) {
 	t.Helper()
