@@ -33,5 +33,11 @@ cp data/tollgate.db newer.db
 sqlite3 newer.db "INSERT INTO goose_db_version (version_id, is_applied) VALUES (9000, 1)"
 tollgate serve --database sqlite:newer.db >newer.log 2>&1 &
 ready
+tollgate audit --database sqlite:newer.db | grep '"ok": true'
+kill $!
+wait $!
+sqlite3 newer.db "UPDATE store_schema SET compatible_since = 9000"
 ! tollgate audit --database sqlite:newer.db 2>newer.error || false
+! tollgate serve --database sqlite:newer.db 2>>newer.error || false
+test "$(wc -l <newer.error)" = 2
 grep 'this binary is older than the database' newer.error
