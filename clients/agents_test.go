@@ -238,6 +238,6 @@ func (a agent) play(t *testing.T, line string) {
 	}
 	kept := slices.ContainsFunc(p.seen(), func(r providerRequest) bool { return bytes.Contains(r.body, []byte(sealed)) })
 	if kept != slices.Contains(a.keeps, line) {
-		t.Errorf("%s gave back what the model had thought: %t", a.name, kept)
+		t.Errorf("%s sent the thinking back: %t", a.name, kept)
 	}
 }

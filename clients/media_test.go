@@ -206,7 +206,7 @@ func TestMediaForGo(t *testing.T) {
 		waitForJob(t, client, "images/jobs/"+first)
 	})
 
-	t.Run("is told what is wrong", func(t *testing.T) {
+	t.Run("gets the reason of an error", func(t *testing.T) {
 		_, err := client.Images.Generate(ctx, openai.ImageGenerateParams{Model: "easel-1", Prompt: "a hat", N: openai.Int(5)})
 		mediaFault(t, err, http.StatusBadRequest, "invalid_request", "n")
 		_, err = client.Images.Generate(ctx, openai.ImageGenerateParams{Model: "easel-1", Prompt: ""})

@@ -26,8 +26,8 @@ const defaultMax = 10_000
 // KeysOptions configure the key cache.
 type KeysOptions struct {
 	DB  *store.DB
-	Now func() time.Time // nil: time.Now
-	Log *slog.Logger     // nil: nothing is logged
+	Now func() time.Time // if nil, time.Now
+	Log *slog.Logger     // if nil, nothing is logged
 	Max int              // keys in memory, about 500 bytes each; 0 means 10,000
 }
 

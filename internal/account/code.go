@@ -32,10 +32,10 @@ type RedeemCode struct {
 	Hint       string // the end of its text
 	Value      money.Amount
 	CreatedMS  int64
-	ExpiresMS  int64  // 0: never
+	ExpiresMS  int64  // zero for never
 	Account    string // the account that redeemed the code, or empty
 	RedeemedMS int64
-	VoidedMS   int64 // 0: it was not voided
+	VoidedMS   int64 // zero if the code was not voided
 }
 
 // The states of a code.
@@ -63,7 +63,7 @@ func (c RedeemCode) State(nowMS int64) string {
 type NewCodes struct {
 	Value     money.Amount // of each, more than zero
 	Count     int64        // 1 to 1000
-	ExpiresMS int64        // 0: never
+	ExpiresMS int64        // zero for never
 }
 
 // CreateCodesTx creates a batch of codes and returns them with their texts. The texts are not

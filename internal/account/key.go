@@ -22,8 +22,8 @@ type Key struct {
 	Account       string
 	Name          string
 	Hint          string         // first and last characters of the secret
-	AllowedModels []string       // nil: all
-	AllowedIPs    []netip.Prefix // nil: all; canonical
+	AllowedModels []string       // nil for all
+	AllowedIPs    []netip.Prefix // nil for all; canonical
 	CreatedMS     int64
 	Ledger        ledger.KeyState
 	Over          money.Amount // usage beyond the holds
@@ -36,8 +36,8 @@ type KeySettings struct {
 	RPM           *int64        // requests per minute, 1 to 1,000,000; nil means no limit
 	DailyBudget   *money.Amount // per UTC day, not negative; nil means no limit
 	TotalLimit    *money.Amount // over the key's life, not negative; nil means no limit
-	AllowedModels []string      // nil: all; see ParseAllowedModels
-	AllowedIPs    []string      // nil: all; see ParseAllowedIPs
+	AllowedModels []string      // nil for all; see ParseAllowedModels
+	AllowedIPs    []string      // nil for all; see ParseAllowedIPs
 
 	oldName string // the key's current name, for checkLabel
 }

@@ -116,7 +116,7 @@ func linkTx(tx *store.Tx, token string) (PasswordLink, error) {
 
 // useLinkTx sets the password of a link's user, ends the user's sessions, and uses the link up: of
 // concurrent calls with its token, one succeeds. The wait after failed sign-ins with this email
-// from the same network ends; the wait after wrong codes goes on, since a link proves nothing about
+// from the same network ends; the wait after wrong codes continues, since a link proves nothing about
 // the second factor.
 func useLinkTx(tx *store.Tx, l PasswordLink, token, passwordHash string, from netip.Addr) error {
 	if err := tx.Lock("account_user", "id", l.User.ID); err != nil {

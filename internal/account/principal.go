@@ -18,8 +18,8 @@ type Principal struct {
 	Test bool
 	// Prices are the account's prices at that version.
 	Prices        Prices
-	AllowedModels []string       // nil: all
-	AllowedIPs    []netip.Prefix // nil: all
+	AllowedModels []string       // nil for all
+	AllowedIPs    []netip.Prefix // nil for all
 }
 
 // AllowsModel reports whether the key may use a model.

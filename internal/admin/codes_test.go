@@ -12,39 +12,39 @@ import (
 
 func TestCodes(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
-		id := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
-		first := o.ok("POST", "/codes", `{"usd":"2.5","count":3,"expires":4102444800}`, "Idempotency-Key", "k")
+	each(t, func(t *testing.T, c *caller) {
+		id := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+		first := c.ok("POST", "/codes", `{"usd":"2.5","count":3,"expires":4102444800}`, "Idempotency-Key", "k")
 		codes, more := first.list()
 		if len(codes) != 3 || more || codes[0]["state"] != "unused" ||
 			strings.Count(first.body, `"usd":2.5,`) != 3 || strings.Count(first.body, `"expires":4102444800,`) != 3 {
 			t.Fatalf("made %s", first.body)
 		}
 		text := codes[0]["code"].(string)
-		again := o.ok("POST", "/codes", `{"usd":"2.5","count":3,"expires":4102444800}`, "Idempotency-Key", "k")
+		again := c.ok("POST", "/codes", `{"usd":"2.5","count":3,"expires":4102444800}`, "Idempotency-Key", "k")
 		if list, _ := again.list(); len(list) != 3 || strings.Contains(again.body, `"code"`) || strings.Contains(again.body, text) {
 			t.Errorf("again %s", again.body)
 		}
-		storetest.Update(t, o.db, func(tx *store.Tx) error {
+		storetest.Update(t, c.db, func(tx *store.Tx) error {
 			_, _, err := account.RedeemTx(tx, id, text)
 			return err
 		})
-		o.ok("GET", "/accounts/"+id, "").want(`{"balance_usd":2.5}`)
-		o.do("DELETE", "/codes/"+codes[0]["id"].(string), "").wantFault(fault.InvalidRequest, "")
-		o.ok("DELETE", "/codes/"+codes[1]["id"].(string), "").want(`{"deleted":true}`)
-		o.do("DELETE", "/codes/code_none", "").wantFault(fault.NotFound, "")
+		c.ok("GET", "/accounts/"+id, "").want(`{"balance_usd":2.5}`)
+		c.do("DELETE", "/codes/"+codes[0]["id"].(string), "").wantFault(fault.InvalidRequest, "")
+		c.ok("DELETE", "/codes/"+codes[1]["id"].(string), "").want(`{"deleted":true}`)
+		c.do("DELETE", "/codes/code_none", "").wantFault(fault.NotFound, "")
 		states := map[string]string{}
 		for after, more := "", true; more; {
 			var page []map[string]any
-			page, more = o.ok("GET", "/codes?limit=2&after="+after, "").list()
-			for _, c := range page {
-				after = c["id"].(string)
-				states[after] = c["state"].(string)
-				if c["code"] != nil {
-					t.Errorf("the list shows %v", c)
+			page, more = c.ok("GET", "/codes?limit=2&after="+after, "").list()
+			for _, code := range page {
+				after = code["id"].(string)
+				states[after] = code["state"].(string)
+				if code["code"] != nil {
+					t.Errorf("the list shows %v", code)
 				}
-				if c["state"] == "used" && (c["account"] != id || c["redeemed"] == nil) {
-					t.Errorf("used: %v", c)
+				if code["state"] == "used" && (code["account"] != id || code["redeemed"] == nil) {
+					t.Errorf("used: %v", code)
 				}
 			}
 		}
@@ -53,13 +53,13 @@ func TestCodes(t *testing.T) {
 				t.Errorf("code %d is %s, want %s", i, got, want)
 			}
 		}
-		o.ok("GET", "/audit", "").want(`{"ok":true,"differences":[]}`)
+		c.ok("GET", "/audit", "").want(`{"ok":true,"differences":[]}`)
 		for body, param := range map[string]string{
 			`{}`: "usd", `{"usd":0}`: "usd", `{"usd":-1}`: "usd", `{"usd":1,"count":0}`: "count", `{"usd":1,"count":1001}`: "count",
 			`{"usd":1,"count":1.5}`: "count", `{"usd":1,"expires":1}`: "expires", `{"usd":1,"expires":"soon"}`: "expires",
 			`{"usd":1,"code":"A"}`: "code",
 		} {
-			o.do("POST", "/codes", body).wantFault(fault.InvalidRequest, param)
+			c.do("POST", "/codes", body).wantFault(fault.InvalidRequest, param)
 		}
 	})
 }

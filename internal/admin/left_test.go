@@ -14,7 +14,7 @@ import (
 // disconnects.
 func TestDisconnectIsNoServerError(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
+	each(t, func(t *testing.T, c *caller) {
 		ctx, leave := context.WithCancel(t.Context())
 		leave()
 		send := func(method, path, body string) (w *httptest.ResponseRecorder, cut any) {
@@ -22,12 +22,12 @@ func TestDisconnectIsNoServerError(t *testing.T) {
 			r := httptest.NewRequestWithContext(ctx, method, Base+path, strings.NewReader(body))
 			r.Header.Set("Authorization", "Bearer "+token)
 			w = httptest.NewRecorder()
-			o.handler.ServeHTTP(w, r)
+			c.handler.ServeHTTP(w, r)
 			return w, nil
 		}
-		id := o.ok("POST", "/accounts", `{"name":"a"}`).text("id")
-		key := o.ok("POST", "/accounts/"+id+"/keys", `{}`).text("id")
-		for _, c := range []struct{ method, path, body string }{
+		id := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+		key := c.ok("POST", "/accounts/"+id+"/keys", `{}`).text("id")
+		for _, tt := range []struct{ method, path, body string }{
 			{"POST", "/accounts", `{"name":"b","email":"b@example.com","password":"correct horse"}`},
 			{"POST", "/accounts/" + id + "/users", `{"email":"a@example.com","password":"correct horse"}`},
 			{"POST", "/accounts/" + id + "/credits", `{"usd":5}`},
@@ -35,20 +35,20 @@ func TestDisconnectIsNoServerError(t *testing.T) {
 			{"GET", "/accounts", ""}, {"GET", "/accounts/" + id, ""}, {"GET", "/keys/" + key, ""}, {"GET", "/requests", ""}, {"GET", "/jobs", ""},
 			{"GET", "/lines", ""}, {"GET", "/accounts/" + id + "/webhook", ""}, {"GET", "/accounts/" + id + "/deliveries", ""},
 		} {
-			if w, cut := send(c.method, c.path, c.body); cut != nil || w.Code != http.StatusOK {
-				t.Errorf("%s %s: %d %s; %v", c.method, c.path, w.Code, w.Body, cut)
+			if w, cut := send(tt.method, tt.path, tt.body); cut != nil || w.Code != http.StatusOK {
+				t.Errorf("%s %s: %d %s; %v", tt.method, tt.path, w.Code, w.Body, cut)
 			}
 		}
-		o.ok("GET", "/accounts/"+id, "").want(`{"balance_usd":5}`)
-		if list, _ := o.ok("GET", "/accounts", "").list(); len(list) != 2 {
+		c.ok("GET", "/accounts/"+id, "").want(`{"balance_usd":5}`)
+		if list, _ := c.ok("GET", "/accounts", "").list(); len(list) != 2 {
 			t.Errorf("accounts %v", list)
 		}
 		w, cut := send("GET", "/audit", "")
 		if err, _ := cut.(error); !errors.Is(err, http.ErrAbortHandler) {
 			t.Errorf("an audit is answered %d %s; %v", w.Code, w.Body, cut)
 		}
-		if o.log.Len() > 0 {
-			t.Errorf("the log has %s", o.log)
+		if c.log.Len() > 0 {
+			t.Errorf("the log has %s", c.log)
 		}
 	})
 }

@@ -18,19 +18,19 @@ import (
 // and of none of another: each list shows its sum, and the charge stays the hold.
 func TestUsageAboveHolds(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, o *caller) {
-		books := o.startLedger()
+	each(t, func(t *testing.T, c *caller) {
+		books := c.startLedger()
 		var accounts, keys []string
 		for i := range 2 {
-			accounts = append(accounts, o.ok("POST", "/accounts", fmt.Sprintf(`{"name":"%d"}`, i)).text("id"))
-			o.ok("POST", "/accounts/"+accounts[i]+"/credits", `{"usd":50}`)
+			accounts = append(accounts, c.ok("POST", "/accounts", fmt.Sprintf(`{"name":"%d"}`, i)).text("id"))
+			c.ok("POST", "/accounts/"+accounts[i]+"/credits", `{"usd":50}`)
 		}
 		slices.Sort(accounts) // the order of lists, also for ids of one millisecond
 		for _, owner := range []int{0, 0, 1} {
-			keys = append(keys, o.ok("POST", "/accounts/"+accounts[owner]+"/keys", `{}`).text("id"))
+			keys = append(keys, c.ok("POST", "/accounts/"+accounts[owner]+"/keys", `{}`).text("id"))
 		}
 		slices.Sort(keys[:2])
-		for i, c := range []struct {
+		for i, tt := range []struct {
 			account, key int
 			line         string
 			cost         money.Amount // the hold is 1 USD
@@ -38,26 +38,26 @@ func TestUsageAboveHolds(t *testing.T) {
 			{0, 0, "main", 2 * money.USD}, {0, 0, "main", 3 * money.USD}, {0, 0, "spare", 5 * money.USD},
 			{0, 1, "main", 9 * money.USD}, {0, 1, "main", money.USD}, {1, 2, "spare", money.USD / 2},
 		} {
-			admitted(t, books, ledger.Admission{Request: fmt.Sprintf("req_%d", i), Account: accounts[c.account], Key: keys[c.key], KeyVersion: 1,
+			admitted(t, books, ledger.Admission{Request: fmt.Sprintf("req_%d", i), Account: accounts[tt.account], Key: keys[tt.key], KeyVersion: 1,
 				Model: "swift-1", Endpoint: "/v1/chat/completions", Amount: money.USD, Revision: 1, Received: time.Now()}, func(h *ledger.Hold) error {
-				return h.Settle(context.Background(), ledger.End{Outcome: ledger.Billed, Cost: c.cost, Status: 200, Line: c.line})
+				return h.Settle(context.Background(), ledger.End{Outcome: ledger.Billed, Cost: tt.cost, Status: 200, Line: tt.line})
 			})
 		}
 
-		log := o.ok("GET", "/requests?account="+accounts[0], "")
+		log := c.ok("GET", "/requests?account="+accounts[0], "")
 		log.element(0).want(`{"id":"req_4","cost_usd":1,"over_hold_usd":0}`)
 		log.element(1).want(`{"id":"req_3","cost_usd":1,"over_hold_usd":8}`)
-		all := o.ok("GET", "/accounts", "")
+		all := c.ok("GET", "/accounts", "")
 		all.element(0).want(`{"balance_usd":45,"over_hold_usd":15}`)
 		all.element(1).want(`{"balance_usd":49.5,"over_hold_usd":0}`)
-		o.ok("GET", "/accounts/"+accounts[0], "").want(`{"over_hold_usd":15}`)
-		list := o.ok("GET", "/accounts/"+accounts[0]+"/keys", "")
+		c.ok("GET", "/accounts/"+accounts[0], "").want(`{"over_hold_usd":15}`)
+		list := c.ok("GET", "/accounts/"+accounts[0]+"/keys", "")
 		list.element(0).want(`{"spent_usd":3,"over_hold_usd":7}`)
 		list.element(1).want(`{"spent_usd":2,"over_hold_usd":8}`)
-		o.ok("GET", "/keys/"+keys[1], "").want(`{"over_hold_usd":8}`)
-		o.ok("GET", "/keys/"+keys[2], "").want(`{"over_hold_usd":0}`)
+		c.ok("GET", "/keys/"+keys[1], "").want(`{"over_hold_usd":8}`)
+		c.ok("GET", "/keys/"+keys[2], "").want(`{"over_hold_usd":0}`)
 
-		here, node := newNode(t, o.db, "node_a", line.Status{Line: "main"}, line.Status{Line: "spare"}, line.Status{Line: "idle"})
+		here, node := newNode(t, c.db, "node_a", line.Status{Line: "main"}, line.Status{Line: "spare"}, line.Status{Line: "idle"})
 		for _, query := range []string{"", "?node=all"} {
 			lines := here.ok("GET", "/lines"+query, "")
 			lines.element(0).want(`{"id":"main","over_hold_usd":11}`)

@@ -56,7 +56,7 @@ func (a Alert) words() string {
 	case a.Key != "" && a.State == keyAccepted:
 		b.WriteString(" has a key that is accepted again (" + a.Key + ")")
 	case a.Key != "":
-		b.WriteString(" goes on without a key that is refused (" + a.Key + ")")
+		b.WriteString(" continues without a refused key (" + a.Key + ")")
 	default:
 		b.WriteString(" is out of service (" + a.State + ")")
 	}

@@ -29,7 +29,7 @@ type images struct {
 	mu        sync.Mutex // guards the rest
 	memory    httpapi.Reservation
 	remaining int64     // remaining bytes
-	deadline  time.Time // zero: nothing was fetched yet
+	deadline  time.Time // zero before the first fetch
 }
 
 // giveImages lets a request with images fetch them. The caller must call release at the end of the

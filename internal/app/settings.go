@@ -31,7 +31,7 @@ type Settings struct {
 	WebhookRetries           []time.Duration
 	MaxBody                  int64         // largest request body, bytes
 	StartWait                time.Duration // longest wait of a start for a database or bucket
-	ShutdownDelay            time.Duration // how long a stopping process goes on as before, but for /readyz
+	ShutdownDelay            time.Duration // how long a stopping process serves as before, except /readyz
 	ShutdownGrace            time.Duration // longest a stopping process waits for running requests
 	RequestTimeout           time.Duration // longest a chat request may take over all lines
 	CountTokensPerMinute     int           // token counts of an account; 0 means no limit

@@ -332,9 +332,9 @@ func (a *stepping) step(words []string) string {
 	case "fail":
 		_, before, _ := a.state()
 		a.holds[name].Release(ledger.End{Outcome: ledger.Failed, Status: 502, Code: string(fault.UpstreamUnavailable)})
-		for held := before; held == before; { // on a busy machine it goes on by itself
+		for held := before; held == before; { // on a busy machine the release may come by itself
 			if a.t.Context().Err() != nil {
-				a.t.Fatal("the hold is not given back")
+				a.t.Fatal("the hold is not released")
 			}
 			_, held, _ = a.state()
 		}

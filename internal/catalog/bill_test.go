@@ -234,7 +234,7 @@ func TestUnpricedChoicesAreRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		choice Choice
-		param  string // empty: allowed
+		param  string // empty if the request is allowed
 	}{
 		{"nothing chosen", Choice{}, ""},
 		{"priced tier", Choice{Options: []wire.PricedField{{Param: "service_tier", Name: "priority"}}}, ""},

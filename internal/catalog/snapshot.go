@@ -20,7 +20,7 @@ import (
 // Snapshot is one revision in use on a node: indexed, with the node's credentials. It is immutable.
 // A request keeps its snapshot to the end.
 type Snapshot struct {
-	Revision int64 // 0: no catalog yet
+	Revision int64 // zero before the first catalog
 	Reading  int64 // how often its secrets have changed on this node since then
 
 	doc    *Document

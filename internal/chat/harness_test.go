@@ -432,7 +432,7 @@ func (tr *testRequest) send(c AcceptedRequest) (out outcome) {
 			tr.t.Errorf("%d bodies of the provider were left open", tr.provider.open)
 		}
 		if size := conductor.budget.held.Load(); size != 0 {
-			tr.t.Errorf("%d bytes of the budget were not given back", size)
+			tr.t.Errorf("%d bytes of the memory budget were not released", size)
 		}
 		if n := len(tr.books.amounts); n != len(tr.books.ends) {
 			tr.t.Errorf("%d holds, %d ends", n, len(tr.books.ends))

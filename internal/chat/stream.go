@@ -233,7 +233,7 @@ func (x *chatRequest) finish() error {
 func (x *chatRequest) interrupted(f *upstream.Failure) error {
 	switch cause := context.Cause(x.call.ctx); {
 	case errors.Is(cause, errTimeOver):
-		f.Health = upstream.HealthNone // the line went on answering; the request took too long
+		f.Health = upstream.HealthNone // the line was still answering; the request took too long
 	case errors.Is(cause, errHoldLost):
 		f = upstream.Fail(fault.ServiceUnavailable, errHoldLost)
 		f.Health = upstream.HealthNone

@@ -127,7 +127,7 @@ var table = []TableRow{
 	{ServiceUnavailable, 503, "service_unavailable", "overloaded_error", Everywhere, RetryLater,
 		"a temporary fault of the gateway; with `Retry-After` under overload or while the database is unavailable; also on " +
 			"`/v1/responses` when no provider is available for a moment",
-		"Send the request again. If it goes on for minutes, tell the operator, with the id in `x-request-id`."},
+		"Send the request again. If the error lasts for minutes, tell the operator, with the id in `x-request-id`."},
 	{UpstreamTimeout, 502, "upstream_error", "api_error", Chat, RetryLater,
 		"the provider took too long, for example for the first token",
 		"Send the request again. Stream long answers, because then only the time to the first token is limited."},

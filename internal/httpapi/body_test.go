@@ -31,7 +31,7 @@ func TestBody(t *testing.T) {
 		body   io.Reader
 		length int64
 		coding []string
-		code   fault.Code // empty: the body is read
+		code   fault.Code // empty if the body is read
 		closes bool
 	}{
 		{"short", strings.NewReader("{}"), 2, nil, "", false},

@@ -516,7 +516,7 @@ func TestNoSecretIsTold(t *testing.T) {
 		}
 		for _, secret := range found {
 			if strings.Contains(output, strings.Trim(secret, "'")) {
-				t.Errorf("%s: %s is told", program, secret)
+				t.Errorf("%s: the secret %s is printed", program, secret)
 			}
 		}
 	}

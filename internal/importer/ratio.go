@@ -157,7 +157,7 @@ func shareRule(p Program, model string) (share *big.Rat, binding bool) {
 
 // shareRuleRow is a rule for models by a part of their names.
 type shareRuleRow struct {
-	program      Program // empty: both
+	program      Program // empty for both
 	is           string
 	begins, ends string
 	share        *big.Rat

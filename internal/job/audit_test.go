@@ -19,27 +19,27 @@ func TestAudit(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		reached := make(chan struct{}, 1)
-		h, n := oneLineCluster(t, url, &generator{before: block("poll", reached)})
-		failed := h.submit(n, h.submission(n, "easel-1", 1))
-		rec, _ := h.read(failed)
+		c, n := oneLineCluster(t, url, &generator{before: block("poll", reached)})
+		failed := c.submit(n, c.submission(n, "easel-1", 1))
+		rec, _ := c.read(failed)
 		cancelled := n.jobs.ending(rec, nil, anyFence, row.JobError{Code: fault.UpstreamError, Operator: true, Message: "no"})
 		if !n.jobs.end(t.Context(), cancelled) {
 			t.Fatal("the job was not cancelled")
 		}
-		running := h.start(n, "easel-1", 1)
+		running := c.start(n, "easel-1", 1)
 		<-reached
-		done := h.submit(n, h.submission(n, "easel-1", 1))
-		rec, _ = h.read(done)
+		done := c.submit(n, c.submission(n, "easel-1", 1))
+		rec, _ = c.read(done)
 		succeeded := n.jobs.ending(rec, []media.File{}, anyFence, row.JobError{})
 		succeeded.cost = cent
 		if !n.jobs.end(t.Context(), succeeded) {
 			t.Fatal("the job was not ended")
 		}
-		h.audit(cent)
+		c.audit(cent)
 		for _, fault := range ledgertest.JobFaults(done, failed, running) {
-			fault.Check(t, h.db, proof.AuditTx)
+			fault.Check(t, c.db, proof.AuditTx)
 		}
-		for name, c := range map[string]struct {
+		for name, tt := range map[string]struct {
 			fault ledgertest.Fault
 			finds string
 		}{
@@ -55,11 +55,11 @@ func TestAudit(t *testing.T) {
 			"a running job has another factor":             {ledgertest.JobFactor.Of(running), "differs from its record"},
 			"the hold of a running job has another factor": {ledgertest.HoldFactor.Of(running), "differs from its record"},
 		} {
-			if found := ledgertest.Plant(t, h.db, c.fault, proof.AuditTx); !ledgertest.Reports(found, c.finds) {
-				t.Errorf("%s: %q was not reported, but %+v", name, c.finds, found)
+			if found := ledgertest.Plant(t, c.db, tt.fault, proof.AuditTx); !ledgertest.Reports(found, tt.finds) {
+				t.Errorf("%s: %q was not reported, but %+v", name, tt.finds, found)
 			}
 		}
-		h.audit(cent)
+		c.audit(cent)
 	})
 }
 

@@ -27,7 +27,7 @@ func TestCollect(t *testing.T) {
 	image, video := upstream.KindImage, upstream.KindVideo
 	cut := func(raw []byte) *jobcall.Download { return file(raw[:len(raw)-5], len(raw)) }
 	gone := func() *upstream.JobFailure { return later(errors.New("403: the link has expired")) }
-	for _, c := range []struct {
+	for _, tt := range []struct {
 		name  string
 		kind  string
 		count int64
@@ -75,34 +75,34 @@ func TestCollect(t *testing.T) {
 			return nil, nil
 		}, data: 2, cost: 6 * cent, submissions: [2]int{1, 0}, fetches: 2 + fetchTries, repolled: true},
 	} {
-		eachURL(t, c.name, func(t *testing.T, url string) {
-			first := &generator{fetch: c.fetch}
+		eachURL(t, tt.name, func(t *testing.T, url string) {
+			first := &generator{fetch: tt.fetch}
 			first.poll = func(n int, ticket string) (*jobcall.TaskStatus, error) {
 				if n == 1 {
 					return nil, nil
 				}
 				status := &jobcall.TaskStatus{Done: true}
-				for i := range max(c.count, 1) {
+				for i := range max(tt.count, 1) {
 					status.Results = append(status.Results, jobcall.Result{Ref: "fresh/" + string('0'+rune(i))})
 				}
 				return status, nil
 			}
-			second := &generator{fetch: c.fetch}
-			h, n := twoLineCluster(t, url, first, second)
-			id := h.submit(n, h.submission(n, map[string]string{image: "easel-1", video: "reel-1"}[c.kind], max(c.count, 1)))
-			s := h.finish(n, id, c.kind)
-			if c.code == "" && (s.Status != row.StatusSucceeded || len(s.Data) != c.data) ||
-				c.code != "" && (s.Error == nil || s.Error.Code != string(c.code)) {
+			second := &generator{fetch: tt.fetch}
+			c, n := twoLineCluster(t, url, first, second)
+			id := c.submit(n, c.submission(n, map[string]string{image: "easel-1", video: "reel-1"}[tt.kind], max(tt.count, 1)))
+			s := c.finish(n, id, tt.kind)
+			if tt.code == "" && (s.Status != row.StatusSucceeded || len(s.Data) != tt.data) ||
+				tt.code != "" && (s.Error == nil || s.Error.Code != string(tt.code)) {
 				t.Errorf("%+v %+v", s, s.Error)
 			}
-			if got := [2]int{first.count(), second.count()}; got != c.submissions {
-				t.Errorf("%v submissions, want %v", got, c.submissions)
+			if got := [2]int{first.count(), second.count()}; got != tt.submissions {
+				t.Errorf("%v submissions, want %v", got, tt.submissions)
 			}
-			if first.fetches != c.fetches || (first.polls > 1) != c.repolled {
-				t.Errorf("%d downloads, want %d; %d polls", first.fetches, c.fetches, first.polls)
+			if first.fetches != tt.fetches || (first.polls > 1) != tt.repolled {
+				t.Errorf("%d downloads, want %d; %d polls", first.fetches, tt.fetches, first.polls)
 			}
-			h.audit(c.cost)
-			h.onlyPublic(n, s)
+			c.audit(tt.cost)
+			c.onlyPublic(n, s)
 		})
 	}
 }

@@ -14,7 +14,7 @@ const cent = money.USD / 100
 // TestFlow runs jobs of both kinds from submission to charge, with and without tickets.
 func TestFlow(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
+	for _, tt := range []struct {
 		name, model, kind string
 		blocks            bool
 		count             int64
@@ -24,21 +24,21 @@ func TestFlow(t *testing.T) {
 		{"images by ticket", "easel-1", "image", false, 3, 9 * cent},
 		{"a clip by ticket", "reel-1", "video", false, 1, 50 * cent},
 	} {
-		eachURL(t, c.name, func(t *testing.T, url string) {
-			m := &generator{blocks: c.blocks}
-			h := newCluster(t, url, map[string]chatcall.Adapter{"first": m, "second": &generator{}})
-			n := h.node()
-			job := h.submit(n, h.submission(n, c.model, c.count))
-			s := h.await(n, c.kind, job, final)
-			if s.Status != row.StatusSucceeded || len(s.Data) != int(c.count) || s.Data[0].URL == "" || s.Error != nil {
+		eachURL(t, tt.name, func(t *testing.T, url string) {
+			m := &generator{blocks: tt.blocks}
+			c := newCluster(t, url, map[string]chatcall.Adapter{"first": m, "second": &generator{}})
+			n := c.node()
+			job := c.submit(n, c.submission(n, tt.model, tt.count))
+			s := c.await(n, tt.kind, job, final)
+			if s.Status != row.StatusSucceeded || len(s.Data) != int(tt.count) || s.Data[0].URL == "" || s.Error != nil {
 				t.Fatalf("%+v", s)
 			}
 			m.checkSubmissions(t, 1)
-			if _, err := n.jobs.Body(t.Context(), h.account, map[string]string{"image": "video", "video": "image"}[c.kind], job); fault.Of(err) ==
+			if _, err := n.jobs.Body(t.Context(), c.account, map[string]string{"image": "video", "video": "image"}[tt.kind], job); fault.Of(err) ==
 				nil || fault.Of(err).Code != fault.JobNotFound {
 				t.Errorf("as the other kind: %v", err)
 			}
-			h.audit(c.cost)
+			c.audit(tt.cost)
 		})
 	}
 }

@@ -21,22 +21,22 @@ func TestUserJobs(t *testing.T) {
 		reached := make(chan struct{}, 1)
 		first := &generator{}
 		second := &generator{before: block("poll", reached)}
-		h, n := twoLineCluster(t, url, first, second)
-		other := h.withAccount(h.open(money.USD))
-		done := h.submit(n, h.submission(n, "easel-1", 1))
+		c, n := twoLineCluster(t, url, first, second)
+		other := c.withAccount(c.open(money.USD))
+		done := c.submit(n, c.submission(n, "easel-1", 1))
 		foreign := other.start(n, "easel-1", 1)
 		n.jobs.running.Wait()
 		first.submit = failSubmit(0, upstream.ModerationFailure("video", "no", false))
-		failed := h.start(n, "reel-1", 1)
+		failed := c.start(n, "reel-1", 1)
 		n.jobs.running.Wait()
 		first.submit = failSubmit(0, upstream.Unsuitable("image", "no"))
-		runs := h.start(n, "easel-1", 1)
-		until(t, "the first line's refusal", func() bool { return len(h.order()) == 1 })
+		runs := c.start(n, "easel-1", 1)
+		until(t, "the first line's refusal", func() bool { return len(c.order()) == 1 })
 		n.step(n.jobs.Start)
 		<-reached
-		waits := h.submit(n, h.submission(n, "reel-1", 1))
+		waits := c.submit(n, c.submission(n, "reel-1", 1))
 
-		for _, c := range []struct {
+		for _, tt := range []struct {
 			name  string
 			shelf gallery.UserFilter
 			want  []string
@@ -55,25 +55,25 @@ func TestUserJobs(t *testing.T) {
 			{"failed videos", gallery.UserFilter{Limit: 9, Status: "failed", Kind: "video"}, []string{failed}, false},
 			{"no such status", gallery.UserFilter{Limit: 9, Status: "lost"}, nil, false},
 		} {
-			c.shelf.Account = h.account
+			tt.shelf.Account = c.account
 			var ids []string
 			var more bool
-			h.viewTx(func(tx *store.Tx) error {
-				list, m, err := gallery.ListTx(tx, c.shelf)
+			c.viewTx(func(tx *store.Tx) error {
+				list, m, err := gallery.ListTx(tx, tt.shelf)
 				more = m
 				for _, e := range list {
 					ids = append(ids, e.ID)
 				}
 				return err
 			})
-			if !slices.Equal(ids, c.want) || more != c.more {
-				t.Errorf("%s: %v, more %t, want %v", c.name, ids, more, c.want)
+			if !slices.Equal(ids, tt.want) || more != tt.more {
+				t.Errorf("%s: %v, more %t, want %v", tt.name, ids, more, tt.want)
 			}
 		}
 
 		shown := func(id string) (e gallery.UserJob) {
-			h.viewTx(func(tx *store.Tx) (err error) {
-				e, err = gallery.GetTx(tx, h.account, id)
+			c.viewTx(func(tx *store.Tx) (err error) {
+				e, err = gallery.GetTx(tx, c.account, id)
 				return err
 			})
 			list := []gallery.UserJob{e}
@@ -95,18 +95,18 @@ func TestUserJobs(t *testing.T) {
 		if e := shown(waits); e.Status != "queued" || e.Ahead != 0 || e.WaitSeconds == 0 {
 			t.Errorf("queued: %+v", e)
 		}
-		h.viewTx(func(tx *store.Tx) error {
-			if _, err := gallery.GetTx(tx, h.account, foreign); !errors.Is(err, row.ErrNoJob) {
+		c.viewTx(func(tx *store.Tx) error {
+			if _, err := gallery.GetTx(tx, c.account, foreign); !errors.Is(err, row.ErrNoJob) {
 				t.Errorf("another account's job: %v", err)
 			}
-			if _, err := gallery.GetTx(tx, h.account, "job_none"); !errors.Is(err, row.ErrNoJob) {
+			if _, err := gallery.GetTx(tx, c.account, "job_none"); !errors.Is(err, row.ErrNoJob) {
 				t.Errorf("no job: %v", err)
 			}
-			all, err := gallery.CountTx(tx, h.account, "", 9)
+			all, err := gallery.CountTx(tx, c.account, "", 9)
 			if err != nil || all != (gallery.Counts{Queued: 1, Processing: 1, Succeeded: 1, Failed: 1}) {
 				t.Errorf("counted %+v, %v", all, err)
 			}
-			images, err := gallery.CountTx(tx, h.account, "image", 1)
+			images, err := gallery.CountTx(tx, c.account, "image", 1)
 			if err != nil || images != (gallery.Counts{Processing: 1, Succeeded: 1}) {
 				t.Errorf("counted of images %+v, %v", images, err)
 			}

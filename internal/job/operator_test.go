@@ -36,21 +36,21 @@ func TestList(t *testing.T) {
 		reached := make(chan struct{}, 1)
 		first := &generator{}
 		second := &generator{before: block("poll", reached)}
-		h, n := twoLineCluster(t, url, first, second)
-		other := h.withAccount(h.open(money.USD))
-		done := h.start(n, "easel-1", 1)
+		c, n := twoLineCluster(t, url, first, second)
+		other := c.withAccount(c.open(money.USD))
+		done := c.start(n, "easel-1", 1)
 		n.jobs.running.Wait()
 		first.submit = failSubmit(0, upstream.ModerationFailure("video", "no", false))
 		failed := other.start(n, "reel-1", 1)
 		n.jobs.running.Wait()
 		first.submit = failSubmit(0, upstream.Unsuitable("image", "no"))
-		runs := h.start(n, "easel-1", 1)
-		until(t, "the first line's refusal", func() bool { return len(h.order()) == 1 })
+		runs := c.start(n, "easel-1", 1)
+		until(t, "the first line's refusal", func() bool { return len(c.order()) == 1 })
 		n.step(n.jobs.Start)
 		<-reached
-		waits := h.submit(n, h.submission(n, "easel-1", 1))
+		waits := c.submit(n, c.submission(n, "easel-1", 1))
 
-		for _, c := range []struct {
+		for _, tt := range []struct {
 			name string
 			f    Filter
 			want []string
@@ -66,7 +66,7 @@ func TestList(t *testing.T) {
 			{"failed", Filter{Limit: 10, Status: "failed"}, []string{failed}},
 			{"nothing", Filter{Limit: 10, Status: "failed", Model: "easel-1"}, nil},
 			{"key", Filter{Limit: 10, Key: other.key}, []string{failed}},
-			{"key that runs", Filter{Limit: 10, Key: h.key, Line: "second"}, []string{runs}},
+			{"key that runs", Filter{Limit: 10, Key: c.key, Line: "second"}, []string{runs}},
 			{"queued key", Filter{Limit: 10, Key: other.key, Status: "queued"}, nil},
 			{"code", Filter{Limit: 10, Code: "content_policy"}, []string{failed}},
 			{"another code", Filter{Limit: 10, Code: "render_failed"}, nil},
@@ -75,27 +75,27 @@ func TestList(t *testing.T) {
 			{"to come", Filter{Limit: 10, SinceMS: 1 << 45}, nil},
 			{"below", Filter{Limit: 10, After: runs}, []string{failed, done}},
 		} {
-			ids, more := h.list(c.f)
+			ids, more := c.list(tt.f)
 			slices.Sort(ids)
-			slices.Sort(c.want)
-			if !slices.Equal(ids, c.want) || more {
-				t.Errorf("%s: %v %t, want %v", c.name, ids, more, c.want)
+			slices.Sort(tt.want)
+			if !slices.Equal(ids, tt.want) || more {
+				t.Errorf("%s: %v %t, want %v", tt.name, ids, more, tt.want)
 			}
 		}
 		var paged []string
 		for f, more := (Filter{Limit: 1}), true; more; f.After = paged[len(paged)-1] {
 			var ids []string
-			ids, more = h.list(f)
+			ids, more = c.list(f)
 			paged = append(paged, ids...)
 		}
-		if all, _ := h.list(Filter{Limit: 10}); !slices.Equal(paged, all) {
+		if all, _ := c.list(Filter{Limit: 10}); !slices.Equal(paged, all) {
 			t.Errorf("page by page %v, at once %v", paged, all)
 		}
-		if v := h.view(runs); v.Line != "second" || v.Node != n.self.Epoch() || v.Held != 3*cent ||
+		if v := c.view(runs); v.Line != "second" || v.Node != n.self.Epoch() || v.Held != 3*cent ||
 			parse(t, v.Body).Status != row.StatusProcessing {
 			t.Errorf("%+v", v)
 		}
-		h.viewTx(func(tx *store.Tx) error {
+		c.viewTx(func(tx *store.Tx) error {
 			if _, err := GetTx(tx, NewID()); !errors.Is(err, row.ErrNoJob) {
 				t.Errorf("%v", err)
 			}
@@ -106,8 +106,8 @@ func TestList(t *testing.T) {
 
 // inEachState runs test with a job in each state. Its generator blocks in the step stuck, or the job
 // is queued.
-func inEachState(t *testing.T, test func(t *testing.T, stuck string, m *generator, h *cluster, n *testNode, id string)) {
-	for name, c := range map[string]struct {
+func inEachState(t *testing.T, test func(t *testing.T, stuck string, m *generator, c *cluster, n *testNode, id string)) {
+	for name, tt := range map[string]struct {
 		blocks bool
 		stuck  string
 	}{
@@ -115,14 +115,14 @@ func inEachState(t *testing.T, test func(t *testing.T, stuck string, m *generato
 	} {
 		eachURL(t, name, func(t *testing.T, url string) {
 			reached := make(chan struct{}, 1)
-			m := &generator{blocks: c.blocks, before: block(c.stuck, reached)}
-			h, n := oneLineCluster(t, url, m)
-			id := h.submit(n, h.submission(n, "easel-1", 1))
-			if c.stuck != "" {
+			m := &generator{blocks: tt.blocks, before: block(tt.stuck, reached)}
+			c, n := oneLineCluster(t, url, m)
+			id := c.submit(n, c.submission(n, "easel-1", 1))
+			if tt.stuck != "" {
 				n.step(n.jobs.Start)
 				<-reached
 			}
-			test(t, c.stuck, m, h, n, id)
+			test(t, tt.stuck, m, c, n, id)
 		})
 	}
 }

@@ -119,22 +119,22 @@ func (o *outage) awaitFailure() {
 // eachOutage starts the job of each case during an outage and runs scene, which returns the last node
 // and the expected charge. Then it checks the charge, that the job was submitted once, and that the
 // spool is empty.
-func eachOutage(t *testing.T, prepare func(c outageCase, j *Jobs), scene func(o *outage) (last *testNode, cost money.Amount)) {
-	for _, c := range outageCases() {
-		eachURL(t, c.name, func(t *testing.T, url string) {
-			first, second := &generator{blocks: c.blocks}, &generator{blocks: c.blocks}
-			h, n := twoLineCluster(t, url, first, second)
-			prepare(c, n.jobs)
-			h.breakMedia()
-			o := &outage{c, h, n, h.submit(n, h.submission(n, c.model, c.count))}
+func eachOutage(t *testing.T, prepare func(tt outageCase, j *Jobs), scene func(o *outage) (last *testNode, cost money.Amount)) {
+	for _, tt := range outageCases() {
+		eachURL(t, tt.name, func(t *testing.T, url string) {
+			first, second := &generator{blocks: tt.blocks}, &generator{blocks: tt.blocks}
+			c, n := twoLineCluster(t, url, first, second)
+			prepare(tt, n.jobs)
+			c.breakMedia()
+			o := &outage{tt, c, n, c.submit(n, c.submission(n, tt.model, tt.count))}
 			n.step(n.jobs.Start)
 			last, cost := scene(o)
 			if first.count() != 1 || second.count() != 0 {
 				t.Errorf("%d and %d submissions", first.count(), second.count())
 			}
-			h.audit(cost)
+			c.audit(cost)
 			last.step(last.jobs.Housekeep)
-			if got := h.spooled(); got != 0 {
+			if got := c.spooled(); got != 0 {
 				t.Errorf("%d parts are left in the spool", got)
 			}
 		})

@@ -127,28 +127,28 @@ func TestRequeueErrors(t *testing.T) {
 // prices and its budget.
 func TestRequeueChecks(t *testing.T) {
 	t.Parallel()
-	ask := func(h *cluster, n *testNode) func(key, want string) {
-		id := h.start(n, "easel-1", 1)
+	ask := func(c *cluster, n *testNode) func(key, want string) {
+		id := c.start(n, "easel-1", 1)
 		n.jobs.running.Wait()
 		return func(key, want string) {
-			h.t.Helper()
+			c.t.Helper()
 			n.step(n.watcher.Refresh)
-			_, err := h.requeue(n, id, withKey(key, "one"))
+			_, err := c.requeue(n, id, withKey(key, "one"))
 			if f := fault.Of(err); (want == "") != (err == nil) || err != nil && string(f.Code)+" "+f.Param != want {
-				h.t.Errorf("%s: %v, want %s", key, err, want)
+				c.t.Errorf("%s: %v, want %s", key, err, want)
 			}
 		}
 	}
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}})
-		h.apply(oneLine)
-		h.account, h.key = h.open(100 * cent)
-		n := h.idleNode()
-		requeue := ask(h, n)
-		h.limit(func(s *account.KeySettings) { s.AllowedModels = []string{"reel-1"} })
+		c := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}})
+		c.apply(oneLine)
+		c.account, c.key = c.open(100 * cent)
+		n := c.idleNode()
+		requeue := ask(c, n)
+		c.limit(func(s *account.KeySettings) { s.AllowedModels = []string{"reel-1"} })
 		requeue("a model that the key may not use", "invalid_request model")
-		h.limit(func(s *account.KeySettings) { s.AllowedModels = nil })
-		for name, c := range map[string]struct{ old, new, want string }{
+		c.limit(func(s *account.KeySettings) { s.AllowedModels = nil })
+		for name, tt := range map[string]struct{ old, new, want string }{
 			"retired":           {"    kind: image\n", "    kind: image\n    state: retired\n", "invalid_request model"},
 			"in maintenance":    {"    kind: image\n", "    kind: image\n    state: maintenance\n", "invalid_request model"},
 			"another name":      {"easel-1", "easel-2", "invalid_request model"},
@@ -156,17 +156,17 @@ func TestRequeueChecks(t *testing.T) {
 			"other ratios":      {`["1:1"]`, `["16:9"]`, "invalid_request aspect_ratio"},
 			"above the balance": {"{1K: 0.01}", "{1K: 2}", "insufficient_quota "},
 		} {
-			h.apply(strings.ReplaceAll(oneLine, c.old, c.new))
-			requeue(name, c.want)
+			c.apply(strings.ReplaceAll(oneLine, tt.old, tt.new))
+			requeue(name, tt.want)
 		}
-		h.apply(strings.ReplaceAll(oneLine, "0.01", "0.05"))
+		c.apply(strings.ReplaceAll(oneLine, "0.01", "0.05"))
 		requeue("a new price", "")
 		n.runJobs()
-		h.audit(6 * cent)
-		h.factor(2 * money.One)
+		c.audit(6 * cent)
+		c.factor(2 * money.One)
 		requeue("a new factor", "")
 		n.runJobs()
-		h.audit(16 * cent)
+		c.audit(16 * cent)
 	})
 }
 

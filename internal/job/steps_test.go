@@ -80,7 +80,7 @@ func TestSteps(t *testing.T) {
 		}
 	}
 	empty := func(int, string) (*jobcall.TaskStatus, error) { return &jobcall.TaskStatus{Done: true}, nil }
-	for _, c := range []struct {
+	for _, tt := range []struct {
 		name          string
 		kind          string
 		count         int64
@@ -161,19 +161,19 @@ func TestSteps(t *testing.T) {
 			return nil, nil
 		}}, data: 1, cost: 50 * cent, submissions: [2]int{1, 0}},
 	} {
-		eachURL(t, c.name, func(t *testing.T, url string) {
-			generators := []*generator{c.first.clone(), c.second.clone()}
-			h, n := twoLineCluster(t, url, generators[0], generators[1])
-			model := map[string]string{image: "easel-1", video: "reel-1"}[c.kind]
-			id := h.submit(n, h.submission(n, model, max(c.count, 1)))
-			s := h.finish(n, id, c.kind)
-			if got := [2]int{generators[0].count(), generators[1].count()}; got != c.submissions {
-				t.Errorf("%v submissions, want %v", got, c.submissions)
+		eachURL(t, tt.name, func(t *testing.T, url string) {
+			generators := []*generator{tt.first.clone(), tt.second.clone()}
+			c, n := twoLineCluster(t, url, generators[0], generators[1])
+			model := map[string]string{image: "easel-1", video: "reel-1"}[tt.kind]
+			id := c.submit(n, c.submission(n, model, max(tt.count, 1)))
+			s := c.finish(n, id, tt.kind)
+			if got := [2]int{generators[0].count(), generators[1].count()}; got != tt.submissions {
+				t.Errorf("%v submissions, want %v", got, tt.submissions)
 			}
-			h.audit(c.cost)
-			h.checkHeld(0)
-			if c.code == "" {
-				if s.Status != row.StatusSucceeded || len(s.Data) != c.data || s.Error != nil || s.Usage["model"] != model {
+			c.audit(tt.cost)
+			c.checkHeld(0)
+			if tt.code == "" {
+				if s.Status != row.StatusSucceeded || len(s.Data) != tt.data || s.Error != nil || s.Usage["model"] != model {
 					t.Errorf("%+v", s)
 				}
 				return
@@ -181,12 +181,12 @@ func TestSteps(t *testing.T) {
 			if s.Status != row.StatusFailed || s.Error == nil || s.Data != nil || s.Usage != nil {
 				t.Fatalf("%+v", s)
 			}
-			if s.Error.Code != string(c.code) || s.Error.Type != fault.LookupJob(c.code).Type || s.Error.Message == "" ||
+			if s.Error.Code != string(tt.code) || s.Error.Type != fault.LookupJob(tt.code).Type || s.Error.Message == "" ||
 				!strings.Contains(s.Error.Message, "not charged") {
-				t.Errorf("%+v, want %s", *s.Error, c.code)
+				t.Errorf("%+v, want %s", *s.Error, tt.code)
 			}
-			if (s.Error.Param == nil) != (c.param == "") || s.Error.Param != nil && *s.Error.Param != c.param {
-				t.Errorf("param %v, want %q", s.Error.Param, c.param)
+			if (s.Error.Param == nil) != (tt.param == "") || s.Error.Param != nil && *s.Error.Param != tt.param {
+				t.Errorf("param %v, want %q", s.Error.Param, tt.param)
 			}
 		})
 	}
@@ -222,32 +222,32 @@ func TestProviderKeys(t *testing.T) {
 // TestLineTimeout ends jobs that exceed their line's time limit and cancels their tasks.
 func TestLineTimeout(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
+	for _, tt := range []struct {
 		kind, model string
 		blocks      bool
 		code        fault.Code
 		cancelled   int
 	}{{"video", "reel-1", false, fault.WaitTimeout, 1}, {"image", "easel-1", false, fault.UpstreamError, 1},
 		{"image", "easel-1", true, fault.UpstreamError, 0}, {"video", "reel-1", true, fault.WaitTimeout, 0}} {
-		eachURL(t, c.kind, func(t *testing.T, url string) {
-			m := &generator{blocks: c.blocks, poll: func(int, string) (*jobcall.TaskStatus, error) {
+		eachURL(t, tt.kind, func(t *testing.T, url string) {
+			m := &generator{blocks: tt.blocks, poll: func(int, string) (*jobcall.TaskStatus, error) {
 				return &jobcall.TaskStatus{Wait: time.Millisecond}, nil
 			}}
-			if c.blocks {
+			if tt.blocks {
 				m.before = block("submit", nil)
 			}
-			h := newCluster(t, url, map[string]chatcall.Adapter{"first": m, "second": &generator{}})
-			h.apply(strings.ReplaceAll(document, "total: 20s", "total: 1s"))
-			n := h.idleNode()
-			id := h.submit(n, h.submission(n, c.model, 1))
-			s := h.finish(n, id, c.kind)
-			if s.Status != row.StatusFailed || s.Error.Code != string(c.code) {
+			c := newCluster(t, url, map[string]chatcall.Adapter{"first": m, "second": &generator{}})
+			c.apply(strings.ReplaceAll(document, "total: 20s", "total: 1s"))
+			n := c.idleNode()
+			id := c.submit(n, c.submission(n, tt.model, 1))
+			s := c.finish(n, id, tt.kind)
+			if s.Status != row.StatusFailed || s.Error.Code != string(tt.code) {
 				t.Errorf("%+v", s)
 			}
-			if len(m.cancelled) != c.cancelled || m.count() != 1 {
+			if len(m.cancelled) != tt.cancelled || m.count() != 1 {
 				t.Errorf("%d submissions, cancelled %v", m.count(), m.cancelled)
 			}
-			h.audit(0)
+			c.audit(0)
 		})
 	}
 }

@@ -108,52 +108,52 @@ func TestAdviceOfJobs(t *testing.T) {
 // TestSubmitRefused checks that a rejected submission writes nothing.
 func TestSubmitRefused(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
+	for _, tt := range []struct {
 		name  string
-		set   func(t *testing.T, h *cluster)
+		set   func(t *testing.T, c *cluster)
 		sends int // submissions before the rejected one
 		code  fault.Code
 	}{
-		{"balance", func(t *testing.T, h *cluster) { h.account, h.key = h.open(5 * cent) }, 1, fault.InsufficientQuota},
-		{"daily budget", func(t *testing.T, h *cluster) {
-			h.limit(func(s *account.KeySettings) { s.DailyBudget = ptr(5 * cent) })
+		{"balance", func(t *testing.T, c *cluster) { c.account, c.key = c.open(5 * cent) }, 1, fault.InsufficientQuota},
+		{"daily budget", func(t *testing.T, c *cluster) {
+			c.limit(func(s *account.KeySettings) { s.DailyBudget = ptr(5 * cent) })
 		}, 1, fault.InsufficientQuota},
-		{"total limit", func(t *testing.T, h *cluster) {
-			h.limit(func(s *account.KeySettings) { s.TotalLimit = ptr(8 * cent) })
+		{"total limit", func(t *testing.T, c *cluster) {
+			c.limit(func(s *account.KeySettings) { s.TotalLimit = ptr(8 * cent) })
 		}, 2, fault.InsufficientQuota},
-		{"rate", func(t *testing.T, h *cluster) {
-			h.limit(func(s *account.KeySettings) { s.RPM = ptr(int64(2)) })
+		{"rate", func(t *testing.T, c *cluster) {
+			c.limit(func(s *account.KeySettings) { s.RPM = ptr(int64(2)) })
 		}, 2, fault.RateLimitExceeded},
-		{"free quota", func(t *testing.T, h *cluster) { h.apply(freeDocument) }, 2, fault.RateLimitExceeded},
-		{"disabled key", func(t *testing.T, h *cluster) {
-			h.limit(func(s *account.KeySettings) { s.Disabled = true })
+		{"free quota", func(t *testing.T, c *cluster) { c.apply(freeDocument) }, 2, fault.RateLimitExceeded},
+		{"disabled key", func(t *testing.T, c *cluster) {
+			c.limit(func(s *account.KeySettings) { s.Disabled = true })
 		}, 0, fault.InvalidAPIKey},
 	} {
-		eachURL(t, c.name, func(t *testing.T, url string) {
-			h := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
-			c.set(t, h)
-			n := h.idleNode()
-			for range c.sends {
-				h.submit(n, h.submission(n, "easel-1", 1))
+		eachURL(t, tt.name, func(t *testing.T, url string) {
+			c := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
+			tt.set(t, c)
+			n := c.idleNode()
+			for range tt.sends {
+				c.submit(n, c.submission(n, "easel-1", 1))
 			}
-			before := h.held()
-			s := h.submission(n, "easel-1", 1)
+			before := c.held()
+			s := c.submission(n, "easel-1", 1)
 			s.OnceKey, s.Fingerprint = "once", []byte("a")
 			_, foreseen := n.jobs.Admissible(t.Context(), s)
 			body, err := n.jobs.Submit(t.Context(), s)
-			if err == nil || fault.Of(err).Code != c.code {
+			if err == nil || fault.Of(err).Code != tt.code {
 				t.Fatalf("%s %v", body, err)
 			}
-			if foreseen == nil || withoutNumbers(foreseen) != withoutNumbers(err) || fault.Of(foreseen).Code != c.code {
+			if foreseen == nil || withoutNumbers(foreseen) != withoutNumbers(err) || fault.Of(foreseen).Code != tt.code {
 				t.Errorf("foreseen: %v, said: %v", foreseen, err)
 			}
-			sent := int64(c.sends)
-			h.checkRows(sent, sent, sent)
-			h.checkHeld(before)
-			if body, err := n.jobs.FindOnce(t.Context(), h.account, "once", []byte("a")); body != nil || err != nil {
+			sent := int64(tt.sends)
+			c.checkRows(sent, sent, sent)
+			c.checkHeld(before)
+			if body, err := n.jobs.FindOnce(t.Context(), c.account, "once", []byte("a")); body != nil || err != nil {
 				t.Errorf("a refused submission has used up its key: %s %v", body, err)
 			}
-			h.audit(0)
+			c.audit(0)
 		})
 	}
 }

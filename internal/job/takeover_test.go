@@ -49,7 +49,7 @@ func (c *cluster) declareDead(n *testNode) {
 // another submission if the provider had answered.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
+	for _, tt := range []struct {
 		name        string
 		state       int64
 		blocks      bool
@@ -63,45 +63,45 @@ func TestTakeOver(t *testing.T) {
 		{"rendered", row.StateRendered, false, "fetch", 1},
 		{"stored", row.StateStored, false, "fetch", 1},
 	} {
-		eachURL(t, c.name, func(t *testing.T, url string) {
+		eachURL(t, tt.name, func(t *testing.T, url string) {
 			reached := make(chan struct{}, 1)
-			m := &generator{blocks: c.blocks, before: block(c.stuck, reached)}
-			h, first := oneLineCluster(t, url, m)
-			if c.stuck == "inline" { // all downloads are blocked
+			m := &generator{blocks: tt.blocks, before: block(tt.stuck, reached)}
+			c, first := oneLineCluster(t, url, m)
+			if tt.stuck == "inline" { // all downloads are blocked
 				for range maxFetches {
 					first.jobs.fetches <- struct{}{}
 				}
 			}
-			id := h.start(first, "easel-1", 2)
-			if c.stuck == "inline" {
+			id := c.start(first, "easel-1", 2)
+			if tt.stuck == "inline" {
 				until(t, "the submission", func() bool { return m.count() == 1 })
 			} else {
 				<-reached
 			}
 			first.kill()
 			m.before = nil
-			if c.state == row.StateStored {
-				if err := h.workerOf(first, id).collect(); err != nil {
+			if tt.state == row.StateStored {
+				if err := c.workerOf(first, id).collect(); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if _, p := h.read(id); p == nil || p.State != c.state || p.Epoch != first.self.Epoch() {
-				t.Fatalf("the job stands at %+v, want state %d", p, c.state)
+			if _, p := c.read(id); p == nil || p.State != tt.state || p.Epoch != first.self.Epoch() {
+				t.Fatalf("the job stands at %+v, want state %d", p, tt.state)
 			}
 			fetched := m.fetches
-			second := h.node()
-			s := h.await(second, "image", id, final)
+			second := c.node()
+			s := c.await(second, "image", id, final)
 			if s.Status != row.StatusSucceeded || len(s.Data) != 2 {
 				t.Errorf("%+v", s)
 			}
-			m.checkSubmissions(t, c.submissions)
-			if c.submissions == 2 && m.submitted[0].Key != m.submitted[1].Key {
+			m.checkSubmissions(t, tt.submissions)
+			if tt.submissions == 2 && m.submitted[0].Key != m.submitted[1].Key {
 				t.Errorf("a repetition is named %s, the first was %s", m.submitted[1].Key, m.submitted[0].Key)
 			}
-			if c.state == row.StateStored && m.fetches != fetched {
+			if tt.state == row.StateStored && m.fetches != fetched {
 				t.Error("stored results were fetched again")
 			}
-			h.audit(2 * cent)
+			c.audit(2 * cent)
 		})
 	}
 }
@@ -132,7 +132,7 @@ func TestTwoDeathsWhileSending(t *testing.T) {
 // TestFindTicket asks the provider for the submission of a dead node instead of repeating it.
 func TestFindTicket(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
+	for _, tt := range []struct {
 		name        string
 		find        func(jobcall.Task) (string, error)
 		submissions int
@@ -141,25 +141,25 @@ func TestFindTicket(t *testing.T) {
 		{"unknown", func(jobcall.Task) (string, error) { return "", nil }, 2},
 		{"no answer", func(jobcall.Task) (string, error) { return "", later(errors.New("no route")) }, 2},
 	} {
-		eachURL(t, c.name, func(t *testing.T, url string) {
+		eachURL(t, tt.name, func(t *testing.T, url string) {
 			reached := make(chan struct{}, 1)
-			m := &generator{before: block("submit", reached), find: c.find}
+			m := &generator{before: block("submit", reached), find: tt.find}
 			polled := ""
 			m.poll = func(_ int, ticket string) (*jobcall.TaskStatus, error) { polled = ticket; return nil, nil }
-			h, n := oneLineCluster(t, url, finder{m})
-			id := h.start(n, "easel-1", 1)
+			c, n := oneLineCluster(t, url, finder{m})
+			id := c.start(n, "easel-1", 1)
 			<-reached
 			n.kill()
-			h.declareDead(n)
+			c.declareDead(n)
 			m.before = nil
-			n = h.idleNode()
-			if s := h.finish(n, id, "image"); s.Status != row.StatusSucceeded {
+			n = c.idleNode()
+			if s := c.finish(n, id, "image"); s.Status != row.StatusSucceeded {
 				t.Errorf("%+v", s)
 			}
-			if m.count() != c.submissions || c.submissions == 1 && polled != "of "+id+"-1" {
+			if m.count() != tt.submissions || tt.submissions == 1 && polled != "of "+id+"-1" {
 				t.Errorf("%d submissions, polled %q", m.count(), polled)
 			}
-			h.audit(cent)
+			c.audit(cent)
 		})
 	}
 }

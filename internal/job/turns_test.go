@@ -63,43 +63,43 @@ func (c *cluster) whileLocked(act func(), lines ...string) {
 func TestBlockedQueuesNeedNoLock(t *testing.T) {
 	t.Parallel()
 	document := easelCatalog(1, "id: first, max_concurrent: 2")
-	for _, c := range []struct {
+	for _, tt := range []struct {
 		name         string
-		block, clear func(h *cluster, n *testNode)
+		block, clear func(c *cluster, n *testNode)
 	}{
-		{"a full line", func(h *cluster, _ *testNode) {
-			h.update(`INSERT INTO line_job (job, line) VALUES ('job_x', 'first')`)
-			h.update(`INSERT INTO line_job (job, line) VALUES ('job_y', 'first')`)
-		}, func(h *cluster, _ *testNode) { h.update(`DELETE FROM line_job`) }},
-		{"a job in a pause", func(h *cluster, _ *testNode) {
-			h.update(`UPDATE job_run SET wake_ms = 9000000000000`)
-		}, func(h *cluster, _ *testNode) { h.update(`UPDATE job_run SET wake_ms = 0`) }},
-		{"a job that was refused by every line", func(h *cluster, _ *testNode) {
-			h.update(`UPDATE job_run SET trace = $1`, failedOn("first"))
-		}, func(h *cluster, _ *testNode) { h.update(`UPDATE job_run SET trace = ''`) }},
-		{"a model of a newer catalog", func(h *cluster, n *testNode) {
-			h.update(`UPDATE job SET model = 'easel-2', revision = revision + 1`)
-			h.update(`UPDATE job_run SET model = 'easel-2'`)
-		}, func(h *cluster, n *testNode) {
-			h.update(`UPDATE job SET model = 'easel-1', revision = revision - 1`)
-			h.update(`UPDATE job_run SET model = 'easel-1'`)
+		{"a full line", func(c *cluster, _ *testNode) {
+			c.update(`INSERT INTO line_job (job, line) VALUES ('job_x', 'first')`)
+			c.update(`INSERT INTO line_job (job, line) VALUES ('job_y', 'first')`)
+		}, func(c *cluster, _ *testNode) { c.update(`DELETE FROM line_job`) }},
+		{"a job in a pause", func(c *cluster, _ *testNode) {
+			c.update(`UPDATE job_run SET wake_ms = 9000000000000`)
+		}, func(c *cluster, _ *testNode) { c.update(`UPDATE job_run SET wake_ms = 0`) }},
+		{"a job that was refused by every line", func(c *cluster, _ *testNode) {
+			c.update(`UPDATE job_run SET trace = $1`, failedOn("first"))
+		}, func(c *cluster, _ *testNode) { c.update(`UPDATE job_run SET trace = ''`) }},
+		{"a model of a newer catalog", func(c *cluster, n *testNode) {
+			c.update(`UPDATE job SET model = 'easel-2', revision = revision + 1`)
+			c.update(`UPDATE job_run SET model = 'easel-2'`)
+		}, func(c *cluster, n *testNode) {
+			c.update(`UPDATE job SET model = 'easel-1', revision = revision - 1`)
+			c.update(`UPDATE job_run SET model = 'easel-1'`)
 		}},
 		{"a node at its limit of submissions", func(_ *cluster, n *testNode) {
 			n.jobs.sending = maxSending
 		}, func(_ *cluster, n *testNode) { n.jobs.sending = 0 }},
 	} {
-		eachURL(t, c.name, func(t *testing.T, url string) {
+		eachURL(t, tt.name, func(t *testing.T, url string) {
 			m := &generator{blocks: true}
-			h := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
-			h.apply(document)
-			n := h.idleNode()
-			id := h.submit(n, h.submission(n, "easel-1", 1))
-			c.block(h, n)
-			h.whileLocked(func() { n.step(n.jobs.Start) }, "first")
+			c := newCluster(t, url, map[string]chatcall.Adapter{"first": m})
+			c.apply(document)
+			n := c.idleNode()
+			id := c.submit(n, c.submission(n, "easel-1", 1))
+			tt.block(c, n)
+			c.whileLocked(func() { n.step(n.jobs.Start) }, "first")
 			m.checkSubmissions(t, 0)
-			c.clear(h, n)
+			tt.clear(c, n)
 			n.runJobs()
-			h.checkStatus(n, id, row.StatusSucceeded, "after the obstacle was removed")
+			c.checkStatus(n, id, row.StatusSucceeded, "after the obstacle was removed")
 		})
 	}
 }

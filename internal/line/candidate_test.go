@@ -83,7 +83,7 @@ func TestWhoseJobsALineTakes(t *testing.T) {
 	now = now.Add(2 * time.Minute)
 	spoil()
 	takes(false, "hostile")
-	takes(true, "good", "other") // though the long one goes on
+	takes(true, "good", "other") // although the longer pause continues
 	long.End()
 	begin("other").End()
 	takes(true, "good", "other")

@@ -79,7 +79,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	m.charged = counter("tollgate_line_charged_usd_total", "US dollars charged for requests and jobs that a line answered.", "model")
 	m.over = counter("tollgate_line_over_hold_usd_total", "US dollars of their usage above the hold.", "model")
 	m.cost = counter("tollgate_line_cost_usd_total",
-		"US dollars that a line's provider takes, where it says so or the line's cost is known; failed attempts are in it.", "model")
+		"Cost of a line in US dollars, as reported by the provider or computed from the cost in the catalog. Includes failed attempts.", "model")
 	m.implausible = counter("tollgate_line_implausible_cost_total",
 		"Costs that a line's provider reported and that cannot be true, so that they are recorded as unknown.")
 	return m

@@ -12,7 +12,7 @@ import (
 // ModelStatus is the state of one of a line's models, in all forms or in one.
 type ModelStatus struct {
 	Model string    `json:"model"`
-	Form  wire.Form `json:"form,omitempty"`  // empty: in all forms
+	Form  wire.Form `json:"form,omitempty"`  // empty for all forms
 	Tools bool      `json:"tools,omitempty"` // for requests with tools only
 	// State is health.StateInService, StateCooling, StateModelOut or StateFormOut. It is
 	// independent of the state of the line as a whole.

@@ -363,7 +363,7 @@ func TestBusy(t *testing.T) {
 		t.Errorf("after an end: %v", err)
 	}
 	if err := try(); fault.Of(err).Code != fault.RateLimitExceeded {
-		t.Errorf("one slot was given back twice: %v", err)
+		t.Errorf("one slot was released twice: %v", err)
 	}
 }
 

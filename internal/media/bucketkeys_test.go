@@ -131,7 +131,7 @@ func TestBucketWithoutKeys(t *testing.T) {
 	}
 }
 
-// TestBucketKeysAreRenewed fetches credentials again before they expire, and goes on with
+// TestBucketKeysAreRenewed fetches credentials again before they expire, and continues with
 // the old ones while none can be fetched.
 func TestBucketKeysAreRenewed(t *testing.T) {
 	s := s3server.Start(t)

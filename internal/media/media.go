@@ -38,7 +38,7 @@ type Options struct {
 	Retention time.Duration
 	// Lookup reads a variable of the environment, for the credentials of a
 	// bucket (AWS_ACCESS_KEY_ID and its like). If it has none, AWS's library looks for
-	// them in the environment of the process, and elsewhere. nil: there are none.
+	// them in the environment of the process, and elsewhere. If nil, there are none.
 	Lookup func(name string) (string, bool)
 	// Down, if not nil, is why a bucket does not answer at the start.
 	Down error

@@ -264,7 +264,7 @@ func TestSlotsOfASmallCap(t *testing.T) {
 		}
 		clock.Advance(askPause)
 		if b.takes("l", 2, 2) != 1 {
-			t.Error("the slot that was given back cannot be taken, or twice")
+			t.Error("a released slot cannot be taken, or can be taken twice")
 		}
 		if got := rowsOf(t, db, "l"); got["b-1"] != (grant{2, 0}) {
 			t.Errorf("rows %v; want what was wanted withdrawn", got)
@@ -278,7 +278,7 @@ func TestSlotsAreSharedOnALineThatIsFull(t *testing.T) {
 		if a.takes("l", 4, 9) != 4 || b.takes("l", 4, 1) != 0 {
 			t.Fatal("one node has all slots")
 		}
-		// Node a takes again whatever ends there, and b goes on asking.
+		// Node a takes again whatever ends there, and b keeps asking.
 		for range 12 {
 			clock.Advance(time.Second)
 			a.tidied(t)
@@ -417,7 +417,7 @@ func TestSlotsUnusedGoBack(t *testing.T) {
 		a.gives("l", 9)
 		step()
 		if a.Grants("l") != 12 {
-			t.Error("given back after a second")
+			t.Error("released after a second")
 		}
 		step() // the end of the period with 12 slots in use
 		step()

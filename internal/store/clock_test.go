@@ -93,7 +93,7 @@ func TestASlowReadingIsNoJump(t *testing.T) {
 	}
 }
 
-// The process's clock on SQLite goes on after a step back of any size, and does not go back by the
+// The process's clock on SQLite continues after a step back of any size, and does not go back by the
 // small steps of a clock that is being set right.
 func TestStepBackDoesNotFreezeSQLite(t *testing.T) {
 	t.Parallel()

@@ -283,7 +283,7 @@ func TestBatches(t *testing.T) {
 		if d := time.Since(time.UnixMilli(now)); d < -time.Minute || d > time.Minute {
 			t.Errorf("the database's clock is %v away", d)
 		}
-		if err := run(false, func(b *store.Batch) { // never committed: rolled back when given back
+		if err := run(false, func(b *store.Batch) { // never committed, so rolled back when the connection returns to the pool
 			b.Begin("500ms", "2s")
 			node.Advance(b, &moved, "n", 2)
 		}); err != nil || moved != 1 {

@@ -33,7 +33,7 @@ type Span struct {
 	span   oteltrace.Span
 	tracer *Tracer
 	method string    // of a request
-	over   time.Time // when the work was over; zero: it goes on
+	over   time.Time // end of the work; zero while the work continues
 }
 
 // Request starts the span of a request with its arrival time. It continues the caller's trace if

@@ -163,7 +163,7 @@ func TestCallersChooseTheirTraces(t *testing.T) {
 		s.EndRequest(path, 0)
 	}
 	stop()
-	requests := map[string]bool{} // by name: whether the caller's trace goes on
+	requests := map[string]bool{} // by name, whether the request continues the caller's trace
 	for _, s := range c.Spans() {
 		if s.Kind != "server" {
 			continue
@@ -180,7 +180,7 @@ func TestCallersChooseTheirTraces(t *testing.T) {
 
 // stuck is a collector that fails or blocks until the caller gives up.
 type stuck struct {
-	failing error // nil: it waits
+	failing error // if nil, the export blocks
 	calls   atomic.Int64
 }
 

@@ -157,7 +157,7 @@ func classifyForbidden(status int, r reason, n notice) *Failure {
 	}
 	if status == http.StatusForbidden && r != reasonAccountWords {
 		switch unquoted := unquote(n.message); {
-		case strings.HasPrefix(unquoted, "content violates"): // xAI, which goes on with the ids of our team and key
+		case strings.HasPrefix(unquoted, "content violates"): // xAI; the ids of our team and key follow
 			return Fail(fault.UpstreamPromptFilter, nil)
 		case mentions(unquoted, modelWords[:]):
 			return unproven(HealthModel)

@@ -45,18 +45,18 @@ func TestConcealLeavesMessagesOut(t *testing.T) {
 		f := Classify(400, "application/json", []byte(openAI("invalid_request_error", "bad_value", message)), nil)
 		f.Conceal(rawjson.Pieces{[]byte(secretRequest[:100]), []byte(secretRequest[100:])})
 		if got, want := f.Error(), "bad_value (status 400): invalid_request_error: bad_value: "+concealed; got != want {
-			t.Errorf("%q is told as %q", message, got)
+			t.Errorf("%q is reported as %q", message, got)
 		}
 		if f.Rejection == nil || f.Rejection.Message() != strings.TrimSpace(message) {
 			t.Errorf("the client reads %+v instead of %q", f.Rejection, message)
 		}
 		f = concealedFrom(Classify(502, "text/html", []byte("<html>"+message+"</html>"), nil), rawjson.Pieces{[]byte(secretRequest)})
 		if got := f.Cause.Error(); got != "text/html: "+concealed {
-			t.Errorf("a page with %q is told as %q", message, got)
+			t.Errorf("a page with %q is reported as %q", message, got)
 		}
 		task := TaskFailure(KindVideo, "E77", message)
 		if f := concealedFrom(task.Failure, rawjson.Pieces{[]byte(secretRequest)}); f.Cause.Error() != "E77: "+concealed {
-			t.Errorf("a task with %q is told as %q", message, f.Cause)
+			t.Errorf("a task with %q is reported as %q", message, f.Cause)
 		}
 	}
 }
@@ -76,7 +76,7 @@ func TestConcealKeepsMessages(t *testing.T) {
 		f := Classify(400, "application/json", []byte(openAI("invalid_request_error", "some_code", message)), nil)
 		want := f.Cause.Error()
 		if got := concealedFrom(f, rawjson.Pieces{[]byte(secretRequest)}).Cause.Error(); got != want || !strings.HasSuffix(got, message) {
-			t.Errorf("%q is told as %q", message, got)
+			t.Errorf("%q is reported as %q", message, got)
 		}
 	}
 	f := Fail(fault.UpstreamConnectionError, nil)
@@ -141,7 +141,7 @@ func TestConcealLeavesNamesOut(t *testing.T) {
 		for _, body := range []string{openAI(name, "code", "no"), openAI("kind", name, "no")} {
 			f := concealedFrom(Classify(400, "application/json", []byte(body), nil), rawjson.Pieces{[]byte(secretRequest)})
 			if has := strings.Contains(f.Error(), name); has != stays {
-				t.Errorf("%s is told as %q", body, f)
+				t.Errorf("%s is reported as %q", body, f)
 			}
 		}
 	}

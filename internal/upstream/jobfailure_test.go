@@ -89,7 +89,7 @@ func TestJobsOfOurOwnTroubles(t *testing.T) {
 				t.Errorf("%s of %s: %s: %v, next %d, %s, unproven %t", kind, tt.provider, tt.body, got, got.Next, got.Health, got.Unproven)
 			}
 			if told := got.UserMessage(); strings.Contains(told, "The provider") {
-				t.Errorf("%s of %s: %s is told as %q", kind, tt.provider, tt.body, told)
+				t.Errorf("%s of %s: %s is reported as %q", kind, tt.provider, tt.body, told)
 			}
 		}
 	}

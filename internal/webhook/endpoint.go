@@ -34,7 +34,7 @@ func Types() []string { return slices.Clone(types) }
 
 // Endpoint is an account's receiver of events.
 type Endpoint struct {
-	URL    string   // empty: switched off
+	URL    string   // empty if the webhook is off
 	Events []string // chosen types
 	Secret string   // whsec_…; PutEndpointTx does not look at it
 }

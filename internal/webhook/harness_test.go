@@ -239,7 +239,7 @@ type receiver struct {
 	*httptest.Server
 	mu     sync.Mutex
 	posts  []request
-	answer http.HandlerFunc // nil: 200
+	answer http.HandlerFunc // if nil, the receiver answers 200
 	now    int              // requests being answered
 	most   int              // and the most there were at a time
 }

@@ -24,7 +24,7 @@ const (
 type outcome struct {
 	kind   kind
 	atMS   int64
-	status int // 0: no answer
+	status int // zero if there was no answer
 	tookMS int64
 	err    string // in words for the user; empty after a 2xx
 }

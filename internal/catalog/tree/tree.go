@@ -32,7 +32,7 @@ type Field struct {
 	Value *Value
 }
 
-// Position is a place in a text, counted from 1; zero: the text as a whole.
+// Position is a place in a text, counted from 1. The zero value stands for the whole text.
 type Position struct{ Line, Column int }
 
 // String names the place as the path of a fault does.

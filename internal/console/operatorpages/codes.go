@@ -19,7 +19,7 @@ import (
 // createdCodesPage shows new codes once.
 type createdCodesPage struct {
 	Title string
-	Codes *ui.Snippets // nil: they were shown before
+	Codes *ui.Snippets // nil if the codes were shown before
 }
 
 var codeTones = map[string]ui.Tone{account.CodeUnused: ui.Info, account.CodeUsed: ui.OK, account.CodeExpired: ui.Warn}
@@ -152,7 +152,7 @@ func (c *console) createCodes(v *page.Visit) (page.Responder, error) {
 		var codes []account.RedeemCode
 		var texts []string
 		if err := v.Update(func(tx *store.Tx) error {
-			codes, texts = nil, nil // of an attempt before
+			codes, texts = nil, nil // forget what a rolled-back attempt has set
 			_, _, err := page.OnceTx(tx, once, func() (string, error) {
 				if codes, texts, err = operator.CreateCodesTx(tx, show.Actor(v), n); err != nil {
 					return "", err

@@ -182,8 +182,8 @@ func jobButtons(v *page.Visit, r jobRow) []any {
 	if r.EndedMS == 0 {
 		buttons = append(buttons, v.Confirm(ui.Confirm{ID: "cancel", Button: "Cancel the job", Title: "Cancel this job?", Danger: true,
 			Action: path + "/cancel",
-			Text: []string{fmt.Sprintf("The job fails for its user, who gets %s back. The provider is told to stop, if it supports that, "+
-				"but may charge its price all the same.", ui.USD(r.Held))}}))
+			Text: []string{fmt.Sprintf("The job fails, and its user gets %s back. The gateway asks the provider to stop the task, if the provider "+
+				"supports that. The provider may still charge for it.", ui.USD(r.Held))}}))
 	}
 	requeue := ui.Confirm{ID: "requeue", Button: "Requeue", Title: "Run this job again?", Action: path + "/requeue",
 		Text: []string{"The job leaves its line, loses its attempts and waits again at its old place. Its hold stays."}}

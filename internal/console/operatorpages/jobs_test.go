@@ -28,7 +28,7 @@ func TestJobsAreCancelled(t *testing.T) {
 			t.Fatal("nothing is held for the job")
 		}
 		b.Get("/console/operator/jobs?status=queued").Want(t, http.StatusOK, id, "Waiting", "waiting")
-		b.Get(path).Want(t, http.StatusOK, "Cancel the job", `action="`+path+`/cancel"`, "who gets $")
+		b.Get(path).Want(t, http.StatusOK, "Cancel the job", `action="`+path+`/cancel"`, "its user gets $")
 		b.Post(path+"/cancel", "sure", "yes").Want(t, http.StatusBadRequest) // more than a button
 		b.Post(path+"/cancel").Want(t, http.StatusSeeOther, path+"?done=cancelled")
 		page := b.Get(path + "?done=cancelled")

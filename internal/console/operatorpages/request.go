@@ -111,7 +111,7 @@ func (p *requestPage) receipt(f foundRequest) {
 		p.Attempts = jobAttemptsTable(traced)
 	}
 	p.Stats = ui.FigureRow{{Label: "Charged", Value: ui.Money{Amount: r.Cost, InFull: true}, Note: costNote(r)},
-		{Label: "Held", Value: ui.Money{Amount: r.Held, InFull: true}, Note: ui.Text{Text: ui.ExactUSD(r.Held-r.Cost) + " given back"}},
+		{Label: "Held", Value: ui.Money{Amount: r.Held, InFull: true}, Note: ui.Text{Text: ui.ExactUSD(r.Held-r.Cost) + " released"}},
 		{Label: "First byte", Value: firstByte(r.FirstByteMS)}, {Label: "Duration", Value: ui.Duration{MS: r.DurationMS}}}
 	p.Facts = ui.Facts{{Name: "Received", Value: ui.Moment{MS: r.CreatedMS}}, {Name: "Outcome", Value: outcomeLabels[r.Outcome]}}
 	add := func(name string, value any) { p.Facts = append(p.Facts, ui.Fact{Name: name, Value: value}) }

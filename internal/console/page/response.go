@@ -24,7 +24,7 @@ type FullPage struct {
 	Name    string // of its template
 	Title   string
 	Main    any // data of the template
-	Status  int // 0: 200
+	Status  int // zero means 200
 	Notices []ui.Notice
 }
 

@@ -14,7 +14,7 @@ import (
 type billLine struct {
 	item     string
 	quantity string // how much of it
-	price    string // empty: not known
+	price    string // empty if unknown
 	amount   money.Amount
 }
 

@@ -18,7 +18,7 @@ const (
 // FormField is one field of a form, with its label, a hint and its error.
 type FormField struct {
 	Name, Label string
-	Kind        string // empty: text
+	Kind        string // empty means text
 	Value       string
 	Options     []Option // of a choice; a text proposes them
 	On          bool     // of a check

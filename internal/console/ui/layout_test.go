@@ -35,7 +35,7 @@ func TestMenuHasLetters(t *testing.T) {
 	want(t, page, `href="/a" data-letter="c"`, `href="/b" data-letter="a"`, `href="/c" data-letter="o"`,
 		`<kbd>g</kbd> <kbd>a</kbd></dt><dd>Catalog</dd>`, `value="off">Turn shortcuts off`)
 	if strings.Contains(page, `href="/d" data-letter`) || strings.Contains(page, "data-find") || strings.Contains(page, "data-keys") {
-		t.Errorf("a letter that is none, a box that finds nothing, or no keys: %s", page)
+		t.Errorf("a wrong letter, a search box without results, or no shortcuts: %s", page)
 	}
 	around.Find, around.NoKeys = "/console/find", true
 	want(t, rendered(t, around, nil), `action="/console/find" role="search"`, `data-find`, `data-keys="off"`, `value="on">Turn shortcuts on`)

@@ -16,7 +16,7 @@ import (
 // createdKeyPage shows a key's secret, this once.
 type createdKeyPage struct {
 	Key     account.Key
-	Secret  *ui.CopyField // nil: it was shown already
+	Secret  *ui.CopyField // nil if the secret was shown before
 	Codes   ui.Snippets
 	Arrival arrivalFragment
 }

@@ -151,7 +151,7 @@ func TestAfter(t *testing.T) {
 			t.Errorf("%s: waits %s, want %s", c.name, v.Wait, c.wait)
 		}
 		if next := tr.Order(c.lines); c.first != "" && (len(next) == 0 || next[0] != c.first) {
-			t.Errorf("%s: goes on with %v, want %s", c.name, next, c.first)
+			t.Errorf("%s: the next line is %v, want %s", c.name, next, c.first)
 		}
 	}
 }
@@ -191,7 +191,7 @@ func TestEndlessJob(t *testing.T) {
 			return
 		}
 		if number > 200 {
-			t.Fatal("the job goes on for ever")
+			t.Fatal("the job never ends")
 		}
 	}
 }

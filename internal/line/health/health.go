@@ -31,7 +31,7 @@ const (
 	tripTime   = time.Minute // the age limit of the recent attempts
 
 	// The first probe of an open circuit comes after openWait, and the wait doubles up to
-	// maxOpenWait. If the circuit opens again within openAgain of its last return, the wait goes on
+	// maxOpenWait. If the circuit opens again within openAgain of its last return, the wait continues
 	// from its last length.
 	openWait    = 30 * time.Second
 	maxOpenWait = 10 * time.Minute
@@ -152,7 +152,7 @@ func (w *lastAnswer) note(q Origin) {
 
 // Change is a message to the operator that a line, or a part of it, is out or has returned.
 type Change struct {
-	Model string    // empty: the whole line
+	Model string    // empty for the whole line
 	Form  wire.Form // all forms if empty
 	Tools bool      // requests with tools alone
 	State string
@@ -432,7 +432,7 @@ func (h *health) recordProbe(now time.Time, generation uint64, f *upstream.Failu
 		h.reporters.accounts = by.accounts // for a line without probes: these accounts have met the failures
 	case f.Health == upstream.HealthCredential && h.state != credentialsOut:
 		return h.credentialsFailed(now, Origin{}, f)
-	default: // the state goes on, so began keeps its value
+	default: // the state stays, so began keeps its value
 		longest := maxOpenWait
 		if h.state == credentialsOut {
 			longest = maxAccountWait

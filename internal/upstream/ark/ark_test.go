@@ -183,7 +183,7 @@ func TestSomeCallsFail(t *testing.T) {
 	refuse := fakestudio.Refusal
 	for name, tt := range map[string]struct {
 		how           []fakestudio.Behaviour
-		images, calls int // calls 0: not looked at
+		images, calls int // if calls is zero, they are not checked
 		job           fault.Code
 		next          upstream.Next
 		lost          bool

@@ -91,7 +91,7 @@ func TestBodies(t *testing.T) {
 
 		{"fill without a mask", image(task.Model("flux-pro-1.0-fill"), task.From("1.png"), task.Params(`{"seed":7,"guidance":30}`)),
 			`{"guidance":30,"image":"YWJj","prompt":"a lighthouse","seed":7}`},
-		{"fill, a mask that is none", image(task.Model("flux-pro-1.0-fill"), task.From("1.png"), task.Mask(task.ParseReference("2.png"))), ``},
+		{"fill, an invalid mask", image(task.Model("flux-pro-1.0-fill"), task.From("1.png"), task.Mask(task.ParseReference("2.png"))), ``},
 		{"fill, two", image(task.Model("flux-pro-1.0-fill"), task.From("1.png", "2.png")), ``},
 		{"fill, nothing", image(task.Model("flux-pro-1.0-fill"), task.NoRatio()), ``},
 		{"fill, a ratio", image(task.Model("flux-pro-1.0-fill"), task.From("1.png"), task.Ratio("1:1")), ``},
@@ -243,7 +243,7 @@ func TestTaskOutcomes(t *testing.T) {
 		}
 		a := conformance.LineAnswering(t, bfl.Provider, 200, `{"status":"Reasoning"}`)
 		if status, err := a.Poll(t.Context(), task, "/v1/get_result?id=1"); err != nil || status.Done {
-			t.Errorf("%s: a task that goes on: %+v, %v", task.Kind, status, err)
+			t.Errorf("%s: a running task: %+v, %v", task.Kind, status, err)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func TestCloseReadsTheRest(t *testing.T) {
 					t.Errorf("Close took %s, want %s", took, tt.wait)
 				}
 				if ctx.Err() == nil || !from.closed {
-					t.Error("the call goes on")
+					t.Error("the call continues")
 				}
 				if tt.reads == 1 && len(tt.pieces) == 2 && len(from.pieces) != 1 {
 					t.Error("Close read on in the middle of a stream")
@@ -91,7 +91,7 @@ func TestErrorBodyIsBoundedInTime(t *testing.T) {
 			t.Errorf("took %s, want %s", took, errorBodyWait)
 		}
 		if !errors.Is(ctx.Err(), context.Canceled) {
-			t.Error("the call goes on")
+			t.Error("the call continues")
 		}
 		b.Close()
 	})

@@ -31,10 +31,10 @@ func TestEach(t *testing.T) {
 		of   map[string]any // a failure, true if done, false if running
 		want any            // the number of results, false, or a failure
 	}{
-		"done":         {map[string]any{"a": true, "c": true, "d": true}, 3},
-		"one goes on":  {map[string]any{"a": true, "c": false, "d": true}, false},
-		"one failed":   {map[string]any{"a": true, "c": refused, "d": true}, 2},
-		"not answered": {map[string]any{"a": refused, "c": silent, "d": true}, silent},
+		"done":          {map[string]any{"a": true, "c": true, "d": true}, 3},
+		"one continues": {map[string]any{"a": true, "c": false, "d": true}, false},
+		"one failed":    {map[string]any{"a": true, "c": refused, "d": true}, 2},
+		"not answered":  {map[string]any{"a": refused, "c": silent, "d": true}, silent},
 		"all failed": {map[string]any{"a": upstream.EmptyResult(upstream.KindImage, "x"), "c": refused,
 			"d": upstream.EmptyResult(upstream.KindImage, "y")}, refused},
 	} {

@@ -35,7 +35,7 @@ type JobCall struct {
 	Header http.Header
 	// Body is the request body of type ContentType; nil for a request without a body.
 	Body        []byte
-	ContentType string // empty: application/json
+	ContentType string // empty means application/json
 	// Form is sent in place of Body if it is not nil.
 	Form *Multipart
 	// Limit is the maximum length of the response, in bytes. Zero means 1 MiB, enough for the

@@ -141,7 +141,7 @@ type blob struct {
 // blobs reads all references of a task. types are the accepted content types, by prefix.
 func blobs(ctx context.Context, task jobcall.Task, most int, types ...string) ([]blob, *upstream.JobFailure) {
 	if task.Mask != nil {
-		return nil, upstream.Unsuitable(task.Kind, "a mask; the provider takes none")
+		return nil, upstream.Unsuitable(task.Kind, "a mask, which the provider does not accept")
 	}
 	if len(task.References) > most {
 		return nil, upstream.Unsuitable(task.Kind, "%d references; the provider takes up to %d", len(task.References), most)

@@ -66,7 +66,7 @@ func shapeVideo(f fields, task jobcall.Task) *upstream.JobFailure {
 	case len(task.References) > 1:
 		return upstream.Unsuitable(task.Kind, "%d references; the provider takes one", len(task.References))
 	case task.Mask != nil:
-		return upstream.Unsuitable(task.Kind, "a mask; the provider takes none")
+		return upstream.Unsuitable(task.Kind, "a mask, which the provider does not accept")
 	}
 	for _, r := range task.References {
 		if failure := checkFile(task.Kind, r, maxFile, "image/png", "image/jpeg", "image/webp"); failure != nil {

@@ -35,10 +35,10 @@ type options struct {
 	usage, reasoning       bool
 	fail                   string
 	failRate               float64
-	failOn                 *regexp.Regexp // nil: every prompt
+	failOn                 *regexp.Regexp // if nil, every prompt matches
 	breakAfter, stallAfter int            // -1: never
-	async                  *bool          // nil: by kind
-	pollWait               time.Duration  // 0: defaultPollWait
+	async                  *bool          // if nil, see the option async above
+	pollWait               time.Duration  // zero means defaultPollWait
 }
 
 // Limits of options.

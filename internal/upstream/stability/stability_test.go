@@ -50,7 +50,7 @@ func TestForms(t *testing.T) {
 		{"a video", image(task.References(film)), nil},
 		{"a large picture", image(task.References(large)), nil},
 		{"a mask of ultra", image(task.References(picture), task.Mask(task.PaintedMask())), nil},
-		{"a mask that is none", image(task.Model("inpaint"), task.References(picture), task.Mask(picture)), nil},
+		{"an invalid mask", image(task.Model("inpaint"), task.References(picture), task.Mask(picture)), nil},
 		{"no mask", image(task.Model("inpaint"), task.References(picture)), nil},
 		{"a mask and a ratio", image(task.Model("inpaint"), task.References(picture), task.Mask(task.PaintedMask()), task.Ratio("1:1")), nil},
 		{"a mask and strength", image(task.Model("inpaint"), task.References(picture), task.Mask(task.PaintedMask()),

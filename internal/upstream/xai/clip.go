@@ -87,7 +87,7 @@ func (a *Adapter) fromVideo(task jobcall.Task) (path []string, body map[string]a
 	case a.role == roleEdit && task.Seconds != 0:
 		err = upstream.Unsuitable(task.Kind, "a clip that xai changes has its length: it cannot be of %d seconds", task.Seconds)
 	case a.role == roleExtend && task.Seconds != 0 && (task.Seconds < minExtension || task.Seconds > maxExtension):
-		err = upstream.Unsuitable(task.Kind, "xai goes on with a video for %d to %d seconds, not %d", minExtension, maxExtension, task.Seconds)
+		err = upstream.Unsuitable(task.Kind, "xai extends a video by %d to %d seconds, not by %d", minExtension, maxExtension, task.Seconds)
 	}
 	if err != nil {
 		return nil, nil, err

@@ -44,7 +44,7 @@ func Info() upstream.Info {
 // Values of the option `video_role`: the use of a reference video.
 const (
 	roleEdit   = "edit"   // the clip is the video, changed
-	roleExtend = "extend" // the clip goes on with it
+	roleExtend = "extend" // the clip to extend
 )
 
 func checkOptions(options map[string]any) error {
