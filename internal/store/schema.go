@@ -16,7 +16,8 @@ var (
 	ErrOlderSchema = errors.New("the database is older than this binary: run `tollgate migrate`, or start `tollgate serve` of this version")
 	ErrNewerSchema = errors.New("this binary is older than the database: use the version of tollgate that serves it, or a newer one")
 	ErrPreRelease  = errors.New("the database is of a pre-release build of tollgate, and releases cannot use it: " +
-		"export your data with that build, then start this version with a new database (docs/operator.md, Databases)")
+		"export your data with that build (`tollgate catalog`, `tollgate account list --csv` and so on: docs/operator.md, " +
+		"Pre-release builds), then start this version with a new --database")
 )
 
 // Schema compares the migrations of a database with those of this version.
