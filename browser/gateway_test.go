@@ -22,7 +22,7 @@ import (
 const adminToken = "browser-test-operator"
 
 // past builds the program that writes two months of usage for the demo account.
-var past = built("past", "./internal/console/consoletest/past")
+var past = buildOnce("past", "./internal/console/consoletest/past")
 
 // binary returns the path of the gateway. It builds the gateway once, unless
 // TOLLGATE_TEST_BINARY names one.
@@ -33,10 +33,10 @@ func binary() (string, error) {
 	return buildGateway()
 }
 
-var buildGateway = built("tollgate", "./cmd/tollgate")
+var buildGateway = buildOnce("tollgate", "./cmd/tollgate")
 
-// built returns a function that builds a command of the repository on its first call.
-func built(name, folder string) func() (string, error) {
+// buildOnce returns a function that builds a command of the repository on its first call.
+func buildOnce(name, folder string) func() (string, error) {
 	return sync.OnceValues(func() (string, error) {
 		path, err := filepath.Abs("../build/browser/" + name)
 		if err != nil {
@@ -122,11 +122,11 @@ func start(t *testing.T) *gateway {
 	})
 	select {
 	case url := <-ready:
-		shown := make([]byte, 4096) // printed earlier, in one write
-		n, err := first.Read(shown)
-		m := printed.FindStringSubmatch(string(shown[:n]))
+		output := make([]byte, 4096) // printed earlier, in one write
+		n, err := first.Read(output)
+		m := printed.FindStringSubmatch(string(output[:n]))
 		if m == nil {
-			t.Fatalf("the first start prints no sign-in: %v\n%s", err, shown[:n])
+			t.Fatalf("the first start prints no sign-in: %v\n%s", err, output[:n])
 		}
 		return &gateway{url: url, email: m[1], password: m[2], key: m[3], folder: serve.Dir}
 	case <-drained:

@@ -21,11 +21,11 @@ func (b *tab) operator() {
 // link returns the link on the page as a path of the gateway.
 func (b *tab) link() string {
 	b.t.Helper()
-	shown, err := url.Parse(b.value("#link"))
-	if err != nil || shown.Path != "/console/link" || len(shown.Fragment) != 43 {
-		b.fail(fmt.Errorf("the link is %s, %w", shown, err))
+	address, err := url.Parse(b.value("#link"))
+	if err != nil || address.Path != "/console/link" || len(address.Fragment) != 43 {
+		b.fail(fmt.Errorf("the link is %s, %w", address, err))
 	}
-	return shown.Path + "#" + shown.Fragment
+	return address.Path + "#" + address.Fragment
 }
 
 // TestInvitation creates an account with a link and a key as an operator. The recipient sets a
@@ -41,14 +41,14 @@ func TestInvitation(t *testing.T) {
 		op.fill("#f-email", "shop@acme.example")
 		op.checkPage("new-account")
 		op.press("main form button.main")
-		op.sees("Copy this link and this key")
+		op.waitForText("Copy this link and this key")
 		op.checkPage("account-created")
 		link := op.link()
 		op.do(chromedp.Click(chromedp.CSS(`button[data-copy="welcome-0-text"]`)))
-		op.sees("Copied")
+		op.waitForText("Copied")
 		op.press("main > p a.button")
 		op.press(`a[href$="view=users"]`)
-		op.sees("invited, no password yet")
+		op.waitForText("invited, no password yet")
 		op.checkPage("users")
 
 		b := open(t, g, d.theme, d.width)
@@ -58,25 +58,25 @@ func TestInvitation(t *testing.T) {
 		b.setPassword(link)
 		b.follow(link, "no longer valid")
 		b.expect("422")
-		b.focuses("[data-focus]")
+		b.checkFocus("[data-focus]")
 		b.checkPage("used-link")
 
 		b.open("/console/settings")
 		b.fill("#new-f-email", "lin@acme.example")
 		b.press(`form[action$="/settings/users"] button.main`)
-		b.sees("It is not shown again")
+		b.waitForText("It is not shown again")
 		b.checkPage("invitation")
 		link = b.link()
 		b.press("main > p a.button")
-		b.sees("invited, no password yet")
+		b.waitForText("invited, no password yet")
 		colleague := open(t, g, d.theme, d.width)
 		colleague.follow(link, "Set your password")
 		colleague.fill("#f-password", "my own horse")
 		colleague.press("main button.main")
-		colleague.sees("Overview")
+		colleague.waitForText("Overview")
 
 		op.press(`form[action$="/link"] button`)
-		op.sees("set a new password")
+		op.waitForText("set a new password")
 		op.checkPage("new-link")
 	})
 }
@@ -92,13 +92,13 @@ func (b *tab) setPassword(link string) {
 	tabTo(b, "#f-password")
 	b.do(chromedp.KeyEvent("short"))
 	b.navigate(chromedp.KeyEvent(kb.Enter))
-	b.sees("at least 8 characters")
+	b.waitForText("at least 8 characters")
 	b.expect("422")
 	b.checkPage("password-refused")
 	tabTo(b, "#f-password")
 	b.do(chromedp.KeyEvent("my own horse"))
 	b.navigate(chromedp.KeyEvent(kb.Enter))
-	b.sees("Overview")
+	b.waitForText("Overview")
 }
 
 // follow opens a link and waits for a text on the next page. The page of the link submits its form
@@ -106,7 +106,7 @@ func (b *tab) setPassword(link string) {
 func (b *tab) follow(link, text string) {
 	b.t.Helper()
 	b.open(link)
-	b.sees(text)
+	b.waitForText(text)
 }
 
 // TestLinkWithoutScripts pastes the link into the form.
@@ -127,5 +127,5 @@ func TestLinkWithoutScripts(t *testing.T) {
 	b.press("main button.main")
 	b.do(chromedp.SendKeys(chromedp.CSS("#f-password"), "my own horse"))
 	b.press("main button.main")
-	b.shows("Overview")
+	b.checkText("Overview")
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// life gives the account usage of two months, succeeded and failed jobs, and requests of every
-// kind.
-func (g *gateway) life(t *testing.T) {
+// addHistory gives the account usage of two months, succeeded and failed jobs, and requests of
+// every kind.
+func (g *gateway) addHistory(t *testing.T) {
 	t.Helper()
 	g.seedUsage(t)
 	g.call(t, g.key, "/v1/chat/completions", 200, hello("sandbox-chat"))
@@ -57,7 +57,7 @@ var livelyPages = []struct{ name, path string }{
 	{"model-vision", "/console/models?id=sandbox-vision"}, {"model-video", "/console/models?id=sandbox-video"},
 }
 
-// firsts maps a page to the name of the page behind its first row, which is tested too.
+// firsts maps a list to the name of the page that its first row links to. That page is tested too.
 var firsts = map[string]string{"keys": "key", "requests-failed": "request-failed", "requests": "request", "statements": "statement",
 	"webhooks": "delivery"}
 
@@ -66,7 +66,7 @@ var firsts = map[string]string{"keys": "key", "requests-failed": "request-failed
 func TestLivelyAccount(t *testing.T) {
 	t.Parallel()
 	g := start(t)
-	g.life(t)
+	g.addHistory(t)
 	for i, l := range []display{{"dark", 1280}, {"light", 390}, {"light", 320}, {"dark", 640}} {
 		t.Run(l.String(), func(t *testing.T) {
 			t.Parallel()
@@ -75,7 +75,7 @@ func TestLivelyAccount(t *testing.T) {
 			b.signIn()
 			for _, p := range livelyPages {
 				b.visit(p.path, p.name)
-				b.fits(p.name)
+				b.checkFit(p.name)
 				if inner := firsts[p.name]; inner != "" {
 					b.press("tbody a.rowlink")
 					b.checkPage(inner)
@@ -91,8 +91,8 @@ func TestLivelyAccount(t *testing.T) {
 	}
 }
 
-// fits checks that no table scrolls sideways, and that the tiles of a gallery have equal sizes.
-func (b *tab) fits(name string) {
+// checkFit checks that no table scrolls sideways, and that the tiles of a gallery have equal sizes.
+func (b *tab) checkFit(name string) {
 	b.t.Helper()
 	if wide := run(b, chromedp.Evaluate[string](`[...document.querySelectorAll(".tablewrap")].filter((one) => one.checkVisibility() &&
 		one.scrollWidth > one.clientWidth + 1).map((one) => one.ariaLabel).join()`)); wide != "" {

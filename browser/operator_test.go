@@ -90,23 +90,23 @@ func TestFirstPayingCustomer(t *testing.T) {
 	b.click(`main a[href="/console/operator/sign-in"]`)
 	b.fill("#f-admin_token", adminToken)
 	b.click(`form:has(#f-admin_token) button`)
-	b.sees("Steps to your first paying customer")
+	b.waitForText("Steps to your first paying customer")
 	b.checkPage("home-new")
 	b.click(`main .steps a.main`)
 	b.do(chromedp.Click(chromedp.CSS("main details summary")))
-	b.sees("the name your customers use")
+	b.waitForText("the name your customers use")
 	b.checkPage("catalog-edit")
 	models, lines := p.catalogEntries("swift-1", "main")
 	b.sell(strings.Replace(models, "0.25", "-0.25", 1), lines)
 	b.expect("422")
-	b.sees("must not be negative")
+	b.waitForText("must not be negative")
 	b.checkPage("catalog-refused")
 	b.fill("#f-yaml", strings.Replace(b.value("#f-yaml"), "-0.25", "0.25", 1))
 	b.click("main form button.main")
-	b.sees("model swift-1: added")
+	b.waitForText("model swift-1: added")
 	b.checkPage("catalog-changes")
 	b.click("main form button.main")
-	b.sees("Applied.")
+	b.waitForText("Applied.")
 	b.checkPage("catalog-applied")
 	b.checkClicks("signing in and selling a model, with a fault on the way", 7)
 
@@ -118,7 +118,7 @@ func TestFirstPayingCustomer(t *testing.T) {
 	b.fill("#f-note", "invoice 1043")
 	b.checkPage("account-new")
 	b.click("main form button.main")
-	b.sees("credited with $50.00")
+	b.waitForText("credited with $50.00")
 	key, letter := b.value("#secret"), run(b.tab, chromedp.Text(chromedp.CSS("#welcome-0-text")))
 	for _, part := range []string{"your account Acme is ready", key, "/console/link#", `"model": "swift-1"`} {
 		if !strings.Contains(letter, part) {
@@ -127,7 +127,7 @@ func TestFirstPayingCustomer(t *testing.T) {
 	}
 	b.do(chromedp.Click(chromedp.CSS(`button[data-copy="welcome-0-text"]`)))
 	b.n++
-	b.sees("Copied")
+	b.waitForText("Copied")
 	b.checkPage("account-created")
 	b.checkClicks("an account with credit, a key, and the text to send", 4)
 
@@ -135,7 +135,7 @@ func TestFirstPayingCustomer(t *testing.T) {
 		t.Fatalf("the customer's request got status %d", status)
 	}
 	b.click(menu(""))
-	b.sees("$0.00001025")
+	b.waitForText("$0.00001025")
 	if run(b.tab, chromedp.Evaluate[bool](`document.body.innerText.includes("Steps to your first paying customer")`)) {
 		t.Error("the first steps are still shown")
 	}
@@ -159,23 +159,23 @@ func (c *clicks) complaint(p *provider, key string) {
 	c.click(menu("/find"))
 	c.fill("main input[name=q]", "Hello, we got an error ("+failed+")! Were we charged?")
 	c.click("main .filters button")
-	c.sees("upstream connect error")
-	c.sees("You were not charged: the reserved $")
+	c.waitForText("upstream connect error")
+	c.waitForText("You were not charged: the reserved $")
 	c.checkPage("request-failed")
 	c.do(chromedp.Click(chromedp.CSS(`button[data-copy="reply-0-text"]`)))
 	c.n++
-	c.sees("Copied")
+	c.waitForText("Copied")
 	c.checkClicks("the answer to a complaint", 3)
 
 	c.open("/console/operator/find?q=" + good)
-	c.sees("$0.25 per million")
+	c.waitForText("$0.25 per million")
 	c.checkPage("request")
 	c.click(`main a[href*="note=refund"]`)
 	c.click(`form[action$="/credit"] button`)
-	c.sees("refund of " + good)
+	c.waitForText("refund of " + good)
 	c.checkPage("credit")
 	c.click("main form button.main")
-	c.sees("Done. The balance below includes the change.")
+	c.waitForText("Done. The balance below includes the change.")
 	c.checkClicks("giving a charge back", 3)
 }
 
@@ -188,18 +188,18 @@ func (c *clicks) prices(key string) {
 	at := strings.Index(text, "id: swift-1")
 	c.fill("#f-yaml", text[:at]+strings.Replace(text[at:], "output: 2\n", "output: 4\n", 1))
 	c.click("main form button.main")
-	c.sees("model swift-1: price.output 2 -> 4")
+	c.waitForText("model swift-1: price.output 2 -> 4")
 	c.click("main form button.main")
-	c.sees("$0.25 in, $4.00 out per million tokens")
+	c.waitForText("$0.25 in, $4.00 out per million tokens")
 	c.checkClicks("a change of prices", 4)
 	c.click(`main a[href="/console/operator/catalog/revisions/2"]`)
 	c.checkPage("revision")
 	c.do(chromedp.Click(chromedp.CSS("a[data-open]")))
 	c.n++
-	c.sees("model swift-1: price.output 4 -> 2")
+	c.waitForText("model swift-1: price.output 4 -> 2")
 	c.shoot("rollback")
 	c.click("dialog[open] button.main")
-	c.sees("$0.25 in, $2.00 out per million tokens")
+	c.waitForText("$0.25 in, $2.00 out per million tokens")
 	c.checkClicks("rolling it back", 3)
 
 	c.click(menu("/find"))
@@ -208,12 +208,12 @@ func (c *clicks) prices(key string) {
 	c.checkPage("account")
 	c.fill("#f-price_factor", "0.8")
 	c.click(`form[action$="/prices"] button`)
-	c.sees("The prices apply to new requests.")
+	c.waitForText("The prices apply to new requests.")
 	c.checkClicks("a discount", 3)
 	_, cheap := c.g.chat(c.t, key, "swift-1")
 	c.open("/console/operator/requests/" + cheap)
-	c.sees("$0.0000082")
-	c.sees("× 0.8")
+	c.waitForText("$0.0000082")
+	c.waitForText("× 0.8")
 }
 
 // monthEnd reads the charges and margin of each customer, as a page and as a file.
@@ -222,13 +222,13 @@ func (c *clicks) monthEnd() {
 	c.n = 0
 	c.click(menu("/usage"))
 	c.click(`nav[aria-label="Days"] li:nth-child(4) a`) // this month
-	c.sees("Margin")
+	c.waitForText("Margin")
 	c.checkPage("usage")
-	fits := run(c.tab, chromedp.Evaluate[bool](`(() => {
+	checkFit := run(c.tab, chromedp.Evaluate[bool](`(() => {
 		const wrap = document.querySelector("main table").closest(".tablewrap");
 		return wrap.scrollWidth <= wrap.clientWidth;
 	})()`))
-	if !fits {
+	if !checkFit {
 		c.t.Error("the table is wider than the page")
 	}
 	file := run(c.tab, chromedp.Evaluate[string](`fetch(document.querySelector('main a[href*="/usage/table"]').href).then((r) => r.text())`,
@@ -264,18 +264,18 @@ func TestProviderGoesDown(t *testing.T) {
 		}
 		b.n = 0
 		b.open("/console/operator")
-		b.sees("1 thing needs you")
-		b.sees("Line main: circuit open.")
+		b.waitForText("1 thing needs you")
+		b.waitForText("Line main: circuit open.")
 		b.checkPage("home")
 		b.click("main .notice.bad a")
-		b.sees("upstream connect error")
+		b.waitForText("upstream connect error")
 		b.checkPage("line-out")
 		b.do(chromedp.Click(chromedp.CSS(`a[data-open="drain-main"]`)))
 		b.n++
-		b.sees("No other line in use has swift-1")
+		b.waitForText("No other line in use has swift-1")
 		b.shoot("drain")
 		b.click("dialog[open] button.main")
-		b.sees("The line is drained on all nodes")
+		b.waitForText("The line is drained on all nodes")
 		b.checkPage("line-drained")
 		b.checkClicks("seeing that a provider is down and draining its line", 3)
 		p.down.Store(false)
@@ -284,7 +284,7 @@ func TestProviderGoesDown(t *testing.T) {
 		}
 		b.visit("/console/operator/lines", "lines")
 		b.click(`form[action$="/lines/main/resume"] button`)
-		b.sees("The line is back in use on all nodes")
+		b.waitForText("The line is back in use on all nodes")
 		b.checkClicks("bringing it back", 1)
 		if status, _ := g.chat(t, key, "swift-1"); status != http.StatusOK {
 			t.Errorf("the status is %d after the line was resumed, want 200", status)
@@ -322,8 +322,8 @@ func TestOperatorPages(t *testing.T) {
 		}
 		op.open("/console/operator/books")
 		op.press(`form[action$="/books/run"] button`)
-		op.sees("Its result appears here.")
-		op.sees("agree") // without a reload
+		op.waitForText("Its result appears here.")
+		op.waitForText("agree") // without a reload
 		op.checkPage("books")
 		op.open("/console/operator/requests")
 		op.press("tbody a.rowlink")
@@ -338,7 +338,7 @@ func TestOperatorPages(t *testing.T) {
 		}
 		op.open(at + "?view=keys")
 		op.press("tbody a.rowlink")
-		op.sees("Its requests")
+		op.waitForText("Its requests")
 		op.checkPage("key")
 	})
 }

@@ -33,11 +33,11 @@ func TestPlayground(t *testing.T) {
 		b.checkPage("image")
 		b.make("video", "a paper boat in the rain")
 		b.waitFor(`document.querySelector("#talk video") !== null`)
-		b.plays(`document.querySelector("#talk video")`)
+		b.checkPlays(`document.querySelector("#talk video")`)
 		link := run(b, chromedp.Evaluate[string](`document.querySelector("#talk video").src`))
 		b.checkPage("video")
 		b.gallery()
-		b.opened(link)
+		b.checkOpens(link)
 	})
 }
 
@@ -48,8 +48,8 @@ func (b *tab) chat() {
 	b.choose("#f-prompt", "Which of these is older? <b>&")
 	b.do(chromedp.Click(chromedp.CSS("#send")))
 	b.waitFor(`document.querySelectorAll(".turn.model .said").length > 1`) // the thoughts and the answer
-	b.sees("Which of these is older? <b>&")
-	b.sees("req_")
+	b.waitForText("Which of these is older? <b>&")
+	b.waitForText("req_")
 	b.waitFor(`document.querySelector(".turn.model .money, .turn.model .num, .turn.model [title$=USD]") !== null`)
 	if run(b, chromedp.Evaluate[bool](`document.querySelector(".turn.model details.thoughts") === null`)) {
 		b.t.Error("the thoughts are not separate from the answer")
@@ -59,7 +59,7 @@ func (b *tab) chat() {
 	b.do(chromedp.Click(chromedp.CSS("#send")))
 	b.waitFor(`document.querySelectorAll(".turn.model .id").length === 2`)
 	b.do(chromedp.Click(chromedp.CSS("#as-code summary")))
-	b.sees("/v1/chat/completions")
+	b.waitForText("/v1/chat/completions")
 }
 
 // make submits a job.
@@ -68,12 +68,12 @@ func (b *tab) make(kind, prompt string) {
 	b.open("/console/playground?kind=" + kind)
 	b.choose("#f-prompt", prompt)
 	b.do(chromedp.Click(chromedp.CSS("#send")))
-	b.sees("Works until")
+	b.waitForText("Works until")
 }
 
-// plays checks that a clip plays. The check runs from outside, because a clip's own page runs no
-// scripts.
-func (b *tab) plays(clip string) {
+// checkPlays checks that a clip plays. The check runs from outside, because a clip's own page runs
+// no scripts.
+func (b *tab) checkPlays(clip string) {
 	b.t.Helper()
 	run(b, chromedp.Evaluate[any](`(`+clip+`.muted = true, `+clip+`.play().catch(() => 0), 0)`))
 	deadline := time.Now().Add(3 * stepTimeout)
@@ -88,11 +88,11 @@ func (b *tab) plays(clip string) {
 func (b *tab) gallery() {
 	b.t.Helper()
 	b.open("/console/jobs")
-	b.sees("Done 2")
+	b.waitForText("Done 2")
 	b.waitFor(`[...document.querySelectorAll(".tile img")].some((one) => one.naturalWidth > 0)`)
 	b.checkPage("jobs")
 	b.press(`.tile h3 a`)
-	b.sees("Works until")
+	b.waitForText("Works until")
 	b.checkPage("job")
 	b.press(`.head a.button`)
 	if got := b.value("#f-prompt"); !strings.Contains(got, "paper boat") {
@@ -100,10 +100,10 @@ func (b *tab) gallery() {
 	}
 }
 
-// opened checks that a clip plays when its link is opened directly. That page has an opaque origin,
-// so Chromium's player sends a cross-origin request.
-func (b *tab) opened(link string) {
+// checkOpens checks that a clip plays when its link is opened directly. That page has an opaque
+// origin, so Chromium's player sends a cross-origin request.
+func (b *tab) checkOpens(link string) {
 	b.t.Helper()
 	b.do(chromedp.Navigate(link))
-	b.plays(`document.querySelector("video")`)
+	b.checkPlays(`document.querySelector("video")`)
 }

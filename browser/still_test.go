@@ -37,15 +37,15 @@ func TestPicturesAreStill(t *testing.T) {
 				t.Fatal(err)
 			}
 			if b.text("main") != key {
-				t.Errorf("%s is another page after its picture", path)
+				t.Errorf("%s differs after its picture", path)
 			}
 			pictures[i] = append(pictures[i], picture)
 		}
 	}
 	for n, picture := range pictures[0] {
 		if !bytes.Equal(picture, pictures[1][n]) {
-			keep(t, "still-a.png", picture)
-			keep(t, "still-b.png", pictures[1][n])
+			savePicture(t, "still-a.png", picture)
+			savePicture(t, "still-b.png", pictures[1][n])
 			t.Fatalf("the picture of page %d differs: see build/browser/still-a.png and still-b.png", n)
 		}
 	}

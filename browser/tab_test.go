@@ -109,7 +109,7 @@ func open(t *testing.T, g *gateway, theme string, width int64) *tab {
 	ctx, cancel := chromedp.NewContext(browser.ctx, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
 	b := &tab{t: t, ctx: ctx, g: g, played: map[network.RequestID]bool{}}
-	if err := chromedp.Listen(ctx, b.see); err != nil {
+	if err := chromedp.Listen(ctx, b.record); err != nil {
 		t.Fatalf("no browser: %v", err)
 	}
 	if _, err := chromedp.Call(ctx, network.Enable, network.EnableParams{}); err != nil {
@@ -137,8 +137,8 @@ func (b *tab) withoutScripts() {
 	b.noScripts = true
 }
 
-// see records a forbidden action of a page.
-func (b *tab) see(event any) {
+// record records a forbidden action of a page.
+func (b *tab) record(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch e := event.(type) {
@@ -239,8 +239,8 @@ func (b *tab) fill(selector, text string) {
 	}
 }
 
-// sees waits until a text is on the page.
-func (b *tab) sees(text string) {
+// waitForText waits until a text is on the page.
+func (b *tab) waitForText(text string) {
 	b.t.Helper()
 	b.until(fmt.Sprintf("no %q", text), `(text) => document.body?.innerText.includes(text)`, text)
 }
@@ -253,7 +253,7 @@ func (b *tab) waitFor(script string) {
 
 // until calls a function in the page until it returns true. If the page was just replaced, until
 // continues with the new page.
-func (b *tab) until(otherwise, function string, args ...any) {
+func (b *tab) until(failure, function string, args ...any) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, 3*stepTimeout)
 	defer cancel()
@@ -264,7 +264,7 @@ func (b *tab) until(otherwise, function string, args ...any) {
 			return
 		}
 		if ctx.Err() != nil || !strings.Contains(err.Error(), "context") && !strings.Contains(err.Error(), "navigated") {
-			b.fail(fmt.Errorf("%s: %w", otherwise, err))
+			b.fail(fmt.Errorf("%s: %w", failure, err))
 		}
 	}
 }
@@ -282,7 +282,7 @@ func (b *tab) signIn() {
 	b.fill("#f-email", b.g.email)
 	b.fill("#f-password", b.g.password)
 	b.press("main button.main")
-	b.sees("Overview")
+	b.waitForText("Overview")
 }
 
 func (b *tab) file(name string) string {
@@ -326,11 +326,11 @@ func (b *tab) shoot(name string) {
 		b.t.Errorf("no picture: %v", err)
 		return
 	}
-	keep(b.t, b.file(name), picture)
+	savePicture(b.t, b.file(name), picture)
 }
 
-// keep writes a picture to build/browser.
-func keep(t *testing.T, name string, picture []byte) {
+// savePicture writes a picture to build/browser.
+func savePicture(t *testing.T, name string, picture []byte) {
 	path := filepath.Join("../build/browser", name)
 	err := os.MkdirAll(filepath.Dir(path), 0o755)
 	if err == nil {
@@ -403,7 +403,7 @@ const layoutFaults = `(() => {
     range.selectNodeContents(node);
     for (const box of range.getClientRects()) {
       const head = parent.closest("thead");
-      if (head && getComputedStyle(head).position === "absolute") continue; // a phone's cards have labels of their own
+      if (head && getComputedStyle(head).position === "absolute") continue; // a phone's cards have their own labels
       if (box.width < 2 || box.height < 2) continue;
       const clip = parent.closest("pre, .tablewrap, .who");
       const right = clip ? Math.min(box.right, clip.getBoundingClientRect().right) : box.right;

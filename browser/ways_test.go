@@ -20,8 +20,8 @@ func (b *tab) focused(selector string) bool {
 	return run(b, chromedp.Evaluate[bool](fmt.Sprintf(`document.activeElement.matches(%q)`, selector)))
 }
 
-// focuses checks that an element has the focus.
-func (b *tab) focuses(selector string) {
+// checkFocus checks that an element has the focus.
+func (b *tab) checkFocus(selector string) {
 	b.t.Helper()
 	if !b.focused(selector) {
 		b.t.Errorf("the focus is not on %s", selector)
@@ -60,7 +60,7 @@ func TestShortcuts(t *testing.T) {
 	b := open(t, g, "light", 1280)
 	b.signIn()
 	b.slash()
-	b.focuses(".side [data-find]")
+	b.checkFocus(".side [data-find]")
 	b.slash()
 	b.keys("gk?")
 	if typed := b.value(".side [data-find]"); typed != "/gk?" {
@@ -69,8 +69,8 @@ func TestShortcuts(t *testing.T) {
 	run(b, chromedp.Evaluate[any](`(document.activeElement.select(), 0)`))
 	b.keys("sandbox-reas")
 	b.navigate(chromedp.KeyEvent(kb.Enter))
-	b.sees("sandbox-reasoner")
-	b.sees("Prices")
+	b.waitForText("sandbox-reasoner")
+	b.waitForText("Prices")
 	for letter, title := range map[string]string{"o": "Overview", "k": "Keys", "r": "Requests", "u": "Usage", "b": "Billing", "j": "Jobs",
 		"w": "Webhooks", "m": "Models", "p": "Playground", "s": "Settings"} {
 		b.keys("g")
@@ -87,10 +87,10 @@ func TestShortcuts(t *testing.T) {
 		t.Errorf("row %v has the focus, want 1", row)
 	}
 	b.navigate(chromedp.KeyEvent(kb.Enter))
-	b.sees("What happened")
+	b.waitForText("What happened")
 	b.do(chromedp.Focus(chromedp.CSS(".head a.button")))
 	b.keys("?")
-	b.sees("next and previous row")
+	b.waitForText("next and previous row")
 	b.shoot("help")
 	b.keys(kb.Escape)
 	if run(b, chromedp.Evaluate[bool](`document.getElementById("help").open`)) || !b.focused(".head a.button") {
@@ -98,7 +98,7 @@ func TestShortcuts(t *testing.T) {
 	}
 	b.do(chromedp.Click(chromedp.CSS(`.side [data-open="help"]`)))
 	b.press(`#help button[name="keys"]`)
-	b.sees("What happened")
+	b.waitForText("What happened")
 	b.keys("?", "g", "k")
 	b.slash()
 	if run(b, chromedp.Evaluate[bool](`document.getElementById("help").open`)) || b.focused("[data-find]") {
@@ -107,12 +107,12 @@ func TestShortcuts(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS(`.side [data-open="help"]`)))
 	b.press(`#help button[value="on"]`)
 	b.slash()
-	b.focuses("[data-find]")
+	b.checkFocus("[data-find]")
 
 	phone := open(t, g, "light", 390)
 	phone.signIn()
 	phone.slash()
-	phone.focuses(".top [data-find]")
+	phone.checkFocus(".top [data-find]")
 	phone.checkPage("menu")
 	phone.keys(kb.Escape)
 	if run(phone, chromedp.Evaluate[bool](`document.querySelector(".top details").open`)) || !phone.focused(".top summary") {
@@ -129,8 +129,8 @@ func TestFocusAfterForms(t *testing.T) {
 	b.signIn()
 	focusOn := func(what string) {
 		t.Helper()
-		b.sees(what)
-		b.focuses("[data-focus]")
+		b.waitForText(what)
+		b.checkFocus("[data-focus]")
 	}
 	b.open("/console/billing")
 	b.fill("#f-code", "none")
@@ -160,8 +160,8 @@ func TestFocusAfterForms(t *testing.T) {
 	focusOn("has no webhook address")
 }
 
-// shows checks without waiting that the open page has a text.
-func (b *tab) shows(want string) {
+// checkText checks without waiting that the open page has a text.
+func (b *tab) checkText(want string) {
 	b.t.Helper()
 	if got := b.text("main"); !strings.Contains(got, want) {
 		b.fail(fmt.Errorf("no %q in %s", want, got))
@@ -184,39 +184,39 @@ func TestFormsWithoutScripts(t *testing.T) {
 	b.open("/console/billing")
 	b.do(chromedp.SendKeys(chromedp.CSS("#f-email"), g.email), chromedp.SendKeys(chromedp.CSS("#f-password"), g.password))
 	b.press("main button.main")
-	b.shows("Redeem a code")
+	b.checkText("Redeem a code")
 	b.do(chromedp.SendKeys(chromedp.CSS("#f-code"), code))
 	b.press(`form[action$="/redeem"] button`)
-	b.shows("The code is redeemed")
+	b.checkText("The code is redeemed")
 	b.open("/console/webhooks")
 	b.do(chromedp.SendKeys(chromedp.CSS("#f-url"), receiver.URL))
 	b.press(`main form:has(#f-url) button.main`)
-	b.shows("Saved.")
+	b.checkText("Saved.")
 	b.press(`form[action$="/webhooks/test"] button`)
-	b.shows("The test was not delivered. It answered 500")
+	b.checkText("The test was not delivered. It answered 500")
 	b.press("tbody a.rowlink")
-	b.shows("What is sent")
+	b.checkText("What is sent")
 	status.Store(http.StatusNoContent)
 	b.press(`form[action$="/resend"] button`)
-	b.shows("It was sent again.")
-	b.shows("204")
+	b.checkText("It was sent again.")
+	b.checkText("204")
 	b.open("/console/webhooks")
 	b.press(`a[data-open="roll"]`)
 	b.press("dialog[open] button.danger")
-	b.shows("The secret was replaced.")
+	b.checkText("The secret was replaced.")
 	b.open("/console/requests")
 	b.do(chromedp.Click(chromedp.CSS(".folder summary")), chromedp.SetValue(chromedp.CSS("#f-status"), "502"))
 	b.press(".filters button")
-	b.shows("502 provider failed")
+	b.checkText("502 provider failed")
 	b.do(chromedp.Click(chromedp.CSS(".top summary")))
 	b.press(`.top button[value="dark"]`)
-	b.shows("502 provider failed")
+	b.checkText("502 provider failed")
 	b.shoot("dark")
-	if seen := b.text("body"); strings.Contains(seen, "Shortcuts") {
+	if text := b.text("body"); strings.Contains(text, "Shortcuts") {
 		t.Error("shortcuts are offered without scripts")
 	}
 	b.open("/console/playground")
-	b.shows("The playground needs JavaScript.")
+	b.checkText("The playground needs JavaScript.")
 }
 
 // TestLiveJobs checks that the gallery shows and announces the end of a job without a reload.
@@ -228,13 +228,13 @@ func TestLiveJobs(t *testing.T) {
 	boat := map[string]any{"model": "sandbox-video", "prompt": "a moving boat"}
 	job, _ := g.call(t, g.key, "/v1/videos/generations", 202, boat)["id"].(string)
 	b.open("/console/jobs")
-	b.sees("a moving boat")
+	b.waitForText("a moving boat")
 	run(b, chromedp.Evaluate[any](`(window.before = true, 0)`))
-	b.sees("Done 1")
+	b.waitForText("Done 1")
 	b.waitFor(`document.querySelector(".tile video") !== null && window.before === true`)
 	b.waitFor(`document.getElementById("live").textContent.includes("0 running")`)
 	b.open("/console/jobs/" + job)
-	b.sees("Generated")
+	b.waitForText("Generated")
 }
 
 // TestForcedColours checks that selections stay visible if the system forces all colours.

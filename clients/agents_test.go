@@ -59,8 +59,8 @@ type agent struct {
 	model  string                          // model id; "worker" if empty
 	reads  func(file string) call          // call of the tool that reads a file
 	writes func(file, content string) call // call of the tool that writes a file
-	// says returns the model's answer for agents without tool calls: the agent takes the files'
-	// contents and changes from its text.
+	// says returns the model's answer for agents without tool calls, which read the files' contents
+	// and changes from the text of the answer.
 	says func(file, content, then string) string
 	// command starts the agent in a folder, with the task and a model of a gateway.
 	command func(ctx context.Context, folder, gateway, key, model, task string) *exec.Cmd
@@ -231,12 +231,12 @@ func (a agent) play(t *testing.T, line string) {
 		t.Errorf("%s: %v\n%s\n%s", a.name, err, &stdout, &stderr)
 	}
 	if !strings.Contains(stdout.String(), "The kettle is "+colour+" and "+size) {
-		t.Errorf("%s said: %s\n%s", a.name, &stdout, &stderr)
+		t.Errorf("%s printed: %s\n%s", a.name, &stdout, &stderr)
 	}
-	if written, err := os.ReadFile(in("kettle.txt")); err != nil || strings.TrimSpace(string(written)) != colour+" "+size {
-		t.Errorf("%s wrote %q, %v", a.name, written, err)
+	if content, err := os.ReadFile(in("kettle.txt")); err != nil || strings.TrimSpace(string(content)) != colour+" "+size {
+		t.Errorf("%s wrote %q, %v", a.name, content, err)
 	}
-	kept := slices.ContainsFunc(p.seen(), func(r providerRequest) bool { return bytes.Contains(r.body, []byte(sealed)) })
+	kept := slices.ContainsFunc(p.recordedRequests(), func(r providerRequest) bool { return bytes.Contains(r.body, []byte(sealed)) })
 	if kept != slices.Contains(a.keeps, line) {
 		t.Errorf("%s sent the thinking back: %t", a.name, kept)
 	}

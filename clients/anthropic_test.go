@@ -58,7 +58,7 @@ func TestAnthropicForGo(t *testing.T) {
 		}
 	})
 	t.Run("lists the models of the form, page by page", func(t *testing.T) { testNativeModels(t, client) })
-	t.Run("refuses", func(t *testing.T) { testNativeRefusals(t, g, client, account) })
+	t.Run("rejects", func(t *testing.T) { testNativeRefusals(t, g, client, account) })
 }
 
 // redDot is a PNG of one pixel, as base64.
@@ -101,12 +101,12 @@ func testMessageStream(t *testing.T, client anthropic.Client, model string) {
 		message.StopReason != anthropic.StopReasonEndTurn {
 		t.Errorf("message: %+v", message)
 	}
-	whole, err := client.Messages.New(context.Background(), say(model, "Tell me more"))
+	full, err := client.Messages.New(context.Background(), say(model, "Tell me more"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if textOf(*whole) != textOf(message) || whole.Usage.OutputTokens != message.Usage.OutputTokens {
-		t.Errorf("streamed %q (%d tokens), whole %q (%d)", textOf(message), message.Usage.OutputTokens, textOf(*whole), whole.Usage.OutputTokens)
+	if textOf(*full) != textOf(message) || full.Usage.OutputTokens != message.Usage.OutputTokens {
+		t.Errorf("streamed %q (%d tokens), whole %q (%d)", textOf(message), message.Usage.OutputTokens, textOf(*full), full.Usage.OutputTokens)
 	}
 }
 
@@ -323,11 +323,11 @@ lines:
 			t.Fatalf("%v, %v", message, err)
 		}
 	}
-	seen := p.seen()
-	if len(seen) != 2 || seen[0].path != "/v1/messages" || seen[1].path != "/v1/chat/completions" {
-		t.Fatalf("requests: %v", seen)
+	requests := p.recordedRequests()
+	if len(requests) != 2 || requests[0].path != "/v1/messages" || requests[1].path != "/v1/chat/completions" {
+		t.Fatalf("requests: %v", requests)
 	}
-	own, other := seen[0].header, seen[1].header
+	own, other := requests[0].header, requests[1].header
 	if got := strings.Join(own.Values("Anthropic-Beta"), ","); got != "context-1m-2025-08-07,some-flag-2026-01-01" {
 		t.Errorf("anthropic-beta: %q", got)
 	}

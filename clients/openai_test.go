@@ -19,7 +19,7 @@ func TestOpenAIForGo(t *testing.T) {
 	account := g.account(t, "10")
 	client := g.client(g.key(t, account, nil))
 
-	t.Run("lists the models but the retired", func(t *testing.T) {
+	t.Run("lists models except retired ones", func(t *testing.T) {
 		page, err := client.Models.List(context.Background())
 		if err != nil {
 			t.Fatal(err)
@@ -34,14 +34,14 @@ func TestOpenAIForGo(t *testing.T) {
 		if owners["swift-1"] != "example" || owners["ponder-1"] != "tollgate" || owners["soon-1"] == "" || owners["resting-1"] == "" {
 			t.Errorf("models and owners: %v", owners)
 		}
-		if _, shown := owners["gone-1"]; shown {
+		if _, listed := owners["gone-1"]; listed {
 			t.Error("a retired model is listed")
 		}
 	})
 
 	t.Run("answers and charges to the nano-dollar", func(t *testing.T) {
-		alone := g.account(t, "1")
-		client := g.client(g.key(t, alone, nil))
+		ownAccount := g.account(t, "1")
+		client := g.client(g.key(t, ownAccount, nil))
 		var res *http.Response
 		answer, err := client.Chat.Completions.New(context.Background(), ask("swift-1", "Good morning"), option.WithResponseInto(&res))
 		if err != nil {
@@ -95,12 +95,12 @@ func TestOpenAIForGo(t *testing.T) {
 				t.Errorf("chunk: %s", c.RawJSON())
 			}
 			if c.JSON.Usage.Valid() {
-				t.Errorf("usage that nobody asked for: %s", c.RawJSON())
+				t.Errorf("usage that the request does not ask for: %s", c.RawJSON())
 			}
 		}
 	})
 
-	t.Run("streams usage to those who ask", func(t *testing.T) {
+	t.Run("streams usage on request", func(t *testing.T) {
 		params := ask("swift-1", "And the bill?")
 		params.StreamOptions = openai.ChatCompletionStreamOptionsParam{IncludeUsage: openai.Bool(true)}
 		chunks, _ := collect(t, client, params)
@@ -123,7 +123,7 @@ func TestOpenAIForGo(t *testing.T) {
 
 	for _, model := range []string{"swift-1", "on-messages"} {
 		t.Run("calls tools of "+model, func(t *testing.T) { testTools(t, client, model) })
-		t.Run("answers in a shape of "+model, func(t *testing.T) {
+		t.Run("answers with a schema of "+model, func(t *testing.T) {
 			params := ask(model, "Who are you?")
 			params.ResponseFormat.OfJSONSchema = &openai.ResponseFormatJSONSchemaParam{JSONSchema: openai.ResponseFormatJSONSchemaJSONSchemaParam{
 				Name: "person", Strict: openai.Bool(true), Schema: map[string]any{
@@ -157,7 +157,7 @@ func TestOpenAIForGo(t *testing.T) {
 			t.Errorf("text %q, finished %v, error %v", text, finished, stream.Err())
 		}
 	})
-	t.Run("refuses", func(t *testing.T) { testRefusals(t, g, client, account) })
+	t.Run("rejects", func(t *testing.T) { testRefusals(t, g, client, account) })
 }
 
 // testTools runs a tool call: the model calls, the caller returns the result, the model uses it.

@@ -112,7 +112,7 @@ func (g *gateway) post(t *testing.T, key string, body any, contentType string) *
 // must build an item of type kind.
 func readEvents(t *testing.T, stream *bytes.Buffer, kind string) map[string]any {
 	t.Helper()
-	var seen []string
+	var names []string
 	var last map[string]any
 	name := ""
 	lines := bufio.NewScanner(stream)
@@ -129,8 +129,8 @@ func readEvents(t *testing.T, stream *bytes.Buffer, kind string) map[string]any 
 		if err := json.Unmarshal([]byte(data), &event); err != nil {
 			t.Fatalf("%v: %s", err, data)
 		}
-		if event["type"] != name || event["sequence_number"] != float64(len(seen)) {
-			t.Errorf("event %d has the name %s, but another type or number: %s", len(seen), name, data)
+		if event["type"] != name || event["sequence_number"] != float64(len(names)) {
+			t.Errorf("event %d has the name %s, but another type or number: %s", len(names), name, data)
 		}
 		for _, complaint := range checkEvent(name, event) {
 			t.Error(complaint)
@@ -139,7 +139,7 @@ func readEvents(t *testing.T, stream *bytes.Buffer, kind string) map[string]any 
 		if itemType, ok := item["type"].(string); ok {
 			name += " " + itemType
 		}
-		seen = append(seen, name)
+		names = append(names, name)
 		last, _ = event["response"].(map[string]any)
 	}
 	steps := []string{"response.created", "response.in_progress", "response.output_item.added " + kind}
@@ -150,14 +150,14 @@ func readEvents(t *testing.T, stream *bytes.Buffer, kind string) map[string]any 
 			"response.content_part.done")
 	}
 	for _, step := range append(steps, "response.output_item.done "+kind, "response.completed") {
-		at := slices.Index(seen, step)
+		at := slices.Index(names, step)
 		if at < 0 {
-			t.Fatalf("%s is missing in the remaining events %v", step, seen)
+			t.Fatalf("%s is missing in the remaining events %v", step, names)
 		}
-		seen = seen[at+1:]
+		names = names[at+1:]
 	}
-	if len(seen) > 0 {
-		t.Errorf("unexpected events after response.completed: %v", seen)
+	if len(names) > 0 {
+		t.Errorf("unexpected events after response.completed: %v", names)
 	}
 	return last
 }
@@ -211,7 +211,7 @@ var eventShapes = map[string]shape{
 // check returns the differences between an object and its shape.
 func (s shape) check(where string, object map[string]any) (complaints []string) {
 	for key, want := range s {
-		value, there := object[key]
+		value, present := object[key]
 		want, nullable := strings.CutSuffix(want, "?")
 		number, isNumber := value.(float64)
 		ok := want == "any"
@@ -230,7 +230,7 @@ func (s shape) check(where string, object map[string]any) (complaints []string) 
 		if isNumber {
 			ok = ok || want == "number" || want == "integer" && number == math.Trunc(number)
 		}
-		if !there || !ok {
+		if !present || !ok {
 			complaints = append(complaints, fmt.Sprintf("%s.%s is %v, want %s", where, key, value, s[key]))
 		}
 	}

@@ -37,8 +37,8 @@ func newProvider(t *testing.T, model func(providerRequest) turn) *provider {
 	return p
 }
 
-// seen returns the requests so far.
-func (p *provider) seen() []providerRequest {
+// recordedRequests returns the requests so far.
+func (p *provider) recordedRequests() []providerRequest {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]providerRequest(nil), p.requests...)
@@ -55,14 +55,14 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.requests = append(p.requests, request)
 	number := len(p.requests)
 	p.mu.Unlock()
-	var asked struct {
+	var options struct {
 		Stream bool `json:"stream"`
 	}
-	if err := json.Unmarshal(body, &asked); err != nil {
+	if err := json.Unmarshal(body, &options); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	say := said{turn: p.model(request), number: number}
+	say := encodedTurn{turn: p.model(request), number: number}
 	var whole string
 	var events []string
 	switch {
@@ -74,12 +74,12 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		whole, events = say.messages()
 	case strings.HasSuffix(r.URL.Path, ":generateContent"), strings.HasSuffix(r.URL.Path, ":streamGenerateContent"):
 		whole, events = say.gemini()
-		asked.Stream = strings.HasSuffix(r.URL.Path, ":streamGenerateContent")
+		options.Stream = strings.HasSuffix(r.URL.Path, ":streamGenerateContent")
 	default:
 		http.NotFound(w, r)
 		return
 	}
-	if !asked.Stream {
+	if !options.Stream {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, whole) // the client may have disconnected
 		return

@@ -31,7 +31,7 @@ func TestResponsesForGo(t *testing.T) {
 			t.Run("reports an error in the middle of a stream", func(t *testing.T) { testBrokenStream(t, client, "cut-on-"+line) })
 		})
 	}
-	t.Run("refuses", func(t *testing.T) { testResponseRefusals(t, g, client, account) })
+	t.Run("rejects", func(t *testing.T) { testResponseRefusals(t, g, client, account) })
 }
 
 // testResponse asks for a whole answer.

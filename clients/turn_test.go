@@ -18,8 +18,9 @@ type call struct {
 	input string // arguments, a JSON object
 }
 
-// said encodes a turn. Its ids contain the number of the request, so they are unique among turns.
-type said struct {
+// encodedTurn encodes a turn. The ids contain the number of the request, so they are unique among
+// turns.
+type encodedTurn struct {
 	turn
 	number int
 }
@@ -27,15 +28,15 @@ type said struct {
 // sealed is the prefix of encrypted thoughts. Clients return the encrypted thoughts with the calls.
 const sealed = "c2VhbA"
 
-func (s said) seal() string { return fmt.Sprintf("%s%d", sealed, s.number) }
+func (s encodedTurn) seal() string { return fmt.Sprintf("%s%d", sealed, s.number) }
 
-func (s said) callID(i int) string { return fmt.Sprintf("call_%d_%d", s.number, i) }
+func (s encodedTurn) callID(i int) string { return fmt.Sprintf("call_%d_%d", s.number, i) }
 
 // halves splits a text in two, for streams.
 func halves(s string) []string { return []string{s[:len(s)/2], s[len(s)/2:]} }
 
 // chat encodes the turn in the chat form.
-func (s said) chat() (whole string, events []string) {
+func (s encodedTurn) chat() (whole string, events []string) {
 	head := fmt.Sprintf(`"id":"chatcmpl-%d","created":1700000000,"model":"vendor","object":"chat.completion`, s.number)
 	const usage = `"usage":{"prompt_tokens":20,"completion_tokens":10,"total_tokens":30}`
 	frame := func(rest string) { events = append(events, "data: {"+head+`.chunk",`+rest+"}") }
@@ -52,9 +53,9 @@ func (s said) chat() (whole string, events []string) {
 	finish, calls := "stop", []string{}
 	for i, c := range s.calls {
 		finish = "tool_calls"
-		opened := fmt.Sprintf(`"id":%s,"type":"function","function":{"name":%s,"arguments":`, quote(s.callID(i)), quote(c.tool))
-		calls = append(calls, `{`+opened+quote(c.input)+`}}`)
-		delta(fmt.Sprintf(`"tool_calls":[{"index":%d,%s""}}]`, i, opened))
+		start := fmt.Sprintf(`"id":%s,"type":"function","function":{"name":%s,"arguments":`, quote(s.callID(i)), quote(c.tool))
+		calls = append(calls, `{`+start+quote(c.input)+`}}`)
+		delta(fmt.Sprintf(`"tool_calls":[{"index":%d,%s""}}]`, i, start))
 		for _, half := range halves(c.input) {
 			delta(fmt.Sprintf(`"tool_calls":[{"index":%d,"function":{"arguments":%s}}]`, i, quote(half)))
 		}
@@ -73,7 +74,7 @@ func (s said) chat() (whole string, events []string) {
 }
 
 // messages encodes the turn in the messages form.
-func (s said) messages() (whole string, events []string) {
+func (s encodedTurn) messages() (whole string, events []string) {
 	event := func(name, rest string) {
 		events = append(events, "event: "+name+"\ndata: "+`{"type":"`+name+`"`+rest+"}")
 	}
@@ -84,9 +85,9 @@ func (s said) messages() (whole string, events []string) {
 			s.number, content, stop, output)
 	}
 	var blocks []string
-	block := func(whole, opened string, deltas ...string) {
+	block := func(whole, start string, deltas ...string) {
 		at := fmt.Sprintf(`,"index":%d`, len(blocks))
-		event("content_block_start", at+`,"content_block":`+opened)
+		event("content_block_start", at+`,"content_block":`+start)
 		for _, delta := range deltas {
 			event("content_block_delta", at+`,"delta":`+delta)
 		}
@@ -107,9 +108,9 @@ func (s said) messages() (whole string, events []string) {
 	}
 	for i, c := range s.calls {
 		stop = "tool_use"
-		opened := `{"type":"tool_use","id":` + quote("toolu_"+s.callID(i)) + `,"name":` + quote(c.tool) + `,"input":`
+		start := `{"type":"tool_use","id":` + quote("toolu_"+s.callID(i)) + `,"name":` + quote(c.tool) + `,"input":`
 		inputs := halves(c.input)
-		block(opened+c.input+`}`, opened+`{}}`,
+		block(start+c.input+`}`, start+`{}}`,
 			`{"type":"input_json_delta","partial_json":`+quote(inputs[0])+`}`, `{"type":"input_json_delta","partial_json":`+quote(inputs[1])+`}`)
 	}
 	event("message_delta", `,"delta":{"stop_reason":`+quote(stop)+`,"stop_sequence":null},"usage":{"output_tokens":10}`)
@@ -118,7 +119,7 @@ func (s said) messages() (whole string, events []string) {
 }
 
 // gemini encodes the turn in the form of Google's API.
-func (s said) gemini() (whole string, events []string) {
+func (s encodedTurn) gemini() (whole string, events []string) {
 	var parts []string
 	if s.thought != "" {
 		parts = append(parts, `{"text":`+quote(s.thought)+`,"thought":true}`)
@@ -137,7 +138,7 @@ func (s said) gemini() (whole string, events []string) {
 }
 
 // responses encodes the turn in the responses form.
-func (s said) responses() (whole string, events []string) {
+func (s encodedTurn) responses() (whole string, events []string) {
 	event := func(name, rest string) {
 		events = append(events, fmt.Sprintf("event: %s\ndata: {\"type\":\"%s\",\"sequence_number\":%d,%s}", name, name, len(events), rest))
 	}

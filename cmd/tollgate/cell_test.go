@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// TestCells shows values to people and to machines.
+// TestCells checks the formats of values for people and in CSV.
 func TestCells(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1_700_000_000, 0)
 	for _, c := range []struct {
 		name, value string
-		shown, csv  string
+		text, csv   string
 	}{
 		{"balance_usd", `12.5`, "12.50", "12.5"},
 		{"usd", `-5`, "-5.00", "-5"},
@@ -40,8 +40,8 @@ func TestCells(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := cell(c.name, v); got != c.shown {
-			t.Errorf("%s %s is shown as %q, want %q", c.name, c.value, got, c.shown)
+		if got := cell(c.name, v); got != c.text {
+			t.Errorf("%s %s is shown as %q, want %q", c.name, c.value, got, c.text)
 		}
 		if got := csvCell(c.name, v); got != c.csv {
 			t.Errorf("%s %s is %q in CSV, want %q", c.name, c.value, got, c.csv)
@@ -49,7 +49,7 @@ func TestCells(t *testing.T) {
 	}
 	for _, broken := range []string{``, `{`, `{"a"`, `[1`, `{"a":1]`} {
 		if v, err := parseJSON([]byte(broken)); err == nil {
-			t.Errorf("%q is %v", broken, v)
+			t.Errorf("parseJSON(%q) = %v, want an error", broken, v)
 		}
 	}
 }
@@ -62,7 +62,7 @@ func TestViews(t *testing.T) {
 		long := map[string]bool{}
 		for _, name := range v.long {
 			if long[name] {
-				t.Errorf("%s stands twice in %v", name, v.long)
+				t.Errorf("%s is twice in %v", name, v.long)
 			}
 			long[name] = true
 		}
@@ -96,6 +96,6 @@ func TestMoments(t *testing.T) {
 		}
 	}
 	if got := (*moment)(nil).before(now); got != "" {
-		t.Errorf("nil is %q", got)
+		t.Errorf("a nil moment is %q", got)
 	}
 }

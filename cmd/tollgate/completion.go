@@ -77,7 +77,7 @@ type partialLine struct {
 	last     string     // the beginning of the last word
 	node     *kong.Node // the command
 	value    bool       // the last word is the value of a flag
-	argument string     // name of the positional argument that the last word is, if any
+	argument string     // name of the positional argument at the last word; may be empty
 	flags    map[string]string
 }
 
@@ -115,30 +115,30 @@ func parsePartial(root *kong.Node, words []string) partialLine {
 }
 
 // candidates returns the matching commands, flags and words of enumerations.
-func (l partialLine) candidates(root *kong.Node) (found []candidate) {
+func (l partialLine) candidates(root *kong.Node) (matches []candidate) {
 	switch {
 	case l.value:
 		return nil
 	case strings.HasPrefix(l.last, "-"):
 		hideFlags(root, l.node)
 		for _, flag := range flagsOf(l.node) {
-			found = append(found, candidate{"--" + flag.Name, flag.Help})
+			matches = append(matches, candidate{"--" + flag.Name, flag.Help})
 		}
 	default:
 		for _, child := range l.node.Children {
 			if !child.Hidden {
-				found = append(found, candidate{child.Name, child.Help})
+				matches = append(matches, candidate{child.Name, child.Help})
 			}
 		}
 		for _, argument := range l.node.Positional {
 			if argument.Enum != "" {
 				for _, word := range argument.EnumSlice() {
-					found = append(found, candidate{word, argument.Help})
+					matches = append(matches, candidate{word, argument.Help})
 				}
 			}
 		}
 	}
-	return l.matching(found)
+	return l.matching(matches)
 }
 
 // matching returns the candidates that begin with the last word.

@@ -91,7 +91,7 @@ var negative = regexp.MustCompile(`^-\.?[0-9]`)
 func prepareArgs(node *kong.Node, args []string) ([]string, error) {
 	out, flag := slices.Clone(args), ""
 	for i, arg := range args {
-		name, _, hasValue := strings.Cut(arg, "=")
+		name, _, ok := strings.Cut(arg, "=")
 		next := (*kong.Flag)(nil)
 		if strings.HasPrefix(arg, "--") {
 			next = flagOf(node, name)
@@ -103,7 +103,7 @@ func prepareArgs(node *kong.Node, args []string) ([]string, error) {
 			return nil, fmt.Errorf("%s: its value is missing before %s. If %[2]s is the value, write %s=%s", flag, name, flag, name)
 		case flag != "":
 			flag = ""
-		case next != nil && !next.IsBool() && !hasValue:
+		case next != nil && !next.IsBool() && !ok:
 			flag = name
 		case negative.MatchString(arg):
 			out[i] = "+" + arg

@@ -32,14 +32,15 @@ func TestModelStates(t *testing.T) {
 		}
 	}
 	if got := print(`[{"model":"swift","state":"in_service"}]`, "credentials_out"); strings.Contains(got, "Every model is in service") {
-		t.Errorf("the line is out: %s", got)
+		t.Errorf("a line out of service is reported as in service: %s", got)
 	}
 	if got := print(`[{"model":"swift","state":"in_service"}]`, "in_service"); !strings.Contains(got, "Every model is in service") {
-		t.Errorf("%s", got)
+		t.Errorf("the list does not say that every model is in service: %s", got)
 	}
 }
 
-// TestSandboxRequestsAreNamed checks that a report of usage tells how many requests it leaves out.
+// TestSandboxRequestsAreNamed checks that a usage report shows the number of requests that it
+// leaves out.
 func TestSandboxRequestsAreNamed(t *testing.T) {
 	t.Parallel()
 	for requests, want := range map[string]bool{"0": false, "2": true} {

@@ -14,9 +14,9 @@ import (
 func TestSecondServiceUnderAnotherName(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name, why string
-		link      func(path, other string) error
-		code      int // of a subcommand
+		name, want string
+		link       func(path, other string) error
+		code       int // exit code of a subcommand
 	}{
 		{"symbolic", "another tollgate process serves this database file", os.Symlink, 0},
 		{"hard", "another name (a hard link)", os.Link, 2},
@@ -33,11 +33,11 @@ func TestSecondServiceUnderAnotherName(t *testing.T) {
 			}
 			db := "--database=sqlite:" + other
 			second := execute(t, dir, "serve", "--listen", "127.0.0.1:0", db)
-			if second.code != 2 || !strings.HasPrefix(second.errors, "tollgate: database: ") || !strings.Contains(second.errors, c.why) ||
+			if second.code != 2 || !strings.HasPrefix(second.errors, "tollgate: database: ") || !strings.Contains(second.errors, c.want) ||
 				strings.Count(second.errors, "\n") != 1 {
 				t.Errorf("a second service: %+v", second)
 			}
-			if got := tollgate(t, dir, "account", "list", db); got.code != c.code || (got.code != 0 && !strings.Contains(got.errors, c.why)) {
+			if got := tollgate(t, dir, "account", "list", db); got.code != c.code || (got.code != 0 && !strings.Contains(got.errors, c.want)) {
 				t.Errorf("a subcommand: %+v", got)
 			}
 			if rest, err := io.ReadAll(lines); err != nil || !strings.HasSuffix(string(rest), "data: [DONE]\n\n") {

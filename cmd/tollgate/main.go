@@ -35,7 +35,7 @@ func main() {
 	os.Exit(p.run(os.Args[1:]))
 }
 
-// process is the surroundings of a command.
+// process is the environment of a command, with the parsed flags.
 type process struct {
 	ctx     context.Context // ends at the first SIGTERM or SIGINT
 	stdin   io.Reader

@@ -58,8 +58,8 @@ type result struct {
 	out, errors string
 }
 
-// inProcess returns surroundings for a command in this process. Its files are in dir by
-// default, and it has the given standard input.
+// inProcess returns the environment for a command in this process. The command's files are in dir
+// by default, and stdin is its standard input.
 func inProcess(dir, stdin string) *process {
 	return &process{stdin: strings.NewReader(stdin), now: time.Now, environ: map[string]string{"TOLLGATE_LISTEN": "127.0.0.1:0",
 		"TOLLGATE_DATABASE": "sqlite:" + filepath.Join(dir, "data/tollgate.db"), "TOLLGATE_MEDIA": "file:" + filepath.Join(dir, "data/media")}}
@@ -317,7 +317,7 @@ func TestExitCodes(t *testing.T) {
 		t.Errorf("a bad catalog: %+v", got)
 	}
 	if got := tollgate(t, dir, "catalog", "--history"); strings.Contains(got.out, "revision 2") {
-		t.Errorf("a bad catalog made a revision: %s", got.out)
+		t.Errorf("a bad catalog created a revision: %s", got.out)
 	}
 }
 
@@ -358,7 +358,7 @@ func TestApply(t *testing.T) {
 	}
 	again := writeFile(t, dir, "again.yaml", tollgate(t, dir, "catalog").out)
 	if got := tollgate(t, dir, "apply", again); got.out != "no changes: revision 2 stays current\n" {
-		t.Errorf("what `catalog` prints is another catalog: %+v", got)
+		t.Errorf("the output of `catalog` is another catalog: %+v", got)
 	}
 	piped := withInput(t, dir, strings.ReplaceAll(tollgate(t, dir, "catalog").out, "5ms", "7ms"), "apply", "-")
 	if piped.code != 0 || !strings.Contains(piped.out, "revision 3 is current now") {
@@ -369,7 +369,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// TestAuditFindsDifferences changes a balance behind the ledger's back.
+// TestAuditFindsDifferences changes a balance without the ledger.
 func TestAuditFindsDifferences(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -395,18 +395,18 @@ func TestFirstStartFromNothing(t *testing.T) {
 		t.Errorf("a second service: %+v", second)
 	}
 	s.stop()
-	shown := s.out.String()
-	secret := regexp.MustCompile(`sk-[A-Za-z0-9_-]+`).FindString(shown)
-	body := regexp.MustCompile(`-d '(.*)'`).FindAllStringSubmatch(shown, -1)
+	output := s.out.String()
+	secret := regexp.MustCompile(`sk-[A-Za-z0-9_-]+`).FindString(output)
+	body := regexp.MustCompile(`-d '(.*)'`).FindAllStringSubmatch(output, -1)
 	if secret == "" || len(body) != 6 {
-		t.Fatalf("shown: %s", shown)
+		t.Fatalf("the output is %s", output)
 	}
-	if again := "\n  " + command(t, dir).Path + " serve --listen=127.0.0.1:0\n"; !strings.Contains(shown, again) {
-		t.Errorf("%q is not in %s", again, shown)
+	if again := "\n  " + command(t, dir).Path + " serve --listen=127.0.0.1:0\n"; !strings.Contains(output, again) {
+		t.Errorf("%q is not in %s", again, output)
 	}
 	token, err := os.ReadFile(filepath.Join(dir, "data/admin-token"))
-	if err != nil || !strings.Contains(shown, "\n  "+strings.TrimSpace(string(token))+"\n") {
-		t.Errorf("the operator's token is not shown: %v, %s", err, shown)
+	if err != nil || !strings.Contains(output, "\n  "+strings.TrimSpace(string(token))+"\n") {
+		t.Errorf("the output lacks the operator's token: %v, %s", err, output)
 	}
 	s = serve(t, dir)
 	for i, c := range []struct {
@@ -436,7 +436,7 @@ func TestFirstStartFromNothing(t *testing.T) {
 	}
 	s.stop()
 	if s.out.Len() != 0 {
-		t.Errorf("a later start shows %q", s.out)
+		t.Errorf("a later start prints %q", s.out)
 	}
 }
 

@@ -165,11 +165,11 @@ func inDatabase(t *testing.T, url, statement string, args ...any) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	done, err := db.Exec(statement, args...)
+	result, err := db.Exec(statement, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if changed, err := done.RowsAffected(); err != nil || changed != 1 {
+	if changed, err := result.RowsAffected(); err != nil || changed != 1 {
 		t.Fatalf("%d rows changed, %v", changed, err)
 	}
 }

@@ -169,10 +169,10 @@ func writeList(w io.Writer, o object, v view, width int) {
 	}
 }
 
-// writeSandbox writes how many requests to the sandbox a report of usage leaves out.
+// writeSandbox writes the number of requests to the sandbox that a usage report leaves out.
 func writeSandbox(w io.Writer, report object) {
-	left, _ := report.get("sandbox").(object)
-	if n, _ := left.get("requests").(json.Number); n != "" && n != "0" {
+	excluded, _ := report.get("sandbox").(object)
+	if n, _ := excluded.get("requests").(json.Number); n != "" && n != "0" {
 		writeLine(w, "\nNot counted: requests to the sandbox ("+n.String()+"). --line shows those of one line.")
 	}
 }
@@ -214,8 +214,8 @@ const maxListCell = 60
 
 // table is a layout for rows.
 type table struct {
-	names   []string // of the columns
-	width   int      // of the terminal
+	names   []string // names of the columns
+	width   int      // width of the terminal
 	indent  string
 	maxCell int  // longest cell; zero means no limit
 	causes  bool // show causes below their rows, in full
@@ -246,7 +246,7 @@ func (t table) write(w io.Writer, rows []object) (dropped int) {
 	for line := range len(rows) + 1 {
 		cells := make([]string, len(columns))
 		for i, c := range columns {
-			cells[i] = c.padded(line)
+			cells[i] = c.pad(line)
 		}
 		writeLine(w, strings.TrimRight(t.indent+strings.Join(cells, gap), " "))
 		if line > 0 && t.causes {
@@ -304,11 +304,11 @@ func (c column) zoneInTitle() {
 		if text == noValue {
 			continue
 		}
-		suffix := text[strings.LastIndex(text, " ")+1:]
-		if zone != "" && suffix != zone {
+		cellZone := text[strings.LastIndex(text, " ")+1:]
+		if zone != "" && cellZone != zone {
 			return
 		}
-		zone = suffix
+		zone = cellZone
 	}
 	if zone == "" {
 		return
@@ -325,8 +325,8 @@ func decimalsOf(text string) int {
 	return len(decimals)
 }
 
-// padded returns a cell with the width of the column.
-func (c column) padded(line int) string {
+// pad returns a cell with the width of the column.
+func (c column) pad(line int) string {
 	text := c.cells[line]
 	space := strings.Repeat(" ", c.width-utf8.RuneCountInString(text))
 	if c.right {

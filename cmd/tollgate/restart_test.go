@@ -67,7 +67,7 @@ func TestFirstStartWithoutDemo(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := serve(t, dir, "--no-demo")
-	shown := s.out
+	output := s.out
 	raw, err := os.ReadFile(filepath.Join(dir, "data/admin-token"))
 	if err != nil {
 		t.Fatal(err)
@@ -77,8 +77,8 @@ func TestFirstStartWithoutDemo(t *testing.T) {
 		t.Errorf("%d %s", status, answer)
 	}
 	s.stop()
-	if text := shown.String(); !strings.Contains(text, token) || strings.Contains(text, "sk-") || !strings.Contains(text, " --no-demo\n") {
-		t.Errorf("shown: %s", text)
+	if text := output.String(); !strings.Contains(text, token) || strings.Contains(text, "sk-") || !strings.Contains(text, " --no-demo\n") {
+		t.Errorf("the output is %s", text)
 	}
 	s = serve(t, dir, "--no-demo")
 	if status, answer := s.request("GET", "/admin/v1/accounts", token, ""); status != 200 {
@@ -90,6 +90,6 @@ func TestFirstStartWithoutDemo(t *testing.T) {
 	}
 	s.stop()
 	if s.out.Len() != 0 {
-		t.Errorf("a later start shows %q", s.out)
+		t.Errorf("a later start prints %q", s.out)
 	}
 }

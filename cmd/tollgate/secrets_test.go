@@ -92,7 +92,7 @@ func TestKeysRotateWithoutARestart(t *testing.T) {
 	}
 	file("first.key", "provider-key-2\n")
 	s.signal(syscall.SIGHUP)
-	s.waitFor(secret, "swift-1", 200) // no probe of the old key could bring it back
+	s.waitFor(secret, "swift-1", 200) // only the new key returns the line to service
 
 	models += fmt.Sprintf(model, "swift-2")
 	lines += fmt.Sprintf(line, "second", second.URL, file("second.key", "other-key-1"), "swift-2")

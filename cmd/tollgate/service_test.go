@@ -25,13 +25,13 @@ type service struct {
 // serve starts the service on a free port and waits until it is ready.
 func serve(t *testing.T, dir string, args ...string) *service {
 	t.Helper()
-	s := starting(t, dir, append([]string{"--listen", "127.0.0.1:0"}, args...)...)
+	s := startService(t, dir, append([]string{"--listen", "127.0.0.1:0"}, args...)...)
 	s.waitUntilReady()
 	return s
 }
 
-// starting starts a service without waiting for it.
-func starting(t *testing.T, dir string, args ...string) *service {
+// startService starts a service without waiting until it is ready.
+func startService(t *testing.T, dir string, args ...string) *service {
 	t.Helper()
 	s := &service{t: t, out: new(bytes.Buffer), log: make(chan string, 1), cmd: command(t, dir, append([]string{"serve"}, args...)...)}
 	s.cmd.Stdout = s.out

@@ -103,17 +103,17 @@ func TestAccountAndUserCommands(t *testing.T) {
 		}
 		must(t, dir, "user", "delete", fmt.Sprint(invited["id"]), db)
 		for _, q := range []string{"acme", "ADA@", id} {
-			if found := data(t, dir, "account", "list", "--q", q, db); len(found) != 1 || found[0]["id"] != id {
-				t.Errorf("%q finds %v", q, found)
+			if list := data(t, dir, "account", "list", "--q", q, db); len(list) != 1 || list[0]["id"] != id {
+				t.Errorf("%q finds %v", q, list)
 			}
 		}
 		must(t, dir, "user", "delete", user, db)
-		if found := data(t, dir, "account", "list", "--q", "ada@", db); len(found) != 0 {
-			t.Errorf("a deleted user is found: %v", found)
+		if list := data(t, dir, "account", "list", "--q", "ada@", db); len(list) != 0 {
+			t.Errorf("the search finds a deleted user: %v", list)
 		}
 		key := must(t, dir, "key", "create", id, db)
-		if found := data(t, dir, "key", "list", "--hint", fmt.Sprint(key["hint"]), db); len(found) != 1 || found[0]["id"] != key["id"] {
-			t.Errorf("found by the hint: %v", found)
+		if list := data(t, dir, "key", "list", "--hint", fmt.Sprint(key["hint"]), db); len(list) != 1 || list[0]["id"] != key["id"] {
+			t.Errorf("found by the hint: %v", list)
 		}
 		rows := csvRows(t, dir, "account", "entries", id, db)
 		if len(rows) != 1 || rows[0]["usd"] != "5" || rows[0]["kind"] != "credit" || !strings.HasSuffix(rows[0]["created"], "Z") {
@@ -232,10 +232,10 @@ func TestJobCommands(t *testing.T) {
 	if canceled.code != 0 && !strings.Contains(canceled.errors, "has ended") {
 		t.Errorf("cancel: %+v", canceled)
 	}
-	anew := append([]string{"job", "requeue", job, "--force", "--idempotency-key", "anew"}, service...)
-	first, second := must(t, dir, anew...), must(t, dir, anew...)
+	requeue := append([]string{"job", "requeue", job, "--force", "--idempotency-key", "anew"}, service...)
+	first, second := must(t, dir, requeue...), must(t, dir, requeue...)
 	if first["id"] == job || first["id"] != second["id"] {
-		t.Errorf("anew: %v, and again: %v", first, second)
+		t.Errorf("requeue: %v, repeated: %v", first, second)
 	}
 	if got := must(t, dir, "job", "show", fmt.Sprint(first["id"])); got["account"] != id {
 		t.Errorf("job: %v", got)
@@ -273,8 +273,8 @@ func TestHelp(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, c := range []struct {
-		args      string
-		has, lack []string
+		args          string
+		want, notWant []string
 	}{
 		{"", []string{"serve", "account", "completion", "Run the service"}, []string{"--max-body", "account create", "  complete "}},
 		{"account", []string{"account credit", "--csv"}, []string{"key create", "--max-body", "--database"}},
@@ -292,12 +292,12 @@ func TestHelp(t *testing.T) {
 			if got.code != 0 || got.errors != "" {
 				t.Errorf("%+v", got)
 			}
-			for _, text := range c.has {
+			for _, text := range c.want {
 				if !strings.Contains(got.out, text) {
 					t.Errorf("lacks %q: %s", text, got.out)
 				}
 			}
-			for _, text := range c.lack {
+			for _, text := range c.notWant {
 				if strings.Contains(got.out, text) {
 					t.Errorf("has %q: %s", text, got.out)
 				}

@@ -19,8 +19,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestCommandsCreateNoDatabase runs commands without a database: they fail with its place
-// and create nothing.
+// TestCommandsCreateNoDatabase checks that commands without a database fail, name the missing
+// database and create nothing.
 func TestCommandsCreateNoDatabase(t *testing.T) {
 	t.Parallel()
 	storetest.EachEmpty(t, func(t *testing.T, url string) {
@@ -39,7 +39,7 @@ func TestCommandsCreateNoDatabase(t *testing.T) {
 				}
 			}
 			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-				t.Errorf("%s left %v, %v", args, left, err)
+				t.Errorf("%s left the files %v, %v", args, left, err)
 			}
 		}
 		wantNoDatabase(t, url)
@@ -60,7 +60,7 @@ func TestDryRunWithoutADatabase(t *testing.T) {
 			t.Errorf("printed %q", got.errors)
 		}
 		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-			t.Errorf("left %v, %v", left, err)
+			t.Errorf("the dry run left the files %v, %v", left, err)
 		}
 		wantNoDatabase(t, url)
 	})
@@ -79,7 +79,7 @@ func TestStartWithoutItsCatalog(t *testing.T) {
 			t.Errorf("%s: exit %d, %q", file, got.code, got.errors)
 		}
 		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-			t.Errorf("%s left %v, %v", file, left, err)
+			t.Errorf("%s left the files %v, %v", file, left, err)
 		}
 	}
 }
@@ -206,7 +206,7 @@ func TestServeWaitsForItsDatabase(t *testing.T) {
 	}
 	server := u.Host
 	u.Host = deadAddress(t)
-	s := starting(t, t.TempDir(), "--database", u.String())
+	s := startService(t, t.TempDir(), "--database", u.String())
 	line, err := s.errors.ReadString('\n')
 	if err != nil || !strings.Contains(line, "waiting") || !strings.Contains(line, "setting=database") {
 		t.Fatalf("%q, %v", line, err)
@@ -223,7 +223,7 @@ func TestASignalEndsTheWait(t *testing.T) {
 		{"--database", "postgres://a:b@" + deadAddress(t) + "/c?sslmode=disable"},
 		{"--database", "sqlite:x.db", "--media", "s3://bucket?endpoint=http://" + deadAddress(t) + "&path_style=true"},
 	} {
-		s := starting(t, t.TempDir(), append(args, "--start-wait", "1h")...)
+		s := startService(t, t.TempDir(), append(args, "--start-wait", "1h")...)
 		if line, err := s.errors.ReadString('\n'); err != nil || !strings.Contains(line, "waiting") {
 			t.Fatalf("%q, %v", line, err)
 		}
@@ -245,11 +245,11 @@ func TestExitCodesOfStarts(t *testing.T) {
 	}
 	unknown := *u
 	unknown.Path = "/nobody_made_this"
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close()
+	defer busy.Close()
 	for _, c := range []struct {
 		name string
 		args []string
@@ -258,7 +258,7 @@ func TestExitCodesOfStarts(t *testing.T) {
 	}{
 		{"no server", []string{"--database", "postgres://a:hunter2@" + deadAddress(t) + "/c", "--start-wait", "1ms"}, 1, "start_wait"},
 		{"unknown database", []string{"--database", unknown.String(), "--start-wait", "1h"}, 2, "nobody_made_this"},
-		{"address taken", []string{"--listen", taken.Addr().String()}, 1, "in use"},
+		{"address taken", []string{"--listen", busy.Addr().String()}, 1, "in use"},
 		{"no room on the disk", nil, 1, "tollgate: database: its disk is full or failing: open the database: "},
 	} {
 		c.args = append([]string{"serve"}, c.args...)

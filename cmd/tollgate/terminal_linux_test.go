@@ -58,9 +58,9 @@ func onTerminal(t *testing.T, dir string, columns uint16, args ...string) []stri
 	return strings.Split(strings.TrimRight(strings.ReplaceAll(text, "\r\n", "\n"), "\n"), "\n")
 }
 
-// answering runs a command in this process. Its input and errors are a terminal with an
-// answer already typed. It returns the exit code and the text on the terminal.
-func answering(t *testing.T, dir, answer string, args ...string) (int, string) {
+// runWithAnswer runs a command in this process with a terminal as input and error output. The
+// answer is typed in advance. It returns the exit code and the text on the terminal.
+func runWithAnswer(t *testing.T, dir, answer string, args ...string) (int, string) {
 	t.Helper()
 	p := inProcess(dir, "")
 	p.stdout = io.Discard
@@ -112,7 +112,7 @@ func TestLargeCredits(t *testing.T) {
 		{"", "2000 --yes", 0, ""},
 		{"", "1000", 0, ""},
 	} {
-		code, text := answering(t, dir, c.answer+"\n", append([]string{"account", "credit", id}, strings.Fields(c.args)...)...)
+		code, text := runWithAnswer(t, dir, c.answer+"\n", append([]string{"account", "credit", id}, strings.Fields(c.args)...)...)
 		if code != c.code || strings.Contains(text, "?") != (c.question != "") || !strings.Contains(text, c.question) {
 			t.Errorf("%q to %s: exit %d: %s", c.answer, c.args, code, text)
 		}
@@ -284,7 +284,7 @@ lines:
   - {id: main, provider: openai, base_url: 'http://127.0.0.1:1', api_key: '${NOBODY_SET_THIS}', models: {swift-2: swift}}
 `)
 	apply := func(answer string, args ...string) (int, string) {
-		return answering(t, dir, answer, append([]string{"apply"}, args...)...)
+		return runWithAnswer(t, dir, answer, append([]string{"apply"}, args...)...)
 	}
 	if code, text := apply("n\n", other); code != 1 || !strings.Contains(text, "this removes swift-1, which had 1 request in") ||
 		!strings.Contains(text, "[y/N]") || !strings.Contains(text, "not confirmed, so nothing was changed") ||
@@ -296,7 +296,7 @@ lines:
 		t.Errorf("a dry run: exit %d, %s", code, text)
 	}
 	if got := tollgate(t, dir, "catalog", "--history"); strings.Contains(got.out, "revision 2") {
-		t.Errorf("was applied: %s", got.out)
+		t.Errorf("the catalog was applied without a confirmation: %s", got.out)
 	}
 	if code, text := apply("y\n", other); code != 0 || !strings.Contains(text, "[y/N]") {
 		t.Errorf("yes: exit %d, %s", code, text)

@@ -26,7 +26,7 @@ func (c *usageCommand) Run(p *process) error {
 	} {
 		add(query, name, value)
 	}
-	if c.CSV { // the API's CSV has its columns even without a row
+	if c.CSV { // the API's CSV has a header even without rows
 		query.Set("format", "csv")
 	}
 	return p.call(call{method: http.MethodGet, path: "/usage", query: query, view: usageView(), raw: c.CSV})

@@ -34,7 +34,7 @@ type Account struct {
 	Email     string // contact address in canonical form; empty for none
 	Note      string // visible only to operators
 	CreatedMS int64
-	Test      bool // an operator tests with it; see Principal.Test
+	Test      bool // a test account of an operator; see Principal.Test
 	Prices    Prices
 	Money     ledger.AccountState
 	Over      money.Amount // usage beyond the holds
@@ -55,15 +55,15 @@ type NewAccount struct {
 	Name string
 	// Email is the contact address; empty for none.
 	Email string
-	// PasswordHash (see Passwords.Hash) makes Email a console sign-in too;
-	// empty makes none.
+	// PasswordHash (see Passwords.Hash) makes Email a console sign-in too. If PasswordHash is
+	// empty, no sign-in is created.
 	PasswordHash string
 	// Floor is the lowest balance allowed, zero or negative.
 	Floor money.Amount
 	// Factor and Prices replace the catalog's prices, as in Prices. Nil means the catalog's prices.
 	Factor *money.Factor
 	Prices map[string]money.Factor
-	// Test marks the account as an operator's for tests.
+	// Test marks the account as a test account of an operator.
 	Test bool
 }
 
@@ -128,8 +128,8 @@ func GetTx(tx *store.Tx, account string) (Account, error) {
 	return list[0], err
 }
 
-// LockTx is GetTx with a row lock: nobody else can change the account until the transaction ends,
-// except for its money.
+// LockTx is GetTx with a row lock: no other transaction can change the account, except for its
+// money, until this transaction ends.
 func LockTx(tx *store.Tx, account string) (Account, error) {
 	if err := tx.Lock("account", "id", account); err != nil {
 		return Account{}, err
@@ -137,7 +137,7 @@ func LockTx(tx *store.Tx, account string) (Account, error) {
 	return GetTx(tx, account)
 }
 
-// accountColumns are those of scanAccount.
+// accountColumns are the columns read by scanAccount.
 const accountColumns = `id, name, email, note, created_ms, price_factor, prices, test`
 
 func scanAccount(row store.Row) (a Account, err error) {
@@ -153,8 +153,8 @@ func scanAccount(row store.Row) (a Account, err error) {
 
 const accountsPage = `SELECT ` + accountColumns + ` FROM account WHERE id > $1 ORDER BY id LIMIT $2`
 
-// ListTx returns up to limit accounts in the order of their creation,
-// starting after the identifier in after, and whether more follow.
+// ListTx returns up to limit accounts in the order of their creation, starting after the
+// identifier in after, and reports whether there are more.
 func ListTx(tx *store.Tx, after string, limit int) ([]Account, bool, error) {
 	list, more, err := listTx(tx, limit, scanAccount, accountsPage, after, limit+1)
 	if err != nil {
@@ -180,12 +180,12 @@ func addMoney(tx *store.Tx, list []Account) error {
 // Patch is a change of an account. Nil leaves a field unchanged.
 type Patch struct {
 	Name     *string
-	Email    *string // the contact address, empty for none; sign-ins keep theirs
+	Email    *string // the contact address, empty for none; sign-ins do not change
 	Note     *string // at most 4000 characters
 	Disabled *bool
 	Floor    *money.Amount
 	Factor   *money.Factor
-	Prices   *map[string]money.Factor // all of them
+	Prices   *map[string]money.Factor // replaces all factors of single models
 	Test     *bool
 }
 
@@ -266,7 +266,7 @@ func (c *Patch) writeTx(tx *store.Tx, account string) error {
 	return ledger.RecheckKeysTx(tx, account)
 }
 
-// checkFloor refuses an overdraft floor above zero.
+// checkFloor rejects an overdraft floor above zero.
 func checkFloor(floor money.Amount) error {
 	if floor > 0 {
 		return fault.At(fault.InvalidRequest, "overdraft_floor_usd",
@@ -275,7 +275,7 @@ func checkFloor(floor money.Amount) error {
 	return nil
 }
 
-// notFound is the 404 for an identifier of the given kind.
+// notFound returns the 404 for an identifier of a kind.
 func notFound(kind, id string) error {
 	if kind == "account" { // no account is ever deleted
 		return fault.New(fault.NotFound, "There is no account with the id %q. Check the id: `tollgate account list` shows all.", clip(id))

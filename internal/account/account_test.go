@@ -118,10 +118,10 @@ func TestAccountLife(t *testing.T) {
 		}
 		c := update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, a.ID, Patch{}) })
 		if !reflect.DeepEqual(c, b) {
-			t.Errorf("an empty change made %+v of %+v", c, b)
+			t.Errorf("an empty change returned %+v, want %+v", c, b)
 		}
 		if users := listUsers(t, db, a.ID); len(users) != 0 {
-			t.Errorf("an email without a password made sign-ins %v", users)
+			t.Errorf("an email without a password created the sign-ins %v", users)
 		}
 	})
 }
@@ -168,7 +168,7 @@ func TestAccountFaults(t *testing.T) {
 		}
 		list, _ := listAccounts(t, db, "", 10)
 		if len(list) != 2 {
-			t.Errorf("refused creations left %d accounts, want 2", len(list))
+			t.Errorf("after the rejected creations there are %d accounts, want 2", len(list))
 		}
 	})
 }
@@ -189,24 +189,24 @@ func TestAccountPages(t *testing.T) {
 		for range 5 {
 			created[createAccount(t, db, "n").ID] = true
 		}
-		seen, after := make(map[string]bool), ""
+		listed, after := make(map[string]bool), ""
 		for pages := 1; ; pages++ {
 			list, more := listAccounts(t, db, after, 2)
 			for _, a := range list {
-				if seen[a.ID] || !created[a.ID] || a.ID <= after {
-					t.Fatalf("page %d shows %s wrongly", pages, a.ID)
+				if listed[a.ID] || !created[a.ID] || a.ID <= after {
+					t.Fatalf("page %d has %s twice or out of order", pages, a.ID)
 				}
-				seen[a.ID], after = true, a.ID
+				listed[a.ID], after = true, a.ID
 			}
 			if !more {
-				if pages != 3 || len(seen) != 5 {
-					t.Fatalf("%d accounts on %d pages, want 5 on 3", len(seen), pages)
+				if pages != 3 || len(listed) != 5 {
+					t.Fatalf("%d accounts on %d pages, want 5 on 3", len(listed), pages)
 				}
 				break
 			}
 		}
 		if list, more := listAccounts(t, db, "zzz", 2); len(list) != 0 || more {
-			t.Errorf("behind the last: %v, %v", list, more)
+			t.Errorf("after the last account: %v, %v", list, more)
 		}
 	})
 }

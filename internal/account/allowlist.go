@@ -19,9 +19,9 @@ const (
 	maxAllowedIP    = 64  // bytes of an address or CIDR as written
 )
 
-// ParseAllowedModels checks a model allowlist and drops repetitions. nil means
-// all models; an empty list is a fault, since it would allow none. The ids
-// need not be in the catalog: a model may arrive later.
+// ParseAllowedModels checks a model allowlist and drops repetitions. nil means all models; an empty
+// list is a fault, since it would allow no model. The ids need not be in the catalog: a model may
+// arrive later.
 func ParseAllowedModels(list []string) ([]string, error) {
 	const param = "allowed_models"
 	if list == nil {
@@ -49,10 +49,9 @@ func isModelID(text string) bool {
 		!strings.ContainsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
 }
 
-// ParseAllowedIPs reads an address allowlist of single addresses and CIDRs and
-// drops repetitions. A nil list allows all addresses; an empty list is an error. IPv4
-// addresses written as IPv6 (`::ffff:192.0.2.1`) become IPv4, and bits after the
-// prefix are cleared.
+// ParseAllowedIPs reads an address allowlist of single addresses and CIDRs and drops repetitions.
+// A nil list allows all addresses; an empty list is an error. IPv4 addresses written as IPv6
+// (`::ffff:192.0.2.1`) become IPv4, and bits after the prefix are cleared.
 func ParseAllowedIPs(list []string) ([]netip.Prefix, error) {
 	const param = "allowed_ips"
 	if list == nil {
@@ -86,8 +85,8 @@ func checkListLength(param string, n int) error {
 	return nil
 }
 
-// parsePrefix reads an address (as a network of one) or a CIDR in canonical
-// form. Zones mean something on one machine only and are refused.
+// parsePrefix reads an address (as a network of one) or a CIDR in canonical form. Zones are
+// rejected, because a zone is valid on one machine only.
 func parsePrefix(text string) (netip.Prefix, bool) {
 	if len(text) > maxAllowedIP || strings.Contains(text, "%") {
 		return netip.Prefix{}, false
@@ -109,8 +108,8 @@ func parsePrefix(text string) (netip.Prefix, bool) {
 	return prefix.Masked(), true
 }
 
-// ShowIPs writes an allowlist as people do: a network of one as its address.
-// nil stays nil.
+// ShowIPs formats an allowlist for people: a network of a single address becomes the address. It
+// returns nil for nil.
 func ShowIPs(list []netip.Prefix) []string {
 	if list == nil {
 		return nil
@@ -134,7 +133,7 @@ func allowsAddress(list []netip.Prefix, addr netip.Addr) bool {
 	return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// storeList is the column text of a list: JSON, or nothing for nil.
+// storeList returns the stored text of a list: JSON, or an empty string for nil.
 func storeList(list []string) string {
 	if list == nil {
 		return ""

@@ -75,7 +75,7 @@ func TestParseAllowedModels(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 	if got, err := ParseAllowedModels(nil); got != nil || err != nil {
-		t.Errorf("no list became %q, %v", got, err)
+		t.Errorf("ParseAllowedModels(nil) = %q, %v", got, err)
 	}
 	for _, text := range []string{"", " ", "a b", "a\x00", "\xff", strings.Repeat("a", 201)} {
 		_, err := ParseAllowedModels([]string{text})
@@ -110,10 +110,10 @@ func FuzzParseAllowedIPs(f *testing.F) {
 		if err != nil {
 			return
 		}
-		shown := ShowIPs(list)
-		again, err := ParseAllowedIPs(shown)
+		formatted := ShowIPs(list)
+		again, err := ParseAllowedIPs(formatted)
 		if err != nil || !slices.Equal(list, again) {
-			t.Fatalf("%q is shown as %q, which reads as %v, %v", text, shown, again, err)
+			t.Fatalf("%q is formatted as %q, which parses as %v, %v", text, formatted, again, err)
 		}
 		if addr := list[0].Addr(); addr.Is4In6() || addr.Zone() != "" || !allowsAddress(list, addr) {
 			t.Fatalf("%q became %v", text, list)

@@ -11,8 +11,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestAuditFindsEveryFault plants and undoes one fault after the other beside two accounts, one of
-// them with a key, a deleted key and a sign-in.
+// TestAuditFindsEveryFault adds and removes one fault at a time in a database with two accounts.
+// One account has a key, a deleted key and a sign-in.
 func TestAuditFindsEveryFault(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -48,7 +48,7 @@ func TestAuditFindsEveryFault(t *testing.T) {
 			return struct{}{}, err
 		})
 		if report, err := audit.Run(t.Context(), db, AuditTx); err != nil || !report.OK {
-			t.Fatalf("good books: %v, %+v", err, report.Differences)
+			t.Fatalf("correct books: %v, %+v", err, report.Differences)
 		}
 		ids := ledgertest.AccountIDs{Account: acme.ID, Other: other.ID, Key: key, DeletedKey: gone, Redeemed: code, Unused: unused}
 		for _, fault := range ledgertest.AccountFaults(ids) {

@@ -70,8 +70,8 @@ func (e *SignIns) browserOf(ctx context.Context, email string, marks []string) (
 			return fmt.Errorf("read user: %w", err)
 		}
 		for _, mark := range marks[:min(len(marks), MaxMarks)] {
-			if named := readMark(mark, hash, user, now); named != "" {
-				browser = named
+			if name := readMark(mark, hash, user, now); name != "" {
+				browser = name
 			}
 		}
 		return nil

@@ -65,12 +65,12 @@ func (g *signInScene) fill(n int, email string, from func(i int) string) {
 	})
 }
 
-// gets wants an attempt with the right password to succeed, or to be refused.
-func (g *signInScene) gets(in bool, why, email, from string, marks ...string) {
+// checkAttempt checks that an attempt with the right password succeeds, or is rejected.
+func (g *signInScene) checkAttempt(want bool, name, email, from string, marks ...string) {
 	g.t.Helper()
 	_, err := g.Password(g.t.Context(), email, rightPassword, netip.MustParseAddr(from), marks...)
-	if in && err != nil || !in && (err == nil || fault.Of(err).Code != fault.RateLimitExceeded) {
-		g.t.Errorf("%s: %v", why, err)
+	if want && err != nil || !want && (err == nil || fault.Of(err).Code != fault.RateLimitExceeded) {
+		g.t.Errorf("%s: %v", name, err)
 	}
 }
 
@@ -82,20 +82,20 @@ func TestWrongPasswordsElsewhereLockNobodyOut(t *testing.T) {
 		g.fill(10, ada, func(int) string { return "192.0.2.1" })
 		g.fill(10, ada, func(int) string { return "::ffff:192.0.2.9" })
 		g.fill(10, ada, func(i int) string { return fmt.Sprintf("2606:4700::%x", i) })
-		g.gets(false, "from the attacker's address", ada, "192.0.2.1")
-		g.gets(false, "an attacker's address as IPv6", ada, "::ffff:192.0.2.1")
-		g.gets(false, "an attacker's mapped address", ada, "192.0.2.9")
-		g.gets(false, "another address of the attacker's /64", ada, "2606:4700::ffff")
-		g.gets(true, "from a neighbour", ada, "192.0.2.2")
-		g.gets(true, "from a neighbouring /64", ada, "2606:4700:0:1::1")
-		g.gets(true, "from elsewhere by IPv6", ada, "2001:4860::1")
-		g.gets(false, "the attacker, with capitals", " ADA@example.com", "192.0.2.1")
+		g.checkAttempt(false, "from the attacker's address", ada, "192.0.2.1")
+		g.checkAttempt(false, "an attacker's address as IPv6", ada, "::ffff:192.0.2.1")
+		g.checkAttempt(false, "an attacker's mapped address", ada, "192.0.2.9")
+		g.checkAttempt(false, "another address of the attacker's /64", ada, "2606:4700::ffff")
+		g.checkAttempt(true, "from a neighbour", ada, "192.0.2.2")
+		g.checkAttempt(true, "from a neighbouring /64", ada, "2606:4700:0:1::1")
+		g.checkAttempt(true, "from elsewhere by IPv6", ada, "2001:4860::1")
+		g.checkAttempt(false, "the attacker, with capitals", " ADA@example.com", "192.0.2.1")
 		g.clock.Advance(attemptWindow)
-		g.gets(true, "the attacker's address later", ada, "192.0.2.1")
+		g.checkAttempt(true, "the attacker's address later", ada, "192.0.2.1")
 
 		g.fill(attemptsOfSite, ada, func(i int) string { return fmt.Sprintf("2606:4700:0:%x::1", i) })
-		g.gets(false, "an IPv6 site that spreads over its networks", ada, "2606:4700:0:ffff::1")
-		g.gets(true, "another site", ada, "2606:4700:1::1")
+		g.checkAttempt(false, "an IPv6 site that spreads over its networks", ada, "2606:4700:0:ffff::1")
+		g.checkAttempt(true, "another site", ada, "2606:4700:1::1")
 	})
 }
 
@@ -107,9 +107,9 @@ func TestOneNetworkOverManyEmailsIsBounded(t *testing.T) {
 		for i := range attemptsOfAddress {
 			g.fill(1, fmt.Sprintf("user%d@example.com", i), func(int) string { return fmt.Sprintf("2606:4700::%x", i) })
 		}
-		g.gets(false, "the network", "ada@example.com", "2606:4700::1")
-		g.gets(true, "another network", "ada@example.com", "192.0.2.1")
-		g.gets(true, "a known browser in the network", "ada@example.com", "2606:4700::1", g.mark(g.user.ID))
+		g.checkAttempt(false, "the network", "ada@example.com", "2606:4700::1")
+		g.checkAttempt(true, "another network", "ada@example.com", "192.0.2.1")
+		g.checkAttempt(true, "a known browser in the network", "ada@example.com", "2606:4700::1", g.mark(g.user.ID))
 	})
 }
 
@@ -120,13 +120,13 @@ func TestManyFailuresSlowTheNextOnesDown(t *testing.T) {
 	eachSignIn(t, func(g *signInScene) {
 		const ada = "ada@example.com"
 		from := func(i int) string { return fmt.Sprintf("198.51.%d.%d", i/250, i%250) }
-		wantWait := func(why string, want time.Duration, address string, marks ...string) {
+		wantWait := func(name string, want time.Duration, address string, marks ...string) {
 			t := g.t
 			t.Helper()
 			g.waits = nil
-			g.gets(true, why, ada, address, marks...)
+			g.checkAttempt(true, name, ada, address, marks...)
 			if want == 0 && len(g.waits) != 0 || want > 0 && (len(g.waits) != 1 || g.waits[0] != want) {
-				t.Errorf("%s: it waits %v, want %s", why, g.waits, want)
+				t.Errorf("%s: it waits %v, want %s", name, g.waits, want)
 			}
 		}
 		g.fill(slowAfter, ada, from)
@@ -149,26 +149,26 @@ func TestKnownBrowsersHaveTheirOwnAttempts(t *testing.T) {
 		const ada, home = "ada@example.com", "192.0.2.1"
 		mark, second := g.mark(g.user.ID), g.mark(g.user.ID)
 		g.fill(10, ada, func(int) string { return home })
-		g.gets(false, "an unknown browser at home", ada, home)
-		g.gets(true, "the known browser at home", ada, home, mark)
-		g.gets(true, "with marks of others beside its own", ada, home, "x", "a.b.c", mark)
+		g.checkAttempt(false, "an unknown browser at home", ada, home)
+		g.checkAttempt(true, "the known browser at home", ada, home, mark)
+		g.checkAttempt(true, "with marks of others beside its own", ada, home, "x", "a.b.c", mark)
 		other := NewSignIns(g.db, g.passwords, nil)
 		for range attemptsOfEmail {
 			if _, err := other.Password(t.Context(), ada, "wrong horse", netip.MustParseAddr(home), mark); !errors.Is(err, ErrWrongSignIn) {
 				g.t.Fatal("a wrong password of the known browser:", err)
 			}
 		}
-		g.gets(false, "the known browser after ten failures on another node", ada, home, mark)
-		g.gets(false, "and from another network", ada, "203.0.113.1", mark)
-		g.gets(true, "another known browser", ada, home, second)
-		g.gets(true, "an unknown browser elsewhere", ada, "203.0.113.1")
+		g.checkAttempt(false, "the known browser after ten failures on another node", ada, home, mark)
+		g.checkAttempt(false, "and from another network", ada, "203.0.113.1", mark)
+		g.checkAttempt(true, "another known browser", ada, home, second)
+		g.checkAttempt(true, "an unknown browser elsewhere", ada, "203.0.113.1")
 		g.clock.Advance(attemptWindow)
-		g.gets(true, "15 minutes later", ada, home, mark)
+		g.checkAttempt(true, "15 minutes later", ada, home, mark)
 	})
 }
 
-// TestMarksAreGoodForOneUserAlone checks that every mark but the user's own is rejected.
-func TestMarksAreGoodForOneUserAlone(t *testing.T) {
+// TestMarksAreValidForOneUser checks that every mark except the user's own is rejected.
+func TestMarksAreValidForOneUser(t *testing.T) {
 	t.Parallel()
 	eachSignIn(t, func(g *signInScene) {
 		const ada, home = "ada@example.com", "192.0.2.1"
@@ -178,7 +178,7 @@ func TestMarksAreGoodForOneUserAlone(t *testing.T) {
 		g.fill(10, ada, func(int) string { return home })
 		g.fill(10, "nobody@example.com", func(int) string { return home })
 		old := g.mark(g.user.ID)
-		for why, bad := range map[string]string{
+		for name, bad := range map[string]string{
 			"another user's":          g.mark(bob.ID),
 			"another browser":         strings.Join([]string{newToken(), parts[1], parts[2]}, "."),
 			"another time":            strings.Join([]string{parts[0], parts[1] + "0", parts[2]}, "."),
@@ -190,24 +190,24 @@ func TestMarksAreGoodForOneUserAlone(t *testing.T) {
 			"dots":                    "..",
 			"signed with no password": strings.Join([]string{parts[0], parts[1], signMark("", g.user.ID, parts[0], parts[1])}, "."),
 		} {
-			g.gets(false, why, ada, home, bad)
+			g.checkAttempt(false, name, ada, home, bad)
 		}
-		g.gets(false, "a user's mark with an email of nobody", "nobody@example.com", home, mark)
+		g.checkAttempt(false, "a user's mark with an email of nobody", "nobody@example.com", home, mark)
 		many := make([]string, MaxMarks, MaxMarks+1)
-		g.gets(false, "behind too many marks", ada, home, append(many, mark)...)
-		g.gets(true, "good", ada, home, mark)
+		g.checkAttempt(false, "behind too many marks", ada, home, append(many, mark)...)
+		g.checkAttempt(true, "good", ada, home, mark)
 
 		hash, err := g.passwords.Hash(t.Context(), rightPassword)
 		if err != nil {
 			g.t.Fatal(err)
 		}
 		changeUser(g.t, g.db, g.user.ID, UserChange{PasswordHash: &hash})
-		g.gets(false, "from before the password changed", ada, home, mark)
+		g.checkAttempt(false, "from before the password changed", ada, home, mark)
 		renewed := g.mark(g.user.ID)
-		g.gets(true, "renewed", ada, home, renewed)
+		g.checkAttempt(true, "renewed", ada, home, renewed)
 		g.clock.Advance(MarkLasts)
 		g.fill(10, ada, func(int) string { return home })
-		g.gets(false, "over", ada, home, renewed)
-		g.gets(false, "over, and of another password", ada, home, old)
+		g.checkAttempt(false, "over", ada, home, renewed)
+		g.checkAttempt(false, "over, and of another password", ada, home, old)
 	})
 }

@@ -17,7 +17,7 @@ import (
 const (
 	maxAge     = 2 * time.Second // of an entry used without a check at admission
 	maxCallAge = time.Minute     // of an entry whose version admission checks
-	samples    = 8               // entries looked at to find an old one to drop
+	samples    = 8               // entries compared to find an old one to drop
 )
 
 // defaultMax is the default of KeysOptions.Max.
@@ -49,7 +49,7 @@ type Keys struct {
 
 	mu      sync.RWMutex
 	entries map[digest]*entry
-	forgets uint64 // number of times something was forgotten
+	forgets uint64 // number of calls of forget
 }
 
 // entry is a key that was good when read.
@@ -115,19 +115,19 @@ func (k *Keys) find(ctx context.Context, secret string, from netip.Addr, age tim
 	if isCached && k.now().Sub(loaded) < age {
 		return cached, nil
 	}
-	found, err := k.lookups.lookUp(ctx, d, from, isCached)
+	results, err := k.lookups.lookUp(ctx, d, from, isCached)
 	switch {
 	case isUnavailable(err):
 		unavailable, _ := errors.AsType[*fault.Error](err)
 		return Principal{}, unavailable
 	case err != nil && isCached && age > 0 && ctx.Err() == nil:
-		return cached, nil // the database is away
+		return cached, nil // the database is unavailable
 	case err != nil:
 		return Principal{}, fault.TryAgain(err)
-	case !found.good:
+	case !results.good:
 		return Principal{}, unknownKey()
 	}
-	return found.principal, nil
+	return results.principal, nil
 }
 
 // Forget drops a key from the cache. Call Forget right after the commit of a change to the key:
@@ -162,7 +162,7 @@ func (k *Keys) cached(d digest) (p Principal, loaded time.Time, ok bool) {
 	if e == nil {
 		return Principal{}, time.Time{}, false
 	}
-	if now := k.now().Unix(); e.used.Load() != now { // written once a second: readers share the line
+	if now := k.now().Unix(); e.used.Load() != now { // at most one write a second, because readers share the cache line
 		e.used.Store(now)
 	}
 	return e.principal, e.loaded, true
@@ -174,23 +174,23 @@ func (k *Keys) lookUp(ctx context.Context, db *store.DB, digests []digest) (map[
 	before := k.forgets
 	k.mu.RUnlock()
 	now := k.now()
-	found, err := readKeys(ctx, db, digests)
+	results, err := readKeys(ctx, db, digests)
 	if err != nil {
 		return nil, err
 	}
-	k.store(digests, found, before, now)
-	return found, nil
+	k.store(digests, results, before, now)
+	return results, nil
 }
 
 // store replaces the cache entries of digests by the results at now. before is Keys.forgets before
 // the read. If a key was forgotten since, its result may be stale: it answers the waiting requests
 // but is not cached.
-func (k *Keys) store(digests []digest, found map[digest]keyResult, before uint64, now time.Time) {
+func (k *Keys) store(digests []digest, results map[digest]keyResult, before uint64, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, d := range digests {
 		delete(k.entries, d)
-		if f := found[d]; f.good && k.forgets == before {
+		if f := results[d]; f.good && k.forgets == before {
 			k.makeRoom()
 			e := &entry{principal: f.principal, loaded: now}
 			e.used.Store(now.Unix())
@@ -207,12 +207,12 @@ func (k *Keys) makeRoom() {
 	}
 	var oldest digest
 	var at int64
-	seen := 0
+	compared := 0
 	for d, e := range k.entries {
-		if used := e.used.Load(); seen == 0 || used < at {
+		if used := e.used.Load(); compared == 0 || used < at {
 			oldest, at = d, used
 		}
-		if seen++; seen == samples {
+		if compared++; compared == samples {
 			break
 		}
 	}

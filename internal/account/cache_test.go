@@ -14,17 +14,17 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// watched is a cache that counts its reads, with a database that can fail.
-type watched struct {
+// countingKeys is a cache that counts its reads, with a database that can fail.
+type countingKeys struct {
 	*Keys
 	clock *storetest.Clock
 	reads atomic.Int64
 	away  atomic.Bool
 }
 
-func watch(t *testing.T, db *store.DB) *watched {
+func watch(t *testing.T, db *store.DB) *countingKeys {
 	t.Helper()
-	w := &watched{clock: new(storetest.Clock)}
+	w := &countingKeys{clock: new(storetest.Clock)}
 	w.Keys = NewKeys(KeysOptions{DB: db, Now: w.clock.Now})
 	read := w.lookups.read
 	w.lookups.read = func(ctx context.Context, digests []digest) (map[digest]keyResult, error) {
@@ -38,15 +38,15 @@ func watch(t *testing.T, db *store.DB) *watched {
 	return w
 }
 
-// wantReads checks how many reads there were since the last call.
-func (w *watched) wantReads(t *testing.T, want int64) {
+// wantReads checks the number of reads since the last call.
+func (w *countingKeys) wantReads(t *testing.T, want int64) {
 	t.Helper()
 	if got := w.reads.Swap(0); got != want {
 		t.Errorf("%d reads, want %d", got, want)
 	}
 }
 
-func (w *watched) good(t *testing.T, k madeKey, fresh bool) Principal {
+func (w *countingKeys) good(t *testing.T, k createdKey, fresh bool) Principal {
 	t.Helper()
 	p, err := w.Authenticate(context.Background(), k.secret, customer, fresh)
 	if err != nil || p.Key != k.ID || p.Account != k.Account {
@@ -55,7 +55,7 @@ func (w *watched) good(t *testing.T, k madeKey, fresh bool) Principal {
 	return p
 }
 
-func (w *watched) refused(t *testing.T, secret string) {
+func (w *countingKeys) refused(t *testing.T, secret string) {
 	t.Helper()
 	_, err := w.Authenticate(context.Background(), secret, customer, false)
 	wantFault(t, err, fault.InvalidAPIKey, "")
@@ -102,7 +102,7 @@ func TestKeysRefuse(t *testing.T) {
 		disabled, deleted, orphan := createKey(t, db, a.ID, KeySettings{}), createKey(t, db, a.ID, KeySettings{}),
 			createKey(t, db, b.ID, KeySettings{})
 		w := watch(t, db)
-		for _, k := range []madeKey{disabled, deleted, orphan} {
+		for _, k := range []createdKey{disabled, deleted, orphan} {
 			w.good(t, k, false)
 		}
 		changeKey(t, db, disabled.ID, func(s *KeySettings) { s.Disabled = true })
@@ -115,7 +115,7 @@ func TestKeysRefuse(t *testing.T) {
 		w.good(t, deleted, false)
 		w.good(t, orphan, false)
 		w.clock.Advance(maxAge)
-		for _, k := range []madeKey{disabled, deleted, orphan} {
+		for _, k := range []createdKey{disabled, deleted, orphan} {
 			w.refused(t, k.secret)
 		}
 		w.refused(t, newSecret())
@@ -124,7 +124,7 @@ func TestKeysRefuse(t *testing.T) {
 		w.refused(t, "sk-short")
 		w.wantReads(t, 0)
 		if n := len(w.entries); n != 0 {
-			t.Errorf("%d refused keys are remembered", n)
+			t.Errorf("%d rejected keys are cached", n)
 		}
 
 		// A rejected key works the moment it is enabled.
@@ -155,8 +155,8 @@ func TestKeysForget(t *testing.T) {
 	})
 }
 
-// A read that began before the commit of a change and ended after Forget must not restore the old
-// state.
+// TestKeysForgetDuringRead checks that a read does not restore the old state if it began before the
+// commit of a change and ended after Forget.
 func TestKeysForgetDuringRead(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -169,20 +169,20 @@ func TestKeysForgetDuringRead(t *testing.T) {
 			k2.mu.RLock()
 			before := k2.forgets
 			k2.mu.RUnlock()
-			found, err := readKeys(ctx, db, digests)
+			results, err := readKeys(ctx, db, digests)
 			if err != nil {
 				return nil, err
 			}
 			changeKey(t, db, k.ID, func(s *KeySettings) { s.Disabled = true })
 			k2.Forget(k.ID)
-			k2.store(digests, found, before, w.clock.Now())
-			return found, nil
+			k2.store(digests, results, before, w.clock.Now())
+			return results, nil
 		}
 		if _, err := k2.Authenticate(context.Background(), k.secret, customer, false); err != nil {
-			t.Fatal(err) // it asked before the change
+			t.Fatal(err) // the read began before the change
 		}
 		if _, _, ok := k2.cached(digestOf(k.secret)); ok {
-			t.Error("the state before the change is remembered")
+			t.Error("the state before the change is cached")
 		}
 	})
 }
@@ -213,8 +213,8 @@ func TestKeysDatabaseAway(t *testing.T) {
 	})
 }
 
-// A flood of invalid keys gets 401 throughout, and good keys, cached or new, from the same address
-// or another, keep working.
+// TestKeysFlood checks that a flood of invalid keys gets only 401s, and that valid keys, cached or
+// new, keep working from the same address and from others.
 func TestKeysFlood(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -236,7 +236,7 @@ func TestKeysFlood(t *testing.T) {
 			k := createKey(t, db, a.ID, KeySettings{})
 			for range 3 {
 				if _, err := w.Authenticate(context.Background(), k.secret, from, false); err != nil {
-					t.Errorf("a good key from %s: %v", from, err)
+					t.Errorf("a valid key from %s: %v", from, err)
 				}
 			}
 		}
@@ -245,7 +245,7 @@ func TestKeysFlood(t *testing.T) {
 			t.Errorf("%d made-up keys were not answered 401", n)
 		}
 		if w.lookups.misses.below(stranger) {
-			t.Error("the flood cost the address nothing")
+			t.Error("the flood did not use up the allowance of the address")
 		}
 	})
 }
@@ -269,7 +269,7 @@ func TestKeysSize(t *testing.T) {
 	}
 }
 
-// A damaged row fails its own key with a 503 and no other.
+// TestKeysDamagedRow checks that a damaged row fails only its own key, with a 503.
 func TestKeysDamagedRow(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -278,16 +278,16 @@ func TestKeysDamagedRow(t *testing.T) {
 		update(t, db, func(tx *store.Tx) (int64, error) {
 			return tx.Exec(`UPDATE api_key SET allowed_ips = '[]' WHERE id = $1`, bad.ID)
 		})
-		found, err := readKeys(context.Background(), db, []digest{digestOf(bad.secret), digestOf(good.secret)})
-		if err != nil || !found[digestOf(good.secret)].good || found[digestOf(bad.secret)].err == nil {
-			t.Errorf("found %+v, %v", found, err)
+		results, err := readKeys(context.Background(), db, []digest{digestOf(bad.secret), digestOf(good.secret)})
+		if err != nil || !results[digestOf(good.secret)].good || results[digestOf(bad.secret)].err == nil {
+			t.Errorf("found %+v, %v", results, err)
 		}
 		_, err = watch(t, db).Authenticate(context.Background(), bad.secret, customer, false)
 		wantFault(t, err, fault.ServiceUnavailable, "")
 	})
 }
 
-// The hot path allocates nothing.
+// TestKeysHitAllocatesNothing checks that a cache hit allocates no memory.
 func TestKeysHitAllocatesNothing(t *testing.T) {
 	clock := new(storetest.Clock)
 	k := NewKeys(KeysOptions{Now: clock.Now})
@@ -301,7 +301,7 @@ func TestKeysHitAllocatesNothing(t *testing.T) {
 			t.Fatal(p, err)
 		}
 	}); n != 0 {
-		t.Errorf("a remembered key costs %v allocations", n)
+		t.Errorf("a cached key costs %v allocations", n)
 	}
 }
 

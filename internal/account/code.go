@@ -29,7 +29,7 @@ const maxCodes = 1000
 type RedeemCode struct {
 	ID         string // code_…
 	Batch      string // batch_…, common to all codes of one call
-	Hint       string // the end of its text
+	Hint       string // end of the code's text
 	Value      money.Amount
 	CreatedMS  int64
 	ExpiresMS  int64  // zero for never
@@ -61,7 +61,7 @@ func (c RedeemCode) State(nowMS int64) string {
 
 // NewCodes describes a batch of new codes.
 type NewCodes struct {
-	Value     money.Amount // of each, more than zero
+	Value     money.Amount // value of each code, more than zero
 	Count     int64        // 1 to 1000
 	ExpiresMS int64        // zero for never
 }
@@ -99,7 +99,7 @@ func CreateCodesTx(tx *store.Tx, n NewCodes) ([]RedeemCode, []string, error) {
 	return codes, texts, nil
 }
 
-// newCode makes the text of a code.
+// newCode creates the text of a code.
 func newCode() string {
 	var raw [codeDigits]byte
 	rand.Read(raw[:]) // never fails (crypto/rand)
@@ -113,7 +113,8 @@ func newCode() string {
 	return text.String()
 }
 
-// canonicalCode is a code's text as it is hashed, whatever way a person wrote it.
+// canonicalCode returns the hashed form of a code's text, which is the same for all spellings of
+// the code.
 func canonicalCode(text string) string {
 	return strings.NewReplacer("-", "", " ", "", "\t", "", "O", "0", "I", "1", "L", "1").Replace(strings.ToUpper(text))
 }
@@ -130,8 +131,8 @@ const (
 	codesPage   = `SELECT ` + codeColumns + ` FROM account_code WHERE id < $1 ORDER BY id DESC LIMIT $2`
 )
 
-// ListCodesTx returns up to limit codes, newest first, beginning behind the
-// identifier after, and whether more follow.
+// ListCodesTx returns up to limit codes, newest first, beginning after the identifier after, and
+// reports whether there are more.
 func ListCodesTx(tx *store.Tx, after string, limit int) ([]RedeemCode, bool, error) {
 	text, args := newestCodes, []any{limit + 1}
 	if after != "" {

@@ -39,26 +39,26 @@ func TestCodeLife(t *testing.T) {
 		a, b := createAccount(t, db, "a"), createAccount(t, db, "b")
 		expires := clock.Now().Add(time.Hour).UnixMilli()
 		codes, texts := makeCodes(t, db, NewCodes{Value: 5 * money.USD, Count: 4, ExpiresMS: expires})
-		seen := map[string]bool{}
+		unique := map[string]bool{}
 		for i, text := range texts {
-			seen[text] = true
+			unique[text] = true
 			if len(text) != 23 || strings.Count(text, "-") != 3 || !strings.HasSuffix(text, codes[i].Hint) || codes[i].Batch != codes[0].Batch {
 				t.Errorf("code %q is %+v", text, codes[i])
 			}
 		}
-		if len(seen) != 4 {
-			t.Errorf("only %d codes differ", len(seen))
+		if len(unique) != 4 {
+			t.Errorf("only %d codes differ", len(unique))
 		}
 		// As people write it.
 		written := " " + strings.ToLower(strings.ReplaceAll(texts[0], "-", " ")) + " "
 		if balance, err := redeem(t, db, a.ID, written); err != nil || balance != 5*money.USD {
 			t.Errorf("redeemed: %s, %v", balance, err)
 		}
-		for account, says := range map[string]string{a.ID: "You redeemed this code already", b.ID: "was redeemed already"} {
+		for account, want := range map[string]string{a.ID: "You redeemed this code already", b.ID: "was redeemed already"} {
 			_, err := redeem(t, db, account, texts[0])
 			wantFault(t, err, fault.InvalidRequest, "code")
-			if !strings.Contains(err.Error(), says) {
-				t.Errorf("it says %v", err)
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("got the error %v", err)
 			}
 		}
 		update(t, db, func(tx *store.Tx) (RedeemCode, error) { return VoidCodeTx(tx, codes[1].ID) })
@@ -180,7 +180,7 @@ func TestADisabledAccountRedeemsNothing(t *testing.T) {
 		_, err := redeem(t, db, a.ID, texts[0])
 		wantFault(t, err, fault.InvalidRequest, "code")
 		if err != nil && !strings.Contains(err.Error(), "disabled") {
-			t.Errorf("it says %v", err)
+			t.Errorf("got the error %v", err)
 		}
 		disable(false)
 		if balance, err := redeem(t, db, a.ID, texts[0]); err != nil || balance != money.USD {

@@ -12,18 +12,18 @@ import (
 	"tollgate/internal/store"
 )
 
-// recoveryCodes is how many recovery codes a user gets, each good once.
+// recoveryCodes is the number of recovery codes of a user. Each code is valid once.
 const recoveryCodes = 10
 
-// factor is a user's second factor as its row holds it.
+// factor is a user's second factor as stored in the user's row.
 type factor struct {
 	secret  string // base32; empty if the user has not begun a second factor
 	sinceMS int64  // 0 if not confirmed, so sign-ins need no code
 	step    int64  // step of the newest used code
 }
 
-// lockFactorTx reads a user's second factor, and keeps others from using its codes
-// until the transaction ends.
+// lockFactorTx reads a user's second factor, and prevents other transactions from using its codes
+// until this transaction ends.
 func lockFactorTx(tx *store.Tx, user string) (f factor, err error) {
 	if err := tx.Lock("account_user", "id", user); err != nil {
 		return f, err
@@ -121,7 +121,7 @@ func RenewRecoveryTx(tx *store.Tx, user string) ([]string, error) {
 	return makeRecoveryTx(tx, user)
 }
 
-// makeRecoveryTx makes recovery codes in place of those before.
+// makeRecoveryTx replaces a user's recovery codes by new ones.
 func makeRecoveryTx(tx *store.Tx, user string) (recovery []string, err error) {
 	if err := forgetRecoveryTx(tx, user); err != nil {
 		return nil, err
@@ -136,8 +136,8 @@ func makeRecoveryTx(tx *store.Tx, user string) (recovery []string, err error) {
 	return recovery, nil
 }
 
-// EndFactorTx turns a user's second factor off, with its recovery codes. Without
-// one it changes nothing.
+// EndFactorTx turns a user's second factor off, with its recovery codes. It is a no-op if the user
+// has no second factor.
 func EndFactorTx(tx *store.Tx, user string) error {
 	if _, err := lockFactorTx(tx, user); err != nil {
 		return err
@@ -148,7 +148,7 @@ func EndFactorTx(tx *store.Tx, user string) error {
 	return forgetRecoveryTx(tx, user)
 }
 
-// RecoveryTx returns how many recovery codes a user has left.
+// RecoveryTx returns the number of a user's unused recovery codes.
 func RecoveryTx(tx *store.Tx, user string) (left int64, err error) {
 	if err := tx.QueryRow(`SELECT COUNT(*) FROM account_recovery WHERE member = $1`, user).Scan(&left); err != nil {
 		return 0, fmt.Errorf("count recovery codes: %w", err)
@@ -183,19 +183,19 @@ func useCodeTx(tx *store.Tx, user, code string) (bool, error) {
 		}
 		return true, nil
 	}
-	gone, err := tx.Exec(`DELETE FROM account_recovery WHERE hash = $1 AND member = $2`, hashText(canonicalCode(code)), user)
+	deleted, err := tx.Exec(`DELETE FROM account_recovery WHERE hash = $1 AND member = $2`, hashText(canonicalCode(code)), user)
 	if err != nil {
 		return false, fmt.Errorf("use recovery code: %w", err)
 	}
-	return gone == 1, nil
+	return deleted == 1, nil
 }
 
-// canonicalTOTP is the code of an app as it is compared: people write 123 456.
+// canonicalTOTP returns an app's code without blanks, because people write 123 456.
 func canonicalTOTP(code string) string { return strings.ReplaceAll(code, " ", "") }
 
 // Code checks the code of a user's second factor, of the app or for recovery, and
 func (e *SignIns) Code(ctx context.Context, user, code string, from netip.Addr) error {
-	by := []subject{{name: "code " + user, limit: attemptsOfCode}, addressSubject(from, attemptsOfAddress)}
+	by := []subject{{name: "code " + user, maxCount: attemptsOfCode}, addressSubject(from, attemptsOfAddress)}
 	return e.attempt(ctx, from, by, func() (bool, error) {
 		return store.Write(ctx, e.db, func(tx *store.Tx) (bool, error) { return useCodeTx(tx, user, code) })
 	})

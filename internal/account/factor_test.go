@@ -14,7 +14,8 @@ import (
 // rfcSecret is the secret of RFC 6238, Appendix B, for SHA-1.
 const rfcSecret = "12345678901234567890"
 
-// TestVectors are those of RFC 6238, Appendix B: the last six of their eight digits.
+// TestVectors checks the test vectors of RFC 6238, Appendix B, with the last six of the eight
+// digits.
 func TestVectors(t *testing.T) {
 	t.Parallel()
 	for second, want := range map[int64]string{
@@ -54,7 +55,7 @@ func TestCodesNextToNow(t *testing.T) {
 	}
 	for _, code := range []string{"", "1", "12345", "1234567", "abcdef", "２８７０８２"} {
 		if _, ok := totpMatch([]byte(rfcSecret), code, now, 0); ok {
-			t.Errorf("%q is taken for a code", code)
+			t.Errorf("%q is accepted as a code", code)
 		}
 	}
 }
@@ -69,7 +70,7 @@ func codeNow(t *testing.T, c *storetest.Clock, secret string, ahead int64) strin
 	return totpCode(raw, c.Now().UnixMilli()/totpStepMS+ahead)
 }
 
-// withFactor makes a user with a second factor, its secret and recovery codes.
+// withFactor creates a user with a second factor and returns the secret and the recovery codes.
 func withFactor(t *testing.T, db *store.DB, clock *storetest.Clock) (u User, secret string, recovery []string) {
 	t.Helper()
 	a := createAccount(t, db, "a")
@@ -97,7 +98,7 @@ func TestFactorIsBegunAndConfirmed(t *testing.T) {
 		_, err = confirm(codeNow(t, clock, first, 0))
 		wantFault(t, err, fault.InvalidRequest, "code")
 		if got := getUser(t, db, u.ID); got.FactorMS != 0 {
-			t.Error("it is on before it is confirmed")
+			t.Error("the second factor is on before it is confirmed")
 		}
 		session := openSession(t, db, NewSession{Kind: UserSession, User: u.ID})
 		code := codeNow(t, clock, second, 0)
@@ -107,7 +108,7 @@ func TestFactorIsBegunAndConfirmed(t *testing.T) {
 		}
 		wantNobody(t, db, UserSession, session, "", "from before the second factor")
 		if got := getUser(t, db, u.ID); got.FactorMS != clock.Now().UnixMilli() {
-			t.Errorf("on since %d", got.FactorMS)
+			t.Errorf("the second factor is on since %d", got.FactorMS)
 		}
 		_, err = try(t, db, begin)
 		wantFault(t, err, fault.InvalidRequest, "")
@@ -143,7 +144,7 @@ func TestCodesAreGoodOnce(t *testing.T) {
 		}
 		other := createUser(t, db, u.Account, SignIn{Email: "b@example.com", PasswordHash: "$h"})
 		if err := e.Code(t.Context(), other.ID, recovery[2], netip.Addr{}); !errors.Is(err, ErrWrongSignIn) {
-			t.Errorf("another's recovery code: %v", err)
+			t.Errorf("the recovery code of another user: %v", err)
 		}
 		storetest.Update(t, db, func(tx *store.Tx) error { return EndFactorTx(tx, u.ID) })
 		judge("after it was turned off", codeNow(t, clock, secret, 0), ErrWrongSignIn)
@@ -161,7 +162,7 @@ func TestRecoveryIsRenewed(t *testing.T) {
 		after := update(t, db, renew)
 		count := func(tx *store.Tx) (int64, error) { return RecoveryTx(tx, u.ID) }
 		if left := update(t, db, count); len(after) != recoveryCodes || left != recoveryCodes {
-			t.Errorf("%d made, %d left", len(after), left)
+			t.Errorf("%d recovery codes created, %d left", len(after), left)
 		}
 		e := NewSignIns(db, NewPasswords(), nil)
 		for code, want := range map[string]error{before[0]: ErrWrongSignIn, after[0]: nil, codeNow(t, clock, secret, 1): nil} {
@@ -209,20 +210,20 @@ func TestHalfway(t *testing.T) {
 	t.Parallel()
 	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
 		u, _, _ := withFactor(t, db, clock)
-		half := UserSession.Halfway()
-		value := openSession(t, db, NewSession{Kind: half, User: u.ID})
-		if s, _, err := signedIn(t, db, half, value, ""); err != nil || s.User != u {
+		pending := UserSession.Halfway()
+		value := openSession(t, db, NewSession{Kind: pending, User: u.ID})
+		if s, _, err := signedIn(t, db, pending, value, ""); err != nil || s.User != u {
 			t.Errorf("%+v, %v", s, err)
 		}
 		for _, kind := range []SessionKind{UserSession, OperatorSession, OperatorSession.Halfway()} {
 			wantNobody(t, db, kind, value, "", "halfway as "+string(kind))
 		}
 		if list := listSessions(t, db, u.ID); len(list) != 0 {
-			t.Errorf("it is in the list: %+v", list)
+			t.Errorf("the pending session is in the list: %+v", list)
 		}
 		operators := openSession(t, db, NewSession{Kind: OperatorSession.Halfway(), User: u.ID})
 		wantNobody(t, db, OperatorSession.Halfway(), operators, "", "who is no operator")
 		clock.Advance(halfwayMost)
-		wantNobody(t, db, half, value, "", "after ten minutes")
+		wantNobody(t, db, pending, value, "", "after ten minutes")
 	})
 }

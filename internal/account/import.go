@@ -33,7 +33,7 @@ func ProofOf(secret string) (Proof, error) {
 	return Proof{Hash: digestOf(secret).String(), Hint: HintOf(secret)}, nil
 }
 
-// check brings the hash in its canonical form.
+// check brings the hash into canonical form.
 func (p *Proof) check() error {
 	p.Hash = strings.ToLower(p.Hash)
 	raw, err := hex.DecodeString(p.Hash)
@@ -50,8 +50,8 @@ func (p *Proof) check() error {
 const maxHint = 16
 
 // ImportKeyTx creates a key of an account with a secret from another program, already known to its
-// user. Only the hash of the secret is known here, so the quality of the secret rests with that
-// program. Errors: ErrKeyTaken, ErrKeyHash, and those of CreateKeyTx.
+// user. The gateway knows only the hash of the secret, so the other program is responsible for the
+// quality of the secret. Errors: ErrKeyTaken, ErrKeyHash, and those of CreateKeyTx.
 func ImportKeyTx(tx *store.Tx, account string, s KeySettings, p Proof) (Key, error) {
 	facts, err := s.check()
 	if err != nil {

@@ -31,15 +31,15 @@ func TestImportedKeysAnswerToTheirSecrets(t *testing.T) {
 			if err != nil || got.Key != k.ID || got.Account != a.ID {
 				t.Errorf("%s is %+v, %v", secret, got, err)
 			}
-			found := update(t, db, func(tx *store.Tx) ([]Key, error) {
+			list := update(t, db, func(tx *store.Tx) ([]Key, error) {
 				list, _, err := KeysByHintTx(tx, secret, "", 10)
 				return list, err
 			})
-			if len(found) != 1 || found[0].ID != k.ID {
-				t.Errorf("%s is found as %+v", secret, found)
+			if len(list) != 1 || list[0].ID != k.ID {
+				t.Errorf("the search for %s returned %+v", secret, list)
 			}
 			if _, err := keys.Authenticate(context.Background(), secret+"x", netip.Addr{}, false); err == nil {
-				t.Errorf("%sx is a key too", secret)
+				t.Errorf("%sx is accepted too", secret)
 			}
 			keys.Close()
 		}
@@ -51,7 +51,7 @@ func TestImportedKeysAreRefused(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		a := createAccount(t, db, "a")
 		deletedKey := createKey(t, db, a.ID, KeySettings{})
-		taken, err := ProofOf(deletedKey.secret)
+		existing, err := ProofOf(deletedKey.secret)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +61,7 @@ func TestImportedKeysAreRefused(t *testing.T) {
 			proof Proof
 			want  error
 		}{
-			"a deleted key's":  {taken, ErrKeyTaken},
+			"a deleted key's":  {existing, ErrKeyTaken},
 			"no hexadecimal":   {Proof{Hash: strings.Repeat("xy", 32)}, ErrKeyHash},
 			"too short":        {Proof{Hash: good[:62]}, ErrKeyHash},
 			"a secret as hint": {Proof{Hash: good, Hint: deletedKey.secret}, ErrKeyHash},
@@ -72,7 +72,7 @@ func TestImportedKeysAreRefused(t *testing.T) {
 			}
 		}
 		if _, err := ProofOf("sk-1234"); !errors.Is(err, ErrKeyHash) {
-			t.Errorf("a guessable secret passes: %v", err)
+			t.Errorf("a guessable secret is accepted: %v", err)
 		}
 	})
 }

@@ -57,7 +57,7 @@ func (s KeySettings) Check() error {
 	return err
 }
 
-// check decides whether settings are allowed and brings them in canonical form.
+// check returns the settings in canonical form, or their faults.
 func (s KeySettings) check() (f keyFacts, err error) {
 	var name, models, ips, rpm, daily, total error
 	f.name, name = checkLabel("name", s.Name, s.oldName)
@@ -158,17 +158,16 @@ func oneKeyTx(tx *store.Tx, key string, row *sql.Row) (Key, error) {
 
 const keysPage = `SELECT ` + keyColumns + ` FROM api_key WHERE account = $1 AND id > $2 AND deleted = 0 ORDER BY id LIMIT $3`
 
-// ListKeysTx returns up to limit keys of an account, deleted ones excepted, in
-// the order of their creation, starting after the identifier in after, and
-// whether more follow.
+// ListKeysTx returns up to limit keys of an account in the order of their creation, starting after
+// the identifier in after, and reports whether there are more. It leaves out deleted keys.
 func ListKeysTx(tx *store.Tx, account, after string, limit int) ([]Key, bool, error) {
 	return listKeysTx(tx, limit, account, keysPage, account, after, limit+1)
 }
 
 const newestKeys = `SELECT ` + keyColumns + ` FROM api_key WHERE account = $1 AND deleted = 0 ORDER BY id DESC LIMIT $2`
 
-// NewestKeysTx returns up to limit keys of an account, deleted ones excepted, newest
-// first, and whether there are older ones.
+// NewestKeysTx returns up to limit keys of an account, newest first, and reports whether there are
+// older keys. It leaves out deleted keys.
 func NewestKeysTx(tx *store.Tx, account string, limit int) ([]Key, bool, error) {
 	return listKeysTx(tx, limit, account, newestKeys, account, limit+1)
 }
@@ -185,8 +184,8 @@ func listKeysTx(tx *store.Tx, limit int, account, query string, args ...any) ([]
 	return list, more, addKeyStates(tx, list)
 }
 
-// addKeyStates fills in the ledger's side of keys. A key without one is an
-// error: it could be used without its limits.
+// addKeyStates fills in the ledger's side of keys. A key without a row in the ledger is an error,
+// because it could be used without limits.
 func addKeyStates(tx *store.Tx, list []Key) error {
 	keys := ids(list, func(k Key) string { return k.ID })
 	states, err := ledger.KeysTx(tx, keys)
@@ -236,16 +235,15 @@ func ChangeKeyTx(tx *store.Tx, key string, edit func(*KeySettings) error) (Key, 
 	return GetKeyTx(tx, key)
 }
 
-// DeleteKeyTx ends a key for good: it answers 401 from now on and appears in
-// no list. Its row and its receipts stay for the books; its hash stays too, so
-// the secret can never name another key. Tell the key cache with Keys.Forget
-// after the commit.
+// DeleteKeyTx deletes a key permanently: requests with the key get a 401, and no list has the key.
+// Its row and its receipts stay for the books; its hash stays too, so the secret can never name
+// another key. Call Keys.Forget after the commit.
 func DeleteKeyTx(tx *store.Tx, key string) error {
-	gone, err := tx.Exec(`UPDATE api_key SET deleted = 1 WHERE id = $1 AND deleted = 0`, key)
+	deleted, err := tx.Exec(`UPDATE api_key SET deleted = 1 WHERE id = $1 AND deleted = 0`, key)
 	if err != nil {
 		return fmt.Errorf("delete key: %w", err)
 	}
-	if gone == 0 {
+	if deleted == 0 {
 		return notFound("key", key)
 	}
 	return ledger.CloseKeyTx(tx, key)

@@ -13,17 +13,17 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// madeKey is the result of CreateKeyTx.
-type madeKey struct {
+// createdKey is the result of CreateKeyTx.
+type createdKey struct {
 	Key
 	secret string
 }
 
-func createKey(t *testing.T, db *store.DB, account string, s KeySettings) madeKey {
+func createKey(t *testing.T, db *store.DB, account string, s KeySettings) createdKey {
 	t.Helper()
-	return update(t, db, func(tx *store.Tx) (madeKey, error) {
+	return update(t, db, func(tx *store.Tx) (createdKey, error) {
 		k, secret, err := CreateKeyTx(tx, account, s)
-		return madeKey{k, secret}, err
+		return createdKey{k, secret}, err
 	})
 }
 
@@ -64,7 +64,7 @@ func TestKeyLife(t *testing.T) {
 			t.Errorf("changed to %+v", changed)
 		}
 		if again := changeKey(t, db, k.ID, func(s *KeySettings) { s.Name = "n" }); again.Ledger.Version != 3 || !again.Ledger.Limits.Disabled {
-			t.Errorf("a rename made %+v", again.Ledger)
+			t.Errorf("a rename changed the ledger's state to %+v", again.Ledger)
 		}
 
 		storetest.Update(t, db, func(tx *store.Tx) error { return DeleteKeyTx(tx, k.ID) })
@@ -108,8 +108,8 @@ func TestKeyPages(t *testing.T) {
 			want = append(want, createKey(t, db, a.ID, KeySettings{}).ID)
 		}
 		slices.Sort(want)
-		gone := want[1]
-		storetest.Update(t, db, func(tx *store.Tx) error { return DeleteKeyTx(tx, gone) })
+		deletedID := want[1]
+		storetest.Update(t, db, func(tx *store.Tx) error { return DeleteKeyTx(tx, deletedID) })
 		var got []string
 		after := ""
 		for more := true; more; {
@@ -124,7 +124,7 @@ func TestKeyPages(t *testing.T) {
 			got = append(got, after)
 		}
 		if !slices.Equal(got, []string{want[0], want[2]}) {
-			t.Errorf("listed %q, want %q without %s", got, want, gone)
+			t.Errorf("listed %q, want %q without %s", got, want, deletedID)
 		}
 	})
 }
@@ -169,7 +169,7 @@ func TestKeyFaults(t *testing.T) {
 		})
 		wantFault(t, err, fault.NotFound, "")
 		if now := update(t, db, func(tx *store.Tx) (Key, error) { return GetKeyTx(tx, k.ID) }); now.Name != "good" || now.Ledger.Version != 1 {
-			t.Errorf("refused changes left %+v", now)
+			t.Errorf("after the rejected changes the key is %+v", now)
 		}
 	})
 }
@@ -190,31 +190,31 @@ func TestKeyConcurrentChanges(t *testing.T) {
 		all.Wait()
 		got := update(t, db, func(tx *store.Tx) (Key, error) { return GetKeyTx(tx, k.ID) }).Ledger
 		if *got.Limits.TotalLimit != changes*money.USD || got.Version != 1+changes {
-			t.Errorf("%d changes made the limit %s at version %d", changes, got.Limits.TotalLimit, got.Version)
+			t.Errorf("after %d changes the limit is %s at version %d", changes, got.Limits.TotalLimit, got.Version)
 		}
 	})
 }
 
 func TestSecrets(t *testing.T) {
 	t.Parallel()
-	seen := make(map[string]bool)
+	unique := make(map[string]bool)
 	for range 1000 {
 		s := newSecret()
-		if !wellFormed(s) || seen[s] {
-			t.Fatalf("made %q", s)
+		if !wellFormed(s) || unique[s] {
+			t.Fatalf("newSecret returned %q", s)
 		}
-		seen[s] = true
+		unique[s] = true
 	}
 	good := newSecret()
 	for _, bad := range []string{"", "sk-", good[:19], strings.Repeat("x", 201), good[:10] + " " + good[11:], good + "\x7f",
 		good[:10] + "é" + good[12:]} {
 		if wellFormed(bad) {
-			t.Errorf("%q passes for a secret", bad)
+			t.Errorf("%q is accepted as a secret", bad)
 		}
 	}
 	for _, other := range []string{"sk-" + strings.Repeat("aZ09", 12), "sk-" + "A1b2-C3d4_E5f6-G7h8_Ij", strings.Repeat("x", 200)} {
 		if !wellFormed(other) {
-			t.Errorf("%q of another program does not pass for a secret", other)
+			t.Errorf("%q of another program is not accepted as a secret", other)
 		}
 	}
 }

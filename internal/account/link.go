@@ -12,7 +12,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// How long a link is good.
+// Durations of links.
 const (
 	invitationMost = 7 * 24 * time.Hour
 	resetMost      = 24 * time.Hour
@@ -46,11 +46,11 @@ func CreateLinkTx(tx *store.Tx, user string) (PasswordLink, string, error) {
 	if err != nil {
 		return PasswordLink{}, "", err
 	}
-	may, err := maySignInTx(tx, u)
+	allowed, err := maySignInTx(tx, u)
 	if err != nil {
 		return PasswordLink{}, "", err
 	}
-	if !may {
+	if !allowed {
 		return PasswordLink{}, "", fault.New(fault.InvalidRequest,
 			"%s, or the account, is disabled, so a link would not work. Enable it first.", clip(u.Email))
 	}
@@ -102,11 +102,11 @@ func linkTx(tx *store.Tx, token string) (PasswordLink, error) {
 	if err != nil {
 		return PasswordLink{}, err
 	}
-	may, err := maySignInTx(tx, u)
+	allowed, err := maySignInTx(tx, u)
 	if err != nil {
 		return PasswordLink{}, err
 	}
-	if !may || now >= expires {
+	if !allowed || now >= expires {
 		return PasswordLink{}, ErrNoLink
 	}
 	l := linkOf(u, now)

@@ -14,8 +14,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// linked has a user and the sign-ins that check its links.
-type linked struct {
+// linkScene has a user and the sign-ins that check the user's links.
+type linkScene struct {
 	t     *testing.T
 	db    *store.DB
 	clock *storetest.Clock
@@ -25,18 +25,18 @@ type linked struct {
 
 var linkAddress = netip.MustParseAddr("192.0.2.1")
 
-// eachLinked runs a test with a user without a password, on both databases.
-func eachLinked(t *testing.T, test func(t *testing.T, l *linked)) {
+// eachLinkScene runs a test with a user without a password, on both databases.
+func eachLinkScene(t *testing.T, test func(t *testing.T, l *linkScene)) {
 	t.Helper()
 	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
 		a := createAccount(t, db, "a")
 		u := createUser(t, db, a.ID, SignIn{Email: "ada@example.com"})
-		test(t, &linked{t, db, clock, NewSignIns(db, NewPasswords(), nil), u})
+		test(t, &linkScene{t, db, clock, NewSignIns(db, NewPasswords(), nil), u})
 	})
 }
 
-// make makes a link, and returns it with its token.
-func (l *linked) make() (link PasswordLink, token string) {
+// make creates a link and returns the link with its token.
+func (l *linkScene) make() (link PasswordLink, token string) {
 	l.t.Helper()
 	link = update(l.t, l.db, func(tx *store.Tx) (m PasswordLink, err error) {
 		m, token, err = CreateLinkTx(tx, l.user.ID)
@@ -45,32 +45,32 @@ func (l *linked) make() (link PasswordLink, token string) {
 	return link, token
 }
 
-func (l *linked) use(token, password, code string) error {
+func (l *linkScene) use(token, password, code string) error {
 	l.t.Helper()
-	found, err := l.door.Link(l.t.Context(), token, linkAddress)
+	got, err := l.door.Link(l.t.Context(), token, linkAddress)
 	if err != nil {
 		return err
 	}
-	return l.door.UseLink(l.t.Context(), found, token, password, code, linkAddress)
+	return l.door.UseLink(l.t.Context(), got, token, password, code, linkAddress)
 }
 
-func (l *linked) wantNone(token, why string) {
+func (l *linkScene) wantInvalid(token, name string) {
 	l.t.Helper()
-	if found, err := l.door.Link(l.t.Context(), token, linkAddress); !errors.Is(err, ErrNoLink) || found != (PasswordLink{}) {
-		l.t.Errorf("%s: the link is good: %+v, %v", why, found, err)
+	if got, err := l.door.Link(l.t.Context(), token, linkAddress); !errors.Is(err, ErrNoLink) || got != (PasswordLink{}) {
+		l.t.Errorf("%s: the link is valid: %+v, %v", name, got, err)
 	}
 	if err := l.use(token, "another long one", ""); !errors.Is(err, ErrNoLink) {
-		l.t.Errorf("%s: used: %v", why, err)
+		l.t.Errorf("%s: the link was used: %v", name, err)
 	}
 }
 
-func (l *linked) change(c UserChange) {
+func (l *linkScene) change(c UserChange) {
 	l.t.Helper()
 	l.user = changeUser(l.t, l.db, l.user.ID, c)
 }
 
 // wantPassword checks the result of a sign-in with a password.
-func (l *linked) wantPassword(password string, want error) {
+func (l *linkScene) wantPassword(password string, want error) {
 	l.t.Helper()
 	if _, err := l.door.Password(l.t.Context(), l.user.Email, password, linkAddress); !errors.Is(err, want) {
 		l.t.Errorf("sign-in with %q: %v, want %v", password, err, want)
@@ -79,7 +79,7 @@ func (l *linked) wantPassword(password string, want error) {
 
 func TestLinkLife(t *testing.T) {
 	t.Parallel()
-	eachLinked(t, func(t *testing.T, l *linked) {
+	eachLinkScene(t, func(t *testing.T, l *linkScene) {
 		if !l.user.NoPassword {
 			t.Error("the user has a password")
 		}
@@ -87,10 +87,10 @@ func TestLinkLife(t *testing.T) {
 		l.wantPassword("a long password", ErrWrongSignIn)
 		link, token := l.make()
 		if link.Kind != Invitation || link.User != l.user || link.ExpiresMS != l.clock.Now().UnixMilli()+invitationMost.Milliseconds() {
-			t.Errorf("made %+v", link)
+			t.Errorf("created %+v", link)
 		}
-		if found, err := l.door.Link(t.Context(), token, linkAddress); err != nil || found != link {
-			t.Errorf("found %+v, %v", found, err)
+		if got, err := l.door.Link(t.Context(), token, linkAddress); err != nil || got != link {
+			t.Errorf("found %+v, %v", got, err)
 		}
 		wantFault(t, l.use(token, "short", ""), fault.InvalidRequest, "password")
 		l.clock.Advance(invitationMost - time.Millisecond)
@@ -98,7 +98,7 @@ func TestLinkLife(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.wantPassword("the first password", nil)
-		l.wantNone(token, "used")
+		l.wantInvalid(token, "used")
 
 		// Lost: all sessions end, and so does the wait after failed sign-ins.
 		session := openSession(t, l.db, NewSession{Kind: UserSession, User: l.user.ID})
@@ -109,7 +109,7 @@ func TestLinkLife(t *testing.T) {
 		wantFault(t, err, fault.RateLimitExceeded, "")
 		link, token = l.make()
 		if link.Kind != Reset || link.ExpiresMS != l.clock.Now().UnixMilli()+resetMost.Milliseconds() || link.User.NoPassword {
-			t.Errorf("made %+v", link)
+			t.Errorf("created %+v", link)
 		}
 		if err := l.use(token, "the second password", ""); err != nil {
 			t.Fatal(err)
@@ -123,21 +123,21 @@ func TestLinkLife(t *testing.T) {
 // TestVoidLinks checks everything that makes a link invalid.
 func TestVoidLinks(t *testing.T) {
 	t.Parallel()
-	eachLinked(t, func(t *testing.T, l *linked) {
+	eachLinkScene(t, func(t *testing.T, l *linkScene) {
 		yes, no, hash := true, false, "$h"
 		old, token := "ada@example.com", ""
-		l.wantNone("", "no token")
-		l.wantNone(strings.Repeat("A", tokenLength), "never made")
+		l.wantInvalid("", "no token")
+		l.wantInvalid(strings.Repeat("A", tokenLength), "never made")
 
 		_, first := l.make()
 		_, token = l.make()
-		l.wantNone(first, "replaced")
+		l.wantInvalid(first, "replaced")
 
 		disable := func(disabled *bool) {
 			update(t, l.db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, l.user.Account, Patch{Disabled: disabled}) })
 		}
 		disable(&yes)
-		l.wantNone(token, "of a disabled account")
+		l.wantInvalid(token, "of a disabled account")
 		_, err := try(t, l.db, func(tx *store.Tx) (string, error) { _, token, err := CreateLinkTx(tx, l.user.ID); return token, err })
 		wantFault(t, err, fault.InvalidRequest, "")
 		disable(&no)
@@ -146,11 +146,11 @@ func TestVoidLinks(t *testing.T) {
 		}
 
 		l.change(UserChange{Disabled: &yes})
-		l.wantNone(token, "of a disabled user")
+		l.wantInvalid(token, "of a disabled user")
 		_, err = try(t, l.db, func(tx *store.Tx) (string, error) { _, token, err := CreateLinkTx(tx, l.user.ID); return token, err })
 		wantFault(t, err, fault.InvalidRequest, "")
 		l.change(UserChange{Disabled: &no})
-		l.wantNone(token, "of a user who was disabled since")
+		l.wantInvalid(token, "of a user who was disabled since")
 
 		_, token = l.make()
 		l.change(UserChange{Email: &old, Operator: &yes})
@@ -159,15 +159,15 @@ func TestVoidLinks(t *testing.T) {
 		}
 		other := "other@example.com"
 		l.change(UserChange{Email: &other})
-		l.wantNone(token, "it went to another address")
+		l.wantInvalid(token, "it went to another address")
 
 		_, token = l.make()
 		l.change(UserChange{PasswordHash: &hash})
-		l.wantNone(token, "there is a newer password")
+		l.wantInvalid(token, "there is a newer password")
 
 		_, token = l.make()
 		l.clock.Advance(resetMost)
-		l.wantNone(token, "it has run out")
+		l.wantInvalid(token, "it has run out")
 		if err := l.door.Sweep(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -177,7 +177,7 @@ func TestVoidLinks(t *testing.T) {
 
 		_, token = l.make()
 		storetest.Update(t, l.db, func(tx *store.Tx) error { return DeleteUserTx(tx, l.user.ID) })
-		l.wantNone(token, "its user is deleted")
+		l.wantInvalid(token, "its user is deleted")
 		if left := count(t, l.db, `SELECT COUNT(*) FROM account_link`); left != 0 {
 			t.Errorf("%d links of deleted users", left)
 		}
@@ -186,16 +186,16 @@ func TestVoidLinks(t *testing.T) {
 	})
 }
 
-// TestLinkIsKeptAsAHash checks that a reader of the table cannot use a link.
-func TestLinkIsKeptAsAHash(t *testing.T) {
+// TestLinkIsStoredAsHash checks that a reader of the table cannot use a link.
+func TestLinkIsStoredAsHash(t *testing.T) {
 	t.Parallel()
-	eachLinked(t, func(t *testing.T, l *linked) {
+	eachLinkScene(t, func(t *testing.T, l *linkScene) {
 		_, token := l.make()
-		kept := update(t, l.db, func(tx *store.Tx) (kept string, err error) {
-			return kept, tx.QueryRow(`SELECT member || ' ' || hash FROM account_link`).Scan(&kept)
+		stored := update(t, l.db, func(tx *store.Tx) (stored string, err error) {
+			return stored, tx.QueryRow(`SELECT member || ' ' || hash FROM account_link`).Scan(&stored)
 		})
-		if len(token) != tokenLength || strings.Contains(kept, token) || kept != l.user.ID+" "+hashText(token) {
-			t.Errorf("%q is kept as %q", token, kept)
+		if len(token) != tokenLength || strings.Contains(stored, token) || stored != l.user.ID+" "+hashText(token) {
+			t.Errorf("%q is stored as %q", token, stored)
 		}
 	})
 }
@@ -203,7 +203,7 @@ func TestLinkIsKeptAsAHash(t *testing.T) {
 // TestLinkIsUsedOnce checks that one of several concurrent uses succeeds.
 func TestLinkIsUsedOnce(t *testing.T) {
 	t.Parallel()
-	eachLinked(t, func(t *testing.T, l *linked) {
+	eachLinkScene(t, func(t *testing.T, l *linkScene) {
 		_, token := l.make()
 		var used atomic.Int64
 		var all sync.WaitGroup
@@ -219,7 +219,7 @@ func TestLinkIsUsedOnce(t *testing.T) {
 		}
 		all.Wait()
 		if n := used.Load(); n != 1 {
-			t.Errorf("%d have used it", n)
+			t.Errorf("the link was used %d times, want 1", n)
 		}
 	})
 }
@@ -230,7 +230,7 @@ func TestLinkWantsTheSecondFactor(t *testing.T) {
 	t.Parallel()
 	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
 		u, secret, recovery := withFactor(t, db, clock)
-		l := &linked{t, db, clock, NewSignIns(db, NewPasswords(), nil), u}
+		l := &linkScene{t, db, clock, NewSignIns(db, NewPasswords(), nil), u}
 		_, token := l.make()
 		for _, code := range []string{"", "123", codeNow(t, clock, secret, 0)} { // the last was used when it was set up
 			wantFault(t, l.use(token, "a long password", code), fault.InvalidRequest, "code")
@@ -266,7 +266,7 @@ func TestLinkWantsTheSecondFactor(t *testing.T) {
 // token.
 func TestLinksAreThrottled(t *testing.T) {
 	t.Parallel()
-	eachLinked(t, func(t *testing.T, l *linked) {
+	eachLinkScene(t, func(t *testing.T, l *linkScene) {
 		_, token := l.make()
 		for range 2 * attemptsOfAddress { // good ones do not count
 			if _, err := l.door.Link(t.Context(), token, linkAddress); err != nil {
@@ -292,9 +292,9 @@ func TestLinksAreThrottled(t *testing.T) {
 	})
 }
 
-// TestNoPasswordIsOne checks that the placeholder hash is read like any other, and at the same
-// cost, so that timing does not reveal its user.
-func TestNoPasswordIsOne(t *testing.T) {
+// TestNoPasswordIsAValidHash checks that the hash of a user without a password has the usual format
+// and cost, so that timing does not reveal the user.
+func TestNoPasswordIsAValidHash(t *testing.T) {
 	t.Parallel()
 	h, err := parsePHC(noPassword)
 	if err != nil || h.memoryKiB != argonMemoryKiB || h.passes != argonPasses || h.lanes != argonLanes || len(h.hash) != argonHash ||

@@ -18,27 +18,27 @@ import (
 // The database compares digests, not secrets: its timing could only reveal something about the
 // SHA-256 of the client's text, and nothing about a secret.
 func readKeys(ctx context.Context, db *store.DB, digests []digest) (map[digest]keyResult, error) {
-	found, err := store.Read(ctx, db, func(tx *store.Tx) (map[digest]keyResult, error) { return readKeysTx(tx, digests) })
+	result, err := store.Read(ctx, db, func(tx *store.Tx) (map[digest]keyResult, error) { return readKeysTx(tx, digests) })
 	if err != nil {
 		return nil, fmt.Errorf("look up keys: %w", err)
 	}
-	return found, nil
+	return result, nil
 }
 
 // ByID returns the current rights of a key by its id, for a signed-in user of the account. Errors
 // are those of Authenticate, and 401 for a key of another account.
 func (k *Keys) ByID(ctx context.Context, account, key string) (Principal, error) {
-	found, err := store.Read(ctx, k.options.DB, func(tx *store.Tx) (keyResult, error) { return keyByIDTx(tx, account, key) })
+	result, err := store.Read(ctx, k.options.DB, func(tx *store.Tx) (keyResult, error) { return keyByIDTx(tx, account, key) })
 	switch {
 	case isUnavailable(err):
 		return Principal{}, err
 	case err != nil:
 		return Principal{}, fault.TryAgain(fmt.Errorf("look up a key: %w", err))
-	case !found.good:
+	case !result.good:
 		return Principal{}, unknownKey()
 	}
 	k.uses.add(key, k.now())
-	return found.principal, nil
+	return result.principal, nil
 }
 
 // keyRow is a row of selectKeys.
@@ -69,16 +69,16 @@ func readKeysTx(tx *store.Tx, digests []digest) (map[digest]keyResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := make(map[digest]keyResult, len(list))
+	result := make(map[digest]keyResult, len(list))
 	for _, r := range list {
 		var d digest
 		if _, err := hex.Decode(d[:], []byte(r.hash)); err != nil {
 			return nil, fmt.Errorf("key %s: %w", r.key, err)
 		}
 		state, ok := states[r.key]
-		found[d] = resultOf(r, state, ok)
+		result[d] = resultOf(r, state, ok)
 	}
-	return found, nil
+	return result, nil
 }
 
 // keyByIDTx reads a key by its id.
@@ -96,15 +96,15 @@ func keyByIDTx(tx *store.Tx, account, key string) (keyResult, error) {
 		return keyResult{}, err
 	}
 	state, ok := states[r.key]
-	found := resultOf(r, state, ok)
-	return found, found.err
+	result := resultOf(r, state, ok)
+	return result, result.err
 }
 
 // PrincipalTx returns the current rights of a key. ok is false if the key is unknown, or if the key or
 // its account is disabled.
 func PrincipalTx(tx *store.Tx, account, key string) (p Principal, ok bool, err error) {
-	found, err := keyByIDTx(tx, account, key)
-	return found.principal, found.good, err
+	result, err := keyByIDTx(tx, account, key)
+	return result.principal, result.good, err
 }
 
 // resultOf decides whether an existing key may be used.

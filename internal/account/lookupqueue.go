@@ -32,7 +32,7 @@ type keyResult struct {
 // lookup is a digest waiting for an answer, with all its callers.
 type lookup struct {
 	digest digest
-	done   chan struct{} // closed when the answer below is there
+	done   chan struct{} // closed when result or err is set
 	result keyResult
 	err    error
 }
@@ -65,8 +65,8 @@ func newLookupQueue(now func() time.Time, read func(context.Context, []digest) (
 
 // lookUp returns the database's answer for d from a read that begins after this call, or an error
 // if the database is unavailable.
-func (c *lookupQueue) lookUp(ctx context.Context, d digest, from netip.Addr, remembered bool) (keyResult, error) {
-	inFront := remembered || c.misses.below(from)
+func (c *lookupQueue) lookUp(ctx context.Context, d digest, from netip.Addr, isCached bool) (keyResult, error) {
+	inFront := isCached || c.misses.below(from)
 	q, err := c.put(d, inFront)
 	if err != nil {
 		return keyResult{}, err
@@ -133,14 +133,14 @@ func (c *lookupQueue) readBatch(batch []*lookup) {
 	// No request's context: a client that disconnects must not end the read of others.
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
-	found, err := c.read(ctx, digests)
+	results, err := c.read(ctx, digests)
 	for _, q := range batch {
-		q.result, q.err = found[q.digest], err
+		q.result, q.err = results[q.digest], err
 		close(q.done)
 	}
 }
 
-// close refuses new lookups and waits until the queues are empty.
+// close rejects new lookups and waits until the queues are empty.
 func (c *lookupQueue) close() {
 	c.mu.Lock()
 	c.closed = true

@@ -46,13 +46,13 @@ func (g *fakeReader) read(ctx context.Context, digests []digest) (map[digest]key
 	if err := errors.Join(timeout, g.err); err != nil {
 		return nil, err
 	}
-	found := make(map[digest]keyResult)
+	result := make(map[digest]keyResult)
 	for _, d := range digests {
 		if g.good[d] {
-			found[d] = keyResult{good: true, principal: Principal{Key: d.String()}}
+			result[d] = keyResult{good: true, principal: Principal{Key: d.String()}}
 		}
 	}
-	return found, nil
+	return result, nil
 }
 
 func testDigest(n int) (d digest) {
@@ -75,9 +75,9 @@ func TestLookupBatches(t *testing.T) {
 		var all sync.WaitGroup
 		lookUp := func(n int) {
 			all.Go(func() {
-				found, err := c.lookUp(t.Context(), testDigest(n), customer, true)
-				if err != nil || found.good != (n == 7) {
-					t.Errorf("lookup %d: %+v, %v", n, found, err)
+				result, err := c.lookUp(t.Context(), testDigest(n), customer, true)
+				if err != nil || result.good != (n == 7) {
+					t.Errorf("lookup %d: %+v, %v", n, result, err)
 				}
 			})
 		}
@@ -139,12 +139,12 @@ func TestLookupFlood(t *testing.T) {
 		g.mu.Unlock()
 		answered := make(chan bool, 2)
 		go func() {
-			found, err := c.lookUp(t.Context(), testDigest(good), customer, false)
-			answered <- found.good && err == nil
+			result, err := c.lookUp(t.Context(), testDigest(good), customer, false)
+			answered <- result.good && err == nil
 		}()
 		go func() { // a cached key from the stranger's address
-			found, err := c.lookUp(t.Context(), testDigest(good+1), stranger, true)
-			answered <- found.good && err == nil
+			result, err := c.lookUp(t.Context(), testDigest(good+1), stranger, true)
+			answered <- result.good && err == nil
 		}()
 		synctest.Wait()
 		for range 2 { // the read under way, then the read of the good keys
@@ -178,11 +178,11 @@ func TestLookupTimeout(t *testing.T) {
 		}
 		// A canceled caller stops waiting, and the others still get their answers.
 		ctx, cancel := context.WithCancel(t.Context())
-		gone := make(chan error, 1)
-		go func() { _, err := c.lookUp(ctx, testDigest(2), customer, false); gone <- err }()
+		canceled := make(chan error, 1)
+		go func() { _, err := c.lookUp(ctx, testDigest(2), customer, false); canceled <- err }()
 		synctest.Wait()
 		cancel()
-		if err := <-gone; !errors.Is(err, context.Canceled) {
+		if err := <-canceled; !errors.Is(err, context.Canceled) {
 			t.Errorf("the canceled caller got %v", err)
 		}
 		close(g.release)
@@ -202,7 +202,7 @@ func TestMissCounter(t *testing.T) {
 	s := newMissCounter(func() time.Time { return now })
 	for range missBurst {
 		if !s.below(stranger) {
-			t.Fatal("the burst is not allowed")
+			t.Fatal("a miss of the burst was rejected")
 		}
 		s.add(stranger)
 	}

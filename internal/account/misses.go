@@ -7,10 +7,10 @@ import (
 	"tollgate/internal/limit"
 )
 
-// How many unknown keys an address may ask for before it waits behind others.
+// Limits on the unknown keys of an address. An address above the limits waits after the others.
 const (
 	missBurst    = 20   // at once
-	missRate     = 1.0  // forgiven a second
+	missRate     = 1.0  // forgiven per second
 	maxAddresses = 4096 // remembered
 )
 

@@ -17,8 +17,8 @@ const (
 	keyWindow   = 24 * time.Hour
 )
 
-// How many users an account's own users may try to add within addWindow: each answer reveals
-// whether a user of any account has the email.
+// Limit on the users that an account's own users may try to add within addWindow. Each answer
+// reveals whether a user of any account has the email.
 const (
 	maxAdds   = 20
 	addWindow = 24 * time.Hour
@@ -46,7 +46,8 @@ func CreateOwnKeyTx(tx *store.Tx, account string, s KeySettings) (Key, string, e
 	return CreateKeyTx(tx, account, s)
 }
 
-// CreateOwnUserTx is CreateUserTx by a user of the account: 400 once it has 100 users.
+// CreateOwnUserTx is CreateUserTx by a user of the account. It returns 400 if the account has 100
+// users.
 func CreateOwnUserTx(tx *store.Tx, account string, s SignIn) (User, error) {
 	if err := tx.Lock("account", "id", account); err != nil {
 		return User{}, err
@@ -59,26 +60,26 @@ func CreateOwnUserTx(tx *store.Tx, account string, s SignIn) (User, error) {
 }
 
 // CountUserAdd records that a user of an account is about to add another user, whatever the result,
-// in a transaction of its own. After 20 within a day, it returns 429 with the time to wait.
+// in its own transaction. After 20 within a day, it returns 429 with the time to wait.
 func (e *SignIns) CountUserAdd(ctx context.Context, account string) error {
 	return e.db.Update(ctx, func(tx *store.Tx) error {
-		_, err := recordAttemptTx(tx, []subject{{name: "adds to " + account, limit: maxAdds, longer: addWindow - attemptWindow,
+		_, err := recordAttemptTx(tx, []subject{{name: "adds to " + account, maxCount: maxAdds, longer: addWindow - attemptWindow,
 			full: "The users of this account have tried to add 20 others within a day. An operator of this service can add more now."}})
 		return err
 	})
 }
 
-// checkCountTx returns an error with the message full if an account already has limit rows. The
-// rows are those of the statement rows, whose arguments are account, limit and args. The account
+// checkCountTx returns an error with the message full if an account already has maxCount rows. The
+// rows are those of the statement rows with the arguments account, maxCount and args. The account
 // must be locked, so that concurrent calls wait for each other.
-func checkCountTx(tx *store.Tx, account, rows string, limit int, full string, args ...any) error {
+func checkCountTx(tx *store.Tx, account, rows string, maxCount int, full string, args ...any) error {
 	var n int
-	args = append([]any{account, limit}, args...)
+	args = append([]any{account, maxCount}, args...)
 	if err := tx.QueryRow(`SELECT count(*) FROM (`+rows+` LIMIT $2) AS counted`, args...).Scan(&n); err != nil {
 		return fmt.Errorf("count what an account has: %w", err)
 	}
-	if n < limit {
+	if n < maxCount {
 		return nil
 	}
-	return fault.New(fault.InvalidRequest, full, limit)
+	return fault.New(fault.InvalidRequest, full, maxCount)
 }

@@ -34,11 +34,11 @@ func TestOwnKeysAndUsersAreBounded(t *testing.T) {
 			SELECT 'user_' || CAST(i AS TEXT), CAST($1 AS TEXT), 'u' || CAST(i AS TEXT) || '@example.com', '', 0, 0, 0 FROM n`
 	)
 	for name, test := range map[string]struct {
-		insert string
-		limit  int
-		make   func(tx *store.Tx, account string, n int64, by string) error
-		free   string
-		says   string
+		insert   string
+		maxCount int
+		make     func(tx *store.Tx, account string, n int64, by string) error
+		free     string
+		message  string
 	}{
 		"keys": {keys, maxOwnKeys, func(tx *store.Tx, account string, _ int64, by string) error {
 			create := CreateOwnKeyTx
@@ -67,7 +67,7 @@ func TestOwnKeysAndUsersAreBounded(t *testing.T) {
 					_, err := try(t, db, func(tx *store.Tx) (bool, error) { return true, test.make(tx, account, n, by) })
 					return err
 				}
-				// race lets eight make one at the same moment, and returns how many did.
+				// race runs eight concurrent creations and returns the number of successful ones.
 				race := func() (created int64) {
 					t.Helper()
 					var all sync.WaitGroup
@@ -81,7 +81,7 @@ func TestOwnKeysAndUsersAreBounded(t *testing.T) {
 							switch {
 							case err == nil:
 								won.Add(1)
-							case !errors.As(err, &f) || f.Code != fault.InvalidRequest || !strings.HasPrefix(f.Message(), test.says):
+							case !errors.As(err, &f) || f.Code != fault.InvalidRequest || !strings.HasPrefix(f.Message(), test.message):
 								t.Error(err)
 							}
 						})
@@ -90,12 +90,12 @@ func TestOwnKeysAndUsersAreBounded(t *testing.T) {
 					all.Wait()
 					return won.Load()
 				}
-				many(t, db, a.ID, test.insert, test.limit-1)
+				many(t, db, a.ID, test.insert, test.maxCount-1)
 				if created := race(); created != 1 {
 					t.Errorf("%d were created, want 1 because the limit leaves room for one more", created)
 				}
 				if err := create(other.ID, "user"); err != nil {
-					t.Error("of another account:", err)
+					t.Error("in another account:", err)
 				}
 				if err := create(a.ID, "operator"); err != nil {
 					t.Error("by an operator:", err)
@@ -109,8 +109,8 @@ func TestOwnKeysAndUsersAreBounded(t *testing.T) {
 	}
 }
 
-// TestDeletedKeysFillNoDatabase checks that users who create and delete keys again and again create
-// no more than 1,000 a day, since the rows of deleted keys stay.
+// TestDeletedKeysFillNoDatabase checks that an account's users can create at most 1,000 keys a day
+// even if they delete them, since the rows of deleted keys stay.
 func TestDeletedKeysFillNoDatabase(t *testing.T) {
 	t.Parallel()
 	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
@@ -134,13 +134,13 @@ func TestDeletedKeysFillNoDatabase(t *testing.T) {
 		for _, later := range []time.Duration{keyWindow - time.Minute, 2 * time.Minute} {
 			err := makeAndDelete(a.ID)
 			wantFault(t, err, fault.InvalidRequest, "")
-			if says := fault.Of(err).Message(); !strings.HasPrefix(says, "1000 keys of this account were made within a day, deleted ones too") {
-				t.Error("it says", says)
+			if text := fault.Of(err).Message(); !strings.HasPrefix(text, "1000 keys of this account were made within a day, deleted ones too") {
+				t.Error("got the message", text)
 			}
 			clock.Advance(later)
 		}
 		if err := makeAndDelete(other.ID); err != nil {
-			t.Error("of another account:", err)
+			t.Error("in another account:", err)
 		}
 		createKey(t, db, a.ID, KeySettings{}) // as operators do
 		if err := makeAndDelete(a.ID); err != nil {
@@ -154,49 +154,49 @@ func TestDeletedKeysFillNoDatabase(t *testing.T) {
 func TestAddsAreCounted(t *testing.T) {
 	t.Parallel()
 	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
-		one, two := NewSignIns(db, NewPasswords(), nil), NewSignIns(db, NewPasswords(), nil)
+		first, second := NewSignIns(db, NewPasswords(), nil), NewSignIns(db, NewPasswords(), nil)
 		for i := range maxAdds {
-			e := one
+			e := first
 			if i%2 == 0 {
-				e = two
+				e = second
 			}
 			if err := e.CountUserAdd(t.Context(), "acct_a"); err != nil {
 				t.Fatalf("add %d: %v", i, err)
 			}
 			clock.Advance(time.Hour)
-			if err := one.Sweep(t.Context()); err != nil {
+			if err := first.Sweep(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		refused := func(wait time.Duration, says string) {
+		wantRefused := func(wait time.Duration, message string) {
 			t.Helper()
-			err := one.CountUserAdd(t.Context(), "acct_a")
+			err := first.CountUserAdd(t.Context(), "acct_a")
 			wantFault(t, err, fault.RateLimitExceeded, "")
-			if f := fault.Of(err); f.RetryAfter != wait || !strings.HasSuffix(f.Message(), says) ||
+			if f := fault.Of(err); f.RetryAfter != wait || !strings.HasSuffix(f.Message(), message) ||
 				!strings.HasPrefix(f.Message(), "The users of this account have tried to add 20 others within a day.") {
-				t.Errorf("it says %q, wait %s", f.Message(), f.RetryAfter)
+				t.Errorf("got the message %q and the wait %s", f.Message(), f.RetryAfter)
 			}
 		}
-		refused(4*time.Hour, "Try again in 4 hours.")
-		if err := one.CountUserAdd(t.Context(), "acct_b"); err != nil {
-			t.Error("of another account:", err)
+		wantRefused(4*time.Hour, "Try again in 4 hours.")
+		if err := first.CountUserAdd(t.Context(), "acct_b"); err != nil {
+			t.Error("in another account:", err)
 		}
 		clock.Advance(4*time.Hour - time.Minute)
-		refused(time.Minute, "Try again in a minute.")
+		wantRefused(time.Minute, "Try again in a minute.")
 		clock.Advance(time.Minute)
-		if err := one.CountUserAdd(t.Context(), "acct_a"); err != nil {
+		if err := first.CountUserAdd(t.Context(), "acct_a"); err != nil {
 			t.Error("a day after the first:", err)
 		}
-		refused(time.Hour, "Try again in 60 minutes.")
+		wantRefused(time.Hour, "Try again in 60 minutes.")
 		clock.Advance(-48 * time.Hour) // rows from a clock that was ahead do not count
 		for i := range maxAdds {
-			if err := one.CountUserAdd(t.Context(), "acct_a"); err != nil {
+			if err := first.CountUserAdd(t.Context(), "acct_a"); err != nil {
 				t.Fatalf("add %d, after the clock has gone back: %v", i, err)
 			}
 		}
-		refused(addWindow, "Try again in 24 hours.")
+		wantRefused(addWindow, "Try again in 24 hours.")
 		clock.Advance(4 * 24 * time.Hour)
-		if err := one.Sweep(t.Context()); err != nil {
+		if err := first.Sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if left := count(t, db, `SELECT count(*) FROM account_attempt`); left != 0 {

@@ -12,19 +12,19 @@ import (
 func TestPasswords(t *testing.T) {
 	t.Parallel()
 	p, ctx := NewPasswords(), context.Background()
-	one, err := p.Hash(ctx, "correct horse")
+	first, err := p.Hash(ctx, "correct horse")
 	if err != nil {
 		t.Fatal(err)
 	}
-	two, err := p.Hash(ctx, "correct horse")
+	second, err := p.Hash(ctx, "correct horse")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(one, "$argon2id$v=19$m=19456,t=2,p=1$") || one == two || strings.Contains(one, "horse") {
-		t.Errorf("hashes are %q and %q", one, two)
+	if !strings.HasPrefix(first, "$argon2id$v=19$m=19456,t=2,p=1$") || first == second || strings.Contains(first, "horse") {
+		t.Errorf("hashes are %q and %q", first, second)
 	}
 	for password, want := range map[string]bool{"correct horse": true, "correct horsf": false, "": false, strings.Repeat("x", 2000): false} {
-		if got, err := p.Verify(ctx, one, password); got != want || err != nil {
+		if got, err := p.Verify(ctx, first, password); got != want || err != nil {
 			t.Errorf("Verify(%.20q) = %v, %v, want %v", password, got, err, want)
 		}
 	}
@@ -97,7 +97,7 @@ func TestPasswordsTwoAtATime(t *testing.T) {
 		wantFault(t, <-third, fault.ServiceUnavailable, "")
 		p.leave()
 		if err := p.enter(t.Context()); err != nil {
-			t.Errorf("a freed slot was not given: %v", err)
+			t.Errorf("a freed slot was not reused: %v", err)
 		}
 	})
 }

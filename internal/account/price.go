@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// maxPrices bounds the models with a factor of their own for an account.
+// maxPrices is the maximum number of models with their own factor in an account.
 const maxPrices = 100
 
 // Prices are an account's factors of the catalog's prices.
@@ -21,7 +21,7 @@ type Prices struct {
 	// Factor applies to all models that are not in Models. It is zero only in the zero value, which
 	// means the catalog's prices.
 	Factor money.Factor
-	// Models holds the factors of single models, by public id, instead of Factor. An id that is not
+	// Models has the factors of single models, by public id. They replace Factor. An id that is not
 	// in the catalog has no effect. The map is shared with the key cache: read only.
 	Models map[string]money.Factor
 	// Unreadable describes the error in the stored prices, or is empty. Unreadable prices cannot
@@ -100,7 +100,8 @@ func checkPrices(models map[string]money.Factor) error {
 	return nil
 }
 
-// pricesText is how factors of single models are stored: a JSON object, or nothing.
+// pricesText returns the stored form of the factors of single models: a JSON object, or an empty
+// string.
 func pricesText(models map[string]money.Factor) string {
 	if len(models) == 0 {
 		return ""
@@ -115,9 +116,9 @@ func pricesText(models map[string]money.Factor) string {
 // loadPrices reads the stored prices of an account. It never fails, since one unreadable account
 // must not prevent others from being listed; see Prices.Unreadable.
 func loadPrices(stored any, models string) Prices {
-	factor, whole := stored.(int64)
+	factor, ok := stored.(int64)
 	p := Prices{Factor: money.Factor(factor)}
-	if !whole || !isFactor(p.Factor) {
+	if !ok || !isFactor(p.Factor) {
 		p.Unreadable = fmt.Sprintf("price_factor is stored as %s", clip(fmt.Sprint(stored)))
 		return p
 	}

@@ -40,25 +40,25 @@ func TestPricesOfAnAccount(t *testing.T) {
 		if a.Prices.Factor != money.One || len(a.Prices.Models) != 0 {
 			t.Errorf("a new account pays %v", a.Prices)
 		}
-		ours, theirs := createKey(t, db, a.ID, KeySettings{}), createKey(t, db, b.ID, KeySettings{})
+		key, otherKey := createKey(t, db, a.ID, KeySettings{}), createKey(t, db, b.ID, KeySettings{})
 		w := watch(t, db)
 		factor, models := money.Factor(900_000), map[string]money.Factor{"m": 1, `odd"id`: money.MaxFactor}
 		for i, p := range []Patch{{Factor: &factor}, {Prices: &models}} {
 			update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, a.ID, p) })
-			if got := w.good(t, ours, true); got.Version != int64(2+i) {
+			if got := w.good(t, key, true); got.Version != int64(2+i) {
 				t.Errorf("version %d after change %d", got.Version, i+1)
 			}
 		}
 		floor := money.Amount(0)
 		update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, a.ID, Patch{Floor: &floor}) })
-		got := w.good(t, ours, true)
+		got := w.good(t, key, true)
 		if got.Version != 3 || got.Prices.Factor != factor || !maps.Equal(got.Prices.Models, models) {
 			t.Errorf("the key's account pays %v at version %d", got.Prices, got.Version)
 		}
-		if named, err := w.ByID(t.Context(), a.ID, ours.ID); err != nil || named.Prices.Of("m") != 1 {
-			t.Errorf("the key by its name pays %v, %v", named.Prices, err)
+		if byID, err := w.ByID(t.Context(), a.ID, key.ID); err != nil || byID.Prices.Of("m") != 1 {
+			t.Errorf("the key read by its id pays %v, %v", byID.Prices, err)
 		}
-		if other := w.good(t, theirs, true); other.Version != 1 || other.Prices.Of("m") != 0 {
+		if other := w.good(t, otherKey, true); other.Version != 1 || other.Prices.Of("m") != 0 {
 			t.Errorf("another account's key: %+v", other)
 		}
 		read := update(t, db, func(tx *store.Tx) (Prices, error) { return PricesTx(tx, a.ID) })
@@ -70,8 +70,8 @@ func TestPricesOfAnAccount(t *testing.T) {
 		if read.Of("m") != 1 || !maps.Equal(factors, map[string]money.Factor{a.ID: factor, b.ID: 0}) {
 			t.Errorf("read as %v, listed as %v", read, list)
 		}
-		none := map[string]money.Factor{}
-		after := update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, a.ID, Patch{Prices: &none}) })
+		empty := map[string]money.Factor{}
+		after := update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, a.ID, Patch{Prices: &empty}) })
 		if len(after.Prices.Models) != 0 || after.Prices.Factor != factor {
 			t.Errorf("without factors of models the account pays %v", after.Prices)
 		}
@@ -80,11 +80,11 @@ func TestPricesOfAnAccount(t *testing.T) {
 	})
 }
 
-func TestPricesThatAreNone(t *testing.T) {
+func TestInvalidPrices(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		a := createAccount(t, db, "a")
-		refused := func(p Patch, param string) {
+		wantRefused := func(p Patch, param string) {
 			t.Helper()
 			_, err := try(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, a.ID, p) })
 			wantFault(t, err, fault.InvalidRequest, param)
@@ -95,17 +95,17 @@ func TestPricesThatAreNone(t *testing.T) {
 			wantFault(t, o.Check(), fault.InvalidRequest, param)
 		}
 		for _, factor := range []money.Factor{0, -1, money.MaxFactor + 1} {
-			refused(Patch{Factor: &factor}, "price_factor")
-			refused(Patch{Prices: &map[string]money.Factor{"m": factor}}, "prices")
+			wantRefused(Patch{Factor: &factor}, "price_factor")
+			wantRefused(Patch{Prices: &map[string]money.Factor{"m": factor}}, "prices")
 		}
 		for _, id := range []string{"", "a b", strings.Repeat("x", 201), "\xff"} {
-			refused(Patch{Prices: &map[string]money.Factor{id: money.One}}, "prices")
+			wantRefused(Patch{Prices: &map[string]money.Factor{id: money.One}}, "prices")
 		}
 		many := map[string]money.Factor{}
 		for i := range maxPrices + 1 {
 			many[fmt.Sprint(i)] = money.One
 		}
-		refused(Patch{Prices: &many}, "prices")
+		wantRefused(Patch{Prices: &many}, "prices")
 		for _, damage := range []string{`price_factor = 0`, `prices = 'x'`, `price_factor = 5, prices = '{"m":0}'`} {
 			_, err := try(t, db, func(tx *store.Tx) (Prices, error) {
 				if _, err := tx.Exec(`UPDATE account SET `+damage+` WHERE id = $1`, a.ID); err != nil {
@@ -114,7 +114,7 @@ func TestPricesThatAreNone(t *testing.T) {
 				return PricesTx(tx, a.ID)
 			})
 			if err == nil || fault.Of(err).Code != fault.ServiceUnavailable {
-				t.Errorf("%s: %v; want an error that is nobody's fault", damage, err)
+				t.Errorf("%s: %v; want an error that is not a client's fault", damage, err)
 			}
 		}
 	})

@@ -13,8 +13,8 @@ type Principal struct {
 	// Version is the version of the key's row when read; admission returns ledger.ErrKeyChanged for
 	// any other version.
 	Version int64
-	// Test reports whether the account is marked as one for tests: it may use the sandbox
-	// models beside the lines of real providers.
+	// Test reports whether the account is a test account, which may use sandbox models although the
+	// catalog has lines of real providers.
 	Test bool
 	// Prices are the account's prices at that version.
 	Prices        Prices

@@ -52,8 +52,8 @@ func keyBySecretTx(tx *store.Tx, secret string) ([]Key, error) {
 // Deleted keys are left out.
 func KeysByHintTx(tx *store.Tx, hint, after string, limit int) ([]Key, bool, error) {
 	if wellFormed(hint) {
-		if found, err := keyBySecretTx(tx, hint); err != nil || len(found) > 0 {
-			return found, false, err
+		if matches, err := keyBySecretTx(tx, hint); err != nil || len(matches) > 0 {
+			return matches, false, err
 		}
 	}
 	if strings.HasPrefix(hint, secretPrefix) && len(hint) > 2*len(HintOf(secretPrefix+"12345678")) {

@@ -26,17 +26,17 @@ const (
 // and no slow hash.
 type digest [sha256.Size]byte
 
-// digestOf returns the digest of a well-formed secret. The copy lies on the
-// stack: this runs for every request.
+// digestOf returns the digest of a well-formed secret. The copy is on the stack, because digestOf
+// runs for every request.
 func digestOf(secret string) digest {
 	var raw [maxSecret]byte
 	return sha256.Sum256(raw[:copy(raw[:], secret)])
 }
 
-// String returns the digest as the column holds it.
+// String returns the stored form of the digest.
 func (d digest) String() string { return hex.EncodeToString(d[:]) }
 
-// newSecret makes a secret.
+// newSecret returns a new secret.
 func newSecret() string {
 	var raw [32]byte
 	rand.Read(raw[:]) // never fails (crypto/rand)

@@ -29,15 +29,15 @@ const (
 // grants no access.
 func (k SessionKind) Halfway() SessionKind { return k + "-halfway" }
 
-// Durations of a session: without use, and in all.
+// Maximum durations of sessions, without use and in total.
 const (
 	userIdle, userMost         = 14 * 24 * time.Hour, 30 * 24 * time.Hour
 	operatorIdle, operatorMost = 12 * time.Hour, 24 * time.Hour
 	halfwayMost                = 10 * time.Minute
 )
 
-// limits returns how long sessions of a kind last without use, and in all.
-func (k SessionKind) limits() (idle, lifetime time.Duration) {
+// limits returns the maximum durations of a session without use and in total.
+func (k SessionKind) limits() (idle, total time.Duration) {
 	switch k {
 	case UserSession:
 		return userIdle, userMost
@@ -51,7 +51,7 @@ func (k SessionKind) limits() (idle, lifetime time.Duration) {
 // repeated sign-ins does not fill the database.
 const maxSessions = 1000
 
-// touchPeriod is how late the recorded last use of a session may be.
+// touchPeriod is the maximum delay of the recorded last use of a session.
 const touchPeriod = 5 * time.Minute
 
 // maxAgent bounds the stored User-Agent, in bytes.
@@ -65,21 +65,21 @@ var ErrNoSession = errors.New("no such session")
 type ConsoleSession struct {
 	ID        string // sess_…
 	Kind      SessionKind
-	Address   string // of the client when it signed in
-	Agent     string // its User-Agent, cut
+	Address   string // address of the client at the sign-in
+	Agent     string // the client's User-Agent, shortened
 	CreatedMS int64
-	SeenMS    int64 // its last use, up to five minutes late
+	SeenMS    int64 // the last use, up to five minutes late
 	// User is the signed-in user, or the zero User for a sign-in by the operator's token.
 	User User
 }
 
-// ended reports whether a session is over by its age or by inactivity.
+// ended reports whether a session has ended by its age or by inactivity.
 func (s ConsoleSession) ended(nowMS int64) bool {
-	idle, lifetime := s.Kind.limits()
-	return nowMS-s.SeenMS >= idle.Milliseconds() || nowMS-s.CreatedMS >= lifetime.Milliseconds()
+	idle, total := s.Kind.limits()
+	return nowMS-s.SeenMS >= idle.Milliseconds() || nowMS-s.CreatedMS >= total.Milliseconds()
 }
 
-// NewSession holds the fields of a new session.
+// NewSession has the fields of a new session.
 type NewSession struct {
 	Kind SessionKind
 	User string // id of the user; empty for a session by the operator's Token
@@ -193,17 +193,17 @@ func ListSessionsTx(tx *store.Tx, user, after string, limit int) ([]ConsoleSessi
 
 // EndSessionTx ends one session of a user. A session of another user is not found.
 func EndSessionTx(tx *store.Tx, user, session string) error {
-	gone, err := tx.Exec(`DELETE FROM account_session WHERE member = $1 AND id = $2`, user, session)
+	deleted, err := tx.Exec(`DELETE FROM account_session WHERE member = $1 AND id = $2`, user, session)
 	if err != nil {
 		return fmt.Errorf("end session: %w", err)
 	}
-	if gone == 0 {
+	if deleted == 0 {
 		return notFound("session", session)
 	}
 	return nil
 }
 
-// EndSessionsTx ends all sessions of a user, of both kinds; with no user, those
+// EndSessionsTx ends all sessions of a user, of both kinds. If user is empty, it ends the sessions
 // by the operator's token.
 func EndSessionsTx(tx *store.Tx, user string) error {
 	if _, err := tx.Exec(`DELETE FROM account_session WHERE member = $1`, user); err != nil {
@@ -237,7 +237,7 @@ func hashText(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// cutAgent cuts a User-Agent to its stored part.
+// cutAgent shortens a User-Agent to the stored length.
 func cutAgent(agent string) string {
 	agent = strings.ToValidUTF8(agent[:min(len(agent), maxAgent)], "")
 	return strings.Map(func(r rune) rune {
@@ -250,6 +250,6 @@ func cutAgent(agent string) string {
 
 // MaxSession returns the maximum duration of a session of a kind.
 func MaxSession(kind SessionKind) time.Duration {
-	_, lifetime := kind.limits()
-	return lifetime
+	_, total := kind.limits()
+	return total
 }

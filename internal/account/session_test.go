@@ -27,10 +27,10 @@ func signedIn(t *testing.T, db *store.DB, kind SessionKind, value, token string)
 	return s, stale, errors.Join(viewed, err)
 }
 
-func wantNobody(t *testing.T, db *store.DB, kind SessionKind, value, token, why string) {
+func wantNobody(t *testing.T, db *store.DB, kind SessionKind, value, token, name string) {
 	t.Helper()
 	if s, _, err := signedIn(t, db, kind, value, token); !errors.Is(err, ErrNoSession) {
-		t.Errorf("%s: it signs in %+v, %v", why, s, err)
+		t.Errorf("%s: got the session %+v, %v", name, s, err)
 	}
 }
 
@@ -45,11 +45,11 @@ func TestSessionLife(t *testing.T) {
 		user := NewSession{Kind: UserSession, User: u.ID, Address: "192.0.2.1", Agent: strings.Repeat("é\x00", 200)}
 		first := open(user)
 		if len(first) != 43 || first == open(user) {
-			t.Errorf("the value %q has not 256 bits of its own", first)
+			t.Errorf("the value %q does not have 256 new random bits", first)
 		}
 		s, stale, err := signedIn(t, db, UserSession, first, "")
 		if err != nil || stale || s.User != u || s.Address != "192.0.2.1" || len(s.Agent) > maxAgent || strings.ContainsRune(s.Agent, 0) {
-			t.Errorf("it signs in %+v, %v, %v", s, stale, err)
+			t.Errorf("got the session %+v, %v, %v", s, stale, err)
 		}
 		wantNobody(t, db, OperatorSession, first, "", "a user's at the operator's pages")
 		wantNobody(t, db, UserSession, s.ID, "", "an id for a value")
@@ -57,7 +57,7 @@ func TestSessionLife(t *testing.T) {
 
 		clock.Advance(touchPeriod)
 		if _, stale, _ = signedIn(t, db, UserSession, first, ""); !stale {
-			t.Error("after five minutes its use is not to be noted")
+			t.Error("after five minutes, TouchSessionTx is not due")
 		}
 		storetest.Update(t, db, func(tx *store.Tx) error { return TouchSessionTx(tx, s.ID) })
 		clock.Advance(userIdle - time.Millisecond)
@@ -92,11 +92,11 @@ func TestSessionLife(t *testing.T) {
 
 		// Changes that end a user's sessions end all of them.
 		yes, no, hash := true, false, "$new"
-		for why, change := range map[string]UserChange{"a new password": {PasswordHash: &hash}, "disabled": {Disabled: &yes}} {
+		for name, change := range map[string]UserChange{"a new password": {PasswordHash: &hash}, "disabled": {Disabled: &yes}} {
 			value := open(user)
 			changeUser(t, db, u.ID, change)
 			changeUser(t, db, u.ID, UserChange{Disabled: &no})
-			wantNobody(t, db, UserSession, value, "", why)
+			wantNobody(t, db, UserSession, value, "", name)
 		}
 		operator = open(NewSession{Kind: OperatorSession, User: u.ID})
 		changeUser(t, db, u.ID, UserChange{Operator: &no})
@@ -109,12 +109,12 @@ func TestSessionLife(t *testing.T) {
 			t.Errorf("the list has %+v, want it with %s", list, s.ID)
 		}
 		if _, err := try(t, db, func(tx *store.Tx) (int, error) { return 0, EndSessionTx(tx, "user_other", s.ID) }); err == nil {
-			t.Error("another user ends it")
+			t.Error("another user ended the session")
 		}
 		storetest.Update(t, db, func(tx *store.Tx) error { return EndSessionTx(tx, u.ID, s.ID) })
 		wantNobody(t, db, UserSession, other, "", "ended")
 		if _, _, err = signedIn(t, db, UserSession, mine, ""); err != nil {
-			t.Error("another one of the user's:", err)
+			t.Error("another session of the user:", err)
 		}
 		storetest.Update(t, db, func(tx *store.Tx) error { return DeleteUserTx(tx, u.ID) })
 		wantNobody(t, db, UserSession, mine, "", "its user is deleted")
@@ -143,7 +143,7 @@ func TestSessionsOfAUserAreBounded(t *testing.T) {
 		}
 		u, colleague := user("u@example.com"), user("c@example.com")
 		oldest, second := open(u, UserSession, 1), open(u, UserSession, 1)
-		kept := map[string]SessionKind{second: UserSession, open(colleague, UserSession, 1): UserSession,
+		want := map[string]SessionKind{second: UserSession, open(colleague, UserSession, 1): UserSession,
 			open(u, OperatorSession, 1): OperatorSession}
 		open(u, UserSession.Halfway(), maxSessions+1)
 		open(u, UserSession, maxSessions-2)
@@ -152,8 +152,8 @@ func TestSessionsOfAUserAreBounded(t *testing.T) {
 		}
 		newest := open(u, UserSession, 1)
 		wantNobody(t, db, UserSession, oldest, "", "the oldest of one too many")
-		kept[newest] = UserSession
-		for value, kind := range kept {
+		want[newest] = UserSession
+		for value, kind := range want {
 			if _, _, err := signedIn(t, db, kind, value, ""); err != nil {
 				t.Errorf("one of the others, %s: %v", kind, err)
 			}
@@ -218,7 +218,7 @@ func TestEntrance(t *testing.T) {
 		_, err = e.Password(t.Context(), "a@example.com", "right horse", bob)
 		wantFault(t, err, fault.RateLimitExceeded, "")
 		if f := fault.Of(err); f.RetryAfter != attemptWindow || f.Message() != "Too many attempts. Try again in 15 minutes." {
-			t.Errorf("it says %q, wait %s", f.Message(), f.RetryAfter)
+			t.Errorf("got the message %q and the wait %s", f.Message(), f.RetryAfter)
 		}
 		clock.Advance(attemptWindow)
 		if _, err := e.Password(t.Context(), "a@example.com", "right horse", alice); err != nil {
@@ -258,7 +258,7 @@ func TestAttemptsAreCountedOverAllNodes(t *testing.T) {
 	})
 }
 
-// TestOneAddressKeepsNobodyOut checks that attempts of other addresses find a slot, however many
+// TestOneAddressKeepsNobodyOut checks that attempts of other addresses get a slot, even if many
 // attempts of one address run or wait.
 func TestOneAddressKeepsNobodyOut(t *testing.T) {
 	t.Parallel()
@@ -282,7 +282,7 @@ func TestOneAddressKeepsNobodyOut(t *testing.T) {
 			<-judging
 		}
 		if err := e.Token(t.Context(), true, bob); err != nil {
-			t.Error("somebody else:", err)
+			t.Error("an attempt from another address:", err)
 		}
 		if n := len(judging); n > 0 {
 			t.Errorf("%d more of one address are checked", n)
@@ -303,20 +303,20 @@ func TestSignInsTx(t *testing.T) {
 			})
 		}
 		if got := ask(); got != [2]bool{} {
-			t.Error("nobody:", got)
+			t.Error("without users:", got)
 		}
 		add := func(s SignIn) { createUser(t, db, a.ID, s) }
 		add(SignIn{Email: "a@example.com", PasswordHash: "$h", Operator: true, Disabled: true})
 		if got := ask(); got != [2]bool{} {
-			t.Error("a disabled one:", got)
+			t.Error("with a disabled user:", got)
 		}
 		add(SignIn{Email: "b@example.com", PasswordHash: "$h"})
 		if got := ask(); got != [2]bool{true, false} {
-			t.Error("a user:", got)
+			t.Error("with a user:", got)
 		}
 		add(SignIn{Email: "c@example.com", PasswordHash: "$h", Operator: true})
 		if got := ask(); got != [2]bool{true, true} {
-			t.Error("an operator:", got)
+			t.Error("with an operator:", got)
 		}
 	})
 }

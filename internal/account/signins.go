@@ -20,7 +20,8 @@ import (
 )
 
 // Limits of failed sign-in attempts in a window of time. Attempts are counted in the database, so
-// over all nodes. After a wait the user may try again; no user is locked out for good.
+// the limits apply to all nodes together. After a wait the user may try again; no user is locked
+// out for good.
 const (
 	attemptWindow      = 15 * time.Minute
 	attemptsOfEmail    = 10 // with an email from one network, or from one browser known for its user
@@ -40,7 +41,7 @@ const (
 
 // maxAttempts bounds the attempts in progress or waiting; two are hashed at a time (Passwords). A
 // single address has a smaller bound; its other attempts wait, so that it cannot block all users.
-// The operator's token needs no hashing and has maxAttempts slots of its own. Known browsers have
+// The operator's token needs no hashing and has its own maxAttempts slots. Known browsers have
 // separate slots too, so that other addresses cannot block them.
 const (
 	maxAttempts            = 22
@@ -90,15 +91,15 @@ func (e *SignIns) Password(ctx context.Context, email, password string, from net
 	if err != nil {
 		return User{}, err
 	}
-	slots, by := e.browsers, []subject{{name: "browser " + browser, limit: attemptsOfEmail}}
+	slots, subjects := e.browsers, []subject{{name: "browser " + browser, maxCount: attemptsOfEmail}}
 	if browser == "" {
-		slots, by = e.slots, append(subjectsOf(email, from), addressSubject(from, attemptsOfAddress))
-		if err := e.slowDown(ctx, by[0]); err != nil {
+		slots, subjects = e.slots, append(subjectsOf(email, from), addressSubject(from, attemptsOfAddress))
+		if err := e.slowDown(ctx, subjects[0]); err != nil {
 			return User{}, err
 		}
 	}
 	var user User
-	err = e.attemptIn(ctx, slots, from, by, func() (bool, error) {
+	err = e.attemptIn(ctx, slots, from, subjects, func() (bool, error) {
 		known, hash, err := e.find(ctx, email)
 		if err != nil {
 			return false, err
@@ -117,7 +118,7 @@ func (e *SignIns) Password(ctx context.Context, email, password string, from net
 // Errors as for Password.
 func (e *SignIns) Confirm(ctx context.Context, user User, password string, from netip.Addr, marks ...string) error {
 	known, err := e.Password(ctx, user.Email, password, from, marks...)
-	if err == nil && known.ID != user.ID { // the email has moved on
+	if err == nil && known.ID != user.ID { // the email now belongs to another user
 		return ErrWrongSignIn
 	}
 	return err
@@ -150,8 +151,8 @@ func (e *SignIns) find(ctx context.Context, email string) (u User, hash string, 
 
 // subject is a counter of failed attempts.
 type subject struct {
-	name  string
-	limit int // in the time window; 0 means that attempts only delay the next ones
+	name     string
+	maxCount int // in the time window; 0 means that attempts only delay the next ones
 
 	// longer extends the time window beyond attemptWindow. The attempts are stored with a time
 	// later by longer, so that code for expiry need not know about longer.
@@ -162,26 +163,28 @@ type subject struct {
 // subjectsOf returns the subjects of an email in canonical form: from all addresses, and from an
 // address's network.
 func subjectsOf(email string, from netip.Addr) []subject {
-	by := []subject{{name: "email " + email},
-		{name: "email " + email + " from " + limit.Network(from).String(), limit: attemptsOfEmail}}
+	subjects := []subject{{name: "email " + email},
+		{name: "email " + email + " from " + limit.Network(from).String(), maxCount: attemptsOfEmail}}
 	if site, ok := limit.Site(from); ok {
-		by = append(by, subject{name: "email " + email + " from " + site.String(), limit: attemptsOfSite})
+		subjects = append(subjects, subject{name: "email " + email + " from " + site.String(), maxCount: attemptsOfSite})
 	}
-	return by
+	return subjects
 }
 
-func addressSubject(from netip.Addr, attempts int) subject {
-	return subject{name: "address " + limit.Network(from).String(), limit: attempts}
+func addressSubject(from netip.Addr, maxCount int) subject {
+	return subject{name: "address " + limit.Network(from).String(), maxCount: maxCount}
 }
 
 // attempt runs right, which decides a sign-in. The attempt is recorded as failed before the
 // decision, so that concurrent attempts cannot exceed the limit, and deleted after a success.
-func (e *SignIns) attempt(ctx context.Context, from netip.Addr, by []subject, right func() (bool, error)) error {
-	return e.attemptIn(ctx, e.slots, from, by, right)
+func (e *SignIns) attempt(ctx context.Context, from netip.Addr, subjects []subject, right func() (bool, error)) error {
+	return e.attemptIn(ctx, e.slots, from, subjects, right)
 }
 
 // attemptIn is attempt with the given slots.
-func (e *SignIns) attemptIn(ctx context.Context, slots chan struct{}, from netip.Addr, by []subject, right func() (bool, error)) error {
+func (e *SignIns) attemptIn(
+	ctx context.Context, slots chan struct{}, from netip.Addr, subjects []subject, right func() (bool, error),
+) error {
 	busy := fault.New(fault.ServiceUnavailable, "Too many people are signing in at this moment. Try again in a few seconds.")
 	busy.RetryAfter = 5 * time.Second
 	leave, err := e.from.Acquire(ctx, limit.Network(from))
@@ -195,7 +198,7 @@ func (e *SignIns) attemptIn(ctx context.Context, slots chan struct{}, from netip
 	default:
 		return busy
 	}
-	recorded, err := store.Write(ctx, e.db, func(tx *store.Tx) ([]string, error) { return recordAttemptTx(tx, by) })
+	recorded, err := store.Write(ctx, e.db, func(tx *store.Tx) ([]string, error) { return recordAttemptTx(tx, subjects) })
 	if err != nil {
 		return err
 	}
@@ -235,10 +238,10 @@ func (e *SignIns) slowDown(ctx context.Context, email subject) error {
 
 // recordAttemptTx records one attempt of each subject, or returns a 429 with the time to wait.
 // Attempts of a subject wait for each other.
-func recordAttemptTx(tx *store.Tx, by []subject) (recorded []string, err error) {
-	by = slices.Clone(by)
-	slices.SortFunc(by, func(a, b subject) int { return slices.Compare([]byte(a.name), []byte(b.name)) })
-	for _, s := range by {
+func recordAttemptTx(tx *store.Tx, subjects []subject) (recorded []string, err error) {
+	subjects = slices.Clone(subjects)
+	slices.SortFunc(subjects, func(a, b subject) int { return slices.Compare([]byte(a.name), []byte(b.name)) })
+	for _, s := range subjects {
 		if err := tx.Serialize("account_attempt " + s.name); err != nil {
 			return nil, err
 		}
@@ -247,12 +250,12 @@ func recordAttemptTx(tx *store.Tx, by []subject) (recorded []string, err error) 
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range by {
+	for _, s := range subjects {
 		if err := checkAttemptsTx(tx, s, now); err != nil {
 			return nil, err
 		}
 	}
-	for _, s := range by {
+	for _, s := range subjects {
 		id := newID("try_", now)
 		if _, err := tx.Exec(`INSERT INTO account_attempt (id, subject, at_ms) VALUES ($1, $2, $3)`, id, hashText(s.name),
 			now+s.longer.Milliseconds()); err != nil {
@@ -265,14 +268,14 @@ func recordAttemptTx(tx *store.Tx, by []subject) (recorded []string, err error) 
 
 // checkAttemptsTx returns a 429 if a subject has failed too often.
 func checkAttemptsTx(tx *store.Tx, s subject, nowMS int64) error {
-	if s.limit == 0 {
+	if s.maxCount == 0 {
 		return nil
 	}
 	var at int64
 	// Attempts with a future time, after the clock was set back, do not count.
 	err := tx.QueryRow(`SELECT at_ms FROM account_attempt WHERE subject = $1 AND at_ms > $2 AND at_ms <= $3
 		ORDER BY at_ms DESC LIMIT 1 OFFSET $4`,
-		hashText(s.name), nowMS-attemptWindow.Milliseconds(), nowMS+s.longer.Milliseconds(), s.limit-1).Scan(&at)
+		hashText(s.name), nowMS-attemptWindow.Milliseconds(), nowMS+s.longer.Milliseconds(), s.maxCount-1).Scan(&at)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}

@@ -19,17 +19,17 @@ const (
 	totpSkew    = 1  // tolerated steps between an app's clock and ours
 )
 
-// totpEncoding is how apps and people get a secret.
+// totpEncoding is the encoding of a secret for apps and people.
 var totpEncoding = base32.StdEncoding.WithPadding(base32.NoPadding)
 
-// newTOTPSecret makes a secret of 160 bits, in base32.
+// newTOTPSecret returns a new secret of 160 bits, in base32.
 func newTOTPSecret() string {
 	var raw [totpSecret]byte
 	rand.Read(raw[:]) // never fails (crypto/rand)
 	return totpEncoding.EncodeToString(raw[:])
 }
 
-// totpCode is the code of a step: RFC 4226 with the step as its counter.
+// totpCode returns the code of a step: RFC 4226 with the step as its counter.
 func totpCode(secret []byte, step int64) string {
 	var counter [8]byte
 	binary.BigEndian.PutUint64(counter[:], uint64(step)) //nolint:gosec // steps count from 1970

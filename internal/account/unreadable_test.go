@@ -13,12 +13,12 @@ import (
 )
 
 // TestUnreadablePrices checks that an account with unreadable prices is listed with its error and
-// rejected; the others are listed and served. A change of both prices repairs it.
+// rejected; the others are listed and served. A change of both prices repairs the account.
 func TestUnreadablePrices(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		bad, good := createAccount(t, db, "bad"), createAccount(t, db, "good")
-		theirs, ours := createKey(t, db, bad.ID, KeySettings{}), createKey(t, db, good.ID, KeySettings{})
+		badKey, goodKey := createKey(t, db, bad.ID, KeySettings{}), createKey(t, db, good.ID, KeySettings{})
 		cases := []struct{ factor, prices string }{
 			{"0", ""}, {"-1", ""}, {"9223372036854775807", ""}, {"", "no JSON"}, {"", `["m"]`}, {"", `{"m":0}`}, {"", `{"m":"x"}`},
 			{"", `{"m":-1}`}, {"", `{"m":1e9}`},
@@ -38,8 +38,8 @@ func TestUnreadablePrices(t *testing.T) {
 						t.Errorf("%v: %s has %+v", c, a.Name, a.Prices)
 					}
 				}
-				if found, _, err := SearchTx(tx, "bad", "", 10); err != nil || len(found) != 1 {
-					t.Errorf("%v: found %d, %v", c, len(found), err)
+				if result, _, err := SearchTx(tx, "bad", "", 10); err != nil || len(result) != 1 {
+					t.Errorf("%v: found %d, %v", c, len(result), err)
 				}
 				_, err = GetTx(tx, bad.ID)
 				return err
@@ -48,23 +48,23 @@ func TestUnreadablePrices(t *testing.T) {
 				t.Errorf("%v: %v", c, err)
 			}
 			keys := watch(t, db)
-			keys.good(t, ours, true)
-			_, err = keys.Authenticate(context.Background(), theirs.secret, customer, true)
+			keys.good(t, goodKey, true)
+			_, err = keys.Authenticate(context.Background(), badKey.secret, customer, true)
 			wantFault(t, err, fault.ServiceUnavailable, "")
 			if err == nil || !strings.Contains(err.Error(), "cannot be read") {
 				t.Errorf("%v: %v", c, err)
 			}
-			if _, err = keys.ByID(context.Background(), bad.ID, theirs.ID); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+			if _, err = keys.ByID(context.Background(), bad.ID, badKey.ID); err == nil || !strings.Contains(err.Error(), "cannot be read") {
 				t.Errorf("%v: by name: %v", c, err)
 			}
 			factor, none := money.One, map[string]money.Factor{}
-			mended := update(t, db, func(tx *store.Tx) (Account, error) {
+			repaired := update(t, db, func(tx *store.Tx) (Account, error) {
 				return ChangeTx(tx, bad.ID, Patch{Factor: &factor, Prices: &none})
 			})
-			if mended.Prices.Unreadable != "" {
-				t.Errorf("%v: %+v", c, mended.Prices)
+			if repaired.Prices.Unreadable != "" {
+				t.Errorf("%v: %+v", c, repaired.Prices)
 			}
-			watch(t, db).good(t, theirs, true)
+			watch(t, db).good(t, badKey, true)
 		}
 	})
 }

@@ -42,9 +42,9 @@ func (u *uses) add(key string, at time.Time) {
 func (u *uses) take() map[string]time.Time {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	recorded := u.at
+	times := u.at
 	u.at = nil
-	return recorded
+	return times
 }
 
 // Run writes the last uses of keys once a minute, and when ctx ends.
@@ -64,16 +64,16 @@ func (k *Keys) WriteUses(ctx context.Context) error {
 	defer cancel()
 	used := k.uses.take()
 	for len(used) > 0 {
-		chunk := make(map[string]time.Time, writeChunk)
+		batch := make(map[string]time.Time, writeChunk)
 		for key, at := range used {
-			if chunk[key] = at; len(chunk) == writeChunk {
+			if batch[key] = at; len(batch) == writeChunk {
 				break
 			}
 		}
-		maps.DeleteFunc(used, func(key string, _ time.Time) bool { return !chunk[key].IsZero() })
+		maps.DeleteFunc(used, func(key string, _ time.Time) bool { return !batch[key].IsZero() })
 		err := k.options.DB.Update(ctx, func(tx *store.Tx) error {
-			now, ago := k.now(), make(map[string]time.Duration, len(chunk))
-			for key, at := range chunk {
+			now, ago := k.now(), make(map[string]time.Duration, len(batch))
+			for key, at := range batch {
 				ago[key] = max(0, now.Sub(at))
 			}
 			return ledger.RecordUseTx(tx, ago)
@@ -81,7 +81,7 @@ func (k *Keys) WriteUses(ctx context.Context) error {
 		if err == nil {
 			continue
 		}
-		maps.Copy(used, chunk)
+		maps.Copy(used, batch)
 		for key, at := range used {
 			k.uses.add(key, at)
 		}

@@ -11,7 +11,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// lastUsed reads when a key was last used, and the database's time.
+// lastUsed reads the last use of a key, and the database's time.
 func lastUsed(t *testing.T, db *store.DB, key string) (at, now int64) {
 	t.Helper()
 	storetest.Update(t, db, func(tx *store.Tx) error {
@@ -33,12 +33,12 @@ func TestUses(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		a := createAccount(t, db, "a")
 		w := watch(t, db)
-		used, idle, shut := createKey(t, db, a.ID, KeySettings{}), createKey(t, db, a.ID, KeySettings{}),
+		used, idle, disabled := createKey(t, db, a.ID, KeySettings{}), createKey(t, db, a.ID, KeySettings{}),
 			createKey(t, db, a.ID, KeySettings{Disabled: true})
 		w.good(t, used, true)
-		w.refused(t, shut.secret)
+		w.refused(t, disabled.secret)
 		if at, _ := lastUsed(t, db, used.ID); at != 0 {
-			t.Error("a request waited for a note of its use")
+			t.Error("a request waited for the record of its use")
 		}
 		w.clock.Advance(20 * time.Second)
 		if err := w.WriteUses(t.Context()); err != nil {
@@ -48,22 +48,22 @@ func TestUses(t *testing.T) {
 		if age := now - at; age < 20_000 || age > 50_000 {
 			t.Errorf("used %d ms ago, want 20 s", age)
 		}
-		for _, k := range []madeKey{idle, shut} {
+		for _, k := range []createdKey{idle, disabled} {
 			if at, _ := lastUsed(t, db, k.ID); at != 0 {
-				t.Errorf("key %s was not used, and is shown as used", k.ID)
+				t.Errorf("key %s was not used, but counts as used", k.ID)
 			}
 		}
 		if err := w.WriteUses(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if again, _ := lastUsed(t, db, used.ID); again != at {
-			t.Error("a note without a use changed it")
+			t.Error("WriteUses without a use changed the time")
 		}
 		storetest.Update(t, db, func(tx *store.Tx) error {
 			return ledger.RecordUseTx(tx, map[string]time.Duration{used.ID: time.Hour, "key_nobody": 0})
 		})
 		if again, _ := lastUsed(t, db, used.ID); again != at {
-			t.Error("an earlier use took a later one back")
+			t.Error("an earlier use replaced a later one")
 		}
 	})
 }
@@ -73,7 +73,7 @@ func TestUsesWaitForTheDatabase(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := watch(t, db)
-		var keys []madeKey
+		var keys []createdKey
 		for i := range 3 {
 			a := createAccount(t, db, fmt.Sprint("a", i))
 			for range writeChunk/2 + 1 {
@@ -86,7 +86,7 @@ func TestUsesWaitForTheDatabase(t *testing.T) {
 		away, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := w.WriteUses(away); err == nil {
-			t.Fatal("noted without a database")
+			t.Fatal("WriteUses succeeded without a database")
 		}
 		if err := w.WriteUses(t.Context()); err != nil {
 			t.Fatal(err)
@@ -109,14 +109,14 @@ func TestUsesAreBounded(t *testing.T) {
 	}
 	u.add("0", at.Add(time.Second))
 	u.add("0", at.Add(-time.Second))
-	taken := u.take()
-	if len(taken) != maxUses || !taken["0"].Equal(at.Add(time.Second)) || len(u.take()) != 0 {
-		t.Errorf("%d keys, the first used at %v", len(taken), taken["0"])
+	times := u.take()
+	if len(times) != maxUses || !times["0"].Equal(at.Add(time.Second)) || len(u.take()) != 0 {
+		t.Errorf("%d keys, the first used at %v", len(times), times["0"])
 	}
 }
 
-// TestRunNotesAtItsEnd checks that a stopping process loses no use.
-func TestRunNotesAtItsEnd(t *testing.T) {
+// TestRunWritesAtItsEnd checks that a stopping process loses no use.
+func TestRunWritesAtItsEnd(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t, storetest.SQLite(t), store.Options{})
 	a := createAccount(t, db, "a")

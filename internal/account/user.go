@@ -17,7 +17,7 @@ type User struct {
 	Account   string
 	Email     string // canonical, unique among all users
 	Disabled  bool   // may not sign in
-	Barred    bool   // was disabled by an operator: no colleague enables or deletes it
+	Barred    bool   // disabled by an operator, so no colleague can enable or delete the user
 	Operator  bool   // sees the operator's part of the console
 	CreatedMS int64
 	FactorMS  int64 // start of the second factor for sign-ins; 0 without a second factor
@@ -26,7 +26,7 @@ type User struct {
 	NoPassword bool
 }
 
-// SignIn holds the fields of a new user.
+// SignIn has the fields of a new user.
 type SignIn struct {
 	Email        string
 	PasswordHash string // from Passwords.Hash; empty for no password yet, see CreateLinkTx
@@ -41,7 +41,7 @@ func scanUser(row store.Row) (u User, err error) {
 	return u, err
 }
 
-// columns is where userColumns go.
+// columns returns the destinations for userColumns.
 func (u *User) columns() []any {
 	return []any{&u.ID, &u.Account, &u.Email, &u.Disabled, &u.Barred, &u.Operator, &u.CreatedMS, &u.FactorMS, &u.NoPassword}
 }
@@ -124,8 +124,8 @@ func ColleagueTx(tx *store.Tx, account, by, user string) (User, error) {
 
 const usersPage = `SELECT ` + userColumns + ` FROM account_user WHERE account = $1 AND id > $2 ORDER BY id LIMIT $3`
 
-// ListUsersTx returns up to limit users of an account in the order of their
-// creation, starting after the identifier in after, and whether more follow.
+// ListUsersTx returns up to limit users of an account in the order of their creation, beginning
+// after the identifier in after, and reports whether there are more.
 func ListUsersTx(tx *store.Tx, account, after string, limit int) ([]User, bool, error) {
 	if _, err := GetTx(tx, account); err != nil {
 		return nil, false, err
@@ -134,7 +134,7 @@ func ListUsersTx(tx *store.Tx, account, after string, limit int) ([]User, bool, 
 }
 
 // SignInOfTx returns an email for signing in to an account: its contact address if it belongs to a
-// user, else its first user's email, or "" if the account has no sign-in.
+// user, or else its first user's email, or "" if the account has no sign-in.
 func SignInOfTx(tx *store.Tx, a Account) (email string, err error) {
 	err = tx.QueryRow(`SELECT email FROM account_user WHERE account = $1 AND disabled = 0 ORDER BY email = $2 DESC, id LIMIT 1`,
 		a.ID, a.Email).Scan(&email)
@@ -211,13 +211,13 @@ func ChangeUserTx(tx *store.Tx, user string, c UserChange) (User, error) {
 	return u, nil
 }
 
-// DeleteUserTx removes a sign-in for good, with its sessions, recovery codes and link.
+// DeleteUserTx deletes a user permanently, with its sessions, recovery codes and link.
 func DeleteUserTx(tx *store.Tx, user string) error {
-	gone, err := tx.Exec(`DELETE FROM account_user WHERE id = $1`, user)
+	deleted, err := tx.Exec(`DELETE FROM account_user WHERE id = $1`, user)
 	if err != nil {
 		return fmt.Errorf("delete user: %w", err)
 	}
-	if gone == 0 {
+	if deleted == 0 {
 		return notFound("user", user)
 	}
 	if err := forgetRecoveryTx(tx, user); err != nil {

@@ -40,8 +40,8 @@ func TestUserLife(t *testing.T) {
 			t.Errorf("stored password %q, want %q", stored, hash)
 		}
 		storetest.Update(t, db, func(tx *store.Tx) error { return DeleteUserTx(tx, second.ID) })
-		if left := listUsers(t, db, a.ID); len(left) != 1 || left[0].Email != "first@example.com" {
-			t.Errorf("left are %+v", left)
+		if remaining := listUsers(t, db, a.ID); len(remaining) != 1 || remaining[0].Email != "first@example.com" {
+			t.Errorf("the remaining users are %+v", remaining)
 		}
 		// A deleted sign-in's email is free again.
 		createUser(t, db, a.ID, SignIn{Email: email, PasswordHash: "$four"})
@@ -55,8 +55,8 @@ func TestUserFaults(t *testing.T) {
 		add := func(email string) User {
 			return createUser(t, db, a.ID, SignIn{Email: email, PasswordHash: "$h"})
 		}
-		one, two := add("one@example.com"), add("two@example.com")
-		taken, bad := "ONE@example.com", "one"
+		first, second := add("one@example.com"), add("two@example.com")
+		usedEmail, bad := "ONE@example.com", "one"
 		tests := map[string]struct {
 			do    func(tx *store.Tx) (User, error)
 			code  fault.Code
@@ -68,11 +68,11 @@ func TestUserFaults(t *testing.T) {
 			"no email": {func(tx *store.Tx) (User, error) { return CreateUserTx(tx, a.ID, SignIn{PasswordHash: "$h"}) },
 				fault.InvalidRequest, "email"},
 			"taken": {func(tx *store.Tx) (User, error) {
-				return CreateUserTx(tx, a.ID, SignIn{Email: taken, PasswordHash: "$h"})
+				return CreateUserTx(tx, a.ID, SignIn{Email: usedEmail, PasswordHash: "$h"})
 			}, fault.InvalidRequest, "email"},
-			"change taken": {func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, two.ID, UserChange{Email: &taken}) },
+			"change taken": {func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, second.ID, UserChange{Email: &usedEmail}) },
 				fault.InvalidRequest, "email"},
-			"change bad": {func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, two.ID, UserChange{Email: &bad}) },
+			"change bad": {func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, second.ID, UserChange{Email: &bad}) },
 				fault.InvalidRequest, "email"},
 			"change none": {func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, "user_none", UserChange{}) }, fault.NotFound, ""},
 			"get none":    {func(tx *store.Tx) (User, error) { return GetUserTx(tx, "user_none") }, fault.NotFound, ""},
@@ -84,9 +84,9 @@ func TestUserFaults(t *testing.T) {
 				wantFault(t, err, test.code, test.param)
 			})
 		}
-		// One's own email again is not a conflict.
-		if same := changeUser(t, db, one.ID, UserChange{Email: &taken}); same != one {
-			t.Errorf("changed %+v to %+v", one, same)
+		// Setting the same email again is not a conflict.
+		if same := changeUser(t, db, first.ID, UserChange{Email: &usedEmail}); same != first {
+			t.Errorf("changed %+v to %+v", first, same)
 		}
 	})
 }

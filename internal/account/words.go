@@ -84,7 +84,7 @@ func RemoveInvisible(text string) string {
 }
 
 // invisible reports whether text begins with a character that, after before, is invisible and
-// changes how other characters are read: it changes their direction, ends their line or hides
+// changes how other characters are read: it changes their direction, ends their line or is hidden
 // between them.
 func invisible(before rune, text string) bool {
 	r, size := utf8.DecodeRuneInString(text)
@@ -130,8 +130,8 @@ func ParseEmail(text string) (string, error) {
 	return email, nil
 }
 
-// readEmail is ParseEmail for comparison with stored addresses: former versions accepted invisible
-// characters.
+// readEmail is ParseEmail for comparison with stored addresses, which may have invisible characters
+// from former versions.
 func readEmail(text string) (string, error) {
 	bad := fault.At(fault.InvalidRequest, "email", "email must be a plain address like name@example.com, at most %d bytes.", maxEmail)
 	text = strings.ToLower(strings.TrimSpace(text))
@@ -154,9 +154,9 @@ func readEmail(text string) (string, error) {
 
 // clip shortens a client's text for a message.
 func clip(s string) string {
-	const limit = 80
-	if len(s) <= limit {
+	const maxLength = 80
+	if len(s) <= maxLength {
 		return s
 	}
-	return strings.ToValidUTF8(s[:limit], "") + "…"
+	return strings.ToValidUTF8(s[:maxLength], "") + "…"
 }

@@ -76,7 +76,7 @@ func TestInvisibleCharacters(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		text   string
-		unseen string // the character named by the error; empty if the text is good
+		hidden string // the character named by the error; empty if the text is good
 	}{
 		{"Ada & Søn, Łódź 東京 \u0645\u0631\u062d\u0628\u0627 \u05e9\u05dc\u05d5\u05dd", ""},
 		{"\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", ""}, // Persian, with a ZWNJ
@@ -92,9 +92,9 @@ func TestInvisibleCharacters(t *testing.T) {
 		{"\u200d\u0645", "U+200D"},                               // with nothing before it
 		{"\u0645\u200d\u200d", "U+200D"},                         // twice
 		{"\u044f\u200c\u043c", "U+200C"},                         // Cyrillic
-		{"a\ufe0fb", "U+FE0F"},                                   // selector behind a letter without variants
+		{"a\ufe0fb", "U+FE0F"},                                   // selector after a letter without variants
 		{"\u2764\ufe0f\ufe0e", "U+FE0E"},                         // two of them
-		{"1\ufe0f", "U+FE0F"},                                    // a figure, and no keycap
+		{"1\ufe0f", "U+FE0F"},                                    // a digit without a keycap
 		{"a\u034fb", "U+034F"},                                   // grapheme joiner
 		{"a\u3164", "U+3164"},                                    // Hangul fillers
 		{"\u115f\u1160", "U+115F"},                               //
@@ -118,15 +118,15 @@ func TestInvisibleCharacters(t *testing.T) {
 		label := func(check func() error, param string) {
 			t.Helper()
 			err := check()
-			if test.unseen == "" {
+			if test.hidden == "" {
 				if err != nil {
 					t.Errorf("%q: %v", test.text, err)
 				}
 				return
 			}
 			wantFault(t, err, fault.InvalidRequest, param)
-			if !strings.Contains(fault.Of(err).Message(), "("+test.unseen+")") || !strings.Contains(fault.Of(err).Message(), "Delete it") {
-				t.Errorf("%q: it says %s", test.text, fault.Of(err).Message())
+			if !strings.Contains(fault.Of(err).Message(), "("+test.hidden+")") || !strings.Contains(fault.Of(err).Message(), "Delete it") {
+				t.Errorf("%q: got the message %s", test.text, fault.Of(err).Message())
 			}
 		}
 		label(func() error { return (&NewAccount{Name: test.text}).Check() }, "name")
@@ -221,12 +221,12 @@ func FuzzRemoveInvisible(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		seen := RemoveInvisible(text)
-		if err := CheckVisible("name", seen); err != nil {
-			t.Errorf("%q became %q: %v", text, seen, err)
+		visible := RemoveInvisible(text)
+		if err := CheckVisible("name", visible); err != nil {
+			t.Errorf("%q became %q: %v", text, visible, err)
 		}
-		if CheckVisible("name", text) == nil && utf8.ValidString(text) && seen != text {
-			t.Errorf("%q became %q", text, seen)
+		if CheckVisible("name", text) == nil && utf8.ValidString(text) && visible != text {
+			t.Errorf("%q became %q", text, visible)
 		}
 	})
 }

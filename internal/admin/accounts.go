@@ -72,11 +72,11 @@ func (s *server) listAccounts(c *call) (any, error) {
 	}
 	return view(s, c, func(tx *store.Tx) (any, error) {
 		if q := strings.TrimSpace(values.Get("q")); q != "" {
-			found, more, err := account.SearchTx(tx, q, after, limit)
-			return newList(found, more, showAccount), err
+			items, more, err := account.SearchTx(tx, q, after, limit)
+			return newList(items, more, showAccount), err
 		}
-		found, more, err := account.ListTx(tx, after, limit)
-		return newList(found, more, showAccount), err
+		items, more, err := account.ListTx(tx, after, limit)
+		return newList(items, more, showAccount), err
 	})
 }
 

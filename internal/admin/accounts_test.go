@@ -73,9 +73,9 @@ func TestEmailOfAnAccount(t *testing.T) {
 		}
 		for i, want := range [][2]string{{"new@example.com", ""}, {"", ""}, {"old@example.com", "new@example.com"}} {
 			before, after := log[i]["before"].(map[string]any), log[i]["after"].(map[string]any)
-			was, _ := before["email"].(string)
-			is, _ := after["email"].(string)
-			if was != want[0] || is != want[1] {
+			oldEmail, _ := before["email"].(string)
+			newEmail, _ := after["email"].(string)
+			if oldEmail != want[0] || newEmail != want[1] {
 				t.Errorf("row %d: %v, %v", i, before, after)
 			}
 		}

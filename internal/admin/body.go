@@ -193,7 +193,7 @@ func countField(name string, to **int64) field {
 func moneyField(name string, to **money.Amount) field {
 	return field{name: name, must: "a decimal number of US dollars, with at most 9 decimals and below 1000000000",
 		set: func(raw json.RawMessage) bool {
-			if raw[0] == '"' && bytes.ContainsAny(raw, "eE") { // programs write small JSON numbers with an exponent, people none
+			if raw[0] == '"' && bytes.ContainsAny(raw, "eE") { // programs may write small numbers with an exponent, people do not
 				return false
 			}
 			return setter(func(v money.Amount) { *to = &v })(raw)

@@ -27,7 +27,7 @@ func FuzzDecode(f *testing.F) {
 				RPM  *int64
 			}
 			if err == nil && json.Unmarshal(body, &plain) != nil {
-				t.Fatalf("%q was decoded, but is not what it should be", body)
+				t.Fatalf("%q was decoded, although it is not a valid body", body)
 			}
 			if err == nil && (plain.Name != settings.Name || (plain.RPM == nil) != (settings.RPM == nil)) {
 				t.Fatalf("%q was decoded to %+v", body, settings)

@@ -182,8 +182,8 @@ func (s *server) listRevisions(c *call) (any, error) {
 		}
 	}
 	return view(s, c, func(tx *store.Tx) (any, error) {
-		found, more, err := catalog.HistoryTx(tx, before, limit)
-		return newList(found, more, func(r catalog.Revision) revisionAnswer {
+		items, more, err := catalog.HistoryTx(tx, before, limit)
+		return newList(items, more, func(r catalog.Revision) revisionAnswer {
 			return revisionAnswer{Revision: r.Number, Changes: r.Changes, Created: seconds(r.AppliedMS)}
 		}), err
 	})

@@ -99,7 +99,7 @@ func TestCatalogFaults(t *testing.T) {
 		}
 		one, want := c.do("PUT", "/catalog", document("-1")), "nothing changed: models[0].price.input: must not be negative"
 		if text := one.members()["error"].(map[string]any)["message"].(string); !strings.HasSuffix(text, want) {
-			t.Errorf("of one fault it says %q", text)
+			t.Errorf("with one fault the message is %q", text)
 		}
 		for _, body := range []string{"", "[]", "{", "models: [", "\xff"} {
 			for _, query := range []string{"", "?dry_run=true"} {

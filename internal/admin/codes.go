@@ -83,8 +83,8 @@ func (s *server) listCodes(c *call) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		found, more, err := account.ListCodesTx(tx, after, limit)
-		return newList(found, more, func(c account.RedeemCode) codeAnswer { return showCode(c, now) }), err
+		items, more, err := account.ListCodesTx(tx, after, limit)
+		return newList(items, more, func(c account.RedeemCode) codeAnswer { return showCode(c, now) }), err
 	})
 }
 

@@ -18,12 +18,12 @@ func TestCodes(t *testing.T) {
 		codes, more := first.list()
 		if len(codes) != 3 || more || codes[0]["state"] != "unused" ||
 			strings.Count(first.body, `"usd":2.5,`) != 3 || strings.Count(first.body, `"expires":4102444800,`) != 3 {
-			t.Fatalf("made %s", first.body)
+			t.Fatalf("created %s", first.body)
 		}
 		text := codes[0]["code"].(string)
 		again := c.ok("POST", "/codes", `{"usd":"2.5","count":3,"expires":4102444800}`, "Idempotency-Key", "k")
 		if list, _ := again.list(); len(list) != 3 || strings.Contains(again.body, `"code"`) || strings.Contains(again.body, text) {
-			t.Errorf("again %s", again.body)
+			t.Errorf("the repetition is answered %s", again.body)
 		}
 		storetest.Update(t, c.db, func(tx *store.Tx) error {
 			_, _, err := account.RedeemTx(tx, id, text)

@@ -20,28 +20,28 @@ type balanceAnswer struct {
 
 func (s *server) credit(c *call) (any, error) {
 	var usd *money.Amount
-	var entered operator.Credit
-	body, err := c.decodeBody(moneyField("usd", &usd), textField("note", &entered.Note), textField("reference", &entered.Reference))
+	var credit operator.Credit
+	body, err := c.decodeBody(moneyField("usd", &usd), textField("note", &credit.Note), textField("reference", &credit.Reference))
 	if err != nil {
 		return nil, err
 	}
 	if usd != nil {
-		entered.USD = *usd
+		credit.USD = *usd
 	}
-	var done operator.Credited
+	var result operator.Credited
 	out, err := s.update(c, body, func(tx *store.Tx) (out any, err error) {
-		done = operator.Credited{} // a former attempt may have set it
+		result = operator.Credited{} // a former attempt may have set it
 		// After the lookup of a saved answer: a previous version may have accepted this request.
-		if err := entered.Check(); err != nil {
+		if err := credit.Check(); err != nil {
 			return nil, err
 		}
-		done, err = operator.CreditTx(tx, s.actor(c), c.id, entered)
-		return balanceAnswer{done.Balance}, err
+		result, err = operator.CreditTx(tx, s.actor(c), c.id, credit)
+		return balanceAnswer{result.Balance}, err
 	})
-	if err == nil && done.Low {
+	if err == nil && result.Low {
 		s.Webhooks.Wake()
 	}
-	if err == nil && done.Repeated {
+	if err == nil && result.Repeated {
 		c.markReplayed()
 	}
 	return out, err
@@ -102,8 +102,8 @@ func (s *server) listEntries(c *call) (any, error) {
 		if _, err := account.GetTx(tx, c.id); err != nil {
 			return nil, err
 		}
-		found, more, err := movement.ListTx(tx, f)
-		return newList(found, more, showEntry), err
+		items, more, err := movement.ListTx(tx, f)
+		return newList(items, more, showEntry), err
 	})
 }
 
@@ -112,35 +112,35 @@ func (s *server) entriesCSV(c *call, f movement.Selection, limited bool) (any, e
 	if !limited {
 		f.Limit = entriesRead
 	}
-	read := func() (found []movement.Entry, more bool, err error) {
+	read := func() (items []movement.Entry, more bool, err error) {
 		err = s.DB.View(c.ctx, func(tx *store.Tx) (err error) {
 			if f.After == "" {
 				if _, err := account.GetTx(tx, c.id); err != nil {
 					return err
 				}
 			}
-			found, more, err = movement.ListTx(tx, f)
+			items, more, err = movement.ListTx(tx, f)
 			return err
 		})
-		return found, more && !limited, err
+		return items, more && !limited, err
 	}
-	found, more, err := read()
+	items, more, err := read()
 	if err != nil {
 		return nil, err
 	}
 	return rows{columns: entryColumns, next: func() (cells [][]string, goesOn bool, err error) {
-		if found == nil {
-			if found, more, err = read(); err != nil {
+		if items == nil {
+			if items, more, err = read(); err != nil {
 				return nil, false, err
 			}
 		}
-		for _, e := range found {
+		for _, e := range items {
 			cells = append(cells, entryCells(e))
 		}
 		if more {
-			f.After = found[len(found)-1].ID
+			f.After = items[len(items)-1].ID
 		}
-		found = nil
+		items = nil
 		return cells, more, nil
 	}}, nil
 }

@@ -19,13 +19,13 @@ func TestFindAccounts(t *testing.T) {
 			"ADA & s": {ada}, "0%": {ada}, "Purchasing@": {ada}, "bob": {bob}, "BOB@EXAMPLE": {bob}, ada: {ada}, " " + bob + " ": {bob},
 			"example": {ada, bob}, "nobody": nil, "_": nil, ada[:len(ada)-1]: nil, "": {ada, bob},
 		} {
-			found, more := c.ok("GET", "/accounts?q="+url.QueryEscape(q), "").list()
+			results, more := c.ok("GET", "/accounts?q="+url.QueryEscape(q), "").list()
 			ids := map[any]bool{}
-			for _, a := range found {
+			for _, a := range results {
 				ids[a["id"]] = true
 			}
-			if len(found) != len(want) || more {
-				t.Errorf("%q finds %v", q, found)
+			if len(results) != len(want) || more {
+				t.Errorf("%q finds %v", q, results)
 			}
 			for _, id := range want {
 				if !ids[id] {
@@ -35,7 +35,7 @@ func TestFindAccounts(t *testing.T) {
 		}
 		first, more := c.ok("GET", "/accounts?q=b&limit=1", "").list()
 		if len(first) != 1 || first[0]["id"] != bob || more {
-			t.Errorf("a page of one is %v, more %v", first, more)
+			t.Errorf("a page of one account is %v, more %v", first, more)
 		}
 	})
 }
@@ -49,18 +49,18 @@ func TestFindKeys(t *testing.T) {
 		c.ok("POST", "/accounts/"+owner+"/keys", `{"name":"other"}`)
 		hint := k.text("hint")
 		for _, q := range []string{hint, hint[:7] + "…" + hint[10:], k.text("key")} {
-			found, _ := c.ok("GET", "/keys?hint="+url.QueryEscape(q), "").list()
-			if len(found) != 1 || found[0]["id"] != k.text("id") || found[0]["account"] != owner {
-				t.Errorf("%q finds %v", q, found)
+			results, _ := c.ok("GET", "/keys?hint="+url.QueryEscape(q), "").list()
+			if len(results) != 1 || results[0]["id"] != k.text("id") || results[0]["account"] != owner {
+				t.Errorf("%q finds %v", q, results)
 			}
 		}
-		if found, _ := c.ok("GET", "/keys?hint=sk-0000...0000", "").list(); len(found) != 0 {
-			t.Errorf("found %v", found)
+		if results, _ := c.ok("GET", "/keys?hint=sk-0000...0000", "").list(); len(results) != 0 {
+			t.Errorf("found %v", results)
 		}
 		c.do("GET", "/keys", "").wantFault(fault.InvalidRequest, "hint")
 		c.ok("DELETE", "/keys/"+k.text("id"), "")
-		if found, _ := c.ok("GET", "/keys?hint="+hint, "").list(); len(found) != 0 {
-			t.Errorf("deleted, and found: %v", found)
+		if results, _ := c.ok("GET", "/keys?hint="+hint, "").list(); len(results) != 0 {
+			t.Errorf("a deleted key is found: %v", results)
 		}
 	})
 }

@@ -39,7 +39,7 @@ func (s *server) authenticate(x *httpapi.Exchange) error {
 	if !s.Token.IsSet() || s.Token.Is(httpapi.Bearer(x.Request.Header)) {
 		return nil
 	}
-	if x.Request.Header.Get("Authorization") != "" { // else nothing was guessed
+	if x.Request.Header.Get("Authorization") != "" { // a request without a token is not a guess
 		s.WrongTokens.Slow(x, x.Request, httpapi.ClientAddress(x.Request, s.TrustedProxies))
 	}
 	return fault.New(fault.InvalidAPIKey,
@@ -54,9 +54,9 @@ func (s *server) handler(handle func(*call) (any, error)) func(*httpapi.Exchange
 			return fault.New(fault.NotFound, "The id in the path has control characters or is not UTF-8. Check the id.")
 		}
 		if !s.Attached {
-			outliving, done := x.DetachedContext(callTimeout)
+			detached, done := x.DetachedContext(callTimeout)
 			defer done()
-			c.ctx = outliving
+			c.ctx = detached
 		}
 		out, err := handle(c)
 		if err != nil {
@@ -67,8 +67,8 @@ func (s *server) handler(handle func(*call) (any, error)) func(*httpapi.Exchange
 	}
 }
 
-// operatorError returns the error for the operator: if the outcome of a commit is unknown it says
-// so, and for 503 it sets Retry-After.
+// operatorError returns the error for the operator: it explains an unknown outcome of a commit, and
+// sets Retry-After for a 503.
 func operatorError(err error) error {
 	f := fault.Of(err)
 	if errors.Is(err, store.ErrUncertain) || errors.Is(err, ledger.ErrUnknown) {
@@ -81,7 +81,7 @@ func operatorError(err error) error {
 	return f
 }
 
-// text is an answer that is not JSON of ours: a document.
+// text is an answer with its own content type, such as a catalog.
 type text struct {
 	contentType string
 	body        []byte

@@ -77,19 +77,19 @@ func (s *server) listJobs(c *call) (any, error) {
 		return nil, fault.At(fault.InvalidRequest, "status", "status must be queued, processing, succeeded or failed.")
 	}
 	var more bool
-	found, err := view(s, c, func(tx *store.Tx) (found []job.View, err error) {
-		found, more, err = job.ListTx(tx, f)
-		return found, err
+	items, err := view(s, c, func(tx *store.Tx) (items []job.View, err error) {
+		items, more, err = job.ListTx(tx, f)
+		return items, err
 	})
 	if err != nil {
 		return nil, err
 	}
-	for i := range found {
-		if err := s.queuePosition(c, &found[i]); err != nil {
+	for i := range items {
+		if err := s.queuePosition(c, &items[i]); err != nil {
 			return nil, err
 		}
 	}
-	return newList(found, more, showJob), nil
+	return newList(items, more, showJob), nil
 }
 
 func (s *server) getJob(c *call) (any, error) {
@@ -141,12 +141,12 @@ func (s *server) requeueJob(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	anew := job.RequeueOptions{Force: force, Show: func(v job.View) []byte { return showJob(v) }}
+	options := job.RequeueOptions{Force: force, Show: func(v job.View) []byte { return showJob(v) }}
 	if key != "" {
 		once := s.once(c, key, body)
-		anew.Once = &once
+		options.Once = &once
 	}
-	out, replayed, err := operator.RequeueJob(c.ctx, s.Jobs, s.actor(c), c.id, anew)
+	out, replayed, err := operator.RequeueJob(c.ctx, s.Jobs, s.actor(c), c.id, options)
 	switch {
 	case errors.Is(err, ledger.ErrOtherBody):
 		return nil, otherRequest()

@@ -114,8 +114,8 @@ func (s *server) listKeys(c *call) (any, error) {
 		return nil, err
 	}
 	return view(s, c, func(tx *store.Tx) (any, error) {
-		found, more, err := account.ListKeysTx(tx, c.id, after, limit)
-		return newList(found, more, showKey), err
+		items, more, err := account.ListKeysTx(tx, c.id, after, limit)
+		return newList(items, more, showKey), err
 	})
 }
 
@@ -131,8 +131,8 @@ func (s *server) findKeys(c *call) (any, error) {
 			"hint is required: the visible part of a key, for example sk-ab12...wxyz. GET /admin/v1/accounts/{id}/keys lists keys.")
 	}
 	return view(s, c, func(tx *store.Tx) (any, error) {
-		found, more, err := account.KeysByHintTx(tx, hint, after, limit)
-		return newList(found, more, showKey), err
+		items, more, err := account.KeysByHintTx(tx, hint, after, limit)
+		return newList(items, more, showKey), err
 	})
 }
 

@@ -22,10 +22,10 @@ func TestKeys(t *testing.T) {
 		if !strings.HasPrefix(id, "key_") || !strings.HasPrefix(secret, "sk-") || !c.accepts(secret) {
 			t.Errorf("key %s", k.body)
 		}
-		shown := c.ok("GET", "/keys/"+id, "")
-		shown.wantNames(fields...)
+		got := c.ok("GET", "/keys/"+id, "")
+		got.wantNames(fields...)
 		list := c.ok("GET", "/accounts/"+account+"/keys", "")
-		if elements, _ := list.list(); len(elements) != 1 || strings.Contains(list.body+shown.body, secret[8:40]) {
+		if elements, _ := list.list(); len(elements) != 1 || strings.Contains(list.body+got.body, secret[8:40]) {
 			t.Errorf("list %s", list.body)
 		}
 
@@ -50,7 +50,7 @@ func TestKeysWithUnknownModels(t *testing.T) {
 		keys := "/accounts/" + account + "/keys"
 		silent := func(r reply) {
 			t.Helper()
-			if w, there := r.members()["warnings"]; there {
+			if w, present := r.members()["warnings"]; present {
 				t.Errorf("warned of %v: %s", w, r.body)
 			}
 		}
@@ -75,7 +75,7 @@ func TestKeysWithUnknownModels(t *testing.T) {
 	})
 }
 
-// A change applies to the next request on this node.
+// TestKeyCacheIsUpdated checks that a change applies to the next request on this node.
 func TestKeyCacheIsUpdated(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, c *caller) {
@@ -147,7 +147,7 @@ func TestKeyFaults(t *testing.T) {
 		c.do("PATCH", "/keys/"+id, `{"disabled":"yes"}`).wantFault(fault.InvalidRequest, "disabled")
 		list, _ := c.ok("GET", "/accounts/"+account+"/keys", "").list()
 		if len(list) != 1 {
-			t.Errorf("refused requests left %v", list)
+			t.Errorf("after the rejected requests the keys are %v", list)
 		}
 		c.ok("GET", "/keys/"+id, "").want(`{"rpm":5,"total_limit_usd":null,"allowed_models":null,"disabled":false}`)
 	})

@@ -25,16 +25,16 @@ func (s *server) listLines(c *call) (any, error) {
 		limit = math.MaxInt // all lines of a catalog
 	}
 	if !values.Has("node") {
-		var found []line.Status
+		var items []line.Status
 		if s.Lines != nil {
-			found = s.Lines.Statuses()
+			items = s.Lines.Statuses()
 		}
-		found, more, err := paged(found, func(l line.Status) string { return l.Line }, after, limit)
+		items, more, err := paged(items, func(l line.Status) string { return l.Line }, after, limit)
 		if err != nil {
 			return nil, err
 		}
-		over := s.overOfLines(c.ctx, found)
-		return newList(found, more, func(l line.Status) lineAnswer { return lineAnswer{l, over(l.Line)} }), nil
+		over := s.overOfLines(c.ctx, items)
+		return newList(items, more, func(l line.Status) lineAnswer { return lineAnswer{l, over(l.Line)} }), nil
 	}
 	if values.Get("node") != "all" {
 		return nil, fault.At(fault.InvalidRequest, "node", "`node` can only be all; leave it out for the lines of this node.")
@@ -45,12 +45,12 @@ func (s *server) listLines(c *call) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		found, more, err := paged(line.Join(reports), func(l line.CombinedStatus) string { return l.Line }, after, limit)
+		items, more, err := paged(line.Join(reports), func(l line.CombinedStatus) string { return l.Line }, after, limit)
 		if err != nil {
 			return nil, err
 		}
-		over, err := ledger.OverOfLinesTx(tx, names(found, func(l line.CombinedStatus) string { return l.Line }))
-		return newList(found, more, func(l line.CombinedStatus) lineStateAnswer { return lineStateAnswer{l, over[l.Line]} }), err
+		over, err := ledger.OverOfLinesTx(tx, names(items, func(l line.CombinedStatus) string { return l.Line }))
+		return newList(items, more, func(l line.CombinedStatus) lineStateAnswer { return lineStateAnswer{l, over[l.Line]} }), err
 	})
 }
 
@@ -80,11 +80,11 @@ type lineStateAnswer struct {
 }
 
 // overOfLines returns a function that returns the usage above holds of a line.
-func (s *server) overOfLines(ctx context.Context, found []line.Status) func(line string) *money.Amount {
+func (s *server) overOfLines(ctx context.Context, items []line.Status) func(line string) *money.Amount {
 	ctx, cancel := context.WithTimeout(ctx, refreshTime)
 	defer cancel()
 	over, err := store.Read(ctx, s.DB, func(tx *store.Tx) (map[string]money.Amount, error) {
-		return ledger.OverOfLinesTx(tx, names(found, func(l line.Status) string { return l.Line }))
+		return ledger.OverOfLinesTx(tx, names(items, func(l line.Status) string { return l.Line }))
 	})
 	if err != nil {
 		s.Log.Warn("operator API: usage above holds could not be read", "error", err)
@@ -103,7 +103,7 @@ func names[T any](list []T, name func(T) string) []string {
 }
 
 // report refreshes this node's report for the joined list. If that fails, the list has the previous
-// one.
+// report.
 func (s *server) report(ctx context.Context) {
 	if s.Lines == nil {
 		return
@@ -130,32 +130,32 @@ func (s *server) changeLine(c *call, commit lineChange) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	decided, err := change(s, c, func(tx *store.Tx) (line.Status, error) {
+	result, err := change(s, c, func(tx *store.Tx) (line.Status, error) {
 		return commit(tx, s.actor(c), spec)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return s.applyHere(c.ctx, decided), nil
+	return s.applyHere(c.ctx, result), nil
 }
 
-// applyHere makes this node apply a decision before the answer is sent, and returns the line's status.
-// If that fails, or the node does not have the line yet, it returns decided, and the node
+// applyHere makes this node apply a decision before the answer is sent, and returns the line's
+// status. If that fails, or the node does not have the line yet, it returns result, and the node
 // retries.
-func (s *server) applyHere(ctx context.Context, decided line.Status) line.Status {
+func (s *server) applyHere(ctx context.Context, result line.Status) line.Status {
 	if s.Lines == nil {
-		return decided
+		return result
 	}
 	ctx, cancel := context.WithTimeout(ctx, refreshTime)
 	defer cancel()
 	if err := s.Lines.Refresh(ctx); err != nil {
-		s.Log.Warn("operator API: this node has not applied the change of a line yet, and tries again", "line", decided.Line, "error", err)
-		return decided
+		s.Log.Warn("operator API: this node has not applied the change of a line yet, and tries again", "line", result.Line, "error", err)
+		return result
 	}
 	for _, state := range s.Lines.Statuses() {
-		if state.Line == decided.Line {
+		if state.Line == result.Line {
 			return state
 		}
 	}
-	return decided
+	return result
 }

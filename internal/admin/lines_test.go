@@ -25,7 +25,7 @@ type nodeLines struct {
 
 	mu     sync.Mutex
 	states []line.Status
-	away   error // returned instead of asking the database
+	dbErr  error // returned instead of the database's answer
 }
 
 func (n *nodeLines) Statuses() []line.Status {
@@ -37,8 +37,8 @@ func (n *nodeLines) Statuses() []line.Status {
 func (n *nodeLines) Refresh(ctx context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.away != nil {
-		return n.away
+	if n.dbErr != nil {
+		return n.dbErr
 	}
 	return n.db.View(ctx, func(tx *store.Tx) error {
 		for i, state := range n.states {
@@ -55,8 +55,8 @@ func (n *nodeLines) Refresh(ctx context.Context) error {
 func (n *nodeLines) Report(ctx context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.away != nil {
-		return n.away
+	if n.dbErr != nil {
+		return n.dbErr
 	}
 	raw, err := json.Marshal(n.states)
 	if err != nil {
@@ -69,7 +69,7 @@ func (n *nodeLines) Report(ctx context.Context) error {
 	})
 }
 
-// set changes how the node's lines are doing.
+// set changes the states of the node's lines.
 func (n *nodeLines) set(states ...line.Status) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -79,10 +79,10 @@ func (n *nodeLines) set(states ...line.Status) {
 func (n *nodeLines) fail(err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.away = err
+	n.dbErr = err
 }
 
-// newNode registers a node with lines and returns its operator too.
+// newNode registers a node with lines and returns the caller of its API and the lines.
 func newNode(t *testing.T, db *store.DB, epoch string, states ...line.Status) (*caller, *nodeLines) {
 	t.Helper()
 	if err := node.Register(t.Context(), db, epoch); err != nil {
@@ -108,7 +108,7 @@ func TestLines(t *testing.T) {
 	each(t, func(t *testing.T, c *caller) {
 		for _, query := range []string{"", "?node=all"} {
 			if list, more := c.ok("GET", "/lines"+query, "").list(); len(list) != 0 || more {
-				t.Errorf("where no line runs: %v", list)
+				t.Errorf("in a process without lines: %v", list)
 			}
 		}
 		for query, param := range map[string]string{"?nodes=all": "nodes", "?node=one": "node", "?node=": "node", "?node=all&node=all": "node"} {
@@ -201,15 +201,15 @@ func TestDrainAndResume(t *testing.T) {
 		rate := 0.5
 		c, a := newNode(t, db, "node_a", line.Status{Line: "other", State: "in_service"},
 			line.Status{Line: "main", Provider: "test", State: "in_service", InFlight: 3, Attempts: 2, SuccessRate: &rate})
-		none := c.do("POST", "/lines/main/drain", "")
-		none.wantFault(fault.NotFound, "")
+		reply := c.do("POST", "/lines/main/drain", "")
+		reply.wantFault(fault.NotFound, "")
 		c.ok("PUT", "/catalog", document("0.25"))
 
 		// The answer is the line on this node with the decision applied.
 		drained := c.ok("POST", "/lines/main/drain", "")
 		drained.want(`{"id":"main","provider":"test","state":"drained","in_flight":3,"recent_attempts":2,"success_rate":0.5}`)
-		if shown := c.ok("GET", "/lines", "").element(1); shown.members()["state"] != "drained" {
-			t.Errorf("the list shows %s", shown.body)
+		if element := c.ok("GET", "/lines", "").element(1); element.members()["state"] != "drained" {
+			t.Errorf("the list shows %s", element.body)
 		}
 		c.ok("GET", "/lines", "").element(0).want(`{"id":"other","state":"in_service"}`)
 		c.ok("POST", "/lines/main/drain", "{}").want(`{"state":"drained"}`)
@@ -231,23 +231,23 @@ func TestDrainAndResume(t *testing.T) {
 		}
 		a.fail(nil)
 
-		for _, what := range []string{"drain", "resume"} {
-			r := c.do("POST", "/lines/mian/"+what, "")
+		for _, action := range []string{"drain", "resume"} {
+			r := c.do("POST", "/lines/mian/"+action, "")
 			r.wantFault(fault.NotFound, "")
 			if !strings.Contains(r.body, `\"mian\"`) || !strings.Contains(r.body, "/admin/v1/catalog") {
-				t.Errorf("the message does not help: %s", r.body)
+				t.Errorf("the message has no advice: %s", r.body)
 			}
-			c.do("POST", "/lines/main/"+what+"?node=all", "").wantFault(fault.InvalidRequest, "node")
-			c.do("POST", "/lines/main/"+what, `{"for":"1h"}`).wantFault(fault.InvalidRequest, "for")
-			c.do("POST", "/lines/main/"+what, `[]`).wantFault(fault.InvalidRequest, "")
-			c.do("POST", "/lines/main/"+what, `{`).wantFault(fault.InvalidJSON, "")
-			c.do("POST", "/lines/main/"+what, strings.Repeat(" ", maxBody+1)).wantFault(fault.RequestTooLarge, "")
+			c.do("POST", "/lines/main/"+action+"?node=all", "").wantFault(fault.InvalidRequest, "node")
+			c.do("POST", "/lines/main/"+action, `{"for":"1h"}`).wantFault(fault.InvalidRequest, "for")
+			c.do("POST", "/lines/main/"+action, `[]`).wantFault(fault.InvalidRequest, "")
+			c.do("POST", "/lines/main/"+action, `{`).wantFault(fault.InvalidJSON, "")
+			c.do("POST", "/lines/main/"+action, strings.Repeat(" ", maxBody+1)).wantFault(fault.RequestTooLarge, "")
 		}
 		if err := a.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if got := a.Statuses()[0].State; got != "drained" {
-			t.Errorf("refused requests left the line %s", got)
+			t.Errorf("after the rejected requests the line is %s", got)
 		}
 	})
 }

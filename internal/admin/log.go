@@ -40,7 +40,7 @@ func (s *server) listLog(c *call) (any, error) {
 	}
 	f := operator.LogFilter{Act: values.Get("act"), Object: values.Get("object"), Account: values.Get("account"), After: after, Limit: limit}
 	return view(s, c, func(tx *store.Tx) (any, error) {
-		found, more, err := operator.LogTx(tx, f)
-		return newList(found, more, showAct), err
+		items, more, err := operator.LogTx(tx, f)
+		return newList(items, more, showAct), err
 	})
 }

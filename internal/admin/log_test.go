@@ -12,8 +12,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestEveryActionIsLogged does each action and looks for its row with the changes. Refused actions and
-// actions without a change have no row.
+// TestEveryActionIsLogged checks that each action is logged in a row with its changes. Refused
+// actions and actions without a change have no row.
 func TestEveryActionIsLogged(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, c *caller) {
@@ -75,11 +75,11 @@ func TestActionAndLogRowAreOneTransaction(t *testing.T) {
 			return broken
 		})
 		if err == nil {
-			t.Fatal("committed")
+			t.Fatal("the action was committed")
 		}
 		c.ok("GET", "/accounts/"+acct, "").want(`{"balance_usd":0}`)
 		if rows, _ := c.ok("GET", "/log?act=account.credit", "").list(); len(rows) != 0 {
-			t.Errorf("rows of what was not done: %v", rows)
+			t.Errorf("rows of the rolled back action: %v", rows)
 		}
 	})
 }
@@ -120,7 +120,7 @@ func TestLogRowHasTheFormerValue(t *testing.T) {
 				return err
 			}
 			go func() { answered <- c.do(method, test.path, test.body) }()
-			return c.waiting()
+			return c.waitForLock()
 		})
 		if got := <-answered; got.status/100 != 2 {
 			t.Fatalf("%s %s answered %d %s", method, test.path, got.status, got.body)
@@ -128,13 +128,13 @@ func TestLogRowHasTheFormerValue(t *testing.T) {
 		log := c.ok("GET", "/log?limit=1", "")
 		log.element(0).want(test.want)
 		if rows, _ := log.list(); strings.Count(test.want, "disabled") == 0 && strings.Contains(fmt.Sprint(rows), "disabled") {
-			t.Errorf("another's change is in %v", rows)
+			t.Errorf("the change of another operator is in %v", rows)
 		}
 	}
 }
 
-// waiting returns once a statement waits for the lock of another transaction.
-func (c *caller) waiting() error {
+// waitForLock returns once a statement waits for the lock of another transaction.
+func (c *caller) waitForLock() error {
 	for until := time.Now().Add(30 * time.Second); ; {
 		var waits bool
 		if err := c.db.View(c.t.Context(), func(tx *store.Tx) error {
@@ -144,7 +144,7 @@ func (c *caller) waiting() error {
 			return err
 		}
 		if time.Now().After(until) {
-			return fmt.Errorf("nobody waits for a lock")
+			return fmt.Errorf("no statement waits for a lock")
 		}
 	}
 }

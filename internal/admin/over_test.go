@@ -14,8 +14,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestUsageAboveHolds lets two lines exceed the holds of two keys of one account
-// and of none of another: each list shows its sum, and the charge stays the hold.
+// TestUsageAboveHolds lets two lines exceed the holds of two keys of one account. It checks the
+// sums in each list, and that each charge equals its hold.
 func TestUsageAboveHolds(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, c *caller) {
@@ -38,7 +38,7 @@ func TestUsageAboveHolds(t *testing.T) {
 			{0, 0, "main", 2 * money.USD}, {0, 0, "main", 3 * money.USD}, {0, 0, "spare", 5 * money.USD},
 			{0, 1, "main", 9 * money.USD}, {0, 1, "main", money.USD}, {1, 2, "spare", money.USD / 2},
 		} {
-			admitted(t, books, ledger.Admission{Request: fmt.Sprintf("req_%d", i), Account: accounts[tt.account], Key: keys[tt.key], KeyVersion: 1,
+			runRequest(t, books, ledger.Admission{Request: fmt.Sprintf("req_%d", i), Account: accounts[tt.account], Key: keys[tt.key], KeyVersion: 1,
 				Model: "swift-1", Endpoint: "/v1/chat/completions", Amount: money.USD, Revision: 1, Received: time.Now()}, func(h *ledger.Hold) error {
 				return h.Settle(context.Background(), ledger.End{Outcome: ledger.Billed, Cost: tt.cost, Status: 200, Line: tt.line})
 			})
@@ -66,14 +66,14 @@ func TestUsageAboveHolds(t *testing.T) {
 		}
 
 		// The state of lines does not need the database.
-		gone, err := store.Open(t.Context(), storetest.SQLite(t), store.Options{})
+		closedDB, err := store.Open(t.Context(), storetest.SQLite(t), store.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := gone.Close(); err != nil {
+		if err := closedDB.Close(); err != nil {
 			t.Fatal(err)
 		}
-		away := newOperator(t, gone, func(options *Options) { options.Lines = node })
+		away := newOperator(t, closedDB, func(options *Options) { options.Lines = node })
 		away.ok("GET", "/lines", "").element(0).want(`{"id":"main","over_hold_usd":null}`)
 	})
 }

@@ -22,9 +22,9 @@ type list[T any] struct {
 }
 
 // newList converts each element of a page with show.
-func newList[F, T any](found []F, more bool, show func(F) T) list[T] {
-	out := list[T]{Object: "list", Data: make([]T, len(found)), HasMore: more}
-	for i, f := range found {
+func newList[F, T any](items []F, more bool, show func(F) T) list[T] {
+	out := list[T]{Object: "list", Data: make([]T, len(items)), HasMore: more}
+	for i, f := range items {
 		out.Data[i] = show(f)
 	}
 	return out

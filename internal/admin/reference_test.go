@@ -45,7 +45,7 @@ func TestReferenceIsCreditedOnce(t *testing.T) {
 		again(`{"usd":5,"reference":"pi_1"}`, "5", "Idempotency-Key", "k2")
 		again(`{"usd":-1,"reference":"re_1"}`, "999999004")
 		c.ok("POST", path, `{"usd":995.5,"reference":"pi_2"}`).want(`{"balance_usd":999999999.5}`)
-		again(`{"usd":995.5,"reference":"pi_2"}`, "999999999.5") // a second one would leave the range
+		again(`{"usd":995.5,"reference":"pi_2"}`, "999999999.5") // a second credit would exceed the range
 		clock.Advance(7 * 365 * 24 * time.Hour)
 		again(`{"usd":5,"reference":"pi_1"}`, "5")
 		again(`{"usd":5,"reference":"pi_1"}`, "5", "Idempotency-Key", "k3")
@@ -159,7 +159,7 @@ func TestReferenceOnTwoNodes(t *testing.T) {
 			total += balance
 		}
 		if total != payments {
-			t.Errorf("%d payments of 1 USD made %d USD", payments, total)
+			t.Errorf("%d payments of 1 USD credited %d USD", payments, total)
 		}
 		first.ok("GET", "/audit", "").want(`{"ok":true,"differences":[]}`)
 	})

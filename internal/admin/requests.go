@@ -170,16 +170,16 @@ func (s *server) listRequests(c *call) (any, error) {
 		}
 	}
 	return view(s, c, func(tx *store.Tx) (any, error) {
-		found, err := requestlog.ListTx(tx, f)
+		results, err := requestlog.ListTx(tx, f)
 		if err != nil {
 			return nil, err
 		}
-		rows := make([]requestAnswer, len(found.Receipts))
-		for i := range found.Receipts {
-			if rows[i], err = s.withPrice(tx, found.Receipts[i]); err != nil {
+		rows := make([]requestAnswer, len(results.Receipts))
+		for i := range results.Receipts {
+			if rows[i], err = s.withPrice(tx, results.Receipts[i]); err != nil {
 				return nil, err
 			}
 		}
-		return requestList{newList(rows, found.More, func(r requestAnswer) requestAnswer { return r }), found.Next}, nil
+		return requestList{newList(rows, results.More, func(r requestAnswer) requestAnswer { return r }), results.Next}, nil
 	})
 }

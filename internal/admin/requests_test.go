@@ -36,8 +36,8 @@ func (c *caller) startLedger() *ledger.Ledger {
 	return books
 }
 
-// admitted runs one request through the ledger.
-func admitted(t *testing.T, l *ledger.Ledger, a ledger.Admission, end func(*ledger.Hold) error) {
+// runRequest runs one request through the ledger.
+func runRequest(t *testing.T, l *ledger.Ledger, a ledger.Admission, end func(*ledger.Hold) error) {
 	t.Helper()
 	h, err := l.Admit(context.Background(), a)
 	if err != nil {
@@ -57,17 +57,17 @@ func TestRequests(t *testing.T) {
 		account := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		c.ok("POST", "/accounts/"+account+"/credits", `{"usd":5}`)
 		key := c.ok("POST", "/accounts/"+account+"/keys", `{}`).text("id")
-		taken := money.USD / 10
+		lineCost := money.USD / 10
 		admission := ledger.Admission{Request: "req_1", Account: account, Key: key, KeyVersion: 1, Model: "swift-1",
 			Endpoint: "/v1/chat/completions", Amount: money.USD, Revision: 1, Received: time.Now()}
-		admitted(t, books, admission, func(h *ledger.Hold) error {
+		runRequest(t, books, admission, func(h *ledger.Hold) error {
 			return h.Settle(context.Background(), ledger.End{Outcome: ledger.Billed, Cost: money.USD / 4, Status: 200, Line: "main",
 				Tokens:   ledger.Tokens{Prompt: 10, Cached: 4, Completion: 20},
-				Attempts: []map[string]any{{"line": "main", "line_cost_usd": 0.1}}, Source: ledger.SourceBoth, LineCost: &taken,
+				Attempts: []map[string]any{{"line": "main", "line_cost_usd": 0.1}}, Source: ledger.SourceBoth, LineCost: &lineCost,
 				FirstByte: 30 * time.Millisecond, Duration: 90 * time.Millisecond})
 		})
 		admission.Request, admission.Model = "req_2", "swift-2"
-		admitted(t, books, admission, func(h *ledger.Hold) error {
+		runRequest(t, books, admission, func(h *ledger.Hold) error {
 			h.Release(ledger.End{Outcome: ledger.Failed, Status: 502, Code: "upstream_timeout"})
 			return nil
 		})
@@ -91,9 +91,9 @@ func TestRequests(t *testing.T) {
 			"outcome", "usage_source", "catalog_revision", "price", "price_unit")
 		show(log[1]).want(`{"outcome":"billed","usage_source":"both","catalog_revision":1,"price":{"input":5000,"output":10000},
 			"price_unit":"million_tokens","line_cost_usd":0.1}`)
-		one := c.ok("GET", "/requests/req_1", "")
-		one.want(string(show(log[1]).body))
-		one.wantNames(slices.Collect(maps.Keys(log[1]))...)
+		detail := c.ok("GET", "/requests/req_1", "")
+		detail.want(string(show(log[1]).body))
+		detail.wantNames(slices.Collect(maps.Keys(log[1]))...)
 		c.ok("GET", "/requests/req_2", "").want(`{"outcome":"failed","code":"upstream_timeout","cost_usd":0}`)
 		c.do("GET", "/requests/req_none", "").wantFault(fault.NotFound, "")
 		c.do("GET", "/requests/req_1?x=1", "").wantFault(fault.InvalidRequest, "x")
@@ -180,7 +180,7 @@ func TestDeletedRequests(t *testing.T) {
 		request := id.At("req_", clock.Now())
 		admission := ledger.Admission{Request: request, Account: account, Key: key, KeyVersion: 1, Model: "swift-1",
 			Endpoint: "/v1/chat/completions", Amount: money.USD, Revision: 1, Received: clock.Now()}
-		admitted(t, books, admission, func(h *ledger.Hold) error {
+		runRequest(t, books, admission, func(h *ledger.Hold) error {
 			return h.Settle(context.Background(), ledger.End{Outcome: ledger.Billed, Cost: money.USD / 4, Status: 200, Line: "main"})
 		})
 		before := c.ok("GET", "/accounts/"+account+"/entries", "").body

@@ -75,7 +75,7 @@ lines:
 		usage("account=acct_b", `{"total":{`+nothing+`},"sandbox":{`+nothing+`}}`)
 		usage("line=real", `{"total":{`+realLine+`}}`).wantNames("object", "since", "until", "group_by", "total", "data")
 		usage("line=sand&group_by=model", `{"total":{`+sandLine+`},"data":[{"model":"m",`+sandLine+`}]}`)
-		apply(models) // the real line is gone, but the catalog is not a trial any more
+		apply(models) // the catalog stays a real one without its real line
 		usage("", `{"total":{`+realLine+`},"sandbox":{`+figures(35, "14", "0.8", 3, "13.2")+`}}`)
 		if got, want := c.do("GET", "/usage?group_by=line&format=csv", "").body, "line,requests,billed_requests,failed_requests,prompt_tokens,"+
 			"cached_tokens,completion_tokens,image_count,clip_count,video_seconds,cost_usd,line_cost_usd,line_cost_requests,margin_usd\n"+

@@ -9,7 +9,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// userAnswer is a console user. It contains nothing of the password.
+// userAnswer is a console user. It contains no part of the password.
 type userAnswer struct {
 	ID       string `json:"id"`
 	Account  string `json:"account"`
@@ -44,7 +44,7 @@ type linkAnswer struct {
 	Expires int64            `json:"link_expires"`
 }
 
-// readUser reads the settable fields of a user and further, and hashes the password.
+// readUser reads the settable fields of a user and the fields in further, and hashes the password.
 func (s *server) readUser(ctx context.Context, body object, further ...field) (u account.UserChange, err error) {
 	var password *string
 	if err := body.decode(append([]field{optionalTextField("email", &u.Email), optionalTextField("password", &password),
@@ -109,8 +109,8 @@ func (s *server) listUsers(c *call) (any, error) {
 		return nil, err
 	}
 	return view(s, c, func(tx *store.Tx) (any, error) {
-		found, more, err := account.ListUsersTx(tx, c.id, after, limit)
-		return newList(found, more, showUser), err
+		items, more, err := account.ListUsersTx(tx, c.id, after, limit)
+		return newList(items, more, showUser), err
 	})
 }
 

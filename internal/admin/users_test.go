@@ -49,7 +49,7 @@ func TestInvitedUser(t *testing.T) {
 	})
 }
 
-// TestSecondFactorIsTurnedOff by an operator. An operator cannot turn it on.
+// TestSecondFactorIsTurnedOff checks that an operator can turn a second factor off, but not on.
 func TestSecondFactorIsTurnedOff(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, c *caller) {
@@ -83,17 +83,17 @@ func TestLinks(t *testing.T) {
 		second.wantNames("user", "kind", "link", "link_expires")
 		second.want(`{"user":"` + user + `","kind":"invitation"}`)
 		if _, ok := c.linkOf(first); ok {
-			t.Error("the first one is good still")
+			t.Error("the first link is still valid")
 		}
 		if _, ok := c.linkOf(second.text("link")); !ok {
-			t.Error("the second one is good for nothing")
+			t.Error("the second link is not valid")
 		}
 		c.ok("PATCH", "/users/"+user, `{"password":"right horse"}`).want(`{"has_password":true}`)
 		third := c.ok("POST", "/users/"+user+"/link", "")
 		third.want(`{"kind":"reset"}`)
 		l, _ := c.linkOf(third.text("link"))
 		if ahead := time.Until(time.UnixMilli(l.ExpiresMS)); ahead < 23*time.Hour || ahead > 25*time.Hour {
-			t.Errorf("a reset is good for %s", ahead)
+			t.Errorf("a reset link is valid for %s", ahead)
 		}
 
 		log := c.ok("GET", "/log?act=user.link", "")

@@ -190,8 +190,8 @@ func (s *server) listDeliveries(c *call) (any, error) {
 		if _, err := account.GetTx(tx, c.id); err != nil {
 			return nil, err
 		}
-		found, more, err := s.Webhooks.DeliveriesTx(tx, c.id, after, limit)
-		return newList(found, more, showDelivery), err
+		items, more, err := s.Webhooks.DeliveriesTx(tx, c.id, after, limit)
+		return newList(items, more, showDelivery), err
 	})
 }
 

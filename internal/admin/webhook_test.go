@@ -117,7 +117,7 @@ func TestWebhookDeliveries(t *testing.T) {
 		}
 		at := 0
 		if list[0]["event_id"] != second.header.Get("webhook-id") {
-			at = 1 // made within one millisecond
+			at = 1 // both were created within one millisecond
 		}
 		d := list[at]
 		for _, name := range []string{"id", "event_id", "type", "url", "state", "attempts", "created"} {
@@ -130,14 +130,14 @@ func TestWebhookDeliveries(t *testing.T) {
 			t.Errorf("%v", d)
 		}
 		status.Store(204)
-		sent := c.ok("POST", "/deliveries/"+d["id"].(string)+"/resend", "")
-		sent.want(`{"state":"delivered"}`)
+		resent := c.ok("POST", "/deliveries/"+d["id"].(string)+"/resend", "")
+		resent.want(`{"state":"delivered"}`)
 		again := <-posts
 		if string(again.body) != string(second.body) || again.header.Get("webhook-id") != second.header.Get("webhook-id") ||
 			hook.Verify(again.body, again.header) != nil {
 			t.Errorf("%s %v", again.body, again.header)
 		}
-		if attempts := sent.members()["attempts"].([]any); len(attempts) != 2 {
+		if attempts := resent.members()["attempts"].([]any); len(attempts) != 2 {
 			t.Errorf("%v", attempts)
 		}
 		receiver.Close()

@@ -15,8 +15,8 @@ import (
 // operatorToken is the admin_token of these tests.
 const operatorToken = "an-operator-of-these-tests"
 
-// ask sends a request through the server's handler and returns its answer.
-func (p *served) ask(t *testing.T, method, path, key, body string, headers ...string) (int, http.Header, map[string]any) {
+// ask sends a request to the server's handler and returns the answer.
+func (p *runningApp) ask(t *testing.T, method, path, key, body string, headers ...string) (int, http.Header, map[string]any) {
 	t.Helper()
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
 	r.Header.Set("Authorization", "Bearer "+key)
@@ -33,7 +33,7 @@ func (p *served) ask(t *testing.T, method, path, key, body string, headers ...st
 }
 
 // customer creates an account with 5 USD and a key. It returns the account's path and the key.
-func (p *served) customer(t *testing.T) (account, key string) {
+func (p *runningApp) customer(t *testing.T) (account, key string) {
 	t.Helper()
 	_, _, owner := p.ask(t, "POST", "/admin/v1/accounts", operatorToken, `{"name":"a"}`)
 	account = "/admin/v1/accounts/" + owner["id"].(string)
@@ -63,13 +63,13 @@ lines: [{id: main, provider: sandbox, models: {easel-1: sandbox-image}, enabled:
 		}
 		for i, v := range jobs { // newest first
 			j := v.(map[string]any)
-			_, _, one := p.ask(t, "GET", "/admin/v1/jobs/"+j["id"].(string), operatorToken, "")
-			for _, seen := range []map[string]any{j, one} {
-				if eta, ok := seen["eta_seconds"].(float64); seen["queue_position"] != float64(1-i) || !ok || eta < 1 || seen["held_usd"] != 0.03 {
-					t.Errorf("job %d: %v", i, seen)
+			_, _, single := p.ask(t, "GET", "/admin/v1/jobs/"+j["id"].(string), operatorToken, "")
+			for _, view := range []map[string]any{j, single} {
+				if eta, ok := view["eta_seconds"].(float64); view["queue_position"] != float64(1-i) || !ok || eta < 1 || view["held_usd"] != 0.03 {
+					t.Errorf("job %d: %v", i, view)
 				}
-				if line, there := seen["line"]; !there || line != nil {
-					t.Errorf("the line of job %d: %v, there: %v", i, line, there)
+				if line, present := view["line"]; !present || line != nil {
+					t.Errorf("the line of job %d: %v, present: %v", i, line, present)
 				}
 			}
 		}
@@ -108,7 +108,7 @@ func TestRequeueIsDoneOnce(t *testing.T) {
 		}
 		_, _, list := p.ask(t, "GET", "/admin/v1/jobs", operatorToken, "")
 		if jobs := list["data"].([]any); len(jobs) != 2 {
-			t.Errorf("%d jobs", len(jobs))
+			t.Errorf("%d jobs, want 1", len(jobs))
 		}
 		p.ask(t, "PATCH", account, operatorToken, `{"disabled":true}`)
 		if status, _, v := p.ask(t, "POST", path+"/requeue", operatorToken, `{"force":true}`); status != 400 {
@@ -119,14 +119,14 @@ func TestRequeueIsDoneOnce(t *testing.T) {
 		_, _, again := p.ask(t, "POST", account+"/webhook/roll", operatorToken, "", "Idempotency-Key", "roll")
 		_, _, now := p.ask(t, "GET", account+"/webhook", operatorToken, "")
 		if first["secret"] != again["secret"] || first["secret"] != now["secret"] {
-			t.Errorf("rolled to %v, again to %v, and it is %v", first["secret"], again["secret"], now["secret"])
+			t.Errorf("the secret was rolled to %v and, repeated, to %v; it is %v", first["secret"], again["secret"], now["secret"])
 		}
 	})
 }
 
-// TestAnyUseOfAKeyIsAUse checks that keys with only read requests or refused requests count as
-// used, and that the operator sees it.
-func TestAnyUseOfAKeyIsAUse(t *testing.T) {
+// TestAnyRequestCountsAsKeyUse checks that keys with only read requests or refused requests count
+// as used in the operator API.
+func TestAnyRequestCountsAsKeyUse(t *testing.T) {
 	t.Parallel()
 	s := testSettings(t, storetest.SQLite(t), "admin_token: "+operatorToken)
 	p := serve(t, s)

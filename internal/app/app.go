@@ -2,8 +2,8 @@
 // order of the shutdown.
 //
 // Invariants: addresses and locks are taken before anything is changed. Everything constructed is
-// undone in reverse order, so servers close first and stores last, each step under a bound. The
-// ready line is printed when the first request would be answered, and not before.
+// undone in reverse order, so servers close first and stores last. Each step has a time limit. The
+// ready line is not printed before requests are answered.
 package app
 
 import (
@@ -30,10 +30,10 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// Options are the surroundings of the process. All but Reread must be set.
+// Options configures the process. All fields but Reread must be set.
 type Options struct {
 	Stdout  io.Writer                        // receives the output of a first start
-	Stderr  io.Writer                        // the ready line and the log
+	Stderr  io.Writer                        // receives the ready line and the log
 	Lookup  func(name string) (string, bool) // the environment, for line credentials
 	Version string
 	Restart string // the command that starts the process again in the same way; if empty, `tollgate serve`
@@ -63,7 +63,7 @@ type App struct {
 	handler         http.Handler   // of server
 	operatorHandler http.Handler   // of operatorServer
 	demo            *demo          // output of a first start; nil on a later one
-	owned           bool           // this start has made the operator's token, and shows it
+	createdToken    bool           // this start created the operator's token and prints it
 }
 
 // New starts every room in the order of rooms.list. It answers no requests yet. An error that the
@@ -210,8 +210,8 @@ func (a *App) drain() error {
 	ends := make(chan error, len(servers))
 	for _, s := range servers {
 		go func() {
-			whole, err := s.Drain(a.settings.ShutdownGrace)
-			if !whole && err == nil {
+			inTime, err := s.Drain(a.settings.ShutdownGrace)
+			if !inTime && err == nil {
 				a.log.Warn("running requests were cut at the end of shutdown_grace")
 			}
 			ends <- err

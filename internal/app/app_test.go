@@ -29,21 +29,21 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// testSettings are settings on a database, with more as file text.
+// testSettings returns settings for a database. more is the text of a settings file.
 func testSettings(t *testing.T, url, more string) *Settings {
 	t.Helper()
 	s, err := Sources{Flags: map[string]string{"database": url, "listen": "127.0.0.1:0"}}.settings("test.yaml", []byte(more))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Media == "file:data/media" { // the default is for where one works
+	if s.Media == "file:data/media" { // the default is below the working directory
 		s.Media = "file:" + t.TempDir()
 	}
 	return s
 }
 
-// served is an App that serves until stop is called.
-type served struct {
+// runningApp is an App that serves until stop is called.
+type runningApp struct {
 	*App
 	out, err *scene.Buffer
 	cancel   context.CancelFunc
@@ -51,15 +51,15 @@ type served struct {
 }
 
 // serve starts an App, and waits until it is ready and has written its ready line.
-func serve(t *testing.T, s *Settings) *served {
+func serve(t *testing.T, s *Settings) *runningApp {
 	t.Helper()
 	return serveWith(t, s, Options{})
 }
 
 // serveWith is serve with some of the options.
-func serveWith(t *testing.T, s *Settings, o Options) *served {
+func serveWith(t *testing.T, s *Settings, o Options) *runningApp {
 	t.Helper()
-	p := &served{out: new(scene.Buffer), err: new(scene.Buffer), ended: make(chan error, 1)}
+	p := &runningApp{out: new(scene.Buffer), err: new(scene.Buffer), ended: make(chan error, 1)}
 	o.Stdout, o.Stderr, o.Lookup, o.Version = p.out, p.err, os.LookupEnv, "test"
 	a, err := New(t.Context(), s, o)
 	if err != nil {
@@ -92,9 +92,9 @@ func file(t *testing.T, name, text string) string {
 	return path
 }
 
-// get asks for a path and returns the status; addresses are taken before New
-// returns, so the connection waits until the server answers.
-func (p *served) get(t *testing.T, path string, headers ...string) int {
+// get requests a path and returns the status. The server listens before New returns, so the
+// connection waits until the server answers.
+func (p *runningApp) get(t *testing.T, path string, headers ...string) int {
 	t.Helper()
 	r, err := http.NewRequest("GET", "http://"+p.server.Address()+path, nil)
 	if err != nil {
@@ -114,7 +114,7 @@ func (p *served) get(t *testing.T, path string, headers ...string) int {
 }
 
 // stop ends an App as a signal does.
-func (p *served) stop(t *testing.T) {
+func (p *runningApp) stop(t *testing.T) {
 	t.Helper()
 	p.cancel()
 	if err := <-p.ended; err != nil {
@@ -143,18 +143,18 @@ func TestFirstStart(t *testing.T) {
 		if got, want := first.err.String(), "listening on http://"+first.server.Address()+"\n"; !strings.Contains(got, want) {
 			t.Errorf("no ready line in %q", got)
 		}
-		shown := first.out.String()
-		secret := regexp.MustCompile(`sk-[A-Za-z0-9_-]+`).FindString(shown)
-		if got := strings.Count(shown, secret); secret == "" || got != 10 {
-			t.Errorf("the key is shown %d times, want once by itself and in nine commands:\n%s", got, shown)
+		output := first.out.String()
+		secret := regexp.MustCompile(`sk-[A-Za-z0-9_-]+`).FindString(output)
+		if got := strings.Count(output, secret); secret == "" || got != 10 {
+			t.Errorf("the key is shown %d times, want once by itself and in nine commands:\n%s", got, output)
 		}
-		if got := strings.Count(shown, "curl "); got != 9 || strings.Contains(shown, "%!") {
-			t.Errorf("%d commands:\n%s", got, shown)
+		if got := strings.Count(output, "curl "); got != 9 || strings.Contains(output, "%!") {
+			t.Errorf("%d commands:\n%s", got, output)
 		}
 		for _, part := range []string{"/v1/chat/completions ", "/v1/images/generations ", "/v1/images/jobs/JOB ", `"model": "sandbox-image"`,
 			"/v1/videos/generations ", "/v1/videos/jobs/JOB ", `"model": "sandbox-video"`, "http://" + first.server.Address() + "/v1/usage "} {
-			if !strings.Contains(shown, part) {
-				t.Errorf("%q is not shown:\n%s", part, shown)
+			if !strings.Contains(output, part) {
+				t.Errorf("%q is not shown:\n%s", part, output)
 			}
 		}
 		if status := first.get(t, "/v1/usage", "Authorization", "Bearer "+secret); status != 200 {
@@ -173,12 +173,12 @@ func TestFirstStart(t *testing.T) {
 			t.Errorf("after a restart the key gets %d", status)
 		}
 		again.stop(t)
-		demoIsAlone(t, s)
+		checkOnlyDemo(t, s)
 	})
 }
 
-// demoIsAlone checks that there is exactly one account, with 10 USD, and one key.
-func demoIsAlone(t *testing.T, s *Settings) {
+// checkOnlyDemo checks that there is exactly one account, with 10 USD, and one key.
+func checkOnlyDemo(t *testing.T, s *Settings) {
 	t.Helper()
 	err := view(t.Context(), s, func(tx *store.Tx) error {
 		accounts, _, err := account.ListTx(tx, "", 10)
@@ -210,8 +210,8 @@ func demoIsAlone(t *testing.T, s *Settings) {
 	}
 }
 
-// TestFirstStartOfManyNodes sets one database up from several nodes at once:
-// one of them does it.
+// TestFirstStartOfManyNodes starts several nodes on one empty database and checks that only one
+// node sets it up.
 func TestFirstStartOfManyNodes(t *testing.T) {
 	t.Parallel()
 	storetest.EachEmpty(t, func(t *testing.T, url string) {
@@ -235,9 +235,9 @@ func TestFirstStartOfManyNodes(t *testing.T) {
 			}
 		}
 		if shown != 1 {
-			t.Errorf("%d nodes set the database up", shown)
+			t.Errorf("%d nodes set the database up, want 1", shown)
 		}
-		demoIsAlone(t, s)
+		checkOnlyDemo(t, s)
 	})
 }
 
@@ -290,7 +290,7 @@ func TestSetUpLeavesAlone(t *testing.T) {
 	}
 }
 
-// TestStartFaults checks that a failing start names the setting, leaves nothing running and has set
+// TestStartFaults checks that a failing start names the setting, leaves nothing running and sets
 // nothing up.
 func TestStartFaults(t *testing.T) {
 	t.Parallel()
@@ -301,7 +301,7 @@ func TestStartFaults(t *testing.T) {
 	}
 	t.Cleanup(func() { busy.Close() })
 	bad := file(t, "bad.yaml", "models:\n  - {id: x, kind: chat}\n")
-	for _, c := range []struct{ name, settings, key, says string }{
+	for _, c := range []struct{ name, settings, key, want string }{
 		{"address taken", "metrics_listen: " + busy.Addr().String(), "metrics_listen",
 			"another program listens at " + busy.Addr().String() + " (address already in use): stop it, or choose another address"},
 		{"address elsewhere", "metrics_listen: 192.0.2.1:9090", "metrics_listen",
@@ -316,7 +316,7 @@ func TestStartFaults(t *testing.T) {
 			_, err := quietStart(t, s)
 			_, fault := errors.AsType[*SettingError](err)
 			if mayPass := c.name == "address taken"; fault == mayPass || !strings.HasPrefix(err.Error(), c.key+": ") ||
-				!strings.Contains(err.Error(), c.says) {
+				!strings.Contains(err.Error(), c.want) {
 				t.Fatalf("got %v", err)
 			}
 			db, err := store.Open(t.Context(), s.Database, store.Options{})
@@ -436,7 +436,7 @@ func TestMetricsAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	body := string(text)
-	wanted := []string{"tollgate_charge_over_hold_usd_total 0", `tollgate_requests_total{endpoint="/v1/chat/completions",status="503"} 0`,
+	metrics := []string{"tollgate_charge_over_hold_usd_total 0", `tollgate_requests_total{endpoint="/v1/chat/completions",status="503"} 0`,
 		`tollgate_model_requests_total{code="",model="sandbox-chat"} 0`, `tollgate_job_queued{model="sandbox-video"} 0`,
 		`tollgate_job_oldest_queued_seconds{model="sandbox-image"} 0`,
 		`tollgate_line_attempts_total{line="sandbox",outcome="ok"} 0`,
@@ -449,13 +449,13 @@ func TestMetricsAddress(t *testing.T) {
 	late := []string{"tollgate_line_cost_usd_total", "tollgate_unknown_usage_total"} // from the document
 	for _, m := range regexp.MustCompile("(?m)^\\| `(tollgate_[a-z_]+)` \\|").FindAllStringSubmatch(string(document), -1) {
 		if !slices.Contains(late, m[1]) {
-			wanted = append(wanted, "# TYPE "+m[1]+" ")
+			metrics = append(metrics, "# TYPE "+m[1]+" ")
 		}
 	}
-	if len(wanted) < 20 {
-		t.Fatalf("only %q are asked for", wanted)
+	if len(metrics) < 20 {
+		t.Fatalf("the test checks only %q", metrics)
 	}
-	for _, name := range wanted {
+	for _, name := range metrics {
 		if !strings.Contains(body, name) {
 			t.Errorf("no %s", name)
 		}
@@ -471,7 +471,7 @@ func TestLifecycleUnwindsBackwards(t *testing.T) {
 	l := lifecycle{log: slog.New(slog.DiscardHandler)}
 	trouble := errors.New("trouble")
 	for _, name := range []string{"store", "ledger", "server"} {
-		l.later(name, func(context.Context) error {
+		l.addCleanup(name, func(context.Context) error {
 			order = append(order, name)
 			if name == "ledger" {
 				return trouble
@@ -495,7 +495,7 @@ func TestLifecycleUnwindsBackwards(t *testing.T) {
 	}
 }
 
-func TestAJumpOfTheClockIsTold(t *testing.T) {
+func TestClockJumpsAreReported(t *testing.T) {
 	t.Parallel()
 	var log scene.Buffer
 	a := &App{metrics: metrics.New("test"), log: slog.New(slog.NewTextHandler(&log, nil))}

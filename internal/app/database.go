@@ -39,7 +39,7 @@ var ErrNoDatabase = errors.New(
 // ErrNoDatabase otherwise. Errors are SettingErrors, except for a server that is not up. The caller
 // closes the database.
 func OpenDatabase(ctx context.Context, s *Settings, create bool) (*store.DB, error) {
-	if !create && unmade(s) {
+	if !create && databaseMissing(s) {
 		return nil, noDatabase(s)
 	}
 	db, err := open(ctx, s, store.Options{})
@@ -79,7 +79,7 @@ func checkSchema(ctx context.Context, db *store.DB, s *Settings, create bool) er
 // schemaError returns a SettingError if this version cannot use the schema.
 func schemaError(s *Settings, schema store.Schema) error {
 	if err := schema.Check(); err != nil {
-		return &SettingError{"database", fmt.Errorf("%s: %w", shownDatabase(s), err)}
+		return &SettingError{"database", fmt.Errorf("%s: %w", databaseName(s), err)}
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ func migrate(ctx context.Context, db *store.DB) error {
 // PostgreSQL, nodes may serve the database meanwhile. It logs waits and the progress of backfills.
 // Errors are SettingErrors, except for a server that is not up.
 func Migrate(ctx context.Context, s *Settings, dryRun bool, log *slog.Logger) (schema store.Schema, err error) {
-	if dryRun && unmade(s) {
+	if dryRun && databaseMissing(s) {
 		schema.Pending, err = store.Migrations()
 		return schema, err
 	}
@@ -125,8 +125,8 @@ func Migrate(ctx context.Context, s *Settings, dryRun bool, log *slog.Logger) (s
 	return schema, nil
 }
 
-// unmade reports whether the database is a missing file.
-func unmade(s *Settings) bool {
+// databaseMissing reports whether the database is a missing file.
+func databaseMissing(s *Settings) bool {
 	path, sqlite := strings.CutPrefix(s.Database, "sqlite:")
 	if !sqlite {
 		return false
@@ -135,21 +135,21 @@ func unmade(s *Settings) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// noDatabase names the place where a command looked for a database.
+// noDatabase returns an error with the place where a command looked for a database.
 func noDatabase(s *Settings) error {
 	path, sqlite := strings.CutPrefix(s.Database, "sqlite:")
 	if !sqlite {
-		return &SettingError{"database", fmt.Errorf("%s is empty: tollgate's schema %w", shownDatabase(s), ErrNoDatabase)}
+		return &SettingError{"database", fmt.Errorf("%s is empty: tollgate's schema %w", databaseName(s), ErrNoDatabase)}
 	}
-	whole, err := filepath.Abs(path)
+	absolute, err := filepath.Abs(path)
 	if err != nil {
-		whole = path
+		absolute = path
 	}
-	return &SettingError{"database", fmt.Errorf("%s %w (the command looked at %s)", s.Database, ErrNoDatabase, whole)}
+	return &SettingError{"database", fmt.Errorf("%s %w (the command looked at %s)", s.Database, ErrNoDatabase, absolute)}
 }
 
-// shownDatabase names the database without its password.
-func shownDatabase(s *Settings) string {
+// databaseName returns the name of the database without its password.
+func databaseName(s *Settings) string {
 	if strings.HasPrefix(s.Database, "sqlite:") {
 		return s.Database
 	}
@@ -175,7 +175,7 @@ func open(ctx context.Context, s *Settings, o store.Options) (*store.DB, error) 
 }
 
 // lockWait is the time that a starting service waits for the lock on the file, because other
-// commands hold the lock for a moment.
+// commands may hold the lock briefly.
 const (
 	lockWait  = time.Second
 	lockPause = 20 * time.Millisecond

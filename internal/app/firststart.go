@@ -23,9 +23,9 @@ const demoEmail = account.DemoEmail
 
 // demo is the result of a first start, shown once.
 type demo struct {
-	account  string // its id
-	secret   string // the key's only copy
-	password string // of the console, with demoEmail
+	account  string // id of the account
+	secret   string // the only copy of the key
+	password string // password of demoEmail for the console
 
 	// Models to try: in chat completions, responses and native messages, and
 	// for images and videos.
@@ -33,10 +33,11 @@ type demo struct {
 	image, video               string
 }
 
-// setUp gives a database without a catalog its first one: the operator's file if the settings name
-// one, else, on an empty database, the sandbox with a demo account. Everything is one transaction,
-// so a process that dies here leaves either nothing or all of it, and only one of several starting
-// nodes does it. It returns the demo to show, or nil if it opened no demo account.
+// setUp applies the first catalog to a database without a catalog: the operator's file if the
+// settings name one, or else, on an empty database, the sandbox with a demo account. One
+// transaction does everything, so the setup is complete or absent even if the process dies, and
+// only one of several starting nodes does it. setUp returns the demo to print, or nil if it created
+// no demo account.
 func setUp(ctx context.Context, db *store.DB, s *Settings, providers map[string]catalog.Provider,
 	passwords *account.Passwords) (*demo, error) {
 	switch {
@@ -49,13 +50,13 @@ func setUp(ctx context.Context, db *store.DB, s *Settings, providers map[string]
 	if err != nil {
 		return nil, fmt.Errorf("read the sandbox catalog: %w", err)
 	}
-	hasAccounts := false // somebody has already set up this database
+	started := false // another process has started to set up this database
 	look := func(tx *store.Tx) error {
 		accounts, _, err := account.ListTx(tx, "", 1)
-		hasAccounts = len(accounts) > 0
+		started = len(accounts) > 0
 		return err
 	}
-	if err := db.View(ctx, look); err != nil || hasAccounts {
+	if err := db.View(ctx, look); err != nil || started {
 		return nil, err
 	}
 	password := rand.Text()[:demoPassword]
@@ -63,25 +64,25 @@ func setUp(ctx context.Context, db *store.DB, s *Settings, providers map[string]
 	if err != nil {
 		return nil, fmt.Errorf("make the demo's sign-in: %w", err)
 	}
-	var shown *demo
+	var created *demo
 	err = db.Update(ctx, func(tx *store.Tx) error {
-		shown = nil
-		if err := look(tx); err != nil || hasAccounts {
+		created = nil
+		if err := look(tx); err != nil || started {
 			return err
 		}
 		if _, first, err := catalog.ApplyFirstTx(tx, doc); err != nil || !first {
 			return err
 		}
-		shown, err = openDemoTx(tx, doc, hash)
+		created, err = openDemoTx(tx, doc, hash)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up the sandbox: %w", err)
 	}
-	if shown != nil {
-		shown.password = password
+	if created != nil {
+		created.password = password
 	}
-	return shown, nil
+	return created, nil
 }
 
 // demoPassword is the length of the demo's password, 5 bits a character.
@@ -129,8 +130,8 @@ func firstModel(doc *catalog.Document, kind catalog.Kind, form wire.Form) string
 	return ""
 }
 
-// applyFirst applies the operator's file if the database has no catalog yet.
-// A file with faults stops the start only then: later it is not read.
+// applyFirst applies the operator's file if the database has no catalog yet. A file with faults
+// stops only such a start; later starts do not read the file.
 func applyFirst(ctx context.Context, db *store.DB, path string, providers map[string]catalog.Provider) error {
 	head, err := headOf(ctx, db)
 	if err != nil || head > 0 {
@@ -159,9 +160,9 @@ func checkFirst(ctx context.Context, db *store.DB, s *Settings, providers map[st
 	return err
 }
 
-// checkUnmade is checkFirst where there is no database file yet: none is made then.
-func checkUnmade(s *Settings, providers map[string]catalog.Provider) error {
-	if s.Catalog == "" || !unmade(s) {
+// checkFirstMissing is checkFirst for a missing database file. It does not create the file.
+func checkFirstMissing(s *Settings, providers map[string]catalog.Provider) error {
+	if s.Catalog == "" || !databaseMissing(s) {
 		return nil
 	}
 	_, err := readFirst(s.Catalog, providers)
@@ -193,11 +194,11 @@ func (a *App) welcome(w io.Writer) error {
 	if a.operatorServer != nil {
 		base = "http://" + a.operatorServer.Reachable()
 	}
-	words := operatorWords(a.settings, a.owned, base, cmp.Or(a.options.Restart, "tollgate serve"))
+	words := operatorWords(a.settings, a.createdToken, base, cmp.Or(a.options.Restart, "tollgate serve"))
 	switch {
 	case a.demo != nil:
 		return a.demo.show(w, a.Base(), words)
-	case a.owned:
+	case a.createdToken:
 		_, err := fmt.Fprintf(w, "\nWelcome to tollgate. This database was empty.\n\n%s\n\n", words)
 		return err
 	}
@@ -224,8 +225,8 @@ func operatorWords(s *Settings, created bool, base, restart string) string {
 	return to + "open " + pages + "\nwith " + with + again
 }
 
-// show prints the key and commands to try. It writes to standard output, apart from log and ready
-// line, so that the key is easy to find and to copy.
+// show prints the key and example commands. It writes to standard output, separate from the log and
+// the ready line, so that the key is easy to find and copy.
 func (d *demo) show(w io.Writer, base, operator string) error {
 	chat := fmt.Sprintf(`curl %s/v1/chat/completions \
     -H 'Authorization: Bearer %s' \

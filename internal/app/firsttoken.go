@@ -74,7 +74,7 @@ func (r *rooms) createToken(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.settings, r.owned = s, true
+	r.settings, r.createdToken = s, true
 	r.token.Replace(s.AdminToken)
 	return nil
 }

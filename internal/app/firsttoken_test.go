@@ -13,8 +13,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// operatorStatus asks the operator API with a token.
-func operatorStatus(t *testing.T, p *served, token string) int {
+// operatorStatus returns the status of an operator API request with a token.
+func operatorStatus(t *testing.T, p *runningApp, token string) int {
 	t.Helper()
 	const head = "GET /admin/v1/accounts HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
 	return sendRaw(t, p.server, head+"Authorization: Bearer "+token+"\r\n\r\n").status
@@ -45,9 +45,9 @@ func TestFirstStartMakesAToken(t *testing.T) {
 			if p.operatorServer != nil {
 				at = p.operatorServer
 			}
-			shown := "http://" + at.Reachable() + "/console/operator"
-			if out := p.out.String(); !strings.Contains(out, token) || !strings.Contains(out, path) || !strings.Contains(out, shown) {
-				t.Errorf("it shows neither token, file nor %s: %s", shown, out)
+			consoleURL := "http://" + at.Reachable() + "/console/operator"
+			if out := p.out.String(); !strings.Contains(out, token) || !strings.Contains(out, path) || !strings.Contains(out, consoleURL) {
+				t.Errorf("the output lacks the token, the file or %s: %s", consoleURL, out)
 			}
 			if p.operatorServer == nil {
 				if got := operatorStatus(t, p, token); got != http.StatusOK {
@@ -64,9 +64,9 @@ func TestFirstStartMakesAToken(t *testing.T) {
 				t.Errorf("the second start answers %d and shows %q", got, p.out)
 			}
 			s.Listen = p.server.Address()
-			asked, err := AskService(t.Context(), s, OperatorRequest{Method: http.MethodGet, Path: "/accounts"})
-			if err != nil || asked.Status != http.StatusOK {
-				t.Errorf("a command gets %d, %v", asked.Status, err)
+			answer, err := AskService(t.Context(), s, OperatorRequest{Method: http.MethodGet, Path: "/accounts"})
+			if err != nil || answer.Status != http.StatusOK {
+				t.Errorf("a command gets %d, %v", answer.Status, err)
 			}
 		})
 	}
@@ -86,7 +86,7 @@ func TestTokenSettingWins(t *testing.T) {
 	const own = "a-token-of-the-operator"
 	p := serve(t, testSettings(t, url, "admin_token: "+own))
 	if _, err := os.Stat(path); err == nil {
-		t.Error("a start with admin_token made a file")
+		t.Error("a start with admin_token created a file")
 	}
 	p.stop(t)
 	if err := os.WriteFile(path, []byte("the-token-of-the-file\n"), 0o600); err != nil {
@@ -120,7 +120,7 @@ func TestLaterStartsMakeNoToken(t *testing.T) {
 				t.Fatal(err)
 			}
 		} else if got := first.out.String(); !strings.Contains(got, "TOLLGATE_ADMIN_TOKEN=") {
-			t.Errorf("it does not tell how to set a token: %s", got)
+			t.Errorf("the output does not explain how to set a token: %s", got)
 		}
 		p := serve(t, testSettings(t, url, "{}"))
 		defer p.stop(t)
@@ -128,12 +128,13 @@ func TestLaterStartsMakeNoToken(t *testing.T) {
 			t.Errorf("a later start answers %d", got)
 		}
 		if got := p.out.String(); got != "" {
-			t.Errorf("a later start shows %q", got)
+			t.Errorf("a later start prints %q", got)
 		}
 	})
 }
 
-// TestUnusableTokenFile checks that a start refuses a file without a token, and names it.
+// TestUnusableTokenFile checks that a start rejects a file without a valid token, and names the
+// file.
 func TestUnusableTokenFile(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{"empty": "", "spaces": "two words", "short": "short", "not ASCII": "ein-schlüssel-für-alle"} {
@@ -143,7 +144,7 @@ func TestUnusableTokenFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := testSettings(t, url, "{}")
-		s.Listen = ":0" // where a short one could be guessed
+		s.Listen = ":0" // a short token could be guessed at this address
 		_, err := quietStart(t, s)
 		if fault, ok := errors.AsType[*SettingError](err); !ok || !strings.HasPrefix(fault.Key, "admin_token") {
 			t.Errorf("%s: %v", name, err)

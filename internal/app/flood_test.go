@@ -15,9 +15,9 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestAFloodOfWrongKeys checks that all wrong keys are answered 401, late beyond the address's
-// allowance, that a good key of the same address is served meanwhile, and that few rows and lines
-// remain.
+// TestAFloodOfWrongKeys checks that every wrong key gets a 401, with a delay beyond the address's
+// allowance, that a valid key from the same address is served meanwhile, and that the request log
+// and the log get few entries.
 func TestAFloodOfWrongKeys(t *testing.T) {
 	t.Parallel()
 	storetest.EachEmpty(t, func(t *testing.T, url string) {
@@ -62,7 +62,7 @@ func TestAFloodOfWrongKeys(t *testing.T) {
 		}
 		for range 20 {
 			if status := send(secret); status != 200 {
-				t.Errorf("a good key is answered %d", status)
+				t.Errorf("a valid key is answered %d", status)
 			}
 		}
 		flood.Wait()
@@ -74,7 +74,7 @@ func TestAFloodOfWrongKeys(t *testing.T) {
 			t.Errorf("no %s", late)
 		}
 		if slept.Load() == 0 {
-			t.Error("none of them waited")
+			t.Error("no wrong key was delayed")
 		}
 		_, _, list := p.ask(t, "GET", "/admin/v1/requests?status=401&limit=200", operatorToken, "")
 		if rows := len(list["data"].([]any)); rows == 0 || rows > 40 {

@@ -31,15 +31,15 @@ type surfaces struct {
 	base    string                                            // the public base address
 	signIns func(ctx context.Context) (users, operators bool) // reports which people can sign in to the console
 	ready   *readiness
-	token   *httpapi.OperatorToken // none: /metrics is not there
+	token   *httpapi.OperatorToken // if not set, there is no /metrics
 	wrong   *limit.Throttle        // delays answers to wrong tokens
 	proxies []netip.Prefix         // networks whose X-Forwarded-For is trusted
 	log     *slog.Logger
 }
 
-// parted moves the routes for the operator's token to a separate address, so that the token can be
-// tried nowhere else. Both addresses report the process's health and have their own console.
-func (s surfaces) parted() (public, private surfaces) {
+// split moves the routes for the operator's token to a separate address, so that the token can be
+// guessed only there. Both addresses report the process's health and have their own console.
+func (s surfaces) split() (public, private surfaces) {
 	public, private = s, s
 	public.admin, public.token = nil, nil
 	private.media, private.api = nil, nil
@@ -50,10 +50,10 @@ func (s surfaces) parted() (public, private surfaces) {
 type front struct {
 	surfaces
 	own    http.Handler // the process's paths
-	public bool         // the API is here
+	public bool         // the address serves the API
 }
 
-// newFront puts the common behaviour of all surfaces before those that lack it.
+// newFront returns the handler for surfaces. It adds the common behaviour to surfaces that lack it.
 func newFront(s surfaces) *front {
 	o := httpapi.Options{Log: s.log}
 	if s.media != nil {
@@ -72,7 +72,7 @@ func newFront(s surfaces) *front {
 	return f
 }
 
-// routes are the process's own.
+// routes returns the process's own routes.
 func (s surfaces) routes() []httpapi.Route {
 	return []httpapi.Route{
 		{Pattern: "GET /healthz", Handle: func(x *httpapi.Exchange) error {
@@ -94,17 +94,17 @@ func (s surfaces) routes() []httpapi.Route {
 
 // root redirects to the console, or describes the address if no one can sign in to a console.
 func (s surfaces) root(x *httpapi.Exchange) error {
-	home, enters := s.home(x.Request.Context())
-	if !enters && s.pages != nil {
+	home, canSignIn := s.home(x.Request.Context())
+	if !canSignIn && s.pages != nil {
 		return s.pages.Greet(x, x.Request, contract.NewWelcome(s.base, s.api != nil, s.hasAdmin()))
 	}
-	x.Header().Set("Cache-Control", "no-store") // another address may serve another part tomorrow
+	x.Header().Set("Cache-Control", "no-store") // the target may change
 	http.Redirect(x, x.Request, home, http.StatusFound)
 	return nil
 }
 
 // home returns the console path for the root, and reports whether anybody can sign in there.
-func (s surfaces) home(ctx context.Context) (path string, enters bool) {
+func (s surfaces) home(ctx context.Context) (path string, canSignIn bool) {
 	if s.signIns == nil {
 		s.signIns = func(context.Context) (users, operators bool) { return true, true }
 	}
@@ -118,7 +118,7 @@ func (s surfaces) home(ctx context.Context) (path string, enters bool) {
 // hasAdmin reports whether the address has the operator API.
 func (s surfaces) hasAdmin() bool { return s.admin != nil && s.token.IsSet() }
 
-// ServeHTTP chooses by path.
+// ServeHTTP selects the surface by the path.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch path := r.URL.Path; {
 	case f.hasOwn(path) || f.hasPage(strings.TrimRight(path, "/")):
@@ -166,7 +166,7 @@ func (f *front) hasPage(path string) bool {
 // guardMetrics serves /metrics to requests with the operator's token.
 func (s surfaces) guardMetrics(x *httpapi.Exchange) error {
 	if !s.token.Is(httpapi.Bearer(x.Request.Header)) {
-		if x.Request.Header.Get("Authorization") != "" { // else nothing was guessed
+		if x.Request.Header.Get("Authorization") != "" { // a request without a token is not a guess
 			s.wrong.Slow(x, x.Request, httpapi.ClientAddress(x.Request, s.proxies))
 		}
 		return fault.New(fault.InvalidAPIKey, "Metrics need the operator's token: `Authorization: Bearer <admin_token>`.")
@@ -196,8 +196,8 @@ type readiness struct {
 // readyBound limits how long a readiness check waits for the database.
 const readyBound = 2 * time.Second
 
-// check returns why the process cannot serve, in words for the operator; nil
-// when it can.
+// check returns the reasons why the process cannot serve, as text for the operator, or nil if it
+// can serve.
 func (s *readiness) check(ctx context.Context) map[string]string {
 	faults := make(map[string]string)
 	if s.stopping.Load() {
@@ -218,7 +218,7 @@ func (s *readiness) check(ctx context.Context) map[string]string {
 	return faults
 }
 
-// warnings returns failures that do not keep the process from serving.
+// warnings returns failures that do not prevent the process from serving.
 func (s *readiness) warnings() map[string]string {
 	since, down := s.media()
 	if !down {
@@ -228,8 +228,8 @@ func (s *readiness) warnings() map[string]string {
 		": results are kept, and no job starts; see the log"}
 }
 
-// answerState answers 200 when there are no faults, else 503 with them. Warnings
-// change no status.
+// answerState answers 200 if there are no faults, or 503 with the faults. Warnings do not change
+// the status.
 func answerState(w http.ResponseWriter, faults, warnings map[string]string) {
 	status, word := http.StatusOK, "ok"
 	if len(faults) > 0 {
@@ -243,5 +243,5 @@ func answerState(w http.ResponseWriter, faults, warnings map[string]string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // the prober may be gone
+	_, _ = w.Write(append(body, '\n')) // the client may have disconnected
 }

@@ -31,8 +31,8 @@ func ask(h http.Handler, method, path string, headers ...string) *httptest.Respo
 	return w
 }
 
-// named answers with its name.
-func named(name string) http.Handler {
+// answerWith returns a handler that answers with name.
+func answerWith(name string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(name)) })
 }
 
@@ -53,10 +53,10 @@ func TestFrontSendsToSurfaces(t *testing.T) {
 	t.Parallel()
 	ready := state{revision: 1}.readiness()
 	log := slog.New(slog.DiscardHandler)
-	open := newFront(surfaces{api: named("api"), console: named("console"), admin: named("admin"), media: named("media"),
-		metrics: named("metrics"), ready: ready, token: httpapi.NewOperatorToken("secret"), log: log})
-	shut := newFront(surfaces{api: named("api"), admin: named("admin"), metrics: named("metrics"), ready: ready, log: log})
-	private := newFront(surfaces{console: named("console"), ready: ready, log: log})
+	open := newFront(surfaces{api: answerWith("api"), console: answerWith("console"), admin: answerWith("admin"), media: answerWith("media"),
+		metrics: answerWith("metrics"), ready: ready, token: httpapi.NewOperatorToken("secret"), log: log})
+	shut := newFront(surfaces{api: answerWith("api"), admin: answerWith("admin"), metrics: answerWith("metrics"), ready: ready, log: log})
+	private := newFront(surfaces{console: answerWith("console"), ready: ready, log: log})
 	for _, c := range []struct {
 		front        *front
 		path, header string
@@ -93,7 +93,7 @@ func TestFrontSendsToSurfaces(t *testing.T) {
 			t.Errorf("%s with %q: %d %s, want %d %s", c.path, c.header, got.Code, got.Body, c.status, c.want)
 		}
 		if c.want != "api" && c.want != "admin" && c.want != "console" && !strings.HasPrefix(got.Header().Get("x-request-id"), "req_") {
-			t.Errorf("%s carries no request id", c.path)
+			t.Errorf("%s has no request id", c.path)
 		}
 	}
 }
@@ -112,7 +112,7 @@ func TestReadiness(t *testing.T) {
 		{"disk full", state{nil, away, 1, true}, false, "database"},
 		{"stopping", state{nil, nil, 1, false}, true, "process"},
 		{"no catalog", state{nil, nil, 0, false}, false, "catalog"},
-		{"media store down", state{nil, nil, 1, true}, false, ""}, // chat does without it
+		{"media store down", state{nil, nil, 1, true}, false, ""}, // chat needs no media store
 	} {
 		ready := c.readiness()
 		ready.stopping.Store(c.stopping)
@@ -130,7 +130,7 @@ func TestReadiness(t *testing.T) {
 		if c.fault != "" {
 			want = http.StatusServiceUnavailable
 		}
-		if _, named := body.Faults[c.fault]; got.Code != want || named != (c.fault != "") || len(body.Faults) > 1 {
+		if _, ok := body.Faults[c.fault]; got.Code != want || ok != (c.fault != "") || len(body.Faults) > 1 {
 			t.Errorf("%s: %d %s", c.name, got.Code, got.Body)
 		}
 		if warning := body.Warnings["media"]; strings.Contains(warning, "since 2026-11-28T03:00:00Z") != c.noMedia || len(body.Warnings) > 1 {
@@ -148,18 +148,18 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-// TestPanicsAreSaidOnce checks that a panic in any surface is answered 503 and logged once, at
-// error, with its stack.
-func TestPanicsAreSaidOnce(t *testing.T) {
+// TestPanicsAreLoggedOnce checks that a panic in any surface is answered 503 and logged once, as an
+// error with its stack.
+func TestPanicsAreLoggedOnce(t *testing.T) {
 	t.Parallel()
 	logs := new(scene.Buffer)
 	broken := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("boom") })
 	log := slog.New(slog.NewTextHandler(logs, nil))
-	served := surfaces{media: broken, metrics: broken, token: httpapi.NewOperatorToken("secret"), log: log,
+	parts := surfaces{media: broken, metrics: broken, token: httpapi.NewOperatorToken("secret"), log: log,
 		admin: admin.New(admin.Options{Token: httpapi.NewOperatorToken("secret"), Log: log}), // without a database
 		ready: &readiness{database: func(context.Context) error { panic("boom") }}}
 	for i, path := range []string{"/media/x.png", "/metrics", "/readyz", "/admin/v1/accounts"} {
-		got := ask(newFront(served), "GET", path, "Authorization", "Bearer secret")
+		got := ask(newFront(parts), "GET", path, "Authorization", "Bearer secret")
 		if got.Code != http.StatusServiceUnavailable || !strings.Contains(got.Body.String(), `"code":"service_unavailable"`) {
 			t.Errorf("%s: %d %s", path, got.Code, got.Body)
 		}
@@ -182,18 +182,18 @@ func wholeSurfaces(t *testing.T) surfaces {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return surfaces{api: named("api"), admin: named("admin"), console: named("console"), pages: pages,
+	return surfaces{api: answerWith("api"), admin: answerWith("admin"), console: answerWith("console"), pages: pages,
 		token: httpapi.NewOperatorToken("secret"), log: slog.New(slog.DiscardHandler)}
 }
 
-// TestContractsAreWhereTheirAPIsAre asks the addresses of a process for the contracts
-// and for their first page.
+// TestContractsAreWhereTheirAPIsAre requests the contracts and the first page at each address of a
+// process.
 func TestContractsAreWhereTheirAPIsAre(t *testing.T) {
 	t.Parallel()
 	whole := wholeSurfaces(t)
 	whole.base = "https://api.example.com"
 	whole.signIns = func(context.Context) (users, operators bool) { return false, false }
-	public, private := whole.parted()
+	public, private := whole.split()
 	tokenless := whole
 	tokenless.token = nil
 	for _, c := range []struct {
@@ -228,7 +228,7 @@ func TestContractsAreWhereTheirAPIsAre(t *testing.T) {
 			t.Errorf("%s, %s: the policy is %q", c.name, c.path, policy)
 		}
 		if page && (strings.Contains(got.Body.String(), "<script") || strings.Contains(got.Body.String(), "style=")) {
-			t.Errorf("%s, %s: something inline", c.name, c.path)
+			t.Errorf("%s, %s: the page has an inline script or style", c.name, c.path)
 		}
 	}
 }
@@ -238,7 +238,7 @@ func TestContractsAreWhereTheirAPIsAre(t *testing.T) {
 func TestPagesEndWithoutSlash(t *testing.T) {
 	t.Parallel()
 	whole := wholeSurfaces(t)
-	public, private := whole.parted()
+	public, private := whole.split()
 	for _, c := range []struct {
 		name         string
 		of           surfaces
@@ -268,7 +268,7 @@ func TestPagesEndWithoutSlash(t *testing.T) {
 			t.Errorf("%s, %s %s: %q, want %q", c.name, c.method, c.path, answer, c.want)
 		}
 		if c.status != 200 && got.Header().Get("X-Request-Id") == "" {
-			t.Errorf("%s, %s %s carries no request id", c.name, c.method, c.path)
+			t.Errorf("%s, %s %s has no request id", c.name, c.method, c.path)
 		}
 	}
 }

@@ -10,25 +10,26 @@ import (
 	"tollgate/internal/loop"
 )
 
-// cleanup is one thing to undo when the process stops.
+// cleanup is one step of the shutdown.
 type cleanup struct {
 	name string
 	run  func(ctx context.Context) error
 }
 
-// lifecycle holds the cleanups in the order of construction. It is used by one goroutine.
+// lifecycle has the cleanups in the order of construction. It is used by one goroutine.
 type lifecycle struct {
 	log      *slog.Logger
 	cleanups []cleanup
 }
 
-// later registers a cleanup; call it right after the construction it undoes.
-func (l *lifecycle) later(name string, run func(ctx context.Context) error) {
+// addCleanup registers a cleanup. It must be called right after the construction that the cleanup
+// undoes.
+func (l *lifecycle) addCleanup(name string, run func(ctx context.Context) error) {
 	l.cleanups = append(l.cleanups, cleanup{name, run})
 }
 
-// loop starts a long part and registers its end: its context is cancelled and
-// its goroutine waited for.
+// loop calls run in a goroutine and registers a cleanup that cancels the context of run and waits
+// for its return.
 func (l *lifecycle) loop(name string, run func(ctx context.Context)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -36,7 +37,7 @@ func (l *lifecycle) loop(name string, run func(ctx context.Context)) {
 		defer close(done)
 		run(ctx)
 	}()
-	l.later(name, func(bound context.Context) error {
+	l.addCleanup(name, func(bound context.Context) error {
 		cancel()
 		select {
 		case <-done:
@@ -47,11 +48,11 @@ func (l *lifecycle) loop(name string, run func(ctx context.Context)) {
 	})
 }
 
-// lastWords is the time that a part may take to send its last messages after it has to end.
+// lastWords bounds the time in which a loop may send its last messages during the shutdown.
 const lastWords = 2 * time.Second
 
-// lingering is loop for a part with messages to send at its end: its second context ends later, by
-// lastWords.
+// lingering is loop for a function with messages to send at its end: the context work ends
+// lastWords after ctx.
 func (l *lifecycle) lingering(name string, run func(ctx, work context.Context)) {
 	l.loop(name, func(ctx context.Context) {
 		work, cancel := loop.Linger(ctx, lastWords)
@@ -60,11 +61,11 @@ func (l *lifecycle) lingering(name string, run func(ctx, work context.Context)) 
 	})
 }
 
-// stepBound is the longest one cleanup may take; the next begins then anyway.
+// stepBound bounds the wait for one cleanup. After stepBound the next cleanup begins.
 const stepBound = 10 * time.Second
 
-// unwind runs all cleanups, last first, so servers close before the rooms behind them. Every
-// cleanup runs, whatever the others return.
+// unwind runs all cleanups, last first, so servers close before the rooms that they use. An error
+// of one cleanup does not stop the others.
 func (l *lifecycle) unwind() error {
 	var errs []error
 	for i := len(l.cleanups) - 1; i >= 0; i-- {

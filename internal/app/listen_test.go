@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestForbiddenPort uses an error of its own, because machines differ in their forbidden ports.
+// TestForbiddenPort uses a fixed error, because machines differ in their forbidden ports.
 func TestForbiddenPort(t *testing.T) {
 	t.Parallel()
 	err := explainListen("listen", "127.0.0.1:80", &net.OpError{Op: "listen", Err: os.NewSyscallError("bind", syscall.EACCES)})

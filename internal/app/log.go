@@ -14,5 +14,5 @@ func newLog(s *Settings, w io.Writer) *sampling {
 	return newSampling(slog.NewTextHandler(w, options))
 }
 
-// quiet is the log of commands that report their errors on standard error themselves.
+// quiet returns the log for commands that report their errors on standard error themselves.
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -17,14 +17,14 @@ import (
 	"tollgate/internal/store"
 )
 
-// ErrCatalog means that a catalog file was refused for several faults, printed one a line. A single
-// fault is a SettingError.
+// ErrCatalog means that a catalog file was rejected for several faults, printed one per line. A
+// single fault is a SettingError.
 var ErrCatalog = errors.New("the catalog file has faults, so nothing was changed")
 
 // Streams are the outputs of a command: Out for programs, Err for people.
 type Streams struct{ Out, Err io.Writer }
 
-// ErrDeclined means that the person asked did not confirm the catalog.
+// ErrDeclined means that the operator did not confirm the catalog.
 var ErrDeclined = errors.New("not confirmed, so nothing was changed: the catalog removes models in use (--yes applies it without asking)")
 
 // Applying configures how a catalog is applied.
@@ -37,27 +37,27 @@ type Applying struct {
 }
 
 // Apply checks a catalog file, prints warnings and changes, and makes it current. It creates a
-// missing database; a dry run without one compares with nothing and says so. On an error,
-// ErrCatalog, ErrDeclined or a SettingError, nothing was changed.
-func Apply(ctx context.Context, s *Settings, path string, how Applying) (err error) {
-	dryRun, out := how.DryRun, how.Streams
-	doc, err := readCatalog(path, how)
+// missing database; a dry run without a database compares with an empty catalog and prints a
+// warning. On an error, ErrCatalog, ErrDeclined or a SettingError, nothing was changed.
+func Apply(ctx context.Context, s *Settings, path string, options Applying) (err error) {
+	dryRun, out := options.DryRun, options.Streams
+	doc, err := readCatalog(path, options)
 	if err != nil {
 		return err
 	}
-	for _, w := range catalog.Unusable(doc, Providers(), how.Lookup) {
+	for _, w := range catalog.Unusable(doc, Providers(), options.Lookup) {
 		note := ""
 		if strings.HasPrefix(w.Path, "lines[") {
 			note = " (checked in this terminal; the service may have it)"
 		}
-		tell(out.Err, "warning: %s%s\n", w, note)
+		printMessage(out.Err, "warning: %s%s\n", w, note)
 	}
 	for _, words := range unreadVariables(s.Unknown, variables(), doc.Lines) {
-		tell(out.Err, "warning: %s\n", words)
+		printMessage(out.Err, "warning: %s\n", words)
 	}
 	db, err := OpenDatabase(ctx, s, !dryRun)
 	if dryRun && errors.Is(err, ErrNoDatabase) {
-		tell(out.Err, "warning: %s\n", err)
+		printMessage(out.Err, "warning: %s\n", err)
 		_, err = io.WriteString(out.Out, describe(catalog.ApplyResult{Changes: catalog.Changes(nil, doc)}, dryRun))
 		return err
 	}
@@ -65,7 +65,7 @@ func Apply(ctx context.Context, s *Settings, path string, how Applying) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	if err := warnOfLoss(ctx, db, doc, how); err != nil {
+	if err := warnOfLoss(ctx, db, doc, options); err != nil {
 		return fmt.Errorf("apply %s: %w", path, err)
 	}
 	var applied catalog.ApplyResult
@@ -84,15 +84,15 @@ func Apply(ctx context.Context, s *Settings, path string, how Applying) (err err
 }
 
 // warnOfLoss warns of models in use that a document drops, and asks for confirmation.
-func warnOfLoss(ctx context.Context, db *store.DB, doc *catalog.Document, how Applying) error {
+func warnOfLoss(ctx context.Context, db *store.DB, doc *catalog.Document, options Applying) error {
 	loss, err := store.Read(ctx, db, func(tx *store.Tx) ([]string, error) { return operator.LossTx(tx, doc) })
 	if err != nil {
 		return err
 	}
 	for _, l := range loss {
-		tell(how.Err, "warning: %s\n", l)
+		printMessage(options.Err, "warning: %s\n", l)
 	}
-	if len(loss) > 0 && !how.DryRun && how.Confirm != nil && !how.Confirm("Apply it anyway?") {
+	if len(loss) > 0 && !options.DryRun && options.Confirm != nil && !options.Confirm("Apply it anyway?") {
 		return ErrDeclined
 	}
 	return nil
@@ -115,12 +115,12 @@ func describe(applied catalog.ApplyResult, dryRun bool) string {
 }
 
 // readCatalog reads a catalog file and prints its faults and warnings.
-func readCatalog(path string, how Applying) (*catalog.Document, error) {
-	out := how.Streams
+func readCatalog(path string, options Applying) (*catalog.Document, error) {
+	out := options.Streams
 	var raw []byte
 	var err error
 	if path == "-" {
-		raw, err = io.ReadAll(how.In)
+		raw, err = io.ReadAll(options.In)
 	} else {
 		raw, err = os.ReadFile(path)
 	}
@@ -130,7 +130,7 @@ func readCatalog(path string, how Applying) (*catalog.Document, error) {
 	doc, warnings, err := catalog.Parse(raw, Providers())
 	if faults, ok := errors.AsType[catalog.Faults](err); ok && len(faults) > 1 {
 		for _, f := range faults {
-			tell(out.Err, "%s: %s\n", path, f)
+			printMessage(out.Err, "%s: %s\n", path, f)
 		}
 		return nil, ErrCatalog
 	}
@@ -138,13 +138,13 @@ func readCatalog(path string, how Applying) (*catalog.Document, error) {
 		return nil, &SettingError{"file", fmt.Errorf("%s: %w", path, err)}
 	}
 	for _, w := range warnings {
-		tell(out.Err, "warning: %s\n", w)
+		printMessage(out.Err, "warning: %s\n", w)
 	}
 	return doc, nil
 }
 
-// tell prints for people; a failure cannot be reported anywhere else.
-func tell(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
+// printMessage prints a text for people. A failure cannot be reported anywhere else.
+func printMessage(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
 
 // ErrNoCatalog means that no catalog was applied yet.
 var ErrNoCatalog = errors.New("there is no catalog yet: run `tollgate apply FILE`")
@@ -215,7 +215,7 @@ func Audit(ctx context.Context, s *Settings, copied bool) (report audit.Findings
 	return audit.Run(ctx, db, checks...)
 }
 
-// view reads one snapshot of the settings' database.
+// view runs fn on a snapshot of the settings' database.
 func view(ctx context.Context, s *Settings, fn func(tx *store.Tx) error) (err error) {
 	db, err := OpenDatabase(ctx, s, false)
 	if err != nil {

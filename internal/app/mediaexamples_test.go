@@ -37,9 +37,9 @@ func TestMediaExamples(t *testing.T) {
 	provider := &outOfReach{}
 	set := adapters.New(adapters.Options{Transport: provider})
 	defer set.Close()
-	shown := map[string]bool{"sandbox": true}
+	covered := map[string]bool{"sandbox": true}
 	for _, l := range snapshot.AllLines() {
-		shown[l.Provider] = true
+		covered[l.Provider] = true
 		if !strings.Contains(text, "`"+l.ID+"`") {
 			t.Errorf("docs/providers.md does not name the line %s", l.ID)
 		}
@@ -53,12 +53,12 @@ func TestMediaExamples(t *testing.T) {
 		for id := range l.Models {
 			m, _ := snapshot.Model(id)
 			tasks := 0
-			for what, job := range allowedTasks(t, m) {
+			for taskName, job := range allowedTasks(t, m) {
 				tasks++
 				job.Model, job.Set, job.Omit, job.Key, job.Reading = l.Models[id], l.FixedFields(), l.Omits(), "sub_1", task.Freely
 				before := provider.calls.Load()
 				if _, err := jobcall.Submit(t.Context(), adapter.(jobcall.Generator), job); provider.calls.Load() == before {
-					t.Errorf("line %s does not call its provider for %s of %s: %v", l.ID, what, id, err)
+					t.Errorf("line %s does not call its provider for %s of %s: %v", l.ID, taskName, id, err)
 				}
 			}
 			if tasks == 0 {
@@ -67,7 +67,7 @@ func TestMediaExamples(t *testing.T) {
 		}
 	}
 	for name, info := range Providers() {
-		if hasMedia := slices.Contains(info.Kinds, "image") || slices.Contains(info.Kinds, "video"); hasMedia && !shown[name] {
+		if hasMedia := slices.Contains(info.Kinds, "image") || slices.Contains(info.Kinds, "video"); hasMedia && !covered[name] {
 			t.Errorf("no line of %s", name)
 		}
 	}
@@ -78,44 +78,44 @@ func TestMediaExamples(t *testing.T) {
 func allowedTasks(t *testing.T, m *catalog.Model) map[string]jobcall.Task {
 	t.Helper()
 	all := map[string]jobcall.Task{}
-	add := func(what string, o options) {
+	add := func(taskName string, o options) {
 		task, err := o.plan(m)
 		if err != nil {
-			t.Errorf("model %s, %s: %v", m.ID, what, err)
+			t.Errorf("model %s, %s: %v", m.ID, taskName, err)
 			return
 		}
-		all[what] = task
+		all[taskName] = task
 	}
 	for _, tier := range m.Tiers {
 		for _, ratio := range append([]string{""}, m.Ratios...) {
 			for _, seconds := range lengths(m.Durations) {
-				what := fmt.Sprintf("%s %s %d s", tier.Name, ratio, seconds)
-				add(what, options{tier: tier.Name, ratio: ratio, seconds: seconds, references: needed(m)})
+				taskName := fmt.Sprintf("%s %s %d s", tier.Name, ratio, seconds)
+				add(taskName, options{tier: tier.Name, ratio: ratio, seconds: seconds, references: requiredReferences(m)})
 			}
 		}
 	}
-	first := options{seconds: m.Durations.Default(), references: needed(m)}
+	first := options{seconds: m.Durations.Default(), references: requiredReferences(m)}
 	if m.Kind == catalog.KindImage {
 		first.count = m.MaxImages
 		add("several", first)
 		if m.MaxReferences > 0 {
-			first.references = pictures(make([]string, m.MaxReferences)...)
+			first.references = imageReferences(make([]string, m.MaxReferences)...)
 			add("references", first)
 		}
 	}
 	if slices.Contains(m.Roles, "last_frame") {
-		first.references = pictures("first_frame", "last_frame")
+		first.references = imageReferences("first_frame", "last_frame")
 		add("both frames", first)
 	}
 	if slices.Contains(m.Roles, "first_frame") {
-		first.references = pictures("first_frame")
+		first.references = imageReferences("first_frame")
 		add("a first frame", first)
 	}
 	if slices.Contains(m.Roles, "reference") {
-		first.references = pictures(slices.Repeat([]string{"reference"}, int(m.MaxReferences))...)
+		first.references = imageReferences(slices.Repeat([]string{"reference"}, int(m.MaxReferences))...)
 		add("references with roles", first)
 	}
-	first.references = needed(m)
+	first.references = requiredReferences(m)
 	for name, value := range map[string]string{"seed": "7", "negative_prompt": `"rain"`} {
 		if slices.Contains(m.Params, name) {
 			first.params = fmt.Sprintf(`{%q:%s}`, name, value)
@@ -131,14 +131,14 @@ func allowedTasks(t *testing.T, m *catalog.Model) map[string]jobcall.Task {
 	return all
 }
 
-// needed returns the references that a model of the examples requires: a clip to edit, or the first
-// frame if the model takes its ratio from the frame.
-func needed(m *catalog.Model) []jobcall.Reference {
+// requiredReferences returns the references that a model of the examples requires: a clip to edit,
+// or the first frame if the model takes its ratio from the frame.
+func requiredReferences(m *catalog.Model) []jobcall.Reference {
 	switch {
 	case m.PerClip:
 		return []jobcall.Reference{task.ParseReference("a.mp4")}
 	case m.Kind == catalog.KindVideo && len(m.Ratios) == 0:
-		return pictures("first_frame")
+		return imageReferences("first_frame")
 	}
 	return nil
 }
@@ -182,8 +182,8 @@ func (o options) plan(m *catalog.Model) (jobcall.Task, error) {
 	return task, err
 }
 
-// pictures returns one image reference for each role.
-func pictures(roles ...string) []jobcall.Reference {
+// imageReferences returns one image reference for each role.
+func imageReferences(roles ...string) []jobcall.Reference {
 	list := make([]jobcall.Reference, len(roles))
 	for i, role := range roles {
 		list[i] = task.Reference("image/png", fmt.Sprintf("https://media.example/%d.png", i), string(fakestudio.Picture(i)))

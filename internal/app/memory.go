@@ -14,7 +14,7 @@ import (
 // memoryLimitEnv is the variable for the operator's own limit.
 const memoryLimitEnv = "GOMEMLIMIT"
 
-// maxBallast is the largest ballast, bytes. Twice as much would halve the collector's work again,
+// maxBallast is the largest ballast in bytes. Twice as much would halve the collector's work again,
 // but would not fit into a processor's caches; where neighbours use much of the caches, the cost
 // exceeds the gain.
 const maxBallast = 8 << 20
@@ -36,9 +36,8 @@ func boundMemory(lookup func(string) (string, bool)) int64 {
 
 // ballastSize returns the ballast of a process with this much memory; 0 means unlimited. The
 // runtime collects garbage whenever the heap has doubled, and a gateway's heap is so small that it
-// would do little else under load. Memory that is never touched takes none of the machine's, and
-// counts when the runtime decides, so the ballast allows more garbage, whatever the size of the
-// heap.
+// would do little else under load. The runtime counts the ballast as heap, although untouched
+// memory uses none of the machine's memory, so the ballast allows more garbage.
 func ballastSize(memory int64) int64 {
 	if memory == 0 {
 		return maxBallast

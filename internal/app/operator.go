@@ -18,8 +18,8 @@ import (
 	"tollgate/internal/webhook"
 )
 
-// Operator is the operator API inside this process, for commands that run next to the service. They
-// take the same way as its requests, without a network and without the operator's token.
+// Operator is the operator API inside this process, for commands that run next to the service. Commands use
+// the same handlers as the API's requests, without a network and without the operator's token.
 type Operator struct {
 	db      *store.DB
 	keys    *account.Keys
@@ -65,8 +65,8 @@ func OpenOperator(ctx context.Context, s *Settings) (*Operator, error) {
 }
 
 // Do sends one request. The error is nil if the request was answered, whatever the status.
-func (o *Operator) Do(ctx context.Context, ask OperatorRequest) (answer OperatorAnswer, err error) {
-	r, err := ask.to(ctx, "", o.token)
+func (o *Operator) Do(ctx context.Context, request OperatorRequest) (answer OperatorAnswer, err error) {
+	r, err := request.to(ctx, "", o.token)
 	if err != nil {
 		return OperatorAnswer{}, err
 	}
@@ -84,23 +84,22 @@ func (o *Operator) Do(ctx context.Context, ask OperatorRequest) (answer Operator
 	return OperatorAnswer{w.status, w.body.Bytes()}, ctx.Err()
 }
 
-// to is the request as it is sent to a service.
-func (ask OperatorRequest) to(ctx context.Context, base, token string) (*http.Request, error) {
-	r, err := http.NewRequestWithContext(ctx, ask.Method, base+admin.Base+ask.Path, bytes.NewReader(ask.Body))
+// to returns the HTTP request to a service at base.
+func (request OperatorRequest) to(ctx context.Context, base, token string) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, request.Method, base+admin.Base+request.Path, bytes.NewReader(request.Body))
 	if err != nil {
 		return nil, fmt.Errorf("ask the operator API: %w", err)
 	}
 	r.Header.Set("Authorization", "Bearer "+token)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json")
-	if ask.Once != "" {
-		r.Header.Set("Idempotency-Key", ask.Once)
+	if request.Once != "" {
+		r.Header.Set("Idempotency-Key", request.Once)
 	}
 	return r, nil
 }
 
-// CSVCell is a text as a cell of CSV, as the service's own files have it: no spreadsheet
-// computes it.
+// CSVCell returns a text as a CSV cell that no spreadsheet evaluates as a formula.
 func CSVCell(text string) string { return sheet.Cell(text) }
 
 // Close closes the database.
@@ -109,7 +108,7 @@ func (o *Operator) Close() error {
 	return o.db.Close()
 }
 
-// recorder keeps an answer in memory.
+// recorder stores an answer in memory.
 type recorder struct {
 	header http.Header
 	status int

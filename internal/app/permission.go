@@ -65,19 +65,19 @@ func permissionError(path string, err error) error {
 	for ; statErr != nil && path != filepath.Dir(path); info, statErr = os.Stat(path) {
 		path = filepath.Dir(path)
 	}
-	what := "file"
+	kind := "file"
 	if statErr == nil && info.IsDir() {
-		what = "folder"
+		kind = "folder"
 	}
 	uid, known := ownerOf(info)
 	switch self := os.Geteuid(); {
 	case !known:
-		return fmt.Errorf("the %s %s cannot be read and written by %s", what, path, userName(self))
+		return fmt.Errorf("the %s %s cannot be read and written by %s", kind, path, userName(self))
 	case uid == self:
-		return fmt.Errorf("the %s %s cannot be read and written by %s, its owner: allow it with chmod u+rwX", what, path, userName(self))
+		return fmt.Errorf("the %s %s cannot be read and written by %s, its owner: allow it with chmod u+rwX", kind, path, userName(self))
 	default:
 		return fmt.Errorf("the %s %s belongs to %s and cannot be read and written by %s: run this as %[3]s, or give it to %[4]s with chown",
-			what, path, userName(uid), userName(self))
+			kind, path, userName(uid), userName(self))
 	}
 }
 

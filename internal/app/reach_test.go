@@ -38,8 +38,8 @@ func TestShortTokens(t *testing.T) {
 	}
 }
 
-// TestAdminListenWithoutToken checks that the operator API is absent and the start gives the
-// reason. Only on PostgreSQL does a first start create no token.
+// TestAdminListenWithoutToken checks that without a token the operator API is absent and the log
+// gives the reason. It runs on PostgreSQL, because only there a first start creates no token.
 func TestAdminListenWithoutToken(t *testing.T) {
 	t.Parallel()
 	p := serve(t, testSettings(t, storetest.PostgreSQL(t), "admin_listen: 127.0.0.1:0"))
@@ -56,7 +56,7 @@ func TestAdminListen(t *testing.T) {
 	const token = "0123456789abcdef"
 	p := serve(t, testSettings(t, storetest.SQLite(t), "admin_listen: 127.0.0.1:0\nadmin_token: "+token))
 	if !strings.Contains(p.err.String(), "http://"+p.operatorServer.Address()) {
-		t.Errorf("the start does not tell its address: %s", p.err)
+		t.Errorf("the output lacks the operator's address: %s", p.err)
 	}
 	const tail = " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer "
 	for path, want := range map[string][2]int{
@@ -106,7 +106,7 @@ func TestUnspecifiedAddress(t *testing.T) {
 			p := serve(t, s)
 			at := "http://127.0.0.1:" + p.server.Address()[strings.LastIndexByte(p.server.Address(), ':')+1:]
 			if !strings.Contains(p.err.String(), "listening on "+at+"\n") {
-				t.Errorf("%s: the ready line is another: %s", listen, p.err)
+				t.Errorf("%s: wrong ready line: %s", listen, p.err)
 			}
 			public = cmp.Or(public, at)
 			if got := strings.Count(p.out.String(), "curl "+public+"/") + strings.Count(p.out.String(), "curl -N "+public+"/"); got != 9 ||

@@ -36,7 +36,7 @@ import (
 // rooms are the parts of the process while New starts them.
 type rooms struct {
 	*App
-	memory    int64 // of the process, in bytes
+	memory    int64 // memory of the process in bytes
 	providers map[string]catalog.Provider
 
 	traces    *trace.Tracer
@@ -86,7 +86,7 @@ func (r *rooms) checkSettings(context.Context) error {
 	if err := checkToken(r.settings); err != nil {
 		return err
 	}
-	return checkUnmade(r.settings, r.providers)
+	return checkFirstMissing(r.settings, r.providers)
 }
 
 // openDatabase opens and locks the database.
@@ -107,8 +107,8 @@ func (r *rooms) openDatabase(ctx context.Context) error {
 	}
 	// The lock outlives the connections: until they are closed, no other process may take this one
 	// for dead.
-	r.life.later("lock file", func(context.Context) error { return release() })
-	r.life.later("database", func(context.Context) error { return r.db.Close() })
+	r.life.addCleanup("lock file", func(context.Context) error { return release() })
+	r.life.addCleanup("database", func(context.Context) error { return r.db.Close() })
 	r.metrics.Database(r.db.Connections)
 	return r.checkSchema(ctx)
 }
@@ -134,7 +134,7 @@ func (r *rooms) takeAddresses(ctx context.Context) (err error) {
 		if *at.server, err = server.Listen(ctx, at.address, bounds); err != nil {
 			return startError(at.key, explainListen(at.key, at.address, err))
 		}
-		r.life.later(at.name, (*at.server).Close)
+		r.life.addCleanup(at.name, (*at.server).Close)
 	}
 	if r.server.OnAllAddresses() && r.settings.PublicURL == "" {
 		r.log.Warn("listen has no specific address and public_url is not set, so links lead to this machine: set public_url",
@@ -167,7 +167,7 @@ func (r *rooms) openMedia(ctx context.Context) error {
 		r.log.Warn("media are kept in a folder: all nodes must share this folder")
 	}
 	r.metrics.Media(r.files.Down)
-	r.life.later("media", func(context.Context) error { r.files.Close(); return nil })
+	r.life.addCleanup("media", func(context.Context) error { r.files.Close(); return nil })
 	r.guard = egress.New(s.PrivateNetworks)
 	r.guard.Own = r.files.OpenLink
 	if _, err := net.InterfaceAddrs(); err != nil {
@@ -251,7 +251,7 @@ func (r *rooms) startLedger(ctx context.Context) error {
 	if err := r.ledger.Start(ctx); err != nil {
 		return fmt.Errorf("start the ledger: %w", err)
 	}
-	r.life.later("ledger", r.ledger.Close)
+	r.life.addCleanup("ledger", r.ledger.Close)
 	r.life.loop("ledger upkeep", r.ledger.Run)
 	r.life.loop("webhook deliveries", r.webhooks.Run)
 	return nil
@@ -259,7 +259,7 @@ func (r *rooms) startLedger(ctx context.Context) error {
 
 func (r *rooms) startKeys(context.Context) error {
 	r.keys = account.NewKeys(account.KeysOptions{DB: r.db, Log: r.log, Max: r.settings.KeyCache})
-	r.life.later("key cache", func(context.Context) error { r.keys.Close(); return nil })
+	r.life.addCleanup("key cache", func(context.Context) error { r.keys.Close(); return nil })
 	r.life.loop("uses of keys", r.keys.Run)
 	r.passwords = account.NewPasswords()
 	return nil
@@ -278,7 +278,7 @@ func (r *rooms) startLines(ctx context.Context) error {
 	alerts := alert.New(r.settings.AlertURL, r.log, nil)
 	r.life.lingering("alerts", alerts.Run)
 	set := adapters.New(adapters.Options{Strangers: r.guard.Transport()})
-	r.life.later("credentials of lines", func(context.Context) error { set.Close(); return nil })
+	r.life.addCleanup("credentials of lines", func(context.Context) error { set.Close(); return nil })
 	r.lines = line.New(line.Options{
 		Open: set.Open, Catalog: r.watcher, DB: r.db, Node: r.node,
 		Alerts: alerts, Log: r.log, Registry: r.metrics.Registry(),
@@ -364,27 +364,27 @@ func (r *rooms) startSurfaces(context.Context) error {
 
 // openFronts creates the handlers of the servers. The operator's pages are served where
 // the operator API is.
-func (r *rooms) openFronts(served surfaces, pages console.Options) (err error) {
+func (r *rooms) openFronts(parts surfaces, pages console.Options) (err error) {
 	files, err := static.Read()
 	if err != nil {
 		return fmt.Errorf("read the console's files: %w", err)
 	}
-	if served.pages, err = contract.NewSite(files.Path, fault.Explain); err != nil {
+	if parts.pages, err = contract.NewSite(files.Path, fault.Explain); err != nil {
 		return fmt.Errorf("render the reference: %w", err)
 	}
 	if r.operatorServer != nil {
-		public, private := served.parted()
+		public, private := parts.split()
 		pages.Sections = console.OperatorSection
 		if private.console, err = console.New(pages); err != nil {
 			return fmt.Errorf("create the operator's console: %w", err)
 		}
-		served, r.operatorHandler = public, newFront(private)
+		parts, r.operatorHandler = public, newFront(private)
 		pages.Sections = console.UserSection
 	}
-	if served.console, err = console.New(pages); err != nil {
+	if parts.console, err = console.New(pages); err != nil {
 		return fmt.Errorf("create the console: %w", err)
 	}
-	r.handler = newFront(served)
+	r.handler = newFront(parts)
 	return nil
 }
 

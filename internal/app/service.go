@@ -32,7 +32,7 @@ var errNoAnswer = errors.New("no service answers")
 
 // ask sends a request to the running service at the address of the setting key.
 func (b bound) ask(r *http.Request, key string) (answer OperatorAnswer, err error) {
-	client := http.Client{Timeout: b.timeout, Transport: &http.Transport{DisableKeepAlives: true}} // no proxy: it is near
+	client := http.Client{Timeout: b.timeout, Transport: &http.Transport{DisableKeepAlives: true}} // no proxy for a local service
 	got, err := client.Do(r)
 	if err != nil {
 		if failed, ok := errors.AsType[*url.Error](err); ok {
@@ -120,7 +120,7 @@ func runningBase(key, listen string) (string, error) {
 
 // nearBase returns the base address by which this machine reaches a listen address.
 func nearBase(listen string) string {
-	host, port, _ := net.SplitHostPort(listen) // as readListen has let it pass
+	host, port, _ := net.SplitHostPort(listen) // readListen has checked it
 	if address, err := netip.ParseAddr(host); host == "" || err == nil && address.IsUnspecified() {
 		host = "127.0.0.1"
 	}

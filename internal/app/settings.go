@@ -91,10 +91,10 @@ func AllSettings() []Setting { return new(Settings).all() }
 // all returns every setting. Reading one sets its field of s.
 func (s *Settings) all() []Setting {
 	var all []Setting
-	for _, one := range s.plain() {
-		all = append(all, one)
-		if one.Secret {
-			all = append(all, one.inFile(s))
+	for _, setting := range s.plain() {
+		all = append(all, setting)
+		if setting.Secret {
+			all = append(all, setting.inFile(s))
 		}
 	}
 	return all

@@ -27,8 +27,8 @@ type Sources struct {
 	File    string            // YAML file; if empty, the file named by ConfigEnv, if any
 }
 
-// settingValue is the text of a setting with its source.
-type settingValue struct {
+// sourcedValue is the text of a value with its source.
+type sourcedValue struct {
 	text   string
 	source string // place of the value, for messages
 }
@@ -99,22 +99,22 @@ func variables() []string {
 }
 
 // pick returns the value of a setting from the strongest source.
-func (src Sources) pick(s Setting, file map[string]settingValue) settingValue {
+func (src Sources) pick(s Setting, file map[string]sourcedValue) sourcedValue {
 	if text, ok := src.Flags[s.Key]; ok {
-		return settingValue{text, "--" + s.Flag()}
+		return sourcedValue{text, "--" + s.Flag()}
 	}
 	if text := src.Environ[s.Env()]; text != "" {
-		return settingValue{text, s.Env()}
+		return sourcedValue{text, s.Env()}
 	}
 	if value, ok := file[s.Key]; ok {
 		return value
 	}
-	return settingValue{s.Default, byDefault}
+	return sourcedValue{s.Default, byDefault}
 }
 
 // parseFile reads a YAML mapping of settings. Unknown and repeated keys, and
 // values of the wrong type, are errors with their line.
-func parseFile(path string, raw []byte) (map[string]settingValue, error) {
+func parseFile(path string, raw []byte) (map[string]sourcedValue, error) {
 	if len(raw) > largestFile {
 		return nil, fmt.Errorf("config (%s): the file is larger than %d bytes", path, largestFile)
 	}
@@ -122,7 +122,7 @@ func parseFile(path string, raw []byte) (map[string]settingValue, error) {
 	if err != nil {
 		return nil, syntaxFault(path, err)
 	}
-	out := make(map[string]settingValue)
+	out := make(map[string]sourcedValue)
 	for i, part := range doc.Docs {
 		entries, err := entriesOf(part.Body)
 		if err != nil || i > 0 {
@@ -143,7 +143,7 @@ func parseFile(path string, raw []byte) (map[string]settingValue, error) {
 				return nil, fmt.Errorf("%s (%s): %w", key, where, err)
 			}
 			if set {
-				out[key] = settingValue{text, where}
+				out[key] = sourcedValue{text, where}
 			}
 		}
 	}
@@ -193,7 +193,7 @@ func textOf(node ast.Node, list bool) (string, bool, error) {
 	return "", false, errors.New("must be a plain value")
 }
 
-// position is FILE:LINE:COLUMN of a node.
+// position returns the position of a node as FILE:LINE:COLUMN.
 func position(path string, node ast.Node) string {
 	at := node.GetToken().Position
 	return fmt.Sprintf("%s:%d:%d", path, at.Line, at.Column)
@@ -208,7 +208,7 @@ func syntaxFault(path string, err error) error {
 	return fmt.Errorf("config (%s): is not valid YAML", path)
 }
 
-// oneLine keeps text of a file from breaking a message into lines.
+// oneLine removes line breaks from a file's text, for messages.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

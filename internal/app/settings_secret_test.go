@@ -43,7 +43,7 @@ func TestSecretsInFiles(t *testing.T) {
 
 func TestMisspeltVariables(t *testing.T) {
 	t.Parallel()
-	for name, meant := range map[string]string{
+	for name, target := range map[string]string{
 		"TOLLGATE_PUBLC_URL": "TOLLGATE_PUBLIC_URL", "TOLLGATE_LSITEN": "TOLLGATE_LISTEN", "TOLLGATE_DATABSE": "TOLLGATE_DATABASE",
 		"TOLLGATE_PUBLICURL": "TOLLGATE_PUBLIC_URL", "TOLLGATE_ADMIN_TOKENS": "TOLLGATE_ADMIN_TOKEN", "TOLLGATE_CONFG": "TOLLGATE_CONFIG",
 		// Variables of other programs, a setting's own, and one without the prefix.
@@ -56,11 +56,11 @@ func TestMisspeltVariables(t *testing.T) {
 		if err != nil {
 			got = err.Error()
 		}
-		if meant != "" {
-			want = name + ": unknown; did you mean " + meant + "?"
+		if target != "" {
+			want = name + ": unknown; did you mean " + target + "?"
 		}
 		if got != want {
-			t.Errorf("%s: %v, want %q", name, err, meant)
+			t.Errorf("%s: %v, want %q", name, err, target)
 		}
 	}
 }
@@ -97,8 +97,9 @@ func TestVariablesThatNothingReads(t *testing.T) {
 	}
 }
 
-// TestUnreadVariablesAreTold checks that the service logs them and that an apply warns of them.
-func TestUnreadVariablesAreTold(t *testing.T) {
+// TestUnreadVariablesAreReported checks that the service logs unused variables and that apply warns
+// of them.
+func TestUnreadVariablesAreReported(t *testing.T) {
 	t.Parallel()
 	const words = "TOLLGATE_DATABASE_URL is not a setting, and no line of the catalog refers to it; did you mean TOLLGATE_DATABASE?"
 	s := testSettings(t, storetest.SQLite(t), "")
@@ -112,6 +113,6 @@ func TestUnreadVariablesAreTold(t *testing.T) {
 	how := Applying{DryRun: true, Lookup: os.LookupEnv, Streams: Streams{Out: &out, Err: &stderr}}
 	err := Apply(t.Context(), s, "../catalog/sandbox.yaml", how)
 	if err != nil || !strings.Contains(stderr.String(), "warning: "+words+"\n") {
-		t.Errorf("an apply says %s%v", stderr.String(), err)
+		t.Errorf("apply prints %s%v", stderr.String(), err)
 	}
 }

@@ -32,7 +32,7 @@ func readListen(text string) (string, error) {
 	return text, nil
 }
 
-// readURL reads an absolute http or https address; a slash at its end is cut.
+// readURL reads an absolute http or https address and removes a slash at its end.
 func readURL(text string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.Fragment != "" {
@@ -61,7 +61,7 @@ func readDatabase(text string) (string, error) {
 	return text, nil
 }
 
-// readMedia reads where result files are kept.
+// readMedia reads the location of result files.
 func readMedia(text string) (string, error) {
 	fault := errors.New("must be file:DIR or s3://BUCKET?endpoint=…&region=…&path_style=true")
 	if dir, file := strings.CutPrefix(text, "file:"); file {
@@ -129,7 +129,7 @@ func checkToken(s *Settings) error {
 
 // isLoopback reports whether an address is only for this machine.
 func isLoopback(listen string) bool {
-	host, _, _ := net.SplitHostPort(listen) // as readListen has let it pass
+	host, _, _ := net.SplitHostPort(listen) // readListen has checked it
 	address, err := netip.ParseAddr(host)
 	return err == nil && address.Unmap().IsLoopback() || host == "localhost"
 }
@@ -201,7 +201,7 @@ func readDuration(text string) (time.Duration, error) {
 // batch.
 const shortestLease = time.Second
 
-// readLease reads how long a node may be silent.
+// readLease reads the time that a node may be silent.
 func readLease(text string) (time.Duration, error) {
 	d, err := readDuration(text)
 	if err == nil && d < shortestLease {
@@ -214,7 +214,7 @@ func readLease(text string) (time.Duration, error) {
 // maxRetries bounds the retries of a delivery.
 const maxRetries = 50
 
-// readDurations reads durations separated by commas; none is a list too.
+// readDurations reads durations separated by commas. An empty text is an empty list.
 func readDurations(text string) ([]time.Duration, error) {
 	out := []time.Duration{}
 	for _, part := range splitList(text) {

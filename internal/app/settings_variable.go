@@ -26,9 +26,9 @@ func unknownVariables(environ map[string]string, known []string) (unknown []stri
 		if value == "" || !strings.HasPrefix(name, envPrefix) || slices.Contains(known, name) {
 			continue
 		}
-		for _, candidate := range known {
-			if isSlip(name, candidate) {
-				return nil, fmt.Errorf("%s: unknown; did you mean %s?", oneLine(name), candidate)
+		for _, target := range known {
+			if isSlip(name, target) {
+				return nil, fmt.Errorf("%s: unknown; did you mean %s?", oneLine(name), target)
 			}
 		}
 		if !kubernetes.MatchString(name) && !(name == envPrefix+"PORT" && strings.Contains(value, "://")) {
@@ -46,9 +46,9 @@ func unreadVariables(unknown, known []string, lines []catalog.LineSpec) (warning
 			continue
 		}
 		words := oneLine(name) + " is not a setting, and no line of the catalog refers to it"
-		for _, candidate := range known {
-			if strings.HasPrefix(name, candidate+"_") || strings.HasPrefix(candidate, name+"_") {
-				words += "; did you mean " + candidate + "?"
+		for _, target := range known {
+			if strings.HasPrefix(name, target+"_") || strings.HasPrefix(target, name+"_") {
+				words += "; did you mean " + target + "?"
 				break
 			}
 		}
@@ -71,20 +71,20 @@ func refers(l *catalog.LineSpec, name string) bool {
 // Limits of a misspelling.
 const (
 	maxSlips       = 2
-	lettersPerSlip = 3 // letters of the name without its prefix, for each slip
+	lettersPerSlip = 3 // letters after the prefix for each allowed slip
 )
 
-// isSlip reports whether name is a misspelling of candidate: a few letters wrong, missing, added,
+// isSlip reports whether name is a misspelling of target: a few letters are wrong, missing, added,
 // or swapped with their neighbours.
-func isSlip(name, candidate string) bool {
-	name, candidate = strings.TrimPrefix(name, envPrefix), strings.TrimPrefix(candidate, envPrefix)
-	if len(name) > len(candidate)+maxSlips { // and perhaps very long
+func isSlip(name, target string) bool {
+	name, target = strings.TrimPrefix(name, envPrefix), strings.TrimPrefix(target, envPrefix)
+	if len(name) > len(target)+maxSlips { // and perhaps very long
 		return false
 	}
-	return distance(name, candidate) <= min(maxSlips, len(candidate)/lettersPerSlip)
+	return distance(name, target) <= min(maxSlips, len(target)/lettersPerSlip)
 }
 
-// distance counts the letters to change, add, leave out or swap with the next.
+// distance counts the letters to change, add, omit or swap with the next letter.
 func distance(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {

@@ -20,7 +20,7 @@ func TestGuessesOfTheTokenAreSlowed(t *testing.T) {
 	t.Parallel()
 	a := &App{metrics: metrics.New("test")}
 	proxies := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
-	waits := 0 // of the request at hand
+	waits := 0 // waits of the current request
 	left := 0  // waits that end at once
 	allowed := wrongTokens()
 	allowed.Now = func() time.Time { return time.Unix(1_000_000, 0) }
@@ -32,7 +32,7 @@ func TestGuessesOfTheTokenAreSlowed(t *testing.T) {
 	}
 	const token = "operator-token-of-the-test"
 	guessed := a.throttle("admin_token", allowed)
-	f := newFront(surfaces{token: httpapi.NewOperatorToken(token), wrong: guessed, proxies: proxies, metrics: named("metrics"),
+	f := newFront(surfaces{token: httpapi.NewOperatorToken(token), wrong: guessed, proxies: proxies, metrics: answerWith("metrics"),
 		log:   slog.New(slog.DiscardHandler),
 		admin: admin.New(admin.Options{Token: httpapi.NewOperatorToken(token), WrongTokens: guessed, TrustedProxies: proxies})})
 	send := func(path, authorization, from string, status, wait int) {
@@ -66,7 +66,7 @@ func TestGuessesOfTheTokenAreSlowed(t *testing.T) {
 	r.RemoteAddr = "192.0.2.9:1"
 	f.ServeHTTP(httptest.NewRecorder(), r)
 	if left != 0 {
-		t.Error("who hangs up waits less")
+		t.Error("a disconnected client waits less")
 	}
 	const line = `tollgate_wrong_keys_delayed_total{secret="admin_token"} 7`
 	if body := ask(a.metrics.Handler(), "GET", "/metrics").Body.String(); !strings.Contains(body, line) {

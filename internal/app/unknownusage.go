@@ -26,7 +26,7 @@ func (u *unknownMembers) note(line, member, day string) (label string, log bool)
 		members = map[string]string{}
 		u.lines[line] = members
 	}
-	if _, seen := members[member]; !seen && len(members) >= maxUnknownMembers {
+	if _, known := members[member]; !known && len(members) >= maxUnknownMembers {
 		member = "other"
 	}
 	log = members[member] != day

@@ -16,10 +16,10 @@ func TestUnknownMembersAreBounded(t *testing.T) {
 		}
 	}
 	if _, log := u.note("b", "critic", "2026-11-28"); !log {
-		t.Error("another line's is not logged")
+		t.Error("the member of another line is not logged")
 	}
 	if _, log := u.note("a", "critic", "2026-11-29"); !log {
-		t.Error("the next day's is not logged")
+		t.Error("the member is not logged on the next day")
 	}
 	labels, logged := map[string]bool{}, 0
 	for i := range 1000 {

@@ -71,7 +71,7 @@ func (r *rooms) watchSchema(ctx context.Context) error {
 		return err
 	}
 	select {
-	case r.outdated <- &SettingError{"database", fmt.Errorf("%s: %w", shownDatabase(r.settings), err)}:
+	case r.outdated <- &SettingError{"database", fmt.Errorf("%s: %w", databaseName(r.settings), err)}:
 	default: // it stops already
 	}
 	return nil

@@ -87,8 +87,8 @@ func TestVendorExamples(t *testing.T) {
 }
 
 // TestThreeProvidersExample checks the starter catalog: it is accepted without a warning, has three
-// providers whose lines can be opened, and keeps every model of a first start, whatever the sandbox
-// gets.
+// providers whose lines can be opened, and keeps every model of a first start, even if the sandbox
+// changes.
 func TestThreeProvidersExample(t *testing.T) {
 	t.Parallel()
 	doc, snapshot, _ := example(t, "three-providers.yaml")
@@ -98,12 +98,12 @@ func TestThreeProvidersExample(t *testing.T) {
 	}
 	for _, m := range first.Models {
 		if !slices.ContainsFunc(doc.Models, func(own catalog.Model) bool { return reflect.DeepEqual(own, m) }) {
-			t.Errorf("%s is not there as a first start has it", m.ID)
+			t.Errorf("%s differs from the model of a first start", m.ID)
 		}
 	}
 	for _, l := range first.Lines {
 		if !slices.ContainsFunc(doc.Lines, func(own catalog.LineSpec) bool { return reflect.DeepEqual(own, l) }) {
-			t.Errorf("the line %s is not there as a first start has it", l.ID)
+			t.Errorf("the line %s differs from the line of a first start", l.ID)
 		}
 	}
 	set := adapters.New(adapters.Options{})

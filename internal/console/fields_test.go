@@ -21,7 +21,7 @@ func asJSON(route string) bool { return strings.Contains(route, "/playground/") 
 func TestFormsTakeTheirFieldsAlone(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
-		c := cast{}
+		c := browsers{}
 		for _, route := range console.Routes() {
 			method, path, _ := strings.Cut(route, " ")
 			if method != http.MethodPost || asJSON(route) || strings.HasPrefix(path, "/console/operator") {
@@ -33,7 +33,7 @@ func TestFormsTakeTheirFieldsAlone(t *testing.T) {
 			}
 			c.signIn(s, "owner")
 			b := c.enter(s, "owner")
-			got := b.Do(method, thing(s, path, "fields"), more)
+			got := b.Do(method, objectPath(s, path, "fields"), more)
 			// Without a session from the password step, the page redirects before it reads the
 			// form.
 			if path == "/console/sign-in/code" {
@@ -41,7 +41,7 @@ func TestFormsTakeTheirFieldsAlone(t *testing.T) {
 			}
 			got.Want(t, http.StatusBadRequest, "an unknown field")
 			b.Headers["Content-Type"] = "text/plain"
-			b.Do(method, thing(s, path, "text"), form(route)).Want(t, http.StatusBadRequest, "not a form of the console")
+			b.Do(method, objectPath(s, path, "text"), form(route)).Want(t, http.StatusBadRequest, "not a form of the console")
 		}
 	})
 }
@@ -56,13 +56,13 @@ func TestNothingOfOthers(t *testing.T) {
 		ids := []string{key.ID, key.Hint, request, job, delivery, s.Accounts["ada"].ID, s.Users["ada@example.com"].ID}
 		queries := map[string][]string{"q": ids, "id": ids, "after": ids, "key": {key.ID}, "again": {job}, "account": {s.Accounts["ada"].ID}}
 		b := s.Session(account.UserSession, "bob@example.com")
-		check := func(path, sent string) (said string) {
+		check := func(path, sent string) (page string) {
 			t.Helper()
 			got := b.Get(path)
 			body := got.Body.String()
-			for _, theirs := range append(ids, "xylophone", "ada@example.com") {
-				if theirs != sent && strings.Contains(body, theirs) {
-					t.Errorf("%s has %s of another account", path, theirs)
+			for _, foreign := range append(ids, "xylophone", "ada@example.com") {
+				if foreign != sent && strings.Contains(body, foreign) {
+					t.Errorf("%s has %s of another account", path, foreign)
 				}
 			}
 			if got.Code >= http.StatusInternalServerError {
@@ -77,10 +77,10 @@ func TestNothingOfOthers(t *testing.T) {
 			}
 			if strings.Contains(path, "{id}") {
 				for _, id := range ids {
-					at := func(id string) string { return strings.Replace(path, "{id}", url.PathEscape(id), 1) }
-					none := id[:len(id)-2] + strings.Map(func(r rune) rune { return r ^ 1 }, id[len(id)-2:])
-					if theirs, nobodys := check(at(id), id), check(at(none), none); theirs != nobodys {
-						t.Errorf("%s: of another's thing %s, of none %s", at(id), theirs, nobodys)
+					pathOf := func(id string) string { return strings.Replace(path, "{id}", url.PathEscape(id), 1) }
+					unknownID := id[:len(id)-2] + strings.Map(func(r rune) rune { return r ^ 1 }, id[len(id)-2:])
+					if foreign, unknown := check(pathOf(id), id), check(pathOf(unknownID), unknownID); foreign != unknown {
+						t.Errorf("%s: the answer for another account's id is %s, for an unknown id %s", pathOf(id), foreign, unknown)
 					}
 				}
 				continue

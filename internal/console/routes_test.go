@@ -16,35 +16,35 @@ import (
 	"tollgate/internal/store"
 )
 
-// visited has the statuses of a route for each visitor, for an object of ada's account. A disabled
-// visitor and a visitor with a session of the other section get nobody's status.
-type visited struct {
+// statuses are the status codes of a route for each visitor, for an object of ada's account. A
+// disabled visitor and a visitor with a session of the other section get nobody's status.
+type statuses struct {
 	nobody, other, owner int // of the users' pages; other is a user of another account
 	operator             int // of the operator's pages
 }
 
 var (
-	openPage      = visited{nobody: 200, other: 200, owner: 200, operator: 200}
-	ownPage       = visited{nobody: 303, other: 200, owner: 200}
-	ownThing      = visited{nobody: 303, other: 404, owner: 200}
-	ownAct        = visited{nobody: 303, other: 404, owner: 303}
-	formAct       = visited{nobody: 303, other: 422, owner: 422} // with empty fields
-	operatorsPage = visited{nobody: 303, operator: 200}
-	operatorsAct  = visited{nobody: 303, operator: 303}
-	leavePage     = visited{nobody: 303, other: 303, owner: 303, operator: 303}
-	apiCall       = visited{nobody: 303, other: 404, owner: 400} // with an empty body
+	openPage      = statuses{nobody: 200, other: 200, owner: 200, operator: 200}
+	ownPage       = statuses{nobody: 303, other: 200, owner: 200}
+	ownThing      = statuses{nobody: 303, other: 404, owner: 200}
+	ownAct        = statuses{nobody: 303, other: 404, owner: 303}
+	formAct       = statuses{nobody: 303, other: 422, owner: 422} // with empty fields
+	operatorsPage = statuses{nobody: 303, operator: 200}
+	operatorsAct  = statuses{nobody: 303, operator: 303}
+	leavePage     = statuses{nobody: 303, other: 303, owner: 303, operator: 303}
+	apiCall       = statuses{nobody: 303, other: 404, owner: 400} // with an empty body
 )
 
 // expected has a row for each route of the console.
-func expected() map[string]visited {
-	return map[string]visited{
+func expected() map[string]statuses {
+	return map[string]statuses{
 		"GET /console/static/{id}": openPage,
 		"POST /console/theme":      leavePage,
 		"POST /console/shortcuts":  leavePage,
 
 		"GET /console/sign-in":        {nobody: 200, other: 303, owner: 303},
 		"POST /console/sign-in":       {nobody: 422, other: 422, owner: 422},
-		"GET /console/sign-in/code":   leavePage, // with no password shown before
+		"GET /console/sign-in/code":   leavePage, // without a password sent before
 		"POST /console/sign-in/code":  leavePage,
 		"POST /console/sign-out":      leavePage,
 		"GET /console/link":           {nobody: 200, other: 200, owner: 200},
@@ -92,7 +92,7 @@ func expected() map[string]visited {
 		"GET /console/jobs/{id}/live": ownThing,
 
 		"GET /console/playground":                 ownPage,
-		"GET /console/playground/{id}/cost":       ownPage, // of another's request as of none
+		"GET /console/playground/{id}/cost":       ownPage, // the same answer for another account's request and an unknown one
 		"POST /console/playground/{id}/chat":      apiCall,
 		"POST /console/playground/{id}/responses": apiCall,
 		"POST /console/playground/{id}/messages":  apiCall,
@@ -197,26 +197,26 @@ func TestEveryRouteAsEverybody(t *testing.T) {
 		for _, route := range console.Routes() {
 			row, ok := rows[route]
 			if !ok {
-				t.Errorf("%s has no row here: say who may", route)
+				t.Errorf("%s has no row in expected", route)
 				continue
 			}
 			delete(rows, route)
 			walk(t, s, visitors, sides, route, row)
 		}
 		for route := range rows {
-			t.Errorf("%s is not a route", route)
+			t.Errorf("expected has a row for %s, which is not a route", route)
 		}
 	})
 }
 
-// cast has a signed-in browser for each visitor, by name. A visitor without a browser has no
+// browsers has a signed-in browser for each visitor, by name. A visitor without a browser has no
 // session.
-type cast map[string]*consoletest.Browser
+type browsers map[string]*consoletest.Browser
 
-// visitorsOf signs the cast in.
-func visitorsOf(s *consoletest.Scene) cast {
+// visitorsOf signs the visitors in.
+func visitorsOf(s *consoletest.Scene) browsers {
 	disabled := s.User("ada", account.SignIn{Email: "off@example.com"})
-	c := cast{"disabled": s.Session(account.UserSession, disabled.Email)}
+	c := browsers{"disabled": s.Session(account.UserSession, disabled.Email)}
 	s.ChangeUser(disabled.Email, account.UserChange{Disabled: new(true)})
 	for _, name := range []string{"other", "owner", "operator"} {
 		c.signIn(s, name)
@@ -225,7 +225,7 @@ func visitorsOf(s *consoletest.Scene) cast {
 }
 
 // signIn gives a visitor a session.
-func (c cast) signIn(s *consoletest.Scene, name string) {
+func (c browsers) signIn(s *consoletest.Scene, name string) {
 	switch name {
 	case "other":
 		c[name] = s.Session(account.UserSession, "bob@example.com")
@@ -237,7 +237,7 @@ func (c cast) signIn(s *consoletest.Scene, name string) {
 }
 
 // enter returns a new browser with the session of a visitor and no other cookies.
-func (c cast) enter(s *consoletest.Scene, name string) *consoletest.Browser {
+func (c browsers) enter(s *consoletest.Scene, name string) *consoletest.Browser {
 	b := s.Browser()
 	if visitor := c[name]; visitor != nil {
 		maps.Copy(b.Cookies, visitor.Cookies)
@@ -245,7 +245,7 @@ func (c cast) enter(s *consoletest.Scene, name string) *consoletest.Browser {
 	return b
 }
 
-func walk(t *testing.T, s *consoletest.Scene, c cast, sides map[console.Sections]http.Handler, route string, row visited) {
+func walk(t *testing.T, s *consoletest.Scene, c browsers, sides map[console.Sections]http.Handler, route string, row statuses) {
 	t.Helper()
 	method, path, _ := strings.Cut(route, " ")
 	operators := strings.HasPrefix(path, "/console/operator")
@@ -255,7 +255,7 @@ func walk(t *testing.T, s *consoletest.Scene, c cast, sides map[console.Sections
 	}
 	for name, want := range expected {
 		b := c.enter(s, name)
-		got := b.Do(method, thing(s, path, name), form(route))
+		got := b.Do(method, objectPath(s, path, name), form(route))
 		if got.Code != want {
 			t.Errorf("%s as %s: %d, want %d: %s", route, name, got.Code, want, got.Body)
 		}
@@ -270,11 +270,11 @@ func walk(t *testing.T, s *consoletest.Scene, c cast, sides map[console.Sections
 	for side, handler := range sides {
 		b := s.Browser()
 		b.Handler = handler
-		got := b.Do(method, thing(s, path, "elsewhere"), form(route))
+		got := b.Do(method, objectPath(s, path, "elsewhere"), form(route))
 		shared := strings.HasPrefix(path, "/console/static") || path == "/console/theme" || path == "/console/shortcuts"
-		there := shared || operators == (side == console.OperatorSection)
-		if there != (got.Code != http.StatusNotFound) {
-			t.Errorf("%s on side %d: %d", route, side, got.Code)
+		exists := shared || operators == (side == console.OperatorSection)
+		if exists != (got.Code != http.StatusNotFound) {
+			t.Errorf("%s in section %d: status %d", route, side, got.Code)
 		}
 	}
 	if method == http.MethodPost {
@@ -283,7 +283,7 @@ func walk(t *testing.T, s *consoletest.Scene, c cast, sides map[console.Sections
 			b = c.enter(s, "operator")
 		}
 		b.Headers["Origin"], b.Headers["Sec-Fetch-Site"] = "https://elsewhere.example", "cross-site"
-		got := b.Do(method, thing(s, path, "foreign"), form(route))
+		got := b.Do(method, objectPath(s, path, "foreign"), form(route))
 		got.Want(t, http.StatusForbidden, "another site")
 		checkAnswer(t, route+" from another site", got)
 	}
@@ -291,8 +291,8 @@ func walk(t *testing.T, s *consoletest.Scene, c cast, sides map[console.Sections
 
 func sameCookie(a, b *http.Cookie) bool { return a.Value == b.Value }
 
-// thing returns a path with the id of an object of ada's account.
-func thing(s *consoletest.Scene, path, visitor string) string {
+// objectPath returns a path with the id of an object of ada's account.
+func objectPath(s *consoletest.Scene, path, visitor string) string {
 	id := "sess_none"
 	switch {
 	case strings.Contains(path, "/static/"):
@@ -330,8 +330,8 @@ func thing(s *consoletest.Scene, path, visitor string) string {
 		}).ID
 	case strings.Contains(path, "/settings/sessions/{id}"):
 		s.Update(func(tx *store.Tx) error {
-			one, _, err := account.OpenSessionTx(tx, account.NewSession{Kind: account.UserSession, User: s.Users["ada@example.com"].ID})
-			id = one.ID
+			session, _, err := account.OpenSessionTx(tx, account.NewSession{Kind: account.UserSession, User: s.Users["ada@example.com"].ID})
+			id = session.ID
 			return err
 		})
 	}
@@ -356,38 +356,38 @@ func form(route string) string {
 var (
 	inlineAttribute = regexp.MustCompile(`(?i)<[a-z][a-z0-9]*(?:\s+[a-z-]+(?:="[^"]*")?)*\s+(?:style|on[a-z]+)\s*=`)
 	inlineScript    = regexp.MustCompile(`(?is)<script[^>]*>\s*[^<\s]|<style`)
-	leadsTo         = regexp.MustCompile(`(?i)\s(?:href|src|action|data-live)="([^"]*)"`)
+	linkAddress     = regexp.MustCompile(`(?i)\s(?:href|src|action|data-live)="([^"]*)"`)
 	title           = regexp.MustCompile(`<title>([^<]+) · tollgate</title>`)
 )
 
 // checkAnswer checks the properties of every answer.
-func checkAnswer(t *testing.T, what string, got consoletest.Answer) {
+func checkAnswer(t *testing.T, name string, got consoletest.Answer) {
 	t.Helper()
 	h := got.Header()
 	if !strings.HasPrefix(h.Get("Content-Security-Policy"), "default-src 'none'; ") || h.Get("X-Content-Type-Options") != "nosniff" ||
 		h.Get("Referrer-Policy") != "same-origin" || h.Get("Cross-Origin-Opener-Policy") != "same-origin" || h.Get("X-Request-Id") == "" {
-		t.Errorf("%s: headers %v", what, h)
+		t.Errorf("%s: headers %v", name, h)
 	}
-	kept := h.Get("Cache-Control")
+	cacheControl := h.Get("Cache-Control")
 	if page := strings.HasPrefix(h.Get("Content-Type"), "text/html"); !page {
 		return
 	}
-	if kept != "no-store" {
-		t.Errorf("%s: may be kept: %s", what, kept)
+	if cacheControl != "no-store" {
+		t.Errorf("%s: Cache-Control is %q, want no-store", name, cacheControl)
 	}
 	body := got.Body.String()
 	for _, inline := range []*regexp.Regexp{inlineAttribute, inlineScript} {
-		if found := inline.FindString(body); found != "" {
-			t.Errorf("%s: inline: %s", what, found)
+		if match := inline.FindString(body); match != "" {
+			t.Errorf("%s: inline script or style: %s", name, match)
 		}
 	}
-	for _, m := range leadsTo.FindAllStringSubmatch(body, -1) {
+	for _, m := range linkAddress.FindAllStringSubmatch(body, -1) {
 		if !strings.HasPrefix(m[1], "/console") && !strings.HasPrefix(m[1], "#") && !strings.HasPrefix(m[1], "?") {
-			t.Errorf("%s: leads to %s", what, m[1])
+			t.Errorf("%s: links to %s", name, m[1])
 		}
 	}
 	if strings.Contains(body, "<html") && (!title.MatchString(body) || strings.Count(body, "<h1") != 1) {
-		t.Errorf("%s: has no title of its own, or not one h1: %s", what, body)
+		t.Errorf("%s: the page has no title, or not exactly one h1: %s", name, body)
 	}
 }
 
@@ -420,15 +420,15 @@ func pagePaths() (paths []string) {
 	return paths
 }
 
-// TestEveryPageAtTheEndOfCounters opens every page while every counter of the database is at
-// its end.
+// TestEveryPageAtTheEndOfCounters opens every page while every counter of the database has its
+// maximum.
 func TestEveryPageAtTheEndOfCounters(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		rows, visitors := expected(), visitorsOf(s)
 		paths := map[string]string{}
 		for _, path := range pagePaths() {
-			paths["GET "+path] = thing(s, path, "owner")
+			paths["GET "+path] = objectPath(s, path, "owner")
 		}
 		for _, limit := range []int64{store.MaxSum, math.MaxInt64} {
 			ledgertest.SetCounters(t, s.DB, limit)

@@ -37,7 +37,7 @@ func TestTimesHaveOneFormat(t *testing.T) {
 		var paths []string
 		for _, path := range pagePaths() {
 			if !strings.HasSuffix(path, "/table") && !strings.HasSuffix(path, "/movements") && !strings.Contains(path, "/sign-in") {
-				paths = append(paths, thing(s, path, "times"))
+				paths = append(paths, objectPath(s, path, "times"))
 			}
 		}
 		ada := "/console/operator/accounts/" + s.Accounts["ada"].ID
@@ -100,7 +100,7 @@ func checkTimes(t *testing.T, path string, got consoletest.Answer) {
 	for _, at := range badTime.FindAllStringIndex(rest, -1) {
 		t.Errorf("%s: a time in another format: …%s…", path, rest[max(0, at[0]-40):min(len(rest), at[1]+20)])
 	}
-	if found := regexp.MustCompile(`TIME UTC|TIME</time> UTC`).FindString(rest); found != "" {
+	if matches := regexp.MustCompile(`TIME UTC|TIME</time> UTC`).FindString(rest); matches != "" {
 		t.Errorf("%s: has the zone twice", path)
 	}
 	for _, m := range regexp.MustCompile(`<time[^>]*>([^<]*)</time>`).FindAllStringSubmatch(rest, -1) {
@@ -115,7 +115,7 @@ func checkTimes(t *testing.T, path string, got consoletest.Answer) {
 func TestTimesAndAmountsAreFormattedInOneFile(t *testing.T) {
 	t.Parallel()
 	formats := regexp.MustCompile(`\.Format\([^M)][^)]*\)|"[^"\n]*\$" \+|\\?\$%s`)
-	var found []string
+	var matches []string
 	err := filepath.WalkDir(".", func(path string, _ os.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.Contains(path, "consoletest") {
 			return err
@@ -123,13 +123,13 @@ func TestTimesAndAmountsAreFormattedInOneFile(t *testing.T) {
 		raw, err := os.ReadFile(path)
 		for _, m := range formats.FindAllString(string(raw), -1) {
 			if !strings.Contains(m, "MonthForm") {
-				found = append(found, path)
+				matches = append(matches, path)
 			}
 		}
 		return err
 	})
-	found = slices.Compact(found)
-	if err != nil || !slices.Equal(found, []string{"show/model.go", "ui/format.go"}) { // model.go has exact prices
-		t.Errorf("formatted in %v, %v", found, err)
+	matches = slices.Compact(matches)
+	if err != nil || !slices.Equal(matches, []string{"show/model.go", "ui/format.go"}) { // model.go has exact prices
+		t.Errorf("times or amounts are formatted in %v, want only show/model.go and ui/format.go: %v", matches, err)
 	}
 }

@@ -1,8 +1,9 @@
-// Package metrics owns the process's figures in the Prometheus format, including those of rooms
-// with plain report functions. Lines, jobs and webhooks have their own.
+// Package metrics owns the process's figures in the Prometheus format, including the figures of
+// packages that only report them through functions. Lines, jobs and webhooks register their own
+// metrics.
 //
 // Invariants: labels have few values chosen by us, never a caller's word, an account or a key.
-// Usual series exist with zero from the start. Counting on a request's way waits for nothing.
+// Usual series exist with zero from the start. Counting a request never waits.
 package metrics
 
 import (
@@ -59,12 +60,12 @@ func New(version string) *Metrics {
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}},
 			[]string{"endpoint"}),
 		admitted: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "tollgate_admission_seconds", Help: "From the wish to hold money to the durable answer.", Buckets: ofCommits()}),
+			Name: "tollgate_admission_seconds", Help: "From the wish to hold money to the durable answer.", Buckets: commitBuckets()}),
 		batches: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "tollgate_batch_operations", Help: "Operations that one commit of the ledger took.",
 			Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128, 256}}),
 		commits: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "tollgate_batch_seconds", Help: "From the beginning of a batch of the ledger to its commit.", Buckets: ofCommits()}),
+			Name: "tollgate_batch_seconds", Help: "From the beginning of a batch of the ledger to its commit.", Buckets: commitBuckets()}),
 		held:   gauges("tollgate_held_usd", "US dollars on hold on all nodes, for requests and for jobs; read every 15 seconds.", "kind"),
 		holds:  gauges("tollgate_open_holds", "Open holds on all nodes, of requests and of jobs; read every 15 seconds.", "kind"),
 		models: newModels(),
@@ -109,8 +110,8 @@ func New(version string) *Metrics {
 	return m
 }
 
-// ofCommits are the buckets of durations that a commit decides.
-func ofCommits() []float64 {
+// commitBuckets returns the buckets for durations that depend on commits.
+func commitBuckets() []float64 {
 	return []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5}
 }
 
@@ -122,7 +123,7 @@ func gauges(name, help string, labels ...string) *prometheus.GaugeVec {
 	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
 }
 
-// Registry is where rooms with metrics of their own register them.
+// Registry returns the registry for packages with their own metrics.
 func (m *Metrics) Registry() prometheus.Registerer { return m.registry }
 
 // Handler serves the figures.
@@ -141,9 +142,9 @@ func (m *Metrics) Endpoints(all []string) {
 }
 
 // Request counts an answered request.
-func (m *Metrics) Request(endpoint string, status int, elapsed time.Duration) {
+func (m *Metrics) Request(endpoint string, status int, duration time.Duration) {
 	m.requests.WithLabelValues(endpoint, strconv.Itoa(status)).Inc()
-	m.durations.WithLabelValues(endpoint).Observe(elapsed.Seconds())
+	m.durations.WithLabelValues(endpoint).Observe(duration.Seconds())
 }
 
 // ClockJumped counts a jump of the database's clock, ahead or back.
@@ -151,10 +152,10 @@ func (m *Metrics) ClockJumped(direction string) { m.jumps.WithLabelValues(direct
 
 // Database shows the connections to the database.
 func (m *Metrics) Database(connections func() store.Connections) {
-	state := func(name string, count func(store.Connections) int) prometheus.Collector {
+	state := func(name string, seriesOf func(store.Connections) int) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "tollgate_database_connections", Help: "Connections to the database by state: in_use or idle.",
-			ConstLabels: prometheus.Labels{"state": name}}, func() float64 { return float64(count(connections())) })
+			ConstLabels: prometheus.Labels{"state": name}}, func() float64 { return float64(seriesOf(connections())) })
 	}
 	m.registry.MustRegister(
 		state("in_use", func(c store.Connections) int { return c.InUse }),
@@ -173,7 +174,7 @@ func (m *Metrics) Media(down func() (since time.Time, down bool)) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "tollgate_media_store_down", Help: "1 if the media store does not take files from this node, else 0."},
 		func() float64 {
-			if _, is := down(); is {
+			if _, isDown := down(); isDown {
 				return 1
 			}
 			return 0
@@ -197,9 +198,9 @@ func (m *Metrics) UnknownUsage(line, member string) {
 	m.unknownUsage.WithLabelValues(line, member).Inc()
 }
 
-// FirstToken records how long a model's streamed answer took to begin.
-func (m *Metrics) FirstToken(model string, elapsed time.Duration) {
-	m.models.recordFirstToken(model, elapsed)
+// FirstToken records the time to the first token of a model's streamed answer.
+func (m *Metrics) FirstToken(model string, duration time.Duration) {
+	m.models.recordFirstToken(model, duration)
 }
 
 func (m *Metrics) setHeld(requests, jobs ledger.OpenHolds) {
@@ -214,9 +215,9 @@ func (m *Metrics) setHeld(requests, jobs ledger.OpenHolds) {
 func (m *Metrics) Ledger() ledger.Observer {
 	leftOut := map[bool]prometheus.Counter{true: m.leftOut.WithLabelValues("known"), false: m.leftOut.WithLabelValues("unknown")}
 	return ledger.Observer{
-		Batch: func(operations int, elapsed time.Duration) {
+		Batch: func(operations int, duration time.Duration) {
 			m.batches.Observe(float64(operations))
-			m.commits.Observe(elapsed.Seconds())
+			m.commits.Observe(duration.Seconds())
 		},
 		Ended:       m.models.ended,
 		Admitted:    func(waited time.Duration, _ bool) { m.admitted.Observe(waited.Seconds()) },

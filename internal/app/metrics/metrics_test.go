@@ -20,11 +20,11 @@ func TestEndpointsAreThereFromTheStart(t *testing.T) {
 	})
 	down := false
 	m.Media(func() (time.Time, bool) { return time.Time{}, down })
-	if body := shown(t, m); !strings.Contains(body, "tollgate_media_store_down 0") {
+	if body := scrape(t, m); !strings.Contains(body, "tollgate_media_store_down 0") {
 		t.Error("the media store is down before it failed")
 	}
 	down = true
-	body := shown(t, m)
+	body := scrape(t, m)
 	for _, line := range []string{`tollgate_requests_total{endpoint="/v1/models",status="200"} 0`, "tollgate_media_store_down 1",
 		`tollgate_requests_total{endpoint="/v1/models",status="503"} 1`, `tollgate_request_seconds_count{endpoint="/v1/models"} 1`,
 		`tollgate_database_connections{state="in_use"} 2`, `tollgate_database_connections{state="idle"} 3`,
@@ -35,8 +35,8 @@ func TestEndpointsAreThereFromTheStart(t *testing.T) {
 	}
 }
 
-// shown returns the text of a scrape.
-func shown(t *testing.T, m *Metrics) string {
+// scrape returns the text of a scrape.
+func scrape(t *testing.T, m *Metrics) string {
 	t.Helper()
 	w := httptest.NewRecorder()
 	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
@@ -59,7 +59,7 @@ func TestObservesTheLedger(t *testing.T) {
 	observer.Quarantined()
 	observer.Unlogged(false)
 	m.Spans("dropped")(3)
-	body := shown(t, m)
+	body := scrape(t, m)
 	for _, line := range []string{"tollgate_charge_over_hold_usd_total 0.25", `tollgate_batch_operations_bucket{le="4"} 1`,
 		"tollgate_admission_seconds_count 1", `tollgate_swept_holds_total{charged="true"} 1`,
 		"tollgate_unswept_holds 2", "tollgate_damaged_holds_total 1",

@@ -19,15 +19,15 @@ import (
 const codeRejected = "rejected"
 
 // models are the tollgate_model_* metrics: one set of series for each model of the newest catalog,
-// and one with an empty model for all other requests. The series of a removed model go with the
-// next scrape.
+// and one with an empty model for all other requests. The next scrape deletes the series of a
+// removed model.
 type models struct {
 	requests   *prometheus.CounterVec
 	tokens     *prometheus.CounterVec
 	charged    *prometheus.CounterVec
 	firstToken *prometheus.HistogramVec
 
-	known atomic.Pointer[modelTable]
+	table atomic.Pointer[modelTable]
 
 	mu      sync.Mutex
 	current func() *catalog.Snapshot // under mu; nil if there are no models yet
@@ -60,7 +60,7 @@ func newModels() *models {
 			Name: "tollgate_model_first_token_seconds", Help: "From the first byte of a request to the first byte of its streamed answer.",
 			Buckets: []float64{.05, .1, .2, .3, .5, .75, 1, 1.5, 2, 3, 5, 10, 20, 60, 180}}, []string{"model"}),
 	}
-	m.known.Store(&modelTable{revision: -1, other: m.series("")})
+	m.table.Store(&modelTable{revision: -1, other: m.series("")})
 	return m
 }
 
@@ -89,7 +89,7 @@ func (m *models) follow(current func() *catalog.Snapshot) {
 func (m *models) refresh() *modelTable {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	before := m.known.Load()
+	before := m.table.Load()
 	if m.current == nil || m.current().Revision == before.revision {
 		return before
 	}
@@ -105,7 +105,7 @@ func (m *models) refresh() *modelTable {
 			m.forget(id)
 		}
 	}
-	m.known.Store(now)
+	m.table.Store(now)
 	return now
 }
 
@@ -118,12 +118,13 @@ func (m *models) forget(model string) {
 	m.firstToken.DeletePartialMatch(labels)
 }
 
-// seriesOf returns the series of a model, those without one if the catalog does not have it.
+// seriesOf returns the series of a model, or the series without a model if the catalog does not
+// have it.
 func (m *models) seriesOf(model string) *modelSeries {
 	if model == "" {
-		return m.known.Load().other
+		return m.table.Load().other
 	}
-	if s := m.known.Load().byID[model]; s != nil {
+	if s := m.table.Load().byID[model]; s != nil {
 		return s
 	}
 	t := m.refresh()
@@ -165,9 +166,9 @@ func codeOf(code string) string {
 	return codeRejected
 }
 
-// recordFirstToken records how long a streamed answer took to begin.
-func (m *models) recordFirstToken(model string, elapsed time.Duration) {
-	m.seriesOf(model).firstToken.Observe(elapsed.Seconds())
+// recordFirstToken records the time to the first token of a streamed answer.
+func (m *models) recordFirstToken(model string, duration time.Duration) {
+	m.seriesOf(model).firstToken.Observe(duration.Seconds())
 }
 
 // Describe implements prometheus.Collector.

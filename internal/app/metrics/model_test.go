@@ -32,7 +32,7 @@ func snapshot(t testing.TB, revision int64, models ...string) *catalog.Snapshot 
 // lines returns the lines of a scrape with a metric's name.
 func lines(t *testing.T, m *Metrics, name string) []string {
 	t.Helper()
-	return regexp.MustCompile("(?m)^"+name+".*$").FindAllString(shown(t, m), -1)
+	return regexp.MustCompile("(?m)^"+name+".*$").FindAllString(scrape(t, m), -1)
 }
 
 func TestModelsAreCounted(t *testing.T) {
@@ -50,7 +50,7 @@ func TestModelsAreCounted(t *testing.T) {
 	observer.Ended(books.EndedRequest{Code: "invalid_api_key"})
 	m.FirstToken("swift-1", 400*time.Millisecond)
 	observer.Held(ledger.OpenHolds{Holds: 2, Amount: 3 * money.USD}, ledger.OpenHolds{Holds: 1, Amount: money.USD / 2})
-	got := shown(t, m)
+	got := scrape(t, m)
 	for _, want := range []string{
 		`tollgate_model_requests_total{code="",model="swift-1"} 2`,
 		`tollgate_model_requests_total{code="upstream_error",model="swift-1"} 1`,
@@ -72,7 +72,7 @@ func TestModelsAreCounted(t *testing.T) {
 		}
 	}
 	if strings.Contains(got, "word") {
-		t.Error("a stranger's word is a label")
+		t.Error("a caller's text is a label")
 	}
 }
 
@@ -93,25 +93,25 @@ func TestModelsFollowTheCatalog(t *testing.T) {
 	want := []string{`tollgate_model_charged_usd_total{model=""} 4`, `tollgate_model_charged_usd_total{model="comes"} 2`,
 		`tollgate_model_charged_usd_total{model="stays"} 1`}
 	if got := lines(t, m, "tollgate_model_charged_usd_total"); !slices.Equal(got, want) {
-		t.Errorf("shown %q, want %q", got, want)
+		t.Errorf("the scrape has %q, want %q", got, want)
 	}
-	if strings.Contains(shown(t, m), `"goes"`) {
-		t.Error("a model that is gone is shown")
+	if strings.Contains(scrape(t, m), `"goes"`) {
+		t.Error("the scrape has a removed model")
 	}
 	current.Store(snapshot(t, 3, "new"))
 	got := lines(t, m, "tollgate_model_charged_usd_total")
 	if !slices.Contains(got, `tollgate_model_charged_usd_total{model="new"} 0`) || len(got) != 2 {
-		t.Errorf("a new catalog is shown as %q", got)
+		t.Errorf("the scrape of the new catalog has %q", got)
 	}
 }
 
-// TestCountingAllocatesNothing checks the cost paid by every request.
+// TestCountingAllocatesNothing checks that counting a request allocates no memory.
 func TestCountingAllocatesNothing(t *testing.T) {
 	m := New("test")
 	s := snapshot(t, 1, "swift-1")
 	m.Follow(func() *catalog.Snapshot { return s })
 	ended := m.Ledger().Ended
-	if n := testing.AllocsPerRun(100, func() { ended(usual) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { ended(typicalRequest) }); n != 0 {
 		t.Errorf("the end of a request allocates %v times", n)
 	}
 	if n := testing.AllocsPerRun(100, func() { m.FirstToken("swift-1", time.Second) }); n != 0 {
@@ -119,7 +119,8 @@ func TestCountingAllocatesNothing(t *testing.T) {
 	}
 }
 
-var usual = books.EndedRequest{Model: "swift-1", Tokens: books.Tokens{Prompt: 1000, Cached: 500, Completion: 200}, Charged: money.USD / 100}
+var typicalRequest = books.EndedRequest{Model: "swift-1", Charged: money.USD / 100,
+	Tokens: books.Tokens{Prompt: 1000, Cached: 500, Completion: 200}}
 
 func BenchmarkEnded(b *testing.B) {
 	m := New("test")
@@ -128,6 +129,6 @@ func BenchmarkEnded(b *testing.B) {
 	ended := m.Ledger().Ended
 	b.ReportAllocs()
 	for b.Loop() {
-		ended(usual)
+		ended(typicalRequest)
 	}
 }

@@ -42,7 +42,7 @@ func TestBodyDeadlines(t *testing.T) {
 	for name, c := range map[string]struct {
 		size, step int64
 		every      time.Duration
-		whole      bool
+		complete   bool
 	}{
 		"immediate":                      {1 << 10, 1 << 10, 0, true},
 		"32 MiB, 8 KiB a second":         {32 << 20, 8 << 10, time.Second, true},
@@ -58,18 +58,18 @@ func TestBodyDeadlines(t *testing.T) {
 		r.Body, r.ContentLength = w, -1
 		limited, body := withDeadlines(w, r, nil, func() time.Time { return w.now })
 		n, err := io.Copy(io.Discard, limited.Body)
-		if whole := err == nil; whole != c.whole {
+		if complete := err == nil; complete != c.complete {
 			t.Errorf("%s: %d bytes after %s, %v", name, n, w.now.Sub(start), err)
 		}
-		if c.whole != w.deadline.IsZero() {
+		if c.complete != w.deadline.IsZero() {
 			t.Errorf("%s: the deadline is %v", name, w.deadline)
 		}
-		if !c.whole && c.size < 1<<20 && w.now.Sub(start) > 2*time.Minute {
+		if !c.complete && c.size < 1<<20 && w.now.Sub(start) > 2*time.Minute {
 			t.Errorf("%s: the wait took %s", name, w.now.Sub(start))
 		}
 		now := w.now
 		body.finish()
-		if left := w.deadline.Sub(now); !c.whole && left != unreadWait {
+		if left := w.deadline.Sub(now); !c.complete && left != unreadWait {
 			t.Errorf("%s: the wait for the rest is %s", name, left)
 		}
 	}

@@ -2,5 +2,5 @@
 
 package server
 
-// descriptors returns how many file descriptors the process may have open.
+// descriptors returns the process's limit of open file descriptors.
 func descriptors() uint64 { return unknownDescriptors }

@@ -4,7 +4,7 @@ package server
 
 import "syscall"
 
-// descriptors returns how many file descriptors the process may have open.
+// descriptors returns the process's limit of open file descriptors.
 func descriptors() uint64 {
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {

@@ -110,16 +110,16 @@ func isTimeout(err error) bool {
 	return errors.As(err, &n) && n.Timeout()
 }
 
-// idleCount returns when n connections of a server are idle.
-func idleCount(s *Server, n int) { untilCount(s, n, &s.listener.idle) }
+// waitIdle waits until n connections of a server are idle.
+func waitIdle(s *Server, n int) { waitCount(s, n, &s.listener.idle) }
 
-// untilCount returns when a list of connections has the length n.
-func untilCount(s *Server, n int, of *list.List) {
+// waitCount waits until a list of connections has the length n.
+func waitCount(s *Server, n int, conns *list.List) {
 	for l := s.listener; ; runtime.Gosched() {
 		l.mu.Lock()
-		found := of.Len()
+		count := conns.Len()
 		l.mu.Unlock()
-		if found == n {
+		if count == n {
 			return
 		}
 	}
@@ -145,19 +145,19 @@ func TestConnectionLimits(t *testing.T) {
 			if roundTrip(idle, plainGet) != 200 {
 				t.Fatal("no answer")
 			}
-			idleCount(s, 1) // the state changes after the response
+			waitIdle(s, 1) // the state changes after the response
 			silent := []net.Conn{dial(t, s), dial(t, s)}
 			if roundTrip(silent[1], plainGet) != 200 {
 				t.Fatal("no answer")
 			}
-			idleCount(s, 3)
+			waitIdle(s, 3)
 			if roundTrip(dial(t, s), plainGet) != 200 { // a fourth
 				t.Error("no room was made")
 			}
 			if _, err := idle.Read(make([]byte, 1)); err == nil || isTimeout(err) {
 				t.Error("the oldest idle connection is open:", err)
 			}
-			idleCount(s, 3) // the fourth is one of them
+			waitIdle(s, 3) // the fourth is one of them
 			stays := make(chan int, 3)
 			for range 3 {
 				c := dial(t, s)
@@ -178,7 +178,7 @@ func TestConnectionLimits(t *testing.T) {
 					t.Error("a running request was cut:", status)
 				}
 			}
-			idleCount(s, 3)
+			waitIdle(s, 3)
 			if roundTrip(dial(t, s), plainGet) != 200 {
 				t.Error("no room after the requests")
 			}

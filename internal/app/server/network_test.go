@@ -93,8 +93,8 @@ func TestNetworksAreForgotten(t *testing.T) {
 	}
 }
 
-// answeredCount returns when n connections of a server linger after their response.
-func answeredCount(s *Server, n int) { untilCount(s, n, &s.listener.answered) }
+// waitAnswered waits until n connections of a server linger after their response.
+func waitAnswered(s *Server, n int) { waitCount(s, n, &s.listener.answered) }
 
 // startPatient starts a server with a linger time of an hour after a response.
 func startPatient(t *testing.T, o Options) (*Server, *scene.Buffer) {
@@ -131,13 +131,13 @@ func TestAnsweredConnectionsMakeRoomFirst(t *testing.T) {
 				if roundTrip(idle, plainGet) != 401 {
 					t.Fatal("no answer")
 				}
-				idleCount(s, 1) // the oldest idle connection
+				waitIdle(s, 1) // the oldest idle connection
 				for n := range 3 {
 					c := dial(t, s)
 					if status := roundTrip(c, request); status < 400 {
 						t.Fatalf("status %d", status)
 					}
-					answeredCount(s, n+1)
+					waitAnswered(s, n+1)
 				}
 				for range 3 {
 					if status := roundTrip(dial(t, s), plainGet); status != 401 {
@@ -180,7 +180,7 @@ func TestRunningRequestsStay(t *testing.T) {
 	}
 	for _, c := range runs {
 		if status := roundTrip(c, "abcd"); status != 200 {
-			t.Errorf("a running request was status %d", status)
+			t.Errorf("a running request got status %d", status)
 		}
 	}
 }

@@ -184,7 +184,7 @@ func TestShapeOfRefusals(t *testing.T) {
 		if roundTrip(c, "POST /body HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}") != 200 {
 			t.Fatal("no response")
 		}
-		idleCount(s, 1)
+		waitIdle(s, 1)
 		_, _ = io.WriteString(c, "GET "+path+" HTTP/1.1\r\nHost: x\r\n\r\n")
 		answer, err := io.ReadAll(c)
 		if err != nil || !bytes.Contains(answer, []byte(part)) {

@@ -26,11 +26,11 @@ var (
 // Authenticator returns an authenticator with the secret on the page.
 func (a Answer) Authenticator(t *testing.T) *Authenticator {
 	t.Helper()
-	found := secretField.FindStringSubmatch(a.Body.String())
-	if found == nil || !strings.Contains(a.Body.String(), `<svg class="qr"`) {
+	match := secretField.FindStringSubmatch(a.Body.String())
+	if match == nil || !strings.Contains(a.Body.String(), `<svg class="qr"`) {
 		t.Fatalf("no secret, or no QR code, in %s", a.Body)
 	}
-	secret, err := base32.StdEncoding.DecodeString(found[1])
+	secret, err := base32.StdEncoding.DecodeString(match[1])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func (a *Authenticator) Code(step int64) string {
 // Codes returns the recovery codes on a page.
 func (a Answer) Codes() []string { return codeText.FindAllString(a.Body.String(), -1) }
 
-// Factor turns the second factor of a browser's user on.
+// Factor enables the second factor of the browser's user.
 func (b *Browser) Factor(t *testing.T) (app *Authenticator, recovery []string) {
 	t.Helper()
 	app = b.Post("/console/settings/factor", "password", Password).Authenticator(t)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Browser is somebody with cookies.
+// Browser is a test client with cookies and the headers of a real browser.
 type Browser struct {
 	// Handler is the visited console. The default is the scene's console.
 	Handler http.Handler
@@ -28,13 +28,13 @@ func (s *Scene) Browser() *Browser {
 // Answer is the response to a browser's request.
 type Answer struct {
 	*httptest.ResponseRecorder
-	request string // its method and path
+	request string // method and path
 }
 
 // Get opens a page.
 func (b *Browser) Get(path string) Answer { return b.Do(http.MethodGet, path, "") }
 
-// Post sends a form: names and values in turn.
+// Post sends a form with alternating field names and values.
 func (b *Browser) Post(path string, fields ...string) Answer {
 	values := url.Values{}
 	for i := 0; i < len(fields); i += 2 {
@@ -66,9 +66,9 @@ func (b *Browser) Do(method, path, body string) Answer {
 	}
 	w := httptest.NewRecorder()
 	b.Handler.ServeHTTP(w, r)
-	answer := w.Result()
-	defer func() { _, _ = io.Copy(io.Discard, answer.Body) }()
-	for _, c := range answer.Cookies() {
+	response := w.Result()
+	defer func() { _, _ = io.Copy(io.Discard, response.Body) }()
+	for _, c := range response.Cookies() {
 		if c.MaxAge < 0 {
 			delete(b.Cookies, c.Name)
 			continue
@@ -105,11 +105,11 @@ func (a Answer) Without(t *testing.T, parts ...string) {
 // Once returns the once-value of a page's form.
 func (a Answer) Once(t *testing.T) string {
 	t.Helper()
-	found := regexp.MustCompile(`name="once" value="([^"]+)"`).FindStringSubmatch(a.Body.String())
-	if found == nil {
+	match := regexp.MustCompile(`name="once" value="([^"]+)"`).FindStringSubmatch(a.Body.String())
+	if match == nil {
 		t.Fatalf("no once-value in %s", a.Body)
 	}
-	return found[1]
+	return match[1]
 }
 
 // Secrets returns the secret keys on a page.

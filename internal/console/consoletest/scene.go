@@ -68,10 +68,10 @@ type Scene struct {
 
 	t       *testing.T
 	handler http.Handler
-	closing sync.Once // of Books
+	closing sync.Once // closes Books
 }
 
-// Each runs a test with a console on each kind of database. The console has the accounts ada and
+// Each runs test with a console on each kind of database. The console has the accounts ada and
 // bob, each with 10 USD and a user, ada@example.com and bob@example.com.
 func Each(t *testing.T, test func(t *testing.T, s *Scene)) {
 	t.Helper()
@@ -121,7 +121,7 @@ func (s *Scene) CloseBooks() {
 func (s *Scene) startServices(watcher *catalog.Watcher) {
 	s.t.Helper()
 	ctx := context.WithoutCancel(s.t.Context())
-	self, err := node.Join(ctx, node.Options{DB: s.DB, Lease: time.Hour}) // without heartbeats the ledger counts as writable for a lease
+	self, err := node.Join(ctx, node.Options{DB: s.DB, Lease: time.Hour}) // without heartbeats, the ledger stays writable for one lease
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -138,9 +138,9 @@ func (s *Scene) startServices(watcher *catalog.Watcher) {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(files.Close)
-	adapterSet := adapters.New(adapters.Options{})
-	s.t.Cleanup(adapterSet.Close)
-	lines := line.New(line.Options{Open: adapterSet.Open, Catalog: watcher, DB: s.DB, Node: self, Log: log})
+	clients := adapters.New(adapters.Options{})
+	s.t.Cleanup(clients.Close)
+	lines := line.New(line.Options{Open: clients.Open, Catalog: watcher, DB: s.DB, Node: self, Log: log})
 	if err := lines.Refresh(ctx); err != nil {
 		s.t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func (s *Scene) Run() {
 	s.t.Cleanup(func() { stop(); running.Wait() })
 }
 
-// Job submits an image of an account and returns its id.
+// Job submits an image job for an account and returns the job's id.
 func (s *Scene) Job(name, prompt string) string {
 	s.t.Helper()
 	body, err := json.Marshal(map[string]string{"model": "sandbox-image", "prompt": prompt})
@@ -202,7 +202,7 @@ func (s *Scene) Update(act func(tx *store.Tx) error) {
 	}
 }
 
-// Exec runs a statement in a transaction of its own.
+// Exec runs a statement in its own transaction.
 func (s *Scene) Exec(text string, args ...any) {
 	s.t.Helper()
 	s.Update(func(tx *store.Tx) error {
@@ -280,7 +280,7 @@ func (s *Scene) Invite(name string, signIn account.SignIn) (address string) {
 	return address
 }
 
-// Link creates a link for a user and returns its token.
+// Link creates a sign-in link for a user and returns the link's token.
 func (s *Scene) Link(email string) (token string) {
 	s.t.Helper()
 	s.Update(func(tx *store.Tx) (err error) {

@@ -23,7 +23,7 @@ import (
 	"tollgate/internal/webhook"
 )
 
-// accountPage is one account for the operator. The address selects the list on the page.
+// accountPage shows one account to the operator. The address selects the list on the page.
 type accountPage struct {
 	Name             string
 	State            ui.Badge
@@ -38,7 +38,7 @@ type accountPage struct {
 	New              *ui.PostForm // a key or a user
 	NewWord          string
 	List             *ui.DataTable
-	None             string // where the list is empty
+	None             string // shown if the list is empty
 	Pager            ui.Pager
 	Welcome          *ui.Snippets
 	PublicURLWarning *ui.Notice // warns that public_url is not set, so the text would have an unreachable address
@@ -113,31 +113,31 @@ func (c *console) accountWith(v *page.Visit, a account.Account, forms accountFor
 	if forms.user != nil {
 		view = "users"
 	}
-	shown := accountPage{Name: a.Name, State: accountBadge(a), Tabs: ui.Tabs{Label: "Of this account"}}
+	content := accountPage{Name: a.Name, State: accountBadge(a), Tabs: ui.Tabs{Label: "Of this account"}}
 	for _, name := range accountViews() {
 		tab := ui.Tab{Href: page.Base + path + "?view=" + name, Text: ui.Title(name), Current: name == view}
 		if name == "" {
 			tab.Href, tab.Text = page.Base+path, "Overview"
 		}
-		shown.Tabs.Items = append(shown.Tabs.Items, tab)
+		content.Tabs.Items = append(content.Tabs.Items, tab)
 	}
-	shown.Tabs.Items = append(shown.Tabs.Items, ui.Tab{Text: "Usage",
+	content.Tabs.Items = append(content.Tabs.Items, ui.Tab{Text: "Usage",
 		Href: page.AddressOf("/operator/usage", url.Values{"account": {a.ID}, "by": {string(spending.ByModel)}})})
-	shown.Switch = v.Confirm(ui.Confirm{ID: "disable", Button: "Disable", Title: "Disable " + a.Name + "?", Danger: true,
+	content.Switch = v.Confirm(ui.Confirm{ID: "disable", Button: "Disable", Title: "Disable " + a.Name + "?", Danger: true,
 		Action: page.Base + path + "/disable", Text: []string{"All its keys answer 401 at once, and " +
 			"its queued jobs fail and are refunded. The balance is kept, and its users can still sign in. You can enable it again."}})
 	if a.Money.Disabled {
-		shown.Switch = ui.Button{Action: page.Base + path + "/enable", Label: "Enable", About: a.Name}
+		content.Switch = ui.Button{Action: page.Base + path + "/enable", Label: "Enable", About: a.Name}
 	}
-	shown.Stats = ui.FigureRow{{Label: "Balance", Value: ui.Money{Amount: a.Money.Balance},
+	content.Stats = ui.FigureRow{{Label: "Balance", Value: ui.Money{Amount: a.Money.Balance},
 		Note: ui.Text{Text: ui.Credits(a.Money.Balance)}},
 		{Label: "On hold", Value: ui.Money{Amount: a.Money.Held}, Note: ui.Text{Text: "for running requests"}},
 		{Label: "Floor", Value: ui.Money{Amount: a.Money.Floor}, Note: ui.Text{Text: "the lowest allowed balance"}},
 		{Label: "Usage above reservations", Value: ui.Money{Amount: a.Over}, Note: ui.Text{Text: "not charged to anybody"}}}
-	if err := v.View(func(tx *store.Tx) error { return c.fillTx(tx, &shown, v, a, view, forms) }); err != nil {
+	if err := v.View(func(tx *store.Tx) error { return c.fillTx(tx, &content, v, a, view, forms) }); err != nil {
 		return page.FullPage{}, err
 	}
-	return page.FullPage{Name: "account", Title: a.Name, Main: shown}.WithNotice(v, map[string]string{
+	return page.FullPage{Name: "account", Title: a.Name, Main: content}.WithNotice(v, map[string]string{
 		"created":  "The account is created. Credit it, create a key, and send the welcome text.",
 		"credited": "Done. The balance below includes the change.",
 		"repeated": "This reference was credited to the account before, so no money was moved.",
@@ -174,19 +174,19 @@ func (c *console) fillTx(tx *store.Tx, p *accountPage, v *page.Visit, a account.
 		return list(err, show.Movements(moves, page.Base+"/operator"), more, page.Last(moves, func(e movement.Entry) string { return e.ID }),
 			"No money has moved yet.")
 	case "requests":
-		found, err := requestlog.ListTx(tx, requestlog.Selection{Account: a.ID, After: after, Limit: page.Rows})
-		return list(err, requestsTable(found.Receipts, nil), found.More, found.Next, "No requests yet.")
+		results, err := requestlog.ListTx(tx, requestlog.Selection{Account: a.ID, After: after, Limit: page.Rows})
+		return list(err, requestsTable(results.Receipts, nil), results.More, results.Next, "No requests yet.")
 	case "jobs":
-		found, more, err := job.ListTx(tx, job.Filter{Account: a.ID, After: after, Limit: page.Rows})
-		jobs := jobRows(found)
+		results, more, err := job.ListTx(tx, job.Filter{Account: a.ID, After: after, Limit: page.Rows})
+		jobs := jobRows(results)
 		return list(err, jobsTable(jobs, nil), more, page.Last(jobs, func(j jobRow) string { return j.ID }), "No jobs yet.")
 	case "webhook":
-		found, more, err := c.Webhooks.DeliveriesTx(tx, a.ID, after, page.Rows)
-		return list(err, deliveriesTable(found), more, page.Last(found, func(d webhook.Delivery) string { return d.ID }),
+		results, more, err := c.Webhooks.DeliveriesTx(tx, a.ID, after, page.Rows)
+		return list(err, deliveriesTable(results), more, page.Last(results, func(d webhook.Delivery) string { return d.ID }),
 			"Nothing was delivered in the last days.")
 	case "log":
-		found, more, err := operator.LogTx(tx, operator.LogFilter{Account: a.ID, After: after, Limit: page.Rows})
-		return list(err, logTable(found, nil), more, page.Last(found, func(e operator.LogRow) string { return e.ID }),
+		results, more, err := operator.LogTx(tx, operator.LogFilter{Account: a.ID, After: after, Limit: page.Rows})
+		return list(err, logTable(results, nil), more, page.Last(results, func(e operator.LogRow) string { return e.ID }),
 			"No operator has changed anything here.")
 	}
 	return c.overviewTx(tx, p, v, a, forms)

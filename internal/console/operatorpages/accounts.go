@@ -22,7 +22,7 @@ type creditPage struct {
 	Form  ui.PostForm
 }
 
-// searchFilter looks for accounts, and on one page for anything.
+// searchFilter returns a search form with the text q.
 func searchFilter(path, q string) ui.Filters {
 	f := ui.Filters{Action: page.Base + path, Fields: []ui.FormField{{Name: "q", Label: "Name, email or id", Value: q}}}
 	if q != "" {
@@ -33,7 +33,7 @@ func searchFilter(path, q string) ui.Filters {
 
 func (c *console) listAccounts(v *page.Visit) (page.Responder, error) {
 	q := strings.TrimSpace(v.Query("q"))
-	shown := page.List{Title: "Accounts", Path: "/operator/accounts", Filters: searchFilter("/operator/accounts", q),
+	content := page.List{Title: "Accounts", Path: "/operator/accounts", Filters: searchFilter("/operator/accounts", q),
 		New: page.CreateLink("/operator/accounts/new", "Create an account")}
 	if err := v.View(func(tx *store.Tx) (err error) {
 		var list []account.Account
@@ -46,17 +46,17 @@ func (c *console) listAccounts(v *page.Visit) (page.Responder, error) {
 		default:
 			list, more, err = account.ListTx(tx, v.Query("after"), page.Rows)
 		}
-		shown.Table = accountsTable(list)
-		shown.Pager = v.Pager(shown.Path, more, page.Last(list, func(a account.Account) string { return a.ID }))
+		content.Table = accountsTable(list)
+		content.Pager = v.Pager(content.Path, more, page.Last(list, func(a account.Account) string { return a.ID }))
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	if len(shown.Table.Rows) == 0 && q != "" {
-		shown.Empty = page.NoneMatch(shown.Path, "All accounts")
-		shown.Empty.Title = "No account has this text in its name, email or id"
+	if len(content.Table.Rows) == 0 && q != "" {
+		content.Empty = page.NoneMatch(content.Path, "All accounts")
+		content.Empty.Title = "No account has this text in its name, email or id"
 	}
-	return shown.Page(false, ui.EmptyState{Title: "No accounts yet", Link: shown.New,
+	return content.Page(false, ui.EmptyState{Title: "No accounts yet", Link: content.New,
 		Text: "An account is a customer, with a balance, keys and users."}), nil
 }
 
@@ -95,7 +95,7 @@ func accountBadge(a account.Account) ui.Badge {
 	return ui.Badge{Tone: ui.OK, Label: "active"}
 }
 
-// dollars reads an amount of a form's field; empty is nil.
+// dollars parses a form field as an amount of US dollars. It returns nil if the field is empty.
 func dollars(f *ui.PostForm, name string) (*money.Amount, error) {
 	text := strings.TrimSpace(strings.ReplaceAll(f.Field(name).Value, "$", ""))
 	if text == "" {
@@ -153,21 +153,21 @@ func (c *console) creditAccount(v *page.Visit) (page.Responder, error) {
 		if err := c.confirmTakeBack(v, credit, form.Field("secret").Value); err != nil {
 			return nil, err
 		}
-		var done operator.Credited
+		var result operator.Credited
 		if err := v.Update(func(tx *store.Tx) error {
-			done = operator.Credited{} // a former attempt may have set it
+			result = operator.Credited{} // a former attempt may have set it
 			_, _, err := page.OnceTx(tx, once, func() (_ string, err error) {
-				done, err = operator.CreditTx(tx, show.Actor(v), a.ID, credit)
+				result, err = operator.CreditTx(tx, show.Actor(v), a.ID, credit)
 				return a.ID, err
 			})
 			return err
 		}); err != nil {
 			return nil, err
 		}
-		if done.Repeated {
+		if result.Repeated {
 			return page.To("/operator/accounts/"+a.ID, "repeated"), nil
 		}
-		if done.Low {
+		if result.Low {
 			c.Webhooks.Wake()
 		}
 		return page.To("/operator/accounts/"+a.ID, "credited"), nil
@@ -217,11 +217,11 @@ func (c *console) previewCredit(v *page.Visit, a account.Account, credit operato
 		*form.Field("secret") = secretField(v, "Required to take money back.")
 	}
 	form.Submit = word + ui.USD(amount)
-	shown := creditPage{Name: a.Name, Form: form, Facts: ui.Facts{{Name: "Account", Value: a.Name},
+	content := creditPage{Name: a.Name, Form: form, Facts: ui.Facts{{Name: "Account", Value: a.Name},
 		{Name: "Balance now", Value: ui.Money{Amount: a.Money.Balance}}, {Name: strings.TrimSpace(word), Value: ui.Money{Amount: amount}},
 		{Name: "New balance", Value: ui.Money{Amount: a.Money.Balance + credit.USD}}, {Name: "Note", Value: ui.OrDash(credit.Note)},
 		{Name: "Reference", Value: ui.OrDash(credit.Reference)}}}
-	return page.FullPage{Name: "credit", Title: strings.TrimSpace(word) + " " + a.Name, Main: shown}
+	return page.FullPage{Name: "credit", Title: strings.TrimSpace(word) + " " + a.Name, Main: content}
 }
 
 func (c *console) changeAccount(v *page.Visit) (page.Responder, error) {
@@ -261,11 +261,12 @@ func (c *console) saveNote(v *page.Visit) (page.Responder, error) {
 	}, func() (page.FullPage, error) { return c.accountWith(v, a, accountForms{note: &form}) })
 }
 
-// patchAccount changes the account named in the path. done selects the notice on its page.
-func (c *console) patchAccount(v *page.Visit, p account.Patch, done string) (page.Responder, error) {
+// patchAccount changes the account named in the path. notice selects the notice on the account's
+// page.
+func (c *console) patchAccount(v *page.Visit, p account.Patch, notice string) (page.Responder, error) {
 	// Also after an error, because the transaction may have been committed.
 	defer c.Keys.ForgetAccount(v.PathID())
-	return v.Done("/operator/accounts/"+url.PathEscape(v.PathID()), done, func(tx *store.Tx) error {
+	return v.Done("/operator/accounts/"+url.PathEscape(v.PathID()), notice, func(tx *store.Tx) error {
 		_, err := operator.ChangeAccountTx(tx, show.Actor(v), v.PathID(), p)
 		return err
 	})

@@ -73,25 +73,25 @@ func (c *console) booksFragment(v *page.Visit) (booksFragment, error) {
 	if err != nil {
 		return booksFragment{}, err
 	}
-	shown := booksFragment{Address: page.Base + "/operator/live/books",
+	content := booksFragment{Address: page.Base + "/operator/live/books",
 		Run: ui.Button{Action: page.Base + "/operator/books/run", Label: "Run an audit now"}}
 	if len(runs) == 0 {
-		shown.Empty = &ui.EmptyState{Title: "Not run yet",
+		content.Empty = &ui.EmptyState{Title: "Not run yet",
 			Text: "An audit recomputes every balance, reservation and total from the recorded movements. The service keeps running."}
 	} else {
-		shown.Running, shown.Announcement = runs[0].EndedMS == 0, "The books: "+booksLabel(runs[0])+"."
-		shown.lastRun(runs[0])
+		content.Running, content.Announcement = runs[0].EndedMS == 0, "The books: "+booksLabel(runs[0])+"."
+		content.lastRun(runs[0])
 	}
-	shown.Audits = ui.DataTable{Caption: "Audits", Columns: []ui.Column{{Title: "Started"}, {Title: "Books"}, {Title: "Duration", Right: true},
-		{Title: "Started by"}}}
+	content.Audits = ui.DataTable{Caption: "Audits", Columns: []ui.Column{{Title: "Started"}, {Title: "Books"},
+		{Title: "Duration", Right: true}, {Title: "Started by"}}}
 	for _, o := range runs {
-		took := any(ui.Text{Text: "–", Muted: true})
+		duration := any(ui.Text{Text: "–", Muted: true})
 		if o.EndedMS > 0 {
-			took = ui.Duration{MS: o.EndedMS - o.BeganMS}
+			duration = ui.Duration{MS: o.EndedMS - o.BeganMS}
 		}
-		shown.Audits.Rows = append(shown.Audits.Rows, ui.DataRow{Cells: []any{ui.Moment{MS: o.BeganMS}, booksBadge(o), took, o.Name}})
+		content.Audits.Rows = append(content.Audits.Rows, ui.DataRow{Cells: []any{ui.Moment{MS: o.BeganMS}, booksBadge(o), duration, o.Name}})
 	}
-	return shown, nil
+	return content, nil
 }
 
 func (p *booksFragment) lastRun(o operator.AuditOutcome) {
@@ -106,8 +106,8 @@ func (p *booksFragment) lastRun(o operator.AuditOutcome) {
 		facts = append(facts, ui.Fact{Name: "Ended", Value: ui.Moment{MS: o.EndedMS}})
 	}
 	p.Last = &facts
-	for _, what := range slices.Sorted(maps.Keys(o.Findings.Checked)) {
-		p.Checked = append(p.Checked, ui.Fact{Name: ui.Title(show.StateLabel(what)), Value: ui.Count{N: o.Findings.Checked[what]}})
+	for _, table := range slices.Sorted(maps.Keys(o.Findings.Checked)) {
+		p.Checked = append(p.Checked, ui.Fact{Name: ui.Title(show.StateLabel(table)), Value: ui.Count{N: o.Findings.Checked[table]}})
 	}
 	p.Differences = ui.DataTable{Caption: "Differences", Columns: []ui.Column{{Title: "What"}, {Title: "Recorded", Right: true},
 		{Title: "Computed", Right: true}, {Title: "Concerns"}}}
@@ -120,9 +120,9 @@ func (p *booksFragment) lastRun(o operator.AuditOutcome) {
 }
 
 func (c *console) runAudit(v *page.Visit) (page.Responder, error) {
-	begun, err := c.Audits.Begin(v.Context(), show.Actor(v))
+	started, err := c.Audits.Begin(v.Context(), show.Actor(v))
 	done := "begun"
-	if !begun {
+	if !started {
 		done = "runs"
 	}
 	return page.To("/operator/books", done), err

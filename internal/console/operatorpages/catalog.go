@@ -65,12 +65,12 @@ type revisionPage struct {
 const historyRows = 20
 
 func (c *console) showCatalog(v *page.Visit) (page.Responder, error) {
-	var shown catalogPage
+	var content catalogPage
 	if err := v.View(func(tx *store.Tx) error {
-		shown = catalogPage{}
+		content = catalogPage{}
 		doc, revision, err := catalog.CurrentTx(tx)
 		if errors.Is(err, catalog.ErrNoRevision) {
-			shown.Empty = &ui.EmptyState{Title: "No catalog yet",
+			content.Empty = &ui.EmptyState{Title: "No catalog yet",
 				Text: "The catalog lists the models you sell, their prices, and the lines to your providers.",
 				Link: &ui.Link{Href: page.Base + "/operator/catalog/edit", Text: "Write the catalog", Button: true, Main: true}}
 			return nil
@@ -87,22 +87,22 @@ func (c *console) showCatalog(v *page.Visit) (page.Responder, error) {
 		if err != nil {
 			return err
 		}
-		shown.Revision, shown.YAML, shown.Models = revision, string(doc.YAML()), catalogModels(doc, c.Catalog.Current())
-		shown.By, shown.History = show.ActorName(by[revisionText(revision)]), historyTable(history, revision, by)
+		content.Revision, content.YAML, content.Models = revision, string(doc.YAML()), catalogModels(doc, c.Catalog.Current())
+		content.By, content.History = show.ActorName(by[revisionText(revision)]), historyTable(history, revision, by)
 		for _, w := range doc.BelowCost() {
-			shown.Warnings = append(shown.Warnings, w.Message)
+			content.Warnings = append(content.Warnings, w.Message)
 		}
-		shown.Sandbox = c.Catalog.Current().OpenSandbox()
-		shown.Retire = ui.Button{Action: page.Base + "/operator/catalog/sandbox/retire", Label: "Retire the sandbox models"}
-		shown.Pager = v.Pager("/operator/catalog", more, page.Last(history, func(r catalog.Revision) string { return revisionText(r.Number) }))
+		content.Sandbox = c.Catalog.Current().OpenSandbox()
+		content.Retire = ui.Button{Action: page.Base + "/operator/catalog/sandbox/retire", Label: "Retire the sandbox models"}
+		content.Pager = v.Pager("/operator/catalog", more, page.Last(history, func(r catalog.Revision) string { return revisionText(r.Number) }))
 		if len(history) > 0 && before == 0 {
-			shown.Applied.MS = history[0].AppliedMS
+			content.Applied.MS = history[0].AppliedMS
 		}
 		return nil
 	}); err != nil {
 		return nil, err
 	}
-	return page.FullPage{Name: "catalog", Title: "Catalog", Main: shown}.WithNotice(v, map[string]string{
+	return page.FullPage{Name: "catalog", Title: "Catalog", Main: content}.WithNotice(v, map[string]string{
 		"applied":  "Applied. New requests use this catalog; running requests finish with the previous one.",
 		"same":     "This is the current catalog, so nothing was applied.",
 		"switched": "The state was changed in a new revision.",
@@ -222,18 +222,18 @@ func (c *console) putCatalog(v *page.Visit) (page.Responder, error) {
 	}
 	text, sure := form.Field("yaml").Value, form.Field("sure").Value != ""
 	form.Field("sure").Value = ""
-	shown := catalogEditPage{Base: base, Form: form, Examples: examples()}
+	content := catalogEditPage{Base: base, Form: form, Examples: examples()}
 	doc, warnings, err := catalog.Parse([]byte(text), c.Providers)
 	var faults catalog.Faults
 	switch {
 	case errors.As(err, &faults):
-		shown.refuse(text, faults)
-		return page.FullPage{Name: "catalogedit", Title: "The catalog has errors", Main: shown, Status: http.StatusUnprocessableEntity}, nil
+		content.refuse(text, faults)
+		return page.FullPage{Name: "catalogedit", Title: "The catalog has errors", Main: content, Status: http.StatusUnprocessableEntity}, nil
 	case err != nil:
 		return nil, err
 	}
 	for _, w := range warnings {
-		shown.Warnings = append(shown.Warnings, w.String())
+		content.Warnings = append(content.Warnings, w.String())
 	}
 	if sure {
 		applied, err := c.apply(v, doc, base)
@@ -248,16 +248,16 @@ func (c *console) putCatalog(v *page.Visit) (page.Responder, error) {
 	var moreWarnings []string
 	if err := v.View(func(tx *store.Tx) (err error) {
 		moreWarnings, err = c.warningsTx(tx, doc)
-		return errors.Join(err, shown.compareTx(tx, doc))
+		return errors.Join(err, content.compareTx(tx, doc))
 	}); err != nil {
 		return nil, err
 	}
-	shown.Warnings = append(shown.Warnings, moreWarnings...)
+	content.Warnings = append(content.Warnings, moreWarnings...)
 	status := 0
-	if shown.Conflict != nil {
+	if content.Conflict != nil {
 		status = http.StatusConflict
 	}
-	return page.FullPage{Name: "catalogedit", Title: "What the catalog changes", Main: shown, Status: status}, nil
+	return page.FullPage{Name: "catalogedit", Title: "What the catalog changes", Main: content, Status: status}, nil
 }
 
 func (c *console) apply(v *page.Visit, doc *catalog.Document, base int64) (catalog.ApplyResult, error) {
@@ -359,7 +359,7 @@ func (c *console) showRevision(v *page.Visit) (page.Responder, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown := revisionPage{Number: number, Current: number == preview.Revision, Changes: preview.Changes, YAML: string(doc.YAML())}
+	content := revisionPage{Number: number, Current: number == preview.Revision, Changes: preview.Changes, YAML: string(doc.YAML())}
 	moreWarnings, err := page.Read(v, func(tx *store.Tx) ([]string, error) { return c.warningsTx(tx, doc) })
 	if err != nil {
 		return nil, err
@@ -368,11 +368,11 @@ func (c *console) showRevision(v *page.Visit) (page.Responder, error) {
 	if len(text) > 12 {
 		text = append(append([]string(nil), text[:12]...), "and "+strconv.Itoa(len(preview.Changes)-12)+" more")
 	}
-	shown.RollBack = v.Confirm(ui.Confirm{ID: "rollback", Button: "Roll back to this", Title: "Roll back to revision " + v.PathID() + "?",
+	content.RollBack = v.Confirm(ui.Confirm{ID: "rollback", Button: "Roll back to this", Title: "Roll back to revision " + v.PathID() + "?",
 		Action: page.Base + "/operator/catalog/revisions/" + v.PathID() + "/apply",
 		Text:   slices.Concat([]string{"The rollback creates a new revision with these changes:"}, text, moreWarnings),
 		Fields: []ui.FormField{{Name: "base", Kind: ui.Hidden, Value: revisionText(preview.Revision)}}})
-	return page.FullPage{Name: "revision", Title: "Revision " + v.PathID(), Main: shown}, nil
+	return page.FullPage{Name: "revision", Title: "Revision " + v.PathID(), Main: content}, nil
 }
 
 // warningsTx returns warnings about lines that this node cannot use and about models in use that

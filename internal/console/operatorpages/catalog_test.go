@@ -30,7 +30,7 @@ lines:
 		const lost = "models: this removes sandbox-chat, which had 3 requests in the last 30 days. Revision 1 still has the model"
 		b.Post(edit, "yaml", other, "base", "1").Want(t, http.StatusOK, unset, lost, "Apply as revision 2")
 		b.Post(edit, "yaml", other, "base", "1", "sure", "yes").Want(t, http.StatusSeeOther, "done=applied")
-		s.Update(func(tx *store.Tx) error { // the first one again, as if another had done it
+		s.Update(func(tx *store.Tx) error { // another operator applies revision 1 again
 			doc, err := catalog.RevisionTx(tx, 1)
 			if err == nil {
 				_, err = catalog.ApplyTx(tx, doc)
@@ -78,19 +78,19 @@ func TestCatalogIsEdited(t *testing.T) {
 		got := b.Post(edit, "yaml", strings.ReplaceAll(changed, "\n", "\r\n"), "base", "1")
 		got.Want(t, http.StatusOK, "1 change", "maintenance", "Apply as revision 2", `class="add"`)
 		if _, n := current(s); n != 1 {
-			t.Fatal("applied before it was looked at")
+			t.Fatal("the catalog was applied before the preview was confirmed")
 		}
 		fields := formOf(t, got, edit)
 		if fields["sure"] != "yes" || fields["base"] != "1" {
-			t.Fatalf("the form %v", fields)
+			t.Fatalf("the preview's form has the values %v", fields)
 		}
 		b.Post(edit, "yaml", changed, "base", "1", "sure", "yes").Want(t, http.StatusSeeOther, "done=applied")
 		b.Get("/console/operator/catalog?done=applied").Want(t, http.StatusOK, "Revision 2", "maintenance", "</time> by operator&#39;s token",
 			`data-label="By"><span class="break">operator&#39;s token</span>`)
 
 		// An editor of revision 1 sees the changes that would be undone.
-		moved := b.Post(edit, "yaml", text, "base", "1", "sure", "yes")
-		moved.Want(t, http.StatusConflict, "Nothing was applied", "revision 2 in the meantime", "Apply as revision 3", `class="del"`)
+		conflict := b.Post(edit, "yaml", text, "base", "1", "sure", "yes")
+		conflict.Want(t, http.StatusConflict, "Nothing was applied", "revision 2 in the meantime", "Apply as revision 3", `class="del"`)
 		if _, n := current(s); n != 2 {
 			t.Fatalf("revision %d", n)
 		}
@@ -138,12 +138,12 @@ func TestModelStatesAreFolded(t *testing.T) {
 			path := "/console/operator/catalog/models/" + url.PathEscape(m.ID) + "/"
 			at, fold := strings.Index(page, path+string(usual)), strings.Index(page, `Other<span class="hidden"> states of `+m.ID+"<")
 			if at < 0 || fold < at {
-				t.Errorf("%s: %s is at %d, the others are behind %d", m.ID, usual, at, fold)
+				t.Errorf("%s: the button for %s is at %d, want it before the menu at %d", m.ID, usual, at, fold)
 			}
 			for _, state := range []catalog.ModelState{catalog.StateOpen, catalog.StateMaintenance, catalog.StateComingSoon, catalog.StateRetired} {
 				at := strings.Index(page, `action="`+path+string(state)+`"`)
 				if state == m.State && at >= 0 || state != m.State && state != usual && at < fold {
-					t.Errorf("%s is %s, and can be made %s at %d", m.ID, m.State, state, at)
+					t.Errorf("%s has state %s, and a button for %s at %d", m.ID, m.State, state, at)
 				}
 			}
 		}
@@ -176,7 +176,7 @@ func TestSandboxCanBeRetired(t *testing.T) {
 		}
 		b.Post("/console/operator/catalog/sandbox/retire").Want(t, http.StatusSeeOther)
 		if _, n := current(s); n != 3 {
-			t.Errorf("retiring nothing made revision %d", n)
+			t.Errorf("retiring no model created revision %d", n)
 		}
 	})
 }

@@ -25,23 +25,23 @@ type createdCodesPage struct {
 var codeTones = map[string]ui.Tone{account.CodeUnused: ui.Info, account.CodeUsed: ui.OK, account.CodeExpired: ui.Warn}
 
 func (c *console) listCodes(v *page.Visit) (page.Responder, error) {
-	shown := page.List{Title: "Codes", Path: "/operator/codes"}
+	content := page.List{Title: "Codes", Path: "/operator/codes"}
 	if err := v.View(func(tx *store.Tx) error {
 		list, more, err := account.ListCodesTx(tx, v.Query("after"), page.Rows)
 		if err != nil {
 			return err
 		}
-		shown.Pager = v.Pager(shown.Path, more, page.Last(list, func(code account.RedeemCode) string { return code.ID }))
-		shown.Table, err = codesTableTx(tx, v, list)
+		content.Pager = v.Pager(content.Path, more, page.Last(list, func(code account.RedeemCode) string { return code.ID }))
+		content.Table, err = codesTableTx(tx, v, list)
 		return err
 	}); err != nil {
 		return nil, err
 	}
 	create := page.CreateLink("/operator/codes/new", "Create codes")
-	if len(shown.Table.Rows) > 0 {
-		shown.New = create
+	if len(content.Table.Rows) > 0 {
+		content.New = create
 	}
-	return shown.Page(false, ui.EmptyState{Title: "No codes yet", Link: create,
+	return content.Page(false, ui.EmptyState{Title: "No codes yet", Link: create,
 		Text: "A customer redeems a code once in the console and gets its value as credit."}).WithNotice(v, map[string]string{
 		"void": "The code is void and can no longer be redeemed.",
 	}), nil
@@ -169,7 +169,7 @@ func (c *console) createCodes(v *page.Visit) (page.Responder, error) {
 
 // showCodes shows new codes as a page or as a file. codes is empty if they were shown before.
 func showCodes(codes []account.RedeemCode, texts []string, inFile bool) (page.Responder, error) {
-	shown := createdCodesPage{Title: "Codes created"}
+	content := createdCodesPage{Title: "Codes created"}
 	if len(codes) > 0 {
 		t := textsTable(codes, texts)
 		if inFile {
@@ -179,11 +179,11 @@ func showCodes(codes []account.RedeemCode, texts []string, inFile bool) (page.Re
 		if err := t.CSV(&file, true); err != nil {
 			return nil, err
 		}
-		shown.Title = ui.Plural(len(codes), "code") + " of " + ui.USD(codes[0].Value) + " created"
-		shown.Codes = &ui.Snippets{ID: "codes", Tabs: []ui.Snippet{{Name: "Codes", Text: strings.Join(texts, "\n")},
+		content.Title = ui.Plural(len(codes), "code") + " of " + ui.USD(codes[0].Value) + " created"
+		content.Codes = &ui.Snippets{ID: "codes", Tabs: []ui.Snippet{{Name: "Codes", Text: strings.Join(texts, "\n")},
 			{Name: "CSV", Text: file.String()}}}
 	}
-	return page.FullPage{Name: "createdcodes", Title: shown.Title, Main: shown}, nil
+	return page.FullPage{Name: "createdcodes", Title: content.Title, Main: content}, nil
 }
 
 func textsTable(codes []account.RedeemCode, texts []string) ui.DataTable {

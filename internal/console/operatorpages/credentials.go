@@ -16,22 +16,22 @@ import (
 func (c *console) showCredentials(
 	title string, a account.Account, link *operator.SentLink, secret string, credit operator.Credit,
 ) page.Responder {
-	shown := show.Credentials{Title: title, To: a.Name, Text: c.welcomeText(a, link, secret), PublicURLWarning: c.publicURLWarning(),
+	content := show.Credentials{Title: title, To: a.Name, Text: c.welcomeText(a, link, secret), PublicURLWarning: c.publicURLWarning(),
 		Back: page.Base + "/operator/accounts/" + a.ID}
 	if credit.USD > 0 {
-		shown.Credit = ui.USD(credit.USD)
+		content.Credit = ui.USD(credit.USD)
 	}
 	var items []string
 	if link != nil {
 		items = append(items, "this link")
-		shown.Secrets = append(shown.Secrets, show.LinkToCopy(*link))
+		content.Secrets = append(content.Secrets, show.LinkToCopy(*link))
 	}
 	if secret != "" {
 		items = append(items, "this key")
-		shown.Secrets = append(shown.Secrets, ui.CopyField{ID: "secret", Label: "The new key", Value: secret})
+		content.Secrets = append(content.Secrets, ui.CopyField{ID: "secret", Label: "The new key", Value: secret})
 	}
-	shown.Items = ui.JoinAnd(items)
-	return shown.Page()
+	content.Items = ui.JoinAnd(items)
+	return content.Page()
 }
 
 // publicURLWarning returns a warning with the address in customers' texts if public_url is not set.
@@ -48,16 +48,16 @@ func (c *console) publicURLWarning() *ui.Notice {
 // welcomeText returns the text for a customer: the address of the API, the sign-in, the key's
 // secret or a placeholder, and an example request.
 func (c *console) welcomeText(a account.Account, link *operator.SentLink, secret string) ui.Snippets {
-	shown := secret
+	keyText := secret
 	switch {
-	case shown != "":
+	case keyText != "":
 	case a.Email != "":
-		shown = "you make it at " + c.PublicURL + page.Base + "/keys/new"
+		keyText = "you make it at " + c.PublicURL + page.Base + "/keys/new"
 	default:
-		shown = "it comes apart from this"
+		keyText = "it comes apart from this"
 	}
 	paragraphs := []string{"Hello,", "your account " + a.Name + " is ready at " + show.Host(c.PublicURL) + ".",
-		fmt.Sprintf("Address of the API: %s/v1\nYour key: %s", c.PublicURL, shown)}
+		fmt.Sprintf("Address of the API: %s/v1\nYour key: %s", c.PublicURL, keyText)}
 	switch {
 	case link != nil:
 		paragraphs = append(paragraphs, show.LinkText(c.PublicURL, *link))
@@ -76,10 +76,10 @@ func (c *console) offer() show.Offer {
 	return show.Offer{Catalog: c.Catalog.Current(), Lines: c.Lines.Statuses()}
 }
 
-// linkWith creates a link for a user and shows the link, this once.
+// linkWith creates a link for a user and shows the link once.
 func (c *console) linkWith(v *page.Visit, create func(*store.Tx) (operator.SentLink, error)) (page.Responder, error) {
 	l, err := page.Write(v, create)
-	shown := show.NewLink("Link for "+l.User.Email, c.PublicURL, l, page.Base+"/operator/accounts/"+l.User.Account+"?view=users")
-	shown.PublicURLWarning = c.publicURLWarning()
-	return shown.Page(), err
+	content := show.NewLink("Link for "+l.User.Email, c.PublicURL, l, page.Base+"/operator/accounts/"+l.User.Account+"?view=users")
+	content.PublicURLWarning = c.publicURLWarning()
+	return content.Page(), err
 }

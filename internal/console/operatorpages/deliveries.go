@@ -11,21 +11,21 @@ import (
 )
 
 func (c *console) listDeliveries(v *page.Visit) (page.Responder, error) {
-	shown := page.List{Title: "Deliveries", Path: "/operator/deliveries"}
+	content := page.List{Title: "Deliveries", Path: "/operator/deliveries"}
 	f := webhook.DeliveryFilter{State: v.Query("state"), After: v.Query("after"), Limit: page.Rows}
 	var err error
-	if shown.Tabs, err = show.DeliveryTabs(v, shown.Path); err != nil {
+	if content.Tabs, err = show.DeliveryTabs(v, content.Path); err != nil {
 		return nil, err
 	}
 	if err := v.View(func(tx *store.Tx) (err error) {
 		var ids selectedIDs
-		if shown.Filters, ids, err = (listFilter{Path: shown.Path, Names: []string{"account"}}).formTx(tx, v); err != nil {
+		if content.Filters, ids, err = (listFilter{Path: content.Path, Names: []string{"account"}}).formTx(tx, v); err != nil {
 			return err
 		}
 		if f.State != "" {
-			shown.Filters.Fields = append(shown.Filters.Fields, ui.FormField{Name: "state", Kind: ui.Hidden, Value: f.State})
+			content.Filters.Fields = append(content.Filters.Fields, ui.FormField{Name: "state", Kind: ui.Hidden, Value: f.State})
 		}
-		if shown.Filters.Invalid() {
+		if content.Filters.Invalid() {
 			return nil
 		}
 		f.Account = ids.Account
@@ -34,17 +34,17 @@ func (c *console) listDeliveries(v *page.Visit) (page.Responder, error) {
 			return err
 		}
 		names, err := accountNamesTx(tx, list, func(d webhook.Delivery) string { return d.Account })
-		shown.Table = deliveriesTable(list)
-		shown.Table.Columns = slices.Insert(shown.Table.Columns, 1, ui.Column{Title: "Account"})
+		content.Table = deliveriesTable(list)
+		content.Table.Columns = slices.Insert(content.Table.Columns, 1, ui.Column{Title: "Account"})
 		for i, d := range list {
-			whose := ui.Link{Href: page.Base + "/operator/accounts/" + d.Account + "?view=webhook", Text: names[d.Account]}
-			shown.Table.Rows[i].Cells = slices.Insert(shown.Table.Rows[i].Cells, 1, any(whose))
+			link := ui.Link{Href: page.Base + "/operator/accounts/" + d.Account + "?view=webhook", Text: names[d.Account]}
+			content.Table.Rows[i].Cells = slices.Insert(content.Table.Rows[i].Cells, 1, any(link))
 		}
-		shown.Pager = v.Pager(shown.Path, more, page.Last(list, func(d webhook.Delivery) string { return d.ID }))
+		content.Pager = v.Pager(content.Path, more, page.Last(list, func(d webhook.Delivery) string { return d.ID }))
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	return shown.Page(shown.Filters.Clear != "" || f.State != "", ui.EmptyState{Title: "Nothing was delivered yet",
+	return content.Page(content.Filters.Clear != "" || f.State != "", ui.EmptyState{Title: "Nothing was delivered yet",
 		Text: "Webhook deliveries appear here, with each attempt's answer, for delivery_retention (30 days unless you set it)."}), nil
 }

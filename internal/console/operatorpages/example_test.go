@@ -22,8 +22,8 @@ func TestExamplesApply(t *testing.T) {
 		}
 		for i := range doc.Models {
 			snapshot := catalog.NewSnapshot(1, doc, app.Providers(), func(string) (string, bool) { return "secret", true })
-			if of := snapshot.Lines(doc.Models[i].ID); len(of) != 1 || of[0].Out != "" {
-				t.Errorf("%s: %s has %d lines: %+v", name, doc.Models[i].ID, len(of), of)
+			if got := snapshot.Lines(doc.Models[i].ID); len(got) != 1 || got[0].Out != "" {
+				t.Errorf("%s: %s has %d lines: %+v", name, doc.Models[i].ID, len(got), got)
 			}
 		}
 	}

@@ -87,19 +87,19 @@ func accountFieldTx(tx *store.Tx, value string) (f ui.FormField, id string, err 
 	if value == "" || strings.HasPrefix(value, "acct_") {
 		return f, value, nil
 	}
-	found, _, err := account.SearchTx(tx, value, "", namedAccounts)
-	named := slices.DeleteFunc(slices.Clone(found), func(a account.Account) bool { return !strings.EqualFold(a.Name, value) })
+	matches, _, err := account.SearchTx(tx, value, "", namedAccounts)
+	exact := slices.DeleteFunc(slices.Clone(matches), func(a account.Account) bool { return !strings.EqualFold(a.Name, value) })
 	switch {
-	case len(found) == 1:
-		id = found[0].ID
-	case len(named) == 1: // the other accounts only contain this name in theirs
-		id = named[0].ID
-	case len(found) == 0:
+	case len(matches) == 1:
+		id = matches[0].ID
+	case len(exact) == 1: // the names of the other accounts only contain this text
+		id = exact[0].ID
+	case len(matches) == 0:
 		f.Error = "No account has this text in its name, email or id."
 	default:
 		f.Error = "Several accounts have this. Choose one."
 		if more {
-			f.Options = byName(found)
+			f.Options = byName(matches)
 		}
 	}
 	return f, id, err
@@ -178,13 +178,13 @@ func filterField(f *ui.Filters, name string) *ui.FormField {
 
 // selection returns the requests or jobs selected by a visit's address. If a value is invalid, it
 // shows the error at the field and returns ok = false.
-func selection(v *page.Visit, shown *ui.Filters, ids selectedIDs) (f requestlog.Selection, ok bool) {
+func selection(v *page.Visit, filters *ui.Filters, ids selectedIDs) (f requestlog.Selection, ok bool) {
 	f = requestlog.Selection{Account: ids.Account, Key: ids.Key, Model: v.Query("model"), Line: v.Query("line"), Code: v.Query("code"),
 		After: v.Query("after"), Limit: page.Rows}
 	var err error
 	f.SinceMS, f.UntilMS, err = requestlog.Span(v.Query("since"), v.Query("until"))
 	if invalid, isFault := errors.AsType[*fault.Error](err); isFault {
-		filterField(shown, invalid.Param).Error = "A day such as 2026-05-31."
+		filterField(filters, invalid.Param).Error = "A day such as 2026-05-31."
 	}
-	return f, !shown.Invalid()
+	return f, !filters.Invalid()
 }

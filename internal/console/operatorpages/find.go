@@ -39,10 +39,10 @@ func (c *console) find(v *page.Visit) (page.Responder, error) {
 	if secret := secretKey.FindString(q); secret != "" { // a secret must not stay in an address
 		return page.Redirect(page.AddressOf("/operator/find", url.Values{"q": {account.HintOf(secret)}})), nil
 	}
-	shown := findPage{Filters: searchFilter("/operator/find", q), Query: q}
-	shown.Filters.Fields[0].Label = "Find"
+	content := findPage{Filters: searchFilter("/operator/find", q), Query: q}
+	content.Filters.Fields[0].Label = "Find"
 	if q == "" {
-		return page.FullPage{Name: "find", Title: "Find", Main: shown}, nil
+		return page.FullPage{Name: "find", Title: "Find", Main: content}, nil
 	}
 	if id := identifier.FindString(q); id != "" {
 		q = id
@@ -50,7 +50,7 @@ func (c *console) find(v *page.Visit) (page.Responder, error) {
 	target := c.directPath(q)
 	if target == "" {
 		if err := v.View(func(tx *store.Tx) (err error) {
-			target, err = shown.searchTx(tx, v, q)
+			target, err = content.searchTx(tx, v, q)
 			return err
 		}); err != nil {
 			return nil, err
@@ -59,7 +59,7 @@ func (c *console) find(v *page.Visit) (page.Responder, error) {
 	if target != "" {
 		return page.Redirect(page.Base + target), nil
 	}
-	return page.FullPage{Name: "find", Title: "Find", Main: shown}, nil
+	return page.FullPage{Name: "find", Title: "Find", Main: content}, nil
 }
 
 // maxPasted bounds the text in the search box, in bytes. It may be a message with an id.

@@ -31,7 +31,7 @@ import (
 // homeFragment is the overview of the service, updated every ten seconds.
 type homeFragment struct {
 	Address          string // address of its updates
-	Announcement     string // announcement for the reader after a change
+	Announcement     string // read out by screen readers after a change
 	OK               bool
 	Problems         []ui.Notice
 	Stats            ui.FigureRow
@@ -47,8 +47,8 @@ type homeFragment struct {
 	PublicURLWarning *ui.Notice    // warning about a missing setting with an effect on customers
 }
 
-// A receiver failing for longer than maxReceiverFailure is reported, and so are jobs waiting for
-// longer than maxQueueWait. At most maxProblems notices are shown.
+// The overview reports receivers that fail for longer than maxReceiverFailure and jobs that wait
+// for longer than maxQueueWait. It shows at most maxProblems notices.
 const (
 	maxReceiverFailure = time.Hour
 	maxQueueWait       = 10 * time.Minute
@@ -66,10 +66,10 @@ type serviceStatus struct {
 	failing  []webhook.Failing
 	audits   []operator.AuditOutcome
 	setup    setup
-	holds    [2]ledger.OpenHolds // of requests and of jobs
-	bytes    int64               // of the database
-	sandbox  catalog.SandboxUse  // left out of the figures
-	leftOut  spending.Sums
+	holds    [2]ledger.OpenHolds // 0: requests, 1: jobs
+	bytes    int64               // size of the database
+	sandbox  catalog.SandboxUse
+	leftOut  spending.Sums // today's requests to sandbox lines
 	today    spending.Sums
 	month    monthCharts
 	top      []topAccount
@@ -91,7 +91,7 @@ func (w *serviceStatus) todayTx(tx *store.Tx) error {
 	q := spending.Query{Since: books.DayOf(w.nowMS), Except: spending.Excluded(w.sandbox), By: []spending.By{spending.ByAccount},
 		Limit: maxSpenders}
 	spent, err := spending.ReadTx(tx, q)
-	if errors.Is(err, spending.ErrTooManyRows) { // no account is named
+	if errors.Is(err, spending.ErrTooManyRows) { // read only the total
 		q.By, q.Limit = nil, 1
 		spent, err = spending.ReadTx(tx, q)
 	}
@@ -153,7 +153,7 @@ func withToday(series []ui.ChartSeries, values ...int64) []ui.ChartSeries {
 	return series
 }
 
-// readTx returns the charts as they were read last.
+// readTx returns the cached charts, or reads the charts if the cache is too old.
 func (m *month) readTx(tx *store.Tx, w *serviceStatus) (c monthCharts, err error) {
 	m.mu.Lock()
 	c = m.charts
@@ -220,19 +220,19 @@ func (c *console) now(v *page.Visit) (homeFragment, error) {
 	if err != nil {
 		return homeFragment{}, err
 	}
-	shown := homeFragment{Address: page.Base + "/operator/live", Problems: w.problems(), Stats: append(w.stats(), c.databaseFigure(w)),
+	content := homeFragment{Address: page.Base + "/operator/live", Problems: w.problems(), Stats: append(w.stats(), c.databaseFigure(w)),
 		Today: append(earnings(" today", w.today), w.held()), Sandbox: show.SandboxNote(w.leftOut, w.sandbox.Lines),
 		Charges: w.month.charges, Counts: w.month.counts, Latency: w.recent.Latency,
 		Top: w.topBars(), Lines: linesTable(w.lines, nil), Margins: marginTable(w.realLines())}
-	shown.OK = len(shown.Problems) == 0
-	shown.Announcement = "All is well"
-	if n := len(shown.Problems); n == 1 {
-		shown.Announcement = "1 thing needs you"
+	content.OK = len(content.Problems) == 0
+	content.Announcement = "All is well"
+	if n := len(content.Problems); n == 1 {
+		content.Announcement = "1 thing needs you"
 	} else if n > 1 {
-		shown.Announcement = strconv.Itoa(n) + " things need you"
+		content.Announcement = strconv.Itoa(n) + " things need you"
 	}
-	shown.First, shown.PublicURLWarning = w.setup.steps(), c.publicURLWarning()
-	return shown, nil
+	content.First, content.PublicURLWarning = w.setup.steps(), c.publicURLWarning()
+	return content, nil
 }
 
 func (c *console) databaseFigure(w serviceStatus) ui.Figure {
@@ -241,8 +241,8 @@ func (c *console) databaseFigure(w serviceStatus) ui.Figure {
 		name = "PostgreSQL"
 	}
 	note := ui.FormatBytes(w.bytes)
-	if lastCommit := c.DB.LastCommit(); lastCommit > 0 {
-		note += ", last commit in " + ui.FormatDuration(max(1, lastCommit.Milliseconds()))
+	if duration := c.DB.LastCommit(); duration > 0 {
+		note += ", last commit in " + ui.FormatDuration(max(1, duration.Milliseconds()))
 	}
 	return ui.Figure{Label: "Database", Value: ui.Text{Text: name}, Note: ui.Text{Text: note}}
 }
@@ -276,8 +276,8 @@ func (w serviceStatus) problems() []ui.Notice {
 			"These are errors of the service (5xx). The request log shows the causes.",
 			"/operator/requests", "Requests")
 	}
-	for epoch, lives := range w.nodes {
-		if !lives {
+	for epoch, alive := range w.nodes {
+		if !alive {
 			add(ui.Warn, "A node has died.", "Another node has taken over its work: "+epoch+". It leaves this list after a day.",
 				"/operator/lines", "Lines")
 		}
@@ -288,8 +288,8 @@ func (w serviceStatus) problems() []ui.Notice {
 				f.URL+" has "+ui.Thousands(f.Waiting)+" events waiting.", "/operator/accounts/"+f.Account+"?view=webhook", "Account")
 		}
 	}
-	if oldestWait := time.Duration(w.nowMS-w.load.OldestMS) * time.Millisecond; w.load.OldestMS > 0 && oldestWait > maxQueueWait {
-		add(ui.Warn, "The oldest job has waited for "+ui.FormatDuration(oldestWait.Milliseconds())+".", upTo(w.load.Waiting)+" are waiting.",
+	if waiting := time.Duration(w.nowMS-w.load.OldestMS) * time.Millisecond; w.load.OldestMS > 0 && waiting > maxQueueWait {
+		add(ui.Warn, "The oldest job has waited for "+ui.FormatDuration(waiting.Milliseconds())+".", upTo(w.load.Waiting)+" are waiting.",
 			"/operator/jobs?status=queued", "Jobs")
 	}
 	if len(w.audits) > 0 && w.audits[0].EndedMS > 0 && !w.audits[0].Findings.OK {

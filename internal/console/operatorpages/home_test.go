@@ -62,7 +62,7 @@ func TestFailingRequestsAreNotWell(t *testing.T) {
 		for range 30 {
 			s.Request("ada", 200, "")
 		}
-		b.Get("/console/operator").Want(t, http.StatusOK, "All is well") // 2 of 41: one in twenty is not reached
+		b.Get("/console/operator").Want(t, http.StatusOK, "All is well") // 2 of 41 is less than one in twenty
 	})
 }
 

@@ -16,7 +16,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// jobPage is one job.
+// jobPage shows one job.
 type jobPage struct {
 	ID       string
 	State    ui.Badge
@@ -81,38 +81,38 @@ func jobsTable(rows []jobRow, names map[string]string) ui.DataTable {
 
 func (c *console) listJobs(v *page.Visit) (page.Responder, error) {
 	status := v.Query("status")
-	shown := page.List{Title: "Jobs", Path: "/operator/jobs", Tabs: v.Tabs("/operator/jobs", "State", "status", show.JobStates())}
-	if !shown.Tabs.HasCurrent() {
+	content := page.List{Title: "Jobs", Path: "/operator/jobs", Tabs: v.Tabs("/operator/jobs", "State", "status", show.JobStates())}
+	if !content.Tabs.HasCurrent() {
 		return nil, fault.New(fault.InvalidRequest, "%q is not a state of jobs.", status)
 	}
 	if err := v.View(func(tx *store.Tx) (err error) {
-		form := listFilter{Path: shown.Path, Codes: jobCodes(), Catalog: c.Catalog.Current(),
+		form := listFilter{Path: content.Path, Codes: jobCodes(), Catalog: c.Catalog.Current(),
 			Names: []string{"account", "key", "model", "line", "code", "since", "until"}}
 		var ids selectedIDs
-		if shown.Filters, ids, err = form.formTx(tx, v); err != nil {
+		if content.Filters, ids, err = form.formTx(tx, v); err != nil {
 			return err
 		}
 		if status != "" {
-			shown.Filters.Fields = append(shown.Filters.Fields, ui.FormField{Name: "status", Kind: ui.Hidden, Value: status})
+			content.Filters.Fields = append(content.Filters.Fields, ui.FormField{Name: "status", Kind: ui.Hidden, Value: status})
 		}
-		f, ok := selection(v, &shown.Filters, ids)
+		f, ok := selection(v, &content.Filters, ids)
 		if !ok {
 			return nil
 		}
-		found, more, err := job.ListTx(tx, job.Filter{Account: f.Account, Key: f.Key, Code: f.Code, Model: f.Model, Line: f.Line,
+		results, more, err := job.ListTx(tx, job.Filter{Account: f.Account, Key: f.Key, Code: f.Code, Model: f.Model, Line: f.Line,
 			SinceMS: f.SinceMS, UntilMS: f.UntilMS, Status: status, After: f.After, Limit: f.Limit})
 		if err != nil {
 			return err
 		}
-		rows := jobRows(found)
+		rows := jobRows(results)
 		names, err := accountNamesTx(tx, rows, func(r jobRow) string { return r.Account })
-		shown.Table = jobsTable(rows, names)
-		shown.Pager = v.Pager(shown.Path, more, page.Last(rows, func(r jobRow) string { return r.ID }))
+		content.Table = jobsTable(rows, names)
+		content.Pager = v.Pager(content.Path, more, page.Last(rows, func(r jobRow) string { return r.ID }))
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	return shown.Page(shown.Filters.Clear != "" || status != "", ui.EmptyState{Title: "No jobs yet",
+	return content.Page(content.Filters.Clear != "" || status != "", ui.EmptyState{Title: "No jobs yet",
 		Text: "Image and video jobs appear here and are kept for job_retention."}), nil
 }
 
@@ -125,8 +125,8 @@ func noJob(err error) error {
 }
 
 func jobOf(v *page.Visit) (jobRow, error) {
-	found, err := page.Read(v, func(tx *store.Tx) (job.View, error) { return job.GetTx(tx, v.PathID()) })
-	return jobRowOf(found), noJob(err)
+	results, err := page.Read(v, func(tx *store.Tx) (job.View, error) { return job.GetTx(tx, v.PathID()) })
+	return jobRowOf(results), noJob(err)
 }
 
 func (c *console) showJob(v *page.Visit) (page.Responder, error) {
@@ -145,8 +145,8 @@ func (c *console) showJob(v *page.Visit) (page.Responder, error) {
 	}); err != nil {
 		return nil, err
 	}
-	shown := jobPage{ID: r.ID, State: r.badge(), Attempts: jobAttemptsTable(r.Attempts), Acts: jobButtons(v, r)}
-	shown.Facts = ui.Facts{{Name: "Model", Value: r.Model},
+	content := jobPage{ID: r.ID, State: r.badge(), Attempts: jobAttemptsTable(r.Attempts), Acts: jobButtons(v, r)}
+	content.Facts = ui.Facts{{Name: "Model", Value: r.Model},
 		{Name: "Account", Value: accountLink(r.Account, names[r.Account], "")},
 		{Name: "Key", Value: key},
 		{Name: "Request", Value: ui.Ident{ID: r.Request, Href: page.Base + "/operator/requests/" + r.Request}},
@@ -155,10 +155,10 @@ func (c *console) showJob(v *page.Visit) (page.Responder, error) {
 		{Name: "Machine", Value: ui.OrDash(r.Host)},
 		{Name: "Submitted", Value: ui.Moment{MS: r.Created * 1000}}, {Name: "Ended", Value: ui.Moment{MS: r.EndedMS}}}
 	if r.Error != nil {
-		shown.Facts = append(ui.Facts{{Name: "Message to the user", Value: ui.Text{Text: r.Error.Message}}}, shown.Facts...)
+		content.Facts = append(ui.Facts{{Name: "Message to the user", Value: ui.Text{Text: r.Error.Message}}}, content.Facts...)
 	}
 	if r.Over > 0 {
-		shown.Facts = append(shown.Facts, ui.Fact{Name: "Usage above the hold", Value: ui.Money{Amount: r.Over}})
+		content.Facts = append(content.Facts, ui.Fact{Name: "Usage above the hold", Value: ui.Money{Amount: r.Over}})
 	}
 	for _, s := range r.Steps {
 		stage := ui.Stage{Label: ui.Title(show.StateLabel(s.Name)), At: ui.Moment{MS: s.At}}
@@ -168,9 +168,9 @@ func (c *console) showJob(v *page.Visit) (page.Responder, error) {
 		if s.Line != "" {
 			stage.Note = ui.Text{Text: s.Line, Muted: true}
 		}
-		shown.Steps = append(shown.Steps, stage)
+		content.Steps = append(content.Steps, stage)
 	}
-	return page.FullPage{Name: "job", Title: "Job " + r.ID, Main: shown}.WithNotice(v, map[string]string{
+	return page.FullPage{Name: "job", Title: "Job " + r.ID, Main: content}.WithNotice(v, map[string]string{
 		"cancelled": "The job is cancelled. Its user was refunded. The provider was told to stop, if it supports that.",
 		"requeued":  "The job was requeued. If it had ended, this is its new job.",
 	}), nil
@@ -235,7 +235,7 @@ func (c *console) requeueJob(v *page.Visit) (page.Responder, error) {
 		return nil, err
 	}
 	id, _, err := operator.RequeueJob(v.Context(), c.Jobs, show.Actor(v), v.PathID(), job.RequeueOptions{Force: form.Field("force").On,
-		Show: func(found job.View) []byte { return []byte(jobRowOf(found).ID) }})
+		Show: func(results job.View) []byte { return []byte(jobRowOf(results).ID) }})
 	if err != nil {
 		return nil, noJob(err)
 	}

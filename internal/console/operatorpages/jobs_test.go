@@ -59,15 +59,15 @@ func TestJobsAreDoneAnew(t *testing.T) {
 		s.Run()
 		ended := func(id, state string) {
 			t.Helper()
-			gateway.Eventually(t, "a job has "+state, func() bool {
+			gateway.Eventually(t, "a job is "+state, func() bool {
 				return strings.Contains(b.Get("/console/operator/jobs?status="+state).Body.String(), id)
 			})
 		}
 		ended(good, "succeeded")
 		ended(bad, "failed")
-		one := b.Get(path + good)
-		one.Want(t, http.StatusOK, ">ada</a>", ">for a job</a>", `href="/console/operator/lines/sandbox-studio"`, "Line chosen")
-		request := regexp.MustCompile(`/console/operator/requests/req_[0-9a-z]+`).FindString(one.Body.String())
+		page := b.Get(path + good)
+		page.Want(t, http.StatusOK, ">ada</a>", ">for a job</a>", `href="/console/operator/lines/sandbox-studio"`, "Line chosen")
+		request := regexp.MustCompile(`/console/operator/requests/req_[0-9a-z]+`).FindString(page.Body.String())
 		b.Get(request).Want(t, http.StatusOK, "its job has succeeded", "1 image", ">succeeded<")
 		again := func(id string, fields ...string) string {
 			t.Helper()
@@ -76,20 +76,20 @@ func TestJobsAreDoneAnew(t *testing.T) {
 			return strings.TrimSuffix(strings.TrimPrefix(got.Header().Get("Location"), path), "?done=requeued")
 		}
 		if next := again(bad); next == bad {
-			t.Error("what has failed is not another job")
+			t.Error("requeueing a failed job returned the same job")
 		}
 		b.Get(path+good).Want(t, http.StatusOK, "at its user&#39;s expense", `name="force"`)
 		b.Post(path+good+"/requeue").Want(t, http.StatusBadRequest, "succeeded")
 		paid := balance(s, s.Accounts["ada"].ID)
 		next := again(good, "force", "on")
 		if next == good {
-			t.Error("what has succeeded is not another job")
+			t.Error("requeueing a successful job returned the same job")
 		}
-		gateway.Eventually(t, "it has succeeded again", func() bool {
+		gateway.Eventually(t, "the requeued job succeeds", func() bool {
 			return strings.Contains(b.Get(path+next).Body.String(), "Done")
 		})
 		if now := balance(s, s.Accounts["ada"].ID); now >= paid {
-			t.Errorf("the second time is not paid: %s, then %s", paid, now)
+			t.Errorf("the requeued job was not charged: the balance was %s and is %s", paid, now)
 		}
 		b.Post(path+"job_none/requeue").Want(t, http.StatusNotFound, "There is no such job.")
 		logged(t, s, operator.JobRequeue, 3)

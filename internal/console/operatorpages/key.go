@@ -39,7 +39,7 @@ func keysTable(keys []account.Key) ui.DataTable {
 	return t
 }
 
-// keyOf returns the key named in the path, with a form of its settings.
+// keyOf returns the key named in the path and a form with the key's settings.
 func (c *console) keyOf(v *page.Visit) (account.Key, ui.PostForm, error) {
 	k, err := page.Read(v, func(tx *store.Tx) (account.Key, error) { return account.GetKeyTx(tx, v.PathID()) })
 	form := show.KeyForm(c.Catalog.Current(), page.Base+keyPath(k.ID), "Save")
@@ -62,16 +62,16 @@ func (c *console) keyWith(v *page.Visit, k account.Key, form ui.PostForm, notDel
 	if err != nil {
 		return page.FullPage{}, err
 	}
-	shown := show.NewKeyPage(v, k, page.Base+keyPath(k.ID), form, notDeleted,
+	content := show.NewKeyPage(v, k, page.Base+keyPath(k.ID), form, notDeleted,
 		"What "+owner.Name+" runs with this key stops working at once, and the key cannot be brought back. "+
 			"Its requests and charges stay on record. Disabling it can be taken back.")
-	shown.Stats = append(shown.Stats, ui.Figure{Label: "Usage above reservations", Value: ui.Money{Amount: k.Over},
+	content.Stats = append(content.Stats, ui.Figure{Label: "Usage above reservations", Value: ui.Money{Amount: k.Over},
 		Note: ui.Text{Text: "not charged to anybody"}})
-	shown.Facts = append(ui.Facts{{Name: "Account", Value: accountLink(k.Account, owner.Name, "keys")}}, shown.Facts...)
-	shown.Uses.Items = []ui.Tab{
+	content.Facts = append(ui.Facts{{Name: "Account", Value: accountLink(k.Account, owner.Name, "keys")}}, content.Facts...)
+	content.Uses.Items = []ui.Tab{
 		{Href: page.AddressOf("/operator/requests", url.Values{"key": {k.ID}}), Text: "Its requests"},
 		{Href: page.AddressOf("/operator/usage", url.Values{"key": {k.ID}, "by": {string(spending.ByModel)}}), Text: "Its usage"}}
-	return page.FullPage{Name: "key", Title: shown.Name, Main: shown}.WithNotice(v, map[string]string{
+	return page.FullPage{Name: "key", Title: content.Name, Main: content}.WithNotice(v, map[string]string{
 		"saved":    "Saved. The settings apply from the next request. The account's users see it too, and can change it.",
 		"disabled": "The key is disabled: it answers 401. The account's users can enable it; disable the account to stop it.",
 		"enabled":  "The key works again.",

@@ -20,13 +20,13 @@ import (
 // linesFragment lists the lines. It is updated every ten seconds.
 type linesFragment struct {
 	Address      string // address of its updates
-	Announcement string // announcement for the reader after a change
+	Announcement string // read out by screen readers after a change
 	Table        ui.DataTable
 	Empty        *ui.EmptyState
 	Nodes        string
 }
 
-// linePage is one line.
+// linePage shows one line.
 type linePage struct {
 	Name    string
 	State   ui.Badge
@@ -65,14 +65,14 @@ func lineBadge(state string) ui.Badge {
 
 // outReason returns the cause of a line's state and the time of the next probe.
 func outReason(s line.Status) string {
-	why := s.Cause
-	if s.State == health.StateInService && why != "" {
-		why = "last failure: " + why
+	cause := s.Cause
+	if s.State == health.StateInService && cause != "" {
+		cause = "last failure: " + cause
 	}
 	if s.CoolingUntil > 0 {
-		why = strings.TrimSuffix(why, ".") + ". Next probe " + ui.UTC(s.CoolingUntil*1000) + "."
+		cause = strings.TrimSuffix(cause, ".") + ". Next probe " + ui.UTC(s.CoolingUntil*1000) + "."
 	}
-	return strings.TrimPrefix(why, ". ")
+	return strings.TrimPrefix(cause, ". ")
 }
 
 // linesTable lists lines. If act is not nil, the last column has the buttons for each line.
@@ -155,7 +155,7 @@ func (c *console) linesNow(v *page.Visit) (linesFragment, error) {
 	if err != nil {
 		return linesFragment{}, err
 	}
-	shown := linesFragment{Address: page.Base + "/operator/live/lines", Nodes: ui.Plural(nodes, "node") + " reported.",
+	content := linesFragment{Address: page.Base + "/operator/live/lines", Nodes: ui.Plural(nodes, "node") + " reported.",
 		Table: linesTable(list, func(l line.CombinedStatus) any { return c.lineActs(v, l, list) })}
 	out := 0
 	for _, l := range list {
@@ -163,15 +163,15 @@ func (c *console) linesNow(v *page.Visit) (linesFragment, error) {
 			out++
 		}
 	}
-	shown.Announcement = "No line is out of use by itself."
+	content.Announcement = "No line is out of use by itself."
 	if out > 0 {
-		shown.Announcement = ui.Plural(out, "line") + " out of use."
+		content.Announcement = ui.Plural(out, "line") + " out of use."
 	}
 	if len(list) == 0 {
-		shown.Empty = &ui.EmptyState{Title: "No lines yet", Text: "A line connects models to a provider. Lines are part of the catalog.",
+		content.Empty = &ui.EmptyState{Title: "No lines yet", Text: "A line connects models to a provider. Lines are part of the catalog.",
 			Link: &ui.Link{Href: page.Base + "/operator/catalog/edit", Text: "Edit the catalog", Button: true, Main: true}}
 	}
-	return shown, nil
+	return content, nil
 }
 
 func lineNotices() map[string]string {
@@ -194,8 +194,8 @@ func (c *console) lineActs(v *page.Visit, l line.CombinedStatus, all []line.Comb
 	if l.State != "drained" {
 		drain := ui.Confirm{ID: "drain-" + l.Line, Button: "Drain", Title: "Drain the line " + l.Line + "?", Action: path + "/drain",
 			Text: []string{"No node sends new requests to it until you resume it. Running requests finish."}}
-		if alone := c.onlyServedBy(l.Line, all); len(alone) > 0 {
-			drain.Text = append(drain.Text, "No other line in use has "+ui.JoinAnd(alone)+
+		if unserved := c.onlyServedBy(l.Line, all); len(unserved) > 0 {
+			drain.Text = append(drain.Text, "No other line in use has "+ui.JoinAnd(unserved)+
 				": requests for it fail until then, and nobody is charged.")
 		}
 		acts = append(acts, v.Confirm(drain))
@@ -230,30 +230,30 @@ func (c *console) showLine(v *page.Visit) (page.Responder, error) {
 		return nil, fault.New(fault.NotFound, "No node has a line of this name. The catalog lists the lines.")
 	}
 	l := list[at]
-	shown := linePage{Name: l.Line, State: lineBadge(l.State), Margins: marginTable(list[at : at+1]), Nodes: nodesTable(l),
+	content := linePage{Name: l.Line, State: lineBadge(l.State), Margins: marginTable(list[at : at+1]), Nodes: nodesTable(l),
 		Models: modelsTable(l), Keys: lineKeysTable(l), Acts: c.lineActs(v, l, list)}
 	if isOut(l.Status) {
-		shown.Why = &ui.Notice{Tone: ui.Bad, Title: "The line is out of service:", Text: outReason(l.Status)}
+		content.Why = &ui.Notice{Tone: ui.Bad, Title: "The line is out of service:", Text: outReason(l.Status)}
 	}
 	figures := lineFigures(l.Status)
-	shown.Stats = ui.FigureRow{{Label: "In flight", Value: figures[0]}, {Label: "Success, recent", Value: figures[1],
+	content.Stats = ui.FigureRow{{Label: "In flight", Value: figures[0]}, {Label: "Success, recent", Value: figures[1],
 		Note: ui.Text{Text: "of " + ui.Plural(l.Attempts, "attempt")}}, {Label: "First byte, median", Value: figures[2]}}
-	shown.Facts = ui.Facts{{Name: "Provider", Value: l.Provider}}
+	content.Facts = ui.Facts{{Name: "Provider", Value: l.Provider}}
 	for _, spec := range c.Catalog.Current().AllLines() {
 		if spec.ID == l.Line {
-			shown.Facts = append(shown.Facts, specFacts(spec)...)
+			content.Facts = append(content.Facts, specFacts(spec)...)
 		}
 	}
-	shown.Facts = append(shown.Facts, ui.Fact{Name: "Last failure", Value: ui.OrDash(l.Cause)},
+	content.Facts = append(content.Facts, ui.Fact{Name: "Last failure", Value: ui.OrDash(l.Cause)},
 		ui.Fact{Name: "Log", Value: ui.Link{Href: page.Base + "/operator/requests?line=" + url.QueryEscape(l.Line), Text: "its requests"}})
-	return page.FullPage{Name: "line", Title: "Line " + l.Line, Main: shown}.WithNotice(v, lineNotices()), nil
+	return page.FullPage{Name: "line", Title: "Line " + l.Line, Main: content}.WithNotice(v, lineNotices()), nil
 }
 
 // specFacts returns a line's settings in the catalog, without its credential.
 func specFacts(l *catalog.Line) ui.Facts {
 	var models []string
-	for model, providerModel := range l.Models {
-		models = append(models, model+" as "+providerModel)
+	for model, vendorModel := range l.Models {
+		models = append(models, model+" as "+vendorModel)
 	}
 	slices.Sort(models)
 	facts := ui.Facts{{Name: "Models", Value: ui.JoinAnd(models)},

@@ -13,21 +13,21 @@ import (
 )
 
 func (c *console) showLog(v *page.Visit) (page.Responder, error) {
-	shown := page.List{Title: "Log", Path: "/operator/log"}
+	content := page.List{Title: "Log", Path: "/operator/log"}
 	var acts []ui.Option
 	for _, name := range operator.Acts() {
 		acts = append(acts, ui.Option{Value: name, Label: actLabel(name)})
 	}
 	if err := v.View(func(tx *store.Tx) (err error) {
 		var ids selectedIDs
-		if shown.Filters, ids, err = (listFilter{Path: shown.Path, Names: []string{"account", "object"}}).formTx(tx, v); err != nil {
+		if content.Filters, ids, err = (listFilter{Path: content.Path, Names: []string{"account", "object"}}).formTx(tx, v); err != nil {
 			return err
 		}
-		shown.Filters.Fields = append([]ui.FormField{show.Choice("act", "Act", v.Query("act"), acts)}, shown.Filters.Fields...)
+		content.Filters.Fields = append([]ui.FormField{show.Choice("act", "Act", v.Query("act"), acts)}, content.Filters.Fields...)
 		if v.Query("act") != "" {
-			shown.Filters.Clear = page.Base + shown.Path
+			content.Filters.Clear = page.Base + content.Path
 		}
-		if shown.Filters.Invalid() {
+		if content.Filters.Invalid() {
 			return nil
 		}
 		list, more, err := operator.LogTx(tx, operator.LogFilter{Act: v.Query("act"), Object: v.Query("object"), Account: ids.Account,
@@ -36,20 +36,20 @@ func (c *console) showLog(v *page.Visit) (page.Responder, error) {
 			return err
 		}
 		names, err := accountNamesTx(tx, list, func(e operator.LogRow) string { return e.Account })
-		shown.Table = logTable(list, names)
-		shown.Pager = v.Pager(shown.Path, more, page.Last(list, func(e operator.LogRow) string { return e.ID }))
+		content.Table = logTable(list, names)
+		content.Pager = v.Pager(content.Path, more, page.Last(list, func(e operator.LogRow) string { return e.ID }))
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	return shown.Page(shown.Filters.Clear != "", ui.EmptyState{Title: "Nothing was logged yet",
+	return content.Page(content.Filters.Clear != "", ui.EmptyState{Title: "Nothing was logged yet",
 		Text: "The log has every operator action, from the console, the operator API and the shell."}), nil
 }
 
-// actLabel returns the words of an act: account.credit is "credit account".
+// actLabel formats an act for readers, for example account.credit as "credit account".
 func actLabel(act string) string {
-	what, does, _ := strings.Cut(act, ".")
-	return does + " " + what
+	object, verb, _ := strings.Cut(act, ".")
+	return verb + " " + object
 }
 
 // logTable lists acts. If names is nil, all acts are about one account, and the table has no
@@ -63,11 +63,11 @@ func logTable(list []operator.LogRow, names map[string]string) ui.DataTable {
 		if e.Address != "" {
 			who += ", " + e.Address
 		}
-		whose := any(ui.Text{Text: "–", Muted: true})
+		accountCell := any(ui.Text{Text: "–", Muted: true})
 		if e.Account != "" {
-			whose = accountLink(e.Account, names[e.Account], "")
+			accountCell = accountLink(e.Account, names[e.Account], "")
 		}
-		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{ui.Moment{MS: e.AtMS}, ui.Text{Text: who}, actLabel(e.Act), whose,
+		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{ui.Moment{MS: e.AtMS}, ui.Text{Text: who}, actLabel(e.Act), accountCell,
 			ui.Ident{ID: e.Object, Href: objectHref(e), Cut: true}, ui.Text{Text: ui.OrDash(formatChange(e.Before, e.After)), Lines: true}}})
 	}
 	if names == nil {
@@ -96,29 +96,29 @@ func objectHref(e operator.LogRow) string {
 	return ""
 }
 
-// formatChange lists the changes of an act, one a line.
+// formatChange lists the changes of an act, one per line.
 func formatChange(before, after operator.Details) string {
 	names := slices.Sorted(maps.Keys(before))
 	for _, name := range slices.Sorted(maps.Keys(after)) {
-		if _, there := before[name]; !there {
+		if _, ok := before[name]; !ok {
 			names = append(names, name)
 		}
 	}
 	var lines []string
 	for _, name := range names {
-		was, had := before[name]
-		is, has := after[name]
+		oldValue, hasOld := before[name]
+		newValue, hasNew := after[name]
 		line := strings.ReplaceAll(strings.TrimSuffix(name, "_usd"), "_", " ") + ": "
 		if name == "usd" {
 			line = "amount: "
 		}
 		switch {
-		case had && has:
-			line += show.Value(name, was) + " → " + show.Value(name, is)
-		case had:
-			line += show.Value(name, was) + " → none"
+		case hasOld && hasNew:
+			line += show.Value(name, oldValue) + " → " + show.Value(name, newValue)
+		case hasOld:
+			line += show.Value(name, oldValue) + " → none"
 		default:
-			line += show.Value(name, is)
+			line += show.Value(name, newValue)
 		}
 		lines = append(lines, line)
 	}

@@ -14,7 +14,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// customer is a new account with its first user, key and credit.
+// customer is a new account with a first user, key and credit.
 type customer struct {
 	opening account.NewAccount
 	invite  bool            // send a sign-in link to the contact address
@@ -104,7 +104,7 @@ func (c *console) readCustomer(v *page.Visit, form *ui.PostForm) (n customer, er
 		wrongPassword = account.CheckPassword(password)
 	}
 	if err := errors.Join(n.opening.Check(), wrongPassword, wrongCredit, wrongFloor, wrongFactor); err != nil {
-		return n, err // before the work of hashing
+		return n, err // before the expensive hashing
 	}
 	n.key = form.Field("key").On
 	n.invite = form.Field("invite").On && n.opening.Email != ""

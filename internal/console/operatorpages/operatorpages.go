@@ -23,12 +23,12 @@ import (
 //go:embed html/*.html
 var embedded embed.FS
 
-// console answers the pages.
+// console serves the operators' pages.
 type console struct {
 	page.Options
 	month     month
-	archive   offer.Archive // of former catalogs
-	setupDone atomic.Bool   // there was a paying customer
+	archive   offer.Archive // former catalogs
+	setupDone atomic.Bool   // set after the last step of setup
 }
 
 // Section returns the pages and their menu.
@@ -131,15 +131,15 @@ func menu() []ui.NavItem {
 	}
 }
 
-// refreshTimeout bounds how long an act waits for this node to take it over.
+// refreshTimeout bounds the wait for this node to apply an operator's change.
 const refreshTimeout = time.Second
 
 // refreshNow makes this node use a committed change before the response. If refresh fails, refreshNow
 // logs a warning, and the node retries by itself.
-func (c *console) refreshNow(v *page.Visit, what string, refresh func(ctx context.Context) error) {
+func (c *console) refreshNow(v *page.Visit, change string, refresh func(ctx context.Context) error) {
 	ctx, cancel := context.WithTimeout(v.Context(), refreshTimeout)
 	defer cancel()
 	if err := refresh(ctx); err != nil {
-		c.Log.Warn("console: "+what+" is not in use on this node yet", "error", err)
+		c.Log.Warn("console: "+change+" is not in use on this node yet", "error", err)
 	}
 }

@@ -43,17 +43,17 @@ var (
 		ledger.SourceProgress: "the gateway, until its node died"}
 )
 
-// foundRequest is a request with the names for its page.
-type foundRequest struct {
+// requestData is a request with the names shown on its page.
+type requestData struct {
 	requestlog.Receipt
-	charge *movement.Charge // where the log has forgotten it
-	owner  string           // its account's name
-	key    any              // link to its key
-	model  *catalog.Model   // with its prices at the time, or nil
+	charge *movement.Charge // set if the log has no row
+	owner  string           // the account's name
+	key    any              // link to the key
+	model  *catalog.Model   // with the prices at the time of the request, or nil
 }
 
 // requestTx reads a request. If the log has no row, it reads the stored charge.
-func (c *console) requestTx(tx *store.Tx, id string) (f foundRequest, err error) {
+func (c *console) requestTx(tx *store.Tx, id string) (f requestData, err error) {
 	f.Receipt, err = requestlog.GetTx(tx, id)
 	if errors.Is(err, requestlog.ErrNone) {
 		charge, err := movement.ChargeTx(tx, id)
@@ -84,27 +84,27 @@ func (c *console) requestTx(tx *store.Tx, id string) (f foundRequest, err error)
 }
 
 func (c *console) showRequest(v *page.Visit) (page.Responder, error) {
-	f, err := page.Read(v, func(tx *store.Tx) (foundRequest, error) { return c.requestTx(tx, v.PathID()) })
+	f, err := page.Read(v, func(tx *store.Tx) (requestData, error) { return c.requestTx(tx, v.PathID()) })
 	if err != nil {
 		return nil, err
 	}
-	shown := requestPage{ID: v.PathID()}
+	content := requestPage{ID: v.PathID()}
 	if f.charge != nil {
-		shown.showCharge(*f.charge, f.owner)
+		content.showCharge(*f.charge, f.owner)
 	} else {
-		shown.receipt(f)
+		content.receipt(f)
 	}
-	return page.FullPage{Name: "request", Title: "Request " + shown.ID, Main: shown}, nil
+	return page.FullPage{Name: "request", Title: "Request " + content.ID, Main: content}, nil
 }
 
-func (p *requestPage) receipt(f foundRequest) {
+func (p *requestPage) receipt(f requestData) {
 	r := f.Receipt
 	bill := show.Bill(r, f.model)
 	p.State, p.Attempts, p.Bill, p.Reply = show.Status(r.Status, r.Code), attemptsTable(r.Attempts), &bill, show.Reply(r)
 	var traced []row.TracedAttempt
 	if len(p.Attempts.Rows) > 0 && json.Unmarshal(r.Attempts, &traced) == nil && len(traced) > 0 && traced[0].Submitted > 0 {
 		for i := range traced {
-			if traced[i].Ended == 0 { // with the request
+			if traced[i].Ended == 0 { // the attempt ended with the request
 				traced[i].Ended = r.EndedMS
 			}
 		}
@@ -198,11 +198,11 @@ func lineLink(id string) any {
 
 // refundLink returns a link to the credit form, filled in with the charge. It returns nil if
 // nothing was charged.
-func refundLink(account, request string, charged money.Amount) *ui.Link {
+func refundLink(accountID, request string, charged money.Amount) *ui.Link {
 	if charged <= 0 {
 		return nil
 	}
-	filled := url.Values{"usd": {charged.String()}, "note": {"refund of " + request}}
-	return &ui.Link{Href: page.AddressOf("/operator/accounts/"+account, filled) + "#f-usd", Text: "Give " + ui.ExactUSD(charged) + " back",
+	values := url.Values{"usd": {charged.String()}, "note": {"refund of " + request}}
+	return &ui.Link{Href: page.AddressOf("/operator/accounts/"+accountID, values) + "#f-usd", Text: "Give " + ui.ExactUSD(charged) + " back",
 		Button: true}
 }

@@ -14,56 +14,56 @@ import (
 )
 
 func (c *console) listRequests(v *page.Visit) (page.Responder, error) {
-	shown := page.List{Title: "Requests", Path: "/operator/requests"}
+	content := page.List{Title: "Requests", Path: "/operator/requests"}
 	if err := v.View(func(tx *store.Tx) (err error) {
-		form := listFilter{Path: shown.Path, Codes: requestCodes(), Catalog: c.Catalog.Current(),
+		form := listFilter{Path: content.Path, Codes: requestCodes(), Catalog: c.Catalog.Current(),
 			Names: []string{"account", "key", "model", "line", "status", "code", "since", "until", "min_duration_ms"}}
 		var ids selectedIDs
-		if shown.Filters, ids, err = form.formTx(tx, v); err != nil {
+		if content.Filters, ids, err = form.formTx(tx, v); err != nil {
 			return err
 		}
-		f, ok := selection(v, &shown.Filters, ids)
-		if !outcomeOf(v, &shown.Filters, &f) || !ok {
+		f, ok := selection(v, &content.Filters, ids)
+		if !outcomeOf(v, &content.Filters, &f) || !ok {
 			return nil
 		}
-		found, err := requestlog.ListTx(tx, f)
+		results, err := requestlog.ListTx(tx, f)
 		if err != nil {
 			return err
 		}
-		names, err := accountNamesTx(tx, found.Receipts, func(r requestlog.Receipt) string { return r.Account })
-		shown.Table, shown.Pager = requestsTable(found.Receipts, names), v.Pager(shown.Path, found.More, found.Next)
-		shown.Empty = show.NoneSince(found, shown.Pager)
+		names, err := accountNamesTx(tx, results.Receipts, func(r requestlog.Receipt) string { return r.Account })
+		content.Table, content.Pager = requestsTable(results.Receipts, names), v.Pager(content.Path, results.More, results.Next)
+		content.Empty = show.NoneSince(results, content.Pager)
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	return shown.Page(shown.Filters.Clear != "", ui.EmptyState{Title: "No requests yet",
+	return content.Page(content.Filters.Clear != "", ui.EmptyState{Title: "No requests yet",
 		Text: "Each request appears here within a second, also if it was rejected."}), nil
 }
 
-// outcomeOf reads the filters of status and duration. It returns false if one is invalid, after it
-// has put the error at the field.
-func outcomeOf(v *page.Visit, shown *ui.Filters, f *requestlog.Selection) bool {
+// outcomeOf reads the filters for status and duration. If a value is invalid, it shows the error at
+// the field and returns false.
+func outcomeOf(v *page.Visit, filters *ui.Filters, f *requestlog.Selection) bool {
 	var err error
 	ok := true
 	if text := v.Query("status"); text != "" {
 		if f.Status, err = strconv.Atoi(text); err != nil || f.Status < 100 || f.Status > 599 {
-			filterField(shown, "status").Error, ok = "The status must be a number such as 429.", false
+			filterField(filters, "status").Error, ok = "The status must be a number such as 429.", false
 		}
 	}
 	if text := v.Query("min_duration_ms"); text != "" {
 		if f.MinDurationMS, err = strconv.ParseInt(text, 10, 64); err != nil || f.MinDurationMS < 0 {
-			filterField(shown, "min_duration_ms").Error, ok = "The duration must be a whole number of milliseconds, such as 10000.", false
+			filterField(filters, "min_duration_ms").Error, ok = "The duration must be a whole number of milliseconds, such as 10000.", false
 		}
 	}
 	return ok
 }
 
 // accountNamesTx returns the names of the accounts in a list.
-func accountNamesTx[T any](tx *store.Tx, list []T, accountOf func(T) string) (map[string]string, error) {
+func accountNamesTx[T any](tx *store.Tx, list []T, accountID func(T) string) (map[string]string, error) {
 	ids := make([]string, 0, len(list))
-	for _, one := range list {
-		ids = append(ids, accountOf(one))
+	for _, item := range list {
+		ids = append(ids, accountID(item))
 	}
 	return account.NamesTx(tx, ids)
 }
@@ -97,7 +97,7 @@ func attemptsTable(raw json.RawMessage) ui.DataTable {
 	t := ui.DataTable{Caption: "Attempts", Columns: []ui.Column{{Title: "Line"}, {Title: "Answer"}, {Title: "Cause"},
 		{Title: "First byte", Right: true}, {Title: "Duration", Right: true}, {Title: "Provider cost", Right: true}}}
 	var attempts []line.AttemptRecord
-	if json.Unmarshal(raw, &attempts) != nil { // a job's are of another kind
+	if json.Unmarshal(raw, &attempts) != nil { // the attempts of a job have another format
 		return t
 	}
 	for _, a := range attempts {

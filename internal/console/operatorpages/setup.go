@@ -11,12 +11,12 @@ import (
 	"tollgate/internal/store"
 )
 
-// setup are the completed steps to the first paying customer. The sandbox and the demo account
+// setup records the completed steps to the first paying customer. The sandbox and the demo account
 // of a first start do not count.
 type setup struct {
 	done      bool // the first steps are complete, or there are more than firstAccounts accounts
 	line      bool
-	account   string // the first customer's, or empty
+	account   string // the first customer's id, or empty
 	credited  bool
 	key       bool
 	requested bool
@@ -57,12 +57,12 @@ func (c *console) readSetupTx(tx *store.Tx) (b setup, err error) {
 		if err != nil {
 			return b, err
 		}
-		used, err := ledger.UsageTx(tx, a.ID)
+		usage, err := ledger.UsageTx(tx, a.ID)
 		if err != nil {
 			return b, err
 		}
 		b.account = a.ID
-		b.credited, b.key, b.requested = b.credited || len(credits) > 0, b.key || len(keys) > 0, b.requested || used.Total.Requests > 0
+		b.credited, b.key, b.requested = b.credited || len(credits) > 0, b.key || len(keys) > 0, b.requested || usage.Total.Requests > 0
 	}
 	return b, nil
 }

@@ -49,10 +49,10 @@ func marginOf(s spending.Sums) string {
 // earnings returns the figures of requests. when is a suffix for the labels, such as " today".
 func earnings(when string, s spending.Sums) ui.FigureRow {
 	cost, margin := any(ui.Text{Text: "–", Muted: true}), any(ui.Text{Text: "–", Muted: true})
-	note := "no request with a known cost"
+	coverage := "no request with a known cost"
 	if left, known := s.Margin(); known {
 		cost, margin = ui.Money{Amount: s.LineCost}, ui.Money{Amount: left}
-		note = "known of " + ui.Requests(s.LineCosts)
+		coverage = "known of " + ui.Requests(s.LineCosts)
 	}
 	label := "Charged" + when
 	if when != "" {
@@ -60,7 +60,7 @@ func earnings(when string, s spending.Sums) ui.FigureRow {
 	}
 	return ui.FigureRow{
 		{Label: label, Value: ui.Money{Amount: s.Charged}, Note: ui.Text{Text: ui.Requests(s.Requests)}},
-		{Label: "Provider cost", Value: cost, Note: ui.Text{Text: note}},
+		{Label: "Provider cost", Value: cost, Note: ui.Text{Text: coverage}},
 		{Label: "Margin", Value: margin, Note: ui.Text{Text: marginOf(s)}},
 		{Label: "Errors" + when, Value: ui.Text{Text: ui.Percent(s.Failed, s.Requests)},
 			Note: ui.Text{Text: ui.Thousands(s.Failed) + " of " + ui.Requests(s.Requests) + " that ran"}},

@@ -30,9 +30,9 @@ func TestUsage(t *testing.T) {
 			"known of 4 requests", "4 of 5 requests have a known cost")
 		o.Get("/console/operator/usage?by=line").Want(t, http.StatusOK, "main", "loss")
 		o.Get("/console/operator/usage?by=key").Want(t, http.StatusOK, ">backend<", ">none<")
-		one := o.Get("/console/operator/usage?account=" + s.Accounts["bob"].ID + "&by=model")
-		one.Want(t, http.StatusOK, "swift-1", "-$2.00")
-		one.Without(t, "$4.00")
+		page := o.Get("/console/operator/usage?account=" + s.Accounts["bob"].ID + "&by=model")
+		page.Want(t, http.StatusOK, "swift-1", "-$2.00")
+		page.Without(t, "$4.00")
 		o.Get("/console/operator/usage/table?by=line").Want(t, http.StatusOK, "line,requests,",
 			"\nloss,1,0,0,0,0,0,0,0,0,1,3,1,-2\n")
 	})
@@ -51,10 +51,10 @@ func TestUsageIsChosenByName(t *testing.T) {
 		s.Request("ada", http.StatusOK, "")
 		o.Get("/console/operator/usage").Want(t, http.StatusOK, `<option value="`+ada+`">ada</option>`, `<option value="sandbox-chat">`,
 			`<option value="sandbox">`, `<option value="/v1/responses">`, "Key (hint or id)")
-		only := func(address, of string) {
+		only := func(address, want string) {
 			t.Helper()
 			page := o.Get("/console/operator/usage?by=account&" + address)
-			page.Want(t, http.StatusOK, of, "Clear filters")
+			page.Want(t, http.StatusOK, want, "Clear filters")
 			page.Without(t, "$11.00")
 		}
 		only("account="+ada, "$4.00")

@@ -132,12 +132,12 @@ func (c *console) listSessions(v *page.Visit) (page.Responder, error) {
 	if by == "" {
 		by = "the operator's token"
 	}
-	shown := sessionsPage{Me: ui.Facts{{Name: "Signed in by", Value: by}, {Name: "Since", Value: ui.Moment{MS: v.Session.CreatedMS}}}}
+	content := sessionsPage{Me: ui.Facts{{Name: "Signed in by", Value: by}, {Name: "Since", Value: ui.Moment{MS: v.Session.CreatedMS}}}}
 	err := v.View(func(tx *store.Tx) (err error) {
-		shown.Sessions, err = show.SessionsTx(tx, v, "/operator/sessions", "/operator/sessions")
+		content.Sessions, err = show.SessionsTx(tx, v, "/operator/sessions", "/operator/sessions")
 		return err
 	})
-	return page.FullPage{Name: "sessions", Title: "Sessions", Main: shown}.WithNotice(v, map[string]string{
+	return page.FullPage{Name: "sessions", Title: "Sessions", Main: content}.WithNotice(v, map[string]string{
 		"ended": "That session has ended.",
 	}), err
 }

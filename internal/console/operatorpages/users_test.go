@@ -17,18 +17,18 @@ var linkField = regexp.MustCompile(`id="link" value="` + regexp.QuoteMeta(consol
 
 func tokenOf(t *testing.T, got consoletest.Answer) string {
 	t.Helper()
-	found := linkField.FindStringSubmatch(got.Body.String())
-	if found == nil {
+	match := linkField.FindStringSubmatch(got.Body.String())
+	if match == nil {
 		t.Fatalf("no link in %s", got.Body)
 	}
-	if strings.Count(got.Body.String(), found[1]) != 2 {
+	if strings.Count(got.Body.String(), match[1]) != 2 {
 		t.Errorf("the link is not in the text to send: %s", got.Body)
 	}
-	return found[1]
+	return match[1]
 }
 
-// signsIn sets a password with a token.
-func signsIn(t *testing.T, s *consoletest.Scene, token, password string) {
+// setPassword sets a password with a link's token.
+func setPassword(t *testing.T, s *consoletest.Scene, token, password string) {
 	t.Helper()
 	s.Browser().Post("/console/link/password", "link", token, "password", password).Want(t, http.StatusSeeOther, "/console")
 }
@@ -51,7 +51,7 @@ func TestUserIsInvited(t *testing.T) {
 		again.Want(t, http.StatusOK, "Link for eve@example.com", "you set your password")
 		second := tokenOf(t, again)
 		s.Browser().Post("/console/link", "link", first).Want(t, http.StatusUnprocessableEntity, "no longer valid")
-		signsIn(t, s, second, "my own horse")
+		setPassword(t, s, second, "my own horse")
 		b.Post(path).Want(t, http.StatusOK, "set a new password")
 
 		rows := logged(t, s, operator.UserLink, 3)
@@ -84,15 +84,15 @@ func TestOperatorKeepsHimself(t *testing.T) {
 	})
 }
 
-// formFor returns the action of the form with a suffix, in the table row about somebody.
+// formFor returns the action with the suffix end in the table row with the text about.
 func formFor(t *testing.T, page consoletest.Answer, end, about string) string {
 	t.Helper()
 	for _, row := range strings.Split(page.Body.String(), "<tr") {
-		if found := regexp.MustCompile(`action="([^"]+` + end + `)"`).FindStringSubmatch(row); found != nil && strings.Contains(row, about) {
-			return found[1]
+		if match := regexp.MustCompile(`action="([^"]+` + end + `)"`).FindStringSubmatch(row); match != nil && strings.Contains(row, about) {
+			return match[1]
 		}
 	}
-	t.Fatalf("no act that ends in %s about %s in %s", end, about, page.Body)
+	t.Fatalf("no form with the suffix %s in the row with %s in %s", end, about, page.Body)
 	return ""
 }
 
@@ -121,7 +121,7 @@ func TestCustomerGetsOneText(t *testing.T) {
 		}
 		again := b.Post("/console/operator/accounts/new", fields...)
 		again.Want(t, http.StatusSeeOther, "done=created")
-		signsIn(t, s, token, "my own horse")
+		setPassword(t, s, token, "my own horse")
 		acme := s.Browser()
 		acme.SignIn("shop@acme.example", "my own horse").Want(t, http.StatusSeeOther)
 		acme.Get("/console/keys").Want(t, http.StatusOK, secrets[0][:7])

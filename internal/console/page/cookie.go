@@ -17,7 +17,7 @@ const (
 	cookiePrefix = "__Host-"
 	themeCookie  = "tollgate-theme"
 	keysCookie   = "tollgate-keys"
-	markCookie   = "tollgate-browser-" // and the name of a user's mark
+	markCookie   = "tollgate-browser-" // followed by the name of a user's mark
 )
 
 // sessionCookie returns the name of a session's cookie without the prefix.
@@ -41,8 +41,8 @@ func (srv *server) cookieOf(r *http.Request, kind account.SessionKind) string {
 		if secure := prefix != ""; !srv.OwnAddress && secure != srv.secure {
 			continue
 		}
-		if found, err := r.Cookie(prefix + sessionCookie(kind)); err == nil {
-			return found.Value
+		if cookie, err := r.Cookie(prefix + sessionCookie(kind)); err == nil {
+			return cookie.Value
 		}
 	}
 	return ""
@@ -53,7 +53,7 @@ func (v *Visit) setCookie(kind account.SessionKind, value string) {
 	v.sendCookie(sessionCookie(kind), value, "/", int(account.MaxSession(kind).Seconds()))
 }
 
-// clearCookie makes the browser forget a session's value.
+// clearCookie deletes a session's value from the browser.
 func (v *Visit) clearCookie(kind account.SessionKind) { v.sendCookie(sessionCookie(kind), "", "/", -1) }
 
 // setMark sets the browser's mark of a user after a sign-in (account.MarkBrowserTx). Signing out
@@ -85,16 +85,16 @@ func (v *Visit) Marks() []string {
 }
 
 func themeOf(r *http.Request) string {
-	if chosen, err := r.Cookie(themeCookie); err == nil && (chosen.Value == "light" || chosen.Value == "dark") {
-		return chosen.Value
+	if choice, err := r.Cookie(themeCookie); err == nil && (choice.Value == "light" || choice.Value == "dark") {
+		return choice.Value
 	}
 	return ""
 }
 
 // noKeys reports whether the reader has turned the shortcuts off.
 func noKeys(r *http.Request) bool {
-	chosen, err := r.Cookie(keysCookie)
-	return err == nil && chosen.Value == "off"
+	choice, err := r.Cookie(keysCookie)
+	return err == nil && choice.Value == "off"
 }
 
 // setTheme saves the reader's theme: light, dark or the system's.
@@ -115,8 +115,8 @@ func (srv *server) setChoice(v *Visit, cookie string, field ui.FormField, values
 	if err := v.ReadForm(&form); err != nil {
 		return nil, err
 	}
-	if chosen := form.Fields[0].Value; slices.Contains(values, chosen) {
-		v.sendCookie(cookie, chosen, Base, 365*24*3600)
+	if choice := form.Fields[0].Value; slices.Contains(values, choice) {
+		v.sendCookie(cookie, choice, Base, 365*24*3600)
 	} else {
 		v.sendCookie(cookie, "", Base, -1)
 	}

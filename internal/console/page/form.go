@@ -18,7 +18,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// maxForm bounds a form.
+// maxForm is the maximum size of a form in bytes.
 const maxForm = 64 << 10
 
 // ReadForm fills a form with the sent values and rejects unknown fields.
@@ -44,7 +44,7 @@ func (v *Visit) SubmitName(name string, act func() (Responder, error), again fun
 // characters.
 func visible(name string) string { return strings.TrimSpace(account.RemoveInvisible(name)) }
 
-// ReadLongForm is Read with a limit in bytes instead of maxForm.
+// ReadLongForm is ReadForm with a limit in bytes instead of maxForm.
 func (v *Visit) ReadLongForm(form *ui.PostForm, limit int64) error {
 	if kind, _, _ := strings.Cut(v.Request.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) != "application/x-www-form-urlencoded" {
 		return fault.New(fault.InvalidRequest, "This is not a form of the console. Reload the page and send it again.")
@@ -57,12 +57,12 @@ func (v *Visit) ReadLongForm(form *ui.PostForm, limit int64) error {
 	if err != nil {
 		return fault.New(fault.InvalidRequest, "This form cannot be read. Reload the page and send it again.")
 	}
-	for name, sent := range values {
+	for name, fieldValues := range values {
 		field := form.Field(name)
-		if field == nil || field.Kind != ui.Checks && len(sent) > 1 {
+		if field == nil || field.Kind != ui.Checks && len(fieldValues) > 1 {
 			return fault.New(fault.InvalidRequest, "This form has an unknown field. Reload the page and send it again.")
 		}
-		for _, value := range sent {
+		for _, value := range fieldValues {
 			if !plain(strings.NewReplacer("\r", "", "\n", "", "\t", "").Replace(value)) {
 				return fault.New(fault.InvalidRequest, "%s contains control characters. Remove them.", field.Label)
 			}
@@ -96,19 +96,19 @@ func (v *Visit) Submit(form *ui.PostForm, act func() (Responder, error), again f
 	return p, err
 }
 
-// fill sets a field to the values sent for it.
-func fill(f *ui.FormField, sent []string) {
-	has := make(map[string]bool, len(sent))
-	for _, value := range sent {
-		has[value] = true
+// fill sets a field to the values sent for the field.
+func fill(f *ui.FormField, fieldValues []string) {
+	selected := make(map[string]bool, len(fieldValues))
+	for _, value := range fieldValues {
+		selected[value] = true
 	}
 	f.Value = ""
-	if len(sent) > 0 {
-		f.Value = sent[0]
+	if len(fieldValues) > 0 {
+		f.Value = fieldValues[0]
 	}
-	f.On = len(sent) > 0
+	f.On = len(fieldValues) > 0
 	for i := range f.Options {
-		f.Options[i].On = has[f.Options[i].Value]
+		f.Options[i].On = selected[f.Options[i].Value]
 	}
 }
 
@@ -119,8 +119,8 @@ func AddErrors(form *ui.PostForm, err error) error {
 	if errors.Is(err, errAlreadySent) {
 		form.Field("once").Value = rand.Text()
 	}
-	faults, whole := faultsOf(err)
-	if !whole {
+	faults, correctable := faultsOf(err)
+	if !correctable {
 		return err
 	}
 	for _, f := range faults {
@@ -130,13 +130,13 @@ func AddErrors(form *ui.PostForm, err error) error {
 	return nil
 }
 
-// faultsOf returns the faults joined in an error. whole reports whether the sender of the form can
-// correct every joined error.
-func faultsOf(err error) (faults []*fault.Error, whole bool) {
+// faultsOf returns the faults joined in an error. correctable reports whether the sender of the
+// form can correct every joined error.
+func faultsOf(err error) (faults []*fault.Error, correctable bool) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, one := range joined.Unwrap() {
-			more, whole := faultsOf(one)
-			if !whole {
+		for _, e := range joined.Unwrap() {
+			more, correctable := faultsOf(e)
+			if !correctable {
 				return nil, false
 			}
 			faults = append(faults, more...)
@@ -170,9 +170,9 @@ var errAlreadySent = fault.New(fault.InvalidRequest,
 	"This form was already sent with other values, and those were saved. Check them first. To save these values too, send the form again.")
 
 // Once returns the once-value of a form, from its field `once`. The saved answer is the id of the
-// object that the form created. The fingerprint has the kind of form, what, and the values of all
-// fields except passwords and the confirmation.
-func (v *Visit) Once(form *ui.PostForm, what string) (ledger.Once, error) {
+// object that the form created. The fingerprint consists of kind and the values of all fields
+// except passwords and the confirmation.
+func (v *Visit) Once(form *ui.PostForm, kind string) (ledger.Once, error) {
 	value := form.Field("once").Value
 	if len(value) < minOnce || len(value) > maxOnce {
 		return ledger.Once{}, fault.New(fault.InvalidRequest, "This form is incomplete. Reload the page and send it again.")
@@ -181,7 +181,7 @@ func (v *Visit) Once(form *ui.PostForm, what string) (ledger.Once, error) {
 	if v.section.Kind == account.OperatorSession {
 		by = "operator"
 	}
-	fingerprint := fmt.Appendf(nil, "%q", what)
+	fingerprint := fmt.Appendf(nil, "%q", kind)
 	for _, f := range form.Fields {
 		if f.Name == "once" || f.Name == "sure" || f.Kind == "password" {
 			continue

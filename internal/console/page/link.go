@@ -9,7 +9,7 @@ import (
 	"tollgate/internal/console/ui"
 )
 
-// linkPage asks for a user's link, or for the user's new password.
+// linkPage is the content of the page with the form for a user's link or new password.
 type linkPage struct {
 	Title, Text string
 	Form        ui.PostForm
@@ -27,7 +27,7 @@ func linkForm() ui.PostForm {
 	}}
 }
 
-// newPasswordForm asks for the first or a new password of a link's user. The email is there for the
+// newPasswordForm asks for the first or a new password of a link's user. The email is shown for the
 // reader and for password managers.
 func newPasswordForm() ui.PostForm {
 	return ui.PostForm{Action: Base + "/link/password", Submit: "Set password and sign in", Fields: []ui.FormField{
@@ -62,7 +62,7 @@ func useLinkPage(wrong string) FullPage {
 	return FullPage{Name: "link", Title: "Use a link", Main: linkPage{Title: "Use a link", Form: form}}
 }
 
-// checkLink shows the password form for a valid link and does not use the link up.
+// checkLink shows the password form for a valid link and leaves the link valid.
 func (srv *server) checkLink(v *Visit) (Responder, error) {
 	form := linkForm()
 	return v.Submit(&form, func() (Responder, error) {
@@ -104,9 +104,9 @@ func (srv *server) useLink(v *Visit) (Responder, error) {
 }
 
 func passwordPage(l account.PasswordLink, form ui.PostForm) FullPage {
-	shown := linkPage{Title: "Set your password", Text: "Use it to sign in from now on. The link works once.", Form: form}
+	content := linkPage{Title: "Set your password", Text: "Use it to sign in from now on. The link works once.", Form: form}
 	if l.Kind == account.Reset {
-		shown.Text = "It replaces your old password and ends all your other sessions. The link works once."
+		content.Text = "It replaces your old password and ends all your other sessions. The link works once."
 	}
-	return FullPage{Name: "link", Title: shown.Title, Main: shown}
+	return FullPage{Name: "link", Title: content.Title, Main: content}
 }

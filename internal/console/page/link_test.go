@@ -31,7 +31,7 @@ func TestInvitation(t *testing.T) {
 		b.Post("/console/link/password", "email", "new@example.com", "link", token, "password", "short").
 			Want(t, http.StatusUnprocessableEntity, "at least 8 characters", "aria-invalid", `value="`+token+`"`)
 		if len(b.Cookies) != 0 {
-			t.Errorf("signed in: %v", b.Cookies)
+			t.Errorf("the rejected password set cookies: %v", b.Cookies)
 		}
 		b.Post("/console/link/password", "link", token, "password", "my own horse", "email", "bob@example.com").
 			Want(t, http.StatusSeeOther, "/console")

@@ -13,7 +13,7 @@ const Rows = 50
 // List is the content of a page with one list.
 type List struct {
 	Title   string
-	Path    string   // of the page, below Base
+	Path    string   // path of the page below Base
 	New     *ui.Link // leads to the form for a new object; may be nil
 	CSV     string   // address of the list as a file; may be empty
 	Tabs    ui.Tabs
@@ -23,8 +23,8 @@ type List struct {
 	Pager   ui.Pager
 }
 
-// Page returns the page. If the list is empty, none replaces the table. If filtered is true, a link to
-// the whole list does.
+// Page returns the page. If the list is empty, none replaces the table. If filtered is true, a link
+// to the whole list replaces it instead.
 func (l List) Page(filtered bool, none ui.EmptyState) FullPage {
 	switch {
 	case len(l.Table.Rows) > 0 || l.Empty != nil || l.Pager.First != "":

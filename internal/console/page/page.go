@@ -81,7 +81,7 @@ type Options struct {
 	// nil, they are discarded.
 	Log *slog.Logger
 	// Observe is called after every request. If nil, requests are not observed.
-	Observe func(endpoint string, status int, took time.Duration)
+	Observe func(endpoint string, status int, duration time.Duration)
 }
 
 // Section is the part of the console for one kind of session.
@@ -106,23 +106,23 @@ type Handler struct {
 }
 
 // Get registers a GET handler, which must not change anything.
-func Get(path string, answer func(*Visit) (Responder, error)) Handler {
-	return Handler{http.MethodGet, path, answer}
+func Get(path string, handle func(*Visit) (Responder, error)) Handler {
+	return Handler{http.MethodGet, path, handle}
 }
 
 // Post registers the POST handler of a form.
-func Post(path string, answer func(*Visit) (Responder, error)) Handler {
-	return Handler{http.MethodPost, path, answer}
+func Post(path string, handle func(*Visit) (Responder, error)) Handler {
+	return Handler{http.MethodPost, path, handle}
 }
 
 // Action registers a POST handler for a button without fields. A request with form fields is
 // rejected.
-func Action(path string, answer func(*Visit) (Responder, error)) Handler {
+func Action(path string, handle func(*Visit) (Responder, error)) Handler {
 	return Post(path, func(v *Visit) (Responder, error) {
 		if err := v.NoFields(); err != nil {
 			return nil, err
 		}
-		return answer(v)
+		return handle(v)
 	})
 }
 
@@ -143,7 +143,7 @@ type server struct {
 	secure      bool        // cookies are secure
 	headers     http.Header // of every response
 
-	operators bool // one of the sections is the operators'
+	operators bool // one of the sections is for operators
 }
 
 // New returns a handler for sections, which expects paths below Base. It returns an error if
@@ -180,11 +180,11 @@ func New(o Options, sections ...Section) (http.Handler, error) {
 		}
 	}
 	add(nil, true, srv.sharedHandlers())
-	for _, one := range sections {
-		s := &section{Section: one, pages: ui.New(srv.files.Path, embedded, one.Templates)}
-		srv.operators = srv.operators || one.Kind == account.OperatorSession
-		add(s, true, srv.signInHandlers(one))
-		add(s, false, one.Handlers)
+	for _, spec := range sections {
+		s := &section{Section: spec, pages: ui.New(srv.files.Path, embedded, spec.Templates)}
+		srv.operators = srv.operators || spec.Kind == account.OperatorSession
+		add(s, true, srv.signInHandlers(spec))
+		add(s, false, spec.Handlers)
 	}
 	return httpapi.New(httpapi.Options{Log: o.Log, Enter: srv.enter, Refuse: srv.showError, Observe: o.Observe}, all), nil
 }

@@ -9,18 +9,18 @@ import (
 )
 
 // Limits on console pages that read the database at the same time. SQLite has twice as many readers
-// as maxPageReads, so a paid request always finds one. No account may use all of them, so exports
-// do not delay the pages of others.
+// as maxPageReads, so a reader is always left for paid requests. No account may use all page reads,
+// so exports do not delay the pages of other accounts.
 const (
 	maxPageReads        = 2
 	maxAccountPageReads = 1
 )
 
-// ReadLimit limits the console pages that read the database at the same time. All consoles of a node
-// share one. It is safe for concurrent use.
+// ReadLimit limits the console pages that read the database at the same time. All consoles of a
+// node share one ReadLimit. It is safe for concurrent use.
 type ReadLimit struct {
 	total     *limit.Semaphores[struct{}]
-	byAccount *limit.Semaphores[string] // operators are the account ""
+	byAccount *limit.Semaphores[string] // operators share the account ""
 }
 
 // NewReadLimit returns a ReadLimit.

@@ -10,8 +10,8 @@ import (
 	"tollgate/internal/fault"
 )
 
-// TestReadLimit checks that the pages of one account read one after the other, beside those of
-// other accounts, and that a page answers 503 if it waits too long.
+// TestReadLimit checks that the pages of one account read one at a time, that pages of other
+// accounts do not wait for them, and that a page answers 503 if it waits too long.
 func TestReadLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -22,18 +22,18 @@ func TestReadLimit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range 3 { // they wait
+		for range 3 { // all wait for the first page
 			go func() {
 				if _, err := reads.begin(ctx, true, "ada"); fault.Of(err).Status() != http.StatusServiceUnavailable {
-					t.Errorf("a second page of an account reads: %v", err)
+					t.Errorf("a second page of the account got %v, want status 503", err)
 				}
 			}()
 		}
 		synctest.Wait()
-		for _, known := range []bool{true, false} {
-			done, err := reads.begin(ctx, known, "bob")
+		for _, hasSession := range []bool{true, false} {
+			done, err := reads.begin(ctx, hasSession, "bob")
 			if err != nil {
-				t.Fatal("somebody else:", err)
+				t.Fatal("a page of another account:", err)
 			}
 			done()
 		}

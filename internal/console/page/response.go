@@ -21,7 +21,7 @@ type Responder interface {
 
 // FullPage is a whole page.
 type FullPage struct {
-	Name    string // of its template
+	Name    string // name of the template
 	Title   string
 	Main    any // data of the template
 	Status  int // zero means 200
@@ -53,7 +53,7 @@ func (p FullPage) send(v *Visit) error {
 // Fragment is an element of a page that console.js fetches again. If it has not changed, the response
 // is a 304.
 type Fragment struct {
-	Name string // of its template
+	Name string // name of the template
 	Main any    // data of the template
 }
 
@@ -93,12 +93,12 @@ func (r Redirect) send(v *Visit) error {
 
 // CSV is a table as a file. It is read and sent in batches, so that a long table needs little memory.
 type CSV struct {
-	Name string // of the file, without .csv
+	Name string // name of the file without .csv
 	// Next returns the next batch of rows, and whether more follow.
 	Next func() (ui.DataTable, bool, error)
 }
 
-// Bounds of a file of a list.
+// Bounds of a list's file, in rows.
 const (
 	batchRows   = 500
 	maxFileRows = 200_000
@@ -125,24 +125,24 @@ func CSVFile(name string, t ui.DataTable) CSV {
 }
 
 func (c CSV) send(v *Visit) error {
-	for titled, more := true, true; more; titled = false {
+	for first, more := true, true; more; first = false {
 		var t ui.DataTable
 		var err error
 		if t, more, err = c.next(v); err != nil {
-			if titled {
+			if first {
 				return err
 			}
 			panic(http.ErrAbortHandler) // an incomplete file must not look complete
 		}
-		if titled {
+		if first {
 			v.Header().Set("Content-Type", "text/csv; charset=utf-8")
 			v.Header().Set("Content-Disposition", `attachment; filename="`+c.Name+`.csv"`)
 		}
 		if v.IsHead() {
 			return nil // the first batch has shown whether the file exists; a HEAD request needs no more
 		}
-		if err := t.CSV(v, titled); err != nil {
-			return nil // the reader is gone
+		if err := t.CSV(v, first); err != nil {
+			return nil // the reader has disconnected
 		}
 	}
 	return nil
@@ -162,7 +162,7 @@ type NoResponse struct{}
 
 func (NoResponse) send(*Visit) error { return nil }
 
-// entityTag names a content.
+// entityTag returns the ETag of a content.
 func entityTag(content []byte) string {
 	sum := sha256.Sum256(content)
 	return `"` + hex.EncodeToString(sum[:12]) + `"`
@@ -189,29 +189,29 @@ func (srv *server) showError(x *httpapi.Exchange, f *fault.Error) {
 	if httpapi.RedirectTrailingSlash(x) {
 		return
 	}
-	shown := failure{Title: "Something went wrong", Text: f.Message(), Request: x.ID}
+	content := failure{Title: "Something went wrong", Text: f.Message(), Request: x.ID}
 	switch {
 	case f.Code == fault.NotFound:
-		shown.Title = "Not found"
+		content.Title = "Not found"
 		if x.Endpoint() == "unknown" {
-			shown.Text = "There is no such page. Check its address."
+			content.Text = "There is no such page. Check its address."
 		}
 	case f.Status() == http.StatusServiceUnavailable:
-		shown.Title = "Temporarily unavailable"
+		content.Title = "Temporarily unavailable"
 		if f.Cause != nil {
-			shown.Text = "The service has a temporary problem. Running requests are not affected. Try again in a moment."
+			content.Text = "The service has a temporary problem. Running requests are not affected. Try again in a moment."
 		}
 		if x.Request.Method == http.MethodGet {
-			shown.RetryHref = x.Request.URL.RequestURI()
+			content.RetryHref = x.Request.URL.RequestURI()
 		}
 	}
-	frame := ui.Layout{Title: shown.Title, Theme: themeOf(x.Request), NoKeys: noKeys(x.Request), Home: Base, Main: shown}
+	frame := ui.Layout{Title: content.Title, Theme: themeOf(x.Request), NoKeys: noKeys(x.Request), Home: Base, Main: content}
 	contentType := "text/html; charset=utf-8"
 	whole, err := srv.common.Render("error", frame)
 	if err != nil {
 		srv.Log.Error("the error page cannot be rendered", "request", x.ID, "cause", err)
 		contentType = "text/plain; charset=utf-8"
-		whole = []byte(shown.Text)
+		whole = []byte(content.Text)
 	}
 	x.Header().Set("Content-Type", contentType)
 	x.WriteHeader(f.Status())

@@ -53,16 +53,16 @@ func (srv *server) signInPage(v *Visit) (Responder, error) {
 	if v.Session.ID != "" {
 		return Redirect(consoleAddress(v.Query("next"))), nil
 	}
-	shown := signInPage{Title: "Sign in", Form: signInForm(Base+"/sign-in", v.Query("next"))}
+	content := signInPage{Title: "Sign in", Form: signInForm(Base+"/sign-in", v.Query("next"))}
 	if err := v.View(func(tx *store.Tx) error {
 		users, operators, err := account.SignInsTx(tx)
-		shown.NoUsers, shown.OperatorLink = !users, srv.operators && (operators || srv.AdminToken.IsSet())
-		shown.LostPassword = users
+		content.NoUsers, content.OperatorLink = !users, srv.operators && (operators || srv.AdminToken.IsSet())
+		content.LostPassword = users
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	return shown.page(), nil
+	return content.page(), nil
 }
 
 func (srv *server) signIn(v *Visit) (Responder, error) {
@@ -159,7 +159,7 @@ func EndSessions(v *Visit) (Responder, error) {
 	return v.signOutAfter(func(tx *store.Tx) error { return account.EndSessionsTx(tx, v.Session.User.ID) })
 }
 
-// signOutAfter runs end, makes the browser forget the session, and redirects to the sign-in.
+// signOutAfter runs end, deletes the session's cookie, and redirects to the sign-in.
 func (v *Visit) signOutAfter(end func(tx *store.Tx) error) (Responder, error) {
 	if v.Session.ID != "" {
 		if err := v.Update(end); err != nil {
@@ -193,20 +193,20 @@ func (srv *server) operatorSignInPage(v *Visit) (Responder, error) {
 	if v.Session.ID != "" {
 		return To("/operator", ""), nil
 	}
-	shown, err := srv.operatorPage(v, v.Query("next"))
-	shown.Form = signInForm(Base+"/operator/sign-in", v.Query("next"))
-	return shown.page(), err
+	content, err := srv.operatorPage(v, v.Query("next"))
+	content.Form = signInForm(Base+"/operator/sign-in", v.Query("next"))
+	return content.page(), err
 }
 
 // operatorPage returns the operators' sign-in without the form for email and password.
 func (srv *server) operatorPage(v *Visit, next string) (signInPage, error) {
-	shown := signInPage{Title: "Operator's sign-in", Token: srv.operatorTokenForm(next)}
+	content := signInPage{Title: "Operator's sign-in", Token: srv.operatorTokenForm(next)}
 	err := v.View(func(tx *store.Tx) error {
 		_, operators, err := account.SignInsTx(tx)
-		shown.TokenOnly = !operators && shown.Token != nil
+		content.TokenOnly = !operators && content.Token != nil
 		return err
 	})
-	return shown, err
+	return content, err
 }
 
 // operatorSignIn handles both forms of the page: email and password, and the operator's token.
@@ -231,15 +231,15 @@ func (srv *server) operatorSignIn(v *Visit) (Responder, error) {
 		}
 		return srv.continueSignIn(v, u, next)
 	}, func() (FullPage, error) {
-		shown, err := srv.operatorPage(v, next)
+		content, err := srv.operatorPage(v, next)
 		form.Fields = form.Fields[:len(form.Fields)-1]
-		if token != "" && shown.Token != nil {
-			shown.Token.Error, form = form.Error, signInForm(form.Action, next)
+		if token != "" && content.Token != nil {
+			content.Token.Error, form = form.Error, signInForm(form.Action, next)
 		} else {
-			shown.TokenOnly = false
+			content.TokenOnly = false
 		}
-		shown.Form = form
-		return shown.page(), err
+		content.Form = form
+		return content.page(), err
 	})
 }
 
@@ -295,34 +295,34 @@ func (v *Visit) pendingSession() (s account.ConsoleSession, err error) {
 
 func (srv *server) codePage(v *Visit) (Responder, error) {
 	next := v.Query("next")
-	half, err := v.pendingSession()
+	pending, err := v.pendingSession()
 	if err != nil {
 		return nil, err
 	}
-	if half.ID == "" {
+	if pending.ID == "" {
 		return v.toSignIn("/sign-in", next), nil
 	}
 	return signInPage{Title: "Second factor", Form: v.codeForm(next)}.page(), nil
 }
 
-// checkCode signs in a user with the right code after the right password.
+// checkCode checks the code after the right password and signs the user in.
 func (srv *server) checkCode(v *Visit) (Responder, error) {
 	form := v.codeForm("")
 	return v.Submit(&form, func() (Responder, error) {
 		next := form.Field("next").Value
-		half, err := v.pendingSession()
+		pending, err := v.pendingSession()
 		if err != nil {
 			return nil, err
 		}
-		if half.ID == "" {
+		if pending.ID == "" {
 			return v.toSignIn("/sign-in", next), nil
 		}
-		if err := srv.SignIns.Code(v.Context(), half.User.ID, form.Field("code").Value, v.Address()); err != nil {
+		if err := srv.SignIns.Code(v.Context(), pending.User.ID, form.Field("code").Value, v.Address()); err != nil {
 			return nil, v.explainWrong(err, "The code is wrong or was already used. Enter the code that your app shows now.")
 		}
-		out, err := srv.startSession(v, account.NewSession{Kind: v.section.Kind, User: half.User.ID}, next, half)
+		out, err := srv.startSession(v, account.NewSession{Kind: v.section.Kind, User: pending.User.ID}, next, pending)
 		if err == nil {
-			v.clearCookie(half.Kind)
+			v.clearCookie(pending.Kind)
 		}
 		return out, err
 	}, func() (FullPage, error) {

@@ -21,7 +21,7 @@ func TestSignIn(t *testing.T) {
 			got := b.SignIn(wrong[0], wrong[1])
 			got.Want(t, http.StatusUnprocessableEntity, "Wrong email or password.", `value="`+wrong[0]+`"`)
 			if wrong[1] != "" && strings.Contains(got.Body.String(), wrong[1]) {
-				t.Error("the page holds the password")
+				t.Error("the page shows the password")
 			}
 		}
 		// A planted cookie value must be worthless after the sign-in.
@@ -43,21 +43,21 @@ func TestSignIn(t *testing.T) {
 		b.Cookies["tollgate"] = &http.Cookie{Name: "tollgate", Value: second}
 		b.Get("/console").Want(t, http.StatusSeeOther)
 
-		for next, leads := range map[string]string{
+		for next, want := range map[string]string{
 			"": "/console", "https://elsewhere.example/console": "/console", "//elsewhere.example/console": "/console",
 			"/console/../v1": "/console", "/consoles": "/console", `/console\@x`: "/console", "/console/keys": "/console/keys",
 			"javascript:alert(1)": "/console", "/%2fconsole": "/console",
 		} {
-			got := b.Post("/console/sign-in", "email", "ada@example.com", "password", consoletest.Password, "next", next)
-			if to := got.Header().Get("Location"); to != leads {
-				t.Errorf("next %q leads to %q, want %q", next, to, leads)
+			answer := b.Post("/console/sign-in", "email", "ada@example.com", "password", consoletest.Password, "next", next)
+			if got := answer.Header().Get("Location"); got != want {
+				t.Errorf("next %q leads to %q, want %q", next, got, want)
 			}
 		}
 	})
 }
 
-// TestOperatorsFindTheirSignIn checks that the root's sign-in page links to the operators' sign-in
-// if that exists.
+// TestOperatorsFindTheirSignIn checks that the users' sign-in page links to the operators' sign-in
+// if operators can sign in there.
 func TestOperatorsFindTheirSignIn(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -109,7 +109,7 @@ func TestOperatorsSignIn(t *testing.T) {
 			"Wrong email or password.")
 		b.Post("/console/operator/sign-in", "admin_token", consoletest.AdminToken).Want(t, http.StatusSeeOther, "/console/operator")
 		b.Get("/console/operator/sessions").Want(t, http.StatusOK, "the operator&#39;s token")
-		b.Get("/console").Want(t, http.StatusSeeOther) // its cookie opens no account
+		b.Get("/console").Want(t, http.StatusSeeOther) // the operator's cookie does not open the users' pages
 
 		// The session ends when the token changes.
 		b.Handler = s.Console(func(o *console.Options) { o.AdminToken = httpapi.NewOperatorToken("another-token-0123456789") })
@@ -140,15 +140,15 @@ func TestSessionsOpenTheirSideAlone(t *testing.T) {
 		token := s.Operator()
 		for name, c := range map[string]struct {
 			from, to, path string
-			of             *consoletest.Browser
+			browser        *consoletest.Browser
 		}{
-			"a user's":               {"tollgate", "tollgate-op", "/console/operator", user},
-			"an operator's":          {"tollgate-op", "tollgate", "/console", operator},
-			"that of the token":      {"tollgate-op", "tollgate", "/console", token},
-			"an operator's, its own": {"tollgate-op", "tollgate-op", "/console", operator},
+			"a user's session":                               {"tollgate", "tollgate-op", "/console/operator", user},
+			"an operator's session":                          {"tollgate-op", "tollgate", "/console", operator},
+			"the token's session":                            {"tollgate-op", "tollgate", "/console", token},
+			"an operator's session with the operators' name": {"tollgate-op", "tollgate-op", "/console", operator},
 		} {
 			b := s.Browser()
-			b.Cookies[c.to] = &http.Cookie{Name: c.to, Value: c.of.Cookies[c.from].Value}
+			b.Cookies[c.to] = &http.Cookie{Name: c.to, Value: c.browser.Cookies[c.from].Value}
 			if got := b.Get(c.path); got.Code != http.StatusSeeOther || !strings.HasPrefix(got.Header().Get("Location"), c.path+"/sign-in") {
 				t.Errorf("%s opens %s: %d %s", name, c.path, got.Code, got.Header().Get("Location"))
 			}
@@ -163,7 +163,7 @@ func TestCookiesOfHTTPS(t *testing.T) {
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b := s.Browser()
 		b.Handler = s.Console(func(o *console.Options) { o.PublicURL = "https://console.example" })
-		b.Headers["Origin"] = "https://console.example" // the proxy speaks plain http to us
+		b.Headers["Origin"] = "https://console.example" // the proxy forwards plain http
 		delete(b.Headers, "Sec-Fetch-Site")
 		got := b.SignIn("ada@example.com", consoletest.Password)
 		got.Want(t, http.StatusSeeOther)
@@ -177,7 +177,7 @@ func TestCookiesOfHTTPS(t *testing.T) {
 	})
 }
 
-func TestNobodyYet(t *testing.T) {
+func TestSignInWithoutUsers(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		for _, u := range s.Users {
@@ -200,7 +200,7 @@ func TestChoicesAreWrittenIntoThePage(t *testing.T) {
 		b.Get("/console/nowhere").Want(t, http.StatusNotFound, `data-keys="off"`)
 		b.Post("/console/shortcuts", "keys", "on").Want(t, http.StatusSeeOther)
 		if b.Cookies["tollgate-keys"] != nil {
-			t.Error("the usual is kept")
+			t.Error("the default is stored in a cookie")
 		}
 		b.Post("/console/theme", "theme", `"><script>`).Want(t, http.StatusSeeOther)
 		b.Get("/console/sign-in").Without(t, "data-theme")
@@ -208,7 +208,7 @@ func TestChoicesAreWrittenIntoThePage(t *testing.T) {
 }
 
 // TestKnownBrowsersSignIn checks that a browser with an earlier sign-in keeps its own attempts,
-// whatever other browsers of its network do.
+// even if other browsers of its network use up theirs.
 func TestKnownBrowsersSignIn(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -218,7 +218,7 @@ func TestKnownBrowsersSignIn(t *testing.T) {
 			b.SignIn(email, password).Want(t, status)
 		}
 		in(known, "ada@example.com", consoletest.Password, http.StatusSeeOther)
-		in(known, "bob@example.com", consoletest.Password, http.StatusSeeOther) // one more user of this browser
+		in(known, "bob@example.com", consoletest.Password, http.StatusSeeOther) // another user of the same browser
 		known.Post("/console/sign-out").Want(t, http.StatusSeeOther)
 		marks := 0
 		for name, c := range known.Cookies {
@@ -231,13 +231,13 @@ func TestKnownBrowsersSignIn(t *testing.T) {
 			}
 		}
 		if marks != 2 {
-			t.Fatalf("%d marks of two users", marks)
+			t.Fatalf("the browser has %d marks, want 2", marks)
 		}
 		for range 10 {
 			in(other, "ada@example.com", "wrong horse", http.StatusUnprocessableEntity)
 		}
 		if len(other.Cookies) != 0 {
-			t.Errorf("a browser that never signed in has %v", other.Cookies)
+			t.Errorf("a browser without a sign-in has the cookies %v", other.Cookies)
 		}
 		in(other, "ada@example.com", consoletest.Password, http.StatusTooManyRequests)
 		in(known, "ada@example.com", consoletest.Password, http.StatusSeeOther)
@@ -290,16 +290,16 @@ func TestSignInWithCode(t *testing.T) {
 		b.Post("/console/sign-in/code", "code", app.Code(1)).Want(t, http.StatusSeeOther, "/console/sign-in")
 		password("/console/keys")
 		if b.Cookies["tollgate"] != nil {
-			t.Fatal("the password alone gives a session")
+			t.Fatal("the password alone opened a session")
 		}
-		half := b.Cookies["tollgate-code"]
-		if half == nil || !half.HttpOnly || half.MaxAge != 600 {
-			t.Fatalf("the cookie is %+v", half)
+		pending := b.Cookies["tollgate-code"]
+		if pending == nil || !pending.HttpOnly || pending.MaxAge != 600 {
+			t.Fatalf("the cookie is %+v", pending)
 		}
 		b.Get("/console/sign-in/code?next=%2Fconsole%2Fkeys").Want(t, http.StatusOK, `autocomplete="one-time-code"`, `value="/console/keys"`)
 		b.Get("/console").Want(t, http.StatusSeeOther)
 		for _, name := range []string{"tollgate", "tollgate-op", "tollgate-op-code"} { // the value is not a session under any other name
-			b.Cookies[name] = &http.Cookie{Name: name, Value: half.Value}
+			b.Cookies[name] = &http.Cookie{Name: name, Value: pending.Value}
 			b.Get("/console").Want(t, http.StatusSeeOther)
 			b.Get("/console/operator").Want(t, http.StatusSeeOther)
 			b.Get("/console/operator/sign-in/code").Want(t, http.StatusSeeOther)
@@ -312,14 +312,14 @@ func TestSignInWithCode(t *testing.T) {
 			t.Error("the browser keeps the cookie of the code")
 		}
 		b.Get("/console/keys").Want(t, http.StatusOK)
-		b.Cookies = map[string]*http.Cookie{half.Name: half}
+		b.Cookies = map[string]*http.Cookie{pending.Name: pending}
 		b.Post("/console/sign-in/code", "code", recovery[0]).Want(t, http.StatusSeeOther, "/console/sign-in")
 
 		password("https://elsewhere.example/console")
 		b.Post("/console/sign-in/code", "code", app.Code(1)).Want(t, http.StatusUnprocessableEntity)
 		b.Post("/console/sign-in/code", "code", recovery[0], "next", "https://elsewhere.example/console").Want(t, http.StatusSeeOther, "/console")
 
-		// Guesses are counted with the user, not with the browser.
+		// Guesses count against the user, not the browser.
 		for range 3 {
 			password("")
 			b.Post("/console/sign-in/code", "code", "guess").Want(t, http.StatusUnprocessableEntity)

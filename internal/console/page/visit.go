@@ -27,7 +27,7 @@ type Visit struct {
 
 	server  *server
 	section *section        // nil if the path belongs to no section
-	path    string          // of the route, below Base
+	path    string          // the route's path below Base
 	ctx     context.Context // see Context
 }
 
@@ -58,7 +58,7 @@ func (v *Visit) PublicURL() string {
 	return u.String()
 }
 
-// hostPort is a name or an address, with a port or without.
+// hostPort matches a host name or an address, with or without a port.
 var hostPort = regexp.MustCompile(`^([0-9A-Za-z_-]+(\.[0-9A-Za-z_-]+)*\.?|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?$`)
 
 // isLoopback reports whether a host is the local machine.
@@ -148,7 +148,7 @@ func (v *Visit) Confirm(c ui.Confirm) ui.Confirm {
 	return c
 }
 
-// layout returns the frame of a page: title, menu, notices.
+// layout returns the layout of a page, with title, menu and notices.
 func (v *Visit) layout(p FullPage) ui.Layout {
 	home := Base + v.section.Path
 	f := ui.Layout{Title: p.Title, Theme: themeOf(v.Request), NoKeys: noKeys(v.Request), Main: p.Main, Home: home,
@@ -171,7 +171,7 @@ func (v *Visit) layout(p FullPage) ui.Layout {
 	return f
 }
 
-// consoleAddress returns address if it belongs to the console, and else the first page.
+// consoleAddress returns address if it belongs to the console, or the first page otherwise.
 func consoleAddress(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || strings.ContainsAny(address, "\\\r\n\t") ||

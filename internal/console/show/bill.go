@@ -26,11 +26,11 @@ func Bill(r requestlog.Receipt, m *catalog.Model) ui.DataTable {
 	t := ui.DataTable{Caption: "Receipt", Columns: []ui.Column{{Title: "What"}, {Title: "How much", Right: true},
 		{Title: "Price"}, {Title: "Amount", Right: true, Exact: true}}}
 	for _, l := range billLines(r, m) {
-		comes := any(ui.Text{Text: "–", Muted: true})
+		shownAmount := any(ui.Text{Text: "–", Muted: true})
 		if l.price != "" || l.quantity == "" {
-			comes = ui.Money{Amount: l.amount}
+			shownAmount = ui.Money{Amount: l.amount}
 		}
-		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{l.item, ui.OrDash(l.quantity), ui.OrDash(l.price), comes}})
+		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{l.item, ui.OrDash(l.quantity), ui.OrDash(l.price), shownAmount}})
 	}
 	t.Foot = []any{"Charged", "", "", ui.Money{Amount: r.Cost}}
 	return t
@@ -49,10 +49,10 @@ func billLines(r requestlog.Receipt, m *catalog.Model) []billLine {
 		sum += l.amount
 	}
 	rest := r.Cost - sum
-	switch rounding := money.Amount(len(lines)); { // each was rounded by itself
+	switch maxRounding := money.Amount(len(lines)); { // each line is rounded separately
 	case lines == nil:
 		return countLines(r.Tokens)
-	case -rounding <= rest && rest <= rounding:
+	case -maxRounding <= rest && rest <= maxRounding:
 		return lines
 	case m.Kind == catalog.KindChat && rest > 0:
 		return append(lines, billLine{item: "Cache writes, tools and options", amount: rest})
@@ -64,9 +64,9 @@ func billLines(r requestlog.Receipt, m *catalog.Model) []billLine {
 
 // countLines returns lines without prices.
 func countLines(n ledger.Tokens) (lines []billLine) {
-	add := func(what string, n int64, unit string) {
+	add := func(item string, n int64, unit string) {
 		if n > 0 {
-			lines = append(lines, billLine{item: what, quantity: formatQuantity(n, unit)})
+			lines = append(lines, billLine{item: item, quantity: formatQuantity(n, unit)})
 		}
 	}
 	add("Prompt", n.Prompt, "token")
@@ -88,13 +88,13 @@ func formatQuantity(n int64, unit string) string {
 func tokenLines(r requestlog.Receipt, m *catalog.Model) (lines []billLine) {
 	n := r.Tokens
 	rates := m.RatesFor(n.Prompt)
-	add := func(what string, tokens int64, price money.Price) {
+	add := func(item string, tokens int64, price money.Price) {
 		if tokens <= 0 {
 			return
 		}
 		var s money.Sum
 		s.Tokens(tokens, price, money.One)
-		lines = append(lines, billLine{item: what, quantity: formatQuantity(tokens, "token"),
+		lines = append(lines, billLine{item: item, quantity: formatQuantity(tokens, "token"),
 			price: Price(price, r.Factor) + " per million", amount: s.Charge(r.Factor)})
 	}
 	add("Prompt", n.Prompt-n.Cached, rates.Input)
@@ -122,7 +122,7 @@ func unitLines(r requestlog.Receipt, m *catalog.Model) (lines []billLine) {
 		}
 	}
 	if len(lines) != 1 {
-		return nil // two tiers cost the same, or none does
+		return nil // no tier or several tiers explain the charge
 	}
 	return lines
 }

@@ -32,7 +32,7 @@ func TestBillAddsUp(t *testing.T) {
 	for i := range doc.Models {
 		models[doc.Models[i].ID] = &doc.Models[i]
 	}
-	charged := func(n ledger.Tokens, factor money.Factor) money.Amount {
+	cost := func(n ledger.Tokens, factor money.Factor) money.Amount {
 		return models["chat"].Cost(wire.Usage{Prompt: n.Prompt, Cached: n.Cached, Completion: n.Completion}, catalog.Choice{Factor: factor})
 	}
 	short, long := ledger.Tokens{Prompt: 1200, Cached: 200, Completion: 310}, ledger.Tokens{Prompt: 300_000, Completion: 10}
@@ -42,30 +42,30 @@ func TestBillAddsUp(t *testing.T) {
 		r     requestlog.Receipt
 		want  string
 	}{
-		"tokens": {"chat", requestlog.Receipt{Tokens: short, Cost: charged(short, 0)}, "Prompt,\"1,000 tokens\",$0.25 per million,0.00025\n" +
+		"tokens": {"chat", requestlog.Receipt{Tokens: short, Cost: cost(short, 0)}, "Prompt,\"1,000 tokens\",$0.25 per million,0.00025\n" +
 			"Prompt from the cache,200 tokens,$0.025 per million,0.000005\nAnswer,310 tokens,$2.00 per million,0.00062\n"},
-		"of a long prompt": {"chat", requestlog.Receipt{Tokens: long, Cost: charged(long, 0)},
+		"long prompt": {"chat", requestlog.Receipt{Tokens: long, Cost: cost(long, 0)},
 			"Prompt,\"300,000 tokens\",$0.50 per million,0.15\nAnswer,10 tokens,$3.00 per million,0.00003\n"},
-		"of who pays less": {"chat", requestlog.Receipt{Tokens: short, Factor: tenOff, Cost: charged(short, tenOff)},
+		"account with a discount": {"chat", requestlog.Receipt{Tokens: short, Factor: tenOff, Cost: cost(short, tenOff)},
 			"Prompt,\"1,000 tokens\",$0.225 per million,0.000225\nPrompt from the cache,200 tokens,$0.0225 per million,0.0000045\n" +
 				"Answer,310 tokens,$1.80 per million,0.000558\n"},
-		"with a tool": {"chat", requestlog.Receipt{Tokens: short, Cost: charged(short, 0) + money.USD},
+		"with a tool": {"chat", requestlog.Receipt{Tokens: short, Cost: cost(short, 0) + money.USD},
 			"Prompt,\"1,000 tokens\",$0.25 per million,0.00025\nPrompt from the cache,200 tokens,$0.025 per million,0.000005\n" +
 				"Answer,310 tokens,$2.00 per million,0.00062\n\"Cache writes, tools and options\",–,–,1\n"},
-		"above its hold": {"chat", requestlog.Receipt{Tokens: short, Cost: charged(short, 0) - 1000, Over: 1000},
+		"above the hold": {"chat", requestlog.Receipt{Tokens: short, Cost: cost(short, 0) - 1000, Over: 1000},
 			"Prompt,\"1,000 tokens\",$0.25 per million,0.00025\nPrompt from the cache,200 tokens,$0.025 per million,0.000005\n" +
 				"Answer,310 tokens,$2.00 per million,0.00062\n\"Above the reserved amount, not charged\",–,–,-0.000001\n"},
-		"at a cheaper tier": {"chat", requestlog.Receipt{Tokens: short, Cost: charged(short, 0) / 2},
+		"at a cheaper tier": {"chat", requestlog.Receipt{Tokens: short, Cost: cost(short, 0) / 2},
 			"Prompt,\"1,200 tokens\",–,–\nof these from the cache,200 tokens,–,–\nAnswer,310 tokens,–,–\n"},
 		"images": {"image", requestlog.Receipt{Tokens: ledger.Tokens{Images: 2}, Cost: money.USD / 10}, "2K,2 images,$0.05 per image,0.1\n"},
-		"of tiers that cost the same": {"same", requestlog.Receipt{Tokens: ledger.Tokens{Images: 1}, Cost: 3 * money.USD / 100},
+		"tiers with equal prices": {"same", requestlog.Receipt{Tokens: ledger.Tokens{Images: 1}, Cost: 3 * money.USD / 100},
 			"Images,1 image,–,–\n"},
 		"seconds": {"clip", requestlog.Receipt{Tokens: ledger.Tokens{Clips: 1, VideoMS: 5000}, Cost: money.USD / 4},
 			"720p,5 seconds,$0.05 per second,0.25\n"},
 		"clips": {"whole", requestlog.Receipt{Tokens: ledger.Tokens{Clips: 1}, Cost: 4 * money.USD / 10},
 			"720p,1 clip,$0.40 per clip,0.4\n"},
-		"of a model that is gone": {"gone", requestlog.Receipt{Tokens: ledger.Tokens{Prompt: 3}, Cost: 7}, "Prompt,3 tokens,–,–\n"},
-		"nothing":                 {"chat", requestlog.Receipt{}, ""},
+		"unknown model": {"gone", requestlog.Receipt{Tokens: ledger.Tokens{Prompt: 3}, Cost: 7}, "Prompt,3 tokens,–,–\n"},
+		"no tokens":     {"chat", requestlog.Receipt{}, ""},
 	} {
 		var got bytes.Buffer
 		bill := show.Bill(test.r, models[test.model])

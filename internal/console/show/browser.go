@@ -8,7 +8,8 @@ import (
 // browserName returns the name of a browser and its system, such as `Firefox on Windows`. For other
 // programs it returns the first word of the user agent, such as `curl`.
 func browserName(agent string) string {
-	// A browser's user agent also names the browsers it imitates, so the order counts.
+	// A browser's user agent also names the browsers it imitates, so the order of the pairs
+	// matters.
 	name := firstIn(agent, [][2]string{{"Edg", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"HeadlessChrome/", "Chromium"},
 		{"Chrome/", "Chrome"}, {"CriOS/", "Chrome"}, {"FxiOS/", "Firefox"}, {"Safari/", "Safari"}})
 	system := firstIn(agent, [][2]string{{"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Android", "Android"}, {"Windows", "Windows"},
@@ -43,8 +44,8 @@ func programName(agent string) string {
 
 // firstIn returns the second string of the first pair whose first string is in text. It returns an empty
 // string if there is no such pair.
-func firstIn(text string, signs [][2]string) string {
-	for _, s := range signs {
+func firstIn(text string, pairs [][2]string) string {
+	for _, s := range pairs {
 		if strings.Contains(text, s[0]) {
 			return s[1]
 		}

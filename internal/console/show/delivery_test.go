@@ -10,24 +10,24 @@ import (
 
 func TestDeliveries(t *testing.T) {
 	t.Parallel()
-	met := func(attempts ...webhook.DeliveryAttempt) []webhook.DeliveryAttempt { return attempts }
+	list := func(attempts ...webhook.DeliveryAttempt) []webhook.DeliveryAttempt { return attempts }
 	for _, c := range []struct {
 		d     webhook.Delivery
 		state ui.Badge
 		last  ui.Text
 	}{
 		{webhook.Delivery{State: "pending"}, ui.Badge{Tone: ui.Info, Label: "waiting"}, ui.Text{Text: "not sent yet", Muted: true}},
-		{webhook.Delivery{State: "pending", Attempts: met(webhook.DeliveryAttempt{Error: "connection refused", TookMS: 3})},
+		{webhook.Delivery{State: "pending", Attempts: list(webhook.DeliveryAttempt{Error: "connection refused", TookMS: 3})},
 			ui.Badge{Tone: ui.Info, Label: "waiting"}, ui.Text{Text: "connection refused"}},
-		{webhook.Delivery{State: "failed", Attempts: met(webhook.DeliveryAttempt{Status: 204},
+		{webhook.Delivery{State: "failed", Attempts: list(webhook.DeliveryAttempt{Status: 204},
 			webhook.DeliveryAttempt{Status: 410, Error: "is gone", TookMS: 7})},
 			ui.Badge{Tone: ui.Bad, Label: "failed"}, ui.Text{Text: "410 in 7 ms: is gone"}},
-		{webhook.Delivery{State: "failed", Attempts: met(webhook.DeliveryAttempt{Status: 500, Error: "the receiver answered 500", TookMS: 7})},
+		{webhook.Delivery{State: "failed", Attempts: list(webhook.DeliveryAttempt{Status: 500, Error: "the receiver answered 500", TookMS: 7})},
 			ui.Badge{Tone: ui.Bad, Label: "failed"}, ui.Text{Text: "500 in 7 ms"}},
-		{webhook.Delivery{State: "failed", Attempts: met(webhook.DeliveryAttempt{Status: 301, TookMS: 7,
+		{webhook.Delivery{State: "failed", Attempts: list(webhook.DeliveryAttempt{Status: 301, TookMS: 7,
 			Error: "the receiver answered 301: redirects are not followed"})},
 			ui.Badge{Tone: ui.Bad, Label: "failed"}, ui.Text{Text: "301 in 7 ms: redirects are not followed"}},
-		{webhook.Delivery{State: "delivered", Attempts: met(webhook.DeliveryAttempt{Status: 204, TookMS: 1400})},
+		{webhook.Delivery{State: "delivered", Attempts: list(webhook.DeliveryAttempt{Status: 204, TookMS: 1400})},
 			ui.Badge{Tone: ui.OK, Label: "delivered"}, ui.Text{Text: "204 in 1.4 s"}},
 	} {
 		table := Deliveries([]webhook.Delivery{c.d})

@@ -16,7 +16,7 @@ import (
 // maxUsageRows bounds the rows of usage by day and group that are read for a page.
 const maxUsageRows = 10_000
 
-// chartSeries is the number of groups with a color of their own in a chart.
+// chartSeries is the number of groups with their own color in a chart.
 const chartSeries = 6
 
 // monthDays is the number of days in the charts of MonthTx.
@@ -36,7 +36,8 @@ type gridDay struct {
 	spending.Sums
 }
 
-// gridGroup is the usage of a group. charged has its charges by day, or is nil if they were not read.
+// gridGroup is the usage of a group. charged has the charges by day. It is nil if they were not
+// read.
 type gridGroup struct {
 	name string
 	spending.Sums

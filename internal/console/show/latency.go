@@ -14,9 +14,8 @@ import (
 const latencyColumns = 30
 
 // Latency returns the chart of the duration of answers. newest has receipts, the newest first. A
-// column is one answer, or the median of several consecutive answers. Jobs are left out because
-// they wait, and so are all receipts without status 200. Latency returns nil if there are no
-// answers.
+// column is one answer, or the median of several consecutive answers. Latency leaves out jobs,
+// because they wait, and receipts without status 200. Latency returns nil if there are no answers.
 func Latency(newest []requestlog.Receipt) *ui.Chart {
 	var answers []requestlog.Receipt
 	for _, r := range slices.Backward(newest) {
@@ -40,16 +39,16 @@ func Latency(newest []requestlog.Receipt) *ui.Chart {
 	oneDay := dayOf(answers[0]).Equal(dayOf(answers[n-1]))
 	first, rest := ui.ChartSeries{Name: "Until the first byte"}, ui.ChartSeries{Name: "Until the end"}
 	for chunk := range slices.Chunk(answers, each) {
-		came := chunk[0].CreatedMS
+		created := chunk[0].CreatedMS
 		label := ui.AxisDay(dayOf(chunk[0]))
 		if oneDay {
-			label = ui.AxisClock(came)
+			label = ui.AxisClock(created)
 		}
-		c.Buckets, c.Axis = append(c.Buckets, ui.UTC(came)), append(c.Axis, label)
+		c.Buckets, c.Axis = append(c.Buckets, ui.UTC(created)), append(c.Axis, label)
 		slices.SortFunc(chunk, func(a, b requestlog.Receipt) int { return cmp.Compare(a.DurationMS, b.DurationMS) })
 		middle := chunk[len(chunk)/2]
-		until := min(middle.FirstByteMS, middle.DurationMS)
-		first.Values, rest.Values = append(first.Values, until), append(rest.Values, middle.DurationMS-until)
+		firstByte := min(middle.FirstByteMS, middle.DurationMS)
+		first.Values, rest.Values = append(first.Values, firstByte), append(rest.Values, middle.DurationMS-firstByte)
 	}
 	c.Series = []ui.ChartSeries{first, rest}
 	return &c

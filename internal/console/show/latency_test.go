@@ -13,26 +13,26 @@ import (
 func TestLatency(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC).UnixMilli()
-	answer := func(minute, first, took int64) requestlog.Receipt {
-		return requestlog.Receipt{Status: 200, CreatedMS: noon + minute*60_000, FirstByteMS: first, DurationMS: took}
+	answer := func(minute, first, duration int64) requestlog.Receipt {
+		return requestlog.Receipt{Status: 200, CreatedMS: noon + minute*60_000, FirstByteMS: first, DurationMS: duration}
 	}
 	refused, job := answer(9, 0, 2), answer(9, 0, 90_000)
 	refused.Status, job.Job = 402, "job_1"
 
 	if got := Latency([]requestlog.Receipt{refused, job}); got != nil {
-		t.Errorf("a chart of no answer: %+v", got)
+		t.Errorf("a chart without answers: %+v", got)
 	}
 	few := Latency([]requestlog.Receipt{job, answer(5, 300, 900), refused, answer(1, 0, 400)})
 	if few == nil || few.Title != "How long the last 2 answers took (UTC)" || !slices.Equal(few.Axis, []string{"12:01", "12:05"}) ||
 		!slices.Equal(few.Series[0].Values, []int64{0, 300}) || !slices.Equal(few.Series[1].Values, []int64{400, 600}) {
 		t.Errorf("two answers: %+v", few)
 	}
-	one := Latency([]requestlog.Receipt{answer(0, 7, 5)})
-	if one.Title != "How long the last answer took (UTC)" || one.Series[0].Values[0] != 5 || one.Series[1].Values[0] != 0 {
-		t.Errorf("an answer whose first byte came after its end: %+v", one)
+	single := Latency([]requestlog.Receipt{answer(0, 7, 5)})
+	if single.Title != "How long the last answer took (UTC)" || single.Series[0].Values[0] != 5 || single.Series[1].Values[0] != 0 {
+		t.Errorf("an answer whose first byte came after its end: %+v", single)
 	}
 	if Latency([]requestlog.Receipt{answer(0, 0, 0)}) == nil {
-		t.Error("no chart of an answer within a millisecond")
+		t.Error("no chart for an answer within a millisecond")
 	}
 	var newest []requestlog.Receipt
 	for i := range int64(100) { // over four days
@@ -44,6 +44,6 @@ func TestLatency(t *testing.T) {
 		t.Errorf("a hundred answers: %s, %v", many.Title, many.Buckets)
 	}
 	if last := many.Series[0].Values[24] + many.Series[1].Values[24]; last != 1002 {
-		t.Errorf("the newest four took 1000 to 1003, drawn as %d", last)
+		t.Errorf("the newest four answers took 1000 to 1003 ms, but the chart shows %d", last)
 	}
 }

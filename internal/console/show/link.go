@@ -11,16 +11,17 @@ import (
 	"tollgate/internal/operator"
 )
 
-// Credentials is the content of a page with a new link or key and a text to send, this once.
+// Credentials is the content of a page with a new link or key and a text to send. The page is shown
+// once.
 type Credentials struct {
 	Title            string
 	Items            string         // the created objects, such as this key
-	Secrets          []ui.CopyField // empty if they were shown before
+	Secrets          []ui.CopyField // empty if the form was sent before
 	Credit           string         // the first credit of an account; may be empty
 	To               string         // recipient of the text
 	Text             ui.Snippets
 	PublicURLWarning *ui.Notice // warns that the text has an unreachable address; may be nil
-	Back             string     // address of the page behind this page
+	Back             string     // address of the next page
 }
 
 // Page returns the page.
@@ -51,10 +52,10 @@ func Host(base string) string {
 
 // LinkText explains a user's link. base is the base address of the console.
 func LinkText(base string, l operator.SentLink) string {
-	does := "set your password for the console of " + Host(base)
+	purpose := "set your password for the console of " + Host(base)
 	if l.Kind == account.Reset {
-		does = "set a new password for the console of " + Host(base)
+		purpose = "set a new password for the console of " + Host(base)
 	}
 	return fmt.Sprintf("With this link you %s. It works once, until %s:\n%s\n\nLater you sign in at %s%s as %s.",
-		does, ui.UTC(l.ExpiresMS), l.Address, base, page.Base, l.User.Email)
+		purpose, ui.UTC(l.ExpiresMS), l.Address, base, page.Base, l.User.Email)
 }

@@ -13,7 +13,7 @@ func TestHost(t *testing.T) {
 		"http://[::1]:8080": "tollgate", "": "tollgate",
 	} {
 		if got := show.Host(base); got != want {
-			t.Errorf("%q is %q, want %q", base, got, want)
+			t.Errorf("Host(%q) = %q, want %q", base, got, want)
 		}
 	}
 }

@@ -47,15 +47,15 @@ func Movements(list []movement.Entry, section string) ui.DataTable {
 		if !known {
 			kind = ui.Badge{Label: e.Kind}
 		}
-		var what any = ui.Text{Text: Reason(e)}
+		var reason any = ui.Text{Text: Reason(e)}
 		switch {
 		case e.Job != "":
-			what = ui.Ident{ID: e.Job, Cut: true, Href: section + "/jobs/" + e.Job}
+			reason = ui.Ident{ID: e.Job, Cut: true, Href: section + "/jobs/" + e.Job}
 		case e.Request != "":
-			what = ui.Ident{ID: e.Request, Cut: true, Href: section + "/requests/" + e.Request}
+			reason = ui.Ident{ID: e.Request, Cut: true, Href: section + "/requests/" + e.Request}
 		}
 		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{ui.Moment{MS: e.CreatedMS}, kind, ui.Money{Amount: e.Amount},
-			ui.Money{Amount: e.Balance}, what, e.Model}})
+			ui.Money{Amount: e.Balance}, reason, e.Model}})
 	}
 	return t
 }

@@ -9,11 +9,11 @@ import (
 	"tollgate/internal/ledger/movement"
 )
 
-// TestMovementsLeadToTheirSide checks that each kind has one word, and that a movement links to a
+// TestMovementsLinkToTheirSection checks the badge of each kind, and that a movement links to a
 // page of the same section.
-func TestMovementsLeadToTheirSide(t *testing.T) {
+func TestMovementsLinkToTheirSection(t *testing.T) {
 	t.Parallel()
-	for _, side := range []string{"/console", "/console/operator"} {
+	for _, section := range []string{"/console", "/console/operator"} {
 		for _, c := range []struct {
 			e    movement.Entry
 			kind ui.Badge
@@ -26,12 +26,12 @@ func TestMovementsLeadToTheirSide(t *testing.T) {
 			{movement.Entry{Kind: books.EntryCredit, Reference: "pi_1"}, ui.Badge{Tone: ui.OK, Label: "credit"}, ui.Text{Text: "pi_1"}},
 			{movement.Entry{Kind: books.EntryTakeBack}, ui.Badge{Tone: ui.Warn, Label: "taken back"}, ui.Text{}},
 			{movement.Entry{Kind: "charge", Request: "req_1", Model: "swift-1"}, ui.Badge{Label: "charge"}, ui.Ident{ID: "req_1",
-				Cut: true, Href: side + "/requests/req_1"}},
+				Cut: true, Href: section + "/requests/req_1"}},
 			{movement.Entry{Kind: "charge", Request: "req_1", Job: "job_1"}, ui.Badge{Label: "charge"},
-				ui.Ident{ID: "job_1", Cut: true, Href: side + "/jobs/job_1"}},
+				ui.Ident{ID: "job_1", Cut: true, Href: section + "/jobs/job_1"}},
 			{movement.Entry{Kind: "another"}, ui.Badge{Label: "another"}, ui.Text{}},
 		} {
-			table := Movements([]movement.Entry{c.e}, side)
+			table := Movements([]movement.Entry{c.e}, section)
 			cells := table.Rows[0].Cells
 			if len(cells) != len(table.Columns) || !reflect.DeepEqual([]any{cells[1], cells[4], cells[5]}, []any{c.kind, c.what,
 				c.e.Model}) {

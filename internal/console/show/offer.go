@@ -92,9 +92,9 @@ func ModelLabel(s *catalog.Snapshot, id string) string {
 
 // ModelBadges returns the badge of a model's state, and a badge for a sandbox model.
 func ModelBadges(s *catalog.Snapshot, m *catalog.Model) ui.Group {
-	standing := ui.Group{ModelState(m.State)}
+	badges := ui.Group{ModelState(m.State)}
 	if s.IsSandbox(m.ID) {
-		standing = append(standing, ui.Badge{Label: "sandbox", Title: SandboxHint})
+		badges = append(badges, ui.Badge{Label: "sandbox", Title: SandboxHint})
 	}
-	return standing
+	return badges
 }

@@ -11,9 +11,9 @@ import (
 	"tollgate/internal/store"
 )
 
-// Recent requests count as failing from minFailed errors of the service (5xx), if they are at least
-// minFailedPercent percent of the newest maxRecent requests of the last minutes. This is reached long
-// before a line's circuit opens.
+// Recent requests count as failing if at least minFailed requests, and at least minFailedPercent
+// percent, have errors of the service (5xx). Only the newest maxRecent requests of recentPeriod
+// count. This threshold is reached long before a line's circuit opens.
 const (
 	recentPeriod     = 10 * time.Minute
 	maxRecent        = 200
@@ -27,10 +27,10 @@ type Recent struct {
 	Latency          *ui.Chart // of the successful requests, or nil
 }
 
-// RecentTx summarizes the newest requests, except for those in without.
+// RecentTx summarizes the newest requests, except for requests to the sandbox in without.
 func RecentTx(tx *store.Tx, nowMS int64, without catalog.SandboxUse) (r Recent, err error) {
-	found, err := requestlog.ListTx(tx, requestlog.Selection{SinceMS: nowMS - recentPeriod.Milliseconds(), Limit: maxRecent})
-	receipts := slices.DeleteFunc(found.Receipts, func(r requestlog.Receipt) bool {
+	list, err := requestlog.ListTx(tx, requestlog.Selection{SinceMS: nowMS - recentPeriod.Milliseconds(), Limit: maxRecent})
+	receipts := slices.DeleteFunc(list.Receipts, func(r requestlog.Receipt) bool {
 		return slices.Contains(without.Lines, r.Line) || r.Line == "" && slices.Contains(without.Models, r.Model)
 	})
 	r.Latency = Latency(receipts)

@@ -14,14 +14,15 @@ type SessionList struct {
 	All   ui.Confirm
 }
 
-// sessionsAfter is the parameter for the beginning of the list.
+// sessionsAfter is the query parameter with the last session of the previous page.
 const sessionsAfter = "sessions"
 
 // SessionsTx lists the visitor's sessions for the page at path. The buttons to end a session post
 // to addresses below acts.
 func SessionsTx(tx *store.Tx, v *page.Visit, path, acts string) (SessionList, error) {
 	list, more, err := account.ListSessionsTx(tx, v.Session.User.ID, v.Query(sessionsAfter), page.Rows)
-	s := SessionList{Pager: v.PagerBy(sessionsAfter, path, more, page.Last(list, func(one account.ConsoleSession) string { return one.ID }))}
+	last := page.Last(list, func(session account.ConsoleSession) string { return session.ID })
+	s := SessionList{Pager: v.PagerBy(sessionsAfter, path, more, last)}
 	s.Table = ui.DataTable{Caption: "Signed in", Columns: []ui.Column{
 		{Title: "Browser"}, {Title: "For"}, {Title: "Address"}, {Title: "Last use"}, {Title: "Since"}, {Title: "Change"}}}
 	for _, session := range list {

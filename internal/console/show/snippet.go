@@ -32,16 +32,16 @@ func KeySnippets(base string, offer Offer, allowed []string, secret string) []ui
 		})
 	}
 	var codes []ui.Snippet
-	add := func(form wire.Form, ways func(call) []ui.Snippet) {
+	add := func(form wire.Form, snippets func(call) []ui.Snippet) {
 		if m := first(func(m *catalog.Model) bool { return m.Speaks(form) }); m != nil {
-			codes = append(codes, ways(call{base, secret, m.ID, chatPrompt})...)
+			codes = append(codes, snippets(call{base, secret, m.ID, chatPrompt})...)
 		}
 	}
 	add(wire.FormChat, call.chat)
 	add(wire.FormMessages, func(c call) []ui.Snippet { return []ui.Snippet{c.messagesAgent()} })
 	add(wire.FormResponses, func(c call) []ui.Snippet { return []ui.Snippet{c.responsesAgent()} })
 	add(wire.FormChat, func(c call) []ui.Snippet { return []ui.Snippet{c.chatAgent()} })
-	if m := first(func(*catalog.Model) bool { return true }); m != nil && len(codes) == 0 { // images or video alone
+	if m := first(func(*catalog.Model) bool { return true }); m != nil && len(codes) == 0 { // only image or video models
 		return modelSnippets(base, secret, m)
 	}
 	return codes
@@ -98,14 +98,14 @@ func CallSnippets(base, endpoint, model, prompt string) []ui.Snippet {
 	return nil
 }
 
-// snippet fills a text in: BASE, SECRET, MODEL and PROMPT are the call's, the last two
-// in quotes.
+// snippet replaces BASE, SECRET, MODEL and PROMPT in a text with the values of the call, the last
+// two in quotes.
 func (c call) snippet(name, text string) ui.Snippet {
 	return ui.Snippet{Name: name, Text: strings.NewReplacer("BASE", c.base, "SECRET", c.secret, "MODEL", fmt.Sprintf("%q", c.model),
 		"PROMPT", fmt.Sprintf("%q", c.prompt)).Replace(text)}
 }
 
-// chat asks in the chat-completions form.
+// chat returns examples in the chat-completions form.
 func (c call) chat() []ui.Snippet {
 	return []ui.Snippet{
 		c.snippet("curl", `curl BASE/v1/chat/completions \
@@ -153,7 +153,7 @@ func main() {
 	}
 }
 
-// responses asks in the responses form.
+// responses returns examples in the responses form.
 func (c call) responses() []ui.Snippet {
 	return []ui.Snippet{
 		c.snippet("curl", `curl BASE/v1/responses \
@@ -196,7 +196,7 @@ func main() {
 	}
 }
 
-// messages asks in the native messages form.
+// messages returns examples in the native messages form.
 func (c call) messages() []ui.Snippet {
 	return []ui.Snippet{
 		c.snippet("curl", `curl BASE/native/v1/messages \
@@ -247,7 +247,7 @@ func main() {
 	}
 }
 
-// job submits a job of a kind and waits for its result.
+// job returns examples that submit a job of a kind and wait for the result.
 func (c call) job(kind string) []ui.Snippet {
 	c.base += "/v1/" + kind + "s"
 	return []ui.Snippet{

@@ -51,7 +51,7 @@ lines:
 		"every line is in service":       {nil, nil, "first"},
 		"a line is out":                  {states("one", health.StateCircuitOpen), nil, "second"},
 		"a line is drained":              {states("one", "drained"), nil, "second"},
-		"a line cools":                   {states("one", health.StateCooling), nil, "first"},
+		"a line cools down":              {states("one", health.StateCooling), nil, "first"},
 		"a model is out":                 {[]line.Status{{Line: "one", State: health.StateInService, PartsOut: out}}, nil, "second"},
 		"all lines are out":              {states("one", health.StateCircuitOpen, "two", health.StateCircuitOpen), nil, "first"},
 		"no provider is in service":      {states("one", "drained", "two", health.StateCredentialsOut), nil, "nowhere"},

@@ -25,19 +25,19 @@ func TestCodesHaveWords(t *testing.T) {
 	}
 	for code := range codes {
 		if words := CodeLabel(string(code)); words == string(code) || len(words) > 24 {
-			t.Errorf("%s has the words %q", code, words)
+			t.Errorf("%s has the label %q", code, words)
 		}
 	}
 	for code := range codeLabels {
 		if !codes[code] {
-			t.Errorf("%s is not a code", code)
+			t.Errorf("%s is not an error code", code)
 		}
 	}
 	if CodeLabel("model_overheated") != "model_overheated" || Meaning("model_overheated") != "" {
-		t.Error("a provider's code has words")
+		t.Error("a provider's own code has a label or a meaning")
 	}
 	if n := len(Codes()); n < 40 {
-		t.Errorf("%d codes can be chosen", n)
+		t.Errorf("Codes returned %d options, want at least 40", n)
 	}
 }
 

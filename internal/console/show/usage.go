@@ -21,7 +21,7 @@ import (
 
 // UsageView configures a usage page for one section of the console.
 type UsageView struct {
-	Path    string        // of the page, below page.Base
+	Path    string        // path of the page below page.Base
 	Account string        // account of the usage; if empty, all accounts, with lines and provider costs
 	Groups  []spending.By // possible groupings; the first is the default
 	DayPath string        // prefix of the address of a UTC day's requests, below page.Base; if empty, there is no such page
@@ -36,13 +36,13 @@ type Usage struct {
 	Groups   ui.Tabs
 	Filters  ui.Filters
 	Total    spending.Sums
-	Figures  ui.FigureRow // the section's own
+	Figures  ui.FigureRow // figures of the section
 	Charges  ui.Chart
 	Counts   ui.Chart
 	Table    ui.DataTable
-	CSV      string     // where the table is a file
-	DailyCSV string     // address of the file with a row a day
-	TooMany  *ui.Notice // there is more than can be listed
+	CSV      string     // address of the table as a file
+	DailyCSV string     // address of the file with a row per day
+	TooMany  *ui.Notice // set if there are too many rows
 	Sandbox  ui.Group   // requests to sandbox lines, not counted elsewhere
 	Empty    *ui.EmptyState
 }
@@ -85,10 +85,10 @@ type selection struct {
 	span   string
 	by     spending.By
 	query  spending.Query
-	values url.Values // of the address, without unknown parameters
+	values url.Values // known parameters of the address
 	fields []ui.FormField
 	wrong  string    // error of a filter; may be empty
-	days   [2]string // the first and the last
+	days   [2]string // the first and the last day
 	nowMS  int64
 }
 
@@ -156,7 +156,8 @@ func parseSpan(span string, nowMS int64) (name, since, until string) {
 	return span, ui.Day(today.AddDate(0, 0, 1-days)), ui.Day(today)
 }
 
-// link returns the address of the page with another selection. change has names and values in turn.
+// link returns the address of the page with another selection. change has alternating names and
+// values.
 func (a selection) link(below string, change ...string) string {
 	values := url.Values{}
 	for name, value := range a.values {
@@ -355,7 +356,7 @@ func marginShare(s spending.Sums) any {
 	return ui.Text{Text: strconv.FormatInt(int64(math.Round(float64(left)/float64(s.Charged)*100)), 10) + " %"}
 }
 
-// table lists the groups, those with the highest charges first; days the newest first.
+// table lists the groups with the highest charges first, or the days with the newest first.
 func (a selection) table(g grid, names map[string]string) ui.DataTable {
 	columns := a.columns(g.total)
 	t := ui.DataTable{Caption: "Usage by " + string(a.by), Columns: []ui.Column{{Title: groupLabels[a.by][0]}}}
@@ -408,8 +409,8 @@ func (a selection) drillDown(name string) string {
 
 // groupName returns the name of a group.
 func groupName(name string, names map[string]string) string {
-	if called := names[name]; called != "" {
-		return called
+	if label := names[name]; label != "" {
+		return label
 	}
 	if name == "" {
 		return "none"

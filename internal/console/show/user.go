@@ -73,5 +73,5 @@ func ActorName(a operator.Actor) string {
 	return map[operator.Way]string{operator.Console: "operator's token", operator.Token: "operator API", operator.Shell: "shell"}[a.Way]
 }
 
-// StateLabel returns the words of a state: circuit_open is "circuit open".
+// StateLabel formats a state for people, for example circuit_open as "circuit open".
 func StateLabel(state string) string { return strings.ReplaceAll(state, "_", " ") }

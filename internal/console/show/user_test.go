@@ -29,6 +29,6 @@ func TestRefusedUserIsNotHashed(t *testing.T) {
 		}
 	}
 	if checks != 2 {
-		t.Errorf("may was called %d times, want 2", checks)
+		t.Errorf("allow was called %d times, want 2", checks)
 	}
 }

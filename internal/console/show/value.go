@@ -11,8 +11,8 @@ import (
 	"tollgate/internal/money"
 )
 
-// Value formats a JSON value for people. If its name is that of an amount or a time in the log of operators,
-// Value formats it as such.
+// Value formats a JSON value for people. If name is an amount or a time in the operators' log,
+// Value formats value as such.
 func Value(name string, value any) string {
 	switch v := value.(type) {
 	case nil:

@@ -35,10 +35,10 @@ var contentTypes = map[string]string{
 // Files are the console's files below one path.
 type Files struct {
 	byPath map[string]file   // by the last segment of the address
-	paths  map[string]string // the address of each name
+	paths  map[string]string // addresses by file name
 }
 
-// file is one file as it is answered.
+// file is one file, plain and compressed.
 type file struct {
 	contentType string
 	plain       []byte
@@ -87,22 +87,22 @@ func (f *Files) Path(name string) string { return f.paths[name] }
 // Serve writes the file with the last segment of its address. It returns false and writes nothing
 // if no file has the segment.
 func (f *Files) Serve(w http.ResponseWriter, r *http.Request, segment string) bool {
-	found, ok := f.byPath[segment]
+	entry, ok := f.byPath[segment]
 	if !ok {
 		return false
 	}
 	h := w.Header()
-	h.Set("Content-Type", found.contentType)
+	h.Set("Content-Type", entry.contentType)
 	h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	h.Set("Vary", "Accept-Encoding")
-	body := found.plain
+	body := entry.plain
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-		if zipped, err := found.zipped(); err == nil { // after an error, the plain file is sent
+		if zipped, err := entry.zipped(); err == nil { // after an error, the plain file is sent
 			h.Set("Content-Encoding", "gzip")
 			body = zipped
 		}
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	_, _ = w.Write(body) // the client may be gone; net/http leaves it out for HEAD
+	_, _ = w.Write(body) // the client may have disconnected; net/http omits the body for HEAD
 	return true
 }

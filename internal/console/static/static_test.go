@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-func TestFilesAreKeptForEver(t *testing.T) {
+func TestFilesAreImmutable(t *testing.T) {
 	t.Parallel()
 	f, err := Read()
 	if err != nil {
@@ -20,9 +20,9 @@ func TestFilesAreKeptForEver(t *testing.T) {
 	sizes := map[string]int{"console.css": 24 << 10, "console.js": 20 << 10, "playground.js": 20 << 10, "icons.svg": 8 << 10,
 		"logo.svg": 1 << 10, "clip.svg": 1 << 10, "lucide-LICENSE.txt": 8 << 10}
 	if len(sizes) != len(contentTypes) {
-		t.Error("a file has no budget")
+		t.Error("a file has no size limit in this test")
 	}
-	for name, most := range sizes {
+	for name, limit := range sizes {
 		segment := strings.TrimPrefix(f.Path(name), "/console/static/")
 		plain, zipped := httptest.NewRecorder(), httptest.NewRecorder()
 		r := httptest.NewRequest("GET", "/", nil)
@@ -31,22 +31,22 @@ func TestFilesAreKeptForEver(t *testing.T) {
 		}
 		r.Header.Set("Accept-Encoding", "br, gzip")
 		f.Serve(zipped, r, segment)
-		if plain.Body.Len() > most || plain.Body.Len() == 0 || !strings.Contains(plain.Header().Get("Cache-Control"), "immutable") {
-			t.Errorf("%s has %d bytes of %d, %v", name, plain.Body.Len(), most, plain.Header())
+		if plain.Body.Len() > limit || plain.Body.Len() == 0 || !strings.Contains(plain.Header().Get("Cache-Control"), "immutable") {
+			t.Errorf("%s has %d bytes, want 1 to %d; headers %v", name, plain.Body.Len(), limit, plain.Header())
 		}
 		unzip, err := gzip.NewReader(zipped.Body)
 		if err != nil || zipped.Header().Get("Content-Encoding") != "gzip" {
 			t.Fatalf("%s: %v, %v", name, zipped.Header(), err)
 		}
 		if got, err := io.ReadAll(unzip); err != nil || string(got) != plain.Body.String() {
-			t.Errorf("%s compressed is another file: %v", name, err)
+			t.Errorf("%s: the compressed content differs: %v", name, err)
 		}
 		if f.Serve(httptest.NewRecorder(), r, name) {
-			t.Errorf("%s is answered without its checksum", name)
+			t.Errorf("%s is served without a checksum in the address", name)
 		}
 	}
 	if f.Path("other") != "" {
-		t.Error("there is another file")
+		t.Error("Path returned an address for an unknown file")
 	}
 }
 
@@ -68,18 +68,18 @@ func TestContrasts(t *testing.T) {
 	least := map[string]float64{"text": 7, "muted": 4.5, "accent": 4.5, "edge": 3,
 		"s1": 3, "s2": 3, "s3": 3, "s4": 3, "s5": 3, "s6": 3, "s7": 3,
 		"ok": 4.5, "warn": 4.5, "bad": 4.5, "info": 4.5}
-	for theme, of := range colours {
-		check := func(on, what string, least float64) {
-			if of[on] == "" || of[what] == "" {
-				t.Fatalf("no colour %s or %s", on, what)
+	for theme, palette := range colours {
+		check := func(background, color string, least float64) {
+			if palette[background] == "" || palette[color] == "" {
+				t.Fatalf("no colour %s or %s", background, color)
 			}
-			if got := contrast(t, of[on], of[what]); got < least {
-				t.Errorf("theme %d: %s on %s has %.1f, want %.1f", theme, what, on, got, least)
+			if got := contrast(t, palette[background], palette[color]); got < least {
+				t.Errorf("theme %d: %s on %s has %.1f, want %.1f", theme, color, background, got, least)
 			}
 		}
-		for what, least := range least {
-			for _, on := range grounds {
-				check(on, what, least)
+		for color, least := range least {
+			for _, background := range grounds {
+				check(background, color, least)
 			}
 		}
 		for _, tone := range []string{"ok", "warn", "bad", "info"} {
@@ -89,7 +89,7 @@ func TestContrasts(t *testing.T) {
 		check("accent", "on-accent", 4.5)
 	}
 	if strings.Count(string(raw), "#") > len(token.FindAllString(string(raw), -1))*2 {
-		t.Error("a colour stands outside of the custom properties")
+		t.Error("a colour is used outside the custom properties")
 	}
 }
 
@@ -132,12 +132,12 @@ func TestLicenceIsThere(t *testing.T) {
 func TestModulesSetTextAlone(t *testing.T) {
 	t.Parallel()
 	s := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|createContextualFragment|parseFromString`)
-	for name, most := range map[string]int{"playground.js": 0, "console.js": 1} {
+	for name, limit := range map[string]int{"playground.js": 0, "console.js": 1} {
 		raw, err := embedded.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if found := s.FindAllString(string(raw), -1); len(found) != most {
+		if found := s.FindAllString(string(raw), -1); len(found) != limit {
 			t.Errorf("%s: %v", name, found)
 		}
 	}

@@ -14,7 +14,7 @@ type Unit string
 // The units.
 const (
 	InUSD   Unit = "usd"   // nano-dollars
-	InCount Unit = "count" // things
+	InCount Unit = "count" // a number of objects
 	InMS    Unit = "ms"    // milliseconds
 )
 
@@ -31,14 +31,14 @@ type Chart struct {
 	EmptyText string // text if all values are zero
 }
 
-// ChartSeries is one of a chart. Values are one a bucket, never negative.
+// ChartSeries is one series of a chart. Values has one value per bucket, never negative.
 type ChartSeries struct {
 	Name   string
 	Rest   bool // the sum of the remaining series
 	Values []int64
 }
 
-// Units of the drawing.
+// Dimensions of the drawing.
 const (
 	chartWidth, chartHeight = 1000, 200
 	maxLabels               = 10
@@ -75,7 +75,7 @@ func (c Chart) sum(bucket int) (sum int64) {
 	return sum
 }
 
-// top returns the end of the scale: 1, 2 or 5 times a power of ten, not below the highest column.
+// top returns the end of the scale: 1, 2 or 5 times a power of ten, and at below the highest sum.
 func (c Chart) top() int64 {
 	highest := c.maxSum()
 	for unit := int64(1); ; unit *= 10 {
@@ -92,12 +92,12 @@ func (c Chart) Scale() []string {
 	top := c.top()
 	half := c.FormatValue(top / 2)
 	if top < 2 || c.Unit == InCount && top%2 == 1 {
-		half = "" // it would be rounded, and be at a wrong place
+		half = "" // a rounded label would be at the wrong place
 	}
 	return []string{c.FormatValue(top), half, c.FormatValue(0)}
 }
 
-// AxisLabel names a column below it.
+// AxisLabel is the label below a column.
 type AxisLabel struct {
 	X, Anchor string
 	Text      string
@@ -197,12 +197,12 @@ type HoverArea struct {
 // HoverAreas returns the areas of all columns.
 func (c Chart) HoverAreas() []HoverArea {
 	wide := float64(chartWidth) / float64(max(len(c.Buckets), 1))
-	spots := make([]HoverArea, len(c.Buckets))
+	areas := make([]HoverArea, len(c.Buckets))
 	for i, bucket := range c.Buckets {
 		words := bucket + ": " + c.FormatValue(c.sum(i))
-		spots[i] = HoverArea{X: coordinate(float64(i) * wide), Width: coordinate(wide), Text: words}
+		areas[i] = HoverArea{X: coordinate(float64(i) * wide), Width: coordinate(wide), Text: words}
 	}
-	return spots
+	return areas
 }
 
 // Table returns the figures of the chart.

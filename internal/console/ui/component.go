@@ -8,7 +8,7 @@ import (
 	"tollgate/internal/money"
 )
 
-// Tone is the color of a state. A word always accompanies the color.
+// Tone is the color of a state. A color is always shown with a word.
 type Tone string
 
 // The tones.
@@ -20,16 +20,16 @@ const (
 	Bad   Tone = "bad"
 )
 
-// Icon is a symbol of icons.svg. It is decoration: a word always accompanies it.
+// Icon is a symbol of icons.svg. It only decorates the word beside it.
 type Icon string
 
-// Text is a text, also a stranger's.
+// Text is a text. It may come from anyone, because templates escape it.
 type Text struct {
 	Text  string
 	Muted bool
 	Mono  bool
 	Lines bool   // keeps its line ends
-	Title string // the full text if Text is short for it
+	Title string // the full text if Text is shortened
 }
 
 // Money is an amount. Its title shows the exact value.
@@ -104,15 +104,15 @@ type Badge struct {
 	Title string // the name in the API
 }
 
-// Link leads somewhere below /console, or to an http(s) address of our own words.
+// Link leads to a path below /console, or to an http(s) address from our own code.
 type Link struct {
 	Href, Text string
 	Icon       string
-	Button     bool // looks like one
-	Main       bool // the main act of a page
+	Button     bool // looks like a button
+	Main       bool // the main action of a page
 }
 
-// Figure is one figure of a row of them.
+// Figure is one figure of a FigureRow.
 type Figure struct {
 	Label string
 	Value any // a component
@@ -140,10 +140,10 @@ func (f Figure) Long() bool {
 	return utf8.RuneCountInString(shown) > maxWideFigure
 }
 
-// FigureRow are a row of figures.
+// FigureRow is a row of figures.
 type FigureRow []Figure
 
-// Facts are a list of names and values.
+// Facts is a list of names and values.
 type Facts []Fact
 
 // Fact is one of Facts.
@@ -158,7 +158,7 @@ type Notice struct {
 	Title string
 	Text  string
 	Link  *Link
-	Focus bool // it gets the focus when the page opens
+	Focus bool // the notice gets the focus when the page opens
 }
 
 // Symbol returns the icon of the notice's tone.
@@ -205,8 +205,7 @@ type CopyField struct {
 	ID, Label, Value string
 }
 
-// Snippets are the same thing in several languages, as tabs. ID is unique on the
-// page.
+// Snippets is the same text in several languages, as tabs. ID is unique on the page.
 type Snippets struct {
 	ID   string
 	Tabs []Snippet
@@ -227,7 +226,7 @@ type Tile struct {
 	Notes       []any // components
 }
 
-// Tiles are a gallery.
+// Tiles is a gallery.
 type Tiles []Tile
 
 // Timeline is a list of events in order of time.
@@ -251,10 +250,10 @@ type FirstStep struct {
 	Link *Link // to the page of the step, or nil
 }
 
-// Bar is a row with its share behind its name.
+// Bar is a row with a bar behind the label.
 type Bar struct {
 	Label, Href string
-	Percent     int // 0 to 100
+	Percent     int // length of the bar, 0 to 100
 	Value       any // a component
 }
 
@@ -276,12 +275,12 @@ func (b Bars) AlignDecimals() Bars {
 
 // Button is a button with an immediate and reversible effect.
 type Button struct {
-	Action string // where the form goes
+	Action string // address of the form
 	Label  string
 	About  string // the object's name, for screen readers
 }
 
-// ButtonMenu are the immediate acts on one object: the usual one, and a menu of others.
+// ButtonMenu has buttons for one object: the usual one, and a menu with the others.
 type ButtonMenu struct {
 	First  Button
 	Label  string // name of the menu of Others, followed by About
@@ -289,7 +288,7 @@ type ButtonMenu struct {
 	Others []Button
 }
 
-// Group are components side by side.
+// Group is a row of components.
 type Group []any
 
 // Confirm is a button with a dialog about its effect. Without the module, the button requests the
@@ -299,18 +298,18 @@ type Confirm struct {
 	Button string // the effect in one or two words
 	Title  string
 	Text   []string    // the changes, including money
-	Action string      // where the form goes
+	Action string      // address of the form
 	Type   string      // text to type for a confirmation; may be empty
-	Fields []FormField // further ones
+	Fields []FormField // further fields
 	Danger bool
 	Open   bool
-	Error  string // why it was refused
+	Error  string // why the action was rejected
 }
 
 // TypeLabel returns the label of the field for Type.
 func (c Confirm) TypeLabel() string { return "Type " + c.Type + " to confirm" }
 
-// JoinAnd joins words as a sentence does.
+// JoinAnd joins words with commas and a final "and".
 func JoinAnd(words []string) string {
 	switch len(words) {
 	case 0:

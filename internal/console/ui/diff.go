@@ -48,7 +48,7 @@ func DiffOf(before, after string) Diff {
 	for i := range same {
 		rows = append(rows, DiffRow{i + 1, i + 1, a[i]})
 	}
-	rows = append(rows, compared(a[same:len(a)-end], b[same:len(b)-end], same)...)
+	rows = append(rows, compareLines(a[same:len(a)-end], b[same:len(b)-end], same)...)
 	for i := range end {
 		rows = append(rows, DiffRow{len(a) - end + i + 1, len(b) - end + i + 1, a[len(a)-end+i]})
 	}
@@ -62,9 +62,9 @@ func linesOf(text string) []string {
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
-// compared compares the lines between the common beginning and the common end, by the longest
+// compareLines compares the lines between the common beginning and the common end, by the longest
 // common subsequence. offset is the number of lines in the common beginning.
-func compared(a, b []string, offset int) (rows Diff) {
+func compareLines(a, b []string, offset int) (rows Diff) {
 	var common [][]int32 // nil if there are too many lines
 	if len(a) <= maxDiff && len(b) <= maxDiff && len(a)*len(b) <= maxDiff*maxDiff/4 {
 		common = make([][]int32, len(a)+1)
@@ -107,17 +107,17 @@ func (d Diff) folded() Diff {
 			}
 		}
 	}
-	var shortened Diff
+	var rows Diff
 	for i, r := range d {
 		switch {
 		case near[i]:
-			shortened = append(shortened, r)
-		case len(shortened) > 0 && !shortened[len(shortened)-1].Gap():
-			shortened = append(shortened, DiffRow{})
+			rows = append(rows, r)
+		case len(rows) > 0 && !rows[len(rows)-1].Gap():
+			rows = append(rows, DiffRow{})
 		}
 	}
-	if n := len(shortened); n > 0 && shortened[n-1].Gap() {
-		shortened = shortened[:n-1]
+	if n := len(rows); n > 0 && rows[n-1].Gap() {
+		rows = rows[:n-1]
 	}
-	return shortened
+	return rows
 }

@@ -20,21 +20,21 @@ type FormField struct {
 	Name, Label string
 	Kind        string // empty means text
 	Value       string
-	Options     []Option // of a choice; a text proposes them
-	On          bool     // of a check
+	Options     []Option // options of a choice, or suggestions for a text
+	On          bool     // whether a check is checked
 	Hint, Error string
 	Before      string // text before the value, such as $
 	After       string // text after the value
 	Complete    string // value of autocomplete; if empty, off
 	Numeric     bool   // a keyboard of digits
-	Code        bool   // an area of code, as high as it may be
+	Code        bool   // an area for code, with the maximum height
 	Required    bool
 	ReadOnly    bool
 	Fragment    bool   // the module fills the field from the fragment of the page's address and sends the form
 	Prefix      string // makes the id unique where several forms have the name
 }
 
-// Option is one of a choice.
+// Option is an option of a choice.
 type Option struct {
 	Value, Label string
 	On           bool
@@ -72,8 +72,8 @@ func (f FormField) Autocomplete() string {
 	return f.Complete
 }
 
-// PostForm is a form for POST. Its errors stand above the form, each with a link to its field, and
-// beside the fields.
+// PostForm is a form for POST. Its errors are shown beside the fields and above the form, each with
+// a link to its field.
 type PostForm struct {
 	Action string
 	Submit string
@@ -95,7 +95,7 @@ func (f *PostForm) Field(name string) *FormField {
 // AddError sets the error of a field, or of the whole form if the form does not show such a field. An
 // earlier error of the same field stays.
 func (f *PostForm) AddError(name, message string) {
-	name, _, _ = strings.Cut(name, "[") // of a list, it is one field here
+	name, _, _ = strings.Cut(name, "[") // a list is one field of the form
 	field := f.Field(name)
 	if field == nil || field.Kind == Hidden {
 		f.Error = cmp.Or(f.Error, message)
@@ -104,7 +104,7 @@ func (f *PostForm) AddError(name, message string) {
 	if field.Error != "" {
 		return
 	}
-	// The rooms name a field as the APIs do; here it has a label.
+	// Messages name a field as the API does; the form shows a label.
 	if strings.Contains(name, "_") {
 		message = strings.ReplaceAll(message, name, field.Label)
 	} else if rest, ok := strings.CutPrefix(message, name+" "); ok {

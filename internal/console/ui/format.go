@@ -24,10 +24,10 @@ func USD(a money.Amount) string {
 // ExactUSD formats an amount with all of its digits, and at least two decimals.
 func ExactUSD(a money.Amount) string { return inDecimals(a, exactDecimals(a)) }
 
-// The decimals of amounts: of a cent, and of the smallest amount.
+// Numbers of decimals: of a cent, and of the smallest amount.
 const minDecimals, maxDecimals = 2, 9
 
-// decimals returns how many decimals USD shows of an amount.
+// decimals returns the number of decimals that USD shows for an amount.
 func decimals(a money.Amount) int {
 	a = abs(a)
 	if a >= money.USD {
@@ -46,7 +46,7 @@ func decimals(a money.Amount) int {
 	return min(n, exactDecimals(round(a, unit)))
 }
 
-// exactDecimals returns how many decimals an amount has, at least two.
+// exactDecimals returns the number of decimals of an amount, at least two.
 func exactDecimals(a money.Amount) int {
 	n := maxDecimals
 	for n > minDecimals && a%10 == 0 {
@@ -87,7 +87,7 @@ func abs(a money.Amount) money.Amount {
 	return a
 }
 
-// Credits writes an amount in credits, to one decimal.
+// Credits formats an amount in credits, with one decimal.
 func Credits(a money.Amount) string {
 	sign := ""
 	if a < 0 {
@@ -107,7 +107,7 @@ func Credits(a money.Amount) string {
 	return sign + text + " credits"
 }
 
-// Thousands writes a whole number with separators.
+// Thousands formats a whole number with separators.
 func Thousands(n int64) string {
 	text := strconv.FormatInt(n, 10)
 	sign := ""
@@ -120,7 +120,7 @@ func Thousands(n int64) string {
 	return sign + text
 }
 
-// Percent writes a share with one decimal; of nothing it is a dash.
+// Percent formats part of whole with one decimal, or as a dash if whole is zero.
 func Percent(part, whole int64) string {
 	if whole == 0 {
 		return "–"
@@ -151,7 +151,7 @@ func AxisDay(t time.Time) string { return t.Format("2 Jan") }
 // AxisClock formats a time of day below a chart, where UTC has no room.
 func AxisClock(ms int64) string { return time.UnixMilli(ms).UTC().Format("15:04") }
 
-// FormatDuration writes milliseconds: 84 ms, 1.4 s, 3 min 20 s, 2 h 5 min.
+// FormatDuration formats milliseconds: 84 ms, 1.4 s, 3 min 20 s, 2 h 5 min.
 func FormatDuration(ms int64) string {
 	d := time.Duration(ms) * time.Millisecond
 	switch {
@@ -174,7 +174,7 @@ func unlessZero(n int, unit string) string {
 	return " " + strconv.Itoa(n) + unit
 }
 
-// FormatBytes writes a size in bytes: 900 B, 84 KB, 1.8 MB, 2.5 GB.
+// FormatBytes formats a size in bytes: 900 B, 84 KB, 1.8 MB, 2.5 GB.
 func FormatBytes(bytes int64) string {
 	switch {
 	case bytes < 1000:
@@ -199,7 +199,7 @@ func Plural(n int, word string) string {
 	return strconv.Itoa(n) + " " + word
 }
 
-// Requests writes how many requests there were.
+// Requests formats a number of requests.
 func Requests(n int64) string {
 	if n == 1 {
 		return "1 request"

@@ -86,11 +86,11 @@ func TestChartsFit(t *testing.T) {
 			t.Errorf("%v has the scale %s, want %s", c.values, scale, c.scale)
 		}
 		if chart.top() < chart.maxSum() {
-			t.Errorf("the axis of %v ends at %d", c.values, chart.top())
+			t.Errorf("the scale of %v ends at %d", c.values, chart.top())
 		}
 		for _, d := range chart.Paths() {
 			if strings.Contains(d.Path, "-0.") || strings.Contains(d.Path, "NaN") || strings.Contains(d.Path, "Inf") {
-				t.Errorf("%v is drawn as %s", c.values, d.Path)
+				t.Errorf("the path of %v is %s", c.values, d.Path)
 			}
 		}
 	}
@@ -146,7 +146,7 @@ func TestAxis(t *testing.T) {
 					continue
 				}
 				if previous, ok := before[class]; ok && n > wideColumns && x-previous < 100*least {
-					t.Errorf("%d columns: %v is only %f behind the previous label", n, l, x-previous)
+					t.Errorf("%d columns: %v is only %f after the previous label", n, l, x-previous)
 				}
 				before[class] = x
 			}

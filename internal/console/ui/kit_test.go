@@ -14,7 +14,7 @@ import (
 	"tollgate/internal/money"
 )
 
-// kit has an example of every component, with a word in all places for words.
+// kit returns an example of every component, with word in every text.
 func kit(word string) []any {
 	inputs := PostForm{Action: "/console/x", Submit: word, Cancel: "/console", Error: word, Danger: true, Fields: []FormField{
 		{Name: "a", Label: word, Value: word, Hint: word, Error: word, Before: "$", After: "min", Required: true, Numeric: true},
@@ -94,55 +94,55 @@ var inline = regexp.MustCompile(`(?i)<[a-z][a-z0-9]*(?:\s+[a-z-]+(?:="[^"]*")?)*
 func TestKit(t *testing.T) {
 	t.Parallel()
 	p := parsed(`<h1>Kit</h1>{{range .}}{{render .}}{{end}}`)
-	seen := map[string]bool{}
+	inKit := map[string]bool{}
 	for name, word := range map[string]string{
 		"ordinary": "swift-1", "none": "", "long": strings.Repeat("wörter ", 1500), "rtl": "\u202eabc مرحبا",
 		"hostile": `"><script>alert(1)</script><img src=x onerror=alert(1)>' style=x javascript:`,
 	} {
-		around := Layout{Title: word, Home: "/console", Leave: "/console/sign-out", Main: kit(word), Who: word,
+		layout := Layout{Title: word, Home: "/console", Leave: "/console/sign-out", Main: kit(word), Who: word,
 			Nav: []NavItem{{"/console", word, "menu", true}}}
-		raw, err := p.Render("kit", around)
+		raw, err := p.Render("kit", layout)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		whole := string(raw)
-		if found := inline.FindString(whole); found != "" {
-			t.Errorf("%s: inline: %s", name, found)
+		page := string(raw)
+		if found := inline.FindString(page); found != "" {
+			t.Errorf("%s: inline script or style: %s", name, found)
 		}
-		if name == "ordinary" && strings.Count(whole, word) < 100 {
-			t.Errorf("the word stands in the page %d times", strings.Count(whole, word))
+		if name == "ordinary" && strings.Count(page, word) < 100 {
+			t.Errorf("the page has the word %d times, want at least 100", strings.Count(page, word))
 		}
-		for _, m := range regexp.MustCompile(`href="([^"]*)"`).FindAllStringSubmatch(whole, -1) {
+		for _, m := range regexp.MustCompile(`href="([^"]*)"`).FindAllStringSubmatch(page, -1) {
 			if !strings.HasPrefix(m[1], "/console") && m[1][0] != '#' && m[1][0] != '?' {
-				t.Errorf("%s: leads to %s", name, m[1])
+				t.Errorf("%s: links to %s", name, m[1])
 			}
 		}
 	}
 	for _, component := range kit("") {
-		seen[strings.ToLower(reflect.TypeOf(component).Name())] = true
+		inKit[strings.ToLower(reflect.TypeOf(component).Name())] = true
 	}
 	files, err := fs.Glob(embedded, "html/*.html")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range files {
-		if name := nameOf(file); name != "layout" && !seen[name] {
+		if name := nameOf(file); name != "layout" && !inKit[name] {
 			t.Errorf("the kit has no example of %s", name)
 		}
-		delete(seen, nameOf(file))
+		delete(inKit, nameOf(file))
 	}
-	for name := range seen {
+	for name := range inKit {
 		t.Errorf("%s has no template", name)
 	}
 }
 
-// TestWhatIsNoComponentIsRefused checks that a page does not render a value of a foreign type.
-func TestWhatIsNoComponentIsRefused(t *testing.T) {
+// TestForeignTypesAreRejected checks that a page does not render a value of a foreign type.
+func TestForeignTypesAreRejected(t *testing.T) {
 	t.Parallel()
 	p := parsed(`{{render .}}`)
 	for _, v := range []any{7, money.USD, struct{}{}, []string{"a"}, Layout{}} {
 		if _, err := p.RenderFragment("kit", v); err == nil {
-			t.Errorf("%T is drawn", v)
+			t.Errorf("%T was rendered", v)
 		}
 	}
 	var none *Link
@@ -152,7 +152,7 @@ func TestWhatIsNoComponentIsRefused(t *testing.T) {
 		}
 	}
 	if _, err := p.RenderFragment("other", nil); err == nil {
-		t.Error("a page that is not there is drawn")
+		t.Error("a missing page was rendered")
 	}
 }
 
@@ -160,7 +160,7 @@ func TestWhatIsNoComponentIsRefused(t *testing.T) {
 // types.
 func TestMarkupIsMadeInOneFile(t *testing.T) {
 	t.Parallel()
-	asItIs := regexp.MustCompile(`template\.(HTML|HTMLAttr|JS|JSStr|CSS|URL|Srcset)\b`)
+	unescaped := regexp.MustCompile(`template\.(HTML|HTMLAttr|JS|JSStr|CSS|URL|Srcset)\b`)
 	var found []string
 	for _, folder := range []string{".", "..", "../page", "../show", "../userpages", "../operatorpages", "../static"} {
 		files, err := filepath.Glob(folder + "/*.go")
@@ -172,7 +172,7 @@ func TestMarkupIsMadeInOneFile(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !strings.HasSuffix(file, "_test.go") && asItIs.Match(raw) {
+			if !strings.HasSuffix(file, "_test.go") && unescaped.Match(raw) {
 				found = append(found, file)
 			}
 		}

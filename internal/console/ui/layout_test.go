@@ -6,14 +6,14 @@ import (
 )
 
 // rendered returns a page with one component.
-func rendered(t *testing.T, around Layout, component any) string {
+func rendered(t *testing.T, layout Layout, component any) string {
 	t.Helper()
-	around.Main = component
-	whole, err := parsed(`<h1>Kit</h1>{{render .}}`).Render("kit", around)
+	layout.Main = component
+	page, err := parsed(`<h1>Kit</h1>{{render .}}`).Render("kit", layout)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(whole)
+	return string(page)
 }
 
 func want(t *testing.T, page string, parts ...string) {
@@ -25,24 +25,24 @@ func want(t *testing.T, page string, parts ...string) {
 	}
 }
 
-// TestMenuHasLetters checks that each entry of the menu has a letter of its own, and that the help
-// lists the letters.
+// TestMenuHasLetters checks that each entry of the menu has its own letter, and that the help lists
+// the letters.
 func TestMenuHasLetters(t *testing.T) {
 	t.Parallel()
-	around := Layout{Nav: []NavItem{{Href: "/a", Text: "Codes"}, {Href: "/b", Text: "Catalog"}, {Href: "/c", Text: "CO2"}, {Href: "/d",
+	layout := Layout{Nav: []NavItem{{Href: "/a", Text: "Codes"}, {Href: "/b", Text: "Catalog"}, {Href: "/c", Text: "CO2"}, {Href: "/d",
 		Text: "7"}}}
-	page := rendered(t, around, nil)
+	page := rendered(t, layout, nil)
 	want(t, page, `href="/a" data-letter="c"`, `href="/b" data-letter="a"`, `href="/c" data-letter="o"`,
 		`<kbd>g</kbd> <kbd>a</kbd></dt><dd>Catalog</dd>`, `value="off">Turn shortcuts off`)
 	if strings.Contains(page, `href="/d" data-letter`) || strings.Contains(page, "data-find") || strings.Contains(page, "data-keys") {
 		t.Errorf("a wrong letter, a search box without results, or no shortcuts: %s", page)
 	}
-	around.Find, around.NoKeys = "/console/find", true
-	want(t, rendered(t, around, nil), `action="/console/find" role="search"`, `data-find`, `data-keys="off"`, `value="on">Turn shortcuts on`)
+	layout.Find, layout.NoKeys = "/console/find", true
+	want(t, rendered(t, layout, nil), `action="/console/find" role="search"`, `data-find`, `data-keys="off"`, `value="on">Turn shortcuts on`)
 }
 
-// TestWhoIsAloneSeesWhereHeIs checks that a page without a menu shows the product's name.
-func TestWhoIsAloneSeesWhereHeIs(t *testing.T) {
+// TestPageWithoutMenuShowsName checks that a page without a menu shows the product's name.
+func TestPageWithoutMenuShowsName(t *testing.T) {
 	t.Parallel()
 	want(t, rendered(t, Layout{Home: "/console"}, nil), `<header class="plate"><a class="brand" href="/console">`)
 }
@@ -63,7 +63,7 @@ func TestTablesOnPhones(t *testing.T) {
 	want(t, rendered(t, Layout{}, table), `"cards"`)
 }
 
-// TestFiltersFold checks that a phone folds several fields behind a name with the state of the
+// TestFiltersFold checks that a phone folds several fields under a summary with the state of the
 // filters. A single field and a form with an error are not folded.
 func TestFiltersFold(t *testing.T) {
 	t.Parallel()
@@ -84,6 +84,6 @@ func TestLongFiguresAreSmaller(t *testing.T) {
 	page := rendered(t, Layout{}, FigureRow{{Label: "a", Value: Money{Amount: -81750}}, {Label: "b", Value: Money{Amount: 5_000_000_000}},
 		{Label: "c", Value: Count{1_234_567_890}}, {Label: "d", Value: "nothing here"}})
 	if n := strings.Count(page, "stat card long"); n != 3 {
-		t.Errorf("%d are long: %s", n, page)
+		t.Errorf("%d figures are long, want 3: %s", n, page)
 	}
 }

@@ -18,7 +18,7 @@ const qrQuiet = 4
 
 // QRDrawing is the code as one path in a square.
 type QRDrawing struct {
-	Side int    // of the square, in modules
+	Side int    // side of the square, in modules
 	Path string // around each run of black modules
 }
 

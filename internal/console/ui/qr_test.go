@@ -24,24 +24,24 @@ func TestQRDrawing(t *testing.T) {
 	if got.Side != code.Size+8 {
 		t.Fatalf("the side is %d, the code has %d", got.Side, code.Size)
 	}
-	drawn := map[[2]int]bool{}
+	black := map[[2]int]bool{}
 	for run := range strings.SplitSeq(strings.TrimSuffix(got.Path, "z"), "z") {
 		var x, y, wide, back int
 		if _, err := fmt.Sscanf(run, "M%d %dh%dv1h-%d", &x, &y, &wide, &back); err != nil || wide != back {
 			t.Fatalf("%q: %v", run, err)
 		}
 		for i := range wide {
-			drawn[[2]int{x + i - 4, y - 4}] = true
+			black[[2]int{x + i - 4, y - 4}] = true
 		}
 	}
 	for y := -4; y < code.Size+4; y++ {
 		for x := -4; x < code.Size+4; x++ {
-			if drawn[[2]int{x, y}] != code.Black(x, y) {
-				t.Fatalf("the module at %d, %d is drawn: %v", x, y, drawn[[2]int{x, y}])
+			if black[[2]int{x, y}] != code.Black(x, y) {
+				t.Fatalf("the module at %d, %d is black: %v", x, y, black[[2]int{x, y}])
 			}
 		}
 	}
 	if _, err := (QR{Text: strings.Repeat("x", 5000)}).Drawing(); err == nil {
-		t.Error("a text that fits in no code is drawn")
+		t.Error("a text too long for a code was drawn")
 	}
 }

@@ -89,10 +89,10 @@ func nameOf(file string) string { return strings.TrimSuffix(path.Base(file), ".h
 type Layout struct {
 	Title   string
 	Theme   string    // light or dark; if empty, the theme of the reader's system
-	NoKeys  bool      // the reader wants no shortcuts on the keyboard
+	NoKeys  bool      // the reader has turned off keyboard shortcuts
 	Nav     []NavItem // empty if the visitor is not signed in; then the page has no menu
 	Find    string    // address of the search box, with the parameter q; if empty, there is no box
-	Home    string    // where the product's name leads
+	Home    string    // address of the link on the product's name
 	Who     string    // the signed-in user in the menu
 	Leave   string    // address of the sign-out form
 	Notices []Notice
@@ -115,12 +115,12 @@ type menuEntry struct {
 // Menu returns the entries of the menu. The shortcut of an entry is the first letter of its text that
 // is not the shortcut of an earlier entry.
 func (f Layout) Menu() []menuEntry {
-	menu, taken := make([]menuEntry, len(f.Nav)), map[rune]bool{}
+	menu, used := make([]menuEntry, len(f.Nav)), map[rune]bool{}
 	for i, item := range f.Nav {
 		menu[i].NavItem = item
 		for _, letter := range strings.ToLower(item.Text) {
-			if 'a' <= letter && letter <= 'z' && !taken[letter] {
-				menu[i].Letter, taken[letter] = string(letter), true
+			if 'a' <= letter && letter <= 'z' && !used[letter] {
+				menu[i].Letter, used[letter] = string(letter), true
 				break
 			}
 		}
@@ -154,9 +154,9 @@ func (p *Pages) execute(name string, data any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var whole bytes.Buffer
-	err = all.ExecuteTemplate(&whole, name, data)
-	return whole.Bytes(), err
+	var out bytes.Buffer
+	err = all.ExecuteTemplate(&out, name, data)
+	return out.Bytes(), err
 }
 
 // errNoComponent reports a value in a template whose type is not a component.

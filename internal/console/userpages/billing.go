@@ -13,12 +13,12 @@ import (
 	"tollgate/internal/store"
 )
 
-// billingPage is the balance and the movements of an account.
+// billingPage shows the balance and the movements of an account.
 type billingPage struct {
 	Figures ui.FigureRow
 	Redeem  ui.PostForm
 	Filters ui.Filters
-	CSV     string // where the same movements are a file
+	CSV     string // address of the same movements as a file
 	Table   ui.DataTable
 	Pager   ui.Pager
 	Empty   *ui.EmptyState
@@ -36,19 +36,19 @@ func (c *console) billing(v *page.Visit) (page.Responder, error) {
 
 // billingWith shows the page with a form, which may have errors.
 func (c *console) billingWith(v *page.Visit, form ui.PostForm) (page.FullPage, error) {
-	shown := billingPage{Redeem: form}
-	f, chosen := movementsOf(v)
+	content := billingPage{Redeem: form}
+	f, query := movementsOf(v)
 	f.Limit = page.Rows
-	shown.CSV = page.AddressOf("/billing/movements", chosen)
-	if len(chosen) > 0 {
-		shown.Filters.Clear = page.Base + "/billing"
+	content.CSV = page.AddressOf("/billing/movements", query)
+	if len(query) > 0 {
+		content.Filters.Clear = page.Base + "/billing"
 	}
 	if err := v.View(func(tx *store.Tx) error {
 		a, err := account.GetTx(tx, v.Account())
 		if err != nil {
 			return err
 		}
-		shown.Figures = ui.FigureRow{
+		content.Figures = ui.FigureRow{
 			{Label: "Balance", Value: ui.Money{Amount: a.Money.Balance}, Note: ui.Text{Text: ui.Credits(a.Money.Balance)}},
 			{Label: "On hold", Value: ui.Money{Amount: a.Money.Held}, Note: ui.Text{Text: "for running requests"}},
 			{Label: "Available", Value: ui.Money{Amount: a.Money.Balance - a.Money.Held - a.Money.Floor}, Note: ui.Text{Text: overdraftNote(a)}},
@@ -57,47 +57,47 @@ func (c *console) billingWith(v *page.Visit, form ui.PostForm) (page.FullPage, e
 		if err != nil {
 			return err
 		}
-		shown.Filters.Action, shown.Filters.Fields = page.Base+"/billing", movementFields(chosen, nowMS)
+		content.Filters.Action, content.Filters.Fields = page.Base+"/billing", movementFields(query, nowMS)
 		list, more, err := movement.ListTx(tx, f)
-		shown.Table = show.Movements(list, page.Base)
-		shown.Pager = v.Pager("/billing", more, page.Last(list, func(e movement.Entry) string { return e.ID }))
+		content.Table = show.Movements(list, page.Base)
+		content.Pager = v.Pager("/billing", more, page.Last(list, func(e movement.Entry) string { return e.ID }))
 		return err
 	}); err != nil {
 		return page.FullPage{}, err
 	}
 	switch {
-	case len(shown.Table.Rows) > 0 || f.After != "":
-	case len(chosen) > 0:
-		shown.Empty = page.NoneMatch("/billing", "Clear filters")
+	case len(content.Table.Rows) > 0 || f.After != "":
+	case len(query) > 0:
+		content.Empty = page.NoneMatch("/billing", "Clear filters")
 	default:
-		shown.Empty = &ui.EmptyState{Title: "No money has moved yet",
+		content.Empty = &ui.EmptyState{Title: "No money has moved yet",
 			Text: "Redeem a code, or ask your operator for credit. Every charge then appears here."}
 	}
-	return page.FullPage{Name: "billing", Title: "Billing", Main: shown}.WithNotice(v, map[string]string{
+	return page.FullPage{Name: "billing", Title: "Billing", Main: content}.WithNotice(v, map[string]string{
 		"redeemed": "The code is redeemed: its value is the newest movement below.",
 	}), nil
 }
 
 // movementsOf reads the filters of the page's address: the kind and the UTC month. Unknown values
 // are ignored.
-func movementsOf(v *page.Visit) (f movement.Selection, chosen url.Values) {
-	f, chosen = movement.Selection{Account: v.Account(), After: v.Query("after")}, url.Values{}
+func movementsOf(v *page.Visit) (f movement.Selection, query url.Values) {
+	f, query = movement.Selection{Account: v.Account(), After: v.Query("after")}, url.Values{}
 	if kind := movement.Sort(v.Query("kind")); kind == movement.Credits || kind == movement.Charges {
 		f.Kind = kind
-		chosen.Set("kind", string(kind))
+		query.Set("kind", string(kind))
 	}
 	if first, err := time.Parse(show.MonthForm, v.Query("month")); err == nil && first.Year() >= 1970 {
 		f.SinceMS, f.UntilMS = first.UnixMilli(), first.AddDate(0, 1, 0).UnixMilli()
-		chosen.Set("month", first.Format(show.MonthForm))
+		query.Set("month", first.Format(show.MonthForm))
 	}
-	return f, chosen
+	return f, query
 }
 
-func movementFields(chosen url.Values, nowMS int64) []ui.FormField {
+func movementFields(query url.Values, nowMS int64) []ui.FormField {
 	return []ui.FormField{
-		show.Choice("kind", "Kind", chosen.Get("kind"), []ui.Option{
+		show.Choice("kind", "Kind", query.Get("kind"), []ui.Option{
 			{Value: string(movement.Credits), Label: "Credits"}, {Value: string(movement.Charges), Label: "Charges"}}),
-		show.Choice("month", "Month (UTC)", chosen.Get("month"), show.Months(nowMS)),
+		show.Choice("month", "Month (UTC)", query.Get("month"), show.Months(nowMS)),
 	}
 }
 
@@ -108,7 +108,7 @@ func overdraftNote(a account.Account) string {
 	return "for new requests, with " + ui.USD(-a.Money.Floor) + " of overdraft"
 }
 
-// downloadMovements gives the movements, newest first, as CSV.
+// downloadMovements returns the movements, newest first, as a CSV file.
 func (c *console) downloadMovements(v *page.Visit) (page.Responder, error) {
 	f, _ := movementsOf(v)
 	return v.ListFile("movements", func(tx *store.Tx, after string, limit int) (ui.DataTable, string, error) {

@@ -16,16 +16,16 @@ import (
 // factorPage is the reader's second factor with the possible changes.
 type factorPage struct {
 	State    ui.Badge
-	Recovery *ui.Snippets // once, when it was turned on or they were renewed
-	Setup    *factorSetup // once, when it was begun
-	Retry    *ui.PostForm // confirms it without the secret
+	Recovery *ui.Snippets // new recovery codes, shown once
+	Setup    *factorSetup // new secret, shown once
+	Retry    *ui.PostForm // repeats the confirmation; the secret is not shown again
 	Begin    *ui.PostForm
 	Facts    ui.Facts
-	Renew    *ui.PostForm // the recovery codes
+	Renew    *ui.PostForm // renews the recovery codes
 	End      *ui.PostForm
 }
 
-// factorSetup brings the secret into an app.
+// factorSetup shows the secret for an authenticator app.
 type factorSetup struct {
 	QR      ui.QR
 	Secret  ui.CopyField
@@ -68,11 +68,11 @@ func (c *console) showFactor(v *page.Visit) (page.Responder, error) {
 	return c.factorWith(v, factorPage{})
 }
 
-// factorWith shows the page with rejected forms and with the changes possible now. If a form of
-// shown is no longer possible, only its error is shown.
-func (c *console) factorWith(v *page.Visit, shown factorPage) (page.FullPage, error) {
+// factorWith shows the page with the rejected forms in content and the forms that apply now. If a
+// rejected form no longer applies, only its error is shown.
+func (c *console) factorWith(v *page.Visit, content factorPage) (page.FullPage, error) {
 	var notices []ui.Notice
-	dropped := func(form *ui.PostForm) *ui.PostForm {
+	dropForm := func(form *ui.PostForm) *ui.PostForm {
 		if form != nil && form.Error != "" {
 			notices = append(notices, ui.Notice{Tone: ui.Bad, Text: form.Error, Focus: true})
 		}
@@ -83,29 +83,29 @@ func (c *console) factorWith(v *page.Visit, shown factorPage) (page.FullPage, er
 		if err != nil {
 			return err
 		}
-		shown.State = show.Factor(u)
+		content.State = show.Factor(u)
 		if u.FactorMS == 0 {
-			shown.End, shown.Renew = dropped(shown.End), dropped(shown.Renew)
-			if shown.Begin == nil && shown.Setup == nil {
-				shown.Begin = new(beginFactorForm())
+			content.End, content.Renew = dropForm(content.End), dropForm(content.Renew)
+			if content.Begin == nil && content.Setup == nil {
+				content.Begin = new(beginFactorForm())
 			}
 			return nil
 		}
-		shown.Begin, shown.Retry = dropped(shown.Begin), dropped(shown.Retry)
-		if shown.Recovery == nil {
-			shown.addForms()
+		content.Begin, content.Retry = dropForm(content.Begin), dropForm(content.Retry)
+		if content.Recovery == nil {
+			content.addForms()
 		}
 		left, err := account.RecoveryTx(tx, u.ID)
-		shown.Facts = ui.Facts{{Name: "Enabled", Value: ui.Moment{MS: u.FactorMS}},
+		content.Facts = ui.Facts{{Name: "Enabled", Value: ui.Moment{MS: u.FactorMS}},
 			{Name: "Recovery codes left", Value: ui.Count{N: left}}}
 		return err
 	}); err != nil {
 		return page.FullPage{}, err
 	}
-	return page.FullPage{Name: "factor", Title: "Second factor", Main: shown, Notices: notices}, nil
+	return page.FullPage{Name: "factor", Title: "Second factor", Main: content, Notices: notices}, nil
 }
 
-// addForms adds the forms of an active second factor, unless shown has them already.
+// addForms adds the forms of an active second factor, unless the page has them already.
 func (f *factorPage) addForms() {
 	if f.Renew == nil {
 		f.Renew = new(renewRecoveryForm())
@@ -158,10 +158,10 @@ func (c *console) confirmFactor(v *page.Visit) (page.Responder, error) {
 
 // showRecovery shows new recovery codes once, with a notice of the change.
 func (c *console) showRecovery(v *page.Visit, recovery []string, done string) (page.Responder, error) {
-	shown, err := c.factorWith(v, factorPage{Recovery: &ui.Snippets{ID: "recovery",
+	content, err := c.factorWith(v, factorPage{Recovery: &ui.Snippets{ID: "recovery",
 		Tabs: []ui.Snippet{{Name: "Not shown again", Text: strings.Join(recovery, "\n")}}}})
-	shown.Notices = []ui.Notice{{Tone: ui.OK, Focus: true, Title: done, Text: "Store the recovery codes now."}}
-	return shown, err
+	content.Notices = []ui.Notice{{Tone: ui.OK, Focus: true, Title: done, Text: "Store the recovery codes now."}}
+	return content, err
 }
 
 // renewRecovery replaces the recovery codes after a valid code and shows the new ones in the same

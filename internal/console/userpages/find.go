@@ -18,7 +18,7 @@ type findPage struct {
 	Query    string
 	Keys     ui.DataTable
 	Models   ui.DataTable
-	Searched int // number of searched keys, the newest; 0 if all keys were searched
+	Searched int // number of keys searched, the newest; 0 if all keys were searched
 }
 
 // maxSearchedKeys bounds the keys searched by name and hint.
@@ -27,10 +27,10 @@ const maxSearchedKeys = 1000
 // find redirects from an id, a key's name or hint, or a model to its page.
 func (c *console) find(v *page.Visit) (page.Responder, error) {
 	q := strings.TrimSpace(v.Query("q"))
-	shown := findPage{Query: q, Filters: ui.Filters{Action: page.Base + "/find", Fields: []ui.FormField{
+	content := findPage{Query: q, Filters: ui.Filters{Action: page.Base + "/find", Fields: []ui.FormField{
 		{Name: "q", Label: "Any id, a key's name or hint, or a model", Value: q}}}}
 	if q == "" {
-		return page.FullPage{Name: "find", Title: "Find", Main: shown}, nil
+		return page.FullPage{Name: "find", Title: "Find", Main: content}, nil
 	}
 	target, err := c.target(v, q)
 	if err != nil || target != "" {
@@ -45,9 +45,9 @@ func (c *console) find(v *page.Visit) (page.Responder, error) {
 		}
 		keys = nil
 		all, more, err := account.NewestKeysTx(tx, v.Account(), maxSearchedKeys)
-		shown.Searched = maxSearchedKeys
+		content.Searched = maxSearchedKeys
 		if !more {
-			shown.Searched = 0
+			content.Searched = 0
 		}
 		for _, k := range all {
 			if matches(k.Name, q) || strings.EqualFold(k.Hint, strings.ReplaceAll(q, "…", "...")) {
@@ -70,13 +70,13 @@ func (c *console) find(v *page.Visit) (page.Responder, error) {
 	case len(keys) == 0 && len(models) == 1:
 		return page.Redirect(modelPath(models[0])), nil
 	}
-	shown.Keys = keysTable(keys)
-	shown.Models = ui.DataTable{Caption: "Models", Columns: []ui.Column{{Title: "Model"}, {Title: "Kind"}, {Title: "State"}}}
+	content.Keys = keysTable(keys)
+	content.Models = ui.DataTable{Caption: "Models", Columns: []ui.Column{{Title: "Model"}, {Title: "Kind"}, {Title: "State"}}}
 	for _, m := range models {
-		shown.Models.Rows = append(shown.Models.Rows, ui.DataRow{Href: modelPath(m), Cells: []any{m.ID, string(m.Kind),
+		content.Models.Rows = append(content.Models.Rows, ui.DataRow{Href: modelPath(m), Cells: []any{m.ID, string(m.Kind),
 			show.ModelState(m.State)}})
 	}
-	return page.FullPage{Name: "find", Title: "Find", Main: shown}, nil
+	return page.FullPage{Name: "find", Title: "Find", Main: content}, nil
 }
 
 func matches(name, text string) bool {

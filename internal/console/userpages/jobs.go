@@ -36,13 +36,13 @@ type jobsPage struct {
 // galleryFragment is the gallery, updated while jobs run.
 type galleryFragment struct {
 	Address      string // address of its updates
-	Running      bool   // something has not ended
-	Announcement string // announcement for the reader after a change
+	Running      bool   // a job has not ended
+	Announcement string // read out by screen readers after a change
 	Tabs         ui.Tabs
 	Tiles        ui.Tiles
 }
 
-// jobPage is one job.
+// jobPage shows one job.
 type jobPage struct {
 	Title  string
 	Again  ui.Link
@@ -68,7 +68,7 @@ type jobFragment struct {
 type result struct {
 	Link, Alt string
 	Clip      bool
-	Weight    string // of a picture shown on request; empty if it is shown at once
+	Weight    string // size of a picture shown on request; empty if it is shown at once
 	Copy      ui.CopyField
 	Until     ui.Moment
 }
@@ -79,8 +79,8 @@ const (
 	maxTally = 1000
 	// shownBytes bounds the total size of a page's pictures. The reader opens further pictures.
 	shownBytes = 150 << 10
-	// altLength is the length of a picture's description, the beginning of its prompt, in
-	// characters.
+	// altLength is the maximum length of a picture's description in characters. The description is
+	// the beginning of the prompt.
 	altLength = 120
 )
 
@@ -90,9 +90,9 @@ func jobFilterOf(v *page.Visit) gallery.UserFilter {
 	if kind := v.Query("kind"); kind == media.KindImage || kind == media.KindVideo {
 		s.Kind = kind
 	}
-	for _, one := range show.JobStates() {
-		if one.Value == v.Query("status") {
-			s.Status = one.Value
+	for _, option := range show.JobStates() {
+		if option.Value == v.Query("status") {
+			s.Status = option.Value
 		}
 	}
 	return s
@@ -104,17 +104,17 @@ func (c *console) listJobs(v *page.Visit) (page.Responder, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown := jobsPage{Gallery: g, Pager: v.Pager("/jobs", last != "", last)}
-	shown.Retention = fmt.Sprintf("Jobs are listed for %s after their end. Their files work for %s.",
+	content := jobsPage{Gallery: g, Pager: v.Pager("/jobs", last != "", last)}
+	content.Retention = fmt.Sprintf("Jobs are listed for %s after their end. Their files work for %s.",
 		days(c.Jobs.Retention()), days(c.Media.Retention()))
-	shown.Kinds = v.Tabs("/jobs", "Kind", "kind", []ui.Option{{Label: "Images and videos"},
+	content.Kinds = v.Tabs("/jobs", "Kind", "kind", []ui.Option{{Label: "Images and videos"},
 		{Value: media.KindImage, Label: "Images"}, {Value: media.KindVideo, Label: "Videos"}})
 	if len(g.Tiles) == 0 {
-		if shown.Empty = noJobs(s); s == (gallery.UserFilter{Account: s.Account, Limit: s.Limit}) {
-			shown.Samples = samplePrompts(catalog.KindImage, catalog.KindVideo)
+		if content.Empty = noJobs(s); s == (gallery.UserFilter{Account: s.Account, Limit: s.Limit}) {
+			content.Samples = samplePrompts(catalog.KindImage, catalog.KindVideo)
 		}
 	}
-	return page.FullPage{Name: "jobs", Title: "Jobs", Main: shown}, nil
+	return page.FullPage{Name: "jobs", Title: "Jobs", Main: content}, nil
 }
 
 // noJobs replaces an empty gallery.
@@ -193,7 +193,7 @@ func jobTabs(v *page.Visit, t gallery.Counts) ui.Tabs {
 }
 
 // tileOf returns the tile of a job. A picture is shown if its size fits in room.
-func tileOf(e *gallery.UserJob, keptFor time.Duration, sizes map[string]int64, room *int64) ui.Tile {
+func tileOf(e *gallery.UserJob, retention time.Duration, sizes map[string]int64, room *int64) ui.Tile {
 	t := ui.Tile{Href: page.Base + "/jobs/" + e.ID, Title: titleOf(e), Alt: altOf(e), State: show.JobBadge(e.Status)}
 	switch e.Status {
 	case "queued":
@@ -213,13 +213,13 @@ func tileOf(e *gallery.UserJob, keptFor time.Duration, sizes map[string]int64, r
 		if len(e.Links) == 0 {
 			break
 		}
-		size, stored := sizes[path.Base(e.Links[0])]
-		if stored {
-			until := ui.Day(time.UnixMilli(e.EndedMS).Add(keptFor).UTC())
+		size, exists := sizes[path.Base(e.Links[0])]
+		if exists {
+			until := ui.Day(time.UnixMilli(e.EndedMS).Add(retention).UTC())
 			t.Notes = append(t.Notes, ui.Text{Text: "until " + until + " UTC", Muted: true})
 		}
 		switch {
-		case !stored:
+		case !exists:
 			t.Notes = append(t.Notes, ui.Text{Text: "file deleted", Muted: true})
 		case e.Kind == media.KindVideo:
 			t.Clip = e.Links[0]
@@ -294,10 +294,10 @@ func (c *console) showJob(v *page.Visit) (page.Responder, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown := jobPage{Title: titleOf(&e), Result: c.resultsOf(&e, sizes), Facts: settingsOf(&e, key),
+	content := jobPage{Title: titleOf(&e), Result: c.resultsOf(&e, sizes), Facts: settingsOf(&e, key),
 		Prompt: ui.Text{Text: e.Prompt, Lines: true}}
-	shown.Again = ui.Link{Href: page.Base + "/playground?again=" + e.ID, Text: "Again in the playground", Icon: "refresh-cw", Button: true}
-	return page.FullPage{Name: "job", Title: titleOf(&e), Main: shown}, nil
+	content.Again = ui.Link{Href: page.Base + "/playground?again=" + e.ID, Text: "Again in the playground", Icon: "refresh-cw", Button: true}
+	return page.FullPage{Name: "job", Title: titleOf(&e), Main: content}, nil
 }
 
 func (c *console) liveJob(v *page.Visit) (page.Responder, error) {
@@ -321,8 +321,8 @@ func (c *console) resultsOf(e *gallery.UserJob, sizes map[string]int64) jobFragm
 	}
 	room := int64(shownBytes)
 	for i, link := range e.Links {
-		size, stored := sizes[path.Base(link)]
-		if !stored {
+		size, exists := sizes[path.Base(link)]
+		if !exists {
 			p.Text = ui.Text{Text: "Its files are deleted: they are kept for " + days(c.Media.Retention()) + ".", Muted: true}
 			continue
 		}
@@ -354,8 +354,8 @@ func (c *console) resultsOf(e *gallery.UserJob, sizes map[string]int64) jobFragm
 func stepsOf(e *gallery.UserJob) ui.Timeline {
 	var all ui.Timeline
 	for _, s := range e.Steps {
-		word, shown := show.JobStep(s.Name)
-		if !shown {
+		word, ok := show.JobStep(s.Name)
+		if !ok {
 			continue
 		}
 		stage := ui.Stage{Tone: ui.Info, Label: word, At: ui.Moment{MS: s.At}}

@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// createdKeyPage shows a key's secret, this once.
+// createdKeyPage shows a key's secret once.
 type createdKeyPage struct {
 	Key     account.Key
 	Secret  *ui.CopyField // nil if the secret was shown before
@@ -30,19 +30,19 @@ type arrivalFragment struct {
 }
 
 func (c *console) listKeys(v *page.Visit) (page.Responder, error) {
-	shown, create := page.List{Title: "Keys"}, page.CreateLink("/keys/new", "Create a key")
+	content, create := page.List{Title: "Keys"}, page.CreateLink("/keys/new", "Create a key")
 	if err := v.View(func(tx *store.Tx) error {
 		list, more, err := account.ListKeysTx(tx, v.Account(), v.Query("after"), page.Rows)
-		shown.Table = keysTable(list)
-		shown.Pager = v.Pager("/keys", more, page.Last(list, func(k account.Key) string { return k.ID }))
+		content.Table = keysTable(list)
+		content.Pager = v.Pager("/keys", more, page.Last(list, func(k account.Key) string { return k.ID }))
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	if len(shown.Table.Rows) > 0 {
-		shown.New = create
+	if len(content.Table.Rows) > 0 {
+		content.New = create
 	}
-	return shown.Page(false, ui.EmptyState{Title: "No keys yet", Link: create,
+	return content.Page(false, ui.EmptyState{Title: "No keys yet", Link: create,
 		Text: "Your programs authenticate with a key. Each key has its own limits and shows what it spends."}).WithNotice(v,
 		map[string]string{"deleted": "The key is deleted. It answers 401 from now on."}), nil
 }
@@ -57,9 +57,9 @@ func keysTable(list []account.Key) ui.DataTable {
 	return t
 }
 
-// keyForm asks for the settings of a key. allowed are the models of the key now. Only operators can
+// keyForm asks for the settings of a key. allowed are the key's current models. Only operators can
 // add a sandbox model to a key, also for a test account, because the key keeps the model if the
-// account loses its mark.
+// account is no longer a test account.
 func (c *console) keyForm(allowed []string, action, submit string) ui.PostForm {
 	now := c.Catalog.Current()
 	f := show.KeyForm(now, action, submit)
@@ -109,11 +109,11 @@ func (c *console) createKey(v *page.Visit) (page.Responder, error) {
 		}); err != nil {
 			return nil, err
 		}
-		shown := createdKeyPage{Key: k, Codes: c.keySnippets(v, k, secret), Arrival: arrivalOf(k, nil)}
+		content := createdKeyPage{Key: k, Codes: c.keySnippets(v, k, secret), Arrival: arrivalOf(k, nil)}
 		if secret != "" {
-			shown.Secret = &ui.CopyField{ID: "secret", Label: "Your new key", Value: secret}
+			content.Secret = &ui.CopyField{ID: "secret", Label: "Your new key", Value: secret}
 		}
-		return page.FullPage{Name: "createdkey", Title: "Key created", Main: shown}, nil
+		return page.FullPage{Name: "createdkey", Title: "Key created", Main: content}, nil
 	}, func() (page.FullPage, error) { return page.FormPage("Create a key", form), nil })
 }
 
@@ -143,26 +143,26 @@ func arrivalOf(k account.Key, latest []requestlog.Receipt) arrivalFragment {
 
 // keyArrival updates the page of a new key until its first request has ended.
 func (c *console) keyArrival(v *page.Visit) (page.Responder, error) {
-	var shown arrivalFragment
+	var content arrivalFragment
 	if err := v.View(func(tx *store.Tx) error {
 		k, err := account.OwnKeyTx(tx, v.Account(), v.PathID())
 		if err != nil {
 			return err
 		}
 		latest, err := requestlog.ListTx(tx, requestlog.Selection{Account: v.Account(), Key: k.ID, Limit: 1})
-		shown = arrivalOf(k, latest.Receipts)
+		content = arrivalOf(k, latest.Receipts)
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	return page.Fragment{Name: "arrival", Main: shown}, nil
+	return page.Fragment{Name: "arrival", Main: content}, nil
 }
 
 func keyOf(v *page.Visit) (account.Key, error) {
 	return page.Read(v, func(tx *store.Tx) (account.Key, error) { return account.OwnKeyTx(tx, v.Account(), v.PathID()) })
 }
 
-// keyAndForm returns the visitor's key named in the path, with a form of its settings.
+// keyAndForm returns the visitor's key named in the path and a form with the key's settings.
 func (c *console) keyAndForm(v *page.Visit) (account.Key, ui.PostForm, error) {
 	k, err := keyOf(v)
 	form := c.keyForm(k.AllowedModels, keyPath(k), "Save")
@@ -178,14 +178,14 @@ func (c *console) showKey(v *page.Visit) (page.Responder, error) {
 // keyWith shows a key with a form, which may have errors. notDeleted is the error of a rejected
 // deletion; it may be empty.
 func (c *console) keyWith(v *page.Visit, k account.Key, form ui.PostForm, notDeleted string) page.FullPage {
-	shown := show.NewKeyPage(v, k, keyPath(k), form, notDeleted,
+	content := show.NewKeyPage(v, k, keyPath(k), form, notDeleted,
 		"The key stops working immediately and cannot be restored. Its requests and charges stay in the log.")
-	shown.Codes = c.keySnippets(v, k, "")
-	shown.Uses.Items = []ui.Tab{
+	content.Codes = c.keySnippets(v, k, "")
+	content.Uses.Items = []ui.Tab{
 		{Href: page.AddressOf("/requests", url.Values{"key": {k.ID}}), Text: "Its requests"},
 		{Href: page.AddressOf("/usage", url.Values{"key": {k.ID}}), Text: "Its usage"},
 		{Href: page.AddressOf("/playground", url.Values{"key": {k.ID}}), Text: "Playground"}}
-	return page.FullPage{Name: "key", Title: shown.Name, Main: shown}.WithNotice(v, map[string]string{
+	return page.FullPage{Name: "key", Title: content.Name, Main: content}.WithNotice(v, map[string]string{
 		"saved":    "Saved. The settings apply from the next request.",
 		"disabled": "The key is disabled: it answers 401 until you enable it.",
 		"enabled":  "The key works again.",

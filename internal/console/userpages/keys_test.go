@@ -33,12 +33,12 @@ func TestKeyLife(t *testing.T) {
 		got.Want(t, http.StatusOK, "Copy this key now.", "curl ", "Codex", "Cline", consoletest.PublicURL+"/v1")
 		shown := got.Secrets()
 		if len(shown) < 7 {
-			t.Errorf("the value is shown %d times", len(shown))
+			t.Errorf("the secret is shown %d times, want at least 7", len(shown))
 		}
 		again := b.Post("/console/keys/new", fields...)
 		again.Want(t, http.StatusOK, "already sent")
 		if len(again.Secrets()) > 0 {
-			t.Error("a reload shows a value")
+			t.Error("a reload shows the secret")
 		}
 		var keys []account.Key
 		s.Update(func(tx *store.Tx) (err error) {
@@ -46,17 +46,17 @@ func TestKeyLife(t *testing.T) {
 			return err
 		})
 		if len(keys) != 1 {
-			t.Fatalf("%d keys", len(keys))
+			t.Fatalf("the account has %d keys, want 1", len(keys))
 		}
 		k := keys[0]
 		l := k.Ledger.Limits
 		if k.Name != "back<b>end" || *l.RPM != 60 || *l.DailyBudget != money.USD/2 || l.TotalLimit != nil || len(k.AllowedIPs) != 2 ||
 			len(k.AllowedModels) != 1 || !strings.HasPrefix(shown[0], k.Hint[:7]) {
-			t.Errorf("made %+v", k)
+			t.Errorf("created %+v", k)
 		}
 		for _, page := range []string{"/console/keys", "/console/keys/" + k.ID, "/console"} {
 			if len(b.Get(page).Secrets()) > 0 {
-				t.Errorf("%s shows the value", page)
+				t.Errorf("%s shows the secret", page)
 			}
 		}
 		b.Get("/console/keys").Want(t, http.StatusOK, "back&lt;b&gt;end", "60/min, $0.50/day, 1 model, 2 addresses", "never")
@@ -112,14 +112,14 @@ func TestAnothersKeyIsNotThere(t *testing.T) {
 			unknown = id[:len(id)-1] + "1"
 		}
 		request := regexp.MustCompile(`req_[0-9a-z]+`)
-		same := func(got, not string) bool {
-			got, not = strings.ReplaceAll(got, id, "ID"), strings.ReplaceAll(not, unknown, "ID")
-			return request.ReplaceAllString(got, "") == request.ReplaceAllString(not, "")
+		same := func(got, missing string) bool {
+			got, missing = strings.ReplaceAll(got, id, "ID"), strings.ReplaceAll(missing, unknown, "ID")
+			return request.ReplaceAllString(got, "") == request.ReplaceAllString(missing, "")
 		}
 		for _, path := range []string{"", "/arrival"} {
-			got, not := b.Get("/console/keys/"+id+path), b.Get("/console/keys/"+unknown+path)
-			if got.Code != http.StatusNotFound || not.Code != http.StatusNotFound || !same(got.Body.String(), not.Body.String()) {
-				t.Errorf("%s: %d %s, unknown: %d %s", path, got.Code, got.Body, not.Code, not.Body)
+			got, missing := b.Get("/console/keys/"+id+path), b.Get("/console/keys/"+unknown+path)
+			if got.Code != http.StatusNotFound || missing.Code != http.StatusNotFound || !same(got.Body.String(), missing.Body.String()) {
+				t.Errorf("%s: %d %s, unknown: %d %s", path, got.Code, got.Body, missing.Code, missing.Body)
 			}
 		}
 	})
@@ -172,8 +172,8 @@ func TestKeysBeyondTheChoice(t *testing.T) {
 	})
 }
 
-// TestKeysAreUsedWithWhatTheyAllow checks that the examples for a key use its allowed models.
-func TestKeysAreUsedWithWhatTheyAllow(t *testing.T) {
+// TestExamplesUseAllowedModels checks that the examples for a key use its allowed models.
+func TestExamplesUseAllowedModels(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b, k := s.SignedIn("ada@example.com"), s.Key("ada", "any")
@@ -204,7 +204,7 @@ func TestNamelessKeysAreNamedOnce(t *testing.T) {
 				row, _, _ = strings.Cut(row, "</tr>")
 				shown := regexp.MustCompile(`>sk-[^<]+<`).FindAllString(row, -1)
 				if len(shown) != times || name != "" && !strings.Contains(row, ">"+name+"<") {
-					t.Errorf("%s has the key %q as %s", path, name, row)
+					t.Errorf("%s shows the key %q as %s", path, name, row)
 				}
 			}
 		}

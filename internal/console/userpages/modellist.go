@@ -21,7 +21,7 @@ import (
 // fewModels is the number of models up to which the page has no search.
 const fewModels = 12
 
-// modelPage is one model with its abilities and prices.
+// modelPage shows one model with its abilities and prices.
 type modelPage struct {
 	ID     string
 	State  ui.Group
@@ -53,28 +53,28 @@ func (c *console) models(v *page.Visit) (page.Responder, error) {
 		return c.showModel(v, m, prices.Of(m.ID)), nil
 	}
 	kind, name := v.Query("kind"), strings.TrimSpace(v.Query("name"))
-	there := 0
-	shown := page.List{Title: "Models", Path: "/models", Table: ui.DataTable{Caption: "Models", Columns: []ui.Column{
+	available := 0
+	content := page.List{Title: "Models", Path: "/models", Table: ui.DataTable{Caption: "Models", Columns: []ui.Column{
 		{Title: "Model"}, {Title: "Kind"}, {Title: "State"}, {Title: "Price"}, {Title: "Limits", Fold: true}}}}
 	for _, m := range snapshot.Models() {
 		if m.State == catalog.StateRetired || hidden[m.ID] || kind != "" && string(m.Kind) != kind {
 			continue
 		}
-		if there++; !matches(m.ID, name) {
+		if available++; !matches(m.ID, name) {
 			continue
 		}
-		shown.Table.Rows = append(shown.Table.Rows, ui.DataRow{Href: modelPath(m), Cells: []any{
+		content.Table.Rows = append(content.Table.Rows, ui.DataRow{Href: modelPath(m), Cells: []any{
 			m.ID, string(m.Kind), show.ModelBadges(snapshot, m), show.ShortPrice(m, prices.Of(m.ID)), shortLimits(m)}})
 	}
-	shown.Tabs = v.Tabs("/models", "Kinds", "kind", append([]ui.Option{{Label: "All"}}, show.Kinds()...))
-	if there > fewModels || name != "" {
-		shown.Filters = ui.Filters{Action: page.Base + "/models", Fields: []ui.FormField{{Name: "name", Label: "Name", Value: name},
+	content.Tabs = v.Tabs("/models", "Kinds", "kind", append([]ui.Option{{Label: "All"}}, show.Kinds()...))
+	if available > fewModels || name != "" {
+		content.Filters = ui.Filters{Action: page.Base + "/models", Fields: []ui.FormField{{Name: "name", Label: "Name", Value: name},
 			{Name: "kind", Kind: ui.Hidden, Value: kind}}}
 	}
 	if name != "" {
-		shown.Filters.Clear = page.Base + "/models"
+		content.Filters.Clear = page.Base + "/models"
 	}
-	return shown.Page(name != "", ui.EmptyState{Title: "No models are available to you",
+	return content.Page(name != "", ui.EmptyState{Title: "No models are available to you",
 		Text: "Ask your operator which models are planned."}), nil
 }
 
@@ -108,16 +108,16 @@ func durations(m *catalog.Model) string {
 }
 
 func (c *console) showModel(v *page.Visit, m *catalog.Model, factor money.Factor) page.Responder {
-	shown := modelPage{ID: m.ID, State: show.ModelBadges(c.Catalog.Current(), m), Prices: pricesOf(m, factor),
+	content := modelPage{ID: m.ID, State: show.ModelBadges(c.Catalog.Current(), m), Prices: pricesOf(m, factor),
 		Codes: ui.Snippets{ID: "use", Tabs: show.ModelSnippets(v.PublicURL(), m)}}
 	if m.State == catalog.StateOpen {
-		shown.Try = &ui.Link{Href: page.AddressOf("/playground", url.Values{"model": {m.ID}}), Text: "Try it", Icon: "play",
+		content.Try = &ui.Link{Href: page.AddressOf("/playground", url.Values{"model": {m.ID}}), Text: "Try it", Icon: "play",
 			Button: true, Main: true}
 	}
-	shown.Facts = ui.Facts{{Name: "Kind", Value: string(m.Kind)}, {Name: "Owner", Value: m.Owner()}}
+	content.Facts = ui.Facts{{Name: "Kind", Value: string(m.Kind)}, {Name: "Owner", Value: m.Owner()}}
 	add := func(name, value string) {
 		if value != "" {
-			shown.Facts = append(shown.Facts, ui.Fact{Name: name, Value: value})
+			content.Facts = append(content.Facts, ui.Fact{Name: name, Value: value})
 		}
 	}
 	if c.Catalog.Current().IsSandbox(m.ID) {
@@ -148,14 +148,14 @@ func (c *console) showModel(v *page.Visit, m *catalog.Model, factor money.Factor
 		add("Sound", map[catalog.Sound]string{
 			catalog.SoundOn: "always", catalog.SoundOff: "never", catalog.SoundOptional: "as asked for"}[m.Audio])
 	}
-	return page.FullPage{Name: "model", Title: m.ID, Main: shown}
+	return page.FullPage{Name: "model", Title: m.ID, Main: content}
 }
 
 // pricesOf lists a model's prices for an account with a factor.
-func pricesOf(m *catalog.Model, by money.Factor) ui.DataTable {
+func pricesOf(m *catalog.Model, factor money.Factor) ui.DataTable {
 	t := ui.DataTable{Caption: "Prices of " + m.ID, Columns: []ui.Column{{Title: "For"}, {Title: "Price", Right: true}, {Title: "Per"}}}
-	add := func(what string, price money.Price, per string) {
-		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{what, show.Price(price, by), per}})
+	add := func(item string, price money.Price, per string) {
+		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{item, show.Price(price, factor), per}})
 	}
 	if m.Kind != catalog.KindChat {
 		for _, tier := range m.Tiers {
@@ -197,17 +197,17 @@ func pricesOf(m *catalog.Model, by money.Factor) ui.DataTable {
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // hiddenModelsTx returns the sandbox models hidden from an account and from its newest keys.
-func (c *console) hiddenModelsTx(tx *store.Tx, owner string) (map[string]bool, error) {
+func (c *console) hiddenModelsTx(tx *store.Tx, accountID string) (map[string]bool, error) {
 	now := c.Catalog.Current()
 	sandbox := now.OpenSandbox()
 	if len(sandbox) == 0 {
 		return nil, nil
 	}
-	a, err := account.GetTx(tx, owner)
+	a, err := account.GetTx(tx, accountID)
 	if err != nil {
 		return nil, err
 	}
-	keys, _, err := account.NewestKeysTx(tx, owner, maxKeys)
+	keys, _, err := account.NewestKeysTx(tx, accountID, maxKeys)
 	var allowed []string
 	for _, k := range keys {
 		allowed = append(allowed, k.AllowedModels...)

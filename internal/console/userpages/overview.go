@@ -22,7 +22,7 @@ type overviewPage struct {
 	Spending *ui.Chart  // charges of 30 days, or nil if the account has no usage
 	Missing  *ui.Notice // replaces Spending if the chart cannot be read
 	More     ui.Tabs    // links to the usage of other periods
-	Latency  *ui.Chart  // of the newest requests, or nil if none of them was answered
+	Latency  *ui.Chart  // of the newest requests, or nil if no request was answered
 	Models   ui.Bars
 	First    ui.FirstSteps // first steps of an account without requests; otherwise empty
 	Failures ui.DataTable  // the newest failures among the newest requests
@@ -38,9 +38,9 @@ const (
 )
 
 func (c *console) overview(v *page.Visit) (page.Responder, error) {
-	var shown overviewPage
+	var content overviewPage
 	var notices []ui.Notice
-	var used bool
+	var hasUsage bool
 	if err := v.View(func(tx *store.Tx) error {
 		a, err := account.GetTx(tx, v.Account())
 		if err != nil {
@@ -51,34 +51,34 @@ func (c *console) overview(v *page.Visit) (page.Responder, error) {
 		if err != nil {
 			return err
 		}
-		looked, err := requestlog.ListTx(tx, requestlog.Selection{Account: v.Account(), Limit: recentRequests})
+		list, err := requestlog.ListTx(tx, requestlog.Selection{Account: v.Account(), Limit: recentRequests})
 		if err != nil {
 			return err
 		}
-		latest := looked.Receipts
-		shown.Stats, shown.Models, shown.Searched = statsOf(a, u), modelBars(u.ByModel), int64(len(latest))
-		shown.Latency = show.Latency(latest)
-		shown.Latest, shown.Failures = requestsTable(latest[:min(len(latest), shownLatest)]), requestsTable(failures(latest))
-		if used = u.Total.Requests > 0; used {
+		latest := list.Receipts
+		content.Stats, content.Models, content.Searched = statsOf(a, u), modelBars(u.ByModel), int64(len(latest))
+		content.Latency = show.Latency(latest)
+		content.Latest, content.Failures = requestsTable(latest[:min(len(latest), shownLatest)]), requestsTable(failures(latest))
+		if hasUsage = u.Total.Requests > 0; hasUsage {
 			return nil
 		}
 		keys, _, err := account.ListKeysTx(tx, v.Account(), "", 1)
-		shown.First = firstSteps(a.Money.Balance, len(keys) > 0)
+		content.First = firstSteps(a.Money.Balance, len(keys) > 0)
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	if used {
-		shown.More = moreUsage()
-		shown.Missing = v.TryView("chart of charges", func(tx *store.Tx) error {
+	if hasUsage {
+		content.More = moreUsage()
+		content.Missing = v.TryView("chart of charges", func(tx *store.Tx) error {
 			spent, _, err := show.MonthTx(tx, v.Account(), spending.Excluded{})
 			if err == nil {
-				shown.Spending = &spent
+				content.Spending = &spent
 			}
 			return err
 		})
 	}
-	return page.FullPage{Name: "overview", Title: "Overview", Main: shown, Notices: notices}, nil
+	return page.FullPage{Name: "overview", Title: "Overview", Main: content, Notices: notices}, nil
 }
 
 // accountNotice returns a notice if the account's requests are rejected.

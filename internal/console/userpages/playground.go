@@ -26,8 +26,8 @@ type playgroundPage struct {
 	Kind     catalog.Kind
 	Chat     bool
 	Files    string // types of attachments, as in the accept attribute
-	Models   string // JSON of []trial, for the module
-	Base     string // of the API, for code
+	Models   string // JSON of []modelChoice, for the module
+	Base     string // base address of the API in code
 	Model    ui.FormField
 	Key      ui.FormField
 	Settings []ui.FormField
@@ -46,19 +46,19 @@ type modelChoice struct {
 	Tiers      []string    `json:"tiers,omitempty"`
 	Ratios     []string    `json:"ratios,omitempty"`
 	Seconds    []int64     `json:"seconds,omitempty"`
-	Images     int64       `json:"images,omitempty"`     // of one submission
-	References int64       `json:"references,omitempty"` // of one submission
-	Output     int64       `json:"output,omitempty"`     // tokens
+	Images     int64       `json:"images,omitempty"`     // maximum per submission
+	References int64       `json:"references,omitempty"` // maximum per submission
+	Output     int64       `json:"output,omitempty"`     // maximum in tokens
 }
 
 // maxKeys bounds the keys in a choice.
 const maxKeys = 200
 
-// olderKeys is the last option of a choice of keys if the account has more.
+// olderKeys is the last option in a choice of keys if the account has more keys.
 var olderKeys = fmt.Sprintf("the newest %d; older ones have their pages under Keys", maxKeys)
 
 func (c *console) playground(v *page.Visit) (page.Responder, error) {
-	shown := playgroundPage{Kind: catalog.Kind(v.Query("kind")), Base: v.PublicURL(), Files: "image/png,image/jpeg,image/webp,image/gif"}
+	content := playgroundPage{Kind: catalog.Kind(v.Query("kind")), Base: v.PublicURL(), Files: "image/png,image/jpeg,image/webp,image/gif"}
 	model, key, prompt := v.Query("model"), v.Query("key"), v.Query("prompt")
 	var keys []account.Key
 	var test, more bool
@@ -69,7 +69,7 @@ func (c *console) playground(v *page.Visit) (page.Responder, error) {
 				return err
 			}
 			if err == nil {
-				shown.Kind, model, key, prompt = catalog.Kind(e.Kind), e.Model, e.Key, e.Prompt
+				content.Kind, model, key, prompt = catalog.Kind(e.Kind), e.Model, e.Key, e.Prompt
 			}
 		}
 		a, err := account.GetTx(tx, v.Account())
@@ -83,30 +83,30 @@ func (c *console) playground(v *page.Visit) (page.Responder, error) {
 		return nil, err
 	}
 	if m, ok := c.Catalog.Current().Model(model); ok {
-		shown.Kind = m.Kind
+		content.Kind = m.Kind
 	}
-	if shown.Kind != catalog.KindImage && shown.Kind != catalog.KindVideo {
-		shown.Kind = catalog.KindChat
+	if content.Kind != catalog.KindImage && content.Kind != catalog.KindVideo {
+		content.Kind = catalog.KindChat
 	}
-	shown.Chat = shown.Kind == catalog.KindChat
-	shown.Kinds.Label = "What to make"
+	content.Chat = content.Kind == catalog.KindChat
+	content.Kinds.Label = "What to make"
 	for _, kind := range show.Kinds() {
-		shown.Kinds.Items = append(shown.Kinds.Items, ui.Tab{Href: page.Base + "/playground?kind=" + kind.Value, Text: kind.Label,
-			Current: kind.Value == string(shown.Kind)})
+		content.Kinds.Items = append(content.Kinds.Items, ui.Tab{Href: page.Base + "/playground?kind=" + kind.Value, Text: kind.Label,
+			Current: kind.Value == string(content.Kind)})
 	}
-	if err := c.choices(&shown, keys, test, model, key); err != nil {
+	if err := c.choices(&content, keys, test, model, key); err != nil {
 		return nil, err
 	}
 	if more {
-		shown.Key.Options = append(shown.Key.Options, ui.Option{Label: olderKeys, Off: true})
+		content.Key.Options = append(content.Key.Options, ui.Option{Label: olderKeys, Off: true})
 	}
-	shown.Prompt = ui.FormField{Name: "prompt", Label: "Message", Kind: ui.Area, Value: prompt}
-	if !shown.Chat {
-		shown.Prompt.Label = "Prompt"
+	content.Prompt = ui.FormField{Name: "prompt", Label: "Message", Kind: ui.Area, Value: prompt}
+	if !content.Chat {
+		content.Prompt.Label = "Prompt"
 	}
-	shown.Samples = samplePrompts(shown.Kind)
-	shown.Codes = ui.Snippets{ID: "code", Tabs: []ui.Snippet{{Name: "curl"}, {Name: "Python"}, {Name: "Node"}, {Name: "Go"}}}
-	return page.FullPage{Name: "playground", Title: "Playground", Main: shown}, nil
+	content.Samples = samplePrompts(content.Kind)
+	content.Codes = ui.Snippets{ID: "code", Tabs: []ui.Snippet{{Name: "curl"}, {Name: "Python"}, {Name: "Node"}, {Name: "Go"}}}
+	return page.FullPage{Name: "playground", Title: "Playground", Main: content}, nil
 }
 
 // samples are prompts to begin with, by kind.
@@ -130,30 +130,30 @@ func samplePrompts(kinds ...catalog.Kind) ui.Tabs {
 
 // choices fills in the keys, the models for the chosen key, and the settings of the kind. test
 // reports whether the account is marked as test.
-func (c *console) choices(shown *playgroundPage, keys []account.Key, test bool, model, key string) error {
-	shown.Model = ui.FormField{Name: "model", Label: "Model", Kind: ui.Choice}
-	shown.Key = ui.FormField{Name: "key", Label: "Key that pays", Kind: ui.Choice}
+func (c *console) choices(content *playgroundPage, keys []account.Key, test bool, model, key string) error {
+	content.Model = ui.FormField{Name: "model", Label: "Model", Kind: ui.Choice}
+	content.Key = ui.FormField{Name: "key", Label: "Key that pays", Kind: ui.Choice}
 	keys = slices.DeleteFunc(slices.Clone(keys), func(k account.Key) bool { return k.Ledger.Limits.Disabled })
 	now := c.offer()
 	var models []modelChoice
 	for _, m := range now.Catalog.Models() {
-		if m.Kind != shown.Kind || m.State != catalog.StateOpen {
+		if m.Kind != content.Kind || m.State != catalog.StateOpen {
 			continue
 		}
 		if t := newModelChoice(m); t.setKeys(now.Catalog, keys, test) {
 			models = append(models, t)
 		}
 	}
-	chosen := chooseKey(keys, models, model, key)
+	payingKey := chooseKey(keys, models, model, key)
 	for _, k := range keys {
 		label := strings.TrimSpace(k.Name + " " + k.Hint)
 		usable := slices.ContainsFunc(models, func(t modelChoice) bool { return slices.Contains(t.Keys, k.ID) })
 		if !usable {
 			label += " (no model of this kind)"
 		}
-		shown.Key.Options = append(shown.Key.Options, ui.Option{Value: k.ID, Label: label, On: k.ID == chosen, Off: !usable})
+		content.Key.Options = append(content.Key.Options, ui.Option{Value: k.ID, Label: label, On: k.ID == payingKey, Off: !usable})
 	}
-	offered := slices.DeleteFunc(slices.Clone(models), func(t modelChoice) bool { return !slices.Contains(t.Keys, chosen) })
+	offered := slices.DeleteFunc(slices.Clone(models), func(t modelChoice) bool { return !slices.Contains(t.Keys, payingKey) })
 	fits := func(m *catalog.Model) bool {
 		return slices.ContainsFunc(offered, func(t modelChoice) bool { return t.ID == m.ID })
 	}
@@ -163,18 +163,18 @@ func (c *console) choices(shown *playgroundPage, keys []account.Key, test bool, 
 		}
 	}
 	for _, t := range offered {
-		shown.Model.Options = append(shown.Model.Options, ui.Option{Value: t.ID, Label: t.Label, On: t.ID == model})
+		content.Model.Options = append(content.Model.Options, ui.Option{Value: t.ID, Label: t.Label, On: t.ID == model})
 	}
 	switch {
 	case len(keys) == 0:
-		shown.Empty = &ui.EmptyState{Title: "No enabled key", Text: "The playground uses one of your keys, within its limits.",
+		content.Empty = &ui.EmptyState{Title: "No enabled key", Text: "The playground uses one of your keys, within its limits.",
 			Link: &ui.Link{Href: page.Base + "/keys/new", Text: "Create a key", Button: true, Main: true}}
 	case len(models) == 0:
-		shown.Empty = &ui.EmptyState{Title: "No models", Text: "None of your keys can use an open model of this kind."}
+		content.Empty = &ui.EmptyState{Title: "No models", Text: "None of your keys can use an open model of this kind."}
 	}
-	shown.Settings = settingsFor(shown.Kind)
+	content.Settings = settingsFor(content.Kind)
 	raw, err := json.Marshal(models)
-	shown.Models = string(raw)
+	content.Models = string(raw)
 	return err
 }
 
@@ -265,7 +265,7 @@ type costFragment struct {
 }
 
 func (c *console) cost(v *page.Visit) (page.Responder, error) {
-	shown := costFragment{Address: page.Base + "/playground/" + v.PathID() + "/cost"}
+	content := costFragment{Address: page.Base + "/playground/" + v.PathID() + "/cost"}
 	err := v.View(func(tx *store.Tx) error {
 		r, err := requestlog.GetTx(tx, v.PathID())
 		if err != nil {
@@ -274,14 +274,14 @@ func (c *console) cost(v *page.Visit) (page.Responder, error) {
 		if r.Account != v.Account() {
 			return requestlog.ErrNone
 		}
-		shown.Final = true
+		content.Final = true
 		tokens := ui.Thousands(r.Tokens.Prompt) + " + " + ui.Thousands(r.Tokens.Completion) + " tokens"
-		shown.Parts = ui.Group{ui.Text{Text: tokens, Muted: true}, ui.Money{Amount: r.Cost}, ui.Duration{MS: r.DurationMS},
+		content.Parts = ui.Group{ui.Text{Text: tokens, Muted: true}, ui.Money{Amount: r.Cost}, ui.Duration{MS: r.DurationMS},
 			ui.Ident{ID: r.ID, Href: page.Base + "/requests/" + r.ID}}
 		return nil
 	})
 	if err != nil && !errors.Is(err, requestlog.ErrNone) {
 		return nil, err
 	}
-	return page.Fragment{Name: "cost", Main: shown}, nil
+	return page.Fragment{Name: "cost", Main: content}, nil
 }

@@ -14,7 +14,7 @@ import (
 	"tollgate/internal/store"
 )
 
-const asked = `{"model":"sandbox-chat","stream":true,"messages":[{"role":"user","content":"Hello"}]}`
+const chatBody = `{"model":"sandbox-chat","stream":true,"messages":[{"role":"user","content":"Hello"}]}`
 
 // call sends JSON to the API through the playground.
 func call(b *consoletest.Browser, key, path, body string) consoletest.Answer {
@@ -38,7 +38,7 @@ func TestPlaygroundCalls(t *testing.T) {
 		boat := s.Job("ada", "a boat, again")
 		b.Get("/console/playground?again="+boat).Want(t, http.StatusOK, "a boat, again", `data-kind="image"`)
 
-		answer := call(b, k.ID, "chat", asked)
+		answer := call(b, k.ID, "chat", chatBody)
 		if answer.Want(t, http.StatusOK); !strings.HasPrefix(answer.Header().Get("Content-Type"), "text/event-stream") ||
 			!strings.HasSuffix(answer.Body.String(), "data: [DONE]\n\n") {
 			t.Fatalf("%v %s", answer.Header(), answer.Body)
@@ -69,10 +69,10 @@ func TestPlaygroundCalls(t *testing.T) {
 			{func(k *account.KeySettings) { k.Disabled = true }, 401, "invalid_api_key"},
 		} {
 			s.ChangeKey(k.ID, c.change)
-			call(b, k.ID, "chat", asked).Want(t, c.status, c.code)
+			call(b, k.ID, "chat", chatBody).Want(t, c.status, c.code)
 		}
 		foreign := s.Key("bob", "bob's")
-		stolen := call(b, foreign.ID, "chat", asked)
+		stolen := call(b, foreign.ID, "chat", chatBody)
 		stolen.Want(t, http.StatusNotFound)
 		stolen.Without(t, "choices")
 	})
@@ -110,7 +110,7 @@ func TestPlaygroundOffersWhatTheKeyMayUse(t *testing.T) {
 				t.Errorf("%s: offers %v, want %v", query, got, want)
 			}
 		}
-		if got := offered("key=" + image.ID); !slices.Contains(got, "sold") { // the key has no chat model: another one pays
+		if got := offered("key=" + image.ID); !slices.Contains(got, "sold") { // the key has no chat model, so another key pays
 			t.Errorf("without a model of the key: offers %v", got)
 		}
 		b.Get("/console/playground?kind=image").Want(t, http.StatusOK, " (no model of this kind)", " disabled>",

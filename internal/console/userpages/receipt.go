@@ -17,10 +17,10 @@ import (
 	"tollgate/internal/store"
 )
 
-// requestPage is one request with its outcome and its charge.
+// requestPage shows one request with its outcome and its charge.
 type requestPage struct {
 	State    ui.Badge
-	Meaning  *ui.Notice // of an error, for money
+	Meaning  *ui.Notice // explains an error and its effect on the charge
 	Receipt  ui.DataTable
 	Timeline ui.Timeline
 	Times    ui.Bars // until the first byte and until the end; empty if they are the same
@@ -50,20 +50,20 @@ func (c *console) showRequest(v *page.Visit) (page.Responder, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	shown := requestPage{State: show.Status(r.Status, r.Code), Receipt: show.Bill(r, model), Timeline: timelineOf(r), Times: timesOf(r),
+	content := requestPage{State: show.Status(r.Status, r.Code), Receipt: show.Bill(r, model), Timeline: timelineOf(r), Times: timesOf(r),
 		Copy:  ui.CopyField{ID: "request", Label: "Request id", Value: r.ID},
 		Codes: ui.Snippets{ID: "code", Tabs: show.CallSnippets(v.PublicURL(), r.Endpoint, r.Model, promptPlaceholder)}}
-	shown.Meaning = meaningOf(r)
-	shown.Facts = factsOf(r, key)
-	return page.FullPage{Name: "request", Title: "Request " + r.ID, Main: shown}, nil
+	content.Meaning = meaningOf(r)
+	content.Facts = factsOf(r, key)
+	return page.FullPage{Name: "request", Title: "Request " + r.ID, Main: content}, nil
 }
 
 // keyLinkTx returns a link to an account's key, or nil if the request had no key.
-func keyLinkTx(tx *store.Tx, owner, key string) (any, error) {
+func keyLinkTx(tx *store.Tx, accountID, key string) (any, error) {
 	if key == "" {
 		return nil, nil
 	}
-	k, err := account.OwnKeyTx(tx, owner, key)
+	k, err := account.OwnKeyTx(tx, accountID, key)
 	if account.IsUnknown(err) {
 		return "a deleted key", nil
 	}
@@ -165,7 +165,7 @@ type shownAttempt struct {
 
 func timelineOf(r requestlog.Receipt) ui.Timeline {
 	all := ui.Timeline{{Label: "received", At: ui.Moment{MS: r.CreatedMS}}}
-	var attempts []shownAttempt // of a job, its page tells
+	var attempts []shownAttempt // the attempts of a job are on the job's page
 	if r.Job == "" && json.Unmarshal(r.Attempts, &attempts) == nil {
 		for _, a := range attempts {
 			switch {

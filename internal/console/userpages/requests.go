@@ -82,7 +82,7 @@ func spanField(chosen string, nowMS int64) ui.FormField {
 }
 
 func (c *console) listRequests(v *page.Visit) (page.Responder, error) {
-	shown := page.List{Title: "Requests", Path: "/requests"}
+	content := page.List{Title: "Requests", Path: "/requests"}
 	var f requestlog.Selection
 	var chosen url.Values
 	if err := v.View(func(tx *store.Tx) error {
@@ -96,22 +96,22 @@ func (c *console) listRequests(v *page.Visit) (page.Responder, error) {
 		if err != nil {
 			return err
 		}
-		shown.Filters = ui.Filters{Action: page.Base + "/requests", Fields: []ui.FormField{spanField(chosen.Get("span"), nowMS), key,
+		content.Filters = ui.Filters{Action: page.Base + "/requests", Fields: []ui.FormField{spanField(chosen.Get("span"), nowMS), key,
 			c.modelField(f.Model), statusField(chosen.Get("status")), show.Choice("code", "Code", f.Code, show.Codes()),
 			slowField(chosen.Get("slow"))}}
 		list, err := requestlog.ListTx(tx, f)
-		shown.Table = requestsTable(list.Receipts)
-		shown.Pager = v.Pager("/requests", list.More, list.Next)
-		shown.Empty = show.NoneSince(list, shown.Pager)
+		content.Table = requestsTable(list.Receipts)
+		content.Pager = v.Pager("/requests", list.More, list.Next)
+		content.Empty = show.NoneSince(list, content.Pager)
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	shown.CSV = page.AddressOf("/requests/table", chosen)
+	content.CSV = page.AddressOf("/requests/table", chosen)
 	if len(chosen) > 0 {
-		shown.Filters.Clear = page.Base + "/requests"
+		content.Filters.Clear = page.Base + "/requests"
 	}
-	return shown.Page(len(chosen) > 0, ui.EmptyState{Title: "No requests yet",
+	return content.Page(len(chosen) > 0, ui.EmptyState{Title: "No requests yet",
 		Text: "Create a key and send a request. It appears here within a second.", Link: page.CreateLink("/keys/new", "Create a key")}), nil
 }
 
@@ -127,12 +127,12 @@ func (c *console) modelField(chosen string) ui.FormField {
 
 // chosenKeysTx returns the newest keys of an account and reports whether there are more. A chosen
 // older key is added at the end.
-func chosenKeysTx(tx *store.Tx, owner, chosen string) ([]account.Key, bool, error) {
-	keys, more, err := account.NewestKeysTx(tx, owner, maxKeys)
+func chosenKeysTx(tx *store.Tx, accountID, chosen string) ([]account.Key, bool, error) {
+	keys, more, err := account.NewestKeysTx(tx, accountID, maxKeys)
 	if err != nil || !more || chosen == "" || slices.ContainsFunc(keys, func(k account.Key) bool { return k.ID == chosen }) {
 		return keys, more, err
 	}
-	older, err := account.OwnKeyTx(tx, owner, chosen)
+	older, err := account.OwnKeyTx(tx, accountID, chosen)
 	switch {
 	case err == nil:
 		keys = append(keys, older)
@@ -144,8 +144,8 @@ func chosenKeysTx(tx *store.Tx, owner, chosen string) ([]account.Key, bool, erro
 
 // keyFieldTx returns the field to choose one of the newest keys of an account. A chosen older or
 // deleted key stays an option.
-func keyFieldTx(tx *store.Tx, owner, chosen string) (ui.FormField, error) {
-	keys, more, err := chosenKeysTx(tx, owner, chosen)
+func keyFieldTx(tx *store.Tx, accountID, chosen string) (ui.FormField, error) {
+	keys, more, err := chosenKeysTx(tx, accountID, chosen)
 	var options []ui.Option
 	for _, k := range keys {
 		options = append(options, ui.Option{Value: k.ID, Label: show.KeyName(k)})
@@ -186,9 +186,9 @@ func requestsTable(list []requestlog.Receipt) ui.DataTable {
 	return t
 }
 
-// downloadRequests gives the chosen requests, newest first, as CSV.
+// downloadRequests returns the selected requests, newest first, as a CSV file.
 func (c *console) downloadRequests(v *page.Visit) (page.Responder, error) {
-	nowMS := int64(0) // of the first batch
+	nowMS := int64(0) // time of the first batch
 	return v.ListFile("requests", func(tx *store.Tx, after string, limit int) (t ui.DataTable, next string, err error) {
 		if nowMS == 0 {
 			if nowMS, err = tx.NowMS(); err != nil {

@@ -28,7 +28,7 @@ func TestRequests(t *testing.T) {
 		filtered := b.Get("/console/requests?status=402&model=swift-1")
 		filtered.Want(t, http.StatusOK, poor, `value="402" selected`, `value="swift-1" selected`)
 		if strings.Contains(filtered.Body.String(), good) || strings.Contains(list.Body.String(), other) {
-			t.Error("a request is listed that does not belong there")
+			t.Error("the list has a request outside the filter or of another account")
 		}
 		page := b.Get("/console/requests/" + good)
 		page.Want(t, http.StatusOK, "Held before it ran", "$0.0041", "Given back", "$0.003225", "$0.000875", "a provider failed",
@@ -48,7 +48,7 @@ func TestRequestsAreChosen(t *testing.T) {
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b := s.SignedIn("ada@example.com")
 		k, idle := s.Key("ada", "backend"), s.Key("ada", "idle")
-		call(b, k.ID, "chat", asked).Want(t, http.StatusOK)
+		call(b, k.ID, "chat", chatBody).Want(t, http.StatusOK)
 		call(b, k.ID, "chat", `{"model":"sandbox-chat","messages":[]}`).Want(t, http.StatusBadRequest)
 		gateway.Eventually(t, "the refusal is in the log", func() bool {
 			return strings.Contains(b.Get("/console/requests").Body.String(), "400 wrong messages")
@@ -63,9 +63,9 @@ func TestRequestsAreChosen(t *testing.T) {
 			for _, path := range []string{"/console/requests", "/console/requests/table"} {
 				got := b.Get(path + query)
 				got.Want(t, http.StatusOK)
-				found := id.FindAllString(got.Body.String(), -1)
-				slices.Sort(found)
-				if n := len(slices.Compact(found)); n != want {
+				ids := id.FindAllString(got.Body.String(), -1)
+				slices.Sort(ids)
+				if n := len(slices.Compact(ids)); n != want {
 					t.Errorf("%s%s has %d requests, want %d", path, query, n, want)
 				}
 			}
@@ -126,7 +126,7 @@ func TestReceiptAsCode(t *testing.T) {
 			s.Exec(`UPDATE ledger_receipt SET endpoint = $1 WHERE id = $2`, endpoint, id)
 			page := b.Get("/console/requests/" + id)
 			if page.Want(t, http.StatusOK, want...); want == nil && strings.Contains(page.Body.String(), "As code") {
-				t.Errorf("%s has code", endpoint)
+				t.Errorf("%s is shown as code, although it runs no model", endpoint)
 			}
 			if want != nil {
 				page.Want(t, http.StatusOK, "As code", "is not stored", "swift-1", ">curl<", ">Python<", ">Node<", ">Go<")
@@ -184,7 +184,7 @@ func TestOverview(t *testing.T) {
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b, k := s.SignedIn("ada@example.com"), s.Key("ada", "backend")
 		b.Get("/console").Want(t, http.StatusOK, "Three steps", "To the keys")
-		answer := call(b, k.ID, "chat", asked)
+		answer := call(b, k.ID, "chat", chatBody)
 		answer.Want(t, http.StatusOK)
 		page := b.Get("/console")
 		page.Want(t, http.StatusOK, `href="/console/requests?model=sandbox-chat"`, `href="/console/usage?by=key"`,

@@ -12,14 +12,14 @@ import (
 	"tollgate/internal/store"
 )
 
-// settingsPage is the reader and his team.
+// settingsPage shows the reader and the users of the account.
 type settingsPage struct {
 	Me       ui.Facts
 	Password ui.PostForm
 	Factor   ui.Badge
 	Sessions show.SessionList
 	Users    ui.DataTable
-	Pager    ui.Pager // of the users
+	Pager    ui.Pager // pages of users
 	NewUser  ui.PostForm
 }
 
@@ -41,30 +41,30 @@ func (c *console) settings(v *page.Visit) (page.Responder, error) {
 
 // settingsWith shows the page with forms, which may have errors.
 func (c *console) settingsWith(v *page.Visit, password, newUser ui.PostForm) (page.FullPage, error) {
-	shown := settingsPage{Password: password, NewUser: newUser}
+	content := settingsPage{Password: password, NewUser: newUser}
 	if err := v.View(func(tx *store.Tx) error {
 		a, err := account.GetTx(tx, v.Account())
 		if err != nil {
 			return err
 		}
-		shown.Me = ui.Facts{{Name: "Email", Value: v.Session.User.Email}, {Name: "Account", Value: a.Name},
+		content.Me = ui.Facts{{Name: "Email", Value: v.Session.User.Email}, {Name: "Account", Value: a.Name},
 			{Name: "Account id", Value: ui.Ident{ID: a.ID}}, {Name: "Since", Value: ui.Moment{MS: a.CreatedMS}}}
 		u, err := account.GetUserTx(tx, v.Session.User.ID)
 		if err != nil {
 			return err
 		}
-		shown.Factor = show.Factor(u)
-		if shown.Sessions, err = show.SessionsTx(tx, v, "/settings", "/settings/sessions"); err != nil {
+		content.Factor = show.Factor(u)
+		if content.Sessions, err = show.SessionsTx(tx, v, "/settings", "/settings/sessions"); err != nil {
 			return err
 		}
 		users, more, err := account.ListUsersTx(tx, v.Account(), v.Query("after"), page.Rows)
-		shown.team(v, users)
-		shown.Pager = v.Pager("/settings", more, page.Last(users, func(u account.User) string { return u.ID }))
+		content.team(v, users)
+		content.Pager = v.Pager("/settings", more, page.Last(users, func(u account.User) string { return u.ID }))
 		return err
 	}); err != nil {
 		return page.FullPage{}, err
 	}
-	return page.FullPage{Name: "settings", Title: "Settings", Main: shown}.WithNotice(v, map[string]string{
+	return page.FullPage{Name: "settings", Title: "Settings", Main: content}.WithNotice(v, map[string]string{
 		"password": "Your password is changed, and all your other sessions have ended.",
 		"factor":   "Your second factor is off: your password is enough to sign in.",
 		"ended":    "That session has ended.",
@@ -148,7 +148,7 @@ func (c *console) addUser(v *page.Visit) (page.Responder, error) {
 	}, func() (page.FullPage, error) { return c.settingsWith(v, passwordForm(), form) })
 }
 
-// changeColleague lets act change another user of the visitor's account.
+// changeColleague calls act for another user of the visitor's account.
 func (c *console) changeColleague(v *page.Visit, done string, act func(tx *store.Tx, user string) error) (page.Responder, error) {
 	return v.Done("/settings", done, func(tx *store.Tx) error {
 		u, err := account.ColleagueTx(tx, v.Account(), v.Session.User.ID, v.PathID())

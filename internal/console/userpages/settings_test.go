@@ -42,7 +42,7 @@ func TestPasswordAndSessions(t *testing.T) {
 			return err
 		})
 		if len(list) != 2 {
-			t.Fatalf("%d sessions", len(list))
+			t.Fatalf("%d sessions, want 2", len(list))
 		}
 		mine.Post("/console/settings/sessions/"+list[0].ID+"/end").Want(t, http.StatusSeeOther)
 		mine.Post("/console/settings/sessions/end").Want(t, http.StatusSeeOther, "/console/sign-in")
@@ -81,7 +81,7 @@ func TestUsersOfAnAccount(t *testing.T) {
 		b.Post(path+"/delete").Want(t, http.StatusSeeOther)
 		b.Post(path+"/delete").Want(t, http.StatusNotFound)
 
-		// Neither oneself nor an operator.
+		// Users can disable neither themselves nor an operator.
 		op := s.User("ada", account.SignIn{Email: "op@example.com", Operator: true})
 		for _, id := range []string{s.Users["ada@example.com"].ID, op.ID} {
 			b.Post("/console/settings/users/"+id+"/disable").Want(t, http.StatusForbidden)
@@ -94,26 +94,26 @@ func TestUsersOfAnAccount(t *testing.T) {
 func TestUserWhomTheOperatorDisabled(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
-		const said = "was disabled by the operator, so only the operator can enable or delete this user"
+		const message = "was disabled by the operator, so only the operator can enable or delete this user"
 		b, op := s.SignedIn("ada@example.com"), s.Operator()
 		id := s.User("ada", account.SignIn{Email: "cleo@example.com"}).ID
-		path, theirs := "/console/settings/users/"+id, "/console/operator/users/"+id
+		path, operatorPath := "/console/settings/users/"+id, "/console/operator/users/"+id
 		users := "/console/operator/accounts/" + s.Accounts["ada"].ID + "?view=users"
-		refused := func() {
+		checkDisabled := func() {
 			t.Helper()
 			got := b.Get("/console/settings")
 			got.Want(t, http.StatusOK, "cleo@example.com", "disabled by the operator")
 			got.Without(t, path)
 			for _, act := range []string{"/enable", "/disable", "/delete"} {
-				b.Post(path+act).Want(t, http.StatusForbidden, "cleo@example.com "+said)
+				b.Post(path+act).Want(t, http.StatusForbidden, "cleo@example.com "+message)
 			}
 			b.Post("/console/settings/users", "email", "Cleo@Example.com", "password", "").Want(t, http.StatusUnprocessableEntity, "already")
 			s.Browser().SignIn("cleo@example.com", consoletest.Password).Want(t, http.StatusUnprocessableEntity)
 		}
-		op.Post(theirs+"/disable").Want(t, http.StatusSeeOther)
-		refused()
-		op.Get(users).Want(t, http.StatusOK, "disabled by the operator", theirs+"/enable", theirs+"/delete")
-		op.Post(theirs+"/enable").Want(t, http.StatusSeeOther)
+		op.Post(operatorPath+"/disable").Want(t, http.StatusSeeOther)
+		checkDisabled()
+		op.Get(users).Want(t, http.StatusOK, "disabled by the operator", operatorPath+"/enable", operatorPath+"/delete")
+		op.Post(operatorPath+"/enable").Want(t, http.StatusSeeOther)
 		s.SignedIn("cleo@example.com").Get("/console").Want(t, http.StatusOK)
 
 		// A colleague can enable a user disabled by a colleague, unless an operator keeps the user
@@ -121,14 +121,14 @@ func TestUserWhomTheOperatorDisabled(t *testing.T) {
 		b.Post(path+"/disable").Want(t, http.StatusSeeOther)
 		b.Post(path+"/enable").Want(t, http.StatusSeeOther)
 		b.Post(path+"/disable").Want(t, http.StatusSeeOther)
-		op.Get(users).Want(t, http.StatusOK, "Keep disabled", theirs+"/disable")
-		op.Post(theirs+"/disable").Want(t, http.StatusSeeOther)
-		refused()
+		op.Get(users).Want(t, http.StatusOK, "Keep disabled", operatorPath+"/disable")
+		op.Post(operatorPath+"/disable").Want(t, http.StatusSeeOther)
+		checkDisabled()
 		op.Get(users).Without(t, "Keep disabled")
 
 		op.Get(users+"&confirm=delete-"+id).Want(t, http.StatusOK, `<dialog id="delete-`+id+`" open`)
-		op.Post(theirs+"/delete").Want(t, http.StatusSeeOther, "view=users&done=gone")
-		op.Post(theirs+"/delete").Want(t, http.StatusNotFound)
+		op.Post(operatorPath+"/delete").Want(t, http.StatusSeeOther, "view=users&done=gone")
+		op.Post(operatorPath+"/delete").Want(t, http.StatusNotFound)
 		op.Get("/console/operator/log?act=user.change").Want(t, http.StatusOK, "disabled by: operator")
 		op.Get("/console/operator/log?act=user.delete").Want(t, http.StatusOK, "cleo@example.com")
 		b.Post("/console/settings/users", "email", "cleo@example.com", "password", consoletest.Password).Want(t, http.StatusSeeOther)
@@ -180,7 +180,7 @@ func TestAccountIsFull(t *testing.T) {
 			return b.Post("/console/settings/users", "email", email, "password", "")
 		}
 		add("last@example.com").Want(t, http.StatusOK, "Copy this link")
-		// A full account does not learn either whether an email has a user elsewhere.
+		// The answer for a full account does not reveal whether an email has a user elsewhere.
 		for _, email := range []string{"surplus@example.com", "bob@example.com"} {
 			add(email).Want(t, http.StatusUnprocessableEntity, "This account has 100 users, as many as its users can add.",
 				`value="`+email+`"`)
@@ -190,9 +190,9 @@ func TestAccountIsFull(t *testing.T) {
 	})
 }
 
-// TestStrangersAreNotAskedFor checks that an account can find out at most 20 times a day whether an
+// TestAddingUsersIsLimited checks that an account can find out at most 20 times a day whether an
 // email has a user elsewhere. Successful additions count too.
-func TestStrangersAreNotAskedFor(t *testing.T) {
+func TestAddingUsersIsLimited(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		dan := s.User("ada", account.SignIn{Email: "dan@example.com"})
@@ -200,7 +200,7 @@ func TestStrangersAreNotAskedFor(t *testing.T) {
 		add := func(b *consoletest.Browser, email string) consoletest.Answer {
 			return b.Post("/console/settings/users", "email", email, "password", "")
 		}
-		add(b, "no address").Want(t, http.StatusUnprocessableEntity, "must be a plain address") // and does not count
+		add(b, "no address").Want(t, http.StatusUnprocessableEntity, "must be a plain address") // this attempt does not count
 		for i := range 10 {
 			add(b, "bob@example.com").Want(t, http.StatusUnprocessableEntity, "Another user already signs in with bob@example.com")
 			add(colleague, fmt.Sprintf("new%d@example.com", i)).Want(t, http.StatusOK, "Copy this link")
@@ -243,11 +243,11 @@ func TestEverySessionAndUserIsListed(t *testing.T) {
 			next := regexp.MustCompile(`href="(/console/settings\?` + name + `=[^"&]+)"`)
 			for at := "/console/settings"; at != ""; {
 				body := b.Get(at).Body.String()
-				for _, found := range regexp.MustCompile(`198\.51\.100\.\d+`).FindAllString(body, -1) {
-					sessions[found] = true
+				for _, match := range regexp.MustCompile(`198\.51\.100\.\d+`).FindAllString(body, -1) {
+					sessions[match] = true
 				}
-				for _, found := range regexp.MustCompile(`>(user\d+@example\.com)<`).FindAllStringSubmatch(body, -1) {
-					users[found[1]] = true
+				for _, match := range regexp.MustCompile(`>(user\d+@example\.com)<`).FindAllStringSubmatch(body, -1) {
+					users[match[1]] = true
 				}
 				_, rest, _ := strings.Cut(at, name+"=")
 				at = ""

@@ -17,18 +17,17 @@ import (
 	"tollgate/internal/store"
 )
 
-// statementPage is the statement of one month.
+// statementPage shows the statement of one month.
 type statementPage struct {
 	Month   string
 	Running bool // the month has not ended
 	Whose   ui.Facts
 	Figures ui.FigureRow
 	Table   ui.DataTable
-	CSV     string // where the table is a file
+	CSV     string // address of the table as a file
 }
 
-// statement is one month's money, in UTC. Opening, Credits and TakenBack less Charges
-// are Closing.
+// statement is one month's money, in UTC. closing is opening + credits + takenBack - charges.
 type statement struct {
 	first     time.Time // the month's first day
 	opening   money.Amount
@@ -51,7 +50,7 @@ const (
 
 // statements returns an account's months since sinceMS, the newest first. It calculates backwards
 // from the balance. A charge belongs to the day of its request's arrival, as in usage.
-func statements(balance money.Amount, credits []movement.CreditEntry, charged map[int64]money.Amount, sinceMS, nowMS int64) []statement {
+func statements(balance money.Amount, entries []movement.CreditEntry, charges map[int64]money.Amount, sinceMS, nowMS int64) []statement {
 	since, now := time.UnixMilli(sinceMS).UTC(), time.UnixMilli(nowMS).UTC()
 	var list []statement
 	for month := firstOf(now); !month.Before(firstOf(since)) && len(list) < shownStatements; month = month.AddDate(0, -1, 0) {
@@ -65,15 +64,15 @@ func statements(balance money.Amount, credits []movement.CreditEntry, charged ma
 		first := firstOf(time.Unix(day*24*60*60, 0).UTC())
 		i := slices.IndexFunc(list, func(s statement) bool { return s.first.Equal(first) })
 		if i < 0 {
-			return &statement{} // of an unlisted month
+			return &statement{} // the month is not listed
 		}
 		return &list[i]
 	}
-	for _, g := range credits {
+	for _, g := range entries {
 		s := at(g.Day)
 		s.credits, s.takenBack = s.credits+max(0, g.Amount), s.takenBack+min(0, g.Amount)
 	}
-	for day, amount := range charged {
+	for day, amount := range charges {
 		at(day).charges += amount
 	}
 	for i := range list {
@@ -87,8 +86,8 @@ func statements(balance money.Amount, credits []movement.CreditEntry, charged ma
 
 func firstOf(t time.Time) time.Time { return time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC) }
 
-func statementsTx(tx *store.Tx, owner string) (account.Account, []statement, error) {
-	a, err := account.GetTx(tx, owner)
+func statementsTx(tx *store.Tx, accountID string) (account.Account, []statement, error) {
+	a, err := account.GetTx(tx, accountID)
 	if err != nil {
 		return a, nil, err
 	}
@@ -98,23 +97,23 @@ func statementsTx(tx *store.Tx, owner string) (account.Account, []statement, err
 	}
 	oldest := time.UnixMilli(nowMS).UTC().AddDate(0, -shownStatements, 0)
 	since := books.DayOf(max(0, oldest.UnixMilli()))
-	credits, err := movement.CreditEntriesTx(tx, owner, since)
+	entries, err := movement.CreditEntriesTx(tx, accountID, since)
 	if err != nil {
 		return a, nil, err
 	}
-	days, err := spending.ReadTx(tx, spending.Query{Account: owner, Since: since, By: []spending.By{spending.ByDay}, Limit: maxModels})
+	days, err := spending.ReadTx(tx, spending.Query{Account: accountID, Since: since, By: []spending.By{spending.ByDay}, Limit: maxModels})
 	if err != nil {
 		return a, nil, err
 	}
-	charged := map[int64]money.Amount{}
+	chargesByDay := map[int64]money.Amount{}
 	for _, d := range days {
 		at, err := time.Parse(time.DateOnly, d.Day)
 		if err != nil {
 			return a, nil, err
 		}
-		charged[books.DayOf(at.UnixMilli())] = d.Charged
+		chargesByDay[books.DayOf(at.UnixMilli())] = d.Charged
 	}
-	return a, statements(a.Money.Balance, credits, charged, a.CreatedMS, nowMS), nil
+	return a, statements(a.Money.Balance, entries, chargesByDay, a.CreatedMS, nowMS), nil
 }
 
 func (c *console) listStatements(v *page.Visit) (page.Responder, error) {
@@ -137,7 +136,7 @@ func statementsTable(list []statement) ui.DataTable {
 	return t
 }
 
-func statementOf(v *page.Visit) (shown statementPage, err error) {
+func statementOf(v *page.Visit) (content statementPage, err error) {
 	err = v.View(func(tx *store.Tx) error {
 		a, list, err := statementsTx(tx, v.Account())
 		if err != nil {
@@ -147,19 +146,19 @@ func statementOf(v *page.Visit) (shown statementPage, err error) {
 		if err != nil {
 			return err
 		}
-		shown = statementPage{Month: ui.Month(s.first), Running: s.running,
+		content = statementPage{Month: ui.Month(s.first), Running: s.running,
 			CSV: page.Base + "/billing/statements/" + v.PathID() + "/table"}
-		shown.Whose = ui.Facts{{Name: "Account", Value: a.Name}, {Name: "Id", Value: ui.Ident{ID: a.ID}},
+		content.Whose = ui.Facts{{Name: "Account", Value: a.Name}, {Name: "Id", Value: ui.Ident{ID: a.ID}},
 			{Name: "Days", Value: ui.Text{Text: ui.Day(s.first) + " to " + ui.Day(s.until) +
 				", UTC" + s.soFar()}}}
-		shown.Figures = ui.FigureRow{{Label: "Opening balance", Value: ui.Money{Amount: s.opening, InFull: true}},
+		content.Figures = ui.FigureRow{{Label: "Opening balance", Value: ui.Money{Amount: s.opening, InFull: true}},
 			{Label: "Credits", Value: ui.Money{Amount: s.credits + s.takenBack, InFull: true}},
 			{Label: "Charges", Value: ui.Money{Amount: -s.charges, InFull: true}},
 			{Label: "Closing balance", Value: ui.Money{Amount: s.closing, InFull: true}}}
-		shown.Table, err = s.tableTx(tx, a.ID)
+		content.Table, err = s.tableTx(tx, a.ID)
 		return err
 	})
-	return shown, err
+	return content, err
 }
 
 // ofMonth returns the statement of a month, such as 2026-05.
@@ -182,34 +181,34 @@ func (s statement) soFar() string {
 func (s statement) end() time.Time { return s.first.AddDate(0, 1, 0) }
 
 // tableTx lists the rows of a statement: its credits, and its charges by model.
-func (s statement) tableTx(tx *store.Tx, owner string) (ui.DataTable, error) {
+func (s statement) tableTx(tx *store.Tx, accountID string) (ui.DataTable, error) {
 	t := ui.DataTable{Caption: "Statement of " + ui.Month(s.first), Columns: []ui.Column{{Title: "What"},
 		{Title: "For"}, {Title: "Charged requests", Right: true}, {Title: "Amount", Right: true, Exact: true}}}
-	add := func(what string, why string, requests any, amount money.Amount) {
-		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{what, why, requests, ui.Money{Amount: amount}}})
+	add := func(label string, why string, requests any, amount money.Amount) {
+		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{label, why, requests, ui.Money{Amount: amount}}})
 	}
 	add("Opening balance", ui.Day(s.first), "", s.opening)
-	credits, more, err := movement.ListTx(tx, movement.Selection{Account: owner, Kind: movement.Credits, SinceMS: s.first.UnixMilli(),
+	credits, more, err := movement.ListTx(tx, movement.Selection{Account: accountID, Kind: movement.Credits, SinceMS: s.first.UnixMilli(),
 		UntilMS: s.end().UnixMilli(), Limit: shownCredits})
 	if err != nil {
 		return t, err
 	}
-	var listed money.Amount
+	var total money.Amount
 	for _, e := range credits {
-		listed += e.Amount
+		total += e.Amount
 	}
-	if more || listed != s.credits+s.takenBack {
+	if more || total != s.credits+s.takenBack {
 		add("Credits", "less what was taken back", "", s.credits+s.takenBack)
 		credits = nil
 	}
 	for _, e := range slices.Backward(credits) {
-		what := "Credit"
+		label := "Credit"
 		if e.Amount < 0 {
-			what = "Taken back"
+			label = "Taken back"
 		}
-		add(what+", "+ui.Day(time.UnixMilli(e.CreatedMS).UTC()), show.Reason(e), "", e.Amount)
+		add(label+", "+ui.Day(time.UnixMilli(e.CreatedMS).UTC()), show.Reason(e), "", e.Amount)
 	}
-	models, err := spending.ReadTx(tx, spending.Query{Account: owner, Since: books.DayOf(s.first.UnixMilli()),
+	models, err := spending.ReadTx(tx, spending.Query{Account: accountID, Since: books.DayOf(s.first.UnixMilli()),
 		Until: books.DayOf(s.end().UnixMilli()),
 		By:    []spending.By{spending.ByModel}, Limit: maxModels})
 	if err != nil {
@@ -227,21 +226,21 @@ func (s statement) tableTx(tx *store.Tx, owner string) (ui.DataTable, error) {
 }
 
 func (c *console) showStatement(v *page.Visit) (page.Responder, error) {
-	shown, err := statementOf(v)
-	return page.FullPage{Name: "statement", Title: "Statement of " + shown.Month, Main: shown}, err
+	content, err := statementOf(v)
+	return page.FullPage{Name: "statement", Title: "Statement of " + content.Month, Main: content}, err
 }
 
-// downloadStatement gives a statement as CSV, its closing balance as the last row.
+// downloadStatement returns a statement as a CSV file with the closing balance as the last row.
 func (c *console) downloadStatement(v *page.Visit) (page.Responder, error) {
-	var shown statementPage
+	var content statementPage
 	var err error
 	if v.IsHead() {
 		err = statementExists(v)
 	} else {
-		shown, err = statementOf(v)
-		shown.Table.Rows = append(shown.Table.Rows, ui.DataRow{Cells: shown.Table.Foot})
+		content, err = statementOf(v)
+		content.Table.Rows = append(content.Table.Rows, ui.DataRow{Cells: content.Table.Foot})
 	}
-	return page.CSVFile("statement-"+v.PathID(), shown.Table), err
+	return page.CSVFile("statement-"+v.PathID(), content.Table), err
 }
 
 // statementExists returns an error if the month in the path has no statement. It does not read the

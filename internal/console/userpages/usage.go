@@ -13,11 +13,11 @@ func (c *console) usageOf(v *page.Visit) show.UsageView {
 		Groups: []spending.By{spending.ByModel, spending.ByKey, spending.ByEndpoint, spending.ByDay}}
 }
 
-func (c *console) usageField(account string) func(*store.Tx, spending.By, string) (ui.FormField, string, error) {
+func (c *console) usageField(accountID string) func(*store.Tx, spending.By, string) (ui.FormField, string, error) {
 	return func(tx *store.Tx, by spending.By, value string) (f ui.FormField, id string, err error) {
 		switch by {
 		case spending.ByKey:
-			f, err = keyFieldTx(tx, account, value)
+			f, err = keyFieldTx(tx, accountID, value)
 		case spending.ByModel:
 			f = c.modelField(value)
 		default:

@@ -51,7 +51,7 @@ func TestUsage(t *testing.T) {
 		daily := ada.Get("/console/usage/table?span=7&daily=yes&by=key")
 		daily.Want(t, http.StatusOK, "day,key,key_name,requests,", backend.ID)
 		if lines := strings.Count(daily.Body.String(), "\n"); lines != 8 {
-			t.Errorf("%d lines: %s", lines, daily.Body)
+			t.Errorf("the file has %d lines, want 8: %s", lines, daily.Body)
 		}
 		ada.Get("/console/usage/table?by=line").Want(t, http.StatusOK, "model,requests")
 	})
@@ -108,11 +108,11 @@ func TestHeadsOfTablesReadNone(t *testing.T) {
 				got.Want(t, http.StatusOK)
 				for _, name := range []string{"Content-Type", "Content-Disposition"} {
 					if got.Header().Get(name) != heads[path].Get(name) {
-						t.Errorf("%s: the head says %q, and the table %q", path, got.Header().Get(name), heads[path].Get(name))
+						t.Errorf("%s: HEAD returned %q, GET returned %q", path, got.Header().Get(name), heads[path].Get(name))
 					}
 				}
 				if got.Body.Len() > 0 {
-					t.Errorf("%s: the head has %s", path, got.Body)
+					t.Errorf("%s: HEAD returned the body %s", path, got.Body)
 				}
 			}
 			b.Do(http.MethodHead, "/console/billing/statements/1999-01/table", "").Want(t, map[bool]int{

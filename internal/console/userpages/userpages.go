@@ -19,7 +19,7 @@ import (
 //go:embed html/*.html
 var embedded embed.FS
 
-// console answers the pages.
+// console serves the users' pages.
 type console struct {
 	page.Options
 	archive offer.Archive

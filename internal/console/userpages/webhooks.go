@@ -43,7 +43,7 @@ type deliveryPage struct {
 	Resend   ui.Button
 }
 
-// eventLabels say when an event is sent.
+// eventLabels describe the cause of each event.
 var eventLabels = map[string]string{
 	webhook.VideoCompleted: "a video is done", webhook.VideoFailed: "a video failed", webhook.ImageCompleted: "an image is done",
 	webhook.ImageFailed: "an image failed", webhook.BalanceLow: "the balance is low",
@@ -99,12 +99,12 @@ func (c *console) webhooksAgain(v *page.Visit, secret *ui.CopyField, notices ...
 func (c *console) webhooksWith(
 	v *page.Visit, form ui.PostForm, secret *ui.CopyField, notices ...ui.Notice,
 ) (page.FullPage, error) {
-	shown := webhooksPage{Form: form, Secret: secret}
+	content := webhooksPage{Form: form, Secret: secret}
 	var err error
-	if shown.Receivers, err = receiverCodes(); err != nil {
+	if content.Receivers, err = receiverCodes(); err != nil {
 		return page.FullPage{}, err
 	}
-	if shown.Tabs, err = show.DeliveryTabs(v, "/webhooks"); err != nil {
+	if content.Tabs, err = show.DeliveryTabs(v, "/webhooks"); err != nil {
 		return page.FullPage{}, err
 	}
 	f := webhook.DeliveryFilter{Account: v.Account(), State: v.Query("state"), After: v.Query("after"), Limit: page.Rows}
@@ -113,31 +113,31 @@ func (c *console) webhooksWith(
 		if err != nil {
 			return err
 		}
-		shown.HasAddress = e.URL != ""
+		content.HasAddress = e.URL != ""
 		list, more, err := c.Webhooks.LogTx(tx, f)
-		shown.Log = show.Deliveries(list)
+		content.Log = show.Deliveries(list)
 		for i, d := range list {
-			shown.Log.Rows[i].Href = page.Base + "/webhooks/deliveries/" + d.ID
+			content.Log.Rows[i].Href = page.Base + "/webhooks/deliveries/" + d.ID
 		}
-		shown.Pager = v.Pager("/webhooks", more, page.Last(list, func(d webhook.Delivery) string { return d.ID }))
+		content.Pager = v.Pager("/webhooks", more, page.Last(list, func(d webhook.Delivery) string { return d.ID }))
 		return err
 	}); err != nil {
 		return page.FullPage{}, err
 	}
-	shown.Roll = v.Confirm(ui.Confirm{ID: "roll", Button: "Roll the secret", Title: "Replace the signing secret?", Danger: true,
+	content.Roll = v.Confirm(ui.Confirm{ID: "roll", Button: "Roll the secret", Title: "Replace the signing secret?", Danger: true,
 		Action: page.Base + "/webhooks/roll",
 		Text: []string{"The current secret stops working immediately. New events are signed with the new one.",
 			"Put it into your receiver."}})
 	switch {
-	case len(shown.Log.Rows) > 0 || f.After != "":
+	case len(content.Log.Rows) > 0 || f.After != "":
 	case f.State != "":
-		shown.Empty = page.NoneMatch("/webhooks", "All deliveries")
+		content.Empty = page.NoneMatch("/webhooks", "All deliveries")
 	default:
-		shown.IsNew = true
-		shown.Empty = &ui.EmptyState{Title: "Nothing was sent yet",
+		content.IsNew = true
+		content.Empty = &ui.EmptyState{Title: "Nothing was sent yet",
 			Text: "Set an address, choose events and send a test. The test appears here with your receiver's answer."}
 	}
-	p := page.FullPage{Name: "webhooks", Title: "Webhooks", Main: shown, Notices: notices}
+	p := page.FullPage{Name: "webhooks", Title: "Webhooks", Main: content, Notices: notices}
 	return p.WithNotice(v, map[string]string{"saved": "Saved. Events go there from now on."}), nil
 }
 
@@ -240,14 +240,14 @@ func (c *console) showDelivery(v *page.Visit) (page.Responder, error) {
 	}); err != nil {
 		return nil, err
 	}
-	shown := deliveryPage{State: show.DeliveryState(d), Body: bodyCodes(body),
+	content := deliveryPage{State: show.DeliveryState(d), Body: bodyCodes(body),
 		Resend: ui.Button{Action: page.Base + "/webhooks/deliveries/" + d.ID + "/resend", Label: "Resend"}}
-	shown.Facts = ui.Facts{{Name: "Event", Value: d.Type}, {Name: "Event id", Value: ui.Ident{ID: d.Event}},
+	content.Facts = ui.Facts{{Name: "Event", Value: d.Type}, {Name: "Event id", Value: ui.Ident{ID: d.Event}},
 		{Name: "Address", Value: ui.Text{Text: d.URL, Mono: true}}, {Name: "Created", Value: ui.Moment{MS: d.CreatedMS}}}
 	if d.NextMS != 0 {
-		shown.Facts = append(shown.Facts, ui.Fact{Name: "Next attempt", Value: ui.Moment{MS: d.NextMS}})
+		content.Facts = append(content.Facts, ui.Fact{Name: "Next attempt", Value: ui.Moment{MS: d.NextMS}})
 	}
-	shown.Attempts = ui.DataTable{Caption: "Attempts", Columns: []ui.Column{
+	content.Attempts = ui.DataTable{Caption: "Attempts", Columns: []ui.Column{
 		{Title: "Attempt"}, {Title: "Time"}, {Title: "Status"}, {Title: "Duration", Right: true}, {Title: "What happened"}}}
 	for i, a := range d.Attempts {
 		status := ui.Badge{Tone: ui.Bad, Label: "no answer"}
@@ -257,14 +257,14 @@ func (c *console) showDelivery(v *page.Visit) (page.Responder, error) {
 				status.Tone = ui.Bad
 			}
 		}
-		what := a.Error
-		if what == "" {
-			what = "delivered"
+		outcome := a.Error
+		if outcome == "" {
+			outcome = "delivered"
 		}
-		cells := []any{ui.Count{N: int64(i + 1)}, ui.Moment{MS: a.AtMS}, status, ui.Duration{MS: a.TookMS}, what}
-		shown.Attempts.Rows = append(shown.Attempts.Rows, ui.DataRow{Cells: cells})
+		cells := []any{ui.Count{N: int64(i + 1)}, ui.Moment{MS: a.AtMS}, status, ui.Duration{MS: a.TookMS}, outcome}
+		content.Attempts.Rows = append(content.Attempts.Rows, ui.DataRow{Cells: cells})
 	}
-	return page.FullPage{Name: "delivery", Title: "Delivery of " + d.Type, Main: shown}.WithNotice(v, map[string]string{
+	return page.FullPage{Name: "delivery", Title: "Delivery of " + d.Type, Main: content}.WithNotice(v, map[string]string{
 		"sent": "It was sent again. The last attempt shows the result.",
 	}), nil
 }
@@ -272,9 +272,9 @@ func (c *console) showDelivery(v *page.Visit) (page.Responder, error) {
 // bodyCodes returns the body of an event indented and as sent.
 func bodyCodes(body string) ui.Snippets {
 	codes := ui.Snippets{ID: "body", Tabs: []ui.Snippet{{Name: "As sent", Text: body}}}
-	var laidOut bytes.Buffer
-	if json.Indent(&laidOut, []byte(body), "", "  ") == nil {
-		codes.Tabs = slices.Insert(codes.Tabs, 0, ui.Snippet{Name: "Formatted", Text: laidOut.String()})
+	var indented bytes.Buffer
+	if json.Indent(&indented, []byte(body), "", "  ") == nil {
+		codes.Tabs = slices.Insert(codes.Tabs, 0, ui.Snippet{Name: "Formatted", Text: indented.String()})
 	}
 	return codes
 }
@@ -299,12 +299,12 @@ var receivers embed.FS
 // receiverCodes returns example receivers. An error means a missing embedded file.
 func receiverCodes() (ui.Snippets, error) {
 	codes := ui.Snippets{ID: "receiver"}
-	for _, one := range []struct{ name, file string }{{"Python", "py"}, {"Node", "mjs"}, {"Go", "go.txt"}, {"PHP", "php"}} {
-		text, err := receivers.ReadFile("receiver/receiver." + one.file)
+	for _, example := range []struct{ name, file string }{{"Python", "py"}, {"Node", "mjs"}, {"Go", "go.txt"}, {"PHP", "php"}} {
+		text, err := receivers.ReadFile("receiver/receiver." + example.file)
 		if err != nil {
 			return codes, err
 		}
-		codes.Tabs = append(codes.Tabs, ui.Snippet{Name: one.name, Text: string(text)})
+		codes.Tabs = append(codes.Tabs, ui.Snippet{Name: example.name, Text: string(text)})
 	}
 	return codes, nil
 }

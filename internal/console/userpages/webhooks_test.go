@@ -41,7 +41,7 @@ func TestWebhooks(t *testing.T) {
 		page.Want(t, http.StatusOK, receiver.URL, `value="video.completed" checked`, `value="balance.low" checked`, `value="500"`, "Saved.")
 		secret := regexp.MustCompile(`whsec_[A-Za-z0-9+/=]{20,}`)
 		if secret.MatchString(page.Body.String()) {
-			t.Error("the secret is shown without being asked for")
+			t.Error("the page shows the secret before a request for it")
 		}
 		first := secret.FindString(html.UnescapeString(b.Post("/console/webhooks/secret").Body.String()))
 		rolled := secret.FindString(html.UnescapeString(b.Post("/console/webhooks/roll").Body.String()))
@@ -59,7 +59,7 @@ func TestWebhooks(t *testing.T) {
 		s.Update(func(tx *store.Tx) error {
 			if e, err := webhook.EndpointTx(tx, s.Accounts["ada"].ID); err != nil || !slices.Equal(e.Events, []string{"image.failed",
 				"webhook.test"}) {
-				t.Errorf("the page takes away what it does not ask for: %v, %v", e.Events, err)
+				t.Errorf("saving the form changed an event outside the form: %v, %v", e.Events, err)
 			}
 			return nil
 		})
@@ -100,7 +100,7 @@ func TestReceiversAreThoseOfTheGuides(t *testing.T) {
 	for _, name := range []string{"receiver.py", "receiver.mjs", "receiver.go.txt"} {
 		raw, err := os.ReadFile("receiver/" + name)
 		if err != nil || !strings.Contains(guides, strings.TrimSuffix(name, ".txt")+"\n"+string(raw)+"```") {
-			t.Errorf("%s is not that of a guide: %v", name, err)
+			t.Errorf("%s differs from the program in the guides: %v", name, err)
 		}
 	}
 }

@@ -68,7 +68,7 @@ const (
 type model struct {
 	name, endpoint string
 	cost           money.Amount // of a request
-	each           int64        // requests a day, on the busiest
+	maxDaily       int64        // requests on the busiest day
 }
 
 // models are the models used by the account: one has a long name, and one is no longer in the
@@ -111,13 +111,13 @@ var endings = []ending{
 	{503, books.Refused, "model_maintenance", `[]`},
 }
 
-// writer writes the past of an account.
+// writer writes the history of an account.
 type writer struct {
 	tx      *store.Tx
 	account string
 	nowMS   int64
 	balance money.Amount
-	spent   money.Amount // by the days of spend, including the requests of the log
+	spent   money.Amount // on all days, including the requests of the log
 	seq     int64
 	keys    []string
 }
@@ -136,9 +136,9 @@ func (w *writer) ago(d time.Duration) int64 { return w.nowMS - d.Milliseconds() 
 
 // at returns an identifier for a time. n distinguishes identifiers of the same kind and time.
 func at(prefix string, ms int64, n int) string {
-	newID := id.First(prefix, time.UnixMilli(ms))
+	base := id.First(prefix, time.UnixMilli(ms))
 	tail := fmt.Sprintf("%05d", n)
-	return newID[:len(newID)-len(tail)] + tail
+	return base[:len(base)-len(tail)] + tail
 }
 
 func (w *writer) exec(text string, args ...any) error {
@@ -146,7 +146,7 @@ func (w *writer) exec(text string, args ...any) error {
 	return err
 }
 
-// begin makes the account as old as its past.
+// begin moves the account's creation to the start of the history.
 func (w *writer) begin() error {
 	if err := w.exec(`UPDATE account SET created_ms = $1 WHERE id = $2`, w.ago(days*day), w.account); err != nil {
 		return err
@@ -183,7 +183,7 @@ func (w *writer) makeKeys() error {
 	return nil
 }
 
-// spend writes days of usage: less at weekends, more from month to month.
+// spend writes daily usage, with less at weekends and more in later months.
 func (w *writer) spend() error {
 	today := books.DayOf(w.nowMS)
 	for n, m := range models {
@@ -194,7 +194,7 @@ func (w *writer) spend() error {
 		}
 		var cost int64
 		for back := int64(days); back >= 0; back-- {
-			requests := m.each * (days + 30 - back) / (days + 30) * (4 + (back*int64(n+3))%5) / 8
+			requests := m.maxDaily * (days + 30 - back) / (days + 30) * (4 + (back*int64(n+3))%5) / 8
 			if back%7 > 4 {
 				requests /= 4
 			}
@@ -224,20 +224,20 @@ func (w *writer) spend() error {
 	return nil
 }
 
-// call writes the request log of the last days, the newest a few minutes old.
+// call writes the request log with a request every 31 minutes.
 func (w *writer) call() error {
 	var receipts []books.ReceiptRow
 	for n := range calls {
-		m, end := called(n)
+		m, end := modelAndEnding(n)
 		created := w.ago(time.Duration(calls-n) * 31 * time.Minute)
-		elapsed := time.Duration(400+n*37%3000) * time.Millisecond
+		duration := time.Duration(400+n*37%3000) * time.Millisecond
 		prompt, answer := int64(900+n*113%4000), int64(200+n*71%900)
 		cost := costOf(n)
 		if cost == 0 {
 			prompt, answer = 0, 0
 		}
 		if end.outcome == books.Refused {
-			elapsed = 3 * time.Millisecond
+			duration = 3 * time.Millisecond
 		}
 		w.balance -= cost
 		w.seq++
@@ -246,9 +246,9 @@ func (w *writer) call() error {
 			Hold: books.HoldRow{ID: at("req_", created, n), Account: w.account, Key: w.keys[n%len(w.keys)], Model: m.name,
 				Endpoint: m.endpoint, Day: books.DayOf(created), Revision: revisionOf(end.outcome), Amount: 4 * m.cost, CreatedMS: created},
 			End: books.End{Outcome: end.outcome, Status: end.status, Code: end.code, Line: "sandbox", Tokens: tokens,
-				Source: books.SourceProvider, FirstByte: elapsed / 3, Duration: elapsed},
+				Source: books.SourceProvider, FirstByte: duration / 3, Duration: duration},
 			Attempts: end.attempts, Seq: w.seq, Cost: cost, Balance: w.balance, StandsFor: int64(1 + n/120*29),
-			EndedMS: created + elapsed.Milliseconds(),
+			EndedMS: created + duration.Milliseconds(),
 		})
 	}
 	batch := w.tx.Batch()
@@ -265,12 +265,12 @@ func roundUp(spent money.Amount) money.Amount {
 	return (spent + invoice - 1) / invoice * invoice
 }
 
-// called returns the model and the outcome of request n of the log.
-func called(n int) (model, ending) { return models[n%3], endings[(n*7)%len(endings)] }
+// modelAndEnding returns the model and the outcome of request n in the log.
+func modelAndEnding(n int) (model, ending) { return models[n%3], endings[(n*7)%len(endings)] }
 
-// costOf returns the charge of request n of the log.
+// costOf returns the charge for request n in the log.
 func costOf(n int) money.Amount {
-	m, end := called(n)
+	m, end := modelAndEnding(n)
 	if end.outcome != books.Billed {
 		return 0
 	}
@@ -285,8 +285,8 @@ func revisionOf(outcome books.Outcome) int64 {
 	return 1
 }
 
-// move writes the credits for the whole history and a partial take-back of one credit. It leaves
-// the balance from before the first request of the log.
+// move writes a credit for the whole history and takes part of the credit back. It sets w.balance
+// to the balance before the first request in the log.
 func (w *writer) move() error {
 	const over = 5 * money.USD
 	w.balance += roundUp(w.spent) - w.spent
@@ -311,7 +311,7 @@ func (w *writer) move() error {
 	return nil
 }
 
-// deliver writes deliveries in each state. In one of them all attempts have failed.
+// deliver writes deliveries in each state.
 func (w *writer) deliver() error {
 	for n, d := range []struct {
 		kind, data string
