@@ -17,7 +17,7 @@ import (
 // readTimeout bounds database reads before an answer.
 const readTimeout = 10 * time.Second
 
-// totals are the common members of total, today and each model (interface.md, Usage).
+// totals holds the common members of total, today and each model (interface.md, Usage).
 type totals struct {
 	Cost     money.Amount `json:"cost_usd"`
 	Requests int64        `json:"requests"`
@@ -25,7 +25,7 @@ type totals struct {
 	Failed   int64        `json:"failed_requests"`
 }
 
-// totalsOf picks the shared members.
+// totalsOf returns the common members of t.
 func totalsOf(t ledger.Totals) totals {
 	return totals{t.Cost, t.Requests, t.Billed, t.Failed}
 }
@@ -120,7 +120,7 @@ func writeJSON(x *apiRequest, v any) error {
 	return nil
 }
 
-// write answers with a body.
+// write sends a response.
 func write(x *apiRequest, status int, contentType string, body []byte) {
 	h := x.Header()
 	h.Set("Content-Type", contentType)

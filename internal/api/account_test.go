@@ -37,7 +37,7 @@ func TestUsage(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		d.settled()
+		d.closeBooks()
 		const sums = `"cost_usd":1.234567891,"requests":3,"billed_requests":1,"failed_requests":1`
 		for path, want := range map[string]string{
 			"/v1/usage": `{"object":"usage","balance":{"usd":8.765432109,"credits":1753.0864218},` +
@@ -51,7 +51,7 @@ func TestUsage(t *testing.T) {
 				t.Errorf("%s: %d\n got %s\nwant %s", path, got.status, got.body, want)
 			}
 		}
-		// A report on the account's own data.
+		// The report covers only the account's own data.
 		day := time.Now().UTC().Format(time.DateOnly)
 		const parts = `"requests":3,"billed_requests":1,"failed_requests":1,"prompt_tokens":100,"cached_tokens":40,"completion_tokens":20,` +
 			`"image_count":0,"clip_count":0,"video_seconds":0,"cost_usd":1.234567891`
@@ -77,7 +77,7 @@ func TestUsage(t *testing.T) {
 	})
 }
 
-// TestEmptyUsage checks the empty list of an account without requests.
+// TestEmptyUsage checks the empty lists of an account without requests.
 func TestEmptyUsage(t *testing.T) {
 	t.Parallel()
 	d := newServer(t, onSQLite(t), nil)
@@ -114,8 +114,7 @@ func TestQueriesSeeChangesAtOnce(t *testing.T) {
 	}
 }
 
-// changeKey changes a key behind the back of the key cache, as another process
-// would.
+// changeKey changes a key without the knowledge of the key cache, like another process.
 func (d *server) changeKey(key string, edit func(*account.KeySettings)) {
 	d.t.Helper()
 	err := d.db.Update(d.t.Context(), func(tx *store.Tx) error {

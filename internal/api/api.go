@@ -1,5 +1,5 @@
-// Package api owns the public endpoints below /v1 and /native: routes, authentication, the order of
-// checks, and the answers. Package httpapi renders errors.
+// Package api owns the public endpoints below /v1 and /native: routes, authentication, the
+// order of checks, and the responses. Package httpapi renders errors.
 //
 // Invariants: a request with several faults gets the first one in the order of ARCHITECTURE.md,
 // Order of checks; no body is read before its key is valid; no secret is logged.
@@ -22,12 +22,12 @@ import (
 	"tollgate/internal/media"
 )
 
-// Options configures the endpoints. All fields are required except WrongKeys and, of
-// httpapi.Options, all but Log.
+// Options configures the endpoints. All fields are required except WrongKeys and, in
+// httpapi.Options, all except Log.
 type Options struct {
 	// Options shared with other surfaces; NotFound is set here.
 	httpapi.Options
-	Since   *catalog.ModelTimes // when models were first in a catalog
+	Since   *catalog.ModelTimes // records when models were first in a catalog
 	Keys    *account.Keys
 	Catalog *catalog.Watcher
 	Ledger  *ledger.Ledger
@@ -36,25 +36,25 @@ type Options struct {
 	Media   *media.Store
 	Guard   *egress.Guard
 
-	TrustedProxies []netip.Prefix // whose X-Forwarded-For is trusted
-	MaxBody        int64          // largest request body, bytes
+	TrustedProxies []netip.Prefix // proxies with a trusted X-Forwarded-For
+	MaxBody        int64          // largest request body in bytes
 	BodyMemory     int64          // bytes of all concurrent request bodies; default 1 GiB
 
 	// CountRate is the number of token counts per minute that an account may request on this node.
 	// Zero means no limit.
 	CountRate int
 
-	// WrongKeys delays the answer to a wrong key of an address and returns false if too many wait
-	// already. If nil, nothing is delayed.
+	// WrongKeys delays the response to a wrong key if its address has sent many. If nil, nothing is
+	// delayed.
 	WrongKeys *limit.Throttle
 }
 
-// PublicHandler is the handler of /v1 and /native. Any other path is answered 404 in the
-// /v1 shape, so it may be the last handler of a server.
+// PublicHandler is the handler of /v1 and /native. Any other path is answered with 404 in the /v1
+// format, so it may be the last handler of a server.
 type PublicHandler struct {
 	byKey     http.Handler
 	routes    []httpapi.Route
-	bySession http.Handler // the same for ServeAs, without CORS
+	bySession http.Handler // for ServeAs, without CORS
 }
 
 // New returns the handler of the public endpoints.
@@ -89,10 +89,10 @@ func (d *PublicHandler) ServeAs(w http.ResponseWriter, r *http.Request, account,
 	d.bySession.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), sessionKey{}, sessionKey{account, key})))
 }
 
-// sessionKey is the key of ServeAs. It is its own key among the context values.
+// sessionKey is the API key used by ServeAs. The type is also the key of the context value.
 type sessionKey struct{ account, key string }
 
-// routes is the table of contents of the public surface.
+// routes returns the routes of the public endpoints.
 func (d *server) routes() []httpapi.Route {
 	return []httpapi.Route{
 		{Pattern: "POST /v1/chat/completions", Handle: d.modelCall(d.chatCompletions)},

@@ -58,7 +58,7 @@ func providers() map[string]catalog.Provider {
 	return map[string]catalog.Provider{"sandbox": all, "real": all}
 }
 
-// server is the public surface on a database, with its fixtures.
+// server runs the public endpoints on a database, with test data.
 type server struct {
 	t       *testing.T
 	db      *store.DB
@@ -69,13 +69,13 @@ type server struct {
 	server  *httptest.Server
 	account string
 	log     *scene.Buffer
-	once    sync.Once // closes the books
+	once    sync.Once // for closing the books once
 }
 
 // maxBody is the body limit of these tests.
 const maxBody = 4096
 
-// newServer serves the surface with a catalog and an account of 10 USD.
+// newServer serves the endpoints with a catalog and an account of 10 USD.
 func newServer(t *testing.T, db *store.DB, with func(*api.Options)) *server {
 	t.Helper()
 	ctx := t.Context()
@@ -104,7 +104,7 @@ func newServer(t *testing.T, db *store.DB, with func(*api.Options)) *server {
 	if err := d.books.Start(ctx); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(d.settled)
+	t.Cleanup(d.closeBooks)
 	d.keys = account.NewKeys(account.KeysOptions{DB: db})
 	t.Cleanup(d.keys.Close)
 	d.folder = filepath.Join(t.TempDir(), "media")
@@ -117,7 +117,7 @@ func newServer(t *testing.T, db *store.DB, with func(*api.Options)) *server {
 	var sweeping sync.WaitGroup
 	sweeping.Go(func() { files.Run(sweep) })
 	t.Cleanup(func() { stop(); sweeping.Wait() })
-	// Nothing runs these jobs: they stay as they were submitted.
+	// No worker runs these jobs, so they stay queued.
 	jobs := job.New(job.Options{DB: db, Ledger: d.books, Lines: lines(), Catalog: d.watcher, Media: files, Log: log})
 	options := api.Options{Options: httpapi.Options{Log: log}, Since: catalog.NewModelTimes(db),
 		Keys: d.keys, Catalog: d.watcher, Ledger: d.books, Chat: conductor(d.books, log),
@@ -131,7 +131,7 @@ func newServer(t *testing.T, db *store.DB, with func(*api.Options)) *server {
 	return d
 }
 
-// key makes a key of the account and returns its id and secret.
+// key creates a key of the account and returns its id and secret.
 func (d *server) key(s account.KeySettings) (id, secret string) {
 	d.t.Helper()
 	err := d.db.Update(d.t.Context(), func(tx *store.Tx) error {
@@ -145,8 +145,8 @@ func (d *server) key(s account.KeySettings) (id, secret string) {
 	return id, secret
 }
 
-// settled closes the ledger, so that everything queued is written.
-func (d *server) settled() {
+// closeBooks closes the ledger, so that everything queued is written.
+func (d *server) closeBooks() {
 	d.t.Helper()
 	d.once.Do(func() {
 		if err := d.books.Close(context.Background()); err != nil {
@@ -155,14 +155,14 @@ func (d *server) settled() {
 	})
 }
 
-// response is an answer.
+// response is a complete HTTP response.
 type response struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// send makes a request; headers come as pairs.
+// send sends a request; headers are pairs of a name and a value.
 func (d *server) send(method, path, body string, headers ...string) response {
 	d.t.Helper()
 	r, err := http.NewRequestWithContext(d.t.Context(), method, d.server.URL+path, strings.NewReader(body))
@@ -175,11 +175,11 @@ func (d *server) send(method, path, body string, headers ...string) response {
 	return d.do(r)
 }
 
-// do sends a request and reads the whole answer.
+// do sends a request and reads the whole response.
 func (d *server) do(r *http.Request) response {
 	d.t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: 30 * time.Second}
-	// Deferred: while the connection stays open, the server reads the rest of a refused body.
+	// Deferred, because the server reads the rest of a rejected body while the connection is open.
 	defer client.CloseIdleConnections()
 	answer, err := client.Do(r)
 	if err != nil {
@@ -210,7 +210,7 @@ func (a response) refused(t *testing.T, status int, code string) (param string) 
 	}
 	for _, name := range []string{"message", "type", "code", "param"} {
 		if _, there := body.Error[name]; !there {
-			t.Errorf("%s has no %s: %s", code, name, a.body)
+			t.Errorf("error %s has no %s: %s", code, name, a.body)
 		}
 	}
 	if got := a.header.Get("Content-Type"); got != "application/json" {

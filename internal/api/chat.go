@@ -59,7 +59,7 @@ func (d *server) answerChat(x *apiRequest, s chatEndpoint) error {
 		} else if x.fresh || httpapi.IsInterrupted(err) {
 			return err
 		}
-		// A cached key may accept a request, but not refuse it: the key may have changed.
+		// A rejection with a cached key is not final, because the key may have changed.
 		if err := d.authenticate(x, true); err != nil {
 			return err
 		}
@@ -115,7 +115,7 @@ func (d *server) checkChat(x *apiRequest, s chatEndpoint) (chat.AcceptedRequest,
 	}, nil
 }
 
-// session returns the client's own name of the conversation. Agents send one.
+// session returns the client's name for the conversation. Agents send one.
 func session(h http.Header) string {
 	if name := h.Get("X-Session-Affinity"); name != "" {
 		return name
@@ -126,8 +126,8 @@ func session(h http.Header) string {
 // betaFlags is the header with the flags of features that a client of the messages form requests.
 const betaFlags = "Anthropic-Beta"
 
-// forwardedHeaders returns the headers for a line of the client's own form, and the names of dropped
-// flags for x-tollgate-ignored. A flag is dropped if it raises a limit of the model.
+// forwardedHeaders returns the headers to forward to a line of the client's form, and the names of
+// dropped flags for x-tollgate-ignored. A flag is dropped if it raises a limit of the model.
 func forwardedHeaders(h http.Header, form wire.Form, model *catalog.Model) (out http.Header, dropped []string) {
 	if form != wire.FormMessages {
 		return nil, nil
@@ -166,7 +166,7 @@ func allowedFlags(values []string, model *catalog.Model) (stored, dropped []stri
 }
 
 // choose returns the requested model if it fits the endpoint, is open, and is allowed for the key.
-// form is the endpoint's form, for errors.
+// form is the endpoint's form; it determines the errors.
 func (x *apiRequest) choose(snapshot *catalog.Snapshot, form wire.Form, fits func(*catalog.Model) bool) (*catalog.Model, error) {
 	if err := x.allowsSandbox(snapshot, x.model, form); err != nil {
 		return nil, err
@@ -178,8 +178,8 @@ func (x *apiRequest) choose(snapshot *catalog.Snapshot, form wire.Form, fits fun
 	return model, x.allows("model", model.ID)
 }
 
-// allowsCalled rejects a request whose provider may call a model outside the key's allowlist. A
-// model without a price is rejected before the hold.
+// allowsCalled rejects a request whose provider may call a model outside the key's allowlist.
+// Models without a price are rejected later, before the hold.
 func (x *apiRequest) allowsCalled(snapshot *catalog.Snapshot, model *catalog.Model, calls []wire.ModelCall) error {
 	called, _ := snapshot.CalledModels(model, calls)
 	for _, call := range called {
@@ -193,13 +193,13 @@ func (x *apiRequest) allowsCalled(snapshot *catalog.Snapshot, model *catalog.Mod
 	return nil
 }
 
-// hides reports whether model is a sandbox model outside the caller's permissions.
+// hides reports whether model is a sandbox model that the caller may not use.
 func (x *apiRequest) hides(snapshot *catalog.Snapshot, model string) bool {
 	return snapshot.HidesSandbox(model, x.caller.Test, x.caller.AllowedModels)
 }
 
-// allowsSandbox rejects a sandbox model outside the caller's permissions with the form's error for
-// an unknown model.
+// allowsSandbox rejects a sandbox model that the caller may not use with the form's error for an
+// unknown model.
 func (x *apiRequest) allowsSandbox(snapshot *catalog.Snapshot, model string, form wire.Form) error {
 	if !x.hides(snapshot, model) {
 		return nil
@@ -207,13 +207,13 @@ func (x *apiRequest) allowsSandbox(snapshot *catalog.Snapshot, model string, for
 	return sandboxError(unknownCode(form), "model", model)
 }
 
-// sandboxError is the refusal of a sandbox model.
+// sandboxError returns the error for a sandbox model that the caller may not use.
 func sandboxError(code fault.Code, param, model string) error {
 	return fault.At(code, param, "The model %s is a sandbox model, whose answers are made up, so this key may not use it. "+
 		"The operator can add it to the key's allowed models, or mark the account as test.", fault.Excerpt(model))
 }
 
-// allows rejects a model outside the key's allowlist. param is the field with the model.
+// allows rejects a model outside the key's allowlist. param names the field with the model.
 func (x *apiRequest) allows(param, model string) error {
 	if x.caller.AllowsModel(model) {
 		return nil
@@ -244,7 +244,7 @@ func findModel(snapshot *catalog.Snapshot, name string, form wire.Form, fits fun
 	return model, nil
 }
 
-// modelList returns the path of the list of models for callers of a form.
+// modelList returns the path of the model list for a form.
 func modelList(form wire.Form) string {
 	if form == wire.FormMessages {
 		return "/native/v1/models"

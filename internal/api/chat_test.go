@@ -24,12 +24,12 @@ func conductor(books *ledger.Ledger, log *slog.Logger) *chat.Conductor {
 	return chat.New(chat.Options{Ledger: books, Lines: lines(), Log: log})
 }
 
-// lines are lines of the sandbox.
+// lines returns sandbox lines.
 func lines() *line.Lines {
 	return line.New(line.Options{Open: adapters.New(adapters.Options{}).Open})
 }
 
-// hello is a good request.
+// hello is a valid request.
 const hello = `{"model":"swift-1","messages":[{"role":"user","content":"Hello"}]}`
 
 // TestChat checks a whole request: one charge, and the response's id on its receipt.
@@ -46,7 +46,7 @@ func TestChat(t *testing.T) {
 		if streamed.status != 200 || !strings.HasSuffix(string(streamed.body), "data: [DONE]\n\n") {
 			t.Fatalf("%d %s", streamed.status, streamed.body)
 		}
-		d.settled()
+		d.closeBooks()
 		u := d.usage()
 		if u.Total.Billed != 2 || u.Total.Cost <= 0 || accountState(t, d).Held != 0 {
 			t.Errorf("usage %+v, account %+v", u.Total, accountState(t, d))
@@ -64,8 +64,8 @@ func TestChat(t *testing.T) {
 	})
 }
 
-// TestKeyChangesBetweenRequests changes a cached key behind the cache: the next request uses the
-// database. The key is judged before other faults of the request.
+// TestKeyChangesBetweenRequests changes a cached key in the database: the next request uses the new
+// values. A fault of the key is reported before other faults of the request.
 func TestKeyChangesBetweenRequests(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -145,11 +145,11 @@ func TestCalledModelsAreOnTheKeysList(t *testing.T) {
 func TestCountsHaveALimit(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		var passed atomic.Int64
+		var counted atomic.Int64
 		began := time.Now()
 		d := newServer(t, db, func(o *api.Options) {
 			o.CountRate = 60
-			o.Now = func() time.Time { return began.Add(time.Duration(passed.Load())) }
+			o.Now = func() time.Time { return began.Add(time.Duration(counted.Load())) }
 		})
 		withNative(d)
 		_, first := d.key(account.KeySettings{})
@@ -165,20 +165,20 @@ func TestCountsHaveALimit(t *testing.T) {
 			return counted, last
 		}
 		if n, last := count(`{"model":"writer-1"}`, first); n != 0 || last.status != 400 {
-			t.Errorf("%d requests without messages were counted, the last is %d", n, last.status)
+			t.Errorf("%d requests without messages were counted, last status %d", n, last.status)
 		}
 		n, last := count(body, first, second)
 		if n != 60 || last.status != 429 || !strings.Contains(string(last.body),
 			`"rate_limit_error"`) || last.header.Get("Retry-After") != "" {
-			t.Errorf("%d of 100 were counted, the last is %d %s", n, last.status, last.body)
+			t.Errorf("%d of 100 requests were counted, last response %d %s", n, last.status, last.body)
 		}
-		passed.Store(int64(10 * time.Second))
+		counted.Store(int64(10 * time.Second))
 		if n, _ := count(body, first); n != 10 {
-			t.Errorf("%d were counted after ten seconds of a flood, want 10", n)
+			t.Errorf("%d requests were counted after ten seconds of a flood, want 10", n)
 		}
 		if got := d.send("POST", "/native/v1/messages", strings.Replace(body, "{", `{"max_tokens":0,`, 1), "x-api-key",
 			first); got.status != 400 {
-			t.Errorf("the messages themselves are limited too: %d", got.status)
+			t.Errorf("messages requests are limited too: %d", got.status)
 		}
 	})
 }

@@ -10,11 +10,11 @@ import (
 
 // Limits of a node's fetches.
 const (
-	// Concurrent fetches of images, and of possible videos. Each may be in memory as a whole.
+	// concurrent fetches of images and of possible videos; each file is in memory as a whole
 	imageFetches = 24
 	videoFetches = 8
-	// maxAccountSubmissions bounds the concurrent submissions of one account that fetch references or wait
-	// to. Each holds a connection and a small body outside the memory budget.
+	// maxAccountSubmissions bounds the concurrent submissions of one account with references to
+	// fetch. Each submission holds a connection and a small body outside the memory budget.
 	maxAccountSubmissions = 128
 )
 
@@ -23,7 +23,7 @@ type fetches struct {
 	images, videos *fairSlots
 
 	mu          sync.Mutex
-	submissions map[string]int // guarded by mu; submissions, by account
+	submissions map[string]int // submissions by account; guarded by mu
 }
 
 func newFetches() *fetches {
@@ -58,27 +58,28 @@ func (f *fetches) acquire(ctx context.Context, account string, video bool) (done
 
 // fairSlots is a number of slots shared fairly by accounts.
 //
-// A free slot goes to the account that holds the fewest, then to the one that has waited longest.
-// An account that holds slots gets another one only while more are free than it holds. So a single
-// account gets at most half, two get a third each, and the last slot stays free for a newcomer. An
-// account without slots waits only behind accounts that began to wait earlier, each of which goes
-// first once. A slot is held for at most fetchTimeout and the storing of its file, so behind k
-// accounts the wait is at most k / slots + 1 times as long.
+// A free slot goes to the account with the fewest slots, and among equals to the one that has
+// waited longest. An account with slots gets another slot only while more slots are free than it
+// has. A single account therefore gets at most half of the slots, two accounts get a third each,
+// and the last slot stays free for a newcomer. An account without slots waits only for accounts
+// that began to wait earlier, each of which gets one slot first. A slot is used for at most
+// fetchTimeout plus the time to store the file, so with k accounts ahead the wait is at most k /
+// slots + 1 times as long.
 //
 // Shares belong to accounts, not people: many accounts have many shares, but each must be able to
-// pay for its submission (checkAdmissible), and a wait ends at allFetchesTimeout.
+// pay for its submission (checkAdmissible), and a wait ends after allFetchesTimeout.
 type fairSlots struct {
 	mu     sync.Mutex
 	free   int
-	shares map[string]*accountShare // accounts with slots or waiting
-	clock  int64                    // counter of changes, the clock of share.since
+	shares map[string]*accountShare // accounts with slots or waiting requests
+	clock  int64                    // counts changes; the time of accountShare.changed
 }
 
-// accountShare is an account's part of the slots, guarded by their lock.
+// accountShare is the state of one account, guarded by the lock of fairSlots.
 type accountShare struct {
 	slots   int
-	changed int64           // when slots changed, or the account began to wait
-	waiting []chan struct{} // in order; each is closed when it gets a slot
+	changed int64           // time when slots changed or the account began to wait
+	waiting []chan struct{} // waiting requests in order; each channel is closed when its request gets a slot
 }
 
 func newFairSlots(n int) *fairSlots {
@@ -102,7 +103,8 @@ func nextShare(free int, shares iter.Seq[*accountShare]) *accountShare {
 	return first
 }
 
-// acquire waits for a slot. done returns it and must be called once. The error is that of ctx.
+// acquire waits for a slot. The caller must call done once to return the slot. If ctx ends first,
+// acquire returns its error.
 func (t *fairSlots) acquire(ctx context.Context, account string) (done func(), err error) {
 	granted := t.enqueue(account)
 	select {
@@ -110,14 +112,14 @@ func (t *fairSlots) acquire(ctx context.Context, account string) (done func(), e
 		return func() { t.release(account) }, nil
 	case <-ctx.Done():
 		if !t.dequeue(account, granted) {
-			t.release(account) // granted at the same moment
+			t.release(account) // the slot was granted at the same moment
 		}
 		return nil, ctx.Err()
 	}
 }
 
-// enqueue adds a request for a slot behind the account's others. It returns a channel closed when the
-// request gets a slot.
+// enqueue adds a request for a slot after the account's earlier requests. It returns a channel that
+// is closed when the request gets a slot.
 func (t *fairSlots) enqueue(account string) chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()

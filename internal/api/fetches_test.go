@@ -23,8 +23,8 @@ import (
 	"tollgate/internal/wire/jobrequest"
 )
 
-// TestFetchesAreShared lets accounts take their maximum one after the other: each leaves some for
-// the next, and in the end all slots are free.
+// TestFetchesAreShared lets accounts take their maximum one after the other: each leaves some slots
+// for the next, and in the end all slots are free.
 func TestFetchesAreShared(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -70,10 +70,10 @@ func TestFetchesAreShared(t *testing.T) {
 }
 
 // idle checks that all slots are free.
-func idle(t *testing.T, turns *fairSlots, n int) {
+func idle(t *testing.T, slots *fairSlots, n int) {
 	t.Helper()
-	if turns.free != n || len(turns.shares) != 0 {
-		t.Errorf("%d of %d turns are free, %d accounts are left", turns.free, n, len(turns.shares))
+	if slots.free != n || len(slots.shares) != 0 {
+		t.Errorf("%d of %d slots are free, %d accounts are left", slots.free, n, len(slots.shares))
 	}
 }
 
@@ -83,7 +83,7 @@ func TestNextShare(t *testing.T) {
 	for name, c := range map[string]struct {
 		free   int
 		shares []*accountShare
-		want   int // -1 for none
+		want   int // index of the chosen share; -1 for nil
 	}{
 		"nobody":              {4, nil, -1},
 		"nobody waits":        {4, []*accountShare{{slots: 1}}, -1},
@@ -114,7 +114,7 @@ func TestNewcomersDoNotStarve(t *testing.T) {
 	t.Parallel()
 	for _, accounts := range []int{1, 2, 7, 8, 9, 40} {
 		synctest.Test(t, func(t *testing.T) {
-			turns := newFairSlots(videoFetches)
+			slots := newFairSlots(videoFetches)
 			ctx, leave := context.WithCancel(t.Context())
 			defer leave()
 			var all sync.WaitGroup
@@ -122,7 +122,7 @@ func TestNewcomersDoNotStarve(t *testing.T) {
 				for range 20 {
 					all.Go(func() {
 						for {
-							done, err := turns.acquire(ctx, fmt.Sprint(i))
+							done, err := slots.acquire(ctx, fmt.Sprint(i))
 							if err != nil {
 								return
 							}
@@ -132,30 +132,30 @@ func TestNewcomersDoNotStarve(t *testing.T) {
 					})
 				}
 			}
-			<-time.After(fetchTimeout*7/2 + time.Second) // in the middle of it
+			<-time.After(fetchTimeout*7/2 + time.Second) // in the middle of the first accounts' fetches
 			synctest.Wait()
 			before := 0 // accounts in front of the newcomer
-			for _, s := range turns.shares {
+			for _, s := range slots.shares {
 				if s.slots == 0 {
 					before++
 				}
 			}
 			start := time.Now()
-			done, err := turns.acquire(ctx, "new")
+			done, err := slots.acquire(ctx, "new")
 			if err != nil {
 				t.Fatal(err)
 			}
 			waited, most := time.Since(start), fetchTimeout*time.Duration(before/videoFetches+1)
 			if accounts <= 2 {
-				most = 0 // they leave some
+				most = 0 // the first accounts leave some slots free
 			}
 			if waited > most {
-				t.Errorf("beside %d accounts it waited %s behind %d of them, want %s at most", accounts, waited, before, most)
+				t.Errorf("with %d accounts, %d of them ahead, the newcomer waited %s, want at most %s", accounts, before, waited, most)
 			}
 			done()
 			leave()
 			all.Wait()
-			idle(t, turns, videoFetches)
+			idle(t, slots, videoFetches)
 		})
 	}
 }
@@ -165,25 +165,25 @@ func TestNewcomersDoNotStarve(t *testing.T) {
 func TestLeavingWhileWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		turns := newFairSlots(1)
-		done, err := turns.acquire(t.Context(), "holder")
+		slots := newFairSlots(1)
+		done, err := slots.acquire(t.Context(), "holder")
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := turns.acquire(ctx, "leaver"); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := slots.acquire(ctx, "leaver"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v", err)
 		}
-		if len(turns.shares) != 1 {
-			t.Errorf("%d accounts are known", len(turns.shares))
+		if len(slots.shares) != 1 {
+			t.Errorf("%d accounts are known", len(slots.shares))
 		}
 		// The slot and the cancellation come at the same moment; either may win.
 		for range 200 {
 			ctx, leave := context.WithCancel(t.Context())
 			var both sync.WaitGroup
 			both.Go(func() {
-				if done, err := turns.acquire(ctx, "leaver"); err == nil {
+				if done, err := slots.acquire(ctx, "leaver"); err == nil {
 					done()
 				}
 			})
@@ -191,12 +191,12 @@ func TestLeavingWhileWaiting(t *testing.T) {
 			both.Go(leave)
 			done()
 			both.Wait()
-			if done, err = turns.acquire(t.Context(), "holder"); err != nil {
+			if done, err = slots.acquire(t.Context(), "holder"); err != nil {
 				t.Fatal(err)
 			}
 		}
 		done()
-		idle(t, turns, 1)
+		idle(t, slots, 1)
 	})
 }
 
@@ -206,12 +206,12 @@ func TestSlotsAreNeverLost(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		n := 1 + random.IntN(12)
-		turns := newFairSlots(n)
+		slots := newFairSlots(n)
 		type wish struct {
 			account string
 			turn    chan struct{}
 		}
-		var asked []wish // and neither withdrawn nor given back
+		var pending []wish // requests neither withdrawn nor released
 		granted := func(w wish) bool {
 			select {
 			case <-w.turn:
@@ -221,19 +221,19 @@ func TestSlotsAreNeverLost(t *testing.T) {
 			}
 		}
 		end := func(i int) {
-			w := asked[i]
-			asked = slices.Delete(asked, i, i+1)
-			if had := granted(w); turns.dequeue(w.account, w.turn) == had {
-				t.Fatalf("seed %d: withdrawn %v, but the turn has come %v", seed, !had, had)
+			w := pending[i]
+			pending = slices.Delete(pending, i, i+1)
+			if had := granted(w); slots.dequeue(w.account, w.turn) == had {
+				t.Fatalf("seed %d: withdrawn %v, but granted %v", seed, !had, had)
 			} else if had {
-				turns.release(w.account)
+				slots.release(w.account)
 			}
 		}
 		check := func() {
 			t.Helper()
 			held, waiting := map[string]int{}, map[string]int{}
 			most := 0
-			for _, w := range asked {
+			for _, w := range pending {
 				if granted(w) {
 					held[w.account]++
 				} else {
@@ -241,40 +241,40 @@ func TestSlotsAreNeverLost(t *testing.T) {
 				}
 			}
 			total := 0
-			for account, s := range turns.shares {
+			for account, s := range slots.shares {
 				if s.slots != held[account] || len(s.waiting) != waiting[account] || s.slots+len(s.waiting) == 0 {
-					t.Fatalf("seed %d: %s holds %d and waits for %d, noted are %d and %d", seed, account, held[account], waiting[account], s.slots,
+					t.Fatalf("seed %d: %s has %d slots and %d requests, recorded are %d and %d", seed, account, held[account], waiting[account], s.slots,
 						len(s.waiting))
 				}
 				total, most = total+s.slots, max(most, s.slots)
 			}
 			switch {
-			case turns.free < 0 || total+turns.free != n || len(asked) != total+sum(waiting):
-				t.Fatalf("seed %d: %d turns of %d are held, %d are free", seed, total, n, turns.free)
+			case slots.free < 0 || total+slots.free != n || len(pending) != total+sum(waiting):
+				t.Fatalf("seed %d: %d slots of %d are in use, %d are free", seed, total, n, slots.free)
 			case most > (n+1)/2:
-				t.Fatalf("seed %d: an account holds %d of %d", seed, most, n)
-			case nextShare(turns.free, maps.Values(turns.shares)) != nil:
-				t.Fatalf("seed %d: somebody waits for a turn that is free", seed)
+				t.Fatalf("seed %d: an account has %d of %d slots", seed, most, n)
+			case nextShare(slots.free, maps.Values(slots.shares)) != nil:
+				t.Fatalf("seed %d: a request waits although a slot is free", seed)
 			}
 		}
 		for range 200 {
-			if len(asked) == 0 || random.IntN(5) < 3 {
+			if len(pending) == 0 || random.IntN(5) < 3 {
 				account := fmt.Sprint(random.IntN(1 + int(seed%9)))
-				asked = append(asked, wish{account, turns.enqueue(account)})
+				pending = append(pending, wish{account, slots.enqueue(account)})
 			} else {
-				end(random.IntN(len(asked)))
+				end(random.IntN(len(pending)))
 			}
 			check()
 		}
-		for len(asked) > 0 { // in the order of their slots: every account gets one
-			i := slices.IndexFunc(asked, granted)
+		for len(pending) > 0 { // in the order of their slots: every request gets one
+			i := slices.IndexFunc(pending, granted)
 			if i < 0 {
-				t.Fatalf("seed %d: %d wait and nobody holds a turn", seed, len(asked))
+				t.Fatalf("seed %d: %d requests wait and no slot is in use", seed, len(pending))
 			}
 			end(i)
 			check()
 		}
-		idle(t, turns, n)
+		idle(t, slots, n)
 	}
 }
 
@@ -285,11 +285,11 @@ func sum(counts map[string]int) (n int) {
 	return n
 }
 
-// TestConcurrentSlots has everybody come, wait, leave and end at the same time.
+// TestConcurrentSlots acquires, releases and cancels from many goroutines at the same time.
 func TestConcurrentSlots(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		turns := newFairSlots(imageFetches)
+		slots := newFairSlots(imageFetches)
 		var inside, most atomic.Int64
 		var all sync.WaitGroup
 		for i := range 400 {
@@ -297,7 +297,7 @@ func TestConcurrentSlots(t *testing.T) {
 			all.Go(func() {
 				for range 10 {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+random.IntN(40))*time.Second)
-					if done, err := turns.acquire(ctx, fmt.Sprint(i%23)); err == nil {
+					if done, err := slots.acquire(ctx, fmt.Sprint(i%23)); err == nil {
 						most.Store(max(most.Load(), inside.Add(1)))
 						<-time.After(time.Duration(random.IntN(5)) * time.Second)
 						inside.Add(-1)
@@ -309,14 +309,14 @@ func TestConcurrentSlots(t *testing.T) {
 		}
 		all.Wait()
 		if most.Load() > imageFetches || inside.Load() != 0 {
-			t.Errorf("%d at a time", most.Load())
+			t.Errorf("%d slots in use at a time", most.Load())
 		}
-		idle(t, turns, imageFetches)
+		idle(t, slots, imageFetches)
 	})
 }
 
-// TestWaitingIsBounded fills an account's limit of submissions: the next one is refused before
-// anything is fetched, other accounts are not.
+// TestWaitingIsBounded fills an account's limit of submissions: the next submission is rejected
+// before anything is fetched, unlike submissions of other accounts.
 func TestWaitingIsBounded(t *testing.T) {
 	t.Parallel()
 	d := &server{fetches: newFetches()}
@@ -324,19 +324,19 @@ func TestWaitingIsBounded(t *testing.T) {
 	for range maxAccountSubmissions {
 		leave, ok := d.fetches.begin("many")
 		if !ok {
-			t.Fatal("refused too early")
+			t.Fatal("rejected too early")
 		}
 		ends = append(ends, leave)
 	}
 	submission := &jobrequest.Request{
 		References: []jobrequest.Reference{{Param: "image", Image: true, Address: "http://host.example/a.png"}}}
-	_, err := d.fetchReferences(t.Context(), "many", submission) // it has nothing to fetch with
+	_, err := d.fetchReferences(t.Context(), "many", submission) // d has no client to fetch with
 	if f := fault.Of(err); err == nil || f.Code != fault.ServiceUnavailable || f.RetryAfter != busyRetryAfter {
 		t.Errorf("%v", err)
 	}
 	leave, ok := d.fetches.begin("few")
 	if !ok {
-		t.Error("another account is refused")
+		t.Error("a submission of another account is rejected")
 	}
 	for _, leave := range append(ends, leave) {
 		leave()
@@ -347,15 +347,15 @@ func TestWaitingIsBounded(t *testing.T) {
 }
 
 // TestReferencesCountAsBodies checks that a fetched file uses the memory budget of its account,
-// that reading stops at the budget, and that the memory is returned.
+// that reading stops at the budget, and that the memory is released.
 func TestReferencesCountAsBodies(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 20
 	host := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write(bytes.Repeat([]byte("x"), size)) // the reader may have left
+		_, _ = w.Write(bytes.Repeat([]byte("x"), size)) // the reader may have closed the connection
 	}))
 	defer host.Close()
-	d := &server{memory: httpapi.NewBudget(1, size/2, LargestReference)} // as much as one such file
+	d := &server{memory: httpapi.NewBudget(1, size/2, LargestReference)} // enough for one such file
 	d.Guard = egress.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})
 	reference := &jobrequest.Reference{Address: host.URL, Param: "image"}
 	first := d.memory.File("a")
@@ -365,25 +365,25 @@ func TestReferencesCountAsBodies(t *testing.T) {
 	second := d.memory.File("b")
 	_, err := d.referenceBytes(t.Context(), reference, second.Grow)
 	if f := fault.Of(err); f.Code != fault.ServiceUnavailable || f.RetryAfter <= 0 {
-		t.Errorf("one more than there is room for: %v", err)
+		t.Errorf("file beyond the budget: %v", err)
 	}
 	second.Release()
 	first.Release()
 	if _, err := d.referenceBytes(t.Context(), reference, second.Grow); err != nil {
-		t.Error("when there is room again:", err)
+		t.Error("after the release:", err)
 	}
 	second.Release()
 	all := d.memory.File("c")
 	if err := all.Grow(2 * (size + 2)); err != nil {
-		t.Error("not all was given back:", err)
+		t.Error("not all memory was released:", err)
 	}
 	if err := all.Grow(1); err == nil {
-		t.Error("there is room beside all of it")
+		t.Error("memory beyond the budget was reserved")
 	}
 }
 
-// TestFirstOf checks that the fault of a reference is reported before its consequences for the
-// others.
+// TestFirstOf checks that the error of a reference is preferred to the errors that it causes for
+// the others.
 func TestFirstOf(t *testing.T) {
 	t.Parallel()
 	internal, theirs := fault.Unavailable(errors.New("connection lost")), fault.At(fault.InvalidRequest, "mask", "No.")

@@ -13,11 +13,11 @@ import (
 	"tollgate/internal/media/format"
 )
 
-// Limits of the images fetched for a chat request: providers accept 20 MiB of inline content in
-// total, and base64 makes four bytes of three.
+// Limits of the images fetched for a chat request. Providers accept 20 MiB of inline content in
+// total, and base64 turns three bytes into four.
 const (
-	inlineImages  = 14 << 20         // bytes, of all of a request
-	imagesTimeout = 60 * time.Second // all of a request, with the wait for turns
+	inlineImages  = 14 << 20         // total bytes of a request's images
+	imagesTimeout = 60 * time.Second // for all images of a request, including the wait for slots
 )
 
 // images fetches the images of one chat request for lines that need them inline. It is safe for
@@ -32,8 +32,8 @@ type images struct {
 	deadline  time.Time // zero before the first fetch
 }
 
-// giveImages lets a request with images fetch them. The caller must call release at the end of the
-// request.
+// giveImages lets lines fetch the images of a request. The caller must call release at the end of
+// the request.
 func (d *server) giveImages(call *chat.AcceptedRequest) (release func()) {
 	if call.Body.Params().Bound.Images == 0 {
 		return func() {}
@@ -43,12 +43,12 @@ func (d *server) giveImages(call *chat.AcceptedRequest) (release func()) {
 	return i.memory.Release
 }
 
-// fetch returns the image at a public address. It takes turns with the references of jobs, and
-// checks the type by the image's bytes. The error is a *fault.Error without a field.
+// fetch returns the image at a public address. It shares slots with the references of jobs, and
+// detects the type from the image's bytes. The error is a *fault.Error without a field.
 func (i *images) fetch(ctx context.Context, address string) (string, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, imagesTimeout)
 	defer cancel()
-	until, left := i.begin(ctx)
+	until, remaining := i.begin(ctx)
 	ctx, end := context.WithDeadline(ctx, until)
 	defer end()
 	leave, ok := i.desk.fetches.begin(i.account)
@@ -61,7 +61,7 @@ func (i *images) fetch(ctx context.Context, address string) (string, []byte, err
 		return "", nil, fetchesBusy()
 	}
 	defer done()
-	document, err := i.desk.Guard.Get(ctx, address, egress.Limits{Size: left, Within: fetchTimeout, Grow: i.grow})
+	document, err := i.desk.Guard.Get(ctx, address, egress.Limits{Size: remaining, Within: fetchTimeout, Grow: i.grow})
 	var refusal *egress.AddressError
 	var clientError *fault.Error
 	switch {
@@ -88,7 +88,7 @@ func (i *images) fetch(ctx context.Context, address string) (string, []byte, err
 
 // begin returns the deadline of all fetches, which starts with the first one, and the remaining
 // bytes.
-func (i *images) begin(ctx context.Context) (until time.Time, left int64) {
+func (i *images) begin(ctx context.Context) (until time.Time, remaining int64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.deadline.IsZero() {
@@ -97,7 +97,7 @@ func (i *images) begin(ctx context.Context) (until time.Time, left int64) {
 	return i.deadline, i.remaining
 }
 
-// grow takes memory.
+// grow reserves memory.
 func (i *images) grow(n int64) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -13,7 +13,7 @@ func (d *server) imageJob(x *apiRequest) error { return d.poll(x, catalog.KindIm
 // videoJob answers GET /v1/videos/jobs/{id}.
 func (d *server) videoJob(x *apiRequest) error { return d.poll(x, catalog.KindVideo) }
 
-// poll answers with a job's body, which equals that of its event.
+// poll answers with a job's body, which equals the body of its event.
 func (d *server) poll(x *apiRequest, kind catalog.Kind) error {
 	if !isID(x.PathID()) {
 		return fault.New(fault.JobNotFound, "There is no %s job %q. Check the id and the path.", kind, fault.Excerpt(x.PathID()))
@@ -28,10 +28,10 @@ func (d *server) poll(x *apiRequest, kind catalog.Kind) error {
 	return nil
 }
 
-// longestID bounds ids before a database lookup.
+// longestID bounds the length of ids before a database lookup.
 const longestID = 64
 
-// isID reports whether text has the shape of our ids.
+// isID reports whether text has the format of the gateway's ids.
 func isID(text string) bool {
 	if text == "" || len(text) > longestID {
 		return false

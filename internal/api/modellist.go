@@ -30,12 +30,12 @@ func (d *server) models(x *apiRequest) error {
 	}{"list", data})
 }
 
-// lists reports whether the caller's lists have a model.
+// lists reports whether the caller's model lists include m.
 func (x *apiRequest) lists(snapshot *catalog.Snapshot, m *catalog.Model) bool {
 	return m.State != catalog.StateRetired && !x.hides(snapshot, m.ID)
 }
 
-// model answers GET /v1/models/{id}: the model as the list has it.
+// model answers GET /v1/models/{id} with the model's entry in the list.
 func (d *server) model(x *apiRequest) error {
 	return d.showModel(x, wire.FormChat, func(m *catalog.Model, created int64) any {
 		return offer.Listing(m, created, x.caller.Prices.Of(m.ID))

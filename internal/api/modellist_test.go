@@ -133,7 +133,7 @@ func TestSandboxBesideRealLines(t *testing.T) {
 		}
 		for _, c := range calls {
 			if refused(plain, c[0], c[1]) {
-				t.Errorf("%s is closed in a trial", c[0])
+				t.Errorf("%s is closed without real lines", c[0])
 			}
 		}
 		d.apply(strings.Replace(models, "lines:\n", "  - {id: true-1, kind: chat, forms: [chat], context_window: 8000, max_output_tokens: 1000, "+
@@ -150,18 +150,18 @@ func TestSandboxBesideRealLines(t *testing.T) {
 			}
 		}
 		if got := list(plain); strings.Contains(got, "swift-1") || !strings.Contains(got, "true-1") {
-			t.Errorf("a customer's list: %s", got)
+			t.Errorf("list of a customer: %s", got)
 		}
 		if got := d.send("GET", "/v1/models/swift-1", "", as(plain)...); got.status != 404 {
 			t.Errorf("%d %s", got.status, got.body)
 		}
 		if refused(listed, calls[0][0], chat) || refused(listed, calls[1][0], calls[1][1]) {
-			t.Error("a key that names the models is refused")
+			t.Error("a key with the models in its allowlist is rejected")
 		}
 		if got := list(listed); !strings.Contains(got, "swift-1") || strings.Contains(got, "reel-1") {
-			t.Errorf("the list of a key that names swift-1 and easel-1: %s", got)
+			t.Errorf("list of a key for swift-1 and easel-1: %s", got)
 		}
-		for _, test := range []bool{true, false, true} { // cached keys follow the mark
+		for _, test := range []bool{true, false, true} { // cached keys follow the account's test mark
 			if err := db.Update(t.Context(), func(tx *store.Tx) error {
 				_, err := account.ChangeTx(tx, d.account, account.Patch{Test: &test})
 				return err

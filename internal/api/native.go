@@ -26,7 +26,7 @@ func (d *server) messages(x *apiRequest) error {
 	return d.answerChat(x, chatEndpoint{wire.FormMessages, func(body []byte) (request, error) { return messages.Open(body) }})
 }
 
-// countRequest is a messages request for a token count. It needs no limit.
+// countRequest is a messages request for a token count. It needs no max_tokens.
 type countRequest struct{ *messages.Request }
 
 // Check implements request.
@@ -35,7 +35,7 @@ func (c countRequest) Check() error { return c.CheckCount() }
 // countedAccounts bounds the accounts in the rate limiter of token counts.
 const countedAccounts = 10_000
 
-// checkCountRate refuses a token count above the account's rate: counts are free, but providers
+// checkCountRate rejects a token count above the account's rate: counts are free, but providers
 // limit them.
 func (d *server) checkCountRate(account string) error {
 	if d.counts == nil || d.counts.Take(account, 1) {

@@ -18,7 +18,7 @@ type faultyRequest struct {
 	code, param               string
 }
 
-// checkOrder sends requests with several faults. A request with status 202 has none.
+// checkOrder sends requests with several faults. A request with status 202 has no fault.
 func (d *server) checkOrder(requests []faultyRequest, headers ...string) {
 	d.t.Helper()
 	for _, c := range requests {
@@ -39,7 +39,7 @@ func (d *server) checkOrder(requests []faultyRequest, headers ...string) {
 				t.Errorf("param %q, want %q", param, c.param)
 			}
 			if got.header.Get("Retry-After") != "" {
-				t.Error("a Retry-After where waiting does not help")
+				t.Error("Retry-After although waiting does not help")
 			}
 		})
 	}
@@ -81,17 +81,17 @@ func TestOrderOfChecks(t *testing.T) {
 		{"maintenance", "POST", chat, key, from, "", `{"model":"broken-1","messages":[]}`, 503, "model_maintenance", "model"},
 		{"model allowlist", "POST", chat, key, from, "", noModelAllowed, 403, "permission_denied", "model"},
 		{"fields", "POST", chat, key, from, "", `{"model":"other-1","messages":[]}`, 400, "invalid_messages", "messages"},
-	}, "x-api-key", secret) // is not read on /v1
+	}, "x-api-key", secret) // /v1 ignores x-api-key
 	state := accountState(t, d)
 	if state.Held != 0 || state.Balance.String() != "10" {
-		t.Errorf("refusals moved money: %+v", state)
+		t.Errorf("rejections moved money: %+v", state)
 	}
 	if u := d.usage(); u.Total.Requests != 0 {
-		t.Errorf("refusals count in usage: %+v", u.Total)
+		t.Errorf("rejections count in usage: %+v", u.Total)
 	}
 }
 
-// accountState reads the money side of the account.
+// accountState reads the account's balance and holds.
 func accountState(t *testing.T, d *server) ledger.AccountState {
 	t.Helper()
 	var state ledger.AccountState
@@ -106,7 +106,7 @@ func accountState(t *testing.T, d *server) ledger.AccountState {
 	return state
 }
 
-// usage reads the account's totals as the ledger has them.
+// usage reads the account's totals from the ledger.
 func (d *server) usage() (u ledger.Usage) {
 	d.t.Helper()
 	err := d.db.View(d.t.Context(), func(tx *store.Tx) (err error) {
@@ -119,7 +119,7 @@ func (d *server) usage() (u ledger.Usage) {
 	return u
 }
 
-// TestRefusalsAreLogged checks that the request log has refused model calls and nothing else.
+// TestRefusalsAreLogged checks that the request log contains rejected model calls and nothing else.
 func TestRefusalsAreLogged(t *testing.T) {
 	t.Parallel()
 	d := newServer(t, onSQLite(t), nil)
@@ -138,13 +138,13 @@ func TestRefusalsAreLogged(t *testing.T) {
 		id := got.header.Get("x-request-id")
 		want[id] = requestlog.Receipt{ID: id, Account: d.account, Key: key, Model: c.model, Endpoint: c.path, Status: 400, Code: c.code}
 	}
-	d.settled()
+	d.closeBooks()
 	rows := d.requests()
 	for _, row := range rows {
 		w := want[row.ID]
 		if row.Account != w.Account || row.Key != w.Key || row.Model != w.Model || row.Endpoint != w.Endpoint || row.Status != w.Status ||
 			row.Code != w.Code {
-			t.Errorf("the row says %+v, want %+v", row, w)
+			t.Errorf("row %+v, want %+v", row, w)
 		}
 	}
 	if len(rows) != len(want) {
@@ -152,15 +152,15 @@ func TestRefusalsAreLogged(t *testing.T) {
 	}
 }
 
-// TestRefusalsSayWhatToDo checks that the messages of refusals tell the client what to do.
+// TestRefusalsSayWhatToDo checks that the messages of rejections tell the client what to do.
 func TestRefusalsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	d := newServer(t, onSQLite(t), nil)
 	_, secret := d.key(account.KeySettings{})
 	const chat = "/v1/chat/completions"
 	for _, c := range []struct {
-		path, body, code, says string
-		status                 int
+		path, body, code, wantText string
+		status                     int
 	}{
 		{chat, `{"model":"easel-1","messages":[]}`, "model_not_found", "/v1/images/generations", 400},
 		{chat, `{"model":"reel-1","messages":[]}`, "model_not_found", "/v1/videos/generations", 400},
@@ -171,19 +171,19 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 	} {
 		got := d.send("POST", c.path, c.body, as(secret)...)
 		got.refused(t, c.status, c.code)
-		if !strings.Contains(string(got.body), c.says) {
-			t.Errorf("%s %q: %s; want %q", c.path, c.body, got.body, c.says)
+		if !strings.Contains(string(got.body), c.wantText) {
+			t.Errorf("%s %q: %s; want %q", c.path, c.body, got.body, c.wantText)
 		}
 	}
 }
 
 // TestKeyWithoutItsScheme checks that a key in the wrong place gets an explanation, and that no
-// answer repeats the key.
+// response repeats the key.
 func TestKeyWithoutItsScheme(t *testing.T) {
 	t.Parallel()
 	d := newServer(t, onSQLite(t), nil)
 	_, secret := d.key(account.KeySettings{})
-	for _, c := range []struct{ path, authorization, says string }{
+	for _, c := range []struct{ path, authorization, wantText string }{
 		{"/v1/models", "", "No API key was sent"},
 		{"/v1/models", "Bearer ", "No API key was sent"},
 		{"/v1/models", secret, "has no scheme"},
@@ -200,11 +200,11 @@ func TestKeyWithoutItsScheme(t *testing.T) {
 		if strings.HasPrefix(c.path, "/v1") {
 			got.refused(t, 401, "missing_api_key")
 		}
-		if body := string(got.body); got.status != 401 || !strings.Contains(body, c.says) || strings.Contains(body, secret) {
-			t.Errorf("%s with %q: %d %s; want %q", c.path, c.authorization, got.status, body, c.says)
+		if body := string(got.body); got.status != 401 || !strings.Contains(body, c.wantText) || strings.Contains(body, secret) {
+			t.Errorf("%s with %q: %d %s; want %q", c.path, c.authorization, got.status, body, c.wantText)
 		}
 	}
 	if got := d.send("GET", "/native/v1/models", "", "Authorization", secret, "x-api-key", secret); got.status != 200 {
-		t.Errorf("x-api-key beside it: %d %s", got.status, got.body)
+		t.Errorf("with x-api-key too: %d %s", got.status, got.body)
 	}
 }

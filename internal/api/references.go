@@ -25,7 +25,7 @@ const (
 	imageReference     = 30 << 20 // bytes
 	videoReference     = 100 << 20
 	fetchTimeout       = 20 * time.Second // one file
-	allFetchesTimeout  = 2 * time.Minute  // all files of one submission, and the wait for their turns
+	allFetchesTimeout  = 2 * time.Minute  // all files of one submission, including the wait for slots
 	maxParallelFetches = 4                // files of one submission
 	discardTimeout     = 10 * time.Second
 	busyRetryAfter     = 5 * time.Second
@@ -41,10 +41,10 @@ const (
 // references are the stored files of one submission.
 type references struct {
 	desk         *server
-	job          string // of the files
+	job          string // the job of the files
 	files        []media.File
 	mask         *media.File
-	mayHaveFiles bool // the media store may have files of the job
+	mayHaveFiles bool // whether the media store may have files of the job
 }
 
 // discard deletes the files of a submission that was not accepted.
@@ -85,11 +85,11 @@ func (d *server) fetchReferences(ctx context.Context, account string, s *jobrequ
 		workers.Go(func() {
 			defer func() { <-slots }()
 			defer func() {
-				if panicked := recover(); panicked != nil { // a stranger's file must not end the process
+				if panicked := recover(); panicked != nil { // an untrusted file must not end the process
 					errs[i] = fmt.Errorf("reading a reference panicked: %v\n%s", panicked, debug.Stack())
 				}
 				if errs[i] != nil {
-					cancel() // the others are in vain
+					cancel() // the other fetches are no longer needed
 				}
 			}()
 			files[i], errs[i] = d.storeReference(ctx, account, k.job, &all[i])
@@ -107,7 +107,7 @@ func (d *server) fetchReferences(ctx context.Context, account string, s *jobrequ
 	return k, nil
 }
 
-// fetchesBusy returns the error for a submission without a slot in time, or beyond its account's
+// fetchesBusy returns the error for a submission that gets no slot in time or exceeds its account's
 // limit.
 func fetchesBusy() error {
 	f := fault.New(fault.ServiceUnavailable, fetchesAreBusy)
@@ -115,9 +115,9 @@ func fetchesBusy() error {
 	return f
 }
 
-// mainError returns the first error about the user's input, else the first one that is not a
-// consequence of another. A cancelled fetch may fail in other ways than with its context's error,
-// so an error of ours may also be a consequence.
+// mainError returns the first error about the user's input, or else the first one that is not a
+// consequence of another. A cancelled fetch may also fail with an error other than its context's,
+// so an internal error may be a consequence too.
 func mainError(errs []error) error {
 	var internal, consequence error
 	for _, err := range errs {

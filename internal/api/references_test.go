@@ -31,7 +31,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// picture is a small PNG.
+// picture returns a small PNG.
 func picture(t *testing.T) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -41,12 +41,12 @@ func picture(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// clip is the beginning of an MP4 file.
+// clip returns the beginning of an MP4 file.
 func clip() []byte {
 	return append([]byte("\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isomiso2"), make([]byte, 64)...)
 }
 
-// host serves reference files and counts how often it is asked.
+// host serves reference files and counts the requests.
 type host struct {
 	url  string
 	hits atomic.Int64
@@ -59,7 +59,7 @@ func newHost(t *testing.T) *host {
 	h := &host{}
 	image := picture(t)
 	bomb := bytes.Clone(image)
-	copy(bomb[16:], []byte{0, 0, 0xff, 0xff, 0, 0, 0xff, 0xff}) // 65,535 pixels a side
+	copy(bomb[16:], []byte{0, 0, 0xff, 0xff, 0, 0, 0xff, 0xff}) // 65,535 pixels wide and high
 	files := map[string][]byte{
 		"/a.png": image, "/clip.mp4": clip(), "/page.html": []byte("<html><body>Hello</body></html>"), "/empty": nil, "/bomb.png": bomb,
 		"/picture.svg": []byte(`<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>`),
@@ -87,7 +87,7 @@ func newHost(t *testing.T) *host {
 	return h
 }
 
-// keeps checks the number of files in the media store after discarded ones are gone.
+// keeps checks the number of files in the media store after discarded files are deleted.
 func (d *server) keeps(t *testing.T, want int) {
 	t.Helper()
 	var n int
@@ -98,7 +98,7 @@ func (d *server) keeps(t *testing.T, want int) {
 				n++
 			}
 			if errors.Is(err, fs.ErrNotExist) {
-				return nil // deleted in this moment
+				return nil // deleted meanwhile
 			}
 			return err
 		})
@@ -116,7 +116,7 @@ func (d *server) keeps(t *testing.T, want int) {
 	}
 }
 
-// submitting writes a body with more members.
+// submitting returns a body with additional members.
 func submitting(t *testing.T, model string, more map[string]any) string {
 	t.Helper()
 	body := map[string]any{"model": model, "prompt": "a hat"}
@@ -202,12 +202,12 @@ func TestBadReferences(t *testing.T) {
 	}
 	d.keeps(t, 0)
 	if state := accountState(t, d); state.Held != 0 {
-		t.Errorf("refusals hold money: %+v", state)
+		t.Errorf("rejections hold money: %+v", state)
 	}
 }
 
-// TestPrivateHostsAreNotReached has no private networks allowed: the server of
-// this test must not be asked.
+// TestPrivateHostsAreNotReached allows no private networks, so the test's server must not be
+// reached.
 func TestPrivateHostsAreNotReached(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
@@ -259,11 +259,11 @@ func TestMultipartEdits(t *testing.T) {
 	first.accepted(t)
 	d.keeps(t, 3)
 	if held := accountState(t, d).Held.String(); held != "0.1" {
-		t.Errorf("%s USD held", held)
+		t.Errorf("held %s USD", held)
 	}
 	if again := send(fields, []string{"image[]", "image[]", "mask"}, picture(t), "Idempotency-Key", "a"); again.accepted(t).ID !=
 		first.accepted(t).ID {
-		t.Error("another boundary makes another job")
+		t.Error("another boundary creates another job")
 	}
 	for _, c := range []struct {
 		name, value string
@@ -330,8 +330,8 @@ func TestKeyChangesWhileReferencesAreFetched(t *testing.T) {
 	}
 }
 
-// TestReferencesOfRefusedSubmissionsAreDiscarded covers refusals by admission, and identical
-// submissions: one is admitted and the others find its job, even if the rate allows only one.
+// TestReferencesOfRefusedSubmissionsAreDiscarded covers rejections by admission, and identical
+// submissions: one is admitted and the others get its job, even if the rate allows only one.
 func TestReferencesOfRefusedSubmissionsAreDiscarded(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -361,8 +361,8 @@ func TestReferencesOfRefusedSubmissionsAreDiscarded(t *testing.T) {
 	})
 }
 
-// TestNoFetchBeforeRejection submits jobs that admission would refuse: their references are not
-// fetched, nothing is stored, and answer and log equal those of a submission without references.
+// TestNoFetchBeforeRejection submits jobs that admission would reject: their references are not
+// fetched, nothing is stored, and response and log equal those of a submission without references.
 func TestNoFetchBeforeRejection(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -405,12 +405,12 @@ func TestNoFetchBeforeRejection(t *testing.T) {
 		d.send("POST", generations, submitting(t, "easel-1", map[string]any{"image": h.url + "/nothing", "n": 9}), as(broke)...).refused(t, 400,
 			"invalid_request")
 		d.send("POST", generations, submitting(t, "easel-1", map[string]any{"image": h.url + "/a.png"}), as(good)...).accepted(t)
-		d.settled()
+		d.closeBooks()
 		codes := map[string]int{}
 		for _, row := range d.requests() {
 			codes[row.Code]++
 			if row.Code == "insufficient_quota" && (row.Model != "easel-1" || row.Endpoint != generations || row.Status != 402) {
-				t.Errorf("the row says %+v", row)
+				t.Errorf("row %+v", row)
 			}
 		}
 		if want := map[string]int{"insufficient_quota": 15, "rate_limit_exceeded": 5, "invalid_request": 1}; !maps.Equal(codes, want) {
@@ -419,16 +419,16 @@ func TestNoFetchBeforeRejection(t *testing.T) {
 	})
 }
 
-// TestBodiesCountWhileReferencesAreFetched has a large submission wait for a slow
-// host: its body counts against the budget of memory until it is answered.
+// TestBodiesCountWhileReferencesAreFetched has a large submission wait for a slow host. Its body
+// counts against the memory budget until the response.
 func TestBodiesCountWhileReferencesAreFetched(t *testing.T) {
 	t.Parallel()
-	const largest = 200 << 10 // the budget lets an account have one
+	const largest = 200 << 10 // the budget allows an account one such body
 	d, h := newServer(t, onSQLite(t), func(o *api.Options) { o.MaxBody, o.BodyMemory = largest, 1 }), newHost(t)
 	_, secret := d.key(account.KeySettings{})
 	asked, goOn := make(chan struct{}), make(chan struct{})
 	answer := sync.OnceFunc(func() { close(goOn) })
-	t.Cleanup(answer) // the servers wait for it, also where the test has failed
+	t.Cleanup(answer) // the servers wait for the answer, even after a failed test
 	h.before = func(*http.Request) { close(asked); <-goOn }
 	large := strings.Repeat(" ", 150<<10)
 	var slow response
@@ -442,17 +442,17 @@ func TestBodiesCountWhileReferencesAreFetched(t *testing.T) {
 	answer()
 	waiting.Wait()
 	slow.accepted(t)
-	// Its memory is returned shortly after the client has the answer.
+	// The body's memory is released shortly after the client has the response.
 	for limit := time.After(30 * time.Second); d.send("POST", generations, hat+large, as(secret)...).status != 202; {
 		select {
 		case <-limit:
-			t.Fatal("the budget does not get the body's memory back")
+			t.Fatal("the body's memory is not released")
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }
 
-// TestStoreAway removes the media store's folder: this is our own failure.
+// TestStoreAway removes the media store's folder, an internal failure.
 func TestStoreAway(t *testing.T) {
 	t.Parallel()
 	d := newServer(t, onSQLite(t), nil)
@@ -469,7 +469,7 @@ func TestStoreAway(t *testing.T) {
 		t.Errorf("param %q: %s", param, got.body)
 	}
 	if !strings.Contains(d.log.String(), got.header.Get("x-request-id")) || accountState(t, d).Held != 0 {
-		t.Errorf("held %s, the log says %s", accountState(t, d).Held, d.log)
+		t.Errorf("held %s, log %s", accountState(t, d).Held, d.log)
 	}
 	d.send("POST", generations, hat, as(secret)...).accepted(t) // needs no files
 }
@@ -494,12 +494,12 @@ func TestLeavingWhileReferencesAreFetched(t *testing.T) {
 	r.Header.Set("Authorization", "Bearer "+secret)
 	if answer, err := http.DefaultClient.Do(r); err == nil {
 		answer.Body.Close()
-		t.Errorf("answered %d", answer.StatusCode)
+		t.Errorf("status %d", answer.StatusCode)
 	}
 	<-ended
 	d.server.Close() // waits for the request
 	d.keeps(t, 0)
 	if strings.Contains(d.log.String(), "level=ERROR") {
-		t.Errorf("the log says %s", d.log)
+		t.Errorf("log %s", d.log)
 	}
 }

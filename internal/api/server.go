@@ -18,10 +18,10 @@ type server struct {
 	Options
 	fetches *fetches
 	memory  *httpapi.Budget
-	counts  *limit.Buckets[string] // counts of tokens by account; nil if they have no limit
+	counts  *limit.Buckets[string] // token counts by account; nil without a limit
 }
 
-// apiRequest is one request with a key, and its answer.
+// apiRequest is one request with a key, and its response.
 type apiRequest struct {
 	*httpapi.Exchange
 
@@ -29,10 +29,10 @@ type apiRequest struct {
 	caller         account.Principal // the caller, once authenticated
 	fresh          bool              // caller was read from the database for this request
 	model          string            // requested model, for the request log
-	loggedByLedger bool              // the ledger writes the row of the request log
+	loggedByLedger bool              // whether the ledger writes the request log row
 }
 
-// query wraps a handler that reads the account. Refusals are not recorded.
+// query wraps a handler that reads the account. Rejections are not recorded.
 func (d *server) query(handle func(*apiRequest) error) func(*httpapi.Exchange) error {
 	return func(h *httpapi.Exchange) error {
 		x := &apiRequest{Exchange: h}
@@ -40,7 +40,7 @@ func (d *server) query(handle func(*apiRequest) error) func(*httpapi.Exchange) e
 	}
 }
 
-// modelCall wraps a handler that runs a model. Refusals are recorded in the request log.
+// modelCall wraps a handler that runs a model. Rejections are recorded in the request log.
 func (d *server) modelCall(handle func(*apiRequest) error) func(*httpapi.Exchange) error {
 	return func(h *httpapi.Exchange) error {
 		x := &apiRequest{Exchange: h}
@@ -69,8 +69,8 @@ func (d *server) serve(x *apiRequest, fresh bool, handle func(*apiRequest) error
 	return err
 }
 
-// noKey returns the error for a request without a key. It does not repeat header values, which
-// could still be keys.
+// noKey returns the error for a request without a key. The error does not repeat header values,
+// which may be keys.
 func noKey(h http.Header, native bool) error {
 	sent := strings.Fields(h.Get("Authorization"))
 	switch {
@@ -142,7 +142,7 @@ func foreignAddress(x *apiRequest) error {
 		"This API key may not be used from the address %s. Add it to the key's allowed addresses or use another key.", x.clientAddress)
 }
 
-// logRefusal writes a refusal to the request log.
+// logRefusal writes a rejection to the request log.
 func (d *server) logRefusal(x *apiRequest, f *fault.Error) {
 	d.Ledger.Refused(ledger.Refusal{
 		Request: x.ID, Account: x.caller.Account, Key: x.caller.Key,
@@ -152,10 +152,10 @@ func (d *server) logRefusal(x *apiRequest, f *fault.Error) {
 	})
 }
 
-// delayWrongKey delays the answer to a wrong key if its address has sent many. Valid keys are never
-// delayed, even if others send wrong keys from the same address.
+// delayWrongKey delays the response to a wrong key if its address has sent many. Valid keys are
+// never delayed, even if others send wrong keys from the same address.
 func (d *server) delayWrongKey(x *apiRequest, err error) error {
-	_, named := x.Request.Context().Value(sessionKey{}).(sessionKey) // nothing was guessed
+	_, named := x.Request.Context().Value(sessionKey{}).(sessionKey) // a session's key cannot be guessed
 	if err == nil || d.WrongKeys == nil || x.loggedByLedger || named || fault.Of(err).Code != fault.InvalidAPIKey {
 		return err
 	}

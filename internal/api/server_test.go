@@ -74,8 +74,8 @@ func TestNative(t *testing.T) {
 	}
 }
 
-// TestBodyIsNotReadWithoutAKey sends only the head of a request with a bad
-// key: the answer must come without waiting for the body.
+// TestBodyIsNotReadWithoutAKey sends only the header of a request with a bad key: the response must
+// come without waiting for the body.
 func TestBodyIsNotReadWithoutAKey(t *testing.T) {
 	t.Parallel()
 	d := newServer(t, onSQLite(t), nil)
@@ -86,7 +86,7 @@ func TestBodyIsNotReadWithoutAKey(t *testing.T) {
 	}
 }
 
-// TestChunkedBodyOverLimit sends a body without a length.
+// TestChunkedBodyOverLimit sends a large body without a Content-Length.
 func TestChunkedBodyOverLimit(t *testing.T) {
 	t.Parallel()
 	d := newServer(t, onSQLite(t), nil)
@@ -100,7 +100,7 @@ func TestChunkedBodyOverLimit(t *testing.T) {
 	d.do(r).refused(t, 413, "request_too_large")
 }
 
-// TestBrokenBody checks that a truncated body is refused.
+// TestBrokenBody checks that a truncated body is rejected.
 func TestBrokenBody(t *testing.T) {
 	t.Parallel()
 	d := newServer(t, onSQLite(t), nil)
@@ -122,14 +122,14 @@ func TestPanic(t *testing.T) {
 	log := d.log.String()
 	if !strings.Contains(log, "panicked") || !strings.Contains(log, got.header.Get("x-request-id")) ||
 		!strings.Contains(log, "api/server.go") {
-		t.Errorf("the log says %s", log)
+		t.Errorf("log %s", log)
 	}
 	if strings.Contains(log, secret) {
 		t.Error("the key is in the log")
 	}
 }
 
-// TestDatabaseAway checks that queries answer Retry-After and hide the cause.
+// TestDatabaseAway checks that queries answer with Retry-After and hide the cause.
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
 	url := storetest.SQLite(t)
@@ -150,7 +150,7 @@ func TestDatabaseAway(t *testing.T) {
 	}
 	for _, want := range []string{"account=" + d.account, "key=key_", "model=\"\""} {
 		if !strings.Contains(d.log.String(), want) {
-			t.Errorf("the log does not say %s: %s", want, d.log.String())
+			t.Errorf("the log does not contain %s: %s", want, d.log.String())
 		}
 	}
 	if strings.Contains(string(got.body), "closed") || !strings.Contains(d.log.String(), got.header.Get("x-request-id")) {
@@ -158,8 +158,8 @@ func TestDatabaseAway(t *testing.T) {
 	}
 }
 
-// TestNamedKey checks that code inside the process may name a key instead of sending the key, that
-// the named key is checked like any key, and that a client cannot name a key.
+// TestNamedKey checks that code inside the process may name a key instead of sending it, that the
+// named key is checked like any key, and that a client cannot name a key.
 func TestNamedKey(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -189,7 +189,7 @@ func TestNamedKey(t *testing.T) {
 	})
 }
 
-// sendRaw sends bytes over a connection of their own, and returns the first answer.
+// sendRaw sends bytes over a new connection and returns the first response.
 func (d *server) sendRaw(request string) *http.Response {
 	d.t.Helper()
 	conn, err := net.Dial("tcp", d.server.Listener.Addr().String())
@@ -208,7 +208,8 @@ func (d *server) sendRaw(request string) *http.Response {
 	return answer
 }
 
-// brokenBody is a body that stops halfway and cancels the request's context, like a lost connection.
+// brokenBody is a body that stops halfway and cancels the request's context, like a lost
+// connection.
 type brokenBody struct {
 	err   error
 	leave context.CancelFunc
@@ -241,14 +242,14 @@ func TestBrokenBodiesAreClientErrors(t *testing.T) {
 }
 
 // TestDisconnectIsNoServerError checks that a client that has closed its sending side gets the
-// usual answer.
+// usual response.
 func TestDisconnectIsNoServerError(t *testing.T) {
 	t.Parallel()
 	waits := 0
 	d := newServer(t, onSQLite(t), func(o *api.Options) {
 		o.WrongKeys = limit.NewThrottle(limit.Allowance{Burst: 1, Rate: 0.001, Waiting: 1, Sleep: func(ctx context.Context, _ time.Duration) {
 			if waits++; ctx.Err() != nil {
-				t.Error("who hangs up waits less")
+				t.Error("a client that disconnects waits less")
 			}
 		}})
 	})
@@ -283,6 +284,6 @@ func TestDisconnectIsNoServerError(t *testing.T) {
 		}
 	}
 	if waits != 1 {
-		t.Errorf("two wrong keys wait %d times, want once", waits)
+		t.Errorf("two wrong keys are delayed %d times, want once", waits)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"tollgate/internal/wire/jobrequest"
 )
 
-// submission is an image or video submission of either kind.
+// submission is a submission of images or a video.
 type submission interface {
 	Model() (string, error)
 	Fingerprint(endpoint string) []byte
@@ -61,7 +61,7 @@ func (s videoSubmission) plan(m *catalog.Model) (catalog.Plan, error) {
 	return plan, err
 }
 
-// choices returns the optional features that a submission uses.
+// choices returns the optional features used by a submission.
 func choices(s *jobrequest.Request) catalog.Choices {
 	c := catalog.Choices{Audio: s.Audio, Params: s.Choices}
 	for _, r := range s.References {
@@ -106,16 +106,17 @@ func (d *server) videoGenerations(x *apiRequest) error {
 	}})
 }
 
-// checkedSubmission is a valid submission, or the answer to an earlier one with the same Idempotency-Key.
+// checkedSubmission is a valid submission, or the response to an earlier one with the same
+// Idempotency-Key.
 type checkedSubmission struct {
 	job.Submission
 	fields        *jobrequest.Request
 	earlierAnswer []byte   // the 202 body of the earlier submission
-	ignored       []string // fields that no line gets
+	ignored       []string // fields ignored by every line
 }
 
 // submit validates a submission and starts its job. Until admission has compared the key's version
-// with the database, it does only work that a cached key permits.
+// with the database, submit does only work that a cached key permits.
 func (d *server) submit(x *apiRequest, s jobEndpoint) error {
 	var stored *references
 	defer func() { stored.discard() }()
@@ -138,9 +139,9 @@ func (d *server) submit(x *apiRequest, s jobEndpoint) error {
 	return fault.TryAgain(err)
 }
 
-// startJob fetches and stores the references of a submission, unless stored has them, and submits the
-// job; a repetition gets the saved answer. It returns the files without a job yet.
-// ledger.ErrKeyChanged asks the caller to check again.
+// startJob fetches and stores the references of a submission, unless stored has them, and submits
+// the job. A repetition gets the saved response. startJob returns the files that belong to no job
+// yet. If it returns ledger.ErrKeyChanged, the caller must check the submission again.
 func (d *server) startJob(x *apiRequest, j *checkedSubmission, stored *references) (*references, error) {
 	ctx := x.Request.Context()
 	if stored == nil && j.earlierAnswer == nil && len(j.fields.References) > 0 {
@@ -176,9 +177,9 @@ func (d *server) startJob(x *apiRequest, j *checkedSubmission, stored *reference
 	return nil, err // Submit has discarded the files
 }
 
-// checkAdmissible returns the error that admission would return now, before references are fetched and
-// stored: a caller without balance or above the rate causes no work and no requests to others. It
-// may find the job of an identical submission.
+// checkAdmissible returns the error that admission would return now. It is called before references
+// are fetched and stored, so that a caller without balance or above the rate causes no work and no
+// requests to other hosts. It may find the job of an identical submission.
 func (d *server) checkAdmissible(ctx context.Context, j *checkedSubmission) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -187,7 +188,7 @@ func (d *server) checkAdmissible(ctx context.Context, j *checkedSubmission) (err
 }
 
 // checkSubmission validates body, model and fields of a submission in the order of ARCHITECTURE.md,
-// Order of checks. For a repetition of an accepted submission only the key's permissions are
+// Order of checks. For a repetition of an accepted submission, only the key's permissions are
 // checked again.
 func (d *server) checkSubmission(x *apiRequest, s jobEndpoint) (checkedSubmission, error) {
 	var none checkedSubmission
@@ -274,7 +275,7 @@ func isJob(body []byte, id string) bool {
 	return json.Unmarshal(body, &b) == nil && b.ID == id
 }
 
-// writeAccepted answers 202 with the body of a job and marks a repetition.
+// writeAccepted answers with 202 and the body of a job, and marks a repetition.
 func writeAccepted(x *apiRequest, body []byte, replayed bool) error {
 	if replayed {
 		x.Header().Set("Idempotent-Replayed", "true")

@@ -21,10 +21,10 @@ const (
 	videos      = "/v1/videos/generations"
 )
 
-// hat is a good submission.
+// hat is a valid submission.
 const hat = `{"model":"easel-1","prompt":"a hat"}`
 
-// jobAnswer holds the members of a job's answers.
+// jobAnswer holds the members of job responses.
 type jobAnswer struct {
 	ID       string
 	Object   string
@@ -45,7 +45,7 @@ func (a response) accepted(t *testing.T) jobAnswer {
 	return seen
 }
 
-// as makes the header of a key.
+// as returns the headers with a key.
 func as(secret string) []string { return []string{"Authorization", "Bearer " + secret} }
 
 func TestSubmitAndPoll(t *testing.T) {
@@ -57,7 +57,7 @@ func TestSubmitAndPoll(t *testing.T) {
 		image := got.accepted(t)
 		if want := fmt.Sprintf(`{"id":%q,"object":"image.generation.job","status":"queued","model":"easel-1"}`, image.ID); string(
 			got.body) != want {
-			t.Errorf("%s; want %s", got.body, want)
+			t.Errorf("got %s, want %s", got.body, want)
 		}
 		video := d.send("POST", videos, `{"model":"reel-1","prompt":"a hat falls","duration":10,"resolution":"1080p"}`, as(secret)...).accepted(t)
 		if video.Object != "video.generation.job" || video.Model != "reel-1" || !strings.HasPrefix(video.ID, "job_") {
@@ -67,7 +67,7 @@ func TestSubmitAndPoll(t *testing.T) {
 			t.Errorf("%s is reported as ignored", ignored)
 		}
 		if held := accountState(t, d).Held.String(); held != "1.05" { // 3 x 0.05 + 10 x 0.09
-			t.Errorf("%s USD held", held)
+			t.Errorf("held %s USD", held)
 		}
 		got = d.send("POST", videos, `{"model":"reel-1","prompt":"x","user":"u","quality":"high"}`, as(secret)...)
 		if ignored := got.header.Get("X-Tollgate-Ignored"); got.status != 202 || ignored != "user, quality" {
@@ -187,11 +187,12 @@ func TestOrderOfSubmissionChecks(t *testing.T) {
 		{"rate", "POST", generations, key, from, "", `{"model":"gift-1","prompt":"x"}`, 429, "rate_limit_exceeded", ""},
 	}, "Content-Type", "text/plain")
 	if u := d.usage(); u.Total.Failed != 0 {
-		t.Errorf("refusals count in usage: %+v", u.Total)
+		t.Errorf("rejections count in usage: %+v", u.Total)
 	}
 }
 
-// TestRefusedSubmissions covers one fault of each room; the rules are tested in the rooms.
+// TestRefusedSubmissions covers one fault of each package that checks submissions; the packages
+// test their rules.
 func TestRefusedSubmissions(t *testing.T) {
 	t.Parallel()
 	d := newServer(t, onSQLite(t), nil)
@@ -234,7 +235,7 @@ func TestRefusedSubmissions(t *testing.T) {
 		}
 	}
 	if state := accountState(t, d); state.Held != 0 {
-		t.Errorf("refusals hold money: %+v", state)
+		t.Errorf("rejections hold money: %+v", state)
 	}
 	if got := d.send("POST", generations, `{"model":"easel-1","prompt":"x","callback_url":"https://no-such-host.example.com/x?y=1"}`,
 		as(secret)...); got.status != 202 {
@@ -250,7 +251,7 @@ func TestFreeImagesHaveADailyQuota(t *testing.T) {
 	got := d.send("POST", generations, `{"model":"gift-1","prompt":"x"}`, as(secret)...)
 	got.refused(t, 429, "rate_limit_exceeded")
 	if got.header.Get("x-should-retry") != "false" {
-		t.Error("a repetition cannot help, and nothing says so")
+		t.Error("no x-should-retry although a retry cannot succeed")
 	}
 	got = d.send("POST", generations, hat, as(secret)...)
 	got.refused(t, 402, "insufficient_quota")
@@ -276,7 +277,7 @@ func TestIdempotencyKeys(t *testing.T) {
 		d := newServer(t, db, nil)
 		key, secret := d.key(account.KeySettings{})
 		with := func(once string) []string { return append(as(secret), "Idempotency-Key", once) }
-		d.send("POST", generations, `{"model":"easel-1"}`, with("a")...).refused(t, 400, "missing_prompt") // does not use it up
+		d.send("POST", generations, `{"model":"easel-1"}`, with("a")...).refused(t, 400, "missing_prompt") // does not use up the Idempotency-Key
 		first := d.send("POST", generations, hat, with("a")...)
 		again := d.send("POST", generations, hat, with("a")...)
 		if first.status != 202 || string(first.body) != string(again.body) || again.status != 202 ||
@@ -284,13 +285,13 @@ func TestIdempotencyKeys(t *testing.T) {
 			t.Errorf("first %s, again %d %s %v", first.body, again.status, again.body, again.header)
 		}
 		if held := accountState(t, d).Held.String(); held != "0.03" {
-			t.Errorf("%s USD held", held)
+			t.Errorf("held %s USD", held)
 		}
 		d.send("POST", generations, hat+" ", with("a")...).refused(t, 400, "invalid_request")
 		d.send("POST", edits, hat, with("a")...).refused(t, 400, "invalid_request")
 		if param := d.send("POST", generations, `{"model":"easel-1","prompt":"x","n":9}`, with("a")...).refused(t, 400,
 			"invalid_request"); param != "n" {
-			t.Errorf("the fields come first, not %q", param)
+			t.Errorf("param %q, want a fault of the fields first", param)
 		}
 		for _, bad := range []string{"", strings.Repeat("x", 256), "a b", "ä"} {
 			if param := d.send("POST", generations, hat, with(bad)...).refused(t, 400, "invalid_request"); param != "Idempotency-Key" {
@@ -299,15 +300,15 @@ func TestIdempotencyKeys(t *testing.T) {
 		}
 		d.send("POST", generations, hat, append(with("b"), "Idempotency-Key", "c")...).refused(t, 400, "invalid_request")
 		if other := d.send("POST", generations, hat, with(strings.Repeat("x", 255))...).accepted(t); other.ID == again.accepted(t).ID {
-			t.Error("another key gives the same job")
+			t.Error("another Idempotency-Key gets the same job")
 		}
 
-		// The first submission was checked: its repetition gets the answer whatever happens to the
-		// model, but not with a key that is no longer valid.
+		// The first submission was accepted, so its repetition gets the response whatever happens
+		// to the model, but not with a key that is no longer valid.
 		d.apply(strings.Replace(models, "id: easel-1, kind: image", "id: easel-1, kind: image, state: retired", 1))
 		d.send("POST", generations, hat, as(secret)...).refused(t, 400, "model_disabled")
 		if late := d.send("POST", generations, hat, with("a")...); string(late.body) != string(first.body) {
-			t.Errorf("once the model is retired: %d %s", late.status, late.body)
+			t.Errorf("after the model was retired: %d %s", late.status, late.body)
 		}
 		d.changeKey(key, func(s *account.KeySettings) { s.AllowedModels = []string{"reel-1"} })
 		d.send("POST", generations, hat, with("a")...).refused(t, 403, "permission_denied")
@@ -316,7 +317,7 @@ func TestIdempotencyKeys(t *testing.T) {
 	})
 }
 
-// TestImagesObeyTheRatio submits an image with a ratio in a field of its own.
+// TestImagesObeyTheRatio submits an image with its ratio in a separate field.
 func TestImagesObeyTheRatio(t *testing.T) {
 	t.Parallel()
 	d := newServer(t, onSQLite(t), nil)
@@ -336,7 +337,7 @@ func TestImagesObeyTheRatio(t *testing.T) {
 	ask(`,"ratio":"16:9","aspect_ratio":"16:9"`).accepted(t)
 }
 
-// apply makes a document the catalog.
+// apply applies a catalog document.
 func (d *server) apply(document string) {
 	d.t.Helper()
 	doc, _, err := catalog.Parse([]byte(document), providers())
@@ -354,7 +355,7 @@ func (d *server) apply(document string) {
 	}
 }
 
-// TestConcurrentRepetitionsGetOneJob sends the same submission many times at once.
+// TestConcurrentRepetitionsGetOneJob sends the same submission many times concurrently.
 func TestConcurrentRepetitionsGetOneJob(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -374,7 +375,7 @@ func TestConcurrentRepetitionsGetOneJob(t *testing.T) {
 			}
 		}
 		if held := accountState(t, d).Held.String(); held != "0.03" {
-			t.Errorf("%s USD held", held)
+			t.Errorf("held %s USD", held)
 		}
 	})
 }

@@ -11,7 +11,7 @@ import (
 // offer.
 type unsupportedPath struct {
 	path    string
-	subject string // subject and verb of the message: `Embeddings are`
+	subject string // subject and verb of the message, such as `Embeddings are`
 	instead string // the alternative, if any
 }
 
@@ -75,7 +75,7 @@ var unsupportedPaths = []unsupportedPath{
 const offeredEndpoints = "The endpoints are chat (POST /v1/chat/completions, POST /v1/responses, POST /native/v1/messages), images " +
 	"(POST /v1/images/generations, POST /v1/images/edits), videos (POST /v1/videos/generations), GET /v1/models and GET /v1/usage."
 
-// basePaths lists the paths that clients append to a base address, by the end of that address.
+// basePaths lists the paths that clients append to a base address, with the end of that address.
 // The first match wins.
 var basePaths = []struct {
 	base  string
@@ -85,8 +85,8 @@ var basePaths = []struct {
 	{"/native", []string{"/v1/messages", "/v1/messages/count_tokens", "/v1/models"}},
 }
 
-// intendedPath returns the intended path and the required end of the base address if the client's base
-// address lacks its end, repeats it or has more. Both are empty if no path fits.
+// intendedPath returns the path that the client meant and the required end of the base address, if
+// the client's base address lacks its end, repeats it or has more. Both are empty if no path fits.
 func intendedPath(path string) (right, base string) {
 	for _, below := range basePaths {
 		for _, p := range below.paths {
@@ -101,8 +101,8 @@ func intendedPath(path string) (right, base string) {
 	return "", ""
 }
 
-// notFound returns the 404 of an unknown path. For a path of the official clients the base address
-// is right, so the message says what is offered; otherwise it explains path and address.
+// notFound returns the 404 of an unknown path. For an unsupported path of the official clients, the
+// message lists what is offered. For any other path it explains the path and the base address.
 func notFound(r *http.Request) error {
 	path := strings.TrimSuffix(r.URL.Path, "/")
 	for _, u := range unsupportedPaths {

@@ -12,8 +12,8 @@ import (
 	"tollgate/internal/wire"
 )
 
-// TestLimitFlagsAreDropped checks that a line does not get the client's flags that exceed the
-// catalog's limits.
+// TestLimitFlagsAreDropped checks that flags of the client that exceed the catalog's limits are not
+// forwarded to a line.
 func TestLimitFlagsAreDropped(t *testing.T) {
 	t.Parallel()
 	small := &catalog.Model{ContextWindow: 200_000, MaxOutputTokens: 64_000}

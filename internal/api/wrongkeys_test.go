@@ -14,9 +14,9 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestWrongKeysAreDelayed checks that an address with too many wrong keys waits for the answer to a
-// wrong key, and that the answer stays the same. Good keys of the same address and wrong keys of
-// other addresses must not wait.
+// TestWrongKeysAreDelayed checks that responses to wrong keys are delayed for an address that has
+// sent too many, but otherwise unchanged. Good keys from the same address and wrong keys from other
+// addresses must not wait.
 func TestWrongKeysAreDelayed(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -48,20 +48,20 @@ func TestWrongKeysAreDelayed(t *testing.T) {
 		var slow sync.WaitGroup
 		slow.Go(func() { wrong("192.0.2.1") })
 		if got := <-waiting; got < 100*time.Millisecond || got > time.Second {
-			t.Errorf("it waits %s", got)
+			t.Errorf("the address waits %s", got)
 		}
 		for range 3 {
 			got := d.send(http.MethodGet, "/v1/models", "", "Authorization", "Bearer "+secret, "X-Forwarded-For", "192.0.2.1")
 			if got.status != http.StatusOK {
-				t.Errorf("a good key is answered %d", got.status)
+				t.Errorf("a good key gets status %d", got.status)
 			}
 		}
 		wrong("192.0.2.2")
 		if !connectionCloses(t, d, "192.0.2.1") {
-			t.Error("one more than may wait keeps its connection")
+			t.Error("the connection stays open beyond the limit of waiting requests")
 		}
 		if connectionCloses(t, d, "192.0.2.3") {
-			t.Error("one within its allowance loses its connection")
+			t.Error("the connection is closed within the allowance")
 		}
 		close(over)
 		slow.Wait()
@@ -83,7 +83,7 @@ func connectionCloses(t *testing.T, d *server, from string) bool {
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusUnauthorized {
-		t.Errorf("a wrong key is answered %d", answer.StatusCode)
+		t.Errorf("a wrong key gets status %d", answer.StatusCode)
 	}
 	return answer.Close
 }

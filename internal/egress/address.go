@@ -11,7 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// AddressError reports an unusable address of a user, or an unusable answer from it.
+// AddressError reports an unusable address from a user, or an unusable response from such an
+// address.
 type AddressError struct {
 	Text string // a sentence for the user, with advice
 }
@@ -24,8 +25,8 @@ func refuse(text string) error { return &AddressError{text} }
 // maxAddress is the longest address in characters (interface.md, Endpoints).
 const maxAddress = 2000
 
-// maxContentAddress is the longest address of content in characters. Signed addresses of stores are
-// longer than those people write.
+// maxContentAddress is the longest address of content in characters. Signed addresses of object
+// stores are long.
 const maxContentAddress = 8000
 
 // Bounds of a host's name (RFC 1035).
@@ -34,15 +35,15 @@ const (
 	maxLabel = 63
 )
 
-// Check returns an address of a user as a URL, or an *AddressError. An address is absolute, http or
-// https, with a host, without user or password, and at most 2000 characters long. Its host must not
-// be known to be private: no address of a private network in any spelling, no name like localhost.
-// Check does not resolve names. It accepts a host without an address; a host with a private address
-// is refused when it is dialled.
+// Check parses an address from a user. It returns an *AddressError unless the address is absolute,
+// http or https, with a host, without user or password, and at most 2000 characters long. The host
+// must not be known to be private: no address of a private network in any spelling, and no name
+// like localhost. Check does not resolve names, so it accepts a name that does not exist; a name
+// with a private address is rejected when it is dialled.
 func (g *Guard) Check(raw string) (*url.URL, error) { return g.check(raw, maxAddress) }
 
-// CheckContent checks an address in a body by the rules of Check. A provider would fetch the
-// address.
+// CheckContent checks an address in a request body, which a provider would fetch, by the rules of
+// Check.
 func (g *Guard) CheckContent(raw string) error {
 	_, err := g.check(raw, maxContentAddress)
 	return err
@@ -98,7 +99,7 @@ func checkPort(port string) error {
 
 var errPrivate = &AddressError{"The address is not public. Give one that can be reached from the internet."}
 
-// checkHost refuses literals and well-known names of private hosts.
+// checkHost rejects addresses and well-known names of private hosts.
 func (g *Guard) checkHost(u *url.URL) error {
 	host := u.Hostname()
 	if strings.HasPrefix(u.Host, "[") {
@@ -114,7 +115,7 @@ func (g *Guard) checkHost(u *url.URL) error {
 	name := strings.ToLower(strings.TrimSuffix(host, "."))
 	labels := strings.Split(name, ".")
 	if endsInNumber(labels) {
-		// Programs read 127.1, 0x7f000001 and 017700000001 as 127.0.0.1, or do not.
+		// Some programs read 127.1, 0x7f000001 and 017700000001 as 127.0.0.1.
 		addr, err := netip.ParseAddr(host)
 		switch {
 		case err != nil || !addr.Is4():
@@ -133,7 +134,7 @@ func (g *Guard) checkHost(u *url.URL) error {
 	return nil
 }
 
-// endsInNumber reports whether a host is meant as an IPv4 address: its last part is a decimal,
+// endsInNumber reports whether a host is meant as an IPv4 address: its last label is a decimal,
 // octal or hexadecimal number. No domain of the internet ends like that.
 func endsInNumber(labels []string) bool {
 	last := labels[len(labels)-1]
@@ -143,7 +144,7 @@ func endsInNumber(labels []string) bool {
 	return last != "" && strings.Trim(last, "0123456789") == ""
 }
 
-// checkName refuses names outside the syntax of the DNS.
+// checkName rejects names outside the syntax of the DNS.
 func checkName(name string, labels []string) error {
 	if len(name) > maxName {
 		return refuse("The host of the address is longer than a name can be (253 characters).")

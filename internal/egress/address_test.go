@@ -97,9 +97,9 @@ func TestCheckRejectsPrivateAddresses(t *testing.T) {
 		case err == nil:
 			t.Errorf("%q was accepted as %v", raw, u)
 		case !errors.As(err, &refusal) || !strings.HasSuffix(refusal.Text, "."):
-			t.Errorf("%q: %v is not a sentence for a user", raw, err)
+			t.Errorf("%q: the error %v is not a sentence for a user", raw, err)
 		case strings.Contains(raw, "pass") && strings.Contains(refusal.Text, "pass@"):
-			t.Errorf("%q: the refusal repeats a password", raw)
+			t.Errorf("%q: the error repeats a password", raw)
 		}
 	}
 }
@@ -139,7 +139,7 @@ func TestPrivateNetworksAllowOnlyTheirAddresses(t *testing.T) {
 	for _, raw := range rejectedURLs {
 		if _, err := own.Check(raw); err == nil && !strings.Contains(raw, "127") && !strings.Contains(raw, ":1]") &&
 			!strings.Contains(strings.ToLower(raw), "localhost") {
-			t.Errorf("%q is allowed only because loopback is", raw)
+			t.Errorf("%q is allowed together with loopback", raw)
 		}
 	}
 	if _, err := egress.New([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}).Check("http://localhost/"); err == nil {

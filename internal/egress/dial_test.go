@@ -23,16 +23,16 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// names is a name server of the test's own: each look-up of a name takes the
-// next of its addresses, and the last for ever.
+// names is a test name server. Each lookup of a name returns the next of its addresses; the last
+// one repeats.
 type names struct {
-	mu    sync.Mutex
-	addrs map[string][]string // by name without a dot at its end; under mu
-	asked map[string]int      // under mu
+	mu      sync.Mutex
+	addrs   map[string][]string // by name without the final dot; guarded by mu
+	lookups map[string]int      // guarded by mu
 }
 
 func serveNames(addrs map[string][]string) *names {
-	return &names{addrs: addrs, asked: map[string]int{}}
+	return &names{addrs: addrs, lookups: map[string]int{}}
 }
 
 // resolver returns a resolver that asks only n.
@@ -44,7 +44,7 @@ func (n *names) resolver() *net.Resolver {
 	}}
 }
 
-// serve answers one connection. The resolver takes it for TCP, so each message is preceded by its
+// serve answers one connection. The resolver treats it as TCP, so each message is preceded by its
 // length.
 func (n *names) serve(conn net.Conn) {
 	defer conn.Close()
@@ -65,7 +65,7 @@ func (n *names) serve(conn net.Conn) {
 	}
 }
 
-// answer answers a question for addresses of IPv4 or IPv6.
+// answer answers a question for IPv4 or IPv6 addresses.
 func (n *names) answer(question []byte) []byte {
 	end, name := 12, []string{}
 	for question[end] != 0 {
@@ -102,7 +102,7 @@ func (n *names) next(name string, kind uint16) (netip.Addr, bool) {
 	}
 	addr := netip.MustParseAddr(list[0])
 	if (kind == 1) == addr.Is4() {
-		n.asked[name]++
+		n.lookups[name]++
 		if len(list) > 1 {
 			n.addrs[name] = list[1:]
 		}
@@ -142,8 +142,8 @@ func TestNamesAreJudgedByWhatIsDialled(t *testing.T) {
 		if _, err := g.Check(raw); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if found, err := g.Resolver.LookupNetIP(t.Context(), "ip4", name); err != nil || !g.Allows(found[0].Unmap()) {
-			t.Fatalf("%s resolves to %v, %v at first", name, found, err)
+		if addrs, err := g.Resolver.LookupNetIP(t.Context(), "ip4", name); err != nil || !g.Allows(addrs[0].Unmap()) {
+			t.Fatalf("%s first resolves to %v, %v", name, addrs, err)
 		}
 		_, err := g.Client(5 * time.Second).Get(raw)
 		if !errors.Is(err, egress.ErrNotPublic) || egress.Explain(err) != "the host has no public address" {
@@ -163,7 +163,7 @@ func TestNamesAreJudgedByWhatIsDialled(t *testing.T) {
 	g.Resolver = n.resolver()
 	resp, err := g.Client(5 * time.Second).Get("http://receiver.example:" + port(t, s))
 	if err != nil {
-		t.Fatalf("a name in a network that is allowed: %v", err)
+		t.Fatalf("a name in an allowed network: %v", err)
 	}
 	_ = resp.Body.Close()
 	if len(reached) != 1 {
@@ -171,8 +171,8 @@ func TestNamesAreJudgedByWhatIsDialled(t *testing.T) {
 	}
 }
 
-// TestPrivateAndUnknownHostsReadAlike checks that neither the words nor the time of a refusal
-// reveal the names inside the operator's network.
+// TestPrivateAndUnknownHostsReadAlike checks that neither the text nor the time of a rejection
+// reveals the names inside the operator's network.
 func TestPrivateAndUnknownHostsReadAlike(t *testing.T) {
 	t.Parallel()
 	g := egress.New(nil)
@@ -186,7 +186,7 @@ func TestPrivateAndUnknownHostsReadAlike(t *testing.T) {
 			t.Errorf("%s: refused after %v", host, took)
 		}
 		if err == nil || err.Error() != unknown.Error() {
-			t.Errorf("%s: %v; a name that does not exist: %v", host, err, unknown)
+			t.Errorf("%s: %v, but a name that does not exist: %v", host, err, unknown)
 		}
 		if _, err = g.Client(within).Get("http://" + host + "/"); egress.Explain(err) != "the host has no public address" {
 			t.Errorf("%s: %v", host, err)
@@ -215,7 +215,7 @@ func TestEveryExchangeIsCheckedAnew(t *testing.T) {
 	}
 }
 
-// TestProxiesOfTheEnvironmentAreIgnored is not parallel: it sets variables.
+// TestProxiesOfTheEnvironmentAreIgnored is not parallel, because it sets environment variables.
 func TestProxiesOfTheEnvironmentAreIgnored(t *testing.T) {
 	proxied := make(chan struct{}, 10)
 	proxy := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { proxied <- struct{}{} }))
@@ -234,7 +234,7 @@ func TestProxiesOfTheEnvironmentAreIgnored(t *testing.T) {
 		t.Errorf("%v, %v", doc, err)
 	}
 	if len(proxied) != 0 {
-		t.Error("the proxy was asked")
+		t.Error("the proxy was used")
 	}
 }
 

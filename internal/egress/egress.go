@@ -1,12 +1,12 @@
 // Package egress owns the connections to addresses from users (callbacks, webhooks, reference
 // files, images of chat) and to hosts named by providers (results).
 //
-// Invariants: only public addresses of other machines are reached. An address is checked when it is
-// given, and the dialled address is checked again at dial time, so changing a name's address in
-// between gains nothing. No redirect is followed and no proxy of the environment used. Every
-// exchange has its own connection and is bounded in time and bytes. An error for a user names no
-// address except the user's own, and is the same for a name in a private network and for an unknown
-// name.
+// Invariants: only public addresses of other machines are reached. An address is checked when the
+// user sets it, and the resolved address is checked again at dial time, so a later change of the
+// name's address does not help an attacker. No redirect is followed and no proxy of the environment
+// is used. Every exchange has its own connection and is bounded in time and bytes. An error for a
+// user names no address except the user's own, and is the same for a name in a private network and
+// for an unknown name.
 package egress
 
 import (
@@ -21,19 +21,19 @@ import (
 	"time"
 )
 
-// Guard decides which addresses of users may be reached, and reaches them. It
-// is safe for concurrent use.
+// Guard decides which addresses from users may be reached, and connects to them. It is safe for
+// concurrent use.
 type Guard struct {
-	// Resolver looks names up. If nil, the system's resolver is used. Set it before the first use
-	// or not at all.
+	// Resolver resolves names. If nil, the system's resolver is used. It must not change after the
+	// first use.
 	Resolver *net.Resolver
-	// Interfaces returns the addresses of this machine; nil means
-	// net.InterfaceAddrs. Set it before the first use or not at all.
+	// Interfaces returns the addresses of this machine. If nil, net.InterfaceAddrs is used. It must
+	// not change after the first use.
 	Interfaces func() ([]net.Addr, error)
 	// Own opens a file served by this service, such as the link of a result sent as a reference.
-	// The link may lead to the machine's own address, so Get does not dial it. Own reports false
-	// for every other address, and returns a nil body if the link leads to no file. If Own is nil,
-	// there are no such files. Set it before the first use or not at all.
+	// The link may lead to the machine's own address, so Get does not dial it. Own returns false
+	// for every other address, and a nil body if the link leads to no file. If Own is nil, there
+	// are no such files. It must not change after the first use.
 	Own func(ctx context.Context, address string) (body io.ReadCloser, size int64, ours bool, err error)
 
 	private    []netip.Prefix
@@ -44,12 +44,12 @@ type Guard struct {
 // ErrNotPublic is in the error of a connection that was refused because its address is forbidden.
 var ErrNotPublic = errors.New("the address is not public or is this machine's own, and private_networks does not list it")
 
-// New returns a guard that allows public addresses, except those of this
-// machine, and all addresses of private (the setting private_networks).
+// New returns a guard that allows public addresses, except those of this machine, and all addresses
+// in private (the setting private_networks).
 func New(private []netip.Prefix) *Guard {
 	g := &Guard{now: time.Now}
 	for _, p := range private {
-		if p.Addr().Is4In6() && p.Bits() >= 96 { // Allows sees such addresses as IPv4
+		if p.Addr().Is4In6() && p.Bits() >= 96 { // Allows compares such addresses as IPv4
 			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
 		}
 		g.private = append(g.private, p.Masked())
@@ -76,12 +76,11 @@ func (g *Guard) Allows(addr netip.Addr) bool {
 // Bounds of an exchange in addition to the caller's own.
 const (
 	connectTimeout = 10 * time.Second
-	maxHeader      = 64 << 10 // bytes of an answer's head
+	maxHeader      = 64 << 10 // bytes of a response header
 )
 
-// Transport returns a transport that dials each exchange anew and checks every address before it
-// connects. It speaks HTTP/1.1, asks for no compression and uses no proxy. It holds no connection
-// between exchanges.
+// Transport returns a transport that uses a new connection for each exchange and checks every
+// address before it connects. It speaks HTTP/1.1, without compression or a proxy.
 func (g *Guard) Transport() *http.Transport {
 	dialer := &net.Dialer{Timeout: connectTimeout, Resolver: g.Resolver, Control: g.control, KeepAlive: -1}
 	protocols := new(http.Protocols)
@@ -104,7 +103,7 @@ func (g *Guard) Transport() *http.Transport {
 }
 
 // nowhere reports whether a host has no reachable address: its name does not exist or leads into a
-// private network. Users must not learn the difference.
+// private network. Users must not learn which.
 func nowhere(err error) bool {
 	var dns *net.DNSError
 	return errors.Is(err, ErrNotPublic) || errors.As(err, &dns) && dns.IsNotFound
@@ -136,9 +135,8 @@ func (g *Guard) control(network, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// Client returns a client with a separate transport. The client follows no redirect (it returns a
-// 3xx like any other response), keeps no cookies, and ends an exchange, including the body, after
-// timeout.
+// Client returns a client with its own transport. The client returns redirects like any other
+// response, keeps no cookies, and ends an exchange, including the body, after timeout.
 func (g *Guard) Client(timeout time.Duration) *http.Client {
 	return &http.Client{
 		Transport:     g.Transport(),

@@ -18,22 +18,22 @@ import (
 // Limits bound one Get. Size and Within are required.
 type Limits struct {
 	Size   int64         // bytes of the body
-	Within time.Duration // the whole exchange, from the look-up of the name to the last byte
-	// Grow reserves memory as described in bounded.Read, and Get returns its error. If nil, memory
-	// is not limited.
+	Within time.Duration // the whole exchange, from the name lookup to the last byte
+	// Grow reserves memory as described in bounded.Read; Get returns its error. If nil, memory is
+	// not limited.
 	Grow func(bytes int64) error
 }
 
 // Content is the content of a fetched address.
 type Content struct {
 	Body []byte
-	Type string // the Content-Type header as it came; a claim, not a fact
+	Type string // the Content-Type header, unverified
 }
 
-// Get fetches the document at an address of a user, once. Only a 200 is a document: redirects are
-// refused, as is a body over the limit. Errors that the user can repair are *AddressErrors; the end
-// of ctx is ctx's error. Nothing is cached. A file opened by Own is read without a connection and
-// has no Type.
+// Get fetches the document at an address from a user, without a retry or a cache. Only a response
+// with status 200 within the size limit is a document; redirects are errors. Errors that the user
+// can repair are *AddressErrors; if ctx ends, Get returns the error of ctx. A file opened by Own is
+// read without a connection and has no Type.
 func (g *Guard) Get(ctx context.Context, address string, l Limits) (*Content, error) {
 	if g.Own != nil {
 		if f, ours, err := g.getOwn(ctx, address, l); ours || err != nil {
@@ -53,7 +53,7 @@ func (g *Guard) Get(ctx context.Context, address string, l Limits) (*Content, er
 	req.Header.Set("User-Agent", "tollgate")
 	resp, err := g.Client(l.Within).Do(req)
 	if err != nil {
-		return nil, unreached(ctx, err)
+		return nil, exchangeError(ctx, err)
 	}
 	defer resp.Body.Close()
 	if err := judge(resp, l.Size); err != nil {
@@ -64,14 +64,14 @@ func (g *Guard) Get(ctx context.Context, address string, l Limits) (*Content, er
 	case full != nil:
 		return nil, full
 	case err != nil:
-		return nil, unreached(ctx, err)
+		return nil, exchangeError(ctx, err)
 	case int64(len(body)) > l.Size:
 		return nil, tooLarge(l.Size)
 	}
 	return &Content{Body: body, Type: resp.Header.Get("Content-Type")}, nil
 }
 
-// getOwn reads a file served by this service. It reports false if the address is of another
+// getOwn reads a file served by this service. It returns false if the address belongs to another
 // service.
 func (g *Guard) getOwn(ctx context.Context, address string, l Limits) (f *Content, ours bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, l.Within)
@@ -95,8 +95,8 @@ func (g *Guard) getOwn(ctx context.Context, address string, l Limits) (f *Conten
 	return &Content{Body: body}, true, nil
 }
 
-// read reads a body of an announced length, up to a byte above the limit. full is
-// the error of Grow.
+// read reads a body of an announced length, up to one byte above the limit. full is the error of
+// Grow.
 func (l Limits) read(from io.Reader, length int64) (body []byte, full, err error) {
 	body, err = bounded.Read(io.LimitReader(from, l.Size+1), length, l.Size, func(n int64) error {
 		if l.Grow != nil {
@@ -107,7 +107,7 @@ func (l Limits) read(from io.Reader, length int64) (body []byte, full, err error
 	return body, full, err
 }
 
-// judge refuses an answer whose header shows no document.
+// judge returns an error for a response that is not a document, by its header.
 func judge(resp *http.Response, size int64) error {
 	coding := resp.Header.Get("Content-Encoding")
 	switch {
@@ -128,9 +128,9 @@ func tooLarge(size int64) error {
 	return refuse(fmt.Sprintf("What the address holds is larger than the %d bytes allowed.", size))
 }
 
-// unreached returns the error of a failed exchange: ctx's error if the caller gave up, else an
+// exchangeError returns the error of a failed exchange: ctx's error if the caller gave up, else an
 // error for the user.
-func unreached(ctx context.Context, err error) error {
+func exchangeError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("fetch a user's address: %w", ctx.Err())
 	}

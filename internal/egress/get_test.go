@@ -44,12 +44,12 @@ func TestGetReadsOwnFiles(t *testing.T) {
 		}
 	}
 	if _, err := g.Get(t.Context(), "http://127.0.0.1/other", egress.Limits{Size: 10, Within: time.Second}); err == nil {
-		t.Error("an address beside the files is fetched")
+		t.Error("an address without a file was fetched")
 	}
 	long := strings.Repeat("x", 1<<20)
 	if _, err := g.Get(t.Context(), "http://127.0.0.1/media/"+long, egress.Limits{Size: 2 << 20, Within: time.Second,
 		Grow: func(int64) error { return full }}); !errors.Is(err, full) {
-		t.Errorf("without memory: %v", err)
+		t.Errorf("Grow failed: got %v", err)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestGet(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		serve http.HandlerFunc
-		want  string // the document, or a part of the refusal
+		want  string // the document, or a part of the error
 		ok    bool
 	}{
 		"a document": {func(w http.ResponseWriter, r *http.Request) {
@@ -128,7 +128,7 @@ func TestGet(t *testing.T) {
 			case !c.ok && (!errors.As(err, &refusal) || !strings.Contains(refusal.Text, c.want)):
 				t.Errorf("%v, want %q", err, c.want)
 			case time.Since(began) > 20*time.Second:
-				t.Error("it took too long")
+				t.Error("Get took too long")
 			case name == "a document" && doc.Type != "image/png":
 				t.Errorf("type %q", doc.Type)
 			}
@@ -170,7 +170,8 @@ func TestGetExplainsWhyThereIsNoAnswer(t *testing.T) {
 	}
 }
 
-// TestGetEndsWithItsCaller tells the caller's own end from the user's fault.
+// TestGetEndsWithItsCaller checks that Get returns the error of its context and not an error for
+// the user.
 func TestGetEndsWithItsCaller(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

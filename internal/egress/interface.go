@@ -9,11 +9,10 @@ import (
 )
 
 // interfacesFor is the time for which the machine's addresses are cached. A burst of deliveries
-// reads the addresses once, and a new address counts after a second.
+// reads the addresses once, and a new address is noticed after a second.
 const interfacesFor = time.Second
 
-// interfaces remembers the addresses of this machine's interfaces. It is safe
-// for concurrent use.
+// interfaces caches the addresses of this machine's interfaces. It is safe for concurrent use.
 type interfaces struct {
 	mu    sync.Mutex
 	read  time.Time
@@ -21,10 +20,10 @@ type interfaces struct {
 	err   error
 }
 
-// local reports whether an unmapped address is one of this machine's
-// interfaces. A service behind the firewall may listen there only for this
-// machine, so a public address of an interface does not count as public. If the
-// interfaces cannot be read, local reports true for every address.
+// local reports whether an unmapped address belongs to one of this machine's interfaces. A service
+// may listen on a public address of an interface only for this machine, protected by a firewall, so
+// such an address does not count as public. If the interfaces cannot be read, local returns true
+// for every address.
 func (g *Guard) local(addr netip.Addr) bool {
 	i := &g.interfaces
 	i.mu.Lock()
@@ -41,12 +40,12 @@ func (g *Guard) readInterfaces() ([]netip.Addr, error) {
 	if read == nil {
 		read = net.InterfaceAddrs
 	}
-	found, err := read()
+	addresses, err := read()
 	if err != nil {
 		return nil, err
 	}
 	var addrs []netip.Addr
-	for _, a := range found {
+	for _, a := range addresses {
 		var ip net.IP
 		switch a := a.(type) {
 		case *net.IPNet:

@@ -26,8 +26,8 @@ func machine(networks ...string) func() ([]net.Addr, error) {
 	}
 }
 
-// TestAddressesOfTheMachineAreRefused gives the guard the public addresses of
-// its own machine, in every spelling.
+// TestAddressesOfTheMachineAreRefused checks the public addresses of the guard's own machine, in
+// every spelling.
 func TestAddressesOfTheMachineAreRefused(t *testing.T) {
 	t.Parallel()
 	g := egress.New(nil)
@@ -47,7 +47,7 @@ func TestAddressesOfTheMachineAreRefused(t *testing.T) {
 		"http://[::ffff:8.8.4.4]/":              false,
 		"http://45.33.32.156/":                  false,
 		"http://10.1.2.3/":                      false,
-		"http://93.184.215.15/":                 true, // a neighbour
+		"http://93.184.215.15/":                 true, // another machine in the network
 		"http://[2606:4700::1112]/":             true,
 		"http://[::ffff:93.184.215.15]/":        true,
 		"http://8.8.8.8/":                       true,
@@ -107,15 +107,15 @@ func TestInterfacesAreReadAgain(t *testing.T) {
 			}
 		}
 		if reads != 1 {
-			t.Errorf("%d readings for a burst", reads)
+			t.Errorf("the interfaces were read %d times for a burst", reads)
 		}
 		own = "45.33.32.156/32"
 		time.Sleep(time.Second)
 		if g.Allows(late) {
-			t.Error("the new address is allowed a second later")
+			t.Error("the new address is still allowed after a second")
 		}
 		if !g.Allows(netip.MustParseAddr("93.184.215.14")) {
-			t.Error("the address that the machine has given up is still refused")
+			t.Error("a removed address is still refused")
 		}
 	})
 }

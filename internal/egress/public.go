@@ -5,17 +5,18 @@ import (
 	"slices"
 )
 
-// globalUnicast holds all IPv6 addresses assigned on the internet.
+// globalUnicast contains all IPv6 addresses assigned on the internet.
 var globalUnicast = netip.MustParsePrefix("2000::/3")
 
-// reserved are the networks that are not public, by the registries of special purpose addresses of
-// IPv4 and IPv6 (of IPv6 only those within globalUnicast). Networks with an embedded IPv4 address
-// (6to4, Teredo) are reserved whatever the IPv4 address is. NAT64 (64:ff9b::/96, 64:ff9b:1::/48),
-// unique local, link-local, multicast and loopback addresses lie outside globalUnicast.
+// reserved lists the networks that are not public, by the registries of special purpose addresses
+// of IPv4 and IPv6 (of IPv6 only those within globalUnicast). Networks with an embedded IPv4
+// address (6to4, Teredo) are reserved whatever the IPv4 address is. NAT64 (64:ff9b::/96,
+// 64:ff9b:1::/48), unique local, link-local, multicast and loopback addresses lie outside
+// globalUnicast.
 var reserved = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),         // this network
 	netip.MustParsePrefix("10.0.0.0/8"),        // private
-	netip.MustParsePrefix("100.64.0.0/10"),     // behind carriers' NAT; one cloud's metadata
+	netip.MustParsePrefix("100.64.0.0/10"),     // carrier-grade NAT; one cloud's metadata
 	netip.MustParsePrefix("127.0.0.0/8"),       // loopback
 	netip.MustParsePrefix("168.63.129.16/32"),  // one cloud's host, only for its guests
 	netip.MustParsePrefix("169.254.0.0/16"),    // link-local; most clouds' metadata

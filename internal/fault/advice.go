@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Scope is a set of requests whose answers can have a code.
+// Scope is a set of endpoints that can return a code.
 type Scope int
 
-// The scopes. All up to Conversations are found below /native too.
+// The scopes. All up to Conversations include endpoints below /native.
 const (
 	Everywhere    Scope = iota
 	ClientAPI           // the endpoints for the keys of accounts
@@ -33,7 +33,7 @@ func Scopes() (all []Scope) {
 	return all
 }
 
-// String describes the place for the documentation.
+// String describes the scope for the documentation.
 func (p Scope) String() string {
 	return [...]string{
 		"everywhere", "`/v1` and `/native`", "chat, counts of tokens, images and videos", "chat, images and videos, operators' requeues",
@@ -43,7 +43,7 @@ func (p Scope) String() string {
 	}[p]
 }
 
-// Native reports whether the place has endpoints below /native.
+// Native reports whether the scope has endpoints below /native.
 func (p Scope) Native() bool { return p <= Conversations }
 
 // Operations returns the method and path of each operation in the contracts. It returns nil for
@@ -78,7 +78,7 @@ func (p Scope) Operations() []string {
 	return nil
 }
 
-// Has reports whether the place includes operation, a method and path.
+// Has reports whether the scope includes operation, a method and path.
 func (p Scope) Has(operation string) bool {
 	switch _, path, _ := strings.Cut(operation, " "); p {
 	case Everywhere:
@@ -92,12 +92,12 @@ func (p Scope) Has(operation string) bool {
 // Retry is the advice to a client about sending the same request again.
 type Retry int
 
-// Whether a request may be sent once more.
+// Whether a client may send a request again.
 const (
 	RetryNever Retry = iota // the same request would be refused again
-	RetryLater              // it may succeed by itself in a while
-	RetryRoom               // yes, when there is room; the answer has Retry-After
-	RetryOpen               // yes, when the model is open again; no answer says when
+	RetryLater              // the same request may succeed later
+	RetryRoom               // yes, when capacity is free; the response has Retry-After
+	RetryOpen               // yes, when the model is open again; no response says when
 )
 
 // String returns the advice to a client, with the wait.
@@ -111,8 +111,8 @@ func (r Retry) String() string {
 	}[r]
 }
 
-// Explain returns the contract's text for code: when the code is answered and what to do. It returns
-// "" for an unknown code.
+// Explain returns the contract's text for code: when the code is returned and what to do. It
+// returns "" for an unknown code.
 func Explain(code string) string {
 	row, known := Lookup(Code(code))
 	if !known {

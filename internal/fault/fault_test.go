@@ -48,8 +48,8 @@ func TestEveryCodeStandsInTheTable(t *testing.T) {
 	}
 }
 
-// TestStatusesAndTypes is interface.md's table of statuses: each status has
-// one type of its own on /v1 and a known one on /native.
+// TestStatusesAndTypes checks interface.md's table of statuses: each status has exactly one type on
+// /v1 and a known type on /native.
 func TestStatusesAndTypes(t *testing.T) {
 	t.Parallel()
 	v1 := map[int]string{
@@ -141,8 +141,8 @@ func TestMessageNamesParam(t *testing.T) {
 			t.Error(body)
 		}
 	}
-	passed := &Error{Code: "x", Template: "Use {param}.", Param: "y", Rejection: &Rejection{Status: 400}}
-	if got := passed.Message(); got != "Use {param}." {
+	rejected := &Error{Code: "x", Template: "Use {param}.", Param: "y", Rejection: &Rejection{Status: 400}}
+	if got := rejected.Message(); got != "Use {param}." {
 		t.Error(got)
 	}
 }
@@ -167,9 +167,9 @@ func TestOf(t *testing.T) {
 		t.Errorf("unknown: %v", e)
 	}
 	if strings.Contains(string(e.Body()), "hunter2") {
-		t.Error("a cause reached the client")
+		t.Error("the body contains the cause")
 	}
 	if Of(nil) != nil {
-		t.Error("nil is an error")
+		t.Error("Of(nil) is not nil")
 	}
 }

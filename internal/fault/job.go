@@ -9,9 +9,9 @@ const (
 	RenderFailed           Code = "render_failed"            // video: the provider rendered no clip
 	InvalidMaterial        Code = "invalid_material"         // video: a problem with the input
 	RenderTimeout          Code = "render_timeout"           // video: the provider gave up
-	WaitTimeout            Code = "wait_timeout"             // video: no clip within the line's longest wait
+	WaitTimeout            Code = "wait_timeout"             // video: no result within the line's longest wait
 	UpstreamUnstable       Code = "upstream_unstable"        // video: the connection broke during rendering
-	ResultFetchFailed      Code = "result_fetch_failed"      // video: rendered, but the clip could not be fetched
+	ResultFetchFailed      Code = "result_fetch_failed"      // video: rendered, but the result could not be fetched
 )
 
 // JobRow is the table row for one code of failed jobs.
@@ -23,8 +23,8 @@ type JobRow struct {
 	// invalid_request, because another line may accept the parameters.
 	Input bool
 	Retry Retry  // whether to submit the job again
-	When  string // condition for the code; part of a sentence
-	// Message begins error.message. It says what happened and what to do.
+	When  string // condition for the code, as part of a sentence
+	// Message begins error.message: what happened and what to do.
 	Message string
 }
 

@@ -23,7 +23,7 @@ func (e *Error) NativeType() string {
 	return "api_error"
 }
 
-// NativeBody returns the whole error body of the /native shape, for an answer and for the error
+// NativeBody returns the whole error body in the /native format, for a response and for the error
 // event of a stream.
 func (e *Error) NativeBody() []byte {
 	var b struct {
@@ -38,7 +38,7 @@ func (e *Error) NativeBody() []byte {
 	return out
 }
 
-// isNativeType reports whether a type is one of the native family's.
+// isNativeType reports whether kind is a type of the native family.
 func isNativeType(kind string) bool {
 	switch kind {
 	case "invalid_request_error", "authentication_error", "billing_error", "permission_error", "not_found_error",
@@ -48,7 +48,7 @@ func isNativeType(kind string) bool {
 	return false
 }
 
-// nativeTypeOf returns the type of a rejection by a provider of another form.
+// nativeTypeOf returns the type for a rejection by a provider with another form.
 func nativeTypeOf(status int) string {
 	switch status {
 	case http.StatusUnauthorized:
@@ -65,11 +65,10 @@ func nativeTypeOf(status int) string {
 	return "invalid_request_error"
 }
 
-// IsNative reports whether path belongs to the native form, where errors have a shape of their own.
+// IsNative reports whether path belongs to the native form, which has its own error format.
 func IsNative(path string) bool {
 	return path == "/native" || strings.HasPrefix(path, "/native/")
 }
 
-// WriteNative answers a /native request with e (interface.md, Error object of
-// /native endpoints). There is never a Retry-After there.
+// WriteNative answers a /native request with e (interface.md, Error object of /native endpoints).
 func (e *Error) WriteNative(w http.ResponseWriter) { e.send(w, e.NativeBody()) }

@@ -4,7 +4,7 @@ import "testing"
 
 func TestNativeBody(t *testing.T) {
 	t.Parallel()
-	passed := func(status int, kind string) *Error {
+	rejection := func(status int, kind string) *Error {
 		return &Error{Code: "vendor_code", Template: "No.", Param: "x", Rejection: &Rejection{Status: status, Type: kind}}
 	}
 	for _, tt := range []struct {
@@ -19,10 +19,10 @@ func TestNativeBody(t *testing.T) {
 		{New("never_heard_of", "No."), "api_error"},
 		{New(RateLimitExceeded, "No."), "rate_limit_error"},
 		{&Error{Code: RateLimitExceeded, Template: "No.", Fields: map[string]any{"attempts": nil}}, "overloaded_error"},
-		{passed(413, "request_too_large"), "request_too_large"},
-		{passed(400, "vendor_error"), "invalid_request_error"},
-		{passed(422, ""), "invalid_request_error"},
-		{passed(404, "vendor_error"), "not_found_error"},
+		{rejection(413, "request_too_large"), "request_too_large"},
+		{rejection(400, "vendor_error"), "invalid_request_error"},
+		{rejection(422, ""), "invalid_request_error"},
+		{rejection(404, "vendor_error"), "not_found_error"},
 	} {
 		want := `{"type":"error","error":{"type":"` + tt.kind + `","message":"No."}}`
 		if got := string(tt.err.NativeBody()); got != want {

@@ -21,19 +21,19 @@ type shownCode struct{ Code, Lead, Answer, Do, Retry, Charged string }
 
 type shownJob struct{ Code, Heading, Anchor, Kind, Lead, Answer, Told, Retry string }
 
-// shownStatus is a status with the links to its codes.
+// shownStatus is a status with links to its codes.
 type shownStatus struct {
 	Status int
 	Links  string
 }
 
-// shownPlace is a place with its endpoints.
+// shownPlace is a scope with its endpoints.
 type shownPlace struct {
 	Scope     Scope
 	Endpoints string
 }
 
-// TestErrorReference holds the document for users to the tables; -update writes it.
+// TestErrorReference compares the document for users with the tables; -update writes the document.
 func TestErrorReference(t *testing.T) {
 	t.Parallel()
 	sample := At(InvalidRole, "messages[2].role", "…")
@@ -58,7 +58,7 @@ func TestErrorReference(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want.Bytes()) {
-		t.Errorf("%s is not what the tables say: go test ./internal/fault -run TestErrorReference -update", reference)
+		t.Errorf("%s differs from the tables; run go test ./internal/fault -run TestErrorReference -update", reference)
 	}
 }
 
@@ -67,7 +67,7 @@ func TestEveryCodeSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	for _, row := range Table() {
 		if row.When == "" || !strings.HasSuffix(row.Do, ".") {
-			t.Errorf("%s: when %q, do %q", row.Code, row.When, row.Do)
+			t.Errorf("%s: incomplete row: when %q, do %q", row.Code, row.When, row.Do)
 		}
 		if row.Status == 503 && row.Retry != RetryLater && row.Retry != RetryOpen || row.Status == 429 && row.Retry != RetryRoom ||
 			row.Status < 429 && row.Retry != RetryNever || (row.Retry == RetryOpen) != (row.Code == ModelMaintenance) {
@@ -79,7 +79,7 @@ func TestEveryCodeSaysWhatToDo(t *testing.T) {
 			t.Errorf("failed jobs, %s: when %q, message %q", row.Code, row.When, row.Message)
 		}
 		if again := strings.Contains(strings.ToLower(row.Message), "submit"); again != (row.Retry == RetryLater) {
-			t.Errorf("failed jobs, %s: %q, but its user reads %q", row.Code, row.Retry, row.Message)
+			t.Errorf("failed jobs, %s: retry %q, but the message is %q", row.Code, row.Retry, row.Message)
 		}
 	}
 }
@@ -105,12 +105,12 @@ func shownCodes() (all []shownCode) {
 }
 
 // endsStreams reports whether the code can end a stream after its first byte: a failure during the
-// answer, or a filter withholding the rest of the answer.
+// response, or a filter that withholds the rest.
 func (r TableRow) endsStreams() bool {
 	switch r.Code {
 	case ContentFilter:
 		return true
-	case ModelMaintenance, EmptyCompletion: // answered before the first byte
+	case ModelMaintenance, EmptyCompletion: // returned before the first byte
 		return false
 	}
 	return r.Status >= 502
@@ -158,7 +158,7 @@ func shownStatuses() (all []shownStatus) {
 	return all
 }
 
-// sentence makes one of a part of it.
+// sentence capitalizes part and adds a full stop.
 func sentence(part string) string {
 	if strings.HasPrefix(part, "`") {
 		return part + "."

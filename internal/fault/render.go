@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// Status returns the HTTP status of e: the provider's if it was passed on,
-// else the table's, else 503.
+// Status returns the HTTP status of e: the provider's for a rejection, else the table's, else 503.
 func (e *Error) Status() int {
 	if e.Rejection != nil {
 		return e.Rejection.Status
@@ -59,7 +58,7 @@ func (e *Error) Object() []byte {
 	return out
 }
 
-// encode writes JSON for people to read: `<` and `&` stand as they are.
+// encode writes JSON without escaping `<` and `&`, so that people can read it.
 func encode(v any) ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
@@ -68,8 +67,7 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
 }
 
-// Body returns the whole /v1 answer: the error object and the extra top-level
-// fields.
+// Body returns the whole /v1 body: the error object and the extra top-level fields.
 func (e *Error) Body() []byte {
 	members := make(map[string]any, len(e.Fields)+1)
 	for k, v := range e.Fields {
@@ -77,7 +75,7 @@ func (e *Error) Body() []byte {
 	}
 	members["error"] = json.RawMessage(e.Object())
 	out, err := encode(members)
-	if err != nil { // an extra field is not valid JSON: leave all extra fields out
+	if err != nil { // an extra field cannot be encoded: omit all extra fields
 		out, _ = encode(map[string]any{"error": json.RawMessage(e.Object())})
 	}
 	return out
@@ -92,7 +90,7 @@ func (e *Error) Write(w http.ResponseWriter) {
 	e.send(w, e.Body())
 }
 
-// send answers with a body of one of the shapes.
+// send writes the status, the headers and a body.
 func (e *Error) send(w http.ResponseWriter, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")

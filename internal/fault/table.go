@@ -3,8 +3,8 @@ package fault
 // Code is a stable error code (interface.md, Codes by category).
 type Code string
 
-// The codes of HTTP errors. Each stands in the table below; those of failed jobs
-// are in job.go.
+// The codes of HTTP errors, each with a row in the table below. The codes of failed jobs are in
+// job.go.
 const (
 	MissingAPIKey           Code = "missing_api_key"
 	InvalidAPIKey           Code = "invalid_api_key"
@@ -52,13 +52,12 @@ type TableRow struct {
 	Native string // error.type of the /native shape
 	Scope  Scope
 	Retry  Retry
-	When   string // when it is answered; part of a sentence, with code between backticks, as Do has it
-	Do     string // advice to the reader, in sentences
+	When   string // condition for the code, as part of a sentence, with code in backticks like Do
+	Do     string // advice for the reader, in sentences
 }
 
-// table ties each code to a status, its types, its meaning and its advice
-// (interface.md, Errors). The error reference and the descriptions in the OpenAPI
-// documents are generated from it.
+// table gives each code a status, its types, its meaning and its advice (interface.md, Errors). The
+// error reference and the descriptions in the OpenAPI documents are generated from the table.
 var table = []TableRow{
 	{MissingAPIKey, 401, "authentication_error", "authentication_error", Everywhere, RetryNever,
 		"no `Authorization: Bearer` header",
@@ -171,7 +170,7 @@ var table = []TableRow{
 			"before the record is deleted."},
 }
 
-// Table returns a copy of the table, for tests and for documents made from it.
+// Table returns a copy of the table, for tests and for generated documents.
 func Table() []TableRow { return append([]TableRow(nil), table...) }
 
 // Lookup returns the row of code, and false for a provider's own code.

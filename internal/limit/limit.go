@@ -1,8 +1,8 @@
 // Package limit owns rate and concurrency limits in memory: leaking buckets by key, delays
 // for addresses above an allowance, and semaphores by key.
 //
-// Invariants: memory is bounded for any number of keys. An address above its allowance is
-// delayed and not refused, because an innocent client may share it with an attacker.
+// Invariants: memory is bounded for any number of keys. An address above its allowance is delayed
+// and not rejected, because an innocent client may share it with an attacker.
 package limit
 
 import (
@@ -27,7 +27,7 @@ type Buckets[K comparable] struct {
 	buckets map[K]bucket
 }
 
-// bucket is the level of a key at a time.
+// bucket is the level of a bucket at a point in time.
 type bucket struct {
 	level float64
 	at    time.Time
@@ -63,8 +63,8 @@ func (b *Buckets[K]) Add(key K, amount float64) float64 {
 	return level
 }
 
-// Take adds amount to a key's bucket if the level stays within Top, and reports whether it
-// did. A key above the limit still gets its rate.
+// Take adds amount to a key's bucket if the level stays within Top, and reports whether it did.
+// Rejected amounts do not count, so a key above the limit still gets its rate.
 func (b *Buckets[K]) Take(key K, amount float64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -15,10 +15,10 @@ func TestBucketsLeak(t *testing.T) {
 			b.Add("a", 1)
 		}
 		if got := b.Level("a"); got != 10 {
-			t.Errorf("level %v; want no more than the top", got)
+			t.Errorf("level %v, want the top of 10", got)
 		}
 		if got := b.Level("b"); got != 0 {
-			t.Errorf("another key has %v", got)
+			t.Errorf("another key has level %v, want 0", got)
 		}
 		time.Sleep(3 * time.Second)
 		if got := b.Level("a"); got != 4 {
@@ -26,7 +26,7 @@ func TestBucketsLeak(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		if got := b.Add("a", 1); got != 1 {
-			t.Errorf("level %v after an hour and one more, want 1", got)
+			t.Errorf("level %v after an hour and an addition of 1, want 1", got)
 		}
 	})
 }
@@ -56,7 +56,7 @@ func TestDrop(t *testing.T) {
 		t.Errorf("%d keys are remembered, want 1000", n)
 	}
 	if got := b.Level(-1); got < 40 {
-		t.Errorf("the one that does much has level %v", got)
+		t.Errorf("the high key has level %v", got)
 	}
 }
 
@@ -68,15 +68,15 @@ func TestNetworks(t *testing.T) {
 		{"fe80::1%eth0", "fe80::2%eth1"},
 	} {
 		if Network(netip.MustParseAddr(c.a)) != Network(netip.MustParseAddr(c.b)) {
-			t.Errorf("%s and %s are two", c.a, c.b)
+			t.Errorf("%s and %s are in different networks", c.a, c.b)
 		}
 	}
 	for _, c := range []struct{ a, b string }{{"192.0.2.1", "192.0.2.2"}, {"2001:db8:0:1::1", "2001:db8:0:2::1"}, {"0.0.0.0", "::"}} {
 		if Network(netip.MustParseAddr(c.a)) == Network(netip.MustParseAddr(c.b)) {
-			t.Errorf("%s and %s are one", c.a, c.b)
+			t.Errorf("%s and %s are in one network", c.a, c.b)
 		}
 	}
 	if Network(netip.Addr{}).IsValid() {
-		t.Error("no address has a network")
+		t.Error("the zero address has a network")
 	}
 }

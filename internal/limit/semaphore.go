@@ -13,7 +13,7 @@ type Semaphores[K comparable] struct {
 	inUse map[K]*semaphore
 }
 
-// semaphore is that of one key.
+// semaphore is the semaphore of one key.
 type semaphore struct {
 	slots chan struct{}
 	users int // holders and waiters; guarded by Semaphores.mu

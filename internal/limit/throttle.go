@@ -69,8 +69,9 @@ func (t *Throttle) Wait(ctx context.Context, from netip.Addr) bool {
 	return true
 }
 
-// Slow delays the answer to a wrong secret from an address, even if the client hangs up. If too many
-// callers wait already, the connection closes after the answer. A nil Throttle does nothing.
+// Slow delays the response to a wrong secret from an address, even if the client disconnects. If
+// too many callers wait already, the connection is closed after the response. A nil Throttle does
+// nothing.
 func (t *Throttle) Slow(w http.ResponseWriter, r *http.Request, from netip.Addr) {
 	if t != nil && !t.Wait(context.WithoutCancel(r.Context()), from) {
 		w.Header().Set("Connection", "close")

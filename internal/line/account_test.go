@@ -92,9 +92,9 @@ func TestAccountsTakeNothingFromOthers(t *testing.T) {
 				for round := range 5 {
 					provoke(l, s, wire.FormChat, failure, "first", "second", "third")
 					if _, err := ask(l, accountRequest(s, fmt.Sprint("good", round), "swift", wire.FormChat)); err != nil {
-						t.Fatalf("round %d: another account gets %v", round, err)
+						t.Fatalf("round %d: error of another account: %v", round, err)
 					}
-					time.Sleep(3 * time.Second) // on the bubble's clock
+					time.Sleep(3 * time.Second) // on the test's clock
 				}
 				if probes := strings.Count(p.takeCalls(), "probe"); probes > 5 {
 					t.Errorf("%d probes", probes)
@@ -111,13 +111,13 @@ func TestAccountsTakeNothingFromOthers(t *testing.T) {
 	}
 }
 
-// TestARealOutageIsNoticed checks that a probe confirms a real outage at once, so that no other
-// account's request meets it.
+// TestARealOutageIsNoticed checks that a probe confirms a real outage at once, so that requests of
+// other accounts do not fail.
 func TestARealOutageIsNoticed(t *testing.T) {
 	t.Parallel()
 	for name, failure := range provoked() {
 		switch name {
-		case "an empty answer", "an error sentence": // a probe asks for hardly a token
+		case "an empty answer", "an error sentence": // a probe allows too few tokens to decide
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestARealOutageIsNoticed(t *testing.T) {
 				p.takeCalls()
 				attempts, err := ask(l, accountRequest(s, "other", "swift", wire.FormChat))
 				if got := p.takeCalls(); got != "" || err == nil {
-					t.Errorf("another account asks %q: %+v, %v; line %+v", got, attempts, err, l.Statuses()[0])
+					t.Errorf("another account: calls %q, attempts %+v, %v; line %+v", got, attempts, err, l.Statuses()[0])
 				}
 				if got := l.Statuses()[0]; got.State == "in_service" && len(got.ModelsOut)+len(got.FormsOut)+len(got.ModelsCooling) == 0 {
 					t.Errorf("%+v", got)
@@ -139,7 +139,7 @@ func TestARealOutageIsNoticed(t *testing.T) {
 }
 
 // TestAccountsTakeNoKey checks that a key refused because of a request is used again as soon as a
-// probe finds it accepted, without a message to the operator.
+// probe finds the key accepted, without a message to the operator.
 func TestAccountsTakeNoKey(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]*upstream.Failure{

@@ -16,26 +16,26 @@ import (
 
 // Attempt is one attempt of a request or job on a line. Until End, the line counts the attempt as
 // in flight, and the attempt occupies its slot or its place on a half-open line. An attempt of a
-// ofRequest ends by itself when it fails or when the body of its answer is closed.
+// request ends by itself when it fails or when the body of its answer is closed.
 type Attempt struct {
 	Candidate
 
-	selector      keySelector // for requests; generators of jobs have their own
-	nextKey       bool        // retry with the next key, selected by selector
+	selector      keySelector // for requests; a job's generator selects its key
+	nextKey       bool        // retry with the next key of selector
 	slot          bool
 	begun         time.Time
 	ended         atomic.Bool
-	placeReleased atomic.Bool // the place on a half-open line is released
+	placeReleased atomic.Bool // whether the place on a half-open line was released
 
 	sent    rawjson.Pieces // the body of the call
-	body    io.ReadCloser  // nil while there is no answer
+	body    io.ReadCloser  // nil before the answer
 	ignored string         // fields of the request withheld from the line
-	number  uint64         // of its sample in the stats
-	good    bool           // the attempt was answered
+	number  uint64         // number of the attempt's sample in the stats
+	good    bool           // whether the attempt was answered
 	broken  atomic.Bool
 }
 
-// Chat makes the attempt's call, one. It implements chatcall.Adapter.
+// Chat makes the attempt's only call. It implements chatcall.Adapter.
 func (a *Attempt) Chat(ctx context.Context, call chatcall.Call) (*chatcall.Response, error) {
 	a.sent = call.Body
 	answer, err := a.selector.key.adapter.Chat(ctx, call)
@@ -75,7 +75,7 @@ func (a *Attempt) begin() {
 	a.begun = a.lines.now()
 }
 
-// End releases the attempt's slot and place; calls after the first do nothing.
+// End releases the attempt's slot and place. Only the first call has an effect.
 func (a *Attempt) End() {
 	if a.ended.Swap(true) {
 		return
@@ -96,7 +96,7 @@ func (a *Attempt) releasePlace() {
 	}
 }
 
-// RecordSuccess records that the answer began, or that the line accepted the job.
+// RecordSuccess records that the answer has begun, or that the line accepted the job.
 func (a *Attempt) RecordSuccess() { a.recordSuccess(a.lines.now()) }
 
 func (a *Attempt) recordSuccess(now time.Time) {
@@ -104,15 +104,15 @@ func (a *Attempt) recordSuccess(now time.Time) {
 	n, changes := s.RecordAnswer(now, a.origin, elapsed)
 	a.number, a.good = n, true
 	a.selector.recordAnswer()
-	if a.origin.Job { // a job runs for minutes: its acceptance decides about the half-open line
+	if a.origin.Job { // a job runs for minutes, so its acceptance decides about the half-open line
 		a.releasePlace()
 	}
 	s.metrics.countAnswer(elapsed)
 	a.lines.publish(a.entry, changes)
 }
 
-// RecordFailure records that the attempt failed. It removes the line's credentials from f, and a
-// provider's message that may repeat the request.
+// RecordFailure records that the attempt failed. It removes the line's credentials from f, and
+// provider messages that may repeat the request.
 func (a *Attempt) RecordFailure(f *upstream.Failure) { a.recordFailure(a.lines.now(), f) }
 
 func (a *Attempt) recordFailure(now time.Time, f *upstream.Failure) {
@@ -152,9 +152,10 @@ func (a *Attempt) RecordJobFailure(t *upstream.JobFailure) {
 	a.RecordFailure(t.Redact(a.entry.secrets()...).Failure)
 }
 
-// RecordBreak records that an answer broke off, so that the attempt no longer counts as good. Calls after
-// the first do nothing. A disconnected client is not a failure of the line: its health effect is
-// HealthNone. RecordBreak removes the line's credentials from f, so call it before f is shown.
+// RecordBreak records that an answer broke off, so that the attempt no longer counts as good. Only
+// the first call has an effect. A disconnected client is not a failure of the line; f.Health is
+// then HealthNone. RecordBreak removes the line's credentials from f and must be called before f is
+// shown.
 func (a *Attempt) RecordBreak(f *upstream.Failure) {
 	a.entry.redact(f)
 	f.Conceal(a.sent)
@@ -183,9 +184,9 @@ type AttemptRecord struct {
 	// Skipped is the reason for skipping the line, in a word. Skipped lines are recorded only for
 	// requests without any attempt.
 	Skipped string `json:"skipped,omitempty"`
-	// Status is the provider's HTTP status; 0 when no head arrived.
+	// Status is the provider's HTTP status, or 0 if no header was received.
 	Status int `json:"status,omitempty"`
-	// Code is the service's code for a failure; empty on success.
+	// Code is the gateway's code for a failure; empty on success.
 	Code string `json:"code,omitempty"`
 	// Ignored lists request fields withheld from the line because no reference documents them: a
 	// bounded number of names, separated by commas.
@@ -195,12 +196,12 @@ type AttemptRecord struct {
 	// TokenCounts has the tokens of an attempt without a delivered answer. The request's own tokens
 	// do not include them.
 	upstream.TokenCounts
-	// LineCost is the provider's charge for the attempt; nil if unknown.
+	// LineCost is the provider's charge for the attempt, or nil if unknown.
 	LineCost *money.Amount `json:"line_cost_usd,omitempty"`
-	// FirstByteMS is the time until the answer had begun; 0 if it never did.
+	// FirstByteMS is the time until the beginning of the answer, or 0 without an answer.
 	FirstByteMS int64 `json:"first_byte_ms"`
 	// DurationMS is the time until the attempt failed or the answer began. A streaming caller may
-	// set it to the whole time.
+	// set it to the total time.
 	DurationMS int64 `json:"duration_ms"`
 }
 

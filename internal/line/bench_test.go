@@ -18,7 +18,7 @@ func (instant) Chat(context.Context, chatcall.Call) (*chatcall.Response, error) 
 	return &chatcall.Response{Body: io.NopCloser(strings.NewReader("{}"))}, nil
 }
 
-// BenchmarkTry measures Try with one healthy line, and with a line behind another line out of
+// BenchmarkTry measures Try with one healthy line, and with a healthy line after a line out of
 // service.
 func BenchmarkTry(b *testing.B) {
 	lines := func(b *testing.B, l *line.Lines, r line.RoutingRequest) {

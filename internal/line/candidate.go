@@ -20,7 +20,7 @@ type Candidate struct {
 	// Form is the wire form of the calls: the client's form if the line has it. It is empty for
 	// jobs.
 	Form wire.Form
-	// Generator generates the results of jobs; nil for the candidate of a request.
+	// Generator generates the results of jobs. It is nil for the candidate of a request.
 	Generator jobcall.Generator
 	// HalfOpen is true if the line is half-open: it gets one attempt at a time, if other lines can
 	// take the other attempts.
@@ -66,8 +66,8 @@ func (c *Candidate) LearnRefusal(field string) {
 		"field", field)
 }
 
-// ReadsLimit returns catalog.Line.ReadsLimit, or the other limit field if the model refuses the
-// first.
+// ReadsLimit returns catalog.Line.ReadsLimit, or the other limit field if the model refuses that
+// one.
 func (c *Candidate) ReadsLimit(m *catalog.Model) catalog.LimitField {
 	if c.entry == nil {
 		return c.Line.ReadsLimit(m)
@@ -85,19 +85,19 @@ func (e *routingEntry) readsLimit(m *catalog.Model) catalog.LimitField {
 	return field
 }
 
-// Unavailable is a line not available for jobs now.
+// Unavailable is a line that takes no jobs now.
 type Unavailable struct {
 	Line string
-	// Soon is true if the line returns by itself: it cools or is half-open.
+	// Soon is true if the line returns by itself: it is cooling or half-open.
 	Soon bool
-	Why  string // a value of Status.State
+	Why  string // Why is a value of Status.State.
 }
 
-// AnyAccount stands for an account without any failures of its own.
+// AnyAccount stands for an account without failures of its own.
 const AnyAccount = "any account"
 
 // Candidates returns the lines for an account's jobs of a model now, lowest priority first, and the
-// unavailable lines. A failure met by one account keeps only the account's own jobs from a line.
+// unavailable lines. A failure of one account's jobs blocks the line only for this account.
 // Candidates ignores slots; see slot.FreeTx.
 func (l *Lines) Candidates(s *catalog.Snapshot, model, account string) ([]*Candidate, []Unavailable) {
 	var candidates []*Candidate
@@ -164,7 +164,8 @@ func (l *Lines) CandidateFor(s *catalog.Snapshot, line, model string) *Candidate
 	return newCandidate(l, entry, generator, model, entry.stats.Generation())
 }
 
-// Takes reports whether the line of an AnyAccount candidate takes the account's jobs now.
+// Takes reports whether the line takes the account's jobs now. c must be a candidate for
+// AnyAccount.
 func (c *Candidate) Takes(account string) bool {
 	_, why := c.lines.candidate(c.entry, c.origin.Model, account)
 	return why == ""

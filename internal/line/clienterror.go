@@ -15,8 +15,8 @@ import (
 
 // clientError returns the client's error after attempts without an answer. It prefers a final
 // failure (a passed-on rejection, content_filter, a disconnected client), then a rejection by one
-// line, then a prompt stopped by a provider's filter, and else takes the last failure. If all
-// failures are rate limits, the last one is upstream_busy too.
+// line, then a prompt stopped by a provider's filter, and then the last failure. If all failures
+// are rate limits, the error is upstream_busy.
 func clientError(failures []*upstream.Failure) *fault.Error {
 	last := failures[len(failures)-1]
 	if last.Final() {
@@ -105,7 +105,7 @@ func (w *routing) unavailable() *fault.Error {
 	return e
 }
 
-// nearest returns the refusal of the line that will probably return first.
+// nearest returns the state and outage of the line that will probably return first.
 func (w *routing) nearest() (state string, r health.Outage) {
 	best := len(nearness)
 	for i := range w.order {
@@ -122,11 +122,11 @@ func (w *routing) nearest() (state string, r health.Outage) {
 	return state, r
 }
 
-// nearness lists the reasons for skipping a line, the shortest first.
+// nearness lists the reasons for skipping a line, from the shortest to the longest.
 var nearness = [...]string{health.StateCooling, health.StateHalfOpen, health.StateCircuitOpen, health.StateFormOut, health.StateModelOut,
 	health.StateCredentialsOut, stateDrained, stateOutOfService, skippedForm}
 
-// explain returns the event and the advice for the refusal returned by nearest.
+// explain returns the event and the advice for a state returned by nearest.
 func explain(state string, untrusted bool) (what, advice string) {
 	switch state {
 	case health.StateCooling:
@@ -160,7 +160,7 @@ func (w *routing) outage(c *rankedLine) health.Outage {
 	return c.entry.stats.Outage(w.lines.now(), w.request.origin(c.form))
 }
 
-// refusals describes to the operator the reason for skipping each line.
+// refusals describes the reason for skipping each line, for the operator.
 func (w *routing) refusals() string {
 	if len(w.order) == 0 {
 		return "no line of the catalog serves the model"
@@ -182,7 +182,7 @@ func (w *routing) refusals() string {
 // maxRefusals bounds the lines in the log line of a failed request.
 const maxRefusals = 4
 
-// wholeSeconds rounds a wait up to whole seconds, at most maxNoneRetry; 0 stays 0.
+// wholeSeconds rounds a wait up to whole seconds, at most maxNoneRetry; 0 remains 0.
 func wholeSeconds(wait time.Duration) time.Duration {
 	return (min(wait, maxNoneRetry) + time.Second - 1).Truncate(time.Second)
 }

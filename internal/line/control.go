@@ -12,13 +12,13 @@ import (
 type control struct {
 	// drained lines get no new requests; running requests continue.
 	drained bool
-	// resumes grows with each resume. A node clears the line's health when the number has grown.
+	// resumes grows with each resume. A node clears the line's health when the number changes.
 	resumes int64
 }
 
-// DrainTx takes a line out of use on every node, as soon as the node next reads the controls. A
-// drain outlasts restarts and new catalogs and may name a line of a later catalog. Draining a
-// drained line has no effect.
+// DrainTx takes a line out of use on every node, as soon as the node reads the controls. A drain
+// survives restarts and new catalogs and may name a line of a later catalog. Draining a drained
+// line has no effect.
 func DrainTx(tx *store.Tx, line string) error {
 	if _, err := tx.Exec(`INSERT INTO line_control (line, drained, generation) VALUES ($1, 1, 0)
 		ON CONFLICT (line) DO UPDATE SET drained = 1`, line); err != nil {
@@ -57,8 +57,8 @@ func controlsTx(tx *store.Tx) (map[string]control, error) {
 	return controls, nil
 }
 
-// DecidedTx returns the state of a line according to the catalog and the operator. It serves nodes
-// without running lines, and nodes that have not yet applied a decision.
+// DecidedTx returns the state of a line according to the catalog and the operator. It is for
+// processes without running lines, and for decisions that a node has not applied yet.
 func DecidedTx(tx *store.Tx, spec catalog.LineSpec) (Status, error) {
 	controls, err := controlsTx(tx)
 	if err != nil {

@@ -11,9 +11,8 @@ import (
 
 // A provider's reported cost is implausible if it is above implausibleFrom and more than
 // implausibleTimes the value of the answer by the catalog's prices. Providers have reported cents,
-// ticks and nano-dollars in a field for dollars. If the catalog has a `cost` for the line, the value
-// is at least this cost. Otherwise the true cost would look implausible if the operator sells the
-// model far below cost.
+// ticks and nano-dollars in a field for dollars. If the catalog has a `cost` for the line, the
+// value is at least this cost, because the operator may sell the model far below its cost.
 const (
 	implausibleTimes = 100
 	implausibleFrom  = money.USD
@@ -45,8 +44,8 @@ func (a *Attempt) CostOf(s *catalog.Snapshot, m *catalog.Model, u wire.Usage, c 
 	return &cost
 }
 
-// PlausibleCost reports whether a provider's reported cost of a job is plausible, given the value
-// of the job by the catalog. It counts and logs an implausible cost.
+// PlausibleCost reports whether a provider's reported cost of a job is plausible, compared with the
+// value of the job by the catalog. It counts and logs an implausible cost.
 func (l *Lines) PlausibleCost(line, model string, reported, value money.Amount) bool {
 	l.mu.Lock()
 	st := l.stats[line]

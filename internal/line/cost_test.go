@@ -15,11 +15,11 @@ import (
 	"tollgate/internal/wire"
 )
 
-// TestImplausibleCosts checks that a reported cost is unknown if it is above a dollar and above a
-// hundred times the value of the answer. It is counted each time and logged once.
+// TestImplausibleCosts checks that a reported cost counts as unknown if it is above a dollar and
+// above a hundred times the value of the answer. It is counted each time and logged once.
 func TestImplausibleCosts(t *testing.T) {
 	t.Parallel()
-	registry, logged := prometheus.NewRegistry(), &bytes.Buffer{}
+	registry, log := prometheus.NewRegistry(), &bytes.Buffer{}
 	ln := spec("a")
 	ln.Costs = catalog.Costs{Models: map[string]catalog.Cost{"dear": {Rates: &catalog.Rates{Input: 100 * money.Price(money.USD)}}}}
 	model := func(id string, price money.Price) catalog.Model {
@@ -33,7 +33,7 @@ func TestImplausibleCosts(t *testing.T) {
 		map[string]catalog.Provider{"fake": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormChat}}},
 		func(string) (string, bool) { return "", false })
 	l := line.New(line.Options{Open: (&provider{}).open, Registry: registry, Catalog: catalog.Unchanging(s),
-		Log: slog.New(slog.NewTextHandler(logged, nil))})
+		Log: slog.New(slog.NewTextHandler(log, nil))})
 	const tokens = 50_000 // worth 0.05 dollars of swift, and 5 dollars at the line's cost of dear
 	for _, c := range []struct {
 		name, model string
@@ -65,11 +65,11 @@ func TestImplausibleCosts(t *testing.T) {
 			t.Errorf("%s: %v %v, known: %t", c.name, got, err, c.known)
 		}
 	}
-	if n := strings.Count(logged.String(), "cannot be true"); n != 1 {
-		t.Errorf("%d warnings: %s", n, logged)
+	if n := strings.Count(log.String(), "cannot be true"); n != 1 {
+		t.Errorf("%d warnings: %s", n, log)
 	}
 	if l.PlausibleCost("a", "swift", 3*money.USD, money.USD/100) || !l.PlausibleCost("a", "swift", 3*money.USD, money.USD/10) {
-		t.Error("jobs")
+		t.Error("a cost of a job has the wrong plausibility")
 	}
 	families, err := registry.Gather()
 	if err != nil {
@@ -78,10 +78,10 @@ func TestImplausibleCosts(t *testing.T) {
 	for _, f := range families {
 		if f.GetName() == "tollgate_line_implausible_cost_total" {
 			if n := f.GetMetric()[0].GetCounter().GetValue(); n != 8 {
-				t.Errorf("%v are counted", n)
+				t.Errorf("%v implausible costs are counted", n)
 			}
 			return
 		}
 	}
-	t.Error("nothing is counted")
+	t.Error("the metric is missing")
 }

@@ -8,11 +8,11 @@ import (
 	"tollgate/internal/upstream/chatcall"
 )
 
-// Count asks the first line in service with a token counter for the number of tokens of a prompt.
-// call builds the request for a line; if it fails, Count skips the line. known is false if no line
-// counted. The error is a *fault.Error: the provider rejected the request. A rejection of a
-// translated request is not returned to the client. Counting takes no slot and leaves the line's
-// health unchanged, but a refused key is not used again.
+// Count returns the number of tokens of a prompt as counted by the first line in service with a
+// token counter. call builds the request for a line; if it fails, Count skips the line. known is
+// false if no line counted. The error is a *fault.Error: the provider rejected the request. A
+// rejection of a translated request is not returned to the client. Counting takes no slot and
+// leaves the line's health unchanged, but a refused key is not used again.
 func (l *Lines) Count(
 	ctx context.Context, r RoutingRequest, call func(*Candidate) (chatcall.Call, error),
 ) (n int64, known bool, err error) {

@@ -14,32 +14,32 @@ import (
 )
 
 const (
-	// findingAge is the time to keep an unchanged finding. A finding in force changes with each
+	// findingAge is the retention of an unchanged finding. A finding in force changes with each
 	// probe.
 	findingAge = 24 * time.Hour
 	tidyEvery  = time.Hour
-	// localTime is the time to keep findings about a line on this node only, after another node
-	// found that the line works: only the path from this node to the provider is broken.
+	// localTime is the time for which findings about a line stay on this node after another node
+	// found the line working: only the path from this node to the provider is broken.
 	localTime = 5 * time.Minute
 )
 
 // findings synchronizes the findings of this node and other nodes. Each step compares three states
-// of every part: the state on this node, the state in the table, and the last state agreed between
-// both. A state changed since then replaces the other; if both have changed, the table wins. So the
+// of every part: the state on this node, the state in the table, and the last state on which both
+// agreed. A changed state replaces the other one; if both have changed, the table wins. So the
 // first node with a change writes it once and sends the alert.
 type findings struct {
 	changed chan struct{} // wakes the step
 
 	mu         sync.Mutex // locked during a step
 	agreements map[target]map[blockedPart]agreement
-	localUntil map[target]time.Time // findings about a line are not shared until this time
+	localUntil map[target]time.Time // findings about a line stay on this node until this time
 	tidied     time.Time
 
 	pendingMu sync.Mutex
-	pending   map[string][]pendingAlert // by line: alerts of unwritten changes
+	pending   map[string][]pendingAlert // alerts of unwritten changes, by line
 
 	leaseMu sync.Mutex
-	leases  map[target]int // running probes of the lines leased by this node
+	leases  map[target]int // running probes of each line leased by this node
 }
 
 // blockedPart is a part of a line that refuses requests: a model, a form, a key by its mark, or the
@@ -56,10 +56,10 @@ type pendingAlert struct {
 }
 
 // target is a line at one address with certain credentials. Nodes with other credentials have
-// findings of their own.
+// separate findings.
 type target struct{ line, digest string }
 
-// agreement is the last state of a part agreed between this node and the table.
+// agreement is the last state of a part on which this node and the table agreed.
 type agreement struct {
 	version     int64 // of the row; 0 without a row
 	local       stamp
@@ -78,8 +78,8 @@ func stampOf(f health.Finding) stamp { return stamp{f.State, f.Until.UnixNano(),
 
 // row is a finding as stored in the table.
 type row struct {
-	health.Finding        // on this node's clock
-	key            string // mark of the key, for a finding about a key
+	health.Finding        // with times on this node's clock
+	key            string // mark of the key if the finding is about a key
 	target         target
 	version        int64
 }
@@ -94,11 +94,11 @@ type edit struct {
 	done    bool
 }
 
-// shares reports whether other nodes may be there.
+// shares reports whether there may be other nodes.
 func (l *Lines) shares() bool { return l.db != nil && l.db.Dialect() == store.PostgreSQL }
 
-// Exchange shares this node's findings about lines with the other nodes and adopts theirs. It does
-// nothing on SQLite, where there is one node.
+// Exchange shares this node's findings about lines with the other nodes and adopts those of other
+// nodes. It is a no-op on SQLite, which has one node.
 func (l *Lines) Exchange(ctx context.Context) error {
 	if !l.shares() {
 		return nil
@@ -169,7 +169,7 @@ func (l *Lines) merge(entry *routingEntry, rows map[blockedPart]row) (edits []*e
 			state = stampOf(own)
 		}
 		if before.resumed && r.version == 0 {
-			before = agreement{} // keep findings since the resume
+			before = agreement{} // keep findings made after the resume
 			s.agree(entry.target, part, before)
 		}
 		if r.version != before.version {
@@ -191,7 +191,7 @@ func (l *Lines) merge(entry *routingEntry, rows map[blockedPart]row) (edits []*e
 		e := &edit{entry: entry, part: part, version: before.version}
 		if blocked {
 			e.finding = &own
-		} else if before.version == 0 { // it began and ended between two steps
+		} else if before.version == 0 { // the finding began and ended between two steps
 			s.agree(entry.target, part, agreement{})
 			l.dropAlerts(entry.line.ID, part)
 			continue
@@ -300,11 +300,11 @@ func (l *Lines) publish(entry *routingEntry, changes []health.Change) {
 func (s *findings) wake() {
 	select {
 	case s.changed <- struct{}{}:
-	default: // the step is about to begin
+	default: // a step is about to begin
 	}
 }
 
-// publishKey sends the alert of a refused or accepted key in the way of found.
+// publishKey sends the alert of a refused or accepted key like publish.
 func (l *Lines) publishKey(k *lineKey, a alert.Alert) {
 	if !l.shares() {
 		l.alerts.Send(a)
@@ -324,29 +324,29 @@ func (l *Lines) sendAlerts(line string, part blockedPart) {
 	}
 }
 
-// dropAlerts drops the waiting alerts of a part: another node sends them, or the change did not
-// last.
+// dropAlerts drops the waiting alerts of a part, because another node sends them or the change did
+// not last.
 func (l *Lines) dropAlerts(line string, part blockedPart) { l.findings.take(line, part) }
 
 // take removes and returns the waiting alerts of a part.
 func (s *findings) take(line string, part blockedPart) (taken []alert.Alert) {
 	s.pendingMu.Lock()
 	defer s.pendingMu.Unlock()
-	var left []pendingAlert
+	var rest []pendingAlert
 	for _, a := range s.pending[line] {
 		if a.part == part {
 			taken = append(taken, a.alert)
 		} else {
-			left = append(left, a)
+			rest = append(rest, a)
 		}
 	}
-	if s.pending[line] = left; left == nil {
+	if s.pending[line] = rest; rest == nil {
 		delete(s.pending, line)
 	}
 	return taken
 }
 
-// findingsTx reads the table; times are put onto this node's clock.
+// findingsTx reads the table and converts the times to this node's clock.
 func findingsTx(tx *store.Tx, now time.Time) (map[target]map[blockedPart]row, error) {
 	nowMS, err := tx.NowMS()
 	if err != nil {
@@ -382,7 +382,7 @@ func findingsTx(tx *store.Tx, now time.Time) (map[target]map[blockedPart]row, er
 	return all, nil
 }
 
-// writeTx applies the edits unless another node was faster.
+// writeTx applies the edits of rows that no other node has changed.
 func writeTx(tx *store.Tx, epoch string, edits []*edit, now time.Time, tidy bool) error {
 	nowMS, err := tx.NowMS()
 	if err != nil {

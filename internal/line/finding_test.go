@@ -27,7 +27,7 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// cluster is a number of nodes on one database, and a provider with a call counter.
+// cluster is a set of nodes on one database, and a provider with a call counter.
 type cluster struct {
 	*testing.T
 	db    *store.DB
@@ -36,21 +36,21 @@ type cluster struct {
 
 	mu       sync.Mutex
 	calls    int
-	fails    func(wire.Form) *upstream.Failure // nil for an answer
+	fails    func(wire.Form) *upstream.Failure // if nil, the provider answers
 	alerts   []string
-	received chan struct{} // an alert
+	received chan struct{} // receives a value for each alert
 }
 
-// member is one of the nodes, with a clock of its own.
+// member is one of the nodes, with a separate clock.
 type member struct {
 	*Lines
-	c     *cluster
-	p     *prober
-	self  *node.Node
-	now   time.Time
-	cut   bool          // its calls to the provider fail
-	gate  chan struct{} // if not nil, its calls wait for it
-	began chan struct{}
+	c            *cluster
+	p            *prober
+	self         *node.Node
+	now          time.Time
+	disconnected bool          // whether calls to the provider fail
+	gate         chan struct{} // if not nil, calls wait for it
+	began        chan struct{}
 }
 
 func newCluster(t *testing.T, db *store.DB, size int) *cluster {
@@ -63,7 +63,7 @@ func newCluster(t *testing.T, db *store.DB, size int) *cluster {
 		"fake": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormChat, wire.FormResponses}}},
 		func(string) (string, bool) { return "", false })}
 	for i := range size {
-		// No node's clock is compared with another's.
+		// Nodes must not compare their clocks.
 		self, err := node.Begin(t.Context(), node.Options{DB: db}, id.New("node_"))
 		if err != nil {
 			t.Fatal(err)
@@ -81,7 +81,7 @@ func newCluster(t *testing.T, db *store.DB, size int) *cluster {
 	return c
 }
 
-// RoundTrip takes an alert.
+// RoundTrip receives an alert.
 func (c *cluster) RoundTrip(req *http.Request) (*http.Response, error) {
 	raw, err := io.ReadAll(req.Body)
 	c.mu.Lock()
@@ -91,7 +91,7 @@ func (c *cluster) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: 204, Body: http.NoBody}, err
 }
 
-// Chat is the provider.
+// Chat answers for the provider.
 func (m *member) Chat(_ context.Context, call chatcall.Call) (*chatcall.Response, error) {
 	if m.gate != nil {
 		m.began <- struct{}{}
@@ -100,7 +100,7 @@ func (m *member) Chat(_ context.Context, call chatcall.Call) (*chatcall.Response
 	m.c.mu.Lock()
 	defer m.c.mu.Unlock()
 	m.c.calls++
-	if m.cut {
+	if m.disconnected {
 		return nil, upstream.Fail(fault.UpstreamConnectionError, errors.New("no route"))
 	}
 	if m.c.fails != nil {
@@ -112,7 +112,7 @@ func (m *member) Chat(_ context.Context, call chatcall.Call) (*chatcall.Response
 		Body: io.NopCloser(strings.NewReader(`{"choices":[{"message":{"content":"hi"}}]}`))}, nil
 }
 
-// ask makes a request of an account on a node.
+// ask sends a request of an account through a node.
 func (m *member) ask(account string, form wire.Form) error {
 	model, _ := m.c.s.Model("swift")
 	_, err := m.Try(context.Background(), RoutingRequest{Snapshot: m.c.s, Model: model, Form: form, Account: account},
@@ -126,14 +126,14 @@ func (m *member) ask(account string, form wire.Form) error {
 	return err
 }
 
-// fail makes n failing requests of account one on a node.
+// fail sends n failing requests of account one through a node.
 func (m *member) fail(n int) {
 	for range n {
 		_ = m.ask("one", wire.FormChat)
 	}
 }
 
-// takeCalls returns the number of calls since the last time.
+// takeCalls returns the number of calls since the last call of takeCalls.
 func (c *cluster) takeCalls() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -188,13 +188,13 @@ func (c *cluster) probe(after time.Duration) {
 	c.exchange()
 }
 
-// pass moves the database's rows into the past, as if some time had passed there too.
+// pass moves the database's rows into the past, as if some time had passed for the database too.
 func (c *cluster) pass(d time.Duration) {
 	c.Helper()
 	storetest.Exec(c.T, c.db, `UPDATE line_finding SET since_ms = since_ms - $1, until_ms = until_ms - $1`, d.Milliseconds())
 }
 
-// states returns the state of the line on each node, with its parts that are out or cooling.
+// states returns the state of the line on each node, with the parts that are out or cooling.
 func (c *cluster) states() string {
 	var all []string
 	for _, m := range c.nodes {
@@ -210,7 +210,7 @@ func (c *cluster) states() string {
 	return strings.Join(slices.Compact(all), " ")
 }
 
-// checkAlerts waits for some alerts and checks that there are no others.
+// checkAlerts waits for the given alerts and checks that there are no others.
 func (c *cluster) checkAlerts(want ...string) {
 	c.Helper()
 	for {
@@ -236,10 +236,10 @@ func (c *cluster) checkAlerts(want ...string) {
 	}
 }
 
-// onPostgres plays with three nodes on PostgreSQL.
+// onPostgres runs a test with three nodes on PostgreSQL.
 func onPostgres(t *testing.T, play func(t *testing.T, c *cluster)) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		if db.Dialect() == store.SQLite { // SQLite has one node: see TestOneNodeSharesNothing
+		if db.Dialect() == store.SQLite { // SQLite has one node; see TestOneNodeSharesNothing
 			return
 		}
 		play(t, newCluster(t, db, 3))
@@ -262,14 +262,14 @@ func TestADeadProviderCostsOneNode(t *testing.T) {
 		}
 		c.probe(0)
 		if got := c.states(); got != "circuit_open" || c.takeCalls() > 7 {
-			t.Fatalf("the nodes see the line %s", got)
+			t.Fatalf("the states on the nodes are %s", got)
 		}
 		for _, m := range c.nodes {
 			if err := m.ask("other", wire.FormChat); fault.Of(err) == nil || c.takeCalls() != 0 {
-				t.Errorf("a node asks a dead provider: %v", err)
+				t.Errorf("a node calls a dead provider: %v", err)
 			}
-			if left := m.Statuses()[0].CoolingUntil - m.now.Unix(); left < 25 || left > 31 {
-				t.Errorf("a node waits %d s", left)
+			if wait := m.Statuses()[0].CoolingUntil - m.now.Unix(); wait < 25 || wait > 31 {
+				t.Errorf("a node's next probe is in %d s", wait)
 			}
 		}
 		c.checkAlerts("circuit_open")
@@ -282,7 +282,7 @@ func TestADeadProviderCostsOneNode(t *testing.T) {
 		c.fails = nil
 		c.probe(10 * time.Minute)
 		if got, n := c.states(), c.takeCalls(); got != "half_open" || n != 1 {
-			t.Errorf("after a good probe the nodes see the line %s, %d probes", got, n)
+			t.Errorf("after a good probe the states on the nodes are %s, %d probes", got, n)
 		}
 		for range 3 {
 			if err := c.nodes[1].ask("other", wire.FormChat); err != nil {
@@ -291,7 +291,7 @@ func TestADeadProviderCostsOneNode(t *testing.T) {
 		}
 		c.exchange()
 		if got := c.states(); got != "in_service" {
-			t.Errorf("the nodes see the line %s", got)
+			t.Errorf("the states on the nodes are %s", got)
 		}
 		c.checkAlerts("circuit_open", "in_service")
 	})
@@ -329,7 +329,7 @@ func TestEachFindingReachesTheNodes(t *testing.T) {
 					c.exchange()
 					c.probe(0)
 					if got := c.states(); got != tt.state {
-						t.Errorf("the nodes see %s, want %s", got, tt.state)
+						t.Errorf("the states on the nodes are %s, want %s", got, tt.state)
 					}
 					c.takeCalls()
 				}
@@ -343,15 +343,15 @@ func TestEachFindingReachesTheNodes(t *testing.T) {
 				}
 				fail()
 				_ = c.nodes[2].ask("one", wire.FormChat)
-				if n := c.takeCalls(); n > 0 && name != "a form" || name == "a form" && n != 1 { // in the other form
-					t.Errorf("another node asks the provider %d times", n)
+				if n := c.takeCalls(); n > 0 && name != "a form" || name == "a form" && n != 1 { // the call uses the other form
+					t.Errorf("another node called the provider %d times", n)
 				}
 				resume()
 				fail() // before the nodes have exchanged the end of the first finding
 				resume()
 				c.exchange()
 				if got := c.states(); got != "in_service" {
-					t.Errorf("after the operator resumed the line, the nodes see %s", got)
+					t.Errorf("the states after a resume are %s", got)
 				}
 			})
 		})
@@ -378,7 +378,7 @@ func TestARefusedKeyReachesTheNodes(t *testing.T) {
 		c.exchange()
 		for i, k := range keys {
 			if record, _ := k.entry.stats.keys.lookup("0123"); !k.entry.stats.keys.confirmed(k) || record.cause != "401: no" {
-				t.Errorf("node %d has not heard that the key is refused: %+v", i, record)
+				t.Errorf("node %d does not know that the key is refused: %+v", i, record)
 			}
 		}
 		c.checkAlerts("key_refused")
@@ -388,7 +388,7 @@ func TestARefusedKeyReachesTheNodes(t *testing.T) {
 		}
 		for i, k := range keys {
 			if k.entry.stats.keys.any.Load() {
-				t.Errorf("node %d has not heard that the key is accepted", i)
+				t.Errorf("node %d does not know that the key is accepted", i)
 			}
 		}
 		c.checkAlerts("key_refused", "key_accepted")
@@ -426,13 +426,13 @@ func TestOneProbeAtATime(t *testing.T) {
 		<-a.began
 		b.probe()
 		if n := c.takeCalls(); n != 0 {
-			t.Errorf("%d probes beside the one that runs", n)
+			t.Errorf("%d probes besides the running one", n)
 		}
 		a.kill()
 		c.fails = nil
 		b.probe()
 		if n := c.takeCalls(); n != 1 || b.Statuses()[0].State != "half_open" {
-			t.Errorf("%d probes after the death of the node that probed; the line is %s", n, b.Statuses()[0].State)
+			t.Errorf("%d probes after the death of the probing node; the line is %s", n, b.Statuses()[0].State)
 		}
 		close(a.gate)
 		a.p.running.Wait()
@@ -440,13 +440,13 @@ func TestOneProbeAtATime(t *testing.T) {
 }
 
 // TestABrokenWayOfOneNode checks that a node with a broken network does not take the line from the
-// others for long: after another node finds the line working, the findings of the first node stay
-// private.
+// others for long: after another node finds the line working, the findings of the first node are no
+// longer shared.
 func TestABrokenWayOfOneNode(t *testing.T) {
 	t.Parallel()
 	onPostgres(t, func(t *testing.T, c *cluster) {
 		a, b := c.nodes[0], c.nodes[1]
-		a.cut = true
+		a.disconnected = true
 		a.fail(6)
 		c.probe(0)
 		if got := c.states(); got != "circuit_open" {
@@ -465,13 +465,13 @@ func TestABrokenWayOfOneNode(t *testing.T) {
 		a.probe()
 		c.exchange()
 		if got := c.states(); got != "circuit_open in_service" {
-			t.Errorf("the nodes see the line %s", got)
+			t.Errorf("the states on the nodes are %s", got)
 		}
 	})
 }
 
 // TestANewNodeAndADeadOne checks that a new node adopts the findings of others at once, and that
-// findings of a dead node are probed in time.
+// lines with findings of a dead node are probed in time.
 func TestANewNodeAndADeadOne(t *testing.T) {
 	t.Parallel()
 	onPostgres(t, func(t *testing.T, c *cluster) {
@@ -481,15 +481,15 @@ func TestANewNodeAndADeadOne(t *testing.T) {
 		a.probe()
 		c.nodes = nil
 		a.kill()
-		c.pass(time.Hour) // all nodes were away
+		c.pass(time.Hour) // no node was running
 		fresh := newCluster(t, c.db, 1)
 		fresh.exchange()
 		if got := fresh.states(); got != "circuit_open" {
-			t.Errorf("a new node sees the line %s", got)
+			t.Errorf("the state on a new node is %s", got)
 		}
 		fresh.probe(0)
 		if got, n := fresh.states(), fresh.takeCalls(); got != "half_open" || n != 1 {
-			t.Errorf("a new node sees the line %s after %d probes", got, n)
+			t.Errorf("the state on a new node is %s after %d probes", got, n)
 		}
 	})
 }
@@ -544,7 +544,7 @@ func TestFindingsDoNotRepeatPrompts(t *testing.T) {
 	}
 }
 
-// TestOneNodeSharesNothing on SQLite: no row is written and no time is spent.
+// TestOneNodeSharesNothing checks that nothing is exchanged on SQLite.
 func TestOneNodeSharesNothing(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

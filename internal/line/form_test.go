@@ -21,8 +21,8 @@ import (
 // formProvider is a provider with an answer function and a record of its calls.
 type formProvider struct {
 	mu     sync.Mutex
-	answer func(line, model string, c chatcall.Call) *upstream.Failure // nil answers
-	calls  []string                                                    // "line model form", with "probe" and "tools"
+	answer func(line, model string, c chatcall.Call) *upstream.Failure // if nil, the provider answers
+	calls  []string                                                    // "line model form", followed by "probe" and "tools"
 }
 
 func (v *formProvider) open(t upstream.Target) (chatcall.Adapter, error) {
@@ -91,7 +91,7 @@ func accountRequest(s *catalog.Snapshot, account, model string, form wire.Form) 
 	return line.RoutingRequest{Snapshot: s, Model: m, Form: form, Account: account}
 }
 
-// send runs Try once with the given forms.
+// send runs Try once; the attempts make their calls with the adapters.
 func send(l *line.Lines, r line.RoutingRequest) error {
 	_, err := l.Try(context.Background(), r, func(ctx context.Context, on *line.Attempt) error {
 		body := "{}"
@@ -114,7 +114,7 @@ func sendTimes(n int, l *line.Lines, r line.RoutingRequest) {
 	}
 }
 
-// withLines runs the lines of a catalog on a bubble's clock until the test ends.
+// withLines runs a test with the lines of a catalog on a synctest clock.
 func withLines(t *testing.T, play func(t *testing.T, v *formProvider, l *line.Lines, s *catalog.Snapshot), lines ...catalog.LineSpec) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -131,7 +131,7 @@ func failure(status int, body string) *upstream.Failure {
 	return upstream.Classify(status, "application/json", []byte(body), nil)
 }
 
-// without returns the answers of a vendor without an endpoint of a form.
+// without returns the answer function of a vendor without an endpoint for a form.
 func without(form wire.Form, status int, body string) func(string, string, chatcall.Call) *upstream.Failure {
 	return func(_, _ string, c chatcall.Call) *upstream.Failure {
 		if c.Form == form {
@@ -142,13 +142,13 @@ func without(form wire.Form, status int, body string) func(string, string, chatc
 }
 
 // TestAnotherFormOfTheSameLine checks that a missing form costs the first request one more call and
-// later requests nothing, and is probed until it is there.
+// later requests nothing, and is probed until the form is available.
 func TestAnotherFormOfTheSameLine(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		status int
 		body   string
-		named  bool // the failure names the form; else a probe decides
+		named  bool // whether the failure names the form; otherwise a probe decides
 	}{
 		"no such endpoint": {404, `{"detail":"Not Found"}`, false},
 		"a page":           {404, `<html>nginx</html>`, false},
@@ -169,34 +169,34 @@ func TestAnotherFormOfTheSameLine(t *testing.T) {
 					first += " a swift chat,"
 				}
 				err := send(l, r)
-				// Probes may come between.
-				heard := strings.NewReplacer(" a swift responses probe,", "", " a swift chat probe,", "").Replace(v.takeCalls() + ",")
-				if (err == nil) != tt.named || !strings.HasPrefix(heard, first) {
-					t.Fatalf("%v, after %s", err, heard)
+				// Probes may happen in between.
+				calls := strings.NewReplacer(" a swift responses probe,", "", " a swift chat probe,", "").Replace(v.takeCalls() + ",")
+				if (err == nil) != tt.named || !strings.HasPrefix(calls, first) {
+					t.Fatalf("%v, calls %s", err, calls)
 				}
 				synctest.Wait()
 				v.takeCalls()
-				for _, account := range []string{"x", "y"} { // y has not met it, unless a probe has
+				for _, account := range []string{"x", "y"} { // account y has not used the form, unless a probe has
 					r.Account = account
 					if err := send(l, r); err != nil {
 						t.Fatal(err)
 					}
 				}
 				if got := v.takeCalls(); !strings.HasSuffix(got, "a swift chat") || !strings.HasPrefix(got, "a swift chat, ") {
-					t.Errorf("later: %s", got)
+					t.Errorf("calls of later requests: %s", got)
 				}
 				st := l.Statuses()[0]
 				if st.State != "in_service" || st.ModelsOut != nil || len(st.FormsOut) != 1 || st.FormsOut[0].Form != wire.FormResponses ||
 					st.FormsOut[0].Model != "swift" {
 					t.Errorf("%+v", st)
 				}
-				time.Sleep(5*time.Minute + 2*time.Second) // on the bubble's clock, as all sleeps here
+				time.Sleep(5*time.Minute + 2*time.Second) // on the test's clock, like all sleeps here
 				checkCalls(t, v, "a swift responses probe")
 				v.set(func(string, string, chatcall.Call) *upstream.Failure { return nil })
 				time.Sleep(10*time.Minute + 2*time.Second)
 				v.takeCalls()
 				if err := send(l, r); err != nil || v.takeCalls() != "a swift responses" || l.Statuses()[0].FormsOut != nil {
-					t.Errorf("when it is there: %v, %+v", err, l.Statuses()[0])
+					t.Errorf("after the form is available: %v, %+v", err, l.Statuses()[0])
 				}
 			}, spec("a"))
 		})
@@ -222,7 +222,7 @@ func TestNoOtherForm(t *testing.T) {
 		synctest.Wait()
 		v.takeCalls()
 		if err := send(l, r); err != nil || v.takeCalls() != "b swift chat" {
-			t.Errorf("the second request: %v", err)
+			t.Errorf("second request: %v", err)
 		}
 		if st := l.Statuses()[0]; len(st.ModelsOut) != 1 || st.FormsOut != nil {
 			t.Errorf("%+v", st)
@@ -254,7 +254,7 @@ func TestRoutingFieldsKeepTheirForm(t *testing.T) {
 		r.Routing = []string{"plugins"}
 		for range 2 {
 			if err := send(l, r); err == nil {
-				t.Error("an answer")
+				t.Error("the request succeeded")
 			}
 			synctest.Wait()
 		}
@@ -345,7 +345,7 @@ func TestProbesSucceed(t *testing.T) {
 }
 
 // TestMissingInEveryForm checks that a 404 without the name of a model or form counts against the
-// model if the other forms meet it too, even forms no request can have.
+// model if the other forms return 404 too, even forms that no request can use.
 func TestMissingInEveryForm(t *testing.T) {
 	t.Parallel()
 	withLines(t, func(t *testing.T, v *formProvider, l *line.Lines, s *catalog.Snapshot) {
@@ -356,13 +356,13 @@ func TestMissingInEveryForm(t *testing.T) {
 			return nil
 		})
 		if err := send(l, accountRequest(s, "x", "swift", wire.FormChat)); err == nil {
-			t.Error("an answer")
+			t.Error("the request succeeded")
 		}
 		synctest.Wait()
 		if st := l.Statuses()[0]; st.State != "in_service" || len(st.ModelsOut) != 1 || st.FormsOut != nil {
 			t.Errorf("%+v", st)
 		}
-		v.set(without(wire.FormChat, 404, ``)) // it comes back in one of them
+		v.set(without(wire.FormChat, 404, ``)) // the model is available again in one form
 		time.Sleep(20 * time.Minute)
 		if st := l.Statuses()[0]; st.ModelsOut != nil {
 			t.Errorf("%+v", st)
@@ -386,7 +386,7 @@ func TestForbiddenModel(t *testing.T) {
 				return nil
 			})
 			if err := send(l, accountRequest(s, "x", "swift", wire.FormChat)); err == nil {
-				t.Error("an answer")
+				t.Error("the request succeeded")
 			}
 			synctest.Wait()
 			st := l.Statuses()[0]
@@ -413,7 +413,7 @@ func TestLinesWithoutTheirModels(t *testing.T) {
 		})
 		time.Sleep(31 * time.Second)
 		if err := send(l, r); err == nil {
-			t.Error("an answer")
+			t.Error("the request succeeded")
 		}
 		if st := l.Statuses()[0]; st.State != "half_open" || len(st.ModelsOut) != 1 {
 			t.Errorf("%+v", st)
@@ -421,8 +421,8 @@ func TestLinesWithoutTheirModels(t *testing.T) {
 	}, spec("a"))
 }
 
-// TestOneAccountAlone checks that the line answers other accounts at once after failures of one
-// account, and that such an answer lifts the account's holds.
+// TestOneAccountAlone checks that the line serves other accounts at once after failures of one
+// account, and that an answer for another account lifts the blocks of the first.
 func TestOneAccountAlone(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]func() *upstream.Failure{
@@ -507,7 +507,7 @@ func TestToolsPreferAnotherForm(t *testing.T) {
 		plain := accountRequest(s, "x", "swift", wire.FormChat)
 		tools := plain
 		tools.Tools = true
-		heard := func(r line.RoutingRequest, want string) {
+		calls := func(r line.RoutingRequest, want string) {
 			t.Helper()
 			if err := send(l, r); err != nil {
 				t.Fatal(err)
@@ -515,15 +515,15 @@ func TestToolsPreferAnotherForm(t *testing.T) {
 			synctest.Wait()
 			checkCalls(t, v, want)
 		}
-		heard(tools, "a swift chat tools, a swift messages tools, a swift chat probe tools")
-		heard(tools, "a swift messages tools")
-		heard(plain, "a swift chat")
+		calls(tools, "a swift chat tools, a swift messages tools, a swift chat probe tools")
+		calls(tools, "a swift messages tools")
+		calls(plain, "a swift chat")
 		if st := l.Statuses()[0]; len(st.FormsOut) != 1 || !st.FormsOut[0].Tools || st.ModelsOut != nil || st.State != "in_service" {
 			t.Errorf("%+v", st)
 		}
 		v.set(func(string, string, chatcall.Call) *upstream.Failure { return nil })
 		time.Sleep(5*time.Minute + 2*time.Second)
 		v.takeCalls()
-		heard(tools, "a swift chat tools")
+		calls(tools, "a swift chat tools")
 	}, ln)
 }

@@ -12,8 +12,8 @@ import (
 	"tollgate/internal/upstream/chatcall"
 )
 
-// A refused key is probed after keyWait, then after twice as long, up to maxKeyWait:
-// the times of withdrawn credentials.
+// A refused key is probed after keyWait. The wait doubles up to maxKeyWait, like the waits for
+// withdrawn credentials.
 const (
 	keyWait    = 5 * time.Minute
 	maxKeyWait = time.Hour
@@ -26,9 +26,9 @@ const (
 
 // The states of a key, in alerts and in Status.
 const (
-	KeyUsed    = "in_use"  // requests begin with it
-	KeyReady   = "ready"   // one before it is used
-	KeyRefused = "refused" // by the provider: not used until a probe is accepted
+	KeyUsed    = "in_use"  // the first key for requests
+	KeyReady   = "ready"   // used after the keys before it
+	KeyRefused = "refused" // by the provider; not used until a probe succeeds
 	KeyMissing = "missing" // this node does not have it
 
 	alertKeyRefused  = "key_refused"
@@ -39,7 +39,7 @@ const (
 // has one key without a value.
 type lineKey struct {
 	entry    *routingEntry
-	position int // in the document, from 1
+	position int // position in the document, from 1
 	mark     string
 	key      secret.LineKey
 	adapter  chatcall.Adapter
@@ -59,7 +59,7 @@ func spaced(hint string) string {
 
 // refusals records the refused keys of a line by their marks.
 type refusals struct {
-	any atomic.Bool // there are refusals
+	any atomic.Bool // whether there are refusals
 
 	mu      sync.Mutex
 	byMark  map[string]refusal
@@ -68,12 +68,12 @@ type refusals struct {
 
 // refusal is the record of a refused key.
 type refusal struct {
-	since, until time.Time // it is probed at until
+	since, until time.Time // start of the refusal and time of the next probe
 	wait         time.Duration
 	cause        string
 	probing      bool
-	tryNext      bool // the next call uses it, because probes are impossible
-	doubted      bool // only requests have met it: other keys come first until a probe decides
+	tryNext      bool // whether the next call uses the key, because probes are impossible
+	doubted      bool // refused only for requests: other keys come first until a probe decides
 }
 
 // excludes reports whether a key must not be used.
@@ -82,14 +82,14 @@ func (r *refusals) excludes(k *lineKey) bool {
 	return refused && !record.tryNext
 }
 
-// confirmed reports whether the provider refuses a key whatever the request is.
+// confirmed reports whether the provider refuses a key independently of the request.
 func (r *refusals) confirmed(k *lineKey) bool {
 	record, refused := r.lookup(k.mark)
 	return refused && !record.tryNext && !record.doubted
 }
 
-// doubt lets a probe decide whether the provider refuses a key. Until then requests use other keys.
-// It reports whether a probe is due.
+// doubt makes a probe decide whether the provider refuses a key. Until then requests use other
+// keys. doubt reports whether a probe is due.
 func (r *refusals) doubt(k *lineKey, now time.Time, cause string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -222,7 +222,7 @@ func (r *refusals) pending(now time.Time, keys []*lineKey) bool {
 }
 
 // due returns the keys to probe now and marks them as being probed. If probes is false, it returns
-// none and the next call tries the keys.
+// no keys and the next calls try the keys.
 func (r *refusals) due(now time.Time, keys []*lineKey, probes bool) (due []*lineKey) {
 	if !r.any.Load() {
 		return nil

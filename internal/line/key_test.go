@@ -25,7 +25,7 @@ const (
 	oldKey = "sk-old-0123456789abcdefOLDD"
 )
 
-// openKeys is fakeProvider.open with the keys in place of the lines.
+// openKeys is like open, but calls are recorded by key instead of line.
 func (p *fakeProvider) openKeys(t upstream.Target) (chatcall.Adapter, error) {
 	return fakeKey{provider: p, key: t.Key, name: strings.Split(t.Key, "-")[1]}, nil
 }
@@ -62,7 +62,8 @@ func (d fakeKey) Poll(context.Context, jobcall.Task, string) (*jobcall.TaskStatu
 	return &jobcall.TaskStatus{}, d.job(":poll")
 }
 
-// keyed returns a catalog with a line and some of the keys NEW and OLD, present on the node.
+// keyed returns a catalog with a line and some of the keys NEW and OLD, which are present on the
+// node.
 func keyed(revision int64, keys ...string) *catalog.Snapshot {
 	ln := spec("a")
 	for _, k := range keys {
@@ -100,24 +101,24 @@ func withTwoKeys(t *testing.T, play func(t *testing.T, o *fakeProvider, l *line.
 		stop()
 		for _, secret := range []string{newKey, oldKey} {
 			if strings.Contains(log.String(), secret) {
-				t.Errorf("the log has a key: %s", log.String())
+				t.Errorf("the log contains a key: %s", log.String())
 			}
 		}
 	})
 }
 
-// TestARefusedKeyMovesOn checks that a refused key costs one request a call and no request its
-// answer. Later requests use the other key at once, and the operator gets one alert. A probe finds
-// the key accepted again.
+// TestARefusedKeyMovesOn checks that a refused key costs one request an additional call and no
+// request its answer. Later requests use the other key at once, and the operator gets one alert. A
+// probe detects when the key is accepted again.
 func TestARefusedKeyMovesOn(t *testing.T) {
 	t.Parallel()
 	withTwoKeys(t, func(t *testing.T, o *fakeProvider, l *line.Lines, s *catalog.Snapshot, log *bytes.Buffer) {
 		good := func(want string) {
 			t.Helper()
 			attempts, err := ask(l, request(s))
-			synctest.Wait() // for the log too
+			synctest.Wait() // waits for the log too
 			if got := o.takeCalls(); err != nil || got != want || len(attempts) != len(strings.Fields(want)) {
-				t.Errorf("called %q in %+v, %v; want %q", got, attempts, err, want)
+				t.Errorf("calls %q, attempts %+v, %v; want %q", got, attempts, err, want)
 			}
 		}
 		good("new")
@@ -203,7 +204,7 @@ func TestALineIsOutWithoutAnyKey(t *testing.T) {
 }
 
 // TestWhatARequestBringsAboutTakesNoKey checks that an unproven status counts against a key only if
-// the next key answers the same request, and against the line only if a probe meets it too.
+// the next key answers the same request, and against the line only if a probe has it too.
 func TestWhatARequestBringsAboutTakesNoKey(t *testing.T) {
 	t.Parallel()
 	withTwoKeys(t, func(t *testing.T, o *fakeProvider, l *line.Lines, s *catalog.Snapshot, _ *bytes.Buffer) {
@@ -245,10 +246,10 @@ func TestOfAnOlderCatalog(t *testing.T) {
 	o.set(oldKey, noKey())
 	o.takeCalls()
 	if _, err := ask(l, request(before)); err != nil || o.takeCalls() != "old new" {
-		t.Errorf("a request of the older catalog: %v", err)
+		t.Errorf("request with the older catalog: %v", err)
 	}
 	if _, err := ask(l, request(after)); err != nil || o.takeCalls() != "new" {
-		t.Errorf("a request of the newer catalog: %v", err)
+		t.Errorf("request with the newer catalog: %v", err)
 	}
 }
 
@@ -260,9 +261,9 @@ func TestJobsKeepTheirKey(t *testing.T) {
 	one, both, other := keyed(1, "OLD"), keyed(2, "NEW", "OLD"), keyed(3, "NEW")
 	l := line.New(line.Options{Open: o.openKeys})
 	job := func(s *catalog.Snapshot) *line.Candidate { return l.CandidateFor(s, "a", "swift") }
-	made, err := job(one).Generator.Submit(t.Context(), jobcall.Task{})
-	if err != nil || made.KeyMark == "" {
-		t.Fatalf("%+v, %v", made, err)
+	status, err := job(one).Generator.Submit(t.Context(), jobcall.Task{})
+	if err != nil || status.KeyMark == "" {
+		t.Fatalf("%+v, %v", status, err)
 	}
 	polled := func(s *catalog.Snapshot, mark, want string) {
 		t.Helper()
@@ -272,13 +273,13 @@ func TestJobsKeepTheirKey(t *testing.T) {
 			t.Errorf("polled with %q, %v; want %q", got, err, want)
 		}
 	}
-	polled(both, made.KeyMark, "old:poll")
+	polled(both, status.KeyMark, "old:poll")
 	polled(both, "", "new:poll")
-	polled(other, made.KeyMark, "new:poll") // the old one is on the list no more
+	polled(other, status.KeyMark, "new:poll") // the old key is not in the newest catalog
 	o.set(oldKey, noKey())
-	polled(one, made.KeyMark, "old:poll new:poll") // on its own catalog
-	polled(both, made.KeyMark, "new:poll")
-	if made, err := job(both).Generator.Submit(t.Context(), jobcall.Task{}); err != nil || made.KeyMark == "" {
-		t.Errorf("submitted: %+v, %v", made, err)
+	polled(one, status.KeyMark, "old:poll new:poll") // the old key is in the job's catalog
+	polled(both, status.KeyMark, "new:poll")
+	if status, err := job(both).Generator.Submit(t.Context(), jobcall.Task{}); err != nil || status.KeyMark == "" {
+		t.Errorf("submitted: %+v, %v", status, err)
 	}
 }

@@ -10,12 +10,12 @@ import (
 // keyedGenerator is the generator of a line with any accepted key. It polls a task with the key
 // that submitted it, if the line still has this key and it is not refused.
 type keyedGenerator struct {
-	jobcall.Generator // of the first key, for methods without a call to the provider
+	jobcall.Generator // generator of the first key, for methods that do not call the provider
 	lines             *Lines
 	entry             *routingEntry
 }
 
-// keyedFinder is a keyedGenerator of a provider with a lookup of submissions.
+// keyedFinder is a keyedGenerator for a provider that can look up submissions.
 type keyedFinder struct{ keyedGenerator }
 
 var (
@@ -23,7 +23,7 @@ var (
 	_ jobcall.Finder    = keyedFinder{}
 )
 
-// generatorOf returns the generator of a line, or nil if the line generates nothing.
+// generatorOf returns the generator of a line, or nil if the line has none.
 func (l *Lines) generatorOf(entry *routingEntry) jobcall.Generator {
 	any, ok := entry.keys[0].adapter.(jobcall.Generator)
 	if !ok {
@@ -36,7 +36,7 @@ func (l *Lines) generatorOf(entry *routingEntry) jobcall.Generator {
 	return keyed
 }
 
-// each makes a call with one key after the other until one is accepted.
+// each makes a call with one key after the other until the provider accepts one.
 func (g keyedGenerator) each(task jobcall.Task, call func(with jobcall.Generator, mark string) error) error {
 	selector := g.lines.selectKey(g.entry, task.KeyMark)
 	selector.ofRequest = true

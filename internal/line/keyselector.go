@@ -13,10 +13,10 @@ import (
 type keySelector struct {
 	lines     *Lines
 	entry     *routingEntry
-	key       *lineKey // to use next
+	key       *lineKey // the next key to use
 	refused   []refusedKey
-	anyKey    bool // all keys were refused at the beginning: any may be used
-	ofRequest bool // the call is of an account's request, which may have caused the refusals
+	anyKey    bool // all keys were refused at the beginning, so any key may be used
+	ofRequest bool // whether the call is for an account's request, which may have caused the refusals
 }
 
 // refusedKey is a key refused during the call.
@@ -77,10 +77,11 @@ func (t *keySelector) used(k *lineKey) bool {
 	return slices.ContainsFunc(t.refused, func(r refusedKey) bool { return r.key.mark == k.mark })
 }
 
-// recordFailure records a failure of the call. It returns true if only the key is at fault and the call
-// must be repeated with the next key; f then does not count against the line. Without a next key, f
-// is proven only if all keys are known to be refused. failed removes the line's credentials from f.
-func (t *keySelector) recordFailure(f *upstream.Failure) (moved bool) {
+// recordFailure records a failure of the call. It returns true if only the key is at fault and the
+// call must be repeated with the next key; f then does not count against the line. Without a next
+// key, f is proven only if all keys are known to be refused. recordFailure removes the line's
+// credentials from f.
+func (t *keySelector) recordFailure(f *upstream.Failure) (retry bool) {
 	if t.entry == nil || f.Health != upstream.HealthCredential {
 		return false
 	}
@@ -102,8 +103,8 @@ func (t *keySelector) recordFailure(f *upstream.Failure) (moved bool) {
 	return false
 }
 
-// recordAnswer records that the call was answered: its content did not cause the earlier refusals of
-// keys.
+// recordAnswer records that the call was answered, so that its content did not cause the earlier
+// refusals of keys.
 func (t *keySelector) recordAnswer() {
 	if t.entry == nil {
 		return
@@ -128,8 +129,8 @@ func (t *keySelector) refuse(k *lineKey, cause string, others bool) {
 	}
 }
 
-// refuse records a confirmed refusal of a key. The first refusal is logged and alerted unless no
-// other key is left: then the line is out, with a separate alert.
+// refuse records a confirmed refusal of a key. It logs and alerts the first refusal, unless no
+// other key is left; then the line is out, with a separate alert.
 func (l *Lines) refuse(k *lineKey, cause string, others bool) {
 	if k.entry.stats.keys.add(k, l.now(), cause) && others {
 		l.log.Warn("line: a key is refused, and the next one is used", "line", k.entry.line.ID, "key", k.name(), "cause", cause)

@@ -5,9 +5,9 @@ import "slices"
 // KeyStatus is the state of one of several keys of a line on this node.
 type KeyStatus struct {
 	Position  int    `json:"position"`       // in the catalog, from 1
-	Reference string `json:"reference"`      // the key's reference in the catalog
-	Hint      string `json:"hint,omitempty"` // its last characters; empty if they would reveal much of the key
-	Mark      string `json:"mark,omitempty"` // identifies the key in attempts of jobs too; empty if the key is missing
+	Reference string `json:"reference"`      // reference to the key in the catalog
+	Hint      string `json:"hint,omitempty"` // last characters of the key; empty if they would reveal much of the key
+	Mark      string `json:"mark,omitempty"` // identifies the key, also in job attempts; empty if the key is missing
 	State     string `json:"state"`          // KeyUsed to KeyMissing
 	Cause     string `json:"cause,omitempty"`
 	Since     int64  `json:"since,omitempty"` // start of the refusal in Unix seconds

@@ -12,7 +12,7 @@ import (
 const leaseTime = 2 * probeWait
 
 // lease acquires the right to probe a line, for leaseTime at most. It returns false if another node
-// has the right, or has findings about the line not yet adopted by this node. The caller must
+// has the right, or has findings about the line that this node has not adopted yet. The caller must
 // release each lease.
 func (l *Lines) lease(ctx context.Context, t target) (leased bool) {
 	if !l.shares() {
@@ -28,7 +28,7 @@ func (l *Lines) lease(ctx context.Context, t target) (leased bool) {
 	}
 	leased, err := store.Write(ctx, l.db, func(tx *store.Tx) (bool, error) { return leaseTx(tx, t, l.node.Epoch(), known) })
 	if err != nil {
-		l.log.Warn("line: a probe waits, because the database cannot lease it", "line", t.line, "error", err)
+		l.log.Warn("line: a probe waits because the database does not lease it", "line", t.line, "error", err)
 		return false
 	}
 	if leased {
@@ -66,8 +66,8 @@ func leaseTx(tx *store.Tx, t target, epoch string, known int64) (bool, error) {
 	if n != 1 {
 		return false, nil
 	}
-	// A node writes the finding of its probe before it gives up the lease, so read the findings after
-	// the lease is acquired.
+	// A node writes the finding of its probe before it releases the lease, so the findings must be
+	// read after the lease is acquired.
 	var written int64
 	err = tx.QueryRow(`SELECT CAST(COALESCE((SELECT SUM(version) FROM line_finding WHERE line = $1 AND target = $2), 0) AS BIGINT)`,
 		t.line, t.digest).Scan(&written)
@@ -93,7 +93,7 @@ func (s *findings) versions(t target) (sum int64) {
 	return sum
 }
 
-// leaseAgain counts a further probe of a line leased by this node.
+// leaseAgain counts another probe of a line leased by this node.
 func (l *Lines) leaseAgain(t target) {
 	if !l.shares() {
 		return
@@ -103,7 +103,7 @@ func (l *Lines) leaseAgain(t target) {
 	l.findings.leases[t]++
 }
 
-// release ends a probe. Its findings are written before another node may probe.
+// release ends a probe. It writes the findings before another node may probe.
 func (l *Lines) release(ctx context.Context, t target) {
 	if !l.shares() {
 		return
@@ -122,7 +122,7 @@ func (l *Lines) release(ctx context.Context, t target) {
 			return err
 		})
 	}
-	if err != nil && ctx.Err() == nil { // the lease ends by itself
-		l.log.Warn("line: the end of a probe was not written for the other nodes", "line", t.line, "error", err)
+	if err != nil && ctx.Err() == nil { // the lease expires by itself
+		l.log.Warn("line: the end of a probe could not be written for the other nodes", "line", t.line, "error", err)
 	}
 }

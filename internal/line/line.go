@@ -1,19 +1,18 @@
-// Package line owns the routing of a request to the lines of a model: the selection and order of
-// lines, the attempts, and the health of each line. It has the only retry loop of the product.
+// Package line owns the routing of requests to the lines of a model: it selects and orders the lines, makes the
+// attempts, and tracks the health of each line. It has the only retry loop of the product.
 //
 // Invariants:
 //   - A request uses each line once. It uses the same line again only in another form if the line
 //     lacks the first form, with another key if a key was refused, and without a field that the
 //     gateway added if the model refused the field (package chat).
-//   - A request uses no further line after an answer began or the request was rejected.
+//   - A request uses no further line after an answer has begun or the request was rejected.
 //   - A line known to be out gets no requests until a probe by the gateway succeeds, so it does not
 //     delay requests.
 //   - A line never has more than max_concurrent calls, over all nodes.
-//   - The client's error after failed attempts follows from the failures only (clientError, a pure
+//   - The client's error after failed attempts depends only on the failures (clientError, a pure
 //     function) and names neither lines nor providers.
-//   - No failure leaves the package with the line's credential in it, whoever classified the
-//     failure.
-//   - The memory is bounded by the lines of the newest catalog.
+//   - No failure that leaves the package contains the line's credential.
+//   - Memory is bounded by the lines of the newest catalog.
 package line
 
 import (
@@ -38,20 +37,20 @@ import (
 
 // Options configure Lines.
 type Options struct {
-	// Open makes the adapter of a line; required. It must be cheap and open no
-	// connection (adapters.Set.Open).
+	// Open returns the adapter of a line; required. It must be cheap and open no connection
+	// (adapters.Set.Open).
 	Open func(upstream.Target) (chatcall.Adapter, error)
 	// Catalog has the newest snapshot, for Run and Statuses. If nil, there are no lines.
 	Catalog *catalog.Watcher
 	// DB holds the state that nodes share: slots, the operator's decisions, reports. If nil, this
-	// node is the only one.
+	// is the only node.
 	DB *store.DB
 	// Node is this node. It is required with DB.
 	Node *node.Node
-	// Alerts gets an alert when a line leaves or returns to service. If nil, no alerts are sent.
+	// Alerts gets an alert when a line goes out of service or returns. If nil, no alerts are sent.
 	// The caller runs the sender.
 	Alerts *alert.Sender
-	// Log gets an entry when a line leaves or returns to service.
+	// Log gets an entry when a line goes out of service or returns.
 	Log *slog.Logger
 	// Now is the clock. If nil, time.Now is used.
 	Now func() time.Time
@@ -76,18 +75,18 @@ type Lines struct {
 
 	findings findings
 
-	newest atomic.Pointer[routingTable] // of the newest snapshot seen
+	newest atomic.Pointer[routingTable] // table of the newest snapshot so far
 
 	refreshing sync.Mutex // locked while controls are read and applied
 
 	mu       sync.Mutex
-	previous *routingTable            // of the snapshot before the newest, for its running requests
+	previous *routingTable            // table of the snapshot before the newest, for running requests
 	stats    map[string]*stats        // by line id
 	known    map[string]*catalog.Line // the lines of the newest table, by id
 	controls map[string]control       // the operator's decisions, by line id
 }
 
-// New makes the lines of a node.
+// New returns the lines of a node.
 func New(o Options) *Lines {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -126,7 +125,7 @@ type RoutingRequest struct {
 	Routing []string
 	// Conversation is the same for all requests of one conversation.
 	Conversation uint64
-	// Tools is true if the request has tools. Some models accept tools in one form only.
+	// Tools is true if the request has tools. Some models accept tools in only one form.
 	Tools bool
 	// Account is the account of the request. Unproven failures of one account do not take a line out
 	// of service for other accounts.

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// snapshot makes a catalog of one model and the given lines.
+// snapshot returns a catalog with one model and the given lines.
 func snapshot(revision int64, lines ...catalog.LineSpec) *catalog.Snapshot {
 	doc := &catalog.Document{Models: []catalog.Model{{ID: "swift", Kind: catalog.KindChat}}, Lines: lines}
 	return catalog.NewSnapshot(revision, doc,
@@ -31,12 +31,12 @@ func snapshot(revision int64, lines ...catalog.LineSpec) *catalog.Snapshot {
 		func(string) (string, bool) { return "", false })
 }
 
-// spec returns a line with its own name for the model.
+// spec returns a line that has its own name for the model.
 func spec(id string) catalog.LineSpec {
 	return catalog.LineSpec{ID: id, Provider: "fake", Weight: 100, Enabled: true, Models: map[string]string{"swift": "vendor-" + id}}
 }
 
-// inOrder returns lines with falling priority.
+// inOrder returns lines with decreasing priority.
 func inOrder(ids ...string) (specs []catalog.LineSpec) {
 	for i, id := range ids {
 		ln := spec(id)
@@ -46,7 +46,7 @@ func inOrder(ids ...string) (specs []catalog.LineSpec) {
 	return specs
 }
 
-// provider opens adapters with an empty answer, and records them.
+// provider opens adapters with an empty answer, and records their lines.
 type provider struct{ opened []string }
 
 func (p *provider) open(t upstream.Target) (chatcall.Adapter, error) {
@@ -67,7 +67,7 @@ func request(s *catalog.Snapshot) line.RoutingRequest {
 	return line.RoutingRequest{Snapshot: s, Model: m, Form: wire.FormChat}
 }
 
-// try runs Try with the result of each line by its id; other lines answer.
+// try runs Try with the given result for each line id; other lines answer.
 func try(ctx context.Context, l *line.Lines, s *catalog.Snapshot, ends map[string]error) ([]line.AttemptRecord, error) {
 	return l.Try(ctx, request(s), func(ctx context.Context, on *line.Attempt) error {
 		answer, err := on.Chat(ctx, chatcall.Call{})
@@ -92,9 +92,9 @@ func TestTry(t *testing.T) {
 		name   string
 		lines  []string
 		ends   map[string]error
-		called string // lines asked, in order
+		called string // lines called, in order
 		code   fault.Code
-		err    error // an error returned unchanged
+		err    error // expected error returned unchanged
 	}{
 		{name: "first answers", lines: []string{"a", "b"}, called: "a"},
 		{name: "second answers", lines: []string{"a", "b", "c"}, ends: map[string]error{"a": fail(fault.UpstreamTimeout)}, called: "a b"},
@@ -104,7 +104,7 @@ func TestTry(t *testing.T) {
 			called: "a b", code: fault.UpstreamBusy},
 		{name: "a rejection ends it", lines: []string{"a", "b"}, ends: map[string]error{"a": rejection()}, called: "a",
 			code: "context_length_exceeded"},
-		{name: "a wrapped rejection too", lines: []string{"a", "b"}, ends: map[string]error{"a": fmt.Errorf("x: %w", rejection())},
+		{name: "a wrapped rejection", lines: []string{"a", "b"}, ends: map[string]error{"a": fmt.Errorf("x: %w", rejection())},
 			called: "a", code: "context_length_exceeded"},
 		{name: "content filter ends it", lines: []string{"a", "b"}, ends: map[string]error{"a": fail(fault.ContentFilter)}, called: "a",
 			code: fault.ContentFilter},
@@ -147,7 +147,7 @@ func TestTry(t *testing.T) {
 			case !errors.As(err, &e) || e.Code != tt.code:
 				t.Errorf("error %v, want %s", err, tt.code)
 			case strings.Contains(e.Message(), "vendor") || strings.Contains(e.Message(), "line"):
-				t.Errorf("the message names what clients must not see: %q", e.Message())
+				t.Errorf("the message contains internal data: %q", e.Message())
 			}
 		})
 	}
@@ -222,7 +222,7 @@ func TestAttemptsAreTraced(t *testing.T) {
 				if want := "vendor-" + on.Line.ID; on.ProviderModel != want {
 					t.Errorf("provider's model %q, want %q", on.ProviderModel, want)
 				}
-				time.Sleep(20 * time.Millisecond) // on the bubble's clock
+				time.Sleep(20 * time.Millisecond) // on the test's clock
 				if on.Line.ID == "a" {
 					return upstream.Classify(503, "text/plain", []byte("down"), nil)
 				}
@@ -252,7 +252,7 @@ func TestAdaptersAreKept(t *testing.T) {
 		opened int
 	}{
 		{one, 1}, {one, 1}, {two, 2}, {one, 2}, {two, 2}, {three, 3}, {two, 3},
-		{one, 4}, {one, 5}, // gone: a straggler gets one of its own
+		{one, 4}, {one, 5}, // an old snapshot gets a new adapter
 		{three, 5},
 	} {
 		if _, err := try(t.Context(), l, step.s, nil); err != nil {
@@ -278,7 +278,7 @@ func TestStates(t *testing.T) {
 			_, _ = l.Try(t.Context(), request(s), func(ctx context.Context, on *line.Attempt) error {
 				ons = append(ons, on)
 				answer, _ = on.Chat(ctx, chatcall.Call{})
-				time.Sleep(wait) // on the bubble's clock
+				time.Sleep(wait) // on the test's clock
 				if end != nil {
 					answer.Body.Close()
 				}
@@ -288,7 +288,7 @@ func TestStates(t *testing.T) {
 		a := func() line.Status { return l.Statuses()[0] }
 
 		if got := a(); got.SuccessRate != nil || got.FirstByteMS != nil || got.State != "in_service" || got.Attempts != 0 {
-			t.Errorf("before anything: %+v", got)
+			t.Errorf("before the first attempt: %+v", got)
 		}
 		run(30*time.Millisecond, nil)
 		if got := a(); got.InFlight != 1 || *got.SuccessRate != 1 || *got.FirstByteMS != 30 {
@@ -297,21 +297,21 @@ func TestStates(t *testing.T) {
 		answer.Body.Close()
 		answer.Body.Close()
 		if got := a(); got.InFlight != 0 {
-			t.Errorf("after two closes: %d in flight", got.InFlight)
+			t.Errorf("after two calls of Close: %d in flight", got.InFlight)
 		}
 		run(0, upstream.Fail(fault.UpstreamTimeout, errors.New("late")))
 		run(0, rejection())                               // the request's fault
-		run(0, upstream.Fail(fault.ClientClosed, nil))    // the client's
-		run(0, upstream.Fail(fault.EmptyCompletion, nil)) // half
+		run(0, upstream.Fail(fault.ClientClosed, nil))    // the client's fault
+		run(0, upstream.Fail(fault.EmptyCompletion, nil)) // half a failure
 		if got := a(); got.Attempts != 3 || *got.SuccessRate != 0.5 || got.Cause != "empty_completion" || got.InFlight != 0 {
 			t.Errorf("after failures: %+v, rate %v", got, *got.SuccessRate)
 		}
 		// A broken answer no longer counts as a success, and counts as a failure once.
-		broken := upstream.Fail(fault.UpstreamConnectionError, errors.New("cut"))
+		breakFailure := upstream.Fail(fault.UpstreamConnectionError, errors.New("cut"))
 		ons[0].RecordBreak(upstream.Fail(fault.ClientClosed, nil))
-		ons[0].RecordBreak(broken)
-		ons[0].RecordBreak(broken)
-		ons[1].RecordBreak(broken) // had failed already
+		ons[0].RecordBreak(breakFailure)
+		ons[0].RecordBreak(breakFailure)
+		ons[1].RecordBreak(breakFailure) // the attempt had already failed
 		if got := a(); got.Attempts != 3 || *got.SuccessRate != 0.5/3 {
 			t.Errorf("after a break: %+v, rate %v", got, *got.SuccessRate)
 		}
@@ -320,7 +320,7 @@ func TestStates(t *testing.T) {
 			!strings.Contains(states[2].Cause, "NOT_SET") || states[2].MaxConcurrent != 7 {
 			t.Errorf("%+v", states[1:])
 		}
-		checkMetrics(t, registry, begun([]string{"a", "disabled", "out"}, map[string]float64{
+		checkMetrics(t, registry, withInitial([]string{"a", "disabled", "out"}, map[string]float64{
 			"tollgate_line_attempts_total a ok": 1, "tollgate_line_attempts_total a upstream_timeout": 1,
 			"tollgate_line_attempts_total a rejected": 1, "tollgate_line_attempts_total a client_closed": 1,
 			"tollgate_line_attempts_total a empty_completion": 1, "tollgate_line_broken_total a upstream_connection_error": 1,
@@ -331,21 +331,21 @@ func TestStates(t *testing.T) {
 			"tollgate_line_in_service out": 1, "tollgate_line_attempts_total out ok": 0,
 		}))
 
-		time.Sleep(6 * time.Minute) // on the bubble's clock: nothing is recent any more
+		time.Sleep(6 * time.Minute) // on the test's clock; no attempt is recent any more
 		if got := a(); got.Attempts != 0 || got.SuccessRate != nil || got.Cause != "" {
-			t.Errorf("later: %+v", got)
+			t.Errorf("after six minutes: %+v", got)
 		}
 		// The metrics of a deleted line are deleted too.
 		s = snapshot(2, spec("b"))
 		run(0, upstream.Fail(fault.UpstreamTimeout, nil))
-		checkMetrics(t, registry, begun([]string{"b"}, map[string]float64{
+		checkMetrics(t, registry, withInitial([]string{"b"}, map[string]float64{
 			"tollgate_line_attempts_total b ok": 0, "tollgate_line_attempts_total b upstream_timeout": 1,
 			"tollgate_line_in_flight b": 0, "tollgate_line_first_byte_seconds b": 0, "tollgate_line_in_service b": 1,
 		}))
 	})
 }
 
-// TestCredentialIsRedacted checks the errors of calls, and errors found by readers of an answer.
+// TestCredentialIsRedacted checks the errors of calls, and errors detected while reading an answer.
 func TestCredentialIsRedacted(t *testing.T) {
 	t.Parallel()
 	const key = "sk-line-credential-0123456789"
@@ -406,8 +406,8 @@ func TestTokensAreRedacted(t *testing.T) {
 	}
 }
 
-// begun adds the initial series of lines, at zero, to the series of a test.
-func begun(lines []string, want map[string]float64) map[string]float64 {
+// withInitial adds the initial series of lines, at zero, to the expected series.
+func withInitial(lines []string, want map[string]float64) map[string]float64 {
 	for _, ln := range lines {
 		for _, series := range []string{
 			"attempts_total %s rejected", "attempts_total %s upstream_error", "attempts_total %s upstream_unavailable",
@@ -423,8 +423,8 @@ func begun(lines []string, want map[string]float64) map[string]float64 {
 	return want
 }
 
-// checkMetrics compares all series of a registry: counters and gauges by
-// value, histograms by count.
+// checkMetrics compares all series of a registry: counters and gauges by value, histograms by
+// count.
 func checkMetrics(t *testing.T, registry *prometheus.Registry, want map[string]float64) {
 	t.Helper()
 	families, err := registry.Gather()
@@ -448,7 +448,7 @@ func checkMetrics(t *testing.T, registry *prometheus.Registry, want map[string]f
 	}
 	for name := range got {
 		if _, ok := want[name]; !ok {
-			t.Errorf("surplus series %s", name)
+			t.Errorf("unexpected series %s", name)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"tollgate/internal/money"
 )
 
-// Margin has the charges and costs of a model on a line since a node began. Sums are bounded by
-// money.Max, and margins by -money.Max too, because a provider may report any counts.
+// Margin has the charges and costs of a model on a line since the node started. Sums are bounded by
+// money.Max, and margins also by -money.Max, because a provider may report any counts.
 type Margin struct {
 	Model string `json:"model"`
 	// Settled counts the answered and charged requests and jobs, including charges of zero. Charged
@@ -49,8 +49,8 @@ func (s Settlement) margin(model string) Margin {
 		}
 	}
 	if s.LineCost != nil {
-		left := m.Charged - *s.LineCost
-		m.LineCost, m.Margin = s.LineCost, &left
+		margin := m.Charged - *s.LineCost
+		m.LineCost, m.Margin = s.LineCost, &margin
 	}
 	return m
 }
@@ -70,7 +70,7 @@ func sum(a, b money.Amount) money.Amount {
 	return within(within(a) + within(b))
 }
 
-// sumKnown adds two amounts; nil is unknown.
+// sumKnown adds two amounts. nil means unknown.
 func sumKnown(a, b *money.Amount) *money.Amount {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)
@@ -85,7 +85,7 @@ type margins struct {
 	byModel map[string]Margin
 }
 
-// add adds to a model's.
+// add adds n to the margin of its model.
 func (m *margins) add(n Margin) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

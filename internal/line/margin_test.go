@@ -44,11 +44,11 @@ func TestMargins(t *testing.T) {
 			}
 			all.keep(&catalog.Line{LineSpec: catalog.LineSpec{Models: map[string]string{"swift-1": "x"}}})
 			if got := all.all(); len(got) != 1 {
-				t.Errorf("of a model that stays %+v", got)
+				t.Errorf("margin of a kept model %+v", got)
 			}
 			all.keep(&catalog.Line{})
 			if got := all.all(); len(got) != 0 {
-				t.Errorf("of a model that went %+v", got)
+				t.Errorf("margin of a removed model %+v", got)
 			}
 		})
 	}

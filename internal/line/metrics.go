@@ -16,11 +16,11 @@ import (
 // Outcomes besides the service's codes.
 const (
 	outcomeOK       = "ok"
-	outcomeRejected = "rejected" // passed on with the provider's own code
+	outcomeRejected = "rejected" // passed on to the client with the provider's code
 )
 
-// metrics are the tollgate_line_* metrics. Their labels are line ids and codes
-// of the service, so their number is bounded.
+// metrics holds the tollgate_line_* metrics. The labels are line ids and codes of the gateway, so
+// the number of series is bounded.
 type metrics struct {
 	attempts  *prometheus.CounterVec
 	broken    *prometheus.CounterVec
@@ -28,7 +28,7 @@ type metrics struct {
 	firstByte *prometheus.HistogramVec
 	busy      *prometheus.CounterVec
 	probes    *prometheus.CounterVec
-	left      *prometheus.CounterVec
+	wentOut   *prometheus.CounterVec
 	in        *prometheus.GaugeVec
 	charged   *prometheus.CounterVec
 	over      *prometheus.CounterVec
@@ -42,7 +42,7 @@ type metrics struct {
 	}
 }
 
-// newMetrics makes the metrics and registers them; registry may be nil.
+// newMetrics creates the metrics and registers them. registry may be nil.
 func newMetrics(registry prometheus.Registerer) *metrics {
 	m := &metrics{}
 	with := promauto.With(registry)
@@ -72,7 +72,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		"Probes of lines that were out of service, by outcome: ok or the code of the failure.", "outcome")
 	m.ignored = counter("tollgate_line_ignored_fields_total",
 		"Fields of requests that a line did not get, since no reference documents them.")
-	m.left = counter("tollgate_line_left_total",
+	m.wentOut = counter("tollgate_line_left_total",
 		"How often a line, a model on it (model_out), or one in one form (form_out), left service, by state.", "state")
 	m.in = gauge("tollgate_line_in_service",
 		"1: requests may go to the line; 0: its circuit is open or its credentials are out. Drained and short pauses do not count.")
@@ -101,7 +101,7 @@ func (m *metrics) forLine(ln *catalog.Line) lineMetrics {
 	m.attempts.WithLabelValues(line, outcomeRejected)
 	m.probes.WithLabelValues(line, outcomeOK)
 	for _, state := range []string{health.StateCircuitOpen, health.StateCredentialsOut} {
-		m.left.WithLabelValues(line, state)
+		m.wentOut.WithLabelValues(line, state)
 	}
 	return lineMetrics{
 		line:      line,
@@ -112,19 +112,19 @@ func (m *metrics) forLine(ln *catalog.Line) lineMetrics {
 	}
 }
 
-// serves creates the series by model at zero for the models of a line.
+// serves creates the per-model series of a line at zero.
 func (m *metrics) serves(ln *catalog.Line) {
 	for model := range ln.Models {
 		m.charged.WithLabelValues(ln.ID, model)
 		m.over.WithLabelValues(ln.ID, model)
-		if ln.KnowsCost(model) { // without a known cost, zero would mean free of charge
+		if ln.KnowsCost(model) { // if the cost is unknown, zero would look like free of charge
 			m.cost.WithLabelValues(ln.ID, model)
 		}
 	}
 }
 
 // follows creates the series for new models of a line in a newer catalog, and deletes the series of
-// its removed models.
+// removed models.
 func (m *metrics) follows(before, ln *catalog.Line) {
 	for model := range before.Models {
 		if _, has := ln.Models[model]; !has {
@@ -155,14 +155,14 @@ func (m *metrics) countProbe(line string, f *upstream.Failure) {
 // countChange counts a line that went out of service or returned.
 func (m *metrics) countChange(line string, c health.Change) {
 	if c.State != health.StateInService {
-		m.left.WithLabelValues(line, c.State).Inc()
+		m.wentOut.WithLabelValues(line, c.State).Inc()
 	}
 	if c.Model == "" {
 		m.inService(line, c.State == health.StateInService)
 	}
 }
 
-// inService shows whether a line is in service.
+// inService sets whether a line is in service.
 func (m *metrics) inService(line string, in bool) {
 	value := 0.0
 	if in {
@@ -171,7 +171,7 @@ func (m *metrics) inService(line string, in bool) {
 	m.in.WithLabelValues(line).Set(value)
 }
 
-// lineMetrics are the metrics of one line, looked up once.
+// lineMetrics are the metrics of one line, looked up in advance.
 type lineMetrics struct {
 	line      string
 	all       *metrics
@@ -180,7 +180,7 @@ type lineMetrics struct {
 	firstByte prometheus.Observer
 }
 
-// countAnswer counts the begin of an answer.
+// countAnswer counts the beginning of an answer.
 func (m lineMetrics) countAnswer(firstByte time.Duration) {
 	m.ok.Inc()
 	m.firstByte.Observe(firstByte.Seconds())

@@ -32,7 +32,7 @@ func TestMetricsFollowALinesModels(t *testing.T) {
 	l := line.New(line.Options{Open: (&provider{}).open, Registry: registry, Catalog: catalog.Unchanging(s)})
 	at := func(more map[string]float64) {
 		t.Helper()
-		l.Statuses() // looks at the newest catalog
+		l.Statuses() // applies the newest catalog
 		want := map[string]float64{}
 		for _, ln := range []string{"a", "b"} {
 			maps.Copy(want, map[string]float64{
@@ -41,7 +41,7 @@ func TestMetricsFollowALinesModels(t *testing.T) {
 			})
 		}
 		maps.Copy(want, more)
-		checkMetrics(t, registry, begun([]string{"a", "b"}, want))
+		checkMetrics(t, registry, withInitial([]string{"a", "b"}, want))
 	}
 	at(map[string]float64{"tollgate_line_charged_usd_total a old": 0, "tollgate_line_over_hold_usd_total a old": 0})
 	*s = *with(2, "new")

@@ -9,7 +9,7 @@ import (
 	"tollgate/internal/wire"
 )
 
-// ModelStatus is the state of one of a line's models, in all forms or in one.
+// ModelStatus is the state of one of a line's models, in all forms or in one form.
 type ModelStatus struct {
 	Model string    `json:"model"`
 	Form  wire.Form `json:"form,omitempty"`  // empty for all forms
@@ -22,8 +22,8 @@ type ModelStatus struct {
 	Until int64  `json:"until,omitempty"` // next request or probe in Unix seconds
 }
 
-// modelStates returns the states of models: their parts that are out or cooling, and an entry in
-// service for each model present in at least one form.
+// modelStates returns the states of models: the parts that are out or cooling, and an entry in
+// service for each model available in at least one form.
 func modelStates(models []string, parts health.PartsOut) []ModelStatus {
 	var states []ModelStatus
 	out := map[string]bool{}

@@ -10,20 +10,20 @@ import (
 // rankedLine is a line in the order of attempts.
 type rankedLine struct {
 	entry     *routingEntry
-	position  int // in the order, from 1
+	position  int // position in the order, from 1
 	score     float64
 	form      wire.Form // form of the request to the line, or empty
-	missing   wire.Form // form found missing by an attempt, or empty
-	skipped   string    // the reason for skipping it
+	missing   wire.Form // form found to be missing by an attempt, or empty
+	skipped   string    // reason for skipping the line
 	attempted bool
-	final     bool // it refused the request as a last resort too
+	final     bool // whether the line also refused the request as a last resort
 	selector  keySelector
 }
 
-// order returns the lines in the order of attempts: lower priority first, then by weight. The
-// requests of one conversation get the same line as long as it is there, so that the provider's
-// prompt cache stays warm. Lines get requests in proportion to their weights, and a lost line moves
-// only its own conversations (rendezvous hashing).
+// order returns the lines in the order of attempts: lower priority first, then by weight. All
+// requests of one conversation get the same line while it is available, so that the provider's
+// prompt cache stays warm. Lines get requests in proportion to their weights, and the loss of a
+// line moves only its own conversations (rendezvous hashing).
 func order(buf []rankedLine, entries []*routingEntry, conversation uint64) []rankedLine {
 	from := 0
 	for i, s := range entries {
@@ -66,8 +66,8 @@ func rendezvous(line, conversation uint64, weight int) float64 {
 	return -float64(weight) / math.Log(u)
 }
 
-// mix spreads the bits of a number over all of it (the finalizer of SplitMix64),
-// in the same way on every node.
+// mix distributes the bits of a number (the finalizer of SplitMix64), in the same way on every
+// node.
 func mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

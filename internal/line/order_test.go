@@ -105,7 +105,7 @@ func TestOrderOfOneLine(t *testing.T) {
 	allocs := testing.AllocsPerRun(100, func() {
 		var buffer [4]rankedLine
 		if lines := order(buffer[:0], lines, 7); len(lines) != 1 {
-			t.Error("the order has not exactly one line")
+			t.Error("the order does not have exactly one line")
 		}
 	})
 	if allocs != 0 {

@@ -25,12 +25,12 @@ const (
 	probeWait      = time.Minute
 	maxProbeAnswer = 64 << 10
 	maxProbes      = 8
-	maxTargets     = 8 // bounds the calls of one probe if the line lacks models
+	maxTargets     = 8 // maximum number of calls of one probe if the line lacks models
 	releaseTime    = 5 * time.Second
 )
 
 // prober probes lines out of service at the gateway's own expense, so that no client's request is
-// spent on a line known to be out.
+// sent to a line known to be out.
 type prober struct {
 	lines   *Lines
 	places  chan struct{}
@@ -59,7 +59,7 @@ func (p *prober) step(ctx context.Context) {
 			targets := p.candidates(ln, *due.Whole)
 			p.probe(ctx, entry, targets, p.try, func(_ health.LinePart, f *upstream.Failure) []health.Change {
 				if f != nil && f.MissesModel() {
-					f = nil // the line has answered, though it has none of these models
+					f = nil // the line has answered, although it has none of these models
 				}
 				return s.RecordProbe(l.now(), due.Generation, f)
 			})
@@ -75,7 +75,7 @@ func (p *prober) step(ctx context.Context) {
 				return s.RecordDoubtProbe(l.now(), due.Generation, ask.LinePart, target.Form, f)
 			})
 		}
-		p.running.Go(func() { // after the probes: each has a lease of its own
+		p.running.Go(func() { // after the probes, each of which has a lease
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 			defer cancel()
 			l.release(ctx, entry.target)
@@ -85,7 +85,7 @@ func (p *prober) step(ctx context.Context) {
 
 // blame finds the cause of a refused probe of a doubt. An unproven refusal of the credential counts
 // against the model if the line still answers for the other model of its last answer. A missing
-// form counts against the model if the model is missing in all other forms too.
+// form counts against the model if the model is also missing in all other forms.
 func (p *prober) blame(ctx context.Context, entry *routingEntry, target, worked health.LinePart, f *upstream.Failure) {
 	switch {
 	case f == nil:
@@ -119,7 +119,7 @@ func (p *prober) doubtTargets(ln *catalog.Line, ask health.Probe) []health.LineP
 }
 
 // inForm returns the target of a probe in a definite form. A probe in any form begins with the form
-// of the model's last answer and takes the next form at each probe.
+// of the model's last answer and uses the next form at each probe.
 func inForm(ln *catalog.Line, ask health.Probe) health.LinePart {
 	if ask.Form != "" || len(ln.Forms) == 0 {
 		return ask.LinePart
@@ -131,8 +131,8 @@ func inForm(ln *catalog.Line, ask health.Probe) health.LinePart {
 	return health.LinePart{Model: ask.Model, Form: forms[ask.Number%len(forms)]}
 }
 
-// candidates returns the targets of a probe of the line as a whole: first the target of the last
-// answer, then other chat models and forms, rotated at each probe.
+// candidates returns the targets of a probe of the whole line: first the target of the last answer,
+// then other chat models and forms, rotated at each probe.
 func (p *prober) candidates(ln *catalog.Line, last health.Probe) (targets []health.LinePart) {
 	for id := range ln.Models {
 		if m := p.lines.model(id); m != nil && m.Kind == catalog.KindChat {
@@ -155,13 +155,13 @@ func (p *prober) candidates(ln *catalog.Line, last health.Probe) (targets []heal
 	return append(targets[:1:1], slices.Concat(others[from:], others[:from])[:maxTargets-1]...)
 }
 
-// model returns a model of the current catalog, nil if it is not there.
+// model returns a model of the current catalog, or nil.
 func (l *Lines) model(id string) *catalog.Model {
 	m, _ := l.catalog.Current().Model(id)
 	return m
 }
 
-// probe probes a line in the background: one target after the other, as long as the line lacks them.
+// probe probes a line in the background: one target after the other, while the line lacks them.
 // result applies the last answer to the health of the line.
 func (p *prober) probe(
 	ctx context.Context, entry *routingEntry, targets []health.LinePart, call probeCall,
@@ -215,8 +215,8 @@ func (p *prober) probeKeys(ctx context.Context, entry *routingEntry, targets []h
 	}
 }
 
-// try makes one probe with the line's keys, one after the other, until a key is accepted. It returns nil if the
-// line answers.
+// try makes one probe with the line's keys, one after the other, until a key is accepted. It
+// returns nil if the line answers.
 func (p *prober) try(ctx context.Context, entry *routingEntry, part health.LinePart) *upstream.Failure {
 	for selector := p.lines.selectKey(entry, ""); ; {
 		f := p.tryWith(selector.key)(ctx, entry, part)
@@ -233,8 +233,8 @@ func (p *prober) try(ctx context.Context, entry *routingEntry, part health.LineP
 // probeCall makes one probe. It returns nil if the line answers.
 type probeCall func(ctx context.Context, entry *routingEntry, part health.LinePart) *upstream.Failure
 
-// tryWith makes probes with one key. A line without a chat model is tried by the next
-// job instead.
+// tryWith returns a function that probes with one key. A line without a chat model is tried by the
+// next job instead.
 func (p *prober) tryWith(k *lineKey) probeCall {
 	return func(ctx context.Context, entry *routingEntry, part health.LinePart) *upstream.Failure {
 		return p.call(ctx, entry, k, part)
@@ -266,7 +266,7 @@ func (p *prober) call(ctx context.Context, entry *routingEntry, k *lineKey, part
 	defer cancel()
 	answer, err := k.adapter.Chat(ctx, chatcall.Call{Form: part.Form, Model: ln.Models[m.ID], Body: rawjson.Pieces{body}})
 	if err == nil {
-		defer answer.Body.Close() // the answer was read, or is of no use
+		defer answer.Body.Close() // the answer was read, or is not needed
 		var raw []byte
 		if raw, err = io.ReadAll(io.LimitReader(answer.Body, maxProbeAnswer)); err == nil {
 			return probeFailure(ln, part.Form, answer.ContentType, raw)
@@ -274,13 +274,13 @@ func (p *prober) call(ctx context.Context, entry *routingEntry, k *lineKey, part
 	}
 	f := upstream.ConnectionFailure(ctx, err)
 	if (f.Rejection != nil || f.Final()) && !f.MissesForm() {
-		return nil // a rejected request proves the line working
+		return nil // a rejection shows that the line works
 	}
 	return f
 }
 
 // probeFailure returns the failure in an answer of status 200, or nil. An empty answer is not a
-// failure, because the probe allows hardly any tokens.
+// failure, because the probe allows only few tokens.
 func probeFailure(ln *catalog.Line, form wire.Form, contentType string, raw []byte) *upstream.Failure {
 	if f := upstream.Classify(200, contentType, raw, nil); f != nil && f.Rejection == nil {
 		return f

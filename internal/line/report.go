@@ -14,8 +14,8 @@ import (
 
 // Report is a node's last report of its lines.
 type Report struct {
-	Epoch    string // of the node
-	Host     string // its machine; empty if unknown
+	Epoch    string // epoch of the node
+	Host     string // the node's host name; empty if unknown
 	AtMS     int64  // time of the report in Unix milliseconds
 	Statuses []Status
 }
@@ -37,8 +37,8 @@ func reportTx(tx *store.Tx, epoch string, states []Status) error {
 	return nil
 }
 
-// ReportsTx returns the last report of each living node, in the order of their starts. A node
-// without a report yet is missing.
+// ReportsTx returns the last report of each living node, in the order of the nodes' starts. A node
+// that has not reported yet is missing.
 func ReportsTx(tx *store.Tx) (reports []Report, err error) {
 	defer func() {
 		if err != nil {
@@ -97,8 +97,8 @@ type CombinedStatus struct {
 
 // OnNode is the state of a line on one node.
 type OnNode struct {
-	Node string `json:"node"`           // its epoch
-	Host string `json:"host,omitempty"` // its machine
+	Node string `json:"node"`           // the node's epoch
+	Host string `json:"host,omitempty"` // the node's host name
 	At   int64  `json:"at"`             // time of the report in Unix seconds
 	Status
 }
@@ -109,7 +109,7 @@ type OnNode struct {
 // Counters are added up. The success rate and the time of the first byte are means weighted by
 // attempts. The state is in_service if all nodes agree on it, else the worst state of a node. The
 // pause is the longest among the nodes with this state. The cause is the latest among these nodes,
-// or among all nodes if these have none. A model or form is out, or cools, if it does on any node,
+// or among all nodes if these have none. A model or form is out or cooling if it is on any node,
 // and a key is refused or missing if it is on any node. Provider, cap and keys are from the latest
 // report, because nodes adopt a new catalog one by one.
 func Join(reports []Report) []CombinedStatus {
@@ -132,7 +132,7 @@ func Join(reports []Report) []CombinedStatus {
 	return joined
 }
 
-// join combines the states of one line on at least one node.
+// join combines the states of one line on one or more nodes.
 func join(nodes []OnNode) Status {
 	latest := slices.MaxFunc(nodes, func(a, b OnNode) int { return cmp.Compare(a.At, b.At) })
 	out := Status{
@@ -173,7 +173,7 @@ func join(nodes []OnNode) Status {
 	return out
 }
 
-// worst returns the worst state of a node. An unknown state, of a newer node, is worse than
+// worst returns the worst state of any node. An unknown state, from a newer node, is worse than
 // in_service.
 func worst(nodes []OnNode) string {
 	order := []string{stateDisabled, stateOutOfService, stateDrained, health.StateCredentialsOut, health.StateCircuitOpen,
@@ -191,7 +191,7 @@ func worst(nodes []OnNode) string {
 	return out
 }
 
-// cause returns the latest cause among the nodes in a state, or else among all.
+// cause returns the latest cause among the nodes in a state, or else among all nodes.
 func cause(nodes []OnNode, state string) (text string, at int64) {
 	for _, all := range []bool{false, true} {
 		for _, n := range nodes {
@@ -236,7 +236,7 @@ func (m *mean) add(v float64, attempts int) {
 	m.weight += float64(attempts)
 }
 
-// value returns the mean; false when nothing weighs.
+// value returns the mean, or false if the total weight is zero.
 func (m *mean) value() (float64, bool) {
 	if m.weight <= 0 {
 		return 0, false

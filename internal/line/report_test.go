@@ -17,7 +17,7 @@ import (
 // ptr returns a pointer to a copy of v.
 func ptr[T any](v T) *T { return &v }
 
-// partOut describes a model that is out of service on a line.
+// partOut returns a model that is out of service on a line.
 func partOut(model, cause string, since, until int64) health.PartOut {
 	return health.PartOut{Model: model, Cause: cause, Since: since, Until: until}
 }
@@ -41,7 +41,7 @@ func TestReports(t *testing.T) {
 			}
 		}
 		if got := read(); len(got) != 0 {
-			t.Errorf("before anything: %v", got)
+			t.Errorf("before the first report: %v", got)
 		}
 
 		full := Status{
@@ -70,7 +70,7 @@ func TestReports(t *testing.T) {
 			t.Fatal(dead, err)
 		}
 		if got := read(); !reflect.DeepEqual(got, want[:1]) {
-			t.Errorf("after a death %+v", got)
+			t.Errorf("reports after a death %+v", got)
 		}
 		if n := stored(); n != 3 {
 			t.Errorf("%d rows are stored", n)
@@ -78,7 +78,7 @@ func TestReports(t *testing.T) {
 		for range 2 {
 			storetest.Update(t, db, forgetReportsTx)
 			if got := read(); !reflect.DeepEqual(got, want[:1]) || stored() != 1 {
-				t.Errorf("after forgetting %+v, %d rows", got, stored())
+				t.Errorf("reports after the deletion %+v, %d rows", got, stored())
 			}
 		}
 
@@ -104,7 +104,7 @@ func TestJoin(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		reports []Report
-		want    []Status // without nodes
+		want    []Status // expected statuses without Nodes
 	}{
 		{"nobody", nil, []Status{}},
 		{"nobody with lines", []Report{at("a", 1)}, []Status{}},
@@ -195,7 +195,7 @@ func TestJoin(t *testing.T) {
 				words += len(r.Statuses)
 			}
 			if nodes != words {
-				t.Errorf("%d of %d words of nodes are shown", nodes, words)
+				t.Errorf("the nodes show %d of %d states", nodes, words)
 			}
 		})
 	}
@@ -241,14 +241,14 @@ func TestWorstState(t *testing.T) {
 					{Epoch: "b", Statuses: []Status{{Line: "m", State: pair[1]}}},
 				})
 				if got := joined[0].Status.State; got != worse {
-					t.Errorf("%v joined are %s", pair, got)
+					t.Errorf("%v are joined to %s", pair, got)
 				}
 			}
 		}
 	}
 }
 
-// TestJoinedJSON checks the members of a joined line, and of each node beside its name and time.
+// TestJoinedJSON checks the members of a joined line, and of each node besides its name and time.
 func TestJoinedJSON(t *testing.T) {
 	t.Parallel()
 	raw, err := json.Marshal(Join([]Report{{Epoch: "node_a", AtMS: 5999, Statuses: []Status{{Line: "main", Provider: "p",

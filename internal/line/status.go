@@ -12,28 +12,28 @@ import (
 type Status struct {
 	Line     string `json:"id"`
 	Provider string `json:"provider"`
-	// State is one of the states below or of package health. Cause is the reason if it is not
-	// in_service.
+	// State is one of the states below or of package health. If it is not in_service, Cause is the
+	// reason.
 	State string `json:"state"`
 	// CoolingUntil is the time of the next request or probe of a line out of service, in Unix
-	// seconds; 0 if the line waits for nothing.
+	// seconds, or 0 if none is waiting.
 	CoolingUntil int64 `json:"cooling_until,omitempty"`
 	health.PartsOut
 	// ModelStates are the states of the line's models, in the order of their ids.
 	ModelStates []ModelStatus `json:"model_states,omitempty"`
 	// InFlight counts calls with an open answer.
 	InFlight int64 `json:"in_flight"`
-	// MaxConcurrent is the line's cap over all nodes, 0 for none; Granted is
-	// how much of it this node has.
+	// MaxConcurrent is the line's limit over all nodes, or 0 without a limit. Granted is this
+	// node's part of the limit.
 	MaxConcurrent int `json:"max_concurrent"`
 	Granted       int `json:"granted,omitempty"`
 	// Attempts counts the recent attempts, the base of SuccessRate and FirstByteMS.
 	Attempts int `json:"recent_attempts"`
-	// SuccessRate is the share of answered attempts, 0 to 1; nil without attempts.
+	// SuccessRate is the share of answered attempts, 0 to 1, or nil without attempts.
 	SuccessRate *float64 `json:"success_rate"`
-	// FirstByteMS is the median time until an answer began; nil without any.
+	// FirstByteMS is the median time until an answer began, or nil without an answer.
 	FirstByteMS *int64 `json:"first_byte_ms"`
-	// Cause is the reason why the line is out of service, else the cause of the latest failed
+	// Cause is the reason why the line is out of service, or else the cause of the latest failed
 	// recent attempt. CauseAt is its time in Unix seconds, or 0.
 	Cause   string `json:"cause,omitempty"`
 	CauseAt int64  `json:"cause_at,omitempty"`
@@ -48,8 +48,8 @@ type Status struct {
 // Alerts use the same values.
 const (
 	stateDrained      = "drained"        // by the operator
-	stateOutOfService = "out_of_service" // it cannot be used on this node
-	stateDisabled     = "disabled"       // by the catalog
+	stateOutOfService = "out_of_service" // cannot be used on this node
+	stateDisabled     = "disabled"       // disabled in the catalog
 )
 
 // causeDrained is the cause of stateDrained.

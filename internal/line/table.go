@@ -28,7 +28,7 @@ type routingTable struct {
 	byModel map[string][]*routingEntry // the enabled lines of each model, lowest priority first
 }
 
-// edition identifies a snapshot by its revision and by how often its secrets were read.
+// edition identifies a snapshot by its revision and the number of times its secrets were read.
 type edition struct{ revision, reading int64 }
 
 // before reports whether e is older than other.
@@ -42,8 +42,8 @@ type routingEntry struct {
 	keys  []*lineKey // at least one
 	stats *stats
 	target
-	hash uint64 // of the line's id
-	host string // of the line's address
+	hash uint64 // hash of the line's id
+	host string // host of the line's address
 }
 
 // secrets returns the line's secrets: its keys, secret header values, and tokens.
@@ -85,7 +85,7 @@ func (l *Lines) table(s *catalog.Snapshot) *routingTable {
 		id := entry.line.ID
 		if before := l.known[id]; before != nil {
 			if !sameAccount(before, entry.line) {
-				// The stats are about another provider, or about another account of the provider.
+				// The stats belong to another provider, or to another account at the provider.
 				l.announce(id, entry.stats.forget(l.now()))
 			}
 			l.metrics.follows(before, entry.line)
@@ -167,7 +167,8 @@ func (l *Lines) keysOf(entry *routingEntry) (keys []*lineKey) {
 }
 
 // adapter opens the adapter of a line with one of its keys. If this node does not support the line,
-// every call of the returned adapter fails: another version of the gateway accepted the catalog.
+// because another version of the gateway accepted the catalog, every call of the returned adapter
+// fails.
 func (l *Lines) adapter(ln *catalog.Line, key string) chatcall.Adapter {
 	if !ln.Enabled || ln.Out != "" {
 		return openError{}
@@ -182,18 +183,18 @@ func (l *Lines) adapter(ln *catalog.Line, key string) chatcall.Adapter {
 	return a
 }
 
-// stats is the state of a line. It lasts as long as successive catalogs have the line.
+// stats is the state of a line. It is kept as long as successive catalogs contain the line.
 type stats struct {
 	*health.Stats
 	inFlight  atomic.Int64
 	drained   atomic.Bool
 	exchanged atomic.Uint64 // the generation of Stats at the last call of findings.wake
-	unprobed  atomic.Bool   // no model of the line can be probed
-	refused   sync.Map      // by refusedField: fields no longer added to requests
+	unprobed  atomic.Bool   // whether no model of the line can be probed
+	refused   sync.Map      // fields no longer added to requests, by refusedField
 	keys      refusals
 	margins   margins
 	metrics   lineMetrics
-	warnedMS  atomic.Int64 // when an implausible cost was last logged
+	warnedMS  atomic.Int64 // time of the last warning about an implausible cost
 }
 
 // forget clears the line's health, refused fields and refused keys. It returns the changes.

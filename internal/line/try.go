@@ -27,11 +27,11 @@ type routing struct {
 	attempts       []AttemptRecord
 	failures       []*upstream.Failure
 	filtered       []*routingEntry // lines of providers whose filter stopped the prompt
-	untranslatable error           // why a line's form could not express the request
+	untranslatable error           // the reason why a line's form could not express the request
 }
 
-// run makes the attempts one after the other. If no other line has answered, it uses half-open
-// lines reserved for other requests, and lines with a pause of another account, as a last resort.
+// run makes the attempts one after the other. If no other line has answered, it uses, as a last
+// resort, half-open lines reserved for other requests and lines paused by another account.
 func (w *routing) run(ctx context.Context, attempt func(ctx context.Context, a *Attempt) error) ([]AttemptRecord, error) {
 	for _, lastResort := range [...]bool{false, true} {
 		for c := w.next(lastResort); c != nil; c = w.next(lastResort) {
@@ -91,11 +91,11 @@ func (w *routing) noneTranslatable() bool {
 
 // formFor returns the form for a request to a line: the client's form if the line has it, else a
 // form for its translation, or the empty form. It prefers the first form without a lack for the
-// request and never returns the form named never.
+// request and never returns the form never.
 func formFor(entry *routingEntry, r *RoutingRequest, never wire.Form) (best wire.Form) {
 	least := health.LacksForm + 1
 	for form := range entry.line.FormsFor(r.Form) {
-		if form == never || form != r.Form && len(r.Routing) > 0 { // no translation keeps routing fields
+		if form == never || form != r.Form && len(r.Routing) > 0 { // requests with routing fields are not translated
 			continue
 		}
 		if lack := entry.stats.Lacks(r.origin(form)); lack < least {
@@ -108,12 +108,12 @@ func formFor(entry *routingEntry, r *RoutingRequest, never wire.Form) (best wire
 	return best
 }
 
-// origin describes a request in a form to package health.
+// origin describes a request in a form for package health.
 func (r *RoutingRequest) origin(form wire.Form) health.Origin {
 	return health.Origin{LinePart: health.LinePart{Model: r.Model.ID, Form: form, Tools: r.Tools}, Account: r.Account}
 }
 
-// next returns the next line: the first one, or after a provider's filter stopped the prompt the
+// next returns the next line: the first one or, if a provider's filter has stopped the prompt, the
 // first line of another provider, if any.
 func (w *routing) next(lastResort bool) *rankedLine {
 	var second *rankedLine
@@ -193,7 +193,7 @@ func (w *routing) acquire(ctx context.Context, c *rankedLine, lastResort bool) *
 	return a
 }
 
-// try makes the attempt on one line and records its result. If over is true, Try returns with err.
+// try makes the attempt on one line and records its result. If done is true, Try returns err.
 func (w *routing) try(ctx context.Context, a *Attempt, attempt func(ctx context.Context, a *Attempt) error) (done bool, err error) {
 	returned := false
 	defer func() {
@@ -231,7 +231,7 @@ func (w *routing) record(a AttemptRecord) {
 	w.attempts[maxTrace-1] = a
 }
 
-// failed handles an attempt's error: it records a failure of the line, or returns over for an error
+// failed handles an attempt's error: it records a failure of the line, or returns true for an error
 // that ends Try.
 func (w *routing) failed(ctx context.Context, a *Attempt, end time.Time, rec *AttemptRecord, err error) (done bool, _ error) {
 	var (
@@ -265,7 +265,7 @@ func (w *routing) failed(ctx context.Context, a *Attempt, end time.Time, rec *At
 	return false, err
 }
 
-// recordSkips records the lines if no line got the request.
+// recordSkips records the skipped lines if no line got the request.
 func (w *routing) recordSkips() {
 	for i := range w.order {
 		if c := &w.order[i]; !c.attempted {

@@ -24,7 +24,7 @@ import (
 // fakeProvider is the provider of all lines, with scripted failures and a record of its calls.
 type fakeProvider struct {
 	mu    sync.Mutex
-	fails map[string]*upstream.Failure // by line or key; nil for an answer
+	fails map[string]*upstream.Failure // by line or key; nil if the call is answered
 	calls []string                     // "line", "line:probe"; or "new", "old:submit" and so on by key
 }
 
@@ -32,7 +32,7 @@ func (p *fakeProvider) open(t upstream.Target) (chatcall.Adapter, error) {
 	return fakeLine{p, t.Line}, nil
 }
 
-// set makes calls of a line or with a key fail, or answers them for nil.
+// set makes calls of a line or with a key fail, or succeed if f is nil.
 func (p *fakeProvider) set(name string, f *upstream.Failure) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,7 +42,7 @@ func (p *fakeProvider) set(name string, f *upstream.Failure) {
 	p.fails[name] = f
 }
 
-// takeCalls returns the calls since the last time.
+// takeCalls returns the calls since the previous call of takeCalls.
 func (p *fakeProvider) takeCalls() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -51,7 +51,7 @@ func (p *fakeProvider) takeCalls() string {
 	return calls
 }
 
-// checkCalls checks the calls of a provider since the last time.
+// checkCalls checks the calls of a provider since the previous check.
 func checkCalls(t *testing.T, p interface{ takeCalls() string }, want string) {
 	t.Helper()
 	if got := p.takeCalls(); got != want {
@@ -71,7 +71,7 @@ func (p *fakeProvider) call(name, call string) error {
 	return nil
 }
 
-// chat is a chat call. Probes end in :probe.
+// chat answers a chat call. Probes are recorded with :probe.
 func (p *fakeProvider) chat(name, call string, c chatcall.Call) (*chatcall.Response, error) {
 	if strings.Contains(string(c.Body.Bytes()), "ping") {
 		call += ":probe"
@@ -82,7 +82,7 @@ func (p *fakeProvider) chat(name, call string, c chatcall.Call) (*chatcall.Respo
 	return hi(), nil
 }
 
-// hi is an answer.
+// hi returns an answer.
 func hi() *chatcall.Response {
 	return &chatcall.Response{ContentType: "application/json",
 		Body: io.NopCloser(strings.NewReader(`{"choices":[{"message":{"content":"hi"}}]}`))}
@@ -97,7 +97,7 @@ func (l fakeLine) Chat(_ context.Context, c chatcall.Call) (*chatcall.Response, 
 	return l.provider.chat(l.line, l.line, c)
 }
 
-// ask runs Try once with the results of the adapters.
+// ask runs Try once; the attempts make their calls with the adapters.
 func ask(l *line.Lines, r line.RoutingRequest) ([]line.AttemptRecord, error) {
 	return l.Try(context.Background(), r, func(ctx context.Context, on *line.Attempt) error {
 		answer, err := on.Chat(ctx, chatcall.Call{Form: wire.FormChat})
@@ -136,7 +136,7 @@ func runUpkeep(t *testing.T, l *line.Lines) (stop func()) {
 	}
 }
 
-// withUpkeep runs the lines of a catalog and their upkeep on a bubble's clock until the test ends.
+// withUpkeep runs a test with the lines of a catalog and their upkeep on a synctest clock.
 func withUpkeep(t *testing.T, s *catalog.Snapshot, play func(t *testing.T, p *fakeProvider, l *line.Lines, s *catalog.Snapshot)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -174,7 +174,7 @@ func TestADeadLineCostsNothing(t *testing.T) {
 			!strings.Contains(got.Cause, "refused") {
 			t.Errorf("%+v", got)
 		}
-		time.Sleep(35 * time.Second) // on the bubble's clock, as all sleeps here
+		time.Sleep(35 * time.Second) // on the test's clock, like all sleeps here
 		checkCalls(t, p, "a:probe")
 		p.set("a", nil)
 		time.Sleep(62 * time.Second)
@@ -208,7 +208,7 @@ func TestAPanicGivesThePlaceBack(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Error("the panic was swallowed")
+					t.Error("the panic did not reach the caller")
 				}
 			}()
 			_, _ = l.Try(t.Context(), request(s), func(context.Context, *line.Attempt) error { panic("a defect") })
@@ -221,8 +221,8 @@ func TestAPanicGivesThePlaceBack(t *testing.T) {
 	})
 }
 
-// TestEveryKindOfOutage ends in the right refusal, with nothing sent, and a
-// missing model leaves the line to others.
+// TestEveryKindOfOutage checks that the line refuses requests with the right reason without a call,
+// and that it serves its other models if one model is missing.
 func TestEveryKindOfOutage(t *testing.T) {
 	t.Parallel()
 	withUpkeep(t, snapshot(1, spec("a")), func(t *testing.T, p *fakeProvider, l *line.Lines, s *catalog.Snapshot) {
@@ -277,14 +277,14 @@ func TestDoubtsAreProbedAtOnce(t *testing.T) {
 		for _, status := range []int{401, 403, 404} {
 			hostile(status)
 			if got := l.Statuses()[0]; got.State != "in_service" || got.ModelsOut != nil || p.takeCalls() != "a:probe" {
-				t.Errorf("after a %d of one request: %+v", status, got)
+				t.Errorf("after one unproven status %d: %+v", status, got)
 			}
-			time.Sleep(time.Minute) // on the bubble's clock
+			time.Sleep(time.Minute) // on the test's clock
 		}
-		p.set("a", upstream.Classify(403, "", nil, nil)) // the probe meets it too
+		p.set("a", upstream.Classify(403, "", nil, nil)) // the probe fails too
 		hostile(401)
 		if got := l.Statuses()[0]; got.State != "credentials_out" || p.takeCalls() != "a:probe" {
-			t.Errorf("after a 401 of the probe's too: %+v", got)
+			t.Errorf("after a 401 for the probe: %+v", got)
 		}
 	})
 }
@@ -298,19 +298,19 @@ func TestRejectionsThatAnotherLineMayNotShare(t *testing.T) {
 	l := line.New(line.Options{Open: p.open, Catalog: catalog.Unchanging(s)})
 	p.set("a", upstream.Classify(404, "", []byte(`{"error":{"message":"No endpoints found that support tool use"}}`), nil))
 	if _, err := ask(l, request(s)); err != nil || p.takeCalls() != "a b" {
-		t.Errorf("the second line can: %v", err)
+		t.Errorf("the second line serves the request: %v", err)
 	}
 	p.set("b", down())
 	if _, err := ask(l, request(s)); fault.Of(err).Status() != 404 || !strings.Contains(fault.Of(err).Message(), "tool use") ||
 		p.takeCalls() != "a b" {
-		t.Errorf("no line can: %v", err)
+		t.Errorf("no line serves the request: %v", err)
 	}
 	if got := l.Statuses()[0]; got.State != "in_service" || got.ModelsOut != nil || got.Attempts != 0 {
 		t.Errorf("%+v", got)
 	}
 }
 
-// TestBusy checks the error if all slots are taken; it lists each line.
+// TestBusy checks the error if all slots are taken. The error lists each line.
 func TestBusy(t *testing.T) {
 	t.Parallel()
 	a, b, c := spec("a"), spec("b"), spec("c")
@@ -336,7 +336,7 @@ func TestBusy(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := try(); fault.Of(err).Code != fault.UpstreamBusy { // the third line cools from now on
+	if err := try(); fault.Of(err).Code != fault.UpstreamBusy { // the third line cools after this request
 		t.Errorf("third: %v", err)
 	}
 	p.takeCalls()
@@ -360,7 +360,7 @@ func TestBusy(t *testing.T) {
 	open[0].Close()
 	open[0].Close() // gives back one slot, not two
 	if err := try(); err != nil || p.takeCalls() != "a" {
-		t.Errorf("after an end: %v", err)
+		t.Errorf("after the end of an attempt: %v", err)
 	}
 	if err := try(); fault.Of(err).Code != fault.RateLimitExceeded {
 		t.Errorf("one slot was released twice: %v", err)
@@ -377,7 +377,7 @@ func TestNoLine(t *testing.T) {
 	}{
 		wire.FormChat:      {fault.UpstreamUnavailable, 502, false},
 		wire.FormResponses: {fault.ServiceUnavailable, 503, true},
-		wire.FormMessages:  {fault.ServiceUnavailable, 503, true}, // the door leaves the header out
+		wire.FormMessages:  {fault.ServiceUnavailable, 503, true}, // the HTTP layer omits the header
 	} {
 		s := snapshot(1)
 		r := request(s)
@@ -452,7 +452,7 @@ func TestConversationsStay(t *testing.T) {
 	}
 	slices.Sort(lines)
 	if got := slices.Compact(lines); len(got) != 3 {
-		t.Errorf("only %v were met", got)
+		t.Errorf("only %v were used", got)
 	}
 }
 
@@ -481,7 +481,7 @@ func TestNewAddressNewHealth(t *testing.T) {
 	if _, err := ask(l, request(s)); err == nil {
 		t.Fatal("no error")
 	}
-	a.Options = map[string]any{"client_id": "another"} // the account of the credential
+	a.Options = map[string]any{"client_id": "another"} // another account for the credential
 	*s = *snapshot(4, a)
 	if got := l.Statuses()[0].State; got != "in_service" {
 		t.Errorf("after another credential: %s", got)
@@ -501,12 +501,12 @@ func TestTraceIsBounded(t *testing.T) {
 	}
 	l, r := line.New(line.Options{Open: p.open}), request(snapshot(1, specs...))
 	attempts, _ := ask(l, r)
-	if called := len(strings.Fields(p.takeCalls())); called != 200 || len(attempts) != 64 || attempts[0].Line != "l000" ||
+	if calls := len(strings.Fields(p.takeCalls())); calls != 200 || len(attempts) != 64 || attempts[0].Line != "l000" ||
 		attempts[63].Line != "l199" {
-		t.Errorf("%d called, %d recorded, from %s to %s", called, len(attempts), attempts[0].Line, attempts[len(attempts)-1].Line)
+		t.Errorf("%d lines called, %d attempts recorded, from %s to %s", calls, len(attempts), attempts[0].Line, attempts[len(attempts)-1].Line)
 	}
 	if attempts, _ = ask(l, r); len(attempts) != 64 || attempts[63].Line != "l199" || attempts[63].Skipped == "" {
-		t.Errorf("%d traced", len(attempts))
+		t.Errorf("%d attempts recorded", len(attempts))
 	}
 }
 
@@ -525,17 +525,17 @@ func TestPausesAreALastResort(t *testing.T) {
 		r.Account = account
 		return ask(l, r)
 	}
-	wants := func(account, calls, skips string, code fault.Code) {
+	check := func(account, calls, skips string, code fault.Code) {
 		t.Helper()
 		attempts, err := as(account)
 		if got := p.takeCalls(); got != calls || skips != "" && skipped(attempts) != skips || code == "" && err != nil ||
 			code != "" && fault.Of(err).Code != code {
-			t.Errorf("%s asks %q, skips %q, and gets %v; want %q, %q and %q", account, got, skipped(attempts), err, calls, skips, code)
+			t.Errorf("account %s: calls %q, skipped %q, error %v; want %q, %q and %q", account, got, skipped(attempts), err, calls, skips, code)
 		}
 	}
 	p.set("a", slow)
-	wants("large", "a b", "", "")
-	wants("small", "b", "", "") // b can take it
+	check("large", "a b", "", "")
+	check("small", "b", "", "") // line b can take the request
 	taken := make(chan struct{})
 	leave := make(chan struct{})
 	go func() {
@@ -547,18 +547,18 @@ func TestPausesAreALastResort(t *testing.T) {
 		})
 	}()
 	<-taken
-	wants("small", "", "a:cooling b:busy", fault.RateLimitExceeded)
+	check("small", "", "a:cooling b:busy", fault.RateLimitExceeded)
 	close(leave)
 	<-taken
 	p.set("b", slow)
-	wants("large", "b", "", fault.UpstreamBusy)
-	wants("large", "", "a:cooling b:cooling", fault.UpstreamUnavailable)
+	check("large", "b", "", fault.UpstreamBusy)
+	check("large", "", "a:cooling b:cooling", fault.UpstreamUnavailable)
 	p.set("a", nil)
-	wants("small", "a", "", "") // b is left alone
-	wants("large", "a", "", "")
+	check("small", "a", "", "") // line b is skipped
+	check("large", "a", "", "")
 	p.set("a", slow)
-	wants("other", "a b", "", fault.UpstreamBusy)
-	wants("small", "b a", "", fault.UpstreamBusy)
-	wants("small", "", "a:cooling b:cooling", fault.UpstreamUnavailable)
-	wants("third", "a b", "", fault.UpstreamBusy) // no probe has met them
+	check("other", "a b", "", fault.UpstreamBusy)
+	check("small", "b a", "", fault.UpstreamBusy)
+	check("small", "", "a:cooling b:cooling", fault.UpstreamUnavailable)
+	check("third", "a b", "", fault.UpstreamBusy) // no probe has confirmed the pauses
 }

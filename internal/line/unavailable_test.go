@@ -35,11 +35,11 @@ func TestUnavailableSaysWhatToDo(t *testing.T) {
 		}
 	}
 	for name, tt := range map[string]struct {
-		met   func() *upstream.Failure
-		state string
-		words []string
-		error string // of the line, for the operator
-		after time.Duration
+		failure func() *upstream.Failure
+		state   string
+		words   []string
+		error   string // the line's error, for the operator
+		after   time.Duration
 	}{
 		"the provider is down": {conn(errors.New("connection refused")), "circuit_open",
 			[]string{"failed repeatedly", "try again in 30 s", "another model"}, "connection refused", 30 * time.Second},
@@ -68,7 +68,7 @@ func TestUnavailableSaysWhatToDo(t *testing.T) {
 				s := snapshot(1, spec("a"))
 				l := line.New(line.Options{Open: (&fakeProvider{}).open, Catalog: catalog.Unchanging(s)})
 				try := func() error {
-					_, err := l.Try(t.Context(), request(s), func(context.Context, *line.Attempt) error { return tt.met() })
+					_, err := l.Try(t.Context(), request(s), func(context.Context, *line.Attempt) error { return tt.failure() })
 					return err
 				}
 				first := fault.Of(try())
@@ -77,8 +77,8 @@ func TestUnavailableSaysWhatToDo(t *testing.T) {
 						t.Errorf("the first client gets %q", first.Message())
 					}
 				}
-				if first.RetryAfter != 0 { // the specification has none on a provider's rate limit
-					t.Errorf("the first client must wait for %s", first.RetryAfter)
+				if first.RetryAfter != 0 { // the specification has no Retry-After for a provider's rate limit
+					t.Errorf("the first client gets Retry-After %s", first.RetryAfter)
 				}
 				for range 4 {
 					if tt.state == "circuit_open" {
@@ -88,7 +88,7 @@ func TestUnavailableSaysWhatToDo(t *testing.T) {
 				for _, form := range []wire.Form{wire.FormChat, wire.FormResponses} {
 					r := request(s)
 					r.Form = form
-					attempts, err := l.Try(t.Context(), r, func(context.Context, *line.Attempt) error { t.Error("a call"); return nil })
+					attempts, err := l.Try(t.Context(), r, func(context.Context, *line.Attempt) error { t.Error("a line was called"); return nil })
 					e := fault.Of(err)
 					status := map[wire.Form]int{wire.FormChat: 502, wire.FormResponses: 503}[form]
 					if e.Status() != status || form == wire.FormChat && e.RetryAfter != tt.after || form != wire.FormChat && e.RetryAfter == 0 {
@@ -100,10 +100,10 @@ func TestUnavailableSaysWhatToDo(t *testing.T) {
 						}
 					}
 					if strings.Contains(e.Message(), tt.error) || strings.Contains(e.Message(), "refused:") {
-						t.Errorf("the client reads %q", e.Message())
+						t.Errorf("the client gets %q", e.Message())
 					}
 					if cause := e.Cause.Error(); !strings.Contains(cause, tt.error) || !strings.Contains(cause, "a "+tt.state) {
-						t.Errorf("the log reads %q", cause)
+						t.Errorf("the log has %q", cause)
 					}
 					if len(attempts) != 1 || attempts[0].Skipped != tt.state || !strings.Contains(attempts[0].Cause, tt.error) {
 						t.Errorf("%+v", attempts)

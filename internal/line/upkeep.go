@@ -15,7 +15,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// How often Run takes its steps.
+// Intervals of Run's steps.
 const (
 	stepEvery   = time.Second
 	reportEvery = 5 * time.Second
@@ -54,14 +54,14 @@ func (l *Lines) Run(ctx context.Context) {
 	)
 }
 
-// lastReport is the time and catalog of a node's last report.
+// lastReport records the time and catalog of a node's last report.
 type lastReport struct {
 	at       time.Time
 	snapshot *catalog.Snapshot
 }
 
 // due reports whether to report the lines, and records the report. After a change of the catalog,
-// as at a start, the report is due at once, because operators see the lines from the reports.
+// or at a start, the report is due at once, because operators see the lines in the reports.
 func (t *lastReport) due(now time.Time, current *catalog.Snapshot) bool {
 	if current == t.snapshot && now.Sub(t.at) < reportEvery {
 		return false
@@ -76,7 +76,7 @@ func (l *Lines) Refresh(ctx context.Context) error {
 	if l.db == nil {
 		return nil
 	}
-	l.refreshing.Lock() // apply controls in the order of their reading
+	l.refreshing.Lock() // controls must be applied in the order of their reading
 	defer l.refreshing.Unlock()
 	controls, err := store.Read(ctx, l.db, controlsTx)
 	if err != nil {
@@ -87,9 +87,9 @@ func (l *Lines) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// applyControls applies the operator's decisions. A resumed line begins with a clear health.
+// applyControls applies the operator's decisions. A resumed line starts with cleared health.
 func (l *Lines) applyControls(controls map[string]control) {
-	l.findings.mu.Lock() // a step must not see a resume half applied
+	l.findings.mu.Lock() // a step must not see a half-applied resume
 	defer l.findings.mu.Unlock()
 	l.mu.Lock()
 	old := l.controls
@@ -132,8 +132,8 @@ func (l *Lines) Report(ctx context.Context) error {
 	})
 }
 
-// announce reports to the operator, by log, metrics and alert, that a line or a part of it left or
-// returned.
+// announce reports to the operator, by log, metrics and alert, that a line or a part of it went out
+// of service or returned.
 func (l *Lines) announce(line string, changes []health.Change) {
 	for _, c := range changes {
 		l.alerts.Send(l.logChange(line, c))

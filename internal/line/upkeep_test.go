@@ -77,8 +77,8 @@ func TestLinesAreReported(t *testing.T) {
 	}
 }
 
-// TestOperatorsWord checks that a drain and a resume on one node reach the others and are reported
-// there, and that a resume clears the line's health on each node.
+// TestOperatorsWord checks that a drain and a resume on one node reach the other nodes and are
+// reported there, and that a resume clears the line's health on each node.
 func TestOperatorsWord(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -104,7 +104,7 @@ func TestOperatorsWord(t *testing.T) {
 		decide := func(f func(*store.Tx, string) error) {
 			t.Helper()
 			storetest.Update(t, db, func(tx *store.Tx) error { return f(tx, "a") })
-			for range 2 { // a second look finds nothing new
+			for range 2 { // a second refresh finds no change
 				if err := l.Refresh(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -130,7 +130,7 @@ func TestOperatorsWord(t *testing.T) {
 		failure := func(effect upstream.Health) *upstream.Failure {
 			return &upstream.Failure{Code: fault.UpstreamUnavailable, Health: effect, Cause: errors.New("it does not work")}
 		}
-		// The line gets every kind of hold, and a drain on top.
+		// The line gets every kind of block, and a drain as well.
 		entry := l.table(s).entries[0]
 		swift := health.Origin{LinePart: health.LinePart{Model: "swift"}, Generation: entry.stats.Generation()}
 		l.announce("a", entry.stats.RecordFailure(time.Now(), swift, failure(upstream.HealthModel)))
@@ -145,7 +145,7 @@ func TestOperatorsWord(t *testing.T) {
 			t.Errorf("%+v, alerts %s", state(), got)
 		}
 
-		// Each node's view reaches the others.
+		// Each node's report reaches the others.
 		for _, l := range []*Lines{l, other} {
 			if err := l.Report(t.Context()); err != nil {
 				t.Fatal(err)

@@ -26,26 +26,26 @@ type bucket struct {
 	name      string
 	api       *minio.Core
 	transport *http.Transport
-	keys      *bucketKeys // nil if lookup has the variables with the keys
+	keys      *bucketKeys // nil if lookup returns the keys
 }
 
-// defaultRegion is the region if nothing names one.
+// defaultRegion is the region if none is configured.
 const defaultRegion = "us-east-1"
 
-// Limits of the exchanges with a store.
+// Limits of the requests to a store.
 const (
 	partSize      = 8 << 20 // memory for a put; the minimum of S3 is 5 MiB
-	maxParts      = 10_000  // of S3
+	maxParts      = 10_000  // limit of S3
 	partTime      = 2 * time.Minute
-	answerTime    = time.Minute // until the head of an answer
+	answerTime    = time.Minute // until the header of a response
 	abortTime     = 15 * time.Second
 	storeAttempts = 3
 )
 
-// openBucket reads a location s3://BUCKET?endpoint=…&region=…&path_style=true.
-// Credentials come from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and
-// AWS_SESSION_TOKEN, or else from the rest of AWS's chain (see bucketKeys). The region
-// may come from AWS_REGION, AWS_DEFAULT_REGION or the profile.
+// openBucket parses a location s3://BUCKET?endpoint=…&region=…&path_style=true. Credentials
+// come from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, or else from the rest
+// of AWS's chain (see bucketKeys). The region may come from AWS_REGION, AWS_DEFAULT_REGION or the
+// profile.
 func openBucket(ctx context.Context, location string, lookup func(string) (string, bool)) (*bucket, error) {
 	u, err := url.Parse(location)
 	if err != nil || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.User != nil {
@@ -111,7 +111,7 @@ func openBucket(ctx context.Context, location string, lookup func(string) (strin
 	return &bucket{name: u.Host, api: api, transport: transport, keys: keys}, nil
 }
 
-// endpointOf splits an endpoint into host and whether TLS is used.
+// endpointOf returns the host of an endpoint and whether it uses TLS.
 func endpointOf(address string) (host string, secure bool, err error) {
 	if !strings.Contains(address, "://") {
 		address = "https://" + address
@@ -123,8 +123,7 @@ func endpointOf(address string) (host string, secure bool, err error) {
 	return u.Host, u.Scheme == "https", nil
 }
 
-// storeTransport returns the connections to the store. Transfers have no limit
-// of their own: contexts bound them.
+// storeTransport returns the transport for the store. It does not limit transfers; contexts do.
 func storeTransport() *http.Transport {
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
@@ -149,7 +148,7 @@ func (b *bucket) check(ctx context.Context) error {
 	return checkBackend(ctx, b, "the media bucket "+b.name)
 }
 
-// IsStarting reports whether err is the answer of a running store that is not ready: 5xx, or too
+// IsStarting reports whether err is the response of a running store that is not ready: 5xx, or too
 // many requests. Rejected credentials or a missing bucket do not count.
 func IsStarting(err error) bool {
 	var response minio.ErrorResponse
@@ -169,7 +168,8 @@ func (b *bucket) put(ctx context.Context, name, contentType string, r io.Reader)
 			return err
 		})
 	}
-	// A dead node's earlier upload would stay, and cost money, as long as the file.
+	// An interrupted upload of a dead node would otherwise stay, and cost money, as long as the
+	// file.
 	if err := b.api.RemoveIncompleteUpload(ctx, b.name, b.key(name)); err != nil {
 		return err
 	}
@@ -182,20 +182,20 @@ func (b *bucket) put(ctx context.Context, name, contentType string, r io.Reader)
 			return b.api.AbortMultipartUpload(ctx, b.name, b.key(name), upload)
 		})
 		if minio.ToErrorResponse(abort).Code == "NoSuchUpload" {
-			abort = nil // completed although the answer was lost, or aborted by somebody else
+			abort = nil // completed although the response was lost, or aborted by another node
 		}
 		return errors.Join(err, abort)
 	}
 	return nil
 }
 
-// putOptions returns the options of every file: its content type, for people reading the bucket,
+// putOptions returns the options for every file: its content type, for people who read the bucket,
 // and a checksum for the store to verify.
 func putOptions(contentType string) minio.PutObjectOptions {
 	return minio.PutObjectOptions{ContentType: contentType, SendContentMd5: true}
 }
 
-// putParts uploads part and all following parts, and completes them as one file.
+// putParts uploads part and all following parts, and completes the upload.
 func (b *bucket) putParts(ctx context.Context, name, upload string, part *bytes.Buffer, r io.Reader) error {
 	var parts []minio.CompletePart
 	for last := false; ; {
@@ -227,7 +227,7 @@ func (b *bucket) putParts(ctx context.Context, name, upload string, part *bytes.
 	})
 }
 
-// nextPart reads up to partSize bytes of r. last is whether r has ended.
+// nextPart reads up to partSize bytes of r. last reports whether r has ended.
 func nextPart(part *bytes.Buffer, r io.Reader) (last bool, err error) {
 	part.Reset()
 	n, err := io.CopyN(part, r, partSize)
@@ -237,7 +237,7 @@ func nextPart(part *bytes.Buffer, r io.Reader) (last bool, err error) {
 	return false, err
 }
 
-// within runs one exchange under a limit of its own.
+// within runs one request with a timeout.
 func (b *bucket) within(ctx context.Context, limit time.Duration, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -251,13 +251,14 @@ func (b *bucket) remove(ctx context.Context, name string) error {
 	return b.api.RemoveIncompleteUpload(ctx, b.name, b.key(name))
 }
 
-// tidy has nothing to do: interrupted uploads belong to names with rows, and are deleted with them.
+// tidy is a no-op, because interrupted uploads belong to names with rows and are deleted with the
+// names.
 func (b *bucket) tidy(context.Context, time.Time) error { return nil }
 
 func (b *bucket) close() { b.transport.CloseIdleConnections() }
 
-// open begins to read at once, so that an error is known before the answer begins. An empty span
-// reads nothing.
+// open begins to read at once, so that an error is known before the response begins. With an empty
+// span it reads nothing.
 func (b *bucket) open(ctx context.Context, name string, size int64, expected span) (io.ReadSeekCloser, error) {
 	o := &object{ctx: ctx, bucket: b, name: name, size: size, expected: expected}
 	if expected.from < expected.to {
@@ -270,21 +271,21 @@ func (b *bucket) open(ctx context.Context, name string, size int64, expected spa
 	return o, nil
 }
 
-// object reads a file of a bucket, one part of it after the other. A seek costs
-// nothing until the next Read.
+// object reads a file of a bucket. Each Read continues the previous one; a Seek sends a request
+// only at the next Read.
 type object struct {
 	ctx      context.Context
 	bucket   *bucket
 	name     string
 	size     int64
-	expected span // the bytes to read in one exchange, if reading begins there
+	expected span // the bytes to read in one request, if the first Read begins there
 
-	at     int64         // where the next Read begins
-	body   io.ReadCloser // the open exchange, or nil
-	bodyAt int64         // where the body stands
+	at     int64         // offset of the next Read
+	body   io.ReadCloser // the response being read, or nil
+	bodyAt int64         // offset of the next byte of body
 }
 
-// begin asks for the bytes from at on.
+// begin requests the bytes from at on.
 func (o *object) begin() error {
 	to := o.size
 	if o.at == o.expected.from {
@@ -328,7 +329,7 @@ func (o *object) Read(p []byte) (int, error) {
 		o.bodyAt = o.at
 		if errors.Is(err, io.EOF) {
 			if err = o.end(); n == 0 && err == nil {
-				continue // the expected part has ended, but the file has not
+				continue // the expected range has ended, but the file has not
 			}
 		}
 		return n, err
@@ -350,7 +351,7 @@ func (o *object) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// end closes the open exchange.
+// end closes the response being read.
 func (o *object) end() error {
 	body := o.body
 	o.body = nil

@@ -19,12 +19,12 @@ import (
 	"tollgate/internal/media/formattest"
 )
 
-// gate is a proxy before an S3 server. It passes requests on unchanged, records them, and fails the
-// requests matched by its rule.
+// gate is a proxy in front of an S3 server. It passes requests on unchanged, records them, and
+// fails the requests that its rule matches.
 type gate struct {
 	mu   sync.Mutex
-	seen []string                     // method, query's keys and Range of each request
-	fail func(r *http.Request) string // "": pass; "error", "break" or "lose": act, then break
+	log  []string                     // method, query keys and Range of each request
+	fail func(r *http.Request) string // "": pass on; "error" or "break": fail; "lose": pass on, then break
 }
 
 // behindGate opens a store with its bucket behind a gate.
@@ -42,7 +42,7 @@ func behindGate(t *testing.T) (*bench, *gate) {
 		Transport: transport,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
-			r.Out.Host = r.In.Host // it is signed
+			r.Out.Host = r.In.Host // the signature covers the host
 		},
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
@@ -71,7 +71,7 @@ func (g *gate) note(r *http.Request) string {
 		keys = append(keys, key)
 	}
 	slices.Sort(keys)
-	g.seen = append(g.seen, strings.TrimSpace(r.Method+" "+strings.Join(keys, "&")+" "+r.Header.Get("Range")))
+	g.log = append(g.log, strings.TrimSpace(r.Method+" "+strings.Join(keys, "&")+" "+r.Header.Get("Range")))
 	if g.fail == nil {
 		return ""
 	}
@@ -81,13 +81,13 @@ func (g *gate) note(r *http.Request) string {
 func (g *gate) rule(fail func(r *http.Request) string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.seen, g.fail = nil, fail
+	g.log, g.fail = nil, fail
 }
 
 func (g *gate) requests() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return slices.Clone(g.seen)
+	return slices.Clone(g.log)
 }
 
 func TestABucketIsAskedForWhatIsServedAlone(t *testing.T) {
@@ -112,12 +112,12 @@ func TestABucketIsAskedForWhatIsServedAlone(t *testing.T) {
 		g.rule(nil)
 		w := b.fetch(c.method, "/media/"+f.Name+".png", c.header...)
 		if got := g.requests(); !slices.Equal(got, c.want) {
-			t.Errorf("%s: the bucket saw %q, want %q (answer %d)", c.name, got, c.want, w.Code)
+			t.Errorf("%s: the bucket got %q, want %q (status %d)", c.name, got, c.want, w.Code)
 		}
 	}
 }
 
-// last returns the number of the last byte.
+// last returns the offset of the last byte as text.
 func last(data []byte) string { return strings.TrimSpace(strings.Fields(sum(data[1:]))[0]) }
 
 func TestALongFileGoesInPartsAndIsAbortedWhenOneFails(t *testing.T) {
@@ -159,7 +159,7 @@ func TestALongFileGoesInPartsAndIsAbortedWhenOneFails(t *testing.T) {
 		b.wantNoRemainder(c.name)
 		b.wantRow(name, statePending)
 	}
-	// A part is sent again when its connection breaks once.
+	// A part is sent again after its connection broke once.
 	broken := false
 	g.rule(func(r *http.Request) string {
 		if part("2")(r) && !broken {
@@ -172,14 +172,15 @@ func TestALongFileGoesInPartsAndIsAbortedWhenOneFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if seen := strings.Join(g.requests(), ","); !strings.Contains(seen, "PUT partNumber&uploadId") || !broken {
-		t.Errorf("not sent in parts: %s", seen)
+	if log := strings.Join(g.requests(), ","); !strings.Contains(log, "PUT partNumber&uploadId") || !broken {
+		t.Errorf("the file was not sent in parts: %s", log)
 	}
 	b.publish("job_1", f)
 	b.wantServed(f, data)
 }
 
-// TestADiedNodesUploadGoesWithItsName begins an upload and leaves it as a killed node does.
+// TestADiedNodesUploadGoesWithItsName begins an upload and leaves it unfinished, like a killed
+// node.
 func TestADiedNodesUploadGoesWithItsName(t *testing.T) {
 	t.Parallel()
 	s := s3server.Start(t)
@@ -212,11 +213,11 @@ func TestABucketThatIsAwayIsAnOutage(t *testing.T) {
 	g.rule(func(*http.Request) string { return "error" })
 	if w := b.get(f); w.Code != 503 || !strings.Contains(w.Body.String(), "service_unavailable") ||
 		w.Header().Get("Cache-Control") != "no-store" {
-		t.Errorf("answer %d %s", w.Code, w.Body)
+		t.Errorf("response %d %s", w.Code, w.Body)
 	}
 	var refusal *format.FileError
 	if _, err := b.Keep(t.Context(), "job_2", data, format.Policy{}); err == nil || errors.As(err, &refusal) {
-		t.Errorf("keep: %v", err)
+		t.Errorf("Keep: %v", err)
 	}
 	b.clock.Advance(retention)
 	if err := b.step(t.Context()); err == nil || strings.Contains(err.Error(), f.Name) {
@@ -227,7 +228,7 @@ func TestABucketThatIsAwayIsAnOutage(t *testing.T) {
 	b.clock.Advance(again)
 	b.sweep()
 	if n := b.rows(); n != 0 {
-		t.Errorf("%d rows are left", n)
+		t.Errorf("%d rows left", n)
 	}
 }
 
@@ -241,7 +242,7 @@ func TestAnotherLengthThanWasStoredIsNotServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if w := b.get(f); w.Code != 503 {
-		t.Errorf("answer %d of %d bytes", w.Code, w.Body.Len())
+		t.Errorf("response %d with %d bytes", w.Code, w.Body.Len())
 	}
 }
 

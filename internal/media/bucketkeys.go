@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	keysTime  = 20 * time.Second // for one look for credentials
-	keysEarly = 5 * time.Minute  // before their end, credentials are fetched again
+	keysTime  = 20 * time.Second // for one search for credentials
+	keysEarly = 5 * time.Minute  // credentials are fetched again this long before they expire
 )
 
-// bucketKeys finds the credentials of a bucket where AWS's programs find theirs: in the environment
-// variables, the shared files, a web identity, the container or the instance. It fetches new
-// credentials before the old ones expire. If that fails, the old credentials serve until they
-// expire. It is a credentials.Provider and safe for concurrent use.
+// bucketKeys finds the credentials of a bucket like AWS's programs: in the environment variables,
+// the shared files, a web identity, the container or the instance. It fetches new credentials
+// before the old ones expire. If that fails, it uses the old credentials until they expire. It is a
+// credentials.Provider and safe for concurrent use.
 type bucketKeys struct {
 	now func() time.Time
 
@@ -31,7 +31,7 @@ type bucketKeys struct {
 	last  aws.Credentials
 }
 
-// loadChain reads the environment and the shared files anew.
+// loadChain reads the environment and the shared files.
 func loadChain(ctx context.Context) (aws.Config, error) {
 	c, err := config.LoadDefaultConfig(ctx, config.WithDefaultRegion(defaultRegion), config.WithHTTPClient(keysClient()),
 		config.WithCredentialsCacheOptions(func(o *aws.CredentialsCacheOptions) { o.ExpiryWindow = keysEarly }))
@@ -41,8 +41,8 @@ func loadChain(ctx context.Context) (aws.Config, error) {
 	return c, nil
 }
 
-// keysClient returns the SDK's own client, which supports AWS_CA_BUNDLE. The client uses no proxy
-// and keeps no connection.
+// keysClient returns the SDK's client, which supports AWS_CA_BUNDLE. The client uses no proxy and
+// keeps no connection open.
 func keysClient() *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.Proxy, t.DisableKeepAlives = nil, true })
 }
@@ -95,12 +95,12 @@ func (k *bucketKeys) RetrieveWithCredContext(*credentials.CredContext) (credenti
 		SignerType: credentials.SignatureV4}, nil
 }
 
-// IsExpired implements credentials.Provider. The chain remembers credentials, so each
-// request asks the chain.
+// IsExpired implements credentials.Provider. It returns true so that each request asks the chain,
+// which caches credentials.
 func (k *bucketKeys) IsExpired() bool { return true }
 
 // keySources are the variables that name a source of credentials, besides the keys themselves. A
-// named source without an answer may come up later.
+// named source without an answer may become available later.
 var keySources = []string{"AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE",
 	"AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"}
 

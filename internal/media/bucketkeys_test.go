@@ -13,8 +13,8 @@ import (
 	"tollgate/internal/gatewaytest/s3server"
 )
 
-// environment gives the process the variables of AWS and no others. t.Setenv keeps the
-// test from running beside others.
+// environment sets the given variables of AWS and unsets all others. Because of t.Setenv, the test
+// is not parallel.
 func environment(t *testing.T, variables map[string]string) {
 	t.Helper()
 	home := t.TempDir()
@@ -31,7 +31,7 @@ func environment(t *testing.T, variables map[string]string) {
 	}
 }
 
-// file writes a file for the test.
+// file writes a file for the test and returns its path.
 func file(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file")
@@ -41,7 +41,7 @@ func file(t *testing.T, text string) string {
 	return path
 }
 
-// sharedKeys is the text of a file of shared credentials.
+// sharedKeys returns the text of a shared credentials file.
 func sharedKeys(profile, key, secret string) string {
 	return fmt.Sprintf("[%s]\naws_access_key_id = %s\naws_secret_access_key = %s\n", profile, key, secret)
 }
@@ -68,7 +68,7 @@ func TestBucketKeysOfEachSource(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		variables map[string]string
-		given     string // protocol; empty if the server was not asked
+		protocols string // protocol, or empty if the server must not be asked
 	}{
 		{"variables", map[string]string{"AWS_ACCESS_KEY_ID": s3server.Access, "AWS_SECRET_ACCESS_KEY": s3server.Secret}, ""},
 		{"shared credentials", map[string]string{
@@ -92,11 +92,11 @@ func TestBucketKeysOfEachSource(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			environment(t, c.variables)
 			before := len(a.Protocols())
-			if _, err := openBucketStore(t, s, &strings.Builder{}); err != nil { // it writes and deletes a file
+			if _, err := openBucketStore(t, s, &strings.Builder{}); err != nil { // writes and deletes a file
 				t.Fatal(err)
 			}
-			if given := a.Protocols()[before:]; strings.Join(given, " ") != c.given {
-				t.Errorf("credentials were handed out by %q; want %q once", given, c.given)
+			if protocols := a.Protocols()[before:]; strings.Join(protocols, " ") != c.protocols {
+				t.Errorf("credentials were fetched with %q; want %q once", protocols, c.protocols)
 			}
 		})
 	}
@@ -109,8 +109,8 @@ func TestBucketWithoutKeys(t *testing.T) {
 	a := fakecloud.NewAWSKeys(t, s3server.Access, s3server.Secret)
 	a.Refuse(true)
 	for _, c := range []struct {
-		name, says string
-		variables  map[string]string
+		name, wantText string
+		variables      map[string]string
 	}{
 		{"nothing", "AWS_ACCESS_KEY_ID", nil},
 		{"half a pair", "AWS_ACCESS_KEY_ID", map[string]string{"AWS_ACCESS_KEY_ID": s3server.Access}},
@@ -124,8 +124,8 @@ func TestBucketWithoutKeys(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			environment(t, c.variables)
-			if _, err := openBucketStore(t, s, &strings.Builder{}); err == nil || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("got %v; want %q", err, c.says)
+			if _, err := openBucketStore(t, s, &strings.Builder{}); err == nil || !strings.Contains(err.Error(), c.wantText) {
+				t.Errorf("got %v; want %q", err, c.wantText)
 			}
 		})
 	}
@@ -146,22 +146,22 @@ func TestBucketKeysAreRenewed(t *testing.T) {
 	before := len(a.Protocols())
 	a.Give(s3server.Access, s3server.Secret, time.Hour)
 	if err := b.check(t.Context()); err != nil || len(a.Protocols()) != before+1 {
-		t.Errorf("%v, fetched %d times; want one time", err, len(a.Protocols())-before)
+		t.Errorf("%v, fetched %d times; want once", err, len(a.Protocols())-before)
 	}
 	a.Refuse(true)
 	if err := b.check(t.Context()); err != nil || len(a.Protocols()) != before+1 {
-		t.Errorf("%v, fetched %d times; want none since these are good for an hour", err, len(a.Protocols())-before-1)
+		t.Errorf("%v, fetched %d times; want none while the credentials are valid for an hour", err, len(a.Protocols())-before-1)
 	}
 	a.Refuse(false)
 	a.Give(s3server.Access, s3server.Secret, keysEarly-time.Minute)
 	store.Reread(t.Context())
 	a.Refuse(true)
 	if err := b.check(t.Context()); err != nil {
-		t.Errorf("credentials that are good for minutes are not used while no others can be fetched: %v", err)
+		t.Errorf("valid credentials are not used while no new ones can be fetched: %v", err)
 	}
 	b.keys.now = func() time.Time { return time.Now().Add(keysEarly) }
 	if err := b.check(t.Context()); err == nil {
-		t.Error("credentials are used after their end")
+		t.Error("expired credentials are used")
 	}
 	a.Refuse(false)
 	if err := b.check(t.Context()); err != nil {
@@ -169,7 +169,7 @@ func TestBucketKeysAreRenewed(t *testing.T) {
 	}
 }
 
-// TestBucketKeysAreReread changes the file of credentials of an open store.
+// TestBucketKeysAreReread changes the credentials file of an open store.
 func TestBucketKeysAreReread(t *testing.T) {
 	s := s3server.Start(t)
 	path := file(t, sharedKeys("default", s3server.Access, s3server.Secret))
@@ -182,7 +182,7 @@ func TestBucketKeysAreReread(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
 		works      bool
-		says       string
+		wantText   string
 	}{
 		{"the old keys are withdrawn", sharedKeys("default", "other", "other"), false, "were read again"},
 		{"the new keys", sharedKeys("default", s3server.Access, s3server.Secret), true, "were read again"},
@@ -196,11 +196,11 @@ func TestBucketKeysAreReread(t *testing.T) {
 		}
 		log.Reset()
 		store.Reread(t.Context())
-		if err := store.backend.check(t.Context()); (err == nil) != c.works || !strings.Contains(log.String(), c.says) {
-			t.Errorf("%s: %v, and the log says %q", c.name, err, log.String())
+		if err := store.backend.check(t.Context()); (err == nil) != c.works || !strings.Contains(log.String(), c.wantText) {
+			t.Errorf("%s: %v, log %q", c.name, err, log.String())
 		}
 		if strings.Contains(log.String(), s3server.Secret) {
-			t.Errorf("%s: the log shows the secret", c.name)
+			t.Errorf("%s: the log contains the secret", c.name)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// folder is a backend on a file system. A file is written under a separate name below unfinished,
-// synced there, and renamed. So the file is whole from the moment it can be found, even after a
+// folder is a backend on a file system. A file is written and synced under a separate name below
+// unfinished, and then renamed. So the file is complete as soon as it can be found, even after a
 // kill or a power failure. Several nodes may share one folder.
 type folder struct {
 	dir string
@@ -30,7 +30,7 @@ func openFolder(dir string) (*folder, error) {
 	return f, nil
 }
 
-// path returns where a file is.
+// path returns the path of a file.
 func (f *folder) path(name string) string { return filepath.Join(f.dir, shard(name), name) }
 
 func (f *folder) check(ctx context.Context) error { return checkBackend(ctx, f, "the media folder") }
@@ -62,7 +62,7 @@ func (f *folder) put(_ context.Context, name, _ string, r io.Reader) (err error)
 	return syncDir(filepath.Dir(path))
 }
 
-// makeShard makes the folder of a shard, durably.
+// makeShard creates the folder of a shard durably.
 func (f *folder) makeShard(dir string) error {
 	switch err := os.Mkdir(dir, 0o700); {
 	case errors.Is(err, fs.ErrExist):
@@ -85,23 +85,23 @@ func syncDir(dir string) error {
 func (f *folder) open(_ context.Context, name string, _ int64, _ span) (io.ReadSeekCloser, error) {
 	file, err := os.Open(f.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
-		if gone := f.gone(); gone != nil {
-			return nil, gone
+		if goneErr := f.gone(); goneErr != nil {
+			return nil, goneErr
 		}
 		return nil, fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
 	return file, err
 }
 
-// gone returns an error if the folder itself is missing, as with an unmounted file system. In that
-// case a missing file means nothing.
+// gone returns an error if the folder itself is missing, for example because the file system is not
+// mounted. Then a missing file does not mean that the file was deleted.
 func (f *folder) gone() error {
 	_, err := os.Stat(filepath.Join(f.dir, unfinished))
 	return err
 }
 
-// remove deletes a file. Remainders of puts are tidy's: another node may be
-// writing one.
+// remove deletes a file. It leaves remains of puts to tidy, because another node may be writing
+// one.
 func (f *folder) remove(_ context.Context, name string) error {
 	err := os.Remove(f.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -110,7 +110,7 @@ func (f *folder) remove(_ context.Context, name string) error {
 	return err
 }
 
-// tidyChunk is how many unfinished files are looked at in one go.
+// tidyChunk is the number of unfinished files read at a time.
 const tidyChunk = 1000
 
 func (f *folder) tidy(ctx context.Context, before time.Time) error {

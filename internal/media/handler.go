@@ -15,34 +15,33 @@ import (
 	"tollgate/internal/media/format"
 )
 
-// handlerPath is the path before a file's name on every node, whatever the address of the media
-// host.
+// handlerPath is the path of files on every node, whatever the address of the media host.
 const handlerPath = "/media/"
 
-// Limits of an answer.
+// Limits of a response.
 const (
 	maxRanges   = 8 // a request for more gets the whole file
 	answerGrace = time.Minute
-	slowestRate = 16 << 10 // bytes a second; a slower reader is cut off
+	slowestRate = 16 << 10 // bytes per second; a slower reader is disconnected
 )
 
-// Handler serves results and references at /media/NAME.EXT, for GET and HEAD. A name that is
-// unknown, unpublished, past its retention, or has another extension than its file gets a 404 in
-// the shape of /v1. The bytes behind a link never change, so an answer may be cached for as long as
-// the link works; a reference may not be cached.
+// Handler serves results and references at /media/NAME.EXT, for GET and HEAD. It answers with a 404
+// in the format of /v1 if the file is unknown, unpublished or past its retention, or has another
+// extension. The bytes of a link never change, so a response may be cached for as long as the link
+// works; a reference may not be cached.
 func (s *Store) Handler() http.Handler { return http.HandlerFunc(s.serve) }
 
 func (s *Store) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("X-Content-Type-Options", "nosniff")
-	// A browser shows the file and runs nothing. The last three directives are for the browser's
-	// own page around a picture or a clip.
+	// A browser shows the file and runs no script. The last three directives are for the page that
+	// the browser builds around a picture or a clip.
 	h.Set("Content-Security-Policy", "sandbox; default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'")
 	// The sandbox gives that page an opaque origin, and Chromium's video player makes cross-origin
-	// requests: without this header it shows nothing. A file's name is enough to read the file, so
-	// any page may.
+	// requests, which fail without this header. A file's name is enough to read the file, so any
+	// page may.
 	h.Set("Access-Control-Allow-Origin", "*")
-	h.Set("Cache-Control", "no-store") // errors are no file's last word
+	h.Set("Cache-Control", "no-store") // an error may be temporary
 	if err := s.answer(w, r); err != nil {
 		e := fault.Of(err)
 		if e.Code == fault.ServiceUnavailable && r.Context().Err() == nil {
@@ -52,10 +51,10 @@ func (s *Store) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// requestOf returns the request id for the log, from the header of the answer.
+// requestOf returns the request id for the log, from the header of the response.
 func requestOf(w http.ResponseWriter) string { return w.Header().Get("X-Request-Id") }
 
-// answer serves a file or returns why not, before it has written anything.
+// answer serves a file. If it returns an error, it has not written anything.
 func (s *Store) answer(w http.ResponseWriter, r *http.Request) error {
 	name, ext, ok := parsePath(r.URL.Path)
 	if !ok {
@@ -65,22 +64,22 @@ func (s *Store) answer(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", "GET, HEAD")
 		return fault.New(fault.MethodNotAllowed, "Files can only be read: use GET or HEAD.")
 	}
-	found, err := s.find(r.Context(), name)
+	rec, err := s.find(r.Context(), name)
 	if err != nil {
 		return fileError("serve", name, err)
 	}
-	if found == nil || format.Extension(found.file.Type) != ext {
+	if rec == nil || format.Extension(rec.file.Type) != ext {
 		return missing()
 	}
-	caching, ok := s.caching(found)
+	caching, ok := s.caching(rec)
 	if !ok {
 		return missing()
 	}
-	limit := answerGrace + time.Duration(found.file.Size/slowestRate)*time.Second
+	limit := answerGrace + time.Duration(rec.file.Size/slowestRate)*time.Second
 	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	defer cancel()
 	tag := `"` + name + `"`
-	content, err := s.backend.open(ctx, name, found.file.Size, expectedSpan(r, tag, found.file.Size))
+	content, err := s.backend.open(ctx, name, rec.file.Size, expectedSpan(r, tag, rec.file.Size))
 	if errors.Is(err, ErrUnknown) {
 		s.log.Error("media: a file is missing", "request", requestOf(w), "error", fileError("serve", name, err))
 		return missing()
@@ -90,17 +89,17 @@ func (s *Store) answer(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer content.Close()
 	h := w.Header()
-	h.Set("Content-Type", found.file.Type)
+	h.Set("Content-Type", rec.file.Type)
 	h.Set("Cache-Control", caching)
 	h.Set("ETag", tag)
-	// A writer without deadlines (a test's) goes without one.
+	// A writer without deadlines, in a test, returns an error.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(limit))
-	http.ServeContent(&rangeWriter{ResponseWriter: w}, r, "", time.UnixMilli(found.atMS), content)
+	http.ServeContent(&rangeWriter{ResponseWriter: w}, r, "", time.UnixMilli(rec.atMS), content)
 	return nil
 }
 
-// rangeWriter is the writer of an answer to a range request. It reports an unsatisfiable range in the
-// shape of other errors, where net/http would write a line of text.
+// rangeWriter is the writer for a range request. It reports an unsatisfiable range in the format of
+// other errors, where net/http would write a line of text.
 type rangeWriter struct {
 	http.ResponseWriter
 	unsatisfiable bool
@@ -136,7 +135,7 @@ func missing() error {
 		"There is no file at this address. Files are deleted when their time is over: make a new job, or check the address.")
 }
 
-// parsePath splits /media/NAME.EXT; false for any other path.
+// parsePath splits /media/NAME.EXT. It returns false for any other path.
 func parsePath(path string) (name, ext string, ok bool) {
 	rest, ok := strings.CutPrefix(path, handlerPath)
 	name, ext, dot := strings.Cut(rest, ".")
@@ -144,23 +143,23 @@ func parsePath(path string) (name, ext string, ok bool) {
 }
 
 // caching returns the Cache-Control of a file, and false if the file must not be served.
-func (s *Store) caching(found *record) (string, bool) {
-	switch found.state {
+func (s *Store) caching(rec *record) (string, bool) {
+	switch rec.state {
 	case statePublic:
-		left := time.UnixMilli(found.atMS).Add(s.retention).Sub(s.now())
-		if left <= 0 {
+		remaining := time.UnixMilli(rec.atMS).Add(s.retention).Sub(s.now())
+		if remaining <= 0 {
 			return "", false
 		}
-		return fmt.Sprintf("public, max-age=%d, immutable", int64(left/time.Second)), true
+		return fmt.Sprintf("public, max-age=%d, immutable", int64(remaining/time.Second)), true
 	case stateAdopted:
 		return "private, no-store", true
 	}
 	return "", false
 }
 
-// expectedSpan returns the bytes at the beginning of the answer, so that the bucket is asked for no
-// more. It is a guess: net/http evaluates the same headers again. Requests for many ranges get the
-// whole file.
+// expectedSpan returns the requested range, so that no more is requested from the bucket. It is
+// only an estimate, because net/http evaluates the same headers again. For several ranges it
+// returns the whole file.
 func expectedSpan(r *http.Request, tag string, size int64) span {
 	if r.Method == http.MethodHead || strings.Contains(r.Header.Get("If-None-Match"), tag) {
 		return span{}
@@ -182,10 +181,10 @@ func expectedSpan(r *http.Request, tag string, size int64) span {
 	from, fromErr := strconv.ParseInt(first, 10, 64)
 	to, toErr := strconv.ParseInt(last, 10, 64)
 	switch {
-	case first == "" && toErr == nil && to > 0: // the last bytes
+	case first == "" && toErr == nil && to > 0: // a suffix range: the last bytes
 		return span{max(0, size-to), size}
 	case fromErr != nil || from < 0 || from >= size:
-		return span{} // refused, or the whole file
+		return span{} // rejected, or the whole file
 	case last == "":
 		return span{from, size}
 	case toErr != nil || to < from:

@@ -34,7 +34,7 @@ func TestHandlerServesEveryType(t *testing.T) {
 				"Accept-Ranges":          "bytes",
 				"ETag":                   `"` + name + `"`,
 				"X-Content-Type-Options": "nosniff",
-				// Chromium's own player sends cross-origin requests.
+				// Chromium's player sends cross-origin requests.
 				"Access-Control-Allow-Origin": "*",
 				"Cache-Control":               "public, max-age=5184000, immutable",
 				"Last-Modified":               "Sat, 21 Nov 2026 12:00:00 GMT",
@@ -66,7 +66,7 @@ func TestHandlerServesRanges(t *testing.T) {
 			name   string
 			header []string
 			status int
-			ranges string // Content-Range
+			ranges string // expected Content-Range
 			want   []byte
 		}{
 			{"the first byte", []string{"Range", "bytes=0-0"}, 206, fmt.Sprintf("bytes 0-0/%d", size), data[:1]},
@@ -98,7 +98,7 @@ func TestHandlerServesRanges(t *testing.T) {
 				b.t.Errorf("%s: got %s, want %s", c.name, sum(w.Body.Bytes()), sum(c.want))
 			}
 			if w.Header().Get("X-Content-Type-Options") != "nosniff" {
-				b.t.Errorf("%s: no nosniff", c.name)
+				b.t.Errorf("%s: header nosniff is missing", c.name)
 			}
 			isAPIError := w.Header().Get("Content-Type") == "application/json" && strings.Contains(w.Body.String(), `"code":"invalid_request"`)
 			if c.status == 416 && !isAPIError {
@@ -153,7 +153,7 @@ func TestHandlerRejectsOtherPaths(t *testing.T) {
 	})
 }
 
-// TestOpenLink checks that OpenLink opens results by their links, and nothing else.
+// TestOpenLink checks that OpenLink opens the links of results, and nothing else.
 func TestOpenLink(t *testing.T) {
 	each(t, func(b *bench) {
 		data := formattest.Picture(t, "image/png", 4, 4, 1)
@@ -195,7 +195,7 @@ func TestMissingFileIsLogged(t *testing.T) {
 		}
 		b.wantGone(f)
 		if log := b.log.String(); !strings.Contains(log, "missing") || strings.Contains(log, f.Name) {
-			b.t.Errorf("want a log of the missing file without its whole name, got %s", log)
+			b.t.Errorf("log %s, want the missing file without its whole name", log)
 		}
 		if _, _, err := b.Open(t.Context(), f.Name); err == nil {
 			b.t.Error("Open succeeded for a missing file")
@@ -216,14 +216,14 @@ func TestFailingBackendIsAnOutage(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(path, path); err != nil { // too many levels of links
+	if err := os.Symlink(path, path); err != nil { // opening fails with too many levels of links
 		t.Fatal(err)
 	}
 	w := b.get(f)
 	if w.Code != 503 || !strings.Contains(w.Body.String(), "service_unavailable") || strings.Contains(w.Body.String(), dir) {
-		t.Errorf("answer %d %s", w.Code, w.Body)
+		t.Errorf("response %d %s", w.Code, w.Body)
 	}
 	if log := b.log.String(); !strings.Contains(log, "cannot serve") || !strings.Contains(log, "request=req_of_the_test") {
-		t.Errorf("the log has %q", b.log)
+		t.Errorf("log %q", b.log)
 	}
 }

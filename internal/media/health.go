@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// ErrStorage means that the folder or bucket failed to store or return a good file: the backend is
-// unreachable, full or broken, or rejects the credentials. The cause is in the chain.
+// ErrStorage means that the folder or bucket failed to store or return a good file: it is
+// unreachable, full or broken, or rejects the credentials. The error wraps the cause.
 var ErrStorage = errors.New("the media store failed")
 
-// health is this node's view of the media store. It is safe for concurrent use.
+// health is the state of the media store as seen by this node. It is safe for concurrent use.
 type health struct {
 	log *slog.Logger
 	now func() time.Time
 
 	mu    sync.Mutex
-	since time.Time // of the first failure; zero while the store works
+	since time.Time // time of the first failure; zero while the store works
 }
 
 // setDown records a failure of the store. Only the first failure is logged.
@@ -34,7 +34,7 @@ func (h *health) setDown(err error) {
 	}
 }
 
-// setUp records that the store accepted a file.
+// setUp records that the store works.
 func (h *health) setUp() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -50,8 +50,8 @@ func (h *health) down() (since time.Time, down bool) {
 	return h.since, !h.since.IsZero()
 }
 
-// Down reports whether the media store failed on this node and has not worked since, and when the
-// failure began. Run notices when the store works again.
+// Down reports whether the media store failed on this node and has not worked since, and returns
+// the time of the first failure. Run detects when the store works again.
 func (s *Store) Down() (since time.Time, down bool) { return s.health.down() }
 
 // Check writes, reads and deletes a file if the store is down. It returns an error
@@ -94,7 +94,7 @@ func (m *monitor) open(ctx context.Context, name string, size int64, expected sp
 	return content, err
 }
 
-// storageError records a failure of the store, unless the caller gave up.
+// storageError records a failure of the store, unless the caller's context has ended.
 func (m *monitor) storageError(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		m.health.setDown(err)
@@ -102,7 +102,7 @@ func (m *monitor) storageError(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ErrStorage, err)
 }
 
-// sourceReader remembers whether reading from failed.
+// sourceReader records whether reading from failed.
 type sourceReader struct {
 	from   io.Reader
 	failed bool
@@ -121,18 +121,18 @@ func (s *sourceReader) Read(p []byte) (int, error) {
 // results.
 const checkSize = 1 << 20
 
-// checkBackend writes, reads and deletes a file in a backend. called is its name in
+// checkBackend writes, reads and deletes a file in a backend. location is the backend's name for
 // errors.
-func checkBackend(ctx context.Context, p backend, called string) error {
+func checkBackend(ctx context.Context, p backend, location string) error {
 	name := newName()
 	if err := p.put(ctx, name, "application/octet-stream", bytes.NewReader(make([]byte, checkSize))); err != nil {
-		return fmt.Errorf("%s cannot be written: %w", called, err)
+		return fmt.Errorf("%s cannot be written: %w", location, err)
 	}
 	if err := readBack(ctx, p, name); err != nil {
-		return errors.Join(fmt.Errorf("%s cannot be read: %w", called, err), p.remove(ctx, name))
+		return errors.Join(fmt.Errorf("%s cannot be read: %w", location, err), p.remove(ctx, name))
 	}
 	if err := p.remove(ctx, name); err != nil {
-		return fmt.Errorf("files in %s cannot be deleted: %w", called, err)
+		return fmt.Errorf("files in %s cannot be deleted: %w", location, err)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// faultyBackend is a backend with puts and opens that fail on demand.
+// faultyBackend is a backend whose puts and opens fail on demand.
 type faultyBackend struct {
 	backend
 	err atomic.Pointer[error]
@@ -92,14 +92,14 @@ func TestTheStoreIsDownUntilItWorks(t *testing.T) {
 			}
 			wantDown(fault.Error(), true)
 			if err := b.Check(t.Context()); err == nil {
-				t.Errorf("%v: the check found nothing", fault)
+				t.Errorf("%v: Check returned nil", fault)
 			}
-			wantDown(fault.Error()+", checked", true)
+			wantDown(fault.Error()+", after Check", true)
 			f.fail(nil)
 			if err := b.Check(t.Context()); err != nil {
 				t.Errorf("%v: %v", fault, err)
 			}
-			wantDown(fault.Error()+", mended", false)
+			wantDown(fault.Error()+", repaired", false)
 		}
 		f.fail(os.ErrPermission)
 		if _, err := b.Keep(t.Context(), "job_1", image, format.Policy{}); !errors.Is(err, ErrStorage) {
@@ -111,15 +111,15 @@ func TestTheStoreIsDownUntilItWorks(t *testing.T) {
 			t.Error(err)
 		}
 		wantDown("a file was taken", false)
-		gone, cancel := context.WithCancel(t.Context())
+		canceled, cancel := context.WithCancel(t.Context())
 		cancel()
 		f.fail(context.Canceled)
-		_ = b.backend.put(gone, newName(), "image/png", bytes.NewReader(image))
+		_ = b.backend.put(canceled, newName(), "image/png", bytes.NewReader(image))
 		wantDown("the caller left", false)
 	})
 }
 
-// TestAFolderThatIsNotMounted checks that a missing folder makes its files neither unknown nor
+// TestAFolderThatIsNotMounted checks that files of a missing folder count neither as unknown nor as
 // deleted.
 func TestAFolderThatIsNotMounted(t *testing.T) {
 	t.Parallel()
@@ -139,7 +139,7 @@ func TestAFolderThatIsNotMounted(t *testing.T) {
 		t.Errorf("open: %v", err)
 	}
 	if err := f.remove(t.Context(), name); err == nil {
-		t.Error("the file was taken for deleted")
+		t.Error("the file counts as deleted")
 	}
 	if err := os.Rename(dir+".away", dir); err != nil {
 		t.Fatal(err)
@@ -148,11 +148,11 @@ func TestAFolderThatIsNotMounted(t *testing.T) {
 		t.Error(err)
 	}
 	if err := f.remove(t.Context(), name); err != nil {
-		t.Errorf("a second time: %v", err)
+		t.Errorf("second check: %v", err)
 	}
 }
 
-// TestABucketThatFails checks that every bad answer of a bucket is a failure of the store.
+// TestABucketThatFails checks that every bad response of a bucket is a failure of the store.
 func TestABucketThatFails(t *testing.T) {
 	t.Parallel()
 	s := s3server.Start(t)
@@ -161,7 +161,7 @@ func TestABucketThatFails(t *testing.T) {
 	name := b.reserve("job_1")
 	s.Kill()
 	if _, err := b.Put(t.Context(), name, bytes.NewReader(image), Limit{KindImage, 1 << 20}); !errors.Is(err, ErrStorage) {
-		t.Errorf("a store that is away: %v", err)
+		t.Errorf("an unavailable store: %v", err)
 	}
 	if _, down := b.Down(); !down {
 		t.Error("the store is not down")

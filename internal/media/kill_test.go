@@ -24,8 +24,8 @@ const (
 	envVictimStop  = "TOLLGATE_TEST_MEDIA_STOP" // number of lines before it waits for the kill; 0 means no wait
 )
 
-// victimPicture returns the bytes stored under a name; they depend on nothing but the name. Some
-// fit into one part of a bucket, some do not.
+// victimPicture returns the bytes for a name; they depend only on the name. Some pictures fit into
+// one part of a bucket, some do not.
 func victimPicture(t testing.TB, name string) []byte {
 	seed := uint64(0)
 	for _, c := range []byte(name) {
@@ -91,9 +91,9 @@ func TestVictim(t *testing.T) {
 }
 
 // TestAKillAtAnyInstant kills a process again and again while it stores and publishes files. Every
-// file reported as published must be served whole, and no other file may be served or stored in
-// part. SQLite is tested with a folder and PostgreSQL with a bucket: storage does not depend on the
-// database.
+// file reported as published must be served completely, and no other file may be served or stored
+// in part. SQLite is tested with a folder and PostgreSQL with a bucket, because storage does not
+// depend on the database.
 func TestAKillAtAnyInstant(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, address string) {
@@ -102,7 +102,7 @@ func TestAKillAtAnyInstant(t *testing.T) {
 			s := s3server.Start(t)
 			location = s.Location(s.URL)
 		}
-		db := storetest.Open(t, address, store.Options{}) // with the database's clock, as in the victim
+		db := storetest.Open(t, address, store.Options{}) // uses the database's clock, like the victim
 		b := newBench(t, db, new(storetest.Clock), location)
 		random := rand.New(rand.NewPCG(1, 2))
 		interrupted := 0
@@ -111,7 +111,7 @@ func TestAKillAtAnyInstant(t *testing.T) {
 				interrupted += b.survey(name, step)
 			}
 		}
-		for line := range victimLines { // of the second file
+		for line := range victimLines { // for each line printed for the second file
 			survey(victim(t, address, location, victimLines+line+1, true, random))
 		}
 		for range 4 {
@@ -126,8 +126,8 @@ func TestAKillAtAnyInstant(t *testing.T) {
 // victimLines is the number of lines printed by the process for each file.
 const victimLines = 5
 
-// victim starts a process and kills it after the given number of lines, at a wait, or some moments
-// later. It returns the last step reported for each name.
+// victim starts a process and kills it after the given number of lines, at a wait, or a moment
+// later. It returns the last reported step for each name.
 func victim(t *testing.T, address, location string, lines int, waits bool, random *rand.Rand) map[string]string {
 	t.Helper()
 	self, err := os.Executable()
@@ -151,19 +151,19 @@ func victim(t *testing.T, address, location string, lines int, waits bool, rando
 	}
 	steps := map[string]string{}
 	scanner := bufio.NewScanner(out)
-	read := func() bool {
+	readLine := func() bool {
 		if !scanner.Scan() {
 			return false
 		}
 		if step, name, ok := strings.Cut(scanner.Text(), " "); ok && isName(name) {
 			steps[name] = step
 		} else {
-			t.Errorf("the process says %q", scanner.Text())
+			t.Errorf("unexpected line %q of the process", scanner.Text())
 		}
 		return true
 	}
 	for i := range lines {
-		if !read() {
+		if !readLine() {
 			t.Fatalf("the process ended after %d lines: %v\n%s", i, cmd.Wait(), &why)
 		}
 	}
@@ -173,48 +173,48 @@ func victim(t *testing.T, address, location string, lines int, waits bool, rando
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	for read() { // lines printed before the kill
+	for readLine() { // lines printed before the kill
 	}
 	_ = cmd.Wait() // killed
 	return steps
 }
 
-// spin takes a while without a clock: it hashes some megabytes.
+// spin delays without a clock: it hashes some megabytes.
 func spin(rounds int) {
 	for range rounds {
 		_ = sum(make([]byte, 1<<20))
 	}
 }
 
-// survey checks a name after the kill in the given step; it returns 1 if the step was before the
-// publication.
+// survey checks a name after a kill in the given step. It returns 1 if the step was before the
+// publication, else 0.
 func (b *bench) survey(name, step string) int {
 	b.t.Helper()
-	found, err := b.find(b.t.Context(), name)
+	rec, err := b.find(b.t.Context(), name)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	if found == nil {
-		b.t.Errorf("%s: a name that was reserved is not known", name)
+	if rec == nil {
+		b.t.Errorf("%s: a reserved name has no row", name)
 		return 0
 	}
 	data := victimPicture(b.t, name)
 	f := File{Name: name, Type: "image/png", Size: int64(len(data))}
 	switch {
-	case step == "published" && found.state != statePublic,
-		step == "stored" && found.state != stateStored && found.state != statePublic:
-		b.t.Errorf("%s: %s, but its row is %s", name, step, found.state)
-	case found.state == statePublic:
+	case step == "published" && rec.state != statePublic,
+		step == "stored" && rec.state != stateStored && rec.state != statePublic:
+		b.t.Errorf("%s: %s, but its row is %s", name, step, rec.state)
+	case rec.state == statePublic:
 		b.wantServed(f, data)
 		return 0
-	case found.state == stateStored && found.file != f:
-		b.t.Errorf("%s: stored as %+v, want %+v", name, found.file, f)
+	case rec.state == stateStored && rec.file != f:
+		b.t.Errorf("%s: stored as %+v, want %+v", name, rec.file, f)
 	}
 	b.wantGone(f)
-	b.wantWholeOrNothing(f, found.state == stateStored, data)
-	// The node that takes the job over stores the file anew.
+	b.wantWholeOrNothing(f, rec.state == stateStored, data)
+	// The node that takes over the job stores the file again.
 	if _, err := b.Put(b.t.Context(), name, bytes.NewReader(data), Limit{KindImage, f.Size}); err != nil {
-		b.t.Errorf("%s: put again: %v", name, err)
+		b.t.Errorf("%s: second Put: %v", name, err)
 	}
 	b.wantWholeOrNothing(f, true, data)
 	return 1

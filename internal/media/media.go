@@ -1,10 +1,10 @@
 // Package media owns result and reference files: their storage, their links, the access to them and
 // their retention. A file's row is written before the file and deleted after the file; the bytes
-// lie in a folder or in a bucket.
+// are in a folder or in a bucket.
 //
-// Invariants: a file exists whole or not at all; its bytes determine its type, never the sender; no
-// link leads to a result before its publication or after its retention; names cannot be guessed;
-// bytes behind a link never change; no transaction spans a transfer.
+// Invariants: a file exists completely or not at all; its type is determined by its bytes and not
+// by the sender; no link leads to a result before its publication or after its retention; names
+// cannot be guessed; the bytes of a link never change; no transaction spans a transfer.
 package media
 
 import (
@@ -26,21 +26,21 @@ import (
 type Options struct {
 	// DB holds the rows of the files.
 	DB *store.DB
-	// Location is where the bytes are: file:DIR or
+	// Location is the folder or bucket of the files: file:DIR or
 	// s3://BUCKET?endpoint=…&region=…&path_style=true (operator.md, Media).
 	Location string
-	// Base is the address of the media host in links, without a name:
+	// Base is the address of the media host in links, without a file name:
 	// https://media.example.com/media.
 	Base string
 	// Public is true if providers on the internet can read links below Base.
 	Public bool
-	// Retention is how long results are kept from their publication on.
+	// Retention is the time for which results are kept after their publication.
 	Retention time.Duration
 	// Lookup reads a variable of the environment, for the credentials of a
 	// bucket (AWS_ACCESS_KEY_ID and its like). If it has none, AWS's library looks for
 	// them in the environment of the process, and elsewhere. If nil, there are none.
 	Lookup func(name string) (string, bool)
-	// Down, if not nil, is why a bucket does not answer at the start.
+	// Down, if not nil, is the error of a bucket that does not respond at the start.
 	Down error
 	// Log gets the names of files that are missing or cannot be deleted. Nil discards them.
 	Log *slog.Logger
@@ -49,7 +49,7 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Store keeps files. It is safe for concurrent use.
+// Store stores files. It is safe for concurrent use.
 type Store struct {
 	db         *store.DB
 	backend    backend
@@ -59,8 +59,8 @@ type Store struct {
 	retention  time.Duration
 	log        *slog.Logger
 	now        func() time.Time
-	wake       chan struct{} // Run looks at once for files to delete
-	clockSteps int64         // clock jumps, for Run only; -1 before the start
+	wake       chan struct{} // makes Run look for files to delete
+	clockSteps int64         // number of clock jumps, only used by Run; -1 before the start
 }
 
 // Open opens the backend at o.Location and checks that files can be written and deleted there. If
@@ -100,13 +100,13 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}, nil
 }
 
-// Close closes idle connections to a bucket. Call Close after Run has ended and the last use of the
-// store.
+// Close closes idle connections to a bucket. It must be called after Run has ended and after the
+// last use of the store.
 func (s *Store) Close() { s.backend.close() }
 
-// Reread reads the credentials of a bucket again from where they were found. It keeps
-// the old ones, and logs a warning, if it finds none. It does nothing for a folder, or if
-// the variables of the process hold the credentials: these do not change.
+// Reread reads the credentials of a bucket again from their source. If it finds none, it keeps the
+// old ones and logs a warning. It is a no-op for a folder, or if the credentials are in the
+// variables of the process, because these do not change.
 func (s *Store) Reread(ctx context.Context) {
 	inner := s.backend
 	if m, ok := inner.(*monitor); ok {
@@ -134,11 +134,11 @@ func openBackend(ctx context.Context, location string, lookup func(string) (stri
 	return nil, errors.New("media must be file:DIR or s3://BUCKET?endpoint=…&region=…&path_style=true")
 }
 
-// File is one stored file. Jobs store a File in this JSON form.
+// File describes a stored file. Jobs store it in this JSON form.
 type File struct {
 	// Name is the name of the file in its backend and in its link.
 	Name string `json:"name"`
-	// Type is the content type of the bytes.
+	// Size is the length in bytes.
 	Type string `json:"type"`
 	// Size is its length in bytes.
 	Size int64 `json:"size"`
@@ -152,22 +152,22 @@ const (
 
 // The errors of files, besides those of the database and of the backend.
 var (
-	// ErrUnknown: there is no such file.
+	// ErrUnknown means that the file does not exist.
 	ErrUnknown = errors.New("there is no such file")
-	// ErrNotReserved: the name was never reserved, or is given up or published
-	// already. Nothing was stored.
+	// ErrNotReserved means that the name was never reserved, was given up or is already published.
+	// Nothing was stored.
 	ErrNotReserved = errors.New("the name is not reserved for a result")
-	// ErrSource means that reading the bytes to store failed. The cause is in the chain.
+	// ErrSource means that reading the bytes to store failed. The error wraps the cause.
 	ErrSource = errors.New("read the file that is to be stored")
-	// ErrTooLarge: there were more bytes than the limit.
+	// ErrTooLarge means that the file is larger than the limit.
 	ErrTooLarge = errors.New("the file is larger than the limit")
 	// ErrForeign means that the bytes are not of the requested kind.
 	ErrForeign = errors.New("the file is not of a kind that is kept")
-	// ErrBroken: the bytes end early or contradict themselves.
+	// ErrBroken means that the bytes end early or contradict themselves.
 	ErrBroken = format.ErrBroken
 )
 
-// nameBytes of randomness make a name: 160 bits.
+// nameBytes is the number of random bytes in a name: 160 bits.
 const nameBytes = 20
 
 // newName returns a name of 32 characters, safe in URLs and on case-insensitive file systems.
@@ -177,7 +177,7 @@ func newName() string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(raw[:]))
 }
 
-// isName reports whether text has the form of newName's names.
+// isName reports whether text has the format of newName's results.
 func isName(text string) bool {
 	if len(text) != base32.StdEncoding.EncodedLen(nameBytes) {
 		return false
@@ -190,14 +190,13 @@ func isName(text string) bool {
 	return true
 }
 
-// Link returns the address of a result. It works from the commit of Publish on,
-// until the retention is over.
+// Link returns the address of a result. The link works from the commit of Publish until the end of
+// the retention.
 func (s *Store) Link(f File) string { return s.base + "/" + f.Name + format.Extension(f.Type) }
 
-// OpenLink opens the file behind an address below Base, for this node itself: a
-// user may send the link of a result as a reference. ours is false for every
-// other address. body is nil if no link leads there. The caller closes body; ctx
-// lasts until then.
+// OpenLink opens the file at an address below Base, for this node itself: a user may send the link
+// of a result as a reference. ours is false for any other address. body is nil if no file has the
+// address. The caller must close body; ctx must last until then.
 func (s *Store) OpenLink(ctx context.Context, address string) (body io.ReadCloser, size int64, ours bool, err error) {
 	rest, ours := strings.CutPrefix(address, s.base+"/")
 	if !ours {
@@ -210,33 +209,32 @@ func (s *Store) OpenLink(ctx context.Context, address string) (body io.ReadClose
 	if !ok {
 		return nil, 0, true, nil
 	}
-	found, err := s.find(ctx, name)
+	rec, err := s.find(ctx, name)
 	if err != nil {
 		return nil, 0, true, fileError("open", name, err)
 	}
-	if found == nil || format.Extension(found.file.Type) != ext {
+	if rec == nil || format.Extension(rec.file.Type) != ext {
 		return nil, 0, true, nil
 	}
-	if _, works := s.caching(found); !works {
+	if _, works := s.caching(rec); !works {
 		return nil, 0, true, nil
 	}
-	content, err := s.backend.open(ctx, name, found.file.Size, span{0, found.file.Size})
+	content, err := s.backend.open(ctx, name, rec.file.Size, span{0, rec.file.Size})
 	if errors.Is(err, ErrUnknown) {
 		return nil, 0, true, nil
 	}
 	if err != nil {
 		return nil, 0, true, fileError("open", name, err)
 	}
-	return content, found.file.Size, true, nil
+	return content, rec.file.Size, true, nil
 }
 
-// ReferenceURL returns the address of a reference, for providers. It works from
-// the commit of Adopt on, until the reference is deleted. It is of use to a
-// provider only if Public.
+// ReferenceURL returns the address of a reference, for providers. The link works from the commit of
+// Adopt until the reference is deleted. A provider can only use it if Public returns true.
 func (s *Store) ReferenceURL(f File) string { return s.Link(f) }
 
 // Public reports whether a provider can read the links: whether their host is a public address or a
-// name of the public DNS.
+// name in the public DNS.
 func (s *Store) Public() bool { return s.public }
 
 // shownName is the number of bytes of a name in the log. The whole name of a public file must stay
@@ -249,17 +247,17 @@ type fileFault struct {
 	err         error
 }
 
-// fileError returns err with the file's name and the operation.
+// fileError wraps err with the file's name and the operation.
 func fileError(doing, name string, err error) error { return &fileFault{doing, name, err} }
 
 // Error implements error.
 func (f *fileFault) Error() string {
-	shown := f.name[:min(shownName, len(f.name))] + "…"
+	prefix := f.name[:min(shownName, len(f.name))] + "…"
 	text := f.err.Error()
 	if isName(f.name) {
-		text = strings.ReplaceAll(text, f.name, shown)
+		text = strings.ReplaceAll(text, f.name, prefix)
 	}
-	return fmt.Sprintf("%s media file %s: %s", f.doing, shown, text)
+	return fmt.Sprintf("%s media file %s: %s", f.doing, prefix, text)
 }
 
 // Unwrap returns the cause.

@@ -25,7 +25,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestMain keeps the tests from asking for the role of the machine.
+// TestMain keeps the tests from requesting credentials from the machine's cloud.
 func TestMain(m *testing.M) {
 	_ = os.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 	goleak.VerifyTestMain(m)
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 
 const retention = 60 * 24 * time.Hour
 
-// bench is a store of files with its surroundings for a test.
+// bench is a store with its environment for a test.
 type bench struct {
 	*Store
 	t     *testing.T
@@ -81,10 +81,10 @@ func newBench(t *testing.T, db *store.DB, c *storetest.Clock, location string) *
 	return &bench{Store: s, t: t, clock: c, log: &log}
 }
 
-// inner is the store's backend itself.
+// inner returns the store's backend without the monitor.
 func (b *bench) inner() backend { return b.backend.(*monitor).backend }
 
-// reserve reserves one name.
+// reserve reserves a name.
 func (b *bench) reserve(job string) string {
 	b.t.Helper()
 	var names []string
@@ -102,7 +102,7 @@ func (b *bench) update(fn func(tx *store.Tx) error) {
 	}
 }
 
-// put stores an image under a fresh name of job.
+// put stores an image under a new name of job.
 func (b *bench) put(job string, data []byte) File {
 	b.t.Helper()
 	f, err := b.Put(b.t.Context(), b.reserve(job), bytes.NewReader(data), Limit{KindImage, 64 << 20})
@@ -112,7 +112,7 @@ func (b *bench) put(job string, data []byte) File {
 	return f
 }
 
-// batch runs statements in a transaction as the ledger does.
+// batch runs statements in a transaction, like the ledger.
 func (b *bench) batch(add func(q *store.Batch, nowMS int64)) {
 	b.t.Helper()
 	session, err := b.db.Session(b.t.Context())
@@ -147,7 +147,7 @@ func (b *bench) adopt(job string) {
 	b.batch(func(q *store.Batch, nowMS int64) { Adopt(q, job, nowMS) })
 }
 
-// sweep takes one step of Run.
+// sweep runs one step of Run.
 func (b *bench) sweep() {
 	b.t.Helper()
 	if err := b.step(b.t.Context()); err != nil {
@@ -155,7 +155,7 @@ func (b *bench) sweep() {
 	}
 }
 
-// get fetches the link of a file over the handler.
+// get requests the link of a file from the handler.
 func (b *bench) get(f File, header ...string) *httptest.ResponseRecorder {
 	b.t.Helper()
 	return b.fetch(http.MethodGet, strings.TrimPrefix(b.Link(f), "https://media.example.com"), header...)
@@ -169,17 +169,17 @@ func (b *bench) fetch(method, path string, header ...string) *httptest.ResponseR
 		r.Header.Set(header[i], header[i+1])
 	}
 	w := httptest.NewRecorder()
-	w.Header().Set("X-Request-Id", "req_of_the_test") // as package httpapi does
+	w.Header().Set("X-Request-Id", "req_of_the_test") // set by package httpapi
 	b.Handler().ServeHTTP(w, r)
 	return w
 }
 
-// wantGone checks that a file's link is a 404 in the shape of /v1.
+// wantGone checks that a file's link returns a 404 in the format of /v1.
 func (b *bench) wantGone(f File) {
 	b.t.Helper()
 	w := b.get(f)
 	if w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), `"code":"not_found"`) {
-		b.t.Errorf("answer %d %s, want a 404 not_found", w.Code, w.Body)
+		b.t.Errorf("response %d %s, want a 404 not_found", w.Code, w.Body)
 	}
 }
 
@@ -187,11 +187,11 @@ func (b *bench) wantGone(f File) {
 func (b *bench) wantServed(f File, data []byte) {
 	b.t.Helper()
 	if w := b.get(f); w.Code != http.StatusOK || !bytes.Equal(w.Body.Bytes(), data) {
-		b.t.Errorf("answer %d with %d bytes, want 200 with %d (%.80q)", w.Code, w.Body.Len(), len(data), w.Body.Bytes())
+		b.t.Errorf("response %d with %d bytes, want 200 with %d (%.80q)", w.Code, w.Body.Len(), len(data), w.Body.Bytes())
 	}
 }
 
-// wantBytes checks whether the backend itself has a file.
+// wantBytes checks whether the backend has a file.
 func (b *bench) wantBytes(name string, want bool) {
 	b.t.Helper()
 	content, err := b.backend.open(b.t.Context(), name, 1, span{0, 1})
@@ -206,13 +206,13 @@ func (b *bench) wantBytes(name string, want bool) {
 // wantRow checks a file's state; an empty state means no row.
 func (b *bench) wantRow(name, state string) {
 	b.t.Helper()
-	found, err := b.find(b.t.Context(), name)
+	rec, err := b.find(b.t.Context(), name)
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	got := ""
-	if found != nil {
-		got = found.state
+	if rec != nil {
+		got = rec.state
 	}
 	if got != state {
 		b.t.Errorf("row of %s: state %q, want %q", name, got, state)
@@ -229,7 +229,7 @@ func TestAResultLivesFromPublicationToRetention(t *testing.T) {
 			b.t.Fatal(err)
 		}
 		if f != (File{name, "image/png", int64(len(data))}) {
-			b.t.Errorf("stored %+v", f)
+			b.t.Errorf("stored file %+v", f)
 		}
 		if want := "https://media.example.com/media/" + name + ".png"; b.Link(f) != want {
 			b.t.Errorf("link %s, want %s", b.Link(f), want)
@@ -242,7 +242,7 @@ func TestAResultLivesFromPublicationToRetention(t *testing.T) {
 		if !b.publish("job_1", f) {
 			b.t.Error("the file was not published")
 		}
-		b.drop("job_1") // its job ends in the same transaction, and later its record goes
+		b.drop("job_1") // in the transaction that ends the job, before its record is deleted
 		b.wantServed(f, data)
 		b.clock.Advance(retention - time.Second)
 		b.sweep()
@@ -265,13 +265,13 @@ func TestReferencesLiveAsLongAsTheirJob(t *testing.T) {
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		b.wantGone(f) // its job may never be
+		b.wantGone(f) // the job may never be submitted
 		b.adopt("job_1")
 		b.wantServed(f, data)
 		if got := b.get(f).Header().Get("Cache-Control"); got != "private, no-store" {
 			b.t.Errorf("Cache-Control %q", got)
 		}
-		b.Discard(t.Context(), "job_1") // by a caller unaware that the submission was committed
+		b.Discard(t.Context(), "job_1") // the caller does not know that the submission was committed
 		b.clock.Advance(100 * 24 * time.Hour)
 		b.sweep()
 		b.wantServed(f, data)
@@ -286,7 +286,7 @@ func TestReferencesLiveAsLongAsTheirJob(t *testing.T) {
 		b.drop("job_1")
 		b.wantGone(f)
 		if _, _, err := b.Open(t.Context(), f.Name); !errors.Is(err, ErrUnknown) {
-			b.t.Errorf("open a dropped reference: %v", err)
+			b.t.Errorf("opened a dropped reference: %v", err)
 		}
 		b.sweep()
 		b.wantBytes(f.Name, false)
@@ -297,7 +297,7 @@ func TestReferencesLiveAsLongAsTheirJob(t *testing.T) {
 func TestReferencesOfNoJobGo(t *testing.T) {
 	each(t, func(b *bench) {
 		data := formattest.Picture(t, "image/gif", 4, 3, 2)
-		refused, err := b.Keep(t.Context(), "job_1", data, format.Policy{})
+		rejected, err := b.Keep(t.Context(), "job_1", data, format.Policy{})
 		if err != nil {
 			b.t.Fatal(err)
 		}
@@ -306,11 +306,11 @@ func TestReferencesOfNoJobGo(t *testing.T) {
 			b.t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		cancel() // the client left
+		cancel() // the client has disconnected
 		b.Discard(ctx, "job_1")
 		b.sweep()
-		b.wantBytes(refused.Name, false)
-		b.wantRow(refused.Name, "")
+		b.wantBytes(rejected.Name, false)
+		b.wantRow(rejected.Name, "")
 		b.clock.Advance(unpublishedFor - time.Second)
 		b.sweep()
 		b.wantRow(crashed.Name, stateKept)
@@ -330,7 +330,7 @@ func TestKeepRefusesWhatInspectRefuses(t *testing.T) {
 	}
 	videos := format.Policy{Kinds: []string{KindVideo}}
 	if _, err := b.Keep(t.Context(), "job_1", formattest.Picture(t, "image/png", 2, 2, 1), videos); !errors.As(err, &refusal) {
-		t.Errorf("an image where a video is wanted: %v", err)
+		t.Errorf("an image instead of a video: %v", err)
 	}
 	if n := b.rows(); n != 0 {
 		t.Errorf("%d rows", n)
@@ -362,7 +362,7 @@ func TestNamesCannotBeGuessed(t *testing.T) {
 	for _, wrong := range []string{"", strings.Repeat("a", 31), strings.Repeat("a", 33), strings.Repeat("A", 32), strings.Repeat("1", 32),
 		strings.Repeat("/", 32), strings.Repeat(".", 32)} {
 		if isName(wrong) {
-			t.Errorf("%q is taken for a name", wrong)
+			t.Errorf("%q counts as a name", wrong)
 		}
 	}
 }
@@ -416,7 +416,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 				t.Errorf("error %v, want one with %q", err, c.want)
 			}
 			if err != nil && strings.Contains(err.Error(), s3server.Secret) {
-				t.Errorf("the error shows the secret: %v", err)
+				t.Errorf("the error contains the secret: %v", err)
 			}
 		})
 	}
@@ -433,7 +433,7 @@ func TestFilesSurviveARestart(t *testing.T) {
 	again.wantServed(f, data)
 }
 
-// sum names bytes in messages.
+// sum describes bytes in messages.
 func sum(data []byte) string {
 	s := sha256.Sum256(data)
 	return fmt.Sprintf("%d bytes %s", len(data), hex.EncodeToString(s[:4]))

@@ -22,10 +22,10 @@ import (
 
 var errBoom = errors.New("boom")
 
-// large is a picture of nearly two parts of a bucket.
+// large returns a picture of nearly two parts of a bucket.
 func large(t testing.TB, seed uint64) []byte { return padded(t, 2*partSize-1000, seed) }
 
-// padded is a small picture with a chunk of noise in it.
+// padded returns a small picture with a chunk of noise.
 func padded(t testing.TB, size int, seed uint64) []byte {
 	t.Helper()
 	const header = 33 // signature and IHDR
@@ -38,7 +38,7 @@ func padded(t testing.TB, size int, seed uint64) []byte {
 	return formattest.Join(data[:header], chunk, data[header:])
 }
 
-// failing gives the first n bytes of data and then fails.
+// failing returns a reader that fails after the first n bytes of data.
 func failing(data []byte, n int) io.Reader {
 	return io.MultiReader(bytes.NewReader(data[:n]), iotest.ErrReader(errBoom))
 }
@@ -80,7 +80,7 @@ func TestPutKeepsAFileWholeOrNotAtAll(t *testing.T) {
 				b.t.Errorf("%s: error %v, want %v", c.name, err, c.want)
 			}
 			if errors.Is(c.want, ErrSource) && !errors.Is(err, errBoom) {
-				b.t.Errorf("%s: the cause is not in %v", c.name, err)
+				b.t.Errorf("%s: %v does not wrap the cause", c.name, err)
 			}
 			b.wantBytes(name, false)
 			b.wantRow(name, statePending)
@@ -88,7 +88,7 @@ func TestPutKeepsAFileWholeOrNotAtAll(t *testing.T) {
 		}
 		f, err := b.Put(t.Context(), name, iotest.OneByteReader(bytes.NewReader(data[:0])), limit)
 		if err == nil {
-			b.t.Fatalf("nothing was stored as %+v", f)
+			b.t.Fatalf("stored empty file %+v", f)
 		}
 		if f, err = b.Put(t.Context(), name, iotest.HalfReader(bytes.NewReader(data)), limit); err != nil {
 			b.t.Fatal(err)
@@ -99,7 +99,7 @@ func TestPutKeepsAFileWholeOrNotAtAll(t *testing.T) {
 	})
 }
 
-// call is an empty reader that calls a function when read.
+// call is an empty reader that calls itself when read.
 type call func()
 
 func (c call) Read([]byte) (int, error) {
@@ -107,7 +107,7 @@ func (c call) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// wantNoRemainder checks that interrupted puts have left nothing behind.
+// wantNoRemainder checks that interrupted puts have left no files.
 func (b *bench) wantNoRemainder(after string) {
 	b.t.Helper()
 	switch p := b.inner().(type) {
@@ -129,12 +129,12 @@ func TestARepetitionReplaces(t *testing.T) {
 		first, second := formattest.Picture(t, "image/png", 30, 30, 1), formattest.Picture(t, "image/jpeg", 20, 20, 2)
 		f := b.put("job_1", first)
 		limit := Limit{KindImage, 1 << 20}
-		// A failed repetition leaves nothing to publish.
+		// A failed repetition leaves no file to publish.
 		if _, err := b.Put(t.Context(), f.Name, failing(second, len(second)-1), limit); !errors.Is(err, ErrSource) {
 			b.t.Fatal(err)
 		}
 		if b.publish("job_1", f) {
-			b.t.Fatal("published what was being replaced")
+			b.t.Fatal("a file being replaced was published")
 		}
 		again, err := b.Put(t.Context(), f.Name, bytes.NewReader(second), limit)
 		if err != nil {
@@ -147,10 +147,10 @@ func TestARepetitionReplaces(t *testing.T) {
 			b.t.Fatal("not published")
 		}
 		b.wantServed(again, second)
-		b.wantGone(f) // its link has another extension
+		b.wantGone(f) // the link has another extension
 		// A public file never changes.
 		if _, err := b.Put(t.Context(), f.Name, bytes.NewReader(first), limit); !errors.Is(err, ErrNotReserved) {
-			b.t.Errorf("put over a public file: %v", err)
+			b.t.Errorf("Put over a public file: %v", err)
 		}
 		b.wantServed(again, second)
 		b.clock.Advance(time.Hour)
@@ -182,14 +182,14 @@ func TestPutWantsAReservedName(t *testing.T) {
 		}
 		for _, limit := range []Limit{{KindImage, 0}, {"sound", 10}, {}} {
 			if _, err := b.Put(t.Context(), b.reserve("job_4"), bytes.NewReader(data), limit); err == nil {
-				b.t.Errorf("limit %+v passes", limit)
+				b.t.Errorf("limit %+v was accepted", limit)
 			}
 		}
 	})
 }
 
-// TestANameThatIsGivenUpWhileItIsStoredLeavesNoFile lets the job end, and the
-// sweep pass, while its file is on its way.
+// TestANameThatIsGivenUpWhileItIsStoredLeavesNoFile ends the job and runs the sweep while the job's
+// file is being stored.
 func TestANameThatIsGivenUpWhileItIsStoredLeavesNoFile(t *testing.T) {
 	each(t, func(b *bench) {
 		data := formattest.Picture(t, "image/png", 300, 300, 1)
@@ -203,7 +203,7 @@ func TestANameThatIsGivenUpWhileItIsStoredLeavesNoFile(t *testing.T) {
 			})
 			r := io.MultiReader(bytes.NewReader(data[:len(data)-10]), end, bytes.NewReader(data[len(data)-10:]))
 			if _, err := b.Put(t.Context(), name, r, Limit{KindImage, 1 << 20}); !errors.Is(err, ErrNotReserved) {
-				b.t.Errorf("put: %v", err)
+				b.t.Errorf("Put: %v", err)
 			}
 			b.wantBytes(name, false)
 			b.sweep()
@@ -226,7 +226,7 @@ func TestRenewTellsWhatIsWhole(t *testing.T) {
 			return err
 		})
 		if len(files) != 1 || files[0] != stored {
-			b.t.Errorf("whole are %+v, want %+v", files, stored)
+			b.t.Errorf("complete files %+v, want %+v", files, stored)
 		}
 		b.clock.Advance(unpublishedFor - time.Second)
 		b.sweep()
@@ -247,7 +247,7 @@ func TestPublishIsAllOrToldOf(t *testing.T) {
 			b.t.Error("a file that was never stored was published")
 		}
 		if !b.publish("job_1") {
-			b.t.Error("nothing was not published")
+			b.t.Error("publishing no file failed")
 		}
 	})
 }

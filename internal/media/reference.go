@@ -15,7 +15,7 @@ import (
 // Keep stores a reference file of a job before its submission. First the policy inspects data
 // (format.Inspect): the text of a *format.FileError is for the user, other errors are internal. The
 // row is written before the bytes, so that a file is deleted after a day unless the job adopts it.
-// Ending ctx does not interrupt the write, since an unattended commit may come after Discard.
+// The end of ctx does not interrupt the write, because an unattended commit could follow Discard.
 func (s *Store) Keep(ctx context.Context, job string, data []byte, policy format.Policy) (File, error) {
 	contentType, _, _, err := format.Inspect(data, policy)
 	if err != nil {
@@ -38,23 +38,24 @@ func (s *Store) Keep(ctx context.Context, job string, data []byte, policy format
 	return f, nil
 }
 
-// Adopt adds the statement that makes the kept references of job its own from the transaction's
-// commit until Drop. It belongs in the transaction that submits the job; a repetition does nothing.
+// Adopt adds the statement that assigns the kept references of job to the job from the
+// transaction's commit until Drop. It must be part of the transaction that submits the job; a
+// repetition is a no-op.
 func Adopt(q *store.Batch, job string, nowMS int64) { q.Exec(nil, adoptText, nowMS, job) }
 
-// Discard gives up the references of a job after its submission was refused; Run deletes them. If
-// the job was submitted after all, as after a lost answer to a commit, Discard does nothing. If the
-// database is unavailable, the references expire after a day.
+// Discard gives up the references of a job after its submission was rejected; Run deletes them. If
+// the job was submitted after all, because the response to a commit was lost, Discard is a no-op.
+// If the database is unavailable, the references expire after a day.
 func (s *Store) Discard(ctx context.Context, job string) {
 	if err := s.giveUp(ctx, discardText, job); err != nil {
 		s.log.Warn("media: references of a refused submission stay for a day", "job", job, "error", err)
 	}
 }
 
-// writeTime bounds how long a statement about references may take.
+// writeTime bounds a statement about references.
 const writeTime = 5 * time.Second
 
-// write is a transaction that completes even if the client has left.
+// write runs a transaction that completes even if the client disconnects.
 func (s *Store) write(ctx context.Context, do func(tx *store.Tx, nowMS int64) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTime)
 	defer cancel()
@@ -67,7 +68,8 @@ func (s *Store) write(ctx context.Context, do func(tx *store.Tx, nowMS int64) er
 	})
 }
 
-// giveUp gives up the references selected by a statement of $1 now and $2 key.
+// giveUp gives up the references selected by a statement with the parameters $1, the time, and $2,
+// key.
 func (s *Store) giveUp(ctx context.Context, text, key string) error {
 	var released int64
 	err := s.write(ctx, func(tx *store.Tx, nowMS int64) (err error) {
@@ -77,26 +79,26 @@ func (s *Store) giveUp(ctx context.Context, text, key string) error {
 	if err == nil && released > 0 {
 		select {
 		case s.wake <- struct{}{}:
-		default: // it is about to look anyway
+		default: // Run is already about to look
 		}
 	}
 	return err
 }
 
 // Open opens a file for this node itself, whether or not its link works, to send a reference to a
-// provider. It returns ErrUnknown if the file does not exist or was given up. The caller closes the
-// reader; ctx must last until then.
+// provider. It returns ErrUnknown if the file does not exist or was given up. The caller must close
+// the reader; ctx must last until then.
 func (s *Store) Open(ctx context.Context, name string) (io.ReadCloser, File, error) {
-	found, err := s.find(ctx, name)
+	rec, err := s.find(ctx, name)
 	switch {
 	case err != nil:
 		return nil, File{}, fileError("open", name, err)
-	case found == nil, found.state == stateGone, found.state == statePending:
+	case rec == nil, rec.state == stateGone, rec.state == statePending:
 		return nil, File{}, fileError("open", name, ErrUnknown)
 	}
-	content, err := s.backend.open(ctx, name, found.file.Size, span{0, found.file.Size})
+	content, err := s.backend.open(ctx, name, rec.file.Size, span{0, rec.file.Size})
 	if err != nil {
 		return nil, File{}, fileError("open", name, err)
 	}
-	return content, found.file, nil
+	return content, rec.file, nil
 }

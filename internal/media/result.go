@@ -11,12 +11,12 @@ import (
 	"tollgate/internal/store"
 )
 
-// maxNames bounds how many names ReserveTx makes at a time.
+// maxNames bounds the number of names per call of ReserveTx.
 const maxNames = 1000
 
-// ReserveTx makes n names for results of job and records them, so that the sweep knows of every
-// file before it is stored. The names belong to the job until Publish or Drop, or until a day
-// passes without Put or RenewTx. Each call makes new names.
+// ReserveTx creates and records n names for results of job, so that the sweep knows every file
+// before it is stored. The names belong to the job until Publish or Drop, or until a day passes
+// without Put or RenewTx. Each call creates new names.
 func ReserveTx(tx *store.Tx, job string, n int) ([]string, error) {
 	if n < 1 || n > maxNames {
 		return nil, fmt.Errorf("reserve %d names: from 1 to %d can be had at a time", n, maxNames)
@@ -35,9 +35,9 @@ func ReserveTx(tx *store.Tx, job string, n int) ([]string, error) {
 	return names, nil
 }
 
-// RenewTx gives the job's unpublished names another day and returns the job's whole files. A node
-// that takes a job over calls RenewTx, since the job may have been idle for long: the returned
-// files can be published within the day, the others must be stored anew.
+// RenewTx gives the job's unpublished names another day and returns the job's complete files. A
+// node that takes over a job calls RenewTx, because the job may have been idle for long. The
+// returned files can be published within the day; the others must be stored again.
 func RenewTx(tx *store.Tx, job string) ([]File, error) {
 	files, err := renewTx(tx, job)
 	if err != nil {
@@ -63,17 +63,17 @@ func renewTx(tx *store.Tx, job string) ([]File, error) {
 // Limit bounds a Put.
 type Limit struct {
 	Kind string // KindImage or KindVideo, the required kind of the bytes
-	Size int64  // how many bytes at most
+	Size int64  // maximum size in bytes
 }
 
-// Put stores the bytes of r under a reserved name, whole or not at all, durably when it returns.
-// The bytes determine the type: an image is a PNG, JPEG, WebP or GIF, a video an MP4, WebM or MOV,
-// and must not end early. A repetition replaces the stored file. A name belongs to one node at a
-// time: two nodes must not store under it at once.
+// Put stores the bytes of r under a reserved name, completely or not at all. They are durable when
+// Put returns. The bytes determine the type: an image is a PNG, JPEG, WebP or GIF, a video an MP4,
+// WebM or MOV, and must not end early. A repetition replaces the stored file. A name belongs to one
+// node at a time: two nodes must not store a file under it at once.
 //
-// Errors: ErrNotReserved; ErrSource if r failed, with r's error in the chain; ErrTooLarge,
-// ErrForeign and ErrBroken for the content of r; ErrStorage if the backend failed; any other error
-// comes from the database. Put does not close r.
+// Errors: ErrNotReserved; ErrSource if r failed, wrapping r's error; ErrTooLarge, ErrForeign and
+// ErrBroken for the content of r; ErrStorage if the backend failed; any other error comes from the
+// database. Put does not close r.
 func (s *Store) Put(ctx context.Context, name string, r io.Reader, limit Limit) (File, error) {
 	if limit.Size <= 0 || (limit.Kind != KindImage && limit.Kind != KindVideo) {
 		return File{}, fmt.Errorf("store a %q of at most %d bytes: there is no such limit", limit.Kind, limit.Size)
@@ -95,16 +95,16 @@ func (s *Store) Put(ctx context.Context, name string, r io.Reader, limit Limit) 
 	return f, nil
 }
 
-// begin checks that a name is reserved, and makes sure that the name has nothing to publish during
-// its replacement.
+// begin checks that a name is reserved and resets its state, so that a file being replaced cannot
+// be published.
 func (s *Store) begin(ctx context.Context, name string) error {
-	found, err := s.find(ctx, name)
+	rec, err := s.find(ctx, name)
 	switch {
 	case err != nil:
 		return err
-	case found != nil && found.state == statePending:
+	case rec != nil && rec.state == statePending:
 		return nil
-	case found == nil || found.state != stateStored:
+	case rec == nil || rec.state != stateStored:
 		return ErrNotReserved
 	}
 	return s.db.Update(ctx, func(tx *store.Tx) error {
@@ -116,10 +116,10 @@ func (s *Store) begin(ctx context.Context, name string) error {
 	})
 }
 
-// finish records that a result is whole. If the name was given up meanwhile, finish deletes the
+// finish records that a result is complete. If the name was given up meanwhile, finish deletes the
 // file.
 func (s *Store) finish(ctx context.Context, f File) error {
-	var left string // the state of the name, if not reserved
+	var state string // the state of the name if it is not reserved
 	err := s.db.Update(ctx, func(tx *store.Tx) error {
 		nowMS, err := tx.NowMS()
 		if err != nil {
@@ -129,16 +129,16 @@ func (s *Store) finish(ctx context.Context, f File) error {
 		if err != nil || changed == 1 {
 			return err
 		}
-		found, err := recordTx(tx, f.Name)
+		rec, err := recordTx(tx, f.Name)
 		if err != nil {
 			return err
 		}
-		if left = stateGone; found != nil {
-			left = found.state
+		if state = stateGone; rec != nil {
+			state = rec.state
 		}
 		return ErrNotReserved
 	})
-	if errors.Is(err, ErrNotReserved) && left == stateGone {
+	if errors.Is(err, ErrNotReserved) && state == stateGone {
 		return errors.Join(err, s.remove(ctx, f.Name))
 	}
 	return err
@@ -159,13 +159,13 @@ func (s *Store) remove(ctx context.Context, name string) error {
 	return s.backend.remove(ctx, name)
 }
 
-// Publication tells, once its batch has run, whether Publish took place.
+// Publication is the result of Publish. It is valid after its batch has run.
 type Publication struct {
-	changed []int64 // one a file
+	changed []int64 // changed rows for each file
 }
 
-// Whole reports whether each file was published. It is false if the job did not store a file whole,
-// or its name had been given up. Call Whole after the batch has run.
+// Whole reports whether each file was published. It returns false if the job did not store a file
+// completely, or its name had been given up. It must be called after the batch has run.
 func (p *Publication) Whole() bool {
 	for _, n := range p.changed {
 		if n != 1 {
@@ -177,7 +177,7 @@ func (p *Publication) Whole() bool {
 
 // Publish adds the statements that make stored results of job public from the transaction's commit
 // on. Their retention begins at nowMS, the transaction's time in Unix milliseconds. A public file
-// stays as it is. In a job's last transaction Publish comes before Drop.
+// does not change. In a job's last transaction Publish comes before Drop.
 func Publish(q *store.Batch, job string, files []File, nowMS int64) *Publication {
 	p := &Publication{changed: make([]int64, len(files))}
 	for i, f := range files {
@@ -187,12 +187,12 @@ func Publish(q *store.Batch, job string, files []File, nowMS int64) *Publication
 }
 
 // Drop adds the statement that gives up all files of a job except its published results:
-// references, and unpublished names and files. Run deletes them. It belongs in the transaction that
-// ends the job; a repetition does nothing.
+// references, and unpublished names and files. Run deletes them. It must be part of the transaction
+// that ends the job; a repetition is a no-op.
 func Drop(q *store.Batch, job string, nowMS int64) { q.Exec(nil, dropText, nowMS, job) }
 
 // SizesTx returns the sizes in bytes of the files of jobs with working links, by the last part of
-// their links.
+// the links.
 func SizesTx(tx *store.Tx, jobs []string) (map[string]int64, error) {
 	sizes := map[string]int64{}
 	err := tx.Each(func(row store.Row) error {
@@ -207,5 +207,5 @@ func SizesTx(tx *store.Tx, jobs []string) (map[string]int64, error) {
 	return sizes, nil
 }
 
-// Retention returns how long results are kept from their publication on.
+// Retention returns the time for which results are kept after their publication.
 func (s *Store) Retention() time.Duration { return s.retention }

@@ -10,19 +10,19 @@ import (
 	"tollgate/internal/media/format"
 )
 
-// resultReader is a reader that inspects a result on its way into a backend. It returns io.EOF only if the
-// whole file is good, so that a backend for whole files never stores a bad file.
+// resultReader inspects a result on its way into a backend. It returns io.EOF only if the whole
+// file is good, so that the backend never stores a bad file.
 type resultReader struct {
 	ctx         context.Context
 	from        *bufio.Reader
 	limit       int64
 	shape       *format.Shape
 	contentType string
-	size        int64 // bytes so far
+	size        int64 // number of bytes so far
 	err         error // the final error
 }
 
-// newResultReader reads the first bytes of r to find the file's format.
+// newResultReader reads the first bytes of r to detect the file's format.
 func newResultReader(ctx context.Context, r io.Reader, limit Limit) (*resultReader, error) {
 	from := bufio.NewReaderSize(r, 64<<10)
 	head, err := from.Peek(format.HeadSize)
@@ -36,7 +36,7 @@ func newResultReader(ctx context.Context, r io.Reader, limit Limit) (*resultRead
 	return &resultReader{ctx: ctx, from: from, limit: limit.Size, contentType: contentType, shape: format.NewShape(contentType)}, nil
 }
 
-// foreign returns the error for a file of another kind than requested, with the kind it looks like.
+// foreign returns the error for a file of another kind than requested. It names the likely format.
 func foreign(head []byte, contentType, kind string) error {
 	what := contentType
 	if what == "" {

@@ -7,15 +7,15 @@ import (
 	"tollgate/internal/store"
 )
 
-// The states of a file. A result goes pending, stored, public, gone; a
-// reference kept, adopted, gone.
+// The states of a file. A result is pending, stored, public and gone; a reference is kept, adopted
+// and gone.
 const (
-	statePending = "pending" // the name of a result, nothing stored yet
-	stateStored  = "stored"  // a whole result, not yet served
-	statePublic  = "public"  // a result served to everybody with its link
+	statePending = "pending" // the name of a result without a stored file
+	stateStored  = "stored"  // a complete result, not served yet
+	statePublic  = "public"  // a result served to anyone with its link
 	stateKept    = "kept"    // a reference of a job before its submission
 	stateAdopted = "adopted" // a reference of a job; providers can fetch it
-	stateGone    = "gone"    // may be deleted from at_ms on; its row goes last
+	stateGone    = "gone"    // may be deleted from at_ms on; the row is deleted last
 )
 
 const (
@@ -23,11 +23,11 @@ const (
 
 	findText = `SELECT state, type, size, at_ms FROM media_file WHERE name = $1`
 
-	// emptyText takes a stored result back to a reserved name, before a
-	// repetition replaces it.
+	// emptyText changes a stored result back to a reserved name, before a repetition replaces the
+	// file.
 	emptyText = `UPDATE media_file SET state = 'pending', type = '', size = 0 WHERE name = $1 AND state = 'stored'`
 
-	// storeText records that a result is whole.
+	// storeText records that a result is complete.
 	storeText = `UPDATE media_file SET state = 'stored', type = $1, size = $2, at_ms = $3
 		WHERE name = $4 AND state IN ('pending', 'stored')`
 
@@ -48,7 +48,8 @@ const (
 
 	dueText = `SELECT EXISTS (SELECT 1 FROM media_file WHERE state = $1 AND at_ms <= $2)`
 
-	// expireText gives up a chunk of the files in a state since a given time or longer.
+	// expireText gives up a chunk of the files that have been in a state since a given time or
+	// longer.
 	expireText = `UPDATE media_file SET state = 'gone', at_ms = $1 WHERE state = $2 AND name IN (
 		SELECT name FROM media_file WHERE state = $3 AND at_ms <= $4 ORDER BY at_ms LIMIT $5)`
 
@@ -68,7 +69,7 @@ type record struct {
 	atMS  int64
 }
 
-// recordTx reads a file's row; it returns nil if there is no row.
+// recordTx reads a file's row. It returns nil if there is no row.
 func recordTx(tx *store.Tx, name string) (*record, error) {
 	r := &record{file: File{Name: name}}
 	err := tx.QueryRow(findText, name).Scan(&r.state, &r.file.Type, &r.file.Size, &r.atMS)

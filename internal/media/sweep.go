@@ -12,28 +12,28 @@ import (
 )
 
 const (
-	// unpublishedFor is the time for a name to wait for its file's publication, or a reference for
-	// its job, before the sweep gives them up.
+	// unpublishedFor is the time after which the sweep gives up a name without a published file, or
+	// a reference without a job.
 	unpublishedFor = 24 * time.Hour
 	// again is the wait before the next attempt to delete a file, after a failure or the death of
 	// the deleting node.
 	again = 10 * time.Minute
 )
 
-// How Run goes about it.
+// Intervals and limits of Run.
 const (
 	stepEvery   = 10 * time.Second
-	checkEvery  = 2 * time.Second // while the store is down
+	checkEvery  = 2 * time.Second // interval of checks while the store is down
 	tidyEvery   = time.Hour
 	expireChunk = 500 // rows in one transaction
 	deleteChunk = 50  // files between two transactions
 	deleting    = 10  // concurrent deletions
-	maxChunks   = 100 // of each in one step
+	maxChunks   = 100 // chunks of each kind in one step
 )
 
 // Run deletes results past their retention, references of ended jobs, and files never published or
-// adopted, until ctx ends. It also checks whether a failed store works again. Any number of nodes
-// may run it at the same time; each file is deleted by one node.
+// adopted, until ctx ends. It also checks whether a failed store works again. Several nodes may run
+// it at the same time; each file is deleted by one node.
 func (s *Store) Run(ctx context.Context) {
 	var tidied time.Time
 	step := func(ctx context.Context) error {
@@ -45,7 +45,7 @@ func (s *Store) Run(ctx context.Context) {
 		return err
 	}
 	recheck := func(ctx context.Context) error {
-		if err := s.Check(ctx); err != nil { // the first failure is in the log
+		if err := s.Check(ctx); err != nil { // the first failure was logged
 			s.log.Debug("media: the media store still does not work", "error", err)
 		}
 		return nil
@@ -68,7 +68,7 @@ func (s *Store) step(ctx context.Context) error {
 	}
 	for _, state := range due {
 		if state == stateGone {
-			continue // last, including the files given up in this step
+			continue // handled last, so that files given up in this step are included
 		}
 		for range maxChunks {
 			n, err := s.expire(ctx, state)
@@ -95,8 +95,8 @@ func (s *Store) step(ctx context.Context) error {
 	return nil
 }
 
-// keepTime corrects the time of files that entered their state while the clock was ahead: else they
-// would stay until that date. It is a no-op unless the clock has jumped.
+// keepTime corrects the time of files that entered their state while the clock was ahead. Otherwise
+// they would stay until that date. It is a no-op unless the clock has jumped.
 func (s *Store) keepTime(ctx context.Context) error {
 	steps := s.db.Steps()
 	if steps == s.clockSteps {
@@ -129,7 +129,7 @@ func (s *Store) ages() map[string]time.Duration {
 }
 
 // ageMS returns the latest time of entering a state that is older than age. A clock that is ahead
-// for a moment makes no file old; given-up files may be deleted at once.
+// for a moment expires no file. Given-up files may be deleted at once.
 func ageMS(tx *store.Tx, nowMS int64, age time.Duration) int64 {
 	if age == 0 {
 		return nowMS
@@ -163,7 +163,7 @@ func (s *Store) due(ctx context.Context) (states []string, err error) {
 	return states, nil
 }
 
-// sweep is a transaction with a lock of its own, so that nodes do not lock each other's rows.
+// sweep runs a transaction with a separate lock, so that nodes do not lock each other's rows.
 func (s *Store) sweep(ctx context.Context, do func(tx *store.Tx, nowMS int64) error) error {
 	return s.db.Update(ctx, func(tx *store.Tx) error {
 		if err := tx.Serialize("media sweep"); err != nil {
@@ -177,7 +177,7 @@ func (s *Store) sweep(ctx context.Context, do func(tx *store.Tx, nowMS int64) er
 	})
 }
 
-// expire gives up a chunk of the expired files of a state. From its commit on none of them can be
+// expire gives up a chunk of the expired files of a state. After its commit none of them can be
 // published, adopted or fetched.
 func (s *Store) expire(ctx context.Context, state string) (n int64, err error) {
 	err = s.sweep(ctx, func(tx *store.Tx, nowMS int64) (err error) {
@@ -207,15 +207,15 @@ func (s *Store) delete(ctx context.Context) (int, error) {
 	return len(names), errors.Join(failed, err)
 }
 
-// removeAll deletes files, some at the same time, and returns the names of the deleted files.
+// removeAll deletes files concurrently and returns the names of the deleted files.
 func (s *Store) removeAll(ctx context.Context, names []string) (deleted []string, failed error) {
-	var mu sync.Mutex // of the results
+	var mu sync.Mutex // guards the results
 	var all sync.WaitGroup
 	places := make(chan struct{}, deleting)
 	for _, name := range names {
 		places <- struct{}{}
 		if ctx.Err() != nil {
-			break // again soon, on whichever node
+			break // any node tries again soon
 		}
 		all.Go(func() {
 			defer func() { <-places }()
@@ -233,7 +233,7 @@ func (s *Store) removeAll(ctx context.Context, names []string) (deleted []string
 	return deleted, failed
 }
 
-// claim takes a chunk of deletable files: for a while no other node tries them.
+// claim takes a chunk of deletable files. For a while no other node tries to delete them.
 func (s *Store) claim(ctx context.Context) (names []string, err error) {
 	err = s.sweep(ctx, func(tx *store.Tx, nowMS int64) (err error) {
 		if names, err = store.Column[string](tx, claimText, nowMS, deleteChunk); err != nil || len(names) == 0 {

@@ -66,7 +66,7 @@ func TestSweepGoesInChunksAndNodesShareIt(t *testing.T) {
 		b.fill(3, stateAdopted)
 		b.sweep()
 		if got := b.rows(); got != n+3 {
-			t.Fatalf("%d rows before their time is over, want %d", got, n+3)
+			t.Fatalf("%d rows before the end of the retention, want %d", got, n+3)
 		}
 		c.Advance(retention)
 		var nodes sync.WaitGroup
@@ -79,7 +79,7 @@ func TestSweepGoesInChunksAndNodesShareIt(t *testing.T) {
 		}
 		nodes.Wait()
 		if got := b.rows(); got != 3 {
-			t.Errorf("%d rows are left, want 3", got)
+			t.Errorf("%d rows left, want 3", got)
 		}
 		for name, times := range w.removed {
 			if times != 1 {
@@ -106,7 +106,7 @@ func TestAFileThatCannotBeDeletedIsTriedAgain(t *testing.T) {
 		b.wantRow(f.Name, stateGone)
 		w.mend()
 		b.sweep()
-		b.wantRow(f.Name, stateGone) // not at once again
+		b.wantRow(f.Name, stateGone) // not deleted again at once
 		c.Advance(again)
 		b.sweep()
 		b.wantRow(f.Name, "")
@@ -122,7 +122,7 @@ func TestPublishingLosesAgainstTheSweep(t *testing.T) {
 			b.t.Fatal(err)
 		}
 		if b.publish("job_1", f) {
-			b.t.Error("published what is being deleted")
+			b.t.Error("a file being deleted was published")
 		}
 		b.wantGone(f)
 		b.sweep()
@@ -152,7 +152,7 @@ func TestRunDeletesAndEnds(t *testing.T) {
 		select {
 		case <-tick.C:
 		case <-limit:
-			t.Fatal("Run has not deleted the reference")
+			t.Fatal("Run did not delete the reference")
 		}
 	}
 	b.wantBytes(f.Name, false)
@@ -165,27 +165,27 @@ func TestTidyDeletesOldUnfinishedFilesAlone(t *testing.T) {
 	dir := t.TempDir()
 	b := onSQLite(t, "file:"+dir)
 	f := b.put("job_1", formattest.Picture(t, "image/png", 4, 4, 1))
-	now := time.Now()
+	concurrent := time.Now()
 	for name, age := range map[string]time.Duration{"old": 25 * time.Hour, "young": 23 * time.Hour} {
 		path := filepath.Join(dir, unfinished, name)
 		if err := os.WriteFile(path, []byte("half"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chtimes(path, now.Add(-age), now.Add(-age)); err != nil {
+		if err := os.Chtimes(path, concurrent.Add(-age), concurrent.Add(-age)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := b.backend.tidy(t.Context(), now.Add(-unpublishedFor)); err != nil {
+	if err := b.backend.tidy(t.Context(), concurrent.Add(-unpublishedFor)); err != nil {
 		t.Fatal(err)
 	}
 	entries, err := os.ReadDir(filepath.Join(dir, unfinished))
 	if err != nil || len(entries) != 1 || entries[0].Name() != "young" {
-		t.Errorf("left are %v (%v)", entries, err)
+		t.Errorf("entries left: %v (%v)", entries, err)
 	}
 	b.wantBytes(f.Name, true)
 }
 
-// TestNoStatementReadsTheWholeTable asks SQLite how it would find the rows.
+// TestNoStatementReadsTheWholeTable checks SQLite's query plans.
 func TestNoStatementReadsTheWholeTable(t *testing.T) {
 	t.Parallel()
 	b := onSQLite(t, "file:"+t.TempDir())
@@ -211,8 +211,8 @@ func TestNoStatementReadsTheWholeTable(t *testing.T) {
 	}
 }
 
-// TestFilesAreDeletedInParallel blocks each deletion until the maximum of deletions runs at once,
-// so the step would not end if they ran one after the other.
+// TestFilesAreDeletedInParallel blocks each deletion until the maximum number of deletions run at
+// once, so the step would not end if they ran one after the other.
 func TestFilesAreDeletedInParallel(t *testing.T) {
 	t.Parallel()
 	storetest.EachClock(t, func(t *testing.T, db *store.DB, c *storetest.Clock) {
@@ -225,24 +225,24 @@ func TestFilesAreDeletedInParallel(t *testing.T) {
 		if n, err := b.delete(ctx); err != nil || n != deleteChunk {
 			t.Errorf("%d files: %v", n, err)
 		}
-		if m.most > deleting {
-			t.Errorf("%d deletions at a time", m.most)
+		if m.maxConcurrent > deleting {
+			t.Errorf("%d concurrent deletions", m.maxConcurrent)
 		}
 	})
 }
 
-// meeting is a backend with deletions that wait for each other.
+// meeting is a backend whose deletions wait for each other.
 type meeting struct {
 	backend
-	mu        sync.Mutex
-	now, most int
-	all       chan struct{} // closed once as many as may be are under way
+	mu                        sync.Mutex
+	concurrent, maxConcurrent int
+	all                       chan struct{} // closed when the maximum number of deletions run
 }
 
 func (m *meeting) remove(ctx context.Context, name string) error {
 	m.mu.Lock()
-	m.now++
-	if m.most = max(m.most, m.now); m.now == deleting && m.most == deleting {
+	m.concurrent++
+	if m.maxConcurrent = max(m.maxConcurrent, m.concurrent); m.concurrent == deleting && m.maxConcurrent == deleting {
 		select {
 		case <-m.all:
 		default:
@@ -253,7 +253,7 @@ func (m *meeting) remove(ctx context.Context, name string) error {
 	defer func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.now--
+		m.concurrent--
 	}()
 	select {
 	case <-m.all:

@@ -7,8 +7,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// Members are the nodes in the table as of a transaction: whether each epoch is alive. Rooms
-// use them to find work of dead epochs, which stay in the table for a day.
+// Members holds the nodes in the table as of a transaction: whether each epoch is alive. Other
+// packages use it to find work of dead epochs. Dead epochs stay in the table for a day.
 type Members map[string]bool
 
 // MembersTx returns the nodes in the table.
@@ -45,7 +45,7 @@ func (m Members) Living() []string {
 	return living
 }
 
-// HostsTx returns the known names of the nodes' machines by epoch.
+// HostsTx returns the known host names of nodes by epoch.
 func HostsTx(tx *store.Tx) (map[string]string, error) {
 	hosts := map[string]string{}
 	err := tx.Each(func(row store.Row) error {

@@ -28,7 +28,7 @@ type Options struct {
 	DB *store.DB
 	// Lease is the time without a heartbeat after which a node is dead. Zero means 15 s.
 	Lease time.Duration
-	// Now is this process's clock, for the silence of others. If nil, it is time.Now.
+	// Now is this process's clock for measuring the silence of other nodes. If nil, it is time.Now.
 	Now func() time.Time
 	Log *slog.Logger // if nil, nothing is logged
 }
@@ -37,8 +37,8 @@ type Options struct {
 // ledger calls Beat, Judge, Rejoin and Leave, because its commits depend on the epoch.
 type Node struct {
 	opts  Options
-	epoch atomic.Pointer[string] // of this life; changes after it was declared dead
-	watch watch                  // of the others; only Judge uses it
+	epoch atomic.Pointer[string] // changes after the node was declared dead
+	watch watch                  // watches the other nodes; only Judge uses it
 }
 
 // Begin registers a node whose first life has the given epoch, beside the other nodes.
@@ -93,7 +93,7 @@ func (n *Node) Epoch() string { return *n.epoch.Load() }
 // Lease returns the time without a heartbeat after which a node is dead.
 func (n *Node) Lease() time.Duration { return n.opts.Lease }
 
-// Rejoin starts a new life. The work of the former one is taken over by the next sweep.
+// Rejoin starts a new life. The next sweep takes over the work of the previous one.
 func (n *Node) Rejoin(ctx context.Context) error { return n.begin(ctx, newEpoch()) }
 
 func newEpoch() string { return id.New("node_") }
@@ -101,12 +101,12 @@ func newEpoch() string { return id.New("node_") }
 // Beat writes a heartbeat. It returns ErrFenced if this node was declared dead.
 func (n *Node) Beat(ctx context.Context) error { return Heartbeat(ctx, n.opts.DB, n.Epoch()) }
 
-// Judge declares nodes dead that had no heartbeat for a lease. Call it four times a lease
-// from one goroutine; several nodes may do so at the same time.
+// Judge declares nodes dead that had no heartbeat for a lease. It must be called four times per
+// lease from one goroutine; several nodes may judge at the same time.
 func (n *Node) Judge(ctx context.Context) error {
 	rows, err := List(ctx, n.opts.DB)
 	if err != nil {
-		n.watch = watch{} // the database was unreachable, for the others too
+		n.watch = watch{} // the other nodes could not reach the database either
 		return err
 	}
 	for _, row := range n.watch.stale(rows, n.Epoch(), n.opts.Lease, n.opts.Now()) {
@@ -121,8 +121,8 @@ func (n *Node) Judge(ctx context.Context) error {
 	return nil
 }
 
-// Leave ends this life: nothing can be committed under it any more. It deletes the row,
-// unless busy reports work in progress; another node or the next start then sweeps it.
+// Leave ends this life, so that nothing can be committed under its epoch any more. It deletes the
+// row unless busy reports work in progress; then another node or the next start sweeps the epoch.
 func (n *Node) Leave(ctx context.Context, busy func(ctx context.Context, epoch string) (bool, error)) error {
 	epoch := n.Epoch()
 	rows, err := List(ctx, n.opts.DB)

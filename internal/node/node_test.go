@@ -12,7 +12,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// join returns a node with a clock.
+// join registers a node with the clock c.
 func join(t *testing.T, db *store.DB, lease time.Duration, c *storetest.Clock) *Node {
 	t.Helper()
 	n, err := Join(t.Context(), Options{DB: db, Lease: lease, Now: c.Now})
@@ -52,7 +52,7 @@ func TestSilenceIsMeasuredByTheObserversClock(t *testing.T) {
 		for range 3 {
 			judge()
 			if err := Heartbeat(ctx, db, "node_other"); err != nil {
-				t.Fatal("dead before its lease was over: ", err)
+				t.Fatal("dead before the end of the lease: ", err)
 			}
 			judge() // sees the heartbeat
 			for range 2 {
@@ -61,20 +61,20 @@ func TestSilenceIsMeasuredByTheObserversClock(t *testing.T) {
 			}
 		}
 		if !members(t, db).Lives("node_other") {
-			t.Error("dead before its lease was over")
+			t.Error("dead before the end of the lease")
 		}
 		c.Advance(2 * time.Second)
 		judge()
 		if err := Heartbeat(ctx, db, "node_other"); !errors.Is(err, ErrFenced) {
-			t.Errorf("silent for a lease, and lives: %v", err)
+			t.Errorf("alive after a lease of silence: %v", err)
 		}
 		if !members(t, db).Lives(n.Epoch()) {
-			t.Error("it has judged itself")
+			t.Error("the node declared itself dead")
 		}
 	})
 }
 
-// TestAwayJudgesNobody checks that no node is declared dead for its silence while the database was
+// TestAwayJudgesNobody checks that a node's silence does not count while the database was
 // unavailable.
 func TestAwayJudgesNobody(t *testing.T) {
 	t.Parallel()
@@ -94,18 +94,18 @@ func TestAwayJudgesNobody(t *testing.T) {
 			c.Advance(lease / 2)
 		}
 		if !members(t, db).Lives("node_other") {
-			t.Error("judged by a silence in which the database was away")
+			t.Error("dead although the database was unavailable")
 		}
 		if err := n.Judge(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if members(t, db).Lives("node_other") {
-			t.Error("silent for a lease, and lives")
+			t.Error("alive after a lease of silence")
 		}
 	})
 }
 
-// TestLife follows a node through its death and a second life to its end.
+// TestLife follows a node through its death and a second life.
 func TestLife(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -114,7 +114,7 @@ func TestLife(t *testing.T) {
 		n := join(t, db, time.Minute, c)
 		// On SQLite a second process proves that the first one has ended.
 		if lives := members(t, db).Lives(former.Epoch()); lives == (db.Dialect() == store.SQLite) {
-			t.Errorf("the former process lives: %v", lives)
+			t.Errorf("the former process is alive: %v", lives)
 		}
 		first := n.Epoch()
 		if err := n.Beat(ctx); err != nil {
@@ -124,7 +124,7 @@ func TestLife(t *testing.T) {
 			t.Fatal(dead, err)
 		}
 		if err := n.Beat(ctx); !errors.Is(err, ErrFenced) || n.Epoch() != first {
-			t.Errorf("%v under %s; a heartbeat begins no life", err, n.Epoch())
+			t.Errorf("%v, epoch %s; want no new life after a heartbeat", err, n.Epoch())
 		}
 		if err := n.Rejoin(ctx); err != nil {
 			t.Fatal(err)
@@ -132,17 +132,17 @@ func TestLife(t *testing.T) {
 		second := n.Epoch()
 		m := members(t, db)
 		if second == first || !m.Lives(second) || m.Lives(first) || !m.Knows(first) || m.Knows("node_never") {
-			t.Errorf("%v after the second life %s began", m, second)
+			t.Errorf("members %v after the second life %s began", m, second)
 		}
 		if living := m.Living(); !slices.Contains(living, second) || slices.Contains(living, first) || !slices.IsSorted(living) {
 			t.Errorf("living: %v", living)
 		}
 
-		// Its row stays while work is in progress.
+		// The node's row stays while work is in progress.
 		busy := func(still bool) func(context.Context, string) (bool, error) {
 			return func(_ context.Context, epoch string) (bool, error) {
 				if epoch != second {
-					t.Errorf("asked for %s", epoch)
+					t.Errorf("busy called with %s", epoch)
 				}
 				return still, nil
 			}
@@ -151,13 +151,13 @@ func TestLife(t *testing.T) {
 			t.Fatal(err)
 		}
 		if m := members(t, db); m.Lives(second) || !m.Knows(second) {
-			t.Errorf("%v after it left with something running", m)
+			t.Errorf("members %v after a leave with work in progress", m)
 		}
 		if err := n.Leave(ctx, busy(false)); err != nil {
 			t.Fatal(err)
 		}
 		if members(t, db).Knows(second) {
-			t.Error("its row stays after its end")
+			t.Error("the row stays after the end")
 		}
 	})
 }
@@ -170,10 +170,10 @@ func TestFenceStopsAnEpoch(t *testing.T) {
 			t.Fatal(err)
 		}
 		if dead, err := Fence(ctx, db, "n", 0); dead || err != nil {
-			t.Fatalf("fenced %v, %v on an old heartbeat", dead, err)
+			t.Fatalf("fenced %v, %v with an old heartbeat", dead, err)
 		}
 		if dead, err := Fence(ctx, db, "n", 1); !dead || err != nil {
-			t.Fatalf("fenced %v, %v; want it dead", dead, err)
+			t.Fatalf("fenced %v, %v; want true", dead, err)
 		}
 		if err := Heartbeat(ctx, db, "n"); !errors.Is(err, ErrFenced) {
 			t.Errorf("heartbeat of a dead epoch: %v; want ErrFenced", err)
@@ -184,24 +184,25 @@ func TestFenceStopsAnEpoch(t *testing.T) {
 		if dead, err := Fence(ctx, db, "m", 0); !dead || err != nil {
 			t.Fatal(dead, err)
 		}
-		// On PostgreSQL dead nodes may still ask for the outcome of their last batches.
-		kept := 0
+		// On PostgreSQL a dead node's row stays, so that the node can learn the outcome of its last
+		// batch.
+		want := 0
 		if db.Dialect() == store.PostgreSQL {
-			kept = 2
+			want = 2
 		}
-		for _, want := range []int{kept, 0} {
+		for _, want := range []int{want, 0} {
 			if err := Forget(ctx, db, []string{"m", "n"}); err != nil {
 				t.Fatal(err)
 			}
 			if nodes, err := List(ctx, db); err != nil || len(nodes) != want {
-				t.Errorf("nodes %v, %v; want %d", nodes, err, want)
+				t.Errorf("got nodes %v, %v; want %d", nodes, err, want)
 			}
 			clock.Advance(25 * time.Hour)
 		}
 	})
 }
 
-// TestNodesSayTheirMachine checks that the table has the name of each node's machine.
+// TestNodesSayTheirMachine checks that the table has the host name of each node.
 func TestNodesSayTheirMachine(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -215,7 +216,7 @@ func TestNodesSayTheirMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(hosts) != 1 || hosts[n.Epoch()] != want {
-			t.Errorf("%v, want %s at %s", hosts, n.Epoch(), want)
+			t.Errorf("got hosts %v, want %s at %s", hosts, n.Epoch(), want)
 		}
 	})
 }

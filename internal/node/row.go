@@ -11,11 +11,11 @@ import (
 	"tollgate/internal/store"
 )
 
-// ErrFenced means that this node was declared dead: its work belongs to other nodes now, and
-// it must not write under its epoch any more.
+// ErrFenced means that another node has declared this node dead: its work belongs to other nodes
+// now, and it must not write under its epoch any more.
 var ErrFenced = errors.New("this node was declared dead by another one")
 
-// Register inserts the row of a new epoch, with the name of this machine if known. It returns
+// Register inserts the row of a new epoch, with the host name if known. It returns
 // store.ErrNewerSchema if the database needs a newer binary.
 func Register(ctx context.Context, db *store.DB, epoch string) error {
 	host, err := os.Hostname()
@@ -81,8 +81,8 @@ func listTx(tx *store.Tx) ([]Record, error) {
 	}, `SELECT epoch, beat, dead FROM node ORDER BY epoch`)
 }
 
-// Fence declares an epoch dead, unless its heartbeat is no longer beat, and reports whether
-// the epoch is dead now. It waits for a running commit of the epoch; no later one succeeds.
+// Fence declares an epoch dead unless its heartbeat has changed from beat, and reports whether the
+// epoch is dead now. It waits for a running commit of the epoch; no later one succeeds.
 func Fence(ctx context.Context, db *store.DB, epoch string, beat int64) (bool, error) {
 	var changed int64
 	err := db.Update(ctx, func(tx *store.Tx) error {
@@ -101,8 +101,8 @@ func Fence(ctx context.Context, db *store.DB, epoch string, beat int64) (bool, e
 // learn the outcome of its last batch. On SQLite no such node can exist.
 const linger = 24 * time.Hour
 
-// Forget deletes the rows of dead epochs after linger, if nothing is left to take over. It is
-// one statement for any number of epochs, because a slow sweep delays Judge.
+// Forget deletes the rows of dead epochs older than linger that have no work left to take over. It
+// runs a single statement for all epochs, because a slow sweep delays Judge.
 func Forget(ctx context.Context, db *store.DB, epochs []string) error {
 	if len(epochs) == 0 {
 		return nil
@@ -120,7 +120,7 @@ func Forget(ctx context.Context, db *store.DB, epochs []string) error {
 	})
 }
 
-// Remove deletes the row of a dead epoch that ended by itself, with no batch unanswered.
+// Remove deletes the row of an epoch that ended normally, with every batch confirmed.
 func Remove(ctx context.Context, db *store.DB, epoch string) error {
 	return db.Update(ctx, func(tx *store.Tx) error {
 		_, err := tx.Exec(`DELETE FROM node WHERE epoch = $1 AND dead = 1`, epoch)

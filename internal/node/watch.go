@@ -6,7 +6,7 @@ import "time"
 // clock.
 type watch struct {
 	seen map[string]seenBeat
-	last time.Time // of the last successful read of the table
+	last time.Time // time of the last successful read of the table
 }
 
 type seenBeat struct {

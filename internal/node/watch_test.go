@@ -27,9 +27,9 @@ func TestOnlySilenceWithAReachableDatabaseKills(t *testing.T) {
 		{4 * time.Second, []int64{1, 2}, 0},
 		{4 * time.Second, []int64{1, 3}, 0},
 		{4 * time.Second, []int64{1, 3}, 1},  // a was silent for a lease
-		{4 * time.Second, []int64{2, 3}, 0},  // and woke
-		{4 * time.Second, []int64{2, 3}, 1},  // b was silent
-		{20 * time.Second, []int64{2, 3}, 0}, // the database was away: all begin afresh
+		{4 * time.Second, []int64{2, 3}, 0},  // a sends a heartbeat again
+		{4 * time.Second, []int64{2, 3}, 1},  // b was silent for a lease
+		{20 * time.Second, []int64{2, 3}, 0}, // the database was unavailable, so all leases start again
 		{6 * time.Second, []int64{2, 3}, 0},  // half a lease
 		{6 * time.Second, []int64{2, 3}, 2},  // a lease
 		{time.Second, nil, 0},

@@ -26,7 +26,7 @@ func TestRetryIsBounded(t *testing.T) {
 				return results[min(attempts, len(results))-1]
 			})
 		}
-		if err := run(t.Context(), transient); err != transient || attempts != maxAttempts {
+		if err := run(t.Context(), transient); !errors.Is(err, transient) || attempts != maxAttempts {
 			t.Errorf("an error that stays: %v after %d attempts", err, attempts)
 		}
 		longest, equal := minWait, 0
@@ -45,12 +45,12 @@ func TestRetryIsBounded(t *testing.T) {
 		if err := run(t.Context(), transient, transient, nil); err != nil || attempts != 3 {
 			t.Errorf("two conflicts: %v after %d attempts", err, attempts)
 		}
-		if err := run(t.Context(), transient, other); err != other || attempts != 2 {
+		if err := run(t.Context(), transient, other); !errors.Is(err, other) || attempts != 2 {
 			t.Errorf("another error: %v after %d attempts", err, attempts)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := run(ctx, transient); err != transient || attempts > 2 {
+		if err := run(ctx, transient); !errors.Is(err, transient) || attempts > 2 {
 			t.Errorf("an ended context: %v after %d attempts", err, attempts)
 		}
 	})

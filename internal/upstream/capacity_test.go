@@ -7,8 +7,8 @@ import (
 	"tollgate/internal/fault"
 )
 
-// TestCapacityInWords checks that an overload reported as an error of the client goes to the next
-// line, both in an HTTP answer and inside a stream.
+// TestCapacityInWords checks that an overload reported as a client error moves the request to the
+// next line, both in an HTTP response and inside a stream.
 func TestCapacityInWords(t *testing.T) {
 	t.Parallel()
 	from := Source{Provider: "openai", BaseURL: "https://relay.example/v1", Model: "gpt-6-sol"}
@@ -35,7 +35,7 @@ func TestCapacityInWords(t *testing.T) {
 				continue
 			}
 			if f.Health == HealthCool {
-				t.Errorf("%d %q: words alone cool the line for everybody", status, message)
+				t.Errorf("%d %q: an unproven message cools the line for all accounts", status, message)
 			}
 		}
 	}

@@ -19,15 +19,14 @@ func Classify(status int, contentType string, body []byte, header http.Header) *
 	return Source{}.Classify(status, contentType, body, header)
 }
 
-// Classify returns the failure in an answer by its status, content type, body and
-// header (or nil). It is pure, and safe on any bytes. It also finds errors
-// inside good answers: for a 2xx status it returns nil if the body is JSON without an
-// error. For a frame of a stream, callers pass 200 and the frame's data.
+// Classify returns the failure in an answer by its status, content type, body and header (or nil).
+// It is pure, and safe on any bytes. It also finds errors inside good answers: for a 2xx status it
+// returns nil if the body is JSON without an error. For a frame of a stream, callers pass 200 and
+// the frame's data.
 //
-// The client never sees our own credential, balance, region or model name at the
-// provider, nor a provider's 429 (interface.md, Errors). The provider's words about
-// the request itself are passed on. Only names are proof: a status or a wording that
-// a request may cause is Unproven.
+// The client never sees the gateway's credential, balance, region or model name at the provider,
+// nor a provider's 429 (interface.md, Errors). The provider's message about the request itself is
+// passed on. Only names are proof: a status or a wording that a request may cause is Unproven.
 func (s Source) Classify(status int, contentType string, body []byte, header http.Header) *Failure {
 	n, ok := readNotice(body, status < 200 || status >= 300)
 	if kind, _, _ := strings.Cut(header.Get("X-Amzn-Errortype"), ":"); ok && kind != "" {
@@ -87,13 +86,13 @@ func (s Source) classifyNotice(status int, n notice) *Failure {
 		return classifyForbidden(status, reason, n)
 	case http.StatusNotFound, http.StatusGone:
 		return s.classifyMissing(status, reason, n)
-	case http.StatusRequestEntityTooLarge: // also where a rate is named that this request alone passes (Groq)
+	case http.StatusRequestEntityTooLarge: // also if the request alone exceeds a rate limit (Groq)
 		if reason == reasonBusy {
 			return rejection(status, n)
 		}
 	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusFailedDependency, 498, 499:
 		return classifyStatus(status, false)
-	case http.StatusPreconditionFailed: // no request of ours has a condition
+	case http.StatusPreconditionFailed: // the gateway sends no conditional requests
 		if reason == reasonNone && s.isAt(vendorFireworks) {
 			return unproven(HealthModel)
 		}
@@ -117,8 +116,8 @@ func (s Source) classifyNotice(status int, n notice) *Failure {
 	return classifyReason(reason)
 }
 
-// classifyBroken classifies a 5xx. Some vendors reject prompts, or our account, with
-// a 500. A relay may mean one of its many accounts.
+// classifyBroken classifies a 5xx. Some vendors use a 500 to reject prompts, or the gateway's
+// account. A relay may mean one of its many accounts.
 func classifyBroken(status int, r reason) *Failure {
 	switch r {
 	case reasonTimeout, reasonFilter, reasonOutput:
@@ -131,9 +130,9 @@ func classifyBroken(status int, r reason) *Failure {
 	return classifyStatus(status, false)
 }
 
-// classifyUnaffordable classifies a request whose output limit exceeds our balance (OpenRouter).
-// Another line may serve it, and so may a smaller limit. The message is our own,
-// since the provider's reveals our balance.
+// classifyUnaffordable classifies a request whose output limit exceeds the gateway's balance
+// (OpenRouter). Another line may serve it, and so may a smaller limit. The message is the
+// gateway's, because the provider's reveals the balance.
 func classifyUnaffordable(n notice) *Failure {
 	_, rest, found := strings.Cut(n.message, "can only afford ")
 	digits := rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789"))]
@@ -171,8 +170,8 @@ func classifyForbidden(status int, r reason, n notice) *Failure {
 	return unproven(HealthCredential)
 }
 
-// classifyMissing classifies a 404 or 410. The missing thing may be the model, a host
-// of the model with the requested feature, or an item of the request.
+// classifyMissing classifies a 404 or 410. The missing object may be the model, a host of the model
+// with the requested feature, or an item of the request.
 func (s Source) classifyMissing(status int, r reason, n notice) *Failure {
 	switch {
 	case isAboutItem(n):
@@ -189,8 +188,8 @@ func (s Source) classifyMissing(status int, r reason, n notice) *Failure {
 	return f
 }
 
-// isAboutItem reports whether the missing thing is an item of the request's input
-// (responses form).
+// isAboutItem reports whether the missing object is an item of the request's input (responses
+// form).
 func isAboutItem(n notice) bool {
 	return n.param == "input" || strings.HasPrefix(n.param, "input[") || strings.HasPrefix(n.message, "Item with id ")
 }
@@ -231,7 +230,7 @@ func classifyReason(r reason) *Failure {
 		return Fail(fault.ContentFilter, nil)
 	case reasonBusy:
 		return Fail(fault.UpstreamBusy, nil)
-	case reasonCapacity: // a request may repeat the words, so they cool no line
+	case reasonCapacity: // a request may contain the words, so no line is cooled
 		return &Failure{Code: fault.UpstreamBusy, Health: HealthFail, Unproven: true}
 	case reasonTimeout:
 		return Fail(fault.UpstreamTimeout, nil)
@@ -242,9 +241,9 @@ func classifyReason(r reason) *Failure {
 	}
 }
 
-// classifyStatus classifies a status without a notice. If page is true, a proxy
-// answered with a web page, not the provider. A 4xx may be about the request: a proxy
-// sees the body and its size too.
+// classifyStatus classifies a status without a notice. If page is true, a proxy answered with a web
+// page, not the provider. A 4xx may be about the request, because a proxy also sees the body and
+// its size.
 func classifyStatus(status int, page bool) *Failure {
 	switch status {
 	case http.StatusRequestTimeout:
@@ -275,23 +274,23 @@ func unavailable(h Health) *Failure {
 	return &Failure{Code: fault.UpstreamUnavailable, Health: h}
 }
 
-// unproven is unavailable if the request may be the cause.
+// unproven is unavailable for a failure that the request may have caused.
 func unproven(h Health) *Failure {
 	f := unavailable(h)
 	f.Unproven = true
 	return f
 }
 
-// elsewhere returns a rejection for a feature missing here, perhaps not on other lines.
+// elsewhere returns a rejection for a feature that this line lacks and other lines may have.
 func elsewhere(status int, n notice) *Failure {
 	f := rejection(status, n)
 	f.Elsewhere = true
 	return f
 }
 
-// rejection passes on the provider's status, message, type, code and param
-// (interface.md, Error object), without our identity at the provider. A status about
-// the client's own key, balance or rate becomes 400.
+// rejection passes on the provider's status, message, type, code and param (interface.md, Error
+// object), without the gateway's identity at the provider. A status that a client would take to be
+// about its own key, balance or rate becomes 400.
 func rejection(status int, n notice) *Failure {
 	switch status {
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusTooManyRequests:

@@ -15,10 +15,10 @@ import (
 type verdict struct {
 	code   fault.Code
 	health Health
-	passed int // the status passed on, or 0
+	passed int // the status passed on to the client, or 0
 }
 
-// The verdicts that the table knows, but for rejections.
+// The expected verdicts of the table, except rejections.
 var (
 	timeout      = verdict{fault.UpstreamTimeout, HealthFail, 0}
 	busy         = verdict{fault.UpstreamBusy, HealthCool, 0}
@@ -29,12 +29,12 @@ var (
 	filtered     = verdict{fault.ContentFilter, HealthNone, 0}
 )
 
-// rejected is a rejection passed on.
+// rejected returns the verdict of a rejection that is passed on.
 func rejected(status int, code fault.Code) verdict { return verdict{code, HealthNone, status} }
 
 const htmlPage = "<!DOCTYPE html><html><body>Access denied</body></html>"
 
-// openAI is an error in the usual shape; empty parts are null.
+// openAI returns an error in OpenAI's format; empty parts become null.
 func openAI(kind, code, message string) string {
 	null := func(s string) any {
 		if s == "" {
@@ -55,7 +55,7 @@ func TestClassify(t *testing.T) {
 		body   string
 		want   verdict
 	}{
-		// Ran out of time.
+		// Timeouts.
 		{"408", 408, openAI("", "", "timeout"), timeout},
 		{"504", 504, openAI("", "", "timeout"), timeout},
 		{"504 page", 504, htmlPage, timeout},
@@ -64,7 +64,7 @@ func TestClassify(t *testing.T) {
 		{"Anthropic timeout", 504, `{"type":"error","error":{"type":"timeout_error","message":"x"}}`, timeout},
 		{"timeout named in a 500", 500, `{"code":"InternalError.Timeout","message":"x"}`, timeout},
 
-		// Rate limited or overloaded.
+		// Rate limits and overloads.
 		{"429", 429, openAI("requests", "rate_limit_exceeded", "slow"), busy},
 		{"429 without a body", 429, "", busy},
 		{"429 page", 429, htmlPage, busy},
@@ -82,7 +82,7 @@ func TestClassify(t *testing.T) {
 		{"503 overloaded", 503, openAI("server_error", "", "The engine is currently overloaded"), busy},
 		{"Gemini overloaded", 503, `{"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}`, busy},
 
-		// A 429 that is our account.
+		// A 429 about the gateway's account.
 		{"OpenAI quota", 429, openAI("insufficient_quota", "insufficient_quota", "x"), credential},
 		{"Moonshot quota", 429, openAI("exceeded_current_quota_error", "", "x"), credential},
 		{"DashScope quota", 429, `{"code":"Throttling.AllocationQuota","message":"x"}`, credential},
@@ -102,7 +102,7 @@ func TestClassify(t *testing.T) {
 		{"MiniMax key", 200, `{"base_resp":{"status_code":1004,"status_msg":"x"}}`, credential},
 		{"MiniMax balance", 200, `{"choices":null,"base_resp":{"status_code":1008,"status_msg":"x"}}`, credential},
 
-		// A 400 that names our account.
+		// A 400 that names the gateway's account.
 		{"Anthropic on hold", 400,
 			`{"type":"error","error":{"type":"invalid_request_error","message":"x","details":{"error_code":"organization_on_hold"}}}`, credential},
 		{"Anthropic spend limit", 400,
@@ -119,7 +119,7 @@ func TestClassify(t *testing.T) {
 		{"DashScope arrears", 400, `{"code":"Arrearage","message":"x"}`, credential},
 		{"OpenAI hard limit", 400, openAI("invalid_request_error", "billing_hard_limit_reached", "x"), credential},
 
-		// No such model.
+		// Missing models.
 		{"404", 404, openAI("invalid_request_error", "model_not_found", "x"), noModel},
 		{"404 page", 404, htmlPage, noModel},
 		{"404 of an item", 404, `{"error":{"message":"Item 'rs_1' not found.","type":"invalid_request_error","param":"input","code":null}}`,
@@ -150,7 +150,7 @@ func TestClassify(t *testing.T) {
 		{"Gemini blocked", 200, `{"promptFeedback":{"blockReason":"SAFETY","blockReasonMessage":"x"},"usageMetadata":{}}`, promptFilter},
 		{"Gemini blocked, no candidates", 200, `{"candidates":[],"promptFeedback":{"blockReason":"OTHER"}}`, promptFilter},
 
-		// The request itself: passed on.
+		// Rejections of the request, passed on.
 		{"context too long", 400, openAI("invalid_request_error", "context_length_exceeded", "x"), rejected(400, "context_length_exceeded")},
 		{"no code", 400, openAI("invalid_request_error", "", "x"), rejected(400, fault.InvalidRequest)},
 		{"a number as code", 400, `{"error":{"message":"x","type":"BadRequestError","code":1214}}`, rejected(400, "1214")},
@@ -165,7 +165,7 @@ func TestClassify(t *testing.T) {
 		{"another 4xx", 418, openAI("", "teapot", "x"), rejected(418, "teapot")},
 		{"451 without a name", 451, openAI("", "", "x"), rejected(451, fault.InvalidRequest)},
 
-		// Neither the request nor known.
+		// Unknown errors that are not about the request.
 		{"409", 409, openAI("", "", "x"), failed},
 		{"425", 425, openAI("", "", "x"), failed},
 		{"499", 499, openAI("", "", "x"), failed},
@@ -250,7 +250,7 @@ func TestClassify(t *testing.T) {
 				t.Errorf("the client sees status %d", e.Status())
 			}
 			if e.Message() == "" || f.Cause == nil || f.Cause.Error() == "" {
-				t.Errorf("says nothing: message %q, cause %v", e.Message(), f.Cause)
+				t.Errorf("message or cause is missing: message %q, cause %v", e.Message(), f.Cause)
 			}
 		})
 	}
@@ -270,7 +270,7 @@ func TestClassifyGoodAnswers(t *testing.T) {
 		`{}`,
 	} {
 		if f := Classify(200, "application/json", []byte(body), nil); f != nil {
-			t.Errorf("%s is taken for %v", body, f)
+			t.Errorf("%s is classified as %v", body, f)
 		}
 	}
 }
@@ -285,7 +285,7 @@ func TestRejectionIsPassedOnAsItIs(t *testing.T) {
 		t.Errorf("body %s\nwant %s", got, want)
 	}
 	if !f.Final() {
-		t.Error("another line would be asked")
+		t.Error("the failure is not final")
 	}
 	f = Classify(400, "", []byte(`{"error":{"message":["x"],"type":7,"param":{"a":1},"code":[]}}`), nil)
 	want = `{"error":{"message":"The model's provider rejected the request without saying why.","type":"invalid_request_error",` +
@@ -364,7 +364,7 @@ func TestRetryInfo(t *testing.T) {
 		}
 	}
 	if f := Classify(429, "application/json", body(`"36s"`), http.Header{"Retry-After": {"7"}}); f.RetryAfter != 7*time.Second {
-		t.Errorf("the header says 7s: %s", f.RetryAfter)
+		t.Errorf("RetryAfter %s, want the header's 7s", f.RetryAfter)
 	}
 }
 

@@ -16,23 +16,22 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// A provider's message may repeat the prompt. The log, the request log and the pages
-// of operators must not, so a message is left out there if it shares a run with a
-// string value of the request. A run is three words, or 16 bytes of letters and
-// digits: 16 Latin letters, 8 Cyrillic ones or 6 Chinese characters.
+// A provider's message may repeat the prompt. The log, the request log and the pages of operators
+// must not, so they omit a message if it shares a run with a string value of the request. A run is
+// three words, or 16 bytes of letters and digits: 16 Latin letters, 8 Cyrillic ones or 6 Chinese
+// characters.
 const (
 	runWords = 3
 	runBytes = 16
-	// maxCompared is the longest request that is compared, in bytes. The message to a
-	// longer request is left out.
+	// maxCompared is the longest request that is compared, in bytes. For a longer request the
+	// message is omitted.
 	maxCompared = 1 << 20
 )
 
 // concealed replaces a message that may repeat the request.
 const concealed = "(the provider's message is left out, because it may repeat words of the request)"
 
-// providerError is the cause of a failure in a provider's words. The names are the
-// type and code of the error.
+// providerError is a cause reported by a provider. The names are the type and code of the error.
 type providerError struct{ names, message string }
 
 // Error implements error.
@@ -43,8 +42,8 @@ func (e *providerError) Error() string {
 	return e.names + ": " + e.message
 }
 
-// ProviderError returns the cause of a failure whose names Conceal keeps. The cause is
-// at most maxCause bytes long.
+// ProviderError returns the cause of a failure whose names Conceal keeps. The cause is at most
+// maxCause bytes long.
 func ProviderError(names, message string) error {
 	names = tidy(names, 2*maxName)
 	return &providerError{names, tidy(message, maxCause-len(": ")-len(names))}
@@ -77,8 +76,8 @@ func (f *Failure) Conceal(request rawjson.Pieces) {
 	}
 }
 
-// identifiers reports whether names are words of letters, as type and code of an error
-// are: `invalid_request_error: InvalidParameter.Image`.
+// identifiers reports whether names looks like the type and code of an error, such as
+// `invalid_request_error: InvalidParameter.Image`.
 func identifiers(names string) bool {
 	for i, r := range names {
 		switch {
@@ -101,8 +100,8 @@ func splitCause(cause error) *providerError {
 	return &providerError{message: cause.Error()}
 }
 
-// repeats reports whether message shares a run with a string value of the request. It
-// reports true if the request cannot be compared.
+// repeats reports whether message shares a run with a string value of the request. It returns true
+// if the request cannot be compared.
 func repeats(message string, request rawjson.Pieces) bool {
 	runs := map[string]bool{}
 	for _, text := range [...]string{message, decoded(message)} {
@@ -124,8 +123,8 @@ func repeats(message string, request rawjson.Pieces) bool {
 	})
 }
 
-// anyText reports whether found returns true for a string in v. At the top it skips
-// the member `model`, which the gateway has set.
+// anyText reports whether found returns true for a string in v. If top, it skips the member
+// `model`, which the gateway has set.
 func anyText(v gjson.Result, top bool, found func(text string) bool) (hit bool) {
 	if v.Type == gjson.String {
 		return found(v.Str)
@@ -139,12 +138,12 @@ func anyText(v gjson.Result, top bool, found func(text string) bool) (hit bool) 
 	return hit
 }
 
-// anyRun reports whether found returns true for a run of text: words in lower case
-// with one space between them, or letters and digits without spaces. Underscores and
-// hyphens do not end a word, so that an identifier is one word.
+// anyRun reports whether found returns true for a run of text: words in lower case separated by one
+// space, or letters and digits without spaces. Underscores and hyphens do not end a word, so that
+// an identifier is one word.
 func anyRun(text string, found func(run []byte) bool) bool {
 	words, letters := make([]byte, 0, len(text)), make([]byte, 0, len(text))
-	var starts [runWords]int // of the last words
+	var starts [runWords]int // starts of the last words
 	count, inside := 0, false
 	for _, r := range text + " " {
 		switch {
@@ -170,7 +169,7 @@ func anyRun(text string, found func(run []byte) bool) bool {
 	return false
 }
 
-// escape is a character as JSON, Python or an address writes it, or a tag of HTML.
+// escape matches an escaped character of JSON, Python or a URL, or a tag of HTML.
 var escape = regexp.MustCompile(`\\+(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[a-z])|%[0-9a-fA-F]{2}|</?[A-Za-z][^<>]*>`)
 
 // decoded returns text without escapes and tags.

@@ -8,7 +8,7 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// secretRequest is a request whose texts no log may repeat.
+// secretRequest is a request whose texts must not appear in a log.
 const secretRequest = `{"model":"vendor/long-model-name-1","stream":true,"messages":[` +
 	`{"role":"system","content":"Die Übergabe findet am alten Hafen statt"},` +
 	`{"role":"user","content":[{"type":"text","text":"Ask Dr. Weber about the\nbiopsy of Mrs. Keller"}]},` +
@@ -17,8 +17,7 @@ const secretRequest = `{"model":"vendor/long-model-name-1","stream":true,"messag
 	`{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"{\"q\":\"K\\u00fcndigung von Anna Schmidt\"}"}}]}],` +
 	`"metadata":{"ref":"PRJ00112233445566778899"}}`
 
-// TestConcealLeavesMessagesOut checks each way in which a provider has been seen to
-// repeat a request.
+// TestConcealLeavesMessagesOut checks the known ways in which providers repeat a request.
 func TestConcealLeavesMessagesOut(t *testing.T) {
 	t.Parallel()
 	for _, message := range []string{
@@ -85,12 +84,11 @@ func TestConcealKeepsMessages(t *testing.T) {
 	}
 	f = Classify(500, "", []byte(openAI("a", "b", "It broke down completely.")), nil)
 	if got := concealedFrom(f, nil).Cause.Error(); got != "a: b: It broke down completely." {
-		t.Errorf("without a request it is %q", got)
+		t.Errorf("without a request the cause is %q", got)
 	}
 }
 
-// TestConcealWithoutComparison checks that a message is left out if its request cannot
-// be compared.
+// TestConcealWithoutComparison checks that a message is omitted if the request cannot be compared.
 func TestConcealWithoutComparison(t *testing.T) {
 	t.Parallel()
 	for name, request := range map[string]string{
@@ -121,8 +119,8 @@ func concealedFrom(f *Failure, request rawjson.Pieces) *Failure {
 	return f
 }
 
-// TestConcealLeavesNamesOut checks type and code, in which some providers repeat a request
-// too. Identifiers stay, also those of the request.
+// TestConcealLeavesNamesOut checks type and code, in which some providers also repeat a request.
+// Identifiers stay, even those that occur in the request.
 func TestConcealLeavesNamesOut(t *testing.T) {
 	t.Parallel()
 	for name, stays := range map[string]bool{

@@ -61,41 +61,39 @@ func (h Health) String() string {
 
 // Failure describes a call without a good answer.
 type Failure struct {
-	// Code is the service's code for it (interface.md, Codes by category). For
-	// a passed-on rejection it equals Rejection.Code.
+	// Code is the gateway's code (interface.md, Codes by category). For a passed-on rejection it
+	// equals Rejection.Code.
 	Code fault.Code
 	// Rejection is set if the provider rejected the request itself. The client gets
 	// the rejection unchanged, and no other line is tried.
 	Rejection *fault.Error
-	// Elsewhere reports that only this line cannot do the request. The client gets
-	// the rejection after all other lines were tried.
+	// Elsewhere is true if only this line cannot serve the request. The client gets the rejection
+	// after all other lines were tried.
 	Elsewhere bool
 	// Health is the effect on the line.
 	Health Health
-	// Unproven reports that the request may have caused the failure. A probe then
-	// decides whether Health applies.
+	// Unproven is true if the request may have caused the failure. A probe then decides whether
+	// Health applies.
 	Unproven bool
 	// Vague qualifies HealthModel: the answer names neither the model nor the form,
 	// so the form may be missing instead.
 	Vague bool
 	// Tools qualifies HealthForm: the form works for requests without tools.
 	Tools bool
-	// Added qualifies HealthModel: the provider rejected a field added by the
-	// gateway. No probe can confirm it, since a probe lacks the field.
+	// Added qualifies HealthModel: the provider rejected a field added by the gateway. No probe can
+	// confirm this, because a probe lacks the field.
 	Added bool
 	// AllModels qualifies HealthCool: the limit is the account's, so all models of
 	// the line pause.
 	AllModels bool
-	// Untrusted reports that the provider's certificate was invalid. Nothing was
-	// sent.
+	// Untrusted is true if the provider's certificate was invalid. Nothing was sent.
 	Untrusted bool
-	// RetryAfter is the wait requested by the provider, at most an hour. Zero means
-	// none.
+	// RetryAfter is the wait requested by the provider, at most an hour, or zero.
 	RetryAfter time.Duration
-	// Status is the provider's HTTP status. Zero means no response head arrived.
+	// Status is the provider's HTTP status, or zero if no response header was received.
 	Status int
-	// Used is the operator's cost of the failed call: the provider's token counts,
-	// or our counts of the streamed part. It may be zero.
+	// Used is the operator's cost of the failed call: the provider's token counts, or the gateway's
+	// counts of the streamed part. It may be zero.
 	Used TokenCounts
 	// Param is the client's field at fault, for MaxTokensTooSmall only.
 	Param string
@@ -125,9 +123,9 @@ func Fail(code fault.Code, cause error) *Failure {
 	return f
 }
 
-// ConnectionFailure returns the failure for a connection error: during the dial, before
-// the response head or in the body. If ctx has ended, its cause decides: a deadline
-// is upstream_timeout; any other cause is client_closed and does not affect the line.
+// ConnectionFailure returns the failure for a connection error: during the dial, before the
+// response header or in the body. If ctx has ended, its cause decides: a deadline is
+// upstream_timeout; any other cause is client_closed and does not affect the line.
 func ConnectionFailure(ctx context.Context, err error) *Failure {
 	var f *Failure
 	if errors.As(err, &f) {
@@ -157,7 +155,7 @@ func timedOut(err error) bool {
 	return errors.As(err, &n) && n.Timeout()
 }
 
-// untrusted reports whether a connection failed because of the other side's certificate.
+// untrusted reports whether a connection failed because of the server's certificate.
 func untrusted(err error) bool {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return true
@@ -168,8 +166,8 @@ func untrusted(err error) bool {
 	return unknown || host || invalid
 }
 
-// Final reports whether no other line may be tried: the provider rejected the
-// request itself, the client must change the request, or the client has gone.
+// Final reports whether no other line may be tried: the provider rejected the request itself, the
+// client must change the request, or the client has disconnected.
 func (f *Failure) Final() bool {
 	switch f.Code {
 	case fault.ContentFilter, fault.MaxTokensTooSmall, fault.ClientClosed:
@@ -187,8 +185,8 @@ func (f *Failure) MissesForm() bool {
 // have others.
 func (f *Failure) MissesModel() bool { return f.Health == HealthModel || f.Health == HealthForm }
 
-// Fault returns the error for the client: the provider's rejection, or the service's
-// own message for the code. Its cause is f.
+// Fault returns the error for the client: the provider's rejection, or the gateway's own message
+// for the code. Its cause is f.
 func (f *Failure) Fault() *fault.Error {
 	return f.fault("You were not charged; ")
 }
@@ -199,7 +197,7 @@ func (f *Failure) FaultInStream() *fault.Error {
 	return f.fault("The answer is incomplete; ")
 }
 
-// fault returns the error for the client: the event, the charge, the advice.
+// fault returns the error for the client. The message has the event, the charge and the advice.
 func (f *Failure) fault(charge string) *fault.Error {
 	if f.Rejection != nil {
 		passed := *f.Rejection
@@ -279,8 +277,8 @@ func (f *Failure) Error() string {
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Cause }
 
-// Redact replaces secrets in all texts of f, whole or masked, and returns f. Some
-// providers repeat the credential.
+// Redact replaces secrets in all texts of f, whole or masked, and returns f, because some providers
+// repeat the credential.
 func (f *Failure) Redact(secrets ...string) *Failure {
 	hide := func(s string) string { return hide(s, secrets) }
 	f.Code = fault.Code(hide(string(f.Code)))

@@ -41,7 +41,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestFault checks that the message for every code of a failure tells the client about the failure and
+// TestFault checks that the message for every failure code tells the client about the failure and
 // the charge.
 func TestFault(t *testing.T) {
 	t.Parallel()

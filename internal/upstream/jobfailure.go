@@ -20,9 +20,9 @@ const (
 // Next is the next step of a job after a JobFailure.
 type Next int
 
-// The next steps, from the most to the least hopeful.
+// The next steps, from the least to the most severe.
 const (
-	// NextPoll means that the failure says nothing about the task. The job polls again later.
+	// NextPoll means that the failure does not affect the task. The job polls again later.
 	NextPoll Next = iota
 	// NextLater means that the line is busy. The job tries this line or another one later.
 	NextLater
@@ -36,8 +36,8 @@ const (
 
 // JobFailure describes a task's failure on a line.
 type JobFailure struct {
-	// Failure is never nil. It has the effect on the line's health, and the status
-	// and cause for the operator.
+	// Failure is never nil. It has the effect on the line's health, and the status and cause for
+	// the operator.
 	*Failure
 	// Job is the job's error.code if the job ends with this failure
 	// (interface.md, Failed jobs).
@@ -48,8 +48,8 @@ type JobFailure struct {
 	Message string
 	// Next is the job's next step.
 	Next Next
-	// Lost reports that the answer to a submission did not arrive. The provider may
-	// have accepted the submission.
+	// Lost is true if the response to a submission did not arrive. The provider may have accepted
+	// the submission.
 	Lost bool
 }
 
@@ -199,7 +199,7 @@ func ExpiredTask(kind, cause string) *JobFailure {
 	return FailJob(Fail(fault.UpstreamTimeout, errors.New(tidy(cause, maxCause))), jobCode(kind, fault.RenderTimeout), NextLine)
 }
 
-// UnknownTask returns the failure of an accepted task that the provider has forgotten.
+// UnknownTask returns the failure of an accepted task that the provider no longer knows.
 func UnknownTask(kind, cause string) *JobFailure {
 	return FailJob(Fail(fault.UpstreamUnavailable, errors.New(tidy(cause, maxCause))), jobCode(kind, fault.UpstreamUnstable), NextLine)
 }
@@ -209,9 +209,9 @@ func EmptyResult(kind, cause string) *JobFailure {
 	return FailJob(Fail(fault.EmptyCompletion, errors.New(tidy(cause, maxCause))), jobCode(kind, fault.RenderFailed), NextSame)
 }
 
-// ModerationFailure returns the failure of a task stopped by the provider's safety system,
-// for providers without a code for it. If output is true, the safety system stopped
-// the result, and a second try may pass.
+// ModerationFailure returns the failure of a task stopped by the provider's safety system, for
+// providers without a code for this. If output is true, the safety system stopped the result, and a
+// second try may pass.
 func ModerationFailure(kind, cause string, output bool) *JobFailure {
 	t := moderationFailure(kind, "", tidy(cause, maxMessage), Fail(fault.ContentFilter, errors.New(tidy(cause, maxCause))))
 	if output && kind == KindVideo {

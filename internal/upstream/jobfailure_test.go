@@ -38,8 +38,8 @@ func TestAsJobFailure(t *testing.T) {
 	}
 }
 
-// TestJobsOfOurOwnTroubles checks that a problem of our account or catalog at a vendor sends the
-// job to the next line, and that the user does not see its message.
+// TestJobsOfOurOwnTroubles checks that a problem with the gateway's account or catalog at a vendor
+// moves the job to the next line, and that the user does not see the vendor's message.
 func TestJobsOfOurOwnTroubles(t *testing.T) {
 	t.Parallel()
 	const (
@@ -95,8 +95,8 @@ func TestJobsOfOurOwnTroubles(t *testing.T) {
 	}
 }
 
-// TestEndedBySource tests the scope of an account's limit in a failed task, and the
-// wording of one vendor from another.
+// TestEndedBySource tests the scope of an account's limit in a failed task, and the wording of one
+// vendor in another vendor's response.
 func TestEndedBySource(t *testing.T) {
 	t.Parallel()
 	for provider, all := range map[string]bool{"minimax": true, "bfl": true, "replicate": true, "luma": false, "fal": false, "": false} {

@@ -22,10 +22,10 @@ const (
 	maxNotice  = 1 << 20
 )
 
-// notice is the content of an error body of any shape.
+// notice is the content of an error body of any format.
 type notice struct {
 	message    string
-	code       string // as a string, also when it came as a number
+	code       string // as a string, even if the body has a number
 	kind       string // error.type
 	param      string
 	statusName string        // the name of an error with a numeric code (Gemini)
@@ -92,7 +92,7 @@ func answered(root gjson.Result) bool {
 	return false
 }
 
-// bareNotice reads the shapes without an `error` member.
+// bareNotice reads the formats without an `error` member.
 func bareNotice(root gjson.Result, failed bool) (notice, bool) {
 	if d := root.Get("detail"); d.Exists() && d.Type != gjson.Null {
 		n := notice{message: tidy(d.String(), maxMessage)}
@@ -166,9 +166,8 @@ func objectNotice(e gjson.Result) notice {
 	return n
 }
 
-// sentence returns the readable message in r: a text, an object with a text, a list of
-// faults (Mistral), or any of them as JSON in a text. param is the path of the first
-// fault in a list.
+// sentence returns the readable message in r: a text, an object with a text, a list of faults
+// (Mistral), or any of these as JSON in a text. param is the path of the first fault in a list.
 func sentence(r gjson.Result) (message, param string) { return sentenceAt(r, 0) }
 
 // sentenceAt is sentence at a depth, which is bounded.
@@ -207,7 +206,7 @@ func sentenceAt(r gjson.Result, depth int) (message, param string) {
 	return tidy(strings.Join(faults, "; "), maxMessage), param
 }
 
-// location is the path of a field as FastAPI writes it, below the body.
+// location returns the path of a field in FastAPI's format, without the leading "body".
 func location(loc gjson.Result) string {
 	var path []string
 	for _, step := range loc.Array() {
@@ -226,7 +225,7 @@ func trailing(message string) string {
 	return number
 }
 
-// text returns a JSON string's value; anything else is empty.
+// text returns the value of a JSON string, or "" for any other value.
 func text(r gjson.Result) string {
 	if r.Type == gjson.String {
 		return r.Str
@@ -234,7 +233,7 @@ func text(r gjson.Result) string {
 	return ""
 }
 
-// name returns a JSON string or number as a string; anything else is empty.
+// name returns a JSON string or number as a string, or "" for any other value.
 func name(r gjson.Result) string {
 	switch r.Type {
 	case gjson.String:

@@ -11,15 +11,15 @@ const redacted = "[redacted]"
 // quoteMark matches an optional quotation mark around an identity.
 const quoteMark = "['\"`]?"
 
-// identity is a pattern for our identity at a provider. Its group is hidden, or the
-// whole match if it has no group. A text can match only if it contains one of marks,
-// in lower case; the check saves time, since patterns are slow.
+// identity is a pattern for the gateway's identity at a provider. Its group is redacted, or the
+// whole match if it has no group. A text can match only if it contains one of marks, in lower case;
+// this check saves time, because patterns are slow.
 type identity struct {
 	marks   string
 	pattern *regexp.Regexp
 }
 
-// identities matches keys, whole or masked, and names of our accounts, organisations,
+// identities matches keys, whole or masked, and names of the gateway's accounts, organisations,
 // teams and projects.
 var identities = [...]identity{
 	// Keys.
@@ -51,7 +51,7 @@ var identities = [...]identity{
 // holders are the words for the holder of an account.
 const holders = "team account org project workspace tenant subscription user key"
 
-// redact hides our identity at a provider in a text for clients.
+// redact removes the gateway's identity at a provider from a text for clients.
 func redact(text string) string {
 	lower := strings.ToLower(text)
 	for _, i := range identities {

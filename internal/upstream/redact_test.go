@@ -63,7 +63,7 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// TestRedactOwnKey checks that no part of the line's own key is left, however a provider masks the
+// TestRedactOwnKey checks that no part of the line's own key remains, however a provider masks the
 // key.
 func TestRedactOwnKey(t *testing.T) {
 	t.Parallel()
@@ -95,8 +95,8 @@ func TestRedactOwnKey(t *testing.T) {
 	}
 }
 
-// TestJobsTellNoIdentity checks that the messages for the user of a job contain no part of our
-// account's identity.
+// TestJobsTellNoIdentity checks that the messages for the user of a job contain no part of the
+// gateway's identity.
 func TestJobsTellNoIdentity(t *testing.T) {
 	t.Parallel()
 	const text = "Project `our-project-1` of arn:aws:iam::123456789012:user/u"

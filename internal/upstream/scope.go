@@ -7,14 +7,13 @@ import (
 	"tollgate/internal/fault"
 )
 
-// Words, in lower case, for the scope of a rejection. No word is proof, so a probe
-// decides.
+// Phrases, in lower case, for the scope of a rejection. No phrase is proof, so a probe decides.
 var (
 	// formWords say that the model works only in another form.
 	formWords = [...]string{"only supported in v1/responses", "not a chat model", "not supported in the v1/chat/completions",
 		"not accessible via the /chat/completions", "not accessible via the /responses", "not supported with the responses api",
 		"use /v1/responses"}
-	// modelWords say that our account may not use the model.
+	// modelWords say that the gateway's account may not use the model.
 	modelWords = [...]string{"verified to use the model", "access to the model", "access to model", "access to this model",
 		"bedrock:invokemodel"}
 	// tooLarge is the beginning of the message if a single request exceeds a rate limit (OpenAI, Groq).

@@ -60,7 +60,7 @@ func TestScope(t *testing.T) {
 		body   string
 		want   scope
 	}{
-		// A form that the model, or the host, does not have.
+		// A form that the model, or the host, lacks.
 		{"only responses", anybody, 404, param(onlyResponses, "model", "null"), formMay},
 		{"only responses, as a 400", anybody, 400, param(onlyResponses, "model", "null"), formMay},
 		{"no chat model", anybody, 404, param(noChat, "model", "null"), formMay},
@@ -75,12 +75,12 @@ func TestScope(t *testing.T) {
 		{"no endpoint", anybody, 404, `{"detail":"Not Found"}`, either},
 		{"no endpoint, in text", anybody, 404, "404 page not found", either},
 
-		// Tools that a form does not take.
+		// Tools that a form does not accept.
 		{"tools", anybody, 400, param(toolsEffort+"Please use /v1/responses instead.", "reasoning_effort", "null"), tools},
 		{"tools, newer", anybody, 400,
 			param(toolsEffort+"To use function tools, use /v1/responses or set reasoning_effort to 'none'.", "reasoning_effort", "null"), tools},
 
-		// A model that is not there, or not open to us.
+		// A model that is missing or not available to the gateway.
 		{"no such model", anybody, 404, param("x", "model", `"model_not_found"`), model},
 		{"no such model of a tool", anybody, 404, param("x", "tools[0].model", `"model_not_found"`), modelMay},
 		{"not verified", anybody, 403,
@@ -93,7 +93,7 @@ func TestScope(t *testing.T) {
 		{"Azure without the deployment", anybody, 404, param("x", "", `"DeploymentNotFound"`), model},
 		{"a model in words", anybody, 404, `{"error":"model 'x' not found, try pulling it first"}`, modelMay},
 
-		// Rates, of a model or of an account.
+		// Rate limits of a model or of an account.
 		{"OpenAI's rate", anybody, 429,
 			param("Rate limit reached for m in organization org-1 on tokens per min (TPM)", "", `"rate_limit_exceeded"`), one},
 		{"Anthropic's rate", claude, 429, `{"type":"error","error":{"type":"rate_limit_error",` +
@@ -109,7 +109,7 @@ func TestScope(t *testing.T) {
 		{"larger than the rate, Groq", anybody, 413, openAI("tokens", "rate_limit_exceeded", tpm),
 			scope{code: fault.RateLimitExceeded}},
 
-		// The request's own.
+		// Failures of the request itself.
 		{"images", anybody, 404, param("No endpoints found that support image input", "", "null"), elsewise},
 		{"tool use", anybody, 404, param("No endpoints found that support tool use", "", "null"), elsewise},
 		{"xAI's usage guidelines", anybody, 403,

@@ -18,7 +18,7 @@ func TestClassifyHostileBodies(t *testing.T) {
 		for _, status := range []int{200, 400, 503} {
 			f := Classify(status, "application/json", []byte(body), nil)
 			if f != nil && f.Rejection != nil && f.Rejection.Message() == "x" {
-				t.Errorf("%s: %d was read: %+v", name, status, f)
+				t.Errorf("%s, status %d: the body was read: %+v", name, status, f)
 			}
 			if f == nil && status != 200 {
 				t.Errorf("%s: %d is not a failure", name, status)

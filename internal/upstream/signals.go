@@ -7,26 +7,26 @@ type reason int
 
 const (
 	reasonNone         reason = iota
-	reasonAccount             // our account, key or balance at the provider
-	reasonModel               // the provider does not offer us the model
+	reasonAccount             // the gateway's account, key or balance at the provider
+	reasonModel               // the provider does not offer the model to the gateway
 	reasonFilter              // the provider's check stopped the prompt
 	reasonOutput              // the provider's check withheld the answer
-	reasonAccountWords        // reasonAccount, or a feature not open to our account
+	reasonAccountWords        // reasonAccount, or a feature not available to the gateway's account
 	reasonMissing             // reasonModel, or a missing item of the request
 	reasonBusy                // rate limited or overloaded
 	reasonTimeout             // the provider ran out of time
 	reasonServer              // a failure in the provider
 	reasonRequest             // the request is at fault
 	reasonDown                // reasonServer, whatever the status
-	reasonUnaffordable        // our balance does not cover this request's output limit
-	reasonCapacity            // overloaded, in words a request could contain
+	reasonUnaffordable        // the gateway's balance does not cover this request's output limit
+	reasonCapacity            // overloaded, in words that a request could contain
 )
 
 // reasonOf returns the reason for a notice. Names decide; a wording counts if the
 // vendor has no name for the error.
 func (s Source) reasonOf(n notice) reason {
 	byWording := s.reasonOfWording(n)
-	if byWording == reasonUnaffordable { // the error name says that the account is empty, which is not true
+	if byWording == reasonUnaffordable { // the error name wrongly says that the account is empty
 		return byWording
 	}
 	best := reasonNone

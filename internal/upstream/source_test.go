@@ -98,7 +98,7 @@ func TestOneRequestProvesNothing(t *testing.T) {
 		{"404 of the prompt filter", nobody, 404, openAI("", "content_filter", "x"), filtered},
 		{"400 of what is not there", nobody, 400, openAI("not_found_error", "", "file"), modelMay},
 
-		// What stands in between sees the body too; a 5xx is the provider's own.
+		// A proxy also sees the body; a 5xx comes from the provider.
 		{"400 page", nobody, 400, htmlPage, failMaybe},
 		{"413 page", nobody, 413, htmlPage, failMaybe},
 		{"409", nobody, 409, openAI("", "", "x"), failMaybe},

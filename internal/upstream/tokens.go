@@ -8,13 +8,13 @@ import (
 	"tollgate/internal/wire/usage"
 )
 
-// TokenCounts are the provider's token counts of an attempt, as on its invoice. A
-// count is 0 if the provider did not report it.
+// TokenCounts holds the provider's token counts of an attempt, as on its invoice. A count is 0 if
+// the provider did not report it.
 type TokenCounts struct {
 	Prompt     int64 `json:"prompt_tokens,omitempty"`
 	Cached     int64 `json:"cached_tokens,omitempty"`
 	Completion int64 `json:"completion_tokens,omitempty"`
-	// CostNano is the provider's reported cost in nano-dollars. Zero means none was
+	// CostNano is the provider's reported cost in nano-dollars. Zero means that no cost was
 	// reported.
 	CostNano int64 `json:"-"`
 }
@@ -39,7 +39,7 @@ func (s *Spending) Total() TokenCounts {
 	return s.total
 }
 
-// spendingKey is the key of a context's Spending.
+// spendingKey is the context key of a Spending.
 type spendingKey struct{}
 
 // In returns a context for calls counted by s.

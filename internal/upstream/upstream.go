@@ -1,13 +1,13 @@
-// Package upstream owns the types shared by all calls to providers: Target, a line for
-// its adapter, and Failure, the classification of a bad answer. Package chatcall has
-// the interface of chat adapters, jobcall of image and video adapters. Each adapter has
-// a package of its own (openai, sandbox); package adapters lists them.
+// Package upstream owns the types shared by all calls to providers: Target describes a line to
+// its adapter, and Failure is the classification of a bad answer. Package chatcall has the
+// interface of chat adapters, jobcall that of image and video adapters. Each adapter has its own
+// package (openai, sandbox); package adapters lists them.
 //
 // Invariants:
-//   - No message about our own account reaches a client.
-//   - Every failed call is a *Failure, returned by the pure functions Classify,
-//     ConnectionFailure and Fail.
-//   - No credential is in a Failure.
+//   - No message about the gateway's account reaches a client.
+//   - Every failed call is a *Failure, returned by the pure functions Classify, ConnectionFailure
+//     and Fail.
+//   - No Failure contains a credential.
 package upstream
 
 import (
@@ -17,9 +17,9 @@ import (
 	"tollgate/internal/wire"
 )
 
-// Target is a line, as an adapter sees it.
+// Target describes a line to its adapter.
 type Target struct {
-	// Line is the line's id, for our own messages.
+	// Line is the line's id, for the gateway's messages.
 	Line string
 	// Provider names the adapter ("openai").
 	Provider string
@@ -28,8 +28,8 @@ type Target struct {
 	BaseURL string
 	// Key is the resolved credential. It may be empty.
 	Key string
-	// Header goes with every call to the line's own host. Secrets are the secret
-	// parts of Header.
+	// Header is sent with every call to the line's own host. Secrets are the secret parts of
+	// Header.
 	Header  http.Header
 	Secrets []string
 	// Set holds fixed values of top-level fields, as JSON. Fields in Omit are never
@@ -39,17 +39,16 @@ type Target struct {
 	// Options are the line's options for the adapter, already checked by
 	// Info.CheckOptions.
 	Options map[string]any
-	// Strangers carries downloads from hosts and ports named in answers, other than
-	// the line's own. It dials only public addresses and follows no redirect. If
-	// nil, such downloads fail.
+	// Strangers carries downloads from hosts and ports, other than the line's own, that answers
+	// name. It dials only public addresses and follows no redirect. If nil, such downloads fail.
 	Strangers http.RoundTripper
 }
 
 // Info describes a provider, so that the catalog can check a line.
 type Info struct {
-	// Kinds are the kinds of its models: "chat", "image", "video".
+	// Kinds are the kinds of the provider's models: "chat", "image", "video".
 	Kinds []string
-	// Forms are its chat forms.
+	// Forms are the provider's chat forms.
 	Forms []wire.Form
 	// DefaultBaseURL is for lines without a base_url. It may be empty.
 	DefaultBaseURL string
@@ -60,11 +59,11 @@ type Info struct {
 	// Keyless reports whether a line with these options needs no key despite
 	// NeedsKey. It may be nil.
 	Keyless func(options map[string]any) bool
-	// NeedsForms reports whether a line must name the forms of its chat models,
-	// since no model has all forms.
+	// NeedsForms is true if a line must name the forms of its chat models, because no model has all
+	// forms.
 	NeedsForms bool
-	// CheckOptions returns an error if a line's options are invalid. The message is
-	// for the operator and begins with the option's name and a colon; the catalog
-	// turns the name into the path of the fault. It is never nil.
+	// CheckOptions returns an error if a line's options are invalid. The message is for the operator
+	// and begins with the option's name and a colon; the catalog turns the name into the path of the
+	// fault. CheckOptions is never nil.
 	CheckOptions func(options map[string]any) error
 }

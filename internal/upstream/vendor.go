@@ -24,8 +24,8 @@ var (
 	vendorZhipu      = vendor{"", "bigmodel.cn z.ai"}
 )
 
-// namingVendors lists the domains of vendors whose every error has a name. Other
-// vendors' wordings do not count at these domains.
+// namingVendors lists the domains of vendors that give every error a name. Other vendors' wordings
+// do not count at these domains.
 var namingVendors = vendor{"", "openai.com azure.com groq.com together.ai together.xyz cerebras.ai perplexity.ai moonshot.ai moonshot.cn " +
 	"aliyuncs.com volces.com bytepluses.com cohere.ai cohere.com sambanova.ai nebius.com huggingface.co fal.run"}
 
@@ -103,9 +103,9 @@ func (s Source) reasonOfNumber(number string) reason {
 	return reasonNone
 }
 
-// wordings lists the beginnings, in lower case, of notices without a known error name.
-// `*` stands for one word, `[redacted]` for text hidden by redact. A client's field name
-// may look like a wording, so a wording about our account or a model is never proof.
+// wordings lists the beginnings, in lower case, of notices without a known error name. `*` stands
+// for one word, `[redacted]` for text removed by redact. A client's field name may look like a
+// wording, so a wording about the gateway's account or a model is never proof.
 var wordings = [...]struct {
 	vendor vendor // the zero value matches every vendor
 	text   string

@@ -9,22 +9,22 @@ import (
 )
 
 const (
-	// doubtStreak unproven failures in a row are enough for a probe, and so are
-	// as many of the recent attempts as would open the circuit.
+	// doubtStreak unproven failures in a row cause a probe, and so do as many unproven failures
+	// among the recent attempts as would open the circuit.
 	doubtStreak = 2.0
-	// doubtAgain is the shortest time between two probes of the same question. It bounds the number
-	// of probes caused by clients.
+	// doubtAgain is the shortest time between two probes of the same part. It bounds the number of
+	// probes caused by clients.
 	doubtAgain = time.Minute
-	// confirmAgain is the shortest time between two probes that decide about a block. It is less
-	// than doubtAgain, because all other accounts may use the line until the probe is done. A
-	// refuted account cannot cause another such probe.
+	// confirmAgain is the shortest time between two probes that decide about a block. It is shorter
+	// than doubtAgain, because all other accounts may use the line until the probe ends. A refuted
+	// account cannot cause another such probe.
 	confirmAgain = 10 * time.Second
 )
 
 // failureSum adds up failures by account.
 type failureSum struct {
-	proven   map[string]float64 // not caused by a request
-	unproven map[string]float64 // a request of this account may have caused them
+	proven   map[string]float64 // failures not caused by a request
+	unproven map[string]float64 // failures that a request of this account may have caused
 }
 
 // add adds a failure with its weight.
@@ -66,9 +66,8 @@ func (b *failureSum) reporters() (r reporters) {
 	return r
 }
 
-// counted returns the failures counted against the line. It leaves out the unproven failures of
-// the account with the most of them, because the requests of one account may have caused all of
-// these.
+// counted returns the failures counted against the line. It omits the unproven failures of the
+// account with the most of them, because the requests of one account may have caused all of these.
 func (b *failureSum) counted() float64 {
 	largest := 0.0
 	for _, n := range b.unproven {
@@ -79,14 +78,14 @@ func (b *failureSum) counted() float64 {
 
 // doubt is an open question whether a part of a line works. A probe answers it.
 type doubt struct {
-	open    bool // waits for a probe
-	circuit bool // after failures: the circuit opens if the probe fails too
-	urgent  bool // a block waits for the answer
+	open    bool // whether a probe must decide
+	circuit bool // whether failures are the reason; then the circuit opens if the probe fails too
+	urgent  bool // whether a block waits for the answer
 	probing bool
 	last    time.Time // time of the last answer; zero if none
 }
 
-// addDoubt asks for a probe of a part. circuit is true if failures are the reason.
+// addDoubt requests a probe of a part. circuit is true if failures are the reason.
 func (h *health) addDoubt(part LinePart, circuit bool) {
 	if h.serving.Unprobed {
 		return
@@ -101,7 +100,7 @@ func (h *health) addDoubt(part LinePart, circuit bool) {
 	d.open, d.circuit = true, d.circuit || circuit
 }
 
-// addUrgentDoubt asks for a probe of a part with an unconfirmed block.
+// addUrgentDoubt requests a probe of a part with an unconfirmed block.
 func (h *health) addUrgentDoubt(part LinePart, circuit bool) {
 	h.addDoubt(part, circuit)
 	if d := h.doubts[part]; d != nil {
@@ -117,7 +116,7 @@ func (d *doubt) wait() time.Duration {
 	return doubtAgain
 }
 
-// doubtful reports whether a question is open without a running probe.
+// doubtful reports whether there is an open doubt without a running probe.
 func (h *health) doubtful() bool {
 	for _, d := range h.doubts {
 		if d.open && !d.probing {
@@ -154,9 +153,9 @@ func (h *health) dueDoubt(now time.Time, part LinePart, d *doubt) bool {
 	return d.ready(now) && (h.state != cooling || !h.reporters.confirmed) && (model == nil || !model.active() || !model.reporters.confirmed)
 }
 
-// recordDoubtProbe records the result of a probe of a doubtful part. generation is the line's generation
-// when the probe began, and form is the form of the probe. No client influences a probe, so its
-// failure applies to all accounts.
+// recordDoubtProbe records the result of a probe of a doubtful part. generation is the line's
+// generation at the start of the probe, and form is the form of the probe. No client influences a
+// probe, so its failure applies to all accounts.
 func (h *health) recordDoubtProbe(now time.Time, generation uint64, part LinePart, form wire.Form, f *upstream.Failure) (changes []Change) {
 	d := h.doubts[part]
 	if d == nil || !d.probing {
@@ -174,7 +173,7 @@ func (h *health) recordDoubtProbe(now time.Time, generation uint64, part LinePar
 	return changes
 }
 
-// applyProbe applies the result of the probe.
+// applyProbe applies the result of a probe to the line.
 func (h *health) applyProbe(now time.Time, q Origin, part LinePart, circuit bool, f *upstream.Failure) []Change {
 	switch {
 	case f == nil || f.Health == upstream.HealthNone && f.Code != fault.ClientClosed:
@@ -187,7 +186,7 @@ func (h *health) applyProbe(now time.Time, q Origin, part LinePart, circuit bool
 	case h.awaitsProbe(part):
 		return h.confirmState(now, f)
 	case f.Health == upstream.HealthCool:
-		if !h.confirmLimit(now, part, f) { // the question is not answered
+		if !h.confirmLimit(now, part, f) { // the probe does not decide
 			h.addDoubt(part, circuit)
 		}
 	case f.Health == upstream.HealthNone:
@@ -216,7 +215,7 @@ func (h *health) stateProbed(now time.Time, part LinePart) []Change {
 	switch {
 	case !h.awaitsProbe(part):
 		return nil
-	case h.state == cooling: // the limit is the reporters' own
+	case h.state == cooling: // only the reporters are limited
 		h.limits.recordAnswer(h.reporters)
 		h.explicit, h.private, h.probePart = false, true, LinePart{}
 		return nil
@@ -230,8 +229,8 @@ func (h *health) stateProbed(now time.Time, part LinePart) []Change {
 
 // partAnswered records that the line answered a probe of a part in a form.
 func (h *health) partAnswered(now time.Time, part LinePart, q Origin) (changes []Change) {
-	for _, held := range [...]LinePart{{Model: q.Model}, {Model: q.Model, Form: q.Form}, part} {
-		p := h.parts[held]
+	for _, blocked := range [...]LinePart{{Model: q.Model}, {Model: q.Model, Form: q.Form}, part} {
+		p := h.parts[blocked]
 		if p == nil || !p.active() || p.reporters.confirmed || q.Generation < p.began {
 			continue
 		}
@@ -241,12 +240,12 @@ func (h *health) partAnswered(now time.Time, part LinePart, q Origin) (changes [
 			continue
 		}
 		h.blame(now, p.reporters)
-		changes = append(changes, h.lift(now, held)...)
+		changes = append(changes, h.lift(now, blocked)...)
 	}
 	return changes
 }
 
-// confirmState records the failure of the probe for the line's present state.
+// confirmState records that the probe about the line's present state failed.
 func (h *health) confirmState(now time.Time, f *upstream.Failure) []Change {
 	limit := f.Health == upstream.HealthCool
 	switch {
@@ -255,7 +254,7 @@ func (h *health) confirmState(now time.Time, f *upstream.Failure) []Change {
 	case h.state == cooling:
 		h.until, h.cause = latest(h.until, now.Add(min(f.RetryAfter, maxRetryAfter))), f.Error()
 		h.reporters.confirm()
-		return nil // a pause of seconds is not worth a message
+		return nil // a pause of seconds needs no message
 	default:
 		h.until = now.Add(h.wait)
 	}
@@ -264,8 +263,8 @@ func (h *health) confirmState(now time.Time, f *upstream.Failure) []Change {
 	return h.announce(now)
 }
 
-// confirmLimit records a rate limit of a part's probe. It reports whether the part cooled for some
-// accounts and now cools for all.
+// confirmLimit records a rate limit of a part's probe. It reports whether the part was cooling for
+// some accounts and is now cooling for all.
 func (h *health) confirmLimit(now time.Time, part LinePart, f *upstream.Failure) bool {
 	p := h.parts[LinePart{Model: part.Model}]
 	if p == nil || !p.cools || p.reporters.confirmed {

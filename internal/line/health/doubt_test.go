@@ -10,8 +10,8 @@ import (
 	"tollgate/internal/upstream"
 )
 
-// maybe returns a failure possibly caused by the request.
-func maybe(f *upstream.Failure) *upstream.Failure {
+// unproven returns a failure possibly caused by the request.
+func unproven(f *upstream.Failure) *upstream.Failure {
 	f.Unproven = true
 	return f
 }
@@ -19,7 +19,7 @@ func maybe(f *upstream.Failure) *upstream.Failure {
 func hollow() *upstream.Failure { return upstream.Fail(fault.EmptyCompletion, errors.New("nothing")) }
 
 func stalled() *upstream.Failure {
-	return maybe(upstream.Fail(fault.UpstreamTimeout, errors.New("no whole answer came")))
+	return unproven(upstream.Fail(fault.UpstreamTimeout, errors.New("no whole answer came")))
 }
 
 // checkDoubts checks the models of the doubtful parts that are due for a probe.
@@ -63,7 +63,7 @@ func (l *testLine) resolveDoubt(f *upstream.Failure) {
 func TestOneAccountOpensNoCircuit(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]func() *upstream.Failure{
-		"empty answers": hollow, "timeouts": stalled, "pages": func() *upstream.Failure { return maybe(broken()) },
+		"empty answers": hollow, "timeouts": stalled, "pages": func() *upstream.Failure { return unproven(broken()) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -88,7 +88,7 @@ func TestAccountsThatDifferOpenTheCircuit(t *testing.T) {
 	l := newTestLine(t)
 	for _, account := range []string{"a", "b", "a", "b", "c", "a", "c"} {
 		l.account = account
-		l.do(stalled()) // of seven a had three
+		l.do(stalled()) // three of the seven failures are of account a
 	}
 	l.check("in_service", "")
 	l.account = "b"
@@ -100,13 +100,14 @@ func TestAccountsThatDifferOpenTheCircuit(t *testing.T) {
 	l.check("circuit_open", "circuit_open", "circuit_open")
 }
 
-// TestAccountsThatDifferOpenByShare checks the same with answers between the failures.
+// TestAccountsThatDifferOpenByShare is TestAccountsThatDifferOpenTheCircuit with answers between
+// the failures.
 func TestAccountsThatDifferOpenByShare(t *testing.T) {
 	t.Parallel()
 	l := newTestLine(t)
 	for i := 0; l.stats.health.state == healthy; i++ {
 		if i > 30 {
-			t.Fatal("half of the attempts fail, and the circuit stays closed")
+			t.Fatal("the circuit stays closed although half of the attempts fail")
 		}
 		l.account = string(rune('a' + i%3))
 		l.do(stalled())
@@ -129,31 +130,32 @@ func TestProvenFailuresCountForOneAccount(t *testing.T) {
 	l.check("circuit_open", "circuit_open", "circuit_open")
 }
 
-// TestAProbeDecides checks that a probe decides about a status without proof.
+// TestAProbeDecides checks that a probe decides about an unproven status.
 func TestAProbeDecides(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		met, probe     *upstream.Failure
+		failure, probe *upstream.Failure
 		state, refusal string
 		messages       []string
 	}{
-		"the credential is gone":        {maybe(account()), maybe(account()), "credentials_out", "credentials_out", []string{"credentials_out"}},
-		"the credential works":          {maybe(account()), nil, "in_service", "", nil},
-		"the credential, by a 404":      {maybe(missing()), account(), "credentials_out", "credentials_out", []string{"credentials_out"}},
-		"the model is gone":             {maybe(missing()), maybe(missing()), "in_service", "model_out", []string{"m model_out"}},
-		"the model works":               {maybe(missing()), nil, "in_service", "", nil},
-		"the model, by a 403":           {maybe(account()), missing(), "in_service", "model_out", []string{"m model_out"}},
-		"the probe fails otherwise":     {maybe(account()), broken(), "in_service", "", nil},
-		"the probe is filtered":         {maybe(account()), upstream.Fail(fault.UpstreamPromptFilter, nil), "in_service", "", nil},
-		"the provider is busy meantime": {maybe(account()), limited(429, 0), "in_service", "", nil},
+		"the credential is gone": {unproven(account()), unproven(account()), "credentials_out", "credentials_out",
+			[]string{"credentials_out"}},
+		"the credential works":          {unproven(account()), nil, "in_service", "", nil},
+		"the credential, by a 404":      {unproven(missing()), account(), "credentials_out", "credentials_out", []string{"credentials_out"}},
+		"the model is gone":             {unproven(missing()), unproven(missing()), "in_service", "model_out", []string{"m model_out"}},
+		"the model works":               {unproven(missing()), nil, "in_service", "", nil},
+		"the model, by a 403":           {unproven(account()), missing(), "in_service", "model_out", []string{"m model_out"}},
+		"the probe fails otherwise":     {unproven(account()), broken(), "in_service", "", nil},
+		"the probe is filtered":         {unproven(account()), upstream.Fail(fault.UpstreamPromptFilter, nil), "in_service", "", nil},
+		"the provider is busy meantime": {unproven(account()), limited(429, 0), "in_service", "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newTestLine(t)
-			l.do(tt.met)
+			l.do(tt.failure)
 			l.check("in_service", "")
 			l.checkDoubts("m")
-			l.checkDoubts() // one at a time
+			l.checkDoubts() // one probe at a time
 			l.probeDoubt(tt.probe)
 			l.check(tt.state, tt.refusal, tt.messages...)
 		})
@@ -173,14 +175,14 @@ func TestAProbeOpensTheCircuit(t *testing.T) {
 	l.check("circuit_open", "circuit_open", "circuit_open")
 }
 
-// TestProbesOfDoubtsAreBounded checks that there is no new probe for a minute after a good one, and
-// that a line without doubts is sound again.
+// TestProbesOfDoubtsAreBounded checks that there is no new probe for a minute after a successful
+// one, and that a line without doubts is sound again.
 func TestProbesOfDoubtsAreBounded(t *testing.T) {
 	t.Parallel()
 	l := newTestLine(t)
 	probes := 0
 	for range 600 {
-		l.do(maybe(missing()))
+		l.do(unproven(missing()))
 		l.stats.change(func(h *health) []Change {
 			if h.due(l.now).Doubts != nil {
 				probes++
@@ -194,12 +196,12 @@ func TestProbesOfDoubtsAreBounded(t *testing.T) {
 		t.Errorf("%d probes in ten minutes", probes)
 	}
 	l.now = l.now.Add(time.Minute)
-	l.checkDoubts("m") // from the earlier question, which is still open
+	l.checkDoubts("m") // from the earlier doubt, which is still open
 	l.probeDoubt(nil)
 	l.now = l.now.Add(time.Minute)
 	l.checkDoubts()
 	if !l.stats.sound.Load() || len(l.stats.health.doubts) != 0 {
-		t.Error("doubts are kept")
+		t.Error("the line still has doubts")
 	}
 	l.check("in_service", "")
 }
@@ -209,7 +211,7 @@ func TestProbesOfDoubtsAreBounded(t *testing.T) {
 func TestDoubtsOfFormerGenerations(t *testing.T) {
 	t.Parallel()
 	l := newTestLine(t)
-	l.do(maybe(account()))
+	l.do(unproven(account()))
 	l.checkDoubts("m")
 	generation := l.stats.health.generation
 	l.do(limited(429, 30*time.Second))
@@ -217,7 +219,7 @@ func TestDoubtsOfFormerGenerations(t *testing.T) {
 	l.check("cooling", "cooling")
 	l.now = l.now.Add(30 * time.Second)
 	l.check("in_service", "")
-	l.do(maybe(account()))
+	l.do(unproven(account()))
 	l.do(limited(429, time.Minute))
 	l.now = l.now.Add(40 * time.Second)
 	l.checkDoubts()

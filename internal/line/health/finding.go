@@ -8,20 +8,20 @@ import (
 
 // Finding is a block on a line or a part of it, for other nodes to adopt.
 type Finding struct {
-	LinePart            // the line as a whole if zero
+	LinePart            // zero for the whole line
 	State        string // StateCooling to StateFormOut
 	Cause        string
 	Since, Until time.Time
-	Wait         time.Duration // between probes
-	Accounts     []string      // the accounts with the block; all accounts if empty
-	Explicit     bool          // the provider named the time of the pause
+	Wait         time.Duration // time between probes
+	Accounts     []string      // the blocked accounts; empty for all accounts
+	Explicit     bool          // whether the provider specified the length of the pause
 }
 
-// maxShared bounds the accounts of a finding. Other nodes let further accounts try.
+// maxShared bounds the accounts of a finding. Other nodes do not block further accounts.
 const maxShared = 100
 
-// shortPause is the shortest pause to share with other nodes. A shorter pause ends before they can
-// learn of it.
+// shortPause is the shortest pause to share with other nodes. A shorter pause ends before the other
+// nodes read it.
 const shortPause = 3 * time.Second
 
 // Findings returns the present blocks to share: confirmed blocks, and pauses with known accounts.
@@ -102,7 +102,7 @@ func (h *health) adopt(now time.Time, f Finding, by reporters) {
 		}
 	}
 	if to == healthy {
-		return // an unknown state, from a newer node
+		return // unknown state from a newer node
 	}
 	h.after = healthy
 	h.enter(to, now, 0, f.Cause)

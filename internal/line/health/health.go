@@ -5,10 +5,10 @@
 //   - A failure or answer changes the state of a line, or of a part, only if its attempt began
 //     after the state did.
 //   - A block caused by requests applies only to the accounts of these requests, however many
-//     accounts there are. It applies to all accounts only after the gateway's own probe meets the
-//     same failure (reporters).
-//   - A line or part out of service returns by a good probe, by another account's answer, or by the
-//     operator's command.
+//     accounts there are. It applies to all accounts only after the gateway's own probe fails in
+//     the same way (reporters).
+//   - A line or part out of service returns after a successful probe, an answer for another
+//     account, or the operator's command.
 //   - The state machine (health, doubt) decides and uses neither locks nor clocks; Stats locks.
 package health
 
@@ -23,12 +23,12 @@ import (
 
 // The rules of a line's health (docs/operator.md, Lines).
 const (
-	// tripStreak failures in a row open the circuit, and so do tripCount of the
-	// recent attempts if they are tripShare of them. A half failure counts half.
+	// tripStreak failures in a row open the circuit, and so do tripCount of the recent attempts if
+	// they are tripShare of all of them. A half failure counts half.
 	tripStreak = 5.0
 	tripCount  = 5.0
 	tripShare  = 0.2
-	tripTime   = time.Minute // the age limit of the recent attempts
+	tripTime   = time.Minute // maximum age of recent attempts
 
 	// The first probe of an open circuit comes after openWait, and the wait doubles up to
 	// maxOpenWait. If the circuit opens again within openAgain of its last return, the wait continues
@@ -36,17 +36,17 @@ const (
 	openWait    = 30 * time.Second
 	maxOpenWait = 10 * time.Minute
 	openAgain   = 5 * time.Minute
-	// halfOpenAnswers good answers in a row close the circuit after a good probe.
+	// halfOpenAnswers good answers in a row close the circuit after a successful probe.
 	halfOpenAnswers = 3
 
-	// A rate limit cools the line for as long as the provider asks, at most
-	// maxRetryAfter, else for minCool and twice as long each time up to maxCool.
+	// A rate limit cools the line for the time in Retry-After, at most maxRetryAfter. Without a
+	// Retry-After, the time is minCool and doubles each time up to maxCool.
 	maxRetryAfter = time.Minute
 	minCool       = 5 * time.Second
 	maxCool       = 30 * time.Second
 
-	// Withdrawn credentials and missing models are probed after accountWait,
-	// then after twice as long, up to maxAccountWait.
+	// Withdrawn credentials and missing models are probed after accountWait. The wait doubles up to
+	// maxAccountWait.
 	accountWait    = 5 * time.Minute
 	maxAccountWait = time.Hour
 )
@@ -54,11 +54,11 @@ const (
 // state is the state of a line; it decides whether requests may use the line.
 type state int
 
-// The states, from good to bad.
+// The states, from best to worst.
 const (
 	healthy  state = iota
-	cooling        // until a time, after a rate limit
-	halfOpen       // a probe went well: one request at a time, if others can take the rest
+	cooling        // after a rate limit, until a time
+	halfOpen       // a probe succeeded: one request at a time, if other lines can take the rest
 	circuitOpen
 	credentialsOut
 )
@@ -81,43 +81,43 @@ func (s state) name() string {
 
 // Serving describes a line's models and forms to its health.
 type Serving struct {
-	Models, Forms int  // how many
-	Unprobed      bool // no model of the line can be probed
+	Models, Forms int  // number of models and forms
+	Unprobed      bool // whether no model of the line can be probed
 }
 
-// health is the state of one line on one node. Its methods decide and use neither locks nor clocks;
-// Stats owns it.
+// health is the health of one line on one node. Its methods decide and use neither locks nor
+// clocks; Stats owns it.
 type health struct {
 	serving  Serving
 	state    state
 	until    time.Time // the end of a pause, or the next probe
 	since    time.Time // when the state began
 	cause    string
-	wait     time.Duration // between probes
-	returned time.Time     // when the line last came back into service
+	wait     time.Duration // time between probes
+	returned time.Time     // time of the line's last return to service
 	streak   failureSum    // failures since the last answer
 	limits   limits
-	good     int   // answers in the half-open state
+	good     int   // number of answers in the half-open state
 	after    state // the state after cooling: healthy, or half-open
 	probing  bool
-	probes   int // probes of the whole line so far
+	probes   int // number of probes of the whole line so far
 
-	// reporters has the accounts of the present state.
+	// reporters holds the accounts to which the present state applies.
 	reporters reporters
 	// probePart is the part to probe for the decision about reporters.
 	probePart LinePart
-	// explicit is true if the provider named the time of a pause. Exempt accounts then use the line
-	// only as a last resort.
+	// explicit is true if the provider specified the length of a pause. Exempt accounts then use
+	// the line only as a last resort.
 	explicit bool
-	// private is true of a pause that a probe did not meet: it applies to its reporters only.
+	// private is true for a pause that a probe did not confirm: it applies to its reporters only.
 	private bool
 	// untrusted is true if an invalid certificate opened the circuit.
 	untrusted bool
-	// announced is the state in the last message to the operator, or healthy if the operator
-	// believes the line to be in service.
+	// announced is the state in the last message to the operator, or healthy if the operator last
+	// read that the line is in service.
 	announced state
-	// blamed has accounts with failures that a probe, or another account, did not meet. Until the
-	// given time, their failures are attributed to their own requests.
+	// blamed holds accounts with failures that a probe, or another account, did not have. Until the
+	// given time, further failures are attributed to their requests.
 	blamed map[string]time.Time
 
 	// generation grows with each change of the line's state or of a part's state. began is the
@@ -133,7 +133,7 @@ type health struct {
 	lastAnswer lastAnswer
 }
 
-// lastAnswer is the model and form of the last answers, for probes.
+// lastAnswer holds the model and forms of the last answers, for probes.
 type lastAnswer struct {
 	model string
 	forms map[string]wire.Form // by model
@@ -150,7 +150,8 @@ func (w *lastAnswer) note(q Origin) {
 	w.model, w.forms[q.Model] = q.Model, q.Form
 }
 
-// Change is a message to the operator that a line, or a part of it, is out or has returned.
+// Change is a message to the operator that a line, or a part of it, went out of service or
+// returned.
 type Change struct {
 	Model string    // empty for the whole line
 	Form  wire.Form // all forms if empty
@@ -174,8 +175,8 @@ func (h *health) enter(to state, now time.Time, wait time.Duration, cause string
 	h.streak = failureSum{}
 }
 
-// refuses returns the reason why the line refuses a request, or the empty string. If alone is true,
-// the request must be the only one on the line, unless it has no other line (lastResort).
+// refuses returns the reason why the line refuses a request, or "". If alone is true, the request
+// must be the only one on the line, unless the line is its last resort.
 func (h *health) refuses(now time.Time, q Origin, lastResort bool) (why string, alone bool) {
 	h.endPauses(now)
 	switch h.state {
@@ -213,8 +214,8 @@ func (h *health) recordAnswer(now time.Time, q Origin) (changes []Change) {
 	return changes
 }
 
-// dismiss brings the line back into service after an answer to a probe or to another account: the
-// reporters' own requests caused their failures.
+// dismiss brings the line back into service after an answer to a probe or to another account, which
+// shows that the reporters' own requests caused their failures.
 func (h *health) dismiss(now time.Time) []Change {
 	h.blame(now, h.reporters)
 	h.wait = 0
@@ -251,8 +252,8 @@ func (h *health) restore(now time.Time) (changes []Change) {
 	return changes
 }
 
-// announce returns the message to the operator about a line out of service: once for each state, and
-// only if the line is out for all accounts or no probe can decide.
+// announce returns the message to the operator about a line out of service, once for each state,
+// and only if the line is out for all accounts or no probe can decide.
 func (h *health) announce(now time.Time) []Change {
 	if h.announced == h.state || !h.reporters.confirmed && !h.unverifiable(now) {
 		return nil
@@ -261,8 +262,8 @@ func (h *health) announce(now time.Time) []Change {
 	return []Change{{State: h.state.name(), Cause: h.cause}}
 }
 
-// unverifiable reports whether the line is out although no probe can confirm it. It is false if
-// only one account has met the failures and other accounts use the line too.
+// unverifiable reports whether the line is out although no probe can confirm it. It returns false
+// if only one account had the failures and other accounts use the line too.
 func (h *health) unverifiable(now time.Time) bool {
 	return h.serving.Unprobed &&
 		(h.state == credentialsOut || len(h.reporters.accounts) > 1 || h.usedByOthers == nil || !h.usedByOthers(now, &h.reporters))
@@ -275,7 +276,7 @@ func (h *health) restrict(now time.Time, q Origin, by reporters) []Change {
 	return h.announce(now)
 }
 
-// verify asks for a probe to confirm the present state for all accounts.
+// verify requests a probe to confirm the present state for all accounts.
 func (h *health) verify(q Origin) {
 	if h.reporters.confirmed {
 		return
@@ -287,8 +288,8 @@ func (h *health) verify(q Origin) {
 	h.addUrgentDoubt(h.probePart, h.state == circuitOpen)
 }
 
-// recordFailure records a failed attempt. recent returns the failures and the number of attempts since the
-// state began and within tripTime.
+// recordFailure records a failed attempt. recent returns the failures and the number of attempts
+// since the state began and within tripTime.
 func (h *health) recordFailure(now time.Time, q Origin, f *upstream.Failure, recent func() (fails failureSum,
 	attempts int)) (changes []Change) {
 	if q.Generation < h.began {
@@ -296,7 +297,7 @@ func (h *health) recordFailure(now time.Time, q Origin, f *upstream.Failure, rec
 	}
 	switch f.Health {
 	case upstream.HealthNone:
-		if f.Rejection != nil { // the provider is alive: it rejected the request
+		if f.Rejection != nil { // a rejection shows that the provider works
 			h.streak = failureSum{}
 		}
 	case upstream.HealthCool:
@@ -317,11 +318,12 @@ func (h *health) recordFailure(now time.Time, q Origin, f *upstream.Failure, rec
 	return changes
 }
 
-// count counts a failure. It opens the circuit after too many failures with another cause than the
-// requests of one account. A probe then decides whether the circuit is open for all accounts.
+// count counts a failure. It opens the circuit after too many failures, unless the requests of a
+// single account may have caused them. A probe then decides whether the circuit is open for all
+// accounts.
 func (h *health) count(now time.Time, q Origin, f *upstream.Failure, recent func() (failureSum, int)) []Change {
 	unproven := f.Unproven || h.blames(now, q.Account)
-	if h.state >= circuitOpen { // an exempt account tried the line
+	if h.state >= circuitOpen { // an exempt account used the line
 		if !unproven {
 			h.reporters.add(q.Account)
 		}
@@ -393,7 +395,7 @@ func (h *health) clear(now time.Time) (changes []Change) {
 	return changes
 }
 
-// due returns the probes to make now and marks them as running.
+// due returns the due probes and marks them as running.
 func (h *health) due(now time.Time) (p Probes) {
 	h.endPauses(now)
 	p.Generation, p.LastAnswer = h.generation, LinePart{Model: h.lastAnswer.model, Form: h.lastAnswer.forms[h.lastAnswer.model]}
@@ -404,20 +406,20 @@ func (h *health) due(now time.Time) (p Probes) {
 		h.probing = true
 		p.Whole = &Probe{LinePart: p.LastAnswer, Number: h.probes}
 		h.probes++
-		return p // its parts are probed when it is back
+		return p // parts are probed after the line is back
 	}
-	for part, lost := range h.parts {
-		if lost.dueAt(now) {
-			lost.probing = true
-			p.Parts = append(p.Parts, Probe{LinePart: part, Number: lost.probes, Last: h.lastAnswer.forms[part.Model]})
+	for part, block := range h.parts {
+		if block.dueAt(now) {
+			block.probing = true
+			p.Parts = append(p.Parts, Probe{LinePart: part, Number: block.probes, Last: h.lastAnswer.forms[part.Model]})
 		}
 	}
 	p.Doubts = h.dueDoubts(now)
 	return p
 }
 
-// recordProbe records a probe of the whole line. generation is the line's generation when the probe
-// began; f is nil if the line answered.
+// recordProbe records a probe of the whole line. generation is the line's generation at the start
+// of the probe; f is nil if the line answered.
 func (h *health) recordProbe(now time.Time, generation uint64, f *upstream.Failure) []Change {
 	if generation < h.began {
 		return nil
@@ -429,7 +431,7 @@ func (h *health) recordProbe(now time.Time, generation uint64, f *upstream.Failu
 		}
 		by := h.reporters
 		h.enter(halfOpen, now, 0, h.cause)
-		h.reporters.accounts = by.accounts // for a line without probes: these accounts have met the failures
+		h.reporters.accounts = by.accounts // kept for a line without probes: the accounts with failures
 	case f.Health == upstream.HealthCredential && h.state != credentialsOut:
 		return h.credentialsFailed(now, Origin{}, f)
 	default: // the state stays, so began keeps its value

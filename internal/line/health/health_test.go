@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// testLine is the stats of a line with a clock of its own.
+// testLine is the stats of a line with a test clock.
 type testLine struct {
 	*testing.T
 	stats    *Stats
@@ -41,8 +41,8 @@ func (l *testLine) record(changes []Change) {
 	}
 }
 
-// begin starts a request for a model and returns its generation; it fails the test
-// when the line refuses.
+// begin starts a request for a model and returns its generation. It fails the test if the line
+// refuses the request.
 func (l *testLine) begin() uint64 {
 	l.Helper()
 	why, generation, isHalfOpen := l.stats.Refuses(func() time.Time { return l.now }, l.origin(), true)
@@ -55,7 +55,7 @@ func (l *testLine) begin() uint64 {
 	return generation
 }
 
-// do lets one request end with a failure, or an answer for nil.
+// do makes one request that ends with a failure, or with an answer if f is nil.
 func (l *testLine) do(f *upstream.Failure) {
 	l.Helper()
 	l.end(l.begin(), f)
@@ -69,7 +69,7 @@ func (l *testLine) repeat(n int, f *upstream.Failure) {
 	}
 }
 
-// halfOpen opens the circuit and makes a good probe.
+// halfOpen opens the circuit and makes a successful probe.
 func (l *testLine) halfOpen() {
 	l.Helper()
 	l.repeat(5, broken())
@@ -88,7 +88,7 @@ func (l *testLine) end(generation uint64, f *upstream.Failure) {
 	l.record(l.stats.RecordFailure(l.now, q, f))
 }
 
-// probe ends the probe that is due.
+// probe ends the due probe.
 func (l *testLine) probe(f *upstream.Failure) {
 	l.Helper()
 	l.record(l.stats.change(func(h *health) []Change {
@@ -114,11 +114,11 @@ func (l *testLine) check(state, refusal string, messages ...string) {
 	l.messages = nil
 }
 
-// checkWait checks the time until model m may be asked again.
+// checkWait checks the time until the next request to model m.
 func (l *testLine) checkWait(want time.Duration) {
 	l.Helper()
-	if left := l.stats.Wait(l.now, "m"); left != want {
-		l.Errorf("the wait is %s, want %s", left, want)
+	if wait := l.stats.Wait(l.now, "m"); wait != want {
+		l.Errorf("the wait is %s, want %s", wait, want)
 	}
 }
 
@@ -145,7 +145,7 @@ func TestCircuitOpensAfterFailuresInARow(t *testing.T) {
 	l := newTestLine(t)
 	l.repeat(200, nil)
 	l.repeat(4, broken())
-	l.do(nil) // an answer ends the row
+	l.do(nil) // an answer ends the series of failures
 	l.repeat(4, broken())
 	l.check("in_service", "")
 	l.do(broken())
@@ -155,14 +155,14 @@ func TestCircuitOpensAfterFailuresInARow(t *testing.T) {
 func TestCircuitOpensByShare(t *testing.T) {
 	t.Parallel()
 	l := newTestLine(t)
-	for range 40 { // one failure in eight is bearable
+	for range 40 { // one failure in eight does not open the circuit
 		l.repeat(7, nil)
 		l.do(broken())
 	}
 	l.check("in_service", "")
-	for i := 0; l.stats.sound.Load(); i++ { // one in two is not
+	for i := 0; l.stats.sound.Load(); i++ { // one failure in two does
 		if i > 30 {
-			t.Fatal("half of the attempts fail, and the circuit stays closed")
+			t.Fatal("the circuit stays closed although half of the attempts fail")
 		}
 		l.do(broken())
 		if l.stats.sound.Load() {
@@ -194,8 +194,8 @@ func TestHalfFailures(t *testing.T) {
 	l.check("circuit_open", "circuit_open", "circuit_open")
 }
 
-// TestHealing checks that an open circuit is probed after 30 s, then after twice as long, and that
-// three good answers after a good probe bring the line back.
+// TestHealing checks that an open circuit is probed after 30 s and then with doubled waits, and
+// that three good answers after a successful probe bring the line back.
 func TestHealing(t *testing.T) {
 	t.Parallel()
 	l := newTestLine(t)
@@ -206,7 +206,7 @@ func TestHealing(t *testing.T) {
 	} {
 		l.now = l.now.Add(wait - time.Second)
 		if due := l.stats.health.due(l.now); due.Whole != nil || due.Parts != nil {
-			t.Fatalf("probed before %s were over", wait)
+			t.Fatalf("probed before the end of the wait of %s", wait)
 		}
 		l.now = l.now.Add(time.Second)
 		l.probe(broken())
@@ -221,8 +221,8 @@ func TestHealing(t *testing.T) {
 	l.do(nil)
 	l.check("in_service", "", "in_service")
 
-	// The circuit opens again soon, so the waits go on from their last length. A half-open line had
-	// not returned, so the operator gets no message.
+	// The circuit opens again soon, so the waits continue with their last length. A half-open line
+	// had not returned, so the operator gets no message.
 	l.repeat(5, broken())
 	l.check("circuit_open", "circuit_open", "circuit_open")
 	l.checkWait(10 * time.Minute)
@@ -235,7 +235,7 @@ func TestHealing(t *testing.T) {
 	l.probe(nil)
 	l.repeat(3, nil)
 	l.check("in_service", "", "in_service")
-	l.now = l.now.Add(time.Hour) // long ago: from the beginning
+	l.now = l.now.Add(time.Hour) // long after the last return, so the waits start again
 	l.repeat(5, broken())
 	l.checkWait(30 * time.Second)
 }
@@ -260,8 +260,8 @@ func TestStragglers(t *testing.T) {
 	l.check("half_open", "")
 }
 
-// TestStragglersDoNotAddUp checks that only failures of the present state are added up, without
-// late failures from an earlier state.
+// TestStragglersDoNotAddUp checks that only failures of the present state are counted, without late
+// failures from an earlier state.
 func TestStragglersDoNotAddUp(t *testing.T) {
 	t.Parallel()
 	l := newTestLine(t)
@@ -282,18 +282,18 @@ func TestHalfOpenTakesOneRequestAtATime(t *testing.T) {
 	l.halfOpen()
 	now := func() time.Time { return l.now }
 	if why, _, isHalfOpen := l.stats.Refuses(now, l.origin(), false); why != "" || !isHalfOpen {
-		t.Fatalf("the first is refused: %q", why)
+		t.Fatalf("the first request is refused: %q", why)
 	}
 	if why, _, _ := l.stats.Refuses(now, l.origin(), false); why != "half_open" {
-		t.Errorf("the second is refused with %q", why)
+		t.Errorf("the second request is refused with %q", why)
 	}
 	if why, _, isHalfOpen := l.stats.Refuses(now, l.origin(), true); why != "" || !isHalfOpen {
-		t.Errorf("one that presses is refused: %q", why)
+		t.Errorf("a request with a last resort is refused: %q", why)
 	}
 	l.stats.EndHalfOpen()
 	l.stats.EndHalfOpen()
 	if why, _, _ := l.stats.Refuses(now, l.origin(), false); why != "" {
-		t.Errorf("after both have ended: %q", why)
+		t.Errorf("after the end of both requests: %q", why)
 	}
 }
 
@@ -310,7 +310,7 @@ func TestCooling(t *testing.T) {
 		{limited(429, 0), 30 * time.Second},
 		{limited(429, 0), 30 * time.Second},
 		{limited(429, 2*time.Second), 2 * time.Second},
-		{limited(429, time.Hour), time.Minute}, // more is the provider's wish alone
+		{limited(429, time.Hour), time.Minute}, // a longer Retry-After is limited
 	} {
 		l.do(step.failure)
 		l.check("cooling", "cooling")
@@ -319,7 +319,7 @@ func TestCooling(t *testing.T) {
 		l.now = l.now.Add(time.Millisecond)
 		l.check("in_service", "")
 	}
-	l.do(nil) // an answer: the next pause is short again
+	l.do(nil) // after an answer, the next pause is short again
 	l.do(limited(429, 0))
 	l.checkWait(5 * time.Second)
 }
@@ -367,7 +367,7 @@ func TestCredentials(t *testing.T) {
 	l.repeat(3, nil)
 	l.check("in_service", "", "in_service")
 	l.repeat(5, broken())
-	l.checkWait(30 * time.Second) // not the wait of the credentials
+	l.checkWait(30 * time.Second) // and not the wait for credentials
 	// A probe of an open circuit may find the credentials withdrawn.
 	l.now = l.now.Add(30 * time.Second)
 	l.messages = nil
@@ -400,7 +400,7 @@ func TestMissingModel(t *testing.T) {
 		t.Errorf("probes of %v", models)
 	}
 	if models := due(); models != nil {
-		t.Errorf("probed twice at a time: %v", models)
+		t.Errorf("second probe during the first: %v", models)
 	}
 	l.record(l.stats.RecordPartProbe(l.now, LinePart{Model: "m"}, missing()))
 	l.now = l.now.Add(10*time.Minute - time.Second)
@@ -413,8 +413,8 @@ func TestMissingModel(t *testing.T) {
 	l.check("in_service", "", "m in_service")
 }
 
-// TestRejectionsAreNoFailures checks that a rejected request proves the provider alive, and that a
-// disconnected client has no effect.
+// TestRejectionsAreNoFailures checks that a rejected request shows that the provider works, and
+// that a disconnected client has no effect.
 func TestRejectionsAreNoFailures(t *testing.T) {
 	t.Parallel()
 	l := newTestLine(t)

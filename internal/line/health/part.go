@@ -7,30 +7,30 @@ import (
 	"tollgate/internal/wire"
 )
 
-// LinePart is the part of a line that can cool, or be out, by itself: a model, or a model in one
+// LinePart is a part of a line that can be cooling, or out, separately: a model, or a model in one
 // form.
 type LinePart struct {
 	Model string
-	Form  wire.Form // all forms if empty
-	Tools bool      // for requests with tools alone
+	Form  wire.Form // empty for all forms
+	Tools bool      // only requests with tools
 }
 
-// block is the reason to refuse requests for a part of a line. An expired block is kept for a while,
-// because the next pause is longer if it follows soon.
+// block is the reason to refuse requests for a part of a line. An expired block is kept for a
+// while, because a pause that follows soon is longer.
 type block struct {
-	out          bool // until a probe went well, or an answer came
-	cools        bool // until the time until
+	out          bool // until a successful probe or an answer
+	cools        bool // until the time in until
 	cause        string
 	since, until time.Time
-	wait         time.Duration // between probes
-	reporters    reporters     // the accounts with the block
-	explicit     bool          // of a pause, see health.explicit
-	private      bool          // of a pause: see health.private
-	announced    bool          // the operator got a message that the part is out
+	wait         time.Duration // time between probes
+	reporters    reporters     // the blocked accounts
+	explicit     bool          // see health.explicit
+	private      bool          // see health.private
+	announced    bool          // whether the operator got a message that the part is out
 	limits       limits
-	began        uint64 // the line's generation then; earlier attempts do not count
+	began        uint64 // the line's generation at the beginning; earlier attempts do not count
 	probing      bool
-	probes       int // probes so far
+	probes       int // number of probes so far
 }
 
 // active reports whether the part refuses requests.
@@ -51,7 +51,7 @@ func (h *health) endPauses(now time.Time) {
 	}
 }
 
-// refusesPart returns the reason why the parts of a request refuse it, or the empty string.
+// refusesPart returns the reason why a part that the request uses refuses it, or "".
 func (h *health) refusesPart(q Origin, lastResort bool) string {
 	for _, part := range [...]LinePart{{Model: q.Model}, {Model: q.Model, Form: q.Form}} {
 		switch p := h.parts[part]; {
@@ -73,8 +73,8 @@ type Lack int
 // The grades, from full support to none.
 const (
 	LacksNothing Lack = iota
-	LacksTools        // of a request with tools: another form is better
-	LacksForm         // it is out
+	LacksTools        // the form lacks tools, so a request with tools should use another form
+	LacksForm         // the form is out
 )
 
 // lacks returns the line's lack for a request in its form.
@@ -90,8 +90,8 @@ func (h *health) lacks(q Origin) Lack {
 	return LacksNothing
 }
 
-// answeredPart lifts the blocks on the parts of an answered request, if the request began after the
-// blocks did.
+// answeredPart lifts the blocks on the parts used by an answered request, if the request began
+// after the blocks.
 func (h *health) answeredPart(now time.Time, q Origin) (changes []Change) {
 	if len(h.parts) == 0 {
 		return nil
@@ -128,8 +128,8 @@ func (p LinePart) change(state, cause string) Change {
 	return Change{Model: p.Model, Form: p.Form, Tools: p.Tools, State: state, Cause: cause}
 }
 
-// blockFor returns the block on a part, for a failure of q. It adds q's account to the reporters. It
-// returns nil if q began before the block.
+// blockFor returns the block on a part, for a failure of q. It adds q's account to the reporters.
+// It returns nil if q began before the block.
 func (h *health) blockFor(part LinePart, q Origin) *block {
 	p := h.parts[part]
 	switch {
@@ -152,13 +152,13 @@ func (h *health) blockFor(part LinePart, q Origin) *block {
 // limits counts the rate limits of a line or model since its last answer.
 type limits struct {
 	n      int
-	blamed map[string]bool // accounts with limits that other accounts did not meet
+	blamed map[string]bool // accounts with limits that other accounts did not have
 }
 
 // add records a rate limit and returns the length of the pause. explicit is true if the provider
-// named the time and this is the first limit since an answer: exempt accounts then use the line
-// only as a last resort. It is false for accounts with refuted limits and for later limits, so that
-// no account can prolong the pause of others.
+// specified the length and this is the first limit since an answer; exempt accounts then use the
+// line only as a last resort. It is false for accounts with refuted limits and for later limits, so
+// that no account can prolong the pause of others.
 func (l *limits) add(q Origin, f *upstream.Failure) (pause time.Duration, explicit bool) {
 	if pause = min(f.RetryAfter, maxRetryAfter); pause > 0 {
 		explicit = l.n == 0 && !l.blamed[q.Account]
@@ -169,7 +169,7 @@ func (l *limits) add(q Origin, f *upstream.Failure) (pause time.Duration, explic
 	return pause, explicit
 }
 
-// recordAnswer records an answer during a pause of these accounts.
+// recordAnswer records an answer during a pause of the accounts in by.
 func (l *limits) recordAnswer(by reporters) {
 	l.n = 0
 	for account := range by.accounts {
@@ -180,9 +180,9 @@ func (l *limits) recordAnswer(by reporters) {
 	}
 }
 
-// rateLimited cools the rate-limited model. It cools the whole line if the limit is the account's, if
-// another model is limited too, or if the line has one model only. A repeated overload also counts
-// as a failure.
+// rateLimited cools the rate-limited model. It cools the whole line if the limit concerns the
+// provider account, if another model is limited too, or if the line has only one model. A repeated
+// overload also counts as a failure.
 func (h *health) rateLimited(now time.Time, q Origin, f *upstream.Failure, recent func() (failureSum, int)) []Change {
 	if h.state >= circuitOpen {
 		return nil
@@ -198,7 +198,7 @@ func (h *health) rateLimited(now time.Time, q Origin, f *upstream.Failure, recen
 	}
 	if whole {
 		h.cool(now, q, f)
-		return nil // a pause of seconds is not worth a message
+		return nil // a pause of seconds needs no message
 	}
 	if p != nil && p.out {
 		return nil
@@ -223,8 +223,8 @@ func (h *health) rateLimited(now time.Time, q Origin, f *upstream.Failure, recen
 	return nil
 }
 
-// verifyPause asks for a probe about a pause of the line with several accounts. A pause of one
-// account concerns this account only and needs no probe, so a real rate limit costs at most one
+// verifyPause requests a probe about a pause of the line with several accounts. A pause of one
+// account concerns only this account and needs no probe, so a real rate limit costs at most one
 // probe for each pause.
 func (h *health) verifyPause(q Origin) {
 	if !q.Job && len(h.reporters.accounts) > 1 {
@@ -237,7 +237,7 @@ func (h *health) cool(now time.Time, q Origin, f *upstream.Failure) {
 	pause, explicit := h.limits.add(q, f)
 	by := reportedBy(q.Account)
 	switch h.state {
-	case cooling: // an exempt account met the limit
+	case cooling: // an exempt account was limited too
 		by.join(h.reporters)
 	case halfOpen:
 		h.after = halfOpen
@@ -278,7 +278,7 @@ func (h *health) takeOut(now time.Time, part LinePart, q Origin, f *upstream.Fai
 		h.addUrgentDoubt(part, false)
 		return nil
 	}
-	p.announced = true // also where no probe can decide
+	p.announced = true // announced even if no probe can decide
 	if part.Form != "" && h.formsOut(part.Model) >= h.serving.Forms {
 		for other := range h.parts {
 			if other.Model == part.Model {
@@ -303,7 +303,7 @@ func (h *health) formsOut(model string) (n int) {
 	return n
 }
 
-// missingPart returns the missing part named by a failure.
+// missingPart returns the part that is missing according to a failure.
 func (h *health) missingPart(q Origin, f *upstream.Failure) LinePart {
 	if f.MissesForm() && q.Form != "" {
 		return LinePart{q.Model, q.Form, f.Tools}

@@ -19,14 +19,14 @@ func newWideLine(t *testing.T) *testLine {
 	return l
 }
 
-// as lets the next requests be an account's, for a model.
+// as sets the account and the model for the next requests.
 func (l *testLine) as(account, model string) *testLine {
 	l.account, l.part.Model = account, model
 	return l
 }
 
-// refused checks the reason for refusing an account's request without another line.
-func (l *testLine) refused(account, model, want string) {
+// checkRefusal checks the reason for refusing an account's request, without a last resort.
+func (l *testLine) checkRefusal(account, model, want string) {
 	l.Helper()
 	if why := l.refuses(account, model, true); why != want {
 		l.Errorf("%s on %s is refused with %q, want %q", account, model, why, want)
@@ -43,13 +43,13 @@ func (l *testLine) refuses(account, model string, lastResort bool) string {
 	return why
 }
 
-// partsDue begins the due probes of parts and returns them.
-func (l *testLine) partsDue() (asks []Probe) {
+// partsDue starts the due probes of parts and returns them.
+func (l *testLine) partsDue() (probes []Probe) {
 	l.stats.change(func(h *health) []Change {
-		asks = h.due(l.now).Parts
+		probes = h.due(l.now).Parts
 		return nil
 	})
-	return asks
+	return probes
 }
 
 // noForm returns a refusal of a model's form.
@@ -63,8 +63,8 @@ func nowhere() *upstream.Failure {
 	return upstream.Classify(404, "", []byte(`{"detail":"Not Found"}`), nil)
 }
 
-// TestOneModelCools checks that a rate limit pauses only its model, as long as the provider
-// asks, else longer each time.
+// TestOneModelCools checks that a rate limit pauses only its model, for the time in Retry-After,
+// else longer each time.
 func TestOneModelCools(t *testing.T) {
 	t.Parallel()
 	l := newWideLine(t)
@@ -72,18 +72,18 @@ func TestOneModelCools(t *testing.T) {
 		{0, 5 * time.Second}, {0, 10 * time.Second}, {0, 20 * time.Second}, {7 * time.Second, 7 * time.Second}, {time.Hour, time.Minute},
 	} {
 		l.do(limited(429, step.retryAfter))
-		l.refused("", "m", StateCooling)
-		l.refused("", "other", "")
+		l.checkRefusal("", "m", StateCooling)
+		l.checkRefusal("", "other", "")
 		s := l.stats.Summary(l.now)
 		if s.State != StateInService || len(s.ModelsCooling) != 1 || s.ModelsCooling[0].Model != "m" ||
 			s.ModelsCooling[0].Until != l.now.Add(step.pause).Unix() || s.ModelsCooling[0].Cause == "" || s.ModelsOut != nil {
 			t.Errorf("%+v", s)
 		}
-		if left := l.stats.Wait(l.now, "m"); left != step.pause || l.stats.Wait(l.now, "other") != 0 {
-			t.Errorf("left %s, want %s", left, step.pause)
+		if wait := l.stats.Wait(l.now, "m"); wait != step.pause || l.stats.Wait(l.now, "other") != 0 {
+			t.Errorf("wait %s, want %s", wait, step.pause)
 		}
 		l.now = l.now.Add(step.pause)
-		l.refused("", "m", "")
+		l.checkRefusal("", "m", "")
 	}
 	l.do(nil)
 	if !l.stats.Sound() {
@@ -139,29 +139,29 @@ func TestSeveralModelsLimitedAtOnce(t *testing.T) {
 	l.now = l.now.Add(5 * time.Second)
 	l.as("", "other").do(limited(429, 5*time.Second))
 	if s := l.stats.Summary(l.now); s.State != StateInService {
-		t.Errorf("one after the other: %+v", s)
+		t.Errorf("limited one after the other: %+v", s)
 	}
 	l.as("", "m").do(limited(429, 5*time.Second))
-	l.refused("", "third", StateCooling)
+	l.checkRefusal("", "third", StateCooling)
 	if s := l.stats.Summary(l.now); s.State != StateCooling || s.CoolingUntil != l.now.Add(5*time.Second).Unix() {
-		t.Errorf("both at once: %+v", s)
+		t.Errorf("limited at once: %+v", s)
 	}
 
 	l = newWideLine(t)
 	whole := limited(429, 9*time.Second)
 	whole.AllModels = true
 	l.do(whole)
-	l.refused("", "third", StateCooling)
+	l.checkRefusal("", "third", StateCooling)
 	l.now = l.now.Add(9 * time.Second)
-	l.refused("", "third", "")
+	l.checkRefusal("", "third", "")
 }
 
-// TestOtherAccountsMayTry checks that a block applies only to the accounts that met its failure,
+// TestOtherAccountsMayTry checks that a block applies only to the accounts that had the failure,
 // until an answer lifts the block or a probe confirms it.
 func TestOtherAccountsMayTry(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		met      func() *upstream.Failure
+		failure  func() *upstream.Failure
 		refusal  string
 		messages string // the message to the operator after confirmation
 		doubt    string
@@ -180,29 +180,29 @@ func TestOtherAccountsMayTry(t *testing.T) {
 			t.Parallel()
 			l := newWideLine(t)
 			early := l.as("good", "m").begin()
-			l.as("hostile", "m").do(tt.met())
-			l.refused("hostile", "m", tt.refusal)
-			l.refused("", "m", tt.refusal) // a request without an account is not exempt
+			l.as("hostile", "m").do(tt.failure())
+			l.checkRefusal("hostile", "m", tt.refusal)
+			l.checkRefusal("", "m", tt.refusal) // a request without an account is not exempt
 			l.as("good", "m").end(early, nil)
-			l.refused("hostile", "m", tt.refusal) // the request began before the block
+			l.checkRefusal("hostile", "m", tt.refusal) // the request began before the block
 			l.do(nil)
-			l.refused("hostile", "m", "")
-			l.as("hostile", "m").end(early, tt.met()) // too late to bring it back
-			l.refused("good", "m", "")
-			l.refused("hostile", "m", "")
+			l.checkRefusal("hostile", "m", "")
+			l.as("hostile", "m").end(early, tt.failure()) // too late to restore the block
+			l.checkRefusal("good", "m", "")
+			l.checkRefusal("hostile", "m", "")
 			l.now = l.now.Add(doubtAgain)
 
 			for _, account := range []string{"hostile", "friend", "third", "fourth", "fifth"} {
-				l.as(account, "m").do(tt.met())
+				l.as(account, "m").do(tt.failure())
 			}
-			l.refused("fifth", "m", tt.refusal)
-			l.refused("good", "m", "")
+			l.checkRefusal("fifth", "m", tt.refusal)
+			l.checkRefusal("good", "m", "")
 			if len(l.messages) > 0 {
-				t.Errorf("messages %q before a probe met the failure", l.messages)
+				t.Errorf("messages %q before a probe failed", l.messages)
 			}
 			l.checkDoubts(tt.doubt)
-			l.probeDoubt(tt.met())
-			l.refused("good", "m", tt.refusal)
+			l.probeDoubt(tt.failure())
+			l.checkRefusal("good", "m", tt.refusal)
 			if got := strings.Join(l.messages, ", "); got != tt.messages {
 				t.Errorf("messages %q, want %q", got, tt.messages)
 			}
@@ -210,9 +210,9 @@ func TestOtherAccountsMayTry(t *testing.T) {
 	}
 }
 
-// TestTheProvidersWordOnTime checks that a pause with a named time applies to all accounts with
-// another line. A repeated pause applies only to the accounts that met it, unless a probe confirms
-// it.
+// TestTheProvidersWordOnTime checks that a pause with a length from the provider applies to all
+// accounts with another line. A repeated pause applies only to the accounts that had it, unless a
+// probe confirms it.
 func TestTheProvidersWordOnTime(t *testing.T) {
 	t.Parallel()
 	for _, whole := range []bool{false, true} {
@@ -220,25 +220,25 @@ func TestTheProvidersWordOnTime(t *testing.T) {
 		limit.AllModels = whole
 		l := newWideLine(t).as("hostile", "m")
 		l.do(limit)
-		l.refused("hostile", "m", StateCooling)
-		l.refused("good", "m", "")
+		l.checkRefusal("hostile", "m", StateCooling)
+		l.checkRefusal("good", "m", "")
 		if why := l.refuses("good", "m", false); why != StateCooling {
 			t.Errorf("good is refused with %q, although others may use m", why)
 		}
-		l.checkDoubts() // one account alone needs no probe
+		l.checkDoubts() // a pause of one account needs no probe
 		l.as("good", "m").do(limit)
-		l.refused("good", "m", StateCooling)
-		l.refused("third", "m", "")
+		l.checkRefusal("good", "m", StateCooling)
+		l.checkRefusal("third", "m", "")
 		l.resolveDoubt(limit)
-		l.refused("third", "m", StateCooling)
+		l.checkRefusal("third", "m", StateCooling)
 
 		l.now = l.now.Add(20 * time.Second)
 		l.as("hostile", "m").do(limit)
 		l.as("other", "m").do(nil)
-		l.refused("hostile", "m", "")
-		for range 5 { // and is known for a while
+		l.checkRefusal("hostile", "m", "")
+		for range 5 { // the refutation lasts for a while
 			l.as("hostile", "m").do(limit)
-			l.refused("hostile", "m", StateCooling)
+			l.checkRefusal("hostile", "m", StateCooling)
 			if why := l.refuses("other", "m", false); why != "" {
 				t.Errorf("other is refused with %q", why)
 			}
@@ -247,8 +247,8 @@ func TestTheProvidersWordOnTime(t *testing.T) {
 	}
 }
 
-// TestALimitOfSomeAccounts checks that a pause without confirmation by a probe applies only to its
-// reporters, and is hidden from the operator.
+// TestALimitOfSomeAccounts checks that an unconfirmed pause applies only to its reporters, and is
+// hidden from the operator.
 func TestALimitOfSomeAccounts(t *testing.T) {
 	t.Parallel()
 	for _, whole := range []bool{false, true} {
@@ -259,7 +259,7 @@ func TestALimitOfSomeAccounts(t *testing.T) {
 		l.as("huge", "m").do(limit)
 		l.resolveDoubt(nil)
 		for _, account := range []string{"large", "huge"} {
-			l.refused(account, "m", StateCooling)
+			l.checkRefusal(account, "m", StateCooling)
 		}
 		if why := l.refuses("good", "m", false); why != "" {
 			t.Errorf("good is refused with %q", why)
@@ -268,13 +268,13 @@ func TestALimitOfSomeAccounts(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		l.now = l.now.Add(20 * time.Second)
-		l.refused("large", "m", "")
+		l.checkRefusal("large", "m", "")
 	}
 }
 
 // TestAccountsKeepNoCircuitOpen checks that a circuit opened by requests is probed at once, that
-// other accounts may use the line meanwhile, and that refuted failures do not open the circuit
-// again soon.
+// other accounts may use the line meanwhile, and that refuted failures do not soon open the circuit
+// again.
 func TestAccountsKeepNoCircuitOpen(t *testing.T) {
 	t.Parallel()
 	trip := func(t *testing.T) *testLine {
@@ -284,11 +284,11 @@ func TestAccountsKeepNoCircuitOpen(t *testing.T) {
 		}
 		l.as("hostile", "m")
 		l.check("in_service", StateCircuitOpen)
-		l.refused("friend", "m", StateCircuitOpen)
-		l.refused("good", "m", "")
+		l.checkRefusal("friend", "m", StateCircuitOpen)
+		l.checkRefusal("good", "m", "")
 		return l
 	}
-	t.Run("a probe refutes it", func(t *testing.T) {
+	t.Run("refuted by a probe", func(t *testing.T) {
 		t.Parallel()
 		l := trip(t)
 		l.resolveDoubt(nil)
@@ -299,12 +299,12 @@ func TestAccountsKeepNoCircuitOpen(t *testing.T) {
 		l.resolveDoubt(nil)
 		l.repeat(5, broken())
 		l.now = l.now.Add(confirmAgain)
-		l.resolveDoubt(broken()) // now it is the line
-		l.refused("good", "m", StateCircuitOpen)
+		l.resolveDoubt(broken()) // the probe fails too, so the line is at fault
+		l.checkRefusal("good", "m", StateCircuitOpen)
 		l.check("circuit_open", "circuit_open", "circuit_open")
 		l.checkWait(openWait)
 	})
-	t.Run("another account refutes it", func(t *testing.T) {
+	t.Run("refuted by another account", func(t *testing.T) {
 		t.Parallel()
 		l := trip(t)
 		l.as("good", "m").do(nil)
@@ -312,24 +312,24 @@ func TestAccountsKeepNoCircuitOpen(t *testing.T) {
 		l.repeat(50, broken())
 		l.check("in_service", "")
 	})
-	t.Run("another account meets it too", func(t *testing.T) {
+	t.Run("confirmed by another account", func(t *testing.T) {
 		t.Parallel()
 		l := trip(t)
-		l.as("good", "m").do(hollow()) // proves nothing
-		l.refused("good", "m", "")
+		l.as("good", "m").do(hollow()) // a hollow answer proves nothing
+		l.checkRefusal("good", "m", "")
 		l.do(broken())
-		l.refused("good", "m", StateCircuitOpen)
-		l.refused("third", "m", "")
+		l.checkRefusal("good", "m", StateCircuitOpen)
+		l.checkRefusal("third", "m", "")
 	})
-	t.Run("a probe that was cut off", func(t *testing.T) {
+	t.Run("interrupted probe", func(t *testing.T) {
 		t.Parallel()
 		l := trip(t)
 		l.resolveDoubt(upstream.Fail(fault.ClientClosed, errors.New("the node stops")))
-		l.refused("good", "m", "")
+		l.checkRefusal("good", "m", "")
 		l.checkDoubts()
 		l.now = l.now.Add(confirmAgain)
-		l.resolveDoubt(limited(429, 0)) // no answer either
-		l.refused("good", "m", StateCircuitOpen)
+		l.resolveDoubt(limited(429, 0)) // a rate limit decides nothing
+		l.checkRefusal("good", "m", StateCircuitOpen)
 	})
 	t.Run("half-open", func(t *testing.T) {
 		t.Parallel()
@@ -338,11 +338,11 @@ func TestAccountsKeepNoCircuitOpen(t *testing.T) {
 		l.now = l.now.Add(openWait)
 		l.probe(nil)
 		l.messages = nil
-		l.do(broken()) // no other account had met it: it may open the circuit again, for itself
-		l.refused("hostile", "m", StateCircuitOpen)
-		l.refused("good", "m", "")
+		l.do(broken()) // no other account had the failure, so the account may open the circuit again for itself
+		l.checkRefusal("hostile", "m", StateCircuitOpen)
+		l.checkRefusal("good", "m", "")
 		l.resolveDoubt(nil)
-		l.check("half_open", "") // not at once in service: it had been out
+		l.check("half_open", "") // the operator was told, so the line becomes half-open first
 		l.as("good", "m").do(nil)
 		l.do(nil)
 		l.do(nil)
@@ -351,7 +351,7 @@ func TestAccountsKeepNoCircuitOpen(t *testing.T) {
 }
 
 // TestOneAccountOnAnUnprobedLine checks that the circuit is open only for the failing account while
-// others use the line, and that the operator sees the line in service.
+// others use the line, and that the operator sees the line as in service.
 func TestOneAccountOnAnUnprobedLine(t *testing.T) {
 	t.Parallel()
 	l := newTestLine(t)
@@ -359,7 +359,7 @@ func TestOneAccountOnAnUnprobedLine(t *testing.T) {
 	l.as("good", "m").do(nil)
 	l.as("hostile", "m").repeat(5, broken())
 	l.check("in_service", StateCircuitOpen)
-	l.refused("good", "m", "")
+	l.checkRefusal("good", "m", "")
 	l.as("good", "m").do(broken())
 	l.check("circuit_open", StateCircuitOpen, "circuit_open")
 }
@@ -374,12 +374,12 @@ func TestAProbeInFlight(t *testing.T) {
 	generation := l.stats.Generation()
 	l.checkDoubts("m")
 	l.repeat(5, broken())
-	l.refused("a", "m", StateCircuitOpen)
+	l.checkRefusal("a", "m", StateCircuitOpen)
 	l.record(l.stats.change(func(h *health) []Change { return h.recordDoubtProbe(l.now, generation, l.part, l.part.Form, broken()) }))
-	l.refused("b", "m", "")
+	l.checkRefusal("b", "m", "")
 	l.now = l.now.Add(confirmAgain)
 	l.resolveDoubt(broken())
-	l.refused("b", "m", StateCircuitOpen)
+	l.checkRefusal("b", "m", StateCircuitOpen)
 }
 
 // TestNoProbeIsPossible checks that a line without chat models refuses the accounts with failures,
@@ -387,7 +387,7 @@ func TestAProbeInFlight(t *testing.T) {
 func TestNoProbeIsPossible(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		met      func() *upstream.Failure
+		failure  func() *upstream.Failure
 		messages string
 	}{
 		"a credential": {account, "credentials_out"},
@@ -402,11 +402,11 @@ func TestNoProbeIsPossible(t *testing.T) {
 				q := Origin{LinePart: LinePart{Model: "m"}, Account: account, Job: true}
 				for range 5 {
 					q.Generation = l.stats.Generation()
-					l.record(l.stats.RecordFailure(l.now, q, tt.met()))
+					l.record(l.stats.RecordFailure(l.now, q, tt.failure()))
 				}
 			}
-			l.refused("a", "m", tt.messages[strings.LastIndex(tt.messages, " ")+1:])
-			l.refused("good", "m", "")
+			l.checkRefusal("a", "m", tt.messages[strings.LastIndex(tt.messages, " ")+1:])
+			l.checkRefusal("good", "m", "")
 			l.checkDoubts()
 			if len(l.messages) != 1 || l.messages[0] != tt.messages {
 				t.Errorf("messages %q", l.messages)
@@ -420,13 +420,13 @@ func TestNoProbeIsPossible(t *testing.T) {
 func TestAFormIsOut(t *testing.T) {
 	t.Parallel()
 	l := newWideLine(t)
-	l.do(noForm(false, true)) // in words: a probe has to meet it as well
+	l.do(noForm(false, true)) // the refusal is unproven, so a probe must confirm it
 	l.check("in_service", "")
 	l.resolveDoubt(noForm(false, true))
 	l.check("in_service", "form_out", "m chat form_out")
-	l.refused("", "other", "")
+	l.checkRefusal("", "other", "")
 	l.part.Form = wire.FormResponses
-	l.refused("", "m", "")
+	l.checkRefusal("", "m", "")
 	s := l.stats.Summary(l.now)
 	if len(s.FormsOut) != 1 || s.FormsOut[0].Form != wire.FormChat || s.FormsOut[0].Cause == "" ||
 		s.FormsOut[0].Until != l.now.Add(accountWait).Unix() || s.ModelsOut != nil {
@@ -434,13 +434,13 @@ func TestAFormIsOut(t *testing.T) {
 	}
 
 	l.now = l.now.Add(accountWait)
-	if asks := l.partsDue(); len(asks) != 1 || asks[0].LinePart != (LinePart{Model: "m", Form: wire.FormChat}) {
-		t.Fatalf("probes of %v", asks)
+	if probes := l.partsDue(); len(probes) != 1 || probes[0].LinePart != (LinePart{Model: "m", Form: wire.FormChat}) {
+		t.Fatalf("probes of %v", probes)
 	}
 	l.stats.RecordPartProbe(l.now, LinePart{Model: "m", Form: wire.FormChat}, noForm(false, true))
 	l.now = l.now.Add(2 * accountWait)
-	if asks := l.partsDue(); len(asks) != 1 {
-		t.Fatalf("probes of %v", asks)
+	if probes := l.partsDue(); len(probes) != 1 {
+		t.Fatalf("probes of %v", probes)
 	}
 	l.record(l.stats.RecordPartProbe(l.now, LinePart{Model: "m", Form: wire.FormChat}, nil))
 	l.part.Form = wire.FormChat
@@ -482,7 +482,7 @@ func TestToolsPreferAnotherForm(t *testing.T) {
 		return l.stats.Lacks(q)
 	}
 	if lacks(true) != LacksNothing {
-		t.Error("a sound line lacks something")
+		t.Error("a sound line has a lack")
 	}
 	l.part.Tools = true
 	l.do(noForm(true, true))
@@ -499,17 +499,17 @@ func TestToolsPreferAnotherForm(t *testing.T) {
 		t.Errorf("lacks %d with tools, %d without", lacks(true), lacks(false))
 	}
 	l.now = l.now.Add(accountWait)
-	if asks := l.partsDue(); len(asks) != 1 || !asks[0].Tools {
-		t.Fatalf("probes of %v", asks)
+	if probes := l.partsDue(); len(probes) != 1 || !probes[0].Tools {
+		t.Fatalf("probes of %v", probes)
 	}
 	l.record(l.stats.RecordPartProbe(l.now, l.part, nil))
 	l.check("in_service", "", "m chat+tools in_service")
 	if lacks(true) != LacksNothing {
-		t.Error("it is still lacking")
+		t.Error("the line still has a lack")
 	}
 }
 
-// TestProbesAskWhatWorked last, model and form.
+// TestProbesAskWhatWorked checks that probes use the model and form of the last answer.
 func TestProbesAskWhatWorked(t *testing.T) {
 	t.Parallel()
 	l := newWideLine(t)
@@ -532,8 +532,8 @@ func TestProbesAskWhatWorked(t *testing.T) {
 	l.part = LinePart{Model: "m", Form: wire.FormResponses}
 	l.do(missing())
 	l.now = l.now.Add(accountWait)
-	if asks := l.partsDue(); len(asks) != 1 || asks[0].Last != wire.FormChat || asks[0].Form != "" {
-		t.Errorf("probes of %+v", asks)
+	if probes := l.partsDue(); len(probes) != 1 || probes[0].Last != wire.FormChat || probes[0].Form != "" {
+		t.Errorf("probes of %+v", probes)
 	}
 }
 

@@ -3,8 +3,8 @@ package health
 // maxReporters bounds the accounts in a block. Further accounts may try the line again.
 const maxReporters = 1000
 
-// reporters is the set of accounts whose requests met a failure of a line or a part of it. A block
-// applies to these accounts only, however many there are, until a probe meets the same failure.
+// reporters is the set of accounts whose requests had a failure of a line or a part. A block
+// applies only to these accounts, however many there are, until a probe has the same failure.
 type reporters struct {
 	confirmed bool
 	accounts  map[string]bool
@@ -41,7 +41,7 @@ func (r *reporters) join(other reporters) {
 	}
 }
 
-// confirm records that a probe met the failure.
+// confirm records that a probe had the same failure.
 func (r *reporters) confirm() { *r = reporters{confirmed: true} }
 
 // exempt reports whether an account may still use the line or part.

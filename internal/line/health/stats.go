@@ -9,7 +9,7 @@ import (
 	"tollgate/internal/wire"
 )
 
-// Recent attempts are the last recentAttempts, at most recentTime old.
+// Recent attempts are the last recentAttempts that are at most recentTime old.
 const (
 	recentAttempts = 128
 	recentTime     = 5 * time.Minute
@@ -19,7 +19,7 @@ const (
 type Origin struct {
 	LinePart
 	Account    string
-	Generation uint64 // the line's when the attempt began
+	Generation uint64 // the line's generation at the start of the attempt
 	Job        bool   // probes cannot repeat jobs
 }
 
@@ -27,27 +27,27 @@ type Origin struct {
 type sample struct {
 	at        time.Time
 	origin    Origin
-	unproven  bool          // the request may have caused the failure
-	separate  bool          // does not count against the line as a whole
-	success   float64       // 1 answered, 0 failed, 0.5 half a failure
-	firstByte time.Duration // until the answer began; 0 if it did not
-	cause     string        // of a failure
+	unproven  bool          // whether the request may have caused the failure
+	separate  bool          // whether the failure does not count against the whole line
+	success   float64       // 1 for an answer, 0 for a failure, 0.5 for half a failure
+	firstByte time.Duration // time until the answer began; 0 without an answer
+	cause     string        // cause of a failure
 }
 
-// Stats count one line's attempts on this node and keep its health. They are
-// safe for concurrent use.
+// Stats counts one line's attempts on this node and tracks its health. It is safe for concurrent
+// use.
 type Stats struct {
 	// sound is true if the line is healthy, without doubts and without blocks. generation is the
-	// present generation. Both are read without the lock, for nearly all requests.
+	// present generation. Nearly all requests read both without the lock.
 	sound      atomic.Bool
 	generation atomic.Uint64
-	doubtful   atomic.Bool // a question waits for a probe
+	doubtful   atomic.Bool // whether a doubt waits for a probe
 
 	mu               sync.Mutex
-	n                uint64 // attempts ever; the last recentAttempts of them are in ring
+	n                uint64 // number of attempts so far; the last recentAttempts of them are in ring
 	ring             [recentAttempts]sample
 	health           health
-	halfOpenRequests int // running requests of a half-open line
+	halfOpenRequests int // number of running requests on a half-open line
 }
 
 // New returns the stats of a healthy line.
@@ -61,7 +61,7 @@ func New() *Stats {
 // Sound reports whether the line is healthy, without doubts and without blocks.
 func (s *Stats) Sound() bool { return s.sound.Load() }
 
-// Generation returns the line's present generation; later attempts count.
+// Generation returns the line's present generation. It increases with each change of state.
 func (s *Stats) Generation() uint64 { return s.generation.Load() }
 
 // Serves sets the line's models and forms from the newest catalog.
@@ -71,11 +71,11 @@ func (s *Stats) Serves(serving Serving) {
 	s.health.serving = serving
 }
 
-// Refuses returns the reason for refusing a request. If it returns the empty string, the
-// request may begin, and its result belongs to the returned generation. A half-open line takes one
-// request at a time and refuses others with StateHalfOpen, unless the line is their last resort.
-// The same applies to accounts exempt from an open circuit. As a last resort, exempt
-// accounts also ignore an explicit pause.
+// Refuses returns the reason for refusing a request. If it returns "", the request may begin, and
+// its result belongs to the returned generation. A half-open line takes one request at a time and
+// refuses others with StateHalfOpen, unless the line is their last resort. The same applies to
+// accounts exempt from an open circuit. As a last resort, exempt accounts also ignore an explicit
+// pause.
 func (s *Stats) Refuses(now func() time.Time, q Origin, lastResort bool) (why string, generation uint64, isHalfOpen bool) {
 	if generation = s.generation.Load(); s.sound.Load() {
 		return "", generation, false
@@ -120,25 +120,25 @@ func (s *Stats) publish() {
 // Doubtful reports whether a part of the line waits for a probe.
 func (s *Stats) Doubtful() bool { return s.doubtful.Load() }
 
-// Wait returns the time until the next request for the model or the next probe; 0 if the line waits
-// for nothing.
-func (s *Stats) Wait(now time.Time, model string) (left time.Duration) {
+// Wait returns the time until the next request for the model or the next probe, or 0 if none is
+// waiting.
+func (s *Stats) Wait(now time.Time, model string) (wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p := s.health.parts[LinePart{Model: model}]; p != nil && p.active() {
-		left = p.until.Sub(now)
+		wait = p.until.Sub(now)
 	}
 	if s.health.state != healthy && s.health.state != halfOpen {
-		left = max(left, s.health.until.Sub(now))
+		wait = max(wait, s.health.until.Sub(now))
 	}
-	return max(left, 0)
+	return max(wait, 0)
 }
 
 // Outage is the reason for refusing a request.
 type Outage struct {
 	Cause     string        // the cause of the present block
-	Wait      time.Duration // until the next request or probe; 0 if unknown
-	Untrusted bool          // its certificate is not valid
+	Wait      time.Duration // time until the next request or probe; 0 if unknown
+	Untrusted bool          // whether the line's certificate is invalid
 }
 
 // Outage returns the present reason for refusing a request.
@@ -200,7 +200,7 @@ type Probe struct {
 
 // Probes lists the due probes of a line.
 type Probes struct {
-	Whole      *Probe   // the line as a whole, with the part of its last answer, or nil
+	Whole      *Probe   // the whole line, with the part of its last answer, or nil
 	Parts      []Probe  // parts out of service
 	Doubts     []Probe  // the parts in doubt
 	LastAnswer LinePart // the part of the line's last answer; zero before the first
@@ -233,7 +233,7 @@ func (s *Stats) RecordDoubtProbe(now time.Time, generation uint64, part LinePart
 	return s.change(func(h *health) []Change { return h.recordDoubtProbe(now, generation, part, form, f) })
 }
 
-// RecordAnswer records the begin of an answer and returns its number.
+// RecordAnswer records the beginning of an answer and returns the number of its sample.
 func (s *Stats) RecordAnswer(now time.Time, origin Origin, firstByte time.Duration) (n uint64, changes []Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -291,8 +291,8 @@ func (s *Stats) add(o sample) uint64 {
 	return n
 }
 
-// recent counts the attempts since the line's present state began: those before it
-// were counted already, or come too late. Callers must hold mu.
+// recent counts the attempts since the line's present state began. Earlier attempts were counted
+// already or come too late. Callers must hold mu.
 func (s *Stats) recent(now time.Time) (fails failureSum, attempts int) {
 	for i := range min(s.n, recentAttempts) {
 		if o := &s.ring[i]; !o.separate && o.origin.Generation >= s.health.began && now.Sub(o.at) <= tripTime {

@@ -17,7 +17,7 @@ type Summary struct {
 	Attempts    int // number of recent attempts, the base of SuccessRate and FirstByteMS
 	SuccessRate *float64
 	FirstByteMS *int64 // median; nil if no recent attempt has a first byte
-	Cause       string // cause of the state, else of the latest failed recent attempt
+	Cause       string // cause of the state, or of the latest failed recent attempt
 	CauseAt     int64  // Unix seconds
 }
 
@@ -121,7 +121,7 @@ func (s *Stats) addHealth(now time.Time, sum *Summary) {
 		case p.cools && p.private:
 		case p.cools:
 			sum.ModelsCooling = append(sum.ModelsCooling, out)
-		case !p.out || !p.announced: // in use, or a probe is still to decide
+		case !p.out || !p.announced: // in use, or waiting for a probe to decide
 		case part.Form == "":
 			sum.ModelsOut = append(sum.ModelsOut, out)
 		default:

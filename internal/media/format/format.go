@@ -1,10 +1,11 @@
-// Package format owns the properties of a media file by its bytes: its content type, its size in
-// pixels, whether it is whole, and whether a user may send it.
+// Package format owns the properties of a media file from its bytes: its content type, its
+// size in pixels, whether it is complete, and whether a user may send it.
 //
 // Invariants:
 //   - Nothing is decoded: only the file's headers are read, and little is kept in memory.
 //   - The same bytes get the same verdict, however they are split into reads.
-//   - Unknown formats are rejected, and no accepted format can hold a script for a browser to run.
+//   - Unknown formats are rejected, and no accepted format can contain a script for a browser to
+//     run.
 package format
 
 import (
@@ -22,12 +23,12 @@ const (
 // ErrBroken reports bytes that end early or contradict themselves.
 var ErrBroken = errors.New("the file is cut off or damaged")
 
-// format is one accepted kind of file.
+// format is an accepted file format.
 type format struct {
 	contentType, extension, kind string
 }
 
-// formats are the accepted formats. None of them can hold a script for a browser to run.
+// formats lists the accepted formats. None of them can contain a script for a browser to run.
 var formats = []format{
 	{"image/png", ".png", KindImage},
 	{"image/jpeg", ".jpg", KindImage},
@@ -48,7 +49,7 @@ func Extension(contentType string) string {
 	return ""
 }
 
-// KindOf returns the kind of a content type; empty if it is not kept.
+// KindOf returns the kind of a content type, or "" if the type is not accepted.
 func KindOf(contentType string) string {
 	for _, f := range formats {
 		if f.contentType == contentType {
@@ -85,7 +86,7 @@ func Sniff(head []byte) string {
 	case box == "ftyp" && !notVideo(brand):
 		return "video/mp4"
 	case box == "moov", box == "mdat", box == "wide", box == "free", box == "skip":
-		return "video/quicktime" // from before there was ftyp
+		return "video/quicktime" // older files without ftyp
 	}
 	return ""
 }

@@ -9,7 +9,7 @@ import (
 
 // Policy is the policy of Inspect. The zero value is right for references.
 type Policy struct {
-	// Kinds are welcome (KindImage, KindVideo); none: both.
+	// Kinds are the accepted kinds (KindImage, KindVideo). If empty, both are accepted.
 	Kinds []string
 	// ImageSize and VideoSize are limits in bytes. Zero means 30 MiB and 100 MiB.
 	ImageSize, VideoSize int64
@@ -19,7 +19,7 @@ type Policy struct {
 	Side int
 }
 
-// The usual bounds.
+// The default limits.
 const (
 	usualImageSize = 30 << 20
 	usualVideoSize = 100 << 20
@@ -27,7 +27,7 @@ const (
 	usualSide      = 16_384
 )
 
-// FileError is the error about a user's file.
+// FileError describes a problem with a user's file.
 type FileError struct {
 	// Text tells the user the problem and the remedy. It begins with a capital and names no field.
 	Text string
@@ -52,7 +52,7 @@ func welcome(kinds []string) string {
 // Inspect checks a user's file by its bytes, ignoring its declared type, and returns its content
 // type and, for images, its size in pixels. It decodes nothing: the size comes from the headers, so
 // a small file that declares a huge picture is rejected early. Inspect also rejects files that end
-// early, and files that another program would take for something else, such as a page or an
+// early, and files that another program would interpret as something else, such as a page or an
 // archive. The error is always a *FileError.
 func Inspect(data []byte, b Policy) (contentType string, width, height int, err error) {
 	if len(b.Kinds) == 0 {
@@ -109,7 +109,7 @@ func inspectKind(head []byte, contentType, kind string, kinds []string) error {
 	return refuse("The file is of no known kind. Send %s.", welcome(kinds))
 }
 
-// inspectSize refuses files of too many bytes.
+// inspectSize rejects files of too many bytes.
 func inspectSize(size int64, kind string, b Policy) error {
 	limit := positive(b.ImageSize, usualImageSize)
 	if kind == KindVideo {
@@ -131,7 +131,7 @@ func inspectPixels(width, height int, b Policy) error {
 	return nil
 }
 
-// positive returns n, or usual if n is not given.
+// positive returns n, or usual if n is not positive.
 func positive(n, usual int64) int64 {
 	if n > 0 {
 		return n
@@ -139,21 +139,22 @@ func positive(n, usual int64) int64 {
 	return usual
 }
 
-// markup marks a document if it stands near the beginning of a file; lower case.
+// markup lists beginnings of documents, in lower case. A file with one of them near its beginning
+// is rejected.
 var markup = []string{"<!doctype", "<html", "<head", "<body", "<script", "<iframe", "<svg", "%pdf-"}
 
-// archives are the first bytes of archives; zipEnd is in the last bytes of a ZIP archive, where
+// archives are the first bytes of archives. zipEnd occurs in the last bytes of a ZIP archive, where
 // programs look for it.
 var archives = []string{"PK\x03\x04", "Rar!\x1a\x07", "7z\xbc\xaf\x27\x1c"}
 
 const (
 	zipEnd     = "PK\x05\x06"
-	zipEndSize = 22 + 1<<16 // with the longest comment
+	zipEndSize = 22 + 1<<16 // including the longest comment
 )
 
-// otherwise reports whether a file could also be taken for a document or an archive, by its first
-// bytes or by bytes after its proper end. Data appended by cameras (further pictures, short clips,
-// their own notes) is neither.
+// otherwise reports whether a file could also be interpreted as a document or an archive, by its
+// first bytes or by bytes after its proper end. Data appended by cameras (further pictures, short
+// clips, notes) is neither.
 func otherwise(head, tail []byte) bool {
 	tailStart := tail[:min(len(tail), HeadSize)]
 	for _, part := range [][]byte{head, tailStart} {

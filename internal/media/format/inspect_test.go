@@ -35,7 +35,7 @@ func TestInspectKnowsEveryFormat(t *testing.T) {
 	for contentType, data := range formattest.Samples(t) {
 		got, width, height, err := Inspect(data, Policy{})
 		if err != nil || got != contentType {
-			t.Errorf("%s: taken for %q (%v)", contentType, got, err)
+			t.Errorf("%s: detected as %q (%v)", contentType, got, err)
 		}
 		wantWidth, wantHeight := 12, 7
 		switch {
@@ -85,7 +85,7 @@ func TestInspectKnowsEveryFormat(t *testing.T) {
 	}
 }
 
-// thumbnailed puts a whole JPEG into the first segment of another.
+// thumbnailed puts a whole JPEG into the first segment of another one.
 func thumbnailed(data, thumbnail []byte) []byte {
 	segment := binary.BigEndian.AppendUint16([]byte("\xff\xe1"), uint16(2+len(thumbnail)))
 	return formattest.Join(data[:2], segment, thumbnail, data[2:])
@@ -100,7 +100,7 @@ func TestInspectRefuses(t *testing.T) {
 		name   string
 		data   []byte
 		bounds Policy
-		want   string // in the text
+		want   string // part of the error text
 	}{
 		{"nothing", nil, Policy{}, "is empty"},
 		{"an SVG", []byte(`<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"/>`), Policy{}, "SVG"},
@@ -159,21 +159,21 @@ func TestInspectRefuses(t *testing.T) {
 		contentType, width, height, err := Inspect(c.data, c.bounds)
 		var refusal *FileError
 		if !errors.As(err, &refusal) || !strings.Contains(refusal.Text, c.want) {
-			t.Errorf("%s: %v, want a refusal with %q", c.name, err, c.want)
+			t.Errorf("%s: %v, want an error with %q", c.name, err, c.want)
 		}
 		if contentType != "" || width != 0 || height != 0 {
-			t.Errorf("%s: refused and yet %s %d x %d", c.name, contentType, width, height)
+			t.Errorf("%s: rejected, but got %s %d x %d", c.name, contentType, width, height)
 		}
 	}
 	if _, _, _, err := Inspect(png, Policy{ImageSize: int64(len(png)), Pixels: 84, Side: 12}); err != nil {
-		t.Errorf("at the bounds: %v", err)
+		t.Errorf("a file at the limits: %v", err)
 	}
 	if _, _, _, err := Inspect(formattest.Join(png, make([]byte, usualImageSize)), Policy{}); err == nil {
-		t.Error("an image of more than 30 MiB passes")
+		t.Error("an image of more than 30 MiB was accepted")
 	}
 }
 
-// jpegOf returns a JPEG with another size in its header than the picture has.
+// jpegOf returns a JPEG whose header has another size than its picture.
 func jpegOf(t *testing.T, width, height uint16) []byte {
 	data := bytes.Clone(formattest.Picture(t, "image/jpeg", 12, 7, 1))
 	at := bytes.Index(data, []byte("\xff\xc0"))
@@ -185,14 +185,14 @@ func jpegOf(t *testing.T, width, height uint16) []byte {
 	return data
 }
 
-// pngText is a chunk of text.
+// pngText returns a text chunk.
 func pngText(text string) []byte {
 	out := binary.BigEndian.AppendUint32(nil, uint32(len(text)))
 	out = append(out, "tEXt"+text...)
 	return binary.BigEndian.AppendUint32(out, crc32.ChecksumIEEE(out[4:]))
 }
 
-// seeds are files to begin fuzzing from.
+// seeds returns the seed files for fuzzing.
 func seeds(t testing.TB) [][]byte {
 	all := [][]byte{
 		nil, formattest.LosslessWebP(t), formattest.ExtendedWebP(20000, 20000), hugePNG(1<<31-1, 1<<31-1), []byte("<svg>"),
@@ -217,11 +217,11 @@ func FuzzInspect(f *testing.F) {
 		if err != nil {
 			var refusal *FileError
 			if !errors.As(err, &refusal) || refusal.Text == "" || !utf8.ValidString(refusal.Text) {
-				t.Fatalf("error %v", err)
+				t.Fatalf("got error %v, want a *FileError", err)
 			}
 		} else if kind := KindOf(contentType); kind == "" || (kind == KindImage) != (width > 0 && height > 0) ||
 			int64(width)*int64(height) > usualPixels {
-			t.Fatalf("passed as %s %d x %d", contentType, width, height)
+			t.Fatalf("accepted as %s %d x %d", contentType, width, height)
 		}
 		if contentType := Sniff(data[:min(len(data), HeadSize)]); contentType != "" {
 			whole, parts := NewShape(contentType), NewShape(contentType)
@@ -243,19 +243,19 @@ func FuzzInspect(f *testing.F) {
 					int(piece)+1, partsErr, parts.width, parts.height, parts.end)
 			}
 			if whole.ended && wholeErr == nil && (whole.end < 0 || whole.end > int64(len(data))) {
-				t.Fatalf("it ends at %d of %d", whole.end, len(data))
+				t.Fatalf("the file ends at %d of %d", whole.end, len(data))
 			}
 		}
 		if err != nil {
 			return
 		}
-		// Decoders return the size of the first frame; ours is the largest.
+		// Decoders return the size of the first frame; Inspect returns that of the largest.
 		if config, format, err := image.DecodeConfig(bytes.NewReader(data)); err == nil {
 			if "image/"+format != contentType {
-				t.Fatalf("%s, but decoders say %s", contentType, format)
+				t.Fatalf("got %s, decoders return %s", contentType, format)
 			}
 			if config.Width > width || config.Height > height {
-				t.Fatalf("%d x %d, but decoders say %d x %d", width, height, config.Width, config.Height)
+				t.Fatalf("got %d x %d, decoders return %d x %d", width, height, config.Width, config.Height)
 			}
 		}
 	})

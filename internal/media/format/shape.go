@@ -6,28 +6,28 @@ import (
 	"fmt"
 )
 
-// Shape follows the outer structure of a file as its bytes pass: enough to find the size of a
-// picture and whether the file is whole, without decoding. It is a state machine that skips bytes,
-// searches for a byte, or collects a header for the format's next step.
+// Shape follows the outer structure of a file as its bytes pass, enough to find the size of a
+// picture and whether the file is complete, without decoding. It is a state machine that skips
+// bytes, searches for a byte, or collects a header for the format's next step.
 type Shape struct {
-	skip  int64 // bytes to pass over first
-	until int   // then, unless -1, pass over everything before this byte
-	need  int   // then collect need bytes
+	skip  int64 // first skip this many bytes
+	until int   // then, unless -1, skip everything before this byte
+	need  int   // then collect this many bytes
 	have  []byte
-	next  step // and decide
+	next  step // and pass them to this step
 	// open is true if the file may end here.
 	open bool
 	// toEnd is true if the rest belongs to the current part, whatever its length.
 	toEnd bool
-	// ended is true if the bytes after skip, or from a negative skip on, do not belong to the file;
-	// end is that offset.
+	// ended is true if the file has ended. end is its length: the bytes after skip, or from a
+	// negative skip on, do not belong to the file.
 	ended bool
 	end   int64
 
-	passed        int64 // bytes so far
+	offset        int64 // number of bytes so far
 	width, height int   // pixels of the largest picture; 0 if unknown
-	sawMovie      bool  // a video's table of contents came by
-	sawData       bool  // its frames came by
+	sawMovie      bool  // found a video's table of contents
+	sawData       bool  // found a video's frames
 }
 
 // step reads a collected header and sets the next state. It must not retain header.
@@ -58,11 +58,11 @@ func damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrBroken, fmt.Sprintf(format, args...))
 }
 
-// Feed takes the next bytes of the file. An error wraps ErrBroken; Feed no more
-// after it.
+// Feed takes the next bytes of the file. An error wraps ErrBroken; after an error Feed must not be
+// called again.
 func (s *Shape) Feed(p []byte) error {
-	start := s.passed
-	s.passed += int64(len(p))
+	start := s.offset
+	s.offset += int64(len(p))
 	rest := p
 	for len(rest) > 0 && !s.ended && !s.toEnd {
 		switch {
@@ -98,23 +98,24 @@ func (s *Shape) Feed(p []byte) error {
 	return nil
 }
 
-// Finish checks the file at its end. An error wraps ErrBroken.
+// Finish must be called at the end of the file. It returns an error that wraps ErrBroken if the
+// file is incomplete.
 func (s *Shape) Finish() error {
 	switch {
-	case s.ended && s.end > s.passed:
-		return damaged("the last %d bytes are missing", s.end-s.passed)
+	case s.ended && s.end > s.offset:
+		return damaged("the last %d bytes are missing", s.end-s.offset)
 	case s.ended, s.toEnd:
 	case !s.open, s.skip > 0:
-		return damaged("it ends after %d bytes, within something", s.passed)
+		return damaged("it ends after %d bytes, within something", s.offset)
 	case !s.sawMovie:
 		return damaged("a video without a table of contents")
 	case len(s.have) > 0 && !s.sawData:
-		return damaged("it ends after %d bytes, within the head of a box", s.passed)
+		return damaged("it ends after %d bytes, within the head of a box", s.offset)
 	}
 	return nil
 }
 
-// grow notes the size of a picture.
+// grow records the size of a picture.
 func (s *Shape) grow(width, height int) {
 	s.width, s.height = max(s.width, width), max(s.height, height)
 }
@@ -157,7 +158,7 @@ func jpegMarker(s *Shape, header []byte) error {
 		return nil
 	}
 	switch marker := header[1]; {
-	case marker == 0xff: // a byte of filling: the second FF begins the marker
+	case marker == 0xff: // a fill byte: the second FF begins the marker
 		s.need, s.next = 1, func(s *Shape, next []byte) error {
 			return jpegMarker(s, []byte{0xff, next[0]})
 		}
@@ -212,7 +213,7 @@ func gifScreen(s *Shape, header []byte) error {
 	return nil
 }
 
-// colorTable returns the length in bytes of the color table given by flags.
+// colorTable returns the length in bytes of the color table described by flags.
 func colorTable(flags byte) int64 {
 	if flags&0x80 == 0 {
 		return 0

@@ -10,7 +10,7 @@ import (
 
 func webpHeader(s *Shape, header []byte) error {
 	size := int64(binary.LittleEndian.Uint32(header[4:]))
-	if size < 22 { // bytes already read
+	if size < 22 { // the number of bytes read so far
 		return damaged("a WebP that is too short")
 	}
 	data := header[20:]
@@ -39,7 +39,7 @@ func webpHeader(s *Shape, header []byte) error {
 
 func u24(b []byte) uint32 { return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 }
 
-// MP4 and MOV: boxes of length and type. moov tells where everything is.
+// MP4 and MOV: boxes of length and type. moov is the table of contents.
 
 func boxHeader(s *Shape, header []byte) error {
 	size := int64(binary.BigEndian.Uint32(header))
@@ -52,7 +52,7 @@ func boxHeader(s *Shape, header []byte) error {
 	}
 	switch {
 	case s.sawMovie && s.sawData && slices.ContainsFunc(header[4:], unprintable):
-		s.skip, s.ended = -8, true // no box: something appended, or filling
+		s.skip, s.ended = -8, true // no box: appended data, or padding
 	case size == 0:
 		s.toEnd = true
 	case size == 1:
@@ -66,7 +66,7 @@ func boxHeader(s *Shape, header []byte) error {
 	return nil
 }
 
-// unprintable reports whether b appears in no box name; some names have the copyright sign.
+// unprintable reports whether b occurs in no box name. Some names contain the copyright sign.
 func unprintable(b byte) bool { return (b < ' ' || b > '~') && b != 0xa9 }
 
 // boxLength reads a 64-bit box length.
@@ -107,8 +107,8 @@ func webmSegment(s *Shape, header []byte) error {
 	})
 }
 
-// vint reads a length, given its first byte, and calls then; -1 means unknown. The first byte has
-// the number of bytes that follow.
+// vint reads a length, given its first byte, and calls then with the length, or -1 if it is
+// unknown. The first byte determines the number of following bytes.
 func vint(s *Shape, first []byte, then func(s *Shape, length int64) error) error {
 	width, mask := 1, byte(0x80)
 	for mask != 0 && first[0]&mask == 0 {

@@ -1,5 +1,5 @@
 // Package formattest owns small files of every accepted format, and of rejected formats, for
-// tests. Invariant: it makes each file itself, with encoders that the product does not have.
+// tests. Invariant: it builds each file itself, with encoders that the product does not have.
 package formattest
 
 import (
@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// Samples has a small file of each content type.
+// Samples returns a small file of each content type.
 func Samples(t testing.TB) map[string][]byte {
 	t.Helper()
 	return map[string][]byte{
@@ -29,17 +29,17 @@ func Samples(t testing.TB) map[string][]byte {
 	}
 }
 
-// LossyWebP is a picture of one pixel.
+// LossyWebP returns a picture of one pixel.
 func LossyWebP(t testing.TB) []byte {
 	return decode(t, "UklGRiIAAABXRUJQVlA4IBYAAAAwAQCdASoBAAEADsD+JaQAA3AAAAAA")
 }
 
-// LosslessWebP is a picture of one pixel.
+// LosslessWebP returns a picture of one pixel.
 func LosslessWebP(t testing.TB) []byte {
 	return decode(t, "UklGRhoAAABXRUJQVlA4TA0AAAAvAAAAEAcQERGIiP4HAA==")
 }
 
-// ExtendedWebP is a canvas of a size and nothing on it.
+// ExtendedWebP returns an empty canvas of the given size.
 func ExtendedWebP(width, height int) []byte {
 	data := []byte("RIFF\x00\x00\x00\x00WEBPVP8X\x0a\x00\x00\x00\x00\x00\x00\x00")
 	for _, n := range []int{width - 1, height - 1} {
@@ -58,16 +58,16 @@ func decode(t testing.TB, text string) []byte {
 	return data
 }
 
-// Join puts parts together.
+// Join concatenates parts.
 func Join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
-// Box makes a box of an MP4.
+// Box returns a box of an MP4.
 func Box(name, content string) []byte {
 	data := binary.BigEndian.AppendUint32(nil, uint32(8+len(content)))
 	return append(append(data, name...), content...)
 }
 
-// WebM returns an EBML file with the given segment, a length and its content.
+// WebM returns an EBML file with the given segment: a length and its content.
 func WebM(docType, segment string) []byte {
 	header := "\x42\x86\x81\x01\x42\xf7\x81\x01\x42\xf2\x81\x04\x42\xf3\x81\x08\x42\x82"
 	data := append([]byte("\x1a\x45\xdf\xa3"), byte(0x80|(len(header)+1+len(docType))))

@@ -38,7 +38,7 @@ import (
 type Options struct {
 	// Transport carries the calls of HTTP adapters. If nil, New uses exchange.NewTransport.
 	Transport http.RoundTripper
-	// Strangers is upstream.Target's of each line.
+	// Strangers is upstream.Target.Strangers for each line.
 	Strangers http.RoundTripper
 }
 
@@ -48,8 +48,7 @@ type Set struct {
 	keeper               credential.Keeper
 }
 
-// New returns a set with its own connection pool. Make one for each process, and
-// close it.
+// New returns a set with its own connection pool. A process should have one set and must close it.
 func New(o Options) *Set {
 	if o.Transport == nil {
 		o.Transport = exchange.NewTransport()
@@ -57,7 +56,7 @@ func New(o Options) *Set {
 	return &Set{transport: o.Transport, strangers: o.Strangers}
 }
 
-// Close stops the requests for credentials and waits for them. Stop all calls first.
+// Close stops the requests for credentials and waits for them. All calls must have ended before.
 func (s *Set) Close() { s.keeper.Close() }
 
 // Open returns the adapter of a line. It opens no connection, so an adapter is cheap
@@ -106,14 +105,14 @@ func providers() map[string]provider {
 	}
 }
 
-// plain wraps the constructor of an adapter for use with the line's own key.
+// plain wraps the constructor of an adapter that uses the line's own key.
 func plain[A chatcall.Adapter](
 	open func(upstream.Target, http.RoundTripper) (A, error),
 ) func(upstream.Target, *Set) (chatcall.Adapter, error) {
 	return func(t upstream.Target, s *Set) (chatcall.Adapter, error) { return orNil(open(t, s.transport)) }
 }
 
-// keeping wraps the constructor of an adapter with possibly short-lived credentials.
+// keeping wraps the constructor of an adapter that may use short-lived credentials.
 func keeping[A chatcall.Adapter](
 	open func(upstream.Target, http.RoundTripper, *credential.Keeper) (A, error),
 ) func(upstream.Target, *Set) (chatcall.Adapter, error) {
@@ -122,7 +121,7 @@ func keeping[A chatcall.Adapter](
 	}
 }
 
-// orNil returns a nil interface, not a nil pointer in an interface, with an error.
+// orNil returns a nil interface if there is an error, and not an interface with a nil pointer.
 func orNil[A chatcall.Adapter](adapter A, err error) (chatcall.Adapter, error) {
 	if err != nil {
 		return nil, err
@@ -131,8 +130,8 @@ func orNil[A chatcall.Adapter](adapter A, err error) (chatcall.Adapter, error) {
 }
 
 // CheckField returns an error if a line cannot set a field of the task's model to a fixed value or,
-// if omit is true, omit it. It returns nil if the line cannot be opened: the catalog reports the
-// fault itself.
+// if omit is true, cannot omit it. It returns nil if the line cannot be opened, because the catalog
+// reports that fault itself.
 func CheckField(t upstream.Target, task jobcall.Task, field string, omit bool) error {
 	adapter, err := (&Set{}).Open(t)
 	if err != nil {

@@ -14,7 +14,7 @@ func TestFieldsOfLines(t *testing.T) {
 	for _, test := range []struct {
 		provider, kind, model, field string
 		options                      map[string]any
-		set, omit                    bool // allowed
+		set, omit                    bool // whether each is allowed
 	}{
 		{"openai", "image", "gpt-image-2", "quality", nil, true, true},
 		{"openai", "image", "gpt-image-2", "size", nil, false, false},
@@ -26,7 +26,7 @@ func TestFieldsOfLines(t *testing.T) {
 		{"ark", "image", "seedream-4-0", "response_format", nil, false, false},
 		{"dashscope", "image", "wan2.7-image", "watermark", nil, true, true},
 		{"gemini", "image", "gemini-nano-banana", "seed", nil, true, true},
-		{"gemini", "image", "gemini-nano-banana", "quality", nil, false, true}, // it has no place for it
+		{"gemini", "image", "gemini-nano-banana", "quality", nil, false, true}, // the provider has no such field
 		{"anthropic", "image", "none", "anything", nil, true, true},
 		{"nobody", "image", "none", "anything", nil, true, true},
 	} {

@@ -103,7 +103,7 @@ func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response
 }
 
 // CountTokens implements chatcall.TokenCounter. Many compatible hosts do not count tokens, so an
-// unknown address says nothing about the line's health.
+// unknown address does not affect the line's health.
 func (a *Adapter) CountTokens(ctx context.Context, c chatcall.Call) (int64, error) {
 	if c.Form != wire.FormMessages {
 		return 0, wrongForm(c)

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const key = "sk-line-credential-0123456789"
 
-// open makes the adapter of a line at p with a transport of its own.
+// open returns the adapter of a line at p with a new transport.
 func open(t *testing.T, p *fakeprovider.Server) *anthropic.Adapter {
 	t.Helper()
 	transport := conformance.Transport(t)

@@ -72,7 +72,7 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	})
 }
 
-// Blocks implements jobcall.Generator: pictures come in the answer, clips do not.
+// Blocks implements jobcall.Generator: pictures come in the response, clips are polled.
 func (a *Adapter) Blocks(task jobcall.Task) bool { return task.Kind == upstream.KindImage }
 
 // ParamRule implements jobcall.Generator.

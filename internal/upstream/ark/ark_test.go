@@ -135,7 +135,7 @@ func TestCallsAtOnce(t *testing.T) {
 		if calls.Add(1) == 4 {
 			close(four)
 		}
-		select { // the first ones wait until they are four
+		select { // the first calls wait until there are four
 		case <-four:
 		case <-r.Context().Done():
 			return
@@ -146,7 +146,7 @@ func TestCallsAtOnce(t *testing.T) {
 	t.Cleanup(server.Close)
 	p, err := jobcall.Submit(t.Context(), conformance.Line(t, ark.Provider, server.URL, nil), image(task.Count(30)))
 	if err != nil || len(p.Results) != 30 || most.Load() != 4 {
-		t.Errorf("%v, %d calls at once", err, most.Load())
+		t.Errorf("%v, %d concurrent calls", err, most.Load())
 	}
 }
 
@@ -203,8 +203,8 @@ func TestSomeCallsFail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			studio := fakestudio.NewArk(t)
-			// Four calls go out at once. None of them is answered before all
-			// have come: the failure of one would keep the others from starting.
+			// Four calls are sent at once. None of them is answered before all four have arrived,
+			// because a failure would keep the others from starting.
 			four, calls := make(chan struct{}), 0
 			studio.Always(func([]byte) (how fakestudio.Behaviour) {
 				if calls < len(tt.how) {
@@ -240,8 +240,8 @@ func TestUnsuitable(t *testing.T) {
 	clip := task.Reference("video/mp4", "https://media.example/a.mp4", "ghi")
 	large := task.Reference("image/png", "https://media.example/a.png", "")
 	large.Size = 11 << 20
-	gone := task.Reference("image/png", "", "abc")
-	gone.Open = func(context.Context) (io.ReadCloser, error) { return nil, errors.New("no such file") }
+	unreadable := task.Reference("image/png", "", "abc")
+	unreadable.Open = func(context.Context) (io.ReadCloser, error) { return nil, errors.New("no such file") }
 	short := task.Reference("image/png", "", "abc")
 	short.Size = 5
 	many := make([]jobcall.Reference, 6)
@@ -255,7 +255,7 @@ func TestUnsuitable(t *testing.T) {
 		"large picture":     {Task: image(task.References(large)), Want: pictures.Refused, Message: "10 MB"},
 		"large frame":       {Task: video(task.References(large)), Want: clips.Material, Message: "10 MB"},
 		"too much together": {Task: image(task.References(many...)), Want: pictures.Refused, Message: "together"},
-		"our own store":     {Task: image(task.References(gone)), Want: pictures.Refused.Then(upstream.NextLater)},
+		"our own store":     {Task: image(task.References(unreadable)), Want: pictures.Refused.Then(upstream.NextLater)},
 		"a cut reference":   {Task: video(task.References(short)), Want: pictures.Refused.Then(upstream.NextLater)},
 		"exact clip":        {Task: video(func(job *jobcall.Task) { job.Exact = true }), Want: clips.Refused},
 		"odd tier":          {Task: video(func(job *jobcall.Task) { job.Tier = "large" }), Want: clips.Refused},

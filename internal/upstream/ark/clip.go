@@ -139,10 +139,10 @@ func (a *Adapter) checkRoles(task jobcall.Task) error {
 	return nil
 }
 
-// frames reports whether a clip's pictures without roles are its first and last frame. Ark takes
+// frames reports whether a clip's pictures without roles are its first and last frame. Ark accepts
 // either frames or references. If the line has no image_role, one picture is the first frame and
-// two are the first and the last frame. Pictures are references if there are three or
-// more, if there is a video too, or if the model does not accept frames with the ratio.
+// two are the first and the last frame. Pictures are references if there are three or more, if
+// there is a video too, or if the model does not accept frames with the ratio.
 func (a *Adapter) frames(task jobcall.Task) (bool, error) {
 	if task.HasRoles() {
 		return false, nil

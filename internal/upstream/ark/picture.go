@@ -27,13 +27,13 @@ var tierName = regexp.MustCompile(`^[1-9]K$`)
 
 // submitImages makes the pictures of task.
 //
-// Ark has no count. Its sequential_image_generation makes a set of related pictures, as many as the
-// model finds in the prompt, possibly only one. But `n` asks for n tries at one prompt, so n
-// pictures are n calls. Only if the user asks for a set with the param
+// Ark has no field for a count. Its sequential_image_generation makes a set of related pictures, as
+// many as the model finds in the prompt, possibly only one. But `n` means n tries at one prompt, so
+// n pictures are n calls. Only if the user requests a set with the param
 // `sequential_image_generation: auto`, submitImages makes one call for a set of at most n pictures.
 //
-// The pictures of the successful calls are a success, and the other calls' failures are dropped,
-// because the job has ended well. Without any picture, submitImages returns the most severe failure.
+// If some calls succeed, submitImages returns their pictures and drops the other calls' failures.
+// Without any picture, it returns the most severe failure.
 func (a *Adapter) submitImages(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
 	body, err := pictureBody(ctx, task)
 	if err != nil {
@@ -89,14 +89,14 @@ func pictureSize(task jobcall.Task) (string, error) {
 	return task.Tier, nil
 }
 
-// set reports whether the user asked for a set of pictures.
+// set reports whether the user requested a set of pictures.
 func set(body map[string]any) bool {
 	mode, _ := body["sequential_image_generation"].(json.RawMessage)
 	var s string
 	return json.Unmarshal(mode, &s) == nil && s == "auto"
 }
 
-// variations returns a function for the body of each call. The bodies only differ in the seed: with
+// variations returns a function for the body of each call. The bodies differ only in the seed: with
 // the same seed, n calls would return the same picture n times, so each call has the next seed.
 func variations(body map[string]any) (func(call int) ([]byte, error), error) {
 	first, err := json.Marshal(body)
@@ -105,7 +105,7 @@ func variations(body map[string]any) (func(call int) ([]byte, error), error) {
 	}
 	raw, _ := body["seed"].(json.RawMessage)
 	seed, err := strconv.ParseInt(string(raw), 10, 64)
-	if err != nil || seed < 0 || seed > maxSeed { // none, at random, or for Ark to refuse
+	if err != nil || seed < 0 || seed > maxSeed { // no seed, a random seed, or an invalid one that Ark rejects
 		return func(int) ([]byte, error) { return first, nil }, nil
 	}
 	return func(call int) ([]byte, error) {

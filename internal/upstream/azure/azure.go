@@ -21,7 +21,7 @@ import (
 // Provider is the adapter's name in the catalog.
 const Provider = "azure"
 
-// Ways to get a credential, in the option `auth`.
+// Values of the option `auth`: how to get a credential.
 const (
 	authKey              = "api_key"
 	authClientSecret     = "client_secret"
@@ -71,8 +71,8 @@ func checkOptions(options map[string]any) error {
 // Adapter calls the provider for one line. It is safe for concurrent use.
 type Adapter struct{ *cloud.Adapter }
 
-// New makes the adapter of a line. It fails as cloud.Open does. Calls go over
-// transport: exchange.NewTransport makes the one to use.
+// New returns the adapter of a line. It returns the errors of cloud.Open. transport carries the
+// calls; use exchange.NewTransport.
 func New(t upstream.Target, transport http.RoundTripper, keeper *credential.Keeper) (*Adapter, error) {
 	if err := checkOptions(t.Options); err != nil {
 		return nil, fmt.Errorf("line %s: %w", t.Line, err)

@@ -54,7 +54,7 @@ type line struct {
 	*azure.Adapter
 	provider *fakeprovider.Server
 	tokens   *fakecloud.Tokens
-	later    time.Duration // how much later than now it is
+	later    time.Duration // offset of the clock
 }
 
 // open opens a line with a fake provider as its base address. The provider answers every call with
@@ -96,7 +96,7 @@ func formOf(r fakeprovider.Request) string {
 	return "chat"
 }
 
-// ask makes a call and reads its answer.
+// ask makes a call and reads the answer.
 func (l *line) ask(t *testing.T, form wire.Form) error {
 	return conformance.Ask(t, l, call(form, false))
 }
@@ -146,7 +146,7 @@ func TestClientSecret(t *testing.T) {
 	}
 	for _, r := range l.provider.Requests() {
 		if r.Header.Get("Api-Key") != "" || r.Header.Get("X-Api-Key") != "" {
-			t.Errorf("a key went out: %v", r.Header)
+			t.Errorf("a key was sent: %v", r.Header)
 		}
 	}
 }
@@ -169,7 +169,7 @@ func TestWorkloadIdentity(t *testing.T) {
 	}
 }
 
-// TestManagedIdentity asks the host for a token, as App Service has it.
+// TestManagedIdentity tests a token from the host, in the format of App Service.
 func TestManagedIdentity(t *testing.T) {
 	host := fakecloud.NewPlainTokens(t)
 	t.Setenv("IDENTITY_ENDPOINT", host.URL+"/msi/token")
@@ -205,7 +205,7 @@ func TestRefusedToken(t *testing.T) {
 	l.tokens.Revoke()
 	f := conformance.ChatFailure(t, l.ask(t, wire.FormMessages))
 	if f.Health != upstream.HealthCredential || f.Final() || len(l.provider.Requests()) != 4 {
-		t.Errorf("a new token that is refused: %v, health %s, %d calls", f, f.Health, len(l.provider.Requests()))
+		t.Errorf("a rejected new token: %v, health %s, %d calls", f, f.Health, len(l.provider.Requests()))
 	}
 	if strings.Contains(f.Error(), token) || !strings.Contains(f.Error(), "[redacted]") {
 		t.Errorf("the failure has the secret: %v", f)

@@ -6,7 +6,7 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// Images and videos are as OpenAI has them.
+// Images and videos use the requests of OpenAI.
 
 var _ jobcall.Generator = (*Adapter)(nil)
 

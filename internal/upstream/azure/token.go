@@ -27,7 +27,7 @@ const (
 func fetchToken(options map[string]any, secret string, transport http.RoundTripper) credential.Fetch {
 	return func(ctx context.Context) (*credential.Credential, error) {
 		entra, err := identity(options, secret, credential.Client(ctx, transport))
-		if err != nil { // the node has no such variable or file
+		if err != nil { // a variable or file is missing on the node
 			return nil, credential.FetchFailure(http.StatusUnauthorized, err)
 		}
 		token, err := entra.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{exchange.Text(options, "scope", defaultScope)}})
@@ -45,7 +45,7 @@ func identity(options map[string]any, secret string, client *http.Client) (azcor
 	common := azcore.ClientOptions{
 		Cloud:     cloud.Configuration{ActiveDirectoryAuthorityHost: exchange.Text(options, "authority", defaultAuthority)},
 		Transport: client,
-		Retry:     policy.RetryOptions{MaxRetries: -1}, // the next call, or line, is the repetition
+		Retry:     policy.RetryOptions{MaxRetries: -1}, // the next call, or the next line, is the retry
 	}
 	switch auth(options) {
 	case authClientSecret:

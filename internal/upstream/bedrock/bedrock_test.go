@@ -39,7 +39,7 @@ func call(form wire.Form, stream bool) chatcall.Call {
 type line struct {
 	*cloud.Adapter
 	provider *fakeprovider.Server
-	later    time.Duration // how much later than now it is
+	later    time.Duration // offset of the clocks
 }
 
 // open opens a line with a fake provider as its base address. The provider answers every call with
@@ -78,7 +78,7 @@ func open(t *testing.T, key string, options map[string]any, signer *fakecloud.Si
 	return l
 }
 
-// asReceived is a request as the provider got it.
+// asReceived returns a request as received by the provider.
 func asReceived(t *testing.T, base string, r fakeprovider.Request) *http.Request {
 	u, err := url.Parse(base + r.URI)
 	if err != nil {
@@ -87,7 +87,7 @@ func asReceived(t *testing.T, base string, r fakeprovider.Request) *http.Request
 	return &http.Request{Method: r.Method, URL: u, Host: u.Host, Header: r.Header, ContentLength: int64(len(r.Body))}
 }
 
-// ask makes a call and reads its answer.
+// ask makes a call and reads the answer.
 func (l *line) ask(t *testing.T, form wire.Form, stream bool) error {
 	t.Helper()
 	c := call(form, stream)
@@ -118,8 +118,8 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// TestSignature checks the signatures of the line's own keys. The provider verifies them by its own
-// implementation.
+// TestSignature checks the signatures with the line's own keys. The provider verifies them with a
+// separate implementation.
 func TestSignature(t *testing.T) {
 	t.Parallel()
 	signer := fakecloud.Signer{AccessKeyID: "AKIAEXAMPLE", SecretAccessKey: "secret-key-0123456789", Region: "eu-west-1",
@@ -138,7 +138,7 @@ func TestSignature(t *testing.T) {
 	}
 	for _, r := range l.provider.Requests() {
 		if r.Header.Get("X-Api-Key") != "" || strings.Contains(r.Header.Get("Authorization"), signer.SecretAccessKey) {
-			t.Errorf("a key went out: %v", r.Header)
+			t.Errorf("a key was sent: %v", r.Header)
 		}
 	}
 	signer.SecretAccessKey = "another-key-0123456789"
@@ -147,8 +147,8 @@ func TestSignature(t *testing.T) {
 	}
 }
 
-// TestChain checks that a line without keys signs with the keys of the SDK's chain, and reads them
-// again after a refusal: here they were rotated.
+// TestChain checks that a line without keys signs with the keys of the SDK's chain, and reads
+// rotated keys again after a rejection.
 func TestChain(t *testing.T) {
 	signer := fakecloud.Signer{AccessKeyID: "ASIAEXAMPLE", SecretAccessKey: "secret-key-0123456789", SessionToken: "session-0123456789",
 		Region: "us-east-1", Service: "bedrock"}

@@ -52,17 +52,17 @@ func fetchKeys(options map[string]any, secret string, now func() time.Time) cred
 	}
 }
 
-// client returns the HTTP client for the chain. It is the SDK's own, because only that client uses
-// the roots of AWS_CA_BUNDLE. It uses no proxy and keeps no connections.
+// client returns the HTTP client for the chain. It is the SDK's, because only that client uses the
+// roots of AWS_CA_BUNDLE. It uses no proxy and keeps no connections.
 func client() *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.Proxy, t.DisableKeepAlives = nil, true })
 }
 
 // statusOf returns the HTTP status of a rejected request for keys, or 0 without a response.
 func statusOf(err error) int {
-	var refused interface{ HTTPStatusCode() int }
-	if errors.As(err, &refused) {
-		return refused.HTTPStatusCode()
+	var response interface{ HTTPStatusCode() int }
+	if errors.As(err, &response) {
+		return response.HTTPStatusCode()
 	}
 	return 0
 }
@@ -74,8 +74,8 @@ type signature struct {
 	signer          *v4.Signer
 }
 
-// put signs a request: its address, content type and body. Other headers stay unsigned, so proxies
-// may add to them.
+// put signs a request: its address, content type and body. Other headers stay unsigned, so that
+// proxies may change them.
 func (s signature) put(r *http.Request, keys aws.Credentials) error {
 	sum := sha256.New()
 	if r.GetBody != nil {
@@ -84,7 +84,7 @@ func (s signature) put(r *http.Request, keys aws.Credentials) error {
 			return err
 		}
 		_, err = io.Copy(sum, body)
-		_ = body.Close() // it was read, or is of no use
+		_ = body.Close() // the body was read, or is not needed
 		if err != nil {
 			return err
 		}

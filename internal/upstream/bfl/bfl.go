@@ -40,10 +40,10 @@ const (
 	maxInline  = 60 << 20
 )
 
-// maxSeed is the largest seed NextSeed counts to.
+// maxSeed is the largest seed that NextSeed returns.
 const maxSeed = 1<<32 - 1
 
-// modelID is the last step of a model's path.
+// modelID matches the last segment of a model's path.
 var modelID = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{1,60}$`)
 
 // Info describes the provider for the catalog.

@@ -36,7 +36,7 @@ func TestMask(t *testing.T) {
 	}
 }
 
-// TestBodies tests the body for each model; empty if the line is unsuitable.
+// TestBodies tests the body for each model. A case with an empty body must be unsuitable.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	conformance.CheckBodies(t, bfl.Provider, func(job jobcall.Task) string { return "/v1/" + job.Model }, []conformance.Body{
@@ -144,15 +144,16 @@ func TestManyPictures(t *testing.T) {
 	}
 }
 
-// hosts is a network of vendor hosts and other hosts. It records the hosts sent the credential.
+// hosts is a network of vendor hosts and other hosts. It records the hosts that received the
+// credential.
 type hosts struct {
-	polling string
-	keyed   []string
+	polling         string
+	credentialHosts []string
 }
 
 func (h *hosts) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Header.Get("X-Key") != "" {
-		h.keyed = append(h.keyed, r.URL.Scheme+"://"+r.URL.Host)
+		h.credentialHosts = append(h.credentialHosts, r.URL.Scheme+"://"+r.URL.Host)
 	}
 	answer := `{"status":"Pending"}`
 	if r.Method == http.MethodPost {
@@ -187,8 +188,8 @@ func TestWhereTheKeyGoes(t *testing.T) {
 		}
 		status, err := jobcall.Submit(t.Context(), a, image())
 		if tt.polled == "" {
-			if f := upstream.AsJobFailure(err); err == nil || !f.Lost || len(net.keyed) != 1 {
-				t.Errorf("%s: %+v, %v, the credential went to %v", tt.polling, status, err, net.keyed)
+			if f := upstream.AsJobFailure(err); err == nil || !f.Lost || len(net.credentialHosts) != 1 {
+				t.Errorf("%s: %+v, %v, the credential was sent to %v", tt.polling, status, err, net.credentialHosts)
 			}
 			continue
 		}
@@ -196,8 +197,9 @@ func TestWhereTheKeyGoes(t *testing.T) {
 			t.Errorf("%s: %v", tt.polling, err)
 			continue
 		}
-		if _, err := a.Poll(t.Context(), image(), status.Ticket); err != nil || len(net.keyed) != 2 || net.keyed[1] != tt.polled {
-			t.Errorf("%s: %v, the credential went to %v", tt.polling, err, net.keyed)
+		if _, err := a.Poll(t.Context(), image(), status.Ticket); err != nil || len(net.credentialHosts) != 2 ||
+			net.credentialHosts[1] != tt.polled {
+			t.Errorf("%s: %v, the credential was sent to %v", tt.polling, err, net.credentialHosts)
 		}
 	}
 }
@@ -219,7 +221,7 @@ func TestSubmissionOutcomes(t *testing.T) {
 	}
 }
 
-// TestTaskOutcomes is the table of how a task ends.
+// TestTaskOutcomes tests the outcome for each response about an ended task.
 func TestTaskOutcomes(t *testing.T) {
 	t.Parallel()
 	for _, task := range []jobcall.Task{image(), video()} {

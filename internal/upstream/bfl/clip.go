@@ -11,15 +11,15 @@ import (
 // Bounds of a clip's length, in seconds.
 const minSeconds, maxSeconds = 5, 20
 
-// clipTiers are the tiers of flux-3-video in its words.
+// clipTiers maps tiers to the spelling of flux-3-video.
 func clipTiers() map[string]string { return map[string]string{"720p": "hd", "1080p": "fhd"} }
 
 func clipRatios() []string { return []string{"21:9", "2:1", "16:9", "4:3", "1:1", "3:4", "9:16"} }
 
-// clip returns the body for a clip. The references choose the mode: one picture is the first frame,
+// clipBody returns the body for a clip. The references choose the mode: one picture is the first frame,
 // two are the first and the last frame, and one video is the source of the clip. There is no field
 // for reference pictures of subjects.
-func clip(ctx context.Context, task jobcall.Task) (map[string]any, error) {
+func clipBody(ctx context.Context, task jobcall.Task) (map[string]any, error) {
 	tier, ok := clipTiers()[task.Tier]
 	switch {
 	case !ok:

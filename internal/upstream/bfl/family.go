@@ -24,8 +24,8 @@ const (
 	familyFree           // flux-2: pixels
 	familyKontext        // flux-kontext: a ratio, about one megapixel
 	familyUltra          // flux-pro-1.1-ultra: a ratio, about four megapixels
-	familyOld            // flux-pro-1.1 and flux-dev: pixels, without pictures to work from
-	familyFill           // flux-pro-1.0-fill: a picture changed in a part
+	familyOld            // flux-pro-1.1 and flux-dev: pixels, without reference pictures
+	familyFill           // flux-pro-1.0-fill: changes a part of a picture
 )
 
 // familyOf returns the family for the model's name and the requested kind.
@@ -71,19 +71,19 @@ func (f family) params() []string {
 func (f family) body(ctx context.Context, task jobcall.Task) (map[string]any, error) {
 	switch f {
 	case familyClip:
-		return clip(ctx, task)
+		return clipBody(ctx, task)
 	case familyNamed:
-		return named(ctx, task)
+		return namedBody(ctx, task)
 	case familyFree:
-		return free(ctx, task)
+		return freeBody(ctx, task)
 	case familyKontext:
-		return shaped(ctx, task, 1024, 1)
+		return shapedBody(ctx, task, 1024, 1)
 	case familyUltra:
-		return shaped(ctx, task, 2048, 0)
+		return shapedBody(ctx, task, 2048, 0)
 	case familyOld:
-		return old(task)
+		return oldBody(task)
 	case familyFill:
-		return fill(ctx, task)
+		return fillBody(ctx, task)
 	}
 	return nil, upstream.Unsuitable(task.Kind, "bfl's model %s is unknown for the kind %s", task.Model, task.Kind)
 }
@@ -92,13 +92,13 @@ func (f family) body(ctx context.Context, task jobcall.Task) (map[string]any, er
 const (
 	maxNamedPictures = 10
 	maxFreePictures  = 8
-	step, oldStep    = 16, 32  // sides are multiples of it
-	minSide          = 64      // of flux-2
-	maxPixels        = 4 << 20 // of flux-2
+	step, oldStep    = 16, 32  // sides are multiples of the step
+	minSide          = 64      // for flux-2
+	maxPixels        = 4 << 20 // for flux-2
 	minOld, maxOld   = 256, 1440
 )
 
-// namedTiers are the tiers of flux-3-image in its words.
+// namedTiers maps tiers to the spelling of flux-3-image.
 func namedTiers() map[string]string {
 	return map[string]string{"768p": "768sq", "1K": "1k", "2K": "2k", "4K": "4k"}
 }
@@ -107,8 +107,8 @@ func namedRatios() []string {
 	return []string{"21:9", "2:1", "16:9", "3:2", "7:5", "4:3", "5:4", "1:1", "4:5", "3:4", "5:7", "2:3", "9:16", "1:2", "9:21"}
 }
 
-// named asks for a ratio and a resolution.
-func named(ctx context.Context, task jobcall.Task) (map[string]any, error) {
+// namedBody returns the body for models with a ratio and a resolution.
+func namedBody(ctx context.Context, task jobcall.Task) (map[string]any, error) {
 	body := map[string]any{}
 	tier, ok := namedTiers()[task.Tier]
 	if !ok {
@@ -128,7 +128,7 @@ func named(ctx context.Context, task jobcall.Task) (map[string]any, error) {
 	return body, nil
 }
 
-// ratio asks for one of a list; nil takes any.
+// ratio adds the task's ratio, which must be in of unless of is nil.
 func ratio(body map[string]any, task jobcall.Task, of []string) error {
 	switch {
 	case task.Ratio == "" && task.Exact:
@@ -142,8 +142,9 @@ func ratio(body map[string]any, task jobcall.Task, of []string) error {
 	return nil
 }
 
-// free sets the pixels. Without a ratio, a larger tier becomes a square.
-func free(ctx context.Context, task jobcall.Task) (map[string]any, error) {
+// freeBody returns the body for models with a size in pixels. Without a ratio, a larger tier becomes a
+// square.
+func freeBody(ctx context.Context, task jobcall.Task) (map[string]any, error) {
 	body := map[string]any{}
 	width, height := task.Width, task.Height
 	if width <= 0 || height <= 0 {
@@ -158,11 +159,11 @@ func free(ctx context.Context, task jobcall.Task) (map[string]any, error) {
 		}
 		body["width"], body["height"] = width, height
 	}
-	return body, worked(ctx, body, task, maxFreePictures)
+	return body, addPictures(ctx, body, task, maxFreePictures)
 }
 
-// worked adds the reference pictures, each in a field of its own.
-func worked(ctx context.Context, body map[string]any, task jobcall.Task, most int) error {
+// addPictures adds the reference pictures, each in a separate field.
+func addPictures(ctx context.Context, body map[string]any, task jobcall.Task, most int) error {
 	images, err := pictures(ctx, task, most)
 	for i, image := range images {
 		name := "input_image"
@@ -174,8 +175,8 @@ func worked(ctx context.Context, body map[string]any, task jobcall.Task, most in
 	return err
 }
 
-// fit is a size in steps, within the bound where the tier itself, a square of this
-// side, is: in some ratios its pixels are a little more.
+// fit rounds a size down to steps. If a square with the given side is within maxPixels, fit first
+// scales the size down to maxPixels, because in some ratios the tier's pixels are slightly more.
 func fit(width, height, side int) (int, int) {
 	if pixels := width * height; pixels > maxPixels && side*side <= maxPixels {
 		scale := math.Sqrt(float64(maxPixels) / float64(pixels))
@@ -184,9 +185,9 @@ func fit(width, height, side int) (int, int) {
 	return width / step * step, height / step * step
 }
 
-// shaped returns the body for models with a ratio and a fixed size. side is the side of a square of
+// shapedBody returns the body for models with a ratio and a fixed size. side is the side of a square of
 // this size.
-func shaped(ctx context.Context, task jobcall.Task, side, most int) (map[string]any, error) {
+func shapedBody(ctx context.Context, task jobcall.Task, side, most int) (map[string]any, error) {
 	body := map[string]any{}
 	if task.Square() > side {
 		return nil, upstream.Unsuitable(task.Kind, "bfl's model %s does not make %s", task.Model, task.Tier)
@@ -194,11 +195,11 @@ func shaped(ctx context.Context, task jobcall.Task, side, most int) (map[string]
 	if err := ratio(body, task, nil); err != nil {
 		return nil, err
 	}
-	return body, worked(ctx, body, task, most)
+	return body, addPictures(ctx, body, task, most)
 }
 
-// old returns the size in pixels for models without reference pictures.
-func old(task jobcall.Task) (map[string]any, error) {
+// oldBody returns the size in pixels for models without reference pictures.
+func oldBody(task jobcall.Task) (map[string]any, error) {
 	body := map[string]any{}
 	if len(task.References) > 0 {
 		return nil, upstream.Unsuitable(task.Kind, "bfl's model %s takes no pictures", task.Model)
@@ -220,10 +221,10 @@ func old(task jobcall.Task) (map[string]any, error) {
 	return body, nil
 }
 
-// fill returns the body for changing a part of a picture, which keeps its size. The part comes from
+// fillBody returns the body for changing a part of a picture, which keeps its size. The part comes from
 // the mask or, without a mask, from the transparent pixels of the picture. Both are sent as plain
 // base64.
-func fill(ctx context.Context, task jobcall.Task) (map[string]any, error) {
+func fillBody(ctx context.Context, task jobcall.Task) (map[string]any, error) {
 	switch {
 	case len(task.References) != 1 || !task.References[0].Image():
 		return nil, upstream.Unsuitable(task.Kind, "bfl's model %s changes one picture", task.Model)

@@ -20,12 +20,12 @@ const maxAddress = 600
 // vendorHost is the domain of the vendor's hosts.
 const vendorHost = "bfl.ai"
 
-// polling matches a ticket's parts: a whole address, or, on the line's own host,
-// its path and query.
+// polling matches a part of a ticket: a whole address or, on the line's own host, a path and a
+// query.
 var polling = regexp.MustCompile(`^(https://[A-Za-z0-9.-]+)?(/[A-Za-z0-9._~-]+)+(\?[A-Za-z0-9._~=&%:-]*)?$`)
 
-// ticket makes a ticket of a polling address; false where the credential may not
-// go there.
+// ticket returns the ticket for a polling address. It returns false if the credential must not be
+// sent there.
 func (a *Adapter) ticket(address string) (string, bool) {
 	ticket := address
 	if u, ok := a.Line.Own(address); ok {
@@ -49,11 +49,11 @@ func (a *Adapter) address(ticket string) (*url.URL, bool) {
 	if _, own := a.Line.Own(u.String()); own {
 		return u, true
 	}
-	return u, vendors(base) && vendors(u)
+	return u, isVendor(base) && isVendor(u)
 }
 
-// vendors reports whether an address is on a vendor host and uses https.
-func vendors(u *url.URL) bool {
+// isVendor reports whether an address is on a vendor host and uses https.
+func isVendor(u *url.URL) bool {
 	host := strings.ToLower(u.Hostname())
 	return u.Scheme == "https" && u.Port() == "" && u.User == nil && (host == vendorHost || strings.HasSuffix(host, "."+vendorHost))
 }
@@ -63,7 +63,7 @@ func (a *Adapter) Poll(ctx context.Context, task jobcall.Task, ticket string) (*
 	return exchange.PollEach(ticket, func(one string) (*jobcall.TaskStatus, error) { return a.ask(ctx, task, one) })
 }
 
-// ask asks about one task.
+// ask queries one task.
 func (a *Adapter) ask(ctx context.Context, task jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
 	address, ok := a.address(ticket)
 	if !ok {
@@ -94,8 +94,8 @@ func (a *Adapter) ask(ctx context.Context, task jobcall.Task, ticket string) (*j
 	return status, nil
 }
 
-// statusFailure returns the failure of a task's status, or nil if the task is running or ready. A status
-// not known here counts as running; the line's longest wait ends the task.
+// statusFailure returns the failure of a task's status, or nil if the task is running or ready. An
+// unknown status counts as running; the line's longest wait ends the task.
 func statusFailure(kind string, reply *exchange.Reply, status string, details gjson.Result) *upstream.JobFailure {
 	reasons := details.Get("Moderation Reasons")
 	words := details.String()

@@ -1,5 +1,5 @@
-// Package chatcall owns calls to a chat provider: one call, its response, and the contract of an
-// adapter for both.
+// Package chatcall owns calls to a chat provider: a call, its response, and the interface of an
+// adapter.
 //
 // Invariants:
 //   - An adapter makes one call and never repeats the call: the loop over lines (package line) is
@@ -27,7 +27,7 @@ type Call struct {
 	// Model is the provider's ID of the model, for providers with the model in the address instead
 	// of the body.
 	Model string
-	// Stream reports whether Body asks for a stream.
+	// Stream is true if Body requests a stream.
 	Stream bool
 	// Body is sent unchanged. The adapter only reads Body. The caller must not change Body until
 	// the body of the response is closed.
@@ -48,9 +48,9 @@ type Response struct {
 	Body io.ReadCloser
 	// ContentType is the provider's content type, with its parameters.
 	ContentType string
-	// Length is the length of Body announced by the provider, in bytes; 0 if unknown.
+	// Length is the length of Body announced by the provider, in bytes, or 0 if unknown.
 	Length int64
-	// Stream reports whether Body is an event stream. It equals Call.Stream.
+	// Stream is true if Body is an event stream. It equals Call.Stream.
 	Stream bool
 }
 

@@ -1,6 +1,6 @@
-// Package cloud owns the common part of clouds with OpenAI's and Anthropic's forms side by side, at
-// two paths of one address and with one credential. The requests themselves are those of packages
-// openai and anthropic.
+// Package cloud owns the common part of clouds that offer OpenAI's and Anthropic's forms at two
+// paths of one address with one credential. The requests themselves are those of packages openai
+// and anthropic.
 //
 // Invariants:
 //   - The messages form is sent to Anthropic's path, everything else to OpenAI's.
@@ -20,13 +20,13 @@ import (
 	"tollgate/internal/wire"
 )
 
-// Paths of a cloud's address, for base addresses without one.
+// Paths of a cloud's address, for base addresses without a path.
 const (
 	openAIPath = "/openai/v1"
 	claudePath = "/anthropic"
 )
 
-// Options are the differences between the clouds.
+// Options are the properties in which clouds differ.
 type Options struct {
 	// Info describes the provider.
 	Info upstream.Info
@@ -38,8 +38,8 @@ type Options struct {
 
 // Adapter calls the provider for one line. It is safe for concurrent use.
 type Adapter struct {
-	// OpenAI speaks OpenAI's forms, also of images and videos. Source hides the
-	// secrets in its errors.
+	// OpenAI speaks OpenAI's forms, including images and videos. Source redacts the secrets from
+	// its errors.
 	OpenAI *openai.Adapter
 	Source *credential.Source
 	claude *anthropic.Adapter

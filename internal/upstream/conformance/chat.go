@@ -17,14 +17,14 @@ import (
 
 // ChatProvider is a provider of chat.
 type ChatProvider struct {
-	// Provider is its name in the catalog.
+	// Provider is the provider's name in the catalog.
 	Provider string
 	// Call returns the gateway's request in a form. The suite sets Stream.
 	Call func(form wire.Form) chatcall.Call
 	// WithoutTokenCount are the forms without a token count, if the provider counts tokens in other forms.
 	WithoutTokenCount []wire.Form
-	// SimulatorOptions has options to simulate each behaviour, for a provider without HTTP. If nil, a fake
-	// provider has the behaviours.
+	// SimulatorOptions holds the options that simulate each behaviour, for a provider without HTTP.
+	// If nil, a fake provider simulates the behaviours.
 	SimulatorOptions map[Behaviour]map[string]any
 }
 
@@ -37,12 +37,12 @@ func Chat(t *testing.T, p ChatProvider) {
 	t.Run("failures before an answer", p.failures)
 	t.Run("a deadline and a caller who leaves", p.ends)
 	t.Run("a stream that breaks", p.breaks)
-	t.Run("a form that it does not speak", p.unspoken)
+	t.Run("a form that it does not speak", p.unsupportedForms)
 	if p.SimulatorOptions == nil {
-		t.Run("an answer of another kind", p.strange)
+		t.Run("an answer of another kind", p.otherTypes)
 		t.Run("malformed answers", p.malformed)
 		t.Run("answers without end", p.endless)
-		t.Run("nobody there", p.nobody)
+		t.Run("nobody there", p.noListener)
 	}
 }
 
@@ -180,7 +180,7 @@ func (p ChatProvider) endsInBody(t *testing.T, c chatcall.Call, cause error, cod
 	cancel(cause)
 	_, err = io.ReadAll(answer.Body)
 	if p.SimulatorOptions == nil && err == nil {
-		t.Fatal("the body ended as if it were whole")
+		t.Fatal("the body ended like a complete one")
 	}
 	if err != nil {
 		if f := upstream.ConnectionFailure(ctx, err); f.Code != code {
@@ -234,19 +234,19 @@ func (p ChatProvider) broken(t *testing.T, a chatcall.Adapter, c chatcall.Call) 
 		t.Error("the answer is not a stream")
 	}
 	if _, err = io.ReadAll(answer.Body); err == nil {
-		t.Fatal("the broken body ended like a whole one")
+		t.Fatal("the broken body ended like a complete one")
 	}
 	checkFailure(t, "broken", upstream.ConnectionFailure(t.Context(), err), want{fault.UpstreamConnectionError, upstream.HealthFail})
 }
 
-// unspoken tests that a body of another form is not sent.
-func (p ChatProvider) unspoken(t *testing.T) {
+// unsupportedForms tests that a body in an unsupported form is not sent.
+func (p ChatProvider) unsupportedForms(t *testing.T) {
 	forms := providerInfo(t, p.Provider).Forms
 	for _, form := range []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages, wire.FormGemini, "telegram"} {
 		if slices.Contains(forms, form) {
 			continue
 		}
-		base := serve(t, func(http.ResponseWriter, *http.Request) { t.Errorf("a body of the form %s was sent", form) })
+		base := serve(t, func(http.ResponseWriter, *http.Request) { t.Errorf("a body in the form %s was sent", form) })
 		c := p.Call(forms[0])
 		c.Form = form
 		a := open(t, p.Provider, base, nil)
@@ -259,9 +259,9 @@ func (p ChatProvider) unspoken(t *testing.T) {
 	}
 }
 
-// strange tests that a response of another type than requested is a failure.
-func (p ChatProvider) strange(t *testing.T) {
-	gone := want{fault.UpstreamUnavailable, upstream.HealthFail}
+// otherTypes tests that a response of another content type than requested is a failure.
+func (p ChatProvider) otherTypes(t *testing.T) {
+	unavailable := want{fault.UpstreamUnavailable, upstream.HealthFail}
 	for name, reply := range map[string]fakeprovider.Reply{
 		"page with 200":      fakeprovider.Page(200),
 		"page with 400":      fakeprovider.Page(400),
@@ -279,20 +279,20 @@ func (p ChatProvider) strange(t *testing.T) {
 				reply.Events = []string{"x"}
 			}
 			_, err := open(t, p.Provider, fakeprovider.New(t, reply).URL(), nil).Chat(t.Context(), c)
-			want := gone
+			want := unavailable
 			if reply.Before == fakeprovider.Cut {
 				want.code = fault.UpstreamConnectionError
 			}
 			checkFailure(t, name, failed(t, name, err), want)
 		})
 	}
-	p.each(t, func(t *testing.T, c chatcall.Call) { // a stream for a whole answer, and the other way
+	p.each(t, func(t *testing.T, c chatcall.Call) { // a stream instead of a whole answer, and vice versa
 		reply := fakeprovider.Reply{Body: `{"a":1}`}
 		if !c.Stream {
 			reply = fakeprovider.Reply{Events: []string{`{"a":1}`}}
 		}
 		_, err := open(t, p.Provider, fakeprovider.New(t, reply).URL(), nil).Chat(t.Context(), c)
-		checkFailure(t, "the other kind", failed(t, "the other kind", err), gone)
+		checkFailure(t, "the other kind", failed(t, "the other kind", err), unavailable)
 	})
 }
 
@@ -323,21 +323,21 @@ func (p ChatProvider) malformed(t *testing.T) {
 // endless tests that the adapter closes an endless response.
 func (p ChatProvider) endless(t *testing.T) {
 	p.each(t, func(t *testing.T, c chatcall.Call) {
-		left := make(chan struct{}, 1)
-		_, err := open(t, p.Provider, serve(t, endless(500, left)), nil).Chat(t.Context(), c)
+		disconnected := make(chan struct{}, 1)
+		_, err := open(t, p.Provider, serve(t, endless(500, disconnected)), nil).Chat(t.Context(), c)
 		checkFailure(t, "error", failed(t, "error", err), want{fault.UpstreamUnavailable, upstream.HealthFail})
-		await(t, left)
-		counter, ok := open(t, p.Provider, serve(t, endless(200, left)), nil).(chatcall.TokenCounter)
+		await(t, disconnected)
+		counter, ok := open(t, p.Provider, serve(t, endless(200, disconnected)), nil).(chatcall.TokenCounter)
 		if ok && !c.Stream && !slices.Contains(p.WithoutTokenCount, c.Form) {
 			_, err := counter.CountTokens(t.Context(), c)
 			checkFailure(t, "count", failed(t, "count", err), want{fault.UpstreamUnavailable, upstream.HealthFail})
-			await(t, left)
+			await(t, disconnected)
 		}
 	})
 }
 
-// nobody tests a port without a listener.
-func (p ChatProvider) nobody(t *testing.T) {
+// noListener tests a port without a listener.
+func (p ChatProvider) noListener(t *testing.T) {
 	base := fakeprovider.ClosedAddress(t)
 	p.each(t, func(t *testing.T, c chatcall.Call) {
 		_, err := open(t, p.Provider, base, nil).Chat(t.Context(), c)
@@ -345,11 +345,11 @@ func (p ChatProvider) nobody(t *testing.T) {
 	})
 }
 
-// await waits for a caller to leave.
-func await(t *testing.T, left <-chan struct{}) {
+// await waits until the fake has noticed that the caller disconnected.
+func await(t *testing.T, disconnected <-chan struct{}) {
 	t.Helper()
 	select {
-	case <-left:
+	case <-disconnected:
 	case <-time.After(2 * time.Minute):
 		t.Error("the answer without end is still being read")
 	}

@@ -33,11 +33,11 @@ type Behaviour int
 // The behaviours. Those after Page are only for jobs.
 const (
 	Well         Behaviour = iota
-	Stalls                 // nothing is answered until the caller leaves
-	Resets                 // the connection is reset before an answer
-	Breaks                 // it is reset in the middle of a stream
+	Stalls                 // no response until the caller disconnects
+	Resets                 // the connection is reset before a response
+	Breaks                 // the connection is reset in the middle of a stream
 	Busy                   // 429
-	Unauthorized           // 401, for our credential
+	Unauthorized           // 401, for the gateway's credential
 	Missing                // 404, for the model
 	Broken                 // 500
 	Page                   // 502, with a web page
@@ -48,8 +48,7 @@ const (
 	CutsLink               // the first download breaks off
 )
 
-// open opens a line of a provider at a base address, with a pool of connections
-// of its own.
+// open opens a line of a provider at a base address, with a new pool of connections.
 func open(t testing.TB, provider, base string, options map[string]any) chatcall.Adapter {
 	t.Helper()
 	return openBy(t, Transport(t), provider, base, options)
@@ -94,17 +93,17 @@ func serve(t testing.TB, answer http.HandlerFunc) (base string) {
 	return server.URL
 }
 
-// document answers with a status and a body of JSON.
+// document answers with a status and a JSON body.
 func document(status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
-		_, _ = w.Write([]byte(body)) // the caller may be gone
+		_, _ = w.Write([]byte(body)) // the caller may have disconnected
 	}
 }
 
 // endless writes an endless document. It stops and signals left when the caller disconnects.
-func endless(status int, left chan<- struct{}) http.HandlerFunc {
+func endless(status int, disconnected chan<- struct{}) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
@@ -112,11 +111,11 @@ func endless(status int, left chan<- struct{}) http.HandlerFunc {
 		for _, err := w.Write([]byte(`{"a":`)); err == nil; {
 			_, err = w.Write(block)
 		}
-		left <- struct{}{}
+		disconnected <- struct{}{}
 	}
 }
 
-// nested returns a document with too deep nesting, long a document with too many values.
+// nested returns a document with too many levels; long returns one with too many values.
 func nested() string { return strings.Repeat(`{"error":[`, 20_000) }
 func long() string   { return `{"error":[` + strings.Repeat("1,", 200_000) + `1]}` }
 
@@ -149,7 +148,7 @@ func checkSecret(t testing.TB, what string, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
 		if strings.Contains(text, Secret) {
-			t.Errorf("%s: the text has the credential: %.300s", what, text)
+			t.Errorf("%s: the text contains the credential: %.300s", what, text)
 		}
 	}
 }
@@ -165,7 +164,7 @@ func failed(t testing.TB, what string, err error) *upstream.Failure {
 	answer := f.Fault()
 	checkSecret(t, what, f.Error(), answer.Error(), string(answer.Body()), string(answer.NativeBody()))
 	if len(f.Error()) > maxFailureText {
-		t.Errorf("%s: the failure says %d bytes", what, len(f.Error()))
+		t.Errorf("%s: the failure's text has %d bytes", what, len(f.Error()))
 	}
 	if f.Code == "" || f.Cause == nil {
 		t.Errorf("%s: no code or no cause: %+v", what, f)

@@ -22,17 +22,17 @@ import (
 
 // MediaProvider is a provider of images and video.
 type MediaProvider struct {
-	// Provider is its name in the catalog.
+	// Provider is the provider's name in the catalog.
 	Provider string
 	// Start starts a fake that accepts the tasks below. If nil, fakestudio has a fake for the
 	// provider.
 	Start func(t testing.TB) fakestudio.Fake
-	// Tasks are tasks of a job by a name for people: at least one for each kind of the provider,
-	// and more if a kind has several kinds of calls.
+	// Tasks holds tasks of a job by a name for people: at least one for each kind of the provider,
+	// and several if a kind has several kinds of calls.
 	Tasks map[string]jobcall.Task
 	// Ticket returns a valid ticket not issued by the provider.
 	Ticket func(w jobcall.Task) string
-	// Params pass, and have the number 41417 somewhere, or the marker.
+	// Params are allowed params that contain the number 41417, or Marker.
 	Params string
 	// Marker is the part of Params expected at the provider; 41417 by default.
 	Marker string
@@ -46,7 +46,7 @@ func Media(t *testing.T, p MediaProvider) {
 	for _, kind := range providerInfo(t, p.Provider).Kinds {
 		has := func(task jobcall.Task) bool { return task.Kind == kind }
 		if kind != "chat" && !slices.ContainsFunc(slices.Collect(maps.Values(p.Tasks)), has) {
-			t.Errorf("%s makes %ss, and no task of that kind is tried", p.Provider, kind)
+			t.Errorf("%s makes %ss, but there is no task of that kind", p.Provider, kind)
 		}
 	}
 	t.Run("a task is done", p.done)
@@ -61,11 +61,11 @@ func Media(t *testing.T, p MediaProvider) {
 	if p.SimulatorOptions == nil {
 		t.Run("the credential stays on the own host", p.credential)
 		t.Run("strange tickets", p.tickets)
-		t.Run("polls without a status", p.uninformed)
-		t.Run("an answer without a name", p.nameless)
+		t.Run("polls without a status", p.failedPolls)
+		t.Run("an answer without a name", p.missingID)
 		t.Run("malformed answers", p.malformed)
 		t.Run("answers without end", p.endless)
-		t.Run("nobody there", p.nobody)
+		t.Run("nobody there", p.noListener)
 	}
 }
 
@@ -83,8 +83,8 @@ func (p MediaProvider) each(t *testing.T, run func(t *testing.T, job jobcall.Tas
 	}
 }
 
-// openFor opens a line with a behaviour at the next task. Studio is nil if the provider is without
-// HTTP.
+// openFor opens a line with a behaviour at the next task. The returned studio is nil if the
+// provider does not use HTTP.
 func (p MediaProvider) openFor(t *testing.T, behaviour Behaviour) (jobcall.Generator, fakestudio.Fake) {
 	t.Helper()
 	if p.SimulatorOptions != nil {
@@ -113,7 +113,7 @@ func (p MediaProvider) generator(t testing.TB, base string, options map[string]a
 	t.Helper()
 	g, ok := open(t, p.Provider, base, options).(jobcall.Generator)
 	if !ok {
-		t.Fatalf("%s makes nothing", p.Provider)
+		t.Fatalf("the adapter of %s is no generator", p.Provider)
 	}
 	return g
 }
@@ -189,8 +189,8 @@ func checkAccepted(t testing.TB, g jobcall.Generator, task jobcall.Task, p *jobc
 	}
 }
 
-// done tests that any process can continue with only the ticket, polls change nothing, and the
-// results are the requested results, each downloadable.
+// done tests that any process can continue with only the ticket, that polls change nothing, and
+// that the results are the requested ones, each downloadable.
 func (p MediaProvider) done(t *testing.T) {
 	p.each(t, func(t *testing.T, task jobcall.Task) {
 		g, studio := p.openFor(t, Well)
@@ -235,20 +235,20 @@ func checkPolled(t testing.TB, task jobcall.Task, ticket string, status *jobcall
 	}
 }
 
-// fetch reads a result whole.
+// fetch reads a whole result.
 func fetch(t testing.TB, g jobcall.Generator, task jobcall.Task, r jobcall.Result) (data []byte, kind string, err error) {
 	t.Helper()
 	file, err := g.Fetch(t.Context(), task, r)
 	if err != nil {
 		if f := failedJob(t, "fetch", err); f.Next != upstream.NextPoll {
-			t.Errorf("a download that failed says more than that: %+v", f)
+			t.Errorf("a failed download does not have NextPoll: %+v", f)
 		}
 		return nil, "", err
 	}
 	defer file.Body.Close()
 	data, err = io.ReadAll(file.Body)
 	if err == nil && file.Size >= 0 && file.Size != int64(len(data)) {
-		t.Errorf("%d bytes, %d were announced", len(data), file.Size)
+		t.Errorf("%d bytes, want %d", len(data), file.Size)
 	}
 	return data, file.Type, err
 }
@@ -298,7 +298,7 @@ func (p MediaProvider) downloads(t *testing.T) {
 				g, studio := p.openFor(t, behaviour)
 				status := pollUntilDone(t, g, task, submit(t, g, task))
 				if status.Results[0].Data != nil || studio == nil && g.Blocks(task) {
-					return // its results have no links
+					return // the provider's results have no links
 				}
 				if data, _, err := fetch(t, g, task, status.Results[0]); err == nil {
 					t.Errorf("a bad link gave %d bytes", len(data))
@@ -316,7 +316,7 @@ func (p MediaProvider) downloads(t *testing.T) {
 // cancels tests that a failed cancellation is a failure, and that cancelling twice, or cancelling
 // an unknown task, does no harm.
 func (p MediaProvider) cancels(t *testing.T) {
-	p.ticketed(t, func(t *testing.T, task jobcall.Task) {
+	p.polledTasks(t, func(t *testing.T, task jobcall.Task) {
 		g, studio := p.openFor(t, Well)
 		status := submit(t, g, task)
 		for _, ticket := range []string{status.Ticket, status.Ticket, p.Ticket(task), "", ".."} {
@@ -329,7 +329,7 @@ func (p MediaProvider) cancels(t *testing.T) {
 		}
 		for _, ticket := range studio.CancelledTickets() {
 			if !strings.Contains(status.Ticket, ticket) {
-				t.Errorf("%q was cancelled, the task is %q", ticket, status.Ticket)
+				t.Errorf("cancelled %q, want %q", ticket, status.Ticket)
 			}
 		}
 		studio.Close()
@@ -365,10 +365,10 @@ func (p MediaProvider) ends(t *testing.T) {
 	if p.SimulatorOptions != nil {
 		return
 	}
-	p.each(t, func(t *testing.T, task jobcall.Task) { // while the answer is waited for
+	p.each(t, func(t *testing.T, task jobcall.Task) { // while the caller waits for the response
 		ctx, cancel := context.WithCancelCause(t.Context())
 		base := serve(t, func(_ http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(io.Discard, r.Body) // or the server does not notice the disconnect
+			_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not notice the disconnect
 			cancel(context.DeadlineExceeded)
 			<-r.Context().Done()
 		})
@@ -449,7 +449,7 @@ func (p MediaProvider) credential(t *testing.T) {
 // tickets tests that a ticket not from the provider is not used in an address.
 func (p MediaProvider) tickets(t *testing.T) {
 	base := serve(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("a request for %s %s", r.Method, r.URL) })
-	p.ticketed(t, func(t *testing.T, task jobcall.Task) {
+	p.polledTasks(t, func(t *testing.T, task jobcall.Task) {
 		g := p.generator(t, base, nil)
 		for _, ticket := range []string{"", ".", "..", "../models", "a/../b", "a?b", "a%2fb", "a b", "a\nb",
 			"a/operations/", strings.Repeat("a", 5000)} {
@@ -469,16 +469,16 @@ func (p MediaProvider) tickets(t *testing.T) {
 // response has an error.
 func (p MediaProvider) malformed(t *testing.T) {
 	for name, body := range malformed() {
-		says := strings.Contains(body, "error") || strings.Contains(body, Secret)
+		hasError := strings.Contains(body, "error") || strings.Contains(body, Secret)
 		for _, code := range []int{200, 400, 401, 403, 404, 422, 429, 500, 503} {
 			p.each(t, func(t *testing.T, task jobcall.Task) {
 				g := p.generator(t, serve(t, document(code, body)), nil)
 				if status, err := jobcall.Submit(t.Context(), g, task); err == nil {
 					checkAccepted(t, g, task, status)
-				} else if f := failedJob(t, name, err); code == 200 && !says && !g.Blocks(task) && !f.Lost {
-					t.Errorf("%s: it may have been accepted, but Lost is not set: %+v", name, f)
+				} else if f := failedJob(t, name, err); code == 200 && !hasError && !g.Blocks(task) && !f.Lost {
+					t.Errorf("%s: the task may have been accepted, but Lost is not set: %+v", name, f)
 				} else if code != 200 && f.Lost {
-					t.Errorf("%s with %d: it was refused, but Lost is set", name, code)
+					t.Errorf("%s with %d: the task was rejected, but Lost is set", name, code)
 				}
 				if g.Blocks(task) {
 					return
@@ -499,13 +499,13 @@ func (p MediaProvider) malformed(t *testing.T) {
 // endless tests that the adapter closes an endless response.
 func (p MediaProvider) endless(t *testing.T) {
 	p.each(t, func(t *testing.T, task jobcall.Task) {
-		left := make(chan struct{}, 64)
+		disconnected := make(chan struct{}, 64)
 		for _, status := range []int{200, 500} {
-			g := p.generator(t, serve(t, endless(status, left)), nil)
+			g := p.generator(t, serve(t, endless(status, disconnected)), nil)
 			task.Count = 1
 			_, err := jobcall.Submit(t.Context(), g, task)
 			_ = failedJob(t, "submit", err)
-			await(t, left)
+			await(t, disconnected)
 			if g.Blocks(task) {
 				continue
 			}
@@ -513,13 +513,13 @@ func (p MediaProvider) endless(t *testing.T) {
 			if f := failedJob(t, "poll", err); f.Next != upstream.NextPoll {
 				t.Errorf("poll: %+v", f)
 			}
-			await(t, left)
+			await(t, disconnected)
 		}
 	})
 }
 
-// nobody tests that Lost is not set if nothing was sent.
-func (p MediaProvider) nobody(t *testing.T) {
+// noListener tests that Lost is not set if nothing was sent.
+func (p MediaProvider) noListener(t *testing.T) {
 	p.each(t, func(t *testing.T, task jobcall.Task) {
 		studio := p.start(t)
 		base := studio.URL()

@@ -9,9 +9,9 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// nameless tests that a task accepted without an ID is lost, and of several calls only those
-// already running finish.
-func (p MediaProvider) nameless(t *testing.T) {
+// missingID tests that a task accepted without an ID counts as lost, and that after one such
+// response no further calls are started.
+func (p MediaProvider) missingID(t *testing.T) {
 	p.each(t, func(t *testing.T, task jobcall.Task) {
 		var calls atomic.Int64
 		reply := document(http.StatusOK, `{"id":"","request":{},"status":null}`)
@@ -23,8 +23,8 @@ func (p MediaProvider) nameless(t *testing.T) {
 			task.Count = 8
 		}
 		if _, err := jobcall.Submit(t.Context(), g, task); g.Blocks(task) || err != nil && calls.Load() == 0 {
-			return // its answer holds the pictures, or it has no such count
-		} else if f := failedJob(t, "nameless", err); !f.Lost || calls.Load() > 4 { // 4 calls at once
+			return // the response contains the pictures, or the provider has no count
+		} else if f := failedJob(t, "nameless", err); !f.Lost || calls.Load() > 4 { // at most 4 concurrent calls
 			t.Errorf("%d calls, %+v", calls.Load(), f)
 		}
 	})

@@ -36,15 +36,15 @@ func (v Outcome) Then(next upstream.Next) Outcome {
 
 // Outcomes are the outcomes common to most tables.
 type Outcomes struct {
-	Refused       Outcome // a parameter, or a combination of them
-	Flagged       Outcome // input
-	FlaggedOutput Outcome // output
-	Material      Outcome // a reference
-	Account       Outcome // of our account: key, balance, permission
-	Model         Outcome // missing for our account
-	Busy          Outcome // our rate limit
+	Refused       Outcome // a rejected parameter, or combination of parameters
+	Flagged       Outcome // flagged input
+	FlaggedOutput Outcome // flagged output
+	Material      Outcome // an unusable reference
+	Account       Outcome // the gateway's account: key, balance, permission
+	Model         Outcome // the model is missing for the gateway's account
+	Busy          Outcome // the gateway's rate limit
 	Broken        Outcome // the provider failed on a submission
-	Lost          Outcome // the answer to a submission was lost
+	Lost          Outcome // the response to a submission was lost
 	Failed        Outcome // an accepted task failed
 	Empty         Outcome // the task succeeded without a result
 	Gone          Outcome // the task is unknown

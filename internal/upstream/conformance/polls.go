@@ -8,8 +8,8 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// ticketed runs a case for the polled tasks.
-func (p MediaProvider) ticketed(t *testing.T, run func(t *testing.T, task jobcall.Task)) {
+// polledTasks runs a case for the polled tasks.
+func (p MediaProvider) polledTasks(t *testing.T, run func(t *testing.T, task jobcall.Task)) {
 	p.each(t, func(t *testing.T, task jobcall.Task) {
 		if g := p.generator(t, "http://127.0.0.1:9", nil); !g.Blocks(task) {
 			run(t, task)
@@ -17,10 +17,10 @@ func (p MediaProvider) ticketed(t *testing.T, run func(t *testing.T, task jobcal
 	})
 }
 
-// uninformed tests that a task continues after a poll with an error status, or without a status of
+// failedPolls tests that a task continues after a poll with an error status, or without a status of
 // the task.
-func (p MediaProvider) uninformed(t *testing.T) {
-	p.ticketed(t, func(t *testing.T, job jobcall.Task) {
+func (p MediaProvider) failedPolls(t *testing.T) {
+	p.polledTasks(t, func(t *testing.T, job jobcall.Task) {
 		job.Count = 1
 		for status, health := range map[int]upstream.Health{429: upstream.HealthCool, 500: upstream.HealthFail,
 			503: upstream.HealthFail, 401: upstream.HealthCredential} {
@@ -49,17 +49,16 @@ func (p MediaProvider) uninformed(t *testing.T) {
 	})
 }
 
-// polls tests that a failed poll says nothing about the task, except if the provider does not know
-// the task. Count is 1, because of several images, each a task at the provider, the others would
-// continue.
+// polls tests that a failed poll does not end the task, unless the provider does not know the task.
+// Count is 1, because the tasks of several images would continue independently.
 func (p MediaProvider) polls(t *testing.T) {
-	p.ticketed(t, func(t *testing.T, task jobcall.Task) {
+	p.polledTasks(t, func(t *testing.T, task jobcall.Task) {
 		task.Count = 1
 		g, studio := p.openFor(t, BreaksPolls)
 		status := submit(t, g, task)
 		_, err := g.Poll(t.Context(), task, status.Ticket)
 		if f := failedJob(t, "not now", err); f.Next != upstream.NextPoll {
-			t.Errorf("a poll that failed: %+v", f)
+			t.Errorf("a failed poll: %+v", f)
 		}
 		if studio != nil {
 			pollUntilDone(t, g, task, status)
@@ -74,7 +73,7 @@ func (p MediaProvider) polls(t *testing.T) {
 			studio.Close()
 			_, err = g.Poll(t.Context(), task, status.Ticket)
 			if f := failedJob(t, "closed", err); f.Next != upstream.NextPoll || f.Health != upstream.HealthFail {
-				t.Errorf("a provider that is gone: %+v", f)
+				t.Errorf("an unreachable provider: %+v", f)
 			}
 		}
 	})

@@ -31,7 +31,7 @@ func CheckUnsent(t *testing.T, provider string, studio fakestudio.Fake, tasks ma
 		}
 	}
 	if n := len(studio.Submissions()); n != 0 {
-		t.Errorf("%d were sent", n)
+		t.Errorf("%d tasks were sent", n)
 	}
 }
 

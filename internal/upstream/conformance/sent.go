@@ -17,9 +17,9 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// Submission is a task with its expected path and body at the provider. Without a body, the line must
-// reject the task. It is an alias, like all rows of tables here, because rows without field names are
-// allowed only for types of the package itself.
+// Submission is a task with its expected path and body at the provider. Without a body, the line
+// must reject the task. Like all rows of tables here, Submission is an alias, because the linter
+// allows literals without field names only for types of the same package.
 type Submission = struct {
 	Task       jobcall.Task
 	Path, Body string
@@ -76,25 +76,25 @@ func SubmitTask(t testing.TB, provider string, studio fakestudio.Fake, task jobc
 func submitTask(t testing.TB, what string, g jobcall.Generator, studio fakestudio.Fake, task jobcall.Task) *fakestudio.Submission {
 	t.Helper()
 	_, err := jobcall.Submit(t.Context(), g, task)
-	arrived := studio.Submissions()
+	submissions := studio.Submissions()
 	if err != nil {
 		known, v := OutcomesOf(task.Kind), OutcomeOf(t, err)
-		if v != known.Refused && v != known.Material || len(arrived) > 0 {
-			t.Errorf("%s is not unsuitable: %+v, %d submissions, %v", what, v, len(arrived), err)
+		if v != known.Refused && v != known.Material || len(submissions) > 0 {
+			t.Errorf("%s is not unsuitable: %+v, %d submissions, %v", what, v, len(submissions), err)
 		}
 		return nil
 	}
-	if len(arrived) != 1 {
-		t.Fatalf("%s: %d submissions", what, len(arrived))
+	if len(submissions) != 1 {
+		t.Fatalf("%s: %d submissions", what, len(submissions))
 	}
-	if !keyed(arrived[0].Header) {
-		t.Errorf("%s: no credential in %v", what, arrived[0].Header)
+	if !hasCredential(submissions[0].Header) {
+		t.Errorf("%s: no credential in %v", what, submissions[0].Header)
 	}
-	return &arrived[0]
+	return &submissions[0]
 }
 
-// keyed reports whether a header contains the line's credential.
-func keyed(header http.Header) bool {
+// hasCredential reports whether a header contains the line's credential.
+func hasCredential(header http.Header) bool {
 	for _, values := range header {
 		if slices.ContainsFunc(values, func(v string) bool { return strings.HasSuffix(v, Secret) }) {
 			return true
@@ -116,32 +116,32 @@ func bodyText(t testing.TB, s *fakestudio.Submission) string {
 	return string(text)
 }
 
-// Pixels shows a mask of two colours by its pixels: black ones (#) and white ones
-// (.). Any other fails the test.
+// Pixels returns the pixels of a mask as text: # for black, . for white. Any other colour fails the
+// test.
 func Pixels(t testing.TB, mask []byte) string {
 	t.Helper()
 	img, err := png.Decode(bytes.NewReader(mask))
 	if err != nil {
 		t.Fatal(err)
 	}
-	shown := ""
+	text := ""
 	for y := range img.Bounds().Dy() {
 		for x := range img.Bounds().Dx() {
 			switch img.At(x, y) {
 			case color.Gray{Y: 0}:
-				shown += "#"
+				text += "#"
 			case color.Gray{Y: 0xFF}:
-				shown += "."
+				text += "."
 			default:
 				t.Errorf("a third colour: %v", img.At(x, y))
 			}
 		}
 	}
-	return shown
+	return text
 }
 
-// Form is the form of a submission. A file counts as its bytes, and fields of one
-// name are joined.
+// Form returns the form of a submission. A file is represented by its bytes, and fields with the
+// same name are joined.
 func Form(t testing.TB, s *fakestudio.Submission) map[string]string {
 	t.Helper()
 	_, head, err := mime.ParseMediaType(s.Header.Get("Content-Type"))

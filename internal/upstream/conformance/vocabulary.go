@@ -50,7 +50,7 @@ func (p MediaProvider) vocabulary(t *testing.T) {
 	})
 }
 
-// picture is a reference with a role.
+// picture returns the n-th reference picture, with a role.
 func picture(n int, role string) jobcall.Reference {
 	r := task.Reference("image/png", "", string(fakestudio.Picture(n)))
 	r.Role = role

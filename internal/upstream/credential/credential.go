@@ -1,14 +1,14 @@
-// Package credential owns short-lived credentials of clouds: tokens and signing keys. The adapter
-// fetches them.
+// Package credential owns short-lived credentials of clouds: tokens and signing keys. Adapters
+// fetch them.
 //
 // Invariants:
-//   - A credential is fetched when a call first needs it. There is at most one fetch at a time for all
-//     waiting calls.
-//   - A credential is renewed before its expiry, while calls still use the old one.
-//   - A call rejected for its credential is sent once more, but only with another credential. This is
-//     safe because the provider did not begin to process the rejected call.
+//   - A credential is fetched when a call first needs it. There is at most one fetch at a time for
+//     all waiting calls.
+//   - A credential is renewed before it expires, while calls still use the old one.
+//   - A call rejected because of its credential is sent once more, but only with another
+//     credential. This is safe because the provider did not begin to process the rejected call.
 //   - A failed fetch is the line's failure, never the client's.
-//   - A credential is only sent to the line's own address.
+//   - A credential is sent only to the line's own address.
 package credential
 
 import (

@@ -8,27 +8,27 @@ import (
 	"time"
 )
 
-// maxSources bounds the number of sources. Beyond maxSources some are dropped and their credentials
-// fetched again.
+// maxSources bounds the number of sources. If there are more, some are dropped and their
+// credentials are fetched again.
 const maxSources = 1000
 
-// Keeper keeps the sources of a process. Lines with the same credential settings share a source,
+// Keeper holds the sources of a process. Lines with the same credential settings share a source,
 // across revisions of the catalog. A Keeper is safe for concurrent use, and its zero value is ready
 // for use. It must be closed.
 type Keeper struct {
 	// Now is the clock. If nil, time.Now is used. It must be set before the first use.
 	Now func() time.Time
 
-	group sync.WaitGroup // the fetches
+	group sync.WaitGroup // waits for the fetches
 
 	mu      sync.Mutex // guards the fields below
 	closed  bool
-	ctx     context.Context // of all fetches; nil before the first
+	ctx     context.Context // context of all fetches; nil before the first fetch
 	cancel  context.CancelFunc
 	sources map[[sha256.Size]byte]*Source
 }
 
-// Time is the time by the keeper's clock.
+// Time returns the time by the keeper's clock.
 func (k *Keeper) Time() time.Time {
 	now := time.Now
 	if k.Now != nil {
@@ -37,8 +37,8 @@ func (k *Keeper) Time() time.Time {
 	return now()
 }
 
-// Source returns the source for a line's credential settings and creates the source if needed. what
-// must hold everything with an effect on fetch's result.
+// Source returns the source for a line's credential settings, and creates it if needed. what must
+// contain everything that affects fetch's result.
 func (k *Keeper) Source(what []any, fetch Fetch) *Source {
 	text, err := json.Marshal(what)
 	if err != nil { // unreachable: options come from JSON or YAML
@@ -83,7 +83,7 @@ func (k *Keeper) run(fetch func(ctx context.Context)) bool {
 	return true
 }
 
-// Close cancels all fetches and waits for them. Later calls in need of a fetch fail.
+// Close cancels all fetches and waits for them. Later calls that need a fetch fail.
 func (k *Keeper) Close() {
 	k.mu.Lock()
 	k.closed = true

@@ -9,7 +9,7 @@ import (
 	"tollgate/internal/upstream"
 )
 
-// When credentials are fetched.
+// Times of fetches.
 const (
 	// fetchWait bounds one fetch.
 	fetchWait = 20 * time.Second
@@ -20,7 +20,7 @@ const (
 	// lifetime is the lifetime of a credential without an expiry: its issuer may have replaced the
 	// credential.
 	lifetime = time.Hour
-	// pause is the least time between the beginnings of two renewals.
+	// pause is the minimum time between the starts of two renewals.
 	pause = 30 * time.Second
 	// fresh is the minimum age of a credential that Renew replaces.
 	fresh = time.Minute
@@ -31,28 +31,28 @@ type Source struct {
 	keeper *Keeper
 	fetch  Fetch
 
-	mu      sync.Mutex // guards the fields below
-	current *Credential
-	former  []string // secrets of the one before
-	fetched time.Time
-	tried   time.Time // when the last fetch began
-	running *fetching
+	mu         sync.Mutex // guards the fields below
+	current    *Credential
+	former     []string // secrets of the previous credential
+	fetched    time.Time
+	fetchBegan time.Time // time at which the last fetch began
+	running    *fetching
 }
 
-// fetching is a fetch under way. Its results are there once done is closed.
+// fetching is a running fetch. Its results are valid after done is closed.
 type fetching struct {
 	done chan struct{}
 	got  *Credential
 	err  error
 }
 
-// Get returns the current credential if still valid, otherwise waits for a new one. The error is a
-// *upstream.Failure.
+// Get returns the current credential if it is still valid, otherwise it waits for a new one. The
+// error is a *upstream.Failure.
 func (s *Source) Get(ctx context.Context) (*Credential, error) {
 	s.mu.Lock()
 	now := s.keeper.Time()
 	if c := s.current; c != nil && (c.Expires.IsZero() || now.Before(c.Expires.Add(-margin))) {
-		if !now.Before(s.due()) && now.Sub(s.tried) >= pause {
+		if !now.Before(s.due()) && now.Sub(s.fetchBegan) >= pause {
 			s.begin(now)
 		}
 		s.mu.Unlock()
@@ -63,7 +63,7 @@ func (s *Source) Get(ctx context.Context) (*Credential, error) {
 	return f.wait(ctx)
 }
 
-// due is when the credential at hand is to be renewed. Callers hold mu.
+// due returns the time to renew the current credential. Callers hold mu.
 func (s *Source) due() time.Time {
 	end := s.current.Expires
 	if end.IsZero() {
@@ -73,12 +73,12 @@ func (s *Source) due() time.Time {
 }
 
 // Renew returns a credential to replace a rejected one, or nil if there is no other. A credential
-// fetched less than a minute ago (fresh) is not fetched again; rejections cannot cause a flood of
-// fetches.
-func (s *Source) Renew(ctx context.Context, refused *Credential) (*Credential, error) {
+// fetched less than a minute ago (fresh) is not fetched again, so that rejections cannot cause a
+// flood of fetches.
+func (s *Source) Renew(ctx context.Context, rejected *Credential) (*Credential, error) {
 	s.mu.Lock()
 	now := s.keeper.Time()
-	if s.current != refused { // another call was quicker
+	if s.current != rejected { // another call has already renewed the credential
 		s.mu.Unlock()
 		return s.Get(ctx)
 	}
@@ -89,7 +89,7 @@ func (s *Source) Renew(ctx context.Context, refused *Credential) (*Credential, e
 	f := s.begin(now)
 	s.mu.Unlock()
 	c, err := f.wait(ctx)
-	if err != nil || same(c, refused) {
+	if err != nil || same(c, rejected) {
 		return nil, err
 	}
 	return c, nil
@@ -149,7 +149,7 @@ func (s *Source) begin(now time.Time) *fetching {
 		return s.running
 	}
 	f := &fetching{done: make(chan struct{})}
-	s.running, s.tried = f, now
+	s.running, s.fetchBegan = f, now
 	if !s.keeper.run(func(ctx context.Context) { s.end(f)(s.fetch(ctx)) }) {
 		s.running, f.err = nil, FetchFailure(0, errors.New("the gateway is stopping"))
 		close(f.done)
@@ -157,7 +157,7 @@ func (s *Source) begin(now time.Time) *fetching {
 	return f
 }
 
-// end takes in the result of a fetch.
+// end stores the result of a fetch.
 func (s *Source) end(f *fetching) func(*Credential, error) {
 	return func(c *Credential, err error) {
 		s.mu.Lock()
@@ -173,8 +173,8 @@ func (s *Source) end(f *fetching) func(*Credential, error) {
 	}
 }
 
-// wait waits for a fetch. The error is a *upstream.Failure, one of its own for
-// each caller, since callers add to theirs.
+// wait waits for a fetch. The error is a *upstream.Failure, a separate one for each caller, because
+// callers change their failures.
 func (f *fetching) wait(ctx context.Context) (*Credential, error) {
 	select {
 	case <-f.done:

@@ -20,19 +20,19 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// issuer hands tokens out: the n-th is `token-n`, good for an hour.
+// issuer issues tokens: the n-th is `token-n`, valid for an hour.
 type issuer struct {
 	mu      sync.Mutex
 	now     time.Time
-	given   int
-	fails   error         // the error of the next fetches
-	lasting bool          // tokens have no end, and are one and the same
-	hold    chan struct{} // fetches wait for it, unless nil
-	begun   chan struct{} // a value a fetch
+	issued  int
+	fails   error         // error of further fetches
+	lasting bool          // tokens never expire and are all the same
+	gate    chan struct{} // if not nil, fetches wait for it
+	started chan struct{} // receives a value for each fetch
 }
 
 func newIssuer() *issuer {
-	return &issuer{now: time.Unix(1_800_000_000, 0), begun: make(chan struct{}, 100)}
+	return &issuer{now: time.Unix(1_800_000_000, 0), started: make(chan struct{}, 100)}
 }
 
 func (i *issuer) time() time.Time {
@@ -50,17 +50,17 @@ func (i *issuer) pass(d time.Duration) {
 func (i *issuer) count() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.given
+	return i.issued
 }
 
 func (i *issuer) fetch(ctx context.Context) (*credential.Credential, error) {
-	i.begun <- struct{}{}
+	i.started <- struct{}{}
 	i.mu.Lock()
-	hold := i.hold
+	gate := i.gate
 	i.mu.Unlock()
-	if hold != nil {
+	if gate != nil {
 		select {
-		case <-hold:
+		case <-gate:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -70,21 +70,21 @@ func (i *issuer) fetch(ctx context.Context) (*credential.Credential, error) {
 	if i.fails != nil {
 		return nil, i.fails
 	}
-	i.given++
+	i.issued++
 	if i.lasting {
 		return credential.Bearer("token-for-ever", time.Time{}), nil
 	}
-	return credential.Bearer(fmt.Sprintf("token-number-%d", i.given), i.now.Add(time.Hour)), nil
+	return credential.Bearer(fmt.Sprintf("token-number-%d", i.issued), i.now.Add(time.Hour)), nil
 }
 
-// source makes a source of the issuer's tokens.
+// source returns a source of the issuer's tokens.
 func (i *issuer) source(t *testing.T) *credential.Source {
 	k := &credential.Keeper{Now: i.time}
 	t.Cleanup(k.Close)
 	return k.Source([]any{t.Name()}, i.fetch)
 }
 
-// token asks for a credential and returns its secret.
+// token gets a credential and returns its secret.
 func token(t *testing.T, s *credential.Source) string {
 	t.Helper()
 	c, err := s.Get(t.Context())
@@ -109,25 +109,25 @@ func eventually(t *testing.T, s *credential.Source, want string) {
 func TestOneFetchServesAll(t *testing.T) {
 	t.Parallel()
 	i := newIssuer()
-	i.hold = make(chan struct{})
+	i.gate = make(chan struct{})
 	s := i.source(t)
 	first, leave := context.WithCancel(t.Context())
-	left := make(chan error, 1)
+	result := make(chan error, 1)
 	go func() {
 		_, err := s.Get(first)
-		left <- err
+		result <- err
 	}()
-	<-i.begun
+	<-i.started
 	leave()
 	var f *upstream.Failure
-	if err := <-left; !errors.As(err, &f) || f.Code != fault.ClientClosed || f.Health != upstream.HealthNone {
-		t.Errorf("the call that left: %v", err)
+	if err := <-result; !errors.As(err, &f) || f.Code != fault.ClientClosed || f.Health != upstream.HealthNone {
+		t.Errorf("the cancelled call: %v", err)
 	}
 	got := make(chan string, 50)
 	for range cap(got) {
 		go func() { got <- token(t, s) }()
 	}
-	close(i.hold)
+	close(i.gate)
 	for range cap(got) {
 		if g := <-got; g != "token-number-1" {
 			t.Errorf("%s", g)
@@ -145,18 +145,18 @@ func TestRenewedBeforeItsEnd(t *testing.T) {
 	i := newIssuer()
 	s := i.source(t)
 	token(t, s)
-	<-i.begun
+	<-i.started
 	i.pass(50 * time.Minute)
 	if token(t, s); i.count() != 1 {
-		t.Error("it was renewed ten minutes before its end")
+		t.Error("the token was renewed ten minutes before it expires")
 	}
 	i.pass(6 * time.Minute)
-	i.hold = make(chan struct{})
+	i.gate = make(chan struct{})
 	if g := token(t, s); g != "token-number-1" {
-		t.Errorf("%s while the next one is fetched", g)
+		t.Errorf("token %s during the renewal", g)
 	}
-	<-i.begun
-	close(i.hold)
+	<-i.started
+	close(i.gate)
 	eventually(t, s, "token-number-2")
 	if want := []string{"token-number-1", "token-number-2"}; !slices.Equal(s.Secrets(), want) {
 		t.Errorf("secrets %v, want %v", s.Secrets(), want)
@@ -167,18 +167,18 @@ func TestRenewedBeforeItsEnd(t *testing.T) {
 	if g := token(t, s); g != "token-number-2" {
 		t.Error(g)
 	}
-	<-i.begun
+	<-i.started
 	i.pass(3 * time.Minute)
 	var f *upstream.Failure
 	if _, err := s.Get(t.Context()); !errors.As(err, &f) || f.Code != fault.UpstreamUnavailable || f.Health != upstream.HealthFail ||
 		f.Unproven {
-		t.Errorf("a token that ended: %v", err)
+		t.Errorf("an expired token: %v", err)
 	}
 	i.fails = nil
 	eventually(t, s, "token-number-3")
 }
 
-// TestFailingRenewalsPause checks that not every call starts a renewal after a failed one.
+// TestFailingRenewalsPause checks that calls do not start a renewal again soon after a failed one.
 func TestFailingRenewalsPause(t *testing.T) {
 	t.Parallel()
 	i := newIssuer()
@@ -186,23 +186,23 @@ func TestFailingRenewalsPause(t *testing.T) {
 	token(t, s)
 	i.pass(56 * time.Minute)
 	i.fails = errors.New("away")
-	<-i.begun
+	<-i.started
 	for range 50 {
 		token(t, s)
 	}
-	<-i.begun
+	<-i.started
 	i.pass(30 * time.Second)
 	token(t, s)
-	<-i.begun
+	<-i.started
 	select {
-	case <-i.begun:
+	case <-i.started:
 		t.Error("renewals without a pause")
 	default:
 	}
 }
 
-// TestRenewOfARefused tests a rejected token: it is renewed once for all rejected calls, not
-// renewed if new, and a renewal with the same token is not used again.
+// TestRenewOfARefused tests a rejected token: it is renewed once for all rejected calls, it is not
+// renewed if it is new, and a renewal that returns the same token is not used again.
 func TestRenewOfARefused(t *testing.T) {
 	t.Parallel()
 	i := newIssuer()
@@ -212,7 +212,7 @@ func TestRenewOfARefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c, err := s.Renew(t.Context(), old); c != nil || err != nil || i.count() != 1 {
-		t.Errorf("a new one was renewed: %v, %v", c, err)
+		t.Errorf("a new token was renewed: %v, %v", c, err)
 	}
 	i.pass(time.Minute)
 	for range 3 {
@@ -232,7 +232,7 @@ func TestRenewOfARefused(t *testing.T) {
 	}
 	i.pass(time.Minute)
 	if c, err := s.Renew(t.Context(), lasting); c != nil || err != nil {
-		t.Errorf("the same was given again: %v, %v", c, err)
+		t.Errorf("the rejected token was returned again: %v, %v", c, err)
 	}
 }
 
@@ -244,7 +244,7 @@ func TestEndlessIsReadAgain(t *testing.T) {
 	i.lasting = true
 	s := i.source(t)
 	token(t, s)
-	<-i.begun
+	<-i.started
 	i.pass(time.Hour)
 	i.lasting = false
 	eventually(t, s, "token-number-2")
@@ -274,23 +274,23 @@ func TestKeeperShares(t *testing.T) {
 	k := &credential.Keeper{Now: i.time}
 	one := k.Source([]any{"azure", map[string]any{"tenant": "a", "client_id": "b"}, "secret"}, i.fetch)
 	if k.Source([]any{"azure", map[string]any{"client_id": "b", "tenant": "a"}, "secret"}, i.fetch) != one {
-		t.Error("two sources of one credential")
+		t.Error("equal settings have two sources")
 	}
 	if k.Source([]any{"azure", map[string]any{"tenant": "a", "client_id": "b"}, "another"}, i.fetch) == one {
-		t.Error("one source of two credentials")
+		t.Error("different settings share a source")
 	}
-	i.hold = make(chan struct{})
+	i.gate = make(chan struct{})
 	failed := make(chan error, 1)
 	go func() {
 		_, err := one.Get(context.WithoutCancel(t.Context()))
 		failed <- err
 	}()
-	<-i.begun
+	<-i.started
 	k.Close()
 	if err := <-failed; err == nil {
-		t.Error("a fetch outlived its keeper")
+		t.Error("a fetch runs after Close")
 	}
-	if _, err := one.Get(t.Context()); err == nil || len(i.begun) > 0 {
+	if _, err := one.Get(t.Context()); err == nil || len(i.started) > 0 {
 		t.Errorf("a closed keeper fetched: %v", err)
 	}
 }
@@ -313,7 +313,7 @@ func TestHide(t *testing.T) {
 		}
 	}
 	if s.Hide(nil) != nil || (*credential.Source)(nil).Secrets() != nil {
-		t.Error("something of nothing")
+		t.Error("a nil Source has secrets")
 	}
 	if r, _ := http.NewRequest(http.MethodGet, "http://x.test", nil); credential.Bearer("abc", time.Time{}).Authorize(r) != nil ||
 		r.Header.Get("Authorization") != "Bearer abc" {

@@ -18,7 +18,7 @@ type Transport struct {
 	Base http.RoundTripper
 	// Source has the credential.
 	Source *Source
-	// Own is the line's address: calls to another host or port go out without.
+	// Own is the line's address. Calls to another host or port are sent without the credential.
 	Own *url.URL
 	// Also is another status, besides 401, of responses to a rejected credential.
 	Also int
@@ -35,7 +35,7 @@ func (k *Keeper) Open(t upstream.Target, base http.RoundTripper, fetch Fetch) (*
 	return &Transport{Base: base, Source: k.Source([]any{t.Provider, t.Options, t.Key}, fetch), Own: own}, nil
 }
 
-// Bounds for draining a rejection, so the connection can serve the next call.
+// Bounds for draining a rejection, so that the connection can serve the next call.
 const (
 	refusalBytes = 64 << 10
 	refusalWait  = time.Second
@@ -59,7 +59,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	other, err := t.Source.Renew(r.Context(), c)
 	if err != nil || other == nil {
-		return resp, nil // the refusal stands
+		return resp, nil // return the rejection
 	}
 	again := r.Clone(r.Context())
 	if r.GetBody != nil {
@@ -84,10 +84,10 @@ func (t *Transport) send(r *http.Request, c *Credential) (*http.Response, error)
 	return t.Base.RoundTrip(own)
 }
 
-// leave reads the rest of a refusal, within bounds, and closes it.
+// leave reads the rest of a rejection, within bounds, and closes it.
 func leave(resp *http.Response) {
-	timer := time.AfterFunc(refusalWait, func() { _ = resp.Body.Close() }) // ends the reading
-	_, _ = io.CopyN(io.Discard, resp.Body, refusalBytes)                   // best effort: the next call would dial anew
+	timer := time.AfterFunc(refusalWait, func() { _ = resp.Body.Close() }) // ends the read
+	_, _ = io.CopyN(io.Discard, resp.Body, refusalBytes)                   // after an error, the next call uses a new connection
 	timer.Stop()
-	_ = resp.Body.Close() // nothing of it is needed
+	_ = resp.Body.Close() // the response is not needed
 }

@@ -87,7 +87,7 @@ func saySize(task jobcall.Task, ask request, speaks dialect, tier string) error 
 	return nil
 }
 
-// shaped reports whether the clip takes its shape from a frame.
+// shaped reports whether the shape of the clip is that of a frame.
 func shaped(ask request) bool {
 	list, _ := ask.Input["media"].([]media)
 	return slices.ContainsFunc(list, func(m media) bool { return m.Type == "first_frame" })
@@ -141,8 +141,8 @@ func (a *Adapter) sayMedia(ctx context.Context, task jobcall.Task, ask request) 
 // frames reports whether a clip's pictures without roles are its first and last frame. For some
 // models the ID decides. For models with both modes the line's image_role decides. Otherwise one
 // picture is the first frame and two are the first and the last frame. Three or more pictures,
-// pictures beside a video, and pictures beside a ratio are references: frames have a shape of their
-// own.
+// pictures with a video, and pictures with a ratio are references, because frames determine the
+// ratio.
 func (a *Adapter) frames(task jobcall.Task) (bool, error) {
 	if task.HasRoles() {
 		return false, nil
@@ -193,8 +193,7 @@ func sayList(task jobcall.Task, ask request) error {
 	return nil
 }
 
-// sayFrames puts one picture, or the first and the last, into fields of their
-// own.
+// sayFrames puts one picture, or the first and the last, into separate fields.
 func sayFrames(ctx context.Context, task jobcall.Task, ask request, speaks dialect) error {
 	names := []string{"img_url"}
 	if speaks == inFrames {

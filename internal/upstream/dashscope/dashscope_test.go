@@ -235,8 +235,8 @@ func TestUnsuitable(t *testing.T) {
 	picture := task.Reference("image/png", "https://media.example/a.png", "abc")
 	large := task.Reference("image/png", "https://media.example/a.png", "")
 	large.Size = 21 << 20
-	gone := task.Reference("image/png", "", "abc")
-	gone.Open = func(context.Context) (io.ReadCloser, error) { return nil, errors.New("no such file") }
+	unreadable := task.Reference("image/png", "", "abc")
+	unreadable.Open = func(context.Context) (io.ReadCloser, error) { return nil, errors.New("no such file") }
 	many := make([]jobcall.Reference, 3)
 	for i := range many {
 		many[i] = task.Reference("image/png", "", "")
@@ -250,7 +250,7 @@ func TestUnsuitable(t *testing.T) {
 		"large picture":     {Task: image(task.References(large)), Want: pictures.Refused, Message: "20 MB"},
 		"large frame":       {Task: video(task.References(large)), Want: clips.Material, Message: "20 MB"},
 		"too much together": {Task: video(task.References(many...)), Want: clips.Material, Message: "together"},
-		"our own store":     {Task: image(task.References(gone)), Want: pictures.Refused.Then(upstream.NextLater)},
+		"our own store":     {Task: image(task.References(unreadable)), Want: pictures.Refused.Then(upstream.NextLater)},
 		"a param of ours":   {Task: image(task.Params(`{"n":4}`)), Want: pictures.Refused},
 		"another":           {Task: video(task.Params(`{"size":"1*1"}`)), Want: clips.Refused},
 		"another kind":      {Task: image(func(job *jobcall.Task) { job.Kind = "sound" }), Want: pictures.Refused},

@@ -8,14 +8,14 @@ import (
 	"tollgate/internal/wire/jobrequest"
 )
 
-// The endpoints, as the options image_endpoint and video_endpoint name them.
+// The endpoints, by the values of the options image_endpoint and video_endpoint.
 const (
-	multimodal   = "multimodal-generation" // pictures in the answer, asked for in messages
-	messagesTask = "image-generation"      // pictures as a task, asked for in messages
+	multimodal   = "multimodal-generation" // pictures in the response, requested by messages
+	messagesTask = "image-generation"      // pictures as a task, requested by messages
 	textTask     = "text2image"            // pictures from a text as a task
 	imageTask    = "image2image"           // pictures from pictures as a task
 	clipTask     = "video-generation"      // clips
-	framesTask   = "image2video"           // clips between two frames, of older models
+	framesTask   = "image2video"           // clips between two frames, for older models
 )
 
 // path returns the path of an endpoint below the base address.
@@ -46,7 +46,7 @@ func wanOf(model string) (release int, ok bool) {
 	if m == nil {
 		return 0, strings.HasPrefix(model, "wanx")
 	}
-	major, _ := strconv.Atoi(m[1]) // digits; one too long is 0, an old one
+	major, _ := strconv.Atoi(m[1]) // only digits; a number too long is 0, an old release
 	minor, _ := strconv.Atoi(m[2])
 	return major*100 + minor, true
 }
@@ -79,18 +79,18 @@ func (a *Adapter) videoEndpoint(model string) string {
 	return clipTask
 }
 
-// dialect is the format of references and size for a model of clips.
+// dialect is the format of references and size for a clip model.
 type dialect int
 
 const (
-	inMedia   dialect = iota // input.media with a type each; resolution and ratio
-	inAddress                // one picture in input.img_url; its shape is the clip's
-	inFrames                 // input.first_frame_url and last_frame_url; their shape is the clip's
+	inMedia   dialect = iota // input.media with types; resolution and ratio
+	inAddress                // one picture in input.img_url, which determines the ratio
+	inFrames                 // input.first_frame_url and last_frame_url, which determine the ratio
 	inList                   // input.reference_urls; size in pixels
 	inText                   // no references; size in pixels
 )
 
-// dialectOf finds the dialect of a model of clips.
+// dialectOf returns the dialect of a clip model.
 func dialectOf(model string) dialect {
 	release, ok := wanOf(model)
 	switch {

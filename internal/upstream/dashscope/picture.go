@@ -50,7 +50,7 @@ type part struct {
 	Text  string `json:"text,omitempty"`
 }
 
-// turn is the one message of a request.
+// turn is the only message of a request.
 type turn struct {
 	Role    string `json:"role"`
 	Content []part `json:"content"`
@@ -66,8 +66,8 @@ func messages(prompt string, images []string) []turn {
 }
 
 // pictureSize returns the size: in pixels if there is a ratio, otherwise the tier for models with
-// named tiers. Other models get a square or, if the picture takes its shape from the references, no
-// size and so their smallest tier. DashScope checks the sizes of each model; a rejection is free.
+// named tiers. Other models get a square or, if the references determine the shape, no size, which
+// means their smallest tier. DashScope checks the sizes of each model; a rejection is free.
 func pictureSize(task jobcall.Task, endpoint string) (string, error) {
 	named := (endpoint == multimodal || endpoint == messagesTask) && !inPixels.MatchString(task.Model)
 	switch {

@@ -28,8 +28,8 @@ func (a *Adapter) Poll(ctx context.Context, task jobcall.Task, ticket string) (*
 	return progress, nil
 }
 
-// readTask returns the status of a task. A status not known here counts as running; the line's
-// longest wait ends the task.
+// readTask returns the status of a task. An unknown status counts as running; the line's longest
+// wait ends the task.
 func readTask(task jobcall.Task, reply *exchange.Reply, ticket string, output gjson.Result) (*jobcall.TaskStatus, *upstream.JobFailure) {
 	switch output.Get("task_status").String() {
 	case "SUCCEEDED":
@@ -39,7 +39,7 @@ func readTask(task jobcall.Task, reply *exchange.Reply, ticket string, output gj
 		}
 		video := output.Get("video_url")
 		if !video.Exists() {
-			video = output.Get("results.video_url") // of some older models
+			video = output.Get("results.video_url") // for some older models
 		}
 		return exchange.SuccessStatus(task.Kind, ticket, video, 1)
 	case "FAILED":

@@ -23,7 +23,7 @@ func (a *Adapter) tell(ctx context.Context, kind string, r exchange.JobCall) (*e
 		answer = gjson.ParseBytes(reply.Body)
 	}
 	output := answer.Get("output")
-	holder := answer // holder of the code
+	holder := answer // the object with the code
 	if holder.Get("code").String() == "" && output.Get("code").String() != "" && !output.Get("task_id").Exists() {
 		holder = output
 	}
@@ -32,14 +32,14 @@ func (a *Adapter) tell(ctx context.Context, kind string, r exchange.JobCall) (*e
 	switch {
 	case code != "":
 		if message == "" {
-			message = code // an error without words is one all the same
+			message = code // an error without a message is still an error
 		}
 		t = mend(kind, reply.SubmitFailureAs(kind, code, message), code, message)
 	case !reply.Good():
 		t = reply.SubmitFailure(kind)
 	case output.IsObject():
 		return reply, nil
-	default: // it may well have been accepted
+	default: // the task may have been accepted
 		t = reply.SubmitFailure(kind)
 		t.Lost = true
 	}

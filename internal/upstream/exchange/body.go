@@ -20,9 +20,9 @@ const (
 type body struct {
 	from   io.ReadCloser
 	cancel context.CancelFunc
-	ends   ends // of a stream
+	ends   ends // of a stream's last event
 
-	finished atomic.Bool // a stream's last event was read, the end of the body not yet
+	finished atomic.Bool // the last event of a stream was read, but not the end of the body
 	close    sync.Once
 }
 
@@ -34,16 +34,16 @@ func (b *body) Read(p []byte) (int, error) {
 }
 
 // Close cancels the call at the provider. After the last event of a stream only the end of the HTTP
-// body may be missing; Close then reads the end first and so keeps the connection.
+// body may be missing; Close then reads the end first to keep the connection open.
 func (b *body) Close() error {
 	b.close.Do(func() {
 		if b.finished.Load() {
 			timer := time.AfterFunc(restWait, b.cancel)
-			_, _ = io.CopyN(io.Discard, b.from, restBytes) // best effort: the next call would dial anew
+			_, _ = io.CopyN(io.Discard, b.from, restBytes) // after an error, the next call uses a new connection
 			timer.Stop()
 		}
 		b.cancel()
-		_ = b.from.Close() // reading is over; there is nothing to lose
+		_ = b.from.Close() // the rest of the body is not needed
 	})
 	return nil
 }
@@ -52,6 +52,6 @@ func (b *body) Close() error {
 func (b *body) beginning(limit int64, wait time.Duration) []byte {
 	timer := time.AfterFunc(wait, b.cancel)
 	defer timer.Stop()
-	data, _ := io.ReadAll(io.LimitReader(b, limit)) // checkResponse also works on a part
+	data, _ := io.ReadAll(io.LimitReader(b, limit)) // checkResponse accepts an incomplete body
 	return data
 }

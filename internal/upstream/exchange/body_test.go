@@ -9,12 +9,11 @@ import (
 	"time"
 )
 
-// slow is the body of a provider. It returns its pieces and then blocks until the call is
-// cancelled.
+// slow is a provider's body. It returns its pieces and then blocks until the call is cancelled.
 type slow struct {
 	ctx    context.Context
 	pieces []string
-	end    bool // the body ends after the pieces
+	end    bool // whether the body ends after the pieces
 	closed bool
 }
 

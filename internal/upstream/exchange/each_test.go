@@ -23,13 +23,13 @@ func TestEach(t *testing.T) {
 		t.Fatalf("%+v, %v", status, err)
 	}
 	if _, err := SubmitEach(2, func(int) (string, *upstream.JobFailure, bool) { return "", refused, false }); !errors.Is(err, refused) {
-		t.Errorf("none was accepted: %v", err)
+		t.Errorf("no task was accepted: %v", err)
 	}
 	silent := upstream.TaskFailure(upstream.KindImage, "", "later")
 	silent.Next = upstream.NextPoll
 	for name, tt := range map[string]struct {
-		of   map[string]any // a failure, true if done, false if running
-		want any            // the number of results, false, or a failure
+		of   map[string]any // for each task: a failure, true if done, or false if running
+		want any            // the number of results, false if running, or a failure
 	}{
 		"done":          {map[string]any{"a": true, "c": true, "d": true}, 3},
 		"one continues": {map[string]any{"a": true, "c": false, "d": true}, false},

@@ -5,9 +5,9 @@ import "bytes"
 // longestEnd is the maximum length of words that are found across two reads.
 const longestEnd = 64
 
-// ends searches a stream for the first words of its last event, even across reads. The same words
-// in a text do no harm: Close then only waits briefly for the end of the stream after the client
-// disconnects.
+// ends searches a stream for the first words of its last event, even across reads. If a text
+// contains the same words, the only effect is that Close waits briefly for the end of the stream
+// after the client has disconnected.
 type ends struct {
 	words []string
 	seen  bool
@@ -16,7 +16,7 @@ type ends struct {
 	join [2 * longestEnd]byte
 }
 
-// read takes the next bytes and reports whether a word has been found by now.
+// read takes the next bytes and reports whether any of the words has been found so far.
 func (e *ends) read(p []byte) bool {
 	if e.seen || len(e.words) == 0 || len(p) == 0 {
 		return e.seen
@@ -28,7 +28,7 @@ func (e *ends) read(p []byte) bool {
 			return true
 		}
 	}
-	// The tail is kept at the beginning of join; the next bytes follow there.
+	// The tail is kept at the beginning of join, where the next bytes are appended.
 	tail := joined
 	if len(p) > longestEnd {
 		tail = p

@@ -5,10 +5,10 @@
 // Invariants:
 //   - A call is sent at most once. The transport repeats a call only if none of its bytes were
 //     written (see idempotencyHeader).
-//   - The line's credential is only sent to the line's own host: redirects of calls are not
+//   - The line's credential is sent only to the line's own host: redirects of calls are not
 //     followed, and no proxy from the environment is used. The credential is redacted from every
 //     failure.
-//   - The line's own host and port are the operator's choice and may be private. Any other host or
+//   - The line's own host and port are chosen by the operator and may be private. Any other host or
 //     port comes from a response and is reached only through the Strangers of upstream.Target, also
 //     after a redirect.
 //   - Every read is bounded in size and time, and every document passed on is bounded in depth and
@@ -38,22 +38,22 @@ import (
 // userAgent is sent instead of the client's User-Agent.
 const userAgent = "tollgate"
 
-// Limits on reading an error response.
+// Limits for reading an error response.
 const (
 	maxErrorBody  = 64 << 10
 	errorBodyWait = 5 * time.Second
 )
 
-// idempotencyHeader carries the gateway's key for the attempt. The name is lower case on purpose:
-// net/http may send a POST with the canonical `Idempotency-Key` again after a broken connection,
-// although the provider may have run and billed the first request. Only the retry loop over lines
-// decides about repetitions.
+// idempotencyHeader carries the gateway's key for the attempt. The name is deliberately in lower
+// case: net/http may send a POST with the canonical `Idempotency-Key` again after a broken
+// connection, although the provider may have run and billed the first request. Only the retry loop
+// over lines decides about repetitions.
 const idempotencyHeader = "idempotency-key"
 
 // Client calls the provider of one line. It is safe for concurrent use and need not be closed.
 type Client struct {
 	transport http.RoundTripper
-	strangers http.RoundTripper // for other hosts; if nil, other hosts are unreachable
+	strangers http.RoundTripper // for other hosts; if nil, these are unreachable
 	base      *url.URL
 	secrets   []string // the line's credential and the secret values of its headers
 	header    http.Header
@@ -89,8 +89,8 @@ func Open(t upstream.Target, provider upstream.Info, transport http.RoundTripper
 	}, nil
 }
 
-// URL returns an address below the line's base address. Calls share the URL, so the
-// caller must not change the URL after the first call.
+// URL returns an address below the line's base address. Calls share the URL, so the caller must not
+// change it after the first call.
 func (c *Client) URL(path ...string) *url.URL { return c.base.JoinPath(path...) }
 
 // Own parses an address from the provider and reports whether the address is on the line's own host
@@ -155,10 +155,10 @@ func (c *Client) hide(data []byte) []byte {
 
 // Post is one call.
 type Post struct {
-	// URL is the destination, from Client.URL.
+	// URL is the address of the call, from Client.URL.
 	URL *url.URL
-	// Header holds the headers beyond those of every call: the credential and headers for the
-	// provider. It is read-only.
+	// Header holds the headers in addition to those of every call: the credential and headers for
+	// the provider. It is read-only.
 	Header http.Header
 	Call   chatcall.Call
 	// Ends lists the texts that the last event of a stream may begin with, such as `event:
@@ -199,9 +199,10 @@ func (c *Client) send(ctx context.Context, p Post) (*chatcall.Response, error) {
 	}, nil
 }
 
-// Ask sends a call whose response is one small document, and returns the document. Ask does not send
-// the fields set by the line, because these fields are for answers. An error in the document and a
-// document of more than limit bytes are failures. The error is always a *upstream.Failure.
+// Ask sends a call whose response is one small document, and returns the document. Ask does not
+// send the fields set by the line, because these are only for generating answers. An error in the
+// document and a document of more than limit bytes are failures. The error is always a
+// *upstream.Failure.
 func (c *Client) Ask(ctx context.Context, p Post, limit int64) ([]byte, error) {
 	p.Call.Stream = false
 	p.Call.Body = rawjson.Override[json.RawMessage](p.Call.Body, nil, c.omit)
@@ -226,8 +227,7 @@ func (c *Client) Ask(ctx context.Context, p Post, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// request builds the HTTP request. The URL is shared by all calls; transports
-// do not change it.
+// request builds the HTTP request. The URL is shared by all calls; transports do not change it.
 func (c *Client) request(ctx context.Context, p Post) *http.Request {
 	accept := "application/json"
 	if p.Call.Stream {
@@ -270,11 +270,11 @@ func (c *Client) checkResponse(resp *http.Response, from *body, call chatcall.Ca
 	}
 	data := from.beginning(maxErrorBody, errorBodyWait)
 	data = c.hide(data)
-	if resp.Header.Get("Date") == "" { // Classify needs it for a Retry-After with a date
+	if resp.Header.Get("Date") == "" { // Classify needs Date for a Retry-After with a date
 		resp.Header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
 	}
 	f := c.from(call).Classify(resp.StatusCode, contentType, data, resp.Header)
-	if f == nil { // a successful answer of another content type than requested
+	if f == nil { // a good status with another content type than requested
 		f = upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("unexpected content type %q", contentType))
 		f.Status = resp.StatusCode
 	}

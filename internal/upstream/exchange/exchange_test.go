@@ -151,8 +151,8 @@ func TestDownloadsFromStrangers(t *testing.T) {
 	const own, port, other = "http://10.0.0.9:8080", "http://10.0.0.9:9090", "http://10.0.0.8:8080"
 	for name, test := range map[string]struct {
 		address string
-		moves   map[string]string // redirects
-		blind   bool              // the line has no way to other hosts
+		moves   map[string]string // target of the redirect of each address
+		blind   bool              // whether the line has no Strangers
 		want    []string          // requests by transport; none after a rejection
 		failed  bool
 	}{
@@ -218,7 +218,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return r(req) }
 
-// answering is a transport. It answers every call with the next body.
+// answering is a transport that answers each call with the next body.
 type answering struct{ bodies chan string }
 
 func (a answering) RoundTrip(*http.Request) (*http.Response, error) {
@@ -273,11 +273,11 @@ func TestHostileDocuments(t *testing.T) {
 		r := JobCall{Method: http.MethodGet, URL: line.URL("x"), Limit: 16 << 20}
 		bodies <- body
 		if reply, err := line.Query(t.Context(), r); err == nil {
-			t.Errorf("%s: %d bytes were handed on", name, len(reply.Body))
+			t.Errorf("%s: %d bytes were passed on", name, len(reply.Body))
 		}
 		bodies <- body
 		if reply, err := line.Submit(t.Context(), r); err == nil {
-			t.Errorf("%s: %d bytes were handed on", name, len(reply.Body))
+			t.Errorf("%s: %d bytes were passed on", name, len(reply.Body))
 		}
 	}
 }

@@ -16,73 +16,72 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// Multipart is a multipart/form-data body. Its files are read while the form is sent, so no file is
-// ever whole in memory. Its length is known beforehand. Fields and files are sent in the order of
-// the Field and File calls. One goroutine builds the form; sending only reads the form.
+// Multipart is a multipart/form-data body. Its files are read while the form is sent, so no whole
+// file is in memory. Its length is known in advance. Fields and files are sent in the order of the
+// Field and File calls. One goroutine builds the form; sending only reads the form.
 type Multipart struct {
-	framing  bytes.Buffer // since the last file
+	framing  bytes.Buffer // text since the last file
 	writer   *multipart.Writer
 	segments []segment
 	length   int64
 	ended    bool
-	omit     []string // fields to leave out
+	omit     []string // fields to omit
 }
 
-// segment is a part of the body: text, or size bytes from the reader of open.
+// segment is a part of the body: text, or size bytes from the reader that open returns.
 type segment struct {
 	text string
 	open func(ctx context.Context) (io.ReadCloser, error)
 	size int64
 }
 
-// NewForm makes an empty form.
+// NewForm returns an empty form.
 func NewForm() *Multipart {
 	f := &Multipart{}
 	f.writer = multipart.NewWriter(&f.framing)
 	return f
 }
 
-// NewForm returns an empty form for a submission. The form leaves out the fields omitted by the
-// line.
+// NewForm returns an empty form for a submission. The form omits the fields that the line omits.
 func (c *Client) NewForm() *Multipart {
 	f := NewForm()
 	f.omit = c.omit
 	return f
 }
 
-// Field adds a field with a value. Members of lists and objects (`name[]`) are
-// their field's.
+// Field adds a field with a value. Omitting a field also omits its list or object members
+// (`name[]`).
 func (f *Multipart) Field(name, value string) {
 	top, _, _ := strings.Cut(name, "[")
 	if slices.ContainsFunc(f.omit, func(omitted string) bool { return strings.EqualFold(omitted, top) }) {
 		return
 	}
-	_ = f.writer.WriteField(name, value) // into a buffer: cannot fail
+	_ = f.writer.WriteField(name, value) // a bytes.Buffer never fails
 }
 
-// File adds a file: the bytes of a reference, under a file name.
+// File adds a file with the bytes of a reference and a file name.
 func (f *Multipart) File(name, filename string, r jobcall.Reference) {
 	head := textproto.MIMEHeader{}
 	head.Set("Content-Disposition", multipart.FileContentDisposition(name, filename))
 	head.Set("Content-Type", r.Type)
-	_, _ = f.writer.CreatePart(head) // into a buffer: cannot fail
+	_, _ = f.writer.CreatePart(head) // a bytes.Buffer never fails
 	f.flush()
 	f.segments = append(f.segments, segment{open: r.Open, size: r.Size})
 	f.length += r.Size
 }
 
-// flush makes a segment of the framing so far.
+// flush adds the framing so far as a segment.
 func (f *Multipart) flush() {
 	f.length += int64(f.framing.Len())
 	f.segments = append(f.segments, segment{text: f.framing.String()})
 	f.framing.Reset()
 }
 
-// attach makes the form the body of a request.
+// attach sets the form as the body of a request.
 func (f *Multipart) attach(ctx context.Context, req *http.Request) {
 	if !f.ended {
 		f.ended = true
-		_ = f.writer.Close() // into a buffer: cannot fail
+		_ = f.writer.Close() // a bytes.Buffer never fails
 		f.flush()
 	}
 	req.Header["Content-Type"] = []string{f.writer.FormDataContentType()}
@@ -91,22 +90,22 @@ func (f *Multipart) attach(ctx context.Context, req *http.Request) {
 	req.GetBody = func() (io.ReadCloser, error) { return &formBody{ctx: ctx, rest: f.segments}, nil }
 }
 
-// unread is an error of our own store while a form was being sent. The provider
-// has not got the whole of the request then.
+// unread is an error of the gateway's store while a form was being sent. Then the provider has not
+// received the whole request.
 type unread struct{ err error }
 
 func (u unread) Error() string { return u.err.Error() }
 
 func (u unread) Unwrap() error { return u.err }
 
-// formBody reads a form once. The transport may close it while it is read.
+// formBody reads a form once. The transport may close it during a Read.
 type formBody struct {
 	ctx context.Context
 
 	mu     sync.Mutex
 	rest   []segment
-	from   io.ReadCloser // reads the first of rest; nil before the first read
-	left   int64         // bytes of it to come
+	from   io.ReadCloser // reader of the first segment of rest; nil before the first read
+	left   int64         // bytes left in from
 	closed bool
 }
 
@@ -125,7 +124,7 @@ func (b *formBody) Read(p []byte) (int, error) {
 				return 0, unread{err}
 			}
 		case b.left == 0:
-			_ = b.from.Close() // all of it was read
+			_ = b.from.Close() // the segment was read completely
 			b.from, b.rest = nil, b.rest[1:]
 		default:
 			n, err := b.from.Read(p[:min(int64(len(p)), b.left)])
@@ -163,7 +162,7 @@ func (b *formBody) Close() error {
 	defer b.mu.Unlock()
 	b.closed = true
 	if b.from != nil {
-		_ = b.from.Close() // reading is over; there is nothing to lose
+		_ = b.from.Close() // the rest of the segment is not needed
 		b.from = nil
 	}
 	return nil

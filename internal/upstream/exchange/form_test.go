@@ -18,7 +18,7 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// formLine is a line to a server.
+// formLine returns a client of a line to a server.
 func formLine(t *testing.T, handle http.HandlerFunc) *exchange.Client {
 	t.Helper()
 	server := httptest.NewServer(handle)
@@ -125,8 +125,8 @@ func TestFormUnread(t *testing.T) {
 	}
 }
 
-// TestFormCut tests a provider disconnecting in the middle of a form: the provider may have
-// accepted the task.
+// TestFormCut tests a provider that disconnects in the middle of a form: it may have accepted the
+// task.
 func TestFormCut(t *testing.T) {
 	t.Parallel()
 	line := formLine(t, func(w http.ResponseWriter, r *http.Request) {

@@ -39,7 +39,7 @@ func Text(options map[string]any, name, fallback string) string {
 	return fallback
 }
 
-// OneOf is a check for Texts.
+// OneOf returns a check for Texts that accepts only the given values.
 func OneOf(values ...string) func(string) error {
 	return func(value string) error {
 		if !slices.Contains(values, value) {
@@ -49,7 +49,7 @@ func OneOf(values ...string) func(string) error {
 	}
 }
 
-// Word is a check for Texts of a value for use in an address or a host name.
+// Word is a check for Texts. It accepts a value that can be part of an address or a host name.
 func Word(value string) error {
 	if !Safe(value, "-_.:") {
 		return fmt.Errorf("must contain only letters, digits, : . _ and -, and not only dots")
@@ -57,7 +57,7 @@ func Word(value string) error {
 	return nil
 }
 
-// Address is a check for Texts of an https address.
+// Address is a check for Texts that accepts an https address.
 func Address(value string) error {
 	u, err := url.Parse(value)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -66,7 +66,7 @@ func Address(value string) error {
 	return nil
 }
 
-// Below returns a base address with a path, unless it has one of its own.
+// Below adds path to a base address that has no path.
 func Below(base, path string) string {
 	if u, err := url.Parse(base); err == nil && strings.Trim(u.Path, "/") == "" {
 		return strings.TrimRight(base, "/") + path

@@ -16,15 +16,15 @@ import (
 // chat, results as links or in the response, and no call to cancel a task.
 type Plain struct {
 	chatcall.NoChat
-	// Line carries the calls; Header, with the key in it, goes out with them.
+	// Line carries the calls. Header, which contains the key, is sent with them.
 	Line   *Client
 	Header http.Header
-	// Limit is JobCall.Limit of the calls.
+	// Limit is the JobCall.Limit of the calls.
 	Limit int64
 }
 
-// OpenPlain opens a line like Open. The key is sent in the header called name, as a bearer token if
-// name is Authorization.
+// OpenPlain opens a line like Open. The key is sent in the header name, as a bearer token if name
+// is Authorization.
 func OpenPlain(t upstream.Target, provider upstream.Info, transport http.RoundTripper, name string) (Plain, error) {
 	line, err := Open(t, provider, transport)
 	if err != nil {
@@ -65,7 +65,7 @@ func (p *Plain) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*j
 	return p.Line.Fetch(ctx, r, nil)
 }
 
-// Cancel implements jobcall.Generator: the provider has no such call.
+// Cancel implements jobcall.Generator. It is a no-op, because the provider cannot cancel tasks.
 func (p *Plain) Cancel(context.Context, jobcall.Task, string) error { return nil }
 
 // Call returns a call to a path below the base address.
@@ -83,9 +83,9 @@ func (p *Plain) SubmitJSON(ctx context.Context, kind string, body any, path ...s
 	return p.Line.Submit(ctx, call)
 }
 
-// QueryTask sends a query about a task and returns the reply if it is a JSON document. The ticket is
-// the last step of the address, after path. The error reports either a vanished task or a query
-// without an answer; the latter says nothing about the task.
+// QueryTask sends a query about a task and returns the reply if it is a JSON document. The ticket
+// is the last segment of the address, after path. The error reports either a vanished task or a
+// query without an answer; the latter does not affect the task.
 func (p *Plain) QueryTask(ctx context.Context, kind, ticket string, path ...string) (*Reply, error) {
 	if !Ticket(ticket) {
 		return nil, upstream.UnknownTask(kind, "the ticket is not a task ID")

@@ -54,7 +54,7 @@ func Several(count, atOnce int, call func(i int) (results []jobcall.Result, fail
 	return nil, worst
 }
 
-// worse returns the more hopeless of two failures; either may be nil.
+// worse returns the more severe of two failures; either may be nil.
 func worse(a, b *upstream.JobFailure) *upstream.JobFailure {
 	if a == nil {
 		return b

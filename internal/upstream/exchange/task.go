@@ -18,20 +18,21 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// Bounds of a response about a job. Real ones have a few hundred values. Adapters keep a record for
-// each entry of a list.
+// Bounds of a response about a job. Real ones have a few hundred values, and adapters allocate
+// memory for each entry of a list.
 const (
 	defaultLimit = 1 << 20 // bytes
 	maxValues    = 50_000
 )
 
-// JobCall is one call about an image or video job. Its response is read whole, with any status.
+// JobCall is one call about an image or video job. Its response is read completely, whatever its
+// status.
 type JobCall struct {
 	Method string // GET, POST, PUT or DELETE
-	// URL is the destination: from Client.URL, or an address below the base address from a response
-	// of the provider.
+	// URL is the address of the call: from Client.URL, or an address below the base address from a
+	// response of the provider.
 	URL *url.URL
-	// Header holds the headers beyond those of every call. It is read-only.
+	// Header holds the headers in addition to those of every call. It is read-only.
 	Header http.Header
 	// Body is the request body of type ContentType; nil for a request without a body.
 	Body        []byte
@@ -41,8 +42,8 @@ type JobCall struct {
 	// Limit is the maximum length of the response, in bytes. Zero means 1 MiB, enough for the
 	// addresses of results.
 	Limit int64
-	// Reading bounds how many large answers are read at a time
-	// (jobcall.Task); nil for small ones.
+	// Reading bounds the number of large responses read at a time (jobcall.Task). It is nil for
+	// small responses.
 	Reading func(ctx context.Context) (done func(), err error)
 }
 
@@ -51,7 +52,7 @@ type Reply struct {
 	Status  int
 	Header  http.Header
 	Body    []byte
-	secrets []string // the line's
+	secrets []string // the line's secrets
 	source  upstream.Source
 }
 
@@ -70,23 +71,22 @@ func (r *Reply) TaskFailure(kind, code, message string) *upstream.JobFailure {
 	return r.Redact(r.source.TaskFailure(kind, code, message))
 }
 
-// Redact removes the line's credential from a failure made from the reply. The bytes of Body may
-// spell the credential in another way.
+// Redact removes the line's credential from a failure created from the reply, because Body may
+// contain the credential in another spelling.
 func (r *Reply) Redact(t *upstream.JobFailure) *upstream.JobFailure { return t.Redact(r.secrets...) }
 
 // Good reports whether the status is 2xx.
 func (r *Reply) Good() bool { return r.Status >= 200 && r.Status < 300 }
 
 // Unknown reports whether the provider does not know the task of the query. An HTML page does not
-// count, because the page is not the provider's.
+// count, because it does not come from the provider's API.
 func (r *Reply) Unknown() bool {
 	gone := r.Status == http.StatusNotFound || r.Status == http.StatusGone
 	return gone && !bytes.HasPrefix(bytes.TrimSpace(r.Body), []byte("<"))
 }
 
-// Submit sends a submission. The error is a *upstream.JobFailure: the answer did not
-// arrive, see upstream.LostAnswer, or a file of its form could not be read, see
-// upstream.UnreadableFile.
+// Submit sends a submission. The error is a *upstream.JobFailure: the response did not arrive, see
+// upstream.LostAnswer, or a file of the form could not be read, see upstream.UnreadableFile.
 func (c *Client) Submit(ctx context.Context, r JobCall) (*Reply, error) {
 	if r.Body != nil && (r.ContentType == "" || r.ContentType == "application/json") {
 		r.Body = rawjson.Override[json.RawMessage](rawjson.Pieces{r.Body}, nil, c.omit).Bytes()
@@ -101,8 +101,7 @@ func (c *Client) Submit(ctx context.Context, r JobCall) (*Reply, error) {
 	return reply, nil
 }
 
-// Query sends a question about a task. The error is a *upstream.JobFailure with
-// NextPoll.
+// Query sends a query about a task. The error is a *upstream.JobFailure with NextPoll.
 func (c *Client) Query(ctx context.Context, r JobCall) (*Reply, error) {
 	reply, err := c.do(ctx, r)
 	if err != nil {
@@ -167,7 +166,7 @@ func (c *Client) do(ctx context.Context, r JobCall) (*Reply, error) {
 		if resp.StatusCode < 300 {
 			return nil, err
 		}
-		body = nil // the status is enough
+		body = nil // the status is sufficient
 	}
 	if resp.StatusCode >= 300 {
 		body = c.hide(body)
@@ -187,14 +186,14 @@ func (c *Client) Fetch(ctx context.Context, r jobcall.Result, header http.Header
 // maxHops bounds the redirects of a download.
 const maxHops = 5
 
-// errStrange is why a line without a way to other hosts does not go there.
+// errStrange is the error of a download from another host by a line without Strangers.
 var errStrange = errors.New("the result is not at the line's own host and port")
 
 // Download opens a result at an address from the provider. Only the line's own scheme, host and
-// port get the line's own transport and header, with the credential. Every other address is reached
-// through the line's Strangers: another port of a private host may be a database's. Redirects are
-// followed, because result hosts redirect to their storage. The error is a *upstream.JobFailure
-// with NextPoll.
+// port are reached through the line's own transport and get header, with the credential. Every
+// other address is reached through the line's Strangers, because another port of a private host may
+// be a database. Redirects are followed, because result hosts redirect to their storage. The error
+// is a *upstream.JobFailure with NextPoll.
 func (c *Client) Download(ctx context.Context, address string, header http.Header) (*jobcall.Download, error) {
 	failed := func(f *upstream.Failure) error {
 		return upstream.FailJob(f, fault.UpstreamError, upstream.NextPoll).Redact(c.secrets...)
@@ -233,7 +232,7 @@ func (c *Client) Download(ctx context.Context, address string, header http.Heade
 		}
 		at, err = resp.Location()
 		if err != nil {
-			at = &url.URL{} // the empty address fails at the top of the loop
+			at = &url.URL{} // an empty address fails at the beginning of the loop
 		}
 	}
 	return nil, failed(upstream.Fail(fault.UpstreamUnavailable, errors.New("the result's host redirects without end")))

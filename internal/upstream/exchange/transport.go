@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Bounds of the shared pool. The time a provider may take to answer is not
-// here: the deadlines of lines are in the call's context.
+// Bounds of the shared pool. The response time of a provider is bounded by the deadlines of lines,
+// in the call's context.
 const (
-	dialWait       = 10 * time.Second // one address; also the bound of a TLS handshake
-	idleWait       = 55 * time.Second // below the usual 60 s and 75 s of servers: servers rarely close first
+	dialWait       = 10 * time.Second // for one address; also bounds a TLS handshake
+	idleWait       = 55 * time.Second // below the usual 60 s and 75 s of servers, so that servers rarely close first
 	headerWait     = time.Hour        // last resort for a call without a deadline
 	idlePerHost    = 1024             // connections kept for the next burst
 	idleConns      = 4096             // the same over all hosts
@@ -19,9 +19,9 @@ const (
 
 // NewTransport returns the connection pool for all lines of a process.
 //
-// It uses no proxy from the environment: the way out of a gateway is the operator's network, and a
-// stray variable must not reroute credentials. It requests no compression, so bytes pass through
-// unchanged. It uses HTTP/2 if the provider offers HTTP/2.
+// It uses no proxy from the environment, because a stray variable must not reroute credentials. It
+// requests no compression, so bytes pass through unchanged. It uses HTTP/2 if the provider offers
+// it.
 func NewTransport() *http.Transport {
 	dialer := &net.Dialer{Timeout: dialWait, KeepAlive: 30 * time.Second}
 	return &http.Transport{

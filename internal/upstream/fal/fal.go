@@ -35,14 +35,14 @@ const defaultBaseURL = "https://queue.fal.run"
 // Limits of responses and requests, in bytes.
 const (
 	maxAnswer = 4 << 20
-	maxInline = 30 << 20 // of all inline references
+	maxInline = 30 << 20 // for all inline references together
 )
 
-// lifetime tells fal to delete the files of a task a day after it is done: by
-// then they were copied, or the job has failed.
+// lifetime tells fal to delete the files of a task a day after its end. By then they were copied,
+// or the job has failed.
 const lifetime = `{"expiration_duration_seconds":86400}`
 
-// modelID is OWNER/ALIAS[/PATH…], with a namespace before it or none.
+// modelID matches OWNER/ALIAS[/PATH…], with an optional namespace before it.
 var modelID = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*){1,7}$`)
 
 // Info describes the provider for the catalog.
@@ -140,8 +140,8 @@ func inline(task jobcall.Task) int64 {
 	return size
 }
 
-// Poll implements jobcall.Generator: it asks for the status, and of a completed
-// request for the result.
+// Poll implements jobcall.Generator. It queries the status and, if the request is completed, the
+// result.
 func (a *Adapter) Poll(ctx context.Context, task jobcall.Task, text string) (*jobcall.TaskStatus, error) {
 	t, ok := readTicket(text)
 	if !ok {
@@ -154,7 +154,7 @@ func (a *Adapter) Poll(ctx context.Context, task jobcall.Task, text string) (*jo
 		return nil, err
 	}
 	switch {
-	case reply.Status == http.StatusNotFound && says(reply):
+	case reply.Status == http.StatusNotFound && isFals(reply):
 		return nil, upstream.UnknownTask(task.Kind, "fal no longer knows the request")
 	case !reply.Good():
 		return nil, reply.Silent()
@@ -169,7 +169,7 @@ func (a *Adapter) Poll(ctx context.Context, task jobcall.Task, text string) (*jo
 	}
 }
 
-// result asks for the result of a completed request.
+// result queries the result of a completed request.
 func (a *Adapter) result(ctx context.Context, task jobcall.Task, t ticket, text string) (*jobcall.TaskStatus, error) {
 	reply, err := a.Line.Query(ctx, exchange.JobCall{
 		Method: http.MethodGet, URL: a.address(t.Response, t), Header: a.Header, Limit: maxAnswer,
@@ -187,8 +187,7 @@ func (a *Adapter) result(ctx context.Context, task jobcall.Task, t ticket, text 
 	return &jobcall.TaskStatus{Ticket: text, Done: true, Results: results}, nil
 }
 
-// Fetch implements jobcall.Generator. Files lie on a host of their own, where no
-// credential is needed.
+// Fetch implements jobcall.Generator. Files are on a separate host and need no credential.
 func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
 	return a.Line.Fetch(ctx, r, a.Header)
 }

@@ -78,7 +78,7 @@ func TestCancel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(studio.CancelledTickets()) == 1 { // the second is completed
+		if len(studio.CancelledTickets()) == 1 { // the second request is completed
 			if _, err := conformance.PollToEnd(t, a, task, p.Ticket); err != nil {
 				t.Fatal(err)
 			}
@@ -156,10 +156,10 @@ func TestUnsuitable(t *testing.T) {
 		"own field":  of(task.Params(`{"num_images":4}`)),
 		"own field2": of(task.Params(`{"image_urls":["http://10.0.0.1"]}`)),
 	})
-	gone := task.Reference("image/png", "", "abc")
-	gone.Open = func(context.Context) (io.ReadCloser, error) { return nil, io.ErrUnexpectedEOF }
+	unreadable := task.Reference("image/png", "", "abc")
+	unreadable.Open = func(context.Context) (io.ReadCloser, error) { return nil, io.ErrUnexpectedEOF }
 	conformance.CheckUnsent(t, fal.Provider, fakestudio.NewFal(t), map[string]conformance.Unsent{
-		"our store": {Task: of(task.References(gone)), Want: pictures.Refused.Then(upstream.NextLater)},
+		"our store": {Task: of(task.References(unreadable)), Want: pictures.Refused.Then(upstream.NextLater)},
 	})
 }
 
@@ -215,7 +215,7 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
-// answers is a transport with its own responses.
+// answers is a transport that returns the function's responses.
 type answers func(*http.Request) *http.Response
 
 // RoundTrip implements http.RoundTripper.

@@ -15,14 +15,14 @@ import (
 // maxResults bounds the files of one result.
 const maxResults = 64
 
-// says reports whether a reply is fal's own: JSON with a detail.
-func says(r *exchange.Reply) bool {
+// isFals reports whether a reply comes from fal itself: JSON with a detail.
+func isFals(r *exchange.Reply) bool {
 	return gjson.ValidBytes(r.Body) && gjson.GetBytes(r.Body, "detail").Exists()
 }
 
-// reason returns the name and the message of fal's error; either may be empty. The model's list of
-// errors comes before an error of the request. In the list, an error of a safety system comes
-// first.
+// reason returns the name and the message of fal's error; either may be empty. An error in the
+// model's list takes precedence over an error of the request, and within the list an error of a
+// safety system takes precedence.
 func reason(r *exchange.Reply) (name, message string) {
 	if gjson.ValidBytes(r.Body) {
 		detail := gjson.GetBytes(r.Body, "detail")
@@ -69,7 +69,7 @@ func submitFailure(kind string, r *exchange.Reply) *upstream.JobFailure {
 // model, or from a queue unable to answer.
 func taskFailure(kind string, r *exchange.Reply) *upstream.JobFailure {
 	name, message := reason(r)
-	own := name != "" || says(r)
+	own := name != "" || isFals(r)
 	switch {
 	case r.Status == http.StatusOK:
 		return nil
@@ -96,7 +96,7 @@ func adjust(r *exchange.Reply, t *upstream.JobFailure) *upstream.JobFailure {
 		again := t.Health == upstream.HealthFail || t.Health == upstream.HealthHalf
 		if t.Next == upstream.NextLine && again && !strings.HasSuffix(name, "_timeout") {
 			t.Next = upstream.NextSame
-		} else if t.Job == fault.ContentPolicy { // of a video: the same input may pass
+		} else if t.Job == fault.ContentPolicy { // for a video; the same input may pass
 			t.Next = upstream.NextSame
 		}
 	case "false":
@@ -151,7 +151,7 @@ func output(task jobcall.Task, r *exchange.Reply) ([]jobcall.Result, *upstream.J
 	switch {
 	case len(results) == 0 && flagged > 0:
 		return nil, upstream.ModerationFailure(task.Kind, "the model's safety check flagged the result", true)
-	case len(results) == 0 && says(r):
+	case len(results) == 0 && isFals(r):
 		name, message := reason(r)
 		return nil, adjust(r, r.TaskFailure(task.Kind, name, message))
 	case len(results) == 0:

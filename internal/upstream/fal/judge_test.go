@@ -28,12 +28,12 @@ func TestRefusedSubmissions(t *testing.T) {
 	})
 }
 
-// fails returns the behaviour of a task with this response to the query for its result.
+// fails returns the behaviour of a task whose result query gets this response.
 func fails(status int, header, body string) fakestudio.Behaviour {
 	return fakestudio.Failure(fmt.Sprintf(`{"status":%d,"header":%s,"body":%s}`, status, cmp.Or(header, "{}"), body))
 }
 
-// detail is a fault of a model.
+// detail returns the error list of a model.
 func detail(kind string) string {
 	return fmt.Sprintf(`{"detail":[{"loc":["body"],"msg":"what %s says","type":%q,"url":"https://docs.fal.ai/errors"}]}`, kind, kind)
 }

@@ -15,7 +15,7 @@ const maxAddress = 1000
 // requestID matches fal's request IDs, and a little more.
 var requestID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
 
-// ticket names a request at fal. Addresses derivable from App and ID are left out.
+// ticket identifies a request at fal. Addresses that follow from App and ID are omitted.
 type ticket struct {
 	ID string `json:"id"`
 	// App is the model's ID without its path, the beginning of a request's addresses.
@@ -25,9 +25,9 @@ type ticket struct {
 	Cancel   string `json:"cancel,omitempty"`
 }
 
-// String returns the ticket as it is kept.
+// String returns the stored form of the ticket.
 func (t ticket) String() string {
-	text, _ := json.Marshal(t) // strings alone: it cannot fail
+	text, _ := json.Marshal(t) // cannot fail for strings
 	return string(text)
 }
 
@@ -51,8 +51,8 @@ func app(model string) string {
 	return strings.Join(parts[:min(keep, len(parts))], "/")
 }
 
-// accepted makes the ticket from the answer to a submission. It is false when
-// the answer names no request.
+// accepted returns the ticket from the response to a submission. It returns false if the response
+// has no request ID.
 func (a *Adapter) accepted(model string, body []byte) (ticket, bool) {
 	doc := gjson.ParseBytes(body)
 	t := ticket{ID: doc.Get("request_id").String(), App: app(model)}
@@ -73,8 +73,8 @@ func (a *Adapter) accepted(model string, body []byte) (ticket, bool) {
 
 // address returns the address for queries about a ticket's request: fal's address if it is on the
 // line's own host, otherwise an address built from the ticket.
-func (a *Adapter) address(returned string, t ticket, action ...string) *url.URL {
-	if u, ok := a.Line.Own(returned); ok {
+func (a *Adapter) address(fromProvider string, t ticket, action ...string) *url.URL {
+	if u, ok := a.Line.Own(fromProvider); ok {
 		return u
 	}
 	return a.Line.URL(append([]string{t.App, "requests", t.ID}, action...)...)

@@ -32,8 +32,7 @@ const Provider = "gemini"
 // defaultBaseURL is the base address of lines without base_url.
 const defaultBaseURL = "https://generativelanguage.googleapis.com/v1beta"
 
-// maxCount is the longest answer to a question for a number of tokens, in
-// bytes.
+// maxCount is the maximum length of the response to a token count, in bytes.
 const maxCount = 64 << 10
 
 // Info describes the provider for the catalog.
@@ -51,7 +50,7 @@ func Info() upstream.Info {
 // Adapter calls the provider for one line. It is safe for concurrent use.
 type Adapter struct {
 	line   *exchange.Client
-	folder string // path before models' names in addresses
+	folder string // path before model names in addresses
 	header http.Header
 }
 
@@ -68,7 +67,7 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 }
 
 // Speak is New for another provider with Google's API for images and clips. folder is the path
-// before models' names in addresses. header is sent with every call and holds the credential,
+// before model names in addresses. header is sent with every call and contains the credential,
 // unless transport adds the credential.
 func Speak(t upstream.Target, p upstream.Info, folder string, header http.Header, transport http.RoundTripper) (*Adapter, error) {
 	line, err := exchange.Open(t, p, transport)
@@ -89,13 +88,13 @@ func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response
 		return nil, err
 	}
 	if c.Stream {
-		post.URL.RawQuery = "alt=sse" // else the stream would be one JSON array
+		post.URL.RawQuery = "alt=sse" // otherwise the stream would be one JSON array
 	}
 	return a.line.Send(ctx, post)
 }
 
-// CountTokens implements chatcall.TokenCounter for the Gemini form: the whole
-// request counts, tools and instructions included.
+// CountTokens implements chatcall.TokenCounter for the Gemini form. The whole request is counted,
+// including tools and instructions.
 func (a *Adapter) CountTokens(ctx context.Context, c chatcall.Call) (int64, error) {
 	post, err := a.post(c, "countTokens")
 	if err != nil {
@@ -115,9 +114,9 @@ func (a *Adapter) CountTokens(ctx context.Context, c chatcall.Call) (int64, erro
 	return *answer.Total, nil
 }
 
-// question wraps a request for the method counting its tokens, with the name of the model repeated.
+// question wraps a request for the token count method, which needs the model's name again.
 func question(c chatcall.Call, name string) []byte {
-	model, _ := json.Marshal(name) // a string: cannot fail
+	model, _ := json.Marshal(name) // cannot fail for a string
 	body := bytes.TrimSpace(c.Body.Bytes())
 	out := append([]byte(`{"generateContentRequest":{"model":`), model...)
 	if rest := bytes.TrimSpace(bytes.TrimPrefix(body, []byte("{"))); !bytes.HasPrefix(rest, []byte("}")) {
@@ -156,8 +155,8 @@ func (a *Adapter) address(name, method string) (*url.URL, *upstream.Failure) {
 	return a.line.URL(path...), nil
 }
 
-// resource is the name of a model as the API has it. Names with a folder of
-// their own (`tunedModels/…`) stay as they are.
+// resource returns the API's name of a model. A name that already has a folder (`tunedModels/…`)
+// stays unchanged.
 func (a *Adapter) resource(model string) string {
 	if strings.Contains(model, "/") {
 		return model

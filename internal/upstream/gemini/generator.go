@@ -29,11 +29,10 @@ const (
 	maxClip = 192 << 20
 )
 
-// Blocks implements jobcall.Generator: images come with the answer, clips by
-// polling.
+// Blocks implements jobcall.Generator: images come in the response, clips are polled.
 func (a *Adapter) Blocks(task jobcall.Task) bool { return task.Kind == upstream.KindImage }
 
-// Submit implements jobcall.Generator. Images are one call each.
+// Submit implements jobcall.Generator. Each image is a separate call.
 func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
 	switch {
 	case task.Kind == upstream.KindImage:
@@ -70,8 +69,8 @@ func (a *Adapter) Cancel(ctx context.Context, task jobcall.Task, ticket string) 
 	return a.cancelOmni(ctx, ticket)
 }
 
-// IsVeo reports, by the name, whether a video model is polled as an operation.
-// Every other model is called by an interaction.
+// IsVeo reports, by the name, whether a video model is polled as an operation. Every other model
+// uses interactions.
 func IsVeo(model string) bool {
 	return strings.HasPrefix(strings.ToLower(model[strings.LastIndexByte(model, '/')+1:]), "veo")
 }
@@ -83,8 +82,8 @@ func noTicket() *upstream.JobFailure {
 	return upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
 }
 
-// misnamed returns the failure of a model name invalid in an address.
-func misnamed(f *upstream.Failure) *upstream.JobFailure {
+// invalidModel returns the failure of a model name invalid in an address.
+func invalidModel(f *upstream.Failure) *upstream.JobFailure {
 	return upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
 }
 
@@ -115,7 +114,7 @@ func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
 	return rule.Roles(jobrequest.FirstFrame, jobrequest.Subject)
 }
 
-// put puts the further fields of a task into its body.
+// put adds the further fields of a task to the body.
 func (p paramPaths) put(body map[string]any, task jobcall.Task) {
 	for name, value := range task.Further() {
 		path := p[name]
@@ -132,9 +131,9 @@ func (p paramPaths) put(body map[string]any, task jobcall.Task) {
 	}
 }
 
-// blob is a reference in its place in a body.
+// blob is a reference in a body.
 type blob struct {
-	kind string // its content type
+	kind string // content type
 	data []byte
 }
 

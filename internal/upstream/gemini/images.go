@@ -43,7 +43,7 @@ func (a *Adapter) makeImages(ctx context.Context, task jobcall.Task) (*jobcall.T
 	}
 	at, f := a.address(a.resource(task.Model), "generateContent")
 	if f != nil {
-		return nil, misnamed(f)
+		return nil, invalidModel(f)
 	}
 	bodies, failure := imageBodies(ctx, task, count)
 	if failure != nil {
@@ -154,7 +154,7 @@ func readImage(reply *exchange.Reply) (_ *jobcall.Result, failure *upstream.JobF
 	if !ok || doc.Get("error").IsObject() || doc.Get("promptFeedback.blockReason").Str != "" {
 		return nil, reply.SubmitFailure(kind), false
 	}
-	var found *jobcall.Result
+	var image *jobcall.Result
 	reason := ""
 	doc.Get("candidates").ForEach(func(_, candidate gjson.Result) bool {
 		if r := candidate.Get("finishReason").Str; reason == "" {
@@ -167,15 +167,15 @@ func readImage(reply *exchange.Reply) (_ *jobcall.Result, failure *upstream.JobF
 			}
 			data, err := base64.StdEncoding.DecodeString(part.Get("inlineData.data").Str)
 			if err == nil && len(data) > 0 {
-				found = &jobcall.Result{Data: data, Type: mime}
+				image = &jobcall.Result{Data: data, Type: mime}
 			}
-			return found == nil
+			return image == nil
 		})
-		return found == nil
+		return image == nil
 	})
 	switch {
-	case found != nil:
-		return found, nil, true
+	case image != nil:
+		return image, nil, true
 	case isFilter(reason):
 		return nil, upstream.ModerationFailure(kind, "the provider's safety system stopped the image ("+reason+")", true), true
 	}

@@ -26,7 +26,7 @@ func picture(change ...task.Change) jobcall.Task {
 	return task.With(task.Image("gemini-nano-banana-2.1", task.Prompt("a fox"), task.Shape("1:1", 1024, 1024)), change...)
 }
 
-// Outcomes that several tables expect.
+// Outcomes used in several tables.
 var (
 	pictures, clips = conformance.OutcomesOf(upstream.KindImage), conformance.OutcomesOf(upstream.KindVideo)
 
@@ -215,11 +215,11 @@ func TestImageFailures(t *testing.T) {
 // TestUnsent tests an invalid model and an unreadable reference.
 func TestUnsent(t *testing.T) {
 	t.Parallel()
-	gone := task.Reference("image/png", "", "abc")
-	gone.Open = func(context.Context) (io.ReadCloser, error) { return nil, errors.New("no such file") }
+	unreadable := task.Reference("image/png", "", "abc")
+	unreadable.Open = func(context.Context) (io.ReadCloser, error) { return nil, errors.New("no such file") }
 	conformance.CheckUnsent(t, gemini.Provider, fakestudio.NewGemini(t), map[string]conformance.Unsent{
 		"an invalid model":        {Task: picture(task.Model("../x")), Want: noModel},
-		"an unreadable reference": {Task: picture(task.References(gone)), Want: pictures.Refused.Then(upstream.NextLater)},
+		"an unreadable reference": {Task: picture(task.References(unreadable)), Want: pictures.Refused.Then(upstream.NextLater)},
 	})
 	a := conformance.LineAnswering(t, gemini.Provider, 200, "")
 	if _, err := a.Poll(t.Context(), picture(), "x"); err == nil {
@@ -272,7 +272,7 @@ func TestStops(t *testing.T) {
 			}
 			_, err := jobcall.Submit(t.Context(), conformance.Line(t, gemini.Provider, studio.URL(), nil), picture(task.Count(10)))
 			_ = conformance.JobFailure(t, err)
-			if n := len(studio.Submissions()); n < c.least || n > c.most { // four at once, and the calls begun before the first response was read
+			if n := len(studio.Submissions()); n < c.least || n > c.most { // four run at once
 				t.Errorf("%d calls", n)
 			}
 		})

@@ -23,7 +23,7 @@ const (
 	maxOmniSeconds    = 10
 )
 
-// omniPaths are the further fields of clips.
+// omniPaths are the paths of the further fields of clips.
 var omniPaths = paramPaths{
 	"seed":            {"generation_config", "seed"},
 	"task":            {"generation_config", "video_config", "task"},
@@ -50,7 +50,7 @@ func isInteraction(id string) bool {
 	return len(id) <= 2048 && !strings.Contains(id, "/") && isPath(id)
 }
 
-// omniBody makes the body of a submission.
+// omniBody returns the body of a submission.
 func omniBody(ctx context.Context, job jobcall.Task) ([]byte, *upstream.JobFailure) {
 	format := map[string]any{"type": "video", "delivery": "uri"}
 	if failure := shapeClip(format, job, "aspect_ratio", "360p", "720p", "1080p", "4K"); failure != nil {
@@ -96,11 +96,11 @@ func omniBody(ctx context.Context, job jobcall.Task) ([]byte, *upstream.JobFailu
 		"generation_config": map[string]any{"video_config": map[string]any{"task": task}},
 	}
 	omniPaths.put(body, job)
-	raw, _ := json.Marshal(body) // maps, strings and bytes: cannot fail
+	raw, _ := json.Marshal(body) // cannot fail for maps, strings and bytes
 	return raw, nil
 }
 
-// pollOmni asks for an interaction.
+// pollOmni queries an interaction.
 func (a *Adapter) pollOmni(ctx context.Context, task jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
 	if !isInteraction(ticket) {
 		return nil, noTicket()
@@ -144,7 +144,7 @@ func readInteraction(reply *exchange.Reply, kind, ticket string) (*jobcall.TaskS
 		}
 		return nil, reply.TaskFailure(kind, status, "")
 	default:
-		f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("a status that is not known: %.80q", status))
+		f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("unknown status %.80q", status))
 		f.Status = reply.Status
 		return nil, upstream.FailJob(f, fault.UpstreamError, upstream.NextPoll)
 	}

@@ -21,7 +21,7 @@ import (
 // frame.
 const maxAssets = 3
 
-// veoPaths are the further fields of clips.
+// veoPaths are the paths of the further fields of clips.
 var veoPaths = paramPaths{
 	"seed":               {"parameters", "seed"},
 	"negativePrompt":     {"parameters", "negativePrompt"},
@@ -37,7 +37,7 @@ var veoPaths = paramPaths{
 func (a *Adapter) submitVeo(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
 	at, f := a.address(a.resource(task.Model), "predictLongRunning")
 	if f != nil {
-		return nil, misnamed(f)
+		return nil, invalidModel(f)
 	}
 	body, failure := veoBody(ctx, task)
 	if failure != nil {
@@ -67,7 +67,7 @@ func (a *Adapter) accepted(reply *exchange.Reply, kind, member string, isTicket 
 	return nil, failure
 }
 
-// veoBody makes the body of a submission.
+// veoBody returns the body of a submission.
 func veoBody(ctx context.Context, task jobcall.Task) ([]byte, *upstream.JobFailure) {
 	if task.Prompt == "" && len(task.References) != 1 {
 		return nil, upstream.Unsuitable(task.Kind, "no prompt; the provider needs one unless there is a first frame")
@@ -108,7 +108,7 @@ func veoBody(ctx context.Context, task jobcall.Task) ([]byte, *upstream.JobFailu
 	}
 	body := map[string]any{"instances": []any{instance}, "parameters": parameters}
 	veoPaths.put(body, task)
-	raw, _ := json.Marshal(body) // maps, strings and bytes: cannot fail
+	raw, _ := json.Marshal(body) // cannot fail for maps, strings and bytes
 	return raw, nil
 }
 
@@ -152,7 +152,7 @@ func isPath(name string) bool {
 	return true
 }
 
-// pollVeo asks for an operation.
+// pollVeo queries an operation.
 func (a *Adapter) pollVeo(ctx context.Context, task jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
 	if !isOperation(ticket) {
 		return nil, noTicket()
@@ -161,13 +161,13 @@ func (a *Adapter) pollVeo(ctx context.Context, task jobcall.Task, ticket string)
 	var f *upstream.Failure
 	if strings.HasPrefix(ticket, ofVertex) {
 		r.Method, r.Limit, r.Reading = http.MethodPost, maxClip, task.Reading
-		r.Body, _ = json.Marshal(map[string]string{"operationName": ticket}) // strings: cannot fail
+		r.Body, _ = json.Marshal(map[string]string{"operationName": ticket}) // cannot fail for strings
 		r.URL, f = a.address(a.resource(task.Model), "fetchPredictOperation")
 	} else {
 		r.URL, f = a.address(ticket, "")
 	}
 	if f != nil {
-		return nil, misnamed(f)
+		return nil, invalidModel(f)
 	}
 	reply, err := a.line.Query(ctx, r)
 	if err != nil {
@@ -233,8 +233,8 @@ func readClip(sample gjson.Result) (jobcall.Result, bool) {
 	return downloadable(sample.Get("uri").Str, kind)
 }
 
-// downloadable makes a result of an address. Files of the API answer with their
-// bytes only if they are asked to.
+// downloadable returns the result at an address. The API returns the bytes of its files only with a
+// query parameter.
 func downloadable(address, kind string) (jobcall.Result, bool) {
 	at, err := url.Parse(address)
 	if err != nil || (at.Scheme != "http" && at.Scheme != "https") || at.Host == "" {

@@ -92,7 +92,7 @@ func TestInlineClip(t *testing.T) {
 	}
 }
 
-// TestVideoTroubles tests submissions not accepted.
+// TestVideoTroubles tests submissions that are not accepted.
 func TestVideoTroubles(t *testing.T) {
 	t.Parallel()
 	audio := policy
@@ -184,7 +184,7 @@ func TestVideoCancel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // twice is once
+	for range 2 { // cancelling twice is a no-op
 		if err := a.Cancel(t.Context(), clip(), p.Ticket); err != nil {
 			t.Fatal(err)
 		}

@@ -15,13 +15,13 @@ type family int
 // The families.
 const (
 	familyNone family = iota
-	family45          // sizes by name, pictures to work from
-	familyEdit        // a picture changed in its size
-	family4           // sizes by name, one picture a call
+	family45          // sizes by name, reference pictures
+	familyEdit        // changes a picture and keeps its size
+	family4           // sizes by name, one picture per call
 	family3           // ratios
 )
 
-// familyOf finds the family by the model's name.
+// familyOf returns the family for a model's name.
 func familyOf(model string) family {
 	switch model {
 	case "ideogram-4-5":
@@ -87,7 +87,7 @@ func (f family) keepsSize(task jobcall.Task) bool {
 	return f == familyEdit || f == family45 && task.Mask != nil
 }
 
-// size asks for the size: a larger tier is always asked for.
+// size sets the size. A larger tier is always requested.
 func (f family) size(fields map[string]any, task jobcall.Task) *upstream.JobFailure {
 	var (
 		size string
@@ -113,7 +113,7 @@ func (f family) size(fields map[string]any, task jobcall.Task) *upstream.JobFail
 	return nil
 }
 
-// presets are the sizes of pictures from words, by tier and upright ratio.
+// presets holds the sizes of pictures without references, by tier and ratio (portrait or square).
 func presets() map[string]map[string][2]int {
 	return map[string]map[string][2]int{
 		"1K": {"1:1": {1024, 1024}, "4:5": {896, 1120}, "3:4": {864, 1152}, "2:3": {832, 1248}, "5:8": {800, 1280}, "10:16": {800, 1280},
@@ -148,12 +148,12 @@ func preset(task jobcall.Task) (string, bool) {
 	return "", false
 }
 
-// Bounds of a picture from pictures.
+// Bounds of a picture with references.
 const (
 	step      = 32
 	minSide   = 256
 	maxPixels = 2048 * 2048
-	maxShape  = 6 // the longer side by the shorter
+	maxShape  = 6 // ratio of the longer to the shorter side
 )
 
 // free returns the size of a picture with references. If empty, the provider chooses.

@@ -60,7 +60,7 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return exchange.OpenAdapter(t, Info(), transport, "Api-Key", func(p exchange.Plain) *Adapter { return &Adapter{p} })
 }
 
-// ParamRule implements jobcall.Generator: the fields of the model.
+// ParamRule implements jobcall.Generator. It allows the fields of the model.
 func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
 	return jobcall.Only(familyOf(task.Model).params()...)
 }
@@ -76,7 +76,7 @@ func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskS
 		return nil, failure
 	}
 	calls := 1
-	if family == family4 { // it has no count
+	if family == family4 { // the model has no count
 		calls = max(task.Count, 1)
 	} else {
 		fields["num_images"] = max(task.Count, 1)
@@ -102,11 +102,11 @@ func (f family) path(model string) []string {
 	return []string{"v2", "image", "generate", model}
 }
 
-// form returns the same submission with files. In the provider's masks the area to change is black.
+// form returns the submission with files. In the provider's masks the area to change is black.
 func (a *Adapter) form(ctx context.Context, f family, fields map[string]any, task jobcall.Task) (*exchange.Multipart, error) {
 	form := a.Line.NewForm()
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		raw, _ := json.Marshal(fields[name]) // was JSON, or is a plain value: cannot fail
+		raw, _ := json.Marshal(fields[name]) // cannot fail for valid JSON or a plain value
 		var text string
 		if json.Unmarshal(raw, &text) != nil {
 			text = string(raw)
@@ -153,7 +153,7 @@ func (a *Adapter) Poll(ctx context.Context, task jobcall.Task, ticket string) (*
 	return status, nil
 }
 
-// ask asks about one task.
+// ask queries one task.
 func (a *Adapter) ask(ctx context.Context, kind, ticket string) (*jobcall.TaskStatus, error) {
 	reply, err := a.QueryTask(ctx, kind, ticket, "v2", "generations")
 	if err != nil {

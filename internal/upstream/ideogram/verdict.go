@@ -42,7 +42,7 @@ func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 		return reply.SubmitFailure(kind)
 	}
 	switch {
-	case reason == "inflight_limit": // also with a 402
+	case reason == "inflight_limit": // also with status 402
 		return reply.SubmitFailureAs(kind, "rate_limit_exceeded", message.String())
 	case reply.Status == http.StatusPaymentRequired && (reason == "insufficient_funds" || reason == "daily_limit"):
 		return reply.SubmitFailureAs(kind, "insufficient_quota", message.String())

@@ -37,7 +37,7 @@ const (
 	Ratio      = "ratio"
 	Resolution = "resolution"
 	Duration   = "duration"
-	FirstFrame = "first_frame" // of a video
+	FirstFrame = "first_frame" // first frame of a video
 	LastFrame  = "last_frame"
 	Subjects   = "reference_images" // reference images with the role of a subject, as a list
 	Audio      = "audio"            // whether a video has sound
@@ -259,7 +259,7 @@ type Style struct {
 	Model string
 
 	fields   map[string]string
-	named    map[string]bool // the fields in the option `fields`
+	renamed  map[string]bool // the fields in the option `fields`
 	size     string
 	duration string
 	values   map[string]map[string]json.RawMessage
@@ -282,11 +282,11 @@ func (o *Options) Style(task jobcall.Task, defaults Words) *Style {
 	if task.Kind == upstream.KindVideo {
 		s.size = defaults.VideoSize
 	}
-	s.named, s.values, s.input = map[string]bool{}, map[string]map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	s.renamed, s.values, s.input = map[string]bool{}, map[string]map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	for _, level := range []options{o.all, o.models[s.Model]} {
 		maps.Copy(s.fields, level.fields)
 		for field := range level.fields {
-			s.named[field] = true
+			s.renamed[field] = true
 		}
 		if level.size != "" {
 			s.size = level.size

@@ -127,7 +127,7 @@ func (d *draft) setFields() {
 // pixels are those of a square picture.
 func (d *draft) setSize() {
 	s, task := d.style, d.task
-	requested := s.fields[Resolution] != "" && (s.size == SizeRatio || s.named[Resolution])
+	requested := s.fields[Resolution] != "" && (s.size == SizeRatio || s.renamed[Resolution])
 	width, height := task.Width, task.Height
 	if side := task.Square(); width <= 0 && !requested && task.Kind == upstream.KindImage {
 		width, height = side, side
@@ -152,7 +152,7 @@ func (d *draft) setSize() {
 			d.set(Size, map[string]int{"width": width, "height": height})
 		}
 	}
-	if s.size != SizeRatio && s.named[Resolution] {
+	if s.size != SizeRatio && s.renamed[Resolution] {
 		d.setSpelled(Resolution, task.Tier, task.Tier)
 	}
 	if task.Larger && !requested {
@@ -243,7 +243,7 @@ func (s *Style) uses(field string) bool {
 	case Ratio:
 		return s.size == SizeRatio
 	case Resolution:
-		return s.size == SizeRatio || s.named[Resolution]
+		return s.size == SizeRatio || s.renamed[Resolution]
 	case Width, Height:
 		return s.size == SizePixels
 	case Size:

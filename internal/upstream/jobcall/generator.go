@@ -1,5 +1,5 @@
-// Package jobcall owns calls to an image or video provider: a task, its progress, its results, and
-// the contract of a generator for all three.
+// Package jobcall owns calls to an image or video provider: a task, its progress, its results,
+// and the interface of a generator.
 //
 // Invariants:
 //   - A submission makes at most one call per result and is never repeated here: package job
@@ -17,16 +17,15 @@ import (
 	"time"
 )
 
-// Task is one image or video job as a provider is to do it. Adapters only read
-// it.
+// Task is one image or video job for a provider. Adapters only read it.
 type Task struct {
 	// Kind is upstream.KindImage or upstream.KindVideo.
 	Kind string
 	// Model is the provider's id of the model.
 	Model string
-	// Prompt is the user's text; it may be empty for videos with references.
+	// Prompt is the user's text. It may be empty for videos with references.
 	Prompt string
-	// Count is the number of requested images, at least 1; 1 for videos.
+	// Count is the number of requested images, at least 1. It is 1 for videos.
 	Count int
 	// Tier is the resolution tier (`1K`, `720p`), never empty.
 	Tier string
@@ -41,27 +40,26 @@ type Task struct {
 	Exact         bool
 	// Seconds is the length of a video. If 0, the provider chooses.
 	Seconds int64
-	// References are the images and videos to work from, in the user's order.
+	// References are the reference images and videos, in the user's order.
 	References []Reference
 	// Mask marks the part of the first reference to change. If nil, everything may change.
 	Mask *Reference
 	// Params is a JSON object with the further fields allowed by the model's catalog entry, as sent
-	// by the user; nil without any. Submit applies the provider's rule and clears Params;
-	// generators read Further.
+	// by the user, or nil. Submit applies the provider's rule and clears Params; generators read
+	// Further.
 	Params json.RawMessage
-	// Set holds params with fixed values from the line. They are sent wherever Params are, and
-	// replace them. Omit names params not sent on the line.
+	// Set holds params with fixed values from the line. They are sent like Params and override
+	// them. Omit names params that the line does not send.
 	Set  map[string]json.RawMessage
 	Omit []string
-	// further are the members of Params and Set in a submission, made by Submit.
+	// further holds the members of Params and Set in a submission. Submit sets it.
 	further map[string]json.RawMessage
-	// Key names the submission. It is the same when a submission is repeated
-	// because its answer was lost.
+	// Key identifies the submission. A repetition after a lost response has the same key.
 	Key string
 	// KeyMark identifies the line's key of the submission; empty if unknown. Adapters have one key
 	// and may ignore KeyMark.
 	KeyMark string
-	// Submitted is when the submission was first decided on.
+	// Submitted is the time of the first decision to submit.
 	Submitted time.Time
 	// Reading bounds the number of responses with whole results read at a time. Adapters call
 	// Reading after the header of such a response and before reading the body, and call done
@@ -101,12 +99,12 @@ func TierSide(tier string) (side int, ok bool) {
 
 // TaskStatus is the provider's status of a task without a failure.
 type TaskStatus struct {
-	// Ticket names the accepted task at the provider. Poll needs nothing else, on any node. Ticket
-	// is empty if the provider answers at once.
+	// Ticket identifies the accepted task at the provider. Poll needs nothing else, on any node.
+	// Ticket is empty if the provider answers at once.
 	Ticket string
 	// KeyMark is the Task.KeyMark of the submission; adapters leave KeyMark empty.
 	KeyMark string
-	// Done reports whether the task has ended with Results.
+	// Done is true if the task has ended with Results.
 	Done bool
 	// Results are the results of a done task, at least one. There may be fewer images than
 	// requested.
@@ -140,30 +138,30 @@ type Download struct {
 }
 
 // Generator is implemented by image and video adapters. Any node and any process may call all
-// methods, without a submission of its own. Every error is a *upstream.JobFailure. The context
-// bounds the whole exchange.
+// methods, even for submissions of other processes. Every error is a *upstream.JobFailure. The
+// context bounds the whole exchange.
 type Generator interface {
-	// ParamRule returns the rule for w's params at the provider. Package function Submit checks the
+	// ParamRule returns the rule for the task's params at the provider. The function Submit checks the
 	// task against the rule.
 	ParamRule(w Task) ParamRule
-	// Blocks reports whether Submit only returns once the task is done. Such tasks have no ticket.
+	// Blocks reports whether Submit returns only after the task is done. Such tasks have no ticket.
 	Blocks(w Task) bool
-	// Submit submits the task in one call, never repeated by the adapter. Callers use the package's
-	// function Submit. If a upstream.JobFailure has Lost set, the provider may have accepted the
-	// task.
+	// Submit submits the task in one call, which the adapter never repeats. Callers use the
+	// function Submit of this package. If an *upstream.JobFailure has Lost set, the provider may
+	// have accepted the task.
 	Submit(ctx context.Context, w Task) (*TaskStatus, error)
-	// Poll returns the status of a task. A upstream.JobFailure with upstream.NextPoll says nothing
-	// about the task: poll again later.
+	// Poll returns the status of a task. An *upstream.JobFailure with upstream.NextPoll does not
+	// affect the task; the caller polls again later.
 	Poll(ctx context.Context, w Task, ticket string) (*TaskStatus, error)
-	// Fetch opens a result. After a upstream.JobFailure with upstream.NextPoll, another poll may
-	// return a fresh address.
+	// Fetch opens a result. After an *upstream.JobFailure with upstream.NextPoll, another poll may
+	// return a new address.
 	Fetch(ctx context.Context, w Task, r Result) (*Download, error)
-	// Cancel cancels a task at the provider as a courtesy: its error changes nothing. Providers
-	// without such a call return nil.
+	// Cancel cancels a task at the provider to save work; callers may ignore the error. Providers
+	// that cannot cancel return nil.
 	Cancel(ctx context.Context, w Task, ticket string) error
 }
 
-// Finder is implemented by generators of providers with a way to look up a submission after a lost
+// Finder is implemented by generators of providers that can look up a submission after a lost
 // response.
 type Finder interface {
 	// Find returns the ticket of the submission with the task's Key, or "" if there is no such

@@ -39,17 +39,18 @@ func (r ParamRule) Roles(roles ...string) ParamRule {
 	return r
 }
 
-// Only allows the params with these names, for providers with a fixed place for each param.
+// Only returns a rule that allows the params with these names, for providers with a fixed place for
+// each param.
 func Only(names ...string) ParamRule { return ParamRule{names: names} }
 
-// AllBut allows every param except the fields owned by the gateway: the fields of submissions
-// read by the gateway, and names, the provider's fields for everything requested, priced or counted, and
-// for the delivery of results.
+// AllBut returns a rule that allows every param except the fields owned by the gateway: the fields
+// of submissions read by the gateway, and names, the provider's fields for everything requested,
+// priced or counted, and for the delivery of results.
 func AllBut(names ...string) ParamRule { return ParamRule{others: true, names: names} }
 
 // Submit submits a task to a generator; all submissions go through Submit. A param not allowed by
-// the generator's rule makes the task Unsuitable, before any call: no param is dropped silently,
-// and none gets around the price.
+// the generator's rule makes the task Unsuitable before any call, so that no param is dropped
+// silently or evades the price.
 func Submit(ctx context.Context, g Generator, task Task) (*TaskStatus, error) {
 	if task.Kind != upstream.KindImage && task.Kind != upstream.KindVideo {
 		return nil, upstream.Unsuitable(task.Kind, "no provider makes a %.80q", task.Kind)
@@ -107,8 +108,8 @@ func (r ParamRule) check(task Task) (map[string]json.RawMessage, *upstream.JobFa
 	return params, nil
 }
 
-// Decides reports whether the gateway decides about the field called name. It reports false for a
-// field without a place at the provider.
+// Decides reports whether the gateway sets the field called name. It returns false for a field that
+// the provider does not have.
 func (r ParamRule) Decides(name string) bool {
 	return r.others && (slices.Contains(r.names, name) && !slices.Contains(jobrequest.ChoiceNames(), name) || jobrequest.OwnsParam(name))
 }
@@ -138,9 +139,9 @@ func (task Task) AddFurther(to map[string]any) {
 
 // Audio returns the requested value of `audio` and whether the task has one. It is for adapters
 // whose rule allows `audio` unchanged.
-func (task Task) Audio() (on, given bool) {
-	raw, given := task.further["audio"]
-	return string(raw) == "true", given
+func (task Task) Audio() (on, requested bool) {
+	raw, requested := task.further["audio"]
+	return string(raw) == "true", requested
 }
 
 // SplitFrames splits the references by role: the first and last frame of a clip, each nil if missing,

@@ -9,11 +9,11 @@ import (
 	"tollgate/internal/upstream"
 )
 
-// Reference is an image or a video to work from.
+// Reference is a reference image or video.
 type Reference struct {
-	// Type is its content type (`image/png`, `video/mp4`), checked.
+	// Type is the verified content type (`image/png`, `video/mp4`).
 	Type string
-	// Size is its length in bytes.
+	// Size is the length in bytes.
 	Size int64
 	// URL is a publicly readable address. It is empty if the media host is not public; the
 	// reference is then sent inline.
@@ -21,7 +21,7 @@ type Reference struct {
 	// Role is the reference's purpose, one of jobrequest.Roles. If empty, the line chooses. In a
 	// task either all references have a role or none.
 	Role string
-	// Open opens its bytes.
+	// Open opens the bytes of the reference.
 	Open func(ctx context.Context) (io.ReadCloser, error)
 }
 
@@ -29,7 +29,7 @@ type Reference struct {
 func (r Reference) Image() bool { return strings.HasPrefix(r.Type, "image/") }
 
 // FitPictures checks the images among task's references against a provider's limits in bytes: most for
-// one image, inline for the sum, in base64, of all images sent inline. It reads none of the images.
+// one image, inline for the sum, in base64, of all images sent inline. It does not read the images.
 // The error is a *upstream.JobFailure.
 func (task Task) FitPictures(most, inline int64) error {
 	var together int64

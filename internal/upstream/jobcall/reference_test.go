@@ -14,7 +14,7 @@ import (
 func TestImage(t *testing.T) {
 	t.Parallel()
 	if !(Reference{Type: "image/png"}).Image() || (Reference{Type: "video/mp4"}).Image() {
-		t.Error("an image is recognized by its type")
+		t.Error("Image reports the wrong kind")
 	}
 }
 

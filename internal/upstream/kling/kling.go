@@ -52,7 +52,7 @@ func checkOptions(options map[string]any) error {
 // Adapter calls Kling for one line. It is safe for concurrent use.
 type Adapter struct {
 	exchange.Plain
-	source *credential.Source // of tokens signed with a pair of keys; nil if the line has one key
+	source *credential.Source // source of tokens signed with a pair of keys; nil if the line has one key
 }
 
 var (
@@ -79,7 +79,7 @@ func New(t upstream.Target, transport http.RoundTripper, keeper *credential.Keep
 		return nil, err
 	}
 	if access != "" {
-		a.Header.Del("Authorization") // the transport's to set
+		a.Header.Del("Authorization") // the transport sets it
 	}
 	return a, nil
 }
@@ -130,7 +130,7 @@ func (a *Adapter) Submit(ctx context.Context, job jobcall.Task) (*jobcall.TaskSt
 		return nil, a.source.Hide(err)
 	}
 	task, failure := read(job.Kind, reply)
-	if failure != nil && known(reply) { // the existing task has this task's key, so it is this task
+	if failure != nil && known(reply) { // the existing task has this task's key, so it is the same task
 		if ticket, err := a.Find(ctx, job); err == nil && ticket != "" {
 			return &jobcall.TaskStatus{Ticket: ticket}, nil
 		}
@@ -251,6 +251,6 @@ func (a *Adapter) Fetch(ctx context.Context, task jobcall.Task, r jobcall.Result
 // request is a submission: its destination and its body.
 type request struct {
 	path   []string
-	series string // of the older interface: the path below /v1/images or /v1/videos
+	series string // path below /v1/images or /v1/videos in the older interface
 	body   map[string]any
 }

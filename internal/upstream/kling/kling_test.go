@@ -126,7 +126,7 @@ func TestCodes(t *testing.T) {
 	})
 }
 
-// errorReply returns the behavior of answering with an error.
+// errorReply returns the behaviour that answers with an error.
 func errorReply(status, code int, message string) fakestudio.Behaviour {
 	body, _ := json.Marshal(map[string]any{"code": code, "message": message, "request_id": "r"})
 	return fakestudio.Refusal(status, string(body))

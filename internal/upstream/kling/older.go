@@ -10,8 +10,8 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// This file makes clips by the older interface, which has the model in the body, because the newer
-// interface does not accept a pair of keys.
+// This file makes clips with the older interface, which has the model in the body, because the
+// newer interface does not accept a pair of keys.
 
 // The paths below /v1/videos.
 const (

@@ -16,9 +16,9 @@ import (
 
 const access = "AccessKey0123456789"
 
-// paired opens a line with a pair of keys at an account with the same keys. Both clocks are ahead
-// of now by later.
-func paired(t *testing.T, secret string, later *time.Duration) (*kling.Adapter, *fakestudio.Kling) {
+// openWithKeyPair opens a line with a pair of keys at an account with the same keys. Both clocks are
+// ahead of now by later.
+func openWithKeyPair(t *testing.T, secret string, later *time.Duration) (*kling.Adapter, *fakestudio.Kling) {
 	t.Helper()
 	studio := fakestudio.NewKling(t)
 	studio.Access, studio.Secret = access, "SecretKey0123456789"
@@ -34,8 +34,8 @@ func paired(t *testing.T, secret string, later *time.Duration) (*kling.Adapter, 
 	return a, studio
 }
 
-// TestPairOfKeys tests the submissions of a line with a pair of keys, through the older interface;
-// no path if unsuitable.
+// TestPairOfKeys tests the submissions of a line with a pair of keys, through the older interface.
+// A case without a path must be unsuitable.
 func TestPairOfKeys(t *testing.T) {
 	t.Parallel()
 	older := func(change ...task.Change) jobcall.Task {
@@ -68,7 +68,7 @@ func TestPairOfKeys(t *testing.T) {
 		"a seed":                 {work: older(task.Params(`{"seed":7}`))},
 		"several shots":          {work: older(task.Params(`{"multi_shot":true}`))},
 	} {
-		a, studio := paired(t, "SecretKey0123456789", new(time.Duration))
+		a, studio := openWithKeyPair(t, "SecretKey0123456789", new(time.Duration))
 		status, err := jobcall.Submit(t.Context(), a, tt.work)
 		sent := studio.Submissions()
 		if tt.path == "" {
@@ -82,7 +82,7 @@ func TestPairOfKeys(t *testing.T) {
 			continue
 		}
 		if found, err := a.Find(t.Context(), tt.work); found != status.Ticket || err != nil {
-			t.Errorf("%s: found %q, %v; want %q", name, found, err, status.Ticket)
+			t.Errorf("%s: Find returned %q, %v; want %q", name, found, err, status.Ticket)
 		}
 		for range 3 {
 			if err == nil && !status.Done {
@@ -100,7 +100,7 @@ func TestPairOfKeys(t *testing.T) {
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	later := time.Duration(0)
-	a, studio := paired(t, "SecretKey0123456789", &later)
+	a, studio := openWithKeyPair(t, "SecretKey0123456789", &later)
 	tokens := map[string]bool{}
 	for _, later = range []time.Duration{0, 20 * time.Minute, 30*time.Minute - time.Second, time.Hour} {
 		job := task.With(clip(task.Model("kling-v3")), func(job *jobcall.Task) { job.Key = later.String() })
@@ -114,7 +114,7 @@ func TestTokens(t *testing.T) {
 	if len(tokens) != 3 {
 		t.Errorf("%d tokens in an hour", len(tokens))
 	}
-	other, _ := paired(t, "AnotherSecret0123456789", new(time.Duration))
+	other, _ := openWithKeyPair(t, "AnotherSecret0123456789", new(time.Duration))
 	_, err := jobcall.Submit(t.Context(), other, clip(task.Model("kling-v3")))
 	if v := conformance.OutcomeOf(t, err); v != conformance.OutcomesOf(upstream.KindVideo).Account {
 		t.Errorf("a wrong pair: %+v, %v", v, err)

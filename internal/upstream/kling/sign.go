@@ -19,8 +19,8 @@ const (
 	tokenEdge = 5 * time.Second
 )
 
-// signTokens returns the fetch of tokens for a line with a pair of keys, in Kling's format: signed
-// with the secret key by HS256, issued by the access key.
+// signTokens returns the fetch of tokens for a line with a pair of keys. In Kling's format, tokens
+// are signed with the secret key by HS256 and issued by the access key.
 func signTokens(access, secret string, now func() time.Time) credential.Fetch {
 	return func(context.Context) (*credential.Credential, error) {
 		at := now()
@@ -36,5 +36,5 @@ func signTokens(access, secret string, now func() time.Time) credential.Fetch {
 	}
 }
 
-// segment is a part of a token.
+// segment returns a part of a token.
 func segment(data []byte) string { return base64.RawURLEncoding.EncodeToString(data) }

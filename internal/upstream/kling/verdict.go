@@ -14,7 +14,7 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// answer returns the data of a good answer.
+// answer returns the data of a successful response.
 func answer(reply *exchange.Reply) (gjson.Result, bool) {
 	if !reply.Good() || !gjson.ValidBytes(reply.Body) {
 		return gjson.Result{}, false
@@ -23,7 +23,7 @@ func answer(reply *exchange.Reply) (gjson.Result, bool) {
 	return doc.Get("data"), doc.Get("code").Raw == "0"
 }
 
-// read returns the data of a good answer to a submission, or the verdict.
+// read returns the data of a successful response to a submission, or the failure.
 func read(kind string, reply *exchange.Reply) (gjson.Result, *upstream.JobFailure) {
 	data, ok := answer(reply)
 	if ok {
@@ -62,7 +62,7 @@ func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 		t = upstream.ModerationFailure(kind, message, false)
 		t.Status = reply.Status
 	case code == 5002:
-		t.Lost = true // the task may be there
+		t.Lost = true // the task may have been accepted
 	case reply.Good() && code == 0:
 		t.Lost = !gjson.GetBytes(reply.Body, "error").Exists()
 	}
@@ -73,7 +73,7 @@ func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 // such a task.
 var words = regexp.MustCompile(`(?i)risk|sensitive|polic|moderat|violat|inappropriate|prohibited`)
 
-// readTask returns the status of a task. A status not known here counts as running.
+// readTask returns the status of a task. An unknown status counts as running.
 func readTask(job jobcall.Task, t ticket, reply *exchange.Reply) (*jobcall.TaskStatus, *upstream.JobFailure) {
 	data, ok := answer(reply)
 	gone := t.series != "" && reply.Status == http.StatusNotFound && reply.Unknown()

@@ -188,5 +188,5 @@ func (a *Adapter) Poll(ctx context.Context, job jobcall.Task, ticket string) (*j
 	case "expired":
 		return nil, upstream.ExpiredTask(job.Kind, "the task expired at the provider")
 	}
-	return &jobcall.TaskStatus{Ticket: ticket, Wait: pace}, nil // also for an unknown status: the line's longest wait bounds the polls
+	return &jobcall.TaskStatus{Ticket: ticket, Wait: pace}, nil // also for an unknown status, because the line's longest wait bounds the polls
 }

@@ -15,7 +15,7 @@ import (
 	"tollgate/internal/upstream/minimax"
 )
 
-// TestBodies tests the body for each model; empty if the line is unsuitable.
+// TestBodies tests the body for each model. A case with an empty body must be unsuitable.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	ten := slices.Repeat([]string{"1.png"}, 10)
@@ -83,8 +83,8 @@ func TestBodies(t *testing.T) {
 	})
 }
 
-// TestNumbers is the table of the provider's numbers: with a good status as
-// pictures are refused, in the error of version 2 of the interface, and at a task's end.
+// TestNumbers tests the provider's numeric codes: with a good status, as for rejected pictures, in
+// the error of version 2 of the interface, and at the end of a task.
 func TestNumbers(t *testing.T) {
 	t.Parallel()
 	clips, pictures := conformance.OutcomesOf(upstream.KindVideo), conformance.OutcomesOf(upstream.KindImage)
@@ -158,7 +158,7 @@ func TestEnds(t *testing.T) {
 	expired.Job = "render_timeout"
 	for reason, want := range map[string]conformance.Outcome{
 		`{"status":"expired"}`: expired, `{"status":"cancelled"}`: clips.Failed, `{"message":"worker lost"}`: clips.Failed, `null`: clips.Failed,
-		`{"status":"succeeded"}`: clips.Empty, // and no clip
+		`{"status":"succeeded"}`: clips.Empty, // without a clip
 	} {
 		how := fakestudio.Failure(reason)
 		if got := conformance.OutcomeAfter(t, minimax.Provider, fakestudio.NewMiniMax(t), how, video()); got != want {
@@ -167,7 +167,7 @@ func TestEnds(t *testing.T) {
 	}
 	g := conformance.LineAnswering(t, minimax.Provider, 200, `{"task":{"id":"t-1","status":"preparing"}}`)
 	if status, err := g.Poll(t.Context(), video(), "t-1"); err != nil || status.Done || status.Wait != 10*time.Second {
-		t.Errorf("a word of tomorrow: %+v, %v", status, err)
+		t.Errorf("an unknown status: %+v, %v", status, err)
 	}
 	studio := fakestudio.NewMiniMax(t)
 	studio.Expect(fakestudio.Failure(`{}`), fakestudio.Behaviour{Images: 2})
@@ -177,12 +177,12 @@ func TestEnds(t *testing.T) {
 	}
 	some := image(task.Count(3))
 	if status, err := jobcall.Submit(t.Context(), a, some); err != nil || len(status.Results) != 2 {
-		t.Errorf("one withheld: %+v, %v", status, err)
+		t.Errorf("one picture withheld: %+v, %v", status, err)
 	}
 	none := `{"data":{"image_urls":[]},"metadata":{"failed_count":"0"},"base_resp":{"status_code":0}}`
 	_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, minimax.Provider, 200, none), image())
 	if got := conformance.OutcomeOf(t, err); got != pictures.Empty {
-		t.Errorf("none came: %+v", got)
+		t.Errorf("no picture: %+v", got)
 	}
 }
 

@@ -21,7 +21,7 @@ const (
 )
 
 // codeOf returns the name of a numeric code, with the same meaning as at other providers. It
-// returns "" for the other codes, whose message says as much as the code.
+// returns "" for the other codes, whose message is as informative as the code.
 func codeOf(number string) string {
 	switch number {
 	case "1002", "1039":

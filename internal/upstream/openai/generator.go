@@ -74,7 +74,7 @@ func newFields(task jobcall.Task) fields {
 
 // set sets a member to a string or a number.
 func (f fields) set(name string, value any) {
-	f[name], _ = json.Marshal(value) // strings and numbers: cannot fail
+	f[name], _ = json.Marshal(value) // cannot fail for strings and numbers
 }
 
 // form returns the fields as a form, sorted by name, in the format of the official clients: lists
@@ -87,7 +87,7 @@ func (f fields) form(line *exchange.Client) *exchange.Multipart {
 	return form
 }
 
-// maxDepth bounds the depth of separate form members; deeper values are sent as JSON.
+// maxDepth bounds the depth of separate form members. Deeper values are sent as JSON.
 const maxDepth = 4
 
 func addField(form *exchange.Multipart, name string, value gjson.Result) {

@@ -46,7 +46,7 @@ func (a *Adapter) makeImages(ctx context.Context, task jobcall.Task) (*jobcall.T
 			return nil, upstream.Unsuitable(task.Kind, "a mask without a reference")
 		}
 		r.URL = a.line.URL("images", "generations")
-		r.Body, _ = json.Marshal(f) // raw members, each valid: cannot fail
+		r.Body, _ = json.Marshal(f) // cannot fail for valid raw members
 	} else {
 		var failure *upstream.JobFailure
 		r.URL = a.line.URL("images", "edits")
@@ -139,7 +139,7 @@ func readImages(reply *exchange.Reply, count int) ([]jobcall.Result, *upstream.J
 	return nil, upstream.EmptyResult(upstream.KindImage, "no image in the answer")
 }
 
-// readImage reads one item of an answer.
+// readImage reads one item of a response.
 func readImage(item gjson.Result) (jobcall.Result, bool) {
 	if text := item.Get("b64_json"); text.Type == gjson.String && text.Str != "" {
 		return inline(text.Str)
@@ -154,7 +154,7 @@ func readImage(item gjson.Result) (jobcall.Result, bool) {
 	return jobcall.Result{Ref: address.Str}, true
 }
 
-// inline decodes base64, with or without the head of a data address.
+// inline decodes base64, with or without the prefix of a data URI.
 func inline(text string) (jobcall.Result, bool) {
 	if rest, ok := strings.CutPrefix(text, "data:"); ok {
 		_, text, _ = strings.Cut(rest, ",")

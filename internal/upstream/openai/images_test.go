@@ -26,7 +26,7 @@ import (
 // Outcomes of both kinds.
 var pictures, clips = conformance.OutcomesOf(upstream.KindImage), conformance.OutcomesOf(upstream.KindVideo)
 
-// picture is a task for one image, square.
+// picture returns a task for one square image.
 func picture(change ...task.Change) jobcall.Task {
 	return task.With(task.Image("gpt-image-2", task.Prompt("a fox"), task.Shape("1:1", 1024, 1024)), change...)
 }
@@ -79,7 +79,7 @@ func TestSizes(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewOpenAI(t)
 	a := conformance.Line(t, openai.Provider, studio.URL(), nil)
-	const none = "" // not expressible
+	const none = "" // the size cannot be expressed
 	for _, tt := range []struct {
 		model, tier, ratio string
 		width, height      int
@@ -106,7 +106,7 @@ func TestSizes(t *testing.T) {
 		{"gpt-image-2", "1K", "4:1", 2048, 512, false, none},
 		{"gpt-image-2", "1K", "3:1", 1773, 591, false, "1776x592"},
 		{"gpt-image-2", "1K", "3:2", 1536, 1024, true, "1536x1024"},
-		{"gpt-image-2", "1K", "1:1", 1000, 1000, true, none}, // 16 does not divide it
+		{"gpt-image-2", "1K", "1:1", 1000, 1000, true, none}, // not divisible by 16
 		{"gpt-image-2", "1K", "1:1", 512, 512, true, none},
 		{"gpt-image-2", "4K", "1:1", 3840, 3840, true, none},
 		{"gpt-image-2", "1080p", "16:9", 1920, 1080, false, "1920x1088"},
@@ -147,7 +147,7 @@ func TestTierHeld(t *testing.T) {
 				before := len(studio.Submissions())
 				_, err := jobcall.Submit(t.Context(), a, task)
 				if err != nil {
-					continue // not expressible; the fake would refuse a wrong size
+					continue // cannot be expressed; the fake rejects a wrong size
 				}
 				var sent struct{ Size string }
 				var width, height int
@@ -162,8 +162,8 @@ func TestTierHeld(t *testing.T) {
 			}
 		}
 	}
-	if refused := len(studio.Submissions()) - studio.AcceptedCount(); refused != 0 {
-		t.Errorf("%d sizes were wrong", refused)
+	if rejected := len(studio.Submissions()) - studio.AcceptedCount(); rejected != 0 {
+		t.Errorf("%d sizes were wrong", rejected)
 	}
 }
 
@@ -229,7 +229,7 @@ func TestNestedFields(t *testing.T) {
 			t.Errorf("%s = %q in %v", name, fields[name], fields)
 		}
 	}
-	if len(fields) != 9 { // with the image
+	if len(fields) != 9 { // including the image
 		t.Errorf("%d fields: %v", len(fields), fields)
 	}
 }
@@ -316,9 +316,9 @@ func TestReferenceGone(t *testing.T) {
 	studio := fakestudio.NewOpenAI(t)
 	short := task.Reference("image/png", "", string(fakestudio.Picture(1)))
 	short.Size += 9
-	gone := short
-	gone.Open = func(context.Context) (io.ReadCloser, error) { return nil, errors.New("no such file") }
-	for _, r := range []jobcall.Reference{short, gone} {
+	unreadable := short
+	unreadable.Open = func(context.Context) (io.ReadCloser, error) { return nil, errors.New("no such file") }
+	for _, r := range []jobcall.Reference{short, unreadable} {
 		job := picture(func(job *jobcall.Task) { job.References = []jobcall.Reference{r} })
 		_, err := jobcall.Submit(t.Context(), conformance.Line(t, openai.Provider, studio.URL(), nil), job)
 		want := conformance.NewOutcome(fault.UpstreamError, upstream.NextLater, upstream.HealthNone)

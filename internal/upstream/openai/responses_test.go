@@ -28,7 +28,7 @@ func TestForms(t *testing.T) {
 		}
 		answer.Body.Close()
 		if got := p.Requests()[0]; got.Path != paths[form] || string(got.Body) != "{}" {
-			t.Errorf("form %s went to %s with %q", form, got.Path, got.Body)
+			t.Errorf("form %s was sent to %s with %q", form, got.Path, got.Body)
 		}
 	}
 	p := fakeprovider.New(t)

@@ -23,7 +23,7 @@ import (
 // maxWait bounds the wait between polls requested by the provider.
 const maxWait = time.Minute
 
-// submitVideo asks for a clip.
+// submitVideo submits a clip.
 func (a *Adapter) submitVideo(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
 	f := newFields(task)
 	if failure := shapeVideo(f, task); failure != nil {
@@ -93,7 +93,7 @@ func shapeVideo(f fields, task jobcall.Task) *upstream.JobFailure {
 	}
 	f.set("size", pixels(width, height))
 	if task.Seconds > 0 {
-		f.set("seconds", strconv.FormatInt(task.Seconds, 10)) // a string, as the protocol has it
+		f.set("seconds", strconv.FormatInt(task.Seconds, 10)) // a string in this protocol
 	}
 	return nil
 }
@@ -157,7 +157,7 @@ func readVideo(reply *exchange.Reply, kind, ticket, content string) (*jobcall.Ta
 	case "expired":
 		return nil, upstream.ExpiredTask(kind, "the provider gave up "+ticket)
 	default:
-		f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("a status that is not known: %.80q", status))
+		f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("unknown status %.80q", status))
 		f.Status = reply.Status
 		return nil, upstream.FailJob(f, fault.UpstreamError, upstream.NextPoll)
 	}
@@ -173,7 +173,7 @@ func (a *Adapter) Cancel(ctx context.Context, task jobcall.Task, ticket string) 
 	return a.line.Stop(ctx, exchange.JobCall{Method: http.MethodDelete, URL: at, Header: a.header})
 }
 
-// video is the address of a clip.
+// video returns the address of a clip.
 func (a *Adapter) video(task jobcall.Task, ticket string) (*url.URL, *upstream.JobFailure) {
 	if task.Kind != upstream.KindVideo || !isTicket(ticket) {
 		f := upstream.Fail(fault.UpstreamUnavailable, errors.New("no ticket of this provider"))
@@ -189,7 +189,7 @@ const maxTicket = 512
 // isTicket reports whether an ID is safe in an address.
 func isTicket(id string) bool { return len(id) <= maxTicket && exchange.Safe(id, "-_.:~=") }
 
-// wait reads when the provider wants to be asked again, between 0 and maxWait.
+// wait returns the time until the next poll requested by the provider, between 0 and maxWait.
 func wait(h http.Header) time.Duration {
 	ms, err := strconv.ParseInt(h.Get("Openai-Poll-After-Ms"), 10, 64)
 	if err != nil || ms <= 0 {

@@ -145,7 +145,7 @@ func TestVideoCancel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // twice is once
+	for range 2 { // cancelling twice is a no-op
 		if err := a.Cancel(t.Context(), clip(), p.Ticket); err != nil {
 			t.Fatal(err)
 		}

@@ -13,21 +13,21 @@ import (
 // raster matches the models for raster pictures.
 var raster = regexp.MustCompile(`^recraftv[0-9][a-z0-9_]{0,40}$`)
 
-// old reports whether a model is from before the fourth generation.
-func old(model string) bool {
+// isOld reports whether a model is from before the fourth generation.
+func isOld(model string) bool {
 	return strings.HasPrefix(model, "recraftv2") || strings.HasPrefix(model, "recraftv3")
 }
 
-// masked reports whether a model can change a part of a picture.
-func masked(model string) bool { return model == "recraftv3" }
+// canMask reports whether a model can change a part of a picture.
+func canMask(model string) bool { return model == "recraftv3" }
 
-// params are the further fields of a model.
+// params returns the further fields of a model.
 func params(model string) []string {
 	names := []string{"seed", "controls", "image_format", "block_nsfw"}
 	switch {
-	case old(model):
+	case isOld(model):
 		return append(names, "negative_prompt", "style", "substyle", "style_id", "text_layout")
-	case strings.Contains(model, "_flash"): // it knows no styles
+	case strings.Contains(model, "_flash"): // the model has no styles
 		return names
 	}
 	return append(names, "style_id", "style_match")
@@ -48,7 +48,7 @@ func check(task jobcall.Task) *upstream.JobFailure {
 		return upstream.Unsuitable(task.Kind, "%.80q is no name of a model at recraft", task.Model)
 	case strings.Contains(task.Model, "_vector"):
 		return upstream.Unsuitable(task.Kind, "recraft's model %s makes SVG, which is no picture of pixels", task.Model)
-	case task.Mask != nil && !masked(task.Model):
+	case task.Mask != nil && !canMask(task.Model):
 		return upstream.Unsuitable(task.Kind, "recraft's model %s takes no mask, recraftv3 does", task.Model)
 	case task.Count > maxImages:
 		return upstream.Unsuitable(task.Kind, "%d pictures; recraft makes up to %d", task.Count, maxImages)
@@ -81,7 +81,7 @@ func ratios() map[string]string {
 // sizes returns the landscape sizes of a model, in pixels.
 func sizes(model string) []string {
 	switch {
-	case old(model):
+	case isOld(model):
 		return []string{"1024x1024", "1365x1024", "1536x1024", "1820x1024", "2048x1024", "1434x1024", "1280x1024", "1707x1024"}
 	case side(model) == 2048:
 		return []string{"2048x2048", "3072x1536", "2560x1664", "2432x1792", "2304x1792", "2560x1792", "2688x1536"}
@@ -90,7 +90,8 @@ func sizes(model string) []string {
 }
 
 // sizeOf returns the size of a picture without references: the user's pixels, or the ratio. A paid
-// tier without either is a square. If empty, the provider chooses or does not make the size.
+// tier without either is a square. An empty size means that the provider chooses or cannot make the
+// size.
 func sizeOf(task jobcall.Task) string {
 	switch {
 	case task.Exact:

@@ -47,7 +47,7 @@ func Info() upstream.Info {
 
 // Adapter calls the provider for one line. It is safe for concurrent use.
 //
-// Results are links. They hold for about a day.
+// Results are links, valid for about a day.
 type Adapter struct {
 	exchange.Plain
 }
@@ -60,10 +60,10 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return exchange.OpenAdapter(t, Info(), transport, "Authorization", func(p exchange.Plain) *Adapter { return &Adapter{p} })
 }
 
-// Blocks implements jobcall.Generator: pictures come in the answer.
+// Blocks implements jobcall.Generator: pictures come in the response.
 func (a *Adapter) Blocks(jobcall.Task) bool { return true }
 
-// ParamRule implements jobcall.Generator: the fields of the model.
+// ParamRule implements jobcall.Generator. It allows the fields of the model.
 func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
 	names := params(task.Model)
 	switch {
@@ -101,7 +101,7 @@ func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskS
 	return nil, submitFailure(task.Kind, reply)
 }
 
-// make asks for pictures from words, or from one picture as a whole.
+// make requests pictures from a prompt, or from one whole reference picture.
 func (a *Adapter) make(ctx context.Context, task jobcall.Task) (*exchange.Reply, error) {
 	body := map[string]any{"model": task.Model, "prompt": task.Prompt, "n": max(task.Count, 1), "response_format": "url"}
 	action := "generations"
@@ -123,7 +123,7 @@ func (a *Adapter) make(ctx context.Context, task jobcall.Task) (*exchange.Reply,
 	return a.SubmitJSON(ctx, task.Kind, body, "images", action)
 }
 
-// edit asks for a change of a part of a picture. In the provider's masks the area to change is
+// edit requests a change of a part of a picture. In the provider's masks the area to change is
 // white.
 func (a *Adapter) edit(ctx context.Context, task jobcall.Task) (*exchange.Reply, error) {
 	mask, err := input.DrawMask(ctx, task, input.White)
@@ -150,7 +150,7 @@ func (a *Adapter) edit(ctx context.Context, task jobcall.Task) (*exchange.Reply,
 	return a.Line.Submit(ctx, call)
 }
 
-// Poll implements jobcall.Generator: there is nothing to ask about.
+// Poll implements jobcall.Generator. It always fails, because pictures have no tickets.
 func (a *Adapter) Poll(_ context.Context, task jobcall.Task, _ string) (*jobcall.TaskStatus, error) {
 	return nil, upstream.UnknownTask(task.Kind, "pictures come in the answer")
 }

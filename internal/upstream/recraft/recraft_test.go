@@ -26,7 +26,7 @@ func TestMask(t *testing.T) {
 	}
 }
 
-// TestBodies tests the body of a submission, by model and task. An empty want means that the line is
+// TestBodies tests the body of a submission, by model and task. A case with an empty want must be
 // unsuitable.
 func TestBodies(t *testing.T) {
 	t.Parallel()
@@ -106,7 +106,7 @@ func TestOutcomes(t *testing.T) {
 	for _, words := range []string{"Not enough credits to generate", "You have insufficient API units"} {
 		_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, recraft.Provider, 400, body(words)), image())
 		if !upstream.AsJobFailure(err).Unproven {
-			t.Errorf("%s: a failure known only by words of the message is not Unproven", words)
+			t.Errorf("%s: a failure recognized only by its message is not Unproven", words)
 		}
 	}
 	more := `{"data":[{"url":"https://x.example/1"},{"url":"https://x.example/2"}]}`

@@ -18,7 +18,7 @@ var (
 		`image[^.]{0,40}(decoded|downloaded|too large|format)`)
 )
 
-// submitFailure returns the failure for a response without success.
+// submitFailure returns the failure for an unsuccessful response.
 func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	doc := gjson.ParseBytes(reply.Body)
 	message := doc.Get("message")

@@ -57,7 +57,7 @@ func predictionFailure(kind string, reply *exchange.Reply, message string) *upst
 }
 
 // output returns the addresses in a prediction's output, in order: from a string, a list of
-// strings, or an object with addresses in it. It returns at limit as many as requested.
+// strings, or an object that contains addresses. It returns at most as many as requested.
 func output(task jobcall.Task, doc gjson.Result) ([]jobcall.Result, *upstream.JobFailure) {
 	limit := 1
 	if task.Kind == upstream.KindImage {

@@ -38,7 +38,7 @@ const defaultBaseURL = "https://api.replicate.com/v1"
 // data URIs, and holds its logs.
 const maxAnswer = 16 << 20
 
-// The forms of a model's name: OWNER/NAME runs its newest version, OWNER/NAME:VERSION or just
+// The formats of a model's name: OWNER/NAME runs the newest version, OWNER/NAME:VERSION or just
 // VERSION runs the given version, and deployments/OWNER/NAME runs a deployment.
 var (
 	modelName    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*$`)

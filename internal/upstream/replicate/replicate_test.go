@@ -139,7 +139,7 @@ func TestFailedWorks(t *testing.T) {
 	})
 }
 
-// TestOutputs checks answers with a text, a list and an object of addresses.
+// TestOutputs checks outputs with a text, a list and an object of addresses.
 func TestOutputs(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewReplicate(t)

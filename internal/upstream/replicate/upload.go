@@ -19,8 +19,8 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// Bounds of references without an address, in bytes: sent as a data URI up to maxInline, which is
-// Replicate's own bound, and uploaded up to maxFile.
+// Bounds of references without an address, in bytes. They are sent as data URIs up to maxInline,
+// which is Replicate's own bound, and uploaded up to maxFile.
 const (
 	maxInline = 256 << 10
 	maxFile   = 100 << 20
@@ -50,8 +50,8 @@ func (a *Adapter) referenceValue(ctx context.Context, kind string, r jobcall.Ref
 	return a.upload(ctx, kind, r)
 }
 
-// upload sends a reference as a file, stored by Replicate for a day, and returns its address. After
-// an error nothing was submitted yet.
+// upload uploads a reference as a file, which Replicate stores for a day, and returns its address.
+// After an error nothing was submitted.
 func (a *Adapter) upload(ctx context.Context, kind string, r jobcall.Reference) (string, error) {
 	form, contentType, err := form(ctx, r)
 	if err != nil {

@@ -224,9 +224,9 @@ func addReferences(ctx context.Context, body map[string]any, task jobcall.Task, 
 	return nil
 }
 
-// editBody returns the body for a clip made by editing a video. The clip has the video's length,
-// unknown in advance, so it cannot be charged by the second, and the video's size; with a ratio,
-// Runway paints the area beyond the video. A picture beside the video is the new first frame.
+// editBody returns the body for a clip made by editing a video. The clip has the size of the video,
+// and its length, which is unknown in advance, so the clip cannot be charged by the second. With a
+// ratio, Runway paints the area beyond the video. A reference picture becomes the new first frame.
 func editBody(ctx context.Context, task jobcall.Task) (map[string]any, error) {
 	first, last, rest := task.SplitFrames()
 	switch {

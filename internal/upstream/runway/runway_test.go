@@ -21,7 +21,8 @@ func picture(change ...task.Change) jobcall.Task {
 	return task.With(task.Image("gen4_image"), change...)
 }
 
-// TestSubmissions tests the path and body of each submission; no path if unsuitable.
+// TestSubmissions tests the path and body of each submission. A case without a path must be
+// unsuitable.
 func TestSubmissions(t *testing.T) {
 	t.Parallel()
 	conformance.CheckSubmissions(t, runway.Provider, nil, map[string]conformance.Submission{
@@ -99,7 +100,7 @@ func TestSubmissions(t *testing.T) {
 	})
 }
 
-// TestOutcomes is Runway's table of failures.
+// TestOutcomes tests the outcome for each of Runway's failures.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	v := conformance.OutcomesOf(upstream.KindVideo)

@@ -33,8 +33,8 @@ func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	return reply.Redact(t)
 }
 
-// readTask returns the status of a task. A status not known here counts as running, and so does a
-// task waiting for the account's concurrency (THROTTLED).
+// readTask returns the status of a task. An unknown status counts as running, and so does a task
+// that waits for the account's concurrency (THROTTLED).
 func readTask(task jobcall.Task, ticket string, reply *exchange.Reply) (*jobcall.TaskStatus, *upstream.JobFailure) {
 	doc := gjson.ParseBytes(reply.Body)
 	switch doc.Get("status").String() {

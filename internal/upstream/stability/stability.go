@@ -32,7 +32,7 @@ const defaultBaseURL = "https://api.stability.ai"
 // Limits of requests and responses, in bytes. A response holds a picture of about one megapixel, in
 // base64.
 const (
-	maxPicture = 9 << 20 // a request has up to 10 MB
+	maxPicture = 9 << 20 // a request may have 10 MB
 	maxAnswer  = 24 << 20
 )
 
@@ -67,7 +67,7 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return exchange.OpenAdapter(t, Info(), transport, "Authorization", func(p exchange.Plain) *Adapter { return &Adapter{p} })
 }
 
-// Blocks implements jobcall.Generator: pictures come in the answer.
+// Blocks implements jobcall.Generator: pictures come in the response.
 func (a *Adapter) Blocks(jobcall.Task) bool { return true }
 
 // inpaint is the service for changing a part of a picture.
@@ -85,7 +85,7 @@ func service(model string) string {
 	return ""
 }
 
-// ParamRule implements jobcall.Generator: the fields of the model's endpoint.
+// ParamRule implements jobcall.Generator. It allows the fields of the model's endpoint.
 func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
 	names := []string{"negative_prompt", "seed", "output_format", "style_preset"}
 	if service(task.Model) == "sd3" {
@@ -206,7 +206,7 @@ func (a *Adapter) form(task jobcall.Task, call int) *exchange.Multipart {
 	return f
 }
 
-// plain is a JSON value as the text of a form.
+// plain returns a JSON value as text for a form.
 func plain(value json.RawMessage) string {
 	var text string
 	if json.Unmarshal(value, &text) == nil {
@@ -239,7 +239,7 @@ func (a *Adapter) one(ctx context.Context, task jobcall.Task, call int) (results
 	return []jobcall.Result{result}, nil, true
 }
 
-// Poll implements jobcall.Generator: there is nothing to ask about.
+// Poll implements jobcall.Generator. It always fails, because pictures have no tickets.
 func (a *Adapter) Poll(_ context.Context, task jobcall.Task, _ string) (*jobcall.TaskStatus, error) {
 	return nil, upstream.UnknownTask(task.Kind, "pictures come in the answer")
 }

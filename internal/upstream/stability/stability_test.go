@@ -14,7 +14,7 @@ import (
 	"tollgate/internal/upstream/stability"
 )
 
-// fields are the fields of a submission, its service the nameless one.
+// fields returns the fields of a submission. The field with an empty name is the service.
 func fields(t *testing.T, s *fakestudio.Submission) map[string]string {
 	t.Helper()
 	form := conformance.Form(t, s)
@@ -22,7 +22,7 @@ func fields(t *testing.T, s *fakestudio.Submission) map[string]string {
 	return form
 }
 
-// TestForms tests the form for each model; nil if the line is unsuitable.
+// TestForms tests the form for each model. A case without a form must be unsuitable.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	picture, film := task.Reference("image/png", "https://media.example/1.png", "abc"), task.Reference("video/mp4", "", "abc")
@@ -76,7 +76,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestOmitted tests that the form leaves out a field omitted by the line, even a field of the
+// TestOmitted tests that the form omits a field that the line omits, even a field set by the
 // adapter.
 func TestOmitted(t *testing.T) {
 	t.Parallel()
@@ -140,7 +140,7 @@ func TestOutcomes(t *testing.T) {
 		{401, body("unauthorized", "bad key"), v.Account, ""},
 		{402, body("payment_required", "You lack sufficient credits"), v.Account, ""},
 		{403, body("content_moderation", "Your request was flagged"), v.Flagged, "Your request was flagged"},
-		{403, body("content_moderation", "Denied."), v.Flagged, "Denied"}, // by its name only
+		{403, body("content_moderation", "Denied."), v.Flagged, "Denied"}, // the error is only recognized by its name
 		{403, body("permission_denied", "You lack permission"), v.Account, ""},
 		{404, body("not_found", "no such engine"), v.Model, ""},
 		{413, body("payload_too_large", "The request is larger than 10MiB"), v.Refused, "10MiB"},

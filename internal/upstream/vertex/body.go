@@ -30,8 +30,8 @@ func claudeBody(body rawjson.Pieces, model string) (rawjson.Pieces, *upstream.Fa
 	return edits.Body(), nil
 }
 
-// geminiBody leaves the ids of calls and their results out: Vertex AI refuses
-// them as unknown fields. A result is its call's by its name and place.
+// geminiBody removes the ids of function calls and results, which Vertex AI rejects as unknown
+// fields. A result is matched to its call by name and position.
 func geminiBody(text rawjson.Pieces) (rawjson.Pieces, *upstream.Failure) {
 	body := text.Bytes()
 	if !bytes.Contains(body, []byte(`"function`)) {
@@ -63,7 +63,7 @@ func withoutID(part []byte) []byte {
 	}, "functionCall", "functionResponse")
 }
 
-// eachElement writes an array with its elements edited.
+// eachElement returns an array with edited elements.
 func eachElement(array []byte, edit func([]byte) []byte) []byte {
 	if len(array) == 0 || array[0] != '[' {
 		return array

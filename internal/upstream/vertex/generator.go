@@ -9,8 +9,8 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// Images and clips are as Google's own service has them. Clips of Veo come with
-// the answer to a poll, since the line names no bucket for them.
+// Images and clips use the requests of Google's own service. The response to a poll contains the
+// clip of Veo, because the line names no bucket for clips.
 
 var _ jobcall.Generator = (*Adapter)(nil)
 
@@ -44,5 +44,5 @@ func (a *Adapter) Fetch(ctx context.Context, task jobcall.Task, r jobcall.Result
 	return d, a.source.Hide(err)
 }
 
-// Cancel implements jobcall.Generator. Operations run to their end.
+// Cancel implements jobcall.Generator. It is a no-op, because operations cannot be cancelled.
 func (a *Adapter) Cancel(context.Context, jobcall.Task, string) error { return nil }

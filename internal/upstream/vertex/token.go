@@ -25,8 +25,8 @@ func fetchToken(auth, text string, now func() time.Time, transport http.RoundTri
 	if auth == authMetadata {
 		return func(ctx context.Context) (*credential.Credential, error) { return hostToken(ctx, now, transport) }
 	}
-	// The type is the operator's word, not the file's: a file of another type may
-	// name addresses to ask, and programs to run.
+	// The option decides the type, not the file: a file of another type may name addresses to call
+	// and programs to run.
 	kind := google.ServiceAccount
 	if auth == authWorkloadIdentity {
 		kind = google.ExternalAccount
@@ -89,13 +89,13 @@ func checkAccount(text string, kind google.CredentialsType) error {
 // statusOf returns the HTTP status of a rejected token request, or 0 without a response.
 func statusOf(err error) int {
 	var (
-		refused *oauth2.RetrieveError
-		host    *metadata.Error
-		none    metadata.NotDefinedError
+		retrieveErr *oauth2.RetrieveError
+		host        *metadata.Error
+		none        metadata.NotDefinedError
 	)
 	switch {
-	case errors.As(err, &refused) && refused.Response != nil:
-		return refused.Response.StatusCode
+	case errors.As(err, &retrieveErr) && retrieveErr.Response != nil:
+		return retrieveErr.Response.StatusCode
 	case errors.As(err, &host):
 		return host.Code
 	case errors.As(err, &none):

@@ -37,11 +37,10 @@ const defaultBaseURL = "https://aiplatform.googleapis.com/v1"
 // betaHeader holds the client's flags for Claude.
 const betaHeader = "Anthropic-Beta"
 
-// maxCount is the longest answer to a question for a number of tokens, in
-// bytes.
+// maxCount is the maximum length of the response to a token count, in bytes.
 const maxCount = 64 << 10
 
-// Ways to get a credential, in the option `auth`.
+// Values of the option `auth`: how to get a credential.
 const (
 	authKey              = "api_key"
 	authServiceAccount   = "service_account"
@@ -84,9 +83,9 @@ func checkOptions(options map[string]any) error {
 // Adapter calls the provider for one line. It is safe for concurrent use.
 type Adapter struct {
 	line   *exchange.Client
-	google *gemini.Adapter    // of images and clips
-	header http.Header        // with the key, if the line has one
-	source *credential.Source // of tokens; nil if the line has a key
+	google *gemini.Adapter    // for images and clips
+	header http.Header        // contains the key, if the line has one
+	source *credential.Source // source of tokens; nil if the line has a key
 }
 
 var (
@@ -155,7 +154,7 @@ func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response
 	case wire.FormGemini:
 		method, query := "generateContent", ""
 		if c.Stream {
-			method, query = "streamGenerateContent", "alt=sse" // else the stream would be one JSON array
+			method, query = "streamGenerateContent", "alt=sse" // otherwise the stream would be one JSON array
 		}
 		if post.URL, f = a.address("google", c.Model, method); f != nil {
 			return nil, f
@@ -233,7 +232,7 @@ func (a *Adapter) address(publisher, model, method string) (*url.URL, *upstream.
 	return a.line.URL("publishers", publisher, "models", url.PathEscape(model)+":"+method), nil
 }
 
-// withFlags is the header of a call to Claude.
+// withFlags returns the header of a call to Claude, with the client's flags.
 func (a *Adapter) withFlags(c chatcall.Call) http.Header {
 	flags := c.Header.Values(betaHeader)
 	if len(flags) == 0 {

@@ -84,7 +84,7 @@ func always(text string) func(*fakecloud.Tokens) string {
 	return func(*fakecloud.Tokens) string { return text }
 }
 
-// ask makes a call and reads its answer.
+// ask makes a call and reads the answer.
 func (l *line) ask(t *testing.T, c chatcall.Call) error { return conformance.Ask(t, l, c) }
 
 // TestRequests tests the address of a call and the converted parts of its body.
@@ -183,7 +183,7 @@ func TestServiceAccount(t *testing.T) {
 	l.tokens.Revoke()
 	l.clockOffset = 2 * time.Minute
 	if err := l.ask(t, call(wire.FormGemini, true)); err != nil {
-		t.Errorf("after a token was revoked: %v", err)
+		t.Errorf("call after a token was revoked: %v", err)
 	}
 	token := l.tokens.Current()
 	l.tokens.Revoke()

@@ -17,7 +17,7 @@ import (
 const (
 	maxSeconds  = 15
 	maxSubjects = 7
-	// of the extension of a video
+	// seconds by which a video is extended
 	minExtension, maxExtension = 2, 10
 )
 
@@ -72,9 +72,9 @@ func clip(ctx context.Context, task jobcall.Task) (map[string]any, error) {
 	return body, nil
 }
 
-// fromVideo returns the path and body for a clip made from a video, edited or extended: it has the
-// video's size. An edited clip also has the video's length, unknown in advance, so it cannot be
-// charged by the second.
+// fromVideo returns the path and body for a clip made by editing or extending a video. The clip has
+// the size of the video. An edited clip also has its length, which is unknown in advance, so the
+// clip cannot be charged by the second.
 func (a *Adapter) fromVideo(task jobcall.Task) (path []string, body map[string]any, err error) {
 	video := task.References[0]
 	switch {

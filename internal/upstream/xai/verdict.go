@@ -12,7 +12,7 @@ import (
 	"tollgate/internal/upstream/exchange"
 )
 
-// Errors distinguished only by xAI's message.
+// Errors that only xAI's message distinguishes.
 var (
 	reviewWords  = regexp.MustCompile(`(?i)content moderation|usage guidelines|SAFETY_CHECK_TYPE`)
 	accountWords = regexp.MustCompile(`(?i)incorrect api key|credits|spending limit`)

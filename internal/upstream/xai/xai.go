@@ -57,7 +57,7 @@ func checkOptions(options map[string]any) error {
 // task's ID.
 type Adapter struct {
 	exchange.Plain
-	role string // of videos; if empty, videos are rejected
+	role string // the option video_role; if empty, videos are rejected
 }
 
 var _ jobcall.Generator = (*Adapter)(nil)

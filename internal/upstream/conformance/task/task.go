@@ -23,19 +23,19 @@ import (
 // Change changes a task.
 type Change func(*jobcall.Task)
 
-// Image is one picture to be made, of 1K and 16:9.
+// Image returns a task for one picture in 1K and 16:9.
 func Image(model string, change ...Change) jobcall.Task {
 	return With(jobcall.Task{Kind: upstream.KindImage, Model: model, Prompt: "a lighthouse", Count: 1,
 		Tier: "1K", Ratio: "16:9", Width: 1344, Height: 768, Key: "sub_1", Reading: Freely}, change...)
 }
 
-// Video is a clip to be made, of 720p, 16:9 and five seconds.
+// Video returns a task for a clip in 720p and 16:9, five seconds long.
 func Video(model string, change ...Change) jobcall.Task {
 	return With(jobcall.Task{Kind: upstream.KindVideo, Model: model, Prompt: "waves", Count: 1,
 		Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5, Key: "sub_1", Reading: Freely}, change...)
 }
 
-// With is a task with changes, made in their order.
+// With returns a task with changes applied in order.
 func With(task jobcall.Task, change ...Change) jobcall.Task {
 	for _, c := range change {
 		c(&task)
@@ -43,22 +43,22 @@ func With(task jobcall.Task, change ...Change) jobcall.Task {
 	return task
 }
 
-// Freely is the Reading of a task without a bound on reading responses.
+// Freely is a Task.Reading without a limit.
 func Freely(context.Context) (done func(), err error) { return func() {}, nil }
 
-// Model asks for another model.
+// Model sets the model.
 func Model(id string) Change { return func(task *jobcall.Task) { task.Model = id } }
 
 // Prompt sets the prompt.
 func Prompt(text string) Change { return func(task *jobcall.Task) { task.Prompt = text } }
 
-// Count asks for several pictures.
+// Count sets the number of pictures.
 func Count(n int) Change { return func(task *jobcall.Task) { task.Count = n } }
 
-// Seconds sets the length. If 0, the provider chooses.
+// Seconds sets the length of a clip. If 0, the provider chooses.
 func Seconds(n int64) Change { return func(task *jobcall.Task) { task.Seconds = n } }
 
-// Tier sets the tier, as the model's smallest.
+// Tier sets the tier, as the smallest tier of the model.
 func Tier(name string) Change {
 	return func(task *jobcall.Task) { task.Tier, task.Larger = name, false }
 }
@@ -68,7 +68,7 @@ func Larger(name string) Change {
 	return func(task *jobcall.Task) { task.Tier, task.Larger = name, true }
 }
 
-// Ratio names another ratio, and leaves the pixels as they are.
+// Ratio sets the ratio and leaves the pixels unchanged.
 func Ratio(name string) Change { return func(task *jobcall.Task) { task.Ratio = name } }
 
 // Shape sets a ratio and its pixels.
@@ -81,12 +81,12 @@ func Shape(ratio string, width, height int) Change {
 // NoRatio leaves the ratio to the provider.
 func NoRatio() Change { return Shape("", 0, 0) }
 
-// Pixels asks for pixels as a user gives them.
+// Pixels sets a size in pixels as given by a user.
 func Pixels(width, height int) Change {
 	return func(task *jobcall.Task) { task.Ratio, task.Width, task.Height, task.Exact = "", width, height, true }
 }
 
-// Params gives the task further fields, a JSON object.
+// Params sets further fields, given as a JSON object.
 func Params(object string) Change {
 	return func(task *jobcall.Task) { task.Params = json.RawMessage(object) }
 }
@@ -99,12 +99,11 @@ func PaintedMask() jobcall.Reference {
 	mask := image.NewNRGBA(image.Rect(0, 0, 2, 1))
 	mask.Set(1, 0, color.Black)
 	var out bytes.Buffer
-	_ = png.Encode(&out, mask) // into memory: cannot fail
+	_ = png.Encode(&out, mask) // a bytes.Buffer never fails
 	return Reference("image/png", "", out.String())
 }
 
-// From gives the task references, each as ParseReference reads it, and leaves the ratio to
-// the provider.
+// From sets references, each parsed by ParseReference, and leaves the ratio to the provider.
 func From(names ...string) Change {
 	list := make([]jobcall.Reference, len(names))
 	for i, name := range names {
@@ -113,7 +112,7 @@ func From(names ...string) Change {
 	return References(list...)
 }
 
-// References gives the task references and leaves the ratio to the provider.
+// References sets references and leaves the ratio to the provider.
 func References(list ...jobcall.Reference) Change {
 	return func(task *jobcall.Task) { task.References, task.Ratio, task.Width, task.Height = list, "", 0, 0 }
 }
@@ -141,7 +140,7 @@ func ParseReference(text string) jobcall.Reference {
 	return r
 }
 
-// Reference is one with bytes of its own; url may be empty.
+// Reference returns a reference with the given content type, address and bytes. url may be empty.
 func Reference(kind, url, data string) jobcall.Reference {
 	return jobcall.Reference{Type: kind, Size: int64(len(data)), URL: url,
 		Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader([]byte(data))), nil }}
