@@ -322,7 +322,7 @@ func TestOperatorPages(t *testing.T) {
 		}
 		op.open("/console/operator/books")
 		op.press(`form[action$="/books/run"] button`)
-		op.waitForText("Its result appears here.")
+		op.waitForText("and the result appears here.")
 		op.waitForText("agree") // without a reload
 		op.checkPage("books")
 		op.open("/console/operator/requests")
