@@ -102,7 +102,7 @@ func intendedPath(path string) (right, base string) {
 }
 
 // notFound returns the 404 of an unknown path. For an unsupported path of the official clients, the
-// message lists what is offered. For any other path it explains the path and the base address.
+// message lists the offered endpoints. For any other path it explains the path and the base address.
 func notFound(r *http.Request) error {
 	path := strings.TrimSuffix(r.URL.Path, "/")
 	for _, u := range unsupportedPaths {
