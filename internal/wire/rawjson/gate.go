@@ -34,6 +34,8 @@ type RequestBody struct {
 	from    int // of the opening brace
 	matches []int
 	similar *KeyConflict
+
+	hasPrefix bool
 }
 
 // Raw returns the value of a top-level member, or nil if it is absent or null.
@@ -71,6 +73,9 @@ func open(body []byte, watch *keyWatch) (*RequestBody, error) {
 	}
 	seen := openKeys{keys: make([]openKey, 0, 16), objects: make([]int, 0, 8), seed: maphash.MakeSeed(), watch: watch}
 	g := gate{scanner: scanner{src: body, seen: &seen}}
+	if watch != nil {
+		g.prefix = watch.Prefix
+	}
 	from := g.space(0)
 	object := from < len(body) && body[from] == '{'
 	if object {
@@ -107,7 +112,7 @@ func open(body []byte, watch *keyWatch) (*RequestBody, error) {
 		return nil, fault.New(fault.InvalidRequest,
 			"The request has more than %d addresses, or an object of it more than %d keys with capital letters.", maxMatches, maxCapitals)
 	}
-	d := &RequestBody{Body: body, Members: g.members, from: g.space(0)}
+	d := &RequestBody{Body: body, Members: g.members, from: g.space(0), hasPrefix: g.hasPrefix}
 	if watch != nil {
 		d.matches, d.similar = watch.matches, watch.similar
 	}

@@ -23,6 +23,9 @@ type scanner struct {
 	deep bool      // the error is nesting beyond maxDepth
 	open []byte    // closing brackets of the open containers of value
 	seen *openKeys // nil if keys may repeat
+
+	prefix    string // looked for at the start of every string that is no key; may be empty
+	hasPrefix bool   // it was found
 }
 
 const invalid = -1
@@ -50,6 +53,9 @@ func (s *scanner) value(i, depth int) int {
 		}
 		switch c := src[i]; c {
 		case '"':
+			if s.prefix != "" && len(src)-i > len(s.prefix) && string(src[i+1:i+1+len(s.prefix)]) == s.prefix {
+				s.hasPrefix = true
+			}
 			i = s.text(i)
 		case '{', '[':
 			if depth+len(s.open) >= maxDepth {

@@ -5,9 +5,11 @@ import (
 	"unicode/utf8"
 )
 
-// KeyRules lists the keys a form's checks look for anywhere in a body. The gate visits every key
+// KeyRules lists the keys and strings a form looks for anywhere in a body. The gate visits them all
 // anyway, so a check needs no pass of its own.
 type KeyRules struct {
+	// Prefix is what RequestBody.HasPrefix looks for at the start of every string that is no key.
+	Prefix string
 	// Spelling reports whether a check reads a key equal to name except for case, and returns the
 	// key. Such a name is a KeyConflict.
 	Spelling func(name []byte) (spelling string, ok bool)
@@ -142,6 +144,9 @@ func (d *RequestBody) Matches(yield func(at int, value []byte) bool) {
 		}
 	}
 }
+
+// HasPrefix reports whether a string starts with KeyRules.Prefix, written without escapes.
+func (d *RequestBody) HasPrefix() bool { return d.hasPrefix }
 
 // NameAt returns the key at an offset, without escapes.
 func (d *RequestBody) NameAt(at int) []byte { return unquoteKey(d.Body, at) }

@@ -97,3 +97,21 @@ func TestWatchIsBounded(t *testing.T) {
 		}
 	}
 }
+
+func TestPrefixOfStrings(t *testing.T) {
+	rules := testRules
+	rules.Prefix = "tg1."
+	for body, want := range map[string]bool{
+		`{"a":"tg1.x"}`:              true,
+		`{"a":[1,{"b":["tg1."]}]}`:   true,
+		`{"a":"tg1"}`:                false,
+		`{"a":"x tg1."}`:             false,
+		`{"tg1.":{"tg1.":"\"tg1."}}`: false,
+		`{"a":"tg1.x","b":"other"}`:  true,
+	} {
+		d, err := OpenWatching([]byte(body), rules)
+		if err != nil || d.HasPrefix() != want {
+			t.Errorf("%s: %v, %v; want %v", body, d.HasPrefix(), err, want)
+		}
+	}
+}

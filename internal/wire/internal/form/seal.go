@@ -10,12 +10,11 @@ import (
 // RemoveSealed removes elements for lines of another form (wire.SealMark) from a member of each
 // message. If no element is left, the member is removed, or the message if whole is set.
 func (r *Request) RemoveSealed(m *rawjson.Edits, member string, whole bool) {
-	raw := r.Doc.Raw("messages")
-	if !bytes.Contains(raw, []byte(`"`+wire.SealMark)) {
+	if !r.Doc.HasPrefix() {
 		return
 	}
 	out := []byte{}
-	for _, message := range rawjson.Elements(raw) {
+	for _, message := range rawjson.Elements(r.Doc.Raw("messages")) {
 		if message = withoutSealed(message, member, whole); message != nil {
 			out = append(append(out, ','), message...)
 		}
