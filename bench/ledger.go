@@ -94,7 +94,7 @@ func measurePairs(o options, engine, name string, accounts int) (p pairs, err er
 	if name == "spike" {
 		s, err = openSpike(ctx, url, accounts)
 	} else {
-		s, err = openLedger(ctx, url, accounts)
+		s, err = openLedger(ctx, url, accounts, store.Options{})
 	}
 	if err != nil {
 		return pairs{}, err
@@ -232,6 +232,7 @@ func freshDatabase(ctx context.Context, o options, engine string) (url string, d
 type ledgerSubject struct {
 	db           *store.DB
 	ledger       *ledger.Ledger
+	now          func() time.Time // of the ids and arrivals
 	accounts     []string
 	transactions atomic.Int64
 	operations   atomic.Int64
@@ -239,8 +240,8 @@ type ledgerSubject struct {
 
 // openLedger opens a ledger with accounts. Each account has a balance and a key with every limit
 // set, so that every check runs.
-func openLedger(ctx context.Context, url string, accounts int) (*ledgerSubject, error) {
-	db, err := store.Open(ctx, url, store.Options{})
+func openLedger(ctx context.Context, url string, accounts int, opts store.Options) (*ledgerSubject, error) {
+	db, err := store.Open(ctx, url, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -251,7 +252,7 @@ func openLedger(ctx context.Context, url string, accounts int) (*ledgerSubject, 
 	if err != nil {
 		return nil, err
 	}
-	b := &ledgerSubject{db: db}
+	b := &ledgerSubject{db: db, now: time.Now}
 	b.ledger = ledger.New(ledger.Options{
 		DB:   db,
 		Node: self,
@@ -288,8 +289,8 @@ func openLedger(ctx context.Context, url string, accounts int) (*ledgerSubject, 
 func (b *ledgerSubject) pair(ctx context.Context, account int) (time.Duration, error) {
 	began := time.Now()
 	hold, err := b.ledger.Admit(ctx, ledger.Admission{
-		Request: id.New("req_"), Account: b.accounts[account], Key: "key_" + b.accounts[account], KeyVersion: 1,
-		Model: "swift-1", Endpoint: "/v1/chat/completions", Amount: 10_000_000, Revision: 1, Received: began,
+		Request: id.At("req_", b.now()), Account: b.accounts[account], Key: "key_" + b.accounts[account], KeyVersion: 1,
+		Model: "swift-1", Endpoint: "/v1/chat/completions", Amount: 10_000_000, Revision: 1, Received: b.now(),
 	})
 	if err != nil {
 		return 0, err

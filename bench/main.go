@@ -19,6 +19,7 @@
 //	go run ./bench -only audit -receipts 10000000
 //	go run ./bench -only usage -receipts 10000000 -charges 2000000
 //	go run ./bench -only pages -receipts 1000000
+//	go run ./bench -only aging -receipts 300000 -accounts 1000
 package main
 
 import (
@@ -64,7 +65,7 @@ func main() {
 	}
 	var o options
 	cases := flag.String("cases", "throughput,paced,stream,stream-gap,slow,large", "chat cases to measure")
-	flag.StringVar(&o.only, "only", "", "ledger, chat, jobs, audit, usage or pages; empty: all")
+	flag.StringVar(&o.only, "only", "", "ledger, chat, jobs, audit, usage, pages or aging; empty: all")
 	flag.IntVar(&o.rounds, "rounds", 3, "rounds per measurement; the median is printed")
 	flag.IntVar(&o.starts, "starts", 1, "starts of each gateway in the chat cases; all rounds run after each start")
 	accounts := flag.String("accounts", "1,1000", "numbers of accounts of the ledger to measure")
@@ -72,7 +73,7 @@ func main() {
 	profile := flag.String("profile", "", "file for a CPU profile of this program, which runs the ledger")
 	flag.StringVar(&o.against, "against", "", "another build of the gateway to measure beside this one, on SQLite")
 	flag.IntVar(&o.callers, "callers", 64, "concurrent callers of the ledger")
-	flag.IntVar(&o.receipts, "receipts", 1_000_000, "receipts in the database for audit, usage and pages")
+	flag.IntVar(&o.receipts, "receipts", 1_000_000, "receipts in the database for audit, usage, pages and aging")
 	flag.IntVar(&o.charges, "charges", 1_000_000, "number of archived charges")
 	flag.Parse()
 	o.cases = strings.Split(*cases, ",")
@@ -146,7 +147,7 @@ func run(o options) error {
 		name string
 		run  func(options) error
 	}{{"ledger", benchLedger}, {"chat", benchChat}, {"jobs", benchJobs}, {"audit", benchAudit}, {"usage", benchUsage},
-		{"pages", benchPages}} {
+		{"pages", benchPages}, {"aging", benchAging}} {
 		if o.only != "" && o.only != part.name {
 			continue
 		}

@@ -26,11 +26,18 @@ const (
 	anonymousLife = 24 * time.Hour
 )
 
-// Fold deletes receipts older than the retention, account by account. It keeps a compact row of each
-// charge (movement.Charge), and checksums, so that the audit can still prove the balance and the
-// days. Fold also deletes old refusals of unknown callers, saved answers and hits of rate windows.
-// It is one step of Run.
+// Fold deletes receipts older than the retention. It keeps a compact row of each charge
+// (movement.Charge), and checksums, so that the audit can still prove the balance and the days. Fold
+// also deletes old refusals of unknown callers, saved answers and hits of rate windows. It is one
+// step of Run.
+//
+// On PostgreSQL, Fold folds whole partitions of receipts, without deleting rows, and drops them. Only
+// receipts outside of the partitions are deleted, as all receipts on SQLite are: in chunks, account by
+// account.
 func (l *Ledger) Fold(ctx context.Context) error {
+	if err := l.foldPartitions(ctx); err != nil {
+		return fmt.Errorf("fold receipts: %w", err)
+	}
 	for {
 		more, err := l.foldSome(ctx)
 		if err != nil {
@@ -128,10 +135,97 @@ func (l *Ledger) deleteAnonymous(ctx context.Context) (more bool, err error) {
 	return more, err
 }
 
+// foldPartitions creates the next partitions of receipts, and folds and drops the expired ones.
+func (l *Ledger) foldPartitions(ctx context.Context) error {
+	if err := requestlog.Extend(ctx, l.db, l.opts.Retention); err != nil {
+		l.log.Error("ledger: no partition of the request log; trying again", "error", err)
+	}
+	for {
+		for {
+			more, err := l.foldOld(ctx)
+			if err != nil {
+				return err
+			}
+			if !more {
+				break
+			}
+		}
+		if err := requestlog.DropOld(ctx, l.db); err != nil {
+			return err
+		}
+		if moved, err := requestlog.Retire(ctx, l.db, l.opts.Retention); err != nil || !moved {
+			return err
+		}
+	}
+}
+
+// foldOld folds the next receipts of the partition in ledger_receipt_old. It returns false if none is
+// left. The partition's rows stay; ledger_folding has the last one folded.
+func (l *Ledger) foldOld(ctx context.Context) (more bool, err error) {
+	err = l.db.Update(ctx, func(tx *store.Tx) error {
+		more = false
+		if err := tx.Lock("ledger_folding", "name", "current"); err != nil {
+			return err
+		}
+		now, err := tx.ExpiryMS()
+		if err != nil {
+			return err
+		}
+		if err := tx.ByIndex(); err != nil {
+			return err
+		}
+		var account string
+		err = tx.QueryRow(`SELECT account FROM ` + audit.Unfolded + ` ORDER BY account, seq, id LIMIT 1`).Scan(&account)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		more = true
+		if err := lockForFoldTx(tx, account); err != nil {
+			return err
+		}
+		chunk, err := readFoldTx(tx, books.DayOf(now), audit.Unfolded+` AND account = $1 ORDER BY seq, id LIMIT $2`, account, foldChunk)
+		if err != nil {
+			return err
+		}
+		if err := chunk.foldTx(tx, account); err != nil {
+			return err
+		}
+		// The partition is dropped soon, so its receipts of today move back. Their ids are too old for any
+		// other partition.
+		if _, err := tx.Exec(`INSERT INTO ledger_receipt (`+requestlog.Columns()+`) SELECT `+requestlog.Columns()+`
+			FROM ledger_receipt_old WHERE `+tx.In("id", 1), store.List(chunk.young)); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(`UPDATE ledger_folding SET after_account = $1, after_seq = $2, after_id = $3`,
+			account, chunk.lastSeq, chunk.lastID); err != nil {
+			return err
+		}
+		return requestlog.TrimIndexTx(tx, account, chunk.keys, chunk.newestSeq)
+	})
+	return more, err
+}
+
+// lockForFoldTx locks an account. The account of refusals of unknown callers, and an account whose row
+// is gone, has no lock.
+func lockForFoldTx(tx *store.Tx, account string) error {
+	if account == "" {
+		return nil
+	}
+	_, _, err := lockAccountTx(tx, account)
+	if errors.Is(err, ErrNoAccount) {
+		return nil
+	}
+	return err
+}
+
 // foldSome deletes a chunk of receipts of the account with the oldest receipt. It returns false if
 // no receipt is old enough.
 func (l *Ledger) foldSome(ctx context.Context) (bool, error) {
 	more := false
+	table := requestlog.RowsTable(l.db.Dialect())
 	err := l.db.Update(ctx, func(tx *store.Tx) error {
 		more = false
 		now, err := tx.ExpiryMS()
@@ -141,22 +235,28 @@ func (l *Ledger) foldSome(ctx context.Context) (bool, error) {
 		// If the clock was ahead, receipts may have a future day. Such receipts stay.
 		below, today := books.FoldBelow(now, l.opts.Retention), books.DayOf(now)
 		var account string
-		err = tx.QueryRow(`SELECT COALESCE((SELECT account FROM ledger_receipt WHERE id < $1 AND day < $2 ORDER BY id LIMIT 1), '-')`,
+		err = tx.QueryRow(`SELECT COALESCE((SELECT account FROM `+table+` WHERE id < $1 AND day < $2 ORDER BY id LIMIT 1), '-')`,
 			below, today).Scan(&account)
 		if err != nil || account == "-" {
 			return err
 		}
 		more = true
-		if account != "" {
-			if _, _, err := lockAccountTx(tx, account); err != nil && !errors.Is(err, ErrNoAccount) {
-				return err
-			}
+		if err := lockForFoldTx(tx, account); err != nil {
+			return err
 		}
-		chunk, err := readFoldTx(tx, account, below, today)
+		chunk, err := readFoldTx(tx, today, table+` WHERE account = $1 AND id < $2 AND day < $3 ORDER BY seq LIMIT $4`,
+			account, below, today, foldChunk)
 		if err != nil {
 			return err
 		}
-		return chunk.foldTx(tx, account)
+		if err := chunk.foldTx(tx, account); err != nil {
+			return err
+		}
+		_, err = tx.Exec(`DELETE FROM `+table+` WHERE `+tx.In("id", 1), store.List(chunk.ids))
+		if err != nil {
+			return err
+		}
+		return requestlog.TrimIndexTx(tx, account, chunk.keys, chunk.newestSeq)
 	})
 	return more, err
 }
@@ -164,6 +264,9 @@ func (l *Ledger) foldSome(ctx context.Context) (bool, error) {
 // foldedRows are the receipts of one transaction of Fold.
 type foldedRows struct {
 	ids       []string
+	young     []string // receipts of today, which are not folded
+	lastSeq   int64    // of the last receipt, also if it is of today
+	lastID    string
 	keys      []string
 	newestDay int64
 	newestSeq int64            // the newest number in the account's log
@@ -172,7 +275,9 @@ type foldedRows struct {
 	marks     map[int64]uint64 // by series
 }
 
-func readFoldTx(tx *store.Tx, account, below string, today int64) (*foldedRows, error) {
+// readFoldTx reads the receipts that from selects, which is what follows FROM. The first argument is
+// the account.
+func readFoldTx(tx *store.Tx, today int64, from, account string, args ...any) (*foldedRows, error) {
 	chunk := &foldedRows{marks: map[int64]uint64{}}
 	err := tx.Each(func(row store.Row) error {
 		r := receiptFigures{series: books.UsageSeries{Account: account}}
@@ -181,6 +286,11 @@ func readFoldTx(tx *store.Tx, account, below string, today int64) (*foldedRows, 
 		var job string
 		if err := row.Scan(append(r.dest(), &seq, &balance, &endedMS, &job)...); err != nil {
 			return err
+		}
+		chunk.lastSeq, chunk.lastID = seq, r.id
+		if r.day >= today {
+			chunk.young = append(chunk.young, r.id)
+			return nil
 		}
 		chunk.ids, chunk.newestDay, chunk.newestSeq = append(chunk.ids, r.id), max(chunk.newestDay, r.day), seq
 		chunk.keys = append(chunk.keys, r.series.Key)
@@ -194,12 +304,15 @@ func readFoldTx(tx *store.Tx, account, below string, today int64) (*foldedRows, 
 				Seq: seq, Model: r.series.Model, Amount: r.cost, Balance: balance, EndedMS: endedMS}))
 		}
 		return nil
-	}, `SELECT `+figureColumns+`, seq, balance_nano, ended_ms, job FROM ledger_receipt
-		WHERE account = $1 AND id < $2 AND day < $3 ORDER BY seq LIMIT $4`, account, below, today, foldChunk)
+	}, `SELECT `+figureColumns+`, seq, balance_nano, ended_ms, job FROM `+from, append([]any{account}, args...)...)
 	return chunk, err
 }
 
+// foldTx keeps the charges and checksums of the receipts.
 func (c *foldedRows) foldTx(tx *store.Tx, account string) error {
+	if len(c.ids) == 0 {
+		return nil
+	}
 	if err := c.chain.RecordTx(tx, account); err != nil {
 		return err
 	}
@@ -209,13 +322,7 @@ func (c *foldedRows) foldTx(tx *store.Tx, account string) error {
 	if err := foldSeriesTx(tx, c.marks); err != nil {
 		return err
 	}
-	if err := deleteLimitsTx(tx, account, c.newestDay); err != nil {
-		return err
-	}
-	if _, err := tx.Exec(`DELETE FROM ledger_receipt WHERE `+tx.In("id", 1), store.List(c.ids)); err != nil {
-		return err
-	}
-	return requestlog.TrimIndexTx(tx, account, c.keys, c.newestSeq)
+	return deleteLimitsTx(tx, account, c.newestDay)
 }
 
 // deleteLimitsTx deletes the sums of an account's keys and free quotas up to a day, except for days

@@ -22,6 +22,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger/books"
+	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/loop"
 	"tollgate/internal/money"
 	"tollgate/internal/node"
@@ -148,6 +149,9 @@ func (l *Ledger) Start(ctx context.Context) error {
 		defer close(l.stopped)
 		newCommitter(l).run()
 	}()
+	if err := requestlog.Extend(ctx, l.db, l.opts.Retention); err != nil {
+		l.log.Error("ledger: no partition of the request log; trying again later", "error", err)
+	}
 	if !l.db.OneProcess() {
 		return nil
 	}

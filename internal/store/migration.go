@@ -21,8 +21,11 @@ type migration struct {
 }
 
 var (
-	buildsIndex   = regexp.MustCompile(`(?m)^CREATE (?:UNIQUE )?INDEX CONCURRENTLY (\w+) ON (\w+)\s*\(`)
-	needsBackfill = regexp.MustCompile(`(?m)^-- needs backfill: (\S+)$`)
+	buildsIndex = regexp.MustCompile(`(?m)^CREATE (?:UNIQUE )?INDEX CONCURRENTLY (\w+) ON (\w+)\s*\(`)
+	// The rest of such a line is for one database, and a comment to the other.
+	onlyPostgreSQL = regexp.MustCompile(`(?m)^-- PostgreSQL: `)
+	onlySQLite     = regexp.MustCompile(`(?m)^-- SQLite: `)
+	needsBackfill  = regexp.MustCompile(`(?m)^-- needs backfill: (\S+)$`)
 )
 
 // readMigrations returns the migrations in order.
@@ -65,9 +68,9 @@ func readMigration(source fs.FS, name string) (m migration, err error) {
 // meanwhile.
 func (m migration) sql(d Dialect) string {
 	if d == SQLite {
-		return strings.ReplaceAll(m.text, "INDEX CONCURRENTLY", "INDEX")
+		return strings.ReplaceAll(onlySQLite.ReplaceAllString(m.text, ""), "INDEX CONCURRENTLY", "INDEX")
 	}
-	return m.text
+	return onlyPostgreSQL.ReplaceAllString(m.text, "")
 }
 
 // Migrations returns the file names of this version's migrations, in order.

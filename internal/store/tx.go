@@ -272,6 +272,18 @@ func (db *DB) lockText(table, column string) string {
 	return `SELECT 1 FROM ` + table + ` WHERE ` + db.In(column, 1) + ` ORDER BY ` + column + ` FOR UPDATE`
 }
 
+// Keep prevents other transactions from moving or dropping a table until this one ends. Call it before
+// any other statement: a snapshot does not show the rows of a table that is dropped later. On SQLite
+// it is a no-op, because a snapshot has the tables of its time.
+func (tx *Tx) Keep(table string) error {
+	if tx.db.dialect == SQLite {
+		return nil
+	}
+	// The statement takes no snapshot and reads nothing, so it does not count for View's retries.
+	_, err := tx.tx.ExecContext(tx.ctx, `LOCK TABLE `+table+` IN ACCESS SHARE MODE`)
+	return err
+}
+
 // ByIndex makes PostgreSQL read by matching indexes, in their order, for the rest of the
 // transaction, so that a page of a long list costs the same whatever the statistics are. It also
 // turns off just-in-time compilation, which the huge cost estimates of other reads would trigger.

@@ -139,6 +139,7 @@ func (b *Books) findBreaks(account string, a *accountSums) error {
 		return err
 	}, `SELECT id, seq, balance_nano, delta FROM (
 			SELECT id, seq, balance_nano, -cost_nano AS delta FROM ledger_receipt WHERE account = $1 AND outcome <> 4
+			UNION ALL SELECT id, seq, balance_nano, -cost_nano FROM `+Unfolded+` AND account = $1 AND outcome <> 4
 			UNION ALL SELECT id, seq, balance_nano, amount_nano FROM ledger_entry WHERE account = $1
 			UNION ALL SELECT '', c.seq, c.balance_nano, -c.amount_nano FROM ledger_charge c JOIN ledger_word w ON w.id = c.account
 			WHERE w.word = $1

@@ -194,6 +194,11 @@ type receipt struct {
 	lineCost                        money.Amount
 }
 
+// Unfolded follows FROM in a statement on the receipts of ledger_receipt_old, except those that count
+// as deleted because their charges are kept. Further conditions may follow it.
+const Unfolded = `ledger_receipt_old, ledger_folding
+	WHERE name = 'current' AND (account, seq, id) > (after_account, after_seq, after_id)`
+
 func (b *Books) readReceipts() error {
 	var r receipt
 	var id, account, key, model, job, line, endpoint string
@@ -217,7 +222,8 @@ func (b *Books) readReceipts() error {
 	for i := range columns {
 		names[i], dest[i] = columns[i].name, &values[i]
 	}
-	rows, err := b.tx.Query(`SELECT ` + strings.Join(names, ", ") + ` FROM ledger_receipt`)
+	list := strings.Join(names, ", ")
+	rows, err := b.tx.Query(`SELECT ` + list + ` FROM ledger_receipt UNION ALL SELECT ` + list + ` FROM ` + Unfolded)
 	if err != nil {
 		return err
 	}

@@ -182,6 +182,7 @@ func (b *Books) findDays(s *seriesSums) error {
 		}
 		return days[day]
 	}
+	const ofSeries = `account = $1 AND key = $2 AND model = $3 AND line = $4 AND endpoint = $5 AND outcome <> 4`
 	const columns = `prompt_tokens, cached_tokens, completion_tokens, images, clips, video_ms, cost_nano, line_cost_nano`
 	err := b.each(func(scan scanner) error {
 		var day int64
@@ -205,8 +206,8 @@ func (b *Books) findDays(s *seriesSums) error {
 		err := scan(&day, &outcome, &t.Prompt, &t.Cached, &t.Completion, &t.Images, &t.Clips, &t.VideoMS, &cost, &lineCost)
 		at(day).computed.Add(books.FiguresOf(books.Outcome(outcome), cost, lineCost, t))
 		return err
-	}, `SELECT day, outcome, `+columns+` FROM ledger_receipt
-		WHERE account = $1 AND key = $2 AND model = $3 AND line = $4 AND endpoint = $5 AND outcome <> 4`,
+	}, `SELECT day, outcome, `+columns+` FROM ledger_receipt WHERE `+ofSeries+`
+		UNION ALL SELECT day, outcome, `+columns+` FROM `+Unfolded+` AND `+ofSeries,
 		s.names.Account, s.names.Key, s.names.Model, s.names.Line, s.names.Endpoint)
 	if err != nil {
 		return err

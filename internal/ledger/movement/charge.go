@@ -34,11 +34,21 @@ var ErrNoCharge = errors.New("no charge is kept of this request")
 const chargeText = `SELECT c.job, a.word, m.word, c.amount_nano, c.balance_nano, c.ended_ms
 	FROM ledger_charge c JOIN ledger_word a ON a.id = c.account JOIN ledger_word m ON m.id = c.model WHERE c.request = $1`
 
-// ChargeTx returns the kept charge of a request with a deleted receipt, or ErrNoCharge.
+const oldChargeText = `SELECT job, account, model, cost_nano, balance_nano, ended_ms FROM ` + audit.Unfolded + `
+	AND id = $1 AND cost_nano > 0`
+
+// ChargeTx returns the charge of a request that has left the request log, or ErrNoCharge.
 func ChargeTx(tx *store.Tx, request string) (Charge, error) {
 	c := Charge{Request: request}
+	err := tx.QueryRow(oldChargeText, request).Scan(&c.Job, &c.Account, &c.Model, &c.Amount, &c.Balance, &c.EndedMS)
+	if err == nil {
+		return c, nil
+	}
+	if !errors.Is(err, sql.ErrNoRows) {
+		return Charge{}, fmt.Errorf("read an old charge: %w", err)
+	}
 	var job []byte
-	err := tx.QueryRow(chargeText, id.Pack(RequestPrefix, request)).Scan(&job, &c.Account, &c.Model, &c.Amount, &c.Balance, &c.EndedMS)
+	err = tx.QueryRow(chargeText, id.Pack(RequestPrefix, request)).Scan(&job, &c.Account, &c.Model, &c.Amount, &c.Balance, &c.EndedMS)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Charge{}, ErrNoCharge
 	}

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"slices"
 
+	"tollgate/internal/ledger/audit"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/id"
@@ -139,9 +140,9 @@ func (f Selection) pages() []page {
 	case Credits:
 		return []page{{movesPage, scanMove}}
 	case Charges:
-		return []page{{chargesPage, scanCharge}, {keptPage, scanKept}}
+		return []page{{chargesPage, scanCharge}, {oldPage, scanCharge}, {keptPage, scanKept}}
 	}
-	return []page{{movesPage, scanMove}, {chargesPage, scanCharge}, {keptPage, scanKept}}
+	return []page{{movesPage, scanMove}, {chargesPage, scanCharge}, {oldPage, scanCharge}, {keptPage, scanKept}}
 }
 
 // numberedEntry is an entry with its number in the account's running balance.
@@ -150,28 +151,34 @@ type numberedEntry struct {
 	seq int64
 }
 
-// A list merges pages of up to three indexes: entries, charges with a receipt, and kept charges.
+// A list merges pages of up to four indexes: entries, charges with a receipt, charges that will be
+// kept soon (audit.Unfolded), and kept charges.
 const (
 	newestFirst = ` ORDER BY seq DESC LIMIT $4`
 	movesPage   = `SELECT seq, id, kind, amount_nano, balance_nano, note, reference, created_ms FROM ledger_entry
 		WHERE account = $1 AND seq < $2 AND seq >= $3` + newestFirst
 	chargesPage = `SELECT seq, id, cost_nano, balance_nano, job, model, ended_ms FROM ledger_receipt
 		WHERE account = $1 AND seq < $2 AND seq >= $3 AND cost_nano > 0` + newestFirst
+	oldPage = `SELECT seq, id, cost_nano, balance_nano, job, model, ended_ms FROM ` + audit.Unfolded + `
+		AND account = $1 AND seq < $2 AND seq >= $3 AND cost_nano > 0` + newestFirst
 	keptPage = `SELECT c.seq, c.request, c.amount_nano, c.balance_nano, c.job, m.word, c.ended_ms
 		FROM ledger_charge c JOIN ledger_word m ON m.id = c.model
 		WHERE c.account = (SELECT w.id FROM ledger_word w WHERE w.word = $1) AND c.seq < $2 AND c.seq >= $3 ORDER BY c.seq DESC LIMIT $4`
 	// newestSeq and nextMove serve SeqAtTx.
 	newestSeq = `SELECT COALESCE(MAX(seq), 0) FROM (SELECT MAX(seq) AS seq FROM ledger_entry WHERE account = $1
 		UNION ALL SELECT MAX(seq) AS seq FROM ledger_receipt WHERE account = $1
+		UNION ALL SELECT MAX(seq) AS seq FROM ledger_receipt_old WHERE account = $1
 		UNION ALL SELECT MAX(c.seq) AS seq FROM ledger_charge c WHERE c.account = (SELECT w.id FROM ledger_word w WHERE w.word = $1)) s`
 	nextEntry   = `SELECT seq, created_ms AS at FROM ledger_entry WHERE account = $1 AND seq >= $2 ORDER BY seq LIMIT 1`
 	nextReceipt = `SELECT seq, ended_ms AS at FROM ledger_receipt WHERE account = $1 AND seq >= $2 ORDER BY seq LIMIT 1`
+	nextOld     = `SELECT seq, ended_ms AS at FROM ledger_receipt_old WHERE account = $1 AND seq >= $2 ORDER BY seq LIMIT 1`
 	nextKept    = `SELECT c.seq, c.ended_ms AS at FROM ledger_charge c
 		WHERE c.account = (SELECT w.id FROM ledger_word w WHERE w.word = $1) AND c.seq >= $2 ORDER BY c.seq LIMIT 1`
 	nextMove = `SELECT seq, at FROM (` + nextEntry + `) e UNION ALL SELECT seq, at FROM (` + nextReceipt + `) r
-		UNION ALL SELECT seq, at FROM (` + nextKept + `) k ORDER BY seq LIMIT 1`
+		UNION ALL SELECT seq, at FROM (` + nextOld + `) o UNION ALL SELECT seq, at FROM (` + nextKept + `) k ORDER BY seq LIMIT 1`
 	entrySeq = `SELECT seq FROM ledger_entry WHERE account || '' = $1 AND id = $2
 		UNION ALL SELECT seq FROM ledger_receipt WHERE account || '' = $1 AND id = $2
+		UNION ALL SELECT seq FROM ledger_receipt_old WHERE account || '' = $1 AND id = $2
 		UNION ALL SELECT c.seq FROM ledger_charge c JOIN ledger_word w ON w.id = c.account WHERE w.word || '' = $1 AND c.request = $3`
 )
 

@@ -120,6 +120,7 @@ func TestListsWalkIndexes(t *testing.T) {
 			check("segments", segmentsBelow, "k0", 40, 0, segmentsRead)
 			check("the end of a segment", lastBelow, "a0", 1000, "req_101000")
 			check("the oldest receipt", oldestSeq, "a0")
+			check("the oldest receipt of a moved partition", oldestOld, "a0")
 			return nil
 		})
 	})

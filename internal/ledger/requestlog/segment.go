@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tollgate/internal/ledger/audit"
 	"tollgate/internal/store"
 )
 
@@ -32,6 +33,7 @@ const (
 
 	segmentsBelow = `SELECT part FROM ledger_key_part WHERE key = $1 AND part <= $2 AND part >= $3 ORDER BY part DESC LIMIT $4`
 	oldestSeq     = `SELECT seq FROM ledger_receipt WHERE account = $1 ORDER BY seq LIMIT 1`
+	oldestOld     = `SELECT seq FROM ` + audit.Unfolded + ` AND account = $1 ORDER BY seq LIMIT 1`
 	lastBelow     = `SELECT id FROM ledger_receipt WHERE account = $1 AND (seq, id) >= ($2, $3) ORDER BY seq, id LIMIT 1`
 )
 
@@ -112,13 +114,20 @@ func newer(p, q position) position {
 // TrimIndexTx deletes, for some keys of an account, the records of segments whose receipts are all
 // deleted. last is the number of the newest deleted receipt.
 func TrimIndexTx(tx *store.Tx, account string, keys []string, last int64) error {
-	var oldest int64
-	err := tx.QueryRow(oldestSeq, account).Scan(&oldest)
-	if errors.Is(err, sql.ErrNoRows) {
-		oldest, err = last, nil
+	oldest := int64(-1) // none
+	for _, text := range [...]string{oldestSeq, oldestOld} {
+		var seq int64
+		err := tx.QueryRow(text, account).Scan(&seq)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+		case err != nil:
+			return err
+		case oldest < 0 || seq < oldest:
+			oldest = seq
+		}
 	}
-	if err != nil {
-		return err
+	if oldest < 0 {
+		oldest = last
 	}
 	slices.Sort(keys)
 	for _, key := range slices.Compact(keys) {

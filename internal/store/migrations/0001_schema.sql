@@ -1,6 +1,7 @@
 -- +goose Up
 --
--- The whole database. Both engines run this text.
+-- The whole database. Both engines run this text. A line that begins with "-- PostgreSQL: " or
+-- "-- SQLite: " is a comment to the other engine.
 --
 -- Conventions of all tables:
 --   * Money is in nano-dollars (_nano), times are Unix milliseconds (_ms), and days are whole UTC
@@ -302,13 +303,35 @@ CREATE TABLE ledger_receipt (
     created_ms        BIGINT NOT NULL,
     ended_ms          BIGINT NOT NULL,
     stands_for        BIGINT NOT NULL  -- number of equal refusals that this row represents
-);
+)
+-- PostgreSQL: PARTITION BY RANGE (id)
+;
 CREATE INDEX ledger_receipt_log ON ledger_receipt (account, seq, id);
 CREATE INDEX ledger_receipt_account_code ON ledger_receipt (account, code, seq, id) WHERE code <> '';
 CREATE INDEX ledger_receipt_account_failed ON ledger_receipt (account, status, seq, id) WHERE status >= 400;
 CREATE INDEX ledger_receipt_code ON ledger_receipt (code, id) WHERE code <> '';
 CREATE INDEX ledger_receipt_failed ON ledger_receipt (status, id) WHERE status >= 400;
 CREATE INDEX ledger_receipt_slow ON ledger_receipt (id) WHERE duration_ms >= 10000;
+-- PostgreSQL: CREATE TABLE ledger_receipt_rest PARTITION OF ledger_receipt DEFAULT;
+
+-- A partition of ledger_receipt past request_retention, until its charges are kept. The ledger moves
+-- whole partitions here and inserts no rows. Always empty on SQLite, which has no partitions.
+CREATE TABLE ledger_receipt_old
+-- PostgreSQL: (LIKE ledger_receipt INCLUDING DEFAULTS) PARTITION BY RANGE (id)
+-- SQLite: AS SELECT * FROM ledger_receipt
+;
+CREATE UNIQUE INDEX ledger_receipt_old_id ON ledger_receipt_old (id);
+CREATE INDEX ledger_receipt_old_log ON ledger_receipt_old (account, seq, id);
+
+-- The last receipt of ledger_receipt_old whose charge is kept, in one row. The receipts up to it, in
+-- the order of account, seq and id, count as deleted.
+CREATE TABLE ledger_folding (
+    name          TEXT   NOT NULL PRIMARY KEY, -- always 'current'
+    after_account TEXT   NOT NULL,
+    after_seq     BIGINT NOT NULL,
+    after_id      TEXT   NOT NULL
+);
+INSERT INTO ledger_folding (name, after_account, after_seq, after_id) VALUES ('current', '', 0, '');
 
 -- The segments of 128 numbers of an account's log in which a key has receipts.
 CREATE TABLE ledger_key_part (
