@@ -145,8 +145,8 @@ func writeConsole(ctx context.Context, db *store.DB, receipts int64) error {
 		for _, text := range []string{
 			`UPDATE ledger_receipt SET key = '` + rareKey + `' WHERE seq % ` + fmt.Sprint(rareEvery) + ` = 0`,
 			`UPDATE ledger_receipt SET model = '` + rareModel + `' WHERE seq = 2`,
-			`INSERT INTO ledger_key (id, account, version, disabled, closed, rpm, daily_budget_nano, total_limit_nano, spent_nano, held_nano,
-				hits, last_used_ms) VALUES ('` + rareKey + `', '` + pagesAccount + `', 1, 0, 0, -1, -1, -1, 0, 0, 0, 0)`,
+			`INSERT INTO ledger_key (id, account, version, disabled, closed, rpm, daily_budget_nano, total_limit_nano, spent_nano,
+				last_used_ms) VALUES ('` + rareKey + `', '` + pagesAccount + `', 1, 0, 0, -1, -1, -1, 0, 0)`,
 			`INSERT INTO ledger_key_part (key, part) SELECT DISTINCT key, seq / 128 FROM ledger_receipt
 				WHERE account = '` + pagesAccount + `' ON CONFLICT DO NOTHING`,
 		} {

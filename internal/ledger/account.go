@@ -36,7 +36,7 @@ type AccountChange struct {
 
 // OpenAccountTx opens an account with a balance of zero.
 func OpenAccountTx(tx *store.Tx, account string, floor money.Amount) error {
-	_, err := tx.Exec(`INSERT INTO ledger_account (id, balance_nano, held_nano, floor_nano, disabled, seq) VALUES ($1, 0, 0, $2, 0, 0)`,
+	_, err := tx.Exec(`INSERT INTO ledger_account (id, balance_nano, floor_nano, disabled, seq) VALUES ($1, 0, $2, 0, 0)`,
 		account, int64(floor))
 	return err
 }
@@ -94,8 +94,8 @@ type numberedState struct {
 }
 
 func accountsTx(tx *store.Tx, accounts []string) (map[string]numberedState, error) {
-	rows, err := tx.Query(`SELECT id, balance_nano, held_nano, floor_nano, disabled, seq FROM ledger_account WHERE `+tx.In("id", 1),
-		store.List(accounts))
+	rows, err := tx.Query(`SELECT id, balance_nano, (SELECT `+sumAmount+` FROM ledger_hold WHERE account = ledger_account.id), floor_nano,
+		disabled, seq FROM ledger_account WHERE `+tx.In("id", 1), store.List(accounts))
 	if err != nil {
 		return nil, err
 	}

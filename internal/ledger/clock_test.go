@@ -352,8 +352,6 @@ func (f *fixture) checkDaySums() {
 	}
 	check("spent", sum(`SELECT subject AS name, day, spent_nano AS recorded, 0 AS computed FROM ledger_limit`,
 		`SELECT r.key, r.day, 0, r.cost_nano FROM ledger_receipt r JOIN ledger_key k ON k.id = r.key WHERE k.daily_budget_nano >= 0`))
-	check("held", sum(`SELECT subject AS name, day, held_nano AS recorded, 0 AS computed FROM ledger_limit`,
-		`SELECT h.key, h.day, 0, h.amount_nano FROM ledger_hold h JOIN ledger_key k ON k.id = h.key WHERE k.daily_budget_nano >= 0`))
 }
 
 // TestLimitsAgreeWithAModel moves the clock at random, forward, back and over midnights, and

@@ -185,7 +185,8 @@ func (c *committer) tryOn(ctx context.Context, session *store.Session, ops []*op
 }
 
 // begin opens the transaction and returns the batch for the next statements. On SQLite the
-// transaction is already open when begin returns, and b has the cached rows that are still valid.
+// transaction is already open when begin returns, and b has the time and the cached rows that are
+// still valid.
 func (c *committer) begin(ctx context.Context, session *store.Session, b *batch) (*store.Batch, error) {
 	begin := c.l.db.NewBatch()
 	begin.Begin(lockTimeout, idleTimeout)
@@ -194,6 +195,7 @@ func (c *committer) begin(ctx context.Context, session *store.Session, b *batch)
 	}
 	var now store.Version
 	begin.Version(&now)
+	begin.Now(&b.NowMS)
 	if err := c.exec(ctx, session, begin, phaseRead); err != nil {
 		return nil, fmt.Errorf("begin: %w", err)
 	}

@@ -32,6 +32,9 @@ func TestRowsOfAnotherType(t *testing.T) {
 			budget := 10 * money.USD
 			f.open("b", 10*money.USD, 0, KeyLimits{DailyBudget: &budget})
 			f.mustAdmit("a", money.USD)
+			if err := f.mustAdmit("b", money.USD).Settle(t.Context(), billed(1)); err != nil {
+				t.Fatal(err)
+			}
 			f.mustAdmit("b", money.USD)
 			damage(t, db, text)
 			f.fence()

@@ -188,7 +188,8 @@ func TestOneEndABatch(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]bool{"with its hold": true, "without": false} {
 		b := newBatch(nil, nil)
-		b.Accounts["a"], b.Keys["k"] = &books.AccountRow{ID: "a", Balance: 10, Held: 5}, &books.KeyRow{ID: "k", Account: "a", Held: 5}
+		b.Accounts["a"], b.Keys["k"] = &books.AccountRow{ID: "a", Balance: 10}, &books.KeyRow{ID: "k", Account: "a"}
+		b.AddHeld("a", "k", 0, 5)
 		if open {
 			b.Holds["h"] = &books.HoldRow{ID: "h", Epoch: books.JobEpoch, Account: "a", Key: "k", Amount: 5, Job: "j"}
 		}

@@ -52,8 +52,7 @@ func OpenKeyTx(tx *store.Tx, key, account string, limits KeyLimits) error {
 		return err
 	}
 	_, err := tx.Exec(`INSERT INTO ledger_key (id, account, version, disabled, closed, rpm, daily_budget_nano, total_limit_nano,
-		spent_nano, held_nano, hits, last_used_ms)
-		VALUES ($1, $2, 1, $3, 0, $4, $5, $6, 0, 0, 0, 0)`,
+		spent_nano, last_used_ms) VALUES ($1, $2, 1, $3, 0, $4, $5, $6, 0, 0)`,
 		key, account, store.Bool(limits.Disabled), storeLimit(limits.RPM), storeLimit(limits.DailyBudget), storeLimit(limits.TotalLimit))
 	return err
 }
@@ -90,8 +89,8 @@ func CloseKeyTx(tx *store.Tx, key string) error {
 	})
 }
 
-// openLimitTx creates the sums of a key that gets a daily budget, from its charges and open holds,
-// and deletes the sums of a key that loses it. The account must be locked.
+// openLimitTx creates the sums of a key that gets a daily budget, from its charges, and
+// deletes the sums of a key that loses it. The account must be locked.
 func openLimitTx(tx *store.Tx, key string, before, after bool) error {
 	if before == after {
 		return nil
@@ -103,11 +102,9 @@ func openLimitTx(tx *store.Tx, key string, before, after bool) error {
 	return err
 }
 
-var openLimit = `INSERT INTO ledger_limit (subject, day, spent_nano, held_nano, used)
-	SELECT CAST($1 AS TEXT), day, ` + store.Sum("spent") + `, ` + store.Sum("held") + `, 0 FROM (
-		SELECT d.day, d.cost_nano AS spent, 0 AS held FROM ledger_series s JOIN ledger_day d ON d.series = s.id WHERE s.key = $1
-		UNION ALL SELECT day, 0 AS spent, amount_nano AS held FROM ledger_hold WHERE key = $1
-	) sums GROUP BY day`
+var openLimit = `INSERT INTO ledger_limit (subject, day, spent_nano, used)
+	SELECT CAST($1 AS TEXT), d.day, ` + store.Sum("d.cost_nano") + `, 0
+	FROM ledger_series s JOIN ledger_day d ON d.series = s.id WHERE s.key = $1 GROUP BY d.day`
 
 // changeKeyTx runs a change under the lock of the key's account.
 func changeKeyTx(tx *store.Tx, key string, change func(before KeyState) (int64, error)) error {
@@ -138,7 +135,8 @@ func KeysTx(tx *store.Tx, keys []string) (map[string]KeyState, error) {
 		return nil, err
 	}
 	rows, err := tx.Query(`SELECT k.id, k.account, k.version, k.disabled, k.rpm, k.daily_budget_nano, k.total_limit_nano,
-		k.spent_nano, k.held_nano, (SELECT `+store.Sum("d.cost_nano")+` FROM ledger_series s JOIN ledger_day d ON d.series = s.id
+		k.spent_nano, (SELECT `+store.Sum("h.amount_nano")+` FROM ledger_hold h WHERE h.account = k.account AND h.key = k.id),
+		(SELECT `+store.Sum("d.cost_nano")+` FROM ledger_series s JOIN ledger_day d ON d.series = s.id
 			WHERE s.key = k.id AND d.day = $1), k.last_used_ms, a.disabled
 		FROM ledger_key k JOIN ledger_account a ON a.id = k.account WHERE `+tx.In("k.id", 2), books.DayOf(now), store.List(keys))
 	if err != nil {

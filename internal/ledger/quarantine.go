@@ -118,10 +118,8 @@ func (l *Ledger) quarantine(ctx context.Context, hold string, cause error) (foun
 		if err := freePlaceTx(tx, hold, account); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(`DELETE FROM ledger_hold WHERE id = $1`, hold); err != nil {
-			return err
-		}
-		return sumHeldTx(tx, account, key)
+		_, err = tx.Exec(`DELETE FROM ledger_hold WHERE id = $1`, hold)
+		return err
 	})
 	if err != nil {
 		return found, fmt.Errorf("move the damaged hold %s to the quarantine: %w", hold, err)
@@ -149,24 +147,5 @@ func freePlaceTx(tx *store.Tx, hold, account string) error {
 		_, err = tx.Exec(`UPDATE ledger_limit SET used = used - 1 WHERE subject = $1 AND day = $2 AND used > 0`,
 			books.FreeSubject(account, model), day)
 	}
-	return err
-}
-
-var sumHeld = store.Sum("h.amount_nano")
-
-// sumHeldTx sets the held sums of an account and a key to the sums of their open holds. The account
-// must be locked.
-func sumHeldTx(tx *store.Tx, account, key string) error {
-	if _, err := tx.Exec(
-		`UPDATE ledger_account SET held_nano = (SELECT `+sumHeld+` FROM ledger_hold h WHERE h.account = $1)
-		WHERE id = $1`, account); err != nil {
-		return err
-	}
-	if _, err := tx.Exec(`UPDATE ledger_key SET held_nano = (SELECT `+sumHeld+` FROM ledger_hold h WHERE h.key = $1) WHERE id = $1`,
-		key); err != nil {
-		return err
-	}
-	_, err := tx.Exec(`UPDATE ledger_limit SET held_nano = (SELECT `+sumHeld+` FROM ledger_hold h
-		WHERE h.key = $1 AND h.day = ledger_limit.day) WHERE subject = $1`, key)
 	return err
 }

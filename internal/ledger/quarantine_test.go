@@ -266,11 +266,15 @@ func TestImplausibleHoldsAreQuarantined(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		f := start(t, db)
 		f.open("a", 10*money.USD, 0, KeyLimits{})
+		var damages []string
 		for _, column := range []string{"amount_nano", "cost_nano", "prompt_tokens", "cached_tokens", "completion_tokens"} {
 			for _, figure := range []string{"-5", "9223372036854775807"} {
 				h := f.mustAdmit("a", 1)
-				damage(t, db, `UPDATE ledger_hold SET epoch = 'node_gone', `+column+` = `+figure+` WHERE id = '`+h.row.ID+`'`)
+				damages = append(damages, `UPDATE ledger_hold SET epoch = 'node_gone', `+column+` = `+figure+` WHERE id = '`+h.row.ID+`'`)
 			}
+		}
+		for _, text := range damages {
+			damage(t, db, text)
 		}
 		_ = f.sweepDead(context.Background()) // the sum of holds fails while one is out of range
 		if err := f.sweepDead(context.Background()); err != nil {

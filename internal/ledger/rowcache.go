@@ -7,18 +7,19 @@ import (
 	"tollgate/internal/store"
 )
 
-// rowCache caches the rows of accounts and keys as written by the committer's last batch. Only
-// SQLite uses the cache, because reads take a fifth of a batch's time there. The rows are valid
-// while the database has the version of that batch: any other write, even to another table, empties
-// the cache.
+// rowCache caches the rows of the committer's batches as they are after the last one. Only SQLite
+// uses the cache, because reads take a fifth of a batch's time there. The rows are valid while the
+// database has the version of that batch: any other write, even to another table, empties the
+// cache. So does a batch that fails, because its fence is a write.
 type rowCache struct {
 	version  store.Version // of the database after the last batch
 	accounts map[string]books.AccountRow
+	held     map[string]books.HeldSums // of these accounts
 	keys     map[string]books.KeyRow
+	limits   map[books.LimitKey]books.LimitRow
 }
 
-// maxCachedRows bounds the cached accounts, and also the cached keys. A full cache takes about 5
-// MB.
+// maxCachedRows bounds the cached accounts, keys and limits, each. A full cache takes about 10 MB.
 const maxCachedRows = 10_000
 
 // at returns the cached rows if they are valid at version, or an empty cache.
@@ -29,31 +30,56 @@ func (c rowCache) at(version store.Version) rowCache {
 	return c
 }
 
-// store caches the rows that a committed batch wrote. Rows that were only read belong to refused
-// requests and are not cached.
+// hasCache reports whether the batch begins with the time and the rows that the last batch left.
+func (b *batch) hasCache() bool { return b.NowMS > 0 }
+
+// store caches the rows of a committed batch.
 func (c *rowCache) store(b *batch) {
 	if b.version == (store.Version{}) {
 		return // PostgreSQL has no versions
 	}
 	*c = b.cached
 	c.version = b.version
-	if c.accounts == nil || len(c.accounts)+len(b.Accounts) > maxCachedRows || len(c.keys)+len(b.Keys) > maxCachedRows {
-		c.accounts, c.keys = map[string]books.AccountRow{}, map[string]books.KeyRow{}
+	if c.accounts == nil || max(len(c.accounts)+len(b.Accounts), len(c.keys)+len(b.Keys), len(c.limits)+len(b.Limits)) > maxCachedRows {
+		c.accounts, c.held = map[string]books.AccountRow{}, map[string]books.HeldSums{}
+		c.keys, c.limits = map[string]books.KeyRow{}, map[books.LimitKey]books.LimitRow{}
 	}
 	for id, row := range b.Accounts {
-		if row.Dirty {
-			row := *row
-			row.Dirty = false
-			c.accounts[id] = row
-		}
+		row := *row
+		row.Dirty = false
+		c.accounts[id], c.held[id] = row, b.Held[id]
 	}
 	for id, row := range b.Keys {
-		if row.Dirty {
-			row := *row
-			row.Dirty = false
-			c.keys[id] = row
+		row := *row
+		row.Dirty = false
+		c.keys[id] = row
+	}
+	for k := range b.LimitAdds {
+		if row, known := c.limits[k]; known {
+			b.Limits[k] = row
 		}
 	}
+	for k := range b.Limits {
+		c.limits[k] = b.Limit(k)
+	}
+}
+
+// uncachedLimits copies the cached limits of an admission into the batch and returns the subjects of
+// the others. A limit that has no row is zero.
+func (b *batch) uncachedLimits(o *op) []string {
+	var subjects []string
+	if key, known := b.cached.keys[o.key]; !known || key.DailyBudget >= 0 {
+		subjects = append(subjects, o.key)
+	}
+	if o.admission.FreeDaily > 0 {
+		subjects = append(subjects, books.FreeSubject(o.account, o.admission.Model))
+	}
+	return slices.DeleteFunc(subjects, func(subject string) bool {
+		k := books.LimitKey{Subject: subject, Day: books.DayOf(b.NowMS)}
+		row, known := b.cached.limits[k]
+		b.Limits[k] = row
+		return known
+	})
 }
 
 // uncachedAccounts copies the cached accounts into the batch and returns the ids of the others.
@@ -62,6 +88,9 @@ func (b *batch) uncachedAccounts(ids []string) []string {
 		row, known := b.cached.accounts[id]
 		if known {
 			b.Accounts[id] = &row
+			if held := b.cached.held[id]; held != nil {
+				b.Held[id] = held
+			}
 		}
 		return known
 	})

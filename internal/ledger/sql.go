@@ -13,26 +13,23 @@ import (
 type query func(scan func(row store.Row) error, text string, args ...any)
 
 // read adds the statements that read the rows for ops, except cached rows. Accounts come first,
-// because the lock of an account's row covers all rows of the account; the time comes last. locked
-// is QueryLocked if the books will be written.
+// because the lock of an account's row covers all rows of the account; on PostgreSQL, the time comes
+// last. locked is QueryLocked if the books will be written.
 func (b *batch) read(q *store.Batch, locked query, db *store.DB, ops []*op) {
-	var accounts, keys, holds, admitting, limited []string
+	var accounts, paying, keys, holds, admitting, limited []string
 	perKey := map[string]int64{}
 	var most int64
 	for _, o := range ops {
 		switch o.kind {
 		case opAdmit:
-			accounts, keys = append(accounts, o.account), append(keys, o.key)
-			if perKey[o.key]++; perKey[o.key] == 1 {
+			accounts, paying, keys = append(accounts, o.account), append(paying, o.account), append(keys, o.key)
+			key, known := b.cached.keys[o.key]
+			full := !known || key.RPM > 0 && key.Hits+batchSize >= key.RPM // the window may be full
+			if perKey[o.key]++; perKey[o.key] == 1 && full {
 				admitting = append(admitting, o.key)
 			}
 			most = max(most, perKey[o.key])
-			if key, known := b.cached.keys[o.key]; !known || key.DailyBudget >= 0 {
-				limited = append(limited, o.key)
-			}
-			if o.admission.FreeDaily > 0 {
-				limited = append(limited, books.FreeSubject(o.account, o.admission.Model))
-			}
+			limited = append(limited, b.uncachedLimits(o)...)
 		case opEnd, opSweep, opJob:
 			accounts, keys = append(accounts, o.account), append(keys, o.key)
 			if o.kind != opEnd { // the hold of an opEnd is in memory
@@ -45,8 +42,15 @@ func (b *batch) read(q *store.Batch, locked query, db *store.DB, ops []*op) {
 		}
 	}
 	if accounts = b.uncachedAccounts(distinct(accounts)); len(accounts) > 0 {
-		locked(b.scanAccount, `SELECT id, balance_nano, held_nano, floor_nano, disabled, seq, low_set, low_armed, low_nano
+		locked(b.scanAccount, `SELECT id, balance_nano, floor_nano, disabled, seq, low_set, low_armed, low_nano
 			FROM ledger_account WHERE `+db.In("id", 1)+` ORDER BY id`, store.List(accounts))
+	}
+	if b.hasCache() {
+		paying = accounts // cached accounts have their sums
+	}
+	if paying = distinct(paying); len(paying) > 0 {
+		q.Query(b.scanHeld, `SELECT account, key, day, `+sumAmount+` FROM ledger_hold WHERE `+db.In("account", 1)+
+			` GROUP BY account, key, day`, store.List(paying))
 	}
 	for _, o := range ops {
 		switch {
@@ -57,26 +61,39 @@ func (b *batch) read(q *store.Batch, locked query, db *store.DB, ops []*op) {
 		}
 	}
 	if keys = b.uncachedKeys(distinct(keys)); len(keys) > 0 {
-		q.Query(b.scanKey, `SELECT id, account, version, disabled, rpm, daily_budget_nano, total_limit_nano,
-			spent_nano, held_nano, hits, last_used_ms FROM ledger_key WHERE `+db.In("id", 1), store.List(keys))
+		q.Query(b.scanKey, `SELECT id, account, version, disabled, rpm, daily_budget_nano, total_limit_nano, spent_nano, last_used_ms
+			FROM ledger_key WHERE `+db.In("id", 1), store.List(keys))
 	}
-	if len(admitting) > 0 {
-		q.Query(b.scanHit, `SELECT h.key, h.n, h.at_ms FROM ledger_key k JOIN ledger_hit h ON h.key = k.id
-			WHERE `+db.In("k.id", 1)+` AND k.rpm > 0 AND h.n > k.hits - k.rpm AND h.n <= k.hits - k.rpm + $2`,
-			store.List(admitting), most)
+	if b.hasCache() {
+		admitting = append(admitting, keys...) // cached keys have their newest hit
+	}
+	if admitting = distinct(admitting); len(admitting) > 0 {
+		q.Query(b.scanHit, `WITH newest AS MATERIALIZED (SELECT h.key, h.n, h.at_ms, k.rpm FROM ledger_key k
+				JOIN ledger_hit h ON h.key = k.id AND h.n = (SELECT MAX(n) FROM ledger_hit WHERE key = k.id)
+				WHERE `+db.In("k.id", 1)+` AND k.rpm > 0)
+			SELECT key, n, at_ms FROM newest UNION ALL
+			SELECT h.key, h.n, h.at_ms FROM newest w JOIN ledger_hit h ON h.key = w.key AND h.n > w.n - w.rpm AND h.n <= w.n - w.rpm + $2`,
+			store.List(admitting), max(most, 1))
 	}
 	if len(holds) > 0 {
 		q.Query(b.scanHold, `SELECT id, epoch, account, key, model, endpoint, day, revision, free, amount_nano, created_ms,
 			cost_nano, prompt_tokens, cached_tokens, completion_tokens, line, job, price_factor
 			FROM ledger_hold WHERE `+db.In("id", 1), store.List(holds))
 	}
-	if limited = distinct(limited); len(limited) == 0 {
+	limited = distinct(limited)
+	switch {
+	case len(limited) > 0 && b.hasCache():
+		q.Query(b.scanLimit, `SELECT CAST($2 AS BIGINT), subject, spent_nano, used FROM ledger_limit
+			WHERE day = CAST($2 AS BIGINT) / 86400000 AND `+db.In("subject", 1), store.List(limited), b.NowMS)
+	case len(limited) > 0:
+		q.QueryNow(&b.NowMS, b.scanLimit, `SELECT n.ms, COALESCE(l.subject, ''), COALESCE(l.spent_nano, 0), COALESCE(l.used, 0)
+			FROM %s n LEFT JOIN ledger_limit l ON l.day = n.ms / 86400000 AND `+db.In("l.subject", 1), store.List(limited))
+	case !b.hasCache():
 		q.Now(&b.NowMS)
-		return
 	}
-	q.QueryNow(&b.NowMS, b.scanLimit, `SELECT n.ms, COALESCE(l.subject, ''), COALESCE(l.spent_nano, 0), COALESCE(l.held_nano, 0),
-		COALESCE(l.used, 0) FROM %s n LEFT JOIN ledger_limit l ON l.day = n.ms / 86400000 AND `+db.In("l.subject", 1), store.List(limited))
 }
+
+var sumAmount = store.Sum("amount_nano")
 
 // distinct sorts ids and removes duplicates, in place.
 func distinct(ids []string) []string {
@@ -87,7 +104,7 @@ func distinct(ids []string) []string {
 func (b *batch) scanAccount(row store.Row) error {
 	var a books.AccountRow
 	var disabled, set, armed int64
-	if err := row.Scan(&a.ID, (*int64)(&a.Balance), (*int64)(&a.Held), (*int64)(&a.Floor), &disabled, &a.Seq,
+	if err := row.Scan(&a.ID, (*int64)(&a.Balance), (*int64)(&a.Floor), &disabled, &a.Seq,
 		&set, &armed, (*int64)(&a.Low.Amount)); err != nil {
 		return err
 	}
@@ -96,11 +113,21 @@ func (b *batch) scanAccount(row store.Row) error {
 	return nil
 }
 
+func (b *batch) scanHeld(row store.Row) error {
+	var account, key string
+	var day, amount int64
+	if err := row.Scan(&account, &key, &day, &amount); err != nil {
+		return err
+	}
+	b.AddHeld(account, key, day, money.Amount(amount))
+	return nil
+}
+
 func (b *batch) scanKey(row store.Row) error {
 	var k books.KeyRow
 	var disabled int64
 	if err := row.Scan(&k.ID, &k.Account, &k.Version, &disabled, &k.RPM, (*int64)(&k.DailyBudget), (*int64)(&k.Limit),
-		(*int64)(&k.Spent), (*int64)(&k.Held), &k.Hits, &k.LastUsedMS); err != nil {
+		(*int64)(&k.Spent), &k.LastUsedMS); err != nil {
 		return err
 	}
 	k.Disabled = disabled != 0
@@ -115,13 +142,16 @@ func (b *batch) scanHit(row store.Row) error {
 		return err
 	}
 	b.Hits[k] = at
+	if key := b.Keys[k.Key]; key != nil && k.N > key.Hits {
+		key.Hits, key.LastHitMS = k.N, at
+	}
 	return nil
 }
 
 func (b *batch) scanLimit(row store.Row) error {
 	var subject string
 	var l books.LimitRow
-	if err := row.Scan(&b.NowMS, &subject, (*int64)(&l.Spent), (*int64)(&l.Held), &l.Used); err != nil {
+	if err := row.Scan(&b.NowMS, &subject, (*int64)(&l.Spent), &l.Used); err != nil {
 		return err
 	}
 	b.Limits[books.LimitKey{Subject: subject, Day: books.DayOf(b.NowMS)}] = l
@@ -142,12 +172,10 @@ func (b *batch) scanHold(row store.Row) error {
 }
 
 var (
-	updateAccounts = store.Update("ledger_account",
-		"balance_nano bigint, held_nano bigint, seq bigint, id text")
-	updateKeys = store.Update("ledger_key",
-		"spent_nano bigint, held_nano bigint, hits bigint, last_used_ms bigint, id text")
-	insertLimits = store.Insert("ledger_limit", "subject text, day bigint, spent_nano bigint, held_nano bigint, used bigint",
-		"ON CONFLICT (subject, day) DO UPDATE SET "+store.Add("ledger_limit", "spent_nano", "held_nano", "used"))
+	updateAccounts = store.Update("ledger_account", "balance_nano bigint, seq bigint, id text")
+	updateKeys     = store.Update("ledger_key", "spent_nano bigint, last_used_ms bigint, id text")
+	insertLimits   = store.Insert("ledger_limit", "subject text, day bigint, spent_nano bigint, used bigint",
+		"ON CONFLICT (subject, day) DO UPDATE SET "+store.Add("ledger_limit", "spent_nano", "used"))
 	insertHits  = store.Insert("ledger_hit", "key text, n bigint, at_ms bigint", "")
 	insertHolds = store.Insert("ledger_hold",
 		`id text, epoch text, account text, key text, model text, endpoint text, day bigint, revision bigint,
@@ -163,20 +191,20 @@ func (b *batch) write(q *store.Batch, db *store.DB, tell func(q *store.Batch, no
 	rows := updateAccounts.Make(len(b.Accounts))
 	for _, a := range b.Accounts {
 		if a.Dirty {
-			rows = append(rows, int64(a.Balance), int64(a.Held), a.Seq, a.ID)
+			rows = append(rows, int64(a.Balance), a.Seq, a.ID)
 		}
 	}
 	q.Rows(updateAccounts, rows)
 	rows = updateKeys.Make(len(b.Keys))
 	for _, k := range b.Keys {
 		if k.Dirty {
-			rows = append(rows, int64(k.Spent), int64(k.Held), k.Hits, k.LastUsedMS, k.ID)
+			rows = append(rows, int64(k.Spent), k.LastUsedMS, k.ID)
 		}
 	}
 	q.Rows(updateKeys, rows)
 	rows = insertLimits.Make(len(b.LimitAdds))
 	for k, l := range b.LimitAdds {
-		rows = append(rows, k.Subject, k.Day, int64(l.Spent), int64(l.Held), l.Used)
+		rows = append(rows, k.Subject, k.Day, int64(l.Spent), l.Used)
 	}
 	q.Rows(insertLimits, rows)
 	b.writeHits(q)

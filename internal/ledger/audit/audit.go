@@ -51,7 +51,6 @@ const auditTimeout = 15 * time.Minute
 // once:
 //   - The balance is credits less charges, and each movement's running balance is the one before it
 //     plus the movement, up to the account's row.
-//   - The held sums of accounts and keys are the sums of their open holds.
 //   - The days of each series are the sums of its receipts, including deleted ones.
 //   - The spent sums of keys are the sums of their days, and so are the sums of daily budgets. The
 //     used parts of free quotas are the counts of their requests.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"tollgate/internal/ledger/books"
-	"tollgate/internal/money"
 )
 
 // limitSums has the stored and the computed sums of a subject on a day.
@@ -30,7 +29,7 @@ func (b *Books) readLimits() error {
 	return b.each(func(scan scanner) error {
 		var k books.LimitKey
 		s := &limitSums{exists: true}
-		if err := scan(&k.Subject, &k.Day, &s.recorded.Spent, &s.recorded.Held, &s.recorded.Used); err != nil {
+		if err := scan(&k.Subject, &k.Day, &s.recorded.Spent, &s.recorded.Used); err != nil {
 			return err
 		}
 		b.Count("days of limits", 1)
@@ -48,12 +47,12 @@ func (b *Books) readLimits() error {
 		}
 		b.limits[k] = s
 		return nil
-	}, `SELECT subject, day, spent_nano, held_nano, used FROM ledger_limit`)
+	}, `SELECT subject, day, spent_nano, used FROM ledger_limit`)
 }
 
 // compareLimits compares the sums of daily budgets and free quotas. A row without figures may be
-// missing. Deleting the first receipts of a day deletes its rows, unless it has open holds. Receipts
-// are deleted in the order of their ids, so around midnight a receipt of the day before may be left.
+// missing. Deleting the first receipts of a day deletes its rows. Receipts are deleted in the order
+// of their ids, so around midnight a receipt of the day before may be left.
 func (b *Books) compareLimits() {
 	for k, s := range b.limits {
 		a := b.accounts[s.account]
@@ -62,7 +61,7 @@ func (b *Books) compareLimits() {
 		}
 		_, hasReceipts := a.days[k.Day]
 		deleted := a.folded > 0 && k.Day < b.today && (!hasReceipts || k.Day <= a.firstDay+1)
-		if deleted && !s.exists && s.computed.Held == 0 {
+		if deleted && !s.exists {
 			continue
 		}
 		d := Difference{Account: s.account, Key: k.Subject}
@@ -70,12 +69,8 @@ func (b *Books) compareLimits() {
 			d.Key, d.Model = "", model
 		}
 		day := " on " + time.UnixMilli(0).UTC().AddDate(0, 0, int(k.Day)).Format(time.DateOnly)
-		compare := func(what string, recorded, computed money.Amount) {
-			d.What = what + day
-			b.compareMoney(d, recorded, computed)
-		}
-		compare("spent is not the sum of the key's charges", s.recorded.Spent, s.computed.Spent)
-		compare("held is not the sum of the key's open holds", s.recorded.Held, s.computed.Held)
+		d.What = "spent is not the sum of the key's charges" + day
+		b.compareMoney(d, s.recorded.Spent, s.computed.Spent)
 		if s.recorded.Used != s.computed.Used && !(deleted && s.recorded.Used > s.computed.Used) {
 			d.What = "the used part of a free quota is not the count of its requests" + day
 			d.Recorded, d.Computed = strconv.FormatInt(s.recorded.Used, 10), strconv.FormatInt(s.computed.Used, 10)

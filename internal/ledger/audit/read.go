@@ -15,7 +15,6 @@ type accountSums struct {
 	state           accountRow
 	seq             int64
 	computedBalance money.Amount // credits less charges
-	held            money.Amount // the sum of the open holds
 	chain           Chain
 	folded          int64        // number of deleted receipts
 	charged         money.Amount // the sum of the receipts and the kept charges
@@ -25,17 +24,15 @@ type accountSums struct {
 	firstDay        int64              // the oldest of them
 }
 
-type accountRow struct{ balance, held, floor money.Amount }
+type accountRow struct{ balance, floor money.Amount }
 
 // keySums has a key's row and the computed sums.
 type keySums struct {
 	exists, closed, disabled bool
 	namedBy, otherAccount    string // the row that names a missing key; an account other than the key's
 	account                  string
-	spent, held              money.Amount
-	limited                  bool // the key has a daily budget
-	hits                     int64
-	sumSpent, sumHeld        money.Amount
+	spent, sumSpent          money.Amount
+	limited                  bool    // the key has a daily budget
 	segments                 []int64 // the recorded segments, ascending
 	segmentKnown             bool    // segment is the last segment looked up
 	segment                  int64
@@ -78,13 +75,13 @@ func (b *Books) readAccounts() error {
 		var id string
 		a := &accountSums{exists: true}
 		var disabled int64
-		if err := scan(&id, &a.state.balance, &a.state.held, &a.state.floor, &disabled, &a.seq); err != nil {
+		if err := scan(&id, &a.state.balance, &a.state.floor, &disabled, &a.seq); err != nil {
 			return err
 		}
 		b.accounts[id] = a
 		b.Count("accounts", 1)
 		return nil
-	}, `SELECT id, balance_nano, held_nano, floor_nano, disabled, seq FROM ledger_account`)
+	}, `SELECT id, balance_nano, floor_nano, disabled, seq FROM ledger_account`)
 }
 
 func (b *Books) readKeys() error {
@@ -92,7 +89,7 @@ func (b *Books) readKeys() error {
 		var id string
 		var disabled, closed, budget int64
 		k := &keySums{exists: true}
-		if err := scan(&id, &k.account, &disabled, &closed, &budget, &k.spent, &k.held, &k.hits); err != nil {
+		if err := scan(&id, &k.account, &disabled, &closed, &budget, &k.spent); err != nil {
 			return err
 		}
 		k.disabled, k.closed, k.limited = disabled != 0, closed != 0, budget >= 0
@@ -100,7 +97,7 @@ func (b *Books) readKeys() error {
 		b.account(k.account, "a key")
 		b.Count("keys", 1)
 		return nil
-	}, `SELECT id, account, disabled, closed, daily_budget_nano, spent_nano, held_nano, hits FROM ledger_key`)
+	}, `SELECT id, account, disabled, closed, daily_budget_nano, spent_nano FROM ledger_key`)
 }
 
 // readChains reads the checksums of deleted receipts.
@@ -126,13 +123,8 @@ func (b *Books) readHolds() error {
 		}
 		h.free = free != 0
 		b.holds[id] = h
-		a := b.account(h.account, "an open hold")
-		a.held += h.amount
-		k := b.key(h.key, h.account, "an open hold")
-		k.sumHeld += h.amount
-		if k.limited {
-			b.limit(books.LimitKey{Subject: h.key, Day: h.day}, h.account).computed.Held += h.amount
-		}
+		b.account(h.account, "an open hold")
+		b.key(h.key, h.account, "an open hold")
 		if h.free {
 			b.limit(books.LimitKey{Subject: books.FreeSubject(h.account, h.model), Day: h.day}, h.account).computed.Used++
 		}
@@ -172,9 +164,9 @@ func (b *Books) readHits() error {
 		switch {
 		case k == nil || !k.exists:
 			b.Report(Difference{Key: key, What: "a rate window is of a key that is not there", Recorded: fmt.Sprint(n)})
-		case first < 1 || last > k.hits:
-			b.Report(Difference{Account: k.account, Key: key, What: "a rate window has hits that the key has not counted",
-				Recorded: fmt.Sprintf("%d to %d", first, last), Computed: fmt.Sprint(k.hits)})
+		case first < 1 || n != last-first+1:
+			b.Report(Difference{Account: k.account, Key: key, What: "the hits of a rate window are not numbered one after the other",
+				Recorded: fmt.Sprint(n), Computed: fmt.Sprintf("%d to %d", first, last)})
 		}
 		b.Count("rate windows", 1)
 		return nil

@@ -15,6 +15,7 @@ type Books struct {
 	Keys     map[string]*KeyRow
 	Holds    map[string]*HoldRow   // open holds that an operation may end
 	Limits   map[LimitKey]LimitRow // of today
+	Held     map[string]HeldSums   // by account
 	Hits     map[HitKey]int64      // the times of hits, in Unix milliseconds
 
 	// The batch's writes, in the order of the decisions.
@@ -38,6 +39,7 @@ func New() Books {
 		Keys:      map[string]*KeyRow{},
 		Holds:     map[string]*HoldRow{},
 		Limits:    map[LimitKey]LimitRow{},
+		Held:      map[string]HeldSums{},
 		Hits:      map[HitKey]int64{},
 		OldHits:   map[string]int64{},
 		LimitAdds: map[LimitKey]LimitRow{},
@@ -56,52 +58,47 @@ func (b *Books) Admit(a Admission, epoch string) (*HoldRow, error) {
 	if key.Version != a.KeyVersion {
 		return nil, ErrKeyChanged
 	}
-	if key.LastUsedMS > b.NowMS {
+	if key.LastHitMS > b.NowMS {
 		b.rewind(key)
 	}
 	day := DayOf(b.NowMS)
 	today := LimitKey{a.Key, day}
-	sums, free := b.limit(today), LimitKey{FreeSubject(a.Account, a.Model), day}
+	held, free := b.Held[a.Account], LimitKey{FreeSubject(a.Account, a.Model), day}
+	heldByAll, heldByKey, heldToday := held[HeldKey{"", EveryDay}], held[HeldKey{a.Key, EveryDay}], held[HeldKey{a.Key, day}]
+	spentToday := b.Limit(today).Spent
 	hit := key.Hits + 1
 	if err := b.checkRate(key, hit); err != nil {
 		return nil, err
 	}
-	if a.FreeDaily > 0 && b.limit(free).Used >= a.FreeDaily {
+	if a.FreeDaily > 0 && b.Limit(free).Used >= a.FreeDaily {
 		return nil, refuseFreeQuota(a)
 	}
 	if a.Amount < 0 || a.Amount > money.Max {
 		return nil, refuseQuota("The highest possible cost of this request is too large to hold. %s.", capitalize(a.advice()))
 	}
 	switch {
-	case key.DailyBudget >= 0 && money.Plus(money.Plus(sums.Spent, sums.Held), a.Amount) > key.DailyBudget:
+	case key.DailyBudget >= 0 && money.Plus(money.Plus(spentToday, heldToday), a.Amount) > key.DailyBudget:
 		return nil, refuseQuota("This key's daily budget of %s USD does not cover the request's highest possible cost of %s USD today "+
 			"(%s USD spent, %s USD held by running requests). Wait until 00:00 UTC, raise the budget, or %s.",
-			key.DailyBudget, a.Amount, sums.Spent, sums.Held, a.advice())
-	case key.Limit >= 0 && money.Plus(money.Plus(key.Spent, key.Held), a.Amount) > key.Limit:
+			key.DailyBudget, a.Amount, spentToday, heldToday, a.advice())
+	case key.Limit >= 0 && money.Plus(money.Plus(key.Spent, heldByKey), a.Amount) > key.Limit:
 		return nil, refuseQuota("This key's total limit of %s USD does not cover the request's highest possible cost of %s USD "+
 			"(%s USD spent, %s USD held by running requests). Raise the limit, use another key, or %s.",
-			key.Limit, a.Amount, key.Spent, key.Held, a.advice())
-	case !acct.covers(a.Amount):
+			key.Limit, a.Amount, key.Spent, heldByKey, a.advice())
+	case !acct.covers(heldByAll, a.Amount):
 		return nil, refuseQuota("The balance does not cover the request's highest possible cost of %s USD "+
 			"(balance %s USD, %s USD held by running requests). Top up, wait for running requests to end, or %s.",
-			a.Amount, acct.Balance, acct.Held, a.advice())
+			a.Amount, acct.Balance, heldByAll, a.advice())
 	}
 
 	hold := &HoldRow{
 		ID: a.Request, Epoch: epoch, Account: a.Account, Key: a.Key, Model: a.Model, Endpoint: a.Endpoint,
 		Day: day, Revision: a.Revision, Free: a.FreeDaily > 0, Amount: a.Amount, Factor: a.Factor,
-		CreatedMS: a.Received.UnixMilli(),
+		CreatedMS: a.Received.UnixMilli(), AdmittedMS: b.NowMS,
 	}
-	acct.Held += a.Amount
-	acct.Dirty = true
-	key.Held = money.Plus(key.Held, a.Amount)
-	if key.DailyBudget >= 0 {
-		b.addLimit(today, LimitRow{Held: a.Amount})
-	}
-	key.LastUsedMS = b.NowMS
-	key.Dirty = true
+	b.AddHeld(acct.ID, key.ID, day, a.Amount)
 	if key.RPM >= 0 {
-		key.Hits = hit
+		key.Hits, key.LastHitMS = hit, b.NowMS
 		b.Hits[HitKey{key.ID, hit}] = b.NowMS
 		b.NewHits = append(b.NewHits, HitKey{key.ID, hit})
 		if old := hit - key.RPM; old > 0 { // the request passed, so this hit and all earlier ones have left the window
@@ -115,10 +112,10 @@ func (b *Books) Admit(a Admission, epoch string) (*HoldRow, error) {
 	return hold, nil
 }
 
-// covers reports whether the balance covers another hold. If a figure is out of range, covers
-// returns false.
-func (a *AccountRow) covers(amount money.Amount) bool {
-	left, err := money.Add(a.Balance, -a.Held)
+// covers reports whether the balance covers the open holds and another one. If a figure is out of
+// range, covers returns false.
+func (a *AccountRow) covers(held, amount money.Amount) bool {
+	left, err := money.Add(a.Balance, -held)
 	if err == nil {
 		left, err = money.Add(left, -amount)
 	}
@@ -187,7 +184,7 @@ func (b *Books) End(id string, end End, attempts string) (ReceiptRow, bool) {
 	} else {
 		end.Tokens, end.Source = Tokens{}, 0 // uncharged requests count in no total
 	}
-	acct.Held -= hold.Amount
+	b.AddHeld(acct.ID, key.ID, hold.Day, -hold.Amount)
 	before := acct.Balance
 	acct.Balance -= cost
 	if acct.Low.Drops(before, acct.Balance) {
@@ -195,11 +192,11 @@ func (b *Books) End(id string, end End, attempts string) (ReceiptRow, bool) {
 	}
 	acct.Seq++
 	acct.Dirty = true
-	key.Held -= hold.Amount
 	key.Spent = money.Plus(key.Spent, cost)
-	if key.DailyBudget >= 0 {
-		b.addLimit(LimitKey{key.ID, hold.Day}, LimitRow{Spent: cost, Held: -hold.Amount})
+	if key.DailyBudget >= 0 && cost > 0 {
+		b.addLimit(LimitKey{key.ID, hold.Day}, LimitRow{Spent: cost})
 	}
+	key.LastUsedMS = min(max(key.LastUsedMS, hold.AdmittedMS), b.NowMS) // the clock may have been set back
 	key.Dirty = true
 	if hold.Free && end.Outcome == Failed {
 		b.addLimit(LimitKey{FreeSubject(hold.Account, hold.Model), hold.Day}, LimitRow{Used: -1})

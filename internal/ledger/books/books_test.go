@@ -47,7 +47,7 @@ func TestBooksKeepTheirInvariants(t *testing.T) {
 					Amount: money.Amount(rapid.Int64Range(0, 200).Draw(t, "amount"))}
 				before, keyBefore := *b.Accounts["a"], *b.Keys[a.Key]
 				// A time in the future counts as now after the clock was set back.
-				keyBefore.LastUsedMS = min(keyBefore.LastUsedMS, b.NowMS)
+				keyBefore.LastHitMS = min(keyBefore.LastHitMS, b.NowMS)
 				hold, err := b.Admit(a, "e")
 				if err != nil {
 					var f *fault.Error
@@ -85,18 +85,19 @@ func TestBooksKeepTheirInvariants(t *testing.T) {
 				held += amount
 			}
 			acct := b.Accounts["a"]
-			if acct.Held != held || acct.Balance != credit-charged || acct.Balance < floor && credit >= floor {
+			if b.Held["a"][HeldKey{"", EveryDay}] != held || acct.Balance != credit-charged || acct.Balance < floor && credit >= floor {
 				t.Fatalf("account %+v; %d held, %d charged of %d", acct, held, charged, credit)
 			}
-			if b.Keys["k1"].Held+b.Keys["k2"].Held != held || b.Keys["k1"].Spent+b.Keys["k2"].Spent != charged {
+			heldBy := func(key string) money.Amount { return b.Held["a"][HeldKey{key, EveryDay}] }
+			if heldBy("k1")+heldBy("k2") != held || b.Keys["k1"].Spent+b.Keys["k2"].Spent != charged {
 				t.Fatalf("keys %+v %+v", b.Keys["k1"], b.Keys["k2"])
 			}
 			for _, k := range b.Keys {
-				if k.Limit >= 0 && k.Spent+k.Held > k.Limit {
+				if k.Limit >= 0 && k.Spent+heldBy(k.ID) > k.Limit {
 					t.Fatalf("key over its limit: %+v", k)
 				}
 				for at, sums := range b.LimitAdds {
-					if at.Subject == k.ID && (k.DailyBudget < 0 || sums.Spent+sums.Held > k.DailyBudget || sums.Held < 0) {
+					if at.Subject == k.ID && (k.DailyBudget < 0 || sums.Spent+b.Held["a"][HeldKey{k.ID, at.Day}] > k.DailyBudget) {
 						t.Fatalf("key over its budget: %+v, %+v", k, sums)
 					}
 				}

@@ -31,28 +31,55 @@ func FreeSubject(account, model string) string { return account + "/" + BoundedT
 
 // LimitRow has the sums of a subject on a day.
 type LimitRow struct {
-	Spent, Held money.Amount // of a key: its charges and its open holds
-	Used        int64        // of a free quota: its requests
+	Spent money.Amount // the charges of a key
+	Used  int64        // the requests of a free quota
 }
 
-// limit returns the sums of a subject on a day, with the batch's changes.
-func (b *Books) limit(k LimitKey) LimitRow {
+// Limit returns the sums of a subject on a day, with the batch's changes.
+func (b *Books) Limit(k LimitKey) LimitRow {
 	read, added := b.Limits[k], b.LimitAdds[k]
-	return LimitRow{
-		Spent: money.Plus(read.Spent, added.Spent), Held: money.Plus(read.Held, added.Held), Used: money.Plus(read.Used, added.Used),
-	}
+	return LimitRow{Spent: money.Plus(read.Spent, added.Spent), Used: money.Plus(read.Used, added.Used)}
 }
 
 // addLimit changes the sums of a subject on a day.
 func (b *Books) addLimit(k LimitKey, change LimitRow) {
 	a := b.LimitAdds[k]
-	b.LimitAdds[k] = LimitRow{Spent: money.Plus(a.Spent, change.Spent), Held: a.Held + change.Held, Used: a.Used + change.Used}
+	b.LimitAdds[k] = LimitRow{Spent: money.Plus(a.Spent, change.Spent), Used: a.Used + change.Used}
 }
 
-// rewind corrects a key whose last use is in the future because the clock was set back. It sets the
-// key's hits in the future to now, which never shortens a window.
+// HeldKey identifies a sum of open holds of an account. The empty key means all keys.
+type HeldKey struct {
+	Key string
+	Day int64 // of the admission, or EveryDay
+}
+
+// EveryDay is the day of sums over all days.
+const EveryDay = -1
+
+// HeldSums are the sums of an account's open holds.
+type HeldSums map[HeldKey]money.Amount
+
+// Add adds the holds of a key on a day to their sums. A negative amount removes holds.
+func (s HeldSums) Add(key string, day int64, amount money.Amount) {
+	for _, k := range [...]HeldKey{{"", EveryDay}, {key, EveryDay}, {key, day}} {
+		if s[k] = money.Plus(s[k], amount); s[k] == 0 {
+			delete(s, k)
+		}
+	}
+}
+
+// AddHeld adds holds to the sums of their account.
+func (b *Books) AddHeld(account, key string, day int64, amount money.Amount) {
+	if b.Held[account] == nil {
+		b.Held[account] = HeldSums{}
+	}
+	b.Held[account].Add(key, day, amount)
+}
+
+// rewind corrects the hits of a key that are in the future because the clock was set back. It sets
+// their times to now, which never shortens a window.
 func (b *Books) rewind(key *KeyRow) {
-	key.LastUsedMS, key.Dirty = b.NowMS, true
+	key.LastHitMS = b.NowMS
 	b.RewoundKeys = append(b.RewoundKeys, key.ID)
 	for k, at := range b.Hits {
 		if k.Key == key.ID {

@@ -8,12 +8,12 @@ const JobEpoch = "job"
 
 // AccountRow is an account's row.
 type AccountRow struct {
-	ID                   string
-	Balance, Held, Floor money.Amount
-	Disabled             bool
-	Seq                  int64
-	Low                  Level
-	Dirty                bool
+	ID             string
+	Balance, Floor money.Amount
+	Disabled       bool
+	Seq            int64
+	Low            Level
+	Dirty          bool
 }
 
 // KeyRow is a key's row.
@@ -23,9 +23,12 @@ type KeyRow struct {
 	Disabled           bool
 	RPM                int64        // requests per minute; -1 means no limit
 	DailyBudget, Limit money.Amount // -1 means no limit
-	Spent, Held        money.Amount
-	Hits, LastUsedMS   int64
+	Spent              money.Amount
+	LastUsedMS         int64
 	Dirty              bool
+
+	// The number and time of the newest hit of the rate window, or 0.
+	Hits, LastHitMS int64
 }
 
 // HoldRow is the row of a running request.
@@ -37,6 +40,7 @@ type HoldRow struct {
 	Amount                                   money.Amount
 	Factor                                   money.Factor // of the prices; 0 means no factor
 	CreatedMS                                int64
+	AdmittedMS                               int64        // 0 unless this process admitted the request
 	Cost                                     money.Amount // of the stream so far
 	Tokens                                   Tokens
 	Line                                     string

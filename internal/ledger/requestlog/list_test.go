@@ -44,13 +44,13 @@ func fillLists(t *testing.T, db *store.DB) {
 func account(t *testing.T, db *store.DB, id string, seq int64, keys ...string) {
 	t.Helper()
 	update(t, db, func(tx *store.Tx) error {
-		if _, err := tx.Exec(`INSERT INTO ledger_account (id, balance_nano, held_nano, floor_nano, disabled, seq)
-			VALUES ($1, 0, 0, 0, 0, $2)`, id, seq); err != nil {
+		if _, err := tx.Exec(`INSERT INTO ledger_account (id, balance_nano, floor_nano, disabled, seq)
+			VALUES ($1, 0, 0, 0, $2)`, id, seq); err != nil {
 			return err
 		}
 		for _, key := range keys {
 			if _, err := tx.Exec(`INSERT INTO ledger_key (id, account, version, disabled, closed, rpm, daily_budget_nano, total_limit_nano,
-				spent_nano, held_nano, hits, last_used_ms) VALUES ($1, $2, 0, 0, 0, -1, -1, -1, 0, 0, 0, 0)`,
+				spent_nano, last_used_ms) VALUES ($1, $2, 0, 0, 0, -1, -1, -1, 0, 0)`,
 				key, id); err != nil {
 				return err
 			}

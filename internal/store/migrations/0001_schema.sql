@@ -182,7 +182,6 @@ CREATE TABLE catalog_line (
 CREATE TABLE ledger_account (
     id           TEXT   NOT NULL PRIMARY KEY,
     balance_nano BIGINT NOT NULL,           -- credits minus charges
-    held_nano    BIGINT NOT NULL,           -- the sum of the account's holds
     floor_nano   BIGINT NOT NULL,           -- the lowest balance allowed: zero or negative
     disabled     BIGINT NOT NULL,
     seq          BIGINT NOT NULL,           -- number of the newest entry or receipt
@@ -201,9 +200,7 @@ CREATE TABLE ledger_key (
     rpm               BIGINT NOT NULL, -- requests in 60 seconds
     daily_budget_nano BIGINT NOT NULL, -- charges and holds of a day
     total_limit_nano  BIGINT NOT NULL, -- charges and holds of all time
-    spent_nano        BIGINT NOT NULL,
-    held_nano         BIGINT NOT NULL,
-    hits              BIGINT NOT NULL, -- number of the newest row in ledger_hit
+    spent_nano        BIGINT NOT NULL, -- charges of all time
     last_used_ms      BIGINT NOT NULL
 );
 CREATE INDEX ledger_key_account ON ledger_key (account);
@@ -223,12 +220,12 @@ CREATE TABLE ledger_limit (
     subject    TEXT   NOT NULL,
     day        BIGINT NOT NULL,
     spent_nano BIGINT NOT NULL, -- the charges of a key
-    held_nano  BIGINT NOT NULL, -- the open holds of a key
     used       BIGINT NOT NULL, -- the requests of a free quota
     PRIMARY KEY (subject, day)
 );
 
--- The holds of running requests and jobs. If a node dies, the progress of its streams is charged.
+-- The holds of running requests and jobs. What an account, a key or a day holds is the sum of these
+-- rows. If a node dies, the progress of its streams is charged.
 CREATE TABLE ledger_hold (
     id                TEXT   NOT NULL PRIMARY KEY, -- of the request
     epoch             TEXT   NOT NULL,             -- of the node; 'job' if the hold survives its node
@@ -249,6 +246,7 @@ CREATE TABLE ledger_hold (
     completion_tokens BIGINT NOT NULL,             -- progress
     line              TEXT   NOT NULL              -- progress: the line of the stream
 );
+CREATE INDEX ledger_hold_account ON ledger_hold (account);
 CREATE INDEX ledger_hold_job ON ledger_hold (account, model, day) WHERE job <> '';
 
 -- Holds removed because they could not be ended. A row stays until the operator removes it.
