@@ -30,7 +30,7 @@ import (
 // with random seeds. A failure names its seed.
 func TestBooksAgreeWithAModel(t *testing.T) {
 	t.Parallel()
-	first, seeds, steps := uint64(1), uint64(6), 300
+	first, seeds, steps := uint64(1), uint64(4), 300
 	if os.Getenv("TOLLGATE_TORTURE") != "" {
 		first, seeds, steps = uint64(rand.Uint32()), 20, 600
 	}

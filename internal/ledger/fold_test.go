@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"tollgate/internal/fault"
 	"tollgate/internal/ledger/movement"
 	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/money"
@@ -93,4 +94,52 @@ func (f *fixture) entries(account string, page int) []movement.Entry {
 		f.t.Fatal(err)
 	}
 	return all
+}
+
+// TestFoldOfRefusalsKeepsLimits deletes a refusal that is older than the first admitted request of
+// its day. The sums of the day's limits stay, because no request in them is deleted.
+func TestFoldOfRefusalsKeepsLimits(t *testing.T) {
+	t.Parallel()
+	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
+		budget := money.USD
+		f := start(t, db)
+		f.open("a", 0, 0, KeyLimits{DailyBudget: &budget})
+		request := func(model string, amount money.Amount, free int64) Admission {
+			a := admission("a", amount)
+			a.Request, a.Received, a.Model, a.FreeDaily = id.At("req_", c.now()), c.now(), model, free
+			return a
+		}
+		_, err := f.Admit(t.Context(), request("m", 1000, 0))
+		wantCode(t, err, fault.InsufficientQuota)
+		credit(t, db, "a", money.USD)
+		c.add(2 * time.Hour)
+		for _, a := range []Admission{request("m", 1000, 0), request("free", 0, 5)} {
+			h, err := f.Admit(t.Context(), a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := h.Settle(t.Context(), billed(a.Amount/2)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.add(90*24*time.Hour - time.Hour)
+		if err := f.Fold(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		left := 0
+		for _, r := range f.requests(requestlog.Selection{Limit: 10}) {
+			if r.Outcome != Refused {
+				left++
+			}
+		}
+		if left != 2 {
+			t.Errorf("%d admitted requests are left; want 2", left)
+		}
+		f.audited()
+		c.add(2 * time.Hour)
+		if err := f.Fold(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		f.audited()
+	})
 }

@@ -26,7 +26,6 @@ type modelKey struct {
 	disabled, closed             bool
 	rpm, dailyBudget, totalLimit int64   // -1 means no limit
 	hits                         []int64 // the times of the last rpm admissions
-	lastUsed                     int64
 }
 
 type modelRequest struct {
@@ -71,7 +70,6 @@ func (m *modelBooks) admit(now int64, r modelRequest) string {
 		return "changed"
 	}
 	key.forgetFutureHits(now)
-	key.lastUsed = min(key.lastUsed, now)
 	if n := int64(len(key.hits)); key.rpm == 0 || key.rpm > 0 && n >= key.rpm && now-key.hits[n-key.rpm] < modelWindow {
 		return "rate"
 	}
@@ -91,7 +89,6 @@ func (m *modelBooks) admit(now int64, r modelRequest) string {
 		key.hits = append(key.hits, now)
 		key.hits = key.hits[max(0, int64(len(key.hits))-key.rpm):]
 	}
-	key.lastUsed = now
 	m.open[r.id] = r
 	return ""
 }
