@@ -74,7 +74,7 @@ func todayOf(ctx context.Context, db *store.DB) (today int64, err error) {
 var (
 	writeSeries = store.Insert("ledger_series", "id bigint, account text, key text, model text, line text, endpoint text, folded 0", "")
 	writeDays   = store.Insert("ledger_day", `day bigint, series bigint, requests bigint, billed bigint, failed bigint,
-		prompt_tokens bigint, cached_tokens bigint, completion_tokens bigint, images bigint, clips bigint, video_ms bigint,
+		prompt_tokens bigint, cached_tokens bigint, completion_tokens bigint, quantity bigint,
 		cost_nano bigint, line_cost_nano bigint, line_costs bigint`, "")
 )
 
@@ -97,9 +97,9 @@ func writeDaysTx(tx *store.Tx, account, accounts, receipts, today int64) error {
 			days[at] = &books.DayFigures{}
 		}
 		if n%10 == 0 {
-			days[at].Add(books.FiguresOf(books.Failed, 0, books.UnknownCost, books.Tokens{}))
+			days[at].Add(books.FiguresOf(books.Failed, 0, books.UnknownCost, books.Tokens{}, 0))
 		} else {
-			days[at].Add(books.FiguresOf(books.Billed, bookCost, books.UnknownCost, books.Tokens{Prompt: 812, Cached: 512, Completion: 345}))
+			days[at].Add(books.FiguresOf(books.Billed, bookCost, books.UnknownCost, books.Tokens{Prompt: 812, Cached: 512, Completion: 345}, 0))
 		}
 	}
 	for at, sums := range days {
@@ -119,7 +119,7 @@ func writeDaysTx(tx *store.Tx, account, accounts, receipts, today int64) error {
 // is 0.
 const writeReceipts = `INSERT INTO ledger_receipt (id, account, seq, key, model, endpoint, day, revision, outcome, status, code, line,
 	attempts,
-		prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano,
+		prompt_tokens, cached_tokens, completion_tokens, cost_nano, over_nano, held_nano, balance_nano,
 		first_byte_ms, duration_ms, created_ms, ended_ms, stands_for, job)
 	WITH RECURSIVE each(i) AS (SELECT CAST($1 AS BIGINT) UNION ALL SELECT i + 1 FROM each WHERE i < CAST($2 AS BIGINT)),
 	numbered AS (SELECT i, i / CAST($3 AS BIGINT) AS n, CAST(1000 + i % CAST($3 AS BIGINT) AS TEXT) AS account,
@@ -129,7 +129,7 @@ const writeReceipts = `INSERT INTO ledger_receipt (id, account, seq, key, model,
 		'key_` + benchPad + `' || CAST(n % 2 AS TEXT) || account, 'model-' || CAST(n % 5 AS TEXT), '/v1/chat/completions', day, 1,
 		2 - billed, CASE billed WHEN 1 THEN 200 ELSE 502 END, CASE billed WHEN 1 THEN '' ELSE 'upstream_unavailable' END, 'main',
 		'[{"line":"main","status":200,"first_byte_ms":123,"duration_ms":2345}]',
-		812 * billed, 512 * billed, 345 * billed, 0, 1000 * billed, 0, 5000, 1000000000000 - 1000 * (n - n / 10),
+		812 * billed, 512 * billed, 345 * billed, 1000 * billed, 0, 5000, 1000000000000 - 1000 * (n - n / 10),
 		123, 2345, day * 86400000 + 1000, day * 86400000 + 3345, 1, ''
 	FROM numbered`
 

@@ -137,7 +137,7 @@ func TestCatalogWarns(t *testing.T) {
 			}
 			if err == nil {
 				_, err = tx.Exec(`INSERT INTO ledger_day (day, series, requests, billed, failed, prompt_tokens, cached_tokens, completion_tokens,
-					images, clips, video_ms, cost_nano, line_cost_nano, line_costs) VALUES ($1, 1, 7, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)`,
+					quantity, cost_nano, line_cost_nano, line_costs) VALUES ($1, 1, 7, 7, 0, 0, 0, 0, 0, 0, 0, 0)`,
 					now/(24*time.Hour).Milliseconds())
 			}
 			return err

@@ -9,6 +9,7 @@ import (
 	"tollgate/internal/catalog/offer"
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/measure"
 	"tollgate/internal/ledger/movement"
 	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/money"
@@ -42,13 +43,21 @@ type requestAnswer struct {
 	Outcome    string          `json:"outcome"`
 	Job        string          `json:"job_id,omitempty"`
 	Source     string          `json:"usage_source,omitempty"`
-	Images     int64           `json:"image_count,omitempty"`
-	Clips      int64           `json:"clip_count,omitempty"`
-	Seconds    float64         `json:"video_seconds,omitempty"`
 	Revision   int64           `json:"catalog_revision,omitempty"`
 	Price      json.RawMessage `json:"price,omitempty"`
 	PriceUnit  string          `json:"price_unit,omitempty"`
 	Factor     money.Factor    `json:"price_factor,omitempty"` // missing for a factor of 1
+	quantity   measure.Quantity
+}
+
+// MarshalJSON adds the fields of the quantity.
+func (r requestAnswer) MarshalJSON() ([]byte, error) {
+	type members requestAnswer
+	object, err := json.Marshal(members(r))
+	if err != nil {
+		return nil, err
+	}
+	return measure.AppendJSON(object, r.quantity.Values()), nil
 }
 
 // outcomes and sources are the API's words for values of the log.
@@ -122,8 +131,8 @@ func showRequest(r requestlog.Receipt) requestAnswer {
 		Status: r.Status, Code: r.Code, Line: r.Line, Attempts: r.Attempts,
 		Prompt: r.Tokens.Prompt, Cached: r.Tokens.Cached, Completion: r.Tokens.Completion,
 		Cost: r.Cost, Held: r.Held, Over: r.Over, FirstByte: r.FirstByteMS, Duration: r.DurationMS, Created: seconds(r.CreatedMS),
-		Ended: seconds(r.EndedMS), Outcome: outcomes[r.Outcome], Job: r.Job, Source: sources[r.Source], Images: r.Tokens.Images,
-		Clips: r.Tokens.Clips, Seconds: float64(r.Tokens.VideoMS) / 1000, Revision: r.Revision, Factor: r.Factor}
+		Ended: seconds(r.EndedMS), Outcome: outcomes[r.Outcome], Job: r.Job, Source: sources[r.Source],
+		Revision: r.Revision, Factor: r.Factor, quantity: r.Quantity}
 	if !json.Valid(out.Attempts) || string(out.Attempts) == "null" {
 		out.Attempts = json.RawMessage("[]")
 	}

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/measure"
 	"tollgate/internal/money"
 	"tollgate/internal/node"
 	"tollgate/internal/store"
@@ -46,6 +48,47 @@ func runRequest(t *testing.T, l *ledger.Ledger, a ledger.Admission, end func(*le
 	if err := end(h); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestRequestsShowQuantities checks the fields of requests that are counted in units, also in units
+// that no kind of model has yet.
+func TestRequestsShowQuantities(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, c *caller) {
+		books := c.startLedger()
+		account := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+		c.ok("POST", "/accounts/"+account+"/credits", `{"usd":5}`)
+		key := c.ok("POST", "/accounts/"+account+"/keys", `{}`).text("id")
+		plain := []string{"id", "account", "key", "model", "endpoint", "status", "attempts", "prompt_tokens", "cached_tokens",
+			"completion_tokens", "cost_usd", "held_usd", "over_hold_usd", "first_byte_ms", "duration_ms", "created", "ended", "outcome",
+			"catalog_revision"}
+		for i, test := range []struct {
+			quantity measure.Quantity
+			want     map[string]string
+		}{
+			{measure.Quantity{}, nil},
+			{measure.Quantity{Unit: measure.Image, N: 2}, map[string]string{"image_count": "2"}},
+			{measure.Quantity{Unit: measure.VideoMS, N: 2500}, map[string]string{"clip_count": "1", "video_seconds": "2.5"}},
+			{measure.Quantity{Unit: measure.VideoMS}, map[string]string{"clip_count": "1"}},
+			{measure.Quantity{Unit: "tile", N: 7}, map[string]string{"tile_count": "7"}},
+			{measure.Quantity{Unit: "sound_ms", N: 61_000}, map[string]string{"sound_seconds": "61"}},
+		} {
+			request := fmt.Sprint("req_", i)
+			runRequest(t, books, ledger.Admission{Request: request, Account: account, Key: key, KeyVersion: 1, Model: "m",
+				Endpoint: "/v1/tiles", Amount: money.USD, Revision: 1, Received: time.Now()}, func(h *ledger.Hold) error {
+				return h.Settle(context.Background(), ledger.End{Outcome: ledger.Billed, Quantity: test.quantity, Status: 200})
+			})
+			r, names := c.ok("GET", "/requests/"+request, ""), slices.Clone(plain)
+			for name, value := range test.want {
+				r.want(`{"` + name + `":` + value + `}`)
+				names = append(names, name)
+			}
+			r.wantNames(names...)
+		}
+		c.ok("GET", "/usage", "").want(`{"total":{"requests":6,"billed_requests":6,"failed_requests":0,"prompt_tokens":0,"cached_tokens":0,
+			"completion_tokens":0,"image_count":2,"clip_count":2,"video_seconds":2.5,"sound_seconds":61,"tile_count":7,"cost_usd":0,
+			"line_cost_usd":null,"line_cost_requests":0,"margin_usd":null}}`)
+	})
 }
 
 func TestRequests(t *testing.T) {

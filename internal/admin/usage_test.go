@@ -39,8 +39,8 @@ lines:
 					fmt.Sprintf(`INSERT INTO ledger_series (id, account, key, model, line, endpoint, folded)
 						VALUES (%d, 'acct_a', '', '%s', '%s', '/v1/responses', 0)`, i, used[0], used[1]),
 					fmt.Sprintf(`INSERT INTO ledger_day (day, series, requests, billed, failed, prompt_tokens, cached_tokens, completion_tokens,
-						images, clips, video_ms, cost_nano, line_cost_nano, line_costs, known_cost_nano)
-						VALUES (%d, %d, %d, 0, 0, 0, 0, 0, 0, 0, 0, %d000000000, %d00000000, 1, %d000000000)`,
+						quantity, cost_nano, line_cost_nano, line_costs, known_cost_nano)
+						VALUES (%d, %d, %d, 0, 0, 0, 0, 0, 0, %d000000000, %d00000000, 1, %d000000000)`,
 						now/86_400_000, i, 10+i, 3+i, 1+i, 3+i),
 				} {
 					if err == nil {

@@ -10,6 +10,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/measure"
 	"tollgate/internal/ledger/spending"
 	"tollgate/internal/money"
 )
@@ -59,25 +60,44 @@ func (d *server) usage(x *apiRequest) error {
 		USD     money.Amount `json:"usd"`
 		Credits json.Number  `json:"credits"`
 	}
-	type model struct {
-		Model string `json:"model"`
-		totals
-		Prompt     int64 `json:"prompt_tokens"`
-		Completion int64 `json:"completion_tokens"`
-		Images     int64 `json:"image_count"`
-	}
-	models := make([]model, len(u.ByModel))
+	models := make([]modelUsage, len(u.ByModel))
 	for i, m := range u.ByModel {
-		models[i] = model{m.Model, totalsOf(m.Totals), m.Prompt, m.Completion, m.Images}
+		models[i] = modelUsage{Model: m.Model, totals: totalsOf(m.Totals), Prompt: m.Prompt, Completion: m.Completion, quantities: m.Quantities}
 	}
 	return writeJSON(x, struct {
 		Object  string              `json:"object"`
 		Balance balance             `json:"balance"`
 		Total   totals              `json:"total"`
 		Today   totals              `json:"today"`
-		ByModel []model             `json:"by_model"`
+		ByModel []modelUsage        `json:"by_model"`
 		Report  *spending.Breakdown `json:"report,omitempty"`
 	}{"usage", balance{u.Balance, u.Balance.Credits()}, totalsOf(u.Total), totalsOf(u.Today), models, report})
+}
+
+// modelUsage is the usage of one model.
+type modelUsage struct {
+	Model string `json:"model"`
+	totals
+	Prompt     int64 `json:"prompt_tokens"`
+	Completion int64 `json:"completion_tokens"`
+	quantities measure.Totals
+}
+
+// MarshalJSON adds the images and the model's other units, except the seconds of video, which only
+// reports have.
+func (m modelUsage) MarshalJSON() ([]byte, error) {
+	type members modelUsage
+	object, err := json.Marshal(members(m))
+	if err != nil {
+		return nil, err
+	}
+	var values []measure.NamedValue
+	for _, unit := range m.quantities.Units() {
+		if unit != measure.VideoMS {
+			values = append(values, m.quantities.Values(unit)...)
+		}
+	}
+	return measure.AppendJSON(object, values), nil
 }
 
 // creditGrants answers GET /v1/dashboard/billing/credit_grants with the amounts granted, used and

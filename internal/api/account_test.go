@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/measure"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
@@ -72,6 +74,38 @@ func TestUsage(t *testing.T) {
 			refused.refused(t, 400, "invalid_request")
 			if !strings.Contains(string(refused.body), `"param":"`+param+`"`) {
 				t.Errorf("%s: %s", query, refused.body)
+			}
+		}
+	})
+}
+
+// TestUsageShowsUnits checks that usage shows the quantities of units that no kind of model has yet, and
+// that it has no field for the seconds of videos.
+func TestUsageShowsUnits(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		d := newServer(t, db, nil)
+		key, secret := d.key(account.KeySettings{})
+		for i, q := range []measure.Quantity{{Unit: "tile", N: 3}, {Unit: measure.Image, N: 2}, {Unit: measure.VideoMS, N: 5000},
+			{Unit: "sound_ms", N: 2500}} {
+			hold, err := d.books.Admit(t.Context(), ledger.Admission{
+				Request: fmt.Sprint("req_", i), Account: d.account, Key: key, KeyVersion: 1, Model: fmt.Sprint("m", i),
+				Endpoint: "/v1/tiles", Amount: money.USD, Revision: 1, Received: time.Now()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := hold.Settle(t.Context(), ledger.End{Outcome: ledger.Billed, Quantity: q, Status: 200}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d.closeBooks()
+		got := d.send("GET", "/v1/usage?group_by=model", "", as(secret)...)
+		for _, want := range []string{`"completion_tokens":0,"image_count":0,"tile_count":3}`, `"completion_tokens":0,"image_count":2}`,
+			`"completion_tokens":0,"image_count":0}`, `"completion_tokens":0,"image_count":0,"sound_seconds":2.5}`,
+			`"image_count":2,"clip_count":1,"video_seconds":5,"sound_seconds":2.5,"tile_count":3,"cost_usd":0}`,
+		} {
+			if !strings.Contains(string(got.body), want) {
+				t.Errorf("got  %s\nwant %s", got.body, want)
 			}
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/job/row"
 	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/measure"
 	"tollgate/internal/line"
 	"tollgate/internal/loop"
 	"tollgate/internal/media"
@@ -84,10 +85,9 @@ func (e *ending) Decide(nowMS int64) (ledger.End, bool) {
 		return end, true
 	}
 	end.Outcome, end.Cost, end.Source = ledger.Billed, e.cost, ledger.SourceGateway
-	if n := int64(len(e.files)); e.rec.Kind == media.KindImage {
-		end.Tokens.Images = n
-	} else {
-		end.Tokens.Clips, end.Tokens.VideoMS = n, n*e.rec.Plan.Seconds*1000
+	end.Quantity = measure.Quantity{Unit: measure.VideoMS, N: e.rec.Plan.Seconds * 1000}
+	if e.rec.Kind == media.KindImage {
+		end.Quantity = measure.Quantity{Unit: measure.Image, N: int64(len(e.files))}
 	}
 	return end, true
 }

@@ -11,6 +11,7 @@ import (
 
 	"tollgate/internal/ledger/audit"
 	"tollgate/internal/ledger/ledgertest"
+	"tollgate/internal/ledger/measure"
 	"tollgate/internal/money"
 	"tollgate/internal/node"
 	"tollgate/internal/store"
@@ -145,7 +146,7 @@ func makeJob(f *fixture, c *clock, request string, ends bool) {
 		return
 	}
 	hold := JobHold{Request: request, Account: a.Account, Key: a.Key}
-	end := End{Outcome: Billed, Status: 202, Cost: 500, Tokens: Tokens{Images: 2}, Line: "line"}
+	end := End{Outcome: Billed, Status: 202, Cost: 500, Quantity: measure.Quantity{Unit: measure.Image, N: 2}, Line: "line"}
 	if ended, err := f.EndJob(context.Background(), hold, &endHook{admitHook: &admitHook{}, end: end}); err != nil || !ended {
 		f.t.Fatal(ended, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"tollgate/internal/ledger/audit"
 	"tollgate/internal/ledger/ledgertest"
+	"tollgate/internal/ledger/measure"
 	"tollgate/internal/ledger/spending"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
@@ -20,8 +21,8 @@ import (
 func absurd() End {
 	cost := money.Amount(math.MaxInt64)
 	return End{Outcome: Billed, Cost: math.MaxInt64, Status: 200, Line: "line", LineCost: &cost,
-		Tokens: Tokens{Prompt: math.MaxInt64, Cached: math.MaxInt64, Completion: math.MaxInt64, Images: math.MaxInt64, Clips: math.MaxInt64,
-			VideoMS: math.MaxInt64}}
+		Tokens:   Tokens{Prompt: math.MaxInt64, Cached: math.MaxInt64, Completion: math.MaxInt64},
+		Quantity: measure.Quantity{Unit: "tile", N: math.MaxInt64}}
 }
 
 // TestCountersEnd sets every counter of the schema to the limit of sums and to the limit of its

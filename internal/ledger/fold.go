@@ -288,7 +288,7 @@ func readFoldTx(tx *store.Tx, today int64, from, account string, args ...any) (*
 			return err
 		}
 		chunk.lastSeq, chunk.lastID = seq, r.id
-		if r.day >= today {
+		if r.day.Day >= today {
 			chunk.young = append(chunk.young, r.id)
 			return nil
 		}
@@ -297,7 +297,7 @@ func readFoldTx(tx *store.Tx, today int64, from, account string, args ...any) (*
 		if r.outcome == Refused { // counts in no sum
 			return nil
 		}
-		chunk.newestDay = max(chunk.newestDay, r.day)
+		chunk.newestDay = max(chunk.newestDay, r.day.Day)
 		chunk.marks[books.SeriesID(r.series)] += r.mark()
 		chunk.chain.Move(seq, balance, -r.cost)
 		if r.cost > 0 {

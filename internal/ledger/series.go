@@ -26,16 +26,19 @@ func (c *seriesCache) add(ids []int64) {
 	}
 }
 
-type dayKey struct{ day, series int64 }
+type dayKey struct {
+	series int64
+	books.Day
+}
 
 var (
 	insertSeries = store.Insert("ledger_series", "id bigint, account text, key text, model text, line text, endpoint text, folded 0",
 		"ON CONFLICT (id) DO NOTHING")
-	insertDays = store.Insert("ledger_day", `day bigint, series bigint, requests bigint, billed bigint, failed bigint,
-		prompt_tokens bigint, cached_tokens bigint, completion_tokens bigint, images bigint, clips bigint, video_ms bigint,
+	insertDays = store.Insert("ledger_day", `day bigint, series bigint, unit text, requests bigint, billed bigint, failed bigint,
+		prompt_tokens bigint, cached_tokens bigint, completion_tokens bigint, quantity bigint,
 		cost_nano bigint, line_cost_nano bigint, line_costs bigint, known_cost_nano bigint`,
-		`ON CONFLICT (day, series) DO UPDATE SET `+store.Add("ledger_day", "requests", "billed", "failed", "prompt_tokens", "cached_tokens",
-			"completion_tokens", "images", "clips", "video_ms", "cost_nano", "line_cost_nano", "line_costs", "known_cost_nano"))
+		`ON CONFLICT (day, series, unit) DO UPDATE SET `+store.Add("ledger_day", "requests", "billed", "failed", "prompt_tokens", "cached_tokens",
+			"completion_tokens", "quantity", "cost_nano", "line_cost_nano", "line_costs", "known_cost_nano"))
 )
 
 // writeSeries adds the batch's ended requests to their days, and inserts series that are not in the
@@ -51,12 +54,12 @@ func (b *batch) writeSeries(q *store.Batch) {
 			Account: r.Hold.Account, Key: r.Hold.Key, Model: books.BoundedText(r.Hold.Model), Line: books.BoundedText(r.End.Line),
 			Endpoint: books.BoundedText(r.Hold.Endpoint),
 		}
-		k := dayKey{r.Hold.Day, books.SeriesID(series)}
+		k := dayKey{books.SeriesID(series), books.Day{Day: r.Hold.Day, Unit: r.End.Quantity.Unit}}
 		names[k.series] = series
 		if days[k] == nil {
 			days[k] = &books.DayFigures{}
 		}
-		days[k].Add(books.FiguresOf(r.End.Outcome, r.Cost, r.End.ProviderCost(), r.End.Tokens))
+		days[k].Add(books.FiguresOf(r.End.Outcome, r.Cost, r.End.ProviderCost(), r.End.Tokens, r.End.Quantity.N))
 	}
 	var added []any
 	for id, s := range names {
@@ -67,7 +70,7 @@ func (b *batch) writeSeries(q *store.Batch) {
 	}
 	rows := insertDays.Make(len(days))
 	for k, f := range days {
-		rows = append(rows, k.day, k.series)
+		rows = append(rows, k.Day.Day, k.series, string(k.Unit))
 		for _, n := range f {
 			rows = append(rows, n)
 		}
@@ -76,29 +79,30 @@ func (b *batch) writeSeries(q *store.Batch) {
 	q.Rows(insertDays, rows)
 }
 
-const figureColumns = `id, key, model, line, endpoint, day, outcome, cost_nano, line_cost_nano, prompt_tokens, cached_tokens,
-	completion_tokens, images, clips, video_ms`
+const figureColumns = `id, key, model, line, endpoint, day, unit, outcome, cost_nano, line_cost_nano, prompt_tokens, cached_tokens,
+	completion_tokens, quantity`
 
 // receiptFigures are the columns of a receipt that count in its day.
 type receiptFigures struct {
 	id       string
 	series   books.UsageSeries
-	day      int64
+	day      books.Day
 	outcome  Outcome
 	cost     money.Amount
 	lineCost money.Amount
 	tokens   Tokens
+	quantity int64
 }
 
 // dest returns the destinations of figureColumns.
 func (r *receiptFigures) dest() []any {
-	return []any{&r.id, &r.series.Key, &r.series.Model, &r.series.Line, &r.series.Endpoint, &r.day, (*int64)(&r.outcome),
-		(*int64)(&r.cost), (*int64)(&r.lineCost), &r.tokens.Prompt, &r.tokens.Cached, &r.tokens.Completion, &r.tokens.Images,
-		&r.tokens.Clips, &r.tokens.VideoMS}
+	return []any{&r.id, &r.series.Key, &r.series.Model, &r.series.Line, &r.series.Endpoint, &r.day.Day, (*string)(&r.day.Unit),
+		(*int64)(&r.outcome), (*int64)(&r.cost), (*int64)(&r.lineCost), &r.tokens.Prompt, &r.tokens.Cached, &r.tokens.Completion,
+		&r.quantity}
 }
 
 func (r *receiptFigures) figures() books.DayFigures {
-	return books.FiguresOf(r.outcome, r.cost, r.lineCost, r.tokens)
+	return books.FiguresOf(r.outcome, r.cost, r.lineCost, r.tokens, r.quantity)
 }
 
 // foldSeriesTx records the marks of deleted receipts with their series, so that the days can be

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -99,7 +100,7 @@ func TestUsageByGrouping(t *testing.T) {
 				continue
 			}
 			for i := range got {
-				if got[i] != test.want[i] {
+				if !reflect.DeepEqual(got[i], test.want[i]) {
 					t.Errorf("%s: %+v, want %+v", name, got[i], test.want[i])
 				}
 			}
@@ -120,9 +121,9 @@ func TestUsageWalksIndexes(t *testing.T) {
 		for _, text := range []string{
 			`INSERT INTO ledger_series (id, account, key, model, line, endpoint, folded)` + numbers + `
 			SELECT i, 'a' || CAST(i / 10 AS TEXT), 'k' || CAST(i / 5 AS TEXT), 'm' || CAST(i % 5 AS TEXT), 'l', 'e', 0 FROM n`,
-			`INSERT INTO ledger_day (day, series, requests, billed, failed, prompt_tokens, cached_tokens, completion_tokens, images, clips,
-				video_ms, cost_nano, line_cost_nano, line_costs)` + numbers + `
-			SELECT d.day, n.i, 1, 1, 0, 1, 0, 1, 0, 0, 0, 1, 0, 0 FROM n, (SELECT DISTINCT i % 30 + 20000 AS day FROM n) d`,
+			`INSERT INTO ledger_day (day, series, requests, billed, failed, prompt_tokens, cached_tokens, completion_tokens, quantity,
+				cost_nano, line_cost_nano, line_costs)` + numbers + `
+			SELECT d.day, n.i, 1, 1, 0, 1, 0, 1, 0, 1, 0, 0 FROM n, (SELECT DISTINCT i % 30 + 20000 AS day FROM n) d`,
 		} {
 			update(t, db, func(tx *store.Tx) error { _, err := tx.Exec(text, 999); return err })
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tollgate/internal/ledger/books"
+	"tollgate/internal/ledger/measure"
 	"tollgate/internal/ledger/spending"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
@@ -17,6 +18,7 @@ type Totals = books.Totals
 type ModelTotals struct {
 	Model string
 	Totals
+	Quantities measure.Totals
 }
 
 // Usage is the content of GET /v1/usage.
@@ -28,17 +30,17 @@ type Usage struct {
 	ByModel []ModelTotals
 }
 
-// usageText sums the days of an account's series by model.
+// usageText sums the days of an account's series by model and unit.
 var usageText = func() string {
 	sums := ""
-	for _, column := range []string{"cost_nano", "requests", "billed", "failed", "prompt_tokens", "completion_tokens", "images"} {
+	for _, column := range []string{"cost_nano", "requests", "billed", "failed", "prompt_tokens", "completion_tokens", "quantity"} {
 		sums += ", " + store.Sum("d."+column)
 	}
 	for _, column := range []string{"cost_nano", "requests", "billed", "failed"} {
 		sums += ", " + store.Sum("CASE WHEN d.day = $1 THEN d."+column+" ELSE 0 END")
 	}
-	return `SELECT s.model` + sums + ` FROM ledger_series s JOIN ledger_day d ON d.series = s.id WHERE s.account = $2
-		GROUP BY s.model ORDER BY s.model`
+	return `SELECT s.model, d.unit` + sums + ` FROM ledger_series s JOIN ledger_day d ON d.series = s.id WHERE s.account = $2
+		GROUP BY s.model, d.unit ORDER BY s.model`
 }()
 
 // UsageTx reads an account's totals. It reads a row for each series and day, and counts running
@@ -66,11 +68,13 @@ func UsageTx(tx *store.Tx, account string) (Usage, error) {
 	for rows.Next() {
 		var m ModelTotals
 		var today Totals
-		if err := rows.Scan(&m.Model, &m.Cost, &m.Requests, &m.Billed, &m.Failed, &m.Prompt, &m.Completion, &m.Images,
+		var q measure.Quantity
+		if err := rows.Scan(&m.Model, &q.Unit, &m.Cost, &m.Requests, &m.Billed, &m.Failed, &m.Prompt, &m.Completion, &q.N,
 			&today.Cost, &today.Requests, &today.Billed, &today.Failed); err != nil {
 			return Usage{}, err
 		}
-		u.ByModel = append(u.ByModel, m)
+		sum := u.model(m.Model)
+		sum.Totals, sum.Quantities = sum.Plus(m.Totals), sum.Quantities.Plus(measure.Of(q.Unit, m.Billed, q.N))
 		u.Total = u.Total.Plus(m.Totals)
 		u.Today = u.Today.Plus(today)
 	}
@@ -97,14 +101,19 @@ func (u *Usage) addRunningTx(tx *store.Tx, account string, today int64) error {
 		if day == today {
 			u.Today.Requests += n
 		}
-		i := slices.IndexFunc(u.ByModel, func(m ModelTotals) bool { return m.Model == model })
-		if i < 0 {
-			i = len(u.ByModel)
-			u.ByModel = append(u.ByModel, ModelTotals{Model: model})
-		}
-		u.ByModel[i].Requests += n
+		u.model(model).Requests += n
 	}
 	return rows.Err()
+}
+
+// model returns the totals of a model, and adds the model if it is new.
+func (u *Usage) model(name string) *ModelTotals {
+	i := slices.IndexFunc(u.ByModel, func(m ModelTotals) bool { return m.Model == name })
+	if i < 0 {
+		i = len(u.ByModel)
+		u.ByModel = append(u.ByModel, ModelTotals{Model: name})
+	}
+	return &u.ByModel[i]
 }
 
 // ReadUsage returns an account's totals, and the report requested by the parameters of a query

@@ -30,6 +30,7 @@ import (
 	"tollgate/internal/job"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/books"
+	"tollgate/internal/ledger/measure"
 	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/ledger/spending"
 	"tollgate/internal/line"
@@ -383,8 +384,13 @@ func (s *Scene) AddUsage(name string, daysAgo int64, d spending.UsageRow) {
 		if err := tx.QueryRow(`SELECT COUNT(*) + 1000 FROM ledger_series`).Scan(&series); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(`INSERT INTO ledger_series (id, account, key, model, line, endpoint, folded) VALUES ($1, $2, $3, $4, $5, $6, 0)
-			ON CONFLICT DO NOTHING`, series, s.Accounts[name].ID, d.Key, d.Model, d.Line, d.Endpoint); err != nil {
+		unit := ""
+		for u := range d.Quantities { // a day row has one unit
+			unit = string(u)
+		}
+		if _, err := tx.Exec(`INSERT INTO ledger_series (id, account, key, model, line, endpoint, folded)
+			VALUES ($1, $2, $3, $4, $5, $6, 0) ON CONFLICT DO NOTHING`,
+			series, s.Accounts[name].ID, d.Key, d.Model, d.Line, d.Endpoint); err != nil {
 			return err
 		}
 		if err := tx.QueryRow(`SELECT id FROM ledger_series WHERE account = $1 AND key = $2 AND model = $3 AND line = $4 AND endpoint = $5`,
@@ -392,10 +398,10 @@ func (s *Scene) AddUsage(name string, daysAgo int64, d spending.UsageRow) {
 			return err
 		}
 		_, err = tx.Exec(`INSERT INTO ledger_day (day, series, requests, billed, failed, prompt_tokens, cached_tokens, completion_tokens,
-			images, clips, video_ms, cost_nano, line_cost_nano, line_costs, known_cost_nano)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
-			now/(24*time.Hour).Milliseconds()-daysAgo, series, d.Requests, d.Billed, d.Failed, d.Prompt, d.Cached, d.Completion, d.Images, d.Clips,
-			d.VideoMS, int64(d.Charged), int64(d.LineCost), d.LineCosts, int64(d.KnownCost))
+			quantity, cost_nano, line_cost_nano, line_costs, known_cost_nano, unit)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
+			now/(24*time.Hour).Milliseconds()-daysAgo, series, d.Requests, d.Billed, d.Failed, d.Prompt, d.Cached, d.Completion,
+			d.Quantities[measure.Unit(unit)].N, int64(d.Charged), int64(d.LineCost), d.LineCosts, int64(d.KnownCost), unit)
 		return err
 	})
 }

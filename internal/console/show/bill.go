@@ -1,11 +1,9 @@
 package show
 
 import (
-	"time"
-
 	"tollgate/internal/catalog"
 	"tollgate/internal/console/ui"
-	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/measure"
 	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/money"
 )
@@ -38,7 +36,7 @@ func Bill(r requestlog.Receipt, m *catalog.Model) ui.DataTable {
 
 func billLines(r requestlog.Receipt, m *catalog.Model) []billLine {
 	if m == nil {
-		return countLines(r.Tokens)
+		return countLines(r)
 	}
 	lines := tokenLines(r, m)
 	if m.Kind != catalog.KindChat {
@@ -51,7 +49,7 @@ func billLines(r requestlog.Receipt, m *catalog.Model) []billLine {
 	rest := r.Cost - sum
 	switch maxRounding := money.Amount(len(lines)); { // each line is rounded separately
 	case lines == nil:
-		return countLines(r.Tokens)
+		return countLines(r)
 	case -maxRounding <= rest && rest <= maxRounding:
 		return lines
 	case m.Kind == catalog.KindChat && rest > 0:
@@ -59,22 +57,32 @@ func billLines(r requestlog.Receipt, m *catalog.Model) []billLine {
 	case rest < 0 && r.Over > 0:
 		return append(lines, billLine{item: "Above the reserved amount, not charged", amount: rest})
 	}
-	return countLines(r.Tokens)
+	return countLines(r)
 }
 
 // countLines returns lines without prices.
-func countLines(n ledger.Tokens) (lines []billLine) {
+func countLines(r requestlog.Receipt) (lines []billLine) {
 	add := func(item string, n int64, unit string) {
 		if n > 0 {
 			lines = append(lines, billLine{item: item, quantity: formatQuantity(n, unit)})
 		}
 	}
-	add("Prompt", n.Prompt, "token")
-	add("of these from the cache", n.Cached, "token")
-	add("Answer", n.Completion, "token")
-	add("Images", n.Images, "image")
-	add("Clips", n.Clips, "clip")
+	add("Prompt", r.Tokens.Prompt, "token")
+	add("of these from the cache", r.Tokens.Cached, "token")
+	add("Answer", r.Tokens.Completion, "token")
+	switch unit := r.Quantity.Unit; {
+	case unit == measure.VideoMS:
+		add("Clips", 1, "clip")
+	case r.Quantity.N > 0:
+		lines = append(lines, billLine{item: unit.Title(), quantity: Count(r.Quantity)})
+	}
 	return lines
+}
+
+// Count returns a quantity in words, such as 2 images.
+func Count(q measure.Quantity) string {
+	n := q.Unit.Whole(q.N)
+	return ui.Thousands(n) + " " + q.Unit.Noun(n)
 }
 
 func formatQuantity(n int64, unit string) string {
@@ -106,12 +114,9 @@ func tokenLines(r requestlog.Receipt, m *catalog.Model) (lines []billLine) {
 // unitLines returns the images or the seconds of a job, at the price of the only tier that
 // explains the charge.
 func unitLines(r requestlog.Receipt, m *catalog.Model) (lines []billLine) {
-	n := r.Tokens.Images
-	switch {
-	case m.PerClip:
-		n = r.Tokens.Clips
-	case m.Kind == catalog.KindVideo:
-		n = r.Tokens.VideoMS / time.Second.Milliseconds()
+	n := r.Quantity.Unit.Whole(r.Quantity.N)
+	if m.PerClip && r.Quantity.Unit == measure.VideoMS {
+		n = 1
 	}
 	for _, tier := range m.Tiers {
 		var s money.Sum

@@ -8,6 +8,7 @@ import (
 	"tollgate/internal/catalog"
 	"tollgate/internal/console/show"
 	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/measure"
 	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/money"
 	"tollgate/internal/wire"
@@ -57,13 +58,18 @@ func TestBillAddsUp(t *testing.T) {
 				"Answer,310 tokens,$2.00 per million,0.00062\n\"Above the reserved amount, not charged\",–,–,-0.000001\n"},
 		"at a cheaper tier": {"chat", requestlog.Receipt{Tokens: short, Cost: cost(short, 0) / 2},
 			"Prompt,\"1,200 tokens\",–,–\nof these from the cache,200 tokens,–,–\nAnswer,310 tokens,–,–\n"},
-		"images": {"image", requestlog.Receipt{Tokens: ledger.Tokens{Images: 2}, Cost: money.USD / 10}, "2K,2 images,$0.05 per image,0.1\n"},
-		"tiers with equal prices": {"same", requestlog.Receipt{Tokens: ledger.Tokens{Images: 1}, Cost: 3 * money.USD / 100},
+		"images": {"image", requestlog.Receipt{Quantity: measure.Quantity{Unit: measure.Image, N: 2}, Cost: money.USD / 10},
+			"2K,2 images,$0.05 per image,0.1\n"},
+		"tiers with equal prices": {"same", requestlog.Receipt{Quantity: measure.Quantity{Unit: measure.Image, N: 1}, Cost: 3 * money.USD / 100},
 			"Images,1 image,–,–\n"},
-		"seconds": {"clip", requestlog.Receipt{Tokens: ledger.Tokens{Clips: 1, VideoMS: 5000}, Cost: money.USD / 4},
+		"seconds": {"clip", requestlog.Receipt{Quantity: measure.Quantity{Unit: measure.VideoMS, N: 5000}, Cost: money.USD / 4},
 			"720p,5 seconds,$0.05 per second,0.25\n"},
-		"clips": {"whole", requestlog.Receipt{Tokens: ledger.Tokens{Clips: 1}, Cost: 4 * money.USD / 10},
+		"clips": {"whole", requestlog.Receipt{Quantity: measure.Quantity{Unit: measure.VideoMS}, Cost: 4 * money.USD / 10},
 			"720p,1 clip,$0.40 per clip,0.4\n"},
+		"seconds without a price": {"gone", requestlog.Receipt{Quantity: measure.Quantity{Unit: "sound_ms", N: 1500}, Cost: 7},
+			"Seconds of sound,2 seconds of sound,–,–\n"},
+		"many": {"gone", requestlog.Receipt{Quantity: measure.Quantity{Unit: "tile", N: 1200}, Cost: 7},
+			"Tiles,\"1,200 tiles\",–,–\n"},
 		"unknown model": {"gone", requestlog.Receipt{Tokens: ledger.Tokens{Prompt: 3}, Cost: 7}, "Prompt,3 tokens,–,–\n"},
 		"no tokens":     {"chat", requestlog.Receipt{}, ""},
 	} {

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	"tollgate/internal/console/ui"
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/measure"
 	"tollgate/internal/ledger/movement"
 	"tollgate/internal/ledger/requestlog"
 )
@@ -75,10 +75,10 @@ func describeCost(r requestlog.Receipt) string {
 			text += fmt.Sprintf(" (%s of them from the cache)", ui.Thousands(n.Cached))
 		}
 		text += fmt.Sprintf(" and %s of answer", ui.Thousands(n.Completion))
-	} else if n.Images > 0 {
-		text += ", for " + ui.Plural(int(n.Images), "image")
-	} else if n.Clips > 0 {
-		text += fmt.Sprintf(", for %s, %d s in all", ui.Plural(int(n.Clips), "clip"), n.VideoMS/time.Second.Milliseconds())
+	} else if q := r.Quantity; q.Unit == measure.VideoMS {
+		text += fmt.Sprintf(", for 1 clip, %d s in all", q.Unit.Whole(q.N))
+	} else if q.N > 0 {
+		text += ", for " + Count(q)
 	}
 	if r.Status == http.StatusOK && r.Code != "" {
 		text += ": you pay for the part of the stream that was sent before it broke off"

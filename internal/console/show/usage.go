@@ -15,6 +15,7 @@ import (
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/ui"
 	"tollgate/internal/fault"
+	"tollgate/internal/ledger/measure"
 	"tollgate/internal/ledger/spending"
 	"tollgate/internal/store"
 )
@@ -306,8 +307,7 @@ type usageColumn struct {
 	cell  func(s spending.Sums) any
 }
 
-// columns returns the columns of the table: money before tokens, and images and clips only if there
-// are any.
+// columns returns the columns of the table: money before tokens, and only units that occur.
 func (a selection) columns(total spending.Sums) []usageColumn {
 	count := func(title string, n func(s spending.Sums) int64) usageColumn {
 		return usageColumn{title, func(s spending.Sums) any { return ui.Count{N: n(s)} }}
@@ -320,11 +320,14 @@ func (a selection) columns(total spending.Sums) []usageColumn {
 	}
 	all = append(all, count("Prompt tokens", func(s spending.Sums) int64 { return s.Prompt }),
 		count("Answer tokens", func(s spending.Sums) int64 { return s.Completion }))
-	if total.Images > 0 {
-		all = append(all, count("Images", func(s spending.Sums) int64 { return s.Images }))
-	}
-	if total.Clips > 0 {
-		all = append(all, count("Clips", func(s spending.Sums) int64 { return s.Clips }))
+	for _, unit := range total.Quantities.Units() {
+		switch sum := total.Quantities[unit]; {
+		case sum.Requests == 0:
+		case unit == measure.VideoMS:
+			all = append(all, count("Clips", func(s spending.Sums) int64 { return s.Quantities[unit].Requests }))
+		default:
+			all = append(all, count(unit.Title(), func(s spending.Sums) int64 { return unit.Whole(s.Quantities[unit].N) }))
+		}
 	}
 	return all
 }

@@ -8,14 +8,14 @@ import (
 	"tollgate/internal/money"
 )
 
-// Unit is the unit of a chart's values.
-type Unit string
+// ChartUnit is the unit of a chart's values.
+type ChartUnit string
 
 // The units.
 const (
-	InUSD   Unit = "usd"   // nano-dollars
-	InCount Unit = "count" // a number of objects
-	InMS    Unit = "ms"    // milliseconds
+	InUSD   ChartUnit = "usd"   // nano-dollars
+	InCount ChartUnit = "count" // a number of objects
+	InMS    ChartUnit = "ms"    // milliseconds
 )
 
 // Chart is a stacked column chart over time, drawn as SVG. It needs no script, can be printed, and
@@ -24,7 +24,7 @@ const (
 type Chart struct {
 	ID        string // unique on the page
 	Title     string
-	Unit      Unit
+	Unit      ChartUnit
 	Buckets   []string // names of the columns, such as `2026-05-03`
 	Axis      []string // short names of the columns for the axis; if nil, Buckets
 	Series    []ChartSeries

@@ -71,7 +71,7 @@ func kitTables(word string) []any {
 }
 
 func kitCharts(word string) []any {
-	chart := func(unit Unit, values ...int64) Chart {
+	chart := func(unit ChartUnit, values ...int64) Chart {
 		c := Chart{ID: "c" + string(unit), Title: word, Unit: unit, EmptyText: word,
 			Series: []ChartSeries{{Name: word}, {Name: "Other", Rest: true}}}
 		for _, v := range values {

@@ -13,6 +13,7 @@ import (
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/show"
 	"tollgate/internal/console/ui"
+	"tollgate/internal/ledger/measure"
 	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/store"
 )
@@ -209,14 +210,17 @@ func (c *console) downloadRequests(v *page.Visit) (page.Responder, error) {
 func requestsFile(list []requestlog.Receipt) ui.DataTable {
 	var t ui.DataTable
 	for _, name := range []string{"id", "created", "endpoint", "model", "key", "job_id", "status", "code", "prompt_tokens", "cached_tokens",
-		"completion_tokens", "image_count", "clip_count", "cost_usd", "held_usd", "first_byte_ms", "duration_ms", "stands_for"} {
+		"completion_tokens", "image_count", "clip_count", "cost_usd", "held_usd", "first_byte_ms", "duration_ms", "stands_for", "unit",
+		"quantity"} {
 		t.Columns = append(t.Columns, ui.Column{Title: name})
 	}
 	for _, r := range list {
+		counts := measure.Of(r.Quantity.Unit, 1, r.Quantity.N)
 		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{r.ID, ui.Moment{MS: r.CreatedMS}, r.Endpoint, r.Model, r.Key, r.Job,
 			ui.Count{N: int64(r.Status)}, r.Code, ui.Count{N: r.Tokens.Prompt}, ui.Count{N: r.Tokens.Cached},
-			ui.Count{N: r.Tokens.Completion}, ui.Count{N: r.Tokens.Images}, ui.Count{N: r.Tokens.Clips}, ui.Money{Amount: r.Cost},
-			ui.Money{Amount: r.Held}, ui.Duration{MS: r.FirstByteMS}, ui.Duration{MS: r.DurationMS}, ui.Count{N: r.StandsFor}}})
+			ui.Count{N: r.Tokens.Completion}, ui.Count{N: counts[measure.Image].N}, ui.Count{N: counts[measure.VideoMS].Requests},
+			ui.Money{Amount: r.Cost}, ui.Money{Amount: r.Held}, ui.Duration{MS: r.FirstByteMS}, ui.Duration{MS: r.DurationMS},
+			ui.Count{N: r.StandsFor}, string(r.Quantity.Unit), ui.Count{N: r.Quantity.N}}})
 	}
 	return t
 }

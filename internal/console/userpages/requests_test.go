@@ -74,6 +74,8 @@ func TestRequestsAreChosen(t *testing.T) {
 			"/console/requests/table?key="+k.ID)
 		b.Get("/console/requests/table?status=400").Want(t, http.StatusOK, "id,created,endpoint,model,key,job_id,status,code,",
 			",/v1/chat/completions,sandbox-chat,"+k.ID+",,400,invalid_messages,0,0,0,0,0,0,0,")
+		s.Exec(`UPDATE ledger_receipt SET unit = 'tile', quantity = 7 WHERE key = $1 AND status = 200`, k.ID)
+		b.Get("/console/requests/table?status=200").Want(t, http.StatusOK, ",stands_for,unit,quantity\n", ",1,tile,7\n")
 	})
 }
 

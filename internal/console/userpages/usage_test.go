@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tollgate/internal/console/consoletest"
+	"tollgate/internal/ledger/measure"
 	"tollgate/internal/ledger/spending"
 	"tollgate/internal/money"
 )
@@ -57,6 +58,31 @@ func TestUsage(t *testing.T) {
 	})
 }
 
+// TestUsageHasColumnsOfUnits checks that the table has a column for each unit that occurs, also for units
+// that no kind of model has yet.
+func TestUsageHasColumnsOfUnits(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		ada := s.SignedIn("ada@example.com")
+		for i, test := range []struct {
+			unit   measure.Unit
+			n      int64
+			column string
+			cell   string
+		}{
+			{measure.Image, 12, ">Images<", ">12<"}, {measure.VideoMS, 5000, ">Clips<", ">31<"}, {"tile", 1234, ">Tiles<", ">1,234<"},
+			{"sound_ms", 61_500, ">Seconds of sound<", ">62<"}, {"search", 77, ">Searches<", ">77<"},
+		} {
+			ada.Get("/console/usage").Without(t, test.column)
+			s.AddUsage("ada", 1, spending.UsageRow{Model: fmt.Sprint("m", i), Line: "l", Sums: spending.Sums{Requests: 31, Billed: 31,
+				Charged: money.USD, Quantities: measure.Of(test.unit, 31, test.n)}})
+			ada.Get("/console/usage").Want(t, http.StatusOK, test.column, test.cell)
+		}
+		ada.Get("/console/usage/table").Want(t, http.StatusOK, "clip_count,video_seconds,search_count,sound_seconds,tile_count,cost_usd\n",
+			"\nm2,31,31,0,0,0,0,0,0,0,0,0,1234,1\n")
+	})
+}
+
 // TestUsageOfManyGroups checks that the first of many groups are listed, and that the others are one
 // row.
 func TestUsageOfManyGroups(t *testing.T) {
@@ -77,7 +103,7 @@ func TestPartThatFails(t *testing.T) {
 		s.AddUsage("ada", 0, spending.UsageRow{Model: "swift-1", Sums: spending.Sums{Requests: 1, Charged: 1}})
 		ada := s.SignedIn("ada@example.com")
 		ada.Get("/console").Want(t, http.StatusOK, `id="charges"`)
-		s.Exec(`ALTER TABLE ledger_day RENAME COLUMN clips TO lost`)
+		s.Exec(`ALTER TABLE ledger_day RENAME COLUMN cached_tokens TO lost`)
 		ada.Get("/console").Want(t, http.StatusOK, "The chart of charges cannot be shown at this moment", "Try again", "Balance", "7 days")
 	})
 }

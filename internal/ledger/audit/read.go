@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"tollgate/internal/ledger/books"
+	"tollgate/internal/ledger/measure"
 	"tollgate/internal/money"
 )
 
@@ -45,6 +46,7 @@ type openHold struct {
 	amount, cost                    money.Amount
 	factor                          money.Factor
 	tokens                          books.Tokens
+	quantity                        measure.Quantity
 }
 
 // account returns an account's sums. what describes the row that names the account.
@@ -182,6 +184,7 @@ type receipt struct {
 	job                             bool
 	code                            bool // the code is not empty
 	tokens                          books.Tokens
+	quantity                        measure.Quantity
 	cost, over, held, balance       money.Amount
 	lineCost                        money.Amount
 }
@@ -203,7 +206,7 @@ func (b *Books) readReceipts() error {
 		{"seq", &r.seq}, {"day", &r.day}, {"outcome", (*int64)(&r.outcome)}, {"status", &r.status}, {"free", &r.free},
 		{"CASE WHEN code = '' THEN 0 ELSE 1 END", &hasCode},
 		{"prompt_tokens", &r.tokens.Prompt}, {"cached_tokens", &r.tokens.Cached}, {"completion_tokens", &r.tokens.Completion},
-		{"images", &r.tokens.Images}, {"clips", &r.tokens.Clips}, {"video_ms", &r.tokens.VideoMS},
+		{"unit", (*string)(&r.quantity.Unit)}, {"quantity", &r.quantity.N},
 		{"cost_nano", (*int64)(&r.cost)}, {"over_nano", (*int64)(&r.over)}, {"held_nano", (*int64)(&r.held)},
 		{"balance_nano", (*int64)(&r.balance)}, {"line_cost_nano", (*int64)(&r.lineCost)}, {"price_factor", (*int64)(&r.factor)},
 		{"ended_ms", &r.endedMS}, {"source", &r.source}, {"revision", &r.revision},

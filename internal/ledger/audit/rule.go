@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"tollgate/internal/ledger/books"
+	"tollgate/internal/ledger/measure"
 	"tollgate/internal/money"
 )
 
@@ -24,10 +25,12 @@ func (r *receipt) check() (what, recorded string) {
 		return "a request that was not billed was charged", r.cost.String()
 	case r.over < 0 || r.over > 0 && r.cost != r.held:
 		return "usage above a hold is recorded, but the charge is below the hold", r.over.String()
-	case t.Prompt < 0 || t.Cached < 0 || t.Completion < 0 || t.Images < 0 || t.Clips < 0 || t.VideoMS < 0:
-		return "a receipt has a negative count", fmt.Sprint(t)
-	case r.outcome != books.Billed && t != books.Tokens{}:
-		return "a request that was not billed counts tokens or images", fmt.Sprint(t)
+	case t.Prompt < 0 || t.Cached < 0 || t.Completion < 0 || r.quantity.N < 0:
+		return "a receipt has a negative count", fmt.Sprint(t, r.quantity)
+	case r.outcome != books.Billed && (t != books.Tokens{} || r.quantity != measure.Quantity{}):
+		return "a request that was not billed counts tokens or another unit", fmt.Sprint(t, r.quantity)
+	case r.quantity.Unit == "" && r.quantity.N != 0:
+		return "a receipt has a quantity without a unit", fmt.Sprint(r.quantity.N)
 	case r.source < 0 || r.source > int64(books.SourceProgress):
 		return "a receipt has counts of an unknown source", fmt.Sprint(r.source)
 	case r.outcome != books.Billed && r.source != 0:

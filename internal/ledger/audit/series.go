@@ -3,6 +3,7 @@ package audit
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"tollgate/internal/ledger/books"
 	"tollgate/internal/money"
@@ -15,14 +16,18 @@ import (
 // series.
 
 // DayMark returns what a day's figures add to the mark of their series.
-func DayMark(day int64, f books.DayFigures) uint64 { r := factorsOf(day); return r.mark(f) }
+func DayMark(day books.Day, f books.DayFigures) uint64 { r := factorsOf(day); return r.mark(f) }
 
 // factors are the factors of a day's figures.
 type factors [len(books.DayFigures{})]uint64
 
-func factorsOf(day int64) (r factors) {
+func factorsOf(day books.Day) (r factors) {
+	seed := uint64(0x9e3779b97f4a7c15)
+	for i := range len(day.Unit) {
+		seed = mix(seed + uint64(day.Unit[i]))
+	}
 	for i := range r {
-		r[i] = mix(mix(uint64(day)*uint64(len(r))+uint64(i)+0x9e3779b97f4a7c15)) | 1
+		r[i] = mix(mix(uint64(day.Day)*uint64(len(r))+uint64(i)+seed)) | 1
 	}
 	return r
 }
@@ -35,9 +40,9 @@ func (r *factors) mark(f books.DayFigures) (sum uint64) {
 }
 
 // dayFactors caches the factors of days.
-type dayFactors map[int64]*factors
+type dayFactors map[books.Day]*factors
 
-func (d dayFactors) of(day int64) *factors {
+func (d dayFactors) of(day books.Day) *factors {
 	r := d[day]
 	if r == nil {
 		made := factorsOf(day)
@@ -77,9 +82,10 @@ func (b *Books) readSeries() error {
 		return err
 	}
 	return b.each(func(scan scanner) error {
-		var day, id int64
+		var day books.Day
+		var id int64
 		var f books.DayFigures
-		dest := []any{&day, &id}
+		dest := []any{&day.Day, (*string)(&day.Unit), &id}
 		for i := range f {
 			dest = append(dest, &f[i])
 		}
@@ -97,15 +103,15 @@ func (b *Books) readSeries() error {
 		cost := money.Amount(f[books.Cost])
 		a.daysCharged, k.sumSpent = money.Plus(a.daysCharged, cost), money.Plus(k.sumSpent, cost)
 		if k.limited && cost != 0 {
-			sums := &b.limit(books.LimitKey{Subject: s.names.Key, Day: day}, k.account).computed
+			sums := &b.limit(books.LimitKey{Subject: s.names.Key, Day: day.Day}, k.account).computed
 			sums.Spent = money.Plus(sums.Spent, cost)
 		}
-		if what := checkDay(f); what != "" {
-			b.Report(s.at(what, fmt.Sprintf("day %d: %v", day, f)))
+		if what := checkDay(day, f); what != "" {
+			b.Report(s.at(what, fmt.Sprintf("%s: %v", named(day), f)))
 		}
 		b.Count("days of series", 1)
 		return nil
-	}, `SELECT day, series, requests, billed, failed, prompt_tokens, cached_tokens, completion_tokens, images, clips, video_ms,
+	}, `SELECT day, unit, series, requests, billed, failed, prompt_tokens, cached_tokens, completion_tokens, quantity,
 		cost_nano, line_cost_nano, line_costs, known_cost_nano FROM ledger_day`)
 }
 
@@ -116,8 +122,13 @@ func (s *seriesSums) at(what, recorded string) Difference {
 	return Difference{Account: s.names.Account, Key: s.names.Key, Model: s.names.Model, What: what, Recorded: recorded}
 }
 
+// named returns a day and its unit for a message.
+func named(day books.Day) string {
+	return strings.TrimSpace(fmt.Sprintf("day %d %s", day.Day, day.Unit))
+}
+
 // checkDay returns the fault of figures that no requests can have, or "".
-func checkDay(f books.DayFigures) string {
+func checkDay(day books.Day, f books.DayFigures) string {
 	for _, n := range f {
 		if n < 0 {
 			return "a figure of a day is negative"
@@ -128,6 +139,8 @@ func checkDay(f books.DayFigures) string {
 		return "a day has no requests"
 	case f[books.BilledRequests]+f[books.FailedRequests] > f[books.Requests], f[books.LineCosts] > f[books.Requests]:
 		return "a day has fewer requests than outcomes"
+	case day.Unit == "" && f[books.Quantity] != 0:
+		return "a day has a quantity without a unit"
 	case f[books.KnownCost] > f[books.Cost]:
 		return "a day's charges of known cost are more than all charges"
 	}
@@ -144,7 +157,8 @@ func (b *Books) addToSeries(names books.UsageSeries, r *receipt) {
 		s = &seriesSums{names: names}
 		b.bySeries[names] = s
 	}
-	s.computed += b.factors.of(r.day).mark(books.FiguresOf(r.outcome, r.cost, r.lineCost, r.tokens))
+	day := books.Day{Day: r.day, Unit: r.quantity.Unit}
+	s.computed += b.factors.of(day).mark(books.FiguresOf(r.outcome, r.cost, r.lineCost, r.tokens, r.quantity.N))
 }
 
 // maxNamed bounds the series whose days are compared one by one.
@@ -175,39 +189,40 @@ func (b *Books) compareSeries() error {
 // findDays reports the differing days of a series. It cannot check a day with deleted receipts.
 func (b *Books) findDays(s *seriesSums) error {
 	type sums struct{ recorded, computed books.DayFigures }
-	days := map[int64]*sums{}
-	at := func(day int64) *sums {
+	days := map[books.Day]*sums{}
+	at := func(day books.Day) *sums {
 		if days[day] == nil {
 			days[day] = &sums{}
 		}
 		return days[day]
 	}
 	const ofSeries = `account = $1 AND key = $2 AND model = $3 AND line = $4 AND endpoint = $5 AND outcome <> 4`
-	const columns = `prompt_tokens, cached_tokens, completion_tokens, images, clips, video_ms, cost_nano, line_cost_nano`
+	const columns = `prompt_tokens, cached_tokens, completion_tokens, quantity, cost_nano, line_cost_nano`
 	err := b.each(func(scan scanner) error {
-		var day int64
+		var day books.Day
 		var f books.DayFigures
-		dest := []any{&day}
+		dest := []any{&day.Day, (*string)(&day.Unit)}
 		for i := range f {
 			dest = append(dest, &f[i])
 		}
 		err := scan(dest...)
 		at(day).recorded = f
 		return err
-	}, `SELECT day, requests, billed, failed, `+columns+`, line_costs, known_cost_nano FROM ledger_day WHERE series = $1`,
+	}, `SELECT day, unit, requests, billed, failed, `+columns+`, line_costs, known_cost_nano FROM ledger_day WHERE series = $1`,
 		books.SeriesID(s.names))
 	if err != nil {
 		return err
 	}
 	err = b.each(func(scan scanner) error {
-		var day, outcome int64
+		var day books.Day
+		var outcome, quantity int64
 		var t books.Tokens
 		var cost, lineCost money.Amount
-		err := scan(&day, &outcome, &t.Prompt, &t.Cached, &t.Completion, &t.Images, &t.Clips, &t.VideoMS, &cost, &lineCost)
-		at(day).computed.Add(books.FiguresOf(books.Outcome(outcome), cost, lineCost, t))
+		err := scan(&day.Day, (*string)(&day.Unit), &outcome, &t.Prompt, &t.Cached, &t.Completion, &quantity, &cost, &lineCost)
+		at(day).computed.Add(books.FiguresOf(books.Outcome(outcome), cost, lineCost, t, quantity))
 		return err
-	}, `SELECT day, outcome, `+columns+` FROM ledger_receipt WHERE `+ofSeries+`
-		UNION ALL SELECT day, outcome, `+columns+` FROM `+Unfolded+` AND `+ofSeries,
+	}, `SELECT day, unit, outcome, `+columns+` FROM ledger_receipt WHERE `+ofSeries+`
+		UNION ALL SELECT day, unit, outcome, `+columns+` FROM `+Unfolded+` AND `+ofSeries,
 		s.names.Account, s.names.Key, s.names.Model, s.names.Line, s.names.Endpoint)
 	if err != nil {
 		return err
@@ -215,7 +230,7 @@ func (b *Books) findDays(s *seriesSums) error {
 	for day, d := range days {
 		if d.recorded != d.computed && d.computed != (books.DayFigures{}) && !s.deletedFrom(d.recorded, d.computed) {
 			b.Report(Difference{Account: s.names.Account, Key: s.names.Key, Model: s.names.Model, What: "a day is not the sum of its receipts",
-				Recorded: fmt.Sprintf("day %d: %v", day, d.recorded), Computed: fmt.Sprint(d.computed)})
+				Recorded: fmt.Sprintf("%s: %v", named(day), d.recorded), Computed: fmt.Sprint(d.computed)})
 		}
 	}
 	if !s.capped {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/ledger/measure"
 	"tollgate/internal/money"
 )
 
@@ -180,9 +181,9 @@ func (b *Books) End(id string, end End, attempts string) (ReceiptRow, bool) {
 	if end.Outcome == Billed {
 		cost = min(max(end.Cost, 0), hold.Amount)
 		over = min(max(end.Cost, 0)-cost, money.Max)
-		end.Tokens = end.Tokens.Bounded()
+		end.Tokens, end.Quantity.N = end.Tokens.Bounded(), boundedCount(end.Quantity.N)
 	} else {
-		end.Tokens, end.Source = Tokens{}, 0 // uncharged requests count in no total
+		end.Tokens, end.Quantity, end.Source = Tokens{}, measure.Quantity{}, 0 // uncharged requests count in no total
 	}
 	b.AddHeld(acct.ID, key.ID, hold.Day, -hold.Amount)
 	before := acct.Balance

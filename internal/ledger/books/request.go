@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"tollgate/internal/ledger/measure"
 	"tollgate/internal/money"
 )
 
@@ -51,19 +52,17 @@ type Admission struct {
 
 // Tokens are the counts of one answer. Cached is part of Prompt.
 type Tokens struct {
-	Prompt, Cached, Completion, Images int64
-	Clips, VideoMS                     int64 // VideoMS is the total length of the clips
+	Prompt, Cached, Completion int64
 }
 
 // MaxCount bounds each count of one request. A provider may report any number.
 const MaxCount = 1 << 40
 
+func boundedCount(n int64) int64 { return max(0, min(n, MaxCount)) }
+
 // Bounded returns the counts, each limited to 0 through MaxCount.
 func (t Tokens) Bounded() Tokens {
-	for _, n := range []*int64{&t.Prompt, &t.Cached, &t.Completion, &t.Images, &t.Clips, &t.VideoMS} {
-		*n = max(0, min(*n, MaxCount))
-	}
-	return t
+	return Tokens{boundedCount(t.Prompt), boundedCount(t.Cached), boundedCount(t.Completion)}
 }
 
 // maxText bounds the stored bytes of a text from a client or a provider.
@@ -91,9 +90,10 @@ type End struct {
 	Outcome Outcome
 	// Cost is the cost of the usage. The charge is never more than the hold; the receipt records
 	// the excess.
-	Cost   money.Amount
-	Tokens Tokens
-	Source UsageSource
+	Cost     money.Amount
+	Tokens   Tokens
+	Quantity measure.Quantity
+	Source   UsageSource
 	// LineCost is the cost of all attempts at their providers, or nil if unknown.
 	LineCost *money.Amount
 	Status   int    // the HTTP status sent to the client
@@ -110,9 +110,9 @@ type End struct {
 
 // Totals are counts of ended requests (interface.md, Usage).
 type Totals struct {
-	Cost                       money.Amount
-	Requests, Billed, Failed   int64
-	Prompt, Completion, Images int64
+	Cost                     money.Amount
+	Requests, Billed, Failed int64
+	Prompt, Completion       int64
 }
 
 // Plus returns the sum of two totals.
@@ -120,6 +120,6 @@ func (t Totals) Plus(o Totals) Totals {
 	return Totals{
 		Cost: money.Plus(t.Cost, o.Cost), Requests: money.Plus(t.Requests, o.Requests), Billed: money.Plus(t.Billed, o.Billed),
 		Failed: money.Plus(t.Failed, o.Failed), Prompt: money.Plus(t.Prompt, o.Prompt),
-		Completion: money.Plus(t.Completion, o.Completion), Images: money.Plus(t.Images, o.Images),
+		Completion: money.Plus(t.Completion, o.Completion),
 	}
 }

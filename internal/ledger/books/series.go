@@ -1,8 +1,11 @@
 package books
 
-import "tollgate/internal/money"
+import (
+	"tollgate/internal/ledger/measure"
+	"tollgate/internal/money"
+)
 
-// UsageSeries identifies a series of sums, one for each day.
+// UsageSeries identifies a series of sums, one for each day and unit.
 type UsageSeries struct{ Account, Key, Model, Line, Endpoint string }
 
 // SeriesID returns the id of a series, the same on every node. Among ten million series, two have
@@ -19,6 +22,12 @@ func SeriesID(s UsageSeries) int64 {
 	return int64(h)
 }
 
+// Day identifies the sums of a series. Requests without a charge have no unit.
+type Day struct {
+	Day  int64
+	Unit measure.Unit
+}
+
 // DayFigures are the sums of requests, in the order of ledger_day's columns.
 type DayFigures [figures]int64
 
@@ -30,9 +39,7 @@ const (
 	PromptTokens
 	CachedTokens
 	CompletionTokens
-	Images
-	Clips
-	VideoMS
+	Quantity  // in the unit of the day
 	Cost      // the charges
 	LineCost  // the providers' known cost
 	LineCosts // requests with a known cost
@@ -42,10 +49,10 @@ const (
 
 // FiguresOf returns the figures of one ended request. A negative lineCost means that the cost is
 // unknown.
-func FiguresOf(outcome Outcome, cost, lineCost money.Amount, t Tokens) DayFigures {
+func FiguresOf(outcome Outcome, cost, lineCost money.Amount, t Tokens, quantity int64) DayFigures {
 	f := DayFigures{
 		Requests: 1, PromptTokens: t.Prompt, CachedTokens: t.Cached, CompletionTokens: t.Completion,
-		Images: t.Images, Clips: t.Clips, VideoMS: t.VideoMS, Cost: int64(cost),
+		Quantity: quantity, Cost: int64(cost),
 	}
 	switch outcome {
 	case Billed:

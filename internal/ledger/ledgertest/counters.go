@@ -34,13 +34,12 @@ var fixed = map[string]string{
 	"low_nano": "set by people", "price_factor": "set by people", "usd_nano": "set by people",
 }
 
-// isCounter reports whether an integer column is a counter. Of the times only video_ms, a length,
-// is a counter.
+// isCounter reports whether an integer column is a counter. Times are none.
 func isCounter(column string) bool {
 	if _, ok := fixed[column]; ok {
 		return false
 	}
-	return !strings.HasSuffix(column, "_ms") || column == "video_ms"
+	return !strings.HasSuffix(column, "_ms")
 }
 
 // CountersTx returns the counters of the schema.

@@ -28,10 +28,10 @@ func TestListsWalkIndexes(t *testing.T) {
 		}
 		for _, text := range []string{
 			`INSERT INTO ledger_receipt (id, account, seq, key, model, endpoint, day, revision, outcome, status, code, line, attempts,
-				prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano,
+				prompt_tokens, cached_tokens, completion_tokens, cost_nano, over_nano, held_nano, balance_nano,
 				first_byte_ms, duration_ms, created_ms, ended_ms, stands_for, job)` + numbers + `
 			SELECT 'req_' || CAST(100000 + i AS TEXT), 'a' || CAST(i % 199 AS TEXT), i, 'k', 'm', 'e', 0, 1, 1, 200, '', 'l', '[]',
-				0, 0, 0, 0, i % 2, 0, 1, 0, 0, 0, 0, 0, 1, '' FROM n`,
+				0, 0, 0, i % 2, 0, 1, 0, 0, 0, 0, 0, 1, '' FROM n`,
 			`INSERT INTO ledger_entry (id, account, seq, kind, amount_nano, balance_nano, note, created_ms)` + numbers + `
 			SELECT 'ent_' || CAST(100000 + i AS TEXT), 'a' || CAST(i % 199 AS TEXT), 100000 + i, 'credit', 1, 0, '', 0 FROM n`,
 			`INSERT INTO ledger_charge (account, model, seq, amount_nano, balance_nano, ended_ms, request, job)` + numbers + `
@@ -81,9 +81,9 @@ func TestFilter(t *testing.T) {
 				switch i % 4 {
 				case 1:
 					text = `INSERT INTO ledger_receipt (id, account, seq, key, model, endpoint, day, revision, outcome, status, code, line,
-						attempts, prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano,
+						attempts, prompt_tokens, cached_tokens, completion_tokens, cost_nano, over_nano, held_nano, balance_nano,
 						first_byte_ms, duration_ms, created_ms, ended_ms, stands_for, job)
-						VALUES ($1, 'a', $2, 'k', 'm', 'e', 0, 1, 1, 200, '', 'l', '[]', 0, 0, 0, 0, 5, 0, 1, 0, 0, 0, 0, $3, 1, '')`
+						VALUES ($1, 'a', $2, 'k', 'm', 'e', 0, 1, 1, 200, '', 'l', '[]', 0, 0, 0, 5, 0, 1, 0, 0, 0, 0, $3, 1, '')`
 				case 2:
 					if _, err := tx.Exec(`INSERT INTO ledger_charge (account, model, seq, amount_nano, balance_nano, ended_ms, request, job)
 						VALUES (1, 2, $1, 5, 0, $2, $3, $4)`, i, at, id.Pack(RequestPrefix, id.New(RequestPrefix)), []byte{}); err != nil {

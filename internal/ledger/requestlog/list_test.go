@@ -11,7 +11,7 @@ import (
 
 // insertReceipts inserts receipts $1 to $2, numbered as n.i.
 const insertReceipts = `INSERT INTO ledger_receipt (id, account, seq, key, model, endpoint, day, revision, outcome, status, code,
-		line, attempts,		prompt_tokens, cached_tokens, completion_tokens, images, cost_nano, over_nano, held_nano, balance_nano,
+		line, attempts, prompt_tokens, cached_tokens, completion_tokens, cost_nano, over_nano, held_nano, balance_nano,
 		first_byte_ms, duration_ms, created_ms, ended_ms, stands_for, job)
 	WITH RECURSIVE n (i) AS (SELECT CAST($1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < $2) `
 
@@ -29,7 +29,7 @@ func fillLists(t *testing.T, db *store.DB) {
 			CASE WHEN i % 100 = 50 THEN 'rare' ELSE 'm' || CAST(i % 5 AS TEXT) END, 'e', 0, 1, CASE WHEN i % 20 = 0 THEN 4 ELSE 1 END,
 			CASE WHEN i % 20 = 0 THEN 502 ELSE 200 END, CASE WHEN i % 40 = 0 THEN 'busy' ELSE '' END,
 			CASE WHEN i % 100 = 50 THEN 'rare' ELSE 'l' || CAST(i % 3 AS TEXT) END, '[]',
-			0, 0, 0, 0, i % 2, 0, 1, 0, 0, CASE WHEN i % 60 = 0 THEN 20000 WHEN i % 6 = 0 THEN 700 ELSE 0 END, 0, 0, 1, '' FROM n`, 1, listRows)
+			0, 0, 0, i % 2, 0, 1, 0, 0, CASE WHEN i % 60 = 0 THEN 20000 WHEN i % 6 = 0 THEN 700 ELSE 0 END, 0, 0, 1, '' FROM n`, 1, listRows)
 		return err
 	})
 	account(t, db, "a0", listRows, "k0", "k2")
@@ -198,7 +198,7 @@ func busy(t *testing.T, db *store.DB, since int64) {
 		_, err := tx.Exec(insertReceipts+`
 			SELECT $3 || CAST(100000 + i AS TEXT), 'a0', i, CASE WHEN i % 5000 = 0 THEN 'rare' ELSE 'often' END,
 			CASE WHEN i = 7 THEN 'old' ELSE 'm' END, 'e', 0, 1, 1, 200, '', 'l', '[]',
-			0, 0, 0, 0, 0, 0, 1, 0, 0, 0, $4 + i * 1000, $4 + i * 1000 + 500, 1, '' FROM n`, 1, busyRows, before, since)
+			0, 0, 0, 0, 0, 1, 0, 0, 0, $4 + i * 1000, $4 + i * 1000 + 500, 1, '' FROM n`, 1, busyRows, before, since)
 		return err
 	})
 	update(t, db, func(tx *store.Tx) error { _, err := tx.Exec(`ANALYZE`); return err })
@@ -287,7 +287,7 @@ func TestSpanOfAnAccountIsFound(t *testing.T) {
 			t.Helper()
 			update(t, db, func(tx *store.Tx) error {
 				_, err := tx.Exec(insertReceipts+`SELECT $3 || CAST(100000 + i AS TEXT), 'a0', `+seq+`, 'k', 'm', 'e', 0, 1, 1, 200, '', 'l', '[]',
-					0, 0, 0, 0, 0, 0, 1, 0, 0, 0, $4, $5, 1, '' FROM n`, from, to, id, created, ended)
+					0, 0, 0, 0, 0, 1, 0, 0, 0, $4, $5, 1, '' FROM n`, from, to, id, created, ended)
 				return err
 			})
 		}

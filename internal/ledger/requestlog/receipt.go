@@ -13,6 +13,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger/books"
+	"tollgate/internal/ledger/measure"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
@@ -26,6 +27,7 @@ type Receipt struct {
 	Code, Line                        string
 	Attempts                          json.RawMessage
 	Tokens                            books.Tokens
+	Quantity                          measure.Quantity
 	Source                            books.UsageSource
 	Revision                          int64        // the catalog revision of the prices
 	Factor                            money.Factor // of the prices; 0 means no factor

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
+	"tollgate/internal/ledger/measure"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
@@ -63,11 +63,11 @@ type UsageRow struct {
 type Sums struct {
 	Requests, Billed, Failed   int64
 	Prompt, Cached, Completion int64 // tokens; Cached is part of Prompt
-	Images, Clips, VideoMS     int64
 	Charged                    money.Amount
 	LineCost                   money.Amount // the providers' known cost
 	LineCosts                  int64        // requests with a known cost
 	KnownCost                  money.Amount // the charges of those requests
+	Quantities                 measure.Totals
 }
 
 // ErrTooManyRows means that usage has more rows than the query's limit.
@@ -85,28 +85,51 @@ func ReadTx(tx *store.Tx, q Query) ([]UsageRow, error) {
 	}
 	defer rows.Close()
 	var out []UsageRow
-	for rows.Next() {
-		var r UsageRow
-		var day int64
-		var dest []any
-		for _, group := range groups {
-			dest = append(dest, r.dest(group, &day))
-		}
-		f := &r.Sums
-		dest = append(dest, &f.Requests, &f.Billed, &f.Failed, &f.Prompt, &f.Cached, &f.Completion, &f.Images, &f.Clips, &f.VideoMS,
-			&f.Charged, &f.LineCost, &f.LineCosts, &f.KnownCost)
-		if err := rows.Scan(dest...); err != nil {
+	for n := 0; rows.Next(); n++ {
+		r, err := scanUnit(rows.Scan, groups)
+		if err != nil {
 			return nil, fmt.Errorf("read the usage: %w", err)
 		}
-		if slices.Contains(groups, ByDay) {
-			r.Day = time.Unix(day*24*60*60, 0).UTC().Format(time.DateOnly)
+		if last := len(out) - 1; last >= 0 && out[last].sameGroup(&r, groups) {
+			out[last].Sums = out[last].Plus(r.Sums)
+		} else {
+			out = append(out, r)
 		}
-		out = append(out, r)
+		if len(out) > q.Limit || n+1 == q.maxRead() {
+			return nil, ErrTooManyRows
+		}
 	}
-	if len(out) > q.Limit {
-		return nil, ErrTooManyRows
+	if len(groups) == 0 && out == nil {
+		out = []UsageRow{{}}
 	}
 	return out, rows.Err()
+}
+
+// maxUnits bounds the rows read for one row of a report: a row for each unit.
+const maxUnits = 16
+
+func (q Query) maxRead() int { return maxUnits * (q.Limit + 1) }
+
+// scanUnit scans the sums of one group and unit.
+func scanUnit(scan func(dest ...any) error, groups []By) (r UsageRow, err error) {
+	var day, quantity int64
+	var unit measure.Unit
+	var dest []any
+	for _, group := range groups {
+		dest = append(dest, r.dest(group, &day))
+	}
+	f := &r.Sums
+	err = scan(append(dest, &unit, &f.Requests, &f.Billed, &f.Failed, &f.Prompt, &f.Cached, &f.Completion, &quantity,
+		&f.Charged, &f.LineCost, &f.LineCosts, &f.KnownCost)...)
+	f.Quantities = measure.Of(unit, f.Billed, quantity)
+	if slices.Contains(groups, ByDay) {
+		r.Day = dayName(day)
+	}
+	return r, err
+}
+
+func (r *UsageRow) sameGroup(o *UsageRow, groups []By) bool {
+	return !slices.ContainsFunc(groups, func(group By) bool { return r.Value(group) != o.Value(group) })
 }
 
 // dest returns the destination of a grouping's column.
@@ -126,7 +149,7 @@ func (r *UsageRow) dest(group By, day *int64) any {
 	return &r.Endpoint
 }
 
-var usageSums = sumsOf("requests", "billed", "failed", "prompt_tokens", "cached_tokens", "completion_tokens", "images", "clips", "video_ms",
+var usageSums = sumsOf("requests", "billed", "failed", "prompt_tokens", "cached_tokens", "completion_tokens", "quantity",
 	"cost_nano", "line_cost_nano", "line_costs", "known_cost_nano")
 
 func sumsOf(columns ...string) string {
@@ -169,7 +192,7 @@ func (q Query) tables() string {
 	return `ledger_series s JOIN ledger_day d ON d.series = s.id`
 }
 
-// Statement returns the statement of ReadTx.
+// Statement returns the statement of ReadTx: a row for each combination of the groupings and unit.
 func (q Query) Statement() (text string, args []any) {
 	var where, columns []string
 	add := func(condition string, value any) {
@@ -218,10 +241,11 @@ func (q Query) Statement() (text string, args []any) {
 			columns = append(columns, "s."+string(group))
 		}
 	}
-	text = `SELECT ` + strings.Join(append(columns, usageSums), ", ") + ` FROM ` + q.tables() + ` WHERE ` + strings.Join(where, " AND ")
+	group, order := strings.Join(append(columns, "d.unit"), ", "), ""
 	if len(columns) > 0 {
-		text += ` GROUP BY ` + strings.Join(columns, ", ") + ` ORDER BY ` + strings.Join(columns, ", ")
+		order = ` ORDER BY ` + strings.Join(columns, ", ")
 	}
-	args = append(args, q.Limit+1)
-	return text + ` LIMIT $` + strconv.Itoa(len(args)), args
+	args = append(args, q.maxRead())
+	return `SELECT ` + group + `, ` + usageSums + ` FROM ` + q.tables() + `
+		WHERE ` + strings.Join(where, " AND ") + ` GROUP BY ` + group + order + ` LIMIT $` + strconv.Itoa(len(args)), args
 }

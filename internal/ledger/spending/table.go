@@ -13,6 +13,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger/books"
+	"tollgate/internal/ledger/measure"
 	"tollgate/internal/ledger/sheet"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
@@ -136,9 +137,8 @@ func (f Sums) Plus(o Sums) Sums {
 	return Sums{
 		Requests: money.Plus(f.Requests, o.Requests), Billed: money.Plus(f.Billed, o.Billed), Failed: money.Plus(f.Failed, o.Failed),
 		Prompt: money.Plus(f.Prompt, o.Prompt), Cached: money.Plus(f.Cached, o.Cached), Completion: money.Plus(f.Completion, o.Completion),
-		Images: money.Plus(f.Images, o.Images), Clips: money.Plus(f.Clips, o.Clips), VideoMS: money.Plus(f.VideoMS, o.VideoMS),
 		Charged: money.Plus(f.Charged, o.Charged), LineCost: money.Plus(f.LineCost, o.LineCost), LineCosts: money.Plus(f.LineCosts, o.LineCosts),
-		KnownCost: money.Plus(f.KnownCost, o.KnownCost),
+		KnownCost: money.Plus(f.KnownCost, o.KnownCost), Quantities: f.Quantities.Plus(o.Quantities),
 	}
 }
 
@@ -169,17 +169,27 @@ func (r *Breakdown) IDs(group By) (ids []string) {
 	return ids
 }
 
-// figure is a column of a report and its JSON value; an unknown value is empty.
-type figure struct{ name, value string }
-
-func (f Sums) figures(lines bool) []figure {
-	n := func(n int64) string { return strconv.FormatInt(n, 10) }
-	out := []figure{
-		{"requests", n(f.Requests)}, {"billed_requests", n(f.Billed)}, {"failed_requests", n(f.Failed)},
-		{"prompt_tokens", n(f.Prompt)}, {"cached_tokens", n(f.Cached)}, {"completion_tokens", n(f.Completion)},
-		{"image_count", n(f.Images)}, {"clip_count", n(f.Clips)},
-		{"video_seconds", strconv.FormatFloat(float64(f.VideoMS)/1000, 'f', -1, 64)}, {"cost_usd", f.Charged.String()},
+// units returns the units of all figures of the report.
+func (r *Breakdown) units() []measure.Unit {
+	all := r.Total().Quantities
+	if r.Sandbox != nil {
+		all = all.Plus(r.Sandbox.Quantities)
 	}
+	return all.Units()
+}
+
+// figures returns the columns of a report with their JSON values. An unknown value is empty.
+func (f Sums) figures(units []measure.Unit, lines bool) []measure.NamedValue {
+	n := func(n int64) string { return strconv.FormatInt(n, 10) }
+	out := []measure.NamedValue{
+		{Name: "requests", Value: n(f.Requests)}, {Name: "billed_requests", Value: n(f.Billed)},
+		{Name: "failed_requests", Value: n(f.Failed)}, {Name: "prompt_tokens", Value: n(f.Prompt)},
+		{Name: "cached_tokens", Value: n(f.Cached)}, {Name: "completion_tokens", Value: n(f.Completion)},
+	}
+	for _, unit := range units {
+		out = append(out, f.Quantities.Values(unit)...)
+	}
+	out = append(out, measure.NamedValue{Name: "cost_usd", Value: f.Charged.String()})
 	if !lines {
 		return out
 	}
@@ -187,11 +197,14 @@ func (f Sums) figures(lines bool) []figure {
 	if margin, known := f.Margin(); known {
 		taken, left = f.LineCost.String(), margin.String()
 	}
-	return append(out, figure{"line_cost_usd", taken}, figure{"line_cost_requests", n(f.LineCosts)}, figure{"margin_usd", left})
+	return append(out, []measure.NamedValue{
+		{Name: "line_cost_usd", Value: taken}, {Name: "line_cost_requests", Value: n(f.LineCosts)}, {Name: "margin_usd", Value: left},
+	}...)
 }
 
 // MarshalJSON encodes a report. Unknown values are null.
 func (r Breakdown) MarshalJSON() ([]byte, error) {
+	units := r.units()
 	show := func(groups []By, row *UsageRow) json.RawMessage {
 		b := []byte{'{'}
 		member := func(name, value string) {
@@ -212,8 +225,8 @@ func (r Breakdown) MarshalJSON() ([]byte, error) {
 				member(nameOf(group), string(text))
 			}
 		}
-		for _, f := range row.figures(r.Lines) {
-			member(f.name, f.value)
+		for _, f := range row.figures(units, r.Lines) {
+			member(f.Name, f.Value)
 		}
 		return append(b, '}')
 	}
@@ -259,8 +272,9 @@ func (r *Breakdown) Cells() (columns []string, rows [][]string) {
 			columns = append(columns, nameOf(group))
 		}
 	}
-	for _, f := range (Sums{}).figures(r.Lines) {
-		columns = append(columns, f.name)
+	units := r.units()
+	for _, f := range (Sums{}).figures(units, r.Lines) {
+		columns = append(columns, f.Name)
 	}
 	rows = make([][]string, len(r.Rows))
 	for i := range r.Rows {
@@ -270,8 +284,8 @@ func (r *Breakdown) Cells() (columns []string, rows [][]string) {
 				rows[i] = append(rows[i], sheet.Cell(names[r.Rows[i].Value(group)]))
 			}
 		}
-		for _, f := range r.Rows[i].figures(r.Lines) {
-			rows[i] = append(rows[i], f.value)
+		for _, f := range r.Rows[i].figures(units, r.Lines) {
+			rows[i] = append(rows[i], f.Value)
 		}
 	}
 	return columns, rows

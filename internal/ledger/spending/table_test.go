@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/ledger/measure"
 )
 
 // TestParseQuery checks days, times, and spans with one end.
@@ -52,7 +53,8 @@ func TestParseQuery(t *testing.T) {
 func TestTableIsJSON(t *testing.T) {
 	t.Parallel()
 	table := Breakdown{Since: "2026-05-01", Until: "2026-05-02", By: []By{ByDay, ByModel}, Lines: true, Rows: []UsageRow{
-		{Day: "2026-05-01", Model: "a\"b", Sums: Sums{Requests: 1, VideoMS: 2500, Charged: 3, LineCost: 1, LineCosts: 1, KnownCost: 3}},
+		{Day: "2026-05-01", Model: "a\"b", Sums: Sums{Requests: 1, Charged: 3, LineCost: 1, LineCosts: 1, KnownCost: 3,
+			Quantities: measure.Totals{measure.VideoMS: {N: 2500}}}},
 		{Day: "2026-05-02", Model: "c", Sums: Sums{Requests: 2, Charged: 4}},
 	}}
 	raw, err := json.Marshal(table)

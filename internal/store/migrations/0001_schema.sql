@@ -287,9 +287,8 @@ CREATE TABLE ledger_receipt (
     prompt_tokens     BIGINT NOT NULL,
     cached_tokens     BIGINT NOT NULL, -- part of prompt_tokens
     completion_tokens BIGINT NOT NULL,
-    images            BIGINT NOT NULL,
-    clips             BIGINT NOT NULL DEFAULT 0,
-    video_ms          BIGINT NOT NULL DEFAULT 0,
+    unit              TEXT   NOT NULL DEFAULT '', -- of quantity: measure.Unit; '': only tokens are counted
+    quantity          BIGINT NOT NULL DEFAULT 0,
     source            BIGINT NOT NULL DEFAULT 0, -- who counted the tokens: books.UsageSource
     cost_nano         BIGINT NOT NULL, -- the charge
     line_cost_nano    BIGINT NOT NULL DEFAULT -1, -- the provider's price; -1: unknown
@@ -388,24 +387,23 @@ CREATE TABLE ledger_series (
 CREATE UNIQUE INDEX ledger_series_names ON ledger_series (account, key, model, line, endpoint);
 CREATE INDEX ledger_series_key ON ledger_series (key);
 
--- The sums of a series' requests by the day of their admission. Kept for ever.
+-- The sums of a series' requests by the day of their admission and their unit. Kept for ever.
 CREATE TABLE ledger_day (
     day               BIGINT NOT NULL,
     series            BIGINT NOT NULL,
+    unit              TEXT   NOT NULL DEFAULT '', -- of quantity: measure.Unit; '': only tokens are counted
     requests          BIGINT NOT NULL,
     billed            BIGINT NOT NULL,
     failed            BIGINT NOT NULL,
     prompt_tokens     BIGINT NOT NULL,
     cached_tokens     BIGINT NOT NULL,
     completion_tokens BIGINT NOT NULL,
-    images            BIGINT NOT NULL,
-    clips             BIGINT NOT NULL,
-    video_ms          BIGINT NOT NULL,
+    quantity          BIGINT NOT NULL,
     cost_nano         BIGINT NOT NULL,
     line_cost_nano    BIGINT NOT NULL,           -- the providers' known cost
     line_costs        BIGINT NOT NULL,           -- number of requests with a known cost
     known_cost_nano   BIGINT NOT NULL DEFAULT 0, -- the charges of those requests
-    PRIMARY KEY (day, series)
+    PRIMARY KEY (day, series, unit)
 );
 CREATE INDEX ledger_day_series ON ledger_day (series, day);
 

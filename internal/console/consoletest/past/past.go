@@ -16,6 +16,7 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/ledger/books"
+	"tollgate/internal/ledger/measure"
 	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
@@ -188,6 +189,7 @@ func (w *writer) spend() error {
 	today := books.DayOf(w.nowMS)
 	for n, m := range models {
 		s := books.UsageSeries{Account: w.account, Key: w.keys[n%len(w.keys)], Model: m.name, Line: "sandbox", Endpoint: m.endpoint}
+		unit := map[string]measure.Unit{"sandbox-image": measure.Image, "sandbox-video": measure.VideoMS}[m.name]
 		if err := w.exec(`INSERT INTO ledger_series (id, account, key, model, line, endpoint, folded) VALUES ($1, $2, $3, $4, $5, $6, 0)`,
 			books.SeriesID(s), s.Account, s.Key, s.Model, s.Line, s.Endpoint); err != nil {
 			return err
@@ -203,18 +205,14 @@ func (w *writer) spend() error {
 			}
 			failed := requests * (back % 4) / 50
 			charged := int64(m.cost) * (requests - failed)
-			var images, clips int64
-			switch m.name {
-			case "sandbox-image":
-				images = requests - failed
-			case "sandbox-video":
-				clips = requests - failed
+			var quantity int64
+			if unit == measure.Image {
+				quantity = requests - failed
 			}
 			if err := w.exec(`INSERT INTO ledger_day (day, series, requests, billed, failed, prompt_tokens, cached_tokens, completion_tokens,
-				images, clips, video_ms, cost_nano, line_cost_nano, line_costs) VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $8, $9, 0, $10, 0,
-					0)`,
-				today-back, books.SeriesID(s), requests, requests-failed, failed, requests*812, requests*207, images, clips,
-				charged); err != nil {
+				quantity, cost_nano, line_cost_nano, line_costs, unit) VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $8, $9, 0, 0, $10)`,
+				today-back, books.SeriesID(s), requests, requests-failed, failed, requests*812, requests*207, quantity,
+				charged, string(unit)); err != nil {
 				return err
 			}
 			cost += charged
