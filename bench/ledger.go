@@ -238,8 +238,7 @@ type ledgerSubject struct {
 	operations   atomic.Int64
 }
 
-// openLedger opens a ledger with accounts. Each account has a balance and a key with every limit
-// set, so that every check runs.
+// openLedger opens a ledger with accounts.
 func openLedger(ctx context.Context, url string, accounts int, opts store.Options) (*ledgerSubject, error) {
 	db, err := store.Open(ctx, url, opts)
 	if err != nil {
@@ -248,11 +247,24 @@ func openLedger(ctx context.Context, url string, accounts int, opts store.Option
 	if err := db.Migrate(ctx); err != nil {
 		return nil, err
 	}
+	names, err := openAccounts(ctx, db, accounts)
+	if err := errors.Join(err, db.Close()); err != nil {
+		return nil, err
+	}
+	return joinLedger(ctx, url, names, opts)
+}
+
+// joinLedger starts a node on a database with open accounts.
+func joinLedger(ctx context.Context, url string, accounts []string, opts store.Options) (*ledgerSubject, error) {
+	db, err := store.Open(ctx, url, opts)
+	if err != nil {
+		return nil, err
+	}
 	self, err := node.Join(ctx, node.Options{DB: db})
 	if err != nil {
 		return nil, err
 	}
-	b := &ledgerSubject{db: db, now: time.Now}
+	b := &ledgerSubject{db: db, accounts: accounts, now: time.Now}
 	b.ledger = ledger.New(ledger.Options{
 		DB:   db,
 		Node: self,
@@ -262,13 +274,19 @@ func openLedger(ctx context.Context, url string, accounts int, opts store.Option
 			b.operations.Add(int64(operations))
 		}},
 	})
+	return b, b.ledger.Start(ctx)
+}
+
+// openAccounts opens accounts. Each account has a balance and a key with every limit set, so that
+// every check runs.
+func openAccounts(ctx context.Context, db *store.DB, accounts int) (names []string, err error) {
 	rpm, budget, total := int64(1_000_000_000), 1_000_000*money.USD, 10_000_000*money.USD
 	limits := ledger.KeyLimits{RPM: &rpm, DailyBudget: &budget, TotalLimit: &total}
-	if err := db.Update(ctx, func(tx *store.Tx) error {
-		b.accounts = b.accounts[:0]
+	err = db.Update(ctx, func(tx *store.Tx) error {
+		names = nil
 		for range accounts {
 			account := id.New("acct_")
-			b.accounts = append(b.accounts, account)
+			names = append(names, account)
 			if err := ledger.OpenAccountTx(tx, account, 0); err != nil {
 				return err
 			}
@@ -280,10 +298,8 @@ func openLedger(ctx context.Context, url string, accounts int, opts store.Option
 			}
 		}
 		return nil
-	}); err != nil {
-		return nil, err
-	}
-	return b, b.ledger.Start(ctx)
+	})
+	return names, err
 }
 
 func (b *ledgerSubject) pair(ctx context.Context, account int) (time.Duration, error) {
@@ -318,4 +334,9 @@ func (b *ledgerSubject) close() error {
 		return fmt.Errorf("the books do not agree: %+v", report.Differences)
 	}
 	return b.db.Close()
+}
+
+// leave ends the node.
+func (b *ledgerSubject) leave(ctx context.Context) error {
+	return errors.Join(b.ledger.Close(ctx), b.db.Close())
 }

@@ -13,6 +13,7 @@
 //
 //	go run ./bench                    everything
 //	go run ./bench -only ledger
+//	go run ./bench -only nodes
 //	go run ./bench -only chat -cases throughput,stream -rounds 3 -seconds 4
 //	go run ./bench -only chat -starts 6 -rounds 5 -against FORMER_TOLLGATE
 //	go run ./bench -only jobs
@@ -41,6 +42,8 @@ type options struct {
 	only     string
 	cases    []string
 	accounts []int
+	nodes    []int
+	delays   []int // of commits, in ms
 	rounds   int
 	starts   int           // of each gateway, for the chat cases
 	span     time.Duration // of one measurement
@@ -65,25 +68,21 @@ func main() {
 	}
 	var o options
 	cases := flag.String("cases", "throughput,paced,stream,stream-gap,slow,large", "chat cases to measure")
-	flag.StringVar(&o.only, "only", "", "ledger, chat, jobs, audit, usage, pages or aging; empty: all")
+	flag.StringVar(&o.only, "only", "", "ledger, nodes, chat, jobs, audit, usage, pages or aging; empty: all")
 	flag.IntVar(&o.rounds, "rounds", 3, "rounds per measurement; the median is printed")
 	flag.IntVar(&o.starts, "starts", 1, "starts of each gateway in the chat cases; all rounds run after each start")
 	accounts := flag.String("accounts", "1,1000", "numbers of accounts of the ledger to measure")
+	nodes := flag.String("nodes", "1,3,6", "numbers of nodes to measure; the first must be 1")
+	delays := flag.String("delays", "0,5,50,100", "delays of a commit in ms for the measurement of nodes")
 	seconds := flag.Float64("seconds", 4, "seconds of one measurement")
 	profile := flag.String("profile", "", "file for a CPU profile of this program, which runs the ledger")
 	flag.StringVar(&o.against, "against", "", "another build of the gateway to measure beside this one, on SQLite")
-	flag.IntVar(&o.callers, "callers", 64, "concurrent callers of the ledger")
+	flag.IntVar(&o.callers, "callers", 64, "concurrent callers of the ledger; with several nodes, in all and of each")
 	flag.IntVar(&o.receipts, "receipts", 1_000_000, "receipts in the database for audit, usage, pages and aging")
 	flag.IntVar(&o.charges, "charges", 1_000_000, "number of archived charges")
 	flag.Parse()
 	o.cases = strings.Split(*cases, ",")
-	for text := range strings.SplitSeq(*accounts, ",") {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			log.Fatalf("-accounts: %q is not a positive number", text)
-		}
-		o.accounts = append(o.accounts, n)
-	}
+	o.accounts, o.nodes, o.delays = numbers("accounts", *accounts, 1), numbers("nodes", *nodes, 1), numbers("delays", *delays, 0)
 	o.span = time.Duration(*seconds * float64(time.Second))
 	o.postgres = os.Getenv("TOLLGATE_TEST_POSTGRES")
 	stop, err := startProfile(*profile)
@@ -93,6 +92,18 @@ func main() {
 	if err := errors.Join(run(o), stop()); err != nil {
 		log.Fatal(err)
 	}
+}
+
+// numbers returns the numbers of a flag's list. None is below least.
+func numbers(name, list string, least int) (all []int) {
+	for text := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < least {
+			log.Fatalf("-%s: %q is not a number from %d", name, text, least)
+		}
+		all = append(all, n)
+	}
+	return all
 }
 
 // engines returns the databases to measure.
@@ -146,8 +157,8 @@ func run(o options) error {
 	for _, part := range []struct {
 		name string
 		run  func(options) error
-	}{{"ledger", benchLedger}, {"chat", benchChat}, {"jobs", benchJobs}, {"audit", benchAudit}, {"usage", benchUsage},
-		{"pages", benchPages}, {"aging", benchAging}} {
+	}{{"ledger", benchLedger}, {"nodes", benchNodes}, {"chat", benchChat}, {"jobs", benchJobs}, {"audit", benchAudit},
+		{"usage", benchUsage}, {"pages", benchPages}, {"aging", benchAging}} {
 		if o.only != "" && o.only != part.name {
 			continue
 		}

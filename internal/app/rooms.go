@@ -242,6 +242,7 @@ func (r *rooms) createWebhooks(context.Context) error {
 func (r *rooms) startLedger(ctx context.Context) error {
 	r.ledger = ledger.New(ledger.Options{
 		DB: r.db, Node: r.node, OutageGrace: r.settings.OutageGrace,
+		QueueWait: r.settings.QueueWait, LockTimeout: r.settings.LockTimeout,
 		Retention: r.settings.RequestRetention, Log: r.log, Observer: r.metrics.Ledger(),
 		AnnounceLow: func(q *store.Batch, nowMS int64, low ledger.Low) {
 			r.webhooks.EmitLow(q, nowMS, low.Account, low.Balance, low.Level)

@@ -36,6 +36,8 @@ type Settings struct {
 	RequestTimeout           time.Duration // longest a chat request may take over all lines
 	CountTokensPerMinute     int           // token counts of an account; 0 means no limit
 	OutageGrace              time.Duration // longest wait of running answers for an absent database
+	QueueWait                time.Duration // longest time of an admission in the ledger's queue
+	LockTimeout              time.Duration // longest wait of a batch for a locked row
 	MaxAnswer                int64         // largest buffered answer of a provider, bytes
 	NodeLease                time.Duration // silence after which a node is dead
 	RequestRetention         time.Duration // age at which rows of the request log are deleted
@@ -158,6 +160,10 @@ func (s *Settings) plain() []Setting {
 			read: to(&s.CountTokensPerMinute, countBetween(0, 1_000_000))},
 		{Key: "outage_grace", Default: "30s", Help: "how long running answers wait for an unavailable database before they are cut",
 			read: to(&s.OutageGrace, readDuration)},
+		{Key: "queue_wait", Default: "2s", Help: "how long a request may wait for its admission to begin before it gets 503",
+			read: to(&s.QueueWait, readDuration)},
+		{Key: "lock_timeout", Default: "1s", Help: "how long the ledger waits for a row locked by another node; PostgreSQL, at most 4s",
+			read: to(&s.LockTimeout, readLockTimeout)},
 		{Key: "max_answer", Default: "64MiB", Help: "largest provider answer that is not streamed",
 			read: to(&s.MaxAnswer, readSize)},
 		{Key: "node_lease", Default: "15s", Help: "a node that has not renewed its lease for this long is dead, and its holds are taken over",

@@ -27,7 +27,8 @@ func TestSettingsDefaults(t *testing.T) {
 		WebhookRetries: []time.Duration{time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour},
 		MaxBody:        32 << 20, StartWait: time.Minute, ShutdownGrace: 30 * time.Second, RequestTimeout: 15 * time.Minute,
 		CountTokensPerMinute: 300,
-		OutageGrace:          30 * time.Second, MaxAnswer: 64 << 20, NodeLease: 15 * time.Second,
+		OutageGrace:          30 * time.Second, QueueWait: 2 * time.Second, LockTimeout: time.Second,
+		MaxAnswer: 64 << 20, NodeLease: 15 * time.Second,
 		RequestRetention: 2160 * time.Hour, DatabaseConnections: 16, KeyCache: 10_000, LogLevel: slog.LevelInfo, LogFormat: "text",
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -126,6 +127,8 @@ func TestSettingsFaults(t *testing.T) {
 		{name: "overflowing size", file: "max_body: 9223372036854775807GiB\n", want: []string{"max_body"}},
 		{name: "duration without unit", file: "shutdown_grace: 30\n", want: []string{"shutdown_grace", "duration"}},
 		{name: "duration of zero", file: "node_lease: 0s\n", want: []string{"node_lease", "above 0"}},
+		{name: "lock timeout too long", file: "lock_timeout: 5s\n", want: []string{"lock_timeout", "between 1ms and 4s"}},
+		{name: "lock timeout too short", file: "lock_timeout: 10us\n", want: []string{"lock_timeout", "between 1ms and 4s"}},
 		{name: "lease too short", file: "node_lease: 500ms\n", want: []string{"node_lease", "at least 1s"}},
 		{name: "retries", file: "webhook_retries: [1m, soon]\n", want: []string{"webhook_retries"}},
 		{name: "headers without values", file: "otlp_headers: hunter2\n", want: []string{"otlp_headers", "NAME=VALUE"}},

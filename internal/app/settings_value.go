@@ -211,6 +211,18 @@ func readLease(text string) (time.Duration, error) {
 	return d, err
 }
 
+// longestLock is below the ledger's limit for a whole transaction, which is 5 s.
+const longestLock = 4 * time.Second
+
+// readLockTimeout reads how long the ledger waits for a locked row.
+func readLockTimeout(text string) (time.Duration, error) {
+	d, err := readDuration(text)
+	if err == nil && (d < time.Millisecond || d > longestLock) {
+		err = fmt.Errorf("must be between 1ms and %s, because a whole transaction has 5s", longestLock)
+	}
+	return d, err
+}
+
 // maxRetries bounds the retries of a delivery.
 const maxRetries = 50
 

@@ -14,10 +14,10 @@ import (
 // locks and writes nothing and counts against no limit. Other requests may be admitted after it, so
 // Admit decides again.
 func (l *Ledger) Admissible(ctx context.Context, a Admission) error {
-	b := newBatch(nil, nil)
+	b := newBatch(nil, nil, locks{})
 	err := l.db.View(ctx, func(tx *store.Tx) error {
 		rows := l.db.NewBatch()
-		b.read(rows, rows.Query, l.db, []*op{{kind: opAdmit, account: a.Account, key: a.Key, admission: a}})
+		b.read(rows, l.db, []*op{{kind: opAdmit, account: a.Account, key: a.Key, admission: a}})
 		return tx.Run(rows)
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"tollgate/internal/node"
@@ -26,6 +27,8 @@ type committer struct {
 	segments segmentCache
 	rows     rowCache
 
+	passed []*op // operations that the last batch has passed over
+
 	// exec runs a batch of statements; tests replace it to inject faults.
 	exec func(ctx context.Context, s *store.Session, b *store.Batch, phase phase) error
 }
@@ -35,14 +38,15 @@ type phase int
 
 const (
 	phaseRead phase = iota
+	phaseLock       // waits for an account, before phaseRead
 	phaseWrite
 	phaseProve // reads the node's row after a lost answer
+	phaseRollback
 )
 
 // Bounds of one batch, and of the pauses between tries while the database is unreachable.
 const (
 	batchTimeout = 5 * time.Second
-	lockTimeout  = "500ms"
 	idleTimeout  = "2s"
 	minPause     = 5 * time.Millisecond
 	maxPause     = 500 * time.Millisecond
@@ -60,7 +64,8 @@ func newCommitter(l *Ledger) *committer {
 func (c *committer) run() {
 	ops := make([]*op, 0, batchSize)
 	for {
-		ops = c.l.queue.take(ops)
+		ops = c.l.queue.take(ops, c.passed)
+		c.passed = c.passed[:0]
 		if ops == nil {
 			return
 		}
@@ -75,6 +80,7 @@ const (
 	resultCommitted       tryResult = iota
 	resultCommittedBefore           // an earlier try of this batch was committed
 	resultNotCommitted
+	resultLocked              // not committed, because other transactions have locked all accounts
 	resultUnknown             // the answer to COMMIT was lost
 	resultFenced              // this node was declared dead, and no try was committed
 	resultCommittedThenFenced // an earlier try was committed, and then this node was declared dead
@@ -89,10 +95,13 @@ func (c *committer) commit(ops []*op) {
 	var cause error
 	alone := false // a batch of this operation alone has failed
 	pause := minPause
+	wait := overdue(ops)
 	defer c.l.writes.recordIdle()
 	for {
 		start := c.l.now()
-		result, b, err := c.try(ops)
+		result, b, err := c.try(&ops, wait)
+		waited := wait
+		wait = ""
 		switch result {
 		case resultCommitted:
 			c.batch++
@@ -102,9 +111,13 @@ func (c *committer) commit(ops []*op) {
 			c.l.writes.recordBatch(nil, c.l.now())
 			c.answer(ops, b)
 			if c.l.opts.Observer.Batch != nil {
-				c.l.opts.Observer.Batch(len(ops), c.l.now().Sub(start))
+				c.l.opts.Observer.Batch(len(b.decisions), c.l.now().Sub(start))
 			}
 			return
+		case resultLocked: // the fence was raised, so no earlier try was committed
+			unanswered = nil
+			wait = ops[0].account
+			continue
 		case resultUnknown:
 			unanswered = b
 		case resultNotCommitted:
@@ -112,6 +125,10 @@ func (c *committer) commit(ops []*op) {
 			// before the fence proves nothing about earlier tries.
 			if !unreachable(err) {
 				unanswered = nil
+				if waited != "" && store.LockTimeout(err) {
+					c.giveUpLock(ops, waited)
+					return
+				}
 				if !store.Retryable(err) {
 					if len(ops) > 1 || alone {
 						c.split(ops, err)
@@ -136,30 +153,56 @@ func (c *committer) commit(ops []*op) {
 	}
 }
 
-func (c *committer) try(ops []*op) (tryResult, *batch, error) {
+// giveUpLock passes over all operations of a batch that has waited for longer than LockTimeout for an
+// account. The next batch takes new operations of other accounts too, and does not wait at first.
+func (c *committer) giveUpLock(ops []*op, account string) {
+	c.l.log.Warn("ledger: another transaction has locked an account for long; its requests wait, others go on", "account", account,
+		"waited", c.l.opts.LockTimeout)
+	for _, o := range ops {
+		if o.account == account {
+			o.passes = 0
+		}
+	}
+	c.passed = append(c.passed, ops...)
+}
+
+// try runs one transaction. It passes over operations whose accounts are locked by others. Unless
+// wait is empty, it first waits for the lock of the account wait, and then adds the operations
+// queued meanwhile to ops.
+func (c *committer) try(ops *[]*op, wait string) (tryResult, *batch, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
 	defer cancel()
 	session, err := c.l.db.Session(ctx)
 	if err != nil {
 		return resultNotCommitted, nil, unreachableError{err}
 	}
-	result, b, err := c.tryOn(ctx, session, ops)
-	if cerr := session.Close(result == resultCommitted); cerr != nil && result != resultCommitted {
+	result, b, err := c.tryOn(ctx, session, ops, wait)
+	if cerr := session.Close(result == resultCommitted || result == resultLocked); cerr != nil && result != resultCommitted {
 		err = errors.Join(err, cerr)
 	}
 	return result, b, err
 }
 
-func (c *committer) tryOn(ctx context.Context, session *store.Session, ops []*op) (tryResult, *batch, error) {
-	b := newBatch(c.series, c.segments)
+func (c *committer) tryOn(ctx context.Context, session *store.Session, ops *[]*op, wait string) (tryResult, *batch, error) {
+	b := newBatch(c.series, c.segments, locks{free: !c.l.db.OneProcess(), wait: wait})
 	read, err := c.begin(ctx, session, b)
 	if err != nil {
 		return resultNotCommitted, nil, unreachableError{err}
 	}
 	var advanced int64
 	node.Advance(read, &advanced, c.epoch, c.batch+1)
-	b.read(read, read.QueryLocked, c.l.db, ops)
-	if err := c.exec(ctx, session, read, phaseRead); err != nil {
+	if wait != "" {
+		read.QueryLocked(func(store.Row) error { return nil }, `SELECT id FROM ledger_account WHERE id = $1`, wait)
+		if err = c.exec(ctx, session, read, phaseLock); err == nil && advanced > 0 {
+			*ops = c.l.queue.more(*ops)
+		}
+		read = c.l.db.NewBatch()
+	}
+	if err == nil && (wait == "" || advanced > 0) {
+		b.read(read, c.l.db, *ops)
+		err = c.exec(ctx, session, read, phaseRead)
+	}
+	if err != nil {
 		err = fmt.Errorf("read the books: %w", err)
 		if advanced == 0 { // an earlier try may still be committed
 			err = unreachableError{err}
@@ -169,7 +212,15 @@ func (c *committer) tryOn(ctx context.Context, session *store.Session, ops []*op
 	if advanced == 0 {
 		return c.resolve(ctx, session)
 	}
-	b.decide(ops, c.epoch)
+	b.decide(*ops, c.epoch)
+	if len(b.decisions) == 0 {
+		rollback := c.l.db.NewBatch()
+		rollback.Rollback()
+		if err := c.exec(ctx, session, rollback, phaseRollback); err != nil {
+			return resultNotCommitted, nil, unreachableError{fmt.Errorf("roll back: %w", err)}
+		}
+		return resultLocked, nil, nil
+	}
 	write := c.l.db.NewBatch()
 	b.write(write, c.l.db, c.l.opts.AnnounceLow)
 	write.Version(&b.version)
@@ -189,7 +240,7 @@ func (c *committer) tryOn(ctx context.Context, session *store.Session, ops []*op
 // still valid.
 func (c *committer) begin(ctx context.Context, session *store.Session, b *batch) (*store.Batch, error) {
 	begin := c.l.db.NewBatch()
-	begin.Begin(lockTimeout, idleTimeout)
+	begin.Begin(strconv.FormatInt(c.l.opts.LockTimeout.Milliseconds(), 10)+"ms", idleTimeout)
 	if !c.l.db.HasVersion() {
 		return begin, nil
 	}
@@ -256,7 +307,7 @@ func unreachable(err error) bool {
 func (c *committer) split(ops []*op, err error) {
 	if len(ops) > 1 {
 		half := len(ops) / 2
-		c.commit(ops[:half])
+		c.commit(ops[:half:half]) // a batch that waits appends operations
 		c.commit(ops[half:])
 		return
 	}
@@ -265,10 +316,16 @@ func (c *committer) split(ops []*op, err error) {
 	c.refuse(ops, err)
 }
 
-// answer sends the committed decisions to the callers.
+// answer sends the committed decisions to the callers. Operations without a decision were passed over
+// and go with the next batch.
 func (c *committer) answer(ops []*op, b *batch) {
 	for _, o := range ops {
-		d := b.decisions[o]
+		d, decided := b.decisions[o]
+		if !decided {
+			o.passes++
+			c.passed = append(c.passed, o)
+			continue
+		}
 		o.err = d.err
 		switch o.kind {
 		case opAdmit:

@@ -30,18 +30,22 @@ type batch struct {
 	newSeries   []int64
 	segments    segmentCache
 	newSegments segmentCache
-	cached      rowCache      // rows that the batch need not read
+	cached      rowCache // rows that the batch need not read
+	locks       locks
 	version     store.Version // of the database after this batch
 }
 
-func newBatch(series seriesCache, segments segmentCache) *batch {
-	return &batch{Books: books.New(), series: series, segments: segments}
+func newBatch(series seriesCache, segments segmentCache, l locks) *batch {
+	return &batch{Books: books.New(), series: series, segments: segments, locks: l}
 }
 
+// decide decides the operations whose accounts are locked by this batch. The others have no decision.
 func (b *batch) decide(ops []*op, epoch string) {
 	b.decisions = make(map[*op]decision, len(ops))
 	for _, o := range ops {
-		b.decisions[o] = b.decideOne(o, epoch)
+		if !b.passes(o) {
+			b.decisions[o] = b.decideOne(o, epoch)
+		}
 	}
 }
 

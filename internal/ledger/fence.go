@@ -31,7 +31,8 @@ func (c *committer) handleFence(ops []*op, v tryResult, unanswered *batch, cause
 		c.answerCommittedThenFenced(ops, unanswered, epoch)
 	case v == resultUnknowable && unanswered != nil:
 		c.rejoin(cause)
-		c.answerUnknowable(ops, cause)
+		passed := c.answerUnknowable(ops, unanswered, cause)
+		c.retryInNewEpoch(passed, cause)
 	default: // no try was committed, and none will be
 		c.rejoin(cause)
 		c.retryInNewEpoch(ops, cause)
@@ -88,14 +89,18 @@ func (c *committer) answerCommittedThenFenced(ops []*op, b *batch, epoch string)
 	c.answer(ops, b)
 }
 
-// answerUnknowable answers a batch whose outcome cannot be known. Chat admissions are refused: the
-// sweep charges no request that has not started. Log rows are written again, which has no effect if
-// they exist.
-func (c *committer) answerUnknowable(ops []*op, cause error) {
+// answerUnknowable answers a batch whose outcome cannot be known, and returns the operations that
+// the batch has passed over. Chat admissions are refused: the sweep charges no request that has not
+// started. Log rows are written again, which has no effect if they exist.
+func (c *committer) answerUnknowable(ops []*op, b *batch, cause error) (passed []*op) {
 	c.l.log.Error("ledger: it cannot be known any more whether a batch was committed; its answers are cut off", "operations", len(ops),
 		"cause", cause)
 	var rows []*op
 	for _, o := range ops {
+		if _, decided := b.decisions[o]; !decided {
+			passed = append(passed, o)
+			continue
+		}
 		switch {
 		case o.kind == opRefused:
 			rows = append(rows, o)
@@ -113,6 +118,7 @@ func (c *committer) answerUnknowable(ops []*op, cause error) {
 	if len(rows) > 0 {
 		c.commit(rows)
 	}
+	return passed
 }
 
 // refuse answers operations that are not committed and not tried again.

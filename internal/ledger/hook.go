@@ -15,7 +15,8 @@ import (
 // Read, which must discard the results of earlier tries. The committer's goroutine calls the
 // methods; they must not block.
 type Hook interface {
-	// Read adds the statements that read the input of Decide. The account's row is already locked.
+	// Read adds the statements that read the input of Decide. The account's row is already locked,
+	// or another node has locked it and the batch passes over the operation, without a call of Decide.
 	// Use QueryLocked for rows that others change without that lock.
 	Read(q *store.Batch)
 	// Write adds the statements of the decision.

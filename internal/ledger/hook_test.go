@@ -187,7 +187,7 @@ func TestHookAfterALostCommit(t *testing.T) {
 func TestOneEndABatch(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]bool{"with its hold": true, "without": false} {
-		b := newBatch(nil, nil)
+		b := newBatch(nil, nil, locks{})
 		b.Accounts["a"], b.Keys["k"] = &books.AccountRow{ID: "a", Balance: 10}, &books.KeyRow{ID: "k", Account: "a"}
 		b.AddHeld("a", "k", 0, 5)
 		if open {

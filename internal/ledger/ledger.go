@@ -52,8 +52,12 @@ type Options struct {
 	// seconds.
 	OutageGrace time.Duration
 	// QueueWait is how long an admission waits in the queue before it is refused. The default is
-	// 250 milliseconds.
+	// 2 seconds, which must be longer than LockTimeout.
 	QueueWait time.Duration
+	// LockTimeout is how long a batch waits for an account's row, or another row, that another
+	// transaction has locked. The default is 1 second: six nodes with commits of 100 ms take turns on
+	// one account within it. SQLite does not use it.
+	LockTimeout time.Duration
 	// Retention is how long receipts are kept. Their sums are kept for ever. The default is 90
 	// days.
 	Retention time.Duration
@@ -121,7 +125,10 @@ func New(opts Options) *Ledger {
 		opts.OutageGrace = 30 * time.Second
 	}
 	if opts.QueueWait <= 0 {
-		opts.QueueWait = 250 * time.Millisecond
+		opts.QueueWait = 2 * time.Second
+	}
+	if opts.LockTimeout <= 0 {
+		opts.LockTimeout = time.Second
 	}
 	if opts.Retention <= 0 {
 		opts.Retention = 90 * 24 * time.Hour

@@ -21,6 +21,7 @@ type op struct {
 	admitHook  AdmissionHook // opAdmit of a job
 	endHook    EndHook       // opJob
 
+	passes      int // how often a batch has passed over the operation; only the committer uses it
 	state       atomic.Int32
 	leaveAnswer Refusal       // opAdmit: the answer for a caller that stopped waiting; read after opAbandoned
 	err         error         // read after done
@@ -144,11 +145,12 @@ func (q *queue) push(o *op) bool {
 }
 
 // take waits for operations and returns at most batchSize of them plus all waiting opConfirm,
-// marked as taken. It returns nil if the queue is closed and empty.
-func (q *queue) take(into []*op) []*op {
+// marked as taken. The operations passed, which were taken before, come first; if there are any, take
+// does not wait. take returns nil if there are no operations and the queue is closed.
+func (q *queue) take(into, passed []*op) []*op {
 	for {
 		q.mu.Lock()
-		into = q.gather(into[:0])
+		into = q.gather(append(into[:0], passed...))
 		closed := q.closed
 		q.mu.Unlock()
 		if len(into) > 0 {
@@ -161,11 +163,20 @@ func (q *queue) take(into []*op) []*op {
 	}
 }
 
+// more appends the operations in the queue to those of a batch, like take, without waiting.
+func (q *queue) more(ops []*op) []*op {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.gather(ops)
+}
+
+// gather appends operations, up to batchSize and at least half of batchSize if there are as many.
 func (q *queue) gather(into []*op) []*op {
-	for len(into) < batchSize && q.endings.len() > 0 {
+	most := max(batchSize, len(into)+batchSize/2)
+	for len(into) < most && q.endings.len() > 0 {
 		into = q.appendTaken(into, q.endings.pop())
 	}
-	for len(into) < batchSize && len(q.waiting) > 0 {
+	for len(into) < most && len(q.waiting) > 0 {
 		account := q.waiting[0]
 		q.waiting = q.waiting[1:]
 		list := q.admits[account]
@@ -176,10 +187,10 @@ func (q *queue) gather(into []*op) []*op {
 			delete(q.admits, account)
 		}
 	}
-	for len(into) < batchSize && q.refusals.len() > 0 {
+	for len(into) < most && q.refusals.len() > 0 {
 		into = q.appendTaken(into, q.refusals.pop())
 	}
-	for len(into) < batchSize && q.anonymous.len() > 0 {
+	for len(into) < most && q.anonymous.len() > 0 {
 		into = q.appendTaken(into, q.anonymous.pop())
 	}
 	for q.confirms.len() > 0 {

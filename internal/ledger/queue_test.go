@@ -12,7 +12,7 @@ func TestConfirmsDelayNoOperation(t *testing.T) {
 	}
 	q.push(&op{kind: opAdmit, account: "a"})
 	kinds := map[opKind]int{}
-	for _, o := range q.take(nil) {
+	for _, o := range q.take(nil, nil) {
 		kinds[o.kind]++
 	}
 	if kinds[opAdmit] != 1 || kinds[opConfirm] != 4*batchSize {
@@ -29,16 +29,16 @@ func TestQueueIsFairAndPutsEndingsFirst(t *testing.T) {
 	q.push(&op{kind: opAdmit, account: "quiet"})
 	q.push(&op{kind: opRefused})
 	q.push(&op{kind: opEnd})
-	batch := q.take(nil)
+	batch := q.take(nil, nil)
 	if len(batch) != batchSize || batch[0].kind != opEnd || batch[2].account != "quiet" {
 		t.Errorf("a batch of %d: %v, %v, %v; want the ending first, and the quiet account's turn second", len(batch), batch[0].kind,
 			batch[1].account, batch[2].account)
 	}
 	q.close()
-	if rest := q.take(nil); len(rest) != 47 || rest[46].kind != opRefused {
+	if rest := q.take(nil, nil); len(rest) != 47 || rest[46].kind != opRefused {
 		t.Errorf("%d left; want 47, the log row last", len(rest))
 	}
-	if q.take(nil) != nil {
+	if q.take(nil, nil) != nil {
 		t.Error("a closed and empty queue goes on")
 	}
 	if q.push(&op{kind: opAdmit}) {

@@ -159,7 +159,7 @@ func TestAnonymousRefusalsLeaveRoom(t *testing.T) {
 		if got := l.queue.anonymous.len(); got > maxAnonymous {
 			t.Errorf("%d rows of strangers wait, want at most %d", got, maxAnonymous)
 		}
-		for _, o := range l.queue.take(nil)[:refusalsPerSecond] {
+		for _, o := range l.queue.take(nil, nil)[:refusalsPerSecond] {
 			if o.account != "a" {
 				t.Fatal("a known key's row waits for those of strangers")
 			}

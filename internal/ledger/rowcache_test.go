@@ -36,7 +36,7 @@ func (r *rowReader) exec(ctx context.Context, s *store.Session, b *store.Batch, 
 	}
 	r.begun = true
 	var now store.Version
-	look, stored := r.c.l.db.NewBatch(), newBatch(nil, nil)
+	look, stored := r.c.l.db.NewBatch(), newBatch(nil, nil, locks{})
 	look.Version(&now)
 	look.Query(stored.scanAccount, `SELECT id, balance_nano, floor_nano, disabled, seq, low_set, low_armed, low_nano
 		FROM ledger_account`)
@@ -176,7 +176,7 @@ func (f *fixture) request(ctx context.Context, rnd *rand.Rand, account string) {
 
 func TestCachedRowsAreBounded(t *testing.T) {
 	t.Parallel()
-	b := newBatch(nil, nil)
+	b := newBatch(nil, nil, locks{})
 	b.cached.accounts, b.cached.keys = map[string]books.AccountRow{"old": {ID: "old"}}, map[string]books.KeyRow{}
 	for i := range maxCachedRows {
 		id := string(rune('a'+i%26)) + time.Duration(i).String()

@@ -9,13 +9,10 @@ import (
 	"tollgate/internal/store"
 )
 
-// query is Query or QueryLocked of a batch.
-type query func(scan func(row store.Row) error, text string, args ...any)
-
 // read adds the statements that read the rows for ops, except cached rows. Accounts come first,
 // because the lock of an account's row covers all rows of the account; on PostgreSQL, the time comes
-// last. locked is QueryLocked if the books will be written.
-func (b *batch) read(q *store.Batch, locked query, db *store.DB, ops []*op) {
+// last.
+func (b *batch) read(q *store.Batch, db *store.DB, ops []*op) {
 	var accounts, paying, keys, holds, admitting, limited []string
 	perKey := map[string]int64{}
 	var most int64
@@ -42,8 +39,8 @@ func (b *batch) read(q *store.Batch, locked query, db *store.DB, ops []*op) {
 		}
 	}
 	if accounts = b.uncachedAccounts(distinct(accounts)); len(accounts) > 0 {
-		locked(b.scanAccount, `SELECT id, balance_nano, floor_nano, disabled, seq, low_set, low_armed, low_nano
-			FROM ledger_account WHERE `+db.In("id", 1)+` ORDER BY id`, store.List(accounts))
+		b.locks.read(q, b.scanAccount, `SELECT id, balance_nano, floor_nano, disabled, seq, low_set, low_armed, low_nano
+			FROM ledger_account WHERE `+db.In("id", 1)+` ORDER BY id`, accounts)
 	}
 	if b.hasCache() {
 		paying = accounts // cached accounts have their sums

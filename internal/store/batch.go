@@ -61,6 +61,15 @@ func (b *Batch) QueryLocked(scan func(row Row) error, text string, args ...any) 
 	b.Query(scan, text, args...)
 }
 
+// QueryFree is QueryLocked for rows that no other transaction has locked: it does not wait, and the
+// result has no locked rows. SQLite has one writer, so its rows are always free.
+func (b *Batch) QueryFree(scan func(row Row) error, text string, args ...any) {
+	if b.db.dialect == PostgreSQL {
+		text += ` FOR UPDATE SKIP LOCKED`
+	}
+	b.Query(scan, text, args...)
+}
+
 // Begin opens a transaction. On SQLite, Begin takes the write lock. On PostgreSQL, the transaction
 // waits at most lockTimeout ("500ms") for each lock and may be idle for idleTimeout ("2s") between
 // round trips. Its statements must find rows by keys, because plans are generic and sequential
@@ -76,6 +85,9 @@ func (b *Batch) Begin(lockTimeout, idleTimeout string) {
 
 // Commit ends the transaction.
 func (b *Batch) Commit() { b.Exec(nil, `COMMIT`) }
+
+// Rollback ends the transaction without its changes.
+func (b *Batch) Rollback() { b.Exec(nil, `ROLLBACK`) }
 
 // Now stores the database's time at this place in the batch in ms, like Tx.NowMS.
 func (b *Batch) Now(ms *int64) {

@@ -378,6 +378,13 @@ func Retryable(err error) bool {
 	return busy(err)
 }
 
+// LockTimeout reports whether err means that a transaction has waited too long for a lock of another
+// one.
+func LockTimeout(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "55P03"
+}
+
 // busy reports whether another process held the SQLite file too long.
 func busy(err error) bool {
 	var lite *sqlite.Error

@@ -1,0 +1,381 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/ledger/requestlog"
+	"tollgate/internal/money"
+	"tollgate/internal/node"
+	"tollgate/internal/store"
+	"tollgate/internal/store/id"
+	"tollgate/internal/store/storetest"
+)
+
+// lockAccount locks an account like a batch of another node whose COMMIT is slow. The returned
+// function ends that transaction.
+func (f *fixture) lockAccount(account string) (unlock func()) {
+	f.t.Helper()
+	locked, free, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		err := f.db.Update(context.Background(), func(tx *store.Tx) error {
+			if _, err := tx.Exec(`UPDATE ledger_account SET seq = seq WHERE id = $1`, account); err != nil {
+				return err
+			}
+			close(locked)
+			<-free
+			return nil
+		})
+		if err != nil {
+			f.t.Errorf("lock an account: %v", err)
+		}
+	}()
+	<-locked
+	var once sync.Once
+	unlock = func() { once.Do(func() { close(free) }); <-ended }
+	f.t.Cleanup(unlock)
+	return unlock
+}
+
+// gather makes the operations of the function queue one batch: the committer is busy with an
+// opConfirm until all n are queued. Then the steps apply.
+func (f *fixture) gather(s *script, n int, queue func(), steps func(p phase, run func() error) error) {
+	f.t.Helper()
+	busy, release := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	s.set(func(_ phase, run func() error) error {
+		once.Do(func() { close(busy); <-release })
+		return run()
+	})
+	f.queue.push(&op{kind: opConfirm})
+	<-busy
+	queue()
+	for f.queue.size() < n {
+		runtime.Gosched()
+	}
+	s.set(steps)
+	close(release)
+}
+
+// size returns the number of queued operations.
+func (q *queue) size() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := q.endings.len() + q.refusals.len() + q.anonymous.len() + q.confirms.len()
+	for _, list := range q.admits {
+		n += list.len()
+	}
+	return n
+}
+
+// onPostgreSQL starts a ledger with the open accounts hot and cool.
+func onPostgreSQL(t *testing.T, change ...func(*Ledger)) (*fixture, *script) {
+	t.Helper()
+	var s script
+	f := start(t, storetest.Open(t, storetest.PostgreSQL(t), store.Options{}), append(change, s.install)...)
+	f.open("hot", 100*money.USD, 0, KeyLimits{})
+	f.open("cool", 100*money.USD, 0, KeyLimits{})
+	return f, &s
+}
+
+// TestLockedAccountStopsNoOther locks an account while operations of each kind for it, and admissions
+// of another account, are in one batch. The others are answered before the lock ends, and then all.
+func TestLockedAccountStopsNoOther(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	kinds := map[string]func(f *fixture) (run func() error){
+		"admission": func(f *fixture) func() error {
+			return func() error { _, err := f.admit("hot", money.USD); return err }
+		},
+		"settlement": func(f *fixture) func() error {
+			h := f.mustAdmit("hot", money.USD)
+			return func() error { return h.Settle(ctx, billed(money.USD)) }
+		},
+		"release": func(f *fixture) func() error {
+			h := f.mustAdmit("hot", money.USD)
+			return func() error { h.ended.Store(true); o := h.endOp(failed()); f.queue.push(o); <-o.done; return o.err }
+		},
+		"job": func(f *fixture) func() error {
+			a := admission("hot", money.USD)
+			a.Job = id.New("job_")
+			return func() error { return f.AdmitJob(ctx, a, &admitHook{}) }
+		},
+		"end of a job": func(f *fixture) func() error {
+			a := admission("hot", money.USD)
+			a.Job = id.New("job_")
+			if err := f.AdmitJob(ctx, a, &admitHook{}); err != nil {
+				f.t.Fatal(err)
+			}
+			return func() error {
+				_, err := f.EndJob(ctx, JobHold{Request: a.Request, Account: "hot", Key: a.Key},
+					&endHook{admitHook: &admitHook{}, end: End{Outcome: Billed, Cost: money.USD}})
+				return err
+			}
+		},
+		"sweep": func(f *fixture) func() error {
+			f.mustAdmit("hot", money.USD)
+			f.fence()
+			if err := f.Confirm(ctx); err != nil { // starts a new epoch
+				f.t.Fatal(err)
+			}
+			return func() error { return f.sweepDead(ctx) }
+		},
+		"refusal": func(f *fixture) func() error {
+			o := &op{kind: opRefused, account: "hot", done: make(chan struct{}),
+				refusal: Refusal{Request: id.New("req_"), Account: "hot", Key: "hot_key", Status: 429, Received: time.Now()}}
+			return func() error { f.queue.push(o); <-o.done; return o.err }
+		},
+	}
+	for name, prepare := range kinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, s := onPostgreSQL(t)
+			run := prepare(f)
+			unlock := f.lockAccount("hot")
+			hot, cool := make(chan error, 1), make(chan error, 3)
+			f.gather(s, 4, func() {
+				go func() { hot <- run() }()
+				for range 3 {
+					go func() { _, err := f.admit("cool", money.USD); cool <- err }()
+				}
+			}, nil)
+			for range 3 {
+				if err := <-cool; err != nil {
+					t.Errorf("an admission of another account: %v", err)
+				}
+			}
+			select {
+			case err := <-hot:
+				t.Errorf("the operation of the locked account has ended: %v", err)
+			default:
+			}
+			unlock()
+			if err := <-hot; err != nil {
+				t.Error(err)
+			}
+			f.audited()
+		})
+	}
+}
+
+// TestLostCommitOfAPassedOperation loses the answer to a COMMIT of a batch that has passed over an
+// admission. Each admission is decided once, whatever became of the batch and of the node.
+func TestLostCommitOfAPassedOperation(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for name, between := range map[string]func(f *fixture){
+		"alive": func(*fixture) {},
+		"dead":  func(f *fixture) { f.fence() },
+		"gone": func(f *fixture) {
+			f.fence()
+			if err := node.Remove(ctx, f.db, f.node.Epoch()); err != nil {
+				f.t.Error(err)
+			}
+		},
+	} {
+		for _, committed := range []bool{true, false} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				f, s := onPostgreSQL(t)
+				ended := f.mustAdmit("cool", money.USD)
+				unlock := f.lockAccount("hot")
+				hot, cool := make(chan error, 1), make(chan error, 1)
+				writes := 0
+				f.gather(s, 2, func() {
+					go func() { _, err := f.admit("hot", money.USD); hot <- err }()
+					go func() { cool <- ended.Settle(ctx, billed(money.USD)) }()
+				}, func(p phase, run func() error) error {
+					if p == phaseWrite {
+						writes++
+					}
+					if p != phaseWrite || writes != 2 { // the first is of gather's batch
+						return run()
+					}
+					if committed {
+						if err := run(); err != nil {
+							return err
+						}
+					}
+					between(f)
+					return errLost
+				})
+				err := <-cool
+				unlock()
+				if err := <-hot; err != nil {
+					t.Errorf("the passed admission: %v", err)
+				}
+				s.set(nil)
+				if err := f.sweepDead(ctx); err != nil {
+					t.Error(err)
+				}
+				charged := money.Amount(0)
+				for _, r := range f.requests(requestlog.Selection{Account: "cool"}) {
+					charged += r.Cost
+				}
+				if err == nil && charged != money.USD || errors.Is(err, ErrNotSettled) && charged != 0 {
+					t.Errorf("settled with %v, charged %s", err, charged)
+				}
+				if st := f.state("hot"); st.Held != money.USD {
+					t.Errorf("%s held of the passed admission; want 1", st.Held)
+				}
+				f.audited()
+			})
+		}
+	}
+}
+
+// TestBatchWaitsForAnOverdueOperation passes over an admission until its batch waits. That batch also
+// takes the operations queued while it waited.
+func TestBatchWaitsForAnOverdueOperation(t *testing.T) {
+	t.Parallel()
+	var batches, decided atomic.Int64
+	f, s := onPostgreSQL(t, func(l *Ledger) {
+		l.opts.Observer.Batch = func(operations int, _ time.Duration) { batches.Add(1); decided.Store(int64(operations)) }
+	})
+	unlock := f.lockAccount("hot")
+	results := make(chan error, 3)
+	admit := func(account string) { _, err := f.admit(account, money.USD); results <- err }
+	waits := make(chan struct{})
+	f.gather(s, 2, func() { go admit("hot"); go admit("cool") }, func(p phase, run func() error) error {
+		if p == phaseLock {
+			before := f.queue.size()
+			go admit("hot")
+			go admit("cool")
+			for f.queue.size() < before+2 {
+				runtime.Gosched()
+			}
+			close(waits)
+			unlock()
+		}
+		return run()
+	})
+	if err := <-results; err != nil { // of cool
+		t.Error(err)
+	}
+	<-waits
+	for range 3 {
+		if err := <-results; err != nil {
+			t.Error(err)
+		}
+	}
+	if decided.Load() != 3 {
+		t.Errorf("the batch that waited has decided %d operations; want 3", decided.Load())
+	}
+	f.audited()
+}
+
+// TestOverdueOperationIsNotStarved keeps the committer busy with another account while an account is
+// locked whenever a batch begins. The batch after maxPasses waits.
+func TestOverdueOperationIsNotStarved(t *testing.T) {
+	t.Parallel()
+	f, s := onPostgreSQL(t)
+	unlock := f.lockAccount("hot")
+	hot := make(chan error, 1)
+	go func() { _, err := f.admit("hot", money.USD); hot <- err }()
+	var waited atomic.Bool
+	s.set(func(p phase, run func() error) error {
+		if p == phaseLock && waited.CompareAndSwap(false, true) {
+			unlock()
+		}
+		return run()
+	})
+	for range 10 * maxPasses {
+		if _, err := f.admit("cool", 1); err != nil {
+			t.Fatal(err)
+		}
+		if waited.Load() {
+			break
+		}
+	}
+	if err := <-hot; err != nil || !waited.Load() {
+		t.Error(err, waited.Load())
+	}
+}
+
+// TestLockTimeout locks an account for longer than LockTimeout: the log names the account, and its
+// operations go on as soon as the lock ends.
+func TestLockTimeout(t *testing.T) {
+	t.Parallel()
+	var log lockedLines
+	f, _ := onPostgreSQL(t, func(l *Ledger) { l.opts.LockTimeout = 20 * time.Millisecond; l.log = slog.New(&log) })
+	h := f.mustAdmit("hot", money.USD)
+	unlock := f.lockAccount("hot")
+	settled := make(chan error, 1)
+	go func() { settled <- h.Settle(context.Background(), billed(money.USD)) }()
+	for log.n.Load() == 0 {
+		if _, err := f.admit("cool", 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unlock()
+	if err := <-settled; err != nil {
+		t.Error(err)
+	}
+	f.audited()
+}
+
+// lockedLines counts the log lines about the locked account hot.
+type lockedLines struct{ n atomic.Int64 }
+
+func (l *lockedLines) Enabled(context.Context, slog.Level) bool { return true }
+func (l *lockedLines) WithAttrs([]slog.Attr) slog.Handler       { return l }
+func (l *lockedLines) WithGroup(string) slog.Handler            { return l }
+func (l *lockedLines) Handle(_ context.Context, r slog.Record) error {
+	r.Attrs(func(a slog.Attr) bool {
+		if strings.Contains(r.Message, "locked an account") && a.Key == "account" && a.Value.String() == "hot" {
+			l.n.Add(1)
+		}
+		return true
+	})
+	return nil
+}
+
+// TestCallerOfAPassedAdmissionLeaves ends the context of an admission that was passed over. It is
+// refused while the account is still locked.
+func TestCallerOfAPassedAdmissionLeaves(t *testing.T) {
+	t.Parallel()
+	f, s := onPostgreSQL(t)
+	unlock := f.lockAccount("hot")
+	ctx, leave := context.WithCancel(context.Background())
+	left := make(chan error, 1)
+	f.gather(s, 2, func() {
+		go func() { _, err := f.Admit(ctx, admission("hot", money.USD)); left <- err }()
+		go func() { _, _ = f.admit("cool", money.USD) }()
+	}, nil)
+	leave()
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Errorf("%v; want the context's error", err)
+	}
+	unlock()
+	f.mustAdmit("hot", 100*money.USD) // fits only if nothing is held
+	f.audited()
+}
+
+// TestMissingAccount admits for an account that does not exist, alone and beside others. PostgreSQL
+// passes over the account at first, as if it were locked.
+func TestMissingAccount(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		var s script
+		f := start(t, db, s.install)
+		f.open("cool", 100*money.USD, 0, KeyLimits{})
+		_, err := f.admit("nobody", money.USD)
+		wantCode(t, err, fault.InvalidAPIKey)
+		results := make(chan error, 1)
+		f.gather(&s, 2, func() {
+			go func() { _, err := f.admit("nobody", money.USD); results <- err }()
+			go func() { _, _ = f.admit("cool", money.USD) }()
+		}, nil)
+		wantCode(t, <-results, fault.InvalidAPIKey)
+		f.audited()
+	})
+}
