@@ -222,7 +222,7 @@ func (c *committer) tryOn(ctx context.Context, session *store.Session, ops *[]*o
 		return resultLocked, nil, nil
 	}
 	write := c.l.db.NewBatch()
-	b.write(write, c.l.db, c.l.opts.AnnounceLow)
+	b.write(write, c.l.opts.AnnounceLow)
 	write.Version(&b.version)
 	write.Commit()
 	if err := c.exec(ctx, session, write, phaseWrite); err != nil {

@@ -173,6 +173,8 @@ var (
 	updateKeys     = store.Update("ledger_key", "spent_nano bigint, last_used_ms bigint, id text")
 	insertLimits   = store.Insert("ledger_limit", "subject text, day bigint, spent_nano bigint, used bigint",
 		"ON CONFLICT (subject, day) DO UPDATE SET "+store.Add("ledger_limit", "spent_nano", "used"))
+	deleteHits  = store.Delete("ledger_hit", "key text =, n bigint <=")
+	deleteHolds = store.Delete("ledger_hold", "id text =")
 	insertHits  = store.Insert("ledger_hit", "key text, n bigint, at_ms bigint", "")
 	insertHolds = store.Insert("ledger_hold",
 		`id text, epoch text, account text, key text, model text, endpoint text, day bigint, revision bigint,
@@ -184,7 +186,7 @@ var (
 )
 
 // write adds the statements that write the decisions.
-func (b *batch) write(q *store.Batch, db *store.DB, tell func(q *store.Batch, nowMS int64, low Low)) {
+func (b *batch) write(q *store.Batch, tell func(q *store.Batch, nowMS int64, low Low)) {
 	rows := updateAccounts.Make(len(b.Accounts))
 	for _, a := range b.Accounts {
 		if a.Dirty {
@@ -212,9 +214,11 @@ func (b *batch) write(q *store.Batch, db *store.DB, tell func(q *store.Batch, no
 	}
 	q.Rows(insertHolds, rows)
 	b.writeProgress(q)
-	if len(b.EndedHolds) > 0 {
-		q.Exec(nil, `DELETE FROM ledger_hold WHERE `+db.In("id", 1), store.List(b.EndedHolds))
+	rows = deleteHolds.Make(len(b.EndedHolds))
+	for _, id := range b.EndedHolds {
+		rows = append(rows, id)
 	}
+	q.Rows(deleteHolds, rows)
 	requestlog.Write(q, b.Receipts)
 	b.writeSegments(q)
 	b.writeOver(q)
@@ -235,10 +239,12 @@ func (b *batch) writeHits(q *store.Batch) {
 	for _, key := range b.RewoundKeys {
 		q.Exec(nil, `UPDATE ledger_hit SET at_ms = $1 WHERE key = $2 AND at_ms > $1`, b.NowMS, key)
 	}
+	rows := deleteHits.Make(len(b.OldHits))
 	for key, n := range b.OldHits {
-		q.Exec(nil, `DELETE FROM ledger_hit WHERE key = $1 AND n <= $2`, key, n)
+		rows = append(rows, key, n)
 	}
-	rows := insertHits.Make(len(b.NewHits))
+	q.Rows(deleteHits, rows)
+	rows = insertHits.Make(len(b.NewHits))
 	for _, h := range b.NewHits {
 		if n, old := b.OldHits[h.Key]; !old || h.N > n {
 			rows = append(rows, h.Key, h.N, b.NowMS)

@@ -7,8 +7,8 @@ import (
 
 // Rows is a statement that writes any number of rows of one table. On PostgreSQL, where a statement
 // costs more than its rows, it is a single statement over arrays. On SQLite it is prepared
-// statements: an insert writes several rows at a time, an update one. Create it once, with Insert
-// or Update.
+// statements: an insert writes several rows at a time, the others one. Create it once, with Insert,
+// Update or Delete.
 type Rows struct {
 	columns    []string // columns with values, in order
 	texts      []bool   // by column: text, otherwise bigint
@@ -66,6 +66,22 @@ func Update(table, columns string) *Rows {
 	r.sqlite = `UPDATE ` + table + ` SET ` + strings.Join(marks[:last], ", ") + ` WHERE ` + key + ` = ?`
 	r.array = `UPDATE ` + table + ` SET ` + strings.Join(values[:last], ", ") + ` FROM ` + r.unnest() +
 		` WHERE ` + table + `.` + key + ` = v.` + key
+	return &r
+}
+
+// Delete returns a statement that deletes the rows of a table that agree with given values. Columns is
+// a list of names, each with its type and a comparison, such as key text =, n bigint <=.
+func Delete(table, columns string) *Rows {
+	var r Rows
+	var marks, values []string
+	for column := range strings.SplitSeq(columns, ",") {
+		word := strings.Fields(column)
+		r.add(word[0], word[1])
+		marks = append(marks, word[0]+` `+word[2]+` ?`)
+		values = append(values, table+`.`+word[0]+` `+word[2]+` v.`+word[0])
+	}
+	r.sqlite = `DELETE FROM ` + table + ` WHERE ` + strings.Join(marks, " AND ")
+	r.array = `DELETE FROM ` + table + ` USING ` + r.unnest() + ` WHERE ` + strings.Join(values, " AND ")
 	return &r
 }
 

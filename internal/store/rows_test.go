@@ -18,6 +18,7 @@ func TestRows(t *testing.T) {
 	add := store.Insert("thing", "id text, n bigint, note 'again', mark text",
 		"ON CONFLICT (id) DO UPDATE SET n = thing.n + excluded.n, note = excluded.note")
 	change := store.Update("thing", "n bigint, note 'changed', id text")
+	remove := store.Delete("thing", "id text =, n bigint <=")
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		run := func(fill func(q *store.Batch)) error {
 			session, err := db.Session(context.Background())
@@ -68,6 +69,15 @@ func TestRows(t *testing.T) {
 		}
 		if got := things(t, db); !slices.Equal(got, want) {
 			t.Errorf("many rows %q; want %q", got, want)
+		}
+		if err := run(func(q *store.Batch) {
+			q.Rows(remove, []any{"a", int64(10), "b", int64(2), "nobody", int64(9), "e", int64(7)})
+		}); err != nil {
+			t.Fatal(err)
+		}
+		want = slices.DeleteFunc(want, func(row string) bool { return row[:2] == "a " || row[:2] == "e " })
+		if got := things(t, db); !slices.Equal(got, want) {
+			t.Errorf("rows after deletions %q; want %q", got, want)
 		}
 	})
 }

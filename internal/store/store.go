@@ -160,7 +160,7 @@ func openSQLite(ctx context.Context, path string, opts Options) (*DB, error) {
 func sqliteDSN(path, more string) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() +
 		"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)" +
-		"&_pragma=cache_size(-4096)&_pragma=wal_autocheckpoint(4000)&" + more
+		"&_pragma=cache_size(-4096)&_pragma=wal_autocheckpoint(16000)&" + more
 }
 
 // checkSQLite refuses engines before 3.51.3, whose reset of the write-ahead log could lose a
