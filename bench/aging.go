@@ -24,7 +24,7 @@ const agingDays = 30
 func benchAging(o options) error {
 	fmt.Printf("### Request log: %d requests of %d accounts over %d days\n\n", o.receipts, o.accounts[len(o.accounts)-1], agingDays)
 	sizes := newTable("database", "table or index", "bytes a request")
-	written := newTable("database", "request", "bytes written", "seconds")
+	written := newTable("database", "request", "bytes written", "CPU us of this process")
 	err := o.onEngines(func(engine string) error { return benchAgingOn(o, engine, sizes, written) })
 	sizes.print()
 	written.print()
@@ -57,13 +57,20 @@ func benchAgingOn(o options, engine string, sizes, written *table) (err error) {
 		if err != nil {
 			return err
 		}
-		began := time.Now()
+		cpu, err := ownCPU()
+		if err != nil {
+			return err
+		}
 		if err := run(); err != nil {
 			return err
 		}
-		took := time.Since(began)
+		cpuAfter, err := ownCPU()
+		if err != nil {
+			return err
+		}
 		after, err := bytesWritten(ctx, url)
-		written.add(engine, what, fmt.Sprintf("%.0f", float64(after-before)/float64(o.receipts)), fmt.Sprintf("%.1f", took.Seconds()))
+		written.add(engine, what, fmt.Sprintf("%.0f", float64(after-before)/float64(o.receipts)),
+			fmt.Sprintf("%.0f", float64((cpuAfter-cpu).Microseconds())/float64(o.receipts)))
 		return err
 	}
 	if err := step("ends", func() error {

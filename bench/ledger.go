@@ -266,9 +266,10 @@ func joinLedger(ctx context.Context, url string, accounts []string, opts store.O
 	}
 	b := &ledgerSubject{db: db, accounts: accounts, now: time.Now}
 	b.ledger = ledger.New(ledger.Options{
-		DB:   db,
-		Node: self,
-		Log:  slog.New(slog.DiscardHandler),
+		DB:        db,
+		Node:      self,
+		Log:       slog.New(slog.DiscardHandler),
+		QueueWait: 10 * time.Second,
 		Observer: ledger.Observer{Batch: func(operations int, _ time.Duration) {
 			b.transactions.Add(1)
 			b.operations.Add(int64(operations))

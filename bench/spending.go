@@ -106,8 +106,7 @@ func queryUsage(ctx context.Context, o options, engine string, db *store.DB, out
 	return err
 }
 
-// archiveChunk is the number of charges archived in one transaction, the same as when the gateway
-// deletes receipts.
+// archiveChunk is the number of charges archived in one transaction.
 const archiveChunk = 500
 
 // archiveCharges archives charges of many accounts. It measures their size on disk and the time to
@@ -123,20 +122,16 @@ func archiveCharges(ctx context.Context, o options, engine string, db *store.DB,
 		account = fmt.Sprintf("acct_%s%d", benchPad, 1000+from/archiveChunk%bookAccounts)
 		begin := int64(from / archiveChunk / bookAccounts * archiveChunk)
 		err := db.Update(ctx, func(tx *store.Tx) error {
-			var chain audit.Chain
-			charges := make([]audit.Charge, 0, archiveChunk)
+			var folded audit.Folded
 			for i := range int64(archiveChunk) {
 				seq, cost := begin+i+1, money.Amount(1_234_567+i)
 				request = id.At("req_", now.Add(time.Duration(seq)*time.Minute))
 				charge := audit.Charge{Seq: seq, Model: fmt.Sprint("model-", i%bookModels), Amount: cost, Balance: 1e12 - 1_300_000*money.Amount(seq),
 					EndedMS: now.UnixMilli() + seq*60_000}
-				charges = append(charges, movement.NewCharge(request, "", charge))
-				chain.Move(seq, charge.Balance, -cost)
+				folded.Charges = append(folded.Charges, movement.NewCharge(request, "", charge))
+				folded.Move(seq, charge.Balance, -cost)
 			}
-			if err := chain.RecordTx(tx, account); err != nil {
-				return err
-			}
-			return movement.ArchiveTx(tx, account, charges)
+			return movement.ArchiveTx(tx, map[string]*audit.Folded{account: &folded})
 		})
 		if err != nil {
 			return err

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"tollgate/internal/ledger/audit"
@@ -18,7 +20,8 @@ import (
 
 // Bounds of one transaction of Fold, and how long it keeps saved answers and hits of rate windows.
 const (
-	foldChunk = 500
+	foldRows  = 2000 // the default of Ledger.foldRows
+	foldChunk = 500  // refusals of unknown callers
 	onceLife  = 24 * time.Hour
 	hitsChunk = 5000
 	hitsLife  = 10 * time.Minute
@@ -32,14 +35,14 @@ const (
 // step of Run.
 //
 // On PostgreSQL, Fold folds whole partitions of receipts, without deleting rows, and drops them. Only
-// receipts outside of the partitions are deleted, as all receipts on SQLite are: in chunks, account by
-// account.
+// receipts outside of the partitions are deleted, as all receipts on SQLite are, in chunks.
 func (l *Ledger) Fold(ctx context.Context) error {
-	if err := l.foldPartitions(ctx); err != nil {
+	cleared := clearedLimits{}
+	if err := l.foldPartitions(ctx, cleared); err != nil {
 		return fmt.Errorf("fold receipts: %w", err)
 	}
 	for {
-		more, err := l.foldSome(ctx)
+		more, err := l.foldSome(ctx, cleared)
 		if err != nil {
 			return fmt.Errorf("fold receipts: %w", err)
 		}
@@ -136,13 +139,13 @@ func (l *Ledger) deleteAnonymous(ctx context.Context) (more bool, err error) {
 }
 
 // foldPartitions creates the next partitions of receipts, and folds and drops the expired ones.
-func (l *Ledger) foldPartitions(ctx context.Context) error {
+func (l *Ledger) foldPartitions(ctx context.Context, cleared clearedLimits) error {
 	if err := requestlog.Extend(ctx, l.db, l.opts.Retention); err != nil {
 		l.log.Error("ledger: no partition of the request log; trying again", "error", err)
 	}
 	for {
 		for {
-			more, err := l.foldOld(ctx)
+			more, err := l.foldOld(ctx, cleared)
 			if err != nil {
 				return err
 			}
@@ -159,9 +162,13 @@ func (l *Ledger) foldPartitions(ctx context.Context) error {
 	}
 }
 
+// nextOld follows FROM in the statement of foldOld.
+const nextOld = audit.Unfolded + ` ORDER BY account, seq, id LIMIT $1`
+
 // foldOld folds the next receipts of the partition in ledger_receipt_old. It returns false if none is
 // left. The partition's rows stay; ledger_folding has the last one folded.
-func (l *Ledger) foldOld(ctx context.Context) (more bool, err error) {
+func (l *Ledger) foldOld(ctx context.Context, cleared clearedLimits) (more bool, err error) {
+	var chunk *foldedRows
 	err = l.db.Update(ctx, func(tx *store.Tx) error {
 		more = false
 		if err := tx.Lock("ledger_folding", "name", "current"); err != nil {
@@ -174,25 +181,11 @@ func (l *Ledger) foldOld(ctx context.Context) (more bool, err error) {
 		if err := tx.ByIndex(); err != nil {
 			return err
 		}
-		var account string
-		err = tx.QueryRow(`SELECT account FROM ` + audit.Unfolded + ` ORDER BY account, seq, id LIMIT 1`).Scan(&account)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
-		if err != nil {
+		chunk, err = readFoldTx(tx, books.DayOf(now), nextOld, l.foldRows)
+		if err != nil || chunk.lastID == "" {
 			return err
 		}
 		more = true
-		if err := lockForFoldTx(tx, account); err != nil {
-			return err
-		}
-		chunk, err := readFoldTx(tx, books.DayOf(now), audit.Unfolded+` AND account = $1 ORDER BY seq, id LIMIT $2`, account, foldChunk)
-		if err != nil {
-			return err
-		}
-		if err := chunk.foldTx(tx, account); err != nil {
-			return err
-		}
 		// The partition is dropped soon, so its receipts of today move back. Their ids are too old for any
 		// other partition.
 		if _, err := tx.Exec(`INSERT INTO ledger_receipt (`+requestlog.Columns()+`) SELECT `+requestlog.Columns()+`
@@ -200,130 +193,158 @@ func (l *Ledger) foldOld(ctx context.Context) (more bool, err error) {
 			return err
 		}
 		if _, err := tx.Exec(`UPDATE ledger_folding SET after_account = $1, after_seq = $2, after_id = $3`,
-			account, chunk.lastSeq, chunk.lastID); err != nil {
+			chunk.lastAccount, chunk.lastSeq, chunk.lastID); err != nil {
 			return err
 		}
-		return requestlog.TrimIndexTx(tx, account, chunk.keys, chunk.newestSeq)
+		return chunk.foldTx(tx, cleared)
 	})
-	return more, err
+	if err != nil {
+		return false, err
+	}
+	cleared.committed(chunk)
+	return more, nil
 }
 
-// lockForFoldTx locks an account. The account of refusals of unknown callers, and an account whose row
-// is gone, has no lock.
-func lockForFoldTx(tx *store.Tx, account string) error {
-	if account == "" {
-		return nil
-	}
-	_, _, err := lockAccountTx(tx, account)
-	if errors.Is(err, ErrNoAccount) {
-		return nil
-	}
-	return err
-}
-
-// foldSome deletes a chunk of receipts of the account with the oldest receipt. It returns false if
-// no receipt is old enough.
-func (l *Ledger) foldSome(ctx context.Context) (bool, error) {
-	more := false
+// foldSome deletes the oldest receipts, up to foldRows of them. It returns false if no receipt is
+// old enough. Receipts of many accounts are deleted together: neighbours in the table and in the
+// index of ids, so that few pages change.
+func (l *Ledger) foldSome(ctx context.Context, cleared clearedLimits) (more bool, err error) {
 	table := requestlog.RowsTable(l.db.Dialect())
-	err := l.db.Update(ctx, func(tx *store.Tx) error {
+	var chunk *foldedRows
+	err = l.db.Update(ctx, func(tx *store.Tx) error {
 		more = false
+		if err := tx.Lock("ledger_folding", "name", "current"); err != nil {
+			return err
+		}
 		now, err := tx.ExpiryMS()
 		if err != nil {
 			return err
 		}
 		// If the clock was ahead, receipts may have a future day. Such receipts stay.
 		below, today := books.FoldBelow(now, l.opts.Retention), books.DayOf(now)
-		var account string
-		err = tx.QueryRow(`SELECT COALESCE((SELECT account FROM `+table+` WHERE id < $1 AND day < $2 ORDER BY id LIMIT 1), '-')`,
-			below, today).Scan(&account)
-		if err != nil || account == "-" {
+		chunk, err = readFoldTx(tx, today, table+` WHERE id < $1 AND day < $2 ORDER BY id LIMIT $3`, below, today, l.foldRows)
+		if err != nil || chunk.lastID == "" {
 			return err
 		}
-		more = true
-		if err := lockForFoldTx(tx, account); err != nil {
+		more = len(chunk.ids) == l.foldRows
+		if _, err := tx.Exec(`DELETE FROM `+table+` WHERE `+tx.In("id", 1), store.List(chunk.ids)); err != nil {
 			return err
 		}
-		chunk, err := readFoldTx(tx, today, table+` WHERE account = $1 AND id < $2 AND day < $3 ORDER BY seq LIMIT $4`,
-			account, below, today, foldChunk)
-		if err != nil {
-			return err
-		}
-		if err := chunk.foldTx(tx, account); err != nil {
-			return err
-		}
-		_, err = tx.Exec(`DELETE FROM `+table+` WHERE `+tx.In("id", 1), store.List(chunk.ids))
-		if err != nil {
-			return err
-		}
-		return requestlog.TrimIndexTx(tx, account, chunk.keys, chunk.newestSeq)
+		return chunk.foldTx(tx, cleared)
 	})
-	return more, err
+	if err != nil {
+		return false, err
+	}
+	cleared.committed(chunk)
+	return more, nil
 }
 
 // foldedRows are the receipts of one transaction of Fold.
 type foldedRows struct {
-	ids       []string
-	young     []string // receipts of today, which are not folded
-	lastSeq   int64    // of the last receipt, also if it is of today
-	lastID    string
-	keys      []string
-	newestDay int64            // of requests that were not refused
-	newestSeq int64            // the newest number in the account's log
-	chain     audit.Chain      // proves the running balance without the rows
-	charges   []audit.Charge   // the compact rows
-	marks     map[int64]uint64 // by series
+	ids, young          []string // young: receipts of today, which are not folded
+	lastAccount, lastID string   // of the last receipt, also if it is of today
+	lastSeq             int64
+	accounts            map[string]*foldedAccount
+	marks               map[int64]uint64 // by series
 }
 
-// readFoldTx reads the receipts that from selects, which is what follows FROM. The first argument is
-// the account.
-func readFoldTx(tx *store.Tx, today int64, from, account string, args ...any) (*foldedRows, error) {
-	chunk := &foldedRows{marks: map[int64]uint64{}}
+// foldedAccount are the receipts of an account in a transaction of Fold.
+type foldedAccount struct {
+	audit.Folded
+	requestlog.Deleted
+	newestDay int64 // of requests that were not refused
+}
+
+// readFoldTx reads the receipts that from selects, which is what follows FROM.
+func readFoldTx(tx *store.Tx, today int64, from string, args ...any) (*foldedRows, error) {
+	chunk := &foldedRows{accounts: map[string]*foldedAccount{}, marks: map[int64]uint64{}}
 	err := tx.Each(func(row store.Row) error {
-		r := receiptFigures{series: books.UsageSeries{Account: account}}
+		var r receiptFigures
 		var seq, endedMS int64
 		var balance money.Amount
 		var job string
-		if err := row.Scan(append(r.dest(), &seq, &balance, &endedMS, &job)...); err != nil {
+		if err := row.Scan(append(r.dest(), &r.series.Account, &seq, &balance, &endedMS, &job)...); err != nil {
 			return err
 		}
-		chunk.lastSeq, chunk.lastID = seq, r.id
+		chunk.lastAccount, chunk.lastSeq, chunk.lastID = r.series.Account, seq, r.id
 		if r.day.Day >= today {
 			chunk.young = append(chunk.young, r.id)
 			return nil
 		}
-		chunk.ids, chunk.newestSeq = append(chunk.ids, r.id), seq
-		chunk.keys = append(chunk.keys, r.series.Key)
+		chunk.ids = append(chunk.ids, r.id)
+		a := chunk.accounts[r.series.Account]
+		if a == nil {
+			a = &foldedAccount{Deleted: requestlog.Deleted{First: seq}}
+			chunk.accounts[r.series.Account] = a
+		}
+		a.Keys, a.First, a.Last = append(a.Keys, r.series.Key), min(a.First, seq), max(a.Last, seq)
 		if r.outcome == Refused { // counts in no sum
 			return nil
 		}
-		chunk.newestDay = max(chunk.newestDay, r.day.Day)
+		a.newestDay = max(a.newestDay, r.day.Day)
 		chunk.marks[books.SeriesID(r.series)] += r.mark()
-		chunk.chain.Move(seq, balance, -r.cost)
+		a.Move(seq, balance, -r.cost)
 		if r.cost > 0 {
-			chunk.charges = append(chunk.charges, movement.NewCharge(r.id, job, audit.Charge{
+			a.Charges = append(a.Charges, movement.NewCharge(r.id, job, audit.Charge{
 				Seq: seq, Model: r.series.Model, Amount: r.cost, Balance: balance, EndedMS: endedMS}))
 		}
 		return nil
-	}, `SELECT `+figureColumns+`, seq, balance_nano, ended_ms, job FROM `+from, append([]any{account}, args...)...)
+	}, `SELECT `+figureColumns+`, account, seq, balance_nano, ended_ms, job FROM `+from, args...)
 	return chunk, err
 }
 
-// foldTx keeps the charges and checksums of the receipts.
-func (c *foldedRows) foldTx(tx *store.Tx, account string) error {
-	if len(c.ids) == 0 {
-		return nil
+// foldTx keeps the charges and checksums of the receipts, which are deleted already, and deletes what
+// is only needed with them.
+func (c *foldedRows) foldTx(tx *store.Tx, cleared clearedLimits) error {
+	folded := map[string]*audit.Folded{}
+	for account, a := range c.accounts {
+		if a.Moved() {
+			folded[account] = &a.Folded
+		}
 	}
-	if err := c.chain.RecordTx(tx, account); err != nil {
-		return err
-	}
-	if err := movement.ArchiveTx(tx, account, c.charges); err != nil {
+	if err := movement.ArchiveTx(tx, folded); err != nil {
 		return err
 	}
 	if err := foldSeriesTx(tx, c.marks); err != nil {
 		return err
 	}
-	return deleteLimitsTx(tx, account, c.newestDay)
+	for _, account := range slices.Sorted(maps.Keys(c.accounts)) {
+		if err := requestlog.TrimIndexTx(tx, account, c.accounts[account].Deleted); err != nil {
+			return err
+		}
+	}
+	return cleared.clearTx(tx, c.accounts)
+}
+
+// clearedLimits has, by account, the day up to which this Fold has deleted the sums of limits. The
+// receipts of a day are in many chunks.
+type clearedLimits map[string]int64
+
+// clearTx deletes the sums of limits up to the newest days of the accounts' deleted receipts. Call
+// committed after the transaction.
+func (c clearedLimits) clearTx(tx *store.Tx, accounts map[string]*foldedAccount) error {
+	var left []string
+	for account, a := range accounts {
+		if c[account] < a.newestDay {
+			left = append(left, account)
+		}
+	}
+	slices.Sort(left)
+	if err := tx.Lock("ledger_account", "id", left...); err != nil {
+		return err
+	}
+	for _, account := range left {
+		if err := deleteLimitsTx(tx, account, accounts[account].newestDay); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c clearedLimits) committed(chunk *foldedRows) {
+	for account, a := range chunk.accounts {
+		c[account] = max(c[account], a.newestDay)
+	}
 }
 
 // deleteLimitsTx deletes the sums of an account's keys and free quotas up to a day, except for days

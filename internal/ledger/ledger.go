@@ -110,6 +110,7 @@ type Ledger struct {
 	failedEnds failedEnds
 	writes     writeState
 
+	foldRows  int   // receipts in a transaction of Fold
 	stepsSeen int64 // jumps of the clock handled by KeepTime; -1 before its first call
 
 	// exec, if not nil, replaces the committer's call of the database; tests set it before Start.
@@ -141,7 +142,7 @@ func New(opts Options) *Ledger {
 	}
 	return &Ledger{
 		db: opts.DB, node: opts.Node, opts: opts, log: opts.Log, now: opts.Now,
-		queue: newQueue(), stepsSeen: -1, stopped: make(chan struct{}),
+		queue: newQueue(), foldRows: foldRows, stepsSeen: -1, stopped: make(chan struct{}),
 	}
 }
 

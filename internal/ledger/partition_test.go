@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"tollgate/internal/ledger/audit"
 	"tollgate/internal/ledger/movement"
 	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/money"
@@ -122,6 +123,11 @@ func TestReceiptsAge(t *testing.T) {
 	})
 }
 
+// smallStep is the number of receipts that a step of small folds.
+const smallStep = 30
+
+func small(l *Ledger) { l.foldRows = smallStep }
+
 // expired fills a partition and lets it expire: account a has more receipts than a step folds, other
 // accounts have a few. It returns the requests with a charge.
 func (f *fixture) expired(c *clock) (charged []string) {
@@ -131,7 +137,7 @@ func (f *fixture) expired(c *clock) (charged []string) {
 	for i := range 4 {
 		account := fmt.Sprintf("a%d", i)
 		f.open(account, 10*money.USD, 0, KeyLimits{})
-		n := map[bool]int{true: foldChunk + 20, false: 4}[i == 1]
+		n := map[bool]int{true: 4 * smallStep, false: 4}[i == 1]
 		for j, request := range f.serveAt(account, c.now(), n) {
 			if j%3 != 2 {
 				charged = append(charged, request)
@@ -148,7 +154,7 @@ func (f *fixture) expired(c *clock) (charged []string) {
 func TestFoldInSteps(t *testing.T) {
 	t.Parallel()
 	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
-		f := start(t, db)
+		f := start(t, db, small)
 		charged := f.expired(c)
 		movements := f.entries("a1", 100)
 		usage := f.usage("a1")
@@ -174,9 +180,9 @@ func TestFoldInSteps(t *testing.T) {
 				return nil
 			})
 		}
-		step := f.foldSome
+		step := func(ctx context.Context) (bool, error) { return f.foldSome(ctx, clearedLimits{}) }
 		if db.Dialect() == store.PostgreSQL {
-			step = func(ctx context.Context) (bool, error) { return f.foldOld(ctx) }
+			step = func(ctx context.Context) (bool, error) { return f.foldOld(ctx, clearedLimits{}) }
 			if more, err := step(t.Context()); more || err != nil {
 				t.Fatal("a step without an old partition:", more, err)
 			}
@@ -194,20 +200,15 @@ func TestFoldInSteps(t *testing.T) {
 		steps := 0
 		for more := true; more; steps++ {
 			f.close()
-			f.Ledger = start(t, db).Ledger
-			if db.Dialect() == store.SQLite {
-				step = f.foldSome
-			} else {
-				step = f.foldOld
-			}
+			f.Ledger = start(t, db, small).Ledger
 			var err error
 			if more, err = step(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			check(fmt.Sprintf("step %d", steps))
 		}
-		if steps != 6 { // two of the account with many receipts, one of each other account, and the end
-			t.Errorf("%d steps", steps)
+		if rows := 4*smallStep + 3*4 + 1; steps <= rows/smallStep || steps > rows/smallStep+2 {
+			t.Errorf("%d steps for %d receipts", steps, rows)
 		}
 		for range 2 {
 			if err := requestlog.DropOld(t.Context(), db); err != nil {
@@ -222,6 +223,35 @@ func TestFoldInSteps(t *testing.T) {
 		if n := f.count(`SELECT COUNT(*) FROM ledger_receipt_old`); n != 0 {
 			t.Errorf("%d old receipts are left", n)
 		}
+	})
+}
+
+// TestFoldWalksAnIndex checks that a step of Fold reads only the receipts that it folds.
+func TestFoldWalksAnIndex(t *testing.T) {
+	t.Parallel()
+	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
+		f := start(t, db, small)
+		f.expired(c)
+		if db.Dialect() == store.PostgreSQL {
+			if moved, err := requestlog.Retire(t.Context(), db, f.opts.Retention); !moved || err != nil {
+				t.Fatal(moved, err)
+			}
+			if _, err := f.foldOld(t.Context(), clearedLimits{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		storetest.Exec(t, db, `ANALYZE`)
+		storetest.View(t, db, func(tx *store.Tx) error {
+			if err := tx.ByIndex(); err != nil {
+				return err
+			}
+			storetest.WalksIndex(t, tx, "the next receipts", `SELECT `+figureColumns+`, seq FROM `+nextOld, 100)
+			storetest.WalksIndex(t, tx, "the oldest of an account", `SELECT seq FROM `+audit.Unfolded+` AND account = $1 ORDER BY seq LIMIT 1`, "a1")
+			storetest.WalksIndex(t, tx, "a page of movements",
+				`SELECT seq FROM `+audit.Unfolded+` AND account = $1 AND seq < $2 AND seq >= $3 AND cost_nano > 0 ORDER BY seq DESC LIMIT $4`,
+				"a1", 1<<60, 0, 50)
+			return nil
+		})
 	})
 }
 
@@ -265,7 +295,7 @@ func TestLateReceipts(t *testing.T) {
 			settle(now[1])
 			for more := true; more; f.audited() {
 				var err error
-				if more, err = f.foldOld(t.Context()); err != nil {
+				if more, err = f.foldOld(t.Context(), clearedLimits{}); err != nil {
 					t.Fatal(err)
 				}
 			}

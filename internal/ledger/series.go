@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"strconv"
 
 	"tollgate/internal/ledger/audit"
 	"tollgate/internal/ledger/books"
@@ -105,19 +106,30 @@ func (r *receiptFigures) figures() books.DayFigures {
 	return books.FiguresOf(r.outcome, r.cost, r.lineCost, r.tokens, r.quantity)
 }
 
+var updateFolded = store.Update("ledger_series", "folded bigint, id bigint")
+
 // foldSeriesTx records the marks of deleted receipts with their series, so that the days can be
 // proved without them.
 func foldSeriesTx(tx *store.Tx, marks map[int64]uint64) error {
-	for series, mark := range marks {
-		var folded int64
-		if err := tx.QueryRow(`SELECT folded FROM ledger_series WHERE id = $1`, series).Scan(&folded); err != nil {
-			return fmt.Errorf("read a series: %w", err)
-		}
-		if _, err := tx.Exec(`UPDATE ledger_series SET folded = $1 WHERE id = $2`, int64(uint64(folded)+mark), series); err != nil {
-			return err
-		}
+	ids := make([]string, 0, len(marks))
+	for id := range marks {
+		ids = append(ids, strconv.FormatInt(id, 10))
 	}
-	return nil
+	rows := updateFolded.Make(len(marks))
+	if err := tx.Each(func(row store.Row) error {
+		var id, folded int64
+		err := row.Scan(&id, &folded)
+		rows = append(rows, int64(uint64(folded)+marks[id]), id)
+		return err
+	}, `SELECT id, folded FROM ledger_series WHERE `+tx.InNumbers("id", 1), store.List(ids)); err != nil {
+		return fmt.Errorf("read series: %w", err)
+	}
+	if len(rows) != 2*len(marks) {
+		return fmt.Errorf("%d series of deleted receipts are missing", len(marks)-len(rows)/2)
+	}
+	b := tx.Batch()
+	b.Rows(updateFolded, rows)
+	return tx.Run(b)
 }
 
 func (r *receiptFigures) mark() uint64 { return audit.DayMark(r.day, r.figures()) }

@@ -319,6 +319,14 @@ func (db *DB) In(column string, n int) string {
 	return fmt.Sprintf("%s IN (SELECT value FROM json_each($%d))", column, n)
 }
 
+// InNumbers is In for a column of numbers. The List has them in decimal.
+func (tx *Tx) InNumbers(column string, n int) string {
+	if tx.db.dialect == PostgreSQL {
+		return fmt.Sprintf("%s = ANY(CAST(CAST($%d AS text[]) AS bigint[]))", column, n)
+	}
+	return fmt.Sprintf("%s IN (SELECT CAST(value AS INTEGER) FROM json_each($%d))", column, n)
+}
+
 // NowMS returns the current time of the database's clock in Unix milliseconds: the server's on
 // PostgreSQL, the machine's on SQLite. The clock may jump ahead and back, so stored times may lie
 // in the future. Read it after taking locks.

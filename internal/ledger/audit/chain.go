@@ -1,6 +1,10 @@
 package audit
 
 import (
+	"fmt"
+	"maps"
+	"slices"
+
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
@@ -24,6 +28,9 @@ func (c *Chain) Move(seq int64, balance, delta money.Amount) {
 	c.ended += mark(seq, balance)
 }
 
+// Moved reports whether the chain has a movement.
+func (c *Chain) Moved() bool { return c.movements > 0 }
+
 // whole reports whether the movements lead from nothing to an account's newest number and balance.
 func (c *Chain) whole(seq int64, balance money.Amount) bool {
 	return c.movements == seq && c.ended+mark(0, 0) == c.begun+mark(seq, balance)
@@ -36,45 +43,64 @@ func (c *Chain) join(o Chain) {
 	c.ended += o.ended
 }
 
-// RecordTx adds movements that are being deleted to the stored chain.
-func (c *Chain) RecordTx(tx *store.Tx, account string) error {
-	if c.movements == 0 {
-		return nil
-	}
-	if err := tx.Lock("ledger_folded_chain", "account", account); err != nil {
-		return err
-	}
-	noted, err := chainsTx(tx, account)
-	if err != nil {
-		return err
-	}
-	sum := noted[account]
-	sum.join(*c)
-	_, err = tx.Exec(`INSERT INTO ledger_folded_chain (account, receipts, begun, ended) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (account) DO UPDATE SET receipts = excluded.receipts, begun = excluded.begun, ended = excluded.ended`,
-		account, sum.movements, int64(sum.begun), int64(sum.ended))
-	return err
+// Folded are receipts of one account that are being deleted: their movements, and the charges kept
+// of them.
+type Folded struct {
+	Chain
+	Charges []Charge
 }
 
-// chainsTx returns the stored chains of an account, or of all accounts if account is "".
-func chainsTx(tx *store.Tx, account string) (map[string]Chain, error) {
-	rows, err := tx.Query(`SELECT account, receipts, begun, ended FROM ledger_folded_chain WHERE account = $1 OR $1 = ''`, account)
+var writeChains = store.Insert("ledger_folded_chain",
+	"account text, receipts bigint, begun bigint, ended bigint, kept bigint, kept_mark bigint",
+	`ON CONFLICT (account) DO UPDATE SET receipts = excluded.receipts, begun = excluded.begun, ended = excluded.ended,
+		kept = excluded.kept, kept_mark = excluded.kept_mark`)
+
+// RecordFoldedTx adds receipts that are being deleted to the stored checksums of their accounts.
+func RecordFoldedTx(tx *store.Tx, folded map[string]*Folded) error {
+	accounts := slices.Sorted(maps.Keys(folded))
+	if err := tx.Lock("ledger_folded_chain", "account", accounts...); err != nil {
+		return err
+	}
+	stored, err := chainsTx(tx, tx.In("account", 1), store.List(accounts))
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("read the checksums of deleted receipts: %w", err)
 	}
-	defer rows.Close()
-	noted := map[string]Chain{}
-	for rows.Next() {
-		var of string
-		var begun, ended int64
-		var c Chain
-		if err := rows.Scan(&of, &c.movements, &begun, &ended); err != nil {
-			return nil, err
+	rows := writeChains.Make(len(accounts))
+	for _, account := range accounts {
+		sum, added := stored[account], folded[account]
+		sum.join(added.Chain)
+		sum.kept = money.Plus(sum.kept, int64(len(added.Charges)))
+		for i := range added.Charges {
+			sum.keptMark += added.Charges[i].mark(account)
 		}
-		c.begun, c.ended = uint64(begun), uint64(ended)
-		noted[of] = c
+		rows = append(rows, account, sum.movements, int64(sum.begun), int64(sum.ended), sum.kept, int64(sum.keptMark))
 	}
-	return noted, rows.Err()
+	b := tx.Batch()
+	b.Rows(writeChains, rows)
+	return tx.Run(b)
+}
+
+// storedChain is the chain of an account's deleted receipts, with the number and the mark of their
+// kept charges.
+type storedChain struct {
+	Chain
+	kept     int64
+	keptMark uint64
+}
+
+// chainsTx returns the stored chains that match a condition.
+func chainsTx(tx *store.Tx, condition string, args ...any) (map[string]storedChain, error) {
+	stored := map[string]storedChain{}
+	err := tx.Each(func(row store.Row) error {
+		var account string
+		var begun, ended, mark int64
+		var c storedChain
+		err := row.Scan(&account, &c.movements, &begun, &ended, &c.kept, &mark)
+		c.begun, c.ended, c.keptMark = uint64(begun), uint64(ended), uint64(mark)
+		stored[account] = c
+		return err
+	}, `SELECT account, receipts, begun, ended, kept, kept_mark FROM ledger_folded_chain WHERE `+condition, args...)
+	return stored, err
 }
 
 // mark hashes a state to 64 bits (the finalizer of SplitMix64, twice).

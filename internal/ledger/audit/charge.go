@@ -5,7 +5,6 @@ import (
 	"hash/fnv"
 
 	"tollgate/internal/money"
-	"tollgate/internal/store"
 )
 
 // Charge is a kept charge: the record of a charge after its receipt was deleted. Request and Job
@@ -29,22 +28,6 @@ func (c *Charge) mark(account string) uint64 {
 		_, _ = h.Write(text)
 	}
 	return mix(x ^ h.Sum64())
-}
-
-// RecordChargesTx adds kept charges of an account to the recorded count and sum of marks. Call
-// RecordTx for the receipts of the charges first.
-func RecordChargesTx(tx *store.Tx, account string, charges []Charge) error {
-	var recorded int64
-	if err := tx.QueryRow(`SELECT kept_mark FROM ledger_folded_chain WHERE account = $1`, account).Scan(&recorded); err != nil {
-		return fmt.Errorf("read the mark of kept charges: %w", err)
-	}
-	sum := uint64(recorded)
-	for i := range charges {
-		sum += charges[i].mark(account)
-	}
-	_, err := tx.Exec(`UPDATE ledger_folded_chain SET kept = `+store.Plus("kept", "$1")+`, kept_mark = $2 WHERE account = $3`,
-		len(charges), int64(sum), account)
-	return err
 }
 
 // chargeSums holds the sums of an account's kept charges, each with the recorded sum beside it.

@@ -104,11 +104,11 @@ func (b *Books) readKeys() error {
 
 // readChains reads the checksums of deleted receipts.
 func (b *Books) readChains() error {
-	chains, err := chainsTx(b.tx, "")
+	chains, err := chainsTx(b.tx, "1 = 1")
 	for account, c := range chains {
 		a := b.account(account, "the checksum of deleted receipts")
 		a.folded = c.movements
-		a.chain.join(c)
+		a.chain.join(c.Chain)
 		b.Count("accounts with deleted receipts", 1)
 	}
 	return err
@@ -190,9 +190,10 @@ type receipt struct {
 }
 
 // Unfolded follows FROM in a statement on the receipts of ledger_receipt_old, except those that count
-// as deleted because their charges are kept. Further conditions may follow it.
-const Unfolded = `ledger_receipt_old, ledger_folding
-	WHERE name = 'current' AND (account, seq, id) > (after_account, after_seq, after_id)`
+// as deleted because their charges are kept. Further conditions may follow it. A join would prevent
+// the use of the index's order.
+const Unfolded = `ledger_receipt_old WHERE (account, seq, id) > ((SELECT after_account FROM ledger_folding WHERE name = 'current'),
+	(SELECT after_seq FROM ledger_folding WHERE name = 'current'), (SELECT after_id FROM ledger_folding WHERE name = 'current'))`
 
 func (b *Books) readReceipts() error {
 	var r receipt

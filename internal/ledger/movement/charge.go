@@ -4,6 +4,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -65,43 +67,37 @@ func NewCharge(request, job string, kept audit.Charge) audit.Charge {
 	return kept
 }
 
-// ArchiveTx keeps the charges of receipts that are being deleted, and records them for the audit.
-// The caller has locked the account.
-func ArchiveTx(tx *store.Tx, account string, charges []audit.Charge) error {
-	if len(charges) == 0 {
-		return nil
+// ArchiveTx keeps the charges of receipts that are being deleted, by account, and records the
+// receipts for the audit.
+func ArchiveTx(tx *store.Tx, folded map[string]*audit.Folded) error {
+	type chargeOf struct {
+		account string
+		*audit.Charge
 	}
+	var rest []chargeOf
 	words := map[string]int64{}
-	number := func(word string) (int64, error) {
-		if n, ok := words[word]; ok {
-			return n, nil
+	for _, account := range slices.Sorted(maps.Keys(folded)) { // neighbouring rows of the table
+		for i := range folded[account].Charges {
+			c := chargeOf{account, &folded[account].Charges[i]}
+			rest = append(rest, c)
+			words[account], words[c.Model] = 0, 0
 		}
-		n, err := wordTx(tx, word)
-		words[word] = n
-		return n, err
 	}
-	of, err := number(account)
-	if err != nil {
+	if err := numberTx(tx, words); err != nil {
 		return err
 	}
-	rest := charges
 	for _, size := range insertSizes {
 		for ; len(rest) >= size; rest = rest[size:] {
 			args := make([]any, 0, size*chargeColumns)
-			for i := range rest[:size] {
-				c := &rest[i]
-				model, err := number(c.Model)
-				if err != nil {
-					return err
-				}
-				args = append(args, of, model, c.Seq, int64(c.Amount), int64(c.Balance), c.EndedMS, c.Request, c.Job)
+			for _, c := range rest[:size] {
+				args = append(args, words[c.account], words[c.Model], c.Seq, int64(c.Amount), int64(c.Balance), c.EndedMS, c.Request, c.Job)
 			}
 			if _, err := tx.Exec(insertText(size), args...); err != nil {
 				return fmt.Errorf("keep charges: %w", err)
 			}
 		}
 	}
-	return audit.RecordChargesTx(tx, account, charges)
+	return audit.RecordFoldedTx(tx, folded)
 }
 
 // insertSizes are the numbers of rows that one statement inserts. Large statements save round trips
@@ -125,22 +121,42 @@ func insertText(rows int) string {
 	return b.String()
 }
 
-// wordTx returns the number of a word. A new word gets a number.
-func wordTx(tx *store.Tx, word string) (int64, error) {
-	read := func() (n int64, err error) {
-		err = tx.QueryRow(`SELECT id FROM ledger_word WHERE word = $1`, word).Scan(&n)
-		return n, err
+// numberTx sets the number of each word. A new word gets a number.
+func numberTx(tx *store.Tx, words map[string]int64) error {
+	all := slices.Sorted(maps.Keys(words))
+	if len(all) == 0 {
+		return nil
 	}
-	n, err := read()
-	if !errors.Is(err, sql.ErrNoRows) {
-		return n, err
+	read := func() (missing []string, err error) {
+		if err = tx.Each(func(row store.Row) error {
+			var n int64
+			var word string
+			err := row.Scan(&n, &word)
+			words[word] = n
+			return err
+		}, `SELECT id, word FROM ledger_word WHERE `+tx.In("word", 1), store.List(all)); err != nil {
+			return nil, fmt.Errorf("read the numbers of words: %w", err)
+		}
+		for _, word := range all {
+			if words[word] == 0 {
+				missing = append(missing, word)
+			}
+		}
+		return missing, nil
+	}
+	missing, err := read()
+	if err != nil || len(missing) == 0 {
+		return err
 	}
 	if err := tx.Serialize("ledger_word"); err != nil {
-		return 0, err
+		return err
 	}
-	if _, err := tx.Exec(`INSERT INTO ledger_word (id, word) SELECT COALESCE(MAX(id), 0) + 1, $1 FROM ledger_word
-		WHERE NOT EXISTS (SELECT 1 FROM ledger_word WHERE word = $1)`, word); err != nil {
-		return 0, fmt.Errorf("number a word: %w", err)
+	for _, word := range missing {
+		if _, err := tx.Exec(`INSERT INTO ledger_word (id, word) SELECT COALESCE(MAX(id), 0) + 1, $1 FROM ledger_word
+			WHERE NOT EXISTS (SELECT 1 FROM ledger_word WHERE word = $1)`, word); err != nil {
+			return fmt.Errorf("number a word: %w", err)
+		}
 	}
-	return read()
+	_, err = read()
+	return err
 }

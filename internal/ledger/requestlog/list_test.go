@@ -359,7 +359,7 @@ func TestSegmentsAreDeleted(t *testing.T) {
 				if _, err := tx.Exec(`DELETE FROM ledger_receipt WHERE account = 'a0' AND seq < $1`, below); err != nil {
 					return err
 				}
-				return TrimIndexTx(tx, "a0", []string{"k0", "none", "k0"}, below-1)
+				return TrimIndexTx(tx, "a0", Deleted{Keys: []string{"k0", "none", "k0"}, Last: below - 1})
 			})
 		}
 		forget(10*segmentRows + 4)

@@ -111,9 +111,19 @@ func newer(p, q position) position {
 	return p
 }
 
-// TrimIndexTx deletes, for some keys of an account, the records of segments whose receipts are all
-// deleted. last is the number of the newest deleted receipt.
-func TrimIndexTx(tx *store.Tx, account string, keys []string, last int64) error {
+// Deleted are deleted receipts of an account: their keys, with repetitions, and their lowest and
+// highest number.
+type Deleted struct {
+	Keys        []string
+	First, Last int64
+}
+
+// TrimIndexTx deletes the records of segments whose receipts are all deleted, if the receipts in
+// deleted reach the end of a segment.
+func TrimIndexTx(tx *store.Tx, account string, deleted Deleted) error {
+	if SegmentOf(deleted.First) == SegmentOf(deleted.Last+1) {
+		return nil
+	}
 	oldest := int64(-1) // none
 	for _, text := range [...]string{oldestSeq, oldestOld} {
 		var seq int64
@@ -127,10 +137,10 @@ func TrimIndexTx(tx *store.Tx, account string, keys []string, last int64) error 
 		}
 	}
 	if oldest < 0 {
-		oldest = last
+		oldest = deleted.Last
 	}
-	slices.Sort(keys)
-	for _, key := range slices.Compact(keys) {
+	slices.Sort(deleted.Keys)
+	for _, key := range slices.Compact(deleted.Keys) {
 		if _, err := tx.Exec(`DELETE FROM ledger_key_part WHERE key = $1 AND part < $2`, key, SegmentOf(oldest)); err != nil {
 			return err
 		}
