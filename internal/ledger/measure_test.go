@@ -3,6 +3,7 @@ package ledger
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -15,7 +16,53 @@ import (
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/id"
+	"tollgate/internal/store/storetest"
 )
+
+// TestProgressHasAQuantity lets a node die during a stream that is counted in a unit. The receipt of
+// the delivered part has the quantity, within the bound of counts.
+func TestProgressHasAQuantity(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		f := start(t, db)
+		f.open("a", money.USD, 0, KeyLimits{})
+		want := map[string]measure.Quantity{}
+		for i, test := range []struct {
+			progress Progress
+			want     measure.Quantity
+		}{
+			{Progress{Cost: 7, Quantity: measure.Quantity{Unit: "character", N: 160}}, measure.Quantity{Unit: "character", N: 160}},
+			{Progress{Quantity: measure.Quantity{Unit: "audio_ms", N: 1500}}, measure.Quantity{Unit: "audio_ms", N: 1500}},
+			{Progress{Cost: 7, Quantity: measure.Quantity{Unit: "tile", N: math.MaxInt64}}, measure.Quantity{Unit: "tile", N: 1 << 40}},
+			{Progress{Cost: 7, Quantity: measure.Quantity{Unit: "tile", N: -5}}, measure.Quantity{Unit: "tile"}},
+			{Progress{Cost: 7, Tokens: Tokens{Prompt: 3}}, measure.Quantity{}},
+		} {
+			h := f.mustAdmit("a", 1000)
+			test.progress.Line = fmt.Sprint("line-", i)
+			h.Progress(test.progress)
+			want[test.progress.Line] = test.want
+		}
+		f.mustAdmit("a", 1000).Release(failed()) // its batch also writes the progress
+		f.fence()
+		other := start(t, db)
+		if err := other.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		billed := 0
+		for _, r := range other.requests(requestlog.Selection{Limit: 100}) {
+			if r.Outcome == Billed {
+				billed++
+				if r.Quantity != want[r.Line] || r.Source != SourceProgress {
+					t.Errorf("the receipt of %s has %+v, want %+v", r.Line, r.Quantity, want[r.Line])
+				}
+			}
+		}
+		if billed != len(want) {
+			t.Errorf("%d requests are billed, want %d", billed, len(want))
+		}
+		other.audited()
+	})
+}
 
 // TestUnitsAreData settles requests with units that no kind of model has. Receipts, days, usage,
 // reports and the audit count them without knowing the units.

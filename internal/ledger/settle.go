@@ -7,6 +7,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger/books"
+	"tollgate/internal/ledger/measure"
 	"tollgate/internal/money"
 )
 
@@ -40,9 +41,10 @@ type End = books.End
 
 // Progress is a stream's output so far.
 type Progress struct {
-	Cost   money.Amount
-	Tokens Tokens
-	Line   string
+	Cost     money.Amount
+	Tokens   Tokens
+	Quantity measure.Quantity
+	Line     string
 }
 
 // Progress records the stream's output, which is charged if this node dies. It does not block. The

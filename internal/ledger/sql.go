@@ -74,7 +74,7 @@ func (b *batch) read(q *store.Batch, db *store.DB, ops []*op) {
 	}
 	if len(holds) > 0 {
 		q.Query(b.scanHold, `SELECT id, epoch, account, key, model, endpoint, day, revision, free, amount_nano, created_ms,
-			cost_nano, prompt_tokens, cached_tokens, completion_tokens, line, job, price_factor
+			cost_nano, prompt_tokens, cached_tokens, completion_tokens, line, job, price_factor, unit, quantity
 			FROM ledger_hold WHERE `+db.In("id", 1), store.List(holds))
 	}
 	limited = distinct(limited)
@@ -160,7 +160,7 @@ func (b *batch) scanHold(row store.Row) error {
 	var free int64
 	if err := row.Scan(&h.ID, &h.Epoch, &h.Account, &h.Key, &h.Model, &h.Endpoint, &h.Day, &h.Revision, &free,
 		(*int64)(&h.Amount), &h.CreatedMS, (*int64)(&h.Cost), &h.Tokens.Prompt, &h.Tokens.Cached, &h.Tokens.Completion, &h.Line,
-		&h.Job, (*int64)(&h.Factor)); err != nil {
+		&h.Job, (*int64)(&h.Factor), (*string)(&h.Quantity.Unit), &h.Quantity.N); err != nil {
 		return err
 	}
 	h.Free = free != 0
@@ -182,7 +182,7 @@ var (
 			job text, price_factor bigint`, "")
 	updateProgress = store.Update("ledger_hold",
 		`cost_nano bigint, prompt_tokens bigint, cached_tokens bigint, completion_tokens bigint,
-		line text, id text`)
+		unit text, quantity bigint, line text, id text`)
 )
 
 // write adds the statements that write the decisions.
@@ -261,7 +261,8 @@ func (b *batch) writeProgress(q *store.Batch) {
 		h.queued.Store(false) // so that later progress is queued again
 		p := h.progress.Load()
 		t := p.Tokens.Bounded()
-		rows = append(rows, int64(min(max(p.Cost, 0), money.Max)), t.Prompt, t.Cached, t.Completion, p.Line, h.row.ID)
+		rows = append(rows, int64(min(max(p.Cost, 0), money.Max)), t.Prompt, t.Cached, t.Completion,
+			string(p.Quantity.Unit), books.BoundedCount(p.Quantity.N), p.Line, h.row.ID)
 	}
 	q.Rows(updateProgress, rows)
 }

@@ -46,7 +46,7 @@ type openHold struct {
 	amount, cost                    money.Amount
 	factor                          money.Factor
 	tokens                          books.Tokens
-	quantity                        measure.Quantity
+	quantity                        int64
 }
 
 // account returns an account's sums. what describes the row that names the account.
@@ -120,7 +120,7 @@ func (b *Books) readHolds() error {
 		var free int64
 		h := &openHold{}
 		if err := scan(&id, &h.epoch, &h.account, &h.key, &h.model, &h.job, &h.day, &free, &h.amount, &h.cost,
-			&h.tokens.Prompt, &h.tokens.Cached, &h.tokens.Completion, &h.factor); err != nil {
+			&h.tokens.Prompt, &h.tokens.Cached, &h.tokens.Completion, &h.quantity, &h.factor); err != nil {
 			return err
 		}
 		h.free = free != 0
@@ -133,7 +133,7 @@ func (b *Books) readHolds() error {
 		b.Count("holds", 1)
 		return nil
 	}, `SELECT id, epoch, account, key, model, job, day, free, amount_nano, cost_nano, prompt_tokens, cached_tokens, completion_tokens,
-		price_factor FROM ledger_hold`)
+		quantity, price_factor FROM ledger_hold`)
 }
 
 func (b *Books) readEntries() error {

@@ -78,7 +78,7 @@ func (h *openHold) check() (what, recorded string) {
 		return "a hold is out of range", h.amount.String()
 	case (h.epoch == books.JobEpoch) != (h.job != ""):
 		return "a hold belongs to both a node and a job, or to neither", h.epoch
-	case h.cost < 0 || h.cost > money.Max || h.tokens.Prompt < 0 || h.tokens.Cached < 0 || h.tokens.Completion < 0:
+	case h.cost < 0 || h.cost > money.Max || h.tokens.Prompt < 0 || h.tokens.Cached < 0 || h.tokens.Completion < 0 || h.quantity < 0:
 		return "the progress recorded on a hold is out of range", h.cost.String()
 	}
 	return "", ""

@@ -181,7 +181,7 @@ func (b *Books) End(id string, end End, attempts string) (ReceiptRow, bool) {
 	if end.Outcome == Billed {
 		cost = min(max(end.Cost, 0), hold.Amount)
 		over = min(max(end.Cost, 0)-cost, money.Max)
-		end.Tokens, end.Quantity.N = end.Tokens.Bounded(), boundedCount(end.Quantity.N)
+		end.Tokens, end.Quantity.N = end.Tokens.Bounded(), BoundedCount(end.Quantity.N)
 	} else {
 		end.Tokens, end.Quantity, end.Source = Tokens{}, measure.Quantity{}, 0 // uncharged requests count in no total
 	}
@@ -228,7 +228,7 @@ func (b *Books) CheckHold(id string) error {
 // plausible reports whether the figures are possible for an admission and a stream.
 func (h *HoldRow) plausible() bool {
 	money := h.Amount >= 0 && h.Amount <= money.Max && h.Cost >= 0 && h.Cost <= money.Max
-	for _, n := range []int64{h.Tokens.Prompt, h.Tokens.Cached, h.Tokens.Completion} {
+	for _, n := range []int64{h.Tokens.Prompt, h.Tokens.Cached, h.Tokens.Completion, h.Quantity.N} {
 		if n < 0 || n > MaxCount {
 			return false
 		}
@@ -247,9 +247,10 @@ func (b *Books) Sweep(id string) (ReceiptRow, bool) {
 		Outcome: Failed, Status: 503, Code: string(fault.ServiceUnavailable), Line: hold.Line,
 		Duration: time.Duration(max(0, b.NowMS-hold.CreatedMS)) * time.Millisecond,
 	}
-	if hold.Cost > 0 || hold.Tokens != (Tokens{}) {
+	if hold.Cost > 0 || hold.Tokens != (Tokens{}) || hold.Quantity.N > 0 {
 		// The stream broke off after its client had got the status 200.
-		end.Outcome, end.Status, end.Cost, end.Tokens, end.Source = Billed, 200, hold.Cost, hold.Tokens, SourceProgress
+		end.Outcome, end.Status, end.Source = Billed, 200, SourceProgress
+		end.Cost, end.Tokens, end.Quantity = hold.Cost, hold.Tokens, hold.Quantity
 	}
 	return b.End(id, end, "[]")
 }

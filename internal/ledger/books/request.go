@@ -58,11 +58,12 @@ type Tokens struct {
 // MaxCount bounds each count of one request. A provider may report any number.
 const MaxCount = 1 << 40
 
-func boundedCount(n int64) int64 { return max(0, min(n, MaxCount)) }
+// BoundedCount limits a count to 0 through MaxCount.
+func BoundedCount(n int64) int64 { return max(0, min(n, MaxCount)) }
 
-// Bounded returns the counts, each limited to 0 through MaxCount.
+// Bounded returns the counts, each bounded by BoundedCount.
 func (t Tokens) Bounded() Tokens {
-	return Tokens{boundedCount(t.Prompt), boundedCount(t.Cached), boundedCount(t.Completion)}
+	return Tokens{BoundedCount(t.Prompt), BoundedCount(t.Cached), BoundedCount(t.Completion)}
 }
 
 // maxText bounds the stored bytes of a text from a client or a provider.

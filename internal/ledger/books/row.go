@@ -1,6 +1,9 @@
 package books
 
-import "tollgate/internal/money"
+import (
+	"tollgate/internal/ledger/measure"
+	"tollgate/internal/money"
+)
 
 // JobEpoch replaces a node's epoch in the hold of a job: such a hold outlives every node, and only
 // its job ends it.
@@ -43,6 +46,7 @@ type HoldRow struct {
 	AdmittedMS                               int64        // 0 unless this process admitted the request
 	Cost                                     money.Amount // of the stream so far
 	Tokens                                   Tokens
+	Quantity                                 measure.Quantity
 	Line                                     string
 }
 

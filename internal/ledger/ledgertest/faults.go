@@ -76,6 +76,7 @@ var booksFaults = []FaultCase{
 		"both a node and a job"},
 	{"a node's hold has the epoch of jobs", `UPDATE ledger_hold SET epoch = 'job' WHERE id = 'req_open'`, "or to neither"},
 	{"a hold is negative", `UPDATE ledger_hold SET amount_nano = -1 WHERE id = 'req_open'`, "a hold is out of range"},
+	{"the recorded quantity of a stream is negative", `UPDATE ledger_hold SET quantity = -1 WHERE id = 'req_open'`, "recorded on a hold"},
 	{"the recorded cost of a stream is negative", `UPDATE ledger_hold SET cost_nano = -5 WHERE id = 'req_open'`, "recorded on a hold"},
 	// Receipts.
 	{"a charge is above its hold", `UPDATE ledger_receipt SET held_nano = cost_nano - 1 WHERE id = 'req_whole'`,

@@ -244,6 +244,8 @@ CREATE TABLE ledger_hold (
     prompt_tokens     BIGINT NOT NULL,             -- progress
     cached_tokens     BIGINT NOT NULL,             -- progress
     completion_tokens BIGINT NOT NULL,             -- progress
+    unit              TEXT   NOT NULL DEFAULT '',  -- progress: of quantity: measure.Unit; '': only tokens are counted
+    quantity          BIGINT NOT NULL DEFAULT 0,   -- progress
     line              TEXT   NOT NULL              -- progress: the line of the stream
 );
 CREATE INDEX ledger_hold_account ON ledger_hold (account);
