@@ -10,9 +10,9 @@ import (
 	"tollgate/internal/store"
 )
 
-// assign runs a transaction that assigns workers to this node, and returns the assigned ones. If
-// the answer to the commit was lost, it queries the outcome until it is known: otherwise a job
-// could be assigned to a node that does not work on it.
+// assign runs a transaction that assigns workers to this node, and returns the assigned workers. If
+// the outcome of the commit is unknown, assign queries the database until it knows the outcome.
+// Otherwise a job could be assigned to a node without a worker for the job.
 func (j *Jobs) assign(ctx context.Context, do func(tx *store.Tx) error, workers func() []*worker) ([]*worker, error) {
 	err := j.opts.DB.Update(ctx, do)
 	if err == nil {
@@ -21,7 +21,7 @@ func (j *Jobs) assign(ctx context.Context, do func(tx *store.Tx) error, workers 
 	for errors.Is(err, store.ErrUncertain) && len(workers()) > 0 {
 		j.logOutage("the database has not confirmed whether a job was assigned to this node", workers()[0].rec.ID, err)
 		var confirmed []*worker
-		if confirmed, err = j.assigned(ctx, workers()); err == nil {
+		if confirmed, err = j.filterAssigned(ctx, workers()); err == nil {
 			return confirmed, nil
 		}
 		if (!store.Refused(err) || store.Retryable(err)) && loop.Sleep(ctx, retryPause) {
@@ -31,10 +31,10 @@ func (j *Jobs) assign(ctx context.Context, do func(tx *store.Tx) error, workers 
 	return nil, err
 }
 
-// assigned returns the workers whose jobs are assigned to this node in the database. It writes the
-// rows before it reads them: the write waits for the unfinished transaction, and its commit
+// filterAssigned returns the workers whose jobs are assigned to this node in the database. It writes
+// each row before reading it: the write waits for the unfinished transaction, and the commit
 // confirms the read (node.Prove).
-func (j *Jobs) assigned(ctx context.Context, workers []*worker) ([]*worker, error) {
+func (j *Jobs) filterAssigned(ctx context.Context, workers []*worker) ([]*worker, error) {
 	ids := make([]string, len(workers))
 	for i, w := range workers {
 		ids[i] = w.rec.ID

@@ -22,7 +22,7 @@ func TestAudit(t *testing.T) {
 		c, n := oneLineCluster(t, url, &generator{before: block("poll", reached)})
 		failed := c.submit(n, c.submission(n, "easel-1", 1))
 		rec, _ := c.read(failed)
-		cancelled := n.jobs.ending(rec, nil, anyFence, row.JobError{Code: fault.UpstreamError, Operator: true, Message: "no"})
+		cancelled := n.jobs.newEnding(rec, nil, anyFence, row.JobError{Code: fault.UpstreamError, Operator: true, Message: "no"})
 		if !n.jobs.end(t.Context(), cancelled) {
 			t.Fatal("the job was not cancelled")
 		}
@@ -30,7 +30,7 @@ func TestAudit(t *testing.T) {
 		<-reached
 		done := c.submit(n, c.submission(n, "easel-1", 1))
 		rec, _ = c.read(done)
-		succeeded := n.jobs.ending(rec, []media.File{}, anyFence, row.JobError{})
+		succeeded := n.jobs.newEnding(rec, []media.File{}, anyFence, row.JobError{})
 		succeeded.cost = cent
 		if !n.jobs.end(t.Context(), succeeded) {
 			t.Fatal("the job was not ended")

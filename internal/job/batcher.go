@@ -15,27 +15,27 @@ const maxBatch = 64
 
 // batcher writes the steps of the workers. Writes that wait at the same time share one
 // transaction, so thousands of workers use one write connection and few commits, and the ledger
-// does not wait behind each of them. One of the waiting workers leads: it runs the transaction for
-// all. A write that fails or panics does not affect the others.
+// does not wait behind each of them. One waiting worker is the leader and runs the transaction for
+// all. A failed or panicking write does not affect the others.
 type batcher struct {
 	db *store.DB
 
 	mu      sync.Mutex
 	pending []*pendingWrite
-	leading bool // a worker leads
+	leading bool // there is a leader
 }
 
 // pendingWrite is a write that waits for its transaction.
 type pendingWrite struct {
 	do       func(tx *store.Tx) error
-	canceled bool // its worker has left; guarded by batcher.mu
+	canceled bool // the worker has stopped waiting; guarded by batcher.mu
 	err      error
 	done     chan struct{} // closed when err is set
-	lead     chan struct{} // closed when its worker must lead
+	lead     chan struct{} // closed when the worker becomes the leader
 }
 
-// write runs do in a transaction, as store.DB.Update does. do may run after write has returned
-// because ctx ended.
+// write runs do in a transaction, like store.DB.Update. If ctx ends, write returns, and do may still
+// run later.
 func (b *batcher) write(ctx context.Context, do func(tx *store.Tx) error) error {
 	w := &pendingWrite{do: do, done: make(chan struct{}), lead: make(chan struct{})}
 	b.mu.Lock()
@@ -69,8 +69,8 @@ func (b *batcher) write(ctx context.Context, do func(tx *store.Tx) error) error 
 	}
 }
 
-// lead writes one batch and passes the lead on. The leader's own write is in the batch, unless it
-// was canceled.
+// lead writes one batch and then makes the next waiting worker the leader. The batch includes the
+// leader's own write, unless that write was canceled.
 func (b *batcher) lead() {
 	b.mu.Lock()
 	var batch []*pendingWrite
@@ -85,7 +85,7 @@ func (b *batcher) lead() {
 	b.writeBatch(batch)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for len(b.pending) > 0 && b.pending[0].canceled { // a worker that has left cannot lead
+	for len(b.pending) > 0 && b.pending[0].canceled { // the worker has stopped waiting
 		b.pending = b.pending[1:]
 	}
 	if len(b.pending) == 0 {
@@ -106,11 +106,11 @@ func (b *batcher) writeBatch(batch []*pendingWrite) {
 	}
 }
 
-// errPanic means that a write panicked. It would panic again.
+// errPanic means that a write panicked. A retry would panic again.
 var errPanic = errors.New("a step panicked")
 
-// update runs writes in one transaction. It returns a panic as an error, because the leader must go
-// on after the panic of another worker's write.
+// update runs writes in one transaction. It returns a panic as an error, so that a worker's panic
+// does not stop the leader.
 func (b *batcher) update(batch []*pendingWrite) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {

@@ -11,8 +11,8 @@ import (
 // maxWait is longer than any wait between two attempts of a job.
 const maxWait = time.Hour
 
-// fixFutureTimes lowers times that were written while the clock was ahead. Otherwise jobs would
-// wait and records would stay until the clock reaches them. It is a no-op if the clock has not
+// fixFutureTimes lowers times written while the clock was ahead. Otherwise jobs would wait and
+// records would stay until the clock reaches these times. It is a no-op if the clock has not
 // jumped.
 func (j *Jobs) fixFutureTimes(ctx context.Context) error {
 	steps := j.opts.DB.Steps()

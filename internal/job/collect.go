@@ -30,7 +30,7 @@ const (
 )
 
 // collect downloads and stores the results. It repeats interrupted downloads, asks the provider for
-// new addresses if some no longer work, and retries for MediaRetry if the media store fails.
+// new addresses after failed downloads, and retries for MediaRetry if the media store fails.
 func (w *worker) collect() error {
 	files := make([]media.File, len(w.run.Results))
 	stored := make([]bool, len(files))
@@ -72,17 +72,17 @@ func (w *worker) collect() error {
 	}
 }
 
-// collectContext returns the context of collect. A node that stops still stores or spools inline
-// results, because the next node would have to render them again.
+// collectContext returns the context of collect. A stopping node still stores or spools inline
+// results, because another node could not get them without a new submission.
 func (w *worker) collectContext() context.Context {
-	if inline(w.run.Results) {
+	if hasInline(w.run.Results) {
 		return w.life.grace
 	}
 	return w.life.work
 }
 
-// storeMissing downloads and stores the missing results. ownFault reports whether one failed
-// without the provider's fault.
+// storeMissing downloads and stores the missing results. ownFault reports whether the provider was
+// not the cause of a failure.
 func (w *worker) storeMissing(ctx context.Context, files []media.File, stored []bool) (failure error, ownFault bool) {
 	if _, down := w.jobs.opts.Media.Down(); down {
 		return errDown, true
@@ -107,8 +107,8 @@ func (w *worker) storeMissing(ctx context.Context, files []media.File, stored []
 	return failure, ownFault
 }
 
-// storePartial continues with the stored files if there are any: the job is charged for fewer
-// images. Otherwise it returns failure.
+// storePartial continues with the stored files, so that the job is charged for fewer images. Without
+// a stored file, it returns failure.
 func (w *worker) storePartial(files []media.File, stored []bool, failure error) error {
 	kept := make([]media.File, 0, len(files))
 	for i := range files {
@@ -122,9 +122,9 @@ func (w *worker) storePartial(files []media.File, stored []bool, failure error) 
 	return failure
 }
 
-// inline reports whether some results came with the provider's answer and exist only in this node's
+// hasInline reports whether some results came with the provider's answer and exist only in this node's
 // memory.
-func inline(results []jobcall.Result) bool {
+func hasInline(results []jobcall.Result) bool {
 	return slices.ContainsFunc(results, func(r jobcall.Result) bool { return r.Ref == "" && r.Kept == 0 })
 }
 
@@ -170,7 +170,7 @@ func (w *worker) fetch(ctx context.Context, i int) (media.File, error) {
 			return media.File{}, err
 		}
 		defer file.Body.Close()
-		source.from = sized(file)
+		source.from = newSizedReader(file)
 	}
 	file, err := w.jobs.opts.Media.Put(ctx, w.names[i], source, limit)
 	switch {
@@ -199,8 +199,8 @@ func (t *timedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// sized returns the body of a download. Read fails if the body is too short.
-func sized(file *jobcall.Download) io.Reader {
+// newSizedReader returns a reader of a download's body.
+func newSizedReader(file *jobcall.Download) io.Reader {
 	if file.Size < 0 {
 		return file.Body
 	}
@@ -234,7 +234,7 @@ func (w *worker) refresh(ctx context.Context, failure error) {
 	}
 }
 
-// fetchFailure is the failure of a job whose results cannot be downloaded.
+// fetchFailure returns the failure of a job after failed downloads.
 func (w *worker) fetchFailure(cause error) *upstream.JobFailure {
 	f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("the result could not be fetched: %w", cause))
 	if w.rec.Kind == upstream.KindVideo { // another line would render the video again
@@ -243,7 +243,7 @@ func (w *worker) fetchFailure(cause error) *upstream.JobFailure {
 	return upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
 }
 
-// providerFault reports whether the provider is the cause of err: it did not send the result or
+// providerFault reports whether the provider caused err: the provider did not send the result, or
 // sent invalid bytes.
 func providerFault(err error) bool {
 	var failure *upstream.JobFailure
@@ -254,7 +254,7 @@ func providerFault(err error) bool {
 // writeStored records the stored files.
 func (w *worker) writeStored(ctx context.Context, files []media.File) error {
 	return w.write(ctx, func(tx *store.Tx, now int64, next *row.Run) (int64, error) {
-		if inline(next.Results) {
+		if hasInline(next.Results) {
 			next.Trace.Step(row.StepRendered, now, next.Line)
 		}
 		next.Start(now)
@@ -271,7 +271,7 @@ func (w *worker) writeStored(ctx context.Context, files []media.File) error {
 }
 
 func (w *worker) succeed() error {
-	e := w.jobs.ending(w.rec, w.run.Files, w.run.Fence, row.JobError{})
+	e := w.jobs.newEnding(w.rec, w.run.Files, w.run.Fence, row.JobError{})
 	model, err := w.jobs.modelAtSubmission(w.life.work, w.rec)
 	if err != nil {
 		return fmt.Errorf("price the job: %w", err)
@@ -309,17 +309,16 @@ func (w *worker) fail(ctx context.Context, failure *upstream.JobFailure) error {
 	case err != nil:
 		return err
 	case v.Fail != nil:
-		j.end(ctx, j.ending(w.rec, nil, w.run.Fence, *v.Fail))
+		j.end(ctx, j.newEnding(w.rec, nil, w.run.Fence, *v.Fail))
 		return errNotOwner
 	}
 	j.wakeUp()
 	return errNotOwner
 }
 
-// requeueTx returns a job to its queue and gives back its slot. The job keeps its position, or gets
-// the first one if the queue has moved on. It does nothing if another worker has recorded a
-// different ticket. The start limit of a job that has started begins again, unless its line was
-// only busy.
+// requeueTx returns a job to its queue and frees the slot of its line. The job keeps its position, or
+// becomes the first if the queue has moved on. The start limit of a started job begins again, unless
+// the line was only busy. If another worker has recorded a different ticket, requeueTx is a no-op.
 func requeueTx(tx *store.Tx, p *row.Run, id string, now int64, wait time.Duration) (int64, error) {
 	fence, ticket := p.Fence, p.Ticket
 	p.State, p.Epoch, p.Fence, p.WakeMS, p.Line, p.Ticket = row.StateQueued, "", p.Fence+1, now+wait.Milliseconds(), "", ""
@@ -336,7 +335,7 @@ func requeueTx(tx *store.Tx, p *row.Run, id string, now int64, wait time.Duratio
 	return changed, slot.GiveTx(tx, id)
 }
 
-// usableLines returns the lines that can take the account's jobs of a model now or soon.
+// usableLines returns the lines for the account's jobs of a model, now or soon.
 func (j *Jobs) usableLines(model, account string) []string {
 	snapshot := j.opts.Catalog.Current()
 	candidates, waiting := j.opts.Lines.Candidates(snapshot, model, account)

@@ -20,11 +20,12 @@ import (
 // anyFence ends a job regardless of its owner.
 const anyFence = -1
 
-// ending ends a job in the transaction that ends its hold. There is no other way to a final state.
+// ending ends a job in the transaction that ends the job's hold. There is no other way to a final
+// state.
 type ending struct {
 	jobs  *Jobs
 	rec   *row.Job
-	fence int64 // the job's fence must be equal, unless it is anyFence
+	fence int64 // must be the job's fence, or anyFence
 	// condition is checked within the transaction, if not nil.
 	condition func(p *row.Run, nowMS int64) bool
 
@@ -40,8 +41,8 @@ type ending struct {
 	body        []byte
 }
 
-// ending returns the success of a job with files, or its failure if files is nil.
-func (j *Jobs) ending(r *row.Job, files []media.File, fence int64, fail row.JobError) *ending {
+// newEnding returns the success of a job with files, or its failure if files is nil.
+func (j *Jobs) newEnding(r *row.Job, files []media.File, fence int64, fail row.JobError) *ending {
 	e := &ending{jobs: j, rec: r, fence: fence, files: files}
 	if files == nil {
 		e.fail = &fail
@@ -141,7 +142,8 @@ func (e *ending) Write(q *store.Batch, nowMS int64) {
 }
 
 // end commits an ending, and retries until ctx ends if the database is unavailable. It reports
-// whether the job has ended now; the job may have ended before or belong to another worker.
+// whether this call has ended the job: the job may have ended before, or may belong to another
+// worker.
 func (j *Jobs) end(ctx context.Context, e *ending) bool {
 	for {
 		ended, err := j.opts.Ledger.EndJob(ctx, ledger.JobHold{Request: e.rec.Request, Account: e.rec.Account, Key: e.rec.Key}, e)
@@ -178,8 +180,8 @@ func (j *Jobs) afterEnd(e *ending) {
 	j.wakeUp()
 }
 
-// countSettlement reports costs to the lines: the last attempt of a success was answered, and each
-// attempt may have cost something.
+// countSettlement reports the answer of a successful job's last attempt, and the cost of each
+// attempt, to the lines.
 func (e *ending) countSettlement() {
 	attempts := e.row.Trace.Attempts
 	for i, a := range attempts {

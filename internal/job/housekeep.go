@@ -35,7 +35,7 @@ func (j *Jobs) Housekeep(ctx context.Context) error {
 }
 
 // failOverdue fails queued jobs past the start limit (interface.md, States and transitions). For a
-// job that has started and waits for another line, the limit begins again.
+// started job that waits for another line, the limit begins again.
 func (j *Jobs) failOverdue(ctx context.Context) (bool, error) {
 	var limit time.Duration
 	return j.failQueued(ctx, func(tx *store.Tx, nowMS int64) (ids []string, err error) {
@@ -106,12 +106,12 @@ func (j *Jobs) deleteRecords(ctx context.Context) (bool, error) {
 	return gone == maxDeleted, err
 }
 
-// failUnserved fails queued jobs of a model that is no longer in the catalog.
+// failUnserved fails queued jobs of a model without a place in the current catalog.
 func (j *Jobs) failUnserved(ctx context.Context, model string) (bool, error) {
 	return j.failQueued(ctx, func(tx *store.Tx, _ int64) ([]string, error) {
 		return store.Column[string](tx, modelQueue, model, maxStarts)
 	}, func(rec *row.Job, _ *row.Run, _ int64) bool {
-		// The job may be of a newer catalog than this node's.
+		// The job may be from a newer catalog than this node's.
 		now := j.opts.Catalog.Current()
 		return rec.Revision <= now.Revision && !inCatalog(now, model)
 	}, row.JobError{Code: fault.UpstreamError,
@@ -142,7 +142,7 @@ func (j *Jobs) failQueued(ctx context.Context, find func(tx *store.Tx, nowMS int
 			if rec == nil || p.State != row.StateQueued || !applies(rec, p, now) {
 				continue
 			}
-			e := j.ending(rec, nil, p.Fence, why)
+			e := j.newEnding(rec, nil, p.Fence, why)
 			e.condition = func(p *row.Run, nowMS int64) bool { return p.State == row.StateQueued && applies(rec, p, nowMS) }
 			ends = append(ends, e)
 		}
@@ -154,8 +154,8 @@ func (j *Jobs) failQueued(ctx context.Context, find func(tx *store.Tx, nowMS int
 	return j.endAll(ctx, ends) && found == maxStarts, nil
 }
 
-// endAll commits endings concurrently, so that they share commits, and reports whether one took
-// place. If the database is unavailable, a later step tries again.
+// endAll commits endings concurrently, so that the ledger can commit them together. It reports
+// whether a job has ended. If the database is unavailable, a later step tries again.
 func (j *Jobs) endAll(ctx context.Context, ends []*ending) bool {
 	ctx, cancel := context.WithTimeout(ctx, writeWait)
 	defer cancel()

@@ -7,13 +7,13 @@
 //   - Each step is committed before the next one begins. After a take-over the new owner continues
 //     with the provider's ticket. A submission with a lost answer is repeated at most once.
 //   - The owner of a job has its fence: each take-over raises the fence, and each write to a
-//     running job's row names it. A ticket is the only exception: it is a fact, so any node may
-//     record it.
+//     running job's row requires the current fence. The only exception is the provider's ticket,
+//     which any node may record.
 //   - A started job stays "processing" for its user.
 //   - If our own media store does not accept a result, the result is kept and stored later, without
 //     another submission. While the store is down, no job starts.
-//   - A job has its slot of a line from the decision to submit until the attempt has ended, on
-//     every node.
+//   - From the decision to submit until the end of the attempt, a job occupies one slot of its
+//     line, on whatever node.
 //
 // Package row reads and writes the rows, gallery shows an account its jobs, and proof audits them.
 package job
@@ -85,7 +85,7 @@ type Jobs struct {
 
 	clockSteps int64 // clock jumps seen by Housekeep; -1 before the first run
 	writer     *batcher
-	twins      *limit.Semaphores[string] // of 1, by account and Idempotency-Key
+	onceLocks  *limit.Semaphores[string] // one submission at a time, by account and Idempotency-Key
 
 	wake     chan struct{} // a job may be ready to start
 	loggedAt atomic.Int64  // time of the last log line about an unavailable database, in ns
@@ -96,8 +96,8 @@ type Jobs struct {
 	mu      sync.Mutex
 	workers map[string]*worker // by job
 	sending int                // workers with a submission in flight
-	// reserved is the capacity set aside for transactions that assign jobs to this node. starved
-	// reports that a model could not start jobs because of them.
+	// reserved is the capacity set aside for transactions that assign jobs to this node. starved is
+	// true if the reserved capacity has kept a model from starting jobs.
 	reserved int
 	starved  bool
 	claimed  []string  // half-open lines claimed by models that start jobs now
@@ -124,7 +124,7 @@ func New(o Options) *Jobs {
 		polls: make(chan struct{}, maxPolls), fetches: make(chan struct{}, maxFetches), reads: make(chan struct{}, maxReads),
 		maxSpool: maxSpool,
 		wake:     make(chan struct{}, 1), workers: map[string]*worker{}, stopWait: stopWait, pollPause: pollFirst, fetchPause: fetchFirst,
-		clockSteps: -1, writer: &batcher{db: o.DB}, twins: limit.NewSemaphores[string](1),
+		clockSteps: -1, writer: &batcher{db: o.DB}, onceLocks: limit.NewSemaphores[string](1),
 	}
 	j.queues = newQueueCache(j)
 	return j
@@ -144,9 +144,9 @@ const (
 	reportPause    = time.Minute // between log lines about an unavailable database
 )
 
-// Run starts queued jobs, processes this node's jobs, takes over those of dead nodes and deletes
+// Run starts queued jobs, processes this node's jobs, takes over jobs of dead nodes and deletes
 // expired records, until ctx ends. Then submissions in flight get stopWait to finish. All other
-// work stops at once; other nodes or the next start take it over.
+// work stops at once, and another node or the next start takes over the jobs.
 func (j *Jobs) Run(ctx context.Context) {
 	life := newLifetime(context.Background(), context.Background())
 	defer life.end()

@@ -54,8 +54,8 @@ type source struct {
 	args []any
 }
 
-// sources returns the queries for a filter. Jobs that have not ended are in job_run, records in
-// job. The line of a running job is only in job_run, so a filter by line alone needs both.
+// sources returns the queries for a filter. Table job_run has the unfinished jobs, and table job has
+// the records. Only job_run has the line of a running job, so a filter by line alone needs both.
 func (f Filter) sources() []source {
 	switch {
 	case f.Code != "": // only failed jobs have a code
@@ -79,7 +79,7 @@ func (f Filter) recorded() source {
 	return w.newest("job", f)
 }
 
-// running selects jobs that have not ended.
+// running selects unfinished jobs.
 func (f Filter) running() source {
 	var w indexScan
 	w.by(f.Line, "line = ? AND line <> ''", "")
@@ -98,8 +98,8 @@ func (f Filter) running() source {
 	return w.newest("job_run", f)
 }
 
-// indexScan builds a source. Its first condition selects the index. The other conditions are
-// written so that no other index fits them, because the result would have to be sorted.
+// indexScan builds a source. The first condition selects the index. The other conditions are written
+// so that they fit no index, because the database would have to sort the result of another index.
 type indexScan struct {
 	where []string
 	args  []any

@@ -14,7 +14,7 @@ type Load struct {
 	OldestMS         int64 // when the oldest queued job was queued; 0 if none is queued
 }
 
-// LoadTx counts the jobs that have not ended.
+// LoadTx counts the unfinished jobs.
 func LoadTx(tx *store.Tx) (Load, error) {
 	var l Load
 	err := tx.QueryRow(`SELECT

@@ -54,7 +54,7 @@ func (m *metrics) submitted(kind string)   { m.submissions.WithLabelValues(kind)
 func (m *metrics) ended(kind, code string) { m.ends.WithLabelValues(kind, code).Inc() }
 func (m *metrics) step(name string)        { m.steps.WithLabelValues(name).Inc() }
 
-// setQueues sets the metrics of the queues and deletes those of former queues.
+// setQueues sets the metrics of the queues and deletes the metrics of former queues.
 func (m *metrics) setQueues(queues map[string]queueMeasure) {
 	for model := range m.queues {
 		if _, still := queues[model]; !still {

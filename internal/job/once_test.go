@@ -18,8 +18,8 @@ import (
 	"tollgate/internal/upstream/chatcall"
 )
 
-// twins submits the same request with one key concurrently on the nodes, and returns the bodies.
-func (c *cluster) twins(key string, nodes ...*testNode) [][]byte {
+// submitTogether submits the same request with one key concurrently on the nodes, and returns the bodies.
+func (c *cluster) submitTogether(key string, nodes ...*testNode) [][]byte {
 	c.t.Helper()
 	bodies := make([][]byte, len(nodes))
 	errs := make([]error, len(nodes))
@@ -51,10 +51,10 @@ func TestTwins(t *testing.T) {
 			}
 		}
 		for round := range 3 {
-			bodies := c.twins(fmt.Sprintf("key-%d", round), callers...)
+			bodies := c.submitTogether(fmt.Sprintf("key-%d", round), callers...)
 			for _, body := range bodies {
 				if !bytes.Equal(body, bodies[0]) {
-					t.Errorf("twins got %s and %s", bodies[0], body)
+					t.Errorf("equal submissions got %s and %s", bodies[0], body)
 				}
 			}
 			keys := int64(round) + 1
@@ -73,7 +73,7 @@ func TestCanceledTwin(t *testing.T) {
 		c, n := twoLineCluster(t, url, &generator{}, &generator{})
 		s := c.submission(n, "easel-1", 1)
 		s.OnceKey, s.Fingerprint = "k", []byte("the same")
-		twin, err := n.jobs.twins.Acquire(t.Context(), s.Account+" "+s.OnceKey)
+		twin, err := n.jobs.onceLocks.Acquire(t.Context(), s.Account+" "+s.OnceKey)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,10 +94,10 @@ func TestCanceledTwin(t *testing.T) {
 		}
 		c.checkRows(0, 0, 0)
 		twin()
-		if keys := n.jobs.twins.Len(); keys > 0 {
+		if keys := n.jobs.onceLocks.Len(); keys > 0 {
 			t.Errorf("%d keys are remembered", keys)
 		}
-		c.twins("k", n)
+		c.submitTogether("k", n)
 		c.audit(0)
 	})
 }

@@ -71,8 +71,8 @@ func GetTx(tx *store.Tx, id string) (View, error) {
 	return v, err
 }
 
-// AddPosition adds the position in the queue to the body of a queued job. It must be called outside
-// a transaction.
+// AddPosition adds the position in the queue to the body of a queued job. Callers must not have an
+// open transaction.
 func (j *Jobs) AddPosition(ctx context.Context, v *View) error {
 	if v.queued == nil {
 		return nil
@@ -82,7 +82,7 @@ func (j *Jobs) AddPosition(ctx context.Context, v *View) error {
 	return err
 }
 
-// viewOf returns a view with the fields that unfinished and ended jobs have in common.
+// viewOf returns a view with the common fields of unfinished and ended jobs.
 func viewOf(r *row.Job, t row.Trace) View {
 	return View{
 		Account: r.Account, Key: r.Key, Request: r.Request, Line: r.Line, Steps: t.Steps, Attempts: t.Attempts,
@@ -90,7 +90,7 @@ func viewOf(r *row.Job, t row.Trace) View {
 	}
 }
 
-// bodyWithoutPosition returns the public body of a job that has not ended.
+// bodyWithoutPosition returns the public body of an unfinished job.
 func bodyWithoutPosition(r *row.Job, p *row.Run) []byte {
 	if p.StartedMS > 0 {
 		return r.ProcessingBody()
@@ -101,12 +101,12 @@ func bodyWithoutPosition(r *row.Job, p *row.Run) []byte {
 // Cancel fails a job with upstream_error, refunds it, and cancels the provider's task if possible.
 // note may be nil. It returns ErrNoJob, or a fault if the job has ended.
 func (j *Jobs) Cancel(ctx context.Context, id string, note Note) error {
-	rec, _, err := j.unfinished(ctx, id)
+	rec, _, err := j.readUnfinished(ctx, id)
 	if err != nil {
 		return err
 	}
 	stopWorker := j.workerStop(id)
-	e := j.ending(rec, nil, anyFence, row.JobError{Code: fault.UpstreamError, Operator: true,
+	e := j.newEnding(rec, nil, anyFence, row.JobError{Code: fault.UpstreamError, Operator: true,
 		Message: "The job was cancelled by the operator. You were not charged."})
 	e.note = note
 	if !j.end(ctx, e) {
@@ -145,8 +145,8 @@ func (j *Jobs) cancelAtProvider(ctx context.Context, rec *row.Job, p *row.Run) {
 	}
 }
 
-// unfinished reads a job that has not ended.
-func (j *Jobs) unfinished(ctx context.Context, id string) (rec *row.Job, p *row.Run, err error) {
+// readUnfinished reads an unfinished job.
+func (j *Jobs) readUnfinished(ctx context.Context, id string) (rec *row.Job, p *row.Run, err error) {
 	err = j.opts.DB.View(ctx, func(tx *store.Tx) error {
 		if rec, p, err = row.ReadTx(tx, id); err != nil || rec != nil {
 			return err

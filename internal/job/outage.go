@@ -8,7 +8,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// recordOutage records that the media store is down. The record extends the start limit on all
+// recordOutage records an outage of the media store. The record extends the start limit on all
 // nodes.
 func (j *Jobs) recordOutage(ctx context.Context) error {
 	if _, down := j.opts.Media.Down(); !down {

@@ -11,8 +11,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// Body returns a job as its endpoint shows it. After the end it is the body of the event. Body
-// reads one row by its primary key. Errors: 404 job_not_found if the account has no such job of
+// Body returns a job in the form of its endpoint. The body of an ended job is the body of its event.
+// Body reads one row by the primary key. Errors: 404 job_not_found if the account has no such job of
 // this kind or the record has expired, 503 if the database is unavailable.
 func (j *Jobs) Body(ctx context.Context, account, kind, id string) ([]byte, error) {
 	var r row.Job
@@ -46,7 +46,7 @@ func (j *Jobs) Body(ctx context.Context, account, kind, id string) ([]byte, erro
 
 // queuedBody returns the body of a job that has not started.
 func (j *Jobs) queuedBody(ctx context.Context, r *row.Job, state, turn int64) ([]byte, error) {
-	if state != row.StateQueued { // it is being submitted to a line
+	if state != row.StateQueued { // the submission to a line has begun
 		return r.QueuedBody(0, 1), nil
 	}
 	position, eta, err := j.queues.position(ctx, r, turn)

@@ -28,8 +28,8 @@ const (
 	defaultVideoTime = 2 * time.Minute
 )
 
-// queueCache returns the positions of jobs in their queues. For any number of calls it reads a
-// queue once in queueFresh. It counts separately for jobs that are newer than the cached queue.
+// queueCache returns the positions of jobs in their queues. It reads a queue at most once in
+// queueFresh, for any number of calls. It counts separately for jobs newer than the cached queue.
 type queueCache struct {
 	jobs *Jobs
 
@@ -63,7 +63,7 @@ func newQueueCache(j *Jobs) *queueCache {
 	return &queueCache{jobs: j, queues: map[string]*queueState{}}
 }
 
-// queue returns a model's queue. It keeps the few models of former catalogs.
+// queue returns a model's queue. The few queues of models from former catalogs stay in the cache.
 func (c *queueCache) queue(model string) *queueState {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,8 +75,8 @@ func (c *queueCache) queue(model string) *queueState {
 	return v
 }
 
-// position returns the number of jobs ahead of a queued one, and the estimated seconds until its
-// start.
+// position returns the number of jobs ahead of a queued job, and the estimated seconds until the job
+// starts.
 func (c *queueCache) position(ctx context.Context, r *row.Job, turn int64) (position, etaSeconds int64, err error) {
 	v := c.queue(r.Model)
 	if err := c.refresh(ctx, v, r); err != nil {
@@ -95,8 +95,8 @@ func (c *queueCache) position(ctx context.Context, r *row.Job, turn int64) (posi
 	return int64(at), eta(int64(at), busy, pace), nil
 }
 
-// refresh reads a queue if its cache is too old. One caller reads for all; the others wait without
-// a lock until their contexts end.
+// refresh reads a queue if the cached queue is too old. One caller reads for all callers; the others
+// wait without a lock until their contexts end.
 func (c *queueCache) refresh(ctx context.Context, v *queueState, r *row.Job) error {
 	for {
 		v.mu.Lock()
@@ -122,8 +122,8 @@ func (c *queueCache) refresh(ctx context.Context, v *queueState, r *row.Job) err
 	}
 }
 
-// eta estimates the seconds until a job starts: the jobs ahead and itself, divided by the jobs that
-// run at a time, multiplied by the recent run time.
+// eta estimates the seconds until a job starts: the number of jobs ahead plus one, divided by the
+// number of running jobs, multiplied by the recent run time.
 func eta(ahead, busy int64, pace time.Duration) int64 {
 	if ahead == 0 && busy == 0 {
 		return 1
@@ -133,8 +133,8 @@ func eta(ahead, busy int64, pace time.Duration) int64 {
 	return max(1, ((ahead+1)*seconds+lanes-1)/lanes)
 }
 
-// read reads a model's queue along its index and, if withPace, its run times. The cache's age
-// counts from the end of the read, so waiting callers do not repeat a slow read.
+// read reads a model's queue along an index and, if withPace is true, the recent run times. The age
+// of the cached queue counts from the end of the read, so waiting callers do not repeat a slow read.
 func (c *queueCache) read(ctx context.Context, v *queueState, r *row.Job, withPace bool) error {
 	defer func() {
 		v.mu.Lock()
@@ -195,7 +195,7 @@ func paceTx(tx *store.Tx, r *row.Job) (time.Duration, error) {
 	return defaultImageTime, err
 }
 
-// AddPositions sets Ahead and WaitSeconds of queued jobs. It must be called outside a transaction.
+// AddPositions sets Ahead and WaitSeconds of queued jobs. Callers must not have an open transaction.
 func (j *Jobs) AddPositions(ctx context.Context, list []gallery.UserJob) error {
 	for i := range list {
 		e := &list[i]

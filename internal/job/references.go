@@ -10,8 +10,8 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// referenceErrors records errors of our own media store while a submission reads its references.
-// Such a submission did not fail because of the line, whatever error the adapter returns.
+// referenceErrors records errors of our own media store while a submission reads its references. The
+// line is not the cause of such a failure, whatever error the adapter returns.
 type referenceErrors struct {
 	mu    sync.Mutex
 	first error
@@ -41,8 +41,8 @@ func (u *referenceErrors) watch(r *jobcall.Reference) {
 	}
 }
 
-// record keeps the first error. It ignores deleted files and canceled submissions, which say
-// nothing about the store.
+// record keeps the first error. It ignores deleted files and canceled submissions, because the store
+// is not their cause.
 func (u *referenceErrors) record(ctx context.Context, err error) {
 	if errors.Is(err, media.ErrUnknown) || ctx.Err() != nil {
 		return

@@ -26,18 +26,18 @@ type RequeueOptions struct {
 	Note Note
 }
 
-// Requeue runs a job again and returns the answer. A job that has not ended leaves its line, loses
-// its attempts and returns to its former position in the queue. A job that has ended is submitted
-// again as a new job with the same key, by today's allowed models, catalog, prices and limits. A
-// second request with the same Idempotency-Key gets the first answer, replayed.
+// Requeue runs a job again and returns the answer. An unfinished job leaves its line, loses its
+// attempts and returns to its former position in the queue. Requeue submits an ended job again, as a
+// new job with the same key and with today's allowed models, catalog, prices and limits. A second
+// request with the same Idempotency-Key gets the stored answer, and replayed is true.
 //
 // Errors: ErrNoJob, ledger.ErrOtherBody, ledger.ErrUnknown, the faults of an admission except 401
-// (the caller has another key than the job), and a fault for a job that has succeeded (without
-// Force) or had reference files (they are deleted when a job ends).
+// (the caller does not use the job's key), a fault for a succeeded job without Force, and a fault for
+// a job with reference files, because the end of a job deletes its reference files.
 func (j *Jobs) Requeue(ctx context.Context, id string, o RequeueOptions) (answer []byte, replayed bool, err error) {
 	if o.Once != nil {
 		// equal requests on this node run one after the other
-		unlock, waited := j.twins.Acquire(ctx, "requeue "+o.Once.Key)
+		unlock, waited := j.onceLocks.Acquire(ctx, "requeue "+o.Once.Key)
 		if waited != nil {
 			return nil, false, fault.TryAgain(waited)
 		}
@@ -50,7 +50,7 @@ func (j *Jobs) Requeue(ctx context.Context, id string, o RequeueOptions) (answer
 			return answer, true, err
 		}
 	}
-	rec, p, err := j.unfinished(ctx, id)
+	rec, p, err := j.readUnfinished(ctx, id)
 	var ended *fault.Error
 	switch {
 	case errors.As(err, &ended):
@@ -61,7 +61,7 @@ func (j *Jobs) Requeue(ctx context.Context, id string, o RequeueOptions) (answer
 	return j.requeue(ctx, rec, p, o)
 }
 
-// requeue returns a job that has not ended to its queue.
+// requeue returns an unfinished job to its queue.
 func (j *Jobs) requeue(ctx context.Context, rec *row.Job, p *row.Run, o RequeueOptions) (answer []byte, replayed bool, err error) {
 	drop, moved := j.workerStop(rec.ID), false
 	err = j.opts.DB.Update(ctx, func(tx *store.Tx) (err error) {
@@ -114,7 +114,7 @@ func (j *Jobs) requeue(ctx context.Context, rec *row.Job, p *row.Run, o RequeueO
 	return answer, false, nil
 }
 
-// resubmit submits a new job like one that has ended.
+// resubmit submits a copy of an ended job.
 func (j *Jobs) resubmit(ctx context.Context, old string, o RequeueOptions) (answer []byte, replayed bool, err error) {
 	var rec *row.Job
 	var caller account.Principal
@@ -160,7 +160,7 @@ func (j *Jobs) resubmit(ctx context.Context, old string, o RequeueOptions) (answ
 	switch {
 	case errors.As(err, &saved):
 		return saved, true, nil
-	case err != nil && !errors.As(err, &duplicate): // duplicate: a commit with a lost answer has made the job
+	case err != nil && !errors.As(err, &duplicate): // a duplicate was inserted by a commit with an unknown outcome
 		return nil, false, forOperator(err)
 	}
 	j.metrics.submitted(next.Kind)
@@ -168,7 +168,7 @@ func (j *Jobs) resubmit(ctx context.Context, old string, o RequeueOptions) (answ
 	return a.answer(), false, nil
 }
 
-// forOperator rewords a rejection of the job's key for the operator, who used another key.
+// forOperator rewords a rejection of the job's key for the operator, whose own key is another one.
 func forOperator(err error) error {
 	if errors.Is(err, ledger.ErrKeyChanged) {
 		return fault.New(fault.InvalidRequest, "The key of the job has just changed. Try again.")
@@ -222,7 +222,7 @@ type resubmission struct {
 	old  string // id of the former job
 }
 
-// storedAnswer ends an admission if a former request has the same Idempotency-Key.
+// storedAnswer ends an admission if an earlier request had the same Idempotency-Key.
 type storedAnswer []byte
 
 // Error implements error.
@@ -261,7 +261,7 @@ func (a *resubmission) Write(q *store.Batch, nowMS int64) {
 	}
 }
 
-// Undo implements ledger.AdmissionHook. A repeated request finds the job by its key.
+// Undo implements ledger.AdmissionHook. A repeated request finds the job by the Idempotency-Key.
 func (a *resubmission) Undo() ledger.EndHook {
 	if a.once != nil {
 		return nil

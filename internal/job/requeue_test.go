@@ -46,11 +46,11 @@ func TestRequeueOnce(t *testing.T) {
 
 		answers := make([]string, 8*nodes)
 		errs := make([]error, len(answers))
-		var twins sync.WaitGroup
+		var group sync.WaitGroup
 		for i := range answers {
-			twins.Go(func() { answers[i], errs[i] = c.requeue(all[i%nodes], id, withKey("k", "one")) })
+			group.Go(func() { answers[i], errs[i] = c.requeue(all[i%nodes], id, withKey("k", "one")) })
 		}
-		twins.Wait()
+		group.Wait()
 		for i, answer := range answers {
 			if errs[i] != nil || answer != answers[0] || answer == id {
 				t.Errorf("%s %v, want %s", answer, errs[i], answers[0])

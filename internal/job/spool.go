@@ -26,16 +26,16 @@ const maxSpool = 4 << 10
 // errSpoolFull means that the spool has no room for a result.
 var errSpoolFull = errors.New("the database already has 4 GiB of results that wait for the media store")
 
-// errDown means that the media store is down, so storing was not attempted.
+// errDown means that the media store is down, so the node has not tried to store a result.
 var errDown = errors.New("the media store is down")
 
-// keep saves the results in case this node dies before the media store recovers, and returns how
-// long the worker may continue to retry. Inline results exist nowhere else, and some providers'
-// image links expire within minutes: both are spooled in the database. Videos are large, so only
-// their links are kept.
+// keep saves the results in case this node dies before the media store recovers, and returns the
+// remaining time for retries. It spools inline results in the database, because they exist nowhere
+// else, and images, because some providers' links expire within minutes. Videos are large, so keep
+// saves only their links.
 func (w *worker) keep(ctx context.Context) (left time.Duration, err error) {
 	j := w.jobs
-	if !w.storeUntil.IsZero() && !inline(w.run.Results) {
+	if !w.storeUntil.IsZero() && !hasInline(w.run.Results) {
 		return w.storeUntil.Sub(j.opts.Now()), nil
 	}
 	results, err := w.spoolResults(ctx)
@@ -45,7 +45,7 @@ func (w *worker) keep(ctx context.Context) (left time.Duration, err error) {
 	var nowMS int64
 	err = w.write(ctx, func(tx *store.Tx, now int64, next *row.Run) (int64, error) {
 		nowMS = now
-		if inline(next.Results) {
+		if hasInline(next.Results) {
 			next.Trace.Step(row.StepRendered, now, next.Line)
 		}
 		if a := next.Trace.Current(); a.KeptMS == 0 {
@@ -110,15 +110,15 @@ func (w *worker) download(ctx context.Context, r jobcall.Result) ([]byte, error)
 		return nil, err
 	}
 	defer file.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(sized(file), maxImage+1))
+	data, err := io.ReadAll(io.LimitReader(newSizedReader(file), maxImage+1))
 	if err == nil && (len(data) == 0 || len(data) > maxImage) {
 		err = fmt.Errorf("an image of %d bytes", len(data))
 	}
 	return data, err
 }
 
-// storeFailure is the failure of a job after the last attempt to store its results. The provider
-// has rendered them, so no other line is tried.
+// storeFailure returns the failure of a job after the last attempt to store its results. The provider
+// has rendered the results, so no other line is tried.
 func (w *worker) storeFailure(cause error) *upstream.JobFailure {
 	if !errors.Is(cause, errSpoolFull) {
 		cause = fmt.Errorf("within %s: %w", w.jobs.opts.MediaRetry, cause)
@@ -199,7 +199,7 @@ func (s *spoolReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next reads the next part. It is empty after the last one.
+// next reads the next part. After the last part, the next part is empty.
 func (s *spoolReader) next() error {
 	err := s.db.View(s.ctx, func(tx *store.Tx) error {
 		return tx.Each(func(r store.Row) error { return r.Scan(&s.rest) }, selectSpool, s.name.job, s.name.number, s.name.result, s.part)
@@ -211,7 +211,7 @@ func (s *spoolReader) next() error {
 	return nil
 }
 
-// cleanSpool deletes the results of jobs that no longer need them.
+// cleanSpool deletes the results of jobs without further use for them.
 func (j *Jobs) cleanSpool(ctx context.Context) (bool, error) {
 	var any bool
 	err := j.opts.DB.View(ctx, func(tx *store.Tx) error { return tx.QueryRow(unneededSpool).Scan(&any) })

@@ -1,6 +1,6 @@
 package job
 
-// Statements for many rows. Each uses an index, as sql_test.go checks on both databases.
+// Statements for many rows. sql_test.go checks on both databases that each statement uses an index.
 const (
 	// insertRun appends a job to its queue. Accounts take turns: each account has one job per turn,
 	// after the turn of its last job and not before the current turn. ORDER BY with LIMIT 1 makes
@@ -53,7 +53,7 @@ const (
 
 	deleteSpoolOf = `DELETE FROM job_spool WHERE job = $1`
 
-	// unneededSpool and deleteSpool read the whole spool. The spool is empty unless there is an outage.
+	// unneededSpool and deleteSpool read the whole spool. Without an outage the spool is empty.
 	unneededSpool = `SELECT EXISTS (SELECT 1 FROM job_spool WHERE ` + noRun + `)`
 
 	deleteSpool = `DELETE FROM job_spool WHERE ` + noRun

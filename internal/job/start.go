@@ -12,17 +12,17 @@ import (
 	"tollgate/internal/store"
 )
 
-// maxStarting is the number of models that start jobs at a time. PostgreSQL has four write
-// connections on a node; one is left for others.
+// maxStarting bounds the models that start jobs at a time. A node has four write connections to
+// PostgreSQL; one remains for other writers.
 const maxStarting = 3
 
-// Start starts queued jobs. The models take turns, maxStarting at a time, until none can start
-// more, so a long queue or a slow transaction of one model does not delay the others, not even a
-// model that gets its first job in the meantime. After an error a model has no other turn. It is
-// one step of Run.
+// Start starts queued jobs. The models take turns, maxStarting at a time, until no model can start
+// more jobs. So a long queue or a slow transaction of one model does not delay another model, even if
+// that model gets its first job in the meantime. After an error, a model gets no further turn. Start
+// is one step of Run.
 func (j *Jobs) Start(ctx context.Context) error {
 	select {
-	case <-j.wake: // the query below sees its cause
+	case <-j.wake: // the query below finds the job
 	default:
 	}
 	models, err := j.queuedModels(ctx)
@@ -87,7 +87,7 @@ func (t *startStep) finish(ended startResult) {
 	}
 }
 
-// addQueued adds the models with queued jobs to the pending ones. It is called while none is
+// addQueued adds the models with queued jobs to the pending models. It is called when no model is
 // pending.
 func (t *startStep) addQueued(ctx context.Context) {
 	models, err := t.jobs.queuedModels(ctx)
@@ -108,8 +108,8 @@ func (j *Jobs) queuedModels(ctx context.Context) ([]string, error) {
 	return store.Read(ctx, j.opts.DB, func(tx *store.Tx) ([]string, error) { return row.DistinctTx(tx, nextQueuedModel) })
 }
 
-// startBatch starts some queued jobs of a model and reports whether more may be able to start. It
-// writes nothing if none can.
+// startBatch starts some queued jobs of a model and reports whether more jobs may be able to start.
+// If no job can start, startBatch writes nothing.
 func (j *Jobs) startBatch(ctx context.Context, model string) (bool, error) {
 	if j.startCapacity() == 0 {
 		return false, nil
@@ -159,7 +159,7 @@ func (j *Jobs) startOnLines(ctx context.Context, snapshot *catalog.Snapshot, mod
 }
 
 // claim returns the candidates without the half-open lines claimed by other models, because a
-// half-open line takes one job at a time. The caller releases the claim after its jobs have begun.
+// half-open line takes one job at a time. The caller must call release when its workers have begun.
 func (j *Jobs) claim(candidates []*line.Candidate) (usable []*line.Candidate, release func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -182,14 +182,14 @@ func (j *Jobs) claim(candidates []*line.Candidate) (usable []*line.Candidate, re
 	}
 }
 
-// startCapacity returns how many submissions this node may begin.
+// startCapacity returns the number of submissions that this node may begin.
 func (j *Jobs) startCapacity() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.startCapacityLocked()
 }
 
-// startCapacityLocked is startCapacity for callers with mu.
+// startCapacityLocked is like startCapacity. The caller must hold mu.
 func (j *Jobs) startCapacityLocked() int {
 	if j.life == nil {
 		return 0
@@ -200,7 +200,7 @@ func (j *Jobs) startCapacityLocked() int {
 }
 
 // reserveCapacity sets capacity aside, at most limit, for a transaction that assigns jobs to this
-// node. The caller calls release after its workers have begun.
+// node. The caller must call release when its workers have begun.
 func (j *Jobs) reserveCapacity(limit int, free func() int) (reserved int, release func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -218,8 +218,8 @@ func (j *Jobs) reserveCapacity(limit int, free func() int) (reserved int, releas
 	}
 }
 
-// takeOverCapacityLocked returns how many jobs this node may take over. Submissions in flight do
-// not count, because such jobs submit nothing. Callers have mu.
+// takeOverCapacityLocked returns the number of jobs that this node may take over. Submissions in
+// flight do not count, because a take-over submits nothing. The caller must hold mu.
 func (j *Jobs) takeOverCapacityLocked() int {
 	if j.life == nil {
 		return 0

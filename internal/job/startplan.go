@@ -20,8 +20,8 @@ const (
 	maxPages  = 16 // pages to search for a job with a free line
 )
 
-// startPlan decides which queued jobs of a model start on which lines. preview checks whether there
-// are any, and commitTx writes them. Both may run several times.
+// startPlan chooses queued jobs of a model and lines for them. preview checks whether a job can
+// start, and commitTx starts jobs. Both may run several times.
 type startPlan struct {
 	jobs       *Jobs
 	snapshot   *catalog.Snapshot
@@ -141,8 +141,8 @@ func (s *startPlan) full() bool {
 	return true
 }
 
-// startTx starts a job if one of its lines has a free slot. The job fails instead if it has waited
-// too long or its account is disabled, even if Housekeep has not found it yet.
+// startTx starts a job if a line has a free slot. An overdue job, or a job of a disabled account,
+// fails instead, even before Housekeep finds it.
 func (s *startPlan) startTx(tx *store.Tx, q queueRow, now int64, start func(*store.Tx, *worker, int64) (bool, error)) error {
 	j := s.jobs
 	candidate := s.choose(&q)
@@ -158,7 +158,7 @@ func (s *startPlan) startTx(tx *store.Tx, q queueRow, now int64, start func(*sto
 		return err
 	}
 	if p.Overdue(now, limit) {
-		s.failed = append(s.failed, j.ending(rec, nil, p.Fence, j.startLimitError()))
+		s.failed = append(s.failed, j.newEnding(rec, nil, p.Fence, j.startLimitError()))
 		return nil
 	}
 	owners, err := ledger.AccountsTx(tx, []string{rec.Account})
@@ -166,7 +166,7 @@ func (s *startPlan) startTx(tx *store.Tx, q queueRow, now int64, start func(*sto
 		return err
 	}
 	if owners[rec.Account].Disabled {
-		s.failed = append(s.failed, j.ending(rec, nil, p.Fence, disabledError()))
+		s.failed = append(s.failed, j.newEnding(rec, nil, p.Fence, disabledError()))
 		return nil
 	}
 	w := &worker{jobs: j, rec: rec, run: p, candidate: candidate, snapshot: s.snapshot}
@@ -222,8 +222,8 @@ func (s *startPlan) choose(q *queueRow) *line.Candidate {
 
 func (w *worker) task() jobcall.Task { return w.jobs.taskOf(w.rec, w.run, w.candidate) }
 
-// inCatalog reports whether a catalog has an image or video model. The model may have no line for
-// now: its jobs wait until the start limit.
+// inCatalog reports whether a catalog has an image or video model. The model may have no line at the
+// moment; its jobs then wait until the start limit.
 func inCatalog(s *catalog.Snapshot, model string) bool {
 	m, known := s.Model(model)
 	return known && m.Kind != catalog.KindChat

@@ -56,9 +56,9 @@ type Submission struct {
 // OnceKey belongs to another request.
 func (j *Jobs) Submit(ctx context.Context, s Submission) ([]byte, error) {
 	if s.OnceKey != "" {
-		// Submissions with one key run one after the other on this node, so that the second one
-		// finds the first. Between nodes, the lock of the account does the same.
-		unlock, err := j.twins.Acquire(ctx, s.Account+" "+s.OnceKey)
+		// Submissions with one key run one after the other on this node, so that a repetition
+		// finds the first job. Between nodes, the lock of the account does the same.
+		unlock, err := j.onceLocks.Acquire(ctx, s.Account+" "+s.OnceKey)
 		if err != nil {
 			return nil, j.abandon(ctx, s, err)
 		}
@@ -97,9 +97,9 @@ func (j *Jobs) abandon(ctx context.Context, s Submission, err error) error {
 	return fault.TryAgain(fmt.Errorf("wait for a submission with the same Idempotency-Key: %w", err))
 }
 
-// Admissible returns the error that Submit would return now, for callers that download references
-// first. It writes and guarantees nothing (ledger.Admissible). If a job with the OnceKey exists, it
-// returns that job instead of an error, because that job may have used up the balance.
+// Admissible returns the error of a Submit at this moment, for callers that download references
+// first. It writes and guarantees nothing (ledger.Admissible). If a job with the OnceKey exists,
+// Admissible returns its body instead of an error, because the job may have used up the balance.
 func (j *Jobs) Admissible(ctx context.Context, s Submission) (body []byte, err error) {
 	refusal := j.opts.Ledger.Admissible(ctx, s.admission())
 	if refusal != nil && s.OnceKey != "" {
@@ -118,7 +118,7 @@ func (s *Submission) admission() ledger.Admission {
 	}
 }
 
-// advice says how a user makes a job cheaper.
+// advice returns advice for a cheaper job.
 func advice(kind catalog.Kind) string {
 	if kind == catalog.KindVideo {
 		return "ask for a shorter clip or a smaller resolution"
@@ -185,7 +185,7 @@ func (r *onceRow) dest() []any {
 // expired reports whether the record and its key have expired, even if it is not deleted yet.
 func (r *onceRow) expired(oldest int64) bool { return r.endedMS > 0 && r.endedMS <= oldest }
 
-// match returns the row's job if its request was the same.
+// match returns the row's job if the fingerprint is the same.
 func (r onceRow) match(fingerprint string) (duplicateJob, error) {
 	if r.fingerprint != fingerprint {
 		return duplicateJob{}, fault.New(fault.InvalidRequest,
@@ -195,7 +195,7 @@ func (r onceRow) match(fingerprint string) (duplicateJob, error) {
 	return duplicateJob{first.SubmittedBody()}, nil
 }
 
-// duplicateJob ends an admission whose job exists.
+// duplicateJob ends an admission because the job exists.
 type duplicateJob struct{ body []byte }
 
 // Error implements error.
@@ -234,7 +234,7 @@ type admission struct {
 // Read implements ledger.Hook.
 func (a *admission) Read(q *store.Batch) {
 	a.byKey, a.exists = nil, false
-	// the commit of a former attempt may have succeeded although its answer was lost
+	// an earlier commit with an unknown outcome may have succeeded
 	q.Query(func(row store.Row) error {
 		var id string
 		a.exists = true
@@ -282,13 +282,14 @@ func (a *admission) Write(q *store.Batch, nowMS int64) {
 	}
 }
 
-// Undo implements ledger.AdmissionHook. The client has no answer. With an Idempotency-Key it finds
-// the job by repeating the request. Without one it can never find the job, so the job is ended.
+// Undo implements ledger.AdmissionHook. The client has no answer. With an Idempotency-Key, the client
+// can repeat the request and find the job. Without a key, the client can never find the job, so Undo
+// ends the job.
 func (a *admission) Undo() ledger.EndHook {
 	if a.once != "" {
 		return nil
 	}
-	return a.jobs.ending(a.rec, nil, anyFence, row.JobError{Code: fault.UpstreamError, Operator: true,
+	return a.jobs.newEnding(a.rec, nil, anyFence, row.JobError{Code: fault.UpstreamError, Operator: true,
 		Message: "The service could not confirm this submission, so it was taken back. You were not charged. Submit it again."})
 }
 

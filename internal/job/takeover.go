@@ -19,7 +19,7 @@ import (
 const (
 	maxTakeOvers = 100 // per dead node and step
 	maxGroup     = 32  // per transaction
-	maxFence     = 100 // a job that has changed its owner more often fails
+	maxFence     = 100 // take-overs of a job before it fails
 )
 
 // noOwner is the epoch of a job that its node has released.
@@ -28,8 +28,7 @@ const noOwner = "-"
 // orphan is a job of a dead node.
 type orphan struct{ id, epoch string }
 
-// TakeOver takes over jobs of dead nodes until this node has no more capacity. It is one step of
-// Run.
+// TakeOver takes over jobs of dead nodes while this node has capacity. It is one step of Run.
 func (j *Jobs) TakeOver(ctx context.Context) error {
 	orphans, err := j.orphans(ctx)
 	if err != nil {
@@ -146,7 +145,7 @@ func (j *Jobs) moveTx(tx *store.Tx, o orphan, epoch string, now int64) (*worker,
 func (j *Jobs) resume(ctx context.Context, w *worker) (err error) {
 	j.metrics.step(row.StepTakenOver)
 	if w.run.Fence > maxFence {
-		j.endAll(ctx, []*ending{j.ending(w.rec, nil, w.run.Fence, row.JobError{Code: fault.UpstreamError,
+		j.endAll(ctx, []*ending{j.newEnding(w.rec, nil, w.run.Fence, row.JobError{Code: fault.UpstreamError,
 			Message: "The job could not be brought to an end. You were not charged. Submit it again."})})
 		return nil
 	}
@@ -159,8 +158,8 @@ func (j *Jobs) resume(ctx context.Context, w *worker) (err error) {
 	return nil
 }
 
-// recoverTicket continues after a submission without a recorded answer. It gets the ticket from the
-// provider, if the provider can look up submissions, or from the job's row, if the former owner has
+// recoverTicket continues after a submission without a recorded answer. The ticket comes from the
+// provider if the provider can look up submissions, or from the job's row if the former owner has
 // recorded the ticket in the meantime. Otherwise the attempt fails with a lost answer.
 func (w *worker) recoverTicket() error {
 	ctx, cancel := context.WithTimeout(w.life.work, submitWait)

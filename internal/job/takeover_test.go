@@ -280,7 +280,7 @@ func TestFencedNode(t *testing.T) {
 		var ends [4]bool
 		var all sync.WaitGroup
 		for i := range ends {
-			e := n.jobs.ending(behind.rec, behind.run.Files, behind.run.Fence, row.JobError{})
+			e := n.jobs.newEnding(behind.rec, behind.run.Files, behind.run.Fence, row.JobError{})
 			e.cost = cent
 			all.Go(func() { ends[i] = n.jobs.end(ctx, e) })
 		}
@@ -312,7 +312,7 @@ func TestFencedNode(t *testing.T) {
 			t.Errorf("a fenced node has written a step: %v", err)
 		}
 		behind.run.Files = nil
-		if next.jobs.end(ctx, next.jobs.ending(behind.rec, nil, behind.run.Fence, row.JobError{Code: fault.UpstreamError})) {
+		if next.jobs.end(ctx, next.jobs.newEnding(behind.rec, nil, behind.run.Fence, row.JobError{Code: fault.UpstreamError})) {
 			t.Error("a fenced node has ended a job")
 		}
 		next.kill()

@@ -40,7 +40,7 @@ type worker struct {
 	storeUntil time.Time   // the time to give up storing kept results; zero if none are kept
 }
 
-// errNotOwner means that the job has ended or belongs to another worker, so this worker stops.
+// errNotOwner stops a worker, because the job has ended or belongs to another worker.
 var errNotOwner = errors.New("the job is not this worker's any more")
 
 // begin starts a worker, unless the node stops.
@@ -48,7 +48,7 @@ func (j *Jobs) begin(w *worker) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.life == nil {
-		return // the job is taken over later
+		return // another node or the next start takes over the job
 	}
 	j.workers[w.rec.ID] = w
 	if w.run.State == row.StateSending && !w.takenOver {
@@ -56,7 +56,7 @@ func (j *Jobs) begin(w *worker) {
 		j.sending++
 	}
 	j.metrics.workers.Set(float64(len(j.workers)))
-	if w.candidate != nil { // a half-open line is occupied from here on
+	if w.candidate != nil { // from here on, the line counts as occupied if it is half-open
 		w.attempt = w.candidate.Begin(w.rec.Account)
 		w.span = j.opts.Trace.JobAttempt(trace.AttemptStart{Operation: trace.Generate, Line: w.run.Line, Provider: w.candidate.Line.Provider,
 			BaseURL: w.candidate.Line.BaseURL, Model: w.candidate.ProviderModel}, w.rec.ID, w.rec.Account)
@@ -113,7 +113,7 @@ func (w *worker) process() {
 	}
 }
 
-// runSteps runs the steps from the job's present state on.
+// runSteps runs the steps from the job's current state.
 func (w *worker) runSteps() error {
 	for {
 		var err error
@@ -122,9 +122,9 @@ func (w *worker) runSteps() error {
 		case w.run.State == row.StateStored:
 			return w.succeed()
 		case w.candidate == nil:
-			none := line.Unusable(w.rec.Kind)
-			none.Lost = w.run.State == row.StateSending // the outcome is unknown
-			err = none
+			unusable := line.Unusable(w.rec.Kind)
+			unusable.Lost = w.run.State == row.StateSending // the outcome is unknown
+			err = unusable
 		case w.run.State == row.StateSending && w.takenOver:
 			err = w.recoverTicket()
 		case w.run.State == row.StateSending:
@@ -148,7 +148,7 @@ func (w *worker) runSteps() error {
 	}
 }
 
-// taskOf returns a job as its line's adapter gets it.
+// taskOf returns a job in the form for the adapter of its line.
 func (j *Jobs) taskOf(r *row.Job, p *row.Run, on *line.Candidate) jobcall.Task {
 	task := jobcall.Task{
 		Kind: r.Kind, Model: on.ProviderModel, Set: on.Line.FixedFields(), Omit: on.Line.Omits(), Prompt: r.Prompt,
@@ -157,7 +157,7 @@ func (j *Jobs) taskOf(r *row.Job, p *row.Run, on *line.Candidate) jobcall.Task {
 		Key:       fmt.Sprintf("%s-%d", r.ID, p.Trace.KeyNumber(p.Number)),
 		KeyMark:   p.Trace.KeyMark(),
 		Submitted: time.UnixMilli(p.SubmittedMS),
-		Reading:   j.reading,
+		Reading:   j.acquireRead,
 	}
 	if r.Params != "" {
 		task.Params = json.RawMessage(r.Params)
@@ -175,7 +175,7 @@ func (j *Jobs) taskOf(r *row.Job, p *row.Run, on *line.Candidate) jobcall.Task {
 	return task
 }
 
-// reference returns a file as an adapter gets it.
+// reference returns a file in the form for an adapter.
 func (j *Jobs) reference(f media.File) jobcall.Reference {
 	ref := jobcall.Reference{Type: f.Type, Size: f.Size, Open: func(ctx context.Context) (io.ReadCloser, error) {
 		body, _, err := j.opts.Media.Open(ctx, f.Name)
@@ -187,8 +187,10 @@ func (j *Jobs) reference(f media.File) jobcall.Reference {
 	return ref
 }
 
-// reading limits the inline results in memory.
-func (j *Jobs) reading(ctx context.Context) (done func(), err error) { return acquire(ctx, j.reads) }
+// acquireRead waits for one of the slots for inline results, because they are held in memory.
+func (j *Jobs) acquireRead(ctx context.Context) (done func(), err error) {
+	return acquire(ctx, j.reads)
+}
 
 // acquire waits for one of the slots of a channel.
 func acquire(ctx context.Context, places chan struct{}) (leave func(), err error) {
@@ -258,7 +260,7 @@ func (w *worker) send() error {
 	return w.writeTicket(w.life.grace, answer.Ticket)
 }
 
-// writeTicket records the provider's ticket. A node that was declared dead may record it too,
+// writeTicket records the provider's ticket. A node that was declared dead may also record a ticket,
 // unless the submission has another ticket.
 func (w *worker) writeTicket(ctx context.Context, ticket string) error {
 	err := w.write(ctx, func(tx *store.Tx, now int64, next *row.Run) (int64, error) {
@@ -289,7 +291,7 @@ const (
 // watch polls the provider until the task has ended.
 func (w *worker) watch() error {
 	j := w.jobs
-	unansweredSince := time.Time{} // time of the first of the last unanswered polls
+	unansweredSince := time.Time{} // the first unanswered poll since the last answer; zero without one
 	began := j.opts.Now()
 	pause := time.Duration(0)
 	for {
@@ -368,7 +370,7 @@ func (w *worker) listPrice() money.Amount {
 	return money.Amount(held.Proportion(money.Price(money.One), money.Price(factor)))
 }
 
-// timeoutFailure is the failure of a job that exceeded its line's time limit.
+// timeoutFailure returns the failure of a job after the line's time limit.
 func (w *worker) timeoutFailure() *upstream.JobFailure {
 	failure := upstream.FailJob(upstream.Fail(fault.UpstreamTimeout, fmt.Errorf("nothing within the line's longest wait of %s", w.timeout())),
 		fault.UpstreamError, upstream.NextNone)
@@ -387,11 +389,11 @@ func (w *worker) cancel(ctx context.Context, ticket string) {
 	}
 }
 
-// writeRendered records the addresses of the results before the download. Inline results have none,
-// so they are stored first.
+// writeRendered records the addresses of the results before the download. Inline results have no
+// address, so they are stored first.
 func (w *worker) writeRendered(ctx context.Context, answer *jobcall.TaskStatus) error {
 	results := answer.Results[:min(len(answer.Results), int(w.rec.Plan.Count))]
-	if inline(results) {
+	if hasInline(results) {
 		w.run.Results = results
 		w.run.State = row.StateRendered
 		return nil
@@ -400,7 +402,7 @@ func (w *worker) writeRendered(ctx context.Context, answer *jobcall.TaskStatus) 
 	return w.write(ctx, func(tx *store.Tx, now int64, next *row.Run) (changed int64, err error) {
 		next.State, next.Results = row.StateRendered, results
 		next.Trace.Step(row.StepRendered, now, next.Line)
-		// names of a former try were rolled back with its transaction
+		// a rollback has removed the names of an earlier attempt
 		if w.names = reserved; len(reserved) < len(results) {
 			if w.names, err = media.ReserveTx(tx, w.rec.ID, len(results)); err != nil {
 				return 0, err
@@ -411,8 +413,8 @@ func (w *worker) writeRendered(ctx context.Context, answer *jobcall.TaskStatus) 
 	})
 }
 
-// write commits the worker's next step and then updates w.run. It retries while the database is
-// unavailable, until ctx ends. It returns errNotOwner if no row changed; any other error means that
+// write commits the worker's next step and then updates w.run. While the database is unavailable,
+// write retries until ctx ends. It returns errNotOwner if no row changed. Any other error means that
 // the database rejects the step.
 func (w *worker) write(ctx context.Context, step func(tx *store.Tx, now int64, next *row.Run) (changed int64, err error)) error {
 	j := w.jobs
@@ -443,8 +445,8 @@ func (w *worker) write(ctx context.Context, step func(tx *store.Tx, now int64, n
 		if store.Refused(err) && !store.Retryable(err) || errors.Is(err, errPanic) {
 			return fmt.Errorf("write a step: %w", err)
 		}
-		// The step may have been committed. Then the next try changes the same row again, or none
-		// if another worker owns the job.
+		// The step may have been committed. The next attempt then changes the same row again, or no
+		// row if another worker owns the job.
 		j.logOutage("a step could not be committed", w.rec.ID, err)
 		if !loop.Sleep(ctx, retryPause) {
 			return errNotOwner

@@ -1,7 +1,7 @@
 // Package gallery owns an account's view of its jobs: lists, single jobs and counts.
 //
-// Invariants: jobs of other accounts do not exist here. Lines and other things for operators are
-// hidden. The cost of a page does not depend on the number of jobs.
+// Invariants: an account sees only its own jobs, without lines and other details for operators. The
+// cost of a page does not depend on the number of jobs.
 package gallery
 
 import (
@@ -39,7 +39,7 @@ type UserJob struct {
 	Code, Message       string          // of a failed job
 	Held, Cost          money.Amount
 	CreatedMS           int64
-	StartedMS, EndedMS  int64      // 0 before that
+	StartedMS, EndedMS  int64      // 0 until then
 	Steps               []row.Step // without lines
 	// Ahead is the number of jobs ahead in the queue and WaitSeconds the estimated wait.
 	// AddPositions sets both.
@@ -85,8 +85,8 @@ func GetTx(tx *store.Tx, account, id string) (UserJob, error) {
 	return list[0], nil
 }
 
-// statement returns a query for ids along the account's indexes: one part for jobs that have not
-// ended and one for each status and kind of the others. Each part reads at most a page.
+// statement returns a query for ids along the account's indexes: one part for unfinished jobs, and
+// one for each status and kind of ended jobs. Each part reads at most a page.
 func (s UserFilter) statement() (text string, args []any) {
 	var parts []string
 	bound := func(value any) string {

@@ -17,8 +17,9 @@ import (
 	"tollgate/internal/store"
 )
 
-// auditTime is how long after its end the audit requires a job's record. The retention may have
-// been raised recently, so for earlier times it requires only records newer than the oldest one.
+// auditTime is the time after a job's end during which the audit requires the job's record. Because
+// the retention may have been raised recently, the audit requires earlier records only if they are
+// newer than the oldest record.
 const auditTime = time.Hour
 
 // jobAudit is one audit of the jobs.
@@ -44,9 +45,9 @@ func Check(retention time.Duration) audit.Check {
 	}
 }
 
-// AuditTx is an audit.Check. Expected are, to the nano-dollar: an open hold for each running job and
-// no other, an equal receipt for each ended job, a job for each recent receipt, and a slot for each
-// submitted job and no other.
+// AuditTx is an audit.Check. It requires, to the nano-dollar: an open hold for each running job, an
+// equal receipt for each ended job, a job for each recent receipt, a slot for each submitted job, and
+// no other holds and slots of jobs.
 func AuditTx(tx *store.Tx, books *audit.Books) error { return auditTx(tx, books, auditTime) }
 
 func auditTx(tx *store.Tx, books *audit.Books, retention time.Duration) error {
@@ -62,7 +63,7 @@ func auditTx(tx *store.Tx, books *audit.Books, retention time.Duration) error {
 	return nil
 }
 
-// read reads the ended jobs and reports jobs without an end and without a run.
+// read reads the ended jobs and reports unfinished jobs without a run.
 func (a *jobAudit) read(tx *store.Tx, retention time.Duration) error {
 	now, err := tx.NowMS()
 	if err != nil {

@@ -49,7 +49,7 @@ type (
 	}
 )
 
-// object returns the body's object.
+// object returns the member object of a body.
 func object(kind string) string { return kind + ".generation.job" }
 
 // SubmittedBody returns the body of the 202.
@@ -57,19 +57,19 @@ func (r *Job) SubmittedBody() []byte {
 	return Render(submitBody{ID: r.ID, Object: object(r.Kind), Status: StatusQueued, Model: r.Model})
 }
 
-// Base returns the members of every body but the 202.
+// Base returns the members of all bodies, except the body of the 202.
 func (r *Job) Base(status string) jobBody {
 	return jobBody{ID: r.ID, Object: object(r.Kind), Status: status, Created: r.CreatedMS / 1000, Model: r.Model}
 }
 
-// QueuedBody returns the body of a job that has not started.
+// QueuedBody returns the body of a job before its start.
 func (r *Job) QueuedBody(position, etaSeconds int64) []byte {
 	b := r.Base(StatusQueued)
 	b.Position, b.ETA = &position, &etaSeconds
 	return Render(b)
 }
 
-// ProcessingBody returns the body of a job that has started.
+// ProcessingBody returns the body of a started job.
 func (r *Job) ProcessingBody() []byte { return Render(r.Base(StatusProcessing)) }
 
 // SucceededBody returns the body of a job with the links of its results.

@@ -8,7 +8,7 @@ import (
 	"tollgate/internal/upstream"
 )
 
-// JobError is the reason of a failed job, in the words for its user.
+// JobError is the reason of a failed job, in words for the user.
 type JobError struct {
 	Code     fault.Code
 	Param    string
@@ -24,16 +24,17 @@ type Disposition struct {
 	Wait time.Duration
 }
 
-// Limits of retries: the waits for a busy line, the lost answers after which a job is submitted
-// again, and all submissions of a job.
+// Limits of retries: the waits for a busy line, the new submissions after lost answers, and all
+// submissions of a job.
 const (
 	minBusy        = 2 * time.Second
 	maxBusy        = 30 * time.Second
 	maxLostAnswers = 1
-	// maxInputRejections bounds the retries after a provider's review or its decoder rejected the
-	// input. A second line may judge differently; further lines are not tried.
+	// maxInputRejections bounds the retries after a provider's review or decoder has rejected the
+	// input. A second line may accept the input; further lines are not tried.
 	maxInputRejections = 1
-	// maxSubmissions ends a job that lines accept and return again and again.
+	// maxSubmissions bounds the submissions of a job, because lines may accept and return a job again
+	// and again.
 	maxSubmissions = 60
 )
 
@@ -61,8 +62,8 @@ func (t *Trace) End(failure *upstream.JobFailure, atMS int64) {
 	}
 }
 
-// After decides about a job whose current attempt, submission number, has failed. lines are the
-// lines that can take the job now or soon.
+// After decides about a job after the failure of its current attempt. number is the number of the
+// submission, and lines are the lines for the job, now or soon.
 func After(t *Trace, number int64, failure *upstream.JobFailure, lines []string) Disposition {
 	if failure.Next == upstream.NextNone || number >= maxSubmissions {
 		return Disposition{Fail: finalError(t)}
@@ -94,8 +95,8 @@ func After(t *Trace, number int64, failure *upstream.JobFailure, lines []string)
 	return Disposition{Fail: finalError(t)}
 }
 
-// allowed reports whether a line may get the job: a line without a submission, or for the second
-// time if the first one may be repeated there.
+// allowed reports whether a line may get the job: the line had no submission, or had one that may be
+// repeated there.
 func (t *Trace) allowed(line string) bool {
 	tries, again := 0, false
 	for _, a := range t.Attempts {
@@ -107,14 +108,14 @@ func (t *Trace) allowed(line string) bool {
 	return tries == 0 || tries == 1 && again
 }
 
-// WasBusy reports whether the last attempt failed because its line was busy.
+// WasBusy reports whether the last attempt failed because of a busy line.
 func (t *Trace) WasBusy() bool {
 	last := t.Current()
 	return last != nil && last.Next == nextLater
 }
 
-// Order sorts the allowed lines: first the last line, if its failure may be temporary, then unused
-// lines, then the others.
+// Order sorts the allowed lines: the line of the last attempt if the failure may be temporary, then
+// unused lines, then the others.
 func (t *Trace) Order(lines []string) []string {
 	last := t.Current()
 	out := slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return !t.allowed(line) })
@@ -136,7 +137,7 @@ func (t *Trace) unused(line string) bool {
 	return !slices.ContainsFunc(t.Attempts, func(a TracedAttempt) bool { return a.Line == line && a.Next != nextLater })
 }
 
-// finalError returns the error of a job without further lines: the first rejection of the user's
+// finalError returns the error of a job that has no further line: the first rejection of the user's
 // input, or the last failure.
 func finalError(t *Trace) *JobError {
 	last := t.Current()

@@ -1,5 +1,5 @@
-// Package row owns the two rows of a job: the record, and the run of a job that has not ended. It
-// reads and writes them, decides about failed attempts, and renders the bodies.
+// Package row owns the two rows of a job: the record, and the run of an unfinished job. It reads and
+// writes the rows, decides about failed attempts, and renders the bodies.
 //
 // Invariants: only SaveTx writes a run's row, under a condition. A decision about a failed attempt
 // depends only on the trace.
@@ -58,7 +58,7 @@ type Materials struct {
 	Mask       *media.File  `json:"mask,omitempty"`
 }
 
-// Run is a row of table job_run: the state of a job that has not ended.
+// Run is a row of table job_run: the state of an unfinished job.
 type Run struct {
 	State                       int64
 	Turn                        int64
@@ -74,7 +74,7 @@ type Run struct {
 	Trace                       Trace
 }
 
-// Start marks the job as started. It is then "processing".
+// Start marks the job as started. The status is then "processing".
 func (p *Run) Start(atMS int64) {
 	if p.StartedMS == 0 {
 		p.StartedMS = atMS

@@ -24,8 +24,8 @@ const (
 	ColFiles     = "files"
 	ColTrace     = "trace"
 	// ColTurn is computed by SQL: a job that returns to its queue keeps its turn, or gets the first
-	// turn of the queue if that is later. With an earlier turn, all new jobs would pass those in
-	// the queue.
+	// turn of the queue if the first turn is later. With an earlier turn, all new jobs would pass the
+	// queued jobs.
 	ColTurn = "turn"
 )
 
@@ -68,7 +68,7 @@ func (p *Run) value(column string) any {
 	panic("job: no column " + column)
 }
 
-// listText is Text, or empty for an empty list.
+// listText is like Text, but returns an empty string for an empty list.
 func listText[T any](list []T) string {
 	if len(list) == 0 {
 		return ""
@@ -96,8 +96,7 @@ func IfQueued(fence int64) condition { return condition{"fence = ? AND state = 0
 // IfRunning requires the fence and a job that has left its queue.
 func IfRunning(fence int64) condition { return condition{"fence = ? AND state > 0", []any{fence}} }
 
-// IfSubmission requires, for any fence, the number of the submission and no other ticket than this
-// one.
+// IfSubmission requires the number of the submission and no other ticket, for any fence.
 func IfSubmission(number int64, ticket string) condition {
 	return condition{"number = ? AND (state = 1 AND ticket = '' OR state = 2 AND ticket = ?)", []any{number, ticket}}
 }
@@ -139,8 +138,8 @@ func (p *Run) SaveTx(tx *store.Tx, id string, g condition, columns ...string) (c
 	return tx.Exec(b.String(), args...)
 }
 
-// TouchTx writes a row without changes. It waits for another writer, and its commit confirms later
-// reads.
+// TouchTx writes a row without changes. The write waits for another writer of the row, and its commit
+// confirms later reads.
 func TouchTx(tx *store.Tx, id string) error {
 	_, err := tx.Exec(`UPDATE job_run SET epoch = epoch WHERE id = $1`, id)
 	return err

@@ -14,7 +14,7 @@ const (
 	StepSubmitted     = "submitted"
 	StepTicket        = "ticket"
 	StepRendered      = "rendered"
-	StepKept          = "kept" // the media store fails, so the results are kept elsewhere until it works again
+	StepKept          = "kept" // the media store fails, so the results are kept elsewhere
 	StepFetched       = "fetched"
 	StepStored        = "stored"
 	StepAttemptFailed = "attempt_failed"
@@ -58,7 +58,7 @@ type TracedAttempt struct {
 	Message string `json:"message,omitempty"`
 	// Cause is the cause of a failure, shown only to the operator.
 	Cause string `json:"cause,omitempty"`
-	// Next is what follows a failed attempt; see nextLater.
+	// Next is the consequence of a failed attempt, one of the constants below.
 	Next string `json:"next,omitempty"`
 	// Lost is set if the provider's answer to the submission was lost.
 	Lost bool `json:"lost,omitempty"`
@@ -70,8 +70,8 @@ type TracedAttempt struct {
 	LineCost *money.Amount `json:"line_cost_usd,omitempty"`
 }
 
-// ForLog returns the attempts for the request log, without the messages, because they may repeat
-// the prompt.
+// ForLog returns the attempts for the request log. It omits the messages, because they may repeat the
+// prompt.
 func (t *Trace) ForLog() []TracedAttempt {
 	attempts := slices.Clone(t.Attempts)
 	for i := range attempts {
