@@ -16,10 +16,10 @@ func TestAJumpKeepsTheLogAndTheSchedule(t *testing.T) {
 		c := new(storetest.Clock)
 		var elapsed time.Duration
 		db := storetest.Open(t, url, store.Options{Now: c.Now, Elapsed: func() time.Duration { return elapsed }})
-		in := &world{t: t, db: db, clock: c}
-		n, _ := in.deliver(nil)
+		env := &testEnv{t: t, db: db, clock: c}
+		n, _ := env.deliver(nil)
 		c.Advance(400 * 24 * time.Hour)
-		in.callback(n, "acct_1", "http://127.0.0.1:9/") // no receiver listens, so the delivery is postponed
+		env.callback(n, "acct_1", "http://127.0.0.1:9/") // no receiver listens, so the delivery is postponed
 		n.settle()
 		if err := n.Forget(t.Context()); err != nil {
 			t.Fatal(err)
@@ -29,7 +29,7 @@ func TestAJumpKeepsTheLogAndTheSchedule(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.settle()
-		log := in.log("acct_1")
+		log := env.log("acct_1")
 		if len(log) != 2 {
 			t.Fatalf("%d entries are in the log, want 2", len(log))
 		}

@@ -12,9 +12,9 @@ import (
 )
 
 // fill adds pending deliveries of one receiver, numbered from first on.
-func (in *world) fill(first, count int, address string) {
-	in.t.Helper()
-	in.update(func(tx *store.Tx) error {
+func (env *testEnv) fill(first, count int, address string) {
+	env.t.Helper()
+	env.update(func(tx *store.Tx) error {
 		if _, err := tx.Exec(`INSERT INTO webhook_delivery (id, account, event, type, url, receiver, body, state, created_ms)
 			WITH RECURSIVE e(i) AS (SELECT CAST($1 AS BIGINT) UNION ALL SELECT i + 1 FROM e WHERE i < $2)
 			SELECT 'dlv_' || (1000000 + i), 'acct', 'e', 't', CAST($3 AS TEXT), 'r', 'b', 0, i FROM e`,
@@ -33,11 +33,11 @@ func (in *world) fill(first, count int, address string) {
 // completed deliveries once.
 func TestTurnsPassDeadEntries(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, in *world) {
-		n := in.node("a")
+	each(t, func(t *testing.T, env *testEnv) {
+		n := env.node("a")
 		r := newReceiver(t, nil)
-		in.fill(1, 4000, r.URL)
-		_ = in.db.View(t.Context(), func(old *store.Tx) error {
+		env.fill(1, 4000, r.URL)
+		_ = env.db.View(t.Context(), func(old *store.Tx) error {
 			var count int
 			if err := old.QueryRow(`SELECT COUNT(*) FROM webhook_queue`).Scan(&count); err != nil || count != 4000 {
 				t.Error(count, err)
@@ -51,13 +51,13 @@ func TestTurnsPassDeadEntries(t *testing.T) {
 		if n.lastReceived != "dlv_1004000" {
 			t.Errorf("the rounds have received deliveries up to %q", n.lastReceived)
 		}
-		in.update(func(tx *store.Tx) error {
-			plan := strings.Join(storetest.Plan(t, tx, readyText+tx.In("r.account", 3)+readyOrder, in.clock.Now().UnixMilli(), 0,
+		env.update(func(tx *store.Tx) error {
+			plan := strings.Join(storetest.Plan(t, tx, readyText+tx.In("r.account", 3)+readyOrder, env.clock.Now().UnixMilli(), 0,
 				store.List([]string{}), 256), "\n")
 			if scans := strings.Count(plan, "webhook_queue_due"); scans != 1 {
 				t.Errorf("a round reads the queue of a receiver %d times:\n%s", scans, plan)
 			}
-			if in.db.Dialect() == store.PostgreSQL {
+			if env.db.Dialect() == store.PostgreSQL {
 				from, all := blocks(t, tx, n.lastReceived), blocks(t, tx, "")
 				if from*4 > all {
 					t.Errorf("a search for fresh deliveries reads %d blocks, and %d blocks from the beginning", from, all)
@@ -85,15 +85,15 @@ func blocks(t *testing.T, tx *store.Tx, lastReceived string) (n int) {
 // late commit does.
 func TestLateCommitsAreFound(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, in *world) {
-		n := in.node("a")
+	each(t, func(t *testing.T, env *testEnv) {
+		n := env.node("a")
 		r := newReceiver(t, nil)
-		in.fill(1000, 3, r.URL)
+		env.fill(1000, 3, r.URL)
 		n.settle()
 		for i, first := range []int{500, 400, 900, 1, 999} {
-			in.fill(first, 1, r.URL)
+			env.fill(first, 1, r.URL)
 			n.settle()
-			in.clock.Advance(checkEvery)
+			env.clock.Advance(checkEvery)
 			n.settle()
 			if got := len(r.requests()); got != 4+i {
 				t.Errorf("%s: %d deliveries, want %d", fmt.Sprint("dlv_", 1_000_000+first), got, 4+i)

@@ -20,18 +20,18 @@ import (
 
 func TestChosenEventsReachTheEndpoint(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, in *world) {
-		n := in.node("a")
+	each(t, func(t *testing.T, env *testEnv) {
+		n := env.node("a")
 		r := newReceiver(t, nil)
-		secret := in.endpoint(n, "acct_1", r.URL+"/hook?x=1", ImageCompleted, BalanceLow)
-		in.emit(func(q *store.Batch, nowMS int64) {
+		secret := env.endpoint(n, "acct_1", r.URL+"/hook?x=1", ImageCompleted, BalanceLow)
+		env.emit(func(q *store.Batch, nowMS int64) {
 			n.EmitJob(q, nowMS, JobEnd{Account: "acct_1", Type: ImageCompleted, Body: []byte(jobBody + "\n")})
 			n.EmitJob(q, nowMS, JobEnd{Account: "acct_1", Type: ImageFailed, Body: []byte(jobBody)}) // not chosen
 			n.EmitJob(q, nowMS, JobEnd{Account: "acct_2", Type: ImageCompleted, Body: []byte(jobBody)})
 			n.EmitLow(q, nowMS, "acct_1", money.USD/2, 3*money.USD)
 			n.EmitLow(q, nowMS, "acct_2", 0, money.USD)
 		})
-		in.transaction(false, func(q *store.Batch, nowMS int64) { // did not happen
+		env.transaction(false, func(q *store.Batch, nowMS int64) { // did not happen
 			n.EmitJob(q, nowMS, JobEnd{Account: "acct_1", Type: ImageCompleted, Body: []byte(jobBody)})
 		})
 		n.settle()
@@ -50,7 +50,7 @@ func TestChosenEventsReachTheEndpoint(t *testing.T) {
 			if err := json.Unmarshal([]byte(p.body), &e); err != nil {
 				t.Fatal(err)
 			}
-			if e.ID != p.id || !strings.HasPrefix(e.ID, "evt_") || e.Object != "event" || e.Created != in.clock.Now().Unix() ||
+			if e.ID != p.id || !strings.HasPrefix(e.ID, "evt_") || e.Object != "event" || e.Created != env.clock.Now().Unix() ||
 				p.path != "/hook?x=1" {
 				t.Errorf("event %+v", p)
 			}
@@ -59,11 +59,11 @@ func TestChosenEventsReachTheEndpoint(t *testing.T) {
 		if data[ImageCompleted] != jobBody || data[BalanceLow] != `{"balance_credits":100,"threshold_credits":600}` {
 			t.Errorf("data %v", data)
 		}
-		if in.count("webhook_delivery") != 2 || in.count("webhook_queue") != 0 || in.count("webhook_receiver") != 0 {
+		if env.count("webhook_delivery") != 2 || env.count("webhook_queue") != 0 || env.count("webhook_receiver") != 0 {
 			t.Error("rows that are not needed")
 		}
-		in.endpoint(n, "acct_1", "", ImageCompleted)
-		in.emit(func(q *store.Batch, nowMS int64) {
+		env.endpoint(n, "acct_1", "", ImageCompleted)
+		env.emit(func(q *store.Batch, nowMS int64) {
 			n.EmitJob(q, nowMS, JobEnd{Account: "acct_1", Type: ImageCompleted, Body: []byte(jobBody)})
 		})
 		n.settle()
@@ -75,12 +75,12 @@ func TestChosenEventsReachTheEndpoint(t *testing.T) {
 
 func TestCallbacksGetTheJobItselfAndAlone(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, in *world) {
-		n := in.node("a")
+	each(t, func(t *testing.T, env *testEnv) {
+		n := env.node("a")
 		own, callback := newReceiver(t, nil), newReceiver(t, nil)
-		secret := in.endpoint(n, "acct_1", own.URL, types...)
-		in.callback(n, "acct_1", callback.URL+"/cb")
-		in.callback(n, "acct_2", callback.URL+"/other") // never had a secret
+		secret := env.endpoint(n, "acct_1", own.URL, types...)
+		env.callback(n, "acct_1", callback.URL+"/cb")
+		env.callback(n, "acct_2", callback.URL+"/other") // never had a secret
 		n.settle()
 		if len(own.requests()) != 0 || len(callback.requests()) != 2 {
 			t.Fatalf("%d at the endpoint, %d at the callback", len(own.requests()), len(callback.requests()))
@@ -89,7 +89,7 @@ func TestCallbacksGetTheJobItselfAndAlone(t *testing.T) {
 			if p.path == "/cb" {
 				verify(t, secret, p)
 			} else {
-				verify(t, in.secret("acct_2"), p)
+				verify(t, env.secret("acct_2"), p)
 			}
 			if p.body != jobBody || !strings.HasPrefix(p.id, "evt_") {
 				t.Errorf("%+v", p)
@@ -102,25 +102,25 @@ func TestCallbacksGetTheJobItselfAndAlone(t *testing.T) {
 // bytes, a new time and signature, the exact waits.
 func TestTheScheduleIsThatOfTheSettings(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, in *world) {
-		n, r := in.deliver(status(500))
-		secret := in.secret("acct_1")
+	each(t, func(t *testing.T, env *testEnv) {
+		n, r := env.deliver(status(500))
+		secret := env.secret("acct_1")
 		for i, wait := range schedule {
-			if d := in.log("acct_1")[0]; d.State != "pending" || len(d.Attempts) != i+1 || d.NextMS != in.clock.Now().Add(wait).UnixMilli() {
+			if d := env.log("acct_1")[0]; d.State != "pending" || len(d.Attempts) != i+1 || d.NextMS != env.clock.Now().Add(wait).UnixMilli() {
 				t.Fatalf("after %d attempts: %+v", i+1, d)
 			}
-			in.clock.Advance(wait - time.Millisecond)
+			env.clock.Advance(wait - time.Millisecond)
 			n.settle()
 			if got := len(r.requests()); got != i+1 {
 				t.Fatalf("%d attempts before the wait of %v was over", got, wait)
 			}
-			in.clock.Advance(time.Millisecond)
+			env.clock.Advance(time.Millisecond)
 			n.settle()
 		}
-		in.clock.Advance(24 * time.Hour)
+		env.clock.Advance(24 * time.Hour)
 		n.settle()
 		posts := r.requests()
-		d := in.log("acct_1")[0]
+		d := env.log("acct_1")[0]
 		if len(posts) != 6 || d.State != "failed" || d.NextMS != 0 || len(d.Attempts) != 6 || d.Attempts[5].Status != 500 ||
 			d.Attempts[5].Error == "" {
 			t.Fatalf("%d attempts, %+v", len(posts), d)
@@ -139,19 +139,19 @@ func TestTheScheduleIsThatOfTheSettings(t *testing.T) {
 		if len(stamps) != 6 {
 			t.Errorf("%d different times", len(stamps))
 		}
-		in.checkQueueIsEmpty()
+		env.checkQueueIsEmpty()
 	})
 }
 
 // TestTheTimestampIsWithinTheTolerance verifies with the library's own clock.
 func TestTheTimestampIsWithinTheTolerance(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, in *world) {
-		n := in.node("a", func(o *Options) { o.Now = time.Now })
+	each(t, func(t *testing.T, env *testEnv) {
+		n := env.node("a", func(o *Options) { o.Now = time.Now })
 		r := newReceiver(t, nil)
-		in.callback(n, "acct_1", r.URL)
+		env.callback(n, "acct_1", r.URL)
 		n.settle()
-		hook, err := standardwebhooks.NewWebhook(in.secret("acct_1"))
+		hook, err := standardwebhooks.NewWebhook(env.secret("acct_1"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,8 +176,8 @@ func TestDecide(t *testing.T) {
 		{1, disabled, decision{statePending, 2, 61000}},
 		{2, failed, decision{stateFailed, 3, 0}},
 		{2, disabled, decision{stateFailed, 3, 0}},
-		{0, cut, decision{statePending, 0, 77}},
-		{2, cut, decision{statePending, 2, 77}},
+		{0, aborted, decision{statePending, 0, 77}},
+		{2, aborted, decision{statePending, 2, 77}},
 		{2, unsent, decision{statePending, 2, 77}},
 	} {
 		if got := decide(waits, c.tries, 77, 1000, outcome{kind: c.kind}); got != c.want {
@@ -264,8 +264,8 @@ func TestWhatReceiversDo(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		}, "delivered", 200, ""},
 	}
-	each(t, func(t *testing.T, in *world) {
-		n := in.node("a", func(o *Options) { o.Timeout = 1500 * time.Millisecond })
+	each(t, func(t *testing.T, env *testEnv) {
+		n := env.node("a", func(o *Options) { o.Timeout = 1500 * time.Millisecond })
 		r := newReceiver(t, nil)
 		r.respond(func(w http.ResponseWriter, req *http.Request) {
 			if a, ok := answers[strings.TrimPrefix(req.URL.Path, "/")]; ok {
@@ -278,7 +278,7 @@ func TestWhatReceiversDo(t *testing.T) {
 		}
 		slices.Sort(names)
 		for i, name := range names { // an account each: they do not hold each other up
-			in.callback(n, fmt.Sprintf("acct_%d", i), r.URL+"/"+strings.ReplaceAll(name, " ", "%20"))
+			env.callback(n, fmt.Sprintf("acct_%d", i), r.URL+"/"+strings.ReplaceAll(name, " ", "%20"))
 		}
 		began := time.Now()
 		n.settle()
@@ -287,7 +287,7 @@ func TestWhatReceiversDo(t *testing.T) {
 		}
 		for i, name := range names {
 			want := answers[name]
-			d := in.log(fmt.Sprintf("acct_%d", i))[0]
+			d := env.log(fmt.Sprintf("acct_%d", i))[0]
 			if len(d.Attempts) != 1 || d.State != want.state || d.Attempts[0].Status != want.status ||
 				!strings.Contains(d.Attempts[0].Error, want.err) ||
 				(want.err == "") != (d.Attempts[0].Error == "") {
@@ -302,23 +302,23 @@ func TestWhatReceiversDo(t *testing.T) {
 
 func TestARolledSecretIsUsedAtOnce(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, in *world) {
-		n := in.node("a")
+	each(t, func(t *testing.T, env *testEnv) {
+		n := env.node("a")
 		r := newReceiver(t, status(500))
-		in.update(func(tx *store.Tx) error { return OpenTx(tx, "acct_1") })
-		old := in.secret("acct_1")
-		in.update(func(tx *store.Tx) error { return OpenTx(tx, "acct_1") })
-		if in.secret("acct_1") != old {
+		env.update(func(tx *store.Tx) error { return OpenTx(tx, "acct_1") })
+		old := env.secret("acct_1")
+		env.update(func(tx *store.Tx) error { return OpenTx(tx, "acct_1") })
+		if env.secret("acct_1") != old {
 			t.Error("the secret changed by itself")
 		}
-		in.callback(n, "acct_1", r.URL)
+		env.callback(n, "acct_1", r.URL)
 		n.settle()
 		var rolled string
-		in.update(func(tx *store.Tx) (err error) { rolled, err = RollTx(tx, "acct_1"); return err })
-		if rolled == old || in.secret("acct_1") != rolled || in.endpoint(n, "acct_1", r.URL, ImageCompleted) != rolled {
+		env.update(func(tx *store.Tx) (err error) { rolled, err = RollTx(tx, "acct_1"); return err })
+		if rolled == old || env.secret("acct_1") != rolled || env.endpoint(n, "acct_1", r.URL, ImageCompleted) != rolled {
 			t.Error("the secret was not rolled, or changed with the address")
 		}
-		in.clock.Advance(time.Minute)
+		env.clock.Advance(time.Minute)
 		n.settle()
 		posts := r.requests()
 		verify(t, old, posts[0])
@@ -346,23 +346,23 @@ func TestSecretsAreOfTheFormat(t *testing.T) {
 
 func TestNothingIsSentForADisabledAccount(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, in *world) {
-		n, r := in.deliver(status(500))
-		in.disable("acct_1", true)
-		in.clock.Advance(time.Minute)
+	each(t, func(t *testing.T, env *testEnv) {
+		n, r := env.deliver(status(500))
+		env.disable("acct_1", true)
+		env.clock.Advance(time.Minute)
 		n.settle()
-		d := in.log("acct_1")[0]
+		d := env.log("acct_1")[0]
 		if len(r.requests()) != 1 || len(d.Attempts) != 2 || !strings.Contains(d.Attempts[1].Error, "disabled") || d.State != "pending" {
 			t.Fatalf("%d requests, %+v", len(r.requests()), d)
 		}
 		if _, err := n.Resend(context.Background(), d.ID); err == nil || !strings.Contains(err.Error(), "disabled") {
 			t.Errorf("resend: %v", err)
 		}
-		in.disable("acct_1", false)
+		env.disable("acct_1", false)
 		r.respond(nil)
-		in.clock.Advance(5 * time.Minute)
+		env.clock.Advance(5 * time.Minute)
 		n.settle()
-		if d := in.log("acct_1")[0]; d.State != "delivered" || len(r.requests()) != 2 {
+		if d := env.log("acct_1")[0]; d.State != "delivered" || len(r.requests()) != 2 {
 			t.Errorf("%d requests, %+v", len(r.requests()), d)
 		}
 	})
@@ -372,14 +372,14 @@ func TestNothingIsSentForADisabledAccount(t *testing.T) {
 // the account set it.
 func TestAddressesAreCheckedAsTheyAreDialled(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, in *world) {
-		n := in.node("a", func(o *Options) { o.Guard = egress.New(nil) })
+	each(t, func(t *testing.T, env *testEnv) {
+		n := env.node("a", func(o *Options) { o.Guard = egress.New(nil) })
 		r := newReceiver(t, nil)
-		in.callback(n, "acct_1", r.URL)
-		in.callback(n, "acct_2", strings.Replace(r.URL, "127.0.0.1", "localhost", 1))
+		env.callback(n, "acct_1", r.URL)
+		env.callback(n, "acct_2", strings.Replace(r.URL, "127.0.0.1", "localhost", 1))
 		n.settle()
 		for _, account := range []string{"acct_1", "acct_2"} {
-			if d := in.log(account)[0]; d.State != "pending" || d.Attempts[0].Error != "the host has no public address" ||
+			if d := env.log(account)[0]; d.State != "pending" || d.Attempts[0].Error != "the host has no public address" ||
 				d.Attempts[0].Status != 0 {
 				t.Errorf("%+v", d)
 			}

@@ -25,22 +25,21 @@ const (
 	TestEvent      = "webhook.test"
 )
 
-// types are the types an account can choose, in the order of the documentation. A test event is
-// sent whether chosen or not.
+// types are the types for an account to choose from, in the order of the documentation. Test events
+// are sent whether chosen or not.
 var types = []string{VideoCompleted, VideoFailed, ImageCompleted, ImageFailed, BalanceLow, TestEvent}
 
-// Types returns the types of events an account can choose, in the order of the documentation.
+// Types returns the types of events for an account to choose from, in the order of the documentation.
 func Types() []string { return slices.Clone(types) }
 
 // Endpoint is an account's receiver of events.
 type Endpoint struct {
 	URL    string   // empty if the webhook is off
 	Events []string // chosen types
-	Secret string   // whsec_…; PutEndpointTx does not look at it
+	Secret string   // whsec_…; ignored by PutEndpointTx
 }
 
-// OpenTx gives a new account its signing secret. Doing it again changes
-// nothing.
+// OpenTx creates the signing secret of a new account. A second call is a no-op.
 func OpenTx(tx *store.Tx, account string) error {
 	_, err := tx.Exec(`INSERT INTO webhook_endpoint (account, secret, url, receiver, events) VALUES ($1, $2, '', '', ' ')
 		ON CONFLICT (account) DO NOTHING`, account, newSecret())
@@ -126,8 +125,8 @@ func checkEvents(events []string) ([]string, error) {
 	return chosen, nil
 }
 
-// RollTx gives an account, which must exist, a new signing secret and returns the secret. Attempts
-// that begin after the commit use the new secret; the old secret is gone.
+// RollTx replaces the signing secret of an account, which must exist, and returns the new secret.
+// Attempts that begin after the commit use the new secret.
 func RollTx(tx *store.Tx, account string) (string, error) {
 	if err := OpenTx(tx, account); err != nil {
 		return "", err

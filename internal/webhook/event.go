@@ -28,16 +28,15 @@ type JobEnd struct {
 	Account string
 	Type    string // ImageCompleted, ImageFailed, VideoCompleted or VideoFailed
 	Body    []byte // the job object, the bytes of the polling answer
-	// Callback is the request's own address, checked by the guard. If empty, the account's endpoint
-	// gets the event if the account chose that type.
+	// Callback is the address from the request, already checked. If empty, the account's endpoint
+	// gets the event if the account chose the type.
 	Callback string
 }
 
-// EmitJob adds to q, a batch inside the transaction that ends a job, the statements for its event.
-// If there is a callback, only the callback gets the job object itself; otherwise the account's
-// endpoint gets an event. The statements lock no row and see the account's choice at that place in
-// the transaction. Call Wake after the commit. Each call is an event of its own: a rebuilt batch
-// has another id.
+// EmitJob adds the statements for the event of a job's end to q, a batch inside the transaction that
+// ends the job. A callback gets the job object; without a callback, the account's endpoint gets an
+// event. The statements lock no row and read the account's choice of types within the transaction.
+// Call Wake after the commit. Each call creates an event with a new id.
 func (w *Webhooks) EmitJob(q *store.Batch, nowMS int64, e JobEnd) {
 	if e.Callback == "" {
 		emit(q, nowMS, e.Account, e.Type, e.Body)
@@ -52,14 +51,15 @@ func (w *Webhooks) EmitJob(q *store.Batch, nowMS int64, e JobEnd) {
 	q.Exec(nil, enqueue, delivery)
 }
 
-// EmitLow adds the event balance.low to q, as EmitJob does. balance is the amount after the charge
-// that brought it below threshold.
+// EmitLow adds the statements for the event balance.low to q, like EmitJob. balance is the amount
+// after the charge, and below threshold.
 func (w *Webhooks) EmitLow(q *store.Batch, nowMS int64, account string, balance, threshold money.Amount) {
 	emit(q, nowMS, account, BalanceLow, lowData(balance, threshold))
 }
 
-// EmitLowTx is EmitLow for a transaction without a batch, when the operator takes money back.
-// Processes without deliveries may call it: nodes check every second even without Wake.
+// EmitLowTx is like EmitLow, for a transaction without a batch: the operator takes money back. A
+// process that does not deliver may call EmitLowTx, because nodes look for new deliveries every
+// second even without Wake.
 func EmitLowTx(tx *store.Tx, account string, balance, threshold money.Amount) error {
 	nowMS, err := tx.NowMS()
 	if err != nil {

@@ -32,17 +32,17 @@ var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 // schedule is the default of the settings.
 var schedule = []time.Duration{time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour}
 
-// world is a database with a clock and nodes on it.
-type world struct {
+// testEnv is a database with a clock, and nodes that share the database.
+type testEnv struct {
 	t     *testing.T
 	db    *store.DB
 	clock *storetest.Clock
 }
 
-// each runs a test in a fresh world on either engine.
-func each(t *testing.T, test func(t *testing.T, in *world)) {
+// each runs a test with an empty database on each engine.
+func each(t *testing.T, test func(t *testing.T, env *testEnv)) {
 	t.Helper()
-	storetest.EachClock(t, func(t *testing.T, db *store.DB, c *storetest.Clock) { test(t, &world{t: t, db: db, clock: c}) })
+	storetest.EachClock(t, func(t *testing.T, db *store.DB, c *storetest.Clock) { test(t, &testEnv{t: t, db: db, clock: c}) })
 }
 
 // testNode is one node's Webhooks; tests run its rounds by hand.
@@ -52,26 +52,26 @@ type testNode struct {
 	epoch string
 }
 
-// node registers a node of the world.
-func (in *world) node(epoch string, change ...func(*Options)) *testNode {
-	in.t.Helper()
-	self, err := node.Begin(context.Background(), node.Options{DB: in.db}, epoch)
+// node registers a node.
+func (env *testEnv) node(epoch string, change ...func(*Options)) *testNode {
+	env.t.Helper()
+	self, err := node.Begin(context.Background(), node.Options{DB: env.db}, epoch)
 	if err != nil {
-		in.t.Fatal(err)
+		env.t.Fatal(err)
 	}
-	opts := Options{DB: in.db, Guard: egress.New(loopback), Retries: schedule, Node: self, Now: in.clock.Now}
+	opts := Options{DB: env.db, Guard: egress.New(loopback), Retries: schedule, Node: self, Now: env.clock.Now}
 	for _, c := range change {
 		c(&opts)
 	}
-	n := &testNode{Webhooks: New(opts), t: in.t, epoch: epoch}
-	in.t.Cleanup(n.workers.Wait)
+	n := &testNode{Webhooks: New(opts), t: env.t, epoch: epoch}
+	env.t.Cleanup(n.workers.Wait)
 	return n
 }
 
 // disable changes whether an account is disabled, and opens the account first if needed.
-func (in *world) disable(account string, disabled bool) {
-	in.t.Helper()
-	in.update(func(tx *store.Tx) error {
+func (env *testEnv) disable(account string, disabled bool) {
+	env.t.Helper()
+	env.update(func(tx *store.Tx) error {
 		states, err := ledger.AccountsTx(tx, []string{account})
 		if err == nil && len(states) == 0 {
 			err = ledger.OpenAccountTx(tx, account, 0)
@@ -115,35 +115,35 @@ func (n *testNode) inFlightCount() int {
 }
 
 // emit runs a transaction as the ledger does.
-func (in *world) emit(add func(q *store.Batch, nowMS int64)) {
-	in.t.Helper()
-	in.transaction(true, add)
+func (env *testEnv) emit(add func(q *store.Batch, nowMS int64)) {
+	env.t.Helper()
+	env.transaction(true, add)
 }
 
-func (in *world) transaction(commit bool, add func(q *store.Batch, nowMS int64)) {
-	in.t.Helper()
-	s, err := in.db.Session(context.Background())
+func (env *testEnv) transaction(commit bool, add func(q *store.Batch, nowMS int64)) {
+	env.t.Helper()
+	s, err := env.db.Session(context.Background())
 	if err != nil {
-		in.t.Fatal(err)
+		env.t.Fatal(err)
 	}
-	q := in.db.NewBatch()
+	q := env.db.NewBatch()
 	q.Begin("500ms", "2s")
-	add(q, in.clock.Now().UnixMilli())
+	add(q, env.clock.Now().UnixMilli())
 	if commit {
 		q.Commit()
 	}
 	if err := s.Run(context.Background(), q); err != nil {
-		in.t.Fatal(err)
+		env.t.Fatal(err)
 	}
 	if err := s.Close(commit); err != nil {
-		in.t.Fatal(err)
+		env.t.Fatal(err)
 	}
 }
 
 // callback emits the end of a job with a callback.
-func (in *world) callback(n *testNode, account, address string) {
-	in.t.Helper()
-	in.emit(func(q *store.Batch, nowMS int64) {
+func (env *testEnv) callback(n *testNode, account, address string) {
+	env.t.Helper()
+	env.emit(func(q *store.Batch, nowMS int64) {
 		n.EmitJob(q, nowMS, JobEnd{Account: account, Type: ImageCompleted, Body: []byte(jobBody), Callback: address})
 	})
 }
@@ -151,80 +151,80 @@ func (in *world) callback(n *testNode, account, address string) {
 const jobBody = `{"id":"job_1","object":"image.job",  "status":"succeeded","data":[{"url":"https://example.com/ü<&>.png"}]}`
 
 // endpoint sets an account's endpoint and returns its secret.
-func (in *world) endpoint(n *testNode, account, address string, events ...string) string {
-	in.t.Helper()
+func (env *testEnv) endpoint(n *testNode, account, address string, events ...string) string {
+	env.t.Helper()
 	var e Endpoint
-	in.update(func(tx *store.Tx) (err error) {
+	env.update(func(tx *store.Tx) (err error) {
 		e, err = n.PutEndpointTx(tx, account, Endpoint{URL: address, Events: events})
 		return err
 	})
 	return e.Secret
 }
 
-func (in *world) update(fn func(tx *store.Tx) error) {
-	in.t.Helper()
-	storetest.Update(in.t, in.db, fn)
+func (env *testEnv) update(fn func(tx *store.Tx) error) {
+	env.t.Helper()
+	storetest.Update(env.t, env.db, fn)
 }
 
 // secret returns an account's secret.
-func (in *world) secret(account string) string {
-	in.t.Helper()
+func (env *testEnv) secret(account string) string {
+	env.t.Helper()
 	var e Endpoint
-	in.update(func(tx *store.Tx) (err error) { e, err = EndpointTx(tx, account); return err })
+	env.update(func(tx *store.Tx) (err error) { e, err = EndpointTx(tx, account); return err })
 	return e.Secret
 }
 
 // log returns the log of an account, newest first.
-func (in *world) log(account string) []Delivery {
-	in.t.Helper()
+func (env *testEnv) log(account string) []Delivery {
+	env.t.Helper()
 	var list []Delivery
-	all := New(Options{DB: in.db, Guard: egress.New(nil), Retention: 1 << 62}) // includes expired entries before their deletion
-	in.update(func(tx *store.Tx) (err error) { list, _, err = all.DeliveriesTx(tx, account, "", 10_000); return err })
+	all := New(Options{DB: env.db, Guard: egress.New(nil), Retention: 1 << 62}) // includes expired entries before their deletion
+	env.update(func(tx *store.Tx) (err error) { list, _, err = all.DeliveriesTx(tx, account, "", 10_000); return err })
 	return list
 }
 
 // count returns the number of rows of a table.
-func (in *world) count(table string) (n int) {
-	in.t.Helper()
-	in.update(func(tx *store.Tx) error { return tx.QueryRow(`SELECT COUNT(*) FROM ` + table).Scan(&n) })
+func (env *testEnv) count(table string) (n int) {
+	env.t.Helper()
+	env.update(func(tx *store.Tx) error { return tx.QueryRow(`SELECT COUNT(*) FROM ` + table).Scan(&n) })
 	return n
 }
 
-func (in *world) exec(query string, args ...any) {
-	in.t.Helper()
-	in.update(func(tx *store.Tx) error { _, err := tx.Exec(query, args...); return err })
+func (env *testEnv) exec(query string, args ...any) {
+	env.t.Helper()
+	env.update(func(tx *store.Tx) error { _, err := tx.Exec(query, args...); return err })
 }
 
 // deliver returns a node after its first attempt to deliver a callback of acct_1, and the receiver.
-func (in *world) deliver(answer http.HandlerFunc) (*testNode, *receiver) {
-	in.t.Helper()
-	n, r := in.node("a"), newReceiver(in.t, answer)
-	in.callback(n, "acct_1", r.URL)
+func (env *testEnv) deliver(answer http.HandlerFunc) (*testNode, *receiver) {
+	env.t.Helper()
+	n, r := env.node("a"), newReceiver(env.t, answer)
+	env.callback(n, "acct_1", r.URL)
 	n.settle()
 	return n, r
 }
 
 // checkDelivery checks the newest delivery of an account.
-func (in *world) checkDelivery(account, state string, attempts int) {
-	in.t.Helper()
-	if d := in.log(account)[0]; d.State != state || len(d.Attempts) != attempts {
-		in.t.Errorf("%+v, want it %s with %d attempts", d, state, attempts)
+func (env *testEnv) checkDelivery(account, state string, attempts int) {
+	env.t.Helper()
+	if d := env.log(account)[0]; d.State != state || len(d.Attempts) != attempts {
+		env.t.Errorf("%+v, want it %s with %d attempts", d, state, attempts)
 	}
 }
 
 // checkQueueIsEmpty checks that the queue has no row, and no receiver either.
-func (in *world) checkQueueIsEmpty() {
-	in.t.Helper()
-	if queued, receivers := in.count("webhook_queue"), in.count("webhook_receiver"); queued != 0 || receivers != 0 {
-		in.t.Errorf("%d rows are queued, and %d receivers have rows", queued, receivers)
+func (env *testEnv) checkQueueIsEmpty() {
+	env.t.Helper()
+	if queued, receivers := env.count("webhook_queue"), env.count("webhook_receiver"); queued != 0 || receivers != 0 {
+		env.t.Errorf("%d rows are queued, and %d receivers have rows", queued, receivers)
 	}
 }
 
 // kill declares a node dead, as the ledger's sweep does.
-func (in *world) kill(epoch string) {
-	in.t.Helper()
-	if dead, err := node.Fence(context.Background(), in.db, epoch, 0); err != nil || !dead {
-		in.t.Fatal(dead, err)
+func (env *testEnv) kill(epoch string) {
+	env.t.Helper()
+	if dead, err := node.Fence(context.Background(), env.db, epoch, 0); err != nil || !dead {
+		env.t.Fatal(dead, err)
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 // backlog, and checks the query plans of both engines for the statements of a round.
 func TestTurnsReadByIndex(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, in *world) {
-		n := in.node("a")
+	each(t, func(t *testing.T, env *testEnv) {
+		n := env.node("a")
 		const log, backlog, receivers = 16_000, 4_000, 2_000
 		for _, text := range []string{
 			`INSERT INTO webhook_delivery (id, account, event, type, url, receiver, body, state, created_ms) VALUES ('d0', 'acct', 'e', 't', ` +
@@ -25,12 +25,12 @@ func TestTurnsReadByIndex(t *testing.T) {
 			`INSERT INTO webhook_receiver (id, account, failing, ready_ms) VALUES ('r0', 'acct', 0, 4000000000000000)`,
 			`INSERT INTO webhook_receiver (id, account, failing, ready_ms) VALUES ('dead', 'acct', 0, 1)`,
 		} {
-			in.exec(text)
+			env.exec(text)
 		}
 		// One row, doubled until there are enough: a fill that both engines take.
 		double := func(enough int, text string) {
 			for have := 1; have < enough; have *= 2 {
-				in.exec(text, fmt.Sprintf("x%d", have))
+				env.exec(text, fmt.Sprintf("x%d", have))
 			}
 		}
 		double(log, `INSERT INTO webhook_delivery (id, account, event, type, url, receiver, body, state, created_ms)
@@ -40,10 +40,10 @@ func TestTurnsReadByIndex(t *testing.T) {
 		double(receivers, `INSERT INTO webhook_receiver (id, account, failing, ready_ms)
 			SELECT id || CAST($1 AS TEXT), account, failing, ready_ms FROM webhook_receiver WHERE id <> 'dead'`)
 		for _, table := range []string{"webhook_delivery", "webhook_queue", "webhook_receiver"} {
-			in.exec(`ANALYZE ` + table)
+			env.exec(`ANALYZE ` + table)
 		}
 		some := store.List([]string{"d0", "d1"})
-		in.update(func(tx *store.Tx) error {
+		env.update(func(tx *store.Tx) error {
 			for name, q := range map[string]struct {
 				text string
 				args []any
@@ -93,7 +93,7 @@ func TestTurnsReadByIndex(t *testing.T) {
 		})
 		// A receiver behind that backlog is served at once.
 		r := newReceiver(t, nil)
-		in.callback(n, "acct_1", r.URL)
+		env.callback(n, "acct_1", r.URL)
 		began := time.Now()
 		n.step()
 		t.Logf("a turn took %v", time.Since(began))

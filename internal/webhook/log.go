@@ -20,7 +20,7 @@ type Delivery struct {
 	URL       string
 	State     string // pending, delivered or failed
 	CreatedMS int64
-	NextMS    int64 // when the next attempt is due; 0 if no attempt is to come
+	NextMS    int64 // when the next attempt is due; 0 if the delivery has ended
 	Attempts  []DeliveryAttempt
 }
 
@@ -28,7 +28,7 @@ type Delivery struct {
 type DeliveryAttempt struct {
 	AtMS   int64
 	Status int   // of the answer; 0 without an answer
-	TookMS int64 // until the answer, or until there was none
+	TookMS int64 // until the answer, or until the attempt failed
 	Error  string
 }
 
@@ -43,8 +43,8 @@ const (
 	waitingText = deliveryColumns + `webhook_queue q JOIN webhook_delivery d ON d.id = q.delivery WHERE d.state = 0 AND `
 )
 
-// validText selects the entries within the retention. An expired entry disappears at once, before
-// its row is deleted, unless attempts are to come.
+// validText selects the entries within the retention, and queued entries. Other expired entries
+// disappear before their rows are deleted.
 const validText = `(d.created_ms >= $1 OR q.delivery IS NOT NULL)`
 
 // DeliveryFilter selects entries of the log. Empty fields select all.
@@ -80,8 +80,8 @@ func (f DeliveryFilter) statement(oldestMS int64) (text string, args []any) {
 	return text, args
 }
 
-// DeliveriesTx is LogTx for one account: at most limit entries. If after is not empty, all are
-// older than the entry with that id.
+// DeliveriesTx is like LogTx for one account: at most limit entries. If after is not empty, all
+// entries are older than the entry with this id.
 func (w *Webhooks) DeliveriesTx(tx *store.Tx, account, after string, limit int) (list []Delivery, more bool, err error) {
 	return w.LogTx(tx, DeliveryFilter{Account: account, After: after, Limit: limit})
 }
@@ -170,7 +170,7 @@ func readDeliveriesTx(tx *store.Tx, text string, args ...any) ([]Delivery, error
 	return list, nil
 }
 
-// attemptsTx adds to entries their attempts.
+// attemptsTx adds the attempts to the entries.
 func attemptsTx(tx *store.Tx, list []Delivery) error {
 	ids, at := make([]string, len(list)), make(map[string]*Delivery, len(list))
 	for i := range list {
@@ -195,8 +195,8 @@ func attemptsTx(tx *store.Tx, list []Delivery) error {
 // maxForget is the maximum number of entries that a transaction deletes.
 const maxForget = 500
 
-// Forget deletes log entries past the retention, with their attempts. Entries with attempts to come
-// stay. Run calls Forget now and then; any number of nodes may call it.
+// Forget deletes log entries past the retention, with their attempts. Queued entries stay. Run calls
+// Forget from time to time; any number of nodes may call it.
 func (w *Webhooks) Forget(ctx context.Context) error {
 	if err := w.fixFutureTimes(ctx); err != nil {
 		return err
@@ -212,8 +212,8 @@ func (w *Webhooks) Forget(ctx context.Context) error {
 	}
 }
 
-// fixFutureTimes makes deliveries due if they were postponed while the clock was ahead; else they would
-// wait until that date.
+// fixFutureTimes makes deliveries due if they were postponed while the clock was ahead. Otherwise they
+// would wait until the clock reaches these times.
 func (w *Webhooks) fixFutureTimes(ctx context.Context) error {
 	err := w.opts.DB.Update(ctx, func(tx *store.Tx) error {
 		if err := tx.Serialize(roundLock); err != nil {

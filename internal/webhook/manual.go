@@ -14,14 +14,14 @@ import (
 // TestResult is the receiver's result for a test event.
 type TestResult struct {
 	Status     int    // of the answer; 0 without an answer
-	ResponseMS int64  // until the answer, or until there was none
+	ResponseMS int64  // until the answer, or until the attempt failed
 	Error      string // in words for the user; empty after a 2xx
 }
 
 // Test sends webhook.test to an account's address now, whatever types the account chose, and
 // returns the result: one attempt, recorded in the log. The account must exist. A *fault.Error says
-// that the account has no address or is disabled. Each call is an event of its own; a crash in
-// between leaves no trace of the event.
+// that the account has no address or is disabled. Each call creates an event; a crash before the
+// result is recorded leaves no trace of the event.
 func (w *Webhooks) Test(ctx context.Context, account string) (TestResult, error) {
 	release, err := w.acquire(ctx, account)
 	if err != nil {
@@ -129,8 +129,8 @@ func (w *Webhooks) Resend(ctx context.Context, delivery string) (Delivery, error
 	return d, err
 }
 
-// recordResendTx records a resend. A successful resend ends the schedule; an attempt in flight
-// records its own end.
+// recordResendTx records a resend. A successful resend ends the schedule, even while a scheduled
+// attempt is in flight.
 func recordResendTx(tx *store.Tx, delivery string, o outcome) error {
 	if err := tx.Serialize(roundLock); err != nil {
 		return err
@@ -170,15 +170,15 @@ func (w *Webhooks) acquire(ctx context.Context, account string) (release func(),
 	return func() { all(); one() }, nil
 }
 
-// sendNow makes one attempt outside of the queue. Once it has begun, the caller
-// cannot break it off: the receiver may have it.
+// sendNow makes one attempt outside of the queue. The caller cannot cancel an attempt that has begun,
+// because the receiver may already have the event.
 func (w *Webhooks) sendNow(ctx context.Context, m message) outcome {
 	o := w.send(context.WithoutCancel(ctx), m)
 	w.metrics.countAttempt(o)
 	return o
 }
 
-// record writes a result to the log even if the caller has left.
+// record writes a result to the log even if ctx is canceled.
 func (w *Webhooks) record(ctx context.Context, fn func(tx *store.Tx) error) error {
 	if err := w.opts.DB.Update(context.WithoutCancel(ctx), fn); err != nil {
 		return fmt.Errorf("record an attempt: %w", err)
@@ -192,7 +192,7 @@ func logTx(tx *store.Tx, delivery string, o outcome) error {
 	return err
 }
 
-// days writes a retention as people read it.
+// days formats a retention for people.
 func days(d time.Duration) string {
 	const day = 24 * time.Hour
 	if d >= day && d%day == 0 {

@@ -24,13 +24,13 @@ func isFault(err error, code fault.Code) bool {
 
 func TestATestIsSentAtOnceAndLogged(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, in *world) {
-		n := in.node("a")
+	each(t, func(t *testing.T, env *testEnv) {
+		n := env.node("a")
 		if _, err := n.Test(t.Context(), "acct_1"); !isFault(err, fault.InvalidRequest) {
 			t.Errorf("without an address: %v", err)
 		}
 		r := newReceiver(t, nil)
-		secret := in.endpoint(n, "acct_1", r.URL+"/hook") // nothing chosen
+		secret := env.endpoint(n, "acct_1", r.URL+"/hook") // nothing chosen
 		result, err := n.Test(t.Context(), "acct_1")
 		if err != nil || result.Status != 200 || result.Error != "" || len(r.requests()) != 1 {
 			t.Fatalf("%+v, %v", result, err)
@@ -52,9 +52,9 @@ func TestATestIsSentAtOnceAndLogged(t *testing.T) {
 		if result, err = n.Test(t.Context(), "acct_1"); err != nil || result.Status != 0 || result.Error == "" {
 			t.Errorf("%+v, %v", result, err)
 		}
-		in.clock.Advance(time.Hour)
+		env.clock.Advance(time.Hour)
 		n.settle()
-		list := in.log("acct_1")
+		list := env.log("acct_1")
 		var states []string
 		for _, d := range list {
 			if d.Type != TestEvent || len(d.Attempts) != 1 || d.NextMS != 0 {
@@ -66,7 +66,7 @@ func TestATestIsSentAtOnceAndLogged(t *testing.T) {
 		if strings.Join(states, " ") != "delivered failed failed" || len(r.requests()) != 3 {
 			t.Errorf("%v, %d requests", states, len(r.requests()))
 		}
-		in.disable("acct_1", true)
+		env.disable("acct_1", true)
 		if _, err := n.Test(t.Context(), "acct_1"); !isFault(err, fault.InvalidRequest) || len(r.requests()) != 3 {
 			t.Errorf("disabled: %v", err)
 		}
@@ -77,12 +77,12 @@ func TestATestIsSentAtOnceAndLogged(t *testing.T) {
 // account, and that a waiting test is signed with the secret of its start.
 func TestTestsDoNotWaitForOtherAccounts(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, in *world) {
-		n := in.node("a")
+	each(t, func(t *testing.T, env *testEnv) {
+		n := env.node("a")
 		hang := newGate()
-		stalling, well := newReceiver(t, hang.answer), newReceiver(t, nil)
-		in.endpoint(n, "acct_1", stalling.URL)
-		in.endpoint(n, "acct_2", well.URL)
+		stalling, healthy := newReceiver(t, hang.answer), newReceiver(t, nil)
+		env.endpoint(n, "acct_1", stalling.URL)
+		env.endpoint(n, "acct_2", healthy.URL)
 		var group sync.WaitGroup
 		try := func() {
 			if result, err := n.Test(context.Background(), "acct_1"); err != nil || result.Status != 200 {
@@ -103,7 +103,7 @@ func TestTestsDoNotWaitForOtherAccounts(t *testing.T) {
 			t.Errorf("beside them: %+v, %v", result, err)
 		}
 		var secret string
-		in.update(func(tx *store.Tx) (err error) { secret, err = RollTx(tx, "acct_1"); return err })
+		env.update(func(tx *store.Tx) (err error) { secret, err = RollTx(tx, "acct_1"); return err })
 		close(hang.open)
 		group.Wait()
 		posts := stalling.requests()
@@ -119,31 +119,31 @@ func TestTestsDoNotWaitForOtherAccounts(t *testing.T) {
 
 func TestResend(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, in *world) {
-		n := in.node("a", func(o *Options) { o.Retries = schedule[:1] })
+	each(t, func(t *testing.T, env *testEnv) {
+		n := env.node("a", func(o *Options) { o.Retries = schedule[:1] })
 		r := newReceiver(t, status(500))
-		in.callback(n, "acct_1", r.URL)
+		env.callback(n, "acct_1", r.URL)
 		n.settle()
-		d := in.log("acct_1")[0]
+		d := env.log("acct_1")[0]
 		// Pending: the schedule stays as it was, until one delivers.
-		in.clock.Advance(time.Second)
+		env.clock.Advance(time.Second)
 		got, err := n.Resend(t.Context(), d.ID)
 		if err != nil || got.State != "pending" || got.NextMS != d.NextMS || len(got.Attempts) != 2 || got.Attempts[1].Status != 500 {
 			t.Fatalf("%+v, %v", got, err)
 		}
-		in.clock.Advance(time.Minute)
+		env.clock.Advance(time.Minute)
 		n.settle()
-		if got = in.log("acct_1")[0]; got.State != "failed" || len(got.Attempts) != 3 {
+		if got = env.log("acct_1")[0]; got.State != "failed" || len(got.Attempts) != 3 {
 			t.Fatalf("%+v", got)
 		}
 		// Failed: it stays so, without a new schedule.
 		if got, err = n.Resend(t.Context(), d.ID); err != nil || got.State != "failed" || got.NextMS != 0 || len(got.Attempts) != 4 {
 			t.Fatalf("%+v, %v", got, err)
 		}
-		in.clock.Advance(24 * time.Hour)
+		env.clock.Advance(24 * time.Hour)
 		n.settle()
 		r.respond(nil)
-		in.update(func(tx *store.Tx) error { _, err := RollTx(tx, "acct_1"); return err })
+		env.update(func(tx *store.Tx) error { _, err := RollTx(tx, "acct_1"); return err })
 		if got, err = n.Resend(t.Context(), d.ID); err != nil || got.State != "delivered" || len(got.Attempts) != 5 {
 			t.Fatalf("%+v, %v", got, err)
 		}
@@ -156,7 +156,7 @@ func TestResend(t *testing.T) {
 				t.Errorf("%+v", p)
 			}
 		}
-		verify(t, in.secret("acct_1"), posts[4])
+		verify(t, env.secret("acct_1"), posts[4])
 		if posts[4].stamp == posts[3].stamp {
 			t.Error("an old timestamp")
 		}
@@ -168,34 +168,34 @@ func TestResend(t *testing.T) {
 
 func TestAResendThatDeliversEndsTheSchedule(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, in *world) {
-		n, r := in.deliver(status(500))
+	each(t, func(t *testing.T, env *testEnv) {
+		n, r := env.deliver(status(500))
 		r.respond(nil)
-		d, err := n.Resend(t.Context(), in.log("acct_1")[0].ID)
+		d, err := n.Resend(t.Context(), env.log("acct_1")[0].ID)
 		if err != nil || d.State != "delivered" || d.NextMS != 0 {
 			t.Fatalf("%+v, %v", d, err)
 		}
-		in.clock.Advance(time.Hour)
+		env.clock.Advance(time.Hour)
 		n.settle()
 		if len(r.requests()) != 2 {
 			t.Errorf("%d requests", len(r.requests()))
 		}
-		in.checkQueueIsEmpty()
+		env.checkQueueIsEmpty()
 		// While an attempt runs, a resend leaves its row to it.
 		g := newGate()
 		r.respond(func(w http.ResponseWriter, req *http.Request) { g.answer(w, req); w.WriteHeader(500) })
-		in.callback(n, "acct_2", r.URL)
+		env.callback(n, "acct_2", r.URL)
 		n.step()
 		g.wait(1)
 		r.respond(nil)
-		if d, err = n.Resend(t.Context(), in.log("acct_2")[0].ID); err != nil || d.State != "delivered" {
+		if d, err = n.Resend(t.Context(), env.log("acct_2")[0].ID); err != nil || d.State != "delivered" {
 			t.Fatalf("%+v, %v", d, err)
 		}
 		close(g.open)
 		n.settle()
-		in.clock.Advance(time.Hour)
+		env.clock.Advance(time.Hour)
 		n.settle()
-		if d := in.log("acct_2")[0]; d.State != "delivered" || len(d.Attempts) != 2 || in.count("webhook_queue") != 0 {
+		if d := env.log("acct_2")[0]; d.State != "delivered" || len(d.Attempts) != 2 || env.count("webhook_queue") != 0 {
 			t.Errorf("%+v", d)
 		}
 	})
@@ -203,10 +203,10 @@ func TestAResendThatDeliversEndsTheSchedule(t *testing.T) {
 
 func TestResendsHaveAnEnd(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, in *world) {
-		n, r := in.deliver(nil)
-		d := in.log("acct_1")[0]
-		in.update(func(tx *store.Tx) error {
+	each(t, func(t *testing.T, env *testEnv) {
+		n, r := env.deliver(nil)
+		d := env.log("acct_1")[0]
+		env.update(func(tx *store.Tx) error {
 			for range maxAttempts - 1 {
 				if err := logTx(tx, d.ID, outcome{}); err != nil {
 					return err
@@ -222,33 +222,33 @@ func TestResendsHaveAnEnd(t *testing.T) {
 
 func TestTheLogIsKeptForItsRetention(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, in *world) {
-		n := in.node("a", func(o *Options) { o.Retention = time.Hour; o.Retries = []time.Duration{100 * time.Hour} })
+	each(t, func(t *testing.T, env *testEnv) {
+		n := env.node("a", func(o *Options) { o.Retention = time.Hour; o.Retries = []time.Duration{100 * time.Hour} })
 		r := newReceiver(t, nil)
-		in.emit(func(q *store.Batch, nowMS int64) {
+		env.emit(func(q *store.Batch, nowMS int64) {
 			for range maxForget + 20 {
 				n.EmitJob(q, nowMS, JobEnd{Account: "acct_1", Type: ImageFailed, Body: []byte(jobBody), Callback: r.URL})
 			}
 		})
 		n.settle()
 		r.respond(status(500))
-		in.callback(n, "acct_1", r.URL)
+		env.callback(n, "acct_1", r.URL)
 		n.settle()
-		in.clock.Advance(time.Hour)
-		in.callback(n, "acct_2", r.URL)
+		env.clock.Advance(time.Hour)
+		env.callback(n, "acct_2", r.URL)
 		n.settle()
-		if err := n.Forget(t.Context()); err != nil || in.count("webhook_delivery") != maxForget+22 {
-			t.Errorf("%d left at the hour, %v", in.count("webhook_delivery"), err)
+		if err := n.Forget(t.Context()); err != nil || env.count("webhook_delivery") != maxForget+22 {
+			t.Errorf("%d left at the hour, %v", env.count("webhook_delivery"), err)
 		}
-		in.clock.Advance(time.Millisecond)
+		env.clock.Advance(time.Millisecond)
 		if err := n.Forget(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if d := in.log("acct_1"); len(d) != 1 || d[0].State != "pending" {
+		if d := env.log("acct_1"); len(d) != 1 || d[0].State != "pending" {
 			t.Errorf("%d left of the old ones", len(d))
 		}
-		if len(in.log("acct_2")) != 1 || in.count("webhook_attempt") != 2 {
-			t.Errorf("%d attempts left", in.count("webhook_attempt"))
+		if len(env.log("acct_2")) != 1 || env.count("webhook_attempt") != 2 {
+			t.Errorf("%d attempts left", env.count("webhook_attempt"))
 		}
 		if _, err := n.Resend(context.Background(), "dlv_gone"); err == nil || !strings.Contains(err.Error(), "1h0m0s") {
 			t.Error(err)
@@ -259,10 +259,10 @@ func TestTheLogIsKeptForItsRetention(t *testing.T) {
 // TestAnEventIsItsAccounts checks that only the account of an event finds it, with the bytes sent.
 func TestAnEventIsItsAccounts(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, in *world) {
-		n, r := in.deliver(nil)
-		d := in.log("acct_1")[0]
-		in.update(func(tx *store.Tx) error {
+	each(t, func(t *testing.T, env *testEnv) {
+		n, r := env.deliver(nil)
+		d := env.log("acct_1")[0]
+		env.update(func(tx *store.Tx) error {
 			if mine, found, err := n.OwnEventTx(tx, "acct_1", d.Event); err != nil || !found || mine.ID != d.ID || len(mine.Attempts) != 1 {
 				t.Errorf("the account's event: %+v, %v, %v", mine, found, err)
 			}
@@ -281,16 +281,16 @@ func TestAnEventIsItsAccounts(t *testing.T) {
 // whenever its row is deleted, unless attempts are to come.
 func TestTheLogEndsWithItsRetention(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, in *world) {
-		n := in.node("a", func(o *Options) { o.Retention = time.Hour })
+	each(t, func(t *testing.T, env *testEnv) {
+		n := env.node("a", func(o *Options) { o.Retention = time.Hour })
 		r := newReceiver(t, nil)
-		in.callback(n, "acct_1", r.URL)
+		env.callback(n, "acct_1", r.URL)
 		n.settle()
-		done := in.log("acct_1")[0].ID
-		in.callback(n, "acct_1", "http://127.0.0.1:9/")
+		done := env.log("acct_1")[0].ID
+		env.callback(n, "acct_1", "http://127.0.0.1:9/")
 		n.settle()
 		shown := func() (ids []string) {
-			in.update(func(tx *store.Tx) error {
+			env.update(func(tx *store.Tx) error {
 				list, _, err := n.DeliveriesTx(tx, "acct_1", "", 10)
 				for _, d := range list {
 					ids = append(ids, d.ID)
@@ -299,18 +299,18 @@ func TestTheLogEndsWithItsRetention(t *testing.T) {
 			})
 			return ids
 		}
-		in.clock.Advance(time.Hour)
+		env.clock.Advance(time.Hour)
 		if ids := shown(); len(ids) != 2 || !slices.Contains(ids, done) {
 			t.Errorf("at the hour the log has %v, want %s too", ids, done)
 		}
-		in.clock.Advance(time.Millisecond)
+		env.clock.Advance(time.Millisecond)
 		if ids := shown(); len(ids) != 1 || ids[0] == done {
 			t.Errorf("after the hour the log has %v", ids)
 		}
 		if _, err := n.Resend(t.Context(), done); err == nil || len(r.requests()) != 1 {
 			t.Errorf("an old event was sent again: %v, %d requests", err, len(r.requests()))
 		}
-		if in.count("webhook_delivery") != 2 {
+		if env.count("webhook_delivery") != 2 {
 			t.Error("it was deleted by a look at it")
 		}
 	})
@@ -318,17 +318,17 @@ func TestTheLogEndsWithItsRetention(t *testing.T) {
 
 func TestTheLogIsPaged(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, in *world) {
-		n := in.node("a")
+	each(t, func(t *testing.T, env *testEnv) {
+		n := env.node("a")
 		for range 7 {
-			in.callback(n, "acct_1", "http://127.0.0.1:9/")
-			in.callback(n, "acct_2", "http://127.0.0.1:9/")
-			in.clock.Advance(time.Millisecond)
+			env.callback(n, "acct_1", "http://127.0.0.1:9/")
+			env.callback(n, "acct_2", "http://127.0.0.1:9/")
+			env.clock.Advance(time.Millisecond)
 		}
 		var seen []string
 		after := ""
 		for more := true; more; {
-			in.update(func(tx *store.Tx) (err error) {
+			env.update(func(tx *store.Tx) (err error) {
 				var list []Delivery
 				if list, more, err = n.DeliveriesTx(tx, "acct_1", after, 3); err != nil {
 					return err
@@ -348,10 +348,10 @@ func TestTheLogIsPaged(t *testing.T) {
 
 func TestEndpointsAreChecked(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, in *world) {
-		n := in.node("a")
+	each(t, func(t *testing.T, env *testEnv) {
+		n := env.node("a")
 		put := func(e Endpoint) (got Endpoint, err error) {
-			err = in.db.Update(t.Context(), func(tx *store.Tx) error { got, err = n.PutEndpointTx(tx, "acct_1", e); return err })
+			err = env.db.Update(t.Context(), func(tx *store.Tx) error { got, err = n.PutEndpointTx(tx, "acct_1", e); return err })
 			return got, err
 		}
 		for _, c := range []struct {
@@ -372,7 +372,7 @@ func TestEndpointsAreChecked(t *testing.T) {
 		if said := fmt.Sprint(err); strings.Count(said, "invalid_request") != 2 || !strings.Contains(said, "The types are") {
 			t.Errorf("a bad address and a bad type: %v", err)
 		}
-		if in.count("webhook_endpoint") != 0 {
+		if env.count("webhook_endpoint") != 0 {
 			t.Error("a refused change left something")
 		}
 		e, err := put(Endpoint{URL: "https://example.com/hook", Events: []string{ImageFailed, BalanceLow, ImageFailed}, Secret: "ignored"})

@@ -17,8 +17,8 @@ const (
 const measureText = `SELECT COUNT(*), COALESCE(MIN(CASE WHEN lease = '' THEN due_ms END), $1)
 	FROM (SELECT due_ms, lease FROM webhook_queue LIMIT $2) q`
 
-// Measure shows how many deliveries of all nodes are pending, and how late they are,
-// in the metrics. It is one step of Run.
+// Measure updates the metrics with the number and the delay of pending deliveries of all nodes. It is
+// one step of Run.
 func (w *Webhooks) Measure(ctx context.Context) error {
 	var pending, dueMS, nowMS int64
 	err := w.opts.DB.View(ctx, func(tx *store.Tx) (err error) {

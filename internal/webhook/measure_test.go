@@ -12,8 +12,8 @@ import (
 // from its due time until an attempt runs.
 func TestDeliveriesAreCounted(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, in *world) {
-		n := in.node("node_a")
+	each(t, func(t *testing.T, env *testEnv) {
+		n := env.node("node_a")
 		expect := func(when string, pending float64, overdue time.Duration) {
 			t.Helper()
 			if err := n.Measure(context.Background()); err != nil {
@@ -27,14 +27,14 @@ func TestDeliveriesAreCounted(t *testing.T) {
 			}
 		}
 		expect("without deliveries", 0, 0)
-		in.callback(n, "acct_1", "http://127.0.0.1:1/gone")
-		in.clock.Advance(20 * time.Second)
-		in.callback(n, "acct_2", "http://127.0.0.1:1/gone")
-		in.clock.Advance(10 * time.Second)
+		env.callback(n, "acct_1", "http://127.0.0.1:1/gone")
+		env.clock.Advance(20 * time.Second)
+		env.callback(n, "acct_2", "http://127.0.0.1:1/gone")
+		env.clock.Advance(10 * time.Second)
 		expect("two deliveries wait", 2, 30*time.Second)
 		n.settle()
 		expect("both wait for a retry", 2, 0)
-		in.exec(`DELETE FROM webhook_queue`)
+		env.exec(`DELETE FROM webhook_queue`)
 		expect("with an empty queue", 0, 0)
 	})
 }

@@ -40,7 +40,7 @@ func newMetrics(registry prometheus.Registerer) metrics {
 			Help: "The wait of the attempt that has been due for the longest time; 0 if no attempt is due.",
 		}),
 	}
-	for _, outcome := range []string{"delivered", "status", "unanswered", "disabled"} { // a rate needs a series that begins with zero
+	for _, outcome := range []string{"delivered", "status", "unanswered", "disabled"} { // a rate needs an initial zero
 		m.attempts.WithLabelValues(outcome)
 	}
 	m.countFinal(stateDelivered, 0)

@@ -45,14 +45,14 @@ func (g *gate) wait(n int) {
 // an account at a time to a receiver.
 func TestReceiverLimitAppliesToAllNodes(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, in *world) {
-		a, b := in.node("a"), in.node("b")
+	each(t, func(t *testing.T, env *testEnv) {
+		a, b := env.node("a"), env.node("b")
 		g := newGate()
 		r := newReceiver(t, g.answer)
 		for i := range 20 {
-			in.callback(a, "acct_1", fmt.Sprintf("%s/%d", r.URL, i))
+			env.callback(a, "acct_1", fmt.Sprintf("%s/%d", r.URL, i))
 		}
-		in.callback(a, "acct_2", r.URL+"/other") // the limit applies to each account
+		env.callback(a, "acct_2", r.URL+"/other") // the limit applies to each account
 		a.step()
 		b.step()
 		a.step()
@@ -66,8 +66,8 @@ func TestReceiverLimitAppliesToAllNodes(t *testing.T) {
 		group.Go(b.settle)
 		group.Wait()
 		a.settle()
-		if r.most > 5 || len(r.requests()) != 21 || in.count("webhook_queue") != 0 {
-			t.Errorf("%d at a time, %d requests, %d events left in the queue", r.most, len(r.requests()), in.count("webhook_queue"))
+		if r.most > 5 || len(r.requests()) != 21 || env.count("webhook_queue") != 0 {
+			t.Errorf("%d at a time, %d requests, %d events left in the queue", r.most, len(r.requests()), env.count("webhook_queue"))
 		}
 		seen := map[string]bool{}
 		for _, p := range r.requests() {
@@ -83,24 +83,24 @@ func TestReceiverLimitAppliesToAllNodes(t *testing.T) {
 // an attempt succeeds.
 func TestAFailingReceiverGetsOneAttemptAtATime(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, in *world) {
-		n := in.node("a")
+	each(t, func(t *testing.T, env *testEnv) {
+		n := env.node("a")
 		r := newReceiver(t, status(500))
 		for range 6 {
-			in.callback(n, "acct_1", r.URL)
+			env.callback(n, "acct_1", r.URL)
 		}
 		n.settle()
 		r.mu.Lock()
 		r.most = 0
 		r.mu.Unlock()
-		in.clock.Advance(time.Minute)
+		env.clock.Advance(time.Minute)
 		n.settle()
 		if r.most != 1 || len(r.requests()) != 12 {
 			t.Errorf("%d at a time, %d requests", r.most, len(r.requests()))
 		}
 		g := newGate()
 		r.respond(g.answer)
-		in.clock.Advance(5 * time.Minute)
+		env.clock.Advance(5 * time.Minute)
 		n.step()
 		g.wait(1)
 		if n.inFlightCount() != 1 {
@@ -122,11 +122,11 @@ func TestAFailingReceiverGetsOneAttemptAtATime(t *testing.T) {
 // dies between the claim and the record of an attempt, and no event of a living node.
 func TestDeliveriesOfADeadNodeAreTakenOver(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, in *world) {
-		a, b := in.node("a"), in.node("b")
+	each(t, func(t *testing.T, env *testEnv) {
+		a, b := env.node("a"), env.node("b")
 		g := newGate()
 		r := newReceiver(t, g.answer)
-		in.callback(a, "acct_1", r.URL)
+		env.callback(a, "acct_1", r.URL)
 		a.step()
 		g.wait(1)
 		b.settle() // the lease of a is valid while a lives
@@ -135,24 +135,24 @@ func TestDeliveriesOfADeadNodeAreTakenOver(t *testing.T) {
 		}
 		close(g.open)
 		a.workers.Wait() // and node a never records the result
-		in.clock.Advance(time.Second)
+		env.clock.Advance(time.Second)
 		b.settle()
 		if len(r.requests()) != 1 {
 			t.Fatal("the lease of a living node was taken over")
 		}
-		in.kill("a")
-		in.clock.Advance(time.Second)
+		env.kill("a")
+		env.clock.Advance(time.Second)
 		b.settle()
 		posts := r.requests()
 		if len(posts) != 2 || posts[0].id != posts[1].id || posts[0].body != posts[1].body {
 			t.Fatalf("%+v", posts)
 		}
-		in.checkDelivery("acct_1", "delivered", 1)
+		env.checkDelivery("acct_1", "delivered", 1)
 		// The dead node wakes and records its attempt late. The record changes nothing else.
 		a.settle()
-		in.checkDelivery("acct_1", "delivered", 2)
+		env.checkDelivery("acct_1", "delivered", 2)
 		// A dead node claims nothing.
-		in.callback(a, "acct_1", r.URL)
+		env.callback(a, "acct_1", r.URL)
 		a.settle()
 		if len(r.requests()) != 2 {
 			t.Error("a dead node delivered an event")
@@ -164,19 +164,19 @@ func TestDeliveriesOfADeadNodeAreTakenOver(t *testing.T) {
 // the lease lives.
 func TestALeaseEndsByItself(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, in *world) {
-		a, b := in.node("a"), in.node("b")
+	each(t, func(t *testing.T, env *testEnv) {
+		a, b := env.node("a"), env.node("b")
 		g := newGate()
 		r := newReceiver(t, g.answer)
-		in.callback(a, "acct_1", r.URL)
+		env.callback(a, "acct_1", r.URL)
 		a.step()
 		g.wait(1)
-		in.clock.Advance(defaultTimeout + leaseSlack - time.Millisecond)
+		env.clock.Advance(defaultTimeout + leaseSlack - time.Millisecond)
 		b.step()
 		if b.inFlightCount() != 0 {
 			t.Fatal("the delivery was taken over before the end of the lease")
 		}
-		in.clock.Advance(time.Second)
+		env.clock.Advance(time.Second)
 		b.step()
 		if b.inFlightCount() != 1 {
 			t.Fatal("the delivery was not taken over after the lease")
@@ -186,10 +186,10 @@ func TestALeaseEndsByItself(t *testing.T) {
 		a.settle() // records its success late
 		b.settle()
 		posts := r.requests()
-		if d := in.log("acct_1")[0]; d.State != "delivered" || len(d.Attempts) != 2 || len(posts) != 2 || posts[0].id != posts[1].id {
+		if d := env.log("acct_1")[0]; d.State != "delivered" || len(d.Attempts) != 2 || len(posts) != 2 || posts[0].id != posts[1].id {
 			t.Errorf("%+v", d)
 		}
-		in.checkQueueIsEmpty()
+		env.checkQueueIsEmpty()
 	})
 }
 
@@ -197,23 +197,23 @@ func TestALeaseEndsByItself(t *testing.T) {
 // nothing, before or after the other attempt's success.
 func TestALateFailureDoesNotUndoADelivery(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, in *world) {
-		a, b := in.node("a"), in.node("b")
+	each(t, func(t *testing.T, env *testEnv) {
+		a, b := env.node("a"), env.node("b")
 		g := newGate()
 		r := newReceiver(t, func(w http.ResponseWriter, req *http.Request) { g.answer(w, req); w.WriteHeader(500) })
-		in.callback(a, "acct_1", r.URL)
+		env.callback(a, "acct_1", r.URL)
 		a.step()
 		g.wait(1)
-		in.kill("a")
-		in.clock.Advance(time.Second)
+		env.kill("a")
+		env.clock.Advance(time.Second)
 		r.respond(nil)
 		b.settle()
 		close(g.open)
 		a.settle()
-		if d := in.log("acct_1")[0]; d.State != "delivered" || len(d.Attempts) != 2 || d.NextMS != 0 {
+		if d := env.log("acct_1")[0]; d.State != "delivered" || len(d.Attempts) != 2 || d.NextMS != 0 {
 			t.Errorf("%+v", d)
 		}
-		in.clock.Advance(time.Hour)
+		env.clock.Advance(time.Hour)
 		b.settle()
 		if len(r.requests()) != 2 {
 			t.Error("the event was sent again")
@@ -225,21 +225,21 @@ func TestALateFailureDoesNotUndoADelivery(t *testing.T) {
 // know, as after a commit without an answer.
 func TestAnUnknownClaimIsReleased(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, in *world) {
-		n := in.node("a")
+	each(t, func(t *testing.T, env *testEnv) {
+		n := env.node("a")
 		r := newReceiver(t, nil)
-		in.callback(n, "acct_1", r.URL)
-		unknown := &round{w: n.Webhooks, startedAt: in.clock.Now(), epoch: "a", claiming: true}
+		env.callback(n, "acct_1", r.URL)
+		unknown := &round{w: n.Webhooks, startedAt: env.clock.Now(), epoch: "a", claiming: true}
 		s, err := unknown.readPending(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
-		in.update(func(tx *store.Tx) error { return unknown.run(tx, s) })
+		env.update(func(tx *store.Tx) error { return unknown.run(tx, s) })
 		if len(unknown.claimed) != 1 {
 			t.Fatal("nothing was claimed")
 		}
 		n.settle()
-		if len(r.requests()) != 1 || in.log("acct_1")[0].State != "delivered" {
+		if len(r.requests()) != 1 || env.log("acct_1")[0].State != "delivered" {
 			t.Error("the claim was not released")
 		}
 	})
@@ -249,19 +249,19 @@ func TestAnUnknownClaimIsReleased(t *testing.T) {
 // records an attempt once.
 func TestARecordIsWrittenOnce(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, in *world) {
-		n := in.node("a")
+	each(t, func(t *testing.T, env *testEnv) {
+		n := env.node("a")
 		r := newReceiver(t, status(500))
-		in.callback(n, "acct_1", r.URL)
+		env.callback(n, "acct_1", r.URL)
 		n.step()
 		n.workers.Wait()
 		finished := n.finishedAttempts()
 		for range 3 {
-			again := &round{w: n.Webhooks, startedAt: in.clock.Now(), epoch: "a", finished: finished}
-			in.update(func(tx *store.Tx) error { return again.run(tx, &pendingWork{}) })
+			again := &round{w: n.Webhooks, startedAt: env.clock.Now(), epoch: "a", finished: finished}
+			env.update(func(tx *store.Tx) error { return again.run(tx, &pendingWork{}) })
 		}
 		n.settle()
-		if d := in.log("acct_1")[0]; len(d.Attempts) != 1 || d.NextMS != in.clock.Now().Add(schedule[0]).UnixMilli() {
+		if d := env.log("acct_1")[0]; len(d.Attempts) != 1 || d.NextMS != env.clock.Now().Add(schedule[0]).UnixMilli() {
 			t.Errorf("%+v", d)
 		}
 	})
@@ -271,23 +271,23 @@ func TestARecordIsWrittenOnce(t *testing.T) {
 // does not send, because another node may have the lease by then.
 func TestANodeThatComesTooLateDoesNotSend(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, in *world) {
-		n := in.node("a")
+	each(t, func(t *testing.T, env *testEnv) {
+		n := env.node("a")
 		r := newReceiver(t, nil)
-		in.callback(n, "acct_1", r.URL)
-		late := &round{w: n.Webhooks, startedAt: in.clock.Now().Add(-leaseSlack/2 - time.Second), epoch: "a", claiming: true}
+		env.callback(n, "acct_1", r.URL)
+		late := &round{w: n.Webhooks, startedAt: env.clock.Now().Add(-leaseSlack/2 - time.Second), epoch: "a", claiming: true}
 		s, err := late.readPending(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
-		in.update(func(tx *store.Tx) error { return late.run(tx, s) })
+		env.update(func(tx *store.Tx) error { return late.run(tx, s) })
 		n.applyRound(context.Background(), late)
 		n.workers.Wait()
 		if len(r.requests()) != 0 {
 			t.Error("the event was sent")
 		}
 		n.settle()
-		if d := in.log("acct_1")[0]; len(r.requests()) != 1 || len(d.Attempts) != 1 || d.State != "delivered" {
+		if d := env.log("acct_1")[0]; len(r.requests()) != 1 || len(d.Attempts) != 1 || d.State != "delivered" {
 			t.Errorf("%d requests, %+v", len(r.requests()), d)
 		}
 	})
@@ -296,11 +296,11 @@ func TestANodeThatComesTooLateDoesNotSend(t *testing.T) {
 // TestNodesShareTheWork checks that nodes deliver each event once if no node fails.
 func TestNodesShareTheWork(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, in *world) {
-		nodes := []*testNode{in.node("a"), in.node("b"), in.node("c")}
+	each(t, func(t *testing.T, env *testEnv) {
+		nodes := []*testNode{env.node("a"), env.node("b"), env.node("c")}
 		r := newReceiver(t, nil)
 		const events = 150
-		in.emit(func(q *store.Batch, nowMS int64) {
+		env.emit(func(q *store.Batch, nowMS int64) {
 			for i := range events {
 				nodes[0].EmitJob(q, nowMS, JobEnd{Account: fmt.Sprintf("acct_%d", i%30), Type: VideoFailed, Body: []byte(jobBody), Callback: r.URL})
 			}
@@ -315,8 +315,8 @@ func TestNodesShareTheWork(t *testing.T) {
 		for _, p := range r.requests() {
 			seen[p.id]++
 		}
-		if len(seen) != events || len(r.requests()) != events || in.count("webhook_queue") != 0 {
-			t.Errorf("%d events in %d requests, %d left", len(seen), len(r.requests()), in.count("webhook_queue"))
+		if len(seen) != events || len(r.requests()) != events || env.count("webhook_queue") != 0 {
+			t.Errorf("%d events in %d requests, %d left", len(seen), len(r.requests()), env.count("webhook_queue"))
 		}
 	})
 }
@@ -325,7 +325,7 @@ func TestNodesShareTheWork(t *testing.T) {
 // receivers never answer and have several older events each.
 func TestDeadReceiversDelayNoOthers(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, in *world) {
+	each(t, func(t *testing.T, env *testEnv) {
 		const receivers, dead, each = 1000, 100, 4
 		var live atomic.Int64
 		all := make(chan struct{})
@@ -340,8 +340,8 @@ func TestDeadReceiversDelayNoOthers(t *testing.T) {
 				close(all)
 			}
 		}))
-		n := in.node("a", func(o *Options) { o.Now = time.Now; o.Timeout = 10 * time.Minute })
-		in.emit(func(q *store.Batch, nowMS int64) {
+		n := env.node("a", func(o *Options) { o.Now = time.Now; o.Timeout = 10 * time.Minute })
+		env.emit(func(q *store.Batch, nowMS int64) {
 			for i := range dead * each {
 				n.EmitJob(q, nowMS, JobEnd{Account: "acct_1", Type: ImageCompleted, Body: []byte(jobBody), Callback: hostOf(i%dead, deadPort)})
 			}
@@ -370,8 +370,8 @@ func TestDeadReceiversDelayNoOthers(t *testing.T) {
 func TestRun(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		in := &world{t: t, db: db, clock: new(storetest.Clock)}
-		n := in.node("a", func(o *Options) {
+		env := &testEnv{t: t, db: db, clock: new(storetest.Clock)}
+		n := env.node("a", func(o *Options) {
 			o.Now = time.Now
 			o.Retries = []time.Duration{20 * time.Millisecond, 20 * time.Millisecond}
 		})
@@ -392,12 +392,12 @@ func TestRun(t *testing.T) {
 		ctx, stop := context.WithCancel(context.Background())
 		var group sync.WaitGroup
 		group.Go(func() { n.Run(ctx) })
-		in.callback(n, "acct_1", r.URL)
+		env.callback(n, "acct_1", r.URL)
 		n.Wake()
 		for range 3 {
 			<-answered
 		}
-		in.callback(n, "acct_2", r.URL+"/hang")
+		env.callback(n, "acct_2", r.URL+"/hang")
 		n.Wake()
 		hang.wait(1)
 		began := time.Now()
@@ -406,25 +406,25 @@ func TestRun(t *testing.T) {
 		if took := time.Since(began); took > 8*time.Second {
 			t.Errorf("Run returned after %v", took)
 		}
-		in.checkDelivery("acct_1", "delivered", 3)
-		if d := in.log("acct_2")[0]; d.State != "pending" || d.NextMS == 0 || len(d.Attempts) != 1 ||
+		env.checkDelivery("acct_1", "delivered", 3)
+		if d := env.log("acct_2")[0]; d.State != "pending" || d.NextMS == 0 || len(d.Attempts) != 1 ||
 			!strings.Contains(d.Attempts[0].Error, "stopping") {
 			t.Errorf("%+v", d)
 		}
-		b := in.node("b")
+		b := env.node("b")
 		close(hang.open)
 		b.settle()
-		in.checkDelivery("acct_2", "delivered", 2)
+		env.checkDelivery("acct_2", "delivered", 2)
 	})
 }
 
 // TestResultsSurviveAnOutage checks that results are recorded when the database is back.
 func TestResultsSurviveAnOutage(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, in *world) {
-		n := in.node("a")
+	each(t, func(t *testing.T, env *testEnv) {
+		n := env.node("a")
 		r := newReceiver(t, status(500))
-		in.callback(n, "acct_1", r.URL)
+		env.callback(n, "acct_1", r.URL)
 		n.step()
 		n.workers.Wait()
 		canceled, cancel := context.WithCancel(context.Background())
@@ -438,7 +438,7 @@ func TestResultsSurviveAnOutage(t *testing.T) {
 			t.Error("the node dropped a result before it was recorded")
 		}
 		n.settle()
-		if d := in.log("acct_1")[0]; len(d.Attempts) != 1 || len(r.requests()) != 1 {
+		if d := env.log("acct_1")[0]; len(d.Attempts) != 1 || len(r.requests()) != 1 {
 			t.Errorf("%+v", d)
 		}
 	})

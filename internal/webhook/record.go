@@ -9,9 +9,10 @@ type queueRow struct {
 	state        int
 }
 
-// recordTx writes the results of finished attempts. A repetition after a commit with a lost answer
-// changes nothing: a lease ends once, and an attempt has one row in the log. An attempt with a
-// lease taken over meanwhile is logged too, and its success completes the delivery.
+// recordTx writes the results of finished attempts. A retry after a commit with an unknown outcome
+// changes nothing: a lease ends once, and an attempt has one row in the log. If another node has taken
+// over the lease in the meantime, recordTx still logs the attempt, and a success completes the
+// delivery.
 func (t *round) recordTx(tx *store.Tx) error {
 	if len(t.finished) == 0 {
 		return nil
@@ -58,8 +59,8 @@ func (t *round) queueRowsTx(tx *store.Tx) (map[string]queueRow, error) {
 type changes struct {
 	delivered, failed []string        // ids of deliveries with this new state
 	drop, free        []string        // queue rows
-	retry             map[int64]retry // by number of tries, which determines the wait
-	well, failing     map[string]bool // receivers
+	retry             map[int64]retry // by the number of tries
+	healthy, failing  map[string]bool // receivers
 }
 
 type retry struct {
@@ -99,18 +100,18 @@ func (c *changes) add(t *round, a *attempt, row queueRow, queued bool) {
 	}
 }
 
-// setLane moves a receiver to the lane of its last result.
+// setLane moves a receiver to the lane for the result of its last attempt.
 func (c *changes) setLane(a *attempt) {
-	if c.well == nil {
-		c.well, c.failing = map[string]bool{}, map[string]bool{}
+	if c.healthy == nil {
+		c.healthy, c.failing = map[string]bool{}, map[string]bool{}
 	}
 	switch a.outcome.kind {
 	case delivered:
-		c.well[a.receiver] = true
+		c.healthy[a.receiver] = true
 		delete(c.failing, a.receiver)
 	case failed:
 		c.failing[a.receiver] = true
-		delete(c.well, a.receiver)
+		delete(c.healthy, a.receiver)
 	}
 }
 
@@ -130,7 +131,7 @@ func (c *changes) write(t *round, tx *store.Tx) error {
 	for tries, r := range c.retry {
 		exec(r.deliveries, retryText, "delivery", 3, r.dueMS, tries)
 	}
-	exec(keys(c.well), failingText, "id", 2, laneWell)
+	exec(keys(c.healthy), failingText, "id", 2, laneHealthy)
 	exec(keys(c.failing), failingText, "id", 2, laneFailing)
 	return err
 }

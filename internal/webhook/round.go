@@ -29,23 +29,23 @@ type attempt struct {
 const (
 	maxClaims  = 256         // claimed deliveries in each lane
 	maxFresh   = 1000        // new queue rows added to receivers
-	checkEvery = time.Second // interval of looking for leases without a live owner
+	checkEvery = time.Second // between checks for leases without a live owner
 )
 
-// leaseSlack is the time of a lease beyond the timeout of the HTTP exchange. A slow start may take
-// half of the slack; the rest is for slow recording.
+// leaseSlack is the length of a lease beyond the timeout of the HTTP exchange. Half of the slack is
+// for a slow start, the other half for slow recording.
 const leaseSlack = 20 * time.Second
 
 // never is the ready time of a receiver with no pending delivery.
 const never = 1 << 62
 
 // runRound records finished attempts, makes the deliveries of abandoned attempts due again, claims
-// due deliveries and starts attempts under the context sending. If sending is nil, runRound claims
+// due deliveries and starts attempts with attemptCtx. If attemptCtx is nil, runRound claims
 // nothing. It returns the time until the next round unless Wake is called.
-func (w *Webhooks) runRound(ctx, sending context.Context) (time.Duration, error) {
-	w.running.Lock()
-	defer w.running.Unlock()
-	t := &round{w: w, startedAt: w.opts.Now(), epoch: w.opts.Node.Epoch(), claiming: sending != nil}
+func (w *Webhooks) runRound(ctx, attemptCtx context.Context) (time.Duration, error) {
+	w.roundMu.Lock()
+	defer w.roundMu.Unlock()
+	t := &round{w: w, startedAt: w.opts.Now(), epoch: w.opts.Node.Epoch(), claiming: attemptCtx != nil}
 	t.finished = w.finishedAttempts()
 	s, err := t.readPending(ctx)
 	if err != nil {
@@ -61,7 +61,7 @@ func (w *Webhooks) runRound(ctx, sending context.Context) (time.Duration, error)
 		return 0, err
 	}
 	w.lastReceived = t.lastReceived
-	w.applyRound(sending, t)
+	w.applyRound(attemptCtx, t)
 	return t.wait, nil
 }
 
@@ -73,7 +73,7 @@ func (w *Webhooks) finishedAttempts() []*attempt {
 }
 
 // applyRound drops the attempts recorded by a committed round and starts the claimed ones.
-func (w *Webhooks) applyRound(sending context.Context, t *round) {
+func (w *Webhooks) applyRound(attemptCtx context.Context, t *round) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.finished = append([]*attempt(nil), w.finished[len(t.finished):]...)
@@ -86,7 +86,7 @@ func (w *Webhooks) applyRound(sending context.Context, t *round) {
 	}
 	for _, a := range t.claimed {
 		w.inFlight[a.lease] = a
-		w.workers.Go(func() { w.runAttempt(sending, a) })
+		w.workers.Go(func() { w.runAttempt(attemptCtx, a) })
 	}
 	w.metrics.inFlight.Set(float64(len(w.inFlight)))
 }
@@ -107,7 +107,7 @@ func (w *Webhooks) runAttempt(ctx context.Context, a *attempt) {
 	w.Wake()
 }
 
-// round is the state of one runRound. run sets the fields from nowMS on, again in each retry of its
+// round is the state of one runRound. run sets the fields from nowMS on, again in each retry of the
 // transaction.
 type round struct {
 	w         *Webhooks
@@ -239,7 +239,7 @@ func (t *round) run(tx *store.Tx, s *pendingWork) (err error) {
 	switch {
 	case more:
 		t.wait = 0
-	case ready <= t.nowMS: // no lane has a free place, and the end of an attempt wakes this node
+	case ready <= t.nowMS: // no lane has a free slot; the end of an attempt wakes this node
 		t.wait = pollEvery
 	}
 	return nil
@@ -320,8 +320,8 @@ func (w *Webhooks) loads(finished []*attempt) (loads [len(lanes)]load) {
 	return loads
 }
 
-// chooseTx returns attempts to start in a lane, for the due deliveries of the receivers with the
-// longest wait, up to each receiver's limit.
+// chooseTx returns new attempts for a lane: due deliveries of the receivers with the longest wait, up
+// to each receiver's limit.
 func (t *round) chooseTx(tx *store.Tx, laneIndex int, l *load, checked map[string]bool) ([]*attempt, error) {
 	n, full := l.free(lanes[laneIndex])
 	if n = min(n, maxClaims); n == 0 {

@@ -14,10 +14,10 @@ type kind int
 
 const (
 	delivered kind = iota // a 2xx within the deadline
-	failed                // anything else, and the receiver's to mend
-	disabled              // nothing was sent: the account is disabled
-	cut                   // this node stopped in the middle of it: it does not count
-	unsent                // this node came too late to begin it: it was none
+	failed                // the receiver is at fault
+	disabled              // nothing was sent, because the account is disabled
+	aborted               // this node stopped during the attempt, which does not count
+	unsent                // this node was too late to begin the attempt
 )
 
 // outcome is the result of an attempt.
@@ -33,16 +33,16 @@ type outcome struct {
 type decision struct {
 	state int
 	tries int64
-	dueMS int64 // of a pending one
+	dueMS int64 // of a pending delivery
 }
 
-// decide returns the decision for an attempt that ended at nowMS: the end, or the schedule's wait
-// after that number of attempts. An attempt that does not count changes nothing.
+// decide returns the decision after an attempt that ended at nowMS: a final state, or the next wait
+// of the schedule. An aborted or unsent attempt changes nothing.
 func decide(retries []time.Duration, tries, dueMS, nowMS int64, o outcome) decision {
 	switch {
 	case o.kind == delivered:
 		return decision{state: stateDelivered, tries: tries + 1}
-	case o.kind == cut, o.kind == unsent:
+	case o.kind == aborted, o.kind == unsent:
 		return decision{state: statePending, tries: tries, dueMS: dueMS}
 	case tries >= int64(len(retries)):
 		return decision{state: stateFailed, tries: tries + 1}
@@ -50,10 +50,10 @@ func decide(retries []time.Duration, tries, dueMS, nowMS int64, o outcome) decis
 	return decision{state: statePending, tries: tries + 1, dueMS: nowMS + retries[tries].Milliseconds()}
 }
 
-// The lanes: receivers with a failed last attempt have separate places, so that they cannot use up
-// the places of the others. Each account has a share too.
+// The lanes. Receivers with a failed last attempt have separate slots, so that they cannot use up the
+// slots of healthy receivers. Each account has a share of the slots.
 const (
-	laneWell    = 0
+	laneHealthy = 0
 	laneFailing = 1
 )
 
@@ -67,7 +67,7 @@ type lane struct {
 // lanes is indexed by the receivers' column failing. A failing receiver gets one attempt at a time
 // until one succeeds.
 var lanes = [2]lane{
-	laneWell:    {total: 1024, account: 768, each: 4},
+	laneHealthy: {total: 1024, account: 768, each: 4},
 	laneFailing: {total: 256, account: 192, each: 1},
 }
 
@@ -77,7 +77,7 @@ type load struct {
 	account map[string]int
 }
 
-// free returns the number of free places in a lane, and the accounts without a free place. The list is
+// free returns the number of free slots in a lane, and the accounts without a free slot. The list is
 // never nil: nil is NULL on SQLite, and both IN NULL and NOT IN NULL match no row.
 func (l load) free(limits lane) (n int, full []string) {
 	full = []string{}
@@ -90,7 +90,7 @@ func (l load) free(limits lane) (n int, full []string) {
 }
 
 // take counts one more attempt of account and returns true. If the lane or the account has no free
-// place, it returns false.
+// slot, it returns false.
 func (l *load) take(limits lane, account string) bool {
 	if l.all >= limits.total || l.account[account] >= limits.account {
 		return false

@@ -15,8 +15,8 @@ import (
 	"tollgate/internal/egress"
 )
 
-// Bounds for reading an answer. Its content does not matter, but a receiver with a short answer is
-// not cut off.
+// Bounds for reading an answer. The content does not matter, but reading a short answer to its end
+// keeps the receiver from seeing an aborted connection.
 const (
 	maxAnswer  = 4 << 10
 	answerTime = time.Second
@@ -38,13 +38,13 @@ func (w *Webhooks) send(ctx context.Context, m message) outcome {
 	if err != nil {
 		o.err = egress.Explain(err)
 		if ctx.Err() != nil {
-			o.kind, o.err = cut, "broken off: the service was stopping"
+			o.kind, o.err = aborted, "broken off: the service was stopping"
 		}
 		return o
 	}
 	o.status = resp.StatusCode
 	enough := time.AfterFunc(answerTime, cancel)
-	_, _ = io.CopyN(io.Discard, resp.Body, maxAnswer) // the way the body ends does not matter
+	_, _ = io.CopyN(io.Discard, resp.Body, maxAnswer) // the end of the body does not matter
 	enough.Stop()
 	_ = resp.Body.Close()
 	switch {
@@ -58,7 +58,7 @@ func (w *Webhooks) send(ctx context.Context, m message) outcome {
 	return o
 }
 
-// post sends a message as Standard Webhooks has it (interface.md, Events).
+// post sends a message in the form of Standard Webhooks (interface.md, Events).
 func (w *Webhooks) post(ctx context.Context, m message, now time.Time) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, m.url, strings.NewReader(m.body))
 	if err != nil {

@@ -59,7 +59,7 @@ const (
 	readyOrder = ` ORDER BY r.ready_ms, r.id LIMIT $4`
 )
 
-// insertAttempts is logText for many attempts.
+// insertAttempts is like logText, for many attempts.
 var insertAttempts = store.Insert("webhook_attempt", "delivery text, id text, at_ms bigint, status bigint, took_ms bigint, error text",
 	"ON CONFLICT (delivery, id) DO NOTHING")
 
@@ -77,7 +77,7 @@ func refreshTx(tx *store.Tx, receivers map[string]bool, nowMS int64) error {
 		return nil
 	}
 	list := store.List(keys(receivers))
-	healthy, failing := lanes[laneWell].each, lanes[laneFailing].each
+	healthy, failing := lanes[laneHealthy].each, lanes[laneFailing].each
 	if _, err := tx.Exec(refreshText+tx.In("id", 5), failing, healthy, int64(never), nowMS, list); err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@
 // attempt, with the secret of that moment. An attempt runs under a lease that names the node's
 // epoch and expires, so other nodes take over the work of a dead node. Over all nodes at most four
 // attempts run at a time for one account at one scheme, host and port, and failing receivers cannot
-// use up the places of the others. An exchange has one overall deadline, goes only to public
+// use up the slots of healthy receivers. An exchange has one overall deadline, goes only to public
 // addresses (package egress), follows no redirect, and reads little of the answer.
 //
 // Transactions that claim or record exclude each other over all nodes. Transactions that write
@@ -53,9 +53,8 @@ type Options struct {
 	Registry prometheus.Registerer
 }
 
-// Webhooks delivers events. New starts nothing: Run does the work, and Test
-// and Resend do theirs in their caller's goroutine. It is safe for concurrent
-// use.
+// Webhooks delivers events. Run delivers in its own goroutines; Test and Resend deliver in the goroutine
+// of the caller. Webhooks is safe for concurrent use.
 type Webhooks struct {
 	opts    Options
 	client  *http.Client
@@ -66,7 +65,7 @@ type Webhooks struct {
 	manualByAccount *limit.Semaphores[string]
 
 	workers sync.WaitGroup // of attempts
-	running sync.Mutex     // held during a round, so that one round runs at a time
+	roundMu sync.Mutex     // held during a round
 
 	mu       sync.Mutex
 	inFlight map[string]*attempt // unrecorded attempts, by lease; under mu
@@ -85,7 +84,7 @@ const (
 	defaultTimeout   = 10 * time.Second
 	defaultRetention = 30 * 24 * time.Hour
 	maxManual        = 128 // tests and resends at a time, on this node
-	maxManualEach    = 4   // of them for one account
+	maxManualEach    = 4   // tests and resends at a time for one account
 )
 
 // New returns Webhooks; call Run to deliver.
@@ -108,8 +107,8 @@ func New(o Options) *Webhooks {
 	return w
 }
 
-// Wake makes Run look for due deliveries now. Call Wake after the commit of new events; without Wake
-// they wait for up to a second.
+// Wake makes Run look for due deliveries now. Call Wake after the commit of new events. Without Wake,
+// new events wait for up to a second.
 func (w *Webhooks) Wake() {
 	select {
 	case w.wake <- struct{}{}:
@@ -117,27 +116,27 @@ func (w *Webhooks) Wake() {
 	}
 }
 
-// How Run paces itself.
+// Periods and timeouts of Run.
 const (
-	pollEvery  = time.Second           // other nodes emit too, and clocks move on
-	pace       = 10 * time.Millisecond // the least time between rounds, so that a round does more at once
+	pollEvery  = time.Second           // the interval of checks for work from other nodes
+	pace       = 10 * time.Millisecond // the minimum time between rounds, so that each round does more
 	sweepEvery = 10 * time.Minute
 	stopGrace  = 3 * time.Second // for running attempts when Run ends
 )
 
 // Run delivers due events, records the results and deletes log entries past the retention, until
-// ctx ends. Then running attempts get stopGrace to end; the rest are aborted and stay due. All
-// goroutines of Run have ended when it returns.
+// ctx ends. Then running attempts get stopGrace to end. The remaining attempts are aborted, and their
+// deliveries stay due. All goroutines of Run have ended when it returns.
 func (w *Webhooks) Run(ctx context.Context) {
-	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
+	attemptCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var wait time.Duration
-	turn := func(ctx context.Context) (err error) {
-		wait, err = w.runRound(ctx, sending)
+	step := func(ctx context.Context) (err error) {
+		wait, err = w.runRound(ctx, attemptCtx)
 		return err
 	}
 	loop.Run(ctx,
-		loop.Loop{Room: "webhook", Does: "read or write deliveries", Log: w.opts.Log, Step: turn,
+		loop.Loop{Room: "webhook", Does: "read or write deliveries", Log: w.opts.Log, Step: step,
 			Period: pollEvery, Next: func() time.Duration { return wait }, Wake: w.wake, Pause: pace},
 		loop.Loop{Room: "webhook", Does: "delete old deliveries", Log: w.opts.Log, Period: sweepEvery, Step: w.Forget},
 		loop.Loop{Room: "webhook", Does: "count deliveries", Log: w.opts.Log, Period: measureEvery, Step: w.Measure},
@@ -145,11 +144,11 @@ func (w *Webhooks) Run(ctx context.Context) {
 	w.finish(stop)
 }
 
-// finish lets attempts end or breaks them off, and records them.
+// finish waits for running attempts, aborts them after stopGrace, and records their results.
 func (w *Webhooks) finish(stop context.CancelFunc) {
-	cut := time.AfterFunc(stopGrace, stop)
+	abort := time.AfterFunc(stopGrace, stop)
 	w.workers.Wait()
-	cut.Stop()
+	abort.Stop()
 	ctx, cancel := context.WithTimeout(context.Background(), stopGrace)
 	defer cancel()
 	if _, err := w.runRound(ctx, nil); err != nil {
