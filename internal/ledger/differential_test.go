@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/ledger/measure"
 	"tollgate/internal/money"
 	"tollgate/internal/node"
 	"tollgate/internal/store"
@@ -264,7 +265,12 @@ type outcome struct {
 }
 
 func (d *differential) outcome() outcome {
-	o := outcome{Outcome: Billed, modelUse: modelUse{d.random.Int64N(400), d.random.Int64N(50), d.random.Int64N(50)}, streamed: d.chance(2)}
+	use := modelUse{units: d.random.Int64N(400), prompt: d.random.Int64N(50), completion: d.random.Int64N(50)}
+	if d.chance(2) {
+		unit := []measure.Unit{measure.Image, measure.VideoMS, "tile"}[d.random.IntN(3)]
+		use.quantity = measure.Quantity{Unit: unit, N: 1 + d.random.Int64N(50)}
+	}
+	o := outcome{Outcome: Billed, modelUse: use, streamed: d.chance(2)}
 	if d.chance(3) {
 		o.Outcome = []Outcome{Failed, Closed}[d.random.IntN(2)]
 	}
@@ -275,7 +281,7 @@ func endOf(r modelRequest, o outcome) End {
 	sum := money.Sum{}
 	sum.Each(o.units, 1, 1_000_000)
 	return End{Outcome: o.Outcome, Cost: sum.Charge(money.Factor(r.factor)), Tokens: Tokens{Prompt: o.prompt, Completion: o.completion},
-		Streamed: o.streamed, Line: "line", Status: map[Outcome]int{Billed: 200, Failed: 502, Closed: 499}[o.Outcome]}
+		Quantity: o.quantity, Streamed: o.streamed, Line: "line", Status: map[Outcome]int{Billed: 200, Failed: 502, Closed: 499}[o.Outcome]}
 }
 
 func (d *differential) end(i int) {
@@ -329,7 +335,7 @@ func (d *differential) progress() {
 	}
 	r, o := &d.running[i], d.outcome()
 	end := endOf(r.modelRequest, o)
-	r.hold.Progress(Progress{Cost: end.Cost, Tokens: end.Tokens, Line: "line"})
+	r.hold.Progress(Progress{Cost: end.Cost, Tokens: end.Tokens, Quantity: end.Quantity, Line: "line"})
 	if err := flush(r.hold.ledger); err != nil {
 		d.t.Fatal(err)
 	}

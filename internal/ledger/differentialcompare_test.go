@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"tollgate/internal/ledger/measure"
 	"tollgate/internal/ledger/movement"
 	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/ledger/spending"
@@ -73,7 +74,7 @@ func (d *differential) compareAll() {
 			continue
 		}
 		if int64(r.Cost) != e.charged || int64(r.Over) != e.over || int64(r.Held) != e.amount || int64(r.Factor) != e.factor ||
-			r.Outcome != e.outcome || r.Key != e.key || r.Model != e.model || r.Job != e.job {
+			r.Outcome != e.outcome || r.Key != e.key || r.Quantity != e.use.quantity || r.Model != e.model || r.Job != e.job {
 			d.t.Errorf("the receipt of %+v is %+v", e, r)
 		}
 	}
@@ -84,7 +85,10 @@ func (d *differential) compareAll() {
 }
 
 // usageSums are sums of requests.
-type usageSums struct{ requests, billed, failed, prompt, completion, charged int64 }
+type usageSums struct {
+	requests, billed, failed, prompt, completion, charged int64
+	images, videos, tiles                                 measure.Total
+}
 
 func (s usageSums) plus(e modelEnd) usageSums {
 	s.requests++
@@ -93,6 +97,11 @@ func (s usageSums) plus(e modelEnd) usageSums {
 		s.billed++
 	case Failed:
 		s.failed++
+	}
+	for unit, sum := range map[measure.Unit]*measure.Total{measure.Image: &s.images, measure.VideoMS: &s.videos, "tile": &s.tiles} {
+		if e.use.quantity.Unit == unit {
+			sum.Requests, sum.N = sum.Requests+1, sum.N+e.use.quantity.N
+		}
 	}
 	s.prompt, s.completion, s.charged = s.prompt+e.use.prompt, s.completion+e.use.completion, s.charged+e.charged
 	return s
@@ -105,7 +114,8 @@ func (d *differential) compareUsage() {
 	view(d.t, d.db, func(tx *store.Tx) error {
 		rows, err := spending.ReadTx(tx, spending.Query{By: []spending.By{spending.ByDay, spending.ByKey, spending.ByModel}, Limit: 100_000})
 		for _, r := range rows {
-			got[series{r.Day, r.Key, r.Model}] = usageSums{r.Requests, r.Billed, r.Failed, r.Prompt, r.Completion, int64(r.Charged)}
+			got[series{r.Day, r.Key, r.Model}] = usageSums{r.Requests, r.Billed, r.Failed, r.Prompt, r.Completion, int64(r.Charged),
+				r.Quantities[measure.Image], r.Quantities[measure.VideoMS], r.Quantities["tile"]}
 		}
 		return err
 	})
@@ -130,6 +140,9 @@ func (d *differential) compareUsage() {
 				}
 			}
 		}
+		for _, s := range []*usageSums{&total, &now} { // totals have no quantities
+			s.images, s.videos, s.tiles = measure.Total{}, measure.Total{}, measure.Total{}
+		}
 		now.prompt, now.completion = 0, 0 // not shown
 		u := d.usage(account)
 		for _, c := range []struct {
@@ -137,7 +150,8 @@ func (d *differential) compareUsage() {
 			got  Totals
 			want usageSums
 		}{{"total", u.Total, total}, {"today", u.Today, now}} {
-			got := usageSums{c.got.Requests, c.got.Billed, c.got.Failed, c.got.Prompt, c.got.Completion, int64(c.got.Cost)}
+			got := usageSums{requests: c.got.Requests, billed: c.got.Billed, failed: c.got.Failed, prompt: c.got.Prompt,
+				completion: c.got.Completion, charged: int64(c.got.Cost)}
 			if got != c.want {
 				d.t.Errorf("usage.%s of %s is %+v; the model's is %+v", c.what, account, got, c.want)
 			}

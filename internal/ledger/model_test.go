@@ -1,6 +1,10 @@
 package ledger
 
-import "slices"
+import (
+	"slices"
+
+	"tollgate/internal/ledger/measure"
+)
 
 // modelBooks are the books in maps and plain arithmetic, for TestBooksAgreeWithAModel. They know no
 // SQL and share no code with the ledger: every sum is added up again from the requests and payments.
@@ -38,7 +42,10 @@ type modelRequest struct {
 }
 
 // modelUse is the usage of an answer.
-type modelUse struct{ units, prompt, completion int64 }
+type modelUse struct {
+	units, prompt, completion int64
+	quantity                  measure.Quantity
+}
 
 type modelEnd struct {
 	modelRequest
