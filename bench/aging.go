@@ -13,6 +13,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"tollgate/internal/line"
+	"tollgate/internal/money"
 	"tollgate/internal/store"
 )
 
@@ -49,6 +51,8 @@ func benchAgingOn(o options, engine string, sizes, written *table) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 	s.now = now
+	cost := money.Amount(1_000_000)
+	s.attempts = []line.AttemptRecord{{Line: "main", Status: 200, LineCost: &cost, FirstByteMS: 312, DurationMS: 2311}}
 	step := func(what string, run func() error) error {
 		if err := vacuum(ctx, url); err != nil {
 			return err

@@ -233,6 +233,7 @@ type ledgerSubject struct {
 	db           *store.DB
 	ledger       *ledger.Ledger
 	now          func() time.Time // of the ids and arrivals
+	attempts     any              // of each request
 	accounts     []string
 	transactions atomic.Int64
 	operations   atomic.Int64
@@ -315,7 +316,7 @@ func (b *ledgerSubject) pair(ctx context.Context, account int) (time.Duration, e
 	held := time.Since(began)
 	return held, hold.Settle(ctx, ledger.End{
 		Outcome: ledger.Billed, Cost: 1_234_567, Tokens: ledger.Tokens{Prompt: 100, Completion: 50},
-		Status: 200, Line: "main", FirstByte: held, Duration: held,
+		Status: 200, Line: "main", FirstByte: held, Duration: held, Attempts: b.attempts,
 	})
 }
 

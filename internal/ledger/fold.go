@@ -20,11 +20,12 @@ import (
 
 // Bounds of one transaction of Fold, and how long it keeps saved answers and hits of rate windows.
 const (
-	foldRows  = 2000 // the default of Ledger.foldRows
-	foldChunk = 500  // refusals of unknown callers
-	onceLife  = 24 * time.Hour
-	hitsChunk = 5000
-	hitsLife  = 10 * time.Minute
+	foldRows    = 1000 // the default of Ledger.foldRows
+	foldChunk   = 500  // refusals of unknown callers
+	limitsChunk = 20   // accounts
+	onceLife    = 24 * time.Hour
+	hitsChunk   = 5000
+	hitsLife    = 10 * time.Minute
 	// anonymousLife is how long refusals of unknown callers are kept.
 	anonymousLife = 24 * time.Hour
 )
@@ -196,13 +197,12 @@ func (l *Ledger) foldOld(ctx context.Context, cleared clearedLimits) (more bool,
 			chunk.lastAccount, chunk.lastSeq, chunk.lastID); err != nil {
 			return err
 		}
-		return chunk.foldTx(tx, cleared)
+		return chunk.foldTx(tx)
 	})
 	if err != nil {
 		return false, err
 	}
-	cleared.committed(chunk)
-	return more, nil
+	return more, l.clearLimits(ctx, chunk, cleared)
 }
 
 // foldSome deletes the oldest receipts, up to foldRows of them. It returns false if no receipt is
@@ -230,13 +230,12 @@ func (l *Ledger) foldSome(ctx context.Context, cleared clearedLimits) (more bool
 		if _, err := tx.Exec(`DELETE FROM `+table+` WHERE `+tx.In("id", 1), store.List(chunk.ids)); err != nil {
 			return err
 		}
-		return chunk.foldTx(tx, cleared)
+		return chunk.foldTx(tx)
 	})
 	if err != nil {
 		return false, err
 	}
-	cleared.committed(chunk)
-	return more, nil
+	return more, l.clearLimits(ctx, chunk, cleared)
 }
 
 // foldedRows are the receipts of one transaction of Fold.
@@ -295,7 +294,7 @@ func readFoldTx(tx *store.Tx, today int64, from string, args ...any) (*foldedRow
 
 // foldTx keeps the charges and checksums of the receipts, which are deleted already, and deletes what
 // is only needed with them.
-func (c *foldedRows) foldTx(tx *store.Tx, cleared clearedLimits) error {
+func (c *foldedRows) foldTx(tx *store.Tx) error {
 	folded := map[string]*audit.Folded{}
 	for account, a := range c.accounts {
 		if a.Moved() {
@@ -313,42 +312,46 @@ func (c *foldedRows) foldTx(tx *store.Tx, cleared clearedLimits) error {
 			return err
 		}
 	}
-	return cleared.clearTx(tx, c.accounts)
+	return nil
 }
 
 // clearedLimits has, by account, the day up to which this Fold has deleted the sums of limits. The
 // receipts of a day are in many chunks.
 type clearedLimits map[string]int64
 
-// clearTx deletes the sums of limits up to the newest days of the accounts' deleted receipts. Call
-// committed after the transaction.
-func (c clearedLimits) clearTx(tx *store.Tx, accounts map[string]*foldedAccount) error {
+// clearLimits deletes the sums of limits up to the newest days of the accounts' deleted receipts. It
+// locks few accounts at a time, because their requests wait.
+func (l *Ledger) clearLimits(ctx context.Context, chunk *foldedRows, cleared clearedLimits) error {
 	var left []string
-	for account, a := range accounts {
-		if c[account] < a.newestDay {
+	for account, a := range chunk.accounts {
+		if cleared[account] < a.newestDay {
 			left = append(left, account)
 		}
 	}
 	slices.Sort(left)
-	if err := tx.Lock("ledger_account", "id", left...); err != nil {
-		return err
-	}
-	for _, account := range left {
-		if err := deleteLimitsTx(tx, account, accounts[account].newestDay); err != nil {
+	for accounts := range slices.Chunk(left, limitsChunk) {
+		if err := l.db.Update(ctx, func(tx *store.Tx) error {
+			if err := tx.Lock("ledger_account", "id", accounts...); err != nil {
+				return err
+			}
+			for _, account := range accounts {
+				if err := deleteLimitsTx(tx, account, chunk.accounts[account].newestDay); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
 			return err
+		}
+		for _, account := range accounts {
+			cleared[account] = chunk.accounts[account].newestDay
 		}
 	}
 	return nil
 }
 
-func (c clearedLimits) committed(chunk *foldedRows) {
-	for account, a := range chunk.accounts {
-		c[account] = max(c[account], a.newestDay)
-	}
-}
-
 // deleteLimitsTx deletes the sums of an account's keys and free quotas up to a day, except for days
-// with open holds. The receipts of these days are being deleted.
+// with open holds. The first receipts of these days are deleted. The account must be locked.
 func deleteLimitsTx(tx *store.Tx, account string, last int64) error {
 	for _, subjects := range []string{
 		`subject IN (SELECT id FROM ledger_key WHERE account = $1)`,

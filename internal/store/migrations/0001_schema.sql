@@ -214,8 +214,8 @@ CREATE TABLE ledger_hit (
 );
 
 -- The sums of a subject on a day, by which limits are decided. A subject is the id of a key with a
--- daily budget, or ACCOUNT/MODEL for an account's free quota of a model. Rows are deleted with the
--- first receipts of their day.
+-- daily budget, or ACCOUNT/MODEL for an account's free quota of a model. Rows are deleted after
+-- the first receipts of their day.
 CREATE TABLE ledger_limit (
     subject    TEXT   NOT NULL,
     day        BIGINT NOT NULL,

@@ -15,6 +15,8 @@ var (
 	comment     = regexp.MustCompile(`--[^\n]*`)
 	createTable = regexp.MustCompile(`^CREATE TABLE (\w+) \(`)
 	ownIndex    = regexp.MustCompile(`^CREATE (?:UNIQUE )?INDEX \w+ ON (\w+) \(`)
+	// PostgreSQL cannot build an index of a partitioned table concurrently (ADR 20).
+	partitioned = regexp.MustCompile(`^CREATE (?:UNIQUE )?INDEX CONCURRENTLY \w+ ON ledger_receipt(?:_old)? \(`)
 	onlineIndex = regexp.MustCompile(`^CREATE (?:UNIQUE )?INDEX CONCURRENTLY \w+ ON \w+ \(`)
 	insert      = regexp.MustCompile(`^INSERT INTO (\w+) `)
 	alter       = regexp.MustCompile(`^ALTER TABLE (\w+) (?:` +
@@ -46,6 +48,8 @@ func faults(text string) (found []string) {
 		case table(createTable) != "":
 			created[table(createTable)] = true
 		case created[table(ownIndex)], created[table(insert)]:
+		case partitioned.MatchString(statement):
+			found = append(found, "the migrations cannot build an index of a partitioned table yet")
 		case onlineIndex.MatchString(statement):
 			if count > 1 || strings.TrimSpace(statements[len(statements)-1]) != "" || len(statements) > 2 {
 				found = append(found, "an index of a table with rows needs a migration of its own")
@@ -105,8 +109,11 @@ func TestFaults(t *testing.T) {
 		"ALTER TABLE a DROP COLUMN b; UPDATE store_schema SET compatible_since = 50":                                  0,
 		"DROP INDEX a_b": 0,
 
-		"CREATE INDEX a_b ON a (b)": 1,
-		"CREATE INDEX CONCURRENTLY a_b ON a (b); ALTER TABLE a DROP COLUMN c": 2, // it also removes a column
+		"CREATE INDEX CONCURRENTLY a ON ledger_receipt (line)":                    1,
+		"CREATE UNIQUE INDEX CONCURRENTLY a ON ledger_receipt_old (line)":         1,
+		"CREATE INDEX CONCURRENTLY a ON ledger_receipt_other (line) WHERE b = 1;": 0,
+		"CREATE INDEX a_b ON a (b)":                                               1,
+		"CREATE INDEX CONCURRENTLY a_b ON a (b); ALTER TABLE a DROP COLUMN c":     2, // it also removes a column
 		"UPDATE a SET b = 1":                  1,
 		"DELETE FROM a":                       1,
 		"INSERT INTO a (id) SELECT id FROM b": 1,
