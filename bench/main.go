@@ -14,6 +14,7 @@
 //	go run ./bench                    everything
 //	go run ./bench -only ledger
 //	go run ./bench -only nodes
+//	go run ./bench -only snapshot
 //	go run ./bench -only chat -cases throughput,stream -rounds 3 -seconds 4
 //	go run ./bench -only chat -starts 6 -rounds 5 -against FORMER_TOLLGATE
 //	go run ./bench -only jobs
@@ -68,7 +69,7 @@ func main() {
 	}
 	var o options
 	cases := flag.String("cases", "throughput,paced,stream,stream-gap,slow,large", "chat cases to measure")
-	flag.StringVar(&o.only, "only", "", "ledger, nodes, chat, jobs, audit, usage, pages or aging; empty: all")
+	flag.StringVar(&o.only, "only", "", "ledger, nodes, snapshot, chat, jobs, audit, usage, pages or aging; empty: all")
 	flag.IntVar(&o.rounds, "rounds", 3, "rounds per measurement; the median is printed")
 	flag.IntVar(&o.starts, "starts", 1, "starts of each gateway in the chat cases; all rounds run after each start")
 	accounts := flag.String("accounts", "1,1000", "numbers of accounts of the ledger to measure")
@@ -157,8 +158,8 @@ func run(o options) error {
 	for _, part := range []struct {
 		name string
 		run  func(options) error
-	}{{"ledger", benchLedger}, {"nodes", benchNodes}, {"chat", benchChat}, {"jobs", benchJobs}, {"audit", benchAudit},
-		{"usage", benchUsage}, {"pages", benchPages}, {"aging", benchAging}} {
+	}{{"ledger", benchLedger}, {"nodes", benchNodes}, {"snapshot", benchSnapshot}, {"chat", benchChat}, {"jobs", benchJobs},
+		{"audit", benchAudit}, {"usage", benchUsage}, {"pages", benchPages}, {"aging", benchAging}} {
 		if o.only != "" && o.only != part.name {
 			continue
 		}

@@ -118,8 +118,8 @@ func delayCommits(ctx context.Context, db *store.DB, delay time.Duration) error 
 		for _, text := range []string{
 			fmt.Sprintf(`CREATE FUNCTION bench_delay() RETURNS trigger LANGUAGE plpgsql AS
 				$$ BEGIN PERFORM pg_sleep(%f); RETURN NULL; END $$`, delay.Seconds()),
-			`CREATE CONSTRAINT TRIGGER bench_delay AFTER UPDATE ON node DEFERRABLE INITIALLY DEFERRED
-				FOR EACH ROW WHEN (OLD.batch <> NEW.batch) EXECUTE FUNCTION bench_delay()`,
+			`CREATE CONSTRAINT TRIGGER bench_delay AFTER INSERT ON node_batch DEFERRABLE INITIALLY DEFERRED
+				FOR EACH ROW EXECUTE FUNCTION bench_delay()`,
 		} {
 			if _, err := tx.Exec(text); err != nil {
 				return err

@@ -214,7 +214,7 @@ func TestBatchNumberWentBack(t *testing.T) {
 		f.mustAdmit("a", money.USD).Release(failed())
 		epoch := f.node.Epoch()
 		err := db.Update(context.Background(), func(tx *store.Tx) error {
-			_, err := tx.Exec(`UPDATE node SET batch = 0 WHERE epoch = $1`, epoch)
+			_, err := tx.Exec(`DELETE FROM node_batch WHERE epoch = $1`, epoch)
 			return err
 		})
 		if err != nil {

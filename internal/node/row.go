@@ -34,7 +34,7 @@ func Register(ctx context.Context, db *store.DB, epoch string) error {
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(`INSERT INTO node (epoch, batch, beat, dead, started_ms, host, schema) VALUES ($1, 0, 0, 0, $2, $3, $4)`,
+		_, err = tx.Exec(`INSERT INTO node (epoch, beat, dead, started_ms, host, schema) VALUES ($1, 0, 0, $2, $3, $4)`,
 			epoch, now, host, newest)
 		return err
 	})
@@ -61,7 +61,7 @@ func Heartbeat(ctx context.Context, db *store.DB, epoch string) error {
 // Record is the row of one epoch.
 type Record struct {
 	Epoch string
-	Beat  int64 // increases with each heartbeat
+	Beat  int64 // increases with each heartbeat and batch
 	Dead  bool
 }
 
@@ -78,7 +78,7 @@ func listTx(tx *store.Tx) ([]Record, error) {
 	return store.Collect(tx, func(row store.Row) (r Record, err error) {
 		err = row.Scan(&r.Epoch, &r.Beat, &r.Dead)
 		return r, err
-	}, `SELECT epoch, beat, dead FROM node ORDER BY epoch`)
+	}, `SELECT epoch, `+allBeats+`, dead FROM node ORDER BY epoch`)
 }
 
 // Fence declares an epoch dead unless its heartbeat has changed from beat, and reports whether the
@@ -90,8 +90,12 @@ func Fence(ctx context.Context, db *store.DB, epoch string, beat int64) (bool, e
 		if err != nil {
 			return err
 		}
-		changed, err = tx.Exec(`UPDATE node SET dead = 1, dead_ms = CASE WHEN dead = 1 THEN dead_ms ELSE $1 END WHERE epoch = $2 AND beat = $3`,
-			now, epoch, beat)
+		// The first statement waits for a running batch, so that the second sees its row.
+		if _, err = tx.Exec(`UPDATE node SET beat = beat WHERE epoch = $1`, epoch); err != nil {
+			return err
+		}
+		changed, err = tx.Exec(`UPDATE node SET dead = 1, dead_ms = CASE WHEN dead = 1 THEN dead_ms ELSE $1 END
+			WHERE epoch = $2 AND `+allBeats+` = $3`, now, epoch, beat)
 		return err
 	})
 	return changed > 0, err
@@ -115,7 +119,10 @@ func Forget(ctx context.Context, db *store.DB, epochs []string) error {
 		if !db.OneProcess() {
 			now -= linger.Milliseconds()
 		}
-		_, err = tx.Exec(`DELETE FROM node WHERE `+tx.In("epoch", 1)+` AND dead = 1 AND dead_ms <= $2`, store.List(epochs), now)
+		if _, err = tx.Exec(`DELETE FROM node WHERE `+tx.In("epoch", 1)+` AND dead = 1 AND dead_ms <= $2`, store.List(epochs), now); err != nil {
+			return err
+		}
+		_, err = tx.Exec(`DELETE FROM node_batch WHERE `+tx.In("epoch", 1)+` AND epoch NOT IN (SELECT epoch FROM node)`, store.List(epochs))
 		return err
 	})
 }
@@ -123,7 +130,10 @@ func Forget(ctx context.Context, db *store.DB, epochs []string) error {
 // Remove deletes the row of an epoch that ended normally, with every batch confirmed.
 func Remove(ctx context.Context, db *store.DB, epoch string) error {
 	return db.Update(ctx, func(tx *store.Tx) error {
-		_, err := tx.Exec(`DELETE FROM node WHERE epoch = $1 AND dead = 1`, epoch)
+		if n, err := tx.Exec(`DELETE FROM node WHERE epoch = $1 AND dead = 1`, epoch); err != nil || n == 0 {
+			return err
+		}
+		_, err := tx.Exec(`DELETE FROM node_batch WHERE epoch = $1`, epoch)
 		return err
 	})
 }

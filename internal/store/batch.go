@@ -70,6 +70,15 @@ func (b *Batch) QueryFree(scan func(row Row) error, text string, args ...any) {
 	b.Query(scan, text, args...)
 }
 
+// ExecShared is Exec for INSERT ... SELECT text with an ON CONFLICT clause. The selected rows cannot be
+// changed by other transactions until this one ends, but they can be selected so at the same time.
+func (b *Batch) ExecShared(rows *int64, text, conflict string, args ...any) {
+	if b.db.dialect == PostgreSQL {
+		text += ` FOR SHARE`
+	}
+	b.Exec(rows, text+` `+conflict, args...)
+}
+
 // Begin opens a transaction. On SQLite, Begin takes the write lock. On PostgreSQL, the transaction
 // waits at most lockTimeout ("500ms") for each lock and may be idle for idleTimeout ("2s") between
 // round trips. Its statements must find rows by keys, because plans are generic and sequential

@@ -102,7 +102,7 @@ func TestUpdateCommitsOrRollsBack(t *testing.T) {
 		boom := errors.New("boom")
 		insert := func(epoch string, fail error) error {
 			return db.Update(ctx, func(tx *store.Tx) error {
-				if _, err := tx.Exec(`INSERT INTO node (epoch, batch, beat, dead, started_ms) VALUES ($1, 0, 0, 0, 0)`, epoch); err != nil {
+				if _, err := tx.Exec(`INSERT INTO node (epoch, beat, dead, started_ms) VALUES ($1, 0, 0, 0)`, epoch); err != nil {
 					return err
 				}
 				return fail
@@ -271,7 +271,7 @@ func TestBatches(t *testing.T) {
 		if err := run(true, func(b *store.Batch) {
 			b.Begin("500ms", "2s")
 			node.Advance(b, &moved, "n", 1)
-			b.QueryLocked(func(row store.Row) error { return row.Scan(&batch) }, `SELECT batch FROM node WHERE epoch = $1`, "n")
+			b.QueryLocked(func(row store.Row) error { return row.Scan(&batch) }, `SELECT batch FROM node_batch WHERE epoch = $1`, "n")
 			b.Now(&now)
 			node.Prove(b, &fate, "n")
 		}); err != nil {
@@ -291,7 +291,7 @@ func TestBatches(t *testing.T) {
 		}
 		if err := run(true, func(b *store.Batch) {
 			b.Begin("500ms", "2s")
-			b.Exec(nil, `INSERT INTO node (epoch, batch, beat, dead, started_ms) VALUES ($1, 0, 0, 0, 0)`, "n")
+			b.Exec(nil, `INSERT INTO node (epoch, beat, dead, started_ms) VALUES ($1, 0, 0, 0)`, "n")
 			b.Commit()
 		}); err == nil {
 			t.Fatal("a second row of the same epoch was accepted")

@@ -33,9 +33,9 @@ func TestVersion(t *testing.T) {
 	}
 	begin := func(b *store.Batch) { b.Begin("500ms", "2s") }
 	commit := func(b *store.Batch) { b.Commit() }
-	const write = `INSERT INTO node (epoch, batch, beat, dead, started_ms) VALUES ('`
+	const write = `INSERT INTO node (epoch, beat, dead, started_ms) VALUES ('`
 	insert := func(name string) func(b *store.Batch) {
-		return func(b *store.Batch) { b.Exec(nil, write+name+`', 0, 0, 0, 0)`) }
+		return func(b *store.Batch) { b.Exec(nil, write+name+`', 0, 0, 0)`) }
 	}
 	other, err := sql.Open("sqlite", strings.TrimPrefix(url, "sqlite:"))
 	if err != nil {
@@ -56,12 +56,12 @@ func TestVersion(t *testing.T) {
 		"a batch":                      {func() { run(true, begin, insert("batch"), commit) }, false},
 		"a batch that was rolled back": {func() { run(false, begin, insert("back")) }, false},
 		"a transaction": {func() {
-			if err := db.Update(ctx, func(tx *store.Tx) error { _, err := tx.Exec(write + `tx', 0, 0, 0, 0)`); return err }); err != nil {
+			if err := db.Update(ctx, func(tx *store.Tx) error { _, err := tx.Exec(write + `tx', 0, 0, 0)`); return err }); err != nil {
 				t.Error(err)
 			}
 		}, false},
 		"another connection": {func() {
-			if _, err := other.ExecContext(ctx, write+`other', 0, 0, 0, 0)`); err != nil {
+			if _, err := other.ExecContext(ctx, write+`other', 0, 0, 0)`); err != nil {
 				t.Error(err)
 			}
 		}, false},

@@ -34,7 +34,7 @@ func newScene(t *testing.T) scene {
 // insert inserts a row with a name in a transaction.
 func insert(ctx context.Context, db *store.DB, name string) error {
 	return db.Update(ctx, func(tx *store.Tx) error {
-		_, err := tx.Exec(`INSERT INTO node (epoch, batch, beat, dead, started_ms) VALUES ($1, 0, 0, 0, 0)`, name)
+		_, err := tx.Exec(`INSERT INTO node (epoch, beat, dead, started_ms) VALUES ($1, 0, 0, 0)`, name)
 		return err
 	})
 }
@@ -47,7 +47,7 @@ func insertBatch(ctx context.Context, db *store.DB, name string) error {
 	}
 	b := db.NewBatch()
 	b.Begin("500ms", "2s")
-	b.Exec(nil, `INSERT INTO node (epoch, batch, beat, dead, started_ms) VALUES ($1, 0, 0, 0, 0)`, name)
+	b.Exec(nil, `INSERT INTO node (epoch, beat, dead, started_ms) VALUES ($1, 0, 0, 0)`, name)
 	b.Commit()
 	err = s.Run(ctx, b)
 	return errors.Join(err, s.Close(err == nil))

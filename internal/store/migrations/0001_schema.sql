@@ -34,11 +34,17 @@ CREATE TABLE node (
     epoch      TEXT   NOT NULL PRIMARY KEY, -- random
     host       TEXT   NOT NULL DEFAULT '',  -- host name and process id, for people
     started_ms BIGINT NOT NULL,
-    batch      BIGINT NOT NULL,             -- number of the last committed batch of the ledger (ADR 3)
     beat       BIGINT NOT NULL,             -- grows while the node lives
     dead       BIGINT NOT NULL,             -- 1 if another node declared this one dead
     dead_ms    BIGINT NOT NULL DEFAULT 0,   -- the time of that; a dead node's row is kept for a day
     schema     BIGINT NOT NULL DEFAULT 0    -- number of the newest migration of its binary
+);
+
+-- The numbers of the ledger's last committed batches of each node (ADR 3). Older rows are deleted.
+CREATE TABLE node_batch (
+    epoch TEXT   NOT NULL,
+    batch BIGINT NOT NULL,
+    PRIMARY KEY (epoch, batch)
 );
 
 ------------------------------------------------------------- internal/account
