@@ -19,8 +19,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestProgressHasAQuantity lets a node die during a stream that is counted in a unit. The receipt of
-// the delivered part has the quantity, within the bound of counts.
+// TestProgressHasAQuantity lets a node die during streams with a quantity. The receipt of the delivered
+// part has the quantity, within the bound of counts.
 func TestProgressHasAQuantity(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -64,8 +64,8 @@ func TestProgressHasAQuantity(t *testing.T) {
 	})
 }
 
-// TestUnitsAreData settles requests with units that no kind of model has. Receipts, days, usage,
-// reports and the audit count them without knowing the units.
+// TestUnitsAreData settles requests with unknown units. Receipts, days, usage, reports and the audit
+// count these units without any other change.
 func TestUnitsAreData(t *testing.T) {
 	t.Parallel()
 	const tile, sound = measure.Unit("tile"), measure.Unit("sound_ms")

@@ -1,5 +1,4 @@
-// Package measure owns the units in which requests are counted, besides tokens, and quantities of
-// these units.
+// Package measure owns units and quantities for the results of requests that tokens do not count.
 //
 // Invariant: units are data. The ledger stores, adds up, audits and shows quantities of any unit, so
 // a new unit is one constant in the package of its kind of model.
@@ -14,27 +13,27 @@ import (
 	"tollgate/internal/money"
 )
 
-// Unit names what a quantity counts, in the singular. Receipts and series store the name. A unit that
-// ends in _ms is a length of time in milliseconds; the APIs show it in seconds.
+// Unit is the name of a counted thing, in the singular. Receipts and days store the name. The suffix
+// _ms marks a length of time in milliseconds; the APIs show the length in seconds.
 type Unit string
 
-// The units of jobs. Every row of a usage report shows them. The quantity of a video may be 0, because
-// some models choose the length of their clips.
+// The units of jobs. Every row of a usage report shows both units. The quantity of a video may be 0,
+// because some models choose the length of their clips.
 const (
 	Image   Unit = "image"
 	VideoMS Unit = "video_ms"
 )
 
-// Quantity is what one request is counted in. The zero value means that it counts only tokens.
+// Quantity is the quantity of one request. The zero value means that the request has only tokens.
 type Quantity struct {
 	Unit Unit
 	N    int64
 }
 
-// length returns what a length of time measures: video for video_ms.
+// length returns the subject of a length of time: video for video_ms.
 func (u Unit) length() (string, bool) { return strings.CutSuffix(string(u), "_ms") }
 
-// Whole returns n as people count it: the seconds of a length, rounded up.
+// Whole returns n in whole units for people: a length in seconds, rounded up.
 func (u Unit) Whole(n int64) int64 {
 	if _, ok := u.length(); ok {
 		return (n + 999) / 1000
@@ -80,7 +79,7 @@ func (u Unit) Format(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// Total is the sum of billed requests that are counted in one unit.
+// Total is the sum of billed requests with the same unit.
 type Total struct{ Requests, N int64 }
 
 // Totals are sums by unit.
@@ -121,8 +120,8 @@ func (t Totals) Units() []Unit {
 // NamedValue is a number in the answer of an API: a member of JSON, or a column of CSV.
 type NamedValue struct{ Name, Value string }
 
-// Values returns the values that show the total of a unit. A video is counted in seconds and in
-// clips. A video job makes one clip, so the clips are the requests.
+// Values returns the values for the total of a unit. Videos have a second value, the number of clips:
+// a video job makes one clip, so the number of clips is the number of requests.
 func (t Totals) Values(unit Unit) (values []NamedValue) {
 	if unit == VideoMS {
 		values = append(values, NamedValue{"clip_count", strconv.FormatInt(t[unit].Requests, 10)})
@@ -130,12 +129,12 @@ func (t Totals) Values(unit Unit) (values []NamedValue) {
 	return append(values, NamedValue{unit.Field(), unit.Format(t[unit].N)})
 }
 
-// Values returns the values of one request, without those that are 0.
+// Values returns the values of one request, without zeros.
 func (q Quantity) Values() []NamedValue {
 	return slices.DeleteFunc(Of(q.Unit, 1, q.N).Values(q.Unit), func(v NamedValue) bool { return v.Value == "0" })
 }
 
-// AppendJSON adds values to a JSON object, which must have a member.
+// AppendJSON adds values to a JSON object. The object must have a member.
 func AppendJSON(object []byte, values []NamedValue) []byte {
 	object = object[:len(object)-1] // the brace
 	for _, v := range values {
