@@ -240,7 +240,7 @@ func (l *Ledger) foldSome(ctx context.Context, cleared clearedLimits) (more bool
 
 // foldedRows are the receipts of one transaction of Fold.
 type foldedRows struct {
-	ids, young          []string // young: receipts of today, which are not folded
+	ids, young          []string // young: receipts of today, not folded
 	lastAccount, lastID string   // of the last receipt, also if it is of today
 	lastSeq             int64
 	accounts            map[string]*foldedAccount
@@ -251,10 +251,10 @@ type foldedRows struct {
 type foldedAccount struct {
 	audit.Folded
 	requestlog.Deleted
-	newestDay int64 // of requests that were not refused
+	newestDay int64 // of admitted requests
 }
 
-// readFoldTx reads the receipts that from selects, which is what follows FROM.
+// readFoldTx reads receipts. from is the rest of the statement after FROM.
 func readFoldTx(tx *store.Tx, today int64, from string, args ...any) (*foldedRows, error) {
 	chunk := &foldedRows{accounts: map[string]*foldedAccount{}, marks: map[int64]uint64{}}
 	err := tx.Each(func(row store.Row) error {
@@ -292,8 +292,7 @@ func readFoldTx(tx *store.Tx, today int64, from string, args ...any) (*foldedRow
 	return chunk, err
 }
 
-// foldTx keeps the charges and checksums of the receipts, which are deleted already, and deletes what
-// is only needed with them.
+// foldTx keeps the charges and checksums of deleted receipts, and deletes their segments.
 func (c *foldedRows) foldTx(tx *store.Tx) error {
 	folded := map[string]*audit.Folded{}
 	for account, a := range c.accounts {
@@ -315,7 +314,7 @@ func (c *foldedRows) foldTx(tx *store.Tx) error {
 	return nil
 }
 
-// clearedLimits has, by account, the day up to which this Fold has deleted the sums of limits. The
+// clearedLimits has, by account, the newest day whose sums of limits were deleted by this Fold. The
 // receipts of a day are in many chunks.
 type clearedLimits map[string]int64
 

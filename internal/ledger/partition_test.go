@@ -37,7 +37,7 @@ func (f *fixture) serveAt(account string, at time.Time, n int) (requests []strin
 	return requests
 }
 
-// fold runs Fold, after which the books must agree.
+// fold runs Fold and an audit.
 func (f *fixture) fold() {
 	f.t.Helper()
 	if err := f.Fold(context.Background()); err != nil {
@@ -123,7 +123,7 @@ func TestReceiptsAge(t *testing.T) {
 	})
 }
 
-// smallStep is the number of receipts that a step of small folds.
+// smallStep is the number of receipts in a step of small.
 const smallStep = 30
 
 func small(l *Ledger) { l.foldRows = smallStep }
@@ -226,7 +226,7 @@ func TestFoldInSteps(t *testing.T) {
 	})
 }
 
-// TestFoldWalksAnIndex checks that a step of Fold reads only the receipts that it folds.
+// TestFoldWalksAnIndex checks that a step of Fold reads no other receipts.
 func TestFoldWalksAnIndex(t *testing.T) {
 	t.Parallel()
 	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
@@ -422,7 +422,7 @@ func TestPartitionsAreExtended(t *testing.T) {
 }
 
 // TestAnAuditKeepsPartitions checks that no partition is moved or dropped while an audit, a dump or
-// another long transaction reads receipts, and that requests do not wait for the attempt.
+// another long transaction reads receipts.
 func TestAnAuditKeepsPartitions(t *testing.T) {
 	t.Parallel()
 	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
@@ -462,7 +462,7 @@ func TestAnAuditKeepsPartitions(t *testing.T) {
 }
 
 // TestTheFileStaysSmall writes and deletes receipts at a constant rate. After the first round the
-// file of SQLite does not grow, except for what is kept of each charge.
+// file of SQLite does not grow. Failed requests leave no charge behind.
 func TestTheFileStaysSmall(t *testing.T) {
 	t.Parallel()
 	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
