@@ -58,7 +58,10 @@ func writeBooks(ctx context.Context, db *store.DB, receipts, accounts int64) err
 			return err
 		}
 	}
-	return nil
+	return db.Update(ctx, func(tx *store.Tx) error {
+		_, err := tx.Exec(`INSERT INTO ledger_key_part (key, part) SELECT DISTINCT key, seq / 128 FROM ledger_receipt`)
+		return err
+	})
 }
 
 // todayOf returns the database's UTC day, counted from 1970.
@@ -75,7 +78,7 @@ var (
 	writeSeries = store.Insert("ledger_series", "id bigint, account text, key text, model text, line text, endpoint text, folded 0", "")
 	writeDays   = store.Insert("ledger_day", `day bigint, series bigint, requests bigint, billed bigint, failed bigint,
 		prompt_tokens bigint, cached_tokens bigint, completion_tokens bigint, quantity bigint,
-		cost_nano bigint, line_cost_nano bigint, line_costs bigint`, "")
+		cost_nano bigint, line_cost_nano bigint, line_costs bigint, known_cost_nano bigint`, "")
 )
 
 // writeDaysTx writes the daily usage of one account.

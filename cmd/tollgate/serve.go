@@ -124,11 +124,12 @@ func (c catalogCommand) Run(p *process, settings *app.Settings) error {
 }
 
 type auditCommand struct {
-	Copy bool `help:"Audit a copy that was taken while the service ran: open holds are counted, not reported."`
+	Account string `help:"Audit one account, by its id."`
+	Copy    bool   `help:"Audit a copy that was taken while the service ran: open holds are counted, not reported."`
 }
 
 func (c auditCommand) Run(p *process, settings *app.Settings) error {
-	report, err := app.Audit(p.ctx, settings, c.Copy)
+	report, err := app.Audit(p.ctx, settings, c.Account, c.Copy)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,8 @@ import (
 // It is an audit.Check.
 func AuditTx(tx *store.Tx, books *audit.Books) error {
 	accounts := map[string]bool{}
-	err := eachText(tx, `SELECT id, '', 0 FROM account`, func(id, _ string, _ bool) { accounts[id] = true })
+	where, args := books.Where("id")
+	err := eachText(tx, func(id, _ string, _ bool) { accounts[id] = true }, `SELECT id, '', 0 FROM account WHERE `+where, args...)
 	if err != nil {
 		return fmt.Errorf("read accounts: %w", err)
 	}
@@ -31,39 +32,53 @@ func AuditTx(tx *store.Tx, books *audit.Books) error {
 			differ(id, "", "an account's row is gone from the ledger, but its record still exists")
 		}
 	}
-	type state struct {
-		account string
-		closed  bool
+	keys := map[string]string{} // the account of each key in the ledger without a record
+	books.Keys(func(id, account string) { keys[id] = account })
+	type record struct {
+		id, account string
+		deleted     bool
 	}
-	keys := map[string]state{}
-	books.Keys(func(id, account string, closed bool) { keys[id] = state{account, closed} })
-	err = eachText(tx, `SELECT id, account, deleted FROM api_key`, func(id, account string, deleted bool) {
-		booked, ok := keys[id]
-		delete(keys, id)
-		switch {
-		case !ok:
-			differ(account, id, "a key's row is gone from the ledger, but its record still exists")
-		case booked.account != account:
-			books.Report(audit.Difference{Account: account, Key: id, What: "a key is of another account in the ledger",
-				Recorded: booked.account, Computed: account})
-		case booked.closed != deleted:
-			differ(account, id, "a key is deleted in its record or in the ledger, but not in both")
-		}
-		if !accounts[account] {
-			differ(account, id, "a key's account has no record")
-		}
-	})
+	var records []record
+	where, args = books.Where("account")
+	err = eachText(tx, func(id, account string, deleted bool) {
+		records = append(records, record{id, account, deleted})
+	}, `SELECT id, account, deleted FROM api_key WHERE `+where, args...)
 	if err != nil {
 		return fmt.Errorf("read keys: %w", err)
 	}
-	for id, k := range keys {
-		differ(k.account, id, "a key that the ledger has has no record")
+	for _, r := range records {
+		delete(keys, r.id)
+		booked, closed, err := books.Key(r.id)
+		switch {
+		case err != nil:
+			return fmt.Errorf("read keys: %w", err)
+		case booked == "":
+			differ(r.account, r.id, "a key's row is gone from the ledger, but its record still exists")
+		case booked != r.account:
+			books.Report(audit.Difference{Account: r.account, Key: r.id, What: "a key is of another account in the ledger",
+				Recorded: booked, Computed: r.account})
+		case closed != r.deleted:
+			differ(r.account, r.id, "a key is deleted in its record or in the ledger, but not in both")
+		}
+		if !accounts[r.account] {
+			differ(r.account, r.id, "a key's account has no record")
+		}
 	}
-	err = eachText(tx, `SELECT id, account, 0 FROM account_user`, func(_, account string, _ bool) {
+	for id, account := range keys {
+		// The record may name another account, whose range reports the key.
+		var n int
+		if err := tx.QueryRow(`SELECT COUNT(*) FROM api_key WHERE id = $1`, id).Scan(&n); err != nil {
+			return fmt.Errorf("read keys: %w", err)
+		}
+		if n == 0 {
+			differ(account, id, "a key that the ledger has has no record")
+		}
+	}
+	err = eachText(tx, func(_, account string, _ bool) {
 		if !accounts[account] {
 			differ(account, "", "a sign-in's account has no record")
 		}
-	})
+	}, `SELECT id, account, 0 FROM account_user WHERE `+where, args...)
 	if err != nil {
 		return fmt.Errorf("read sign-ins: %w", err)
 	}
@@ -71,7 +86,7 @@ func AuditTx(tx *store.Tx, books *audit.Books) error {
 }
 
 // eachText calls fn with each row of a query for two texts and a flag.
-func eachText(tx *store.Tx, text string, fn func(one, two string, flag bool)) error {
+func eachText(tx *store.Tx, fn func(one, two string, flag bool), text string, args ...any) error {
 	return tx.Each(func(row store.Row) error {
 		var one, two string
 		var flag bool
@@ -80,5 +95,5 @@ func eachText(tx *store.Tx, text string, fn func(one, two string, flag bool)) er
 		}
 		fn(one, two, flag)
 		return nil
-	}, text)
+	}, text, args...)
 }

@@ -2,6 +2,8 @@ package account
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"tollgate/internal/ledger/audit"
@@ -33,6 +35,9 @@ func auditCodesTx(tx *store.Tx, books *audit.Books) error {
 	if err != nil {
 		return fmt.Errorf("read credits of codes: %w", err)
 	}
+	// An unredeemed code has no account, so the first range has all of them. Codes that credits of the
+	// range name may belong to any account.
+	where, args := books.Where("account", store.List(slices.Collect(maps.Keys(credits))))
 	err = tx.Each(func(row store.Row) error {
 		c, err := scanCode(row)
 		if err != nil {
@@ -42,7 +47,7 @@ func auditCodesTx(tx *store.Tx, books *audit.Books) error {
 		books.Count("codes", 1)
 		delete(credits, c.ID)
 		return nil
-	}, `SELECT `+codeColumns+` FROM account_code`)
+	}, `SELECT `+codeColumns+` FROM account_code WHERE `+tx.In("id", 1)+` OR `+where, args...)
 	if err != nil {
 		return fmt.Errorf("read codes: %w", err)
 	}

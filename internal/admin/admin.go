@@ -81,7 +81,7 @@ func New(o Options) http.Handler {
 	o.Passwords = cmp.Or(o.Passwords, account.NewPasswords())
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Audits == nil {
-		o.Audits = operator.NewAudits(o.DB, o.Jobs, o.Log)
+		o.Audits = operator.NewAudits(o.DB, nil, o.Jobs, o.Log)
 	}
 	if o.OnceSecret == nil {
 		hash := sha256.Sum256([]byte(o.Token.Value()))
@@ -174,7 +174,7 @@ func (s *server) routes() []route {
 		{"POST", "/lines/{id}/drain", noBody(s.drainLine)},
 		{"POST", "/lines/{id}/resume", noBody(s.resumeLine)},
 
-		{"GET", "/audit", noQuery(s.audit)},
+		{"GET", "/audit", s.audit},
 		{"GET", "/log", s.listLog},
 	}
 }

@@ -44,6 +44,10 @@ func TestCredits(t *testing.T) {
 			t.Errorf("behind an unknown entry: %v, %v", none, more)
 		}
 		c.ok("GET", "/audit", "").want(`{"ok":true,"differences":[]}`)
+		c.ok("GET", "/audit?account="+id, "").want(`{"ok":true,"differences":[]}`)
+		if r := c.do("GET", "/audit?account=acct_none", ""); r.status != http.StatusNotFound || !strings.Contains(r.body, "acct_none") {
+			t.Errorf("the audit of an unknown account: %+v", r)
+		}
 	})
 }
 

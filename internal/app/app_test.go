@@ -205,7 +205,7 @@ func checkOnlyDemo(t *testing.T, s *Settings) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if report, err := Audit(t.Context(), s, false); err != nil || !report.OK {
+	if report, err := Audit(t.Context(), s, "", false); err != nil || !report.OK {
 		t.Errorf("audit: %+v, %v", report, err)
 	}
 }

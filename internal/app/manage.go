@@ -200,19 +200,23 @@ func PrintHistory(ctx context.Context, s *Settings, w io.Writer) error {
 	})
 }
 
-// Audit recomputes the books of the settings' database. If copied is true, the database is a copy
-// taken while the service ran.
-func Audit(ctx context.Context, s *Settings, copied bool) (report audit.Findings, err error) {
+// Audit recomputes the books of the settings' database, or of one account if only is not empty. If
+// copied is true, the database is a copy taken while the service ran.
+func Audit(ctx context.Context, s *Settings, only string, copied bool) (report audit.Findings, err error) {
 	db, err := OpenDatabase(ctx, s, false)
 	if err != nil {
 		return report, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	checks := []audit.Check{audit.WithoutProcess(db.IsServed), account.AuditTx, operator.AuditTx, proof.Check(s.JobRetention)}
+	checks := []audit.Check{audit.WithoutProcess(db.IsServed), account.AuditTx, operator.Check(), proof.Check(s.JobRetention)}
 	if copied {
 		checks = append(checks, audit.AsCopy)
 	}
-	return audit.Run(ctx, db, checks...)
+	report, err = audit.RunWith(ctx, db, audit.Options{Account: only, Checks: checks})
+	if errors.Is(err, audit.ErrNoAccount) {
+		err = fmt.Errorf("there is no account %q; `tollgate account list` shows the accounts", only)
+	}
+	return report, err
 }
 
 // view runs fn on a snapshot of the settings' database.

@@ -325,7 +325,7 @@ func (r *rooms) startChat(context.Context) error {
 }
 
 func (r *rooms) startAudits(context.Context) error {
-	r.audits = operator.NewAudits(r.db, r.jobs, r.log)
+	r.audits = operator.NewAudits(r.db, r.node, r.jobs, r.log)
 	r.life.loop("audits", r.audits.Run)
 	return nil
 }

@@ -80,7 +80,7 @@ func fill(t *testing.T, s *consoletest.Scene) {
 	operators := s.Operator()
 	operators.Post("/console/operator/accounts/"+s.Accounts["ada"].ID+"/note", "note", "x").Want(t, http.StatusSeeOther)
 	operators.Post("/console/operator/books/run").Want(t, http.StatusSeeOther)
-	if _, err := s.Options.Audits.Recompute(t.Context()); err != nil {
+	if _, err := s.Options.Audits.Recompute(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
 	s.Update(func(tx *store.Tx) error {

@@ -12,45 +12,56 @@ import (
 	"tollgate/internal/store"
 )
 
-// AuditTx compares the books with the actions of operators and with the catalog: each credit and
-// take-back is in the log with its amount and balance, and the charge of each chat request follows
-// from the prices of its catalog revision. AuditTx is an audit.Check.
-func AuditTx(tx *store.Tx, books *audit.Books) error {
-	if err := auditCreditsTx(tx, books); err != nil {
-		return err
+// Check returns the audit.Check of one audit. It compares the books with the actions of operators and
+// with the catalog: each credit and take-back is in the log with its amount and balance, and the charge
+// of each chat request follows from the prices of its catalog revision.
+func Check() audit.Check {
+	prices := priceList{}
+	return func(tx *store.Tx, books *audit.Books) error {
+		if err := auditCreditsTx(tx, books); err != nil {
+			return err
+		}
+		if err := prices.readTx(tx); err != nil {
+			return err
+		}
+		books.BilledReceipts(func(r audit.BilledReceipt) { auditCharge(books, prices.models, r) })
+		return nil
 	}
-	priced, err := pricedTx(tx)
-	if err != nil {
-		return err
-	}
-	books.BilledReceipts(func(r audit.BilledReceipt) { auditCharge(books, priced, r) })
-	return nil
 }
 
-// pricedTx returns the models of all catalog revisions by revision and id. A revision that this
-// version cannot read is nil.
-func pricedTx(tx *store.Tx) (map[int64]map[string]*catalog.Model, error) {
+// priceList has the models of all catalog revisions. Revisions never change, so the ranges of an audit
+// share it.
+type priceList struct {
+	read   int64                               // revisions up to this one have been read
+	models map[int64]map[string]*catalog.Model // by revision and id; nil if this version cannot read the revision
+}
+
+// readTx adds the revisions since the last call.
+func (p *priceList) readTx(tx *store.Tx) error {
 	head, err := catalog.HeadTx(tx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	priced := map[int64]map[string]*catalog.Model{}
-	for revision := int64(1); revision <= head; revision++ {
+	if p.models == nil {
+		p.models = map[int64]map[string]*catalog.Model{}
+	}
+	for p.read < head {
+		revision := p.read + 1
 		doc, err := catalog.RevisionTx(tx, revision)
-		if errors.Is(err, catalog.ErrNoRevision) {
-			continue
+		switch {
+		case errors.Is(err, catalog.ErrNoRevision):
+		case err != nil:
+			p.models[revision] = nil
+		default:
+			models := make(map[string]*catalog.Model, len(doc.Models))
+			for i := range doc.Models {
+				models[doc.Models[i].ID] = &doc.Models[i]
+			}
+			p.models[revision] = models
 		}
-		if err != nil {
-			priced[revision] = nil
-			continue
-		}
-		models := make(map[string]*catalog.Model, len(doc.Models))
-		for i := range doc.Models {
-			models[doc.Models[i].ID] = &doc.Models[i]
-		}
-		priced[revision] = models
+		p.read = revision
 	}
-	return priced, nil
+	return nil
 }
 
 // loggedCredit is a credit in the log.
@@ -67,6 +78,7 @@ func auditCreditsTx(tx *store.Tx, books *audit.Books) error {
 	if err := tx.QueryRow(`SELECT COALESCE(MIN(at_ms), 0) FROM operator_log`).Scan(&first); err != nil {
 		return fmt.Errorf("read the log's first row: %w", err)
 	}
+	where, args := books.Where("account", AccountCredit)
 	err := tx.Each(func(row store.Row) error {
 		c := loggedCredit{}
 		var text string
@@ -84,7 +96,7 @@ func auditCreditsTx(tx *store.Tx, books *audit.Books) error {
 		c.amount, c.balance = after.USD, after.Balance
 		logged[c]++
 		return nil
-	}, `SELECT account, after_text FROM operator_log WHERE act = $1`, AccountCredit)
+	}, `SELECT account, after_text FROM operator_log WHERE act = $1 AND `+where, args...)
 	if err != nil {
 		return fmt.Errorf("read the credits of the log: %w", err)
 	}

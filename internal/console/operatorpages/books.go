@@ -99,7 +99,8 @@ func (p *booksFragment) lastRun(o operator.AuditOutcome) {
 	facts := ui.Facts{{Name: "Started", Value: ui.Moment{MS: o.BeganMS}}}
 	switch {
 	case o.EndedMS == 0:
-		facts = append(facts, ui.Fact{Name: "State", Value: "Running, or its node has died. If it does not end, run another audit."})
+		facts = append(facts, ui.Fact{Name: "State",
+			Value: "Running. If its node ends, the audit continues after the next start, or on another node."})
 	case o.Fault != "":
 		facts = append(facts, ui.Fact{Name: "No result", Value: ui.Text{Text: o.Fault}})
 	default:

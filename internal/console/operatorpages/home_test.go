@@ -33,8 +33,8 @@ func TestIsAllWell(t *testing.T) {
 			VALUES ('dlv_1', 'acct_x', 'evt_1', 'image.failed', 'https://hooks.example/in', 'r', '', 0, 1)`)
 		s.Exec(`INSERT INTO webhook_queue (delivery, account, receiver, due_ms, tries, fresh, lease, epoch, until_ms)
 			VALUES ('dlv_1', 'acct_x', 'r', 0, 2, 0, '', '', 0)`)
-		s.Exec(`INSERT INTO operator_audit (id, began_ms, ended_ms, name, fault, findings)
-			VALUES ('audit_1', 1, 2, 'ada', '', '{"ok":false,"checked":{},"differences":[{"what":"balance","recorded":"1","computed":"2"}]}')`)
+		s.Exec(`INSERT INTO operator_audit (id, epoch, began_ms, ended_ms, name, fault, findings)
+			VALUES ('audit_1', '', 1, 2, 'ada', '', '{"ok":false,"checked":{},"differences":[{"what":"balance","recorded":"1","computed":"2"}]}')`)
 		b.Get("/console/operator").Want(t, http.StatusOK, "3 things need you", "does not accept writes", "context canceled",
 			"https://hooks.example/in",
 			"The books do not agree", "1 difference")

@@ -67,7 +67,7 @@ func TestAuditFindsForgedMoney(t *testing.T) {
 		p.Audit(t)
 		findings := func(f ledgertest.Fault) string {
 			var all []string
-			for _, d := range ledgertest.Plant(t, db, f, account.AuditTx, operator.AuditTx) {
+			for _, d := range ledgertest.Plant(t, db, f, account.AuditTx, operator.Check()) {
 				all = append(all, d.What)
 			}
 			return strings.Join(all, "; ")

@@ -51,6 +51,9 @@ func Check(retention time.Duration) audit.Check {
 func AuditTx(tx *store.Tx, books *audit.Books) error { return auditTx(tx, books, auditTime) }
 
 func auditTx(tx *store.Tx, books *audit.Books, retention time.Duration) error {
+	if books.Rest() {
+		return auditSlotsTx(tx, books)
+	}
 	a := &jobAudit{books: books, ended: map[string]endedJob{}}
 	if err := a.running(tx); err != nil {
 		return err
@@ -69,7 +72,14 @@ func (a *jobAudit) read(tx *store.Tx, retention time.Duration) error {
 	if err != nil {
 		return err
 	}
-	a.since = now - retention.Milliseconds()
+	var oldest int64
+	if err := tx.QueryRow(`SELECT COALESCE(MIN(ended_ms), 0) FROM job WHERE ended_ms > 0`).Scan(&oldest); err != nil {
+		return err
+	}
+	if a.since = now - retention.Milliseconds(); oldest > 0 {
+		a.since = min(a.since, oldest)
+	}
+	where, args := a.books.Where("j.account")
 	return tx.Each(func(r store.Row) error {
 		var request, plan, status string
 		var e endedJob
@@ -93,14 +103,13 @@ func (a *jobAudit) read(tx *store.Tx, retention time.Duration) error {
 			a.books.Report(at)
 		}
 		if e.ended > 0 {
-			a.since = min(a.since, e.ended)
 			e.billed = status == row.StatusSucceeded
 			a.ended[request] = e
 		}
 		return nil
 	}, `SELECT j.id, j.request, j.account, j.key, j.plan, j.held_nano, j.status, j.cost_nano, j.ended_ms,
 		CASE WHEN r.id IS NULL THEN 0 ELSE 1 END
-		FROM job j LEFT JOIN job_run r ON r.id = j.id WHERE j.ended_ms > 0 OR r.id IS NULL`)
+		FROM job j LEFT JOIN job_run r ON r.id = j.id WHERE (j.ended_ms > 0 OR r.id IS NULL) AND `+where, args...)
 }
 
 // receipt compares a receipt with the job's record.
@@ -155,6 +164,7 @@ func (a *jobAudit) running(tx *store.Tx) error {
 	differ := func(account, request, what, recorded, computed string) {
 		a.books.Report(audit.Difference{Account: account, Request: request, What: what, Recorded: recorded, Computed: computed})
 	}
+	where, args := a.books.Where("COALESCE(j.account, r.account)")
 	err = tx.Each(func(r store.Row) error {
 		var id, account, key, request, plan, onLine string
 		var held money.Amount
@@ -173,21 +183,33 @@ func (a *jobAudit) running(tx *store.Tx) error {
 			differ(account, request, "the hold of a job differs from its record: "+id, held.String(), hold.Amount.String())
 		}
 		delete(holds, id)
-		if state > row.StateQueued {
-			if slots[id] != onLine {
-				differ(account, request, "a submitted job has no slot of its line: "+id, onLine, slots[id])
-			}
-			delete(slots, id)
+		if state > row.StateQueued && slots[id] != onLine {
+			differ(account, request, "a submitted job has no slot of its line: "+id, onLine, slots[id])
 		}
 		return nil
 	}, `SELECT r.id, COALESCE(j.account, r.account), COALESCE(j.key, ''), COALESCE(j.request, ''), COALESCE(j.held_nano, 0),
 		COALESCE(j.plan, ''), r.state, r.line
-		FROM job_run r LEFT JOIN job j ON j.id = r.id`)
+		FROM job_run r LEFT JOIN job j ON j.id = r.id WHERE `+where, args...)
 	for id, hold := range holds {
 		differ(hold.Account, hold.Request, "a hold belongs to no running job: "+id, hold.Amount.String(), "")
 	}
+	return err
+}
+
+// auditSlotsTx reports the slots of no submitted job. A slot has no account.
+func auditSlotsTx(tx *store.Tx, books *audit.Books) error {
+	slots, err := slot.JobsTx(tx)
+	if err != nil {
+		return err
+	}
+	err = tx.Each(func(r store.Row) error {
+		var id string
+		err := r.Scan(&id)
+		delete(slots, id)
+		return err
+	}, `SELECT id FROM job_run WHERE state > $1`, row.StateQueued)
 	for id, onLine := range slots {
-		differ("", id, "a slot of a line belongs to no submitted job", onLine, "")
+		books.Report(audit.Difference{Request: id, What: "a slot of a line belongs to no submitted job", Recorded: onLine})
 	}
 	return err
 }

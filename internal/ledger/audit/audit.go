@@ -1,16 +1,15 @@
 // Package audit owns the proof of the books: it recomputes every stored figure and checks every
-// row, in one snapshot, while the service runs.
+// row, while the service runs. It reads a range of accounts after the other, each in one snapshot.
 //
-// Invariants: an audit changes nothing. It shares no code with the writers of the books, so it
+// Invariants: an audit changes nothing. Figures are compared only within a snapshot. It shares no code with the writers of the books, so it
 // cannot repeat their faults; only the constants and the few rules of package books are common to
 // both. Each receipt is read once. The transaction that deletes receipts writes the records that
 // replace them (Chain).
 package audit
 
 import (
-	"context"
-	"fmt"
-	"time"
+	"database/sql"
+	"errors"
 
 	"tollgate/internal/ledger/books"
 	"tollgate/internal/money"
@@ -43,50 +42,10 @@ type Difference struct {
 // maxDifferences bounds the list of differences.
 const maxDifferences = 1000
 
-// auditTimeout bounds an audit. Its snapshot keeps the database from cleaning up SQLite's
-// write-ahead log or PostgreSQL's dead rows.
-const auditTimeout = 15 * time.Minute
-
-// Run checks the books in one snapshot. It is safe while the service runs, and reads each receipt
-// once:
-//   - The balance is credits less charges, and each movement's running balance is the one before it
-//     plus the movement, up to the account's row.
-//   - The days of each series are the sums of its receipts, including deleted ones.
-//   - The spent sums of keys are the sums of their days, and so are the sums of daily budgets. The
-//     used parts of free quotas are the counts of their requests.
-//   - The kept charges of deleted receipts are unchanged. With the receipts, they are the charges of
-//     the days.
-//   - Usage above holds is the sum of the receipts, and the segments of each key lead to all of its
-//     requests.
-//   - The rules of billing allow each receipt, hold and movement, and each belongs to an account
-//     and to a key of that account.
-//   - Each open hold belongs to a living node or to a job, and has no receipt.
-//
-// Other rooms add their checks in the same snapshot.
-func Run(ctx context.Context, db *store.DB, others ...Check) (Findings, error) {
-	ctx, cancel := context.WithTimeout(ctx, auditTimeout)
-	defer cancel()
-	var report Findings
-	err := db.View(ctx, func(tx *store.Tx) (err error) {
-		report, err = RunTx(tx, others...)
-		return err
-	})
-	return report, err
-}
-
-// RunTx is like Run, in the caller's transaction, which must be a read-only snapshot.
-func RunTx(tx *store.Tx, others ...Check) (Findings, error) {
-	b := newBooks(tx)
-	if err := b.run(others); err != nil {
-		return b.report, fmt.Errorf("audit: %w", err)
-	}
-	b.report.OK = len(b.report.Differences) == 0
-	return b.report, nil
-}
-
-// Check is another room's check. It is called after the audit has read all of the ledger's tables
-// but the receipts. It can register functions for receipts with JobReceipts, BilledReceipts and
-// Finally.
+// Check is another room's check. It is called for each range of accounts, after the audit has read
+// all of the ledger's tables but the receipts, and must check only rows of the range (Where). It can
+// register functions for receipts with JobReceipts, BilledReceipts and Finally. At the end of an audit
+// of all accounts it is called once more, for rows of no account (Rest).
 type Check func(tx *store.Tx, books *Books) error
 
 // WithoutProcess returns the Check of a database that may have no serving process. If served
@@ -113,10 +72,11 @@ func AsCopy(_ *store.Tx, books *Books) error {
 	return nil
 }
 
-// Books are the books of one snapshot.
+// Books are the books of a range of accounts, in one snapshot.
 type Books struct {
 	tx        *store.Tx
-	report    Findings
+	span      span
+	report    *Findings
 	noProcess bool
 	isCopy    bool   // see AsCopy
 	foldable  string // receipts from this request id on are not deleted
@@ -135,10 +95,10 @@ type Books struct {
 	finally  []func() error
 }
 
-func newBooks(tx *store.Tx) *Books {
+func newBooks(tx *store.Tx, report *Findings) *Books {
 	return &Books{
 		tx:       tx,
-		report:   Findings{Checked: map[string]int64{}, Differences: []Difference{}},
+		report:   report,
 		accounts: map[string]*accountSums{},
 		keys:     map[string]*keySums{},
 		holds:    map[string]*openHold{},
@@ -147,11 +107,6 @@ func newBooks(tx *store.Tx) *Books {
 }
 
 func (b *Books) run(others []Check) error {
-	// The end of request_retention moves and drops whole tables of receipts, which a snapshot does not
-	// undo.
-	if err := b.tx.Keep("ledger_receipt_old"); err != nil {
-		return err
-	}
 	now, err := b.tx.NowMS()
 	if err != nil {
 		return err
@@ -165,12 +120,13 @@ func (b *Books) run(others []Check) error {
 			return err
 		}
 	}
-	for _, check := range others {
-		if err := check(b.tx, b); err != nil {
-			return err
-		}
+	if err := b.runChecks(others); err != nil {
+		return err
 	}
 	if err := b.readReceipts(); err != nil {
+		return err
+	}
+	if err := b.readOtherKeys(); err != nil {
 		return err
 	}
 	if err := b.compareHolds(); err != nil {
@@ -192,9 +148,19 @@ func (b *Books) run(others []Check) error {
 	return nil
 }
 
+func (b *Books) runChecks(checks []Check) error {
+	for _, check := range checks {
+		if err := check(b.tx, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // readQuarantine reports the damaged holds in the quarantine. A row stays until a person has
 // examined and deleted it.
 func (b *Books) readQuarantine() error {
+	where, args := b.Where("account")
 	return b.each(func(scan scanner) error {
 		d := Difference{What: "a damaged hold was moved to the quarantine"}
 		var amount money.Amount
@@ -204,7 +170,7 @@ func (b *Books) readQuarantine() error {
 		d.Recorded = amount.String()
 		b.Report(d)
 		return nil
-	}, `SELECT id, account, key, model, amount_nano, cause FROM ledger_quarantine ORDER BY id`)
+	}, `SELECT id, account, key, model, amount_nano, cause FROM ledger_quarantine WHERE `+where+` ORDER BY id`, args...)
 }
 
 // Report adds a difference to the findings.
@@ -274,7 +240,7 @@ func (b *Books) MayBeDeleted(account, request string) bool {
 	return a != nil && a.folded > 0 && request < b.foldable
 }
 
-// Accounts calls fn for each account in the ledger.
+// Accounts calls fn for each account of the range in the ledger.
 func (b *Books) Accounts(fn func(id string)) {
 	for id, a := range b.accounts {
 		if a.exists {
@@ -283,17 +249,31 @@ func (b *Books) Accounts(fn func(id string)) {
 	}
 }
 
-// Keys calls fn for each key in the ledger.
-func (b *Books) Keys(fn func(id, account string, closed bool)) {
+// Keys calls fn for each key of the range in the ledger.
+func (b *Books) Keys(fn func(id, account string)) {
 	for id, k := range b.keys {
-		if k.exists {
-			fn(id, k.account, k.closed)
+		if k.exists && !k.outside {
+			fn(id, k.account)
 		}
 	}
 }
 
-// Credits calls fn for each credit whose note begins with an ASCII prefix.
+// Key returns the account of a key in the ledger, also of a key outside the range, and whether the key
+// is closed. The account is empty if there is no such key.
+func (b *Books) Key(id string) (account string, closed bool, err error) {
+	if k := b.keys[id]; k != nil && k.exists {
+		return k.account, k.closed, nil
+	}
+	err = b.tx.QueryRow(`SELECT account, closed FROM ledger_key WHERE id = $1`, id).Scan(&account, &closed)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return account, closed, err
+}
+
+// Credits calls fn for each credit of the range whose note begins with an ASCII prefix.
 func (b *Books) Credits(begins string, fn func(account, note string, amount money.Amount)) error {
+	where, args := b.Where("account", len(begins), begins)
 	return b.each(func(scan scanner) error {
 		var account, note string
 		var amount money.Amount
@@ -302,7 +282,8 @@ func (b *Books) Credits(begins string, fn func(account, note string, amount mone
 		}
 		fn(account, note, amount)
 		return nil
-	}, `SELECT account, note, amount_nano FROM ledger_entry WHERE kind = 'credit' AND substr(note, 1, $1) = $2`, len(begins), begins)
+	}, `SELECT account, note, amount_nano FROM ledger_entry WHERE kind = 'credit' AND substr(note, 1, $1) = $2 AND `+where,
+		args...)
 }
 
 type scanner func(dest ...any) error

@@ -36,22 +36,12 @@ type chargeSums struct {
 	mark, recordedMark uint64
 }
 
+const unknownInCharge = "a kept charge names an account or a model that is not there"
+
 // readCharges reads the kept charges.
 func (b *Books) readCharges() error {
-	words := map[int64]string{}
+	where, args := b.Where("account")
 	err := b.each(func(scan scanner) error {
-		var n int64
-		var word string
-		if err := scan(&n, &word); err != nil {
-			return err
-		}
-		words[n] = word
-		return nil
-	}, `SELECT id, word FROM ledger_word`)
-	if err != nil {
-		return err
-	}
-	err = b.each(func(scan scanner) error {
 		var account string
 		var rows, mark int64
 		if err := scan(&account, &rows, &mark); err != nil {
@@ -60,31 +50,33 @@ func (b *Books) readCharges() error {
 		kept := &b.account(account, "sums of kept charges").kept
 		kept.recorded, kept.recordedMark = rows, uint64(mark)
 		return nil
-	}, `SELECT account, kept, kept_mark FROM ledger_folded_chain`)
+	}, `SELECT account, kept, kept_mark FROM ledger_folded_chain WHERE `+where, args...)
 	if err != nil {
 		return err
 	}
+	where, args = b.Where("a.word")
 	return b.each(func(scan scanner) error {
-		var account, model int64
+		var account string
 		var c Charge
-		if err := scan(&account, &model, &c.Seq, &c.Amount, &c.Balance, &c.EndedMS, &c.Request, &c.Job); err != nil {
+		if err := scan(&account, &c.Model, &c.Seq, &c.Amount, &c.Balance, &c.EndedMS, &c.Request, &c.Job); err != nil {
 			return err
 		}
-		name, ok := words[account]
-		if c.Model = words[model]; !ok || c.Model == "" {
-			b.Report(Difference{Account: name, What: "a kept charge names an account or a model that is not there", Recorded: fmt.Sprint(c.Seq)})
+		if c.Model == "" {
+			b.Report(Difference{Account: account, What: unknownInCharge, Recorded: fmt.Sprint(c.Seq)})
 		}
 		if c.Amount <= 0 || outside(c.Balance) {
-			b.Report(Difference{Account: name, What: "a kept charge is not positive, or its balance is out of range", Recorded: c.Amount.String()})
+			b.Report(Difference{Account: account, What: "a kept charge is not positive, or its balance is out of range",
+				Recorded: c.Amount.String()})
 		}
-		a := b.account(name, "a kept charge")
+		a := b.account(account, "a kept charge")
 		a.computedBalance -= c.Amount
 		a.charged = money.Plus(a.charged, c.Amount)
 		a.kept.rows++
-		a.kept.mark += c.mark(name)
+		a.kept.mark += c.mark(account)
 		b.Count("kept charges", 1)
 		return nil
-	}, `SELECT account, model, seq, amount_nano, balance_nano, ended_ms, request, job FROM ledger_charge`)
+	}, `SELECT a.word, COALESCE(m.word, ''), c.seq, c.amount_nano, c.balance_nano, c.ended_ms, c.request, c.job
+		FROM ledger_word a JOIN ledger_charge c ON c.account = a.id LEFT JOIN ledger_word m ON m.id = c.model WHERE `+where, args...)
 }
 
 // compareCharges compares an account's kept charges with the recorded sums.

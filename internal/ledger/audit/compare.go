@@ -90,6 +90,9 @@ func (b *Books) compareKey(id string, k *keySums) {
 		at.What, at.Recorded, at.Computed = "a key is used by "+k.namedBy+" of another account", k.account, k.otherAccount
 		b.Report(at)
 	}
+	if k.outside {
+		return
+	}
 	if k.closed && !k.disabled {
 		b.Report(Difference{Account: k.account, Key: id, What: "a deleted key is not disabled"})
 	}

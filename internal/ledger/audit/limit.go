@@ -25,29 +25,37 @@ func (b *Books) limit(k books.LimitKey, account string) *limitSums {
 	return s
 }
 
+const keyWithoutBudget = "a day of a daily budget is of a key without one"
+
 func (b *Books) readLimits() error {
-	return b.each(func(scan scanner) error {
-		var k books.LimitKey
-		s := &limitSums{exists: true}
-		if err := scan(&k.Subject, &k.Day, &s.recorded.Spent, &s.recorded.Used); err != nil {
-			return err
-		}
-		b.Count("days of limits", 1)
-		account, _, free := strings.Cut(k.Subject, "/")
-		key := b.keys[k.Subject]
-		switch {
-		case free:
-			s.account = account
-			b.account(account, "a free quota")
-		case key != nil && key.limited:
-			s.account = key.account
-		default:
-			b.Report(Difference{Key: k.Subject, What: "a day of a daily budget is of a key without one", Recorded: s.recorded.Spent.String()})
+	read := func(where string, args ...any) error {
+		return b.each(func(scan scanner) error {
+			var k books.LimitKey
+			s := &limitSums{exists: true}
+			if err := scan(&k.Subject, &k.Day, &s.recorded.Spent, &s.recorded.Used); err != nil {
+				return err
+			}
+			b.Count("days of limits", 1)
+			if account, _, free := strings.Cut(k.Subject, "/"); free {
+				s.account = account
+				b.account(account, "a free quota")
+			} else if key := b.keys[k.Subject]; key.limited {
+				s.account = key.account
+			} else {
+				b.Report(Difference{Account: key.account, Key: k.Subject, What: keyWithoutBudget,
+					Recorded: s.recorded.Spent.String()})
+				return nil
+			}
+			b.limits[k] = s
 			return nil
-		}
-		b.limits[k] = s
-		return nil
-	}, `SELECT subject, day, spent_nano, used FROM ledger_limit`)
+		}, `SELECT subject, day, spent_nano, used FROM ledger_limit WHERE `+where, args...)
+	}
+	where, args := b.Where("k.account")
+	if err := read(`subject IN (SELECT k.id FROM ledger_key k WHERE `+where+`)`, args...); err != nil {
+		return err
+	}
+	where, args = b.whereFree()
+	return read(where, args...)
 }
 
 // compareLimits compares the sums of daily budgets and free quotas. A row without figures may be

@@ -16,6 +16,7 @@ type overSums struct{ recorded, computed money.Amount }
 
 func (b *Books) readOver() error {
 	b.over = map[overKey]*overSums{}
+	where, args := b.Where("account")
 	return b.each(func(scan scanner) error {
 		var k overKey
 		var s overSums
@@ -25,7 +26,7 @@ func (b *Books) readOver() error {
 		b.over[k] = &s
 		b.Count("sums above holds", 1)
 		return nil
-	}, `SELECT account, key, line, over_nano FROM ledger_over`)
+	}, `SELECT account, key, line, over_nano FROM ledger_over WHERE `+where, args...)
 }
 
 // addOver adds the usage of a receipt above its hold.
@@ -57,6 +58,7 @@ const segmentRows = 128
 
 // readSegments reads the recorded segments of each key.
 func (b *Books) readSegments() error {
+	where, args := b.Where("k.account")
 	return b.each(func(scan scanner) error {
 		var key string
 		var segment int64
@@ -68,7 +70,7 @@ func (b *Books) readSegments() error {
 		}
 		b.Count("parts of keys' logs", 1)
 		return nil
-	}, `SELECT key, part FROM ledger_key_part ORDER BY key, part`)
+	}, `SELECT p.key, p.part FROM ledger_key k JOIN ledger_key_part p ON p.key = k.id WHERE `+where+` ORDER BY p.key, p.part`, args...)
 }
 
 // checkSegment reports a receipt outside the recorded segments of its key.
@@ -91,8 +93,9 @@ type Movement struct {
 	CreatedMS         int64
 }
 
-// Movements calls fn with each credit and take-back, in the order of their ids.
+// Movements calls fn with each credit and take-back of the range, in the order of their ids.
 func (b *Books) Movements(fn func(Movement)) error {
+	where, args := b.Where("account")
 	return b.each(func(scan scanner) error {
 		var m Movement
 		if err := scan(&m.ID, &m.Account, &m.Note, &m.Amount, &m.Balance, &m.CreatedMS); err != nil {
@@ -100,7 +103,7 @@ func (b *Books) Movements(fn func(Movement)) error {
 		}
 		fn(m)
 		return nil
-	}, `SELECT id, account, note, amount_nano, balance_nano, created_ms FROM ledger_entry ORDER BY id`)
+	}, `SELECT id, account, note, amount_nano, balance_nano, created_ms FROM ledger_entry WHERE `+where+` ORDER BY id`, args...)
 }
 
 // BilledReceipt is the receipt of a billed chat request.

@@ -7,6 +7,7 @@ import (
 	"tollgate/internal/ledger/books"
 	"tollgate/internal/ledger/measure"
 	"tollgate/internal/money"
+	"tollgate/internal/store"
 )
 
 // accountSums has an account's row and the computed sums.
@@ -30,6 +31,7 @@ type accountRow struct{ balance, floor money.Amount }
 // keySums has a key's row and the computed sums.
 type keySums struct {
 	exists, closed, disabled bool
+	outside                  bool   // the key belongs to an account outside the range
 	namedBy, otherAccount    string // the row that names a missing key; an account other than the key's
 	account                  string
 	spent, sumSpent          money.Amount
@@ -73,6 +75,7 @@ func (b *Books) key(id, account, what string) *keySums {
 }
 
 func (b *Books) readAccounts() error {
+	where, args := b.Where("id")
 	return b.each(func(scan scanner) error {
 		var id string
 		a := &accountSums{exists: true}
@@ -83,10 +86,11 @@ func (b *Books) readAccounts() error {
 		b.accounts[id] = a
 		b.Count("accounts", 1)
 		return nil
-	}, `SELECT id, balance_nano, floor_nano, disabled, seq FROM ledger_account`)
+	}, `SELECT id, balance_nano, floor_nano, disabled, seq FROM ledger_account WHERE `+where, args...)
 }
 
 func (b *Books) readKeys() error {
+	where, args := b.Where("account")
 	return b.each(func(scan scanner) error {
 		var id string
 		var disabled, closed, budget int64
@@ -99,12 +103,36 @@ func (b *Books) readKeys() error {
 		b.account(k.account, "a key")
 		b.Count("keys", 1)
 		return nil
-	}, `SELECT id, account, disabled, closed, daily_budget_nano, spent_nano FROM ledger_key`)
+	}, `SELECT id, account, disabled, closed, daily_budget_nano, spent_nano FROM ledger_key WHERE `+where, args...)
+}
+
+// readOtherKeys looks up the keys that rows of the range name but that belong to accounts outside the
+// range.
+func (b *Books) readOtherKeys() error {
+	var missing []string
+	for id, k := range b.keys {
+		if !k.exists {
+			missing = append(missing, id)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return b.each(func(scan scanner) error {
+		var id, account string
+		if err := scan(&id, &account); err != nil {
+			return err
+		}
+		k := b.keys[id]
+		k.exists, k.outside, k.account, k.otherAccount = true, true, account, k.account
+		return nil
+	}, `SELECT id, account FROM ledger_key WHERE `+b.tx.In("id", 1), store.List(missing))
 }
 
 // readChains reads the checksums of deleted receipts.
 func (b *Books) readChains() error {
-	chains, err := chainsTx(b.tx, "1 = 1")
+	where, args := b.Where("account")
+	chains, err := chainsTx(b.tx, where, args...)
 	for account, c := range chains {
 		a := b.account(account, "the checksum of deleted receipts")
 		a.folded = c.movements
@@ -115,6 +143,7 @@ func (b *Books) readChains() error {
 }
 
 func (b *Books) readHolds() error {
+	where, args := b.Where("account")
 	return b.each(func(scan scanner) error {
 		var id string
 		var free int64
@@ -133,10 +162,11 @@ func (b *Books) readHolds() error {
 		b.Count("holds", 1)
 		return nil
 	}, `SELECT id, epoch, account, key, model, job, day, free, amount_nano, cost_nano, prompt_tokens, cached_tokens, completion_tokens,
-		quantity, price_factor FROM ledger_hold`)
+		quantity, price_factor FROM ledger_hold WHERE `+where, args...)
 }
 
 func (b *Books) readEntries() error {
+	where, args := b.Where("account")
 	return b.each(func(scan scanner) error {
 		var id, account, kind string
 		var seq int64
@@ -152,27 +182,25 @@ func (b *Books) readEntries() error {
 		}
 		b.Count("entries", 1)
 		return nil
-	}, `SELECT id, account, seq, kind, amount_nano, balance_nano FROM ledger_entry`)
+	}, `SELECT id, account, seq, kind, amount_nano, balance_nano FROM ledger_entry WHERE `+where, args...)
 }
 
 func (b *Books) readHits() error {
+	where, args := b.Where("k.account")
 	return b.each(func(scan scanner) error {
 		var key string
 		var n, first, last int64
 		if err := scan(&key, &n, &first, &last); err != nil {
 			return err
 		}
-		k := b.keys[key]
-		switch {
-		case k == nil || !k.exists:
-			b.Report(Difference{Key: key, What: "a rate window is of a key that is not there", Recorded: fmt.Sprint(n)})
-		case first < 1 || n != last-first+1:
+		if k := b.keys[key]; first < 1 || n != last-first+1 {
 			b.Report(Difference{Account: k.account, Key: key, What: "the hits of a rate window are not numbered one after the other",
 				Recorded: fmt.Sprint(n), Computed: fmt.Sprintf("%d to %d", first, last)})
 		}
 		b.Count("rate windows", 1)
 		return nil
-	}, `SELECT key, COUNT(*), MIN(n), MAX(n) FROM ledger_hit GROUP BY key`)
+	}, `SELECT h.key, COUNT(*), MIN(h.n), MAX(h.n) FROM ledger_key k JOIN ledger_hit h ON h.key = k.id WHERE `+where+` GROUP BY h.key`,
+		args...)
 }
 
 // receipt has the columns of a receipt that the rules and sums need.
@@ -218,8 +246,10 @@ func (b *Books) readReceipts() error {
 	for i := range columns {
 		names[i], dest[i] = columns[i].name, &values[i]
 	}
+	where, args := b.Where("account")
 	list := strings.Join(names, ", ")
-	rows, err := b.tx.Query(`SELECT ` + list + ` FROM ledger_receipt UNION ALL SELECT ` + list + ` FROM ` + Unfolded)
+	rows, err := b.tx.Query(`SELECT `+list+` FROM ledger_receipt WHERE `+where+` UNION ALL SELECT `+list+` FROM `+Unfolded+` AND `+where,
+		args...)
 	if err != nil {
 		return err
 	}

@@ -61,6 +61,7 @@ type seriesSums struct {
 
 func (b *Books) readSeries() error {
 	b.series, b.bySeries, b.factors = map[int64]*seriesSums{}, map[books.UsageSeries]*seriesSums{}, dayFactors{}
+	where, args := b.Where("account")
 	err := b.each(func(scan scanner) error {
 		var id, folded int64
 		var s books.UsageSeries
@@ -77,10 +78,11 @@ func (b *Books) readSeries() error {
 		b.key(s.Key, s.Account, "a series")
 		b.Count("series", 1)
 		return nil
-	}, `SELECT id, account, key, model, line, endpoint, folded FROM ledger_series`)
+	}, `SELECT id, account, key, model, line, endpoint, folded FROM ledger_series WHERE `+where, args...)
 	if err != nil {
 		return err
 	}
+	where, args = b.Where("s.account")
 	return b.each(func(scan scanner) error {
 		var day books.Day
 		var id int64
@@ -93,10 +95,6 @@ func (b *Books) readSeries() error {
 			return err
 		}
 		s := b.series[id]
-		if s == nil {
-			b.Report(Difference{What: "a day is of a series that is not there", Recorded: fmt.Sprint(id)})
-			return nil
-		}
 		s.recorded += b.factors.of(day).mark(f)
 		s.capped = s.capped || slices.ContainsFunc(f[:], isCapped)
 		a, k := b.account(s.names.Account, "a day"), b.key(s.names.Key, s.names.Account, "a day")
@@ -111,8 +109,9 @@ func (b *Books) readSeries() error {
 		}
 		b.Count("days of series", 1)
 		return nil
-	}, `SELECT day, unit, series, requests, billed, failed, prompt_tokens, cached_tokens, completion_tokens, quantity,
-		cost_nano, line_cost_nano, line_costs, known_cost_nano FROM ledger_day`)
+	}, `SELECT d.day, d.unit, d.series, d.requests, d.billed, d.failed, d.prompt_tokens, d.cached_tokens, d.completion_tokens,
+		d.quantity, d.cost_nano, d.line_cost_nano, d.line_costs, d.known_cost_nano
+		FROM ledger_series s JOIN ledger_day d ON d.series = s.id WHERE `+where, args...)
 }
 
 func isCapped(n int64) bool { return n >= int64(money.Max) }

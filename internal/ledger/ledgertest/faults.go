@@ -68,6 +68,11 @@ var booksFaults = []FaultCase{
 		cost_nano, prompt_tokens, cached_tokens, completion_tokens, line) SELECT r.id, h.epoch, r.account, r.key, r.model, r.endpoint, ` +
 			`r.day, 1, 0, 0, 0, 0, 0, 0, 0, ''
 		FROM ledger_receipt r JOIN ledger_hold h ON h.id = 'req_open' WHERE r.id = 'req_whole'`, "an open hold has a receipt"},
+	{"an open hold of another account has a receipt",
+		`INSERT INTO ledger_hold (id, epoch, account, key, model, endpoint, day, revision, free, amount_nano, created_ms,
+		cost_nano, prompt_tokens, cached_tokens, completion_tokens, line) SELECT 'req_whole', h.epoch, 'b', 'b_key', h.model, h.endpoint, ` +
+			`h.day, 1, 0, 0, 0, 0, 0, 0, 0, ''
+		FROM ledger_hold h WHERE h.id = 'req_open'`, "an open hold has a receipt"},
 	{"a hold's node is fenced", `UPDATE node SET dead = 1`, "of a node that is dead"},
 	{"a hold's node has no row", `DELETE FROM node`, "of a node that is not known"},
 	{"a hold has an unknown epoch", `UPDATE ledger_hold SET epoch = 'node_x' WHERE id = 'req_open'`, "of a node that is not known"},

@@ -20,9 +20,11 @@ func Plant(t testing.TB, db *store.DB, f Fault, checks ...audit.Check) []audit.D
 	return PlantFindings(t, db, f, checks...).Differences
 }
 
-// PlantFindings is like Plant and returns all findings of the audit.
+// PlantFindings is like Plant and returns all findings of the audit. It fails the test if an audit in
+// ranges of one account finds less.
 func PlantFindings(t testing.TB, db *store.DB, f Fault, checks ...audit.Check) (report audit.Findings) {
 	t.Helper()
+	var single audit.Findings
 	undo := errors.New("undo")
 	err := db.Update(t.Context(), func(tx *store.Tx) (err error) {
 		for statement := range strings.SplitSeq(string(f), ";") {
@@ -33,13 +35,21 @@ func PlantFindings(t testing.TB, db *store.DB, f Fault, checks ...audit.Check) (
 				return fmt.Errorf("%s: %d rows changed: %w", statement, n, err)
 			}
 		}
-		if report, err = audit.RunTx(tx, checks...); err != nil {
+		if report, err = audit.RunTx(tx, audit.Options{Checks: checks}); err != nil {
+			return err
+		}
+		if single, err = audit.RunTx(tx, audit.Options{Checks: checks, RangeRows: 1}); err != nil {
 			return err
 		}
 		return undo
 	})
 	if !errors.Is(err, undo) {
 		t.Fatal(err)
+	}
+	for _, d := range report.Differences {
+		if what, _, _ := strings.Cut(d.What, " on 2"); !Reports(single.Differences, what) { // for one of the days
+			t.Errorf("%s: in ranges of one account, the audit does not report %q, but %+v", f, d.What, single.Differences)
+		}
 	}
 	return report
 }

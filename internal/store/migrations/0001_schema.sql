@@ -706,11 +706,12 @@ CREATE INDEX operator_log_object ON operator_log (object, id);
 -- The audits started by operators.
 CREATE TABLE operator_audit (
     id       TEXT   NOT NULL PRIMARY KEY,
+    epoch    TEXT   NOT NULL, -- of the node that runs the audit
     began_ms BIGINT NOT NULL,
     ended_ms BIGINT NOT NULL,
     name     TEXT   NOT NULL, -- who started the audit
     fault    TEXT   NOT NULL, -- why there are no findings
-    findings TEXT   NOT NULL  -- JSON
+    findings TEXT   NOT NULL  -- JSON; while the audit runs, with its progress
 );
 
 ------------------------------------------------------------ internal/importer
