@@ -27,7 +27,7 @@ type committer struct {
 	segments segmentCache
 	rows     rowCache
 
-	passed []*op // operations that the last batch has passed over
+	passed []*op // operations passed over by the last batch
 
 	// exec runs a batch of statements; tests replace it to inject faults.
 	exec func(ctx context.Context, s *store.Session, b *store.Batch, phase phase) error
@@ -153,8 +153,8 @@ func (c *committer) commit(ops []*op) {
 	}
 }
 
-// giveUpLock passes over all operations of a batch that has waited for longer than LockTimeout for an
-// account. The next batch takes new operations of other accounts too, and does not wait at first.
+// giveUpLock passes over all operations of a batch after a wait of LockTimeout for an account. The
+// next batch takes new operations of other accounts too, and does not wait at first.
 func (c *committer) giveUpLock(ops []*op, account string) {
 	c.l.log.Warn("ledger: another transaction has locked an account for long; its requests wait, others go on", "account", account,
 		"waited", c.l.opts.LockTimeout)
@@ -307,7 +307,7 @@ func unreachable(err error) bool {
 func (c *committer) split(ops []*op, err error) {
 	if len(ops) > 1 {
 		half := len(ops) / 2
-		c.commit(ops[:half:half]) // a batch that waits appends operations
+		c.commit(ops[:half:half]) // a waiting batch appends operations
 		c.commit(ops[half:])
 		return
 	}

@@ -52,7 +52,7 @@ type Options struct {
 	// seconds.
 	OutageGrace time.Duration
 	// QueueWait is how long an admission waits in the queue before it is refused. The default is
-	// 2 seconds, which must be longer than LockTimeout.
+	// 2 seconds. It must be longer than LockTimeout.
 	QueueWait time.Duration
 	// LockTimeout is how long a batch waits for an account's row, or another row, that another
 	// transaction has locked. The default is 1 second: six nodes with commits of 100 ms take turns on

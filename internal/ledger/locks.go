@@ -5,13 +5,13 @@ import "tollgate/internal/store"
 // locks says how a batch locks its accounts. Several nodes commit on PostgreSQL, and a lock lasts
 // until its COMMIT is on the standby. If each batch waited for all of its accounts, then one account
 // with traffic on every node would let all nodes commit in turn. So a batch passes over accounts
-// that another transaction has locked, and the next batch tries their operations again.
+// locked by another transaction, and the next batch tries their operations again.
 //
 // A batch waits for at most one account, before it locks any other. So batches of different nodes
 // cannot deadlock on accounts.
 type locks struct {
-	free bool   // lock the accounts that are free; otherwise lock none
-	wait string // an account that is already locked, if it exists; may be empty
+	free bool   // lock the free accounts; otherwise lock none
+	wait string // an account already locked by this batch, unless the account is missing
 }
 
 // maxPasses bounds how often an operation is passed over before a batch waits for the account. With
@@ -19,7 +19,7 @@ type locks struct {
 // so few batches wait.
 const maxPasses = 8
 
-// read adds the statement that reads accounts.
+// read adds the statement for accounts.
 func (l locks) read(q *store.Batch, scan func(store.Row) error, text string, accounts []string) {
 	if l.free {
 		q.QueryFree(scan, text, store.List(accounts))
@@ -29,7 +29,7 @@ func (l locks) read(q *store.Batch, scan func(store.Row) error, text string, acc
 }
 
 // passes reports whether the batch passes over an operation, because another transaction has locked
-// the account. A missing account looks the same; a batch that waits for the account finds out.
+// the account. A missing account looks the same; a batch finds out by waiting for the account.
 func (b *batch) passes(o *op) bool {
 	switch {
 	case !b.locks.free, o.account == "", o.account == b.locks.wait, b.Accounts[o.account] != nil:
@@ -40,7 +40,7 @@ func (b *batch) passes(o *op) bool {
 	return true
 }
 
-// overdue returns the account of the first operation that was passed over too often, or "".
+// overdue returns the account of the first operation passed over too often, or "".
 func overdue(ops []*op) string {
 	for _, o := range ops {
 		if o.passes >= maxPasses {

@@ -20,7 +20,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// lockAccount locks an account like a batch of another node whose COMMIT is slow. The returned
+// lockAccount locks an account like a batch with a slow COMMIT on another node. The returned
 // function ends that transaction.
 func (f *fixture) lockAccount(account string) (unlock func()) {
 	f.t.Helper()
@@ -339,7 +339,7 @@ func (l *lockedLines) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// TestCallerOfAPassedAdmissionLeaves ends the context of an admission that was passed over. It is
+// TestCallerOfAPassedAdmissionLeaves ends the context of a passed admission. It is
 // refused while the account is still locked.
 func TestCallerOfAPassedAdmissionLeaves(t *testing.T) {
 	t.Parallel()
@@ -360,7 +360,7 @@ func TestCallerOfAPassedAdmissionLeaves(t *testing.T) {
 	f.audited()
 }
 
-// TestMissingAccount admits for an account that does not exist, alone and beside others. PostgreSQL
+// TestMissingAccount admits for a missing account, alone and beside others. PostgreSQL
 // passes over the account at first, as if it were locked.
 func TestMissingAccount(t *testing.T) {
 	t.Parallel()
