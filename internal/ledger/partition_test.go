@@ -483,8 +483,8 @@ func TestTheFileStaysSmall(t *testing.T) {
 			}
 			size = append(size, f.count(`SELECT page_count FROM pragma_page_count`))
 		}
-		full := size[11] // the retention, the day that ends, and the day before midnight
-		if last := size[days-1]; last > full+full/20 {
+		full := size[11]                              // the retention, the day that ends, and the day before midnight
+		if last := size[days-1]; last > full+full/8 { // rows of days and batches are kept
 			t.Errorf("the file has %d pages after %d days, and had %d after 12", last, days, full)
 		}
 		if n := f.count(`SELECT COUNT(*) FROM ledger_receipt`); n > 12*daily {
