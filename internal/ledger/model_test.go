@@ -76,7 +76,9 @@ func (m *modelBooks) admit(now int64, r modelRequest) string {
 	case r.version != key.version:
 		return "changed"
 	}
-	key.forgetFutureHits(now)
+	if key.rpm >= 0 {
+		key.forgetFutureHits(now)
+	}
 	if n := int64(len(key.hits)); key.rpm == 0 || key.rpm > 0 && n >= key.rpm && now-key.hits[n-key.rpm] < modelWindow {
 		return "rate"
 	}
