@@ -45,7 +45,9 @@ CREATE TABLE node_batch (
     epoch TEXT   NOT NULL,
     batch BIGINT NOT NULL,
     PRIMARY KEY (epoch, batch)
-);
+)
+-- SQLite: WITHOUT ROWID
+;
 
 ------------------------------------------------------------- internal/account
 
