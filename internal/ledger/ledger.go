@@ -6,8 +6,8 @@
 //     writes the hold. No cache decides.
 //   - A hold ends exactly once: the transaction that writes the receipt deletes the hold's row. A
 //     request has at most one charge, never above its hold.
-//   - Credits - charges = balance, and the held sums of accounts and keys are the sums of their
-//     open holds.
+//   - Credits - charges = balance. What an account or a key holds is the sum of its open holds, which
+//     is stored nowhere else.
 //
 // All admissions and settlements of a node go through one committer, which commits them in batches.
 // The decisions are pure functions in package books. Package audit proves the result.

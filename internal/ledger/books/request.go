@@ -3,8 +3,7 @@
 //
 // Invariants: the package uses no database, no context and no clock, so the same rows, operation
 // and time always have the same result, on both databases. A refusal changes nothing. A charge is
-// never above its hold; a hold ends once; the held sums of accounts and keys are the sums of their
-// holds.
+// never above its hold; a hold ends once; HeldSums are the sums of the open holds.
 package books
 
 import (
