@@ -107,24 +107,36 @@ func buildIndex(ctx context.Context, pool *sql.DB, m migration) error {
 	return err
 }
 
-// indexState reports whether an index exists and is complete. If the node of an earlier build has
-// ended, the server may still continue the build. So indexState first waits for the build's lock.
-// No request needs a conflicting lock.
+// indexState reports whether an index exists and is complete, after the end of an earlier build: the
+// server continues a build whose node has ended.
 func indexState(ctx context.Context, pool *sql.DB, m migration) (found, valid bool, err error) {
-	tx, err := pool.BeginTx(ctx, nil)
-	if err != nil {
-		return false, false, err
-	}
-	defer func() { _ = tx.Rollback() }() // it changes nothing
-	if _, err := tx.ExecContext(ctx, `LOCK TABLE `+m.table+` IN SHARE UPDATE EXCLUSIVE MODE`); err != nil {
+	if err := awaitBuild(ctx, pool, m); err != nil {
 		return false, false, fmt.Errorf("wait for another build of an index: %w", err)
 	}
-	err = tx.QueryRowContext(ctx, `SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1)`, m.index).Scan(&valid)
+	err = pool.QueryRowContext(ctx, `SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1)`, m.index).Scan(&valid)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, false, nil
 	}
 	return err == nil, valid, err
 }
+
+// awaitBuild waits until no server process builds the index. It holds no lock and no snapshot while it
+// waits, because a build waits for transactions with older snapshots.
+func awaitBuild(ctx context.Context, pool *sql.DB, m migration) error {
+	for {
+		var builds bool
+		if err := pool.QueryRowContext(ctx, selectBuild, m.text).Scan(&builds); err != nil || !builds {
+			return err
+		}
+		if !sleep(ctx, 100*time.Millisecond) {
+			return ctx.Err()
+		}
+	}
+}
+
+// selectBuild reports whether a process runs a statement. The server may cut off a shown statement.
+const selectBuild = `SELECT EXISTS (SELECT FROM pg_stat_activity
+	WHERE datname = current_database() AND state = 'active' AND query <> '' AND starts_with($1, query))`
 
 // How often and how long a migration tries again. A waiting node holds no connection while it
 // pauses, because a pooler may have few.

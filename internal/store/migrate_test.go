@@ -343,7 +343,8 @@ func TestIndexOfACrash(t *testing.T) {
 				closeDB(t, node)
 				second := open(t, url, next)
 				go func() { again <- errors.Join(second.Migrate(t.Context()), second.Close()) }()
-				for name != stops && count(t, before, `SELECT COUNT(*) FROM pg_locks WHERE relation = to_regclass('big') AND NOT granted`) == 0 {
+				for name != stops && count(t, before, `SELECT COUNT(*) FROM pg_stat_activity
+					WHERE datname = current_database() AND query LIKE 'SELECT EXISTS (SELECT FROM pg_stat_activity%'`) == 0 {
 				}
 				return nil
 			})
