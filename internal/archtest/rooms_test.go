@@ -1,6 +1,7 @@
 package archtest
 
 import (
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -85,7 +86,7 @@ func TestImportTableHasNoUnusedArrow(t *testing.T) {
 }
 
 // floors are the packages of a room from the lowest up: each may import those of
-// the lines above its own only.
+// the lines above its own only. The floors of the ledger stand in ARCHITECTURE.md.
 var floors = map[string][][]string{
 	"internal/wire": {
 		{"internal/wire/rawjson", "internal/wire/field"},
@@ -101,14 +102,6 @@ var floors = map[string][][]string{
 			"internal/wire/translate/internal/responseschat", "internal/wire/translate/internal/customtools"},
 		{"internal/wire/translate"},
 	},
-	"internal/ledger": {
-		{"internal/ledger/measure", "internal/ledger/sheet"},
-		{"internal/ledger/books"},
-		{"internal/ledger/audit"},
-		{"internal/ledger/spending", "internal/ledger/movement"},
-		{"internal/ledger/requestlog"},
-		{"internal/ledger", "internal/ledger/ledgertest"},
-	},
 	"internal/console": {
 		{"internal/console/ui", "internal/console/static"},
 		{"internal/console/page"},
@@ -120,11 +113,25 @@ var floors = map[string][][]string{
 	},
 }
 
+// ledgerFloors returns the floors of the ledger, the rows of a table in ARCHITECTURE.md.
+func ledgerFloors(t *testing.T) (lines [][]string) {
+	t.Helper()
+	for _, cells := range tableRows(read(t, "ARCHITECTURE.md"), "package of the ledger", "owns") {
+		var line []string
+		for name := range strings.SplitSeq(cells[0], ",") {
+			line = append(line, path.Join("internal", strings.Trim(name, " `")))
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
 // TestFloorsImportDownwardOnly checks that the imports inside a room have one direction too.
 func TestFloorsImportDownwardOnly(t *testing.T) {
 	t.Parallel()
-	floor := map[string]int{}
-	for _, room := range floors {
+	layered, floor := maps.Clone(floors), map[string]int{}
+	layered["internal/ledger"] = ledgerFloors(t)
+	for _, room := range layered {
 		for i, packages := range room {
 			for _, folder := range packages {
 				floor[folder] = i + 1
@@ -133,12 +140,12 @@ func TestFloorsImportDownwardOnly(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, f := range source(t).files {
-		if floors[f.room] == nil {
+		if layered[f.room] == nil {
 			continue
 		}
 		seen[f.folder] = true
 		if floor[f.folder] == 0 {
-			t.Errorf("%s: %s is missing from the layers of its room (internal/archtest/rooms_test.go)", f.path, f.folder)
+			t.Errorf("%s: %s is missing from the floors of its room (internal/archtest/rooms_test.go or ARCHITECTURE.md)", f.path, f.folder)
 			continue
 		}
 		for _, imported := range f.imports {

@@ -94,8 +94,8 @@ type numberedState struct {
 }
 
 func accountsTx(tx *store.Tx, accounts []string) (map[string]numberedState, error) {
-	rows, err := tx.Query(`SELECT id, balance_nano, (SELECT `+sumAmount+` FROM ledger_hold WHERE account = ledger_account.id), floor_nano,
-		disabled, seq FROM ledger_account WHERE `+tx.In("id", 1), store.List(accounts))
+	rows, err := tx.Query(`SELECT id, balance_nano, (SELECT `+store.Sum("amount_nano")+` FROM ledger_hold
+		WHERE account = ledger_account.id), floor_nano, disabled, seq FROM ledger_account WHERE `+tx.In("id", 1), store.List(accounts))
 	if err != nil {
 		return nil, err
 	}

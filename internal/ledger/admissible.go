@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"tollgate/internal/ledger/books"
+	"tollgate/internal/ledger/rows"
 	"tollgate/internal/store"
 )
 
@@ -14,11 +16,11 @@ import (
 // locks and writes nothing and counts against no limit. Other requests may be admitted after it, so
 // Admit decides again.
 func (l *Ledger) Admissible(ctx context.Context, a Admission) error {
-	b := newBatch(nil, nil, locks{})
+	b := new(rows.Cache).NewBooks()
 	err := l.db.View(ctx, func(tx *store.Tx) error {
-		rows := l.db.NewBatch()
-		b.read(rows, l.db, []*op{{kind: opAdmit, account: a.Account, key: a.Key, admission: a}})
-		return tx.Run(rows)
+		q := l.db.NewBatch()
+		b.Read(q, l.db, rows.Need{Admissions: []*books.Admission{&a}})
+		return tx.Run(q)
 	})
 	if err != nil {
 		return unavailable(fmt.Errorf("read what decides an admission: %w", err))

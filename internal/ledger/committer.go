@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"tollgate/internal/ledger/rows"
 	"tollgate/internal/node"
 	"tollgate/internal/store"
 )
@@ -23,10 +24,7 @@ type committer struct {
 	epoch string
 	batch int64 // number of the last committed batch
 
-	series   seriesCache
-	segments segmentCache
-	rows     rowCache
-
+	cache  rows.Cache
 	passed []*op // operations passed over by the last batch
 
 	// exec runs a batch of statements; tests replace it to inject faults.
@@ -57,7 +55,7 @@ func newCommitter(l *Ledger) *committer {
 	if exec == nil {
 		exec = func(ctx context.Context, s *store.Session, b *store.Batch, _ phase) error { return s.Run(ctx, b) }
 	}
-	return &committer{l: l, epoch: l.node.Epoch(), exec: exec, series: seriesCache{}, segments: segmentCache{}}
+	return &committer{l: l, epoch: l.node.Epoch(), exec: exec}
 }
 
 // run commits until the queue is closed and empty.
@@ -105,9 +103,7 @@ func (c *committer) commit(ops []*op) {
 		switch result {
 		case resultCommitted:
 			c.batch++
-			c.series.add(b.newSeries)
-			c.segments.add(b.newSegments)
-			c.rows.store(b)
+			c.cache.Store(b.Books)
 			c.l.writes.recordBatch(nil, c.l.now())
 			c.answer(ops, b)
 			if c.l.opts.Observer.Batch != nil {
@@ -184,7 +180,8 @@ func (c *committer) try(ops *[]*op, wait string) (tryResult, *batch, error) {
 }
 
 func (c *committer) tryOn(ctx context.Context, session *store.Session, ops *[]*op, wait string) (tryResult, *batch, error) {
-	b := newBatch(c.series, c.segments, locks{free: !c.l.db.OneProcess(), wait: wait})
+	b := &batch{Books: c.cache.NewBooks(), wait: wait}
+	b.LockFree = !c.l.db.OneProcess()
 	read, err := c.begin(ctx, session, b)
 	if err != nil {
 		return resultNotCommitted, nil, unreachableError{err}
@@ -199,7 +196,7 @@ func (c *committer) tryOn(ctx context.Context, session *store.Session, ops *[]*o
 		read = c.l.db.NewBatch()
 	}
 	if err == nil && (wait == "" || advanced > 0) {
-		b.read(read, c.l.db, *ops)
+		b.Read(read, c.l.db, need(*ops))
 		err = c.exec(ctx, session, read, phaseRead)
 	}
 	if err != nil {
@@ -222,8 +219,7 @@ func (c *committer) tryOn(ctx context.Context, session *store.Session, ops *[]*o
 		return resultLocked, nil, nil
 	}
 	write := c.l.db.NewBatch()
-	b.write(write, c.l.opts.AnnounceLow)
-	write.Version(&b.version)
+	b.Write(write, c.l.opts.AnnounceLow)
 	write.Commit()
 	if err := c.exec(ctx, session, write, phaseWrite); err != nil {
 		err = fmt.Errorf("write the books: %w", err)
@@ -236,21 +232,17 @@ func (c *committer) tryOn(ctx context.Context, session *store.Session, ops *[]*o
 }
 
 // begin opens the transaction and returns the batch for the next statements. On SQLite the
-// transaction is already open when begin returns, and b has the time and the cached rows that are
-// still valid.
+// transaction is already open when begin returns, and b may use cached rows.
 func (c *committer) begin(ctx context.Context, session *store.Session, b *batch) (*store.Batch, error) {
 	begin := c.l.db.NewBatch()
 	begin.Begin(strconv.FormatInt(c.l.opts.LockTimeout.Milliseconds(), 10)+"ms", idleTimeout)
 	if !c.l.db.HasVersion() {
 		return begin, nil
 	}
-	var now store.Version
-	begin.Version(&now)
-	begin.Now(&b.NowMS)
+	b.Begin(begin)
 	if err := c.exec(ctx, session, begin, phaseRead); err != nil {
 		return nil, fmt.Errorf("begin: %w", err)
 	}
-	b.cached = c.rows.at(now)
 	return c.l.db.NewBatch(), nil
 }
 

@@ -5,8 +5,8 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger/books"
+	"tollgate/internal/ledger/rows"
 	"tollgate/internal/money"
-	"tollgate/internal/store"
 )
 
 // decision is the answer to one operation. It is valid once the batch is committed.
@@ -19,24 +19,36 @@ type decision struct {
 	over    money.Amount
 }
 
-// batch is one try of a batch: its books and its other writes. The series and segments in the
-// maps have rows already and are not inserted again.
+// batch is one try of a batch: its books and its decisions.
 type batch struct {
-	books.Books
-	progress    []*Hold
-	hooks       []Hook
-	decisions   map[*op]decision
-	series      seriesCache
-	newSeries   []int64
-	segments    segmentCache
-	newSegments segmentCache
-	cached      rowCache // rows that the batch need not read
-	locks       locks
-	version     store.Version // of the database after this batch
+	*rows.Books
+	decisions map[*op]decision
+	wait      string // an account already locked by this batch, unless the account is missing
 }
 
-func newBatch(series seriesCache, segments segmentCache, l locks) *batch {
-	return &batch{Books: books.New(), series: series, segments: segments, locks: l}
+// need returns the rows that operations need.
+func need(ops []*op) (n rows.Need) {
+	for _, o := range ops {
+		switch o.kind {
+		case opAdmit:
+			n.Admissions = append(n.Admissions, &o.admission)
+		case opEnd: // its hold is in memory
+			n.Accounts, n.Keys = append(n.Accounts, o.account), append(n.Keys, o.key)
+		case opSweep, opJob:
+			n.Accounts, n.Keys, n.Holds = append(n.Accounts, o.account), append(n.Keys, o.key), append(n.Holds, o.holdID)
+		case opRefused:
+			if o.account != "" {
+				n.Accounts = append(n.Accounts, o.account)
+			}
+		}
+		switch {
+		case o.admitHook != nil:
+			n.Hooks = append(n.Hooks, o.admitHook)
+		case o.endHook != nil:
+			n.Hooks = append(n.Hooks, o.endHook)
+		}
+	}
+	return n
 }
 
 // decide decides the operations whose accounts are locked by this batch. The others have no decision.
@@ -88,7 +100,9 @@ func (b *batch) decideOne(o *op, epoch string) decision {
 	case opJob:
 		return b.endJob(o)
 	case opProgress:
-		b.progress = append(b.progress, o.progressOf)
+		h := o.progressOf
+		h.queued.Store(false) // so that later progress is queued again
+		b.Progress[h.row.ID] = *h.progress.Load()
 	case opRefused:
 		b.recordRefusal(o.refusal)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/ledger/rows"
 )
 
 // errPoisoned means that a batch of one operation failed: the operation, or a row that it needs, is
@@ -50,7 +51,7 @@ func (c *committer) rejoin(cause error) {
 		if err == nil {
 			c.l.writes.recordBeat(nil, c.l.now())
 			c.epoch, c.batch = c.l.node.Epoch(), 0
-			c.series, c.segments = seriesCache{}, segmentCache{} // the database may have been restored to an older state
+			c.cache = rows.Cache{} // the database may have been restored to an older state
 			return
 		}
 		c.l.log.Warn("ledger: the node cannot register", "error", err)
@@ -95,7 +96,7 @@ func (c *committer) answerCommittedThenFenced(ops []*op, b *batch, epoch string)
 func (c *committer) answerUnknowable(ops []*op, b *batch, cause error) (passed []*op) {
 	c.l.log.Error("ledger: it cannot be known any more whether a batch was committed; its answers are cut off", "operations", len(ops),
 		"cause", cause)
-	var rows []*op
+	var refusals []*op
 	for _, o := range ops {
 		if _, decided := b.decisions[o]; !decided {
 			passed = append(passed, o)
@@ -103,7 +104,7 @@ func (c *committer) answerUnknowable(ops []*op, b *batch, cause error) (passed [
 		}
 		switch {
 		case o.kind == opRefused:
-			rows = append(rows, o)
+			refusals = append(refusals, o)
 			continue
 		case o.kind == opAdmit && o.admitHook == nil:
 			o.logged, o.err = true, unavailable(cause)
@@ -115,8 +116,8 @@ func (c *committer) answerUnknowable(ops []*op, b *batch, cause error) (passed [
 		}
 		c.finish(o, false)
 	}
-	if len(rows) > 0 {
-		c.commit(rows)
+	if len(refusals) > 0 {
+		c.commit(refusals)
 	}
 	return passed
 }

@@ -7,21 +7,11 @@ import (
 	"slices"
 
 	"tollgate/internal/ledger/books"
-	"tollgate/internal/store"
+	"tollgate/internal/ledger/rows"
 )
 
-// Hook adds another room's statements to the transaction of an admission or a settlement, so that
-// both are committed or neither. A batch that is not committed is tried again: each try begins with
-// Read, which must discard the results of earlier tries. The committer's goroutine calls the
-// methods; they must not block.
-type Hook interface {
-	// Read adds the statements that read the input of Decide. The account's row is already locked,
-	// or another node has locked it and the batch passes over the operation, without a call of Decide.
-	// Use QueryLocked for rows that others change without that lock.
-	Read(q *store.Batch)
-	// Write adds the statements of the decision.
-	Write(q *store.Batch, nowMS int64)
-}
+// Hook adds another room's statements to the transaction of an admission or a settlement.
+type Hook = rows.Hook
 
 // AdmissionHook takes part in the admission of a job.
 type AdmissionHook interface {
@@ -89,7 +79,7 @@ func (b *batch) endJob(o *op) decision {
 			return decision{} // it has already ended, perhaps in this batch
 		}
 		b.EndedHolds = append(b.EndedHolds, o.holdID)
-		b.hooks = append(b.hooks, o.endHook)
+		b.Hooks = append(b.Hooks, o.endHook)
 		return decision{hookRan: true}
 	}
 	end, now := o.endHook.Decide(b.NowMS)
@@ -101,7 +91,7 @@ func (b *batch) endJob(o *op) decision {
 	if !ended {
 		return decision{}
 	}
-	b.hooks = append(b.hooks, o.endHook)
+	b.Hooks = append(b.Hooks, o.endHook)
 	return decision{ended: true, hookRan: true, charged: end.Outcome == Billed, over: receipt.Over}
 }
 
@@ -112,7 +102,7 @@ func (b *batch) admitJob(o *op, epoch string) decision {
 	hold, err := b.Admit(o.admission, epoch)
 	if err == nil {
 		hold.Epoch, hold.Job = books.JobEpoch, o.admission.Job
-		b.hooks = append(b.hooks, o.admitHook)
+		b.Hooks = append(b.Hooks, o.admitHook)
 	}
 	return decision{hold: hold, err: err}
 }

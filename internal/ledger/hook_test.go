@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tollgate/internal/ledger/books"
+	"tollgate/internal/ledger/rows"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/id"
@@ -187,7 +188,7 @@ func TestHookAfterALostCommit(t *testing.T) {
 func TestOneEndABatch(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]bool{"with its hold": true, "without": false} {
-		b := newBatch(nil, nil, locks{})
+		b := &batch{Books: new(rows.Cache).NewBooks()}
 		b.Accounts["a"], b.Keys["k"] = &books.AccountRow{ID: "a", Balance: 10}, &books.KeyRow{ID: "k", Account: "a"}
 		b.AddHeld("a", "k", 0, 5)
 		if open {
@@ -204,7 +205,7 @@ func TestOneEndABatch(t *testing.T) {
 				ran++
 			}
 		}
-		if ran != 1 || len(b.hooks) != 1 {
+		if ran != 1 || len(b.Hooks) != 1 {
 			t.Errorf("%s: %d of 3 ends took effect", name, ran)
 		}
 	}

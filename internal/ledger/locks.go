@@ -1,38 +1,21 @@
 package ledger
 
-import "tollgate/internal/store"
-
-// locks says how a batch locks its accounts. Several nodes commit on PostgreSQL, and a lock lasts
-// until its COMMIT is on the standby. If each batch waited for all of its accounts, then one account
-// with traffic on every node would let all nodes commit in turn. So a batch passes over accounts
-// locked by another transaction, and the next batch tries their operations again.
-//
-// A batch waits for at most one account, before it locks any other. So batches of different nodes
-// cannot deadlock on accounts.
-type locks struct {
-	free bool   // lock the free accounts; otherwise lock none
-	wait string // an account already locked by this batch, unless the account is missing
-}
-
 // maxPasses bounds how often an operation is passed over before a batch waits for the account. With
 // 150 accounts and six nodes, four fifths of the operations are passed over less than three times,
 // so few batches wait.
 const maxPasses = 8
 
-// read adds the statement for accounts.
-func (l locks) read(q *store.Batch, scan func(store.Row) error, text string, accounts []string) {
-	if l.free {
-		q.QueryFree(scan, text, store.List(accounts))
-	} else {
-		q.Query(scan, text, store.List(accounts))
-	}
-}
-
 // passes reports whether the batch passes over an operation, because another transaction has locked
 // the account. A missing account looks the same; a batch finds out by waiting for the account.
+//
+// Several nodes commit on PostgreSQL, and a lock lasts until its COMMIT is on the standby. If each
+// batch waited for all of its accounts, then one account with traffic on every node would let all
+// nodes commit in turn. So a batch passes over accounts locked by another transaction, and the next
+// batch tries their operations again. A batch waits for at most one account, before it locks any
+// other. So batches of different nodes cannot deadlock on accounts.
 func (b *batch) passes(o *op) bool {
 	switch {
-	case !b.locks.free, o.account == "", o.account == b.locks.wait, b.Accounts[o.account] != nil:
+	case !b.LockFree, o.account == "", o.account == b.wait, b.Accounts[o.account] != nil:
 		return false
 	case o.kind == opAdmit && o.state.Load() == opAbandoned:
 		return false // refused without a look at the account

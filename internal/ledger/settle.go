@@ -7,8 +7,6 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger/books"
-	"tollgate/internal/ledger/measure"
-	"tollgate/internal/money"
 )
 
 // Tokens are the counts of one answer.
@@ -40,12 +38,7 @@ const (
 type End = books.End
 
 // Progress is a stream's output so far.
-type Progress struct {
-	Cost     money.Amount
-	Tokens   Tokens
-	Quantity measure.Quantity
-	Line     string
-}
+type Progress = books.Progress
 
 // Progress records the stream's output, which is charged if this node dies. It does not block. The
 // newest value replaces earlier ones.

@@ -108,6 +108,14 @@ type End struct {
 	Duration  time.Duration // from receipt to the end
 }
 
+// Progress is a stream's output so far.
+type Progress struct {
+	Cost     money.Amount
+	Tokens   Tokens
+	Quantity measure.Quantity
+	Line     string
+}
+
 // Totals are counts of ended requests (interface.md, Usage).
 type Totals struct {
 	Cost                     money.Amount

@@ -1,4 +1,4 @@
-package ledger
+package rows
 
 import (
 	"slices"
@@ -7,10 +7,10 @@ import (
 	"tollgate/internal/store"
 )
 
-// rowCache caches the rows of the committer's batches as they are after the last one. Only SQLite
-// uses the cache, because reads take a fifth of a batch's time there. The rows are valid while the
-// database has the version of that batch: any other write, even to another table, empties the
-// cache. So does a batch that fails, because its fence is a write.
+// rowCache caches the rows of batches as they are after the last one. Only SQLite uses the cache,
+// because reads take a fifth of a batch's time there. The rows are valid while the database has the
+// version of that batch: any other write, even to another table, empties the cache. So does a failed
+// batch, because each batch begins with a write.
 type rowCache struct {
 	version  store.Version // of the database after the last batch
 	accounts map[string]books.AccountRow
@@ -30,16 +30,16 @@ func (c rowCache) at(version store.Version) rowCache {
 	return c
 }
 
-// hasCache reports whether the batch begins with the time and the rows that the last batch left.
-func (b *batch) hasCache() bool { return b.NowMS > 0 }
+// hasCache reports whether the batch begins with the time and the rows of the last batch.
+func (b *Books) hasCache() bool { return b.NowMS > 0 }
 
 // store caches the rows of a committed batch.
-func (c *rowCache) store(b *batch) {
-	if b.version == (store.Version{}) {
+func (c *rowCache) store(b *Books) {
+	if b.after == (store.Version{}) {
 		return // PostgreSQL has no versions
 	}
 	*c = b.cached
-	c.version = b.version
+	c.version = b.after
 	if c.accounts == nil || max(len(c.accounts)+len(b.Accounts), len(c.keys)+len(b.Keys), len(c.limits)+len(b.Limits)) > maxCachedRows {
 		c.accounts, c.held = map[string]books.AccountRow{}, map[string]books.HeldSums{}
 		c.keys, c.limits = map[string]books.KeyRow{}, map[books.LimitKey]books.LimitRow{}
@@ -65,14 +65,14 @@ func (c *rowCache) store(b *batch) {
 }
 
 // uncachedLimits copies the cached limits of an admission into the batch and returns the subjects of
-// the others. A limit that has no row is zero.
-func (b *batch) uncachedLimits(o *op) []string {
+// the others. A limit without a row is zero.
+func (b *Books) uncachedLimits(a *books.Admission) []string {
 	var subjects []string
-	if key, known := b.cached.keys[o.key]; !known || key.DailyBudget >= 0 {
-		subjects = append(subjects, o.key)
+	if key, known := b.cached.keys[a.Key]; !known || key.DailyBudget >= 0 {
+		subjects = append(subjects, a.Key)
 	}
-	if o.admission.FreeDaily > 0 {
-		subjects = append(subjects, books.FreeSubject(o.account, o.admission.Model))
+	if a.FreeDaily > 0 {
+		subjects = append(subjects, books.FreeSubject(a.Account, a.Model))
 	}
 	return slices.DeleteFunc(subjects, func(subject string) bool {
 		k := books.LimitKey{Subject: subject, Day: books.DayOf(b.NowMS)}
@@ -83,7 +83,7 @@ func (b *batch) uncachedLimits(o *op) []string {
 }
 
 // uncachedAccounts copies the cached accounts into the batch and returns the ids of the others.
-func (b *batch) uncachedAccounts(ids []string) []string {
+func (b *Books) uncachedAccounts(ids []string) []string {
 	return slices.DeleteFunc(ids, func(id string) bool {
 		row, known := b.cached.accounts[id]
 		if known {
@@ -97,7 +97,7 @@ func (b *batch) uncachedAccounts(ids []string) []string {
 }
 
 // uncachedKeys is uncachedAccounts for keys.
-func (b *batch) uncachedKeys(ids []string) []string {
+func (b *Books) uncachedKeys(ids []string) []string {
 	return slices.DeleteFunc(ids, func(id string) bool {
 		row, known := b.cached.keys[id]
 		if known {

@@ -1,4 +1,4 @@
-package ledger
+package rows
 
 import (
 	"maps"
@@ -13,14 +13,14 @@ type segmentCache map[string]int64
 
 // add adds the segments of a committed batch.
 func (c *segmentCache) add(segments segmentCache) {
-	if len(*c)+len(segments) > maxCached {
+	if *c == nil || len(*c)+len(segments) > maxCached {
 		*c = segmentCache{}
 	}
 	maps.Copy(*c, segments)
 }
 
 // writeSegments records the segments of the batch's receipts, except segments in the cache.
-func (b *batch) writeSegments(q *store.Batch) {
+func (b *Books) writeSegments(q *store.Batch) {
 	b.newSegments = segmentCache{}
 	var rows []any
 	for i := range b.Receipts {
@@ -29,7 +29,7 @@ func (b *batch) writeSegments(q *store.Batch) {
 		if key == "" || r.Hold.Account == "" {
 			continue
 		}
-		if cached, ok := b.segments[key]; ok && cached == segment {
+		if cached, ok := b.cache.segments[key]; ok && cached == segment {
 			continue
 		}
 		if added, ok := b.newSegments[key]; ok && added == segment {

@@ -1,4 +1,4 @@
-package ledger
+package rows
 
 import (
 	"slices"
@@ -9,53 +9,42 @@ import (
 	"tollgate/internal/store"
 )
 
-// read adds the statements that read the rows for ops, except cached rows. Accounts come first,
+// Read adds the statements to read the rows in need, except cached rows. Accounts come first,
 // because the lock of an account's row covers all rows of the account; on PostgreSQL, the time comes
 // last.
-func (b *batch) read(q *store.Batch, db *store.DB, ops []*op) {
-	var accounts, paying, keys, holds, admitting, limited []string
+func (b *Books) Read(q *store.Batch, db *store.DB, need Need) {
+	b.cached = b.cache.rows.at(b.before)
+	accounts, keys, limited := need.Accounts, need.Keys, []string{}
+	var paying, admitting []string
 	perKey := map[string]int64{}
 	var most int64
-	for _, o := range ops {
-		switch o.kind {
-		case opAdmit:
-			accounts, paying, keys = append(accounts, o.account), append(paying, o.account), append(keys, o.key)
-			key, known := b.cached.keys[o.key]
-			full := !known || key.RPM > 0 && key.Hits+batchSize >= key.RPM // the window may be full
-			if perKey[o.key]++; perKey[o.key] == 1 && full {
-				admitting = append(admitting, o.key)
-			}
-			most = max(most, perKey[o.key])
-			limited = append(limited, b.uncachedLimits(o)...)
-		case opEnd, opSweep, opJob:
-			accounts, keys = append(accounts, o.account), append(keys, o.key)
-			if o.kind != opEnd { // the hold of an opEnd is in memory
-				holds = append(holds, o.holdID)
-			}
-		case opRefused:
-			if o.account != "" {
-				accounts = append(accounts, o.account)
-			}
+	for _, a := range need.Admissions {
+		accounts, paying, keys = append(accounts, a.Account), append(paying, a.Account), append(keys, a.Key)
+		key, known := b.cached.keys[a.Key]
+		full := !known || key.RPM > 0 && key.Hits+int64(len(need.Admissions)) >= key.RPM // the window may be full
+		if perKey[a.Key]++; perKey[a.Key] == 1 && full {
+			admitting = append(admitting, a.Key)
 		}
+		most = max(most, perKey[a.Key])
+		limited = append(limited, b.uncachedLimits(a)...)
 	}
 	if accounts = b.uncachedAccounts(distinct(accounts)); len(accounts) > 0 {
-		b.locks.read(q, b.scanAccount, `SELECT id, balance_nano, floor_nano, disabled, seq, low_set, low_armed, low_nano
-			FROM ledger_account WHERE `+db.In("id", 1)+` ORDER BY id`, accounts)
+		query := q.Query
+		if b.LockFree {
+			query = q.QueryFree
+		}
+		query(b.scanAccount, `SELECT id, balance_nano, floor_nano, disabled, seq, low_set, low_armed, low_nano
+			FROM ledger_account WHERE `+db.In("id", 1)+` ORDER BY id`, store.List(accounts))
 	}
 	if b.hasCache() {
 		paying = accounts // cached accounts have their sums
 	}
 	if paying = distinct(paying); len(paying) > 0 {
-		q.Query(b.scanHeld, `SELECT account, key, day, `+sumAmount+` FROM ledger_hold WHERE `+db.In("account", 1)+
+		q.Query(b.scanHeld, `SELECT account, key, day, `+store.Sum("amount_nano")+` FROM ledger_hold WHERE `+db.In("account", 1)+
 			` GROUP BY account, key, day`, store.List(paying))
 	}
-	for _, o := range ops {
-		switch {
-		case o.admitHook != nil:
-			o.admitHook.Read(q)
-		case o.endHook != nil:
-			o.endHook.Read(q)
-		}
+	for _, hook := range need.Hooks {
+		hook.Read(q)
 	}
 	if keys = b.uncachedKeys(distinct(keys)); len(keys) > 0 {
 		q.Query(b.scanKey, `SELECT id, account, version, disabled, rpm, daily_budget_nano, total_limit_nano, spent_nano, last_used_ms
@@ -72,10 +61,10 @@ func (b *batch) read(q *store.Batch, db *store.DB, ops []*op) {
 			SELECT h.key, h.n, h.at_ms FROM newest w JOIN ledger_hit h ON h.key = w.key AND h.n > w.n - w.rpm AND h.n <= w.n - w.rpm + $2`,
 			store.List(admitting), max(most, 1))
 	}
-	if len(holds) > 0 {
+	if len(need.Holds) > 0 {
 		q.Query(b.scanHold, `SELECT id, epoch, account, key, model, endpoint, day, revision, free, amount_nano, created_ms,
 			cost_nano, prompt_tokens, cached_tokens, completion_tokens, line, job, price_factor, unit, quantity
-			FROM ledger_hold WHERE `+db.In("id", 1), store.List(holds))
+			FROM ledger_hold WHERE `+db.In("id", 1), store.List(need.Holds))
 	}
 	limited = distinct(limited)
 	switch {
@@ -90,15 +79,13 @@ func (b *batch) read(q *store.Batch, db *store.DB, ops []*op) {
 	}
 }
 
-var sumAmount = store.Sum("amount_nano")
-
 // distinct sorts ids and removes duplicates, in place.
 func distinct(ids []string) []string {
 	slices.Sort(ids)
 	return slices.Compact(ids)
 }
 
-func (b *batch) scanAccount(row store.Row) error {
+func (b *Books) scanAccount(row store.Row) error {
 	var a books.AccountRow
 	var disabled, set, armed int64
 	if err := row.Scan(&a.ID, (*int64)(&a.Balance), (*int64)(&a.Floor), &disabled, &a.Seq,
@@ -110,7 +97,7 @@ func (b *batch) scanAccount(row store.Row) error {
 	return nil
 }
 
-func (b *batch) scanHeld(row store.Row) error {
+func (b *Books) scanHeld(row store.Row) error {
 	var account, key string
 	var day, amount int64
 	if err := row.Scan(&account, &key, &day, &amount); err != nil {
@@ -120,7 +107,7 @@ func (b *batch) scanHeld(row store.Row) error {
 	return nil
 }
 
-func (b *batch) scanKey(row store.Row) error {
+func (b *Books) scanKey(row store.Row) error {
 	var k books.KeyRow
 	var disabled int64
 	if err := row.Scan(&k.ID, &k.Account, &k.Version, &disabled, &k.RPM, (*int64)(&k.DailyBudget), (*int64)(&k.Limit),
@@ -132,7 +119,7 @@ func (b *batch) scanKey(row store.Row) error {
 	return nil
 }
 
-func (b *batch) scanHit(row store.Row) error {
+func (b *Books) scanHit(row store.Row) error {
 	var k books.HitKey
 	var at int64
 	if err := row.Scan(&k.Key, &k.N, &at); err != nil {
@@ -145,7 +132,7 @@ func (b *batch) scanHit(row store.Row) error {
 	return nil
 }
 
-func (b *batch) scanLimit(row store.Row) error {
+func (b *Books) scanLimit(row store.Row) error {
 	var subject string
 	var l books.LimitRow
 	if err := row.Scan(&b.NowMS, &subject, (*int64)(&l.Spent), &l.Used); err != nil {
@@ -155,7 +142,7 @@ func (b *batch) scanLimit(row store.Row) error {
 	return nil
 }
 
-func (b *batch) scanHold(row store.Row) error {
+func (b *Books) scanHold(row store.Row) error {
 	var h books.HoldRow
 	var free int64
 	if err := row.Scan(&h.ID, &h.Epoch, &h.Account, &h.Key, &h.Model, &h.Endpoint, &h.Day, &h.Revision, &free,
@@ -185,8 +172,9 @@ var (
 		unit text, quantity bigint, line text, id text`)
 )
 
-// write adds the statements that write the decisions.
-func (b *batch) write(q *store.Batch, tell func(q *store.Batch, nowMS int64, low Low)) {
+// Write adds the statements to write the changes. announce, if not nil, adds statements to announce a
+// low balance.
+func (b *Books) Write(q *store.Batch, announce func(q *store.Batch, nowMS int64, low books.Low)) {
 	rows := updateAccounts.Make(len(b.Accounts))
 	for _, a := range b.Accounts {
 		if a.Dirty {
@@ -223,19 +211,20 @@ func (b *batch) write(q *store.Batch, tell func(q *store.Batch, nowMS int64, low
 	b.writeSegments(q)
 	b.writeOver(q)
 	b.writeSeries(q)
-	for _, r := range b.hooks {
-		r.Write(q, b.NowMS)
+	for _, hook := range b.Hooks {
+		hook.Write(q, b.NowMS)
 	}
 	for _, low := range b.Lows {
 		q.Exec(nil, `UPDATE ledger_account SET low_armed = 0 WHERE id = $1`, low.Account)
-		if tell != nil {
-			tell(q, b.NowMS, low)
+		if announce != nil {
+			announce(q, b.NowMS, low)
 		}
 	}
+	q.Version(&b.after)
 }
 
-// writeHits inserts the hits of rate windows and deletes hits that are outside every window.
-func (b *batch) writeHits(q *store.Batch) {
+// writeHits inserts the hits of rate windows and deletes hits outside every window.
+func (b *Books) writeHits(q *store.Batch) {
 	for _, key := range b.RewoundKeys {
 		q.Exec(nil, `UPDATE ledger_hit SET at_ms = $1 WHERE key = $2 AND at_ms > $1`, b.NowMS, key)
 	}
@@ -255,14 +244,12 @@ func (b *batch) writeHits(q *store.Batch) {
 
 // writeProgress writes the newest progress of streams. The row of an ended hold is gone, so its
 // progress changes nothing.
-func (b *batch) writeProgress(q *store.Batch) {
-	rows := updateProgress.Make(len(b.progress))
-	for _, h := range b.progress {
-		h.queued.Store(false) // so that later progress is queued again
-		p := h.progress.Load()
+func (b *Books) writeProgress(q *store.Batch) {
+	rows := updateProgress.Make(len(b.Progress))
+	for hold, p := range b.Progress {
 		t := p.Tokens.Bounded()
 		rows = append(rows, int64(min(max(p.Cost, 0), money.Max)), t.Prompt, t.Cached, t.Completion,
-			string(p.Quantity.Unit), books.BoundedCount(p.Quantity.N), p.Line, h.row.ID)
+			string(p.Quantity.Unit), books.BoundedCount(p.Quantity.N), p.Line, hold)
 	}
 	q.Rows(updateProgress, rows)
 }
