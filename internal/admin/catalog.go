@@ -111,7 +111,7 @@ func (s *server) putCatalog(c *call) (any, error) {
 		return nil, invalidCatalog(err)
 	}
 	if s.Catalog != nil {
-		warnings = append(warnings, s.Catalog.Unusable(doc)...)
+		warnings = append(warnings, s.Catalog.NodeWarnings(doc)...)
 	}
 	loss, err := view(s, c, func(tx *store.Tx) ([]string, error) { return operator.LossTx(tx, doc) })
 	if err != nil {

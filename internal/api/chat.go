@@ -89,7 +89,7 @@ func (d *server) checkChat(x *apiRequest, s chatEndpoint) (chat.AcceptedRequest,
 		return none, err
 	}
 	snapshot := d.Catalog.Current()
-	model, err := x.choose(snapshot, s.form, func(m *catalog.Model) bool { return m.Speaks(s.form) })
+	model, err := x.choose(snapshot, s.form, func(m *catalog.Model) bool { return m.Supports(s.form) })
 	if err != nil {
 		return none, err
 	}
@@ -149,7 +149,7 @@ func allowedFlags(values []string, model *catalog.Model) (stored, dropped []stri
 	for _, value := range values {
 		flags, allowed := strings.Split(value, ","), []string(nil)
 		for _, flag := range flags {
-			if model.KeepsFlag(flag) {
+			if model.AllowsFlag(flag) {
 				allowed = append(allowed, flag)
 			} else {
 				dropped = append(dropped, "anthropic-beta:"+strings.TrimSpace(flag))

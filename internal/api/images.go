@@ -61,7 +61,7 @@ func (i *images) fetch(ctx context.Context, address string) (string, []byte, err
 		return "", nil, fetchesBusy()
 	}
 	defer done()
-	document, err := i.desk.Guard.Get(ctx, address, egress.Limits{Size: remaining, Within: fetchTimeout, Grow: i.grow})
+	document, err := i.desk.Guard.Get(ctx, address, egress.Limits{Size: remaining, Timeout: fetchTimeout, Grow: i.grow})
 	var refusal *egress.AddressError
 	var clientError *fault.Error
 	switch {

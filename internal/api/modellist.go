@@ -51,7 +51,7 @@ func (d *server) nativeModel(x *apiRequest) error {
 func (d *server) showModel(x *apiRequest, form wire.Form, show func(m *catalog.Model, created int64) any) error {
 	snapshot := d.Catalog.Current()
 	m, known := snapshot.Model(x.PathID())
-	if !known || !x.lists(snapshot, m) || form == wire.FormMessages && !m.Speaks(form) {
+	if !known || !x.lists(snapshot, m) || form == wire.FormMessages && !m.Supports(form) {
 		return fault.At(fault.NotFound, "model", "There is no model %q. GET %s lists the models that you can use.", fault.Excerpt(x.PathID()),
 			modelList(form))
 	}
@@ -67,7 +67,7 @@ func (d *server) showModel(x *apiRequest, form wire.Form, show func(m *catalog.M
 func (d *server) firstSeen(x *apiRequest, snapshot *catalog.Snapshot) (map[string]int64, error) {
 	ctx, cancel := x.DetachedContext(readTimeout)
 	defer cancel()
-	return d.Since.Of(ctx, snapshot.Revision)
+	return d.Since.FirstSeen(ctx, snapshot.Revision)
 }
 
 // listedModel is an entry of GET /native/v1/models in Anthropic's format.

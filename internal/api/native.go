@@ -97,7 +97,7 @@ func (d *server) nativeModels(x *apiRequest) error {
 	}
 	var all []listedModel
 	for _, m := range snapshot.Models() {
-		if x.lists(snapshot, m) && m.Speaks(wire.FormMessages) {
+		if x.lists(snapshot, m) && m.Supports(wire.FormMessages) {
 			all = append(all, showNative(m, first[m.ID]/1000))
 		}
 	}

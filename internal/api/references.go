@@ -183,7 +183,7 @@ func (d *server) referenceBytes(ctx context.Context, r *jobrequest.Reference, gr
 	if r.Address == "" {
 		return r.Data()
 	}
-	limit := egress.Limits{Size: imageReference, Within: fetchTimeout, Grow: grow}
+	limit := egress.Limits{Size: imageReference, Timeout: fetchTimeout, Grow: grow}
 	if r.Video {
 		limit.Size = videoReference
 	}

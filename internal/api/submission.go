@@ -39,7 +39,7 @@ func (s imageSubmission) plan(m *catalog.Model) (catalog.Plan, error) {
 	if err := s.Check(s.edit); err != nil {
 		return catalog.Plan{}, err
 	}
-	return m.PlanImage(catalog.ImageAsk{Size: s.Size, Resolution: s.Resolution, Ratio: s.Ratio, RatioParam: s.RatioParam, N: s.N,
+	return m.PlanImage(catalog.ImageRequest{Size: s.Size, Resolution: s.Resolution, Ratio: s.Ratio, RatioParam: s.RatioParam, N: s.N,
 		References: s.ReferenceCount, ReferencesParam: s.ReferencesParam, Choices: choices(&s.Request)})
 }
 
@@ -55,9 +55,9 @@ func (s videoSubmission) plan(m *catalog.Model) (catalog.Plan, error) {
 	if err := s.CheckNames(m.Params); err != nil {
 		return catalog.Plan{}, err
 	}
-	plan, err := m.PlanVideo(catalog.VideoAsk{Resolution: s.Resolution, Ratio: s.Ratio, RatioParam: s.RatioParam,
+	plan, err := m.PlanVideo(catalog.VideoRequest{Resolution: s.Resolution, Ratio: s.Ratio, RatioParam: s.RatioParam,
 		Duration: s.Duration, References: s.ReferenceCount, ReferencesParam: s.ReferencesParam, Choices: choices(&s.Request)})
-	s.Audio = m.Sounds(s.Audio)
+	s.Audio = m.SoundSetting(s.Audio)
 	return plan, err
 }
 

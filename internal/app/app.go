@@ -178,7 +178,7 @@ func (a *App) untilStopped(ctx context.Context, failed <-chan error) error {
 		case err := <-a.outdated:
 			return err
 		case <-a.options.Reread:
-			a.watcher.Reread()
+			a.watcher.ReloadSecrets()
 			a.files.Reread(ctx)
 			a.rereadToken()
 		}

@@ -123,7 +123,7 @@ func idsOf(doc *catalog.Document) []string {
 // firstModel names the first open model of a kind and, if form is not empty, for this form.
 func firstModel(doc *catalog.Document, kind catalog.Kind, form wire.Form) string {
 	for i := range doc.Models {
-		if m := &doc.Models[i]; m.State == catalog.StateOpen && m.Kind == kind && (form == "" || m.Speaks(form)) {
+		if m := &doc.Models[i]; m.State == catalog.StateOpen && m.Kind == kind && (form == "" || m.Supports(form)) {
 			return m.ID
 		}
 	}

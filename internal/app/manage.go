@@ -45,7 +45,7 @@ func Apply(ctx context.Context, s *Settings, path string, options Applying) (err
 	if err != nil {
 		return err
 	}
-	for _, w := range catalog.Unusable(doc, Providers(), options.Lookup) {
+	for _, w := range catalog.NodeWarnings(doc, Providers(), options.Lookup) {
 		note := ""
 		if strings.HasPrefix(w.Path, "lines[") {
 			note = " (checked in this terminal; the service may have it)"

@@ -55,7 +55,7 @@ func TestMediaExamples(t *testing.T) {
 			tasks := 0
 			for taskName, job := range allowedTasks(t, m) {
 				tasks++
-				job.Model, job.Set, job.Omit, job.Key, job.Reading = l.Models[id], l.FixedFields(), l.Omits(), "sub_1", task.Freely
+				job.Model, job.Set, job.Omit, job.Key, job.Reading = l.Models[id], l.FixedFields(), l.OmittedFields(), "sub_1", task.Freely
 				before := provider.calls.Load()
 				if _, err := jobcall.Submit(t.Context(), adapter.(jobcall.Generator), job); provider.calls.Load() == before {
 					t.Errorf("line %s does not call its provider for %s of %s: %v", l.ID, taskName, id, err)
@@ -169,13 +169,13 @@ func (o options) plan(m *catalog.Model) (jobcall.Task, error) {
 		err error
 	)
 	if m.Kind == catalog.KindImage {
-		p, err = m.PlanImage(catalog.ImageAsk{Resolution: o.tier, Ratio: o.ratio, N: o.count, References: len(o.references)})
+		p, err = m.PlanImage(catalog.ImageRequest{Resolution: o.tier, Ratio: o.ratio, N: o.count, References: len(o.references)})
 	} else {
 		length := ""
 		if o.seconds > 0 {
 			length = fmt.Sprint(o.seconds)
 		}
-		p, err = m.PlanVideo(catalog.VideoAsk{Resolution: o.tier, Ratio: o.ratio, Duration: length, References: len(o.references)})
+		p, err = m.PlanVideo(catalog.VideoRequest{Resolution: o.tier, Ratio: o.ratio, Duration: length, References: len(o.references)})
 	}
 	task.Count, task.Tier, task.Larger, task.Ratio, task.Seconds = int(p.Count), p.Tier, p.Larger, p.Ratio, p.Seconds
 	task.Width, task.Height, task.Exact = p.Width, p.Height, p.Exact

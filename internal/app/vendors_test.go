@@ -60,8 +60,8 @@ func TestVendorExamples(t *testing.T) {
 		if !known {
 			t.Errorf("line %s: not in the list of this test", l.ID)
 		}
-		if isFile := strings.HasPrefix(l.APIKey, "${file:"); l.Out != "" && !isFile {
-			t.Errorf("line %s: %s", l.ID, l.Out)
+		if isFile := strings.HasPrefix(l.APIKey, "${file:"); l.UnusableReason != "" && !isFile {
+			t.Errorf("line %s: %s", l.ID, l.UnusableReason)
 		}
 		if !strings.Contains(document, "`"+l.ID+"`") {
 			t.Errorf("docs/providers.md does not name the line %s", l.ID)
@@ -76,7 +76,7 @@ func TestVendorExamples(t *testing.T) {
 		}
 		for id := range l.Models {
 			m, _ := snapshot.Model(id)
-			if got := string(l.ReadsLimit(m)); l.Speaks(wire.FormChat) && got != want || !l.Speaks(wire.FormChat) && want != "" {
+			if got := string(l.LimitFieldFor(m)); l.Supports(wire.FormChat) && got != want || !l.Supports(wire.FormChat) && want != "" {
 				t.Errorf("line %s reads the limit of %s in %q, want %q", l.ID, id, got, want)
 			}
 		}
@@ -110,8 +110,8 @@ func TestThreeProvidersExample(t *testing.T) {
 	defer set.Close()
 	providers := map[string]bool{}
 	for _, l := range snapshot.AllLines() {
-		if l.Out != "" {
-			t.Errorf("line %s: %s", l.ID, l.Out)
+		if l.UnusableReason != "" {
+			t.Errorf("line %s: %s", l.ID, l.UnusableReason)
 		}
 		if l.Provider == "sandbox" {
 			continue

@@ -105,7 +105,7 @@ func TestMoneyDocumentHolds(t *testing.T) {
 		if cells[3] != "none" {
 			limit = number(t, row, cells[3])
 		}
-		var choice catalog.Choice
+		var choice catalog.Pricing
 		for _, word := range words(cells[5]) {
 			most, isMost := strings.CutPrefix(word, "at most ")
 			switch {
@@ -132,7 +132,7 @@ func TestMoneyDocumentCharges(t *testing.T) {
 	examples(t, 8, func(row string, m *catalog.Model, cells []string) {
 		u := wire.Usage{Prompt: number(t, row, cells[1]), Cached: number(t, row, cells[2]), CacheWrite: number(t, row, cells[3]),
 			CacheWrite1h: number(t, row, cells[4]), Completion: number(t, row, cells[5])}
-		var choice catalog.Choice
+		var choice catalog.Pricing
 		for _, word := range words(cells[6]) {
 			what, value, _ := strings.Cut(word, " ")
 			switch what {
@@ -153,8 +153,8 @@ func TestMoneyDocumentCharges(t *testing.T) {
 // planOf returns the plan of a cell for an image or video model.
 func planOf(t *testing.T, row string, m *catalog.Model, cell string) (catalog.Plan, error) {
 	t.Helper()
-	var image catalog.ImageAsk
-	var video catalog.VideoAsk
+	var image catalog.ImageRequest
+	var video catalog.VideoRequest
 	for _, word := range words(cell) {
 		if n, ok := strings.CutPrefix(word, "n "); ok {
 			image.N = number(t, row, n)
@@ -209,7 +209,7 @@ func factorOf(t *testing.T, row, cell string) money.Factor {
 func TestMoneyDocumentFactors(t *testing.T) {
 	t.Parallel()
 	examples(t, 8, func(row string, m *catalog.Model, cells []string) {
-		choice := catalog.Choice{Factor: factorOf(t, row, cells[1])}
+		choice := catalog.Pricing{Factor: factorOf(t, row, cells[1])}
 		bound := boundOf(t, row, cells[2])
 		u := wire.Usage{Prompt: number(t, row, cells[4]), Completion: number(t, row, cells[5])}
 		for _, word := range words(cells[3]) {

@@ -20,18 +20,18 @@ var limitFlags = []struct {
 	{regexp.MustCompile(`^output-(\d{1,6})([km])(-|$)`), func(m *Model) int64 { return m.MaxOutputTokens }},
 }
 
-// KeepsFlag reports whether a line may get a beta flag with a request for the model. A flag for a
+// AllowsFlag reports whether a line may get a beta flag with a request for the model. A flag for a
 // higher limit is only allowed if the model's limit in the catalog, and so its prices, reach the
 // flag's limit.
-func (m *Model) KeepsFlag(flag string) bool {
+func (m *Model) AllowsFlag(flag string) bool {
 	flag = strings.ToLower(strings.TrimSpace(flag))
 	for _, known := range limitFlags {
-		found := known.flag.FindStringSubmatch(flag)
-		if found == nil {
+		match := known.flag.FindStringSubmatch(flag)
+		if match == nil {
 			continue
 		}
-		n, _ := strconv.ParseInt(found[1], 10, 64)
-		if found[2] == "k" {
+		n, _ := strconv.ParseInt(match[1], 10, 64)
+		if match[2] == "k" {
 			n *= 1000
 		} else {
 			n *= 1_000_000

@@ -26,7 +26,7 @@ func TestFlagsThatRaiseALimit(t *testing.T) {
 		"claude-code-20250219":                     {true, true},
 		"":                                         {true, true},
 	} {
-		if got := [2]bool{small.KeepsFlag(flag), large.KeepsFlag(flag)}; got != want {
+		if got := [2]bool{small.AllowsFlag(flag), large.AllowsFlag(flag)}; got != want {
 			t.Errorf("%q: %v, want %v", flag, got, want)
 		}
 	}

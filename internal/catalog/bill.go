@@ -10,8 +10,8 @@ import (
 	"tollgate/internal/wire"
 )
 
-// Choice holds the parts of a request with an effect on its price, and the account's factor.
-type Choice struct {
+// Pricing holds the parts of a request with an effect on its price, and the account's factor.
+type Pricing struct {
 	Options []wire.PricedField // values of fields, the service tier among them
 	Tools   []wire.PricedField // hosted tools
 	Calls   []CalledModel      // calls of models in addition to the answer
@@ -36,7 +36,7 @@ const (
 // OutputLimit returns the maximum number of tokens in one answer of a request, for its hold, and
 // the limit added by the gateway for the line. The added limit is 0 unless the request has no limit
 // (limit 0) and the model has a default.
-func (m *Model) OutputLimit(limit int64) (held, sent int64) {
+func (m *Model) OutputLimit(limit int64) (holdLimit, defaultLimit int64) {
 	switch {
 	case limit > 0:
 		return min(limit, m.MaxOutputTokens), 0
@@ -65,7 +65,7 @@ func (m *Model) PromptTokens(b wire.PromptBound) int64 {
 // ordinary tier.
 //
 // The bill of an answer with usage within these bounds is never higher.
-func (m *Model) HighestCost(b wire.PromptBound, limit, n int64, c Choice) money.Amount {
+func (m *Model) HighestCost(b wire.PromptBound, limit, n int64, c Pricing) money.Amount {
 	prompt := m.PromptTokens(b)
 	output, _ := m.OutputLimit(limit)
 	output += clamp(c.BeyondLimit, m.ContextWindow)
@@ -73,14 +73,14 @@ func (m *Model) HighestCost(b wire.PromptBound, limit, n int64, c Choice) money.
 	factor := m.highestFactor(c)
 
 	highest := money.Amount(0)
-	for i := -1; i < len(m.Price.Above); i++ {
+	for i := -1; i < len(m.Price.Bands); i++ {
 		rates, longest := m.band(i)
-		if i >= 0 && prompt <= m.Price.Above[i].PromptTokens {
+		if i >= 0 && prompt <= m.Price.Bands[i].PromptTokens {
 			break // thresholds ascend: no longer band is in reach either
 		}
 		var s money.Sum
-		s.Tokens(min(prompt, longest), m.dearestPrompt(rates, b), factor)
-		s.Tokens(output, m.dearestAnswer(rates, c), factor)
+		s.Tokens(min(prompt, longest), m.highestPromptRate(rates, b), factor)
+		s.Tokens(output, m.highestAnswerRate(rates, c), factor)
 		for _, tool := range c.Tools {
 			calls := tool.MaxCalls
 			if calls <= 0 {
@@ -100,7 +100,7 @@ func (m *Model) HighestCost(b wire.PromptBound, limit, n int64, c Choice) money.
 // price; and the hosted tool calls in the answer; all of this times the account's factor. It is
 // rounded once. Contradictory usage (parts larger than their whole, negative counts) is limited to
 // possible values, and the cost is never negative.
-func (m *Model) Cost(u wire.Usage, c Choice) money.Amount {
+func (m *Model) Cost(u wire.Usage, c Pricing) money.Amount {
 	var s money.Sum
 	m.addTokens(&s, u, c)
 	m.addToolCalls(&s, u, c)
@@ -108,27 +108,27 @@ func (m *Model) Cost(u wire.Usage, c Choice) money.Amount {
 }
 
 // addTokens adds the tokens of a usage to a bill.
-func (m *Model) addTokens(s *money.Sum, u wire.Usage, c Choice) {
-	factor, rates := m.factor(c, u.ServiceTier), m.RatesFor(clamp(u.Prompt, maxUnits))
+func (m *Model) addTokens(s *money.Sum, u wire.Usage, c Pricing) {
+	factor, rates := m.answerFactor(c, u.ServiceTier), m.RatesFor(clamp(u.Prompt, maxUnits))
 	p := partsOf(u)
 	s.Tokens(p.images, m.promptRate(modalityImage, rates), factor)
-	s.Tokens(p.sound, m.promptRate(modalityAudio, rates), factor)
+	s.Tokens(p.audio, m.promptRate(modalityAudio, rates), factor)
 	s.Tokens(p.outputImage, m.answerRate(modalityImage, rates, c), factor)
 	s.Tokens(p.outputAudio, m.answerRate(modalityAudio, rates, c), factor)
-	p.images, p.sound, p.outputImage, p.outputAudio = 0, 0, 0, 0
+	p.images, p.audio, p.outputImage, p.outputAudio = 0, 0, 0, 0
 	rates.charge(s, p, factor)
 }
 
 // addToolCalls adds the calls of hosted tools to a bill.
-func (m *Model) addToolCalls(s *money.Sum, u wire.Usage, c Choice) {
+func (m *Model) addToolCalls(s *money.Sum, u wire.Usage, c Pricing) {
 	for name, calls := range u.ToolCalls {
-		s.Each(clamp(calls, maxUnits), m.Price.Tools[name], m.toolsFactor(c, name))
+		s.Each(clamp(calls, maxUnits), m.Price.Tools[name], m.maxToolFactor(c, name))
 	}
 }
 
 // parts are the tokens of a usage, each in one part of its prompt or its answer.
 type parts struct {
-	write1h, write, cached, images, sound, prompt int64
+	write1h, write, cached, images, audio, prompt int64
 	outputImage, outputAudio, outputText          int64
 }
 
@@ -141,14 +141,14 @@ func partsOf(u wire.Usage) (p parts) {
 	}
 	p.prompt, p.outputText = clamp(u.Prompt, maxUnits), clamp(u.Completion, maxUnits)
 	p.write1h, p.write, p.cached = part(&p.prompt, u.CacheWrite1h), part(&p.prompt, u.CacheWrite), part(&p.prompt, u.Cached)
-	p.images, p.sound = part(&p.prompt, u.PromptImage), part(&p.prompt, u.PromptAudio)
+	p.images, p.audio = part(&p.prompt, u.PromptImage), part(&p.prompt, u.PromptAudio)
 	p.outputImage, p.outputAudio = part(&p.outputText, u.CompletionImage), part(&p.outputText, u.CompletionAudio)
 	return p
 }
 
 // charge adds tokens to a bill, images and sound at the price of text.
 func (v *Rates) charge(s *money.Sum, p parts, factor money.Factor) {
-	s.Tokens(p.prompt+p.images+p.sound, v.Input, factor)
+	s.Tokens(p.prompt+p.images+p.audio, v.Input, factor)
 	s.Tokens(p.cached, v.CachedInput, factor)
 	s.Tokens(p.write, v.CacheWrite, factor)
 	s.Tokens(p.write1h, v.CacheWrite1h, factor)
@@ -157,9 +157,9 @@ func (v *Rates) charge(s *money.Sum, p parts, factor money.Factor) {
 
 // CheckPriced returns an error for an option or a hosted tool without a price: nothing runs without
 // a price. The error is a 400 invalid_request with the field as param.
-func (m *Model) CheckPriced(c Choice) error {
+func (m *Model) CheckPriced(c Pricing) error {
 	for _, o := range c.Options {
-		if _, ok := m.Price.Options[o.PriceKey()][o.Name]; !ok && !m.base(o.Param, o.Name) {
+		if _, ok := m.Price.Options[o.PriceKey()][o.Name]; !ok && !m.isDefaultOption(o.Param, o.Name) {
 			return fault.At(fault.InvalidRequest, o.Param,
 				"Model %s is not offered with %s %s, because it has no price here. Leave %s out, or use another model.",
 				m.ID, o.Param, quote(o.Name), o.Param)
@@ -197,9 +197,9 @@ func (m *Model) toolFactor(tool wire.PricedField) money.Factor {
 	return factor
 }
 
-// toolsFactor returns the highest factor of a request's tools called name, because an answer does
+// maxToolFactor returns the highest factor of a request's tools called name, because an answer does
 // not name the called tool.
-func (m *Model) toolsFactor(c Choice, name string) money.Factor {
+func (m *Model) maxToolFactor(c Pricing, name string) money.Factor {
 	factor := money.Factor(0)
 	for _, tool := range c.Tools {
 		if tool.Name == name {
@@ -209,10 +209,10 @@ func (m *Model) toolsFactor(c Choice, name string) money.Factor {
 	return cmp.Or(factor, money.One)
 }
 
-// ChoiceOf returns the choice of a request, and its routing fields with a value without a price
+// PricingOf returns the choice of a request, and its routing fields with a value without a price
 // here. Only lines with these fields in `pass` may get the routing fields.
-func (m *Model) ChoiceOf(a *wire.Parameters, factor money.Factor) (c Choice, routing []string) {
-	c = Choice{Options: a.Options, Tools: a.Tools, BeyondLimit: a.BeyondLimit, Factor: factor}
+func (m *Model) PricingOf(a *wire.Parameters, factor money.Factor) (c Pricing, routing []string) {
+	c = Pricing{Options: a.Options, Tools: a.Tools, BeyondLimit: a.BeyondLimit, Factor: factor}
 	priced := func(o wire.PricedField) bool {
 		_, ok := m.Price.Options[o.PriceKey()][o.Name]
 		return ok
@@ -230,10 +230,10 @@ func (m *Model) ChoiceOf(a *wire.Parameters, factor money.Factor) (c Choice, rou
 	return c, routing
 }
 
-// base reports whether a value of an option changes no rate: another name for
+// isDefaultOption reports whether a value of an option changes no rate: another name for
 // leaving it out, as providers answer and some clients send, or a modality with a
 // price of its own.
-func (m *Model) base(option, value string) bool {
+func (m *Model) isDefaultOption(option, value string) bool {
 	return option == serviceTier && (value == "default" || value == "standard") ||
 		option == modalities && m.Price.Modalities[value].Output != nil
 }
@@ -243,10 +243,10 @@ func (m *Model) base(option, value string) bool {
 func (m *Model) band(i int) (rates *Rates, longest int64) {
 	rates, longest = &m.Price.Rates, math.MaxInt64
 	if i >= 0 {
-		rates = &m.Price.Above[i].Rates
+		rates = &m.Price.Bands[i].Rates
 	}
-	if i+1 < len(m.Price.Above) {
-		longest = m.Price.Above[i+1].PromptTokens
+	if i+1 < len(m.Price.Bands) {
+		longest = m.Price.Bands[i+1].PromptTokens
 	}
 	return rates, longest
 }
@@ -254,15 +254,15 @@ func (m *Model) band(i int) (rates *Rates, longest int64) {
 // RatesFor returns the rates for the number of tokens in a prompt.
 func (m *Model) RatesFor(prompt int64) *Rates {
 	rates := &m.Price.Rates
-	for i := range m.Price.Above {
-		if prompt > m.Price.Above[i].PromptTokens {
-			rates = &m.Price.Above[i].Rates
+	for i := range m.Price.Bands {
+		if prompt > m.Price.Bands[i].PromptTokens {
+			rates = &m.Price.Bands[i].Rates
 		}
 	}
 	return rates
 }
 
-func (v *Rates) dearestInput() money.Price {
+func (v *Rates) highestInput() money.Price {
 	return max(v.Input, v.CachedInput, v.CacheWrite, v.CacheWrite1h)
 }
 
@@ -272,11 +272,11 @@ func (m *Model) optionFactor(option, value string) (money.Factor, bool) {
 	if f, ok := m.Price.Options[option][value]; ok {
 		return f, true
 	}
-	return money.One, m.base(option, value)
+	return money.One, m.isDefaultOption(option, value)
 }
 
 // highestFactor returns the product of the highest factors allowed by a request.
-func (m *Model) highestFactor(c Choice) money.Factor {
+func (m *Model) highestFactor(c Pricing) money.Factor {
 	factor, tier := money.One, money.One
 	for _, o := range c.Options {
 		f, _ := m.optionFactor(o.PriceKey(), o.Name)
@@ -289,9 +289,9 @@ func (m *Model) highestFactor(c Choice) money.Factor {
 	return multiply(factor, tier)
 }
 
-// factor returns the factor on an answer's rates. A tier chosen by the provider alone never costs
+// answerFactor returns the factor on an answer's rates. A tier chosen by the provider alone never costs
 // more than the request allowed.
-func (m *Model) factor(c Choice, answered string) money.Factor {
+func (m *Model) answerFactor(c Pricing, answerTier string) money.Factor {
 	factor, tier := money.One, money.One
 	for _, o := range c.Options {
 		f, _ := m.optionFactor(o.PriceKey(), o.Name)
@@ -301,7 +301,7 @@ func (m *Model) factor(c Choice, answered string) money.Factor {
 		}
 		factor = multiply(factor, f)
 	}
-	if f, ok := m.optionFactor(serviceTier, answered); ok && answered != "" {
+	if f, ok := m.optionFactor(serviceTier, answerTier); ok && answerTier != "" {
 		tier = min(f, max(tier, money.One))
 	}
 	return multiply(factor, tier)

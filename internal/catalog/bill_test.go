@@ -28,35 +28,35 @@ func lark(t testing.TB) *Model { return &mustParse(t, string(example(t))).Models
 
 func TestHighestCost(t *testing.T) {
 	t.Parallel()
-	tier := func(name string) Choice {
-		return Choice{Options: []wire.PricedField{{Param: "service_tier", Name: name}}}
+	tier := func(name string) Pricing {
+		return Pricing{Options: []wire.PricedField{{Param: "service_tier", Name: name}}}
 	}
-	search := func(calls int64) Choice {
-		return Choice{Tools: []wire.PricedField{{Param: "tools[0].type", Name: "web_search", MaxCalls: calls}}}
+	search := func(calls int64) Pricing {
+		return Pricing{Tools: []wire.PricedField{{Param: "tools[0].type", Name: "web_search", MaxCalls: calls}}}
 	}
 	for _, tt := range []struct {
 		name     string
 		bound    wire.PromptBound
 		limit, n int64
-		choice   Choice
+		choice   Pricing
 		want     string // USD
 	}{
 		// The dearest input price of the model is cache_write_1h, 0.50.
-		{"bytes and a thousand", wire.PromptBound{TextBytes: 1000}, 1000, 1, Choice{}, "0.003"},       // 2000 x 0.5 + 1000 x 2
-		{"own limit above the model's", wire.PromptBound{}, 1 << 40, 1, Choice{}, "0.033268"},         // 1000 x 0.5 + 16384 x 2
-		{"no limit takes the default", wire.PromptBound{}, 0, 1, Choice{}, "0.008692"},                // 1000 x 0.5 + 4096 x 2
-		{"own limit above the default", wire.PromptBound{}, 8000, 1, Choice{}, "0.0165"},              // 1000 x 0.5 + 8000 x 2
-		{"n answers, one prompt", wire.PromptBound{}, 100, 3, Choice{}, "0.0011"},                     // 1000 x 0.5 + 300 x 2
-		{"images", wire.PromptBound{Images: 2}, 100, 1, Choice{}, "0.008892"},                         // 17384 x 0.5 + 100 x 2
-		{"unbounded takes the window", wire.PromptBound{Unbounded: true}, 100, 1, Choice{}, "0.0642"}, // 128000 x 0.5 + 100 x 2
-		{"never above the window", wire.PromptBound{TextBytes: 1 << 60, Images: 1 << 60}, 100, 1, Choice{}, "0.0642"},
+		{"bytes and a thousand", wire.PromptBound{TextBytes: 1000}, 1000, 1, Pricing{}, "0.003"},       // 2000 x 0.5 + 1000 x 2
+		{"own limit above the model's", wire.PromptBound{}, 1 << 40, 1, Pricing{}, "0.033268"},         // 1000 x 0.5 + 16384 x 2
+		{"no limit takes the default", wire.PromptBound{}, 0, 1, Pricing{}, "0.008692"},                // 1000 x 0.5 + 4096 x 2
+		{"own limit above the default", wire.PromptBound{}, 8000, 1, Pricing{}, "0.0165"},              // 1000 x 0.5 + 8000 x 2
+		{"n answers, one prompt", wire.PromptBound{}, 100, 3, Pricing{}, "0.0011"},                     // 1000 x 0.5 + 300 x 2
+		{"images", wire.PromptBound{Images: 2}, 100, 1, Pricing{}, "0.008892"},                         // 17384 x 0.5 + 100 x 2
+		{"unbounded takes the window", wire.PromptBound{Unbounded: true}, 100, 1, Pricing{}, "0.0642"}, // 128000 x 0.5 + 100 x 2
+		{"never above the window", wire.PromptBound{TextBytes: 1 << 60, Images: 1 << 60}, 100, 1, Pricing{}, "0.0642"},
 		{"priority doubles", wire.PromptBound{}, 100, 1, tier("priority"), "0.0014"},
 		{"flex may be served as default", wire.PromptBound{}, 100, 1, tier("flex"), "0.0007"},
 		{"ten calls of a tool", wire.PromptBound{}, 100, 1, search(0), "0.1007"},
 		{"as many calls as the request allows", wire.PromptBound{}, 100, 1, search(3), "0.0307"},
-		{"output beyond the limit", wire.PromptBound{}, 100, 1, Choice{BeyondLimit: 400}, "0.0015"},            // 1000 x 0.5 + 500 x 2
-		{"beyond every limit, the window", wire.PromptBound{}, 100, 2, Choice{BeyondLimit: 1 << 40}, "0.5129"}, // 2 x 128100 x 2
-		{"nonsense counts as nothing", wire.PromptBound{TextBytes: -5, Images: -5}, 100, -3, Choice{BeyondLimit: -7}, "0.0007"},
+		{"output beyond the limit", wire.PromptBound{}, 100, 1, Pricing{BeyondLimit: 400}, "0.0015"},            // 1000 x 0.5 + 500 x 2
+		{"beyond every limit, the window", wire.PromptBound{}, 100, 2, Pricing{BeyondLimit: 1 << 40}, "0.5129"}, // 2 x 128100 x 2
+		{"nonsense counts as nothing", wire.PromptBound{TextBytes: -5, Images: -5}, 100, -3, Pricing{BeyondLimit: -7}, "0.0007"},
 	} {
 		if got := lark(t).HighestCost(tt.bound, tt.limit, tt.n, tt.choice); got.String() != tt.want {
 			t.Errorf("%s: %s USD; want %s", tt.name, got, tt.want)
@@ -71,7 +71,7 @@ func TestHighestCostTakesTheDearestBandInReach(t *testing.T) {
 		in := usd(t, input)
 		return Rates{in, usd(t, output), in, in, in}
 	}
-	m.Price = ChatPrice{Rates: one("1", "1000"), Above: []Above{{10_000, one("2", "10")}, {50_000, one("3", "5")}}}
+	m.Price = ChatPrice{Rates: one("1", "1000"), Bands: []Band{{10_000, one("2", "10")}, {50_000, one("3", "5")}}}
 	for bytes, want := range map[int64]string{
 		0:       "1.001", // the first band alone
 		9_000:   "1.01",  // exactly at the threshold: not above it
@@ -79,7 +79,7 @@ func TestHighestCostTakesTheDearestBandInReach(t *testing.T) {
 		100_000: "1.01",  // the first band's longest prompt, not the bound
 		999_000: "3.005", // the third band's prompt outweighs its output
 	} {
-		if got := m.HighestCost(wire.PromptBound{TextBytes: bytes}, 0, 1, Choice{}); got.String() != want {
+		if got := m.HighestCost(wire.PromptBound{TextBytes: bytes}, 0, 1, Pricing{}); got.String() != want {
 			t.Errorf("%d bytes: %s USD; want %s", bytes, got, want)
 		}
 	}
@@ -87,37 +87,37 @@ func TestHighestCostTakesTheDearestBandInReach(t *testing.T) {
 
 func TestCost(t *testing.T) {
 	t.Parallel()
-	priority := Choice{Options: []wire.PricedField{{Param: "service_tier", Name: "priority"}}}
-	flex := Choice{Options: []wire.PricedField{{Param: "service_tier", Name: "flex"}}}
+	priority := Pricing{Options: []wire.PricedField{{Param: "service_tier", Name: "priority"}}}
+	flex := Pricing{Options: []wire.PricedField{{Param: "service_tier", Name: "flex"}}}
 	for _, tt := range []struct {
 		name   string
 		usage  wire.Usage
-		choice Choice
+		choice Pricing
 		want   string
 	}{
-		{"nothing", wire.Usage{}, Choice{}, "0"},
-		{"prompt and answer", wire.Usage{Prompt: 1000, Completion: 100}, Choice{}, "0.00045"},
-		{"reasoning is part of the answer", wire.Usage{Prompt: 1000, Completion: 100, Reasoning: 90}, Choice{}, "0.00045"},
+		{"nothing", wire.Usage{}, Pricing{}, "0"},
+		{"prompt and answer", wire.Usage{Prompt: 1000, Completion: 100}, Pricing{}, "0.00045"},
+		{"reasoning is part of the answer", wire.Usage{Prompt: 1000, Completion: 100, Reasoning: 90}, Pricing{}, "0.00045"},
 		// 200 x .25 + 800 x .025 + 100 x 2
-		{"cached", wire.Usage{Prompt: 1000, Cached: 800, Completion: 100}, Choice{}, "0.00027"},
+		{"cached", wire.Usage{Prompt: 1000, Cached: 800, Completion: 100}, Pricing{}, "0.00027"},
 		// 300 x .25 + 400 x .025 + 200 x .3125 + 100 x .5
-		{"all parts", wire.Usage{Prompt: 1000, Cached: 400, CacheWrite: 200, CacheWrite1h: 100}, Choice{}, "0.0001975"},
-		{"threshold is not above", wire.Usage{Prompt: 200_000}, Choice{}, "0.05"},
-		{"above", wire.Usage{Prompt: 200_001, Completion: 1}, Choice{}, "0.1000035"},
-		{"above counts cached parts", wire.Usage{Prompt: 200_001, Cached: 200_001}, Choice{}, "0.01000005"},
+		{"all parts", wire.Usage{Prompt: 1000, Cached: 400, CacheWrite: 200, CacheWrite1h: 100}, Pricing{}, "0.0001975"},
+		{"threshold is not above", wire.Usage{Prompt: 200_000}, Pricing{}, "0.05"},
+		{"above", wire.Usage{Prompt: 200_001, Completion: 1}, Pricing{}, "0.1000035"},
+		{"above counts cached parts", wire.Usage{Prompt: 200_001, Cached: 200_001}, Pricing{}, "0.01000005"},
 		{"tier requested", wire.Usage{Prompt: 1000}, priority, "0.0005"},
 		{"tier answered", wire.Usage{Prompt: 1000, ServiceTier: "flex"}, priority, "0.000125"},
 		{"answered at the ordinary tier", wire.Usage{Prompt: 1000, ServiceTier: "default"}, priority, "0.00025"},
 		{"answered without a price", wire.Usage{Prompt: 1000, ServiceTier: "scale"}, priority, "0.0005"},
 		{"flex served as default", wire.Usage{Prompt: 1000, ServiceTier: "default"}, flex, "0.00025"},
-		{"a tier that was not requested is not charged", wire.Usage{Prompt: 1000, ServiceTier: "priority"}, Choice{}, "0.00025"},
-		{"a cheaper tier is passed on", wire.Usage{Prompt: 1000, ServiceTier: "flex"}, Choice{}, "0.000125"},
-		{"tool calls that the answer shows", wire.Usage{ToolCalls: map[string]int64{"web_search": 3, "unpriced": 9}}, Choice{}, "0.03"},
+		{"a tier that was not requested is not charged", wire.Usage{Prompt: 1000, ServiceTier: "priority"}, Pricing{}, "0.00025"},
+		{"a cheaper tier is passed on", wire.Usage{Prompt: 1000, ServiceTier: "flex"}, Pricing{}, "0.000125"},
+		{"tool calls that the answer shows", wire.Usage{ToolCalls: map[string]int64{"web_search": 3, "unpriced": 9}}, Pricing{}, "0.03"},
 		{"rounded once, half up", wire.Usage{Prompt: 1, Cached: 1}, flex, "0.000000013"}, // 12.5 nano
 		{"negative counts", wire.Usage{Prompt: -1000, Cached: -5, CacheWrite: -1, CacheWrite1h: -1, Completion: -10,
-			ToolCalls: map[string]int64{"web_search": -4}}, Choice{}, "0"},
-		{"more cached than prompt", wire.Usage{Prompt: 1000, Cached: 5000}, Choice{}, "0.000025"},
-		{"more parts than prompt", wire.Usage{Prompt: 1000, CacheWrite1h: 800, CacheWrite: 800, Cached: 800}, Choice{}, "0.0004625"},
+			ToolCalls: map[string]int64{"web_search": -4}}, Pricing{}, "0"},
+		{"more cached than prompt", wire.Usage{Prompt: 1000, Cached: 5000}, Pricing{}, "0.000025"},
+		{"more parts than prompt", wire.Usage{Prompt: 1000, CacheWrite1h: 800, CacheWrite: 800, Cached: 800}, Pricing{}, "0.0004625"},
 	} {
 		if got := lark(t).Cost(tt.usage, tt.choice); got.String() != tt.want {
 			t.Errorf("%s: %s USD; want %s", tt.name, got, tt.want)
@@ -131,7 +131,7 @@ func TestCostNeverExceedsTheHold(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		m := drawModel(t)
-		var c Choice
+		var c Pricing
 		if rapid.Bool().Draw(t, "asks for images") {
 			c.Options = append(c.Options, wire.PricedField{Param: "modalities", Name: "image"})
 		}
@@ -210,7 +210,7 @@ func drawModel(t *rapid.T) *Model {
 	threshold := int64(0)
 	for range rapid.IntRange(0, 3).Draw(t, "bands") {
 		threshold += rapid.Int64Range(1, 200_000).Draw(t, "threshold")
-		m.Price.Above = append(m.Price.Above, Above{threshold, rates("rate above")})
+		m.Price.Bands = append(m.Price.Bands, Band{threshold, rates("rate above")})
 	}
 	own := rapid.Map(price, func(p money.Price) *money.Price { return &p })
 	m.Price.Modalities = map[string]ModalityRates{}
@@ -233,16 +233,16 @@ func TestUnpricedChoicesAreRefused(t *testing.T) {
 	m := lark(t)
 	for _, tt := range []struct {
 		name   string
-		choice Choice
+		choice Pricing
 		param  string // empty if the request is allowed
 	}{
-		{"nothing chosen", Choice{}, ""},
-		{"priced tier", Choice{Options: []wire.PricedField{{Param: "service_tier", Name: "priority"}}}, ""},
-		{"the ordinary tier", Choice{Options: []wire.PricedField{{Param: "service_tier", Name: "standard"}}}, ""},
-		{"unpriced tier", Choice{Options: []wire.PricedField{{Param: "service_tier", Name: "scale"}}}, "service_tier"},
-		{"unpriced option", Choice{Options: []wire.PricedField{{Param: "speed", Name: "fast"}}}, "speed"},
-		{"priced tool", Choice{Tools: []wire.PricedField{{Param: "web_search_options", Name: "web_search"}}}, ""},
-		{"unpriced tool", Choice{Tools: []wire.PricedField{{Param: "tools[2].type", Name: "file_search"}}}, "tools[2].type"},
+		{"nothing chosen", Pricing{}, ""},
+		{"priced tier", Pricing{Options: []wire.PricedField{{Param: "service_tier", Name: "priority"}}}, ""},
+		{"the ordinary tier", Pricing{Options: []wire.PricedField{{Param: "service_tier", Name: "standard"}}}, ""},
+		{"unpriced tier", Pricing{Options: []wire.PricedField{{Param: "service_tier", Name: "scale"}}}, "service_tier"},
+		{"unpriced option", Pricing{Options: []wire.PricedField{{Param: "speed", Name: "fast"}}}, "speed"},
+		{"priced tool", Pricing{Tools: []wire.PricedField{{Param: "web_search_options", Name: "web_search"}}}, ""},
+		{"unpriced tool", Pricing{Tools: []wire.PricedField{{Param: "tools[2].type", Name: "file_search"}}}, "tools[2].type"},
 	} {
 		err := m.CheckPriced(tt.choice)
 		var e *fault.Error
@@ -262,8 +262,8 @@ func TestToolOptionsHaveAPrice(t *testing.T) {
 	t.Parallel()
 	m := lark(t)
 	m.Price.Options = map[string]map[string]money.Factor{"web_search.search_context_size": {"high": 3 * money.One, "low": money.One / 2}}
-	with := func(option, value string) Choice {
-		return Choice{Tools: []wire.PricedField{{Param: "tools[0].type", Name: "web_search", MaxCalls: 2,
+	with := func(option, value string) Pricing {
+		return Pricing{Tools: []wire.PricedField{{Param: "tools[0].type", Name: "web_search", MaxCalls: 2,
 			Options: []wire.PricedField{{Param: "tools[0]." + option, Option: option, Name: value}}}}}
 	}
 	usage := wire.Usage{ToolCalls: map[string]int64{"web_search": 2}}
@@ -275,7 +275,7 @@ func TestToolOptionsHaveAPrice(t *testing.T) {
 		if got := m.Cost(usage, c); got.String() != usd {
 			t.Errorf("%s: charged %s; want %s", value, got, usd)
 		}
-		if got := m.HighestCost(wire.PromptBound{}, 1, 1, c) - m.HighestCost(wire.PromptBound{}, 1, 1, Choice{}); got.String() != usd {
+		if got := m.HighestCost(wire.PromptBound{}, 1, 1, c) - m.HighestCost(wire.PromptBound{}, 1, 1, Pricing{}); got.String() != usd {
 			t.Errorf("%s: held %s for two calls; want %s", value, got, usd)
 		}
 	}
@@ -323,7 +323,7 @@ func TestCachedTokensOfLongPrompts(t *testing.T) {
 		doc := mustParse(t, "models: [{id: a, kind: chat, context_window: 9, max_output_tokens: 9, price: "+price+"}]\nlines: []")
 		again := mustParse(t, string(doc.YAML()))
 		for _, d := range []*Document{doc, again} {
-			r := d.Models[0].Price.Above[0].Rates
+			r := d.Models[0].Price.Bands[0].Rates
 			if got := [4]money.Price{r.Input, r.CachedInput, r.CacheWrite, r.CacheWrite1h}; got != want || !Equal(d, doc) {
 				t.Errorf("%s: %s, want %s in\n%s", price, got, want, d.YAML())
 			}

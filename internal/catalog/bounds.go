@@ -9,17 +9,17 @@ import (
 // ChargeBounds returns the lowest and the highest possible result of Cost for the counts of a
 // receipt, for any choice of the request. Both are the same unless the price depends on something
 // missing in a receipt: options, written cache, modalities, hosted tools.
-func (m *Model) ChargeBounds(prompt, cached, completion int64, by money.Factor) (low, high money.Amount) {
+func (m *Model) ChargeBounds(prompt, cached, completion int64, accountFactor money.Factor) (low, high money.Amount) {
 	if len(m.Price.Modalities) > 0 {
 		return 0, math.MaxInt64
 	}
-	cheap, dear := money.One, money.One
+	lowFactor, highFactor := money.One, money.One
 	for _, values := range m.Price.Options {
 		smallest, largest := money.One, money.One
 		for _, f := range values {
 			smallest, largest = min(smallest, f), max(largest, f)
 		}
-		cheap, dear = money.Factor(int64(cheap)*int64(smallest)/int64(money.One)), multiply(dear, largest)
+		lowFactor, highFactor = money.Factor(int64(lowFactor)*int64(smallest)/int64(money.One)), multiply(highFactor, largest)
 	}
 	rates := m.RatesFor(clamp(prompt, maxUnits))
 	prompt = clamp(prompt, maxUnits)
@@ -29,10 +29,10 @@ func (m *Model) ChargeBounds(prompt, cached, completion int64, by money.Factor) 
 		s.Tokens(prompt-cached, input, factor)
 		s.Tokens(cached, rates.CachedInput, factor)
 		s.Tokens(clamp(completion, maxUnits), rates.Output, factor)
-		return s.Charge(by)
+		return s.Charge(accountFactor)
 	}
-	low = bill(min(rates.Input, rates.CacheWrite, rates.CacheWrite1h), cheap)
-	high = bill(max(rates.Input, rates.CacheWrite, rates.CacheWrite1h), dear)
+	low = bill(min(rates.Input, rates.CacheWrite, rates.CacheWrite1h), lowFactor)
+	high = bill(max(rates.Input, rates.CacheWrite, rates.CacheWrite1h), highFactor)
 	if len(m.Price.Tools) > 0 {
 		high = math.MaxInt64
 	}

@@ -81,8 +81,8 @@ func TestExample(t *testing.T) {
 		t.Fatalf("%d models, %d lines", len(doc.Models), len(doc.Lines))
 	}
 	lark, brush, clip, main := doc.Models[0], doc.Models[1], doc.Models[2], doc.Lines[0]
-	if lark.ID != "lark-1" || lark.Kind != KindChat || lark.Owner() != "example" || !lark.Speaks(wire.FormResponses) ||
-		lark.Speaks(wire.FormMessages) ||
+	if lark.ID != "lark-1" || lark.Kind != KindChat || lark.Owner() != "example" || !lark.Supports(wire.FormResponses) ||
+		lark.Supports(wire.FormMessages) ||
 		lark.ContextWindow != 128000 || lark.MaxOutputTokens != 16384 || lark.DefaultOutputTokens != 4096 || lark.MaxImageTokens != 8192 {
 		t.Errorf("lark-1: %+v", lark)
 	}
@@ -91,8 +91,8 @@ func TestExample(t *testing.T) {
 	}
 	if p := lark.Price; p.Input != 250_000_000 || p.CachedInput != 25_000_000 || p.CacheWrite != 312_500_000 ||
 		p.CacheWrite1h != 500_000_000 ||
-		len(p.Above) != 1 || p.Above[0].PromptTokens != 200000 || p.Above[0].CachedInput != 50_000_000 ||
-		p.Above[0].CacheWrite != 625_000_000 || p.Above[0].CacheWrite1h != 1_000_000_000 ||
+		len(p.Bands) != 1 || p.Bands[0].PromptTokens != 200000 || p.Bands[0].CachedInput != 50_000_000 ||
+		p.Bands[0].CacheWrite != 625_000_000 || p.Bands[0].CacheWrite1h != 1_000_000_000 ||
 		p.Options["service_tier"]["flex"] != money.One/2 || p.Tools["web_search"] != 10_000_000 {
 		t.Errorf("price of lark-1: %+v", p)
 	}

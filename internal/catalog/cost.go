@@ -14,49 +14,49 @@ import (
 // Costs are the prices of a line's provider, as entered by the operator. The gateway uses Costs
 // only to show a line's profit and to warn about sales below cost.
 type Costs struct {
-	All    Cost            // for models without an entry in Models
-	Models map[string]Cost // by model id
+	Default Cost            // for models without an entry in Models
+	Models  map[string]Cost // by model id
 }
 
 // Cost is a provider's price for a model, or for all models of a kind.
 type Cost struct {
-	Rates *Rates                 // chat; nil if unknown
-	Tiers map[string]money.Price // images and video, in the unit of the model's price
-	Each  *money.Price           // for tiers without an entry in Tiers; nil if unknown
+	Rates   *Rates                 // chat; nil if unknown
+	Tiers   map[string]money.Price // images and video, in the unit of the model's price
+	PerUnit *money.Price           // for tiers without an entry in Tiers; nil if unknown
 }
 
 // isEmpty reports whether c has no price.
-func (c Cost) isEmpty() bool { return c.Rates == nil && len(c.Tiers) == 0 && c.Each == nil }
+func (c Cost) isEmpty() bool { return c.Rates == nil && len(c.Tiers) == 0 && c.PerUnit == nil }
 
 // costs reads the prices of a line's provider from the line's member cost. Rates and tiers directly
 // in cost apply to all models.
-func (r *reader) costs(t *table, l *LineSpec, known map[string]*Model) Costs {
+func (r *reader) costs(t *table, l *LineSpec, modelsByID map[string]*Model) Costs {
 	out := Costs{Models: map[string]Cost{}}
 	in := t.child("cost")
 	if in == nil {
 		return out
 	}
 	all := tree.Table()
-	all.At = in.node.At
+	all.Pos = in.node.Pos
 	in.each(MaxModels, func(name, path string, value *tree.Value) {
 		_, served := l.Models[name]
 		switch isPart := slices.Contains(ratesNames, name) || tierName.MatchString(name); {
 		case isPart && value.Kind != tree.TableKind:
-			all.Fields = append(all.Fields, tree.Field{Name: name, Value: value, At: value.At})
+			all.Fields = append(all.Fields, tree.Field{Name: name, Value: value, Pos: value.Pos})
 		case !served:
-			r.unknown(path, value, "is neither a rate, nor a resolution tier, nor a model of this line")
-		case value.Kind != tree.TableKind && known[name] != nil && known[name].Kind != KindChat:
+			r.reportUnknown(path, value, "is neither a rate, nor a resolution tier, nor a model of this line")
+		case value.Kind != tree.TableKind && modelsByID[name] != nil && modelsByID[name].Kind != KindChat:
 			if p, ok := r.price(path, value); ok {
-				out.Models[name] = Cost{Each: &p}
+				out.Models[name] = Cost{PerUnit: &p}
 			}
 		default:
-			if c := r.cost(path, value, known[name]); !c.isEmpty() {
+			if c := r.cost(path, value, modelsByID[name]); !c.isEmpty() {
 				out.Models[name] = c
 			}
 		}
 	})
 	if len(all.Fields) > 0 {
-		out.All = r.cost(t.at("cost"), all, nil)
+		out.Default = r.cost(t.pathOf("cost"), all, nil)
 	}
 	return out
 }
@@ -80,8 +80,8 @@ func (r *reader) cost(path string, n *tree.Value, m *Model) Cost {
 		if _, ok := m.tierNamed(f.Name); m != nil && !ok {
 			continue // t.close reports the unknown tier
 		}
-		t.known[f.Name] = true
-		if p, ok := r.price(t.at(f.Name), f.Value); ok {
+		t.knownKeys[f.Name] = true
+		if p, ok := r.price(t.pathOf(f.Name), f.Value); ok {
 			if out.Tiers == nil {
 				out.Tiers = map[string]money.Price{}
 			}
@@ -106,10 +106,10 @@ func (m *Model) tierNamed(name string) (Tier, bool) {
 
 // Tree returns the prices by rate, tier and model, or nil if there are no prices.
 func (c Costs) Tree() *tree.Value {
-	if c.All.isEmpty() && len(c.Models) == 0 {
+	if c.Default.isEmpty() && len(c.Models) == 0 {
 		return nil
 	}
-	n := c.All.Tree()
+	n := c.Default.Tree()
 	for _, id := range slices.Sorted(maps.Keys(c.Models)) {
 		n.Set(id, c.Models[id].Tree())
 	}
@@ -118,12 +118,12 @@ func (c Costs) Tree() *tree.Value {
 
 // Tree returns one price, or the prices by rate and tier.
 func (c Cost) Tree() *tree.Value {
-	if c.Each != nil {
-		return tree.Plain(c.Each.String())
+	if c.PerUnit != nil {
+		return tree.Plain(c.PerUnit.String())
 	}
 	n := tree.Table()
 	if c.Rates != nil {
-		c.Rates.put(n, nil)
+		c.Rates.writeTo(n, nil)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Tiers)) {
 		n.Set(name, tree.Plain(c.Tiers[name].String()))
@@ -136,7 +136,7 @@ func (c *Costs) costOf(model string) Cost {
 	if cost, ok := c.Models[model]; ok {
 		return cost
 	}
-	return c.All
+	return c.Default
 }
 
 // KnowsCost reports whether the catalog has the provider's price for a model.
@@ -165,8 +165,8 @@ func (l *Line) Cost(m *Model, u wire.Usage) (money.Amount, bool) {
 func (l *Line) PlanCost(m *Model, p Plan, delivered int64) (money.Amount, bool) {
 	c := l.Costs.costOf(m.ID)
 	each, ok := c.Tiers[p.Tier]
-	if !ok && c.Each != nil {
-		each, ok = *c.Each, true
+	if !ok && c.PerUnit != nil {
+		each, ok = *c.PerUnit, true
 	}
 	if !ok {
 		return 0, false
@@ -176,10 +176,10 @@ func (l *Line) PlanCost(m *Model, p Plan, delivered int64) (money.Amount, bool) 
 	return s.Round(), true
 }
 
-// BelowCost returns a warning for each model with prices below the prices of an enabled line's
+// CostWarnings returns a warning for each model with prices below the prices of an enabled line's
 // provider. It omits retired models, and models with a free daily quota, because these are sold
 // below cost on purpose.
-func (d *Document) BelowCost() []Warning {
+func (d *Document) CostWarnings() []Warning {
 	models := make(map[string]*Model, len(d.Models))
 	for i := range d.Models {
 		models[d.Models[i].ID] = &d.Models[i]
@@ -195,7 +195,7 @@ func (d *Document) BelowCost() []Warning {
 			if m == nil || m.FreeDailyRequests > 0 || m.State == StateRetired {
 				continue
 			}
-			if below := m.below(l.Costs.costOf(id)); len(below) > 0 {
+			if below := m.pricesBelow(l.Costs.costOf(id)); len(below) > 0 {
 				warnings = append(warnings, Warning{fmt.Sprintf("lines[%d].cost", i),
 					fmt.Sprintf("model %s is sold below the cost of line %s: %s", id, l.ID, strings.Join(below, ", "))})
 			}
@@ -204,30 +204,30 @@ func (d *Document) BelowCost() []Warning {
 	return warnings
 }
 
-// below returns a text for each of a model's prices that is below the cost.
-func (m *Model) below(c Cost) (names []string) {
-	lower := func(name string, price, cost money.Price) {
+// pricesBelow returns a text for each of a model's prices that is below the cost.
+func (m *Model) pricesBelow(c Cost) (names []string) {
+	compare := func(name string, price, cost money.Price) {
 		if price < cost {
 			names = append(names, fmt.Sprintf("%s %s < %s USD", name, price, cost))
 		}
 	}
 	if m.Kind == KindChat {
 		if c.Rates != nil {
-			lower("input", m.Price.Input, c.Rates.Input)
-			lower("output", m.Price.Output, c.Rates.Output)
-			lower("cached_input", m.Price.CachedInput, c.Rates.CachedInput)
+			compare("input", m.Price.Input, c.Rates.Input)
+			compare("output", m.Price.Output, c.Rates.Output)
+			compare("cached_input", m.Price.CachedInput, c.Rates.CachedInput)
 			if m.Price.Input >= c.Rates.Input { // the defaults derive from input and would repeat its warning
-				lower("cache_write", m.Price.CacheWrite, c.Rates.CacheWrite)
-				lower("cache_write_1h", m.Price.CacheWrite1h, c.Rates.CacheWrite1h)
+				compare("cache_write", m.Price.CacheWrite, c.Rates.CacheWrite)
+				compare("cache_write_1h", m.Price.CacheWrite1h, c.Rates.CacheWrite1h)
 			}
 		}
 		return names
 	}
 	for _, tier := range m.Tiers {
 		if cost, ok := c.Tiers[tier.Name]; ok {
-			lower(tier.Name, tier.Price, cost)
-		} else if c.Each != nil {
-			lower(tier.Name, tier.Price, *c.Each)
+			compare(tier.Name, tier.Price, cost)
+		} else if c.PerUnit != nil {
+			compare(tier.Name, tier.Price, *c.PerUnit)
 		}
 	}
 	return names

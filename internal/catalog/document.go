@@ -97,15 +97,15 @@ const (
 // Owner is `owned_by` as the model list shows it (interface.md, Model list).
 func (m *Model) Owner() string { return cmp.Or(m.OwnedBy, "tollgate") }
 
-// Speaks reports whether a chat model answers at the endpoint of a form.
-func (m *Model) Speaks(form wire.Form) bool {
+// Supports reports whether a chat model answers at the endpoint of a form.
+func (m *Model) Supports(form wire.Form) bool {
 	return slices.Contains(m.Forms, form)
 }
 
 // ChatPrice is the price list of a chat model.
 type ChatPrice struct {
 	Rates                                         // for prompts not longer than the first Above
-	Above      []Above                            // for longer prompts, by ascending PromptTokens
+	Bands      []Band                             // for longer prompts, by ascending PromptTokens
 	Modalities modalityPrices                     `key:"modalities,flow"`
 	Options    map[string]map[string]money.Factor `key:"options,entries"` // field -> value -> factor on all rates
 	Tools      map[string]money.Price             `key:"tools,flow"`      // hosted tool -> price of one call
@@ -132,8 +132,8 @@ func (v *Rates) defaults(base *Rates) Rates {
 		CacheWrite1h: scale(base.CacheWrite1h)}
 }
 
-// Above is the complete price list of a request with a prompt of more than PromptTokens tokens.
-type Above struct {
+// Bands is the complete price list of a request with a prompt of more than PromptTokens tokens.
+type Band struct {
 	PromptTokens int64
 	Rates
 }
@@ -178,7 +178,7 @@ type LineSpec struct {
 	Weight        int               `key:"weight" default:"100"` // share among lines of equal priority, at least 1
 	MaxConcurrent int               `key:"max_concurrent"`       // zero for no cap
 	Timeouts      Timeouts          `key:"timeouts,flow"`
-	LimitField    LimitField        `key:"limit_field"`   // if empty, see Line.ReadsLimit
+	LimitField    LimitField        `key:"limit_field"`   // if empty, see Line.LimitFieldFor
 	IgnoresLimit  bool              `key:"ignores_limit"` // the vendor ignores limits on output tokens
 	// Headers are sent with every call, by canonical name; references in their
 	// values (`${NAME}`, `${file:PATH}`) are resolved on each node.
@@ -223,9 +223,9 @@ type Timeouts struct {
 	Total      time.Duration `key:"total"`       // the whole answer; for jobs the longest wait
 }
 
-// Defaults returns t with the defaults of operator.md, Catalog, for zero fields: first_token 60s (10m
+// WithDefaults returns t with the defaults of operator.md, Catalog, for zero fields: first_token 60s (10m
 // for reasoning models), idle 2m, total 10m.
-func (t Timeouts) Defaults(reasoning bool) Timeouts {
+func (t Timeouts) WithDefaults(reasoning bool) Timeouts {
 	firstToken := time.Minute
 	if reasoning {
 		firstToken = 10 * time.Minute

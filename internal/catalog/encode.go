@@ -40,7 +40,7 @@ func (d *Document) tree() *tree.Value {
 // Tree returns the model as an entry of a document.
 func (m *Model) Tree() *tree.Value {
 	n := &tree.Value{Kind: tree.TableKind, Fields: make([]tree.Field, 0, 16)}
-	setFields(n, reflect.ValueOf(m).Elem(), m.Kind)
+	encodeFields(n, reflect.ValueOf(m).Elem(), m.Kind)
 	for i := range n.Fields {
 		if m.PerClip && n.Fields[i].Name == "price" {
 			n.Fields[i].Name = "per_clip"
@@ -59,7 +59,7 @@ func encode(v reflect.Value) *tree.Value {
 		case encoder:
 			return x.Tree()
 		case time.Duration:
-			return tree.Text(spell(x))
+			return tree.Text(formatDuration(x))
 		case fmt.Stringer: // prices and factors
 			return tree.Plain(x.String())
 		}
@@ -75,7 +75,7 @@ func encode(v reflect.Value) *tree.Value {
 	case reflect.Int, reflect.Int64:
 		return tree.Number(v.Int())
 	case reflect.Float64:
-		return tree.Plain(strconv.FormatFloat(v.Float(), formatOf(v.Float()), -1, 64))
+		return tree.Plain(strconv.FormatFloat(v.Float(), floatFormat(v.Float()), -1, 64))
 	case reflect.Slice:
 		n = tree.List()
 		for _, item := range v.Seq2() {
@@ -88,15 +88,15 @@ func encode(v reflect.Value) *tree.Value {
 			n.Set(key.String(), encode(v.MapIndex(key)))
 		}
 	case reflect.Struct:
-		setFields(n, v, "")
+		encodeFields(n, v, "")
 	default:
 		return tree.Text(fmt.Sprint(v))
 	}
 	return n
 }
 
-// formatOf returns a format of numbers without an exponent, unless they are tiny.
-func formatOf(v float64) byte {
+// floatFormat returns a format of numbers without an exponent, unless they are tiny.
+func floatFormat(v float64) byte {
 	if math.Abs(v) < 1e-6 {
 		return 'e'
 	}
@@ -129,8 +129,8 @@ func tagsOf(t reflect.Type) (all []tag) {
 	return all
 }
 
-// setFields writes the fields of a struct by their tags. kind is a model's.
-func setFields(n *tree.Value, v reflect.Value, kind Kind) {
+// encodeFields writes the fields of a struct by their tags. kind is a model's.
+func encodeFields(n *tree.Value, v reflect.Value, kind Kind) {
 	for _, tag := range tags[v.Type()] {
 		field := v.Field(tag.field)
 		if !strings.Contains(tag.kinds, string(kind)) || tag.fallback == "" && isOmitted(field, tag.style) {
@@ -163,23 +163,23 @@ func isOmitted(v reflect.Value, style string) bool {
 // Tree writes the base prices, then the prices above thresholds with the defaults of the base.
 func (p ChatPrice) Tree() *tree.Value {
 	n := tree.Table()
-	p.Rates.put(n, nil)
-	if len(p.Above) > 0 {
+	p.Rates.writeTo(n, nil)
+	if len(p.Bands) > 0 {
 		above := tree.List()
-		for _, a := range p.Above {
-			at := tree.Table()
-			at.Set("prompt_tokens", tree.Number(a.PromptTokens))
-			a.Rates.put(at, &p.Rates)
-			above.Items = append(above.Items, at.Inline())
+		for _, a := range p.Bands {
+			entry := tree.Table()
+			entry.Set("prompt_tokens", tree.Number(a.PromptTokens))
+			a.Rates.writeTo(entry, &p.Rates)
+			above.Items = append(above.Items, entry.Inline())
 		}
 		n.Set("above", above)
 	}
-	setFields(n, reflect.ValueOf(p), "")
+	encodeFields(n, reflect.ValueOf(p), "")
 	return n
 }
 
-// put writes the rates different from their defaults.
-func (v *Rates) put(n *tree.Value, base *Rates) {
+// writeTo writes the rates different from their defaults.
+func (v *Rates) writeTo(n *tree.Value, base *Rates) {
 	defaults := v.defaults(base)
 	n.Set("input", tree.Plain(v.Input.String()))
 	n.Set("output", tree.Plain(v.Output.String()))
@@ -231,8 +231,8 @@ func (s Sound) Tree() *tree.Value {
 	return tree.Plain(string(s))
 }
 
-// spell writes a duration without the zero parts of time.Duration.String: 2m, not 2m0s.
-func spell(d time.Duration) string {
+// formatDuration writes a duration without the zero parts of time.Duration.String: 2m, not 2m0s.
+func formatDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")

@@ -11,7 +11,7 @@ import (
 // TestFactorOfAnAccount bills every kind of model by factors.
 func TestFactorOfAnAccount(t *testing.T) {
 	t.Parallel()
-	searched := Choice{Tools: []wire.PricedField{{Name: "web_search", MaxCalls: 2}}}
+	searched := Pricing{Tools: []wire.PricedField{{Name: "web_search", MaxCalls: 2}}}
 	for _, tt := range []struct {
 		name   string
 		factor money.Factor
@@ -19,9 +19,9 @@ func TestFactorOfAnAccount(t *testing.T) {
 		held   string
 		cost   string
 	}{
-		{"chat", 900_000, chatBill(lark(t), 1000, 1000, Choice{}), "", ""},
-		{"chat, dearer", 1_300_000, chatBill(lark(t), 1000, 1000, Choice{}), "", ""},
-		{"a long prompt", 900_000, chatBill(lark(t), 300_000, 500, Choice{}), "", ""},
+		{"chat", 900_000, chatBill(lark(t), 1000, 1000, Pricing{}), "", ""},
+		{"chat, dearer", 1_300_000, chatBill(lark(t), 1000, 1000, Pricing{}), "", ""},
+		{"a long prompt", 900_000, chatBill(lark(t), 300_000, 500, Pricing{}), "", ""},
 		{"a tool", 1_300_000, chatBill(lark(t), 1000, 500, searched), "", ""},
 		{"images", 1_300_000, planBill(easel(t), Plan{Tier: "2K", Count: 4}, 3), "0.26", "0.195"},
 		{"images, all", 1_300_000, planBill(easel(t), Plan{Tier: "2K", Count: 4}, 4), "0.26", "0.26"},
@@ -49,7 +49,7 @@ func product(a money.Amount, factor money.Factor) string {
 	return (a * money.Amount(factor) / money.Amount(money.One)).String()
 }
 
-func chatBill(m *Model, prompt, completion int64, c Choice) func(money.Factor) (held, charged money.Amount) {
+func chatBill(m *Model, prompt, completion int64, c Pricing) func(money.Factor) (held, charged money.Amount) {
 	u := wire.Usage{Prompt: prompt, Completion: completion, Cached: prompt / 2}
 	if len(c.Tools) > 0 {
 		u.ToolCalls = map[string]int64{c.Tools[0].Name: 2}
@@ -79,7 +79,7 @@ func TestFactorIsAppliedBeforeTheOneRounding(t *testing.T) {
 	}{
 		{4, 0, 0, 0}, {4, 1_300_000, 1, 1}, {5, 0, 1, 1}, {5, 900_000, 1, 0}, {1, money.MaxFactor, 100, 100}, {9, 1, 1, 0},
 	} {
-		c := Choice{Factor: tt.by}
+		c := Pricing{Factor: tt.by}
 		var s money.Sum
 		s.Tokens(tt.tokens, m.Price.Input, money.One)
 		if got := m.Cost(wire.Usage{Prompt: tt.tokens}, c); got != tt.cost {
@@ -90,7 +90,7 @@ func TestFactorIsAppliedBeforeTheOneRounding(t *testing.T) {
 		}
 	}
 	free := &Model{Kind: KindChat, ContextWindow: 8000, MaxOutputTokens: 1000}
-	if got := free.HighestCost(wire.PromptBound{TextBytes: 100}, 100, 1, Choice{Factor: money.MaxFactor}); got != 0 {
+	if got := free.HighestCost(wire.PromptBound{TextBytes: 100}, 100, 1, Pricing{Factor: money.MaxFactor}); got != 0 {
 		t.Errorf("what is free costs %s", got)
 	}
 }

@@ -38,7 +38,7 @@ func (fs Faults) Error() string {
 
 // shown orders faults by their place in the text and cuts a long list, with the number of further
 // faults as the last entry.
-func (fs Faults) shown() Faults {
+func (fs Faults) sortAndLimit() Faults {
 	slices.SortStableFunc(fs, func(a, b Fault) int {
 		return cmp.Or(a.Line-b.Line, a.Column-b.Column)
 	})

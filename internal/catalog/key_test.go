@@ -36,14 +36,14 @@ func TestKeysOfFiles(t *testing.T) {
 		}
 		doc := mustParse(t, cloudLine(`api_key: "${file:`+file+`}"`))
 		l := NewSnapshot(1, doc, testProviders(), environment(nil)).Lines("a")[0]
-		if l.Out != want || want == "" && keysOf(l) != strings.TrimSpace(text) {
-			t.Errorf("%.20q: out %q, key %q; want %q", text, l.Out, keysOf(l), want)
+		if l.UnusableReason != want || want == "" && keysOf(l) != strings.TrimSpace(text) {
+			t.Errorf("%.20q: out %q, key %q; want %q", text, l.UnusableReason, keysOf(l), want)
 		}
 	}
 	doc := mustParse(t, cloudLine(`api_key: "${file:/nowhere/to/be/read}"`))
 	if l := NewSnapshot(1, doc, testProviders(),
-		environment(nil)).Lines("a")[0]; l.Out != "the file /nowhere/to/be/read cannot be read on this node" {
-		t.Errorf("out %q", l.Out)
+		environment(nil)).Lines("a")[0]; l.UnusableReason != "the file /nowhere/to/be/read cannot be read on this node" {
+		t.Errorf("out %q", l.UnusableReason)
 	}
 	if again, _, err := Parse(doc.YAML(), testProviders()); err != nil || !Equal(doc, again) {
 		t.Errorf("printed and read again: %v", err)
@@ -54,8 +54,8 @@ func TestKeysOfFiles(t *testing.T) {
 func TestKeylessLines(t *testing.T) {
 	t.Parallel()
 	doc := mustParse(t, cloudLine("options: {auth: host}"))
-	if l := NewSnapshot(1, doc, testProviders(), environment(nil)).Lines("a")[0]; l.Out != "" || keysOf(l) != "" {
-		t.Errorf("out %q, key %q", l.Out, keysOf(l))
+	if l := NewSnapshot(1, doc, testProviders(), environment(nil)).Lines("a")[0]; l.UnusableReason != "" || keysOf(l) != "" {
+		t.Errorf("out %q, key %q", l.UnusableReason, keysOf(l))
 	}
 }
 
@@ -88,14 +88,14 @@ func TestSeveralKeys(t *testing.T) {
 			false},
 	} {
 		l := NewSnapshot(1, doc, testProviders(), environment(tt.vars)).Lines("a")[0]
-		if keysOf(l) != tt.keys || l.Out != tt.out {
-			t.Errorf("%v: keys %q, out %q", tt.vars, keysOf(l), l.Out)
+		if keysOf(l) != tt.keys || l.UnusableReason != tt.out {
+			t.Errorf("%v: keys %q, out %q", tt.vars, keysOf(l), l.UnusableReason)
 		}
-		if tt.firstIsMissing && (l.Keys()[0].Why == "" || l.Keys()[0].Mark() != "" || l.Keys()[1].Mark() == "") {
+		if tt.firstIsMissing && (l.Keys()[0].MissingReason == "" || l.Keys()[0].Fingerprint() != "" || l.Keys()[1].Fingerprint() == "") {
 			t.Errorf("%v: %+v", tt.vars, l.Keys())
 		}
 		var got []string
-		for _, w := range Unusable(doc, testProviders(), environment(tt.vars)) {
+		for _, w := range NodeWarnings(doc, testProviders(), environment(tt.vars)) {
 			got = append(got, w.String())
 		}
 		if strings.Join(got, "\n") != tt.warnings {
@@ -109,7 +109,7 @@ func TestSeveralKeysAreReread(t *testing.T) {
 	t.Parallel()
 	doc := mustParse(t, cloudLine(`api_keys: ["${NEW}", "${OLD}"]`))
 	before := NewSnapshot(1, doc, testProviders(), environment(map[string]string{"NEW": "new-key", "OLD": "old-key"}))
-	anew, changed, lost := before.reread(testProviders(), environment(map[string]string{"NEW": "newer-key"}))
+	anew, changed, lost := before.reloadSecrets(testProviders(), environment(map[string]string{"NEW": "newer-key"}))
 	if got := keysOf(anew.Lines("a")[0]); got != "newer-key old-key" || len(changed) != 1 || len(lost) != 1 {
 		t.Errorf("keys %q, changed %v, lost %v", got, changed, lost)
 	}

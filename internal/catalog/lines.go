@@ -21,19 +21,19 @@ var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9
 
 // lines reads all lines into doc and returns the models with an enabled line. known holds the
 // readable models by ID, named holds every ID of the file.
-func (r *reader) lines(t *table, doc *Document, known map[string]*Model, named map[string]string) map[string]bool {
+func (r *reader) lines(t *table, doc *Document, modelsByID map[string]*Model, pathsByID map[string]string) map[string]bool {
 	served := map[string]bool{}
-	firstAt := map[string]string{}
+	linePaths := map[string]string{}
 	for path, n := range t.items("lines", MaxLines) {
 		lt := r.table(path, n)
 		if lt == nil {
 			continue
 		}
-		l := r.line(lt, known, named)
-		if first, exists := firstAt[l.ID]; exists && l.ID != "" {
+		l := r.line(lt, modelsByID, pathsByID)
+		if first, exists := linePaths[l.ID]; exists && l.ID != "" {
 			lt.fault("id", "%s is already the id of %s", quote(l.ID), first)
 		} else {
-			firstAt[l.ID] = path
+			linePaths[l.ID] = path
 		}
 		if l.Enabled {
 			for id := range l.Models {
@@ -46,7 +46,7 @@ func (r *reader) lines(t *table, doc *Document, known map[string]*Model, named m
 }
 
 // line reads one line.
-func (r *reader) line(t *table, known map[string]*Model, named map[string]string) LineSpec {
+func (r *reader) line(t *table, modelsByID map[string]*Model, pathsByID map[string]string) LineSpec {
 	l := LineSpec{}
 	l.ID = t.required("id", 64, "")
 	if l.ID != "" && !lineID.MatchString(l.ID) {
@@ -66,15 +66,15 @@ func (r *reader) line(t *table, known map[string]*Model, named map[string]string
 		l.APIKey = ""
 	}
 	l.APIKeys = r.keys(t)
-	l.Models = r.lineModels(t, l.Provider, provider, supported, known, named)
+	l.Models = r.lineModels(t, l.Provider, provider, supported, modelsByID, pathsByID)
 	forms, what := provider.Forms, fmt.Sprintf("a form that provider %s has: %s", l.Provider, join(provider.Forms))
 	if !supported {
 		forms, what = append(modelForms[:3:3], wire.FormGemini), "a form"
 	}
-	l.Forms = chosen(t, "forms", forms, what)
+	l.Forms = choices(t, "forms", forms, what)
 	if t.emptyList("forms") {
 		t.fault("forms", "must name at least one form. Leave the key out for all forms of the provider")
-	} else if t.get("forms") == nil && provider.NeedsForms && !r.lenient && chats(&l, known) {
+	} else if t.get("forms") == nil && provider.NeedsForms && !r.lenient && hasChatModel(&l, modelsByID) {
 		t.fault("forms", "is required for chat models of provider %s, because its models differ in their forms: one or more of %s",
 			l.Provider, join(provider.Forms))
 	}
@@ -90,21 +90,21 @@ func (r *reader) line(t *table, known map[string]*Model, named map[string]string
 	l.Headers = r.headers(t, provider)
 	l.Options = r.options(t, provider, supported)
 	r.checkKey(t, &l, provider, supported)
-	own := asResponses(&l, forms, known)
-	l.Set = r.fixed(t, &l, provider, known, own)
-	l.Omit = r.omitted(t, &l, provider, known, own)
-	l.Pass = r.passed(t)
-	l.Costs = r.costs(t, &l, known)
+	usesResponsesForm := usesResponses(&l, forms, modelsByID)
+	l.Set = r.fixedFields(t, &l, provider, modelsByID, usesResponsesForm)
+	l.Omit = r.omittedFields(t, &l, provider, modelsByID, usesResponsesForm)
+	l.Pass = r.passFields(t)
+	l.Costs = r.costs(t, &l, modelsByID)
 	l.ErrorSentences = r.sentences(t)
 	l.Enabled = t.boolean("enabled", true)
 	t.close()
 	return l
 }
 
-// chats reports whether a line has chat models.
-func chats(l *LineSpec, known map[string]*Model) bool {
+// hasChatModel reports whether a line has chat models.
+func hasChatModel(l *LineSpec, modelsByID map[string]*Model) bool {
 	for id := range l.Models {
-		if m := known[id]; m != nil && m.Kind == KindChat {
+		if m := modelsByID[id]; m != nil && m.Kind == KindChat {
 			return true
 		}
 	}
@@ -152,27 +152,27 @@ func (r *reader) checkKey(t *table, l *LineSpec, provider Provider, supported bo
 // limitField reads where a line reads its limit. A field of a later version is
 // left out.
 func (r *reader) limitField(t *table) LimitField {
-	known := LimitFields()
+	fields := LimitFields()
 	switch {
 	case t.get("limit_field") == nil:
 		return ""
-	case r.lenient && !slices.Contains(known, LimitField(t.text("limit_field", 64))):
-		r.leaveOut(t.at("limit_field"), "is unknown to this version of the gateway and was left out")
+	case r.lenient && !slices.Contains(fields, LimitField(t.text("limit_field", 64))):
+		r.leaveOut(t.pathOf("limit_field"), "is unknown to this version of the gateway and was left out")
 		return ""
 	}
-	return choice(t, "limit_field", "", known...)
+	return choice(t, "limit_field", "", fields...)
 }
 
-// passed reads the fields sent to a line although they may cost more or are undocumented.
-func (r *reader) passed(t *table) []string {
+// passFields reads the fields sent to a line although they may cost more or are undocumented.
+func (r *reader) passFields(t *table) []string {
 	return t.words("pass", maxList, func(path string, n *tree.Value) bool {
 		switch name := n.Text; {
 		case name != PassAll && !fieldName.MatchString(name):
 			r.fault(path, n, `must be the name of a field, or "*" for all fields`)
 		case isOwned(name):
-			r.unknown(path, n, "is a field that only the gateway sets")
+			r.reportUnknown(path, n, "is a field that only the gateway sets")
 		case isRefused(name):
-			r.unknown(path, n, "is a field that the gateway never sends: it refers to data at the provider that all your customers would share")
+			r.reportUnknown(path, n, "is a field that the gateway never sends: it refers to data at the provider that all your customers would share")
 		default:
 			return true
 		}
@@ -201,9 +201,9 @@ func isRefused(name string) bool {
 }
 
 // checkBaseURL reports an invalid base address.
-func (r *reader) checkBaseURL(t *table, raw string, needed bool) {
+func (r *reader) checkBaseURL(t *table, raw string, required bool) {
 	if t.get("base_url") == nil {
-		if needed {
+		if required {
 			t.fault("base_url", "is required for this provider: the address of its API, to which the gateway appends the paths")
 		}
 		return
@@ -224,15 +224,15 @@ func (r *reader) checkBaseURL(t *table, raw string, needed bool) {
 }
 
 // lineModels reads the map from our ids to the provider's.
-func (r *reader) lineModels(t *table, name string, provider Provider, supported bool, known map[string]*Model,
-	named map[string]string) map[string]string {
+func (r *reader) lineModels(t *table, providerName string, provider Provider, supported bool, modelsByID map[string]*Model,
+	pathsByID map[string]string) map[string]string {
 	out := map[string]string{}
 	n := t.get("models")
 	if n == nil || (n.Kind == tree.TableKind && len(n.Fields) == 0) {
 		t.fault("models", "is required: the models of the line, as {id in this catalog: id at the provider}")
 		return out
 	}
-	models := r.table(t.at("models"), n)
+	models := r.table(t.pathOf("models"), n)
 	if models == nil {
 		return out
 	}
@@ -241,19 +241,19 @@ func (r *reader) lineModels(t *table, name string, provider Provider, supported 
 		if isEmpty(value) {
 			r.fault(path, value, "must be the provider's id of the model")
 		}
-		m := known[id]
-		switch _, named := named[id]; {
+		m := modelsByID[id]
+		switch _, pathsByID := pathsByID[id]; {
 		case m != nil:
 			if supported && !slices.Contains(provider.Kinds, m.Kind) {
 				if r.lenient || m.Kind == "" { // a missing kind is reported at the model
 					return
 				}
-				r.fault(path, value, "is a model of kind %s, which provider %s does not support", m.Kind, name)
+				r.fault(path, value, "is a model of kind %s, which provider %s does not support", m.Kind, providerName)
 			}
 		case r.lenient:
 			r.leaveOut(path, "belongs to a model that was left out, so it was left out too")
 			return
-		case !named:
+		case !pathsByID:
 			r.fault(path, value, "is not a model of this catalog")
 		}
 		out[id] = vendor
@@ -287,7 +287,7 @@ func (r *reader) options(t *table, provider Provider, supported bool) map[string
 		return nil
 	}
 	before := len(r.faults)
-	out, _ := r.free(t.at("options"), n).(map[string]any)
+	out, _ := r.anyValue(t.pathOf("options"), n).(map[string]any)
 	if len(r.faults) > before || len(out) == 0 {
 		return nil
 	}
@@ -305,15 +305,15 @@ func (r *reader) options(t *table, provider Provider, supported bool) map[string
 // name (`delay: must be a duration`), the fault is at the option.
 func (r *reader) optionFault(t *table, options *tree.Value, message string) {
 	if name, rest, ok := strings.Cut(message, ": "); ok && options.Get(name) != nil {
-		r.fault(t.at("options")+"."+tree.PathKey(name), options.Get(name), "%s", rest)
+		r.fault(t.pathOf("options")+"."+tree.PathKey(name), options.Get(name), "%s", rest)
 		return
 	}
 	t.fault("options", "%s", message)
 }
 
-// free reads a value of any shape: text, true and false, numbers (int64 where
+// anyValue reads a value of any shape: text, true and false, numbers (int64 where
 // they are whole, else float64), lists and mappings. Null is left out.
-func (r *reader) free(path string, n *tree.Value) any {
+func (r *reader) anyValue(path string, n *tree.Value) any {
 	switch n.Kind {
 	case tree.QuotedKind:
 		return n.Text
@@ -322,7 +322,7 @@ func (r *reader) free(path string, n *tree.Value) any {
 		case n.Text == "true" || n.Text == "false":
 			return n.Text == "true"
 		case jsonNumber.MatchString(n.Text):
-			return r.freeNumber(path, n)
+			return r.number(path, n)
 		}
 		return n.Text
 	case tree.ListKind:
@@ -332,12 +332,12 @@ func (r *reader) free(path string, n *tree.Value) any {
 		}
 		out := make([]any, 0, len(n.Items))
 		for i, item := range n.Items {
-			at := fmt.Sprintf("%s[%d]", path, i)
+			itemPath := fmt.Sprintf("%s[%d]", path, i)
 			if item.Kind == tree.NullKind {
-				r.fault(at, item, "must not be null")
+				r.fault(itemPath, item, "must not be null")
 				continue
 			}
-			out = append(out, r.free(at, item))
+			out = append(out, r.anyValue(itemPath, item))
 		}
 		return out
 	case tree.TableKind:
@@ -347,7 +347,7 @@ func (r *reader) free(path string, n *tree.Value) any {
 			if !valueName.MatchString(key) {
 				r.fault(path, value, "is not the name of an option")
 			} else if value.Kind != tree.NullKind {
-				out[key] = r.free(path, value)
+				out[key] = r.anyValue(path, value)
 			}
 		})
 		return out
@@ -355,9 +355,9 @@ func (r *reader) free(path string, n *tree.Value) any {
 	return nil
 }
 
-// freeNumber reads a number. Whole numbers are int64 in any spelling, so a printed document reads
+// number reads a number. Whole numbers are int64 in any spelling, so a printed document reads
 // back the same.
-func (r *reader) freeNumber(path string, n *tree.Value) any {
+func (r *reader) number(path string, n *tree.Value) any {
 	if v, err := strconv.ParseInt(n.Text, 10, 64); err == nil {
 		return v
 	}

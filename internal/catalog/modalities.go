@@ -34,7 +34,7 @@ func (v ModalityRates) Tree() *tree.Value {
 		return tree.Plain(v.Output.String())
 	}
 	n := tree.Table()
-	setFields(n, reflect.ValueOf(v), "")
+	encodeFields(n, reflect.ValueOf(v), "")
 	return n
 }
 
@@ -45,8 +45,8 @@ type modalityPrices map[string]ModalityRates
 func (prices modalityPrices) Tree() *tree.Value {
 	n := tree.Table()
 	for _, name := range []string{modalityImage, modalityAudio} {
-		if one := prices[name].Tree(); one != nil {
-			n.Set(name, one)
+		if rates := prices[name].Tree(); rates != nil {
+			n.Set(name, rates)
 		}
 	}
 	if len(n.Fields) == 0 {
@@ -64,7 +64,7 @@ func (t *table) modalities() modalityPrices {
 	out := modalityPrices{}
 	for _, name := range []string{modalityImage, modalityAudio} {
 		if n := entries.get(name); n != nil {
-			out[name] = t.modalityRates(entries.at(name), n)
+			out[name] = t.modalityRates(entries.pathOf(name), n)
 		}
 	}
 	entries.close()
@@ -81,7 +81,7 @@ func (r *reader) modalityRates(path string, n *tree.Value) (v ModalityRates) {
 	t := r.table(path, n)
 	for key, to := range map[string]**money.Price{"input": &v.Input, "output": &v.Output} {
 		if n := t.get(key); n != nil {
-			if price, ok := r.price(t.at(key), n); ok {
+			if price, ok := r.price(t.pathOf(key), n); ok {
 				*to = &price
 			}
 		}
@@ -93,8 +93,8 @@ func (r *reader) modalityRates(path string, n *tree.Value) (v ModalityRates) {
 	return v
 }
 
-// requests reports whether the client requests answers in a modality.
-func (c Choice) requests(modality string) bool {
+// requestsModality reports whether the client requests answers in a modality.
+func (c Pricing) requestsModality(modality string) bool {
 	return slices.ContainsFunc(c.Options, func(o wire.PricedField) bool { return o.Param == modalities && o.Name == modality })
 }
 
@@ -110,21 +110,21 @@ func (m *Model) promptRate(modality string, rates *Rates) money.Price {
 // answerRate returns the price of a modality's tokens in an answer, at the rates of the prompt's
 // band. Output not requested by the client never costs more than text, because the hold only covers
 // text.
-func (m *Model) answerRate(modality string, rates *Rates, c Choice) money.Price {
+func (m *Model) answerRate(modality string, rates *Rates, c Pricing) money.Price {
 	price := m.Price.Modalities[modality].Output
 	switch {
 	case price == nil:
 		return rates.Output
-	case c.requests(modality):
+	case c.requestsModality(modality):
 		return *price
 	}
 	return min(*price, rates.Output)
 }
 
-// dearestPrompt returns the highest possible price of a token in a prompt within the bound. Sound
+// highestPromptRate returns the highest possible price of a token in a prompt within the bound. Sound
 // only occurs in files and video.
-func (m *Model) dearestPrompt(rates *Rates, b wire.PromptBound) money.Price {
-	price := rates.dearestInput()
+func (m *Model) highestPromptRate(rates *Rates, b wire.PromptBound) money.Price {
+	price := rates.highestInput()
 	if b.Images > 0 || b.Unbounded {
 		price = max(price, m.promptRate(modalityImage, rates))
 	}
@@ -134,7 +134,7 @@ func (m *Model) dearestPrompt(rates *Rates, b wire.PromptBound) money.Price {
 	return price
 }
 
-// dearestAnswer returns the highest possible price of a token in the answer to a request.
-func (m *Model) dearestAnswer(rates *Rates, c Choice) money.Price {
+// highestAnswerRate returns the highest possible price of a token in the answer to a request.
+func (m *Model) highestAnswerRate(rates *Rates, c Pricing) money.Price {
 	return max(rates.Output, m.answerRate(modalityImage, rates, c), m.answerRate(modalityAudio, rates, c))
 }

@@ -32,20 +32,20 @@ func TestModalitiesCostTheirOwnRate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	images := Choice{Options: []wire.PricedField{{Param: "modalities", Name: "image"}}}
+	images := Pricing{Options: []wire.PricedField{{Param: "modalities", Name: "image"}}}
 	mixed := wire.Usage{Prompt: 1000, Cached: 100, PromptImage: 200, PromptAudio: 300,
 		Completion: 100, CompletionImage: 60, CompletionAudio: 10}
 	for _, tt := range []struct {
 		name   string
 		m      *Model
 		usage  wire.Usage
-		choice Choice
+		choice Pricing
 		want   string // USD
 	}{
 		// 400 x 1 + 100 x 0.1 + 200 x 2 + 300 x 3 + 30 x 10 + 60 x 120 + 10 x 5
 		{"asked for", m, mixed, images, "0.00926"},
 		// 60 x 10 in the place of 60 x 120
-		{"not asked for: no dearer than text", m, mixed, Choice{}, "0.00266"},
+		{"not asked for: no dearer than text", m, mixed, Pricing{}, "0.00266"},
 		// Audio has no price here: 900 x 1 + 100 x 0.1 + 40 x 10 + 60 x 40
 		{"a price of answers alone", plain, mixed, images, "0.00371"},
 		{"more parts than whole", m, wire.Usage{Prompt: 10, PromptImage: 100, PromptAudio: 100, Completion: 10, CompletionImage: 100,
@@ -64,17 +64,17 @@ func TestHoldsKnowModalities(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	images := Choice{Options: []wire.PricedField{{Param: "modalities", Name: "image"}}}
+	images := Pricing{Options: []wire.PricedField{{Param: "modalities", Name: "image"}}}
 	for _, tt := range []struct {
 		name   string
 		bound  wire.PromptBound
-		choice Choice
+		choice Pricing
 		want   string
 	}{
-		{"text alone", wire.PromptBound{}, Choice{}, "0.002"},                      // 1000 x 1 + 100 x 10
-		{"images asked for", wire.PromptBound{}, images, "0.013"},                  // 1000 x 1 + 100 x 120
-		{"an image in the prompt", wire.PromptBound{Images: 1}, Choice{}, "0.004"}, // 1500 x 2 + 100 x 10
-		{"what may hold sound", wire.PromptBound{Unbounded: true}, Choice{}, "0.301"},
+		{"text alone", wire.PromptBound{}, Pricing{}, "0.002"},                      // 1000 x 1 + 100 x 10
+		{"images asked for", wire.PromptBound{}, images, "0.013"},                   // 1000 x 1 + 100 x 120
+		{"an image in the prompt", wire.PromptBound{Images: 1}, Pricing{}, "0.004"}, // 1500 x 2 + 100 x 10
+		{"what may hold sound", wire.PromptBound{Unbounded: true}, Pricing{}, "0.301"},
 	} {
 		if got := m.HighestCost(tt.bound, 100, 1, tt.choice); got.String() != tt.want {
 			t.Errorf("%s: %s USD; want %s", tt.name, got, tt.want)
@@ -84,7 +84,7 @@ func TestHoldsKnowModalities(t *testing.T) {
 
 func TestImagesNeedAPrice(t *testing.T) {
 	t.Parallel()
-	images := Choice{Options: []wire.PricedField{{Param: "modalities", Name: "image"}}}
+	images := Pricing{Options: []wire.PricedField{{Param: "modalities", Name: "image"}}}
 	for modalities, priced := range map[string]bool{
 		`{"image":30}`: true, `{"image":{"output":0}}`: true, `{"image":{"input":1}}`: false,
 		`{"audio":{"input":1,"output":2}}`: false, `{}`: false,

@@ -37,33 +37,33 @@ func (r *reader) document(root *tree.Value) *Document {
 		t.fault("models", "is required")
 	}
 	models := map[string]*Model{}
-	firstAt := map[string]string{} // the path of each id
+	pathsByID := map[string]string{} // the path of each id
 	for path, n := range t.items("models", MaxModels) {
 		m, ok := r.model(path, n)
-		if first, exists := firstAt[m.ID]; exists {
+		if first, exists := pathsByID[m.ID]; exists {
 			r.fault(path+".id", n.Get("id"), "%s is already the id of %s", quote(m.ID), first)
 		} else if m.ID != "" {
-			firstAt[m.ID] = path
+			pathsByID[m.ID] = path
 		}
 		if ok {
 			doc.Models = append(doc.Models, m)
 			models[m.ID] = &m
 		}
 	}
-	served := r.lines(t, doc, models, firstAt)
+	served := r.lines(t, doc, models, pathsByID)
 	for _, m := range doc.Models {
 		if m.State == StateOpen && !served[m.ID] {
-			r.warn(firstAt[m.ID], "model %s is open, but no enabled line serves it, so requests for it fail. "+
+			r.warn(pathsByID[m.ID], "model %s is open, but no enabled line serves it, so requests for it fail. "+
 				"Add a line, or change the model's state", m.ID)
 		}
 	}
 	for _, m := range doc.Models {
-		if m.Speaks(wire.FormMessages) && m.Price.CacheWrite > m.Price.Input && m.Price.CacheWrite1h == m.Price.CacheWrite {
-			r.warn(firstAt[m.ID]+".price", "cache writes for an hour (`ttl: 1h`) have the price of writes for five minutes. "+
+		if m.Supports(wire.FormMessages) && m.Price.CacheWrite > m.Price.Input && m.Price.CacheWrite1h == m.Price.CacheWrite {
+			r.warn(pathsByID[m.ID]+".price", "cache writes for an hour (`ttl: 1h`) have the price of writes for five minutes. "+
 				"Anthropic charges twice the input price for an hour: set cache_write_1h")
 		}
 	}
-	r.warnings = append(r.warnings, doc.BelowCost()...)
+	r.warnings = append(r.warnings, doc.CostWarnings()...)
 	t.close()
 	return doc
 }
@@ -88,13 +88,13 @@ func (r *reader) model(path string, n *tree.Value) (Model, bool) {
 	m.OwnedBy = t.text("owned_by", 64)
 	states := []ModelState{StateOpen, StateComingSoon, StateMaintenance, StateRetired}
 	if r.lenient && !slices.Contains(append(states, ""), ModelState(t.text("state", 64))) {
-		r.leaveOut(t.at("state"), "is unknown to this version of the gateway, so the model is under maintenance here")
+		r.leaveOut(t.pathOf("state"), "is unknown to this version of the gateway, so the model is under maintenance here")
 		m.State = StateMaintenance
 	} else {
 		m.State = choice(t, "state", StateOpen, states...)
 	}
 	m.FreeDailyRequests = t.count("free_daily_requests", 0, maxRequests, 0)
-	t.misplaced(m.Kind)
+	t.checkKeys(m.Kind)
 	switch m.Kind {
 	case KindChat:
 		r.chatModel(t, &m)
@@ -105,9 +105,9 @@ func (r *reader) model(path string, n *tree.Value) (Model, bool) {
 	return m, true
 }
 
-// misplaced reports keys of other kinds of models (the tags of Model). If the kind is unknown, all
+// checkKeys reports keys of other kinds of models (the tags of Model). If the kind is unknown, all
 // keys are allowed, because the fault is the kind's.
-func (t *table) misplaced(kind Kind) {
+func (t *table) checkKeys(kind Kind) {
 	check := func(key, kinds string) {
 		if t.get(key) != nil && !strings.Contains(kinds, string(kind)) && !t.lenient {
 			t.fault(key, "is for %s models only", strings.ReplaceAll(kinds, " ", " and "))
@@ -124,7 +124,7 @@ func (t *table) misplaced(kind Kind) {
 
 // chatModel reads the fields of chat models.
 func (r *reader) chatModel(t *table, m *Model) {
-	m.Forms = chosen(t, "forms", modelForms, "a form: chat, responses or messages")
+	m.Forms = choices(t, "forms", modelForms, "a form: chat, responses or messages")
 	if t.get("forms") == nil {
 		m.Forms = []wire.Form{wire.FormChat}
 	} else if t.emptyList("forms") {
@@ -155,7 +155,7 @@ func (r *reader) chatModel(t *table, m *Model) {
 		t.fault("price", "is required, because nothing runs without a price. For a free model, write {input: 0, output: 0}")
 		return
 	}
-	m.Price = r.chatPrice(t.at("price"), n)
+	m.Price = r.chatPrice(t.pathOf("price"), n)
 	if m.FreeDailyRequests > 0 && (m.Price.Input > 0 || m.Price.Output > 0) {
 		r.warnPricedQuota(t, m)
 	}
@@ -163,7 +163,7 @@ func (r *reader) chatModel(t *table, m *Model) {
 
 // warnPricedQuota warns of a quota of free models on a model with a price.
 func (r *reader) warnPricedQuota(t *table, m *Model) {
-	r.warn(t.at("free_daily_requests"), "model %s has a price too, so its requests count against the daily limit and are also charged. "+
+	r.warn(t.pathOf("free_daily_requests"), "model %s has a price too, so its requests count against the daily limit and are also charged. "+
 		"Remove one of the two", m.ID)
 }
 
@@ -174,22 +174,22 @@ func (r *reader) chatPrice(path string, n *tree.Value) ChatPrice {
 		return ChatPrice{}
 	}
 	p := ChatPrice{Rates: t.rates(nil)}
-	var before int64
+	var previous int64
 	for path, n := range t.items("above", maxAbove) {
-		at := r.table(path, n)
-		if at == nil {
+		entry := r.table(path, n)
+		if entry == nil {
 			continue
 		}
-		a := Above{PromptTokens: at.count("prompt_tokens", 1, maxTokens, 0)}
-		if at.get("prompt_tokens") == nil {
-			at.fault("prompt_tokens", "is required: the prices of this entry apply to longer prompts")
-		} else if a.PromptTokens > 0 && a.PromptTokens <= before {
-			at.fault("prompt_tokens", "must be larger than in the previous entry, %d", before)
+		a := Band{PromptTokens: entry.count("prompt_tokens", 1, maxTokens, 0)}
+		if entry.get("prompt_tokens") == nil {
+			entry.fault("prompt_tokens", "is required: the prices of this entry apply to longer prompts")
+		} else if a.PromptTokens > 0 && a.PromptTokens <= previous {
+			entry.fault("prompt_tokens", "must be larger than in the previous entry, %d", previous)
 		}
-		before = max(before, a.PromptTokens)
-		a.Rates = at.rates(&p.Rates)
-		at.close()
-		p.Above = append(p.Above, a)
+		previous = max(previous, a.PromptTokens)
+		a.Rates = entry.rates(&p.Rates)
+		entry.close()
+		p.Bands = append(p.Bands, a)
 	}
 	p.Modalities = t.modalities()
 	p.Options = t.factors()
@@ -210,7 +210,7 @@ func (t *table) rates(base *Rates) Rates {
 	valid := map[string]bool{}
 	for _, key := range ratesNames {
 		if n := t.get(key); n != nil {
-			*prices[key], valid[key] = t.price(t.at(key), n)
+			*prices[key], valid[key] = t.price(t.pathOf(key), n)
 		} else if key == "input" || key == "output" {
 			t.fault(key, "is required: USD per million tokens")
 		}
@@ -248,11 +248,11 @@ func (t *table) factors() map[string]map[string]money.Factor {
 			return
 		}
 		out[name] = map[string]money.Factor{}
-		values.each(maxFactors, func(word, path string, value *tree.Value) {
-			if !valueName.MatchString(word) {
+		values.each(maxFactors, func(name, path string, value *tree.Value) {
+			if !valueName.MatchString(name) {
 				t.reader.fault(path, value, "is not a valid value of a request field")
-			} else if f, ok := exact(t.reader, path, value, money.ParseFactor); ok {
-				out[name][word] = f
+			} else if f, ok := decimal(t.reader, path, value, money.ParseFactor); ok {
+				out[name][name] = f
 			}
 		})
 	})
@@ -261,42 +261,42 @@ func (t *table) factors() map[string]map[string]money.Factor {
 
 // mediaModel reads the fields of image and video models.
 func (r *reader) mediaModel(t *table, m *Model) {
-	price, clips := t.get("price"), t.get("per_clip")
+	price, perClip := t.get("price"), t.get("per_clip")
 	switch m.Kind {
 	case KindImage:
 		m.MaxImages = t.count("max_images", 1, maxPieces, defaultMaxImages)
-		clips = nil
+		perClip = nil
 	case KindVideo:
 		m.Durations = r.durations(t)
-		if price != nil && clips != nil {
+		if price != nil && perClip != nil {
 			t.fault("per_clip", "cannot be combined with price: per_clip is the price of a clip, price the price of a second")
 		}
-		if clips == nil && t.get("durations") == nil {
+		if perClip == nil && t.get("durations") == nil {
 			t.fault("durations", "is required if a video is priced per second: a list of seconds, or {min, max}")
 		}
 	}
 	key := "price"
-	if clips != nil && price == nil {
-		key, price, m.PerClip = "per_clip", clips, true
+	if perClip != nil && price == nil {
+		key, price, m.PerClip = "per_clip", perClip, true
 	}
 	if price == nil {
 		t.fault("price", "is required, because nothing runs without a price")
 	} else {
-		m.Tiers = r.tiers(t.at(key), price)
+		m.Tiers = r.tiers(t.pathOf(key), price)
 	}
 	m.Ratios = t.names("ratios", ratioName, `a ratio in quotes such as "16:9"`)
 	m.MaxReferences = t.count("max_references", 0, maxPieces, 0)
 	m.Params = t.names("params", fieldName, "the name of a field")
 	if m.Kind == KindVideo {
-		r.vocabulary(t, m)
+		r.rolesAndAudio(t, m)
 	}
 	for i, name := range m.Params {
 		if jobrequest.OwnsParam(name) {
-			r.warn(fmt.Sprintf("%s[%d]", t.at("params"), i), "%s is a standard field of submissions, "+
+			r.warn(fmt.Sprintf("%s[%d]", t.pathOf("params"), i), "%s is a standard field of submissions, "+
 				"which the gateway translates for each provider. It has no effect in params: remove it", name)
 		}
 		if slices.Contains(pricedParams, name) {
-			r.warn(fmt.Sprintf("%s[%d]", t.at("params"), i),
+			r.warn(fmt.Sprintf("%s[%d]", t.pathOf("params"), i),
 				"%s changes what some providers charge, but not the price here. "+
 					"Set the price for its most expensive value, or remove it from params", name)
 		}
@@ -314,9 +314,9 @@ var pricedParams = []string{
 	"upscale", "fps", "num_frames",
 }
 
-// vocabulary reads a video model's roles and sound. `audio` among the params, its place before it
+// rolesAndAudio reads a video model's roles and sound. `audio` among the params, its place before it
 // became a key, means optional sound.
-func (r *reader) vocabulary(t *table, m *Model) {
+func (r *reader) rolesAndAudio(t *table, m *Model) {
 	m.Roles = oneOf(t, "roles", jobrequest.Roles())
 	if len(m.Roles) > 0 && m.MaxReferences == 0 {
 		t.fault("roles", "have no effect, because the model accepts no references: set max_references too")
@@ -365,17 +365,17 @@ func (r *reader) durations(t *table) Durations {
 			}
 		}
 	case tree.TableKind:
-		span := t.child("durations")
+		limits := t.child("durations")
 		for _, key := range []string{"min", "max"} {
-			if span.get(key) == nil {
-				span.fault(key, "is required in a range of seconds")
+			if limits.get(key) == nil {
+				limits.fault(key, "is required in a range of seconds")
 			}
 		}
-		d.Min, d.Max = span.count("min", 1, maxSeconds, 0), span.count("max", 1, maxSeconds, 0)
+		d.Min, d.Max = limits.count("min", 1, maxSeconds, 0), limits.count("max", 1, maxSeconds, 0)
 		if d.Min > 0 && d.Max > 0 && d.Max < d.Min {
-			span.fault("max", "must not be smaller than min, %d", d.Min)
+			limits.fault("max", "must not be smaller than min, %d", d.Min)
 		}
-		span.close()
+		limits.close()
 	default:
 		t.fault("durations", "must be a list of seconds or {min, max}")
 	}

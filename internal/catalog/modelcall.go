@@ -24,7 +24,7 @@ func (s *Snapshot) CalledModels(m *Model, calls []wire.ModelCall) (called []Call
 	for _, call := range calls {
 		other := m
 		if call.Model != "" {
-			other = s.modelNamed(m, s.serve[m.ID], call.Model)
+			other = s.modelNamed(m, s.linesByModel[m.ID], call.Model)
 		}
 		if other == nil || other.State != StateOpen {
 			return nil, fault.At(fault.InvalidRequest, call.Param,
@@ -39,23 +39,23 @@ func (s *Snapshot) CalledModels(m *Model, calls []wire.ModelCall) (called []Call
 // modelNamed returns the chat model called name, or nil. The IDs of models on the given lines of m
 // come first, then those on other lines, then the gateway's.
 func (s *Snapshot) modelNamed(m *Model, lines []*Line, name string) *Model {
-	for _, same := range []func(id string) bool{
+	for _, matches := range []func(id string) bool{
 		func(id string) bool { return id == name },
 		func(id string) bool { return bareID(id) == bareID(name) },
 	} {
 		for _, l := range lines {
-			if same(l.Models[m.ID]) {
+			if matches(l.Models[m.ID]) {
 				return m
 			}
 		}
 		for _, l := range slices.Concat(lines, s.lines) {
 			for _, other := range s.models {
-				if id, ok := l.Models[other.ID]; ok && same(id) && other.Kind == KindChat {
+				if id, ok := l.Models[other.ID]; ok && matches(id) && other.Kind == KindChat {
 					return other
 				}
 			}
 		}
-		if i := slices.IndexFunc(s.models, func(o *Model) bool { return o.Kind == KindChat && same(o.ID) }); i >= 0 {
+		if i := slices.IndexFunc(s.models, func(o *Model) bool { return o.Kind == KindChat && matches(o.ID) }); i >= 0 {
 			return s.models[i]
 		}
 	}
@@ -78,7 +78,7 @@ func bareID(id string) string {
 
 // pricedModel returns the model for the price of an iteration. If the name of a called model is
 // unknown, pricedModel returns the most expensive model named by the request.
-func (s *Snapshot) pricedModel(l *Line, m *Model, i wire.Iteration, c Choice) *Model {
+func (s *Snapshot) pricedModel(l *Line, m *Model, i wire.Iteration, c Pricing) *Model {
 	if !i.Called && (i.Model == "" || bareID(i.Model) == bareID(l.Models[m.ID])) {
 		return m
 	}
@@ -98,7 +98,7 @@ func (s *Snapshot) pricedModel(l *Line, m *Model, i wire.Iteration, c Choice) *M
 
 // Cost returns the cost of an answer of a line (Model.Cost). An iteration costs the prices of its
 // own model, by the length of its own prompt.
-func (s *Snapshot) Cost(l *Line, m *Model, u wire.Usage, c Choice) money.Amount {
+func (s *Snapshot) Cost(l *Line, m *Model, u wire.Usage, c Pricing) money.Amount {
 	if len(u.Iterations) == 0 {
 		return m.Cost(u, c)
 	}
@@ -113,7 +113,7 @@ func (s *Snapshot) Cost(l *Line, m *Model, u wire.Usage, c Choice) money.Amount 
 }
 
 // LineCost is Line.Cost of an answer with iterations.
-func (s *Snapshot) LineCost(l *Line, m *Model, u wire.Usage, c Choice) (money.Amount, bool) {
+func (s *Snapshot) LineCost(l *Line, m *Model, u wire.Usage, c Pricing) (money.Amount, bool) {
 	if len(u.Iterations) == 0 || u.HasCost {
 		return l.Cost(m, u)
 	}
@@ -131,37 +131,37 @@ func (s *Snapshot) LineCost(l *Line, m *Model, u wire.Usage, c Choice) (money.Am
 // holdCalls adds the highest possible cost of the calls of models in addition to an answer. prompt
 // and output are the bounds of the answer itself. A called model reads the prompt, the output so
 // far and the output of earlier calls.
-func (m *Model) holdCalls(s *money.Sum, b wire.PromptBound, prompt, output int64, c Choice) {
+func (m *Model) holdCalls(s *money.Sum, b wire.PromptBound, prompt, output int64, c Pricing) {
 	for _, call := range c.Calls {
 		calls := clamp(call.Calls, maxUnits/maxTokens)
 		if call.Calls <= 0 {
 			calls = assumedCalls
 		}
-		written := call.Model.MaxOutputTokens
+		callOutput := call.Model.MaxOutputTokens
 		if call.MaxOutput > 0 {
-			written = min(call.MaxOutput, written)
+			callOutput = min(call.MaxOutput, callOutput)
 		}
-		read := clamp(prompt, maxUnits/4)
+		callPrompt := clamp(prompt, maxUnits/4)
 		if call.Model != m || call.Rereads {
-			read += clamp(output, maxUnits/4) + calls*written
+			callPrompt += clamp(output, maxUnits/4) + calls*callOutput
 		}
-		call.Model.holdTokens(s, b, calls*min(read, call.Model.ContextWindow), calls*written, read, c)
+		call.Model.holdTokens(s, b, calls*min(callPrompt, call.Model.ContextWindow), calls*callOutput, callPrompt, c)
 		if call.Rereads {
-			m.holdTokens(s, b, calls*min(read, m.ContextWindow), 0, read, c)
+			m.holdTokens(s, b, calls*min(callPrompt, m.ContextWindow), 0, callPrompt, c)
 		}
 	}
 }
 
 // holdTokens adds tokens at the dearest prices of a prompt of up to longest tokens.
-func (m *Model) holdTokens(s *money.Sum, b wire.PromptBound, prompt, output, longest int64, c Choice) {
-	dearestPrompt, dearestAnswer := m.dearestPrompt(&m.Price.Rates, b), m.dearestAnswer(&m.Price.Rates, c)
-	for i := range m.Price.Above {
-		if longest > m.Price.Above[i].PromptTokens {
-			rates := &m.Price.Above[i].Rates
-			dearestPrompt, dearestAnswer = max(dearestPrompt, m.dearestPrompt(rates, b)), max(dearestAnswer, m.dearestAnswer(rates, c))
+func (m *Model) holdTokens(s *money.Sum, b wire.PromptBound, prompt, output, longest int64, c Pricing) {
+	promptRate, answerRate := m.highestPromptRate(&m.Price.Rates, b), m.highestAnswerRate(&m.Price.Rates, c)
+	for i := range m.Price.Bands {
+		if longest > m.Price.Bands[i].PromptTokens {
+			rates := &m.Price.Bands[i].Rates
+			promptRate, answerRate = max(promptRate, m.highestPromptRate(rates, b)), max(answerRate, m.highestAnswerRate(rates, c))
 		}
 	}
 	factor := m.highestFactor(c)
-	s.Tokens(clamp(prompt, maxUnits), dearestPrompt, factor)
-	s.Tokens(clamp(output, maxUnits), dearestAnswer, factor)
+	s.Tokens(clamp(prompt, maxUnits), promptRate, factor)
+	s.Tokens(clamp(output, maxUnits), answerRate, factor)
 }

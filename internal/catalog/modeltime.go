@@ -16,7 +16,7 @@ const (
 // ModelTimes caches when models were first in an applied catalog. It is safe for concurrent use.
 type ModelTimes struct {
 	db    *store.DB
-	known atomic.Pointer[modelTimes]
+	cache atomic.Pointer[modelTimes]
 }
 
 // modelTimes holds the times of a revision's models.
@@ -28,23 +28,23 @@ type modelTimes struct {
 // NewModelTimes returns the times of a database.
 func NewModelTimes(db *store.DB) *ModelTimes { return &ModelTimes{db: db} }
 
-// Of returns when each model of a revision was first in an applied catalog, in Unix milliseconds. The
+// FirstSeen returns when each model of a revision was first in an applied catalog, in Unix milliseconds. The
 // time of a model that left the catalog and returned does not change. The map may include models of
 // other revisions; callers must not change it. Of reads the database once for each revision.
-func (t *ModelTimes) Of(ctx context.Context, revision int64) (map[string]int64, error) {
-	if known := t.known.Load(); known != nil && known.revision == revision {
-		return known.ms, nil
+func (t *ModelTimes) FirstSeen(ctx context.Context, revision int64) (map[string]int64, error) {
+	if cached := t.cache.Load(); cached != nil && cached.revision == revision {
+		return cached.ms, nil
 	}
 	ms, err := store.Read(ctx, t.db, modelTimesTx)
 	if err != nil {
 		return nil, err
 	}
-	t.known.Store(&modelTimes{revision, ms})
+	t.cache.Store(&modelTimes{revision, ms})
 	return ms, nil
 }
 
-// noteModelsTx records the models of a new catalog.
-func noteModelsTx(tx *store.Tx, doc *Document, nowMS int64) error {
+// recordModelsTx records the models of a new catalog.
+func recordModelsTx(tx *store.Tx, doc *Document, nowMS int64) error {
 	for i := range doc.Models {
 		if _, err := tx.Exec(insertModel, doc.Models[i].ID, nowMS); err != nil {
 			return fmt.Errorf("record the first appearance of model %s: %w", doc.Models[i].ID, err)

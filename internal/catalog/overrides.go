@@ -22,9 +22,9 @@ var (
 	reference = regexp.MustCompile(`\$\{(?:[A-Za-z_][A-Za-z0-9_]{0,127}|file:[^${}]{1,1000})\}`)
 )
 
-// ownHeaders returns the headers not allowed on lines: headers of one connection, and headers
+// reservedHeaders returns the headers not allowed on lines: headers of one connection, and headers
 // written by the gateway.
-func ownHeaders() []string {
+func reservedHeaders() []string {
 	return []string{
 		"Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Expect",
 		"Host", "Content-Length", "Content-Type", "Content-Encoding", "Accept", "Accept-Encoding", "Idempotency-Key",
@@ -47,13 +47,13 @@ func (r *reader) headers(t *table, provider Provider) map[string]string {
 	out := map[string]string{}
 	in.each(maxHeaders, func(name, path string, value *tree.Value) {
 		text, key := r.textAt(path, value, maxHeaderValue), http.CanonicalHeaderKey(name)
-		_, twice := out[key]
+		_, duplicate := out[key]
 		switch rest := reference.ReplaceAllString(text, ""); {
 		case !headerName.MatchString(name):
 			r.fault(path, value, "is not the name of a header")
-		case twice:
+		case duplicate:
 			r.fault(path, value, "is given twice")
-		case slices.Contains(ownHeaders(), key) || slices.Contains(provider.KeyHeaders, key):
+		case slices.Contains(reservedHeaders(), key) || slices.Contains(provider.KeyHeaders, key):
 			r.fault(path, value, "is a header that the gateway writes itself. Use api_key for a credential")
 		case isEmpty(value):
 			r.fault(path, value, "must not be empty")
@@ -71,30 +71,30 @@ func (r *reader) headers(t *table, provider Provider) map[string]string {
 
 // resolveHeaders returns a line's headers on this node. secrets are the resolved values of
 // references. out names a missing value, and never shows a value.
-func resolveHeaders(headers map[string]string, lookup func(string) (string, bool)) (header http.Header, secrets []string, out string) {
+func resolveHeaders(headers map[string]string, lookup func(string) (string, bool)) (header http.Header, secrets []string, reason string) {
 	header = http.Header{}
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		value := reference.ReplaceAllStringFunc(headers[name], func(ref string) string {
-			text, why := headerPart(ref[2:len(ref)-1], lookup)
-			if why != "" && out == "" {
-				out = fmt.Sprintf("header %s: %s", name, why)
+			text, problem := resolveReference(ref[2:len(ref)-1], lookup)
+			if problem != "" && reason == "" {
+				reason = fmt.Sprintf("header %s: %s", name, problem)
 			}
 			secrets = append(secrets, text)
 			return text
 		})
 		header[name] = []string{value}
-		if out == "" && strings.Contains(reference.ReplaceAllString(headers[name], ""), "${") {
-			out = fmt.Sprintf("header %s: its value has a format unknown to this version of the gateway", name)
+		if reason == "" && strings.Contains(reference.ReplaceAllString(headers[name], ""), "${") {
+			reason = fmt.Sprintf("header %s: its value has a format unknown to this version of the gateway", name)
 		}
 	}
-	return header, secrets, out
+	return header, secrets, reason
 }
 
-// headerPart returns the value of a reference in a header on this node, or the reason for an
+// resolveReference returns the value of a reference in a header on this node, or the reason for an
 // unusable value.
-func headerPart(name string, lookup func(string) (string, bool)) (value, why string) {
-	value, why = secret.Resolve(name, lookup)
-	if why == "" && (len(value) > maxHeaderValue ||
+func resolveReference(name string, lookup func(string) (string, bool)) (value, reason string) {
+	value, reason = secret.Resolve(name, lookup)
+	if reason == "" && (len(value) > maxHeaderValue ||
 		strings.ContainsFunc(value, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f })) {
 		what := "the variable " + name
 		if path, isFile := strings.CutPrefix(name, "file:"); isFile {
@@ -102,27 +102,27 @@ func headerPart(name string, lookup func(string) (string, bool)) (value, why str
 		}
 		return "", what + " has characters that a header cannot have, or is too long"
 	}
-	return value, why
+	return value, reason
 }
 
-// fixed reads the fields with the same values in every request of a line.
-func (r *reader) fixed(t *table, l *LineSpec, provider Provider, known map[string]*Model, responses bool) map[string]any {
+// fixedFields reads the fields with the same values in every request of a line.
+func (r *reader) fixedFields(t *table, l *LineSpec, provider Provider, modelsByID map[string]*Model, responses bool) map[string]any {
 	in := t.child("set")
 	if in == nil {
 		return nil
 	}
-	own := []string{"stream_options", "store"}
+	reserved := []string{"stream_options", "store"}
 	if responses {
-		own = append(own, "background")
+		reserved = append(reserved, "background")
 	}
 	out := map[string]any{}
 	in.each(maxOptions, func(name, path string, value *tree.Value) {
 		switch {
-		case !r.overridable(name, path, value, own...):
+		case !r.overridable(name, path, value, reserved...):
 		case value.Kind == tree.NullKind:
 			r.fault(path, value, "must not be null. List a field in omit to never send it")
-		case r.fits(name, path, value, l, provider, known, false):
-			out[name] = r.free(path, value)
+		case r.fitsProvider(name, path, value, l, provider, modelsByID, false):
+			out[name] = r.anyValue(path, value)
 		}
 	})
 	return out
@@ -131,29 +131,29 @@ func (r *reader) fixed(t *table, l *LineSpec, provider Provider, known map[strin
 // overridable reports whether a line may decide about a field, in place of the gateway or the
 // client. If not, it reports a fault. others are further fields reserved for the gateway in this
 // place.
-func (r *reader) overridable(name, path string, at *tree.Value, others ...string) bool {
-	isOwn := func(own string) bool { return strings.EqualFold(own, name) }
+func (r *reader) overridable(name, path string, n *tree.Value, reserved ...string) bool {
+	matches := func(reservedName string) bool { return strings.EqualFold(reservedName, name) }
 	switch {
 	case !fieldName.MatchString(name):
-		r.fault(path, at, "is not the name of a field")
-	case !slices.ContainsFunc(wire.OwnFields(), isOwn) && !slices.ContainsFunc(others, isOwn):
+		r.fault(path, n, "is not the name of a field")
+	case !slices.ContainsFunc(wire.OwnFields(), matches) && !slices.ContainsFunc(reserved, matches):
 		return true
 	default:
-		r.unknown(path, at, "is a field that only the gateway sets")
+		r.reportUnknown(path, n, "is a field that only the gateway sets")
 	}
 	return false
 }
 
-// fits reports whether the provider can send a field, or omit it if omit is true, for each image
+// fitsProvider reports whether the provider can send a field, or omit it if omit is true, for each image
 // and video model of the line. If not, it reports a fault.
-func (r *reader) fits(name, path string, at *tree.Value, l *LineSpec, provider Provider, known map[string]*Model, omit bool) bool {
+func (r *reader) fitsProvider(name, path string, n *tree.Value, l *LineSpec, provider Provider, modelsByID map[string]*Model, omit bool) bool {
 	if provider.CheckField == nil || r.lenient {
 		return true
 	}
 	for _, id := range slices.Sorted(maps.Keys(l.Models)) {
-		if m := known[id]; m != nil && m.Kind != KindChat {
+		if m := modelsByID[id]; m != nil && m.Kind != KindChat {
 			if err := provider.CheckField(l, m, name, omit); err != nil {
-				r.fault(path, at, "%s", err)
+				r.fault(path, n, "%s", err)
 				return false
 			}
 		}
@@ -161,9 +161,9 @@ func (r *reader) fits(name, path string, at *tree.Value, l *LineSpec, provider P
 	return true
 }
 
-// omitted reads the fields never sent to a line. An empty list replaces the default of the host: no
+// omittedFields reads the fields never sent to a line. An empty list replaces the default of the host: no
 // field is omitted.
-func (r *reader) omitted(t *table, l *LineSpec, provider Provider, known map[string]*Model, responses bool) []string {
+func (r *reader) omittedFields(t *table, l *LineSpec, provider Provider, modelsByID map[string]*Model, responses bool) []string {
 	if t.get("omit") == nil {
 		return nil
 	}
@@ -180,7 +180,7 @@ func (r *reader) omitted(t *table, l *LineSpec, provider Provider, known map[str
 			r.fault(path, n, "must not be omitted on lines with the form responses, because the provider would store the answers")
 			return false
 		}
-		return r.fits(name, path, n, l, provider, known, true)
+		return r.fitsProvider(name, path, n, l, provider, modelsByID, true)
 	})
 	if names == nil {
 		return []string{}
@@ -188,32 +188,32 @@ func (r *reader) omitted(t *table, l *LineSpec, provider Provider, known map[str
 	return names
 }
 
-// asResponses reports whether a line uses the responses form with some of its models. Providers
+// usesResponses reports whether a line uses the responses form with some of its models. Providers
 // keep responses unless `store` is false.
-func asResponses(l *LineSpec, provided []wire.Form, known map[string]*Model) bool {
+func usesResponses(l *LineSpec, defaultForms []wire.Form, modelsByID map[string]*Model) bool {
 	forms := l.Forms
 	if forms == nil {
-		forms = provided
+		forms = defaultForms
 	}
 	for id := range l.Models {
-		if m := known[id]; m != nil && m.Kind == KindChat {
+		if m := modelsByID[id]; m != nil && m.Kind == KindChat {
 			return slices.Contains(forms, wire.FormResponses)
 		}
 	}
 	return false
 }
 
-// omits returns the fields never sent to a line, by default those of its host: Mistral rejects
+// omittedFields returns the fields never sent to a line, by default those of its host: Mistral rejects
 // unknown fields.
-func omits(spec *LineSpec, host vendor.Host) []string {
-	if spec.Omit == nil && host.TakesNoStreamOptions() {
+func omittedFields(spec *LineSpec, host vendor.Host) []string {
+	if spec.Omit == nil && host.RejectsStreamOptions() {
 		return []string{"stream_options"}
 	}
 	return spec.Omit
 }
 
-// values are the fixed fields of a line as JSON.
-func values(set map[string]any) map[string]json.RawMessage {
+// marshalFields are the fixed fields of a line as JSON.
+func marshalFields(set map[string]any) map[string]json.RawMessage {
 	out := make(map[string]json.RawMessage, len(set))
 	for name, value := range set {
 		out[name], _ = json.Marshal(value) // cannot fail: values come from reader.free

@@ -28,8 +28,8 @@ func TestHeadersAreResolvedOnEachNode(t *testing.T) {
 	headers := base + `headers: {x-team: a, x-token: "Token ${TOKEN}", x-file: "${file:` + path + `}"}`
 	l := overridden(t, headers, map[string]string{"TOKEN": " from-a-variable "})
 	h := l.Header()
-	if l.Out != "" || h.Get("X-Team") != "a" || h.Get("X-Token") != "Token from-a-variable" || h.Get("X-File") != "from-a-file" {
-		t.Errorf("out %q, headers %v", l.Out, h)
+	if l.UnusableReason != "" || h.Get("X-Team") != "a" || h.Get("X-Token") != "Token from-a-variable" || h.Get("X-File") != "from-a-file" {
+		t.Errorf("out %q, headers %v", l.UnusableReason, h)
 	}
 	for _, secret := range []string{"sk-of-the-line", "from-a-variable", "from-a-file"} {
 		if !slices.Contains(l.Secrets(), secret) {
@@ -47,8 +47,8 @@ func TestHeadersAreResolvedOnEachNode(t *testing.T) {
 		`{x-a: "${ODD}"}`:                      "header X-A: the variable ODD has characters that a header cannot have, or is too long",
 	} {
 		l := overridden(t, base+"headers: "+headers, map[string]string{"ODD": "a\r\nX-B: c"})
-		if l.Out != out {
-			t.Errorf("%s: out %q, want %q", headers, l.Out, out)
+		if l.UnusableReason != out {
+			t.Errorf("%s: out %q, want %q", headers, l.UnusableReason, out)
 		}
 	}
 }
@@ -62,7 +62,7 @@ func TestWhatALineOmitsByItself(t *testing.T) {
 		`base_url: "https://my-api.mistral.ai.example/v1"`:      "[]",
 		`base_url: "https://a.example", omit: [user, metadata]`: "[user metadata]",
 	} {
-		if got := fmt.Sprint(overridden(t, more, map[string]string{}).Omits()); got != want {
+		if got := fmt.Sprint(overridden(t, more, map[string]string{}).OmittedFields()); got != want {
 			t.Errorf("%s omits %s, want %s", more, got, want)
 		}
 	}
@@ -83,7 +83,7 @@ func TestOverridesOfALaterVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := NewSnapshot(1, doc, testProviders(), environment(nil)).AllLines()[0]
-	if !strings.HasPrefix(l.Out, "header X-A: ") || len(l.Set) != 1 || len(l.Omit) != 0 {
-		t.Errorf("out %q, set %v, omit %v", l.Out, l.Set, l.Omit)
+	if !strings.HasPrefix(l.UnusableReason, "header X-A: ") || len(l.Set) != 1 || len(l.Omit) != 0 {
+		t.Errorf("out %q, set %v, omit %v", l.UnusableReason, l.Set, l.Omit)
 	}
 }

@@ -37,8 +37,8 @@ type Plan struct {
 	Factor money.Factor `json:"factor,omitempty"`
 }
 
-// ImageAsk holds the fields of an image submission relevant for the catalog.
-type ImageAsk struct {
+// ImageRequest holds the fields of an image submission relevant for the catalog.
+type ImageRequest struct {
 	Size       string // a ratio, pixels or a tier; empty or `auto`: the default
 	Resolution string // a tier; empty or `auto`: the default
 	Ratio      string // if empty or `auto`, the ratio of Size or the default
@@ -50,8 +50,8 @@ type ImageAsk struct {
 	Choices
 }
 
-// VideoAsk holds the fields of a video submission relevant for the catalog.
-type VideoAsk struct {
+// VideoRequest holds the fields of a video submission relevant for the catalog.
+type VideoRequest struct {
 	Resolution string // a tier; empty or `auto`: the default
 	Ratio      string // empty or `auto`: the default
 	RatioParam string // the field of the ratio, for errors; ratio by default
@@ -104,9 +104,9 @@ func (m *Model) checkChoices(c Choices) error {
 	return nil
 }
 
-// Sounds returns the sound setting for the model's line: fixed by the model, or from the
+// SoundSetting returns the sound setting for the model's line: fixed by the model, or from the
 // submission. If nil, the line gets no setting.
-func (m *Model) Sounds(requested *bool) *bool {
+func (m *Model) SoundSetting(requested *bool) *bool {
 	if m.Audio == SoundOn || m.Audio == SoundOff {
 		on := m.Audio == SoundOn
 		return &on
@@ -116,21 +116,21 @@ func (m *Model) Sounds(requested *bool) *bool {
 
 // PlanImage returns the plan of an image submission. The error is a 400 with the field as param:
 // unsupported_resolution for a tier not offered by the model, otherwise invalid_request.
-func (m *Model) PlanImage(a ImageAsk) (Plan, error) {
-	p := Plan{Tier: m.Tiers[0].Name, Count: max(a.N, 1)}
-	if a.N < 0 || a.N > m.MaxImages {
+func (m *Model) PlanImage(req ImageRequest) (Plan, error) {
+	p := Plan{Tier: m.Tiers[0].Name, Count: max(req.N, 1)}
+	if req.N < 0 || req.N > m.MaxImages {
 		return p, fault.At(fault.InvalidRequest, "n", "`n` must be an integer from 1 to %d for model %s.", m.MaxImages, m.ID)
 	}
-	if err := m.planTier(&p, a.Resolution, fault.UnsupportedResolution); err != nil {
+	if err := m.planTier(&p, req.Resolution, fault.UnsupportedResolution); err != nil {
 		return p, err
 	}
-	if err := m.planSize(&p, a.Size, !isDefault(a.Resolution)); err != nil {
+	if err := m.planSize(&p, req.Size, !isDefault(req.Resolution)); err != nil {
 		return p, err
 	}
-	if err := m.planRatio(&p, a.Ratio, a.RatioParam); err != nil {
+	if err := m.planRatio(&p, req.Ratio, req.RatioParam); err != nil {
 		return p, err
 	}
-	return p, m.completePlan(&p, a.References, a.ReferencesParam, a.Choices, imageGrain)
+	return p, m.completePlan(&p, req.References, req.ReferencesParam, req.Choices, imageGrain)
 }
 
 // planTier reads `resolution`.
@@ -140,7 +140,7 @@ func (m *Model) planTier(p *Plan, resolution string, code fault.Code) error {
 	}
 	tier, ok := m.tier(resolution)
 	if !ok {
-		return m.noTier(code, "resolution", resolution)
+		return m.tierError(code, "resolution", resolution)
 	}
 	p.Tier = tier.Name
 	return nil
@@ -159,33 +159,33 @@ func (m *Model) completePlan(p *Plan, references int, param string, c Choices, g
 		p.Ratio = m.Ratios[0]
 	}
 	p.Larger = m.isLarger(p.Tier)
-	p.measure(grain)
+	p.setPixels(grain)
 	return nil
 }
 
 // planSize reads `size`. named reports whether `resolution` has set p's tier.
-func (m *Model) planSize(p *Plan, size string, named bool) error {
+func (m *Model) planSize(p *Plan, size string, tierSet bool) error {
 	if isDefault(size) {
 		return nil
 	}
-	if tierShape(size) {
+	if looksLikeTier(size) {
 		tier, ok := m.tier(size)
 		switch {
 		case !ok:
-			return m.noTier(fault.UnsupportedResolution, "size", size)
-		case named && tier.Name != p.Tier:
+			return m.tierError(fault.UnsupportedResolution, "size", size)
+		case tierSet && tier.Name != p.Tier:
 			return fault.At(fault.InvalidRequest, "size", "`size` %s and `resolution` %s contradict each other. Leave one of them out.",
 				tier.Name, p.Tier)
 		}
 		p.Tier = tier.Name
 		return nil
 	}
-	if w, h, ok := pair(size, ":"); ok {
+	if w, h, ok := parsePair(size, ":"); ok {
 		ratio, err := m.ratio(w, h, size, "size")
 		p.Ratio = ratio
 		return err
 	}
-	w, h, ok := pair(strings.ToLower(size), "x")
+	w, h, ok := parsePair(strings.ToLower(size), "x")
 	if !ok {
 		return fault.At(fault.InvalidRequest, "size",
 			"`size` must be a ratio such as 16:9, pixels such as 1024x1024, a tier (%s) or auto.", m.tierNames())
@@ -195,7 +195,7 @@ func (m *Model) planSize(p *Plan, size string, named bool) error {
 		return fault.At(fault.UnsupportedResolution, "size", "Model %s offers nothing as large as %s. Its tiers are %s.", m.ID, quote(size),
 			m.tierNames())
 	}
-	if named && tier != p.Tier {
+	if tierSet && tier != p.Tier {
 		return fault.At(fault.InvalidRequest, "size", "`size` %s belongs to tier %s, but `resolution` is %s. Leave one of them out.", quote(size),
 			tier, p.Tier)
 	}
@@ -213,7 +213,7 @@ func (m *Model) planRatio(p *Plan, ratio, param string) error {
 		return nil
 	}
 	param = cmp.Or(param, "ratio")
-	w, h, ok := pair(ratio, ":")
+	w, h, ok := parsePair(ratio, ":")
 	if !ok {
 		return fault.At(fault.InvalidRequest, param, "`%s` must be a ratio such as 16:9, or auto.", param)
 	}
@@ -231,19 +231,19 @@ func (m *Model) planRatio(p *Plan, ratio, param string) error {
 
 // PlanVideo returns the plan of a video submission. The error is a 400 invalid_request with the
 // field as param.
-func (m *Model) PlanVideo(a VideoAsk) (Plan, error) {
+func (m *Model) PlanVideo(req VideoRequest) (Plan, error) {
 	p := Plan{Tier: m.Tiers[0].Name, Count: 1}
-	err := m.planTier(&p, a.Resolution, fault.InvalidRequest)
+	err := m.planTier(&p, req.Resolution, fault.InvalidRequest)
 	if err != nil {
 		return p, err
 	}
-	if err := m.planRatio(&p, a.Ratio, a.RatioParam); err != nil {
+	if err := m.planRatio(&p, req.Ratio, req.RatioParam); err != nil {
 		return p, err
 	}
-	if p.Seconds, err = m.seconds(a.Duration); err != nil {
+	if p.Seconds, err = m.seconds(req.Duration); err != nil {
 		return p, err
 	}
-	return p, m.completePlan(&p, a.References, a.ReferencesParam, a.Choices, videoGrain)
+	return p, m.completePlan(&p, req.References, req.ReferencesParam, req.Choices, videoGrain)
 }
 
 // Replan returns the plan for a submission of p's fields, without references, with the current
@@ -251,12 +251,12 @@ func (m *Model) PlanVideo(a VideoAsk) (Plan, error) {
 func (m *Model) Replan(p Plan) (Plan, error) {
 	switch {
 	case m.Kind == KindVideo:
-		return m.PlanVideo(VideoAsk{Resolution: p.Tier, Ratio: p.Ratio, RatioParam: "aspect_ratio",
+		return m.PlanVideo(VideoRequest{Resolution: p.Tier, Ratio: p.Ratio, RatioParam: "aspect_ratio",
 			Duration: strconv.FormatInt(p.Seconds, 10)})
 	case p.Exact:
-		return m.PlanImage(ImageAsk{Size: fmt.Sprintf("%dx%d", p.Width, p.Height), N: p.Count})
+		return m.PlanImage(ImageRequest{Size: fmt.Sprintf("%dx%d", p.Width, p.Height), N: p.Count})
 	}
-	return m.PlanImage(ImageAsk{Resolution: p.Tier, Ratio: p.Ratio, RatioParam: "aspect_ratio", N: p.Count})
+	return m.PlanImage(ImageRequest{Resolution: p.Tier, Ratio: p.Ratio, RatioParam: "aspect_ratio", N: p.Count})
 }
 
 // PlanHold returns the hold for a plan: the cost of its complete delivery, rounded up if there is a
@@ -307,8 +307,8 @@ func (m *Model) tier(name string) (Tier, bool) {
 	return Tier{}, false
 }
 
-// noTier returns the error for a tier not offered by the model.
-func (m *Model) noTier(code fault.Code, param, name string) error {
+// tierError returns the error for a tier not offered by the model.
+func (m *Model) tierError(code fault.Code, param, name string) error {
 	return fault.At(code, param, "Model %s does not offer the resolution %s. Its tiers are %s.", m.ID, quote(name), m.tierNames())
 }
 
@@ -320,16 +320,16 @@ func (m *Model) tierNames() string {
 	return strings.Join(names, ", ")
 }
 
-// tierShape reports whether a text has the format of a tier.
-func tierShape(text string) bool {
+// looksLikeTier reports whether a text has the format of a tier.
+func looksLikeTier(text string) bool {
 	if len(text) < 2 || !strings.ContainsAny(text[len(text)-1:], "kKpP") {
 		return false
 	}
 	return strings.Trim(text[:len(text)-1], "0123456789") == ""
 }
 
-// tierScale reads a tier: its number, and whether it counts lines (`720p`).
-func tierScale(name string) (n int64, lines bool) {
+// parseTier reads a tier: its number, and whether it counts lines (`720p`).
+func parseTier(name string) (n int64, lines bool) {
 	n, _ = strconv.ParseInt(name[:len(name)-1], 10, 64) // digits, as the catalog's tiers are
 	return n, strings.HasSuffix(name, "p")
 }
@@ -339,12 +339,12 @@ func tierScale(name string) (n int64, lines bool) {
 func (m *Model) tierFor(w, h int64) (string, bool) {
 	best, smallest := "", int64(math.MaxInt64)
 	for _, t := range m.Tiers {
-		n, lines := tierScale(t.Name)
-		area, holds := tierArea(t.Name), 2*w*h <= 3*(1024*n)*(1024*n)
+		n, lines := parseTier(t.Name)
+		area, fits := tierArea(t.Name), 2*w*h <= 3*(1024*n)*(1024*n)
 		if lines {
-			holds = min(w, h) <= n
+			fits = min(w, h) <= n
 		}
-		if holds && area < smallest {
+		if fits && area < smallest {
 			best, smallest = t.Name, area
 		}
 	}
@@ -353,7 +353,7 @@ func (m *Model) tierFor(w, h int64) (string, bool) {
 
 // tierArea returns the number of pixels of a tier's typical picture.
 func tierArea(name string) int64 {
-	n, lines := tierScale(name)
+	n, lines := parseTier(name)
 	if lines {
 		return n * n * 16 / 9
 	}
@@ -370,7 +370,7 @@ const maxSide = 1_000_000
 
 // pair parses two whole numbers with a sign between them, each at least 1. Numbers above maxSide
 // become maxSide.
-func pair(text, sign string) (a, b int64, ok bool) {
+func parsePair(text, sign string) (a, b int64, ok bool) {
 	first, second, found := strings.Cut(text, sign)
 	if !found {
 		return 0, 0, false
@@ -391,32 +391,32 @@ func pair(text, sign string) (a, b int64, ok bool) {
 	return a, b, a > 0 && b > 0
 }
 
-// longestRatio bounds the ratios of models without a list of ratios.
-const longestRatio = 20
+// maxRatio bounds the ratios of models without a list of ratios.
+const maxRatio = 20
 
 // ratio returns the model's ratio within two percent of w:h, the nearest if there are several. A
 // model without a list of ratios accepts ratios up to longestRatio.
 func (m *Model) ratio(w, h int64, text, param string) (string, error) {
 	if len(m.Ratios) == 0 {
-		if max(w, h) > longestRatio*min(w, h) {
-			return "", fault.At(fault.InvalidRequest, param, "The ratio of `%s` must be between 1:%d and %d:1.", param, longestRatio, longestRatio)
+		if max(w, h) > maxRatio*min(w, h) {
+			return "", fault.At(fault.InvalidRequest, param, "The ratio of `%s` must be between 1:%d and %d:1.", param, maxRatio, maxRatio)
 		}
 		d := new(big.Int).GCD(nil, nil, big.NewInt(w), big.NewInt(h)).Int64()
 		return strconv.FormatInt(w/d, 10) + ":" + strconv.FormatInt(h/d, 10), nil
 	}
 	best, nearest := "", int64(math.MaxInt64)
 	for _, name := range m.Ratios {
-		a, b, _ := pair(name, ":")
+		a, b, _ := parsePair(name, ":")
 		// w:h is within 2 % of a:b when |wb - ha| * 100 <= 2 ha. All numbers are
 		// below 10^6 x 10^5.
-		off := w*b - h*a
-		if off < 0 {
-			off = -off
+		difference := w*b - h*a
+		if difference < 0 {
+			difference = -difference
 		}
-		if off*100 > 2*h*a {
+		if difference*100 > 2*h*a {
 			continue
 		}
-		if share := off * 10_000 / (h * a); share < nearest {
+		if share := difference * 10_000 / (h * a); share < nearest {
 			best, nearest = name, share
 		}
 	}
@@ -485,12 +485,12 @@ const (
 )
 
 // measure fills in the pixels of tier and ratio, unless the user set the pixels.
-func (p *Plan) measure(grain int64) {
+func (p *Plan) setPixels(grain int64) {
 	if p.Exact || p.Ratio == "" {
 		return
 	}
-	a, b, _ := pair(p.Ratio, ":")
-	n, lines := tierScale(p.Tier)
+	a, b, _ := parsePair(p.Ratio, ":")
+	n, lines := parseTier(p.Tier)
 	round := func(side float64) int { return int(max(1, int64(math.Round(side/float64(grain))))) * int(grain) }
 	if !lines {
 		side := 1024 * float64(n)

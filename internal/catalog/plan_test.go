@@ -42,42 +42,42 @@ func TestPlanImage(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
-		ask  ImageAsk
+		ask  ImageRequest
 		want Plan
 	}{
-		{"defaults", ImageAsk{}, Plan{Tier: "1K", Ratio: "1:1", Width: 1024, Height: 1024, Count: 1}},
-		{"auto", ImageAsk{Size: "auto", Resolution: "auto", N: 1}, Plan{Tier: "1K", Ratio: "1:1", Width: 1024, Height: 1024, Count: 1}},
-		{"an edit keeps the provider's choice", ImageAsk{References: 1}, Plan{Tier: "1K", Count: 1}},
-		{"a tier as size", ImageAsk{Size: "2K", N: 3}, Plan{Tier: "2K", Larger: true, Ratio: "1:1", Width: 2048, Height: 2048, Count: 3}},
-		{"a tier in small letters", ImageAsk{Resolution: "2k"}, Plan{Tier: "2K", Larger: true, Ratio: "1:1", Width: 2048, Height: 2048,
+		{"defaults", ImageRequest{}, Plan{Tier: "1K", Ratio: "1:1", Width: 1024, Height: 1024, Count: 1}},
+		{"auto", ImageRequest{Size: "auto", Resolution: "auto", N: 1}, Plan{Tier: "1K", Ratio: "1:1", Width: 1024, Height: 1024, Count: 1}},
+		{"an edit keeps the provider's choice", ImageRequest{References: 1}, Plan{Tier: "1K", Count: 1}},
+		{"a tier as size", ImageRequest{Size: "2K", N: 3}, Plan{Tier: "2K", Larger: true, Ratio: "1:1", Width: 2048, Height: 2048, Count: 3}},
+		{"a tier in small letters", ImageRequest{Resolution: "2k"}, Plan{Tier: "2K", Larger: true, Ratio: "1:1", Width: 2048, Height: 2048,
 			Count: 1}},
-		{"both the same", ImageAsk{Size: "2K", Resolution: "2K"}, Plan{Tier: "2K", Larger: true, Ratio: "1:1", Width: 2048, Height: 2048,
+		{"both the same", ImageRequest{Size: "2K", Resolution: "2K"}, Plan{Tier: "2K", Larger: true, Ratio: "1:1", Width: 2048, Height: 2048,
 			Count: 1}},
-		{"a ratio", ImageAsk{Size: "16:9"}, Plan{Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768, Count: 1}},
-		{"a ratio and a tier", ImageAsk{Size: "9:16", Resolution: "2K"}, Plan{Tier: "2K", Larger: true, Ratio: "9:16", Width: 1536, Height: 2736,
+		{"a ratio", ImageRequest{Size: "16:9"}, Plan{Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768, Count: 1}},
+		{"a ratio and a tier", ImageRequest{Size: "9:16", Resolution: "2K"}, Plan{Tier: "2K", Larger: true, Ratio: "9:16", Width: 1536, Height: 2736,
 			Count: 1}},
-		{"the same ratio in other numbers", ImageAsk{Size: "1920:1080"}, Plan{Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768, Count: 1}},
-		{"nearly the ratio", ImageAsk{Size: "1792x1024"}, Plan{Tier: "2K", Larger: true, Ratio: "16:9", Width: 1792, Height: 1024, Exact: true,
+		{"the same ratio in other numbers", ImageRequest{Size: "1920:1080"}, Plan{Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768, Count: 1}},
+		{"nearly the ratio", ImageRequest{Size: "1792x1024"}, Plan{Tier: "2K", Larger: true, Ratio: "16:9", Width: 1792, Height: 1024, Exact: true,
 			Count: 1}},
-		{"a ratio in its own field", ImageAsk{Ratio: "16:9", Resolution: "2K"}, Plan{Tier: "2K", Larger: true, Ratio: "16:9", Width: 2736,
+		{"a ratio in its own field", ImageRequest{Ratio: "16:9", Resolution: "2K"}, Plan{Tier: "2K", Larger: true, Ratio: "16:9", Width: 2736,
 			Height: 1536, Count: 1}},
-		{"beside a tier as size", ImageAsk{Ratio: "9:16", Size: "1K"}, Plan{Tier: "1K", Ratio: "9:16", Width: 768, Height: 1360, Count: 1}},
-		{"beside the same as size", ImageAsk{Ratio: "1920:1080", Size: "16:9"}, Plan{Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768,
+		{"beside a tier as size", ImageRequest{Ratio: "9:16", Size: "1K"}, Plan{Tier: "1K", Ratio: "9:16", Width: 768, Height: 1360, Count: 1}},
+		{"beside the same as size", ImageRequest{Ratio: "1920:1080", Size: "16:9"}, Plan{Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768,
 			Count: 1}},
-		{"beside pixels of it", ImageAsk{Ratio: "1:1", Size: "512x512"}, Plan{Tier: "1K", Ratio: "1:1", Width: 512, Height: 512, Exact: true,
+		{"beside pixels of it", ImageRequest{Ratio: "1:1", Size: "512x512"}, Plan{Tier: "1K", Ratio: "1:1", Width: 512, Height: 512, Exact: true,
 			Count: 1}},
-		{"a ratio left open", ImageAsk{Ratio: "auto", Size: "16:9"}, Plan{Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768, Count: 1}},
-		{"a ratio of an edit", ImageAsk{Ratio: "16:9", References: 1}, Plan{Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768, Count: 1}},
-		{"pixels", ImageAsk{Size: "1024x1024"}, Plan{Tier: "1K", Ratio: "1:1", Width: 1024, Height: 1024, Exact: true, Count: 1}},
-		{"pixels with a capital", ImageAsk{Size: "512X512"}, Plan{Tier: "1K", Ratio: "1:1", Width: 512, Height: 512, Exact: true, Count: 1}},
-		{"the most that a tier holds", ImageAsk{Size: "1254x1254"}, Plan{Tier: "1K", Ratio: "1:1", Width: 1254, Height: 1254, Exact: true,
+		{"a ratio left open", ImageRequest{Ratio: "auto", Size: "16:9"}, Plan{Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768, Count: 1}},
+		{"a ratio of an edit", ImageRequest{Ratio: "16:9", References: 1}, Plan{Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768, Count: 1}},
+		{"pixels", ImageRequest{Size: "1024x1024"}, Plan{Tier: "1K", Ratio: "1:1", Width: 1024, Height: 1024, Exact: true, Count: 1}},
+		{"pixels with a capital", ImageRequest{Size: "512X512"}, Plan{Tier: "1K", Ratio: "1:1", Width: 512, Height: 512, Exact: true, Count: 1}},
+		{"the most that a tier holds", ImageRequest{Size: "1254x1254"}, Plan{Tier: "1K", Ratio: "1:1", Width: 1254, Height: 1254, Exact: true,
 			Count: 1}},
-		{"a pixel more", ImageAsk{Size: "1255x1255"}, Plan{Tier: "2K", Larger: true, Ratio: "1:1", Width: 1255, Height: 1255, Exact: true,
+		{"a pixel more", ImageRequest{Size: "1255x1255"}, Plan{Tier: "2K", Larger: true, Ratio: "1:1", Width: 1255, Height: 1255, Exact: true,
 			Count: 1}},
-		{"pixels and their tier", ImageAsk{Size: "2048x2048", Resolution: "2K", References: 4},
+		{"pixels and their tier", ImageRequest{Size: "2048x2048", Resolution: "2K", References: 4},
 			Plan{Tier: "2K", Larger: true, Ratio: "1:1", Width: 2048, Height: 2048, Exact: true, Count: 1}},
-		{"an edit of a larger tier", ImageAsk{Resolution: "2K", References: 1}, Plan{Tier: "2K", Larger: true, Count: 1}},
-		{"as many as there are", ImageAsk{N: 4, References: 4}, Plan{Tier: "1K", Count: 4}},
+		{"an edit of a larger tier", ImageRequest{Resolution: "2K", References: 1}, Plan{Tier: "2K", Larger: true, Count: 1}},
+		{"as many as there are", ImageRequest{N: 4, References: 4}, Plan{Tier: "1K", Count: 4}},
 	} {
 		got, err := easel(t).PlanImage(tt.ask)
 		if err != nil || got != tt.want {
@@ -86,34 +86,34 @@ func TestPlanImage(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name  string
-		ask   ImageAsk
+		ask   ImageRequest
 		code  fault.Code
 		param string
 	}{
-		{"too many", ImageAsk{N: 5}, fault.InvalidRequest, "n"},
-		{"negative", ImageAsk{N: -1}, fault.InvalidRequest, "n"},
-		{"a tier that is not offered", ImageAsk{Resolution: "4K"}, fault.UnsupportedResolution, "resolution"},
-		{"a tier of others", ImageAsk{Resolution: "720p"}, fault.UnsupportedResolution, "resolution"},
-		{"no tier at all", ImageAsk{Resolution: "huge"}, fault.UnsupportedResolution, "resolution"},
-		{"a size that is not offered", ImageAsk{Size: "4K"}, fault.UnsupportedResolution, "size"},
-		{"pixels above the largest", ImageAsk{Size: "3000x3000"}, fault.UnsupportedResolution, "size"},
-		{"very many pixels", ImageAsk{Size: "99999999999999999999x99999999999999999999"}, fault.UnsupportedResolution, "size"},
-		{"a ratio that is not offered", ImageAsk{Size: "4:3"}, fault.InvalidRequest, "size"},
-		{"pixels of such a ratio", ImageAsk{Size: "1024x768"}, fault.InvalidRequest, "size"},
-		{"three percent off", ImageAsk{Size: "1055x1024"}, fault.InvalidRequest, "size"},
-		{"nonsense", ImageAsk{Size: "large"}, fault.InvalidRequest, "size"},
-		{"nothing on one side", ImageAsk{Size: "x1024"}, fault.InvalidRequest, "size"},
-		{"no pixels", ImageAsk{Size: "0x1024"}, fault.InvalidRequest, "size"},
-		{"less than none", ImageAsk{Size: "-1x-1"}, fault.InvalidRequest, "size"},
-		{"a ratio of nothing", ImageAsk{Size: "0:0"}, fault.InvalidRequest, "size"},
-		{"two tiers", ImageAsk{Size: "1K", Resolution: "2K"}, fault.InvalidRequest, "size"},
-		{"pixels of another tier", ImageAsk{Size: "512x512", Resolution: "2K"}, fault.InvalidRequest, "size"},
-		{"two ratios", ImageAsk{Size: "1:1", Ratio: "16:9"}, fault.InvalidRequest, "ratio"},
-		{"pixels of another ratio", ImageAsk{Size: "512x512", Ratio: "16:9", RatioParam: "aspect_ratio"}, fault.InvalidRequest, "aspect_ratio"},
-		{"a ratio field that is not offered", ImageAsk{Ratio: "4:3"}, fault.InvalidRequest, "ratio"},
-		{"a ratio field of nonsense", ImageAsk{Ratio: "wide", RatioParam: "aspect_ratio"}, fault.InvalidRequest, "aspect_ratio"},
-		{"too many references", ImageAsk{References: 5}, fault.InvalidRequest, "image"},
-		{"in another field", ImageAsk{References: 5, ReferencesParam: "images"}, fault.InvalidRequest, "images"},
+		{"too many", ImageRequest{N: 5}, fault.InvalidRequest, "n"},
+		{"negative", ImageRequest{N: -1}, fault.InvalidRequest, "n"},
+		{"a tier that is not offered", ImageRequest{Resolution: "4K"}, fault.UnsupportedResolution, "resolution"},
+		{"a tier of others", ImageRequest{Resolution: "720p"}, fault.UnsupportedResolution, "resolution"},
+		{"no tier at all", ImageRequest{Resolution: "huge"}, fault.UnsupportedResolution, "resolution"},
+		{"a size that is not offered", ImageRequest{Size: "4K"}, fault.UnsupportedResolution, "size"},
+		{"pixels above the largest", ImageRequest{Size: "3000x3000"}, fault.UnsupportedResolution, "size"},
+		{"very many pixels", ImageRequest{Size: "99999999999999999999x99999999999999999999"}, fault.UnsupportedResolution, "size"},
+		{"a ratio that is not offered", ImageRequest{Size: "4:3"}, fault.InvalidRequest, "size"},
+		{"pixels of such a ratio", ImageRequest{Size: "1024x768"}, fault.InvalidRequest, "size"},
+		{"three percent off", ImageRequest{Size: "1055x1024"}, fault.InvalidRequest, "size"},
+		{"nonsense", ImageRequest{Size: "large"}, fault.InvalidRequest, "size"},
+		{"nothing on one side", ImageRequest{Size: "x1024"}, fault.InvalidRequest, "size"},
+		{"no pixels", ImageRequest{Size: "0x1024"}, fault.InvalidRequest, "size"},
+		{"less than none", ImageRequest{Size: "-1x-1"}, fault.InvalidRequest, "size"},
+		{"a ratio of nothing", ImageRequest{Size: "0:0"}, fault.InvalidRequest, "size"},
+		{"two tiers", ImageRequest{Size: "1K", Resolution: "2K"}, fault.InvalidRequest, "size"},
+		{"pixels of another tier", ImageRequest{Size: "512x512", Resolution: "2K"}, fault.InvalidRequest, "size"},
+		{"two ratios", ImageRequest{Size: "1:1", Ratio: "16:9"}, fault.InvalidRequest, "ratio"},
+		{"pixels of another ratio", ImageRequest{Size: "512x512", Ratio: "16:9", RatioParam: "aspect_ratio"}, fault.InvalidRequest, "aspect_ratio"},
+		{"a ratio field that is not offered", ImageRequest{Ratio: "4:3"}, fault.InvalidRequest, "ratio"},
+		{"a ratio field of nonsense", ImageRequest{Ratio: "wide", RatioParam: "aspect_ratio"}, fault.InvalidRequest, "aspect_ratio"},
+		{"too many references", ImageRequest{References: 5}, fault.InvalidRequest, "image"},
+		{"in another field", ImageRequest{References: 5, ReferencesParam: "images"}, fault.InvalidRequest, "images"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -134,7 +134,7 @@ func TestPlanImageWithoutRatios(t *testing.T) {
 		"640x640":   {Tier: "720p", Ratio: "1:1", Width: 640, Height: 640, Exact: true, Count: 1},
 		"1000x1000": {Tier: "1K", Larger: true, Ratio: "1:1", Width: 1000, Height: 1000, Exact: true, Count: 1},
 	} {
-		got, err := m.PlanImage(ImageAsk{Size: size})
+		got, err := m.PlanImage(ImageRequest{Size: size})
 		if err != nil || got != want {
 			t.Errorf("%q: %+v, %v; want %+v", size, got, err, want)
 		}
@@ -142,11 +142,11 @@ func TestPlanImageWithoutRatios(t *testing.T) {
 			t.Errorf("%q costs %s", size, cost)
 		}
 	}
-	_, err := m.PlanImage(ImageAsk{Size: "5000x100"})
+	_, err := m.PlanImage(ImageRequest{Size: "5000x100"})
 	refused(t, err, fault.InvalidRequest, "size")
-	_, err = m.PlanImage(ImageAsk{N: 2})
+	_, err = m.PlanImage(ImageRequest{N: 2})
 	refused(t, err, fault.InvalidRequest, "n")
-	_, err = m.PlanImage(ImageAsk{References: 1})
+	_, err = m.PlanImage(ImageRequest{References: 1})
 	refused(t, err, fault.InvalidRequest, "image")
 }
 
@@ -156,21 +156,21 @@ func TestPlanVideo(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		model *Model
-		ask   VideoAsk
+		ask   VideoRequest
 		want  Plan
 	}{
-		{"defaults", reel(t), VideoAsk{}, Plan{Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5, Count: 1}},
-		{"from an image", reel(t), VideoAsk{References: 1}, Plan{Tier: "720p", Seconds: 5, Count: 1}},
-		{"all fields", reel(t), VideoAsk{Resolution: "1080P", Ratio: "9:16", Duration: "10", References: 2},
+		{"defaults", reel(t), VideoRequest{}, Plan{Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5, Count: 1}},
+		{"from an image", reel(t), VideoRequest{References: 1}, Plan{Tier: "720p", Seconds: 5, Count: 1}},
+		{"all fields", reel(t), VideoRequest{Resolution: "1080P", Ratio: "9:16", Duration: "10", References: 2},
 			Plan{Tier: "1080p", Larger: true, Ratio: "9:16", Width: 1080, Height: 1920, Seconds: 10, Count: 1}},
-		{"auto", reel(t), VideoAsk{Resolution: "auto", Ratio: "auto"}, Plan{Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5,
+		{"auto", reel(t), VideoRequest{Resolution: "auto", Ratio: "auto"}, Plan{Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5,
 			Count: 1}},
-		{"whole all the same", reel(t), VideoAsk{Duration: "1.0e1"}, Plan{Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 10,
+		{"whole all the same", reel(t), VideoRequest{Duration: "1.0e1"}, Plan{Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 10,
 			Count: 1}},
-		{"the shortest by default", span, VideoAsk{}, Plan{Tier: "480p", Seconds: 4, Count: 1}},
-		{"the longest", span, VideoAsk{Duration: "12", Ratio: "16:9"}, Plan{Tier: "480p", Ratio: "16:9", Width: 854, Height: 480, Seconds: 12,
+		{"the shortest by default", span, VideoRequest{}, Plan{Tier: "480p", Seconds: 4, Count: 1}},
+		{"the longest", span, VideoRequest{Duration: "12", Ratio: "16:9"}, Plan{Tier: "480p", Ratio: "16:9", Width: 854, Height: 480, Seconds: 12,
 			Count: 1}},
-		{"by the clip", clip(t), VideoAsk{}, Plan{Tier: "720p", Count: 1}},
+		{"by the clip", clip(t), VideoRequest{}, Plan{Tier: "720p", Count: 1}},
 	} {
 		got, err := tt.model.PlanVideo(tt.ask)
 		if err != nil || got != tt.want {
@@ -180,22 +180,22 @@ func TestPlanVideo(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		model *Model
-		ask   VideoAsk
+		ask   VideoRequest
 		param string
 	}{
-		{"a tier that is not offered", reel(t), VideoAsk{Resolution: "4K"}, "resolution"},
-		{"a ratio that is not offered", reel(t), VideoAsk{Ratio: "1:1"}, "ratio"},
-		{"in its other spelling", reel(t), VideoAsk{Ratio: "wide", RatioParam: "aspect_ratio"}, "aspect_ratio"},
-		{"a length that is not offered", reel(t), VideoAsk{Duration: "7"}, "duration"},
-		{"half a second", reel(t), VideoAsk{Duration: "5.5"}, "duration"},
-		{"too short", span, VideoAsk{Duration: "3"}, "duration"},
-		{"too long", span, VideoAsk{Duration: "13"}, "duration"},
-		{"between", span, VideoAsk{Duration: "4.5"}, "duration"},
-		{"for ever", span, VideoAsk{Duration: "1e999999999"}, "duration"},
-		{"backwards", span, VideoAsk{Duration: "-5"}, "duration"},
-		{"a length where the model chooses", clip(t), VideoAsk{Duration: "5"}, "duration"},
-		{"too many references", reel(t), VideoAsk{References: 3, ReferencesParam: "references"}, "references"},
-		{"references where there are none", clip(t), VideoAsk{References: 1}, "image"},
+		{"a tier that is not offered", reel(t), VideoRequest{Resolution: "4K"}, "resolution"},
+		{"a ratio that is not offered", reel(t), VideoRequest{Ratio: "1:1"}, "ratio"},
+		{"in its other spelling", reel(t), VideoRequest{Ratio: "wide", RatioParam: "aspect_ratio"}, "aspect_ratio"},
+		{"a length that is not offered", reel(t), VideoRequest{Duration: "7"}, "duration"},
+		{"half a second", reel(t), VideoRequest{Duration: "5.5"}, "duration"},
+		{"too short", span, VideoRequest{Duration: "3"}, "duration"},
+		{"too long", span, VideoRequest{Duration: "13"}, "duration"},
+		{"between", span, VideoRequest{Duration: "4.5"}, "duration"},
+		{"for ever", span, VideoRequest{Duration: "1e999999999"}, "duration"},
+		{"backwards", span, VideoRequest{Duration: "-5"}, "duration"},
+		{"a length where the model chooses", clip(t), VideoRequest{Duration: "5"}, "duration"},
+		{"too many references", reel(t), VideoRequest{References: 3, ReferencesParam: "references"}, "references"},
+		{"references where there are none", clip(t), VideoRequest{References: 1}, "image"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -290,10 +290,10 @@ func TestPlansAreOffered(t *testing.T) {
 		var p Plan
 		var err error
 		if m.Kind == KindImage {
-			p, err = m.PlanImage(ImageAsk{Size: text.Draw(t, "size"), Resolution: text.Draw(t, "resolution"),
+			p, err = m.PlanImage(ImageRequest{Size: text.Draw(t, "size"), Resolution: text.Draw(t, "resolution"),
 				N: rapid.Int64Range(-1, 9).Draw(t, "n"), References: rapid.IntRange(0, 6).Draw(t, "references")})
 		} else {
-			p, err = m.PlanVideo(VideoAsk{Resolution: text.Draw(t, "resolution"), Ratio: text.Draw(t, "ratio"),
+			p, err = m.PlanVideo(VideoRequest{Resolution: text.Draw(t, "resolution"), Ratio: text.Draw(t, "ratio"),
 				Duration:   rapid.SampledFrom([]string{"", "5", "10", "7.5", "1e1", "12", "0"}).Draw(t, "duration"),
 				References: rapid.IntRange(0, 6).Draw(t, "references")})
 		}

@@ -27,10 +27,10 @@ func Parse(raw []byte, providers map[string]Provider) (*Document, []Warning, err
 	r := reader{providers: providers}
 	doc := r.document(root)
 	if len(r.faults) > 0 {
-		return nil, nil, r.faults.shown()
+		return nil, nil, r.faults.sortAndLimit()
 	}
 	if len(doc.canonical()) > maxDocument { // aliases may stand for more than the text shows
-		return nil, nil, tooLarge()
+		return nil, nil, tooLargeFault()
 	}
 	return doc, r.warnings, nil
 }
@@ -48,7 +48,7 @@ func load(raw []byte) (*Document, []Warning, error) {
 	r := reader{lenient: true}
 	doc := r.document(root)
 	if len(r.faults) > 0 {
-		return nil, nil, r.faults.shown()
+		return nil, nil, r.faults.sortAndLimit()
 	}
 	return doc, r.warnings, nil
 }
@@ -56,17 +56,17 @@ func load(raw []byte) (*Document, []Warning, error) {
 // readTree reads a text. Its errors are Faults.
 func readTree(raw []byte) (*tree.Value, error) {
 	if len(raw) > maxDocument {
-		return nil, tooLarge()
+		return nil, tooLargeFault()
 	}
 	root, err := tree.Read(raw)
-	if unreadable := (*tree.SyntaxError)(nil); errors.As(err, &unreadable) {
-		at := unreadable.At
-		return nil, Faults{{Path: at.String(), Message: unreadable.Message, Line: at.Line, Column: at.Column}}
+	if syntax := (*tree.SyntaxError)(nil); errors.As(err, &syntax) {
+		pos := syntax.Pos
+		return nil, Faults{{Path: pos.String(), Message: syntax.Message, Line: pos.Line, Column: pos.Column}}
 	}
 	return root, err
 }
 
-func tooLarge() Faults {
+func tooLargeFault() Faults {
 	return Faults{{Path: "document", Message: fmt.Sprintf("must not be larger than %d MiB", maxDocument>>20)}}
 }
 
@@ -81,7 +81,7 @@ type reader struct {
 func (r *reader) fault(path string, n *tree.Value, format string, args ...any) {
 	f := Fault{Path: path, Message: fmt.Sprintf(format, args...)}
 	if n != nil {
-		f.Line, f.Column = n.At.Line, n.At.Column
+		f.Line, f.Column = n.Pos.Line, n.Pos.Column
 	}
 	r.faults = append(r.faults, f)
 }
@@ -99,9 +99,9 @@ func (r *reader) leaveOut(path, message string) {
 	r.warnings = append(r.warnings, Warning{Path: path, Message: message})
 }
 
-// unknown reports something that this version does not accept: a fault, or a warning for a stored
+// reportUnknown reports something that this version does not accept: a fault, or a warning for a stored
 // revision, in which it is left out.
-func (r *reader) unknown(path string, n *tree.Value, format string, args ...any) {
+func (r *reader) reportUnknown(path string, n *tree.Value, format string, args ...any) {
 	if r.lenient {
 		r.leaveOut(path, "is unknown to this version of the gateway and was left out")
 	} else {
@@ -112,9 +112,9 @@ func (r *reader) unknown(path string, n *tree.Value, format string, args ...any)
 // table reads a mapping. Each known key is read with get, and close reports all other keys.
 type table struct {
 	*reader
-	path  string
-	node  *tree.Value
-	known map[string]bool
+	path      string
+	node      *tree.Value
+	knownKeys map[string]bool
 }
 
 // table opens a mapping. If n is not a mapping, table reports a fault and returns nil.
@@ -126,7 +126,7 @@ func (r *reader) table(path string, n *tree.Value) *table {
 		r.fault(path, n, "must be a mapping of keys to values, not %s", n.Kind)
 		return nil
 	}
-	return &table{reader: r, path: path, node: n, known: map[string]bool{}}
+	return &table{reader: r, path: path, node: n, knownKeys: map[string]bool{}}
 }
 
 // child opens the mapping at a key. If the key is absent or not a mapping, child returns nil.
@@ -135,11 +135,11 @@ func (t *table) child(key string) *table {
 	if n == nil {
 		return nil
 	}
-	return t.table(t.at(key), n)
+	return t.table(t.pathOf(key), n)
 }
 
-// at is the path of a key in t.
-func (t *table) at(key string) string {
+// pathOf is the path of a key in t.
+func (t *table) pathOf(key string) string {
 	if t.path == "" {
 		return tree.PathKey(key)
 	}
@@ -148,25 +148,25 @@ func (t *table) at(key string) string {
 
 // get returns the value of a key, nil when it is absent or null.
 func (t *table) get(key string) *tree.Value {
-	t.known[key] = true
+	t.knownKeys[key] = true
 	return t.node.Get(key)
 }
 
 // fault reports something at a key of t.
 func (t *table) fault(key, format string, args ...any) {
-	t.reader.fault(t.at(key), cmp.Or(t.node.Get(key), t.node), format, args...)
+	t.reader.fault(t.pathOf(key), cmp.Or(t.node.Get(key), t.node), format, args...)
 }
 
 // close reports repeated and unknown keys.
 func (t *table) close() {
 	seen := make(map[string]bool, len(t.node.Fields))
 	for _, f := range t.node.Fields {
-		at := &tree.Value{At: f.At}
+		n := &tree.Value{Pos: f.Pos}
 		switch {
 		case seen[f.Name]:
-			t.reader.fault(t.at(f.Name), at, "is given twice")
-		case !t.known[f.Name]:
-			t.unknown(t.at(f.Name), at, "is not a known key")
+			t.reader.fault(t.pathOf(f.Name), n, "is given twice")
+		case !t.knownKeys[f.Name]:
+			t.reportUnknown(t.pathOf(f.Name), n, "is not a known key")
 		}
 		seen[f.Name] = true
 	}
@@ -180,12 +180,12 @@ func (t *table) each(limit int, visit func(key, path string, value *tree.Value))
 		return
 	}
 	for _, f := range t.node.Fields {
-		if t.known[f.Name] {
-			t.reader.fault(t.at(f.Name), &tree.Value{At: f.At}, "is given twice")
+		if t.knownKeys[f.Name] {
+			t.reader.fault(t.pathOf(f.Name), &tree.Value{Pos: f.Pos}, "is given twice")
 			continue
 		}
-		t.known[f.Name] = true
-		visit(f.Name, t.at(f.Name), f.Value)
+		t.knownKeys[f.Name] = true
+		visit(f.Name, t.pathOf(f.Name), f.Value)
 	}
 }
 
@@ -203,7 +203,7 @@ func (t *table) items(key string, limit int) iter.Seq2[string, *tree.Value] {
 	}
 	return func(yield func(string, *tree.Value) bool) {
 		for i, item := range n.Items {
-			if !yield(fmt.Sprintf("%s[%d]", t.at(key), i), item) {
+			if !yield(fmt.Sprintf("%s[%d]", t.pathOf(key), i), item) {
 				return
 			}
 		}
@@ -251,7 +251,7 @@ func (t *table) text(key string, limit int) string {
 	if n == nil {
 		return ""
 	}
-	return t.textAt(t.at(key), n, limit)
+	return t.textAt(t.pathOf(key), n, limit)
 }
 
 func (r *reader) textAt(path string, n *tree.Value, limit int) string {
@@ -285,19 +285,19 @@ func (t *table) required(key string, limit int, why string) string {
 // count reads a whole number from low to high; absent is fallback.
 func (t *table) count(key string, low, high, fallback int64) int64 {
 	if n := t.get(key); n != nil {
-		if v, ok := t.countAt(t.at(key), n, low, high); ok {
+		if v, ok := t.countAt(t.pathOf(key), n, low, high); ok {
 			return v
 		}
 	}
 	return fallback
 }
 
-// digits is a whole number as YAML, JSON and people write it alike; other
+// integer is a whole number as YAML, JSON and people write it alike; other
 // spellings of YAML (0x10, 1_000, 010) are refused rather than guessed.
-var digits = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
+var integer = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 
 func (r *reader) countAt(path string, n *tree.Value, low, high int64) (int64, bool) {
-	if n.Kind != tree.PlainKind || !digits.MatchString(n.Text) {
+	if n.Kind != tree.PlainKind || !integer.MatchString(n.Text) {
 		r.fault(path, n, "must be a whole number from %d to %d", low, high)
 		return 0, false
 	}
@@ -337,7 +337,7 @@ func (t *table) duration(key string) time.Duration {
 	if n == nil {
 		return 0
 	}
-	s, ok := t.scalar(t.at(key), n)
+	s, ok := t.scalar(t.pathOf(key), n)
 	if !ok {
 		return 0
 	}
@@ -348,7 +348,7 @@ func (t *table) duration(key string) time.Duration {
 	case d <= 0:
 		t.fault(key, "must be longer than zero")
 	case d > maxTimeout:
-		t.fault(key, "must not be longer than %s", spell(maxTimeout))
+		t.fault(key, "must not be longer than %s", formatDuration(maxTimeout))
 	default:
 		return d
 	}
@@ -357,11 +357,11 @@ func (t *table) duration(key string) time.Duration {
 
 // price reads US dollars, exact.
 func (r *reader) price(path string, n *tree.Value) (money.Price, bool) {
-	return exact(r, path, n, money.ParsePrice)
+	return decimal(r, path, n, money.ParsePrice)
 }
 
-// exact reads a number exactly as written.
-func exact[T any](r *reader, path string, n *tree.Value, parse func(string) (T, error)) (v T, ok bool) {
+// decimal reads a number exactly as written.
+func decimal[T any](r *reader, path string, n *tree.Value, parse func(string) (T, error)) (v T, ok bool) {
 	s, ok := r.scalar(path, n)
 	if !ok {
 		return v, false
@@ -413,23 +413,23 @@ func (t *table) names(key string, pattern *regexp.Regexp, what string) []string 
 	})
 }
 
-// chosen reads a list of different values out of known. what describes them.
-func chosen[T ~string](t *table, key string, known []T, what string) (chosen []T) {
+// choices reads a list of different values out of known. what describes them.
+func choices[T ~string](t *table, key string, allowed []T, what string) (values []T) {
 	for _, word := range t.words(key, maxList, func(path string, n *tree.Value) bool {
-		ok := slices.Contains(known, T(n.Text))
+		ok := slices.Contains(allowed, T(n.Text))
 		if !ok {
-			t.unknown(path, n, "must be %s", what)
+			t.reportUnknown(path, n, "must be %s", what)
 		}
 		return ok
 	}) {
-		chosen = append(chosen, T(word))
+		values = append(values, T(word))
 	}
-	return chosen
+	return values
 }
 
 // oneOf is chosen for words that need no description.
 func oneOf(t *table, key string, known []string) []string {
-	return chosen(t, key, known, "one of "+join(known))
+	return choices(t, key, known, "one of "+join(known))
 }
 
 // quote shows an operator's own text in a message, shortened.

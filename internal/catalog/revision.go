@@ -57,10 +57,10 @@ func ApplyTx(tx *store.Tx, doc *Document) (ApplyResult, error) {
 	if _, err := tx.Exec(insertRevision, a.Revision, string(doc.canonical()), string(changes), now); err != nil {
 		return ApplyResult{}, fmt.Errorf("store revision %d: %w", a.Revision, err)
 	}
-	if err := noteLinesTx(tx, doc); err != nil {
+	if err := recordLinesTx(tx, doc); err != nil {
 		return ApplyResult{}, err
 	}
-	if err := noteModelsTx(tx, doc, now); err != nil {
+	if err := recordModelsTx(tx, doc, now); err != nil {
 		return ApplyResult{}, err
 	}
 	if _, err := tx.Exec(updateHead, a.Revision); err != nil {

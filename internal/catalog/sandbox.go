@@ -9,12 +9,12 @@ import (
 const sandboxProvider = "sandbox"
 
 //go:embed sandbox.yaml
-var sandbox string // never changed
+var sandboxYAML string // never changed
 
 // Sandbox returns the catalog of a first start, as YAML with comments: chat models of every form
 // and in every state, an image and a video model, all on the provider `sandbox`, which needs no
 // network. It is also the documented example of a catalog.
-func Sandbox() []byte { return []byte(sandbox) }
+func Sandbox() []byte { return []byte(sandboxYAML) }
 
 // IsSandbox reports whether the line's answers are made up.
 func (l *LineSpec) IsSandbox() bool { return l.Provider == sandboxProvider }
@@ -22,7 +22,7 @@ func (l *LineSpec) IsSandbox() bool { return l.Provider == sandboxProvider }
 // IsSandbox reports whether all enabled lines of a model are sandbox lines. A model
 // without enabled lines is not a sandbox model.
 func (s *Snapshot) IsSandbox(model string) bool {
-	lines := s.serve[model]
+	lines := s.linesByModel[model]
 	return len(lines) > 0 && !slices.ContainsFunc(lines, func(l *Line) bool { return !l.IsSandbox() })
 }
 
@@ -30,13 +30,13 @@ func (s *Snapshot) IsSandbox(model string) bool {
 // key's allowed models. If the catalog has lines of real providers, only test accounts and keys
 // that name the model may use it. A catalog with only sandbox lines is a trial, and everybody may
 // use its models.
-func (s *Snapshot) HidesSandbox(model string, testAccount bool, allowed []string) bool {
-	return s.real && s.IsSandbox(model) && !testAccount && !slices.Contains(allowed, model)
+func (s *Snapshot) HidesSandbox(model string, testAccount bool, allowedModels []string) bool {
+	return s.hasRealLine && s.IsSandbox(model) && !testAccount && !slices.Contains(allowedModels, model)
 }
 
-// OpenSandbox returns the sandbox models not retired, in the order of the document, if the catalog
+// OpenSandboxModels returns the sandbox models not retired, in the order of the document, if the catalog
 // has lines of real providers.
-func (s *Snapshot) OpenSandbox() (ids []string) {
+func (s *Snapshot) OpenSandboxModels() (ids []string) {
 	for _, m := range s.models {
 		if m.State != StateRetired && s.HidesSandbox(m.ID, false, nil) {
 			ids = append(ids, m.ID)

@@ -38,7 +38,7 @@ lines:
 			t.Fatalf("%s: %v", tt.name, err)
 		}
 		s := NewSnapshot(1, doc, testProviders(), func(string) (string, bool) { return "", false })
-		warned := slices.ContainsFunc(Unusable(doc, testProviders(), func(string) (string, bool) { return "", false }),
+		warned := slices.ContainsFunc(NodeWarnings(doc, testProviders(), func(string) (string, bool) { return "", false }),
 			func(w Warning) bool { return w.Path == "models" })
 		if warned != (len(tt.open) > 0) {
 			t.Errorf("%s: warned %v", tt.name, warned)
@@ -53,7 +53,7 @@ lines:
 				t.Errorf("%s: %s is hidden from a test account or from a key with the model, or not from another key", tt.name, m.ID)
 			}
 		}
-		if open := s.OpenSandbox(); !slices.Equal(closed, tt.closed) || !slices.Equal(open, tt.open) {
+		if open := s.OpenSandboxModels(); !slices.Equal(closed, tt.closed) || !slices.Equal(open, tt.open) {
 			t.Errorf("%s: closed %v, open %v; want %v, %v", tt.name, closed, open, tt.closed, tt.open)
 		}
 	}

@@ -52,33 +52,33 @@ func SandboxTx(tx *store.Tx) (s SandboxUse, err error) {
 	if doc == nil || len(s.Lines) == len(kinds) {
 		return SandboxUse{}, nil
 	}
-	onSandbox := map[string]bool{}
+	onlySandbox := map[string]bool{}
 	for i := range doc.Lines {
 		l := &doc.Lines[i]
 		for model := range l.Models {
-			if before, ok := onSandbox[model]; l.Enabled {
-				onSandbox[model] = kinds[l.ID] && (before || !ok)
+			if before, ok := onlySandbox[model]; l.Enabled {
+				onlySandbox[model] = kinds[l.ID] && (before || !ok)
 			}
 		}
 	}
-	for _, model := range slices.Sorted(maps.Keys(onSandbox)) {
-		if onSandbox[model] {
+	for _, model := range slices.Sorted(maps.Keys(onlySandbox)) {
+		if onlySandbox[model] {
 			s.Models = append(s.Models, model)
 		}
 	}
 	return s, nil
 }
 
-// noteLinesTx records the enabled lines of a new document.
-func noteLinesTx(tx *store.Tx, doc *Document) error {
-	noted, err := lineKindsTx(tx)
+// recordLinesTx records the enabled lines of a new document.
+func recordLinesTx(tx *store.Tx, doc *Document) error {
+	oldKinds, err := lineKindsTx(tx)
 	if err != nil {
 		return err
 	}
-	kinds := maps.Clone(noted)
+	kinds := maps.Clone(oldKinds)
 	kinds.add(doc)
 	for _, id := range slices.Sorted(maps.Keys(kinds)) {
-		if known, ok := noted[id]; ok && known == kinds[id] {
+		if oldKind, ok := oldKinds[id]; ok && oldKind == kinds[id] {
 			continue
 		}
 		if _, err := tx.Exec(upsertLine, id, store.Bool(kinds[id])); err != nil {

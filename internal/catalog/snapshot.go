@@ -20,74 +20,74 @@ import (
 // Snapshot is one revision in use on a node: indexed, with the node's credentials. It is immutable.
 // A request keeps its snapshot to the end.
 type Snapshot struct {
-	Revision int64 // zero before the first catalog
-	Reading  int64 // how often its secrets have changed on this node since then
+	Revision       int64 // zero before the first catalog
+	SecretsVersion int64 // how often its secrets have changed on this node since then
 
-	doc    *Document
-	models []*Model
-	byID   map[string]*Model
-	lines  []*Line
-	serve  map[string][]*Line // model id -> enabled lines, lowest priority first
-	real   bool               // an enabled line has another provider than the sandbox
+	doc          *Document
+	models       []*Model
+	byID         map[string]*Model
+	lines        []*Line
+	linesByModel map[string][]*Line // model id -> enabled lines, lowest priority first
+	hasRealLine  bool               // an enabled line has another provider than the sandbox
 }
 
 // Line is a line on a node. BaseURL and Forms are never empty if the provider has a default. Models
 // only holds models supported by the provider.
 type Line struct {
 	LineSpec
-	// Out is the reason if the line is out of service on this node, otherwise empty. It names
+	// UnusableReason is the reason if the line is out of service on this node, otherwise empty. It names
 	// variables, never values.
-	Out string
+	UnusableReason string
 
-	origin    string // see Origin
-	host      vendor.Host
-	vendor    *field.Vendor  // of the host; nil if none is known
-	secret    func() secrets // a function, to keep secrets out of a printed line
-	fixed     map[string]json.RawMessage
-	omits     []string
-	sentences []*regexp.Regexp
+	origin        string // see Origin
+	host          vendor.Host
+	vendor        *field.Vendor      // of the host; nil if none is known
+	secrets       func() lineSecrets // a function, to keep secrets out of a printed line
+	fixedFields   map[string]json.RawMessage
+	omittedFields []string
+	sentences     []*regexp.Regexp
 }
 
-// secrets are a line's values on a node shown only to the line's provider.
-type secrets struct {
-	keys    []secret.LineKey
-	header  http.Header
-	resolve []string // resolved values of references in the header
+// lineSecrets are a line's values on a node shown only to the line's provider.
+type lineSecrets struct {
+	keys         []secret.LineKey
+	header       http.Header
+	headerValues []string // resolved values of references in the header
 }
 
 // Keys returns the line's credentials in the order of use, including those missing on this node. It
 // is empty for a line without credentials. Callers must not change the slice.
-func (l *Line) Keys() []secret.LineKey { return l.secret().keys }
+func (l *Line) Keys() []secret.LineKey { return l.secrets().keys }
 
 // Header returns the headers of every call, with references resolved. Callers must not change the
 // header.
-func (l *Line) Header() http.Header { return l.secret().header }
+func (l *Line) Header() http.Header { return l.secrets().header }
 
 // Secrets returns the values to be shown only to the line's provider.
 func (l *Line) Secrets() []string {
-	s := l.secret()
-	all := make([]string, 0, len(s.keys)+len(s.resolve))
+	s := l.secrets()
+	all := make([]string, 0, len(s.keys)+len(s.headerValues))
 	for _, k := range s.keys {
 		all = append(all, k.Value())
 	}
-	return append(all, s.resolve...)
+	return append(all, s.headerValues...)
 }
 
 // FixedFields returns the top-level fields with the same values in every request to the line, as JSON.
 // Callers must not change the map.
-func (l *Line) FixedFields() map[string]json.RawMessage { return l.fixed }
+func (l *Line) FixedFields() map[string]json.RawMessage { return l.fixedFields }
 
-// Omits returns the top-level fields never sent to the line. Callers must not change the slice.
-func (l *Line) Omits() []string { return l.omits }
+// OmittedFields returns the top-level fields never sent to the line. Callers must not change the slice.
+func (l *Line) OmittedFields() []string { return l.omittedFields }
 
-// Speaks reports whether the line takes a form natively.
-func (l *Line) Speaks(form wire.Form) bool { return slices.Contains(l.Forms, form) }
+// Supports reports whether the line takes a form natively.
+func (l *Line) Supports(form wire.Form) bool { return slices.Contains(l.Forms, form) }
 
 // FormsFor returns the line's forms for a client's form: first the client's own form, if the line
 // has it, then the forms with a translation.
 func (l *Line) FormsFor(client wire.Form) iter.Seq[wire.Form] {
 	return func(yield func(wire.Form) bool) {
-		if l.Speaks(client) && !yield(client) {
+		if l.Supports(client) && !yield(client) {
 			return
 		}
 		for _, form := range l.Forms {
@@ -106,17 +106,17 @@ func (l *Line) formFor(client wire.Form) wire.Form {
 	return ""
 }
 
-// Times returns the line's timeouts for a model, defaults filled in.
-func (l *Line) Times(m *Model) Timeouts { return l.Timeouts.Defaults(m.Reasoning) }
+// TimeoutsFor returns the line's timeouts for a model, defaults filled in.
+func (l *Line) TimeoutsFor(m *Model) Timeouts { return l.Timeouts.WithDefaults(m.Reasoning) }
 
-// ReadsLimit returns the line's field of chat completions for the limit on a model's output tokens.
+// LimitFieldFor returns the line's field of chat completions for the limit on a model's output tokens.
 // If empty, the client's field is used. Only OpenAI and Azure are known to accept both fields, and
 // only the newer for models with reasoning. Most others ignore unknown fields.
-func (l *Line) ReadsLimit(m *Model) LimitField {
+func (l *Line) LimitFieldFor(m *Model) LimitField {
 	switch {
 	case l.LimitField != "":
 		return l.LimitField
-	case !l.host.ObeysBothLimits():
+	case !l.host.AcceptsBothLimits():
 		return LimitMaxTokens
 	case m.Reasoning:
 		return LimitMaxCompletionTokens
@@ -124,29 +124,29 @@ func (l *Line) ReadsLimit(m *Model) LimitField {
 	return ""
 }
 
-// Takes reports whether the line may get a request in a client's form with the given routing
+// AcceptsRouting reports whether the line may get a request in a client's form with the given routing
 // fields: there are none, or the line passes them all. Only requests in the line's own forms have
 // routing fields, because translations drop them.
-func (l *Line) Takes(form wire.Form, routing []string) bool {
+func (l *Line) AcceptsRouting(form wire.Form, routing []string) bool {
 	if len(routing) == 0 {
 		return true
 	}
-	return l.Speaks(form) && !slices.ContainsFunc(routing, func(name string) bool { return !l.passes(name) })
+	return l.Supports(form) && !slices.ContainsFunc(routing, func(name string) bool { return !l.passesField(name) })
 }
 
 // PassAll in LineSpec.Pass stands for every field.
 const PassAll = "*"
 
-// passes reports whether the operator lets the line have a field.
-func (l *Line) passes(name string) bool {
+// passesField reports whether the operator lets the line have a field.
+func (l *Line) passesField(name string) bool {
 	return slices.Contains(l.Pass, name) || slices.Contains(l.Pass, PassAll)
 }
 
-// LeavesOut returns the fields not sent to the line: neither documented by its vendor nor passed by
+// DroppedFields returns the fields not sent to the line: neither documented by its vendor nor passed by
 // the line. extra are the fields not documented for the form of the request.
-func (l *Line) LeavesOut(extra []string) (out []string) {
+func (l *Line) DroppedFields(extra []string) (out []string) {
 	for _, name := range extra {
-		if !l.vendor.Documents(name) && !l.passes(name) {
+		if !l.vendor.Documents(name) && !l.passesField(name) {
 			out = append(out, name)
 		}
 	}
@@ -162,7 +162,7 @@ func (l *Line) IsErrorSentence(text string) bool {
 // NewSnapshot returns the snapshot of a document. lookup reads the environment of this node.
 // NewSnapshot never fails: a line unusable on this node has the reason in Out.
 func NewSnapshot(revision int64, doc *Document, providers map[string]Provider, lookup func(string) (string, bool)) *Snapshot {
-	s := &Snapshot{Revision: revision, doc: doc, byID: map[string]*Model{}, serve: map[string][]*Line{}}
+	s := &Snapshot{Revision: revision, doc: doc, byID: map[string]*Model{}, linesByModel: map[string][]*Line{}}
 	for i := range doc.Models {
 		m := &doc.Models[i]
 		s.models = append(s.models, m)
@@ -177,39 +177,39 @@ func NewSnapshot(revision int64, doc *Document, providers map[string]Provider, l
 		if !l.Enabled {
 			continue
 		}
-		s.real = s.real || !l.IsSandbox()
+		s.hasRealLine = s.hasRealLine || !l.IsSandbox()
 		for id := range l.Models {
-			s.serve[id] = append(s.serve[id], l)
+			s.linesByModel[id] = append(s.linesByModel[id], l)
 		}
 	}
-	for _, lines := range s.serve {
+	for _, lines := range s.linesByModel {
 		slices.SortStableFunc(lines, func(a, b *Line) int { return a.Priority - b.Priority })
 	}
 	return s
 }
 
-// reread returns a new snapshot with the current values of its references. lost are the lines with
+// reloadSecrets returns a new snapshot with the current values of its references. lost are the lines with
 // an unreadable value; these keep their former secrets. changed are the lines with other secrets.
 // If changed is empty, the snapshot need not be replaced.
-func (s *Snapshot) reread(providers map[string]Provider, lookup func(string) (string, bool)) (anew *Snapshot, changed, lost []Warning) {
-	anew = NewSnapshot(s.Revision, s.doc, providers, lookup)
-	anew.Reading = s.Reading + 1
-	for i, l := range anew.lines {
+func (s *Snapshot) reloadSecrets(providers map[string]Provider, lookup func(string) (string, bool)) (next *Snapshot, changed, unreadable []Warning) {
+	next = NewSnapshot(s.Revision, s.doc, providers, lookup)
+	next.SecretsVersion = s.SecretsVersion + 1
+	for i, l := range next.lines {
 		old := s.lines[i]
 		switch {
-		case old.Out == "" && l.Out != "":
-			lost = append(lost, Warning{l.ID, l.Out})
-			l.secret, l.Out = old.secret, ""
+		case old.UnusableReason == "" && l.UnusableReason != "":
+			unreadable = append(unreadable, Warning{l.ID, l.UnusableReason})
+			l.secrets, l.UnusableReason = old.secrets, ""
 		default:
-			for _, why := range secret.Keep(old.Keys(), l.Keys()) {
-				lost = append(lost, Warning{l.ID, why})
+			for _, reason := range secret.KeepUnreadable(old.Keys(), l.Keys()) {
+				unreadable = append(unreadable, Warning{l.ID, reason})
 			}
-			if old.Out != l.Out || !slices.Equal(old.Secrets(), l.Secrets()) {
-				changed = append(changed, Warning{l.ID, l.Out})
+			if old.UnusableReason != l.UnusableReason || !slices.Equal(old.Secrets(), l.Secrets()) {
+				changed = append(changed, Warning{l.ID, l.UnusableReason})
 			}
 		}
 	}
-	return anew, changed, lost
+	return next, changed, unreadable
 }
 
 // servable returns the models supported by this version's provider.
@@ -225,10 +225,10 @@ func (s *Snapshot) servable(models map[string]string, p Provider) map[string]str
 
 // newLine fills in the values from a line's provider and node.
 func newLine(spec LineSpec, providers map[string]Provider, lookup func(string) (string, bool)) *Line {
-	l := &Line{LineSpec: spec, secret: func() secrets { return secrets{} }}
+	l := &Line{LineSpec: spec, secrets: func() lineSecrets { return lineSecrets{} }}
 	provider, ok := providers[spec.Provider]
 	if !ok {
-		l.Out = fmt.Sprintf("provider %s is unknown to this version of the gateway", spec.Provider)
+		l.UnusableReason = fmt.Sprintf("provider %s is unknown to this version of the gateway", spec.Provider)
 		return l
 	}
 	l.BaseURL = cmp.Or(l.BaseURL, provider.DefaultBaseURL)
@@ -242,26 +242,26 @@ func newLine(spec LineSpec, providers map[string]Provider, lookup func(string) (
 	for i, sentence := range spec.ErrorSentences {
 		re, err := regexp.Compile(sentence)
 		if err != nil {
-			l.Out = fmt.Sprintf("error_sentences[%d] is not a regular expression", i)
+			l.UnusableReason = fmt.Sprintf("error_sentences[%d] is not a regular expression", i)
 			return l
 		}
 		l.sentences = append(l.sentences, re)
 	}
-	l.fixed, l.omits = values(spec.Set), omits(&spec, l.host)
-	var own secrets
+	l.fixedFields, l.omittedFields = marshalFields(spec.Set), omittedFields(&spec, l.host)
+	var resolved lineSecrets
 	switch {
 	case spec.oldestKey() != "":
-		if own.keys, l.Out = secret.Keys(spec.references(), lookup); l.Out != "" {
+		if resolved.keys, l.UnusableReason = secret.Keys(spec.references(), lookup); l.UnusableReason != "" {
 			return l
 		}
 	case provider.requiresKey(spec.Options):
-		l.Out = "the line has no api_key"
+		l.UnusableReason = "the line has no api_key"
 	case l.BaseURL == "" && provider.NeedsBaseURL:
-		l.Out = "the line has no base_url"
+		l.UnusableReason = "the line has no base_url"
 	}
-	if l.Out == "" {
-		own.header, own.resolve, l.Out = resolveHeaders(spec.Headers, lookup)
-		l.secret = func() secrets { return own }
+	if l.UnusableReason == "" {
+		resolved.header, resolved.headerValues, l.UnusableReason = resolveHeaders(spec.Headers, lookup)
+		l.secrets = func() lineSecrets { return resolved }
 	}
 	return l
 }
@@ -283,26 +283,26 @@ func (l *LineSpec) oldestKey() string {
 	return all[len(all)-1]
 }
 
-// Unusable returns a warning for each enabled line out of service on this node, or with a missing
+// NodeWarnings returns a warning for each enabled line out of service on this node, or with a missing
 // key, because a variable is not set or a file is unreadable. It also warns of sandbox models
 // beside real lines.
-func Unusable(doc *Document, providers map[string]Provider, lookup func(string) (string, bool)) (warnings []Warning) {
+func NodeWarnings(doc *Document, providers map[string]Provider, lookup func(string) (string, bool)) (warnings []Warning) {
 	for i, spec := range doc.Lines {
 		l := newLine(spec, providers, lookup)
 		if !l.Enabled {
 			continue
 		}
-		if l.Out != "" {
-			warnings = append(warnings, Warning{fmt.Sprintf("lines[%d]", i), fmt.Sprintf("%s, so line %s is out of service", l.Out, l.ID)})
+		if l.UnusableReason != "" {
+			warnings = append(warnings, Warning{fmt.Sprintf("lines[%d]", i), fmt.Sprintf("%s, so line %s is out of service", l.UnusableReason, l.ID)})
 		}
 		for j, k := range l.Keys() {
-			if k.Why != "" {
+			if k.MissingReason != "" {
 				warnings = append(warnings, Warning{fmt.Sprintf("lines[%d].api_keys[%d]", i, j),
-					fmt.Sprintf("%s, so line %s does not use this key", k.Why, l.ID)})
+					fmt.Sprintf("%s, so line %s does not use this key", k.MissingReason, l.ID)})
 			}
 		}
 	}
-	if open := NewSnapshot(0, doc, providers, lookup).OpenSandbox(); len(open) > 0 {
+	if open := NewSnapshot(0, doc, providers, lookup).OpenSandboxModels(); len(open) > 0 {
 		warnings = append(warnings, Warning{"models", fmt.Sprintf("sandbox models (%d, such as %s) are still open, "+
 			"although the catalog has real lines. "+
 			"Test accounts, and keys with these models among their allowed models, can use them. To switch them off, "+
@@ -322,15 +322,15 @@ func (s *Snapshot) Model(id string) (*Model, bool) {
 func (s *Snapshot) Models() []*Model { return s.models }
 
 // Lines returns the enabled lines of a model, by priority, lowest first, and then by the order of
-// the document. It includes lines out of service on this node (see Line.Out). Callers must not
+// the document. It includes lines out of service on this node (see Line.UnusableReason). Callers must not
 // change the slice.
-func (s *Snapshot) Lines(model string) []*Line { return s.serve[model] }
+func (s *Snapshot) Lines(model string) []*Line { return s.linesByModel[model] }
 
-// HeldLimit returns the limit on output tokens for a hold: the client's (0 without one), raised to
+// HoldLimit returns the limit on output tokens for a hold: the client's (0 without one), raised to
 // the largest minimum of the model's lines. If any of the lines ignores limits, it is
 // max_output_tokens. form is the client's.
-func (s *Snapshot) HeldLimit(m *Model, form wire.Form, limit int64) int64 {
-	for _, l := range s.serve[m.ID] {
+func (s *Snapshot) HoldLimit(m *Model, form wire.Form, limit int64) int64 {
+	for _, l := range s.linesByModel[m.ID] {
 		if l.IgnoresLimit {
 			return m.MaxOutputTokens
 		}
@@ -350,27 +350,27 @@ func (l *Line) Origin() string { return l.origin }
 // CheckRouting returns an error if no line of the model passes all the routing fields, because the
 // client's choice has no price here. The error is a 400 invalid_request with the field as param.
 func (s *Snapshot) CheckRouting(m *Model, form wire.Form, routing []string) error {
-	lines := s.serve[m.ID]
-	if len(routing) == 0 || slices.ContainsFunc(lines, func(l *Line) bool { return l.Takes(form, routing) }) {
+	lines := s.linesByModel[m.ID]
+	if len(routing) == 0 || slices.ContainsFunc(lines, func(l *Line) bool { return l.AcceptsRouting(form, routing) }) {
 		return nil
 	}
-	at := routing[0]
+	field := routing[0]
 	for _, name := range routing {
-		if !slices.ContainsFunc(lines, func(l *Line) bool { return l.Takes(form, []string{name}) }) {
-			at = name
+		if !slices.ContainsFunc(lines, func(l *Line) bool { return l.AcceptsRouting(form, []string{name}) }) {
+			field = name
 			break
 		}
 	}
-	return fault.At(fault.InvalidRequest, at,
-		"Model %s is not offered with `%s`, because its choice has no price here. Leave `%s` out.", m.ID, at, at)
+	return fault.At(fault.InvalidRequest, field,
+		"Model %s is not offered with `%s`, because its choice has no price here. Leave `%s` out.", m.ID, field, field)
 }
 
-// NobodyTakes returns the first field left out by every line of the model, or "". extra are the
+// FieldDroppedByAll returns the first field left out by every line of the model, or "". extra are the
 // fields not documented for the form of the request.
-func (s *Snapshot) NobodyTakes(m *Model, extra []string) string {
+func (s *Snapshot) FieldDroppedByAll(m *Model, extra []string) string {
 	for _, name := range extra {
 		one := []string{name}
-		if !slices.ContainsFunc(s.serve[m.ID], func(l *Line) bool { return len(l.LeavesOut(one)) == 0 }) {
+		if !slices.ContainsFunc(s.linesByModel[m.ID], func(l *Line) bool { return len(l.DroppedFields(one)) == 0 }) {
 			return name
 		}
 	}

@@ -57,7 +57,7 @@ lines: [{id: l, provider: openai, api_key: "${KEY}", models: {a: x, b: y}, base_
 			environment(nil))
 		for i, model := range []string{"a", "b"} {
 			m, _ := s.Model(model)
-			if got := s.Lines(model)[0].ReadsLimit(m); got != want[i] {
+			if got := s.Lines(model)[0].LimitFieldFor(m); got != want[i] {
 				t.Errorf("%s, model %s: %q, want %q", base, model, got, want[i])
 			}
 		}
@@ -73,17 +73,17 @@ func TestALineWithoutLimitsIsHeldForAll(t *testing.T) {
 	a, _ := s.Model("a")
 	b, _ := s.Model("b")
 	for limit, want := range map[int64][2]int64{0: {100, 0}, 5: {100, 5}, 500: {100, 500}} {
-		if got := [2]int64{s.HeldLimit(a, wire.FormResponses, limit), s.HeldLimit(b, wire.FormResponses, limit)}; got != want {
+		if got := [2]int64{s.HoldLimit(a, wire.FormResponses, limit), s.HoldLimit(b, wire.FormResponses, limit)}; got != want {
 			t.Errorf("limit %d: %v, want %v", limit, got, want)
 		}
 	}
 	defaulted := *a
 	defaulted.DefaultOutputTokens = 10
-	if held, _ := defaulted.OutputLimit(s.HeldLimit(&defaulted, wire.FormChat, 0)); held != 100 {
+	if held, _ := defaulted.OutputLimit(s.HoldLimit(&defaulted, wire.FormChat, 0)); held != 100 {
 		t.Errorf("an ignored default limit bounds the hold: %d", held)
 	}
 	off := strings.Replace(served, "enabled: false", "enabled: false, ignores_limit: true", 1)
-	if got := NewSnapshot(1, mustParse(t, off), testProviders(), environment(nil)).HeldLimit(a, wire.FormResponses, 5); got != 5 {
+	if got := NewSnapshot(1, mustParse(t, off), testProviders(), environment(nil)).HoldLimit(a, wire.FormResponses, 5); got != 5 {
 		t.Errorf("a line that is off counts: %d", got)
 	}
 }
@@ -106,7 +106,7 @@ lines: [{id: l, provider: openai, api_key: "${KEY}", base_url: "https://x.test",
 	} {
 		s := NewSnapshot(1, mustParse(t, fmt.Sprintf(doc, c.forms)), testProviders(), environment(nil))
 		m, _ := s.Model("a")
-		if got := s.HeldLimit(m, c.client, c.limit); got != c.want {
+		if got := s.HoldLimit(m, c.client, c.limit); got != c.want {
 			t.Errorf("%s on %s, limit %d: %d is held, want %d", c.client, c.forms, c.limit, got, c.want)
 		}
 	}
@@ -165,13 +165,13 @@ func TestSnapshotsKnowTheLinesOfAModel(t *testing.T) {
 		t.Error("a provider's id is a model")
 	}
 	first, second, spare, plain := s.Lines("a")[0], s.Lines("a")[1], s.Lines("a")[2], s.Lines("b")[1]
-	if keysOf(first) != "secret-one" || first.Out != "" {
-		t.Errorf("first: key %q, out %q", keysOf(first), first.Out)
+	if keysOf(first) != "secret-one" || first.UnusableReason != "" {
+		t.Errorf("first: key %q, out %q", keysOf(first), first.UnusableReason)
 	}
-	if keysOf(second) != "" || second.Out != "the variable TWO is not set on this node" {
-		t.Errorf("second: key %q, out %q", keysOf(second), second.Out)
+	if keysOf(second) != "" || second.UnusableReason != "the variable TWO is not set on this node" {
+		t.Errorf("second: key %q, out %q", keysOf(second), second.UnusableReason)
 	}
-	if spare.Out != "" || keysOf(spare) != "" || !spare.Speaks(wire.FormMessages) || second.Speaks(wire.FormResponses) {
+	if spare.UnusableReason != "" || keysOf(spare) != "" || !spare.Supports(wire.FormMessages) || second.Supports(wire.FormResponses) {
 		t.Errorf("spare: %+v", spare)
 	}
 	if plain.BaseURL != "https://chat.example/v1" {
@@ -182,10 +182,10 @@ func TestSnapshotsKnowTheLinesOfAModel(t *testing.T) {
 		t.Error("error sentences do not match as written")
 	}
 	a, b := s.Models()[0], s.Models()[1]
-	if got := first.Times(a); got != (Timeouts{time.Minute, 5 * time.Second, 10 * time.Minute}) {
+	if got := first.TimeoutsFor(a); got != (Timeouts{time.Minute, 5 * time.Second, 10 * time.Minute}) {
 		t.Errorf("timeouts: %v", got)
 	}
-	if got := first.Times(b); got.FirstToken != 10*time.Minute {
+	if got := first.TimeoutsFor(b); got.FirstToken != 10*time.Minute {
 		t.Errorf("timeouts of a reasoning model: %v", got)
 	}
 	for _, format := range []string{"%v", "%+v", "%#v", "%s"} {
@@ -221,8 +221,8 @@ func TestSnapshotsOfAnotherVersionsDocument(t *testing.T) {
 		t.Error("a model of an unknown kind is served")
 	}
 	lines := s.Lines("a")
-	if len(lines) != 2 || lines[0].Out != "provider newcomer is unknown to this version of the gateway" || lines[1].Out != "" ||
-		!lines[1].Speaks(wire.FormChat) {
+	if len(lines) != 2 || lines[0].UnusableReason != "provider newcomer is unknown to this version of the gateway" || lines[1].UnusableReason != "" ||
+		!lines[1].Supports(wire.FormChat) {
 		t.Errorf("lines: %+v", lines)
 	}
 	if len(left) != 8 {
@@ -247,7 +247,7 @@ func TestTheSandboxCatalogIsWhole(t *testing.T) {
 		if m.State == StateOpen {
 			kinds[m.Kind]++
 		}
-		if m.Kind == KindChat && !m.Speaks(wire.FormChat) {
+		if m.Kind == KindChat && !m.Supports(wire.FormChat) {
 			t.Errorf("%s is not a model for chat completions", m.ID)
 		}
 		for _, form := range m.Forms {
@@ -267,7 +267,7 @@ func TestTheSandboxCatalogIsWhole(t *testing.T) {
 	}
 	s := NewSnapshot(1, doc, testProviders(), environment(nil))
 	for _, m := range s.Models() {
-		if m.State == StateOpen && (len(s.Lines(m.ID)) != 1 || s.Lines(m.ID)[0].Out != "") {
+		if m.State == StateOpen && (len(s.Lines(m.ID)) != 1 || s.Lines(m.ID)[0].UnusableReason != "") {
 			t.Errorf("%s has no usable line", m.ID)
 		}
 	}
@@ -288,7 +288,7 @@ lines:
 		t.Fatal(err)
 	}
 	for _, l := range NewSnapshot(1, doc, providers, environment(nil)).Lines("a") {
-		if !slices.Equal(l.Forms, []wire.Form{wire.FormGemini}) || l.Speaks(wire.FormChat) {
+		if !slices.Equal(l.Forms, []wire.Form{wire.FormGemini}) || l.Supports(wire.FormChat) {
 			t.Errorf("line %s speaks %v", l.ID, l.Forms)
 		}
 	}

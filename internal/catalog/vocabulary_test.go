@@ -36,14 +36,14 @@ func TestChoicesOfAModel(t *testing.T) {
 		{`, audio: optional`, Choices{Audio: &on}, ""},
 		{`, params: [audio]`, Choices{Audio: &off}, ""},
 	} {
-		_, err := film(t, tt.keys).PlanVideo(VideoAsk{Choices: tt.ask})
+		_, err := film(t, tt.keys).PlanVideo(VideoRequest{Choices: tt.ask})
 		if tt.param == "" && err != nil {
 			t.Errorf("%s: choices %+v are rejected: %v", tt.keys, tt.ask, err)
 		} else if tt.param != "" {
 			refused(t, err, fault.InvalidRequest, tt.param)
 		}
 	}
-	_, err := easel(t).PlanImage(ImageAsk{Choices: Choices{Params: []string{"seed"}}})
+	_, err := easel(t).PlanImage(ImageRequest{Choices: Choices{Params: []string{"seed"}}})
 	refused(t, err, fault.InvalidRequest, "seed")
 }
 
@@ -56,7 +56,7 @@ func TestSounds(t *testing.T) {
 		m := film(t, keys)
 		for i, requested := range []*bool{nil, &on} {
 			got := "unset"
-			if sound := m.Sounds(requested); sound != nil {
+			if sound := m.SoundSetting(requested); sound != nil {
 				got = map[bool]string{true: "on", false: "off"}[*sound]
 			}
 			if got != want[i] {

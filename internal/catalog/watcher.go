@@ -22,20 +22,20 @@ type WatcherOptions struct {
 	Interval  time.Duration // between two polls of the database; a second if 0
 }
 
-// lookTimeout bounds one poll of the database, so a hanging poll does not keep the node from the
+// pollTimeout bounds one poll of the database, so a hanging poll does not keep the node from the
 // next.
-const lookTimeout = 5 * time.Second
+const pollTimeout = 5 * time.Second
 
 // Watcher holds the newest snapshot of a node.
 type Watcher struct {
 	opts    WatcherOptions
 	current atomic.Pointer[Snapshot]
 
-	mu      sync.Mutex // held during a poll; an older revision never replaces a newer one
-	refused int64      // under mu: the newest revision when it could not be loaded
+	mu             sync.Mutex // held during a poll; an older revision never replaces a newer one
+	failedRevision int64      // under mu: the newest revision when it could not be loaded
 
-	older     sync.Mutex          // guards snapshots
-	snapshots map[int64]*Snapshot // older snapshots, by revision
+	snapshotsMu sync.Mutex          // guards snapshots
+	snapshots   map[int64]*Snapshot // older snapshots, by revision
 }
 
 // NewWatcher makes a Watcher with an empty snapshot of revision 0. Call Refresh
@@ -49,8 +49,8 @@ func NewWatcher(o WatcherOptions) *Watcher {
 	return w
 }
 
-// Unchanging returns a Watcher whose current snapshot is always s. It must not be run or refreshed.
-func Unchanging(s *Snapshot) *Watcher {
+// NewStaticWatcher returns a Watcher whose current snapshot is always s. It must not be run or refreshed.
+func NewStaticWatcher(s *Snapshot) *Watcher {
 	w := &Watcher{}
 	w.current.Store(s)
 	return w
@@ -62,18 +62,18 @@ func (w *Watcher) Current() *Snapshot { return w.current.Load() }
 // maxSnapshots bounds the older snapshots kept by a watcher for jobs.
 const maxSnapshots = 8
 
-// At returns the snapshot of a revision, for jobs submitted under the revision. It returns
+// SnapshotAt returns the snapshot of a revision, for jobs submitted under the revision. It returns
 // ErrNoRevision if there never was such a revision.
-func (w *Watcher) At(ctx context.Context, revision int64) (*Snapshot, error) {
+func (w *Watcher) SnapshotAt(ctx context.Context, revision int64) (*Snapshot, error) {
 	if s := w.Current(); s.Revision == revision {
 		return s, nil
 	}
-	w.older.Lock()
-	defer w.older.Unlock()
+	w.snapshotsMu.Lock()
+	defer w.snapshotsMu.Unlock()
 	if s := w.snapshots[revision]; s != nil {
 		return s, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	raw, err := store.Read(ctx, w.opts.DB, func(tx *store.Tx) (string, error) { return documentTx(tx, revision) })
 	if err != nil {
@@ -97,9 +97,9 @@ func (w *Watcher) At(ctx context.Context, revision int64) (*Snapshot, error) {
 	return s, nil
 }
 
-// Unusable is the function of this name, on this node.
-func (w *Watcher) Unusable(doc *Document) []Warning {
-	return Unusable(doc, w.opts.Providers, w.opts.Lookup)
+// NodeWarnings is the function of this name, on this node.
+func (w *Watcher) NodeWarnings(doc *Document) []Warning {
+	return NodeWarnings(doc, w.opts.Providers, w.opts.Lookup)
 }
 
 // Run polls for new revisions once per interval until ctx ends. It logs when the database stops
@@ -109,19 +109,19 @@ func (w *Watcher) Run(ctx context.Context) {
 		Period: w.opts.Interval, Later: true, Step: w.Refresh})
 }
 
-// Reread reads the values of the lines' references again, without a new revision, and logs the
+// ReloadSecrets reads the values of the lines' references again, without a new revision, and logs the
 // lines with changed secrets. Running requests keep their secrets. If a file is no longer readable,
 // the line keeps its former secret.
-func (w *Watcher) Reread() {
+func (w *Watcher) ReloadSecrets() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.older.Lock()
-	defer w.older.Unlock()
+	w.snapshotsMu.Lock()
+	defer w.snapshotsMu.Unlock()
 	for revision, s := range w.snapshots {
-		w.snapshots[revision], _, _ = s.reread(w.opts.Providers, w.opts.Lookup)
+		w.snapshots[revision], _, _ = s.reloadSecrets(w.opts.Providers, w.opts.Lookup)
 	}
-	s, changed, lost := w.Current().reread(w.opts.Providers, w.opts.Lookup)
-	for _, l := range lost {
+	s, changed, unreadable := w.Current().reloadSecrets(w.opts.Providers, w.opts.Lookup)
+	for _, l := range unreadable {
 		w.opts.Log.Warn("catalog: a line's secret cannot be read again, so the line keeps its previous secret", "line", l.Path, "reason",
 			l.Message)
 	}
@@ -131,7 +131,7 @@ func (w *Watcher) Reread() {
 	for _, l := range changed {
 		w.opts.Log.Info("catalog: reloaded a line's secret", "line", l.Path, "out", l.Message)
 	}
-	w.opts.Log.Info("catalog: the secrets of lines were read again", "lines", len(s.lines), "changed", len(changed), "kept", len(lost))
+	w.opts.Log.Info("catalog: the secrets of lines were read again", "lines", len(s.lines), "changed", len(changed), "kept", len(unreadable))
 }
 
 // Refresh loads the current revision of the database if it is not the node's: one cheap query if it
@@ -140,16 +140,16 @@ func (w *Watcher) Reread() {
 func (w *Watcher) Refresh(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	var (
-		head int64
-		raw  string
-		have = w.Current().Revision
+		head    int64
+		raw     string
+		current = w.Current().Revision
 	)
 	err := w.opts.DB.View(ctx, func(tx *store.Tx) error {
 		var err error
-		if head, err = HeadTx(tx); err != nil || head == have || head == w.refused {
+		if head, err = HeadTx(tx); err != nil || head == current || head == w.failedRevision {
 			return err
 		}
 		raw, err = documentTx(tx, head)
@@ -158,34 +158,34 @@ func (w *Watcher) Refresh(ctx context.Context) error {
 	if err != nil && !errors.Is(err, ErrNoRevision) {
 		return err
 	}
-	if head == have || head == w.refused {
+	if head == current || head == w.failedRevision {
 		return nil
 	}
 	var doc *Document
-	var left []Warning
+	var warnings []Warning
 	if err == nil {
-		doc, left, err = load([]byte(raw))
+		doc, warnings, err = load([]byte(raw))
 	}
 	if err != nil {
-		w.refused = head
+		w.failedRevision = head
 		w.opts.Log.Error("catalog: the newest revision cannot be loaded, so this node keeps the previous one", "revision", head, "serving",
-			have, "error", err)
+			current, "error", err)
 		return nil
 	}
 	s := NewSnapshot(head, doc, w.opts.Providers, w.opts.Lookup)
 	w.current.Store(s)
-	w.refused = 0
-	w.opts.Log.Info("catalog: serving a new revision", "revision", head, "before", have, "models", len(s.models), "lines", len(s.lines))
-	for _, warning := range left {
+	w.failedRevision = 0
+	w.opts.Log.Info("catalog: serving a new revision", "revision", head, "before", current, "models", len(s.models), "lines", len(s.lines))
+	for _, warning := range warnings {
 		w.opts.Log.Warn("catalog: "+warning.String(), "revision", head)
 	}
 	for _, l := range s.lines {
-		if l.Enabled && l.Out != "" {
-			w.opts.Log.Warn("catalog: a line is out of service on this node", "line", l.ID, "reason", l.Out)
+		if l.Enabled && l.UnusableReason != "" {
+			w.opts.Log.Warn("catalog: a line is out of service on this node", "line", l.ID, "reason", l.UnusableReason)
 		}
 		for _, k := range l.Keys() {
-			if l.Enabled && k.Why != "" {
-				w.opts.Log.Warn("catalog: a line does not use one of its keys on this node", "line", l.ID, "reason", k.Why)
+			if l.Enabled && k.MissingReason != "" {
+				w.opts.Log.Warn("catalog: a line does not use one of its keys on this node", "line", l.ID, "reason", k.MissingReason)
 			}
 		}
 	}

@@ -79,7 +79,7 @@ func (x *chatRequest) attempt(ctx context.Context, on *line.Attempt) (err error)
 		}
 		x.traceBeginning(r, err)
 	}()
-	times := on.Line.Times(x.Model)
+	times := on.Line.TimeoutsFor(x.Model)
 	if x.params.Stream {
 		r.limit(times.FirstToken, "no token came")
 	} else {
@@ -117,9 +117,9 @@ func (x *chatRequest) translation(on *line.Candidate) wire.Translation {
 	}
 	return wire.Translation{
 		Edits: wire.Edits{Model: on.ProviderModel, Limit: limit, LimitField: x.limitField(on), AskUsage: true,
-			SystemOnly: on.Line.Host().KnowsSystemOnly(on.ProviderModel), Efforts: x.Model.Efforts, NoThinking: noThinking,
-			Omit: on.Line.LeavesOut(x.params.Extra)},
-		MaxOutput: x.Model.MaxOutputTokens, Reasoning: x.Model.Reasoning, OpenAI: on.Line.Host().ObeysBothLimits(),
+			SystemOnly: on.Line.Host().LacksDeveloperRole(on.ProviderModel), Efforts: x.Model.Efforts, NoThinking: noThinking,
+			Omit: on.Line.DroppedFields(x.params.Extra)},
+		MaxOutput: x.Model.MaxOutputTokens, Reasoning: x.Model.Reasoning, OpenAI: on.Line.Host().AcceptsBothLimits(),
 		NoEncrypted: on.Refuses(includeField), NoSummary: on.Refuses(summaryField),
 	}
 }

@@ -151,7 +151,7 @@ func (c *Conductor) Complete(ctx context.Context, w http.ResponseWriter, call Ac
 		Conductor: c, AcceptedRequest: call, params: call.Body.Params(), clientCtx: ctx, w: w, control: http.NewResponseController(w),
 	}
 	x.Span.Model(x.Model.ID)
-	x.choice, x.routing = x.Model.ChoiceOf(x.params, call.Factor)
+	x.choice, x.routing = x.Model.PricingOf(x.params, call.Factor)
 	if err := x.checkRouting(); err != nil {
 		f := fault.Of(err)
 		x.logRefusal(f.Status(), f.Code)
@@ -205,7 +205,7 @@ func (x *chatRequest) checkUnknownFields() error {
 	if !x.opts.RefuseUnknown || len(x.params.Extra) == 0 {
 		return nil
 	}
-	name := x.Snapshot.NobodyTakes(x.Model, x.params.Extra)
+	name := x.Snapshot.FieldDroppedByAll(x.Model, x.params.Extra)
 	if name == "" {
 		return nil
 	}
@@ -217,7 +217,7 @@ func (x *chatRequest) checkUnknownFields() error {
 func (x *chatRequest) newAdmission() ledger.Admission {
 	a := x.Admission
 	a.Model, a.FreeDaily, a.Revision = x.Model.ID, x.Model.FreeDailyRequests, x.Snapshot.Revision
-	a.Amount = x.Model.HighestCost(x.params.Bound, x.Snapshot.HeldLimit(x.Model, x.Form, x.params.Limit), x.params.N, x.choice)
+	a.Amount = x.Model.HighestCost(x.params.Bound, x.Snapshot.HoldLimit(x.Model, x.Form, x.params.Limit), x.params.N, x.choice)
 	limit := "max_tokens"
 	if x.Form == wire.FormResponses {
 		limit = "max_output_tokens"

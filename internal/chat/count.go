@@ -21,7 +21,7 @@ const countWait = 10 * time.Second
 // request, or no line may get it. Images by address are fetched as for the request itself.
 func (c *Conductor) CountTokens(ctx context.Context, call AcceptedRequest) (n int64, ignored string, err error) {
 	x := &chatRequest{Conductor: c, AcceptedRequest: call, params: call.Body.Params(), clientCtx: ctx}
-	x.choice, x.routing = call.Model.ChoiceOf(x.params, call.Factor)
+	x.choice, x.routing = call.Model.PricingOf(x.params, call.Factor)
 	if err := call.Snapshot.CheckRouting(call.Model, call.Form, x.routing); err != nil {
 		return 0, "", err
 	}

@@ -24,7 +24,7 @@ type chatRequest struct {
 	clientCtx context.Context // ends when the client disconnects
 	w         http.ResponseWriter
 	control   *http.ResponseController
-	choice    catalog.Choice
+	choice    catalog.Pricing
 	routing   []string // fields only for lines with pass-through of these fields
 	ignored   string   // fields omitted by the last attempt
 

@@ -162,7 +162,7 @@ func checkField(x chatRequest, form, name, value string) error {
 		return err
 	}
 	x.Form, x.params = wire.Form(form), request.Params()
-	x.choice, x.routing = x.Model.ChoiceOf(x.params, 0)
+	x.choice, x.routing = x.Model.PricingOf(x.params, 0)
 	return x.checkRouting()
 }
 

@@ -414,7 +414,7 @@ func (tr *testRequest) send(c AcceptedRequest) (out outcome) {
 	if tr.lines == nil {
 		tr.lines = line.New(line.Options{
 			Open:    func(upstream.Target) (chatcall.Adapter, error) { return tr.provider, nil },
-			Catalog: catalog.Unchanging(c.Snapshot),
+			Catalog: catalog.NewStaticWatcher(c.Snapshot),
 		})
 	}
 	opts.Lines = tr.lines

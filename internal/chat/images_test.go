@@ -146,7 +146,7 @@ func TestCountsHaveImages(t *testing.T) {
 			s, counter := inlineSnapshot(t), &countingProvider{provider: &provider{t: t}}
 			conductor := New(Options{Lines: line.New(line.Options{
 				Open:    func(upstream.Target) (chatcall.Adapter, error) { return counter, nil },
-				Catalog: catalog.Unchanging(s),
+				Catalog: catalog.NewStaticWatcher(s),
 			})})
 			asked := 0
 			conductor.admissible = func(_ context.Context, a ledger.Admission) error {

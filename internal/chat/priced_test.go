@@ -66,7 +66,7 @@ func TestCacheTimesHaveAPrice(t *testing.T) {
 	} {
 		r := checked(t, c.form, `{"model":"m","max_tokens":5,`+c.body+`}`)
 		m := &catalog.Model{ID: "m"}
-		choice, _ := m.ChoiceOf(r.Params(), 0)
+		choice, _ := m.PricingOf(r.Params(), 0)
 		var f *fault.Error
 		if errors.As(m.CheckPriced(choice), &f); f == nil && c.param != "" || f != nil && f.Param != c.param {
 			t.Errorf("%s: %v, want param %q", c.body, f, c.param)
@@ -91,7 +91,7 @@ func TestPricedCacheTimes(t *testing.T) {
 		`"input":[{"role":"user","content":[` + part + `,` + part + `]}]`,
 		`"input":[{"role":"user","content":[` + part + `]}],"prompt_cache_options":{"ttl":"12h"}`,
 	} {
-		choice, _ := m.ChoiceOf(checked(t, wire.FormResponses, `{`+body+`}`).Params(), 0)
+		choice, _ := m.PricingOf(checked(t, wire.FormResponses, `{`+body+`}`).Params(), 0)
 		if err := m.CheckPriced(choice); err != nil || m.Cost(usage, choice).String() != "3" {
 			t.Errorf("%s: %v, %s USD", body, err, m.Cost(usage, choice))
 		}
@@ -139,7 +139,7 @@ func TestValuesInsideFieldsArePriced(t *testing.T) {
 	m.Price.Options = map[string]map[string]money.Factor{
 		"reasoning.mode": {"pro": three}, "reasoning.effort": {"xhigh": three}, "background_options": {"x": three},
 	}
-	plain := catalog.Choice{}
+	plain := catalog.Pricing{}
 	usage := wire.Usage{Prompt: 100, Completion: 100}
 	for members, factor := range map[string]money.Amount{
 		`"reasoning":{"mode":"pro"}`: 3, `"reasoning":{"mode":"standard"}`: 1, `"reasoning":{"effort":"xhigh"}`: 3,
@@ -149,7 +149,7 @@ func TestValuesInsideFieldsArePriced(t *testing.T) {
 		`"reasoning":{"mode":"max"}`: 0, `"reasoning":{"mode":"PRO"}`: 0, `"reasoning":{"mode":7}`: 0, `"reasoning":{"mode":{"pro":1}}`: 0,
 		`"prompt_cache_options":{"ttl":"12h"}`: 0, `"prompt_cache_options":{"ttl":["12h"]}`: 0,
 	} {
-		choice, routing := m.ChoiceOf(checked(t, wire.FormResponses, `{"input":"x",`+members+`}`).Params(), 0)
+		choice, routing := m.PricingOf(checked(t, wire.FormResponses, `{"input":"x",`+members+`}`).Params(), 0)
 		if factor == 0 {
 			if m.CheckPriced(choice) == nil {
 				t.Errorf("%s has no price, and is offered", members)
@@ -182,7 +182,7 @@ func TestOtherShapesAreNotPassedOn(t *testing.T) {
 		r, err := open(form, "{"+rest[form]+","+member+"}")
 		if err == nil {
 			m := &catalog.Model{ID: "m"}
-			choice, _ := m.ChoiceOf(r.Params(), 0)
+			choice, _ := m.PricingOf(r.Params(), 0)
 			err = m.CheckPriced(choice)
 		}
 		var f *fault.Error

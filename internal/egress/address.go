@@ -20,7 +20,7 @@ type AddressError struct {
 // Error implements error.
 func (r *AddressError) Error() string { return r.Text }
 
-func refuse(text string) error { return &AddressError{text} }
+func addressError(text string) error { return &AddressError{text} }
 
 // maxAddress is the longest address in characters (interface.md, Endpoints).
 const maxAddress = 2000
@@ -49,26 +49,26 @@ func (g *Guard) CheckContent(raw string) error {
 	return err
 }
 
-func (g *Guard) check(raw string, longest int) (*url.URL, error) {
+func (g *Guard) check(raw string, limit int) (*url.URL, error) {
 	switch {
 	case raw == "":
-		return nil, refuse("The address is empty. Give one that begins with https:// or http://.")
-	case utf8.RuneCountInString(raw) > longest:
-		return nil, refuse(fmt.Sprintf("The address is longer than %d characters. Give a shorter one.", longest))
-	case !utf8.ValidString(raw) || strings.ContainsFunc(raw, unplain):
-		return nil, refuse("The address has a space, a backslash or a control character in it. Escape it as %20 and the like.")
+		return nil, addressError("The address is empty. Give one that begins with https:// or http://.")
+	case utf8.RuneCountInString(raw) > limit:
+		return nil, addressError(fmt.Sprintf("The address is longer than %d characters. Give a shorter one.", limit))
+	case !utf8.ValidString(raw) || strings.ContainsFunc(raw, isForbidden):
+		return nil, addressError("The address has a space, a backslash or a control character in it. Escape it as %20 and the like.")
 	}
 	u, err := url.Parse(raw)
 	if err != nil {
-		return nil, refuse("The address cannot be read as a URL. Check how its host, port and escapes are written.")
+		return nil, addressError("The address cannot be read as a URL. Check how its host, port and escapes are written.")
 	}
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, refuse("The address must begin with https:// or http://.")
+		return nil, addressError("The address must begin with https:// or http://.")
 	case u.Opaque != "" || u.Hostname() == "":
-		return nil, refuse("The address has no host. Write it like https://example.com/path.")
+		return nil, addressError("The address has no host. Write it like https://example.com/path.")
 	case u.User != nil:
-		return nil, refuse("The address has a user name or password in it. Leave that out; put a secret into the path or query if you need one.")
+		return nil, addressError("The address has a user name or password in it. Leave that out; put a secret into the path or query if you need one.")
 	}
 	if err := checkPort(u.Port()); err != nil {
 		return nil, err
@@ -79,9 +79,9 @@ func (g *Guard) check(raw string, longest int) (*url.URL, error) {
 	return u, nil
 }
 
-// unplain reports whether r must not occur in an address, because programs disagree about its
+// isForbidden reports whether r must not occur in an address, because programs disagree about its
 // meaning or because it is invisible.
-func unplain(r rune) bool {
+func isForbidden(r rune) bool {
 	return r == '\\' || unicode.IsSpace(r) || unicode.IsControl(r) ||
 		unicode.In(r, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
@@ -92,7 +92,7 @@ func checkPort(port string) error {
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 0 {
-		return refuse("The port of the address must be a number from 1 to 65535.")
+		return addressError("The port of the address must be a number from 1 to 65535.")
 	}
 	return nil
 }
@@ -106,7 +106,7 @@ func (g *Guard) checkHost(u *url.URL) error {
 		addr, err := netip.ParseAddr(host)
 		switch {
 		case err != nil || !addr.Is6():
-			return refuse("The text in brackets in the address is not an IPv6 address.")
+			return addressError("The text in brackets in the address is not an IPv6 address.")
 		case !g.Allows(addr):
 			return errPrivate
 		}
@@ -119,7 +119,7 @@ func (g *Guard) checkHost(u *url.URL) error {
 		addr, err := netip.ParseAddr(host)
 		switch {
 		case err != nil || !addr.Is4():
-			return refuse("Write the IPv4 address in the address as four decimal numbers from 0 to 255, without leading zeros, like 8.8.8.8.")
+			return addressError("Write the IPv4 address in the address as four decimal numbers from 0 to 255, without leading zeros, like 8.8.8.8.")
 		case !g.Allows(addr):
 			return errPrivate
 		}
@@ -128,7 +128,7 @@ func (g *Guard) checkHost(u *url.URL) error {
 	if err := checkName(name, labels); err != nil {
 		return err
 	}
-	if g.knownPrivate(labels) {
+	if g.isPrivateName(labels) {
 		return errPrivate
 	}
 	return nil
@@ -147,21 +147,21 @@ func endsInNumber(labels []string) bool {
 // checkName rejects names outside the syntax of the DNS.
 func checkName(name string, labels []string) error {
 	if len(name) > maxName {
-		return refuse("The host of the address is longer than a name can be (253 characters).")
+		return addressError("The host of the address is longer than a name can be (253 characters).")
 	}
 	for _, label := range labels {
 		if label == "" || len(label) > maxLabel || label[0] == '-' || label[len(label)-1] == '-' {
-			return refuse("The host of the address is not a valid name: each part between dots must have 1 to 63 characters, " +
+			return addressError("The host of the address is not a valid name: each part between dots must have 1 to 63 characters, " +
 				"and no dash at its ends.")
 		}
 		for _, r := range label {
 			switch {
 			case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-', r == '_':
 			case r > unicode.MaxASCII:
-				return refuse("The host of the address has letters beyond ASCII. Write an international name in its ASCII form, " +
+				return addressError("The host of the address has letters beyond ASCII. Write an international name in its ASCII form, " +
 					"which begins with xn--.")
 			default:
-				return refuse("The host of the address may hold letters, digits, dashes and dots only.")
+				return addressError("The host of the address may hold letters, digits, dashes and dots only.")
 			}
 		}
 	}
@@ -171,10 +171,10 @@ func checkName(name string, labels []string) error {
 // privateNames are suffixes of names outside the public internet.
 var privateNames = []string{"local", "localdomain", "internal", "intranet", "lan", "home", "corp", "private", "home.arpa"}
 
-// knownPrivate reports whether a name, in lower case and without a final dot, is known to be
+// isPrivateName reports whether a name, in lower case and without a final dot, is known to be
 // unreachable for users. If the operator allows private networks beside this machine, their names
 // are checked at dial time.
-func (g *Guard) knownPrivate(labels []string) bool {
+func (g *Guard) isPrivateName(labels []string) bool {
 	if labels[len(labels)-1] == "localhost" {
 		return !g.Allows(netip.AddrFrom4([4]byte{127, 0, 0, 1})) && !g.Allows(netip.IPv6Loopback())
 	}

@@ -150,7 +150,7 @@ func TestNamesAreJudgedByWhatIsDialled(t *testing.T) {
 			t.Errorf("%s at %s: %v", name, addr, err)
 		}
 		var refusal *egress.AddressError
-		if _, err = g.Get(t.Context(), raw, egress.Limits{Size: 10, Within: 5 * time.Second}); !errors.As(err, &refusal) ||
+		if _, err = g.Get(t.Context(), raw, egress.Limits{Size: 10, Timeout: 5 * time.Second}); !errors.As(err, &refusal) ||
 			strings.Contains(err.Error(), addr) {
 			t.Errorf("%s at %s: %v", name, addr, err)
 		}
@@ -178,10 +178,10 @@ func TestPrivateAndUnknownHostsReadAlike(t *testing.T) {
 	g := egress.New(nil)
 	g.Resolver = serveNames(map[string][]string{"vault.example": {"10.0.0.1"}, "six.example": {"fd00::1"}}).resolver()
 	const size, within = 10, 10 * time.Second
-	_, unknown := g.Get(t.Context(), "http://nobody.example/", egress.Limits{Size: size, Within: within})
+	_, unknown := g.Get(t.Context(), "http://nobody.example/", egress.Limits{Size: size, Timeout: within})
 	for _, host := range []string{"nobody.example", "vault.example", "vault.example:22", "six.example"} {
 		began := time.Now()
-		_, err := g.Get(t.Context(), "http://"+host+"/", egress.Limits{Size: size, Within: within})
+		_, err := g.Get(t.Context(), "http://"+host+"/", egress.Limits{Size: size, Timeout: within})
 		if took := time.Since(began); took < 100*time.Millisecond {
 			t.Errorf("%s: refused after %v", host, took)
 		}
@@ -229,7 +229,7 @@ func TestProxiesOfTheEnvironmentAreIgnored(t *testing.T) {
 	defer s.Close()
 	g := egress.New(loopback)
 	g.Resolver = serveNames(map[string][]string{"receiver.example": {"127.0.0.1"}}).resolver()
-	doc, err := g.Get(t.Context(), "http://receiver.example:"+port(t, s), egress.Limits{Size: 100, Within: 5 * time.Second})
+	doc, err := g.Get(t.Context(), "http://receiver.example:"+port(t, s), egress.Limits{Size: 100, Timeout: 5 * time.Second})
 	if err != nil || string(doc.Body) != "direct" {
 		t.Errorf("%v, %v", doc, err)
 	}
@@ -255,7 +255,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 		t.Fatalf("%v, %v", resp, err)
 	}
 	_ = resp.Body.Close()
-	_, err = g.Get(t.Context(), s.URL, egress.Limits{Size: 10, Within: 5 * time.Second})
+	_, err = g.Get(t.Context(), s.URL, egress.Limits{Size: 10, Timeout: 5 * time.Second})
 	if err == nil || !strings.Contains(err.Error(), "redirect") {
 		t.Error(err)
 	}

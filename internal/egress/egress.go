@@ -30,11 +30,11 @@ type Guard struct {
 	// Interfaces returns the addresses of this machine. If nil, net.InterfaceAddrs is used. It must
 	// not change after the first use.
 	Interfaces func() ([]net.Addr, error)
-	// Own opens a file served by this service, such as the link of a result sent as a reference.
+	// OpenOwn opens a file served by this service, such as the link of a result sent as a reference.
 	// The link may lead to the machine's own address, so Get does not dial it. Own returns false
 	// for every other address, and a nil body if the link leads to no file. If Own is nil, there
 	// are no such files. It must not change after the first use.
-	Own func(ctx context.Context, address string) (body io.ReadCloser, size int64, ours bool, err error)
+	OpenOwn func(ctx context.Context, address string) (body io.ReadCloser, size int64, ours bool, err error)
 
 	private    []netip.Prefix
 	now        func() time.Time
@@ -70,7 +70,7 @@ func (g *Guard) Allows(addr netip.Addr) bool {
 			return true
 		}
 	}
-	return public(addr) && !g.local(addr)
+	return isPublic(addr) && !g.isLocal(addr)
 }
 
 // Bounds of an exchange in addition to the caller's own.
@@ -87,10 +87,10 @@ func (g *Guard) Transport() *http.Transport {
 	protocols.SetHTTP1(true)
 	return &http.Transport{
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			began := time.Now()
+			start := time.Now()
 			conn, err := dialer.DialContext(ctx, network, address)
-			if nowhere(err) {
-				blur(ctx, time.Since(began))
+			if hasNoAddress(err) {
+				padTime(ctx, time.Since(start))
 			}
 			return conn, err
 		},
@@ -102,20 +102,20 @@ func (g *Guard) Transport() *http.Transport {
 	}
 }
 
-// nowhere reports whether a host has no reachable address: its name does not exist or leads into a
+// hasNoAddress reports whether a host has no reachable address: its name does not exist or leads into a
 // private network. Users must not learn which.
-func nowhere(err error) bool {
+func hasNoAddress(err error) bool {
 	var dns *net.DNSError
 	return errors.Is(err, ErrNotPublic) || errors.As(err, &dns) && dns.IsNotFound
 }
 
-// step is the unit to which the time of a refusal is rounded up. It exceeds the usual difference
+// refusalStep is the unit to which the time of a refusal is rounded up. It exceeds the usual difference
 // between a name server's cached and fresh answers.
-const step = 100 * time.Millisecond
+const refusalStep = 100 * time.Millisecond
 
-// blur waits until a refusal has taken a whole number of steps.
-func blur(ctx context.Context, elapsed time.Duration) {
-	timer := time.NewTimer(step - elapsed%step)
+// padTime waits until a refusal has taken a whole number of steps.
+func padTime(ctx context.Context, elapsed time.Duration) {
+	timer := time.NewTimer(refusalStep - elapsed%refusalStep)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -125,11 +125,11 @@ func blur(ctx context.Context, elapsed time.Duration) {
 
 // control checks each resolved address before the connection begins.
 func (g *Guard) control(network, address string, _ syscall.RawConn) error {
-	to, err := netip.ParseAddrPort(address)
+	target, err := netip.ParseAddrPort(address)
 	if err != nil || (network != "tcp4" && network != "tcp6") {
 		return fmt.Errorf("dial %s: %w", network, ErrNotPublic)
 	}
-	if !g.Allows(to.Addr()) {
+	if !g.Allows(target.Addr()) {
 		return ErrNotPublic
 	}
 	return nil
@@ -156,7 +156,7 @@ func Explain(err error) string {
 		return ""
 	case errors.As(err, &refusal):
 		return refusal.Text
-	case nowhere(err):
+	case hasNoAddress(err):
 		return "the host has no public address"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return "no complete answer in time"
@@ -170,7 +170,7 @@ func Explain(err error) string {
 		return "there is no way to the host"
 	case isTLS(err):
 		return "the host does not speak TLS as it should"
-	case isCut(err):
+	case isTruncated(err):
 		return "the connection closed before the answer was complete"
 	}
 	return "the answer could not be read as HTTP"

@@ -17,8 +17,8 @@ import (
 
 // Limits bound one Get. Size and Within are required.
 type Limits struct {
-	Size   int64         // bytes of the body
-	Within time.Duration // the whole exchange, from the name lookup to the last byte
+	Size    int64         // bytes of the body
+	Timeout time.Duration // the whole exchange, from the name lookup to the last byte
 	// Grow reserves memory as described in bounded.Read; Get returns its error. If nil, memory is
 	// not limited.
 	Grow func(bytes int64) error
@@ -35,97 +35,97 @@ type Content struct {
 // can repair are *AddressErrors; if ctx ends, Get returns the error of ctx. A file opened by Own is
 // read without a connection and has no Type.
 func (g *Guard) Get(ctx context.Context, address string, l Limits) (*Content, error) {
-	if g.Own != nil {
-		if f, ours, err := g.getOwn(ctx, address, l); ours || err != nil {
-			return f, err
+	if g.OpenOwn != nil {
+		if content, isOwn, err := g.getOwn(ctx, address, l); isOwn || err != nil {
+			return content, err
 		}
 	}
 	u, err := g.Check(address)
 	if err != nil {
 		return nil, err
 	}
-	within, cancel := context.WithTimeout(ctx, l.Within)
+	within, cancel := context.WithTimeout(ctx, l.Timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(within, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return nil, refuse("The address cannot be read as a URL. Check how its host, port and escapes are written.")
+		return nil, addressError("The address cannot be read as a URL. Check how its host, port and escapes are written.")
 	}
 	req.Header.Set("User-Agent", "tollgate")
-	resp, err := g.Client(l.Within).Do(req)
+	resp, err := g.Client(l.Timeout).Do(req)
 	if err != nil {
 		return nil, exchangeError(ctx, err)
 	}
 	defer resp.Body.Close()
-	if err := judge(resp, l.Size); err != nil {
+	if err := checkResponse(resp, l.Size); err != nil {
 		return nil, err
 	}
-	body, full, err := l.read(resp.Body, resp.ContentLength)
+	body, growErr, err := l.read(resp.Body, resp.ContentLength)
 	switch {
-	case full != nil:
-		return nil, full
+	case growErr != nil:
+		return nil, growErr
 	case err != nil:
 		return nil, exchangeError(ctx, err)
 	case int64(len(body)) > l.Size:
-		return nil, tooLarge(l.Size)
+		return nil, tooLargeError(l.Size)
 	}
 	return &Content{Body: body, Type: resp.Header.Get("Content-Type")}, nil
 }
 
 // getOwn reads a file served by this service. It returns false if the address belongs to another
 // service.
-func (g *Guard) getOwn(ctx context.Context, address string, l Limits) (f *Content, ours bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, l.Within)
+func (g *Guard) getOwn(ctx context.Context, address string, l Limits) (content *Content, isOwn bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
 	defer cancel()
-	from, size, ours, err := g.Own(ctx, address)
+	file, size, isOwn, err := g.OpenOwn(ctx, address)
 	switch {
-	case !ours || err != nil:
-		return nil, ours, err
-	case from == nil:
-		return nil, true, refuse("There is no file at this address: it was deleted when its time was over, or the address is incomplete. " +
+	case !isOwn || err != nil:
+		return nil, isOwn, err
+	case file == nil:
+		return nil, true, addressError("There is no file at this address: it was deleted when its time was over, or the address is incomplete. " +
 			"Make a new job, or check the address.")
 	}
-	defer from.Close()
+	defer file.Close()
 	if size > l.Size {
-		return nil, true, tooLarge(l.Size)
+		return nil, true, tooLargeError(l.Size)
 	}
-	body, full, err := l.read(from, size)
-	if full != nil || err != nil {
-		return nil, true, cmp.Or(full, err)
+	body, growErr, err := l.read(file, size)
+	if growErr != nil || err != nil {
+		return nil, true, cmp.Or(growErr, err)
 	}
 	return &Content{Body: body}, true, nil
 }
 
-// read reads a body of an announced length, up to one byte above the limit. full is the error of
+// readAt reads a body of an announced length, up to one byte above the limit. full is the error of
 // Grow.
-func (l Limits) read(from io.Reader, length int64) (body []byte, full, err error) {
+func (l Limits) read(from io.Reader, length int64) (body []byte, growErr, err error) {
 	body, err = bounded.Read(io.LimitReader(from, l.Size+1), length, l.Size, func(n int64) error {
 		if l.Grow != nil {
-			full = l.Grow(n)
+			growErr = l.Grow(n)
 		}
-		return full
+		return growErr
 	})
-	return body, full, err
+	return body, growErr, err
 }
 
-// judge returns an error for a response that is not a document, by its header.
-func judge(resp *http.Response, size int64) error {
+// checkResponse returns an error for a response that is not a document, by its header.
+func checkResponse(resp *http.Response, size int64) error {
 	coding := resp.Header.Get("Content-Encoding")
 	switch {
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
-		return refuse("The address answers with a redirect, which is not followed. Give the address that it leads to.")
+		return addressError("The address answers with a redirect, which is not followed. Give the address that it leads to.")
 	case resp.StatusCode != http.StatusOK:
-		return refuse(fmt.Sprintf("The address answers with HTTP %d instead of 200. Check that it can be read without signing in.",
+		return addressError(fmt.Sprintf("The address answers with HTTP %d instead of 200. Check that it can be read without signing in.",
 			resp.StatusCode))
 	case resp.ContentLength > size:
-		return tooLarge(size)
+		return tooLargeError(size)
 	case coding != "" && coding != "identity":
-		return refuse("The address answers in a compression that was not asked for. Serve the file as it is.")
+		return addressError("The address answers in a compression that was not asked for. Serve the file as it is.")
 	}
 	return nil
 }
 
-func tooLarge(size int64) error {
-	return refuse(fmt.Sprintf("What the address holds is larger than the %d bytes allowed.", size))
+func tooLargeError(size int64) error {
+	return addressError(fmt.Sprintf("What the address holds is larger than the %d bytes allowed.", size))
 }
 
 // exchangeError returns the error of a failed exchange: ctx's error if the caller gave up, else an
@@ -134,7 +134,7 @@ func exchangeError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("fetch a user's address: %w", ctx.Err())
 	}
-	return refuse("The address could not be fetched: " + Explain(err) + ".")
+	return addressError("The address could not be fetched: " + Explain(err) + ".")
 }
 
 func isCertificate(err error) bool {
@@ -149,7 +149,7 @@ func isTLS(err error) bool {
 	return errors.As(err, &record) || errors.As(err, &alert) || errors.Is(err, http.ErrSchemeMismatch)
 }
 
-func isCut(err error) bool {
+func isTruncated(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }

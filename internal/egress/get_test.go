@@ -20,7 +20,7 @@ func TestGetReadsOwnFiles(t *testing.T) {
 	t.Parallel()
 	g := egress.New(nil)
 	broken := errors.New("the database is away")
-	g.Own = func(_ context.Context, address string) (io.ReadCloser, int64, bool, error) {
+	g.OpenOwn = func(_ context.Context, address string) (io.ReadCloser, int64, bool, error) {
 		rest, ours := strings.CutPrefix(address, "http://127.0.0.1/media/")
 		switch {
 		case rest == "broken":
@@ -34,7 +34,7 @@ func TestGetReadsOwnFiles(t *testing.T) {
 	for address, want := range map[string]string{
 		"short": "", "exactly-10": "", "exactly-11c": "larger than the 10 bytes", "gone": "There is no file", "broken": broken.Error(),
 	} {
-		f, err := g.Get(t.Context(), "http://127.0.0.1/media/"+address, egress.Limits{Size: 10, Within: time.Second})
+		f, err := g.Get(t.Context(), "http://127.0.0.1/media/"+address, egress.Limits{Size: 10, Timeout: time.Second})
 		var refusal *egress.AddressError
 		switch {
 		case want == "" && (err != nil || string(f.Body) != address),
@@ -43,11 +43,11 @@ func TestGetReadsOwnFiles(t *testing.T) {
 			t.Errorf("%s: %+v, %v", address, f, err)
 		}
 	}
-	if _, err := g.Get(t.Context(), "http://127.0.0.1/other", egress.Limits{Size: 10, Within: time.Second}); err == nil {
+	if _, err := g.Get(t.Context(), "http://127.0.0.1/other", egress.Limits{Size: 10, Timeout: time.Second}); err == nil {
 		t.Error("an address without a file was fetched")
 	}
 	long := strings.Repeat("x", 1<<20)
-	if _, err := g.Get(t.Context(), "http://127.0.0.1/media/"+long, egress.Limits{Size: 2 << 20, Within: time.Second,
+	if _, err := g.Get(t.Context(), "http://127.0.0.1/media/"+long, egress.Limits{Size: 2 << 20, Timeout: time.Second,
 		Grow: func(int64) error { return full }}); !errors.Is(err, full) {
 		t.Errorf("Grow failed: got %v", err)
 	}
@@ -115,9 +115,9 @@ func TestGet(t *testing.T) {
 			t.Parallel()
 			s := httptest.NewServer(c.serve)
 			defer s.Close()
-			limits := egress.Limits{Size: 1000, Within: 30 * time.Second}
+			limits := egress.Limits{Size: 1000, Timeout: 30 * time.Second}
 			if strings.Contains(c.want, "in time") {
-				limits.Within = 300 * time.Millisecond
+				limits.Timeout = 300 * time.Millisecond
 			}
 			began := time.Now()
 			doc, err := egress.New(loopback).Get(t.Context(), s.URL+"/file", limits)
@@ -162,7 +162,7 @@ func TestGetExplainsWhyThereIsNoAnswer(t *testing.T) {
 		"https://here.example:" + port(t, secure): "certificate is not valid",
 		"http://10.0.0.1/":                        "not public",
 	} {
-		_, err := g.Get(t.Context(), address, egress.Limits{Size: 10, Within: 10 * time.Second})
+		_, err := g.Get(t.Context(), address, egress.Limits{Size: 10, Timeout: 10 * time.Second})
 		var refusal *egress.AddressError
 		if !errors.As(err, &refusal) || !strings.Contains(refusal.Text, want) {
 			t.Errorf("%s: %v, want %q", address, err, want)
@@ -177,7 +177,7 @@ func TestGetEndsWithItsCaller(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { cancel(); <-r.Context().Done() }))
 	defer s.Close()
-	_, err := egress.New(loopback).Get(ctx, s.URL, egress.Limits{Size: 10, Within: 30 * time.Second})
+	_, err := egress.New(loopback).Get(ctx, s.URL, egress.Limits{Size: 10, Timeout: 30 * time.Second})
 	if !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}

@@ -8,28 +8,28 @@ import (
 	"time"
 )
 
-// interfacesFor is the time for which the machine's addresses are cached. A burst of deliveries
+// interfacesLifetime is the time for which the machine's addresses are cached. A burst of deliveries
 // reads the addresses once, and a new address is noticed after a second.
-const interfacesFor = time.Second
+const interfacesLifetime = time.Second
 
 // interfaces caches the addresses of this machine's interfaces. It is safe for concurrent use.
 type interfaces struct {
-	mu    sync.Mutex
-	read  time.Time
-	addrs []netip.Addr
-	err   error
+	mu     sync.Mutex
+	readAt time.Time
+	addrs  []netip.Addr
+	err    error
 }
 
-// local reports whether an unmapped address belongs to one of this machine's interfaces. A service
+// isLocal reports whether an unmapped address belongs to one of this machine's interfaces. A service
 // may listen on a public address of an interface only for this machine, protected by a firewall, so
 // such an address does not count as public. If the interfaces cannot be read, local returns true
 // for every address.
-func (g *Guard) local(addr netip.Addr) bool {
+func (g *Guard) isLocal(addr netip.Addr) bool {
 	i := &g.interfaces
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if now := g.now(); i.read.IsZero() || now.Sub(i.read) >= interfacesFor {
-		i.read = now
+	if now := g.now(); i.readAt.IsZero() || now.Sub(i.readAt) >= interfacesLifetime {
+		i.readAt = now
 		i.addrs, i.err = g.readInterfaces()
 	}
 	return i.err != nil || slices.Contains(i.addrs, addr)

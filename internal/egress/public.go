@@ -41,8 +41,8 @@ var reserved = []netip.Prefix{
 	netip.MustParsePrefix("3fff::/20"),         // documentation
 }
 
-// public reports whether an address is public. The address must not be mapped or have a zone.
-func public(addr netip.Addr) bool {
+// isPublic reports whether an address is public. The address must not be mapped or have a zone.
+func isPublic(addr netip.Addr) bool {
 	if addr.Is6() && !globalUnicast.Contains(addr) {
 		return false
 	}

@@ -193,7 +193,7 @@ func chatModel(id string, r rates, f facts) (catalog.Model, bool) {
 	}
 	m.Price.Rates = list(r.perMillion)
 	for _, a := range r.above {
-		m.Price.Above = append(m.Price.Above, catalog.Above{PromptTokens: a.tokens, Rates: list(a.perMillion)})
+		m.Price.Bands = append(m.Price.Bands, catalog.Band{PromptTokens: a.tokens, Rates: list(a.perMillion)})
 	}
 	return m, fits
 }

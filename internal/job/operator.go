@@ -136,7 +136,7 @@ func (j *Jobs) cancelAtProvider(ctx context.Context, rec *row.Job, p *row.Run) {
 	if p.Ticket == "" {
 		return
 	}
-	snapshot, err := j.opts.Catalog.At(ctx, p.Revision)
+	snapshot, err := j.opts.Catalog.SnapshotAt(ctx, p.Revision)
 	if err != nil {
 		return
 	}

@@ -149,7 +149,7 @@ func (j *Jobs) resume(ctx context.Context, w *worker) (err error) {
 			Message: "The job could not be brought to an end. You were not charged. Submit it again."})})
 		return nil
 	}
-	if w.snapshot, err = j.opts.Catalog.At(ctx, w.run.Revision); err != nil {
+	if w.snapshot, err = j.opts.Catalog.SnapshotAt(ctx, w.run.Revision); err != nil {
 		w.release(context.WithoutCancel(ctx))
 		return err
 	}
@@ -202,7 +202,7 @@ func (w *worker) loadTicket() bool {
 
 // modelAtSubmission returns a job's model from the catalog of its submission.
 func (j *Jobs) modelAtSubmission(ctx context.Context, r *row.Job) (*catalog.Model, error) {
-	snapshot, err := j.opts.Catalog.At(ctx, r.Revision)
+	snapshot, err := j.opts.Catalog.SnapshotAt(ctx, r.Revision)
 	if err != nil {
 		return nil, err
 	}

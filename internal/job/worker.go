@@ -151,7 +151,7 @@ func (w *worker) runSteps() error {
 // taskOf returns a job in the form for the adapter of its line.
 func (j *Jobs) taskOf(r *row.Job, p *row.Run, on *line.Candidate) jobcall.Task {
 	task := jobcall.Task{
-		Kind: r.Kind, Model: on.ProviderModel, Set: on.Line.FixedFields(), Omit: on.Line.Omits(), Prompt: r.Prompt,
+		Kind: r.Kind, Model: on.ProviderModel, Set: on.Line.FixedFields(), Omit: on.Line.OmittedFields(), Prompt: r.Prompt,
 		Count: int(r.Plan.Count), Tier: r.Plan.Tier, Larger: r.Plan.Larger, Ratio: r.Plan.Ratio,
 		Width: r.Plan.Width, Height: r.Plan.Height, Exact: r.Plan.Exact, Seconds: r.Plan.Seconds,
 		Key:       fmt.Sprintf("%s-%d", r.ID, p.Trace.KeyNumber(p.Number)),
@@ -209,7 +209,7 @@ const maxTicket = 8 << 10
 const submitWait = time.Minute
 
 // timeout returns the line's time limit for the job.
-func (w *worker) timeout() time.Duration { return w.candidate.Line.Timeouts.Defaults(false).Total }
+func (w *worker) timeout() time.Duration { return w.candidate.Line.Timeouts.WithDefaults(false).Total }
 
 // send submits the job to its line and records the answer.
 func (w *worker) send() error {

@@ -86,7 +86,7 @@ func TestAccountsTakeNothingFromOthers(t *testing.T) {
 				s := twoForms(1, spec("a"))
 				var p fakeProvider
 				var log bytes.Buffer
-				l := line.New(line.Options{Open: p.open, Catalog: catalog.Unchanging(s), Log: slog.New(slog.NewTextHandler(&log, nil))})
+				l := line.New(line.Options{Open: p.open, Catalog: catalog.NewStaticWatcher(s), Log: slog.New(slog.NewTextHandler(&log, nil))})
 				stop := runUpkeep(t, l)
 				defer stop()
 				for round := range 5 {

@@ -66,17 +66,17 @@ func (c *Candidate) LearnRefusal(field string) {
 		"field", field)
 }
 
-// ReadsLimit returns catalog.Line.ReadsLimit, or the other limit field if the model refuses that
+// ReadsLimit returns catalog.Line.LimitFieldFor, or the other limit field if the model refuses that
 // one.
 func (c *Candidate) ReadsLimit(m *catalog.Model) catalog.LimitField {
 	if c.entry == nil {
-		return c.Line.ReadsLimit(m)
+		return c.Line.LimitFieldFor(m)
 	}
 	return c.entry.readsLimit(m)
 }
 
 func (e *routingEntry) readsLimit(m *catalog.Model) catalog.LimitField {
-	field := e.line.ReadsLimit(m)
+	field := e.line.LimitFieldFor(m)
 	for _, limit := range catalog.LimitFields() {
 		if (field == "" || field == limit) && e.refuses(e.line.Models[m.ID], string(limit)) {
 			return limit.Other()
@@ -119,7 +119,7 @@ func (l *Lines) candidate(entry *routingEntry, model, account string) (_ *Candid
 	ln, s := entry.line, entry.stats
 	generator := l.generatorOf(entry)
 	switch {
-	case ln.Out != "" || generator == nil:
+	case ln.UnusableReason != "" || generator == nil:
 		return nil, stateOutOfService
 	case s.drained.Load():
 		return nil, stateDrained
@@ -154,11 +154,11 @@ func (l *Lines) CandidateFor(s *catalog.Snapshot, line, model string) *Candidate
 		return nil
 	}
 	entry := entries[i]
-	if newest := l.newestOf(entry); entry.line.Out != "" && newest != nil {
+	if newest := l.newestOf(entry); entry.line.UnusableReason != "" && newest != nil {
 		entry = newest // the line of this snapshot has lost its key; use the current one
 	}
 	generator := l.generatorOf(entry)
-	if generator == nil || entry.line.Out != "" {
+	if generator == nil || entry.line.UnusableReason != "" {
 		return nil
 	}
 	return newCandidate(l, entry, generator, model, entry.stats.Generation())

@@ -38,7 +38,7 @@ func TestWhoseJobsALineTakes(t *testing.T) {
 	t.Parallel()
 	s := snapshot(1, spec("a"))
 	now := time.Unix(1_790_000_000, 0)
-	l := line.New(line.Options{Now: func() time.Time { return now }, Catalog: catalog.Unchanging(s),
+	l := line.New(line.Options{Now: func() time.Time { return now }, Catalog: catalog.NewStaticWatcher(s),
 		Open: func(upstream.Target) (chatcall.Adapter, error) { return fakeGenerator{}, nil }})
 	begin := func(account string) *line.Attempt {
 		t.Helper()

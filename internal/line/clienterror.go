@@ -155,7 +155,7 @@ func (w *routing) outage(c *rankedLine) health.Outage {
 	case stateDrained:
 		return health.Outage{Cause: causeDrained}
 	case stateOutOfService:
-		return health.Outage{Cause: c.entry.line.Out}
+		return health.Outage{Cause: c.entry.line.UnusableReason}
 	}
 	return c.entry.stats.Outage(w.lines.now(), w.request.origin(c.form))
 }

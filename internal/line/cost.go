@@ -25,7 +25,7 @@ const (
 // catalog, or nil if the charge is unknown. c holds the choices of the request. s holds the prices
 // and is only needed for a usage with iterations. If the reported cost is implausible, CostOf
 // counts and logs the report and returns nil.
-func (a *Attempt) CostOf(s *catalog.Snapshot, m *catalog.Model, u wire.Usage, c catalog.Choice) *money.Amount {
+func (a *Attempt) CostOf(s *catalog.Snapshot, m *catalog.Model, u wire.Usage, c catalog.Pricing) *money.Amount {
 	cost, known := s.LineCost(a.Line, m, u, c)
 	if !known {
 		return nil
@@ -70,5 +70,5 @@ func (l *Lines) plausible(st *stats, line, model string, reported, value money.A
 // costOf is CostOf for the tokens of an attempt without a delivered answer.
 func (a *Attempt) costOf(m *catalog.Model, t upstream.TokenCounts) *money.Amount {
 	return a.CostOf(nil, m, wire.Usage{Prompt: t.Prompt, Cached: t.Cached, Completion: t.Completion, CostNano: t.CostNano,
-		HasCost: t.CostNano > 0}, catalog.Choice{})
+		HasCost: t.CostNano > 0}, catalog.Pricing{})
 }

@@ -32,7 +32,7 @@ func TestImplausibleCosts(t *testing.T) {
 	s := catalog.NewSnapshot(1, doc,
 		map[string]catalog.Provider{"fake": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormChat}}},
 		func(string) (string, bool) { return "", false })
-	l := line.New(line.Options{Open: (&provider{}).open, Registry: registry, Catalog: catalog.Unchanging(s),
+	l := line.New(line.Options{Open: (&provider{}).open, Registry: registry, Catalog: catalog.NewStaticWatcher(s),
 		Log: slog.New(slog.NewTextHandler(log, nil))})
 	const tokens = 50_000 // worth 0.05 dollars of swift, and 5 dollars at the line's cost of dear
 	for _, c := range []struct {
@@ -58,7 +58,7 @@ func TestImplausibleCosts(t *testing.T) {
 		r.Model, _ = s.Model(c.model)
 		var got *money.Amount
 		_, err := l.Try(t.Context(), r, func(_ context.Context, on *line.Attempt) error {
-			got = on.CostOf(s, r.Model, wire.Usage{Prompt: c.prompt, CostNano: int64(c.reported), HasCost: true}, catalog.Choice{Factor: 1})
+			got = on.CostOf(s, r.Model, wire.Usage{Prompt: c.prompt, CostNano: int64(c.reported), HasCost: true}, catalog.Pricing{Factor: 1})
 			return nil
 		})
 		if err != nil || (got != nil) != c.known || got != nil && *got != c.reported {

@@ -23,7 +23,7 @@ func (l *Lines) Count(
 		selector.ofRequest = r.Account != ""
 		_, ok := selector.key.adapter.(chatcall.TokenCounter)
 		form := formFor(c.entry, &r, "")
-		if !ok || ln.Out != "" || form == "" || t.drained.Load() {
+		if !ok || ln.UnusableReason != "" || form == "" || t.drained.Load() {
 			continue
 		}
 		if why, _, isHalfOpen := t.Refuses(l.now, r.origin(form), false); why != "" {

@@ -120,7 +120,7 @@ func withLines(t *testing.T, play func(t *testing.T, v *formProvider, l *line.Li
 	synctest.Test(t, func(t *testing.T) {
 		s := twoForms(1, lines...)
 		v := &formProvider{answer: func(string, string, chatcall.Call) *upstream.Failure { return nil }}
-		l := line.New(line.Options{Open: v.open, Catalog: catalog.Unchanging(s)})
+		l := line.New(line.Options{Open: v.open, Catalog: catalog.NewStaticWatcher(s)})
 		stop := runUpkeep(t, l)
 		play(t, v, l, s)
 		stop()

@@ -94,7 +94,7 @@ func withTwoKeys(t *testing.T, play func(t *testing.T, o *fakeProvider, l *line.
 		s := keyed(1, "NEW", "OLD")
 		var o fakeProvider
 		var log bytes.Buffer
-		l := line.New(line.Options{Open: o.openKeys, Catalog: catalog.Unchanging(s),
+		l := line.New(line.Options{Open: o.openKeys, Catalog: catalog.NewStaticWatcher(s),
 			Log: slog.New(slog.NewTextHandler(&log, nil))})
 		stop := runUpkeep(t, l)
 		play(t, &o, l, s, &log)

@@ -160,7 +160,7 @@ func (l *Lines) newestOf(entry *routingEntry) *routingEntry {
 		return nil
 	}
 	newest := table.entries[i]
-	if ln := newest.line; ln.Provider != entry.line.Provider || ln.BaseURL != entry.line.BaseURL || !ln.Enabled || ln.Out != "" {
+	if ln := newest.line; ln.Provider != entry.line.Provider || ln.BaseURL != entry.line.BaseURL || !ln.Enabled || ln.UnusableReason != "" {
 		return nil
 	}
 	return newest

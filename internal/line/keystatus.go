@@ -23,11 +23,11 @@ func (e *routingEntry) keyStatuses() []KeyStatus {
 	out := make([]KeyStatus, 0, len(all))
 	used := false
 	for i, k := range all {
-		status := KeyStatus{Position: i + 1, Reference: k.Reference, Hint: k.Hint(), Mark: k.Mark(), State: KeyReady}
+		status := KeyStatus{Position: i + 1, Reference: k.Reference, Hint: k.Hint(), Mark: k.Fingerprint(), State: KeyReady}
 		record, refused := e.stats.keys.lookup(status.Mark)
 		switch {
-		case k.Why != "":
-			status.State, status.Cause = KeyMissing, k.Why
+		case k.MissingReason != "":
+			status.State, status.Cause = KeyMissing, k.MissingReason
 		case refused && !record.doubted:
 			status.State, status.Cause = KeyRefused, record.cause
 			status.Since, status.Until = record.since.Unix(), record.until.Unix()

@@ -98,7 +98,7 @@ func New(o Options) *Lines {
 		o.Alerts = alert.New("", o.Log, nil)
 	}
 	if o.Catalog == nil {
-		o.Catalog = catalog.Unchanging(&catalog.Snapshot{})
+		o.Catalog = catalog.NewStaticWatcher(&catalog.Snapshot{})
 	}
 	l := &Lines{
 		open: o.Open, catalog: o.Catalog, now: o.Now, log: o.Log, metrics: newMetrics(o.Registry),
@@ -167,7 +167,7 @@ func (l *Lines) eligible(r RoutingRequest) []*routingEntry {
 	if len(r.Routing) == 0 {
 		return entries
 	}
-	return slices.DeleteFunc(slices.Clone(entries), func(s *routingEntry) bool { return !s.line.Takes(r.Form, r.Routing) })
+	return slices.DeleteFunc(slices.Clone(entries), func(s *routingEntry) bool { return !s.line.AcceptsRouting(r.Form, r.Routing) })
 }
 
 // RecordSettlement adds the settlement of a job, or of a failed attempt, to the margin of a model on

@@ -192,7 +192,7 @@ func TestShortOfTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := snapshot(1, inOrder("a", "b")...)
-		l := line.New(line.Options{Open: (&provider{}).open, Catalog: catalog.Unchanging(s)})
+		l := line.New(line.Options{Open: (&provider{}).open, Catalog: catalog.NewStaticWatcher(s)})
 		for range 5 {
 			ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 			_, err := l.Try(ctx, request(s), func(ctx context.Context, _ *line.Attempt) error {
@@ -271,7 +271,7 @@ func TestStates(t *testing.T) {
 		disabled.Enabled, out.APIKey, out.MaxConcurrent = false, "${NOT_SET}", 7
 		s := snapshot(1, spec("a"), disabled, out)
 		registry := prometheus.NewPedanticRegistry()
-		l := line.New(line.Options{Open: (&provider{}).open, Registry: registry, Catalog: catalog.Unchanging(s)})
+		l := line.New(line.Options{Open: (&provider{}).open, Registry: registry, Catalog: catalog.NewStaticWatcher(s)})
 		var answer *chatcall.Response
 		var ons []*line.Attempt
 		run := func(wait time.Duration, end error) {
@@ -458,7 +458,7 @@ func checkMetrics(t *testing.T, registry *prometheus.Registry, want map[string]f
 func TestRecentIsBounded(t *testing.T) {
 	t.Parallel()
 	s := snapshot(1, spec("a"))
-	l := line.New(line.Options{Open: (&provider{}).open, Catalog: catalog.Unchanging(s)})
+	l := line.New(line.Options{Open: (&provider{}).open, Catalog: catalog.NewStaticWatcher(s)})
 	var first *line.Attempt
 	for i := range 300 {
 		_, err := l.Try(t.Context(), request(s), func(_ context.Context, on *line.Attempt) error {

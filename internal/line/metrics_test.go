@@ -29,7 +29,7 @@ func TestMetricsFollowALinesModels(t *testing.T) {
 			func(string) (string, bool) { return "", false })
 	}
 	s := with(1, "old")
-	l := line.New(line.Options{Open: (&provider{}).open, Registry: registry, Catalog: catalog.Unchanging(s)})
+	l := line.New(line.Options{Open: (&provider{}).open, Registry: registry, Catalog: catalog.NewStaticWatcher(s)})
 	at := func(more map[string]float64) {
 		t.Helper()
 		l.Statuses() // applies the newest catalog

@@ -47,7 +47,7 @@ func (p *prober) step(ctx context.Context) {
 	now := l.now()
 	for _, entry := range l.table(l.catalog.Current()).entries {
 		ln, s := entry.line, entry.stats
-		if s.Sound() && !s.keys.any.Load() || s.drained.Load() || !ln.Enabled || ln.Out != "" {
+		if s.Sound() && !s.keys.any.Load() || s.drained.Load() || !ln.Enabled || ln.UnusableReason != "" {
 			continue
 		}
 		if !s.Pending(now) && !s.keys.pending(now, entry.keys) || !l.lease(ctx, entry.target) {
@@ -245,7 +245,7 @@ func (p *prober) tryWith(k *lineKey) probeCall {
 func (p *prober) call(ctx context.Context, entry *routingEntry, k *lineKey, part health.LinePart) *upstream.Failure {
 	ln := entry.line
 	m := p.lines.model(part.Model)
-	if m == nil || m.Kind != catalog.KindChat || !ln.Speaks(part.Form) {
+	if m == nil || m.Kind != catalog.KindChat || !ln.Supports(part.Form) {
 		return nil
 	}
 	body, ok := wire.Probe(part.Form, ln.Models[m.ID], m.Reasoning, string(entry.readsLimit(m)))
@@ -261,7 +261,7 @@ func (p *prober) call(ctx context.Context, entry *routingEntry, k *lineKey, part
 		}
 		defer p.lines.slots.Give(ln.ID)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, min(ln.Times(m).Total, probeWait),
+	ctx, cancel := context.WithTimeoutCause(ctx, min(ln.TimeoutsFor(m).Total, probeWait),
 		fmt.Errorf("no answer to a probe: %w", context.DeadlineExceeded))
 	defer cancel()
 	answer, err := k.adapter.Chat(ctx, chatcall.Call{Form: part.Form, Model: ln.Models[m.ID], Body: rawjson.Pieces{body}})

@@ -86,8 +86,8 @@ func (l *Lines) status(now time.Time, entry *routingEntry) Status {
 	switch {
 	case !ln.Enabled:
 		status.State = stateDisabled
-	case ln.Out != "":
-		status.State, why = stateOutOfService, ln.Out
+	case ln.UnusableReason != "":
+		status.State, why = stateOutOfService, ln.UnusableReason
 	case entry.stats.drained.Load():
 		status.State, why = stateDrained, causeDrained
 	default:

@@ -65,7 +65,7 @@ func (e *routingEntry) redact(f *upstream.Failure) {
 // table returns the routing table of a snapshot. Lines keeps the tables of the two newest
 // snapshots; for an older snapshot, table builds a new table for each request.
 func (l *Lines) table(s *catalog.Snapshot) *routingTable {
-	current := edition{s.Revision, s.Reading}
+	current := edition{s.Revision, s.SecretsVersion}
 	if t := l.newest.Load(); t.edition == current {
 		return t
 	}
@@ -113,7 +113,7 @@ func unprobed(s *catalog.Snapshot, ln *catalog.Line) bool {
 
 // buildTable builds the routing table of a snapshot. Callers must hold mu.
 func (l *Lines) buildTable(s *catalog.Snapshot) *routingTable {
-	t := &routingTable{edition: edition{s.Revision, s.Reading}, byModel: map[string][]*routingEntry{}}
+	t := &routingTable{edition: edition{s.Revision, s.SecretsVersion}, byModel: map[string][]*routingEntry{}}
 	byID := make(map[string]*routingEntry, len(s.AllLines()))
 	for _, ln := range s.AllLines() {
 		entry := &routingEntry{line: ln, stats: l.statsOf(ln), hash: wire.Hash(ln.ID), host: hostOf(ln)}
@@ -156,8 +156,8 @@ func hostOf(ln *catalog.Line) string {
 // keysOf returns the line's keys on this node, each with its adapter.
 func (l *Lines) keysOf(entry *routingEntry) (keys []*lineKey) {
 	for i, k := range entry.line.Keys() {
-		if k.Why == "" {
-			keys = append(keys, &lineKey{entry: entry, position: i + 1, mark: k.Mark(), key: k, adapter: l.adapter(entry.line, k.Value())})
+		if k.MissingReason == "" {
+			keys = append(keys, &lineKey{entry: entry, position: i + 1, mark: k.Fingerprint(), key: k, adapter: l.adapter(entry.line, k.Value())})
 		}
 	}
 	if len(keys) == 0 {
@@ -170,12 +170,12 @@ func (l *Lines) keysOf(entry *routingEntry) (keys []*lineKey) {
 // because another version of the gateway accepted the catalog, every call of the returned adapter
 // fails.
 func (l *Lines) adapter(ln *catalog.Line, key string) chatcall.Adapter {
-	if !ln.Enabled || ln.Out != "" {
+	if !ln.Enabled || ln.UnusableReason != "" {
 		return openError{}
 	}
 	a, err := l.open(upstream.Target{
 		Line: ln.ID, Provider: ln.Provider, BaseURL: ln.BaseURL, Key: key, Options: ln.Options,
-		Header: ln.Header(), Secrets: ln.Secrets(), Set: ln.FixedFields(), Omit: ln.Omits(),
+		Header: ln.Header(), Secrets: ln.Secrets(), Set: ln.FixedFields(), Omit: ln.OmittedFields(),
 	})
 	if err != nil {
 		return openError{err}

@@ -152,7 +152,7 @@ func (w *routing) acquire(ctx context.Context, c *rankedLine, lastResort bool) *
 	l, ln, t := w.lines, c.entry.line, c.entry.stats
 	c.form = formFor(c.entry, &w.request, c.missing)
 	switch {
-	case ln.Out != "":
+	case ln.UnusableReason != "":
 		c.skipped = stateOutOfService
 	case c.form == "":
 		c.skipped = skippedForm

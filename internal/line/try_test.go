@@ -141,7 +141,7 @@ func withUpkeep(t *testing.T, s *catalog.Snapshot, play func(t *testing.T, p *fa
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var p fakeProvider
-		l := line.New(line.Options{Open: p.open, Catalog: catalog.Unchanging(s)})
+		l := line.New(line.Options{Open: p.open, Catalog: catalog.NewStaticWatcher(s)})
 		stop := runUpkeep(t, l)
 		defer stop()
 		play(t, &p, l, s)
@@ -295,7 +295,7 @@ func TestRejectionsThatAnotherLineMayNotShare(t *testing.T) {
 	t.Parallel()
 	s := snapshot(1, inOrder("a", "b")...)
 	var p fakeProvider
-	l := line.New(line.Options{Open: p.open, Catalog: catalog.Unchanging(s)})
+	l := line.New(line.Options{Open: p.open, Catalog: catalog.NewStaticWatcher(s)})
 	p.set("a", upstream.Classify(404, "", []byte(`{"error":{"message":"No endpoints found that support tool use"}}`), nil))
 	if _, err := ask(l, request(s)); err != nil || p.takeCalls() != "a b" {
 		t.Errorf("the second line serves the request: %v", err)
@@ -319,7 +319,7 @@ func TestBusy(t *testing.T) {
 	s := snapshot(1, a, b, c)
 	var p fakeProvider
 	p.set("c", upstream.Classify(429, "", nil, nil))
-	l := line.New(line.Options{Open: p.open, Catalog: catalog.Unchanging(s)})
+	l := line.New(line.Options{Open: p.open, Catalog: catalog.NewStaticWatcher(s)})
 	var open []io.Closer
 	try := func() error {
 		_, err := l.Try(t.Context(), request(s), func(ctx context.Context, on *line.Attempt) error {
@@ -463,7 +463,7 @@ func TestNewAddressNewHealth(t *testing.T) {
 	a := spec("a")
 	s := snapshot(1, a)
 	var p fakeProvider
-	l := line.New(line.Options{Open: p.open, Catalog: catalog.Unchanging(s)})
+	l := line.New(line.Options{Open: p.open, Catalog: catalog.NewStaticWatcher(s)})
 	p.set("a", noKey())
 	if _, err := ask(l, request(s)); err == nil {
 		t.Fatal("no error")
@@ -518,7 +518,7 @@ func TestPausesAreALastResort(t *testing.T) {
 	a.Priority, b.Priority, b.MaxConcurrent = 1, 2, 1
 	s := snapshot(1, a, b)
 	var p fakeProvider
-	l := line.New(line.Options{Open: p.open, Catalog: catalog.Unchanging(s)})
+	l := line.New(line.Options{Open: p.open, Catalog: catalog.NewStaticWatcher(s)})
 	slow := upstream.Classify(429, "", nil, http.Header{"Retry-After": {"20"}})
 	as := func(account string) ([]line.AttemptRecord, error) {
 		r := request(s)

@@ -66,7 +66,7 @@ func TestUnavailableSaysWhatToDo(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := snapshot(1, spec("a"))
-				l := line.New(line.Options{Open: (&fakeProvider{}).open, Catalog: catalog.Unchanging(s)})
+				l := line.New(line.Options{Open: (&fakeProvider{}).open, Catalog: catalog.NewStaticWatcher(s)})
 				try := func() error {
 					_, err := l.Try(t.Context(), request(s), func(context.Context, *line.Attempt) error { return tt.failure() })
 					return err

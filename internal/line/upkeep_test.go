@@ -95,7 +95,7 @@ func TestOperatorsWord(t *testing.T) {
 			alerts := &alertReceiver{received: make(chan struct{}, 100)}
 			sender := alert.New("http://alerts.test/", slog.New(slog.DiscardHandler), alerts)
 			l := New(Options{Open: func(upstream.Target) (chatcall.Adapter, error) { return nil, nil },
-				Catalog: catalog.Unchanging(s), DB: db, Node: self, Alerts: sender})
+				Catalog: catalog.NewStaticWatcher(s), DB: db, Node: self, Alerts: sender})
 			go sender.Run(t.Context(), t.Context())
 			return l, alerts
 		}

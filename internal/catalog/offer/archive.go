@@ -7,15 +7,15 @@ import (
 	"tollgate/internal/store"
 )
 
-// archived bounds how many revisions an Archive keeps in memory.
-const archived = 16
+// maxArchived bounds how many revisions an Archive keeps in memory.
+const maxArchived = 16
 
 // Archive reads models of former revisions and keeps the last revisions read. The zero value is
 // ready for use. It is safe for concurrent use.
 type Archive struct {
-	mu   sync.Mutex
-	docs map[int64]*catalog.Document
-	keep []int64 // their order
+	mu    sync.Mutex
+	docs  map[int64]*catalog.Document
+	order []int64 // their order
 }
 
 // ModelTx returns a model of a revision, or nil if the revision does not have the model. It returns
@@ -49,12 +49,12 @@ func (a *Archive) put(revision int64, doc *catalog.Document) {
 	if a.docs == nil {
 		a.docs = map[int64]*catalog.Document{}
 	}
-	if _, there := a.docs[revision]; !there {
-		a.keep = append(a.keep, revision)
+	if _, exists := a.docs[revision]; !exists {
+		a.order = append(a.order, revision)
 	}
 	a.docs[revision] = doc
-	if len(a.keep) > archived {
-		delete(a.docs, a.keep[0])
-		a.keep = a.keep[1:]
+	if len(a.order) > maxArchived {
+		delete(a.docs, a.order[0])
+		a.order = a.order[1:]
 	}
 }

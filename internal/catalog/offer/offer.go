@@ -28,7 +28,7 @@ func Listing(m *catalog.Model, created int64, factor money.Factor) json.RawMessa
 		switch f.Name {
 		case "id", "owned_by":
 		case "price", "per_clip": // one name for both
-			n.Set("price", times(f.Value, factor))
+			n.Set("price", multiply(f.Value, factor))
 		default:
 			n.Set(f.Name, f.Value)
 		}
@@ -50,9 +50,9 @@ func AccountPrice(price money.Price, factor money.Factor) string {
 	return price.Times(factor)
 }
 
-// times returns a model's price list with each price multiplied by a factor. Thresholds and the
+// multiply returns a model's price list with each price multiplied by a factor. Thresholds and the
 // factors of options stay.
-func times(n *tree.Value, factor money.Factor) *tree.Value {
+func multiply(n *tree.Value, factor money.Factor) *tree.Value {
 	if factor == 0 {
 		return n
 	}
@@ -62,11 +62,11 @@ func times(n *tree.Value, factor money.Factor) *tree.Value {
 	}
 	scaled.Items, scaled.Fields = slices.Clone(n.Items), slices.Clone(n.Fields)
 	for i, item := range scaled.Items {
-		scaled.Items[i] = times(item, factor)
+		scaled.Items[i] = multiply(item, factor)
 	}
 	for i, f := range scaled.Fields {
 		if f.Name != "options" && f.Name != "prompt_tokens" {
-			scaled.Fields[i].Value = times(f.Value, factor)
+			scaled.Fields[i].Value = multiply(f.Value, factor)
 		}
 	}
 	return &scaled
@@ -104,12 +104,12 @@ func Endpoints(m *catalog.Model) []string {
 		return []string{"/v1/videos/generations"}
 	}
 	var paths []string
-	for _, at := range []struct {
+	for _, endpoint := range []struct {
 		form wire.Form
 		path string
 	}{{wire.FormChat, "/v1/chat/completions"}, {wire.FormResponses, "/v1/responses"}, {wire.FormMessages, "/native/v1/messages"}} {
-		if m.Speaks(at.form) {
-			paths = append(paths, at.path)
+		if m.Supports(endpoint.form) {
+			paths = append(paths, endpoint.path)
 		}
 	}
 	return paths

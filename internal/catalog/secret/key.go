@@ -13,8 +13,8 @@ const MaxKeys = 8
 type LineKey struct {
 	// Reference is the key's reference in the document; empty if the line needs none.
 	Reference string
-	// Why is the reason if the key is missing on this node, otherwise empty.
-	Why string
+	// MissingReason is the reason if the key is missing on this node, otherwise empty.
+	MissingReason string
 
 	value func() string // a function, to keep the value out of a printed key
 }
@@ -22,19 +22,19 @@ type LineKey struct {
 // newKey resolves a reference on this node.
 func newKey(reference string, lookup func(string) (string, bool)) LineKey {
 	k := LineKey{Reference: reference}
-	value, why := Resolve(strings.TrimSuffix(strings.TrimPrefix(reference, "${"), "}"), lookup)
-	k.Why, k.value = why, func() string { return value }
+	value, reason := Resolve(strings.TrimSuffix(strings.TrimPrefix(reference, "${"), "}"), lookup)
+	k.MissingReason, k.value = reason, func() string { return value }
 	return k
 }
 
 // Keys resolves references on this node. If the node has none of the keys, why is the reason.
-func Keys(references []string, lookup func(string) (string, bool)) (all []LineKey, why string) {
+func Keys(references []string, lookup func(string) (string, bool)) (all []LineKey, reason string) {
 	var reasons []string
 	for _, reference := range references {
 		k := newKey(reference, lookup)
 		all = append(all, k)
-		if k.Why != "" {
-			reasons = append(reasons, k.Why)
+		if k.MissingReason != "" {
+			reasons = append(reasons, k.MissingReason)
 		}
 	}
 	if len(reasons) < len(all) {
@@ -53,39 +53,39 @@ func (k LineKey) Value() string {
 
 // Bounds of the parts of a key that may be shown.
 const (
-	markBytes = 8
-	hintChars = 4
-	minHinted = 20 // minimum length in characters of a key with a hint
+	fingerprintBytes = 8
+	hintChars        = 4
+	minHintLength    = 20 // minimum length in characters of a key with a hint
 )
 
 // Mark identifies a key without revealing it: the beginning of its digest in hexadecimal digits. It
 // is empty without a value.
-func (k LineKey) Mark() string {
+func (k LineKey) Fingerprint() string {
 	value := k.Value()
 	if value == "" {
 		return ""
 	}
 	digest := sha256.Sum256([]byte("tollgate line key\n" + value))
-	return hex.EncodeToString(digest[:markBytes])
+	return hex.EncodeToString(digest[:fingerprintBytes])
 }
 
 // Hint returns the last four characters of a key, as shown by providers, for people to recognise
 // the key. It is empty for a key with fewer than minHinted characters or not a single word.
 func (k LineKey) Hint() string {
 	value := k.Value()
-	if len(value) < minHinted || strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' }) {
+	if len(value) < minHintLength || strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' }) {
 		return ""
 	}
 	return "…" + value[len(value)-hintChars:]
 }
 
-// Keep gives unreadable keys their former values and returns the reasons.
-func Keep(had, now []LineKey) (why []string) {
-	for i := range now {
-		if i < len(had) && now[i].Why != "" && had[i].Why == "" && had[i].Reference == now[i].Reference {
-			why = append(why, now[i].Why)
-			now[i] = had[i]
+// KeepUnreadable gives unreadable keys their former values and returns the reasons.
+func KeepUnreadable(old, current []LineKey) (reasons []string) {
+	for i := range current {
+		if i < len(old) && current[i].MissingReason != "" && old[i].MissingReason == "" && old[i].Reference == current[i].Reference {
+			reasons = append(reasons, current[i].MissingReason)
+			current[i] = old[i]
 		}
 	}
-	return why
+	return reasons
 }

@@ -21,8 +21,8 @@ func TestKeysAreNotShown(t *testing.T) {
 			continue
 		}
 		k := keys[0]
-		if k.Value() != value || k.Hint() != hint || len(k.Mark()) != 16 || strings.Contains(value, k.Mark()) {
-			t.Errorf("%s: hint %q, mark %q", value, k.Hint(), k.Mark())
+		if k.Value() != value || k.Hint() != hint || len(k.Fingerprint()) != 16 || strings.Contains(value, k.Fingerprint()) {
+			t.Errorf("%s: hint %q, mark %q", value, k.Hint(), k.Fingerprint())
 		}
 		for _, format := range []string{"%v", "%+v", "%#v"} {
 			if shown := fmt.Sprintf(format, k); strings.Contains(shown, value) {

@@ -27,7 +27,7 @@ func IsReference(text string) bool { return reference.MatchString(text) }
 // Resolve returns the value of a reference's name on this node, without surrounding white space, or
 // the reason for a missing value. Files are read again with each revision of the catalog, and at
 // the operator's request.
-func Resolve(name string, lookup func(string) (string, bool)) (value, why string) {
+func Resolve(name string, lookup func(string) (string, bool)) (value, reason string) {
 	path, isFile := strings.CutPrefix(name, "file:")
 	if !isFile {
 		value, _ = lookup(name)

@@ -10,7 +10,7 @@ import (
 // people. what is the word for an entry.
 func Changes(what string, before, after []*Value) []string {
 	var out []string
-	old, oldIDs := byID(before)
+	entries, oldIDs := byID(before)
 	_, newIDs := byID(after)
 	for _, id := range oldIDs {
 		if !slices.Contains(newIDs, id) {
@@ -18,12 +18,12 @@ func Changes(what string, before, after []*Value) []string {
 		}
 	}
 	for i, id := range newIDs {
-		was, ok := old[id]
+		oldEntry, ok := entries[id]
 		if !ok {
 			out = append(out, fmt.Sprintf("%s %s: added", what, id))
 			continue
 		}
-		for _, c := range fieldChanges("", was, after[i]) {
+		for _, c := range fieldChanges("", oldEntry, after[i]) {
 			out = append(out, fmt.Sprintf("%s %s: %s", what, id, c))
 		}
 	}
@@ -82,15 +82,15 @@ func valueChanges(path string, before, after *Value) []string {
 		}
 		return out
 	}
-	a, b := inWords(before), inWords(after)
+	a, b := formatValue(before), formatValue(after)
 	if a == b {
 		return nil
 	}
 	return []string{fmt.Sprintf("%s %s -> %s", path, a, b)}
 }
 
-// inWords shows a value in a change.
-func inWords(n *Value) string {
+// formatValue shows a value in a change.
+func formatValue(n *Value) string {
 	if n == nil {
 		return "(default)"
 	}

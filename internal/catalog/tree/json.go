@@ -26,8 +26,8 @@ type jsonReader struct {
 	lines []int // offsets of line ends
 }
 
-// here is the position of the next token.
-func (r *jsonReader) here() Position {
+// position is the position of the next token.
+func (r *jsonReader) position() Position {
 	offset := int(r.dec.InputOffset())
 	for offset < len(r.raw) && strings.IndexByte(" \t\r\n:,", r.raw[offset]) >= 0 {
 		offset++
@@ -41,13 +41,13 @@ func (r *jsonReader) here() Position {
 }
 
 func (r *jsonReader) value(depth int) (*Value, error) {
-	n := &Value{At: r.here(), size: 1}
+	n := &Value{Pos: r.position(), size: 1}
 	token, err := r.dec.Token()
 	if err != nil {
-		return nil, unreadable(n.At, "is not valid JSON: %v", err)
+		return nil, syntaxError(n.Pos, "is not valid JSON: %v", err)
 	}
 	if depth > maxDepth {
-		return nil, unreadable(n.At, "is nested deeper than %d levels", maxDepth)
+		return nil, syntaxError(n.Pos, "is nested deeper than %d levels", maxDepth)
 	}
 	switch v := token.(type) {
 	case nil:
@@ -61,10 +61,10 @@ func (r *jsonReader) value(depth int) (*Value, error) {
 		for r.dec.More() {
 			var f Field
 			if n.Kind == TableKind {
-				f.At = r.here()
+				f.Pos = r.position()
 				key, err := r.dec.Token()
 				if err != nil {
-					return nil, unreadable(f.At, "is not valid JSON: %v", err)
+					return nil, syntaxError(f.Pos, "is not valid JSON: %v", err)
 				}
 				f.Name = key.(string)
 			}
@@ -79,7 +79,7 @@ func (r *jsonReader) value(depth int) (*Value, error) {
 			}
 		}
 		if _, err := r.dec.Token(); err != nil {
-			return nil, unreadable(r.here(), "is not valid JSON: %v", err)
+			return nil, syntaxError(r.position(), "is not valid JSON: %v", err)
 		}
 	default: // json.Number, bool
 		n.Kind, n.Text = PlainKind, fmt.Sprint(v)

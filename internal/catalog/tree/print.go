@@ -10,7 +10,7 @@ import (
 // JSON returns a tree as JSON with its keys in order. With an empty indent it has no white space.
 func JSON(n *Value, indent string) []byte {
 	var out bytes.Buffer
-	writeLine(&out, n, ",", ":", jsonText)
+	writeFlow(&out, n, ",", ":", jsonText)
 	if indent == "" {
 		return out.Bytes()
 	}
@@ -94,12 +94,12 @@ func Flow(n *Value) string {
 		return yamlText(n.Text)
 	}
 	var out bytes.Buffer
-	writeLine(&out, n, ", ", ": ", flowText)
+	writeFlow(&out, n, ", ", ": ", flowText)
 	return out.String()
 }
 
-// writeLine writes a value on one line.
-func writeLine(out *bytes.Buffer, n *Value, comma, colon string, quote func(string) string) {
+// writeFlow writes a value on one line.
+func writeFlow(out *bytes.Buffer, n *Value, comma, colon string, quote func(string) string) {
 	switch n.Kind {
 	case NullKind:
 		out.WriteString("null")
@@ -113,7 +113,7 @@ func writeLine(out *bytes.Buffer, n *Value, comma, colon string, quote func(stri
 			if i > 0 {
 				out.WriteString(comma)
 			}
-			writeLine(out, item, comma, colon, quote)
+			writeFlow(out, item, comma, colon, quote)
 		}
 		out.WriteByte(']')
 	case TableKind:
@@ -124,7 +124,7 @@ func writeLine(out *bytes.Buffer, n *Value, comma, colon string, quote func(stri
 			}
 			out.WriteString(quote(f.Name))
 			out.WriteString(colon)
-			writeLine(out, f.Value, comma, colon, quote)
+			writeFlow(out, f.Value, comma, colon, quote)
 		}
 		out.WriteByte('}')
 	}

@@ -9,10 +9,10 @@ import (
 // Read reads a text: as JSON when it is valid JSON, else as YAML. The error is
 // a *SyntaxError.
 func Read(raw []byte) (*Value, error) {
-	if at := invalidUTF8(raw); at >= 0 {
-		line := bytes.Count(raw[:at], []byte("\n"))
-		column := at - bytes.LastIndexByte(raw[:at], '\n')
-		return nil, unreadable(Position{line + 1, column}, "is not valid UTF-8")
+	if offset := invalidUTF8Offset(raw); offset >= 0 {
+		line := bytes.Count(raw[:offset], []byte("\n"))
+		column := offset - bytes.LastIndexByte(raw[:offset], '\n')
+		return nil, syntaxError(Position{line + 1, column}, "is not valid UTF-8")
 	}
 	raw = bytes.TrimPrefix(raw, []byte("\ufeff"))
 	if json.Valid(raw) {
@@ -21,8 +21,8 @@ func Read(raw []byte) (*Value, error) {
 	return readYAML(raw)
 }
 
-// invalidUTF8 returns the offset of the first byte of invalid UTF-8, or -1.
-func invalidUTF8(raw []byte) int {
+// invalidUTF8Offset returns the offset of the first byte of invalid UTF-8, or -1.
+func invalidUTF8Offset(raw []byte) int {
 	for i := 0; i < len(raw); {
 		r, size := utf8.DecodeRune(raw[i:])
 		if r == utf8.RuneError && size <= 1 {

@@ -20,7 +20,7 @@ type Value struct {
 	Text   string   // of a plain or quoted scalar
 	Items  []*Value // of a list
 	Fields []Field  // of a table, in the order of the text
-	At     Position
+	Pos    Position
 	Flow   bool // print on one line
 	size   int  // nodes in this tree, aliases counted as often as they appear
 }
@@ -28,7 +28,7 @@ type Value struct {
 // Field is one key of a table.
 type Field struct {
 	Name  string
-	At    Position
+	Pos   Position
 	Value *Value
 }
 
@@ -45,16 +45,16 @@ func (p Position) String() string {
 
 // SyntaxError reports that a text cannot be read as YAML or JSON of a document.
 type SyntaxError struct {
-	At      Position
+	Pos     Position
 	Message string
 }
 
 // Error implements error.
-func (e *SyntaxError) Error() string { return e.At.String() + ": " + e.Message }
+func (e *SyntaxError) Error() string { return e.Pos.String() + ": " + e.Message }
 
 // unreadable makes an Error.
-func unreadable(at Position, format string, args ...any) error {
-	return &SyntaxError{At: at, Message: fmt.Sprintf(format, args...)}
+func syntaxError(pos Position, format string, args ...any) error {
+	return &SyntaxError{Pos: pos, Message: fmt.Sprintf(format, args...)}
 }
 
 // Kind is the kind of a node.

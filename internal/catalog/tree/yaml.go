@@ -26,7 +26,7 @@ func readYAML(raw []byte) (n *Value, err error) {
 		// Anybody may upload text; a defect in the parser must reject the document and not crash
 		// the node.
 		if p := recover(); p != nil {
-			n, err = nil, unreadable(Position{1, 1}, "cannot be read as YAML: %v", p)
+			n, err = nil, syntaxError(Position{1, 1}, "cannot be read as YAML: %v", p)
 		}
 	}()
 	tokens := lexer.Tokenize(string(raw))
@@ -35,7 +35,7 @@ func readYAML(raw []byte) (n *Value, err error) {
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
-		return nil, syntaxFault(err)
+		return nil, parserError(err)
 	}
 	r := yamlReader{anchors: map[string]*Value{}}
 	for _, doc := range file.Docs {
@@ -43,7 +43,7 @@ func readYAML(raw []byte) (n *Value, err error) {
 			continue
 		}
 		if n != nil {
-			return nil, unreadable(position(doc.Body), "must be one document, not several separated by ---")
+			return nil, syntaxError(position(doc.Body), "must be one document, not several separated by ---")
 		}
 		if n, err = r.value(doc.Body, 1); err != nil {
 			return nil, err
@@ -65,7 +65,7 @@ func checkShape(tokens token.Tokens) error {
 		case token.SequenceEndType, token.MappingEndType:
 			flow--
 		case token.TagType, token.DirectiveType:
-			return unreadable(Position{tk.Position.Line, tk.Position.Column}, "tags and directives are not allowed")
+			return syntaxError(Position{tk.Position.Line, tk.Position.Column}, "tags and directives are not allowed")
 		}
 		// Openings in a row on one line nest: `- - - x`, `&a &b x`.
 		switch tk.Type {
@@ -80,27 +80,27 @@ func checkShape(tokens token.Tokens) error {
 		// Block nesting costs at least a column a level.
 		structural := tk.Type == token.SequenceEntryType || tk.Type == token.MappingKeyType
 		if flow > maxDepth || openings > 8*maxDepth || (structural && tk.Position.Column > 8*maxDepth) {
-			return unreadable(Position{tk.Position.Line, tk.Position.Column}, "is nested deeper than %d levels", maxDepth)
+			return syntaxError(Position{tk.Position.Line, tk.Position.Column}, "is nested deeper than %d levels", maxDepth)
 		}
 	}
 	return nil
 }
 
-// syntaxFault turns a parser's error into a fault with its place.
-func syntaxFault(err error) error {
+// parserError turns a parser's error into a fault with its place.
+func parserError(err error) error {
 	if syntax, ok := errors.AsType[yaml.Error](err); ok && syntax.GetToken() != nil && syntax.GetToken().Position != nil {
-		at := syntax.GetToken().Position
-		return unreadable(Position{max(1, at.Line), max(1, at.Column)}, "is not valid YAML: %s", syntax.GetMessage())
+		pos := syntax.GetToken().Position
+		return syntaxError(Position{max(1, pos.Line), max(1, pos.Column)}, "is not valid YAML: %s", syntax.GetMessage())
 	}
-	return unreadable(Position{1, 1}, "is not valid YAML: %s", strings.SplitN(err.Error(), "\n", 2)[0])
+	return syntaxError(Position{1, 1}, "is not valid YAML: %s", strings.SplitN(err.Error(), "\n", 2)[0])
 }
 
 func position(n ast.Node) Position {
 	if n == nil || n.GetToken() == nil || n.GetToken().Position == nil {
 		return Position{1, 1}
 	}
-	at := n.GetToken().Position
-	return Position{max(1, at.Line), max(1, at.Column)}
+	pos := n.GetToken().Position
+	return Position{max(1, pos.Line), max(1, pos.Column)}
 }
 
 type yamlReader struct {
@@ -109,14 +109,14 @@ type yamlReader struct {
 }
 
 func (r *yamlReader) value(a ast.Node, depth int) (*Value, error) {
-	at := position(a)
+	pos := position(a)
 	if depth > maxDepth {
-		return nil, unreadable(at, "is nested deeper than %d levels", maxDepth)
+		return nil, syntaxError(pos, "is nested deeper than %d levels", maxDepth)
 	}
 	if r.nodes++; r.nodes > maxNodes {
-		return nil, unreadable(at, "has more than %d values", maxNodes)
+		return nil, syntaxError(pos, "has more than %d values", maxNodes)
 	}
-	n := &Value{At: at, size: 1}
+	n := &Value{Pos: pos, size: 1}
 	switch v := a.(type) {
 	case nil, *ast.NullNode:
 	case *ast.StringNode:
@@ -152,7 +152,7 @@ func (r *yamlReader) value(a ast.Node, depth int) (*Value, error) {
 	case *ast.AliasNode:
 		return r.alias(v)
 	default:
-		return nil, unreadable(at, "contains YAML that a catalog does not support (%s)", a.Type())
+		return nil, syntaxError(pos, "contains YAML that a catalog does not support (%s)", a.Type())
 	}
 	return n, nil
 }
@@ -162,10 +162,10 @@ func (r *yamlReader) alias(v *ast.AliasNode) (*Value, error) {
 	name := v.Value.GetToken().Value
 	target, ok := r.anchors[name]
 	if !ok {
-		return nil, unreadable(position(v), "refers to the anchor %q, but no earlier value has this anchor", name)
+		return nil, syntaxError(position(v), "refers to the anchor %q, but no earlier value has this anchor", name)
 	}
 	if r.nodes += target.size; r.nodes > maxNodes {
-		return nil, unreadable(position(v), "has more than %d values", maxNodes)
+		return nil, syntaxError(position(v), "has more than %d values", maxNodes)
 	}
 	return target, nil
 }
@@ -175,7 +175,7 @@ func (r *yamlReader) alias(v *ast.AliasNode) (*Value, error) {
 // tiers has a meaning.
 func (r *yamlReader) table(n *Value, values []*ast.MappingValueNode, depth int) (*Value, error) {
 	n.Kind = TableKind
-	keys, written := make([]string, len(values)), map[string]bool{}
+	keys, ownKeys := make([]string, len(values)), map[string]bool{}
 	for i, entry := range values {
 		if entry.Key.IsMergeKey() {
 			continue
@@ -184,7 +184,7 @@ func (r *yamlReader) table(n *Value, values []*ast.MappingValueNode, depth int) 
 		if err != nil {
 			return nil, err
 		}
-		keys[i], written[key] = key, true
+		keys[i], ownKeys[key] = key, true
 	}
 	for i, entry := range values {
 		value, err := r.value(entry.Value, depth+1)
@@ -192,7 +192,7 @@ func (r *yamlReader) table(n *Value, values []*ast.MappingValueNode, depth int) 
 			return nil, err
 		}
 		if !entry.Key.IsMergeKey() {
-			n.add(Field{Name: keys[i], At: position(entry.Key), Value: value})
+			n.add(Field{Name: keys[i], Pos: position(entry.Key), Value: value})
 			continue
 		}
 		merged, err := mergeable(value)
@@ -200,8 +200,8 @@ func (r *yamlReader) table(n *Value, values []*ast.MappingValueNode, depth int) 
 			return nil, err
 		}
 		for _, f := range merged {
-			if !written[f.Name] {
-				written[f.Name] = true
+			if !ownKeys[f.Name] {
+				ownKeys[f.Name] = true
 				n.add(f)
 			}
 		}
@@ -224,13 +224,13 @@ func mergeable(value *Value) ([]Field, error) {
 		var all []Field
 		for _, item := range value.Items {
 			if item.Kind != TableKind {
-				return nil, unreadable(item.At, "<< accepts mappings only")
+				return nil, syntaxError(item.Pos, "<< accepts mappings only")
 			}
 			all = append(all, item.Fields...)
 		}
 		return all, nil
 	}
-	return nil, unreadable(value.At, "<< accepts a mapping or a list of mappings only")
+	return nil, syntaxError(value.Pos, "<< accepts a mapping or a list of mappings only")
 }
 
 // key returns the text of a mapping's key. The key must be a scalar.
@@ -245,5 +245,5 @@ func (r *yamlReader) key(k ast.MapKeyNode) (string, error) {
 			return r.key(inner)
 		}
 	}
-	return "", unreadable(position(k), "a key must be plain text, not %s", k.Type())
+	return "", syntaxError(position(k), "a key must be plain text, not %s", k.Type())
 }

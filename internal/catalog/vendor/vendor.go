@@ -24,22 +24,22 @@ func HostOf(base string) Host {
 	return Host("." + strings.TrimSuffix(strings.ToLower(u.Hostname()), "."))
 }
 
-// ObeysBothLimits reports whether the host is OpenAI's or Azure's. Both obey a limit on output
+// AcceptsBothLimits reports whether the host is OpenAI's or Azure's. Both obey a limit on output
 // tokens in either of its fields.
-func (h Host) ObeysBothLimits() bool {
-	return h.within("openai.com", "azure.com", "azure.us", "azure.cn")
+func (h Host) AcceptsBothLimits() bool {
+	return h.isWithin("openai.com", "azure.com", "azure.us", "azure.cn")
 }
 
-// TakesNoStreamOptions reports whether the host refuses `stream_options`.
-func (h Host) TakesNoStreamOptions() bool { return h.within("api.mistral.ai") }
+// RejectsStreamOptions reports whether the host refuses `stream_options`.
+func (h Host) RejectsStreamOptions() bool { return h.isWithin("api.mistral.ai") }
 
-// KnowsSystemOnly reports whether the host does not know the role developer in chat completions,
+// LacksDeveloperRole reports whether the host does not know the role developer in chat completions,
 // for a model by the host's own ID.
-func (h Host) KnowsSystemOnly(model string) bool {
-	if h.within("openrouter.ai") { // it passes the role on
+func (h Host) LacksDeveloperRole(model string) bool {
+	if h.isWithin("openrouter.ai") { // it passes the role on
 		return !strings.HasPrefix(model, "openai/") && !strings.HasPrefix(model, "anthropic/")
 	}
-	return h.within(
+	return h.isWithin(
 		"x.ai", "mistral.ai", "deepseek.com", "together.ai", "together.xyz", "fireworks.ai", "cerebras.ai",
 		"moonshot.ai", "moonshot.cn", "z.ai", "bigmodel.cn", "aliyuncs.com", "minimax.io", "minimaxi.com", "nvidia.com",
 		"sambanova.ai", "nebius.com", "huggingface.co", "volces.com", "bytepluses.com")
@@ -50,9 +50,9 @@ func (h Host) KnowsSystemOnly(model string) bool {
 // Zhipu rejects a forced tool for any model.
 func (h Host) NoThinking() wire.Member {
 	switch {
-	case h.within("deepseek.com", "moonshot.ai", "moonshot.cn"):
+	case h.isWithin("deepseek.com", "moonshot.ai", "moonshot.cn"):
 		return wire.Member{Name: "thinking", Value: `{"type":"disabled"}`}
-	case h.within("aliyuncs.com"):
+	case h.isWithin("aliyuncs.com"):
 		return wire.Member{Name: "enable_thinking", Value: "false"}
 	}
 	return wire.Member{}
@@ -61,11 +61,11 @@ func (h Host) NoThinking() wire.Member {
 // Vendor returns the fields documented by the host's vendor beyond the forms, or nil for an unknown
 // vendor.
 func (h Host) Vendor() *field.Vendor {
-	return field.VendorOf(func(domain string) bool { return h.within(domain) })
+	return field.VendorOf(func(domain string) bool { return h.isWithin(domain) })
 }
 
-// within reports whether the host is in one of the domains.
-func (h Host) within(domains ...string) bool {
+// isWithin reports whether the host is in one of the domains.
+func (h Host) isWithin(domains ...string) bool {
 	return slices.ContainsFunc(domains, func(domain string) bool {
 		rest, ok := strings.CutSuffix(string(h), domain)
 		return ok && strings.HasSuffix(rest, ".")

@@ -2,7 +2,7 @@ package vendor
 
 import "testing"
 
-func TestKnowsSystemOnly(t *testing.T) {
+func TestLacksDeveloperRole(t *testing.T) {
 	t.Parallel()
 	for base, want := range map[string]bool{
 		"https://api.x.ai/v1": true, "https://us.api.x.ai/v1": true, "https://api.mistral.ai/v1": true, "https://api.deepseek.com": true,
@@ -14,13 +14,13 @@ func TestKnowsSystemOnly(t *testing.T) {
 		"https://api.cohere.ai/compatibility/v1": false, "http://localhost:8000/v1": false, "https://matrix.ai/v1": false,
 		"https://x.ai.example.com/v1": false, "%": false,
 	} {
-		if got := HostOf(base).KnowsSystemOnly("m"); got != want {
-			t.Errorf("KnowsSystemOnly of %s = %t, want %t", base, got, want)
+		if got := HostOf(base).LacksDeveloperRole("m"); got != want {
+			t.Errorf("LacksDeveloperRole of %s = %t, want %t", base, got, want)
 		}
 	}
 	for model, want := range map[string]bool{"openai/gpt-6-sol": false, "anthropic/claude-opus-5-5": false, "deepseek/deepseek-v4": true} {
-		if got := HostOf("https://openrouter.ai/api/v1").KnowsSystemOnly(model); got != want {
-			t.Errorf("KnowsSystemOnly of OpenRouter for %s = %t, want %t", model, got, want)
+		if got := HostOf("https://openrouter.ai/api/v1").LacksDeveloperRole(model); got != want {
+			t.Errorf("LacksDeveloperRole of OpenRouter for %s = %t, want %t", model, got, want)
 		}
 	}
 }

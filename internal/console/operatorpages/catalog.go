@@ -89,10 +89,10 @@ func (c *console) showCatalog(v *page.Visit) (page.Responder, error) {
 		}
 		content.Revision, content.YAML, content.Models = revision, string(doc.YAML()), catalogModels(doc, c.Catalog.Current())
 		content.By, content.History = show.ActorName(by[revisionText(revision)]), historyTable(history, revision, by)
-		for _, w := range doc.BelowCost() {
+		for _, w := range doc.CostWarnings() {
 			content.Warnings = append(content.Warnings, w.Message)
 		}
-		content.Sandbox = c.Catalog.Current().OpenSandbox()
+		content.Sandbox = c.Catalog.Current().OpenSandboxModels()
 		content.Retire = ui.Button{Action: page.Base + "/operator/catalog/sandbox/retire", Label: "Retire the sandbox models"}
 		content.Pager = v.Pager("/operator/catalog", more, page.Last(history, func(r catalog.Revision) string { return revisionText(r.Number) }))
 		if len(history) > 0 && before == 0 {
@@ -378,7 +378,7 @@ func (c *console) showRevision(v *page.Visit) (page.Responder, error) {
 // warningsTx returns warnings about lines that this node cannot use and about models in use that
 // the document removes.
 func (c *console) warningsTx(tx *store.Tx, doc *catalog.Document) (all []string, err error) {
-	for _, w := range c.Catalog.Unusable(doc) {
+	for _, w := range c.Catalog.NodeWarnings(doc) {
 		all = append(all, w.String())
 	}
 	loss, err := operator.LossTx(tx, doc)
@@ -424,7 +424,7 @@ func (c *console) switchModel(state catalog.ModelState) func(v *page.Visit) (pag
 
 // retireSandbox retires the open sandbox models in a catalog with lines of real providers.
 func (c *console) retireSandbox(v *page.Visit) (page.Responder, error) {
-	return c.setStates(v, catalog.StateRetired, c.Catalog.Current().OpenSandbox()...)
+	return c.setStates(v, catalog.StateRetired, c.Catalog.Current().OpenSandboxModels()...)
 }
 
 // setStates sets the state of models and redirects to the catalog page.

@@ -22,7 +22,7 @@ func TestExamplesApply(t *testing.T) {
 		}
 		for i := range doc.Models {
 			snapshot := catalog.NewSnapshot(1, doc, app.Providers(), func(string) (string, bool) { return "secret", true })
-			if got := snapshot.Lines(doc.Models[i].ID); len(got) != 1 || got[0].Out != "" {
+			if got := snapshot.Lines(doc.Models[i].ID); len(got) != 1 || got[0].UnusableReason != "" {
 				t.Errorf("%s: %s has %d lines: %+v", name, doc.Models[i].ID, len(got), got)
 			}
 		}

@@ -34,7 +34,7 @@ func TestBillAddsUp(t *testing.T) {
 		models[doc.Models[i].ID] = &doc.Models[i]
 	}
 	cost := func(n ledger.Tokens, factor money.Factor) money.Amount {
-		return models["chat"].Cost(wire.Usage{Prompt: n.Prompt, Cached: n.Cached, Completion: n.Completion}, catalog.Choice{Factor: factor})
+		return models["chat"].Cost(wire.Usage{Prompt: n.Prompt, Cached: n.Cached, Completion: n.Completion}, catalog.Pricing{Factor: factor})
 	}
 	short, long := ledger.Tokens{Prompt: 1200, Cached: 200, Completion: 310}, ledger.Tokens{Prompt: 300_000, Completion: 10}
 	const tenOff = money.Factor(900_000)

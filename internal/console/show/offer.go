@@ -55,7 +55,7 @@ func (o Offer) availability(m *catalog.Model) int {
 
 // lineAvailability returns the availability of a model on a line as if the line were not a sandbox.
 func (o Offer) lineAvailability(l *catalog.Line, model string) int {
-	if l.Out != "" {
+	if l.UnusableReason != "" {
 		return unavailable
 	}
 	i := slices.IndexFunc(o.Lines, func(s line.Status) bool { return s.Line == l.ID })

@@ -33,7 +33,7 @@ func KeySnippets(base string, offer Offer, allowed []string, secret string) []ui
 	}
 	var codes []ui.Snippet
 	add := func(form wire.Form, snippets func(call) []ui.Snippet) {
-		if m := first(func(m *catalog.Model) bool { return m.Speaks(form) }); m != nil {
+		if m := first(func(m *catalog.Model) bool { return m.Supports(form) }); m != nil {
 			codes = append(codes, snippets(call{base, secret, m.ID, chatPrompt})...)
 		}
 	}
@@ -60,20 +60,20 @@ func modelSnippets(base, secret string, m *catalog.Model) []ui.Snippet {
 	}
 	var codes []ui.Snippet
 	switch {
-	case m.Speaks(wire.FormChat):
+	case m.Supports(wire.FormChat):
 		codes = c.chat()
-	case m.Speaks(wire.FormResponses):
+	case m.Supports(wire.FormResponses):
 		codes = c.responses()
-	case m.Speaks(wire.FormMessages):
+	case m.Supports(wire.FormMessages):
 		codes = c.messages()
 	}
-	if m.Speaks(wire.FormMessages) {
+	if m.Supports(wire.FormMessages) {
 		codes = append(codes, c.messagesAgent())
 	}
-	if m.Speaks(wire.FormResponses) {
+	if m.Supports(wire.FormResponses) {
 		codes = append(codes, c.responsesAgent())
 	}
-	if m.Speaks(wire.FormChat) {
+	if m.Supports(wire.FormChat) {
 		codes = append(codes, c.chatAgent())
 	}
 	return codes

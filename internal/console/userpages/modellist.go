@@ -178,8 +178,8 @@ func pricesOf(m *catalog.Model, factor money.Factor) ui.DataTable {
 		}
 	}
 	rates(&m.Price.Rates, "")
-	for i := range m.Price.Above {
-		above := &m.Price.Above[i]
+	for i := range m.Price.Bands {
+		above := &m.Price.Bands[i]
 		rates(&above.Rates, ", prompts above "+ui.Thousands(above.PromptTokens)+" tokens")
 	}
 	for _, tool := range sortedKeys(m.Price.Tools) {
@@ -199,7 +199,7 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 // hiddenModelsTx returns the sandbox models hidden from an account and from its newest keys.
 func (c *console) hiddenModelsTx(tx *store.Tx, accountID string) (map[string]bool, error) {
 	now := c.Catalog.Current()
-	sandbox := now.OpenSandbox()
+	sandbox := now.OpenSandboxModels()
 	if len(sandbox) == 0 {
 		return nil, nil
 	}
