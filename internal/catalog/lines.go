@@ -242,7 +242,7 @@ func (r *reader) lineModels(t *table, providerName string, provider Provider, su
 			r.fault(path, value, "must be the provider's id of the model")
 		}
 		m := modelsByID[id]
-		switch _, pathsByID := pathsByID[id]; {
+		switch _, exists := pathsByID[id]; {
 		case m != nil:
 			if supported && !slices.Contains(provider.Kinds, m.Kind) {
 				if r.lenient || m.Kind == "" { // a missing kind is reported at the model
@@ -253,7 +253,7 @@ func (r *reader) lineModels(t *table, providerName string, provider Provider, su
 		case r.lenient:
 			r.leaveOut(path, "belongs to a model that was left out, so it was left out too")
 			return
-		case !pathsByID:
+		case !exists:
 			r.fault(path, value, "is not a model of this catalog")
 		}
 		out[id] = vendor

@@ -234,8 +234,8 @@ func (t *table) factors() map[string]map[string]money.Factor {
 		return nil
 	}
 	out := map[string]map[string]money.Factor{}
-	options.each(maxFactors, func(name, path string, value *tree.Value) {
-		if !fieldName.MatchString(name) {
+	options.each(maxFactors, func(option, path string, value *tree.Value) {
+		if !fieldName.MatchString(option) {
 			t.reader.fault(path, value, "is not the name of a request field")
 			return
 		}
@@ -247,12 +247,12 @@ func (t *table) factors() map[string]map[string]money.Factor {
 			t.reader.fault(path, value, "must name at least one value and its factor")
 			return
 		}
-		out[name] = map[string]money.Factor{}
-		values.each(maxFactors, func(name, path string, value *tree.Value) {
-			if !valueName.MatchString(name) {
+		out[option] = map[string]money.Factor{}
+		values.each(maxFactors, func(optionValue, path string, value *tree.Value) {
+			if !valueName.MatchString(optionValue) {
 				t.reader.fault(path, value, "is not a valid value of a request field")
 			} else if f, ok := decimal(t.reader, path, value, money.ParseFactor); ok {
-				out[name][name] = f
+				out[option][optionValue] = f
 			}
 		})
 	})

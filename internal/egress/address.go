@@ -18,14 +18,14 @@ type AddressError struct {
 }
 
 // Error implements error.
-func (r *AddressError) Error() string { return r.Text }
+func (e *AddressError) Error() string { return e.Text }
 
 func addressError(text string) error { return &AddressError{text} }
 
 // maxAddress is the longest address in characters (interface.md, Endpoints).
 const maxAddress = 2000
 
-// maxContentAddress is the longest address of content in characters. Signed addresses of object
+// maxContentAddress is the longest address in a request body, in characters. Signed URLs of object
 // stores are long.
 const maxContentAddress = 8000
 
@@ -35,15 +35,14 @@ const (
 	maxLabel = 63
 )
 
-// Check parses an address from a user. It returns an *AddressError unless the address is absolute,
-// http or https, with a host, without user or password, and at most 2000 characters long. The host
-// must not be known to be private: no address of a private network in any spelling, and no name
-// like localhost. Check does not resolve names, so it accepts a name that does not exist; a name
-// with a private address is rejected when it is dialled.
+// Check parses an address from a user. It returns an *AddressError unless the address is an
+// absolute http or https URL of at most 2000 characters, with a host and without user and password.
+// Private IP addresses in any notation and private names such as localhost are errors too. Check
+// does not resolve names. A name that resolves to a private address fails when it is dialled.
 func (g *Guard) Check(raw string) (*url.URL, error) { return g.check(raw, maxAddress) }
 
-// CheckContent checks an address in a request body, which a provider would fetch, by the rules of
-// Check.
+// CheckContent applies the rules of Check to an address in a request body, which the provider would
+// fetch. The address may have 8000 characters.
 func (g *Guard) CheckContent(raw string) error {
 	_, err := g.check(raw, maxContentAddress)
 	return err
@@ -68,7 +67,8 @@ func (g *Guard) check(raw string, limit int) (*url.URL, error) {
 	case u.Opaque != "" || u.Hostname() == "":
 		return nil, addressError("The address has no host. Write it like https://example.com/path.")
 	case u.User != nil:
-		return nil, addressError("The address has a user name or password in it. Leave that out; put a secret into the path or query if you need one.")
+		return nil, addressError("The address has a user name or password in it. Leave that out; " +
+			"put a secret into the path or query if you need one.")
 	}
 	if err := checkPort(u.Port()); err != nil {
 		return nil, err
@@ -79,8 +79,8 @@ func (g *Guard) check(raw string, limit int) (*url.URL, error) {
 	return u, nil
 }
 
-// isForbidden reports whether r must not occur in an address, because programs disagree about its
-// meaning or because it is invisible.
+// isForbidden reports whether r must not occur in an address, because programs parse r differently
+// or because r is invisible.
 func isForbidden(r rune) bool {
 	return r == '\\' || unicode.IsSpace(r) || unicode.IsControl(r) ||
 		unicode.In(r, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
@@ -99,7 +99,7 @@ func checkPort(port string) error {
 
 var errPrivate = &AddressError{"The address is not public. Give one that can be reached from the internet."}
 
-// checkHost rejects addresses and well-known names of private hosts.
+// checkHost rejects private IP addresses and well-known private names.
 func (g *Guard) checkHost(u *url.URL) error {
 	host := u.Hostname()
 	if strings.HasPrefix(u.Host, "[") {
@@ -134,8 +134,8 @@ func (g *Guard) checkHost(u *url.URL) error {
 	return nil
 }
 
-// endsInNumber reports whether a host is meant as an IPv4 address: its last label is a decimal,
-// octal or hexadecimal number. No domain of the internet ends like that.
+// endsInNumber reports whether the last label is a decimal, octal or hexadecimal number. Such a
+// host is an IPv4 address, because no top-level domain is a number.
 func endsInNumber(labels []string) bool {
 	last := labels[len(labels)-1]
 	if hex, ok := strings.CutPrefix(last, "0x"); ok {
@@ -144,7 +144,7 @@ func endsInNumber(labels []string) bool {
 	return last != "" && strings.Trim(last, "0123456789") == ""
 }
 
-// checkName rejects names outside the syntax of the DNS.
+// checkName rejects names that are not valid in the DNS.
 func checkName(name string, labels []string) error {
 	if len(name) > maxName {
 		return addressError("The host of the address is longer than a name can be (253 characters).")
@@ -168,12 +168,12 @@ func checkName(name string, labels []string) error {
 	return nil
 }
 
-// privateNames are suffixes of names outside the public internet.
-var privateNames = []string{"local", "localdomain", "internal", "intranet", "lan", "home", "corp", "private", "home.arpa"}
+// privateDomains are domains outside the public DNS.
+var privateDomains = []string{"local", "localdomain", "internal", "intranet", "lan", "home", "corp", "private", "home.arpa"}
 
-// isPrivateName reports whether a name, in lower case and without a final dot, is known to be
-// unreachable for users. If the operator allows private networks beside this machine, their names
-// are checked at dial time.
+// isPrivateName reports whether a name, split into lower-case labels, is known to be private. If
+// the operator allows a private network other than loopback, names other than localhost are only
+// checked when they are dialled.
 func (g *Guard) isPrivateName(labels []string) bool {
 	if labels[len(labels)-1] == "localhost" {
 		return !g.Allows(netip.AddrFrom4([4]byte{127, 0, 0, 1})) && !g.Allows(netip.IPv6Loopback())
@@ -182,7 +182,7 @@ func (g *Guard) isPrivateName(labels []string) bool {
 		return false
 	}
 	name := strings.Join(labels, ".")
-	return len(labels) == 1 || slices.ContainsFunc(privateNames, func(end string) bool {
-		return strings.HasSuffix(name, "."+end)
+	return len(labels) == 1 || slices.ContainsFunc(privateDomains, func(domain string) bool {
+		return strings.HasSuffix(name, "."+domain)
 	})
 }

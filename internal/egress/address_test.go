@@ -14,7 +14,7 @@ import (
 
 // rejectedURLs lists addresses that a guard without private networks must reject.
 var rejectedURLs = []string{
-	// loopback, in every spelling of IPv4
+	// loopback, in every notation of IPv4
 	"http://127.0.0.1", "http://127.0.0.1:8080/hook", "https://127.255.255.254/", "http://127.1/", "http://127.0.1/",
 	"http://2130706433/", "http://0x7f000001/", "http://0X7F000001/", "http://017700000001/", "http://0177.0.0.1/",
 	"http://0x7f.0.0.1/", "http://0x7f.1/", "http://127.0.0.01/", "http://127.0.0.1./", "http://127.0.0.0x1/",
@@ -84,22 +84,22 @@ var acceptedURLs = []string{
 	"https://example.com/" + strings.Repeat("a", 1980), "https://example.com/" + strings.Repeat("é", 1980),
 }
 
-func TestCheckRejectsPrivateAddresses(t *testing.T) {
+func TestCheckRejectsInvalidAndPrivateAddresses(t *testing.T) {
 	t.Parallel()
 	g := egress.New(nil)
 	if len(rejectedURLs) < 60 {
-		t.Fatalf("only %d addresses", len(rejectedURLs))
+		t.Fatalf("rejectedURLs has %d addresses, want at least 60", len(rejectedURLs))
 	}
 	for _, raw := range rejectedURLs {
 		u, err := g.Check(raw)
-		var refusal *egress.AddressError
+		var addressErr *egress.AddressError
 		switch {
 		case err == nil:
-			t.Errorf("%q was accepted as %v", raw, u)
-		case !errors.As(err, &refusal) || !strings.HasSuffix(refusal.Text, "."):
-			t.Errorf("%q: the error %v is not a sentence for a user", raw, err)
-		case strings.Contains(raw, "pass") && strings.Contains(refusal.Text, "pass@"):
-			t.Errorf("%q: the error repeats a password", raw)
+			t.Errorf("Check(%q) = %v, want an error", raw, u)
+		case !errors.As(err, &addressErr) || !strings.HasSuffix(addressErr.Text, "."):
+			t.Errorf("Check(%q): error %v, want a sentence for the user", raw, err)
+		case strings.Contains(raw, "pass") && strings.Contains(addressErr.Text, "pass@"):
+			t.Errorf("Check(%q): error %v, want an error without the password", raw, err)
 		}
 	}
 }
@@ -110,11 +110,11 @@ func TestCheckAcceptsPublicAddresses(t *testing.T) {
 	for _, raw := range acceptedURLs {
 		u, err := g.Check(raw)
 		if err != nil {
-			t.Errorf("%q: %v", raw, err)
+			t.Errorf("Check(%q): error %v, want none", raw, err)
 			continue
 		}
 		if u.Scheme != "http" && u.Scheme != "https" {
-			t.Errorf("%q became %v", raw, u)
+			t.Errorf("Check(%q) = %v, want an http or https URL", raw, u)
 		}
 	}
 }
@@ -124,34 +124,34 @@ func TestPrivateNetworksAllowOnlyTheirAddresses(t *testing.T) {
 	g := egress.New([]netip.Prefix{
 		netip.MustParsePrefix("127.0.0.9/8"), netip.MustParsePrefix("fd12::/16"), netip.MustParsePrefix("::ffff:10.1.0.0/112"),
 	})
-	for raw, ok := range map[string]bool{
+	for raw, allowed := range map[string]bool{
 		"http://127.0.0.1:9000/": true, "http://[::ffff:127.0.0.1]/": true, "http://localhost:9000/": true, "http://app.localhost/": true,
 		"http://[fd12::1]/": true, "http://10.1.2.3/": true, "http://receiver/": true, "http://receiver.internal/": true, "http://8.8.8.8/": true,
 		"http://10.2.0.1/": false, "http://192.168.0.1/": false, "http://[::1]/": false, "http://[fd13::1]/": false,
 		"http://[fd12::1%25eth0]/": false,
 		"http://2130706433/":       false, "http://169.254.169.254/": false, "http://user@127.0.0.1/": false,
 	} {
-		if _, err := g.Check(raw); (err == nil) != ok {
-			t.Errorf("%s: %v, want accepted %t", raw, err, ok)
+		if _, err := g.Check(raw); (err == nil) != allowed {
+			t.Errorf("Check(%s): error %v, want allowed %t", raw, err, allowed)
 		}
 	}
-	own := egress.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")})
+	loopbackGuard := egress.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")})
 	for _, raw := range rejectedURLs {
-		if _, err := own.Check(raw); err == nil && !strings.Contains(raw, "127") && !strings.Contains(raw, ":1]") &&
+		if _, err := loopbackGuard.Check(raw); err == nil && !strings.Contains(raw, "127") && !strings.Contains(raw, ":1]") &&
 			!strings.Contains(strings.ToLower(raw), "localhost") {
-			t.Errorf("%q is allowed together with loopback", raw)
+			t.Errorf("Check(%q) succeeds if only loopback is allowed, want an error", raw)
 		}
 	}
 	if _, err := egress.New([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}).Check("http://localhost/"); err == nil {
-		t.Error("localhost is allowed although loopback is not")
+		t.Error("Check(http://localhost/) succeeds if only 10.0.0.0/8 is allowed, want an error")
 	}
 }
 
-// TestAllows checks Allows at the borders of the private networks.
+// TestAllows checks Allows at the first and last addresses of the reserved networks.
 func TestAllows(t *testing.T) {
 	t.Parallel()
 	g := egress.New(nil)
-	for text, want := range map[string]bool{
+	for addr, want := range map[string]bool{
 		"9.255.255.255": true, "10.0.0.0": false, "10.255.255.255": false, "11.0.0.0": true,
 		"126.255.255.255": true, "127.0.0.0": false, "128.0.0.0": true,
 		"168.63.129.15": true, "168.63.129.16": false, "168.63.129.17": true,
@@ -160,12 +160,12 @@ func TestAllows(t *testing.T) {
 		"3ffd::1": true, "3ffe::1": false, "3fff:fff::1": false, "3fff:1000::1": true, "4000::1": false,
 		"::ffff:1.1.1.1": true, "::ffff:10.0.0.1": false,
 	} {
-		if got := g.Allows(netip.MustParseAddr(text)); got != want {
-			t.Errorf("%s: %t, want %t", text, got, want)
+		if got := g.Allows(netip.MustParseAddr(addr)); got != want {
+			t.Errorf("Allows(%s) = %t, want %t", addr, got, want)
 		}
 	}
 	if g.Allows(netip.Addr{}) {
-		t.Error("the zero address is allowed")
+		t.Error("Allows of the zero address = true, want false")
 	}
 }
 
@@ -183,27 +183,27 @@ func FuzzCheck(f *testing.F) {
 		u, err := g.Check(raw)
 		if err != nil {
 			if u != nil {
-				t.Fatal("Check returned an address and an error")
+				t.Fatalf("Check(%q) returned the URL %v and the error %v", raw, u, err)
 			}
 			return
 		}
 		if (u.Scheme != "http" && u.Scheme != "https") || u.User != nil || u.Hostname() == "" || utf8.RuneCountInString(raw) > 2000 {
-			t.Fatalf("accepted %q", raw)
+			t.Fatalf("Check(%q) = %v, want an error", raw, u)
 		}
 		host := u.Hostname()
 		if strings.ContainsFunc(host, func(r rune) bool { return r > 0x7e || r <= ' ' }) {
-			t.Fatalf("host %q", host)
+			t.Fatalf("Check(%q): host %q, want printable ASCII", raw, host)
 		}
 		if ip := net.ParseIP(host); ip != nil &&
 			(ip.IsPrivate() || ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast()) {
-			t.Fatalf("accepted %q", raw)
+			t.Fatalf("Check(%q) accepted the private address %v", raw, ip)
 		}
 		if ip, ok := aton(strings.TrimSuffix(host, ".")); ok && !g.Allows(ip) {
-			t.Fatalf("accepted %q, which C programs parse as %v", raw, ip)
+			t.Fatalf("Check(%q) accepted a host that C programs parse as %v", raw, ip)
 		}
 		again, err := url.Parse(u.String())
 		if err != nil || again.Host != u.Host {
-			t.Fatalf("%q is parsed as %q and then as %q", raw, u.Host, again)
+			t.Fatalf("Check(%q): host %q, but the URL parsed again is %v, %v", raw, u.Host, again, err)
 		}
 	})
 }
@@ -217,7 +217,7 @@ func aton(host string) (netip.Addr, bool) {
 	}
 	var value uint64
 	for i, part := range parts {
-		n, ok := number(strings.ToLower(part))
+		n, ok := atonNumber(strings.ToLower(part))
 		if !ok {
 			return netip.Addr{}, false
 		}
@@ -230,7 +230,8 @@ func aton(host string) (netip.Addr, bool) {
 	return netip.AddrFrom4([4]byte{byte(value >> 24), byte(value >> 16), byte(value >> 8), byte(value)}), true
 }
 
-func number(part string) (n uint64, ok bool) {
+// atonNumber parses a decimal, octal or hexadecimal number of aton.
+func atonNumber(part string) (n uint64, ok bool) {
 	base := uint64(10)
 	switch {
 	case strings.HasPrefix(part, "0x"):

@@ -21,8 +21,8 @@ import (
 	"time"
 )
 
-// Guard decides which addresses from users may be reached, and connects to them. It is safe for
-// concurrent use.
+// Guard decides which addresses may be reached, and connects to them. It is safe for concurrent
+// use.
 type Guard struct {
 	// Resolver resolves names. If nil, the system's resolver is used. It must not change after the
 	// first use.
@@ -30,18 +30,19 @@ type Guard struct {
 	// Interfaces returns the addresses of this machine. If nil, net.InterfaceAddrs is used. It must
 	// not change after the first use.
 	Interfaces func() ([]net.Addr, error)
-	// OpenOwn opens a file served by this service, such as the link of a result sent as a reference.
-	// The link may lead to the machine's own address, so Get does not dial it. Own returns false
-	// for every other address, and a nil body if the link leads to no file. If Own is nil, there
-	// are no such files. It must not change after the first use.
-	OpenOwn func(ctx context.Context, address string) (body io.ReadCloser, size int64, ours bool, err error)
+	// OpenOwn opens a file served by this gateway, for example a result sent as a reference. Get
+	// does not dial the file's link, because the link may lead to the machine's own address. isOwn
+	// is false for an address of another service. A nil body means that there is no file at the
+	// link. If OpenOwn is nil, Get dials every address. OpenOwn must not change after the first
+	// use.
+	OpenOwn func(ctx context.Context, address string) (body io.ReadCloser, size int64, isOwn bool, err error)
 
 	private    []netip.Prefix
 	now        func() time.Time
 	interfaces interfaces
 }
 
-// ErrNotPublic is in the error of a connection that was refused because its address is forbidden.
+// ErrNotPublic is wrapped by the error of a connection to a forbidden address.
 var ErrNotPublic = errors.New("the address is not public or is this machine's own, and private_networks does not list it")
 
 // New returns a guard that allows public addresses, except those of this machine, and all addresses
@@ -73,7 +74,7 @@ func (g *Guard) Allows(addr netip.Addr) bool {
 	return isPublic(addr) && !g.isLocal(addr)
 }
 
-// Bounds of an exchange in addition to the caller's own.
+// Bounds of every exchange, in addition to the caller's.
 const (
 	connectTimeout = 10 * time.Second
 	maxHeader      = 64 << 10 // bytes of a response header
@@ -102,18 +103,19 @@ func (g *Guard) Transport() *http.Transport {
 	}
 }
 
-// hasNoAddress reports whether a host has no reachable address: its name does not exist or leads into a
-// private network. Users must not learn which.
+// hasNoAddress reports whether a host's name does not exist or resolves to a forbidden address.
+// Users must not learn which of the two is the case.
 func hasNoAddress(err error) bool {
 	var dns *net.DNSError
 	return errors.Is(err, ErrNotPublic) || errors.As(err, &dns) && dns.IsNotFound
 }
 
-// refusalStep is the unit to which the time of a refusal is rounded up. It exceeds the usual difference
-// between a name server's cached and fresh answers.
+// A refusal takes a multiple of refusalStep, which exceeds the usual difference between a name
+// server's cached and fresh answers. So the time of a refusal does not reveal whether a private
+// name exists.
 const refusalStep = 100 * time.Millisecond
 
-// padTime waits until a refusal has taken a whole number of steps.
+// padTime waits until a refusal has taken a multiple of refusalStep.
 func padTime(ctx context.Context, elapsed time.Duration) {
 	timer := time.NewTimer(refusalStep - elapsed%refusalStep)
 	defer timer.Stop()
@@ -145,8 +147,8 @@ func (g *Guard) Client(timeout time.Duration) *http.Client {
 	}
 }
 
-// Explain describes for the user why an exchange with the user's address failed. It names no
-// address, so that it does not reveal the operator's network.
+// Explain describes for the user why an exchange with the user's address failed. The text names no
+// address, because an address could reveal the operator's network.
 func Explain(err error) string {
 	var refusal *AddressError
 	var dns *net.DNSError

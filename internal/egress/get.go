@@ -15,12 +15,12 @@ import (
 	"tollgate/internal/bounded"
 )
 
-// Limits bound one Get. Size and Within are required.
+// Limits bound one Get. Size and Timeout are required.
 type Limits struct {
 	Size    int64         // bytes of the body
 	Timeout time.Duration // the whole exchange, from the name lookup to the last byte
-	// Grow reserves memory as described in bounded.Read; Get returns its error. If nil, memory is
-	// not limited.
+	// Grow reserves memory as described in bounded.Read. If Grow fails, Get returns the error of
+	// Grow. If Grow is nil, memory is not limited.
 	Grow func(bytes int64) error
 }
 
@@ -32,7 +32,7 @@ type Content struct {
 
 // Get fetches the document at an address from a user, without a retry or a cache. Only a response
 // with status 200 within the size limit is a document; redirects are errors. Errors that the user
-// can repair are *AddressErrors; if ctx ends, Get returns the error of ctx. A file opened by Own is
+// can repair are *AddressErrors; if ctx ends, Get returns the error of ctx. A file from OpenOwn is
 // read without a connection and has no Type.
 func (g *Guard) Get(ctx context.Context, address string, l Limits) (*Content, error) {
 	if g.OpenOwn != nil {
@@ -44,9 +44,9 @@ func (g *Guard) Get(ctx context.Context, address string, l Limits) (*Content, er
 	if err != nil {
 		return nil, err
 	}
-	within, cancel := context.WithTimeout(ctx, l.Timeout)
+	fetchCtx, cancel := context.WithTimeout(ctx, l.Timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(within, http.MethodGet, u.String(), nil)
+	req, err := http.NewRequestWithContext(fetchCtx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return nil, addressError("The address cannot be read as a URL. Check how its host, port and escapes are written.")
 	}
@@ -71,7 +71,7 @@ func (g *Guard) Get(ctx context.Context, address string, l Limits) (*Content, er
 	return &Content{Body: body, Type: resp.Header.Get("Content-Type")}, nil
 }
 
-// getOwn reads a file served by this service. It returns false if the address belongs to another
+// getOwn reads a file served by this gateway. isOwn is false if the address belongs to another
 // service.
 func (g *Guard) getOwn(ctx context.Context, address string, l Limits) (content *Content, isOwn bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
@@ -95,8 +95,8 @@ func (g *Guard) getOwn(ctx context.Context, address string, l Limits) (content *
 	return &Content{Body: body}, true, nil
 }
 
-// readAt reads a body of an announced length, up to one byte above the limit. full is the error of
-// Grow.
+// read reads a body with an announced length. It reads up to one byte more than the limit, so that
+// the caller can detect a larger body. growErr is the error of Grow.
 func (l Limits) read(from io.Reader, length int64) (body []byte, growErr, err error) {
 	body, err = bounded.Read(io.LimitReader(from, l.Size+1), length, l.Size, func(n int64) error {
 		if l.Grow != nil {
@@ -107,7 +107,7 @@ func (l Limits) read(from io.Reader, length int64) (body []byte, growErr, err er
 	return body, growErr, err
 }
 
-// checkResponse returns an error for a response that is not a document, by its header.
+// checkResponse returns an error if the header shows that a response is not a document.
 func checkResponse(resp *http.Response, size int64) error {
 	coding := resp.Header.Get("Content-Encoding")
 	switch {
@@ -128,8 +128,7 @@ func tooLargeError(size int64) error {
 	return addressError(fmt.Sprintf("What the address holds is larger than the %d bytes allowed.", size))
 }
 
-// exchangeError returns the error of a failed exchange: ctx's error if the caller gave up, else an
-// error for the user.
+// exchangeError returns ctx's error if ctx has ended, and otherwise an error for the user.
 func exchangeError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("fetch a user's address: %w", ctx.Err())

@@ -15,45 +15,47 @@ import (
 	"tollgate/internal/egress"
 )
 
-// TestGetReadsOwnFiles reads files of the service itself without a connection.
+// TestGetReadsOwnFiles checks that Get reads the gateway's own files with OpenOwn, although their
+// address is not public.
 func TestGetReadsOwnFiles(t *testing.T) {
 	t.Parallel()
 	g := egress.New(nil)
-	broken := errors.New("the database is away")
+	errDatabase := errors.New("the database is unavailable")
 	g.OpenOwn = func(_ context.Context, address string) (io.ReadCloser, int64, bool, error) {
-		rest, ours := strings.CutPrefix(address, "http://127.0.0.1/media/")
+		name, isOwn := strings.CutPrefix(address, "http://127.0.0.1/media/")
 		switch {
-		case rest == "broken":
-			return nil, 0, true, broken
-		case !ours || rest == "gone":
-			return nil, 0, ours, nil
+		case name == "broken":
+			return nil, 0, true, errDatabase
+		case !isOwn || name == "gone":
+			return nil, 0, isOwn, nil
 		}
-		return io.NopCloser(strings.NewReader(rest)), int64(len(rest)), true, nil
+		return io.NopCloser(strings.NewReader(name)), int64(len(name)), true, nil
 	}
-	full := errors.New("no memory")
-	for address, want := range map[string]string{
-		"short": "", "exactly-10": "", "exactly-11c": "larger than the 10 bytes", "gone": "There is no file", "broken": broken.Error(),
+	errMemory := errors.New("no memory")
+	for name, want := range map[string]string{
+		"short": "", "exactly-10": "", "exactly-11c": "larger than the 10 bytes", "gone": "There is no file", "broken": errDatabase.Error(),
 	} {
-		f, err := g.Get(t.Context(), "http://127.0.0.1/media/"+address, egress.Limits{Size: 10, Timeout: time.Second})
-		var refusal *egress.AddressError
+		content, err := g.Get(t.Context(), "http://127.0.0.1/media/"+name, egress.Limits{Size: 10, Timeout: time.Second})
+		var addressErr *egress.AddressError
 		switch {
-		case want == "" && (err != nil || string(f.Body) != address),
+		case want == "" && (err != nil || string(content.Body) != name),
 			want != "" && (err == nil || !strings.Contains(err.Error(), want)),
-			want != "" && errors.As(err, &refusal) == (address == "broken"):
-			t.Errorf("%s: %+v, %v", address, f, err)
+			want != "" && errors.As(err, &addressErr) == (name == "broken"):
+			t.Errorf("Get of the file %s = %+v, %v, want error %q", name, content, err, want)
 		}
 	}
 	if _, err := g.Get(t.Context(), "http://127.0.0.1/other", egress.Limits{Size: 10, Timeout: time.Second}); err == nil {
-		t.Error("an address without a file was fetched")
+		t.Error("Get of an address outside of the media path succeeded, want an error")
 	}
 	long := strings.Repeat("x", 1<<20)
 	if _, err := g.Get(t.Context(), "http://127.0.0.1/media/"+long, egress.Limits{Size: 2 << 20, Timeout: time.Second,
-		Grow: func(int64) error { return full }}); !errors.Is(err, full) {
-		t.Errorf("Grow failed: got %v", err)
+		Grow: func(int64) error { return errMemory }}); !errors.Is(err, errMemory) {
+		t.Errorf("Get with a failing Grow: error %v, want %v", err, errMemory)
 	}
 }
 
-// TestGet checks the error shown to the user for each kind of answer.
+// TestGet checks that Get returns the document, or an error for the user, for each kind of
+// response.
 func TestGet(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -65,7 +67,7 @@ func TestGet(t *testing.T) {
 			w.Header().Set("Content-Type", "image/png")
 			_, _ = fmt.Fprintf(w, "%s %s", r.Method, r.URL.Path)
 		}, "GET /file", true},
-		"just the limit": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, strings.Repeat("x", 1000)) },
+		"exactly the limit": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, strings.Repeat("x", 1000)) },
 			strings.Repeat("x", 1000), true},
 		"over the limit, announced": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "1001")
@@ -79,13 +81,13 @@ func TestGet(t *testing.T) {
 				w.(http.Flusher).Flush()
 			}
 		}, "larger than the 1000 bytes", false},
-		"missing":       {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) }, "HTTP 404", false},
+		"not found":     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) }, "HTTP 404", false},
 		"no content":    {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }, "HTTP 204", false},
-		"part":          {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(206) }, "HTTP 206", false},
+		"partial":       {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(206) }, "HTTP 206", false},
 		"not modified":  {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(304) }, "redirect", false},
 		"compressed":    {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Encoding", "gzip") }, "compression", false},
 		"never answers": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "no complete answer in time", false},
-		"drips": {func(w http.ResponseWriter, r *http.Request) {
+		"one byte at a time": {func(w http.ResponseWriter, r *http.Request) {
 			tick := time.NewTicker(20 * time.Millisecond)
 			defer tick.Stop()
 			for {
@@ -98,14 +100,14 @@ func TestGet(t *testing.T) {
 				}
 			}
 		}, "no complete answer in time", false},
-		"breaks off": {func(w http.ResponseWriter, _ *http.Request) {
+		"body ends early": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "10")
 			_, _ = io.WriteString(w, "x")
 			panic(http.ErrAbortHandler)
 		}, "closed before the answer was complete", false},
-		"closes early": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"no response": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 			"closed before the answer was complete", false},
-		"a head without end": {func(w http.ResponseWriter, _ *http.Request) {
+		"oversized header": {func(w http.ResponseWriter, _ *http.Request) {
 			for i := range 2000 {
 				w.Header().Set(fmt.Sprintf("X-%d", i), strings.Repeat("y", 100))
 			}
@@ -119,31 +121,31 @@ func TestGet(t *testing.T) {
 			if strings.Contains(c.want, "in time") {
 				limits.Timeout = 300 * time.Millisecond
 			}
-			began := time.Now()
+			start := time.Now()
 			doc, err := egress.New(loopback).Get(t.Context(), s.URL+"/file", limits)
-			var refusal *egress.AddressError
+			var addressErr *egress.AddressError
 			switch {
 			case c.ok && (err != nil || string(doc.Body) != c.want):
-				t.Errorf("%v, %v", doc, err)
-			case !c.ok && (!errors.As(err, &refusal) || !strings.Contains(refusal.Text, c.want)):
-				t.Errorf("%v, want %q", err, c.want)
-			case time.Since(began) > 20*time.Second:
-				t.Error("Get took too long")
+				t.Errorf("Get = %v, %v, want the document %q", doc, err, c.want)
+			case !c.ok && (!errors.As(err, &addressErr) || !strings.Contains(addressErr.Text, c.want)):
+				t.Errorf("Get: error %v, want an AddressError with %q", err, c.want)
+			case time.Since(start) > 20*time.Second:
+				t.Errorf("Get took %v, want at most 20s", time.Since(start))
 			case name == "a document" && doc.Type != "image/png":
-				t.Errorf("type %q", doc.Type)
+				t.Errorf("Get: type %q, want image/png", doc.Type)
 			}
 		})
 	}
 }
 
-func TestGetExplainsWhyThereIsNoAnswer(t *testing.T) {
+func TestGetExplainsFailedConnections(t *testing.T) {
 	t.Parallel()
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	dead := "http://" + closed.Addr().String()
-	if err := closed.Close(); err != nil {
+	closedURL := "http://" + listener.Addr().String()
+	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
 	plain := httptest.NewServer(http.NotFoundHandler())
@@ -153,9 +155,9 @@ func TestGetExplainsWhyThereIsNoAnswer(t *testing.T) {
 	secure.StartTLS()
 	defer secure.Close()
 	g := egress.New(loopback)
-	g.Resolver = serveNames(map[string][]string{"here.example": {"127.0.0.1"}}).resolver()
+	g.Resolver = newNameServer(map[string][]string{"here.example": {"127.0.0.1"}}).resolver()
 	for address, want := range map[string]string{
-		dead:                      "the connection was refused",
+		closedURL:                 "the connection was refused",
 		"http://nowhere.example/": "no public address",
 		strings.Replace(plain.URL, "http:", "https:", 1): "does not speak TLS",
 		secure.URL: "certificate is not valid",
@@ -163,22 +165,22 @@ func TestGetExplainsWhyThereIsNoAnswer(t *testing.T) {
 		"http://10.0.0.1/":                        "not public",
 	} {
 		_, err := g.Get(t.Context(), address, egress.Limits{Size: 10, Timeout: 10 * time.Second})
-		var refusal *egress.AddressError
-		if !errors.As(err, &refusal) || !strings.Contains(refusal.Text, want) {
-			t.Errorf("%s: %v, want %q", address, err, want)
+		var addressErr *egress.AddressError
+		if !errors.As(err, &addressErr) || !strings.Contains(addressErr.Text, want) {
+			t.Errorf("Get(%s): error %v, want an AddressError with %q", address, err, want)
 		}
 	}
 }
 
-// TestGetEndsWithItsCaller checks that Get returns the error of its context and not an error for
-// the user.
-func TestGetEndsWithItsCaller(t *testing.T) {
+// TestGetReturnsContextError checks that a canceled Get returns the error of its context and not an
+// error for the user.
+func TestGetReturnsContextError(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { cancel(); <-r.Context().Done() }))
 	defer s.Close()
 	_, err := egress.New(loopback).Get(ctx, s.URL, egress.Limits{Size: 10, Timeout: 30 * time.Second})
 	if !errors.Is(err, context.Canceled) {
-		t.Error(err)
+		t.Errorf("canceled Get: error %v, want %v", err, context.Canceled)
 	}
 }

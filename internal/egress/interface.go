@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// interfacesLifetime is the time for which the machine's addresses are cached. A burst of deliveries
-// reads the addresses once, and a new address is noticed after a second.
+// interfacesLifetime is how long the machine's addresses are cached. A burst of deliveries reads
+// the addresses once, and a new address is noticed within a second.
 const interfacesLifetime = time.Second
 
 // interfaces caches the addresses of this machine's interfaces. It is safe for concurrent use.
@@ -36,11 +36,11 @@ func (g *Guard) isLocal(addr netip.Addr) bool {
 }
 
 func (g *Guard) readInterfaces() ([]netip.Addr, error) {
-	read := g.Interfaces
-	if read == nil {
-		read = net.InterfaceAddrs
+	list := g.Interfaces
+	if list == nil {
+		list = net.InterfaceAddrs
 	}
-	addresses, err := read()
+	addresses, err := list()
 	if err != nil {
 		return nil, err
 	}

@@ -8,12 +8,12 @@ import (
 // globalUnicast contains all IPv6 addresses assigned on the internet.
 var globalUnicast = netip.MustParsePrefix("2000::/3")
 
-// reserved lists the networks that are not public, by the registries of special purpose addresses
-// of IPv4 and IPv6 (of IPv6 only those within globalUnicast). Networks with an embedded IPv4
+// reservedNetworks are the networks in the registries of special purpose addresses of IPv4 and IPv6.
+// Of IPv6, only networks within globalUnicast are listed. Networks with an embedded IPv4
 // address (6to4, Teredo) are reserved whatever the IPv4 address is. NAT64 (64:ff9b::/96,
 // 64:ff9b:1::/48), unique local, link-local, multicast and loopback addresses lie outside
 // globalUnicast.
-var reserved = []netip.Prefix{
+var reservedNetworks = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),         // this network
 	netip.MustParsePrefix("10.0.0.0/8"),        // private
 	netip.MustParsePrefix("100.64.0.0/10"),     // carrier-grade NAT; one cloud's metadata
@@ -41,10 +41,11 @@ var reserved = []netip.Prefix{
 	netip.MustParsePrefix("3fff::/20"),         // documentation
 }
 
-// isPublic reports whether an address is public. The address must not be mapped or have a zone.
+// isPublic reports whether an address is reachable on the internet. The address must not be an
+// IPv4-mapped IPv6 address or have a zone.
 func isPublic(addr netip.Addr) bool {
 	if addr.Is6() && !globalUnicast.Contains(addr) {
 		return false
 	}
-	return !slices.ContainsFunc(reserved, func(p netip.Prefix) bool { return p.Contains(addr) })
+	return !slices.ContainsFunc(reservedNetworks, func(p netip.Prefix) bool { return p.Contains(addr) })
 }

@@ -45,7 +45,7 @@ func TestPublicBase(t *testing.T) {
 		"https://media.example.com:99999/media": false,
 	} {
 		if got := egress.PublicBase(base); got != want {
-			t.Errorf("%s: public %v, want %v", base, got, want)
+			t.Errorf("PublicBase(%s) = %v, want %v", base, got, want)
 		}
 	}
 }
