@@ -172,7 +172,8 @@ func (r *reader) passFields(t *table) []string {
 		case isOwned(name):
 			r.reportUnknown(path, n, "is a field that only the gateway sets")
 		case isRefused(name):
-			r.reportUnknown(path, n, "is a field that the gateway never sends: it refers to data at the provider that all your customers would share")
+			r.reportUnknown(path, n, "is a field that the gateway never sends: it refers to data at the provider "+
+				"that all your customers would share")
 		default:
 			return true
 		}

@@ -146,7 +146,8 @@ func (r *reader) overridable(name, path string, n *tree.Value, reserved ...strin
 
 // fitsProvider reports whether the provider can send a field, or omit it if omit is true, for each image
 // and video model of the line. If not, it reports a fault.
-func (r *reader) fitsProvider(name, path string, n *tree.Value, l *LineSpec, provider Provider, modelsByID map[string]*Model, omit bool) bool {
+func (r *reader) fitsProvider(name, path string, n *tree.Value, l *LineSpec, provider Provider, modelsByID map[string]*Model,
+	omit bool) bool {
 	if provider.CheckField == nil || r.lenient {
 		return true
 	}

@@ -191,7 +191,8 @@ func NewSnapshot(revision int64, doc *Document, providers map[string]Provider, l
 // reloadSecrets returns a new snapshot with the current values of its references. lost are the lines with
 // an unreadable value; these keep their former secrets. changed are the lines with other secrets.
 // If changed is empty, the snapshot need not be replaced.
-func (s *Snapshot) reloadSecrets(providers map[string]Provider, lookup func(string) (string, bool)) (next *Snapshot, changed, unreadable []Warning) {
+func (s *Snapshot) reloadSecrets(providers map[string]Provider, lookup func(string) (string, bool)) (next *Snapshot,
+	changed, unreadable []Warning) {
 	next = NewSnapshot(s.Revision, s.doc, providers, lookup)
 	next.SecretsVersion = s.SecretsVersion + 1
 	for i, l := range next.lines {
@@ -293,7 +294,8 @@ func NodeWarnings(doc *Document, providers map[string]Provider, lookup func(stri
 			continue
 		}
 		if l.UnusableReason != "" {
-			warnings = append(warnings, Warning{fmt.Sprintf("lines[%d]", i), fmt.Sprintf("%s, so line %s is out of service", l.UnusableReason, l.ID)})
+			warnings = append(warnings, Warning{fmt.Sprintf("lines[%d]", i),
+				fmt.Sprintf("%s, so line %s is out of service", l.UnusableReason, l.ID)})
 		}
 		for j, k := range l.Keys() {
 			if k.MissingReason != "" {

@@ -221,7 +221,8 @@ func TestSnapshotsOfAnotherVersionsDocument(t *testing.T) {
 		t.Error("a model of an unknown kind is served")
 	}
 	lines := s.Lines("a")
-	if len(lines) != 2 || lines[0].UnusableReason != "provider newcomer is unknown to this version of the gateway" || lines[1].UnusableReason != "" ||
+	if len(lines) != 2 || lines[0].UnusableReason != "provider newcomer is unknown to this version of the gateway" ||
+		lines[1].UnusableReason != "" ||
 		!lines[1].Supports(wire.FormChat) {
 		t.Errorf("lines: %+v", lines)
 	}

@@ -125,7 +125,7 @@ func checkResponse(resp *http.Response, size int64) error {
 }
 
 func tooLargeError(size int64) error {
-	return addressError(fmt.Sprintf("What the address holds is larger than the %d bytes allowed.", size))
+	return addressError(fmt.Sprintf("The file at the address is larger than the %d bytes allowed.", size))
 }
 
 // exchangeError returns ctx's error if ctx has ended, and otherwise an error for the user.

@@ -7,15 +7,15 @@ import (
 	"tollgate/internal/store"
 )
 
-// maxArchived bounds how many revisions an Archive keeps in memory.
+// maxArchived bounds the revisions in memory.
 const maxArchived = 16
 
-// Archive reads models of former revisions and keeps the last revisions read. The zero value is
+// Archive reads models of former revisions, and caches the last revisions read. The zero value is
 // ready for use. It is safe for concurrent use.
 type Archive struct {
 	mu    sync.Mutex
 	docs  map[int64]*catalog.Document
-	order []int64 // their order
+	order []int64 // the revisions in docs, oldest first
 }
 
 // ModelTx returns a model of a revision, or nil if the revision does not have the model. It returns

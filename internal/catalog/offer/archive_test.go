@@ -27,7 +27,8 @@ func apply(t *testing.T, db *store.DB, text string) {
 	})
 }
 
-// TestArchive reads the models of more revisions than an Archive holds in memory.
+// TestArchive checks that an Archive returns the models of every revision, also if there are more
+// revisions than it holds in memory.
 func TestArchive(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -45,15 +46,15 @@ func TestArchive(t *testing.T) {
 						return err
 					}
 					if want := `{"input":` + price(n%9) + `,"output":` + price(n/9) + `}`; string(offer.Price(m)) != want {
-						t.Errorf("revision %d has %s, want %s", n+1, offer.Price(m), want)
+						t.Errorf("price in revision %d = %s, want %s", n+1, offer.Price(m), want)
 					}
 				}
 			}
 			if m, err := archive.ModelTx(tx, 1, "none"); m != nil || err != nil {
-				t.Errorf("unknown model: got %v, %v, want nil", m, err)
+				t.Errorf("ModelTx of an unknown model = %v, %v, want nil", m, err)
 			}
 			if _, err := archive.ModelTx(tx, 1000, "a"); !errors.Is(err, catalog.ErrNoRevision) {
-				t.Errorf("unknown revision: error %v, want %v", err, catalog.ErrNoRevision)
+				t.Errorf("ModelTx of an unknown revision: error %v, want %v", err, catalog.ErrNoRevision)
 			}
 			return nil
 		})

@@ -16,8 +16,8 @@ import (
 )
 
 // Listing returns the model in the format for users (interface.md, Model list): the catalog's
-// properties, the endpoints, and the unit of its price. by multiplies the prices for an account; 0
-// means 1. created is in Unix seconds.
+// properties, the endpoints, and the unit of the price. factor multiplies the prices for an
+// account; 0 means 1. created is in Unix seconds.
 func Listing(m *catalog.Model, created int64, factor money.Factor) json.RawMessage {
 	n := tree.Table()
 	n.Set("id", tree.Text(m.ID))
@@ -27,7 +27,7 @@ func Listing(m *catalog.Model, created int64, factor money.Factor) json.RawMessa
 	for _, f := range m.Tree().Fields {
 		switch f.Name {
 		case "id", "owned_by":
-		case "price", "per_clip": // one name for both
+		case "price", "per_clip": // users see both as price
 			n.Set("price", multiply(f.Value, factor))
 		default:
 			n.Set(f.Name, f.Value)
@@ -42,7 +42,8 @@ func Listing(m *catalog.Model, created int64, factor money.Factor) json.RawMessa
 	return tree.JSON(n, "")
 }
 
-// AccountPrice returns a price times an account's factor, in US dollars and exact. A factor of 0 means 1.
+// AccountPrice returns a price times an account's factor, in US dollars and exact. A factor of 0
+// means 1.
 func AccountPrice(price money.Price, factor money.Factor) string {
 	if factor == 0 {
 		return price.String()
@@ -50,26 +51,26 @@ func AccountPrice(price money.Price, factor money.Factor) string {
 	return price.Times(factor)
 }
 
-// multiply returns a model's price list with each price multiplied by a factor. Thresholds and the
-// factors of options stay.
+// multiply returns a price list with each price multiplied by a factor. Thresholds and the factors
+// of options do not change.
 func multiply(n *tree.Value, factor money.Factor) *tree.Value {
 	if factor == 0 {
 		return n
 	}
-	scaled := *n
+	product := *n
 	if price, err := money.ParsePrice(n.Text); err == nil && n.Kind == tree.PlainKind {
-		scaled.Text = price.Times(factor)
+		product.Text = price.Times(factor)
 	}
-	scaled.Items, scaled.Fields = slices.Clone(n.Items), slices.Clone(n.Fields)
-	for i, item := range scaled.Items {
-		scaled.Items[i] = multiply(item, factor)
+	product.Items, product.Fields = slices.Clone(n.Items), slices.Clone(n.Fields)
+	for i, item := range product.Items {
+		product.Items[i] = multiply(item, factor)
 	}
-	for i, f := range scaled.Fields {
+	for i, f := range product.Fields {
 		if f.Name != "options" && f.Name != "prompt_tokens" {
-			scaled.Fields[i].Value = multiply(f.Value, factor)
+			product.Fields[i].Value = multiply(f.Value, factor)
 		}
 	}
-	return &scaled
+	return &product
 }
 
 // Price returns the price list of the model in the catalog's format.
@@ -91,7 +92,7 @@ func PriceUnit(m *catalog.Model) string {
 	return "million_tokens"
 }
 
-// Endpoints returns the paths for calls of the model.
+// Endpoints returns the paths of the API for calls of the model.
 func Endpoints(m *catalog.Model) []string {
 	switch m.Kind {
 	case catalog.KindImage:

@@ -9,9 +9,9 @@ import (
 	"tollgate/internal/money"
 )
 
-// TestListingShowsWhatAnAccountPays lists models to an account with a factor: every
-// price is multiplied, exactly, and nothing else.
-func TestListingShowsWhatAnAccountPays(t *testing.T) {
+// TestListingMultipliesPrices checks that the account's factor multiplies every price in a listing
+// exactly, and no other number.
+func TestListingMultipliesPrices(t *testing.T) {
 	t.Parallel()
 	doc, _, err := catalog.Parse([]byte(`
 lines: []
@@ -43,21 +43,21 @@ models:
 		`{"720p":0.1333332}`,
 	} {
 		m := &doc.Models[i]
-		if got := listed(t, m, 333_333); got != want {
-			t.Errorf("%s costs %s, want %s", m.ID, got, want)
+		if got := listingPrice(t, m, 333_333); got != want {
+			t.Errorf("price of %s times 0.333333 = %s, want %s", m.ID, got, want)
 		}
-		if got := listed(t, m, 0); got != string(offer.Price(m)) {
-			t.Errorf("without a factor %s costs %s, want %s", m.ID, got, offer.Price(m))
+		if got := listingPrice(t, m, 0); got != string(offer.Price(m)) {
+			t.Errorf("price of %s without a factor = %s, want %s", m.ID, got, offer.Price(m))
 		}
 	}
 }
 
-// listed is the price in a model's listing.
-func listed(t *testing.T, m *catalog.Model, factor money.Factor) string {
+// listingPrice returns the price in a model's listing for an account with factor.
+func listingPrice(t *testing.T, m *catalog.Model, factor money.Factor) string {
 	t.Helper()
-	var shown struct{ Price json.RawMessage }
-	if err := json.Unmarshal(offer.Listing(m, 0, factor), &shown); err != nil {
+	var listing struct{ Price json.RawMessage }
+	if err := json.Unmarshal(offer.Listing(m, 0, factor), &listing); err != nil {
 		t.Fatal(err)
 	}
-	return string(shown.Price)
+	return string(listing.Price)
 }

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// MaxKeys bounds the keys of a line: two while one replaces the other, and some more.
+// MaxKeys bounds the keys of a line. A rotation needs two.
 const MaxKeys = 8
 
-// LineKey is one of a line's credentials as a node has it.
+// LineKey is a credential of a line on this node.
 type LineKey struct {
-	// Reference is the key's reference in the document; empty if the line needs none.
+	// Reference is the key's reference in the document.
 	Reference string
-	// MissingReason is the reason if the key is missing on this node, otherwise empty.
+	// MissingReason says why the key is missing on this node. It is empty if the node has the key.
 	MissingReason string
 
 	value func() string // a function, to keep the value out of a printed key
@@ -27,7 +27,8 @@ func newKey(reference string, lookup func(string) (string, bool)) LineKey {
 	return k
 }
 
-// Keys resolves references on this node. If the node has none of the keys, why is the reason.
+// Keys resolves references on this node. If the node has none of the keys, Keys returns only the
+// reason.
 func Keys(references []string, lookup func(string) (string, bool)) (all []LineKey, reason string) {
 	var reasons []string
 	for _, reference := range references {
@@ -43,7 +44,7 @@ func Keys(references []string, lookup func(string) (string, bool)) (all []LineKe
 	return nil, strings.Join(reasons, ", and ")
 }
 
-// Value returns the credential, or the empty string if it is missing on the node.
+// Value returns the credential, or "" if the key is missing on this node.
 func (k LineKey) Value() string {
 	if k.value == nil {
 		return ""
@@ -55,11 +56,11 @@ func (k LineKey) Value() string {
 const (
 	fingerprintBytes = 8
 	hintChars        = 4
-	minHintLength    = 20 // minimum length in characters of a key with a hint
+	minHintLength    = 20 // shorter keys have no hint
 )
 
-// Mark identifies a key without revealing it: the beginning of its digest in hexadecimal digits. It
-// is empty without a value.
+// Fingerprint returns the beginning of the key's digest in hexadecimal digits, which identifies the
+// key without revealing it. It is "" if the key is missing.
 func (k LineKey) Fingerprint() string {
 	value := k.Value()
 	if value == "" {
@@ -69,8 +70,8 @@ func (k LineKey) Fingerprint() string {
 	return hex.EncodeToString(digest[:fingerprintBytes])
 }
 
-// Hint returns the last four characters of a key, as shown by providers, for people to recognise
-// the key. It is empty for a key with fewer than minHinted characters or not a single word.
+// Hint returns the last four characters of a key, so that people recognise the key in the
+// provider's console. It is "" for a key that is shorter than minHintLength or not a single word.
 func (k LineKey) Hint() string {
 	value := k.Value()
 	if len(value) < minHintLength || strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' }) {
@@ -79,7 +80,8 @@ func (k LineKey) Hint() string {
 	return "…" + value[len(value)-hintChars:]
 }
 
-// KeepUnreadable gives unreadable keys their former values and returns the reasons.
+// KeepUnreadable restores the old values of the keys in current that can no longer be read. It
+// returns the reasons.
 func KeepUnreadable(old, current []LineKey) (reasons []string) {
 	for i := range current {
 		if i < len(old) && current[i].MissingReason != "" && old[i].MissingReason == "" && old[i].Reference == current[i].Reference {

@@ -6,27 +6,27 @@ import (
 	"testing"
 )
 
-// TestKeysAreNotShown tests that printing a key does not show its value, that the value does not
-// contain the mark, and that only a long value without spaces and quotes has a hint.
+// TestKeysAreNotShown checks that printing a key does not show its value, that the fingerprint is
+// not part of the value, and that only a long value without spaces and quotes has a hint.
 func TestKeysAreNotShown(t *testing.T) {
 	t.Parallel()
 	for value, hint := range map[string]string{
 		"sk-proj-0123456789abcdefWXYZ": "…WXYZ", "sk-short-key": "", "{\"type\": \"service_account\"}": "", "": "",
 	} {
-		keys, why := Keys([]string{"${KEY}"}, func(string) (string, bool) { return value, true })
+		keys, reason := Keys([]string{"${KEY}"}, func(string) (string, bool) { return value, true })
 		if value == "" {
-			if why == "" || keys != nil {
-				t.Errorf("a key without a value: got %v, reason %q", keys, why)
+			if reason == "" || keys != nil {
+				t.Errorf("Keys for an empty variable = %v, %q, want only a reason", keys, reason)
 			}
 			continue
 		}
 		k := keys[0]
 		if k.Value() != value || k.Hint() != hint || len(k.Fingerprint()) != 16 || strings.Contains(value, k.Fingerprint()) {
-			t.Errorf("%s: hint %q, mark %q", value, k.Hint(), k.Fingerprint())
+			t.Errorf("key %s: hint %q, want %q; fingerprint %q, want 16 digits", value, k.Hint(), hint, k.Fingerprint())
 		}
 		for _, format := range []string{"%v", "%+v", "%#v"} {
-			if shown := fmt.Sprintf(format, k); strings.Contains(shown, value) {
-				t.Errorf("%s shows %s", format, shown)
+			if text := fmt.Sprintf(format, k); strings.Contains(text, value) {
+				t.Errorf("Sprintf(%q) = %s, want no value", format, text)
 			}
 		}
 	}

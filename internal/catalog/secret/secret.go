@@ -1,4 +1,4 @@
-// Package secret owns the values of a catalog's references on a node: variables and files.
+// Package secret owns the values of a catalog's references to variables and files on a node.
 // Invariant: no error or message contains a value.
 package secret
 
@@ -18,15 +18,14 @@ const (
 	maxFile      = 64 << 10
 )
 
-// reference matches a valid api_key: the name of a variable or a file, never a value.
+// reference matches a valid reference to a variable or a file.
 var reference = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]{0,127}|file:[^${}]{1,1000})\}$`)
 
-// IsReference reports whether a text names a variable or a file, and holds no value.
+// IsReference reports whether text is a reference to a variable or a file.
 func IsReference(text string) bool { return reference.MatchString(text) }
 
-// Resolve returns the value of a reference's name on this node, without surrounding white space, or
-// the reason for a missing value. Files are read again with each revision of the catalog, and at
-// the operator's request.
+// Resolve returns the value of a variable, or of a file if name begins with "file:", without
+// surrounding white space. If there is no value, reason says why.
 func Resolve(name string, lookup func(string) (string, bool)) (value, reason string) {
 	path, isFile := strings.CutPrefix(name, "file:")
 	if !isFile {

@@ -6,43 +6,44 @@ import (
 	"strconv"
 )
 
-// Changes lists the changes from one list of entries to another, by the entries' IDs, as lines for
-// people. what is the word for an entry.
-func Changes(what string, before, after []*Value) []string {
+// Changes describes the differences between two lists of entries, each in one line. Entries are
+// matched by ID. noun is the word for an entry.
+func Changes(noun string, before, after []*Value) []string {
 	var out []string
 	entries, oldIDs := byID(before)
 	_, newIDs := byID(after)
 	for _, id := range oldIDs {
 		if !slices.Contains(newIDs, id) {
-			out = append(out, fmt.Sprintf("%s %s: removed", what, id))
+			out = append(out, fmt.Sprintf("%s %s: removed", noun, id))
 		}
 	}
 	for i, id := range newIDs {
 		oldEntry, ok := entries[id]
 		if !ok {
-			out = append(out, fmt.Sprintf("%s %s: added", what, id))
+			out = append(out, fmt.Sprintf("%s %s: added", noun, id))
 			continue
 		}
 		for _, c := range fieldChanges("", oldEntry, after[i]) {
-			out = append(out, fmt.Sprintf("%s %s: %s", what, id, c))
+			out = append(out, fmt.Sprintf("%s %s: %s", noun, id, c))
 		}
 	}
 	common := func(ids, other []string) []string {
 		return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(other, id) })
 	}
 	if !slices.Equal(common(oldIDs, newIDs), common(newIDs, oldIDs)) {
-		out = append(out, what+"s: order changed")
+		out = append(out, noun+"s: order changed")
 	}
 	return out
 }
 
-func byID(entries []*Value) (map[string]*Value, []string) {
-	found, ids := make(map[string]*Value, len(entries)), make([]string, len(entries))
-	for i, n := range entries {
+// byID returns the entries by ID, and the IDs in order.
+func byID(list []*Value) (entries map[string]*Value, ids []string) {
+	entries, ids = make(map[string]*Value, len(list)), make([]string, len(list))
+	for i, n := range list {
 		ids[i] = n.Get("id").Text
-		found[ids[i]] = n
+		entries[ids[i]] = n
 	}
-	return found, ids
+	return entries, ids
 }
 
 // fieldChanges compares two mappings key by key.
@@ -63,7 +64,7 @@ func fieldChanges(path string, before, after *Value) []string {
 	return out
 }
 
-// valueChanges compares two values; nil is a value left to its default.
+// valueChanges compares two values. A nil value is the default.
 func valueChanges(path string, before, after *Value) []string {
 	switch {
 	case before != nil && after != nil && before.Kind == TableKind && after.Kind == TableKind:
@@ -89,7 +90,7 @@ func valueChanges(path string, before, after *Value) []string {
 	return []string{fmt.Sprintf("%s %s -> %s", path, a, b)}
 }
 
-// formatValue shows a value in a change.
+// formatValue formats a value for a change.
 func formatValue(n *Value) string {
 	if n == nil {
 		return "(default)"

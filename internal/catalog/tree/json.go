@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// readJSON builds the tree of a valid JSON text. Repeated keys are kept; the reader reports them.
+// readJSON builds the tree of a valid JSON text. It keeps repeated keys, because package catalog
+// reports them.
 func readJSON(raw []byte) (*Value, error) {
 	r := jsonReader{raw: raw, dec: json.NewDecoder(bytes.NewReader(raw))}
 	r.dec.UseNumber()
@@ -26,7 +27,7 @@ type jsonReader struct {
 	lines []int // offsets of line ends
 }
 
-// position is the position of the next token.
+// position returns the position of the next token.
 func (r *jsonReader) position() Position {
 	offset := int(r.dec.InputOffset())
 	for offset < len(r.raw) && strings.IndexByte(" \t\r\n:,", r.raw[offset]) >= 0 {

@@ -6,7 +6,8 @@ import (
 	"unicode"
 )
 
-// PathKey returns a key in the format of paths: shortened, and quoted if not a single word.
+// PathKey returns a key as it appears in a path. Long keys are shortened, and keys that are not a
+// single word are quoted.
 func PathKey(key string) string {
 	if len(key) > 40 {
 		key = strings.ToValidUTF8(key[:40], "") + "…"

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// JSON returns a tree as JSON with its keys in order. With an empty indent it has no white space.
+// JSON returns a tree as JSON with its keys in order. If indent is empty, the JSON has no white
+// space.
 func JSON(n *Value, indent string) []byte {
 	var out bytes.Buffer
 	writeFlow(&out, n, ",", ":", jsonText)
@@ -29,8 +30,8 @@ func jsonText(s string) string {
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
-// YAML writes a table of lists as YAML: two spaces a level, an empty line between
-// the models and lines.
+// YAML returns a table of lists as YAML, indented by two spaces, with an empty line between
+// entries.
 func YAML(root *Value) []byte {
 	var out bytes.Buffer
 	for i, f := range root.Fields {
@@ -55,8 +56,8 @@ func YAML(root *Value) []byte {
 	return out.Bytes()
 }
 
-// writeTable writes the keys of a mapping, one a line. The first stands where
-// the cursor is when inline is set.
+// writeTable writes the keys of a mapping, one per line. If inline is true, the first key is not
+// indented.
 func writeTable(out *bytes.Buffer, n *Value, indent string, inline bool) {
 	for i, f := range n.Fields {
 		if i > 0 || !inline {
@@ -68,7 +69,7 @@ func writeTable(out *bytes.Buffer, n *Value, indent string, inline bool) {
 	}
 }
 
-// writeValue writes the value after a key or a dash, with the end of the line.
+// writeValue writes the value after a key or a dash, and ends the line.
 func writeValue(out *bytes.Buffer, n *Value, indent string) {
 	switch {
 	case n.Kind == TableKind && !n.Flow && len(n.Fields) > 0:
@@ -130,15 +131,15 @@ func writeFlow(out *bytes.Buffer, n *Value, comma, colon string, quote func(stri
 	}
 }
 
-// bareText matches texts safe without quotes in every YAML reader, blockText further texts safe
-// outside of brackets: addresses and references to variables.
+// bareText matches texts that need no quotes in any YAML reader. blockText matches URLs and
+// references to variables. They need no quotes outside of brackets.
 var (
 	bareText  = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_./-]*|[1-9][0-9]*[Kpsmh]([0-9]+[smh])*)$`)
 	blockText = regexp.MustCompile(`^(https?://[A-Za-z0-9_./:-]*[A-Za-z0-9_/-]|\$\{[A-Za-z0-9_]+\})$`)
 	reserved  = regexp.MustCompile(`^(?i:true|false|yes|no|on|off|y|n|null)$`)
 )
 
-// flowText returns a text valid inside of brackets.
+// flowText returns a text as YAML that is valid inside of brackets.
 func flowText(s string) string {
 	if bareText.MatchString(s) && !reserved.MatchString(s) {
 		return s
@@ -146,7 +147,7 @@ func flowText(s string) string {
 	return jsonText(s)
 }
 
-// yamlText returns a text valid outside of brackets.
+// yamlText returns a text as YAML that is valid outside of brackets.
 func yamlText(s string) string {
 	if blockText.MatchString(s) {
 		return s

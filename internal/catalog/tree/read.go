@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Read reads a text: as JSON when it is valid JSON, else as YAML. The error is
-// a *SyntaxError.
+// Read reads a text as JSON if it is valid JSON, and otherwise as YAML. The error is a
+// *SyntaxError.
 func Read(raw []byte) (*Value, error) {
 	if offset := invalidUTF8Offset(raw); offset >= 0 {
 		line := bytes.Count(raw[:offset], []byte("\n"))

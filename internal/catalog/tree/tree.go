@@ -1,11 +1,11 @@
-// Package tree owns the text of catalogs: parsing and printing documents in YAML or JSON as a tree
-// of nodes. Package catalog owns the meaning of the keys.
+// Package tree owns the text of catalogs. It parses documents in YAML or JSON into a tree of
+// values, and prints a tree. Package catalog owns the meaning of the keys.
 //
 // Invariants:
 //   - Uploads are bounded in depth and number of values before any costly work, and no defect of a
-//     parser crashes the node.
+//     parser crashes the gateway.
 //   - A printed tree reads back as the same tree.
-//   - Every node knows its place in its text.
+//   - Every value has its position in the text.
 package tree
 
 import (
@@ -13,8 +13,8 @@ import (
 	"strconv"
 )
 
-// Value is a part of a document's text, the same for YAML and JSON. Scalars keep their text, so
-// prices are read exactly. A tree is immutable once built, because aliases share nodes.
+// Value is a part of a document, the same for YAML and JSON. Scalars keep their text, so prices are
+// read exactly. A tree is immutable once built, because aliases share values.
 type Value struct {
 	Kind   Kind
 	Text   string   // of a plain or quoted scalar
@@ -22,7 +22,7 @@ type Value struct {
 	Fields []Field  // of a table, in the order of the text
 	Pos    Position
 	Flow   bool // print on one line
-	size   int  // nodes in this tree, aliases counted as often as they appear
+	size   int  // values in this tree; an alias counts each time it is used
 }
 
 // Field is one key of a table.
@@ -32,10 +32,11 @@ type Field struct {
 	Value *Value
 }
 
-// Position is a place in a text, counted from 1. The zero value stands for the whole text.
+// Position is a place in a text. Lines and columns start at 1. The zero value stands for the whole
+// text.
 type Position struct{ Line, Column int }
 
-// String names the place as the path of a fault does.
+// String returns the position in the format of a fault's path.
 func (p Position) String() string {
 	if p == (Position{}) {
 		return "document"
@@ -43,7 +44,8 @@ func (p Position) String() string {
 	return fmt.Sprintf("line %d, column %d", p.Line, p.Column)
 }
 
-// SyntaxError reports that a text cannot be read as YAML or JSON of a document.
+// SyntaxError reports a text that is not valid YAML or JSON, or has features that catalogs do not
+// support.
 type SyntaxError struct {
 	Pos     Position
 	Message string
@@ -52,15 +54,15 @@ type SyntaxError struct {
 // Error implements error.
 func (e *SyntaxError) Error() string { return e.Pos.String() + ": " + e.Message }
 
-// unreadable makes an Error.
+// syntaxError returns a *SyntaxError.
 func syntaxError(pos Position, format string, args ...any) error {
 	return &SyntaxError{Pos: pos, Message: fmt.Sprintf(format, args...)}
 }
 
-// Kind is the kind of a node.
+// Kind is the kind of a value.
 type Kind uint8
 
-// The kinds of nodes.
+// The kinds of values.
 const (
 	NullKind   Kind = iota
 	PlainKind       // a scalar without quotes: number, boolean or text
@@ -69,7 +71,7 @@ const (
 	TableKind
 )
 
-// String names the kind for messages about a wrong kind.
+// String returns the kind for error messages.
 func (k Kind) String() string {
 	switch k {
 	case NullKind:
@@ -112,7 +114,7 @@ func (n *Value) Set(name string, value *Value) {
 	n.Fields = append(n.Fields, Field{Name: name, Value: value})
 }
 
-// Inline marks a node to be printed on one line.
+// Inline marks n to be printed on one line, and returns n.
 func (n *Value) Inline() *Value {
 	n.Flow = true
 	return n

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestTextsAreOneTree tests that equal YAML and JSON are the same tree, and a printed tree reads
-// back.
-func TestTextsAreOneTree(t *testing.T) {
+// TestYAMLAndJSONAreSameTree checks that equal YAML and JSON documents are the same tree, and that
+// a printed tree reads back.
+func TestYAMLAndJSONAreSameTree(t *testing.T) {
 	t.Parallel()
 	yaml := "\ufeffmodels:\n  - &x {b: 1.50, c: \"no\"}\n  - {<<: *x, c: \"yes\", l: [true, null, \"text\"]}\nlines:\n  - {id: \"a\"}\n"
 	json := `{"models":[{"b":1.50,"c":"no"},{"b":1.50,"c":"yes","l":[true,null,"text"]}],"lines":[{"id":"a"}]}`
@@ -20,11 +20,11 @@ func TestTextsAreOneTree(t *testing.T) {
 		for _, printed := range []string{string(JSON(root, "")), string(JSON(root, "  ")), string(YAML(root))} {
 			again, err := Read([]byte(printed))
 			if err != nil {
-				t.Fatalf("%s: %v", printed, err)
+				t.Fatalf("Read(%s): error %v, want none", printed, err)
 			}
 			want = cmp.Or(want, Flow(again))
 			if got := Flow(again); got != want {
-				t.Errorf("%s\nis %s, want %s", printed, got, want)
+				t.Errorf("Read(%s) = %s, want %s", printed, got, want)
 			}
 		}
 	}

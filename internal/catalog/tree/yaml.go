@@ -11,20 +11,19 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Bounds of a text's shape. Aliases are counted as often as they are used, so
-// a few lines cannot stand for a billion values.
+// Bounds of a tree. An alias counts each time it is used, so a few lines cannot stand for a billion
+// values.
 const (
-	maxDepth = 32
-	maxNodes = 500_000
+	maxDepth  = 32
+	maxValues = 500_000
 )
 
-// readYAML builds the tree of one YAML document. Its errors are *SyntaxError. Plain
-// anchors, aliases and merge keys work; tags and directives are refused, since
-// nothing in a catalog needs them.
+// readYAML builds the tree of one YAML document. Its errors are *SyntaxError. Anchors, aliases and
+// merge keys work. Tags and directives are rejected, because catalogs do not need them.
 func readYAML(raw []byte) (n *Value, err error) {
 	defer func() {
-		// Anybody may upload text; a defect in the parser must reject the document and not crash
-		// the node.
+		// Anybody may upload text. A defect in the parser must reject the document and not crash
+		// the gateway.
 		if p := recover(); p != nil {
 			n, err = nil, syntaxError(Position{1, 1}, "cannot be read as YAML: %v", p)
 		}
@@ -77,7 +76,7 @@ func checkShape(tokens token.Tokens) error {
 		case token.CollectEntryType:
 			openings = 0
 		}
-		// Block nesting costs at least a column a level.
+		// Each level of block nesting takes at least one column.
 		structural := tk.Type == token.SequenceEntryType || tk.Type == token.MappingKeyType
 		if flow > maxDepth || openings > 8*maxDepth || (structural && tk.Position.Column > 8*maxDepth) {
 			return syntaxError(Position{tk.Position.Line, tk.Position.Column}, "is nested deeper than %d levels", maxDepth)
@@ -86,7 +85,7 @@ func checkShape(tokens token.Tokens) error {
 	return nil
 }
 
-// parserError turns a parser's error into a fault with its place.
+// parserError converts an error of the parser to a *SyntaxError with its position.
 func parserError(err error) error {
 	if syntax, ok := errors.AsType[yaml.Error](err); ok && syntax.GetToken() != nil && syntax.GetToken().Position != nil {
 		pos := syntax.GetToken().Position
@@ -105,7 +104,7 @@ func position(n ast.Node) Position {
 
 type yamlReader struct {
 	anchors map[string]*Value
-	nodes   int // built so far, aliases expanded
+	values  int // read so far; an alias counts with all values in it
 }
 
 func (r *yamlReader) value(a ast.Node, depth int) (*Value, error) {
@@ -113,8 +112,8 @@ func (r *yamlReader) value(a ast.Node, depth int) (*Value, error) {
 	if depth > maxDepth {
 		return nil, syntaxError(pos, "is nested deeper than %d levels", maxDepth)
 	}
-	if r.nodes++; r.nodes > maxNodes {
-		return nil, syntaxError(pos, "has more than %d values", maxNodes)
+	if r.values++; r.values > maxValues {
+		return nil, syntaxError(pos, "has more than %d values", maxValues)
 	}
 	n := &Value{Pos: pos, size: 1}
 	switch v := a.(type) {
@@ -157,22 +156,22 @@ func (r *yamlReader) value(a ast.Node, depth int) (*Value, error) {
 	return n, nil
 }
 
-// alias returns the node of an earlier anchor, and counts it in full.
+// alias returns the value of an earlier anchor, and counts all values in it.
 func (r *yamlReader) alias(v *ast.AliasNode) (*Value, error) {
 	name := v.Value.GetToken().Value
 	target, ok := r.anchors[name]
 	if !ok {
 		return nil, syntaxError(position(v), "refers to the anchor %q, but no earlier value has this anchor", name)
 	}
-	if r.nodes += target.size; r.nodes > maxNodes {
-		return nil, syntaxError(position(v), "has more than %d values", maxNodes)
+	if r.values += target.size; r.values > maxValues {
+		return nil, syntaxError(position(v), "has more than %d values", maxValues)
 	}
 	return target, nil
 }
 
-// table reads a mapping. Its own keys replace keys merged with `<<`, and an earlier merge replaces
-// a later one. Merged keys are inserted at the place of their `<<`, because the order of resolution
-// tiers has a meaning.
+// table reads a mapping. The mapping's own keys replace keys merged with `<<`, and an earlier merge
+// replaces a later one. Merged keys are inserted at the place of their `<<`, because the order of
+// resolution tiers has a meaning.
 func (r *yamlReader) table(n *Value, values []*ast.MappingValueNode, depth int) (*Value, error) {
 	n.Kind = TableKind
 	keys, ownKeys := make([]string, len(values)), map[string]bool{}

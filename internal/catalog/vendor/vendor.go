@@ -1,6 +1,6 @@
-// Package vendor owns the facts about the vendors of lines known in advance, by the host of a
-// line's base address. Invariants: there are no assumptions about unknown hosts, and all facts
-// follow from only the address and the host's ID of a model.
+// Package vendor owns facts about well-known vendors, identified by the host of a line's base
+// address. Invariants: nothing is assumed about unknown hosts, and all facts follow from the
+// address and the host's ID of a model.
 package vendor
 
 import (
@@ -24,19 +24,19 @@ func HostOf(base string) Host {
 	return Host("." + strings.TrimSuffix(strings.ToLower(u.Hostname()), "."))
 }
 
-// AcceptsBothLimits reports whether the host is OpenAI's or Azure's. Both obey a limit on output
-// tokens in either of its fields.
+// AcceptsBothLimits reports whether the host accepts a limit on output tokens in either field of
+// chat completions. OpenAI and Azure do.
 func (h Host) AcceptsBothLimits() bool {
 	return h.isWithin("openai.com", "azure.com", "azure.us", "azure.cn")
 }
 
-// RejectsStreamOptions reports whether the host refuses `stream_options`.
+// RejectsStreamOptions reports whether the host rejects `stream_options`.
 func (h Host) RejectsStreamOptions() bool { return h.isWithin("api.mistral.ai") }
 
-// LacksDeveloperRole reports whether the host does not know the role developer in chat completions,
-// for a model by the host's own ID.
+// LacksDeveloperRole reports whether chat completions on the host have no developer role for a
+// model. model is the host's ID.
 func (h Host) LacksDeveloperRole(model string) bool {
-	if h.isWithin("openrouter.ai") { // it passes the role on
+	if h.isWithin("openrouter.ai") { // passes the role on to the vendor
 		return !strings.HasPrefix(model, "openai/") && !strings.HasPrefix(model, "anthropic/")
 	}
 	return h.isWithin(
@@ -45,9 +45,9 @@ func (h Host) LacksDeveloperRole(model string) bool {
 		"sambanova.ai", "nebius.com", "huggingface.co", "volces.com", "bytepluses.com")
 }
 
-// NoThinking returns the member of a chat completions body to turn off a model's thinking on the
-// host, or the zero value if unknown. These hosts reject a forced tool for a model with thinking.
-// Zhipu rejects a forced tool for any model.
+// NoThinking returns the member of a chat completions body that turns off thinking on the host, or
+// the zero value if unknown. These hosts reject a forced tool while a model thinks. Zhipu is not
+// among them, because it rejects a forced tool for any model.
 func (h Host) NoThinking() wire.Member {
 	switch {
 	case h.isWithin("deepseek.com", "moonshot.ai", "moonshot.cn"):

@@ -15,12 +15,12 @@ func TestLacksDeveloperRole(t *testing.T) {
 		"https://x.ai.example.com/v1": false, "%": false,
 	} {
 		if got := HostOf(base).LacksDeveloperRole("m"); got != want {
-			t.Errorf("LacksDeveloperRole of %s = %t, want %t", base, got, want)
+			t.Errorf("HostOf(%s).LacksDeveloperRole(m) = %t, want %t", base, got, want)
 		}
 	}
 	for model, want := range map[string]bool{"openai/gpt-6-sol": false, "anthropic/claude-opus-5-5": false, "deepseek/deepseek-v4": true} {
 		if got := HostOf("https://openrouter.ai/api/v1").LacksDeveloperRole(model); got != want {
-			t.Errorf("LacksDeveloperRole of OpenRouter for %s = %t, want %t", model, got, want)
+			t.Errorf("LacksDeveloperRole(%s) of OpenRouter = %t, want %t", model, got, want)
 		}
 	}
 }
@@ -33,7 +33,7 @@ func TestNoThinking(t *testing.T) {
 		"https://api.openai.com/v1": "", "http://localhost:8000/v1": "",
 	} {
 		if got := HostOf(base).NoThinking(); got.Name != want || (got.Value == "") != (want == "") {
-			t.Errorf("NoThinking of %s = %v, want field %q", base, got, want)
+			t.Errorf("HostOf(%s).NoThinking() = %v, want member %q", base, got, want)
 		}
 	}
 }
