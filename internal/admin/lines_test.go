@@ -42,7 +42,7 @@ func (n *nodeLines) Refresh(ctx context.Context) error {
 	}
 	return n.db.View(ctx, func(tx *store.Tx) error {
 		for i, state := range n.states {
-			decided, err := line.DecidedTx(tx, catalog.LineSpec{ID: state.Line, Enabled: true})
+			decided, err := line.OperatorStatusTx(tx, catalog.LineSpec{ID: state.Line, Enabled: true})
 			if err != nil {
 				return err
 			}

@@ -69,7 +69,7 @@ func (x *chatRequest) attempt(ctx context.Context, on *line.Attempt) (err error)
 	pair := translate.New(x.Body, on.Form, x.identity(&on.Candidate))
 	body, err := pair.Body(translation) // fetching images takes time; it does not count against the line
 	if err != nil {
-		return line.Untranslatable{Err: err}
+		return line.UntranslatableError{Err: err}
 	}
 	r := &upstreamCall{start: x.opts.Now(), span: x.traceAttempt(on)}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
@@ -112,7 +112,7 @@ func (x *chatRequest) attempt(ctx context.Context, on *line.Attempt) (err error)
 func (x *chatRequest) translation(on *line.Candidate) wire.Translation {
 	_, limit := x.Model.OutputLimit(x.params.Limit)
 	var noThinking wire.Member
-	if member := on.Line.Host().NoThinking(); x.Model.Reasoning && !on.Refuses(member.Name) {
+	if member := on.Line.Host().NoThinking(); x.Model.Reasoning && !on.RefusesField(member.Name) {
 		noThinking = member
 	}
 	return wire.Translation{
@@ -120,7 +120,7 @@ func (x *chatRequest) translation(on *line.Candidate) wire.Translation {
 			SystemOnly: on.Line.Host().LacksDeveloperRole(on.ProviderModel), Efforts: x.Model.Efforts, NoThinking: noThinking,
 			Omit: on.Line.DroppedFields(x.params.Extra)},
 		MaxOutput: x.Model.MaxOutputTokens, Reasoning: x.Model.Reasoning, OpenAI: on.Line.Host().AcceptsBothLimits(),
-		NoEncrypted: on.Refuses(includeField), NoSummary: on.Refuses(summaryField),
+		NoEncrypted: on.RefusesField(includeField), NoSummary: on.RefusesField(summaryField),
 	}
 }
 

@@ -122,7 +122,7 @@ func billable(u wire.Usage, filtered, output bool) wire.Usage {
 // request's own tokens do not include it.
 func (x *chatRequest) recordWaste(t upstream.TokenCounts) {
 	if n := len(x.attempts); n > 0 {
-		x.attempts[n-1].Waste(x.target, x.Model, t)
+		x.attempts[n-1].RecordWaste(x.target, x.Model, t)
 	}
 }
 

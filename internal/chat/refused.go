@@ -40,7 +40,7 @@ func (x *chatRequest) retryWithout(ctx context.Context, on *line.Attempt, pair w
 		body, failed := pair.Body(t)
 		switch {
 		case failed != nil:
-			return nil, line.Untranslatable{Err: failed}
+			return nil, line.UntranslatableError{Err: failed}
 		case bytes.Equal(body.Bytes(), call.Body.Bytes()):
 			return nil, err // it was not there
 		}

@@ -21,7 +21,7 @@ const streamOptions = "stream_options"
 
 // limitField returns the limit field of a chat line, or empty for the client's own field.
 func (x *chatRequest) limitField(on *line.Candidate) string {
-	field := on.ReadsLimit(x.Model)
+	field := on.LimitField(x.Model)
 	if _, isChat := x.Body.(*completions.Request); field == "" && !isChat {
 		field = catalog.LimitMaxTokens // other forms call it otherwise
 	}

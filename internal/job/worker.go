@@ -122,7 +122,7 @@ func (w *worker) runSteps() error {
 		case w.run.State == row.StateStored:
 			return w.succeed()
 		case w.candidate == nil:
-			unusable := line.Unusable(w.rec.Kind)
+			unusable := line.UnusableFailure(w.rec.Kind)
 			unusable.Lost = w.run.State == row.StateSending // the outcome is unknown
 			err = unusable
 		case w.run.State == row.StateSending && w.takenOver:

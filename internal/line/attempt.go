@@ -14,30 +14,30 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// Attempt is one attempt of a request or job on a line. Until End, the line counts the attempt as
-// in flight, and the attempt occupies its slot or its place on a half-open line. An attempt of a
-// request ends by itself when it fails or when the body of its answer is closed.
+// Attempt is one attempt of a request or job on a line. Until End, the attempt is in flight and
+// occupies its slot and its place on a half-open line. An attempt of a request ends by itself when
+// it fails or when the body of its answer is closed.
 type Attempt struct {
 	Candidate
 
 	selector      keySelector // for requests; a job's generator selects its key
 	nextKey       bool        // retry with the next key of selector
-	slot          bool
-	begun         time.Time
+	hasSlot       bool
+	start         time.Time
 	ended         atomic.Bool
 	placeReleased atomic.Bool // whether the place on a half-open line was released
 
-	sent    rawjson.Pieces // the body of the call
-	body    io.ReadCloser  // nil before the answer
-	ignored string         // fields of the request withheld from the line
-	number  uint64         // number of the attempt's sample in the stats
-	good    bool           // whether the attempt was answered
-	broken  atomic.Bool
+	requestBody   rawjson.Pieces // the body of the call
+	body          io.ReadCloser  // nil before the answer
+	ignoredFields string         // fields of the request withheld from the line
+	sample        uint64         // number of the attempt's sample in the stats
+	answered      bool           // whether the attempt was answered
+	broken        atomic.Bool
 }
 
 // Chat makes the attempt's only call. It implements chatcall.Adapter.
 func (a *Attempt) Chat(ctx context.Context, call chatcall.Call) (*chatcall.Response, error) {
-	a.sent = call.Body
+	a.requestBody = call.Body
 	answer, err := a.selector.key.adapter.Chat(ctx, call)
 	if err != nil {
 		return nil, err
@@ -49,8 +49,8 @@ func (a *Attempt) Chat(ctx context.Context, call chatcall.Call) (*chatcall.Respo
 
 // Ignore records the number of fields withheld from the line and their names for the request log.
 func (a *Attempt) Ignore(fields int, names string) {
-	if a.ignored = names; fields > 0 {
-		a.entry.stats.metrics.all.ignored.WithLabelValues(a.Line.ID).Add(float64(fields))
+	if a.ignoredFields = names; fields > 0 {
+		a.entry.stats.metrics.metrics.ignoredFields.WithLabelValues(a.Line.ID).Add(float64(fields))
 	}
 }
 
@@ -72,7 +72,7 @@ func (a *Attempt) begin() {
 	s := a.entry.stats
 	s.inFlight.Add(1)
 	s.metrics.inFlight.Inc()
-	a.begun = a.lines.now()
+	a.start = a.lines.now()
 }
 
 // End releases the attempt's slot and place. Only the first call has an effect.
@@ -84,7 +84,7 @@ func (a *Attempt) End() {
 	s.inFlight.Add(-1)
 	s.metrics.inFlight.Dec()
 	a.releasePlace()
-	if a.slot {
+	if a.hasSlot {
 		a.lines.slots.Give(a.Line.ID)
 	}
 }
@@ -100,9 +100,9 @@ func (a *Attempt) releasePlace() {
 func (a *Attempt) RecordSuccess() { a.recordSuccess(a.lines.now()) }
 
 func (a *Attempt) recordSuccess(now time.Time) {
-	s, elapsed := a.entry.stats, now.Sub(a.begun)
+	s, elapsed := a.entry.stats, now.Sub(a.start)
 	n, changes := s.RecordAnswer(now, a.origin, elapsed)
-	a.number, a.good = n, true
+	a.sample, a.answered = n, true
 	a.selector.recordAnswer()
 	if a.origin.Job { // a job runs for minutes, so its acceptance decides about the half-open line
 		a.releasePlace()
@@ -111,17 +111,17 @@ func (a *Attempt) recordSuccess(now time.Time) {
 	a.lines.publish(a.entry, changes)
 }
 
-// RecordFailure records that the attempt failed. It removes the line's credentials from f, and
+// RecordFailure records that the attempt failed. It redacts the line's credentials in f, and
 // provider messages that may repeat the request.
 func (a *Attempt) RecordFailure(f *upstream.Failure) { a.recordFailure(a.lines.now(), f) }
 
 func (a *Attempt) recordFailure(now time.Time, f *upstream.Failure) {
 	a.entry.redact(f)
-	f.Conceal(a.sent)
+	f.Conceal(a.requestBody)
 	a.nextKey = a.selector.recordFailure(f)
 	a.entry.stats.metrics.countFailure(f)
 	if a.origin.Job {
-		f = unprobedJob(f)
+		f = jobFailure(f)
 	}
 	a.reportChanges(a.entry.stats.RecordFailure(now, a.origin, f))
 }
@@ -134,9 +134,9 @@ func (a *Attempt) reportChanges(changes []health.Change) {
 	}
 }
 
-// unprobedJob returns f as the failure of a job. Probes cannot repeat a job, so an unproven failure
+// jobFailure returns f as the failure of a job. Probes cannot repeat a job, so an unproven failure
 // of credential, model or form counts as an ordinary failure.
-func unprobedJob(f *upstream.Failure) *upstream.Failure {
+func jobFailure(f *upstream.Failure) *upstream.Failure {
 	out := *f
 	switch f.Health {
 	case upstream.HealthCredential, upstream.HealthModel, upstream.HealthForm:
@@ -147,33 +147,33 @@ func unprobedJob(f *upstream.Failure) *upstream.Failure {
 	return &out
 }
 
-// RecordJobFailure records a failed job attempt and removes the line's credentials from t.
+// RecordJobFailure records a failed job attempt and redacts the line's credentials in t.
 func (a *Attempt) RecordJobFailure(t *upstream.JobFailure) {
 	a.RecordFailure(t.Redact(a.entry.secrets()...).Failure)
 }
 
 // RecordBreak records that an answer broke off, so that the attempt no longer counts as good. Only
-// the first call has an effect. A disconnected client is not a failure of the line; f.Health is
-// then HealthNone. RecordBreak removes the line's credentials from f and must be called before f is
-// shown.
+// the first call has an effect. If the client disconnected, f.Health must be HealthNone and the
+// line is not blamed. RecordBreak redacts the line's credentials in f and must be called before f
+// is shown.
 func (a *Attempt) RecordBreak(f *upstream.Failure) {
 	a.entry.redact(f)
-	f.Conceal(a.sent)
-	if f.Health == upstream.HealthNone || !a.good || a.broken.Swap(true) {
+	f.Conceal(a.requestBody)
+	if f.Health == upstream.HealthNone || !a.answered || a.broken.Swap(true) {
 		return
 	}
 	a.selector.recordFailure(f)
 	s := a.entry.stats
 	s.metrics.countBreak(f)
 	now := a.lines.now()
-	a.reportChanges(s.RecordBreak(now, a.origin, a.number, f))
+	a.reportChanges(s.RecordBreak(now, a.origin, a.sample, f))
 }
 
 // RecordSettlement adds the settlement of an answered request to the model's margin.
 func (a *Attempt) RecordSettlement(s Settlement) { a.entry.stats.addSettlement(a.origin.Model, s) }
 
-// Waste records the tokens of an attempt without a delivered answer.
-func (r *AttemptRecord) Waste(a *Attempt, m *catalog.Model, t upstream.TokenCounts) {
+// RecordWaste records the tokens of an attempt without a delivered answer, and their cost.
+func (r *AttemptRecord) RecordWaste(a *Attempt, m *catalog.Model, t upstream.TokenCounts) {
 	r.TokenCounts, r.LineCost = t, a.costOf(m, t)
 	a.entry.stats.addSettlement(m.ID, Settlement{LineCost: r.LineCost})
 }
@@ -181,8 +181,8 @@ func (r *AttemptRecord) Waste(a *Attempt, m *catalog.Model, t upstream.TokenCoun
 // AttemptRecord is the record of one attempt in the request log.
 type AttemptRecord struct {
 	Line string `json:"line"`
-	// Skipped is the reason for skipping the line, in a word. Skipped lines are recorded only for
-	// requests without any attempt.
+	// Skipped is the reason for skipping the line. Skipped lines are recorded only for requests
+	// without any attempt.
 	Skipped string `json:"skipped,omitempty"`
 	// Status is the provider's HTTP status, or 0 if no header was received.
 	Status int `json:"status,omitempty"`

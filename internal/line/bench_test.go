@@ -11,21 +11,21 @@ import (
 	"tollgate/internal/upstream/chatcall"
 )
 
-// instant answers at once with a complete body.
-type instant struct{}
+// instantAdapter answers at once with a complete body.
+type instantAdapter struct{}
 
-func (instant) Chat(context.Context, chatcall.Call) (*chatcall.Response, error) {
+func (instantAdapter) Chat(context.Context, chatcall.Call) (*chatcall.Response, error) {
 	return &chatcall.Response{Body: io.NopCloser(strings.NewReader("{}"))}, nil
 }
 
-// BenchmarkTry measures Try with one healthy line, and with a healthy line after a line out of
-// service.
+// BenchmarkTry measures Try with one line, with one line with a limit of calls, and with a second
+// line after a line out of service.
 func BenchmarkTry(b *testing.B) {
-	lines := func(b *testing.B, l *line.Lines, r line.RoutingRequest) {
+	run := func(b *testing.B, l *line.Lines, r line.RoutingRequest) {
 		b.ReportAllocs()
 		for b.Loop() {
-			_, err := l.Try(b.Context(), r, func(ctx context.Context, on *line.Attempt) error {
-				answer, err := on.Chat(ctx, chatcall.Call{})
+			_, err := l.Try(b.Context(), r, func(ctx context.Context, attempt *line.Attempt) error {
+				answer, err := attempt.Chat(ctx, chatcall.Call{})
 				if err == nil {
 					err = answer.Body.Close()
 				}
@@ -36,25 +36,25 @@ func BenchmarkTry(b *testing.B) {
 			}
 		}
 	}
-	open := func(upstream.Target) (chatcall.Adapter, error) { return instant{}, nil }
+	open := func(upstream.Target) (chatcall.Adapter, error) { return instantAdapter{}, nil }
 	b.Run("one", func(b *testing.B) {
-		lines(b, line.New(line.Options{Open: open}), request(snapshot(1, spec("a"))))
+		run(b, line.New(line.Options{Open: open}), request(snapshot(1, spec("a"))))
 	})
-	b.Run("capped", func(b *testing.B) {
+	b.Run("limited", func(b *testing.B) {
 		a := spec("a")
 		a.MaxConcurrent = 100
-		lines(b, line.New(line.Options{Open: open}), request(snapshot(1, a)))
+		run(b, line.New(line.Options{Open: open}), request(snapshot(1, a)))
 	})
 	b.Run("second", func(b *testing.B) {
 		a, second := spec("a"), spec("b")
 		second.Priority = 1
 		l, r := line.New(line.Options{Open: open}), request(snapshot(1, a, second))
-		_, _ = l.Try(b.Context(), r, func(_ context.Context, on *line.Attempt) error {
-			if on.Line.ID == "a" {
+		_, _ = l.Try(b.Context(), r, func(_ context.Context, attempt *line.Attempt) error {
+			if attempt.Line.ID == "a" {
 				return noKey()
 			}
 			return nil
 		})
-		lines(b, l, r)
+		run(b, l, r)
 	})
 }

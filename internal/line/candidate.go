@@ -17,13 +17,12 @@ type Candidate struct {
 	Line *catalog.Line
 	// ProviderModel is the provider's name of the model.
 	ProviderModel string
-	// Form is the wire form of the calls: the client's form if the line has it. It is empty for
-	// jobs.
+	// Form is the wire form of the calls to the line. It is empty for jobs.
 	Form wire.Form
 	// Generator generates the results of jobs. It is nil for the candidate of a request.
 	Generator jobcall.Generator
-	// HalfOpen is true if the line is half-open: it gets one attempt at a time, if other lines can
-	// take the other attempts.
+	// HalfOpen is true if the line is half-open. A half-open line gets one attempt at a time while
+	// other lines can take the rest.
 	HalfOpen bool
 
 	lines  *Lines
@@ -36,77 +35,76 @@ func (c *Candidate) Source() upstream.Source {
 	return upstream.Source{Provider: c.Line.Provider, BaseURL: c.Line.BaseURL, Model: c.ProviderModel}
 }
 
-// refusedField identifies a field that the gateway added to requests and a model rejected. model is
+// refusedField identifies a field that the gateway added to requests and a model refused. model is
 // the provider's name of the model.
 type refusedField struct{ model, field string }
 
-// Refuses reports whether the model refused a field added by the gateway. field is the path in the
-// line's form.
-func (c *Candidate) Refuses(field string) bool {
-	return c.entry != nil && c.entry.refuses(c.ProviderModel, field)
+// RefusesField reports whether the model refused a field added by the gateway. field is the path in
+// the line's form.
+func (c *Candidate) RefusesField(field string) bool {
+	return c.entry != nil && c.entry.refusesField(c.ProviderModel, field)
 }
 
-func (e *routingEntry) refuses(providerModel, field string) bool {
-	_, refuses := e.stats.refused.Load(refusedField{providerModel, field})
+func (e *routingEntry) refusesField(providerModel, field string) bool {
+	_, refuses := e.stats.refusedFields.Load(refusedField{providerModel, field})
 	return refuses
 }
 
 // LearnRefusal records that the model refuses a field added by the gateway. The gateway then omits
 // the field until the node stops, the line changes its provider, or the operator resumes the line.
 func (c *Candidate) LearnRefusal(field string) {
-	refused := &c.entry.stats.refused
+	refused := &c.entry.stats.refusedFields
 	for _, limit := range catalog.LimitFields() {
 		if other := limit.Other(); field == string(limit) {
 			refused.Delete(refusedField{c.ProviderModel, string(other)}) // a model accepts at least one of the two fields
 		}
 	}
 	refused.Store(refusedField{c.ProviderModel, field}, nil)
-	c.lines.log.Info("line: a model rejected a field that the gateway adds; the gateway now omits it", "line", c.Line.ID, "model",
-		c.ProviderModel,
-		"field", field)
+	c.lines.log.Info("line: a model rejected a field that the gateway adds; the gateway now omits it", "line", c.Line.ID,
+		"model", c.ProviderModel, "field", field)
 }
 
-// ReadsLimit returns catalog.Line.LimitFieldFor, or the other limit field if the model refuses that
-// one.
-func (c *Candidate) ReadsLimit(m *catalog.Model) catalog.LimitField {
+// LimitField returns the name of the model's field for the output limit. It is
+// catalog.Line.LimitFieldFor, or the other limit field if the model refused the first.
+func (c *Candidate) LimitField(m *catalog.Model) catalog.LimitField {
 	if c.entry == nil {
 		return c.Line.LimitFieldFor(m)
 	}
-	return c.entry.readsLimit(m)
+	return c.entry.limitField(m)
 }
 
-func (e *routingEntry) readsLimit(m *catalog.Model) catalog.LimitField {
+func (e *routingEntry) limitField(m *catalog.Model) catalog.LimitField {
 	field := e.line.LimitFieldFor(m)
 	for _, limit := range catalog.LimitFields() {
-		if (field == "" || field == limit) && e.refuses(e.line.Models[m.ID], string(limit)) {
+		if (field == "" || field == limit) && e.refusesField(e.line.Models[m.ID], string(limit)) {
 			return limit.Other()
 		}
 	}
 	return field
 }
 
-// Unavailable is a line that takes no jobs now.
-type Unavailable struct {
+// UnavailableLine is a line that takes no jobs now.
+type UnavailableLine struct {
 	Line string
-	// Soon is true if the line returns by itself: it is cooling or half-open.
-	Soon bool
-	Why  string // Why is a value of Status.State.
+	// Soon is true if the line is cooling or half-open, so that it returns by itself.
+	Soon   bool
+	Reason string // a value of Status.State
 }
 
 // AnyAccount stands for an account without failures of its own.
 const AnyAccount = "any account"
 
-// Candidates returns the lines for an account's jobs of a model now, lowest priority first, and the
-// unavailable lines. A failure of one account's jobs blocks the line only for this account.
+// Candidates returns the lines that now take an account's jobs for a model, lowest priority first,
+// and the unavailable lines. A failure of one account's jobs blocks the line only for this account.
 // Candidates ignores slots; see slot.FreeTx.
-func (l *Lines) Candidates(s *catalog.Snapshot, model, account string) ([]*Candidate, []Unavailable) {
+func (l *Lines) Candidates(s *catalog.Snapshot, model, account string) ([]*Candidate, []UnavailableLine) {
 	var candidates []*Candidate
-	var unavailable []Unavailable
+	var unavailable []UnavailableLine
 	for _, entry := range l.table(s).byModel[model] {
-		c, why := l.candidate(entry, model, account)
-		if why != "" {
-			soon := why == health.StateCooling || why == health.StateHalfOpen
-			unavailable = append(unavailable, Unavailable{Line: entry.line.ID, Why: why, Soon: soon})
+		c, reason := l.candidate(entry, model, account)
+		if reason != "" {
+			soon := reason == health.StateCooling || reason == health.StateHalfOpen
+			unavailable = append(unavailable, UnavailableLine{Line: entry.line.ID, Reason: reason, Soon: soon})
 			continue
 		}
 		candidates = append(candidates, c)
@@ -115,7 +113,7 @@ func (l *Lines) Candidates(s *catalog.Snapshot, model, account string) ([]*Candi
 }
 
 // candidate returns a line for an account's job of a model, or the reason why the line takes no job.
-func (l *Lines) candidate(entry *routingEntry, model, account string) (_ *Candidate, why string) {
+func (l *Lines) candidate(entry *routingEntry, model, account string) (_ *Candidate, reason string) {
 	ln, s := entry.line, entry.stats
 	generator := l.generatorOf(entry)
 	switch {
@@ -125,9 +123,9 @@ func (l *Lines) candidate(entry *routingEntry, model, account string) (_ *Candid
 		return nil, stateDrained
 	}
 	origin := health.Origin{LinePart: health.LinePart{Model: model}, Account: account}
-	why, generation, isHalfOpen := s.Refuses(l.now, origin, false)
-	if why != "" {
-		return nil, why
+	reason, generation, isHalfOpen := s.Admit(l.now, origin, false)
+	if reason != "" {
+		return nil, reason
 	}
 	if isHalfOpen {
 		s.EndHalfOpen() // Begin begins the half-open attempt
@@ -145,8 +143,8 @@ func newCandidate(l *Lines, entry *routingEntry, generator jobcall.Generator, mo
 	}
 }
 
-// CandidateFor returns a line of a snapshot, in any state, for a job submitted to the line. It
-// returns nil if the snapshot has no such line with a generator on this node.
+// CandidateFor returns the line of a job that was submitted to it, whatever the line's state. It
+// returns nil if the snapshot lacks the line or this node has no generator for the line.
 func (l *Lines) CandidateFor(s *catalog.Snapshot, line, model string) *Candidate {
 	entries := l.table(s).entries
 	i := slices.IndexFunc(entries, func(entry *routingEntry) bool { return entry.line.ID == line })
@@ -182,8 +180,8 @@ func (c *Candidate) Begin(account string) *Attempt {
 	return a
 }
 
-// Unusable returns the failure of a line without an adapter on this node.
-func Unusable(kind string) *upstream.JobFailure {
+// UnusableFailure returns the failure of a line without an adapter on this node.
+func UnusableFailure(kind string) *upstream.JobFailure {
 	f := upstream.Fail(fault.UpstreamUnavailable, errors.New("the line cannot be used on this node"))
 	t := upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
 	t.Health = upstream.HealthNone
@@ -193,16 +191,17 @@ func Unusable(kind string) *upstream.JobFailure {
 	return t
 }
 
-// Order sorts the result of Candidates for one job: by priority, then by weight.
+// Order returns the candidates in the order of attempts for one job: lower priority first, then by
+// weight.
 func (l *Lines) Order(candidates []*Candidate, job string) []*Candidate {
 	entries := make([]*routingEntry, len(candidates))
 	byEntry := make(map[*routingEntry]*Candidate, len(candidates))
 	for i, c := range candidates {
 		entries[i], byEntry[c.entry] = c.entry, c
 	}
-	var few [4]rankedLine
+	var buf [4]rankedLine
 	out := make([]*Candidate, 0, len(candidates))
-	for _, c := range order(few[:0], entries, wire.Hash(job)) {
+	for _, c := range order(buf[:0], entries, wire.Hash(job)) {
 		out = append(out, byEntry[c.entry])
 	}
 	return out

@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// fakeGenerator is an adapter for jobs. It does nothing.
+// fakeGenerator is an adapter for jobs with empty results.
 type fakeGenerator struct{ chatcall.NoChat }
 
 func (fakeGenerator) ParamRule(jobcall.Task) jobcall.ParamRule { return jobcall.AllBut() }
@@ -31,10 +31,10 @@ func (fakeGenerator) Fetch(context.Context, jobcall.Task, jobcall.Result) (*jobc
 }
 func (fakeGenerator) Cancel(context.Context, jobcall.Task, string) error { return nil }
 
-// TestWhoseJobsALineTakes checks that failed jobs of one account keep only this account from the
-// line. Other accounts try one job at a time until the line accepts one: a job runs for minutes and
-// does not occupy the half-open line.
-func TestWhoseJobsALineTakes(t *testing.T) {
+// TestFailedJobsBlockOnlyTheirAccount checks that failed jobs of one account block the line only for
+// this account. Other accounts may submit one job at a time until the line accepts a job. The
+// accepted job then no longer occupies the half-open line, although it runs for minutes.
+func TestFailedJobsBlockOnlyTheirAccount(t *testing.T) {
 	t.Parallel()
 	s := snapshot(1, spec("a"))
 	now := time.Unix(1_790_000_000, 0)
@@ -42,24 +42,24 @@ func TestWhoseJobsALineTakes(t *testing.T) {
 		Open: func(upstream.Target) (chatcall.Adapter, error) { return fakeGenerator{}, nil }})
 	begin := func(account string) *line.Attempt {
 		t.Helper()
-		candidates, why := l.Candidates(s, "swift", account)
+		candidates, unavailable := l.Candidates(s, "swift", account)
 		if len(candidates) != 1 {
-			t.Fatalf("the line takes no job of %s: %v", account, why)
+			t.Fatalf("the line takes no job of %s: %v", account, unavailable)
 		}
 		return candidates[0].Begin(account)
 	}
-	takes := func(want bool, accounts ...string) {
+	checkTakes := func(want bool, accounts ...string) {
 		t.Helper()
-		anybodys, _ := l.Candidates(s, "swift", line.AnyAccount)
+		candidates, _ := l.Candidates(s, "swift", line.AnyAccount)
 		for _, account := range accounts {
-			own, _ := l.Candidates(s, "swift", account)
-			taken := slices.ContainsFunc(anybodys, func(c *line.Candidate) bool { return c.Takes(account) })
-			if taken != want || len(own) > 0 != want {
-				t.Errorf("the line takes a job of %s: %t and %t, want %t", account, taken, len(own) > 0, want)
+			ownCandidates, _ := l.Candidates(s, "swift", account)
+			accepts := slices.ContainsFunc(candidates, func(c *line.Candidate) bool { return c.Takes(account) })
+			if accepts != want || len(ownCandidates) > 0 != want {
+				t.Errorf("the line takes a job of %s: %t and %t, want %t", account, accepts, len(ownCandidates) > 0, want)
 			}
 		}
 	}
-	spoil := func() {
+	failJobs := func() {
 		t.Helper()
 		attempts := make([]*line.Attempt, 5)
 		for i := range attempts {
@@ -69,22 +69,22 @@ func TestWhoseJobsALineTakes(t *testing.T) {
 			a.RecordFailure(down())
 			a.End()
 		}
-		if state := l.Statuses()[0].State; state != "in_service" { // until a probe has met it
-			t.Fatalf("the line is %s", state)
+		if state := l.Statuses()[0].State; state != "in_service" { // the line has no probes
+			t.Fatalf("state %s before a probe has failed, want in_service", state)
 		}
 	}
-	spoil()
-	takes(false, "hostile")
-	takes(true, "good", "other")
-	long := begin("good")
-	takes(false, "hostile", "other") // during the deciding attempt
-	long.RecordSuccess()
-	takes(true, "hostile", "good", "other")
+	failJobs()
+	checkTakes(false, "hostile")
+	checkTakes(true, "good", "other")
+	longJob := begin("good")
+	checkTakes(false, "hostile", "other") // while the job occupies the line
+	longJob.RecordSuccess()
+	checkTakes(true, "hostile", "good", "other")
 	now = now.Add(2 * time.Minute)
-	spoil()
-	takes(false, "hostile")
-	takes(true, "good", "other") // although the longer pause continues
-	long.End()
+	failJobs()
+	checkTakes(false, "hostile")
+	checkTakes(true, "good", "other") // although the longer pause continues
+	longJob.End()
 	begin("other").End()
-	takes(true, "good", "other")
+	checkTakes(true, "good", "other")
 }

@@ -14,9 +14,8 @@ import (
 )
 
 // clientError returns the client's error after attempts without an answer. It prefers a final
-// failure (a passed-on rejection, content_filter, a disconnected client), then a rejection by one
-// line, then a prompt stopped by a provider's filter, and then the last failure. If all failures
-// are rate limits, the error is upstream_busy.
+// failure (a rejection for the client, content_filter, a disconnected client), then a rejection by
+// one line, then a prompt stopped by a provider's filter, and then the last failure.
 func clientError(failures []*upstream.Failure) *fault.Error {
 	last := failures[len(failures)-1]
 	if last.Final() {
@@ -40,21 +39,21 @@ const busyRetry = time.Second
 
 // Bounds of Retry-After if the model has no healthy line.
 const (
-	noneRetry    = 5 * time.Second
-	maxNoneRetry = time.Minute
+	noLineRetry    = 5 * time.Second
+	maxNoLineRetry = time.Minute
 )
 
-// skippedLine describes a line in the body of a 429 (interface.md, Error object: attempts).
+// skippedLine is an element of `attempts` in the body of a 429 (interface.md, Error object).
 type skippedLine struct {
 	Place  int    `json:"place"`
 	Reason string `json:"reason"` // busy, cooling_down or unavailable
 }
 
-// noLineError returns the client's error if no line got the request: all lines are busy if at least
-// one healthy line lacks only a slot, else the model is unavailable.
+// noLineError returns the client's error if no line got the request. It is rate_limit_exceeded if a
+// healthy line lacks only a free slot; otherwise the model is unavailable.
 func (w *routing) noLineError() *fault.Error {
 	busy := false
-	refusals := make([]skippedLine, 0, min(len(w.order), maxTrace))
+	skippedLines := make([]skippedLine, 0, min(len(w.order), maxTrace))
 	for i := range w.order {
 		c := &w.order[i]
 		reason := "unavailable"
@@ -64,27 +63,27 @@ func (w *routing) noLineError() *fault.Error {
 		case health.StateCooling:
 			reason = "cooling_down"
 		}
-		if len(refusals) < maxTrace {
-			refusals = append(refusals, skippedLine{c.position, reason})
+		if len(skippedLines) < maxTrace {
+			skippedLines = append(skippedLines, skippedLine{c.position, reason})
 		}
 	}
 	if busy {
 		e := fault.New(fault.RateLimitExceeded,
 			"Every line of this model is busy. The request was not sent and you were not charged; please try again in a moment.")
-		e.RetryAfter, e.Fields = busyRetry, map[string]any{"attempts": refusals}
+		e.RetryAfter, e.Fields = busyRetry, map[string]any{"attempts": skippedLines}
 		return e
 	}
-	return w.unavailable()
+	return w.unavailableError()
 }
 
-// unavailable returns the client's error if no line is healthy and no line got the request. Chat
-// completions get 502, with Retry-After if the time is known. The other forms get 503 and always a
-// time (the HTTP layer omits the header below /native).
-func (w *routing) unavailable() *fault.Error {
-	state, refusal := w.nearest()
-	known := refusal.Wait > 0 && !refusal.Untrusted && (state == health.StateCooling || state == health.StateCircuitOpen)
-	wait := wholeSeconds(refusal.Wait)
-	what, advice := explain(state, refusal.Untrusted)
+// unavailableError returns the client's error if no line is healthy. Chat completions get 502, with
+// Retry-After if the wait is known. The other forms get 503, always with Retry-After (the HTTP layer
+// omits the header below /native).
+func (w *routing) unavailableError() *fault.Error {
+	state, outage := w.nearest()
+	known := outage.Wait > 0 && !outage.Untrusted && (state == health.StateCooling || state == health.StateCircuitOpen)
+	wait := wholeSeconds(outage.Wait)
+	what, advice := explain(state, outage.Untrusted)
 	if known {
 		advice = fmt.Sprintf("please try again in %d s, or use another model.", wait/time.Second)
 	}
@@ -92,12 +91,12 @@ func (w *routing) unavailable() *fault.Error {
 	if w.request.Form != wire.FormChat {
 		code = fault.ServiceUnavailable
 		if wait == 0 {
-			wait = noneRetry
+			wait = noLineRetry
 		}
 		known = true
 	}
 	e := fault.New(code, "%s The request was not sent and you were not charged; %s", what, advice).
-		WithCause(&upstream.Failure{Code: fault.UpstreamUnavailable, Cause: errors.New(w.refusals())})
+		WithCause(&upstream.Failure{Code: fault.UpstreamUnavailable, Cause: errors.New(w.skipReasons())})
 	if known {
 		e.RetryAfter = wait
 		e.Fields = map[string]any{"retry_after": int64(wait / time.Second)}
@@ -106,20 +105,20 @@ func (w *routing) unavailable() *fault.Error {
 }
 
 // nearest returns the state and outage of the line that will probably return first.
-func (w *routing) nearest() (state string, r health.Outage) {
-	best := len(nearness)
+func (w *routing) nearest() (state string, nearestOutage health.Outage) {
+	bestRank := len(nearness)
 	for i := range w.order {
 		c := &w.order[i]
-		at := slices.Index(nearness[:], c.skipped)
-		if at < 0 {
+		rank := slices.Index(nearness[:], c.skipped)
+		if rank < 0 {
 			continue
 		}
-		why := w.outage(c)
-		if at < best || at == best && why.Wait < r.Wait {
-			best, state, r = at, c.skipped, why
+		outage := w.outage(c)
+		if rank < bestRank || rank == bestRank && outage.Wait < nearestOutage.Wait {
+			bestRank, state, nearestOutage = rank, c.skipped, outage
 		}
 	}
-	return state, r
+	return state, nearestOutage
 }
 
 // nearness lists the reasons for skipping a line, from the shortest to the longest.
@@ -160,8 +159,8 @@ func (w *routing) outage(c *rankedLine) health.Outage {
 	return c.entry.stats.Outage(w.lines.now(), w.request.origin(c.form))
 }
 
-// refusals describes the reason for skipping each line, for the operator.
-func (w *routing) refusals() string {
+// skipReasons describes the reasons for skipping the first lines, for the operator.
+func (w *routing) skipReasons() string {
 	if len(w.order) == 0 {
 		return "no line of the catalog serves the model"
 	}
@@ -169,20 +168,20 @@ func (w *routing) refusals() string {
 	for i := range w.order {
 		c := &w.order[i]
 		text := c.entry.line.ID + " " + c.skipped
-		if why := w.outage(c); why.Cause != "" {
-			text += ": " + why.Cause
+		if outage := w.outage(c); outage.Cause != "" {
+			text += ": " + outage.Cause
 		}
-		if all = append(all, text); len(all) == maxRefusals {
+		if all = append(all, text); len(all) == maxSkipReasons {
 			break
 		}
 	}
 	return strings.Join(all, "; ")
 }
 
-// maxRefusals bounds the lines in the log line of a failed request.
-const maxRefusals = 4
+// maxSkipReasons bounds the lines named in the log of a failed request.
+const maxSkipReasons = 4
 
 // wholeSeconds rounds a wait up to whole seconds, at most maxNoneRetry; 0 remains 0.
 func wholeSeconds(wait time.Duration) time.Duration {
-	return (min(wait, maxNoneRetry) + time.Second - 1).Truncate(time.Second)
+	return (min(wait, maxNoLineRetry) + time.Second - 1).Truncate(time.Second)
 }

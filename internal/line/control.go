@@ -10,9 +10,9 @@ import (
 
 // control is the operator's decision about a line, for all nodes. The zero value means no decision.
 type control struct {
-	// drained lines get no new requests; running requests continue.
+	// drained is true if the line gets no new requests. Running requests continue.
 	drained bool
-	// resumes grows with each resume. A node clears the line's health when the number changes.
+	// resumes counts the resumes. A node clears the line's health when the number changes.
 	resumes int64
 }
 
@@ -57,9 +57,10 @@ func controlsTx(tx *store.Tx) (map[string]control, error) {
 	return controls, nil
 }
 
-// DecidedTx returns the state of a line according to the catalog and the operator. It is for
-// processes without running lines, and for decisions that a node has not applied yet.
-func DecidedTx(tx *store.Tx, spec catalog.LineSpec) (Status, error) {
+// OperatorStatusTx returns the state of a line according to the catalog and the operator, without
+// the line's health. It is for processes without running lines, and for decisions that a node has
+// not applied yet.
+func OperatorStatusTx(tx *store.Tx, spec catalog.LineSpec) (Status, error) {
 	controls, err := controlsTx(tx)
 	if err != nil {
 		return Status{}, err

@@ -10,9 +10,9 @@ import (
 )
 
 // A provider's reported cost is implausible if it is above implausibleFrom and more than
-// implausibleTimes the value of the answer by the catalog's prices. Providers have reported cents,
-// ticks and nano-dollars in a field for dollars. If the catalog has a `cost` for the line, the
-// value is at least this cost, because the operator may sell the model far below its cost.
+// implausibleTimes the answer's price in the catalog. Providers have reported cents, ticks and
+// nano-dollars in a field for dollars. If the catalog has a `cost` for the line, the higher value
+// counts, because the operator may sell the model far below its cost.
 const (
 	implausibleTimes = 100
 	implausibleFrom  = money.USD
@@ -22,9 +22,9 @@ const (
 )
 
 // CostOf returns the provider's charge for a usage, from the provider's report or else from the
-// catalog, or nil if the charge is unknown. c holds the choices of the request. s holds the prices
-// and is only needed for a usage with iterations. If the reported cost is implausible, CostOf
-// counts and logs the report and returns nil.
+// catalog, or nil if the charge is unknown. s holds the prices and is only needed for a usage with
+// iterations. If the reported cost is implausible, CostOf counts and logs the report and returns
+// nil.
 func (a *Attempt) CostOf(s *catalog.Snapshot, m *catalog.Model, u wire.Usage, c catalog.Pricing) *money.Amount {
 	cost, known := s.LineCost(a.Line, m, u, c)
 	if !known {
@@ -44,22 +44,23 @@ func (a *Attempt) CostOf(s *catalog.Snapshot, m *catalog.Model, u wire.Usage, c 
 	return &cost
 }
 
-// PlausibleCost reports whether a provider's reported cost of a job is plausible, compared with the
-// value of the job by the catalog. It counts and logs an implausible cost.
+// PlausibleCost reports whether the reported cost of a job is plausible. value is the job's price
+// in the catalog. PlausibleCost counts and logs an implausible cost.
 func (l *Lines) PlausibleCost(line, model string, reported, value money.Amount) bool {
 	l.mu.Lock()
-	st := l.stats[line]
+	s := l.stats[line]
 	l.mu.Unlock()
-	return st == nil || l.plausible(st, line, model, reported, value)
+	return s == nil || l.plausible(s, line, model, reported, value)
 }
 
-func (l *Lines) plausible(st *stats, line, model string, reported, value money.Amount) bool {
+// plausible is PlausibleCost for a line with known stats.
+func (l *Lines) plausible(s *stats, line, model string, reported, value money.Amount) bool {
 	if reported <= implausibleFrom || reported/implausibleTimes <= value {
 		return true
 	}
-	l.metrics.implausible.WithLabelValues(line).Inc()
+	l.metrics.implausibleCosts.WithLabelValues(line).Inc()
 	now := l.now().UnixMilli()
-	if last := st.warnedMS.Load(); (last == 0 || now-last >= warnEvery.Milliseconds()) && st.warnedMS.CompareAndSwap(last, now) {
+	if last := s.warnedMS.Load(); (last == 0 || now-last >= warnEvery.Milliseconds()) && s.warnedMS.CompareAndSwap(last, now) {
 		l.log.Warn("line: the provider reports a cost that cannot be true; the cost is recorded as unknown. "+
 			"Check the unit of its usage.cost, or set the line's cost in the catalog", "line", line, "model", model,
 			"reported_usd", reported.String(), "worth_usd", value.String())

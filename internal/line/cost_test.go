@@ -16,7 +16,8 @@ import (
 )
 
 // TestImplausibleCosts checks that a reported cost counts as unknown if it is above a dollar and
-// above a hundred times the value of the answer. It is counted each time and logged once.
+// above a hundred times the answer's price. Each implausible cost is counted; only the first is
+// logged.
 func TestImplausibleCosts(t *testing.T) {
 	t.Parallel()
 	registry, log := prometheus.NewRegistry(), &bytes.Buffer{}
@@ -39,37 +40,37 @@ func TestImplausibleCosts(t *testing.T) {
 		name, model string
 		prompt      int64
 		reported    money.Amount
-		known       bool
+		plausible   bool
 	}{
 		{"the price", "swift", tokens, money.USD / 20, true},
 		{"twenty times the price", "swift", tokens, money.USD, true},
 		{"a hundred times the price", "swift", tokens, 5 * money.USD, true},
-		{"cents beyond it", "swift", tokens, 6 * money.USD, false},
+		{"above a hundred times the price", "swift", tokens, 6 * money.USD, false},
 		{"micro-dollars", "swift", tokens, 50_000 * money.USD, false},
 		{"nano-dollars", "swift", tokens, 1_000_000 * money.USD, false},
-		{"absurd counts beside an absurd cost", "swift", 1 << 62, 1_000_000 * money.USD, false},
+		{"huge counts and a huge cost", "swift", 1 << 62, 1_000_000 * money.USD, false},
 		{"a free model that costs a dollar", "gift", tokens, money.USD, true},
 		{"a free model that costs two dollars", "gift", tokens, 2 * money.USD, false},
-		{"a free model whose line's cost is listed", "dear", tokens, 400 * money.USD, true},
-		{"the same, in another unit", "dear", tokens, 50_000 * money.USD, false},
+		{"a free model with a line cost", "dear", tokens, 400 * money.USD, true},
+		{"a free model with a line cost, in another unit", "dear", tokens, 50_000 * money.USD, false},
 		{"no tokens", "swift", 0, 3 * money.USD, false},
 	} {
 		r := request(s)
 		r.Model, _ = s.Model(c.model)
 		var got *money.Amount
-		_, err := l.Try(t.Context(), r, func(_ context.Context, on *line.Attempt) error {
-			got = on.CostOf(s, r.Model, wire.Usage{Prompt: c.prompt, CostNano: int64(c.reported), HasCost: true}, catalog.Pricing{Factor: 1})
+		_, err := l.Try(t.Context(), r, func(_ context.Context, attempt *line.Attempt) error {
+			got = attempt.CostOf(s, r.Model, wire.Usage{Prompt: c.prompt, CostNano: int64(c.reported), HasCost: true}, catalog.Pricing{Factor: 1})
 			return nil
 		})
-		if err != nil || (got != nil) != c.known || got != nil && *got != c.reported {
-			t.Errorf("%s: %v %v, known: %t", c.name, got, err, c.known)
+		if err != nil || (got != nil) != c.plausible || got != nil && *got != c.reported {
+			t.Errorf("%s: CostOf = %v, error %v; want the reported cost: %t", c.name, got, err, c.plausible)
 		}
 	}
 	if n := strings.Count(log.String(), "cannot be true"); n != 1 {
-		t.Errorf("%d warnings: %s", n, log)
+		t.Errorf("%d warnings, want 1: %s", n, log)
 	}
 	if l.PlausibleCost("a", "swift", 3*money.USD, money.USD/100) || !l.PlausibleCost("a", "swift", 3*money.USD, money.USD/10) {
-		t.Error("a cost of a job has the wrong plausibility")
+		t.Error("PlausibleCost is wrong for a cost of 3 USD and a value of 1 or 10 cents")
 	}
 	families, err := registry.Gather()
 	if err != nil {
@@ -78,10 +79,10 @@ func TestImplausibleCosts(t *testing.T) {
 	for _, f := range families {
 		if f.GetName() == "tollgate_line_implausible_cost_total" {
 			if n := f.GetMetric()[0].GetCounter().GetValue(); n != 8 {
-				t.Errorf("%v implausible costs are counted", n)
+				t.Errorf("%v implausible costs are counted, want 8", n)
 			}
 			return
 		}
 	}
-	t.Error("the metric is missing")
+	t.Error("the metric tollgate_line_implausible_cost_total is missing")
 }

@@ -8,34 +8,34 @@ import (
 	"tollgate/internal/upstream/chatcall"
 )
 
-// Count returns the number of tokens of a prompt as counted by the first line in service with a
-// token counter. call builds the request for a line; if it fails, Count skips the line. known is
-// false if no line counted. The error is a *fault.Error: the provider rejected the request. A
-// rejection of a translated request is not returned to the client. Counting takes no slot and
-// leaves the line's health unchanged, but a refused key is not used again.
+// Count asks the first line in service with a token counter for a prompt's number of tokens. call
+// builds the request for a line; if call fails, Count skips the line. known is false if no line
+// counted. Count returns a *fault.Error if the provider rejected the client's request, but not for
+// a translated request. Counting takes no slot and does not affect the line's health, except that a
+// refused key is recorded.
 func (l *Lines) Count(
 	ctx context.Context, r RoutingRequest, call func(*Candidate) (chatcall.Call, error),
 ) (n int64, known bool, err error) {
-	var few [4]rankedLine
-	for _, c := range order(few[:0], l.eligible(r), r.Conversation) {
-		ln, t := c.entry.line, c.entry.stats
+	var buf [4]rankedLine
+	for _, c := range order(buf[:0], l.eligible(r), r.Conversation) {
+		ln, s := c.entry.line, c.entry.stats
 		selector := l.selectKey(c.entry, "")
-		selector.ofRequest = r.Account != ""
+		selector.forRequest = r.Account != ""
 		_, ok := selector.key.adapter.(chatcall.TokenCounter)
 		form := formFor(c.entry, &r, "")
-		if !ok || ln.UnusableReason != "" || form == "" || t.drained.Load() {
+		if !ok || ln.UnusableReason != "" || form == "" || s.drained.Load() {
 			continue
 		}
-		if why, _, isHalfOpen := t.Refuses(l.now, r.origin(form), false); why != "" {
+		if reason, _, isHalfOpen := s.Admit(l.now, r.origin(form), false); reason != "" {
 			continue
 		} else if isHalfOpen {
-			t.EndHalfOpen()
+			s.EndHalfOpen()
 		}
-		ask, err := call(&Candidate{Line: ln, Form: form, ProviderModel: ln.Models[r.Model.ID]})
+		request, err := call(&Candidate{Line: ln, Form: form, ProviderModel: ln.Models[r.Model.ID]})
 		if err != nil {
 			continue
 		}
-		n, f := selector.count(ctx, ask)
+		n, f := selector.count(ctx, request)
 		if f == nil {
 			return n, true, nil
 		}
@@ -47,22 +47,22 @@ func (l *Lines) Count(
 	return 0, false, nil
 }
 
-// count tries one key after the other until one is accepted.
-func (t *keySelector) count(ctx context.Context, ask chatcall.Call) (int64, *upstream.Failure) {
+// count makes the call with one key after the other until the provider accepts a key.
+func (s *keySelector) count(ctx context.Context, request chatcall.Call) (int64, *upstream.Failure) {
 	for {
-		counter, ok := t.key.adapter.(chatcall.TokenCounter)
+		counter, ok := s.key.adapter.(chatcall.TokenCounter)
 		if !ok {
 			return 0, &upstream.Failure{}
 		}
-		n, err := counter.CountTokens(ctx, ask)
+		n, err := counter.CountTokens(ctx, request)
 		if err == nil {
-			t.recordAnswer()
+			s.recordAnswer()
 			return n, nil
 		}
 		f := &upstream.Failure{}
 		known := errors.As(err, &f)
-		f.Conceal(ask.Body)
-		if !known || !t.recordFailure(f) {
+		f.Conceal(request.Body)
+		if !known || !s.recordFailure(f) {
 			return 0, f
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,36 +15,36 @@ import (
 )
 
 const (
-	// findingAge is the retention of an unchanged finding. A finding in force changes with each
-	// probe.
+	// findingAge is the retention of an unchanged finding. A probe changes a finding that still
+	// holds.
 	findingAge = 24 * time.Hour
 	tidyEvery  = time.Hour
-	// localTime is the time for which findings about a line stay on this node after another node
-	// found the line working: only the path from this node to the provider is broken.
-	localTime = 5 * time.Minute
+	// localFindingTime is the time for which findings about a line stay on this node after another
+	// node found the line working, because then only this node's path to the provider is broken.
+	localFindingTime = 5 * time.Minute
 )
 
-// findings synchronizes the findings of this node and other nodes. Each step compares three states
-// of every part: the state on this node, the state in the table, and the last state on which both
-// agreed. A changed state replaces the other one; if both have changed, the table wins. So the
-// first node with a change writes it once and sends the alert.
+// findings synchronizes the findings of this node and other nodes. For each part, a step compares
+// the state on this node, the state in the table, and the last state on which both agreed. A
+// changed state replaces the other one; if both have changed, the table wins. So only the first
+// node with a change writes it and sends the alert.
 type findings struct {
 	changed chan struct{} // wakes the step
 
-	mu         sync.Mutex // locked during a step
+	mu         sync.Mutex // held during a step
 	agreements map[target]map[blockedPart]agreement
 	localUntil map[target]time.Time // findings about a line stay on this node until this time
-	tidied     time.Time
+	lastTidy   time.Time
 
 	pendingMu sync.Mutex
 	pending   map[string][]pendingAlert // alerts of unwritten changes, by line
 
 	leaseMu sync.Mutex
-	leases  map[target]int // running probes of each line leased by this node
+	leases  map[target]int // number of running probes of each leased line
 }
 
-// blockedPart is a part of a line that refuses requests: a model, a form, a key by its mark, or the
-// line as a whole (zero).
+// blockedPart is a part of a line that refuses requests: a model, a form, a key by its mark, or, as
+// the zero value, the whole line.
 type blockedPart struct {
 	health.LinePart
 	key string
@@ -55,7 +56,7 @@ type pendingAlert struct {
 	alert alert.Alert
 }
 
-// target is a line at one address with certain credentials. Nodes with other credentials have
+// target is a line with its address and credentials. Nodes with other credentials for the line have
 // separate findings.
 type target struct{ line, digest string }
 
@@ -64,7 +65,7 @@ type agreement struct {
 	version     int64 // of the row; 0 without a row
 	local       stamp
 	writtenHere bool // this node has written the row
-	resumed     bool // the operator has resumed the line since, which deletes the row
+	resumed     bool // the operator has since resumed the line and so deleted the row
 }
 
 // stamp identifies a state of a part on this node.
@@ -86,21 +87,21 @@ type row struct {
 
 // edit is a change of a row of the table.
 type edit struct {
-	entry   *routingEntry
-	part    blockedPart
-	finding *health.Finding // nil deletes the row
-	version int64           // of the old row; 0 without a row
-	written int64           // version of the new row; 0 if the row is deleted
-	done    bool
+	entry      *routingEntry
+	part       blockedPart
+	finding    *health.Finding // nil deletes the row
+	oldVersion int64           // of the old row; 0 without a row
+	newVersion int64           // version of the new row; 0 if the row is deleted
+	applied    bool
 }
 
-// shares reports whether there may be other nodes.
-func (l *Lines) shares() bool { return l.db != nil && l.db.Dialect() == store.PostgreSQL }
+// mayHavePeers reports whether there may be other nodes.
+func (l *Lines) mayHavePeers() bool { return l.db != nil && l.db.Dialect() == store.PostgreSQL }
 
 // Exchange shares this node's findings about lines with the other nodes and adopts those of other
 // nodes. It is a no-op on SQLite, which has one node.
 func (l *Lines) Exchange(ctx context.Context) error {
-	if !l.shares() {
+	if !l.mayHavePeers() {
 		return nil
 	}
 	s := &l.findings
@@ -115,7 +116,7 @@ func (l *Lines) Exchange(ctx context.Context) error {
 		edits = append(edits, l.merge(entry, rows[entry.target])...)
 	}
 	now := l.now()
-	tidy := now.Sub(s.tidied) >= tidyEvery
+	tidy := now.Sub(s.lastTidy) >= tidyEvery
 	if len(edits) == 0 && !tidy {
 		return nil
 	}
@@ -123,11 +124,11 @@ func (l *Lines) Exchange(ctx context.Context) error {
 		return err
 	}
 	if tidy {
-		s.tidied = now
+		s.lastTidy = now
 	}
 	for _, e := range edits {
-		if e.done {
-			s.agree(e.entry.target, e.part, agreement{version: e.written, local: stampOfEdit(e), writtenHere: true})
+		if e.applied {
+			s.agree(e.entry.target, e.part, agreement{version: e.newVersion, local: stampOfEdit(e), writtenHere: true})
 			l.sendAlerts(e.entry.line.ID, e.part)
 		} else {
 			l.dropAlerts(e.entry.line.ID, e.part)
@@ -143,11 +144,11 @@ func stampOfEdit(e *edit) stamp {
 	return stampOf(*e.finding)
 }
 
-// merge adopts the table's changes of a line and returns the changes of this node.
+// merge adopts the table's changes of a line's findings and returns the changes of this node.
 func (l *Lines) merge(entry *routingEntry, rows map[blockedPart]row) (edits []*edit) {
 	s, now := &l.findings, l.now()
 	agreed := s.agreements[entry.target]
-	if len(rows) == 0 && len(agreed) == 0 && entry.stats.Sound() && !entry.stats.keys.any.Load() {
+	if len(rows) == 0 && len(agreed) == 0 && entry.stats.Sound() && !entry.stats.keys.nonEmpty.Load() {
 		return nil
 	}
 	local := entry.findings(now)
@@ -162,22 +163,22 @@ func (l *Lines) merge(entry *routingEntry, rows map[blockedPart]row) (edits []*e
 		parts[part] = true
 	}
 	for part := range parts {
-		r, before := rows[part], agreed[part]
-		own, blocked := local[part]
+		r, last := rows[part], agreed[part]
+		finding, blocked := local[part]
 		var state stamp // the zero value if the part is not blocked
 		if blocked {
-			state = stampOf(own)
+			state = stampOf(finding)
 		}
-		if before.resumed && r.version == 0 {
-			before = agreement{} // keep findings made after the resume
-			s.agree(entry.target, part, before)
+		if last.resumed && r.version == 0 {
+			last = agreement{} // keep findings made after the resume
+			s.agree(entry.target, part, last)
 		}
-		if r.version != before.version {
-			l.adopt(entry, part, r, before, now)
+		if r.version != last.version {
+			l.adopt(entry, part, r, last, now)
 			continue
 		}
-		if state == before.local {
-			if blocked && before.writtenHere { // the step that wrote the finding came before its alert
+		if state == last.local {
+			if blocked && last.writtenHere { // a step wrote the finding before its alert was queued
 				l.sendAlerts(entry.line.ID, part)
 			} else {
 				l.dropAlerts(entry.line.ID, part)
@@ -188,10 +189,10 @@ func (l *Lines) merge(entry *routingEntry, rows map[blockedPart]row) (edits []*e
 			l.sendAlerts(entry.line.ID, part)
 			continue
 		}
-		e := &edit{entry: entry, part: part, version: before.version}
+		e := &edit{entry: entry, part: part, oldVersion: last.version}
 		if blocked {
-			e.finding = &own
-		} else if before.version == 0 { // the finding began and ended between two steps
+			e.finding = &finding
+		} else if last.version == 0 { // the finding began and ended between two steps
 			s.agree(entry.target, part, agreement{})
 			l.dropAlerts(entry.line.ID, part)
 			continue
@@ -214,13 +215,13 @@ func (e *routingEntry) findings(now time.Time) map[blockedPart]health.Finding {
 }
 
 // adopt applies a row written or deleted by another node.
-func (l *Lines) adopt(entry *routingEntry, part blockedPart, r row, before agreement, now time.Time) {
+func (l *Lines) adopt(entry *routingEntry, part blockedPart, r row, last agreement, now time.Time) {
 	s, line := &l.findings, entry.line.ID
 	l.dropAlerts(line, part)
-	after := agreement{version: r.version}
+	agreed := agreement{version: r.version}
 	works := r.version == 0 || r.State == health.StateHalfOpen
-	if works && before.writtenHere && before.local.state != health.StateCooling && before.local.state != health.StateHalfOpen {
-		s.localUntil[entry.target] = now.Add(localTime)
+	if works && last.writtenHere && last.local.state != health.StateCooling && last.local.state != health.StateHalfOpen {
+		s.localUntil[entry.target] = now.Add(localFindingTime)
 	}
 	switch {
 	case part.key != "" && r.version == 0:
@@ -233,11 +234,12 @@ func (l *Lines) adopt(entry *routingEntry, part blockedPart, r row, before agree
 		entry.stats.Adopt(now, r.Finding)
 	}
 	if f, blocked := entry.findings(now)[part]; blocked {
-		after.local = stampOf(f)
+		agreed.local = stampOf(f)
 	}
-	s.agree(entry.target, part, after)
+	s.agree(entry.target, part, agreed)
 	if part == (blockedPart{}) {
-		l.metrics.inService(line, r.State != health.StateCircuitOpen && r.State != health.StateCredentialsOut && r.State != health.StateHalfOpen)
+		out := []string{health.StateCircuitOpen, health.StateCredentialsOut, health.StateHalfOpen}
+		l.metrics.setInService(line, !slices.Contains(out, r.State))
 	}
 	l.log.Info("line: another node has a finding about a line", "line", line, "model", part.Model, "form", part.Form, "key", part.key,
 		"state", r.State, "cause", r.Cause)
@@ -257,7 +259,7 @@ func (s *findings) resumeLine(line string) {
 	maps.DeleteFunc(s.localUntil, func(t target, _ time.Time) bool { return t.line == line })
 }
 
-// agree records the state agreed between this node and the table.
+// agree records a state on which this node and the table agree.
 func (s *findings) agree(t target, part blockedPart, a agreement) {
 	if s.agreements[t] == nil {
 		s.agreements[t] = map[blockedPart]agreement{}
@@ -271,17 +273,16 @@ func (s *findings) agree(t target, part blockedPart, a agreement) {
 	}
 }
 
-// publish reports the changes after a request or probe on this node. The log and the metrics get
-// the changes at once. The alert waits until the change is written, so that only one of several
-// nodes sends it.
+// publish reports the changes after a request or probe on this node. It logs and counts them at
+// once. The alert waits until the change is written, so that only one of several nodes sends it.
 func (l *Lines) publish(entry *routingEntry, changes []health.Change) {
-	if !l.shares() {
+	if !l.mayHavePeers() {
 		l.announce(entry.line.ID, changes)
 		return
 	}
 	s := &l.findings
 	generation := entry.stats.Generation()
-	if len(changes) == 0 && entry.stats.exchanged.Load() == generation { // nearly always
+	if len(changes) == 0 && entry.stats.wakeGeneration.Load() == generation { // nearly always
 		return
 	}
 	s.pendingMu.Lock()
@@ -291,7 +292,7 @@ func (l *Lines) publish(entry *routingEntry, changes []health.Change) {
 		s.pending[entry.line.ID] = append(s.pending[entry.line.ID], unwritten)
 	}
 	s.pendingMu.Unlock()
-	if entry.stats.exchanged.Swap(generation) != generation || len(changes) > 0 {
+	if entry.stats.wakeGeneration.Swap(generation) != generation || len(changes) > 0 {
 		s.wake()
 	}
 }
@@ -306,7 +307,7 @@ func (s *findings) wake() {
 
 // publishKey sends the alert of a refused or accepted key like publish.
 func (l *Lines) publishKey(k *lineKey, a alert.Alert) {
-	if !l.shares() {
+	if !l.mayHavePeers() {
 		l.alerts.Send(a)
 		return
 	}
@@ -324,26 +325,26 @@ func (l *Lines) sendAlerts(line string, part blockedPart) {
 	}
 }
 
-// dropAlerts drops the waiting alerts of a part, because another node sends them or the change did
-// not last.
+// dropAlerts drops the waiting alerts of a part after another node has sent them, or if the change
+// did not last.
 func (l *Lines) dropAlerts(line string, part blockedPart) { l.findings.take(line, part) }
 
 // take removes and returns the waiting alerts of a part.
-func (s *findings) take(line string, part blockedPart) (taken []alert.Alert) {
+func (s *findings) take(line string, part blockedPart) (alerts []alert.Alert) {
 	s.pendingMu.Lock()
 	defer s.pendingMu.Unlock()
-	var rest []pendingAlert
+	var others []pendingAlert
 	for _, a := range s.pending[line] {
 		if a.part == part {
-			taken = append(taken, a.alert)
+			alerts = append(alerts, a.alert)
 		} else {
-			rest = append(rest, a)
+			others = append(others, a)
 		}
 	}
-	if s.pending[line] = rest; rest == nil {
+	if s.pending[line] = others; others == nil {
 		delete(s.pending, line)
 	}
-	return taken
+	return alerts
 }
 
 // findingsTx reads the table and converts the times to this node's clock.
@@ -353,20 +354,20 @@ func findingsTx(tx *store.Tx, now time.Time) (map[target]map[blockedPart]row, er
 		return nil, fmt.Errorf("read the findings about lines: %w", err)
 	}
 	all := map[target]map[blockedPart]row{}
-	at := func(ms int64) time.Time { return now.Add(time.Duration(ms-nowMS) * time.Millisecond) }
-	err = tx.Each(func(found store.Row) error {
+	toTime := func(ms int64) time.Time { return now.Add(time.Duration(ms-nowMS) * time.Millisecond) }
+	err = tx.Each(func(dbRow store.Row) error {
 		var r row
 		var tools, since, until, wait, explicit int64
 		var accounts string
-		if err := found.Scan(&r.target.line, &r.target.digest, &r.Model, &r.Form, &tools, &r.key, &r.State, &r.Cause, &since, &until, &wait,
+		if err := dbRow.Scan(&r.target.line, &r.target.digest, &r.Model, &r.Form, &tools, &r.key, &r.State, &r.Cause, &since, &until, &wait,
 			&accounts, &explicit, &r.version); err != nil {
 			return err
 		}
-		r.Tools, r.Since, r.Until, r.Wait = tools != 0, at(since), at(until), time.Duration(wait)*time.Millisecond
+		r.Tools, r.Since, r.Until, r.Wait = tools != 0, toTime(since), toTime(until), time.Duration(wait)*time.Millisecond
 		r.Explicit = explicit != 0
 		if accounts != "" {
 			if err := json.Unmarshal([]byte(accounts), &r.Accounts); err != nil {
-				return fmt.Errorf("the accounts of line %s: %w", r.target.line, err)
+				return fmt.Errorf("parse the accounts blocked on line %s: %w", r.target.line, err)
 			}
 		}
 		if all[r.target] == nil {
@@ -398,7 +399,7 @@ func writeTx(tx *store.Tx, epoch string, edits []*edit, now time.Time, tidy bool
 		if err != nil {
 			return fmt.Errorf("write the findings about line %s: %w", e.entry.line.ID, err)
 		}
-		e.done = n == 1
+		e.applied = n == 1
 	}
 	return nil
 }
@@ -408,11 +409,11 @@ func (e *edit) writeTx(tx *store.Tx, epoch string, now time.Time, nowMS int64) (
 	if e.part.Tools {
 		tools = 1
 	}
-	e.written = 0
+	e.newVersion = 0
 	if e.finding == nil {
 		return tx.Exec(`DELETE FROM line_finding
 			WHERE line = $1 AND target = $2 AND model = $3 AND form = $4 AND tools = $5 AND key_mark = $6 AND version = $7`,
-			t.line, t.digest, e.part.Model, string(e.part.Form), tools, e.part.key, e.version)
+			t.line, t.digest, e.part.Model, string(e.part.Form), tools, e.part.key, e.oldVersion)
 	}
 	f, accounts := e.finding, ""
 	if len(f.Accounts) > 0 {
@@ -426,18 +427,18 @@ func (e *edit) writeTx(tx *store.Tx, epoch string, now time.Time, nowMS int64) (
 	if f.Explicit {
 		explicit = 1
 	}
-	at := func(t time.Time) int64 { return nowMS + t.Sub(now).Milliseconds() }
-	e.written = max(nowMS, e.version+1)
-	if e.version == 0 {
+	toMS := func(t time.Time) int64 { return nowMS + t.Sub(now).Milliseconds() }
+	e.newVersion = max(nowMS, e.oldVersion+1)
+	if e.oldVersion == 0 {
 		return tx.Exec(`INSERT INTO line_finding
 			(line, target, model, form, tools, key_mark, state, cause, since_ms, until_ms, wait_ms, accounts, explicit, epoch,
 			version) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT DO NOTHING`,
-			t.line, t.digest, e.part.Model, string(e.part.Form), tools, e.part.key, f.State, f.Cause, at(f.Since), at(f.Until),
-			f.Wait.Milliseconds(), accounts, explicit, epoch, e.written)
+			t.line, t.digest, e.part.Model, string(e.part.Form), tools, e.part.key, f.State, f.Cause, toMS(f.Since), toMS(f.Until),
+			f.Wait.Milliseconds(), accounts, explicit, epoch, e.newVersion)
 	}
 	return tx.Exec(`UPDATE line_finding
 		SET state = $1, cause = $2, since_ms = $3, until_ms = $4, wait_ms = $5, accounts = $6, explicit = $7, epoch = $8, version = $9
 		WHERE line = $10 AND target = $11 AND model = $12 AND form = $13 AND tools = $14 AND key_mark = $15 AND version = $16`,
-		f.State, f.Cause, at(f.Since), at(f.Until), f.Wait.Milliseconds(), accounts, explicit, epoch, e.written,
-		t.line, t.digest, e.part.Model, string(e.part.Form), tools, e.part.key, e.version)
+		f.State, f.Cause, toMS(f.Since), toMS(f.Until), f.Wait.Milliseconds(), accounts, explicit, epoch, e.newVersion,
+		t.line, t.digest, e.part.Model, string(e.part.Form), tools, e.part.key, e.oldVersion)
 }

@@ -27,7 +27,7 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// cluster is a set of nodes on one database, and a provider with a call counter.
+// cluster is a set of nodes on one database, with a provider that counts its calls.
 type cluster struct {
 	*testing.T
 	db    *store.DB
@@ -36,7 +36,7 @@ type cluster struct {
 
 	mu       sync.Mutex
 	calls    int
-	fails    func(wire.Form) *upstream.Failure // if nil, the provider answers
+	failure  func(wire.Form) *upstream.Failure // if nil, the provider answers
 	alerts   []string
 	received chan struct{} // receives a value for each alert
 }
@@ -50,7 +50,7 @@ type member struct {
 	now          time.Time
 	disconnected bool          // whether calls to the provider fail
 	gate         chan struct{} // if not nil, calls wait for it
-	began        chan struct{}
+	started      chan struct{}
 }
 
 func newCluster(t *testing.T, db *store.DB, size int) *cluster {
@@ -94,7 +94,7 @@ func (c *cluster) RoundTrip(req *http.Request) (*http.Response, error) {
 // Chat answers for the provider.
 func (m *member) Chat(_ context.Context, call chatcall.Call) (*chatcall.Response, error) {
 	if m.gate != nil {
-		m.began <- struct{}{}
+		m.started <- struct{}{}
 		<-m.gate
 	}
 	m.c.mu.Lock()
@@ -103,8 +103,8 @@ func (m *member) Chat(_ context.Context, call chatcall.Call) (*chatcall.Response
 	if m.disconnected {
 		return nil, upstream.Fail(fault.UpstreamConnectionError, errors.New("no route"))
 	}
-	if m.c.fails != nil {
-		if f := m.c.fails(call.Form); f != nil {
+	if m.c.failure != nil {
+		if f := m.c.failure(call.Form); f != nil {
 			return nil, f
 		}
 	}
@@ -116,8 +116,8 @@ func (m *member) Chat(_ context.Context, call chatcall.Call) (*chatcall.Response
 func (m *member) ask(account string, form wire.Form) error {
 	model, _ := m.c.s.Model("swift")
 	_, err := m.Try(context.Background(), RoutingRequest{Snapshot: m.c.s, Model: model, Form: form, Account: account},
-		func(ctx context.Context, on *Attempt) error {
-			answer, err := on.Chat(ctx, chatcall.Call{Form: on.Form})
+		func(ctx context.Context, attempt *Attempt) error {
+			answer, err := attempt.Chat(ctx, chatcall.Call{Form: attempt.Form})
 			if err != nil {
 				return err
 			}
@@ -188,8 +188,8 @@ func (c *cluster) probe(after time.Duration) {
 	c.exchange()
 }
 
-// pass moves the database's rows into the past, as if some time had passed for the database too.
-func (c *cluster) pass(d time.Duration) {
+// ageRows moves the times of all findings into the past, as if d had passed for the database too.
+func (c *cluster) ageRows(d time.Duration) {
 	c.Helper()
 	storetest.Exec(c.T, c.db, `UPDATE line_finding SET since_ms = since_ms - $1, until_ms = until_ms - $1`, d.Milliseconds())
 }
@@ -236,13 +236,13 @@ func (c *cluster) checkAlerts(want ...string) {
 	}
 }
 
-// onPostgres runs a test with three nodes on PostgreSQL.
-func onPostgres(t *testing.T, play func(t *testing.T, c *cluster)) {
+// withThreeNodes runs a test with three nodes on PostgreSQL.
+func withThreeNodes(t *testing.T, test func(t *testing.T, c *cluster)) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		if db.Dialect() == store.SQLite { // SQLite has one node; see TestOneNodeSharesNothing
 			return
 		}
-		play(t, newCluster(t, db, 3))
+		test(t, newCluster(t, db, 3))
 	})
 }
 
@@ -250,39 +250,39 @@ func down(wire.Form) *upstream.Failure {
 	return upstream.Fail(fault.UpstreamConnectionError, errors.New("refused"))
 }
 
-// TestADeadProviderCostsOneNode checks that the other nodes adopt a node's finding without a
-// request to the provider, and that all nodes together send one probe at a time and one alert.
-func TestADeadProviderCostsOneNode(t *testing.T) {
+// TestDeadProviderIsFoundOnce checks that the other nodes adopt a node's finding without a call of
+// the provider, and that all nodes together send one probe at a time and one alert.
+func TestDeadProviderIsFoundOnce(t *testing.T) {
 	t.Parallel()
-	onPostgres(t, func(t *testing.T, c *cluster) {
+	withThreeNodes(t, func(t *testing.T, c *cluster) {
 		a := c.nodes[0]
-		c.fails = down
+		c.failure = down
 		for i := range 6 {
 			_ = a.ask(fmt.Sprint("account", i%2), wire.FormChat)
 		}
 		c.probe(0)
 		if got := c.states(); got != "circuit_open" || c.takeCalls() > 7 {
-			t.Fatalf("the states on the nodes are %s", got)
+			t.Fatalf("states of the nodes %s, want circuit_open after at most 7 calls", got)
 		}
 		for _, m := range c.nodes {
 			if err := m.ask("other", wire.FormChat); fault.Of(err) == nil || c.takeCalls() != 0 {
-				t.Errorf("a node calls a dead provider: %v", err)
+				t.Errorf("error %v, want an error without a call of the provider", err)
 			}
 			if wait := m.Statuses()[0].CoolingUntil - m.now.Unix(); wait < 25 || wait > 31 {
-				t.Errorf("a node's next probe is in %d s", wait)
+				t.Errorf("the node's next probe is in %d s, want 25 to 31", wait)
 			}
 		}
 		c.checkAlerts("circuit_open")
 		for range 3 { // 30 s, then twice as long
 			c.probe(10 * time.Minute)
 			if n := c.takeCalls(); n != 1 {
-				t.Errorf("%d probes by three nodes", n)
+				t.Errorf("%d probes by three nodes, want 1", n)
 			}
 		}
-		c.fails = nil
+		c.failure = nil
 		c.probe(10 * time.Minute)
 		if got, n := c.states(), c.takeCalls(); got != "half_open" || n != 1 {
-			t.Errorf("after a good probe the states on the nodes are %s, %d probes", got, n)
+			t.Errorf("after a successful probe: states of the nodes %s, %d probes; want half_open and 1", got, n)
 		}
 		for range 3 {
 			if err := c.nodes[1].ask("other", wire.FormChat); err != nil {
@@ -291,39 +291,40 @@ func TestADeadProviderCostsOneNode(t *testing.T) {
 		}
 		c.exchange()
 		if got := c.states(); got != "in_service" {
-			t.Errorf("the states on the nodes are %s", got)
+			t.Errorf("states of the nodes %s, want in_service", got)
 		}
 		c.checkAlerts("circuit_open", "in_service")
 	})
 }
 
-// TestEachFindingReachesTheNodes checks pauses, credentials, models and forms.
+// TestEachFindingReachesTheNodes checks that the other nodes adopt findings about pauses,
+// credentials, models and forms, and that a resume clears them.
 func TestEachFindingReachesTheNodes(t *testing.T) {
 	t.Parallel()
-	field := func(status int, body string, header http.Header) func(wire.Form) *upstream.Failure {
+	answer := func(status int, body string, header http.Header) func(wire.Form) *upstream.Failure {
 		return func(wire.Form) *upstream.Failure { return upstream.Classify(status, "", []byte(body), header) }
 	}
-	after := http.Header{"Retry-After": {"40"}}
+	retryAfter := http.Header{"Retry-After": {"40"}}
 	for name, tt := range map[string]struct {
 		fails func(wire.Form) *upstream.Failure
 		state string
 	}{
-		"a credential": {field(401, `{"error":{"code":"invalid_api_key"}}`, nil), "credentials_out"},
-		"a quota":      {field(429, `{"error":{"code":"insufficient_quota"}}`, nil), "credentials_out"},
-		"a model":      {field(404, `{"error":{"code":"model_not_found"}}`, nil), "in_service+swift:model_out"},
-		"a form": {func(form wire.Form) *upstream.Failure {
+		"a refused credential": {answer(401, `{"error":{"code":"invalid_api_key"}}`, nil), "credentials_out"},
+		"a quota":              {answer(429, `{"error":{"code":"insufficient_quota"}}`, nil), "credentials_out"},
+		"a missing model":      {answer(404, `{"error":{"code":"model_not_found"}}`, nil), "in_service+swift:model_out"},
+		"a missing form": {func(form wire.Form) *upstream.Failure {
 			if form == wire.FormResponses {
 				return nil
 			}
 			return upstream.Classify(400, "", []byte(`{"error":{"code":"OperationNotSupported"}}`), nil)
 		}, "in_service+swiftchat:form_out"},
-		"a model's rate": {field(429, `{"error":{"message":"slow"}}`, after), "in_service+swift:cooling"},
-		"all rates":      {field(429, `{"error":{"message":"Your account is limited"}}`, after), "cooling"},
+		"a rate limit of a model":     {answer(429, `{"error":{"message":"slow"}}`, retryAfter), "in_service+swift:cooling"},
+		"a rate limit of the account": {answer(429, `{"error":{"message":"Your account is limited"}}`, retryAfter), "cooling"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			onPostgres(t, func(t *testing.T, c *cluster) {
-				c.fails = tt.fails
+			withThreeNodes(t, func(t *testing.T, c *cluster) {
+				c.failure = tt.fails
 				fail := func() {
 					c.nodes[0].fail(2)
 					c.exchange()
@@ -343,65 +344,65 @@ func TestEachFindingReachesTheNodes(t *testing.T) {
 				}
 				fail()
 				_ = c.nodes[2].ask("one", wire.FormChat)
-				if n := c.takeCalls(); n > 0 && name != "a form" || name == "a form" && n != 1 { // the call uses the other form
-					t.Errorf("another node called the provider %d times", n)
+				if n := c.takeCalls(); n > 0 && name != "a missing form" || name == "a missing form" && n != 1 { // the call uses the other form
+					t.Errorf("another node called the provider %d times, want 0, or 1 for a form", n)
 				}
 				resume()
 				fail() // before the nodes have exchanged the end of the first finding
 				resume()
 				c.exchange()
 				if got := c.states(); got != "in_service" {
-					t.Errorf("the states after a resume are %s", got)
+					t.Errorf("states of the nodes after a resume: %s, want in_service", got)
 				}
 			})
 		})
 	}
 }
 
-// twoKeys gives the line two keys and returns the first.
-func (m *member) twoKeys() *lineKey {
+// setTwoKeys gives the line two keys and returns the first.
+func (m *member) setTwoKeys() *lineKey {
 	k := &lineKey{entry: m.table(m.c.s).entries[0], position: 1, mark: "0123", adapter: m}
 	k.entry.keys = []*lineKey{k, {entry: k.entry, position: 2, mark: "4567", adapter: m}}
 	return k
 }
 
-// TestARefusedKeyReachesTheNodes checks that the other nodes use the next key at once, one node
+// TestRefusedKeyReachesTheNodes checks that the other nodes use the next key at once, one node
 // probes the refused key, and one alert is sent.
-func TestARefusedKeyReachesTheNodes(t *testing.T) {
+func TestRefusedKeyReachesTheNodes(t *testing.T) {
 	t.Parallel()
-	onPostgres(t, func(t *testing.T, c *cluster) {
+	withThreeNodes(t, func(t *testing.T, c *cluster) {
 		var keys []*lineKey
 		for _, m := range c.nodes {
-			keys = append(keys, m.twoKeys())
+			keys = append(keys, m.setTwoKeys())
 		}
-		c.nodes[0].refuse(keys[0], "401: no", true)
+		c.nodes[0].confirmRefusal(keys[0], "401: no", true)
 		c.exchange()
 		for i, k := range keys {
 			if record, _ := k.entry.stats.keys.lookup("0123"); !k.entry.stats.keys.confirmed(k) || record.cause != "401: no" {
-				t.Errorf("node %d does not know that the key is refused: %+v", i, record)
+				t.Errorf("node %d has not adopted the refusal of the key: %+v", i, record)
 			}
 		}
 		c.checkAlerts("key_refused")
 		c.probe(6 * time.Minute)
 		if n := c.takeCalls(); n != 1 {
-			t.Errorf("%d probes by three nodes", n)
+			t.Errorf("%d probes by three nodes, want 1", n)
 		}
 		for i, k := range keys {
-			if k.entry.stats.keys.any.Load() {
-				t.Errorf("node %d does not know that the key is accepted", i)
+			if k.entry.stats.keys.nonEmpty.Load() {
+				t.Errorf("node %d has not adopted the acceptance of the key", i)
 			}
 		}
 		c.checkAlerts("key_refused", "key_accepted")
 	})
 }
 
-// TestALateAlertIsSent checks that an alert is sent although a step has written its finding between
-// the refusal of a key and the alert.
-func TestALateAlertIsSent(t *testing.T) {
+// TestLateAlertIsSent checks that an alert is sent even if Exchange writes the refusal of a key
+// before the alert is queued.
+func TestLateAlertIsSent(t *testing.T) {
 	t.Parallel()
-	onPostgres(t, func(t *testing.T, c *cluster) {
+	withThreeNodes(t, func(t *testing.T, c *cluster) {
 		m := c.nodes[0]
-		k := m.twoKeys()
+		k := m.setTwoKeys()
 		k.entry.stats.keys.add(k, m.Lines.now(), "401: no")
 		c.exchange()
 		m.alertKey(k, alertKeyRefused, "401: no")
@@ -414,43 +415,42 @@ func TestALateAlertIsSent(t *testing.T) {
 // probing node dies.
 func TestOneProbeAtATime(t *testing.T) {
 	t.Parallel()
-	onPostgres(t, func(t *testing.T, c *cluster) {
+	withThreeNodes(t, func(t *testing.T, c *cluster) {
 		a, b := c.nodes[0], c.nodes[1]
-		c.fails = down
+		c.failure = down
 		a.fail(6)
 		c.probe(0)
 		c.takeCalls()
 		c.advance(time.Minute)
-		a.gate, a.began = make(chan struct{}), make(chan struct{})
+		a.gate, a.started = make(chan struct{}), make(chan struct{})
 		a.p.step(t.Context())
-		<-a.began
+		<-a.started
 		b.probe()
 		if n := c.takeCalls(); n != 0 {
-			t.Errorf("%d probes besides the running one", n)
+			t.Errorf("%d probes besides the running one, want 0", n)
 		}
 		a.kill()
-		c.fails = nil
+		c.failure = nil
 		b.probe()
 		if n := c.takeCalls(); n != 1 || b.Statuses()[0].State != "half_open" {
-			t.Errorf("%d probes after the death of the probing node; the line is %s", n, b.Statuses()[0].State)
+			t.Errorf("after the death of the probing node: %d probes, state %s; want 1 and half_open", n, b.Statuses()[0].State)
 		}
 		close(a.gate)
 		a.p.running.Wait()
 	})
 }
 
-// TestABrokenWayOfOneNode checks that a node with a broken network does not take the line from the
-// others for long: after another node finds the line working, the findings of the first node are no
-// longer shared.
-func TestABrokenWayOfOneNode(t *testing.T) {
+// TestNodeWithBrokenNetwork checks that the findings of a node with a broken network are no longer
+// shared after another node finds the line working.
+func TestNodeWithBrokenNetwork(t *testing.T) {
 	t.Parallel()
-	onPostgres(t, func(t *testing.T, c *cluster) {
+	withThreeNodes(t, func(t *testing.T, c *cluster) {
 		a, b := c.nodes[0], c.nodes[1]
 		a.disconnected = true
 		a.fail(6)
 		c.probe(0)
 		if got := c.states(); got != "circuit_open" {
-			t.Fatal(got)
+			t.Fatalf("states of the nodes %s, want circuit_open", got)
 		}
 		c.advance(time.Minute)
 		b.probe()
@@ -465,37 +465,37 @@ func TestABrokenWayOfOneNode(t *testing.T) {
 		a.probe()
 		c.exchange()
 		if got := c.states(); got != "circuit_open in_service" {
-			t.Errorf("the states on the nodes are %s", got)
+			t.Errorf("states of the nodes %s, want circuit_open in_service", got)
 		}
 	})
 }
 
-// TestANewNodeAndADeadOne checks that a new node adopts the findings of others at once, and that
-// lines with findings of a dead node are probed in time.
-func TestANewNodeAndADeadOne(t *testing.T) {
+// TestNewNodeAdoptsFindingsOfDeadNode checks that a new node adopts the findings of a dead node and
+// probes the line.
+func TestNewNodeAdoptsFindingsOfDeadNode(t *testing.T) {
 	t.Parallel()
-	onPostgres(t, func(t *testing.T, c *cluster) {
+	withThreeNodes(t, func(t *testing.T, c *cluster) {
 		a := c.nodes[0]
-		c.fails = down
+		c.failure = down
 		a.fail(6)
 		a.probe()
 		c.nodes = nil
 		a.kill()
-		c.pass(time.Hour) // no node was running
-		fresh := newCluster(t, c.db, 1)
-		fresh.exchange()
-		if got := fresh.states(); got != "circuit_open" {
-			t.Errorf("the state on a new node is %s", got)
+		c.ageRows(time.Hour) // no node was running
+		restarted := newCluster(t, c.db, 1)
+		restarted.exchange()
+		if got := restarted.states(); got != "circuit_open" {
+			t.Errorf("state on a new node %s, want circuit_open", got)
 		}
-		fresh.probe(0)
-		if got, n := fresh.states(), fresh.takeCalls(); got != "half_open" || n != 1 {
-			t.Errorf("the state on a new node is %s after %d probes", got, n)
+		restarted.probe(0)
+		if got, n := restarted.states(), restarted.takeCalls(); got != "half_open" || n != 1 {
+			t.Errorf("state on a new node %s after %d probes, want half_open after 1", got, n)
 		}
 	})
 }
 
-// TestFindingsDoNotRepeatPrompts checks that neither the shared findings nor the state of a line
-// repeat a prompt.
+// TestFindingsDoNotRepeatPrompts checks that a prompt in a provider's error is redacted in shared
+// findings and in the line's status.
 func TestFindingsDoNotRepeatPrompts(t *testing.T) {
 	t.Parallel()
 	const prompt = `{"messages":[{"content":"biopsy of Keller at noon, \u5de5\u5834\u306e\u5834\u6240\u306f\u79d8\u5bc6"}]}`
@@ -509,12 +509,12 @@ func TestFindingsDoNotRepeatPrompts(t *testing.T) {
 				if db.Dialect() == store.PostgreSQL {
 					c = newCluster(t, db, 2)
 				}
-				c.fails = func(wire.Form) *upstream.Failure { return upstream.Classify(429, "text/plain", []byte(leak), nil) }
+				c.failure = func(wire.Form) *upstream.Failure { return upstream.Classify(429, "text/plain", []byte(leak), nil) }
 				for i := range 6 {
 					model, _ := c.s.Model("swift")
 					_, _ = c.nodes[0].Try(t.Context(), RoutingRequest{Snapshot: c.s, Model: model, Form: wire.FormChat, Account: fmt.Sprint(i)},
-						func(ctx context.Context, on *Attempt) error {
-							_, err := on.Chat(ctx, chatcall.Call{Form: on.Form, Body: rawjson.Pieces{[]byte(prompt)}})
+						func(ctx context.Context, attempt *Attempt) error {
+							_, err := attempt.Chat(ctx, chatcall.Call{Form: attempt.Form, Body: rawjson.Pieces{[]byte(prompt)}})
 							return err
 						})
 				}
@@ -528,23 +528,23 @@ func TestFindingsDoNotRepeatPrompts(t *testing.T) {
 					return causes, err
 				})
 				if len(c.nodes) > 1 && causes == "" {
-					t.Error("no finding was written")
+					t.Error("the table has no finding")
 				}
 				messages += causes
 				for _, word := range []string{"biopsy", "BIOPSY", "Keller", "工場"} {
 					if strings.Contains(messages, word) {
-						t.Errorf("%s is in %s", word, messages)
+						t.Errorf("the prompt's word %s is in %s", word, messages)
 					}
 				}
 				if !strings.Contains(messages, "text/plain: (the provider's message is left out") {
-					t.Errorf("no cause in %s", messages)
+					t.Errorf("the messages %s do not say that the cause was left out", messages)
 				}
 			})
 		})
 	}
 }
 
-// TestOneNodeSharesNothing checks that nothing is exchanged on SQLite.
+// TestOneNodeSharesNothing checks that a node on SQLite writes no findings and no leases.
 func TestOneNodeSharesNothing(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -552,15 +552,15 @@ func TestOneNodeSharesNothing(t *testing.T) {
 			return
 		}
 		c := newCluster(t, db, 1)
-		c.fails = down
+		c.failure = down
 		c.nodes[0].fail(6)
 		c.probe(0)
 		if got := c.states(); got != "circuit_open" {
-			t.Errorf("the line is %s", got)
+			t.Errorf("state %s, want circuit_open", got)
 		}
 		c.checkAlerts("circuit_open")
 		if n := count(t, db, `SELECT (SELECT COUNT(*) FROM line_finding) + (SELECT COUNT(*) FROM line_probe)`); n != 0 {
-			t.Errorf("%d rows", n)
+			t.Errorf("%d rows of findings and probes, want 0", n)
 		}
 	})
 }

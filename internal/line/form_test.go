@@ -18,7 +18,7 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// formProvider is a provider with an answer function and a record of its calls.
+// formProvider is a provider that answers with a function and records its calls.
 type formProvider struct {
 	mu     sync.Mutex
 	answer func(line, model string, c chatcall.Call) *upstream.Failure // if nil, the provider answers
@@ -67,8 +67,8 @@ func (b formAdapter) Chat(_ context.Context, c chatcall.Call) (*chatcall.Respons
 	return hi(), nil
 }
 
-// twoForms returns a catalog of lines with the models swift and deep. By default the lines speak
-// chat and responses.
+// twoForms returns a catalog of lines with the models swift and deep. Lines without forms get chat
+// and responses.
 func twoForms(revision int64, lines ...catalog.LineSpec) *catalog.Snapshot {
 	for i := range lines {
 		lines[i].Provider, lines[i].Priority = "two", i
@@ -91,14 +91,14 @@ func accountRequest(s *catalog.Snapshot, account, model string, form wire.Form) 
 	return line.RoutingRequest{Snapshot: s, Model: m, Form: form, Account: account}
 }
 
-// send runs Try once; the attempts make their calls with the adapters.
+// send runs Try once. The attempts call the adapters.
 func send(l *line.Lines, r line.RoutingRequest) error {
-	_, err := l.Try(context.Background(), r, func(ctx context.Context, on *line.Attempt) error {
+	_, err := l.Try(context.Background(), r, func(ctx context.Context, attempt *line.Attempt) error {
 		body := "{}"
 		if r.Tools {
 			body = `{"tools":[]}`
 		}
-		answer, err := on.Chat(ctx, chatcall.Call{Form: on.Form, Model: on.ProviderModel, Body: rawjson.Pieces{[]byte(body)}})
+		answer, err := attempt.Chat(ctx, chatcall.Call{Form: attempt.Form, Model: attempt.ProviderModel, Body: rawjson.Pieces{[]byte(body)}})
 		if err != nil {
 			return err
 		}
@@ -115,14 +115,14 @@ func sendTimes(n int, l *line.Lines, r line.RoutingRequest) {
 }
 
 // withLines runs a test with the lines of a catalog on a synctest clock.
-func withLines(t *testing.T, play func(t *testing.T, v *formProvider, l *line.Lines, s *catalog.Snapshot), lines ...catalog.LineSpec) {
+func withLines(t *testing.T, test func(t *testing.T, v *formProvider, l *line.Lines, s *catalog.Snapshot), lines ...catalog.LineSpec) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := twoForms(1, lines...)
 		v := &formProvider{answer: func(string, string, chatcall.Call) *upstream.Failure { return nil }}
 		l := line.New(line.Options{Open: v.open, Catalog: catalog.NewStaticWatcher(s)})
 		stop := runUpkeep(t, l)
-		play(t, v, l, s)
+		test(t, v, l, s)
 		stop()
 	})
 }
@@ -131,8 +131,8 @@ func failure(status int, body string) *upstream.Failure {
 	return upstream.Classify(status, "application/json", []byte(body), nil)
 }
 
-// without returns the answer function of a vendor without an endpoint for a form.
-func without(form wire.Form, status int, body string) func(string, string, chatcall.Call) *upstream.Failure {
+// withoutForm returns the answer function of a provider without an endpoint for a form.
+func withoutForm(form wire.Form, status int, body string) func(string, string, chatcall.Call) *upstream.Failure {
 	return func(_, _ string, c chatcall.Call) *upstream.Failure {
 		if c.Form == form {
 			return failure(status, body)
@@ -141,54 +141,54 @@ func without(form wire.Form, status int, body string) func(string, string, chatc
 	}
 }
 
-// TestAnotherFormOfTheSameLine checks that a missing form costs the first request one more call and
-// later requests nothing, and is probed until the form is available.
-func TestAnotherFormOfTheSameLine(t *testing.T) {
+// TestMissingFormUsesAnotherForm checks that a missing form costs only the first request a call, that
+// later requests use another form, and that probes find out when the form is available.
+func TestMissingFormUsesAnotherForm(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		status int
-		body   string
-		named  bool // whether the failure names the form; otherwise a probe decides
+		status    int
+		body      string
+		namesForm bool // whether the failure names the form; otherwise a probe decides
 	}{
 		"no such endpoint": {404, `{"detail":"Not Found"}`, false},
 		"a page":           {404, `<html>nginx</html>`, false},
-		"in words": {404, `{"error":{"message":"The requested model 'swift' is not supported with the Responses API.",` +
+		"named in the message": {404, `{"error":{"message":"The requested model 'swift' is not supported with the Responses API.",` +
 			`"code":"model_not_found"}}`, true},
-		"by name":               {400, `{"error":{"message":"x","code":"OperationNotSupported"}}`, true},
-		"unsupported, by name":  {400, `{"error":{"message":"x","code":"unsupported_api_for_model"}}`, true},
-		"gone, without a word":  {410, ``, false},
-		"no such path, a field": {404, `{"error":{"message":"Invalid URL (POST /v1/responses)","type":"invalid_request_error"}}`, false},
+		"named by code":        {400, `{"error":{"message":"x","code":"OperationNotSupported"}}`, true},
+		"another code":         {400, `{"error":{"message":"x","code":"unsupported_api_for_model"}}`, true},
+		"a 410 without a body": {410, ``, false},
+		"an invalid URL":       {404, `{"error":{"message":"Invalid URL (POST /v1/responses)","type":"invalid_request_error"}}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			withLines(t, func(t *testing.T, v *formProvider, l *line.Lines, s *catalog.Snapshot) {
-				v.set(without(wire.FormResponses, tt.status, tt.body))
+				v.set(withoutForm(wire.FormResponses, tt.status, tt.body))
 				r := accountRequest(s, "x", "swift", wire.FormResponses)
 				first := "a swift responses,"
-				if tt.named {
+				if tt.namesForm {
 					first += " a swift chat,"
 				}
 				err := send(l, r)
 				// Probes may happen in between.
 				calls := strings.NewReplacer(" a swift responses probe,", "", " a swift chat probe,", "").Replace(v.takeCalls() + ",")
-				if (err == nil) != tt.named || !strings.HasPrefix(calls, first) {
-					t.Fatalf("%v, calls %s", err, calls)
+				if (err == nil) != tt.namesForm || !strings.HasPrefix(calls, first) {
+					t.Fatalf("first request: error %v, calls %q; want calls from %q on", err, calls, first)
 				}
 				synctest.Wait()
 				v.takeCalls()
-				for _, account := range []string{"x", "y"} { // account y has not used the form, unless a probe has
+				for _, account := range []string{"x", "y"} { // account y has not used the form before
 					r.Account = account
 					if err := send(l, r); err != nil {
 						t.Fatal(err)
 					}
 				}
 				if got := v.takeCalls(); !strings.HasSuffix(got, "a swift chat") || !strings.HasPrefix(got, "a swift chat, ") {
-					t.Errorf("calls of later requests: %s", got)
+					t.Errorf("calls of later requests: %q, want a swift chat each time", got)
 				}
 				st := l.Statuses()[0]
 				if st.State != "in_service" || st.ModelsOut != nil || len(st.FormsOut) != 1 || st.FormsOut[0].Form != wire.FormResponses ||
 					st.FormsOut[0].Model != "swift" {
-					t.Errorf("%+v", st)
+					t.Errorf("status %+v, want the model swift out in form responses only", st)
 				}
 				time.Sleep(5*time.Minute + 2*time.Second) // on the test's clock, like all sleeps here
 				checkCalls(t, v, "a swift responses probe")
@@ -196,15 +196,15 @@ func TestAnotherFormOfTheSameLine(t *testing.T) {
 				time.Sleep(10*time.Minute + 2*time.Second)
 				v.takeCalls()
 				if err := send(l, r); err != nil || v.takeCalls() != "a swift responses" || l.Statuses()[0].FormsOut != nil {
-					t.Errorf("after the form is available: %v, %+v", err, l.Statuses()[0])
+					t.Errorf("after the form is available: error %v, status %+v; want a call in this form", err, l.Statuses()[0])
 				}
 			}, spec("a"))
 		})
 	}
 }
 
-// TestNoOtherForm checks that a request without a translation goes to the next line, and that the
-// client gets the rejection of its tools if there is no other line.
+// TestNoOtherForm checks that the next line gets a request if the line lacks the only form, and that
+// the client gets the rejection of its tools if there is no other line.
 func TestNoOtherForm(t *testing.T) {
 	t.Parallel()
 	withLines(t, func(t *testing.T, v *formProvider, l *line.Lines, s *catalog.Snapshot) {
@@ -222,23 +222,23 @@ func TestNoOtherForm(t *testing.T) {
 		synctest.Wait()
 		v.takeCalls()
 		if err := send(l, r); err != nil || v.takeCalls() != "b swift chat" {
-			t.Errorf("second request: %v", err)
+			t.Errorf("second request: error %v, want an answer from line b", err)
 		}
 		if st := l.Statuses()[0]; len(st.ModelsOut) != 1 || st.FormsOut != nil {
-			t.Errorf("%+v", st)
+			t.Errorf("status %+v, want the model out", st)
 		}
 	}, oneForm("a"), oneForm("b"))
 	withLines(t, func(t *testing.T, v *formProvider, l *line.Lines, s *catalog.Snapshot) {
-		v.set(without(wire.FormChat, 400, toolsElsewhere))
+		v.set(withoutForm(wire.FormChat, 400, toolsElsewhere))
 		r := accountRequest(s, "x", "swift", wire.FormChat)
 		r.Tools = true
 		for range 3 {
 			if err := send(l, r); fault.Of(err).Status() != 400 || !strings.Contains(fault.Of(err).Message(), "Function tools") {
-				t.Errorf("%v", err)
+				t.Errorf("error %v, want the rejection of the tools with status 400", err)
 			}
 		}
 		if st := l.Statuses()[0]; st.State != "in_service" || st.ModelsOut != nil || st.FormsOut != nil || st.Attempts != 0 {
-			t.Errorf("%+v", st)
+			t.Errorf("status %+v, want no block and no attempt", st)
 		}
 	}, oneForm("a"))
 }
@@ -249,7 +249,7 @@ func TestRoutingFieldsKeepTheirForm(t *testing.T) {
 	ln := spec("a")
 	ln.Pass = []string{"plugins"}
 	withLines(t, func(t *testing.T, v *formProvider, l *line.Lines, s *catalog.Snapshot) {
-		v.set(without(wire.FormResponses, 404, `{"detail":"Not Found"}`))
+		v.set(withoutForm(wire.FormResponses, 404, `{"detail":"Not Found"}`))
 		r := accountRequest(s, "x", "swift", wire.FormResponses)
 		r.Routing = []string{"plugins"}
 		for range 2 {
@@ -260,7 +260,7 @@ func TestRoutingFieldsKeepTheirForm(t *testing.T) {
 		}
 		for call := range strings.SplitSeq(v.takeCalls(), ", ") {
 			if !strings.HasSuffix(call, "probe") && call != "a swift responses" {
-				t.Errorf("calls %s", call)
+				t.Errorf("call %q, want only the client's form", call)
 			}
 		}
 	}, ln)
@@ -276,8 +276,9 @@ func oneForm(id string) catalog.LineSpec {
 	return ln
 }
 
-// TestOneModelIsLimited checks that the other models of the line stay in service.
-func TestOneModelIsLimited(t *testing.T) {
+// TestRateLimitPausesOneModel checks that a rate limit of one model keeps the line's other models in
+// service.
+func TestRateLimitPausesOneModel(t *testing.T) {
 	t.Parallel()
 	withLines(t, func(t *testing.T, v *formProvider, l *line.Lines, s *catalog.Snapshot) {
 		v.set(func(line, model string, _ chatcall.Call) *upstream.Failure {
@@ -295,14 +296,14 @@ func TestOneModelIsLimited(t *testing.T) {
 		}
 		checkCalls(t, v, "a swift chat, b swift chat, a deep chat, b swift chat, a deep chat, b swift chat, a deep chat")
 		if st := l.Statuses()[0]; st.State != "in_service" || len(st.ModelsCooling) != 1 || st.ModelsCooling[0].Model != "swift" {
-			t.Errorf("%+v", st)
+			t.Errorf("status %+v, want only the model swift cooling", st)
 		}
 	}, spec("a"), spec("b"))
 }
 
-// TestProbesSucceed checks that a line comes back although its first model by name is retired and
-// never existed in the line's first form.
-func TestProbesSucceed(t *testing.T) {
+// TestProbesSkipMissingModels checks that a line returns although its first model by name is missing
+// and its other model is missing in the first form.
+func TestProbesSkipMissingModels(t *testing.T) {
 	t.Parallel()
 	for _, outage := range []func() *upstream.Failure{down, noKey} {
 		withLines(t, func(t *testing.T, v *formProvider, l *line.Lines, s *catalog.Snapshot) {
@@ -319,7 +320,7 @@ func TestProbesSucceed(t *testing.T) {
 			r := accountRequest(s, "", "swift", wire.FormResponses)
 			sendTimes(5, l, r)
 			if got := l.Statuses()[0].State; got != "circuit_open" && got != "credentials_out" {
-				t.Fatalf("state %s", got)
+				t.Fatalf("state %s after failures, want circuit_open or credentials_out", got)
 			}
 			v.takeCalls()
 			v.set(retired)
@@ -331,7 +332,7 @@ func TestProbesSucceed(t *testing.T) {
 				}
 			}
 			if got := l.Statuses()[0].State; got != "in_service" {
-				t.Errorf("state %s", got)
+				t.Errorf("state %s after three answers, want in_service", got)
 			}
 			// From now on, probes begin with the model and form of the last answer.
 			v.set(func(string, string, chatcall.Call) *upstream.Failure { return outage() })
@@ -344,9 +345,9 @@ func TestProbesSucceed(t *testing.T) {
 	}
 }
 
-// TestMissingInEveryForm checks that a 404 without the name of a model or form counts against the
-// model if the other forms return 404 too, even forms that no request can use.
-func TestMissingInEveryForm(t *testing.T) {
+// TestModelMissingInEveryForm checks that a 404 without the name of a model or form counts against
+// the model if the line's other form returns 404 too.
+func TestModelMissingInEveryForm(t *testing.T) {
 	t.Parallel()
 	withLines(t, func(t *testing.T, v *formProvider, l *line.Lines, s *catalog.Snapshot) {
 		v.set(func(_, model string, _ chatcall.Call) *upstream.Failure {
@@ -360,18 +361,18 @@ func TestMissingInEveryForm(t *testing.T) {
 		}
 		synctest.Wait()
 		if st := l.Statuses()[0]; st.State != "in_service" || len(st.ModelsOut) != 1 || st.FormsOut != nil {
-			t.Errorf("%+v", st)
+			t.Errorf("status %+v, want the whole model out", st)
 		}
-		v.set(without(wire.FormChat, 404, ``)) // the model is available again in one form
+		v.set(withoutForm(wire.FormChat, 404, ``)) // the model is available again in one form
 		time.Sleep(20 * time.Minute)
 		if st := l.Statuses()[0]; st.ModelsOut != nil {
-			t.Errorf("%+v", st)
+			t.Errorf("status %+v, want the model back after a successful probe", st)
 		}
 	}, spec("a"))
 }
 
 // TestForbiddenModel checks that a 403 to a probe counts against the model if the line answers for
-// another model.
+// another model, and otherwise against the credential.
 func TestForbiddenModel(t *testing.T) {
 	t.Parallel()
 	for _, all := range []bool{false, true} {
@@ -391,18 +392,18 @@ func TestForbiddenModel(t *testing.T) {
 			synctest.Wait()
 			st := l.Statuses()[0]
 			if !all && (st.State != "in_service" || len(st.ModelsOut) != 1 || st.ModelsOut[0].Model != "swift") {
-				t.Errorf("%+v", st)
+				t.Errorf("status %+v, want only the model swift out", st)
 			}
 			if all && (st.State != "credentials_out" || st.ModelsOut != nil) {
-				t.Errorf("%+v", st)
+				t.Errorf("status %+v, want credentials_out", st)
 			}
 		}, spec("a"))
 	}
 }
 
-// TestLinesWithoutTheirModels checks that a 404 to every probe proves that the line answers, and
-// that missing models are found one by one.
-func TestLinesWithoutTheirModels(t *testing.T) {
+// TestLineWithoutItsModels checks that a line returns if it answers every probe with a 404 for the
+// model, and that a request then finds the missing model.
+func TestLineWithoutItsModels(t *testing.T) {
 	t.Parallel()
 	withLines(t, func(t *testing.T, v *formProvider, l *line.Lines, s *catalog.Snapshot) {
 		v.set(func(string, string, chatcall.Call) *upstream.Failure { return down() })
@@ -416,26 +417,26 @@ func TestLinesWithoutTheirModels(t *testing.T) {
 			t.Error("the request succeeded")
 		}
 		if st := l.Statuses()[0]; st.State != "half_open" || len(st.ModelsOut) != 1 {
-			t.Errorf("%+v", st)
+			t.Errorf("status %+v, want half_open with one model out", st)
 		}
 	}, spec("a"))
 }
 
-// TestOneAccountAlone checks that the line serves other accounts at once after failures of one
-// account, and that an answer for another account lifts the blocks of the first.
-func TestOneAccountAlone(t *testing.T) {
+// TestFailuresOfOneAccount checks that the line serves another account at once after failures of one
+// account, and that the operator sees no block after the answer.
+func TestFailuresOfOneAccount(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]func() *upstream.Failure{
 		"5xx":         func() *upstream.Failure { return failure(500, `{"error":{"message":"x"}}`) },
-		"resets":      down,
+		"connections": down,
 		"rate limits": func() *upstream.Failure { return failure(429, `{"error":{"message":"x"}}`) },
 		"all limited": func() *upstream.Failure { return failure(429, `{"error":{"message":"Your account is limited"}}`) },
 		"no such form": func() *upstream.Failure {
 			return failure(400, `{"error":{"message":"x","code":"OperationNotSupported"}}`)
 		},
-		"not there": func() *upstream.Failure { return failure(404, `{"error":{"message":"x","code":"model_not_found"}}`) },
-		"bad key":   noKey,
-		"forbidden": func() *upstream.Failure { return failure(403, ``) },
+		"no such model": func() *upstream.Failure { return failure(404, `{"error":{"message":"x","code":"model_not_found"}}`) },
+		"bad key":       noKey,
+		"forbidden":     func() *upstream.Failure { return failure(403, ``) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -448,11 +449,11 @@ func TestOneAccountAlone(t *testing.T) {
 					attempts, err := l.Try(t.Context(), accountRequest(s, "good", "swift", wire.FormChat),
 						func(context.Context, *line.Attempt) error { return nil })
 					if err != nil || len(attempts) != 1 || attempts[0].Line != "a" {
-						t.Fatalf("round %d: %v, %+v", round, err, attempts)
+						t.Fatalf("round %d: request of account good: error %v, attempts %+v; want one attempt on line a", round, err, attempts)
 					}
 					st := l.Statuses()[0]
 					if st.State != "in_service" || st.ModelsOut != nil || st.ModelsCooling != nil || st.FormsOut != nil {
-						t.Fatalf("round %d: %+v", round, st)
+						t.Fatalf("round %d: status %+v, want no block", round, st)
 					}
 					time.Sleep(3 * time.Second)
 				}
@@ -461,20 +462,21 @@ func TestOneAccountAlone(t *testing.T) {
 	}
 }
 
-// TestOthersWaitForTheLine checks that a circuit opened by one account is probed at once.
-func TestOthersWaitForTheLine(t *testing.T) {
+// TestCircuitOfOneAccountIsProbed checks that a circuit opened by one account is probed at once, and
+// closed if the probe succeeds.
+func TestCircuitOfOneAccountIsProbed(t *testing.T) {
 	t.Parallel()
 	withLines(t, func(t *testing.T, v *formProvider, l *line.Lines, s *catalog.Snapshot) {
-		hostile := func() {
+		failHostile := func() {
 			for range 5 {
 				_, _ = l.Try(t.Context(), accountRequest(s, "hostile", "swift", wire.FormChat),
 					func(context.Context, *line.Attempt) error { return down() })
 			}
 			synctest.Wait()
 		}
-		hostile()
+		failHostile()
 		if got := v.takeCalls(); strings.Count(got, "probe") != 2 || l.Statuses()[1].State != "in_service" {
-			t.Errorf("probed %s, %+v", got, l.Statuses()[1])
+			t.Errorf("after five failures: calls %q, status of line b %+v; want two probes and in_service", got, l.Statuses()[1])
 		}
 		time.Sleep(2 * time.Minute)
 		for range 3 {
@@ -484,9 +486,9 @@ func TestOthersWaitForTheLine(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		v.takeCalls()
-		hostile()
+		failHostile()
 		if got := v.takeCalls(); !strings.Contains(got, "a swift chat probe") || l.Statuses()[0].State != "in_service" {
-			t.Errorf("probed %s, %+v", got, l.Statuses()[0])
+			t.Errorf("after the circuit was refuted: calls %q, status %+v; want a probe and in_service", got, l.Statuses()[0])
 		}
 	}, spec("a"), spec("b"))
 }
@@ -519,7 +521,7 @@ func TestToolsPreferAnotherForm(t *testing.T) {
 		calls(tools, "a swift messages tools")
 		calls(plain, "a swift chat")
 		if st := l.Statuses()[0]; len(st.FormsOut) != 1 || !st.FormsOut[0].Tools || st.ModelsOut != nil || st.State != "in_service" {
-			t.Errorf("%+v", st)
+			t.Errorf("status %+v, want form chat out for requests with tools", st)
 		}
 		v.set(func(string, string, chatcall.Call) *upstream.Failure { return nil })
 		time.Sleep(5*time.Minute + 2*time.Second)

@@ -12,9 +12,9 @@ import (
 	"tollgate/internal/upstream/chatcall"
 )
 
-// A refused key is probed after keyWait. The wait doubles up to maxKeyWait, like the waits for
-// withdrawn credentials.
+// Waits for probes of keys.
 const (
+	// A refused key is probed after keyWait. The wait doubles up to maxKeyWait.
 	keyWait    = 5 * time.Minute
 	maxKeyWait = time.Hour
 	// A key in doubt after a request is probed at once. If the probe decides nothing, the next
@@ -27,7 +27,7 @@ const (
 // The states of a key, in alerts and in Status.
 const (
 	KeyUsed    = "in_use"  // the first key for requests
-	KeyReady   = "ready"   // used after the keys before it
+	KeyReady   = "ready"   // used if the keys before it are refused
 	KeyRefused = "refused" // by the provider; not used until a probe succeeds
 	KeyMissing = "missing" // this node does not have it
 
@@ -45,35 +45,35 @@ type lineKey struct {
 	adapter  chatcall.Adapter
 }
 
-// name returns the operator's name of the key.
+// name returns the name of the key in logs and alerts.
 func (k *lineKey) name() string {
-	return fmt.Sprintf("key %d%s, %s", k.position, spaced(k.key.Hint()), k.key.Reference)
+	return fmt.Sprintf("key %d%s, %s", k.position, hintSuffix(k.key.Hint()), k.key.Reference)
 }
 
-func spaced(hint string) string {
+func hintSuffix(hint string) string {
 	if hint == "" {
 		return ""
 	}
 	return " (" + hint + ")"
 }
 
-// refusals records the refused keys of a line by their marks.
+// refusals holds the refused keys of a line by their marks.
 type refusals struct {
-	any atomic.Bool // whether there are refusals
+	nonEmpty atomic.Bool // whether byMark has entries
 
-	mu      sync.Mutex
-	byMark  map[string]refusal
-	trusted map[string]time.Time // the end of keyTrusted, by mark
+	mu           sync.Mutex
+	byMark       map[string]refusal
+	trustedUntil map[string]time.Time // by mark
 }
 
 // refusal is the record of a refused key.
 type refusal struct {
-	since, until time.Time // start of the refusal and time of the next probe
+	since, until time.Time // time of the refusal and of the next probe
 	wait         time.Duration
 	cause        string
 	probing      bool
 	tryNext      bool // whether the next call uses the key, because probes are impossible
-	doubted      bool // refused only for requests: other keys come first until a probe decides
+	inDoubt      bool // only requests were refused; they use other keys until a probe decides
 }
 
 // excludes reports whether a key must not be used.
@@ -82,10 +82,10 @@ func (r *refusals) excludes(k *lineKey) bool {
 	return refused && !record.tryNext
 }
 
-// confirmed reports whether the provider refuses a key independently of the request.
+// confirmed reports whether the provider is known to refuse a key independently of the request.
 func (r *refusals) confirmed(k *lineKey) bool {
 	record, refused := r.lookup(k.mark)
-	return refused && !record.tryNext && !record.doubted
+	return refused && !record.tryNext && !record.inDoubt
 }
 
 // doubt makes a probe decide whether the provider refuses a key. Until then requests use other
@@ -93,16 +93,16 @@ func (r *refusals) confirmed(k *lineKey) bool {
 func (r *refusals) doubt(k *lineKey, now time.Time, cause string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, known := r.byMark[k.mark]; known || now.Before(r.trusted[k.mark]) {
+	if _, known := r.byMark[k.mark]; known || now.Before(r.trustedUntil[k.mark]) {
 		return false
 	}
-	r.put(k, refusal{since: now, until: now, wait: keyWait, cause: cause, doubted: true})
+	r.put(k, refusal{since: now, until: now, wait: keyWait, cause: cause, inDoubt: true})
 	return true
 }
 
 // lookup returns the record of a refused key.
 func (r *refusals) lookup(mark string) (refusal, bool) {
-	if !r.any.Load() {
+	if !r.nonEmpty.Load() {
 		return refusal{}, false
 	}
 	r.mu.Lock()
@@ -117,7 +117,7 @@ func (r *refusals) add(k *lineKey, now time.Time, cause string) bool {
 	defer r.mu.Unlock()
 	record, known := r.byMark[k.mark]
 	switch {
-	case !known || record.doubted:
+	case !known || record.inDoubt:
 		known = false
 		record = refusal{since: now, wait: keyWait}
 	case record.probing || record.tryNext:
@@ -136,43 +136,43 @@ func (r *refusals) put(k *lineKey, record refusal) {
 		r.byMark = map[string]refusal{}
 	}
 	r.byMark[k.mark] = record
-	r.any.Store(true)
+	r.nonEmpty.Store(true)
 }
 
 // drop deletes the record of a key. It reports whether the refusal was confirmed.
 func (r *refusals) drop(k *lineKey) bool {
-	if !r.any.Load() {
+	if !r.nonEmpty.Load() {
 		return false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	record, known := r.byMark[k.mark]
 	delete(r.byMark, k.mark)
-	r.any.Store(len(r.byMark) > 0)
-	return known && !record.doubted
+	r.nonEmpty.Store(len(r.byMark) > 0)
+	return known && !record.inDoubt
 }
 
 // trust records that a probe accepted a key.
 func (r *refusals) trust(k *lineKey, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.trusted == nil {
-		r.trusted = map[string]time.Time{}
+	if r.trustedUntil == nil {
+		r.trustedUntil = map[string]time.Time{}
 	}
-	maps.DeleteFunc(r.trusted, func(_ string, until time.Time) bool { return !now.Before(until) })
-	r.trusted[k.mark] = now.Add(keyTrusted)
+	maps.DeleteFunc(r.trustedUntil, func(_ string, until time.Time) bool { return !now.Before(until) })
+	r.trustedUntil[k.mark] = now.Add(keyTrusted)
 }
 
 // findings returns the confirmed refusals by mark.
 func (r *refusals) findings() map[string]health.Finding {
-	if !r.any.Load() {
+	if !r.nonEmpty.Load() {
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := map[string]health.Finding{}
 	for mark, record := range r.byMark {
-		if !record.doubted {
+		if !record.inDoubt {
 			all[mark] = health.Finding{State: alertKeyRefused, Cause: record.cause, Since: record.since, Until: record.until, Wait: record.wait}
 		}
 	}
@@ -187,7 +187,7 @@ func (r *refusals) adopt(mark string, f health.Finding) {
 		r.byMark = map[string]refusal{}
 	}
 	r.byMark[mark] = refusal{since: f.Since, until: f.Until, wait: f.Wait, cause: f.Cause}
-	r.any.Store(true)
+	r.nonEmpty.Store(true)
 }
 
 // release deletes a refusal after another node found the key accepted.
@@ -195,20 +195,20 @@ func (r *refusals) release(mark string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.byMark, mark)
-	r.any.Store(len(r.byMark) > 0)
+	r.nonEmpty.Store(len(r.byMark) > 0)
 }
 
 // clear deletes all refusals.
 func (r *refusals) clear() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.byMark, r.trusted = nil, nil
-	r.any.Store(false)
+	r.byMark, r.trustedUntil = nil, nil
+	r.nonEmpty.Store(false)
 }
 
 // pending reports whether one of the keys must be probed now.
 func (r *refusals) pending(now time.Time, keys []*lineKey) bool {
-	if !r.any.Load() {
+	if !r.nonEmpty.Load() {
 		return false
 	}
 	r.mu.Lock()
@@ -221,10 +221,10 @@ func (r *refusals) pending(now time.Time, keys []*lineKey) bool {
 	return false
 }
 
-// due returns the keys to probe now and marks them as being probed. If probes is false, it returns
-// no keys and the next calls try the keys.
-func (r *refusals) due(now time.Time, keys []*lineKey, probes bool) (due []*lineKey) {
-	if !r.any.Load() {
+// due returns the keys to probe now and marks them as being probed. If canProbe is false, it
+// returns nil and lets the next calls try the keys.
+func (r *refusals) due(now time.Time, keys []*lineKey, canProbe bool) (due []*lineKey) {
+	if !r.nonEmpty.Load() {
 		return nil
 	}
 	r.mu.Lock()
@@ -234,7 +234,7 @@ func (r *refusals) due(now time.Time, keys []*lineKey, probes bool) (due []*line
 		if !refused || record.probing || record.tryNext || now.Before(record.until) {
 			continue
 		}
-		if record.probing, record.tryNext = probes, !probes; probes {
+		if record.probing, record.tryNext = canProbe, !canProbe; canProbe {
 			due = append(due, k)
 		}
 		r.put(k, record)
@@ -242,13 +242,13 @@ func (r *refusals) due(now time.Time, keys []*lineKey, probes bool) (due []*line
 	return due
 }
 
-// unprobed postpones the next probe after a probe without a result.
-func (r *refusals) unprobed(k *lineKey, now time.Time) {
+// postponeProbe postpones the next probe after a probe without a result.
+func (r *refusals) postponeProbe(k *lineKey, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if record, refused := r.byMark[k.mark]; refused {
 		record.probing, record.until = false, now.Add(record.wait)
-		if record.doubted {
+		if record.inDoubt {
 			record.until = now.Add(doubtWait)
 		}
 		r.put(k, record)

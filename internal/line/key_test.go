@@ -25,7 +25,7 @@ const (
 	oldKey = "sk-old-0123456789abcdefOLDD"
 )
 
-// openKeys is like open, but calls are recorded by key instead of line.
+// openKeys opens an adapter whose calls are recorded by key instead of line.
 func (p *fakeProvider) openKeys(t upstream.Target) (chatcall.Adapter, error) {
 	return fakeKey{provider: p, key: t.Key, name: strings.Split(t.Key, "-")[1]}, nil
 }
@@ -44,9 +44,9 @@ func (d fakeKey) CountTokens(context.Context, chatcall.Call) (int64, error) {
 	return 7, d.provider.call(d.key, d.name+":count")
 }
 
-// job returns the result of a job's call.
-func (d fakeKey) job(what string) error {
-	if err := d.provider.call(d.key, d.name+what); err != nil {
+// job records a job's call and returns its error.
+func (d fakeKey) job(call string) error {
+	if err := d.provider.call(d.key, d.name+call); err != nil {
 		f := (*upstream.Failure)(nil)
 		errors.As(err, &f)
 		return upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
@@ -62,9 +62,8 @@ func (d fakeKey) Poll(context.Context, jobcall.Task, string) (*jobcall.TaskStatu
 	return &jobcall.TaskStatus{}, d.job(":poll")
 }
 
-// keyed returns a catalog with a line and some of the keys NEW and OLD, which are present on the
-// node.
-func keyed(revision int64, keys ...string) *catalog.Snapshot {
+// keySnapshot returns a catalog with one line with some of the keys NEW and OLD.
+func keySnapshot(revision int64, keys ...string) *catalog.Snapshot {
 	ln := spec("a")
 	for _, k := range keys {
 		ln.APIKeys = append(ln.APIKeys, "${"+k+"}")
@@ -87,17 +86,17 @@ func states(l *line.Lines) string {
 	return strings.Join(words, " ")
 }
 
-// withTwoKeys runs a test with a line of two keys, the new one first, on a fake clock.
-func withTwoKeys(t *testing.T, play func(t *testing.T, o *fakeProvider, l *line.Lines, s *catalog.Snapshot, log *bytes.Buffer)) {
+// withTwoKeys runs a test on a synctest clock with a line with the keys NEW and OLD, in this order.
+func withTwoKeys(t *testing.T, test func(t *testing.T, p *fakeProvider, l *line.Lines, s *catalog.Snapshot, log *bytes.Buffer)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := keyed(1, "NEW", "OLD")
-		var o fakeProvider
+		s := keySnapshot(1, "NEW", "OLD")
+		var p fakeProvider
 		var log bytes.Buffer
-		l := line.New(line.Options{Open: o.openKeys, Catalog: catalog.NewStaticWatcher(s),
+		l := line.New(line.Options{Open: p.openKeys, Catalog: catalog.NewStaticWatcher(s),
 			Log: slog.New(slog.NewTextHandler(&log, nil))})
 		stop := runUpkeep(t, l)
-		play(t, &o, l, s, &log)
+		test(t, &p, l, s, &log)
 		stop()
 		for _, secret := range []string{newKey, oldKey} {
 			if strings.Contains(log.String(), secret) {
@@ -107,56 +106,56 @@ func withTwoKeys(t *testing.T, play func(t *testing.T, o *fakeProvider, l *line.
 	})
 }
 
-// TestARefusedKeyMovesOn checks that a refused key costs one request an additional call and no
-// request its answer. Later requests use the other key at once, and the operator gets one alert. A
-// probe detects when the key is accepted again.
-func TestARefusedKeyMovesOn(t *testing.T) {
+// TestRefusedKeyUsesNextKey checks that the request with a refused key continues with the next key,
+// that later requests use the next key at once, and that a probe finds out when the first key is
+// accepted again. Each change is logged once.
+func TestRefusedKeyUsesNextKey(t *testing.T) {
 	t.Parallel()
-	withTwoKeys(t, func(t *testing.T, o *fakeProvider, l *line.Lines, s *catalog.Snapshot, log *bytes.Buffer) {
-		good := func(want string) {
+	withTwoKeys(t, func(t *testing.T, p *fakeProvider, l *line.Lines, s *catalog.Snapshot, log *bytes.Buffer) {
+		askAndCheck := func(want string) {
 			t.Helper()
 			attempts, err := ask(l, request(s))
 			synctest.Wait() // waits for the log too
-			if got := o.takeCalls(); err != nil || got != want || len(attempts) != len(strings.Fields(want)) {
+			if got := p.takeCalls(); err != nil || got != want || len(attempts) != len(strings.Fields(want)) {
 				t.Errorf("calls %q, attempts %+v, %v; want %q", got, attempts, err, want)
 			}
 		}
-		good("new")
+		askAndCheck("new")
 		if got := states(l); got != "in_use ready" {
-			t.Errorf("the keys are %s", got)
+			t.Errorf("keys %s, want in_use ready", got)
 		}
-		o.set(newKey, failure(401, `{"error":{"message":"Incorrect API key provided: `+newKey+`","code":"invalid_api_key"}}`))
-		good("new old")
-		good("old")
-		good("old")
+		p.set(newKey, failure(401, `{"error":{"message":"Incorrect API key provided: `+newKey+`","code":"invalid_api_key"}}`))
+		askAndCheck("new old")
+		askAndCheck("old")
+		askAndCheck("old")
 		if got, state := states(l), l.Statuses()[0]; got != "refused in_use" || state.State != "in_service" || state.Keys[0].Since == 0 ||
 			state.Keys[0].Hint != "…NEWW" || strings.Contains(fmt.Sprintf("%+v", state), newKey) {
-			t.Errorf("the line is %+v", state)
+			t.Errorf("line %+v, want key 1 refused and the line in service", state)
 		}
 		if n := strings.Count(log.String(), "a key is refused"); n != 1 || !strings.Contains(log.String(), "key 1 (…NEWW), ${NEW}") {
-			t.Errorf("%d alerts: %s", n, log.String())
+			t.Errorf("%d log lines about refused keys, want 1 that names key 1: %s", n, log.String())
 		}
 		time.Sleep(5*time.Minute + time.Second)
-		checkCalls(t, o, "new:probe")
-		good("old")
-		o.set(newKey, nil)
+		checkCalls(t, p, "new:probe")
+		askAndCheck("old")
+		p.set(newKey, nil)
 		time.Sleep(5 * time.Minute) // the second wait is twice as long
-		checkCalls(t, o, "")
+		checkCalls(t, p, "")
 		time.Sleep(5*time.Minute + time.Second)
-		checkCalls(t, o, "new:probe")
-		good("new")
+		checkCalls(t, p, "new:probe")
+		askAndCheck("new")
 		if n := strings.Count(log.String(), "accepted again"); n != 1 || states(l) != "in_use ready" {
-			t.Errorf("%d alerts; the keys are %s", n, states(l))
+			t.Errorf("%d log lines about accepted keys, keys %s; want 1 and in_use ready", n, states(l))
 		}
 	})
 }
 
-// TestACountGoesOnWithTheNextKey checks that a count uses the next key after a refused one, and
-// that later requests use it too. If all keys are refused, the count is unknown and the line stays
+// TestCountUsesNextKey checks that a count continues with the next key after a refusal, and that
+// later counts use this key first. If all keys are refused, the count is unknown and the line stays
 // in service.
-func TestACountGoesOnWithTheNextKey(t *testing.T) {
+func TestCountUsesNextKey(t *testing.T) {
 	t.Parallel()
-	withTwoKeys(t, func(t *testing.T, o *fakeProvider, l *line.Lines, s *catalog.Snapshot, _ *bytes.Buffer) {
+	withTwoKeys(t, func(t *testing.T, p *fakeProvider, l *line.Lines, s *catalog.Snapshot, _ *bytes.Buffer) {
 		count := func() (int64, bool) {
 			n, known, err := l.Count(t.Context(), request(s), func(*line.Candidate) (chatcall.Call, error) { return chatcall.Call{}, nil })
 			if err != nil {
@@ -164,122 +163,122 @@ func TestACountGoesOnWithTheNextKey(t *testing.T) {
 			}
 			return n, known
 		}
-		o.set(newKey, noKey())
-		if n, known := count(); n != 7 || !known || o.takeCalls() != "new:count old:count" || states(l) != "refused in_use" {
-			t.Errorf("%d, %t; the keys are %s", n, known, states(l))
+		p.set(newKey, noKey())
+		if n, known := count(); n != 7 || !known || p.takeCalls() != "new:count old:count" || states(l) != "refused in_use" {
+			t.Errorf("Count = %d, %t, keys %s; want 7, true and key new refused", n, known, states(l))
 		}
-		if n, known := count(); n != 7 || !known || o.takeCalls() != "old:count" {
-			t.Errorf("%d, %t", n, known)
+		if n, known := count(); n != 7 || !known || p.takeCalls() != "old:count" {
+			t.Errorf("second Count = %d, %t; want 7, true with key old only", n, known)
 		}
-		o.set(oldKey, noKey())
-		if _, known := count(); known || o.takeCalls() != "old:count" || l.Statuses()[0].State != "in_service" {
-			t.Errorf("%t; the line is %+v", known, l.Statuses()[0])
+		p.set(oldKey, noKey())
+		if _, known := count(); known || p.takeCalls() != "old:count" || l.Statuses()[0].State != "in_service" {
+			t.Errorf("with refused keys: Count is known: %t, line %+v; want false and in_service", known, l.Statuses()[0])
 		}
 	})
 }
 
-// TestALineIsOutWithoutAnyKey checks that a line is out only if all keys are refused, and that a
-// remaining key brings the line back.
-func TestALineIsOutWithoutAnyKey(t *testing.T) {
+// TestLineIsOutWithoutAnyKey checks that a line is out if all keys are refused, and returns when one
+// key is accepted.
+func TestLineIsOutWithoutAnyKey(t *testing.T) {
 	t.Parallel()
-	withTwoKeys(t, func(t *testing.T, o *fakeProvider, l *line.Lines, s *catalog.Snapshot, _ *bytes.Buffer) {
-		o.set(newKey, noKey())
-		o.set(oldKey, noKey())
-		if _, err := ask(l, request(s)); fault.Of(err).Code != fault.UpstreamUnavailable || o.takeCalls() != "new old" {
-			t.Errorf("%v", err)
+	withTwoKeys(t, func(t *testing.T, p *fakeProvider, l *line.Lines, s *catalog.Snapshot, _ *bytes.Buffer) {
+		p.set(newKey, noKey())
+		p.set(oldKey, noKey())
+		if _, err := ask(l, request(s)); fault.Of(err).Code != fault.UpstreamUnavailable || p.takeCalls() != "new old" {
+			t.Errorf("error %v, want upstream_unavailable after calls with both keys", err)
 		}
 		if got := l.Statuses()[0]; got.State != "credentials_out" || states(l) != "refused refused" {
-			t.Errorf("the line is %+v", got)
+			t.Errorf("line %+v, want credentials_out and both keys refused", got)
 		}
-		if attempts, _ := ask(l, request(s)); skipped(attempts) != "a:credentials_out" || o.takeCalls() != "" {
-			t.Errorf("%+v", attempts)
+		if attempts, _ := ask(l, request(s)); skipped(attempts) != "a:credentials_out" || p.takeCalls() != "" {
+			t.Errorf("attempts %+v, want the line skipped without a call", attempts)
 		}
-		o.set(oldKey, nil)
+		p.set(oldKey, nil)
 		time.Sleep(5*time.Minute + time.Second)
-		o.takeCalls()
-		if _, err := ask(l, request(s)); err != nil || o.takeCalls() != "old" || states(l) != "refused in_use" {
-			t.Errorf("%v, the keys are %s", err, states(l))
+		p.takeCalls()
+		if _, err := ask(l, request(s)); err != nil || p.takeCalls() != "old" || states(l) != "refused in_use" {
+			t.Errorf("after a key is accepted: error %v, keys %s; want an answer with key old", err, states(l))
 		}
 	})
 }
 
-// TestWhatARequestBringsAboutTakesNoKey checks that an unproven status counts against a key only if
-// the next key answers the same request, and against the line only if a probe has it too.
-func TestWhatARequestBringsAboutTakesNoKey(t *testing.T) {
+// TestUnprovenRefusalOfKey checks that an unproven 403 counts against a key only if the next key
+// answers the same request or a probe fails too.
+func TestUnprovenRefusalOfKey(t *testing.T) {
 	t.Parallel()
-	withTwoKeys(t, func(t *testing.T, o *fakeProvider, l *line.Lines, s *catalog.Snapshot, _ *bytes.Buffer) {
-		hostile := func() {
+	withTwoKeys(t, func(t *testing.T, p *fakeProvider, l *line.Lines, s *catalog.Snapshot, _ *bytes.Buffer) {
+		sendHostile := func() {
 			_, err := l.Try(t.Context(), request(s), func(context.Context, *line.Attempt) error { return upstream.Classify(403, "", nil, nil) })
 			if fault.Of(err).Code != fault.UpstreamUnavailable {
-				t.Errorf("%v", err)
+				t.Errorf("error %v, want upstream_unavailable", err)
 			}
 			synctest.Wait()
 		}
-		hostile()
-		if got := l.Statuses()[0]; got.State != "in_service" || states(l) != "in_use ready" || o.takeCalls() != "new:probe" {
-			t.Errorf("the line is %+v", got)
+		sendHostile()
+		if got := l.Statuses()[0]; got.State != "in_service" || states(l) != "in_use ready" || p.takeCalls() != "new:probe" {
+			t.Errorf("line %+v, want in_service, both keys in use, and one probe", got)
 		}
-		o.set(newKey, upstream.Classify(403, "", nil, nil))
-		if _, err := ask(l, request(s)); err != nil || o.takeCalls() != "new old" || states(l) != "refused in_use" {
-			t.Errorf("%v, the keys are %s", err, states(l))
+		p.set(newKey, upstream.Classify(403, "", nil, nil))
+		if _, err := ask(l, request(s)); err != nil || p.takeCalls() != "new old" || states(l) != "refused in_use" {
+			t.Errorf("error %v, keys %s; want an answer with key old, key new refused", err, states(l))
 		}
 		time.Sleep(2 * time.Minute)
-		hostile()
+		sendHostile()
 		if got := l.Statuses()[0]; got.State != "in_service" || states(l) != "refused in_use" {
-			t.Errorf("the line is %+v", got)
+			t.Errorf("line %+v, want in_service with key new refused", got)
 		}
 	})
 }
 
-// TestOfAnOlderCatalog checks that a request begun before a key was replaced continues with the new
-// key if its own is refused.
-func TestOfAnOlderCatalog(t *testing.T) {
+// TestKeyReplacedDuringRequest checks that a request with an older catalog continues with the new
+// catalog's key if its own key is refused.
+func TestKeyReplacedDuringRequest(t *testing.T) {
 	t.Parallel()
-	var o fakeProvider
-	before, after := keyed(1, "OLD"), keyed(2, "NEW")
-	l := line.New(line.Options{Open: o.openKeys})
+	var p fakeProvider
+	before, after := keySnapshot(1, "OLD"), keySnapshot(2, "NEW")
+	l := line.New(line.Options{Open: p.openKeys})
 	for _, s := range []*catalog.Snapshot{before, after} {
 		if _, err := ask(l, request(s)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	o.set(oldKey, noKey())
-	o.takeCalls()
-	if _, err := ask(l, request(before)); err != nil || o.takeCalls() != "old new" {
-		t.Errorf("request with the older catalog: %v", err)
+	p.set(oldKey, noKey())
+	p.takeCalls()
+	if _, err := ask(l, request(before)); err != nil || p.takeCalls() != "old new" {
+		t.Errorf("request with the older catalog: error %v, want an answer after calls with keys old and new", err)
 	}
-	if _, err := ask(l, request(after)); err != nil || o.takeCalls() != "new" {
-		t.Errorf("request with the newer catalog: %v", err)
+	if _, err := ask(l, request(after)); err != nil || p.takeCalls() != "new" {
+		t.Errorf("request with the newer catalog: error %v, want an answer after a call with key new", err)
 	}
 }
 
-// TestJobsKeepTheirKey checks that a job is polled with the key that submitted it, if the key is
-// accepted, and with the line's present key afterwards.
+// TestJobsKeepTheirKey checks that a job is polled with the key that submitted the job, and with
+// another key if the first is refused or was removed.
 func TestJobsKeepTheirKey(t *testing.T) {
 	t.Parallel()
-	var o fakeProvider
-	one, both, other := keyed(1, "OLD"), keyed(2, "NEW", "OLD"), keyed(3, "NEW")
-	l := line.New(line.Options{Open: o.openKeys})
+	var p fakeProvider
+	oldOnly, bothKeys, newOnly := keySnapshot(1, "OLD"), keySnapshot(2, "NEW", "OLD"), keySnapshot(3, "NEW")
+	l := line.New(line.Options{Open: p.openKeys})
 	job := func(s *catalog.Snapshot) *line.Candidate { return l.CandidateFor(s, "a", "swift") }
-	status, err := job(one).Generator.Submit(t.Context(), jobcall.Task{})
+	status, err := job(oldOnly).Generator.Submit(t.Context(), jobcall.Task{})
 	if err != nil || status.KeyMark == "" {
-		t.Fatalf("%+v, %v", status, err)
+		t.Fatalf("Submit = %+v, %v, want a status with the key's mark", status, err)
 	}
-	polled := func(s *catalog.Snapshot, mark, want string) {
+	checkPoll := func(s *catalog.Snapshot, mark, want string) {
 		t.Helper()
-		o.takeCalls()
+		p.takeCalls()
 		_, err := job(s).Generator.Poll(t.Context(), jobcall.Task{KeyMark: mark}, "t")
-		if got := o.takeCalls(); err != nil || got != want {
+		if got := p.takeCalls(); err != nil || got != want {
 			t.Errorf("polled with %q, %v; want %q", got, err, want)
 		}
 	}
-	polled(both, status.KeyMark, "old:poll")
-	polled(both, "", "new:poll")
-	polled(other, status.KeyMark, "new:poll") // the old key is not in the newest catalog
-	o.set(oldKey, noKey())
-	polled(one, status.KeyMark, "old:poll new:poll") // the old key is in the job's catalog
-	polled(both, status.KeyMark, "new:poll")
-	if status, err := job(both).Generator.Submit(t.Context(), jobcall.Task{}); err != nil || status.KeyMark == "" {
-		t.Errorf("submitted: %+v, %v", status, err)
+	checkPoll(bothKeys, status.KeyMark, "old:poll")
+	checkPoll(bothKeys, "", "new:poll")
+	checkPoll(newOnly, status.KeyMark, "new:poll") // the old key is not in the newest catalog
+	p.set(oldKey, noKey())
+	checkPoll(oldOnly, status.KeyMark, "old:poll new:poll") // the old key is in the job's catalog
+	checkPoll(bothKeys, status.KeyMark, "new:poll")
+	if status, err := job(bothKeys).Generator.Submit(t.Context(), jobcall.Task{}); err != nil || status.KeyMark == "" {
+		t.Errorf("Submit = %+v, %v, want a status with the key's mark", status, err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // keyedGenerator is the generator of a line with any accepted key. It polls a task with the key
-// that submitted it, if the line still has this key and it is not refused.
+// that submitted the task, unless the line no longer has the key or the key is refused.
 type keyedGenerator struct {
 	jobcall.Generator // generator of the first key, for methods that do not call the provider
 	lines             *Lines
@@ -25,27 +25,27 @@ var (
 
 // generatorOf returns the generator of a line, or nil if the line has none.
 func (l *Lines) generatorOf(entry *routingEntry) jobcall.Generator {
-	any, ok := entry.keys[0].adapter.(jobcall.Generator)
+	generator, ok := entry.keys[0].adapter.(jobcall.Generator)
 	if !ok {
 		return nil
 	}
-	keyed := keyedGenerator{any, l, entry}
-	if _, finds := any.(jobcall.Finder); finds {
+	keyed := keyedGenerator{generator, l, entry}
+	if _, isFinder := generator.(jobcall.Finder); isFinder {
 		return keyedFinder{keyed}
 	}
 	return keyed
 }
 
-// each makes a call with one key after the other until the provider accepts one.
-func (g keyedGenerator) each(task jobcall.Task, call func(with jobcall.Generator, mark string) error) error {
+// each makes a call with one key after the other until the provider accepts a key.
+func (g keyedGenerator) each(task jobcall.Task, call func(generator jobcall.Generator, mark string) error) error {
 	selector := g.lines.selectKey(g.entry, task.KeyMark)
-	selector.ofRequest = true
+	selector.forRequest = true
 	for {
-		with, ok := selector.key.adapter.(jobcall.Generator)
+		generator, ok := selector.key.adapter.(jobcall.Generator)
 		if !ok {
-			return Unusable(task.Kind)
+			return UnusableFailure(task.Kind)
 		}
-		err := call(with, selector.key.mark)
+		err := call(generator, selector.key.mark)
 		if err == nil {
 			selector.recordAnswer()
 			return nil
@@ -60,8 +60,8 @@ func (g keyedGenerator) each(task jobcall.Task, call func(with jobcall.Generator
 
 // Submit implements jobcall.Generator.
 func (g keyedGenerator) Submit(ctx context.Context, task jobcall.Task) (status *jobcall.TaskStatus, err error) {
-	err = g.each(task, func(with jobcall.Generator, mark string) (err error) {
-		if status, err = with.Submit(ctx, task); err == nil {
+	err = g.each(task, func(generator jobcall.Generator, mark string) (err error) {
+		if status, err = generator.Submit(ctx, task); err == nil {
 			status.KeyMark = mark
 		}
 		return err
@@ -71,31 +71,31 @@ func (g keyedGenerator) Submit(ctx context.Context, task jobcall.Task) (status *
 
 // Poll implements jobcall.Generator.
 func (g keyedGenerator) Poll(ctx context.Context, task jobcall.Task, ticket string) (status *jobcall.TaskStatus, err error) {
-	err = g.each(task, func(with jobcall.Generator, _ string) (err error) {
-		status, err = with.Poll(ctx, task, ticket)
+	err = g.each(task, func(generator jobcall.Generator, _ string) (err error) {
+		status, err = generator.Poll(ctx, task, ticket)
 		return err
 	})
 	return status, err
 }
 
 // Fetch implements jobcall.Generator.
-func (g keyedGenerator) Fetch(ctx context.Context, task jobcall.Task, r jobcall.Result) (got *jobcall.Download, err error) {
-	err = g.each(task, func(with jobcall.Generator, _ string) (err error) {
-		got, err = with.Fetch(ctx, task, r)
+func (g keyedGenerator) Fetch(ctx context.Context, task jobcall.Task, r jobcall.Result) (download *jobcall.Download, err error) {
+	err = g.each(task, func(generator jobcall.Generator, _ string) (err error) {
+		download, err = generator.Fetch(ctx, task, r)
 		return err
 	})
-	return got, err
+	return download, err
 }
 
 // Cancel implements jobcall.Generator.
 func (g keyedGenerator) Cancel(ctx context.Context, task jobcall.Task, ticket string) error {
-	return g.each(task, func(with jobcall.Generator, _ string) error { return with.Cancel(ctx, task, ticket) })
+	return g.each(task, func(generator jobcall.Generator, _ string) error { return generator.Cancel(ctx, task, ticket) })
 }
 
 // Find implements jobcall.Finder.
 func (g keyedFinder) Find(ctx context.Context, task jobcall.Task) (ticket string, err error) {
-	err = g.each(task, func(with jobcall.Generator, _ string) (err error) {
-		finder, ok := with.(jobcall.Finder)
+	err = g.each(task, func(generator jobcall.Generator, _ string) (err error) {
+		finder, ok := generator.(jobcall.Finder)
 		if !ok {
 			return nil
 		}

@@ -12,23 +12,23 @@ import (
 const leaseTime = 2 * probeWait
 
 // lease acquires the right to probe a line, for leaseTime at most. It returns false if another node
-// has the right, or has findings about the line that this node has not adopted yet. The caller must
+// has the right, or if this node has not adopted all findings about the line yet. The caller must
 // release each lease.
 func (l *Lines) lease(ctx context.Context, t target) (leased bool) {
-	if !l.shares() {
+	if !l.mayHavePeers() {
 		return true
 	}
 	s := &l.findings
-	known := s.versions(t)
+	adopted := s.versions(t)
 	s.leaseMu.Lock()
 	defer s.leaseMu.Unlock()
 	if s.leases[t] > 0 {
 		s.leases[t]++
 		return true
 	}
-	leased, err := store.Write(ctx, l.db, func(tx *store.Tx) (bool, error) { return leaseTx(tx, t, l.node.Epoch(), known) })
+	leased, err := store.Write(ctx, l.db, func(tx *store.Tx) (bool, error) { return leaseTx(tx, t, l.node.Epoch(), adopted) })
 	if err != nil {
-		l.log.Warn("line: a probe waits because the database does not lease it", "line", t.line, "error", err)
+		l.log.Warn("line: a probe waits because its lease could not be acquired", "line", t.line, "error", err)
 		return false
 	}
 	if leased {
@@ -37,9 +37,8 @@ func (l *Lines) lease(ctx context.Context, t target) (leased bool) {
 	return leased
 }
 
-// leaseTx acquires the lease. known is the sum of the versions of the line's rows adopted by the
-// node.
-func leaseTx(tx *store.Tx, t target, epoch string, known int64) (bool, error) {
+// leaseTx acquires the lease. adopted is the result of versions, to compare with the table.
+func leaseTx(tx *store.Tx, t target, epoch string, adopted int64) (bool, error) {
 	members, err := node.MembersTx(tx)
 	if err != nil {
 		return false, fmt.Errorf("lease a probe: %w", err)
@@ -53,9 +52,9 @@ func leaseTx(tx *store.Tx, t target, epoch string, known int64) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("lease a probe: %w", err)
 	}
-	replaceable := holder // the lease of a dead node
-	if members.Lives(holder) {
-		replaceable = epoch
+	replaceable := epoch
+	if !members.Lives(holder) {
+		replaceable = holder // a dead node's lease
 	}
 	n, err := tx.Exec(`INSERT INTO line_probe (line, target, epoch, until_ms) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (line, target) DO UPDATE SET epoch = excluded.epoch, until_ms = excluded.until_ms
@@ -68,13 +67,13 @@ func leaseTx(tx *store.Tx, t target, epoch string, known int64) (bool, error) {
 	}
 	// A node writes the finding of its probe before it releases the lease, so the findings must be
 	// read after the lease is acquired.
-	var written int64
+	var stored int64
 	err = tx.QueryRow(`SELECT CAST(COALESCE((SELECT SUM(version) FROM line_finding WHERE line = $1 AND target = $2), 0) AS BIGINT)`,
-		t.line, t.digest).Scan(&written)
+		t.line, t.digest).Scan(&stored)
 	if err != nil {
 		return false, fmt.Errorf("lease a probe: %w", err)
 	}
-	if written == known {
+	if stored == adopted {
 		return true, nil
 	}
 	if _, err := tx.Exec(`DELETE FROM line_probe WHERE line = $1 AND target = $2 AND epoch = $3`, t.line, t.digest, epoch); err != nil {
@@ -83,7 +82,7 @@ func leaseTx(tx *store.Tx, t target, epoch string, known int64) (bool, error) {
 	return false, nil
 }
 
-// versions returns the sum of the versions of a line's rows adopted by this node.
+// versions adds up the versions of the line's rows that this node has adopted.
 func (s *findings) versions(t target) (sum int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +94,7 @@ func (s *findings) versions(t target) (sum int64) {
 
 // leaseAgain counts another probe of a line leased by this node.
 func (l *Lines) leaseAgain(t target) {
-	if !l.shares() {
+	if !l.mayHavePeers() {
 		return
 	}
 	l.findings.leaseMu.Lock()
@@ -103,9 +102,9 @@ func (l *Lines) leaseAgain(t target) {
 	l.findings.leases[t]++
 }
 
-// release ends a probe. It writes the findings before another node may probe.
+// release ends a probe. It writes this node's findings first, so that the next prober reads them.
 func (l *Lines) release(ctx context.Context, t target) {
-	if !l.shares() {
+	if !l.mayHavePeers() {
 		return
 	}
 	s := &l.findings
@@ -122,7 +121,7 @@ func (l *Lines) release(ctx context.Context, t target) {
 			return err
 		})
 	}
-	if err != nil && ctx.Err() == nil { // the lease expires by itself
-		l.log.Warn("line: the end of a probe could not be written for the other nodes", "line", t.line, "error", err)
+	if err != nil && ctx.Err() == nil {
+		l.log.Warn("line: the lease of a probe could not be released; it expires by itself", "line", t.line, "error", err)
 	}
 }

@@ -6,11 +6,11 @@
 //     lacks the first form, with another key if a key was refused, and without a field that the
 //     gateway added if the model refused the field (package chat).
 //   - A request uses no further line after an answer has begun or the request was rejected.
-//   - A line known to be out gets no requests until a probe by the gateway succeeds, so it does not
-//     delay requests.
+//   - A line known to be out does not delay requests, because it gets none until a probe by the
+//     gateway succeeds.
 //   - A line never has more than max_concurrent calls, over all nodes.
-//   - The client's error after failed attempts depends only on the failures (clientError, a pure
-//     function) and names neither lines nor providers.
+//   - The client's error after failed attempts depends only on the failures (clientError) and names
+//     neither lines nor providers.
 //   - No failure that leaves the package contains the line's credential.
 //   - Memory is bounded by the lines of the newest catalog.
 package line
@@ -54,7 +54,7 @@ type Options struct {
 	Log *slog.Logger
 	// Now is the clock. If nil, time.Now is used.
 	Now func() time.Time
-	// Registry gets the metrics tollgate_line_*, and must not have these metrics already. If nil, the
+	// Registry exports the tollgate_line_* metrics. It must not have them already. If nil, the
 	// metrics are not exported.
 	Registry prometheus.Registerer
 }
@@ -75,53 +75,54 @@ type Lines struct {
 
 	findings findings
 
-	newest atomic.Pointer[routingTable] // table of the newest snapshot so far
+	newestTable atomic.Pointer[routingTable] // table of the newest snapshot so far
 
 	refreshing sync.Mutex // locked while controls are read and applied
 
-	mu       sync.Mutex
-	previous *routingTable            // table of the snapshot before the newest, for running requests
-	stats    map[string]*stats        // by line id
-	known    map[string]*catalog.Line // the lines of the newest table, by id
-	controls map[string]control       // the operator's decisions, by line id
+	mu            sync.Mutex
+	previousTable *routingTable            // table of the snapshot before the newest, for running requests
+	stats         map[string]*stats        // by line id
+	knownLines    map[string]*catalog.Line // the lines of the newest table, by id
+	controls      map[string]control       // the operator's decisions, by line id
 }
 
 // New returns the lines of a node.
-func New(o Options) *Lines {
-	if o.Now == nil {
-		o.Now = time.Now
+func New(p Options) *Lines {
+	if p.Now == nil {
+		p.Now = time.Now
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
+	if p.Log == nil {
+		p.Log = slog.New(slog.DiscardHandler)
 	}
-	if o.Alerts == nil {
-		o.Alerts = alert.New("", o.Log, nil)
+	if p.Alerts == nil {
+		p.Alerts = alert.New("", p.Log, nil)
 	}
-	if o.Catalog == nil {
-		o.Catalog = catalog.NewStaticWatcher(&catalog.Snapshot{})
+	if p.Catalog == nil {
+		p.Catalog = catalog.NewStaticWatcher(&catalog.Snapshot{})
 	}
 	l := &Lines{
-		open: o.Open, catalog: o.Catalog, now: o.Now, log: o.Log, metrics: newMetrics(o.Registry),
-		slots: slot.New(o.DB, o.Node, o.Log), alerts: o.Alerts,
-		db: o.DB, node: o.Node, wakeProbes: make(chan struct{}, 1),
-		previous: &routingTable{edition: edition{revision: -1}},
-		stats:    map[string]*stats{}, known: map[string]*catalog.Line{}, controls: map[string]control{},
+		open: p.Open, catalog: p.Catalog, now: p.Now, log: p.Log, metrics: newMetrics(p.Registry),
+		slots: slot.New(p.DB, p.Node, p.Log), alerts: p.Alerts,
+		db: p.DB, node: p.Node, wakeProbes: make(chan struct{}, 1),
+		previousTable: &routingTable{edition: edition{revision: -1}},
+		stats:         map[string]*stats{}, knownLines: map[string]*catalog.Line{}, controls: map[string]control{},
 	}
 	l.findings = findings{changed: make(chan struct{}, 1), agreements: map[target]map[blockedPart]agreement{},
 		localUntil: map[target]time.Time{},
 		pending:    map[string][]pendingAlert{}, leases: map[target]int{}}
-	l.newest.Store(&routingTable{edition: edition{revision: -1}})
+	l.newestTable.Store(&routingTable{edition: edition{revision: -1}})
 	return l
 }
 
-// RoutingRequest describes a request to route.
+// RoutingRequest has the properties of a request that select its lines.
 type RoutingRequest struct {
-	// Snapshot routes the request. Model belongs to Snapshot.
+	// Snapshot is the catalog for the request. Model belongs to Snapshot.
 	Snapshot *catalog.Snapshot
 	Model    *catalog.Model
 	// Form is the client's wire form.
 	Form wire.Form
-	// Routing has the request's routing fields. Only lines that pass them get the request.
+	// Routing lists the request's routing fields. Only lines with these fields in `pass` get the
+	// request.
 	Routing []string
 	// Conversation is the same for all requests of one conversation.
 	Conversation uint64
@@ -132,36 +133,36 @@ type RoutingRequest struct {
 	Account string
 }
 
-// Untranslatable is the error of an attempt if the line's form cannot express the request. Try
+// UntranslatableError is the error of an attempt if the line's form cannot express the request. Try
 // continues with the next line. If no line's form can express the request, the client gets Err.
-type Untranslatable struct{ Err error }
+type UntranslatableError struct{ Err error }
 
 // Error implements error.
-func (u Untranslatable) Error() string {
+func (u UntranslatableError) Error() string {
 	return "the line's form cannot express the request: " + u.Err.Error()
 }
 
-// Unwrap returns the reason for the client.
-func (u Untranslatable) Unwrap() error { return u.Err }
+// Unwrap returns Err.
+func (u UntranslatableError) Unwrap() error { return u.Err }
 
 // Try sends a request to the lines of a model, one after the other, until an attempt succeeds. It
 // skips lines known to be out and lines without a free slot.
 //
 // attempt makes one call and checks the beginning of the answer. It returns nil if the answer has
 // begun, and Try returns. After a *upstream.Failure, Try continues unless the failure is final.
-// After an Untranslatable, Try continues. Try returns any other error unchanged.
+// After an UntranslatableError, Try continues. Try returns any other error unchanged.
 //
 // Try also returns the records of the attempts. The error after failed attempts is a *fault.Error.
 // If no attempt was made, noLineError decides the error. When ctx ends, Try returns upstream_timeout
 // for a deadline and client_closed otherwise.
 func (l *Lines) Try(ctx context.Context, r RoutingRequest, attempt func(ctx context.Context, a *Attempt) error) ([]AttemptRecord, error) {
-	var few [4]rankedLine
+	var buf [4]rankedLine
 	w := routing{lines: l, request: r}
-	w.order = order(few[:0], l.eligible(r), r.Conversation)
+	w.order = order(buf[:0], l.eligible(r), r.Conversation)
 	return w.run(ctx, attempt)
 }
 
-// eligible returns the lines of the model for the request's routing fields.
+// eligible returns the model's lines that pass the request's routing fields.
 func (l *Lines) eligible(r RoutingRequest) []*routingEntry {
 	entries := l.table(r.Snapshot).byModel[r.Model.ID]
 	if len(r.Routing) == 0 {

@@ -31,12 +31,12 @@ func snapshot(revision int64, lines ...catalog.LineSpec) *catalog.Snapshot {
 		func(string) (string, bool) { return "", false })
 }
 
-// spec returns a line that has its own name for the model.
+// spec returns a line with the name vendor-ID for the model.
 func spec(id string) catalog.LineSpec {
 	return catalog.LineSpec{ID: id, Provider: "fake", Weight: 100, Enabled: true, Models: map[string]string{"swift": "vendor-" + id}}
 }
 
-// inOrder returns lines with decreasing priority.
+// inOrder returns lines that are used in the order of ids.
 func inOrder(ids ...string) (specs []catalog.LineSpec) {
 	for i, id := range ids {
 		ln := spec(id)
@@ -46,7 +46,7 @@ func inOrder(ids ...string) (specs []catalog.LineSpec) {
 	return specs
 }
 
-// provider opens adapters with an empty answer, and records their lines.
+// provider opens adapters that answer {}, and records their lines. The line broken cannot be opened.
 type provider struct{ opened []string }
 
 func (p *provider) open(t upstream.Target) (chatcall.Adapter, error) {
@@ -67,15 +67,15 @@ func request(s *catalog.Snapshot) line.RoutingRequest {
 	return line.RoutingRequest{Snapshot: s, Model: m, Form: wire.FormChat}
 }
 
-// try runs Try with the given result for each line id; other lines answer.
-func try(ctx context.Context, l *line.Lines, s *catalog.Snapshot, ends map[string]error) ([]line.AttemptRecord, error) {
-	return l.Try(ctx, request(s), func(ctx context.Context, on *line.Attempt) error {
-		answer, err := on.Chat(ctx, chatcall.Call{})
+// try runs Try. An attempt returns the error in results for its line id.
+func try(ctx context.Context, l *line.Lines, s *catalog.Snapshot, results map[string]error) ([]line.AttemptRecord, error) {
+	return l.Try(ctx, request(s), func(ctx context.Context, attempt *line.Attempt) error {
+		answer, err := attempt.Chat(ctx, chatcall.Call{})
 		if err != nil {
 			return err
 		}
 		answer.Body.Close()
-		return ends[on.Line.ID]
+		return results[attempt.Line.ID]
 	})
 }
 
@@ -84,49 +84,52 @@ func rejection() *upstream.Failure {
 		[]byte(`{"error":{"message":"too long","type":"invalid_request_error","code":"context_length_exceeded"}}`), nil)
 }
 
+// TestTry checks which lines get a request after the results of earlier attempts, and the client's
+// error.
 func TestTry(t *testing.T) {
 	t.Parallel()
-	fail := func(code fault.Code) error { return upstream.Fail(code, errors.New("why")) }
-	odd := errors.New("no failure of a line")
+	fail := func(code fault.Code) error { return upstream.Fail(code, errors.New("cause")) }
+	otherErr := errors.New("not a failure of a line")
 	for _, tt := range []struct {
-		name   string
-		lines  []string
-		ends   map[string]error
-		called string // lines called, in order
-		code   fault.Code
-		err    error // expected error returned unchanged
+		name    string
+		lines   []string
+		results map[string]error
+		called  string // lines called, in order
+		code    fault.Code
+		err     error // error that Try must return unchanged
 	}{
 		{name: "first answers", lines: []string{"a", "b"}, called: "a"},
-		{name: "second answers", lines: []string{"a", "b", "c"}, ends: map[string]error{"a": fail(fault.UpstreamTimeout)}, called: "a b"},
-		{name: "none answers", lines: []string{"a", "b"}, ends: map[string]error{"a": fail(fault.UpstreamBusy), "b": fail(fault.UpstreamTimeout)},
-			called: "a b", code: fault.UpstreamTimeout},
-		{name: "all are busy", lines: []string{"a", "b"}, ends: map[string]error{"a": fail(fault.UpstreamBusy), "b": fail(fault.UpstreamBusy)},
-			called: "a b", code: fault.UpstreamBusy},
-		{name: "a rejection ends it", lines: []string{"a", "b"}, ends: map[string]error{"a": rejection()}, called: "a",
+		{name: "second answers", lines: []string{"a", "b", "c"}, results: map[string]error{"a": fail(fault.UpstreamTimeout)}, called: "a b"},
+		{name: "no line answers", lines: []string{"a", "b"},
+			results: map[string]error{"a": fail(fault.UpstreamBusy), "b": fail(fault.UpstreamTimeout)}, called: "a b", code: fault.UpstreamTimeout},
+		{name: "all lines are busy", lines: []string{"a", "b"},
+			results: map[string]error{"a": fail(fault.UpstreamBusy), "b": fail(fault.UpstreamBusy)}, called: "a b", code: fault.UpstreamBusy},
+		{name: "a rejection is final", lines: []string{"a", "b"}, results: map[string]error{"a": rejection()}, called: "a",
 			code: "context_length_exceeded"},
-		{name: "a wrapped rejection", lines: []string{"a", "b"}, ends: map[string]error{"a": fmt.Errorf("x: %w", rejection())},
+		{name: "a wrapped rejection", lines: []string{"a", "b"}, results: map[string]error{"a": fmt.Errorf("x: %w", rejection())},
 			called: "a", code: "context_length_exceeded"},
-		{name: "content filter ends it", lines: []string{"a", "b"}, ends: map[string]error{"a": fail(fault.ContentFilter)}, called: "a",
+		{name: "content_filter is final", lines: []string{"a", "b"}, results: map[string]error{"a": fail(fault.ContentFilter)}, called: "a",
 			code: fault.ContentFilter},
-		{name: "too small a limit ends it", lines: []string{"a", "b"}, ends: map[string]error{"a": fail(fault.MaxTokensTooSmall)},
+		{name: "max_tokens_too_small is final", lines: []string{"a", "b"}, results: map[string]error{"a": fail(fault.MaxTokensTooSmall)},
 			called: "a", code: fault.MaxTokensTooSmall},
-		{name: "client that left ends it", lines: []string{"a", "b"}, ends: map[string]error{"a": fail(fault.ClientClosed)}, called: "a",
+		{name: "a disconnected client is final", lines: []string{"a", "b"}, results: map[string]error{"a": fail(fault.ClientClosed)}, called: "a",
 			code: fault.ClientClosed},
-		{name: "prompt filter beats later failures", lines: []string{"a", "b"},
-			ends:   map[string]error{"a": fail(fault.UpstreamPromptFilter), "b": fail(fault.UpstreamTimeout)},
-			called: "a b", code: fault.UpstreamPromptFilter},
-		{name: "rejection beats prompt filter", lines: []string{"a", "b"},
-			ends:   map[string]error{"a": fail(fault.UpstreamPromptFilter), "b": rejection()},
-			called: "a b", code: "context_length_exceeded"},
-		{name: "another error is returned as it is", lines: []string{"a", "b"}, ends: map[string]error{"a": odd}, called: "a", err: odd},
+		{name: "the prompt filter is reported before later failures", lines: []string{"a", "b"},
+			results: map[string]error{"a": fail(fault.UpstreamPromptFilter), "b": fail(fault.UpstreamTimeout)},
+			called:  "a b", code: fault.UpstreamPromptFilter},
+		{name: "a rejection is reported before the prompt filter", lines: []string{"a", "b"},
+			results: map[string]error{"a": fail(fault.UpstreamPromptFilter), "b": rejection()},
+			called:  "a b", code: "context_length_exceeded"},
+		{name: "another error is returned unchanged", lines: []string{"a", "b"}, results: map[string]error{"a": otherErr}, called: "a",
+			err: otherErr},
 		{name: "no line", called: "", code: fault.UpstreamUnavailable},
 		{name: "a line that cannot be opened", lines: []string{"broken", "b"}, called: "broken b"},
-		{name: "nothing else", lines: []string{"broken"}, called: "broken", code: fault.UpstreamUnavailable},
+		{name: "only a line that cannot be opened", lines: []string{"broken"}, called: "broken", code: fault.UpstreamUnavailable},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			l := line.New(line.Options{Open: (&provider{}).open})
-			attempts, err := try(t.Context(), l, snapshot(1, inOrder(tt.lines...)...), tt.ends)
+			attempts, err := try(t.Context(), l, snapshot(1, inOrder(tt.lines...)...), tt.results)
 			var called []string
 			for _, a := range attempts {
 				called = append(called, a.Line)
@@ -138,11 +141,11 @@ func TestTry(t *testing.T) {
 			switch {
 			case tt.err != nil:
 				if !errors.Is(err, tt.err) {
-					t.Errorf("error %v", err)
+					t.Errorf("Try returned error %v, want %v", err, tt.err)
 				}
 			case tt.code == "":
 				if err != nil {
-					t.Errorf("error %v", err)
+					t.Errorf("Try failed: %v", err)
 				}
 			case !errors.As(err, &e) || e.Code != tt.code:
 				t.Errorf("error %v, want %s", err, tt.code)
@@ -153,7 +156,9 @@ func TestTry(t *testing.T) {
 	}
 }
 
-func TestUnusableLinesAreNotAsked(t *testing.T) {
+// TestUnusableLinesGetNoCall checks that lines are skipped without a call if they lack their key,
+// are disabled, or have an unknown provider.
+func TestUnusableLinesGetNoCall(t *testing.T) {
 	t.Parallel()
 	out, disabled, form := spec("out"), spec("disabled"), spec("form")
 	out.APIKey = "${NOT_SET}"
@@ -162,15 +167,16 @@ func TestUnusableLinesAreNotAsked(t *testing.T) {
 	p := &provider{}
 	attempts, err := try(t.Context(), line.New(line.Options{Open: p.open}), snapshot(1, out, disabled, form), nil)
 	if fault.Of(err) == nil || fault.Of(err).Code != fault.UpstreamUnavailable || fault.Of(err).Status() != 502 {
-		t.Errorf("error %v", err)
+		t.Errorf("Try returned error %v, want upstream_unavailable with status 502", err)
 	}
 	if len(attempts) != 2 || attempts[0].Skipped != "out_of_service" || attempts[1].Skipped != "out_of_service" || len(p.opened) != 0 {
-		t.Errorf("attempts %v, opened %v", attempts, p.opened)
+		t.Errorf("attempts %v, opened adapters %v; want two lines skipped as out_of_service and no adapter", attempts, p.opened)
 	}
 }
 
-// TestEndOfTime checks that no further line is tried after the request's deadline.
-func TestEndOfTime(t *testing.T) {
+// TestDeadlineEndsTry checks that no further line is called after the request's deadline or the
+// client's disconnect.
+func TestDeadlineEndsTry(t *testing.T) {
 	t.Parallel()
 	for cause, code := range map[error]fault.Code{context.DeadlineExceeded: fault.UpstreamTimeout, context.Canceled: fault.ClientClosed} {
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -181,14 +187,14 @@ func TestEndOfTime(t *testing.T) {
 				return upstream.Fail(fault.UpstreamBusy, nil)
 			})
 		if len(attempts) != 1 || fault.Of(err).Code != code {
-			t.Errorf("%v: %d attempts, error %v", cause, len(attempts), err)
+			t.Errorf("ended by %v: %d attempts, error %v; want 1 attempt and %s", cause, len(attempts), err, code)
 		}
 	}
 }
 
-// TestShortOfTime checks that a timeout counts against the first line only, not against a later
-// line with little time left.
-func TestShortOfTime(t *testing.T) {
+// TestTimeoutCountsAgainstFirstLine checks that a timeout counts only against the first line, because
+// a later line has little time left.
+func TestTimeoutCountsAgainstFirstLine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := snapshot(1, inOrder("a", "b")...)
@@ -203,27 +209,28 @@ func TestShortOfTime(t *testing.T) {
 			})
 			cancel()
 			if got := fault.Of(err).Code; got != fault.UpstreamTimeout {
-				t.Fatalf("%s", got)
+				t.Fatalf("error code %s, want upstream_timeout", got)
 			}
 		}
 		states := l.Statuses()
 		if states[0].State != "circuit_open" || states[1].State != "in_service" || states[1].Attempts != 0 {
-			t.Errorf("%+v", states)
+			t.Errorf("statuses %+v, want only the first line out", states)
 		}
 	})
 }
 
-func TestAttemptsAreTraced(t *testing.T) {
+// TestAttemptRecords checks the records of a failed attempt and of an answer.
+func TestAttemptRecords(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := snapshot(1, inOrder("a", "b")...)
 		attempts, err := line.New(line.Options{Open: (&provider{}).open}).Try(t.Context(), request(s),
-			func(_ context.Context, on *line.Attempt) error {
-				if want := "vendor-" + on.Line.ID; on.ProviderModel != want {
-					t.Errorf("provider's model %q, want %q", on.ProviderModel, want)
+			func(_ context.Context, attempt *line.Attempt) error {
+				if want := "vendor-" + attempt.Line.ID; attempt.ProviderModel != want {
+					t.Errorf("provider's model %q, want %q", attempt.ProviderModel, want)
 				}
 				time.Sleep(20 * time.Millisecond) // on the test's clock
-				if on.Line.ID == "a" {
+				if attempt.Line.ID == "a" {
 					return upstream.Classify(503, "text/plain", []byte("down"), nil)
 				}
 				return nil
@@ -241,8 +248,8 @@ func TestAttemptsAreTraced(t *testing.T) {
 	})
 }
 
-// TestAdaptersAreKept checks that adapters are shared by line and revision, for the two newest.
-func TestAdaptersAreKept(t *testing.T) {
+// TestAdaptersAreReused checks that requests of the two newest catalogs share adapters.
+func TestAdaptersAreReused(t *testing.T) {
 	t.Parallel()
 	p := &provider{}
 	l := line.New(line.Options{Open: p.open})
@@ -264,7 +271,9 @@ func TestAdaptersAreKept(t *testing.T) {
 	}
 }
 
-func TestStates(t *testing.T) {
+// TestStatusesAndMetrics checks the effect of answers, failures and broken answers on Statuses and
+// on the metrics.
+func TestStatusesAndMetrics(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		disabled, out := spec("disabled"), spec("out")
@@ -273,52 +282,52 @@ func TestStates(t *testing.T) {
 		registry := prometheus.NewPedanticRegistry()
 		l := line.New(line.Options{Open: (&provider{}).open, Registry: registry, Catalog: catalog.NewStaticWatcher(s)})
 		var answer *chatcall.Response
-		var ons []*line.Attempt
-		run := func(wait time.Duration, end error) {
-			_, _ = l.Try(t.Context(), request(s), func(ctx context.Context, on *line.Attempt) error {
-				ons = append(ons, on)
-				answer, _ = on.Chat(ctx, chatcall.Call{})
+		var attempts []*line.Attempt
+		run := func(wait time.Duration, result error) {
+			_, _ = l.Try(t.Context(), request(s), func(ctx context.Context, attempt *line.Attempt) error {
+				attempts = append(attempts, attempt)
+				answer, _ = attempt.Chat(ctx, chatcall.Call{})
 				time.Sleep(wait) // on the test's clock
-				if end != nil {
+				if result != nil {
 					answer.Body.Close()
 				}
-				return end
+				return result
 			})
 		}
 		a := func() line.Status { return l.Statuses()[0] }
 
 		if got := a(); got.SuccessRate != nil || got.FirstByteMS != nil || got.State != "in_service" || got.Attempts != 0 {
-			t.Errorf("before the first attempt: %+v", got)
+			t.Errorf("before the first attempt: status %+v, want no attempts and no rates", got)
 		}
 		run(30*time.Millisecond, nil)
 		if got := a(); got.InFlight != 1 || *got.SuccessRate != 1 || *got.FirstByteMS != 30 {
-			t.Errorf("while it streams: %+v", got)
+			t.Errorf("while the answer streams: status %+v, want 1 call in flight and its first byte after 30 ms", got)
 		}
 		answer.Body.Close()
 		answer.Body.Close()
 		if got := a(); got.InFlight != 0 {
-			t.Errorf("after two calls of Close: %d in flight", got.InFlight)
+			t.Errorf("after two calls of Close: %d calls in flight, want 0", got.InFlight)
 		}
-		run(0, upstream.Fail(fault.UpstreamTimeout, errors.New("late")))
+		run(0, upstream.Fail(fault.UpstreamTimeout, errors.New("timeout")))
 		run(0, rejection())                               // the request's fault
 		run(0, upstream.Fail(fault.ClientClosed, nil))    // the client's fault
 		run(0, upstream.Fail(fault.EmptyCompletion, nil)) // half a failure
 		if got := a(); got.Attempts != 3 || *got.SuccessRate != 0.5 || got.Cause != "empty_completion" || got.InFlight != 0 {
-			t.Errorf("after failures: %+v, rate %v", got, *got.SuccessRate)
+			t.Errorf("after failures: status %+v, success rate %v; want 3 attempts and 0.5", got, *got.SuccessRate)
 		}
 		// A broken answer no longer counts as a success, and counts as a failure once.
-		breakFailure := upstream.Fail(fault.UpstreamConnectionError, errors.New("cut"))
-		ons[0].RecordBreak(upstream.Fail(fault.ClientClosed, nil))
-		ons[0].RecordBreak(breakFailure)
-		ons[0].RecordBreak(breakFailure)
-		ons[1].RecordBreak(breakFailure) // the attempt had already failed
+		breakFailure := upstream.Fail(fault.UpstreamConnectionError, errors.New("connection lost"))
+		attempts[0].RecordBreak(upstream.Fail(fault.ClientClosed, nil))
+		attempts[0].RecordBreak(breakFailure)
+		attempts[0].RecordBreak(breakFailure)
+		attempts[1].RecordBreak(breakFailure) // the attempt had already failed
 		if got := a(); got.Attempts != 3 || *got.SuccessRate != 0.5/3 {
-			t.Errorf("after a break: %+v, rate %v", got, *got.SuccessRate)
+			t.Errorf("after a broken answer: status %+v, success rate %v; want 3 attempts and 0.5/3", got, *got.SuccessRate)
 		}
 		states := l.Statuses()
 		if states[1].State != "disabled" || states[2].State != "out_of_service" ||
 			!strings.Contains(states[2].Cause, "NOT_SET") || states[2].MaxConcurrent != 7 {
-			t.Errorf("%+v", states[1:])
+			t.Errorf("statuses of unusable lines %+v, want disabled and out_of_service because of NOT_SET", states[1:])
 		}
 		checkMetrics(t, registry, withInitial([]string{"a", "disabled", "out"}, map[string]float64{
 			"tollgate_line_attempts_total a ok": 1, "tollgate_line_attempts_total a upstream_timeout": 1,
@@ -333,7 +342,7 @@ func TestStates(t *testing.T) {
 
 		time.Sleep(6 * time.Minute) // on the test's clock; no attempt is recent any more
 		if got := a(); got.Attempts != 0 || got.SuccessRate != nil || got.Cause != "" {
-			t.Errorf("after six minutes: %+v", got)
+			t.Errorf("after six minutes: status %+v, want no recent attempts", got)
 		}
 		// The metrics of a deleted line are deleted too.
 		s = snapshot(2, spec("b"))
@@ -345,13 +354,14 @@ func TestStates(t *testing.T) {
 	})
 }
 
-// TestCredentialIsRedacted checks the errors of calls, and errors detected while reading an answer.
+// TestCredentialIsRedacted checks that the line's key is redacted in failures of calls and of
+// answers.
 func TestCredentialIsRedacted(t *testing.T) {
 	t.Parallel()
 	const key = "sk-line-credential-0123456789"
-	keyed := spec("a")
-	keyed.APIKey = "${KEY}"
-	doc := &catalog.Document{Models: []catalog.Model{{ID: "swift", Kind: catalog.KindChat}}, Lines: []catalog.LineSpec{keyed}}
+	ln := spec("a")
+	ln.APIKey = "${KEY}"
+	doc := &catalog.Document{Models: []catalog.Model{{ID: "swift", Kind: catalog.KindChat}}, Lines: []catalog.LineSpec{ln}}
 	s := catalog.NewSnapshot(1, doc,
 		map[string]catalog.Provider{"fake": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormChat}}},
 		func(string) (string, bool) { return key, true })
@@ -361,16 +371,16 @@ func TestCredentialIsRedacted(t *testing.T) {
 	l := line.New(line.Options{Open: (&provider{}).open})
 	attempts, err := l.Try(t.Context(), request(s), func(context.Context, *line.Attempt) error { return failure() })
 	if text := err.Error() + attempts[0].Cause; strings.Contains(text, key) || !strings.Contains(text, "bad [redacted]") {
-		t.Errorf("%s", text)
+		t.Errorf("the client's error and the record are %q, want the key redacted", text)
 	}
-	var on *line.Attempt
-	if _, err := l.Try(t.Context(), request(s), func(_ context.Context, o *line.Attempt) error { on = o; return nil }); err != nil {
+	var attempt *line.Attempt
+	if _, err := l.Try(t.Context(), request(s), func(_ context.Context, a *line.Attempt) error { attempt = a; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	f := failure()
-	on.RecordBreak(f)
+	attempt.RecordBreak(f)
 	if text := f.Error() + f.FaultInStream().Message(); strings.Contains(text, key) {
-		t.Errorf("%s", text)
+		t.Errorf("the failure of a broken answer is %q, want the key redacted", text)
 	}
 }
 
@@ -381,7 +391,7 @@ const token = "cloud-token-0123456789"
 
 func (*tokenProvider) Secrets() []string { return []string{token} }
 
-// TestTokensAreRedacted checks that an adapter's own token is redacted too.
+// TestTokensAreRedacted checks that an adapter's token is redacted like the line's key.
 func TestTokensAreRedacted(t *testing.T) {
 	t.Parallel()
 	s := snapshot(1, spec("a"))
@@ -391,14 +401,14 @@ func TestTokensAreRedacted(t *testing.T) {
 	}
 	attempts, err := l.Try(t.Context(), request(s), func(context.Context, *line.Attempt) error { return failure() })
 	if text := err.Error() + attempts[0].Cause; strings.Contains(text, token) {
-		t.Errorf("%s", text)
+		t.Errorf("the client's error and the record are %q, want the token redacted", text)
 	}
-	if _, err := l.Try(t.Context(), request(s), func(_ context.Context, on *line.Attempt) error {
+	if _, err := l.Try(t.Context(), request(s), func(_ context.Context, attempt *line.Attempt) error {
 		f, job := failure(), &upstream.JobFailure{Failure: failure(), Message: token}
-		on.RecordBreak(f)
-		on.RecordJobFailure(job)
+		attempt.RecordBreak(f)
+		attempt.RecordJobFailure(job)
 		if text := f.Error() + job.Error() + job.Message; strings.Contains(text, token) {
-			t.Errorf("%s", text)
+			t.Errorf("the failures of an answer and a job are %q, want the token redacted", text)
 		}
 		return nil
 	}); err != nil {
@@ -453,17 +463,17 @@ func checkMetrics(t *testing.T, registry *prometheus.Registry, want map[string]f
 	}
 }
 
-// TestRecentIsBounded checks that only the last attempts count, and that an older attempt cannot be
-// revised.
-func TestRecentIsBounded(t *testing.T) {
+// TestRecentAttemptsAreBounded checks that only the last 128 attempts count, and that RecordBreak
+// has no effect on older attempts.
+func TestRecentAttemptsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := snapshot(1, spec("a"))
 	l := line.New(line.Options{Open: (&provider{}).open, Catalog: catalog.NewStaticWatcher(s)})
 	var first *line.Attempt
 	for i := range 300 {
-		_, err := l.Try(t.Context(), request(s), func(_ context.Context, on *line.Attempt) error {
+		_, err := l.Try(t.Context(), request(s), func(_ context.Context, attempt *line.Attempt) error {
 			if i == 0 {
-				first = on
+				first = attempt
 			}
 			return nil
 		})
@@ -473,6 +483,6 @@ func TestRecentIsBounded(t *testing.T) {
 	}
 	first.RecordBreak(upstream.Fail(fault.UpstreamConnectionError, nil))
 	if got := l.Statuses()[0]; got.Attempts != 128 || *got.SuccessRate != 1 {
-		t.Errorf("%+v, rate %v", got, *got.SuccessRate)
+		t.Errorf("status %+v, success rate %v; want 128 attempts and 1", got, *got.SuccessRate)
 	}
 }

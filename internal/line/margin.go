@@ -10,8 +10,8 @@ import (
 	"tollgate/internal/money"
 )
 
-// Margin has the charges and costs of a model on a line since the node started. Sums are bounded by
-// money.Max, and margins also by -money.Max, because a provider may report any counts.
+// Margin has the charges and costs of a model on a line since the node started. All amounts are
+// clamped to ±money.Max, because a provider may report any counts.
 type Margin struct {
 	Model string `json:"model"`
 	// Settled counts the answered and charged requests and jobs, including charges of zero. Charged
@@ -22,8 +22,8 @@ type Margin struct {
 	// difference.
 	OverHolds int64        `json:"over_holds"`
 	Over      money.Amount `json:"over_hold_usd"`
-	// LineCost is the known part of the provider's charges, including failed attempts. Margin is
-	// the charges for the same attempts minus LineCost. Both are nil if nothing is known.
+	// LineCost adds up the provider's known charges, including failed attempts. Margin subtracts
+	// LineCost from the charges for the same attempts. Both are nil if no cost is known.
 	LineCost *money.Amount `json:"line_cost_usd"`
 	Margin   *money.Amount `json:"margin_usd"`
 }
@@ -55,7 +55,7 @@ func (s Settlement) margin(model string) Margin {
 	return m
 }
 
-// add adds up two margins of a model.
+// add adds n to m.
 func (m *Margin) add(n Margin) {
 	m.Settled += n.Settled
 	m.Charged = sum(m.Charged, n.Charged)
@@ -66,8 +66,8 @@ func (m *Margin) add(n Margin) {
 
 // sum adds two amounts, within money.Max.
 func sum(a, b money.Amount) money.Amount {
-	within := func(a money.Amount) money.Amount { return max(-money.Max, min(a, money.Max)) }
-	return within(within(a) + within(b))
+	clamp := func(a money.Amount) money.Amount { return max(-money.Max, min(a, money.Max)) }
+	return clamp(clamp(a) + clamp(b))
 }
 
 // sumKnown adds two amounts. nil means unknown.
@@ -75,8 +75,8 @@ func sumKnown(a, b *money.Amount) *money.Amount {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)
 	}
-	both := sum(*a, *b)
-	return &both
+	total := sum(*a, *b)
+	return &total
 }
 
 // margins holds the margins of a line's models. It is safe for concurrent use.
@@ -92,10 +92,10 @@ func (m *margins) add(n Margin) {
 	if m.byModel == nil {
 		m.byModel = make(map[string]Margin)
 	}
-	all := m.byModel[n.Model]
-	all.Model = n.Model
-	all.add(n)
-	m.byModel[n.Model] = all
+	total := m.byModel[n.Model]
+	total.Model = n.Model
+	total.add(n)
+	m.byModel[n.Model] = total
 }
 
 // all returns the margins in the order of the model ids.

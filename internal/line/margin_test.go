@@ -8,7 +8,8 @@ import (
 	"tollgate/internal/money"
 )
 
-// TestMargins checks the sum of several settlements.
+// TestMargins checks the margin of several settlements, and that keep deletes margins of removed
+// models only.
 func TestMargins(t *testing.T) {
 	t.Parallel()
 	const usd = money.USD
@@ -16,15 +17,15 @@ func TestMargins(t *testing.T) {
 		settlements []Settlement
 		want        Margin
 	}{
-		"free": {[]Settlement{{Answered: true}}, Margin{Settled: 1}},
-		"within its hold": {[]Settlement{{Answered: true, Cost: usd, Held: usd}},
+		"no cost": {[]Settlement{{Answered: true}}, Margin{Settled: 1}},
+		"within the hold": {[]Settlement{{Answered: true, Cost: usd, Held: usd}},
 			Margin{Settled: 1, Charged: usd}},
-		"above its hold": {[]Settlement{{Answered: true, Cost: 3 * usd, Held: usd}, {Answered: true, Cost: usd, Held: 2 * usd}},
+		"above the hold": {[]Settlement{{Answered: true, Cost: 3 * usd, Held: usd}, {Answered: true, Cost: usd, Held: 2 * usd}},
 			Margin{Settled: 2, Charged: 2 * usd, OverHolds: 1, Over: 2 * usd}},
-		"a known cost": {[]Settlement{{Answered: true, Cost: 3 * usd, Held: 9 * usd, LineCost: ptr(2 * usd)}},
+		"a known line cost": {[]Settlement{{Answered: true, Cost: 3 * usd, Held: 9 * usd, LineCost: ptr(2 * usd)}},
 			Margin{Settled: 1, Charged: 3 * usd, LineCost: ptr(2 * usd), Margin: ptr(usd)}},
-		"a cost that is known once": {[]Settlement{{Answered: true, Cost: usd, Held: usd}, {Answered: true, Cost: 4 * usd, Held: 2 * usd,
-			LineCost: ptr(3 * usd)}},
+		"one known and one unknown line cost": {[]Settlement{{Answered: true, Cost: usd, Held: usd},
+			{Answered: true, Cost: 4 * usd, Held: 2 * usd, LineCost: ptr(3 * usd)}},
 			Margin{Settled: 2, Charged: 3 * usd, OverHolds: 1, Over: 2 * usd, LineCost: ptr(3 * usd), Margin: ptr(-usd)}},
 		"a failed attempt": {[]Settlement{{LineCost: ptr(usd)}}, Margin{LineCost: ptr(usd), Margin: ptr(-usd)}},
 		"beyond the bounds": {[]Settlement{
@@ -44,26 +45,26 @@ func TestMargins(t *testing.T) {
 			}
 			all.keep(&catalog.Line{LineSpec: catalog.LineSpec{Models: map[string]string{"swift-1": "x"}}})
 			if got := all.all(); len(got) != 1 {
-				t.Errorf("margin of a kept model %+v", got)
+				t.Errorf("margins after keep of the model: %+v, want one", got)
 			}
 			all.keep(&catalog.Line{})
 			if got := all.all(); len(got) != 0 {
-				t.Errorf("margin of a removed model %+v", got)
+				t.Errorf("margins after removal of the model: %+v, want none", got)
 			}
 		})
 	}
 }
 
-// TestMarginsAreJoined checks the sum over nodes.
+// TestMarginsAreJoined checks that Join adds up the margins of all nodes by model.
 func TestMarginsAreJoined(t *testing.T) {
 	t.Parallel()
-	on := func(epoch string, margins ...Margin) Report {
+	report := func(epoch string, margins ...Margin) Report {
 		return Report{Epoch: epoch, Statuses: []Status{{Line: "main", Margins: margins}}}
 	}
 	got := Join([]Report{
-		on("a", Margin{Model: "y", Settled: 1, Charged: 5, LineCost: ptr(money.Amount(3)), Margin: ptr(money.Amount(2))}),
-		on("b"),
-		on("c", Margin{Model: "x", Settled: 2, OverHolds: 1, Over: 7},
+		report("a", Margin{Model: "y", Settled: 1, Charged: 5, LineCost: ptr(money.Amount(3)), Margin: ptr(money.Amount(2))}),
+		report("b"),
+		report("c", Margin{Model: "x", Settled: 2, OverHolds: 1, Over: 7},
 			Margin{Model: "y", Settled: 2, Charged: 1, LineCost: ptr(money.Amount(4)), Margin: ptr(money.Amount(-3))}),
 	})
 	want := []Margin{{Model: "x", Settled: 2, OverHolds: 1, Over: 7},

@@ -13,31 +13,31 @@ import (
 	"tollgate/internal/upstream"
 )
 
-// Outcomes besides the service's codes.
+// The values of the label outcome, besides the gateway's error codes.
 const (
 	outcomeOK       = "ok"
 	outcomeRejected = "rejected" // passed on to the client with the provider's code
 )
 
-// metrics holds the tollgate_line_* metrics. The labels are line ids and codes of the gateway, so
-// the number of series is bounded.
+// metrics holds the tollgate_line_* metrics. The labels are ids of the catalog and constants of the
+// gateway, so the number of series is bounded.
 type metrics struct {
 	attempts  *prometheus.CounterVec
-	broken    *prometheus.CounterVec
+	breaks    *prometheus.CounterVec
 	inFlight  *prometheus.GaugeVec
 	firstByte *prometheus.HistogramVec
-	busy      *prometheus.CounterVec
+	busySkips *prometheus.CounterVec
 	probes    *prometheus.CounterVec
 	wentOut   *prometheus.CounterVec
-	in        *prometheus.GaugeVec
+	inService *prometheus.GaugeVec
 	charged   *prometheus.CounterVec
-	over      *prometheus.CounterVec
+	overHold  *prometheus.CounterVec
 	cost      *prometheus.CounterVec
 
-	implausible *prometheus.CounterVec
-	ignored     *prometheus.CounterVec
+	implausibleCosts *prometheus.CounterVec
+	ignoredFields    *prometheus.CounterVec
 
-	all []interface {
+	vectors []interface {
 		DeletePartialMatch(prometheus.Labels) int
 	}
 }
@@ -48,17 +48,17 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	with := promauto.With(registry)
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		c := with.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, append([]string{"line"}, labels...))
-		m.all = append(m.all, c)
+		m.vectors = append(m.vectors, c)
 		return c
 	}
 	gauge := func(name, help string) *prometheus.GaugeVec {
 		g := with.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{"line"})
-		m.all = append(m.all, g)
+		m.vectors = append(m.vectors, g)
 		return g
 	}
 	m.attempts = counter("tollgate_line_attempts_total",
 		"Attempts on a line by outcome: ok, rejected (the request itself), or the code of the failure.", "outcome")
-	m.broken = counter("tollgate_line_broken_total",
+	m.breaks = counter("tollgate_line_broken_total",
 		"Answers that had begun on a line and broke off, by the code of the failure.", "outcome")
 	m.inFlight = gauge("tollgate_line_in_flight", "Calls on a line whose answer is not closed yet.")
 	m.firstByte = with.NewHistogramVec(prometheus.HistogramOpts{
@@ -66,21 +66,21 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		Help:    "Time until an answer on a line had begun.",
 		Buckets: prometheus.ExponentialBuckets(0.01, 2, 16), // 10 ms to 5 min
 	}, []string{"line"})
-	m.all = append(m.all, m.firstByte)
-	m.busy = counter("tollgate_line_busy_total", "Requests that passed a line over because all of its slots were taken.")
+	m.vectors = append(m.vectors, m.firstByte)
+	m.busySkips = counter("tollgate_line_busy_total", "Requests that passed a line over because all of its slots were taken.")
 	m.probes = counter("tollgate_line_probes_total",
 		"Probes of lines that were out of service, by outcome: ok or the code of the failure.", "outcome")
-	m.ignored = counter("tollgate_line_ignored_fields_total",
+	m.ignoredFields = counter("tollgate_line_ignored_fields_total",
 		"Fields of requests that a line did not get, since no reference documents them.")
 	m.wentOut = counter("tollgate_line_left_total",
-		"How often a line, a model on it (model_out), or one in one form (form_out), left service, by state.", "state")
-	m.in = gauge("tollgate_line_in_service",
+		"How often a line, one of its models (model_out) or a model in one form (form_out) left service, by state.", "state")
+	m.inService = gauge("tollgate_line_in_service",
 		"1: requests may go to the line; 0: its circuit is open or its credentials are out. Drained and short pauses do not count.")
 	m.charged = counter("tollgate_line_charged_usd_total", "US dollars charged for requests and jobs that a line answered.", "model")
-	m.over = counter("tollgate_line_over_hold_usd_total", "US dollars of their usage above the hold.", "model")
+	m.overHold = counter("tollgate_line_over_hold_usd_total", "US dollars of usage above the hold, which were not charged.", "model")
 	m.cost = counter("tollgate_line_cost_usd_total",
 		"Cost of a line in US dollars, as reported by the provider or computed from the cost in the catalog. Includes failed attempts.", "model")
-	m.implausible = counter("tollgate_line_implausible_cost_total",
+	m.implausibleCosts = counter("tollgate_line_implausible_cost_total",
 		"Costs that a line's provider reported and that cannot be true, so that they are recorded as unknown.")
 	return m
 }
@@ -89,14 +89,14 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 // needs a counter before its first increment.
 func (m *metrics) forLine(ln *catalog.Line) lineMetrics {
 	line := ln.ID
-	m.serves(ln)
-	m.in.WithLabelValues(line).Set(1)
-	m.busy.WithLabelValues(line)
-	m.implausible.WithLabelValues(line)
-	m.ignored.WithLabelValues(line)
+	m.createModels(ln)
+	m.inService.WithLabelValues(line).Set(1)
+	m.busySkips.WithLabelValues(line)
+	m.implausibleCosts.WithLabelValues(line)
+	m.ignoredFields.WithLabelValues(line)
 	for _, outcome := range []fault.Code{fault.UpstreamError, fault.UpstreamUnavailable} {
 		m.attempts.WithLabelValues(line, string(outcome))
-		m.broken.WithLabelValues(line, string(outcome))
+		m.breaks.WithLabelValues(line, string(outcome))
 	}
 	m.attempts.WithLabelValues(line, outcomeRejected)
 	m.probes.WithLabelValues(line, outcomeOK)
@@ -104,41 +104,41 @@ func (m *metrics) forLine(ln *catalog.Line) lineMetrics {
 		m.wentOut.WithLabelValues(line, state)
 	}
 	return lineMetrics{
-		line:      line,
-		all:       m,
-		inFlight:  m.inFlight.WithLabelValues(line),
-		ok:        m.attempts.WithLabelValues(line, outcomeOK),
-		firstByte: m.firstByte.WithLabelValues(line),
+		line:       line,
+		metrics:    m,
+		inFlight:   m.inFlight.WithLabelValues(line),
+		okAttempts: m.attempts.WithLabelValues(line, outcomeOK),
+		firstByte:  m.firstByte.WithLabelValues(line),
 	}
 }
 
-// serves creates the per-model series of a line at zero.
-func (m *metrics) serves(ln *catalog.Line) {
+// createModels creates the per-model series of a line at zero.
+func (m *metrics) createModels(ln *catalog.Line) {
 	for model := range ln.Models {
 		m.charged.WithLabelValues(ln.ID, model)
-		m.over.WithLabelValues(ln.ID, model)
-		if ln.KnowsCost(model) { // if the cost is unknown, zero would look like free of charge
+		m.overHold.WithLabelValues(ln.ID, model)
+		if ln.KnowsCost(model) { // for an unknown cost, zero would look like free of charge
 			m.cost.WithLabelValues(ln.ID, model)
 		}
 	}
 }
 
-// follows creates the series for new models of a line in a newer catalog, and deletes the series of
-// removed models.
-func (m *metrics) follows(before, ln *catalog.Line) {
-	for model := range before.Models {
+// updateModels creates the series of a line's new models and deletes the series of its removed
+// models.
+func (m *metrics) updateModels(old, ln *catalog.Line) {
+	for model := range old.Models {
 		if _, has := ln.Models[model]; !has {
 			m.charged.DeleteLabelValues(ln.ID, model)
-			m.over.DeleteLabelValues(ln.ID, model)
+			m.overHold.DeleteLabelValues(ln.ID, model)
 			m.cost.DeleteLabelValues(ln.ID, model)
 		}
 	}
-	m.serves(ln)
+	m.createModels(ln)
 }
 
-// forget deletes the metrics of a removed line. Its running requests are not counted.
+// forget deletes the metrics of a removed line. The line's running requests are no longer counted.
 func (m *metrics) forget(line string) {
-	for _, vector := range m.all {
+	for _, vector := range m.vectors {
 		vector.DeletePartialMatch(prometheus.Labels{"line": line})
 	}
 }
@@ -158,59 +158,59 @@ func (m *metrics) countChange(line string, c health.Change) {
 		m.wentOut.WithLabelValues(line, c.State).Inc()
 	}
 	if c.Model == "" {
-		m.inService(line, c.State == health.StateInService)
+		m.setInService(line, c.State == health.StateInService)
 	}
 }
 
-// inService sets whether a line is in service.
-func (m *metrics) inService(line string, in bool) {
+// setInService sets whether a line is in service.
+func (m *metrics) setInService(line string, inService bool) {
 	value := 0.0
-	if in {
+	if inService {
 		value = 1
 	}
-	m.in.WithLabelValues(line).Set(value)
+	m.inService.WithLabelValues(line).Set(value)
 }
 
 // lineMetrics are the metrics of one line, looked up in advance.
 type lineMetrics struct {
-	line      string
-	all       *metrics
-	inFlight  prometheus.Gauge
-	ok        prometheus.Counter
-	firstByte prometheus.Observer
+	line       string
+	metrics    *metrics
+	inFlight   prometheus.Gauge
+	okAttempts prometheus.Counter
+	firstByte  prometheus.Observer
 }
 
 // countAnswer counts the beginning of an answer.
 func (m lineMetrics) countAnswer(firstByte time.Duration) {
-	m.ok.Inc()
+	m.okAttempts.Inc()
 	m.firstByte.Observe(firstByte.Seconds())
 }
 
 // addMargin adds to the counters of a model's margin.
 func (m lineMetrics) addMargin(margin Margin) {
-	add := func(to *prometheus.CounterVec, a money.Amount) {
+	add := func(counter *prometheus.CounterVec, a money.Amount) {
 		if a > 0 {
-			to.WithLabelValues(m.line, margin.Model).Add(float64(a) / float64(money.USD))
+			counter.WithLabelValues(m.line, margin.Model).Add(float64(a) / float64(money.USD))
 		}
 	}
-	add(m.all.charged, margin.Charged)
-	add(m.all.over, margin.Over)
+	add(m.metrics.charged, margin.Charged)
+	add(m.metrics.overHold, margin.Over)
 	if margin.LineCost != nil {
-		add(m.all.cost, *margin.LineCost)
+		add(m.metrics.cost, *margin.LineCost)
 	}
 }
 
 // countFailure counts a failed attempt.
 func (m lineMetrics) countFailure(f *upstream.Failure) {
-	m.all.attempts.WithLabelValues(m.line, outcomeOf(f)).Inc()
+	m.metrics.attempts.WithLabelValues(m.line, outcomeOf(f)).Inc()
 }
 
 // countBreak counts a broken answer.
 func (m lineMetrics) countBreak(f *upstream.Failure) {
-	m.all.broken.WithLabelValues(m.line, outcomeOf(f)).Inc()
+	m.metrics.breaks.WithLabelValues(m.line, outcomeOf(f)).Inc()
 }
 
-// outcomeOf returns one of a bounded set of names for a failure.
+// outcomeOf returns the outcome label of a failure, from a bounded set.
 func outcomeOf(f *upstream.Failure) string {
 	if f.Rejection != nil {
 		return outcomeRejected

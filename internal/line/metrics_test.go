@@ -11,12 +11,12 @@ import (
 	"tollgate/internal/wire"
 )
 
-// TestMetricsFollowALinesModels checks that a new model of a line has its series at zero before its
-// first use, and that a removed model has none.
-func TestMetricsFollowALinesModels(t *testing.T) {
+// TestMetricsOfChangedModels checks that a line's new model has series at zero before its first use,
+// and that a removed model has no series.
+func TestMetricsOfChangedModels(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	with := func(revision int64, models ...string) *catalog.Snapshot {
+	snapshotWith := func(revision int64, models ...string) *catalog.Snapshot {
 		ln := spec("a")
 		doc := &catalog.Document{Models: []catalog.Model{{ID: "swift", Kind: catalog.KindChat}}}
 		for _, m := range models {
@@ -28,9 +28,9 @@ func TestMetricsFollowALinesModels(t *testing.T) {
 			map[string]catalog.Provider{"fake": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormChat}}},
 			func(string) (string, bool) { return "", false })
 	}
-	s := with(1, "old")
+	s := snapshotWith(1, "old")
 	l := line.New(line.Options{Open: (&provider{}).open, Registry: registry, Catalog: catalog.NewStaticWatcher(s)})
-	at := func(more map[string]float64) {
+	check := func(extra map[string]float64) {
 		t.Helper()
 		l.Statuses() // applies the newest catalog
 		want := map[string]float64{}
@@ -40,12 +40,12 @@ func TestMetricsFollowALinesModels(t *testing.T) {
 				"tollgate_line_first_byte_seconds " + ln: 0, "tollgate_line_in_service " + ln: 1,
 			})
 		}
-		maps.Copy(want, more)
+		maps.Copy(want, extra)
 		checkMetrics(t, registry, withInitial([]string{"a", "b"}, want))
 	}
-	at(map[string]float64{"tollgate_line_charged_usd_total a old": 0, "tollgate_line_over_hold_usd_total a old": 0})
-	*s = *with(2, "new")
-	at(map[string]float64{"tollgate_line_charged_usd_total a new": 0, "tollgate_line_over_hold_usd_total a new": 0})
-	*s = *with(3)
-	at(nil)
+	check(map[string]float64{"tollgate_line_charged_usd_total a old": 0, "tollgate_line_over_hold_usd_total a old": 0})
+	*s = *snapshotWith(2, "new")
+	check(map[string]float64{"tollgate_line_charged_usd_total a new": 0, "tollgate_line_over_hold_usd_total a new": 0})
+	*s = *snapshotWith(3)
+	check(nil)
 }

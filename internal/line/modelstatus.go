@@ -9,11 +9,11 @@ import (
 	"tollgate/internal/wire"
 )
 
-// ModelStatus is the state of one of a line's models, in all forms or in one form.
+// ModelStatus is the state of a model on a line, in all forms or in one form.
 type ModelStatus struct {
 	Model string    `json:"model"`
 	Form  wire.Form `json:"form,omitempty"`  // empty for all forms
-	Tools bool      `json:"tools,omitempty"` // for requests with tools only
+	Tools bool      `json:"tools,omitempty"` // whether the state applies only to requests with tools
 	// State is health.StateInService, StateCooling, StateModelOut or StateFormOut. It is
 	// independent of the state of the line as a whole.
 	State string `json:"state"`

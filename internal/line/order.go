@@ -9,15 +9,15 @@ import (
 
 // rankedLine is a line in the order of attempts.
 type rankedLine struct {
-	entry     *routingEntry
-	position  int // position in the order, from 1
-	score     float64
-	form      wire.Form // form of the request to the line, or empty
-	missing   wire.Form // form found to be missing by an attempt, or empty
-	skipped   string    // reason for skipping the line
-	attempted bool
-	final     bool // whether the line also refused the request as a last resort
-	selector  keySelector
+	entry       *routingEntry
+	position    int // position in the order, from 1
+	score       float64
+	form        wire.Form // form of the request to the line, or empty
+	missingForm wire.Form // form that the line lacked in an earlier attempt, or empty
+	skipped     string    // reason for skipping the line
+	attempted   bool
+	final       bool // whether the line also refused the request as a last resort
+	selector    keySelector
 }
 
 // order returns the lines in the order of attempts: lower priority first, then by weight. All
@@ -25,15 +25,15 @@ type rankedLine struct {
 // prompt cache stays warm. Lines get requests in proportion to their weights, and the loss of a
 // line moves only its own conversations (rendezvous hashing).
 func order(buf []rankedLine, entries []*routingEntry, conversation uint64) []rankedLine {
-	from := 0
+	start := 0
 	for i, s := range entries {
-		if i > from && s.line.Priority != entries[from].line.Priority {
-			rank(buf[from:], conversation)
-			from = i
+		if i > start && s.line.Priority != entries[start].line.Priority {
+			rank(buf[start:], conversation)
+			start = i
 		}
 		buf = append(buf, rankedLine{entry: s})
 	}
-	rank(buf[from:], conversation)
+	rank(buf[start:], conversation)
 	for i := range buf {
 		buf[i].position = i + 1
 	}

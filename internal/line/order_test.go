@@ -31,17 +31,19 @@ func firstLines(entries []*routingEntry, conversations int) map[string]int {
 	return counts
 }
 
+// TestPriorityComesFirst checks that weights do not move a line before lines of lower priority
+// numbers.
 func TestPriorityComesFirst(t *testing.T) {
 	t.Parallel()
 	lines := testEntries(rankedSpec("a", 1, 1), rankedSpec("b", 1, 1), rankedSpec("c", 2, 1000), rankedSpec("d", 3, 1))
 	for conversation := range uint64(200) {
 		lines := order(nil, lines, conversation)
 		if lines[2].entry.line.ID != "c" || lines[3].entry.line.ID != "d" {
-			t.Fatalf("conversation %d: %s before the first priority", conversation, lines[2].entry.line.ID)
+			t.Fatalf("conversation %d: line %s is third, want c third and d last", conversation, lines[2].entry.line.ID)
 		}
 		for i, c := range lines {
 			if c.position != i+1 {
-				t.Fatalf("position %d at index %d", c.position, i)
+				t.Fatalf("position %d at index %d, want %d", c.position, i, i+1)
 			}
 		}
 	}
@@ -60,9 +62,9 @@ func TestWeightsAreShares(t *testing.T) {
 	}
 }
 
-// TestALostLineMovesItsOwnConversations checks that a lost line moves only its own conversations
-// and that they spread over the remaining lines.
-func TestALostLineMovesItsOwnConversations(t *testing.T) {
+// TestLostLineMovesOnlyItsConversations checks that the loss of a line moves only its own
+// conversations, and spreads them over the remaining lines.
+func TestLostLineMovesOnlyItsConversations(t *testing.T) {
 	t.Parallel()
 	all := testEntries(rankedSpec("a", 1, 100), rankedSpec("b", 1, 100), rankedSpec("c", 1, 100), rankedSpec("d", 1, 100))
 	remaining := all[1:]
@@ -73,18 +75,18 @@ func TestALostLineMovesItsOwnConversations(t *testing.T) {
 		case before == "a":
 			moved[after]++
 		case before != after:
-			t.Fatalf("conversation %d moved from %s to %s", conversation, before, after)
+			t.Fatalf("conversation %d moved from %s to %s without need", conversation, before, after)
 		}
 	}
 	for _, id := range []string{"b", "c", "d"} {
 		if moved[id] < 200 {
-			t.Errorf("%s took over %d of about 1000 conversations", id, moved[id])
+			t.Errorf("line %s took over %d of about 1000 conversations, want at least 200", id, moved[id])
 		}
 	}
 }
 
-// TestOrderIsStable checks that a conversation's order does not depend on the catalog's order of
-// lines.
+// TestOrderIsStable checks that a conversation gets the same order, whatever the order of lines in
+// the catalog.
 func TestOrderIsStable(t *testing.T) {
 	t.Parallel()
 	one := testEntries(rankedSpec("a", 1, 5), rankedSpec("b", 1, 7), rankedSpec("c", 1, 9))
@@ -93,7 +95,7 @@ func TestOrderIsStable(t *testing.T) {
 		x, y := order(nil, one, conversation), order(nil, two, conversation)
 		for i := range x {
 			if x[i].entry.line.ID != y[i].entry.line.ID {
-				t.Fatalf("conversation %d: %s and %s at index %d", conversation, x[i].entry.line.ID, y[i].entry.line.ID, i)
+				t.Fatalf("conversation %d: lines %s and %s at index %d, want the same line", conversation, x[i].entry.line.ID, y[i].entry.line.ID, i)
 			}
 		}
 	}
@@ -105,11 +107,11 @@ func TestOrderOfOneLine(t *testing.T) {
 	allocs := testing.AllocsPerRun(100, func() {
 		var buffer [4]rankedLine
 		if lines := order(buffer[:0], lines, 7); len(lines) != 1 {
-			t.Error("the order does not have exactly one line")
+			t.Error("order did not return exactly one line")
 		}
 	})
 	if allocs != 0 {
-		t.Errorf("%g allocations", allocs)
+		t.Errorf("%g allocations, want 0", allocs)
 	}
 }
 

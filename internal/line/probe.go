@@ -29,16 +29,16 @@ const (
 	releaseTime    = 5 * time.Second
 )
 
-// prober probes lines out of service at the gateway's own expense, so that no client's request is
-// sent to a line known to be out.
+// prober probes lines out of service, so that no client's request is needed to find out whether a
+// line works again.
 type prober struct {
-	lines   *Lines
-	places  chan struct{}
-	running sync.WaitGroup
+	lines     *Lines
+	semaphore chan struct{}
+	running   sync.WaitGroup
 }
 
 func newProber(l *Lines) *prober {
-	return &prober{lines: l, places: make(chan struct{}, maxProbes)}
+	return &prober{lines: l, semaphore: make(chan struct{}, maxProbes)}
 }
 
 // step starts the due probes.
@@ -47,32 +47,32 @@ func (p *prober) step(ctx context.Context) {
 	now := l.now()
 	for _, entry := range l.table(l.catalog.Current()).entries {
 		ln, s := entry.line, entry.stats
-		if s.Sound() && !s.keys.any.Load() || s.drained.Load() || !ln.Enabled || ln.UnusableReason != "" {
+		if s.Sound() && !s.keys.nonEmpty.Load() || s.drained.Load() || !ln.Enabled || ln.UnusableReason != "" {
 			continue
 		}
 		if !s.Pending(now) && !s.keys.pending(now, entry.keys) || !l.lease(ctx, entry.target) {
 			continue
 		}
 		due := s.Due(now)
-		p.probeKeys(ctx, entry, p.candidates(ln, health.Probe{LinePart: due.LastAnswer}))
+		p.probeKeys(ctx, entry, p.lineTargets(ln, health.Probe{LinePart: due.LastAnswer}))
 		if due.Whole != nil {
-			targets := p.candidates(ln, *due.Whole)
+			targets := p.lineTargets(ln, *due.Whole)
 			p.probe(ctx, entry, targets, p.try, func(_ health.LinePart, f *upstream.Failure) []health.Change {
 				if f != nil && f.MissesModel() {
-					f = nil // the line has answered, although it has none of these models
+					f = nil // the line works, although it lacks all of the targets
 				}
 				return s.RecordProbe(l.now(), due.Generation, f)
 			})
 		}
-		for _, ask := range due.Parts {
-			p.probe(ctx, entry, []health.LinePart{inForm(ln, ask)}, p.try, func(_ health.LinePart, f *upstream.Failure) []health.Change {
-				return s.RecordPartProbe(l.now(), ask.LinePart, f)
+		for _, probe := range due.Parts {
+			p.probe(ctx, entry, []health.LinePart{targetOf(ln, probe)}, p.try, func(_ health.LinePart, f *upstream.Failure) []health.Change {
+				return s.RecordPartProbe(l.now(), probe.LinePart, f)
 			})
 		}
-		for _, ask := range due.Doubts {
-			p.probe(ctx, entry, p.doubtTargets(ln, ask), p.try, func(target health.LinePart, f *upstream.Failure) []health.Change {
+		for _, probe := range due.Doubts {
+			p.probe(ctx, entry, p.doubtTargets(ln, probe), p.try, func(target health.LinePart, f *upstream.Failure) []health.Change {
 				p.blame(ctx, entry, target, due.LastAnswer, f)
-				return s.RecordDoubtProbe(l.now(), due.Generation, ask.LinePart, target.Form, f)
+				return s.RecordDoubtProbe(l.now(), due.Generation, probe.LinePart, target.Form, f)
 			})
 		}
 		p.running.Go(func() { // after the probes, each of which has a lease
@@ -83,15 +83,16 @@ func (p *prober) step(ctx context.Context) {
 	}
 }
 
-// blame finds the cause of a refused probe of a doubt. An unproven refusal of the credential counts
-// against the model if the line still answers for the other model of its last answer. A missing
-// form counts against the model if the model is also missing in all other forms.
-func (p *prober) blame(ctx context.Context, entry *routingEntry, target, worked health.LinePart, f *upstream.Failure) {
+// blame finds out which part is at fault if the probe of a doubt failed with f, and changes
+// f.Health. An unproven refusal of the credential counts against the model if the line still
+// answers for lastAnswer, another model. A missing form counts against the model if the model is
+// missing in all forms.
+func (p *prober) blame(ctx context.Context, entry *routingEntry, target, lastAnswer health.LinePart, f *upstream.Failure) {
 	switch {
 	case f == nil:
 		return
 	case f.Health == upstream.HealthCredential:
-		if f.Unproven && worked.Model != "" && worked.Model != target.Model && p.try(ctx, entry, worked) == nil {
+		if f.Unproven && lastAnswer.Model != "" && lastAnswer.Model != target.Model && p.try(ctx, entry, lastAnswer) == nil {
 			f.Health = upstream.HealthModel
 		}
 		return
@@ -109,31 +110,31 @@ func (p *prober) blame(ctx context.Context, entry *routingEntry, target, worked 
 	f.Health, f.Vague = upstream.HealthModel, false
 }
 
-// doubtTargets returns the targets of a probe of a part in doubt. If the part is not a chat model, as
+// doubtTargets returns the targets of a probe of a doubt. If the doubt is not about a chat model, as
 // after failed jobs, the targets are the line's chat models.
-func (p *prober) doubtTargets(ln *catalog.Line, ask health.Probe) []health.LinePart {
-	if m := p.lines.model(ask.Model); m == nil || m.Kind != catalog.KindChat {
-		return p.candidates(ln, health.Probe{})
+func (p *prober) doubtTargets(ln *catalog.Line, probe health.Probe) []health.LinePart {
+	if m := p.lines.model(probe.Model); m == nil || m.Kind != catalog.KindChat {
+		return p.lineTargets(ln, health.Probe{})
 	}
-	return []health.LinePart{inForm(ln, ask)}
+	return []health.LinePart{targetOf(ln, probe)}
 }
 
-// inForm returns the target of a probe in a definite form. A probe in any form begins with the form
-// of the model's last answer and uses the next form at each probe.
-func inForm(ln *catalog.Line, ask health.Probe) health.LinePart {
-	if ask.Form != "" || len(ln.Forms) == 0 {
-		return ask.LinePart
+// targetOf returns the target of a probe of one part. If the probe has no form, targetOf begins with
+// the form of the model's last answer and returns the next form at each probe.
+func targetOf(ln *catalog.Line, probe health.Probe) health.LinePart {
+	if probe.Form != "" || len(ln.Forms) == 0 {
+		return probe.LinePart
 	}
 	forms := slices.Clone(ln.Forms)
-	if i := slices.Index(forms, ask.Last); i > 0 {
+	if i := slices.Index(forms, probe.LastForm); i > 0 {
 		forms[0], forms[i] = forms[i], forms[0]
 	}
-	return health.LinePart{Model: ask.Model, Form: forms[ask.Number%len(forms)]}
+	return health.LinePart{Model: probe.Model, Form: forms[probe.Number%len(forms)]}
 }
 
-// candidates returns the targets of a probe of the whole line: first the target of the last answer,
+// lineTargets returns the targets of a probe of the whole line: first the part of the last answer,
 // then other chat models and forms, rotated at each probe.
-func (p *prober) candidates(ln *catalog.Line, last health.Probe) (targets []health.LinePart) {
+func (p *prober) lineTargets(ln *catalog.Line, probe health.Probe) (targets []health.LinePart) {
 	for id := range ln.Models {
 		if m := p.lines.model(id); m != nil && m.Kind == catalog.KindChat {
 			for _, form := range ln.Forms {
@@ -144,15 +145,15 @@ func (p *prober) candidates(ln *catalog.Line, last health.Probe) (targets []heal
 	slices.SortFunc(targets, func(a, b health.LinePart) int {
 		return cmp.Or(cmp.Compare(a.Model, b.Model), cmp.Compare(slices.Index(ln.Forms, a.Form), slices.Index(ln.Forms, b.Form)))
 	})
-	if i := slices.Index(targets, last.LinePart); i >= 0 {
-		targets = slices.Insert(slices.Delete(targets, i, i+1), 0, last.LinePart)
+	if i := slices.Index(targets, probe.LinePart); i >= 0 {
+		targets = slices.Insert(slices.Delete(targets, i, i+1), 0, probe.LinePart)
 	}
 	if len(targets) <= maxTargets {
 		return targets
 	}
 	others := targets[1:]
-	from := last.Number * (maxTargets - 1) % len(others)
-	return append(targets[:1:1], slices.Concat(others[from:], others[:from])[:maxTargets-1]...)
+	start := probe.Number * (maxTargets - 1) % len(others)
+	return append(targets[:1:1], slices.Concat(others[start:], others[:start])[:maxTargets-1]...)
 }
 
 // model returns a model of the current catalog, or nil.
@@ -161,8 +162,8 @@ func (l *Lines) model(id string) *catalog.Model {
 	return m
 }
 
-// probe probes a line in the background: one target after the other, while the line lacks them.
-// result applies the last answer to the health of the line.
+// probe calls a line's targets in the background, one after the other, until the line has the
+// target's model and form. result applies the last call's failure, or nil, to the line's health.
 func (p *prober) probe(
 	ctx context.Context, entry *routingEntry, targets []health.LinePart, call probeCall,
 	result func(target health.LinePart, f *upstream.Failure) []health.Change,
@@ -173,8 +174,8 @@ func (p *prober) probe(
 		var f *upstream.Failure
 		var target health.LinePart
 		select {
-		case p.places <- struct{}{}:
-			defer func() { <-p.places }()
+		case p.semaphore <- struct{}{}:
+			defer func() { <-p.semaphore }()
 			for _, target = range targets {
 				if f = call(ctx, entry, target); f == nil || !f.MissesModel() {
 					break
@@ -194,21 +195,21 @@ func (p *prober) probe(
 	})
 }
 
-// probeKeys probes the due keys of a line. If the line has no target for a probe, the next job
+// probeKeys probes the due keys of a line. Without targets, no probe is possible and the next job
 // tries the keys.
 func (p *prober) probeKeys(ctx context.Context, entry *routingEntry, targets []health.LinePart) {
-	l, refused := p.lines, &entry.stats.keys
-	for _, k := range refused.due(l.now(), entry.keys, len(targets) > 0) {
-		p.probe(ctx, entry, targets[:1], p.tryWith(k), func(_ health.LinePart, f *upstream.Failure) []health.Change {
+	l, keys := p.lines, &entry.stats.keys
+	for _, k := range keys.due(l.now(), entry.keys, len(targets) > 0) {
+		p.probe(ctx, entry, targets[:1], p.probeWithKey(k), func(_ health.LinePart, f *upstream.Failure) []health.Change {
 			switch {
 			case f == nil || f.MissesModel():
-				l.accept(k)
-				refused.trust(k, l.now())
+				l.acceptKey(k)
+				keys.trust(k, l.now())
 			case f.Health == upstream.HealthCredential:
-				others := func(other *lineKey) bool { return other.mark != k.mark && !refused.confirmed(other) }
-				l.refuse(k, f.Error(), slices.ContainsFunc(entry.keys, others))
+				isUsable := func(other *lineKey) bool { return other.mark != k.mark && !keys.confirmed(other) }
+				l.confirmRefusal(k, f.Error(), slices.ContainsFunc(entry.keys, isUsable))
 			default:
-				refused.unprobed(k, l.now())
+				keys.postponeProbe(k, l.now())
 			}
 			return nil
 		})
@@ -219,7 +220,7 @@ func (p *prober) probeKeys(ctx context.Context, entry *routingEntry, targets []h
 // returns nil if the line answers.
 func (p *prober) try(ctx context.Context, entry *routingEntry, part health.LinePart) *upstream.Failure {
 	for selector := p.lines.selectKey(entry, ""); ; {
-		f := p.tryWith(selector.key)(ctx, entry, part)
+		f := p.probeWithKey(selector.key)(ctx, entry, part)
 		if f == nil {
 			selector.recordAnswer()
 			return nil
@@ -233,22 +234,22 @@ func (p *prober) try(ctx context.Context, entry *routingEntry, part health.LineP
 // probeCall makes one probe. It returns nil if the line answers.
 type probeCall func(ctx context.Context, entry *routingEntry, part health.LinePart) *upstream.Failure
 
-// tryWith returns a function that probes with one key. A line without a chat model is tried by the
-// next job instead.
-func (p *prober) tryWith(k *lineKey) probeCall {
+// probeWithKey returns a function that probes with one key.
+func (p *prober) probeWithKey(k *lineKey) probeCall {
 	return func(ctx context.Context, entry *routingEntry, part health.LinePart) *upstream.Failure {
 		return p.call(ctx, entry, k, part)
 	}
 }
 
-// call makes one call of a probe.
+// call makes one call of a probe. It returns nil for a part that cannot be probed, so that the next
+// job tries the line.
 func (p *prober) call(ctx context.Context, entry *routingEntry, k *lineKey, part health.LinePart) *upstream.Failure {
 	ln := entry.line
 	m := p.lines.model(part.Model)
 	if m == nil || m.Kind != catalog.KindChat || !ln.Supports(part.Form) {
 		return nil
 	}
-	body, ok := wire.Probe(part.Form, ln.Models[m.ID], m.Reasoning, string(entry.readsLimit(m)))
+	body, ok := wire.Probe(part.Form, ln.Models[m.ID], m.Reasoning, string(entry.limitField(m)))
 	if !ok {
 		return nil
 	}
@@ -266,7 +267,7 @@ func (p *prober) call(ctx context.Context, entry *routingEntry, k *lineKey, part
 	defer cancel()
 	answer, err := k.adapter.Chat(ctx, chatcall.Call{Form: part.Form, Model: ln.Models[m.ID], Body: rawjson.Pieces{body}})
 	if err == nil {
-		defer answer.Body.Close() // the answer was read, or is not needed
+		defer answer.Body.Close()
 		var raw []byte
 		if raw, err = io.ReadAll(io.LimitReader(answer.Body, maxProbeAnswer)); err == nil {
 			return probeFailure(ln, part.Form, answer.ContentType, raw)

@@ -10,9 +10,9 @@ import (
 	"tollgate/internal/wire"
 )
 
-// TestRefusalsAreForgotten checks that the fields refused by a model are remembered until the line
-// changes its provider or the operator resumes the line.
-func TestRefusalsAreForgotten(t *testing.T) {
+// TestRefusedFieldsAreForgotten checks that the fields refused by a model are remembered until the
+// line changes its provider or the operator resumes the line.
+func TestRefusedFieldsAreForgotten(t *testing.T) {
 	t.Parallel()
 	revision := int64(0)
 	snapshotWith := func(baseURL string) *catalog.Snapshot {
@@ -42,11 +42,12 @@ func TestRefusalsAreForgotten(t *testing.T) {
 	want := func(when string, s *catalog.Snapshot, refusesSummary bool, limit catalog.LimitField) {
 		t.Helper()
 		c, m := candidateFor(s, "swift")
-		if c.Refuses("reasoning.summary") != refusesSummary || c.ReadsLimit(m) != limit {
-			t.Errorf("%s: summary %v, limit %s", when, c.Refuses("reasoning.summary"), c.ReadsLimit(m))
+		if c.RefusesField("reasoning.summary") != refusesSummary || c.LimitField(m) != limit {
+			t.Errorf("%s: refuses the summary: %t, limit field %s; want %t, %s",
+				when, c.RefusesField("reasoning.summary"), c.LimitField(m), refusesSummary, limit)
 		}
-		if c, m := candidateFor(s, "slow"); c.Refuses("reasoning.summary") || c.ReadsLimit(m) != catalog.LimitMaxTokens {
-			t.Errorf("%s: another model refuses fields", when)
+		if c, m := candidateFor(s, "slow"); c.RefusesField("reasoning.summary") || c.LimitField(m) != catalog.LimitMaxTokens {
+			t.Errorf("%s: the model slow refuses fields too", when)
 		}
 	}
 	refuse := func(s *catalog.Snapshot, fields ...string) {

@@ -69,10 +69,10 @@ func ReportsTx(tx *store.Tx) (reports []Report, err error) {
 	return reports, err
 }
 
-// forgetReportsTx deletes the reports of dead nodes. It reads the reports before the nodes: a node
-// registers before its first report, so a node that starts meanwhile keeps its report.
+// forgetReportsTx deletes the reports of dead nodes. It reads the reports before the nodes, because
+// a node registers before its first report. So a node that starts meanwhile keeps its report.
 func forgetReportsTx(tx *store.Tx) error {
-	reported, err := store.Column[string](tx, `SELECT epoch FROM line_report`)
+	epochs, err := store.Column[string](tx, `SELECT epoch FROM line_report`)
 	if err != nil {
 		return err
 	}
@@ -80,11 +80,11 @@ func forgetReportsTx(tx *store.Tx) error {
 	if err != nil {
 		return err
 	}
-	gone := slices.DeleteFunc(reported, nodes.Lives)
-	if len(gone) == 0 {
+	dead := slices.DeleteFunc(epochs, nodes.Lives)
+	if len(dead) == 0 {
 		return nil
 	}
-	_, err = tx.Exec(`DELETE FROM line_report WHERE `+tx.In("epoch", 1), store.List(gone))
+	_, err = tx.Exec(`DELETE FROM line_report WHERE `+tx.In("epoch", 1), store.List(dead))
 	return err
 }
 
@@ -106,21 +106,20 @@ type OnNode struct {
 // Join returns one entry for each line in the reports: first the lines of the first report in their
 // order, then lines from later reports.
 //
-// Counters are added up. The success rate and the time of the first byte are means weighted by
-// attempts. The state is in_service if all nodes agree on it, else the worst state of a node. The
-// pause is the longest among the nodes with this state. The cause is the latest among these nodes,
-// or among all nodes if these have none. A model or form is out or cooling if it is on any node,
-// and a key is refused or missing if it is on any node. Provider, cap and keys are from the latest
+// Join adds up counters and weights means by attempts. The state is in_service if all nodes agree
+// on it, else the worst state of a node. The pause is the longest among the nodes with this state.
+// The cause is the latest cause among these nodes, or else among all nodes. Models, forms and keys
+// have the worst state of any node. Provider, limit and the list of keys come from the latest
 // report, because nodes adopt a new catalog one by one.
 func Join(reports []Report) []CombinedStatus {
 	joined := []CombinedStatus{}
-	at := map[string]int{}
+	index := map[string]int{}
 	for _, r := range reports {
 		for _, state := range r.Statuses {
-			i, known := at[state.Line]
+			i, known := index[state.Line]
 			if !known {
 				i = len(joined)
-				at[state.Line] = i
+				index[state.Line] = i
 				joined = append(joined, CombinedStatus{})
 			}
 			joined[i].Nodes = append(joined[i].Nodes, OnNode{Node: r.Epoch, Host: r.Host, At: r.AtMS / 1000, Status: state})
@@ -210,16 +209,16 @@ func cause(nodes []OnNode, state string) (text string, at int64) {
 // and the most recent cause.
 func partsOut(nodes []OnNode, list func(*health.PartsOut) []health.PartOut) []health.PartOut {
 	var out []health.PartOut
-	var latest []int64 // Since of each cause in out
+	var causeSince []int64 // for each element of out, Since of the part with its cause
 	for n := range nodes {
 		for _, part := range list(&nodes[n].PartsOut) {
-			i := slices.IndexFunc(out, func(o health.PartOut) bool { return o.Compare(part) == 0 })
+			i := slices.IndexFunc(out, func(p health.PartOut) bool { return p.Compare(part) == 0 })
 			if i < 0 {
-				out, latest = append(out, part), append(latest, part.Since)
+				out, causeSince = append(out, part), append(causeSince, part.Since)
 				continue
 			}
-			if part.Since > latest[i] {
-				out[i].Cause, latest[i] = part.Cause, part.Since
+			if part.Since > causeSince[i] {
+				out[i].Cause, causeSince[i] = part.Cause, part.Since
 			}
 			out[i].Since, out[i].Until = min(out[i].Since, part.Since), max(out[i].Until, part.Until)
 		}

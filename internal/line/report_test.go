@@ -24,6 +24,8 @@ func partOut(model, cause string, since, until int64) health.PartOut {
 
 func modelsOut(models ...health.PartOut) health.PartsOut { return health.PartsOut{ModelsOut: models} }
 
+// TestReports checks that ReportsTx returns the last report of each living node, and that reports of
+// dead nodes are deleted.
 func TestReports(t *testing.T) {
 	t.Parallel()
 	now := time.UnixMilli(1_700_000_000_123)
@@ -34,32 +36,32 @@ func TestReports(t *testing.T) {
 			t.Helper()
 			storetest.Update(t, db, func(tx *store.Tx) error { return reportTx(tx, epoch, states) })
 		}
-		stored := func() int { return count(t, db, `SELECT COUNT(*) FROM line_report`) }
+		countRows := func() int { return count(t, db, `SELECT COUNT(*) FROM line_report`) }
 		for _, epoch := range []string{"node_b", "node_a", "node_silent"} {
 			if err := node.Register(t.Context(), db, epoch); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if got := read(); len(got) != 0 {
-			t.Errorf("before the first report: %v", got)
+			t.Errorf("reports before the first report: %v, want none", got)
 		}
 
-		full := Status{
+		fullStatus := Status{
 			Line: "main", Provider: "fake", State: health.StateCircuitOpen, CoolingUntil: 1_700_000_030, InFlight: 3, MaxConcurrent: 10, Granted: 5,
 			Attempts: 4, SuccessRate: ptr(0.25), FirstByteMS: ptr(int64(30)), Cause: "5 failures in a row — “odd”", CauseAt: 1_700_000_000,
 			PartsOut: modelsOut(partOut("swift-1", "no such model", 1, 2)),
 		}
 		report("node_b", Status{Line: "main", State: health.StateInService})
-		report("node_b", full, Status{Line: "other", State: stateDisabled})
+		report("node_b", fullStatus, Status{Line: "other", State: stateDisabled})
 		report("node_a")
-		report("node_unknown", full)
+		report("node_unknown", fullStatus)
 		host, err := os.Hostname()
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := []Report{
 			{Epoch: "node_a", Host: host, AtMS: 1_700_000_000_123},
-			{Epoch: "node_b", Host: host, AtMS: 1_700_000_000_123, Statuses: []Status{full, {Line: "other", State: stateDisabled}}},
+			{Epoch: "node_b", Host: host, AtMS: 1_700_000_000_123, Statuses: []Status{fullStatus, {Line: "other", State: stateDisabled}}},
 		}
 		if got := read(); !reflect.DeepEqual(got, want) {
 			t.Errorf("reports %+v\nwant %+v", got, want)
@@ -67,18 +69,18 @@ func TestReports(t *testing.T) {
 
 		// Reports of dead or unknown nodes are ignored and deleted.
 		if dead, err := node.Fence(t.Context(), db, "node_b", 0); err != nil || !dead {
-			t.Fatal(dead, err)
+			t.Fatalf("Fence(node_b) = %t, %v, want true", dead, err)
 		}
 		if got := read(); !reflect.DeepEqual(got, want[:1]) {
-			t.Errorf("reports after a death %+v", got)
+			t.Errorf("reports after the death of node_b: %+v, want only node_a", got)
 		}
-		if n := stored(); n != 3 {
-			t.Errorf("%d rows are stored", n)
+		if n := countRows(); n != 3 {
+			t.Errorf("%d rows are stored, want 3", n)
 		}
 		for range 2 {
 			storetest.Update(t, db, forgetReportsTx)
-			if got := read(); !reflect.DeepEqual(got, want[:1]) || stored() != 1 {
-				t.Errorf("reports after the deletion %+v, %d rows", got, stored())
+			if got := read(); !reflect.DeepEqual(got, want[:1]) || countRows() != 1 {
+				t.Errorf("after the deletion: reports %+v, %d rows; want node_a only", got, countRows())
 			}
 		}
 
@@ -89,16 +91,17 @@ func TestReports(t *testing.T) {
 				_, err = ReportsTx(tx)
 			}
 			if err == nil || !strings.Contains(err.Error(), "node_a") {
-				t.Errorf("error %v", err)
+				t.Errorf("error %v, want an error that names node_a", err)
 			}
 			return nil
 		})
 	})
 }
 
+// TestJoin checks the combined status of lines for reports of several nodes.
 func TestJoin(t *testing.T) {
 	t.Parallel()
-	at := func(epoch string, seconds int64, states ...Status) Report {
+	reportOf := func(epoch string, seconds int64, states ...Status) Report {
 		return Report{Epoch: epoch, AtMS: seconds*1000 + 999, Statuses: states}
 	}
 	for _, tt := range []struct {
@@ -106,66 +109,66 @@ func TestJoin(t *testing.T) {
 		reports []Report
 		want    []Status // expected statuses without Nodes
 	}{
-		{"nobody", nil, []Status{}},
-		{"nobody with lines", []Report{at("a", 1)}, []Status{}},
-		{"one node", []Report{at("a", 1, Status{Line: "main", Provider: "p", State: health.StateInService, InFlight: 2,
+		{"no reports", nil, []Status{}},
+		{"a report without lines", []Report{reportOf("a", 1)}, []Status{}},
+		{"one node", []Report{reportOf("a", 1, Status{Line: "main", Provider: "p", State: health.StateInService, InFlight: 2,
 			MaxConcurrent: 9, Granted: 9,
 			Attempts: 3, SuccessRate: ptr(1.0), FirstByteMS: ptr(int64(7)), Cause: "once", CauseAt: 1})},
 			[]Status{{Line: "main", Provider: "p", State: health.StateInService, InFlight: 2, MaxConcurrent: 9, Granted: 9,
 				Attempts: 3, SuccessRate: ptr(1.0), FirstByteMS: ptr(int64(7)), Cause: "once", CauseAt: 1}}},
 		{"the order of the first report", []Report{
-			at("a", 1, Status{Line: "z", State: health.StateInService}, Status{Line: "a", State: health.StateInService}),
-			at("b", 1, Status{Line: "new", State: health.StateInService}, Status{Line: "a", State: health.StateInService},
+			reportOf("a", 1, Status{Line: "z", State: health.StateInService}, Status{Line: "a", State: health.StateInService}),
+			reportOf("b", 1, Status{Line: "new", State: health.StateInService}, Status{Line: "a", State: health.StateInService},
 				Status{Line: "z", State: health.StateInService}),
 		}, []Status{{Line: "z", State: health.StateInService}, {Line: "a", State: health.StateInService},
 			{Line: "new", State: health.StateInService}}},
 		{"sums and weighted means", []Report{
-			at("a", 1, Status{Line: "m", State: health.StateInService, InFlight: 1, Granted: 4, Attempts: 30, SuccessRate: ptr(1.0),
+			reportOf("a", 1, Status{Line: "m", State: health.StateInService, InFlight: 1, Granted: 4, Attempts: 30, SuccessRate: ptr(1.0),
 				FirstByteMS: ptr(int64(100))}),
-			at("b", 1, Status{Line: "m", State: health.StateInService, InFlight: 2, Granted: 6, Attempts: 10, SuccessRate: ptr(0.0)}),
-			at("c", 1, Status{Line: "m", State: health.StateInService, Attempts: 10, SuccessRate: ptr(1.0), FirstByteMS: ptr(int64(502))}),
-			at("d", 1, Status{Line: "m", State: health.StateInService, InFlight: 4}),
+			reportOf("b", 1, Status{Line: "m", State: health.StateInService, InFlight: 2, Granted: 6, Attempts: 10, SuccessRate: ptr(0.0)}),
+			reportOf("c", 1, Status{Line: "m", State: health.StateInService, Attempts: 10, SuccessRate: ptr(1.0), FirstByteMS: ptr(int64(502))}),
+			reportOf("d", 1, Status{Line: "m", State: health.StateInService, InFlight: 4}),
 		}, []Status{{Line: "m", State: health.StateInService, InFlight: 7, Granted: 10, Attempts: 50, SuccessRate: ptr(0.8),
 			FirstByteMS: ptr(int64(201))}}},
-		{"a new catalog arrives", []Report{
-			at("a", 5, Status{Line: "m", Provider: "new", State: health.StateInService, MaxConcurrent: 20}),
-			at("b", 4, Status{Line: "m", Provider: "old", State: stateDisabled, MaxConcurrent: 10}),
+		{"a new catalog on one node", []Report{
+			reportOf("a", 5, Status{Line: "m", Provider: "new", State: health.StateInService, MaxConcurrent: 20}),
+			reportOf("b", 4, Status{Line: "m", Provider: "old", State: stateDisabled, MaxConcurrent: 10}),
 		}, []Status{{Line: "m", Provider: "new", State: stateDisabled, MaxConcurrent: 20}}},
 		{"the latest cause", []Report{
-			at("a", 1, Status{Line: "m", State: health.StateInService, Cause: "later", CauseAt: 9}),
-			at("b", 1, Status{Line: "m", State: health.StateInService, Cause: "earlier", CauseAt: 8}),
-			at("c", 1, Status{Line: "m", State: health.StateInService}),
+			reportOf("a", 1, Status{Line: "m", State: health.StateInService, Cause: "later", CauseAt: 9}),
+			reportOf("b", 1, Status{Line: "m", State: health.StateInService, Cause: "earlier", CauseAt: 8}),
+			reportOf("c", 1, Status{Line: "m", State: health.StateInService}),
 		}, []Status{{Line: "m", State: health.StateInService, Cause: "later", CauseAt: 9}}},
-		{"the cause of the state before others", []Report{
-			at("a", 1, Status{Line: "m", State: health.StateInService, Cause: "a failure", CauseAt: 9}),
-			at("b", 1, Status{Line: "m", State: stateOutOfService, Cause: "KEY is not set"}),
+		{"the cause of the worst state", []Report{
+			reportOf("a", 1, Status{Line: "m", State: health.StateInService, Cause: "a failure", CauseAt: 9}),
+			reportOf("b", 1, Status{Line: "m", State: stateOutOfService, Cause: "KEY is not set"}),
 		}, []Status{{Line: "m", State: stateOutOfService, Cause: "KEY is not set"}}},
 		{"a state without a cause", []Report{
-			at("a", 1, Status{Line: "m", State: health.StateInService, Cause: "a failure", CauseAt: 9}),
-			at("b", 1, Status{Line: "m", State: stateDrained}),
+			reportOf("a", 1, Status{Line: "m", State: health.StateInService, Cause: "a failure", CauseAt: 9}),
+			reportOf("b", 1, Status{Line: "m", State: stateDrained}),
 		}, []Status{{Line: "m", State: stateDrained, Cause: "a failure", CauseAt: 9}}},
 		{"the longest pause", []Report{
-			at("a", 1, Status{Line: "m", State: health.StateCooling, CoolingUntil: 50}),
-			at("b", 1, Status{Line: "m", State: health.StateCooling, CoolingUntil: 70}),
-			at("c", 1, Status{Line: "m", State: health.StateInService}),
+			reportOf("a", 1, Status{Line: "m", State: health.StateCooling, CoolingUntil: 50}),
+			reportOf("b", 1, Status{Line: "m", State: health.StateCooling, CoolingUntil: 70}),
+			reportOf("c", 1, Status{Line: "m", State: health.StateInService}),
 		}, []Status{{Line: "m", State: health.StateCooling, CoolingUntil: 70}}},
 		{"the pause of the state", []Report{
-			at("a", 1, Status{Line: "m", State: health.StateCooling, CoolingUntil: 50}),
-			at("b", 1, Status{Line: "m", State: stateDrained}),
+			reportOf("a", 1, Status{Line: "m", State: health.StateCooling, CoolingUntil: 50}),
+			reportOf("b", 1, Status{Line: "m", State: stateDrained}),
 		}, []Status{{Line: "m", State: stateDrained}}},
-		{"models that are out anywhere", []Report{
-			at("a", 1, Status{Line: "m", State: health.StateInService, PartsOut: modelsOut(
+		{"models out on one node", []Report{
+			reportOf("a", 1, Status{Line: "m", State: health.StateInService, PartsOut: modelsOut(
 				partOut("y", "first", 10, 90), partOut("z", "gone", 1, 2))}),
-			at("b", 1, Status{Line: "m", State: health.StateInService, PartsOut: modelsOut(
+			reportOf("b", 1, Status{Line: "m", State: health.StateInService, PartsOut: modelsOut(
 				partOut("x", "else", 3, 4), partOut("y", "second", 20, 80))}),
-			at("c", 1, Status{Line: "m", State: health.StateInService, PartsOut: modelsOut(partOut("y", "between", 15, 70))}),
+			reportOf("c", 1, Status{Line: "m", State: health.StateInService, PartsOut: modelsOut(partOut("y", "between", 15, 70))}),
 		}, []Status{{Line: "m", State: health.StateInService, PartsOut: modelsOut(
 			partOut("x", "else", 3, 4), partOut("y", "second", 10, 90), partOut("z", "gone", 1, 2))}}},
-		{"forms that are out and models that cool", []Report{
-			at("a", 1, Status{Line: "m", State: health.StateInService, PartsOut: health.PartsOut{
+		{"forms out and models cooling", []Report{
+			reportOf("a", 1, Status{Line: "m", State: health.StateInService, PartsOut: health.PartsOut{
 				FormsOut:      []health.PartOut{{Model: "x", Form: "chat", Since: 3, Until: 9}},
 				ModelsCooling: []health.PartOut{partOut("y", "slow", 1, 5)}}}),
-			at("b", 1, Status{Line: "m", State: health.StateInService, PartsOut: health.PartsOut{
+			reportOf("b", 1, Status{Line: "m", State: health.StateInService, PartsOut: health.PartsOut{
 				FormsOut: []health.PartOut{{Model: "x", Form: "chat", Tools: true, Since: 1, Until: 2},
 					{Model: "x", Form: "chat", Since: 2, Until: 8}},
 				ModelsCooling: []health.PartOut{partOut("y", "slower", 2, 4)}}}),
@@ -177,14 +180,14 @@ func TestJoin(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			joined := Join(tt.reports)
-			states, nodes, words := []Status{}, 0, 0
+			states, nodes, statuses := []Status{}, 0, 0
 			for _, j := range joined {
 				j.Status.ModelStates = nil // see TestModelStates
 				states = append(states, j.Status)
 				nodes += len(j.Nodes)
 				for _, n := range j.Nodes {
 					if n.Line != j.Line {
-						t.Errorf("%s has %+v", j.Line, n)
+						t.Errorf("line %s has a node's state of another line: %+v", j.Line, n)
 					}
 				}
 			}
@@ -192,16 +195,17 @@ func TestJoin(t *testing.T) {
 				t.Errorf("joined %+v\nwant %+v", states, tt.want)
 			}
 			for _, r := range tt.reports {
-				words += len(r.Statuses)
+				statuses += len(r.Statuses)
 			}
-			if nodes != words {
-				t.Errorf("the nodes show %d of %d states", nodes, words)
+			if nodes != statuses {
+				t.Errorf("the joined lines have %d states of nodes, want %d", nodes, statuses)
 			}
 		})
 	}
 }
 
-// TestModelStates checks that a model is out if it is out on any node, with the cause and times.
+// TestModelStates checks that a joined model has the state, cause and times of the node on which it
+// is out.
 func TestModelStates(t *testing.T) {
 	t.Parallel()
 	states := func(parts health.PartsOut, models ...string) Status {
@@ -227,7 +231,7 @@ func TestModelStates(t *testing.T) {
 	}
 }
 
-// TestWorstState joins every pair of states.
+// TestWorstState checks that the worse state of every pair wins, in either order of the nodes.
 func TestWorstState(t *testing.T) {
 	t.Parallel()
 	order := []string{stateDisabled, stateOutOfService, stateDrained, health.StateCredentialsOut, health.StateCircuitOpen,
@@ -241,14 +245,14 @@ func TestWorstState(t *testing.T) {
 					{Epoch: "b", Statuses: []Status{{Line: "m", State: pair[1]}}},
 				})
 				if got := joined[0].Status.State; got != worse {
-					t.Errorf("%v are joined to %s", pair, got)
+					t.Errorf("states %v are joined to %s, want %s", pair, got, worse)
 				}
 			}
 		}
 	}
 }
 
-// TestJoinedJSON checks the members of a joined line, and of each node besides its name and time.
+// TestJoinedJSON checks the JSON of a joined line and its nodes.
 func TestJoinedJSON(t *testing.T) {
 	t.Parallel()
 	raw, err := json.Marshal(Join([]Report{{Epoch: "node_a", AtMS: 5999, Statuses: []Status{{Line: "main", Provider: "p",

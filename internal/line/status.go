@@ -16,18 +16,18 @@ type Status struct {
 	// reason.
 	State string `json:"state"`
 	// CoolingUntil is the time of the next request or probe of a line out of service, in Unix
-	// seconds, or 0 if none is waiting.
+	// seconds. It is 0 if the line takes requests or the time is unknown.
 	CoolingUntil int64 `json:"cooling_until,omitempty"`
 	health.PartsOut
 	// ModelStates are the states of the line's models, in the order of their ids.
 	ModelStates []ModelStatus `json:"model_states,omitempty"`
 	// InFlight counts calls with an open answer.
 	InFlight int64 `json:"in_flight"`
-	// MaxConcurrent is the line's limit over all nodes, or 0 without a limit. Granted is this
-	// node's part of the limit.
+	// MaxConcurrent is the line's maximum number of calls over all nodes, or 0 without a limit.
+	// Granted is this node's part of the limit.
 	MaxConcurrent int `json:"max_concurrent"`
 	Granted       int `json:"granted,omitempty"`
-	// Attempts counts the recent attempts, the base of SuccessRate and FirstByteMS.
+	// Attempts counts the recent attempts. SuccessRate and FirstByteMS are computed from them.
 	Attempts int `json:"recent_attempts"`
 	// SuccessRate is the share of answered attempts, 0 to 1, or nil without attempts.
 	SuccessRate *float64 `json:"success_rate"`
@@ -39,13 +39,12 @@ type Status struct {
 	CauseAt int64  `json:"cause_at,omitempty"`
 	// Keys lists the keys of a line with several keys, in the order of their use.
 	Keys []KeyStatus `json:"keys,omitempty"`
-	// Margins has the margins of the line's models, in the order of their ids. A model without
-	// settlements since the node began is missing.
+	// Margins has the margins of the line's models, in the order of their ids. It omits models
+	// without settlements since the node began.
 	Margins []Margin `json:"models,omitempty"`
 }
 
-// The values of Status.State besides the values in package health, which apply to enabled lines.
-// Alerts use the same values.
+// The values of Status.State besides the values in package health. Alerts use the same values.
 const (
 	stateDrained      = "drained"        // by the operator
 	stateOutOfService = "out_of_service" // cannot be used on this node
@@ -59,9 +58,9 @@ const causeDrained = "drained by the operator"
 // document.
 func (l *Lines) Statuses() []Status {
 	now := l.now()
-	f := l.table(l.catalog.Current())
-	statuses := make([]Status, 0, len(f.entries))
-	for _, entry := range f.entries {
+	table := l.table(l.catalog.Current())
+	statuses := make([]Status, 0, len(table.entries))
+	for _, entry := range table.entries {
 		statuses = append(statuses, l.status(now, entry))
 	}
 	return statuses
@@ -82,20 +81,20 @@ func (l *Lines) status(now time.Time, entry *routingEntry) Status {
 	status.Cause, status.CauseAt = sum.Cause, sum.CauseAt
 	status.Keys = entry.keyStatuses()
 	status.Margins = entry.stats.margins.all()
-	why := ""
+	reason := ""
 	switch {
 	case !ln.Enabled:
 		status.State = stateDisabled
 	case ln.UnusableReason != "":
-		status.State, why = stateOutOfService, ln.UnusableReason
+		status.State, reason = stateOutOfService, ln.UnusableReason
 	case entry.stats.drained.Load():
-		status.State, why = stateDrained, causeDrained
+		status.State, reason = stateDrained, causeDrained
 	default:
 		return status
 	}
 	status.CoolingUntil = 0
-	if why != "" {
-		status.Cause, status.CauseAt = why, 0
+	if reason != "" {
+		status.Cause, status.CauseAt = reason, 0
 	}
 	return status
 }

@@ -66,43 +66,44 @@ func (e *routingEntry) redact(f *upstream.Failure) {
 // snapshots; for an older snapshot, table builds a new table for each request.
 func (l *Lines) table(s *catalog.Snapshot) *routingTable {
 	current := edition{s.Revision, s.SecretsVersion}
-	if t := l.newest.Load(); t.edition == current {
+	if t := l.newestTable.Load(); t.edition == current {
 		return t
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	newest := l.newest.Load()
+	newest := l.newestTable.Load()
 	switch {
 	case current == newest.edition:
 		return newest
-	case current == l.previous.edition:
-		return l.previous
+	case current == l.previousTable.edition:
+		return l.previousTable
 	case current.before(newest.edition):
 		return l.buildTable(s)
 	}
 	t := l.buildTable(s)
 	for _, entry := range t.entries {
 		id := entry.line.ID
-		if before := l.known[id]; before != nil {
-			if !sameAccount(before, entry.line) {
+		if old := l.knownLines[id]; old != nil {
+			if !sameAccount(old, entry.line) {
 				// The stats belong to another provider, or to another account at the provider.
 				l.announce(id, entry.stats.forget(l.now()))
 			}
-			l.metrics.follows(before, entry.line)
+			l.metrics.updateModels(old, entry.line)
 		}
-		l.known[id] = entry.line
+		l.knownLines[id] = entry.line
 		entry.stats.margins.keep(entry.line)
-		entry.stats.Serves(health.Serving{Models: len(entry.line.Models), Forms: len(entry.line.Forms), Unprobed: unprobed(s, entry.line)})
-		entry.stats.unprobed.Store(unprobed(s, entry.line))
+		noProbes := unprobeable(s, entry.line)
+		entry.stats.SetServing(health.Serving{Models: len(entry.line.Models), Forms: len(entry.line.Forms), Unprobeable: noProbes})
+		entry.stats.unprobeable.Store(noProbes)
 	}
-	l.previous = newest
-	l.newest.Store(t)
-	l.forget(t)
+	l.previousTable = newest
+	l.newestTable.Store(t)
+	l.forgetRemoved(t)
 	return t
 }
 
-// unprobed reports whether a line has no chat model, so that probes are impossible.
-func unprobed(s *catalog.Snapshot, ln *catalog.Line) bool {
+// unprobeable reports whether a line has no chat model, so that probes are impossible.
+func unprobeable(s *catalog.Snapshot, ln *catalog.Line) bool {
 	for id := range ln.Models {
 		if m, ok := s.Model(id); ok && m.Kind == catalog.KindChat {
 			return false
@@ -111,7 +112,7 @@ func unprobed(s *catalog.Snapshot, ln *catalog.Line) bool {
 	return true
 }
 
-// buildTable builds the routing table of a snapshot. Callers must hold mu.
+// buildTable builds the routing table of a snapshot. The caller must hold mu.
 func (l *Lines) buildTable(s *catalog.Snapshot) *routingTable {
 	t := &routingTable{edition: edition{s.Revision, s.SecretsVersion}, byModel: map[string][]*routingEntry{}}
 	byID := make(map[string]*routingEntry, len(s.AllLines()))
@@ -186,20 +187,21 @@ func (l *Lines) adapter(ln *catalog.Line, key string) chatcall.Adapter {
 // stats is the state of a line. It is kept as long as successive catalogs contain the line.
 type stats struct {
 	*health.Stats
-	inFlight  atomic.Int64
-	drained   atomic.Bool
-	exchanged atomic.Uint64 // the generation of Stats at the last call of findings.wake
-	unprobed  atomic.Bool   // whether no model of the line can be probed
-	refused   sync.Map      // fields no longer added to requests, by refusedField
-	keys      refusals
-	margins   margins
-	metrics   lineMetrics
-	warnedMS  atomic.Int64 // time of the last warning about an implausible cost
+	inFlight       atomic.Int64
+	drained        atomic.Bool
+	wakeGeneration atomic.Uint64 // generation of Stats at the last call of findings.wake
+	unprobeable    atomic.Bool   // see health.Serving
+	refusedFields  sync.Map      // fields no longer added to requests, by refusedField
+	keys           refusals
+	margins        margins
+	metrics        lineMetrics
+	warnedMS       atomic.Int64 // time of the last warning about an implausible cost
 }
 
-// forget clears the line's health, refused fields and refused keys. It returns the changes.
+// forget clears the line's health, refused fields and refused keys. It returns the messages for the
+// operator.
 func (s *stats) forget(now time.Time) []health.Change {
-	s.refused.Clear()
+	s.refusedFields.Clear()
 	s.keys.clear()
 	return s.Clear(now)
 }
@@ -225,15 +227,16 @@ func (l *Lines) statsOf(ln *catalog.Line) *stats {
 	return s
 }
 
-// sameAccount reports whether two versions of a line use the same account of the same provider, so
-// that the line's stats stay valid. Options are compared because they may select the account.
+// sameAccount reports whether two versions of a line use the same account at the same provider, so
+// that the line's stats stay valid. Options may select the account too.
 func sameAccount(a, b *catalog.Line) bool {
 	return a.Provider == b.Provider && a.BaseURL == b.BaseURL && a.APIKey == b.APIKey &&
 		slices.Equal(a.Secrets(), b.Secrets()) && maps.Equal(a.Headers, b.Headers) && reflect.DeepEqual(a.Options, b.Options)
 }
 
-// forget deletes the stats of lines missing from the newest table. Callers must hold mu.
-func (l *Lines) forget(t *routingTable) {
+// forgetRemoved deletes the stats of lines that are not in the newest table. The caller must hold
+// mu.
+func (l *Lines) forgetRemoved(t *routingTable) {
 	exists := make(map[string]bool, len(t.entries))
 	for _, entry := range t.entries {
 		exists[entry.line.ID] = true
@@ -241,7 +244,7 @@ func (l *Lines) forget(t *routingTable) {
 	for id := range l.stats {
 		if !exists[id] {
 			delete(l.stats, id)
-			delete(l.known, id)
+			delete(l.knownLines, id)
 			l.metrics.forget(id)
 		}
 	}
@@ -251,6 +254,6 @@ func (l *Lines) forget(t *routingTable) {
 type openError struct{ cause error }
 
 // Chat implements chatcall.Adapter.
-func (u openError) Chat(context.Context, chatcall.Call) (*chatcall.Response, error) {
-	return nil, upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("opening the adapter: %w", u.cause))
+func (e openError) Chat(context.Context, chatcall.Call) (*chatcall.Response, error) {
+	return nil, upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("opening the adapter: %w", e.cause))
 }

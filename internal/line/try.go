@@ -13,9 +13,8 @@ import (
 )
 
 // The reasons for skipping a line, besides the values of Status.State and health.StateModelOut.
-// skippedBusy means that the line has no free slot.
 const (
-	skippedBusy = "busy"
+	skippedBusy = "busy"       // the line has no free slot
 	skippedForm = "other_form" // the line has neither the request's form nor a form for its translation
 )
 
@@ -30,8 +29,8 @@ type routing struct {
 	untranslatable error           // the reason why a line's form could not express the request
 }
 
-// run makes the attempts one after the other. If no other line has answered, it uses, as a last
-// resort, half-open lines reserved for other requests and lines paused by another account.
+// run makes the attempts one after the other. If no line has answered, it tries, as a last resort,
+// half-open lines reserved for other requests and lines paused by another account.
 func (w *routing) run(ctx context.Context, attempt func(ctx context.Context, a *Attempt) error) ([]AttemptRecord, error) {
 	for _, lastResort := range [...]bool{false, true} {
 		for c := w.next(lastResort); c != nil; c = w.next(lastResort) {
@@ -60,18 +59,18 @@ func (w *routing) run(ctx context.Context, attempt func(ctx context.Context, a *
 	return w.attempts, w.noLineError()
 }
 
-// allowRetry allows another attempt on a line: with its next key after a refused key, or in another
-// form if the failure names the form. If the failure does not name the form, a probe decides
-// whether the form is missing.
+// allowRetry allows another attempt on a line, either with the next key after a refused key, or in
+// another form if the failure names the form. If the failure does not name the form, a probe
+// decides whether the form is missing.
 func (w *routing) allowRetry(c *rankedLine, a *Attempt, err error, lastResort bool) {
 	var f *upstream.Failure
 	switch {
 	case a.nextKey:
 		c.selector = a.selector
-	case !errors.As(err, &f) || f.Health != upstream.HealthForm || c.missing != "" || formFor(c.entry, &w.request, c.form) == "":
+	case !errors.As(err, &f) || f.Health != upstream.HealthForm || c.missingForm != "" || formFor(c.entry, &w.request, c.form) == "":
 		return
 	default:
-		c.selector, c.missing = a.selector, c.form
+		c.selector, c.missingForm = a.selector, c.form
 	}
 	c.attempted = false
 	if lastResort {
@@ -89,19 +88,19 @@ func (w *routing) noneTranslatable() bool {
 	return true
 }
 
-// formFor returns the form for a request to a line: the client's form if the line has it, else a
-// form for its translation, or the empty form. It prefers the first form without a lack for the
-// request and never returns the form never.
-func formFor(entry *routingEntry, r *RoutingRequest, never wire.Form) (best wire.Form) {
-	least := health.LacksForm + 1
+// formFor returns the form for a request to a line: the client's form, or a form that the request
+// can be translated to. It returns the form with the least lack, or the empty form if the line has
+// no such form. It never returns exclude.
+func formFor(entry *routingEntry, r *RoutingRequest, exclude wire.Form) (best wire.Form) {
+	leastLack := health.LacksForm + 1
 	for form := range entry.line.FormsFor(r.Form) {
-		if form == never || form != r.Form && len(r.Routing) > 0 { // requests with routing fields are not translated
+		if form == exclude || form != r.Form && len(r.Routing) > 0 { // requests with routing fields are not translated
 			continue
 		}
-		if lack := entry.stats.Lacks(r.origin(form)); lack < least {
-			best, least = form, lack
+		if lack := entry.stats.Lacks(r.origin(form)); lack < leastLack {
+			best, leastLack = form, lack
 		}
-		if least == health.LacksNothing {
+		if leastLack == health.LacksNothing {
 			break
 		}
 	}
@@ -113,10 +112,10 @@ func (r *RoutingRequest) origin(form wire.Form) health.Origin {
 	return health.Origin{LinePart: health.LinePart{Model: r.Model.ID, Form: form, Tools: r.Tools}, Account: r.Account}
 }
 
-// next returns the next line: the first one or, if a provider's filter has stopped the prompt, the
-// first line of another provider, if any.
+// next returns the next line to try, or nil. If a provider's filter has stopped the prompt, the
+// lines of this provider come last.
 func (w *routing) next(lastResort bool) *rankedLine {
-	var second *rankedLine
+	var filtered *rankedLine
 	for i := range w.order {
 		c := &w.order[i]
 		if c.attempted || c.final || lastResort && !w.isLastResort(c) || !lastResort && c.skipped != "" {
@@ -125,38 +124,38 @@ func (w *routing) next(lastResort bool) *rankedLine {
 		if !w.isFiltered(c.entry) {
 			return c
 		}
-		if second == nil {
-			second = c
+		if filtered == nil {
+			filtered = c
 		}
 	}
-	return second
+	return filtered
 }
 
-// isLastResort reports whether a skipped line may be used if no other line has answered. A pause is
-// respected if another line only lacks a free slot now.
+// isLastResort reports whether a skipped line may be used if no other line has answered. A paused
+// line may not if another line only lacks a free slot.
 func (w *routing) isLastResort(c *rankedLine) bool {
 	return c.skipped == health.StateHalfOpen || c.skipped == health.StateCooling &&
 		!slices.ContainsFunc(w.order, func(other rankedLine) bool { return other.skipped == skippedBusy })
 }
 
 // isFiltered reports whether the filter of a line's provider has stopped the prompt.
-func (w *routing) isFiltered(s *routingEntry) bool {
+func (w *routing) isFiltered(entry *routingEntry) bool {
 	return slices.ContainsFunc(w.filtered, func(other *routingEntry) bool {
-		return other.line.Provider == s.line.Provider && other.host == s.host
+		return other.line.Provider == entry.line.Provider && other.host == entry.host
 	})
 }
 
-// acquire begins an attempt on a line. It returns nil if the line must be skipped, with the reason
-// in c.
+// acquire begins an attempt on a line. If the line must be skipped, acquire sets c.skipped to the
+// reason and returns nil.
 func (w *routing) acquire(ctx context.Context, c *rankedLine, lastResort bool) *Attempt {
-	l, ln, t := w.lines, c.entry.line, c.entry.stats
-	c.form = formFor(c.entry, &w.request, c.missing)
+	l, ln, s := w.lines, c.entry.line, c.entry.stats
+	c.form = formFor(c.entry, &w.request, c.missingForm)
 	switch {
 	case ln.UnusableReason != "":
 		c.skipped = stateOutOfService
 	case c.form == "":
 		c.skipped = skippedForm
-	case t.drained.Load():
+	case s.drained.Load():
 		c.skipped = stateDrained
 	default:
 		c.skipped = ""
@@ -165,27 +164,27 @@ func (w *routing) acquire(ctx context.Context, c *rankedLine, lastResort bool) *
 		return nil
 	}
 	origin := w.request.origin(c.form)
-	why, generation, isHalfOpen := t.Refuses(l.now, origin, lastResort)
-	if why != "" {
-		c.skipped, c.final = why, lastResort
+	reason, generation, isHalfOpen := s.Admit(l.now, origin, lastResort)
+	if reason != "" {
+		c.skipped, c.final = reason, lastResort
 		return nil
 	}
-	capped := ln.MaxConcurrent > 0
-	if capped && !l.slots.Take(ctx, ln.ID, ln.MaxConcurrent) {
+	needsSlot := ln.MaxConcurrent > 0
+	if needsSlot && !l.slots.Take(ctx, ln.ID, ln.MaxConcurrent) {
 		if isHalfOpen {
-			t.EndHalfOpen()
+			s.EndHalfOpen()
 		}
 		c.skipped = skippedBusy
-		l.metrics.busy.WithLabelValues(ln.ID).Inc()
+		l.metrics.busySkips.WithLabelValues(ln.ID).Inc()
 		return nil
 	}
 	c.attempted = true
 	origin.Generation = generation
 	if c.selector.entry == nil {
 		c.selector = l.selectKey(c.entry, "")
-		c.selector.ofRequest = w.request.Account != ""
+		c.selector.forRequest = w.request.Account != ""
 	}
-	a := &Attempt{slot: capped, selector: c.selector, Candidate: Candidate{
+	a := &Attempt{hasSlot: needsSlot, selector: c.selector, Candidate: Candidate{
 		Line: ln, ProviderModel: ln.Models[w.request.Model.ID], Form: c.form, HalfOpen: isHalfOpen,
 		lines: l, entry: c.entry, origin: origin,
 	}}
@@ -207,13 +206,13 @@ func (w *routing) try(ctx context.Context, a *Attempt, attempt func(ctx context.
 		a.End()
 	}
 	end := w.lines.now()
-	rec := AttemptRecord{Line: a.Line.ID, Ignored: a.ignored, DurationMS: end.Sub(a.begun).Milliseconds()}
+	rec := AttemptRecord{Line: a.Line.ID, Ignored: a.ignoredFields, DurationMS: end.Sub(a.start).Milliseconds()}
 	if err == nil {
 		rec.Status, rec.FirstByteMS = 200, rec.DurationMS
 		a.recordSuccess(end)
 		done = true
 	} else {
-		done, err = w.failed(ctx, a, end, &rec, err)
+		done, err = w.handleError(ctx, a, end, &rec, err)
 	}
 	w.record(rec)
 	return done, err
@@ -231,12 +230,11 @@ func (w *routing) record(a AttemptRecord) {
 	w.attempts[maxTrace-1] = a
 }
 
-// failed handles an attempt's error: it records a failure of the line, or returns true for an error
-// that ends Try.
-func (w *routing) failed(ctx context.Context, a *Attempt, end time.Time, rec *AttemptRecord, err error) (done bool, _ error) {
+// handleError records an attempt's error. It returns true if the error ends Try.
+func (w *routing) handleError(ctx context.Context, a *Attempt, end time.Time, rec *AttemptRecord, err error) (done bool, _ error) {
 	var (
 		failure        *upstream.Failure
-		untranslatable Untranslatable
+		untranslatable UntranslatableError
 	)
 	switch {
 	case errors.As(err, &untranslatable):
@@ -251,7 +249,7 @@ func (w *routing) failed(ctx context.Context, a *Attempt, end time.Time, rec *At
 	}
 	a.recordFailure(end, failure)
 	rec.Status, rec.Code = failure.Status, string(failure.Code)
-	rec.Waste(a, w.request.Model, failure.Used)
+	rec.RecordWaste(a, w.request.Model, failure.Used)
 	if failure.Cause != nil {
 		rec.Cause = failure.Cause.Error()
 	}
@@ -265,7 +263,7 @@ func (w *routing) failed(ctx context.Context, a *Attempt, end time.Time, rec *At
 	return false, err
 }
 
-// recordSkips records the skipped lines if no line got the request.
+// recordSkips records the skipped lines in the request log.
 func (w *routing) recordSkips() {
 	for i := range w.order {
 		if c := &w.order[i]; !c.attempted {

@@ -25,7 +25,7 @@ import (
 type fakeProvider struct {
 	mu    sync.Mutex
 	fails map[string]*upstream.Failure // by line or key; nil if the call is answered
-	calls []string                     // "line", "line:probe"; or "new", "old:submit" and so on by key
+	calls []string                     // such as "line" and "line:probe"; with openKeys, "new" and "old:submit"
 }
 
 func (p *fakeProvider) open(t upstream.Target) (chatcall.Adapter, error) {
@@ -97,10 +97,10 @@ func (l fakeLine) Chat(_ context.Context, c chatcall.Call) (*chatcall.Response, 
 	return l.provider.chat(l.line, l.line, c)
 }
 
-// ask runs Try once; the attempts make their calls with the adapters.
+// ask runs Try once. The attempts call the adapters.
 func ask(l *line.Lines, r line.RoutingRequest) ([]line.AttemptRecord, error) {
-	return l.Try(context.Background(), r, func(ctx context.Context, on *line.Attempt) error {
-		answer, err := on.Chat(ctx, chatcall.Call{Form: wire.FormChat})
+	return l.Try(context.Background(), r, func(ctx context.Context, attempt *line.Attempt) error {
+		answer, err := attempt.Chat(ctx, chatcall.Call{Form: wire.FormChat})
 		if err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func noKey() *upstream.Failure {
 	return upstream.Classify(401, "", []byte(`{"error":{"message":"no","code":"invalid_api_key"}}`), nil)
 }
 
-// runUpkeep runs the upkeep of lines until stop returns.
+// runUpkeep runs l.Run until stop is called.
 func runUpkeep(t *testing.T, l *line.Lines) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -136,19 +136,19 @@ func runUpkeep(t *testing.T, l *line.Lines) (stop func()) {
 	}
 }
 
-// withUpkeep runs a test with the lines of a catalog and their upkeep on a synctest clock.
-func withUpkeep(t *testing.T, s *catalog.Snapshot, play func(t *testing.T, p *fakeProvider, l *line.Lines, s *catalog.Snapshot)) {
+// withUpkeep runs a test on a synctest clock while l.Run runs.
+func withUpkeep(t *testing.T, s *catalog.Snapshot, test func(t *testing.T, p *fakeProvider, l *line.Lines, s *catalog.Snapshot)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var p fakeProvider
 		l := line.New(line.Options{Open: p.open, Catalog: catalog.NewStaticWatcher(s)})
 		stop := runUpkeep(t, l)
 		defer stop()
-		play(t, &p, l, s)
+		test(t, &p, l, s)
 	})
 }
 
-// askTimes runs Try n times and expects answers.
+// askTimes runs ask n times and fails the test on an error.
 func askTimes(t *testing.T, l *line.Lines, s *catalog.Snapshot, n int) {
 	t.Helper()
 	for range n {
@@ -158,9 +158,9 @@ func askTimes(t *testing.T, l *line.Lines, s *catalog.Snapshot, n int) {
 	}
 }
 
-// TestADeadLineCostsNothing checks that the line gets no request after five failures, until the
-// gateway's own probe is answered.
-func TestADeadLineCostsNothing(t *testing.T) {
+// TestDeadLineGetsNoRequests checks that a line gets no request after five failures, until a probe
+// succeeds.
+func TestDeadLineGetsNoRequests(t *testing.T) {
 	t.Parallel()
 	withUpkeep(t, snapshot(1, inOrder("a", "b")...), func(t *testing.T, p *fakeProvider, l *line.Lines, s *catalog.Snapshot) {
 		p.set("a", down())
@@ -168,11 +168,11 @@ func TestADeadLineCostsNothing(t *testing.T) {
 		checkCalls(t, p, "a b a b a b a b a b")
 		askTimes(t, l, s, 20)
 		if got := p.takeCalls(); strings.Contains(got, "a") {
-			t.Errorf("the dead line was called: %s", got)
+			t.Errorf("calls %q, want none of line a", got)
 		}
 		if got := l.Statuses()[0]; got.State != "circuit_open" || got.CoolingUntil != time.Now().Add(30*time.Second).Unix() ||
 			!strings.Contains(got.Cause, "refused") {
-			t.Errorf("%+v", got)
+			t.Errorf("status %+v, want circuit_open for 30 s", got)
 		}
 		time.Sleep(35 * time.Second) // on the test's clock, like all sleeps here
 		checkCalls(t, p, "a:probe")
@@ -180,19 +180,19 @@ func TestADeadLineCostsNothing(t *testing.T) {
 		time.Sleep(62 * time.Second)
 		checkCalls(t, p, "a:probe")
 		if got := l.Statuses()[0]; got.State != "half_open" {
-			t.Errorf("%+v", got)
+			t.Errorf("status after a successful probe: %+v, want half_open", got)
 		}
 		askTimes(t, l, s, 3)
 		checkCalls(t, p, "a a a")
 		if got := l.Statuses()[0]; got.State != "in_service" {
-			t.Errorf("%+v", got)
+			t.Errorf("status after three answers: %+v, want in_service", got)
 		}
 	})
 }
 
-// TestAPanicGivesThePlaceBack checks that an attempt releases its slot and place even after a
-// panic, so that a half-open line does not stay occupied.
-func TestAPanicGivesThePlaceBack(t *testing.T) {
+// TestPanicReleasesPlace checks that an attempt ends after a panic, so that a half-open line does
+// not stay occupied.
+func TestPanicReleasesPlace(t *testing.T) {
 	t.Parallel()
 	withUpkeep(t, snapshot(1, spec("a")), func(t *testing.T, p *fakeProvider, l *line.Lines, s *catalog.Snapshot) {
 		p.set("a", down())
@@ -202,7 +202,7 @@ func TestAPanicGivesThePlaceBack(t *testing.T) {
 		p.set("a", nil)
 		time.Sleep(40 * time.Second)
 		if got := l.Statuses()[0]; got.State != "half_open" {
-			t.Fatalf("%+v", got)
+			t.Fatalf("status %+v, want half_open", got)
 		}
 		p.takeCalls()
 		func() {
@@ -214,16 +214,16 @@ func TestAPanicGivesThePlaceBack(t *testing.T) {
 			_, _ = l.Try(t.Context(), request(s), func(context.Context, *line.Attempt) error { panic("a defect") })
 		}()
 		if got := l.Statuses()[0]; got.InFlight != 0 {
-			t.Errorf("%d in flight", got.InFlight)
+			t.Errorf("%d calls in flight after a panic, want 0", got.InFlight)
 		}
 		askTimes(t, l, s, 3)
 		checkCalls(t, p, "a a a")
 	})
 }
 
-// TestEveryKindOfOutage checks that the line refuses requests with the right reason without a call,
-// and that it serves its other models if one model is missing.
-func TestEveryKindOfOutage(t *testing.T) {
+// TestOutageReasons checks that a line out of service refuses requests without a call and with the
+// right reason, and that it returns after the wait.
+func TestOutageReasons(t *testing.T) {
 	t.Parallel()
 	withUpkeep(t, snapshot(1, spec("a")), func(t *testing.T, p *fakeProvider, l *line.Lines, s *catalog.Snapshot) {
 		for _, tt := range []struct {
@@ -240,18 +240,18 @@ func TestEveryKindOfOutage(t *testing.T) {
 			p.set("a", tt.failure)
 			attempts, err := ask(l, request(s))
 			if len(attempts) != 1 || err == nil {
-				t.Fatalf("%v, %v", attempts, err)
+				t.Fatalf("first request: attempts %v, error %v; want one failed attempt", attempts, err)
 			}
 			p.set("a", nil)
 			p.takeCalls()
 			attempts, err = ask(l, request(s))
 			if got := skipped(attempts); got != "a:"+tt.skipped || fault.Of(err).Code != fault.UpstreamUnavailable || p.takeCalls() != "" {
-				t.Errorf("%s: skipped %s, error %v", tt.skipped, got, err)
+				t.Errorf("second request: skipped %q, error %v; want a:%s and upstream_unavailable, without a call", got, err, tt.skipped)
 			}
 			time.Sleep(tt.wait)
 			askTimes(t, l, s, 3)
 			if got := l.Statuses()[0]; got.State != "in_service" || got.ModelsOut != nil {
-				t.Errorf("%+v", got)
+				t.Errorf("status after the wait: %+v, want in_service", got)
 			}
 		}
 	})
@@ -262,9 +262,9 @@ func TestEveryKindOfOutage(t *testing.T) {
 func TestDoubtsAreProbedAtOnce(t *testing.T) {
 	t.Parallel()
 	withUpkeep(t, snapshot(1, inOrder("a", "b")...), func(t *testing.T, p *fakeProvider, l *line.Lines, s *catalog.Snapshot) {
-		hostile := func(status int) {
-			_, err := l.Try(t.Context(), request(s), func(ctx context.Context, on *line.Attempt) error {
-				if on.Line.ID == "a" {
+		sendHostile := func(status int) {
+			_, err := l.Try(t.Context(), request(s), func(ctx context.Context, attempt *line.Attempt) error {
+				if attempt.Line.ID == "a" {
 					return upstream.Classify(status, "", nil, nil)
 				}
 				return nil
@@ -275,42 +275,43 @@ func TestDoubtsAreProbedAtOnce(t *testing.T) {
 			synctest.Wait()
 		}
 		for _, status := range []int{401, 403, 404} {
-			hostile(status)
+			sendHostile(status)
 			if got := l.Statuses()[0]; got.State != "in_service" || got.ModelsOut != nil || p.takeCalls() != "a:probe" {
-				t.Errorf("after one unproven status %d: %+v", status, got)
+				t.Errorf("after one unproven status %d: line %+v, want in_service and one probe", status, got)
 			}
 			time.Sleep(time.Minute) // on the test's clock
 		}
 		p.set("a", upstream.Classify(403, "", nil, nil)) // the probe fails too
-		hostile(401)
+		sendHostile(401)
 		if got := l.Statuses()[0]; got.State != "credentials_out" || p.takeCalls() != "a:probe" {
-			t.Errorf("after a 401 for the probe: %+v", got)
+			t.Errorf("after the probe failed too: line %+v, want credentials_out", got)
 		}
 	})
 }
 
-// TestRejectionsThatAnotherLineMayNotShare checks that a request rejected by one line goes to the
-// next, and that the client gets the first rejection if no line can serve it.
-func TestRejectionsThatAnotherLineMayNotShare(t *testing.T) {
+// TestRejectionTriesNextLine checks that the next line gets a request that one line rejected, and
+// that the client gets the rejection if the next line fails.
+func TestRejectionTriesNextLine(t *testing.T) {
 	t.Parallel()
 	s := snapshot(1, inOrder("a", "b")...)
 	var p fakeProvider
 	l := line.New(line.Options{Open: p.open, Catalog: catalog.NewStaticWatcher(s)})
 	p.set("a", upstream.Classify(404, "", []byte(`{"error":{"message":"No endpoints found that support tool use"}}`), nil))
 	if _, err := ask(l, request(s)); err != nil || p.takeCalls() != "a b" {
-		t.Errorf("the second line serves the request: %v", err)
+		t.Errorf("error %v, want an answer from line b", err)
 	}
 	p.set("b", down())
 	if _, err := ask(l, request(s)); fault.Of(err).Status() != 404 || !strings.Contains(fault.Of(err).Message(), "tool use") ||
 		p.takeCalls() != "a b" {
-		t.Errorf("no line serves the request: %v", err)
+		t.Errorf("error %v, want the 404 of line a after calls of both lines", err)
 	}
 	if got := l.Statuses()[0]; got.State != "in_service" || got.ModelsOut != nil || got.Attempts != 0 {
-		t.Errorf("%+v", got)
+		t.Errorf("status of line a: %+v, want in_service without attempts", got)
 	}
 }
 
-// TestBusy checks the error if all slots are taken. The error lists each line.
+// TestBusy checks that the client's error lists each line if no slot is free, and that a closed
+// answer releases its slot once.
 func TestBusy(t *testing.T) {
 	t.Parallel()
 	a, b, c := spec("a"), spec("b"), spec("c")
@@ -322,8 +323,8 @@ func TestBusy(t *testing.T) {
 	l := line.New(line.Options{Open: p.open, Catalog: catalog.NewStaticWatcher(s)})
 	var open []io.Closer
 	try := func() error {
-		_, err := l.Try(t.Context(), request(s), func(ctx context.Context, on *line.Attempt) error {
-			answer, err := on.Chat(ctx, chatcall.Call{})
+		_, err := l.Try(t.Context(), request(s), func(ctx context.Context, attempt *line.Attempt) error {
+			answer, err := attempt.Chat(ctx, chatcall.Call{})
 			if err == nil {
 				open = append(open, answer.Body)
 			}
@@ -337,37 +338,37 @@ func TestBusy(t *testing.T) {
 		}
 	}
 	if err := try(); fault.Of(err).Code != fault.UpstreamBusy { // the third line cools after this request
-		t.Errorf("third: %v", err)
+		t.Errorf("third request: error %v, want upstream_busy", err)
 	}
 	p.takeCalls()
 	for range 2 {
 		attempts, err := ask(l, request(s))
 		e := fault.Of(err)
 		if e.Code != fault.RateLimitExceeded || e.Status() != 429 || e.RetryAfter != time.Second || p.takeCalls() != "" {
-			t.Errorf("%v", err)
+			t.Errorf("error %v, want rate_limit_exceeded with Retry-After 1 s and no call", err)
 		}
 		if got := skipped(attempts); got != "a:busy b:busy c:cooling" {
-			t.Errorf("skipped %s", got)
+			t.Errorf("skipped %q, want a:busy b:busy c:cooling", got)
 		}
 		if body := string(e.Body()); !strings.Contains(body,
 			`"attempts":[{"place":1,"reason":"busy"},{"place":2,"reason":"busy"},{"place":3,"reason":"cooling_down"}]`) {
-			t.Errorf("body %s", body)
+			t.Errorf("body %s, want the skipped lines in attempts", body)
 		}
 	}
 	if got := l.Statuses()[0]; got.InFlight != 1 || got.Granted != 1 {
-		t.Errorf("%+v", got)
+		t.Errorf("status %+v, want one call in flight and one slot", got)
 	}
 	open[0].Close()
 	open[0].Close() // gives back one slot, not two
 	if err := try(); err != nil || p.takeCalls() != "a" {
-		t.Errorf("after the end of an attempt: %v", err)
+		t.Errorf("after the end of an attempt: error %v, want a call of line a", err)
 	}
 	if err := try(); fault.Of(err).Code != fault.RateLimitExceeded {
-		t.Errorf("one slot was released twice: %v", err)
+		t.Errorf("error %v, want rate_limit_exceeded, because only one slot was released", err)
 	}
 }
 
-// TestNoLine checks the error in each form if no line is healthy.
+// TestNoLine checks the status, code and Retry-After in each form for a model without lines.
 func TestNoLine(t *testing.T) {
 	t.Parallel()
 	for form, want := range map[wire.Form]struct {
@@ -386,17 +387,17 @@ func TestNoLine(t *testing.T) {
 		e := fault.Of(err)
 		if e.Code != want.code || e.Status() != want.status || (e.RetryAfter > 0) != want.retry ||
 			(e.Fields["retry_after"] != nil) != want.retry {
-			t.Errorf("%s: %v, retry after %s, %v", form, err, e.RetryAfter, e.Fields)
+			t.Errorf("%s: error %v, Retry-After %s, fields %v; want %+v", form, err, e.RetryAfter, e.Fields, want)
 		}
 		if e.RetryAfter%time.Second != 0 || want.retry && e.Fields["retry_after"] != int64(e.RetryAfter/time.Second) {
-			t.Errorf("%s: %s and %v", form, e.RetryAfter, e.Fields)
+			t.Errorf("%s: Retry-After %s and fields %v, want equal whole seconds", form, e.RetryAfter, e.Fields)
 		}
 	}
 }
 
-// TestPromptFilterTriesAnotherProviderFirst checks that lines of the same provider come last,
+// TestPromptFilterPrefersOtherProviders checks that lines of the same provider come last,
 // because they have the same filter.
-func TestPromptFilterTriesAnotherProviderFirst(t *testing.T) {
+func TestPromptFilterPrefersOtherProviders(t *testing.T) {
 	t.Parallel()
 	var specs []catalog.LineSpec
 	for i, address := range []string{"https://one/v1", "https://one/v2", "https://two", "https://one", "https://three"} {
@@ -411,13 +412,13 @@ func TestPromptFilterTriesAnotherProviderFirst(t *testing.T) {
 	}
 	_, err := ask(line.New(line.Options{Open: p.open}), request(s))
 	if got := p.takeCalls(); got != "a c e b d" || fault.Of(err).Code != fault.UpstreamPromptFilter {
-		t.Errorf("called %s, %v", got, err)
+		t.Errorf("called %q, error %v; want a c e b d and upstream_prompt_filter", got, err)
 	}
 }
 
-// TestConversationsStay checks that the requests of a conversation use one line. If the line is
+// TestConversationsKeepTheirLine checks that the requests of a conversation use one line. If the line is
 // out, only its own conversations move.
-func TestConversationsStay(t *testing.T) {
+func TestConversationsKeepTheirLine(t *testing.T) {
 	t.Parallel()
 	s := snapshot(1, spec("a"), spec("b"), spec("c"))
 	var p fakeProvider
@@ -452,13 +453,13 @@ func TestConversationsStay(t *testing.T) {
 	}
 	slices.Sort(lines)
 	if got := slices.Compact(lines); len(got) != 3 {
-		t.Errorf("only %v were used", got)
+		t.Errorf("conversations used the lines %v, want all three", got)
 	}
 }
 
-// TestNewAddressNewHealth checks that a line's findings are cleared if the catalog changes its
-// provider, and are kept otherwise.
-func TestNewAddressNewHealth(t *testing.T) {
+// TestNewAccountClearsHealth checks that a line's health is cleared if the catalog changes the line's
+// address or account, and is kept otherwise.
+func TestNewAccountClearsHealth(t *testing.T) {
 	t.Parallel()
 	a := spec("a")
 	s := snapshot(1, a)
@@ -466,30 +467,30 @@ func TestNewAddressNewHealth(t *testing.T) {
 	l := line.New(line.Options{Open: p.open, Catalog: catalog.NewStaticWatcher(s)})
 	p.set("a", noKey())
 	if _, err := ask(l, request(s)); err == nil {
-		t.Fatal("no error")
+		t.Fatal("the first request succeeded with a refused credential")
 	}
 	a.Weight = 7
 	*s = *snapshot(2, a)
 	if got := l.Statuses()[0].State; got != "credentials_out" {
-		t.Errorf("after another weight: %s", got)
+		t.Errorf("state after another weight: %s, want credentials_out", got)
 	}
 	a.BaseURL = "https://elsewhere"
 	*s = *snapshot(3, a)
 	if got := l.Statuses()[0].State; got != "in_service" {
-		t.Errorf("after another address: %s", got)
+		t.Errorf("state after another address: %s, want in_service", got)
 	}
 	if _, err := ask(l, request(s)); err == nil {
-		t.Fatal("no error")
+		t.Fatal("the second request succeeded with a refused credential")
 	}
 	a.Options = map[string]any{"client_id": "another"} // another account for the credential
 	*s = *snapshot(4, a)
 	if got := l.Statuses()[0].State; got != "in_service" {
-		t.Errorf("after another credential: %s", got)
+		t.Errorf("state after another credential: %s, want in_service", got)
 	}
 }
 
-// TestTraceIsBounded checks that the attempts of a request over very many lines are bounded.
-func TestTraceIsBounded(t *testing.T) {
+// TestAttemptRecordsAreBounded checks that a request has at most 64 records, the last one included.
+func TestAttemptRecordsAreBounded(t *testing.T) {
 	t.Parallel()
 	var specs []catalog.LineSpec
 	var p fakeProvider
@@ -503,15 +504,15 @@ func TestTraceIsBounded(t *testing.T) {
 	attempts, _ := ask(l, r)
 	if calls := len(strings.Fields(p.takeCalls())); calls != 200 || len(attempts) != 64 || attempts[0].Line != "l000" ||
 		attempts[63].Line != "l199" {
-		t.Errorf("%d lines called, %d attempts recorded, from %s to %s", calls, len(attempts), attempts[0].Line, attempts[len(attempts)-1].Line)
+		t.Errorf("%d lines called, %d attempts recorded; want 200 and 64, the last one of line l199", calls, len(attempts))
 	}
 	if attempts, _ = ask(l, r); len(attempts) != 64 || attempts[63].Line != "l199" || attempts[63].Skipped == "" {
-		t.Errorf("%d attempts recorded", len(attempts))
+		t.Errorf("%d skipped lines recorded, want 64, the last one l199", len(attempts))
 	}
 }
 
-// TestPausesAreALastResort checks that other accounts respect one account's pause while another
-// line can take them, now or in a moment, and ignore it otherwise.
+// TestPausesAreALastResort checks that other accounts respect one account's pause while another line
+// is available or busy, and otherwise use the paused line.
 func TestPausesAreALastResort(t *testing.T) {
 	t.Parallel()
 	a, b := spec("a"), spec("b")
@@ -520,14 +521,14 @@ func TestPausesAreALastResort(t *testing.T) {
 	var p fakeProvider
 	l := line.New(line.Options{Open: p.open, Catalog: catalog.NewStaticWatcher(s)})
 	slow := upstream.Classify(429, "", nil, http.Header{"Retry-After": {"20"}})
-	as := func(account string) ([]line.AttemptRecord, error) {
+	askAs := func(account string) ([]line.AttemptRecord, error) {
 		r := request(s)
 		r.Account = account
 		return ask(l, r)
 	}
 	check := func(account, calls, skips string, code fault.Code) {
 		t.Helper()
-		attempts, err := as(account)
+		attempts, err := askAs(account)
 		if got := p.takeCalls(); got != calls || skips != "" && skipped(attempts) != skips || code == "" && err != nil ||
 			code != "" && fault.Of(err).Code != code {
 			t.Errorf("account %s: calls %q, skipped %q, error %v; want %q, %q and %q", account, got, skipped(attempts), err, calls, skips, code)
@@ -536,20 +537,20 @@ func TestPausesAreALastResort(t *testing.T) {
 	p.set("a", slow)
 	check("large", "a b", "", "")
 	check("small", "b", "", "") // line b can take the request
-	taken := make(chan struct{})
-	leave := make(chan struct{})
+	slotTaken := make(chan struct{})
+	release := make(chan struct{})
 	go func() {
-		defer close(taken)
+		defer close(slotTaken)
 		_, _ = l.Try(context.Background(), request(s), func(context.Context, *line.Attempt) error {
-			taken <- struct{}{}
-			<-leave
+			slotTaken <- struct{}{}
+			<-release
 			return context.Canceled
 		})
 	}()
-	<-taken
+	<-slotTaken
 	check("small", "", "a:cooling b:busy", fault.RateLimitExceeded)
-	close(leave)
-	<-taken
+	close(release)
+	<-slotTaken
 	p.set("b", slow)
 	check("large", "b", "", fault.UpstreamBusy)
 	check("large", "", "a:cooling b:cooling", fault.UpstreamUnavailable)

@@ -19,9 +19,9 @@ import (
 	"tollgate/internal/wire"
 )
 
-// TestUnavailableSaysWhatToDo checks the client's error if no line is available: its reason, the
-// advice, and the time if known. The attempt and the logged cause carry the line's last error.
-func TestUnavailableSaysWhatToDo(t *testing.T) {
+// TestUnavailableError checks that the client's error after an outage has the reason, advice and
+// Retry-After. The attempt record and the logged cause contain the line's last error.
+func TestUnavailableError(t *testing.T) {
 	t.Parallel()
 	conn := func(err error) func() *upstream.Failure {
 		return func() *upstream.Failure { return upstream.ConnectionFailure(context.Background(), err) }
@@ -38,25 +38,25 @@ func TestUnavailableSaysWhatToDo(t *testing.T) {
 		failure func() *upstream.Failure
 		state   string
 		words   []string
-		error   string // the line's error, for the operator
-		after   time.Duration
+		error   string        // the line's error, for the operator
+		after   time.Duration // Retry-After
 	}{
 		"the provider is down": {conn(errors.New("connection refused")), "circuit_open",
 			[]string{"failed repeatedly", "try again in 30 s", "another model"}, "connection refused", 30 * time.Second},
-		"its name is unknown": {conn(errors.New("lookup api.test: no such host")), "circuit_open",
+		"an unknown host name": {conn(errors.New("lookup api.test: no such host")), "circuit_open",
 			[]string{"failed repeatedly", "try again in 30 s"}, "no such host", 30 * time.Second},
-		"a certificate that nobody knows": {untrusted(x509.UnknownAuthorityError{}), "circuit_open",
+		"a certificate of an unknown authority": {untrusted(x509.UnknownAuthorityError{}), "circuit_open",
 			[]string{"certificate is not valid", "tell the operator"}, "failed to verify certificate", 0},
-		"a certificate that ran out": {untrusted(x509.CertificateInvalidError{Reason: x509.Expired}), "circuit_open",
+		"an expired certificate": {untrusted(x509.CertificateInvalidError{Reason: x509.Expired}), "circuit_open",
 			[]string{"certificate is not valid", "tell the operator"}, "failed to verify certificate", 0},
 		"a certificate of another host": {conn(x509.HostnameError{Certificate: &x509.Certificate{}, Host: "api.test"}), "circuit_open",
 			[]string{"certificate is not valid", "tell the operator"}, "api.test", 0},
-		"a credential that is refused": {noKey, "credentials_out",
+		"a refused credential": {noKey, "credentials_out",
 			[]string{"refuses this service's access", "tell the operator"}, "invalid_api_key", 0},
-		"an account without money": {func() *upstream.Failure {
+		"an exhausted quota": {func() *upstream.Failure {
 			return upstream.Classify(429, "", []byte(`{"error":{"message":"pay","code":"insufficient_quota"}}`), nil)
 		}, "credentials_out", []string{"refuses this service's access", "another model"}, "insufficient_quota", 0},
-		"a model that is gone": {func() *upstream.Failure {
+		"a missing model": {func() *upstream.Failure {
 			return upstream.Classify(404, "", []byte(`{"error":{"message":"gone","code":"model_not_found"}}`), nil)
 		}, "model_out", []string{"does not offer this model", "another model"}, "model_not_found", 0},
 		"a rate limit":      {limited("7"), "cooling", []string{"limiting requests", "try again in 7 s"}, "slow down", 7 * time.Second},
@@ -74,11 +74,11 @@ func TestUnavailableSaysWhatToDo(t *testing.T) {
 				first := fault.Of(try())
 				if strings.Contains(name, "certificate") || strings.HasSuffix(tt.state, "_out") {
 					if !strings.Contains(first.Message(), tt.words[0]) || !strings.Contains(first.Message(), tt.words[1]) {
-						t.Errorf("the first client gets %q", first.Message())
+						t.Errorf("the first client gets %q, want %q", first.Message(), tt.words)
 					}
 				}
 				if first.RetryAfter != 0 { // the specification has no Retry-After for a provider's rate limit
-					t.Errorf("the first client gets Retry-After %s", first.RetryAfter)
+					t.Errorf("the first client gets Retry-After %s, want none", first.RetryAfter)
 				}
 				for range 4 {
 					if tt.state == "circuit_open" {
@@ -92,7 +92,7 @@ func TestUnavailableSaysWhatToDo(t *testing.T) {
 					e := fault.Of(err)
 					status := map[wire.Form]int{wire.FormChat: 502, wire.FormResponses: 503}[form]
 					if e.Status() != status || form == wire.FormChat && e.RetryAfter != tt.after || form != wire.FormChat && e.RetryAfter == 0 {
-						t.Errorf("%s: %d, retry after %s", form, e.Status(), e.RetryAfter)
+						t.Errorf("%s: status %d, Retry-After %s; want %d, %s", form, e.Status(), e.RetryAfter, status, tt.after)
 					}
 					for _, want := range append(tt.words, "not charged") {
 						if !strings.Contains(e.Message(), want) {
@@ -100,13 +100,13 @@ func TestUnavailableSaysWhatToDo(t *testing.T) {
 						}
 					}
 					if strings.Contains(e.Message(), tt.error) || strings.Contains(e.Message(), "refused:") {
-						t.Errorf("the client gets %q", e.Message())
+						t.Errorf("the client's message %q repeats the line's error", e.Message())
 					}
 					if cause := e.Cause.Error(); !strings.Contains(cause, tt.error) || !strings.Contains(cause, "a "+tt.state) {
-						t.Errorf("the log has %q", cause)
+						t.Errorf("logged cause %q, want %q with state %s", cause, tt.error, tt.state)
 					}
 					if len(attempts) != 1 || attempts[0].Skipped != tt.state || !strings.Contains(attempts[0].Cause, tt.error) {
-						t.Errorf("%+v", attempts)
+						t.Errorf("attempts %+v, want one skipped as %s because of %q", attempts, tt.state, tt.error)
 					}
 				}
 			})
@@ -114,9 +114,9 @@ func TestUnavailableSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// TestUnavailableByDecision checks that the error distinguishes the operator's decisions and
-// missing configuration from a provider's failures.
-func TestUnavailableByDecision(t *testing.T) {
+// TestUnavailableWithoutUsableLine checks the error if the only line lacks its key or the model has
+// no line.
+func TestUnavailableWithoutUsableLine(t *testing.T) {
 	t.Parallel()
 	out := spec("a")
 	out.APIKey = "${NOT_SET}"
@@ -125,13 +125,13 @@ func TestUnavailableByDecision(t *testing.T) {
 		words string
 		cause string
 	}{
-		"no key": {[]catalog.LineSpec{out}, "No provider of this model is ready", "NOT_SET"},
-		"none":   {nil, "No provider of this model is ready", "no line of the catalog"},
+		"missing key": {[]catalog.LineSpec{out}, "No provider of this model is ready", "NOT_SET"},
+		"no line":     {nil, "No provider of this model is ready", "no line of the catalog"},
 	} {
 		s := snapshot(1, tt.lines...)
 		_, err := ask(line.New(line.Options{Open: (&fakeProvider{}).open}), request(s))
 		if e := fault.Of(err); !strings.Contains(e.Message(), tt.words) || !strings.Contains(e.Cause.Error(), tt.cause) || e.RetryAfter != 0 {
-			t.Errorf("%s: %q, %v", name, e.Message(), e.Cause)
+			t.Errorf("%s: message %q, cause %v; want %q and %q", name, e.Message(), e.Cause, tt.words, tt.cause)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func (l *Lines) Run(ctx context.Context) {
 		}
 		return err
 	}
-	if l.shares() {
+	if l.mayHavePeers() {
 		group.Go(func() {
 			loop.Run(ctx, loop.Loop{Room: "line", Does: "share findings about lines", Log: l.log, Period: stepEvery,
 				Pause: stepEvery / 10, Wake: l.findings.changed, Step: l.Exchange})
@@ -56,22 +56,22 @@ func (l *Lines) Run(ctx context.Context) {
 
 // lastReport records the time and catalog of a node's last report.
 type lastReport struct {
-	at       time.Time
+	sentAt   time.Time
 	snapshot *catalog.Snapshot
 }
 
 // due reports whether to report the lines, and records the report. After a change of the catalog,
 // or at a start, the report is due at once, because operators see the lines in the reports.
-func (t *lastReport) due(now time.Time, current *catalog.Snapshot) bool {
-	if current == t.snapshot && now.Sub(t.at) < reportEvery {
+func (r *lastReport) due(now time.Time, current *catalog.Snapshot) bool {
+	if current == r.snapshot && now.Sub(r.sentAt) < reportEvery {
 		return false
 	}
-	*t = lastReport{now, current}
+	*r = lastReport{now, current}
 	return true
 }
 
-// Refresh applies the newest catalog, with the metrics of its lines, and the operator's decisions
-// about lines. A decision on this node applies at once, a decision on another node within a second.
+// Refresh applies the newest catalog and the operator's decisions about lines. Run calls Refresh
+// each second, so other nodes apply a decision within a second.
 func (l *Lines) Refresh(ctx context.Context) error {
 	if l.db == nil {
 		return nil
@@ -89,7 +89,7 @@ func (l *Lines) Refresh(ctx context.Context) error {
 
 // applyControls applies the operator's decisions. A resumed line starts with cleared health.
 func (l *Lines) applyControls(controls map[string]control) {
-	l.findings.mu.Lock() // a step must not see a half-applied resume
+	l.findings.mu.Lock() // Exchange must not see a half-applied resume
 	defer l.findings.mu.Unlock()
 	l.mu.Lock()
 	old := l.controls
@@ -108,12 +108,12 @@ func (l *Lines) applyControl(id string, t *stats, before, now control) (changes 
 		changes = t.forget(l.now())
 		l.findings.resumeLine(id)
 	}
-	back := health.Change{State: health.StateInService}
+	returnChange := health.Change{State: health.StateInService}
 	switch {
 	case now.drained && !before.drained:
 		return append(changes, health.Change{State: stateDrained, Cause: causeDrained})
-	case before.drained && !now.drained && !slices.Contains(changes, back):
-		return append(changes, back)
+	case before.drained && !now.drained && !slices.Contains(changes, returnChange):
+		return append(changes, returnChange)
 	}
 	return changes
 }
@@ -132,8 +132,7 @@ func (l *Lines) Report(ctx context.Context) error {
 	})
 }
 
-// announce reports to the operator, by log, metrics and alert, that a line or a part of it went out
-// of service or returned.
+// announce reports changes of a line, or of a part, to the operator by log, metrics and alert.
 func (l *Lines) announce(line string, changes []health.Change) {
 	for _, c := range changes {
 		l.alerts.Send(l.logChange(line, c))

@@ -24,7 +24,7 @@ import (
 	"tollgate/internal/wire"
 )
 
-// alertReceiver receives alerts.
+// alertReceiver records the alerts that a sender posts.
 type alertReceiver struct {
 	mu       sync.Mutex
 	alerts   []string
@@ -56,30 +56,31 @@ func (r *alertReceiver) wait(n int) string {
 	return strings.Join(messages, ", ")
 }
 
-// TestLinesAreReported checks that lines are reported in time, and at once after a change of the catalog.
-func TestLinesAreReported(t *testing.T) {
+// TestReportIsDue checks that a report is due every five seconds, and at once after a change of the
+// catalog.
+func TestReportIsDue(t *testing.T) {
 	t.Parallel()
 	var last lastReport
 	first, second := new(catalog.Snapshot), new(catalog.Snapshot)
-	at := time.UnixMilli(1_800_000_000_000)
+	now := time.UnixMilli(1_800_000_000_000)
 	for i, step := range []struct {
-		after time.Duration
-		of    *catalog.Snapshot
-		due   bool
+		after    time.Duration
+		snapshot *catalog.Snapshot
+		due      bool
 	}{
 		{0, nil, true}, {time.Second, first, true}, {time.Second, first, false}, {time.Second, second, true},
 		{4 * time.Second, second, false}, {time.Second, second, true}, {time.Second, second, false},
 	} {
-		at = at.Add(step.after)
-		if due := last.due(at, step.of); due != step.due {
-			t.Errorf("step %d: %t", i, due)
+		now = now.Add(step.after)
+		if due := last.due(now, step.snapshot); due != step.due {
+			t.Errorf("step %d: due returned %t", i, due)
 		}
 	}
 }
 
-// TestOperatorsWord checks that a drain and a resume on one node reach the other nodes and are
-// reported there, and that a resume clears the line's health on each node.
-func TestOperatorsWord(t *testing.T) {
+// TestDrainAndResumeReachNodes checks that a drain reaches another node, that a resume clears the
+// line's health, and that a node sends one alert for each change.
+func TestDrainAndResumeReachNodes(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		doc := &catalog.Document{Models: []catalog.Model{{ID: "swift", Kind: catalog.KindChat}},
@@ -100,7 +101,7 @@ func TestOperatorsWord(t *testing.T) {
 			return l, alerts
 		}
 		l, alerts := begin()
-		other, _ := begin()
+		otherNode, _ := begin()
 		decide := func(f func(*store.Tx, string) error) {
 			t.Helper()
 			storetest.Update(t, db, func(tx *store.Tx) error { return f(tx, "a") })
@@ -109,22 +110,22 @@ func TestOperatorsWord(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := other.Refresh(t.Context()); err != nil {
+			if err := otherNode.Refresh(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
 		state := func() Status { return l.Statuses()[0] }
 		if got := state().State; got != "in_service" {
-			t.Fatal(got)
+			t.Fatalf("state %s, want in_service", got)
 		}
-		other.Statuses()
+		otherNode.Statuses()
 		decide(DrainTx)
-		if got := state(); got.State != "drained" || other.Statuses()[0].State != "drained" || alerts.wait(1) != "a drained" {
-			t.Errorf("%+v", got)
+		if got := state(); got.State != "drained" || otherNode.Statuses()[0].State != "drained" || alerts.wait(1) != "a drained" {
+			t.Errorf("status %+v, want drained on both nodes, with one alert", got)
 		}
 		decide(ResumeTx)
 		if got := alerts.wait(1); state().State != "in_service" || got != "a in_service" {
-			t.Errorf("%+v, alerts %s", state(), got)
+			t.Errorf("after a resume: status %+v, alerts %s; want in_service and one alert", state(), got)
 		}
 
 		failure := func(effect upstream.Health) *upstream.Failure {
@@ -136,23 +137,23 @@ func TestOperatorsWord(t *testing.T) {
 		l.announce("a", entry.stats.RecordFailure(time.Now(), swift, failure(upstream.HealthModel)))
 		l.announce("a", entry.stats.RecordFailure(time.Now(), swift, failure(upstream.HealthCredential)))
 		if got := alerts.wait(2); got != "a credentials_out, a swift model_out" {
-			t.Errorf("alerts %s", got)
+			t.Errorf("alerts %q, want credentials_out and model_out", got)
 		}
 		decide(DrainTx)
 		alerts.wait(1)
 		decide(ResumeTx)
 		if got := alerts.wait(2); state().State != "in_service" || state().ModelsOut != nil || got != "a in_service, a swift in_service" {
-			t.Errorf("%+v, alerts %s", state(), got)
+			t.Errorf("after a resume: status %+v, alerts %s; want in_service and two alerts", state(), got)
 		}
 
 		// Each node's report reaches the others.
-		for _, l := range []*Lines{l, other} {
+		for _, l := range []*Lines{l, otherNode} {
 			if err := l.Report(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if reports := view(t, db, ReportsTx); len(reports) != 2 || len(Join(reports)[0].Nodes) != 2 {
-			t.Errorf("%v", reports)
+			t.Errorf("reports %v, want one of each node", reports)
 		}
 	})
 }

@@ -51,14 +51,14 @@ func ResumeTx(tx *store.Tx, by Actor, spec catalog.LineSpec) (line.Status, error
 }
 
 func decideTx(tx *store.Tx, by Actor, spec catalog.LineSpec, act string, decide func(*store.Tx, string) error) (line.Status, error) {
-	before, err := line.DecidedTx(tx, spec)
+	before, err := line.OperatorStatusTx(tx, spec)
 	if err != nil {
 		return before, err
 	}
 	if err := decide(tx, spec.ID); err != nil {
 		return before, err
 	}
-	after, err := line.DecidedTx(tx, spec)
+	after, err := line.OperatorStatusTx(tx, spec)
 	if err != nil {
 		return after, err
 	}

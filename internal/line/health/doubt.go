@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// doubtStreak unproven failures in a row cause a probe, and so do as many unproven failures
-	// among the recent attempts as would open the circuit.
+	// doubtStreak failures in a row cause a probe if the last one is unproven. So do recent failures
+	// that would open the circuit if they were proven.
 	doubtStreak = 2.0
 	// doubtAgain is the shortest time between two probes of the same part. It bounds the number of
 	// probes caused by clients.
@@ -28,10 +28,10 @@ type failureSum struct {
 }
 
 // add adds a failure with its weight.
-func (b *failureSum) add(account string, weight float64, unproven bool) {
-	failures := &b.proven
+func (s *failureSum) add(account string, weight float64, unproven bool) {
+	failures := &s.proven
 	if unproven {
-		failures = &b.unproven
+		failures = &s.unproven
 	}
 	switch {
 	case weight == 0:
@@ -43,22 +43,22 @@ func (b *failureSum) add(account string, weight float64, unproven bool) {
 }
 
 // total returns the sum of all failures.
-func (b *failureSum) total() float64 {
+func (s *failureSum) total() float64 {
 	sum := 0.0
-	for _, n := range b.proven {
+	for _, n := range s.proven {
 		sum += n
 	}
-	for _, n := range b.unproven {
+	for _, n := range s.unproven {
 		sum += n
 	}
 	return sum
 }
 
 // reporters returns the accounts with at least doubtStreak failures.
-func (b *failureSum) reporters() (r reporters) {
-	for _, failures := range [...]map[string]float64{b.proven, b.unproven} {
+func (s *failureSum) reporters() (r reporters) {
+	for _, failures := range [...]map[string]float64{s.proven, s.unproven} {
 		for account := range failures {
-			if b.proven[account]+b.unproven[account] >= doubtStreak {
+			if s.proven[account]+s.unproven[account] >= doubtStreak {
 				r.add(account)
 			}
 		}
@@ -66,28 +66,28 @@ func (b *failureSum) reporters() (r reporters) {
 	return r
 }
 
-// counted returns the failures counted against the line. It omits the unproven failures of the
-// account with the most of them, because the requests of one account may have caused all of these.
-func (b *failureSum) counted() float64 {
+// lineFailures adds up the failures counted against the line. It omits the unproven failures of one
+// account, the one with the most, because this account's requests may have caused them.
+func (s *failureSum) lineFailures() float64 {
 	largest := 0.0
-	for _, n := range b.unproven {
+	for _, n := range s.unproven {
 		largest = max(largest, n)
 	}
-	return b.total() - largest
+	return s.total() - largest
 }
 
 // doubt is an open question whether a part of a line works. A probe answers it.
 type doubt struct {
-	open    bool // whether a probe must decide
-	circuit bool // whether failures are the reason; then the circuit opens if the probe fails too
-	urgent  bool // whether a block waits for the answer
-	probing bool
-	last    time.Time // time of the last answer; zero if none
+	open      bool // whether a probe must decide
+	circuit   bool // whether failures are the reason; then the circuit opens if the probe fails too
+	urgent    bool // whether a block waits for the probe
+	probing   bool
+	lastProbe time.Time // end of the last probe, or zero
 }
 
 // addDoubt requests a probe of a part. circuit is true if failures are the reason.
 func (h *health) addDoubt(part LinePart, circuit bool) {
-	if h.serving.Unprobed {
+	if h.serving.Unprobeable {
 		return
 	}
 	if h.doubts == nil {
@@ -134,9 +134,9 @@ func (h *health) dueDoubts(now time.Time) (due []Probe) {
 		case !d.ready(now):
 		case !d.open:
 			delete(h.doubts, part)
-		case h.dueDoubt(now, part, d):
+		case h.isDue(now, part, d):
 			d.probing = true
-			due = append(due, Probe{LinePart: part, Last: h.lastAnswer.forms[part.Model]})
+			due = append(due, Probe{LinePart: part, LastForm: h.lastAnswer.forms[part.Model]})
 		}
 	}
 	return due
@@ -144,28 +144,28 @@ func (h *health) dueDoubts(now time.Time) (due []Probe) {
 
 // ready reports whether the doubt may be probed again.
 func (d *doubt) ready(now time.Time) bool {
-	return !d.probing && (d.last.IsZero() || now.Sub(d.last) >= d.wait())
+	return !d.probing && (d.lastProbe.IsZero() || now.Sub(d.lastProbe) >= d.wait())
 }
 
-// dueDoubt reports whether to probe a doubtful part now.
-func (h *health) dueDoubt(now time.Time, part LinePart, d *doubt) bool {
+// isDue reports whether to probe a doubtful part now.
+func (h *health) isDue(now time.Time, part LinePart, d *doubt) bool {
 	model := h.parts[LinePart{Model: part.Model}]
 	return d.ready(now) && (h.state != cooling || !h.reporters.confirmed) && (model == nil || !model.active() || !model.reporters.confirmed)
 }
 
 // recordDoubtProbe records the result of a probe of a doubtful part. generation is the line's
-// generation at the start of the probe, and form is the form of the probe. No client influences a
-// probe, so its failure applies to all accounts.
+// generation at the start of the probe, and form is the form of the probe. A failure applies to all
+// accounts, because no client influences a probe.
 func (h *health) recordDoubtProbe(now time.Time, generation uint64, part LinePart, form wire.Form, f *upstream.Failure) (changes []Change) {
 	d := h.doubts[part]
 	if d == nil || !d.probing {
 		return nil
 	}
 	circuit := d.circuit
-	*d = doubt{last: now}
+	*d = doubt{lastProbe: now}
 	if generation >= h.began {
-		q := Origin{LinePart: LinePart{part.Model, form, part.Tools}, Generation: generation}
-		changes = h.applyProbe(now, q, part, circuit, f)
+		origin := Origin{LinePart: LinePart{part.Model, form, part.Tools}, Generation: generation}
+		changes = h.applyProbe(now, origin, part, circuit, f)
 	}
 	if h.awaitsProbe(part) || h.partAwaitsProbe(part) { // the probe did not decide about the block
 		h.addUrgentDoubt(part, circuit)
@@ -174,24 +174,24 @@ func (h *health) recordDoubtProbe(now time.Time, generation uint64, part LinePar
 }
 
 // applyProbe applies the result of a probe to the line.
-func (h *health) applyProbe(now time.Time, q Origin, part LinePart, circuit bool, f *upstream.Failure) []Change {
+func (h *health) applyProbe(now time.Time, origin Origin, part LinePart, circuit bool, f *upstream.Failure) []Change {
 	switch {
 	case f == nil || f.Health == upstream.HealthNone && f.Code != fault.ClientClosed:
 		h.streak = failureSum{}
-		return append(h.stateProbed(now, part), h.partAnswered(now, part, q)...)
+		return append(h.recordStateAnswer(now, part), h.recordPartAnswer(now, part, origin)...)
 	case f.Health == upstream.HealthCredential:
-		return h.credentialsFailed(now, q, f)
+		return h.credentialsFailed(now, origin, f)
 	case f.MissesModel():
-		return append(h.stateProbed(now, part), h.takeOut(now, h.missingPart(q, f), q, f)...)
+		return append(h.recordStateAnswer(now, part), h.takeOut(now, h.missingPart(origin, f), origin, f)...)
 	case h.awaitsProbe(part):
-		return h.confirmState(now, f)
+		return h.recordStateFailure(now, f)
 	case f.Health == upstream.HealthCool:
 		if !h.confirmLimit(now, part, f) { // the probe does not decide
 			h.addDoubt(part, circuit)
 		}
 	case f.Health == upstream.HealthNone:
 	case circuit:
-		return h.open(now, q, reportedBy(""), f.Error())
+		return h.open(now, origin, reportedBy(""), f.Error())
 	default:
 		h.streak.add("", 1, false)
 	}
@@ -209,9 +209,9 @@ func (h *health) partAwaitsProbe(part LinePart) bool {
 	return p != nil && p.out && !p.reporters.confirmed && !p.announced
 }
 
-// stateProbed records that the line answered the probe for its present state. If the state was
-// announced to the operator, the line becomes half-open first.
-func (h *health) stateProbed(now time.Time, part LinePart) []Change {
+// recordStateAnswer records that the line answered the probe for its present state. If the state
+// was announced to the operator, the line becomes half-open first.
+func (h *health) recordStateAnswer(now time.Time, part LinePart) []Change {
 	switch {
 	case !h.awaitsProbe(part):
 		return nil
@@ -227,14 +227,14 @@ func (h *health) stateProbed(now time.Time, part LinePart) []Change {
 	return h.dismiss(now)
 }
 
-// partAnswered records that the line answered a probe of a part in a form.
-func (h *health) partAnswered(now time.Time, part LinePart, q Origin) (changes []Change) {
-	for _, blocked := range [...]LinePart{{Model: q.Model}, {Model: q.Model, Form: q.Form}, part} {
+// recordPartAnswer records that the line answered a probe of a part.
+func (h *health) recordPartAnswer(now time.Time, part LinePart, origin Origin) (changes []Change) {
+	for _, blocked := range [...]LinePart{{Model: origin.Model}, {Model: origin.Model, Form: origin.Form}, part} {
 		p := h.parts[blocked]
-		if p == nil || !p.active() || p.reporters.confirmed || q.Generation < p.began {
+		if p == nil || !p.active() || p.reporters.confirmed || origin.Generation < p.began {
 			continue
 		}
-		if p.cools {
+		if p.cooling {
 			p.limits.recordAnswer(p.reporters)
 			p.explicit, p.private = false, true
 			continue
@@ -245,11 +245,12 @@ func (h *health) partAnswered(now time.Time, part LinePart, q Origin) (changes [
 	return changes
 }
 
-// confirmState records that the probe about the line's present state failed.
-func (h *health) confirmState(now time.Time, f *upstream.Failure) []Change {
+// recordStateFailure records that the probe for the line's present state failed. The same failure
+// confirms the state for all accounts.
+func (h *health) recordStateFailure(now time.Time, f *upstream.Failure) []Change {
 	limit := f.Health == upstream.HealthCool
 	switch {
-	case f.Health == upstream.HealthNone, h.state == credentialsOut, h.state == cooling && !limit: // not the same failure
+	case f.Health == upstream.HealthNone, h.state == credentialsOut, h.state == cooling && !limit: // another failure
 		return nil
 	case h.state == cooling:
 		h.until, h.cause = latest(h.until, now.Add(min(f.RetryAfter, maxRetryAfter))), f.Error()
@@ -263,11 +264,11 @@ func (h *health) confirmState(now time.Time, f *upstream.Failure) []Change {
 	return h.announce(now)
 }
 
-// confirmLimit records a rate limit of a part's probe. It reports whether the part was cooling for
-// some accounts and is now cooling for all.
+// confirmLimit records that a part's probe was rate limited. If the part was cooling for some
+// accounts, confirmLimit cools it for all accounts and returns true.
 func (h *health) confirmLimit(now time.Time, part LinePart, f *upstream.Failure) bool {
 	p := h.parts[LinePart{Model: part.Model}]
-	if p == nil || !p.cools || p.reporters.confirmed {
+	if p == nil || !p.cooling || p.reporters.confirmed {
 		return false
 	}
 	p.until, p.cause = latest(p.until, now.Add(min(f.RetryAfter, maxRetryAfter))), f.Error()

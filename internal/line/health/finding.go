@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Finding is a block on a line or a part of it, for other nodes to adopt.
+// Finding is a block on a line or a part, in a form for other nodes to adopt.
 type Finding struct {
 	LinePart            // zero for the whole line
-	State        string // StateCooling to StateFormOut
+	State        string // one of StateCooling to StateFormOut
 	Cause        string
 	Since, Until time.Time
 	Wait         time.Duration // time between probes
@@ -32,18 +32,18 @@ func (s *Stats) Findings(now time.Time) (all []Finding) {
 	h.endPauses(now)
 	s.publish()
 	pause := h.state == cooling && !h.private
-	if h.state == halfOpen || h.state != healthy && shared(h.reporters, h.announced == h.state, pause, h.until.Sub(h.since)) {
+	if h.state == halfOpen || h.state != healthy && isShared(h.reporters, h.announced == h.state, pause, h.until.Sub(h.since)) {
 		all = append(all, Finding{State: h.state.name(), Cause: h.cause, Since: h.since, Until: h.until, Wait: h.wait,
-			Accounts: h.reporters.list(), Explicit: h.explicit})
+			Accounts: h.reporters.sortedAccounts(), Explicit: h.explicit})
 	}
 	for part, p := range h.parts {
-		if !p.active() || !shared(p.reporters, p.announced, p.cools && !p.private, p.until.Sub(p.since)) {
+		if !p.active() || !isShared(p.reporters, p.announced, p.cooling && !p.private, p.until.Sub(p.since)) {
 			continue
 		}
 		f := Finding{LinePart: part, State: StateModelOut, Cause: p.cause, Since: p.since, Until: p.until, Wait: p.wait,
-			Accounts: p.reporters.list(), Explicit: p.explicit}
+			Accounts: p.reporters.sortedAccounts(), Explicit: p.explicit}
 		switch {
-		case p.cools:
+		case p.cooling:
 			f.State = StateCooling
 		case part.Form != "":
 			f.State = StateFormOut
@@ -53,19 +53,19 @@ func (s *Stats) Findings(now time.Time) (all []Finding) {
 	return all
 }
 
-// shared reports whether a block is shared with other nodes.
-func shared(by reporters, announced, pause bool, lasts time.Duration) bool {
+// isShared reports whether a block is shared with other nodes. length is the length of a pause.
+func isShared(r reporters, announced, pause bool, length time.Duration) bool {
 	switch {
-	case !by.confirmed && len(by.accounts) == 0:
+	case !r.confirmed && len(r.accounts) == 0:
 		return false
 	case pause:
-		return lasts >= shortPause
+		return length >= shortPause
 	}
-	return by.confirmed || announced
+	return r.confirmed || announced
 }
 
-// list returns the accounts of a block in order, or nil for all accounts.
-func (r *reporters) list() []string {
+// sortedAccounts returns the first maxShared accounts in order, or nil for all accounts.
+func (r *reporters) sortedAccounts() []string {
 	if r.confirmed {
 		return nil
 	}
@@ -76,17 +76,17 @@ func (r *reporters) list() []string {
 // Adopt applies the finding of another node.
 func (s *Stats) Adopt(now time.Time, f Finding) {
 	s.change(func(h *health) []Change {
-		by := reporters{confirmed: true}
+		r := reporters{confirmed: true}
 		if len(f.Accounts) > 0 {
-			by = reporters{}
+			r = reporters{}
 			for _, account := range f.Accounts {
-				by.add(account)
+				r.add(account)
 			}
 		}
 		if f.LinePart == (LinePart{}) {
-			h.adopt(now, f, by)
+			h.adopt(now, f, r)
 		} else {
-			h.adoptPart(f, by)
+			h.adoptPart(f, r)
 		}
 		maps.DeleteFunc(h.doubts, func(_ LinePart, d *doubt) bool { return !d.probing })
 		return nil
@@ -94,37 +94,38 @@ func (s *Stats) Adopt(now time.Time, f Finding) {
 }
 
 // adopt applies a finding about the whole line.
-func (h *health) adopt(now time.Time, f Finding, by reporters) {
-	to := healthy
+func (h *health) adopt(now time.Time, f Finding, r reporters) {
+	next := healthy
 	for state := cooling; state <= credentialsOut; state++ {
 		if state.name() == f.State {
-			to = state
+			next = state
 		}
 	}
-	if to == healthy {
+	if next == healthy {
 		return // unknown state from a newer node
 	}
-	h.after = healthy
-	h.enter(to, now, 0, f.Cause)
-	h.since, h.until, h.reporters, h.explicit = f.Since, f.Until, by, f.Explicit
-	switch to {
+	h.afterPause = healthy
+	h.enter(next, now, 0, f.Cause)
+	h.since, h.until, h.reporters, h.explicit = f.Since, f.Until, r, f.Explicit
+	switch next {
 	case cooling:
 		h.limits.n = max(h.limits.n, 1)
 	case halfOpen:
 		h.reporters, h.announced = reporters{}, circuitOpen
 	default:
-		h.wait, h.announced = f.Wait, to
+		h.wait, h.announced = f.Wait, next
 	}
 }
 
 // adoptPart applies a finding about a part.
-func (h *health) adoptPart(f Finding, by reporters) {
+func (h *health) adoptPart(f Finding, r reporters) {
 	h.generation++
 	if h.parts == nil {
 		h.parts = map[LinePart]*block{}
 	}
-	h.parts[f.LinePart] = &block{out: f.State != StateCooling, cools: f.State == StateCooling, cause: f.Cause, since: f.Since, until: f.Until,
-		wait: f.Wait, reporters: by, explicit: f.Explicit, announced: f.State != StateCooling, began: h.generation}
+	cools := f.State == StateCooling
+	h.parts[f.LinePart] = &block{out: !cools, announced: !cools, cooling: cools, cause: f.Cause, since: f.Since, until: f.Until,
+		wait: f.Wait, reporters: r, explicit: f.Explicit, began: h.generation}
 }
 
 // Release lifts a block after another node found the part working.
@@ -149,7 +150,7 @@ func (s *Stats) Pending(now time.Time) bool {
 	defer s.mu.Unlock()
 	h := &s.health
 	h.endPauses(now)
-	if h.state >= circuitOpen && (h.reporters.confirmed || h.serving.Unprobed) {
+	if h.state >= circuitOpen && (h.reporters.confirmed || h.serving.Unprobeable) {
 		return !h.probing && !now.Before(h.until)
 	}
 	for _, p := range h.parts {
@@ -159,7 +160,7 @@ func (s *Stats) Pending(now time.Time) bool {
 	}
 	for part, d := range h.doubts {
 		switch {
-		case d.open && h.dueDoubt(now, part, d):
+		case d.open && h.isDue(now, part, d):
 			return true
 		case !d.open && d.ready(now):
 			delete(h.doubts, part)

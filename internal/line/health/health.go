@@ -2,7 +2,7 @@
 // rate-limit pauses, the models and forms out of service, and the probes.
 //
 // Invariants:
-//   - A failure or answer changes the state of a line, or of a part, only if its attempt began
+//   - A failure or answer changes the state of a line, or of a part, only if the attempt began
 //     after the state did.
 //   - A block caused by requests applies only to the accounts of these requests, however many
 //     accounts there are. It applies to all accounts only after the gateway's own probe fails in
@@ -23,16 +23,16 @@ import (
 
 // The rules of a line's health (docs/operator.md, Lines).
 const (
-	// tripStreak failures in a row open the circuit, and so do tripCount of the recent attempts if
-	// they are tripShare of all of them. A half failure counts half.
+	// tripStreak failures in a row open the circuit. So do tripCount failures if they are at least
+	// tripShare of the recent attempts. A half failure counts half.
 	tripStreak = 5.0
 	tripCount  = 5.0
 	tripShare  = 0.2
 	tripTime   = time.Minute // maximum age of recent attempts
 
 	// The first probe of an open circuit comes after openWait, and the wait doubles up to
-	// maxOpenWait. If the circuit opens again within openAgain of its last return, the wait continues
-	// from its last length.
+	// maxOpenWait. If the circuit opens again within openAgain after the line returned, the wait
+	// continues from its last length.
 	openWait    = 30 * time.Second
 	maxOpenWait = 10 * time.Minute
 	openAgain   = 5 * time.Minute
@@ -82,25 +82,24 @@ func (s state) name() string {
 // Serving describes a line's models and forms to its health.
 type Serving struct {
 	Models, Forms int  // number of models and forms
-	Unprobed      bool // whether no model of the line can be probed
+	Unprobeable   bool // whether no model of the line can be probed
 }
 
-// health is the health of one line on one node. Its methods decide and use neither locks nor
-// clocks; Stats owns it.
+// health is the state machine of one line on one node. Stats owns it.
 type health struct {
-	serving  Serving
-	state    state
-	until    time.Time // the end of a pause, or the next probe
-	since    time.Time // when the state began
-	cause    string
-	wait     time.Duration // time between probes
-	returned time.Time     // time of the line's last return to service
-	streak   failureSum    // failures since the last answer
-	limits   limits
-	good     int   // number of answers in the half-open state
-	after    state // the state after cooling: healthy, or half-open
-	probing  bool
-	probes   int // number of probes of the whole line so far
+	serving    Serving
+	state      state
+	until      time.Time // the end of a pause, or the time of the next probe
+	since      time.Time // when the state began
+	cause      string
+	wait       time.Duration // time between probes
+	returnedAt time.Time     // time of the line's last return to service
+	streak     failureSum    // failures since the last answer
+	limits     limits
+	answers    int   // number of answers in the half-open state
+	afterPause state // the state after cooling: healthy, or half-open
+	probing    bool
+	probes     int // number of probes of the whole line so far
 
 	// reporters holds the accounts to which the present state applies.
 	reporters reporters
@@ -109,15 +108,14 @@ type health struct {
 	// explicit is true if the provider specified the length of a pause. Exempt accounts then use
 	// the line only as a last resort.
 	explicit bool
-	// private is true for a pause that a probe did not confirm: it applies to its reporters only.
+	// private is true for a pause that a probe refuted, so that it applies only to its reporters.
 	private bool
 	// untrusted is true if an invalid certificate opened the circuit.
 	untrusted bool
-	// announced is the state in the last message to the operator, or healthy if the operator last
-	// read that the line is in service.
+	// announced is the state in the last message to the operator.
 	announced state
-	// blamed holds accounts with failures that a probe, or another account, did not have. Until the
-	// given time, further failures are attributed to their requests.
+	// blamed holds accounts whose failures a probe or another account's answer refuted. Until the
+	// given time, the account's failures are attributed to its own requests.
 	blamed map[string]time.Time
 
 	// generation grows with each change of the line's state or of a part's state. began is the
@@ -140,14 +138,14 @@ type lastAnswer struct {
 }
 
 // note records the model and form of an answer.
-func (w *lastAnswer) note(q Origin) {
-	if q.Form == "" || w.model == q.Model && w.forms[q.Model] == q.Form {
+func (a *lastAnswer) note(origin Origin) {
+	if origin.Form == "" || a.model == origin.Model && a.forms[origin.Model] == origin.Form {
 		return
 	}
-	if w.forms == nil {
-		w.forms = map[string]wire.Form{}
+	if a.forms == nil {
+		a.forms = map[string]wire.Form{}
 	}
-	w.model, w.forms[q.Model] = q.Model, q.Form
+	a.model, a.forms[origin.Model] = origin.Model, origin.Form
 }
 
 // Change is a message to the operator that a line, or a part of it, went out of service or
@@ -155,77 +153,77 @@ func (w *lastAnswer) note(q Origin) {
 type Change struct {
 	Model string    // empty for the whole line
 	Form  wire.Form // all forms if empty
-	Tools bool      // requests with tools alone
+	Tools bool      // only for requests with tools
 	State string
 	Cause string
 }
 
 // transition begins a state and keeps the streak of failures.
-func (h *health) transition(to state, now time.Time, wait time.Duration, cause string) {
-	h.state, h.since, h.until, h.cause = to, now, now.Add(wait), cause
-	h.good, h.probing, h.reporters, h.probePart = 0, false, reporters{}, LinePart{}
+func (h *health) transition(next state, now time.Time, wait time.Duration, cause string) {
+	h.state, h.since, h.until, h.cause = next, now, now.Add(wait), cause
+	h.answers, h.probing, h.reporters, h.probePart = 0, false, reporters{}, LinePart{}
 	h.explicit, h.private, h.untrusted = false, false, false
 	h.generation++
 	h.began = h.generation
 }
 
 // enter begins a state and a new streak of failures.
-func (h *health) enter(to state, now time.Time, wait time.Duration, cause string) {
-	h.transition(to, now, wait, cause)
+func (h *health) enter(next state, now time.Time, wait time.Duration, cause string) {
+	h.transition(next, now, wait, cause)
 	h.streak = failureSum{}
 }
 
-// refuses returns the reason why the line refuses a request, or "". If alone is true, the request
-// must be the only one on the line, unless the line is its last resort.
-func (h *health) refuses(now time.Time, q Origin, lastResort bool) (why string, alone bool) {
+// admit returns the reason for refusing a request, or "". If exclusive is true, the request must be
+// the only one on the line, unless the line is its last resort.
+func (h *health) admit(now time.Time, origin Origin, lastResort bool) (reason string, exclusive bool) {
 	h.endPauses(now)
 	switch h.state {
 	case cooling, circuitOpen, credentialsOut:
-		if !h.reporters.exempt(q.Account) || h.explicit && !lastResort {
+		if !h.reporters.exempt(origin.Account) || h.explicit && !lastResort {
 			return h.state.name(), false
 		}
-		alone = h.state != cooling
+		exclusive = h.state != cooling
 	case halfOpen:
-		alone = true
+		exclusive = true
 	}
-	return h.refusesPart(q, lastResort), alone
+	return h.partRefusal(origin, lastResort), exclusive
 }
 
 // recordAnswer records an answer.
-func (h *health) recordAnswer(now time.Time, q Origin) (changes []Change) {
-	h.lastAnswer.note(q)
-	changes = h.answeredPart(now, q)
-	if q.Generation < h.began {
+func (h *health) recordAnswer(now time.Time, origin Origin) (changes []Change) {
+	h.lastAnswer.note(origin)
+	changes = h.liftParts(now, origin)
+	if origin.Generation < h.began {
 		return changes
 	}
 	h.streak = failureSum{}
 	h.limits.n = 0
 	switch h.state {
 	case halfOpen:
-		if h.good++; h.good >= halfOpenAnswers {
+		if h.answers++; h.answers >= halfOpenAnswers {
 			changes = append(changes, h.restore(now)...)
 		}
 	case cooling: // the account was exempt from the pause
 		h.limits.recordAnswer(h.reporters)
-		h.transition(h.after, now, 0, "")
+		h.transition(h.afterPause, now, 0, "")
 	case circuitOpen, credentialsOut:
 		changes = append(changes, h.dismiss(now)...)
 	}
 	return changes
 }
 
-// dismiss brings the line back into service after an answer to a probe or to another account, which
-// shows that the reporters' own requests caused their failures.
+// dismiss brings the line back into service after a probe or another account got an answer. The
+// reporters' own requests then caused their failures.
 func (h *health) dismiss(now time.Time) []Change {
 	h.blame(now, h.reporters)
 	h.wait = 0
 	return h.restore(now)
 }
 
-// blame attributes the failures of some accounts to their own requests, for doubtAgain.
-func (h *health) blame(now time.Time, by reporters) {
+// blame attributes the failures of the accounts in r to their own requests, for doubtAgain.
+func (h *health) blame(now time.Time, r reporters) {
 	maps.DeleteFunc(h.blamed, func(_ string, until time.Time) bool { return !now.Before(until) })
-	for account := range by.accounts {
+	for account := range r.accounts {
 		if h.blamed == nil {
 			h.blamed = map[string]time.Time{}
 		}
@@ -244,7 +242,7 @@ func (h *health) blames(now time.Time, account string) bool {
 // restore brings the line back into service.
 func (h *health) restore(now time.Time) (changes []Change) {
 	h.enter(healthy, now, 0, "")
-	h.returned = now
+	h.returnedAt = now
 	if h.announced != healthy {
 		changes = []Change{{State: StateInService}}
 	}
@@ -252,8 +250,8 @@ func (h *health) restore(now time.Time) (changes []Change) {
 	return changes
 }
 
-// announce returns the message to the operator about a line out of service, once for each state,
-// and only if the line is out for all accounts or no probe can decide.
+// announce returns the message to the operator about a line out of service. It does so once for
+// each state, and only if the line is out for all accounts or no probe can decide.
 func (h *health) announce(now time.Time) []Change {
 	if h.announced == h.state || !h.reporters.confirmed && !h.unverifiable(now) {
 		return nil
@@ -265,24 +263,24 @@ func (h *health) announce(now time.Time) []Change {
 // unverifiable reports whether the line is out although no probe can confirm it. It returns false
 // if only one account had the failures and other accounts use the line too.
 func (h *health) unverifiable(now time.Time) bool {
-	return h.serving.Unprobed &&
+	return h.serving.Unprobeable &&
 		(h.state == credentialsOut || len(h.reporters.accounts) > 1 || h.usedByOthers == nil || !h.usedByOthers(now, &h.reporters))
 }
 
-// restrict applies the present state to some accounts. A probe decides about the others.
-func (h *health) restrict(now time.Time, q Origin, by reporters) []Change {
-	h.reporters = by
-	h.verify(q)
+// restrict applies the present state to the accounts in r. A probe decides about other accounts.
+func (h *health) restrict(now time.Time, origin Origin, r reporters) []Change {
+	h.reporters = r
+	h.verify(origin)
 	return h.announce(now)
 }
 
 // verify requests a probe to confirm the present state for all accounts.
-func (h *health) verify(q Origin) {
+func (h *health) verify(origin Origin) {
 	if h.reporters.confirmed {
 		return
 	}
-	h.probePart = LinePart{Model: q.Model, Form: q.Form}
-	if q.Job { // no probe can repeat a job
+	h.probePart = LinePart{Model: origin.Model, Form: origin.Form}
+	if origin.Job { // no probe can repeat a job
 		h.probePart = LinePart{Model: h.lastAnswer.model, Form: h.lastAnswer.forms[h.lastAnswer.model]}
 	}
 	h.addUrgentDoubt(h.probePart, h.state == circuitOpen)
@@ -290,9 +288,9 @@ func (h *health) verify(q Origin) {
 
 // recordFailure records a failed attempt. recent returns the failures and the number of attempts
 // since the state began and within tripTime.
-func (h *health) recordFailure(now time.Time, q Origin, f *upstream.Failure, recent func() (fails failureSum,
+func (h *health) recordFailure(now time.Time, origin Origin, f *upstream.Failure, recent func() (fails failureSum,
 	attempts int)) (changes []Change) {
-	if q.Generation < h.began {
+	if origin.Generation < h.began {
 		return nil
 	}
 	switch f.Health {
@@ -301,49 +299,48 @@ func (h *health) recordFailure(now time.Time, q Origin, f *upstream.Failure, rec
 			h.streak = failureSum{}
 		}
 	case upstream.HealthCool:
-		return h.rateLimited(now, q, f, recent)
+		return h.rateLimited(now, origin, f, recent)
 	case upstream.HealthCredential, upstream.HealthModel, upstream.HealthForm:
 		switch {
-		case f.Unproven || !q.Job && h.blames(now, q.Account):
-			h.addDoubt(h.missingPart(q, f), false)
+		case f.Unproven || !origin.Job && h.blames(now, origin.Account):
+			h.addDoubt(h.missingPart(origin, f), false)
 		case f.Health == upstream.HealthCredential:
-			return h.credentialsFailed(now, q, f)
+			return h.credentialsFailed(now, origin, f)
 		default:
-			return h.takeOut(now, h.missingPart(q, f), q, f)
+			return h.takeOut(now, h.missingPart(origin, f), origin, f)
 		}
 	case upstream.HealthFail, upstream.HealthHalf:
-		changes = h.count(now, q, f, recent)
+		changes = h.countFailure(now, origin, f, recent)
 		h.untrusted = h.state == circuitOpen && f.Untrusted
 	}
 	return changes
 }
 
-// count counts a failure. It opens the circuit after too many failures, unless the requests of a
-// single account may have caused them. A probe then decides whether the circuit is open for all
-// accounts.
-func (h *health) count(now time.Time, q Origin, f *upstream.Failure, recent func() (failureSum, int)) []Change {
-	unproven := f.Unproven || h.blames(now, q.Account)
+// countFailure counts a failure. It opens the circuit after too many failures, unless the requests
+// of a single account may have caused them. A probe then decides whether the circuit opens.
+func (h *health) countFailure(now time.Time, origin Origin, f *upstream.Failure, recent func() (failureSum, int)) []Change {
+	unproven := f.Unproven || h.blames(now, origin.Account)
 	if h.state >= circuitOpen { // an exempt account used the line
 		if !unproven {
-			h.reporters.add(q.Account)
+			h.reporters.add(origin.Account)
 		}
 		return h.announce(now)
 	}
-	h.streak.add(q.Account, 1-successOf(f.Health), unproven)
-	if h.state == halfOpen && !unproven && !h.reporters.accounts[q.Account] {
-		by := h.reporters
-		by.add(q.Account)
-		return h.open(now, q, by, f.Error())
+	h.streak.add(origin.Account, 1-successOf(f.Health), unproven)
+	if h.state == halfOpen && !unproven && !h.reporters.accounts[origin.Account] {
+		r := h.reporters
+		r.add(origin.Account)
+		return h.open(now, origin, r, f.Error())
 	}
-	if n := h.streak.counted(); n >= tripStreak {
-		return h.open(now, q, h.streak.reporters(), fmt.Sprintf("%g failures in a row; the last: %v", n, f))
+	if n := h.streak.lineFailures(); n >= tripStreak {
+		return h.open(now, origin, h.streak.reporters(), fmt.Sprintf("%g failures in a row; the last: %v", n, f))
 	}
 	fails, attempts := recent()
-	if n := fails.counted(); trips(n, attempts) {
-		return h.open(now, q, fails.reporters(), fmt.Sprintf("%g of the last %d attempts failed; the last: %v", n, attempts, f))
+	if n := fails.lineFailures(); trips(n, attempts) {
+		return h.open(now, origin, fails.reporters(), fmt.Sprintf("%g of the last %d attempts failed; the last: %v", n, attempts, f))
 	}
-	if unproven && !q.Job && (h.streak.total() >= doubtStreak || trips(fails.total(), attempts)) {
-		h.addDoubt(LinePart{Model: q.Model, Form: q.Form}, true)
+	if unproven && !origin.Job && (h.streak.total() >= doubtStreak || trips(fails.total(), attempts)) {
+		h.addDoubt(LinePart{Model: origin.Model, Form: origin.Form}, true)
 	}
 	return nil
 }
@@ -353,30 +350,30 @@ func trips(fails float64, attempts int) bool {
 	return fails >= tripCount && fails >= tripShare*float64(attempts)
 }
 
-// open opens the circuit for some accounts.
-func (h *health) open(now time.Time, q Origin, by reporters, cause string) []Change {
+// open opens the circuit for the accounts in r.
+func (h *health) open(now time.Time, origin Origin, r reporters, cause string) []Change {
 	again := h.state == halfOpen || h.state == circuitOpen
 	switch {
-	case h.wait == 0 || !again && now.Sub(h.returned) >= openAgain:
+	case h.wait == 0 || !again && now.Sub(h.returnedAt) >= openAgain:
 		h.wait = openWait
 	default:
 		h.wait = min(2*h.wait, maxOpenWait)
 	}
 	h.enter(circuitOpen, now, h.wait, cause)
-	return h.restrict(now, q, by)
+	return h.restrict(now, origin, r)
 }
 
-// credentialsFailed takes the line out because its credential or account does not work.
-func (h *health) credentialsFailed(now time.Time, q Origin, f *upstream.Failure) []Change {
+// credentialsFailed takes the line out of service after the provider refused its credential.
+func (h *health) credentialsFailed(now time.Time, origin Origin, f *upstream.Failure) []Change {
 	if h.state == credentialsOut {
-		if h.reporters.add(q.Account); h.reporters.confirmed {
+		if h.reporters.add(origin.Account); h.reporters.confirmed {
 			h.until = now.Add(h.wait)
 		}
 		return h.announce(now)
 	}
 	h.wait = accountWait
 	h.enter(credentialsOut, now, h.wait, f.Error())
-	return h.restrict(now, q, reportedBy(q.Account))
+	return h.restrict(now, origin, reportedBy(origin.Account))
 }
 
 // clear brings the line back into service and removes all blocks.
@@ -386,12 +383,12 @@ func (h *health) clear(now time.Time) (changes []Change) {
 	}
 	for part, p := range h.parts {
 		if p.out && p.announced {
-			changes = append(changes, part.change(StateInService, ""))
+			changes = append(changes, part.newChange(StateInService, ""))
 		}
 	}
 	*h = health{generation: h.generation, serving: h.serving, lastAnswer: h.lastAnswer, usedByOthers: h.usedByOthers}
 	h.enter(healthy, now, 0, "")
-	h.returned = now
+	h.returnedAt = now
 	return changes
 }
 
@@ -399,7 +396,7 @@ func (h *health) clear(now time.Time) (changes []Change) {
 func (h *health) due(now time.Time) (p Probes) {
 	h.endPauses(now)
 	p.Generation, p.LastAnswer = h.generation, LinePart{Model: h.lastAnswer.model, Form: h.lastAnswer.forms[h.lastAnswer.model]}
-	if h.state >= circuitOpen && (h.reporters.confirmed || h.serving.Unprobed) {
+	if h.state >= circuitOpen && (h.reporters.confirmed || h.serving.Unprobeable) {
 		if h.probing || now.Before(h.until) {
 			return p
 		}
@@ -411,7 +408,7 @@ func (h *health) due(now time.Time) (p Probes) {
 	for part, block := range h.parts {
 		if block.dueAt(now) {
 			block.probing = true
-			p.Parts = append(p.Parts, Probe{LinePart: part, Number: block.probes, Last: h.lastAnswer.forms[part.Model]})
+			p.Parts = append(p.Parts, Probe{LinePart: part, Number: block.probes, LastForm: h.lastAnswer.forms[part.Model]})
 		}
 	}
 	p.Doubts = h.dueDoubts(now)
@@ -429,9 +426,9 @@ func (h *health) recordProbe(now time.Time, generation uint64, f *upstream.Failu
 		if h.state == credentialsOut {
 			h.wait = 0
 		}
-		by := h.reporters
+		r := h.reporters
 		h.enter(halfOpen, now, 0, h.cause)
-		h.reporters.accounts = by.accounts // kept for a line without probes: the accounts with failures
+		h.reporters.accounts = r.accounts // countFailure checks them while the line is half-open
 	case f.Health == upstream.HealthCredential && h.state != credentialsOut:
 		return h.credentialsFailed(now, Origin{}, f)
 	default: // the state stays, so began keeps its value

@@ -7,19 +7,19 @@ import (
 	"tollgate/internal/wire"
 )
 
-// LinePart is a part of a line that can be cooling, or out, separately: a model, or a model in one
-// form.
+// LinePart is a model of a line, in all forms or in one form. It can be cooling or out while the
+// rest of the line is in service. The zero value is the whole line.
 type LinePart struct {
 	Model string
 	Form  wire.Form // empty for all forms
 	Tools bool      // only requests with tools
 }
 
-// block is the reason to refuse requests for a part of a line. An expired block is kept for a
-// while, because a pause that follows soon is longer.
+// block is the reason to refuse requests for a part of a line. The record of an ended block is kept
+// for a while, because the next pause is longer if it follows soon.
 type block struct {
-	out          bool // until a successful probe or an answer
-	cools        bool // until the time in until
+	out          bool // refuses requests until a successful probe or an answer
+	cooling      bool // refuses requests until the time in until
 	cause        string
 	since, until time.Time
 	wait         time.Duration // time between probes
@@ -28,13 +28,13 @@ type block struct {
 	private      bool          // see health.private
 	announced    bool          // whether the operator got a message that the part is out
 	limits       limits
-	began        uint64 // the line's generation at the beginning; earlier attempts do not count
+	began        uint64 // generation at the start of the block; earlier attempts do not count
 	probing      bool
 	probes       int // number of probes so far
 }
 
 // active reports whether the part refuses requests.
-func (p *block) active() bool { return p.out || p.cools }
+func (p *block) active() bool { return p.out || p.cooling }
 
 // dueAt reports whether a part is out and due for a probe.
 func (p *block) dueAt(now time.Time) bool {
@@ -44,19 +44,19 @@ func (p *block) dueAt(now time.Time) bool {
 // endPauses ends expired pauses.
 func (h *health) endPauses(now time.Time) {
 	if h.state == cooling && !now.Before(h.until) {
-		h.transition(h.after, now, 0, "")
+		h.transition(h.afterPause, now, 0, "")
 	}
 	for _, p := range h.parts {
-		p.cools = p.cools && now.Before(p.until)
+		p.cooling = p.cooling && now.Before(p.until)
 	}
 }
 
-// refusesPart returns the reason why a part that the request uses refuses it, or "".
-func (h *health) refusesPart(q Origin, lastResort bool) string {
-	for _, part := range [...]LinePart{{Model: q.Model}, {Model: q.Model, Form: q.Form}} {
+// partRefusal returns the reason for refusing a request because of its model or form, or "".
+func (h *health) partRefusal(origin Origin, lastResort bool) string {
+	for _, part := range [...]LinePart{{Model: origin.Model}, {Model: origin.Model, Form: origin.Form}} {
 		switch p := h.parts[part]; {
-		case p == nil || !p.active() || p.reporters.exempt(q.Account) && (!p.cools || !p.explicit || lastResort):
-		case p.cools:
+		case p == nil || !p.active() || p.reporters.exempt(origin.Account) && (!p.cooling || !p.explicit || lastResort):
+		case p.cooling:
 			return StateCooling
 		case part.Form != "":
 			return StateFormOut
@@ -67,7 +67,7 @@ func (h *health) refusesPart(q Origin, lastResort bool) string {
 	return ""
 }
 
-// Lack grades a line's support for a model in a form.
+// Lack is a grade of a line's support for a model in a form.
 type Lack int
 
 // The grades, from full support to none.
@@ -77,28 +77,28 @@ const (
 	LacksForm         // the form is out
 )
 
-// lacks returns the line's lack for a request in its form.
-func (h *health) lacks(q Origin) Lack {
-	part := LinePart{Model: q.Model, Form: q.Form}
-	if p := h.parts[part]; p != nil && p.out && !p.reporters.exempt(q.Account) {
+// lacks grades the line's support for a request in its form.
+func (h *health) lacks(origin Origin) Lack {
+	part := LinePart{Model: origin.Model, Form: origin.Form}
+	if p := h.parts[part]; p != nil && p.out && !p.reporters.exempt(origin.Account) {
 		return LacksForm
 	}
 	part.Tools = true
-	if p := h.parts[part]; q.Tools && p != nil && p.out && !p.reporters.exempt(q.Account) {
+	if p := h.parts[part]; origin.Tools && p != nil && p.out && !p.reporters.exempt(origin.Account) {
 		return LacksTools
 	}
 	return LacksNothing
 }
 
-// answeredPart lifts the blocks on the parts used by an answered request, if the request began
-// after the blocks.
-func (h *health) answeredPart(now time.Time, q Origin) (changes []Change) {
+// liftParts lifts the blocks on the parts of an answered request, if the request began after the
+// blocks.
+func (h *health) liftParts(now time.Time, origin Origin) (changes []Change) {
 	if len(h.parts) == 0 {
 		return nil
 	}
-	for _, part := range [...]LinePart{{Model: q.Model}, {Model: q.Model, Form: q.Form}} {
-		if p := h.parts[part]; p != nil && q.Generation >= p.began {
-			if p.active() && p.reporters.exempt(q.Account) {
+	for _, part := range [...]LinePart{{Model: origin.Model}, {Model: origin.Model, Form: origin.Form}} {
+		if p := h.parts[part]; p != nil && origin.Generation >= p.began {
+			if p.active() && p.reporters.exempt(origin.Account) {
 				p.limits.recordAnswer(p.reporters)
 			}
 			p.limits.n = 0
@@ -113,7 +113,7 @@ func (h *health) answeredPart(now time.Time, q Origin) (changes []Change) {
 func (h *health) lift(now time.Time, part LinePart) (changes []Change) {
 	p := h.parts[part]
 	if p.out && p.announced {
-		changes = []Change{part.change(StateInService, "")}
+		changes = []Change{part.newChange(StateInService, "")}
 	}
 	if p.active() {
 		h.generation++
@@ -123,45 +123,44 @@ func (h *health) lift(now time.Time, part LinePart) (changes []Change) {
 	return changes
 }
 
-// change returns the message to the operator about a part.
-func (p LinePart) change(state, cause string) Change {
+// newChange returns the message to the operator about a part.
+func (p LinePart) newChange(state, cause string) Change {
 	return Change{Model: p.Model, Form: p.Form, Tools: p.Tools, State: state, Cause: cause}
 }
 
-// blockFor returns the block on a part, for a failure of q. It adds q's account to the reporters.
-// It returns nil if q began before the block.
-func (h *health) blockFor(part LinePart, q Origin) *block {
+// blockFor returns the block on a part for a failed request, and adds the request's account to the
+// reporters. It returns nil if the request began before the block.
+func (h *health) blockFor(part LinePart, origin Origin) *block {
 	p := h.parts[part]
 	switch {
 	case p == nil:
-		p = &block{reporters: reportedBy(q.Account)}
+		p = &block{reporters: reportedBy(origin.Account)}
 		if h.parts == nil {
 			h.parts = map[LinePart]*block{}
 		}
 		h.parts[part] = p
-	case q.Generation < p.began:
+	case origin.Generation < p.began:
 		return nil
 	case !p.active():
-		p.reporters = reportedBy(q.Account)
+		p.reporters = reportedBy(origin.Account)
 	default:
-		p.reporters.add(q.Account)
+		p.reporters.add(origin.Account)
 	}
 	return p
 }
 
-// limits counts the rate limits of a line or model since its last answer.
+// limits counts the rate limits of a line or model.
 type limits struct {
-	n      int
+	n      int             // number since the last answer
 	blamed map[string]bool // accounts with limits that other accounts did not have
 }
 
 // add records a rate limit and returns the length of the pause. explicit is true if the provider
-// specified the length and this is the first limit since an answer; exempt accounts then use the
-// line only as a last resort. It is false for accounts with refuted limits and for later limits, so
-// that no account can prolong the pause of others.
-func (l *limits) add(q Origin, f *upstream.Failure) (pause time.Duration, explicit bool) {
+// specified the length (see health.explicit). It is false for later limits and for accounts with
+// refuted limits, so that no account can prolong the pause of others.
+func (l *limits) add(origin Origin, f *upstream.Failure) (pause time.Duration, explicit bool) {
 	if pause = min(f.RetryAfter, maxRetryAfter); pause > 0 {
-		explicit = l.n == 0 && !l.blamed[q.Account]
+		explicit = l.n == 0 && !l.blamed[origin.Account]
 	} else {
 		pause = min(minCool<<min(l.n, 3), maxCool)
 	}
@@ -169,10 +168,10 @@ func (l *limits) add(q Origin, f *upstream.Failure) (pause time.Duration, explic
 	return pause, explicit
 }
 
-// recordAnswer records an answer during a pause of the accounts in by.
-func (l *limits) recordAnswer(by reporters) {
+// recordAnswer records an answer during a pause of the accounts in r.
+func (l *limits) recordAnswer(r reporters) {
 	l.n = 0
-	for account := range by.accounts {
+	for account := range r.accounts {
 		if l.blamed == nil || len(l.blamed) >= maxReporters {
 			l.blamed = map[string]bool{}
 		}
@@ -183,70 +182,69 @@ func (l *limits) recordAnswer(by reporters) {
 // rateLimited cools the rate-limited model. It cools the whole line if the limit concerns the
 // provider account, if another model is limited too, or if the line has only one model. A repeated
 // overload also counts as a failure.
-func (h *health) rateLimited(now time.Time, q Origin, f *upstream.Failure, recent func() (failureSum, int)) []Change {
+func (h *health) rateLimited(now time.Time, origin Origin, f *upstream.Failure, recent func() (failureSum, int)) []Change {
 	if h.state >= circuitOpen {
 		return nil
 	}
 	h.deleteOldPauses(now)
 	whole := f.AllModels || h.serving.Models <= 1
-	p := h.parts[LinePart{Model: q.Model}]
-	again := h.limits.n > 0 || p != nil && p.limits.n > 0 && q.Generation >= p.began
+	p := h.parts[LinePart{Model: origin.Model}]
+	again := h.limits.n > 0 || p != nil && p.limits.n > 0 && origin.Generation >= p.began
 	if again && (f.Status == 503 || f.Status == 529) {
-		if changes := h.count(now, q, f, recent); h.state >= circuitOpen {
+		if changes := h.countFailure(now, origin, f, recent); h.state >= circuitOpen {
 			return changes
 		}
 	}
 	if whole {
-		h.cool(now, q, f)
+		h.cool(now, origin, f)
 		return nil // a pause of seconds needs no message
 	}
 	if p != nil && p.out {
 		return nil
 	}
-	if p = h.blockFor(LinePart{Model: q.Model}, q); p == nil {
+	if p = h.blockFor(LinePart{Model: origin.Model}, origin); p == nil {
 		return nil
 	}
 	h.generation++
-	pause, explicit := p.limits.add(q, f)
-	p.until, p.since, p.cause, p.cools, p.explicit, p.private, p.began = now.Add(pause), now, f.Error(), true, explicit, false, h.generation
+	pause, explicit := p.limits.add(origin, f)
+	p.until, p.since, p.cause, p.cooling, p.explicit, p.private, p.began = now.Add(pause), now, f.Error(), true, explicit, false, h.generation
 	for part, other := range h.parts {
-		if part.Model != q.Model && other.cools && now.Before(other.until) {
-			h.cool(now, q, f)
+		if part.Model != origin.Model && other.cooling && now.Before(other.until) {
+			h.cool(now, origin, f)
 			h.reporters.join(other.reporters)
-			h.verifyPause(q)
+			h.verifyPause(origin)
 			return nil
 		}
 	}
-	if !q.Job && !p.reporters.confirmed && len(p.reporters.accounts) > 1 {
-		h.addUrgentDoubt(LinePart{Model: q.Model}, false)
+	if !origin.Job && !p.reporters.confirmed && len(p.reporters.accounts) > 1 {
+		h.addUrgentDoubt(LinePart{Model: origin.Model}, false)
 	}
 	return nil
 }
 
-// verifyPause requests a probe about a pause of the line with several accounts. A pause of one
-// account concerns only this account and needs no probe, so a real rate limit costs at most one
-// probe for each pause.
-func (h *health) verifyPause(q Origin) {
-	if !q.Job && len(h.reporters.accounts) > 1 {
-		h.verify(q)
+// verifyPause requests a probe for a pause of the line if several accounts were limited. A pause of
+// one account needs no probe, because it does not affect other accounts.
+func (h *health) verifyPause(origin Origin) {
+	if !origin.Job && len(h.reporters.accounts) > 1 {
+		h.verify(origin)
 	}
 }
 
 // cool pauses the line.
-func (h *health) cool(now time.Time, q Origin, f *upstream.Failure) {
-	pause, explicit := h.limits.add(q, f)
-	by := reportedBy(q.Account)
+func (h *health) cool(now time.Time, origin Origin, f *upstream.Failure) {
+	pause, explicit := h.limits.add(origin, f)
+	r := reportedBy(origin.Account)
 	switch h.state {
 	case cooling: // an exempt account was limited too
-		by.join(h.reporters)
+		r.join(h.reporters)
 	case halfOpen:
-		h.after = halfOpen
+		h.afterPause = halfOpen
 	default:
-		h.after = healthy
+		h.afterPause = healthy
 	}
 	h.transition(cooling, now, pause, f.Error())
-	h.reporters, h.explicit = by, explicit
-	h.verifyPause(q)
+	h.reporters, h.explicit = r, explicit
+	h.verifyPause(origin)
 }
 
 // deleteOldPauses deletes records of pauses that ended at least openAgain ago.
@@ -258,23 +256,23 @@ func (h *health) deleteOldPauses(now time.Time) {
 	}
 }
 
-// takeOut records a missing part. If a model is out in every form of the line, the whole model is
-// out.
-func (h *health) takeOut(now time.Time, part LinePart, q Origin, f *upstream.Failure) []Change {
+// takeOut blocks a missing part. If a model is out in every form of the line, takeOut blocks the
+// model in all forms.
+func (h *health) takeOut(now time.Time, part LinePart, origin Origin, f *upstream.Failure) []Change {
 	if part.Form != "" && h.serving.Forms <= 1 {
 		if part.Tools {
 			return nil // there is no other form
 		}
 		part.Form = ""
 	}
-	p := h.blockFor(part, q)
+	p := h.blockFor(part, origin)
 	if p == nil || p.out && (p.announced || !p.reporters.confirmed) {
 		return nil
 	}
 	h.generation++
 	*p = block{out: true, cause: f.Error(), since: now, until: now.Add(accountWait), wait: accountWait,
 		reporters: p.reporters, began: h.generation}
-	if !p.reporters.confirmed && !q.Job && !f.Added && !h.serving.Unprobed {
+	if !p.reporters.confirmed && !origin.Job && !f.Added && !h.serving.Unprobeable {
 		h.addUrgentDoubt(part, false)
 		return nil
 	}
@@ -285,15 +283,15 @@ func (h *health) takeOut(now time.Time, part LinePart, q Origin, f *upstream.Fai
 				delete(h.parts, other)
 			}
 		}
-		return h.takeOut(now, LinePart{Model: part.Model}, q, f)
+		return h.takeOut(now, LinePart{Model: part.Model}, origin, f)
 	}
 	if part.Form == "" {
-		return []Change{part.change(StateModelOut, f.Error())}
+		return []Change{part.newChange(StateModelOut, f.Error())}
 	}
-	return []Change{part.change(StateFormOut, f.Error())}
+	return []Change{part.newChange(StateFormOut, f.Error())}
 }
 
-// formsOut returns the number of forms without the model.
+// formsOut returns the number of forms in which the model is out.
 func (h *health) formsOut(model string) (n int) {
 	for part, p := range h.parts {
 		if part.Model == model && part.Form != "" && !part.Tools && p.out && p.announced {
@@ -304,11 +302,11 @@ func (h *health) formsOut(model string) (n int) {
 }
 
 // missingPart returns the part that is missing according to a failure.
-func (h *health) missingPart(q Origin, f *upstream.Failure) LinePart {
-	if f.MissesForm() && q.Form != "" {
-		return LinePart{q.Model, q.Form, f.Tools}
+func (h *health) missingPart(origin Origin, f *upstream.Failure) LinePart {
+	if f.MissesForm() && origin.Form != "" {
+		return LinePart{origin.Model, origin.Form, f.Tools}
 	}
-	return LinePart{Model: q.Model}
+	return LinePart{Model: origin.Model}
 }
 
 // recordPartProbe records a probe of a part out of service.

@@ -3,8 +3,8 @@ package health
 // maxReporters bounds the accounts in a block. Further accounts may try the line again.
 const maxReporters = 1000
 
-// reporters is the set of accounts whose requests had a failure of a line or a part. A block
-// applies only to these accounts, however many there are, until a probe has the same failure.
+// reporters is the set of accounts with requests that failed on a line or part. A block applies
+// only to these accounts, however many there are, until a probe has the same failure.
 type reporters struct {
 	confirmed bool
 	accounts  map[string]bool

@@ -34,11 +34,11 @@ type sample struct {
 	cause     string        // cause of a failure
 }
 
-// Stats counts one line's attempts on this node and tracks its health. It is safe for concurrent
-// use.
+// Stats counts a line's attempts on this node and tracks the line's health. It is safe for
+// concurrent use.
 type Stats struct {
-	// sound is true if the line is healthy, without doubts and without blocks. generation is the
-	// present generation. Nearly all requests read both without the lock.
+	// sound is true if the line is healthy, without doubts and without blocks. generation is a copy
+	// of health.generation. Nearly all requests read both without the lock.
 	sound      atomic.Bool
 	generation atomic.Uint64
 	doubtful   atomic.Bool // whether a doubt waits for a probe
@@ -64,30 +64,30 @@ func (s *Stats) Sound() bool { return s.sound.Load() }
 // Generation returns the line's present generation. It increases with each change of state.
 func (s *Stats) Generation() uint64 { return s.generation.Load() }
 
-// Serves sets the line's models and forms from the newest catalog.
-func (s *Stats) Serves(serving Serving) {
+// SetServing sets the line's models and forms from the newest catalog.
+func (s *Stats) SetServing(serving Serving) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.health.serving = serving
 }
 
-// Refuses returns the reason for refusing a request. If it returns "", the request may begin, and
-// its result belongs to the returned generation. A half-open line takes one request at a time and
-// refuses others with StateHalfOpen, unless the line is their last resort. The same applies to
-// accounts exempt from an open circuit. As a last resort, exempt accounts also ignore an explicit
-// pause.
-func (s *Stats) Refuses(now func() time.Time, q Origin, lastResort bool) (why string, generation uint64, isHalfOpen bool) {
+// Admit admits a request, or returns the reason for refusing it. If reason is "", the request may
+// begin, and its result belongs to the returned generation. A half-open line admits one request at
+// a time and refuses others with StateHalfOpen, unless the line is their last resort. If isHalfOpen
+// is true, the caller must call EndHalfOpen. An open circuit is half-open for exempt accounts. As a
+// last resort, exempt accounts also ignore an explicit pause.
+func (s *Stats) Admit(now func() time.Time, origin Origin, lastResort bool) (reason string, generation uint64, isHalfOpen bool) {
 	if generation = s.generation.Load(); s.sound.Load() {
 		return "", generation, false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	why, alone := s.health.refuses(now(), q, lastResort)
+	reason, exclusive := s.health.admit(now(), origin, lastResort)
 	s.publish()
 	switch {
-	case why != "":
-		return why, 0, false
-	case !alone:
+	case reason != "":
+		return reason, 0, false
+	case !exclusive:
 		return "", s.health.generation, false
 	case s.halfOpenRequests > 0 && !lastResort:
 		return StateHalfOpen, 0, false
@@ -96,17 +96,17 @@ func (s *Stats) Refuses(now func() time.Time, q Origin, lastResort bool) (why st
 	return "", s.health.generation, true
 }
 
-// Lacks returns the line's lack for a request in its form.
-func (s *Stats) Lacks(q Origin) Lack {
+// Lacks grades the line's support for a request in its form.
+func (s *Stats) Lacks(origin Origin) Lack {
 	if s.sound.Load() {
 		return LacksNothing
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.health.lacks(q)
+	return s.health.lacks(origin)
 }
 
-// publish updates sound and generation. Callers must hold mu.
+// publish updates sound, generation and doubtful. The caller must hold mu.
 func (s *Stats) publish() {
 	s.generation.Store(s.health.generation)
 	sound := s.health.state == healthy && len(s.health.doubts) == 0
@@ -134,26 +134,26 @@ func (s *Stats) Wait(now time.Time, model string) (wait time.Duration) {
 	return max(wait, 0)
 }
 
-// Outage is the reason for refusing a request.
+// Outage describes why a line refuses a request.
 type Outage struct {
-	Cause     string        // the cause of the present block
+	Cause     string        // the cause of the line's or part's state
 	Wait      time.Duration // time until the next request or probe; 0 if unknown
 	Untrusted bool          // whether the line's certificate is invalid
 }
 
-// Outage returns the present reason for refusing a request.
-func (s *Stats) Outage(now time.Time, q Origin) Outage {
+// Outage describes why the line refuses a request now.
+func (s *Stats) Outage(now time.Time, origin Origin) Outage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := &s.health
-	if h.state != healthy && !h.reporters.exempt(q.Account) || h.explicit {
+	if h.state != healthy && !h.reporters.exempt(origin.Account) || h.explicit {
 		r := Outage{Cause: h.cause, Untrusted: h.untrusted}
 		if h.state != halfOpen {
 			r.Wait = max(0, h.until.Sub(now))
 		}
 		return r
 	}
-	for _, part := range [...]LinePart{{Model: q.Model}, {Model: q.Model, Form: q.Form}} {
+	for _, part := range [...]LinePart{{Model: origin.Model}, {Model: origin.Model, Form: origin.Form}} {
 		if p := h.parts[part]; p != nil && p.active() {
 			return Outage{Cause: p.cause, Wait: max(0, p.until.Sub(now))}
 		}
@@ -189,18 +189,16 @@ func (s *Stats) Clear(now time.Time) []Change {
 	return s.change(func(h *health) []Change { return h.clear(now) })
 }
 
-// Probe is the target of a probe. If Form is empty, the probe may use any form of the model: Last is
-// the form of the model's last answer or empty, and Number counts the probes so far, so that they
-// rotate.
+// Probe is the target of a probe. If Form is empty, the probe may use any form of the model.
 type Probe struct {
 	LinePart
-	Last   wire.Form
-	Number int
+	LastForm wire.Form // the form of the model's last answer, or empty
+	Number   int       // number of earlier probes, so that probes rotate
 }
 
 // Probes lists the due probes of a line.
 type Probes struct {
-	Whole      *Probe   // the whole line, with the part of its last answer, or nil
+	Whole      *Probe   // for the whole line, with the part of the last answer, or nil
 	Parts      []Probe  // parts out of service
 	Doubts     []Probe  // the parts in doubt
 	LastAnswer LinePart // the part of the line's last answer; zero before the first
@@ -227,8 +225,8 @@ func (s *Stats) RecordPartProbe(now time.Time, part LinePart, f *upstream.Failur
 	return s.change(func(h *health) []Change { return h.recordPartProbe(now, part, f) })
 }
 
-// RecordDoubtProbe records a probe of a doubtful part. generation is the line's generation when the probe
-// began, and form is the form of the probe.
+// RecordDoubtProbe records a probe of a doubtful part. generation is the line's generation when the
+// probe began, and form is the form of the probe.
 func (s *Stats) RecordDoubtProbe(now time.Time, generation uint64, part LinePart, form wire.Form, f *upstream.Failure) []Change {
 	return s.change(func(h *health) []Change { return h.recordDoubtProbe(now, generation, part, form, f) })
 }
@@ -276,14 +274,14 @@ func (o *sample) fail(f *upstream.Failure, blamed bool) {
 	}
 }
 
-// applyFailure applies a failure to the line's health. Callers must hold mu.
+// applyFailure applies a failure to the line's health. The caller must hold mu.
 func (s *Stats) applyFailure(now time.Time, origin Origin, f *upstream.Failure) []Change {
 	changes := s.health.recordFailure(now, origin, f, func() (failureSum, int) { return s.recent(now) })
 	s.publish()
 	return changes
 }
 
-// add records a sample and returns its number. Callers must hold mu.
+// add records a sample and returns its number. The caller must hold mu.
 func (s *Stats) add(o sample) uint64 {
 	n := s.n
 	s.ring[n%recentAttempts] = o
@@ -291,8 +289,7 @@ func (s *Stats) add(o sample) uint64 {
 	return n
 }
 
-// recent counts the attempts since the line's present state began. Earlier attempts were counted
-// already or come too late. Callers must hold mu.
+// recent counts the attempts that began in the line's present state and within tripTime. The caller must hold mu.
 func (s *Stats) recent(now time.Time) (fails failureSum, attempts int) {
 	for i := range min(s.n, recentAttempts) {
 		if o := &s.ring[i]; !o.separate && o.origin.Generation >= s.health.began && now.Sub(o.at) <= tripTime {
@@ -303,17 +300,17 @@ func (s *Stats) recent(now time.Time) (fails failureSum, attempts int) {
 	return fails, attempts
 }
 
-// usedByOthers reports whether other accounts used the line within recentTime. Callers must hold mu.
-func (s *Stats) usedByOthers(now time.Time, by *reporters) bool {
+// usedByOthers reports whether other accounts used the line within recentTime. The caller must hold mu.
+func (s *Stats) usedByOthers(now time.Time, r *reporters) bool {
 	for i := range min(s.n, recentAttempts) {
-		if o := &s.ring[i]; !by.accounts[o.origin.Account] && now.Sub(o.at) <= recentTime {
+		if o := &s.ring[i]; !r.accounts[o.origin.Account] && now.Sub(o.at) <= recentTime {
 			return true
 		}
 	}
 	return false
 }
 
-// successOf returns the success of an attempt with the effect h, 0 to 1.
+// successOf returns the success of a failed attempt with the effect h.
 func successOf(h upstream.Health) float64 {
 	if h == upstream.HealthHalf {
 		return 0.5

@@ -12,9 +12,9 @@ import (
 // Summary is the state of a line on this node according to its attempts and probes.
 type Summary struct {
 	State        string // one of the states below
-	CoolingUntil int64  // time of the next request or probe in Unix seconds; 0 if requests are sent now
+	CoolingUntil int64  // time of the next request or probe in Unix seconds; 0 if the line takes requests
 	PartsOut
-	Attempts    int // number of recent attempts, the base of SuccessRate and FirstByteMS
+	Attempts    int // number of recent attempts, from which SuccessRate and FirstByteMS are computed
 	SuccessRate *float64
 	FirstByteMS *int64 // median; nil if no recent attempt has a first byte
 	Cause       string // cause of the state, or of the latest failed recent attempt
@@ -23,11 +23,9 @@ type Summary struct {
 
 // PartsOut lists the parts of a line that get no requests.
 type PartsOut struct {
-	// ModelsOut lists models that the line lacks, ModelsCooling rate-limited models, and FormsOut
-	// models that the line lacks in one form.
-	ModelsOut     []PartOut `json:"models_out,omitempty"`
-	ModelsCooling []PartOut `json:"models_cooling,omitempty"`
-	FormsOut      []PartOut `json:"forms_out,omitempty"`
+	ModelsOut     []PartOut `json:"models_out,omitempty"`     // models that the provider lacks
+	ModelsCooling []PartOut `json:"models_cooling,omitempty"` // rate-limited models
+	FormsOut      []PartOut `json:"forms_out,omitempty"`      // models that the provider lacks in one form
 }
 
 // PartOut is a part of a line that gets no requests.
@@ -68,7 +66,7 @@ func (s *Stats) Summary(now time.Time) (sum Summary) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var (
-		good       float64
+		successes  float64
 		firstBytes []time.Duration
 	)
 	first := uint64(0)
@@ -81,7 +79,7 @@ func (s *Stats) Summary(now time.Time) (sum Summary) {
 			continue
 		}
 		sum.Attempts++
-		good += attempt.success
+		successes += attempt.success
 		if attempt.firstByte > 0 {
 			firstBytes = append(firstBytes, attempt.firstByte)
 		}
@@ -90,7 +88,7 @@ func (s *Stats) Summary(now time.Time) (sum Summary) {
 		}
 	}
 	if sum.Attempts > 0 {
-		rate := good / float64(sum.Attempts)
+		rate := successes / float64(sum.Attempts)
 		sum.SuccessRate = &rate
 	}
 	if len(firstBytes) > 0 {
@@ -112,14 +110,14 @@ func (s *Stats) addHealth(now time.Time, sum *Summary) {
 		sum.State = h.state.name()
 		sum.Cause, sum.CauseAt = h.cause, h.since.Unix()
 		if h.state != halfOpen {
-			sum.CoolingUntil = upTo(h.until)
+			sum.CoolingUntil = ceilSeconds(h.until)
 		}
 	}
 	for part, p := range h.parts {
-		out := PartOut{part.Model, part.Form, part.Tools, p.cause, p.since.Unix(), upTo(p.until)}
+		out := PartOut{part.Model, part.Form, part.Tools, p.cause, p.since.Unix(), ceilSeconds(p.until)}
 		switch {
-		case p.cools && p.private:
-		case p.cools:
+		case p.cooling && p.private:
+		case p.cooling:
 			sum.ModelsCooling = append(sum.ModelsCooling, out)
 		case !p.out || !p.announced: // in use, or waiting for a probe to decide
 		case part.Form == "":
@@ -133,5 +131,5 @@ func (s *Stats) addHealth(now time.Time, sum *Summary) {
 	}
 }
 
-// upTo rounds a time up to Unix seconds.
-func upTo(t time.Time) int64 { return t.Add(time.Second - 1).Unix() }
+// ceilSeconds rounds a time up to Unix seconds.
+func ceilSeconds(t time.Time) int64 { return t.Add(time.Second - 1).Unix() }
