@@ -2,9 +2,9 @@ package catalog
 
 import "testing"
 
-// TestFlagsThatRaiseALimit checks that a flag goes to a line only if the catalog's limit is as high
-// as the flag's, in any spelling and for later dates and sizes.
-func TestFlagsThatRaiseALimit(t *testing.T) {
+// TestAllowsFlag checks that a line gets a flag only if the catalog's limit is as high as the
+// flag's, in any spelling and for later dates and sizes.
+func TestAllowsFlag(t *testing.T) {
 	t.Parallel()
 	small := &Model{ContextWindow: 200_000, MaxOutputTokens: 64_000}
 	large := &Model{ContextWindow: 1_000_000, MaxOutputTokens: 128_000}
@@ -27,7 +27,7 @@ func TestFlagsThatRaiseALimit(t *testing.T) {
 		"":                                         {true, true},
 	} {
 		if got := [2]bool{small.AllowsFlag(flag), large.AllowsFlag(flag)}; got != want {
-			t.Errorf("%q: %v, want %v", flag, got, want)
+			t.Errorf("AllowsFlag(%q) of the small and the large model = %v, want %v", flag, got, want)
 		}
 	}
 }

@@ -10,11 +10,12 @@ import (
 	"tollgate/internal/wire"
 )
 
-// Pricing holds the parts of a request with an effect on its price, and the account's factor.
+// Pricing holds what affects the price of a request: the values chosen by the client and the
+// account's factor.
 type Pricing struct {
-	Options []wire.PricedField // values of fields, the service tier among them
+	Options []wire.PricedField // option values with a price, for example the service tier
 	Tools   []wire.PricedField // hosted tools
-	Calls   []CalledModel      // calls of models in addition to the answer
+	Calls   []CalledModel      // calls of other models by the provider
 	// BeyondLimit is the number of output tokens billed on top of the limit.
 	BeyondLimit int64
 	// Factor multiplies every price for the account. Zero means 1.
@@ -27,15 +28,15 @@ const (
 	// assumedCalls is the number of calls of a priced tool that a hold covers if the request sets
 	// no limit.
 	assumedCalls = 10
-	// maxUnits bounds any count in a bill, as package money asks for.
+	// maxUnits bounds any count in a bill, because package money requires a bound.
 	maxUnits = 1 << 40
 
 	serviceTier = "service_tier"
 )
 
-// OutputLimit returns the maximum number of tokens in one answer of a request, for its hold, and
-// the limit added by the gateway for the line. The added limit is 0 unless the request has no limit
-// (limit 0) and the model has a default.
+// OutputLimit returns the number of output tokens to hold for one answer, and the default limit to
+// send to the provider. limit is the client's limit, or 0. defaultLimit is 0 if the client has a
+// limit or the model has no default.
 func (m *Model) OutputLimit(limit int64) (holdLimit, defaultLimit int64) {
 	switch {
 	case limit > 0:
@@ -46,9 +47,9 @@ func (m *Model) OutputLimit(limit int64) (holdLimit, defaultLimit int64) {
 	return m.MaxOutputTokens, 0
 }
 
-// PromptTokens returns the maximum number of tokens of a prompt: its bytes plus a thousand, plus
-// max_image_tokens per image, and at most the context window. If the body does not show the whole
-// prompt, it is the context window.
+// PromptTokens returns the maximum number of tokens in a prompt: its bytes plus a thousand, plus
+// max_image_tokens for each image, but at most the context window. If part of the prompt is not in
+// the body, PromptTokens returns the context window.
 func (m *Model) PromptTokens(b wire.PromptBound) int64 {
 	if b.Unbounded {
 		return m.ContextWindow
@@ -57,14 +58,14 @@ func (m *Model) PromptTokens(b wire.PromptBound) int64 {
 	return min(text+promptSlack+images*m.MaxImageTokens, m.ContextWindow)
 }
 
-// HighestCost returns the highest possible cost of a request, held before the request runs. limit
-// is the request's own output limit (0 without one), and n is the number of answers, each up to the
-// limit; the prompt is paid once. With prices by prompt length HighestCost uses the most expensive
-// whole bill within the bound. With options it uses the most expensive value allowed by the
-// request, and at least the price without options, because a provider may serve a request at its
+// HighestCost returns the highest possible cost of a request, which is held before the request
+// runs. limit is the client's output limit, or 0. n is the number of answers, each with up to limit
+// tokens. The prompt is billed once. If rates depend on the prompt's length, HighestCost computes
+// the bill in every reachable band and returns the highest. For each option it uses the highest
+// factor allowed by the request, and at least 1, because a provider may serve a request at its
 // ordinary tier.
 //
-// The bill of an answer with usage within these bounds is never higher.
+// The cost of an answer with usage within these bounds is never higher.
 func (m *Model) HighestCost(b wire.PromptBound, limit, n int64, c Pricing) money.Amount {
 	prompt := m.PromptTokens(b)
 	output, _ := m.OutputLimit(limit)
@@ -74,12 +75,12 @@ func (m *Model) HighestCost(b wire.PromptBound, limit, n int64, c Pricing) money
 
 	highest := money.Amount(0)
 	for i := -1; i < len(m.Price.Bands); i++ {
-		rates, longest := m.band(i)
+		rates, maxPrompt := m.band(i)
 		if i >= 0 && prompt <= m.Price.Bands[i].PromptTokens {
-			break // thresholds ascend: no longer band is in reach either
+			break // thresholds ascend, so the later bands are not reachable either
 		}
 		var s money.Sum
-		s.Tokens(min(prompt, longest), m.highestPromptRate(rates, b), factor)
+		s.Tokens(min(prompt, maxPrompt), m.highestPromptRate(rates, b), factor)
 		s.Tokens(output, m.highestAnswerRate(rates, c), factor)
 		for _, tool := range c.Tools {
 			calls := tool.MaxCalls
@@ -94,12 +95,16 @@ func (m *Model) HighestCost(b wire.PromptBound, limit, n int64, c Pricing) money
 	return highest
 }
 
-// Cost returns the cost of an answer by the usage from its provider: the rates of the answer's own
-// prompt length; the rates of cached and cache-written parts, images and sound; the factor of the
-// tier in the provider's answer, or of the requested tier if the answer's tier is missing or has no
-// price; and the hosted tool calls in the answer; all of this times the account's factor. It is
-// rounded once. Contradictory usage (parts larger than their whole, negative counts) is limited to
-// possible values, and the cost is never negative.
+// Cost returns the cost of an answer with the provider's usage:
+//   - the tokens at the rates for the prompt's length, with separate rates for cached tokens,
+//     images and audio,
+//   - times the factor of the service tier in the answer, or of the requested tier if the answer
+//     has no tier with a price,
+//   - plus the hosted tool calls in the answer,
+//   - times the account's factor, rounded once.
+//
+// Contradictory usage (parts larger than their whole, negative counts) is limited to possible
+// values, and the cost is never negative.
 func (m *Model) Cost(u wire.Usage, c Pricing) money.Amount {
 	var s money.Sum
 	m.addTokens(&s, u, c)
@@ -126,13 +131,13 @@ func (m *Model) addToolCalls(s *money.Sum, u wire.Usage, c Pricing) {
 	}
 }
 
-// parts are the tokens of a usage, each in one part of its prompt or its answer.
+// parts splits the tokens of a usage into classes with one price each. No token is in two classes.
 type parts struct {
 	write1h, write, cached, images, audio, prompt int64
 	outputImage, outputAudio, outputText          int64
 }
 
-// partsOf splits usage into parts. Contradictory usage is limited to possible values.
+// partsOf splits usage into parts and limits contradictory usage to possible values.
 func partsOf(u wire.Usage) (p parts) {
 	part := func(total *int64, tokens int64) int64 {
 		tokens = clamp(tokens, *total)
@@ -146,7 +151,7 @@ func partsOf(u wire.Usage) (p parts) {
 	return p
 }
 
-// charge adds tokens to a bill, images and sound at the price of text.
+// charge adds all tokens to a bill at the rates of text.
 func (v *Rates) charge(s *money.Sum, p parts, factor money.Factor) {
 	s.Tokens(p.prompt+p.images+p.audio, v.Input, factor)
 	s.Tokens(p.cached, v.CachedInput, factor)
@@ -155,27 +160,27 @@ func (v *Rates) charge(s *money.Sum, p parts, factor money.Factor) {
 	s.Tokens(p.outputText+p.outputImage+p.outputAudio, v.Output, factor)
 }
 
-// CheckPriced returns an error for an option or a hosted tool without a price: nothing runs without
-// a price. The error is a 400 invalid_request with the field as param.
+// CheckPriced returns an error if an option or a hosted tool has no price, because nothing runs
+// without a price. The error is a 400 invalid_request with the field as param.
 func (m *Model) CheckPriced(c Pricing) error {
 	for _, o := range c.Options {
 		if _, ok := m.Price.Options[o.PriceKey()][o.Name]; !ok && !m.isDefaultOption(o.Param, o.Name) {
 			return fault.At(fault.InvalidRequest, o.Param,
-				"Model %s is not offered with %s %s, because it has no price here. Leave %s out, or use another model.",
+				"Model %s is not offered with %s %s, because this value has no price. Leave %s out, or use another model.",
 				m.ID, o.Param, quote(o.Name), o.Param)
 		}
 	}
 	for _, t := range c.Tools {
 		if _, ok := m.Price.Tools[t.Name]; !ok {
 			return fault.At(fault.InvalidRequest, t.Param,
-				"Model %s is not offered with the hosted tool %s, because it has no price here. Leave the tool out, "+
+				"Model %s is not offered with the hosted tool %s, because this tool has no price. Leave the tool out, "+
 					"or give the model a function tool of your own.",
 				m.ID, quote(t.Name))
 		}
 		for _, o := range t.Options {
 			if _, ok := m.Price.Options[toolOption(t, o)][o.Name]; !ok {
 				return fault.At(fault.InvalidRequest, o.Param,
-					"Model %s is not offered with %s %s of the tool %s, because it has no price here. Leave %s out, or use another model.",
+					"Model %s is not offered with %s %s of the tool %s, because this value has no price. Leave %s out, or use another model.",
 					m.ID, o.Option, quote(o.Name), quote(t.Name), o.Option)
 			}
 		}
@@ -187,8 +192,8 @@ func (m *Model) CheckPriced(c Pricing) error {
 // `image_generation.quality`.
 func toolOption(tool, option wire.PricedField) string { return tool.Name + "." + option.Option }
 
-// toolFactor returns the factor on the price of a hosted tool's call: the
-// product of the factors of its options.
+// toolFactor returns the factor on the price of a hosted tool's call. It is the product of the
+// factors of the tool's options.
 func (m *Model) toolFactor(tool wire.PricedField) money.Factor {
 	factor := money.One
 	for _, o := range tool.Options {
@@ -197,8 +202,8 @@ func (m *Model) toolFactor(tool wire.PricedField) money.Factor {
 	return factor
 }
 
-// maxToolFactor returns the highest factor of a request's tools called name, because an answer does
-// not name the called tool.
+// maxToolFactor returns the highest factor of the request's tools called name. The answer names the
+// tool, but not which of several entries with different options was used.
 func (m *Model) maxToolFactor(c Pricing, name string) money.Factor {
 	factor := money.Factor(0)
 	for _, tool := range c.Tools {
@@ -209,20 +214,21 @@ func (m *Model) maxToolFactor(c Pricing, name string) money.Factor {
 	return cmp.Or(factor, money.One)
 }
 
-// PricingOf returns the choice of a request, and its routing fields with a value without a price
-// here. Only lines with these fields in `pass` may get the routing fields.
+// PricingOf returns the pricing of a request with an account's factor, and the names of the
+// request's routing fields without a price. Such a field is sent only to lines with the field in
+// `pass`.
 func (m *Model) PricingOf(a *wire.Parameters, factor money.Factor) (c Pricing, routing []string) {
 	c = Pricing{Options: a.Options, Tools: a.Tools, BeyondLimit: a.BeyondLimit, Factor: factor}
-	priced := func(o wire.PricedField) bool {
+	hasPrice := func(o wire.PricedField) bool {
 		_, ok := m.Price.Options[o.PriceKey()][o.Name]
 		return ok
 	}
-	if !slices.ContainsFunc(a.Optional, priced) {
+	if !slices.ContainsFunc(a.Optional, hasPrice) {
 		return c, a.Routing
 	}
 	c.Options, routing = slices.Clone(c.Options), slices.Clone(a.Routing)
 	for _, o := range a.Optional {
-		if priced(o) {
+		if hasPrice(o) {
 			c.Options = append(c.Options, o)
 			routing = slices.DeleteFunc(routing, func(name string) bool { return name == o.Param })
 		}
@@ -230,25 +236,24 @@ func (m *Model) PricingOf(a *wire.Parameters, factor money.Factor) (c Pricing, r
 	return c, routing
 }
 
-// isDefaultOption reports whether a value of an option changes no rate: another name for
-// leaving it out, as providers answer and some clients send, or a modality with a
-// price of its own.
+// isDefaultOption reports whether an option's value has the factor 1 without a price: the ordinary
+// service tier, or a modality with its own output price.
 func (m *Model) isDefaultOption(option, value string) bool {
 	return option == serviceTier && (value == "default" || value == "standard") ||
 		option == modalities && m.Price.Modalities[value].Output != nil
 }
 
-// band returns the rates of price band i, -1 being the first, and the band's longest prompt in
-// tokens.
-func (m *Model) band(i int) (rates *Rates, longest int64) {
-	rates, longest = &m.Price.Rates, math.MaxInt64
+// band returns the rates of price band i and the longest prompt of the band in tokens. Band -1 has
+// the base rates.
+func (m *Model) band(i int) (rates *Rates, maxPrompt int64) {
+	rates, maxPrompt = &m.Price.Rates, math.MaxInt64
 	if i >= 0 {
 		rates = &m.Price.Bands[i].Rates
 	}
 	if i+1 < len(m.Price.Bands) {
-		longest = m.Price.Bands[i+1].PromptTokens
+		maxPrompt = m.Price.Bands[i+1].PromptTokens
 	}
-	return rates, longest
+	return rates, maxPrompt
 }
 
 // RatesFor returns the rates for the number of tokens in a prompt.
@@ -262,12 +267,13 @@ func (m *Model) RatesFor(prompt int64) *Rates {
 	return rates
 }
 
+// highestInput returns the highest rate of a text token in a prompt.
 func (v *Rates) highestInput() money.Price {
 	return max(v.Input, v.CachedInput, v.CacheWrite, v.CacheWrite1h)
 }
 
-// optionFactor returns the factor of an option's value; false when it has no
-// price.
+// optionFactor returns the factor of an option's value. It returns false if the value has no price
+// and is not the default.
 func (m *Model) optionFactor(option, value string) (money.Factor, bool) {
 	if f, ok := m.Price.Options[option][value]; ok {
 		return f, true
@@ -289,8 +295,8 @@ func (m *Model) highestFactor(c Pricing) money.Factor {
 	return multiply(factor, tier)
 }
 
-// answerFactor returns the factor on an answer's rates. A tier chosen by the provider alone never costs
-// more than the request allowed.
+// answerFactor returns the factor on an answer's rates. A tier chosen by the provider never costs
+// more than the request allows.
 func (m *Model) answerFactor(c Pricing, answerTier string) money.Factor {
 	factor, tier := money.One, money.One
 	for _, o := range c.Options {
@@ -307,12 +313,11 @@ func (m *Model) answerFactor(c Pricing, answerTier string) money.Factor {
 	return multiply(factor, tier)
 }
 
-// multiply returns the product of two factors, rounded up to a millionth and
-// at most the largest factor.
+// multiply returns the product of two factors, rounded up to a millionth and at most MaxFactor.
 func multiply(a, b money.Factor) money.Factor {
 	product := (int64(a)*int64(b) + int64(money.One) - 1) / int64(money.One)
 	return money.Factor(min(product, int64(money.MaxFactor)))
 }
 
-// clamp returns v within 0 and limit.
+// clamp returns the value between 0 and limit that is nearest to v.
 func clamp(v, limit int64) int64 { return max(0, min(v, limit)) }

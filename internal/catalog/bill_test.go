@@ -14,6 +14,7 @@ import (
 	"tollgate/internal/wire"
 )
 
+// usd parses a price in US dollars.
 func usd(t testing.TB, s string) money.Price {
 	t.Helper()
 	p, err := money.ParsePrice(s)
@@ -23,7 +24,7 @@ func usd(t testing.TB, s string) money.Price {
 	return p
 }
 
-// lark is a model with every kind of price.
+// lark returns a model with every kind of price.
 func lark(t testing.TB) *Model { return &mustParse(t, string(example(t))).Models[0] }
 
 func TestHighestCost(t *testing.T) {
@@ -41,46 +42,48 @@ func TestHighestCost(t *testing.T) {
 		choice   Pricing
 		want     string // USD
 	}{
-		// The dearest input price of the model is cache_write_1h, 0.50.
-		{"bytes and a thousand", wire.PromptBound{TextBytes: 1000}, 1000, 1, Pricing{}, "0.003"},       // 2000 x 0.5 + 1000 x 2
-		{"own limit above the model's", wire.PromptBound{}, 1 << 40, 1, Pricing{}, "0.033268"},         // 1000 x 0.5 + 16384 x 2
-		{"no limit takes the default", wire.PromptBound{}, 0, 1, Pricing{}, "0.008692"},                // 1000 x 0.5 + 4096 x 2
-		{"own limit above the default", wire.PromptBound{}, 8000, 1, Pricing{}, "0.0165"},              // 1000 x 0.5 + 8000 x 2
-		{"n answers, one prompt", wire.PromptBound{}, 100, 3, Pricing{}, "0.0011"},                     // 1000 x 0.5 + 300 x 2
-		{"images", wire.PromptBound{Images: 2}, 100, 1, Pricing{}, "0.008892"},                         // 17384 x 0.5 + 100 x 2
-		{"unbounded takes the window", wire.PromptBound{Unbounded: true}, 100, 1, Pricing{}, "0.0642"}, // 128000 x 0.5 + 100 x 2
-		{"never above the window", wire.PromptBound{TextBytes: 1 << 60, Images: 1 << 60}, 100, 1, Pricing{}, "0.0642"},
-		{"priority doubles", wire.PromptBound{}, 100, 1, tier("priority"), "0.0014"},
-		{"flex may be served as default", wire.PromptBound{}, 100, 1, tier("flex"), "0.0007"},
+		// The highest input price of the model is cache_write_1h, 0.50.
+		{"bytes plus a thousand", wire.PromptBound{TextBytes: 1000}, 1000, 1, Pricing{}, "0.003"}, // 2000 x 0.5 + 1000 x 2
+		{"limit above the model's", wire.PromptBound{}, 1 << 40, 1, Pricing{}, "0.033268"},        // 1000 x 0.5 + 16384 x 2
+		{"default limit", wire.PromptBound{}, 0, 1, Pricing{}, "0.008692"},                        // 1000 x 0.5 + 4096 x 2
+		{"limit above the default", wire.PromptBound{}, 8000, 1, Pricing{}, "0.0165"},             // 1000 x 0.5 + 8000 x 2
+		{"three answers", wire.PromptBound{}, 100, 3, Pricing{}, "0.0011"},                        // 1000 x 0.5 + 300 x 2
+		{"images", wire.PromptBound{Images: 2}, 100, 1, Pricing{}, "0.008892"},                    // 17384 x 0.5 + 100 x 2
+		{"unbounded prompt", wire.PromptBound{Unbounded: true}, 100, 1, Pricing{}, "0.0642"},      // 128000 x 0.5 + 100 x 2
+		{"prompt above the window", wire.PromptBound{TextBytes: 1 << 60, Images: 1 << 60}, 100, 1, Pricing{}, "0.0642"},
+		{"priority tier", wire.PromptBound{}, 100, 1, tier("priority"), "0.0014"},
+		{"flex tier served as default", wire.PromptBound{}, 100, 1, tier("flex"), "0.0007"},
 		{"ten calls of a tool", wire.PromptBound{}, 100, 1, search(0), "0.1007"},
-		{"as many calls as the request allows", wire.PromptBound{}, 100, 1, search(3), "0.0307"},
-		{"output beyond the limit", wire.PromptBound{}, 100, 1, Pricing{BeyondLimit: 400}, "0.0015"},            // 1000 x 0.5 + 500 x 2
-		{"beyond every limit, the window", wire.PromptBound{}, 100, 2, Pricing{BeyondLimit: 1 << 40}, "0.5129"}, // 2 x 128100 x 2
-		{"nonsense counts as nothing", wire.PromptBound{TextBytes: -5, Images: -5}, 100, -3, Pricing{BeyondLimit: -7}, "0.0007"},
+		{"calls limited by the request", wire.PromptBound{}, 100, 1, search(3), "0.0307"},
+		{"output beyond the limit", wire.PromptBound{}, 100, 1, Pricing{BeyondLimit: 400}, "0.0015"},      // 1000 x 0.5 + 500 x 2
+		{"output beyond the window", wire.PromptBound{}, 100, 2, Pricing{BeyondLimit: 1 << 40}, "0.5129"}, // 2 x 128100 x 2
+		{"negative counts", wire.PromptBound{TextBytes: -5, Images: -5}, 100, -3, Pricing{BeyondLimit: -7}, "0.0007"},
 	} {
 		if got := lark(t).HighestCost(tt.bound, tt.limit, tt.n, tt.choice); got.String() != tt.want {
-			t.Errorf("%s: %s USD; want %s", tt.name, got, tt.want)
+			t.Errorf("%s: got %s USD, want %s", tt.name, got, tt.want)
 		}
 	}
 }
 
-func TestHighestCostTakesTheDearestBandInReach(t *testing.T) {
+// TestHighestCostUsesHighestReachableBand checks that the hold is the highest bill among the bands
+// that the prompt may reach.
+func TestHighestCostUsesHighestReachableBand(t *testing.T) {
 	t.Parallel()
 	m := &Model{ContextWindow: 1_000_000, MaxOutputTokens: 1000, MaxImageTokens: 1}
-	one := func(input, output string) Rates {
+	rates := func(input, output string) Rates {
 		in := usd(t, input)
 		return Rates{in, usd(t, output), in, in, in}
 	}
-	m.Price = ChatPrice{Rates: one("1", "1000"), Bands: []Band{{10_000, one("2", "10")}, {50_000, one("3", "5")}}}
+	m.Price = ChatPrice{Rates: rates("1", "1000"), Bands: []Band{{10_000, rates("2", "10")}, {50_000, rates("3", "5")}}}
 	for bytes, want := range map[int64]string{
-		0:       "1.001", // the first band alone
-		9_000:   "1.01",  // exactly at the threshold: not above it
+		0:       "1.001", // only the first band
+		9_000:   "1.01",  // exactly at the threshold, so not above it
 		9_001:   "1.01",  // the second band is in reach but cheaper as a whole
 		100_000: "1.01",  // the first band's longest prompt, not the bound
 		999_000: "3.005", // the third band's prompt outweighs its output
 	} {
 		if got := m.HighestCost(wire.PromptBound{TextBytes: bytes}, 0, 1, Pricing{}); got.String() != want {
-			t.Errorf("%d bytes: %s USD; want %s", bytes, got, want)
+			t.Errorf("%d bytes: got %s USD, want %s", bytes, got, want)
 		}
 	}
 }
@@ -101,26 +104,26 @@ func TestCost(t *testing.T) {
 		// 200 x .25 + 800 x .025 + 100 x 2
 		{"cached", wire.Usage{Prompt: 1000, Cached: 800, Completion: 100}, Pricing{}, "0.00027"},
 		// 300 x .25 + 400 x .025 + 200 x .3125 + 100 x .5
-		{"all parts", wire.Usage{Prompt: 1000, Cached: 400, CacheWrite: 200, CacheWrite1h: 100}, Pricing{}, "0.0001975"},
-		{"threshold is not above", wire.Usage{Prompt: 200_000}, Pricing{}, "0.05"},
-		{"above", wire.Usage{Prompt: 200_001, Completion: 1}, Pricing{}, "0.1000035"},
-		{"above counts cached parts", wire.Usage{Prompt: 200_001, Cached: 200_001}, Pricing{}, "0.01000005"},
-		{"tier requested", wire.Usage{Prompt: 1000}, priority, "0.0005"},
-		{"tier answered", wire.Usage{Prompt: 1000, ServiceTier: "flex"}, priority, "0.000125"},
-		{"answered at the ordinary tier", wire.Usage{Prompt: 1000, ServiceTier: "default"}, priority, "0.00025"},
-		{"answered without a price", wire.Usage{Prompt: 1000, ServiceTier: "scale"}, priority, "0.0005"},
+		{"all kinds of prompt tokens", wire.Usage{Prompt: 1000, Cached: 400, CacheWrite: 200, CacheWrite1h: 100}, Pricing{}, "0.0001975"},
+		{"at the threshold", wire.Usage{Prompt: 200_000}, Pricing{}, "0.05"},
+		{"above the threshold", wire.Usage{Prompt: 200_001, Completion: 1}, Pricing{}, "0.1000035"},
+		{"cached tokens above the threshold", wire.Usage{Prompt: 200_001, Cached: 200_001}, Pricing{}, "0.01000005"},
+		{"requested tier", wire.Usage{Prompt: 1000}, priority, "0.0005"},
+		{"tier of the answer", wire.Usage{Prompt: 1000, ServiceTier: "flex"}, priority, "0.000125"},
+		{"answer at the ordinary tier", wire.Usage{Prompt: 1000, ServiceTier: "default"}, priority, "0.00025"},
+		{"answer at a tier without a price", wire.Usage{Prompt: 1000, ServiceTier: "scale"}, priority, "0.0005"},
 		{"flex served as default", wire.Usage{Prompt: 1000, ServiceTier: "default"}, flex, "0.00025"},
-		{"a tier that was not requested is not charged", wire.Usage{Prompt: 1000, ServiceTier: "priority"}, Pricing{}, "0.00025"},
-		{"a cheaper tier is passed on", wire.Usage{Prompt: 1000, ServiceTier: "flex"}, Pricing{}, "0.000125"},
-		{"tool calls that the answer shows", wire.Usage{ToolCalls: map[string]int64{"web_search": 3, "unpriced": 9}}, Pricing{}, "0.03"},
+		{"dearer tier than requested", wire.Usage{Prompt: 1000, ServiceTier: "priority"}, Pricing{}, "0.00025"},
+		{"cheaper tier than requested", wire.Usage{Prompt: 1000, ServiceTier: "flex"}, Pricing{}, "0.000125"},
+		{"tool calls", wire.Usage{ToolCalls: map[string]int64{"web_search": 3, "unpriced": 9}}, Pricing{}, "0.03"},
 		{"rounded once, half up", wire.Usage{Prompt: 1, Cached: 1}, flex, "0.000000013"}, // 12.5 nano
 		{"negative counts", wire.Usage{Prompt: -1000, Cached: -5, CacheWrite: -1, CacheWrite1h: -1, Completion: -10,
 			ToolCalls: map[string]int64{"web_search": -4}}, Pricing{}, "0"},
 		{"more cached than prompt", wire.Usage{Prompt: 1000, Cached: 5000}, Pricing{}, "0.000025"},
-		{"more parts than prompt", wire.Usage{Prompt: 1000, CacheWrite1h: 800, CacheWrite: 800, Cached: 800}, Pricing{}, "0.0004625"},
+		{"more cache tokens than prompt", wire.Usage{Prompt: 1000, CacheWrite1h: 800, CacheWrite: 800, Cached: 800}, Pricing{}, "0.0004625"},
 	} {
 		if got := lark(t).Cost(tt.usage, tt.choice); got.String() != tt.want {
-			t.Errorf("%s: %s USD; want %s", tt.name, got, tt.want)
+			t.Errorf("%s: got %s USD, want %s", tt.name, got, tt.want)
 		}
 	}
 }
@@ -132,7 +135,7 @@ func TestCostNeverExceedsTheHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := drawModel(t)
 		var c Pricing
-		if rapid.Bool().Draw(t, "asks for images") {
+		if rapid.Bool().Draw(t, "requests images") {
 			c.Options = append(c.Options, wire.PricedField{Param: "modalities", Name: "image"})
 		}
 		for _, option := range []string{"service_tier", "speed"} {
@@ -155,7 +158,7 @@ func TestCostNeverExceedsTheHold(t *testing.T) {
 		}
 		limit := rapid.Int64Range(0, 40_000).Draw(t, "limit")
 		n := rapid.Int64Range(1, 8).Draw(t, "n")
-		each, _ := m.OutputLimit(limit)
+		answerLimit, _ := m.OutputLimit(limit)
 		prompt := rapid.Int64Range(0, m.PromptTokens(bound)).Draw(t, "prompt")
 		// Parts may contradict their whole. The cost must not exceed the hold even then.
 		usage := wire.Usage{
@@ -163,27 +166,27 @@ func TestCostNeverExceedsTheHold(t *testing.T) {
 			Cached:       rapid.Int64Range(-10, prompt+10).Draw(t, "cached"),
 			CacheWrite:   rapid.Int64Range(-10, prompt+10).Draw(t, "write"),
 			CacheWrite1h: rapid.Int64Range(-10, prompt+10).Draw(t, "write 1h"),
-			Completion:   rapid.Int64Range(0, each*n).Draw(t, "completion"),
+			Completion:   rapid.Int64Range(0, answerLimit*n).Draw(t, "completion"),
 			ToolCalls:    calls,
 
-			CompletionImage: rapid.Int64Range(-10, each*n+10).Draw(t, "image"),
-			CompletionAudio: rapid.Int64Range(-10, each*n+10).Draw(t, "audio"),
-			ServiceTier:     rapid.SampledFrom([]string{"", "default", "priority", "flex", "scale"}).Draw(t, "answered"),
+			CompletionImage: rapid.Int64Range(-10, answerLimit*n+10).Draw(t, "image"),
+			CompletionAudio: rapid.Int64Range(-10, answerLimit*n+10).Draw(t, "audio"),
+			ServiceTier:     rapid.SampledFrom([]string{"", "default", "priority", "flex", "scale"}).Draw(t, "tier of the answer"),
 		}
 		if bound.Images > 0 || bound.Unbounded {
 			usage.PromptImage = rapid.Int64Range(-10, prompt+10).Draw(t, "image in the prompt")
 		}
 		if bound.Unbounded {
-			usage.PromptAudio = rapid.Int64Range(-10, prompt+10).Draw(t, "sound in the prompt")
+			usage.PromptAudio = rapid.Int64Range(-10, prompt+10).Draw(t, "audio in the prompt")
 		}
 		cost, held := m.Cost(usage, c), m.HighestCost(bound, limit, n, c)
 		if cost < 0 || cost > held {
-			t.Fatalf("%+v costs %s, held %s", usage, cost, held)
+			t.Fatalf("usage %+v costs %s, want from 0 to the hold %s", usage, cost, held)
 		}
 	})
 }
 
-// drawFactor returns no factor, or a factor valid for an account.
+// drawFactor returns no factor, or any valid factor of an account.
 func drawFactor(t *rapid.T) money.Factor {
 	return rapid.OneOf(rapid.SampledFrom([]money.Factor{0, money.One, 1, 900_000, 1_300_000, 333_333, money.MaxFactor}),
 		rapid.Map(rapid.Int64Range(1, int64(money.MaxFactor)), func(v int64) money.Factor { return money.Factor(v) })).Draw(t, "factor")
@@ -212,11 +215,11 @@ func drawModel(t *rapid.T) *Model {
 		threshold += rapid.Int64Range(1, 200_000).Draw(t, "threshold")
 		m.Price.Bands = append(m.Price.Bands, Band{threshold, rates("rate above")})
 	}
-	own := rapid.Map(price, func(p money.Price) *money.Price { return &p })
+	rate := rapid.Map(price, func(p money.Price) *money.Price { return &p })
 	m.Price.Modalities = map[string]ModalityRates{}
 	for _, name := range []string{"image", "audio"} {
 		if rapid.Bool().Draw(t, "prices "+name) {
-			m.Price.Modalities[name] = ModalityRates{own.Draw(t, "input"), own.Draw(t, "output")}
+			m.Price.Modalities[name] = ModalityRates{rate.Draw(t, "input"), rate.Draw(t, "output")}
 		}
 	}
 	factor := rapid.Map(rapid.Int64Range(0, 5*int64(money.One)), func(v int64) money.Factor { return money.Factor(v) })
@@ -228,7 +231,8 @@ func drawModel(t *rapid.T) *Model {
 	return m
 }
 
-func TestUnpricedChoicesAreRefused(t *testing.T) {
+// TestCheckPriced checks that options and hosted tools without a price are rejected.
+func TestCheckPriced(t *testing.T) {
 	t.Parallel()
 	m := lark(t)
 	for _, tt := range []struct {
@@ -236,9 +240,9 @@ func TestUnpricedChoicesAreRefused(t *testing.T) {
 		choice Pricing
 		param  string // empty if the request is allowed
 	}{
-		{"nothing chosen", Pricing{}, ""},
+		{"no options", Pricing{}, ""},
 		{"priced tier", Pricing{Options: []wire.PricedField{{Param: "service_tier", Name: "priority"}}}, ""},
-		{"the ordinary tier", Pricing{Options: []wire.PricedField{{Param: "service_tier", Name: "standard"}}}, ""},
+		{"ordinary tier", Pricing{Options: []wire.PricedField{{Param: "service_tier", Name: "standard"}}}, ""},
 		{"unpriced tier", Pricing{Options: []wire.PricedField{{Param: "service_tier", Name: "scale"}}}, "service_tier"},
 		{"unpriced option", Pricing{Options: []wire.PricedField{{Param: "speed", Name: "fast"}}}, "speed"},
 		{"priced tool", Pricing{Tools: []wire.PricedField{{Param: "web_search_options", Name: "web_search"}}}, ""},
@@ -248,41 +252,41 @@ func TestUnpricedChoicesAreRefused(t *testing.T) {
 		var e *fault.Error
 		switch {
 		case tt.param == "" && err != nil:
-			t.Errorf("%s: %v", tt.name, err)
+			t.Errorf("%s: error %v, want none", tt.name, err)
 		case tt.param != "" &&
 			(!errors.As(err, &e) || e.Code != fault.InvalidRequest || e.Param != tt.param || !strings.Contains(e.Message(), "Leave ")):
-			t.Errorf("%s: %v", tt.name, err)
+			t.Errorf("%s: error %v, want advice about %s", tt.name, err, tt.param)
 		}
 	}
 }
 
-// TestToolOptionsHaveAPrice tests that an option inside a hosted tool multiplies the price of the
-// tool's calls, in the hold and in the charge, and is rejected without a price.
+// TestToolOptionsHaveAPrice checks that an option inside a hosted tool multiplies the price of the
+// tool's calls in the hold and in the charge, and is rejected without a price.
 func TestToolOptionsHaveAPrice(t *testing.T) {
 	t.Parallel()
 	m := lark(t)
 	m.Price.Options = map[string]map[string]money.Factor{"web_search.search_context_size": {"high": 3 * money.One, "low": money.One / 2}}
-	with := func(option, value string) Pricing {
+	toolWith := func(option, value string) Pricing {
 		return Pricing{Tools: []wire.PricedField{{Param: "tools[0].type", Name: "web_search", MaxCalls: 2,
 			Options: []wire.PricedField{{Param: "tools[0]." + option, Option: option, Name: value}}}}}
 	}
 	usage := wire.Usage{ToolCalls: map[string]int64{"web_search": 2}}
 	for value, usd := range map[string]string{"high": "0.06", "low": "0.01"} {
-		c := with("search_context_size", value)
+		c := toolWith("search_context_size", value)
 		if err := m.CheckPriced(c); err != nil {
-			t.Errorf("%s: %v", value, err)
+			t.Errorf("%s: error %v, want none", value, err)
 		}
 		if got := m.Cost(usage, c); got.String() != usd {
-			t.Errorf("%s: charged %s; want %s", value, got, usd)
+			t.Errorf("%s: charged %s, want %s", value, got, usd)
 		}
 		if got := m.HighestCost(wire.PromptBound{}, 1, 1, c) - m.HighestCost(wire.PromptBound{}, 1, 1, Pricing{}); got.String() != usd {
-			t.Errorf("%s: held %s for two calls; want %s", value, got, usd)
+			t.Errorf("%s: held %s for two calls, want %s", value, got, usd)
 		}
 	}
 	for option, value := range map[string]string{"search_context_size": "medium-plus", "model": "larger", "quality": "high"} {
-		err := m.CheckPriced(with(option, value))
+		err := m.CheckPriced(toolWith(option, value))
 		if e, ok := errors.AsType[*fault.Error](err); !ok || e.Code != fault.InvalidRequest || e.Param != "tools[0]."+option {
-			t.Errorf("%s %s: %v", option, value, err)
+			t.Errorf("%s %s: error %v, want invalid_request about the option", option, value, err)
 		}
 	}
 }
@@ -296,28 +300,28 @@ func TestOutputLimit(t *testing.T) {
 		limit, held, sent int64
 	}{{m, 0, 100, 100}, {m, 50, 50, 0}, {m, 500, 500, 0}, {m, 5000, 1000, 0}, {plain, 0, 1000, 0}, {plain, 5000, 1000, 0}} {
 		if held, sent := tt.m.OutputLimit(tt.limit); held != tt.held || sent != tt.sent {
-			t.Errorf("limit %d: held %d, sent %d; want %d, %d", tt.limit, held, sent, tt.held, tt.sent)
+			t.Errorf("OutputLimit(%d) = %d, %d, want %d, %d", tt.limit, held, sent, tt.held, tt.sent)
 		}
 	}
 }
 
-// TestCachedTokensOfLongPrompts tests the rates missing in a band: they are the base price's, in
-// proportion to the input.
-func TestCachedTokensOfLongPrompts(t *testing.T) {
+// TestDefaultRatesOfBands checks that rates missing in a band have the same ratio to input as in
+// the base price.
+func TestDefaultRatesOfBands(t *testing.T) {
 	t.Parallel()
 	const base = "{input: 1.25, output: 10, cached_input: 0.125, cache_write: 1.5625, cache_write_1h: 2.5, " +
 		"above: [{prompt_tokens: 9, output: 1, %s}]}"
 	band := func(text string) string { return fmt.Sprintf(base, text) }
-	for price, want := range map[string][4]money.Price{ // input, cached, written, written for an hour
+	for price, want := range map[string][4]money.Price{ // input, cached_input, cache_write, cache_write_1h
 		band("input: 2.5"): {2_500_000_000, 250_000_000, 3_125_000_000, 5_000_000_000},
 		band("input: 2.5, cached_input: 1, cache_write_1h: 0"): {2_500_000_000, 1_000_000_000, 3_125_000_000, 0},
 		band("input: 2.5, cache_write: 4"):                     {2_500_000_000, 250_000_000, 4_000_000_000, 5_000_000_000},
 		band("input: 0"):                                       {},
 		band("input: 0.000000004"):                             {4, 0, 5, 8},
 		band("input: 0.000000005"):                             {5, 1, 6, 10}, // half up
-		// Without rates of their own in the base either, all cost as input does.
+		// Without cache rates in the base, all rates equal input.
 		"{input: 1, output: 1, above: [{prompt_tokens: 9, input: 2, output: 1}]}": {2e9, 2e9, 2e9, 2e9},
-		// A base price of 0 has no proportion.
+		// A base input of 0 has no ratio.
 		"{input: 0, output: 1, cached_input: 1, above: [{prompt_tokens: 9, input: 2, output: 1}]}": {2e9, 2e9, 2e9, 2e9},
 	} {
 		doc := mustParse(t, "models: [{id: a, kind: chat, context_window: 9, max_output_tokens: 9, price: "+price+"}]\nlines: []")
@@ -325,7 +329,7 @@ func TestCachedTokensOfLongPrompts(t *testing.T) {
 		for _, d := range []*Document{doc, again} {
 			r := d.Models[0].Price.Bands[0].Rates
 			if got := [4]money.Price{r.Input, r.CachedInput, r.CacheWrite, r.CacheWrite1h}; got != want || !Equal(d, doc) {
-				t.Errorf("%s: %s, want %s in\n%s", price, got, want, d.YAML())
+				t.Errorf("%s: got rates %s, want %s in\n%s", price, got, want, d.YAML())
 			}
 		}
 	}

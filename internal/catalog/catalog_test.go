@@ -15,7 +15,7 @@ import (
 	"tollgate/internal/wire"
 )
 
-// testProviders are adapters as the tests need them.
+// testProviders returns providers with different kinds, forms and checks.
 func testProviders() map[string]Provider {
 	return map[string]Provider{
 		"openai": {
@@ -52,7 +52,7 @@ func testProviders() map[string]Provider {
 	}
 }
 
-// example returns the document with every key of a catalog.
+// example returns a document with every key of a catalog.
 func example(t testing.TB) []byte {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/example.yaml")
@@ -71,6 +71,7 @@ func mustParse(t testing.TB, text string) *Document {
 	return doc
 }
 
+// TestExample checks the values and the warnings of the example.
 func TestExample(t *testing.T) {
 	t.Parallel()
 	doc, warnings, err := Parse(example(t), testProviders())
@@ -78,33 +79,33 @@ func TestExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(doc.Models) != 3 || len(doc.Lines) != 1 {
-		t.Fatalf("%d models, %d lines", len(doc.Models), len(doc.Lines))
+		t.Fatalf("got %d models and %d lines, want 3 and 1", len(doc.Models), len(doc.Lines))
 	}
 	lark, brush, clip, main := doc.Models[0], doc.Models[1], doc.Models[2], doc.Lines[0]
 	if lark.ID != "lark-1" || lark.Kind != KindChat || lark.Owner() != "example" || !lark.Supports(wire.FormResponses) ||
 		lark.Supports(wire.FormMessages) ||
 		lark.ContextWindow != 128000 || lark.MaxOutputTokens != 16384 || lark.DefaultOutputTokens != 4096 || lark.MaxImageTokens != 8192 {
-		t.Errorf("lark-1: %+v", lark)
+		t.Errorf("unexpected lark-1: %+v", lark)
 	}
 	if len(lark.Efforts) != 2 || lark.Efforts[1] != "high" {
-		t.Errorf("efforts of lark-1: %v", lark.Efforts)
+		t.Errorf("unexpected efforts of lark-1: %v", lark.Efforts)
 	}
 	if p := lark.Price; p.Input != 250_000_000 || p.CachedInput != 25_000_000 || p.CacheWrite != 312_500_000 ||
 		p.CacheWrite1h != 500_000_000 ||
 		len(p.Bands) != 1 || p.Bands[0].PromptTokens != 200000 || p.Bands[0].CachedInput != 50_000_000 ||
 		p.Bands[0].CacheWrite != 625_000_000 || p.Bands[0].CacheWrite1h != 1_000_000_000 ||
 		p.Options["service_tier"]["flex"] != money.One/2 || p.Tools["web_search"] != 10_000_000 {
-		t.Errorf("price of lark-1: %+v", p)
+		t.Errorf("unexpected price of lark-1: %+v", p)
 	}
 	if brush.Tiers[0] != (Tier{"1K", 30_000_000}) || brush.MaxImages != 4 || brush.Params[1] != "style" || brush.Owner() != "tollgate" {
-		t.Errorf("brush-1: %+v", brush)
+		t.Errorf("unexpected brush-1: %+v", brush)
 	}
 	if clip.PerClip || clip.Durations.Default() != 5 || clip.Tiers[1].Name != "1080p" || clip.Params[1] != "camera_fixed" {
-		t.Errorf("clip-1: %+v", clip)
+		t.Errorf("unexpected clip-1: %+v", clip)
 	}
 	if main.APIKey != "${EXAMPLE_API_KEY}" || main.Models["lark-1"] != "vendor-lark-2026" || main.Weight != 100 || !main.Enabled ||
 		main.MaxConcurrent != 200 {
-		t.Errorf("line main: %+v", main)
+		t.Errorf("unexpected line main: %+v", main)
 	}
 	var got []string
 	for _, w := range warnings {
@@ -115,35 +116,36 @@ func TestExample(t *testing.T) {
 		"models[2]: model clip-1 is open, but no enabled line serves it, so requests for it fail. Add a line, or change the model's state",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
-		t.Errorf("warnings:\n%s", strings.Join(got, "\n"))
+		t.Errorf("got warnings:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
-// TestEveryFormIsAnswered tests that every pair of forms can be translated, so no catalog has a
-// form its lines cannot answer.
-func TestEveryFormIsAnswered(t *testing.T) {
+// TestEveryPairOfFormsTranslates checks that every form of a client can be translated to every form
+// of a line, and that the client's own form comes first.
+func TestEveryPairOfFormsTranslates(t *testing.T) {
 	t.Parallel()
 	for _, client := range []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages} {
 		for _, line := range []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages, wire.FormGemini} {
 			got := slices.Collect((&Line{LineSpec: LineSpec{Forms: []wire.Form{line}}}).FormsFor(client))
 			if !slices.Equal(got, []wire.Form{line}) {
-				t.Errorf("%s on %s: %q is spoken", client, line, got)
+				t.Errorf("forms for %s on a line with %s: got %q, want only the line's", client, line, got)
 			}
 		}
 	}
-	both := &Line{LineSpec: LineSpec{Forms: []wire.Form{wire.FormResponses, wire.FormChat}}}
+	twoForms := &Line{LineSpec: LineSpec{Forms: []wire.Form{wire.FormResponses, wire.FormChat}}}
 	for client, want := range map[wire.Form][]wire.Form{
 		wire.FormChat:      {wire.FormChat, wire.FormResponses},
 		wire.FormResponses: {wire.FormResponses, wire.FormChat},
 		wire.FormMessages:  {wire.FormResponses, wire.FormChat},
 	} {
-		if got := slices.Collect(both.FormsFor(client)); !slices.Equal(got, want) {
-			t.Errorf("%s: %q is spoken, want %q", client, got, want)
+		if got := slices.Collect(twoForms.FormsFor(client)); !slices.Equal(got, want) {
+			t.Errorf("forms for %s: got %q, want %q", client, got, want)
 		}
 	}
 }
 
-// TestWarningsOfMediaModels tests the warnings about valid but probably unintended settings.
+// TestWarningsOfMediaModels checks the warnings about valid but probably unintended settings of
+// image and video models.
 func TestWarningsOfMediaModels(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -155,7 +157,7 @@ func TestWarningsOfMediaModels(t *testing.T) {
 		"kind: image, price: {1K: 1}, params: [seed, quality]": "models[0].params[1]: quality changes what some providers charge, but not " +
 			"the price here. Set the price for its most expensive value, or remove it from params",
 	} {
-		_, warnings, err := Parse([]byte(media("state: retired, "+text)), testProviders())
+		_, warnings, err := Parse([]byte(mediaYAML("state: retired, "+text)), testProviders())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,16 +166,15 @@ func TestWarningsOfMediaModels(t *testing.T) {
 			got += w.String()
 		}
 		if got != want {
-			t.Errorf("%s: warned %q", text, got)
+			t.Errorf("%s: got warnings %q, want %q", text, got, want)
 		}
 	}
 }
 
-// TestPrintedDocuments tests that documents are printed in the same way as in former versions, and
-// read back.
+// TestPrintedDocuments checks that a document is printed as in testdata, and reads back.
 func TestPrintedDocuments(t *testing.T) {
 	t.Parallel()
-	printed, err := os.ReadFile("testdata/printed.yaml")
+	asYAML, err := os.ReadFile("testdata/printed.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,22 +182,22 @@ func TestPrintedDocuments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc := mustParse(t, string(printed))
-	if got := doc.YAML(); !bytes.Equal(got, printed) {
-		t.Errorf("YAML:\n%s", got)
+	doc := mustParse(t, string(asYAML))
+	if got := doc.YAML(); !bytes.Equal(got, asYAML) {
+		t.Errorf("YAML is\n%s\nwant\n%s", got, asYAML)
 	}
 	if got := doc.JSON(); !bytes.Equal(got, asJSON) {
-		t.Errorf("JSON:\n%s", got)
+		t.Errorf("JSON is\n%s\nwant\n%s", got, asJSON)
 	}
 	for _, text := range [][]byte{asJSON, doc.canonical()} {
 		if again := mustParse(t, string(text)); !Equal(again, doc) {
-			t.Errorf("reads back as:\n%s", again.canonical())
+			t.Errorf("the document reads back as\n%s\nwant\n%s", again.canonical(), doc.canonical())
 		}
 	}
 }
 
-// TestStoredFormsAreKept tests that a stored line keeps its forms, of all the forms of its
-// provider.
+// TestStoredFormsAreKept checks that a stored line with one form of its provider keeps only this
+// form.
 func TestStoredFormsAreKept(t *testing.T) {
 	t.Parallel()
 	for name, info := range adapters.Providers() {
@@ -209,15 +210,15 @@ func TestStoredFormsAreKept(t *testing.T) {
 			}
 			again, warnings, err := load(doc.canonical())
 			if err != nil || len(warnings) > 0 || !Equal(doc, again) || !slices.Equal(again.Lines[0].Forms, []wire.Form{form}) {
-				t.Errorf("provider %s, form %s: %v, %v, %s", name, form, warnings, err, again.canonical())
+				t.Errorf("provider %s, form %s: loaded %s with warnings %v, error %v", name, form, again.canonical(), warnings, err)
 			}
 		}
 	}
 }
 
-// TestSpellingsOfOneDocument checks that JSON and YAML documents with any line ends, byte order
-// marks and anchors are read alike.
-func TestSpellingsOfOneDocument(t *testing.T) {
+// TestEquivalentDocuments checks that JSON and YAML documents with any line ends, byte order marks
+// and anchors are read alike.
+func TestEquivalentDocuments(t *testing.T) {
 	t.Parallel()
 	want := mustParse(t,
 		"models:\n- {id: a, kind: image, price: {1K: 0.5, 2K: 1}, ratios: ['1:1', '16:9']}\n- {id: b, kind: image, price: {1K: 0.5, 2K: 3}}\n")
@@ -235,14 +236,14 @@ func TestSpellingsOfOneDocument(t *testing.T) {
 	} {
 		doc := mustParse(t, text)
 		if !Equal(doc, want) {
-			t.Errorf("%s: %s", name, doc.canonical())
+			t.Errorf("%s: got %s, want %s", name, doc.canonical(), want.canonical())
 		}
 	}
 }
 
 func TestOptionsKeepTheirTypes(t *testing.T) {
 	t.Parallel()
-	doc := mustParse(t, onLine(
+	doc := mustParse(t, lineYAML(
 		`provider: sandbox, options: {word: fast, quoted: "1", yes: true, whole: 3, big: 1e3, part: 0.25, tiny: 1e-9, list: [1, x],`+
 			` inner: {deep: false}, none: null}`))
 	want := map[string]any{
@@ -255,7 +256,7 @@ func TestOptionsKeepTheirTypes(t *testing.T) {
 			got = mustParse(t, text)
 		}
 		if !reflect.DeepEqual(got.Lines[0].Options, want) {
-			t.Errorf("%s: %#v", name, got.Lines[0].Options)
+			t.Errorf("options %s = %#v, want %#v", name, got.Lines[0].Options, want)
 		}
 	}
 }

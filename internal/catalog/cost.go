@@ -12,7 +12,7 @@ import (
 )
 
 // Costs are the prices of a line's provider, as entered by the operator. The gateway uses Costs
-// only to show a line's profit and to warn about sales below cost.
+// only to show a line's profit and to warn about prices below cost.
 type Costs struct {
 	Default Cost            // for models without an entry in Models
 	Models  map[string]Cost // by model id
@@ -39,11 +39,11 @@ func (r *reader) costs(t *table, l *LineSpec, modelsByID map[string]*Model) Cost
 	all := tree.Table()
 	all.Pos = in.node.Pos
 	in.each(MaxModels, func(name, path string, value *tree.Value) {
-		_, served := l.Models[name]
-		switch isPart := slices.Contains(ratesNames, name) || tierName.MatchString(name); {
-		case isPart && value.Kind != tree.TableKind:
+		_, isModel := l.Models[name]
+		switch isPrice := slices.Contains(ratesNames, name) || tierName.MatchString(name); {
+		case isPrice && value.Kind != tree.TableKind:
 			all.Fields = append(all.Fields, tree.Field{Name: name, Value: value, Pos: value.Pos})
-		case !served:
+		case !isModel:
 			r.reportUnknown(path, value, "is neither a rate, nor a resolution tier, nor a model of this line")
 		case value.Kind != tree.TableKind && modelsByID[name] != nil && modelsByID[name].Kind != KindChat:
 			if p, ok := r.price(path, value); ok {
@@ -131,7 +131,7 @@ func (c Cost) Tree() *tree.Value {
 	return n
 }
 
-// costOf returns the provider's price for a model.
+// costOf returns the provider's price for a model, or an empty Cost.
 func (c *Costs) costOf(model string) Cost {
 	if cost, ok := c.Models[model]; ok {
 		return cost
@@ -195,20 +195,20 @@ func (d *Document) CostWarnings() []Warning {
 			if m == nil || m.FreeDailyRequests > 0 || m.State == StateRetired {
 				continue
 			}
-			if below := m.pricesBelow(l.Costs.costOf(id)); len(below) > 0 {
+			if prices := m.pricesBelow(l.Costs.costOf(id)); len(prices) > 0 {
 				warnings = append(warnings, Warning{fmt.Sprintf("lines[%d].cost", i),
-					fmt.Sprintf("model %s is sold below the cost of line %s: %s", id, l.ID, strings.Join(below, ", "))})
+					fmt.Sprintf("model %s is sold below the cost of line %s: %s", id, l.ID, strings.Join(prices, ", "))})
 			}
 		}
 	}
 	return warnings
 }
 
-// pricesBelow returns a text for each of a model's prices that is below the cost.
-func (m *Model) pricesBelow(c Cost) (names []string) {
+// pricesBelow describes each price of a model that is below the cost.
+func (m *Model) pricesBelow(c Cost) (texts []string) {
 	compare := func(name string, price, cost money.Price) {
 		if price < cost {
-			names = append(names, fmt.Sprintf("%s %s < %s USD", name, price, cost))
+			texts = append(texts, fmt.Sprintf("%s %s < %s USD", name, price, cost))
 		}
 	}
 	if m.Kind == KindChat {
@@ -221,7 +221,7 @@ func (m *Model) pricesBelow(c Cost) (names []string) {
 				compare("cache_write_1h", m.Price.CacheWrite1h, c.Rates.CacheWrite1h)
 			}
 		}
-		return names
+		return texts
 	}
 	for _, tier := range m.Tiers {
 		if cost, ok := c.Tiers[tier.Name]; ok {
@@ -230,5 +230,5 @@ func (m *Model) pricesBelow(c Cost) (names []string) {
 			compare(tier.Name, tier.Price, *c.PerUnit)
 		}
 	}
-	return names
+	return texts
 }

@@ -9,6 +9,8 @@ import (
 	"tollgate/internal/wire"
 )
 
+// TestLineCost checks the cost at the provider for chat, image and video models, with prices from
+// the catalog and from the answer.
 func TestLineCost(t *testing.T) {
 	t.Parallel()
 	const text = `
@@ -26,12 +28,12 @@ lines:
 	doc := mustParse(t, text)
 	again, _, err := Parse(doc.YAML(), testProviders())
 	if err != nil || !Equal(doc, again) {
-		t.Fatalf("%v: %s", err, doc.YAML())
+		t.Fatalf("the catalog reads back with error %v and other values: %s", err, doc.YAML())
 	}
 	s := NewSnapshot(1, again, testProviders(), environment(nil))
-	used := wire.Usage{Prompt: 1000, Cached: 400, Completion: 100}
-	reported := used
-	reported.CostNano, reported.HasCost = 77, true
+	usage := wire.Usage{Prompt: 1000, Cached: 400, Completion: 100}
+	withCost := usage
+	withCost.CostNano, withCost.HasCost = 77, true
 	image, clip := Plan{Tier: "1K", Count: 3}, Plan{Tier: "1080p", Count: 1, Seconds: 5}
 	for i, test := range []struct {
 		line      int
@@ -39,15 +41,15 @@ lines:
 		usage     wire.Usage
 		plan      Plan
 		delivered int64
-		want      money.Amount // -1: not known
+		want      money.Amount // -1 if unknown
 	}{
-		{model: "a", usage: used, want: 1_200_000},
-		{model: "b", usage: used, want: 2_200_000},
-		{model: "a", usage: reported, want: 77},
+		{model: "a", usage: usage, want: 1_200_000},
+		{model: "b", usage: usage, want: 2_200_000},
+		{model: "a", usage: withCost, want: 77},
 		{model: "a", want: -1},
-		{line: 1, model: "a", usage: used, want: -1},
-		{line: 1, model: "a", usage: reported, want: 77},
-		{line: 2, model: "a", usage: used, want: -1},
+		{line: 1, model: "a", usage: usage, want: -1},
+		{line: 1, model: "a", usage: withCost, want: 77},
+		{line: 2, model: "a", usage: usage, want: -1},
 		{model: "c", plan: image, delivered: 2, want: money.USD},
 		{model: "c", plan: Plan{Tier: "2K", Count: 1}, delivered: 1, want: -1},
 		{line: 2, model: "c", plan: Plan{Tier: "2K", Count: 1}, delivered: 1, want: money.USD / 8},
@@ -63,13 +65,13 @@ lines:
 			got = -1
 		}
 		if got != test.want {
-			t.Errorf("%d: %s, want %s", i, got, test.want)
+			t.Errorf("case %d, model %s: cost %s, want %s", i, test.model, got, test.want)
 		}
 	}
 }
 
-// TestPricesBelowCostAreWarnedOf tests the warnings of each reading of a catalog.
-func TestPricesBelowCostAreWarnedOf(t *testing.T) {
+// TestCostWarnings checks the warnings about prices below the provider's prices.
+func TestCostWarnings(t *testing.T) {
 	t.Parallel()
 	const models = `models:
   - {id: swift-1, kind: chat, forms: [chat], context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 2, cached_input: 0.1}}
@@ -93,17 +95,17 @@ lines:
 	} {
 		_, warnings, err := Parse(fmt.Appendf(nil, models, line), testProviders())
 		if err != nil {
-			t.Errorf("%s: %v", line, err)
+			t.Errorf("%s: error %v, want none", line, err)
 			continue
 		}
 		var got []string
 		for _, w := range warnings {
-			if _, what, ok := strings.Cut(w.Message, "is sold below the cost of line main: "); ok && w.Path == "lines[0].cost" {
-				got = append(got, what)
+			if _, prices, ok := strings.Cut(w.Message, "is sold below the cost of line main: "); ok && w.Path == "lines[0].cost" {
+				got = append(got, prices)
 			}
 		}
 		if strings.Join(got, "; ") != want {
-			t.Errorf("%s: %q, want %q", line, got, want)
+			t.Errorf("%s: got warnings %q, want %q", line, got, want)
 		}
 	}
 }

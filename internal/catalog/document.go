@@ -1,5 +1,5 @@
-// Package catalog owns the gateway's offer and its origin: models and lines as one validated,
-// versioned document, their prices, and the snapshot used by a node.
+// Package catalog owns the gateway's models and lines as one validated, versioned document, their
+// prices, and the snapshot used by a node.
 //
 // Invariants: an invalid document is rejected as a whole, with every fault at its path; a valid
 // document prints and parses again to the same document; a stored revision never changes;
@@ -7,8 +7,9 @@
 // node; a snapshot is immutable; and a bill of usage within the bound of its request never exceeds
 // HighestCost.
 //
-// The document is operator.md's Catalog. Package tree reads and prints its text. The struct tags of
-// Document's types name its keys (encode.go); model.go, lines.go and overrides.go validate it.
+// operator.md, Catalog, describes the document. Package tree reads and prints its text. The struct
+// tags of Document's types name its keys (encode.go); model.go, lines.go and overrides.go validate
+// it.
 package catalog
 
 import (
@@ -20,8 +21,7 @@ import (
 	"tollgate/internal/wire"
 )
 
-// Document is a whole catalog as an operator writes it, defaults filled in. It
-// is not changed after Parse returned it.
+// Document is a catalog with defaults filled in. It must not be changed after Parse.
 type Document struct {
 	Models []Model    // in the order of the file, also used by GET /v1/models
 	Lines  []LineSpec // in the order of the file
@@ -51,8 +51,8 @@ const (
 	StateRetired     ModelState = "retired"
 )
 
-// Model is one model offered to users. Fields not used by the kind are zero. The tag `key` is the
-// name in a document (see encode); `kinds` names the kinds of models that have the key.
+// Model is a model offered to users. Fields not used by the kind are zero. The tag `key` is the
+// name in a document (see encode). The tag `kinds` names the kinds of models that have the key.
 type Model struct {
 	ID      string     `key:"id"`
 	Kind    Kind       `key:"kind"`
@@ -71,7 +71,7 @@ type Model struct {
 
 	// Image and video models.
 	Tiers         Tiers     `key:"price,flow" kinds:"image video"` // at least one; the first is the default
-	PerClip       bool      // video: Tiers are prices of a clip, not of a second, and stand in the key per_clip
+	PerClip       bool      // video: Tiers are prices of a clip, not of a second, and have the key per_clip
 	Durations     Durations `key:"durations,flow" kinds:"video"`
 	Ratios        []string  `key:"ratios,flow" kinds:"image video"`
 	MaxImages     int64     `key:"max_images" kinds:"image" default:"1"` // never 0
@@ -94,17 +94,17 @@ const (
 	SoundOptional Sound = "optional" // the submission's choice
 )
 
-// Owner is `owned_by` as the model list shows it (interface.md, Model list).
+// Owner returns `owned_by` for the model list (interface.md, Model list).
 func (m *Model) Owner() string { return cmp.Or(m.OwnedBy, "tollgate") }
 
-// Supports reports whether a chat model answers at the endpoint of a form.
+// Supports reports whether a chat model can be called in a form.
 func (m *Model) Supports(form wire.Form) bool {
 	return slices.Contains(m.Forms, form)
 }
 
 // ChatPrice is the price list of a chat model.
 type ChatPrice struct {
-	Rates                                         // for prompts not longer than the first Above
+	Rates                                         // for prompts below all Bands
 	Bands      []Band                             // for longer prompts, by ascending PromptTokens
 	Modalities modalityPrices                     `key:"modalities,flow"`
 	Options    map[string]map[string]money.Factor `key:"options,entries"` // field -> value -> factor on all rates
@@ -120,9 +120,9 @@ type Rates struct {
 	CacheWrite1h money.Price // cache writes with a lifetime of an hour
 }
 
-// defaults returns the values for missing rates. If base is nil, cached_input and cache_write default to
-// input, and cache_write_1h to cache_write. Otherwise v has the rates of longer prompts, and missing
-// rates have the same ratio to input as in base.
+// defaults returns the values for missing rates. If base is nil, cached_input and cache_write
+// default to input, and cache_write_1h to cache_write. Otherwise v has the rates of a band, and
+// missing rates have the same ratio to input as in base.
 func (v *Rates) defaults(base *Rates) Rates {
 	if base == nil {
 		return Rates{Input: v.Input, Output: v.Output, CachedInput: v.Input, CacheWrite: v.Input, CacheWrite1h: v.CacheWrite}
@@ -132,14 +132,13 @@ func (v *Rates) defaults(base *Rates) Rates {
 		CacheWrite1h: scale(base.CacheWrite1h)}
 }
 
-// Bands is the complete price list of a request with a prompt of more than PromptTokens tokens.
+// Band has the rates for prompts of more than PromptTokens tokens.
 type Band struct {
 	PromptTokens int64
 	Rates
 }
 
-// Tier is the price of a resolution tier (`1K`, `720p`): of one image, of one
-// second of video, or of one clip when the model is priced per clip.
+// Tier is the price of one image, one second of video, or one clip at a resolution (`1K`, `720p`).
 type Tier struct {
 	Name  string
 	Price money.Price
@@ -148,15 +147,15 @@ type Tier struct {
 // Tiers are the tiers of a model in the order of the document.
 type Tiers []Tier
 
-// Durations are the lengths of a model's videos in whole seconds: either a list, or a range from
-// Min to Max. If both are empty, the line chooses the length.
+// Durations are the lengths of a model's videos in whole seconds, either a list or a range from Min
+// to Max. If both are empty, the provider chooses the length.
 type Durations struct {
 	List     []int64
 	Min, Max int64
 }
 
-// Default returns the length of a video without a length in its submission, or 0 if the model lists
-// no durations.
+// Default returns the length of a video if the submission has none, or 0 if the model lists no
+// durations.
 func (d Durations) Default() int64 {
 	if len(d.List) > 0 {
 		return d.List[0]
@@ -164,8 +163,7 @@ func (d Durations) Default() int64 {
 	return d.Min
 }
 
-// LineSpec is one line as the operator wrote it: a way to a provider for some
-// models.
+// LineSpec is the operator's description of a line. A line serves some models through one provider.
 type LineSpec struct {
 	ID            string            `key:"id"`
 	Provider      string            `key:"provider"`             // a key of the providers given to Parse
@@ -180,12 +178,12 @@ type LineSpec struct {
 	Timeouts      Timeouts          `key:"timeouts,flow"`
 	LimitField    LimitField        `key:"limit_field"`   // if empty, see Line.LimitFieldFor
 	IgnoresLimit  bool              `key:"ignores_limit"` // the vendor ignores limits on output tokens
-	// Headers are sent with every call, by canonical name; references in their
-	// values (`${NAME}`, `${file:PATH}`) are resolved on each node.
+	// Headers are sent with every call, by canonical name. References in their values (`${NAME}`,
+	// `${file:PATH}`) are resolved on each node.
 	Headers map[string]string `key:"headers,flow"`
-	// Set holds top-level fields with fixed values, of the same types as the values in Options;
-	// they replace the client's. Omit names fields never sent. If Omit is nil, the default of the
-	// host applies; if empty, no field is omitted.
+	// Set has top-level fields that replace the client's. The values have the same types as in
+	// Options. Omit names fields that are never sent. If Omit is nil, the default of the host
+	// applies; if empty, no field is omitted.
 	Set            map[string]any `key:"set,flow"`
 	Omit           []string       `key:"omit,flow,empty"`
 	Pass           []string       `key:"pass,flow"`       // fields sent although they may cost more or are undocumented; PassAll for all
@@ -215,16 +213,15 @@ func (f LimitField) Other() LimitField {
 	return LimitMaxTokens
 }
 
-// Timeouts bound one attempt on a line. A zero value in a LineSpec stands for
-// the default, see Defaults.
+// Timeouts bound one attempt on a line. A zero value in a LineSpec is replaced by WithDefaults.
 type Timeouts struct {
 	FirstToken time.Duration `key:"first_token"` // until a stream's first token
-	Idle       time.Duration `key:"idle"`        // between two pieces of a stream
+	Idle       time.Duration `key:"idle"`        // between two events of a stream
 	Total      time.Duration `key:"total"`       // the whole answer; for jobs the longest wait
 }
 
-// WithDefaults returns t with the defaults of operator.md, Catalog, for zero fields: first_token 60s (10m
-// for reasoning models), idle 2m, total 10m.
+// WithDefaults returns t with the defaults of operator.md, Catalog, for zero fields: first_token
+// 60s (10m for reasoning models), idle 2m, total 10m.
 func (t Timeouts) WithDefaults(reasoning bool) Timeouts {
 	firstToken := time.Minute
 	if reasoning {
@@ -233,14 +230,14 @@ func (t Timeouts) WithDefaults(reasoning bool) Timeouts {
 	return Timeouts{cmp.Or(t.FirstToken, firstToken), cmp.Or(t.Idle, 2*time.Minute), cmp.Or(t.Total, 10*time.Minute)}
 }
 
-// Provider holds the facts about an adapter for the validation of lines. The adapters themselves
-// are injected, because the catalog's layer is below the adapters' layer.
+// Provider describes an adapter for the validation of lines. The descriptions are injected, because
+// the catalog's layer is below the adapters' layer.
 type Provider struct {
 	Kinds          []Kind      // supported kinds of models
 	Forms          []wire.Form // natively supported forms
 	DefaultBaseURL string      // used by lines without base_url
 	NeedsBaseURL   bool        // lines must have base_url
-	NeedsKey       bool        // lines must have api_key; but see Keyless
+	NeedsKey       bool        // lines must have api_key, unless Keyless returns true
 	// Keyless reports whether a line with these options gets its credential without api_key,
 	// despite NeedsKey. If nil, no options do.
 	Keyless func(options map[string]any) bool
@@ -272,8 +269,8 @@ const (
 	defaultMaxImages = 1
 )
 
-// Limits of a document. They are far above any real catalog and keep a broken
-// or hostile file from costing more than a moment.
+// Limits of a document. They are far above any real catalog, and bound the time and memory for a
+// broken or hostile file.
 const (
 	maxDocument    = 4 << 20 // bytes
 	MaxModels      = 2000

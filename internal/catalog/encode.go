@@ -14,13 +14,12 @@ import (
 	"tollgate/internal/money"
 )
 
-// YAML prints the document as an operator would write it: the order of
-// operator.md, Catalog, defaults left out, credentials as references. Parse
-// reads it back to the same document.
+// YAML returns the document as YAML in the order of operator.md, Catalog, without defaults and with
+// credentials as references. Parse reads it back to the same document.
 func (d *Document) YAML() []byte { return tree.YAML(d.tree()) }
 
-// JSON prints the document as indented JSON in the same order. Parse reads it
-// back to the same document.
+// JSON returns the document as indented JSON in the same order. Parse reads the JSON back to the
+// same document.
 func (d *Document) JSON() []byte { return tree.JSON(d.tree(), "  ") }
 
 // canonical returns the format for storing and comparing revisions.
@@ -49,7 +48,7 @@ func (m *Model) Tree() *tree.Value {
 	return n
 }
 
-// encoder is implemented by types with a format of their own. Nil is left out.
+// encoder is implemented by types with their own format. A nil Tree is left out of the document.
 type encoder interface{ Tree() *tree.Value }
 
 // encode returns a value in the format of documents. v must not be a nil pointer or interface.
@@ -95,7 +94,7 @@ func encode(v reflect.Value) *tree.Value {
 	return n
 }
 
-// floatFormat returns a format of numbers without an exponent, unless they are tiny.
+// floatFormat returns the format 'f' without an exponent, except for tiny numbers.
 func floatFormat(v float64) byte {
 	if math.Abs(v) < 1e-6 {
 		return 'e'
@@ -103,8 +102,8 @@ func floatFormat(v float64) byte {
 	return 'f'
 }
 
-// tag holds a field's struct tags: `key:"name,styles"`, `default:"…"`, and `kinds:"…"`, the kinds of
-// models with the key. The styles are flow, on one line; entries, one line for each entry; and
+// tag holds a field's struct tags: `key:"name,styles"`, `default:"…"`, and `kinds:"…"`, the kinds
+// of models with the key. The styles are flow, on one line; entries, one line for each entry; and
 // empty, printed although empty. Other fields are left out if empty or the default.
 type tag struct {
 	field                       int
@@ -129,7 +128,8 @@ func tagsOf(t reflect.Type) (all []tag) {
 	return all
 }
 
-// encodeFields writes the fields of a struct by their tags. kind is a model's.
+// encodeFields adds the fields of a struct to n by their tags. kind is the kind of a model, or
+// empty.
 func encodeFields(n *tree.Value, v reflect.Value, kind Kind) {
 	for _, tag := range tags[v.Type()] {
 		field := v.Field(tag.field)
@@ -160,7 +160,7 @@ func isOmitted(v reflect.Value, style string) bool {
 	return v.IsZero() || (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0
 }
 
-// Tree writes the base prices, then the prices above thresholds with the defaults of the base.
+// Tree returns the base rates and the bands, without rates that equal their defaults.
 func (p ChatPrice) Tree() *tree.Value {
 	n := tree.Table()
 	p.Rates.writeTo(n, nil)
@@ -178,7 +178,8 @@ func (p ChatPrice) Tree() *tree.Value {
 	return n
 }
 
-// writeTo writes the rates different from their defaults.
+// writeTo adds the rates to n, without those equal to their defaults. base is nil, or the base
+// rates of a band.
 func (v *Rates) writeTo(n *tree.Value, base *Rates) {
 	defaults := v.defaults(base)
 	n.Set("input", tree.Plain(v.Input.String()))
@@ -220,7 +221,7 @@ func (d Durations) Tree() *tree.Value {
 	return nil
 }
 
-// Tree distinguishes the booleans true and false from the text optional.
+// Tree returns true and false as booleans, and optional as text.
 func (s Sound) Tree() *tree.Value {
 	switch s {
 	case SoundUnset:
@@ -231,7 +232,7 @@ func (s Sound) Tree() *tree.Value {
 	return tree.Plain(string(s))
 }
 
-// formatDuration writes a duration without the zero parts of time.Duration.String: 2m, not 2m0s.
+// formatDuration formats a duration without the zero parts of time.Duration.String: 2m, not 2m0s.
 func formatDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {

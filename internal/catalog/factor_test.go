@@ -8,10 +8,11 @@ import (
 	"tollgate/internal/wire"
 )
 
-// TestFactorOfAnAccount bills every kind of model by factors.
-func TestFactorOfAnAccount(t *testing.T) {
+// TestAccountFactor checks that a factor multiplies the hold and the charge for every kind of
+// model.
+func TestAccountFactor(t *testing.T) {
 	t.Parallel()
-	searched := Pricing{Tools: []wire.PricedField{{Name: "web_search", MaxCalls: 2}}}
+	withSearch := Pricing{Tools: []wire.PricedField{{Name: "web_search", MaxCalls: 2}}}
 	for _, tt := range []struct {
 		name   string
 		factor money.Factor
@@ -20,27 +21,27 @@ func TestFactorOfAnAccount(t *testing.T) {
 		cost   string
 	}{
 		{"chat", 900_000, chatBill(lark(t), 1000, 1000, Pricing{}), "", ""},
-		{"chat, dearer", 1_300_000, chatBill(lark(t), 1000, 1000, Pricing{}), "", ""},
+		{"chat, factor above 1", 1_300_000, chatBill(lark(t), 1000, 1000, Pricing{}), "", ""},
 		{"a long prompt", 900_000, chatBill(lark(t), 300_000, 500, Pricing{}), "", ""},
-		{"a tool", 1_300_000, chatBill(lark(t), 1000, 500, searched), "", ""},
-		{"images", 1_300_000, planBill(easel(t), Plan{Tier: "2K", Count: 4}, 3), "0.26", "0.195"},
-		{"images, all", 1_300_000, planBill(easel(t), Plan{Tier: "2K", Count: 4}, 4), "0.26", "0.26"},
+		{"a tool", 1_300_000, chatBill(lark(t), 1000, 500, withSearch), "", ""},
+		{"images, some delivered", 1_300_000, planBill(easel(t), Plan{Tier: "2K", Count: 4}, 3), "0.26", "0.195"},
+		{"images, all delivered", 1_300_000, planBill(easel(t), Plan{Tier: "2K", Count: 4}, 4), "0.26", "0.26"},
 		{"a clip by the second", 900_000, planBill(reel(t), Plan{Tier: "1080p", Seconds: 10, Count: 1}, 1), "0.81", "0.81"},
 		{"a clip by the second, a third", 333_333, planBill(reel(t), Plan{Tier: "1080p", Seconds: 10, Count: 1}, 1), "0.2999997", "0.2999997"},
 		{"a clip as a whole", 500_000, planBill(clip(t), Plan{Tier: "720p", Seconds: 30, Count: 1}, 1), "0.2", "0.2"},
-		{"nothing came", 500_000, planBill(clip(t), Plan{Tier: "720p", Seconds: 30, Count: 1}, 0), "0.2", "0"},
+		{"no clip", 500_000, planBill(clip(t), Plan{Tier: "720p", Seconds: 30, Count: 1}, 0), "0.2", "0"},
 	} {
 		held, charged := tt.bill(tt.factor)
-		if tt.held == "" { // exact: these bills are whole nano-dollars, and so are their products
+		if tt.held == "" { // the bill and its product are whole nano-dollars
 			plainHeld, plain := tt.bill(0)
 			tt.held, tt.cost = product(plainHeld, tt.factor), product(plain, tt.factor)
 		}
 		if held.String() != tt.held || charged.String() != tt.cost {
-			t.Errorf("%s times %s: held are %s and charged %s; want %s and %s", tt.name, tt.factor, held, charged, tt.held, tt.cost)
+			t.Errorf("%s times %s: held %s and charged %s, want %s and %s", tt.name, tt.factor, held, charged, tt.held, tt.cost)
 		}
 	}
 	if got := easel(t).PlanHold(Plan{Tier: "8K", Count: 1, Factor: 1}); got != math.MaxInt64 {
-		t.Errorf("a tier without a price is held for with %s", got)
+		t.Errorf("PlanHold for a tier without a price = %s, want the maximum", got)
 	}
 }
 
@@ -49,6 +50,7 @@ func product(a money.Amount, factor money.Factor) string {
 	return (a * money.Amount(factor) / money.Amount(money.One)).String()
 }
 
+// chatBill returns a function for the hold and the charge of a chat request at a factor.
 func chatBill(m *Model, prompt, completion int64, c Pricing) func(money.Factor) (held, charged money.Amount) {
 	u := wire.Usage{Prompt: prompt, Completion: completion, Cached: prompt / 2}
 	if len(c.Tools) > 0 {
@@ -60,37 +62,39 @@ func chatBill(m *Model, prompt, completion int64, c Pricing) func(money.Factor) 
 	}
 }
 
-func planBill(m *Model, p Plan, came int64) func(money.Factor) (held, charged money.Amount) {
+// planBill returns a function for the hold and the charge of a plan at a factor.
+func planBill(m *Model, p Plan, delivered int64) func(money.Factor) (held, charged money.Amount) {
 	return func(factor money.Factor) (held, charged money.Amount) {
 		p.Factor = factor
-		return m.PlanHold(p), m.PlanCost(p, came)
+		return m.PlanHold(p), m.PlanCost(p, delivered)
 	}
 }
 
-// TestFactorIsAppliedBeforeTheOneRounding bills parts of nano-dollars.
-func TestFactorIsAppliedBeforeTheOneRounding(t *testing.T) {
+// TestFactorIsAppliedBeforeRounding checks that the factor multiplies fractions of a nano-dollar
+// before the bill is rounded.
+func TestFactorIsAppliedBeforeRounding(t *testing.T) {
 	t.Parallel()
 	m := &Model{Kind: KindChat, ContextWindow: 8000, MaxOutputTokens: 1000}
 	m.Price.Input, m.Price.Output = 100_000, 100_000 // a tenth of a nano-dollar a token
 	for _, tt := range []struct {
 		tokens     int64
-		by         money.Factor
+		factor     money.Factor
 		held, cost money.Amount // of a prompt with this number of tokens
 	}{
 		{4, 0, 0, 0}, {4, 1_300_000, 1, 1}, {5, 0, 1, 1}, {5, 900_000, 1, 0}, {1, money.MaxFactor, 100, 100}, {9, 1, 1, 0},
 	} {
-		c := Pricing{Factor: tt.by}
+		c := Pricing{Factor: tt.factor}
 		var s money.Sum
 		s.Tokens(tt.tokens, m.Price.Input, money.One)
 		if got := m.Cost(wire.Usage{Prompt: tt.tokens}, c); got != tt.cost {
-			t.Errorf("%d tokens times %s cost %d nano, want %d", tt.tokens, tt.by, got, tt.cost)
+			t.Errorf("cost of %d tokens times %s = %d nano, want %d", tt.tokens, tt.factor, got, tt.cost)
 		}
-		if got := s.Hold(tt.by); got != tt.held {
-			t.Errorf("%d tokens times %s are held for with %d nano, want %d", tt.tokens, tt.by, got, tt.held)
+		if got := s.Hold(tt.factor); got != tt.held {
+			t.Errorf("hold for %d tokens times %s = %d nano, want %d", tt.tokens, tt.factor, got, tt.held)
 		}
 	}
 	free := &Model{Kind: KindChat, ContextWindow: 8000, MaxOutputTokens: 1000}
 	if got := free.HighestCost(wire.PromptBound{TextBytes: 100}, 100, 1, Pricing{Factor: money.MaxFactor}); got != 0 {
-		t.Errorf("what is free costs %s", got)
+		t.Errorf("HighestCost of a free model = %s, want 0", got)
 	}
 }

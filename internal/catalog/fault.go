@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Fault is one thing wrong with a document.
+// Fault is an error in a document.
 type Fault struct {
-	// Path names the place: `models[3].price.input`, `document` for the whole,
-	// or `line 3, column 5` where the text could not be read at all.
+	// Path is the path of the wrong value: `models[3].price.input`. It is `document` for the whole
+	// document, and `line 3, column 5` if the text is not valid YAML or JSON.
 	Path string `json:"path"`
 	// Message describes the fault and a valid value.
 	Message string `json:"message"`
-	// Line and Column point into the text, from 1; 0 when unknown.
+	// Line and Column are the position in the text, starting at 1; 0 if unknown.
 	Line   int `json:"line,omitempty"`
 	Column int `json:"column,omitempty"`
 }
@@ -27,7 +27,7 @@ func (f Fault) String() string { return f.Path + ": " + f.Message }
 // hundred faults, the last entry has the number of further faults.
 type Faults []Fault
 
-// Error lists all faults, one a line.
+// Error lists all faults, one per line.
 func (fs Faults) Error() string {
 	lines := make([]string, len(fs))
 	for i, f := range fs {
@@ -36,8 +36,8 @@ func (fs Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// shown orders faults by their place in the text and cuts a long list, with the number of further
-// faults as the last entry.
+// sortAndLimit sorts faults by their position, and replaces the last faults of a long list by their
+// number.
 func (fs Faults) sortAndLimit() Faults {
 	slices.SortStableFunc(fs, func(a, b Fault) int {
 		return cmp.Or(a.Line-b.Line, a.Column-b.Column)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// keysOf returns a line's credentials on a node, joined by spaces.
-func keysOf(l *Line) string {
+// keyValues returns a line's credentials on a node, joined by spaces.
+func keyValues(l *Line) string {
 	var all []string
 	for _, k := range l.Keys() {
 		all = append(all, k.Value())
@@ -16,14 +16,14 @@ func keysOf(l *Line) string {
 	return strings.TrimSpace(strings.Join(all, " "))
 }
 
-// cloudLine is a catalog with one line of the cloud.
-func cloudLine(more string) string {
-	return "models: [" + chatModel + "]\nlines: [{id: l, provider: cloud, forms: [chat], models: {a: b}, " + more + "}]"
+// cloudLine returns a catalog with one line of provider cloud and further keys of the line.
+func cloudLine(keys string) string {
+	return "models: [" + chatModel + "]\nlines: [{id: l, provider: cloud, forms: [chat], models: {a: b}, " + keys + "}]"
 }
 
-// TestKeysOfFiles tests credentials in files of the node, also with several lines, and that an
-// unreadable file is named and never shown.
-func TestKeysOfFiles(t *testing.T) {
+// TestKeysInFiles checks credentials in files of the node, also with several lines, and that the
+// reason for an unreadable file names the file.
+func TestKeysInFiles(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "account.json")
 	for text, want := range map[string]string{
@@ -36,47 +36,47 @@ func TestKeysOfFiles(t *testing.T) {
 		}
 		doc := mustParse(t, cloudLine(`api_key: "${file:`+file+`}"`))
 		l := NewSnapshot(1, doc, testProviders(), environment(nil)).Lines("a")[0]
-		if l.UnusableReason != want || want == "" && keysOf(l) != strings.TrimSpace(text) {
-			t.Errorf("%.20q: out %q, key %q; want %q", text, l.UnusableReason, keysOf(l), want)
+		if l.UnusableReason != want || want == "" && keyValues(l) != strings.TrimSpace(text) {
+			t.Errorf("file %.20q: reason %q, key %q, want reason %q", text, l.UnusableReason, keyValues(l), want)
 		}
 	}
 	doc := mustParse(t, cloudLine(`api_key: "${file:/nowhere/to/be/read}"`))
 	if l := NewSnapshot(1, doc, testProviders(),
 		environment(nil)).Lines("a")[0]; l.UnusableReason != "the file /nowhere/to/be/read cannot be read on this node" {
-		t.Errorf("out %q", l.UnusableReason)
+		t.Errorf("missing file: reason %q, want one that names the file", l.UnusableReason)
 	}
 	if again, _, err := Parse(doc.YAML(), testProviders()); err != nil || !Equal(doc, again) {
-		t.Errorf("printed and read again: %v", err)
+		t.Errorf("the document does not read back: %v", err)
 	}
 }
 
-// TestKeylessLines tests lines with options in place of a key.
+// TestKeylessLines checks that a line with the options for another credential needs no key.
 func TestKeylessLines(t *testing.T) {
 	t.Parallel()
 	doc := mustParse(t, cloudLine("options: {auth: host}"))
-	if l := NewSnapshot(1, doc, testProviders(), environment(nil)).Lines("a")[0]; l.UnusableReason != "" || keysOf(l) != "" {
-		t.Errorf("out %q, key %q", l.UnusableReason, keysOf(l))
+	if l := NewSnapshot(1, doc, testProviders(), environment(nil)).Lines("a")[0]; l.UnusableReason != "" || keyValues(l) != "" {
+		t.Errorf("reason %q, key %q, want neither", l.UnusableReason, keyValues(l))
 	}
 }
 
-// TestFormsAreForChat checks that a line with only image models needs no forms.
-func TestFormsAreForChat(t *testing.T) {
+// TestImageLinesNeedNoForms checks that a line with only image models needs no forms.
+func TestImageLinesNeedNoForms(t *testing.T) {
 	t.Parallel()
 	mustParse(t, `models: [{id: a, kind: image, price: {1K: 1}}]
 lines: [{id: l, provider: cloud, models: {a: b}, api_key: "${KEY}"}]`)
 }
 
-// TestSeveralKeys tests that a line has the keys present on the node, in order, is out of service
+// TestSeveralKeys checks that a line has the keys present on the node, in order, is out of service
 // only without any key, and has a warning for each missing key.
 func TestSeveralKeys(t *testing.T) {
 	t.Parallel()
 	doc := mustParse(t, cloudLine(`api_keys: ["${NEW}", "${OLD}"]`))
 	if again, _, err := Parse(doc.YAML(), testProviders()); err != nil || !Equal(doc, again) {
-		t.Errorf("printed and read again: %v", err)
+		t.Errorf("the document does not read back: %v", err)
 	}
 	for _, tt := range []struct {
 		vars           map[string]string
-		keys, out      string
+		keys, reason   string
 		warnings       string
 		firstIsMissing bool
 	}{
@@ -88,47 +88,48 @@ func TestSeveralKeys(t *testing.T) {
 			false},
 	} {
 		l := NewSnapshot(1, doc, testProviders(), environment(tt.vars)).Lines("a")[0]
-		if keysOf(l) != tt.keys || l.UnusableReason != tt.out {
-			t.Errorf("%v: keys %q, out %q", tt.vars, keysOf(l), l.UnusableReason)
+		if keyValues(l) != tt.keys || l.UnusableReason != tt.reason {
+			t.Errorf("%v: keys %q, reason %q, want %q, %q", tt.vars, keyValues(l), l.UnusableReason, tt.keys, tt.reason)
 		}
 		if tt.firstIsMissing && (l.Keys()[0].MissingReason == "" || l.Keys()[0].Fingerprint() != "" || l.Keys()[1].Fingerprint() == "") {
-			t.Errorf("%v: %+v", tt.vars, l.Keys())
+			t.Errorf("%v: keys %+v, want only the first to be missing", tt.vars, l.Keys())
 		}
 		var got []string
 		for _, w := range NodeWarnings(doc, testProviders(), environment(tt.vars)) {
 			got = append(got, w.String())
 		}
 		if strings.Join(got, "\n") != tt.warnings {
-			t.Errorf("%v: warned %q", tt.vars, got)
+			t.Errorf("%v: got warnings %q, want %q", tt.vars, got, tt.warnings)
 		}
 	}
 }
 
-// TestSeveralKeysAreReread tests that an unreadable key keeps its value while other keys change.
-func TestSeveralKeysAreReread(t *testing.T) {
+// TestReloadKeepsUnreadableKeys checks that an unreadable key keeps its value while other keys
+// change.
+func TestReloadKeepsUnreadableKeys(t *testing.T) {
 	t.Parallel()
 	doc := mustParse(t, cloudLine(`api_keys: ["${NEW}", "${OLD}"]`))
 	before := NewSnapshot(1, doc, testProviders(), environment(map[string]string{"NEW": "new-key", "OLD": "old-key"}))
-	anew, changed, lost := before.reloadSecrets(testProviders(), environment(map[string]string{"NEW": "newer-key"}))
-	if got := keysOf(anew.Lines("a")[0]); got != "newer-key old-key" || len(changed) != 1 || len(lost) != 1 {
-		t.Errorf("keys %q, changed %v, lost %v", got, changed, lost)
+	next, changed, unreadable := before.reloadSecrets(testProviders(), environment(map[string]string{"NEW": "newer-key"}))
+	if got := keyValues(next.Lines("a")[0]); got != "newer-key old-key" || len(changed) != 1 || len(unreadable) != 1 {
+		t.Errorf("keys %q, changed %v, unreadable %v, want one of each", got, changed, unreadable)
 	}
 }
 
-// TestOriginOfRotatedKeys tests that the line's account at the provider stays the same while a new
-// key precedes the old one.
+// TestOriginOfRotatedKeys checks that a line's origin stays the same while a new key precedes the
+// old key.
 func TestOriginOfRotatedKeys(t *testing.T) {
 	t.Parallel()
 	origin := func(keys string) string {
 		return NewSnapshot(1, mustParse(t, cloudLine(keys)), testProviders(), environment(nil)).Lines("a")[0].Origin()
 	}
-	if one, two := origin(`api_key: "${OLD}"`), origin(`api_keys: ["${NEW}", "${OLD}"]`); one != two {
-		t.Errorf("origins %q and %q", one, two)
+	if before, after := origin(`api_key: "${OLD}"`), origin(`api_keys: ["${NEW}", "${OLD}"]`); before != after {
+		t.Errorf("origin %q with two keys, want %q", after, before)
 	}
 }
 
-// TestFaultsOfKeys tests that an invalid list of references is rejected, without its values in the
-// message.
+// TestFaultsOfKeys checks that an invalid list of references is rejected without the references in
+// the message.
 func TestFaultsOfKeys(t *testing.T) {
 	t.Parallel()
 	for keys, want := range map[string]string{
@@ -142,7 +143,7 @@ func TestFaultsOfKeys(t *testing.T) {
 	} {
 		_, _, err := Parse([]byte(cloudLine(keys)), testProviders())
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "sk-literal") {
-			t.Errorf("%s: %v, want %s", keys, err, want)
+			t.Errorf("%s: error %v, want %s", keys, err, want)
 		}
 	}
 }

@@ -19,10 +19,10 @@ import (
 // jsonNumber matches a plain scalar with a number.
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
-// lines reads all lines into doc and returns the models with an enabled line. known holds the
-// readable models by ID, named holds every ID of the file.
+// lines reads all lines into doc and returns the IDs of the models with an enabled line. modelsByID
+// has the valid models. pathsByID has the paths of all models, also of invalid models.
 func (r *reader) lines(t *table, doc *Document, modelsByID map[string]*Model, pathsByID map[string]string) map[string]bool {
-	served := map[string]bool{}
+	withLine := map[string]bool{}
 	linePaths := map[string]string{}
 	for path, n := range t.items("lines", MaxLines) {
 		lt := r.table(path, n)
@@ -37,12 +37,12 @@ func (r *reader) lines(t *table, doc *Document, modelsByID map[string]*Model, pa
 		}
 		if l.Enabled {
 			for id := range l.Models {
-				served[id] = true
+				withLine[id] = true
 			}
 		}
 		doc.Lines = append(doc.Lines, l)
 	}
-	return served
+	return withLine
 }
 
 // line reads one line.
@@ -67,11 +67,11 @@ func (r *reader) line(t *table, modelsByID map[string]*Model, pathsByID map[stri
 	}
 	l.APIKeys = r.keys(t)
 	l.Models = r.lineModels(t, l.Provider, provider, supported, modelsByID, pathsByID)
-	forms, what := provider.Forms, fmt.Sprintf("a form that provider %s has: %s", l.Provider, join(provider.Forms))
+	forms, description := provider.Forms, fmt.Sprintf("a form that provider %s has: %s", l.Provider, join(provider.Forms))
 	if !supported {
-		forms, what = append(modelForms[:3:3], wire.FormGemini), "a form"
+		forms, description = append(modelForms[:3:3], wire.FormGemini), "a form"
 	}
-	l.Forms = choices(t, "forms", forms, what)
+	l.Forms = choices(t, "forms", forms, description)
 	if t.emptyList("forms") {
 		t.fault("forms", "must name at least one form. Leave the key out for all forms of the provider")
 	} else if t.get("forms") == nil && provider.NeedsForms && !r.lenient && hasChatModel(&l, modelsByID) {
@@ -111,11 +111,11 @@ func hasChatModel(l *LineSpec, modelsByID map[string]*Model) bool {
 	return false
 }
 
-// noReference is the message for a key in place of a reference. It does not repeat the value, which
-// is probably a secret.
+// noReference is the fault of a key that is not a reference. The message does not repeat the value,
+// because the value is probably a secret.
 const noReference = "must refer to an environment variable, ${NAME}, or to a file, ${file:PATH}. The catalog never contains a key itself"
 
-// keys reads the references of a line's keys, in the order of use.
+// keys reads the references in api_keys, in the order of use.
 func (r *reader) keys(t *table) []string {
 	keys := t.words("api_keys", secret.MaxKeys, func(path string, n *tree.Value) bool {
 		ok := secret.IsReference(n.Text)
@@ -149,8 +149,7 @@ func (r *reader) checkKey(t *table, l *LineSpec, provider Provider, supported bo
 	}
 }
 
-// limitField reads where a line reads its limit. A field of a later version is
-// left out.
+// limitField reads limit_field. A value of a later version is left out of a stored revision.
 func (r *reader) limitField(t *table) LimitField {
 	fields := LimitFields()
 	switch {
@@ -163,7 +162,8 @@ func (r *reader) limitField(t *table) LimitField {
 	return choice(t, "limit_field", "", fields...)
 }
 
-// passFields reads the fields sent to a line although they may cost more or are undocumented.
+// passFields reads the fields that are sent to a line although they may cost more or are
+// undocumented.
 func (r *reader) passFields(t *table) []string {
 	return t.words("pass", maxList, func(path string, n *tree.Value) bool {
 		switch name := n.Text; {
@@ -171,7 +171,7 @@ func (r *reader) passFields(t *table) []string {
 			r.fault(path, n, `must be the name of a field, or "*" for all fields`)
 		case isOwned(name):
 			r.reportUnknown(path, n, "is a field that only the gateway sets")
-		case isRefused(name):
+		case isRejected(name):
 			r.reportUnknown(path, n, "is a field that the gateway never sends: it refers to data at the provider "+
 				"that all your customers would share")
 		default:
@@ -181,8 +181,7 @@ func (r *reader) passFields(t *table) []string {
 	})
 }
 
-// isOwned reports whether the gateway itself reads or replaces a field of some
-// form.
+// isOwned reports whether the gateway itself reads or replaces a field in some form.
 func isOwned(name string) bool {
 	return slices.ContainsFunc(field.Forms(), func(form string) bool {
 		known := field.Form(form).Find([]byte(name))
@@ -190,8 +189,8 @@ func isOwned(name string) bool {
 	})
 }
 
-// isRefused reports whether requests with a field are refused in every form.
-func isRefused(name string) bool {
+// isRejected reports whether requests with a field are rejected in every form.
+func isRejected(name string) bool {
 	for _, form := range field.Forms() {
 		known := field.Form(form).Find([]byte(name))
 		if known == nil || known.Class < field.Later {
@@ -224,7 +223,7 @@ func (r *reader) checkBaseURL(t *table, raw string, required bool) {
 	}
 }
 
-// lineModels reads the map from our ids to the provider's.
+// lineModels reads the map from IDs in the catalog to IDs at the provider.
 func (r *reader) lineModels(t *table, providerName string, provider Provider, supported bool, modelsByID map[string]*Model,
 	pathsByID map[string]string) map[string]string {
 	out := map[string]string{}
@@ -238,7 +237,7 @@ func (r *reader) lineModels(t *table, providerName string, provider Provider, su
 		return out
 	}
 	models.each(MaxModels, func(id, path string, value *tree.Value) {
-		vendor := r.textAt(path, value, maxVendorID)
+		providerID := r.textAt(path, value, maxVendorID)
 		if isEmpty(value) {
 			r.fault(path, value, "must be the provider's id of the model")
 		}
@@ -257,12 +256,12 @@ func (r *reader) lineModels(t *table, providerName string, provider Provider, su
 		case !exists:
 			r.fault(path, value, "is not a model of this catalog")
 		}
-		out[id] = vendor
+		out[id] = providerID
 	})
 	return out
 }
 
-// sentences reads the regular expressions for answers counted as failures.
+// sentences reads the regular expressions that mark an answer as a failure.
 func (r *reader) sentences(t *table) []string {
 	var out []string
 	for path, n := range t.items("error_sentences", maxSentences) {
@@ -278,7 +277,7 @@ func (r *reader) sentences(t *table) []string {
 	return out
 }
 
-// options reads the adapter's own settings and lets the adapter check them.
+// options reads the options of the adapter and lets the adapter check them.
 func (r *reader) options(t *table, provider Provider, supported bool) map[string]any {
 	n := t.get("options")
 	if n == nil {
@@ -302,8 +301,8 @@ func (r *reader) options(t *table, provider Provider, supported bool) map[string
 	return out
 }
 
-// optionFault reports an adapter's error about its options. If the message begins with an option's
-// name (`delay: must be a duration`), the fault is at the option.
+// optionFault reports an adapter's error about its options. If the message begins with the name of
+// an option (`delay: must be a duration`), the fault has the path of the option.
 func (r *reader) optionFault(t *table, options *tree.Value, message string) {
 	if name, rest, ok := strings.Cut(message, ": "); ok && options.Get(name) != nil {
 		r.fault(t.pathOf("options")+"."+tree.PathKey(name), options.Get(name), "%s", rest)
@@ -312,8 +311,8 @@ func (r *reader) optionFault(t *table, options *tree.Value, message string) {
 	t.fault("options", "%s", message)
 }
 
-// anyValue reads a value of any shape: text, true and false, numbers (int64 where
-// they are whole, else float64), lists and mappings. Null is left out.
+// anyValue reads a text, a boolean, a number (int64 if whole, otherwise float64), a list or a
+// mapping. Null is left out.
 func (r *reader) anyValue(path string, n *tree.Value) any {
 	switch n.Kind {
 	case tree.QuotedKind:
@@ -356,7 +355,7 @@ func (r *reader) anyValue(path string, n *tree.Value) any {
 	return nil
 }
 
-// number reads a number. Whole numbers are int64 in any spelling, so a printed document reads
+// number reads a number. A whole number in any notation is an int64, so a printed document reads
 // back the same.
 func (r *reader) number(path string, n *tree.Value) any {
 	if v, err := strconv.ParseInt(n.Text, 10, 64); err == nil {

@@ -9,17 +9,16 @@ import (
 	"tollgate/internal/wire"
 )
 
-// The modalities with possible prices of their own. All other content is text, at the rates of the
-// model.
+// The modalities that may have their own prices. All other content is billed as text.
 const (
 	modalityImage = "image"
 	modalityAudio = "audio"
 
-	modalities = "modalities" // the option to request modalities
+	modalities = "modalities" // the option that requests modalities
 )
 
-// ModalityRates are the prices per million tokens of one modality, for tokens in a prompt and in an
-// answer. If nil, the price is the price of text.
+// ModalityRates are the prices per million tokens of one modality, in a prompt and in an answer. If
+// nil, the price of text applies.
 type ModalityRates struct {
 	Input  *money.Price `key:"input"`
 	Output *money.Price `key:"output"`
@@ -55,7 +54,7 @@ func (prices modalityPrices) Tree() *tree.Value {
 	return n
 }
 
-// modalities reads the prices by modality. A single number is the price for answers.
+// modalities reads the prices by modality.
 func (t *table) modalities() modalityPrices {
 	entries := t.child(modalities)
 	if entries == nil {
@@ -71,6 +70,7 @@ func (t *table) modalities() modalityPrices {
 	return out
 }
 
+// modalityRates reads the prices of a modality. A single number is the price in an answer.
 func (r *reader) modalityRates(path string, n *tree.Value) (v ModalityRates) {
 	if n.Kind != tree.TableKind {
 		if price, ok := r.price(path, n); ok {
@@ -79,10 +79,10 @@ func (r *reader) modalityRates(path string, n *tree.Value) (v ModalityRates) {
 		return v
 	}
 	t := r.table(path, n)
-	for key, to := range map[string]**money.Price{"input": &v.Input, "output": &v.Output} {
+	for key, target := range map[string]**money.Price{"input": &v.Input, "output": &v.Output} {
 		if n := t.get(key); n != nil {
 			if price, ok := r.price(t.pathOf(key), n); ok {
-				*to = &price
+				*target = &price
 			}
 		}
 	}
@@ -108,8 +108,8 @@ func (m *Model) promptRate(modality string, rates *Rates) money.Price {
 }
 
 // answerRate returns the price of a modality's tokens in an answer, at the rates of the prompt's
-// band. Output not requested by the client never costs more than text, because the hold only covers
-// text.
+// band. If the client did not request the modality, its tokens never cost more than text, because
+// the hold only covers text.
 func (m *Model) answerRate(modality string, rates *Rates, c Pricing) money.Price {
 	price := m.Price.Modalities[modality].Output
 	switch {
@@ -121,8 +121,8 @@ func (m *Model) answerRate(modality string, rates *Rates, c Pricing) money.Price
 	return min(*price, rates.Output)
 }
 
-// highestPromptRate returns the highest possible price of a token in a prompt within the bound. Sound
-// only occurs in files and video.
+// highestPromptRate returns the highest possible price of a token in a prompt within the bound.
+// Audio tokens only come from files and videos, and such prompts are unbounded.
 func (m *Model) highestPromptRate(rates *Rates, b wire.PromptBound) money.Price {
 	price := rates.highestInput()
 	if b.Images > 0 || b.Unbounded {

@@ -7,7 +7,7 @@ import (
 	"tollgate/internal/wire"
 )
 
-// painter returns a model with a higher price for images than for words.
+// painter returns a chat model with these prices by modality.
 func painter(t testing.TB, modalities string) (*Model, error) {
 	t.Helper()
 	doc, _, err := Parse([]byte(`{"models":[{"id":"m","kind":"chat","context_window":100000,"max_output_tokens":1000,"max_image_tokens":500,`+
@@ -17,12 +17,13 @@ func painter(t testing.TB, modalities string) (*Model, error) {
 	}
 	again, _, err := Parse(doc.YAML(), testProviders())
 	if err != nil || string(again.canonical()) != string(doc.canonical()) {
-		t.Fatalf("%v: printed as %s", err, doc.YAML())
+		t.Fatalf("the document does not read back, error %v:\n%s", err, doc.YAML())
 	}
 	return &doc.Models[0], nil
 }
 
-func TestModalitiesCostTheirOwnRate(t *testing.T) {
+// TestCostOfModalities checks that image and audio tokens have their own rates.
+func TestCostOfModalities(t *testing.T) {
 	t.Parallel()
 	m, err := painter(t, `{"image":{"input":2,"output":120},"audio":{"input":3,"output":5}}`)
 	if err != nil {
@@ -43,22 +44,25 @@ func TestModalitiesCostTheirOwnRate(t *testing.T) {
 		want   string // USD
 	}{
 		// 400 x 1 + 100 x 0.1 + 200 x 2 + 300 x 3 + 30 x 10 + 60 x 120 + 10 x 5
-		{"asked for", m, mixed, images, "0.00926"},
-		// 60 x 10 in the place of 60 x 120
-		{"not asked for: no dearer than text", m, mixed, Pricing{}, "0.00266"},
-		// Audio has no price here: 900 x 1 + 100 x 0.1 + 40 x 10 + 60 x 40
-		{"a price of answers alone", plain, mixed, images, "0.00371"},
-		{"more parts than whole", m, wire.Usage{Prompt: 10, PromptImage: 100, PromptAudio: 100, Completion: 10, CompletionImage: 100,
-			CompletionAudio: 100}, images, "0.00122"}, // 10 x 2 + 10 x 120
-		{"negative parts", m, wire.Usage{Prompt: 10, PromptImage: -1, Completion: 10, CompletionImage: -1}, images, "0.00011"},
+		{"images requested", m, mixed, images, "0.00926"},
+		// as above, but 60 x 10 instead of 60 x 120
+		{"images not requested", m, mixed, Pricing{}, "0.00266"},
+		// Audio has the price of text: 900 x 1 + 100 x 0.1 + 40 x 10 + 60 x 40
+		{"only an output price", plain, mixed, images, "0.00371"},
+		{"more image and audio tokens than all tokens", m,
+			wire.Usage{Prompt: 10, PromptImage: 100, PromptAudio: 100, Completion: 10, CompletionImage: 100,
+				CompletionAudio: 100}, images, "0.00122"}, // 10 x 2 + 10 x 120
+		{"negative counts", m, wire.Usage{Prompt: 10, PromptImage: -1, Completion: 10, CompletionImage: -1}, images, "0.00011"},
 	} {
 		if got := tt.m.Cost(tt.usage, tt.choice); got.String() != tt.want {
-			t.Errorf("%s: %s USD; want %s", tt.name, got, tt.want)
+			t.Errorf("%s: got %s USD, want %s", tt.name, got, tt.want)
 		}
 	}
 }
 
-func TestHoldsKnowModalities(t *testing.T) {
+// TestHighestCostOfModalities checks that a hold uses the highest rate among the modalities that
+// the request may use.
+func TestHighestCostOfModalities(t *testing.T) {
 	t.Parallel()
 	m, err := painter(t, `{"image":{"input":2,"output":120},"audio":{"input":3}}`)
 	if err != nil {
@@ -71,21 +75,23 @@ func TestHoldsKnowModalities(t *testing.T) {
 		choice Pricing
 		want   string
 	}{
-		{"text alone", wire.PromptBound{}, Pricing{}, "0.002"},                      // 1000 x 1 + 100 x 10
-		{"images asked for", wire.PromptBound{}, images, "0.013"},                   // 1000 x 1 + 100 x 120
+		{"only text", wire.PromptBound{}, Pricing{}, "0.002"},                       // 1000 x 1 + 100 x 10
+		{"images requested", wire.PromptBound{}, images, "0.013"},                   // 1000 x 1 + 100 x 120
 		{"an image in the prompt", wire.PromptBound{Images: 1}, Pricing{}, "0.004"}, // 1500 x 2 + 100 x 10
-		{"what may hold sound", wire.PromptBound{Unbounded: true}, Pricing{}, "0.301"},
+		{"unbounded prompt", wire.PromptBound{Unbounded: true}, Pricing{}, "0.301"},
 	} {
 		if got := m.HighestCost(tt.bound, 100, 1, tt.choice); got.String() != tt.want {
-			t.Errorf("%s: %s USD; want %s", tt.name, got, tt.want)
+			t.Errorf("%s: got %s USD, want %s", tt.name, got, tt.want)
 		}
 	}
 }
 
+// TestImagesNeedAPrice checks that a request for images is rejected unless images have an output
+// price.
 func TestImagesNeedAPrice(t *testing.T) {
 	t.Parallel()
 	images := Pricing{Options: []wire.PricedField{{Param: "modalities", Name: "image"}}}
-	for modalities, priced := range map[string]bool{
+	for modalities, hasPrice := range map[string]bool{
 		`{"image":30}`: true, `{"image":{"output":0}}`: true, `{"image":{"input":1}}`: false,
 		`{"audio":{"input":1,"output":2}}`: false, `{}`: false,
 	} {
@@ -93,13 +99,14 @@ func TestImagesNeedAPrice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := m.CheckPriced(images); (err == nil) != priced {
-			t.Errorf("%s: %v", modalities, err)
+		if err := m.CheckPriced(images); (err == nil) != hasPrice {
+			t.Errorf("CheckPriced with modalities %s: error %v, want allowed %t", modalities, err, hasPrice)
 		}
 	}
 }
 
-func TestBadModalitiesAreFaults(t *testing.T) {
+// TestFaultsOfModalities checks that invalid prices by modality are faults at their paths.
+func TestFaultsOfModalities(t *testing.T) {
 	t.Parallel()
 	for modalities, path := range map[string]string{
 		`{"video":1}`:              "models[0].price.modalities.video",
@@ -110,7 +117,7 @@ func TestBadModalitiesAreFaults(t *testing.T) {
 		`[1]`:                      "models[0].price.modalities",
 	} {
 		if _, err := painter(t, modalities); err == nil || !strings.Contains(err.Error(), path+":") {
-			t.Errorf("%s: %v", modalities, err)
+			t.Errorf("modalities %s: error %v, want a fault at %s", modalities, err, path)
 		}
 	}
 }

@@ -25,7 +25,7 @@ var (
 	ratesNames = []string{"input", "output", "cached_input", "cache_write", "cache_write_1h"}
 )
 
-// document reads the whole.
+// document reads a whole document. The result is nil if root is not a mapping.
 func (r *reader) document(root *tree.Value) *Document {
 	if root.Kind != tree.TableKind {
 		r.fault("document", root, "must be a mapping with the keys models and lines, not %s", root.Kind)
@@ -50,9 +50,9 @@ func (r *reader) document(root *tree.Value) *Document {
 			models[m.ID] = &m
 		}
 	}
-	served := r.lines(t, doc, models, pathsByID)
+	withLine := r.lines(t, doc, models, pathsByID)
 	for _, m := range doc.Models {
-		if m.State == StateOpen && !served[m.ID] {
+		if m.State == StateOpen && !withLine[m.ID] {
 			r.warn(pathsByID[m.ID], "model %s is open, but no enabled line serves it, so requests for it fail. "+
 				"Add a line, or change the model's state", m.ID)
 		}
@@ -68,7 +68,7 @@ func (r *reader) document(root *tree.Value) *Document {
 	return doc
 }
 
-// model reads one model. It reports false when the model is to be left out.
+// model reads one model. It returns false if the model must be left out.
 func (r *reader) model(path string, n *tree.Value) (Model, bool) {
 	t := r.table(path, n)
 	if t == nil {
@@ -105,8 +105,8 @@ func (r *reader) model(path string, n *tree.Value) (Model, bool) {
 	return m, true
 }
 
-// checkKeys reports keys of other kinds of models (the tags of Model). If the kind is unknown, all
-// keys are allowed, because the fault is the kind's.
+// checkKeys reports keys of other kinds of models, by the tags of Model. If the kind is unknown,
+// all keys are allowed, because the kind itself is reported.
 func (t *table) checkKeys(kind Kind) {
 	check := func(key, kinds string) {
 		if t.get(key) != nil && !strings.Contains(kinds, string(kind)) && !t.lenient {
@@ -133,17 +133,17 @@ func (r *reader) chatModel(t *table, m *Model) {
 	m.Reasoning = t.boolean("reasoning", false)
 	m.Efforts = oneOf(t, "efforts", wire.Efforts())
 	for _, f := range []struct {
-		key string
-		to  *int64
-		why string
+		key    string
+		target *int64
+		reason string
 	}{
 		{"context_window", &m.ContextWindow, "the largest prompt in tokens, which limits the hold"},
 		{"max_output_tokens", &m.MaxOutputTokens, "the longest answer in tokens, which the hold assumes"},
 	} {
 		if t.get(f.key) == nil {
-			t.fault(f.key, "is required for chat models: %s", f.why)
+			t.fault(f.key, "is required for chat models: %s", f.reason)
 		}
-		*f.to = t.count(f.key, 1, maxTokens, 0)
+		*f.target = t.count(f.key, 1, maxTokens, 0)
 	}
 	m.DefaultOutputTokens = t.count("default_output_tokens", 1, maxTokens, 0)
 	if m.MaxOutputTokens > 0 && m.DefaultOutputTokens > m.MaxOutputTokens {
@@ -161,7 +161,7 @@ func (r *reader) chatModel(t *table, m *Model) {
 	}
 }
 
-// warnPricedQuota warns of a quota of free models on a model with a price.
+// warnPricedQuota warns of free_daily_requests on a model with a price.
 func (r *reader) warnPricedQuota(t *table, m *Model) {
 	r.warn(t.pathOf("free_daily_requests"), "model %s has a price too, so its requests count against the daily limit and are also charged. "+
 		"Remove one of the two", m.ID)
@@ -201,8 +201,8 @@ func (r *reader) chatPrice(path string, n *tree.Value) ChatPrice {
 	return p
 }
 
-// rates reads the five rates of a price list and fills in the defaults, those of
-// longer prompts by the base price.
+// rates reads the rates of a price list and fills in the defaults. base is nil, or the base rates
+// of a band.
 func (t *table) rates(base *Rates) Rates {
 	var v Rates
 	prices := map[string]*money.Price{"input": &v.Input, "output": &v.Output, "cached_input": &v.CachedInput,
@@ -227,7 +227,7 @@ func (t *table) rates(base *Rates) Rates {
 	return v
 }
 
-// factors reads the factors of request options: field -> value -> factor.
+// factors reads the factors of request options: option -> value -> factor.
 func (t *table) factors() map[string]map[string]money.Factor {
 	options := t.child("options")
 	if options == nil {
@@ -306,7 +306,7 @@ func (r *reader) mediaModel(t *table, m *Model) {
 	}
 }
 
-// pricedParams are further fields of submissions whose value changes the price at a provider of
+// pricedParams are further fields of submissions. Their values change the price at a provider of
 // images or videos: OpenAI, xAI, Ideogram, Kling, Gemini, fal and Replicate, by their price lists.
 var pricedParams = []string{
 	"quality", "rendering_speed", "mode", "generate_audio", "generateAudio", "enable_audio", "thinkingConfig", "service_tier",
@@ -314,8 +314,8 @@ var pricedParams = []string{
 	"upscale", "fps", "num_frames",
 }
 
-// rolesAndAudio reads a video model's roles and sound. `audio` among the params, its place before it
-// became a key, means optional sound.
+// rolesAndAudio reads a video model's roles and sound. In older catalogs, `audio` in params stands
+// for optional sound.
 func (r *reader) rolesAndAudio(t *table, m *Model) {
 	m.Roles = oneOf(t, "roles", jobrequest.Roles())
 	if len(m.Roles) > 0 && m.MaxReferences == 0 {
@@ -329,7 +329,7 @@ func (r *reader) rolesAndAudio(t *table, m *Model) {
 	m.Params = slices.DeleteFunc(m.Params, func(name string) bool { return name == "audio" })
 }
 
-// tiers reads prices by resolution tier, in the order of the text.
+// tiers reads prices by resolution tier, in the order of the document.
 func (r *reader) tiers(path string, n *tree.Value) (tiers Tiers) {
 	t := r.table(path, n)
 	if t == nil {
@@ -382,7 +382,7 @@ func (r *reader) durations(t *table) Durations {
 	return d
 }
 
-// join writes words for a message.
+// join joins words with commas for a message.
 func join[T ~string](words []T) string {
 	out := make([]string, len(words))
 	for i, w := range words {

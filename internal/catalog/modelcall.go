@@ -10,16 +10,16 @@ import (
 	"tollgate/internal/wire"
 )
 
-// CalledModel is a call of a model in addition to the answer, with the model for the price of its
-// tokens.
+// CalledModel is a call of another model, made by the provider while it serves a request. Model has
+// the prices of the call.
 type CalledModel struct {
 	wire.ModelCall
 	Model *Model
 }
 
-// CalledModels finds the models a provider may call for a request for m. A model is named by the
-// gateway's ID or by the ID at a provider of m. The error is a 400 invalid_request if the catalog
-// has no open model with the name, because nothing runs without a price.
+// CalledModels returns the models that a provider may call for a request to m. A call names a model
+// by the gateway's ID or by a provider's ID. If the catalog has no open model with the name, the
+// error is a 400 invalid_request, because nothing runs without a price.
 func (s *Snapshot) CalledModels(m *Model, calls []wire.ModelCall) (called []CalledModel, err error) {
 	for _, call := range calls {
 		other := m
@@ -28,7 +28,7 @@ func (s *Snapshot) CalledModels(m *Model, calls []wire.ModelCall) (called []Call
 		}
 		if other == nil || other.State != StateOpen {
 			return nil, fault.At(fault.InvalidRequest, call.Param,
-				"Model %s is not offered with the model %s in `%s`, because it has no price here. Name another model there, or leave the tool out.",
+				"Model %s is not offered with the model %s in `%s`, because that model has no price. Name another model there, or leave the tool out.",
 				m.ID, quote(call.Model), call.Param)
 		}
 		called = append(called, CalledModel{call, other})
@@ -36,8 +36,9 @@ func (s *Snapshot) CalledModels(m *Model, calls []wire.ModelCall) (called []Call
 	return called, nil
 }
 
-// modelNamed returns the chat model called name, or nil. The IDs of models on the given lines of m
-// come first, then those on other lines, then the gateway's.
+// modelNamed returns the chat model called name, or nil. It compares name with the provider's IDs
+// on the given lines first, then with the IDs on other lines, then with the gateway's IDs. If no ID
+// is equal, it compares without vendor, region and date.
 func (s *Snapshot) modelNamed(m *Model, lines []*Line, name string) *Model {
 	for _, matches := range []func(id string) bool{
 		func(id string) bool { return id == name },
@@ -62,12 +63,11 @@ func (s *Snapshot) modelNamed(m *Model, lines []*Line, name string) *Model {
 	return nil
 }
 
-// idSuffix matches the provider's suffix of a model's name: a date, or an Amazon version.
+// idSuffix matches the date or the Amazon version at the end of a provider's ID.
 var idSuffix = regexp.MustCompile(`([-@]\d{8})?(-v\d+(:\d+)?)?$`)
 
-// bareID returns a provider's id of a model without the vendor or region before
-// the name and without the date after it (`us.anthropic.NAME-20260101-v1:0`,
-// `anthropic/NAME`, `NAME@20260101`).
+// bareID returns a provider's ID of a model without the vendor or region before the name and
+// without the date after it (`us.anthropic.NAME-20260101-v1:0`, `anthropic/NAME`, `NAME@20260101`).
 func bareID(id string) string {
 	id = id[strings.LastIndexByte(id, '/')+1:]
 	if _, name, found := strings.Cut(id, "anthropic."); found {
@@ -76,8 +76,9 @@ func bareID(id string) string {
 	return idSuffix.ReplaceAllString(id, "")
 }
 
-// pricedModel returns the model for the price of an iteration. If the name of a called model is
-// unknown, pricedModel returns the most expensive model named by the request.
+// pricedModel returns the model whose prices apply to an iteration of an answer. If the provider
+// called an unknown model, pricedModel returns the most expensive of the models named in the
+// request.
 func (s *Snapshot) pricedModel(l *Line, m *Model, i wire.Iteration, c Pricing) *Model {
 	if !i.Called && (i.Model == "" || bareID(i.Model) == bareID(l.Models[m.ID])) {
 		return m
@@ -87,17 +88,17 @@ func (s *Snapshot) pricedModel(l *Line, m *Model, i wire.Iteration, c Pricing) *
 			return other
 		}
 	}
-	priced := m
+	highest := m
 	for _, call := range c.Calls {
-		if i.Called && (priced == m || call.Model.Price.Output > priced.Price.Output) {
-			priced = call.Model
+		if i.Called && (highest == m || call.Model.Price.Output > highest.Price.Output) {
+			highest = call.Model
 		}
 	}
-	return priced
+	return highest
 }
 
-// Cost returns the cost of an answer of a line (Model.Cost). An iteration costs the prices of its
-// own model, by the length of its own prompt.
+// Cost returns the cost of an answer from a line. Each iteration costs the prices of its model, by
+// the length of its prompt. Without iterations, Cost is Model.Cost.
 func (s *Snapshot) Cost(l *Line, m *Model, u wire.Usage, c Pricing) money.Amount {
 	if len(u.Iterations) == 0 {
 		return m.Cost(u, c)
@@ -112,7 +113,7 @@ func (s *Snapshot) Cost(l *Line, m *Model, u wire.Usage, c Pricing) money.Amount
 	return sum.Charge(c.Factor)
 }
 
-// LineCost is Line.Cost of an answer with iterations.
+// LineCost is like Line.Cost, but uses the provider's prices for the model of each iteration.
 func (s *Snapshot) LineCost(l *Line, m *Model, u wire.Usage, c Pricing) (money.Amount, bool) {
 	if len(u.Iterations) == 0 || u.HasCost {
 		return l.Cost(m, u)
@@ -128,9 +129,9 @@ func (s *Snapshot) LineCost(l *Line, m *Model, u wire.Usage, c Pricing) (money.A
 	return sum.Round(), true
 }
 
-// holdCalls adds the highest possible cost of the calls of models in addition to an answer. prompt
-// and output are the bounds of the answer itself. A called model reads the prompt, the output so
-// far and the output of earlier calls.
+// holdCalls adds the highest possible cost of the calls of other models. prompt and output bound
+// the tokens of the answer itself. A called model reads the prompt, the output so far and the
+// output of earlier calls.
 func (m *Model) holdCalls(s *money.Sum, b wire.PromptBound, prompt, output int64, c Pricing) {
 	for _, call := range c.Calls {
 		calls := clamp(call.Calls, maxUnits/maxTokens)
@@ -152,11 +153,11 @@ func (m *Model) holdCalls(s *money.Sum, b wire.PromptBound, prompt, output int64
 	}
 }
 
-// holdTokens adds tokens at the dearest prices of a prompt of up to longest tokens.
-func (m *Model) holdTokens(s *money.Sum, b wire.PromptBound, prompt, output, longest int64, c Pricing) {
+// holdTokens adds tokens at the highest rates for a prompt of at most maxPrompt tokens.
+func (m *Model) holdTokens(s *money.Sum, b wire.PromptBound, prompt, output, maxPrompt int64, c Pricing) {
 	promptRate, answerRate := m.highestPromptRate(&m.Price.Rates, b), m.highestAnswerRate(&m.Price.Rates, c)
 	for i := range m.Price.Bands {
-		if longest > m.Price.Bands[i].PromptTokens {
+		if maxPrompt > m.Price.Bands[i].PromptTokens {
 			rates := &m.Price.Bands[i].Rates
 			promptRate, answerRate = max(promptRate, m.highestPromptRate(rates, b)), max(answerRate, m.highestAnswerRate(rates, c))
 		}

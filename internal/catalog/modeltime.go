@@ -25,12 +25,13 @@ type modelTimes struct {
 	ms       map[string]int64
 }
 
-// NewModelTimes returns the times of a database.
+// NewModelTimes returns an empty cache of the times in db.
 func NewModelTimes(db *store.DB) *ModelTimes { return &ModelTimes{db: db} }
 
-// FirstSeen returns when each model of a revision was first in an applied catalog, in Unix milliseconds. The
-// time of a model that left the catalog and returned does not change. The map may include models of
-// other revisions; callers must not change it. Of reads the database once for each revision.
+// FirstSeen returns when each model of a revision was first in an applied catalog, in Unix
+// milliseconds. The time does not change when a model is removed and added again. The map may
+// include models of other revisions; callers must not change the map. FirstSeen reads the database
+// once for each revision.
 func (t *ModelTimes) FirstSeen(ctx context.Context, revision int64) (map[string]int64, error) {
 	if cached := t.cache.Load(); cached != nil && cached.revision == revision {
 		return cached.ms, nil

@@ -9,12 +9,13 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestModelTimes applies catalogs with models appearing, leaving and returning.
+// TestModelTimes checks that a model keeps the time of its first catalog after it is removed and
+// added again.
 func TestModelTimes(t *testing.T) {
 	t.Parallel()
 	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
 		start := clock.Now().UnixMilli()
-		at := func(models ...string) {
+		applyThenWaitHour := func(models ...string) {
 			t.Helper()
 			var text strings.Builder
 			text.WriteString("lines: []\nmodels:\n")
@@ -36,21 +37,21 @@ func TestModelTimes(t *testing.T) {
 			storetest.View(t, db, func(tx *store.Tx) error {
 				first, err := modelTimesTx(tx)
 				if len(first) != len(want) {
-					t.Errorf("times of %v, want %v", first, want)
+					t.Errorf("got times %v, want models %v", first, want)
 				}
 				for id, hours := range want {
 					if got := first[id] - start; got != hours*time.Hour.Milliseconds() {
-						t.Errorf("%s is there since %d, want %d hours", id, got, hours)
+						t.Errorf("model %s was first seen after %d ms, want %d hours", id, got, hours)
 					}
 				}
 				return err
 			})
 		}
-		at("a")
-		at("a", "b")
-		at("b")
+		applyThenWaitHour("a")
+		applyThenWaitHour("a", "b")
+		applyThenWaitHour("b")
 		check(map[string]int64{"a": 0, "b": 1})
-		at("a", "c")
+		applyThenWaitHour("a", "c")
 		check(map[string]int64{"a": 0, "b": 1, "c": 3})
 	})
 }

@@ -15,15 +15,15 @@ import (
 	"tollgate/internal/wire"
 )
 
-// Shapes of headers. They are compiled once and never changed.
+// Valid headers. Never changed.
 var (
 	headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$")
-	// reference matches the parts of a header's value resolved by each node.
+	// reference matches a reference in a header's value.
 	reference = regexp.MustCompile(`\$\{(?:[A-Za-z_][A-Za-z0-9_]{0,127}|file:[^${}]{1,1000})\}`)
 )
 
-// reservedHeaders returns the headers not allowed on lines: headers of one connection, and headers
-// written by the gateway.
+// reservedHeaders returns the headers that a line must not set, because they belong to one
+// connection or the gateway writes them.
 func reservedHeaders() []string {
 	return []string{
 		"Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Expect",
@@ -32,7 +32,7 @@ func reservedHeaders() []string {
 	}
 }
 
-// secretHeaders returns vendors' headers for credentials. Their values are never literal.
+// secretHeaders returns vendors' headers for credentials. Their values must be references.
 func secretHeaders() []string {
 	return []string{"Api-Key", "X-Api-Key", "X-Goog-Api-Key", "X-Auth-Token", "Cookie", "Ocp-Apim-Subscription-Key"}
 }
@@ -69,8 +69,8 @@ func (r *reader) headers(t *table, provider Provider) map[string]string {
 	return out
 }
 
-// resolveHeaders returns a line's headers on this node. secrets are the resolved values of
-// references. out names a missing value, and never shows a value.
+// resolveHeaders returns a line's headers on this node, and the values of their references. If a
+// value is missing, reason says why, without any value.
 func resolveHeaders(headers map[string]string, lookup func(string) (string, bool)) (header http.Header, secrets []string, reason string) {
 	header = http.Header{}
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
@@ -90,8 +90,8 @@ func resolveHeaders(headers map[string]string, lookup func(string) (string, bool
 	return header, secrets, reason
 }
 
-// resolveReference returns the value of a reference in a header on this node, or the reason for an
-// unusable value.
+// resolveReference returns the value of a reference in a header on this node. If the value is
+// missing or invalid, reason says why.
 func resolveReference(name string, lookup func(string) (string, bool)) (value, reason string) {
 	value, reason = secret.Resolve(name, lookup)
 	if reason == "" && (len(value) > maxHeaderValue ||
@@ -105,7 +105,7 @@ func resolveReference(name string, lookup func(string) (string, bool)) (value, r
 	return value, reason
 }
 
-// fixedFields reads the fields with the same values in every request of a line.
+// fixedFields reads the fields with the same value in every request to a line.
 func (r *reader) fixedFields(t *table, l *LineSpec, provider Provider, modelsByID map[string]*Model, responses bool) map[string]any {
 	in := t.child("set")
 	if in == nil {
@@ -128,9 +128,8 @@ func (r *reader) fixedFields(t *table, l *LineSpec, provider Provider, modelsByI
 	return out
 }
 
-// overridable reports whether a line may decide about a field, in place of the gateway or the
-// client. If not, it reports a fault. others are further fields reserved for the gateway in this
-// place.
+// overridable reports whether a line may set or omit a field. If not, it reports a fault. reserved
+// are further fields that only the gateway sets.
 func (r *reader) overridable(name, path string, n *tree.Value, reserved ...string) bool {
 	matches := func(reservedName string) bool { return strings.EqualFold(reservedName, name) }
 	switch {
@@ -144,8 +143,8 @@ func (r *reader) overridable(name, path string, n *tree.Value, reserved ...strin
 	return false
 }
 
-// fitsProvider reports whether the provider can send a field, or omit it if omit is true, for each image
-// and video model of the line. If not, it reports a fault.
+// fitsProvider reports whether the provider can send a field, or omit it if omit is true, for each
+// image and video model of the line. If not, it reports a fault.
 func (r *reader) fitsProvider(name, path string, n *tree.Value, l *LineSpec, provider Provider, modelsByID map[string]*Model,
 	omit bool) bool {
 	if provider.CheckField == nil || r.lenient {
@@ -162,8 +161,8 @@ func (r *reader) fitsProvider(name, path string, n *tree.Value, l *LineSpec, pro
 	return true
 }
 
-// omittedFields reads the fields never sent to a line. An empty list replaces the default of the host: no
-// field is omitted.
+// omittedFields reads the fields that are never sent to a line. An empty list replaces the default
+// of the host, so no field is omitted.
 func (r *reader) omittedFields(t *table, l *LineSpec, provider Provider, modelsByID map[string]*Model, responses bool) []string {
 	if t.get("omit") == nil {
 		return nil
@@ -173,7 +172,7 @@ func (r *reader) omittedFields(t *table, l *LineSpec, provider Provider, modelsB
 		if !r.overridable(name, path, n) {
 			return false
 		}
-		if _, fixed := l.Set[name]; fixed {
+		if _, isSet := l.Set[name]; isSet {
 			r.fault(path, n, "is also in set: remove it from one of the two")
 			return false
 		}
@@ -189,8 +188,8 @@ func (r *reader) omittedFields(t *table, l *LineSpec, provider Provider, modelsB
 	return names
 }
 
-// usesResponses reports whether a line uses the responses form with some of its models. Providers
-// keep responses unless `store` is false.
+// usesResponses reports whether a line uses the responses form for chat models. Providers keep
+// responses unless `store` is false.
 func usesResponses(l *LineSpec, defaultForms []wire.Form, modelsByID map[string]*Model) bool {
 	forms := l.Forms
 	if forms == nil {
@@ -204,8 +203,8 @@ func usesResponses(l *LineSpec, defaultForms []wire.Form, modelsByID map[string]
 	return false
 }
 
-// omittedFields returns the fields never sent to a line, by default those of its host: Mistral rejects
-// unknown fields.
+// omittedFields returns the fields that are never sent to a line. By default, these are the fields
+// that the host rejects.
 func omittedFields(spec *LineSpec, host vendor.Host) []string {
 	if spec.Omit == nil && host.RejectsStreamOptions() {
 		return []string{"stream_options"}
@@ -213,11 +212,11 @@ func omittedFields(spec *LineSpec, host vendor.Host) []string {
 	return spec.Omit
 }
 
-// marshalFields are the fixed fields of a line as JSON.
+// marshalFields returns the fixed fields of a line as JSON.
 func marshalFields(set map[string]any) map[string]json.RawMessage {
 	out := make(map[string]json.RawMessage, len(set))
 	for name, value := range set {
-		out[name], _ = json.Marshal(value) // cannot fail: values come from reader.free
+		out[name], _ = json.Marshal(value) // cannot fail: values come from reader.anyValue
 	}
 	return out
 }

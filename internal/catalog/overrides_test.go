@@ -9,15 +9,18 @@ import (
 	"testing"
 )
 
-// overridden is the one line of a catalog, with more about it.
-func overridden(t *testing.T, more string, vars map[string]string) *Line {
+// lineWithKeys returns the line of a catalog with further keys of the line. vars are the variables
+// of the node.
+func lineWithKeys(t *testing.T, keys string, vars map[string]string) *Line {
 	t.Helper()
 	doc := mustParse(t, "models: ["+chatModel+"]\nlines: [{id: l, provider: openai, forms: [chat], api_key: \"${KEY}\", models: {a: b}, "+
-		more+"}]")
+		keys+"}]")
 	vars["KEY"] = "sk-of-the-line"
 	return NewSnapshot(1, doc, testProviders(), environment(vars)).AllLines()[0]
 }
 
+// TestHeadersAreResolvedOnEachNode checks that references in headers are resolved, that their
+// values are not printed, and that a line with a missing value is unusable.
 func TestHeadersAreResolvedOnEachNode(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "token")
@@ -26,54 +29,57 @@ func TestHeadersAreResolvedOnEachNode(t *testing.T) {
 	}
 	const base = `base_url: "https://a.example", `
 	headers := base + `headers: {x-team: a, x-token: "Token ${TOKEN}", x-file: "${file:` + path + `}"}`
-	l := overridden(t, headers, map[string]string{"TOKEN": " from-a-variable "})
+	l := lineWithKeys(t, headers, map[string]string{"TOKEN": " from-a-variable "})
 	h := l.Header()
 	if l.UnusableReason != "" || h.Get("X-Team") != "a" || h.Get("X-Token") != "Token from-a-variable" || h.Get("X-File") != "from-a-file" {
-		t.Errorf("out %q, headers %v", l.UnusableReason, h)
+		t.Errorf("reason %q, headers %v, want all headers resolved", l.UnusableReason, h)
 	}
 	for _, secret := range []string{"sk-of-the-line", "from-a-variable", "from-a-file"} {
 		if !slices.Contains(l.Secrets(), secret) {
-			t.Errorf("%q is not a secret: %q", secret, l.Secrets())
+			t.Errorf("Secrets() = %q, want %q among them", l.Secrets(), secret)
 		}
-		for _, shown := range []string{fmt.Sprintf("%+v", l), string((&Document{Lines: []LineSpec{l.LineSpec}}).YAML())} {
-			if strings.Contains(shown, secret) {
-				t.Errorf("%q is shown: %s", secret, shown)
+		for _, text := range []string{fmt.Sprintf("%+v", l), string((&Document{Lines: []LineSpec{l.LineSpec}}).YAML())} {
+			if strings.Contains(text, secret) {
+				t.Errorf("a printed line has the secret %q: %s", secret, text)
 			}
 		}
 	}
-	for headers, out := range map[string]string{
+	for headers, reason := range map[string]string{
 		`{x-a: "${MISSING}"}`:                  "header X-A: the variable MISSING is not set on this node",
 		`{x-a: "${file:/nowhere/to/be/read}"}`: "header X-A: the file /nowhere/to/be/read cannot be read on this node",
 		`{x-a: "${ODD}"}`:                      "header X-A: the variable ODD has characters that a header cannot have, or is too long",
 	} {
-		l := overridden(t, base+"headers: "+headers, map[string]string{"ODD": "a\r\nX-B: c"})
-		if l.UnusableReason != out {
-			t.Errorf("%s: out %q, want %q", headers, l.UnusableReason, out)
+		l := lineWithKeys(t, base+"headers: "+headers, map[string]string{"ODD": "a\r\nX-B: c"})
+		if l.UnusableReason != reason {
+			t.Errorf("headers %s: reason %q, want %q", headers, l.UnusableReason, reason)
 		}
 	}
 }
 
-func TestWhatALineOmitsByItself(t *testing.T) {
+// TestOmittedAndFixedFields checks the omitted fields of a host and of an operator, and the JSON of
+// fixed fields.
+func TestOmittedAndFixedFields(t *testing.T) {
 	t.Parallel()
-	for more, want := range map[string]string{
+	for keys, want := range map[string]string{
 		`base_url: "https://api.mistral.ai/v1"`:                 "[stream_options]",
 		`base_url: "https://api.mistral.ai/v1", omit: []`:       "[]",
 		`base_url: "https://api.mistral.ai/v1", omit: [user]`:   "[user]",
 		`base_url: "https://my-api.mistral.ai.example/v1"`:      "[]",
 		`base_url: "https://a.example", omit: [user, metadata]`: "[user metadata]",
 	} {
-		if got := fmt.Sprint(overridden(t, more, map[string]string{}).OmittedFields()); got != want {
-			t.Errorf("%s omits %s, want %s", more, got, want)
+		if got := fmt.Sprint(lineWithKeys(t, keys, map[string]string{}).OmittedFields()); got != want {
+			t.Errorf("%s: omitted fields %s, want %s", keys, got, want)
 		}
 	}
-	l := overridden(t, `base_url: "https://a.example", set: {a: 1.5, b: {c: ["<x>", true]}, d: "5"}`, map[string]string{})
-	if got := fmt.Sprintf("%s", l.FixedFields()); got != `map[a:1.5 b:{"c":["\u003cx\u003e",true]} d:"5"]` {
-		t.Errorf("set: %s", got)
+	l := lineWithKeys(t, `base_url: "https://a.example", set: {a: 1.5, b: {c: ["<x>", true]}, d: "5"}`, map[string]string{})
+	want := `map[a:1.5 b:{"c":["\u003cx\u003e",true]} d:"5"]`
+	if got := fmt.Sprintf("%s", l.FixedFields()); got != want {
+		t.Errorf("fixed fields %s, want %s", got, want)
 	}
 }
 
-// TestOverridesOfALaterVersion tests that a node of this version uses the overrides it knows from a
-// later version's catalog.
+// TestOverridesOfALaterVersion checks that a node of this version drops unknown overrides of a
+// later version's catalog and keeps the others.
 func TestOverridesOfALaterVersion(t *testing.T) {
 	t.Parallel()
 	doc, _, err := load([]byte(`{"models":[` +
@@ -84,6 +90,6 @@ func TestOverridesOfALaterVersion(t *testing.T) {
 	}
 	l := NewSnapshot(1, doc, testProviders(), environment(nil)).AllLines()[0]
 	if !strings.HasPrefix(l.UnusableReason, "header X-A: ") || len(l.Set) != 1 || len(l.Omit) != 0 {
-		t.Errorf("out %q, set %v, omit %v", l.UnusableReason, l.Set, l.Omit)
+		t.Errorf("reason %q, set %v, omit %v, want a reason for X-A, one set field and no omitted field", l.UnusableReason, l.Set, l.Omit)
 	}
 }

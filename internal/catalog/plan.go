@@ -13,14 +13,13 @@ import (
 	"tollgate/internal/money"
 )
 
-// Plan is the result of an image or video submission with its model's entry: the requested output
-// and the basis of its bill. It is stored with the job.
+// Plan is the output requested by an image or video submission, and the basis of the job's bill. It
+// is stored with the job.
 type Plan struct {
-	// Tier is the resolution tier (`1K`, `720p`) as the catalog spells it, never
-	// empty.
+	// Tier is the resolution tier (`1K`, `720p`) in the catalog's spelling, never empty.
 	Tier string `json:"tier"`
-	// Larger is true if the model also has a smaller tier, so the tier must be requested from the
-	// provider.
+	// Larger is true if the model also has a smaller tier. The provider must then be asked for the
+	// tier.
 	Larger bool `json:"larger,omitempty"`
 	// Ratio is the aspect ratio in the catalog's spelling. If empty, the provider chooses.
 	Ratio string `json:"ratio,omitempty"`
@@ -33,15 +32,16 @@ type Plan struct {
 	Seconds int64 `json:"seconds,omitempty"`
 	// Count is the number of images, 1 for a video.
 	Count int64 `json:"count"`
-	// Factor multiplied every price for the account when the job was submitted. Zero means 1.
+	// Factor is the account's factor when the job was submitted. It multiplies every price. Zero
+	// means 1.
 	Factor money.Factor `json:"factor,omitempty"`
 }
 
-// ImageRequest holds the fields of an image submission relevant for the catalog.
+// ImageRequest has the fields of an image submission that determine its plan.
 type ImageRequest struct {
-	Size       string // a ratio, pixels or a tier; empty or `auto`: the default
-	Resolution string // a tier; empty or `auto`: the default
-	Ratio      string // if empty or `auto`, the ratio of Size or the default
+	Size       string // a ratio, pixels or a tier; the default if empty or `auto`
+	Resolution string // a tier; the default if empty or `auto`
+	Ratio      string // the ratio of Size or the default if empty or `auto`
 	RatioParam string // the field of the ratio, for errors; ratio by default
 	N          int64  // number of images; 0 means 1
 	References int    // number of references
@@ -50,19 +50,19 @@ type ImageRequest struct {
 	Choices
 }
 
-// VideoRequest holds the fields of a video submission relevant for the catalog.
+// VideoRequest has the fields of a video submission that determine its plan.
 type VideoRequest struct {
-	Resolution string // a tier; empty or `auto`: the default
-	Ratio      string // empty or `auto`: the default
+	Resolution string // a tier; the default if empty or `auto`
+	Ratio      string // the default if empty or `auto`
 	RatioParam string // the field of the ratio, for errors; ratio by default
-	Duration   string // seconds, a JSON number in its original spelling; if empty, the default
+	Duration   string // seconds, as a JSON number; the default if empty
 	References int    // number of references
 	// ReferencesParam is the field of the references, for errors; image by default.
 	ReferencesParam string
 	Choices
 }
 
-// Choices are the fields of a submission only offered by some models.
+// Choices are the fields of a submission that only some models accept.
 type Choices struct {
 	// Audio is the submission's setting for sound, or nil.
 	Audio *bool
@@ -72,10 +72,11 @@ type Choices struct {
 	Roles []Role
 }
 
-// Role is the role of a reference and the field with the role.
+// Role is the role of a reference, and the field that has the role.
 type Role struct{ Name, Param string }
 
-// checkChoices returns an error for a choice not offered by the model, with the field as param.
+// checkChoices returns an error for a choice that the model does not offer, with the field as
+// param.
 func (m *Model) checkChoices(c Choices) error {
 	for _, name := range c.Params {
 		if !slices.Contains(m.Params, name) {
@@ -104,8 +105,8 @@ func (m *Model) checkChoices(c Choices) error {
 	return nil
 }
 
-// SoundSetting returns the sound setting for the model's line: fixed by the model, or from the
-// submission. If nil, the line gets no setting.
+// SoundSetting returns the sound setting to send to the line. It is fixed by the model or comes
+// from the submission. If nil, the line gets no setting.
 func (m *Model) SoundSetting(requested *bool) *bool {
 	if m.Audio == SoundOn || m.Audio == SoundOff {
 		on := m.Audio == SoundOn
@@ -114,8 +115,9 @@ func (m *Model) SoundSetting(requested *bool) *bool {
 	return requested
 }
 
-// PlanImage returns the plan of an image submission. The error is a 400 with the field as param:
-// unsupported_resolution for a tier not offered by the model, otherwise invalid_request.
+// PlanImage returns the plan of an image submission. The error is a 400 with the field as param,
+// and has the code unsupported_resolution for a tier that the model does not offer, otherwise
+// invalid_request.
 func (m *Model) PlanImage(req ImageRequest) (Plan, error) {
 	p := Plan{Tier: m.Tiers[0].Name, Count: max(req.N, 1)}
 	if req.N < 0 || req.N > m.MaxImages {
@@ -130,10 +132,10 @@ func (m *Model) PlanImage(req ImageRequest) (Plan, error) {
 	if err := m.planRatio(&p, req.Ratio, req.RatioParam); err != nil {
 		return p, err
 	}
-	return p, m.completePlan(&p, req.References, req.ReferencesParam, req.Choices, imageGrain)
+	return p, m.completePlan(&p, req.References, req.ReferencesParam, req.Choices, imageSideMultiple)
 }
 
-// planTier reads `resolution`.
+// planTier sets p's tier from `resolution`.
 func (m *Model) planTier(p *Plan, resolution string, code fault.Code) error {
 	if isDefault(resolution) {
 		return nil
@@ -146,9 +148,9 @@ func (m *Model) planTier(p *Plan, resolution string, code fault.Code) error {
 	return nil
 }
 
-// completePlan checks the references and choices and fills in the ratio and the pixels. A submission
-// with references keeps the provider's ratio.
-func (m *Model) completePlan(p *Plan, references int, param string, c Choices, grain int64) error {
+// completePlan checks the references and choices and fills in the ratio and the pixels. A
+// submission with references keeps the provider's ratio.
+func (m *Model) completePlan(p *Plan, references int, param string, c Choices, multiple int64) error {
 	if err := m.checkReferences(references, param); err != nil {
 		return err
 	}
@@ -159,11 +161,12 @@ func (m *Model) completePlan(p *Plan, references int, param string, c Choices, g
 		p.Ratio = m.Ratios[0]
 	}
 	p.Larger = m.isLarger(p.Tier)
-	p.setPixels(grain)
+	p.setPixels(multiple)
 	return nil
 }
 
-// planSize reads `size`. named reports whether `resolution` has set p's tier.
+// planSize sets p's tier, ratio and pixels from `size`. tierSet is true if `resolution` has set the
+// tier.
 func (m *Model) planSize(p *Plan, size string, tierSet bool) error {
 	if isDefault(size) {
 		return nil
@@ -207,7 +210,7 @@ func (m *Model) planSize(p *Plan, size string, tierSet bool) error {
 	return nil
 }
 
-// planRatio reads `ratio`. It may repeat the ratio in `size`.
+// planRatio sets p's ratio from `ratio`. The ratio may repeat the ratio in `size`.
 func (m *Model) planRatio(p *Plan, ratio, param string) error {
 	if isDefault(ratio) {
 		return nil
@@ -243,11 +246,11 @@ func (m *Model) PlanVideo(req VideoRequest) (Plan, error) {
 	if p.Seconds, err = m.seconds(req.Duration); err != nil {
 		return p, err
 	}
-	return p, m.completePlan(&p, req.References, req.ReferencesParam, req.Choices, videoGrain)
+	return p, m.completePlan(&p, req.References, req.ReferencesParam, req.Choices, videoSideMultiple)
 }
 
-// Replan returns the plan for a submission of p's fields, without references, with the current
-// version of the model. p comes from an earlier version.
+// Replan plans the output of p again with the current version of the model, without references. p
+// comes from an earlier version.
 func (m *Model) Replan(p Plan) (Plan, error) {
 	switch {
 	case m.Kind == KindVideo:
@@ -259,23 +262,22 @@ func (m *Model) Replan(p Plan) (Plan, error) {
 	return m.PlanImage(ImageRequest{Resolution: p.Tier, Ratio: p.Ratio, RatioParam: "aspect_ratio", N: p.Count})
 }
 
-// PlanHold returns the hold for a plan: the cost of its complete delivery, rounded up if there is a
-// factor.
+// PlanHold returns the hold for a plan, which is the cost of its complete delivery, rounded up if
+// there is a factor.
 func (m *Model) PlanHold(p Plan) money.Amount {
 	s := m.planBill(p, p.Count)
 	return s.Hold(p.Factor)
 }
 
-// PlanCost returns the cost of a plan after delivery of a number of images, or of the clip (1). It
-// is exact to half a nano-dollar, never negative, and never more than the hold, for any number
-// delivered. A plan with a tier unknown to the model cannot be billed: its cost is above every
-// possible hold.
+// PlanCost returns the cost of a plan after the delivery of some images, or of the clip (1). The
+// cost is exact to half a nano-dollar, never negative, and never more than the hold. A plan with a
+// tier unknown to the model cannot be billed, so its cost is above every possible hold.
 func (m *Model) PlanCost(p Plan, delivered int64) money.Amount {
 	s := m.planBill(p, delivered)
 	return s.Charge(p.Factor)
 }
 
-// planBill adds up the delivered units at the model's prices.
+// planBill returns the bill for the delivered units at the model's prices.
 func (m *Model) planBill(p Plan, delivered int64) (s money.Sum) {
 	tier, ok := m.tier(p.Tier)
 	if !ok {
@@ -294,10 +296,10 @@ func (m *Model) units(p Plan, delivered int64) int64 {
 	return units
 }
 
-// isDefault reports whether a field has its default.
+// isDefault reports whether a field is empty or `auto`.
 func isDefault(text string) bool { return text == "" || strings.EqualFold(text, "auto") }
 
-// tier finds a tier by its name, in capitals or not.
+// tier finds a tier by its name, ignoring case.
 func (m *Model) tier(name string) (Tier, bool) {
 	for _, t := range m.Tiers {
 		if strings.EqualFold(t.Name, name) {
@@ -307,7 +309,7 @@ func (m *Model) tier(name string) (Tier, bool) {
 	return Tier{}, false
 }
 
-// tierError returns the error for a tier not offered by the model.
+// tierError returns the error for a tier that the model does not offer.
 func (m *Model) tierError(code fault.Code, param, name string) error {
 	return fault.At(code, param, "Model %s does not offer the resolution %s. Its tiers are %s.", m.ID, quote(name), m.tierNames())
 }
@@ -328,14 +330,14 @@ func looksLikeTier(text string) bool {
 	return strings.Trim(text[:len(text)-1], "0123456789") == ""
 }
 
-// parseTier reads a tier: its number, and whether it counts lines (`720p`).
+// parseTier returns the number in a tier's name. lines is true if the number counts lines (`720p`).
 func parseTier(name string) (n int64, lines bool) {
-	n, _ = strconv.ParseInt(name[:len(name)-1], 10, 64) // digits, as the catalog's tiers are
+	n, _ = strconv.ParseInt(name[:len(name)-1], 10, 64) // cannot fail: tiers in the catalog have digits
 	return n, strings.HasSuffix(name, "p")
 }
 
-// tierFor returns the smallest tier for w x h pixels: `NK` for up to one and a half times (1024
-// N)^2 pixels, `Np` for a shorter side of up to N.
+// tierFor returns the smallest tier for w x h pixels. `NK` has up to 1.5 x (1024 N)^2 pixels, and
+// `Np` has a shorter side of up to N pixels.
 func (m *Model) tierFor(w, h int64) (string, bool) {
 	best, smallest := "", int64(math.MaxInt64)
 	for _, t := range m.Tiers {
@@ -351,7 +353,7 @@ func (m *Model) tierFor(w, h int64) (string, bool) {
 	return best, best != ""
 }
 
-// tierArea returns the number of pixels of a tier's typical picture.
+// tierArea returns the typical number of pixels of a tier.
 func tierArea(name string) int64 {
 	n, lines := parseTier(name)
 	if lines {
@@ -365,19 +367,19 @@ func (m *Model) isLarger(tier string) bool {
 	return slices.ContainsFunc(m.Tiers, func(t Tier) bool { return tierArea(t.Name) < tierArea(tier) })
 }
 
-// maxSide bounds each number of a size: larger ones are larger than any tier.
+// maxSide bounds each number of a size. It is larger than the sides of any tier.
 const maxSide = 1_000_000
 
-// pair parses two whole numbers with a sign between them, each at least 1. Numbers above maxSide
-// become maxSide.
-func parsePair(text, sign string) (a, b int64, ok bool) {
-	first, second, found := strings.Cut(text, sign)
+// parsePair parses two whole numbers with a separator between them. Each must be at least 1.
+// Numbers above maxSide become maxSide.
+func parsePair(text, separator string) (a, b int64, ok bool) {
+	first, second, found := strings.Cut(text, separator)
 	if !found {
 		return 0, 0, false
 	}
 	for _, side := range []struct {
-		text string
-		to   *int64
+		text   string
+		target *int64
 	}{{first, &a}, {second, &b}} {
 		if side.text == "" || len(side.text) > 64 || strings.Trim(side.text, "0123456789") != "" {
 			return 0, 0, false
@@ -386,7 +388,7 @@ func parsePair(text, sign string) (a, b int64, ok bool) {
 		if err != nil || n > maxSide {
 			n = maxSide
 		}
-		*side.to = n
+		*side.target = n
 	}
 	return a, b, a > 0 && b > 0
 }
@@ -395,7 +397,7 @@ func parsePair(text, sign string) (a, b int64, ok bool) {
 const maxRatio = 20
 
 // ratio returns the model's ratio within two percent of w:h, the nearest if there are several. A
-// model without a list of ratios accepts ratios up to longestRatio.
+// model without a list of ratios accepts ratios up to maxRatio.
 func (m *Model) ratio(w, h int64, text, param string) (string, error) {
 	if len(m.Ratios) == 0 {
 		if max(w, h) > maxRatio*min(w, h) {
@@ -427,7 +429,7 @@ func (m *Model) ratio(w, h int64, text, param string) (string, error) {
 	return best, nil
 }
 
-// checkReferences refuses more references than the model takes.
+// checkReferences returns an error for more references than the model accepts.
 func (m *Model) checkReferences(n int, param string) error {
 	param = cmp.Or(param, "image")
 	switch {
@@ -439,34 +441,34 @@ func (m *Model) checkReferences(n int, param string) error {
 	return fault.At(fault.InvalidRequest, param, "Model %s takes at most %d references, not %d.", m.ID, m.MaxReferences, n)
 }
 
-// seconds reads the length of a clip.
+// seconds returns the length of a clip. duration is the submission's.
 func (m *Model) seconds(duration string) (int64, error) {
 	d := m.Durations
 	if duration == "" {
 		return d.Default(), nil
 	}
-	n, whole := wholeSeconds(duration)
+	n, ok := wholeSeconds(duration)
 	switch {
 	case len(d.List) == 0 && d.Max == 0:
 		return 0, fault.At(fault.InvalidRequest, "duration", "Model %s chooses the length of its clips. Leave `duration` out.", m.ID)
 	case len(d.List) > 0:
-		if whole && slices.Contains(d.List, n) {
+		if ok && slices.Contains(d.List, n) {
 			return n, nil
 		}
 		return 0, fault.At(fault.InvalidRequest, "duration", "`duration` must be one of %s seconds for model %s.",
 			strings.ReplaceAll(strings.Trim(fmt.Sprint(d.List), "[]"), " ", ", "), m.ID)
-	case !whole || n < d.Min || n > d.Max:
+	case !ok || n < d.Min || n > d.Max:
 		return 0, fault.At(fault.InvalidRequest, "duration", "`duration` must be whole seconds from %d to %d for model %s.", d.Min, d.Max, m.ID)
 	}
 	return n, nil
 }
 
-// wholeSeconds parses a JSON number with a whole value, in any spelling (5, 5.0, 0.5e1).
+// wholeSeconds parses a JSON number with a whole value, in any notation (5, 5.0, 0.5e1).
 func wholeSeconds(text string) (int64, bool) {
 	if len(text) > 64 {
 		return 0, false
 	}
-	if i := strings.IndexAny(text, "eE"); i >= 0 { // bounds the expansion by big.Rat
+	if i := strings.IndexAny(text, "eE"); i >= 0 { // a large exponent would make big.Rat allocate too much
 		if exp, err := strconv.Atoi(text[i+1:]); err != nil || exp > 30 || exp < -30 {
 			return 0, false
 		}
@@ -478,20 +480,20 @@ func wholeSeconds(text string) (int64, bool) {
 	return r.Num().Int64(), true
 }
 
-// The sides of a picture in pixels, from tier and ratio, are multiples of these.
+// The sides of a picture, computed from tier and ratio, are multiples of these numbers of pixels.
 const (
-	imageGrain = 16
-	videoGrain = 2
+	imageSideMultiple = 16
+	videoSideMultiple = 2
 )
 
-// measure fills in the pixels of tier and ratio, unless the user set the pixels.
-func (p *Plan) setPixels(grain int64) {
+// setPixels computes Width and Height from tier and ratio, unless the user set them.
+func (p *Plan) setPixels(multiple int64) {
 	if p.Exact || p.Ratio == "" {
 		return
 	}
 	a, b, _ := parsePair(p.Ratio, ":")
 	n, lines := parseTier(p.Tier)
-	round := func(side float64) int { return int(max(1, int64(math.Round(side/float64(grain))))) * int(grain) }
+	round := func(side float64) int { return int(max(1, int64(math.Round(side/float64(multiple))))) * int(multiple) }
 	if !lines {
 		side := 1024 * float64(n)
 		p.Width, p.Height = round(side*math.Sqrt(float64(a)/float64(b))), round(side*math.Sqrt(float64(b)/float64(a)))

@@ -12,118 +12,125 @@ import (
 	"tollgate/internal/money"
 )
 
-// easel is an image model, reel is a video model with a price per second, and clip is a video model
-// with a price per clip and no other lists.
+// easel returns an image model.
 func easel(t testing.TB) *Model {
 	return &mustParse(t,
 		`models: [{id: easel, kind: image, price: {1K: 0.03, 2K: 0.05},`+
 			` ratios: ["1:1", "16:9", "9:16"], max_images: 4, max_references: 4}]`).Models[0]
 }
 
+// reel returns a video model with a price per second.
 func reel(t testing.TB) *Model {
 	return &mustParse(t,
 		`models: [{id: reel, kind: video, price: {720p: 0.05, 1080p: 0.09}, durations: [5, 10], ratios: ["16:9", "9:16"],`+
 			` max_references: 2, params: [seed]}]`).Models[0]
 }
 
+// clip returns a video model with a price per clip, and without lists of durations and ratios.
 func clip(t testing.TB) *Model {
 	return &mustParse(t, `models: [{id: clip, kind: video, per_clip: {720p: 0.40}}]`).Models[0]
 }
 
-// refused checks the code and the param of an error.
-func refused(t *testing.T, err error, code fault.Code, param string) {
+// checkFault checks the code and the param of an error.
+func checkFault(t *testing.T, err error, code fault.Code, param string) {
 	t.Helper()
 	if e, ok := errors.AsType[*fault.Error](err); !ok || e.Code != code || e.Param != param || e.Message() == "" {
-		t.Errorf("got %v; want %s about %s", err, code, param)
+		t.Errorf("got error %v, want %s with param %s", err, code, param)
 	}
 }
 
+// TestPlanImage checks the plans of image submissions, and the param and code of rejected
+// submissions.
 func TestPlanImage(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
-		ask  ImageRequest
+		req  ImageRequest
 		want Plan
 	}{
 		{"defaults", ImageRequest{}, Plan{Tier: "1K", Ratio: "1:1", Width: 1024, Height: 1024, Count: 1}},
 		{"auto", ImageRequest{Size: "auto", Resolution: "auto", N: 1}, Plan{Tier: "1K", Ratio: "1:1", Width: 1024, Height: 1024, Count: 1}},
-		{"an edit keeps the provider's choice", ImageRequest{References: 1}, Plan{Tier: "1K", Count: 1}},
+		{"edit without a ratio", ImageRequest{References: 1}, Plan{Tier: "1K", Count: 1}},
 		{"a tier as size", ImageRequest{Size: "2K", N: 3}, Plan{Tier: "2K", Larger: true, Ratio: "1:1", Width: 2048, Height: 2048, Count: 3}},
 		{"a tier in small letters", ImageRequest{Resolution: "2k"}, Plan{Tier: "2K", Larger: true, Ratio: "1:1", Width: 2048, Height: 2048,
 			Count: 1}},
-		{"both the same", ImageRequest{Size: "2K", Resolution: "2K"}, Plan{Tier: "2K", Larger: true, Ratio: "1:1", Width: 2048, Height: 2048,
-			Count: 1}},
+		{"same tier as size and resolution", ImageRequest{Size: "2K", Resolution: "2K"},
+			Plan{Tier: "2K", Larger: true, Ratio: "1:1", Width: 2048, Height: 2048, Count: 1}},
 		{"a ratio", ImageRequest{Size: "16:9"}, Plan{Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768, Count: 1}},
 		{"a ratio and a tier", ImageRequest{Size: "9:16", Resolution: "2K"}, Plan{Tier: "2K", Larger: true, Ratio: "9:16", Width: 1536,
 			Height: 2736, Count: 1}},
-		{"the same ratio in other numbers", ImageRequest{Size: "1920:1080"}, Plan{Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768, Count: 1}},
-		{"nearly the ratio", ImageRequest{Size: "1792x1024"}, Plan{Tier: "2K", Larger: true, Ratio: "16:9", Width: 1792, Height: 1024,
+		{"same ratio in other numbers", ImageRequest{Size: "1920:1080"}, Plan{Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768, Count: 1}},
+		{"pixels near a ratio", ImageRequest{Size: "1792x1024"}, Plan{Tier: "2K", Larger: true, Ratio: "16:9", Width: 1792, Height: 1024,
 			Exact: true, Count: 1}},
-		{"a ratio in its own field", ImageRequest{Ratio: "16:9", Resolution: "2K"}, Plan{Tier: "2K", Larger: true, Ratio: "16:9", Width: 2736,
+		{"ratio", ImageRequest{Ratio: "16:9", Resolution: "2K"}, Plan{Tier: "2K", Larger: true, Ratio: "16:9", Width: 2736,
 			Height: 1536, Count: 1}},
-		{"beside a tier as size", ImageRequest{Ratio: "9:16", Size: "1K"}, Plan{Tier: "1K", Ratio: "9:16", Width: 768, Height: 1360, Count: 1}},
-		{"beside the same as size", ImageRequest{Ratio: "1920:1080", Size: "16:9"}, Plan{Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768,
-			Count: 1}},
-		{"beside pixels of it", ImageRequest{Ratio: "1:1", Size: "512x512"}, Plan{Tier: "1K", Ratio: "1:1", Width: 512, Height: 512, Exact: true,
-			Count: 1}},
-		{"a ratio left open", ImageRequest{Ratio: "auto", Size: "16:9"}, Plan{Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768, Count: 1}},
-		{"a ratio of an edit", ImageRequest{Ratio: "16:9", References: 1}, Plan{Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768, Count: 1}},
+		{"ratio and a tier as size", ImageRequest{Ratio: "9:16", Size: "1K"},
+			Plan{Tier: "1K", Ratio: "9:16", Width: 768, Height: 1360, Count: 1}},
+		{"ratio and the same ratio as size", ImageRequest{Ratio: "1920:1080", Size: "16:9"},
+			Plan{Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768, Count: 1}},
+		{"ratio and pixels of this ratio", ImageRequest{Ratio: "1:1", Size: "512x512"},
+			Plan{Tier: "1K", Ratio: "1:1", Width: 512, Height: 512, Exact: true, Count: 1}},
+		{"auto ratio and a ratio as size", ImageRequest{Ratio: "auto", Size: "16:9"},
+			Plan{Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768, Count: 1}},
+		{"edit with a ratio", ImageRequest{Ratio: "16:9", References: 1}, Plan{Tier: "1K", Ratio: "16:9", Width: 1360, Height: 768, Count: 1}},
 		{"pixels", ImageRequest{Size: "1024x1024"}, Plan{Tier: "1K", Ratio: "1:1", Width: 1024, Height: 1024, Exact: true, Count: 1}},
 		{"pixels with a capital", ImageRequest{Size: "512X512"}, Plan{Tier: "1K", Ratio: "1:1", Width: 512, Height: 512, Exact: true, Count: 1}},
-		{"the most that a tier holds", ImageRequest{Size: "1254x1254"}, Plan{Tier: "1K", Ratio: "1:1", Width: 1254, Height: 1254, Exact: true,
+		{"largest pixels of a tier", ImageRequest{Size: "1254x1254"}, Plan{Tier: "1K", Ratio: "1:1", Width: 1254, Height: 1254, Exact: true,
 			Count: 1}},
-		{"a pixel more", ImageRequest{Size: "1255x1255"}, Plan{Tier: "2K", Larger: true, Ratio: "1:1", Width: 1255, Height: 1255, Exact: true,
-			Count: 1}},
-		{"pixels and their tier", ImageRequest{Size: "2048x2048", Resolution: "2K", References: 4},
+		{"smallest pixels of the next tier", ImageRequest{Size: "1255x1255"},
+			Plan{Tier: "2K", Larger: true, Ratio: "1:1", Width: 1255, Height: 1255, Exact: true, Count: 1}},
+		{"pixels and their tier as resolution", ImageRequest{Size: "2048x2048", Resolution: "2K", References: 4},
 			Plan{Tier: "2K", Larger: true, Ratio: "1:1", Width: 2048, Height: 2048, Exact: true, Count: 1}},
-		{"an edit of a larger tier", ImageRequest{Resolution: "2K", References: 1}, Plan{Tier: "2K", Larger: true, Count: 1}},
-		{"as many as there are", ImageRequest{N: 4, References: 4}, Plan{Tier: "1K", Count: 4}},
+		{"edit at a larger tier", ImageRequest{Resolution: "2K", References: 1}, Plan{Tier: "2K", Larger: true, Count: 1}},
+		{"maximum number of images and references", ImageRequest{N: 4, References: 4}, Plan{Tier: "1K", Count: 4}},
 	} {
-		got, err := easel(t).PlanImage(tt.ask)
+		got, err := easel(t).PlanImage(tt.req)
 		if err != nil || got != tt.want {
-			t.Errorf("%s: %+v, %v; want %+v", tt.name, got, err, tt.want)
+			t.Errorf("%s: got %+v, %v, want %+v", tt.name, got, err, tt.want)
 		}
 	}
 	for _, tt := range []struct {
 		name  string
-		ask   ImageRequest
+		req   ImageRequest
 		code  fault.Code
 		param string
 	}{
-		{"too many", ImageRequest{N: 5}, fault.InvalidRequest, "n"},
-		{"negative", ImageRequest{N: -1}, fault.InvalidRequest, "n"},
+		{"too many images", ImageRequest{N: 5}, fault.InvalidRequest, "n"},
+		{"negative number", ImageRequest{N: -1}, fault.InvalidRequest, "n"},
 		{"a tier that is not offered", ImageRequest{Resolution: "4K"}, fault.UnsupportedResolution, "resolution"},
-		{"a tier of others", ImageRequest{Resolution: "720p"}, fault.UnsupportedResolution, "resolution"},
-		{"no tier at all", ImageRequest{Resolution: "huge"}, fault.UnsupportedResolution, "resolution"},
+		{"tier of video models", ImageRequest{Resolution: "720p"}, fault.UnsupportedResolution, "resolution"},
+		{"invalid tier", ImageRequest{Resolution: "huge"}, fault.UnsupportedResolution, "resolution"},
 		{"a size that is not offered", ImageRequest{Size: "4K"}, fault.UnsupportedResolution, "size"},
-		{"pixels above the largest", ImageRequest{Size: "3000x3000"}, fault.UnsupportedResolution, "size"},
+		{"pixels above the largest tier", ImageRequest{Size: "3000x3000"}, fault.UnsupportedResolution, "size"},
 		{"very many pixels", ImageRequest{Size: "99999999999999999999x99999999999999999999"}, fault.UnsupportedResolution, "size"},
 		{"a ratio that is not offered", ImageRequest{Size: "4:3"}, fault.InvalidRequest, "size"},
-		{"pixels of such a ratio", ImageRequest{Size: "1024x768"}, fault.InvalidRequest, "size"},
-		{"three percent off", ImageRequest{Size: "1055x1024"}, fault.InvalidRequest, "size"},
-		{"nonsense", ImageRequest{Size: "large"}, fault.InvalidRequest, "size"},
-		{"nothing on one side", ImageRequest{Size: "x1024"}, fault.InvalidRequest, "size"},
-		{"no pixels", ImageRequest{Size: "0x1024"}, fault.InvalidRequest, "size"},
-		{"less than none", ImageRequest{Size: "-1x-1"}, fault.InvalidRequest, "size"},
-		{"a ratio of nothing", ImageRequest{Size: "0:0"}, fault.InvalidRequest, "size"},
-		{"two tiers", ImageRequest{Size: "1K", Resolution: "2K"}, fault.InvalidRequest, "size"},
+		{"pixels of a ratio that is not offered", ImageRequest{Size: "1024x768"}, fault.InvalidRequest, "size"},
+		{"pixels three percent off a ratio", ImageRequest{Size: "1055x1024"}, fault.InvalidRequest, "size"},
+		{"invalid size", ImageRequest{Size: "large"}, fault.InvalidRequest, "size"},
+		{"missing width", ImageRequest{Size: "x1024"}, fault.InvalidRequest, "size"},
+		{"zero width", ImageRequest{Size: "0x1024"}, fault.InvalidRequest, "size"},
+		{"negative pixels", ImageRequest{Size: "-1x-1"}, fault.InvalidRequest, "size"},
+		{"zero ratio", ImageRequest{Size: "0:0"}, fault.InvalidRequest, "size"},
+		{"different tiers as size and resolution", ImageRequest{Size: "1K", Resolution: "2K"}, fault.InvalidRequest, "size"},
 		{"pixels of another tier", ImageRequest{Size: "512x512", Resolution: "2K"}, fault.InvalidRequest, "size"},
-		{"two ratios", ImageRequest{Size: "1:1", Ratio: "16:9"}, fault.InvalidRequest, "ratio"},
+		{"different ratios as size and ratio", ImageRequest{Size: "1:1", Ratio: "16:9"}, fault.InvalidRequest, "ratio"},
 		{"pixels of another ratio", ImageRequest{Size: "512x512", Ratio: "16:9", RatioParam: "aspect_ratio"}, fault.InvalidRequest,
 			"aspect_ratio"},
 		{"a ratio field that is not offered", ImageRequest{Ratio: "4:3"}, fault.InvalidRequest, "ratio"},
-		{"a ratio field of nonsense", ImageRequest{Ratio: "wide", RatioParam: "aspect_ratio"}, fault.InvalidRequest, "aspect_ratio"},
+		{"invalid ratio", ImageRequest{Ratio: "wide", RatioParam: "aspect_ratio"}, fault.InvalidRequest, "aspect_ratio"},
 		{"too many references", ImageRequest{References: 5}, fault.InvalidRequest, "image"},
-		{"in another field", ImageRequest{References: 5, ReferencesParam: "images"}, fault.InvalidRequest, "images"},
+		{"too many references in another field", ImageRequest{References: 5, ReferencesParam: "images"}, fault.InvalidRequest, "images"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := easel(t).PlanImage(tt.ask)
-			refused(t, err, tt.code, tt.param)
+			_, err := easel(t).PlanImage(tt.req)
+			checkFault(t, err, tt.code, tt.param)
 		})
 	}
 }
 
+// TestPlanImageWithoutRatios checks that a model without a list of ratios accepts any ratio up to
+// maxRatio.
 func TestPlanImageWithoutRatios(t *testing.T) {
 	t.Parallel()
 	m := &mustParse(t, `models: [{id: free, kind: image, price: {1K: 0, 720p: 0}, free_daily_requests: 5}]`).Models[0]
@@ -137,27 +144,28 @@ func TestPlanImageWithoutRatios(t *testing.T) {
 	} {
 		got, err := m.PlanImage(ImageRequest{Size: size})
 		if err != nil || got != want {
-			t.Errorf("%q: %+v, %v; want %+v", size, got, err, want)
+			t.Errorf("size %q: got %+v, %v, want %+v", size, got, err, want)
 		}
 		if cost := m.PlanCost(got, got.Count); cost != 0 {
-			t.Errorf("%q costs %s", size, cost)
+			t.Errorf("size %q costs %s, want 0", size, cost)
 		}
 	}
 	_, err := m.PlanImage(ImageRequest{Size: "5000x100"})
-	refused(t, err, fault.InvalidRequest, "size")
+	checkFault(t, err, fault.InvalidRequest, "size")
 	_, err = m.PlanImage(ImageRequest{N: 2})
-	refused(t, err, fault.InvalidRequest, "n")
+	checkFault(t, err, fault.InvalidRequest, "n")
 	_, err = m.PlanImage(ImageRequest{References: 1})
-	refused(t, err, fault.InvalidRequest, "image")
+	checkFault(t, err, fault.InvalidRequest, "image")
 }
 
+// TestPlanVideo checks the plans of video submissions, and the param of rejected submissions.
 func TestPlanVideo(t *testing.T) {
 	t.Parallel()
 	span := &mustParse(t, `models: [{id: span, kind: video, price: {480p: 0.01}, durations: {min: 4, max: 12}}]`).Models[0]
 	for _, tt := range []struct {
 		name  string
 		model *Model
-		ask   VideoRequest
+		req   VideoRequest
 		want  Plan
 	}{
 		{"defaults", reel(t), VideoRequest{}, Plan{Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5, Count: 1}},
@@ -166,42 +174,42 @@ func TestPlanVideo(t *testing.T) {
 			Plan{Tier: "1080p", Larger: true, Ratio: "9:16", Width: 1080, Height: 1920, Seconds: 10, Count: 1}},
 		{"auto", reel(t), VideoRequest{Resolution: "auto", Ratio: "auto"}, Plan{Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5,
 			Count: 1}},
-		{"whole all the same", reel(t), VideoRequest{Duration: "1.0e1"}, Plan{Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 10,
-			Count: 1}},
-		{"the shortest by default", span, VideoRequest{}, Plan{Tier: "480p", Seconds: 4, Count: 1}},
-		{"the longest", span, VideoRequest{Duration: "12", Ratio: "16:9"}, Plan{Tier: "480p", Ratio: "16:9", Width: 854, Height: 480, Seconds: 12,
-			Count: 1}},
-		{"by the clip", clip(t), VideoRequest{}, Plan{Tier: "720p", Count: 1}},
+		{"whole number with an exponent", reel(t), VideoRequest{Duration: "1.0e1"},
+			Plan{Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 10, Count: 1}},
+		{"shortest of a range by default", span, VideoRequest{}, Plan{Tier: "480p", Seconds: 4, Count: 1}},
+		{"longest of a range", span, VideoRequest{Duration: "12", Ratio: "16:9"},
+			Plan{Tier: "480p", Ratio: "16:9", Width: 854, Height: 480, Seconds: 12, Count: 1}},
+		{"price per clip", clip(t), VideoRequest{}, Plan{Tier: "720p", Count: 1}},
 	} {
-		got, err := tt.model.PlanVideo(tt.ask)
+		got, err := tt.model.PlanVideo(tt.req)
 		if err != nil || got != tt.want {
-			t.Errorf("%s: %+v, %v; want %+v", tt.name, got, err, tt.want)
+			t.Errorf("%s: got %+v, %v, want %+v", tt.name, got, err, tt.want)
 		}
 	}
 	for _, tt := range []struct {
 		name  string
 		model *Model
-		ask   VideoRequest
+		req   VideoRequest
 		param string
 	}{
 		{"a tier that is not offered", reel(t), VideoRequest{Resolution: "4K"}, "resolution"},
 		{"a ratio that is not offered", reel(t), VideoRequest{Ratio: "1:1"}, "ratio"},
-		{"in its other spelling", reel(t), VideoRequest{Ratio: "wide", RatioParam: "aspect_ratio"}, "aspect_ratio"},
+		{"invalid aspect_ratio", reel(t), VideoRequest{Ratio: "wide", RatioParam: "aspect_ratio"}, "aspect_ratio"},
 		{"a length that is not offered", reel(t), VideoRequest{Duration: "7"}, "duration"},
 		{"half a second", reel(t), VideoRequest{Duration: "5.5"}, "duration"},
 		{"too short", span, VideoRequest{Duration: "3"}, "duration"},
 		{"too long", span, VideoRequest{Duration: "13"}, "duration"},
-		{"between", span, VideoRequest{Duration: "4.5"}, "duration"},
-		{"for ever", span, VideoRequest{Duration: "1e999999999"}, "duration"},
-		{"backwards", span, VideoRequest{Duration: "-5"}, "duration"},
-		{"a length where the model chooses", clip(t), VideoRequest{Duration: "5"}, "duration"},
+		{"fraction of a second in a range", span, VideoRequest{Duration: "4.5"}, "duration"},
+		{"huge exponent", span, VideoRequest{Duration: "1e999999999"}, "duration"},
+		{"negative duration", span, VideoRequest{Duration: "-5"}, "duration"},
+		{"duration for a model without durations", clip(t), VideoRequest{Duration: "5"}, "duration"},
 		{"too many references", reel(t), VideoRequest{References: 3, ReferencesParam: "references"}, "references"},
-		{"references where there are none", clip(t), VideoRequest{References: 1}, "image"},
+		{"references for a model without references", clip(t), VideoRequest{References: 1}, "image"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := tt.model.PlanVideo(tt.ask)
-			refused(t, err, fault.InvalidRequest, tt.param)
+			_, err := tt.model.PlanVideo(tt.req)
+			checkFault(t, err, fault.InvalidRequest, tt.param)
 		})
 	}
 }
@@ -216,25 +224,25 @@ func TestPlanCost(t *testing.T) {
 		want      string
 	}{
 		{"an image", easel(t), Plan{Tier: "1K", Count: 1}, 1, "0.03"},
-		{"four of the dear ones", easel(t), Plan{Tier: "2K", Count: 4}, 4, "0.2"},
-		{"fewer than asked for", easel(t), Plan{Tier: "2K", Count: 4}, 3, "0.15"},
-		{"more than asked for", easel(t), Plan{Tier: "2K", Count: 2}, 3, "0.1"},
+		{"four images of the larger tier", easel(t), Plan{Tier: "2K", Count: 4}, 4, "0.2"},
+		{"fewer than requested", easel(t), Plan{Tier: "2K", Count: 4}, 3, "0.15"},
+		{"more than requested", easel(t), Plan{Tier: "2K", Count: 2}, 3, "0.1"},
 		{"none", easel(t), Plan{Tier: "2K", Count: 2}, 0, "0"},
-		{"less than none", easel(t), Plan{Tier: "2K", Count: 2}, -1, "0"},
+		{"negative pixels", easel(t), Plan{Tier: "2K", Count: 2}, -1, "0"},
 		{"a clip by the second", reel(t), Plan{Tier: "1080p", Seconds: 10, Count: 1}, 1, "0.9"},
 		{"no clip", reel(t), Plan{Tier: "1080p", Seconds: 10, Count: 1}, 0, "0"},
 		{"a clip as a whole", clip(t), Plan{Tier: "720p", Seconds: 30, Count: 1}, 1, "0.4"},
 	} {
 		if got := tt.model.PlanCost(tt.plan, tt.delivered); got.String() != tt.want {
-			t.Errorf("%s: %s USD; want %s", tt.name, got, tt.want)
+			t.Errorf("%s: got %s USD, want %s", tt.name, got, tt.want)
 		}
 	}
 	if got := easel(t).PlanCost(Plan{Tier: "8K", Count: 1}, 1); got != math.MaxInt64 {
-		t.Errorf("a tier without a price costs %s", got)
+		t.Errorf("PlanCost for a tier without a price = %s, want the maximum", got)
 	}
 }
 
-// TestPlanCostIsExactAndWithinTheHold tests the cost of a plan: it equals the cost in exact
+// TestPlanCostIsExactAndWithinTheHold checks that the cost of a plan equals the cost in exact
 // arithmetic, is never negative, grows with the delivery, and is never above the hold.
 func TestPlanCostIsExactAndWithinTheHold(t *testing.T) {
 	t.Parallel()
@@ -251,7 +259,7 @@ func TestPlanCostIsExactAndWithinTheHold(t *testing.T) {
 		}
 		held := m.PlanHold(p)
 		if full := m.PlanCost(p, p.Count); held < full || held-full > 1 {
-			t.Fatalf("%s is held for what costs %s", held, full)
+			t.Fatalf("hold %s, want the full cost %s, or a nano-dollar more", held, full)
 		}
 		before := money.Amount(0)
 		for delivered := int64(-1); delivered <= p.Count+2; delivered++ {
@@ -269,19 +277,19 @@ func TestPlanCostIsExactAndWithinTheHold(t *testing.T) {
 			}
 			got := m.PlanCost(p, delivered)
 			if want.Cmp(big.NewInt(int64(got))) != 0 {
-				t.Fatalf("%d delivered cost %d nano; want %s", delivered, int64(got), want)
+				t.Fatalf("%d delivered cost %d nano, want %s", delivered, int64(got), want)
 			}
 			if got < before || got > held {
-				t.Fatalf("%d delivered cost %s, one fewer %s, held %s", delivered, got, before, held)
+				t.Fatalf("%d delivered cost %s, want from %s for one fewer to the hold %s", delivered, got, before, held)
 			}
 			before = got
 		}
 	})
 }
 
-// TestPlansAreOffered tests that any submission becomes a plan offered by the model, or a 400 with
-// a field, and that a picture's pixels match its tier and ratio.
-func TestPlansAreOffered(t *testing.T) {
+// TestPlansMatchModel checks that any submission becomes a plan that the model offers, or a 400
+// with a param, and that a picture's pixels match its tier and ratio.
+func TestPlansMatchModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		m := drawMedia(t)
@@ -300,22 +308,22 @@ func TestPlansAreOffered(t *testing.T) {
 		}
 		if err != nil {
 			if e, ok := errors.AsType[*fault.Error](err); !ok || e.Status() != 400 || e.Param == "" {
-				t.Fatalf("refused with %v", err)
+				t.Fatalf("got error %v, want a 400 with a param", err)
 			}
 			return
 		}
 		tier, ok := m.tier(p.Tier)
 		if !ok || tier.Name != p.Tier || p.Count < 1 || (m.Kind == KindImage && p.Count > m.MaxImages) {
-			t.Fatalf("%+v is not offered", p)
+			t.Fatalf("got plan %+v, want one that the model offers", p)
 		}
 		if (p.Ratio == "") != (p.Width == 0) || (p.Width == 0) != (p.Height == 0) || p.Width < 0 || p.Height < 0 {
-			t.Fatalf("%+v: pixels without a ratio or a ratio without pixels", p)
+			t.Fatalf("got plan %+v, want both a ratio and pixels, or neither", p)
 		}
 		if m.PlanCost(p, p.Count) == math.MaxInt64 {
-			t.Fatalf("%+v cannot be billed", p)
+			t.Fatalf("got plan %+v, want one with a price", p)
 		}
-		if held, ok := m.tierFor(int64(p.Width), int64(p.Height)); p.Exact && (!ok || held != p.Tier) {
-			t.Fatalf("%+v is held by %s", p, held)
+		if tier, ok := m.tierFor(int64(p.Width), int64(p.Height)); p.Exact && (!ok || tier != p.Tier) {
+			t.Fatalf("got plan %+v, want the tier of its pixels, %s", p, tier)
 		}
 	})
 }

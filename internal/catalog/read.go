@@ -17,8 +17,8 @@ import (
 )
 
 // Parse reads and validates a catalog from an operator, YAML or JSON. The error is Faults with all
-// faults. The warnings name probably unintended settings of a valid document. providers are the
-// adapters available to lines.
+// faults. The warnings are about valid but probably unintended settings. providers are the adapters
+// available to lines.
 func Parse(raw []byte, providers map[string]Provider) (*Document, []Warning, error) {
 	root, err := readTree(raw)
 	if err != nil {
@@ -29,17 +29,17 @@ func Parse(raw []byte, providers map[string]Provider) (*Document, []Warning, err
 	if len(r.faults) > 0 {
 		return nil, nil, r.faults.sortAndLimit()
 	}
-	if len(doc.canonical()) > maxDocument { // aliases may stand for more than the text shows
+	if len(doc.canonical()) > maxDocument { // aliases may make the document larger than the text
 		return nil, nil, tooLargeFault()
 	}
 	return doc, r.warnings, nil
 }
 
-// load reads a stored revision. It may come from a newer version of the program (during a deploy
-// across several nodes), so load leaves out everything unknown to this version instead of rejecting
-// the document: keys, forms, models of an unknown kind. A model in an unknown state is under
-// maintenance here, and a line with an unknown provider is out of service (see NewSnapshot). The
-// warnings name everything left out.
+// load reads a stored revision. During a deploy across several nodes, the revision may come from a
+// newer version of the program. So load leaves out all keys, forms and kinds of models unknown to
+// this version instead of rejecting the document. A model in an unknown state is under maintenance
+// here, and a line with an unknown provider is out of service (see NewSnapshot). The warnings name
+// everything left out.
 func load(raw []byte) (*Document, []Warning, error) {
 	root, err := readTree(raw)
 	if err != nil {
@@ -53,7 +53,7 @@ func load(raw []byte) (*Document, []Warning, error) {
 	return doc, r.warnings, nil
 }
 
-// readTree reads a text. Its errors are Faults.
+// readTree reads a text as a tree. Its errors are Faults.
 func readTree(raw []byte) (*tree.Value, error) {
 	if len(raw) > maxDocument {
 		return nil, tooLargeFault()
@@ -94,13 +94,13 @@ func (r *reader) warn(path, format string, args ...any) {
 	}
 }
 
-// leaveOut records a warning about a part of a stored revision unknown to this version.
+// leaveOut records a warning about a part of a stored revision that this version does not know.
 func (r *reader) leaveOut(path, message string) {
 	r.warnings = append(r.warnings, Warning{Path: path, Message: message})
 }
 
-// reportUnknown reports something that this version does not accept: a fault, or a warning for a stored
-// revision, in which it is left out.
+// reportUnknown reports a part that this version does not accept. It is a fault of an uploaded
+// document. A stored revision is used without the part, with a warning.
 func (r *reader) reportUnknown(path string, n *tree.Value, format string, args ...any) {
 	if r.lenient {
 		r.leaveOut(path, "is unknown to this version of the gateway and was left out")
@@ -109,7 +109,7 @@ func (r *reader) reportUnknown(path string, n *tree.Value, format string, args .
 	}
 }
 
-// table reads a mapping. Each known key is read with get, and close reports all other keys.
+// table reads a mapping. get reads a known key, and close reports all other keys.
 type table struct {
 	*reader
 	path      string
@@ -138,7 +138,7 @@ func (t *table) child(key string) *table {
 	return t.table(t.pathOf(key), n)
 }
 
-// pathOf is the path of a key in t.
+// pathOf returns the path of a key in t.
 func (t *table) pathOf(key string) string {
 	if t.path == "" {
 		return tree.PathKey(key)
@@ -146,13 +146,13 @@ func (t *table) pathOf(key string) string {
 	return t.path + "." + tree.PathKey(key)
 }
 
-// get returns the value of a key, nil when it is absent or null.
+// get returns the value of a key, or nil if the key is absent or null.
 func (t *table) get(key string) *tree.Value {
 	t.knownKeys[key] = true
 	return t.node.Get(key)
 }
 
-// fault reports something at a key of t.
+// fault reports a fault at a key of t.
 func (t *table) fault(key, format string, args ...any) {
 	t.reader.fault(t.pathOf(key), cmp.Or(t.node.Get(key), t.node), format, args...)
 }
@@ -172,8 +172,7 @@ func (t *table) close() {
 	}
 }
 
-// each visits the entries of a mapping with free keys in order. Repeated keys
-// are faults.
+// each visits the entries of a mapping with any keys, in order. Repeated keys are faults.
 func (t *table) each(limit int, visit func(key, path string, value *tree.Value)) {
 	if len(t.node.Fields) > limit {
 		t.reader.fault(t.path, t.node, "must not have more than %d entries", limit)
@@ -189,7 +188,8 @@ func (t *table) each(limit int, visit func(key, path string, value *tree.Value))
 	}
 }
 
-// items iterates over the entries of a list with their paths. It is empty if the key is absent.
+// items iterates over the entries of a list with their paths. If the key is absent, there are no
+// entries.
 func (t *table) items(key string, limit int) iter.Seq2[string, *tree.Value] {
 	n := t.get(key)
 	switch {
@@ -210,8 +210,8 @@ func (t *table) items(key string, limit int) iter.Seq2[string, *tree.Value] {
 	}
 }
 
-// words reads a list of different words. valid reports a fault and returns false for other words,
-// and for the empty text of a list or mapping.
+// words reads a list of different words. valid must report a fault and return false for an invalid
+// word, including the empty text of a list or mapping.
 func (t *table) words(key string, limit int, valid func(path string, n *tree.Value) bool) (words []string) {
 	for path, n := range t.items(key, limit) {
 		switch {
@@ -240,7 +240,7 @@ func (r *reader) scalar(path string, n *tree.Value) (string, bool) {
 	return "", false
 }
 
-// isEmpty reports whether a value is an empty text.
+// isEmpty reports whether a value is the empty text.
 func isEmpty(n *tree.Value) bool {
 	return (n.Kind == tree.PlainKind || n.Kind == tree.QuotedKind) && n.Text == ""
 }
@@ -270,10 +270,10 @@ func (r *reader) textAt(path string, n *tree.Value, limit int) string {
 	return s
 }
 
-// required returns the text of a required key.
-func (t *table) required(key string, limit int, why string) string {
+// required returns the text of a required key. explanation is for the fault of a missing key.
+func (t *table) required(key string, limit int, explanation string) string {
 	if t.get(key) == nil {
-		t.fault(key, "is required%s", why)
+		t.fault(key, "is required%s", explanation)
 		return ""
 	}
 	if isEmpty(t.get(key)) {
@@ -282,7 +282,7 @@ func (t *table) required(key string, limit int, why string) string {
 	return t.text(key, limit)
 }
 
-// count reads a whole number from low to high; absent is fallback.
+// count reads a whole number from low to high, or returns fallback if the key is absent.
 func (t *table) count(key string, low, high, fallback int64) int64 {
 	if n := t.get(key); n != nil {
 		if v, ok := t.countAt(t.pathOf(key), n, low, high); ok {
@@ -292,8 +292,8 @@ func (t *table) count(key string, low, high, fallback int64) int64 {
 	return fallback
 }
 
-// integer is a whole number as YAML, JSON and people write it alike; other
-// spellings of YAML (0x10, 1_000, 010) are refused rather than guessed.
+// integer matches a whole number in decimal. Other notations of YAML (0x10, 1_000, 010) are
+// rejected rather than guessed.
 var integer = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 
 func (r *reader) countAt(path string, n *tree.Value, low, high int64) (int64, bool) {
@@ -331,7 +331,7 @@ func (t *table) boolean(key string, fallback bool) bool {
 	return fallback
 }
 
-// duration reads a positive Go duration; absent is 0.
+// duration reads a positive Go duration, or returns 0 if the key is absent.
 func (t *table) duration(key string) time.Duration {
 	n := t.get(key)
 	if n == nil {
@@ -355,12 +355,12 @@ func (t *table) duration(key string) time.Duration {
 	return 0
 }
 
-// price reads US dollars, exact.
+// price reads an exact amount of US dollars.
 func (r *reader) price(path string, n *tree.Value) (money.Price, bool) {
 	return decimal(r, path, n, money.ParsePrice)
 }
 
-// decimal reads a number exactly as written.
+// decimal reads a decimal number with parse, which must not round.
 func decimal[T any](r *reader, path string, n *tree.Value, parse func(string) (T, error)) (v T, ok bool) {
 	s, ok := r.scalar(path, n)
 	if !ok {
@@ -375,18 +375,19 @@ func decimal[T any](r *reader, path string, n *tree.Value, parse func(string) (T
 	return v, err == nil
 }
 
-// prices reads a mapping of prices, by names matching a pattern. what describes a name.
-func (t *table) prices(limit int, name *regexp.Regexp, what string, add func(name string, price money.Price)) {
+// prices reads a mapping from names to prices. description is for the fault of an invalid name.
+func (t *table) prices(limit int, name *regexp.Regexp, description string, add func(name string, price money.Price)) {
 	t.each(limit, func(key, path string, value *tree.Value) {
 		if !name.MatchString(key) {
-			t.reader.fault(path, value, "is not %s", what)
+			t.reader.fault(path, value, "is not %s", description)
 		} else if price, ok := t.price(path, value); ok {
 			add(key, price)
 		}
 	})
 }
 
-// choice reads one of a few words; absent is fallback.
+// choice reads one of words, or returns fallback if the key is absent. If fallback is empty, the
+// key is required.
 func choice[T ~string](t *table, key string, fallback T, words ...T) T {
 	n := t.get(key)
 	if n == nil {
@@ -402,23 +403,25 @@ func choice[T ~string](t *table, key string, fallback T, words ...T) T {
 	return fallback
 }
 
-// names reads a list of different words matching a pattern.
-func (t *table) names(key string, pattern *regexp.Regexp, what string) []string {
+// names reads a list of different words that match a pattern. description is for the fault of an
+// invalid word.
+func (t *table) names(key string, pattern *regexp.Regexp, description string) []string {
 	return t.words(key, maxList, func(path string, n *tree.Value) bool {
 		ok := pattern.MatchString(n.Text)
 		if !ok {
-			t.reader.fault(path, n, "must be %s", what)
+			t.reader.fault(path, n, "must be %s", description)
 		}
 		return ok
 	})
 }
 
-// choices reads a list of different values out of known. what describes them.
-func choices[T ~string](t *table, key string, allowed []T, what string) (values []T) {
+// choices reads a list of different values out of allowed. description is for the fault of an
+// invalid value.
+func choices[T ~string](t *table, key string, allowed []T, description string) (values []T) {
 	for _, word := range t.words(key, maxList, func(path string, n *tree.Value) bool {
 		ok := slices.Contains(allowed, T(n.Text))
 		if !ok {
-			t.reportUnknown(path, n, "must be %s", what)
+			t.reportUnknown(path, n, "must be %s", description)
 		}
 		return ok
 	}) {
@@ -427,12 +430,12 @@ func choices[T ~string](t *table, key string, allowed []T, what string) (values 
 	return values
 }
 
-// oneOf is chosen for words that need no description.
-func oneOf(t *table, key string, known []string) []string {
-	return choices(t, key, known, "one of "+join(known))
+// oneOf is choices with a list of the allowed words as the description.
+func oneOf(t *table, key string, allowed []string) []string {
+	return choices(t, key, allowed, "one of "+join(allowed))
 }
 
-// quote shows an operator's own text in a message, shortened.
+// quote quotes an operator's text for a message, and shortens a long text.
 func quote(s string) string {
 	if len(s) > 60 {
 		s = strings.ToValidUTF8(s[:60], "") + "…"

@@ -9,7 +9,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// ErrNoRevision reports a revision that is not in the database, or that no catalog was ever applied.
+// ErrNoRevision reports a revision that is not in the database, or a database without any catalog.
 var ErrNoRevision = errors.New("no such catalog revision")
 
 // ApplyResult is the result of an apply or of a preview.
@@ -22,7 +22,7 @@ type ApplyResult struct {
 type Revision struct {
 	Number    int64    `json:"revision"`
 	AppliedMS int64    `json:"applied_ms"` // database clock, Unix milliseconds
-	Changes   []string `json:"changes"`    // against the revision before
+	Changes   []string `json:"changes"`    // from the revision before
 }
 
 // SQL statements, one table each.
@@ -34,8 +34,8 @@ const (
 	insertRevision = `INSERT INTO catalog_revision (revision, document, changes, applied_ms) VALUES ($1, $2, $3, $4)`
 )
 
-// ApplyTx makes a document the current catalog. Each apply creates one revision, even if several run
-// at once. If the document equals the current document, ApplyTx changes nothing.
+// ApplyTx makes a document the current catalog and returns the new revision. Concurrent calls get
+// different revisions. If the document equals the current document, ApplyTx changes nothing.
 // Documents come from Parse; ApplyTx does not validate them again.
 func ApplyTx(tx *store.Tx, doc *Document) (ApplyResult, error) {
 	if err := tx.Lock("catalog_head", "id", "current"); err != nil {
@@ -69,8 +69,9 @@ func ApplyTx(tx *store.Tx, doc *Document) (ApplyResult, error) {
 	return a, nil
 }
 
-// ApplyFirstTx is ApplyTx for a database without a catalog. If there is a catalog, it changes
-// nothing and returns false. If several nodes start at once, only one applies.
+// ApplyFirstTx is ApplyTx for a database without a catalog. If the database has a catalog,
+// ApplyFirstTx changes nothing and returns false. If several nodes start at once, only one call
+// applies its document.
 func ApplyFirstTx(tx *store.Tx, doc *Document) (ApplyResult, bool, error) {
 	if err := tx.Lock("catalog_head", "id", "current"); err != nil {
 		return ApplyResult{}, false, fmt.Errorf("lock the catalog: %w", err)
@@ -83,7 +84,7 @@ func ApplyFirstTx(tx *store.Tx, doc *Document) (ApplyResult, bool, error) {
 	return a, err == nil, err
 }
 
-// PreviewTx returns the changes of ApplyTx without writing them. Revision is the current revision.
+// PreviewTx returns the changes that ApplyTx would make. Revision is the current revision.
 func PreviewTx(tx *store.Tx, doc *Document) (ApplyResult, error) {
 	a, _, err := compareTx(tx, doc)
 	return a, err
@@ -106,7 +107,7 @@ func compareTx(tx *store.Tx, doc *Document) (a ApplyResult, same bool, err error
 		return ApplyResult{Revision: head, Changes: []string{}}, true, nil
 	}
 	before, _, err := load([]byte(raw))
-	if err != nil { // an unreadable document must not block a good one
+	if err != nil { // an unreadable document must not prevent its replacement
 		return ApplyResult{Revision: head, Changes: []string{fmt.Sprintf("replaces revision %d, which this version cannot read", head)}}, false,
 			nil
 	}
@@ -159,7 +160,7 @@ func documentTx(tx *store.Tx, revision int64) (string, error) {
 }
 
 // HistoryTx returns up to limit revisions below before, newest first, and reports whether there are
-// more. If before is 0, the newest revision is the first.
+// more. If before is 0, it starts with the newest revision.
 func HistoryTx(tx *store.Tx, before int64, limit int) ([]Revision, bool, error) {
 	if before <= 0 {
 		before = 1 << 62

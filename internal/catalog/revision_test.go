@@ -14,6 +14,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
+// apply applies a document and returns the result.
 func apply(t *testing.T, db *store.DB, doc *Document) ApplyResult {
 	t.Helper()
 	var a ApplyResult
@@ -24,69 +25,73 @@ func apply(t *testing.T, db *store.DB, doc *Document) ApplyResult {
 	return a
 }
 
-func TestEveryApplyMakesARevision(t *testing.T) {
+// TestApplyCreatesRevisions checks the revisions and changes of previews and applies, and the
+// history.
+func TestApplyCreatesRevisions(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		one := mustParse(t, string(example(t)))
 		two := mustParse(t, strings.Replace(string(example(t)), "input: 0.25\n", "input: 0.30\n", 1))
 		storetest.View(t, db, func(tx *store.Tx) error {
 			if _, _, err := CurrentTx(tx); !errors.Is(err, ErrNoRevision) {
-				t.Errorf("a new database has a catalog: %v", err)
+				t.Errorf("CurrentTx of a new database: error %v, want %v", err, ErrNoRevision)
 			}
 			a, err := PreviewTx(tx, one)
 			if a.Revision != 0 || len(a.Changes) != 4 {
-				t.Errorf("preview of the first: %+v", a)
+				t.Errorf("preview of the first document = %+v, want revision 0 and 4 changes", a)
 			}
 			return err
 		})
 		if a := apply(t, db, one); a.Revision != 1 || !slices.Contains(a.Changes, "model lark-1: added") {
-			t.Errorf("first apply: %+v", a)
+			t.Errorf("first apply = %+v, want revision 1 with lark-1 added", a)
 		}
 		storetest.View(t, db, func(tx *store.Tx) error {
 			a, err := PreviewTx(tx, two)
 			if a.Revision != 1 || !slices.Equal(a.Changes, []string{"model lark-1: price.input 0.25 -> 0.3"}) {
-				t.Errorf("preview of the second: %+v", a)
+				t.Errorf("preview of the second document = %+v, want revision 1 and the change of the price", a)
 			}
 			return err
 		})
 		if a := apply(t, db, one); a.Revision != 1 || a.Changes == nil || len(a.Changes) != 0 {
-			t.Errorf("the same again: %+v", a)
+			t.Errorf("apply of the current document = %+v, want revision 1 and no changes", a)
 		}
 		if a := apply(t, db, two); a.Revision != 2 || len(a.Changes) != 1 {
-			t.Errorf("second apply: %+v", a)
+			t.Errorf("apply of the second document = %+v, want revision 2 and 1 change", a)
 		}
 		if a := apply(t, db, one); a.Revision != 3 {
-			t.Errorf("back to the first: %+v", a)
+			t.Errorf("apply of the first document again = %+v, want revision 3", a)
 		}
 		storetest.View(t, db, func(tx *store.Tx) error {
 			doc, n, err := CurrentTx(tx)
 			if err != nil || n != 3 || !Equal(doc, one) {
-				t.Errorf("current: %d, %v", n, err)
+				t.Errorf("CurrentTx: revision %d, error %v, want the first document as revision 3", n, err)
 			}
 			if doc, err = RevisionTx(tx, 2); err != nil || !Equal(doc, two) {
-				t.Errorf("revision 2: %v", err)
+				t.Errorf("RevisionTx(2): error %v, want the second document", err)
 			}
 			if strings.Contains(string(doc.YAML()), "sk-") || !strings.Contains(string(doc.YAML()), "${EXAMPLE_API_KEY}") {
-				t.Error("the credential is not printed as a reference")
+				t.Errorf("the credential is not printed as a reference:\n%s", doc.YAML())
 			}
 			if _, err := RevisionTx(tx, 4); !errors.Is(err, ErrNoRevision) {
-				t.Errorf("revision 4: %v", err)
+				t.Errorf("RevisionTx(4): error %v, want %v", err, ErrNoRevision)
 			}
 			newest, more, err := HistoryTx(tx, 0, 2)
 			if err != nil || !more || len(newest) != 2 || newest[0].Number != 3 || newest[1].Number != 2 || newest[1].AppliedMS == 0 ||
 				len(newest[1].Changes) != 1 {
-				t.Errorf("history: %+v, more %v, %v", newest, more, err)
+				t.Errorf("history = %+v, more %v, error %v, want revisions 3 and 2, and more", newest, more, err)
 			}
 			oldest, more, err := HistoryTx(tx, 2, 2)
 			if err != nil || more || len(oldest) != 1 || oldest[0].Number != 1 {
-				t.Errorf("the rest of the history: %+v, more %v, %v", oldest, more, err)
+				t.Errorf("history before 2 = %+v, more %v, error %v, want only revision 1", oldest, more, err)
 			}
 			return nil
 		})
 	})
 }
 
-func TestAppliesAtOnceMakeARevisionEach(t *testing.T) {
+// TestConcurrentAppliesCreateOneRevisionEach checks that concurrent applies get different revisions
+// without gaps.
+func TestConcurrentAppliesCreateOneRevisionEach(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		const callers = 8
@@ -110,19 +115,21 @@ func TestAppliesAtOnceMakeARevisionEach(t *testing.T) {
 		wait.Wait()
 		slices.Sort(got)
 		if want := []int64{1, 2, 3, 4, 5, 6, 7, 8}; !slices.Equal(slices.Compact(got), want) {
-			t.Errorf("revisions %v", got)
+			t.Errorf("got revisions %v, want %v", got, want)
 		}
 	})
 }
 
-func TestTheFirstCatalogIsAppliedOnce(t *testing.T) {
+// TestFirstCatalogIsAppliedOnce checks that ApplyFirstTx only applies a document to a database
+// without a catalog.
+func TestFirstCatalogIsAppliedOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		for i, want := range []bool{true, false} {
 			storetest.Update(t, db, func(tx *store.Tx) error {
 				a, first, err := ApplyFirstTx(tx, mustParse(t, string(Sandbox())))
 				if first != want || a.Revision != 1 {
-					t.Errorf("start %d: %+v, first %v", i, a, first)
+					t.Errorf("call %d of ApplyFirstTx = %+v, %v, want revision 1, %v", i, a, first, want)
 				}
 				return err
 			})
@@ -130,20 +137,20 @@ func TestTheFirstCatalogIsAppliedOnce(t *testing.T) {
 	})
 }
 
-// journal is a log for tests to read and wait on.
-type journal struct{ lines chan string }
+// testLog is a log that tests can read and wait for.
+type testLog struct{ lines chan string }
 
-func newJournal() journal { return journal{make(chan string, 1000)} }
+func newTestLog() testLog { return testLog{make(chan string, 1000)} }
 
-func (j journal) Write(p []byte) (int, error) {
+func (j testLog) Write(p []byte) (int, error) {
 	j.lines <- string(p)
 	return len(p), nil
 }
 
-func (j journal) log() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
+func (j testLog) logger() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
 
-// all returns the log so far.
-func (j journal) all() string {
+// drain returns the lines logged since the last call.
+func (j testLog) drain() string {
 	var out strings.Builder
 	for {
 		select {
@@ -155,35 +162,37 @@ func (j journal) all() string {
 	}
 }
 
-func TestNodesPickUpRevisions(t *testing.T) {
+// TestRefreshLoadsNewRevisions checks that a node serves each new revision that it can load, and
+// otherwise keeps its snapshot and logs the error once.
+func TestRefreshLoadsNewRevisions(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		j := newJournal()
-		w := NewWatcher(WatcherOptions{DB: db, Providers: testProviders(), Lookup: environment(nil), Log: j.log()})
-		look := func() *Snapshot {
+		log := newTestLog()
+		w := NewWatcher(WatcherOptions{DB: db, Providers: testProviders(), Lookup: environment(nil), Log: log.logger()})
+		refresh := func() *Snapshot {
 			t.Helper()
 			if err := w.Refresh(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			return w.Current()
 		}
-		empty := look()
+		empty := refresh()
 		if empty.Revision != 0 || len(empty.Models()) != 0 {
-			t.Errorf("before the first apply: %+v", empty)
+			t.Errorf("snapshot before the first apply %+v, want an empty one", empty)
 		}
 		apply(t, db, mustParse(t, string(example(t))))
-		one := look()
+		one := refresh()
 		if one.Revision != 1 || len(one.Models()) != 3 {
-			t.Errorf("after the first: %+v", one)
+			t.Errorf("snapshot after the first apply %+v, want revision 1 with 3 models", one)
 		}
-		if line := j.all(); !strings.Contains(line, "revision=1") || !strings.Contains(line, "the variable EXAMPLE_API_KEY is not set") {
-			t.Errorf("the log does not tell what is served and what is out: %s", line)
+		if line := log.drain(); !strings.Contains(line, "revision=1") || !strings.Contains(line, "the variable EXAMPLE_API_KEY is not set") {
+			t.Errorf("log %s, want the revision and the missing variable", line)
 		}
-		if again := look(); again != one || j.all() != "" {
-			t.Error("the same revision was taken twice")
+		if again := refresh(); again != one || log.drain() != "" {
+			t.Error("the same revision was loaded twice")
 		}
 
-		// A newer version stores a revision unreadable for this version: the node keeps its
+		// A newer version stores a revision that this version cannot read. The node keeps its
 		// snapshot, logs the error once, and continues with the next revision.
 		storetest.Update(t, db, func(tx *store.Tx) error {
 			if _, err := tx.Exec(insertRevision, 2, `{"models": 5}`, `[]`, 0); err != nil {
@@ -193,30 +202,32 @@ func TestNodesPickUpRevisions(t *testing.T) {
 			return err
 		})
 		for range 2 {
-			if look() != one {
-				t.Error("a revision that cannot be loaded replaced the former")
+			if refresh() != one {
+				t.Error("a revision that cannot be loaded replaced the snapshot")
 			}
 		}
-		if line := j.all(); strings.Count(line, "cannot be loaded") != 1 {
-			t.Errorf("logged: %s", line)
+		if line := log.drain(); strings.Count(line, "cannot be loaded") != 1 {
+			t.Errorf("log %s, want one error", line)
 		}
-		if a := apply(t, db, mustParse(t, served)); a.Revision != 3 || len(a.Changes) != 1 {
-			t.Errorf("apply over an unreadable revision: %+v", a)
+		if a := apply(t, db, mustParse(t, catalogYAML)); a.Revision != 3 || len(a.Changes) != 1 {
+			t.Errorf("apply over an unreadable revision = %+v, want revision 3 and 1 change", a)
 		}
-		if three := look(); three.Revision != 3 || len(three.Models()) != 2 {
-			t.Errorf("after the third: %+v", three)
+		if three := refresh(); three.Revision != 3 || len(three.Models()) != 2 {
+			t.Errorf("snapshot after the third apply %+v, want revision 3 with 2 models", three)
 		}
 		if one.Revision != 1 || len(one.Models()) != 3 {
-			t.Error("a snapshot in use changed")
+			t.Errorf("the first snapshot changed to %+v", one)
 		}
 	})
 }
 
-func TestRunPicksUpUntilItIsStopped(t *testing.T) {
+// TestRunLoadsNewRevisions checks that Run loads a new revision and ends with its context.
+func TestRunLoadsNewRevisions(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		j := newJournal()
-		w := NewWatcher(WatcherOptions{DB: db, Providers: testProviders(), Lookup: environment(nil), Log: j.log(), Interval: time.Millisecond})
+		log := newTestLog()
+		w := NewWatcher(WatcherOptions{DB: db, Providers: testProviders(), Lookup: environment(nil), Log: log.logger(),
+			Interval: time.Millisecond})
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {
@@ -225,19 +236,21 @@ func TestRunPicksUpUntilItIsStopped(t *testing.T) {
 		}()
 		apply(t, db, mustParse(t, string(Sandbox())))
 		select {
-		case line := <-j.lines:
+		case line := <-log.lines:
 			if !strings.Contains(line, "revision=1") || w.Current().Revision != 1 {
-				t.Errorf("logged: %s", line)
+				t.Errorf("log %s and current revision %d, want revision 1", line, w.Current().Revision)
 			}
 		case <-time.After(30 * time.Second):
-			t.Error("the revision was not picked up")
+			t.Error("the revision was not loaded within 30s")
 		}
 		stop()
 		<-done
 	})
 }
 
-func TestADatabaseThatIsAwayKeepsTheSnapshot(t *testing.T) {
+// TestRefreshKeepsSnapshotIfDatabaseFails checks that Refresh returns the error and keeps the
+// snapshot.
+func TestRefreshKeepsSnapshotIfDatabaseFails(t *testing.T) {
 	t.Parallel()
 	db, err := store.Open(t.Context(), storetest.SQLite(t), store.Options{})
 	if err != nil {
@@ -246,12 +259,12 @@ func TestADatabaseThatIsAwayKeepsTheSnapshot(t *testing.T) {
 	if err := db.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w := NewWatcher(WatcherOptions{DB: db, Lookup: environment(nil), Log: newJournal().log()})
+	w := NewWatcher(WatcherOptions{DB: db, Lookup: environment(nil), Log: newTestLog().logger()})
 	before := w.Current()
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Refresh(t.Context()); err == nil || w.Current() != before {
-		t.Errorf("refresh on a closed database: %v", err)
+		t.Errorf("Refresh on a closed database: error %v, want an error and the former snapshot", err)
 	}
 }

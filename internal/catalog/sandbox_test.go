@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestClosedSandbox tests that sandbox models are hidden as soon as the catalog has an enabled line of
-// another provider, except models with such a line themselves.
-func TestClosedSandbox(t *testing.T) {
+// TestHidesSandbox checks that sandbox models are hidden as soon as the catalog has an enabled line
+// of another provider, unless the model itself has such a line.
+func TestHidesSandbox(t *testing.T) {
 	t.Parallel()
 	const models = `
 models:
@@ -21,40 +21,40 @@ lines:
 `
 	for _, tt := range []struct {
 		name, lines string
-		closed      []string
+		hidden      []string
 		open        []string
 	}{
-		{"sandbox alone", "", nil, nil},
-		{"a line of another model", "  - {id: x, provider: chatonly, models: {real: r}}\n",
+		{"only sandbox lines", "", nil, nil},
+		{"real line of another model", "  - {id: x, provider: chatonly, models: {real: r}}\n",
 			[]string{"play", "both", "gone"}, []string{"play", "both"}},
-		{"a line of one of them", "  - {id: x, provider: chatonly, models: {both: r}}\n", []string{"play", "gone"}, []string{"play"}},
-		{"a line that is off", "  - {id: x, provider: chatonly, enabled: false, models: {both: r, real: r}}\n", nil, nil},
+		{"real line of a sandbox model", "  - {id: x, provider: chatonly, models: {both: r}}\n", []string{"play", "gone"}, []string{"play"}},
+		{"disabled real line", "  - {id: x, provider: chatonly, enabled: false, models: {both: r, real: r}}\n", nil, nil},
 		{"two sandbox lines", "  - {id: x, provider: sandbox, models: {both: r, real: r}}\n", nil, nil},
-		{"a second sandbox line, and a real one", "  - {id: x, provider: sandbox, models: {play: r}}\n" +
+		{"two sandbox lines and a real line", "  - {id: x, provider: sandbox, models: {play: r}}\n" +
 			"  - {id: y, provider: chatonly, models: {real: r}}\n", []string{"play", "both", "gone"}, []string{"play", "both"}},
 	} {
 		doc, _, err := Parse([]byte(models+tt.lines), testProviders())
 		if err != nil {
-			t.Fatalf("%s: %v", tt.name, err)
+			t.Fatalf("%s: error %v, want none", tt.name, err)
 		}
 		s := NewSnapshot(1, doc, testProviders(), func(string) (string, bool) { return "", false })
-		warned := slices.ContainsFunc(NodeWarnings(doc, testProviders(), func(string) (string, bool) { return "", false }),
+		hasWarning := slices.ContainsFunc(NodeWarnings(doc, testProviders(), func(string) (string, bool) { return "", false }),
 			func(w Warning) bool { return w.Path == "models" })
-		if warned != (len(tt.open) > 0) {
-			t.Errorf("%s: warned %v", tt.name, warned)
+		if hasWarning != (len(tt.open) > 0) {
+			t.Errorf("%s: warning about open models %v, want %v", tt.name, hasWarning, len(tt.open) > 0)
 		}
-		var closed []string
+		var hidden []string
 		for _, m := range s.Models() {
 			if s.HidesSandbox(m.ID, false, nil) {
-				closed = append(closed, m.ID)
+				hidden = append(hidden, m.ID)
 			}
 			if s.HidesSandbox(m.ID, false, []string{"other"}) != s.HidesSandbox(m.ID, false, nil) || s.HidesSandbox(m.ID, true, nil) ||
 				s.HidesSandbox(m.ID, true, []string{"other"}) || s.HidesSandbox(m.ID, false, []string{"other", m.ID}) {
-				t.Errorf("%s: %s is hidden from a test account or from a key with the model, or not from another key", tt.name, m.ID)
+				t.Errorf("%s: model %s must be visible to test accounts and to keys with the model, and hidden from other keys", tt.name, m.ID)
 			}
 		}
-		if open := s.OpenSandboxModels(); !slices.Equal(closed, tt.closed) || !slices.Equal(open, tt.open) {
-			t.Errorf("%s: closed %v, open %v; want %v, %v", tt.name, closed, open, tt.closed, tt.open)
+		if open := s.OpenSandboxModels(); !slices.Equal(hidden, tt.hidden) || !slices.Equal(open, tt.open) {
+			t.Errorf("%s: hidden %v, open %v, want %v, %v", tt.name, hidden, open, tt.hidden, tt.open)
 		}
 	}
 }

@@ -15,7 +15,8 @@ const (
 		ON CONFLICT (id) DO UPDATE SET sandbox = catalog_line.sandbox * excluded.sandbox`
 )
 
-// lineKinds maps the IDs of all lines ever enabled to whether they have always been sandbox lines.
+// lineKinds has the IDs of all lines ever enabled. The value is true if the line has always been a
+// sandbox line.
 type lineKinds map[string]bool
 
 // add adds the enabled lines of a document.
@@ -28,13 +29,13 @@ func (k lineKinds) add(doc *Document) {
 	}
 }
 
-// SandboxUse is what the operator's totals leave out: requests to Lines, and requests to Models that
-// failed before a line answered. Both are IDs, sorted.
+// SandboxUse names the requests that the operator's totals leave out: requests to Lines, and
+// requests to Models that failed before a line answered. Both are sorted IDs.
 type SandboxUse struct{ Lines, Models []string }
 
-// SandboxTx returns the lines on the sandbox in every catalog in which they were enabled, and the
-// models of the current catalog whose enabled lines are all among them. It returns the zero SandboxUse
-// if no line of another provider was ever enabled, because then the catalog is a trial.
+// SandboxTx returns the lines that were sandbox lines in every catalog in which they were enabled,
+// and the models of the current catalog with only such lines. It returns the zero SandboxUse if no
+// line of another provider was ever enabled, because then the catalog is a trial.
 func SandboxTx(tx *store.Tx) (s SandboxUse, err error) {
 	kinds, err := lineKindsTx(tx)
 	if err != nil {

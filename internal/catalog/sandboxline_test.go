@@ -8,8 +8,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestSandboxLines applies catalogs one after the other and checks the lines left out of the
-// operator's totals, and their models, after each.
+// TestSandboxLines checks after each of several catalogs which lines and models the operator's
+// totals leave out.
 func TestSandboxLines(t *testing.T) {
 	t.Parallel()
 	const models = `models:
@@ -19,7 +19,7 @@ lines:
 	const (
 		sand     = "  - {id: sand, provider: sandbox, models: {m: a}}\n"
 		dune     = "  - {id: dune, provider: sandbox, models: {m: a}}\n"
-		off      = "  - {id: real, provider: chatonly, enabled: false, models: {m: r}}\n"
+		disabled = "  - {id: real, provider: chatonly, enabled: false, models: {m: r}}\n"
 		real     = "  - {id: real, provider: chatonly, models: {m: r}}\n"
 		sandReal = "  - {id: sand, provider: chatonly, models: {m: r}}\n"
 		realSand = "  - {id: real, provider: sandbox, models: {m: a}}\n"
@@ -30,7 +30,7 @@ lines:
 			storetest.View(t, db, func(tx *store.Tx) error {
 				got, err := SandboxTx(tx)
 				if !slices.Equal(got.Lines, lines) || !slices.Equal(got.Models, models) {
-					t.Errorf("%s: got %v, want lines %v and models %v", name, got, lines, models)
+					t.Errorf("%s: SandboxTx = %v, want lines %v and models %v", name, got, lines, models)
 				}
 				return err
 			})
@@ -41,7 +41,7 @@ lines:
 			want, onModel []string
 		}{
 			{"a trial", sand, nil, nil},
-			{"a trial with a disabled line", sand + off, nil, nil},
+			{"a trial with a disabled line", sand + disabled, nil, nil},
 			{"beside a real line", sand + real, []string{"sand"}, nil},
 			{"a second sandbox line", dune + real, []string{"dune", "sand"}, nil},
 			{"the real line is gone", dune, []string{"dune", "sand"}, []string{"m"}},

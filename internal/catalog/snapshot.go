@@ -17,53 +17,53 @@ import (
 	"tollgate/internal/wire/translate"
 )
 
-// Snapshot is one revision in use on a node: indexed, with the node's credentials. It is immutable.
-// A request keeps its snapshot to the end.
+// Snapshot is a revision with indexes and the credentials of a node. It is immutable. A request
+// keeps its snapshot to the end.
 type Snapshot struct {
 	Revision       int64 // zero before the first catalog
-	SecretsVersion int64 // how often its secrets have changed on this node since then
+	SecretsVersion int64 // number of times that the revision's secrets were reloaded on this node
 
 	doc          *Document
 	models       []*Model
 	byID         map[string]*Model
 	lines        []*Line
 	linesByModel map[string][]*Line // model id -> enabled lines, lowest priority first
-	hasRealLine  bool               // an enabled line has another provider than the sandbox
+	hasRealLine  bool               // an enabled line is not a sandbox line
 }
 
 // Line is a line on a node. BaseURL and Forms are never empty if the provider has a default. Models
-// only holds models supported by the provider.
+// only has models supported by the provider.
 type Line struct {
 	LineSpec
-	// UnusableReason is the reason if the line is out of service on this node, otherwise empty. It names
-	// variables, never values.
+	// UnusableReason says why the line is out of service on this node. It names variables, never
+	// values. It is empty for a usable line.
 	UnusableReason string
 
 	origin        string // see Origin
 	host          vendor.Host
-	vendor        *field.Vendor      // of the host; nil if none is known
+	vendor        *field.Vendor      // of the host; nil if unknown
 	secrets       func() lineSecrets // a function, to keep secrets out of a printed line
 	fixedFields   map[string]json.RawMessage
 	omittedFields []string
 	sentences     []*regexp.Regexp
 }
 
-// lineSecrets are a line's values on a node shown only to the line's provider.
+// lineSecrets are the values of a line on a node that only the line's provider may see.
 type lineSecrets struct {
 	keys         []secret.LineKey
 	header       http.Header
 	headerValues []string // resolved values of references in the header
 }
 
-// Keys returns the line's credentials in the order of use, including those missing on this node. It
-// is empty for a line without credentials. Callers must not change the slice.
+// Keys returns the line's credentials in the order of use, including credentials missing on this
+// node. Callers must not change the slice.
 func (l *Line) Keys() []secret.LineKey { return l.secrets().keys }
 
 // Header returns the headers of every call, with references resolved. Callers must not change the
 // header.
 func (l *Line) Header() http.Header { return l.secrets().header }
 
-// Secrets returns the values to be shown only to the line's provider.
+// Secrets returns the values that only the line's provider may see.
 func (l *Line) Secrets() []string {
 	s := l.secrets()
 	all := make([]string, 0, len(s.keys)+len(s.headerValues))
@@ -73,18 +73,19 @@ func (l *Line) Secrets() []string {
 	return append(all, s.headerValues...)
 }
 
-// FixedFields returns the top-level fields with the same values in every request to the line, as JSON.
-// Callers must not change the map.
+// FixedFields returns, as JSON, the top-level fields with the same value in every request to the
+// line. Callers must not change the map.
 func (l *Line) FixedFields() map[string]json.RawMessage { return l.fixedFields }
 
-// OmittedFields returns the top-level fields never sent to the line. Callers must not change the slice.
+// OmittedFields returns the top-level fields that are never sent to the line. Callers must not
+// change the slice.
 func (l *Line) OmittedFields() []string { return l.omittedFields }
 
-// Supports reports whether the line takes a form natively.
+// Supports reports whether the provider accepts a form without translation.
 func (l *Line) Supports(form wire.Form) bool { return slices.Contains(l.Forms, form) }
 
-// FormsFor returns the line's forms for a client's form: first the client's own form, if the line
-// has it, then the forms with a translation.
+// FormsFor returns the line's forms for a client's form: first the client's form, if the line
+// supports it, then the forms with a translation.
 func (l *Line) FormsFor(client wire.Form) iter.Seq[wire.Form] {
 	return func(yield func(wire.Form) bool) {
 		if l.Supports(client) && !yield(client) {
@@ -106,12 +107,13 @@ func (l *Line) formFor(client wire.Form) wire.Form {
 	return ""
 }
 
-// TimeoutsFor returns the line's timeouts for a model, defaults filled in.
+// TimeoutsFor returns the line's timeouts for a model, with defaults filled in.
 func (l *Line) TimeoutsFor(m *Model) Timeouts { return l.Timeouts.WithDefaults(m.Reasoning) }
 
-// LimitFieldFor returns the line's field of chat completions for the limit on a model's output tokens.
-// If empty, the client's field is used. Only OpenAI and Azure are known to accept both fields, and
-// only the newer for models with reasoning. Most others ignore unknown fields.
+// LimitFieldFor returns the field of chat completions in which the line expects the limit on a
+// model's output tokens. If empty, the client's field is used. Only OpenAI and Azure are known to
+// accept both fields, and only the newer field for models with reasoning. Most others ignore
+// unknown fields.
 func (l *Line) LimitFieldFor(m *Model) LimitField {
 	switch {
 	case l.LimitField != "":
@@ -124,9 +126,9 @@ func (l *Line) LimitFieldFor(m *Model) LimitField {
 	return ""
 }
 
-// AcceptsRouting reports whether the line may get a request in a client's form with the given routing
-// fields: there are none, or the line passes them all. Only requests in the line's own forms have
-// routing fields, because translations drop them.
+// AcceptsRouting reports whether the line may get a request in a client's form with the given
+// routing fields. The line must pass them all and support the form, because translations drop
+// routing fields.
 func (l *Line) AcceptsRouting(form wire.Form, routing []string) bool {
 	if len(routing) == 0 {
 		return true
@@ -137,13 +139,14 @@ func (l *Line) AcceptsRouting(form wire.Form, routing []string) bool {
 // PassAll in LineSpec.Pass stands for every field.
 const PassAll = "*"
 
-// passesField reports whether the operator lets the line have a field.
+// passesField reports whether the operator allows a field on the line.
 func (l *Line) passesField(name string) bool {
 	return slices.Contains(l.Pass, name) || slices.Contains(l.Pass, PassAll)
 }
 
-// DroppedFields returns the fields not sent to the line: neither documented by its vendor nor passed by
-// the line. extra are the fields not documented for the form of the request.
+// DroppedFields returns the fields in extra that are not sent to the line, because neither the
+// line's vendor documents them nor the line passes them. extra are the fields not documented for
+// the form of the request.
 func (l *Line) DroppedFields(extra []string) (out []string) {
 	for _, name := range extra {
 		if !l.vendor.Documents(name) && !l.passesField(name) {
@@ -153,14 +156,14 @@ func (l *Line) DroppedFields(extra []string) (out []string) {
 	return out
 }
 
-// IsErrorSentence reports whether the text of an answer is one of the line's
-// error sentences: such an answer is a failure of the line.
+// IsErrorSentence reports whether the text of an answer matches one of the line's error sentences.
+// Such an answer is a failure of the line.
 func (l *Line) IsErrorSentence(text string) bool {
 	return slices.ContainsFunc(l.sentences, func(s *regexp.Regexp) bool { return s.MatchString(text) })
 }
 
 // NewSnapshot returns the snapshot of a document. lookup reads the environment of this node.
-// NewSnapshot never fails: a line unusable on this node has the reason in Out.
+// NewSnapshot never fails. A line that is unusable on this node has an UnusableReason.
 func NewSnapshot(revision int64, doc *Document, providers map[string]Provider, lookup func(string) (string, bool)) *Snapshot {
 	s := &Snapshot{Revision: revision, doc: doc, byID: map[string]*Model{}, linesByModel: map[string][]*Line{}}
 	for i := range doc.Models {
@@ -188,9 +191,9 @@ func NewSnapshot(revision int64, doc *Document, providers map[string]Provider, l
 	return s
 }
 
-// reloadSecrets returns a new snapshot with the current values of its references. lost are the lines with
-// an unreadable value; these keep their former secrets. changed are the lines with other secrets.
-// If changed is empty, the snapshot need not be replaced.
+// reloadSecrets returns a new snapshot with the current values of its references. unreadable are
+// the lines with an unreadable value; these keep their former secrets. changed are the lines with
+// new secrets. If changed is empty, the snapshot need not be replaced.
 func (s *Snapshot) reloadSecrets(providers map[string]Provider, lookup func(string) (string, bool)) (next *Snapshot,
 	changed, unreadable []Warning) {
 	next = NewSnapshot(s.Revision, s.doc, providers, lookup)
@@ -213,18 +216,18 @@ func (s *Snapshot) reloadSecrets(providers map[string]Provider, lookup func(stri
 	return next, changed, unreadable
 }
 
-// servable returns the models supported by this version's provider.
+// servable returns the models that the provider supports in this version.
 func (s *Snapshot) servable(models map[string]string, p Provider) map[string]string {
 	out := make(map[string]string, len(models))
-	for id, vendor := range models {
+	for id, providerID := range models {
 		if m := s.byID[id]; m != nil && slices.Contains(p.Kinds, m.Kind) {
-			out[id] = vendor
+			out[id] = providerID
 		}
 	}
 	return out
 }
 
-// newLine fills in the values from a line's provider and node.
+// newLine returns a line with the values from its provider and this node.
 func newLine(spec LineSpec, providers map[string]Provider, lookup func(string) (string, bool)) *Line {
 	l := &Line{LineSpec: spec, secrets: func() lineSecrets { return lineSecrets{} }}
 	provider, ok := providers[spec.Provider]
@@ -284,9 +287,8 @@ func (l *LineSpec) oldestKey() string {
 	return all[len(all)-1]
 }
 
-// NodeWarnings returns a warning for each enabled line out of service on this node, or with a missing
-// key, because a variable is not set or a file is unreadable. It also warns of sandbox models
-// beside real lines.
+// NodeWarnings returns a warning for each enabled line that is out of service on this node, and for
+// each key missing on this node. It also warns of open sandbox models beside real lines.
 func NodeWarnings(doc *Document, providers map[string]Provider, lookup func(string) (string, bool)) (warnings []Warning) {
 	for i, spec := range doc.Lines {
 		l := newLine(spec, providers, lookup)
@@ -304,33 +306,33 @@ func NodeWarnings(doc *Document, providers map[string]Provider, lookup func(stri
 			}
 		}
 	}
-	if open := NewSnapshot(0, doc, providers, lookup).OpenSandboxModels(); len(open) > 0 {
+	if models := NewSnapshot(0, doc, providers, lookup).OpenSandboxModels(); len(models) > 0 {
 		warnings = append(warnings, Warning{"models", fmt.Sprintf("sandbox models (%d, such as %s) are still open, "+
 			"although the catalog has real lines. "+
 			"Test accounts, and keys with these models among their allowed models, can use them. To switch them off, "+
-			"set their state to retired or remove them", len(open), open[0])})
+			"set their state to retired or remove them", len(models), models[0])})
 	}
 	return warnings
 }
 
-// Model returns the model with an id, in whatever state it is.
+// Model returns the model with an ID, in any state.
 func (s *Snapshot) Model(id string) (*Model, bool) {
 	m, ok := s.byID[id]
 	return m, ok
 }
 
-// Models returns all models in the order of the document, the retired ones
-// included. Callers must not change the slice.
+// Models returns all models in the order of the document, including retired models. Callers must
+// not change the slice.
 func (s *Snapshot) Models() []*Model { return s.models }
 
-// Lines returns the enabled lines of a model, by priority, lowest first, and then by the order of
-// the document. It includes lines out of service on this node (see Line.UnusableReason). Callers must not
-// change the slice.
+// Lines returns the enabled lines of a model, sorted by priority, lowest first, and then by the
+// order of the document. It includes lines out of service on this node (see Line.UnusableReason).
+// Callers must not change the slice.
 func (s *Snapshot) Lines(model string) []*Line { return s.linesByModel[model] }
 
-// HoldLimit returns the limit on output tokens for a hold: the client's (0 without one), raised to
-// the largest minimum of the model's lines. If any of the lines ignores limits, it is
-// max_output_tokens. form is the client's.
+// HoldLimit returns the limit on output tokens for a hold. It is the client's limit (0 without
+// one), raised to the largest minimum of the model's lines. If any of the lines ignores limits, it
+// is max_output_tokens. form is the client's form.
 func (s *Snapshot) HoldLimit(m *Model, form wire.Form, limit int64) int64 {
 	for _, l := range s.linesByModel[m.ID] {
 		if l.IgnoresLimit {
@@ -343,14 +345,14 @@ func (s *Snapshot) HoldLimit(m *Model, form wire.Form, limit int64) int64 {
 	return limit
 }
 
-// Host is the host of the line's base address.
+// Host returns the host of the line's base address.
 func (l *Line) Host() vendor.Host { return l.host }
 
-// Origin identifies the line's account at its provider, without the credential.
+// Origin returns a text that identifies the line's account at its provider, without the credential.
 func (l *Line) Origin() string { return l.origin }
 
-// CheckRouting returns an error if no line of the model passes all the routing fields, because the
-// client's choice has no price here. The error is a 400 invalid_request with the field as param.
+// CheckRouting returns an error if no line of the model accepts all the routing fields, because the
+// values of these fields have no price. The error is a 400 invalid_request with the field as param.
 func (s *Snapshot) CheckRouting(m *Model, form wire.Form, routing []string) error {
 	lines := s.linesByModel[m.ID]
 	if len(routing) == 0 || slices.ContainsFunc(lines, func(l *Line) bool { return l.AcceptsRouting(form, routing) }) {
@@ -364,21 +366,20 @@ func (s *Snapshot) CheckRouting(m *Model, form wire.Form, routing []string) erro
 		}
 	}
 	return fault.At(fault.InvalidRequest, field,
-		"Model %s is not offered with `%s`, because its choice has no price here. Leave `%s` out.", m.ID, field, field)
+		"Model %s is not offered with `%s`, because its choice has no price. Leave `%s` out.", m.ID, field, field)
 }
 
-// FieldDroppedByAll returns the first field left out by every line of the model, or "". extra are the
-// fields not documented for the form of the request.
+// FieldDroppedByAll returns the first field in extra that every line of the model drops, or "".
+// extra are the fields not documented for the form of the request.
 func (s *Snapshot) FieldDroppedByAll(m *Model, extra []string) string {
 	for _, name := range extra {
-		one := []string{name}
-		if !slices.ContainsFunc(s.linesByModel[m.ID], func(l *Line) bool { return len(l.DroppedFields(one)) == 0 }) {
+		if !slices.ContainsFunc(s.linesByModel[m.ID], func(l *Line) bool { return len(l.DroppedFields([]string{name})) == 0 }) {
 			return name
 		}
 	}
 	return ""
 }
 
-// AllLines returns all lines in the order of the document, the disabled ones
-// included. Callers must not change the slice.
+// AllLines returns all lines in the order of the document, including disabled lines. Callers must
+// not change the slice.
 func (s *Snapshot) AllLines() []*Line { return s.lines }

@@ -11,7 +11,7 @@ import (
 	"tollgate/internal/wire"
 )
 
-// environment is a lookup in a map.
+// environment returns a function that looks up variables in a map.
 func environment(vars map[string]string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		v, ok := vars[name]
@@ -19,7 +19,7 @@ func environment(vars map[string]string) func(string) (string, bool) {
 	}
 }
 
-const served = `
+const catalogYAML = `
 models:
 - {id: a, kind: chat, context_window: 1000, max_output_tokens: 100, price: {input: 1, output: 2}}
 - {id: b, kind: chat, state: retired, reasoning: true, context_window: 1000, max_output_tokens: 100, price: {input: 1, output: 2}}
@@ -33,9 +33,11 @@ lines:
 - {id: off, provider: sandbox, models: {a: x}, enabled: false}
 `
 
-func TestLinesReadTheLimitInOneField(t *testing.T) {
+// TestLimitFieldFor checks the field of chat completions for the output limit by host, model and
+// limit_field.
+func TestLimitFieldFor(t *testing.T) {
 	t.Parallel()
-	for base, want := range map[string][2]LimitField{ // of a model without and with reasoning
+	for base, want := range map[string][2]LimitField{ // for a model without and with reasoning
 		"https://api.openai.com/v1":                             {"", LimitMaxCompletionTokens},
 		"https://eu.api.openai.com/v1":                          {"", LimitMaxCompletionTokens},
 		"https://mine.openai.azure.com/openai/v1":               {"", LimitMaxCompletionTokens},
@@ -48,48 +50,49 @@ func TestLinesReadTheLimitInOneField(t *testing.T) {
 		"https://api.openai.com, limit_field: max_tokens":       {LimitMaxTokens, LimitMaxTokens},
 		"https://a.example, limit_field: max_completion_tokens": {LimitMaxCompletionTokens, LimitMaxCompletionTokens},
 	} {
-		address, more, _ := strings.Cut(base, ", ")
+		address, keys, _ := strings.Cut(base, ", ")
 		s := NewSnapshot(1, mustParse(t, `
 models:
 - {id: a, kind: chat, context_window: 1000, max_output_tokens: 100, price: {input: 1, output: 2}}
 - {id: b, kind: chat, reasoning: true, context_window: 1000, max_output_tokens: 100, price: {input: 1, output: 2}}
-lines: [{id: l, provider: openai, api_key: "${KEY}", models: {a: x, b: y}, base_url: "`+address+`", `+more+`}]`), testProviders(),
+lines: [{id: l, provider: openai, api_key: "${KEY}", models: {a: x, b: y}, base_url: "`+address+`", `+keys+`}]`), testProviders(),
 			environment(nil))
 		for i, model := range []string{"a", "b"} {
 			m, _ := s.Model(model)
 			if got := s.Lines(model)[0].LimitFieldFor(m); got != want[i] {
-				t.Errorf("%s, model %s: %q, want %q", base, model, got, want[i])
+				t.Errorf("%s, model %s: got %q, want %q", base, model, got, want[i])
 			}
 		}
 	}
 }
 
-// TestALineWithoutLimitsIsHeldForAll tests the hold with a line without limits: the line of a
-// request is unknown at the time of its hold.
-func TestALineWithoutLimitsIsHeldForAll(t *testing.T) {
+// TestHoldLimitIfALineIgnoresLimits checks that the hold covers max_output_tokens if any enabled
+// line ignores limits, because the line of a request is unknown at the time of its hold.
+func TestHoldLimitIfALineIgnoresLimits(t *testing.T) {
 	t.Parallel()
-	doc := strings.Replace(served, "priority: 2}", "priority: 2, ignores_limit: true}", 1)
+	doc := strings.Replace(catalogYAML, "priority: 2}", "priority: 2, ignores_limit: true}", 1)
 	s := NewSnapshot(1, mustParse(t, doc), testProviders(), environment(nil))
 	a, _ := s.Model("a")
 	b, _ := s.Model("b")
 	for limit, want := range map[int64][2]int64{0: {100, 0}, 5: {100, 5}, 500: {100, 500}} {
 		if got := [2]int64{s.HoldLimit(a, wire.FormResponses, limit), s.HoldLimit(b, wire.FormResponses, limit)}; got != want {
-			t.Errorf("limit %d: %v, want %v", limit, got, want)
+			t.Errorf("HoldLimit(%d) of a and b = %v, want %v", limit, got, want)
 		}
 	}
-	defaulted := *a
-	defaulted.DefaultOutputTokens = 10
-	if held, _ := defaulted.OutputLimit(s.HoldLimit(&defaulted, wire.FormChat, 0)); held != 100 {
-		t.Errorf("an ignored default limit bounds the hold: %d", held)
+	withDefault := *a
+	withDefault.DefaultOutputTokens = 10
+	if held, _ := withDefault.OutputLimit(s.HoldLimit(&withDefault, wire.FormChat, 0)); held != 100 {
+		t.Errorf("hold %d with an ignored default limit, want 100", held)
 	}
-	off := strings.Replace(served, "enabled: false", "enabled: false, ignores_limit: true", 1)
-	if got := NewSnapshot(1, mustParse(t, off), testProviders(), environment(nil)).HoldLimit(a, wire.FormResponses, 5); got != 5 {
-		t.Errorf("a line that is off counts: %d", got)
+	disabled := strings.Replace(catalogYAML, "enabled: false", "enabled: false, ignores_limit: true", 1)
+	if got := NewSnapshot(1, mustParse(t, disabled), testProviders(), environment(nil)).HoldLimit(a, wire.FormResponses, 5); got != 5 {
+		t.Errorf("HoldLimit(5) with a disabled line that ignores limits = %d, want 5", got)
 	}
 }
 
-// TestARaisedLimitIsHeld tests that the minimum limit of a responses line is held.
-func TestARaisedLimitIsHeld(t *testing.T) {
+// TestHoldLimitIsAtLeastTheMinimum checks that the hold covers the minimum limit of a responses
+// line.
+func TestHoldLimitIsAtLeastTheMinimum(t *testing.T) {
 	t.Parallel()
 	doc := `
 models: [{id: a, kind: chat, context_window: 1000, max_output_tokens: 100, price: {input: 1, output: 2}}]
@@ -107,39 +110,41 @@ lines: [{id: l, provider: openai, api_key: "${KEY}", base_url: "https://x.test",
 		s := NewSnapshot(1, mustParse(t, fmt.Sprintf(doc, c.forms)), testProviders(), environment(nil))
 		m, _ := s.Model("a")
 		if got := s.HoldLimit(m, c.client, c.limit); got != c.want {
-			t.Errorf("%s on %s, limit %d: %d is held, want %d", c.client, c.forms, c.limit, got, c.want)
+			t.Errorf("%s on a line with %s: HoldLimit(%d) = %d, want %d", c.client, c.forms, c.limit, got, c.want)
 		}
 	}
 }
 
-func TestRoutingFieldsNeedALineThatPassesThem(t *testing.T) {
+// TestCheckRouting checks that routing fields are rejected unless one line passes them all.
+func TestCheckRouting(t *testing.T) {
 	t.Parallel()
-	doc := strings.Replace(served, "timeouts: {idle: 5s}", "pass: [provider, route]", 1)
+	doc := strings.Replace(catalogYAML, "timeouts: {idle: 5s}", "pass: [provider, route]", 1)
 	doc = strings.Replace(doc, `forms: [chat], error`, `forms: [chat], pass: [models], error`, 1)
 	s := NewSnapshot(1, mustParse(t, doc), testProviders(), environment(nil))
 	a, _ := s.Model("a")
 	for _, c := range []struct {
 		form    wire.Form
 		routing string
-		at      string // the field of the error; empty if offered
+		param   string // of the error; empty if allowed
 	}{
 		{wire.FormChat, "", ""}, {wire.FormChat, "provider", ""}, {wire.FormChat, "route provider", ""}, {wire.FormChat, "models", ""},
 		{wire.FormChat, "provider models", "provider"}, {wire.FormChat, "plugins", "plugins"}, {wire.FormChat, "provider plugins", "plugins"},
 		{wire.FormResponses, "models", "models"}, {wire.FormMessages, "provider", "provider"}, {wire.FormMessages, "", ""},
 	} {
 		err := s.CheckRouting(a, c.form, strings.Fields(c.routing))
-		if f := fault.Of(err); (err == nil) != (c.at == "") || err != nil && (f.Code != fault.InvalidRequest || f.Param != c.at) {
-			t.Errorf("%s with %q: %v", c.form, c.routing, err)
+		if f := fault.Of(err); (err == nil) != (c.param == "") || err != nil && (f.Code != fault.InvalidRequest || f.Param != c.param) {
+			t.Errorf("%s with %q: error %v, want param %q", c.form, c.routing, err, c.param)
 		}
 	}
 	if err := s.CheckRouting(&Model{ID: "nobody"}, wire.FormChat, []string{"route"}); err == nil {
-		t.Error("a model without lines is offered with a route")
+		t.Error("CheckRouting of a model without lines succeeded, want an error")
 	}
 }
 
-func TestSnapshotsKnowTheLinesOfAModel(t *testing.T) {
+// TestSnapshot checks the models, lines and credentials of a node.
+func TestSnapshot(t *testing.T) {
 	t.Parallel()
-	s := NewSnapshot(7, mustParse(t, served), testProviders(), environment(map[string]string{"ONE": " secret-one\n", "TWO": ""}))
+	s := NewSnapshot(7, mustParse(t, catalogYAML), testProviders(), environment(map[string]string{"ONE": " secret-one\n", "TWO": ""}))
 	ids := func(lines []*Line) (out []string) {
 		for _, l := range lines {
 			out = append(out, l.ID)
@@ -147,57 +152,59 @@ func TestSnapshotsKnowTheLinesOfAModel(t *testing.T) {
 		return out
 	}
 	if got := ids(s.Lines("a")); !slices.Equal(got, []string{"first", "second", "spare"}) {
-		t.Errorf("lines of a: %v", got)
+		t.Errorf("lines of a = %v, want first, second and spare", got)
 	}
 	if got := ids(s.Lines("b")); !slices.Equal(got, []string{"first", "plain"}) {
-		t.Errorf("lines of b: %v", got)
+		t.Errorf("lines of b = %v, want first and plain", got)
 	}
 	if got := s.Lines("nobody"); got != nil {
-		t.Errorf("lines of nobody: %v", got)
+		t.Errorf("lines of an unknown model = %v, want none", got)
 	}
 	if got := ids(s.AllLines()); len(got) != 5 {
-		t.Errorf("all lines: %v", got)
+		t.Errorf("all lines = %v, want 5", got)
 	}
 	if m, ok := s.Model("b"); !ok || m.State != StateRetired || len(s.Models()) != 2 || s.Models()[0].ID != "a" {
-		t.Error("models are not those of the document")
+		t.Error("the models differ from the document's")
 	}
 	if _, ok := s.Model("x"); ok {
-		t.Error("a provider's id is a model")
+		t.Error("Model(x) found the provider's ID x, want only IDs of the catalog")
 	}
 	first, second, spare, plain := s.Lines("a")[0], s.Lines("a")[1], s.Lines("a")[2], s.Lines("b")[1]
-	if keysOf(first) != "secret-one" || first.UnusableReason != "" {
-		t.Errorf("first: key %q, out %q", keysOf(first), first.UnusableReason)
+	if keyValues(first) != "secret-one" || first.UnusableReason != "" {
+		t.Errorf("line first: key %q, reason %q, want secret-one and no reason", keyValues(first), first.UnusableReason)
 	}
-	if keysOf(second) != "" || second.UnusableReason != "the variable TWO is not set on this node" {
-		t.Errorf("second: key %q, out %q", keysOf(second), second.UnusableReason)
+	if keyValues(second) != "" || second.UnusableReason != "the variable TWO is not set on this node" {
+		t.Errorf("line second: key %q, reason %q, want no key and the variable TWO", keyValues(second), second.UnusableReason)
 	}
-	if spare.UnusableReason != "" || keysOf(spare) != "" || !spare.Supports(wire.FormMessages) || second.Supports(wire.FormResponses) {
-		t.Errorf("spare: %+v", spare)
+	if spare.UnusableReason != "" || keyValues(spare) != "" || !spare.Supports(wire.FormMessages) || second.Supports(wire.FormResponses) {
+		t.Errorf("line spare %+v, want one without a key and with the form messages", spare)
 	}
 	if plain.BaseURL != "https://chat.example/v1" {
-		t.Errorf("plain has no default address: %q", plain.BaseURL)
+		t.Errorf("line plain has the address %q, want the provider's default", plain.BaseURL)
 	}
 	if !second.IsErrorSentence("busy now") || !second.IsErrorSentence("please try later") || second.IsErrorSentence("not busy") ||
 		first.IsErrorSentence("busy") {
-		t.Error("error sentences do not match as written")
+		t.Error("the error sentences of line second match other texts than expected")
 	}
 	a, b := s.Models()[0], s.Models()[1]
 	if got := first.TimeoutsFor(a); got != (Timeouts{time.Minute, 5 * time.Second, 10 * time.Minute}) {
-		t.Errorf("timeouts: %v", got)
+		t.Errorf("timeouts %v, want the line's idle and the defaults", got)
 	}
 	if got := first.TimeoutsFor(b); got.FirstToken != 10*time.Minute {
-		t.Errorf("timeouts of a reasoning model: %v", got)
+		t.Errorf("timeouts of a reasoning model %v, want first_token 10m", got)
 	}
 	for _, format := range []string{"%v", "%+v", "%#v", "%s"} {
 		if text := fmt.Sprintf(format, *first); strings.Contains(text, "secret-one") {
-			t.Errorf("%s shows the credential", format)
+			t.Errorf("Sprintf(%q) shows the credential", format)
 		}
 	}
 }
 
-func TestSnapshotsOfAnotherVersionsDocument(t *testing.T) {
+// TestSnapshotOfNewerDocument checks that a node leaves out everything unknown in a document of a
+// newer version.
+func TestSnapshotOfNewerDocument(t *testing.T) {
 	t.Parallel()
-	doc, left, err := load([]byte(`{
+	doc, warnings, err := load([]byte(`{
 		"models": [
 			{"id": "a", "kind": "chat", "state": "dreaming", "forms": ["chat", "telepathy"],` +
 		` "context_window": 10, "max_output_tokens": 5, "price": {"input": 1, "output": 1, "surcharge": 3}},
@@ -215,32 +222,34 @@ func TestSnapshotsOfAnotherVersionsDocument(t *testing.T) {
 	s := NewSnapshot(1, doc, testProviders(), environment(nil))
 	a, ok := s.Model("a")
 	if !ok || a.State != StateMaintenance || !slices.Equal(a.Forms, []wire.Form{wire.FormChat}) {
-		t.Errorf("a: %+v", a)
+		t.Errorf("model a %+v, want it under maintenance with the form chat", a)
 	}
 	if _, ok := s.Model("song"); ok {
-		t.Error("a model of an unknown kind is served")
+		t.Error("Model(song) found a model of an unknown kind")
 	}
 	lines := s.Lines("a")
 	if len(lines) != 2 || lines[0].UnusableReason != "provider newcomer is unknown to this version of the gateway" ||
 		lines[1].UnusableReason != "" ||
 		!lines[1].Supports(wire.FormChat) {
-		t.Errorf("lines: %+v", lines)
+		t.Errorf("lines %+v, want new without its provider and old with the form chat", lines)
 	}
-	if len(left) != 8 {
-		t.Errorf("%d things were left out: %v", len(left), left)
+	if len(warnings) != 8 {
+		t.Errorf("got %d warnings, want 8: %v", len(warnings), warnings)
 	}
 	if _, _, err := load(
 		[]byte(`{"models": [{"id": "a", "kind": "chat", "context_window": 10, "max_output_tokens": 5, "price": {"input": -1, ` +
 			`"output": 1}}]}`)); err == nil {
-		t.Error("a stored model without a usable price is served")
+		t.Error("load accepted a stored model with a negative price")
 	}
 }
 
-func TestTheSandboxCatalogIsWhole(t *testing.T) {
+// TestSandboxCatalogIsComplete checks that the sandbox catalog has models of all kinds, forms and
+// states, and a usable line for each open model.
+func TestSandboxCatalogIsComplete(t *testing.T) {
 	t.Parallel()
 	doc, warnings, err := Parse(Sandbox(), testProviders())
 	if err != nil || len(warnings) > 0 {
-		t.Fatalf("%v %v", err, warnings)
+		t.Fatalf("Parse: error %v, warnings %v, want neither", err, warnings)
 	}
 	states, forms, kinds := map[ModelState]int{}, map[wire.Form]int{}, map[Kind]int{}
 	for _, m := range doc.Models {
@@ -249,7 +258,7 @@ func TestTheSandboxCatalogIsWhole(t *testing.T) {
 			kinds[m.Kind]++
 		}
 		if m.Kind == KindChat && !m.Supports(wire.FormChat) {
-			t.Errorf("%s is not a model for chat completions", m.ID)
+			t.Errorf("model %s does not support chat completions", m.ID)
 		}
 		for _, form := range m.Forms {
 			if m.State == StateOpen {
@@ -258,31 +267,31 @@ func TestTheSandboxCatalogIsWhole(t *testing.T) {
 		}
 	}
 	if len(forms) != 3 {
-		t.Errorf("forms of open models: %v", forms)
+		t.Errorf("forms of open models %v, want 3", forms)
 	}
 	if kinds[KindChat] < 4 || kinds[KindImage] != 1 || kinds[KindVideo] != 1 {
-		t.Errorf("open models: %v", kinds)
+		t.Errorf("open models %v, want at least 4 chat, 1 image and 1 video", kinds)
 	}
 	if len(states) != 4 || states[StateOpen] < 4 {
-		t.Errorf("states: %v", states)
+		t.Errorf("states %v, want all 4, and at least 4 open models", states)
 	}
 	s := NewSnapshot(1, doc, testProviders(), environment(nil))
 	for _, m := range s.Models() {
 		if m.State == StateOpen && (len(s.Lines(m.ID)) != 1 || s.Lines(m.ID)[0].UnusableReason != "") {
-			t.Errorf("%s has no usable line", m.ID)
+			t.Errorf("model %s has the lines %+v, want one usable line", m.ID, s.Lines(m.ID))
 		}
 	}
 }
 
-// TestLinesMayHaveAFormOfTheirOwn tests a form not allowed on models: it is allowed on lines of
-// providers with the form, and their default.
-func TestLinesMayHaveAFormOfTheirOwn(t *testing.T) {
+// TestLinesMayHaveFormsThatModelsLack checks that lines support a form of their provider that is
+// not allowed on models, by default and if named.
+func TestLinesMayHaveFormsThatModelsLack(t *testing.T) {
 	t.Parallel()
 	providers := map[string]Provider{"gemini": {Kinds: []Kind{KindChat}, Forms: []wire.Form{wire.FormGemini}}}
 	doc, _, err := Parse([]byte(`
 models: [{id: a, kind: chat, context_window: 1000, max_output_tokens: 100, price: {input: 1, output: 2}}]
 lines:
-- {id: silent, provider: gemini, models: {a: x}}
+- {id: default, provider: gemini, models: {a: x}}
 - {id: named, provider: gemini, models: {a: x}, forms: [gemini]}
 `), providers)
 	if err != nil {
@@ -290,21 +299,21 @@ lines:
 	}
 	for _, l := range NewSnapshot(1, doc, providers, environment(nil)).Lines("a") {
 		if !slices.Equal(l.Forms, []wire.Form{wire.FormGemini}) || l.Supports(wire.FormChat) {
-			t.Errorf("line %s speaks %v", l.ID, l.Forms)
+			t.Errorf("line %s has the forms %v, want gemini", l.ID, l.Forms)
 		}
 	}
 }
 
-// TestSandboxCanBeSeenToStream keeps the demo slow enough for an eye, and a short
-// answer of some fifteen tokens well below two seconds.
-func TestSandboxCanBeSeenToStream(t *testing.T) {
+// TestSandboxStreamsVisibly checks that the sandbox streams slowly enough to be seen, and takes
+// less than two seconds for fifteen tokens.
+func TestSandboxStreamsVisibly(t *testing.T) {
 	t.Parallel()
 	doc := mustParse(t, string(Sandbox()))
 	pause, err := time.ParseDuration(fmt.Sprint(doc.Lines[0].Options["chunk_delay"]))
 	if err != nil || pause < 25*time.Millisecond || pause > 50*time.Millisecond {
-		t.Errorf("%v between tokens, %v", pause, err)
+		t.Errorf("chunk_delay %v, error %v, want from 25ms to 50ms", pause, err)
 	}
 	if delay, set := doc.Lines[0].Options["delay"]; set {
-		t.Errorf("the first token waits for %v", delay)
+		t.Errorf("delay %v before the first token, want none", delay)
 	}
 }

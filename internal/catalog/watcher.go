@@ -19,11 +19,11 @@ type WatcherOptions struct {
 	Providers map[string]Provider
 	Lookup    func(name string) (string, bool) // the environment of this node
 	Log       *slog.Logger
-	Interval  time.Duration // between two polls of the database; a second if 0
+	Interval  time.Duration // between two polls of the database; one second if 0
 }
 
-// pollTimeout bounds one poll of the database, so a hanging poll does not keep the node from the
-// next.
+// pollTimeout bounds one poll of the database, so that a hanging poll does not prevent the next
+// poll.
 const pollTimeout = 5 * time.Second
 
 // Watcher holds the newest snapshot of a node.
@@ -32,14 +32,14 @@ type Watcher struct {
 	current atomic.Pointer[Snapshot]
 
 	mu             sync.Mutex // held during a poll; an older revision never replaces a newer one
-	failedRevision int64      // under mu: the newest revision when it could not be loaded
+	failedRevision int64      // the newest revision if it could not be loaded; guarded by mu
 
 	snapshotsMu sync.Mutex          // guards snapshots
 	snapshots   map[int64]*Snapshot // older snapshots, by revision
 }
 
-// NewWatcher makes a Watcher with an empty snapshot of revision 0. Call Refresh
-// before serving, and Run.
+// NewWatcher returns a Watcher with an empty snapshot of revision 0. Call Refresh before serving,
+// and then Run.
 func NewWatcher(o WatcherOptions) *Watcher {
 	if o.Interval <= 0 {
 		o.Interval = time.Second
@@ -49,20 +49,21 @@ func NewWatcher(o WatcherOptions) *Watcher {
 	return w
 }
 
-// NewStaticWatcher returns a Watcher whose current snapshot is always s. It must not be run or refreshed.
+// NewStaticWatcher returns a Watcher whose current snapshot is always s. It must not be run or
+// refreshed.
 func NewStaticWatcher(s *Snapshot) *Watcher {
 	w := &Watcher{}
 	w.current.Store(s)
 	return w
 }
 
-// Current returns the newest snapshot, never nil. It never waits.
+// Current returns the newest snapshot, never nil. It does not block.
 func (w *Watcher) Current() *Snapshot { return w.current.Load() }
 
 // maxSnapshots bounds the older snapshots kept by a watcher for jobs.
 const maxSnapshots = 8
 
-// SnapshotAt returns the snapshot of a revision, for jobs submitted under the revision. It returns
+// SnapshotAt returns the snapshot of a revision, for jobs submitted under that revision. It returns
 // ErrNoRevision if there never was such a revision.
 func (w *Watcher) SnapshotAt(ctx context.Context, revision int64) (*Snapshot, error) {
 	if s := w.Current(); s.Revision == revision {
@@ -97,7 +98,7 @@ func (w *Watcher) SnapshotAt(ctx context.Context, revision int64) (*Snapshot, er
 	return s, nil
 }
 
-// NodeWarnings is the function of this name, on this node.
+// NodeWarnings calls the function NodeWarnings with the providers and environment of this node.
 func (w *Watcher) NodeWarnings(doc *Document) []Warning {
 	return NodeWarnings(doc, w.opts.Providers, w.opts.Lookup)
 }
@@ -109,9 +110,9 @@ func (w *Watcher) Run(ctx context.Context) {
 		Period: w.opts.Interval, Later: true, Step: w.Refresh})
 }
 
-// ReloadSecrets reads the values of the lines' references again, without a new revision, and logs the
-// lines with changed secrets. Running requests keep their secrets. If a file is no longer readable,
-// the line keeps its former secret.
+// ReloadSecrets reads the values of the lines' references again, without a new revision, and logs
+// the lines with changed secrets. Running requests keep their secrets. If a value is no longer
+// readable, the line keeps its former secret.
 func (w *Watcher) ReloadSecrets() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -134,9 +135,9 @@ func (w *Watcher) ReloadSecrets() {
 	w.opts.Log.Info("catalog: the secrets of lines were read again", "lines", len(s.lines), "changed", len(changed), "kept", len(unreadable))
 }
 
-// Refresh loads the current revision of the database if it is not the node's: one cheap query if it
-// is. A revision the node cannot load is logged once and leaves the former snapshot in place.
-// Refresh only returns errors of the database.
+// Refresh loads the database's current revision unless the node has it already. If the node cannot
+// load the revision, Refresh logs the error once and keeps the former snapshot. It only returns
+// errors of the database.
 func (w *Watcher) Refresh(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -217,7 +217,8 @@ func TestEachExchangeIsChecked(t *testing.T) {
 	}
 }
 
-// TestProxiesOfTheEnvironmentAreIgnored is not parallel, because the test sets environment variables.
+// TestProxiesOfTheEnvironmentAreIgnored is not parallel, because the test sets environment
+// variables.
 func TestProxiesOfTheEnvironmentAreIgnored(t *testing.T) {
 	proxied := make(chan struct{}, 10)
 	proxy := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { proxied <- struct{}{} }))

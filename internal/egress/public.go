@@ -8,8 +8,8 @@ import (
 // globalUnicast contains all IPv6 addresses assigned on the internet.
 var globalUnicast = netip.MustParsePrefix("2000::/3")
 
-// reservedNetworks are the networks in the registries of special purpose addresses of IPv4 and IPv6.
-// Of IPv6, only networks within globalUnicast are listed. Networks with an embedded IPv4
+// reservedNetworks are the networks in the registries of special purpose addresses of IPv4 and
+// IPv6. Of IPv6, only networks within globalUnicast are listed. Networks with an embedded IPv4
 // address (6to4, Teredo) are reserved whatever the IPv4 address is. NAT64 (64:ff9b::/96,
 // 64:ff9b:1::/48), unique local, link-local, multicast and loopback addresses lie outside
 // globalUnicast.

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// reservedDomains are top-level domains outside the public DNS, in addition to those that Check rejects.
+// reservedDomains are top-level domains outside the public DNS, in addition to those that Check
+// rejects.
 var reservedDomains = []string{"test", "example", "invalid", "onion", "alt", "arpa"}
 
 // PublicBase reports whether the paths below an address may be readable from the internet, because

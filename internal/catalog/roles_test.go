@@ -13,14 +13,16 @@ func film(t testing.TB, keys string) *Model {
 	return &mustParse(t, `models: [{id: film, kind: video, per_clip: {720p: 0.4}, max_references: 2`+keys+`}]`).Models[0]
 }
 
+// TestChoicesOfAModel checks that params, roles and audio are rejected unless the model offers
+// them.
 func TestChoicesOfAModel(t *testing.T) {
 	t.Parallel()
 	on, off := true, false
 	frame := []Role{{jobrequest.FirstFrame, "images[1]"}}
 	for _, tt := range []struct {
-		keys  string
-		ask   Choices
-		param string // the field at fault; empty if the choices are accepted
+		keys    string
+		choices Choices
+		param   string // of the error; empty if the choices are accepted
 	}{
 		{``, Choices{}, ""},
 		{``, Choices{Params: []string{"seed"}}, "seed"},
@@ -36,18 +38,20 @@ func TestChoicesOfAModel(t *testing.T) {
 		{`, audio: optional`, Choices{Audio: &on}, ""},
 		{`, params: [audio]`, Choices{Audio: &off}, ""},
 	} {
-		_, err := film(t, tt.keys).PlanVideo(VideoRequest{Choices: tt.ask})
+		_, err := film(t, tt.keys).PlanVideo(VideoRequest{Choices: tt.choices})
 		if tt.param == "" && err != nil {
-			t.Errorf("%s: choices %+v are rejected: %v", tt.keys, tt.ask, err)
+			t.Errorf("model with %q, choices %+v: error %v, want none", tt.keys, tt.choices, err)
 		} else if tt.param != "" {
-			refused(t, err, fault.InvalidRequest, tt.param)
+			checkFault(t, err, fault.InvalidRequest, tt.param)
 		}
 	}
 	_, err := easel(t).PlanImage(ImageRequest{Choices: Choices{Params: []string{"seed"}}})
-	refused(t, err, fault.InvalidRequest, "seed")
+	checkFault(t, err, fault.InvalidRequest, "seed")
 }
 
-func TestSounds(t *testing.T) {
+// TestSoundSetting checks that the model's sound setting replaces the submission's unless it is
+// optional.
+func TestSoundSetting(t *testing.T) {
 	t.Parallel()
 	on := true
 	for keys, want := range map[string][2]string{
@@ -60,23 +64,23 @@ func TestSounds(t *testing.T) {
 				got = map[bool]string{true: "on", false: "off"}[*sound]
 			}
 			if got != want[i] {
-				t.Errorf("%s: %s, want %s", keys, got, want[i])
+				t.Errorf("model with %q: got %s, want %s", keys, got, want[i])
 			}
 		}
 	}
 }
 
-// TestVocabularyIsWritten tests that YAML writes the vocabulary of a model (roles and audio), and
-// that Changes lists a change of the vocabulary.
-func TestVocabularyIsWritten(t *testing.T) {
+// TestRolesAndAudioArePrinted checks that YAML prints a model's roles and audio, and that Changes
+// lists their changes.
+func TestRolesAndAudioArePrinted(t *testing.T) {
 	t.Parallel()
 	const head = `models: [{id: film, kind: video, per_clip: {720p: 0.4}, max_references: 2`
 	before := mustParse(t, head+`, roles: [first_frame, last_frame], audio: optional}]`)
 	if again := mustParse(t, string(before.YAML())); !Equal(before, again) || again.Models[0].Roles[1] != jobrequest.LastFrame {
-		t.Errorf("the catalog changed when written and read again: %s", before.YAML())
+		t.Errorf("the document does not read back:\n%s", before.YAML())
 	}
 	changes := strings.Join(Changes(before, mustParse(t, head+`, roles: [reference], audio: false}]`)), "; ")
 	if want := `model film: roles [first_frame, last_frame] -> [reference]; model film: audio optional -> false`; changes != want {
-		t.Errorf("changes %s, want %s", changes, want)
+		t.Errorf("got changes %s, want %s", changes, want)
 	}
 }
