@@ -169,7 +169,7 @@ func (r *rooms) openMedia(ctx context.Context) error {
 	r.metrics.Media(r.files.Down)
 	r.life.addCleanup("media", func(context.Context) error { r.files.Close(); return nil })
 	r.guard = egress.New(s.PrivateNetworks)
-	r.guard.OpenOwn = r.files.OpenLink
+	r.guard.OpenOwnFile = r.files.OpenLink
 	if _, err := net.InterfaceAddrs(); err != nil {
 		r.log.Error("the addresses of this machine cannot be read, so callbacks, webhooks, references and results of jobs can reach only "+
 			"private_networks: allow the process to open netlink sockets (systemd: AF_NETLINK in RestrictAddressFamilies)", "error", err)

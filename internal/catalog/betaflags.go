@@ -25,8 +25,8 @@ var limitFlags = []struct {
 // the model's prices are only known up to this limit.
 func (m *Model) AllowsFlag(flag string) bool {
 	flag = strings.ToLower(strings.TrimSpace(flag))
-	for _, known := range limitFlags {
-		match := known.pattern.FindStringSubmatch(flag)
+	for _, limitFlag := range limitFlags {
+		match := limitFlag.pattern.FindStringSubmatch(flag)
 		if match == nil {
 			continue
 		}
@@ -36,7 +36,7 @@ func (m *Model) AllowsFlag(flag string) bool {
 		} else {
 			n *= 1_000_000
 		}
-		return known.limit(m) >= n
+		return limitFlag.limit(m) >= n
 	}
 	return true
 }

@@ -217,17 +217,17 @@ func (m *Model) maxToolFactor(c Pricing, name string) money.Factor {
 // PricingOf returns the pricing of a request with an account's factor, and the names of the
 // request's routing fields without a price. Such a field is sent only to lines with the field in
 // `pass`.
-func (m *Model) PricingOf(a *wire.Parameters, factor money.Factor) (c Pricing, routing []string) {
-	c = Pricing{Options: a.Options, Tools: a.Tools, BeyondLimit: a.BeyondLimit, Factor: factor}
+func (m *Model) PricingOf(params *wire.Parameters, factor money.Factor) (c Pricing, routing []string) {
+	c = Pricing{Options: params.Options, Tools: params.Tools, BeyondLimit: params.BeyondLimit, Factor: factor}
 	hasPrice := func(o wire.PricedField) bool {
 		_, ok := m.Price.Options[o.PriceKey()][o.Name]
 		return ok
 	}
-	if !slices.ContainsFunc(a.Optional, hasPrice) {
-		return c, a.Routing
+	if !slices.ContainsFunc(params.Optional, hasPrice) {
+		return c, params.Routing
 	}
-	c.Options, routing = slices.Clone(c.Options), slices.Clone(a.Routing)
-	for _, o := range a.Optional {
+	c.Options, routing = slices.Clone(c.Options), slices.Clone(params.Routing)
+	for _, o := range params.Optional {
 		if hasPrice(o) {
 			c.Options = append(c.Options, o)
 			routing = slices.DeleteFunc(routing, func(name string) bool { return name == o.Param })

@@ -179,9 +179,9 @@ func TestCostNeverExceedsTheHold(t *testing.T) {
 		if bound.Unbounded {
 			usage.PromptAudio = rapid.Int64Range(-10, prompt+10).Draw(t, "audio in the prompt")
 		}
-		cost, held := m.Cost(usage, c), m.HighestCost(bound, limit, n, c)
-		if cost < 0 || cost > held {
-			t.Fatalf("usage %+v costs %s, want from 0 to the hold %s", usage, cost, held)
+		cost, hold := m.Cost(usage, c), m.HighestCost(bound, limit, n, c)
+		if cost < 0 || cost > hold {
+			t.Fatalf("usage %+v costs %s, want from 0 to the hold %s", usage, cost, hold)
 		}
 	})
 }
@@ -296,11 +296,11 @@ func TestOutputLimit(t *testing.T) {
 	m := &Model{MaxOutputTokens: 1000, DefaultOutputTokens: 100}
 	plain := &Model{MaxOutputTokens: 1000}
 	for _, tt := range []struct {
-		m                 *Model
-		limit, held, sent int64
+		m                         *Model
+		limit, hold, defaultLimit int64
 	}{{m, 0, 100, 100}, {m, 50, 50, 0}, {m, 500, 500, 0}, {m, 5000, 1000, 0}, {plain, 0, 1000, 0}, {plain, 5000, 1000, 0}} {
-		if held, sent := tt.m.OutputLimit(tt.limit); held != tt.held || sent != tt.sent {
-			t.Errorf("OutputLimit(%d) = %d, %d, want %d, %d", tt.limit, held, sent, tt.held, tt.sent)
+		if hold, defaultLimit := tt.m.OutputLimit(tt.limit); hold != tt.hold || defaultLimit != tt.defaultLimit {
+			t.Errorf("OutputLimit(%d) = %d, %d, want %d, %d", tt.limit, hold, defaultLimit, tt.hold, tt.defaultLimit)
 		}
 	}
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // ChargeBounds returns the lowest and the highest possible result of Cost for the counts of a
-// receipt. They differ only if the price depends on something missing in a receipt: options, cache
-// writes, modalities, hosted tools.
+// receipt. The bounds are equal unless the price depends on something missing in a receipt:
+// options, cache writes, modalities, hosted tools.
 func (m *Model) ChargeBounds(prompt, cached, completion int64, accountFactor money.Factor) (low, high money.Amount) {
 	if len(m.Price.Modalities) > 0 {
 		return 0, math.MaxInt64

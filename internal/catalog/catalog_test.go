@@ -85,27 +85,27 @@ func TestExample(t *testing.T) {
 	if lark.ID != "lark-1" || lark.Kind != KindChat || lark.Owner() != "example" || !lark.Supports(wire.FormResponses) ||
 		lark.Supports(wire.FormMessages) ||
 		lark.ContextWindow != 128000 || lark.MaxOutputTokens != 16384 || lark.DefaultOutputTokens != 4096 || lark.MaxImageTokens != 8192 {
-		t.Errorf("unexpected lark-1: %+v", lark)
+		t.Errorf("lark-1 = %+v, want the values of the example", lark)
 	}
 	if len(lark.Efforts) != 2 || lark.Efforts[1] != "high" {
-		t.Errorf("unexpected efforts of lark-1: %v", lark.Efforts)
+		t.Errorf("efforts of lark-1 = %v, want the values of the example", lark.Efforts)
 	}
 	if p := lark.Price; p.Input != 250_000_000 || p.CachedInput != 25_000_000 || p.CacheWrite != 312_500_000 ||
 		p.CacheWrite1h != 500_000_000 ||
 		len(p.Bands) != 1 || p.Bands[0].PromptTokens != 200000 || p.Bands[0].CachedInput != 50_000_000 ||
 		p.Bands[0].CacheWrite != 625_000_000 || p.Bands[0].CacheWrite1h != 1_000_000_000 ||
 		p.Options["service_tier"]["flex"] != money.One/2 || p.Tools["web_search"] != 10_000_000 {
-		t.Errorf("unexpected price of lark-1: %+v", p)
+		t.Errorf("price of lark-1 = %+v, want the values of the example", p)
 	}
 	if brush.Tiers[0] != (Tier{"1K", 30_000_000}) || brush.MaxImages != 4 || brush.Params[1] != "style" || brush.Owner() != "tollgate" {
-		t.Errorf("unexpected brush-1: %+v", brush)
+		t.Errorf("brush-1 = %+v, want the values of the example", brush)
 	}
 	if clip.PerClip || clip.Durations.Default() != 5 || clip.Tiers[1].Name != "1080p" || clip.Params[1] != "camera_fixed" {
-		t.Errorf("unexpected clip-1: %+v", clip)
+		t.Errorf("clip-1 = %+v, want the values of the example", clip)
 	}
 	if main.APIKey != "${EXAMPLE_API_KEY}" || main.Models["lark-1"] != "vendor-lark-2026" || main.Weight != 100 || !main.Enabled ||
 		main.MaxConcurrent != 200 {
-		t.Errorf("unexpected line main: %+v", main)
+		t.Errorf("line main = %+v, want the values of the example", main)
 	}
 	var got []string
 	for _, w := range warnings {

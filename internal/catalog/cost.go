@@ -32,13 +32,13 @@ func (c Cost) isEmpty() bool { return c.Rates == nil && len(c.Tiers) == 0 && c.P
 // in cost apply to all models.
 func (r *reader) costs(t *table, l *LineSpec, modelsByID map[string]*Model) Costs {
 	out := Costs{Models: map[string]Cost{}}
-	in := t.child("cost")
-	if in == nil {
+	entries := t.child("cost")
+	if entries == nil {
 		return out
 	}
 	all := tree.Table()
-	all.Pos = in.node.Pos
-	in.each(MaxModels, func(name, path string, value *tree.Value) {
+	all.Pos = entries.node.Pos
+	entries.each(MaxModels, func(name, path string, value *tree.Value) {
 		_, isModel := l.Models[name]
 		switch isPrice := slices.Contains(ratesNames, name) || tierName.MatchString(name); {
 		case isPrice && value.Kind != tree.TableKind:

@@ -57,11 +57,11 @@ lines:
 		{model: "d", plan: clip, delivered: 1, want: 5 * money.USD / 4},
 	} {
 		m, _ := s.Model(test.model)
-		got, known := s.AllLines()[test.line].Cost(m, test.usage)
+		got, ok := s.AllLines()[test.line].Cost(m, test.usage)
 		if m.Kind != KindChat {
-			got, known = s.AllLines()[test.line].PlanCost(m, test.plan, test.delivered)
+			got, ok = s.AllLines()[test.line].PlanCost(m, test.plan, test.delivered)
 		}
-		if !known {
+		if !ok {
 			got = -1
 		}
 		if got != test.want {

@@ -16,28 +16,28 @@ func TestAccountFactor(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		factor money.Factor
-		bill   func(factor money.Factor) (held, charged money.Amount)
-		held   string
+		bill   func(factor money.Factor) (hold, cost money.Amount)
+		hold   string
 		cost   string
 	}{
 		{"chat", 900_000, chatBill(lark(t), 1000, 1000, Pricing{}), "", ""},
 		{"chat, factor above 1", 1_300_000, chatBill(lark(t), 1000, 1000, Pricing{}), "", ""},
-		{"a long prompt", 900_000, chatBill(lark(t), 300_000, 500, Pricing{}), "", ""},
-		{"a tool", 1_300_000, chatBill(lark(t), 1000, 500, withSearch), "", ""},
+		{"chat, long prompt", 900_000, chatBill(lark(t), 300_000, 500, Pricing{}), "", ""},
+		{"chat, hosted tool", 1_300_000, chatBill(lark(t), 1000, 500, withSearch), "", ""},
 		{"images, some delivered", 1_300_000, planBill(easel(t), Plan{Tier: "2K", Count: 4}, 3), "0.26", "0.195"},
 		{"images, all delivered", 1_300_000, planBill(easel(t), Plan{Tier: "2K", Count: 4}, 4), "0.26", "0.26"},
-		{"a clip by the second", 900_000, planBill(reel(t), Plan{Tier: "1080p", Seconds: 10, Count: 1}, 1), "0.81", "0.81"},
-		{"a clip by the second, a third", 333_333, planBill(reel(t), Plan{Tier: "1080p", Seconds: 10, Count: 1}, 1), "0.2999997", "0.2999997"},
-		{"a clip as a whole", 500_000, planBill(clip(t), Plan{Tier: "720p", Seconds: 30, Count: 1}, 1), "0.2", "0.2"},
-		{"no clip", 500_000, planBill(clip(t), Plan{Tier: "720p", Seconds: 30, Count: 1}, 0), "0.2", "0"},
+		{"price per second", 900_000, planBill(reel(t), Plan{Tier: "1080p", Seconds: 10, Count: 1}, 1), "0.81", "0.81"},
+		{"price per second, a third", 333_333, planBill(reel(t), Plan{Tier: "1080p", Seconds: 10, Count: 1}, 1), "0.2999997", "0.2999997"},
+		{"price per clip", 500_000, planBill(clip(t), Plan{Tier: "720p", Seconds: 30, Count: 1}, 1), "0.2", "0.2"},
+		{"clip not delivered", 500_000, planBill(clip(t), Plan{Tier: "720p", Seconds: 30, Count: 1}, 0), "0.2", "0"},
 	} {
-		held, charged := tt.bill(tt.factor)
-		if tt.held == "" { // the bill and its product are whole nano-dollars
-			plainHeld, plain := tt.bill(0)
-			tt.held, tt.cost = product(plainHeld, tt.factor), product(plain, tt.factor)
+		hold, cost := tt.bill(tt.factor)
+		if tt.hold == "" { // the bill and its product are whole nano-dollars
+			plainHold, plain := tt.bill(0)
+			tt.hold, tt.cost = product(plainHold, tt.factor), product(plain, tt.factor)
 		}
-		if held.String() != tt.held || charged.String() != tt.cost {
-			t.Errorf("%s times %s: held %s and charged %s, want %s and %s", tt.name, tt.factor, held, charged, tt.held, tt.cost)
+		if hold.String() != tt.hold || cost.String() != tt.cost {
+			t.Errorf("%s times %s: hold %s and cost %s, want %s and %s", tt.name, tt.factor, hold, cost, tt.hold, tt.cost)
 		}
 	}
 	if got := easel(t).PlanHold(Plan{Tier: "8K", Count: 1, Factor: 1}); got != math.MaxInt64 {
@@ -51,20 +51,20 @@ func product(a money.Amount, factor money.Factor) string {
 }
 
 // chatBill returns a function for the hold and the charge of a chat request at a factor.
-func chatBill(m *Model, prompt, completion int64, c Pricing) func(money.Factor) (held, charged money.Amount) {
+func chatBill(m *Model, prompt, completion int64, c Pricing) func(money.Factor) (hold, cost money.Amount) {
 	u := wire.Usage{Prompt: prompt, Completion: completion, Cached: prompt / 2}
 	if len(c.Tools) > 0 {
 		u.ToolCalls = map[string]int64{c.Tools[0].Name: 2}
 	}
-	return func(factor money.Factor) (held, charged money.Amount) {
+	return func(factor money.Factor) (hold, cost money.Amount) {
 		c.Factor = factor
 		return m.HighestCost(wire.PromptBound{TextBytes: prompt}, completion, 1, c), m.Cost(u, c)
 	}
 }
 
 // planBill returns a function for the hold and the charge of a plan at a factor.
-func planBill(m *Model, p Plan, delivered int64) func(money.Factor) (held, charged money.Amount) {
-	return func(factor money.Factor) (held, charged money.Amount) {
+func planBill(m *Model, p Plan, delivered int64) func(money.Factor) (hold, cost money.Amount) {
+	return func(factor money.Factor) (hold, cost money.Amount) {
 		p.Factor = factor
 		return m.PlanHold(p), m.PlanCost(p, delivered)
 	}
@@ -79,7 +79,7 @@ func TestFactorIsAppliedBeforeRounding(t *testing.T) {
 	for _, tt := range []struct {
 		tokens     int64
 		factor     money.Factor
-		held, cost money.Amount // of a prompt with this number of tokens
+		hold, cost money.Amount // of a prompt with this number of tokens
 	}{
 		{4, 0, 0, 0}, {4, 1_300_000, 1, 1}, {5, 0, 1, 1}, {5, 900_000, 1, 0}, {1, money.MaxFactor, 100, 100}, {9, 1, 1, 0},
 	} {
@@ -89,8 +89,8 @@ func TestFactorIsAppliedBeforeRounding(t *testing.T) {
 		if got := m.Cost(wire.Usage{Prompt: tt.tokens}, c); got != tt.cost {
 			t.Errorf("cost of %d tokens times %s = %d nano, want %d", tt.tokens, tt.factor, got, tt.cost)
 		}
-		if got := s.Hold(tt.factor); got != tt.held {
-			t.Errorf("hold for %d tokens times %s = %d nano, want %d", tt.tokens, tt.factor, got, tt.held)
+		if got := s.Hold(tt.factor); got != tt.hold {
+			t.Errorf("hold for %d tokens times %s = %d nano, want %d", tt.tokens, tt.factor, got, tt.hold)
 		}
 	}
 	free := &Model{Kind: KindChat, ContextWindow: 8000, MaxOutputTokens: 1000}

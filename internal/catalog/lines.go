@@ -62,7 +62,7 @@ func (r *reader) line(t *table, modelsByID map[string]*Model, pathsByID map[stri
 	r.checkBaseURL(t, l.BaseURL, supported && provider.NeedsBaseURL && !r.lenient)
 	l.APIKey = t.text("api_key", secret.MaxReference)
 	if t.get("api_key") != nil && !secret.IsReference(l.APIKey) {
-		t.fault("api_key", noReference)
+		t.fault("api_key", notReference)
 		l.APIKey = ""
 	}
 	l.APIKeys = r.keys(t)
@@ -111,16 +111,16 @@ func hasChatModel(l *LineSpec, modelsByID map[string]*Model) bool {
 	return false
 }
 
-// noReference is the fault of a key that is not a reference. The message does not repeat the value,
+// notReference is the fault of a key that is not a reference. The message does not repeat the value,
 // because the value is probably a secret.
-const noReference = "must refer to an environment variable, ${NAME}, or to a file, ${file:PATH}. The catalog never contains a key itself"
+const notReference = "must refer to an environment variable, ${NAME}, or to a file, ${file:PATH}. The catalog never contains a key itself"
 
 // keys reads the references in api_keys, in the order of use.
 func (r *reader) keys(t *table) []string {
 	keys := t.words("api_keys", secret.MaxKeys, func(path string, n *tree.Value) bool {
 		ok := secret.IsReference(n.Text)
 		if !ok {
-			r.fault(path, n, noReference)
+			r.fault(path, n, notReference)
 		}
 		return ok
 	})
@@ -184,16 +184,16 @@ func (r *reader) passFields(t *table) []string {
 // isOwned reports whether the gateway itself reads or replaces a field in some form.
 func isOwned(name string) bool {
 	return slices.ContainsFunc(field.Forms(), func(form string) bool {
-		known := field.Form(form).Find([]byte(name))
-		return known != nil && known.Documented && known.Class == field.Owned
+		f := field.Form(form).Find([]byte(name))
+		return f != nil && f.Documented && f.Class == field.Owned
 	})
 }
 
 // isRejected reports whether requests with a field are rejected in every form.
 func isRejected(name string) bool {
 	for _, form := range field.Forms() {
-		known := field.Form(form).Find([]byte(name))
-		if known == nil || known.Class < field.Later {
+		f := field.Form(form).Find([]byte(name))
+		if f == nil || f.Class < field.Later {
 			return false
 		}
 	}
@@ -286,9 +286,9 @@ func (r *reader) options(t *table, provider Provider, supported bool) map[string
 	if t.child("options") == nil {
 		return nil
 	}
-	before := len(r.faults)
+	faultsBefore := len(r.faults)
 	out, _ := r.anyValue(t.pathOf("options"), n).(map[string]any)
-	if len(r.faults) > before || len(out) == 0 {
+	if len(r.faults) > faultsBefore || len(out) == 0 {
 		return nil
 	}
 	if supported && !r.lenient {

@@ -20,20 +20,20 @@ type CalledModel struct {
 // CalledModels returns the models that a provider may call for a request to m. A call names a model
 // by the gateway's ID or by a provider's ID. If the catalog has no open model with the name, the
 // error is a 400 invalid_request, because nothing runs without a price.
-func (s *Snapshot) CalledModels(m *Model, calls []wire.ModelCall) (called []CalledModel, err error) {
+func (s *Snapshot) CalledModels(m *Model, calls []wire.ModelCall) (models []CalledModel, err error) {
 	for _, call := range calls {
-		other := m
+		model := m
 		if call.Model != "" {
-			other = s.modelNamed(m, s.linesByModel[m.ID], call.Model)
+			model = s.modelNamed(m, s.linesByModel[m.ID], call.Model)
 		}
-		if other == nil || other.State != StateOpen {
+		if model == nil || model.State != StateOpen {
 			return nil, fault.At(fault.InvalidRequest, call.Param,
 				"Model %s is not offered with the model %s in `%s`, because that model has no price. Name another model there, or leave the tool out.",
 				m.ID, quote(call.Model), call.Param)
 		}
-		called = append(called, CalledModel{call, other})
+		models = append(models, CalledModel{call, model})
 	}
-	return called, nil
+	return models, nil
 }
 
 // modelNamed returns the chat model called name, or nil. It compares name with the provider's IDs

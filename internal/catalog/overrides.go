@@ -40,12 +40,12 @@ func secretHeaders() []string {
 // headers reads the headers sent with every call of a line. No message repeats a value, which may
 // be a secret.
 func (r *reader) headers(t *table, provider Provider) map[string]string {
-	in := t.child("headers")
-	if in == nil {
+	entries := t.child("headers")
+	if entries == nil {
 		return nil
 	}
 	out := map[string]string{}
-	in.each(maxHeaders, func(name, path string, value *tree.Value) {
+	entries.each(maxHeaders, func(name, path string, value *tree.Value) {
 		text, key := r.textAt(path, value, maxHeaderValue), http.CanonicalHeaderKey(name)
 		_, duplicate := out[key]
 		switch rest := reference.ReplaceAllString(text, ""); {
@@ -96,19 +96,19 @@ func resolveReference(name string, lookup func(string) (string, bool)) (value, r
 	value, reason = secret.Resolve(name, lookup)
 	if reason == "" && (len(value) > maxHeaderValue ||
 		strings.ContainsFunc(value, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f })) {
-		what := "the variable " + name
+		source := "the variable " + name
 		if path, isFile := strings.CutPrefix(name, "file:"); isFile {
-			what = "the file " + path
+			source = "the file " + path
 		}
-		return "", what + " has characters that a header cannot have, or is too long"
+		return "", source + " has characters that a header cannot have, or is too long"
 	}
 	return value, reason
 }
 
 // fixedFields reads the fields with the same value in every request to a line.
 func (r *reader) fixedFields(t *table, l *LineSpec, provider Provider, modelsByID map[string]*Model, responses bool) map[string]any {
-	in := t.child("set")
-	if in == nil {
+	entries := t.child("set")
+	if entries == nil {
 		return nil
 	}
 	reserved := []string{"stream_options", "store"}
@@ -116,7 +116,7 @@ func (r *reader) fixedFields(t *table, l *LineSpec, provider Provider, modelsByI
 		reserved = append(reserved, "background")
 	}
 	out := map[string]any{}
-	in.each(maxOptions, func(name, path string, value *tree.Value) {
+	entries.each(maxOptions, func(name, path string, value *tree.Value) {
 		switch {
 		case !r.overridable(name, path, value, reserved...):
 		case value.Kind == tree.NullKind:

@@ -109,8 +109,8 @@ func (m *Model) checkChoices(c Choices) error {
 // from the submission. If nil, the line gets no setting.
 func (m *Model) SoundSetting(requested *bool) *bool {
 	if m.Audio == SoundOn || m.Audio == SoundOff {
-		on := m.Audio == SoundOn
-		return &on
+		isOn := m.Audio == SoundOn
+		return &isOn
 	}
 	return requested
 }
@@ -220,15 +220,15 @@ func (m *Model) planRatio(p *Plan, ratio, param string) error {
 	if !ok {
 		return fault.At(fault.InvalidRequest, param, "`%s` must be a ratio such as 16:9, or auto.", param)
 	}
-	found, err := m.ratio(w, h, ratio, param)
+	modelRatio, err := m.ratio(w, h, ratio, param)
 	switch {
 	case err != nil:
 		return err
-	case p.Ratio != "" && p.Ratio != found:
+	case p.Ratio != "" && p.Ratio != modelRatio:
 		return fault.At(fault.InvalidRequest, param, "`%s` %s and `size`, whose ratio is %s, contradict each other. Leave one of them out.",
-			param, found, p.Ratio)
+			param, modelRatio, p.Ratio)
 	}
-	p.Ratio = found
+	p.Ratio = modelRatio
 	return nil
 }
 

@@ -257,11 +257,11 @@ func TestPlanCostIsExactAndWithinTheHold(t *testing.T) {
 		if m.Kind == KindImage {
 			p.Count = rapid.Int64Range(1, maxPieces).Draw(t, "count")
 		}
-		held := m.PlanHold(p)
-		if full := m.PlanCost(p, p.Count); held < full || held-full > 1 {
-			t.Fatalf("hold %s, want the full cost %s, or a nano-dollar more", held, full)
+		hold := m.PlanHold(p)
+		if full := m.PlanCost(p, p.Count); hold < full || hold-full > 1 {
+			t.Fatalf("hold %s, want the full cost %s, or a nano-dollar more", hold, full)
 		}
-		before := money.Amount(0)
+		previous := money.Amount(0)
 		for delivered := int64(-1); delivered <= p.Count+2; delivered++ {
 			units := max(0, min(delivered, p.Count))
 			if m.Kind == KindVideo && !m.PerClip {
@@ -279,10 +279,10 @@ func TestPlanCostIsExactAndWithinTheHold(t *testing.T) {
 			if want.Cmp(big.NewInt(int64(got))) != 0 {
 				t.Fatalf("%d delivered cost %d nano, want %s", delivered, int64(got), want)
 			}
-			if got < before || got > held {
-				t.Fatalf("%d delivered cost %s, want from %s for one fewer to the hold %s", delivered, got, before, held)
+			if got < previous || got > hold {
+				t.Fatalf("%d delivered cost %s, want from %s for one fewer to the hold %s", delivered, got, previous, hold)
 			}
-			before = got
+			previous = got
 		}
 	})
 }

@@ -99,8 +99,8 @@ func (r *reader) leaveOut(path, message string) {
 	r.warnings = append(r.warnings, Warning{Path: path, Message: message})
 }
 
-// reportUnknown reports a part that this version does not accept. It is a fault of an uploaded
-// document. A stored revision is used without the part, with a warning.
+// reportUnknown reports a part of a document that this version does not accept. In an uploaded
+// document, the part is a fault. In a stored revision, it is left out with a warning.
 func (r *reader) reportUnknown(path string, n *tree.Value, format string, args ...any) {
 	if r.lenient {
 		r.leaveOut(path, "is unknown to this version of the gateway and was left out")
@@ -270,7 +270,8 @@ func (r *reader) textAt(path string, n *tree.Value, limit int) string {
 	return s
 }
 
-// required returns the text of a required key. explanation is for the fault of a missing key.
+// required returns the text of a required key. explanation explains the key for the fault of a
+// missing key.
 func (t *table) required(key string, limit int, explanation string) string {
 	if t.get(key) == nil {
 		t.fault(key, "is required%s", explanation)
@@ -375,7 +376,7 @@ func decimal[T any](r *reader, path string, n *tree.Value, parse func(string) (T
 	return v, err == nil
 }
 
-// prices reads a mapping from names to prices. description is for the fault of an invalid name.
+// prices reads a mapping from names to prices. description describes the valid names for faults.
 func (t *table) prices(limit int, name *regexp.Regexp, description string, add func(name string, price money.Price)) {
 	t.each(limit, func(key, path string, value *tree.Value) {
 		if !name.MatchString(key) {
@@ -403,8 +404,8 @@ func choice[T ~string](t *table, key string, fallback T, words ...T) T {
 	return fallback
 }
 
-// names reads a list of different words that match a pattern. description is for the fault of an
-// invalid word.
+// names reads a list of different words that match a pattern. description describes the pattern for
+// faults.
 func (t *table) names(key string, pattern *regexp.Regexp, description string) []string {
 	return t.words(key, maxList, func(path string, n *tree.Value) bool {
 		ok := pattern.MatchString(n.Text)
@@ -415,8 +416,8 @@ func (t *table) names(key string, pattern *regexp.Regexp, description string) []
 	})
 }
 
-// choices reads a list of different values out of allowed. description is for the fault of an
-// invalid value.
+// choices reads a list of different values out of allowed. description describes the allowed values
+// for faults.
 func choices[T ~string](t *table, key string, allowed []T, description string) (values []T) {
 	for _, word := range t.words(key, maxList, func(path string, n *tree.Value) bool {
 		ok := slices.Contains(allowed, T(n.Text))

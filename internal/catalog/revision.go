@@ -41,12 +41,12 @@ func ApplyTx(tx *store.Tx, doc *Document) (ApplyResult, error) {
 	if err := tx.Lock("catalog_head", "id", "current"); err != nil {
 		return ApplyResult{}, fmt.Errorf("lock the catalog: %w", err)
 	}
-	a, same, err := compareTx(tx, doc)
+	result, same, err := compareTx(tx, doc)
 	if err != nil || same {
-		return a, err
+		return result, err
 	}
-	a.Revision++
-	changes, err := json.Marshal(a.Changes)
+	result.Revision++
+	changes, err := json.Marshal(result.Changes)
 	if err != nil {
 		return ApplyResult{}, fmt.Errorf("write the changes: %w", err)
 	}
@@ -54,8 +54,8 @@ func ApplyTx(tx *store.Tx, doc *Document) (ApplyResult, error) {
 	if err != nil {
 		return ApplyResult{}, fmt.Errorf("read the clock: %w", err)
 	}
-	if _, err := tx.Exec(insertRevision, a.Revision, string(doc.canonical()), string(changes), now); err != nil {
-		return ApplyResult{}, fmt.Errorf("store revision %d: %w", a.Revision, err)
+	if _, err := tx.Exec(insertRevision, result.Revision, string(doc.canonical()), string(changes), now); err != nil {
+		return ApplyResult{}, fmt.Errorf("store revision %d: %w", result.Revision, err)
 	}
 	if err := recordLinesTx(tx, doc); err != nil {
 		return ApplyResult{}, err
@@ -63,10 +63,10 @@ func ApplyTx(tx *store.Tx, doc *Document) (ApplyResult, error) {
 	if err := recordModelsTx(tx, doc, now); err != nil {
 		return ApplyResult{}, err
 	}
-	if _, err := tx.Exec(updateHead, a.Revision); err != nil {
-		return ApplyResult{}, fmt.Errorf("make revision %d current: %w", a.Revision, err)
+	if _, err := tx.Exec(updateHead, result.Revision); err != nil {
+		return ApplyResult{}, fmt.Errorf("make revision %d current: %w", result.Revision, err)
 	}
-	return a, nil
+	return result, nil
 }
 
 // ApplyFirstTx is ApplyTx for a database without a catalog. If the database has a catalog,
@@ -80,18 +80,18 @@ func ApplyFirstTx(tx *store.Tx, doc *Document) (ApplyResult, bool, error) {
 	if err != nil || head > 0 {
 		return ApplyResult{Revision: head, Changes: []string{}}, false, err
 	}
-	a, err := ApplyTx(tx, doc)
-	return a, err == nil, err
+	result, err := ApplyTx(tx, doc)
+	return result, err == nil, err
 }
 
 // PreviewTx returns the changes that ApplyTx would make. Revision is the current revision.
 func PreviewTx(tx *store.Tx, doc *Document) (ApplyResult, error) {
-	a, _, err := compareTx(tx, doc)
-	return a, err
+	result, _, err := compareTx(tx, doc)
+	return result, err
 }
 
 // compareTx compares a document with the current document and reports whether they are equal.
-func compareTx(tx *store.Tx, doc *Document) (a ApplyResult, same bool, err error) {
+func compareTx(tx *store.Tx, doc *Document) (result ApplyResult, same bool, err error) {
 	head, err := HeadTx(tx)
 	if err != nil {
 		return ApplyResult{}, false, err
@@ -165,7 +165,7 @@ func HistoryTx(tx *store.Tx, before int64, limit int) ([]Revision, bool, error) 
 	if before <= 0 {
 		before = 1 << 62
 	}
-	out := []Revision{}
+	revisions := []Revision{}
 	err := tx.Each(func(row store.Row) error {
 		var r Revision
 		var changes string
@@ -175,14 +175,14 @@ func HistoryTx(tx *store.Tx, before int64, limit int) ([]Revision, bool, error) 
 		if err := json.Unmarshal([]byte(changes), &r.Changes); err != nil {
 			return fmt.Errorf("the changes of revision %d: %w", r.Number, err)
 		}
-		out = append(out, r)
+		revisions = append(revisions, r)
 		return nil
 	}, selectHistory, before, limit+1)
 	if err != nil {
 		return nil, false, fmt.Errorf("read the catalog's history: %w", err)
 	}
-	if len(out) > limit {
-		return out[:limit], true, nil
+	if len(revisions) > limit {
+		return revisions[:limit], true, nil
 	}
-	return out, false, nil
+	return revisions, false, nil
 }

@@ -21,7 +21,7 @@ import (
 // keeps its snapshot to the end.
 type Snapshot struct {
 	Revision       int64 // zero before the first catalog
-	SecretsVersion int64 // number of times that the revision's secrets were reloaded on this node
+	SecretsVersion int64 // the number of reloads of the revision's secrets on this node
 
 	doc          *Document
 	models       []*Model
@@ -84,8 +84,8 @@ func (l *Line) OmittedFields() []string { return l.omittedFields }
 // Supports reports whether the provider accepts a form without translation.
 func (l *Line) Supports(form wire.Form) bool { return slices.Contains(l.Forms, form) }
 
-// FormsFor returns the line's forms for a client's form: first the client's form, if the line
-// supports it, then the forms with a translation.
+// FormsFor returns the forms in which the line can serve a client's form: first the client's form,
+// if the line supports it, then the forms with a translation.
 func (l *Line) FormsFor(client wire.Form) iter.Seq[wire.Form] {
 	return func(yield func(wire.Form) bool) {
 		if l.Supports(client) && !yield(client) {
@@ -174,7 +174,7 @@ func NewSnapshot(revision int64, doc *Document, providers map[string]Provider, l
 	for _, spec := range doc.Lines {
 		l := newLine(spec, providers, lookup)
 		if p, ok := providers[spec.Provider]; ok {
-			l.Models = s.servable(spec.Models, p)
+			l.Models = s.supportedModels(spec.Models, p)
 		}
 		s.lines = append(s.lines, l)
 		if !l.Enabled {
@@ -216,8 +216,8 @@ func (s *Snapshot) reloadSecrets(providers map[string]Provider, lookup func(stri
 	return next, changed, unreadable
 }
 
-// servable returns the models that the provider supports in this version.
-func (s *Snapshot) servable(models map[string]string, p Provider) map[string]string {
+// supportedModels returns the models that the provider supports in this version.
+func (s *Snapshot) supportedModels(models map[string]string, p Provider) map[string]string {
 	out := make(map[string]string, len(models))
 	for id, providerID := range models {
 		if m := s.byID[id]; m != nil && slices.Contains(p.Kinds, m.Kind) {

@@ -81,8 +81,8 @@ func TestHoldLimitIfALineIgnoresLimits(t *testing.T) {
 	}
 	withDefault := *a
 	withDefault.DefaultOutputTokens = 10
-	if held, _ := withDefault.OutputLimit(s.HoldLimit(&withDefault, wire.FormChat, 0)); held != 100 {
-		t.Errorf("hold %d with an ignored default limit, want 100", held)
+	if hold, _ := withDefault.OutputLimit(s.HoldLimit(&withDefault, wire.FormChat, 0)); hold != 100 {
+		t.Errorf("hold %d with an ignored default limit, want 100", hold)
 	}
 	disabled := strings.Replace(catalogYAML, "enabled: false", "enabled: false, ignores_limit: true", 1)
 	if got := NewSnapshot(1, mustParse(t, disabled), testProviders(), environment(nil)).HoldLimit(a, wire.FormResponses, 5); got != 5 {

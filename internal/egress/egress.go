@@ -30,12 +30,12 @@ type Guard struct {
 	// Interfaces returns the addresses of this machine. If nil, net.InterfaceAddrs is used. It must
 	// not change after the first use.
 	Interfaces func() ([]net.Addr, error)
-	// OpenOwn opens a file served by this gateway, for example a result sent as a reference. Get
-	// does not dial the file's link, because the link may lead to the machine's own address. isOwn
-	// is false for an address of another service. A nil body means that there is no file at the
-	// link. If OpenOwn is nil, Get dials every address. OpenOwn must not change after the first
-	// use.
-	OpenOwn func(ctx context.Context, address string) (body io.ReadCloser, size int64, isOwn bool, err error)
+	// OpenOwnFile opens a file served by this gateway, for example a result sent as a reference.
+	// Get does not dial the file's link, because the link may lead to the machine's own address.
+	// isOwn is false for an address of another service. A nil body means that there is no file at
+	// the link. If OpenOwnFile is nil, Get dials every address. OpenOwnFile must not change after
+	// the first use.
+	OpenOwnFile func(ctx context.Context, address string) (body io.ReadCloser, size int64, isOwn bool, err error)
 
 	private    []netip.Prefix
 	now        func() time.Time

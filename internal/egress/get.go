@@ -32,11 +32,11 @@ type Content struct {
 
 // Get fetches the document at an address from a user, without a retry or a cache. Only a response
 // with status 200 within the size limit is a document; redirects are errors. Errors that the user
-// can repair are *AddressErrors; if ctx ends, Get returns the error of ctx. A file from OpenOwn is
+// can repair are *AddressErrors; if ctx ends, Get returns the error of ctx. A file from OpenOwnFile is
 // read without a connection and has no Type.
 func (g *Guard) Get(ctx context.Context, address string, l Limits) (*Content, error) {
-	if g.OpenOwn != nil {
-		if content, isOwn, err := g.getOwn(ctx, address, l); isOwn || err != nil {
+	if g.OpenOwnFile != nil {
+		if content, isOwn, err := g.getOwnFile(ctx, address, l); isOwn || err != nil {
 			return content, err
 		}
 	}
@@ -71,12 +71,12 @@ func (g *Guard) Get(ctx context.Context, address string, l Limits) (*Content, er
 	return &Content{Body: body, Type: resp.Header.Get("Content-Type")}, nil
 }
 
-// getOwn reads a file served by this gateway. isOwn is false if the address belongs to another
+// getOwnFile reads a file served by this gateway. isOwn is false if the address belongs to another
 // service.
-func (g *Guard) getOwn(ctx context.Context, address string, l Limits) (content *Content, isOwn bool, err error) {
+func (g *Guard) getOwnFile(ctx context.Context, address string, l Limits) (content *Content, isOwn bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
 	defer cancel()
-	file, size, isOwn, err := g.OpenOwn(ctx, address)
+	file, size, isOwn, err := g.OpenOwnFile(ctx, address)
 	switch {
 	case !isOwn || err != nil:
 		return nil, isOwn, err

@@ -15,13 +15,13 @@ import (
 	"tollgate/internal/egress"
 )
 
-// TestGetReadsOwnFiles checks that Get reads the gateway's own files with OpenOwn, although their
+// TestGetReadsOwnFiles checks that Get reads the gateway's own files with OpenOwnFile, although their
 // address is not public.
 func TestGetReadsOwnFiles(t *testing.T) {
 	t.Parallel()
 	g := egress.New(nil)
 	errDatabase := errors.New("the database is unavailable")
-	g.OpenOwn = func(_ context.Context, address string) (io.ReadCloser, int64, bool, error) {
+	g.OpenOwnFile = func(_ context.Context, address string) (io.ReadCloser, int64, bool, error) {
 		name, isOwn := strings.CutPrefix(address, "http://127.0.0.1/media/")
 		switch {
 		case name == "broken":
