@@ -116,11 +116,11 @@ func (m *Model) Cost(u wire.Usage, c Pricing) money.Amount {
 func (m *Model) addTokens(s *money.Sum, u wire.Usage, c Pricing) {
 	factor, rates := m.answerFactor(c, u.ServiceTier), m.RatesFor(clamp(u.Prompt, maxUnits))
 	p := partsOf(u)
-	s.Tokens(p.images, m.promptRate(modalityImage, rates), factor)
-	s.Tokens(p.audio, m.promptRate(modalityAudio, rates), factor)
+	s.Tokens(p.promptImage, m.promptRate(modalityImage, rates), factor)
+	s.Tokens(p.promptAudio, m.promptRate(modalityAudio, rates), factor)
 	s.Tokens(p.outputImage, m.answerRate(modalityImage, rates, c), factor)
 	s.Tokens(p.outputAudio, m.answerRate(modalityAudio, rates, c), factor)
-	p.images, p.audio, p.outputImage, p.outputAudio = 0, 0, 0, 0
+	p.promptImage, p.promptAudio, p.outputImage, p.outputAudio = 0, 0, 0, 0
 	rates.charge(s, p, factor)
 }
 
@@ -133,8 +133,8 @@ func (m *Model) addToolCalls(s *money.Sum, u wire.Usage, c Pricing) {
 
 // parts splits the tokens of a usage into classes with one price each. No token is in two classes.
 type parts struct {
-	write1h, write, cached, images, audio, prompt int64
-	outputImage, outputAudio, outputText          int64
+	cacheWrite1h, cacheWrite, cacheRead, promptImage, promptAudio, promptText int64
+	outputImage, outputAudio, outputText                                      int64
 }
 
 // partsOf splits usage into parts and limits contradictory usage to possible values.
@@ -144,19 +144,20 @@ func partsOf(u wire.Usage) (p parts) {
 		*total -= tokens
 		return tokens
 	}
-	p.prompt, p.outputText = clamp(u.Prompt, maxUnits), clamp(u.Completion, maxUnits)
-	p.write1h, p.write, p.cached = part(&p.prompt, u.CacheWrite1h), part(&p.prompt, u.CacheWrite), part(&p.prompt, u.Cached)
-	p.images, p.audio = part(&p.prompt, u.PromptImage), part(&p.prompt, u.PromptAudio)
+	p.promptText, p.outputText = clamp(u.Prompt, maxUnits), clamp(u.Completion, maxUnits)
+	p.cacheWrite1h, p.cacheWrite = part(&p.promptText, u.CacheWrite1h), part(&p.promptText, u.CacheWrite)
+	p.cacheRead = part(&p.promptText, u.Cached)
+	p.promptImage, p.promptAudio = part(&p.promptText, u.PromptImage), part(&p.promptText, u.PromptAudio)
 	p.outputImage, p.outputAudio = part(&p.outputText, u.CompletionImage), part(&p.outputText, u.CompletionAudio)
 	return p
 }
 
 // charge adds all tokens to a bill at the rates of text.
 func (v *Rates) charge(s *money.Sum, p parts, factor money.Factor) {
-	s.Tokens(p.prompt+p.images+p.audio, v.Input, factor)
-	s.Tokens(p.cached, v.CachedInput, factor)
-	s.Tokens(p.write, v.CacheWrite, factor)
-	s.Tokens(p.write1h, v.CacheWrite1h, factor)
+	s.Tokens(p.promptText+p.promptImage+p.promptAudio, v.Input, factor)
+	s.Tokens(p.cacheRead, v.CachedInput, factor)
+	s.Tokens(p.cacheWrite, v.CacheWrite, factor)
+	s.Tokens(p.cacheWrite1h, v.CacheWrite1h, factor)
 	s.Tokens(p.outputText+p.outputImage+p.outputAudio, v.Output, factor)
 }
 

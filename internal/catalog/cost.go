@@ -206,28 +206,28 @@ func (d *Document) CostWarnings() []Warning {
 
 // pricesBelow describes each price of a model that is below the cost.
 func (m *Model) pricesBelow(c Cost) (texts []string) {
-	compare := func(name string, price, cost money.Price) {
+	addIfBelow := func(name string, price, cost money.Price) {
 		if price < cost {
 			texts = append(texts, fmt.Sprintf("%s %s < %s USD", name, price, cost))
 		}
 	}
 	if m.Kind == KindChat {
 		if c.Rates != nil {
-			compare("input", m.Price.Input, c.Rates.Input)
-			compare("output", m.Price.Output, c.Rates.Output)
-			compare("cached_input", m.Price.CachedInput, c.Rates.CachedInput)
+			addIfBelow("input", m.Price.Input, c.Rates.Input)
+			addIfBelow("output", m.Price.Output, c.Rates.Output)
+			addIfBelow("cached_input", m.Price.CachedInput, c.Rates.CachedInput)
 			if m.Price.Input >= c.Rates.Input { // the defaults derive from input and would repeat its warning
-				compare("cache_write", m.Price.CacheWrite, c.Rates.CacheWrite)
-				compare("cache_write_1h", m.Price.CacheWrite1h, c.Rates.CacheWrite1h)
+				addIfBelow("cache_write", m.Price.CacheWrite, c.Rates.CacheWrite)
+				addIfBelow("cache_write_1h", m.Price.CacheWrite1h, c.Rates.CacheWrite1h)
 			}
 		}
 		return texts
 	}
 	for _, tier := range m.Tiers {
 		if cost, ok := c.Tiers[tier.Name]; ok {
-			compare(tier.Name, tier.Price, cost)
+			addIfBelow(tier.Name, tier.Price, cost)
 		} else if c.PerUnit != nil {
-			compare(tier.Name, tier.Price, *c.PerUnit)
+			addIfBelow(tier.Name, tier.Price, *c.PerUnit)
 		}
 	}
 	return texts

@@ -25,13 +25,13 @@ func (r *reader) lines(t *table, doc *Document, modelsByID map[string]*Model, pa
 	withLine := map[string]bool{}
 	linePaths := map[string]string{}
 	for path, n := range t.items("lines", MaxLines) {
-		lt := r.table(path, n)
-		if lt == nil {
+		lineTable := r.table(path, n)
+		if lineTable == nil {
 			continue
 		}
-		l := r.line(lt, modelsByID, pathsByID)
-		if first, exists := linePaths[l.ID]; exists && l.ID != "" {
-			lt.fault("id", "%s is already the id of %s", quote(l.ID), first)
+		l := r.line(lineTable, modelsByID, pathsByID)
+		if firstPath, exists := linePaths[l.ID]; exists && l.ID != "" {
+			lineTable.fault("id", "%s is already the id of %s", quote(l.ID), firstPath)
 		} else {
 			linePaths[l.ID] = path
 		}

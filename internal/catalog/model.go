@@ -36,21 +36,21 @@ func (r *reader) document(root *tree.Value) *Document {
 	if t.get("models") == nil {
 		t.fault("models", "is required")
 	}
-	models := map[string]*Model{}
+	modelsByID := map[string]*Model{}
 	pathsByID := map[string]string{} // the path of each id
 	for path, n := range t.items("models", MaxModels) {
 		m, ok := r.model(path, n)
-		if first, exists := pathsByID[m.ID]; exists {
-			r.fault(path+".id", n.Get("id"), "%s is already the id of %s", quote(m.ID), first)
+		if firstPath, exists := pathsByID[m.ID]; exists {
+			r.fault(path+".id", n.Get("id"), "%s is already the id of %s", quote(m.ID), firstPath)
 		} else if m.ID != "" {
 			pathsByID[m.ID] = path
 		}
 		if ok {
 			doc.Models = append(doc.Models, m)
-			models[m.ID] = &m
+			modelsByID[m.ID] = &m
 		}
 	}
-	withLine := r.lines(t, doc, models, pathsByID)
+	withLine := r.lines(t, doc, modelsByID, pathsByID)
 	for _, m := range doc.Models {
 		if m.State == StateOpen && !withLine[m.ID] {
 			r.warn(pathsByID[m.ID], "model %s is open, but no enabled line serves it, so requests for it fail. "+

@@ -36,9 +36,9 @@ func (s *Snapshot) CalledModels(m *Model, calls []wire.ModelCall) (models []Call
 	return models, nil
 }
 
-// modelNamed returns the chat model called name, or nil. It compares name with the provider's IDs
-// on the given lines first, then with the IDs on other lines, then with the gateway's IDs. If no ID
-// is equal, it compares without vendor, region and date.
+// modelNamed returns the chat model called name, or nil. name may be a provider's ID on the given
+// lines, a provider's ID on another line, or the gateway's ID, in this order. IDs that differ only
+// in vendor, region or date come last.
 func (s *Snapshot) modelNamed(m *Model, lines []*Line, name string) *Model {
 	for _, matches := range []func(id string) bool{
 		func(id string) bool { return id == name },
@@ -77,8 +77,8 @@ func bareID(id string) string {
 }
 
 // pricedModel returns the model whose prices apply to an iteration of an answer. If the provider
-// called an unknown model, pricedModel returns the most expensive of the models named in the
-// request.
+// called a model with an unknown name, pricedModel returns the most expensive of the models named
+// in the request.
 func (s *Snapshot) pricedModel(l *Line, m *Model, i wire.Iteration, c Pricing) *Model {
 	if !i.Called && (i.Model == "" || bareID(i.Model) == bareID(l.Models[m.ID])) {
 		return m
@@ -97,8 +97,8 @@ func (s *Snapshot) pricedModel(l *Line, m *Model, i wire.Iteration, c Pricing) *
 	return highest
 }
 
-// Cost returns the cost of an answer from a line. Each iteration costs the prices of its model, by
-// the length of its prompt. Without iterations, Cost is Model.Cost.
+// Cost returns the cost of an answer from a line. Each iteration is billed at the prices of its
+// model, by the length of its prompt. Without iterations, Cost is Model.Cost.
 func (s *Snapshot) Cost(l *Line, m *Model, u wire.Usage, c Pricing) money.Amount {
 	if len(u.Iterations) == 0 {
 		return m.Cost(u, c)

@@ -48,7 +48,7 @@ func (r *reader) headers(t *table, provider Provider) map[string]string {
 	entries.each(maxHeaders, func(name, path string, value *tree.Value) {
 		text, key := r.textAt(path, value, maxHeaderValue), http.CanonicalHeaderKey(name)
 		_, duplicate := out[key]
-		switch rest := reference.ReplaceAllString(text, ""); {
+		switch literal := reference.ReplaceAllString(text, ""); {
 		case !headerName.MatchString(name):
 			r.fault(path, value, "is not the name of a header")
 		case duplicate:
@@ -57,9 +57,9 @@ func (r *reader) headers(t *table, provider Provider) map[string]string {
 			r.fault(path, value, "is a header that the gateway writes itself. Use api_key for a credential")
 		case isEmpty(value):
 			r.fault(path, value, "must not be empty")
-		case strings.Contains(rest, "${") && !r.lenient:
+		case strings.Contains(literal, "${") && !r.lenient:
 			r.fault(path, value, "must refer to an environment variable, ${NAME}, or to a file, ${file:PATH}")
-		case rest == text && slices.Contains(secretHeaders(), key) && text != "":
+		case literal == text && slices.Contains(secretHeaders(), key) && text != "":
 			r.fault(path, value, "must refer to an environment variable, ${NAME}, or to a file, ${file:PATH}. "+
 				"The catalog never contains a credential itself")
 		case text != "":

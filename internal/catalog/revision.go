@@ -41,8 +41,8 @@ func ApplyTx(tx *store.Tx, doc *Document) (ApplyResult, error) {
 	if err := tx.Lock("catalog_head", "id", "current"); err != nil {
 		return ApplyResult{}, fmt.Errorf("lock the catalog: %w", err)
 	}
-	result, same, err := compareTx(tx, doc)
-	if err != nil || same {
+	result, equal, err := compareTx(tx, doc)
+	if err != nil || equal {
 		return result, err
 	}
 	result.Revision++
@@ -91,7 +91,7 @@ func PreviewTx(tx *store.Tx, doc *Document) (ApplyResult, error) {
 }
 
 // compareTx compares a document with the current document and reports whether they are equal.
-func compareTx(tx *store.Tx, doc *Document) (result ApplyResult, same bool, err error) {
+func compareTx(tx *store.Tx, doc *Document) (result ApplyResult, equal bool, err error) {
 	head, err := HeadTx(tx)
 	if err != nil {
 		return ApplyResult{}, false, err
@@ -106,12 +106,12 @@ func compareTx(tx *store.Tx, doc *Document) (result ApplyResult, same bool, err 
 	if raw == string(doc.canonical()) {
 		return ApplyResult{Revision: head, Changes: []string{}}, true, nil
 	}
-	before, _, err := load([]byte(raw))
+	current, _, err := load([]byte(raw))
 	if err != nil { // an unreadable document must not prevent its replacement
 		return ApplyResult{Revision: head, Changes: []string{fmt.Sprintf("replaces revision %d, which this version cannot read", head)}}, false,
 			nil
 	}
-	return ApplyResult{Revision: head, Changes: Changes(before, doc)}, false, nil
+	return ApplyResult{Revision: head, Changes: Changes(current, doc)}, false, nil
 }
 
 // HeadTx returns the number of the current revision, 0 before the first apply.

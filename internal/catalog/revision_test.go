@@ -17,12 +17,12 @@ import (
 // apply applies a document and returns the result.
 func apply(t *testing.T, db *store.DB, doc *Document) ApplyResult {
 	t.Helper()
-	var a ApplyResult
+	var result ApplyResult
 	storetest.Update(t, db, func(tx *store.Tx) (err error) {
-		a, err = ApplyTx(tx, doc)
+		result, err = ApplyTx(tx, doc)
 		return err
 	})
-	return a
+	return result
 }
 
 // TestApplyCreatesRevisions checks the revisions and changes of previews and applies, and the
@@ -30,43 +30,43 @@ func apply(t *testing.T, db *store.DB, doc *Document) ApplyResult {
 func TestApplyCreatesRevisions(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		one := mustParse(t, string(example(t)))
-		two := mustParse(t, strings.Replace(string(example(t)), "input: 0.25\n", "input: 0.30\n", 1))
+		firstDoc := mustParse(t, string(example(t)))
+		secondDoc := mustParse(t, strings.Replace(string(example(t)), "input: 0.25\n", "input: 0.30\n", 1))
 		storetest.View(t, db, func(tx *store.Tx) error {
 			if _, _, err := CurrentTx(tx); !errors.Is(err, ErrNoRevision) {
 				t.Errorf("CurrentTx of a new database: error %v, want %v", err, ErrNoRevision)
 			}
-			a, err := PreviewTx(tx, one)
-			if a.Revision != 0 || len(a.Changes) != 4 {
-				t.Errorf("preview of the first document = %+v, want revision 0 and 4 changes", a)
+			result, err := PreviewTx(tx, firstDoc)
+			if result.Revision != 0 || len(result.Changes) != 4 {
+				t.Errorf("preview of the first document = %+v, want revision 0 and 4 changes", result)
 			}
 			return err
 		})
-		if a := apply(t, db, one); a.Revision != 1 || !slices.Contains(a.Changes, "model lark-1: added") {
-			t.Errorf("first apply = %+v, want revision 1 with lark-1 added", a)
+		if result := apply(t, db, firstDoc); result.Revision != 1 || !slices.Contains(result.Changes, "model lark-1: added") {
+			t.Errorf("first apply = %+v, want revision 1 with lark-1 added", result)
 		}
 		storetest.View(t, db, func(tx *store.Tx) error {
-			a, err := PreviewTx(tx, two)
-			if a.Revision != 1 || !slices.Equal(a.Changes, []string{"model lark-1: price.input 0.25 -> 0.3"}) {
-				t.Errorf("preview of the second document = %+v, want revision 1 and the change of the price", a)
+			result, err := PreviewTx(tx, secondDoc)
+			if result.Revision != 1 || !slices.Equal(result.Changes, []string{"model lark-1: price.input 0.25 -> 0.3"}) {
+				t.Errorf("preview of the second document = %+v, want revision 1 and the change of the price", result)
 			}
 			return err
 		})
-		if a := apply(t, db, one); a.Revision != 1 || a.Changes == nil || len(a.Changes) != 0 {
-			t.Errorf("apply of the current document = %+v, want revision 1 and no changes", a)
+		if result := apply(t, db, firstDoc); result.Revision != 1 || result.Changes == nil || len(result.Changes) != 0 {
+			t.Errorf("apply of the current document = %+v, want revision 1 and no changes", result)
 		}
-		if a := apply(t, db, two); a.Revision != 2 || len(a.Changes) != 1 {
-			t.Errorf("apply of the second document = %+v, want revision 2 and 1 change", a)
+		if result := apply(t, db, secondDoc); result.Revision != 2 || len(result.Changes) != 1 {
+			t.Errorf("apply of the second document = %+v, want revision 2 and 1 change", result)
 		}
-		if a := apply(t, db, one); a.Revision != 3 {
-			t.Errorf("apply of the first document again = %+v, want revision 3", a)
+		if result := apply(t, db, firstDoc); result.Revision != 3 {
+			t.Errorf("apply of the first document again = %+v, want revision 3", result)
 		}
 		storetest.View(t, db, func(tx *store.Tx) error {
-			doc, n, err := CurrentTx(tx)
-			if err != nil || n != 3 || !Equal(doc, one) {
-				t.Errorf("CurrentTx: revision %d, error %v, want the first document as revision 3", n, err)
+			doc, revision, err := CurrentTx(tx)
+			if err != nil || revision != 3 || !Equal(doc, firstDoc) {
+				t.Errorf("CurrentTx: revision %d, error %v, want the first document as revision 3", revision, err)
 			}
-			if doc, err = RevisionTx(tx, 2); err != nil || !Equal(doc, two) {
+			if doc, err = RevisionTx(tx, 2); err != nil || !Equal(doc, secondDoc) {
 				t.Errorf("RevisionTx(2): error %v, want the second document", err)
 			}
 			if strings.Contains(string(doc.YAML()), "sk-") || !strings.Contains(string(doc.YAML()), "${EXAMPLE_API_KEY}") {
@@ -96,23 +96,23 @@ func TestConcurrentAppliesCreateOneRevisionEach(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		const callers = 8
 		var (
-			wait sync.WaitGroup
-			mu   sync.Mutex
-			got  []int64
+			wg  sync.WaitGroup
+			mu  sync.Mutex
+			got []int64
 		)
 		for i := range callers {
 			doc := mustParse(t, strings.Replace("models: ["+chatModel+"]", "100,", strings.Repeat("1", i+1)+",", 1))
-			wait.Go(func() {
-				a, err := store.Write(t.Context(), db, func(tx *store.Tx) (ApplyResult, error) { return ApplyTx(tx, doc) })
+			wg.Go(func() {
+				result, err := store.Write(t.Context(), db, func(tx *store.Tx) (ApplyResult, error) { return ApplyTx(tx, doc) })
 				if err != nil {
 					t.Error(err)
 				}
 				mu.Lock()
 				defer mu.Unlock()
-				got = append(got, a.Revision)
+				got = append(got, result.Revision)
 			})
 		}
-		wait.Wait()
+		wg.Wait()
 		slices.Sort(got)
 		if want := []int64{1, 2, 3, 4, 5, 6, 7, 8}; !slices.Equal(slices.Compact(got), want) {
 			t.Errorf("got revisions %v, want %v", got, want)
@@ -127,9 +127,9 @@ func TestFirstCatalogIsAppliedOnce(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		for i, want := range []bool{true, false} {
 			storetest.Update(t, db, func(tx *store.Tx) error {
-				a, first, err := ApplyFirstTx(tx, mustParse(t, string(Sandbox())))
-				if first != want || a.Revision != 1 {
-					t.Errorf("call %d of ApplyFirstTx = %+v, %v, want revision 1, %v", i, a, first, want)
+				result, applied, err := ApplyFirstTx(tx, mustParse(t, string(Sandbox())))
+				if applied != want || result.Revision != 1 {
+					t.Errorf("call %d of ApplyFirstTx = %+v, %v, want revision 1, %v", i, result, applied, want)
 				}
 				return err
 			})
@@ -142,19 +142,19 @@ type testLog struct{ lines chan string }
 
 func newTestLog() testLog { return testLog{make(chan string, 1000)} }
 
-func (j testLog) Write(p []byte) (int, error) {
-	j.lines <- string(p)
+func (l testLog) Write(p []byte) (int, error) {
+	l.lines <- string(p)
 	return len(p), nil
 }
 
-func (j testLog) logger() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
+func (l testLog) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
 // drain returns the lines logged since the last call.
-func (j testLog) drain() string {
+func (l testLog) drain() string {
 	var out strings.Builder
 	for {
 		select {
-		case line := <-j.lines:
+		case line := <-l.lines:
 			out.WriteString(line)
 		default:
 			return out.String()
@@ -209,8 +209,8 @@ func TestRefreshLoadsNewRevisions(t *testing.T) {
 		if line := log.drain(); strings.Count(line, "cannot be loaded") != 1 {
 			t.Errorf("log %s, want one error", line)
 		}
-		if a := apply(t, db, mustParse(t, catalogYAML)); a.Revision != 3 || len(a.Changes) != 1 {
-			t.Errorf("apply over an unreadable revision = %+v, want revision 3 and 1 change", a)
+		if result := apply(t, db, mustParse(t, catalogYAML)); result.Revision != 3 || len(result.Changes) != 1 {
+			t.Errorf("apply over an unreadable revision = %+v, want revision 3 and 1 change", result)
 		}
 		if three := refresh(); three.Revision != 3 || len(three.Models()) != 2 {
 			t.Errorf("snapshot after the third apply %+v, want revision 3 with 2 models", three)

@@ -21,7 +21,7 @@ import (
 // keeps its snapshot to the end.
 type Snapshot struct {
 	Revision       int64 // zero before the first catalog
-	SecretsVersion int64 // the number of reloads of the revision's secrets on this node
+	SecretsVersion int64 // how often the revision's secrets have changed on this node
 
 	doc          *Document
 	models       []*Model
@@ -31,8 +31,8 @@ type Snapshot struct {
 	hasRealLine  bool               // an enabled line is not a sandbox line
 }
 
-// Line is a line on a node. BaseURL and Forms are never empty if the provider has a default. Models
-// only has models supported by the provider.
+// Line is a LineSpec with the values of its provider and of a node. BaseURL and Forms are never
+// empty if the provider has a default. Models only has models supported by the provider.
 type Line struct {
 	LineSpec
 	// UnusableReason says why the line is out of service on this node. It names variables, never
@@ -147,13 +147,13 @@ func (l *Line) passesField(name string) bool {
 // DroppedFields returns the fields in extra that are not sent to the line, because neither the
 // line's vendor documents them nor the line passes them. extra are the fields not documented for
 // the form of the request.
-func (l *Line) DroppedFields(extra []string) (out []string) {
+func (l *Line) DroppedFields(extra []string) (fields []string) {
 	for _, name := range extra {
 		if !l.vendor.Documents(name) && !l.passesField(name) {
-			out = append(out, name)
+			fields = append(fields, name)
 		}
 	}
-	return out
+	return fields
 }
 
 // IsErrorSentence reports whether the text of an answer matches one of the line's error sentences.
@@ -191,9 +191,9 @@ func NewSnapshot(revision int64, doc *Document, providers map[string]Provider, l
 	return s
 }
 
-// reloadSecrets returns a new snapshot with the current values of its references. unreadable are
-// the lines with an unreadable value; these keep their former secrets. changed are the lines with
-// new secrets. If changed is empty, the snapshot need not be replaced.
+// reloadSecrets returns a copy of s with the current values of the lines' references. unreadable
+// are the lines with an unreadable value; these keep their former secrets. changed are the lines
+// with new secrets. If changed is empty, the snapshot need not be replaced.
 func (s *Snapshot) reloadSecrets(providers map[string]Provider, lookup func(string) (string, bool)) (next *Snapshot,
 	changed, unreadable []Warning) {
 	next = NewSnapshot(s.Revision, s.doc, providers, lookup)
@@ -330,9 +330,9 @@ func (s *Snapshot) Models() []*Model { return s.models }
 // Callers must not change the slice.
 func (s *Snapshot) Lines(model string) []*Line { return s.linesByModel[model] }
 
-// HoldLimit returns the limit on output tokens for a hold. It is the client's limit (0 without
-// one), raised to the largest minimum of the model's lines. If any of the lines ignores limits, it
-// is max_output_tokens. form is the client's form.
+// HoldLimit returns the limit on output tokens for a hold. It is max_output_tokens if any of the
+// model's lines ignores limits. Otherwise it is the client's limit (0 without one), raised to the
+// largest minimum of the lines. form is the client's form.
 func (s *Snapshot) HoldLimit(m *Model, form wire.Form, limit int64) int64 {
 	for _, l := range s.linesByModel[m.ID] {
 		if l.IgnoresLimit {

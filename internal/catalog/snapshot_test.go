@@ -164,7 +164,7 @@ func TestSnapshot(t *testing.T) {
 		t.Errorf("all lines = %v, want 5", got)
 	}
 	if m, ok := s.Model("b"); !ok || m.State != StateRetired || len(s.Models()) != 2 || s.Models()[0].ID != "a" {
-		t.Error("the models differ from the document's")
+		t.Errorf("Model(b) = %+v, models %+v, want a and the retired b", m, s.Models())
 	}
 	if _, ok := s.Model("x"); ok {
 		t.Error("Model(x) found the provider's ID x, want only IDs of the catalog")

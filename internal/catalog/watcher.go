@@ -85,11 +85,11 @@ func (w *Watcher) SnapshotAt(ctx context.Context, revision int64) (*Snapshot, er
 		return nil, fmt.Errorf("load catalog revision %d: %w", revision, err)
 	}
 	s := NewSnapshot(revision, doc, w.opts.Providers, w.opts.Lookup)
-	for old := range w.snapshots {
+	for oldRevision := range w.snapshots {
 		if len(w.snapshots) < maxSnapshots {
 			break
 		}
-		delete(w.snapshots, old)
+		delete(w.snapshots, oldRevision)
 	}
 	if w.snapshots == nil {
 		w.snapshots = map[int64]*Snapshot{}

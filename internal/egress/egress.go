@@ -164,15 +164,15 @@ func Explain(err error) string {
 		return "no complete answer in time"
 	case errors.As(err, &dns):
 		return "the host's name could not be looked up"
-	case isCertificate(err):
+	case isCertificateError(err):
 		return "the host's certificate is not valid for it"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "the connection was refused"
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return "there is no way to the host"
-	case isTLS(err):
+	case isTLSError(err):
 		return "the host does not speak TLS as it should"
-	case isTruncated(err):
+	case isTruncationError(err):
 		return "the connection closed before the answer was complete"
 	}
 	return "the answer could not be read as HTTP"

@@ -136,19 +136,19 @@ func exchangeError(ctx context.Context, err error) error {
 	return addressError("The address could not be fetched: " + Explain(err) + ".")
 }
 
-func isCertificate(err error) bool {
+func isCertificateError(err error) bool {
 	var verify *tls.CertificateVerificationError
 	var host x509.HostnameError
 	return errors.As(err, &verify) || errors.As(err, &host)
 }
 
-func isTLS(err error) bool {
+func isTLSError(err error) bool {
 	var record tls.RecordHeaderError
 	var alert tls.AlertError
 	return errors.As(err, &record) || errors.As(err, &alert) || errors.Is(err, http.ErrSchemeMismatch)
 }
 
-func isTruncated(err error) bool {
+func isTruncationError(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
