@@ -172,7 +172,7 @@ func (j *Jobs) afterEnd(e *ending) {
 	}
 	j.metrics.ended(e.rec.Kind, code)
 	e.countSettlement()
-	if e.publication != nil && !e.publication.Whole() {
+	if e.publication != nil && !e.publication.AllPublished() {
 		j.opts.Log.Error("job: a result file was missing at the end of its job", "job", e.rec.ID)
 	}
 	j.opts.Log.Debug("job: ended", "job", e.rec.ID, "line", p.Line, "code", code)

@@ -19,14 +19,14 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
-// bucket is a backend in an S3-compatible store. A file that fits into one part is one PUT; a
-// longer file is a multipart upload, completed at its end and aborted on any error. Either way the
-// file is visible whole or not at all.
+// bucket is a backend in an S3-compatible store. It stores a file of one part with one PUT, and a
+// longer file with a multipart upload that it aborts on any error. So the file is visible completely
+// or not at all.
 type bucket struct {
 	name      string
 	api       *minio.Core
 	transport *http.Transport
-	keys      *bucketKeys // nil if lookup returns the keys
+	keys      *bucketKeys // nil if the keys are in environment variables
 }
 
 // defaultRegion is the region if none is configured.
@@ -34,17 +34,17 @@ const defaultRegion = "us-east-1"
 
 // Limits of the requests to a store.
 const (
-	partSize      = 8 << 20 // memory for a put; the minimum of S3 is 5 MiB
+	partSize      = 8 << 20 // memory of one put; S3 requires at least 5 MiB
 	maxParts      = 10_000  // limit of S3
-	partTime      = 2 * time.Minute
-	answerTime    = time.Minute // until the header of a response
-	abortTime     = 15 * time.Second
-	storeAttempts = 3
+	partTimeout   = 2 * time.Minute
+	headerTimeout = time.Minute // until the header of a response
+	abortTimeout  = 15 * time.Second
+	maxAttempts   = 3
 )
 
-// openBucket parses a location s3://BUCKET?endpoint=…&region=…&path_style=true. Credentials
-// come from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, or else from the rest
-// of AWS's chain (see bucketKeys). The region may come from AWS_REGION, AWS_DEFAULT_REGION or the
+// openBucket opens the bucket at s3://BUCKET?endpoint=…&region=…&path_style=true. Credentials come
+// from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, or else from the rest of
+// AWS's chain (see bucketKeys). The region may come from AWS_REGION, AWS_DEFAULT_REGION or the
 // profile.
 func openBucket(ctx context.Context, location string, lookup func(string) (string, bool)) (*bucket, error) {
 	u, err := url.Parse(location)
@@ -53,11 +53,11 @@ func openBucket(ctx context.Context, location string, lookup func(string) (strin
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return nil, errors.New("media: what follows the question mark cannot be read")
+		return nil, errors.New("media: the options after the question mark are invalid")
 	}
 	for key := range query {
 		if !slices.Contains([]string{"endpoint", "region", "path_style"}, key) {
-			return nil, fmt.Errorf("media: %s is not known; there are endpoint, region and path_style", key)
+			return nil, fmt.Errorf("media: option %s is not known; use endpoint, region or path_style", key)
 		}
 	}
 	variable := func(name string) string { value, _ := lookup(name); return value }
@@ -85,7 +85,7 @@ func openBucket(ctx context.Context, location string, lookup func(string) (strin
 		Secure:     secure,
 		Region:     region, // set, so that the client does not query the region
 		Transport:  transport,
-		MaxRetries: storeAttempts,
+		MaxRetries: maxAttempts,
 	}
 	switch query.Get("path_style") {
 	case "true":
@@ -102,10 +102,10 @@ func openBucket(ctx context.Context, location string, lookup func(string) (strin
 		return nil, fmt.Errorf("media: %w", err)
 	}
 	if keys != nil {
-		looking, cancel := context.WithTimeout(ctx, keysTime)
+		searchCtx, cancel := context.WithTimeout(ctx, keysTimeout)
 		defer cancel()
-		if _, err := keys.get(looking); err != nil {
-			return nil, noKeys(err, lookup)
+		if _, err := keys.get(searchCtx); err != nil {
+			return nil, missingKeysError(err, lookup)
 		}
 	}
 	return &bucket{name: u.Host, api: api, transport: transport, keys: keys}, nil
@@ -123,14 +123,14 @@ func endpointOf(address string) (host string, secure bool, err error) {
 	return u.Host, u.Scheme == "https", nil
 }
 
-// storeTransport returns the transport for the store. It does not limit transfers; contexts do.
+// storeTransport returns the transport for the store. Contexts limit the time of transfers.
 func storeTransport() *http.Transport {
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
 		DialContext:           (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
 		TLSHandshakeTimeout:   10 * time.Second,
 		TLSClientConfig:       &tls.Config{MinVersion: tls.VersionTLS12},
-		ResponseHeaderTimeout: answerTime,
+		ResponseHeaderTimeout: headerTimeout,
 		ExpectContinueTimeout: time.Second,
 		IdleConnTimeout:       time.Minute,
 		MaxIdleConns:          64,
@@ -143,13 +143,13 @@ func storeTransport() *http.Transport {
 func (b *bucket) key(name string) string { return shard(name) + "/" + name }
 
 func (b *bucket) check(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	ctx, cancel := context.WithTimeout(ctx, headerTimeout)
 	defer cancel()
 	return checkBackend(ctx, b, "the media bucket "+b.name)
 }
 
-// IsStarting reports whether err is the response of a running store that is not ready: 5xx, or too
-// many requests. Rejected credentials or a missing bucket do not count.
+// IsStarting reports whether err is the response of a store that is not ready yet: a 5xx or a 429.
+// Rejected credentials and a missing bucket are permanent errors.
 func IsStarting(err error) bool {
 	var response minio.ErrorResponse
 	return errors.As(err, &response) && (response.StatusCode >= 500 || response.StatusCode == http.StatusTooManyRequests)
@@ -163,13 +163,12 @@ func (b *bucket) put(ctx context.Context, name, contentType string, r io.Reader)
 		return err
 	}
 	if last {
-		return b.within(ctx, partTime, func(ctx context.Context) error {
+		return b.withTimeout(ctx, partTimeout, func(ctx context.Context) error {
 			_, err := b.api.PutObject(ctx, b.name, b.key(name), bytes.NewReader(part.Bytes()), int64(part.Len()), "", "", options)
 			return err
 		})
 	}
-	// An interrupted upload of a dead node would otherwise stay, and cost money, as long as the
-	// file.
+	// A dead node's interrupted upload would otherwise stay, and cost money, as long as the file.
 	if err := b.api.RemoveIncompleteUpload(ctx, b.name, b.key(name)); err != nil {
 		return err
 	}
@@ -178,18 +177,18 @@ func (b *bucket) put(ctx context.Context, name, contentType string, r io.Reader)
 		return err
 	}
 	if err := b.putParts(ctx, name, upload, &part, r); err != nil {
-		abort := b.within(context.WithoutCancel(ctx), abortTime, func(ctx context.Context) error {
+		abort := b.withTimeout(context.WithoutCancel(ctx), abortTimeout, func(ctx context.Context) error {
 			return b.api.AbortMultipartUpload(ctx, b.name, b.key(name), upload)
 		})
 		if minio.ToErrorResponse(abort).Code == "NoSuchUpload" {
-			abort = nil // completed although the response was lost, or aborted by another node
+			abort = nil // the upload was completed and its response lost, or another node aborted it
 		}
 		return errors.Join(err, abort)
 	}
 	return nil
 }
 
-// putOptions returns the options for every file: its content type, for people who read the bucket,
+// putOptions returns the options for every file: the content type, for people who read the bucket,
 // and a checksum for the store to verify.
 func putOptions(contentType string) minio.PutObjectOptions {
 	return minio.PutObjectOptions{ContentType: contentType, SendContentMd5: true}
@@ -202,10 +201,10 @@ func (b *bucket) putParts(ctx context.Context, name, upload string, part *bytes.
 		if len(parts) == maxParts {
 			return fmt.Errorf("%w: a bucket takes %d parts", ErrTooLarge, maxParts)
 		}
-		err := b.within(ctx, partTime, func(ctx context.Context) error {
-			done, err := b.api.PutObjectPart(ctx, b.name, b.key(name), upload, len(parts)+1,
+		err := b.withTimeout(ctx, partTimeout, func(ctx context.Context) error {
+			uploaded, err := b.api.PutObjectPart(ctx, b.name, b.key(name), upload, len(parts)+1,
 				bytes.NewReader(part.Bytes()), int64(part.Len()), minio.PutObjectPartOptions{})
-			parts = append(parts, minio.CompletePart{PartNumber: len(parts) + 1, ETag: done.ETag})
+			parts = append(parts, minio.CompletePart{PartNumber: len(parts) + 1, ETag: uploaded.ETag})
 			return err
 		})
 		if err != nil {
@@ -221,7 +220,7 @@ func (b *bucket) putParts(ctx context.Context, name, upload string, part *bytes.
 			break
 		}
 	}
-	return b.within(ctx, partTime, func(ctx context.Context) error {
+	return b.withTimeout(ctx, partTimeout, func(ctx context.Context) error {
 		_, err := b.api.CompleteMultipartUpload(ctx, b.name, b.key(name), upload, parts, minio.PutObjectOptions{})
 		return err
 	})
@@ -237,8 +236,8 @@ func nextPart(part *bytes.Buffer, r io.Reader) (last bool, err error) {
 	return false, err
 }
 
-// within runs one request with a timeout.
-func (b *bucket) within(ctx context.Context, limit time.Duration, do func(context.Context) error) error {
+// withTimeout runs one request with a timeout.
+func (b *bucket) withTimeout(ctx context.Context, limit time.Duration, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	return do(ctx)
@@ -257,22 +256,21 @@ func (b *bucket) tidy(context.Context, time.Time) error { return nil }
 
 func (b *bucket) close() { b.transport.CloseIdleConnections() }
 
-// open begins to read at once, so that an error is known before the response begins. With an empty
-// span it reads nothing.
+// open requests the expected span at once, so that errors are known before the response begins. For
+// an empty span it requests nothing.
 func (b *bucket) open(ctx context.Context, name string, size int64, expected span) (io.ReadSeekCloser, error) {
 	o := &object{ctx: ctx, bucket: b, name: name, size: size, expected: expected}
 	if expected.from < expected.to {
-		o.at = expected.from
-		if err := o.begin(); err != nil {
+		o.offset = expected.from
+		if err := o.openBody(); err != nil {
 			return nil, err
 		}
-		o.at = 0
+		o.offset = 0
 	}
 	return o, nil
 }
 
-// object reads a file of a bucket. Each Read continues the previous one; a Seek sends a request
-// only at the next Read.
+// object reads a file of a bucket. After a Seek, the next Read sends a new request.
 type object struct {
 	ctx      context.Context
 	bucket   *bucket
@@ -280,19 +278,19 @@ type object struct {
 	size     int64
 	expected span // the bytes to read in one request, if the first Read begins there
 
-	at     int64         // offset of the next Read
-	body   io.ReadCloser // the response being read, or nil
-	bodyAt int64         // offset of the next byte of body
+	offset     int64         // offset of the next Read
+	body       io.ReadCloser // the response being read, or nil
+	bodyOffset int64         // offset of the next byte of body
 }
 
-// begin requests the bytes from at on.
-func (o *object) begin() error {
+// openBody requests the bytes from offset on.
+func (o *object) openBody() error {
 	to := o.size
-	if o.at == o.expected.from {
+	if o.offset == o.expected.from {
 		to = min(to, o.expected.to)
 	}
 	var options minio.GetObjectOptions
-	if err := options.SetRange(o.at, to-1); err != nil {
+	if err := options.SetRange(o.offset, to-1); err != nil {
 		return err
 	}
 	body, info, _, err := o.bucket.api.GetObject(o.ctx, o.bucket.name, o.bucket.key(o.name), options)
@@ -301,34 +299,34 @@ func (o *object) begin() error {
 		return fmt.Errorf("%w: %w", ErrUnknown, err)
 	case err != nil:
 		return err
-	case info.Size != to-o.at:
-		return errors.Join(fmt.Errorf("the bucket answers %d bytes instead of %d", info.Size, to-o.at), body.Close())
+	case info.Size != to-o.offset:
+		return errors.Join(fmt.Errorf("the bucket sends %d bytes instead of %d", info.Size, to-o.offset), body.Close())
 	}
-	o.body, o.bodyAt = body, o.at
+	o.body, o.bodyOffset = body, o.offset
 	return nil
 }
 
 // Read implements io.Reader.
 func (o *object) Read(p []byte) (int, error) {
 	for {
-		if o.at >= o.size {
+		if o.offset >= o.size {
 			return 0, io.EOF
 		}
-		if o.body != nil && o.bodyAt != o.at {
-			if err := o.end(); err != nil {
+		if o.body != nil && o.bodyOffset != o.offset {
+			if err := o.closeBody(); err != nil {
 				return 0, err
 			}
 		}
 		if o.body == nil {
-			if err := o.begin(); err != nil {
+			if err := o.openBody(); err != nil {
 				return 0, err
 			}
 		}
 		n, err := o.body.Read(p)
-		o.at += int64(n)
-		o.bodyAt = o.at
+		o.offset += int64(n)
+		o.bodyOffset = o.offset
 		if errors.Is(err, io.EOF) {
-			if err = o.end(); n == 0 && err == nil {
+			if err = o.closeBody(); n == 0 && err == nil {
 				continue // the expected range has ended, but the file has not
 			}
 		}
@@ -340,19 +338,19 @@ func (o *object) Read(p []byte) (int, error) {
 func (o *object) Seek(offset int64, whence int) (int64, error) {
 	switch whence {
 	case io.SeekCurrent:
-		offset += o.at
+		offset += o.offset
 	case io.SeekEnd:
 		offset += o.size
 	}
 	if offset < 0 {
 		return 0, errors.New("seek to before the beginning")
 	}
-	o.at = offset
+	o.offset = offset
 	return offset, nil
 }
 
-// end closes the response being read.
-func (o *object) end() error {
+// closeBody closes the response being read.
+func (o *object) closeBody() error {
 	body := o.body
 	o.body = nil
 	return body.Close()
@@ -363,5 +361,5 @@ func (o *object) Close() error {
 	if o.body == nil {
 		return nil
 	}
-	return o.end()
+	return o.closeBody()
 }

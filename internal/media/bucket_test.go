@@ -10,6 +10,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -19,23 +20,22 @@ import (
 	"tollgate/internal/media/formattest"
 )
 
-// gate is a proxy in front of an S3 server. It passes requests on unchanged, records them, and
-// fails the requests that its rule matches.
-type gate struct {
+// faultyProxy is a proxy in front of an S3 server. It records all requests and fails some of them.
+type faultyProxy struct {
 	mu   sync.Mutex
 	log  []string                     // method, query keys and Range of each request
-	fail func(r *http.Request) string // "": pass on; "error" or "break": fail; "lose": pass on, then break
+	fail func(r *http.Request) string // returns "", "error" (403), "break" (no response) or "lose" (lost response)
 }
 
-// behindGate opens a store with its bucket behind a gate.
-func behindGate(t *testing.T) (*bench, *gate) {
+// newProxiedStore opens a store with its bucket behind a faultyProxy.
+func newProxiedStore(t *testing.T) (*testStore, *faultyProxy) {
 	t.Helper()
 	s := s3server.Start(t)
 	target, err := url.Parse(s.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &gate{}
+	g := &faultyProxy{}
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	proxy := &httputil.ReverseProxy{
@@ -47,7 +47,7 @@ func behindGate(t *testing.T) (*bench, *gate) {
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch g.note(r) {
+		switch g.decide(r) {
 		case "error":
 			w.WriteHeader(http.StatusForbidden)
 		case "break":
@@ -60,10 +60,11 @@ func behindGate(t *testing.T) (*bench, *gate) {
 		}
 	}))
 	t.Cleanup(front.Close)
-	return onSQLite(t, s.Location(front.URL)), g
+	return newSQLiteStore(t, s.Location(front.URL)), g
 }
 
-func (g *gate) note(r *http.Request) string {
+// decide records a request and returns the result of fail.
+func (g *faultyProxy) decide(r *http.Request) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var keys []string
@@ -78,21 +79,24 @@ func (g *gate) note(r *http.Request) string {
 	return g.fail(r)
 }
 
-func (g *gate) rule(fail func(r *http.Request) string) {
+// setRule sets fail and forgets the recorded requests.
+func (g *faultyProxy) setRule(fail func(r *http.Request) string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.log, g.fail = nil, fail
 }
 
-func (g *gate) requests() []string {
+func (g *faultyProxy) requests() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.log)
 }
 
-func TestABucketIsAskedForWhatIsServedAlone(t *testing.T) {
+// TestBucketRequestsOnlyServedBytes checks that a response requests only its bytes from the bucket,
+// in one request.
+func TestBucketRequestsOnlyServedBytes(t *testing.T) {
 	t.Parallel()
-	b, g := behindGate(t)
+	b, g := newProxiedStore(t)
 	data := formattest.Picture(t, "image/png", 400, 300, 1)
 	f := b.put("job_1", data)
 	b.publish("job_1", f)
@@ -102,14 +106,14 @@ func TestABucketIsAskedForWhatIsServedAlone(t *testing.T) {
 		header []string
 		want   []string
 	}{
-		{"all", "GET", nil, []string{"GET  bytes=0-" + last(data)}},
+		{"all", "GET", nil, []string{"GET  bytes=0-" + lastOffset(data)}},
 		{"a part", "GET", []string{"Range", "bytes=100-199"}, []string{"GET  bytes=100-199"}},
-		{"the end", "GET", []string{"Range", "bytes=-100"}, []string{"GET  bytes=" + last(data[99:]) + "-" + last(data)}},
-		{"nothing: it is known", "GET", []string{"If-None-Match", `"` + f.Name + `"`}, nil},
-		{"nothing: only the head", "HEAD", nil, nil},
-		{"nothing: past the end", "GET", []string{"Range", "bytes=99999999-"}, nil},
+		{"the end", "GET", []string{"Range", "bytes=-100"}, []string{"GET  bytes=" + lastOffset(data[99:]) + "-" + lastOffset(data)}},
+		{"not modified", "GET", []string{"If-None-Match", `"` + f.Name + `"`}, nil},
+		{"HEAD", "HEAD", nil, nil},
+		{"past the end", "GET", []string{"Range", "bytes=99999999-"}, nil},
 	} {
-		g.rule(nil)
+		g.setRule(nil)
 		w := b.fetch(c.method, "/media/"+f.Name+".png", c.header...)
 		if got := g.requests(); !slices.Equal(got, c.want) {
 			t.Errorf("%s: the bucket got %q, want %q (status %d)", c.name, got, c.want, w.Code)
@@ -117,13 +121,15 @@ func TestABucketIsAskedForWhatIsServedAlone(t *testing.T) {
 	}
 }
 
-// last returns the offset of the last byte as text.
-func last(data []byte) string { return strings.TrimSpace(strings.Fields(sum(data[1:]))[0]) }
+// lastOffset returns the offset of the last byte as text.
+func lastOffset(data []byte) string { return strconv.Itoa(len(data) - 1) }
 
-func TestALongFileGoesInPartsAndIsAbortedWhenOneFails(t *testing.T) {
+// TestLongFileIsUploadedInParts checks that a multipart upload is aborted if a request fails, and that
+// a part is sent again after a broken connection.
+func TestLongFileIsUploadedInParts(t *testing.T) {
 	t.Parallel()
-	b, g := behindGate(t)
-	data := large(t, 1)
+	b, g := newProxiedStore(t)
+	data := twoPartPicture(t, 1)
 	limit := Limit{KindImage, int64(len(data))}
 	name := b.reserve("job_1")
 	part := func(number string) func(r *http.Request) bool {
@@ -135,8 +141,8 @@ func TestALongFileGoesInPartsAndIsAbortedWhenOneFails(t *testing.T) {
 	begin := func(r *http.Request) bool { return r.Method == http.MethodPost && r.URL.Query().Has("uploads") }
 	for _, c := range []struct {
 		name  string
-		which func(r *http.Request) bool
-		how   string
+		match func(r *http.Request) bool // the requests to fail
+		fault string
 	}{
 		{"the beginning is refused", begin, "error"},
 		{"the first part is refused", part("1"), "error"},
@@ -144,24 +150,24 @@ func TestALongFileGoesInPartsAndIsAbortedWhenOneFails(t *testing.T) {
 		{"the last part's answer is lost", part("2"), "lose"},
 		{"the completion is refused", complete, "error"},
 	} {
-		g.rule(func(r *http.Request) string {
-			if c.which(r) {
-				return c.how
+		g.setRule(func(r *http.Request) string {
+			if c.match(r) {
+				return c.fault
 			}
 			return ""
 		})
 		if _, err := b.Put(t.Context(), name, bytes.NewReader(data), limit); err == nil || errors.Is(err, ErrSource) ||
 			strings.Contains(err.Error(), name) {
-			t.Errorf("%s: error %v", c.name, err)
+			t.Errorf("%s: error %v, want one without ErrSource and without the name", c.name, err)
 		}
-		g.rule(nil)
+		g.setRule(nil)
 		b.wantBytes(name, false)
 		b.wantNoRemainder(c.name)
 		b.wantRow(name, statePending)
 	}
 	// A part is sent again after its connection broke once.
 	broken := false
-	g.rule(func(r *http.Request) string {
+	g.setRule(func(r *http.Request) string {
 		if part("2")(r) && !broken {
 			broken = true
 			return "break"
@@ -179,21 +185,21 @@ func TestALongFileGoesInPartsAndIsAbortedWhenOneFails(t *testing.T) {
 	b.wantServed(f, data)
 }
 
-// TestADiedNodesUploadGoesWithItsName begins an upload and leaves it unfinished, like a killed
-// node.
-func TestADiedNodesUploadGoesWithItsName(t *testing.T) {
+// TestUploadOfDeadNodeIsDeleted checks that the unfinished upload of a dead node is deleted when
+// another node stores the file, or with the name.
+func TestUploadOfDeadNodeIsDeleted(t *testing.T) {
 	t.Parallel()
 	s := s3server.Start(t)
-	b := onSQLite(t, s.Location(s.URL))
+	b := newSQLiteStore(t, s.Location(s.URL))
 	inner := b.inner().(*bucket)
 	name := b.reserve("job_1")
 	if _, err := inner.api.NewMultipartUpload(t.Context(), inner.name, inner.key(name), putOptions("image/png")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Put(t.Context(), name, bytes.NewReader(large(t, 1)), Limit{KindImage, 1 << 30}); err != nil {
+	if _, err := b.Put(t.Context(), name, bytes.NewReader(twoPartPicture(t, 1)), Limit{KindImage, 1 << 30}); err != nil {
 		t.Fatal(err)
 	}
-	b.wantNoRemainder("another node has stored it")
+	b.wantNoRemainder("a Put of another node")
 	name = b.reserve("job_1")
 	if _, err := inner.api.NewMultipartUpload(t.Context(), inner.name, inner.key(name), putOptions("image/png")); err != nil {
 		t.Fatal(err)
@@ -204,52 +210,56 @@ func TestADiedNodesUploadGoesWithItsName(t *testing.T) {
 	b.wantNoRemainder("the sweep")
 }
 
-func TestABucketThatIsAwayIsAnOutage(t *testing.T) {
+// TestUnavailableBucket checks that a failing bucket causes a 503 and an internal error, and that
+// files are deleted after the bucket works again.
+func TestUnavailableBucket(t *testing.T) {
 	t.Parallel()
-	b, g := behindGate(t)
+	b, g := newProxiedStore(t)
 	data := formattest.Picture(t, "image/png", 40, 30, 1)
 	f := b.put("job_1", data)
 	b.publish("job_1", f)
-	g.rule(func(*http.Request) string { return "error" })
+	g.setRule(func(*http.Request) string { return "error" })
 	if w := b.get(f); w.Code != 503 || !strings.Contains(w.Body.String(), "service_unavailable") ||
 		w.Header().Get("Cache-Control") != "no-store" {
-		t.Errorf("response %d %s", w.Code, w.Body)
+		t.Errorf("response %d %s, want a 503 service_unavailable", w.Code, w.Body)
 	}
-	var refusal *format.FileError
-	if _, err := b.Keep(t.Context(), "job_2", data, format.Policy{}); err == nil || errors.As(err, &refusal) {
-		t.Errorf("Keep: %v", err)
+	var fileError *format.FileError
+	if _, err := b.Keep(t.Context(), "job_2", data, format.Policy{}); err == nil || errors.As(err, &fileError) {
+		t.Errorf("Keep returned %v, want an internal error", err)
 	}
 	b.clock.Advance(retention)
 	if err := b.step(t.Context()); err == nil || strings.Contains(err.Error(), f.Name) {
-		t.Errorf("sweep: %v", err)
+		t.Errorf("step returned %v, want an error without the whole name", err)
 	}
 	b.wantRow(f.Name, stateGone)
-	g.rule(nil)
-	b.clock.Advance(again)
+	g.setRule(nil)
+	b.clock.Advance(retryDelay)
 	b.sweep()
 	if n := b.rows(); n != 0 {
-		t.Errorf("%d rows left", n)
+		t.Errorf("%d rows left, want 0", n)
 	}
 }
 
-func TestAnotherLengthThanWasStoredIsNotServed(t *testing.T) {
+// TestChangedLengthIsNotServed checks that a file with another length than recorded is not served.
+func TestChangedLengthIsNotServed(t *testing.T) {
 	t.Parallel()
 	s := s3server.Start(t)
-	b := onSQLite(t, s.Location(s.URL))
+	b := newSQLiteStore(t, s.Location(s.URL))
 	f := b.put("job_1", formattest.Picture(t, "image/png", 40, 30, 1))
 	b.publish("job_1", f)
 	if err := b.backend.put(t.Context(), f.Name, f.Type, strings.NewReader("short")); err != nil {
 		t.Fatal(err)
 	}
 	if w := b.get(f); w.Code != 503 {
-		t.Errorf("response %d with %d bytes", w.Code, w.Body.Len())
+		t.Errorf("response %d with %d bytes, want 503", w.Code, w.Body.Len())
 	}
 }
 
-func TestAnObjectSeeksLikeAFile(t *testing.T) {
+// TestObjectSeeksLikeReader checks that an object reads and seeks like a bytes.Reader.
+func TestObjectSeeksLikeReader(t *testing.T) {
 	t.Parallel()
 	s := s3server.Start(t)
-	b := onSQLite(t, s.Location(s.URL))
+	b := newSQLiteStore(t, s.Location(s.URL))
 	data := formattest.Picture(t, "image/png", 100, 100, 1)
 	f := b.put("job_1", data)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -259,7 +269,7 @@ func TestAnObjectSeeksLikeAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer content.Close()
-	like := bytes.NewReader(data)
+	reader := bytes.NewReader(data)
 	for _, step := range []struct {
 		offset int64
 		whence int
@@ -268,14 +278,14 @@ func TestAnObjectSeeksLikeAFile(t *testing.T) {
 		{10, io.SeekStart, 15}, {0, io.SeekCurrent, 5}, {-7, io.SeekEnd, 7}, {0, io.SeekCurrent, 1}, {0, io.SeekStart, 30000},
 		{-29990, io.SeekCurrent, 10}, {5, io.SeekEnd, 1}, {-1, io.SeekStart, 0}, {12, io.SeekStart, 8},
 	} {
-		at, err := content.Seek(step.offset, step.whence)
-		want, wantErr := like.Seek(step.offset, step.whence)
-		if (err == nil) != (wantErr == nil) || (err == nil && at != want) {
-			t.Fatalf("seek %+v: %d %v, want %d %v", step, at, err, want, wantErr)
+		offset, err := content.Seek(step.offset, step.whence)
+		want, wantErr := reader.Seek(step.offset, step.whence)
+		if (err == nil) != (wantErr == nil) || (err == nil && offset != want) {
+			t.Fatalf("seek %+v: %d %v, want %d %v", step, offset, err, want, wantErr)
 		}
 		got, expected := make([]byte, step.read), make([]byte, step.read)
 		n, err := io.ReadFull(content, got)
-		m, wantErr := io.ReadFull(like, expected)
+		m, wantErr := io.ReadFull(reader, expected)
 		if n != m || !errors.Is(err, wantErr) || !bytes.Equal(got, expected) {
 			t.Fatalf("read %+v: %d %v, want %d %v", step, n, err, m, wantErr)
 		}

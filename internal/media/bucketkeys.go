@@ -15,34 +15,34 @@ import (
 )
 
 const (
-	keysTime  = 20 * time.Second // for one search for credentials
-	keysEarly = 5 * time.Minute  // credentials are fetched again this long before they expire
+	keysTimeout      = 20 * time.Second // for finding credentials once
+	keysExpiryWindow = 5 * time.Minute  // credentials are fetched again this long before they expire
 )
 
-// bucketKeys finds the credentials of a bucket like AWS's programs: in the environment variables,
-// the shared files, a web identity, the container or the instance. It fetches new credentials
-// before the old ones expire. If that fails, it uses the old credentials until they expire. It is a
+// bucketKeys finds the credentials of a bucket as the AWS CLI does: in environment variables, shared
+// files, a web identity, the container or the instance. It fetches new credentials before the old
+// ones expire. If this fails, it uses the old credentials until they expire. It is a
 // credentials.Provider and safe for concurrent use.
 type bucketKeys struct {
 	now func() time.Time
 
-	mu    sync.Mutex
-	chain aws.CredentialsProvider
-	last  aws.Credentials
+	mu        sync.Mutex
+	chain     aws.CredentialsProvider
+	lastCreds aws.Credentials
 }
 
 // loadChain reads the environment and the shared files.
 func loadChain(ctx context.Context) (aws.Config, error) {
 	c, err := config.LoadDefaultConfig(ctx, config.WithDefaultRegion(defaultRegion), config.WithHTTPClient(keysClient()),
-		config.WithCredentialsCacheOptions(func(o *aws.CredentialsCacheOptions) { o.ExpiryWindow = keysEarly }))
+		config.WithCredentialsCacheOptions(func(o *aws.CredentialsCacheOptions) { o.ExpiryWindow = keysExpiryWindow }))
 	if err != nil {
 		return c, fmt.Errorf("media: the settings of AWS cannot be read: %w", err)
 	}
 	return c, nil
 }
 
-// keysClient returns the SDK's client, which supports AWS_CA_BUNDLE. The client uses no proxy and
-// keeps no connection open.
+// keysClient returns the SDK's client, because it supports AWS_CA_BUNDLE. It uses no proxy and keeps
+// no connection open.
 func keysClient() *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.Proxy, t.DisableKeepAlives = nil, true })
 }
@@ -51,32 +51,33 @@ func keysClient() *awshttp.BuildableClient {
 func (k *bucketKeys) get(ctx context.Context) (aws.Credentials, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	got, err := k.chain.Retrieve(ctx)
+	creds, err := k.chain.Retrieve(ctx)
 	switch {
 	case err == nil:
-		k.last = got
-	case k.last.HasKeys() && (!k.last.CanExpire || k.now().Before(k.last.Expires.Add(keysEarly))): // the cache subtracts keysEarly
-		return k.last, nil
+		k.lastCreds = creds
+	case k.lastCreds.HasKeys() && (!k.lastCreds.CanExpire || k.now().Before(k.lastCreds.Expires.Add(keysExpiryWindow))):
+		// The SDK's cache has subtracted keysExpiryWindow from Expires.
+		return k.lastCreds, nil
 	}
-	return got, err
+	return creds, err
 }
 
-// reread replaces the credentials with the current ones of the environment and the shared files. If
-// there are none, it keeps the old credentials and returns the error.
+// reread reads the environment and the shared files again. If this fails, reread keeps the old
+// credentials and returns the error.
 func (k *bucketKeys) reread(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, keysTime)
+	ctx, cancel := context.WithTimeout(ctx, keysTimeout)
 	defer cancel()
 	c, err := loadChain(ctx)
 	if err != nil {
 		return err
 	}
-	got, err := c.Credentials.Retrieve(ctx)
+	creds, err := c.Credentials.Retrieve(ctx)
 	if err != nil {
 		return err
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.chain, k.last = c.Credentials, got
+	k.chain, k.lastCreds = c.Credentials, creds
 	return nil
 }
 
@@ -85,13 +86,13 @@ func (k *bucketKeys) Retrieve() (credentials.Value, error) { return k.RetrieveWi
 
 // RetrieveWithCredContext implements credentials.Provider.
 func (k *bucketKeys) RetrieveWithCredContext(*credentials.CredContext) (credentials.Value, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), keysTime)
+	ctx, cancel := context.WithTimeout(context.Background(), keysTimeout)
 	defer cancel()
-	got, err := k.get(ctx)
+	creds, err := k.get(ctx)
 	if err != nil {
 		return credentials.Value{}, fmt.Errorf("fetch the credentials of the bucket: %w", err)
 	}
-	return credentials.Value{AccessKeyID: got.AccessKeyID, SecretAccessKey: got.SecretAccessKey, SessionToken: got.SessionToken,
+	return credentials.Value{AccessKeyID: creds.AccessKeyID, SecretAccessKey: creds.SecretAccessKey, SessionToken: creds.SessionToken,
 		SignerType: credentials.SignatureV4}, nil
 }
 
@@ -99,17 +100,17 @@ func (k *bucketKeys) RetrieveWithCredContext(*credentials.CredContext) (credenti
 // which caches credentials.
 func (k *bucketKeys) IsExpired() bool { return true }
 
-// keySources are the variables that name a source of credentials, besides the keys themselves. A
-// named source without an answer may become available later.
+// keySources are the variables that name a source of credentials. A named source may be unavailable
+// for a while.
 var keySources = []string{"AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE",
 	"AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"}
 
-// noKeys returns the error for missing credentials. If a variable names a source, the error wraps
-// err, which may be temporary.
-func noKeys(err error, lookup func(string) (string, bool)) error {
+// missingKeysError returns the error for missing credentials. If a variable names a source, err may
+// be temporary, so the error wraps err.
+func missingKeysError(err error, lookup func(string) (string, bool)) error {
 	for _, name := range keySources {
 		if value, _ := lookup(name); value != "" {
-			return fmt.Errorf("media: the bucket's credentials cannot be fetched from where %s says: %w", name, err)
+			return fmt.Errorf("media: the bucket's credentials cannot be fetched from the source in %s: %w", name, err)
 		}
 	}
 	return errors.New("media in a bucket needs credentials, and there are none in the variables AWS_ACCESS_KEY_ID and " +

@@ -11,20 +11,20 @@ import (
 	"time"
 )
 
-// folder is a backend on a file system. A file is written and synced under a separate name below
-// unfinished, and then renamed. So the file is complete as soon as it can be found, even after a
-// kill or a power failure. Several nodes may share one folder.
+// folder is a backend on a file system. It writes and syncs a file below unfinishedDir and then
+// renames the file, so that open finds only complete files, even after a kill or a power failure.
+// Several nodes may share one folder.
 type folder struct {
 	dir string
 }
 
-// unfinished is the folder of incomplete files. Its name cannot be a shard: shards have two
-// characters.
-const unfinished = "unfinished"
+// unfinishedDir is the folder of incomplete files. Names of shards have two characters, so no shard
+// has this name.
+const unfinishedDir = "unfinished"
 
 func openFolder(dir string) (*folder, error) {
 	f := &folder{dir: dir}
-	if err := os.MkdirAll(filepath.Join(dir, unfinished), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(dir, unfinishedDir), 0o700); err != nil {
 		return nil, fmt.Errorf("create the media folder: %w", err)
 	}
 	return f, nil
@@ -40,7 +40,7 @@ func (f *folder) put(_ context.Context, name, _ string, r io.Reader) (err error)
 	if err := f.makeShard(filepath.Dir(path)); err != nil {
 		return err
 	}
-	temp, err := os.CreateTemp(filepath.Join(f.dir, unfinished), name+".*") // mode 0600
+	temp, err := os.CreateTemp(filepath.Join(f.dir, unfinishedDir), name+".*") // mode 0600
 	if err != nil {
 		return err
 	}
@@ -85,27 +85,27 @@ func syncDir(dir string) error {
 func (f *folder) open(_ context.Context, name string, _ int64, _ span) (io.ReadSeekCloser, error) {
 	file, err := os.Open(f.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
-		if goneErr := f.gone(); goneErr != nil {
-			return nil, goneErr
+		if missingErr := f.checkExists(); missingErr != nil {
+			return nil, missingErr
 		}
 		return nil, fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
 	return file, err
 }
 
-// gone returns an error if the folder itself is missing, for example because the file system is not
-// mounted. Then a missing file does not mean that the file was deleted.
-func (f *folder) gone() error {
-	_, err := os.Stat(filepath.Join(f.dir, unfinished))
+// checkExists returns an error if the folder is missing, for example because the file system is not
+// mounted. A missing file was then not deleted.
+func (f *folder) checkExists() error {
+	_, err := os.Stat(filepath.Join(f.dir, unfinishedDir))
 	return err
 }
 
-// remove deletes a file. It leaves remains of puts to tidy, because another node may be writing
-// one.
+// remove deletes a file. It leaves unfinished files to tidy, because another node may be writing
+// the same file.
 func (f *folder) remove(_ context.Context, name string) error {
 	err := os.Remove(f.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return f.gone()
+		return f.checkExists()
 	}
 	return err
 }
@@ -114,7 +114,7 @@ func (f *folder) remove(_ context.Context, name string) error {
 const tidyChunk = 1000
 
 func (f *folder) tidy(ctx context.Context, before time.Time) error {
-	dir := filepath.Join(f.dir, unfinished)
+	dir := filepath.Join(f.dir, unfinishedDir)
 	d, err := os.Open(dir)
 	if err != nil {
 		return err

@@ -20,45 +20,44 @@ const handlerPath = "/media/"
 
 // Limits of a response.
 const (
-	maxRanges   = 8 // a request for more gets the whole file
-	answerGrace = time.Minute
-	slowestRate = 16 << 10 // bytes per second; a slower reader is disconnected
+	maxRanges     = 8           // a request with more ranges gets the whole file
+	responseGrace = time.Minute // in addition to the time at minRate
+	minRate       = 16 << 10    // bytes per second; a slower reader is disconnected
 )
 
-// Handler serves results and references at /media/NAME.EXT, for GET and HEAD. It answers with a 404
-// in the format of /v1 if the file is unknown, unpublished or past its retention, or has another
-// extension. The bytes of a link never change, so a response may be cached for as long as the link
-// works; a reference may not be cached.
+// Handler serves results and references at /media/NAME.EXT, for GET and HEAD. It returns a 404 in
+// the format of /v1 if the file is unknown, unpublished or past its retention, or has another
+// extension. Results may be cached as long as their link works, because the bytes never change.
+// References may not be cached.
 func (s *Store) Handler() http.Handler { return http.HandlerFunc(s.serve) }
 
 func (s *Store) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("X-Content-Type-Options", "nosniff")
-	// A browser shows the file and runs no script. The last three directives are for the page that
-	// the browser builds around a picture or a clip.
+	// A browser shows the file and runs no script. The last three directives allow the page that
+	// the browser builds around an image or video.
 	h.Set("Content-Security-Policy", "sandbox; default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'")
-	// The sandbox gives that page an opaque origin, and Chromium's video player makes cross-origin
-	// requests, which fail without this header. A file's name is enough to read the file, so any
-	// page may.
+	// The sandbox gives this page an opaque origin, so Chromium's video player makes cross-origin
+	// requests and needs this header. Any page may read the file, because the name is the secret.
 	h.Set("Access-Control-Allow-Origin", "*")
 	h.Set("Cache-Control", "no-store") // an error may be temporary
-	if err := s.answer(w, r); err != nil {
+	if err := s.serveFile(w, r); err != nil {
 		e := fault.Of(err)
 		if e.Code == fault.ServiceUnavailable && r.Context().Err() == nil {
-			s.log.Error("media: cannot serve a file", "request", requestOf(w), "error", e.Cause)
+			s.log.Error("media: cannot serve a file", "request", requestID(w), "error", e.Cause)
 		}
 		e.Write(w)
 	}
 }
 
-// requestOf returns the request id for the log, from the header of the response.
-func requestOf(w http.ResponseWriter) string { return w.Header().Get("X-Request-Id") }
+// requestID returns the request id for the log, from the header of the response.
+func requestID(w http.ResponseWriter) string { return w.Header().Get("X-Request-Id") }
 
-// answer serves a file. If it returns an error, it has not written anything.
-func (s *Store) answer(w http.ResponseWriter, r *http.Request) error {
+// serveFile serves a file. If it returns an error, it has not written anything.
+func (s *Store) serveFile(w http.ResponseWriter, r *http.Request) error {
 	name, ext, ok := parsePath(r.URL.Path)
 	if !ok {
-		return missing()
+		return notFoundError()
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
@@ -69,20 +68,20 @@ func (s *Store) answer(w http.ResponseWriter, r *http.Request) error {
 		return fileError("serve", name, err)
 	}
 	if rec == nil || format.Extension(rec.file.Type) != ext {
-		return missing()
+		return notFoundError()
 	}
-	caching, ok := s.caching(rec)
+	cacheControl, ok := s.cacheControl(rec)
 	if !ok {
-		return missing()
+		return notFoundError()
 	}
-	limit := answerGrace + time.Duration(rec.file.Size/slowestRate)*time.Second
+	limit := responseGrace + time.Duration(rec.file.Size/minRate)*time.Second
 	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	defer cancel()
 	tag := `"` + name + `"`
 	content, err := s.backend.open(ctx, name, rec.file.Size, expectedSpan(r, tag, rec.file.Size))
 	if errors.Is(err, ErrUnknown) {
-		s.log.Error("media: a file is missing", "request", requestOf(w), "error", fileError("serve", name, err))
-		return missing()
+		s.log.Error("media: a file is missing", "request", requestID(w), "error", fileError("serve", name, err))
+		return notFoundError()
 	}
 	if err != nil {
 		return fileError("serve", name, err)
@@ -90,47 +89,46 @@ func (s *Store) answer(w http.ResponseWriter, r *http.Request) error {
 	defer content.Close()
 	h := w.Header()
 	h.Set("Content-Type", rec.file.Type)
-	h.Set("Cache-Control", caching)
+	h.Set("Cache-Control", cacheControl)
 	h.Set("ETag", tag)
-	// A writer without deadlines, in a test, returns an error.
+	// A test's writer does not support deadlines and returns an error.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(limit))
 	http.ServeContent(&rangeWriter{ResponseWriter: w}, r, "", time.UnixMilli(rec.atMS), content)
 	return nil
 }
 
-// rangeWriter is the writer for a range request. It reports an unsatisfiable range in the format of
-// other errors, where net/http would write a line of text.
+// rangeWriter replaces net/http's text for an unsatisfiable range with an error in the format of /v1.
 type rangeWriter struct {
 	http.ResponseWriter
 	unsatisfiable bool
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (p *rangeWriter) WriteHeader(status int) {
+func (w *rangeWriter) WriteHeader(status int) {
 	if status != http.StatusRequestedRangeNotSatisfiable {
-		p.ResponseWriter.WriteHeader(status)
+		w.ResponseWriter.WriteHeader(status)
 		return
 	}
-	p.unsatisfiable = true
+	w.unsatisfiable = true
 	e := fault.New(fault.InvalidRequest,
 		"The file has no such part. Ask for `Range: bytes=FIRST-LAST` within its length, or for the whole file.")
 	e.Rejection = &fault.Rejection{Status: status}
-	e.Write(p.ResponseWriter)
+	e.Write(w.ResponseWriter)
 }
 
 // Write implements io.Writer.
-func (p *rangeWriter) Write(b []byte) (int, error) {
-	if p.unsatisfiable {
+func (w *rangeWriter) Write(b []byte) (int, error) {
+	if w.unsatisfiable {
 		return len(b), nil
 	}
-	return p.ResponseWriter.Write(b)
+	return w.ResponseWriter.Write(b)
 }
 
 // ReadFrom implements io.ReaderFrom, so that the kernel sends files.
-func (p *rangeWriter) ReadFrom(from io.Reader) (int64, error) { return io.Copy(p.ResponseWriter, from) }
+func (w *rangeWriter) ReadFrom(r io.Reader) (int64, error) { return io.Copy(w.ResponseWriter, r) }
 
-// missing returns the error for every path without a working link.
-func missing() error {
+// notFoundError returns the error for every path that is not a working link.
+func notFoundError() error {
 	return fault.New(fault.NotFound,
 		"There is no file at this address. Files are deleted when their time is over: make a new job, or check the address.")
 }
@@ -142,8 +140,8 @@ func parsePath(path string) (name, ext string, ok bool) {
 	return name, "." + ext, ok && dot && isName(name)
 }
 
-// caching returns the Cache-Control of a file, and false if the file must not be served.
-func (s *Store) caching(rec *record) (string, bool) {
+// cacheControl returns the Cache-Control of a file, or false if the file must not be served.
+func (s *Store) cacheControl(rec *record) (string, bool) {
 	switch rec.state {
 	case statePublic:
 		remaining := time.UnixMilli(rec.atMS).Add(s.retention).Sub(s.now())
@@ -157,34 +155,33 @@ func (s *Store) caching(rec *record) (string, bool) {
 	return "", false
 }
 
-// expectedSpan returns the requested range, so that no more is requested from the bucket. It is
-// only an estimate, because net/http evaluates the same headers again. For several ranges it
-// returns the whole file.
+// expectedSpan returns the range that the response will probably need, so that the bucket sends no
+// more. For several ranges it returns the whole file. net/http evaluates the headers again.
 func expectedSpan(r *http.Request, tag string, size int64) span {
 	if r.Method == http.MethodHead || strings.Contains(r.Header.Get("If-None-Match"), tag) {
 		return span{}
 	}
-	all := span{0, size}
+	whole := span{0, size}
 	header := r.Header.Get("Range")
 	if strings.Count(header, ",") >= maxRanges {
 		r.Header.Del("Range")
-		return all
+		return whole
 	}
 	if condition := r.Header.Get("If-Range"); condition != "" && condition != tag {
-		return all
+		return whole
 	}
 	text, ok := strings.CutPrefix(header, "bytes=")
 	first, last, dash := strings.Cut(textproto.TrimString(text), "-")
 	if !ok || !dash || strings.Contains(text, ",") {
-		return all
+		return whole
 	}
 	from, fromErr := strconv.ParseInt(first, 10, 64)
 	to, toErr := strconv.ParseInt(last, 10, 64)
 	switch {
-	case first == "" && toErr == nil && to > 0: // a suffix range: the last bytes
+	case first == "" && toErr == nil && to > 0: // the last to bytes
 		return span{max(0, size-to), size}
 	case fromErr != nil || from < 0 || from >= size:
-		return span{} // rejected, or the whole file
+		return span{} // net/http rejects the range or serves the whole file
 	case last == "":
 		return span{from, size}
 	case toErr != nil || to < from:

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// ErrStorage means that the folder or bucket failed to store or return a good file: it is
-// unreachable, full or broken, or rejects the credentials. The error wraps the cause.
+// ErrStorage means that the folder or bucket failed to store or return a file, for example because
+// the disk is full or the credentials were rejected. The error wraps the cause.
 var ErrStorage = errors.New("the media store failed")
 
-// health is the state of the media store as seen by this node. It is safe for concurrent use.
+// health records whether the media store works on this node. It is safe for concurrent use.
 type health struct {
 	log *slog.Logger
 	now func() time.Time
@@ -30,7 +30,7 @@ func (h *health) setDown(err error) {
 	defer h.mu.Unlock()
 	if h.since.IsZero() {
 		h.since = h.now()
-		h.log.Error("media: the media store does not work; results are kept and no job starts until it does", "error", err)
+		h.log.Error("media: the media store does not work; until it works, results are kept and no job starts", "error", err)
 	}
 }
 
@@ -50,12 +50,12 @@ func (h *health) down() (since time.Time, down bool) {
 	return h.since, !h.since.IsZero()
 }
 
-// Down reports whether the media store failed on this node and has not worked since, and returns
-// the time of the first failure. Run detects when the store works again.
+// Down reports whether the media store has failed on this node and not worked again, and returns the
+// time of the first failure. Run checks when the store works again.
 func (s *Store) Down() (since time.Time, down bool) { return s.health.down() }
 
-// Check writes, reads and deletes a file if the store is down. It returns an error
-// if the store still does not work.
+// Check writes, reads and deletes a file if the store is down. It returns an error if the store
+// still does not work.
 func (s *Store) Check(ctx context.Context) error {
 	if _, down := s.Down(); !down {
 		return nil
@@ -74,7 +74,7 @@ type monitor struct {
 }
 
 func (m *monitor) put(ctx context.Context, name, contentType string, r io.Reader) error {
-	source := &sourceReader{from: r}
+	source := &sourceReader{reader: r}
 	err := m.backend.put(ctx, name, contentType, source)
 	switch {
 	case err == nil:
@@ -102,50 +102,49 @@ func (m *monitor) storageError(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ErrStorage, err)
 }
 
-// sourceReader records whether reading from failed.
+// sourceReader records whether reader failed.
 type sourceReader struct {
-	from   io.Reader
+	reader io.Reader
 	failed bool
 }
 
 // Read implements io.Reader.
 func (s *sourceReader) Read(p []byte) (int, error) {
-	n, err := s.from.Read(p)
+	n, err := s.reader.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
 		s.failed = true
 	}
 	return n, err
 }
 
-// checkSize is the length of the file written by check: a disk without that space has no space for
-// results.
+// checkSize is the size in bytes of the file written by check. A disk without this space has no
+// space for results either.
 const checkSize = 1 << 20
 
-// checkBackend writes, reads and deletes a file in a backend. location is the backend's name for
-// errors.
-func checkBackend(ctx context.Context, p backend, location string) error {
+// checkBackend writes, reads and deletes a file in a backend. Errors name the backend with location.
+func checkBackend(ctx context.Context, b backend, location string) error {
 	name := newName()
-	if err := p.put(ctx, name, "application/octet-stream", bytes.NewReader(make([]byte, checkSize))); err != nil {
+	if err := b.put(ctx, name, "application/octet-stream", bytes.NewReader(make([]byte, checkSize))); err != nil {
 		return fmt.Errorf("%s cannot be written: %w", location, err)
 	}
-	if err := readBack(ctx, p, name); err != nil {
-		return errors.Join(fmt.Errorf("%s cannot be read: %w", location, err), p.remove(ctx, name))
+	if err := readBack(ctx, b, name); err != nil {
+		return errors.Join(fmt.Errorf("%s cannot be read: %w", location, err), b.remove(ctx, name))
 	}
-	if err := p.remove(ctx, name); err != nil {
+	if err := b.remove(ctx, name); err != nil {
 		return fmt.Errorf("files in %s cannot be deleted: %w", location, err)
 	}
 	return nil
 }
 
 // readBack reads the file of checkBackend.
-func readBack(ctx context.Context, p backend, name string) error {
-	content, err := p.open(ctx, name, checkSize, span{0, checkSize})
+func readBack(ctx context.Context, b backend, name string) error {
+	content, err := b.open(ctx, name, checkSize, span{0, checkSize})
 	if err != nil {
 		return err
 	}
 	n, err := io.Copy(io.Discard, content)
 	if err == nil && n != checkSize {
-		err = fmt.Errorf("it has %d bytes instead of %d", n, checkSize)
+		err = fmt.Errorf("the test file has %d bytes instead of %d", n, checkSize)
 	}
 	return errors.Join(err, content.Close())
 }

@@ -19,7 +19,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// faultyBackend is a backend whose puts and opens fail on demand.
+// faultyBackend is a backend with puts and opens that fail with the error set by fail.
 type faultyBackend struct {
 	backend
 	err atomic.Pointer[error]
@@ -50,12 +50,12 @@ func (f *faultyBackend) open(ctx context.Context, name string, size int64, expec
 
 func (f *faultyBackend) check(ctx context.Context) error { return checkBackend(ctx, f, "the store") }
 
-// TestTheStoreIsDownUntilItWorks checks that only failures of the backend make the store down, and
+// TestStoreIsDownUntilItWorks checks that only failures of the backend make the store down, and
 // that the next stored file ends the outage.
-func TestTheStoreIsDownUntilItWorks(t *testing.T) {
+func TestStoreIsDownUntilItWorks(t *testing.T) {
 	t.Parallel()
 	storetest.EachClock(t, func(t *testing.T, db *store.DB, c *storetest.Clock) {
-		b := newBench(t, db, c, "file:"+t.TempDir())
+		b := newTestStore(t, db, c, "file:"+t.TempDir())
 		f := &faultyBackend{backend: b.inner()}
 		b.backend = &monitor{backend: f, health: b.health}
 		image := formattest.Samples(t)["image/png"]
@@ -67,28 +67,28 @@ func TestTheStoreIsDownUntilItWorks(t *testing.T) {
 		wantDown := func(what string, want bool) {
 			t.Helper()
 			if since, down := b.Down(); down != want || down && !since.Equal(c.Now()) {
-				t.Fatalf("%s: down %v since %s", what, down, since)
+				t.Fatalf("%s: down %v since %s, want %v since %s", what, down, since, want, c.Now())
 			}
 		}
 		// A bad file, source or reader is not a failure of the store.
 		for what, r := range map[string]io.Reader{
-			"no image": strings.NewReader("<html>"), "a broken one": bytes.NewReader(image[:len(image)-3]),
-			"a source that fails": failing(image, len(image)-3),
+			"no image": strings.NewReader("<html>"), "a broken image": bytes.NewReader(image[:len(image)-3]),
+			"a failing source": failingReader(image, len(image)-3),
 		} {
 			if err := put(r); err == nil || errors.Is(err, ErrStorage) {
-				t.Errorf("%s: %v", what, err)
+				t.Errorf("%s: Put returned %v, want an error other than ErrStorage", what, err)
 			}
 			wantDown(what, false)
 		}
 		if _, err := b.Put(t.Context(), newName(), bytes.NewReader(image), limit); !errors.Is(err, ErrNotReserved) {
-			t.Errorf("without a name: %v", err)
+			t.Errorf("Put without a reserved name returned %v, want ErrNotReserved", err)
 		}
 		wantDown("without a name", false)
 
 		for _, fault := range []error{io.ErrShortWrite, os.ErrPermission, http.ErrServerClosed, context.DeadlineExceeded, io.EOF} {
 			f.fail(fault)
 			if err := put(bytes.NewReader(image)); !errors.Is(err, ErrStorage) || !errors.Is(err, fault) {
-				t.Errorf("%v: %v", fault, err)
+				t.Errorf("%v: Put returned %v, want ErrStorage and the cause", fault, err)
 			}
 			wantDown(fault.Error(), true)
 			if err := b.Check(t.Context()); err == nil {
@@ -97,31 +97,30 @@ func TestTheStoreIsDownUntilItWorks(t *testing.T) {
 			wantDown(fault.Error()+", after Check", true)
 			f.fail(nil)
 			if err := b.Check(t.Context()); err != nil {
-				t.Errorf("%v: %v", fault, err)
+				t.Errorf("%v: Check after the repair returned %v", fault, err)
 			}
 			wantDown(fault.Error()+", repaired", false)
 		}
 		f.fail(os.ErrPermission)
 		if _, err := b.Keep(t.Context(), "job_1", image, format.Policy{}); !errors.Is(err, ErrStorage) {
-			t.Errorf("a reference: %v", err)
+			t.Errorf("Keep returned %v, want ErrStorage", err)
 		}
 		wantDown("a reference", true)
 		f.fail(nil)
 		if err := put(bytes.NewReader(image)); err != nil {
 			t.Error(err)
 		}
-		wantDown("a file was taken", false)
+		wantDown("a stored file", false)
 		canceled, cancel := context.WithCancel(t.Context())
 		cancel()
 		f.fail(context.Canceled)
 		_ = b.backend.put(canceled, newName(), "image/png", bytes.NewReader(image))
-		wantDown("the caller left", false)
+		wantDown("a canceled context", false)
 	})
 }
 
-// TestAFolderThatIsNotMounted checks that files of a missing folder count neither as unknown nor as
-// deleted.
-func TestAFolderThatIsNotMounted(t *testing.T) {
+// TestFolderNotMounted checks that files of a missing folder are neither unknown nor deleted.
+func TestFolderNotMounted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir() + "/media"
 	f, err := openFolder(dir)
@@ -136,10 +135,10 @@ func TestAFolderThatIsNotMounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := f.open(t.Context(), name, 1, span{}); err == nil || errors.Is(err, ErrUnknown) {
-		t.Errorf("open: %v", err)
+		t.Errorf("open in a missing folder returned %v, want an error other than ErrUnknown", err)
 	}
 	if err := f.remove(t.Context(), name); err == nil {
-		t.Error("the file counts as deleted")
+		t.Error("remove in a missing folder returned nil")
 	}
 	if err := os.Rename(dir+".away", dir); err != nil {
 		t.Fatal(err)
@@ -148,26 +147,26 @@ func TestAFolderThatIsNotMounted(t *testing.T) {
 		t.Error(err)
 	}
 	if err := f.remove(t.Context(), name); err != nil {
-		t.Errorf("second check: %v", err)
+		t.Errorf("remove of a deleted file returned %v", err)
 	}
 }
 
-// TestABucketThatFails checks that every bad response of a bucket is a failure of the store.
-func TestABucketThatFails(t *testing.T) {
+// TestDeadBucket checks that the store is down after a Put into a dead bucket, and stays down.
+func TestDeadBucket(t *testing.T) {
 	t.Parallel()
 	s := s3server.Start(t)
-	b := onSQLite(t, s.Location(s.URL))
+	b := newSQLiteStore(t, s.Location(s.URL))
 	image := formattest.Samples(t)["image/png"]
 	name := b.reserve("job_1")
 	s.Kill()
 	if _, err := b.Put(t.Context(), name, bytes.NewReader(image), Limit{KindImage, 1 << 20}); !errors.Is(err, ErrStorage) {
-		t.Errorf("an unavailable store: %v", err)
+		t.Errorf("Put without a bucket returned %v, want ErrStorage", err)
 	}
 	if _, down := b.Down(); !down {
 		t.Error("the store is not down")
 	}
 	b.clock.Advance(time.Minute)
 	if err := b.Check(t.Context()); err == nil {
-		t.Error("the store works")
+		t.Error("Check returned nil for a dead bucket")
 	}
 }

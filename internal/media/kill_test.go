@@ -21,11 +21,10 @@ import (
 const (
 	envVictimDB    = "TOLLGATE_TEST_MEDIA_DB"
 	envVictimPlace = "TOLLGATE_TEST_MEDIA_PLACE"
-	envVictimStop  = "TOLLGATE_TEST_MEDIA_STOP" // number of lines before it waits for the kill; 0 means no wait
+	envVictimStop  = "TOLLGATE_TEST_MEDIA_STOP" // number of lines before the process waits for the kill; 0 means no wait
 )
 
-// victimPicture returns the bytes for a name; they depend only on the name. Some pictures fit into
-// one part of a bucket, some do not.
+// victimPicture returns the bytes for a name. Every fourth picture needs two parts of a bucket.
 func victimPicture(t testing.TB, name string) []byte {
 	seed := uint64(0)
 	for _, c := range []byte(name) {
@@ -38,9 +37,8 @@ func victimPicture(t testing.TB, name string) []byte {
 	return padded(t, size, seed)
 }
 
-// TestVictim is not a test: it is the process killed by TestAKillAtAnyInstant. By itself it stores
-// nothing.
-func TestVictim(t *testing.T) {
+// TestVictimProcess is the process that TestKillAtAnyInstant kills. As a test it does nothing.
+func TestVictimProcess(t *testing.T) {
 	address, location := os.Getenv(envVictimDB), os.Getenv(envVictimPlace)
 	if address == "" {
 		return
@@ -54,7 +52,7 @@ func TestVictim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	say := func(step, name string) {
+	report := func(step, name string) {
 		fmt.Println(step, name)
 		if stop--; stop == 0 {
 			select {}
@@ -66,16 +64,16 @@ func TestVictim(t *testing.T) {
 		if err := db.Update(t.Context(), func(tx *store.Tx) error { names, err = ReserveTx(tx, job, 1); return err }); err != nil {
 			t.Fatal(err)
 		}
-		say("reserved", names[0])
+		report("reserved", names[0])
 		data := victimPicture(t, names[0])
-		half := func() { say("half", names[0]) }
-		source := io.MultiReader(bytes.NewReader(data[:len(data)/2]), call(half), bytes.NewReader(data[len(data)/2:]),
-			call(func() { say("read", names[0]) }))
+		half := func() { report("half", names[0]) }
+		source := io.MultiReader(bytes.NewReader(data[:len(data)/2]), callReader(half), bytes.NewReader(data[len(data)/2:]),
+			callReader(func() { report("read", names[0]) }))
 		f, err := s.Put(t.Context(), names[0], source, Limit{KindImage, 1 << 30})
 		if err != nil {
 			t.Fatal(err)
 		}
-		say("stored", names[0])
+		report("stored", names[0])
 		err = db.Update(t.Context(), func(tx *store.Tx) error {
 			nowMS, err := tx.NowMS()
 			if err == nil {
@@ -86,15 +84,14 @@ func TestVictim(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		say("published", names[0])
+		report("published", names[0])
 	}
 }
 
-// TestAKillAtAnyInstant kills a process again and again while it stores and publishes files. Every
-// file reported as published must be served completely, and no other file may be served or stored
-// in part. SQLite is tested with a folder and PostgreSQL with a bucket, because storage does not
-// depend on the database.
-func TestAKillAtAnyInstant(t *testing.T) {
+// TestKillAtAnyInstant checks files after kills of a process that stores and publishes files. Every
+// file reported as published must be served, and no other file may be served or stored in part. The
+// test uses a folder with SQLite and a bucket with the other databases.
+func TestKillAtAnyInstant(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, address string) {
 		location := "file:" + t.TempDir()
@@ -103,22 +100,22 @@ func TestAKillAtAnyInstant(t *testing.T) {
 			location = s.Location(s.URL)
 		}
 		db := storetest.Open(t, address, store.Options{}) // uses the database's clock, like the victim
-		b := newBench(t, db, new(storetest.Clock), location)
+		b := newTestStore(t, db, new(storetest.Clock), location)
 		random := rand.New(rand.NewPCG(1, 2))
 		interrupted := 0
-		survey := func(steps map[string]string) {
+		checkAll := func(steps map[string]string) {
 			for name, step := range steps {
-				interrupted += b.survey(name, step)
+				interrupted += b.checkAfterKill(name, step)
 			}
 		}
 		for line := range victimLines { // for each line printed for the second file
-			survey(victim(t, address, location, victimLines+line+1, true, random))
+			checkAll(killVictim(t, address, location, victimLines+line+1, true, random))
 		}
 		for range 4 {
-			survey(victim(t, address, location, 1+random.IntN(2*victimLines), false, random))
+			checkAll(killVictim(t, address, location, 1+random.IntN(2*victimLines), false, random))
 		}
 		if interrupted == 0 {
-			t.Error("no kill happened before a publication")
+			t.Error("no process was killed before a publication")
 		}
 	})
 }
@@ -126,15 +123,15 @@ func TestAKillAtAnyInstant(t *testing.T) {
 // victimLines is the number of lines printed by the process for each file.
 const victimLines = 5
 
-// victim starts a process and kills it after the given number of lines, at a wait, or a moment
-// later. It returns the last reported step for each name.
-func victim(t *testing.T, address, location string, lines int, waits bool, random *rand.Rand) map[string]string {
+// killVictim starts a process and kills it after the given number of lines, at once if waits is true,
+// otherwise a moment later. It returns the last reported step for each name.
+func killVictim(t *testing.T, address, location string, lines int, waits bool, random *rand.Rand) map[string]string {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(self, "-test.run=^TestVictim$")
+	cmd := exec.Command(self, "-test.run=^TestVictimProcess$")
 	stop := "0"
 	if waits {
 		stop = strconv.Itoa(lines)
@@ -144,8 +141,8 @@ func victim(t *testing.T, address, location string, lines int, waits bool, rando
 	if err != nil {
 		t.Fatal(err)
 	}
-	var why bytes.Buffer
-	cmd.Stderr = &why
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -164,11 +161,11 @@ func victim(t *testing.T, address, location string, lines int, waits bool, rando
 	}
 	for i := range lines {
 		if !readLine() {
-			t.Fatalf("the process ended after %d lines: %v\n%s", i, cmd.Wait(), &why)
+			t.Fatalf("the process ended after %d lines: %v\n%s", i, cmd.Wait(), &stderr)
 		}
 	}
 	if !waits {
-		spin(random.IntN(40)) // so that kills fall between the lines
+		spin(random.IntN(40)) // kill between two lines
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -179,16 +176,16 @@ func victim(t *testing.T, address, location string, lines int, waits bool, rando
 	return steps
 }
 
-// spin delays without a clock: it hashes some megabytes.
+// spin hashes some megabytes, as a delay without a clock.
 func spin(rounds int) {
 	for range rounds {
-		_ = sum(make([]byte, 1<<20))
+		_ = describe(make([]byte, 1<<20))
 	}
 }
 
-// survey checks a name after a kill in the given step. It returns 1 if the step was before the
-// publication, else 0.
-func (b *bench) survey(name, step string) int {
+// checkAfterKill checks a name after a kill, given the last reported step. It returns 0 if the file is
+// public, else 1.
+func (b *testStore) checkAfterKill(name, step string) int {
 	b.t.Helper()
 	rec, err := b.find(b.t.Context(), name)
 	if err != nil {
@@ -203,7 +200,7 @@ func (b *bench) survey(name, step string) int {
 	switch {
 	case step == "published" && rec.state != statePublic,
 		step == "stored" && rec.state != stateStored && rec.state != statePublic:
-		b.t.Errorf("%s: %s, but its row is %s", name, step, rec.state)
+		b.t.Errorf("%s: the process reported %s, but the state is %s", name, step, rec.state)
 	case rec.state == statePublic:
 		b.wantServed(f, data)
 		return 0
@@ -220,19 +217,18 @@ func (b *bench) survey(name, step string) int {
 	return 1
 }
 
-// wantWholeOrNothing checks that a backend has all bytes of a file or, unless must is set, no
-// bytes.
-func (b *bench) wantWholeOrNothing(f File, must bool, data []byte) {
+// wantWholeOrNothing checks that the backend has the whole file or, unless required is true, no file.
+func (b *testStore) wantWholeOrNothing(f File, required bool, data []byte) {
 	b.t.Helper()
 	content, err := b.backend.open(b.t.Context(), f.Name, f.Size, span{0, f.Size})
 	if err != nil {
-		if must {
-			b.t.Errorf("%s: %v", f.Name, err)
+		if required {
+			b.t.Errorf("%s: open failed: %v", f.Name, err)
 		}
 		return
 	}
 	defer content.Close()
 	if got, err := io.ReadAll(content); err != nil || !bytes.Equal(got, data) {
-		b.t.Errorf("%s: the backend has %s (%v), want %s", f.Name, sum(got), err, sum(data))
+		b.t.Errorf("%s: the backend has %s (%v), want %s", f.Name, describe(got), err, describe(data))
 	}
 }

@@ -1,10 +1,13 @@
-// Package media owns result and reference files: their storage, their links, the access to them and
-// their retention. A file's row is written before the file and deleted after the file; the bytes
-// are in a folder or in a bucket.
+// Package media owns the storage, links, access and retention of result and reference files. The
+// bytes are in a folder or in a bucket. A file's row is written before the file and deleted after
+// the file.
 //
-// Invariants: a file exists completely or not at all; its type is determined by its bytes and not
-// by the sender; no link leads to a result before its publication or after its retention; names
-// cannot be guessed; the bytes of a link never change; no transaction spans a transfer.
+// Invariants:
+//   - A file exists completely or not at all.
+//   - A file's type is determined by its bytes and not by the sender.
+//   - The link of a result works only from its publication until the end of its retention.
+//   - Names cannot be guessed, and the bytes behind a link never change.
+//   - No transaction spans a transfer.
 package media
 
 import (
@@ -22,7 +25,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// Options configure a Store. All but Lookup, Log and Now are required.
+// Options configure a Store. DB, Location, Base and Retention are required.
 type Options struct {
 	// DB holds the rows of the files.
 	DB *store.DB
@@ -36,16 +39,16 @@ type Options struct {
 	Public bool
 	// Retention is the time for which results are kept after their publication.
 	Retention time.Duration
-	// Lookup reads a variable of the environment, for the credentials of a
-	// bucket (AWS_ACCESS_KEY_ID and its like). If it has none, AWS's library looks for
-	// them in the environment of the process, and elsewhere. If nil, there are none.
+	// Lookup reads an environment variable. Open uses the credentials of a bucket in
+	// AWS_ACCESS_KEY_ID and its companions. If Lookup is nil or lacks them, Open uses AWS's chain
+	// (see bucketKeys).
 	Lookup func(name string) (string, bool)
-	// Down, if not nil, is the error of a bucket that does not respond at the start.
+	// Down is the error of a bucket that does not respond at the start, or nil.
 	Down error
-	// Log gets the names of files that are missing or cannot be deleted. Nil discards them.
+	// Log gets errors about files. If nil, they are discarded.
 	Log *slog.Logger
-	// Now is this node's clock. Nil means time.Now. Now only decides whether a link still works;
-	// the database's clock decides deletions.
+	// Now is this node's clock. If nil, time.Now is used. Now only decides whether a link still
+	// works; the database's clock decides about deletions.
 	Now func() time.Time
 }
 
@@ -60,19 +63,19 @@ type Store struct {
 	log        *slog.Logger
 	now        func() time.Time
 	wake       chan struct{} // makes Run look for files to delete
-	clockSteps int64         // number of clock jumps, only used by Run; -1 before the start
+	clockSteps int64         // number of handled clock jumps, only used by Run; -1 before the first step
 }
 
-// Open opens the backend at o.Location and checks that files can be written and deleted there. If
-// o.Down is set, Open skips the check, and the store is down until Run finds that it works. The
-// error tells the operator what to do.
+// Open opens the backend at o.Location and checks that it can write and delete files. If o.Down is
+// set, Open skips the check, and the store is down until a check by Run succeeds. The error is for
+// the operator.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.Retention <= 0 {
-		return nil, errors.New("the retention of media must be longer than nothing")
+		return nil, errors.New("the retention of media must be positive")
 	}
 	base := strings.TrimRight(o.Base, "/")
 	if base == "" {
-		return nil, errors.New("links need the address of the media host (media_url)")
+		return nil, errors.New("media_url is missing: links need the address of the media host")
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -83,19 +86,19 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.Lookup == nil {
 		o.Lookup = func(string) (string, bool) { return "", false }
 	}
-	at, err := openBackend(ctx, o.Location, o.Lookup)
+	b, err := openBackend(ctx, o.Location, o.Lookup)
 	if err != nil {
 		return nil, err
 	}
 	h := &health{log: o.Log, now: o.Now}
 	if o.Down != nil {
 		h.setDown(o.Down)
-	} else if err := at.check(ctx); err != nil {
-		at.close()
+	} else if err := b.check(ctx); err != nil {
+		b.close()
 		return nil, err
 	}
 	return &Store{
-		db: o.DB, backend: &monitor{backend: at, health: h}, health: h, base: base, public: o.Public, retention: o.Retention, clockSteps: -1,
+		db: o.DB, backend: &monitor{backend: b, health: h}, health: h, base: base, public: o.Public, retention: o.Retention, clockSteps: -1,
 		log: o.Log, now: o.Now, wake: make(chan struct{}, 1),
 	}, nil
 }
@@ -104,9 +107,9 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 // last use of the store.
 func (s *Store) Close() { s.backend.close() }
 
-// Reread reads the credentials of a bucket again from their source. If it finds none, it keeps the
-// old ones and logs a warning. It is a no-op for a folder, or if the credentials are in the
-// variables of the process, because these do not change.
+// Reread reads the credentials of a bucket again from their source. If this fails, Reread keeps the
+// old credentials and logs a warning. It is a no-op for a folder, and for credentials in environment
+// variables.
 func (s *Store) Reread(ctx context.Context) {
 	inner := s.backend
 	if m, ok := inner.(*monitor); ok {
@@ -117,7 +120,7 @@ func (s *Store) Reread(ctx context.Context) {
 		return
 	}
 	if err := b.keys.reread(ctx); err != nil {
-		s.log.Warn("the credentials of the media bucket cannot be read again: the old ones stay", "error", err)
+		s.log.Warn("the credentials of the media bucket cannot be read again; the old ones stay in use", "error", err)
 		return
 	}
 	s.log.Info("the credentials of the media bucket were read again")
@@ -138,9 +141,9 @@ func openBackend(ctx context.Context, location string, lookup func(string) (stri
 type File struct {
 	// Name is the name of the file in its backend and in its link.
 	Name string `json:"name"`
-	// Size is the length in bytes.
+	// Type is the content type.
 	Type string `json:"type"`
-	// Size is its length in bytes.
+	// Size is the length in bytes.
 	Size int64 `json:"size"`
 }
 
@@ -150,7 +153,7 @@ const (
 	KindVideo = format.KindVideo
 )
 
-// The errors of files, besides those of the database and of the backend.
+// The errors of files, besides errors of the database and ErrStorage.
 var (
 	// ErrUnknown means that the file does not exist.
 	ErrUnknown = errors.New("there is no such file")
@@ -158,11 +161,11 @@ var (
 	// Nothing was stored.
 	ErrNotReserved = errors.New("the name is not reserved for a result")
 	// ErrSource means that reading the bytes to store failed. The error wraps the cause.
-	ErrSource = errors.New("read the file that is to be stored")
+	ErrSource = errors.New("read the file to store")
 	// ErrTooLarge means that the file is larger than the limit.
 	ErrTooLarge = errors.New("the file is larger than the limit")
 	// ErrForeign means that the bytes are not of the requested kind.
-	ErrForeign = errors.New("the file is not of a kind that is kept")
+	ErrForeign = errors.New("the file is of the wrong kind")
 	// ErrBroken means that the bytes end early or contradict themselves.
 	ErrBroken = format.ErrBroken
 )
@@ -194,12 +197,12 @@ func isName(text string) bool {
 // the retention.
 func (s *Store) Link(f File) string { return s.base + "/" + f.Name + format.Extension(f.Type) }
 
-// OpenLink opens the file at an address below Base, for this node itself: a user may send the link
-// of a result as a reference. ours is false for any other address. body is nil if no file has the
-// address. The caller must close body; ctx must last until then.
-func (s *Store) OpenLink(ctx context.Context, address string) (body io.ReadCloser, size int64, ours bool, err error) {
-	rest, ours := strings.CutPrefix(address, s.base+"/")
-	if !ours {
+// OpenLink opens the file at an address below Base for this node, because users may send the link of
+// a result as a reference. isLink is false for any other address. body is nil if no file has the
+// address. The caller must close body before ctx ends.
+func (s *Store) OpenLink(ctx context.Context, address string) (body io.ReadCloser, size int64, isLink bool, err error) {
+	rest, isLink := strings.CutPrefix(address, s.base+"/")
+	if !isLink {
 		return nil, 0, false, nil
 	}
 	if end := strings.IndexAny(rest, "?#"); end >= 0 {
@@ -216,7 +219,7 @@ func (s *Store) OpenLink(ctx context.Context, address string) (body io.ReadClose
 	if rec == nil || format.Extension(rec.file.Type) != ext {
 		return nil, 0, true, nil
 	}
-	if _, works := s.caching(rec); !works {
+	if _, servable := s.cacheControl(rec); !servable {
 		return nil, 0, true, nil
 	}
 	content, err := s.backend.open(ctx, name, rec.file.Size, span{0, rec.file.Size})
@@ -229,36 +232,36 @@ func (s *Store) OpenLink(ctx context.Context, address string) (body io.ReadClose
 	return content, rec.file.Size, true, nil
 }
 
-// ReferenceURL returns the address of a reference, for providers. The link works from the commit of
-// Adopt until the reference is deleted. A provider can only use it if Public returns true.
+// ReferenceURL returns the address of a reference for providers. The link works from the commit of
+// Adopt until the reference is deleted. Providers can read the link only if Public returns true.
 func (s *Store) ReferenceURL(f File) string { return s.Link(f) }
 
-// Public reports whether a provider can read the links: whether their host is a public address or a
-// name in the public DNS.
+// Public reports whether providers can read the links, because the media host is a public address or
+// a name in the public DNS.
 func (s *Store) Public() bool { return s.public }
 
-// shownName is the number of bytes of a name in the log. The whole name of a public file must stay
-// secret, because everybody who has the name may read the file.
-const shownName = 6
+// loggedNameBytes is the number of a name's bytes in logs. The rest stays secret, because the name is
+// enough to read a public file.
+const loggedNameBytes = 6
 
-// fileFault is an error about one file. Its text never shows the whole name.
-type fileFault struct {
-	doing, name string
-	err         error
+// fileOpError is the error of an operation on a file. Its text never contains the whole name.
+type fileOpError struct {
+	op, name string
+	err      error
 }
 
-// fileError wraps err with the file's name and the operation.
-func fileError(doing, name string, err error) error { return &fileFault{doing, name, err} }
+// fileError wraps err in a *fileOpError.
+func fileError(op, name string, err error) error { return &fileOpError{op, name, err} }
 
 // Error implements error.
-func (f *fileFault) Error() string {
-	prefix := f.name[:min(shownName, len(f.name))] + "…"
+func (f *fileOpError) Error() string {
+	prefix := f.name[:min(loggedNameBytes, len(f.name))] + "…"
 	text := f.err.Error()
 	if isName(f.name) {
 		text = strings.ReplaceAll(text, f.name, prefix)
 	}
-	return fmt.Sprintf("%s media file %s: %s", f.doing, prefix, text)
+	return fmt.Sprintf("%s media file %s: %s", f.op, prefix, text)
 }
 
 // Unwrap returns the cause.
-func (f *fileFault) Unwrap() error { return f.err }
+func (f *fileOpError) Unwrap() error { return f.err }

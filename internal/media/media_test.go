@@ -25,7 +25,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestMain keeps the tests from requesting credentials from the machine's cloud.
+// TestMain keeps the tests from fetching credentials of a cloud machine.
 func TestMain(m *testing.M) {
 	_ = os.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 	goleak.VerifyTestMain(m)
@@ -33,16 +33,16 @@ func TestMain(m *testing.M) {
 
 const retention = 60 * 24 * time.Hour
 
-// bench is a store with its environment for a test.
-type bench struct {
+// testStore is a store with a test clock and a log.
+type testStore struct {
 	*Store
 	t     *testing.T
 	clock *storetest.Clock
 	log   *bytes.Buffer
 }
 
-// each runs a test on both databases, with files in a folder and in a bucket.
-func each(t *testing.T, test func(b *bench)) {
+// forEachBackend runs a test on all databases, with files in a folder and in a bucket.
+func forEachBackend(t *testing.T, test func(b *testStore)) {
 	t.Helper()
 	t.Parallel()
 	for _, kind := range []string{"folder", "bucket"} {
@@ -54,20 +54,20 @@ func each(t *testing.T, test func(b *bench)) {
 					s := s3server.Start(t)
 					location = s.Location(s.URL)
 				}
-				test(newBench(t, db, c, location))
+				test(newTestStore(t, db, c, location))
 			})
 		})
 	}
 }
 
-// onSQLite opens a bench for tests that do not depend on the database.
-func onSQLite(t *testing.T, location string) *bench {
+// newSQLiteStore opens a store on SQLite, for tests that do not depend on the database.
+func newSQLiteStore(t *testing.T, location string) *testStore {
 	t.Helper()
 	c := new(storetest.Clock)
-	return newBench(t, storetest.Open(t, storetest.SQLite(t), store.Options{Now: c.Now}), c, location)
+	return newTestStore(t, storetest.Open(t, storetest.SQLite(t), store.Options{Now: c.Now}), c, location)
 }
 
-func newBench(t *testing.T, db *store.DB, c *storetest.Clock, location string) *bench {
+func newTestStore(t *testing.T, db *store.DB, c *storetest.Clock, location string) *testStore {
 	t.Helper()
 	var log bytes.Buffer
 	s, err := Open(t.Context(), Options{
@@ -78,14 +78,14 @@ func newBench(t *testing.T, db *store.DB, c *storetest.Clock, location string) *
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	return &bench{Store: s, t: t, clock: c, log: &log}
+	return &testStore{Store: s, t: t, clock: c, log: &log}
 }
 
-// inner returns the store's backend without the monitor.
-func (b *bench) inner() backend { return b.backend.(*monitor).backend }
+// inner returns the folder or bucket.
+func (b *testStore) inner() backend { return b.backend.(*monitor).backend }
 
-// reserve reserves a name.
-func (b *bench) reserve(job string) string {
+// reserve reserves a name for job.
+func (b *testStore) reserve(job string) string {
 	b.t.Helper()
 	var names []string
 	b.update(func(tx *store.Tx) (err error) {
@@ -95,7 +95,7 @@ func (b *bench) reserve(job string) string {
 	return names[0]
 }
 
-func (b *bench) update(fn func(tx *store.Tx) error) {
+func (b *testStore) update(fn func(tx *store.Tx) error) {
 	b.t.Helper()
 	if err := b.db.Update(b.t.Context(), fn); err != nil {
 		b.t.Fatal(err)
@@ -103,7 +103,7 @@ func (b *bench) update(fn func(tx *store.Tx) error) {
 }
 
 // put stores an image under a new name of job.
-func (b *bench) put(job string, data []byte) File {
+func (b *testStore) put(job string, data []byte) File {
 	b.t.Helper()
 	f, err := b.Put(b.t.Context(), b.reserve(job), bytes.NewReader(data), Limit{KindImage, 64 << 20})
 	if err != nil {
@@ -112,8 +112,8 @@ func (b *bench) put(job string, data []byte) File {
 	return f
 }
 
-// batch runs statements in a transaction, like the ledger.
-func (b *bench) batch(add func(q *store.Batch, nowMS int64)) {
+// batch runs the statements of a batch in a transaction, as the ledger does.
+func (b *testStore) batch(add func(q *store.Batch, nowMS int64)) {
 	b.t.Helper()
 	session, err := b.db.Session(b.t.Context())
 	if err != nil {
@@ -129,26 +129,26 @@ func (b *bench) batch(add func(q *store.Batch, nowMS int64)) {
 	}
 }
 
-// publish publishes files of job and reports whether all succeeded.
-func (b *bench) publish(job string, files ...File) bool {
+// publish publishes files of job and reports whether all were published.
+func (b *testStore) publish(job string, files ...File) bool {
 	b.t.Helper()
 	var p *Publication
 	b.batch(func(q *store.Batch, nowMS int64) { p = Publish(q, job, files, nowMS) })
-	return p.Whole()
+	return p.AllPublished()
 }
 
-func (b *bench) drop(job string) {
+func (b *testStore) drop(job string) {
 	b.t.Helper()
 	b.batch(func(q *store.Batch, nowMS int64) { Drop(q, job, nowMS) })
 }
 
-func (b *bench) adopt(job string) {
+func (b *testStore) adopt(job string) {
 	b.t.Helper()
 	b.batch(func(q *store.Batch, nowMS int64) { Adopt(q, job, nowMS) })
 }
 
 // sweep runs one step of Run.
-func (b *bench) sweep() {
+func (b *testStore) sweep() {
 	b.t.Helper()
 	if err := b.step(b.t.Context()); err != nil {
 		b.t.Fatal(err)
@@ -156,12 +156,12 @@ func (b *bench) sweep() {
 }
 
 // get requests the link of a file from the handler.
-func (b *bench) get(f File, header ...string) *httptest.ResponseRecorder {
+func (b *testStore) get(f File, header ...string) *httptest.ResponseRecorder {
 	b.t.Helper()
 	return b.fetch(http.MethodGet, strings.TrimPrefix(b.Link(f), "https://media.example.com"), header...)
 }
 
-func (b *bench) fetch(method, path string, header ...string) *httptest.ResponseRecorder {
+func (b *testStore) fetch(method, path string, header ...string) *httptest.ResponseRecorder {
 	b.t.Helper()
 	r := httptest.NewRequest(method, "http://x/", nil)
 	r.URL.Path = path
@@ -175,7 +175,7 @@ func (b *bench) fetch(method, path string, header ...string) *httptest.ResponseR
 }
 
 // wantGone checks that a file's link returns a 404 in the format of /v1.
-func (b *bench) wantGone(f File) {
+func (b *testStore) wantGone(f File) {
 	b.t.Helper()
 	w := b.get(f)
 	if w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), `"code":"not_found"`) {
@@ -184,7 +184,7 @@ func (b *bench) wantGone(f File) {
 }
 
 // wantServed checks that a file's link serves exactly data.
-func (b *bench) wantServed(f File, data []byte) {
+func (b *testStore) wantServed(f File, data []byte) {
 	b.t.Helper()
 	if w := b.get(f); w.Code != http.StatusOK || !bytes.Equal(w.Body.Bytes(), data) {
 		b.t.Errorf("response %d with %d bytes, want 200 with %d (%.80q)", w.Code, w.Body.Len(), len(data), w.Body.Bytes())
@@ -192,7 +192,7 @@ func (b *bench) wantServed(f File, data []byte) {
 }
 
 // wantBytes checks whether the backend has a file.
-func (b *bench) wantBytes(name string, want bool) {
+func (b *testStore) wantBytes(name string, want bool) {
 	b.t.Helper()
 	content, err := b.backend.open(b.t.Context(), name, 1, span{0, 1})
 	if err == nil {
@@ -204,7 +204,7 @@ func (b *bench) wantBytes(name string, want bool) {
 }
 
 // wantRow checks a file's state; an empty state means no row.
-func (b *bench) wantRow(name, state string) {
+func (b *testStore) wantRow(name, state string) {
 	b.t.Helper()
 	rec, err := b.find(b.t.Context(), name)
 	if err != nil {
@@ -219,8 +219,10 @@ func (b *bench) wantRow(name, state string) {
 	}
 }
 
-func TestAResultLivesFromPublicationToRetention(t *testing.T) {
-	each(t, func(b *bench) {
+// TestResultFromPublicationToRetention checks that a result is served only from its publication until
+// the end of its retention, and is then deleted.
+func TestResultFromPublicationToRetention(t *testing.T) {
+	forEachBackend(t, func(b *testStore) {
 		data := formattest.Picture(t, "image/png", 40, 30, 1)
 		name := b.reserve("job_1")
 		b.wantGone(File{Name: name, Type: "image/png"})
@@ -229,7 +231,7 @@ func TestAResultLivesFromPublicationToRetention(t *testing.T) {
 			b.t.Fatal(err)
 		}
 		if f != (File{name, "image/png", int64(len(data))}) {
-			b.t.Errorf("stored file %+v", f)
+			b.t.Errorf("stored file %+v, want an image/png with the data's size", f)
 		}
 		if want := "https://media.example.com/media/" + name + ".png"; b.Link(f) != want {
 			b.t.Errorf("link %s, want %s", b.Link(f), want)
@@ -242,12 +244,12 @@ func TestAResultLivesFromPublicationToRetention(t *testing.T) {
 		if !b.publish("job_1", f) {
 			b.t.Error("the file was not published")
 		}
-		b.drop("job_1") // in the transaction that ends the job, before its record is deleted
+		b.drop("job_1") // does not affect published results
 		b.wantServed(f, data)
 		b.clock.Advance(retention - time.Second)
 		b.sweep()
 		if got := b.get(f).Header().Get("Cache-Control"); got != "public, max-age=1, immutable" {
-			b.t.Errorf("Cache-Control %q", got)
+			b.t.Errorf("Cache-Control %q, want one second", got)
 		}
 		b.clock.Advance(time.Second)
 		b.wantGone(f)
@@ -258,8 +260,9 @@ func TestAResultLivesFromPublicationToRetention(t *testing.T) {
 	})
 }
 
-func TestReferencesLiveAsLongAsTheirJob(t *testing.T) {
-	each(t, func(b *bench) {
+// TestReferencesLastAsLongAsTheirJob checks that a reference is served from Adopt until Drop.
+func TestReferencesLastAsLongAsTheirJob(t *testing.T) {
+	forEachBackend(t, func(b *testStore) {
 		data := formattest.Picture(t, "image/jpeg", 40, 30, 2)
 		f, err := b.Keep(t.Context(), "job_1", data, format.Policy{Kinds: []string{KindImage}})
 		if err != nil {
@@ -269,24 +272,24 @@ func TestReferencesLiveAsLongAsTheirJob(t *testing.T) {
 		b.adopt("job_1")
 		b.wantServed(f, data)
 		if got := b.get(f).Header().Get("Cache-Control"); got != "private, no-store" {
-			b.t.Errorf("Cache-Control %q", got)
+			b.t.Errorf("Cache-Control %q, want private, no-store", got)
 		}
-		b.Discard(t.Context(), "job_1") // the caller does not know that the submission was committed
+		b.Discard(t.Context(), "job_1") // a no-op after Adopt
 		b.clock.Advance(100 * 24 * time.Hour)
 		b.sweep()
 		b.wantServed(f, data)
-		content, opened, err := b.Open(t.Context(), f.Name)
+		content, file, err := b.Open(t.Context(), f.Name)
 		if err != nil {
 			b.t.Fatal(err)
 		}
 		got, err := io.ReadAll(content)
-		if err = errors.Join(err, content.Close()); err != nil || opened != f || !bytes.Equal(got, data) {
-			b.t.Errorf("opened %+v with %d bytes: %v", opened, len(got), err)
+		if err = errors.Join(err, content.Close()); err != nil || file != f || !bytes.Equal(got, data) {
+			b.t.Errorf("Open returned %+v with %d bytes, error %v; want the reference", file, len(got), err)
 		}
 		b.drop("job_1")
 		b.wantGone(f)
 		if _, _, err := b.Open(t.Context(), f.Name); !errors.Is(err, ErrUnknown) {
-			b.t.Errorf("opened a dropped reference: %v", err)
+			b.t.Errorf("Open of a dropped reference returned %v, want ErrUnknown", err)
 		}
 		b.sweep()
 		b.wantBytes(f.Name, false)
@@ -294,8 +297,10 @@ func TestReferencesLiveAsLongAsTheirJob(t *testing.T) {
 	})
 }
 
-func TestReferencesOfNoJobGo(t *testing.T) {
-	each(t, func(b *bench) {
+// TestReferencesWithoutJobAreDeleted checks that a reference is deleted at once after Discard, and
+// otherwise after a day without Adopt.
+func TestReferencesWithoutJobAreDeleted(t *testing.T) {
+	forEachBackend(t, func(b *testStore) {
 		data := formattest.Picture(t, "image/gif", 4, 3, 2)
 		rejected, err := b.Keep(t.Context(), "job_1", data, format.Policy{})
 		if err != nil {
@@ -311,7 +316,7 @@ func TestReferencesOfNoJobGo(t *testing.T) {
 		b.sweep()
 		b.wantBytes(rejected.Name, false)
 		b.wantRow(rejected.Name, "")
-		b.clock.Advance(unpublishedFor - time.Second)
+		b.clock.Advance(unpublishedTime - time.Second)
 		b.sweep()
 		b.wantRow(crashed.Name, stateKept)
 		b.clock.Advance(time.Second)
@@ -321,24 +326,25 @@ func TestReferencesOfNoJobGo(t *testing.T) {
 	})
 }
 
-func TestKeepRefusesWhatInspectRefuses(t *testing.T) {
+// TestKeepInspectsFiles checks that Keep rejects files by its policy and records nothing.
+func TestKeepInspectsFiles(t *testing.T) {
 	t.Parallel()
-	b := onSQLite(t, "file:"+t.TempDir())
-	var refusal *format.FileError
-	if _, err := b.Keep(t.Context(), "job_1", []byte("<svg/>"), format.Policy{}); !errors.As(err, &refusal) {
-		t.Errorf("an SVG: %v", err)
+	b := newSQLiteStore(t, "file:"+t.TempDir())
+	var fileError *format.FileError
+	if _, err := b.Keep(t.Context(), "job_1", []byte("<svg/>"), format.Policy{}); !errors.As(err, &fileError) {
+		t.Errorf("Keep of an SVG returned %v, want a *FileError", err)
 	}
 	videos := format.Policy{Kinds: []string{KindVideo}}
-	if _, err := b.Keep(t.Context(), "job_1", formattest.Picture(t, "image/png", 2, 2, 1), videos); !errors.As(err, &refusal) {
-		t.Errorf("an image instead of a video: %v", err)
+	if _, err := b.Keep(t.Context(), "job_1", formattest.Picture(t, "image/png", 2, 2, 1), videos); !errors.As(err, &fileError) {
+		t.Errorf("Keep of an image instead of a video returned %v, want a *FileError", err)
 	}
 	if n := b.rows(); n != 0 {
-		t.Errorf("%d rows", n)
+		t.Errorf("%d rows, want 0", n)
 	}
 }
 
 // rows counts all rows.
-func (b *bench) rows() (n int) {
+func (b *testStore) rows() (n int) {
 	b.t.Helper()
 	err := b.db.View(b.t.Context(), func(tx *store.Tx) error {
 		return tx.QueryRow(`SELECT COUNT(*) FROM media_file`).Scan(&n)
@@ -349,39 +355,43 @@ func (b *bench) rows() (n int) {
 	return n
 }
 
+// TestNamesCannotBeGuessed checks that names are unique and have 32 characters, and that isName
+// rejects other texts.
 func TestNamesCannotBeGuessed(t *testing.T) {
 	t.Parallel()
-	seen := map[string]bool{}
+	names := map[string]bool{}
 	for range 1000 {
 		name := newName()
-		if len(name) != 32 || !isName(name) || seen[name] {
-			t.Fatalf("name %q", name)
+		if len(name) != 32 || !isName(name) || names[name] {
+			t.Fatalf("name %q is invalid or not new", name)
 		}
-		seen[name] = true
+		names[name] = true
 	}
-	for _, wrong := range []string{"", strings.Repeat("a", 31), strings.Repeat("a", 33), strings.Repeat("A", 32), strings.Repeat("1", 32),
+	for _, invalid := range []string{"", strings.Repeat("a", 31), strings.Repeat("a", 33), strings.Repeat("A", 32), strings.Repeat("1", 32),
 		strings.Repeat("/", 32), strings.Repeat(".", 32)} {
-		if isName(wrong) {
-			t.Errorf("%q counts as a name", wrong)
+		if isName(invalid) {
+			t.Errorf("isName(%q) = true, want false", invalid)
 		}
 	}
 }
 
-func TestReserveHasALimit(t *testing.T) {
+// TestReserveTxChecksNumber checks that ReserveTx rejects numbers that are not from 1 to maxNames.
+func TestReserveTxChecksNumber(t *testing.T) {
 	t.Parallel()
-	b := onSQLite(t, "file:"+t.TempDir())
+	b := newSQLiteStore(t, "file:"+t.TempDir())
 	for _, n := range []int{-1, 0, maxNames + 1} {
 		if err := b.db.Update(t.Context(), func(tx *store.Tx) error { _, err := ReserveTx(tx, "job_1", n); return err }); err == nil {
-			t.Errorf("%d names were reserved", n)
+			t.Errorf("ReserveTx accepted %d names", n)
 		}
 	}
 }
 
-func TestOpenSaysWhatIsWrong(t *testing.T) {
+// TestOpenErrors checks that the errors of Open name the problem and not the secret.
+func TestOpenErrors(t *testing.T) {
 	t.Parallel()
 	s := s3server.Start(t)
-	none := func(string) (string, bool) { return "", false }
-	wrong := func(name string) (string, bool) {
+	noVariables := func(string) (string, bool) { return "", false }
+	wrongSecret := func(name string) (string, bool) {
 		value, ok := s3server.Lookup(name)
 		return value + "x", ok
 	}
@@ -391,23 +401,23 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		lookup               func(string) (string, bool)
 		want                 string
 	}{
-		{"no backend", "somewhere", "http://x/media", time.Hour, none, "file:DIR or s3://BUCKET"},
-		{"an empty folder name", "file:", "http://x/media", time.Hour, none, "file:DIR or s3://BUCKET"},
-		{"a file in the folder's path", "file:media_test.go", "http://x/media", time.Hour, none, "create the media folder"},
-		{"a folder of the system", "file:/proc/media", "http://x/media", time.Hour, none, "create the media folder"},
-		{"no credentials", s.Location(s.URL), "http://x/media", time.Hour, none, "AWS_ACCESS_KEY_ID"},
-		{"wrong credentials", s.Location(s.URL), "http://x/media", time.Hour, wrong, "cannot be written"},
+		{"no backend", "somewhere", "http://x/media", time.Hour, noVariables, "file:DIR or s3://BUCKET"},
+		{"an empty folder name", "file:", "http://x/media", time.Hour, noVariables, "file:DIR or s3://BUCKET"},
+		{"a file in the folder's path", "file:media_test.go", "http://x/media", time.Hour, noVariables, "create the media folder"},
+		{"a folder of the system", "file:/proc/media", "http://x/media", time.Hour, noVariables, "create the media folder"},
+		{"no credentials", s.Location(s.URL), "http://x/media", time.Hour, noVariables, "AWS_ACCESS_KEY_ID"},
+		{"wrong credentials", s.Location(s.URL), "http://x/media", time.Hour, wrongSecret, "cannot be written"},
 		{"no such bucket", "s3://other?endpoint=" + s.URL + "&path_style=true", "http://x/media", time.Hour, s3server.Lookup,
 			"media bucket other cannot be written"},
-		{"nobody there", "s3://media?endpoint=http://127.0.0.1:1&path_style=true", "http://x/media", time.Hour, s3server.Lookup,
+		{"no server", "s3://media?endpoint=http://127.0.0.1:1&path_style=true", "http://x/media", time.Hour, s3server.Lookup,
 			"cannot be written"},
 		{"a folder in the bucket", "s3://media/below?endpoint=" + s.URL, "http://x/media", time.Hour, s3server.Lookup, "s3://BUCKET"},
 		{"an unknown option", "s3://media?acl=public", "http://x/media", time.Hour, s3server.Lookup, "acl is not known"},
 		{"a wrong style", "s3://media?path_style=yes", "http://x/media", time.Hour, s3server.Lookup, "true or false"},
 		{"a path in the endpoint", "s3://media?endpoint=https://x/y", "http://x/media", time.Hour, s3server.Lookup, "endpoint"},
 		{"another scheme", "s3://media?endpoint=ftp://x", "http://x/media", time.Hour, s3server.Lookup, "endpoint"},
-		{"no address", "file:" + t.TempDir(), "", time.Hour, none, "media_url"},
-		{"no retention", "file:" + t.TempDir(), "http://x/media", 0, none, "retention"},
+		{"no address", "file:" + t.TempDir(), "", time.Hour, noVariables, "media_url"},
+		{"no retention", "file:" + t.TempDir(), "http://x/media", 0, noVariables, "retention"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -422,19 +432,20 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestFilesSurviveARestart(t *testing.T) {
+// TestFilesSurviveRestart checks that another store serves a published file.
+func TestFilesSurviveRestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	b := onSQLite(t, "file:"+dir)
+	b := newSQLiteStore(t, "file:"+dir)
 	data := formattest.Picture(t, "image/png", 10, 10, 3)
 	f := b.put("job_1", data)
 	b.publish("job_1", f)
-	again := newBench(t, b.db, b.clock, "file:"+dir)
-	again.wantServed(f, data)
+	restarted := newTestStore(t, b.db, b.clock, "file:"+dir)
+	restarted.wantServed(f, data)
 }
 
-// sum describes bytes in messages.
-func sum(data []byte) string {
+// describe returns the length and hash of data for messages.
+func describe(data []byte) string {
 	s := sha256.Sum256(data)
 	return fmt.Sprintf("%d bytes %s", len(data), hex.EncodeToString(s[:4]))
 }

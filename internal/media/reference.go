@@ -12,10 +12,11 @@ import (
 	"tollgate/internal/store"
 )
 
-// Keep stores a reference file of a job before its submission. First the policy inspects data
-// (format.Inspect): the text of a *format.FileError is for the user, other errors are internal. The
-// row is written before the bytes, so that a file is deleted after a day unless the job adopts it.
-// The end of ctx does not interrupt the write, because an unattended commit could follow Discard.
+// Keep stores a reference file of a job before the job's submission. It first inspects data with
+// policy (format.Inspect). The text of a *format.FileError is for the user; other errors are
+// internal. Keep writes the row before the bytes, so that the file is deleted after a day unless
+// the job adopts it. The end of ctx does not interrupt the write of the row, because the database
+// could otherwise commit the row after Discard.
 func (s *Store) Keep(ctx context.Context, job string, data []byte, policy format.Policy) (File, error) {
 	contentType, _, _, err := format.Inspect(data, policy)
 	if err != nil {
@@ -38,26 +39,25 @@ func (s *Store) Keep(ctx context.Context, job string, data []byte, policy format
 	return f, nil
 }
 
-// Adopt adds the statement that assigns the kept references of job to the job from the
-// transaction's commit until Drop. It must be part of the transaction that submits the job; a
-// repetition is a no-op.
+// Adopt adds the statement that assigns the kept references to their job until Drop. It must be part
+// of the transaction that submits the job. A second call is a no-op.
 func Adopt(q *store.Batch, job string, nowMS int64) { q.Exec(nil, adoptText, nowMS, job) }
 
-// Discard gives up the references of a job after its submission was rejected; Run deletes them. If
+// Discard gives up the references of a job with a rejected submission; Run deletes the files. If
 // the job was submitted after all, because the response to a commit was lost, Discard is a no-op.
 // If the database is unavailable, the references expire after a day.
 func (s *Store) Discard(ctx context.Context, job string) {
 	if err := s.giveUp(ctx, discardText, job); err != nil {
-		s.log.Warn("media: references of a refused submission stay for a day", "job", job, "error", err)
+		s.log.Warn("media: references of a rejected submission could not be given up; they expire after a day", "job", job, "error", err)
 	}
 }
 
 // writeTime bounds a statement about references.
-const writeTime = 5 * time.Second
+const writeTimeout = 5 * time.Second
 
 // write runs a transaction that completes even if the client disconnects.
 func (s *Store) write(ctx context.Context, do func(tx *store.Tx, nowMS int64) error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
 	return s.db.Update(ctx, func(tx *store.Tx) error {
 		nowMS, err := tx.NowMS()
@@ -68,15 +68,14 @@ func (s *Store) write(ctx context.Context, do func(tx *store.Tx, nowMS int64) er
 	})
 }
 
-// giveUp gives up the references selected by a statement with the parameters $1, the time, and $2,
-// key.
+// giveUp gives up references with a statement; its parameters are $1, the time, and $2, key.
 func (s *Store) giveUp(ctx context.Context, text, key string) error {
-	var released int64
+	var changed int64
 	err := s.write(ctx, func(tx *store.Tx, nowMS int64) (err error) {
-		released, err = tx.Exec(text, nowMS, key)
+		changed, err = tx.Exec(text, nowMS, key)
 		return err
 	})
-	if err == nil && released > 0 {
+	if err == nil && changed > 0 {
 		select {
 		case s.wake <- struct{}{}:
 		default: // Run is already about to look
@@ -85,9 +84,9 @@ func (s *Store) giveUp(ctx context.Context, text, key string) error {
 	return err
 }
 
-// Open opens a file for this node itself, whether or not its link works, to send a reference to a
-// provider. It returns ErrUnknown if the file does not exist or was given up. The caller must close
-// the reader; ctx must last until then.
+// Open opens a file for this node, for example to send a reference to a provider. It ignores whether
+// the file's link works. It returns ErrUnknown if the file does not exist or was given up. The
+// caller must close the reader before ctx ends.
 func (s *Store) Open(ctx context.Context, name string) (io.ReadCloser, File, error) {
 	rec, err := s.find(ctx, name)
 	switch {

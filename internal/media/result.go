@@ -15,11 +15,11 @@ import (
 const maxNames = 1000
 
 // ReserveTx creates and records n names for results of job, so that the sweep knows every file
-// before it is stored. The names belong to the job until Publish or Drop, or until a day passes
-// without Put or RenewTx. Each call creates new names.
+// before the file is stored. The names belong to the job until Publish or Drop, or until a day
+// passes without Put or RenewTx.
 func ReserveTx(tx *store.Tx, job string, n int) ([]string, error) {
 	if n < 1 || n > maxNames {
-		return nil, fmt.Errorf("reserve %d names: from 1 to %d can be had at a time", n, maxNames)
+		return nil, fmt.Errorf("reserve %d names: the number must be from 1 to %d", n, maxNames)
 	}
 	nowMS, err := tx.NowMS()
 	if err != nil {
@@ -36,8 +36,8 @@ func ReserveTx(tx *store.Tx, job string, n int) ([]string, error) {
 }
 
 // RenewTx gives the job's unpublished names another day and returns the job's complete files. A
-// node that takes over a job calls RenewTx, because the job may have been idle for long. The
-// returned files can be published within the day; the others must be stored again.
+// node that takes over a job calls RenewTx, because the job may have been idle for long. Within the
+// day, the node can publish the returned files and must store the others again.
 func RenewTx(tx *store.Tx, job string) ([]File, error) {
 	files, err := renewTx(tx, job)
 	if err != nil {
@@ -67,36 +67,35 @@ type Limit struct {
 }
 
 // Put stores the bytes of r under a reserved name, completely or not at all. They are durable when
-// Put returns. The bytes determine the type: an image is a PNG, JPEG, WebP or GIF, a video an MP4,
-// WebM or MOV, and must not end early. A repetition replaces the stored file. A name belongs to one
-// node at a time: two nodes must not store a file under it at once.
+// Put returns. The bytes determine the type: an image is a PNG, JPEG, WebP or GIF, and a video is an
+// MP4, WebM or MOV. Another Put replaces the stored file. Two nodes must not store a file under the
+// same name at the same time.
 //
-// Errors: ErrNotReserved; ErrSource if r failed, wrapping r's error; ErrTooLarge, ErrForeign and
-// ErrBroken for the content of r; ErrStorage if the backend failed; any other error comes from the
-// database. Put does not close r.
+// Put returns ErrNotReserved, ErrSource if r failed, ErrTooLarge, ErrForeign or ErrBroken for bad
+// content, ErrStorage if the backend failed, or an error of the database. Put does not close r.
 func (s *Store) Put(ctx context.Context, name string, r io.Reader, limit Limit) (File, error) {
 	if limit.Size <= 0 || (limit.Kind != KindImage && limit.Kind != KindVideo) {
-		return File{}, fmt.Errorf("store a %q of at most %d bytes: there is no such limit", limit.Kind, limit.Size)
+		return File{}, fmt.Errorf("store a %q of at most %d bytes: the limit is invalid", limit.Kind, limit.Size)
 	}
 	if err := s.begin(ctx, name); err != nil {
 		return File{}, fileError("store", name, err)
 	}
-	in, err := newResultReader(ctx, r, limit)
+	reader, err := newResultReader(ctx, r, limit)
 	if err != nil {
 		return File{}, fileError("store", name, err)
 	}
-	if err := s.backend.put(ctx, name, in.contentType, in); err != nil {
+	if err := s.backend.put(ctx, name, reader.contentType, reader); err != nil {
 		return File{}, fileError("store", name, err)
 	}
-	f := File{Name: name, Type: in.contentType, Size: in.size}
+	f := File{Name: name, Type: reader.contentType, Size: reader.size}
 	if err := s.finish(ctx, f); err != nil {
 		return File{}, fileError("store", name, err)
 	}
 	return f, nil
 }
 
-// begin checks that a name is reserved and resets its state, so that a file being replaced cannot
-// be published.
+// begin checks that a name is reserved and resets its state, so that Publish fails while Put replaces
+// the file.
 func (s *Store) begin(ctx context.Context, name string) error {
 	rec, err := s.find(ctx, name)
 	switch {
@@ -108,7 +107,7 @@ func (s *Store) begin(ctx context.Context, name string) error {
 		return ErrNotReserved
 	}
 	return s.db.Update(ctx, func(tx *store.Tx) error {
-		changed, err := tx.Exec(emptyText, name)
+		changed, err := tx.Exec(resetText, name)
 		if err == nil && changed == 0 {
 			return ErrNotReserved
 		}
@@ -150,23 +149,23 @@ func (s *Store) find(ctx context.Context, name string) (*record, error) {
 }
 
 // removeTime bounds the deletion of one file.
-const removeTime = 30 * time.Second
+const removeTimeout = 30 * time.Second
 
 // remove deletes a file even if ctx has ended.
 func (s *Store) remove(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
 	defer cancel()
 	return s.backend.remove(ctx, name)
 }
 
-// Publication is the result of Publish. It is valid after its batch has run.
+// Publication is the result of Publish. It is valid after the batch has run.
 type Publication struct {
 	changed []int64 // changed rows for each file
 }
 
-// Whole reports whether each file was published. It returns false if the job did not store a file
-// completely, or its name had been given up. It must be called after the batch has run.
-func (p *Publication) Whole() bool {
+// AllPublished reports whether each file was published. It returns false if a file was not complete
+// or its name was given up.
+func (p *Publication) AllPublished() bool {
 	for _, n := range p.changed {
 		if n != 1 {
 			return false
@@ -175,9 +174,9 @@ func (p *Publication) Whole() bool {
 	return true
 }
 
-// Publish adds the statements that make stored results of job public from the transaction's commit
-// on. Their retention begins at nowMS, the transaction's time in Unix milliseconds. A public file
-// does not change. In a job's last transaction Publish comes before Drop.
+// Publish adds the statements that make stored results of job public. Their retention begins at
+// nowMS, the transaction's time in Unix milliseconds. Public files stay unchanged. In a job's last
+// transaction, Publish must come before Drop.
 func Publish(q *store.Batch, job string, files []File, nowMS int64) *Publication {
 	p := &Publication{changed: make([]int64, len(files))}
 	for i, f := range files {
@@ -186,13 +185,13 @@ func Publish(q *store.Batch, job string, files []File, nowMS int64) *Publication
 	return p
 }
 
-// Drop adds the statement that gives up all files of a job except its published results:
-// references, and unpublished names and files. Run deletes them. It must be part of the transaction
-// that ends the job; a repetition is a no-op.
+// Drop adds the statement that gives up a job's references and its unpublished names and results; Run
+// deletes the files. Drop must be part of the transaction that ends the job. A second call is a
+// no-op.
 func Drop(q *store.Batch, job string, nowMS int64) { q.Exec(nil, dropText, nowMS, job) }
 
-// SizesTx returns the sizes in bytes of the files of jobs with working links, by the last part of
-// the links.
+// SizesTx returns the sizes in bytes of the published results of jobs, by the last element of their
+// links.
 func SizesTx(tx *store.Tx, jobs []string) (map[string]int64, error) {
 	sizes := map[string]int64{}
 	err := tx.Each(func(row store.Row) error {

@@ -23,9 +23,9 @@ const (
 
 	findText = `SELECT state, type, size, at_ms FROM media_file WHERE name = $1`
 
-	// emptyText changes a stored result back to a reserved name, before a repetition replaces the
+	// resetText changes a stored result back to a reserved name, before another Put replaces the
 	// file.
-	emptyText = `UPDATE media_file SET state = 'pending', type = '', size = 0 WHERE name = $1 AND state = 'stored'`
+	resetText = `UPDATE media_file SET state = 'pending', type = '', size = 0 WHERE name = $1 AND state = 'stored'`
 
 	// storeText records that a result is complete.
 	storeText = `UPDATE media_file SET state = 'stored', type = $1, size = $2, at_ms = $3
@@ -48,8 +48,7 @@ const (
 
 	dueText = `SELECT EXISTS (SELECT 1 FROM media_file WHERE state = $1 AND at_ms <= $2)`
 
-	// expireText gives up a chunk of the files that have been in a state since a given time or
-	// longer.
+	// expireText gives up a chunk of the files that entered a state before a given time.
 	expireText = `UPDATE media_file SET state = 'gone', at_ms = $1 WHERE state = $2 AND name IN (
 		SELECT name FROM media_file WHERE state = $3 AND at_ms <= $4 ORDER BY at_ms LIMIT $5)`
 

@@ -16,18 +16,18 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// watched is a backend that counts deletions and fails them on demand.
-type watched struct {
+// countingBackend is a backend that counts deletions, and fails them while failing is true.
+type countingBackend struct {
 	backend
 	mu      sync.Mutex
 	removed map[string]int
-	broken  bool
+	failing bool
 }
 
-func (w *watched) remove(ctx context.Context, name string) error {
+func (w *countingBackend) remove(ctx context.Context, name string) error {
 	w.mu.Lock()
 	w.removed[name]++
-	broken := w.broken
+	broken := w.failing
 	w.mu.Unlock()
 	if broken {
 		return errBoom
@@ -35,14 +35,14 @@ func (w *watched) remove(ctx context.Context, name string) error {
 	return w.backend.remove(ctx, name)
 }
 
-func (w *watched) mend() {
+func (w *countingBackend) repair() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.broken = false
+	w.failing = false
 }
 
-// fill inserts n rows of files that do not exist.
-func (b *bench) fill(n int, state string) {
+// fill inserts n rows without files.
+func (b *testStore) fill(n int, state string) {
 	b.t.Helper()
 	b.update(func(tx *store.Tx) error {
 		for range n {
@@ -54,13 +54,14 @@ func (b *bench) fill(n int, state string) {
 	})
 }
 
-func TestSweepGoesInChunksAndNodesShareIt(t *testing.T) {
+// TestNodesShareSweep checks that two nodes delete more files than fit into a chunk, each file once.
+func TestNodesShareSweep(t *testing.T) {
 	t.Parallel()
 	storetest.EachClock(t, func(t *testing.T, db *store.DB, c *storetest.Clock) {
-		b := newBench(t, db, c, "file:"+t.TempDir())
-		other := newBench(t, db, c, "file:"+t.TempDir())
-		w := &watched{backend: b.backend, removed: map[string]int{}}
-		b.Store.backend, other.Store.backend = w, w
+		b := newTestStore(t, db, c, "file:"+t.TempDir())
+		otherNode := newTestStore(t, db, c, "file:"+t.TempDir())
+		w := &countingBackend{backend: b.backend, removed: map[string]int{}}
+		b.Store.backend, otherNode.Store.backend = w, w
 		const n = 2*expireChunk + 10
 		b.fill(n, statePublic)
 		b.fill(3, stateAdopted)
@@ -70,7 +71,7 @@ func TestSweepGoesInChunksAndNodesShareIt(t *testing.T) {
 		}
 		c.Advance(retention)
 		var nodes sync.WaitGroup
-		for _, node := range []*bench{b, other} {
+		for _, node := range []*testStore{b, otherNode} {
 			nodes.Go(func() {
 				if err := node.step(t.Context()); err != nil {
 					t.Error(err)
@@ -83,7 +84,7 @@ func TestSweepGoesInChunksAndNodesShareIt(t *testing.T) {
 		}
 		for name, times := range w.removed {
 			if times != 1 {
-				t.Errorf("%s was deleted %d times", name, times)
+				t.Errorf("%s was deleted %d times, want 1", name, times)
 			}
 		}
 		if len(w.removed) != n {
@@ -92,32 +93,35 @@ func TestSweepGoesInChunksAndNodesShareIt(t *testing.T) {
 	})
 }
 
-func TestAFileThatCannotBeDeletedIsTriedAgain(t *testing.T) {
+// TestFailedDeletionIsRetried checks that a file that could not be deleted is deleted after
+// retryDelay.
+func TestFailedDeletionIsRetried(t *testing.T) {
 	t.Parallel()
 	storetest.EachClock(t, func(t *testing.T, db *store.DB, c *storetest.Clock) {
-		b := newBench(t, db, c, "file:"+t.TempDir())
-		w := &watched{backend: b.backend, removed: map[string]int{}, broken: true}
+		b := newTestStore(t, db, c, "file:"+t.TempDir())
+		w := &countingBackend{backend: b.backend, removed: map[string]int{}, failing: true}
 		b.Store.backend = w
 		f := b.put("job_1", formattest.Picture(t, "image/png", 4, 4, 1))
 		b.drop("job_1")
 		if err := b.step(t.Context()); !errors.Is(err, errBoom) {
-			t.Fatalf("step: %v", err)
+			t.Fatalf("step returned %v, want %v", err, errBoom)
 		}
 		b.wantRow(f.Name, stateGone)
-		w.mend()
+		w.repair()
 		b.sweep()
 		b.wantRow(f.Name, stateGone) // not deleted again at once
-		c.Advance(again)
+		c.Advance(retryDelay)
 		b.sweep()
 		b.wantRow(f.Name, "")
 		b.wantBytes(f.Name, false)
 	})
 }
 
-func TestPublishingLosesAgainstTheSweep(t *testing.T) {
-	each(t, func(b *bench) {
+// TestExpiredFileIsNotPublished checks that Publish fails after the sweep has given up the file.
+func TestExpiredFileIsNotPublished(t *testing.T) {
+	forEachBackend(t, func(b *testStore) {
 		f := b.put("job_1", formattest.Picture(t, "image/png", 4, 4, 1))
-		b.clock.Advance(unpublishedFor)
+		b.clock.Advance(unpublishedTime)
 		if _, err := b.expire(t.Context(), stateStored); err != nil {
 			b.t.Fatal(err)
 		}
@@ -130,10 +134,12 @@ func TestPublishingLosesAgainstTheSweep(t *testing.T) {
 	})
 }
 
-func TestRunDeletesAndEnds(t *testing.T) {
+// TestRunDeletesUntilCanceled checks that Discard wakes Run, and that Run returns when its context
+// ends.
+func TestRunDeletesUntilCanceled(t *testing.T) {
 	t.Parallel()
-	b := onSQLite(t, "file:"+t.TempDir())
-	w := &watched{backend: b.backend, removed: map[string]int{}}
+	b := newSQLiteStore(t, "file:"+t.TempDir())
+	w := &countingBackend{backend: b.backend, removed: map[string]int{}}
 	b.Store.backend = w
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -160,37 +166,39 @@ func TestRunDeletesAndEnds(t *testing.T) {
 	<-done
 }
 
-func TestTidyDeletesOldUnfinishedFilesAlone(t *testing.T) {
+// TestTidyDeletesOnlyOldFiles checks that tidy deletes unfinished files from before the given time and
+// no other files.
+func TestTidyDeletesOnlyOldFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	b := onSQLite(t, "file:"+dir)
+	b := newSQLiteStore(t, "file:"+dir)
 	f := b.put("job_1", formattest.Picture(t, "image/png", 4, 4, 1))
-	concurrent := time.Now()
+	now := time.Now()
 	for name, age := range map[string]time.Duration{"old": 25 * time.Hour, "young": 23 * time.Hour} {
-		path := filepath.Join(dir, unfinished, name)
+		path := filepath.Join(dir, unfinishedDir, name)
 		if err := os.WriteFile(path, []byte("half"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chtimes(path, concurrent.Add(-age), concurrent.Add(-age)); err != nil {
+		if err := os.Chtimes(path, now.Add(-age), now.Add(-age)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := b.backend.tidy(t.Context(), concurrent.Add(-unpublishedFor)); err != nil {
+	if err := b.backend.tidy(t.Context(), now.Add(-unpublishedTime)); err != nil {
 		t.Fatal(err)
 	}
-	entries, err := os.ReadDir(filepath.Join(dir, unfinished))
+	entries, err := os.ReadDir(filepath.Join(dir, unfinishedDir))
 	if err != nil || len(entries) != 1 || entries[0].Name() != "young" {
-		t.Errorf("entries left: %v (%v)", entries, err)
+		t.Errorf("unfinished files %v, error %v; want young only", entries, err)
 	}
 	b.wantBytes(f.Name, true)
 }
 
-// TestNoStatementReadsTheWholeTable checks SQLite's query plans.
-func TestNoStatementReadsTheWholeTable(t *testing.T) {
+// TestStatementsUseIndexes checks that SQLite scans the table for no statement.
+func TestStatementsUseIndexes(t *testing.T) {
 	t.Parallel()
-	b := onSQLite(t, "file:"+t.TempDir())
+	b := newSQLiteStore(t, "file:"+t.TempDir())
 	for _, text := range []string{
-		findText, emptyText, storeText, renewText, storedText, publishText, adoptText, discardText, loseText, dropText,
+		findText, resetText, storeText, renewText, storedText, publishText, adoptText, discardText, loseText, dropText,
 		dueText, expireText, claimText, deferText + b.db.In("name", 2), deleteText + b.db.In("name", 1),
 	} {
 		err := b.db.View(t.Context(), func(tx *store.Tx) error {
@@ -200,7 +208,7 @@ func TestNoStatementReadsTheWholeTable(t *testing.T) {
 			}
 			for _, detail := range storetest.Plan(t, tx, text, args...) {
 				if strings.HasPrefix(detail, "SCAN media_file") || strings.Contains(detail, "TEMP B-TREE FOR ORDER") && text != storedText {
-					t.Errorf("%s\n%s", text, detail)
+					t.Errorf("statement %s\nreads too many rows: %s", text, detail)
 				}
 			}
 			return nil
@@ -211,42 +219,42 @@ func TestNoStatementReadsTheWholeTable(t *testing.T) {
 	}
 }
 
-// TestFilesAreDeletedInParallel blocks each deletion until the maximum number of deletions run at
-// once, so the step would not end if they ran one after the other.
-func TestFilesAreDeletedInParallel(t *testing.T) {
+// TestFilesAreDeletedConcurrently checks that maxDeletions deletions run at the same time. Each waits
+// for the others, so that deletions one after the other would fail.
+func TestFilesAreDeletedConcurrently(t *testing.T) {
 	t.Parallel()
 	storetest.EachClock(t, func(t *testing.T, db *store.DB, c *storetest.Clock) {
-		b := newBench(t, db, c, "file:"+t.TempDir())
-		m := &meeting{backend: b.backend, all: make(chan struct{})}
+		b := newTestStore(t, db, c, "file:"+t.TempDir())
+		m := &blockingBackend{backend: b.backend, full: make(chan struct{})}
 		b.Store.backend = m
 		b.fill(deleteChunk, stateGone)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		if n, err := b.delete(ctx); err != nil || n != deleteChunk {
-			t.Errorf("%d files: %v", n, err)
+			t.Errorf("delete = %d, %v, want %d", n, err, deleteChunk)
 		}
-		if m.maxConcurrent > deleting {
-			t.Errorf("%d concurrent deletions", m.maxConcurrent)
+		if m.maxConcurrent > maxDeletions {
+			t.Errorf("%d concurrent deletions, want at most %d", m.maxConcurrent, maxDeletions)
 		}
 	})
 }
 
-// meeting is a backend whose deletions wait for each other.
-type meeting struct {
+// blockingBackend is a backend with deletions that wait until maxDeletions of them run.
+type blockingBackend struct {
 	backend
 	mu                        sync.Mutex
 	concurrent, maxConcurrent int
-	all                       chan struct{} // closed when the maximum number of deletions run
+	full                      chan struct{} // closed when the maximum number of deletions run
 }
 
-func (m *meeting) remove(ctx context.Context, name string) error {
+func (m *blockingBackend) remove(ctx context.Context, name string) error {
 	m.mu.Lock()
 	m.concurrent++
-	if m.maxConcurrent = max(m.maxConcurrent, m.concurrent); m.concurrent == deleting && m.maxConcurrent == deleting {
+	if m.maxConcurrent = max(m.maxConcurrent, m.concurrent); m.concurrent == maxDeletions && m.maxConcurrent == maxDeletions {
 		select {
-		case <-m.all:
+		case <-m.full:
 		default:
-			close(m.all)
+			close(m.full)
 		}
 	}
 	m.mu.Unlock()
@@ -256,7 +264,7 @@ func (m *meeting) remove(ctx context.Context, name string) error {
 		m.concurrent--
 	}()
 	select {
-	case <-m.all:
+	case <-m.full:
 		return nil
 	case <-time.After(5 * time.Second):
 		return errBoom

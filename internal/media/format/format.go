@@ -1,9 +1,9 @@
-// Package format owns the properties of a media file from its bytes: its content type, its
-// size in pixels, whether it is complete, and whether a user may send it.
+// Package format owns the inspection of media files. It finds a file's content type and size in
+// pixels, and decides whether the file is complete and whether a user may send it.
 //
 // Invariants:
-//   - Nothing is decoded: only the file's headers are read, and little is kept in memory.
-//   - The same bytes get the same verdict, however they are split into reads.
+//   - Pictures are not decoded. Only headers are read, and little is kept in memory.
+//   - The result does not depend on how the bytes are split into reads.
 //   - Unknown formats are rejected, and no accepted format can contain a script for a browser to
 //     run.
 package format
@@ -28,7 +28,7 @@ type format struct {
 	contentType, extension, kind string
 }
 
-// formats lists the accepted formats. None of them can contain a script for a browser to run.
+// formats lists the accepted formats.
 var formats = []format{
 	{"image/png", ".png", KindImage},
 	{"image/jpeg", ".jpg", KindImage},
@@ -62,8 +62,8 @@ func KindOf(contentType string) string {
 // HeadSize is the number of bytes needed to identify a format.
 const HeadSize = 1024
 
-// Sniff returns a file's content type by its first HeadSize bytes (fewer for a shorter file), or ""
-// for a format that is not accepted.
+// Sniff returns the content type of a file with the given first HeadSize bytes, or "" if the format
+// is not accepted. head may be shorter for a shorter file.
 func Sniff(head []byte) string {
 	switch {
 	case bytes.HasPrefix(head, []byte("\x89PNG\r\n\x1a\n")):
@@ -72,10 +72,10 @@ func Sniff(head []byte) string {
 		return "image/jpeg"
 	case bytes.HasPrefix(head, []byte("GIF87a")), bytes.HasPrefix(head, []byte("GIF89a")):
 		return "image/gif"
-	case riff(head, "WEBPVP8 "), riff(head, "WEBPVP8L"), riff(head, "WEBPVP8X"):
+	case isRIFF(head, "WEBPVP8 "), isRIFF(head, "WEBPVP8L"), isRIFF(head, "WEBPVP8X"):
 		return "image/webp"
 	case bytes.HasPrefix(head, []byte("\x1aE\xdf\xa3")) && bytes.Contains(head[:min(len(head), 64)], []byte("\x42\x82\x84webm")):
-		return "video/webm" // the header's element DocType, 4 bytes long
+		return "video/webm" // the header contains the element DocType of 4 bytes
 	}
 	if len(head) < 12 {
 		return ""
@@ -83,7 +83,7 @@ func Sniff(head []byte) string {
 	switch box, brand := string(head[4:8]), string(head[8:12]); {
 	case box == "ftyp" && brand == "qt  ":
 		return "video/quicktime"
-	case box == "ftyp" && !notVideo(brand):
+	case box == "ftyp" && !isOtherBrand(brand):
 		return "video/mp4"
 	case box == "moov", box == "mdat", box == "wide", box == "free", box == "skip":
 		return "video/quicktime" // older files without ftyp
@@ -91,24 +91,24 @@ func Sniff(head []byte) string {
 	return ""
 }
 
-// riff reports whether a file is a RIFF container with content that begins with tag.
-func riff(head []byte, tag string) bool {
+// isRIFF reports whether a file is a RIFF container with content that begins with tag.
+func isRIFF(head []byte, tag string) bool {
 	return bytes.HasPrefix(head, []byte("RIFF")) && len(head) >= 8 && bytes.HasPrefix(head[8:], []byte(tag))
 }
 
-// notVideo reports whether a brand of the ISO container stands for pictures or sound.
-func notVideo(brand string) bool {
-	for _, other := range []string{"avif", "avis", "heic", "heix", "hevc", "hevx", "heim", "heis", "mif1", "msf1", "jp2 ", "jpx ", "crx ",
+// isOtherBrand reports whether a brand of the ISO container stands for pictures or sound.
+func isOtherBrand(brand string) bool {
+	for _, otherBrand := range []string{"avif", "avis", "heic", "heix", "hevc", "hevx", "heim", "heis", "mif1", "msf1", "jp2 ", "jpx ", "crx ",
 		"M4A ", "M4B ", "M4P "} {
-		if brand == other {
+		if brand == otherBrand {
 			return true
 		}
 	}
 	return false
 }
 
-// LooksLike names the likely format of a rejected file for its sender, or returns "".
-func LooksLike(head []byte) string {
+// LikelyFormat names the likely format of a rejected file for users, or returns "".
+func LikelyFormat(head []byte) string {
 	text := strings.ToLower(strings.TrimLeft(strings.TrimPrefix(string(head), "\ufeff"), " \t\r\n"))
 	switch {
 	case strings.Contains(text, "<svg"):
@@ -132,9 +132,9 @@ func LooksLike(head []byte) string {
 		return "a TIFF image"
 	case strings.HasPrefix(text, "\x1ae\xdf\xa3"):
 		return "a Matroska video"
-	case riff(head, "AVI "):
+	case isRIFF(head, "AVI "):
 		return "an AVI video"
-	case len(head) >= 12 && string(head[4:8]) == "ftyp" && notVideo(string(head[8:12])):
+	case len(head) >= 12 && string(head[4:8]) == "ftyp" && isOtherBrand(string(head[8:12])):
 		switch brand := string(head[8:12]); {
 		case strings.HasPrefix(brand, "avi"):
 			return "an AVIF image"

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Policy is the policy of Inspect. The zero value is right for references.
+// Policy limits the files that Inspect accepts. The zero value is for references.
 type Policy struct {
 	// Kinds are the accepted kinds (KindImage, KindVideo). If empty, both are accepted.
 	Kinds []string
@@ -21,25 +21,25 @@ type Policy struct {
 
 // The default limits.
 const (
-	usualImageSize = 30 << 20
-	usualVideoSize = 100 << 20
-	usualPixels    = 100_000_000
-	usualSide      = 16_384
+	defaultImageSize = 30 << 20
+	defaultVideoSize = 100 << 20
+	defaultPixels    = 100_000_000
+	defaultSide      = 16_384
 )
 
 // FileError describes a problem with a user's file.
 type FileError struct {
-	// Text tells the user the problem and the remedy. It begins with a capital and names no field.
+	// Text names the problem and the remedy, in sentences for the user.
 	Text string
 }
 
 // Error implements error.
-func (r *FileError) Error() string { return r.Text }
+func (e *FileError) Error() string { return e.Text }
 
-func refuse(format string, args ...any) error { return &FileError{fmt.Sprintf(format, args...)} }
+func fileErrorf(format string, args ...any) error { return &FileError{fmt.Sprintf(format, args...)} }
 
-// welcome lists the accepted formats of kinds, in sentences for users.
-func welcome(kinds []string) string {
+// acceptedFormats lists the formats of kinds for users.
+func acceptedFormats(kinds []string) string {
 	switch {
 	case !slices.Contains(kinds, KindVideo):
 		return "a PNG, JPEG, WebP or GIF image"
@@ -49,22 +49,21 @@ func welcome(kinds []string) string {
 	return "a PNG, JPEG, WebP or GIF image, or an MP4, WebM or MOV video"
 }
 
-// Inspect checks a user's file by its bytes, ignoring its declared type, and returns its content
-// type and, for images, its size in pixels. It decodes nothing: the size comes from the headers, so
-// a small file that declares a huge picture is rejected early. Inspect also rejects files that end
-// early, and files that another program would interpret as something else, such as a page or an
-// archive. The error is always a *FileError.
-func Inspect(data []byte, b Policy) (contentType string, width, height int, err error) {
-	if len(b.Kinds) == 0 {
-		b.Kinds = []string{KindImage, KindVideo}
+// Inspect checks a user's file by its bytes and returns its content type and, for an image, its size
+// in pixels. The size comes from the headers, so that a small file with a huge picture is rejected
+// without decoding. Inspect also rejects files that end early, and files that other programs would
+// read as a page or an archive. The error is always a *FileError.
+func Inspect(data []byte, policy Policy) (contentType string, width, height int, err error) {
+	if len(policy.Kinds) == 0 {
+		policy.Kinds = []string{KindImage, KindVideo}
 	}
 	head := data[:min(len(data), HeadSize)]
 	contentType = Sniff(head)
 	kind := KindOf(contentType)
-	if err := inspectKind(head, contentType, kind, b.Kinds); err != nil {
+	if err := inspectKind(head, contentType, kind, policy.Kinds); err != nil {
 		return "", 0, 0, err
 	}
-	if err := inspectSize(int64(len(data)), kind, b); err != nil {
+	if err := inspectSize(int64(len(data)), kind, policy); err != nil {
 		return "", 0, 0, err
 	}
 	s := NewShape(contentType)
@@ -73,78 +72,78 @@ func Inspect(data []byte, b Policy) (contentType string, width, height int, err 
 		err = s.Finish()
 	}
 	if err != nil {
-		return "", 0, 0, refuse("The %s is cut off or damaged. Save it anew as %s.", kind, welcome([]string{kind}))
+		return "", 0, 0, fileErrorf("The %s is cut off or damaged. Save it again as %s.", kind, acceptedFormats([]string{kind}))
 	}
 	var tail []byte
 	if s.ended {
 		tail = data[s.end:]
 	}
-	if otherwise(head, tail) {
-		return "", 0, 0, refuse("The %s is also something else, such as a page or an archive. Save it anew as %s without anything attached.",
-			kind, welcome([]string{kind}))
+	if isAmbiguous(head, tail) {
+		return "", 0, 0, fileErrorf("The %s is also something else, such as a page or an archive. Save it again as %s without attached data.",
+			kind, acceptedFormats([]string{kind}))
 	}
 	if kind == KindVideo {
 		return contentType, 0, 0, nil
 	}
-	if err := inspectPixels(s.width, s.height, b); err != nil {
+	if err := inspectPixels(s.width, s.height, policy); err != nil {
 		return "", 0, 0, err
 	}
 	return contentType, s.width, s.height, nil
 }
 
-// inspectKind returns an error unless kinds has the file's kind.
+// inspectKind rejects files of other kinds.
 func inspectKind(head []byte, contentType, kind string, kinds []string) error {
 	if slices.Contains(kinds, kind) {
 		return nil
 	}
-	what := LooksLike(head)
+	likely := LikelyFormat(head)
 	switch {
 	case len(head) == 0:
-		return refuse("The file is empty. Send %s.", welcome(kinds))
+		return fileErrorf("The file is empty. Send %s.", acceptedFormats(kinds))
 	case kind != "":
-		return refuse("The file is of the type %s. Send %s.", contentType, welcome(kinds))
-	case what != "":
-		return refuse("The file looks like %s. Send %s.", what, welcome(kinds))
+		return fileErrorf("The file is of the type %s. Send %s.", contentType, acceptedFormats(kinds))
+	case likely != "":
+		return fileErrorf("The file looks like %s. Send %s.", likely, acceptedFormats(kinds))
 	}
-	return refuse("The file is of no known kind. Send %s.", welcome(kinds))
+	return fileErrorf("The file's format is unknown. Send %s.", acceptedFormats(kinds))
 }
 
-// inspectSize rejects files of too many bytes.
-func inspectSize(size int64, kind string, b Policy) error {
-	limit := positive(b.ImageSize, usualImageSize)
+// inspectSize rejects files with too many bytes.
+func inspectSize(size int64, kind string, policy Policy) error {
+	limit := orDefault(policy.ImageSize, defaultImageSize)
 	if kind == KindVideo {
-		limit = positive(b.VideoSize, usualVideoSize)
+		limit = orDefault(policy.VideoSize, defaultVideoSize)
 	}
 	if size > limit {
-		return refuse("The %s has %d bytes, more than the %d that are taken. Send a smaller one.", kind, size, limit)
+		return fileErrorf("The %s has %d bytes, more than the allowed %d. Send a smaller file.", kind, size, limit)
 	}
 	return nil
 }
 
 // inspectPixels rejects pictures that would be huge once decoded.
-func inspectPixels(width, height int, b Policy) error {
-	side, pixels := positive(int64(b.Side), usualSide), positive(b.Pixels, usualPixels)
+func inspectPixels(width, height int, policy Policy) error {
+	side, pixels := orDefault(int64(policy.Side), defaultSide), orDefault(policy.Pixels, defaultPixels)
 	if int64(max(width, height)) > side || int64(width)*int64(height) > pixels {
-		return refuse("The image has %d x %d pixels. At most %d on a side and %d in all are taken: send a smaller one.", width, height,
+		return fileErrorf("The image has %d x %d pixels. At most %d on a side and %d in all are allowed. Send a smaller image.", width, height,
 			side, pixels)
 	}
 	return nil
 }
 
-// positive returns n, or usual if n is not positive.
-func positive(n, usual int64) int64 {
+// orDefault returns n, or fallback if n is not positive.
+func orDefault(n, fallback int64) int64 {
 	if n > 0 {
 		return n
 	}
-	return usual
+	return fallback
 }
 
-// markup lists beginnings of documents, in lower case. A file with one of them near its beginning
-// is rejected.
+// markup lists the first words of documents, in lower case. A file with such a word near its
+// beginning is rejected.
 var markup = []string{"<!doctype", "<html", "<head", "<body", "<script", "<iframe", "<svg", "%pdf-"}
 
-// archives are the first bytes of archives. zipEnd occurs in the last bytes of a ZIP archive, where
-// programs look for it.
+// archives lists the first bytes of archives. Programs look for zipEnd in the last zipEndSize bytes
+// of a file.
 var archives = []string{"PK\x03\x04", "Rar!\x1a\x07", "7z\xbc\xaf\x27\x1c"}
 
 const (
@@ -152,10 +151,10 @@ const (
 	zipEndSize = 22 + 1<<16 // including the longest comment
 )
 
-// otherwise reports whether a file could also be interpreted as a document or an archive, by its
-// first bytes or by bytes after its proper end. Data appended by cameras (further pictures, short
-// clips, notes) is neither.
-func otherwise(head, tail []byte) bool {
+// isAmbiguous reports whether a program could read a file as a document or an archive, because of
+// its first bytes or of bytes after its proper end. It allows data appended by cameras, such as
+// further pictures, short clips and notes.
+func isAmbiguous(head, tail []byte) bool {
 	tailStart := tail[:min(len(tail), HeadSize)]
 	for _, part := range [][]byte{head, tailStart} {
 		lower := strings.ToLower(string(part))

@@ -18,7 +18,7 @@ import (
 	"tollgate/internal/media/formattest"
 )
 
-// hugePNG returns a small file with the header of a huge picture.
+// hugePNG returns a small PNG with the given size in its header.
 func hugePNG(width, height uint32) []byte {
 	chunk := func(name string, data []byte) []byte {
 		out := binary.BigEndian.AppendUint32(nil, uint32(len(data)))
@@ -30,12 +30,13 @@ func hugePNG(width, height uint32) []byte {
 		chunk("IDAT", []byte("\x78\x9c\x03\x00\x00\x00\x00\x01")), chunk("IEND", nil))
 }
 
-func TestInspectKnowsEveryFormat(t *testing.T) {
+// TestInspectAccepts checks the content type and size of accepted files.
+func TestInspectAccepts(t *testing.T) {
 	t.Parallel()
 	for contentType, data := range formattest.Samples(t) {
 		got, width, height, err := Inspect(data, Policy{})
 		if err != nil || got != contentType {
-			t.Errorf("%s: detected as %q (%v)", contentType, got, err)
+			t.Errorf("%s: detected as %q, error %v", contentType, got, err)
 		}
 		wantWidth, wantHeight := 12, 7
 		switch {
@@ -56,26 +57,26 @@ func TestInspectKnowsEveryFormat(t *testing.T) {
 	}{
 		{"lossless WebP", formattest.LosslessWebP(t), "image/webp", 1, 1},
 		{"extended WebP", formattest.ExtendedWebP(300, 200), "image/webp", 300, 200},
-		{"a JPEG with filling before a marker",
+		{"a JPEG with fill bytes before a marker",
 			bytes.Replace(formattest.Picture(t, "image/jpeg", 9, 8, 1), []byte("\xff\xdb"), []byte("\xff\xff\xff\xff\xdb"), 1), "image/jpeg", 9, 8},
-		{"a JPEG of a camera: another picture follows",
+		{"a JPEG of a camera with another picture behind",
 			formattest.Join(formattest.Picture(t, "image/jpeg", 9, 8, 1), formattest.Picture(t, "image/jpeg", 3, 3, 1)), "image/jpeg", 9, 8},
-		{"a JPEG of a phone: a clip follows",
+		{"a JPEG of a phone with a clip behind",
 			formattest.Join(formattest.Picture(t, "image/jpeg", 9, 8, 1), formattest.Samples(t)["video/mp4"]), "image/jpeg", 9, 8},
 		{"a JPEG with a thumbnail inside",
-			thumbnailed(formattest.Picture(t, "image/jpeg", 90, 80, 1), formattest.Picture(t, "image/jpeg", 3, 3, 1)), "image/jpeg", 90, 80},
+			withThumbnail(formattest.Picture(t, "image/jpeg", 90, 80, 1), formattest.Picture(t, "image/jpeg", 3, 3, 1)), "image/jpeg", 90, 80},
 		{"a PNG with zeros behind it", formattest.Join(formattest.Picture(t, "image/png", 9, 8, 1), make([]byte, 100)), "image/png", 9, 8},
-		{"a MOV from before there was ftyp",
+		{"an old MOV without ftyp",
 			formattest.Join(formattest.Box("moov", "tables"), formattest.Box("mdat", "frames")), "video/quicktime", 0, 0},
-		{"an MP4 whose last box reaches to the end", formattest.Join(formattest.Box("ftyp", "mp42\x00\x00\x00\x00"),
+		{"an MP4 with an unbounded last box", formattest.Join(formattest.Box("ftyp", "mp42\x00\x00\x00\x00"),
 			formattest.Box("moov", ""), []byte("\x00\x00\x00\x00mdatframes")), "video/mp4", 0, 0},
 		{"an MP4 with a length of 64 bits", formattest.Join(formattest.Box("ftyp", "mp42\x00\x00\x00\x00"),
 			[]byte("\x00\x00\x00\x01mdat\x00\x00\x00\x00\x00\x00\x00\x12xx"), formattest.Box("moov", "")), "video/mp4", 0, 0},
-		{"an MP4 with something behind it",
+		{"an MP4 with bytes behind",
 			formattest.Join(formattest.Samples(t)["video/mp4"], []byte("\x01\x02\x03\x04\x05\x06\x07\x08\x09")), "video/mp4", 0, 0},
 		{"a live WebM", formattest.WebM("webm", "\x01\xff\xff\xff\xff\xff\xff\xffclusters"), "video/webm", 0, 0},
 		{"a live WebM with a short length", formattest.WebM("webm", "\xffclusters"), "video/webm", 0, 0},
-		{"a clip as players take it", fakestudio.Clip(), "video/mp4", 0, 0},
+		{"a playable clip", fakestudio.Clip(), "video/mp4", 0, 0},
 		{"the longest side", hugePNG(16384, 6000), "image/png", 16384, 6000},
 	} {
 		contentType, width, height, err := Inspect(c.data, Policy{})
@@ -85,13 +86,14 @@ func TestInspectKnowsEveryFormat(t *testing.T) {
 	}
 }
 
-// thumbnailed puts a whole JPEG into the first segment of another one.
-func thumbnailed(data, thumbnail []byte) []byte {
+// withThumbnail returns a JPEG with another JPEG in its first segment.
+func withThumbnail(data, thumbnail []byte) []byte {
 	segment := binary.BigEndian.AppendUint16([]byte("\xff\xe1"), uint16(2+len(thumbnail)))
 	return formattest.Join(data[:2], segment, thumbnail, data[2:])
 }
 
-func TestInspectRefuses(t *testing.T) {
+// TestInspectRejects checks the errors for rejected files.
+func TestInspectRejects(t *testing.T) {
 	t.Parallel()
 	png, jpeg := formattest.Picture(t, "image/png", 12, 7, 1), formattest.Picture(t, "image/jpeg", 12, 7, 1)
 	gif, mp4 := formattest.Picture(t, "image/gif", 12, 7, 1), formattest.Samples(t)["video/mp4"]
@@ -99,10 +101,10 @@ func TestInspectRefuses(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		data   []byte
-		bounds Policy
+		policy Policy
 		want   string // part of the error text
 	}{
-		{"nothing", nil, Policy{}, "is empty"},
+		{"an empty file", nil, Policy{}, "is empty"},
 		{"an SVG", []byte(`<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"/>`), Policy{}, "SVG"},
 		{"a page", []byte("\n <!DOCTYPE HTML><script>alert(1)</script>"), Policy{}, "HTML"},
 		{"an error in JSON", []byte(`{"error":"gone"}`), Policy{}, "JSON"},
@@ -115,7 +117,7 @@ func TestInspectRefuses(t *testing.T) {
 		{"a Matroska", formattest.WebM("matroska", "\x88clusters"), Policy{}, "Matroska"},
 		{"an AVI", []byte("RIFF\x00\x00\x00\x00AVI LIST"), Policy{}, "AVI"},
 		{"a ZIP", zip, Policy{}, "ZIP"},
-		{"base64", []byte("iVBORw0KGgo="), Policy{}, "no known kind"},
+		{"base64", []byte("iVBORw0KGgo="), Policy{}, "format is unknown"},
 		{"a data URI", []byte("data:image/png;base64,iVBORw0KGgo="), Policy{}, "data URI"},
 		{"the signature of a PNG alone", png[:8], Policy{}, "cut off"},
 		{"a PNG without its end", png[:len(png)-1], Policy{}, "cut off"},
@@ -129,7 +131,7 @@ func TestInspectRefuses(t *testing.T) {
 		{"an MP4 without its end", mp4[:len(mp4)-1], Policy{}, "cut off"},
 		{"an MP4 without its tables", formattest.Join(formattest.Box("ftyp", "isom\x00\x00\x02\x00"), formattest.Box("mdat", "frames")),
 			Policy{}, "cut off"},
-		{"an MP4 of a box alone", formattest.Box("ftyp", "isom\x00\x00\x02\x00"), Policy{}, "cut off"},
+		{"an MP4 with one box", formattest.Box("ftyp", "isom\x00\x00\x02\x00"), Policy{}, "cut off"},
 		{"a WebM without its end", formattest.WebM("webm", "\x89clusters"), Policy{}, "cut off"},
 		{"a WebM without content", formattest.WebM("webm", "")[:30], Policy{}, "cut off"},
 		{"a wide bomb", hugePNG(16385, 1), Policy{}, "16385 x 1 pixels"},
@@ -141,24 +143,24 @@ func TestInspectRefuses(t *testing.T) {
 			formattest.Join([]byte("GIF89a\x01\x00\x01\x00\x00\x00\x00\x2c\x00\x00\x00\x00\xff\xff\xff\xff\x00\x02\x00"), []byte("\x3b")),
 			Policy{}, "65535 x 65535"},
 		{"a JPEG bomb", jpegOf(t, 65535, 65535), Policy{}, "65535 x 65535"},
-		{"a JPEG that turns into a bomb", formattest.Join(jpeg[:len(jpeg)-2], jpegOf(t, 60000, 60000)[2:]), Policy{}, "60000 x 60000"},
+		{"a JPEG with a bomb as second picture", formattest.Join(jpeg[:len(jpeg)-2], jpegOf(t, 60000, 60000)[2:]), Policy{}, "60000 x 60000"},
 		{"a PNG and a page", formattest.Join(png, []byte("<html><script>alert(1)</script>")), Policy{}, "also something else"},
 		{"a page in the head of a PNG", formattest.Join(png[:33], pngText("<sCript>alert(1)</script>"), png[33:]), Policy{},
 			"also something else"},
 		{"a PDF in the head of a JPEG", formattest.Join(jpeg[:2], []byte("\xff\xfe\x00\x0a%PDF-1.4"), jpeg[2:]), Policy{}, "also something else"},
 		{"a JPEG and an archive", formattest.Join(jpeg, zip), Policy{}, "also something else"},
-		{"a GIF and an archive behind filling", formattest.Join(gif, make([]byte, 5000), zip), Policy{}, "also something else"},
+		{"a GIF and an archive after zeros", formattest.Join(gif, make([]byte, 5000), zip), Policy{}, "also something else"},
 		{"a WebP and an archive", formattest.Join(formattest.LossyWebP(t), []byte("Rar!\x1a\x07\x00")), Policy{}, "also something else"},
-		{"more bytes than are taken", png, Policy{ImageSize: int64(len(png)) - 1}, "bytes, more than the"},
-		{"more bytes of a video than are taken", mp4, Policy{VideoSize: 5}, "bytes, more than the 5"},
-		{"more pixels than are taken", png, Policy{Pixels: 83}, "12 x 7 pixels"},
-		{"a longer side than is taken", png, Policy{Side: 11}, "12 x 7 pixels"},
-		{"a video where an image is wanted", mp4, Policy{Kinds: []string{KindImage}}, "video/mp4. Send a PNG, JPEG, WebP or GIF image."},
-		{"an image where a video is wanted", png, Policy{Kinds: []string{KindVideo}}, "image/png. Send an MP4, WebM or MOV video."},
+		{"too many bytes", png, Policy{ImageSize: int64(len(png)) - 1}, "bytes, more than the"},
+		{"too many bytes of a video", mp4, Policy{VideoSize: 5}, "bytes, more than the allowed 5"},
+		{"too many pixels", png, Policy{Pixels: 83}, "12 x 7 pixels"},
+		{"too long a side", png, Policy{Side: 11}, "12 x 7 pixels"},
+		{"a video instead of an image", mp4, Policy{Kinds: []string{KindImage}}, "video/mp4. Send a PNG, JPEG, WebP or GIF image."},
+		{"an image instead of a video", png, Policy{Kinds: []string{KindVideo}}, "image/png. Send an MP4, WebM or MOV video."},
 	} {
-		contentType, width, height, err := Inspect(c.data, c.bounds)
-		var refusal *FileError
-		if !errors.As(err, &refusal) || !strings.Contains(refusal.Text, c.want) {
+		contentType, width, height, err := Inspect(c.data, c.policy)
+		var fileError *FileError
+		if !errors.As(err, &fileError) || !strings.Contains(fileError.Text, c.want) {
 			t.Errorf("%s: %v, want an error with %q", c.name, err, c.want)
 		}
 		if contentType != "" || width != 0 || height != 0 {
@@ -166,22 +168,22 @@ func TestInspectRefuses(t *testing.T) {
 		}
 	}
 	if _, _, _, err := Inspect(png, Policy{ImageSize: int64(len(png)), Pixels: 84, Side: 12}); err != nil {
-		t.Errorf("a file at the limits: %v", err)
+		t.Errorf("a file at the limits was rejected: %v", err)
 	}
-	if _, _, _, err := Inspect(formattest.Join(png, make([]byte, usualImageSize)), Policy{}); err == nil {
+	if _, _, _, err := Inspect(formattest.Join(png, make([]byte, defaultImageSize)), Policy{}); err == nil {
 		t.Error("an image of more than 30 MiB was accepted")
 	}
 }
 
-// jpegOf returns a JPEG whose header has another size than its picture.
+// jpegOf returns a JPEG with the given size in its header.
 func jpegOf(t *testing.T, width, height uint16) []byte {
 	data := bytes.Clone(formattest.Picture(t, "image/jpeg", 12, 7, 1))
-	at := bytes.Index(data, []byte("\xff\xc0"))
-	if at < 0 {
+	frame := bytes.Index(data, []byte("\xff\xc0"))
+	if frame < 0 {
 		t.Fatal("the JPEG has no frame")
 	}
-	binary.BigEndian.PutUint16(data[at+5:], height)
-	binary.BigEndian.PutUint16(data[at+7:], width)
+	binary.BigEndian.PutUint16(data[frame+5:], height)
+	binary.BigEndian.PutUint16(data[frame+7:], width)
 	return data
 }
 
@@ -206,8 +208,8 @@ func seeds(t testing.TB) [][]byte {
 	return all
 }
 
-// FuzzInspect checks that Inspect survives any input, returns the same verdict however the bytes
-// are split, and agrees with real decoders about the size.
+// FuzzInspect checks that Inspect returns a *FileError or a kind, that Shape does not depend on how
+// the bytes are split, and that the size is at least the size found by real decoders.
 func FuzzInspect(f *testing.F) {
 	for _, seed := range seeds(f) {
 		f.Add(seed, uint8(3))
@@ -215,13 +217,13 @@ func FuzzInspect(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, piece uint8) {
 		contentType, width, height, err := Inspect(data, Policy{})
 		if err != nil {
-			var refusal *FileError
-			if !errors.As(err, &refusal) || refusal.Text == "" || !utf8.ValidString(refusal.Text) {
+			var fileError *FileError
+			if !errors.As(err, &fileError) || fileError.Text == "" || !utf8.ValidString(fileError.Text) {
 				t.Fatalf("got error %v, want a *FileError", err)
 			}
 		} else if kind := KindOf(contentType); kind == "" || (kind == KindImage) != (width > 0 && height > 0) ||
-			int64(width)*int64(height) > usualPixels {
-			t.Fatalf("accepted as %s %d x %d", contentType, width, height)
+			int64(width)*int64(height) > defaultPixels {
+			t.Fatalf("accepted as %s of %d x %d pixels", contentType, width, height)
 		}
 		if contentType := Sniff(data[:min(len(data), HeadSize)]); contentType != "" {
 			whole, parts := NewShape(contentType), NewShape(contentType)
@@ -243,7 +245,7 @@ func FuzzInspect(f *testing.F) {
 					int(piece)+1, partsErr, parts.width, parts.height, parts.end)
 			}
 			if whole.ended && wholeErr == nil && (whole.end < 0 || whole.end > int64(len(data))) {
-				t.Fatalf("the file ends at %d of %d", whole.end, len(data))
+				t.Fatalf("the file ends at %d, but has %d bytes", whole.end, len(data))
 			}
 		}
 		if err != nil {

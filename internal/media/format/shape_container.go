@@ -6,32 +6,32 @@ import (
 	"slices"
 )
 
-// WebP: the file is one RIFF chunk; its first inner chunk has the size.
+// A WebP is one RIFF chunk. Its first inner chunk has the size.
 
 func webpHeader(s *Shape, header []byte) error {
 	size := int64(binary.LittleEndian.Uint32(header[4:]))
 	if size < 22 { // the number of bytes read so far
-		return damaged("a WebP that is too short")
+		return brokenError("a WebP that is too short")
 	}
 	data := header[20:]
 	switch string(header[12:16]) {
-	case "VP8X": // flags, reserved, canvas less 1 in 24 bits each
-		s.grow(int(u24(data[4:]))+1, int(u24(data[7:]))+1)
-	case "VP8L": // signature, then 14 bits each, less 1
+	case "VP8X": // flags, reserved, width-1 and height-1 in 24 bits each
+		s.recordSize(int(u24(data[4:]))+1, int(u24(data[7:]))+1)
+	case "VP8L": // signature, width-1 and height-1 in 14 bits each
 		if data[0] != 0x2f {
-			return damaged("a lossless WebP without its signature")
+			return brokenError("a lossless WebP without its signature")
 		}
 		bits := binary.LittleEndian.Uint32(data[1:])
-		s.grow(int(bits&0x3fff)+1, int(bits>>14&0x3fff)+1)
-	default: // VP8: frame tag, start code, 14 bits each
+		s.recordSize(int(bits&0x3fff)+1, int(bits>>14&0x3fff)+1)
+	default: // VP8: frame tag, start code, width and height in 14 bits each
 		if data[3] != 0x9d || data[4] != 0x01 || data[5] != 0x2a {
-			return damaged("a WebP without a key frame")
+			return brokenError("a WebP without a key frame")
 		}
 		width, height := int(binary.LittleEndian.Uint16(data[6:])&0x3fff), int(binary.LittleEndian.Uint16(data[8:])&0x3fff)
 		if width == 0 || height == 0 {
-			return damaged("a WebP of no size")
+			return brokenError("a WebP of no size")
 		}
-		s.grow(width, height)
+		s.recordSize(width, height)
 	}
 	s.skip, s.ended = size-22, true
 	return nil
@@ -39,7 +39,7 @@ func webpHeader(s *Shape, header []byte) error {
 
 func u24(b []byte) uint32 { return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 }
 
-// MP4 and MOV: boxes of length and type. moov is the table of contents.
+// An MP4 or MOV has boxes of length, type and data. moov is the table of contents, mdat the frames.
 
 func boxHeader(s *Shape, header []byte) error {
 	size := int64(binary.BigEndian.Uint32(header))
@@ -52,40 +52,40 @@ func boxHeader(s *Shape, header []byte) error {
 	}
 	switch {
 	case s.sawMovie && s.sawData && slices.ContainsFunc(header[4:], unprintable):
-		s.skip, s.ended = -8, true // no box: appended data, or padding
+		s.skip, s.ended = -8, true // appended data or padding
 	case size == 0:
-		s.toEnd = true
+		s.unbounded = true
 	case size == 1:
-		s.open = false
+		s.mayEnd = false
 		s.next = boxLength
 	case size < 8:
-		return damaged("a box that is too short")
+		return brokenError("a box that is too short")
 	default:
 		s.skip = size - 8
 	}
 	return nil
 }
 
-// unprintable reports whether b occurs in no box name. Some names contain the copyright sign.
+// unprintable reports whether no box name contains b. Some names contain the copyright sign.
 func unprintable(b byte) bool { return (b < ' ' || b > '~') && b != 0xa9 }
 
 // boxLength reads a 64-bit box length.
 func boxLength(s *Shape, header []byte) error {
 	size := binary.BigEndian.Uint64(header)
 	if size < 16 || size > math.MaxInt64 {
-		return damaged("a box of impossible length")
+		return brokenError("a box of impossible length")
 	}
-	s.open = true
+	s.mayEnd = true
 	s.skip, s.need, s.next = int64(size)-16, 8, boxHeader
 	return nil
 }
 
-// WebM: the EBML header, then the segment, often of unknown length.
+// A WebM has an EBML header and a segment, often of unknown length.
 
 func ebmlHeader(s *Shape, header []byte) error {
 	return vint(s, header[4:], func(s *Shape, length int64) error {
 		if length < 0 || length > HeadSize {
-			return damaged("a WebM header of impossible length")
+			return brokenError("a WebM header of impossible length")
 		}
 		s.skip, s.need, s.next = length, 5, webmSegment
 		return nil
@@ -94,12 +94,12 @@ func ebmlHeader(s *Shape, header []byte) error {
 
 func webmSegment(s *Shape, header []byte) error {
 	if string(header[:4]) != "\x18\x53\x80\x67" {
-		return damaged("a WebM without a segment")
+		return brokenError("a WebM without a segment")
 	}
 	s.sawMovie = true
 	return vint(s, header[4:], func(s *Shape, length int64) error {
 		if length < 0 {
-			s.toEnd = true
+			s.unbounded = true
 			return nil
 		}
 		s.skip, s.ended = length, true
@@ -107,22 +107,22 @@ func webmSegment(s *Shape, header []byte) error {
 	})
 }
 
-// vint reads a length, given its first byte, and calls then with the length, or -1 if it is
+// vint reads a length of one or more bytes and passes the length to next, or -1 if the length is
 // unknown. The first byte determines the number of following bytes.
-func vint(s *Shape, first []byte, then func(s *Shape, length int64) error) error {
+func vint(s *Shape, first []byte, next func(s *Shape, length int64) error) error {
 	width, mask := 1, byte(0x80)
 	for mask != 0 && first[0]&mask == 0 {
 		width, mask = width+1, mask>>1
 	}
 	if mask == 0 {
-		return damaged("a WebM length of more than 8 bytes")
+		return brokenError("a WebM length of more than 8 bytes")
 	}
 	value := int64(first[0] &^ mask)
 	if width == 1 {
 		if value == int64(mask-1) {
 			value = -1
 		}
-		return then(s, value)
+		return next(s, value)
 	}
 	unknown := first[0]&(mask-1) == mask-1
 	s.need, s.next = width-1, func(s *Shape, rest []byte) error {
@@ -133,7 +133,7 @@ func vint(s *Shape, first []byte, then func(s *Shape, length int64) error) error
 		if unknown {
 			value = -1
 		}
-		return then(s, value)
+		return next(s, value)
 	}
 	return nil
 }

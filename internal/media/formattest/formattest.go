@@ -1,5 +1,6 @@
-// Package formattest owns small files of every accepted format, and of rejected formats, for
-// tests. Invariant: it builds each file itself, with encoders that the product does not have.
+// Package formattest owns small files of accepted and rejected formats for tests.
+//
+// Invariant: the package builds each file itself, with encoders that the product does not have.
 package formattest
 
 import (
@@ -67,7 +68,7 @@ func Box(name, content string) []byte {
 	return append(append(data, name...), content...)
 }
 
-// WebM returns an EBML file with the given segment: a length and its content.
+// WebM returns an EBML file. segment is the length and content of its segment.
 func WebM(docType, segment string) []byte {
 	header := "\x42\x86\x81\x01\x42\xf7\x81\x01\x42\xf2\x81\x04\x42\xf3\x81\x08\x42\x82"
 	data := append([]byte("\x1a\x45\xdf\xa3"), byte(0x80|(len(header)+1+len(docType))))
@@ -78,7 +79,7 @@ func WebM(docType, segment string) []byte {
 	return append(data, segment...)
 }
 
-// Picture encodes an image of incompressible noise.
+// Picture encodes an image of random pixels in the format of contentType.
 func Picture(t testing.TB, contentType string, width, height int, seed uint64) []byte {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 1))
