@@ -36,13 +36,13 @@ func (r *reader) costs(t *table, l *LineSpec, modelsByID map[string]*Model) Cost
 	if entries == nil {
 		return out
 	}
-	all := tree.Table()
-	all.Pos = entries.node.Pos
+	defaults := tree.Table()
+	defaults.Pos = entries.node.Pos
 	entries.each(MaxModels, func(name, path string, value *tree.Value) {
 		_, isModel := l.Models[name]
 		switch isPrice := slices.Contains(ratesNames, name) || tierName.MatchString(name); {
 		case isPrice && value.Kind != tree.TableKind:
-			all.Fields = append(all.Fields, tree.Field{Name: name, Value: value, Pos: value.Pos})
+			defaults.Fields = append(defaults.Fields, tree.Field{Name: name, Value: value, Pos: value.Pos})
 		case !isModel:
 			r.reportUnknown(path, value, "is neither a rate, nor a resolution tier, nor a model of this line")
 		case value.Kind != tree.TableKind && modelsByID[name] != nil && modelsByID[name].Kind != KindChat:
@@ -55,8 +55,8 @@ func (r *reader) costs(t *table, l *LineSpec, modelsByID map[string]*Model) Cost
 			}
 		}
 	})
-	if len(all.Fields) > 0 {
-		out.Default = r.cost(t.pathOf("cost"), all, nil)
+	if len(defaults.Fields) > 0 {
+		out.Default = r.cost(t.pathOf("cost"), defaults, nil)
 	}
 	return out
 }

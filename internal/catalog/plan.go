@@ -96,10 +96,10 @@ func (m *Model) checkChoices(c Choices) error {
 	if c.Audio == nil || m.Audio == SoundOptional {
 		return nil
 	}
-	switch fixed := Sound(strconv.FormatBool(*c.Audio)); {
+	switch requested := Sound(strconv.FormatBool(*c.Audio)); {
 	case m.Audio == SoundUnset:
 		return fault.At(fault.InvalidRequest, "audio", "Model %s takes no `audio`. Leave it out, or use another model.", m.ID)
-	case m.Audio != fixed:
+	case m.Audio != requested:
 		return fault.At(fault.InvalidRequest, "audio", "`audio` is always %s for model %s. Leave it out, or use another model.", m.Audio, m.ID)
 	}
 	return nil

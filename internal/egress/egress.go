@@ -58,9 +58,9 @@ func New(private []netip.Prefix) *Guard {
 	return g
 }
 
-// Allows reports whether an address may be reached: it is in one of the private networks passed to
-// New, or it is public and belongs to no interface of this machine. IPv4 in IPv6 (::ffff:…)
-// counts as the IPv4 address; an address with a zone is never allowed.
+// Allows reports whether an address may be reached, because it is in one of the private networks
+// passed to New, or is public and belongs to no interface of this machine. IPv4 in IPv6 (::ffff:…)
+// counts as the IPv4 address. An address with a zone is never allowed.
 func (g *Guard) Allows(addr netip.Addr) bool {
 	if !addr.IsValid() || addr.Zone() != "" {
 		return false
@@ -110,12 +110,12 @@ func hasNoAddress(err error) bool {
 	return errors.Is(err, ErrNotPublic) || errors.As(err, &dns) && dns.IsNotFound
 }
 
-// A refusal takes a multiple of refusalStep, which exceeds the usual difference between a name
-// server's cached and fresh answers. So the time of a refusal does not reveal whether a private
-// name exists.
+// refusalStep is the unit of the duration of a refusal. It exceeds the usual difference between a
+// name server's cached and fresh answers, so the duration does not reveal whether a private name
+// exists.
 const refusalStep = 100 * time.Millisecond
 
-// padTime waits until a refusal has taken a multiple of refusalStep.
+// padTime waits until a refusal has taken a whole number of refusalSteps.
 func padTime(ctx context.Context, elapsed time.Duration) {
 	timer := time.NewTimer(refusalStep - elapsed%refusalStep)
 	defer timer.Stop()
@@ -150,14 +150,14 @@ func (g *Guard) Client(timeout time.Duration) *http.Client {
 // Explain describes for the user why an exchange with the user's address failed. The text names no
 // address, because an address could reveal the operator's network.
 func Explain(err error) string {
-	var refusal *AddressError
+	var addressErr *AddressError
 	var dns *net.DNSError
 	var timeout interface{ Timeout() bool }
 	switch {
 	case err == nil:
 		return ""
-	case errors.As(err, &refusal):
-		return refusal.Text
+	case errors.As(err, &addressErr):
+		return addressErr.Text
 	case hasNoAddress(err):
 		return "the host has no public address"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():

@@ -32,8 +32,8 @@ type Content struct {
 
 // Get fetches the document at an address from a user, without a retry or a cache. Only a response
 // with status 200 within the size limit is a document; redirects are errors. Errors that the user
-// can repair are *AddressErrors; if ctx ends, Get returns the error of ctx. A file from OpenOwnFile is
-// read without a connection and has no Type.
+// can repair are *AddressErrors. If ctx ends, Get returns the error of ctx. A file from OpenOwnFile
+// is read without a connection and has no Type.
 func (g *Guard) Get(ctx context.Context, address string, l Limits) (*Content, error) {
 	if g.OpenOwnFile != nil {
 		if content, isOwn, err := g.getOwnFile(ctx, address, l); isOwn || err != nil {
@@ -97,8 +97,8 @@ func (g *Guard) getOwnFile(ctx context.Context, address string, l Limits) (conte
 
 // read reads a body with an announced length. It reads up to one byte more than the limit, so that
 // the caller can detect a larger body. growErr is the error of Grow.
-func (l Limits) read(from io.Reader, length int64) (body []byte, growErr, err error) {
-	body, err = bounded.Read(io.LimitReader(from, l.Size+1), length, l.Size, func(n int64) error {
+func (l Limits) read(src io.Reader, length int64) (body []byte, growErr, err error) {
+	body, err = bounded.Read(io.LimitReader(src, l.Size+1), length, l.Size, func(n int64) error {
 		if l.Grow != nil {
 			growErr = l.Grow(n)
 		}
@@ -109,7 +109,7 @@ func (l Limits) read(from io.Reader, length int64) (body []byte, growErr, err er
 
 // checkResponse returns an error if the header shows that a response is not a document.
 func checkResponse(resp *http.Response, size int64) error {
-	coding := resp.Header.Get("Content-Encoding")
+	encoding := resp.Header.Get("Content-Encoding")
 	switch {
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
 		return addressError("The address answers with a redirect, which is not followed. Give the address that it leads to.")
@@ -118,7 +118,7 @@ func checkResponse(resp *http.Response, size int64) error {
 			resp.StatusCode))
 	case resp.ContentLength > size:
 		return tooLargeError(size)
-	case coding != "" && coding != "identity":
+	case encoding != "" && encoding != "identity":
 		return addressError("The address answers in a compression that was not asked for. Serve the file as it is.")
 	}
 	return nil

@@ -13,7 +13,7 @@ const MaxKeys = 8
 type LineKey struct {
 	// Reference is the key's reference in the document.
 	Reference string
-	// MissingReason says why the key is missing on this node. It is empty if the node has the key.
+	// MissingReason says why the key is missing on this node, or is empty.
 	MissingReason string
 
 	value func() string // a function, to keep the value out of a printed key
@@ -59,8 +59,8 @@ const (
 	minHintLength    = 20 // shorter keys have no hint
 )
 
-// Fingerprint returns the beginning of the key's digest in hexadecimal digits, which identifies the
-// key without revealing it. It is "" if the key is missing.
+// Fingerprint identifies the key without revealing it. It returns the beginning of the key's digest
+// in hexadecimal digits, or "" if the key is missing.
 func (k LineKey) Fingerprint() string {
 	value := k.Value()
 	if value == "" {
@@ -70,8 +70,8 @@ func (k LineKey) Fingerprint() string {
 	return hex.EncodeToString(digest[:fingerprintBytes])
 }
 
-// Hint returns the last four characters of a key, so that people recognise the key in the
-// provider's console. It is "" for a key that is shorter than minHintLength or not a single word.
+// Hint returns the last four characters of a key, for people to recognise the key in the provider's
+// console. Keys shorter than minHintLength or not a single word have no hint.
 func (k LineKey) Hint() string {
 	value := k.Value()
 	if len(value) < minHintLength || strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' }) {
@@ -80,8 +80,7 @@ func (k LineKey) Hint() string {
 	return "…" + value[len(value)-hintChars:]
 }
 
-// KeepUnreadable restores the old values of the keys in current that can no longer be read. It
-// returns the reasons.
+// KeepUnreadable restores the old values of unreadable keys in current. It returns the reasons.
 func KeepUnreadable(old, current []LineKey) (reasons []string) {
 	for i := range current {
 		if i < len(old) && current[i].MissingReason != "" && old[i].MissingReason == "" && old[i].Reference == current[i].Reference {

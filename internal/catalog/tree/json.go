@@ -21,6 +21,7 @@ func readJSON(raw []byte) (*Value, error) {
 	return r.value(1)
 }
 
+// jsonReader converts JSON to values with positions.
 type jsonReader struct {
 	raw   []byte
 	dec   *json.Decoder

@@ -56,17 +56,17 @@ func readYAML(raw []byte) (n *Value, err error) {
 
 // checkShape bounds the nesting before the recursive parser runs.
 func checkShape(tokens token.Tokens) error {
-	flow, openings := 0, 0
+	flowDepth, openings := 0, 0
 	for _, tk := range tokens {
 		switch tk.Type {
 		case token.SequenceStartType, token.MappingStartType:
-			flow++
+			flowDepth++
 		case token.SequenceEndType, token.MappingEndType:
-			flow--
+			flowDepth--
 		case token.TagType, token.DirectiveType:
 			return syntaxError(Position{tk.Position.Line, tk.Position.Column}, "tags and directives are not allowed")
 		}
-		// Openings in a row on one line nest: `- - - x`, `&a &b x`.
+		// Consecutive openings on one line nest: `- - - x`, `&a &b x`.
 		switch tk.Type {
 		case token.SequenceEntryType, token.MappingKeyType, token.AnchorType, token.MappingValueType:
 			if tk.Prev != nil && tk.Prev.Position.Line != tk.Position.Line {
@@ -78,7 +78,7 @@ func checkShape(tokens token.Tokens) error {
 		}
 		// Each level of block nesting takes at least one column.
 		structural := tk.Type == token.SequenceEntryType || tk.Type == token.MappingKeyType
-		if flow > maxDepth || openings > 8*maxDepth || (structural && tk.Position.Column > 8*maxDepth) {
+		if flowDepth > maxDepth || openings > 8*maxDepth || (structural && tk.Position.Column > 8*maxDepth) {
 			return syntaxError(Position{tk.Position.Line, tk.Position.Column}, "is nested deeper than %d levels", maxDepth)
 		}
 	}
@@ -94,6 +94,7 @@ func parserError(err error) error {
 	return syntaxError(Position{1, 1}, "is not valid YAML: %s", strings.SplitN(err.Error(), "\n", 2)[0])
 }
 
+// position returns the position of a node in the text, or the beginning if the node has none.
 func position(n ast.Node) Position {
 	if n == nil || n.GetToken() == nil || n.GetToken().Position == nil {
 		return Position{1, 1}
@@ -102,11 +103,13 @@ func position(n ast.Node) Position {
 	return Position{max(1, pos.Line), max(1, pos.Column)}
 }
 
+// yamlReader converts the nodes of the parser to values.
 type yamlReader struct {
 	anchors map[string]*Value
 	values  int // read so far; an alias counts with all values in it
 }
 
+// value converts a node of the parser at a nesting depth.
 func (r *yamlReader) value(a ast.Node, depth int) (*Value, error) {
 	pos := position(a)
 	if depth > maxDepth {
