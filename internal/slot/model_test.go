@@ -2,6 +2,7 @@ package slot
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"testing"
 	"time"
@@ -134,6 +135,10 @@ func (m *model) rest(t *rapid.T) {
 
 func TestSlotsKeepTheirInvariants(t *testing.T) {
 	t.Parallel()
+	// Each of the 30 steps of a run is a few transactions.
+	if err := flag.Set("rapid.checks", "25"); err != nil {
+		t.Fatal(err)
+	}
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		var run int
 		rapid.Check(t, func(t *rapid.T) {
