@@ -248,7 +248,7 @@ func (w *worker) fetchFailure(cause error) *upstream.JobFailure {
 func providerFault(err error) bool {
 	var failure *upstream.JobFailure
 	return !errors.Is(err, errSpool) && (errors.As(err, &failure) || errors.Is(err, media.ErrSource) || errors.Is(err, media.ErrBroken) ||
-		errors.Is(err, media.ErrForeign) || errors.Is(err, media.ErrTooLarge))
+		errors.Is(err, media.ErrWrongKind) || errors.Is(err, media.ErrTooLarge))
 }
 
 // writeStored records the stored files.

@@ -143,7 +143,7 @@ func TestProbeConfirmsOutage(t *testing.T) {
 func TestRequestsCannotDisableKey(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]*upstream.Failure{
-		"invalid_api_key": noKey(), "a 401": failure(401, `{}`), "a 402": failure(402, `{}`),
+		"invalid_api_key": invalidKey(), "a 401": failure(401, `{}`), "a 402": failure(402, `{}`),
 		"a 403":   failure(403, `{"error":{"message":"Forbidden"}}`),
 		"a quota": failure(429, `{"error":{"message":"no","code":"insufficient_quota"}}`),
 	} {
@@ -171,8 +171,8 @@ func TestRequestsCannotDisableKey(t *testing.T) {
 					t.Errorf("%d probes, want 1 to 3", probes)
 				}
 				_, err := ask(l, accountRequest(s, "good", "swift", wire.FormChat))
-				if err != nil || p.takeCalls() != "new" || states(l) != "in_use ready" {
-					t.Errorf("request of another account: error %v, keys %s; want an answer with key new, keys in_use ready", err, states(l))
+				if err != nil || p.takeCalls() != "new" || keyStates(l) != "in_use ready" {
+					t.Errorf("request of another account: error %v, keys %s; want an answer with key new, keys in_use ready", err, keyStates(l))
 				}
 				if strings.Contains(log.String(), "key is refused") {
 					t.Errorf("the log has a refused key: %s", log.String())

@@ -21,7 +21,7 @@ type Attempt struct {
 	Candidate
 
 	selector      keySelector // for requests; a job's generator selects its key
-	nextKey       bool        // retry with the next key of selector
+	nextKey       bool        // whether to retry with the next key of selector
 	hasSlot       bool
 	start         time.Time
 	ended         atomic.Bool

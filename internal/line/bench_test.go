@@ -46,12 +46,12 @@ func BenchmarkTry(b *testing.B) {
 		run(b, line.New(line.Options{Open: open}), request(snapshot(1, a)))
 	})
 	b.Run("second", func(b *testing.B) {
-		a, second := spec("a"), spec("b")
-		second.Priority = 1
-		l, r := line.New(line.Options{Open: open}), request(snapshot(1, a, second))
+		a, fallback := spec("a"), spec("b")
+		fallback.Priority = 1
+		l, r := line.New(line.Options{Open: open}), request(snapshot(1, a, fallback))
 		_, _ = l.Try(b.Context(), r, func(_ context.Context, attempt *line.Attempt) error {
 			if attempt.Line.ID == "a" {
-				return noKey()
+				return invalidKey()
 			}
 			return nil
 		})

@@ -143,8 +143,8 @@ func newCandidate(l *Lines, entry *routingEntry, generator jobcall.Generator, mo
 	}
 }
 
-// CandidateFor returns the line of a job that was submitted to it, whatever the line's state. It
-// returns nil if the snapshot lacks the line or this node has no generator for the line.
+// CandidateFor returns the line for a job that was already submitted there, whatever the line's state.
+// It returns nil if the snapshot lacks the line or this node has no generator for the line.
 func (l *Lines) CandidateFor(s *catalog.Snapshot, line, model string) *Candidate {
 	entries := l.table(s).entries
 	i := slices.IndexFunc(entries, func(entry *routingEntry) bool { return entry.line.ID == line })

@@ -66,7 +66,7 @@ func TestFailedJobsBlockOnlyTheirAccount(t *testing.T) {
 			attempts[i] = begin("hostile")
 		}
 		for _, a := range attempts {
-			a.RecordFailure(down())
+			a.RecordFailure(connectionRefused())
 			a.End()
 		}
 		if state := l.Statuses()[0].State; state != "in_service" { // the line has no probes

@@ -53,7 +53,7 @@ type skippedLine struct {
 // healthy line lacks only a free slot; otherwise the model is unavailable.
 func (w *routing) noLineError() *fault.Error {
 	busy := false
-	skippedLines := make([]skippedLine, 0, min(len(w.order), maxTrace))
+	skippedLines := make([]skippedLine, 0, min(len(w.order), maxAttemptRecords))
 	for i := range w.order {
 		c := &w.order[i]
 		reason := "unavailable"
@@ -63,7 +63,7 @@ func (w *routing) noLineError() *fault.Error {
 		case health.StateCooling:
 			reason = "cooling_down"
 		}
-		if len(skippedLines) < maxTrace {
+		if len(skippedLines) < maxAttemptRecords {
 			skippedLines = append(skippedLines, skippedLine{c.position, reason})
 		}
 	}
@@ -81,10 +81,10 @@ func (w *routing) noLineError() *fault.Error {
 // omits the header below /native).
 func (w *routing) unavailableError() *fault.Error {
 	state, outage := w.nearest()
-	known := outage.Wait > 0 && !outage.Untrusted && (state == health.StateCooling || state == health.StateCircuitOpen)
+	hasWait := outage.Wait > 0 && !outage.Untrusted && (state == health.StateCooling || state == health.StateCircuitOpen)
 	wait := wholeSeconds(outage.Wait)
 	what, advice := explain(state, outage.Untrusted)
-	if known {
+	if hasWait {
 		advice = fmt.Sprintf("please try again in %d s, or use another model.", wait/time.Second)
 	}
 	code := fault.UpstreamUnavailable
@@ -93,11 +93,11 @@ func (w *routing) unavailableError() *fault.Error {
 		if wait == 0 {
 			wait = noLineRetry
 		}
-		known = true
+		hasWait = true
 	}
 	e := fault.New(code, "%s The request was not sent and you were not charged; %s", what, advice).
 		WithCause(&upstream.Failure{Code: fault.UpstreamUnavailable, Cause: errors.New(w.skipReasons())})
-	if known {
+	if hasWait {
 		e.RetryAfter = wait
 		e.Fields = map[string]any{"retry_after": int64(wait / time.Second)}
 	}
@@ -181,7 +181,7 @@ func (w *routing) skipReasons() string {
 // maxSkipReasons bounds the lines named in the log of a failed request.
 const maxSkipReasons = 4
 
-// wholeSeconds rounds a wait up to whole seconds, at most maxNoneRetry; 0 remains 0.
+// wholeSeconds rounds a wait up to whole seconds, at most maxNoLineRetry. Zero remains zero.
 func wholeSeconds(wait time.Duration) time.Duration {
 	return (min(wait, maxNoLineRetry) + time.Second - 1).Truncate(time.Second)
 }

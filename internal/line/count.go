@@ -60,9 +60,9 @@ func (s *keySelector) count(ctx context.Context, request chatcall.Call) (int64, 
 			return n, nil
 		}
 		f := &upstream.Failure{}
-		known := errors.As(err, &f)
+		isFailure := errors.As(err, &f)
 		f.Conceal(request.Body)
-		if !known || !s.recordFailure(f) {
+		if !isFailure || !s.recordFailure(f) {
 			return 0, f
 		}
 	}

@@ -305,7 +305,8 @@ func (s *findings) wake() {
 	}
 }
 
-// publishKey sends the alert of a refused or accepted key like publish.
+// publishKey sends the alert of a refused or accepted key. If there may be other nodes, the alert
+// waits until the change is written.
 func (l *Lines) publishKey(k *lineKey, a alert.Alert) {
 	if !l.mayHavePeers() {
 		l.alerts.Send(a)

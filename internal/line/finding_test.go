@@ -176,9 +176,9 @@ func (c *cluster) advance(d time.Duration) {
 }
 
 // probe advances the clock and runs the due probes of all nodes.
-func (c *cluster) probe(after time.Duration) {
+func (c *cluster) probe(wait time.Duration) {
 	c.Helper()
-	c.advance(after)
+	c.advance(wait)
 	for _, m := range c.nodes {
 		m.p.step(c.Context())
 	}
@@ -246,7 +246,7 @@ func withThreeNodes(t *testing.T, test func(t *testing.T, c *cluster)) {
 	})
 }
 
-func down(wire.Form) *upstream.Failure {
+func connectionRefused(wire.Form) *upstream.Failure {
 	return upstream.Fail(fault.UpstreamConnectionError, errors.New("refused"))
 }
 
@@ -256,7 +256,7 @@ func TestDeadProviderIsFoundOnce(t *testing.T) {
 	t.Parallel()
 	withThreeNodes(t, func(t *testing.T, c *cluster) {
 		a := c.nodes[0]
-		c.failure = down
+		c.failure = connectionRefused
 		for i := range 6 {
 			_ = a.ask(fmt.Sprint("account", i%2), wire.FormChat)
 		}
@@ -417,7 +417,7 @@ func TestOneProbeAtATime(t *testing.T) {
 	t.Parallel()
 	withThreeNodes(t, func(t *testing.T, c *cluster) {
 		a, b := c.nodes[0], c.nodes[1]
-		c.failure = down
+		c.failure = connectionRefused
 		a.fail(6)
 		c.probe(0)
 		c.takeCalls()
@@ -476,7 +476,7 @@ func TestNewNodeAdoptsFindingsOfDeadNode(t *testing.T) {
 	t.Parallel()
 	withThreeNodes(t, func(t *testing.T, c *cluster) {
 		a := c.nodes[0]
-		c.failure = down
+		c.failure = connectionRefused
 		a.fail(6)
 		a.probe()
 		c.nodes = nil
@@ -552,7 +552,7 @@ func TestOneNodeSharesNothing(t *testing.T) {
 			return
 		}
 		c := newCluster(t, db, 1)
-		c.failure = down
+		c.failure = connectionRefused
 		c.nodes[0].fail(6)
 		c.probe(0)
 		if got := c.states(); got != "circuit_open" {

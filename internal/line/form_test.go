@@ -64,7 +64,7 @@ func (b formAdapter) Chat(_ context.Context, c chatcall.Call) (*chatcall.Respons
 	if f := b.provider.answer(b.line, c.Model, c); f != nil {
 		return nil, f
 	}
-	return hi(), nil
+	return textAnswer(), nil
 }
 
 // twoForms returns a catalog of lines with the models swift and deep. Lines without forms get chat
@@ -164,15 +164,15 @@ func TestMissingFormUsesAnotherForm(t *testing.T) {
 			withLines(t, func(t *testing.T, v *formProvider, l *line.Lines, s *catalog.Snapshot) {
 				v.set(withoutForm(wire.FormResponses, tt.status, tt.body))
 				r := accountRequest(s, "x", "swift", wire.FormResponses)
-				first := "a swift responses,"
+				firstCalls := "a swift responses,"
 				if tt.namesForm {
-					first += " a swift chat,"
+					firstCalls += " a swift chat,"
 				}
 				err := send(l, r)
 				// Probes may happen in between.
 				calls := strings.NewReplacer(" a swift responses probe,", "", " a swift chat probe,", "").Replace(v.takeCalls() + ",")
-				if (err == nil) != tt.namesForm || !strings.HasPrefix(calls, first) {
-					t.Fatalf("first request: error %v, calls %q; want calls from %q on", err, calls, first)
+				if (err == nil) != tt.namesForm || !strings.HasPrefix(calls, firstCalls) {
+					t.Fatalf("first request: error %v, calls %q; want calls from %q on", err, calls, firstCalls)
 				}
 				synctest.Wait()
 				v.takeCalls()
@@ -227,7 +227,7 @@ func TestNoOtherForm(t *testing.T) {
 		if st := l.Statuses()[0]; len(st.ModelsOut) != 1 || st.FormsOut != nil {
 			t.Errorf("status %+v, want the model out", st)
 		}
-	}, oneForm("a"), oneForm("b"))
+	}, chatOnlySpec("a"), chatOnlySpec("b"))
 	withLines(t, func(t *testing.T, v *formProvider, l *line.Lines, s *catalog.Snapshot) {
 		v.set(withoutForm(wire.FormChat, 400, toolsElsewhere))
 		r := accountRequest(s, "x", "swift", wire.FormChat)
@@ -240,7 +240,7 @@ func TestNoOtherForm(t *testing.T) {
 		if st := l.Statuses()[0]; st.State != "in_service" || st.ModelsOut != nil || st.FormsOut != nil || st.Attempts != 0 {
 			t.Errorf("status %+v, want no block and no attempt", st)
 		}
-	}, oneForm("a"))
+	}, chatOnlySpec("a"))
 }
 
 // TestRoutingFieldsKeepTheirForm checks that requests with routing fields are not translated.
@@ -269,8 +269,8 @@ func TestRoutingFieldsKeepTheirForm(t *testing.T) {
 const toolsElsewhere = `{"error":{"message":"Function tools with reasoning_effort are not supported for swift in /v1/chat/completions. ` +
 	`Please use /v1/responses instead.","param":"reasoning_effort"}}`
 
-// oneForm returns a line with chat completions only.
-func oneForm(id string) catalog.LineSpec {
+// chatOnlySpec returns a line with chat completions only.
+func chatOnlySpec(id string) catalog.LineSpec {
 	ln := spec(id)
 	ln.Forms = []wire.Form{wire.FormChat}
 	return ln
@@ -305,7 +305,7 @@ func TestRateLimitPausesOneModel(t *testing.T) {
 // and its other model is missing in the first form.
 func TestProbesSkipMissingModels(t *testing.T) {
 	t.Parallel()
-	for _, outage := range []func() *upstream.Failure{down, noKey} {
+	for _, outage := range []func() *upstream.Failure{connectionRefused, invalidKey} {
 		withLines(t, func(t *testing.T, v *formProvider, l *line.Lines, s *catalog.Snapshot) {
 			retired := func(_, model string, c chatcall.Call) *upstream.Failure {
 				switch {
@@ -406,7 +406,7 @@ func TestForbiddenModel(t *testing.T) {
 func TestLineWithoutItsModels(t *testing.T) {
 	t.Parallel()
 	withLines(t, func(t *testing.T, v *formProvider, l *line.Lines, s *catalog.Snapshot) {
-		v.set(func(string, string, chatcall.Call) *upstream.Failure { return down() })
+		v.set(func(string, string, chatcall.Call) *upstream.Failure { return connectionRefused() })
 		r := accountRequest(s, "", "swift", wire.FormChat)
 		sendTimes(5, l, r)
 		v.set(func(string, string, chatcall.Call) *upstream.Failure {
@@ -428,14 +428,14 @@ func TestFailuresOfOneAccount(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]func() *upstream.Failure{
 		"5xx":         func() *upstream.Failure { return failure(500, `{"error":{"message":"x"}}`) },
-		"connections": down,
+		"connections": connectionRefused,
 		"rate limits": func() *upstream.Failure { return failure(429, `{"error":{"message":"x"}}`) },
 		"all limited": func() *upstream.Failure { return failure(429, `{"error":{"message":"Your account is limited"}}`) },
 		"no such form": func() *upstream.Failure {
 			return failure(400, `{"error":{"message":"x","code":"OperationNotSupported"}}`)
 		},
 		"no such model": func() *upstream.Failure { return failure(404, `{"error":{"message":"x","code":"model_not_found"}}`) },
-		"bad key":       noKey,
+		"bad key":       invalidKey,
 		"forbidden":     func() *upstream.Failure { return failure(403, ``) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -470,7 +470,7 @@ func TestCircuitOfOneAccountIsProbed(t *testing.T) {
 		failHostile := func() {
 			for range 5 {
 				_, _ = l.Try(t.Context(), accountRequest(s, "hostile", "swift", wire.FormChat),
-					func(context.Context, *line.Attempt) error { return down() })
+					func(context.Context, *line.Attempt) error { return connectionRefused() })
 			}
 			synctest.Wait()
 		}
@@ -509,7 +509,7 @@ func TestToolsPreferAnotherForm(t *testing.T) {
 		plain := accountRequest(s, "x", "swift", wire.FormChat)
 		tools := plain
 		tools.Tools = true
-		calls := func(r line.RoutingRequest, want string) {
+		check := func(r line.RoutingRequest, want string) {
 			t.Helper()
 			if err := send(l, r); err != nil {
 				t.Fatal(err)
@@ -517,15 +517,15 @@ func TestToolsPreferAnotherForm(t *testing.T) {
 			synctest.Wait()
 			checkCalls(t, v, want)
 		}
-		calls(tools, "a swift chat tools, a swift messages tools, a swift chat probe tools")
-		calls(tools, "a swift messages tools")
-		calls(plain, "a swift chat")
+		check(tools, "a swift chat tools, a swift messages tools, a swift chat probe tools")
+		check(tools, "a swift messages tools")
+		check(plain, "a swift chat")
 		if st := l.Statuses()[0]; len(st.FormsOut) != 1 || !st.FormsOut[0].Tools || st.ModelsOut != nil || st.State != "in_service" {
 			t.Errorf("status %+v, want form chat out for requests with tools", st)
 		}
 		v.set(func(string, string, chatcall.Call) *upstream.Failure { return nil })
 		time.Sleep(5*time.Minute + 2*time.Second)
 		v.takeCalls()
-		calls(tools, "a swift chat tools")
+		check(tools, "a swift chat tools")
 	}, ln)
 }

@@ -18,18 +18,18 @@ const (
 	keyWait    = 5 * time.Minute
 	maxKeyWait = time.Hour
 	// A key in doubt after a request is probed at once. If the probe decides nothing, the next
-	// probe follows after doubtWait. After a probe accepts the key, requests cannot put it in doubt
-	// again for keyTrusted.
+	// probe follows after doubtWait. After a successful probe, requests cannot cause doubts about
+	// the key for keyTrusted.
 	doubtWait  = 10 * time.Second
 	keyTrusted = time.Minute
 )
 
-// The states of a key, in alerts and in Status.
+// The states of a key in KeyStatus and in alerts.
 const (
 	KeyUsed    = "in_use"  // the first key for requests
 	KeyReady   = "ready"   // used if the keys before it are refused
-	KeyRefused = "refused" // by the provider; not used until a probe succeeds
-	KeyMissing = "missing" // this node does not have it
+	KeyRefused = "refused" // refused by the provider; not used until a probe succeeds
+	KeyMissing = "missing" // this node does not have the key
 
 	alertKeyRefused  = "key_refused"
 	alertKeyAccepted = "key_accepted"
@@ -130,7 +130,7 @@ func (r *refusals) add(k *lineKey, now time.Time, cause string) bool {
 	return !known
 }
 
-// put stores the record of a key. Callers must hold mu.
+// put stores the record of a key. The caller must hold mu.
 func (r *refusals) put(k *lineKey, record refusal) {
 	if r.byMark == nil {
 		r.byMark = map[string]refusal{}

@@ -77,8 +77,8 @@ func keySnapshot(revision int64, keys ...string) *catalog.Snapshot {
 		})
 }
 
-// states returns the states of the line's keys.
-func states(l *line.Lines) string {
+// keyStates returns the states of the line's keys.
+func keyStates(l *line.Lines) string {
 	var words []string
 	for _, k := range l.Statuses()[0].Keys {
 		words = append(words, k.State)
@@ -121,14 +121,14 @@ func TestRefusedKeyUsesNextKey(t *testing.T) {
 			}
 		}
 		askAndCheck("new")
-		if got := states(l); got != "in_use ready" {
+		if got := keyStates(l); got != "in_use ready" {
 			t.Errorf("keys %s, want in_use ready", got)
 		}
 		p.set(newKey, failure(401, `{"error":{"message":"Incorrect API key provided: `+newKey+`","code":"invalid_api_key"}}`))
 		askAndCheck("new old")
 		askAndCheck("old")
 		askAndCheck("old")
-		if got, state := states(l), l.Statuses()[0]; got != "refused in_use" || state.State != "in_service" || state.Keys[0].Since == 0 ||
+		if got, state := keyStates(l), l.Statuses()[0]; got != "refused in_use" || state.State != "in_service" || state.Keys[0].Since == 0 ||
 			state.Keys[0].Hint != "…NEWW" || strings.Contains(fmt.Sprintf("%+v", state), newKey) {
 			t.Errorf("line %+v, want key 1 refused and the line in service", state)
 		}
@@ -144,8 +144,8 @@ func TestRefusedKeyUsesNextKey(t *testing.T) {
 		time.Sleep(5*time.Minute + time.Second)
 		checkCalls(t, p, "new:probe")
 		askAndCheck("new")
-		if n := strings.Count(log.String(), "accepted again"); n != 1 || states(l) != "in_use ready" {
-			t.Errorf("%d log lines about accepted keys, keys %s; want 1 and in_use ready", n, states(l))
+		if n := strings.Count(log.String(), "accepted again"); n != 1 || keyStates(l) != "in_use ready" {
+			t.Errorf("%d log lines about accepted keys, keys %s; want 1 and in_use ready", n, keyStates(l))
 		}
 	})
 }
@@ -163,14 +163,14 @@ func TestCountUsesNextKey(t *testing.T) {
 			}
 			return n, known
 		}
-		p.set(newKey, noKey())
-		if n, known := count(); n != 7 || !known || p.takeCalls() != "new:count old:count" || states(l) != "refused in_use" {
-			t.Errorf("Count = %d, %t, keys %s; want 7, true and key new refused", n, known, states(l))
+		p.set(newKey, invalidKey())
+		if n, known := count(); n != 7 || !known || p.takeCalls() != "new:count old:count" || keyStates(l) != "refused in_use" {
+			t.Errorf("Count = %d, %t, keys %s; want 7, true and key new refused", n, known, keyStates(l))
 		}
 		if n, known := count(); n != 7 || !known || p.takeCalls() != "old:count" {
 			t.Errorf("second Count = %d, %t; want 7, true with key old only", n, known)
 		}
-		p.set(oldKey, noKey())
+		p.set(oldKey, invalidKey())
 		if _, known := count(); known || p.takeCalls() != "old:count" || l.Statuses()[0].State != "in_service" {
 			t.Errorf("with refused keys: Count is known: %t, line %+v; want false and in_service", known, l.Statuses()[0])
 		}
@@ -182,22 +182,22 @@ func TestCountUsesNextKey(t *testing.T) {
 func TestLineIsOutWithoutAnyKey(t *testing.T) {
 	t.Parallel()
 	withTwoKeys(t, func(t *testing.T, p *fakeProvider, l *line.Lines, s *catalog.Snapshot, _ *bytes.Buffer) {
-		p.set(newKey, noKey())
-		p.set(oldKey, noKey())
+		p.set(newKey, invalidKey())
+		p.set(oldKey, invalidKey())
 		if _, err := ask(l, request(s)); fault.Of(err).Code != fault.UpstreamUnavailable || p.takeCalls() != "new old" {
 			t.Errorf("error %v, want upstream_unavailable after calls with both keys", err)
 		}
-		if got := l.Statuses()[0]; got.State != "credentials_out" || states(l) != "refused refused" {
+		if got := l.Statuses()[0]; got.State != "credentials_out" || keyStates(l) != "refused refused" {
 			t.Errorf("line %+v, want credentials_out and both keys refused", got)
 		}
-		if attempts, _ := ask(l, request(s)); skipped(attempts) != "a:credentials_out" || p.takeCalls() != "" {
+		if attempts, _ := ask(l, request(s)); skipReasons(attempts) != "a:credentials_out" || p.takeCalls() != "" {
 			t.Errorf("attempts %+v, want the line skipped without a call", attempts)
 		}
 		p.set(oldKey, nil)
 		time.Sleep(5*time.Minute + time.Second)
 		p.takeCalls()
-		if _, err := ask(l, request(s)); err != nil || p.takeCalls() != "old" || states(l) != "refused in_use" {
-			t.Errorf("after a key is accepted: error %v, keys %s; want an answer with key old", err, states(l))
+		if _, err := ask(l, request(s)); err != nil || p.takeCalls() != "old" || keyStates(l) != "refused in_use" {
+			t.Errorf("after a key is accepted: error %v, keys %s; want an answer with key old", err, keyStates(l))
 		}
 	})
 }
@@ -215,16 +215,16 @@ func TestUnprovenRefusalOfKey(t *testing.T) {
 			synctest.Wait()
 		}
 		sendHostile()
-		if got := l.Statuses()[0]; got.State != "in_service" || states(l) != "in_use ready" || p.takeCalls() != "new:probe" {
+		if got := l.Statuses()[0]; got.State != "in_service" || keyStates(l) != "in_use ready" || p.takeCalls() != "new:probe" {
 			t.Errorf("line %+v, want in_service, both keys in use, and one probe", got)
 		}
 		p.set(newKey, upstream.Classify(403, "", nil, nil))
-		if _, err := ask(l, request(s)); err != nil || p.takeCalls() != "new old" || states(l) != "refused in_use" {
-			t.Errorf("error %v, keys %s; want an answer with key old, key new refused", err, states(l))
+		if _, err := ask(l, request(s)); err != nil || p.takeCalls() != "new old" || keyStates(l) != "refused in_use" {
+			t.Errorf("error %v, keys %s; want an answer with key old, key new refused", err, keyStates(l))
 		}
 		time.Sleep(2 * time.Minute)
 		sendHostile()
-		if got := l.Statuses()[0]; got.State != "in_service" || states(l) != "refused in_use" {
+		if got := l.Statuses()[0]; got.State != "in_service" || keyStates(l) != "refused in_use" {
 			t.Errorf("line %+v, want in_service with key new refused", got)
 		}
 	})
@@ -235,19 +235,19 @@ func TestUnprovenRefusalOfKey(t *testing.T) {
 func TestKeyReplacedDuringRequest(t *testing.T) {
 	t.Parallel()
 	var p fakeProvider
-	before, after := keySnapshot(1, "OLD"), keySnapshot(2, "NEW")
+	oldCatalog, newCatalog := keySnapshot(1, "OLD"), keySnapshot(2, "NEW")
 	l := line.New(line.Options{Open: p.openKeys})
-	for _, s := range []*catalog.Snapshot{before, after} {
+	for _, s := range []*catalog.Snapshot{oldCatalog, newCatalog} {
 		if _, err := ask(l, request(s)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p.set(oldKey, noKey())
+	p.set(oldKey, invalidKey())
 	p.takeCalls()
-	if _, err := ask(l, request(before)); err != nil || p.takeCalls() != "old new" {
+	if _, err := ask(l, request(oldCatalog)); err != nil || p.takeCalls() != "old new" {
 		t.Errorf("request with the older catalog: error %v, want an answer after calls with keys old and new", err)
 	}
-	if _, err := ask(l, request(after)); err != nil || p.takeCalls() != "new" {
+	if _, err := ask(l, request(newCatalog)); err != nil || p.takeCalls() != "new" {
 		t.Errorf("request with the newer catalog: error %v, want an answer after a call with key new", err)
 	}
 }
@@ -275,7 +275,7 @@ func TestJobsKeepTheirKey(t *testing.T) {
 	checkPoll(bothKeys, status.KeyMark, "old:poll")
 	checkPoll(bothKeys, "", "new:poll")
 	checkPoll(newOnly, status.KeyMark, "new:poll") // the old key is not in the newest catalog
-	p.set(oldKey, noKey())
+	p.set(oldKey, invalidKey())
 	checkPoll(oldOnly, status.KeyMark, "old:poll new:poll") // the old key is in the job's catalog
 	checkPoll(bothKeys, status.KeyMark, "new:poll")
 	if status, err := job(bothKeys).Generator.Submit(t.Context(), jobcall.Task{}); err != nil || status.KeyMark == "" {

@@ -39,12 +39,12 @@ func (l *Lines) selectKey(entry *routingEntry, preferredMark string) keySelector
 // next returns the next key to use, or nil.
 func (s *keySelector) next(preferredMark string) (first *lineKey) {
 	keys := s.keys()
-	refused := s.entry.stats.keys.excludes
+	excluded := s.entry.stats.keys.excludes
 	if len(s.refused) == 0 {
-		s.anyKey = !slices.ContainsFunc(keys, func(k *lineKey) bool { return !refused(k) })
+		s.anyKey = !slices.ContainsFunc(keys, func(k *lineKey) bool { return !excluded(k) })
 	}
 	for _, k := range keys {
-		if !s.anyKey && refused(k) || s.hasTried(k) {
+		if !s.anyKey && excluded(k) || s.hasTried(k) {
 			continue
 		}
 		if k.mark == preferredMark {
@@ -57,7 +57,7 @@ func (s *keySelector) next(preferredMark string) (first *lineKey) {
 	return first
 }
 
-// keys returns the keys allowed for the call.
+// keys returns the keys of the call's catalog and the new keys of the newest catalog.
 func (s *keySelector) keys() []*lineKey {
 	newest := s.lines.newestOf(s.entry)
 	if newest == nil || newest == s.entry {

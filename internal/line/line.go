@@ -1,5 +1,6 @@
-// Package line owns the routing of requests to the lines of a model: it selects and orders the lines, makes the
-// attempts, and tracks the health of each line. It has the only retry loop of the product.
+// Package line owns the routing of requests to the lines of a model. It selects and orders the
+// lines, makes the attempts, and tracks the health of each line. It has the only retry loop of the
+// product.
 //
 // Invariants:
 //   - A request uses each line once. It uses the same line again only in another form if the line
@@ -77,7 +78,7 @@ type Lines struct {
 
 	newestTable atomic.Pointer[routingTable] // table of the newest snapshot so far
 
-	refreshing sync.Mutex // locked while controls are read and applied
+	refreshing sync.Mutex // held while controls are read and applied
 
 	mu            sync.Mutex
 	previousTable *routingTable            // table of the snapshot before the newest, for running requests
@@ -87,23 +88,23 @@ type Lines struct {
 }
 
 // New returns the lines of a node.
-func New(p Options) *Lines {
-	if p.Now == nil {
-		p.Now = time.Now
+func New(o Options) *Lines {
+	if o.Now == nil {
+		o.Now = time.Now
 	}
-	if p.Log == nil {
-		p.Log = slog.New(slog.DiscardHandler)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if p.Alerts == nil {
-		p.Alerts = alert.New("", p.Log, nil)
+	if o.Alerts == nil {
+		o.Alerts = alert.New("", o.Log, nil)
 	}
-	if p.Catalog == nil {
-		p.Catalog = catalog.NewStaticWatcher(&catalog.Snapshot{})
+	if o.Catalog == nil {
+		o.Catalog = catalog.NewStaticWatcher(&catalog.Snapshot{})
 	}
 	l := &Lines{
-		open: p.Open, catalog: p.Catalog, now: p.Now, log: p.Log, metrics: newMetrics(p.Registry),
-		slots: slot.New(p.DB, p.Node, p.Log), alerts: p.Alerts,
-		db: p.DB, node: p.Node, wakeProbes: make(chan struct{}, 1),
+		open: o.Open, catalog: o.Catalog, now: o.Now, log: o.Log, metrics: newMetrics(o.Registry),
+		slots: slot.New(o.DB, o.Node, o.Log), alerts: o.Alerts,
+		db: o.DB, node: o.Node, wakeProbes: make(chan struct{}, 1),
 		previousTable: &routingTable{edition: edition{revision: -1}},
 		stats:         map[string]*stats{}, knownLines: map[string]*catalog.Line{}, controls: map[string]control{},
 	}

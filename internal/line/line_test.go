@@ -36,8 +36,8 @@ func spec(id string) catalog.LineSpec {
 	return catalog.LineSpec{ID: id, Provider: "fake", Weight: 100, Enabled: true, Models: map[string]string{"swift": "vendor-" + id}}
 }
 
-// inOrder returns lines that are used in the order of ids.
-func inOrder(ids ...string) (specs []catalog.LineSpec) {
+// orderedSpecs returns lines that are used in the order of ids.
+func orderedSpecs(ids ...string) (specs []catalog.LineSpec) {
 	for i, id := range ids {
 		ln := spec(id)
 		ln.Priority = i
@@ -129,7 +129,7 @@ func TestTry(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			l := line.New(line.Options{Open: (&provider{}).open})
-			attempts, err := try(t.Context(), l, snapshot(1, inOrder(tt.lines...)...), tt.results)
+			attempts, err := try(t.Context(), l, snapshot(1, orderedSpecs(tt.lines...)...), tt.results)
 			var called []string
 			for _, a := range attempts {
 				called = append(called, a.Line)
@@ -180,7 +180,7 @@ func TestDeadlineEndsTry(t *testing.T) {
 	t.Parallel()
 	for cause, code := range map[error]fault.Code{context.DeadlineExceeded: fault.UpstreamTimeout, context.Canceled: fault.ClientClosed} {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		s := snapshot(1, inOrder("a", "b")...)
+		s := snapshot(1, orderedSpecs("a", "b")...)
 		attempts, err := line.New(line.Options{Open: (&provider{}).open}).Try(ctx, request(s),
 			func(context.Context, *line.Attempt) error {
 				cancel(cause)
@@ -197,7 +197,7 @@ func TestDeadlineEndsTry(t *testing.T) {
 func TestTimeoutCountsAgainstFirstLine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := snapshot(1, inOrder("a", "b")...)
+		s := snapshot(1, orderedSpecs("a", "b")...)
 		l := line.New(line.Options{Open: (&provider{}).open, Catalog: catalog.NewStaticWatcher(s)})
 		for range 5 {
 			ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
@@ -212,9 +212,9 @@ func TestTimeoutCountsAgainstFirstLine(t *testing.T) {
 				t.Fatalf("error code %s, want upstream_timeout", got)
 			}
 		}
-		states := l.Statuses()
-		if states[0].State != "circuit_open" || states[1].State != "in_service" || states[1].Attempts != 0 {
-			t.Errorf("statuses %+v, want only the first line out", states)
+		statuses := l.Statuses()
+		if statuses[0].State != "circuit_open" || statuses[1].State != "in_service" || statuses[1].Attempts != 0 {
+			t.Errorf("statuses %+v, want only the first line out", statuses)
 		}
 	})
 }
@@ -223,7 +223,7 @@ func TestTimeoutCountsAgainstFirstLine(t *testing.T) {
 func TestAttemptRecords(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := snapshot(1, inOrder("a", "b")...)
+		s := snapshot(1, orderedSpecs("a", "b")...)
 		attempts, err := line.New(line.Options{Open: (&provider{}).open}).Try(t.Context(), request(s),
 			func(_ context.Context, attempt *line.Attempt) error {
 				if want := "vendor-" + attempt.Line.ID; attempt.ProviderModel != want {
@@ -253,14 +253,14 @@ func TestAdaptersAreReused(t *testing.T) {
 	t.Parallel()
 	p := &provider{}
 	l := line.New(line.Options{Open: p.open})
-	one, two, three := snapshot(1, spec("a")), snapshot(2, spec("a")), snapshot(3, spec("a"))
+	first, second, third := snapshot(1, spec("a")), snapshot(2, spec("a")), snapshot(3, spec("a"))
 	for i, step := range []struct {
 		s      *catalog.Snapshot
 		opened int
 	}{
-		{one, 1}, {one, 1}, {two, 2}, {one, 2}, {two, 2}, {three, 3}, {two, 3},
-		{one, 4}, {one, 5}, // an old snapshot gets a new adapter
-		{three, 5},
+		{first, 1}, {first, 1}, {second, 2}, {first, 2}, {second, 2}, {third, 3}, {second, 3},
+		{first, 4}, {first, 5}, // an old snapshot gets a new adapter
+		{third, 5},
 	} {
 		if _, err := try(t.Context(), l, step.s, nil); err != nil {
 			t.Fatal(err)
@@ -294,25 +294,25 @@ func TestStatusesAndMetrics(t *testing.T) {
 				return result
 			})
 		}
-		a := func() line.Status { return l.Statuses()[0] }
+		status := func() line.Status { return l.Statuses()[0] }
 
-		if got := a(); got.SuccessRate != nil || got.FirstByteMS != nil || got.State != "in_service" || got.Attempts != 0 {
+		if got := status(); got.SuccessRate != nil || got.FirstByteMS != nil || got.State != "in_service" || got.Attempts != 0 {
 			t.Errorf("before the first attempt: status %+v, want no attempts and no rates", got)
 		}
 		run(30*time.Millisecond, nil)
-		if got := a(); got.InFlight != 1 || *got.SuccessRate != 1 || *got.FirstByteMS != 30 {
+		if got := status(); got.InFlight != 1 || *got.SuccessRate != 1 || *got.FirstByteMS != 30 {
 			t.Errorf("while the answer streams: status %+v, want 1 call in flight and its first byte after 30 ms", got)
 		}
 		answer.Body.Close()
 		answer.Body.Close()
-		if got := a(); got.InFlight != 0 {
+		if got := status(); got.InFlight != 0 {
 			t.Errorf("after two calls of Close: %d calls in flight, want 0", got.InFlight)
 		}
 		run(0, upstream.Fail(fault.UpstreamTimeout, errors.New("timeout")))
 		run(0, rejection())                               // the request's fault
 		run(0, upstream.Fail(fault.ClientClosed, nil))    // the client's fault
 		run(0, upstream.Fail(fault.EmptyCompletion, nil)) // half a failure
-		if got := a(); got.Attempts != 3 || *got.SuccessRate != 0.5 || got.Cause != "empty_completion" || got.InFlight != 0 {
+		if got := status(); got.Attempts != 3 || *got.SuccessRate != 0.5 || got.Cause != "empty_completion" || got.InFlight != 0 {
 			t.Errorf("after failures: status %+v, success rate %v; want 3 attempts and 0.5", got, *got.SuccessRate)
 		}
 		// A broken answer no longer counts as a success, and counts as a failure once.
@@ -321,15 +321,15 @@ func TestStatusesAndMetrics(t *testing.T) {
 		attempts[0].RecordBreak(breakFailure)
 		attempts[0].RecordBreak(breakFailure)
 		attempts[1].RecordBreak(breakFailure) // the attempt had already failed
-		if got := a(); got.Attempts != 3 || *got.SuccessRate != 0.5/3 {
+		if got := status(); got.Attempts != 3 || *got.SuccessRate != 0.5/3 {
 			t.Errorf("after a broken answer: status %+v, success rate %v; want 3 attempts and 0.5/3", got, *got.SuccessRate)
 		}
-		states := l.Statuses()
-		if states[1].State != "disabled" || states[2].State != "out_of_service" ||
-			!strings.Contains(states[2].Cause, "NOT_SET") || states[2].MaxConcurrent != 7 {
-			t.Errorf("statuses of unusable lines %+v, want disabled and out_of_service because of NOT_SET", states[1:])
+		statuses := l.Statuses()
+		if statuses[1].State != "disabled" || statuses[2].State != "out_of_service" ||
+			!strings.Contains(statuses[2].Cause, "NOT_SET") || statuses[2].MaxConcurrent != 7 {
+			t.Errorf("statuses of unusable lines %+v, want disabled and out_of_service because of NOT_SET", statuses[1:])
 		}
-		checkMetrics(t, registry, withInitial([]string{"a", "disabled", "out"}, map[string]float64{
+		checkMetrics(t, registry, addInitialSeries([]string{"a", "disabled", "out"}, map[string]float64{
 			"tollgate_line_attempts_total a ok": 1, "tollgate_line_attempts_total a upstream_timeout": 1,
 			"tollgate_line_attempts_total a rejected": 1, "tollgate_line_attempts_total a client_closed": 1,
 			"tollgate_line_attempts_total a empty_completion": 1, "tollgate_line_broken_total a upstream_connection_error": 1,
@@ -341,13 +341,13 @@ func TestStatusesAndMetrics(t *testing.T) {
 		}))
 
 		time.Sleep(6 * time.Minute) // on the test's clock; no attempt is recent any more
-		if got := a(); got.Attempts != 0 || got.SuccessRate != nil || got.Cause != "" {
+		if got := status(); got.Attempts != 0 || got.SuccessRate != nil || got.Cause != "" {
 			t.Errorf("after six minutes: status %+v, want no recent attempts", got)
 		}
 		// The metrics of a deleted line are deleted too.
 		s = snapshot(2, spec("b"))
 		run(0, upstream.Fail(fault.UpstreamTimeout, nil))
-		checkMetrics(t, registry, withInitial([]string{"b"}, map[string]float64{
+		checkMetrics(t, registry, addInitialSeries([]string{"b"}, map[string]float64{
 			"tollgate_line_attempts_total b ok": 0, "tollgate_line_attempts_total b upstream_timeout": 1,
 			"tollgate_line_in_flight b": 0, "tollgate_line_first_byte_seconds b": 0, "tollgate_line_in_service b": 1,
 		}))
@@ -416,8 +416,8 @@ func TestTokensAreRedacted(t *testing.T) {
 	}
 }
 
-// withInitial adds the initial series of lines, at zero, to the expected series.
-func withInitial(lines []string, want map[string]float64) map[string]float64 {
+// addInitialSeries adds the initial series of lines, at zero, to the expected series.
+func addInitialSeries(lines []string, want map[string]float64) map[string]float64 {
 	for _, ln := range lines {
 		for _, series := range []string{
 			"attempts_total %s rejected", "attempts_total %s upstream_error", "attempts_total %s upstream_unavailable",

@@ -18,8 +18,8 @@ type Margin struct {
 	// is the sum of their charges.
 	Settled int64        `json:"settled"`
 	Charged money.Amount `json:"charged_usd"`
-	// OverHolds counts the requests and jobs with a cost above their hold. Over is the uncharged
-	// difference.
+	// OverHolds counts the requests and jobs with a cost above their hold. Over adds up the costs
+	// above the holds, which are not charged.
 	OverHolds int64        `json:"over_holds"`
 	Over      money.Amount `json:"over_hold_usd"`
 	// LineCost adds up the provider's known charges, including failed attempts. Margin subtracts
@@ -64,13 +64,13 @@ func (m *Margin) add(n Margin) {
 	m.LineCost, m.Margin = sumKnown(m.LineCost, n.LineCost), sumKnown(m.Margin, n.Margin)
 }
 
-// sum adds two amounts, within money.Max.
+// sum adds two amounts and clamps the result to ±money.Max.
 func sum(a, b money.Amount) money.Amount {
 	clamp := func(a money.Amount) money.Amount { return max(-money.Max, min(a, money.Max)) }
 	return clamp(clamp(a) + clamp(b))
 }
 
-// sumKnown adds two amounts. nil means unknown.
+// sumKnown adds the known amounts. A nil amount is unknown.
 func sumKnown(a, b *money.Amount) *money.Amount {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)

@@ -152,7 +152,7 @@ func (m *metrics) countProbe(line string, f *upstream.Failure) {
 	m.probes.WithLabelValues(line, outcome).Inc()
 }
 
-// countChange counts a line that went out of service or returned.
+// countChange counts a change of a line or of a part.
 func (m *metrics) countChange(line string, c health.Change) {
 	if c.State != health.StateInService {
 		m.wentOut.WithLabelValues(line, c.State).Inc()
@@ -186,7 +186,7 @@ func (m lineMetrics) countAnswer(firstByte time.Duration) {
 	m.firstByte.Observe(firstByte.Seconds())
 }
 
-// addMargin adds to the counters of a model's margin.
+// addMargin adds the margin of a settlement to its model's counters.
 func (m lineMetrics) addMargin(margin Margin) {
 	add := func(counter *prometheus.CounterVec, a money.Amount) {
 		if a > 0 {

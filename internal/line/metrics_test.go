@@ -41,7 +41,7 @@ func TestMetricsOfChangedModels(t *testing.T) {
 			})
 		}
 		maps.Copy(want, extra)
-		checkMetrics(t, registry, withInitial([]string{"a", "b"}, want))
+		checkMetrics(t, registry, addInitialSeries([]string{"a", "b"}, want))
 	}
 	check(map[string]float64{"tollgate_line_charged_usd_total a old": 0, "tollgate_line_over_hold_usd_total a old": 0})
 	*s = *snapshotWith(2, "new")

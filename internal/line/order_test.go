@@ -68,19 +68,19 @@ func TestLostLineMovesOnlyItsConversations(t *testing.T) {
 	t.Parallel()
 	all := testEntries(rankedSpec("a", 1, 100), rankedSpec("b", 1, 100), rankedSpec("c", 1, 100), rankedSpec("d", 1, 100))
 	remaining := all[1:]
-	moved := map[string]int{}
+	takenOver := map[string]int{}
 	for conversation := range uint64(4000) {
 		before, after := order(nil, all, conversation)[0].entry.line.ID, order(nil, remaining, conversation)[0].entry.line.ID
 		switch {
 		case before == "a":
-			moved[after]++
+			takenOver[after]++
 		case before != after:
 			t.Fatalf("conversation %d moved from %s to %s without need", conversation, before, after)
 		}
 	}
 	for _, id := range []string{"b", "c", "d"} {
-		if moved[id] < 200 {
-			t.Errorf("line %s took over %d of about 1000 conversations, want at least 200", id, moved[id])
+		if takenOver[id] < 200 {
+			t.Errorf("line %s took over %d of about 1000 conversations, want at least 200", id, takenOver[id])
 		}
 	}
 }

@@ -27,27 +27,27 @@ func TestRefusedFieldsAreForgotten(t *testing.T) {
 	l := New(Options{Open: func(upstream.Target) (chatcall.Adapter, error) { return openError{}, nil }})
 	candidateFor := func(s *catalog.Snapshot, model string) (*Candidate, *catalog.Model) {
 		t.Helper()
-		var found *Candidate
+		var candidate *Candidate
 		m, _ := s.Model(model)
 		_, _ = l.Try(t.Context(), RoutingRequest{Snapshot: s, Model: m, Form: wire.FormChat}, func(_ context.Context, a *Attempt) error {
-			found = &a.Candidate
+			candidate = &a.Candidate
 			a.End()
 			return nil
 		})
-		if found == nil {
+		if candidate == nil {
 			t.Fatal("no line was called")
 		}
-		return found, m
+		return candidate, m
 	}
-	want := func(when string, s *catalog.Snapshot, refusesSummary bool, limit catalog.LimitField) {
+	check := func(step string, s *catalog.Snapshot, refusesSummary bool, limit catalog.LimitField) {
 		t.Helper()
 		c, m := candidateFor(s, "swift")
 		if c.RefusesField("reasoning.summary") != refusesSummary || c.LimitField(m) != limit {
 			t.Errorf("%s: refuses the summary: %t, limit field %s; want %t, %s",
-				when, c.RefusesField("reasoning.summary"), c.LimitField(m), refusesSummary, limit)
+				step, c.RefusesField("reasoning.summary"), c.LimitField(m), refusesSummary, limit)
 		}
 		if c, m := candidateFor(s, "slow"); c.RefusesField("reasoning.summary") || c.LimitField(m) != catalog.LimitMaxTokens {
-			t.Errorf("%s: the model slow refuses fields too", when)
+			t.Errorf("%s: the model slow refuses fields too", step)
 		}
 	}
 	refuse := func(s *catalog.Snapshot, fields ...string) {
@@ -58,16 +58,16 @@ func TestRefusedFieldsAreForgotten(t *testing.T) {
 		}
 	}
 	s := snapshotWith("https://one.example")
-	want("at first", s, false, catalog.LimitMaxTokens)
+	check("at first", s, false, catalog.LimitMaxTokens)
 	refuse(s, "reasoning.summary", "max_tokens")
-	want("after the refusals", s, true, catalog.LimitMaxCompletionTokens)
+	check("after the refusals", s, true, catalog.LimitMaxCompletionTokens)
 	s = snapshotWith("https://one.example")
-	want("in another catalog", s, true, catalog.LimitMaxCompletionTokens)
+	check("in another catalog", s, true, catalog.LimitMaxCompletionTokens)
 	refuse(s, "max_completion_tokens")
-	want("after the refusal of the other limit field", s, true, catalog.LimitMaxTokens)
+	check("after the refusal of the other limit field", s, true, catalog.LimitMaxTokens)
 	s = snapshotWith("https://two.example")
-	want("with another provider", s, false, catalog.LimitMaxTokens)
+	check("with another provider", s, false, catalog.LimitMaxTokens)
 	refuse(s, "reasoning.summary", "max_tokens")
 	l.applyControls(map[string]control{"a": {resumes: 1}})
-	want("after a resume", s, false, catalog.LimitMaxTokens)
+	check("after a resume", s, false, catalog.LimitMaxTokens)
 }

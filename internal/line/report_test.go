@@ -179,9 +179,9 @@ func TestJoin(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			joined := Join(tt.reports)
+			combined := Join(tt.reports)
 			states, nodes, statuses := []Status{}, 0, 0
-			for _, j := range joined {
+			for _, j := range combined {
 				j.Status.ModelStates = nil // see TestModelStates
 				states = append(states, j.Status)
 				nodes += len(j.Nodes)
@@ -211,7 +211,7 @@ func TestModelStates(t *testing.T) {
 	states := func(parts health.PartsOut, models ...string) Status {
 		return Status{Line: "m", State: health.StateInService, PartsOut: parts, ModelStates: modelStates(models, parts)}
 	}
-	joined := Join([]Report{
+	combined := Join([]Report{
 		{Epoch: "a", AtMS: 1, Statuses: []Status{states(health.PartsOut{}, "x", "y")}},
 		{Epoch: "b", AtMS: 1, Statuses: []Status{states(health.PartsOut{
 			ModelsOut:     []health.PartOut{partOut("y", "gone", 1, 2)},
@@ -226,7 +226,7 @@ func TestModelStates(t *testing.T) {
 		{Model: "z", State: health.StateInService},
 		{Model: "z", Form: "chat", State: health.StateFormOut, Cause: "no", Since: 3, Until: 4},
 	}
-	if got := joined[0].ModelStates; !reflect.DeepEqual(got, want) {
+	if got := combined[0].ModelStates; !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
@@ -240,11 +240,11 @@ func TestWorstState(t *testing.T) {
 	for i, worse := range order {
 		for _, better := range order[i:] {
 			for _, pair := range [][2]string{{worse, better}, {better, worse}} {
-				joined := Join([]Report{
+				combined := Join([]Report{
 					{Epoch: "a", Statuses: []Status{{Line: "m", State: pair[0]}}},
 					{Epoch: "b", Statuses: []Status{{Line: "m", State: pair[1]}}},
 				})
-				if got := joined[0].Status.State; got != worse {
+				if got := combined[0].Status.State; got != worse {
 					t.Errorf("states %v are joined to %s, want %s", pair, got, worse)
 				}
 			}

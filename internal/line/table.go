@@ -28,12 +28,12 @@ type routingTable struct {
 	byModel map[string][]*routingEntry // the enabled lines of each model, lowest priority first
 }
 
-// edition identifies a snapshot by its revision and the number of times its secrets were read.
-type edition struct{ revision, reading int64 }
+// edition identifies a snapshot by its revision and the version of its secrets.
+type edition struct{ revision, secretsVersion int64 }
 
 // before reports whether e is older than other.
 func (e edition) before(other edition) bool {
-	return e.revision < other.revision || e.revision == other.revision && e.reading < other.reading
+	return e.revision < other.revision || e.revision == other.revision && e.secretsVersion < other.secretsVersion
 }
 
 // routingEntry is a line of a routing table.
@@ -191,7 +191,7 @@ type stats struct {
 	drained        atomic.Bool
 	wakeGeneration atomic.Uint64 // generation of Stats at the last call of findings.wake
 	unprobeable    atomic.Bool   // see health.Serving
-	refusedFields  sync.Map      // fields no longer added to requests, by refusedField
+	refusedFields  sync.Map      // keys of type refusedField
 	keys           refusals
 	margins        margins
 	metrics        lineMetrics
@@ -216,7 +216,7 @@ func (s *stats) addSettlement(model string, settlement Settlement) {
 	s.metrics.addMargin(m)
 }
 
-// statsOf returns the stats of a line. Callers must hold mu.
+// statsOf returns the stats of a line. The caller must hold mu.
 func (l *Lines) statsOf(ln *catalog.Line) *stats {
 	s := l.stats[ln.ID]
 	if s == nil {

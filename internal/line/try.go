@@ -218,16 +218,16 @@ func (w *routing) try(ctx context.Context, a *Attempt, attempt func(ctx context.
 	return done, err
 }
 
-// maxTrace bounds the recorded attempts of one request.
-const maxTrace = 64
+// maxAttemptRecords bounds the recorded attempts of one request.
+const maxAttemptRecords = 64
 
-// record adds the record of an attempt. Beyond maxTrace records, it replaces the last one.
+// record adds the record of an attempt. Beyond maxAttemptRecords records, it replaces the last one.
 func (w *routing) record(a AttemptRecord) {
-	if len(w.attempts) < maxTrace {
+	if len(w.attempts) < maxAttemptRecords {
 		w.attempts = append(w.attempts, a)
 		return
 	}
-	w.attempts[maxTrace-1] = a
+	w.attempts[maxAttemptRecords-1] = a
 }
 
 // handleError records an attempt's error. It returns true if the error ends Try.

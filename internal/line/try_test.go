@@ -79,11 +79,11 @@ func (p *fakeProvider) chat(name, call string, c chatcall.Call) (*chatcall.Respo
 	if err := p.call(name, call); err != nil {
 		return nil, err
 	}
-	return hi(), nil
+	return textAnswer(), nil
 }
 
-// hi returns an answer.
-func hi() *chatcall.Response {
+// textAnswer returns an answer with the text hi.
+func textAnswer() *chatcall.Response {
 	return &chatcall.Response{ContentType: "application/json",
 		Body: io.NopCloser(strings.NewReader(`{"choices":[{"message":{"content":"hi"}}]}`))}
 }
@@ -108,8 +108,8 @@ func ask(l *line.Lines, r line.RoutingRequest) ([]line.AttemptRecord, error) {
 	})
 }
 
-// skipped lists the reasons for skipping lines.
-func skipped(attempts []line.AttemptRecord) string {
+// skipReasons lists the skipped lines with their reasons.
+func skipReasons(attempts []line.AttemptRecord) string {
 	var words []string
 	for _, a := range attempts {
 		words = append(words, a.Line+":"+a.Skipped)
@@ -117,11 +117,11 @@ func skipped(attempts []line.AttemptRecord) string {
 	return strings.Join(words, " ")
 }
 
-func down() *upstream.Failure {
+func connectionRefused() *upstream.Failure {
 	return upstream.Fail(fault.UpstreamConnectionError, errors.New("refused"))
 }
 
-func noKey() *upstream.Failure {
+func invalidKey() *upstream.Failure {
 	return upstream.Classify(401, "", []byte(`{"error":{"message":"no","code":"invalid_api_key"}}`), nil)
 }
 
@@ -162,8 +162,8 @@ func askTimes(t *testing.T, l *line.Lines, s *catalog.Snapshot, n int) {
 // succeeds.
 func TestDeadLineGetsNoRequests(t *testing.T) {
 	t.Parallel()
-	withUpkeep(t, snapshot(1, inOrder("a", "b")...), func(t *testing.T, p *fakeProvider, l *line.Lines, s *catalog.Snapshot) {
-		p.set("a", down())
+	withUpkeep(t, snapshot(1, orderedSpecs("a", "b")...), func(t *testing.T, p *fakeProvider, l *line.Lines, s *catalog.Snapshot) {
+		p.set("a", connectionRefused())
 		askTimes(t, l, s, 5)
 		checkCalls(t, p, "a b a b a b a b a b")
 		askTimes(t, l, s, 20)
@@ -195,7 +195,7 @@ func TestDeadLineGetsNoRequests(t *testing.T) {
 func TestPanicReleasesPlace(t *testing.T) {
 	t.Parallel()
 	withUpkeep(t, snapshot(1, spec("a")), func(t *testing.T, p *fakeProvider, l *line.Lines, s *catalog.Snapshot) {
-		p.set("a", down())
+		p.set("a", connectionRefused())
 		for range 5 {
 			_, _ = ask(l, request(s))
 		}
@@ -245,7 +245,7 @@ func TestOutageReasons(t *testing.T) {
 			p.set("a", nil)
 			p.takeCalls()
 			attempts, err = ask(l, request(s))
-			if got := skipped(attempts); got != "a:"+tt.skipped || fault.Of(err).Code != fault.UpstreamUnavailable || p.takeCalls() != "" {
+			if got := skipReasons(attempts); got != "a:"+tt.skipped || fault.Of(err).Code != fault.UpstreamUnavailable || p.takeCalls() != "" {
 				t.Errorf("second request: skipped %q, error %v; want a:%s and upstream_unavailable, without a call", got, err, tt.skipped)
 			}
 			time.Sleep(tt.wait)
@@ -261,7 +261,7 @@ func TestOutageReasons(t *testing.T) {
 // that a probe decides whether the line is out.
 func TestDoubtsAreProbedAtOnce(t *testing.T) {
 	t.Parallel()
-	withUpkeep(t, snapshot(1, inOrder("a", "b")...), func(t *testing.T, p *fakeProvider, l *line.Lines, s *catalog.Snapshot) {
+	withUpkeep(t, snapshot(1, orderedSpecs("a", "b")...), func(t *testing.T, p *fakeProvider, l *line.Lines, s *catalog.Snapshot) {
 		sendHostile := func(status int) {
 			_, err := l.Try(t.Context(), request(s), func(ctx context.Context, attempt *line.Attempt) error {
 				if attempt.Line.ID == "a" {
@@ -293,14 +293,14 @@ func TestDoubtsAreProbedAtOnce(t *testing.T) {
 // that the client gets the rejection if the next line fails.
 func TestRejectionTriesNextLine(t *testing.T) {
 	t.Parallel()
-	s := snapshot(1, inOrder("a", "b")...)
+	s := snapshot(1, orderedSpecs("a", "b")...)
 	var p fakeProvider
 	l := line.New(line.Options{Open: p.open, Catalog: catalog.NewStaticWatcher(s)})
 	p.set("a", upstream.Classify(404, "", []byte(`{"error":{"message":"No endpoints found that support tool use"}}`), nil))
 	if _, err := ask(l, request(s)); err != nil || p.takeCalls() != "a b" {
 		t.Errorf("error %v, want an answer from line b", err)
 	}
-	p.set("b", down())
+	p.set("b", connectionRefused())
 	if _, err := ask(l, request(s)); fault.Of(err).Status() != 404 || !strings.Contains(fault.Of(err).Message(), "tool use") ||
 		p.takeCalls() != "a b" {
 		t.Errorf("error %v, want the 404 of line a after calls of both lines", err)
@@ -321,23 +321,23 @@ func TestBusy(t *testing.T) {
 	var p fakeProvider
 	p.set("c", upstream.Classify(429, "", nil, nil))
 	l := line.New(line.Options{Open: p.open, Catalog: catalog.NewStaticWatcher(s)})
-	var open []io.Closer
-	try := func() error {
+	var bodies []io.Closer
+	tryOnce := func() error {
 		_, err := l.Try(t.Context(), request(s), func(ctx context.Context, attempt *line.Attempt) error {
 			answer, err := attempt.Chat(ctx, chatcall.Call{})
 			if err == nil {
-				open = append(open, answer.Body)
+				bodies = append(bodies, answer.Body)
 			}
 			return err
 		})
 		return err
 	}
 	for range 2 {
-		if err := try(); err != nil {
+		if err := tryOnce(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := try(); fault.Of(err).Code != fault.UpstreamBusy { // the third line cools after this request
+	if err := tryOnce(); fault.Of(err).Code != fault.UpstreamBusy { // the third line cools after this request
 		t.Errorf("third request: error %v, want upstream_busy", err)
 	}
 	p.takeCalls()
@@ -347,7 +347,7 @@ func TestBusy(t *testing.T) {
 		if e.Code != fault.RateLimitExceeded || e.Status() != 429 || e.RetryAfter != time.Second || p.takeCalls() != "" {
 			t.Errorf("error %v, want rate_limit_exceeded with Retry-After 1 s and no call", err)
 		}
-		if got := skipped(attempts); got != "a:busy b:busy c:cooling" {
+		if got := skipReasons(attempts); got != "a:busy b:busy c:cooling" {
 			t.Errorf("skipped %q, want a:busy b:busy c:cooling", got)
 		}
 		if body := string(e.Body()); !strings.Contains(body,
@@ -358,12 +358,12 @@ func TestBusy(t *testing.T) {
 	if got := l.Statuses()[0]; got.InFlight != 1 || got.Granted != 1 {
 		t.Errorf("status %+v, want one call in flight and one slot", got)
 	}
-	open[0].Close()
-	open[0].Close() // gives back one slot, not two
-	if err := try(); err != nil || p.takeCalls() != "a" {
+	bodies[0].Close()
+	bodies[0].Close() // gives back one slot, not two
+	if err := tryOnce(); err != nil || p.takeCalls() != "a" {
 		t.Errorf("after the end of an attempt: error %v, want a call of line a", err)
 	}
-	if err := try(); fault.Of(err).Code != fault.RateLimitExceeded {
+	if err := tryOnce(); fault.Of(err).Code != fault.RateLimitExceeded {
 		t.Errorf("error %v, want rate_limit_exceeded, because only one slot was released", err)
 	}
 }
@@ -416,14 +416,14 @@ func TestPromptFilterPrefersOtherProviders(t *testing.T) {
 	}
 }
 
-// TestConversationsKeepTheirLine checks that the requests of a conversation use one line. If the line is
-// out, only its own conversations move.
+// TestConversationsKeepTheirLine checks that the requests of a conversation use one line, and that
+// only conversations of a line out of service move.
 func TestConversationsKeepTheirLine(t *testing.T) {
 	t.Parallel()
 	s := snapshot(1, spec("a"), spec("b"), spec("c"))
 	var p fakeProvider
 	l := line.New(line.Options{Open: p.open})
-	first := map[uint64]string{}
+	lineOf := map[uint64]string{}
 	round := func(check func(conversation uint64, got string)) {
 		for conversation := range uint64(60) {
 			r := request(s)
@@ -435,20 +435,20 @@ func TestConversationsKeepTheirLine(t *testing.T) {
 			check(conversation, calls[len(calls)-1])
 		}
 	}
-	round(func(c uint64, got string) { first[c] = got })
+	round(func(c uint64, got string) { lineOf[c] = got })
 	round(func(c uint64, got string) {
-		if got != first[c] {
-			t.Errorf("conversation %d moved from %s to %s", c, first[c], got)
+		if got != lineOf[c] {
+			t.Errorf("conversation %d moved from %s to %s", c, lineOf[c], got)
 		}
 	})
-	p.set("b", down())
+	p.set("b", connectionRefused())
 	round(func(c uint64, got string) {
-		if first[c] != "b" && got != first[c] {
-			t.Errorf("conversation %d moved from %s to %s although its line works", c, first[c], got)
+		if lineOf[c] != "b" && got != lineOf[c] {
+			t.Errorf("conversation %d moved from %s to %s although its line works", c, lineOf[c], got)
 		}
 	})
 	var lines []string
-	for _, id := range first {
+	for _, id := range lineOf {
 		lines = append(lines, id)
 	}
 	slices.Sort(lines)
@@ -465,7 +465,7 @@ func TestNewAccountClearsHealth(t *testing.T) {
 	s := snapshot(1, a)
 	var p fakeProvider
 	l := line.New(line.Options{Open: p.open, Catalog: catalog.NewStaticWatcher(s)})
-	p.set("a", noKey())
+	p.set("a", invalidKey())
 	if _, err := ask(l, request(s)); err == nil {
 		t.Fatal("the first request succeeded with a refused credential")
 	}
@@ -498,7 +498,7 @@ func TestAttemptRecordsAreBounded(t *testing.T) {
 		ln := spec(fmt.Sprintf("l%03d", i))
 		ln.Priority = i
 		specs = append(specs, ln)
-		p.set(ln.ID, noKey())
+		p.set(ln.ID, invalidKey())
 	}
 	l, r := line.New(line.Options{Open: p.open}), request(snapshot(1, specs...))
 	attempts, _ := ask(l, r)
@@ -520,7 +520,7 @@ func TestPausesAreALastResort(t *testing.T) {
 	s := snapshot(1, a, b)
 	var p fakeProvider
 	l := line.New(line.Options{Open: p.open, Catalog: catalog.NewStaticWatcher(s)})
-	slow := upstream.Classify(429, "", nil, http.Header{"Retry-After": {"20"}})
+	rateLimit := upstream.Classify(429, "", nil, http.Header{"Retry-After": {"20"}})
 	askAs := func(account string) ([]line.AttemptRecord, error) {
 		r := request(s)
 		r.Account = account
@@ -529,35 +529,35 @@ func TestPausesAreALastResort(t *testing.T) {
 	check := func(account, calls, skips string, code fault.Code) {
 		t.Helper()
 		attempts, err := askAs(account)
-		if got := p.takeCalls(); got != calls || skips != "" && skipped(attempts) != skips || code == "" && err != nil ||
+		if got := p.takeCalls(); got != calls || skips != "" && skipReasons(attempts) != skips || code == "" && err != nil ||
 			code != "" && fault.Of(err).Code != code {
-			t.Errorf("account %s: calls %q, skipped %q, error %v; want %q, %q and %q", account, got, skipped(attempts), err, calls, skips, code)
+			t.Errorf("account %s: calls %q, skipped %q, error %v; want %q, %q and %q", account, got, skipReasons(attempts), err, calls, skips, code)
 		}
 	}
-	p.set("a", slow)
+	p.set("a", rateLimit)
 	check("large", "a b", "", "")
 	check("small", "b", "", "") // line b can take the request
 	slotTaken := make(chan struct{})
-	release := make(chan struct{})
+	releaseSlot := make(chan struct{})
 	go func() {
 		defer close(slotTaken)
 		_, _ = l.Try(context.Background(), request(s), func(context.Context, *line.Attempt) error {
 			slotTaken <- struct{}{}
-			<-release
+			<-releaseSlot
 			return context.Canceled
 		})
 	}()
 	<-slotTaken
 	check("small", "", "a:cooling b:busy", fault.RateLimitExceeded)
-	close(release)
+	close(releaseSlot)
 	<-slotTaken
-	p.set("b", slow)
+	p.set("b", rateLimit)
 	check("large", "b", "", fault.UpstreamBusy)
 	check("large", "", "a:cooling b:cooling", fault.UpstreamUnavailable)
 	p.set("a", nil)
 	check("small", "a", "", "") // line b is skipped
 	check("large", "a", "", "")
-	p.set("a", slow)
+	p.set("a", rateLimit)
 	check("other", "a b", "", fault.UpstreamBusy)
 	check("small", "b a", "", fault.UpstreamBusy)
 	check("small", "", "a:cooling b:cooling", fault.UpstreamUnavailable)

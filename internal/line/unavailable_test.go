@@ -51,7 +51,7 @@ func TestUnavailableError(t *testing.T) {
 			[]string{"certificate is not valid", "tell the operator"}, "failed to verify certificate", 0},
 		"a certificate of another host": {conn(x509.HostnameError{Certificate: &x509.Certificate{}, Host: "api.test"}), "circuit_open",
 			[]string{"certificate is not valid", "tell the operator"}, "api.test", 0},
-		"a refused credential": {noKey, "credentials_out",
+		"a refused credential": {invalidKey, "credentials_out",
 			[]string{"refuses this service's access", "tell the operator"}, "invalid_api_key", 0},
 		"an exhausted quota": {func() *upstream.Failure {
 			return upstream.Classify(429, "", []byte(`{"error":{"message":"pay","code":"insufficient_quota"}}`), nil)
@@ -67,22 +67,22 @@ func TestUnavailableError(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := snapshot(1, spec("a"))
 				l := line.New(line.Options{Open: (&fakeProvider{}).open, Catalog: catalog.NewStaticWatcher(s)})
-				try := func() error {
+				tryOnce := func() error {
 					_, err := l.Try(t.Context(), request(s), func(context.Context, *line.Attempt) error { return tt.failure() })
 					return err
 				}
-				first := fault.Of(try())
+				firstErr := fault.Of(tryOnce())
 				if strings.Contains(name, "certificate") || strings.HasSuffix(tt.state, "_out") {
-					if !strings.Contains(first.Message(), tt.words[0]) || !strings.Contains(first.Message(), tt.words[1]) {
-						t.Errorf("the first client gets %q, want %q", first.Message(), tt.words)
+					if !strings.Contains(firstErr.Message(), tt.words[0]) || !strings.Contains(firstErr.Message(), tt.words[1]) {
+						t.Errorf("the first client gets %q, want %q", firstErr.Message(), tt.words)
 					}
 				}
-				if first.RetryAfter != 0 { // the specification has no Retry-After for a provider's rate limit
-					t.Errorf("the first client gets Retry-After %s, want none", first.RetryAfter)
+				if firstErr.RetryAfter != 0 { // the specification has no Retry-After for a provider's rate limit
+					t.Errorf("the first client gets Retry-After %s, want none", firstErr.RetryAfter)
 				}
 				for range 4 {
 					if tt.state == "circuit_open" {
-						_ = try()
+						_ = tryOnce()
 					}
 				}
 				for _, form := range []wire.Form{wire.FormChat, wire.FormResponses} {

@@ -96,23 +96,23 @@ func (l *Lines) applyControls(controls map[string]control) {
 	l.controls = controls
 	all := maps.Clone(l.stats)
 	l.mu.Unlock()
-	for id, t := range all {
-		t.drained.Store(controls[id].drained)
-		l.announce(id, l.applyControl(id, t, old[id], controls[id]))
+	for id, s := range all {
+		s.drained.Store(controls[id].drained)
+		l.announce(id, l.applyControl(id, s, old[id], controls[id]))
 	}
 }
 
 // applyControl applies a new decision about a line and returns the changes to report.
-func (l *Lines) applyControl(id string, t *stats, before, now control) (changes []health.Change) {
-	if now.resumes > before.resumes {
-		changes = t.forget(l.now())
+func (l *Lines) applyControl(id string, s *stats, old, next control) (changes []health.Change) {
+	if next.resumes > old.resumes {
+		changes = s.forget(l.now())
 		l.findings.resumeLine(id)
 	}
 	returnChange := health.Change{State: health.StateInService}
 	switch {
-	case now.drained && !before.drained:
+	case next.drained && !old.drained:
 		return append(changes, health.Change{State: stateDrained, Cause: causeDrained})
-	case before.drained && !now.drained && !slices.Contains(changes, returnChange):
+	case old.drained && !next.drained && !slices.Contains(changes, returnChange):
 		return append(changes, returnChange)
 	}
 	return changes

@@ -61,15 +61,15 @@ func (r *alertReceiver) wait(n int) string {
 func TestReportIsDue(t *testing.T) {
 	t.Parallel()
 	var last lastReport
-	first, second := new(catalog.Snapshot), new(catalog.Snapshot)
+	firstSnapshot, secondSnapshot := new(catalog.Snapshot), new(catalog.Snapshot)
 	now := time.UnixMilli(1_800_000_000_000)
 	for i, step := range []struct {
 		after    time.Duration
 		snapshot *catalog.Snapshot
 		due      bool
 	}{
-		{0, nil, true}, {time.Second, first, true}, {time.Second, first, false}, {time.Second, second, true},
-		{4 * time.Second, second, false}, {time.Second, second, true}, {time.Second, second, false},
+		{0, nil, true}, {time.Second, firstSnapshot, true}, {time.Second, firstSnapshot, false}, {time.Second, secondSnapshot, true},
+		{4 * time.Second, secondSnapshot, false}, {time.Second, secondSnapshot, true}, {time.Second, secondSnapshot, false},
 	} {
 		now = now.Add(step.after)
 		if due := last.due(now, step.snapshot); due != step.due {

@@ -166,10 +166,10 @@ func TestLongFileIsUploadedInParts(t *testing.T) {
 		b.wantRow(name, statePending)
 	}
 	// A part is sent again after its connection broke once.
-	broken := false
+	hasFailed := false
 	g.setRule(func(r *http.Request) string {
-		if part("2")(r) && !broken {
-			broken = true
+		if part("2")(r) && !hasFailed {
+			hasFailed = true
 			return "break"
 		}
 		return ""
@@ -178,7 +178,7 @@ func TestLongFileIsUploadedInParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if log := strings.Join(g.requests(), ","); !strings.Contains(log, "PUT partNumber&uploadId") || !broken {
+	if log := strings.Join(g.requests(), ","); !strings.Contains(log, "PUT partNumber&uploadId") || !hasFailed {
 		t.Errorf("the file was not sent in parts: %s", log)
 	}
 	b.publish("job_1", f)

@@ -35,21 +35,21 @@ func TestClockJumpDeletesNoFile(t *testing.T) {
 			})
 			return r != nil
 		}
-		first := b.put("job_1", formattest.Picture(t, "image/png", 4, 4, 1))
+		before := b.put("job_1", formattest.Picture(t, "image/png", 4, 4, 1))
 		advance(time.Minute)
 		c.Advance(400 * 24 * time.Hour)
 		advance(10 * time.Second)
-		second := b.put("job_2", formattest.Picture(t, "image/png", 4, 4, 1))
+		during := b.put("job_2", formattest.Picture(t, "image/png", 4, 4, 1))
 		advance(10 * time.Second)
 		c.Advance(-400 * 24 * time.Hour)
 		advance(10 * time.Second)
-		if !exists(first) || !exists(second) {
+		if !exists(before) || !exists(during) {
 			t.Error("a file was deleted before the end of its retention")
 		}
 		for range 26 {
 			advance(time.Hour)
 		}
-		if exists(first) || exists(second) {
+		if exists(before) || exists(during) {
 			t.Error("a file was not deleted after its retention")
 		}
 	})

@@ -178,7 +178,7 @@ func expectedSpan(r *http.Request, tag string, size int64) span {
 	from, fromErr := strconv.ParseInt(first, 10, 64)
 	to, toErr := strconv.ParseInt(last, 10, 64)
 	switch {
-	case first == "" && toErr == nil && to > 0: // the last to bytes
+	case first == "" && toErr == nil && to > 0: // the last `to` bytes
 		return span{max(0, size-to), size}
 	case fromErr != nil || from < 0 || from >= size:
 		return span{} // net/http rejects the range or serves the whole file

@@ -132,13 +132,13 @@ func TestHandlerRejectsOtherPaths(t *testing.T) {
 	forEachBackend(t, func(b *testStore) {
 		f := b.put("job_1", formattest.Picture(t, "image/png", 4, 4, 1))
 		b.publish("job_1", f)
-		stored := b.put("job_1", formattest.Picture(t, "image/png", 4, 4, 1))
+		unpublished := b.put("job_1", formattest.Picture(t, "image/png", 4, 4, 1))
 		good := "/media/" + f.Name + ".png"
 		for _, path := range []string{
 			"/", "/media", "/media/", "/media/.png", "/media/" + f.Name, "/media/" + f.Name + ".", good + "/", good + ".png",
 			"/media/" + f.Name + ".jpg", "/media/" + f.Name + ".PNG", "/media/" + strings.ToUpper(f.Name) + ".png",
 			"/media/" + shard(f.Name) + "/" + f.Name + ".png", "/media/../media/" + f.Name + ".png", "/media/" + newName() + ".png",
-			"/media/" + stored.Name + ".png", "/files/" + f.Name + ".png", "/media/" + unfinishedDir + "/" + f.Name + ".png",
+			"/media/" + unpublished.Name + ".png", "/files/" + f.Name + ".png", "/media/" + unfinishedDir + "/" + f.Name + ".png",
 			"/media/" + f.Name + "\x00.png", "/media/" + strings.Repeat("../", 11)[:32] + ".png",
 		} {
 			w := b.fetch(http.MethodGet, path)
@@ -163,7 +163,7 @@ func TestHandlerRejectsOtherPaths(t *testing.T) {
 func TestOpenLink(t *testing.T) {
 	forEachBackend(t, func(b *testStore) {
 		data := formattest.Picture(t, "image/png", 4, 4, 1)
-		f, stored := b.put("job_1", data), b.put("job_2", data)
+		f, unpublished := b.put("job_1", data), b.put("job_2", data)
 		b.publish("job_1", f)
 		link := b.Link(f)
 		for _, address := range []string{link, link + "?download=1", link + "#top"} {
@@ -179,7 +179,7 @@ func TestOpenLink(t *testing.T) {
 		}
 		base := strings.TrimSuffix(link, "/"+f.Name+".png")
 		for address, want := range map[string]bool{
-			b.Link(stored): true, link + "/": true, strings.Replace(link, ".png", ".jpg", 1): true, base + "/": true,
+			b.Link(unpublished): true, link + "/": true, strings.Replace(link, ".png", ".jpg", 1): true, base + "/": true,
 			base + "/../media/" + f.Name + ".png": true, base + "/" + newName() + ".png": true, base + "/%2e%2e/" + f.Name + ".png": true,
 			base: false, "https://other.example/media/" + f.Name + ".png": false, strings.Replace(link, "://", "://u:p@", 1): false,
 			base + "x/" + f.Name + ".png": false, "": false, "/media/" + f.Name + ".png": false,

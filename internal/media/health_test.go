@@ -64,21 +64,21 @@ func TestStoreIsDownUntilItWorks(t *testing.T) {
 			_, err := b.Put(t.Context(), b.reserve("job_1"), r, limit)
 			return err
 		}
-		wantDown := func(what string, want bool) {
+		wantDown := func(name string, want bool) {
 			t.Helper()
 			if since, down := b.Down(); down != want || down && !since.Equal(c.Now()) {
-				t.Fatalf("%s: down %v since %s, want %v since %s", what, down, since, want, c.Now())
+				t.Fatalf("%s: down %v since %s, want %v since %s", name, down, since, want, c.Now())
 			}
 		}
 		// A bad file, source or reader is not a failure of the store.
-		for what, r := range map[string]io.Reader{
+		for name, r := range map[string]io.Reader{
 			"no image": strings.NewReader("<html>"), "a broken image": bytes.NewReader(image[:len(image)-3]),
 			"a failing source": failingReader(image, len(image)-3),
 		} {
 			if err := put(r); err == nil || errors.Is(err, ErrStorage) {
-				t.Errorf("%s: Put returned %v, want an error other than ErrStorage", what, err)
+				t.Errorf("%s: Put returned %v, want an error other than ErrStorage", name, err)
 			}
-			wantDown(what, false)
+			wantDown(name, false)
 		}
 		if _, err := b.Put(t.Context(), newName(), bytes.NewReader(image), limit); !errors.Is(err, ErrNotReserved) {
 			t.Errorf("Put without a reserved name returned %v, want ErrNotReserved", err)

@@ -164,8 +164,8 @@ var (
 	ErrSource = errors.New("read the file to store")
 	// ErrTooLarge means that the file is larger than the limit.
 	ErrTooLarge = errors.New("the file is larger than the limit")
-	// ErrForeign means that the bytes are not of the requested kind.
-	ErrForeign = errors.New("the file is of the wrong kind")
+	// ErrWrongKind means that the file is not of the requested kind.
+	ErrWrongKind = errors.New("the file is of the wrong kind")
 	// ErrBroken means that the bytes end early or contradict themselves.
 	ErrBroken = format.ErrBroken
 )

@@ -302,11 +302,11 @@ func TestReferencesLastAsLongAsTheirJob(t *testing.T) {
 func TestReferencesWithoutJobAreDeleted(t *testing.T) {
 	forEachBackend(t, func(b *testStore) {
 		data := formattest.Picture(t, "image/gif", 4, 3, 2)
-		rejected, err := b.Keep(t.Context(), "job_1", data, format.Policy{})
+		discarded, err := b.Keep(t.Context(), "job_1", data, format.Policy{})
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		crashed, err := b.Keep(t.Context(), "job_2", data, format.Policy{})
+		abandoned, err := b.Keep(t.Context(), "job_2", data, format.Policy{})
 		if err != nil {
 			b.t.Fatal(err)
 		}
@@ -314,15 +314,15 @@ func TestReferencesWithoutJobAreDeleted(t *testing.T) {
 		cancel() // the client has disconnected
 		b.Discard(ctx, "job_1")
 		b.sweep()
-		b.wantBytes(rejected.Name, false)
-		b.wantRow(rejected.Name, "")
+		b.wantBytes(discarded.Name, false)
+		b.wantRow(discarded.Name, "")
 		b.clock.Advance(unpublishedTime - time.Second)
 		b.sweep()
-		b.wantRow(crashed.Name, stateKept)
+		b.wantRow(abandoned.Name, stateKept)
 		b.clock.Advance(time.Second)
 		b.sweep()
-		b.wantBytes(crashed.Name, false)
-		b.wantRow(crashed.Name, "")
+		b.wantBytes(abandoned.Name, false)
+		b.wantRow(abandoned.Name, "")
 	})
 }
 

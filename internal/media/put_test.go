@@ -70,8 +70,8 @@ func TestPutStoresCompleteFilesOnly(t *testing.T) {
 			{"the file is empty", t.Context(), strings.NewReader(""), limit, ErrBroken},
 			{"the file is too large", t.Context(), bytes.NewReader(data), Limit{KindImage, limit.Size - 1}, ErrTooLarge},
 			{"the first bytes are too many", t.Context(), bytes.NewReader(data), Limit{KindImage, 10}, ErrTooLarge},
-			{"the file is of the other kind", t.Context(), bytes.NewReader(data), Limit{KindVideo, limit.Size}, ErrForeign},
-			{"the file is a page", t.Context(), strings.NewReader("<!DOCTYPE html><html></html>"), limit, ErrForeign},
+			{"the file is of the other kind", t.Context(), bytes.NewReader(data), Limit{KindVideo, limit.Size}, ErrWrongKind},
+			{"the file is a page", t.Context(), strings.NewReader("<!DOCTYPE html><html></html>"), limit, ErrWrongKind},
 			{"the context is canceled", canceled, bytes.NewReader(data), limit, context.Canceled},
 			{"the context is canceled after a part", canceledLater, io.MultiReader(bytes.NewReader(data[:partSize+1]), callReader(cancelLater),
 				bytes.NewReader(data[partSize+1:])), limit, context.Canceled},
@@ -169,7 +169,7 @@ func TestPutReplacesFile(t *testing.T) {
 func TestPutRequiresReservedName(t *testing.T) {
 	forEachBackend(t, func(b *testStore) {
 		data := formattest.Picture(t, "image/png", 3, 3, 1)
-		dropped, swept := b.reserve("job_1"), b.reserve("job_2")
+		droppedName, expiredName := b.reserve("job_1"), b.reserve("job_2")
 		b.drop("job_1")
 		b.clock.Advance(unpublishedTime)
 		b.sweep()
@@ -177,7 +177,7 @@ func TestPutRequiresReservedName(t *testing.T) {
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		for what, name := range map[string]string{"an unknown": newName(), "a dropped": dropped, "an expired": swept,
+		for what, name := range map[string]string{"an unknown": newName(), "a dropped": droppedName, "an expired": expiredName,
 			"a reference's": reference.Name} {
 			if _, err := b.Put(t.Context(), name, bytes.NewReader(data), Limit{KindImage, 1 << 20}); !errors.Is(err, ErrNotReserved) {
 				b.t.Errorf("Put under %s name returned %v, want ErrNotReserved", what, err)
@@ -219,10 +219,10 @@ func TestPutUnderDroppedNameLeavesNoFile(t *testing.T) {
 // gives unpublished names another day.
 func TestRenewTxReturnsCompleteFiles(t *testing.T) {
 	forEachBackend(t, func(b *testStore) {
-		stored := b.put("job_1", formattest.Picture(t, "image/png", 5, 5, 1))
-		pending := b.reserve("job_1")
-		published := b.put("job_1", formattest.Picture(t, "image/png", 5, 5, 2))
-		b.publish("job_1", published)
+		storedFile := b.put("job_1", formattest.Picture(t, "image/png", 5, 5, 1))
+		pendingName := b.reserve("job_1")
+		publishedFile := b.put("job_1", formattest.Picture(t, "image/png", 5, 5, 2))
+		b.publish("job_1", publishedFile)
 		b.put("job_2", formattest.Picture(t, "image/png", 5, 5, 3))
 		b.clock.Advance(unpublishedTime - time.Second)
 		var files []File
@@ -230,18 +230,18 @@ func TestRenewTxReturnsCompleteFiles(t *testing.T) {
 			files, err = RenewTx(tx, "job_1")
 			return err
 		})
-		if len(files) != 1 || files[0] != stored {
-			b.t.Errorf("complete files %+v, want %+v", files, stored)
+		if len(files) != 1 || files[0] != storedFile {
+			b.t.Errorf("complete files %+v, want %+v", files, storedFile)
 		}
 		b.clock.Advance(unpublishedTime - time.Second)
 		b.sweep()
-		b.wantRow(pending, statePending)
-		if !b.publish("job_1", stored) {
+		b.wantRow(pendingName, statePending)
+		if !b.publish("job_1", storedFile) {
 			b.t.Error("a renewed file was not published")
 		}
 		b.clock.Advance(time.Second)
 		b.sweep()
-		b.wantRow(pending, "")
+		b.wantRow(pendingName, "")
 	})
 }
 

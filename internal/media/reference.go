@@ -52,7 +52,7 @@ func (s *Store) Discard(ctx context.Context, job string) {
 	}
 }
 
-// writeTime bounds a statement about references.
+// writeTimeout bounds a statement about references.
 const writeTimeout = 5 * time.Second
 
 // write runs a transaction that completes even if the client disconnects.

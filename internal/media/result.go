@@ -71,7 +71,7 @@ type Limit struct {
 // MP4, WebM or MOV. Another Put replaces the stored file. Two nodes must not store a file under the
 // same name at the same time.
 //
-// Put returns ErrNotReserved, ErrSource if r failed, ErrTooLarge, ErrForeign or ErrBroken for bad
+// Put returns ErrNotReserved, ErrSource if r failed, ErrTooLarge, ErrWrongKind or ErrBroken for bad
 // content, ErrStorage if the backend failed, or an error of the database. Put does not close r.
 func (s *Store) Put(ctx context.Context, name string, r io.Reader, limit Limit) (File, error) {
 	if limit.Size <= 0 || (limit.Kind != KindImage && limit.Kind != KindVideo) {
@@ -148,7 +148,7 @@ func (s *Store) find(ctx context.Context, name string) (*record, error) {
 	return store.Read(ctx, s.db, func(tx *store.Tx) (*record, error) { return recordTx(tx, name) })
 }
 
-// removeTime bounds the deletion of one file.
+// removeTimeout bounds the deletion of one file.
 const removeTimeout = 30 * time.Second
 
 // remove deletes a file even if ctx has ended.

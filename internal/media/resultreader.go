@@ -48,7 +48,7 @@ func foreignError(head []byte, contentType, kind string) error {
 	case found == "":
 		found = "an unknown format"
 	}
-	return fmt.Errorf("%w: %s instead of %s", ErrForeign, found, kind)
+	return fmt.Errorf("%w: %s instead of %s", ErrWrongKind, found, kind)
 }
 
 // Read implements io.Reader.

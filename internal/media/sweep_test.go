@@ -27,9 +27,9 @@ type countingBackend struct {
 func (w *countingBackend) remove(ctx context.Context, name string) error {
 	w.mu.Lock()
 	w.removed[name]++
-	broken := w.failing
+	failing := w.failing
 	w.mu.Unlock()
-	if broken {
+	if failing {
 		return errBoom
 	}
 	return w.backend.remove(ctx, name)

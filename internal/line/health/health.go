@@ -9,7 +9,7 @@
 //     the same way (reporters).
 //   - A line or part out of service returns after a successful probe, an answer for another
 //     account, or the operator's command.
-//   - The state machine (health, doubt) decides and uses neither locks nor clocks; Stats locks.
+//   - The state machine (health, doubt, block) uses neither locks nor clocks. Stats locks.
 package health
 
 import (
@@ -58,7 +58,7 @@ type state int
 const (
 	healthy  state = iota
 	cooling        // after a rate limit, until a time
-	halfOpen       // a probe succeeded: one request at a time, if other lines can take the rest
+	halfOpen       // after a successful probe: one request at a time, if other lines can take the rest
 	circuitOpen
 	credentialsOut
 )
@@ -114,17 +114,17 @@ type health struct {
 	untrusted bool
 	// announced is the state in the last message to the operator.
 	announced state
-	// blamed holds accounts whose failures a probe or another account's answer refuted. Until the
-	// given time, the account's failures are attributed to its own requests.
+	// blamed holds accounts with failures refuted by a probe or another account's answer. Until the
+	// given time, an account's failures are attributed to its own requests.
 	blamed map[string]time.Time
 
 	// generation grows with each change of the line's state or of a part's state. began is the
-	// generation of the present state; attempts from before it do not count.
+	// generation of the present state. Attempts of earlier generations do not count.
 	generation, began uint64
 
-	// usedByOthers reports whether other accounts used the line within recentTime. If nil,
-	// this is unknown.
-	usedByOthers func(now time.Time, by *reporters) bool
+	// usedByOthers reports whether accounts besides r used the line within recentTime. If nil, this
+	// is unknown.
+	usedByOthers func(now time.Time, r *reporters) bool
 
 	parts      map[LinePart]*block // the blocks on parts of the line
 	doubts     map[LinePart]*doubt
@@ -137,8 +137,8 @@ type lastAnswer struct {
 	forms map[string]wire.Form // by model
 }
 
-// note records the model and form of an answer.
-func (a *lastAnswer) note(origin Origin) {
+// record records the model and form of an answer.
+func (a *lastAnswer) record(origin Origin) {
 	if origin.Form == "" || a.model == origin.Model && a.forms[origin.Model] == origin.Form {
 		return
 	}
@@ -191,7 +191,7 @@ func (h *health) admit(now time.Time, origin Origin, lastResort bool) (reason st
 
 // recordAnswer records an answer.
 func (h *health) recordAnswer(now time.Time, origin Origin) (changes []Change) {
-	h.lastAnswer.note(origin)
+	h.lastAnswer.record(origin)
 	changes = h.liftParts(now, origin)
 	if origin.Generation < h.began {
 		return changes
@@ -233,8 +233,8 @@ func (h *health) blame(now time.Time, r reporters) {
 	}
 }
 
-// blames reports whether an account's failures are attributed to its own requests.
-func (h *health) blames(now time.Time, account string) bool {
+// isBlamed reports whether an account's failures are attributed to its own requests.
+func (h *health) isBlamed(now time.Time, account string) bool {
 	until, refuted := h.blamed[account]
 	return refuted && now.Before(until)
 }
@@ -302,7 +302,7 @@ func (h *health) recordFailure(now time.Time, origin Origin, f *upstream.Failure
 		return h.rateLimited(now, origin, f, recent)
 	case upstream.HealthCredential, upstream.HealthModel, upstream.HealthForm:
 		switch {
-		case f.Unproven || !origin.Job && h.blames(now, origin.Account):
+		case f.Unproven || !origin.Job && h.isBlamed(now, origin.Account):
 			h.addDoubt(h.missingPart(origin, f), false)
 		case f.Health == upstream.HealthCredential:
 			return h.credentialsFailed(now, origin, f)
@@ -319,7 +319,7 @@ func (h *health) recordFailure(now time.Time, origin Origin, f *upstream.Failure
 // countFailure counts a failure. It opens the circuit after too many failures, unless the requests
 // of a single account may have caused them. A probe then decides whether the circuit opens.
 func (h *health) countFailure(now time.Time, origin Origin, f *upstream.Failure, recent func() (failureSum, int)) []Change {
-	unproven := f.Unproven || h.blames(now, origin.Account)
+	unproven := f.Unproven || h.isBlamed(now, origin.Account)
 	if h.state >= circuitOpen { // an exempt account used the line
 		if !unproven {
 			h.reporters.add(origin.Account)

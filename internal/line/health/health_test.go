@@ -430,10 +430,10 @@ func TestMissingModel(t *testing.T) {
 func TestRejectionsAreNoFailures(t *testing.T) {
 	t.Parallel()
 	l := newTestLine(t)
-	rejected := upstream.Classify(400, "application/json", []byte(`{"error":{"message":"too long"}}`), nil)
+	rejection := upstream.Classify(400, "application/json", []byte(`{"error":{"message":"too long"}}`), nil)
 	for range 20 {
 		l.do(connectionReset())
-		l.do(rejected)
+		l.do(rejection)
 		l.now = l.now.Add(time.Minute)
 	}
 	for range 20 {

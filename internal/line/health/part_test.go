@@ -52,8 +52,8 @@ func (l *testLine) startPartProbes() (probes []Probe) {
 	return probes
 }
 
-// noForm returns the failure of a model that lacks a form, or tools in a form.
-func noForm(tools, unproven bool) *upstream.Failure {
+// missingForm returns the failure of a model that lacks a form, or tools in a form.
+func missingForm(tools, unproven bool) *upstream.Failure {
 	return &upstream.Failure{Code: fault.UpstreamUnavailable, Health: upstream.HealthForm, Tools: tools, Unproven: unproven,
 		Cause: errors.New("only supported in v1/responses")}
 }
@@ -63,8 +63,8 @@ func vague404() *upstream.Failure {
 	return upstream.Classify(404, "", []byte(`{"detail":"Not Found"}`), nil)
 }
 
-// TestRateLimitCoolsOneModel checks that a rate limit pauses only its model, for the time in Retry-After,
-// else longer each time.
+// TestRateLimitCoolsOneModel checks that a rate limit pauses only its model, either for the time in
+// Retry-After or longer each time.
 func TestRateLimitCoolsOneModel(t *testing.T) {
 	t.Parallel()
 	l := newWideLine(t)
@@ -168,7 +168,7 @@ func TestBlocksOnlyTheirAccounts(t *testing.T) {
 	}{
 		"a rate limit":    {func() *upstream.Failure { return rateLimit(429, 0) }, StateCooling, "", "m"},
 		"a missing model": {missingModel, StateModelOut, "m model_out", "m"},
-		"a missing form":  {func() *upstream.Failure { return noForm(false, false) }, StateFormOut, "m chat form_out", "m"},
+		"a missing form":  {func() *upstream.Failure { return missingForm(false, false) }, StateFormOut, "m chat form_out", "m"},
 		"a credential":    {badCredential, StateCredentialsOut, "credentials_out", "m"},
 		"a rate limit of the account": {func() *upstream.Failure {
 			f := rateLimit(429, 0)
@@ -421,9 +421,9 @@ func TestLineWithoutProbes(t *testing.T) {
 func TestFormIsOut(t *testing.T) {
 	t.Parallel()
 	l := newWideLine(t)
-	l.do(noForm(false, true)) // the refusal is unproven, so a probe must confirm it
+	l.do(missingForm(false, true)) // the refusal is unproven, so a probe must confirm it
 	l.check("in_service", "")
-	l.resolveDoubt(noForm(false, true))
+	l.resolveDoubt(missingForm(false, true))
 	l.check("in_service", "form_out", "m chat form_out")
 	l.checkRefusal("", "other", "")
 	l.part.Form = wire.FormResponses
@@ -438,7 +438,7 @@ func TestFormIsOut(t *testing.T) {
 	if probes := l.startPartProbes(); len(probes) != 1 || probes[0].LinePart != (LinePart{Model: "m", Form: wire.FormChat}) {
 		t.Fatalf("probes of %v, want one of form chat", probes)
 	}
-	l.stats.RecordPartProbe(l.now, LinePart{Model: "m", Form: wire.FormChat}, noForm(false, true))
+	l.stats.RecordPartProbe(l.now, LinePart{Model: "m", Form: wire.FormChat}, missingForm(false, true))
 	l.now = l.now.Add(2 * accountWait)
 	if probes := l.startPartProbes(); len(probes) != 1 {
 		t.Fatalf("second probes of %v, want one", probes)
@@ -466,9 +466,9 @@ func TestLineWithOneForm(t *testing.T) {
 	t.Parallel()
 	l := newWideLine(t)
 	l.stats.SetServing(Serving{Models: 3, Forms: 1})
-	l.do(noForm(true, false))
+	l.do(missingForm(true, false))
 	l.check("in_service", "")
-	l.do(noForm(false, false))
+	l.do(missingForm(false, false))
 	l.check("in_service", "model_out", "m model_out")
 }
 
@@ -486,14 +486,14 @@ func TestToolsPreferAnotherForm(t *testing.T) {
 		t.Error("a sound line has a lack")
 	}
 	l.part.Tools = true
-	l.do(noForm(true, true))
+	l.do(missingForm(true, true))
 	l.stats.change(func(h *health) []Change {
 		if due := h.due(l.now).Doubts; len(due) != 1 || due[0].LinePart != l.part {
 			t.Errorf("doubts %v, want one about requests with tools", due)
 		}
 		return nil
 	})
-	l.probeDoubt(noForm(true, true))
+	l.probeDoubt(missingForm(true, true))
 	l.check("in_service", "", "m chat+tools form_out")
 	l.do(nil)
 	if lacks(true) != LacksTools || lacks(false) != LacksNothing {

@@ -120,8 +120,8 @@ func (s *Stats) publish() {
 // Doubtful reports whether a part of the line waits for a probe.
 func (s *Stats) Doubtful() bool { return s.doubtful.Load() }
 
-// Wait returns the time until the next request for the model or the next probe, or 0 if none is
-// waiting.
+// Wait returns the time until the next request for the model or the next probe, or 0 if the line
+// takes requests for the model.
 func (s *Stats) Wait(now time.Time, model string) (wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -248,7 +248,7 @@ func (s *Stats) RecordFailure(now time.Time, origin Origin, f *upstream.Failure)
 	defer s.mu.Unlock()
 	if f.Health != upstream.HealthNone && f.Rejection == nil {
 		o := sample{at: now, origin: origin}
-		o.fail(f, s.health.blames(now, origin.Account))
+		o.fail(f, s.health.isBlamed(now, origin.Account))
 		s.add(o)
 	}
 	return s.applyFailure(now, origin, f)
@@ -259,7 +259,7 @@ func (s *Stats) RecordBreak(now time.Time, origin Origin, n uint64, f *upstream.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n+recentAttempts >= s.n {
-		s.ring[n%recentAttempts].fail(f, s.health.blames(now, origin.Account))
+		s.ring[n%recentAttempts].fail(f, s.health.isBlamed(now, origin.Account))
 	}
 	return s.applyFailure(now, origin, f)
 }
@@ -289,7 +289,8 @@ func (s *Stats) add(o sample) uint64 {
 	return n
 }
 
-// recent counts the attempts that began in the line's present state and within tripTime. The caller must hold mu.
+// recent counts the attempts that began in the line's present state and within tripTime. The caller
+// must hold mu.
 func (s *Stats) recent(now time.Time) (fails failureSum, attempts int) {
 	for i := range min(s.n, recentAttempts) {
 		if o := &s.ring[i]; !o.separate && o.origin.Generation >= s.health.began && now.Sub(o.at) <= tripTime {
@@ -300,7 +301,8 @@ func (s *Stats) recent(now time.Time) (fails failureSum, attempts int) {
 	return fails, attempts
 }
 
-// usedByOthers reports whether other accounts used the line within recentTime. The caller must hold mu.
+// usedByOthers reports whether accounts besides r used the line within recentTime. The caller must
+// hold mu.
 func (s *Stats) usedByOthers(now time.Time, r *reporters) bool {
 	for i := range min(s.n, recentAttempts) {
 		if o := &s.ring[i]; !r.accounts[o.origin.Account] && now.Sub(o.at) <= recentTime {

@@ -100,7 +100,7 @@ func (s *Stats) Summary(now time.Time) (sum Summary) {
 	return sum
 }
 
-// addHealth adds the line's state and its parts that are out. Callers must hold mu.
+// addHealth adds the states of the line and its parts. The caller must hold mu.
 func (s *Stats) addHealth(now time.Time, sum *Summary) {
 	s.health.endPauses(now)
 	s.publish()

@@ -235,9 +235,9 @@ func gifBlock(s *Shape, header []byte) error {
 }
 
 func gifImage(s *Shape, header []byte) error {
-	left, top := binary.LittleEndian.Uint16(header), binary.LittleEndian.Uint16(header[2:])
+	x, y := binary.LittleEndian.Uint16(header), binary.LittleEndian.Uint16(header[2:])
 	width, height := binary.LittleEndian.Uint16(header[4:]), binary.LittleEndian.Uint16(header[6:])
-	s.recordSize(int(left)+int(width), int(top)+int(height))
+	s.recordSize(int(x)+int(width), int(y)+int(height))
 	s.skip, s.need, s.next = colorTable(header[8])+1, 1, gifData // table, code size
 	return nil
 }
