@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"tollgate/internal/ledger/books"
+	"tollgate/internal/ledger/commit"
 	"tollgate/internal/ledger/rows"
 	"tollgate/internal/store"
 )
@@ -23,14 +24,14 @@ func (l *Ledger) Admissible(ctx context.Context, a Admission) error {
 		return tx.Run(q)
 	})
 	if err != nil {
-		return unavailable(fmt.Errorf("read what decides an admission: %w", err))
+		return commit.Unavailable(fmt.Errorf("read what decides an admission: %w", err))
 	}
 	_, refusal := b.Admit(a, "") // the decision's changes are never written
 	if refusal == nil || errors.Is(refusal, ErrKeyChanged) {
 		return refusal
 	}
 	if err := l.Confirm(ctx); err != nil {
-		return unavailable(err)
+		return commit.Unavailable(err)
 	}
 	return refusal
 }

@@ -10,6 +10,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger/books"
+	"tollgate/internal/ledger/commit"
 	"tollgate/internal/money"
 )
 
@@ -22,11 +23,9 @@ type Hold struct {
 	Amount       money.Amount
 	Account, Key string
 
-	ledger   *Ledger
-	row      *books.HoldRow
-	progress atomic.Pointer[Progress] // the latest progress; the next batch writes it
-	queued   atomic.Bool              // an opProgress of this hold is in the queue
-	ended    atomic.Bool
+	ledger *Ledger
+	open   *commit.OpenHold
+	ended  atomic.Bool
 }
 
 // batchWait is the maximum time that the admission of a chat request waits for the commit of its
@@ -43,22 +42,19 @@ const jobWait = 20 * time.Second
 // category), 503 service_unavailable with Retry-After under overload or while the database is
 // unreachable, or ErrKeyChanged. Admit logs refusals. If ctx ends first, the hold is released, the
 // request is logged as client_closed, and the error wraps ctx's error.
-func (l *Ledger) Admit(ctx context.Context, a Admission) (*Hold, error) {
-	o := &op{kind: opAdmit, account: a.Account, key: a.Key, admission: a, done: make(chan struct{})}
-	return l.admit(ctx, o)
-}
+func (l *Ledger) Admit(ctx context.Context, a Admission) (*Hold, error) { return l.admit(ctx, a, nil) }
 
 // admit queues an admission, waits for its decision, and makes sure that a refused request has
-// exactly one receipt.
-func (l *Ledger) admit(ctx context.Context, o *op) (*Hold, error) {
+// exactly one receipt. hook is nil for a chat request.
+func (l *Ledger) admit(ctx context.Context, a Admission, hook AdmissionHook) (*Hold, error) {
 	start := l.now()
-	hold, answered, err := l.await(ctx, o)
+	hold, logged, err := l.await(ctx, a, hook)
 	if l.opts.Observer.Admitted != nil {
 		l.opts.Observer.Admitted(l.now().Sub(start), err == nil)
 	}
-	if answered && err != nil && !o.hookRan && !o.logged && !errors.Is(err, ErrKeyChanged) {
+	if err != nil && !logged && !errors.Is(err, ErrKeyChanged) {
 		f := fault.Of(err)
-		l.Refused(refusal(&o.admission, f.Status(), f.Code, l.now()))
+		l.Refused(refusal(&a, f.Status(), f.Code, l.now()))
 	}
 	return hold, err
 }
@@ -70,14 +66,15 @@ func refusal(a *Admission, status int, code fault.Code, at time.Time) Refusal {
 	}
 }
 
-// await waits for the answer to an admission. answered is false if the caller has stopped waiting;
-// leave or the committer then logs the request.
-func (l *Ledger) await(ctx context.Context, o *op) (hold *Hold, answered bool, err error) {
-	if !l.queue.push(o) {
-		return nil, true, unavailable(errors.New("the node is shutting down"))
+// await waits for the answer to an admission. logged is true if a refusal needs no further row in the
+// request log: the row exists, or the caller has stopped waiting, and leave or the committer logs it.
+func (l *Ledger) await(ctx context.Context, a Admission, hook AdmissionHook) (hold *Hold, logged bool, err error) {
+	o := l.committer.Admit(a, hook)
+	if o == nil {
+		return nil, false, commit.Unavailable(errors.New("the node is shutting down"))
 	}
 	queueWait, commitWait := l.opts.QueueWait, batchWait
-	if o.admitHook != nil {
+	if hook != nil {
 		// The batch may be committed, and another node may then run the job. So the caller must not get
 		// a refusal until the outcome is known.
 		queueWait, commitWait = max(queueWait, jobWait), l.opts.OutageGrace
@@ -87,21 +84,28 @@ func (l *Ledger) await(ctx context.Context, o *op) (hold *Hold, answered bool, e
 	taken := false
 	for {
 		select {
-		case <-o.done:
-			return o.hold, true, o.err
-		case <-ctx.Done():
-			if l.leave(o, StatusClosed, fault.ClientClosed) {
-				return nil, false, o.leaveError(ctx.Err())
+		case <-o.Done:
+			if o.Hold != nil {
+				row := o.Hold.Row
+				hold = &Hold{Amount: row.Amount, Account: row.Account, Key: row.Key, ledger: l, open: o.Hold}
 			}
-			<-o.done // leave failed, because the committer has just answered
+			return hold, o.Logged, o.Err
+		case <-ctx.Done():
+			if err := l.leave(o, refusal(&a, StatusClosed, fault.ClientClosed, l.now()), hook, ctx.Err()); err != nil {
+				return nil, true, err
+			}
+			<-o.Done // leave failed, because the committer has just answered
 		case <-timer.C:
-			if !taken && o.state.CompareAndSwap(opWaiting, opLeft) {
-				return nil, true, unavailable(l.withFault(
+			if !taken && o.Withdraw() {
+				return nil, false, commit.Unavailable(l.withFault(
 					fmt.Errorf("no batch has taken the admission within %v: overload, or the database is away", queueWait)))
 			}
-			if taken && l.leave(o, http.StatusServiceUnavailable, fault.ServiceUnavailable) {
-				return nil, false, o.leaveError(unavailable(l.withFault(
-					fmt.Errorf("the database has not answered the admission within %v", commitWait))))
+			if taken {
+				answer := refusal(&a, http.StatusServiceUnavailable, fault.ServiceUnavailable, l.now())
+				cause := commit.Unavailable(l.withFault(fmt.Errorf("the database has not answered the admission within %v", commitWait)))
+				if err := l.leave(o, answer, hook, cause); err != nil {
+					return nil, true, err
+				}
 			}
 			taken = true
 			timer.Reset(commitWait)
@@ -109,27 +113,31 @@ func (l *Ledger) await(ctx context.Context, o *op) (hold *Hold, answered bool, e
 	}
 }
 
-// leaveError returns the error for a caller that stops waiting. The outcome is unknown if a batch
-// contains the admission of a job.
-func (o *op) leaveError(err error) error {
-	if o.admitHook != nil && o.state.Load() == opAbandoned {
-		return fmt.Errorf("%w: %w", ErrUnknown, err)
-	}
-	return err
-}
-
 // StatusClosed is the logged status of a request whose client disconnected before the first byte of
 // the answer.
 const StatusClosed = 499
 
-// leave ends the wait of the caller of an admission; the client gets status and code. It returns
-// false if the admission was already answered. If no batch has taken the admission, leave logs the
-// request. Otherwise the committer undoes the admission and logs the request.
-func (l *Ledger) leave(o *op, status int, code fault.Code) bool {
-	o.leaveAnswer = refusal(&o.admission, status, code, l.now())
-	if o.state.CompareAndSwap(opWaiting, opLeft) {
-		l.Refused(o.leaveAnswer)
-		return true
+// leave ends the wait of the caller of an admission, and returns the error for the caller, with cause.
+// It returns nil if the admission was already answered. If no batch has taken the admission, leave
+// logs answer. Otherwise the committer undoes the admission and logs answer, and with a hook the
+// outcome is unknown.
+func (l *Ledger) leave(o *commit.Op, answer Refusal, hook AdmissionHook, cause error) error {
+	o.Answer = answer
+	switch {
+	case o.Withdraw():
+		l.Refused(answer)
+	case !o.Abandon():
+		return nil
+	case hook != nil:
+		return fmt.Errorf("%w: %w", ErrUnknown, cause)
 	}
-	return o.state.CompareAndSwap(opTaken, opAbandoned)
+	return cause
+}
+
+// withFault adds to err the reason why the database takes no writes, if it is known.
+func (l *Ledger) withFault(err error) error {
+	if fault := l.Writable(); fault != nil {
+		return fmt.Errorf("%w: %w", err, fault)
+	}
+	return err
 }

@@ -35,7 +35,7 @@ func TestCountersEnd(t *testing.T) {
 	for _, limit := range []int64{store.MaxSum, math.MaxInt64} {
 		eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
 			ctx := context.Background()
-			f := start(t, db, func(l *Ledger) { l.opts.Retention = time.Hour })
+			f := start(t, db, func(o *Options) { o.Retention = time.Hour })
 			rpm := int64(1000)
 			for _, name := range []string{"a", "b"} {
 				f.open(name, 1000*money.USD, 0, KeyLimits{RPM: &rpm})
@@ -87,7 +87,7 @@ func TestCountersEnd(t *testing.T) {
 						},
 						"over of keys":     func() error { _, err := OverOfKeysTx(tx, []string{"a", "b"}, []string{"a_key", "b_key"}); return err },
 						"over of lines":    func() error { _, err := OverOfLinesTx(tx, []string{"line"}); return err },
-						"over of requests": func() error { _, err := OverOfRequestsTx(tx, []string{today.row.ID}); return err },
+						"over of requests": func() error { _, err := OverOfRequestsTx(tx, []string{today.open.Row.ID}); return err },
 						"usage": func() error {
 							u, err := UsageTx(tx, "a")
 							if u.Total.Prompt <= 0 || u.Total.Prompt > int64(money.Max) || u.Total.Cost < 0 {

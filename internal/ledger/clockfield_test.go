@@ -11,6 +11,7 @@ import (
 	"tollgate/internal/money"
 	"tollgate/internal/node"
 	"tollgate/internal/store"
+	"tollgate/internal/store/id"
 	"tollgate/internal/store/storetest"
 )
 
@@ -31,12 +32,13 @@ func TestLedgerReadsItsOwnClock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := start(t, db, func(l *Ledger) {
-			l.now, l.node = c.now, self
-			l.opts.Observer.Admitted = func(waited time.Duration, _ bool) { note(waited) }
-			l.opts.Observer.Batch = func(_ int, took time.Duration) { note(took) }
+		f := start(t, db, func(o *Options) {
+			o.Now, o.Node = c.now, self
+			o.Observer.Admitted = func(waited time.Duration, _ bool) { note(waited) }
+			o.Observer.Batch = func(_ int, took time.Duration) { note(took) }
 		})
 		f.open("a", money.USD, 0, KeyLimits{})
+		f.open("b", 0, 0, KeyLimits{})
 
 		// A refusal lasted from its arrival until now.
 		a := admission("a", 2*money.USD)
@@ -45,23 +47,34 @@ func TestLedgerReadsItsOwnClock(t *testing.T) {
 		wantCode(t, err, fault.InsufficientQuota)
 
 		// Refusals above the limit of a second get a row after that second.
-		for range 2*refusalsPerSecond + 1 {
-			f.Refused(Refusal{Request: "req_b", Account: "b", Key: "b", Status: 429, Code: "b", Received: c.now()})
+		const perSecond = 100
+		logged := func() (n int64) {
+			t.Helper()
+			if err := f.committer.Confirm(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range f.requests(requestlog.Selection{Account: "b"}) {
+				n += r.StandsFor
+			}
+			return n
+		}
+		for range 2*perSecond + 1 {
+			f.Refused(Refusal{Request: id.New("req_"), Account: "b", Key: "b", Status: 429, Code: "b", Received: c.now()})
 		}
 		for range 3 {
-			if err := f.flushRefusals(t.Context()); err != nil {
+			if err := f.logSampled(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if n := f.refusals.entry(Refusal{Account: "b", Key: "b"}).extra; n != refusalsPerSecond+1 {
-			t.Errorf("%d refusals wait for the end of the second", n)
+		if n := logged(); n != perSecond {
+			t.Errorf("%d refusals are logged before the end of the second", n)
 		}
 		c.add(time.Second)
-		if err := f.flushRefusals(t.Context()); err != nil {
+		if err := f.logSampled(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if n := f.refusals.entry(Refusal{Account: "b", Key: "b"}).extra; n != 0 {
-			t.Errorf("%d refusals have no row after the second", n)
+		if n := logged(); n != 2*perSecond+1 {
+			t.Errorf("%d refusals are logged after the second", n)
 		}
 
 		// A database that was recently written is writable.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/ledger/commit"
 	"tollgate/internal/ledger/measure"
 	"tollgate/internal/money"
 	"tollgate/internal/node"
@@ -102,9 +103,9 @@ func newDifferential(t *testing.T, db *store.DB, c *jumpingClock, seed uint64) *
 	}
 	for range nodes {
 		n := &workingNode{}
-		f := start(t, db, n.script.install, func(l *Ledger) {
+		f := start(t, db, n.script.install, func(o *Options) {
 			if d.folding {
-				l.opts.Retention = 2 * day
+				o.Retention = 2 * day
 			}
 		})
 		n.Ledger, d.fixture = f.Ledger, f
@@ -218,7 +219,7 @@ func (d *differential) admit(n *workingNode, r modelRequest) {
 // admitted compares the answer to an admission with the model's.
 func (d *differential) admitted(r modelRequest, hold *Hold, err error) {
 	if hold != nil {
-		r.node = hold.row.Epoch
+		r.node = hold.open.Row.Epoch
 	}
 	got, want := verdict(err), d.m.admit(d.c.ms.Load(), r)
 	d.note("admit %+v: %s", r, got)
@@ -346,17 +347,14 @@ func (d *differential) progress() {
 
 // flush waits for a batch after all earlier operations of a node.
 func flush(l *Ledger) error {
-	o := &op{kind: opConfirm, done: make(chan struct{})}
-	l.queue.push(o)
-	<-o.done
-	return o.err
+	return l.committer.Confirm(context.Background())
 }
 
 // faulty lets the next batch of a node lose its connection, sometimes.
 func (d *differential) faulty(n *workingNode) {
 	n.script.set(nil)
 	if d.chance(12) {
-		n.script.set(breakFirst(1, phaseWrite, func(run func() error) error { return errors.Join(run(), errLost) }))
+		n.script.set(breakFirst(1, commit.PhaseWrite, func(run func() error) error { return errors.Join(run(), errLost) }))
 	}
 }
 
@@ -364,9 +362,12 @@ func (d *differential) faulty(n *workingNode) {
 // they are in one batch. A batch has the settlements first.
 func (d *differential) burst() {
 	n := d.node()
+	if err := flush(n.Ledger); err != nil { // leaves no refusal in the queue
+		d.t.Fatal(err)
+	}
 	entered, open := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	n.script.set(func(_ phase, run func() error) error {
+	n.script.set(func(_ commit.Phase, run func() error) error {
 		once.Do(func() { close(entered); <-open })
 		return run()
 	})
@@ -381,9 +382,9 @@ func (d *differential) burst() {
 	send := func(operation func() (answer func())) {
 		i := len(answers)
 		answers = append(answers, nil)
-		waiting := n.queue.count()
+		waiting := n.committer.Queued()
 		group.Go(func() { answers[i] = operation() })
-		for n.queue.count() == waiting {
+		for n.committer.Queued() == waiting {
 			runtime.Gosched()
 		}
 	}
@@ -412,17 +413,6 @@ func (d *differential) burst() {
 	for _, answer := range answers {
 		answer()
 	}
-}
-
-// count returns the number of waiting endings and admissions.
-func (q *queue) count() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	n := q.endings.len()
-	for _, list := range q.admits {
-		n += list.len()
-	}
-	return n
 }
 
 // jump makes the clock wrong, or right again.
@@ -548,7 +538,7 @@ func (d *differential) die() {
 }
 
 func (d *differential) sweep() {
-	if err := d.node().sweepDead(context.Background()); err != nil {
+	if err := d.node().committer.Sweep(context.Background()); err != nil {
 		d.t.Fatal(err)
 	}
 	d.m.sweep(func(node string) bool { return d.dead[node] })

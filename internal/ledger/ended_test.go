@@ -19,8 +19,8 @@ func TestObserverGetsEnds(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		var mu sync.Mutex
 		var got []books.EndedRequest
-		f := start(t, db, func(l *Ledger) {
-			l.opts.Observer.Ended = func(e books.EndedRequest) {
+		f := start(t, db, func(o *Options) {
+			o.Observer.Ended = func(e books.EndedRequest) {
 				mu.Lock()
 				defer mu.Unlock()
 				got = append(got, e)
@@ -36,7 +36,8 @@ func TestObserverGetsEnds(t *testing.T) {
 		if _, err := f.admit("a", 100*money.USD); err == nil {
 			t.Fatal("admitted without enough credit")
 		}
-		for range anonymousPerMinute + 5 {
+		const refusals = 15 // more than the rows of a minute
+		for range refusals {
 			f.Refused(Refusal{Request: id.New("req_"), Model: "no-such", Code: "model_not_found", Status: 400})
 		}
 		mu.Lock()
@@ -45,7 +46,7 @@ func TestObserverGetsEnds(t *testing.T) {
 			{Model: "m", Tokens: end.Tokens, Charged: money.USD}, {Model: "m", Code: failed().Code},
 			{Model: "m", Code: string(fault.InsufficientQuota)},
 		}
-		for range anonymousPerMinute + 5 {
+		for range refusals {
 			want = append(want, books.EndedRequest{Model: "no-such", Code: "model_not_found"})
 		}
 		if !slices.Equal(got, want) {

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/ledger/commit"
 	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
@@ -21,17 +22,17 @@ import (
 // script breaks calls between a committer and its connection.
 type script struct {
 	mu    sync.Mutex
-	steps func(p phase, run func() error) error // if nil, every call runs
+	steps func(p commit.Phase, run func() error) error // if nil, every call runs
 }
 
-func (s *script) set(steps func(p phase, run func() error) error) {
+func (s *script) set(steps func(p commit.Phase, run func() error) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.steps = steps
 }
 
-func (s *script) install(l *Ledger) {
-	l.exec = func(ctx context.Context, session *store.Session, b *store.Batch, p phase) error {
+func (s *script) install(o *Options) {
+	o.exec = func(ctx context.Context, session *store.Session, b *store.Batch, p commit.Phase) error {
 		s.mu.Lock()
 		steps := s.steps
 		s.mu.Unlock()
@@ -46,10 +47,10 @@ func (s *script) install(l *Ledger) {
 var errLost = io.ErrUnexpectedEOF // the error of a broken connection
 
 // breakFirst breaks the first n calls of one phase.
-func breakFirst(n int64, p phase, broken func(run func() error) error) func(phase, func() error) error {
+func breakFirst(n int64, p commit.Phase, broken func(run func() error) error) func(commit.Phase, func() error) error {
 	var left atomic.Int64
 	left.Store(n)
-	return func(at phase, run func() error) error {
+	return func(at commit.Phase, run func() error) error {
 		if at == p && left.Add(-1) >= 0 {
 			return broken(run)
 		}
@@ -59,18 +60,18 @@ func breakFirst(n int64, p phase, broken func(run func() error) error) func(phas
 
 func TestLostCommitIsResolvedExactlyOnce(t *testing.T) {
 	t.Parallel()
-	for name, steps := range map[string]func(n int64) func(phase, func() error) error{
-		"committed, answer lost": func(n int64) func(phase, func() error) error {
-			return breakFirst(n, phaseWrite, func(run func() error) error { return errors.Join(run(), errLost) })
+	for name, steps := range map[string]func(n int64) func(commit.Phase, func() error) error{
+		"committed, answer lost": func(n int64) func(commit.Phase, func() error) error {
+			return breakFirst(n, commit.PhaseWrite, func(run func() error) error { return errors.Join(run(), errLost) })
 		},
-		"never arrived": func(n int64) func(phase, func() error) error {
-			return breakFirst(n, phaseWrite, func(func() error) error { return errLost })
+		"never arrived": func(n int64) func(commit.Phase, func() error) error {
+			return breakFirst(n, commit.PhaseWrite, func(func() error) error { return errLost })
 		},
-		"connection lost before the decision": func(n int64) func(phase, func() error) error {
-			return breakFirst(n, phaseRead, func(func() error) error { return errLost })
+		"connection lost before the decision": func(n int64) func(commit.Phase, func() error) error {
+			return breakFirst(n, commit.PhaseRead, func(func() error) error { return errLost })
 		},
-		"connection lost after the read": func(n int64) func(phase, func() error) error {
-			return breakFirst(n, phaseRead, func(run func() error) error { return errors.Join(run(), errLost) })
+		"connection lost after the read": func(n int64) func(commit.Phase, func() error) error {
+			return breakFirst(n, commit.PhaseRead, func(run func() error) error { return errors.Join(run(), errLost) })
 		},
 	} {
 		for _, n := range []int64{1, 3} {
@@ -109,7 +110,7 @@ func TestRandomFaultsUnderLoad(t *testing.T) {
 		f := start(t, db, s.install)
 		f.open("a", 1000*money.USD, 0, KeyLimits{})
 		var n atomic.Int64
-		s.set(func(p phase, run func() error) error {
+		s.set(func(p commit.Phase, run func() error) error {
 			switch n.Add(1) % 9 { // a batch makes at most four calls, so every batch succeeds in the end
 			case 2:
 				return errLost
@@ -219,7 +220,7 @@ func TestPoisonedOperationFailsAlone(t *testing.T) {
 		var waiting sync.WaitGroup
 		waiting.Add(1)
 		var once sync.Once
-		s.set(func(p phase, run func() error) error {
+		s.set(func(p commit.Phase, run func() error) error {
 			once.Do(waiting.Wait)
 			return run()
 		})
@@ -256,12 +257,12 @@ func TestCallerLeavesAtEachPoint(t *testing.T) {
 		var s script
 		f := start(t, db, s.install)
 		f.open("a", money.USD, 0, KeyLimits{})
-		for _, at := range []phase{phaseRead, phaseWrite} {
+		for _, at := range []commit.Phase{commit.PhaseRead, commit.PhaseWrite} {
 			for _, after := range []bool{false, true} {
 				ctx, leave := context.WithCancel(context.Background())
 				left := make(chan struct{})
 				var once sync.Once
-				s.set(func(p phase, run func() error) error {
+				s.set(func(p commit.Phase, run func() error) error {
 					if p != at {
 						return run()
 					}
@@ -286,7 +287,7 @@ func TestCallerLeavesAtEachPoint(t *testing.T) {
 		}
 		// The caller leaves before a batch takes the admission, so it never runs.
 		block := make(chan struct{})
-		s.set(func(_ phase, run func() error) error { <-block; return run() })
+		s.set(func(_ commit.Phase, run func() error) error { <-block; return run() })
 		busy := make(chan error, 1)
 		go func() {
 			h, err := f.admit("a", 1)
@@ -316,13 +317,13 @@ func TestOverloadRefusesAdmissionsNeverSettlements(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		var s script
-		f := start(t, db, s.install, func(l *Ledger) { l.opts.QueueWait = 20 * time.Millisecond })
+		f := start(t, db, s.install, func(o *Options) { o.QueueWait = 20 * time.Millisecond })
 		f.open("a", money.USD, 0, KeyLimits{})
 		h := f.mustAdmit("a", money.USD/2)
 		block := make(chan struct{})
 		reached := make(chan struct{})
 		var once sync.Once
-		s.set(func(_ phase, run func() error) error {
+		s.set(func(_ commit.Phase, run func() error) error {
 			once.Do(func() { close(reached); <-block })
 			return run()
 		})
@@ -347,12 +348,12 @@ func TestOutage(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		var s script
-		f := start(t, db, s.install, func(l *Ledger) { l.opts.OutageGrace = 60 * time.Millisecond })
+		f := start(t, db, s.install, func(o *Options) { o.OutageGrace = 60 * time.Millisecond })
 		f.open("a", 100*money.USD, 0, KeyLimits{})
 		taken, waiting, streamed := f.mustAdmit("a", money.USD), f.mustAdmit("a", money.USD), f.mustAdmit("a", money.USD)
 		broken := make(chan struct{})
 		var once sync.Once
-		s.set(func(phase, func() error) error {
+		s.set(func(commit.Phase, func() error) error {
 			once.Do(func() { close(broken) })
 			return errLost
 		})
@@ -388,7 +389,7 @@ func TestRefusalOfAConnection(t *testing.T) {
 		var s script
 		f := start(t, db, s.install)
 		f.open("a", money.USD, 0, KeyLimits{})
-		for _, p := range []phase{phaseRead, phaseWrite} {
+		for _, p := range []commit.Phase{commit.PhaseRead, commit.PhaseWrite} {
 			h := f.mustAdmit("a", money.USD/2)
 			s.set(breakFirst(1, p, func(func() error) error { return &pgconn.PgError{Code: "26000"} }))
 			if err := h.Settle(context.Background(), billed(1)); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/ledger/commit"
 	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/money"
 	"tollgate/internal/node"
@@ -19,9 +20,9 @@ import (
 // effect. It calls between before the node tries again.
 func (s *script) cutOff(committed bool, between func()) {
 	var once sync.Once
-	s.set(func(p phase, run func() error) error {
+	s.set(func(p commit.Phase, run func() error) error {
 		cut := false
-		if p == phaseWrite {
+		if p == commit.PhaseWrite {
 			once.Do(func() { cut = true })
 		}
 		if !cut {
@@ -40,8 +41,8 @@ func (s *script) cutOff(committed bool, between func()) {
 // sweeper returns a second node on the same database.
 func (f *fixture) sweeper(db *store.DB) *Ledger {
 	other := New(Options{DB: db, Node: join(f.t, db)})
-	go newCommitter(other).run()
-	f.t.Cleanup(other.queue.close)
+	other.committer.Start()
+	f.t.Cleanup(func() { _ = other.Close(context.Background()) })
 	return other
 }
 
@@ -61,7 +62,7 @@ func TestLostCommitMeetsFence(t *testing.T) {
 			ctx := context.Background()
 			dies := func() {
 				f.fence()
-				if err := other.sweepDead(ctx); err != nil {
+				if err := other.committer.Sweep(ctx); err != nil {
 					t.Error(err)
 				}
 			}
@@ -170,7 +171,7 @@ func TestFateOfADeletedEpoch(t *testing.T) {
 	for f.Confirm(ctx) != nil { // the first one may have been in the batch of the row
 	}
 	s.set(nil)
-	if err := f.sweepDead(ctx); err != nil {
+	if err := f.committer.Sweep(ctx); err != nil {
 		t.Error(err)
 	}
 	if err := f.Confirm(ctx); err != nil { // the job of the disconnected client has been ended

@@ -5,15 +5,12 @@ import (
 	"fmt"
 	"time"
 
-	"tollgate/internal/money"
+	"tollgate/internal/ledger/books"
 	"tollgate/internal/store"
 )
 
 // OpenHolds is the number and the sum of open holds.
-type OpenHolds struct {
-	Holds  int64
-	Amount money.Amount
-}
+type OpenHolds = books.OpenHolds
 
 // heldPeriod is the time between two reports of the open holds. There is one hold for each
 // unfinished request or job, so the query is fast.

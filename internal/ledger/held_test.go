@@ -12,8 +12,8 @@ func TestHeldIsReported(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		var got [2]OpenHolds
-		f := start(t, db, func(l *Ledger) {
-			l.opts.Observer.Held = func(requests, jobs OpenHolds) { got = [2]OpenHolds{requests, jobs} }
+		f := start(t, db, func(o *Options) {
+			o.Observer.Held = func(requests, jobs OpenHolds) { got = [2]OpenHolds{requests, jobs} }
 		})
 		f.open("a", 10*money.USD, 0, KeyLimits{})
 		expect := func(when string, want [2]OpenHolds) {

@@ -7,8 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"tollgate/internal/ledger/books"
-	"tollgate/internal/ledger/rows"
+	"tollgate/internal/ledger/commit"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/id"
@@ -103,13 +102,13 @@ func TestHook(t *testing.T) {
 func TestLateAdmission(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		writing, commit := make(chan struct{}), make(chan struct{})
+		writing, release := make(chan struct{}), make(chan struct{})
 		var late atomic.Bool
-		f := start(t, db, func(l *Ledger) {
-			l.exec = func(ctx context.Context, s *store.Session, b *store.Batch, p phase) error {
-				if p == phaseWrite && late.CompareAndSwap(true, false) {
+		f := start(t, db, func(o *Options) {
+			o.exec = func(ctx context.Context, s *store.Session, b *store.Batch, p commit.Phase) error {
+				if p == commit.PhaseWrite && late.CompareAndSwap(true, false) {
 					close(writing)
-					<-commit
+					<-release
 				}
 				return s.Run(ctx, b)
 			}
@@ -126,7 +125,7 @@ func TestLateAdmission(t *testing.T) {
 		if err := <-answer; !errors.Is(err, context.Canceled) {
 			t.Fatalf("the caller got %v", err)
 		}
-		close(commit)
+		close(release)
 		select {
 		case <-hook.undone:
 		case <-time.After(10 * time.Second):
@@ -162,14 +161,14 @@ func TestHookAfterALostCommit(t *testing.T) {
 				f := start(t, db, s.install)
 				f.open("a", 100*money.USD, 0, KeyLimits{})
 				a, hold := jobAdmission(money.USD)
-				s.set(breakFirst(2, phaseWrite, broken))
+				s.set(breakFirst(2, commit.PhaseWrite, broken))
 				if err := f.AdmitJob(t.Context(), a, &admitHook{}); err != nil {
 					t.Fatal(err)
 				}
 				if held := f.state("a").Held; held != money.USD {
 					t.Errorf("%s held", held)
 				}
-				s.set(breakFirst(2, phaseWrite, broken))
+				s.set(breakFirst(2, commit.PhaseWrite, broken))
 				end := &endHook{admitHook: &admitHook{}, end: End{Outcome: Billed, Cost: money.USD / 4}}
 				if ended, err := f.EndJob(t.Context(), hold, end); err != nil || !ended {
 					t.Fatalf("%v %v", ended, err)
@@ -180,33 +179,5 @@ func TestHookAfterALostCommit(t *testing.T) {
 				f.audited()
 			})
 		})
-	}
-}
-
-// TestOneEndABatch checks that only one of several ends of a job in one batch takes effect, even if
-// the hold is missing.
-func TestOneEndABatch(t *testing.T) {
-	t.Parallel()
-	for name, open := range map[string]bool{"with its hold": true, "without": false} {
-		b := &batch{Books: new(rows.Cache).NewBooks()}
-		b.Accounts["a"], b.Keys["k"] = &books.AccountRow{ID: "a", Balance: 10}, &books.KeyRow{ID: "k", Account: "a"}
-		b.AddHeld("a", "k", 0, 5)
-		if open {
-			b.Holds["h"] = &books.HoldRow{ID: "h", Epoch: books.JobEpoch, Account: "a", Key: "k", Amount: 5, Job: "j"}
-		}
-		var ops []*op
-		for range 3 {
-			ops = append(ops, &op{kind: opJob, account: "a", key: "k", holdID: "h", endHook: &endHook{admitHook: &admitHook{}, orphaned: true}})
-		}
-		b.decide(ops, "e")
-		ran := 0
-		for _, d := range b.decisions {
-			if d.hookRan {
-				ran++
-			}
-		}
-		if ran != 1 || len(b.Hooks) != 1 {
-			t.Errorf("%s: %d of 3 ends took effect", name, ran)
-		}
 	}
 }

@@ -42,7 +42,7 @@ func TestLeavingDuringAdmission(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		var log lockedBuffer
-		f := start(t, db, func(l *Ledger) { l.log = slog.New(slog.NewTextHandler(&log, nil)) })
+		f := start(t, db, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 		const callers = 300
 		accounts := []string{"a", "b", "c", "d", "e", "f"} // enough accounts that no log row is sampled
 		for _, account := range accounts {

@@ -15,16 +15,13 @@ package ledger
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"sync"
 	"time"
 
-	"tollgate/internal/fault"
 	"tollgate/internal/ledger/books"
+	"tollgate/internal/ledger/commit"
 	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/loop"
-	"tollgate/internal/money"
 	"tollgate/internal/node"
 	"tollgate/internal/store"
 )
@@ -35,11 +32,11 @@ var (
 	ErrKeyChanged = books.ErrKeyChanged
 	// ErrNotSettled means that a settlement was not committed and never will be. The client must
 	// get an error and is not charged.
-	ErrNotSettled = errors.New("the request could not be settled")
+	ErrNotSettled = commit.ErrNotSettled
 	// ErrUnknown means that the database did not report within OutageGrace whether the settlement
 	// was committed. Cut the connection without an answer; the settlement is resolved later,
 	// exactly once.
-	ErrUnknown = errors.New("it is not known yet whether the request was settled")
+	ErrUnknown = commit.ErrUnknown
 )
 
 // Options configures the ledger. Only DB and, for Start, Node are required.
@@ -72,52 +69,25 @@ type Options struct {
 	Now      func() time.Time
 	Log      *slog.Logger
 	Observer Observer
+
+	// exec, if not nil, replaces the committer's calls of the database; tests set it.
+	exec func(ctx context.Context, s *store.Session, b *store.Batch, phase commit.Phase) error
 }
 
-// Observer receives events for metrics. Every func may be nil. None may block.
-type Observer struct {
-	// Batch reports a committed transaction and its number of operations.
-	Batch func(operations int, took time.Duration)
-	// Admitted reports a decided admission and the time until its commit.
-	Admitted func(waited time.Duration, admitted bool)
-	// Ended reports the end of a request, also of a refused request.
-	Ended func(books.EndedRequest)
-	// OverHold reports the amount by which usage exceeded a hold. It is not charged.
-	OverHold func(money.Amount)
-	// Swept reports that the hold of a dead node was ended, and whether it was charged.
-	Swept func(charged bool)
-	// Unswept reports the number of dead nodes' holds that the sweep could not end.
-	Unswept func(holds int)
-	// Held reports the open holds of chat requests and of jobs, on all nodes, every 15 seconds.
-	Held func(requests, jobs OpenHolds)
-	// Quarantined reports that a damaged hold was moved to the quarantine.
-	Quarantined func()
-	// Unlogged reports a refused request without a row of its own. known reports whether the caller
-	// is known.
-	Unlogged func(known bool)
-}
+// Observer receives events for metrics.
+type Observer = commit.Observer
 
 // Ledger keeps the money of one node. It is safe for concurrent use.
 type Ledger struct {
-	db    *store.DB
-	node  *node.Node
-	opts  Options
-	log   *slog.Logger
-	now   func() time.Time
-	queue *queue
-
-	refusals   sampler
-	failedEnds failedEnds
-	writes     writeState
+	db        *store.DB
+	node      *node.Node
+	opts      Options
+	log       *slog.Logger
+	now       func() time.Time
+	committer *commit.Committer
 
 	foldRows  int   // receipts in a transaction of Fold
 	stepsSeen int64 // jumps of the clock handled by KeepTime; -1 before its first call
-
-	// exec, if not nil, replaces the committer's call of the database; tests set it before Start.
-	exec func(ctx context.Context, s *store.Session, b *store.Batch, phase phase) error
-
-	stopped chan struct{} // closed when the committer has ended
-	stop    sync.Once
 }
 
 // New returns a ledger. Call Start before other methods.
@@ -142,7 +112,11 @@ func New(opts Options) *Ledger {
 	}
 	return &Ledger{
 		db: opts.DB, node: opts.Node, opts: opts, log: opts.Log, now: opts.Now,
-		queue: newQueue(), foldRows: foldRows, stepsSeen: -1, stopped: make(chan struct{}),
+		foldRows: foldRows, stepsSeen: -1,
+		committer: commit.New(commit.Options{
+			DB: opts.DB, Node: opts.Node, LockTimeout: opts.LockTimeout, AnnounceLow: opts.AnnounceLow, LowAnnounced: opts.LowAnnounced,
+			Now: opts.Now, Log: opts.Log, Observer: opts.Observer, Exec: opts.exec,
+		}),
 	}
 }
 
@@ -152,18 +126,14 @@ func (l *Ledger) Start(ctx context.Context) error {
 	if err := l.resumeTime(ctx); err != nil {
 		return err
 	}
-	l.writes.recordBeat(nil, l.now()) // the node has just joined
-	go func() {
-		defer close(l.stopped)
-		newCommitter(l).run()
-	}()
+	l.committer.Start()
 	if err := requestlog.Extend(ctx, l.db, l.opts.Retention); err != nil {
 		l.log.Error("ledger: no partition of the request log; trying again later", "error", err)
 	}
 	if !l.db.OneProcess() {
 		return nil
 	}
-	if err := l.sweepDead(ctx); err != nil {
+	if err := l.committer.Sweep(ctx); err != nil {
 		l.log.Error("ledger: the open holds of the last process could not be ended; retrying", "error", err)
 	}
 	return nil
@@ -178,28 +148,55 @@ func (l *Ledger) Run(ctx context.Context) {
 		every(l.node.Lease()/4, "renew the node's lease", l.Beat),
 		every(l.node.Lease()/4, "sweep after dead nodes", l.Sweep),
 		every(keepTimeEvery, "keep the time", l.KeepTime),
-		every(time.Second, "log sampled refusals", l.flushRefusals),
+		every(time.Second, "log sampled refusals", l.logSampled),
 		every(10*time.Minute, "fold old receipts", l.Fold),
 		loop.Loop{Room: "ledger", Does: "add up the open holds", Log: l.log, Period: heldPeriod, Step: l.observeHeld},
 	)
 }
 
-// Close refuses further admissions, commits the queue, and unregisters the node unless requests
-// still run under its epoch. The next start or another node's sweep ends such requests.
-func (l *Ledger) Close(ctx context.Context) error {
-	l.stop.Do(func() {
-		l.logCounted(l.now().Add(time.Hour))
-		l.queue.close()
-	})
-	select {
-	case <-l.stopped:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	return l.node.Leave(ctx, l.holdsUnder)
+// logSampled logs the counted refusals.
+func (l *Ledger) logSampled(context.Context) error {
+	l.committer.LogSampled(l.now())
+	return nil
 }
 
-// unavailable returns the error of an admission while the database is unreachable.
-func unavailable(cause error) *fault.Error {
-	return fault.TryAgain(nameFullDisk(cause))
+// Close refuses further admissions, commits the queue, and unregisters the node unless requests
+// still run under its epoch. The next start or another node's sweep ends such requests.
+func (l *Ledger) Close(ctx context.Context) error { return l.committer.Close(ctx) }
+
+// Beat renews this node's lease. If the node was declared dead, Beat lets the next batch start a
+// new epoch.
+func (l *Ledger) Beat(ctx context.Context) error { return l.committer.Beat(ctx) }
+
+// Confirm returns nil once everything that this node could read before the call is durable:
+// committed, and on a synchronous standby if there is one. A row that was read may otherwise still
+// be lost (node.Prove). Answers about money or about a key that depend on a read alone wait for
+// Confirm.
+func (l *Ledger) Confirm(ctx context.Context) error {
+	if l.db.ReadsAreDurable() {
+		return nil
+	}
+	return l.committer.Confirm(ctx)
 }
+
+// Sweep declares nodes dead that have not renewed their lease in time, and ends the open holds of
+// dead nodes: it charges the progress of streams and releases every other hold. It is one step of
+// Run. Several nodes may sweep at once; each hold ends once.
+func (l *Ledger) Sweep(ctx context.Context) error {
+	if err := l.node.Judge(ctx); err != nil {
+		return err
+	}
+	return l.committer.Sweep(ctx)
+}
+
+// Writable returns the reason why the database takes no writes of this node: a batch is being tried
+// again, the last heartbeat failed, or nothing was committed for a lease. It returns nil if the
+// database takes writes. It sends no query.
+func (l *Ledger) Writable() error { return l.committer.Writable() }
+
+// Refusal is a model call refused before or at admission. A refusal counts against no limit; its
+// only trace is a row of the request log.
+type Refusal = commit.Refusal
+
+// Refused logs a refusal. It does not wait: the next batch writes the row.
+func (l *Ledger) Refused(r Refusal) { l.committer.LogRefusal(r, l.now()) }

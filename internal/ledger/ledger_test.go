@@ -60,14 +60,14 @@ func join(t *testing.T, db *store.DB) *node.Node {
 	return n
 }
 
-// start runs a ledger until the test ends. The functions in change adjust the ledger before its
-// start.
-func start(t *testing.T, db *store.DB, change ...func(*Ledger)) *fixture {
+// start runs a ledger until the test ends. The functions in change adjust its options.
+func start(t *testing.T, db *store.DB, change ...func(*Options)) *fixture {
 	t.Helper()
-	l := New(Options{DB: db, Node: join(t, db), OutageGrace: 20 * time.Second, QueueWait: 10 * time.Second})
+	o := Options{DB: db, Node: join(t, db), OutageGrace: 20 * time.Second, QueueWait: 10 * time.Second}
 	for _, c := range change {
-		c(l)
+		c(&o)
 	}
+	l := New(o)
 	ctx := context.Background()
 	if err := l.Start(ctx); err != nil {
 		t.Fatal(err)
@@ -264,8 +264,8 @@ func TestChargeNeverExceedsTheHold(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		var over atomic.Int64
-		f := start(t, db, func(l *Ledger) {
-			l.opts.Observer.OverHold = func(a money.Amount) { over.Add(int64(a)) }
+		f := start(t, db, func(o *Options) {
+			o.Observer.OverHold = func(a money.Amount) { over.Add(int64(a)) }
 		})
 		f.open("a", money.USD, 0, KeyLimits{})
 		h := f.mustAdmit("a", money.USD)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/ledger/commit"
 	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/money"
 	"tollgate/internal/node"
@@ -47,39 +48,28 @@ func (f *fixture) lockAccount(account string) (unlock func()) {
 	return unlock
 }
 
-// gather makes the operations of the function queue one batch: the committer is busy with an
-// opConfirm until all n are queued. Then the steps apply.
-func (f *fixture) gather(s *script, n int, queue func(), steps func(p phase, run func() error) error) {
+// gather makes the operations of the function queue one batch: the committer is busy with a
+// Confirm until all n are queued. Then the steps apply.
+func (f *fixture) gather(s *script, n int, queue func(), steps func(p commit.Phase, run func() error) error) {
 	f.t.Helper()
 	busy, release := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	s.set(func(_ phase, run func() error) error {
+	s.set(func(_ commit.Phase, run func() error) error {
 		once.Do(func() { close(busy); <-release })
 		return run()
 	})
-	f.queue.push(&op{kind: opConfirm})
+	go func() { _ = f.committer.Confirm(context.Background()) }()
 	<-busy
 	queue()
-	for f.queue.size() < n {
+	for f.committer.Queued() < n {
 		runtime.Gosched()
 	}
 	s.set(steps)
 	close(release)
 }
 
-// size returns the number of queued operations.
-func (q *queue) size() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	n := q.endings.len() + q.refusals.len() + q.anonymous.len() + q.confirms.len()
-	for _, list := range q.admits {
-		n += list.len()
-	}
-	return n
-}
-
 // onPostgreSQL starts a ledger with the open accounts hot and cool.
-func onPostgreSQL(t *testing.T, change ...func(*Ledger)) (*fixture, *script) {
+func onPostgreSQL(t *testing.T, change ...func(*Options)) (*fixture, *script) {
 	t.Helper()
 	var s script
 	f := start(t, storetest.Open(t, storetest.PostgreSQL(t), store.Options{}), append(change, s.install)...)
@@ -103,7 +93,7 @@ func TestLockedAccountStopsNoOther(t *testing.T) {
 		},
 		"release": func(f *fixture) func() error {
 			h := f.mustAdmit("hot", money.USD)
-			return func() error { h.ended.Store(true); o := h.endOp(failed()); f.queue.push(o); <-o.done; return o.err }
+			return func() error { h.ended.Store(true); o := f.committer.End(h.open, failed()); <-o.Done; return o.Err }
 		},
 		"job": func(f *fixture) func() error {
 			a := admission("hot", money.USD)
@@ -128,12 +118,16 @@ func TestLockedAccountStopsNoOther(t *testing.T) {
 			if err := f.Confirm(ctx); err != nil { // starts a new epoch
 				f.t.Fatal(err)
 			}
-			return func() error { return f.sweepDead(ctx) }
+			return func() error { return f.committer.Sweep(ctx) }
 		},
 		"refusal": func(f *fixture) func() error {
-			o := &op{kind: opRefused, account: "hot", done: make(chan struct{}),
-				refusal: Refusal{Request: id.New("req_"), Account: "hot", Key: "hot_key", Status: 429, Received: time.Now()}}
-			return func() error { f.queue.push(o); <-o.done; return o.err }
+			return func() error {
+				f.Refused(Refusal{Request: id.New("req_"), Account: "hot", Key: "hot_key", Status: 429, Received: time.Now()})
+				for len(f.requests(requestlog.Selection{Account: "hot"})) == 0 {
+					runtime.Gosched()
+				}
+				return nil
+			}
 		},
 	}
 	for name, prepare := range kinds {
@@ -194,11 +188,11 @@ func TestLostCommitOfAPassedOperation(t *testing.T) {
 				f.gather(s, 2, func() {
 					go func() { _, err := f.admit("hot", money.USD); hot <- err }()
 					go func() { cool <- ended.Settle(ctx, billed(money.USD)) }()
-				}, func(p phase, run func() error) error {
-					if p == phaseWrite {
+				}, func(p commit.Phase, run func() error) error {
+					if p == commit.PhaseWrite {
 						writes++
 					}
-					if p != phaseWrite || writes != 2 { // the first is of gather's batch
+					if p != commit.PhaseWrite || writes != 2 { // the first is of gather's batch
 						return run()
 					}
 					if committed {
@@ -215,7 +209,7 @@ func TestLostCommitOfAPassedOperation(t *testing.T) {
 					t.Errorf("the passed admission: %v", err)
 				}
 				s.set(nil)
-				if err := f.sweepDead(ctx); err != nil {
+				if err := f.committer.Sweep(ctx); err != nil {
 					t.Error(err)
 				}
 				charged := money.Amount(0)
@@ -239,19 +233,19 @@ func TestLostCommitOfAPassedOperation(t *testing.T) {
 func TestBatchWaitsForAnOverdueOperation(t *testing.T) {
 	t.Parallel()
 	decided := make(chan int, 100) // operations by batch
-	f, s := onPostgreSQL(t, func(l *Ledger) {
-		l.opts.Observer.Batch = func(operations int, _ time.Duration) { decided <- operations }
+	f, s := onPostgreSQL(t, func(o *Options) {
+		o.Observer.Batch = func(operations int, _ time.Duration) { decided <- operations }
 	})
 	unlock := f.lockAccount("hot")
 	results := make(chan error, 3)
 	admit := func(account string) { _, err := f.admit(account, money.USD); results <- err }
 	waits := make(chan struct{})
-	f.gather(s, 2, func() { go admit("hot"); go admit("cool") }, func(p phase, run func() error) error {
-		if p == phaseLock {
-			before := f.queue.size()
+	f.gather(s, 2, func() { go admit("hot"); go admit("cool") }, func(p commit.Phase, run func() error) error {
+		if p == commit.PhaseLock {
+			before := f.committer.Queued()
 			go admit("hot")
 			go admit("cool")
-			for f.queue.size() < before+2 {
+			for f.committer.Queued() < before+2 {
 				runtime.Gosched()
 			}
 			close(waits)
@@ -275,7 +269,7 @@ func TestBatchWaitsForAnOverdueOperation(t *testing.T) {
 }
 
 // TestOverdueOperationIsNotStarved keeps the committer busy with another account while an account is
-// locked whenever a batch begins. The batch after maxPasses waits.
+// locked whenever a batch begins. The batch waits in the end.
 func TestOverdueOperationIsNotStarved(t *testing.T) {
 	t.Parallel()
 	f, s := onPostgreSQL(t)
@@ -283,13 +277,13 @@ func TestOverdueOperationIsNotStarved(t *testing.T) {
 	hot := make(chan error, 1)
 	go func() { _, err := f.admit("hot", money.USD); hot <- err }()
 	var waited atomic.Bool
-	s.set(func(p phase, run func() error) error {
-		if p == phaseLock && waited.CompareAndSwap(false, true) {
+	s.set(func(p commit.Phase, run func() error) error {
+		if p == commit.PhaseLock && waited.CompareAndSwap(false, true) {
 			unlock()
 		}
 		return run()
 	})
-	for range 10 * maxPasses {
+	for range 100 {
 		if _, err := f.admit("cool", 1); err != nil {
 			t.Fatal(err)
 		}
@@ -307,7 +301,7 @@ func TestOverdueOperationIsNotStarved(t *testing.T) {
 func TestLockTimeout(t *testing.T) {
 	t.Parallel()
 	var log lockedLines
-	f, _ := onPostgreSQL(t, func(l *Ledger) { l.opts.LockTimeout = 20 * time.Millisecond; l.log = slog.New(&log) })
+	f, _ := onPostgreSQL(t, func(o *Options) { o.LockTimeout = 20 * time.Millisecond; o.Log = slog.New(&log) })
 	h := f.mustAdmit("hot", money.USD)
 	unlock := f.lockAccount("hot")
 	settled := make(chan error, 1)

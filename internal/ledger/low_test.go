@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"tollgate/internal/ledger/commit"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
@@ -27,9 +28,9 @@ func TestLowAnnouncedAfterCommit(t *testing.T) {
 				var f *fixture
 				var announcements atomic.Int64
 				announced := make(chan money.Amount, 10) // the balances read by LowAnnounced
-				f = start(t, db, s.install, func(l *Ledger) {
-					l.opts.AnnounceLow = func(*store.Batch, int64, Low) { announcements.Add(1) }
-					l.opts.LowAnnounced = func() { announced <- f.state("a").Balance }
+				f = start(t, db, s.install, func(o *Options) {
+					o.AnnounceLow = func(*store.Batch, int64, Low) { announcements.Add(1) }
+					o.LowAnnounced = func() { announced <- f.state("a").Balance }
 				})
 				f.open("a", 3*money.USD, 0, KeyLimits{})
 				level := 2 * money.USD
@@ -47,7 +48,7 @@ func TestLowAnnouncedAfterCommit(t *testing.T) {
 				if n := announcements.Load(); n != 0 || len(announced) != 0 {
 					t.Fatalf("%d announcements, %d commits of them, before a drop", n, len(announced))
 				}
-				s.set(breakFirst(1, phaseWrite, broken))
+				s.set(breakFirst(1, commit.PhaseWrite, broken))
 				if err := h.Settle(context.Background(), billed(money.USD)); err != nil {
 					t.Fatal(err)
 				}

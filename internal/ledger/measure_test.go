@@ -70,7 +70,7 @@ func TestUnitsAreData(t *testing.T) {
 	t.Parallel()
 	const tile, sound = measure.Unit("tile"), measure.Unit("sound_ms")
 	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
-		f := start(t, db, func(l *Ledger) { l.opts.Retention = time.Hour })
+		f := start(t, db, func(o *Options) { o.Retention = time.Hour })
 		f.open("a", 10*money.USD, 0, KeyLimits{})
 		f.open("b", 10*money.USD, 0, KeyLimits{})
 		send := func(account, model string, q measure.Quantity, e End) string {

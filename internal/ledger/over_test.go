@@ -18,7 +18,7 @@ func TestUsageAboveHoldsIsKept(t *testing.T) {
 	t.Parallel()
 	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
 		ctx := context.Background()
-		f := start(t, db, func(l *Ledger) { l.opts.Retention = time.Hour })
+		f := start(t, db, func(o *Options) { o.Retention = time.Hour })
 		f.open("a", 10*money.USD, 0, KeyLimits{})
 		f.open("b", 10*money.USD, 0, KeyLimits{})
 		exceed := func(account string) string {
@@ -31,7 +31,7 @@ func TestUsageAboveHoldsIsKept(t *testing.T) {
 			if err := h.Settle(ctx, billed(3*money.USD)); err != nil {
 				t.Fatal(err)
 			}
-			return h.row.ID
+			return h.open.Row.ID
 		}
 		checkSums := func(want money.Amount, request string, wantRequest money.Amount) {
 			t.Helper()

@@ -84,7 +84,7 @@ func TestReceiptsAge(t *testing.T) {
 	t.Parallel()
 	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
 		const retention, days = 30 * 24 * time.Hour, 120
-		f := start(t, db, func(l *Ledger) { l.opts.Retention = retention })
+		f := start(t, db, func(o *Options) { o.Retention = retention })
 		f.open("a", 10*money.USD, 0, KeyLimits{})
 		f.open("b", 10*money.USD, 0, KeyLimits{})
 		for day := range days {
@@ -123,10 +123,15 @@ func TestReceiptsAge(t *testing.T) {
 	})
 }
 
-// smallStep is the number of receipts in a step of small.
+// smallStep is the number of receipts in a step of the ledger of startSmall.
 const smallStep = 30
 
-func small(l *Ledger) { l.foldRows = smallStep }
+func startSmall(t *testing.T, db *store.DB) *fixture {
+	t.Helper()
+	f := start(t, db)
+	f.foldRows = smallStep
+	return f
+}
 
 // expired fills a partition and lets it expire: account a has more receipts than a step folds, other
 // accounts have a few. It returns the requests with a charge.
@@ -154,7 +159,7 @@ func (f *fixture) expired(c *clock) (charged []string) {
 func TestFoldInSteps(t *testing.T) {
 	t.Parallel()
 	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
-		f := start(t, db, small)
+		f := startSmall(t, db)
 		charged := f.expired(c)
 		movements := f.entries("a1", 100)
 		usage := f.usage("a1")
@@ -200,7 +205,7 @@ func TestFoldInSteps(t *testing.T) {
 		steps := 0
 		for more := true; more; steps++ {
 			f.close()
-			f.Ledger = start(t, db, small).Ledger
+			f.Ledger = startSmall(t, db).Ledger
 			var err error
 			if more, err = step(t.Context()); err != nil {
 				t.Fatal(err)
@@ -230,7 +235,7 @@ func TestFoldInSteps(t *testing.T) {
 func TestFoldWalksAnIndex(t *testing.T) {
 	t.Parallel()
 	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
-		f := start(t, db, small)
+		f := startSmall(t, db)
 		f.expired(c)
 		if db.Dialect() == store.PostgreSQL {
 			if moved, err := requestlog.Retire(t.Context(), db, f.opts.Retention); !moved || err != nil {
@@ -318,7 +323,7 @@ func TestLateReceipts(t *testing.T) {
 			found[r.ID] = true
 		}
 		for i, h := range now {
-			if !found[h.row.ID] {
+			if !found[h.open.Row.ID] {
 				t.Errorf("the receipt of today with an old id is gone: %d", i)
 			}
 		}
@@ -470,7 +475,7 @@ func TestTheFileStaysSmall(t *testing.T) {
 			return // TestReceiptsAge checks that partitions are dropped
 		}
 		const retention, daily, days = 10 * 24 * time.Hour, 60, 60
-		f := start(t, db, func(l *Ledger) { l.opts.Retention = retention })
+		f := start(t, db, func(o *Options) { o.Retention = retention })
 		f.open("a", 100*money.USD, 0, KeyLimits{})
 		var size []int64 // pages at the end of each day
 		for range days {

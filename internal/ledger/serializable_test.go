@@ -47,7 +47,7 @@ func TestTwoNodesAtSerializable(t *testing.T) {
 				nodes = append(nodes, nodes[0])
 				continue
 			}
-			nodes = append(nodes, start(t, db, func(l *Ledger) { l.log = slog.New(conflictCounter{slog.DiscardHandler, &conflicts}) }))
+			nodes = append(nodes, start(t, db, func(o *Options) { o.Log = slog.New(conflictCounter{slog.DiscardHandler, &conflicts}) }))
 		}
 		const callers, rounds = 16, 12
 		accounts := []string{"hot", "warm", "cool"}

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"tollgate/internal/fault"
@@ -43,16 +42,14 @@ type Progress = books.Progress
 // Progress records the stream's output, which is charged if this node dies. It does not block. The
 // newest value replaces earlier ones.
 func (h *Hold) Progress(p Progress) {
-	h.progress.Store(&p)
-	if h.ended.Load() || h.queued.Swap(true) {
-		return
+	if !h.ended.Load() {
+		h.ledger.committer.Progress(h.open, p)
 	}
-	h.ledger.queue.push(&op{kind: opProgress, progressOf: h})
 }
 
 // Lost reports whether the request cannot be settled any more: this node was declared dead after
 // the admission, so a sweep ends the request.
-func (h *Hold) Lost() bool { return h.row.Epoch != h.ledger.node.Epoch() }
+func (h *Hold) Lost() bool { return h.open.Row.Epoch != h.ledger.node.Epoch() }
 
 // Settle ends the request durably: when it returns nil, the charge and the receipt are committed.
 // The answer's last bytes must not be sent before. A second call is a no-op and returns nil. Settle
@@ -63,13 +60,12 @@ func (h *Hold) Settle(ctx context.Context, e End) error {
 	if h.ended.Swap(true) {
 		return nil
 	}
-	op := h.endOp(e)
-	h.ledger.queue.push(op)
+	op := h.ledger.committer.End(h.open, e)
 	timer := time.NewTimer(h.ledger.opts.OutageGrace)
 	defer timer.Stop()
 	select {
-	case <-op.done:
-		return op.err
+	case <-op.Done:
+		return op.Err
 	case <-timer.C:
 	case <-ctx.Done():
 	}
@@ -78,16 +74,16 @@ func (h *Hold) Settle(ctx context.Context, e End) error {
 	if e.Streamed {
 		return ErrUnknown
 	}
-	if op.state.CompareAndSwap(opWaiting, opLeft) {
+	if op.Withdraw() {
 		e.Outcome, e.Cost, e.Status, e.Code = Failed, 0, 503, string(fault.ServiceUnavailable)
-		h.ledger.queue.push(h.endOp(e))
+		h.ledger.committer.End(h.open, e)
 		return ErrNotSettled
 	}
-	if op.state.CompareAndSwap(opTaken, opAbandoned) {
+	if op.Abandon() {
 		return ErrUnknown
 	}
-	<-op.done // the committer has just answered
-	return op.err
+	<-op.Done // the committer has just answered
+	return op.Err
 }
 
 // releaseWait bounds how long Release waits for its commit, so that the hold is usually gone when
@@ -104,32 +100,11 @@ func (h *Hold) Release(e End) {
 		e.Outcome = Failed
 	}
 	e.Cost = 0
-	op := h.endOp(e)
-	h.ledger.queue.push(op)
+	op := h.ledger.committer.End(h.open, e)
 	timer := time.NewTimer(releaseWait)
 	defer timer.Stop()
 	select {
-	case <-op.done:
+	case <-op.Done:
 	case <-timer.C:
 	}
-}
-
-func (h *Hold) endOp(e End) *op {
-	return &op{
-		kind: opEnd, account: h.row.Account, key: h.row.Key,
-		hold: h, holdID: h.row.ID, epoch: h.row.Epoch, end: e, attempts: attemptsJSON(e.Attempts), done: make(chan struct{}),
-	}
-}
-
-// attemptsJSON encodes the trace of the attempts, or returns an empty trace if the encoding fails:
-// a receipt must not fail because of its trace.
-func attemptsJSON(v any) string {
-	if v == nil {
-		return "[]"
-	}
-	raw, err := json.Marshal(v)
-	if err != nil || string(raw) == "null" {
-		return "[]"
-	}
-	return string(raw)
 }

@@ -70,7 +70,7 @@ func TestOtherNodeSweepsOnce(t *testing.T) {
 	var group sync.WaitGroup
 	for _, l := range []*fixture{b, c, b, c} {
 		group.Go(func() {
-			if err := l.sweepDead(context.Background()); err != nil {
+			if err := l.committer.Sweep(context.Background()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -89,7 +89,7 @@ func TestNextStartSweepsTheFormerProcess(t *testing.T) {
 	if err := dead.Start(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { dead.stop.Do(dead.queue.close); <-dead.stopped })
+	t.Cleanup(func() { _ = dead.Close(context.Background()) })
 	f := &fixture{Ledger: dead, t: t}
 	f.open("a", money.USD, 0, KeyLimits{})
 	f.mustAdmit("a", money.USD)

@@ -11,6 +11,12 @@ type EndedRequest struct {
 	Charged     money.Amount
 }
 
+// OpenHolds is the number and the sum of open holds, for metrics.
+type OpenHolds struct {
+	Holds  int64
+	Amount money.Amount
+}
+
 // EachEnd calls observe for each ended request. It skips refusals, because some have no row.
 func (b *Books) EachEnd(observe func(EndedRequest)) {
 	for i := range b.Receipts {

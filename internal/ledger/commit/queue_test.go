@@ -1,4 +1,4 @@
-package ledger
+package commit
 
 import "testing"
 
@@ -8,9 +8,9 @@ func TestConfirmsDelayNoOperation(t *testing.T) {
 	t.Parallel()
 	q := newQueue()
 	for range 4 * batchSize {
-		q.push(&op{kind: opConfirm})
+		q.push(&Op{kind: opConfirm})
 	}
-	q.push(&op{kind: opAdmit, account: "a"})
+	q.push(&Op{kind: opAdmit, account: "a"})
 	kinds := map[opKind]int{}
 	for _, o := range q.take(nil, nil) {
 		kinds[o.kind]++
@@ -24,11 +24,11 @@ func TestQueueIsFairAndPutsEndingsFirst(t *testing.T) {
 	t.Parallel()
 	q := newQueue()
 	for range 300 {
-		q.push(&op{kind: opAdmit, account: "loud"})
+		q.push(&Op{kind: opAdmit, account: "loud"})
 	}
-	q.push(&op{kind: opAdmit, account: "quiet"})
-	q.push(&op{kind: opRefused})
-	q.push(&op{kind: opEnd})
+	q.push(&Op{kind: opAdmit, account: "quiet"})
+	q.push(&Op{kind: opRefused})
+	q.push(&Op{kind: opEnd})
 	batch := q.take(nil, nil)
 	if len(batch) != batchSize || batch[0].kind != opEnd || batch[2].account != "quiet" {
 		t.Errorf("a batch of %d: %v, %v, %v; want the ending first, and the quiet account's turn second", len(batch), batch[0].kind,
@@ -41,7 +41,7 @@ func TestQueueIsFairAndPutsEndingsFirst(t *testing.T) {
 	if q.take(nil, nil) != nil {
 		t.Error("a closed and empty queue goes on")
 	}
-	if q.push(&op{kind: opAdmit}) {
+	if q.push(&Op{kind: opAdmit}) {
 		t.Error("an admission was taken after close")
 	}
 }

@@ -1,4 +1,4 @@
-package ledger
+package commit
 
 import (
 	"fmt"
@@ -22,12 +22,12 @@ type decision struct {
 // batch is one try of a batch: its books and its decisions.
 type batch struct {
 	*rows.Books
-	decisions map[*op]decision
+	decisions map[*Op]decision
 	wait      string // an account already locked by this batch, unless the account is missing
 }
 
 // need returns the rows that operations need.
-func need(ops []*op) (n rows.Need) {
+func need(ops []*Op) (n rows.Need) {
 	for _, o := range ops {
 		switch o.kind {
 		case opAdmit:
@@ -52,8 +52,8 @@ func need(ops []*op) (n rows.Need) {
 }
 
 // decide decides the operations whose accounts are locked by this batch. The others have no decision.
-func (b *batch) decide(ops []*op, epoch string) {
-	b.decisions = make(map[*op]decision, len(ops))
+func (b *batch) decide(ops []*Op, epoch string) {
+	b.decisions = make(map[*Op]decision, len(ops))
 	for _, o := range ops {
 		if !b.passes(o) {
 			b.decisions[o] = b.decideOne(o, epoch)
@@ -61,11 +61,11 @@ func (b *batch) decide(ops []*op, epoch string) {
 	}
 }
 
-func (b *batch) decideOne(o *op, epoch string) decision {
+func (b *batch) decideOne(o *Op, epoch string) decision {
 	switch o.kind {
 	case opAdmit:
 		if o.state.Load() == opAbandoned {
-			return decision{err: unavailable(fmt.Errorf("the caller gave up before the admission"))}
+			return decision{err: Unavailable(fmt.Errorf("the caller gave up before the admission"))}
 		}
 		if o.admitHook != nil {
 			return b.admitJob(o, epoch)
@@ -77,36 +77,53 @@ func (b *batch) decideOne(o *op, epoch string) decision {
 			return decision{err: fmt.Errorf("%w: the epoch of its hold has ended", ErrNotSettled)}
 		}
 		end := o.end
-		if end.Outcome == Billed && !end.Streamed && o.state.Load() == opAbandoned {
+		if end.Outcome == books.Billed && !end.Streamed && o.state.Load() == opAbandoned {
 			// The caller has returned ErrUnknown, and the client's connection was cut. This batch
 			// is not committed yet, so the request can end without a charge.
-			end.Outcome, end.Cost, end.Status, end.Code = Failed, 0, 503, string(fault.ServiceUnavailable)
+			end.Outcome, end.Cost, end.Status, end.Code = books.Failed, 0, 503, string(fault.ServiceUnavailable)
 		}
 		// The row is known from the admission: while this epoch lives, only this node ends the
 		// hold, once. If the hold had a receipt already, the receipt's primary key would refuse the
 		// batch.
-		b.Holds[o.holdID] = o.hold.row
+		b.Holds[o.holdID] = o.hold.Row
 		receipt, ended := b.End(o.holdID, end, o.attempts)
 		if !ended {
 			return decision{err: fmt.Errorf("%w: %w", ErrNotSettled, books.ErrDamaged)}
 		}
-		return decision{ended: true, charged: end.Outcome == Billed, over: receipt.Over}
+		return decision{ended: true, charged: end.Outcome == books.Billed, over: receipt.Over}
 	case opSweep:
 		if err := b.CheckHold(o.holdID); err != nil {
 			return decision{err: err}
 		}
 		receipt, ended := b.Sweep(o.holdID)
-		return decision{ended: ended, charged: ended && receipt.End.Outcome == Billed, over: receipt.Over}
+		return decision{ended: ended, charged: ended && receipt.End.Outcome == books.Billed, over: receipt.Over}
 	case opJob:
 		return b.endJob(o)
 	case opProgress:
-		h := o.progressOf
-		h.queued.Store(false) // so that later progress is queued again
-		b.Progress[h.row.ID] = *h.progress.Load()
+		o.hold.queued.Store(false) // so that later progress is queued again
+		b.Progress[o.hold.Row.ID] = *o.hold.progress.Load()
 	case opRefused:
 		b.recordRefusal(o.refusal)
 	}
 	return decision{}
+}
+
+// passes reports whether the batch passes over an operation, because another transaction has locked
+// the account. A missing account looks the same; a batch finds out by waiting for the account.
+//
+// Several nodes commit on PostgreSQL, and a lock lasts until its COMMIT is on the standby. If each
+// batch waited for all of its accounts, then one account with traffic on every node would let all
+// nodes commit in turn. So a batch passes over accounts locked by another transaction, and the next
+// batch tries their operations again. A batch waits for at most one account, before it locks any
+// other. So batches of different nodes cannot deadlock on accounts.
+func (b *batch) passes(o *Op) bool {
+	switch {
+	case !b.LockFree, o.account == "", o.account == b.wait, b.Accounts[o.account] != nil:
+		return false
+	case o.kind == opAdmit && o.state.Load() == opAbandoned:
+		return false // refused without a look at the account
+	}
+	return true
 }
 
 // recordRefusal adds the receipt of a refused request. The receipt counts in no total, and the
@@ -117,7 +134,7 @@ func (b *batch) recordRefusal(r Refusal) {
 			ID: r.Request, Account: r.Account, Key: r.Key, Model: r.Model, Endpoint: r.Endpoint,
 			Day: books.DayOf(b.NowMS), CreatedMS: r.Received.UnixMilli(),
 		},
-		End:      End{Outcome: Refused, Status: r.Status, Code: r.Code, Duration: r.Duration},
+		End:      books.End{Outcome: books.Refused, Status: r.Status, Code: r.Code, Duration: r.Duration},
 		Attempts: "[]", StandsFor: max(1, r.standsFor), EndedMS: b.NowMS,
 	}
 	if acct := b.Accounts[r.Account]; acct != nil {

@@ -1,59 +1,9 @@
-package ledger
+package commit
 
-import (
-	"sync"
-	"sync/atomic"
-)
+import "sync"
 
-// op is an operation in the queue. The comments name the kinds that use a field.
-type op struct {
-	kind         opKind
-	account, key string
-
-	admission  Admission     // opAdmit
-	hold       *Hold         // opAdmit (the result) and opEnd
-	holdID     string        // opEnd, opSweep and opJob
-	epoch      string        // opEnd and opSweep: the epoch of the hold
-	end        End           // opEnd
-	attempts   string        // opEnd, as JSON
-	progressOf *Hold         // opProgress
-	refusal    Refusal       // opRefused
-	admitHook  AdmissionHook // opAdmit of a job
-	endHook    EndHook       // opJob
-
-	passes      int // how often a batch has passed over the operation; only the committer uses it
-	state       atomic.Int32
-	leaveAnswer Refusal       // opAdmit: the answer for a caller that stopped waiting; read after opAbandoned
-	err         error         // read after done
-	hookRan     bool          // see decision.hookRan; read after done
-	logged      bool          // opAdmit: the refusal may already be in the request log; read after done
-	done        chan struct{} // closed when answered; nil if there is no caller
-}
-
-type opKind int
-
-const (
-	opAdmit opKind = iota
-	opEnd
-	opSweep
-	opProgress
-	opRefused
-	opJob
-	opConfirm // changes nothing: its commit proves everything visible before it
-)
-
-// States of an operation. Its caller moves it from waiting to left, or from taken to abandoned. The
-// committer moves it from waiting to taken, and from taken to answered.
-const (
-	opWaiting int32 = iota
-	opTaken
-	opLeft      // the caller stopped waiting before a batch took the operation, so it never runs
-	opAbandoned // the caller stopped waiting afterwards, so the operation is undone
-	opAnswered
-)
-
-// Bounds of the queue. The open holds bound the settlements, and QueueWait bounds the admissions,
-// so only refusals need a bound.
+// Bounds of the queue. The open holds bound the settlements, and the callers' patience bounds the
+// admissions, so only refusals need a bound.
 const (
 	batchSize    = 256
 	maxRefusals  = 10_000
@@ -78,15 +28,15 @@ type queue struct {
 
 // fifo is a queue that reuses its space.
 type fifo struct {
-	ops  []*op
+	ops  []*Op
 	head int
 }
 
-func (f *fifo) push(o *op) { f.ops = append(f.ops, o) }
+func (f *fifo) push(o *Op) { f.ops = append(f.ops, o) }
 
 func (f *fifo) len() int { return len(f.ops) - f.head }
 
-func (f *fifo) pop() *op {
+func (f *fifo) pop() *Op {
 	o := f.ops[f.head]
 	f.ops[f.head] = nil
 	f.head++
@@ -106,7 +56,7 @@ func newQueue() *queue {
 
 // push adds an operation. It returns false for an admission after close, and for a refusal if the
 // queue has too many. It accepts endings after close as long as the committer runs.
-func (q *queue) push(o *op) bool {
+func (q *queue) push(o *Op) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch o.kind {
@@ -147,7 +97,7 @@ func (q *queue) push(o *op) bool {
 // take waits for operations and returns at most batchSize of them plus all waiting opConfirm,
 // marked as taken. The operations passed, which were taken before, come first; if there are any, take
 // does not wait. take returns nil if there are no operations and the queue is closed.
-func (q *queue) take(into, passed []*op) []*op {
+func (q *queue) take(into, passed []*Op) []*Op {
 	for {
 		q.mu.Lock()
 		into = q.gather(append(into[:0], passed...))
@@ -164,14 +114,14 @@ func (q *queue) take(into, passed []*op) []*op {
 }
 
 // more appends the operations in the queue to those of a batch, like take, without waiting.
-func (q *queue) more(ops []*op) []*op {
+func (q *queue) more(ops []*Op) []*Op {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.gather(ops)
 }
 
 // gather appends operations, up to batchSize and at least half of batchSize if there are as many.
-func (q *queue) gather(into []*op) []*op {
+func (q *queue) gather(into []*Op) []*Op {
 	most := max(batchSize, len(into)+batchSize/2)
 	for len(into) < most && q.endings.len() > 0 {
 		into = q.appendTaken(into, q.endings.pop())
@@ -200,7 +150,7 @@ func (q *queue) gather(into []*op) []*op {
 }
 
 // appendTaken appends an operation unless its caller has stopped waiting.
-func (q *queue) appendTaken(into []*op, o *op) []*op {
+func (q *queue) appendTaken(into []*Op, o *Op) []*Op {
 	if o.state.CompareAndSwap(opWaiting, opTaken) {
 		return append(into, o)
 	}
@@ -216,4 +166,16 @@ func (q *queue) close() {
 	case q.wake <- struct{}{}:
 	default:
 	}
+}
+
+// Queued returns the number of operations in the queue.
+func (c *Committer) Queued() int {
+	q := c.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := q.endings.len() + q.refusals.len() + q.anonymous.len() + q.confirms.len()
+	for _, list := range q.admits {
+		n += list.len()
+	}
+	return n
 }

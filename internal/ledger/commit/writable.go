@@ -1,4 +1,4 @@
-package ledger
+package commit
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"tollgate/internal/fault"
 	"tollgate/internal/node"
 	"tollgate/internal/store"
 )
@@ -69,15 +70,12 @@ func (w *writeState) reason(now time.Time, lease time.Duration) error {
 // again, the last heartbeat failed, or nothing was committed for a lease. It returns nil if the
 // database takes writes. It sends no query. A full disk shows within a quarter of a lease, or at
 // once if there are requests.
-func (l *Ledger) Writable() error { return nameFullDisk(l.writes.reason(l.now(), l.node.Lease())) }
-
-// withFault adds to err the reason why the database takes no writes, if it is known.
-func (l *Ledger) withFault(err error) error {
-	if fault := l.Writable(); fault != nil {
-		return fmt.Errorf("%w: %w", err, fault)
-	}
-	return err
+func (c *Committer) Writable() error {
+	return nameFullDisk(c.writes.reason(c.opts.Now(), c.opts.Node.Lease()))
 }
+
+// Unavailable returns the error of an admission while the database is unreachable.
+func Unavailable(cause error) *fault.Error { return fault.TryAgain(nameFullDisk(cause)) }
 
 // nameFullDisk adds words to err if it means a full disk, because drivers only report a number.
 func nameFullDisk(err error) error {

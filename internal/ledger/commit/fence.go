@@ -1,4 +1,4 @@
-package ledger
+package commit
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/ledger/books"
 	"tollgate/internal/ledger/rows"
 )
 
@@ -18,7 +19,7 @@ var errPoisoned = errors.New("the operation cannot be committed")
 // whose COMMIT was not answered, or is nil if there is no such try. If that try was committed, its
 // decisions stand. If no try was committed, the operations are tried again in a new epoch. If the
 // outcome cannot be known, callers of settlements get ErrUnknown.
-func (c *committer) handleFence(ops []*op, v tryResult, unanswered *batch, cause error) {
+func (c *Committer) handleFence(ops []*Op, v tryResult, unanswered *batch, cause error) {
 	switch {
 	case v == resultCommittedBefore && unanswered != nil:
 		c.batch++
@@ -41,28 +42,28 @@ func (c *committer) handleFence(ops []*op, v tryResult, unanswered *batch, cause
 }
 
 // rejoin starts a new epoch of this node. The sweep ends the holds of the old epoch.
-func (c *committer) rejoin(cause error) {
-	c.l.log.Error("ledger: this node goes on under a new epoch, and what it held under the former one is taken over", "epoch", c.epoch,
+func (c *Committer) rejoin(cause error) {
+	c.opts.Log.Error("ledger: this node goes on under a new epoch, and what it held under the former one is taken over", "epoch", c.epoch,
 		"cause", cause)
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
-		err := c.l.node.Rejoin(ctx)
+		err := c.opts.Node.Rejoin(ctx)
 		cancel()
 		if err == nil {
-			c.l.writes.recordBeat(nil, c.l.now())
-			c.epoch, c.batch = c.l.node.Epoch(), 0
+			c.writes.recordBeat(nil, c.opts.Now())
+			c.epoch, c.batch = c.opts.Node.Epoch(), 0
 			c.cache = rows.Cache{} // the database may have been restored to an older state
 			return
 		}
-		c.l.log.Warn("ledger: the node cannot register", "error", err)
+		c.opts.Log.Warn("ledger: the node cannot register", "error", err)
 		<-time.After(maxPause)
 	}
 }
 
 // retryInNewEpoch commits operations of a batch that was not committed in the old epoch. It refuses
 // settlements of the old epoch: the sweep ends their holds.
-func (c *committer) retryInNewEpoch(ops []*op, cause error) {
-	var rest, gone []*op
+func (c *Committer) retryInNewEpoch(ops []*Op, cause error) {
+	var rest, gone []*Op
 	for _, o := range ops {
 		if o.kind == opEnd && o.epoch != c.epoch {
 			gone = append(gone, o)
@@ -79,11 +80,11 @@ func (c *committer) retryInNewEpoch(ops []*op, cause error) {
 // answerCommittedThenFenced answers a batch that was committed before its epoch was declared dead.
 // The decisions stand, except for admitted chat requests: the sweep releases their holds, so these
 // requests must not run.
-func (c *committer) answerCommittedThenFenced(ops []*op, b *batch, epoch string) {
+func (c *Committer) answerCommittedThenFenced(ops []*Op, b *batch, epoch string) {
 	for _, o := range ops {
 		if d := b.decisions[o]; o.kind == opAdmit && d.hold != nil && d.hold.Epoch == epoch {
-			o.logged = true
-			d.hold, d.err = nil, unavailable(errors.New("this node was declared dead while it admitted the request"))
+			o.Logged = true
+			d.hold, d.err = nil, Unavailable(errors.New("this node was declared dead while it admitted the request"))
 			b.decisions[o] = d
 		}
 	}
@@ -93,10 +94,10 @@ func (c *committer) answerCommittedThenFenced(ops []*op, b *batch, epoch string)
 // answerUnknowable answers a batch whose outcome cannot be known, and returns the operations that
 // the batch has passed over. Chat admissions are refused: the sweep charges no request that has not
 // started. Log rows are written again, which has no effect if they exist.
-func (c *committer) answerUnknowable(ops []*op, b *batch, cause error) (passed []*op) {
-	c.l.log.Error("ledger: it cannot be known any more whether a batch was committed; its answers are cut off", "operations", len(ops),
+func (c *Committer) answerUnknowable(ops []*Op, b *batch, cause error) (passed []*Op) {
+	c.opts.Log.Error("ledger: it cannot be known any more whether a batch was committed; its answers are cut off", "operations", len(ops),
 		"cause", cause)
-	var refusals []*op
+	var refusals []*Op
 	for _, o := range ops {
 		if _, decided := b.decisions[o]; !decided {
 			passed = append(passed, o)
@@ -107,12 +108,12 @@ func (c *committer) answerUnknowable(ops []*op, b *batch, cause error) (passed [
 			refusals = append(refusals, o)
 			continue
 		case o.kind == opAdmit && o.admitHook == nil:
-			o.logged, o.err = true, unavailable(cause)
+			o.Logged, o.Err = true, Unavailable(cause)
 		case o.kind == opAdmit, o.kind == opEnd:
-			c.l.undo(o)
-			o.logged, o.err = true, fmt.Errorf("%w: %w", ErrUnknown, cause)
+			c.undo(o)
+			o.Logged, o.Err = true, fmt.Errorf("%w: %w", ErrUnknown, cause)
 		default:
-			o.err = cause
+			o.Err = cause
 		}
 		c.finish(o, false)
 	}
@@ -123,18 +124,18 @@ func (c *committer) answerUnknowable(ops []*op, b *batch, cause error) (passed [
 }
 
 // refuse answers operations that are not committed and not tried again.
-func (c *committer) refuse(ops []*op, cause error) {
+func (c *Committer) refuse(ops []*Op, cause error) {
 	for _, o := range ops {
 		if (o.kind == opEnd || o.kind == opJob) && errors.Is(cause, errPoisoned) {
-			c.l.failedEnds.add(o.holdID, failedEnd{cause, o.hold})
+			c.failedEnds.add(o.holdID, failedEnd{cause, o.hold})
 		}
 		switch o.kind {
 		case opAdmit:
-			o.err = unavailable(cause)
+			o.Err = Unavailable(cause)
 		case opEnd:
-			o.err = fmt.Errorf("%w: %w", ErrNotSettled, cause)
+			o.Err = fmt.Errorf("%w: %w", ErrNotSettled, cause)
 		default:
-			o.err = cause
+			o.Err = cause
 		}
 		c.finish(o, false)
 	}
@@ -143,37 +144,36 @@ func (c *committer) refuse(ops []*op, cause error) {
 // finish marks an operation as answered. If the caller of an admission has stopped waiting, finish
 // undoes a committed admission and logs the answer that the caller got, so that a request never has
 // two receipts.
-func (c *committer) finish(o *op, admitted bool) {
+func (c *Committer) finish(o *Op, admitted bool) {
 	left := !o.state.CompareAndSwap(opTaken, opAnswered)
-	if o.done != nil {
-		close(o.done)
+	if o.Done != nil {
+		close(o.Done)
 	}
 	switch {
 	case !left || o.kind != opAdmit:
 	case !admitted:
-		if !o.logged && !o.hookRan {
-			c.l.Refused(o.leaveAnswer)
+		if !o.Logged {
+			c.LogRefusal(o.Answer, c.opts.Now())
 		}
 	case o.admitHook != nil:
-		c.l.undo(o)
+		c.undo(o)
 	default:
-		o.hold.ended.Store(true)
-		end := End{Outcome: Failed, Status: o.leaveAnswer.Status, Code: o.leaveAnswer.Code, Duration: o.leaveAnswer.Duration}
+		end := books.End{Outcome: books.Failed, Status: o.Answer.Status, Code: o.Answer.Code, Duration: o.Answer.Duration}
 		if end.Code == string(fault.ClientClosed) {
-			end.Outcome = Closed
+			end.Outcome = books.Closed
 		}
-		c.l.queue.push(o.hold.endOp(end))
+		c.End(o.Hold, end)
 	}
 }
 
 // undo ends the job of an admission whose caller got no answer, unless the hook keeps the job for a
 // repeated request. It is a no-op for other operations.
-func (l *Ledger) undo(o *op) {
+func (c *Committer) undo(o *Op) {
 	if o.admitHook == nil {
 		return
 	}
 	if undo := o.admitHook.Undo(); undo != nil {
 		a := o.admission
-		l.queue.push(&op{kind: opJob, account: a.Account, key: a.Key, holdID: a.Request, endHook: undo})
+		c.queue.push(&Op{kind: opJob, account: a.Account, key: a.Key, holdID: a.Request, endHook: undo})
 	}
 }

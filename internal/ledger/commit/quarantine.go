@@ -1,4 +1,4 @@
-package ledger
+package commit
 
 import (
 	"context"
@@ -29,7 +29,7 @@ type failedEnds struct {
 // only this node tries the ending again.
 type failedEnd struct {
 	cause error
-	hold  *Hold
+	hold  *OpenHold
 }
 
 func (d *failedEnds) add(id string, r failedEnd) {
@@ -52,15 +52,15 @@ func (d *failedEnds) take() map[string]failedEnd {
 // quarantineFailedEnds moves damaged holds to the quarantine. The other endings failed for a reason
 // that may pass; their requests were answered with an error, so their holds are released once more.
 // It returns the number of holds left for the next sweep.
-func (l *Ledger) quarantineFailedEnds(ctx context.Context) (left int, err error) {
-	for id, r := range l.failedEnds.take() {
-		found, moveErr := l.quarantine(ctx, id, r.cause)
+func (c *Committer) quarantineFailedEnds(ctx context.Context) (left int, err error) {
+	for id, r := range c.failedEnds.take() {
+		found, moveErr := c.quarantine(ctx, id, r.cause)
 		switch {
 		case moveErr != nil:
-			l.failedEnds.add(id, r)
+			c.failedEnds.add(id, r)
 			left, err = left+1, moveErr
 		case found == holdSound && r.hold != nil:
-			l.queue.push(r.hold.endOp(End{Outcome: Failed, Status: 503, Code: string(fault.ServiceUnavailable)}))
+			c.End(r.hold, books.End{Outcome: books.Failed, Status: 503, Code: string(fault.ServiceUnavailable)})
 		}
 	}
 	return left, err
@@ -78,8 +78,8 @@ const (
 // quarantine moves a hold to the quarantine if its rows are damaged: a receipt exists already, the
 // account or key is missing, figures are out of range, or a row is unreadable. The hold's amount is
 // no longer held, nothing is charged, and the audit reports the hold.
-func (l *Ledger) quarantine(ctx context.Context, hold string, cause error) (found condition, err error) {
-	err = l.db.Update(ctx, func(tx *store.Tx) error {
+func (c *Committer) quarantine(ctx context.Context, hold string, cause error) (found condition, err error) {
+	err = c.opts.DB.Update(ctx, func(tx *store.Tx) error {
 		found = holdGone
 		var account, key string
 		err := tx.QueryRow(`SELECT account, key FROM ledger_hold WHERE id = $1`, hold).Scan(&account, &key)
@@ -125,9 +125,9 @@ func (l *Ledger) quarantine(ctx context.Context, hold string, cause error) (foun
 		return found, fmt.Errorf("move the damaged hold %s to the quarantine: %w", hold, err)
 	}
 	if found == holdDamaged {
-		l.log.Error("ledger: a damaged hold was moved to the quarantine; the audit shows it", "request", hold, "cause", cause)
-		if l.opts.Observer.Quarantined != nil {
-			l.opts.Observer.Quarantined()
+		c.opts.Log.Error("ledger: a damaged hold was moved to the quarantine; the audit shows it", "request", hold, "cause", cause)
+		if c.opts.Observer.Quarantined != nil {
+			c.opts.Observer.Quarantined()
 		}
 	}
 	return found, nil

@@ -1,4 +1,4 @@
-package ledger
+package commit
 
 import (
 	"context"
@@ -7,39 +7,20 @@ import (
 	"strconv"
 	"time"
 
-	"tollgate/internal/ledger/rows"
 	"tollgate/internal/node"
 	"tollgate/internal/store"
 )
 
-// committer commits the queue in batches, one transaction after the other. It uses no timer: the
-// next batch holds the operations queued during the last commit. One goroutine uses it.
-//
-// A batch begins by raising the node's batch number from n-1 to n, the fence. If the answer to a
-// COMMIT is lost, the committer tries the same batch again on a new connection: the update of the
-// number waits for the old transaction, and changes no row if the old transaction was committed.
-// The row of a dead node proves the same (ADR 3).
-type committer struct {
-	l     *Ledger
-	epoch string
-	batch int64 // number of the last committed batch
+// Phase identifies a round trip of a batch, so that a test can break the round trip.
+type Phase int
 
-	cache  rows.Cache
-	passed []*op // operations passed over by the last batch
-
-	// exec runs a batch of statements; tests replace it to inject faults.
-	exec func(ctx context.Context, s *store.Session, b *store.Batch, phase phase) error
-}
-
-// phase identifies a round trip of a batch, so that a test can break the round trip.
-type phase int
-
+// The phases.
 const (
-	phaseRead phase = iota
-	phaseLock       // waits for an account, before phaseRead
-	phaseWrite
-	phaseProve // reads the node's row after a lost answer
-	phaseRollback
+	PhaseRead     Phase = iota
+	PhaseLock           // waits for an account, before PhaseRead
+	PhaseWrite          // ends with the COMMIT
+	PhaseProve          // reads the node's row after a lost answer
+	PhaseRollback       // of a batch without a decision
 )
 
 // Bounds of one batch, and of the pauses between tries while the database is unreachable.
@@ -50,19 +31,12 @@ const (
 	maxPause     = 500 * time.Millisecond
 )
 
-func newCommitter(l *Ledger) *committer {
-	exec := l.exec
-	if exec == nil {
-		exec = func(ctx context.Context, s *store.Session, b *store.Batch, _ phase) error { return s.Run(ctx, b) }
-	}
-	return &committer{l: l, epoch: l.node.Epoch(), exec: exec}
-}
-
 // run commits until the queue is closed and empty.
-func (c *committer) run() {
-	ops := make([]*op, 0, batchSize)
+func (c *Committer) run() {
+	c.epoch = c.opts.Node.Epoch()
+	ops := make([]*Op, 0, batchSize)
 	for {
-		ops = c.l.queue.take(ops, c.passed)
+		ops = c.queue.take(ops, c.passed)
 		c.passed = c.passed[:0]
 		if ops == nil {
 			return
@@ -88,15 +62,15 @@ const (
 // commit completes a batch, whatever the database does: it retries while the database is
 // unreachable, splits a failing batch until the failing operation is alone, and starts a new epoch
 // if this node was declared dead.
-func (c *committer) commit(ops []*op) {
+func (c *Committer) commit(ops []*Op) {
 	var unanswered *batch // decisions of the try without an answer to its COMMIT
 	var cause error
 	alone := false // a batch of this operation alone has failed
 	pause := minPause
 	wait := overdue(ops)
-	defer c.l.writes.recordIdle()
+	defer c.writes.recordIdle()
 	for {
-		start := c.l.now()
+		start := c.opts.Now()
 		result, b, err := c.try(&ops, wait)
 		waited := wait
 		wait = ""
@@ -104,10 +78,10 @@ func (c *committer) commit(ops []*op) {
 		case resultCommitted:
 			c.batch++
 			c.cache.Store(b.Books)
-			c.l.writes.recordBatch(nil, c.l.now())
+			c.writes.recordBatch(nil, c.opts.Now())
 			c.answer(ops, b)
-			if c.l.opts.Observer.Batch != nil {
-				c.l.opts.Observer.Batch(len(b.decisions), c.l.now().Sub(start))
+			if c.opts.Observer.Batch != nil {
+				c.opts.Observer.Batch(len(b.decisions), c.opts.Now().Sub(start))
 			}
 			return
 		case resultLocked: // the fence was raised, so no earlier try was committed
@@ -138,22 +112,37 @@ func (c *committer) commit(ops []*op) {
 			return
 		}
 		if cause == nil || cause.Error() != err.Error() {
-			c.l.log.Warn("ledger: a batch was not committed and is retried", "batch", c.batch+1, "operations", len(ops), "error", err)
+			c.opts.Log.Warn("ledger: a batch was not committed and is retried", "batch", c.batch+1, "operations", len(ops), "error", err)
 			cause = err
 		}
 		if unreachable(err) {
-			c.l.writes.recordBatch(err, c.l.now())
+			c.writes.recordBatch(err, c.opts.Now())
 		}
 		<-time.After(store.Jitter(pause)) // nodes that have conflicted must not meet again
 		pause = min(2*pause, maxPause)
 	}
 }
 
+// overdue returns the account of the first operation passed over too often, or "".
+func overdue(ops []*Op) string {
+	for _, o := range ops {
+		if o.passes >= maxPasses {
+			return o.account
+		}
+	}
+	return ""
+}
+
+// maxPasses bounds how often an operation is passed over before a batch waits for the account. With
+// 150 accounts and six nodes, four fifths of the operations are passed over less than three times,
+// so few batches wait.
+const maxPasses = 8
+
 // giveUpLock passes over all operations of a batch after a wait of LockTimeout for an account. The
 // next batch takes new operations of other accounts too, and does not wait at first.
-func (c *committer) giveUpLock(ops []*op, account string) {
-	c.l.log.Warn("ledger: another transaction has locked an account for long; its requests wait, others go on", "account", account,
-		"waited", c.l.opts.LockTimeout)
+func (c *Committer) giveUpLock(ops []*Op, account string) {
+	c.opts.Log.Warn("ledger: another transaction has locked an account for long; its requests wait, others go on", "account", account,
+		"waited", c.opts.LockTimeout)
 	for _, o := range ops {
 		if o.account == account {
 			o.passes = 0
@@ -165,10 +154,10 @@ func (c *committer) giveUpLock(ops []*op, account string) {
 // try runs one transaction. It passes over operations whose accounts are locked by others. Unless
 // wait is empty, it first waits for the lock of the account wait, and then adds the operations
 // queued meanwhile to ops.
-func (c *committer) try(ops *[]*op, wait string) (tryResult, *batch, error) {
+func (c *Committer) try(ops *[]*Op, wait string) (tryResult, *batch, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
 	defer cancel()
-	session, err := c.l.db.Session(ctx)
+	session, err := c.opts.DB.Session(ctx)
 	if err != nil {
 		return resultNotCommitted, nil, unreachableError{err}
 	}
@@ -179,9 +168,9 @@ func (c *committer) try(ops *[]*op, wait string) (tryResult, *batch, error) {
 	return result, b, err
 }
 
-func (c *committer) tryOn(ctx context.Context, session *store.Session, ops *[]*op, wait string) (tryResult, *batch, error) {
+func (c *Committer) tryOn(ctx context.Context, session *store.Session, ops *[]*Op, wait string) (tryResult, *batch, error) {
 	b := &batch{Books: c.cache.NewBooks(), wait: wait}
-	b.LockFree = !c.l.db.OneProcess()
+	b.LockFree = !c.opts.DB.OneProcess()
 	read, err := c.begin(ctx, session, b)
 	if err != nil {
 		return resultNotCommitted, nil, unreachableError{err}
@@ -190,14 +179,14 @@ func (c *committer) tryOn(ctx context.Context, session *store.Session, ops *[]*o
 	node.Advance(read, &advanced, c.epoch, c.batch+1)
 	if wait != "" {
 		read.QueryLocked(func(store.Row) error { return nil }, `SELECT id FROM ledger_account WHERE id = $1`, wait)
-		if err = c.exec(ctx, session, read, phaseLock); err == nil && advanced > 0 {
-			*ops = c.l.queue.more(*ops)
+		if err = c.opts.Exec(ctx, session, read, PhaseLock); err == nil && advanced > 0 {
+			*ops = c.queue.more(*ops)
 		}
-		read = c.l.db.NewBatch()
+		read = c.opts.DB.NewBatch()
 	}
 	if err == nil && (wait == "" || advanced > 0) {
-		b.Read(read, c.l.db, need(*ops))
-		err = c.exec(ctx, session, read, phaseRead)
+		b.Read(read, c.opts.DB, need(*ops))
+		err = c.opts.Exec(ctx, session, read, PhaseRead)
 	}
 	if err != nil {
 		err = fmt.Errorf("read the books: %w", err)
@@ -211,17 +200,17 @@ func (c *committer) tryOn(ctx context.Context, session *store.Session, ops *[]*o
 	}
 	b.decide(*ops, c.epoch)
 	if len(b.decisions) == 0 {
-		rollback := c.l.db.NewBatch()
+		rollback := c.opts.DB.NewBatch()
 		rollback.Rollback()
-		if err := c.exec(ctx, session, rollback, phaseRollback); err != nil {
+		if err := c.opts.Exec(ctx, session, rollback, PhaseRollback); err != nil {
 			return resultNotCommitted, nil, unreachableError{fmt.Errorf("roll back: %w", err)}
 		}
 		return resultLocked, nil, nil
 	}
-	write := c.l.db.NewBatch()
-	b.Write(write, c.l.opts.AnnounceLow)
+	write := c.opts.DB.NewBatch()
+	b.Write(write, c.opts.AnnounceLow)
 	write.Commit()
-	if err := c.exec(ctx, session, write, phaseWrite); err != nil {
+	if err := c.opts.Exec(ctx, session, write, PhaseWrite); err != nil {
 		err = fmt.Errorf("write the books: %w", err)
 		if store.Refused(err) {
 			return resultNotCommitted, nil, err
@@ -233,26 +222,26 @@ func (c *committer) tryOn(ctx context.Context, session *store.Session, ops *[]*o
 
 // begin opens the transaction and returns the batch for the next statements. On SQLite the
 // transaction is already open when begin returns, and b may use cached rows.
-func (c *committer) begin(ctx context.Context, session *store.Session, b *batch) (*store.Batch, error) {
-	begin := c.l.db.NewBatch()
-	begin.Begin(strconv.FormatInt(c.l.opts.LockTimeout.Milliseconds(), 10)+"ms", idleTimeout)
-	if !c.l.db.HasVersion() {
+func (c *Committer) begin(ctx context.Context, session *store.Session, b *batch) (*store.Batch, error) {
+	begin := c.opts.DB.NewBatch()
+	begin.Begin(strconv.FormatInt(c.opts.LockTimeout.Milliseconds(), 10)+"ms", idleTimeout)
+	if !c.opts.DB.HasVersion() {
 		return begin, nil
 	}
 	b.Begin(begin)
-	if err := c.exec(ctx, session, begin, phaseRead); err != nil {
+	if err := c.opts.Exec(ctx, session, begin, PhaseRead); err != nil {
 		return nil, fmt.Errorf("begin: %w", err)
 	}
-	return c.l.db.NewBatch(), nil
+	return c.opts.DB.NewBatch(), nil
 }
 
 // resolve finds out why the fence was not raised. It runs in the open transaction, whose commit
 // proves the reads (node.Prove).
-func (c *committer) resolve(ctx context.Context, session *store.Session) (tryResult, *batch, error) {
+func (c *Committer) resolve(ctx context.Context, session *store.Session) (tryResult, *batch, error) {
 	var fate node.Fate
-	prove := c.l.db.NewBatch()
+	prove := c.opts.DB.NewBatch()
 	node.Prove(prove, &fate, c.epoch)
-	if err := c.exec(ctx, session, prove, phaseProve); err != nil {
+	if err := c.opts.Exec(ctx, session, prove, PhaseProve); err != nil {
 		return resultNotCommitted, nil, unreachableError{fmt.Errorf("read this node's last batch number: %w", err)}
 	}
 	result, err := resultOf(fate, c.batch)
@@ -296,7 +285,7 @@ func unreachable(err error) bool {
 }
 
 // split halves a failing batch until the failing operation is alone, and refuses that operation.
-func (c *committer) split(ops []*op, err error) {
+func (c *Committer) split(ops []*Op, err error) {
 	if len(ops) > 1 {
 		half := len(ops) / 2
 		c.commit(ops[:half:half]) // a waiting batch appends operations
@@ -304,13 +293,13 @@ func (c *committer) split(ops []*op, err error) {
 		return
 	}
 	err = fmt.Errorf("%w: %w", errPoisoned, err)
-	c.l.log.Error("ledger: an operation cannot be committed", "operation", ops[0].String(), "error", err)
+	c.opts.Log.Error("ledger: an operation cannot be committed", "operation", ops[0].String(), "error", err)
 	c.refuse(ops, err)
 }
 
 // answer sends the committed decisions to the callers. Operations without a decision were passed over
 // and go with the next batch.
-func (c *committer) answer(ops []*op, b *batch) {
+func (c *Committer) answer(ops []*Op, b *batch) {
 	for _, o := range ops {
 		d, decided := b.decisions[o]
 		if !decided {
@@ -318,54 +307,35 @@ func (c *committer) answer(ops []*op, b *batch) {
 			c.passed = append(c.passed, o)
 			continue
 		}
-		o.err = d.err
+		o.Err = d.err
 		switch o.kind {
 		case opAdmit:
 			if d.hold != nil {
-				o.hold = &Hold{Amount: d.hold.Amount, Account: d.hold.Account, Key: d.hold.Key, ledger: c.l, row: d.hold}
+				o.Hold = &OpenHold{Row: d.hold}
 			}
+			o.Logged = o.Logged || d.hookRan
 		case opEnd, opSweep, opJob:
 			c.observe(o, d)
 		}
-		o.hookRan = d.hookRan
+		o.ended = d.hookRan
 		if o.kind != opSweep && isDamage(d.err) {
-			c.l.failedEnds.add(o.holdID, failedEnd{d.err, o.hold})
+			c.failedEnds.add(o.holdID, failedEnd{d.err, o.hold})
 		}
 		c.finish(o, d.hold != nil)
 	}
-	if ended := c.l.opts.Observer.Ended; ended != nil {
+	if ended := c.opts.Observer.Ended; ended != nil {
 		b.EachEnd(ended)
 	}
-	if len(b.Lows) > 0 && c.l.opts.LowAnnounced != nil {
-		c.l.opts.LowAnnounced()
+	if len(b.Lows) > 0 && c.opts.LowAnnounced != nil {
+		c.opts.LowAnnounced()
 	}
 }
 
-func (c *committer) observe(o *op, d decision) {
-	if d.over > 0 && c.l.opts.Observer.OverHold != nil {
-		c.l.opts.Observer.OverHold(d.over)
+func (c *Committer) observe(o *Op, d decision) {
+	if d.over > 0 && c.opts.Observer.OverHold != nil {
+		c.opts.Observer.OverHold(d.over)
 	}
-	if o.kind == opSweep && d.ended && c.l.opts.Observer.Swept != nil {
-		c.l.opts.Observer.Swept(d.charged)
-	}
-}
-
-// String names an operation in the log.
-func (o *op) String() string {
-	switch o.kind {
-	case opAdmit:
-		return "admit " + o.admission.Request
-	case opEnd:
-		return "settle " + o.holdID
-	case opSweep:
-		return "sweep " + o.holdID
-	case opJob:
-		return "end of the job of " + o.holdID
-	case opProgress:
-		return "progress " + o.progressOf.row.ID
-	case opConfirm:
-		return "confirm"
-	default:
-		return "log refusal " + o.refusal.Request
+	if o.kind == opSweep && d.ended && c.opts.Observer.Swept != nil {
+		c.opts.Observer.Swept(d.charged)
 	}
 }

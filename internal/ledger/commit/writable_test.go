@@ -1,4 +1,4 @@
-package ledger
+package commit
 
 import (
 	"errors"
@@ -25,7 +25,7 @@ func TestFullDiskMessage(t *testing.T) {
 		{&pgconn.PgError{Code: "57P01"}, false},
 		{errors.New("nothing was committed"), false},
 	} {
-		for name, f := range map[string]error{"a refused batch": unavailable(c.err).Cause, "a late batch": nameFullDisk(c.err)} {
+		for name, f := range map[string]error{"a refused batch": Unavailable(c.err).Cause, "a late batch": nameFullDisk(c.err)} {
 			if got := strings.Contains(f.Error(), "the disk of the database is full"); got != c.named || !errors.Is(f, c.err) {
 				t.Errorf("%s: %v", name, f)
 			}

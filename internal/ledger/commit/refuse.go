@@ -1,7 +1,6 @@
-package ledger
+package commit
 
 import (
-	"context"
 	"sync"
 	"time"
 
@@ -31,37 +30,30 @@ const (
 // log, and anybody can cause any number of them.
 func (r *Refusal) anonymous() bool { return r.Account == "" }
 
-// Refused logs a refusal. It does not wait: the next batch writes the row.
-func (l *Ledger) Refused(r Refusal) { l.refused(r, l.now()) }
-
-func (l *Ledger) refused(r Refusal, now time.Time) {
-	if l.opts.Observer.Ended != nil {
-		l.opts.Observer.Ended(books.EndedRequest{Model: r.Model, Code: r.Code})
+// LogRefusal logs a refusal. It does not wait: the next batch writes the row.
+func (c *Committer) LogRefusal(r Refusal, now time.Time) {
+	if c.opts.Observer.Ended != nil {
+		c.opts.Observer.Ended(books.EndedRequest{Model: r.Model, Code: r.Code})
 	}
-	r.standsFor = l.refusals.count(r, now)
+	r.standsFor = c.refusals.count(r, now)
 	switch {
 	case r.standsFor > 0:
-		l.logRefusal(r)
-	case l.opts.Observer.Unlogged != nil:
-		l.opts.Observer.Unlogged(!r.anonymous())
+		c.pushRefusal(r)
+	case c.opts.Observer.Unlogged != nil:
+		c.opts.Observer.Unlogged(!r.anonymous())
 	}
 }
 
-// flushRefusals logs the counted refusals of past windows.
-func (l *Ledger) flushRefusals(context.Context) error {
-	l.logCounted(l.now())
-	return nil
-}
-
-func (l *Ledger) logCounted(now time.Time) {
-	for _, r := range l.refusals.flush(now) {
-		l.logRefusal(r)
+// LogSampled logs the counted refusals of past windows.
+func (c *Committer) LogSampled(now time.Time) {
+	for _, r := range c.refusals.flush(now) {
+		c.pushRefusal(r)
 	}
 }
 
-func (l *Ledger) logRefusal(r Refusal) {
-	if !l.queue.push(&op{kind: opRefused, account: r.Account, refusal: r}) {
-		l.refusals.putBack(r)
+func (c *Committer) pushRefusal(r Refusal) {
+	if !c.queue.push(&Op{kind: opRefused, account: r.Account, refusal: r}) {
+		c.refusals.putBack(r)
 	}
 }
 
