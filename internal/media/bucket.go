@@ -20,8 +20,8 @@ import (
 )
 
 // bucket is a backend in an S3-compatible store. It stores a file of one part with one PUT, and a
-// longer file with a multipart upload that it aborts on any error. So the file is visible completely
-// or not at all.
+// longer file with a multipart upload, aborted on any error. So the file is visible completely or not
+// at all.
 type bucket struct {
 	name      string
 	api       *minio.Core
@@ -148,7 +148,7 @@ func (b *bucket) check(ctx context.Context) error {
 	return checkBackend(ctx, b, "the media bucket "+b.name)
 }
 
-// IsStarting reports whether err is the response of a store that is not ready yet: a 5xx or a 429.
+// IsStarting reports whether err is the response of a store before it is ready, a 5xx or a 429.
 // Rejected credentials and a missing bucket are permanent errors.
 func IsStarting(err error) bool {
 	var response minio.ErrorResponse

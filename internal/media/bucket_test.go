@@ -124,8 +124,8 @@ func TestBucketRequestsOnlyServedBytes(t *testing.T) {
 // lastOffset returns the offset of the last byte as text.
 func lastOffset(data []byte) string { return strconv.Itoa(len(data) - 1) }
 
-// TestLongFileIsUploadedInParts checks that a multipart upload is aborted if a request fails, and that
-// a part is sent again after a broken connection.
+// TestLongFileIsUploadedInParts checks the abort of a multipart upload after a failed request, and the
+// retry of a part after a broken connection.
 func TestLongFileIsUploadedInParts(t *testing.T) {
 	t.Parallel()
 	b, g := newProxiedStore(t)
@@ -210,8 +210,8 @@ func TestUploadOfDeadNodeIsDeleted(t *testing.T) {
 	b.wantNoRemainder("the sweep")
 }
 
-// TestUnavailableBucket checks that a failing bucket causes a 503 and an internal error, and that
-// files are deleted after the bucket works again.
+// TestUnavailableBucket checks the errors of a failing bucket, and the deletion of files after the
+// bucket works again.
 func TestUnavailableBucket(t *testing.T) {
 	t.Parallel()
 	b, g := newProxiedStore(t)

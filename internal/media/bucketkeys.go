@@ -96,12 +96,10 @@ func (k *bucketKeys) RetrieveWithCredContext(*credentials.CredContext) (credenti
 		SignerType: credentials.SignatureV4}, nil
 }
 
-// IsExpired implements credentials.Provider. It returns true so that each request asks the chain,
-// which caches credentials.
+// IsExpired implements credentials.Provider. It returns true, because the chain caches credentials.
 func (k *bucketKeys) IsExpired() bool { return true }
 
-// keySources are the variables that name a source of credentials. A named source may be unavailable
-// for a while.
+// keySources are the variables for sources of credentials. A source may be unavailable for a while.
 var keySources = []string{"AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE",
 	"AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"}
 

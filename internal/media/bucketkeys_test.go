@@ -58,7 +58,7 @@ func openBucketStore(t *testing.T, s *s3server.Server, log *strings.Builder) (*S
 }
 
 // TestBucketKeysOfEachSource checks that a bucket opens with credentials from each source of AWS's
-// chain, and that the server is asked at most once.
+// chain, after at most one request for them.
 func TestBucketKeysOfEachSource(t *testing.T) {
 	s := s3server.Start(t)
 	cloud := fakecloud.NewAWSKeys(t, s3server.Access, s3server.Secret)
@@ -130,8 +130,8 @@ func TestBucketWithoutKeys(t *testing.T) {
 	}
 }
 
-// TestBucketKeysAreRenewed checks that credentials are fetched again before they expire, and that the
-// old credentials are used until they expire if no new ones can be fetched.
+// TestBucketKeysAreRenewed checks that credentials are fetched again before they expire. The old
+// credentials are used until then if no new ones can be fetched.
 func TestBucketKeysAreRenewed(t *testing.T) {
 	s := s3server.Start(t)
 	cloud := fakecloud.NewAWSKeys(t, s3server.Access, s3server.Secret)

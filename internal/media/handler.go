@@ -34,8 +34,8 @@ func (s *Store) Handler() http.Handler { return http.HandlerFunc(s.serve) }
 func (s *Store) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("X-Content-Type-Options", "nosniff")
-	// A browser shows the file and runs no script. The last three directives allow the page that
-	// the browser builds around an image or video.
+	// A browser shows the file and runs no script. The last three directives allow the browser's
+	// own page around an image or video.
 	h.Set("Content-Security-Policy", "sandbox; default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'")
 	// The sandbox gives this page an opaque origin, so Chromium's video player makes cross-origin
 	// requests and needs this header. Any page may read the file, because the name is the secret.
@@ -127,7 +127,7 @@ func (w *rangeWriter) Write(b []byte) (int, error) {
 // ReadFrom implements io.ReaderFrom, so that the kernel sends files.
 func (w *rangeWriter) ReadFrom(r io.Reader) (int64, error) { return io.Copy(w.ResponseWriter, r) }
 
-// notFoundError returns the error for every path that is not a working link.
+// notFoundError returns the error for every path except working links.
 func notFoundError() error {
 	return fault.New(fault.NotFound,
 		"There is no file at this address. Files are deleted when their time is over: make a new job, or check the address.")
@@ -155,8 +155,8 @@ func (s *Store) cacheControl(rec *record) (string, bool) {
 	return "", false
 }
 
-// expectedSpan returns the range that the response will probably need, so that the bucket sends no
-// more. For several ranges it returns the whole file. net/http evaluates the headers again.
+// expectedSpan estimates the range of the response, so that the bucket sends no more. For several
+// ranges it returns the whole file. net/http evaluates the headers again.
 func expectedSpan(r *http.Request, tag string, size int64) span {
 	if r.Method == http.MethodHead || strings.Contains(r.Header.Get("If-None-Match"), tag) {
 		return span{}

@@ -192,8 +192,8 @@ func TestOpenLink(t *testing.T) {
 	})
 }
 
-// TestMissingFileIsLogged checks that a missing file causes a 404 and a log without the whole name, and
-// that its row is deleted after the retention.
+// TestMissingFileIsLogged checks that a missing file causes a 404 and a log without the whole name. The
+// sweep deletes its row after the retention.
 func TestMissingFileIsLogged(t *testing.T) {
 	forEachBackend(t, func(b *testStore) {
 		f := b.put("job_1", formattest.Picture(t, "image/png", 4, 4, 1))

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// ErrStorage means that the folder or bucket failed to store or return a file, for example because
+// ErrStorage reports a failure of the folder or bucket to store or return a file, for example because
 // the disk is full or the credentials were rejected. The error wraps the cause.
 var ErrStorage = errors.New("the media store failed")
 

@@ -19,7 +19,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// faultyBackend is a backend with puts and opens that fail with the error set by fail.
+// faultyBackend is a backend. Its put and open fail with the error set by fail.
 type faultyBackend struct {
 	backend
 	err atomic.Pointer[error]
@@ -50,8 +50,8 @@ func (f *faultyBackend) open(ctx context.Context, name string, size int64, expec
 
 func (f *faultyBackend) check(ctx context.Context) error { return checkBackend(ctx, f, "the store") }
 
-// TestStoreIsDownUntilItWorks checks that only failures of the backend make the store down, and
-// that the next stored file ends the outage.
+// TestStoreIsDownUntilItWorks checks that only failures of the backend make the store down, until
+// the next stored file or successful Check.
 func TestStoreIsDownUntilItWorks(t *testing.T) {
 	t.Parallel()
 	storetest.EachClock(t, func(t *testing.T, db *store.DB, c *storetest.Clock) {

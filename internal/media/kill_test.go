@@ -17,7 +17,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// The variables that turn this test binary into a process that stores files until killed.
+// The variables for TestVictimProcess.
 const (
 	envVictimDB    = "TOLLGATE_TEST_MEDIA_DB"
 	envVictimPlace = "TOLLGATE_TEST_MEDIA_PLACE"
@@ -37,7 +37,8 @@ func victimPicture(t testing.TB, name string) []byte {
 	return padded(t, size, seed)
 }
 
-// TestVictimProcess is the process that TestKillAtAnyInstant kills. As a test it does nothing.
+// TestVictimProcess stores files until TestKillAtAnyInstant kills the process. As a test it does
+// nothing.
 func TestVictimProcess(t *testing.T) {
 	address, location := os.Getenv(envVictimDB), os.Getenv(envVictimPlace)
 	if address == "" {
@@ -88,8 +89,8 @@ func TestVictimProcess(t *testing.T) {
 	}
 }
 
-// TestKillAtAnyInstant checks files after kills of a process that stores and publishes files. Every
-// file reported as published must be served, and no other file may be served or stored in part. The
+// TestKillAtAnyInstant kills a process while it stores and publishes files. Every file reported as
+// published must be served, and no other file may be served or stored in part. The
 // test uses a folder with SQLite and a bucket with the other databases.
 func TestKillAtAnyInstant(t *testing.T) {
 	t.Parallel()
@@ -209,7 +210,7 @@ func (b *testStore) checkAfterKill(name, step string) int {
 	}
 	b.wantGone(f)
 	b.wantWholeOrNothing(f, rec.state == stateStored, data)
-	// The node that takes over the job stores the file again.
+	// Another node takes over the job and stores the file again.
 	if _, err := b.Put(b.t.Context(), name, bytes.NewReader(data), Limit{KindImage, f.Size}); err != nil {
 		b.t.Errorf("%s: second Put: %v", name, err)
 	}

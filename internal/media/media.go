@@ -37,13 +37,13 @@ type Options struct {
 	Base string
 	// Public is true if providers on the internet can read links below Base.
 	Public bool
-	// Retention is the time for which results are kept after their publication.
+	// Retention is the lifetime of results after their publication.
 	Retention time.Duration
 	// Lookup reads an environment variable. Open uses the credentials of a bucket in
 	// AWS_ACCESS_KEY_ID and its companions. If Lookup is nil or lacks them, Open uses AWS's chain
 	// (see bucketKeys).
 	Lookup func(name string) (string, bool)
-	// Down is the error of a bucket that does not respond at the start, or nil.
+	// Down is the error of an unavailable bucket at the start, or nil.
 	Down error
 	// Log gets errors about files. If nil, they are discarded.
 	Log *slog.Logger
@@ -157,8 +157,8 @@ const (
 var (
 	// ErrUnknown means that the file does not exist.
 	ErrUnknown = errors.New("there is no such file")
-	// ErrNotReserved means that the name was never reserved, was given up or is already published.
-	// Nothing was stored.
+	// ErrNotReserved reports a name without a reservation, because the name was never reserved, was
+	// given up or is already published. Nothing was stored.
 	ErrNotReserved = errors.New("the name is not reserved for a result")
 	// ErrSource means that reading the bytes to store failed. The error wraps the cause.
 	ErrSource = errors.New("read the file to store")

@@ -60,7 +60,7 @@ func forEachBackend(t *testing.T, test func(b *testStore)) {
 	}
 }
 
-// newSQLiteStore opens a store on SQLite, for tests that do not depend on the database.
+// newSQLiteStore opens a store on SQLite, for tests independent of the database.
 func newSQLiteStore(t *testing.T, location string) *testStore {
 	t.Helper()
 	c := new(storetest.Clock)
@@ -355,8 +355,7 @@ func (b *testStore) rows() (n int) {
 	return n
 }
 
-// TestNamesCannotBeGuessed checks that names are unique and have 32 characters, and that isName
-// rejects other texts.
+// TestNamesCannotBeGuessed checks newName for uniqueness and length, and isName for other texts.
 func TestNamesCannotBeGuessed(t *testing.T) {
 	t.Parallel()
 	names := map[string]bool{}
@@ -375,7 +374,7 @@ func TestNamesCannotBeGuessed(t *testing.T) {
 	}
 }
 
-// TestReserveTxChecksNumber checks that ReserveTx rejects numbers that are not from 1 to maxNames.
+// TestReserveTxChecksNumber checks that ReserveTx accepts only numbers from 1 to maxNames.
 func TestReserveTxChecksNumber(t *testing.T) {
 	t.Parallel()
 	b := newSQLiteStore(t, "file:"+t.TempDir())

@@ -38,7 +38,7 @@ func padded(t testing.TB, size int, seed uint64) []byte {
 	return formattest.Join(data[:header], chunk, data[header:])
 }
 
-// failingReader returns a reader that fails after the first n bytes of data.
+// failingReader returns a reader of the first n bytes of data, followed by an error.
 func failingReader(data []byte, n int) io.Reader {
 	return io.MultiReader(bytes.NewReader(data[:n]), iotest.ErrReader(errBoom))
 }
@@ -245,7 +245,7 @@ func TestRenewTxReturnsCompleteFiles(t *testing.T) {
 	})
 }
 
-// TestAllPublished checks that AllPublished reports a file that was never stored.
+// TestAllPublished checks AllPublished for a file without a stored result.
 func TestAllPublished(t *testing.T) {
 	forEachBackend(t, func(b *testStore) {
 		f := b.put("job_1", formattest.Picture(t, "image/png", 5, 5, 1))

@@ -39,8 +39,8 @@ func (s *Store) Keep(ctx context.Context, job string, data []byte, policy format
 	return f, nil
 }
 
-// Adopt adds the statement that assigns the kept references to their job until Drop. It must be part
-// of the transaction that submits the job. A second call is a no-op.
+// Adopt adds the statement to assign the kept references to their job until Drop. It must be part of
+// the transaction with the job's submission. A second call is a no-op.
 func Adopt(q *store.Batch, job string, nowMS int64) { q.Exec(nil, adoptText, nowMS, job) }
 
 // Discard gives up the references of a job with a rejected submission; Run deletes the files. If
@@ -55,7 +55,7 @@ func (s *Store) Discard(ctx context.Context, job string) {
 // writeTimeout bounds a statement about references.
 const writeTimeout = 5 * time.Second
 
-// write runs a transaction that completes even if the client disconnects.
+// write runs a transaction to its end even if the client disconnects.
 func (s *Store) write(ctx context.Context, do func(tx *store.Tx, nowMS int64) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()

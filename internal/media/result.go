@@ -174,8 +174,8 @@ func (p *Publication) AllPublished() bool {
 	return true
 }
 
-// Publish adds the statements that make stored results of job public. Their retention begins at
-// nowMS, the transaction's time in Unix milliseconds. Public files stay unchanged. In a job's last
+// Publish adds the statements to make stored results of job public. Their retention begins at nowMS,
+// the transaction's time in Unix milliseconds. Public files stay unchanged. In a job's last
 // transaction, Publish must come before Drop.
 func Publish(q *store.Batch, job string, files []File, nowMS int64) *Publication {
 	p := &Publication{changed: make([]int64, len(files))}
@@ -185,9 +185,8 @@ func Publish(q *store.Batch, job string, files []File, nowMS int64) *Publication
 	return p
 }
 
-// Drop adds the statement that gives up a job's references and its unpublished names and results; Run
-// deletes the files. Drop must be part of the transaction that ends the job. A second call is a
-// no-op.
+// Drop adds the statement to give up a job's references and its unpublished names and results; Run
+// deletes the files. Drop must be part of the job's last transaction. A second call is a no-op.
 func Drop(q *store.Batch, job string, nowMS int64) { q.Exec(nil, dropText, nowMS, job) }
 
 // SizesTx returns the sizes in bytes of the published results of jobs, by the last element of their
@@ -206,5 +205,5 @@ func SizesTx(tx *store.Tx, jobs []string) (map[string]int64, error) {
 	return sizes, nil
 }
 
-// Retention returns the time for which results are kept after their publication.
+// Retention returns the lifetime of results after their publication.
 func (s *Store) Retention() time.Duration { return s.retention }

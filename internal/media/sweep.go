@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// unpublishedTime is the time after which the sweep gives up a name without a published file, or
-	// a reference without a job.
+	// unpublishedTime is the lifetime of a name without a published file, and of a reference without
+	// a job.
 	unpublishedTime = 24 * time.Hour
 	// retryDelay is the wait before the next attempt to delete a file, after a failure or the death
 	// of the deleting node.
@@ -116,7 +116,7 @@ func (s *Store) correctTimes(ctx context.Context) error {
 	return nil
 }
 
-// retentions returns the time after which each state expires.
+// retentions returns the lifetime of each state.
 func (s *Store) retentions() map[string]time.Duration {
 	return map[string]time.Duration{
 		statePublic:  s.retention,

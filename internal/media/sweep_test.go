@@ -93,8 +93,7 @@ func TestNodesShareSweep(t *testing.T) {
 	})
 }
 
-// TestFailedDeletionIsRetried checks that a file that could not be deleted is deleted after
-// retryDelay.
+// TestFailedDeletionIsRetried checks that the deletion of a file is retried after retryDelay.
 func TestFailedDeletionIsRetried(t *testing.T) {
 	t.Parallel()
 	storetest.EachClock(t, func(t *testing.T, db *store.DB, c *storetest.Clock) {
@@ -134,8 +133,7 @@ func TestExpiredFileIsNotPublished(t *testing.T) {
 	})
 }
 
-// TestRunDeletesUntilCanceled checks that Discard wakes Run, and that Run returns when its context
-// ends.
+// TestRunDeletesUntilCanceled checks that Discard wakes Run, until the context ends.
 func TestRunDeletesUntilCanceled(t *testing.T) {
 	t.Parallel()
 	b := newSQLiteStore(t, "file:"+t.TempDir())
@@ -220,7 +218,7 @@ func TestStatementsUseIndexes(t *testing.T) {
 }
 
 // TestFilesAreDeletedConcurrently checks that maxDeletions deletions run at the same time. Each waits
-// for the others, so that deletions one after the other would fail.
+// for the others, so deletions one after the other would fail.
 func TestFilesAreDeletedConcurrently(t *testing.T) {
 	t.Parallel()
 	storetest.EachClock(t, func(t *testing.T, db *store.DB, c *storetest.Clock) {
@@ -239,7 +237,7 @@ func TestFilesAreDeletedConcurrently(t *testing.T) {
 	})
 }
 
-// blockingBackend is a backend with deletions that wait until maxDeletions of them run.
+// blockingBackend is a backend. Its deletions wait until maxDeletions of them run.
 type blockingBackend struct {
 	backend
 	mu                        sync.Mutex
