@@ -85,7 +85,7 @@ type row struct {
 	version        int64
 }
 
-// edit is a change of a row of the table.
+// edit inserts, updates or deletes a row of the table.
 type edit struct {
 	entry      *routingEntry
 	part       blockedPart

@@ -43,8 +43,8 @@ type Options struct {
 	Open func(upstream.Target) (chatcall.Adapter, error)
 	// Catalog has the newest snapshot, for Run and Statuses. If nil, there are no lines.
 	Catalog *catalog.Watcher
-	// DB holds the state that nodes share: slots, the operator's decisions, reports. If nil, this
-	// is the only node.
+	// DB holds the slots, the operator's decisions and the reports of all nodes. If nil, this is the
+	// only node.
 	DB *store.DB
 	// Node is this node. It is required with DB.
 	Node *node.Node

@@ -19,8 +19,8 @@ const (
 	outcomeRejected = "rejected" // passed on to the client with the provider's code
 )
 
-// metrics holds the tollgate_line_* metrics. The labels are ids of the catalog and constants of the
-// gateway, so the number of series is bounded.
+// metrics holds the tollgate_line_* metrics. The number of series is bounded, because labels are ids
+// in the catalog or constants of the gateway.
 type metrics struct {
 	attempts  *prometheus.CounterVec
 	breaks    *prometheus.CounterVec

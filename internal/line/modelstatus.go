@@ -22,8 +22,8 @@ type ModelStatus struct {
 	Until int64  `json:"until,omitempty"` // next request or probe in Unix seconds
 }
 
-// modelStates returns the states of models: the parts that are out or cooling, and an entry in
-// service for each model available in at least one form.
+// modelStates returns the states of all parts that are out or cooling, and the state in_service for
+// each model available in at least one form.
 func modelStates(models []string, parts health.PartsOut) []ModelStatus {
 	var states []ModelStatus
 	out := map[string]bool{}

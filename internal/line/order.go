@@ -59,8 +59,8 @@ func rank(lines []rankedLine, conversation uint64) {
 	})
 }
 
-// rendezvous returns a line's score for a conversation: its weight over an exponential variable.
-// The probability of the highest score is proportional to the weight.
+// rendezvous returns a line's score for a conversation, its weight divided by an exponential variable.
+// A line has the highest score with a probability proportional to its weight.
 func rendezvous(line, conversation uint64, weight int) float64 {
 	u := (float64(mix(line^mix(conversation))>>11) + 0.5) / (1 << 53) // above 0, below 1
 	return -float64(weight) / math.Log(u)

@@ -110,8 +110,8 @@ func (p *prober) blame(ctx context.Context, entry *routingEntry, target, lastAns
 	f.Health, f.Vague = upstream.HealthModel, false
 }
 
-// doubtTargets returns the targets of a probe of a doubt. If the doubt is not about a chat model, as
-// after failed jobs, the targets are the line's chat models.
+// doubtTargets returns the targets for the probe of a doubt. If the doubt is not about a chat model,
+// as after failed jobs, the targets are the line's chat models.
 func (p *prober) doubtTargets(ln *catalog.Line, probe health.Probe) []health.LinePart {
 	if m := p.lines.model(probe.Model); m == nil || m.Kind != catalog.KindChat {
 		return p.lineTargets(ln, health.Probe{})
@@ -119,8 +119,8 @@ func (p *prober) doubtTargets(ln *catalog.Line, probe health.Probe) []health.Lin
 	return []health.LinePart{targetOf(ln, probe)}
 }
 
-// targetOf returns the target of a probe of one part. If the probe has no form, targetOf begins with
-// the form of the model's last answer and returns the next form at each probe.
+// targetOf returns the target for the probe of one part. If the probe has no form, targetOf begins
+// with the form of the model's last answer and returns the next form at each probe.
 func targetOf(ln *catalog.Line, probe health.Probe) health.LinePart {
 	if probe.Form != "" || len(ln.Forms) == 0 {
 		return probe.LinePart
@@ -132,8 +132,8 @@ func targetOf(ln *catalog.Line, probe health.Probe) health.LinePart {
 	return health.LinePart{Model: probe.Model, Form: forms[probe.Number%len(forms)]}
 }
 
-// lineTargets returns the targets of a probe of the whole line: first the part of the last answer,
-// then other chat models and forms, rotated at each probe.
+// lineTargets returns the targets for a probe of the whole line. The part of the last answer comes
+// first, followed by other chat models and forms, rotated at each probe.
 func (p *prober) lineTargets(ln *catalog.Line, probe health.Probe) (targets []health.LinePart) {
 	for id := range ln.Models {
 		if m := p.lines.model(id); m != nil && m.Kind == catalog.KindChat {

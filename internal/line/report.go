@@ -205,8 +205,8 @@ func cause(nodes []OnNode, state string) (text string, at int64) {
 	return text, at
 }
 
-// partsOut merges the nodes' lists of parts, in order: with the earliest Since, the latest Until,
-// and the most recent cause.
+// partsOut merges the nodes' lists of parts, in the order of PartOut.Compare. Each part has the
+// earliest Since, the latest Until, and the most recent cause.
 func partsOut(nodes []OnNode, list func(*health.PartsOut) []health.PartOut) []health.PartOut {
 	var out []health.PartOut
 	var causeSince []int64 // for each element of out, Since of the part with its cause

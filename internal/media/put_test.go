@@ -22,7 +22,7 @@ import (
 
 var errBoom = errors.New("boom")
 
-// twoPartPicture returns a picture of nearly two parts of a bucket.
+// twoPartPicture returns a picture that needs two parts in a bucket.
 func twoPartPicture(t testing.TB, seed uint64) []byte { return padded(t, 2*partSize-1000, seed) }
 
 // padded returns a small picture with a chunk of size random bytes.

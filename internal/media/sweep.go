@@ -176,7 +176,7 @@ func (s *Store) sweep(ctx context.Context, do func(tx *store.Tx, nowMS int64) er
 	})
 }
 
-// expire gives up a chunk of the expired files of a state. After the commit, these files cannot be
+// expire gives up a chunk of a state's expired files. After the commit, these files cannot be
 // published, adopted or fetched.
 func (s *Store) expire(ctx context.Context, state string) (n int64, err error) {
 	err = s.sweep(ctx, func(tx *store.Tx, nowMS int64) (err error) {

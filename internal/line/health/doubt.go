@@ -153,7 +153,7 @@ func (h *health) isDue(now time.Time, part LinePart, d *doubt) bool {
 	return d.ready(now) && (h.state != cooling || !h.reporters.confirmed) && (model == nil || !model.active() || !model.reporters.confirmed)
 }
 
-// recordDoubtProbe records the result of a probe of a doubtful part. generation is the line's
+// recordDoubtProbe records the result of probing a doubtful part. generation is the line's
 // generation at the start of the probe, and form is the form of the probe. A failure applies to all
 // accounts, because no client influences a probe.
 func (h *health) recordDoubtProbe(now time.Time, generation uint64, part LinePart, form wire.Form, f *upstream.Failure) (changes []Change) {
