@@ -4,8 +4,9 @@
 // Invariants. A key's secret and a password are stored only as hashes; the secret leaves this
 // package once, at its creation. The money side of an account or key (balance, limits, disabled
 // flag, version) belongs to package ledger and changes in the same transaction; every change of a
-// key raises its version there. The key cache may answer yes from memory, but a no comes from a
-// database read after the request arrived. Lists are stored and shown in canonical form.
+// key raises its version there. The key cache may accept a key from memory, but rejects a key only
+// after a database read that began after the request arrived. Lists are stored and shown in
+// canonical form.
 //
 // Functions with the suffix Tx join the caller's transaction and have no effect outside it. They
 // return *fault.Error for errors that a person can correct: 404 not_found for an unknown
@@ -67,25 +68,25 @@ type NewAccount struct {
 	Test bool
 }
 
-// Check brings the texts into canonical form, or returns one error for each bad field, joined.
-// CreateTx does the same.
+// Check brings the texts into canonical form, and returns the joined errors of all invalid fields.
+// CreateTx calls Check.
 func (o *NewAccount) Check() error {
-	var name, email, factor error
-	o.Name, name = checkName("name", o.Name, "")
+	var nameErr, emailErr, factorErr error
+	o.Name, nameErr = checkName("name", o.Name, "")
 	if o.Email != "" {
-		o.Email, email = ParseEmail(o.Email)
+		o.Email, emailErr = ParseEmail(o.Email)
 	} else if o.PasswordHash != "" {
-		email = fault.At(fault.InvalidRequest, "email",
+		emailErr = fault.At(fault.InvalidRequest, "email",
 			"A password needs an email: the two together are the console sign-in. Send both or neither.")
 	}
 	if o.Factor != nil {
-		factor = checkFactor(*o.Factor)
+		factorErr = checkFactor(*o.Factor)
 	}
-	return errors.Join(name, email, factor, checkPrices(o.Prices), checkFloor(o.Floor))
+	return errors.Join(nameErr, emailErr, factorErr, checkPrices(o.Prices), checkFloor(o.Floor))
 }
 
-// CreateTx opens an account with a balance of zero and, with a password, its
-// first console sign-in.
+// CreateTx opens an account with a balance of zero. If there is a password hash, CreateTx also
+// creates the first console sign-in.
 func CreateTx(tx *store.Tx, o NewAccount) (Account, error) {
 	if err := o.Check(); err != nil {
 		return Account{}, err
@@ -128,8 +129,8 @@ func GetTx(tx *store.Tx, account string) (Account, error) {
 	return list[0], err
 }
 
-// LockTx is GetTx with a row lock: no other transaction can change the account, except for its
-// money, until this transaction ends.
+// LockTx is GetTx with a row lock. Until this transaction ends, no other transaction can change the
+// account, except for its money.
 func LockTx(tx *store.Tx, account string) (Account, error) {
 	if err := tx.Lock("account", "id", account); err != nil {
 		return Account{}, err
@@ -163,7 +164,7 @@ func ListTx(tx *store.Tx, after string, limit int) ([]Account, bool, error) {
 	return list, more, addMoney(tx, list)
 }
 
-// addMoney fills in the ledger's side of accounts.
+// addMoney sets the fields Money and Over of accounts from the ledger.
 func addMoney(tx *store.Tx, list []Account) error {
 	accounts := ids(list, func(a Account) string { return a.ID })
 	states, err := ledger.AccountsTx(tx, accounts)
@@ -189,42 +190,42 @@ type Patch struct {
 	Test     *bool
 }
 
-// Check brings the texts of a patch of account a into canonical form, or returns its faults, one
-// for each bad field, joined. ChangeTx does the same.
+// Check brings the texts of a patch of account a into canonical form, and returns the joined errors
+// of all invalid fields. ChangeTx calls Check.
 func (c *Patch) Check(a Account) error {
-	var faults [6]error
+	var errs [6]error
 	if c.Name != nil {
-		var name string
-		name, faults[0] = checkName("name", *c.Name, a.Name)
-		c.Name = &name
+		var nameErr string
+		nameErr, errs[0] = checkName("name", *c.Name, a.Name)
+		c.Name = &nameErr
 	}
 	if c.Note != nil {
 		var note string
-		note, faults[1] = checkNote(*c.Note, a.Note)
+		note, errs[1] = checkNote(*c.Note, a.Note)
 		c.Note = &note
 	}
 	if c.Email != nil {
-		email := strings.TrimSpace(*c.Email)
-		if email != "" && email != a.Email {
-			email, faults[5] = ParseEmail(email)
+		emailErr := strings.TrimSpace(*c.Email)
+		if emailErr != "" && emailErr != a.Email {
+			emailErr, errs[5] = ParseEmail(emailErr)
 		}
-		c.Email = &email
+		c.Email = &emailErr
 	}
 	if c.Floor != nil {
-		faults[2] = checkFloor(*c.Floor)
+		errs[2] = checkFloor(*c.Floor)
 	}
 	if c.Factor != nil {
-		faults[3] = checkFactor(*c.Factor)
+		errs[3] = checkFactor(*c.Factor)
 	}
 	if c.Prices != nil {
-		faults[4] = checkPrices(*c.Prices)
+		errs[4] = checkPrices(*c.Prices)
 	}
-	return errors.Join(faults[:]...)
+	return errors.Join(errs[:]...)
 }
 
-// ChangeTx changes an account and returns the new state. Disabling an account stops all its keys:
-// call Keys.ForgetAccount after the commit. After a change of the prices, all nodes bill newly
-// admitted requests by the new prices.
+// ChangeTx changes an account and returns the new state. After disabling an account, call
+// Keys.ForgetAccount after the commit, because all keys of the account must stop working. After a
+// change of the prices, all nodes bill newly admitted requests by the new prices.
 func ChangeTx(tx *store.Tx, account string, c Patch) (Account, error) {
 	a, err := LockTx(tx, account)
 	if err != nil {
@@ -275,7 +276,7 @@ func checkFloor(floor money.Amount) error {
 	return nil
 }
 
-// notFound returns the 404 for an identifier of a kind.
+// notFound returns the 404 for an unknown identifier.
 func notFound(kind, id string) error {
 	if kind == "account" { // no account is ever deleted
 		return fault.New(fault.NotFound, "There is no account with the id %q. Check the id: `tollgate account list` shows all.", clip(id))
@@ -283,11 +284,11 @@ func notFound(kind, id string) error {
 	return fault.New(fault.NotFound, "There is no %s with the id %q. Check the id, or whether the %[1]s was deleted.", kind, clip(id))
 }
 
-// IsUnknown reports whether an error of this package means not found.
-func IsUnknown(err error) bool { return hasCode(err, fault.NotFound) }
+// IsNotFound reports whether an error of this package is a 404.
+func IsNotFound(err error) bool { return hasCode(err, fault.NotFound) }
 
-// IsRefused reports whether an error of this package describes an invalid setting.
-func IsRefused(err error) bool { return hasCode(err, fault.InvalidRequest) }
+// IsInvalid reports whether an error of this package is a 400 for an invalid setting.
+func IsInvalid(err error) bool { return hasCode(err, fault.InvalidRequest) }
 
 func hasCode(err error, code fault.Code) bool {
 	f, ok := errors.AsType[*fault.Error](err)

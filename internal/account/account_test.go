@@ -46,7 +46,7 @@ func wantFault(t *testing.T, err error, code fault.Code, param string) {
 	t.Helper()
 	var f *fault.Error
 	if !errors.As(err, &f) {
-		t.Fatalf("got %v, want a fault %s", err, code)
+		t.Fatalf("got the error %v, want a fault %s", err, code)
 	}
 	if f.Code != code || f.Param != param || f.Message() == "" {
 		t.Fatalf("got %s at %q (%q), want %s at %q", f.Code, f.Param, f.Message(), code, param)
@@ -100,27 +100,28 @@ func listSessions(t *testing.T, db *store.DB, user string) []ConsoleSession {
 func TestAccountLife(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		a := update(t, db, func(tx *store.Tx) (Account, error) {
+		created := update(t, db, func(tx *store.Tx) (Account, error) {
 			return CreateTx(tx, NewAccount{Name: "  Ada  ", Email: "Ada@Example.COM", Floor: -5 * money.USD})
 		})
-		if !strings.HasPrefix(a.ID, "acct_") || a.Name != "Ada" || a.Email != "ada@example.com" || a.CreatedMS == 0 {
-			t.Errorf("created %+v", a)
+		if !strings.HasPrefix(created.ID, "acct_") || created.Name != "Ada" || created.Email != "ada@example.com" || created.CreatedMS == 0 {
+			t.Errorf("created %+v, want the name Ada and the email ada@example.com", created)
 		}
-		if a.Money.Floor != -5*money.USD || a.Money.Balance != 0 || a.Money.Disabled {
-			t.Errorf("created with %+v", a.Money)
+		if created.Money.Floor != -5*money.USD || created.Money.Balance != 0 || created.Money.Disabled {
+			t.Errorf("created with %+v, want the floor -5 USD", created.Money)
 		}
 		name, yes, floor := "Grace", true, money.Amount(0)
-		b := update(t, db, func(tx *store.Tx) (Account, error) {
-			return ChangeTx(tx, a.ID, Patch{Name: &name, Disabled: &yes, Floor: &floor})
+		changed := update(t, db, func(tx *store.Tx) (Account, error) {
+			return ChangeTx(tx, created.ID, Patch{Name: &name, Disabled: &yes, Floor: &floor})
 		})
-		if b.Name != "Grace" || !b.Money.Disabled || b.Money.Floor != 0 || b.Email != a.Email || b.CreatedMS != a.CreatedMS {
-			t.Errorf("changed to %+v", b)
+		if changed.Name != "Grace" || !changed.Money.Disabled || changed.Money.Floor != 0 || changed.Email != created.Email ||
+			changed.CreatedMS != created.CreatedMS {
+			t.Errorf("changed to %+v, want the name Grace, disabled, with the floor 0", changed)
 		}
-		c := update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, a.ID, Patch{}) })
-		if !reflect.DeepEqual(c, b) {
-			t.Errorf("an empty change returned %+v, want %+v", c, b)
+		unchanged := update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, created.ID, Patch{}) })
+		if !reflect.DeepEqual(unchanged, changed) {
+			t.Errorf("an empty change returned %+v, want %+v", unchanged, changed)
 		}
-		if users := listUsers(t, db, a.ID); len(users) != 0 {
+		if users := listUsers(t, db, created.ID); len(users) != 0 {
 			t.Errorf("an email without a password created the sign-ins %v", users)
 		}
 	})
@@ -142,13 +143,13 @@ func TestAccountFaults(t *testing.T) {
 			"no name": {func(tx *store.Tx) (Account, error) { return CreateTx(tx, NewAccount{}) }, fault.InvalidRequest, "name"},
 			"long name": {func(tx *store.Tx) (Account, error) { return CreateTx(tx, NewAccount{Name: strings.Repeat("ä", 201)}) },
 				fault.InvalidRequest, "name"},
-			"control in name": {func(tx *store.Tx) (Account, error) { return CreateTx(tx, NewAccount{Name: "a\x00b"}) },
+			"control character in name": {func(tx *store.Tx) (Account, error) { return CreateTx(tx, NewAccount{Name: "a\x00b"}) },
 				fault.InvalidRequest, "name"},
 			"positive floor": {func(tx *store.Tx) (Account, error) { return CreateTx(tx, NewAccount{Name: "x", Floor: 1}) }, fault.InvalidRequest,
 				"overdraft_floor_usd"},
 			"bad email": {func(tx *store.Tx) (Account, error) { return CreateTx(tx, NewAccount{Name: "x", Email: "x"}) },
 				fault.InvalidRequest, "email"},
-			"password alone": {func(tx *store.Tx) (Account, error) { return CreateTx(tx, NewAccount{Name: "x", PasswordHash: "$hash"}) },
+			"password without email": {func(tx *store.Tx) (Account, error) { return CreateTx(tx, NewAccount{Name: "x", PasswordHash: "$hash"}) },
 				fault.InvalidRequest, "email"},
 			"email taken": {func(tx *store.Tx) (Account, error) {
 				return CreateTx(tx, NewAccount{Name: "x", Email: "TAKEN@example.com", PasswordHash: "$hash"})
@@ -206,7 +207,7 @@ func TestAccountPages(t *testing.T) {
 			}
 		}
 		if list, more := listAccounts(t, db, "zzz", 2); len(list) != 0 || more {
-			t.Errorf("after the last account: %v, %v", list, more)
+			t.Errorf("after the last account: got %v and more %v, want no accounts", list, more)
 		}
 	})
 }

@@ -19,9 +19,9 @@ const (
 	maxAllowedIP    = 64  // bytes of an address or CIDR as written
 )
 
-// ParseAllowedModels checks a model allowlist and drops repetitions. nil means all models; an empty
-// list is a fault, since it would allow no model. The ids need not be in the catalog: a model may
-// arrive later.
+// ParseAllowedModels checks a model allowlist and drops repetitions. A nil list allows all models;
+// an empty list is an error, because it would allow no model. The ids need not be in the catalog,
+// because a model may be added later.
 func ParseAllowedModels(list []string) ([]string, error) {
 	const param = "allowed_models"
 	if list == nil {
@@ -108,8 +108,8 @@ func parsePrefix(text string) (netip.Prefix, bool) {
 	return prefix.Masked(), true
 }
 
-// ShowIPs formats an allowlist for people: a network of a single address becomes the address. It
-// returns nil for nil.
+// ShowIPs formats an allowlist for people: a network of a single address becomes the address. If
+// list is nil, ShowIPs returns nil.
 func ShowIPs(list []netip.Prefix) []string {
 	if list == nil {
 		return nil
@@ -123,8 +123,8 @@ func ShowIPs(list []netip.Prefix) []string {
 	return out
 }
 
-// allowsAddress reports whether list has addr. A nil list has every address. The zero Addr is in no
-// list.
+// allowsAddress reports whether list allows addr. A nil list allows every address, and no other
+// list allows the zero Addr.
 func allowsAddress(list []netip.Prefix, addr netip.Addr) bool {
 	if list == nil {
 		return true
@@ -142,15 +142,15 @@ func storeList(list []string) string {
 	return string(out)
 }
 
-// loadList reads a text of storeList. Any other text is an error, so that a damaged row never
+// loadList decodes a text from storeList. Any other text is an error, so that a damaged row never
 // allows more than intended.
-func loadList(column string) ([]string, error) {
-	if column == "" {
+func loadList(text string) ([]string, error) {
+	if text == "" {
 		return nil, nil
 	}
 	var list []string
-	if err := json.Unmarshal([]byte(column), &list); err != nil || len(list) == 0 {
-		return nil, fmt.Errorf("stored allowlist %q is damaged", clip(column))
+	if err := json.Unmarshal([]byte(text), &list); err != nil || len(list) == 0 {
+		return nil, fmt.Errorf("stored allowlist %q is damaged", clip(text))
 	}
 	return list, nil
 }

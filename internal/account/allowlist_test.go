@@ -61,10 +61,10 @@ func TestAllowsAddress(t *testing.T) {
 		}
 	}
 	if p.AllowsAddress(netip.Addr{}) {
-		t.Error("an unknown address is allowed by a list")
+		t.Error("a list allows the zero Addr")
 	}
 	if !(Principal{}).AllowsAddress(netip.Addr{}) {
-		t.Error("without a list an address is refused")
+		t.Error("a nil list does not allow the zero Addr")
 	}
 }
 
@@ -72,10 +72,10 @@ func TestParseAllowedModels(t *testing.T) {
 	t.Parallel()
 	got, err := ParseAllowedModels([]string{"b", "a", "b"})
 	if err != nil || !slices.Equal(got, []string{"b", "a"}) {
-		t.Errorf("got %q, %v", got, err)
+		t.Errorf(`ParseAllowedModels("b", "a", "b") = %q, %v, want "b", "a"`, got, err)
 	}
 	if got, err := ParseAllowedModels(nil); got != nil || err != nil {
-		t.Errorf("ParseAllowedModels(nil) = %q, %v", got, err)
+		t.Errorf("ParseAllowedModels(nil) = %q, %v, want nil", got, err)
 	}
 	for _, text := range []string{"", " ", "a b", "a\x00", "\xff", strings.Repeat("a", 201)} {
 		_, err := ParseAllowedModels([]string{text})
@@ -93,7 +93,7 @@ func TestDamagedListAllowsNothing(t *testing.T) {
 	t.Parallel()
 	for _, column := range []string{"null", "[]", "{", "[1]", `"a"`} {
 		if list, err := loadList(column); err == nil {
-			t.Errorf("loadList(%q) = %q", column, list)
+			t.Errorf("loadList(%q) = %q, want an error", column, list)
 		}
 	}
 	if _, _, err := loadAllowlists("", `["nonsense"]`); err == nil {
@@ -116,7 +116,7 @@ func FuzzParseAllowedIPs(f *testing.F) {
 			t.Fatalf("%q is formatted as %q, which parses as %v, %v", text, formatted, again, err)
 		}
 		if addr := list[0].Addr(); addr.Is4In6() || addr.Zone() != "" || !allowsAddress(list, addr) {
-			t.Fatalf("%q became %v", text, list)
+			t.Fatalf("ParseAllowedIPs(%q) = %v, want a list that allows its own address", text, list)
 		}
 	})
 }

@@ -17,16 +17,16 @@ func TestAuditFindsEveryFault(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		acme, other := createAccount(t, db, "acme"), createAccount(t, db, "other")
-		var key, gone, code, unused string
+		var key, deleted, code, unusedCode string
 		update(t, db, func(tx *store.Tx) (struct{}, error) {
-			for _, id := range []*string{&key, &gone} {
+			for _, id := range []*string{&key, &deleted} {
 				k, _, err := CreateKeyTx(tx, acme.ID, KeySettings{})
 				if err != nil {
 					return struct{}{}, err
 				}
 				*id = k.ID
 			}
-			if err := DeleteKeyTx(tx, gone); err != nil {
+			if err := DeleteKeyTx(tx, deleted); err != nil {
 				return struct{}{}, err
 			}
 			if _, err := CreateUserTx(tx, acme.ID, SignIn{Email: "a@acme.example", PasswordHash: "x"}); err != nil {
@@ -36,7 +36,7 @@ func TestAuditFindsEveryFault(t *testing.T) {
 			if err != nil {
 				return struct{}{}, err
 			}
-			code, unused = codes[0].ID, codes[1].ID
+			code, unusedCode = codes[0].ID, codes[1].ID
 			if _, _, err := RedeemTx(tx, acme.ID, texts[0]); err != nil {
 				return struct{}{}, err
 			}
@@ -48,9 +48,9 @@ func TestAuditFindsEveryFault(t *testing.T) {
 			return struct{}{}, err
 		})
 		if report, err := audit.Run(t.Context(), db, AuditTx); err != nil || !report.OK {
-			t.Fatalf("correct books: %v, %+v", err, report.Differences)
+			t.Fatalf("the audit of correct rows returned %v, %+v, want no differences", err, report.Differences)
 		}
-		ids := ledgertest.AccountIDs{Account: acme.ID, Other: other.ID, Key: key, DeletedKey: gone, Redeemed: code, Unused: unused}
+		ids := ledgertest.AccountIDs{Account: acme.ID, Other: other.ID, Key: key, DeletedKey: deleted, Redeemed: code, Unused: unusedCode}
 		for _, fault := range ledgertest.AccountFaults(ids) {
 			fault.Check(t, db, AuditTx)
 		}

@@ -14,9 +14,9 @@ import (
 // codeNote is the prefix of the note of a redeemed code's credit; the code's id follows.
 const codeNote = "code "
 
-// NamesCode reports whether a note looks like the note of a redeemed code's credit. No other credit
-// may have such a note, since the audit counts it as redeemed.
-func NamesCode(note string) bool { return strings.HasPrefix(note, codeNote+"code_") }
+// IsCodeNote reports whether a note looks like the note of a redeemed code's credit. No other credit
+// may have such a note, because the audit would take the credit for a redemption.
+func IsCodeNote(note string) bool { return strings.HasPrefix(note, codeNote+"code_") }
 
 // redemption is the credit for a redeemed code.
 type redemption struct {
@@ -35,8 +35,8 @@ func auditCodesTx(tx *store.Tx, books *audit.Books) error {
 	if err != nil {
 		return fmt.Errorf("read credits of codes: %w", err)
 	}
-	// An unredeemed code has no account, so the first range has all of them. Codes that credits of the
-	// range name may belong to any account.
+	// The first range has all unredeemed codes, because these codes have no account. The credits of a
+	// range may name codes of any account.
 	where, args := books.Where("account", store.List(slices.Collect(maps.Keys(credits))))
 	err = tx.Each(func(row store.Row) error {
 		c, err := scanCode(row)
@@ -57,7 +57,7 @@ func auditCodesTx(tx *store.Tx, books *audit.Books) error {
 	return nil
 }
 
-// auditCode compares credit code with its credits.
+// auditCode compares a code with the credits that name the code.
 func auditCode(books *audit.Books, c RedeemCode, credits []redemption) {
 	var sum money.Amount
 	for _, credit := range credits {

@@ -15,17 +15,16 @@ import (
 	"tollgate/internal/store"
 )
 
-// MarkLasts is how long the mark of a signed-in browser is valid.
-const MarkLasts = 365 * 24 * time.Hour
+// MarkLifetime is the time for which a browser's mark is valid.
+const MarkLifetime = 365 * 24 * time.Hour
 
-// MaxMarks bounds the marks read from a browser: one for each user who has signed in there.
+// MaxMarks bounds the marks read from a browser. A browser has one mark for each user who signed in.
 const MaxMarks = 20
 
 // MarkBrowserTx returns a mark for a browser after a user signed in. The browser sends the mark
 // with later sign-ins, so that its attempts have their own limit (SignIns.Password). A mark is
-// valid for one user, until MarkLasts is over or the password changes, and grants no access. The
-// mark is signed with the user's password hash, so that every node can read it and no table stores
-// it.
+// valid for one user, for MarkLifetime or until the password changes, and grants no access. The
+// mark is signed with the user's password hash, so that every node can check it without a table.
 func MarkBrowserTx(tx *store.Tx, user string) (string, error) {
 	now, err := tx.NowMS()
 	if err != nil {
@@ -35,23 +34,23 @@ func MarkBrowserTx(tx *store.Tx, user string) (string, error) {
 	if err := tx.QueryRow(`SELECT password FROM account_user WHERE id = $1`, user).Scan(&hash); err != nil {
 		return "", fmt.Errorf("read a user's password: %w", err)
 	}
-	browser, at := newToken(), strconv.FormatInt(now, 10)
-	return strings.Join([]string{browser, at, signMark(hash, user, browser, at)}, "."), nil
+	browser, createdMS := newToken(), strconv.FormatInt(now, 10)
+	return strings.Join([]string{browser, createdMS, signMark(hash, user, browser, createdMS)}, "."), nil
 }
 
-// MarkName returns a short name for a user's mark, so that a browser keeps one mark for each user
-// and does not reveal the user.
+// MarkName returns a short name for a user's mark. A browser has one mark for each user, and the
+// name does not reveal the user.
 func MarkName(user string) string { return hashText("browser " + user)[:12] }
 
 // signMark returns the signature of a mark.
-func signMark(passwordHash, user, browser, atMS string) string {
+func signMark(passwordHash, user, browser, createdMS string) string {
 	mac := hmac.New(sha256.New, []byte("browser "+passwordHash))
-	fmt.Fprintf(mac, "%s.%s.%s", user, browser, atMS)
+	fmt.Fprintf(mac, "%s.%s.%s", user, browser, createdMS)
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// browserOf returns the browser named by a valid mark for the user with email, or "".
-func (e *SignIns) browserOf(ctx context.Context, email string, marks []string) (browser string, err error) {
+// markedBrowser returns the browser in the last valid mark for the user with email, or "".
+func (e *SignIns) markedBrowser(ctx context.Context, email string, marks []string) (browser string, err error) {
 	if len(marks) == 0 {
 		return "", nil
 	}
@@ -79,13 +78,13 @@ func (e *SignIns) browserOf(ctx context.Context, email string, marks []string) (
 	return browser, err
 }
 
-// readMark returns the browser named by a mark, or "" if the mark is invalid.
+// readMark returns the browser in a mark, or "" if the mark is invalid.
 func readMark(mark, passwordHash, user string, nowMS int64) string {
 	browser, rest, _ := strings.Cut(mark, ".")
-	at, signature, ok := strings.Cut(rest, ".")
-	ms, err := strconv.ParseInt(at, 10, 64)
-	if !ok || err != nil || len(browser) != tokenLength || passwordHash == "" || nowMS-ms >= MarkLasts.Milliseconds() ||
-		!hmac.Equal([]byte(signature), []byte(signMark(passwordHash, user, browser, at))) {
+	createdMS, signature, ok := strings.Cut(rest, ".")
+	ms, err := strconv.ParseInt(createdMS, 10, 64)
+	if !ok || err != nil || len(browser) != tokenLength || passwordHash == "" || nowMS-ms >= MarkLifetime.Milliseconds() ||
+		!hmac.Equal([]byte(signature), []byte(signMark(passwordHash, user, browser, createdMS))) {
 		return ""
 	}
 	return browser

@@ -25,7 +25,7 @@ type signInScene struct {
 
 const rightPassword = "right horse"
 
-func eachSignIn(t *testing.T, test func(g *signInScene)) {
+func eachSignInScene(t *testing.T, test func(g *signInScene)) {
 	t.Helper()
 	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
 		passwords := NewPasswords()
@@ -51,13 +51,13 @@ func (g *signInScene) mark(user string) string {
 	return update(g.t, g.db, func(tx *store.Tx) (string, error) { return MarkBrowserTx(tx, user) })
 }
 
-// fill records failed attempts as Password would, without hashing.
-func (g *signInScene) fill(n int, email string, from func(i int) string) {
+// fill records n failed attempts as Password would, without hashing.
+func (g *signInScene) fill(n int, email string, addr func(i int) string) {
 	g.t.Helper()
 	update(g.t, g.db, func(tx *store.Tx) (int, error) {
 		for i := range n {
-			at := netip.MustParseAddr(from(i))
-			if _, err := recordAttemptTx(tx, append(subjectsOf(email, at), addressSubject(at, attemptsOfAddress))); err != nil {
+			at := netip.MustParseAddr(addr(i))
+			if _, err := recordAttemptTx(tx, append(subjectsOf(email, at), addressSubject(at, maxAddressAttempts))); err != nil {
 				return 0, err
 			}
 		}
@@ -65,19 +65,21 @@ func (g *signInScene) fill(n int, email string, from func(i int) string) {
 	})
 }
 
-// checkAttempt checks that an attempt with the right password succeeds, or is rejected.
-func (g *signInScene) checkAttempt(want bool, name, email, from string, marks ...string) {
+// checkAttempt checks that an attempt with the right password succeeds, or gets a 429 if want is
+// false.
+func (g *signInScene) checkAttempt(want bool, name, email, addr string, marks ...string) {
 	g.t.Helper()
-	_, err := g.Password(g.t.Context(), email, rightPassword, netip.MustParseAddr(from), marks...)
+	_, err := g.Password(g.t.Context(), email, rightPassword, netip.MustParseAddr(addr), marks...)
 	if want && err != nil || !want && (err == nil || fault.Of(err).Code != fault.RateLimitExceeded) {
-		g.t.Errorf("%s: %v", name, err)
+		g.t.Errorf("%s: got the error %v, want success %v", name, err, want)
 	}
 }
 
-// TestWrongPasswordsElsewhereLockNobodyOut checks that failures with an email count by network.
-func TestWrongPasswordsElsewhereLockNobodyOut(t *testing.T) {
+// TestFailuresWithAnEmailCountByNetwork checks that failures with an email lock out only the network
+// that made them.
+func TestFailuresWithAnEmailCountByNetwork(t *testing.T) {
 	t.Parallel()
-	eachSignIn(t, func(g *signInScene) {
+	eachSignInScene(t, func(g *signInScene) {
 		const ada = "ada@example.com"
 		g.fill(10, ada, func(int) string { return "192.0.2.1" })
 		g.fill(10, ada, func(int) string { return "::ffff:192.0.2.9" })
@@ -86,14 +88,14 @@ func TestWrongPasswordsElsewhereLockNobodyOut(t *testing.T) {
 		g.checkAttempt(false, "an attacker's address as IPv6", ada, "::ffff:192.0.2.1")
 		g.checkAttempt(false, "an attacker's mapped address", ada, "192.0.2.9")
 		g.checkAttempt(false, "another address of the attacker's /64", ada, "2606:4700::ffff")
-		g.checkAttempt(true, "from a neighbour", ada, "192.0.2.2")
-		g.checkAttempt(true, "from a neighbouring /64", ada, "2606:4700:0:1::1")
-		g.checkAttempt(true, "from elsewhere by IPv6", ada, "2001:4860::1")
+		g.checkAttempt(true, "the next IPv4 address", ada, "192.0.2.2")
+		g.checkAttempt(true, "the next /64", ada, "2606:4700:0:1::1")
+		g.checkAttempt(true, "another IPv6 network", ada, "2001:4860::1")
 		g.checkAttempt(false, "the attacker, with capitals", " ADA@example.com", "192.0.2.1")
 		g.clock.Advance(attemptWindow)
-		g.checkAttempt(true, "the attacker's address later", ada, "192.0.2.1")
+		g.checkAttempt(true, "the attacker's address after the window", ada, "192.0.2.1")
 
-		g.fill(attemptsOfSite, ada, func(i int) string { return fmt.Sprintf("2606:4700:0:%x::1", i) })
+		g.fill(maxSiteAttempts, ada, func(i int) string { return fmt.Sprintf("2606:4700:0:%x::1", i) })
 		g.checkAttempt(false, "an IPv6 site that spreads over its networks", ada, "2606:4700:0:ffff::1")
 		g.checkAttempt(true, "another site", ada, "2606:4700:1::1")
 	})
@@ -103,8 +105,8 @@ func TestWrongPasswordsElsewhereLockNobodyOut(t *testing.T) {
 // email.
 func TestOneNetworkOverManyEmailsIsBounded(t *testing.T) {
 	t.Parallel()
-	eachSignIn(t, func(g *signInScene) {
-		for i := range attemptsOfAddress {
+	eachSignInScene(t, func(g *signInScene) {
+		for i := range maxAddressAttempts {
 			g.fill(1, fmt.Sprintf("user%d@example.com", i), func(int) string { return fmt.Sprintf("2606:4700::%x", i) })
 		}
 		g.checkAttempt(false, "the network", "ada@example.com", "2606:4700::1")
@@ -113,53 +115,53 @@ func TestOneNetworkOverManyEmailsIsBounded(t *testing.T) {
 	})
 }
 
-// TestManyFailuresSlowTheNextOnesDown checks that failures from all addresses together delay the
+// TestManyFailuresDelayTheNextAttempt checks that failures from all addresses together delay the
 // next attempt, except from a known browser.
-func TestManyFailuresSlowTheNextOnesDown(t *testing.T) {
+func TestManyFailuresDelayTheNextAttempt(t *testing.T) {
 	t.Parallel()
-	eachSignIn(t, func(g *signInScene) {
+	eachSignInScene(t, func(g *signInScene) {
 		const ada = "ada@example.com"
-		from := func(i int) string { return fmt.Sprintf("198.51.%d.%d", i/250, i%250) }
+		addr := func(i int) string { return fmt.Sprintf("198.51.%d.%d", i/250, i%250) }
 		wantWait := func(name string, want time.Duration, address string, marks ...string) {
 			t := g.t
 			t.Helper()
 			g.waits = nil
 			g.checkAttempt(true, name, ada, address, marks...)
 			if want == 0 && len(g.waits) != 0 || want > 0 && (len(g.waits) != 1 || g.waits[0] != want) {
-				t.Errorf("%s: it waits %v, want %s", name, g.waits, want)
+				t.Errorf("%s: the attempt waited %v, want %s", name, g.waits, want)
 			}
 		}
-		g.fill(slowAfter, ada, from)
+		g.fill(delayAfter, ada, addr)
 		wantWait("few failures", 0, "192.0.2.1")
-		g.fill(5, ada, func(i int) string { return from(100 + i) })
-		wantWait("some more", 5*slowStep, "192.0.2.1")
-		g.fill(500, ada, func(i int) string { return from(200 + i) })
-		wantWait("very many", slowest, "192.0.2.1")
+		g.fill(5, ada, func(i int) string { return addr(100 + i) })
+		wantWait("five failures too many", 5*delayStep, "192.0.2.1")
+		g.fill(500, ada, func(i int) string { return addr(200 + i) })
+		wantWait("very many failures", maxDelay, "192.0.2.1")
 		wantWait("a known browser", 0, "192.0.2.1", g.mark(g.user.ID))
 		g.clock.Advance(attemptWindow)
-		wantWait("later", 0, "192.0.2.1")
+		wantWait("after the window", 0, "192.0.2.1")
 	})
 }
 
-// TestKnownBrowsersHaveTheirOwnAttempts checks that failed attempts of a known browser are counted
-// apart from those of other browsers.
-func TestKnownBrowsersHaveTheirOwnAttempts(t *testing.T) {
+// TestFailuresOfKnownBrowsersCountByBrowser checks that failures of a known browser lock out only
+// that browser, and that failures of other browsers do not lock it out.
+func TestFailuresOfKnownBrowsersCountByBrowser(t *testing.T) {
 	t.Parallel()
-	eachSignIn(t, func(g *signInScene) {
+	eachSignInScene(t, func(g *signInScene) {
 		const ada, home = "ada@example.com", "192.0.2.1"
 		mark, second := g.mark(g.user.ID), g.mark(g.user.ID)
 		g.fill(10, ada, func(int) string { return home })
 		g.checkAttempt(false, "an unknown browser at home", ada, home)
 		g.checkAttempt(true, "the known browser at home", ada, home, mark)
-		g.checkAttempt(true, "with marks of others beside its own", ada, home, "x", "a.b.c", mark)
+		g.checkAttempt(true, "the known browser with invalid marks too", ada, home, "x", "a.b.c", mark)
 		other := NewSignIns(g.db, g.passwords, nil)
-		for range attemptsOfEmail {
+		for range maxEmailAttempts {
 			if _, err := other.Password(t.Context(), ada, "wrong horse", netip.MustParseAddr(home), mark); !errors.Is(err, ErrWrongSignIn) {
 				g.t.Fatal("a wrong password of the known browser:", err)
 			}
 		}
 		g.checkAttempt(false, "the known browser after ten failures on another node", ada, home, mark)
-		g.checkAttempt(false, "and from another network", ada, "203.0.113.1", mark)
+		g.checkAttempt(false, "the known browser in another network", ada, "203.0.113.1", mark)
 		g.checkAttempt(true, "another known browser", ada, home, second)
 		g.checkAttempt(true, "an unknown browser elsewhere", ada, "203.0.113.1")
 		g.clock.Advance(attemptWindow)
@@ -170,44 +172,44 @@ func TestKnownBrowsersHaveTheirOwnAttempts(t *testing.T) {
 // TestMarksAreValidForOneUser checks that every mark except the user's own is rejected.
 func TestMarksAreValidForOneUser(t *testing.T) {
 	t.Parallel()
-	eachSignIn(t, func(g *signInScene) {
+	eachSignInScene(t, func(g *signInScene) {
 		const ada, home = "ada@example.com", "192.0.2.1"
 		bob := g.add(g.user.Account, "bob@example.com")
 		mark := g.mark(g.user.ID)
 		parts := strings.Split(mark, ".")
 		g.fill(10, ada, func(int) string { return home })
 		g.fill(10, "nobody@example.com", func(int) string { return home })
-		old := g.mark(g.user.ID)
-		for name, bad := range map[string]string{
+		oldMark := g.mark(g.user.ID)
+		for name, mark := range map[string]string{
 			"another user's":          g.mark(bob.ID),
 			"another browser":         strings.Join([]string{newToken(), parts[1], parts[2]}, "."),
 			"another time":            strings.Join([]string{parts[0], parts[1] + "0", parts[2]}, "."),
 			"another signature":       strings.Join([]string{parts[0], parts[1], strings.Repeat("0", 64)}, "."),
 			"no signature":            strings.Join(parts[:2], "."),
-			"cut":                     mark[:len(mark)-1],
-			"longer":                  mark + "0",
+			"a character too short":   mark[:len(mark)-1],
+			"a character too long":    mark + "0",
 			"empty":                   "",
-			"dots":                    "..",
-			"signed with no password": strings.Join([]string{parts[0], parts[1], signMark("", g.user.ID, parts[0], parts[1])}, "."),
+			"only dots":               "..",
+			"signed without password": strings.Join([]string{parts[0], parts[1], signMark("", g.user.ID, parts[0], parts[1])}, "."),
 		} {
-			g.checkAttempt(false, name, ada, home, bad)
+			g.checkAttempt(false, name, ada, home, mark)
 		}
-		g.checkAttempt(false, "a user's mark with an email of nobody", "nobody@example.com", home, mark)
-		many := make([]string, MaxMarks, MaxMarks+1)
-		g.checkAttempt(false, "behind too many marks", ada, home, append(many, mark)...)
-		g.checkAttempt(true, "good", ada, home, mark)
+		g.checkAttempt(false, "a user's mark with an unknown email", "nobody@example.com", home, mark)
+		insertRows := make([]string, MaxMarks, MaxMarks+1)
+		g.checkAttempt(false, "a valid mark after MaxMarks others", ada, home, append(insertRows, mark)...)
+		g.checkAttempt(true, "a valid mark", ada, home, mark)
 
 		hash, err := g.passwords.Hash(t.Context(), rightPassword)
 		if err != nil {
 			g.t.Fatal(err)
 		}
 		changeUser(g.t, g.db, g.user.ID, UserChange{PasswordHash: &hash})
-		g.checkAttempt(false, "from before the password changed", ada, home, mark)
-		renewed := g.mark(g.user.ID)
-		g.checkAttempt(true, "renewed", ada, home, renewed)
-		g.clock.Advance(MarkLasts)
+		g.checkAttempt(false, "a mark from before the password changed", ada, home, mark)
+		newMark := g.mark(g.user.ID)
+		g.checkAttempt(true, "a new mark", ada, home, newMark)
+		g.clock.Advance(MarkLifetime)
 		g.fill(10, ada, func(int) string { return home })
-		g.checkAttempt(false, "over", ada, home, renewed)
-		g.checkAttempt(false, "over, and of another password", ada, home, old)
+		g.checkAttempt(false, "an expired mark", ada, home, newMark)
+		g.checkAttempt(false, "an expired mark of another password", ada, home, oldMark)
 	})
 }

@@ -16,8 +16,8 @@ import (
 // Ages and sizes of the key cache.
 const (
 	maxAge     = 2 * time.Second // of an entry used without a check at admission
-	maxCallAge = time.Minute     // of an entry whose version admission checks
-	samples    = 8               // entries compared to find an old one to drop
+	maxCallAge = time.Minute     // of an entry with a version that admission checks
+	samples    = 8               // entries compared to find an entry to drop
 )
 
 // defaultMax is the default of KeysOptions.Max.
@@ -33,11 +33,11 @@ type KeysOptions struct {
 
 // Keys finds the key of a request, from memory if that is safe.
 //
-// It caches good keys only. A request with an unknown key waits for the database, so a key works on
-// every node from its creation on. A flood of invalid keys never blocks a good key: one batched
-// read is in flight at a time, and addresses with many recent unknown keys wait behind the others
-// (see lookupQueue). If the database is unavailable, a cached key still works, since admission
-// decides about money anyway; any other key gets 503, never 401.
+// Keys caches usable keys only. A request with an unknown key waits for the database, so a key works
+// on every node from its creation on. A flood of invalid keys never blocks a usable key, because one
+// batched read is in flight at a time, and addresses with many recent unknown keys wait behind the
+// others (see lookupQueue). If the database is unavailable, a cached key still works, because
+// admission decides about money anyway; any other key gets 503, never 401.
 //
 // Keys records when each key was last accepted, whatever the result of the request; Run writes the
 // times to the database.
@@ -52,11 +52,11 @@ type Keys struct {
 	forgets uint64 // number of calls of forget
 }
 
-// entry is a key that was good when read.
+// entry is a key that was usable when loaded.
 type entry struct {
 	principal Principal
 	loaded    time.Time
-	used      atomic.Int64 // Unix seconds
+	lastUse   atomic.Int64 // Unix seconds
 }
 
 // NewKeys returns an empty cache. Close it after the servers.
@@ -78,27 +78,27 @@ func NewKeys(o KeysOptions) *Keys {
 }
 
 // Authenticate returns the principal of secret, from a database read at most two seconds ago or, if
-// fresh is set, after the call. from is the client's address, for the fair order of unknown keys;
+// fresh is set, after the call. addr is the client's address, for the fair order of unknown keys;
 // the caller checks the key's address allowlist. Errors are *fault.Error: 401 invalid_api_key if
 // the key is unknown, deleted or disabled or its account is disabled; 503 if the database cannot
 // answer.
-func (k *Keys) Authenticate(ctx context.Context, secret string, from netip.Addr, fresh bool) (Principal, error) {
+func (k *Keys) Authenticate(ctx context.Context, secret string, addr netip.Addr, fresh bool) (Principal, error) {
 	if fresh {
-		return k.authenticate(ctx, secret, from, 0)
+		return k.authenticate(ctx, secret, addr, 0)
 	}
-	return k.authenticate(ctx, secret, from, maxAge)
+	return k.authenticate(ctx, secret, addr, maxAge)
 }
 
 // AuthenticateCall is Authenticate for a request that goes through admission. It accepts an older
 // cache entry, since admission checks the key's version in the transaction that holds the money.
-// After ledger.ErrKeyChanged, and before a refusal because of an allowlist that may have been
-// widened since, call Authenticate with fresh.
-func (k *Keys) AuthenticateCall(ctx context.Context, secret string, from netip.Addr) (Principal, error) {
-	return k.authenticate(ctx, secret, from, maxCallAge)
+// Call Authenticate with fresh after ledger.ErrKeyChanged, and before rejecting a request by a
+// cached allowlist, because the allowlist may have changed.
+func (k *Keys) AuthenticateCall(ctx context.Context, secret string, addr netip.Addr) (Principal, error) {
+	return k.authenticate(ctx, secret, addr, maxCallAge)
 }
 
-func (k *Keys) authenticate(ctx context.Context, secret string, from netip.Addr, age time.Duration) (Principal, error) {
-	p, err := k.find(ctx, secret, from, age)
+func (k *Keys) authenticate(ctx context.Context, secret string, addr netip.Addr, age time.Duration) (Principal, error) {
+	p, err := k.find(ctx, secret, addr, age)
 	if err == nil {
 		k.uses.add(p.Key, k.now())
 	}
@@ -106,7 +106,7 @@ func (k *Keys) authenticate(ctx context.Context, secret string, from netip.Addr,
 }
 
 // find returns the principal of secret, from a cache entry younger than age.
-func (k *Keys) find(ctx context.Context, secret string, from netip.Addr, age time.Duration) (Principal, error) {
+func (k *Keys) find(ctx context.Context, secret string, addr netip.Addr, age time.Duration) (Principal, error) {
 	if !wellFormed(secret) {
 		return Principal{}, unknownKey()
 	}
@@ -115,7 +115,7 @@ func (k *Keys) find(ctx context.Context, secret string, from netip.Addr, age tim
 	if isCached && k.now().Sub(loaded) < age {
 		return cached, nil
 	}
-	results, err := k.lookups.lookUp(ctx, d, from, isCached)
+	result, err := k.lookups.lookUp(ctx, d, addr, isCached)
 	switch {
 	case isUnavailable(err):
 		unavailable, _ := errors.AsType[*fault.Error](err)
@@ -124,14 +124,14 @@ func (k *Keys) find(ctx context.Context, secret string, from netip.Addr, age tim
 		return cached, nil // the database is unavailable
 	case err != nil:
 		return Principal{}, fault.TryAgain(err)
-	case !results.good:
+	case !result.usable:
 		return Principal{}, unknownKey()
 	}
-	return results.principal, nil
+	return result.principal, nil
 }
 
-// Forget drops a key from the cache. Call Forget right after the commit of a change to the key:
-// later requests see the change.
+// Forget drops a key from the cache. Call Forget right after the commit of a change to the key, so
+// that later requests see the change.
 func (k *Keys) Forget(key string) {
 	k.forget(func(p Principal) bool { return p.Key == key })
 }
@@ -144,12 +144,12 @@ func (k *Keys) ForgetAccount(account string) {
 // Close waits for the read in flight, at most its time limit. Later requests get 503.
 func (k *Keys) Close() { k.lookups.close() }
 
-func (k *Keys) forget(which func(Principal) bool) {
+func (k *Keys) forget(match func(Principal) bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.forgets++
 	for d, e := range k.entries {
-		if which(e.principal) {
+		if match(e.principal) {
 			delete(k.entries, d)
 		}
 	}
@@ -162,8 +162,8 @@ func (k *Keys) cached(d digest) (p Principal, loaded time.Time, ok bool) {
 	if e == nil {
 		return Principal{}, time.Time{}, false
 	}
-	if now := k.now().Unix(); e.used.Load() != now { // at most one write a second, because readers share the cache line
-		e.used.Store(now)
+	if now := k.now().Unix(); e.lastUse.Load() != now { // at most one write a second, because readers share the cache line
+		e.lastUse.Store(now)
 	}
 	return e.principal, e.loaded, true
 }
@@ -171,29 +171,28 @@ func (k *Keys) cached(d digest) (p Principal, loaded time.Time, ok bool) {
 // lookUp reads digests in the database and caches the usable keys.
 func (k *Keys) lookUp(ctx context.Context, db *store.DB, digests []digest) (map[digest]keyResult, error) {
 	k.mu.RLock()
-	before := k.forgets
+	forgets := k.forgets
 	k.mu.RUnlock()
 	now := k.now()
 	results, err := readKeys(ctx, db, digests)
 	if err != nil {
 		return nil, err
 	}
-	k.store(digests, results, before, now)
+	k.store(digests, results, forgets, now)
 	return results, nil
 }
 
-// store replaces the cache entries of digests by the results at now. before is Keys.forgets before
-// the read. If a key was forgotten since, its result may be stale: it answers the waiting requests
-// but is not cached.
-func (k *Keys) store(digests []digest, results map[digest]keyResult, before uint64, now time.Time) {
+// store replaces the cache entries of digests by the results at now. forgets is Keys.forgets before
+// the read. If forget was called since, the results may be stale and are not cached.
+func (k *Keys) store(digests []digest, results map[digest]keyResult, forgets uint64, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, d := range digests {
 		delete(k.entries, d)
-		if f := results[d]; f.good && k.forgets == before {
+		if result := results[d]; result.usable && k.forgets == forgets {
 			k.makeRoom()
-			e := &entry{principal: f.principal, loaded: now}
-			e.used.Store(now.Unix())
+			e := &entry{principal: result.principal, loaded: now}
+			e.lastUse.Store(now.Unix())
 			k.entries[d] = e
 		}
 	}
@@ -206,11 +205,11 @@ func (k *Keys) makeRoom() {
 		return
 	}
 	var oldest digest
-	var at int64
+	var oldestUse int64
 	compared := 0
-	for d, e := range k.entries {
-		if used := e.used.Load(); compared == 0 || used < at {
-			oldest, at = d, used
+	for d, entry := range k.entries {
+		if lastUse := entry.lastUse.Load(); compared == 0 || lastUse < oldestUse {
+			oldest, oldestUse = d, lastUse
 		}
 		if compared++; compared == samples {
 			break

@@ -14,23 +14,23 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// countingKeys is a cache that counts its reads, with a database that can fail.
+// countingKeys is a cache that counts its reads. If unavailable is set, the reads fail.
 type countingKeys struct {
 	*Keys
-	clock *storetest.Clock
-	reads atomic.Int64
-	away  atomic.Bool
+	clock       *storetest.Clock
+	reads       atomic.Int64
+	unavailable atomic.Bool
 }
 
-func watch(t *testing.T, db *store.DB) *countingKeys {
+func newCountingKeys(t *testing.T, db *store.DB) *countingKeys {
 	t.Helper()
 	w := &countingKeys{clock: new(storetest.Clock)}
 	w.Keys = NewKeys(KeysOptions{DB: db, Now: w.clock.Now})
 	read := w.lookups.read
 	w.lookups.read = func(ctx context.Context, digests []digest) (map[digest]keyResult, error) {
 		w.reads.Add(1)
-		if w.away.Load() {
-			return nil, errors.New("the database is away")
+		if w.unavailable.Load() {
+			return nil, errors.New("the database is unavailable")
 		}
 		return read(ctx, digests)
 	}
@@ -42,41 +42,43 @@ func watch(t *testing.T, db *store.DB) *countingKeys {
 func (w *countingKeys) wantReads(t *testing.T, want int64) {
 	t.Helper()
 	if got := w.reads.Swap(0); got != want {
-		t.Errorf("%d reads, want %d", got, want)
+		t.Errorf("got %d reads since the last call, want %d", got, want)
 	}
 }
 
-func (w *countingKeys) good(t *testing.T, k createdKey, fresh bool) Principal {
+func (w *countingKeys) wantAccepted(t *testing.T, k createdKey, fresh bool) Principal {
 	t.Helper()
 	p, err := w.Authenticate(context.Background(), k.secret, customer, fresh)
 	if err != nil || p.Key != k.ID || p.Account != k.Account {
-		t.Fatalf("got %+v, %v", p, err)
+		t.Fatalf("got the principal %+v, %v, want key %s of account %s", p, err, k.ID, k.Account)
 	}
 	return p
 }
 
-func (w *countingKeys) refused(t *testing.T, secret string) {
+func (w *countingKeys) wantRejected(t *testing.T, secret string) {
 	t.Helper()
 	_, err := w.Authenticate(context.Background(), secret, customer, false)
 	wantFault(t, err, fault.InvalidAPIKey, "")
 }
 
-func TestKeysRemember(t *testing.T) {
+// TestKeysCacheAges checks that a cached key is used for maxAge, or maxCallAge by AuthenticateCall,
+// and never with fresh.
+func TestKeysCacheAges(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		a := createAccount(t, db, "a")
 		k := createKey(t, db, a.ID, KeySettings{AllowedModels: []string{"m"}, AllowedIPs: []string{"192.0.2.0/24"}})
-		w := watch(t, db)
+		w := newCountingKeys(t, db)
 
-		p := w.good(t, k, false)
+		p := w.wantAccepted(t, k, false)
 		if p.Version != 1 || !p.AllowsModel("m") || p.AllowsModel("n") || !p.AllowsAddress(customer) || p.AllowsAddress(stranger) {
-			t.Errorf("got %+v", p)
+			t.Errorf("got the principal %+v, want version 1 and the key's allowlists", p)
 		}
 		for range 5 {
-			w.good(t, k, false)
+			w.wantAccepted(t, k, false)
 		}
 		w.wantReads(t, 1)
-		w.good(t, k, true)
+		w.wantAccepted(t, k, true)
 		w.wantReads(t, 1)
 
 		w.clock.Advance(maxAge)
@@ -84,8 +86,8 @@ func TestKeysRemember(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.wantReads(t, 0)
-		w.good(t, k, false)
-		w.good(t, k, false)
+		w.wantAccepted(t, k, false)
+		w.wantAccepted(t, k, false)
 		w.wantReads(t, 1)
 		w.clock.Advance(maxCallAge)
 		if _, err := w.AuthenticateCall(context.Background(), k.secret, customer); err != nil {
@@ -95,43 +97,43 @@ func TestKeysRemember(t *testing.T) {
 	})
 }
 
-func TestKeysRefuse(t *testing.T) {
+func TestKeysRejected(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		a, b := createAccount(t, db, "a"), createAccount(t, db, "b")
 		disabled, deleted, orphan := createKey(t, db, a.ID, KeySettings{}), createKey(t, db, a.ID, KeySettings{}),
 			createKey(t, db, b.ID, KeySettings{})
-		w := watch(t, db)
+		w := newCountingKeys(t, db)
 		for _, k := range []createdKey{disabled, deleted, orphan} {
-			w.good(t, k, false)
+			w.wantAccepted(t, k, false)
 		}
 		changeKey(t, db, disabled.ID, func(s *KeySettings) { s.Disabled = true })
 		storetest.Update(t, db, func(tx *store.Tx) error { return DeleteKeyTx(tx, deleted.ID) })
 		update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, b.ID, Patch{Disabled: ptr(true)}) })
 
-		// Another node's change takes effect two seconds later, or with fresh.
+		// A change by another node takes effect after two seconds, or at once with fresh.
 		_, err := w.Authenticate(context.Background(), disabled.secret, customer, true)
 		wantFault(t, err, fault.InvalidAPIKey, "")
-		w.good(t, deleted, false)
-		w.good(t, orphan, false)
+		w.wantAccepted(t, deleted, false)
+		w.wantAccepted(t, orphan, false)
 		w.clock.Advance(maxAge)
 		for _, k := range []createdKey{disabled, deleted, orphan} {
-			w.refused(t, k.secret)
+			w.wantRejected(t, k.secret)
 		}
-		w.refused(t, newSecret())
+		w.wantRejected(t, newSecret())
 		w.reads.Store(0)
-		w.refused(t, "")
-		w.refused(t, "sk-short")
+		w.wantRejected(t, "")
+		w.wantRejected(t, "sk-short")
 		w.wantReads(t, 0)
 		if n := len(w.entries); n != 0 {
-			t.Errorf("%d rejected keys are cached", n)
+			t.Errorf("%d rejected keys are cached, want 0", n)
 		}
 
-		// A rejected key works the moment it is enabled.
+		// A rejected key works as soon as it is enabled.
 		changeKey(t, db, disabled.ID, func(s *KeySettings) { s.Disabled = false })
 		update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, b.ID, Patch{Disabled: ptr(false)}) })
-		w.good(t, disabled, false)
-		w.good(t, orphan, false)
+		w.wantAccepted(t, disabled, false)
+		w.wantAccepted(t, orphan, false)
 	})
 }
 
@@ -140,18 +142,18 @@ func TestKeysForget(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		a := createAccount(t, db, "a")
 		k, other := createKey(t, db, a.ID, KeySettings{}), createKey(t, db, a.ID, KeySettings{})
-		w := watch(t, db)
-		w.good(t, k, false)
-		w.good(t, other, false)
+		w := newCountingKeys(t, db)
+		w.wantAccepted(t, k, false)
+		w.wantAccepted(t, other, false)
 		changeKey(t, db, k.ID, func(s *KeySettings) { s.Disabled = true })
 		w.Forget(k.ID)
 		w.reads.Store(0)
-		w.refused(t, k.secret)
-		w.good(t, other, false)
+		w.wantRejected(t, k.secret)
+		w.wantAccepted(t, other, false)
 		w.wantReads(t, 1)
 		update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, a.ID, Patch{Disabled: ptr(true)}) })
 		w.ForgetAccount(a.ID)
-		w.refused(t, other.secret)
+		w.wantRejected(t, other.secret)
 	})
 }
 
@@ -162,7 +164,7 @@ func TestKeysForgetDuringRead(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		a := createAccount(t, db, "a")
 		k := createKey(t, db, a.ID, KeySettings{})
-		w := watch(t, db)
+		w := newCountingKeys(t, db)
 		k2 := NewKeys(KeysOptions{DB: db, Now: w.clock.Now})
 		t.Cleanup(k2.Close)
 		k2.lookups.read = func(ctx context.Context, digests []digest) (map[digest]keyResult, error) {
@@ -187,16 +189,16 @@ func TestKeysForgetDuringRead(t *testing.T) {
 	})
 }
 
-func TestKeysDatabaseAway(t *testing.T) {
+func TestKeysWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		a := createAccount(t, db, "a")
 		k, unseen := createKey(t, db, a.ID, KeySettings{}), createKey(t, db, a.ID, KeySettings{})
-		w := watch(t, db)
-		w.good(t, k, false)
-		w.away.Store(true)
+		w := newCountingKeys(t, db)
+		w.wantAccepted(t, k, false)
+		w.unavailable.Store(true)
 		w.clock.Advance(time.Hour)
-		w.good(t, k, false)
+		w.wantAccepted(t, k, false)
 		for _, test := range []struct {
 			secret string
 			fresh  bool
@@ -204,12 +206,12 @@ func TestKeysDatabaseAway(t *testing.T) {
 			_, err := w.Authenticate(context.Background(), test.secret, customer, test.fresh)
 			wantFault(t, err, fault.ServiceUnavailable, "")
 			if f := fault.Of(err); f.RetryAfter <= 0 {
-				t.Error("no Retry-After")
+				t.Errorf("got the Retry-After %s, want more than 0", f.RetryAfter)
 			}
 		}
-		w.away.Store(false)
-		w.good(t, unseen, false)
-		w.refused(t, newSecret())
+		w.unavailable.Store(false)
+		w.wantAccepted(t, unseen, false)
+		w.wantRejected(t, newSecret())
 	})
 }
 
@@ -219,33 +221,33 @@ func TestKeysFlood(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		a := createAccount(t, db, "a")
-		w := watch(t, db)
-		var wrong atomic.Int64
-		var all sync.WaitGroup
+		w := newCountingKeys(t, db)
+		var unexpected atomic.Int64
+		var group sync.WaitGroup
 		for range 8 {
-			all.Go(func() {
+			group.Go(func() {
 				for range 50 {
 					_, err := w.Authenticate(context.Background(), newSecret(), stranger, false)
 					if fault.Of(err).Code != fault.InvalidAPIKey {
-						wrong.Add(1)
+						unexpected.Add(1)
 					}
 				}
 			})
 		}
-		for _, from := range []netip.Addr{stranger, customer} {
+		for _, addr := range []netip.Addr{stranger, customer} {
 			k := createKey(t, db, a.ID, KeySettings{})
 			for range 3 {
-				if _, err := w.Authenticate(context.Background(), k.secret, from, false); err != nil {
-					t.Errorf("a valid key from %s: %v", from, err)
+				if _, err := w.Authenticate(context.Background(), k.secret, addr, false); err != nil {
+					t.Errorf("a valid key from %s: %v", addr, err)
 				}
 			}
 		}
-		all.Wait()
-		if n := wrong.Load(); n != 0 {
-			t.Errorf("%d made-up keys were not answered 401", n)
+		group.Wait()
+		if n := unexpected.Load(); n != 0 {
+			t.Errorf("%d of 400 invalid keys did not get a 401", n)
 		}
 		if w.lookups.misses.below(stranger) {
-			t.Error("the flood did not use up the allowance of the address")
+			t.Error("after the flood, the address is still below its burst of unknown keys")
 		}
 	})
 }
@@ -257,15 +259,15 @@ func TestKeysSize(t *testing.T) {
 	k := NewKeys(KeysOptions{Now: clock.Now, Max: size})
 	for n := range size + 500 {
 		d := testDigest(n)
-		k.store([]digest{d}, map[digest]keyResult{d: {good: true}}, 0, clock.Now())
+		k.store([]digest{d}, map[digest]keyResult{d: {usable: true}}, 0, clock.Now())
 		clock.Advance(time.Second)
-		k.cached(testDigest(0)) // in use all the time
+		k.cached(testDigest(0)) // always the last used
 	}
 	if len(k.entries) != size {
-		t.Errorf("%d entries", len(k.entries))
+		t.Errorf("the cache has %d entries, want %d", len(k.entries), size)
 	}
 	if _, _, ok := k.cached(testDigest(0)); !ok {
-		t.Error("a key in use was dropped for idle ones")
+		t.Error("a key in use was dropped instead of an idle key")
 	}
 }
 
@@ -274,15 +276,15 @@ func TestKeysDamagedRow(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		a := createAccount(t, db, "a")
-		bad, good := createKey(t, db, a.ID, KeySettings{}), createKey(t, db, a.ID, KeySettings{})
+		damaged, intact := createKey(t, db, a.ID, KeySettings{}), createKey(t, db, a.ID, KeySettings{})
 		update(t, db, func(tx *store.Tx) (int64, error) {
-			return tx.Exec(`UPDATE api_key SET allowed_ips = '[]' WHERE id = $1`, bad.ID)
+			return tx.Exec(`UPDATE api_key SET allowed_ips = '[]' WHERE id = $1`, damaged.ID)
 		})
-		results, err := readKeys(context.Background(), db, []digest{digestOf(bad.secret), digestOf(good.secret)})
-		if err != nil || !results[digestOf(good.secret)].good || results[digestOf(bad.secret)].err == nil {
-			t.Errorf("found %+v, %v", results, err)
+		results, err := readKeys(context.Background(), db, []digest{digestOf(damaged.secret), digestOf(intact.secret)})
+		if err != nil || !results[digestOf(intact.secret)].usable || results[digestOf(damaged.secret)].err == nil {
+			t.Errorf("readKeys returned %+v, %v, want an error of the damaged key only", results, err)
 		}
-		_, err = watch(t, db).Authenticate(context.Background(), bad.secret, customer, false)
+		_, err = newCountingKeys(t, db).Authenticate(context.Background(), damaged.secret, customer, false)
 		wantFault(t, err, fault.ServiceUnavailable, "")
 	})
 }
@@ -293,7 +295,7 @@ func TestKeysHitAllocatesNothing(t *testing.T) {
 	k := NewKeys(KeysOptions{Now: clock.Now})
 	secret := newSecret()
 	d := digestOf(secret)
-	k.store([]digest{d}, map[digest]keyResult{d: {good: true, principal: Principal{Key: "key_1", AllowedModels: []string{"m"}}}}, 0,
+	k.store([]digest{d}, map[digest]keyResult{d: {usable: true, principal: Principal{Key: "key_1", AllowedModels: []string{"m"}}}}, 0,
 		clock.Now())
 	ctx := context.Background()
 	if n := testing.AllocsPerRun(100, func() {
@@ -301,7 +303,7 @@ func TestKeysHitAllocatesNothing(t *testing.T) {
 			t.Fatal(p, err)
 		}
 	}); n != 0 {
-		t.Errorf("a cached key costs %v allocations", n)
+		t.Errorf("a cached key costs %v allocations, want 0", n)
 	}
 }
 
@@ -309,7 +311,7 @@ func BenchmarkKeysHit(b *testing.B) {
 	k := NewKeys(KeysOptions{})
 	secret := newSecret()
 	d := digestOf(secret)
-	k.store([]digest{d}, map[digest]keyResult{d: {good: true}}, 0, time.Now().Add(24*time.Hour))
+	k.store([]digest{d}, map[digest]keyResult{d: {usable: true}}, 0, time.Now().Add(24*time.Hour))
 	ctx := context.Background()
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {

@@ -14,8 +14,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// A code is 100 random bits in an alphabet without letters that look like digits, in groups for
-// reading aloud.
+// A code has 100 random bits, in groups for reading aloud. The alphabet has no letters that look
+// like digits.
 const (
 	codeAlphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 	codeDigits   = 20
@@ -46,7 +46,7 @@ const (
 	CodeVoid    = "void"
 )
 
-// State returns the state of a code at a time.
+// State returns the state of the code at nowMS.
 func (c RedeemCode) State(nowMS int64) string {
 	switch {
 	case c.RedeemedMS != 0:
@@ -66,7 +66,7 @@ type NewCodes struct {
 	ExpiresMS int64        // zero for never
 }
 
-// CreateCodesTx creates a batch of codes and returns them with their texts. The texts are not
+// CreateCodesTx creates a batch of codes and returns the codes and their texts. The texts are not
 // stored.
 func CreateCodesTx(tx *store.Tx, n NewCodes) ([]RedeemCode, []string, error) {
 	now, err := tx.NowMS()
@@ -150,8 +150,7 @@ func GetCodeTx(tx *store.Tx, code string) (RedeemCode, error) {
 	return c, err
 }
 
-// VoidCodeTx voids a code. If the code was redeemed, VoidCodeTx returns a fault; voiding twice
-// changes nothing.
+// VoidCodeTx voids a code. A redeemed code is an error; voiding twice changes nothing.
 func VoidCodeTx(tx *store.Tx, code string) (RedeemCode, error) {
 	if err := tx.Lock("account_code", "id", code); err != nil {
 		return RedeemCode{}, err
@@ -184,9 +183,9 @@ func codeTx(tx *store.Tx, where string, arg string) (RedeemCode, error) {
 	return c, nil
 }
 
-// RedeemTx credits a code's value to an account, which must exist, and returns the new state of the
-// code, with the balance. Concurrent calls redeem a code once: its row and the credit are one
-// transaction. A *fault.Error at `code` gives the reason for a failure.
+// RedeemTx credits a code's value to an existing account, and returns the code's new state and the
+// account's new balance. Only one of several concurrent calls redeems a code, because RedeemTx locks
+// the code. A *fault.Error at `code` gives the reason for a failure.
 func RedeemTx(tx *store.Tx, account, text string) (RedeemCode, money.Amount, error) {
 	hash := hashText(canonicalCode(text))
 	if err := tx.Lock("account_code", "hash", hash); err != nil {
@@ -214,11 +213,11 @@ func RedeemTx(tx *store.Tx, account, text string) (RedeemCode, money.Amount, err
 	if err != nil {
 		return RedeemCode{}, 0, err
 	}
-	owners, err := ledger.AccountsTx(tx, []string{account}) // the credit has locked the account
+	states, err := ledger.AccountsTx(tx, []string{account}) // the credit has locked the account
 	switch {
 	case err != nil:
 		return RedeemCode{}, 0, err
-	case owners[account].Disabled:
+	case states[account].Disabled:
 		return RedeemCode{}, 0, fault.At(fault.InvalidRequest, "code",
 			"Your account is disabled, so nothing was credited. The code is still valid. Ask the operator to enable the account.")
 	}
@@ -231,14 +230,14 @@ func RedeemTx(tx *store.Tx, account, text string) (RedeemCode, money.Amount, err
 
 // redeemable returns an error unless the account can redeem the code.
 func redeemable(c RedeemCode, account string, nowMS int64) error {
-	on := func(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05 UTC") }
+	date := func(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05 UTC") }
 	switch state := c.State(nowMS); {
 	case state == CodeUsed && c.Account == account:
-		return fault.At(fault.InvalidRequest, "code", "You redeemed this code already, on %s. Its value was credited then.", on(c.RedeemedMS))
+		return fault.At(fault.InvalidRequest, "code", "You redeemed this code already, on %s. Its value was credited then.", date(c.RedeemedMS))
 	case state == CodeUsed:
 		return fault.At(fault.InvalidRequest, "code", "This code was redeemed already.")
 	case state == CodeExpired:
-		return fault.At(fault.InvalidRequest, "code", "This code expired on %s. Ask for another one.", on(c.ExpiresMS))
+		return fault.At(fault.InvalidRequest, "code", "This code expired on %s. Ask for another one.", date(c.ExpiresMS))
 	case state == CodeVoid:
 		return fault.At(fault.InvalidRequest, "code", "This code is no longer valid. Ask for another one.")
 	}

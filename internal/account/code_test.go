@@ -43,22 +43,21 @@ func TestCodeLife(t *testing.T) {
 		for i, text := range texts {
 			unique[text] = true
 			if len(text) != 23 || strings.Count(text, "-") != 3 || !strings.HasSuffix(text, codes[i].Hint) || codes[i].Batch != codes[0].Batch {
-				t.Errorf("code %q is %+v", text, codes[i])
+				t.Errorf("created code %q as %+v, want 20 characters in four groups, with the hint and batch", text, codes[i])
 			}
 		}
 		if len(unique) != 4 {
-			t.Errorf("only %d codes differ", len(unique))
+			t.Errorf("%d of 4 codes are different", len(unique))
 		}
-		// As people write it.
-		written := " " + strings.ToLower(strings.ReplaceAll(texts[0], "-", " ")) + " "
-		if balance, err := redeem(t, db, a.ID, written); err != nil || balance != 5*money.USD {
-			t.Errorf("redeemed: %s, %v", balance, err)
+		typed := " " + strings.ToLower(strings.ReplaceAll(texts[0], "-", " ")) + " "
+		if balance, err := redeem(t, db, a.ID, typed); err != nil || balance != 5*money.USD {
+			t.Errorf("redeeming %q returned the balance %s, %v, want 5 USD", typed, balance, err)
 		}
 		for account, want := range map[string]string{a.ID: "You redeemed this code already", b.ID: "was redeemed already"} {
 			_, err := redeem(t, db, account, texts[0])
 			wantFault(t, err, fault.InvalidRequest, "code")
 			if !strings.Contains(err.Error(), want) {
-				t.Errorf("got the error %v", err)
+				t.Errorf("got the error %v, want one with %q", err, want)
 			}
 		}
 		update(t, db, func(tx *store.Tx) (RedeemCode, error) { return VoidCodeTx(tx, codes[1].ID) })
@@ -73,7 +72,7 @@ func TestCodeLife(t *testing.T) {
 		wantFault(t, err, fault.InvalidRequest, "code")
 		clock.Advance(time.Hour - time.Millisecond)
 		if _, err := redeem(t, db, b.ID, texts[2]); err != nil {
-			t.Error("just before its end:", err)
+			t.Error("redeeming a code a millisecond before it expires:", err)
 		}
 		clock.Advance(time.Millisecond)
 		_, err = redeem(t, db, b.ID, texts[3])
@@ -94,12 +93,12 @@ func TestCodeLife(t *testing.T) {
 			count[s]++
 		}
 		if len(states) != 4 || count[CodeUsed] != 2 || count[CodeVoid] != 1 || count[CodeExpired] != 1 {
-			t.Errorf("states %v", states)
+			t.Errorf("got the states %v, want 2 used, 1 void and 1 expired", states)
 		}
 		update(t, db, func(tx *store.Tx) (int, error) {
 			list, _, err := movement.ListTx(tx, movement.Selection{Account: a.ID, Limit: 10})
 			if err == nil && (len(list) != 1 || list[0].Note != "code "+codes[0].ID) {
-				t.Errorf("movements %+v", list)
+				t.Errorf("got the movements %+v, want one that names code %s", list, codes[0].ID)
 			}
 			return 0, err
 		})
@@ -128,29 +127,29 @@ func TestCodeFaults(t *testing.T) {
 	})
 }
 
-// TestACodeIsRedeemedOnce checks that only one of many concurrent callers redeems a code, and that
+// TestConcurrentRedemptionsOfACode checks that only one of many concurrent callers redeems a code, and that
 // a rolled back redemption has no effect.
-func TestACodeIsRedeemedOnce(t *testing.T) {
+func TestConcurrentRedemptionsOfACode(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		accounts := []Account{createAccount(t, db, "a"), createAccount(t, db, "b")}
 		_, texts := makeCodes(t, db, NewCodes{Value: money.USD, Count: 1})
-		broken := errors.New("the process dies here")
+		errRollback := errors.New("the process dies here")
 		err := db.Update(t.Context(), func(tx *store.Tx) error {
 			if _, _, err := RedeemTx(tx, accounts[0].ID, texts[0]); err != nil {
 				return err
 			}
-			return broken
+			return errRollback
 		})
-		if !errors.Is(err, broken) {
+		if !errors.Is(err, errRollback) {
 			t.Fatal(err)
 		}
-		var good atomic.Int64
+		var redeemed atomic.Int64
 		var all sync.WaitGroup
 		for i := range 16 {
 			all.Go(func() {
 				if _, err := redeem(t, db, accounts[i%2].ID, texts[0]); err == nil {
-					good.Add(1)
+					redeemed.Add(1)
 				}
 			})
 		}
@@ -159,32 +158,34 @@ func TestACodeIsRedeemedOnce(t *testing.T) {
 		for _, a := range accounts {
 			sum += update(t, db, func(tx *store.Tx) (Account, error) { return GetTx(tx, a.ID) }).Money.Balance
 		}
-		if good.Load() != 1 || sum != money.USD {
-			t.Errorf("redeemed %d times, for %s", good.Load(), sum)
+		if redeemed.Load() != 1 || sum != money.USD {
+			t.Errorf("redeemed %d times, for %s, want once for 1 USD", redeemed.Load(), sum)
 		}
 	})
 }
 
-// TestADisabledAccountRedeemsNothing checks that a disabled account cannot redeem a code, and that
-// the code stays valid, also for the account after it is enabled again.
-func TestADisabledAccountRedeemsNothing(t *testing.T) {
+// TestDisabledAccountCannotRedeem checks that a disabled account cannot redeem a code, and can
+// redeem the same code after it is enabled again.
+func TestDisabledAccountCannotRedeem(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		a := createAccount(t, db, "a")
 		_, texts := makeCodes(t, db, NewCodes{Value: money.USD, Count: 1})
-		disable := func(is bool) {
+		setDisabled := func(disabled bool) {
 			t.Helper()
-			storetest.Update(t, db, func(tx *store.Tx) error { return ledger.ChangeAccountTx(tx, a.ID, ledger.AccountChange{Disabled: &is}) })
+			storetest.Update(t, db, func(tx *store.Tx) error {
+				return ledger.ChangeAccountTx(tx, a.ID, ledger.AccountChange{Disabled: &disabled})
+			})
 		}
-		disable(true)
+		setDisabled(true)
 		_, err := redeem(t, db, a.ID, texts[0])
 		wantFault(t, err, fault.InvalidRequest, "code")
 		if err != nil && !strings.Contains(err.Error(), "disabled") {
-			t.Errorf("got the error %v", err)
+			t.Errorf("got the error %v, want one that says disabled", err)
 		}
-		disable(false)
+		setDisabled(false)
 		if balance, err := redeem(t, db, a.ID, texts[0]); err != nil || balance != money.USD {
-			t.Errorf("enabled again: %v %v", balance, err)
+			t.Errorf("after enabling, redeeming returned the balance %v, %v, want 1 USD", balance, err)
 		}
 	})
 }

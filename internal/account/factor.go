@@ -39,8 +39,8 @@ func lockFactorTx(tx *store.Tx, user string) (f factor, err error) {
 	return f, nil
 }
 
-// match returns the step of an app's code, and false if the code is not valid now. The step must be
-// later than all used steps, so that no code works twice. If the clock was once ahead, recovery
+// match returns the step of an app's code. ok is false if the code is not valid now. The step must be
+// later than all used steps, so that no code works twice. If the clock was once ahead, only recovery
 // codes work until the clock reaches that time.
 func (f factor) match(code string, nowMS int64) (step int64, ok bool, err error) {
 	secret, err := totpEncoding.DecodeString(f.secret)
@@ -51,8 +51,8 @@ func (f factor) match(code string, nowMS int64) (step int64, ok bool, err error)
 	return step, ok, nil
 }
 
-// errFactorOn returns the error for a second factor that already exists.
-func errFactorOn() error {
+// errFactorExists returns the error for a second factor that already exists.
+func errFactorExists() error {
 	return fault.New(fault.InvalidRequest, "Your second factor is already on. To set it up again, turn it off first.")
 }
 
@@ -64,7 +64,7 @@ func BeginFactorTx(tx *store.Tx, user string) (secret string, err error) {
 		return "", err
 	}
 	if f.sinceMS != 0 {
-		return "", errFactorOn()
+		return "", errFactorExists()
 	}
 	secret = newTOTPSecret()
 	if _, err := tx.Exec(`UPDATE account_user SET totp_secret = $1, totp_step = 0 WHERE id = $2`, secret, user); err != nil {
@@ -73,9 +73,9 @@ func BeginFactorTx(tx *store.Tx, user string) (secret string, err error) {
 	return secret, nil
 }
 
-// ConfirmFactorTx turns a new second factor on, with a code of the app, and returns the recovery
-// codes, which are not stored. All of the user's sessions end. A *fault.Error at `code` says that
-// the code is wrong.
+// ConfirmFactorTx checks a code of the app, turns the new second factor on and returns the recovery
+// codes, which are not stored. All sessions of the user end. For a wrong code, the error is a
+// *fault.Error at `code`.
 func ConfirmFactorTx(tx *store.Tx, user, code string) (recovery []string, err error) {
 	f, err := lockFactorTx(tx, user)
 	if err != nil {
@@ -83,7 +83,7 @@ func ConfirmFactorTx(tx *store.Tx, user, code string) (recovery []string, err er
 	}
 	switch {
 	case f.sinceMS != 0:
-		return nil, errFactorOn()
+		return nil, errFactorExists()
 	case f.secret == "":
 		return nil, fault.New(fault.InvalidRequest, "There is no setup to confirm with this code. Start again.")
 	}
@@ -108,8 +108,8 @@ func ConfirmFactorTx(tx *store.Tx, user, code string) (recovery []string, err er
 	return recovery, EndSessionsTx(tx, user)
 }
 
-// RenewRecoveryTx creates new recovery codes, which are not stored, for a user with a second
-// factor; the old codes are void. The caller must check the user first (SignIns.Code).
+// RenewRecoveryTx replaces the recovery codes of a user with a second factor, and returns the new
+// codes, which are not stored. The caller must check the user first (SignIns.Code).
 func RenewRecoveryTx(tx *store.Tx, user string) ([]string, error) {
 	f, err := lockFactorTx(tx, user)
 	if err != nil {
@@ -136,8 +136,8 @@ func makeRecoveryTx(tx *store.Tx, user string) (recovery []string, err error) {
 	return recovery, nil
 }
 
-// EndFactorTx turns a user's second factor off, with its recovery codes. It is a no-op if the user
-// has no second factor.
+// EndFactorTx turns a user's second factor off and deletes the recovery codes. It is a no-op if the
+// user has no second factor.
 func EndFactorTx(tx *store.Tx, user string) error {
 	if _, err := lockFactorTx(tx, user); err != nil {
 		return err
@@ -148,12 +148,12 @@ func EndFactorTx(tx *store.Tx, user string) error {
 	return forgetRecoveryTx(tx, user)
 }
 
-// RecoveryTx returns the number of a user's unused recovery codes.
-func RecoveryTx(tx *store.Tx, user string) (left int64, err error) {
-	if err := tx.QueryRow(`SELECT COUNT(*) FROM account_recovery WHERE member = $1`, user).Scan(&left); err != nil {
+// CountRecoveryTx returns the number of a user's unused recovery codes.
+func CountRecoveryTx(tx *store.Tx, user string) (unused int64, err error) {
+	if err := tx.QueryRow(`SELECT COUNT(*) FROM account_recovery WHERE member = $1`, user).Scan(&unused); err != nil {
 		return 0, fmt.Errorf("count recovery codes: %w", err)
 	}
-	return left, nil
+	return unused, nil
 }
 
 func forgetRecoveryTx(tx *store.Tx, user string) error {
@@ -163,7 +163,8 @@ func forgetRecoveryTx(tx *store.Tx, user string) error {
 	return nil
 }
 
-// useCodeTx reports whether a code is a user's app code or recovery code, and uses it up.
+// useCodeTx reports whether a code is a valid app code or recovery code of a user. A valid code is
+// used up.
 func useCodeTx(tx *store.Tx, user, code string) (bool, error) {
 	f, err := lockFactorTx(tx, user)
 	if err != nil || f.sinceMS == 0 {
@@ -190,13 +191,13 @@ func useCodeTx(tx *store.Tx, user, code string) (bool, error) {
 	return deleted == 1, nil
 }
 
-// canonicalTOTP returns an app's code without blanks, because people write 123 456.
+// canonicalTOTP returns an app's code without blanks, because people type 123 456.
 func canonicalTOTP(code string) string { return strings.ReplaceAll(code, " ", "") }
 
-// Code checks the code of a user's second factor, of the app or for recovery, and
-func (e *SignIns) Code(ctx context.Context, user, code string, from netip.Addr) error {
-	by := []subject{{name: "code " + user, maxCount: attemptsOfCode}, addressSubject(from, attemptsOfAddress)}
-	return e.attempt(ctx, from, by, func() (bool, error) {
+// Code checks a user's app code or recovery code, and uses up a valid code. Errors as for Password.
+func (e *SignIns) Code(ctx context.Context, user, code string, addr netip.Addr) error {
+	subjects := []subject{{name: "code " + user, maxCount: maxCodeAttempts}, addressSubject(addr, maxAddressAttempts)}
+	return e.attempt(ctx, addr, subjects, func() (bool, error) {
 		return store.Write(ctx, e.db, func(tx *store.Tx) (bool, error) { return useCodeTx(tx, user, code) })
 	})
 }

@@ -11,21 +11,21 @@ import (
 	"tollgate/internal/store"
 )
 
-// ErrKeyTaken means that there is a key with this secret already, possibly a deleted key: a secret
-// never names another key.
+// ErrKeyTaken means that a key has this secret already. The key may be deleted, because a secret is
+// never used again for another key.
 var ErrKeyTaken = errors.New("there is a key with this secret already")
 
-// ErrKeyHash means that another program's secret is not valid here.
+// ErrKeyHash means that another program's secret or its hash is invalid here.
 var ErrKeyHash = fmt.Errorf("a key must have %d to %d characters, without blanks, and its hash be a SHA-256 in hexadecimal",
 	minSecret, maxSecret)
 
-// Proof is the stored part of a secret from another program.
+// Proof has what the gateway stores about a secret from another program.
 type Proof struct {
 	Hash string // SHA-256 of the whole secret, 64 hexadecimal digits
 	Hint string // for lists
 }
 
-// ProofOf returns the stored part of a secret, or ErrKeyHash.
+// ProofOf returns the proof of a secret, or ErrKeyHash.
 func ProofOf(secret string) (Proof, error) {
 	if !wellFormed(secret) {
 		return Proof{}, ErrKeyHash
@@ -49,11 +49,11 @@ func (p *Proof) check() error {
 // maxHint bounds a hint in bytes, so that a hint never shows a whole secret.
 const maxHint = 16
 
-// ImportKeyTx creates a key of an account with a secret from another program, already known to its
-// user. The gateway knows only the hash of the secret, so the other program is responsible for the
-// quality of the secret. Errors: ErrKeyTaken, ErrKeyHash, and those of CreateKeyTx.
+// ImportKeyTx creates a key of an account with a secret from another program, which the user already
+// has. The gateway knows only the hash, so the other program is responsible for the quality of the
+// secret. Errors: ErrKeyTaken, ErrKeyHash, and those of CreateKeyTx.
 func ImportKeyTx(tx *store.Tx, account string, s KeySettings, p Proof) (Key, error) {
-	facts, err := s.check()
+	values, err := s.check()
 	if err != nil {
 		return Key{}, err
 	}
@@ -63,16 +63,15 @@ func ImportKeyTx(tx *store.Tx, account string, s KeySettings, p Proof) (Key, err
 	if _, err := GetTx(tx, account); err != nil {
 		return Key{}, err
 	}
-	key, err := insertKeyTx(tx, account, facts, p)
+	key, err := insertKeyTx(tx, account, values, p)
 	if err != nil {
 		return Key{}, err
 	}
 	return GetKeyTx(tx, key)
 }
 
-// insertKeyTx writes a key with its row in the ledger, and returns its id. Error:
-// ErrKeyTaken.
-func insertKeyTx(tx *store.Tx, account string, facts keyFacts, p Proof) (string, error) {
+// insertKeyTx inserts a key and its ledger row, and returns the key's id. Error: ErrKeyTaken.
+func insertKeyTx(tx *store.Tx, account string, values keyValues, p Proof) (string, error) {
 	now, err := tx.NowMS()
 	if err != nil {
 		return "", err
@@ -80,12 +79,12 @@ func insertKeyTx(tx *store.Tx, account string, facts keyFacts, p Proof) (string,
 	key := newID("key_", now)
 	inserted, err := tx.Exec(`INSERT INTO api_key (id, account, hash, name, hint, allowed_models, allowed_ips, created_ms, deleted)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0) ON CONFLICT (hash) DO NOTHING`,
-		key, account, p.Hash, facts.name, p.Hint, storeList(facts.models), storeList(ShowIPs(facts.ips)), now)
+		key, account, p.Hash, values.name, p.Hint, storeList(values.models), storeList(ShowIPs(values.ips)), now)
 	if err != nil {
 		return "", fmt.Errorf("insert key: %w", err)
 	}
 	if inserted == 0 {
 		return "", ErrKeyTaken
 	}
-	return key, ledger.OpenKeyTx(tx, key, account, facts.limits)
+	return key, ledger.OpenKeyTx(tx, key, account, values.limits)
 }

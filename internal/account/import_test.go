@@ -13,40 +13,40 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestImportedKeysAnswerToTheirSecrets checks that a key imported by the hash of its secret
+// TestImportedKeysAuthenticate checks that a key imported by the hash of its secret
 // authenticates the secret.
-func TestImportedKeysAnswerToTheirSecrets(t *testing.T) {
+func TestImportedKeysAuthenticate(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		a := createAccount(t, db, "a")
 		for _, secret := range []string{"sk-" + strings.Repeat("aZ09", 12), "sk-A1b2-C3d4_E5f6-G7h8_Ij", "a.key=of/some+other~program!"} {
 			proof, err := ProofOf(secret)
 			if sum := sha256.Sum256([]byte(secret)); err != nil || proof.Hash != hex.EncodeToString(sum[:]) {
-				t.Fatalf("proof %+v, %v", proof, err)
+				t.Fatalf("ProofOf(%s) = %+v, %v, want the hash %x", secret, proof, err, sum)
 			}
 			proof.Hash, proof.Hint = strings.ToUpper(proof.Hash), "sk-..."+secret[len(secret)-4:]
 			k := update(t, db, func(tx *store.Tx) (Key, error) { return ImportKeyTx(tx, a.ID, KeySettings{Name: "old"}, proof) })
 			keys := NewKeys(KeysOptions{DB: db})
 			got, err := keys.Authenticate(context.Background(), secret, netip.Addr{}, false)
 			if err != nil || got.Key != k.ID || got.Account != a.ID {
-				t.Errorf("%s is %+v, %v", secret, got, err)
+				t.Errorf("Authenticate(%s) = %+v, %v, want key %s", secret, got, err, k.ID)
 			}
 			list := update(t, db, func(tx *store.Tx) ([]Key, error) {
 				list, _, err := KeysByHintTx(tx, secret, "", 10)
 				return list, err
 			})
 			if len(list) != 1 || list[0].ID != k.ID {
-				t.Errorf("the search for %s returned %+v", secret, list)
+				t.Errorf("KeysByHintTx(%s) = %+v, want key %s", secret, list, k.ID)
 			}
 			if _, err := keys.Authenticate(context.Background(), secret+"x", netip.Addr{}, false); err == nil {
-				t.Errorf("%sx is accepted too", secret)
+				t.Errorf("Authenticate accepts %sx", secret)
 			}
 			keys.Close()
 		}
 	})
 }
 
-func TestImportedKeysAreRefused(t *testing.T) {
+func TestImportKeyFaults(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		a := createAccount(t, db, "a")
@@ -56,23 +56,23 @@ func TestImportedKeysAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		storetest.Update(t, db, func(tx *store.Tx) error { return DeleteKeyTx(tx, deletedKey.ID) })
-		good := strings.Repeat("ab", 32)
+		validHash := strings.Repeat("ab", 32)
 		for name, test := range map[string]struct {
 			proof Proof
 			want  error
 		}{
-			"a deleted key's":  {existing, ErrKeyTaken},
+			"a deleted key":    {existing, ErrKeyTaken},
 			"no hexadecimal":   {Proof{Hash: strings.Repeat("xy", 32)}, ErrKeyHash},
-			"too short":        {Proof{Hash: good[:62]}, ErrKeyHash},
-			"a secret as hint": {Proof{Hash: good, Hint: deletedKey.secret}, ErrKeyHash},
+			"too short":        {Proof{Hash: validHash[:62]}, ErrKeyHash},
+			"a secret as hint": {Proof{Hash: validHash, Hint: deletedKey.secret}, ErrKeyHash},
 		} {
 			_, err := try(t, db, func(tx *store.Tx) (Key, error) { return ImportKeyTx(tx, a.ID, KeySettings{}, test.proof) })
 			if !errors.Is(err, test.want) {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("%s: got the error %v, want %v", name, err, test.want)
 			}
 		}
 		if _, err := ProofOf("sk-1234"); !errors.Is(err, ErrKeyHash) {
-			t.Errorf("a guessable secret is accepted: %v", err)
+			t.Errorf(`ProofOf("sk-1234") returned the error %v, want ErrKeyHash`, err)
 		}
 	})
 }

@@ -15,8 +15,8 @@ import (
 // maxRPM bounds the requests per minute of a key.
 const maxRPM = 1_000_000
 
-// Key is an API key, with its limits and counters as of the transaction that read it, without its
-// secret.
+// Key is an API key without its secret. The limits and counters are as of the transaction that read
+// the key.
 type Key struct {
 	ID            string // key_…
 	Account       string
@@ -29,10 +29,10 @@ type Key struct {
 	Over          money.Amount // usage beyond the holds
 }
 
-// KeySettings are the settings of a key by an operator or user.
+// KeySettings are the settings of a key that operators and users can change.
 type KeySettings struct {
 	Name          string        // may be empty
-	Disabled      bool          // answers 401 until enabled again
+	Disabled      bool          // requests with the key get 401
 	RPM           *int64        // requests per minute, 1 to 1,000,000; nil means no limit
 	DailyBudget   *money.Amount // per UTC day, not negative; nil means no limit
 	TotalLimit    *money.Amount // over the key's life, not negative; nil means no limit
@@ -42,41 +42,41 @@ type KeySettings struct {
 	oldName string // the key's current name, for checkLabel
 }
 
-// keyFacts is a key's checked settings.
-type keyFacts struct {
+// keyValues are valid settings of a key in canonical form.
+type keyValues struct {
 	name   string
 	models []string
 	ips    []netip.Prefix
 	limits ledger.KeyLimits
 }
 
-// Check returns the faults of the settings, one for each bad field, joined. Functions that create
-// or change a key do the same.
+// Check returns the joined errors of all invalid fields. Functions that create or change a key do
+// the same check.
 func (s KeySettings) Check() error {
 	_, err := s.check()
 	return err
 }
 
-// check returns the settings in canonical form, or their faults.
-func (s KeySettings) check() (f keyFacts, err error) {
-	var name, models, ips, rpm, daily, total error
-	f.name, name = checkLabel("name", s.Name, s.oldName)
-	f.models, models = ParseAllowedModels(s.AllowedModels)
-	f.ips, ips = ParseAllowedIPs(s.AllowedIPs)
+// check returns the settings in canonical form, and the joined errors of all invalid fields.
+func (s KeySettings) check() (f keyValues, err error) {
+	var nameErr, modelsErr, ipsErr, rpmErr, dailyErr, totalErr error
+	f.name, nameErr = checkLabel("name", s.Name, s.oldName)
+	f.models, modelsErr = ParseAllowedModels(s.AllowedModels)
+	f.ips, ipsErr = ParseAllowedIPs(s.AllowedIPs)
 	if s.RPM != nil && (*s.RPM < 1 || *s.RPM > maxRPM) {
-		rpm = fault.At(fault.InvalidRequest, "rpm",
+		rpmErr = fault.At(fault.InvalidRequest, "rpm",
 			"rpm must be a whole number from 1 to %d, or no limit (null; in the terminal none). To stop a key, disable it.", maxRPM)
 	}
 	if s.DailyBudget != nil && *s.DailyBudget < 0 {
-		daily = fault.At(fault.InvalidRequest, "daily_budget_usd",
+		dailyErr = fault.At(fault.InvalidRequest, "daily_budget_usd",
 			"daily_budget_usd must not be negative. For no limit, send null (in the terminal: none).")
 	}
 	if s.TotalLimit != nil && *s.TotalLimit < 0 {
-		total = fault.At(fault.InvalidRequest, "total_limit_usd",
+		totalErr = fault.At(fault.InvalidRequest, "total_limit_usd",
 			"total_limit_usd must not be negative. For no limit, send null (in the terminal: none).")
 	}
 	f.limits = ledger.KeyLimits{RPM: s.RPM, DailyBudget: s.DailyBudget, TotalLimit: s.TotalLimit, Disabled: s.Disabled}
-	return f, errors.Join(name, models, ips, rpm, daily, total)
+	return f, errors.Join(nameErr, modelsErr, ipsErr, rpmErr, dailyErr, totalErr)
 }
 
 // settings returns the current settings of a key.
@@ -89,7 +89,7 @@ func (k Key) settings() KeySettings {
 // CreateKeyTx creates a key for an account and returns the key with its secret, which is not
 // stored.
 func CreateKeyTx(tx *store.Tx, account string, s KeySettings) (Key, string, error) {
-	facts, err := s.check()
+	values, err := s.check()
 	if err != nil {
 		return Key{}, "", err
 	}
@@ -97,7 +97,7 @@ func CreateKeyTx(tx *store.Tx, account string, s KeySettings) (Key, string, erro
 		return Key{}, "", err
 	}
 	secret := newSecret()
-	key, err := insertKeyTx(tx, account, facts, Proof{Hash: digestOf(secret).String(), Hint: HintOf(secret)})
+	key, err := insertKeyTx(tx, account, values, Proof{Hash: digestOf(secret).String(), Hint: HintOf(secret)})
 	if err != nil {
 		return Key{}, "", err
 	}
@@ -121,11 +121,11 @@ func loadAllowlists(models, ips string) ([]string, []netip.Prefix, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	written, err := loadList(ips)
+	addresses, err := loadList(ips)
 	if err != nil {
 		return nil, nil, err
 	}
-	allowedIPs, err := ParseAllowedIPs(written)
+	allowedIPs, err := ParseAllowedIPs(addresses)
 	if err != nil {
 		return nil, nil, fmt.Errorf("stored allowlist %q is damaged", clip(ips))
 	}
@@ -137,12 +137,12 @@ func GetKeyTx(tx *store.Tx, key string) (Key, error) {
 	return oneKeyTx(tx, key, tx.QueryRow(`SELECT `+keyColumns+` FROM api_key WHERE id = $1 AND deleted = 0`, key))
 }
 
-// OwnKeyTx returns a key of an account unless it is deleted. A key of another account is not found.
-func OwnKeyTx(tx *store.Tx, account, key string) (Key, error) {
+// AccountKeyTx is GetKeyTx for a key of an account. A key of another account is not found.
+func AccountKeyTx(tx *store.Tx, account, key string) (Key, error) {
 	return oneKeyTx(tx, key, tx.QueryRow(`SELECT `+keyColumns+` FROM api_key WHERE id = $1 AND account = $2 AND deleted = 0`, key, account))
 }
 
-// oneKeyTx reads the row of a key, with its state in the ledger.
+// oneKeyTx scans the row of a key and adds its state in the ledger.
 func oneKeyTx(tx *store.Tx, key string, row *sql.Row) (Key, error) {
 	k, err := scanKey(row)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -172,7 +172,7 @@ func NewestKeysTx(tx *store.Tx, account string, limit int) ([]Key, bool, error) 
 	return listKeysTx(tx, limit, account, newestKeys, account, limit+1)
 }
 
-// listKeysTx reads up to limit keys of an account, with a query for one more.
+// listKeysTx is listTx for the keys of an account. The account must exist.
 func listKeysTx(tx *store.Tx, limit int, account, query string, args ...any) ([]Key, bool, error) {
 	if _, err := GetTx(tx, account); err != nil {
 		return nil, false, err
@@ -184,8 +184,8 @@ func listKeysTx(tx *store.Tx, limit int, account, query string, args ...any) ([]
 	return list, more, addKeyStates(tx, list)
 }
 
-// addKeyStates fills in the ledger's side of keys. A key without a row in the ledger is an error,
-// because it could be used without limits.
+// addKeyStates sets the fields Ledger and Over of keys. A key without a row in the ledger is an
+// error, because such a key could be used without limits.
 func addKeyStates(tx *store.Tx, list []Key) error {
 	keys := ids(list, func(k Key) string { return k.ID })
 	states, err := ledger.KeysTx(tx, keys)
@@ -206,9 +206,9 @@ func addKeyStates(tx *store.Tx, list []Key) error {
 	return nil
 }
 
-// ChangeKeyTx lets edit change a key's settings and stores the result, all or nothing. edit may run
-// again and must have no other effect. The key's version rises, so that admission checks requests
-// again if they were checked against the old settings. Call Keys.Forget after the commit.
+// ChangeKeyTx lets edit change a key's settings and stores the result. edit may run again and must
+// have no other effect. The key's version rises, so that admission rejects requests that were
+// checked against the old settings. Call Keys.Forget after the commit.
 func ChangeKeyTx(tx *store.Tx, key string, edit func(*KeySettings) error) (Key, error) {
 	if err := tx.Lock("api_key", "id", key); err != nil {
 		return Key{}, err
@@ -221,23 +221,23 @@ func ChangeKeyTx(tx *store.Tx, key string, edit func(*KeySettings) error) (Key, 
 	if err := edit(&s); err != nil {
 		return Key{}, err
 	}
-	facts, err := s.check()
+	values, err := s.check()
 	if err != nil {
 		return Key{}, err
 	}
 	if _, err := tx.Exec(`UPDATE api_key SET name = $1, allowed_models = $2, allowed_ips = $3 WHERE id = $4`,
-		facts.name, storeList(facts.models), storeList(ShowIPs(facts.ips)), key); err != nil {
+		values.name, storeList(values.models), storeList(ShowIPs(values.ips)), key); err != nil {
 		return Key{}, fmt.Errorf("change key: %w", err)
 	}
-	if err := ledger.ChangeKeyTx(tx, key, facts.limits); err != nil {
+	if err := ledger.ChangeKeyTx(tx, key, values.limits); err != nil {
 		return Key{}, err
 	}
 	return GetKeyTx(tx, key)
 }
 
 // DeleteKeyTx deletes a key permanently: requests with the key get a 401, and no list has the key.
-// Its row and its receipts stay for the books; its hash stays too, so the secret can never name
-// another key. Call Keys.Forget after the commit.
+// The key's row and receipts stay for the audit. The hash stays too, so the secret can never belong
+// to another key. Call Keys.Forget after the commit.
 func DeleteKeyTx(tx *store.Tx, key string) error {
 	deleted, err := tx.Exec(`UPDATE api_key SET deleted = 1 WHERE id = $1 AND deleted = 0`, key)
 	if err != nil {

@@ -43,14 +43,14 @@ func TestKeyLife(t *testing.T) {
 		k := createKey(t, db, a.ID, KeySettings{Name: " ci ", RPM: ptr(int64(60)), DailyBudget: ptr(5 * money.USD),
 			TotalLimit: ptr(50 * money.USD), AllowedModels: []string{"swift-1"}, AllowedIPs: []string{"::ffff:192.0.2.1", "10.1.1.1/8"}})
 		if !strings.HasPrefix(k.ID, "key_") || k.Account != a.ID || k.Name != "ci" || k.CreatedMS == 0 || k.Ledger.Version != 1 {
-			t.Errorf("created %+v", k.Key)
+			t.Errorf("created %+v, want the name ci, version 1 and account %s", k.Key, a.ID)
 		}
 		if got := ShowIPs(k.AllowedIPs); !slices.Equal(got, []string{"192.0.2.1", "10.0.0.0/8"}) {
-			t.Errorf("allowed_ips %q", got)
+			t.Errorf("got allowed_ips %q, want 192.0.2.1 and 10.0.0.0/8", got)
 		}
 		if !wellFormed(k.secret) || !strings.HasPrefix(k.secret, k.Hint[:7]) || !strings.HasSuffix(k.secret, k.Hint[len(k.Hint)-4:]) ||
 			len(k.Hint) > 16 {
-			t.Errorf("secret %q, hint %q", k.secret, k.Hint)
+			t.Errorf("got the secret %q and the hint %q, want a hint with the start and end of the secret", k.secret, k.Hint)
 		}
 
 		changed := changeKey(t, db, k.ID, func(s *KeySettings) {
@@ -58,13 +58,13 @@ func TestKeyLife(t *testing.T) {
 		})
 		l := changed.Ledger.Limits
 		if changed.Name != "" || l.RPM != nil || *l.DailyBudget != money.USD || *l.TotalLimit != 50*money.USD || !l.Disabled {
-			t.Errorf("changed to %+v", changed)
+			t.Errorf("changed to the name %q and the limits %+v, want disabled with a daily budget of 1 USD", changed.Name, l)
 		}
 		if changed.AllowedModels != nil || len(changed.AllowedIPs) != 2 || changed.Ledger.Version != 2 {
-			t.Errorf("changed to %+v", changed)
+			t.Errorf("changed to %+v, want version 2 without a model allowlist", changed)
 		}
 		if again := changeKey(t, db, k.ID, func(s *KeySettings) { s.Name = "n" }); again.Ledger.Version != 3 || !again.Ledger.Limits.Disabled {
-			t.Errorf("a rename changed the ledger's state to %+v", again.Ledger)
+			t.Errorf("a rename changed the ledger's state to %+v, want version 3, disabled", again.Ledger)
 		}
 
 		storetest.Update(t, db, func(tx *store.Tx) error { return DeleteKeyTx(tx, k.ID) })
@@ -93,7 +93,7 @@ func TestKeySecretIsNotStored(t *testing.T) {
 			return fmt.Sprint(c), err
 		})
 		if strings.Contains(stored, k.secret[10:30]) || !strings.Contains(stored, digestOf(k.secret).String()) {
-			t.Errorf("stored %s", stored)
+			t.Errorf("the row is %s, want the hash and no other part of the secret %s", stored, k.secret)
 		}
 	})
 }
@@ -118,13 +118,13 @@ func TestKeyPages(t *testing.T) {
 				return list, err
 			})
 			if len(list) != 1 {
-				t.Fatal(list)
+				t.Fatalf("got the page %v, want one key", list)
 			}
 			after = list[0].ID
 			got = append(got, after)
 		}
 		if !slices.Equal(got, []string{want[0], want[2]}) {
-			t.Errorf("listed %q, want %q without %s", got, want, deletedID)
+			t.Errorf("got the keys %q, want %q without %s", got, want, deletedID)
 		}
 	})
 }
@@ -139,7 +139,7 @@ func TestKeyFaults(t *testing.T) {
 			param    string
 		}{
 			"long name":    {KeySettings{Name: strings.Repeat("x", 201)}, "name"},
-			"two lines":    {KeySettings{Name: "a\nb"}, "name"},
+			"line break":   {KeySettings{Name: "a\nb"}, "name"},
 			"rpm 0":        {KeySettings{RPM: ptr(int64(0))}, "rpm"},
 			"rpm negative": {KeySettings{RPM: ptr(int64(-1))}, "rpm"},
 			"rpm huge":     {KeySettings{RPM: ptr(int64(1_000_001))}, "rpm"},
@@ -169,7 +169,7 @@ func TestKeyFaults(t *testing.T) {
 		})
 		wantFault(t, err, fault.NotFound, "")
 		if now := update(t, db, func(tx *store.Tx) (Key, error) { return GetKeyTx(tx, k.ID) }); now.Name != "good" || now.Ledger.Version != 1 {
-			t.Errorf("after the rejected changes the key is %+v", now)
+			t.Errorf("after the rejected changes the key is %+v, want it unchanged", now)
 		}
 	})
 }
@@ -190,7 +190,7 @@ func TestKeyConcurrentChanges(t *testing.T) {
 		all.Wait()
 		got := update(t, db, func(tx *store.Tx) (Key, error) { return GetKeyTx(tx, k.ID) }).Ledger
 		if *got.Limits.TotalLimit != changes*money.USD || got.Version != 1+changes {
-			t.Errorf("after %d changes the limit is %s at version %d", changes, got.Limits.TotalLimit, got.Version)
+			t.Errorf("after %d changes by 1 USD the limit is %s at version %d", changes, got.Limits.TotalLimit, got.Version)
 		}
 	})
 }
@@ -205,16 +205,16 @@ func TestSecrets(t *testing.T) {
 		}
 		unique[s] = true
 	}
-	good := newSecret()
-	for _, bad := range []string{"", "sk-", good[:19], strings.Repeat("x", 201), good[:10] + " " + good[11:], good + "\x7f",
-		good[:10] + "é" + good[12:]} {
-		if wellFormed(bad) {
-			t.Errorf("%q is accepted as a secret", bad)
+	valid := newSecret()
+	for _, invalid := range []string{"", "sk-", valid[:19], strings.Repeat("x", 201), valid[:10] + " " + valid[11:], valid + "\x7f",
+		valid[:10] + "é" + valid[12:]} {
+		if wellFormed(invalid) {
+			t.Errorf("wellFormed(%q) = true, want false", invalid)
 		}
 	}
 	for _, other := range []string{"sk-" + strings.Repeat("aZ09", 12), "sk-" + "A1b2-C3d4_E5f6-G7h8_Ij", strings.Repeat("x", 200)} {
 		if !wellFormed(other) {
-			t.Errorf("%q of another program is not accepted as a secret", other)
+			t.Errorf("wellFormed(%q) = false, want true for a secret of another program", other)
 		}
 	}
 }

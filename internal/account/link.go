@@ -12,10 +12,10 @@ import (
 	"tollgate/internal/store"
 )
 
-// Durations of links.
+// Maximum ages of links.
 const (
-	invitationMost = 7 * 24 * time.Hour
-	resetMost      = 24 * time.Hour
+	maxInvitationAge = 7 * 24 * time.Hour
+	maxResetAge      = 24 * time.Hour
 )
 
 // LinkKind is the purpose of a link.
@@ -27,7 +27,7 @@ const (
 	Reset      LinkKind = "reset"      // for a user with a forgotten password
 )
 
-// PasswordLink is a link to set a user's password, once, without its token.
+// PasswordLink is a link to set a user's password once. It does not have the link's token.
 type PasswordLink struct {
 	Kind      LinkKind
 	User      User
@@ -38,9 +38,9 @@ type PasswordLink struct {
 // account is disabled. The answer never reveals the reason.
 var ErrNoLink = errors.New("no such link")
 
-// CreateLinkTx creates a link for a user and returns the link with its token, 256 random bits, which
-// is not stored. The user's former link is void. A *fault.Error says that the user or the account
-// is disabled.
+// CreateLinkTx creates a link for a user, voids the user's former link, and returns the new link and
+// its token. The token has 256 random bits and is not stored. If the user or the account is
+// disabled, the error is a *fault.Error.
 func CreateLinkTx(tx *store.Tx, user string) (PasswordLink, string, error) {
 	u, err := LockUserTx(tx, user)
 	if err != nil {
@@ -58,7 +58,7 @@ func CreateLinkTx(tx *store.Tx, user string) (PasswordLink, string, error) {
 	if err != nil {
 		return PasswordLink{}, "", err
 	}
-	l := linkOf(u, now)
+	l := newLink(u, now)
 	token := newToken()
 	if _, err := tx.Exec(`INSERT INTO account_link (member, hash, expires_ms) VALUES ($1, $2, $3)
 		ON CONFLICT (member) DO UPDATE SET hash = excluded.hash, expires_ms = excluded.expires_ms`,
@@ -68,12 +68,12 @@ func CreateLinkTx(tx *store.Tx, user string) (PasswordLink, string, error) {
 	return l, token, nil
 }
 
-// linkOf returns a new link for a user.
-func linkOf(u User, nowMS int64) PasswordLink {
+// newLink returns a new link for a user.
+func newLink(u User, nowMS int64) PasswordLink {
 	if u.NoPassword {
-		return PasswordLink{Kind: Invitation, User: u, ExpiresMS: nowMS + invitationMost.Milliseconds()}
+		return PasswordLink{Kind: Invitation, User: u, ExpiresMS: nowMS + maxInvitationAge.Milliseconds()}
 	}
-	return PasswordLink{Kind: Reset, User: u, ExpiresMS: nowMS + resetMost.Milliseconds()}
+	return PasswordLink{Kind: Reset, User: u, ExpiresMS: nowMS + maxResetAge.Milliseconds()}
 }
 
 // maySignInTx reports whether both the user and its account are enabled.
@@ -109,16 +109,16 @@ func linkTx(tx *store.Tx, token string) (PasswordLink, error) {
 	if !allowed || now >= expires {
 		return PasswordLink{}, ErrNoLink
 	}
-	l := linkOf(u, now)
+	l := newLink(u, now)
 	l.ExpiresMS = expires
 	return l, nil
 }
 
-// useLinkTx sets the password of a link's user, ends the user's sessions, and uses the link up: of
-// concurrent calls with its token, one succeeds. The wait after failed sign-ins with this email
-// from the same network ends; the wait after wrong codes continues, since a link proves nothing about
-// the second factor.
-func useLinkTx(tx *store.Tx, l PasswordLink, token, passwordHash string, from netip.Addr) error {
+// useLinkTx sets the password of a link's user, ends the user's sessions, and uses the link up. One
+// of several concurrent calls with the token succeeds. useLinkTx also ends the wait after failed
+// sign-ins with the email from the same network. The wait after wrong codes continues, because a
+// link proves nothing about the second factor.
+func useLinkTx(tx *store.Tx, l PasswordLink, token, passwordHash string, addr netip.Addr) error {
 	if err := tx.Lock("account_user", "id", l.User.ID); err != nil {
 		return err
 	}
@@ -126,13 +126,13 @@ func useLinkTx(tx *store.Tx, l PasswordLink, token, passwordHash string, from ne
 	if err != nil {
 		return err
 	}
-	if current.User != l.User { // for example, a second factor was turned on and its code is still unchecked
+	if current.User != l.User { // for example, a second factor was turned on since, and no code was checked
 		return ErrNoLink
 	}
 	if _, err := ChangeUserTx(tx, l.User.ID, UserChange{PasswordHash: &passwordHash}); err != nil {
 		return err
 	}
-	for _, s := range subjectsOf(l.User.Email, from) {
+	for _, s := range subjectsOf(l.User.Email, addr) {
 		if _, err := tx.Exec(`DELETE FROM account_attempt WHERE subject = $1`, hashText(s.name)); err != nil {
 			return fmt.Errorf("forget failed attempts to sign in: %w", err)
 		}
@@ -148,14 +148,14 @@ func endLinkTx(tx *store.Tx, user string) error {
 	return nil
 }
 
-// Link returns the link of a token without using it up. Wrong tokens count like wrong passwords, by
-// address. A token of the wrong shape is rejected without a query. Errors: ErrNoLink, otherwise as
-// for Password.
-func (e *SignIns) Link(ctx context.Context, token string, from netip.Addr) (l PasswordLink, err error) {
+// Link returns the link of a token without using the link up. Wrong tokens count as failed sign-ins
+// of the address. A token of the wrong length is rejected without a query. Errors: ErrNoLink,
+// otherwise as for Password.
+func (e *SignIns) Link(ctx context.Context, token string, addr netip.Addr) (l PasswordLink, err error) {
 	if len(token) != tokenLength {
 		return l, ErrNoLink
 	}
-	err = e.attempt(ctx, from, []subject{addressSubject(from, attemptsOfAddress)}, func() (bool, error) {
+	err = e.attempt(ctx, addr, []subject{addressSubject(addr, maxAddressAttempts)}, func() (bool, error) {
 		err := e.db.View(ctx, func(tx *store.Tx) (err error) {
 			l, err = linkTx(tx, token)
 			return err
@@ -171,15 +171,15 @@ func (e *SignIns) Link(ctx context.Context, token string, from netip.Addr) (l Pa
 	return l, err
 }
 
-// UseLink sets the password of the user of a link returned by Link for the token, and uses the link
-// up. For a user with a second factor, a valid code is required too. Errors: as for Link;
-// *fault.Error at `password` or `code`.
-func (e *SignIns) UseLink(ctx context.Context, l PasswordLink, token, password, code string, from netip.Addr) error {
+// UseLink sets the user's password and uses the link up. l is the result of Link for the token. A
+// user with a second factor also needs a valid code. Errors: as for Link; *fault.Error at `password`
+// or `code`.
+func (e *SignIns) UseLink(ctx context.Context, l PasswordLink, token, password, code string, addr netip.Addr) error {
 	if err := CheckPassword(password); err != nil {
 		return err
 	}
 	if l.User.FactorMS != 0 {
-		err := e.Code(ctx, l.User.ID, code, from)
+		err := e.Code(ctx, l.User.ID, code, addr)
 		if errors.Is(err, ErrWrongSignIn) {
 			return fault.At(fault.InvalidRequest, "code", "The code is wrong or was used already. Type the code that your app shows now.")
 		}
@@ -191,5 +191,5 @@ func (e *SignIns) UseLink(ctx context.Context, l PasswordLink, token, password, 
 	if err != nil {
 		return err
 	}
-	return e.db.Update(ctx, func(tx *store.Tx) error { return useLinkTx(tx, l, token, hash, from) })
+	return e.db.Update(ctx, func(tx *store.Tx) error { return useLinkTx(tx, l, token, hash, addr) })
 }

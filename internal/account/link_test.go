@@ -16,11 +16,11 @@ import (
 
 // linkScene has a user and the sign-ins that check the user's links.
 type linkScene struct {
-	t     *testing.T
-	db    *store.DB
-	clock *storetest.Clock
-	door  *SignIns
-	user  User
+	t       *testing.T
+	db      *store.DB
+	clock   *storetest.Clock
+	signIns *SignIns
+	user    User
 }
 
 var linkAddress = netip.MustParseAddr("192.0.2.1")
@@ -47,20 +47,20 @@ func (l *linkScene) make() (link PasswordLink, token string) {
 
 func (l *linkScene) use(token, password, code string) error {
 	l.t.Helper()
-	got, err := l.door.Link(l.t.Context(), token, linkAddress)
+	got, err := l.signIns.Link(l.t.Context(), token, linkAddress)
 	if err != nil {
 		return err
 	}
-	return l.door.UseLink(l.t.Context(), got, token, password, code, linkAddress)
+	return l.signIns.UseLink(l.t.Context(), got, token, password, code, linkAddress)
 }
 
 func (l *linkScene) wantInvalid(token, name string) {
 	l.t.Helper()
-	if got, err := l.door.Link(l.t.Context(), token, linkAddress); !errors.Is(err, ErrNoLink) || got != (PasswordLink{}) {
-		l.t.Errorf("%s: the link is valid: %+v, %v", name, got, err)
+	if got, err := l.signIns.Link(l.t.Context(), token, linkAddress); !errors.Is(err, ErrNoLink) || got != (PasswordLink{}) {
+		l.t.Errorf("%s: Link = %+v, %v, want ErrNoLink", name, got, err)
 	}
 	if err := l.use(token, "another long one", ""); !errors.Is(err, ErrNoLink) {
-		l.t.Errorf("%s: the link was used: %v", name, err)
+		l.t.Errorf("%s: using the link returned %v, want ErrNoLink", name, err)
 	}
 }
 
@@ -72,8 +72,8 @@ func (l *linkScene) change(c UserChange) {
 // wantPassword checks the result of a sign-in with a password.
 func (l *linkScene) wantPassword(password string, want error) {
 	l.t.Helper()
-	if _, err := l.door.Password(l.t.Context(), l.user.Email, password, linkAddress); !errors.Is(err, want) {
-		l.t.Errorf("sign-in with %q: %v, want %v", password, err, want)
+	if _, err := l.signIns.Password(l.t.Context(), l.user.Email, password, linkAddress); !errors.Is(err, want) {
+		l.t.Errorf("sign-in with %q: got the error %v, want %v", password, err, want)
 	}
 }
 
@@ -81,53 +81,53 @@ func TestLinkLife(t *testing.T) {
 	t.Parallel()
 	eachLinkScene(t, func(t *testing.T, l *linkScene) {
 		if !l.user.NoPassword {
-			t.Error("the user has a password")
+			t.Error("the new user has a password")
 		}
 		l.wantPassword("", ErrWrongSignIn)
 		l.wantPassword("a long password", ErrWrongSignIn)
 		link, token := l.make()
-		if link.Kind != Invitation || link.User != l.user || link.ExpiresMS != l.clock.Now().UnixMilli()+invitationMost.Milliseconds() {
-			t.Errorf("created %+v", link)
+		if link.Kind != Invitation || link.User != l.user || link.ExpiresMS != l.clock.Now().UnixMilli()+maxInvitationAge.Milliseconds() {
+			t.Errorf("created the link %+v, want an invitation for the user", link)
 		}
-		if got, err := l.door.Link(t.Context(), token, linkAddress); err != nil || got != link {
-			t.Errorf("found %+v, %v", got, err)
+		if got, err := l.signIns.Link(t.Context(), token, linkAddress); err != nil || got != link {
+			t.Errorf("Link = %+v, %v, want %+v", got, err, link)
 		}
 		wantFault(t, l.use(token, "short", ""), fault.InvalidRequest, "password")
-		l.clock.Advance(invitationMost - time.Millisecond)
+		l.clock.Advance(maxInvitationAge - time.Millisecond)
 		if err := l.use(token, "the first password", ""); err != nil {
 			t.Fatal(err)
 		}
 		l.wantPassword("the first password", nil)
 		l.wantInvalid(token, "used")
 
-		// Lost: all sessions end, and so does the wait after failed sign-ins.
+		// Using a reset link ends all sessions, and the wait after failed sign-ins.
 		session := openSession(t, l.db, NewSession{Kind: UserSession, User: l.user.ID})
-		for range attemptsOfEmail {
+		for range maxEmailAttempts {
 			l.wantPassword("a wrong password", ErrWrongSignIn)
 		}
-		_, err := l.door.Password(t.Context(), l.user.Email, "the first password", netip.MustParseAddr("192.0.2.1"))
+		_, err := l.signIns.Password(t.Context(), l.user.Email, "the first password", netip.MustParseAddr("192.0.2.1"))
 		wantFault(t, err, fault.RateLimitExceeded, "")
 		link, token = l.make()
-		if link.Kind != Reset || link.ExpiresMS != l.clock.Now().UnixMilli()+resetMost.Milliseconds() || link.User.NoPassword {
-			t.Errorf("created %+v", link)
+		if link.Kind != Reset || link.ExpiresMS != l.clock.Now().UnixMilli()+maxResetAge.Milliseconds() || link.User.NoPassword {
+			t.Errorf("created the link %+v, want a reset", link)
 		}
 		if err := l.use(token, "the second password", ""); err != nil {
 			t.Fatal(err)
 		}
-		wantNobody(t, l.db, UserSession, session, "", "from before the link was used")
+		wantNoSession(t, l.db, UserSession, session, "", "from before the link was used")
 		l.wantPassword("the second password", nil)
 		l.wantPassword("the first password", ErrWrongSignIn)
 	})
 }
 
-// TestVoidLinks checks everything that makes a link invalid.
+// TestVoidLinks checks every change that makes a link invalid.
 func TestVoidLinks(t *testing.T) {
 	t.Parallel()
 	eachLinkScene(t, func(t *testing.T, l *linkScene) {
 		yes, no, hash := true, false, "$h"
-		old, token := "ada@example.com", ""
+		email, token := "ada@example.com", ""
 		l.wantInvalid("", "no token")
-		l.wantInvalid(strings.Repeat("A", tokenLength), "never made")
+		l.wantInvalid(strings.Repeat("A", tokenLength), "unknown token")
 
 		_, first := l.make()
 		_, token = l.make()
@@ -141,8 +141,8 @@ func TestVoidLinks(t *testing.T) {
 		_, err := try(t, l.db, func(tx *store.Tx) (string, error) { _, token, err := CreateLinkTx(tx, l.user.ID); return token, err })
 		wantFault(t, err, fault.InvalidRequest, "")
 		disable(&no)
-		if _, err := l.door.Link(t.Context(), token, linkAddress); err != nil {
-			t.Error("the account works again:", err)
+		if _, err := l.signIns.Link(t.Context(), token, linkAddress); err != nil {
+			t.Error("after enabling the account, Link returned the error", err)
 		}
 
 		l.change(UserChange{Disabled: &yes})
@@ -150,43 +150,43 @@ func TestVoidLinks(t *testing.T) {
 		_, err = try(t, l.db, func(tx *store.Tx) (string, error) { _, token, err := CreateLinkTx(tx, l.user.ID); return token, err })
 		wantFault(t, err, fault.InvalidRequest, "")
 		l.change(UserChange{Disabled: &no})
-		l.wantInvalid(token, "of a user who was disabled since")
+		l.wantInvalid(token, "of a user who was disabled and enabled again")
 
 		_, token = l.make()
-		l.change(UserChange{Email: &old, Operator: &yes})
-		if _, err := l.door.Link(t.Context(), token, linkAddress); err != nil {
-			t.Error("with the same email:", err)
+		l.change(UserChange{Email: &email, Operator: &yes})
+		if _, err := l.signIns.Link(t.Context(), token, linkAddress); err != nil {
+			t.Error("after setting the same email, Link returned the error", err)
 		}
 		other := "other@example.com"
 		l.change(UserChange{Email: &other})
-		l.wantInvalid(token, "it went to another address")
+		l.wantInvalid(token, "sent to a former address")
 
 		_, token = l.make()
 		l.change(UserChange{PasswordHash: &hash})
-		l.wantInvalid(token, "there is a newer password")
+		l.wantInvalid(token, "older than the password")
 
 		_, token = l.make()
-		l.clock.Advance(resetMost)
-		l.wantInvalid(token, "it has run out")
-		if err := l.door.Sweep(t.Context()); err != nil {
+		l.clock.Advance(maxResetAge)
+		l.wantInvalid(token, "expired")
+		if err := l.signIns.Sweep(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if left := count(t, l.db, `SELECT COUNT(*) FROM account_link`); left != 0 {
-			t.Errorf("%d links are left after the sweep", left)
+		if remaining := count(t, l.db, `SELECT COUNT(*) FROM account_link`); remaining != 0 {
+			t.Errorf("after the sweep there are %d links, want 0", remaining)
 		}
 
 		_, token = l.make()
 		storetest.Update(t, l.db, func(tx *store.Tx) error { return DeleteUserTx(tx, l.user.ID) })
-		l.wantInvalid(token, "its user is deleted")
-		if left := count(t, l.db, `SELECT COUNT(*) FROM account_link`); left != 0 {
-			t.Errorf("%d links of deleted users", left)
+		l.wantInvalid(token, "of a deleted user")
+		if remaining := count(t, l.db, `SELECT COUNT(*) FROM account_link`); remaining != 0 {
+			t.Errorf("after the deletion of the user there are %d links, want 0", remaining)
 		}
 		_, err = try(t, l.db, func(tx *store.Tx) (string, error) { _, token, err := CreateLinkTx(tx, l.user.ID); return token, err })
 		wantFault(t, err, fault.NotFound, "")
 	})
 }
 
-// TestLinkIsStoredAsHash checks that a reader of the table cannot use a link.
+// TestLinkIsStoredAsHash checks that the table has no token, so that its readers cannot use a link.
 func TestLinkIsStoredAsHash(t *testing.T) {
 	t.Parallel()
 	eachLinkScene(t, func(t *testing.T, l *linkScene) {
@@ -195,7 +195,7 @@ func TestLinkIsStoredAsHash(t *testing.T) {
 			return stored, tx.QueryRow(`SELECT member || ' ' || hash FROM account_link`).Scan(&stored)
 		})
 		if len(token) != tokenLength || strings.Contains(stored, token) || stored != l.user.ID+" "+hashText(token) {
-			t.Errorf("%q is stored as %q", token, stored)
+			t.Errorf("the token %q is stored as %q, want the user's id and the hash of the token", token, stored)
 		}
 	})
 }
@@ -224,15 +224,15 @@ func TestLinkIsUsedOnce(t *testing.T) {
 	})
 }
 
-// TestLinkWantsTheSecondFactor checks that a link has no effect without the code of the second
+// TestLinkNeedsTheSecondFactor checks that a link has no effect without the code of the second
 // factor, and that a new link does not reset the limit on wrong codes.
-func TestLinkWantsTheSecondFactor(t *testing.T) {
+func TestLinkNeedsTheSecondFactor(t *testing.T) {
 	t.Parallel()
 	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
 		u, secret, recovery := withFactor(t, db, clock)
 		l := &linkScene{t, db, clock, NewSignIns(db, NewPasswords(), nil), u}
 		_, token := l.make()
-		for _, code := range []string{"", "123", codeNow(t, clock, secret, 0)} { // the last was used when it was set up
+		for _, code := range []string{"", "123", codeNow(t, clock, secret, 0)} { // the setup used the last code
 			wantFault(t, l.use(token, "a long password", code), fault.InvalidRequest, "code")
 		}
 		if err := l.use(token, "a long password", codeNow(t, clock, secret, 1)); err != nil {
@@ -240,7 +240,7 @@ func TestLinkWantsTheSecondFactor(t *testing.T) {
 		}
 		l.wantPassword("a long password", nil)
 		_, token = l.make()
-		for range attemptsOfCode - 3 {
+		for range maxCodeAttempts - 3 {
 			wantFault(t, l.use(token, "another password", "123"), fault.InvalidRequest, "code")
 		}
 		wantFault(t, l.use(token, "another password", recovery[0]), fault.RateLimitExceeded, "")
@@ -248,16 +248,16 @@ func TestLinkWantsTheSecondFactor(t *testing.T) {
 		if err := l.use(token, "another password", recovery[0]); err != nil {
 			t.Error(err)
 		}
-		// A second factor turned on since the form was opened counts too.
+		// A second factor is also required if it was turned on after Link.
 		_, token = l.make()
-		before, err := l.door.Link(t.Context(), token, linkAddress)
+		before, err := l.signIns.Link(t.Context(), token, linkAddress)
 		if err != nil {
 			t.Fatal(err)
 		}
 		before.User.FactorMS = 0
 		use := func(tx *store.Tx) (int, error) { return 0, useLinkTx(tx, before, token, "$h", netip.Addr{}) }
 		if _, err := try(t, db, use); !errors.Is(err, ErrNoLink) {
-			t.Error("used without a code:", err)
+			t.Errorf("useLinkTx without a code returned %v, want ErrNoLink", err)
 		}
 	})
 }
@@ -268,26 +268,26 @@ func TestLinksAreThrottled(t *testing.T) {
 	t.Parallel()
 	eachLinkScene(t, func(t *testing.T, l *linkScene) {
 		_, token := l.make()
-		for range 2 * attemptsOfAddress { // good ones do not count
-			if _, err := l.door.Link(t.Context(), token, linkAddress); err != nil {
+		for range 2 * maxAddressAttempts { // valid tokens do not count
+			if _, err := l.signIns.Link(t.Context(), token, linkAddress); err != nil {
 				t.Fatal(err)
 			}
 		}
-		for range 2 * attemptsOfAddress { // texts that cannot be tokens do not count
-			if _, err := l.door.Link(t.Context(), "guess", linkAddress); !errors.Is(err, ErrNoLink) {
+		for range 2 * maxAddressAttempts { // texts that cannot be tokens do not count
+			if _, err := l.signIns.Link(t.Context(), "guess", linkAddress); !errors.Is(err, ErrNoLink) {
 				t.Fatal(err)
 			}
 		}
-		for range attemptsOfAddress {
-			if _, err := l.door.Link(t.Context(), strings.Repeat("A", tokenLength), linkAddress); !errors.Is(err, ErrNoLink) {
+		for range maxAddressAttempts {
+			if _, err := l.signIns.Link(t.Context(), strings.Repeat("A", tokenLength), linkAddress); !errors.Is(err, ErrNoLink) {
 				t.Fatal(err)
 			}
 		}
-		_, err := l.door.Link(t.Context(), token, linkAddress)
+		_, err := l.signIns.Link(t.Context(), token, linkAddress)
 		wantFault(t, err, fault.RateLimitExceeded, "")
 		wantFault(t, l.use(token, "a long password", ""), fault.RateLimitExceeded, "")
-		if _, err := l.door.Link(t.Context(), token, netip.MustParseAddr("192.0.2.2")); err != nil {
-			t.Error("another address:", err)
+		if _, err := l.signIns.Link(t.Context(), token, netip.MustParseAddr("192.0.2.2")); err != nil {
+			t.Error("Link from another address returned the error", err)
 		}
 	})
 }
@@ -299,6 +299,6 @@ func TestNoPasswordIsAValidHash(t *testing.T) {
 	h, err := parsePHC(noPassword)
 	if err != nil || h.memoryKiB != argonMemoryKiB || h.passes != argonPasses || h.lanes != argonLanes || len(h.hash) != argonHash ||
 		len(h.salt) != argonSalt {
-		t.Errorf("%+v, %v", h, err)
+		t.Errorf("parsePHC(noPassword) = %+v, %v, want the parameters of Hash", h, err)
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestListsWalkIndexes checks the query plan of each list on both databases. One account has half
-// of the rows.
-func TestListsWalkIndexes(t *testing.T) {
+// TestListsUseIndexes checks that each list walks an index on both databases, even if one account
+// has half of the rows.
+func TestListsUseIndexes(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		const numbers = ` WITH RECURSIVE n (i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < 3000) `
@@ -38,7 +38,7 @@ func TestListsWalkIndexes(t *testing.T) {
 			storetest.WalksIndex(t, tx, "users", usersPage, "a0", "", 51)
 			storetest.WalksIndex(t, tx, "newest codes", newestCodes, 51)
 			storetest.WalksIndex(t, tx, "codes", codesPage, "c5", 51)
-			storetest.WalksIndex(t, tx, "accounts that hold a text", accountsMatching, "a5", "%x%", "x", 51)
+			storetest.WalksIndex(t, tx, "accounts that contain a text", accountsMatching, "a5", "%x%", "x", 51)
 			storetest.WalksIndex(t, tx, "keys by their hint", keysByHint, "h", "k5", 51)
 			for name, member := range map[string]string{"sessions": "a0", "sessions by the operator's token": ""} {
 				storetest.WalksIndex(t, tx, name, sessionsPage, member, "s5", "user", 0, 0, "operator", 0, 0, 51)
@@ -48,8 +48,9 @@ func TestListsWalkIndexes(t *testing.T) {
 	})
 }
 
-// TestNames reads the names of accounts and keys.
-func TestNames(t *testing.T) {
+// TestAccountAndKeyNames checks that unknown ids have no names, and that a key without a name has
+// its hint.
+func TestAccountAndKeyNames(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		a := createAccount(t, db, "Acme")
@@ -62,13 +63,13 @@ func TestNames(t *testing.T) {
 			if err != nil {
 				return 0, err
 			}
-			accounts, err := NamesTx(tx, []string{a.ID, "acct_none"})
+			accounts, err := AccountNamesTx(tx, []string{a.ID, "acct_none"})
 			if err != nil || len(accounts) != 1 || accounts[a.ID] != "Acme" {
-				t.Errorf("accounts are %v, %v", accounts, err)
+				t.Errorf("AccountNamesTx = %v, %v, want only Acme", accounts, err)
 			}
 			keys, err := KeyNamesTx(tx, []string{named.ID, unnamed.ID, "key_none"})
 			if err != nil || len(keys) != 2 || keys[named.ID] != "backend" || keys[unnamed.ID] != unnamed.Hint {
-				t.Errorf("keys are %v, %v", keys, err)
+				t.Errorf("KeyNamesTx = %v, %v, want backend and the hint %s", keys, err, unnamed.Hint)
 			}
 			return 0, nil
 		})

@@ -12,8 +12,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// readKeys looks digests up in one snapshot. A digest without a good key in the result belongs to
-// no usable key.
+// readKeys looks digests up in one snapshot. The result has no entry for unknown and deleted keys.
 //
 // The database compares digests, not secrets: its timing could only reveal something about the
 // SHA-256 of the client's text, and nothing about a secret.
@@ -25,8 +24,8 @@ func readKeys(ctx context.Context, db *store.DB, digests []digest) (map[digest]k
 	return result, nil
 }
 
-// ByID returns the current rights of a key by its id, for a signed-in user of the account. Errors
-// are those of Authenticate, and 401 for a key of another account.
+// ByID returns the principal of a key by its id, for a signed-in user of the account. Errors are
+// those of Authenticate, and 401 for a key of another account.
 func (k *Keys) ByID(ctx context.Context, account, key string) (Principal, error) {
 	result, err := store.Read(ctx, k.options.DB, func(tx *store.Tx) (keyResult, error) { return keyByIDTx(tx, account, key) })
 	switch {
@@ -34,7 +33,7 @@ func (k *Keys) ByID(ctx context.Context, account, key string) (Principal, error)
 		return Principal{}, err
 	case err != nil:
 		return Principal{}, fault.TryAgain(fmt.Errorf("look up a key: %w", err))
-	case !result.good:
+	case !result.usable:
 		return Principal{}, unknownKey()
 	}
 	k.uses.add(key, k.now())
@@ -100,14 +99,14 @@ func keyByIDTx(tx *store.Tx, account, key string) (keyResult, error) {
 	return result, result.err
 }
 
-// PrincipalTx returns the current rights of a key. ok is false if the key is unknown, or if the key or
-// its account is disabled.
+// PrincipalTx returns the principal of a key. ok is false if the key is unknown, or if the key or its
+// account is disabled.
 func PrincipalTx(tx *store.Tx, account, key string) (p Principal, ok bool, err error) {
 	result, err := keyByIDTx(tx, account, key)
-	return result.principal, result.good, err
+	return result.principal, result.usable, err
 }
 
-// resultOf decides whether an existing key may be used.
+// resultOf returns the result for a row. ok is false if the key has no state in the ledger.
 func resultOf(r keyRow, state ledger.KeyState, ok bool) keyResult {
 	if !ok {
 		return keyResult{err: fmt.Errorf("key %s: %w", r.key, ledger.ErrNoKey)}
@@ -123,6 +122,6 @@ func resultOf(r keyRow, state ledger.KeyState, ok bool) keyResult {
 	if err := prices.errUnreadable(); err != nil {
 		return keyResult{err: err}
 	}
-	return keyResult{good: true, principal: Principal{Account: state.Account, Key: r.key, Version: state.Version,
+	return keyResult{usable: true, principal: Principal{Account: state.Account, Key: r.key, Version: state.Version,
 		Test: r.test != 0, Prices: prices, AllowedModels: models, AllowedIPs: addresses}}
 }

@@ -10,11 +10,11 @@ import (
 
 // Bounds of the lookups of keys that are not in the cache.
 const (
-	lookupTimeout = 2 * time.Second // of one read
-	queueLimit    = 1024            // in the queue of cached keys and of addresses below the limit
-	queueSlow     = 256             // in the slow queue
-	batchLimit    = 64              // of the first queue in one read
-	batchSlow     = 16              // of the slow queue
+	lookupTimeout  = 2 * time.Second // of one read
+	fastQueueLimit = 1024            // lookups in the fast queue
+	slowQueueLimit = 256             // lookups in the slow queue
+	fastBatchLimit = 64              // lookups of the fast queue in one read
+	slowBatchLimit = 16              // lookups of the slow queue in one read
 )
 
 var (
@@ -22,14 +22,14 @@ var (
 	errClosed    = errors.New("the key cache is closed")
 )
 
-// keyResult is the database's answer for a digest: a usable key or nothing.
+// keyResult is the database's answer for a digest.
 type keyResult struct {
-	principal Principal
-	good      bool
+	principal Principal // if usable
+	usable    bool
 	err       error // an error of this key only
 }
 
-// lookup is a digest waiting for an answer, with all its callers.
+// lookup is a pending read of a digest. All callers with the same digest share one lookup.
 type lookup struct {
 	digest digest
 	done   chan struct{} // closed when result or err is set
@@ -37,18 +37,18 @@ type lookup struct {
 	err    error
 }
 
-// lookupQueue reads keys from the database in batches: all lookups that arrive during a read go
-// into the next read, so a flood of keys costs one small read at a time. A lookup is answered by a
-// read that begins after it. There are two queues: the first for cached keys and for addresses with
-// few unknown keys, the slow one for addresses with many recent unknown keys. The share of the slow
-// queue in a read is bounded, so it cannot delay the first.
+// lookupQueue reads keys from the database in batches. All lookups that arrive during a read go into
+// the next read, so a flood of keys costs one small read at a time. The slow queue is for addresses
+// with many recent unknown keys. The fast queue is for other addresses, and for cached keys of all
+// addresses. Each read takes a bounded number of lookups from the slow queue, which therefore cannot
+// delay the fast queue.
 type lookupQueue struct {
 	read   func(context.Context, []digest) (map[digest]keyResult, error)
 	misses *missCounter
 
 	mu      sync.Mutex
-	front   lane
-	slow    lane
+	fast    queue
+	slow    queue
 	reading bool // a goroutine is reading
 	closed  bool
 	work    sync.WaitGroup
@@ -58,16 +58,16 @@ func newLookupQueue(now func() time.Time, read func(context.Context, []digest) (
 	return &lookupQueue{
 		read:   read,
 		misses: newMissCounter(now),
-		front:  lane{limit: queueLimit, waiting: make(map[digest]*lookup)},
-		slow:   lane{limit: queueSlow, waiting: make(map[digest]*lookup)},
+		fast:   queue{limit: fastQueueLimit, waiting: make(map[digest]*lookup)},
+		slow:   queue{limit: slowQueueLimit, waiting: make(map[digest]*lookup)},
 	}
 }
 
 // lookUp returns the database's answer for d from a read that begins after this call, or an error
 // if the database is unavailable.
-func (c *lookupQueue) lookUp(ctx context.Context, d digest, from netip.Addr, isCached bool) (keyResult, error) {
-	inFront := isCached || c.misses.below(from)
-	q, err := c.put(d, inFront)
+func (c *lookupQueue) lookUp(ctx context.Context, d digest, addr netip.Addr, isCached bool) (keyResult, error) {
+	isFast := isCached || c.misses.below(addr)
+	q, err := c.put(d, isFast)
 	if err != nil {
 		return keyResult{}, err
 	}
@@ -76,22 +76,22 @@ func (c *lookupQueue) lookUp(ctx context.Context, d digest, from netip.Addr, isC
 	case <-ctx.Done():
 		return keyResult{}, context.Cause(ctx)
 	}
-	if q.err == nil && !q.result.good && q.result.err == nil {
-		c.misses.add(from)
+	if q.err == nil && !q.result.usable && q.result.err == nil {
+		c.misses.add(addr)
 	}
 	return q.result, errors.Join(q.err, q.result.err)
 }
 
 // put joins or adds the lookup of d, and starts a reader unless one runs.
-func (c *lookupQueue) put(d digest, inFront bool) (*lookup, error) {
+func (c *lookupQueue) put(d digest, isFast bool) (*lookup, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return nil, errClosed
 	}
 	l := &c.slow
-	if inFront {
-		l = &c.front
+	if isFast {
+		l = &c.fast
 	}
 	q, err := l.put(d)
 	if err != nil {
@@ -119,7 +119,7 @@ func (c *lookupQueue) run() {
 func (c *lookupQueue) take() []*lookup {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	batch := append(c.front.take(batchLimit), c.slow.take(batchSlow)...)
+	batch := append(c.fast.take(fastBatchLimit), c.slow.take(slowBatchLimit)...)
 	c.reading = len(batch) > 0
 	return batch
 }
@@ -130,7 +130,7 @@ func (c *lookupQueue) readBatch(batch []*lookup) {
 	for i, q := range batch {
 		digests[i] = q.digest
 	}
-	// No request's context: a client that disconnects must not end the read of others.
+	// Use no request's context, because a client that disconnects must not end the read for the others.
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
 	results, err := c.read(ctx, digests)
@@ -149,13 +149,13 @@ func (c *lookupQueue) close() {
 }
 
 // lane is a bounded queue of lookups, one for each digest.
-type lane struct {
+type queue struct {
 	limit   int
 	order   []*lookup
 	waiting map[digest]*lookup
 }
 
-func (l *lane) put(d digest) (*lookup, error) {
+func (l *queue) put(d digest) (*lookup, error) {
 	if q := l.waiting[d]; q != nil {
 		return q, nil
 	}
@@ -168,10 +168,10 @@ func (l *lane) put(d digest) (*lookup, error) {
 	return q, nil
 }
 
-func (l *lane) take(n int) []*lookup {
+func (l *queue) take(n int) []*lookup {
 	n = min(n, len(l.order))
 	batch := append([]*lookup(nil), l.order[:n]...)
-	l.order = append(l.order[:0], l.order[n:]...) // in place: the queue's array never grows past its limit
+	l.order = append(l.order[:0], l.order[n:]...) // in place, so that the array never grows past the limit
 	for _, q := range batch {
 		delete(l.waiting, q.digest)
 	}

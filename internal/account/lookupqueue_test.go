@@ -11,20 +11,20 @@ import (
 	"time"
 )
 
-// fakeReader replaces reads of the database. A read blocks until the test releases it; its digests
-// are recorded.
+// fakeReader replaces reads of the database. It records the digests of each read, which blocks until
+// the test releases it.
 type fakeReader struct {
 	release chan struct{}
 
 	mu      sync.Mutex
 	batches [][]digest
 	running int
-	good    map[digest]bool
+	usable  map[digest]bool
 	err     error
 }
 
 func newFakeReader() *fakeReader {
-	return &fakeReader{release: make(chan struct{}), good: make(map[digest]bool)}
+	return &fakeReader{release: make(chan struct{}), usable: make(map[digest]bool)}
 }
 
 func (g *fakeReader) read(ctx context.Context, digests []digest) (map[digest]keyResult, error) {
@@ -48,8 +48,8 @@ func (g *fakeReader) read(ctx context.Context, digests []digest) (map[digest]key
 	}
 	result := make(map[digest]keyResult)
 	for _, d := range digests {
-		if g.good[d] {
-			result[d] = keyResult{good: true, principal: Principal{Key: d.String()}}
+		if g.usable[d] {
+			result[d] = keyResult{usable: true, principal: Principal{Key: d.String()}}
 		}
 	}
 	return result, nil
@@ -71,13 +71,13 @@ func TestLookupBatches(t *testing.T) {
 		g := newFakeReader()
 		c := newLookupQueue(time.Now, g.read)
 		defer c.close()
-		g.good[testDigest(7)] = true
+		g.usable[testDigest(7)] = true
 		var all sync.WaitGroup
 		lookUp := func(n int) {
 			all.Go(func() {
 				result, err := c.lookUp(t.Context(), testDigest(n), customer, true)
-				if err != nil || result.good != (n == 7) {
-					t.Errorf("lookup %d: %+v, %v", n, result, err)
+				if err != nil || result.usable != (n == 7) {
+					t.Errorf("lookUp(%d) = %+v, %v, want usable %v", n, result, err, n == 7)
 				}
 			})
 		}
@@ -93,23 +93,23 @@ func TestLookupBatches(t *testing.T) {
 		close(g.release)
 		all.Wait()
 		var sizes []int
-		reads0 := 0
+		readsOf0 := 0
 		for _, batch := range g.batches {
 			sizes = append(sizes, len(batch))
 			for _, d := range batch {
 				if d == testDigest(0) {
-					reads0++
+					readsOf0++
 				}
 			}
 		}
-		if len(sizes) != 3 || sizes[0] != 1 || sizes[1] != batchLimit || sizes[2] != 100-batchLimit || reads0 != 2 {
-			t.Errorf("reads of %v digests, digest 0 read %d times", sizes, reads0)
+		if len(sizes) != 3 || sizes[0] != 1 || sizes[1] != fastBatchLimit || sizes[2] != 100-fastBatchLimit || readsOf0 != 2 {
+			t.Errorf("got reads of %v digests and %d reads of digest 0, want 3 reads and 2", sizes, readsOf0)
 		}
 	})
 }
 
-// TestLookupFlood checks that a flood of made-up keys from one address delays good keys from other
-// addresses by at most one read, and never refuses a cached good key from the same address.
+// TestLookupFlood checks that a flood of unknown keys from one address delays usable keys from other
+// addresses, and cached keys from the same address, by at most one read.
 func TestLookupFlood(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -121,42 +121,42 @@ func TestLookupFlood(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		var flood sync.WaitGroup
-		refused := make(chan error, 2*queueSlow)
-		for n := range 2 * queueSlow {
+		rejected := make(chan error, 2*slowQueueLimit)
+		for n := range 2 * slowQueueLimit {
 			flood.Go(func() {
 				if _, err := c.lookUp(ctx, testDigest(n), stranger, false); errors.Is(err, errQueueFull) {
-					refused <- err
+					rejected <- err
 				}
 			})
 		}
 		synctest.Wait()
-		if n := len(refused); n == 0 || n > queueSlow {
-			t.Errorf("%d of %d lookups were refused, the slow queue holds %d", n, 2*queueSlow, queueSlow)
+		if n := len(rejected); n == 0 || n > slowQueueLimit {
+			t.Errorf("%d of %d lookups were rejected, want at most %d because the others fit the queue", n, 2*slowQueueLimit, slowQueueLimit)
 		}
-		const good = 1 << 20
+		const first = 1 << 20
 		g.mu.Lock()
-		g.good[testDigest(good)], g.good[testDigest(good+1)] = true, true
+		g.usable[testDigest(first)], g.usable[testDigest(first+1)] = true, true
 		g.mu.Unlock()
-		answered := make(chan bool, 2)
+		answers := make(chan bool, 2)
 		go func() {
-			result, err := c.lookUp(t.Context(), testDigest(good), customer, false)
-			answered <- result.good && err == nil
+			result, err := c.lookUp(t.Context(), testDigest(first), customer, false)
+			answers <- result.usable && err == nil
 		}()
 		go func() { // a cached key from the stranger's address
-			result, err := c.lookUp(t.Context(), testDigest(good+1), stranger, true)
-			answered <- result.good && err == nil
+			result, err := c.lookUp(t.Context(), testDigest(first+1), stranger, true)
+			answers <- result.usable && err == nil
 		}()
 		synctest.Wait()
-		for range 2 { // the read under way, then the read of the good keys
+		for range 2 { // the read under way, then the read of the usable keys
 			g.release <- struct{}{}
 			synctest.Wait()
 		}
-		if len(answered) != 2 || !<-answered || !<-answered {
-			t.Error("good keys were not answered by the next read")
+		if len(answers) != 2 || !<-answers || !<-answers {
+			t.Error("the next read did not answer the usable keys")
 		}
 		for _, batch := range g.batches {
-			if len(batch) > batchSlow+2 {
-				t.Errorf("a read of %d digests in a flood", len(batch))
+			if len(batch) > slowBatchLimit+2 {
+				t.Errorf("a read had %d digests, want at most %d", len(batch), slowBatchLimit+2)
 			}
 		}
 		cancel()
@@ -174,7 +174,7 @@ func TestLookupTimeout(t *testing.T) {
 		start := time.Now()
 		_, err := c.lookUp(t.Context(), testDigest(1), customer, false)
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != lookupTimeout {
-			t.Errorf("a frozen database answered %v after %v", err, time.Since(start))
+			t.Errorf("lookUp without an answer returned %v after %v, want a timeout after %v", err, time.Since(start), lookupTimeout)
 		}
 		// A canceled caller stops waiting, and the others still get their answers.
 		ctx, cancel := context.WithCancel(t.Context())
@@ -183,7 +183,7 @@ func TestLookupTimeout(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		if err := <-canceled; !errors.Is(err, context.Canceled) {
-			t.Errorf("the canceled caller got %v", err)
+			t.Errorf("the canceled caller got %v, want context.Canceled", err)
 		}
 		close(g.release)
 		if _, err := c.lookUp(t.Context(), testDigest(2), customer, false); err != nil {
@@ -191,7 +191,7 @@ func TestLookupTimeout(t *testing.T) {
 		}
 		c.close()
 		if _, err := c.lookUp(t.Context(), testDigest(3), customer, false); !errors.Is(err, errClosed) {
-			t.Errorf("after close: %v", err)
+			t.Errorf("lookUp after close returned %v, want errClosed", err)
 		}
 	})
 }
@@ -202,23 +202,23 @@ func TestMissCounter(t *testing.T) {
 	s := newMissCounter(func() time.Time { return now })
 	for range missBurst {
 		if !s.below(stranger) {
-			t.Fatal("a miss of the burst was rejected")
+			t.Fatal("the address is not below its burst after fewer unknown keys")
 		}
 		s.add(stranger)
 	}
 	if s.below(stranger) || s.below(netip.MustParseAddr("::ffff:198.51.100.1")) || !s.below(customer) {
-		t.Error("after the burst, exactly this address must wait")
+		t.Error("after the burst, only this address must be above it")
 	}
 	now = now.Add(time.Second)
 	if !s.below(stranger) {
-		t.Error("the counter does not forget one miss a second")
+		t.Error("the counter did not forget an unknown key after a second")
 	}
 	for range 1000 {
 		s.add(stranger)
 	}
 	now = now.Add(time.Duration(missBurst+1) * time.Second)
 	if !s.below(stranger) {
-		t.Error("the counter does not forget a long flood in the maximum time")
+		t.Error("the address is not below its burst 21 s after a long flood")
 	}
 	for n := range 2 * maxAddresses {
 		var raw [16]byte
@@ -226,6 +226,6 @@ func TestMissCounter(t *testing.T) {
 		s.add(netip.AddrFrom16(raw))
 	}
 	if n := s.buckets.Len(); n > maxAddresses {
-		t.Errorf("%d addresses are remembered", n)
+		t.Errorf("the counter has %d addresses, want at most %d", n, maxAddresses)
 	}
 }

@@ -7,11 +7,12 @@ import (
 	"tollgate/internal/limit"
 )
 
-// Limits on the unknown keys of an address. An address above the limits waits after the others.
+// Limits on the unknown keys of an address. Lookups of an address above missBurst wait in the slow
+// queue.
 const (
-	missBurst    = 20   // at once
-	missRate     = 1.0  // forgiven per second
-	maxAddresses = 4096 // remembered
+	missBurst    = 20   // unknown keys at once
+	missRate     = 1.0  // unknown keys forgotten per second
+	maxAddresses = 4096 // addresses counted
 )
 
 // missCounter counts the unknown keys of each address. The count only orders lookups, so clients
@@ -27,9 +28,9 @@ func newMissCounter(now func() time.Time) *missCounter {
 }
 
 // below reports whether an address is below its burst.
-func (s *missCounter) below(from netip.Addr) bool {
-	return s.buckets.Level(limit.Network(from)) < missBurst
+func (s *missCounter) below(addr netip.Addr) bool {
+	return s.buckets.Level(limit.Network(addr)) < missBurst
 }
 
 // add records an unknown key from an address.
-func (s *missCounter) add(from netip.Addr) { s.buckets.Add(limit.Network(from), 1) }
+func (s *missCounter) add(addr netip.Addr) { s.buckets.Add(limit.Network(addr), 1) }

@@ -7,33 +7,33 @@ import (
 	"tollgate/internal/store"
 )
 
-// NamesTx returns the names of accounts by id, without unknown ids.
-func NamesTx(tx *store.Tx, accounts []string) (map[string]string, error) {
+// AccountNamesTx returns the names of accounts by id, without unknown ids.
+func AccountNamesTx(tx *store.Tx, accounts []string) (map[string]string, error) {
 	return namesTx(tx, `SELECT id, name FROM account WHERE `, accounts)
 }
 
-// NameTx fills in the names of a report's accounts and keys, if the report is by them.
-func NameTx(tx *store.Tx, r *spending.Breakdown) error {
-	for part, read := range map[spending.By]func(*store.Tx, []string) (map[string]string, error){
-		spending.ByAccount: NamesTx, spending.ByKey: KeyNamesTx,
+// FillNamesTx sets r.Names for accounts and keys if they are dimensions of the report.
+func FillNamesTx(tx *store.Tx, r *spending.Breakdown) error {
+	for dimension, read := range map[spending.By]func(*store.Tx, []string) (map[string]string, error){
+		spending.ByAccount: AccountNamesTx, spending.ByKey: KeyNamesTx,
 	} {
-		if !slices.Contains(r.By, part) {
+		if !slices.Contains(r.By, dimension) {
 			continue
 		}
-		names, err := read(tx, r.IDs(part))
+		names, err := read(tx, r.IDs(dimension))
 		if err != nil {
 			return err
 		}
 		if r.Names == nil {
 			r.Names = map[spending.By]map[string]string{}
 		}
-		r.Names[part] = names
+		r.Names[dimension] = names
 	}
 	return nil
 }
 
-// KeyNamesTx returns the name of each key by id, or its hint if it has no name. Deleted keys have
-// names too.
+// KeyNamesTx returns the names of keys by id, including deleted keys. The name of a key without a
+// name is its hint.
 func KeyNamesTx(tx *store.Tx, keys []string) (map[string]string, error) {
 	return namesTx(tx, `SELECT id, CASE WHEN name = '' THEN hint ELSE name END FROM api_key WHERE `, keys)
 }

@@ -12,20 +12,20 @@ import (
 // Limits for keys and users created by an account's own users, so that the console cannot fill the
 // database. Operators and imports are not limited, but their keys and users count.
 const (
-	maxOwnKeys  = 1000 // undeleted keys; also keys created within keyWindow, since rows of deleted keys stay
+	maxOwnKeys  = 1000 // undeleted keys; also keys created within keyWindow, because rows of deleted keys stay
 	maxOwnUsers = 100
 	keyWindow   = 24 * time.Hour
 )
 
-// Limit on the users that an account's own users may try to add within addWindow. Each answer
-// reveals whether a user of any account has the email.
+// Limit on the users that an account's own users may try to add within addWindow. There is a limit
+// because each answer reveals whether a user of any account has the email.
 const (
 	maxAdds   = 20
 	addWindow = 24 * time.Hour
 )
 
-// CreateOwnKeyTx is CreateKeyTx by a user of the account. It returns 400 if the account has 1,000
-// keys, or created that many within a day.
+// CreateOwnKeyTx is CreateKeyTx for a user of the account. It returns a 400 if the account has 1,000
+// keys, or created 1,000 keys within a day.
 func CreateOwnKeyTx(tx *store.Tx, account string, s KeySettings) (Key, string, error) {
 	now, err := tx.NowMS()
 	if err != nil {
@@ -46,7 +46,7 @@ func CreateOwnKeyTx(tx *store.Tx, account string, s KeySettings) (Key, string, e
 	return CreateKeyTx(tx, account, s)
 }
 
-// CreateOwnUserTx is CreateUserTx by a user of the account. It returns 400 if the account has 100
+// CreateOwnUserTx is CreateUserTx for a user of the account. It returns a 400 if the account has 100
 // users.
 func CreateOwnUserTx(tx *store.Tx, account string, s SignIn) (User, error) {
 	if err := tx.Lock("account", "id", account); err != nil {
@@ -59,27 +59,27 @@ func CreateOwnUserTx(tx *store.Tx, account string, s SignIn) (User, error) {
 	return CreateUserTx(tx, account, s)
 }
 
-// CountUserAdd records that a user of an account is about to add another user, whatever the result,
-// in its own transaction. After 20 within a day, it returns 429 with the time to wait.
+// CountUserAdd records in its own transaction that a user of an account is about to add another
+// user. After 20 calls within a day, it returns a 429 with the time to wait.
 func (e *SignIns) CountUserAdd(ctx context.Context, account string) error {
 	return e.db.Update(ctx, func(tx *store.Tx) error {
-		_, err := recordAttemptTx(tx, []subject{{name: "adds to " + account, maxCount: maxAdds, longer: addWindow - attemptWindow,
-			full: "The users of this account have tried to add 20 others within a day. An operator of this service can add more now."}})
+		_, err := recordAttemptTx(tx, []subject{{name: "adds to " + account, maxCount: maxAdds, extraWindow: addWindow - attemptWindow,
+			message: "The users of this account have tried to add 20 others within a day. An operator of this service can add more now."}})
 		return err
 	})
 }
 
-// checkCountTx returns an error with the message full if an account already has maxCount rows. The
-// rows are those of the statement rows with the arguments account, maxCount and args. The account
-// must be locked, so that concurrent calls wait for each other.
-func checkCountTx(tx *store.Tx, account, rows string, maxCount int, full string, args ...any) error {
+// checkCountTx returns an error with a message if an account already has maxCount rows. query
+// selects the rows; its arguments are account, maxCount and args. The account must be locked, so
+// that concurrent calls wait for each other.
+func checkCountTx(tx *store.Tx, account, query string, maxCount int, message string, args ...any) error {
 	var n int
 	args = append([]any{account, maxCount}, args...)
-	if err := tx.QueryRow(`SELECT count(*) FROM (`+rows+` LIMIT $2) AS counted`, args...).Scan(&n); err != nil {
-		return fmt.Errorf("count what an account has: %w", err)
+	if err := tx.QueryRow(`SELECT count(*) FROM (`+query+` LIMIT $2) AS counted`, args...).Scan(&n); err != nil {
+		return fmt.Errorf("count an account's keys or users: %w", err)
 	}
 	if n < maxCount {
 		return nil
 	}
-	return fault.New(fault.InvalidRequest, full, maxCount)
+	return fault.New(fault.InvalidRequest, message, maxCount)
 }

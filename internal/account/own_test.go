@@ -14,8 +14,9 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// many inserts rows, numbered 1 to n, of an account.
-func many(t *testing.T, db *store.DB, account, insert string, n int) {
+// insertRows inserts n rows of an account with the statement insert, which selects the numbers 1 to n
+// from n (i).
+func insertRows(t *testing.T, db *store.DB, account, insert string, n int) {
 	t.Helper()
 	update(t, db, func(tx *store.Tx) (int64, error) {
 		return tx.Exec(strings.Replace(insert, "SELECT", `WITH RECURSIVE n (i) AS
@@ -23,8 +24,8 @@ func many(t *testing.T, db *store.DB, account, insert string, n int) {
 	})
 }
 
-// TestOwnKeysAndUsersAreBounded checks that one of several concurrent creations gets the last
-// place, that a deletion makes room, and that operators are not limited.
+// TestOwnKeysAndUsersAreBounded checks that only one of several concurrent creations reaches the
+// limit, that a deletion makes room for one more, and that operators are not limited.
 func TestOwnKeysAndUsersAreBounded(t *testing.T) {
 	t.Parallel()
 	const (
@@ -34,23 +35,23 @@ func TestOwnKeysAndUsersAreBounded(t *testing.T) {
 			SELECT 'user_' || CAST(i AS TEXT), CAST($1 AS TEXT), 'u' || CAST(i AS TEXT) || '@example.com', '', 0, 0, 0 FROM n`
 	)
 	for name, test := range map[string]struct {
-		insert   string
-		maxCount int
-		make     func(tx *store.Tx, account string, n int64, by string) error
-		free     string
-		message  string
+		insert    string
+		maxCount  int
+		create    func(tx *store.Tx, account string, n int64, role string) error
+		freeQuery string
+		message   string
 	}{
-		"keys": {keys, maxOwnKeys, func(tx *store.Tx, account string, _ int64, by string) error {
+		"keys": {keys, maxOwnKeys, func(tx *store.Tx, account string, _ int64, role string) error {
 			create := CreateOwnKeyTx
-			if by == "operator" {
+			if role == "operator" {
 				create = CreateKeyTx
 			}
 			_, _, err := create(tx, account, KeySettings{})
 			return err
 		}, `UPDATE api_key SET deleted = 1 WHERE id IN ('key_1', 'key_2')`, "This account has 1000 keys"},
-		"users": {users, maxOwnUsers, func(tx *store.Tx, account string, n int64, by string) error {
+		"users": {users, maxOwnUsers, func(tx *store.Tx, account string, n int64, role string) error {
 			create := CreateOwnUserTx
-			if by == "operator" {
+			if role == "operator" {
 				create = CreateUserTx
 			}
 			_, err := create(tx, account, SignIn{Email: fmt.Sprintf("new%d@example.com", n)})
@@ -61,17 +62,17 @@ func TestOwnKeysAndUsersAreBounded(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *store.DB) {
 				a, other := createAccount(t, db, "a"), createAccount(t, db, "other")
-				var tried atomic.Int64
-				create := func(account, by string) error {
-					n := tried.Add(1)
-					_, err := try(t, db, func(tx *store.Tx) (bool, error) { return true, test.make(tx, account, n, by) })
+				var attempts atomic.Int64
+				create := func(account, role string) error {
+					n := attempts.Add(1)
+					_, err := try(t, db, func(tx *store.Tx) (bool, error) { return true, test.create(tx, account, n, role) })
 					return err
 				}
 				// race runs eight concurrent creations and returns the number of successful ones.
 				race := func() (created int64) {
 					t.Helper()
 					var all sync.WaitGroup
-					var won atomic.Int64
+					var successes atomic.Int64
 					start := make(chan struct{})
 					for range 8 {
 						all.Go(func() {
@@ -80,7 +81,7 @@ func TestOwnKeysAndUsersAreBounded(t *testing.T) {
 							var f *fault.Error
 							switch {
 							case err == nil:
-								won.Add(1)
+								successes.Add(1)
 							case !errors.As(err, &f) || f.Code != fault.InvalidRequest || !strings.HasPrefix(f.Message(), test.message):
 								t.Error(err)
 							}
@@ -88,37 +89,37 @@ func TestOwnKeysAndUsersAreBounded(t *testing.T) {
 					}
 					close(start)
 					all.Wait()
-					return won.Load()
+					return successes.Load()
 				}
-				many(t, db, a.ID, test.insert, test.maxCount-1)
+				insertRows(t, db, a.ID, test.insert, test.maxCount-1)
 				if created := race(); created != 1 {
-					t.Errorf("%d were created, want 1 because the limit leaves room for one more", created)
+					t.Errorf("%d of 8 creations succeeded, want 1 because the limit leaves room for one more", created)
 				}
 				if err := create(other.ID, "user"); err != nil {
-					t.Error("in another account:", err)
+					t.Error("creation in another account:", err)
 				}
 				if err := create(a.ID, "operator"); err != nil {
-					t.Error("by an operator:", err)
+					t.Error("creation by an operator:", err)
 				}
-				update(t, db, func(tx *store.Tx) (int64, error) { return tx.Exec(test.free) })
+				update(t, db, func(tx *store.Tx) (int64, error) { return tx.Exec(test.freeQuery) })
 				if created := race(); created != 1 {
-					t.Errorf("%d were created, want 1 because a deletion made room for one more", created)
+					t.Errorf("%d of 8 creations succeeded, want 1 because a deletion made room for one more", created)
 				}
 			})
 		})
 	}
 }
 
-// TestDeletedKeysFillNoDatabase checks that an account's users can create at most 1,000 keys a day
-// even if they delete them, since the rows of deleted keys stay.
-func TestDeletedKeysFillNoDatabase(t *testing.T) {
+// TestDeletedKeysCountForADay checks that an account's users can create at most 1,000 keys a day,
+// including deleted keys.
+func TestDeletedKeysCountForADay(t *testing.T) {
 	t.Parallel()
 	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
 		a, other := createAccount(t, db, "a"), createAccount(t, db, "other")
 		now := update(t, db, func(tx *store.Tx) (int64, error) { return tx.NowMS() })
-		many(t, db, a.ID, fmt.Sprintf(`INSERT INTO api_key (id, account, hash, name, hint, allowed_models, allowed_ips, created_ms, deleted)
+		insertRows(t, db, a.ID, fmt.Sprintf(`INSERT INTO api_key (id, account, hash, name, hint, allowed_models, allowed_ips, created_ms, deleted)
 			SELECT 'key_' || CAST(i AS TEXT), CAST($1 AS TEXT), CAST(i AS TEXT), '', '', '', '', %d, 1 FROM n`, now), maxOwnKeys-1)
-		makeAndDelete := func(account string) error {
+		createAndDelete := func(account string) error {
 			_, err := try(t, db, func(tx *store.Tx) (Key, error) {
 				k, _, err := CreateOwnKeyTx(tx, account, KeySettings{})
 				if err != nil {
@@ -128,30 +129,30 @@ func TestDeletedKeysFillNoDatabase(t *testing.T) {
 			})
 			return err
 		}
-		if err := makeAndDelete(a.ID); err != nil {
-			t.Fatal("the last of a day:", err)
+		if err := createAndDelete(a.ID); err != nil {
+			t.Fatal("creation 1000 of a day:", err)
 		}
-		for _, later := range []time.Duration{keyWindow - time.Minute, 2 * time.Minute} {
-			err := makeAndDelete(a.ID)
+		for _, wait := range []time.Duration{keyWindow - time.Minute, 2 * time.Minute} {
+			err := createAndDelete(a.ID)
 			wantFault(t, err, fault.InvalidRequest, "")
 			if text := fault.Of(err).Message(); !strings.HasPrefix(text, "1000 keys of this account were made within a day, deleted ones too") {
 				t.Error("got the message", text)
 			}
-			clock.Advance(later)
+			clock.Advance(wait)
 		}
-		if err := makeAndDelete(other.ID); err != nil {
-			t.Error("in another account:", err)
+		if err := createAndDelete(other.ID); err != nil {
+			t.Error("creation in another account:", err)
 		}
-		createKey(t, db, a.ID, KeySettings{}) // as operators do
-		if err := makeAndDelete(a.ID); err != nil {
-			t.Error("a day later:", err)
+		createKey(t, db, a.ID, KeySettings{}) // operators have no limit
+		if err := createAndDelete(a.ID); err != nil {
+			t.Error("creation a day later:", err)
 		}
 	})
 }
 
-// TestAddsAreCounted checks the limit of 20 within a day, over all nodes, whatever the result of
-// each; sweeps keep the counted rows, and sign-ins count as before.
-func TestAddsAreCounted(t *testing.T) {
+// TestUserAddsAreLimited checks that all nodes together allow 20 adds within a day, also after
+// sweeps, and that sweeps delete expired rows.
+func TestUserAddsAreLimited(t *testing.T) {
 	t.Parallel()
 	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
 		first, second := NewSignIns(db, NewPasswords(), nil), NewSignIns(db, NewPasswords(), nil)
@@ -168,39 +169,39 @@ func TestAddsAreCounted(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		wantRefused := func(wait time.Duration, message string) {
+		wantLimit := func(wait time.Duration, message string) {
 			t.Helper()
 			err := first.CountUserAdd(t.Context(), "acct_a")
 			wantFault(t, err, fault.RateLimitExceeded, "")
 			if f := fault.Of(err); f.RetryAfter != wait || !strings.HasSuffix(f.Message(), message) ||
 				!strings.HasPrefix(f.Message(), "The users of this account have tried to add 20 others within a day.") {
-				t.Errorf("got the message %q and the wait %s", f.Message(), f.RetryAfter)
+				t.Errorf("got the message %q and the wait %s, want %q and %s", f.Message(), f.RetryAfter, message, wait)
 			}
 		}
-		wantRefused(4*time.Hour, "Try again in 4 hours.")
+		wantLimit(4*time.Hour, "Try again in 4 hours.")
 		if err := first.CountUserAdd(t.Context(), "acct_b"); err != nil {
-			t.Error("in another account:", err)
+			t.Error("add in another account:", err)
 		}
 		clock.Advance(4*time.Hour - time.Minute)
-		wantRefused(time.Minute, "Try again in a minute.")
+		wantLimit(time.Minute, "Try again in a minute.")
 		clock.Advance(time.Minute)
 		if err := first.CountUserAdd(t.Context(), "acct_a"); err != nil {
-			t.Error("a day after the first:", err)
+			t.Error("add a day after the first:", err)
 		}
-		wantRefused(time.Hour, "Try again in 60 minutes.")
+		wantLimit(time.Hour, "Try again in 60 minutes.")
 		clock.Advance(-48 * time.Hour) // rows from a clock that was ahead do not count
 		for i := range maxAdds {
 			if err := first.CountUserAdd(t.Context(), "acct_a"); err != nil {
-				t.Fatalf("add %d, after the clock has gone back: %v", i, err)
+				t.Fatalf("add %d after the clock was set back: %v", i, err)
 			}
 		}
-		wantRefused(addWindow, "Try again in 24 hours.")
+		wantLimit(addWindow, "Try again in 24 hours.")
 		clock.Advance(4 * 24 * time.Hour)
 		if err := first.Sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if left := count(t, db, `SELECT count(*) FROM account_attempt`); left != 0 {
-			t.Errorf("%d rows are left", left)
+		if remaining := count(t, db, `SELECT count(*) FROM account_attempt`); remaining != 0 {
+			t.Errorf("after the last sweep there are %d rows, want 0", remaining)
 		}
 	})
 }

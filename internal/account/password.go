@@ -24,8 +24,8 @@ const (
 	argonHash      = 32
 )
 
-// noPassword replaces the hash of a user without a password yet: a hash like any other that matches
-// no password.
+// noPassword is the stored hash of a user without a password. It has the form and cost of other
+// hashes, and matches no password.
 const noPassword = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 
 // Bounds of a password.
@@ -40,7 +40,7 @@ type Passwords struct {
 	slots chan struct{}
 }
 
-// NewPasswords returns a hasher; one serves the whole process.
+// NewPasswords returns the only Passwords of the process.
 func NewPasswords() *Passwords { return &Passwords{slots: make(chan struct{}, 2)} }
 
 // CheckPassword returns an error if a password is too short or too long.
@@ -54,9 +54,8 @@ func CheckPassword(password string) error {
 	return nil
 }
 
-// Hash checks a password and returns its salted hash as a PHC string. It waits
-// for a free slot until ctx ends, and takes tens of milliseconds: call it
-// outside of transactions.
+// Hash checks a password and returns its salted hash as a PHC string. It waits for a free slot until
+// ctx ends. Call Hash outside of transactions, because it takes tens of milliseconds.
 func (p *Passwords) Hash(ctx context.Context, password string) (string, error) {
 	if err := CheckPassword(password); err != nil {
 		return "", err
@@ -79,7 +78,7 @@ func phcText(salt, hash []byte) string {
 }
 
 // Verify reports whether phc is the hash of password, comparing in constant time. It returns an
-// error if the result is unknown: phc is not a valid hash, or ctx ended during the wait for a slot.
+// error if phc is not a valid hash, or if ctx ended during the wait for a slot.
 func (p *Passwords) Verify(ctx context.Context, phc, password string) (bool, error) {
 	h, err := parsePHC(phc)
 	if err != nil {
@@ -114,7 +113,7 @@ type phcHash struct {
 	salt, hash        []byte
 }
 
-var errPHC = errors.New("stored password is not an argon2id hash of ours")
+var errPHC = errors.New("the stored password is not a valid argon2id hash")
 
 // parsePHC parses a PHC string and bounds its cost, so that no stored text can take all memory.
 func parsePHC(phc string) (phcHash, error) {

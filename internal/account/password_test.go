@@ -21,7 +21,7 @@ func TestPasswords(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(first, "$argon2id$v=19$m=19456,t=2,p=1$") || first == second || strings.Contains(first, "horse") {
-		t.Errorf("hashes are %q and %q", first, second)
+		t.Errorf("Hash returned %q and %q, want different argon2id hashes", first, second)
 	}
 	for password, want := range map[string]bool{"correct horse": true, "correct horsf": false, "": false, strings.Repeat("x", 2000): false} {
 		if got, err := p.Verify(ctx, first, password); got != want || err != nil {
@@ -36,7 +36,7 @@ func TestVerifyForeignHash(t *testing.T) {
 	t.Parallel()
 	const phc = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc"
 	if ok, err := NewPasswords().Verify(context.Background(), phc, "password"); !ok || err != nil {
-		t.Errorf("Verify = %v, %v", ok, err)
+		t.Errorf("Verify = %v, %v, want true", ok, err)
 	}
 }
 
@@ -48,12 +48,12 @@ func TestPasswordFaults(t *testing.T) {
 	}
 	for _, password := range []string{"12345678", "äöüäöüäö", strings.Repeat("x", 1024)} {
 		if err := CheckPassword(password); err != nil {
-			t.Errorf("CheckPassword(%.20q) = %v", password, err)
+			t.Errorf("CheckPassword(%.20q) = %v, want nil", password, err)
 		}
 	}
 }
 
-func TestParsePHCRefuses(t *testing.T) {
+func TestParsePHCFaults(t *testing.T) {
 	t.Parallel()
 	const salt, hash = "c29tZXNhbHQ", "CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc"
 	for _, phc := range []string{
@@ -90,14 +90,14 @@ func TestPasswordsTwoAtATime(t *testing.T) {
 		synctest.Wait()
 		select {
 		case err := <-third:
-			t.Fatalf("the third did not wait: %v", err)
+			t.Fatalf("the third caller did not wait, but got %v", err)
 		default:
 		}
 		cancel()
 		wantFault(t, <-third, fault.ServiceUnavailable, "")
 		p.leave()
 		if err := p.enter(t.Context()); err != nil {
-			t.Errorf("a freed slot was not reused: %v", err)
+			t.Errorf("enter after leave returned %v", err)
 		}
 	})
 }

@@ -16,13 +16,13 @@ import (
 // maxPrices is the maximum number of models with their own factor in an account.
 const maxPrices = 100
 
-// Prices are an account's factors of the catalog's prices.
+// Prices are the factors by which an account's prices differ from the catalog's prices.
 type Prices struct {
 	// Factor applies to all models that are not in Models. It is zero only in the zero value, which
 	// means the catalog's prices.
 	Factor money.Factor
 	// Models has the factors of single models, by public id. They replace Factor. An id that is not
-	// in the catalog has no effect. The map is shared with the key cache: read only.
+	// in the catalog has no effect. Do not change the map, because the key cache shares it.
 	Models map[string]money.Factor
 	// Unreadable describes the error in the stored prices, or is empty. Unreadable prices cannot
 	// bill a request.
@@ -40,12 +40,12 @@ func (p Prices) errUnreadable() error {
 	return f
 }
 
-// Of returns the billing factor of a model. Zero means the catalog's price.
-func (p Prices) Of(model string) money.Factor {
+// FactorOf returns the factor of a model's prices, or zero for the catalog's prices.
+func (p Prices) FactorOf(model string) money.Factor {
 	factor := p.Factor
 	if len(p.Models) > 0 {
-		if own, ok := p.Models[model]; ok {
-			factor = own
+		if override, ok := p.Models[model]; ok {
+			factor = override
 		}
 	}
 	if factor == money.One {
@@ -69,12 +69,13 @@ func PricesTx(tx *store.Tx, account string) (Prices, error) {
 	return p, p.errUnreadable()
 }
 
-// isFactor reports whether a factor is valid: a factor cannot make a model free.
-func isFactor(factor money.Factor) bool { return factor > 0 && factor <= money.MaxFactor }
+// isValidFactor reports whether a factor is valid. Zero is invalid, because no factor may make a
+// model free.
+func isValidFactor(factor money.Factor) bool { return factor > 0 && factor <= money.MaxFactor }
 
-// checkFactor returns an error unless factor is valid for all models.
+// checkFactor returns an error unless factor is valid as the price_factor of an account.
 func checkFactor(factor money.Factor) error {
-	if isFactor(factor) {
+	if isValidFactor(factor) {
 		return nil
 	}
 	return fault.At(fault.InvalidRequest, "price_factor",
@@ -92,7 +93,7 @@ func checkPrices(models map[string]money.Factor) error {
 		if !isModelID(id) {
 			return fault.At(fault.InvalidRequest, param, "{param} must hold factors by model id, as GET /v1/models lists them.")
 		}
-		if !isFactor(models[id]) {
+		if !isValidFactor(models[id]) {
 			return fault.At(fault.InvalidRequest, param,
 				"{param}: the factor of %s must be above 0 and at most %s, with at most 6 decimals, for example 0.9.", id, money.MaxFactor)
 		}
@@ -108,18 +109,18 @@ func pricesText(models map[string]money.Factor) string {
 	}
 	raw, err := json.Marshal(models)
 	if err != nil {
-		panic(fmt.Sprintf("account: encode factors: %v", err)) // texts and numbers
+		panic(fmt.Sprintf("account: encode factors: %v", err)) // strings and numbers cannot fail
 	}
 	return string(raw)
 }
 
-// loadPrices reads the stored prices of an account. It never fails, since one unreadable account
-// must not prevent others from being listed; see Prices.Unreadable.
-func loadPrices(stored any, models string) Prices {
-	factor, ok := stored.(int64)
+// loadPrices decodes the stored prices of an account. It never fails, because one account with
+// unreadable prices must not break the list of accounts; see Prices.Unreadable.
+func loadPrices(storedFactor any, models string) Prices {
+	factor, ok := storedFactor.(int64)
 	p := Prices{Factor: money.Factor(factor)}
-	if !ok || !isFactor(p.Factor) {
-		p.Unreadable = fmt.Sprintf("price_factor is stored as %s", clip(fmt.Sprint(stored)))
+	if !ok || !isValidFactor(p.Factor) {
+		p.Unreadable = fmt.Sprintf("price_factor is stored as %s", clip(fmt.Sprint(storedFactor)))
 		return p
 	}
 	if models == "" {
@@ -130,7 +131,7 @@ func loadPrices(stored any, models string) Prices {
 		return p
 	}
 	for _, id := range slices.Sorted(maps.Keys(p.Models)) {
-		if !isFactor(p.Models[id]) {
+		if !isValidFactor(p.Models[id]) {
 			p.Unreadable = fmt.Sprintf("the factor of %s is stored as %s", clip(id), p.Models[id])
 			return p
 		}

@@ -12,7 +12,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-func TestPricesOf(t *testing.T) {
+func TestFactorOf(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		prices Prices
@@ -25,55 +25,55 @@ func TestPricesOf(t *testing.T) {
 		{Prices{Factor: 900_000, Models: map[string]money.Factor{"m": 2 * money.One}}, 2 * money.One},
 		{Prices{Factor: 900_000, Models: map[string]money.Factor{"m": money.One}}, 0},
 	} {
-		if got := tt.prices.Of("m"); got != tt.want {
-			t.Errorf("%v: %s, want %s", tt.prices, got, tt.want)
+		if got := tt.prices.FactorOf("m"); got != tt.want {
+			t.Errorf("%v.FactorOf(m) = %s, want %s", tt.prices, got, tt.want)
 		}
 	}
 }
 
-// TestPricesOfAnAccount sets and changes prices: cached keys of that account, and no others, get a
-// new version.
+// TestPricesOfAnAccount checks that a change of an account's prices raises the version of its keys,
+// and only of these, and that all readers return the new prices.
 func TestPricesOfAnAccount(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		a, b := createAccount(t, db, "a"), createAccount(t, db, "b")
 		if a.Prices.Factor != money.One || len(a.Prices.Models) != 0 {
-			t.Errorf("a new account pays %v", a.Prices)
+			t.Errorf("a new account has the prices %v, want the factor 1", a.Prices)
 		}
 		key, otherKey := createKey(t, db, a.ID, KeySettings{}), createKey(t, db, b.ID, KeySettings{})
-		w := watch(t, db)
+		w := newCountingKeys(t, db)
 		factor, models := money.Factor(900_000), map[string]money.Factor{"m": 1, `odd"id`: money.MaxFactor}
 		for i, p := range []Patch{{Factor: &factor}, {Prices: &models}} {
 			update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, a.ID, p) })
-			if got := w.good(t, key, true); got.Version != int64(2+i) {
-				t.Errorf("version %d after change %d", got.Version, i+1)
+			if got := w.wantAccepted(t, key, true); got.Version != int64(2+i) {
+				t.Errorf("after change %d the key has version %d, want %d", i+1, got.Version, 2+i)
 			}
 		}
 		floor := money.Amount(0)
 		update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, a.ID, Patch{Floor: &floor}) })
-		got := w.good(t, key, true)
+		got := w.wantAccepted(t, key, true)
 		if got.Version != 3 || got.Prices.Factor != factor || !maps.Equal(got.Prices.Models, models) {
-			t.Errorf("the key's account pays %v at version %d", got.Prices, got.Version)
+			t.Errorf("the key has the prices %v and version %d, want %s, %v and 3", got.Prices, got.Version, factor, models)
 		}
-		if byID, err := w.ByID(t.Context(), a.ID, key.ID); err != nil || byID.Prices.Of("m") != 1 {
-			t.Errorf("the key read by its id pays %v, %v", byID.Prices, err)
+		if byID, err := w.ByID(t.Context(), a.ID, key.ID); err != nil || byID.Prices.FactorOf("m") != 1 {
+			t.Errorf("ByID returned the prices %v, %v, want 0.000001 for m", byID.Prices, err)
 		}
-		if other := w.good(t, otherKey, true); other.Version != 1 || other.Prices.Of("m") != 0 {
-			t.Errorf("another account's key: %+v", other)
+		if other := w.wantAccepted(t, otherKey, true); other.Version != 1 || other.Prices.FactorOf("m") != 0 {
+			t.Errorf("the key of another account is %+v, want version 1 without factors", other)
 		}
 		read := update(t, db, func(tx *store.Tx) (Prices, error) { return PricesTx(tx, a.ID) })
 		list := update(t, db, func(tx *store.Tx) ([]Account, error) { list, _, err := ListTx(tx, "", 10); return list, err })
 		factors := map[string]money.Factor{}
 		for _, account := range list {
-			factors[account.ID] = account.Prices.Of("n")
+			factors[account.ID] = account.Prices.FactorOf("n")
 		}
-		if read.Of("m") != 1 || !maps.Equal(factors, map[string]money.Factor{a.ID: factor, b.ID: 0}) {
-			t.Errorf("read as %v, listed as %v", read, list)
+		if read.FactorOf("m") != 1 || !maps.Equal(factors, map[string]money.Factor{a.ID: factor, b.ID: 0}) {
+			t.Errorf("PricesTx returned %v and ListTx %v, want the changed prices", read, list)
 		}
 		empty := map[string]money.Factor{}
 		after := update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, a.ID, Patch{Prices: &empty}) })
 		if len(after.Prices.Models) != 0 || after.Prices.Factor != factor {
-			t.Errorf("without factors of models the account pays %v", after.Prices)
+			t.Errorf("after removing the factors of models the prices are %v, want only the factor %s", after.Prices, factor)
 		}
 		_, err := try(t, db, func(tx *store.Tx) (Prices, error) { return PricesTx(tx, "acct_none") })
 		wantFault(t, err, fault.NotFound, "")
@@ -101,11 +101,11 @@ func TestInvalidPrices(t *testing.T) {
 		for _, id := range []string{"", "a b", strings.Repeat("x", 201), "\xff"} {
 			wantRefused(Patch{Prices: &map[string]money.Factor{id: money.One}}, "prices")
 		}
-		many := map[string]money.Factor{}
+		insertRows := map[string]money.Factor{}
 		for i := range maxPrices + 1 {
-			many[fmt.Sprint(i)] = money.One
+			insertRows[fmt.Sprint(i)] = money.One
 		}
-		wantRefused(Patch{Prices: &many}, "prices")
+		wantRefused(Patch{Prices: &insertRows}, "prices")
 		for _, damage := range []string{`price_factor = 0`, `prices = 'x'`, `price_factor = 5, prices = '{"m":0}'`} {
 			_, err := try(t, db, func(tx *store.Tx) (Prices, error) {
 				if _, err := tx.Exec(`UPDATE account SET `+damage+` WHERE id = $1`, a.ID); err != nil {
@@ -114,7 +114,7 @@ func TestInvalidPrices(t *testing.T) {
 				return PricesTx(tx, a.ID)
 			})
 			if err == nil || fault.Of(err).Code != fault.ServiceUnavailable {
-				t.Errorf("%s: %v; want an error that is not a client's fault", damage, err)
+				t.Errorf("PricesTx after %s returned %v, want a 503", damage, err)
 			}
 		}
 	})

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// Principal is the account and the rights of a request's key. Its lists are shared with the cache:
-// read only.
+// Principal is the account and the rights of a request's key. Do not change its lists, because the
+// key cache shares them.
 type Principal struct {
 	Account string // acct_…
 	Key     string // key_…
-	// Version is the version of the key's row when read; admission returns ledger.ErrKeyChanged for
-	// any other version.
+	// Version is the key's version when Principal was read. Admission returns ledger.ErrKeyChanged if
+	// the key has another version.
 	Version int64
 	// Test reports whether the account is a test account, which may use sandbox models although the
 	// catalog has lines of real providers.

@@ -6,7 +6,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// listTx reads up to limit rows with a query for one more, and reports whether it found one more.
+// listTx returns up to limit rows of a query for limit+1 rows, and reports whether there are more.
 func listTx[T any](tx *store.Tx, limit int, scan func(store.Row) (T, error), query string, args ...any) ([]T, bool, error) {
 	if err := tx.ByIndex(); err != nil {
 		return nil, false, err

@@ -15,10 +15,10 @@ const accountsMatching = `SELECT ` + accountColumns + ` FROM account a WHERE a.i
 		OR EXISTS (SELECT 1 FROM account_user u WHERE u.account = a.id AND u.email LIKE $2 ESCAPE '\') OR a.id || '' = $3)
 	ORDER BY a.id LIMIT $4`
 
-// SearchTx returns up to limit accounts whose name, contact address or sign-in contains text, ignoring
-// case, or whose id is text. The accounts are in order of creation and begin after the id after.
-// SearchTx also reports whether there are more. It scans accounts until it has found enough. The text
-// must not be empty.
+// SearchTx finds text, which must not be empty, in the names, contact addresses and sign-ins of
+// accounts, ignoring case. It also finds the account with the id text. SearchTx returns up to limit
+// accounts after the id after, in order of creation, and reports whether there are more. It scans
+// accounts until it has found enough.
 func SearchTx(tx *store.Tx, text, after string, limit int) ([]Account, bool, error) {
 	pattern := "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(strings.ToLower(text)) + "%"
 	list, more, err := listTx(tx, limit, scanAccount, accountsMatching, after, pattern, text, limit+1)
@@ -32,7 +32,7 @@ const keysByHint = `SELECT id FROM api_key WHERE hint = $1 AND id > $2 AND delet
 
 const keyByHash = `SELECT id FROM api_key WHERE hash = $1 AND deleted = 0`
 
-// keyBySecretTx returns a list of the key with a secret, or an empty list.
+// keyBySecretTx returns the key with a secret as a list, or an empty list.
 func keyBySecretTx(tx *store.Tx, secret string) ([]Key, error) {
 	var id string
 	err := tx.QueryRow(keyByHash, digestOf(secret).String()).Scan(&id)
@@ -46,10 +46,10 @@ func keyBySecretTx(tx *store.Tx, secret string) ([]Key, error) {
 	return []Key{k}, err
 }
 
-// KeysByHintTx finds keys by a hint or a secret. If hint is the complete secret of a key, it returns
-// that key. Otherwise it returns up to limit keys with the hint, in order of creation and after the id
-// after, and reports whether there are more. The hint of a text as long as a secret is HintOf(hint).
-// Deleted keys are left out.
+// KeysByHintTx finds undeleted keys by a hint or a secret. If hint is the complete secret of a key,
+// it returns that key. Otherwise it returns up to limit keys with the hint, after the id after and in
+// order of creation, and reports whether there are more. If hint is longer than a hint, KeysByHintTx
+// uses HintOf(hint).
 func KeysByHintTx(tx *store.Tx, hint, after string, limit int) ([]Key, bool, error) {
 	if wellFormed(hint) {
 		if matches, err := keyBySecretTx(tx, hint); err != nil || len(matches) > 0 {

@@ -15,8 +15,8 @@ const (
 	secretLength = len(secretPrefix) + secretDigits
 )
 
-// Lengths of secrets in bytes, including those of other programs (see ImportKeyTx): programs
-// generate 128 random bits or more; a shorter secret was typed by a person.
+// Lengths of secrets in bytes, including secrets of other programs (see ImportKeyTx). Programs
+// generate at least 128 random bits, so a shorter secret was typed by a person.
 const (
 	minSecret = 20
 	maxSecret = 200
@@ -44,8 +44,8 @@ func newSecret() string {
 	return secretPrefix + strings.Repeat("0", secretDigits-len(digits)) + digits
 }
 
-// wellFormed reports whether secret has the form of our secrets, or of a program with imported
-// keys. Other texts are rejected without a query.
+// wellFormed reports whether secret has the length and characters of a secret, including secrets of
+// other programs. Other texts are rejected without a query.
 func wellFormed(secret string) bool {
 	if len(secret) < minSecret || len(secret) > maxSecret {
 		return false
@@ -58,8 +58,8 @@ func wellFormed(secret string) bool {
 	return true
 }
 
-// HintOf returns the hint of a secret for lists: enough for its owner to recognise the key and far
-// too little to guess the secret. The secret must not be shorter than a valid one.
+// HintOf returns the first and last characters of a secret, by which its owner can recognise the
+// key. The secret must not be shorter than minSecret.
 func HintOf(secret string) string {
 	return secret[:len(secretPrefix)+4] + "..." + secret[len(secret)-4:]
 }

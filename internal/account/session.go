@@ -15,8 +15,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// SessionKind is the part of the console that a session opens. A cookie of one kind never opens the
-// other.
+// SessionKind is the part of the console that a session opens. A cookie never opens the other part.
 type SessionKind string
 
 // The kinds of sessions.
@@ -25,30 +24,30 @@ const (
 	OperatorSession SessionKind = "operator" // the operator's pages
 )
 
-// Halfway returns the kind of a session between the password and the code of the second factor. It
-// grants no access.
+// Halfway returns the kind of a session between the password and the code of the second factor. Such
+// a session grants no access.
 func (k SessionKind) Halfway() SessionKind { return k + "-halfway" }
 
 // Maximum durations of sessions, without use and in total.
 const (
-	userIdle, userMost         = 14 * 24 * time.Hour, 30 * 24 * time.Hour
-	operatorIdle, operatorMost = 12 * time.Hour, 24 * time.Hour
-	halfwayMost                = 10 * time.Minute
+	maxUserIdle, maxUserAge         = 14 * 24 * time.Hour, 30 * 24 * time.Hour
+	maxOperatorIdle, maxOperatorAge = 12 * time.Hour, 24 * time.Hour
+	maxHalfwayAge                   = 10 * time.Minute
 )
 
 // limits returns the maximum durations of a session without use and in total.
 func (k SessionKind) limits() (idle, total time.Duration) {
 	switch k {
 	case UserSession:
-		return userIdle, userMost
+		return maxUserIdle, maxUserAge
 	case OperatorSession:
-		return operatorIdle, operatorMost
+		return maxOperatorIdle, maxOperatorAge
 	}
-	return halfwayMost, halfwayMost
+	return maxHalfwayAge, maxHalfwayAge
 }
 
-// maxSessions bounds a user's sessions of a kind: one more ends the oldest, so that a script with
-// repeated sign-ins does not fill the database.
+// maxSessions bounds a user's sessions of a kind, so that a script with repeated sign-ins does not
+// fill the database. One more session ends the oldest.
 const maxSessions = 1000
 
 // touchPeriod is the maximum delay of the recorded last use of a session.
@@ -57,8 +56,8 @@ const touchPeriod = 5 * time.Minute
 // maxAgent bounds the stored User-Agent, in bytes.
 const maxAgent = 200
 
-// ErrNoSession means that a cookie's value is invalid: it is unknown, its session ended, or its
-// user may not sign in any more.
+// ErrNoSession means that a cookie's value is unknown, that its session ended, or that its user may
+// not sign in any more.
 var ErrNoSession = errors.New("no such session")
 
 // ConsoleSession is the session of one browser, without its secret value.
@@ -91,8 +90,8 @@ type NewSession struct {
 const deleteOldest = `DELETE FROM account_session WHERE member = $1 AND kind = $2
 	AND id <= (SELECT id FROM account_session WHERE member = $1 AND kind = $2 ORDER BY id DESC LIMIT 1 OFFSET $3)`
 
-// OpenSessionTx creates a session and returns it with its value, 256 random bits, which is not
-// stored. Each sign-in creates a new value, which defeats session fixation.
+// OpenSessionTx creates a session and returns the session and its value for the cookie. The value
+// has 256 random bits and is not stored. It is new for each sign-in, which defeats session fixation.
 func OpenSessionTx(tx *store.Tx, n NewSession) (ConsoleSession, string, error) {
 	now, err := tx.NowMS()
 	if err != nil {
@@ -120,8 +119,8 @@ func OpenSessionTx(tx *store.Tx, n NewSession) (ConsoleSession, string, error) {
 	return s, value, nil
 }
 
-// SessionTx returns the session of a cookie's value, of one kind. operatorToken is the current
-// setting. stale reports that TouchSessionTx is due. Error: ErrNoSession.
+// SessionTx returns the session of a kind for a cookie's value. operatorToken is the current
+// setting. stale reports whether TouchSessionTx is due. Error: ErrNoSession.
 func SessionTx(tx *store.Tx, kind SessionKind, value, operatorToken string) (s ConsoleSession, stale bool, err error) {
 	var user User
 	var member, token string
@@ -175,9 +174,9 @@ const sessionsPage = `SELECT id, kind, address, agent, created_ms, seen_ms FROM 
 		OR kind = $6 AND seen_ms > $7 AND created_ms > $8)
 	ORDER BY id DESC LIMIT $9`
 
-// ListSessionsTx returns up to limit active sessions of a user, newest first, after the id after
-// (from the newest if empty), and reports whether there are more. An empty user means the sessions
-// by the operator's token.
+// ListSessionsTx returns up to limit active sessions of a user, newest first, and reports whether
+// there are more. If after is not empty, the list begins after the session after. An empty user
+// means the sessions by the operator's token.
 func ListSessionsTx(tx *store.Tx, user, after string, limit int) ([]ConsoleSession, bool, error) {
 	now, err := tx.NowMS()
 	if err != nil {
@@ -187,8 +186,8 @@ func ListSessionsTx(tx *store.Tx, user, after string, limit int) ([]ConsoleSessi
 		err = row.Scan(&s.ID, &s.Kind, &s.Address, &s.Agent, &s.CreatedMS, &s.SeenMS)
 		return s, err
 	}, sessionsPage, user, after,
-		string(UserSession), now-userIdle.Milliseconds(), now-userMost.Milliseconds(),
-		string(OperatorSession), now-operatorIdle.Milliseconds(), now-operatorMost.Milliseconds(), limit+1)
+		string(UserSession), now-maxUserIdle.Milliseconds(), now-maxUserAge.Milliseconds(),
+		string(OperatorSession), now-maxOperatorIdle.Milliseconds(), now-maxOperatorAge.Milliseconds(), limit+1)
 }
 
 // EndSessionTx ends one session of a user. A session of another user is not found.
@@ -212,10 +211,10 @@ func EndSessionsTx(tx *store.Tx, user string) error {
 	return nil
 }
 
-// sweepSessionsTx deletes sessions unused for userIdle. A session with a shorter life stays until
-// then, without effect.
+// sweepSessionsTx deletes sessions unused for maxUserIdle. Sessions that ended earlier stay until
+// then, but are invalid.
 func sweepSessionsTx(tx *store.Tx, nowMS int64) error {
-	if _, err := tx.Exec(`DELETE FROM account_session WHERE seen_ms < $1`, nowMS-userIdle.Milliseconds()); err != nil {
+	if _, err := tx.Exec(`DELETE FROM account_session WHERE seen_ms < $1`, nowMS-maxUserIdle.Milliseconds()); err != nil {
 		return fmt.Errorf("delete ended sessions: %w", err)
 	}
 	return nil

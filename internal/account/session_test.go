@@ -18,7 +18,7 @@ import (
 )
 
 // signedIn returns the session of a value, or ErrNoSession.
-func signedIn(t *testing.T, db *store.DB, kind SessionKind, value, token string) (s ConsoleSession, stale bool, err error) {
+func findSession(t *testing.T, db *store.DB, kind SessionKind, value, token string) (s ConsoleSession, stale bool, err error) {
 	t.Helper()
 	viewed := db.View(context.Background(), func(tx *store.Tx) error {
 		s, stale, err = SessionTx(tx, kind, value, token)
@@ -27,10 +27,10 @@ func signedIn(t *testing.T, db *store.DB, kind SessionKind, value, token string)
 	return s, stale, errors.Join(viewed, err)
 }
 
-func wantNobody(t *testing.T, db *store.DB, kind SessionKind, value, token, name string) {
+func wantNoSession(t *testing.T, db *store.DB, kind SessionKind, value, token, name string) {
 	t.Helper()
-	if s, _, err := signedIn(t, db, kind, value, token); !errors.Is(err, ErrNoSession) {
-		t.Errorf("%s: got the session %+v, %v", name, s, err)
+	if s, _, err := findSession(t, db, kind, value, token); !errors.Is(err, ErrNoSession) {
+		t.Errorf("%s: got the session %+v, %v, want ErrNoSession", name, s, err)
 	}
 }
 
@@ -45,50 +45,50 @@ func TestSessionLife(t *testing.T) {
 		user := NewSession{Kind: UserSession, User: u.ID, Address: "192.0.2.1", Agent: strings.Repeat("é\x00", 200)}
 		first := open(user)
 		if len(first) != 43 || first == open(user) {
-			t.Errorf("the value %q does not have 256 new random bits", first)
+			t.Errorf("the value %q does not have 43 random characters", first)
 		}
-		s, stale, err := signedIn(t, db, UserSession, first, "")
+		s, stale, err := findSession(t, db, UserSession, first, "")
 		if err != nil || stale || s.User != u || s.Address != "192.0.2.1" || len(s.Agent) > maxAgent || strings.ContainsRune(s.Agent, 0) {
-			t.Errorf("got the session %+v, %v, %v", s, stale, err)
+			t.Errorf("got the session %+v, stale %v, %v, want a fresh session with a short User-Agent", s, stale, err)
 		}
-		wantNobody(t, db, OperatorSession, first, "", "a user's at the operator's pages")
-		wantNobody(t, db, UserSession, s.ID, "", "an id for a value")
-		wantNobody(t, db, UserSession, hashText(first), "", "a hash for a value")
+		wantNoSession(t, db, OperatorSession, first, "", "a user's session on the operator's pages")
+		wantNoSession(t, db, UserSession, s.ID, "", "the id instead of the value")
+		wantNoSession(t, db, UserSession, hashText(first), "", "the hash instead of the value")
 
 		clock.Advance(touchPeriod)
-		if _, stale, _ = signedIn(t, db, UserSession, first, ""); !stale {
-			t.Error("after five minutes, TouchSessionTx is not due")
+		if _, stale, _ = findSession(t, db, UserSession, first, ""); !stale {
+			t.Error("the session is not stale after five minutes")
 		}
 		storetest.Update(t, db, func(tx *store.Tx) error { return TouchSessionTx(tx, s.ID) })
-		clock.Advance(userIdle - time.Millisecond)
-		if _, _, err = signedIn(t, db, UserSession, first, ""); err != nil {
-			t.Error("used 14 days ago:", err)
+		clock.Advance(maxUserIdle - time.Millisecond)
+		if _, _, err = findSession(t, db, UserSession, first, ""); err != nil {
+			t.Error("a session used just under 14 days ago:", err)
 		}
 		clock.Advance(time.Millisecond)
-		wantNobody(t, db, UserSession, first, "", "idle for 14 days")
+		wantNoSession(t, db, UserSession, first, "", "idle for 14 days")
 
 		used := open(user)
-		s, _, _ = signedIn(t, db, UserSession, used, "")
+		s, _, _ = findSession(t, db, UserSession, used, "")
 		for range 29 {
 			clock.Advance(24 * time.Hour)
 			storetest.Update(t, db, func(tx *store.Tx) error { return TouchSessionTx(tx, s.ID) })
 		}
-		if _, _, err = signedIn(t, db, UserSession, used, ""); err != nil {
-			t.Error("used daily for 29 days:", err)
+		if _, _, err = findSession(t, db, UserSession, used, ""); err != nil {
+			t.Error("a session used daily for 29 days:", err)
 		}
 		clock.Advance(24 * time.Hour)
-		wantNobody(t, db, UserSession, used, "", "30 days old")
+		wantNoSession(t, db, UserSession, used, "", "30 days old")
 
 		operator := open(NewSession{Kind: OperatorSession, User: u.ID})
 		byToken := open(NewSession{Kind: OperatorSession, Token: "secret"})
-		if s, _, err = signedIn(t, db, OperatorSession, byToken, "secret"); err != nil || s.User.ID != "" {
-			t.Errorf("by the token: %+v, %v", s, err)
+		if s, _, err = findSession(t, db, OperatorSession, byToken, "secret"); err != nil || s.User.ID != "" {
+			t.Errorf("got the session by the token %+v, %v, want one without a user", s, err)
 		}
-		wantNobody(t, db, OperatorSession, byToken, "changed", "after the token has changed")
-		wantNobody(t, db, OperatorSession, byToken, "", "after the token was taken out")
-		wantNobody(t, db, UserSession, operator, "", "an operator's as a user")
-		clock.Advance(operatorIdle)
-		wantNobody(t, db, OperatorSession, operator, "", "an operator's idle for 12 hours")
+		wantNoSession(t, db, OperatorSession, byToken, "changed", "after a change of the token")
+		wantNoSession(t, db, OperatorSession, byToken, "", "after the removal of the token")
+		wantNoSession(t, db, UserSession, operator, "", "an operator's session on a user's pages")
+		clock.Advance(maxOperatorIdle)
+		wantNoSession(t, db, OperatorSession, operator, "", "an operator's session idle for 12 hours")
 
 		// Changes that end a user's sessions end all of them.
 		yes, no, hash := true, false, "$new"
@@ -96,28 +96,28 @@ func TestSessionLife(t *testing.T) {
 			value := open(user)
 			changeUser(t, db, u.ID, change)
 			changeUser(t, db, u.ID, UserChange{Disabled: &no})
-			wantNobody(t, db, UserSession, value, "", name)
+			wantNoSession(t, db, UserSession, value, "", name)
 		}
 		operator = open(NewSession{Kind: OperatorSession, User: u.ID})
 		changeUser(t, db, u.ID, UserChange{Operator: &no})
-		wantNobody(t, db, OperatorSession, operator, "", "no operator any more")
+		wantNoSession(t, db, OperatorSession, operator, "", "no operator any more")
 
 		other, mine := open(user), open(user)
 		list := listSessions(t, db, u.ID)
-		s, _, _ = signedIn(t, db, UserSession, other, "")
+		s, _, _ = findSession(t, db, UserSession, other, "")
 		if len(list) != 3 || !slices.ContainsFunc(list, func(l ConsoleSession) bool { return l.ID == s.ID }) {
-			t.Errorf("the list has %+v, want it with %s", list, s.ID)
+			t.Errorf("got the sessions %+v, want three including %s", list, s.ID)
 		}
 		if _, err := try(t, db, func(tx *store.Tx) (int, error) { return 0, EndSessionTx(tx, "user_other", s.ID) }); err == nil {
 			t.Error("another user ended the session")
 		}
 		storetest.Update(t, db, func(tx *store.Tx) error { return EndSessionTx(tx, u.ID, s.ID) })
-		wantNobody(t, db, UserSession, other, "", "ended")
-		if _, _, err = signedIn(t, db, UserSession, mine, ""); err != nil {
-			t.Error("another session of the user:", err)
+		wantNoSession(t, db, UserSession, other, "", "ended")
+		if _, _, err = findSession(t, db, UserSession, mine, ""); err != nil {
+			t.Error("after ending one session, another session of the user:", err)
 		}
 		storetest.Update(t, db, func(tx *store.Tx) error { return DeleteUserTx(tx, u.ID) })
-		wantNobody(t, db, UserSession, mine, "", "its user is deleted")
+		wantNoSession(t, db, UserSession, mine, "", "a session of a deleted user")
 	})
 }
 
@@ -147,21 +147,21 @@ func TestSessionsOfAUserAreBounded(t *testing.T) {
 			open(u, OperatorSession, 1): OperatorSession}
 		open(u, UserSession.Halfway(), maxSessions+1)
 		open(u, UserSession, maxSessions-2)
-		if _, _, err := signedIn(t, db, UserSession, oldest, ""); err != nil {
-			t.Error("the oldest of as many as there may be:", err)
+		if _, _, err := findSession(t, db, UserSession, oldest, ""); err != nil {
+			t.Error("the oldest of 1000 sessions:", err)
 		}
 		newest := open(u, UserSession, 1)
-		wantNobody(t, db, UserSession, oldest, "", "the oldest of one too many")
+		wantNoSession(t, db, UserSession, oldest, "", "the oldest of 1001 sessions")
 		want[newest] = UserSession
 		for value, kind := range want {
-			if _, _, err := signedIn(t, db, kind, value, ""); err != nil {
-				t.Errorf("one of the others, %s: %v", kind, err)
+			if _, _, err := findSession(t, db, kind, value, ""); err != nil {
+				t.Errorf("another session of kind %s: %v", kind, err)
 			}
 		}
 	})
 }
 
-func TestSweepDeletesWhatHasEnded(t *testing.T) {
+func TestSweepDeletesExpiredRows(t *testing.T) {
 	t.Parallel()
 	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
 		e := NewSignIns(db, NewPasswords(), nil)
@@ -173,21 +173,21 @@ func TestSweepDeletesWhatHasEnded(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, step := range []struct {
-			passes time.Duration
-			left   int
-		}{{0, 2}, {attemptWindow + time.Second, 1}, {userIdle, 0}} {
-			clock.Advance(step.passes)
+			advance  time.Duration
+			wantRows int
+		}{{0, 2}, {attemptWindow + time.Second, 1}, {maxUserIdle, 0}} {
+			clock.Advance(step.advance)
 			if err := e.Sweep(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if n := rows(); n != step.left {
-				t.Errorf("after %s more there are %d rows, want %d", step.passes, n, step.left)
+			if n := rows(); n != step.wantRows {
+				t.Errorf("after another %s there are %d rows, want %d", step.advance, n, step.wantRows)
 			}
 		}
 	})
 }
 
-func TestEntrance(t *testing.T) {
+func TestPasswordAndConfirm(t *testing.T) {
 	t.Parallel()
 	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
 		passwords := NewPasswords()
@@ -197,28 +197,28 @@ func TestEntrance(t *testing.T) {
 		}
 		a := createAccount(t, db, "a")
 		u := createUser(t, db, a.ID, SignIn{Email: "a@example.com", PasswordHash: hash})
-		off := createUser(t, db, a.ID, SignIn{Email: "off@example.com", PasswordHash: hash, Disabled: true})
+		disabled := createUser(t, db, a.ID, SignIn{Email: "off@example.com", PasswordHash: hash, Disabled: true})
 		e := NewSignIns(db, passwords, nil)
 		alice, bob := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
-		for range attemptsOfEmail + 2 { // a success does not count as a failure
+		for range maxEmailAttempts + 2 { // a success does not count as a failure
 			if got, err := e.Password(t.Context(), " A@Example.com ", "right horse", alice); err != nil || got != u {
-				t.Fatalf("right: %+v, %v", got, err)
+				t.Fatalf("Password with the right password = %+v, %v, want %+v", got, err, u)
 			}
 		}
 		for _, wrong := range [][2]string{
-			{"a@example.com", "wrong horse"}, {off.Email, "right horse"}, {"b@example.com", "right horse"}, {"", ""},
+			{"a@example.com", "wrong horse"}, {disabled.Email, "right horse"}, {"b@example.com", "right horse"}, {"", ""},
 		} {
 			if got, err := e.Password(t.Context(), wrong[0], wrong[1], bob); !errors.Is(err, ErrWrongSignIn) || got.ID != "" {
-				t.Errorf("%s: %+v, %v", wrong[0], got, err)
+				t.Errorf("Password(%q) = %+v, %v, want ErrWrongSignIn", wrong, got, err)
 			}
 		}
-		for range attemptsOfEmail - 1 {
+		for range maxEmailAttempts - 1 {
 			_, _ = e.Password(t.Context(), "a@example.com", "wrong horse", bob)
 		}
 		_, err = e.Password(t.Context(), "a@example.com", "right horse", bob)
 		wantFault(t, err, fault.RateLimitExceeded, "")
 		if f := fault.Of(err); f.RetryAfter != attemptWindow || f.Message() != "Too many attempts. Try again in 15 minutes." {
-			t.Errorf("got the message %q and the wait %s", f.Message(), f.RetryAfter)
+			t.Errorf("got the message %q and the wait %s, want 15 minutes", f.Message(), f.RetryAfter)
 		}
 		clock.Advance(attemptWindow)
 		if _, err := e.Password(t.Context(), "a@example.com", "right horse", alice); err != nil {
@@ -230,15 +230,15 @@ func TestEntrance(t *testing.T) {
 	})
 }
 
-// TestAttemptsAreCountedOverAllNodes checks the limit on attempts if all addresses of a network
-// make attempts on several nodes at the same time.
+// TestAttemptsAreCountedOverAllNodes checks that several nodes together allow no more concurrent
+// attempts from a network than the limit.
 func TestAttemptsAreCountedOverAllNodes(t *testing.T) {
 	t.Parallel()
 	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
 		nodes := []*SignIns{NewSignIns(db, NewPasswords(), nil), NewSignIns(db, NewPasswords(), nil)}
 		var checked atomic.Int64
 		var all sync.WaitGroup
-		for i := range 4 * attemptsOfOperator {
+		for i := range 4 * maxOperatorAttempts {
 			all.Go(func() {
 				err := nodes[i%2].Token(context.Background(), false, netip.MustParseAddr("2001:db8::1"))
 				if errors.Is(err, ErrWrongSignIn) {
@@ -247,48 +247,48 @@ func TestAttemptsAreCountedOverAllNodes(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if n := checked.Load(); n != attemptsOfOperator {
-			t.Errorf("%d attempts were checked, want %d", n, attemptsOfOperator)
+		if n := checked.Load(); n != maxOperatorAttempts {
+			t.Errorf("%d attempts were checked, want %d", n, maxOperatorAttempts)
 		}
 		err := nodes[0].Token(t.Context(), true, netip.MustParseAddr("2001:db8::ffff:1"))
 		wantFault(t, err, fault.RateLimitExceeded, "")
 		if err := nodes[0].Token(t.Context(), true, netip.MustParseAddr("2001:db8:0:1::1")); err != nil {
-			t.Error("another network:", err)
+			t.Error("an attempt from another network:", err)
 		}
 	})
 }
 
-// TestOneAddressKeepsNobodyOut checks that attempts of other addresses get a slot, even if many
+// TestOneAddressCannotTakeAllSlots checks that attempts of other addresses get a slot, even if many
 // attempts of one address run or wait.
-func TestOneAddressKeepsNobodyOut(t *testing.T) {
+func TestOneAddressCannotTakeAllSlots(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		e := NewSignIns(db, NewPasswords(), nil)
 		alice, bob := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
-		judging, goOn := make(chan struct{}, 2*maxAttempts), make(chan struct{})
-		var all sync.WaitGroup
-		for i := range 2 * maxAttempts {
-			all.Go(func() {
+		checking, release := make(chan struct{}, 2*maxConcurrent), make(chan struct{})
+		var attempts sync.WaitGroup
+		for i := range 2 * maxConcurrent {
+			attempts.Go(func() {
 				if err := e.attempt(t.Context(), alice, subjectsOf(strconv.Itoa(i), alice), func() (bool, error) {
-					judging <- struct{}{}
-					<-goOn
+					checking <- struct{}{}
+					<-release
 					return true, nil
 				}); err != nil {
 					t.Error(err)
 				}
 			})
 		}
-		for range maxAttemptsFromAddress {
-			<-judging
+		for range maxConcurrentFromAddress {
+			<-checking
 		}
 		if err := e.Token(t.Context(), true, bob); err != nil {
 			t.Error("an attempt from another address:", err)
 		}
-		if n := len(judging); n > 0 {
-			t.Errorf("%d more of one address are checked", n)
+		if n := len(checking); n > 0 {
+			t.Errorf("%d more attempts of one address are in progress, want 0", n)
 		}
-		close(goOn)
-		all.Wait()
+		close(release)
+		attempts.Wait()
 	})
 }
 
@@ -296,49 +296,49 @@ func TestSignInsTx(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		a := createAccount(t, db, "a")
-		ask := func() [2]bool {
+		signIns := func() [2]bool {
 			return update(t, db, func(tx *store.Tx) ([2]bool, error) {
 				users, operators, err := SignInsTx(tx)
 				return [2]bool{users, operators}, err
 			})
 		}
-		if got := ask(); got != [2]bool{} {
-			t.Error("without users:", got)
+		if got := signIns(); got != [2]bool{} {
+			t.Errorf("without users: SignInsTx = %v, want false and false", got)
 		}
 		add := func(s SignIn) { createUser(t, db, a.ID, s) }
 		add(SignIn{Email: "a@example.com", PasswordHash: "$h", Operator: true, Disabled: true})
-		if got := ask(); got != [2]bool{} {
-			t.Error("with a disabled user:", got)
+		if got := signIns(); got != [2]bool{} {
+			t.Errorf("with a disabled user: SignInsTx = %v, want false and false", got)
 		}
 		add(SignIn{Email: "b@example.com", PasswordHash: "$h"})
-		if got := ask(); got != [2]bool{true, false} {
-			t.Error("with a user:", got)
+		if got := signIns(); got != [2]bool{true, false} {
+			t.Errorf("with a user: SignInsTx = %v, want true and false", got)
 		}
 		add(SignIn{Email: "c@example.com", PasswordHash: "$h", Operator: true})
-		if got := ask(); got != [2]bool{true, true} {
-			t.Error("with an operator:", got)
+		if got := signIns(); got != [2]bool{true, true} {
+			t.Errorf("with an operator: SignInsTx = %v, want true and true", got)
 		}
 	})
 }
 
-// TestOperatorGetsInBesideACrowd checks that the operator's token works while password sign-ins
+// TestOperatorTokenHasItsOwnSlots checks that the operator's token works while password sign-ins
 // take every slot.
-func TestOperatorGetsInBesideACrowd(t *testing.T) {
+func TestOperatorTokenHasItsOwnSlots(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		e := NewSignIns(db, NewPasswords(), nil)
-		for range maxAttempts {
+		for range maxConcurrent {
 			e.slots <- struct{}{}
 		}
-		from := netip.MustParseAddr("192.0.2.7")
-		if _, err := e.Password(t.Context(), "ada@example.com", "right horse", from); fault.Of(err).Code != fault.ServiceUnavailable {
-			t.Errorf("a password is checked: %v", err)
+		addr := netip.MustParseAddr("192.0.2.7")
+		if _, err := e.Password(t.Context(), "ada@example.com", "right horse", addr); fault.Of(err).Code != fault.ServiceUnavailable {
+			t.Errorf("Password without a slot returned %v, want a 503", err)
 		}
-		if err := e.Token(t.Context(), true, from); err != nil {
-			t.Errorf("the token is not checked: %v", err)
+		if err := e.Token(t.Context(), true, addr); err != nil {
+			t.Errorf("Token with the right token returned %v", err)
 		}
-		if err := e.Token(t.Context(), false, from); !errors.Is(err, ErrWrongSignIn) {
-			t.Errorf("a wrong token: %v", err)
+		if err := e.Token(t.Context(), false, addr); !errors.Is(err, ErrWrongSignIn) {
+			t.Errorf("Token with a wrong token returned %v, want ErrWrongSignIn", err)
 		}
 	})
 }

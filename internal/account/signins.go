@@ -23,29 +23,30 @@ import (
 // the limits apply to all nodes together. After a wait the user may try again; no user is locked
 // out for good.
 const (
-	attemptWindow      = 15 * time.Minute
-	attemptsOfEmail    = 10 // with an email from one network, or from one browser known for its user
-	attemptsOfSite     = 50 // with an email from an IPv6 network of 48 bits
-	attemptsOfAddress  = 30 // of an IPv6 network of 64 bits
-	attemptsOfOperator = 10 // at the operator's token, by address
-	attemptsOfCode     = 5  // at a user's second factor, after the password
+	attemptWindow       = 15 * time.Minute
+	maxEmailAttempts    = 10 // with an email from one network, or from one known browser of the user
+	maxSiteAttempts     = 50 // with an email from an IPv6 network of 48 bits
+	maxAddressAttempts  = 30 // with any email from an IPv4 address or an IPv6 network of 64 bits
+	maxOperatorAttempts = 10 // at the operator's token from an address
+	maxCodeAttempts     = 5  // at a user's second factor, after the password
 )
 
-// Failed attempts with an email in attemptWindow, except those of known browsers, do not lock the
-// user out, but delay the next attempt: by slowStep for each above slowAfter, up to slowest.
+// After delayAfter failed attempts with an email in attemptWindow, each further failure delays the
+// next attempt by another delayStep, up to maxDelay. Attempts of known browsers are not counted or
+// delayed.
 const (
-	slowAfter = 30
-	slowStep  = 100 * time.Millisecond
-	slowest   = 5 * time.Second
+	delayAfter = 30
+	delayStep  = 100 * time.Millisecond
+	maxDelay   = 5 * time.Second
 )
 
-// maxAttempts bounds the attempts in progress or waiting; two are hashed at a time (Passwords). A
-// single address has a smaller bound; its other attempts wait, so that it cannot block all users.
-// The operator's token needs no hashing and has its own maxAttempts slots. Known browsers have
-// separate slots too, so that other addresses cannot block them.
+// maxConcurrent bounds the attempts in progress; Passwords hashes two at a time. A single address
+// has a smaller bound, so that it cannot block all users. Attempts above the smaller bound wait.
+// Attempts at the operator's token, which need no hashing, and attempts of known browsers have
+// maxConcurrent slots of their own, so that other attempts cannot block them.
 const (
-	maxAttempts            = 22
-	maxAttemptsFromAddress = 4
+	maxConcurrent            = 22
+	maxConcurrentFromAddress = 4
 )
 
 // ErrWrongSignIn means that the email is unknown, the password is wrong, or the user is disabled.
@@ -61,11 +62,12 @@ type SignIns struct {
 	slots       chan struct{} // a slot for each attempt by password or code
 	tokens      chan struct{} // a slot for each attempt at the operator's token
 	browsers    chan struct{} // a slot for each attempt of a known browser
-	from        *limit.Semaphores[netip.Prefix]
+	perAddress  *limit.Semaphores[netip.Prefix]
 	wait        func(ctx context.Context, d time.Duration)
 }
 
-// NewSignIns returns sign-ins of a database. Call Run. A nil log discards messages.
+// NewSignIns returns a SignIns with users and attempts in db. The caller must call Run. If log is
+// nil, nothing is logged.
 func NewSignIns(db *store.DB, passwords *Passwords, log *slog.Logger) *SignIns {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -73,40 +75,41 @@ func NewSignIns(db *store.DB, passwords *Passwords, log *slog.Logger) *SignIns {
 	salt, hash := make([]byte, argonSalt), make([]byte, argonHash)
 	rand.Read(salt) // never fails (crypto/rand)
 	rand.Read(hash)
-	return &SignIns{db: db, passwords: passwords, log: log, unknownHash: phcText(salt, hash), slots: make(chan struct{}, maxAttempts),
-		tokens: make(chan struct{}, maxAttempts), browsers: make(chan struct{}, maxAttempts),
-		from: limit.NewSemaphores[netip.Prefix](maxAttemptsFromAddress), wait: func(ctx context.Context, d time.Duration) { loop.Sleep(ctx, d) }}
+	return &SignIns{db: db, passwords: passwords, log: log, unknownHash: phcText(salt, hash), slots: make(chan struct{}, maxConcurrent),
+		tokens: make(chan struct{}, maxConcurrent), browsers: make(chan struct{}, maxConcurrent),
+		perAddress: limit.NewSemaphores[netip.Prefix](maxConcurrentFromAddress),
+		wait:       func(ctx context.Context, d time.Duration) { loop.Sleep(ctx, d) }}
 }
 
 // Password returns the user with an email and a password. It takes the same time whether or not the
-// email is known. marks are the browser's marks (MarkBrowserTx): if the user has signed in with the
-// browser before, its attempts count for that browser only, so that nobody else can lock it out.
-// Errors: ErrWrongSignIn; 429 with the time to wait after too many failures, before any hashing;
-// 503 if too many attempts wait.
-func (e *SignIns) Password(ctx context.Context, email, password string, from netip.Addr, marks ...string) (User, error) {
+// email is known. marks are the browser's marks (MarkBrowserTx). If the user has signed in with the
+// browser before, failed attempts count for that browser only, so that nobody else can lock the
+// browser out. Errors: ErrWrongSignIn; 429 with the time to wait after too many failures, before any
+// hashing; 503 if too many attempts are in progress.
+func (e *SignIns) Password(ctx context.Context, email, password string, addr netip.Addr, marks ...string) (User, error) {
 	if canonical, err := readEmail(email); err == nil {
 		email = canonical
 	}
-	browser, err := e.browserOf(ctx, email, marks)
+	browser, err := e.markedBrowser(ctx, email, marks)
 	if err != nil {
 		return User{}, err
 	}
-	slots, subjects := e.browsers, []subject{{name: "browser " + browser, maxCount: attemptsOfEmail}}
+	slots, subjects := e.browsers, []subject{{name: "browser " + browser, maxCount: maxEmailAttempts}}
 	if browser == "" {
-		slots, subjects = e.slots, append(subjectsOf(email, from), addressSubject(from, attemptsOfAddress))
+		slots, subjects = e.slots, append(subjectsOf(email, addr), addressSubject(addr, maxAddressAttempts))
 		if err := e.slowDown(ctx, subjects[0]); err != nil {
 			return User{}, err
 		}
 	}
 	var user User
-	err = e.attemptIn(ctx, slots, from, subjects, func() (bool, error) {
-		known, hash, err := e.find(ctx, email)
+	err = e.attemptIn(ctx, slots, addr, subjects, func() (bool, error) {
+		u, hash, err := e.find(ctx, email)
 		if err != nil {
 			return false, err
 		}
-		right, err := e.passwords.Verify(ctx, hash, password)
-		user = known
-		return right && known.ID != "" && !known.Disabled, err
+		matches, err := e.passwords.Verify(ctx, hash, password)
+		user = u
+		return matches && u.ID != "" && !u.Disabled, err
 	})
 	if err != nil {
 		return User{}, err
@@ -116,20 +119,20 @@ func (e *SignIns) Password(ctx context.Context, email, password string, from net
 
 // Confirm checks the password of a signed-in user before an action that needs the password again.
 // Errors as for Password.
-func (e *SignIns) Confirm(ctx context.Context, user User, password string, from netip.Addr, marks ...string) error {
-	known, err := e.Password(ctx, user.Email, password, from, marks...)
-	if err == nil && known.ID != user.ID { // the email now belongs to another user
+func (e *SignIns) Confirm(ctx context.Context, user User, password string, addr netip.Addr, marks ...string) error {
+	current, err := e.Password(ctx, user.Email, password, addr, marks...)
+	if err == nil && current.ID != user.ID { // the email now belongs to another user
 		return ErrWrongSignIn
 	}
 	return err
 }
 
-// Token checks a sign-in by the operator's token; right is the result of the comparison. Errors as
-// for Password.
-func (e *SignIns) Token(ctx context.Context, right bool, from netip.Addr) error {
-	s := addressSubject(from, attemptsOfOperator)
+// Token limits the sign-ins by the operator's token. matches is the result of comparing the token.
+// Errors as for Password.
+func (e *SignIns) Token(ctx context.Context, matches bool, addr netip.Addr) error {
+	s := addressSubject(addr, maxOperatorAttempts)
 	s.name = "operator " + s.name
-	return e.attemptIn(ctx, e.tokens, from, []subject{s}, func() (bool, error) { return right, nil })
+	return e.attemptIn(ctx, e.tokens, addr, []subject{s}, func() (bool, error) { return matches, nil })
 }
 
 // find returns a user by email with the hash of the password. For an unknown email it returns the
@@ -154,69 +157,70 @@ type subject struct {
 	name     string
 	maxCount int // in the time window; 0 means that attempts only delay the next ones
 
-	// longer extends the time window beyond attemptWindow. The attempts are stored with a time
-	// later by longer, so that code for expiry need not know about longer.
-	longer time.Duration
-	full   string // beginning of the message at the limit, before the time to wait; default: Too many attempts.
+	// extraWindow extends the time window beyond attemptWindow. Attempts are stored with a time that
+	// is later by extraWindow, so that Sweep can ignore extraWindow.
+	extraWindow time.Duration
+	message     string // beginning of the message at the limit, before the time to wait; default: Too many attempts.
 }
 
-// subjectsOf returns the subjects of an email in canonical form: from all addresses, and from an
-// address's network.
-func subjectsOf(email string, from netip.Addr) []subject {
+// subjectsOf returns the subjects of an email in canonical form: for all addresses, and for the
+// networks of addr.
+func subjectsOf(email string, addr netip.Addr) []subject {
 	subjects := []subject{{name: "email " + email},
-		{name: "email " + email + " from " + limit.Network(from).String(), maxCount: attemptsOfEmail}}
-	if site, ok := limit.Site(from); ok {
-		subjects = append(subjects, subject{name: "email " + email + " from " + site.String(), maxCount: attemptsOfSite})
+		{name: "email " + email + " from " + limit.Network(addr).String(), maxCount: maxEmailAttempts}}
+	if site, ok := limit.Site(addr); ok {
+		subjects = append(subjects, subject{name: "email " + email + " from " + site.String(), maxCount: maxSiteAttempts})
 	}
 	return subjects
 }
 
-func addressSubject(from netip.Addr, maxCount int) subject {
-	return subject{name: "address " + limit.Network(from).String(), maxCount: maxCount}
+func addressSubject(addr netip.Addr, maxCount int) subject {
+	return subject{name: "address " + limit.Network(addr).String(), maxCount: maxCount}
 }
 
-// attempt runs right, which decides a sign-in. The attempt is recorded as failed before the
-// decision, so that concurrent attempts cannot exceed the limit, and deleted after a success.
-func (e *SignIns) attempt(ctx context.Context, from netip.Addr, subjects []subject, right func() (bool, error)) error {
-	return e.attemptIn(ctx, e.slots, from, subjects, right)
+// attempt makes a sign-in attempt; check reports whether the attempt succeeds. The attempt is recorded
+// as failed before check runs, so that concurrent attempts cannot exceed the limit, and the record
+// is deleted after a success.
+func (e *SignIns) attempt(ctx context.Context, addr netip.Addr, subjects []subject, check func() (bool, error)) error {
+	return e.attemptIn(ctx, e.slots, addr, subjects, check)
 }
 
 // attemptIn is attempt with the given slots.
 func (e *SignIns) attemptIn(
-	ctx context.Context, slots chan struct{}, from netip.Addr, subjects []subject, right func() (bool, error),
+	ctx context.Context, slots chan struct{}, addr netip.Addr, subjects []subject, check func() (bool, error),
 ) error {
 	busy := fault.New(fault.ServiceUnavailable, "Too many people are signing in at this moment. Try again in a few seconds.")
 	busy.RetryAfter = 5 * time.Second
-	leave, err := e.from.Acquire(ctx, limit.Network(from))
+	release, err := e.perAddress.Acquire(ctx, limit.Network(addr))
 	if err != nil {
 		return busy
 	}
-	defer leave()
+	defer release()
 	select {
 	case slots <- struct{}{}:
 		defer func() { <-slots }()
 	default:
 		return busy
 	}
-	recorded, err := store.Write(ctx, e.db, func(tx *store.Tx) ([]string, error) { return recordAttemptTx(tx, subjects) })
+	ids, err := store.Write(ctx, e.db, func(tx *store.Tx) ([]string, error) { return recordAttemptTx(tx, subjects) })
 	if err != nil {
 		return err
 	}
-	good, err := right()
+	usable, err := check()
 	if err != nil {
 		return err
 	}
-	if !good {
+	if !usable {
 		return ErrWrongSignIn
 	}
 	return e.db.Update(ctx, func(tx *store.Tx) error {
-		_, err := tx.Exec(`DELETE FROM account_attempt WHERE `+tx.In("id", 1), store.List(recorded))
+		_, err := tx.Exec(`DELETE FROM account_attempt WHERE `+tx.In("id", 1), store.List(ids))
 		return err
 	})
 }
 
-// slowDown delays an attempt with an email if many others with it have failed, from any address.
-// The attempt takes no slot meanwhile.
+// slowDown delays an attempt with an email if many attempts with that email have failed, from any
+// address. The delayed attempt takes no slot.
 func (e *SignIns) slowDown(ctx context.Context, email subject) error {
 	var failed int
 	err := e.db.View(ctx, func(tx *store.Tx) error {
@@ -225,20 +229,20 @@ func (e *SignIns) slowDown(ctx context.Context, email subject) error {
 			return err
 		}
 		return tx.QueryRow(`SELECT COUNT(*) FROM (SELECT 1 FROM account_attempt WHERE subject = $1 AND at_ms > $2 AND at_ms <= $3
-			LIMIT $4) AS failures`, hashText(email.name), now-attemptWindow.Milliseconds(), now, slowAfter+int(slowest/slowStep)).Scan(&failed)
+			LIMIT $4) AS failures`, hashText(email.name), now-attemptWindow.Milliseconds(), now, delayAfter+int(maxDelay/delayStep)).Scan(&failed)
 	})
 	if err != nil {
 		return fmt.Errorf("count attempts to sign in: %w", err)
 	}
-	if delay := min(time.Duration(failed-slowAfter)*slowStep, slowest); delay > 0 {
+	if delay := min(time.Duration(failed-delayAfter)*delayStep, maxDelay); delay > 0 {
 		e.wait(ctx, delay)
 	}
 	return ctx.Err()
 }
 
-// recordAttemptTx records one attempt of each subject, or returns a 429 with the time to wait.
-// Attempts of a subject wait for each other.
-func recordAttemptTx(tx *store.Tx, subjects []subject) (recorded []string, err error) {
+// recordAttemptTx records one attempt of each subject and returns the ids of the records, or returns
+// a 429 with the time to wait. Concurrent attempts of a subject wait for each other.
+func recordAttemptTx(tx *store.Tx, subjects []subject) (ids []string, err error) {
 	subjects = slices.Clone(subjects)
 	slices.SortFunc(subjects, func(a, b subject) int { return slices.Compare([]byte(a.name), []byte(b.name)) })
 	for _, s := range subjects {
@@ -258,37 +262,37 @@ func recordAttemptTx(tx *store.Tx, subjects []subject) (recorded []string, err e
 	for _, s := range subjects {
 		id := newID("try_", now)
 		if _, err := tx.Exec(`INSERT INTO account_attempt (id, subject, at_ms) VALUES ($1, $2, $3)`, id, hashText(s.name),
-			now+s.longer.Milliseconds()); err != nil {
+			now+s.extraWindow.Milliseconds()); err != nil {
 			return nil, fmt.Errorf("note an attempt to sign in: %w", err)
 		}
-		recorded = append(recorded, id)
+		ids = append(ids, id)
 	}
-	return recorded, nil
+	return ids, nil
 }
 
-// checkAttemptsTx returns a 429 if a subject has failed too often.
+// checkAttemptsTx returns a 429 if the attempts of a subject have failed too often.
 func checkAttemptsTx(tx *store.Tx, s subject, nowMS int64) error {
 	if s.maxCount == 0 {
 		return nil
 	}
-	var at int64
+	var atMS int64
 	// Attempts with a future time, after the clock was set back, do not count.
 	err := tx.QueryRow(`SELECT at_ms FROM account_attempt WHERE subject = $1 AND at_ms > $2 AND at_ms <= $3
 		ORDER BY at_ms DESC LIMIT 1 OFFSET $4`,
-		hashText(s.name), nowMS-attemptWindow.Milliseconds(), nowMS+s.longer.Milliseconds(), s.maxCount-1).Scan(&at)
+		hashText(s.name), nowMS-attemptWindow.Milliseconds(), nowMS+s.extraWindow.Milliseconds(), s.maxCount-1).Scan(&atMS)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("count attempts to sign in: %w", err)
 	}
-	wait := time.Duration(at-nowMS)*time.Millisecond + attemptWindow
-	f := fault.New(fault.RateLimitExceeded, "%s Try again in %s.", cmp.Or(s.full, "Too many attempts."), waitText(wait))
+	wait := time.Duration(atMS-nowMS)*time.Millisecond + attemptWindow
+	f := fault.New(fault.RateLimitExceeded, "%s Try again in %s.", cmp.Or(s.message, "Too many attempts."), waitText(wait))
 	f.RetryAfter = wait
 	return f
 }
 
-// waitText returns a time to wait for people.
+// waitText formats a time to wait for people.
 func waitText(d time.Duration) string {
 	if n := int(math.Ceil(d.Hours())); n > 2 {
 		return fmt.Sprintf("%d hours", n)
@@ -299,7 +303,7 @@ func waitText(d time.Duration) string {
 	return "a minute"
 }
 
-// SignInsTx reports whether anybody can sign in at all, and whether an operator can.
+// SignInsTx reports whether any user can sign in, and whether any operator can.
 func SignInsTx(tx *store.Tx) (users, operators bool, err error) {
 	err = tx.QueryRow(`SELECT EXISTS (SELECT 1 FROM account_user WHERE disabled = 0),
 		EXISTS (SELECT 1 FROM account_user WHERE operator = 1 AND disabled = 0)`).Scan(&users, &operators)
@@ -309,12 +313,12 @@ func SignInsTx(tx *store.Tx) (users, operators bool, err error) {
 	return users, operators, nil
 }
 
-// sweepEvery is how often expired rows are deleted.
-const sweepEvery = 10 * time.Minute
+// sweepPeriod is the time between two sweeps.
+const sweepPeriod = 10 * time.Minute
 
 // Run deletes expired sessions, links and attempts, until ctx ends.
 func (e *SignIns) Run(ctx context.Context) {
-	loop.Run(ctx, loop.Loop{Room: "account", Does: "delete ended sessions", Log: e.log, Period: sweepEvery, Step: e.Sweep})
+	loop.Run(ctx, loop.Loop{Room: "account", Does: "delete ended sessions", Log: e.log, Period: sweepPeriod, Step: e.Sweep})
 }
 
 // Sweep deletes expired sessions, links and attempts.
@@ -328,7 +332,7 @@ func (e *SignIns) Sweep(ctx context.Context) error {
 			return err
 		}
 		if _, err := tx.Exec(`DELETE FROM account_link WHERE expires_ms <= $1`, now); err != nil {
-			return fmt.Errorf("delete links that have run out: %w", err)
+			return fmt.Errorf("delete expired links: %w", err)
 		}
 		if _, err := tx.Exec(`DELETE FROM account_attempt WHERE at_ms < $1`, now-attemptWindow.Milliseconds()); err != nil {
 			return fmt.Errorf("delete attempts to sign in: %w", err)

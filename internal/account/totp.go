@@ -10,7 +10,7 @@ import (
 	"fmt"
 )
 
-// Codes by time as authenticator apps show them (RFC 6238 with its defaults).
+// Parameters of the codes that authenticator apps show (RFC 6238 with its defaults).
 const (
 	totpStepMS  = 30_000
 	totpDigits  = 6
@@ -29,25 +29,25 @@ func newTOTPSecret() string {
 	return totpEncoding.EncodeToString(raw[:])
 }
 
-// totpCode returns the code of a step: RFC 4226 with the step as its counter.
+// totpCode returns the code of a step, by RFC 4226 with the step as the counter.
 func totpCode(secret []byte, step int64) string {
 	var counter [8]byte
 	binary.BigEndian.PutUint64(counter[:], uint64(step)) //nolint:gosec // steps count from 1970
 	mac := hmac.New(sha1.New, secret)
 	mac.Write(counter[:]) // never fails (hash.Hash)
 	sum := mac.Sum(nil)
-	at := sum[len(sum)-1] & 0xf
-	number := binary.BigEndian.Uint32(sum[at:at+4]) & 0x7fff_ffff
+	offset := sum[len(sum)-1] & 0xf
+	number := binary.BigEndian.Uint32(sum[offset:offset+4]) & 0x7fff_ffff
 	return fmt.Sprintf("%0*d", totpDigits, number%totpModulus)
 }
 
-// totpMatch returns the step of a typed code: the current step or one next to it, later than used.
-// Every candidate is compared, in constant time.
-func totpMatch(secret []byte, code string, nowMS, used int64) (step int64, ok bool) {
+// totpMatch returns the step of a typed code. It accepts the current step and the steps next to it
+// if they are later than lastStep. Every candidate is compared, in constant time.
+func totpMatch(secret []byte, code string, nowMS, lastStep int64) (step int64, ok bool) {
 	now := nowMS / totpStepMS
 	for candidate := now - totpSkew; candidate <= now+totpSkew; candidate++ {
 		same := subtle.ConstantTimeCompare([]byte(totpCode(secret, candidate)), []byte(code)) == 1
-		if same && candidate > used {
+		if same && candidate > lastStep {
 			step, ok = candidate, true
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestUnreadablePrices checks that an account with unreadable prices is listed with its error and
-// rejected; the others are listed and served. A change of both prices repairs the account.
+// TestUnreadablePrices checks that an account with unreadable prices is listed with an error, that
+// its keys get a 503, and that other accounts are unaffected. Setting new prices repairs the account.
 func TestUnreadablePrices(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -31,40 +31,40 @@ func TestUnreadablePrices(t *testing.T) {
 			err := db.View(t.Context(), func(tx *store.Tx) error {
 				list, _, err := ListTx(tx, "", 10)
 				if err != nil || len(list) != 2 {
-					t.Errorf("%v: %d listed, %v", c, len(list), err)
+					t.Errorf("%v: ListTx returned %d accounts, %v, want 2", c, len(list), err)
 				}
 				for _, a := range list {
 					if (a.Prices.Unreadable != "") != (a.ID == bad.ID) {
-						t.Errorf("%v: %s has %+v", c, a.Name, a.Prices)
+						t.Errorf("%v: account %s is listed with the prices %+v", c, a.Name, a.Prices)
 					}
 				}
 				if result, _, err := SearchTx(tx, "bad", "", 10); err != nil || len(result) != 1 {
-					t.Errorf("%v: found %d, %v", c, len(result), err)
+					t.Errorf("%v: SearchTx returned %d accounts, %v, want 1", c, len(result), err)
 				}
 				_, err = GetTx(tx, bad.ID)
 				return err
 			})
 			if err != nil {
-				t.Errorf("%v: %v", c, err)
+				t.Errorf("%v: GetTx returned the error %v", c, err)
 			}
-			keys := watch(t, db)
-			keys.good(t, goodKey, true)
+			keys := newCountingKeys(t, db)
+			keys.wantAccepted(t, goodKey, true)
 			_, err = keys.Authenticate(context.Background(), badKey.secret, customer, true)
 			wantFault(t, err, fault.ServiceUnavailable, "")
 			if err == nil || !strings.Contains(err.Error(), "cannot be read") {
-				t.Errorf("%v: %v", c, err)
+				t.Errorf("%v: Authenticate returned %v, want an error that says cannot be read", c, err)
 			}
 			if _, err = keys.ByID(context.Background(), bad.ID, badKey.ID); err == nil || !strings.Contains(err.Error(), "cannot be read") {
-				t.Errorf("%v: by name: %v", c, err)
+				t.Errorf("%v: ByID returned %v, want an error that says cannot be read", c, err)
 			}
 			factor, none := money.One, map[string]money.Factor{}
 			repaired := update(t, db, func(tx *store.Tx) (Account, error) {
 				return ChangeTx(tx, bad.ID, Patch{Factor: &factor, Prices: &none})
 			})
 			if repaired.Prices.Unreadable != "" {
-				t.Errorf("%v: %+v", c, repaired.Prices)
+				t.Errorf("%v: the repaired account has the prices %+v, want readable prices", c, repaired.Prices)
 			}
-			watch(t, db).good(t, badKey, true)
+			newCountingKeys(t, db).wantAccepted(t, badKey, true)
 		}
 	})
 }

@@ -20,21 +20,21 @@ const (
 	maxUses      = 100_000         // keys between two writes; a use of a further key is not recorded
 )
 
-// uses has the times of last use until they are written, so that no request waits.
+// uses keeps the last use of each key until WriteUses writes it, so that no request waits.
 type uses struct {
-	mu sync.Mutex
-	at map[string]time.Time // by key
+	mu    sync.Mutex
+	times map[string]time.Time // by key
 }
 
 // add records a use.
-func (u *uses) add(key string, at time.Time) {
+func (u *uses) add(key string, t time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.at == nil {
-		u.at = make(map[string]time.Time)
+	if u.times == nil {
+		u.times = make(map[string]time.Time)
 	}
-	if last, known := u.at[key]; known && at.After(last) || !known && len(u.at) < maxUses {
-		u.at[key] = at
+	if last, known := u.times[key]; known && t.After(last) || !known && len(u.times) < maxUses {
+		u.times[key] = t
 	}
 }
 
@@ -42,8 +42,8 @@ func (u *uses) add(key string, at time.Time) {
 func (u *uses) take() map[string]time.Time {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	times := u.at
-	u.at = nil
+	times := u.times
+	u.times = nil
 	return times
 }
 
@@ -62,28 +62,28 @@ func (k *Keys) Run(ctx context.Context) {
 func (k *Keys) WriteUses(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	used := k.uses.take()
-	for len(used) > 0 {
+	pending := k.uses.take()
+	for len(pending) > 0 {
 		batch := make(map[string]time.Time, writeChunk)
-		for key, at := range used {
-			if batch[key] = at; len(batch) == writeChunk {
+		for key, lastUse := range pending {
+			if batch[key] = lastUse; len(batch) == writeChunk {
 				break
 			}
 		}
-		maps.DeleteFunc(used, func(key string, _ time.Time) bool { return !batch[key].IsZero() })
+		maps.DeleteFunc(pending, func(key string, _ time.Time) bool { return !batch[key].IsZero() })
 		err := k.options.DB.Update(ctx, func(tx *store.Tx) error {
 			now, ago := k.now(), make(map[string]time.Duration, len(batch))
-			for key, at := range batch {
-				ago[key] = max(0, now.Sub(at))
+			for key, lastUse := range batch {
+				ago[key] = max(0, now.Sub(lastUse))
 			}
 			return ledger.RecordUseTx(tx, ago)
 		})
 		if err == nil {
 			continue
 		}
-		maps.Copy(used, batch)
-		for key, at := range used {
-			k.uses.add(key, at)
+		maps.Copy(pending, batch)
+		for key, lastUse := range pending {
+			k.uses.add(key, lastUse)
 		}
 		return fmt.Errorf("note when keys were used: %w", err)
 	}

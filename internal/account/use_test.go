@@ -11,34 +11,34 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// lastUsed reads the last use of a key, and the database's time.
-func lastUsed(t *testing.T, db *store.DB, key string) (at, now int64) {
+// lastUsed returns the last use of a key and the database's time, in milliseconds.
+func lastUsed(t *testing.T, db *store.DB, key string) (lastUse, now int64) {
 	t.Helper()
 	storetest.Update(t, db, func(tx *store.Tx) error {
 		states, err := ledger.KeysTx(tx, []string{key})
 		if err != nil {
 			return err
 		}
-		at = states[key].LastUsedMS
+		lastUse = states[key].LastUsedMS
 		now, err = tx.NowMS()
 		return err
 	})
-	return at, now
+	return lastUse, now
 }
 
-// TestUses checks that every accepted use of a key counts, and a rejected key does not. The use is
-// written later, with its own time.
-func TestUses(t *testing.T) {
+// TestWriteUses checks that WriteUses writes the time at which a key was accepted, and that a
+// rejected key is not used.
+func TestWriteUses(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		a := createAccount(t, db, "a")
-		w := watch(t, db)
+		w := newCountingKeys(t, db)
 		used, idle, disabled := createKey(t, db, a.ID, KeySettings{}), createKey(t, db, a.ID, KeySettings{}),
 			createKey(t, db, a.ID, KeySettings{Disabled: true})
-		w.good(t, used, true)
-		w.refused(t, disabled.secret)
+		w.wantAccepted(t, used, true)
+		w.wantRejected(t, disabled.secret)
 		if at, _ := lastUsed(t, db, used.ID); at != 0 {
-			t.Error("a request waited for the record of its use")
+			t.Error("the use was written before WriteUses")
 		}
 		w.clock.Advance(20 * time.Second)
 		if err := w.WriteUses(t.Context()); err != nil {
@@ -46,11 +46,11 @@ func TestUses(t *testing.T) {
 		}
 		at, now := lastUsed(t, db, used.ID)
 		if age := now - at; age < 20_000 || age > 50_000 {
-			t.Errorf("used %d ms ago, want 20 s", age)
+			t.Errorf("the last use was %d ms ago, want 20 to 50 s", age)
 		}
 		for _, k := range []createdKey{idle, disabled} {
 			if at, _ := lastUsed(t, db, k.ID); at != 0 {
-				t.Errorf("key %s was not used, but counts as used", k.ID)
+				t.Errorf("the unused key %s has the last use %d, want 0", k.ID, at)
 			}
 		}
 		if err := w.WriteUses(t.Context()); err != nil {
@@ -68,11 +68,12 @@ func TestUses(t *testing.T) {
 	})
 }
 
-// TestUsesWaitForTheDatabase checks that failed writes are repeated, even many.
-func TestUsesWaitForTheDatabase(t *testing.T) {
+// TestFailedWritesOfUsesAreRepeated checks that WriteUses writes all uses of a failed call, in
+// several transactions.
+func TestFailedWritesOfUsesAreRepeated(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := watch(t, db)
+		w := newCountingKeys(t, db)
 		var keys []createdKey
 		for i := range 3 {
 			a := createAccount(t, db, fmt.Sprint("a", i))
@@ -83,9 +84,9 @@ func TestUsesWaitForTheDatabase(t *testing.T) {
 		for _, k := range keys {
 			w.uses.add(k.ID, w.clock.Now())
 		}
-		away, cancel := context.WithCancel(t.Context())
+		canceled, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := w.WriteUses(away); err == nil {
+		if err := w.WriteUses(canceled); err == nil {
 			t.Fatal("WriteUses succeeded without a database")
 		}
 		if err := w.WriteUses(t.Context()); err != nil {
@@ -99,7 +100,7 @@ func TestUsesWaitForTheDatabase(t *testing.T) {
 	})
 }
 
-// TestUsesAreBounded checks that the memory has a limit and that the latest use of a key wins.
+// TestUsesAreBounded checks that at most maxUses keys are recorded, and the latest use of each key.
 func TestUsesAreBounded(t *testing.T) {
 	t.Parallel()
 	var u uses
@@ -111,18 +112,18 @@ func TestUsesAreBounded(t *testing.T) {
 	u.add("0", at.Add(-time.Second))
 	times := u.take()
 	if len(times) != maxUses || !times["0"].Equal(at.Add(time.Second)) || len(u.take()) != 0 {
-		t.Errorf("%d keys, the first used at %v", len(times), times["0"])
+		t.Errorf("got %d keys and the last use %v of key 0, want %d keys and the latest use", len(times), times["0"], maxUses)
 	}
 }
 
-// TestRunWritesAtItsEnd checks that a stopping process loses no use.
-func TestRunWritesAtItsEnd(t *testing.T) {
+// TestRunWritesUsesAtItsEnd checks that Run writes the recorded uses when its context ends.
+func TestRunWritesUsesAtItsEnd(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t, storetest.SQLite(t), store.Options{})
 	a := createAccount(t, db, "a")
 	k := createKey(t, db, a.ID, KeySettings{})
-	w := watch(t, db)
-	w.good(t, k, true)
+	w := newCountingKeys(t, db)
+	w.wantAccepted(t, k, true)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	w.Run(ctx)

@@ -10,8 +10,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// User is one console sign-in of an account. Its password hash stays inside
-// this package.
+// User is one console sign-in of an account. The password hash stays inside this package.
 type User struct {
 	ID        string // user_…
 	Account   string
@@ -46,7 +45,7 @@ func (u *User) columns() []any {
 	return []any{&u.ID, &u.Account, &u.Email, &u.Disabled, &u.Barred, &u.Operator, &u.CreatedMS, &u.FactorMS, &u.NoPassword}
 }
 
-// CreateUserTx adds a console sign-in to an account. An email already in use is a fault.
+// CreateUserTx adds a console sign-in to an account. It returns an error if the email is in use.
 func CreateUserTx(tx *store.Tx, account string, s SignIn) (User, error) {
 	email, err := ParseEmail(s.Email)
 	if err != nil {
@@ -102,9 +101,9 @@ func LockUserTx(tx *store.Tx, user string) (User, error) {
 }
 
 // ColleagueTx returns a user of an account for a change or deletion by another user of the account,
-// by, and locks the row until the transaction ends. A user of another account is not found. by
-// itself, operators, and users disabled by an operator are rejected.
-func ColleagueTx(tx *store.Tx, account, by, user string) (User, error) {
+// self, and locks the row until the transaction ends. A user of another account is not found. The
+// user self, operators, and users disabled by an operator are rejected.
+func ColleagueTx(tx *store.Tx, account, self, user string) (User, error) {
 	if err := tx.Lock("account_user", "id", user); err != nil {
 		return User{}, err
 	}
@@ -112,7 +111,7 @@ func ColleagueTx(tx *store.Tx, account, by, user string) (User, error) {
 	if err != nil {
 		return User{}, err
 	}
-	if u.ID == by || u.Operator {
+	if u.ID == self || u.Operator {
 		return User{}, fault.New(fault.PermissionDenied, "You cannot do this to yourself, or to an operator. Ask the operator of this service.")
 	}
 	if u.Barred {
@@ -133,8 +132,8 @@ func ListUsersTx(tx *store.Tx, account, after string, limit int) ([]User, bool, 
 	return listTx(tx, limit, scanUser, usersPage, account, after, limit+1)
 }
 
-// SignInOfTx returns an email for signing in to an account: its contact address if it belongs to a
-// user, or else its first user's email, or "" if the account has no sign-in.
+// SignInOfTx returns the email of an enabled user of an account. It prefers the user with the
+// account's contact address, and then the first user. It returns "" if there is no enabled user.
 func SignInOfTx(tx *store.Tx, a Account) (email string, err error) {
 	err = tx.QueryRow(`SELECT email FROM account_user WHERE account = $1 AND disabled = 0 ORDER BY email = $2 DESC, id LIMIT 1`,
 		a.ID, a.Email).Scan(&email)
@@ -162,8 +161,8 @@ func ChangeUserTx(tx *store.Tx, user string, c UserChange) (User, error) {
 	if err != nil {
 		return User{}, err
 	}
-	before := u.Email
-	if c.Email != nil && *c.Email != u.Email { // sending back the stored email changes nothing, whatever rule accepted it
+	oldEmail := u.Email
+	if c.Email != nil && *c.Email != u.Email { // the stored email stays valid, even if a newer rule would reject it
 		if u.Email, err = ParseEmail(*c.Email); err != nil {
 			return User{}, err
 		}
@@ -199,13 +198,13 @@ func ChangeUserTx(tx *store.Tx, user string, c UserChange) (User, error) {
 		}
 		u.FactorMS = 0
 	}
-	shutOut := c.PasswordHash != nil || u.Disabled
-	if shutOut || u.Email != before {
+	endSessions := c.PasswordHash != nil || u.Disabled
+	if endSessions || u.Email != oldEmail {
 		if err := endLinkTx(tx, u.ID); err != nil {
 			return User{}, err
 		}
 	}
-	if shutOut {
+	if endSessions {
 		return u, EndSessionsTx(tx, u.ID)
 	}
 	return u, nil
@@ -229,8 +228,8 @@ func DeleteUserTx(tx *store.Tx, user string) error {
 	return EndSessionsTx(tx, user)
 }
 
-// claimEmailTx makes concurrent claims of an email wait for each other, so that all but one find it
-// taken instead of failing on the index.
+// claimEmailTx makes concurrent claims of an email wait for each other, so that the later claims
+// find the email taken instead of failing on the index.
 func claimEmailTx(tx *store.Tx, email string) error {
 	return tx.Serialize("account_user email " + email)
 }

@@ -20,7 +20,7 @@ func TestUserLife(t *testing.T) {
 		})
 		second := createUser(t, db, a.ID, SignIn{Email: "Second@Example.com", PasswordHash: "$two", Operator: true})
 		if second.Email != "second@example.com" || !second.Operator || second.Disabled || second.Account != a.ID {
-			t.Errorf("created %+v", second)
+			t.Errorf("created %+v, want an enabled operator with the email second@example.com", second)
 		}
 		if got := getUser(t, db, second.ID); got != second {
 			t.Errorf("read %+v, created %+v", got, second)
@@ -41,7 +41,7 @@ func TestUserLife(t *testing.T) {
 		}
 		storetest.Update(t, db, func(tx *store.Tx) error { return DeleteUserTx(tx, second.ID) })
 		if remaining := listUsers(t, db, a.ID); len(remaining) != 1 || remaining[0].Email != "first@example.com" {
-			t.Errorf("the remaining users are %+v", remaining)
+			t.Errorf("after the deletion the users are %+v, want only first@example.com", remaining)
 		}
 		// A deleted sign-in's email is free again.
 		createUser(t, db, a.ID, SignIn{Email: email, PasswordHash: "$four"})
@@ -67,16 +67,16 @@ func TestUserFaults(t *testing.T) {
 			}, fault.NotFound, ""},
 			"no email": {func(tx *store.Tx) (User, error) { return CreateUserTx(tx, a.ID, SignIn{PasswordHash: "$h"}) },
 				fault.InvalidRequest, "email"},
-			"taken": {func(tx *store.Tx) (User, error) {
+			"email taken": {func(tx *store.Tx) (User, error) {
 				return CreateUserTx(tx, a.ID, SignIn{Email: usedEmail, PasswordHash: "$h"})
 			}, fault.InvalidRequest, "email"},
-			"change taken": {func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, second.ID, UserChange{Email: &usedEmail}) },
+			"change to taken email": {func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, second.ID, UserChange{Email: &usedEmail}) },
 				fault.InvalidRequest, "email"},
-			"change bad": {func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, second.ID, UserChange{Email: &bad}) },
+			"change to bad email": {func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, second.ID, UserChange{Email: &bad}) },
 				fault.InvalidRequest, "email"},
-			"change none": {func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, "user_none", UserChange{}) }, fault.NotFound, ""},
-			"get none":    {func(tx *store.Tx) (User, error) { return GetUserTx(tx, "user_none") }, fault.NotFound, ""},
-			"delete none": {func(tx *store.Tx) (User, error) { return User{}, DeleteUserTx(tx, "user_none") }, fault.NotFound, ""},
+			"change unknown": {func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, "user_none", UserChange{}) }, fault.NotFound, ""},
+			"get unknown":    {func(tx *store.Tx) (User, error) { return GetUserTx(tx, "user_none") }, fault.NotFound, ""},
+			"delete unknown": {func(tx *store.Tx) (User, error) { return User{}, DeleteUserTx(tx, "user_none") }, fault.NotFound, ""},
 		}
 		for name, test := range tests {
 			t.Run(name, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestUserFaults(t *testing.T) {
 		}
 		// Setting the same email again is not a conflict.
 		if same := changeUser(t, db, first.ID, UserChange{Email: &usedEmail}); same != first {
-			t.Errorf("changed %+v to %+v", first, same)
+			t.Errorf("setting the same email changed %+v to %+v", first, same)
 		}
 	})
 }
@@ -113,21 +113,21 @@ func TestBarredUser(t *testing.T) {
 			got := changeUser(t, db, u.ID, step.change)
 			read := getUser(t, db, u.ID)
 			if got != read || got.Disabled != step.disabled || got.Barred != step.barred {
-				t.Errorf("%+v: changed to %+v, read %+v", step.change, got, read)
+				t.Errorf("%+v: changed to %+v, read %+v, want disabled %v, barred %v", step.change, got, read, step.disabled, step.barred)
 			}
 		}
-		// A node of a former version enables it, and a colleague disables it there.
+		// A node of a former version enables the user without resetting barred.
 		update(t, db, func(tx *store.Tx) (int64, error) {
 			return tx.Exec(`UPDATE account_user SET barred = 1, disabled = 0 WHERE id = $1`, u.ID)
 		})
 		if got := getUser(t, db, u.ID); got.Barred {
-			t.Errorf("enabled and barred: %+v", got)
+			t.Errorf("the enabled user %+v is barred", got)
 		}
 	})
 }
 
-// TestUserEmailRace checks that only one of several concurrent creations and changes gets an
-// email, and that the others get an error saying that the email is taken.
+// TestUserEmailRace checks that only one of several concurrent creations and changes gets an email,
+// and that the others get an error at email.
 func TestUserEmailRace(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -156,7 +156,7 @@ func TestUserEmailRace(t *testing.T) {
 		}
 		all.Wait()
 		if n := won.Load(); n != 1 {
-			t.Errorf("%d users got the email", n)
+			t.Errorf("%d users got the email, want 1", n)
 		}
 	})
 }

@@ -25,8 +25,8 @@ func checkName(param, name, old string) (string, error) {
 	return name, err
 }
 
-// checkLabel returns a name without surrounding blanks; the name may be empty. old is the stored
-// name, which may have invisible characters if a former version accepted them.
+// checkLabel returns a name without surrounding blanks; the name may be empty. The stored name, old,
+// may have invisible characters, because former versions accepted them.
 func checkLabel(param, name, old string) (string, error) {
 	name = strings.TrimSpace(name)
 	if utf8.RuneCountInString(name) > maxName {
@@ -41,8 +41,7 @@ func checkLabel(param, name, old string) (string, error) {
 	return name, CheckVisible(param, name)
 }
 
-// checkNote returns a text of several lines without surrounding blanks; the text may be empty. old
-// is as for checkLabel.
+// checkNote is checkLabel for a text of several lines.
 func checkNote(note, old string) (string, error) {
 	note = strings.TrimSpace(strings.ReplaceAll(note, "\r\n", "\n"))
 	control := func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
@@ -55,70 +54,69 @@ func checkNote(note, old string) (string, error) {
 	return note, CheckVisible("note", note)
 }
 
-// CheckVisible returns an error if a displayed text has an invisible character, with which it can
-// look like another text.
+// CheckVisible returns an error if a displayed text has an invisible character, because such a text
+// can look like another text.
 func CheckVisible(param, text string) error {
-	before := ' '
-	for at, r := range text {
-		if invisible(before, text[at:]) {
+	previous := ' '
+	for i, r := range text {
+		if invisible(previous, text[i:]) {
 			return fault.At(fault.InvalidRequest, param, "{param} has an invisible character (%U), which can make a text look like another "+
 				"one. Delete it, or type the text by hand instead of pasting it.", r)
 		}
-		before = r
+		previous = r
 	}
 	return nil
 }
 
-// RemoveInvisible returns text without its invisible characters. Invalid UTF-8 becomes U+FFFD: two
-// invalid bytes could form a character once the bytes between them are removed.
+// RemoveInvisible returns text without its invisible characters. Invalid UTF-8 becomes U+FFFD,
+// because two invalid bytes could form a character after the bytes between them are removed.
 func RemoveInvisible(text string) string {
 	var visible strings.Builder
-	before := ' '
-	for at, r := range text {
-		if !invisible(before, text[at:]) {
+	previous := ' '
+	for i, r := range text {
+		if !invisible(previous, text[i:]) {
 			visible.WriteRune(r)
-			before = r
+			previous = r
 		}
 	}
 	return visible.String()
 }
 
-// invisible reports whether text begins with a character that, after before, is invisible and
-// changes how other characters are read: it changes their direction, ends their line or is hidden
-// between them.
-func invisible(before rune, text string) bool {
+// invisible reports whether the first character of text is invisible after the character previous,
+// for example because it only changes the direction of other characters.
+func invisible(previous rune, text string) bool {
 	r, size := utf8.DecodeRuneInString(text)
 	if isShaping(r) {
-		return !canBeShaped(before, r) && !strings.HasPrefix(text[size:], keycap)
+		return !canBeShaped(previous, r) && !strings.HasPrefix(text[size:], keycap)
 	}
 	return unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point)
 }
 
-const parts, joins = '\u200c', '\u200d'
+const nonJoiner, joiner = '\u200c', '\u200d'
 
-// keycap, after a shaping character, turns the character before it into a keycap.
+// keycap, after a shaping character, turns the character before both into a keycap.
 const keycap = "\u20e3"
 
-// isShaping reports whether a character changes the look of the previous character, or joins the
-// next. Letters of some scripts and emoji need such characters.
+// isShaping reports whether a character changes the look of the previous character, or joins or
+// separates the next. Letters of some scripts and emoji need such characters.
 func isShaping(r rune) bool {
-	return r == parts || r == joins || unicode.Is(unicode.Variation_Selector, r)
+	return r == nonJoiner || r == joiner || unicode.Is(unicode.Variation_Selector, r)
 }
 
-// canBeShaped reports whether the character before a shaping character can look different because
-// of it. Latin, Greek and Cyrillic letters cannot.
-func canBeShaped(before, by rune) bool {
+// canBeShaped reports whether a shaping character can change the look of the character previous.
+// Latin, Greek and Cyrillic letters have only one look.
+func canBeShaped(previous, shaper rune) bool {
 	switch {
-	case isShaping(before):
-		return unicode.Is(unicode.Variation_Selector, before) && (by == parts || by == joins)
-	case before <= unicode.MaxASCII, unicode.IsSpace(before):
+	case isShaping(previous):
+		return unicode.Is(unicode.Variation_Selector, previous) && (shaper == nonJoiner || shaper == joiner)
+	case previous <= unicode.MaxASCII, unicode.IsSpace(previous):
 		return false
 	}
-	return !unicode.In(before, unicode.Latin, unicode.Greek, unicode.Cyrillic)
+	return !unicode.In(previous, unicode.Latin, unicode.Greek, unicode.Cyrillic)
 }
 
-// ParseEmail returns the canonical form of an email address: a bare
-// `local@domain`, in lower case. It does not ask whether mail arrives there.
+// ParseEmail returns the canonical form of an email address: a bare `local@domain`, in lower case.
+// It does not check whether the address receives mail.
 func ParseEmail(text string) (string, error) {
 	email, err := readEmail(text)
 	if err == nil {
@@ -133,21 +131,21 @@ func ParseEmail(text string) (string, error) {
 // readEmail is ParseEmail for comparison with stored addresses, which may have invisible characters
 // from former versions.
 func readEmail(text string) (string, error) {
-	bad := fault.At(fault.InvalidRequest, "email", "email must be a plain address like name@example.com, at most %d bytes.", maxEmail)
+	invalid := fault.At(fault.InvalidRequest, "email", "email must be a plain address like name@example.com, at most %d bytes.", maxEmail)
 	text = strings.ToLower(strings.TrimSpace(text))
 	if len(text) > maxEmail || !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool {
 		return unicode.IsControl(r) || unicode.IsSpace(r)
 	}) {
-		return "", bad
+		return "", invalid
 	}
 	parsed, err := mail.ParseAddress(text)
 	if err != nil || parsed.Name != "" || parsed.Address != text {
-		return "", bad
+		return "", invalid
 	}
 	local, domain, _ := strings.Cut(text, "@")
 	if local == "" || len(local) > 64 || domain == "" || strings.ContainsAny(domain, "@[]") ||
 		strings.HasPrefix(domain, ".") || strings.HasSuffix(domain, ".") {
-		return "", bad
+		return "", invalid
 	}
 	return text, nil
 }

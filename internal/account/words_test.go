@@ -62,21 +62,21 @@ func FuzzParseEmail(f *testing.F) {
 			return
 		}
 		if again, err := ParseEmail(got); err != nil || again != got {
-			t.Errorf("%q became %q, and that %q, %v", text, got, again, err)
+			t.Errorf("ParseEmail(%q) = %[1]q, %v, want it unchanged", got, err)
 		}
 		if strings.ContainsAny(got, "\x00\r\n ") {
-			t.Errorf("%q became %q", text, got)
+			t.Errorf("ParseEmail(%q) = %q, want no blanks or control characters", text, got)
 		}
 	})
 }
 
-// TestInvisibleCharacters checks that characters that turn, part or hide text are rejected in every
-// name, and that characters needed by scripts and emoji are accepted.
+// TestInvisibleCharacters checks that names and notes with invisible characters are rejected, except
+// for characters that a script or an emoji needs.
 func TestInvisibleCharacters(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		text   string
-		hidden string // the character named by the error; empty if the text is good
+		hidden string // the character in the error message; empty if the text is valid
 	}{
 		{"Ada & Søn, Łódź 東京 \u0645\u0631\u062d\u0628\u0627 \u05e9\u05dc\u05d5\u05dd", ""},
 		{"\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", ""}, // Persian, with a ZWNJ
@@ -88,17 +88,17 @@ func TestInvisibleCharacters(t *testing.T) {
 		{"\u845b\U000e0100\u98fe", ""},                           // a variant of a Japanese letter
 		{"\u1820\u180b", ""},                                     // a variant of a Mongolian letter
 		{"a\u200db", "U+200D"},                                   // joiner between letters that never join
-		{"a\u200cb", "U+200C"},                                   // and a non-joiner between them
-		{"\u200d\u0645", "U+200D"},                               // with nothing before it
-		{"\u0645\u200d\u200d", "U+200D"},                         // twice
-		{"\u044f\u200c\u043c", "U+200C"},                         // Cyrillic
+		{"a\u200cb", "U+200C"},                                   // non-joiner between letters that never join
+		{"\u200d\u0645", "U+200D"},                               // joiner at the start
+		{"\u0645\u200d\u200d", "U+200D"},                         // two joiners
+		{"\u044f\u200c\u043c", "U+200C"},                         // non-joiner between Cyrillic letters
 		{"a\ufe0fb", "U+FE0F"},                                   // selector after a letter without variants
-		{"\u2764\ufe0f\ufe0e", "U+FE0E"},                         // two of them
+		{"\u2764\ufe0f\ufe0e", "U+FE0E"},                         // two selectors
 		{"1\ufe0f", "U+FE0F"},                                    // a digit without a keycap
 		{"a\u034fb", "U+034F"},                                   // grapheme joiner
-		{"a\u3164", "U+3164"},                                    // Hangul fillers
-		{"\u115f\u1160", "U+115F"},                               //
-		{"a\uffa0b", "U+FFA0"},                                   //
+		{"a\u3164", "U+3164"},                                    // Hangul filler
+		{"\u115f\u1160", "U+115F"},                               // Hangul fillers
+		{"a\uffa0b", "U+FFA0"},                                   // Hangul filler
 		{"a\u17b4b", "U+17B4"},                                   // invisible Khmer vowel
 		{"safe\u202egpj.exe", "U+202E"},                          // right-to-left override
 		{"a\u202ab\u202c", "U+202A"},                             // left-to-right embedding
@@ -112,34 +112,34 @@ func TestInvisibleCharacters(t *testing.T) {
 		{"a\U000e0041b", "U+E0041"},                              // tag
 		{"a\u2028b", "U+2028"},                                   // line separator
 		{"a\u2029b", "U+2029"},                                   // paragraph separator
-		{"\u0645\u200c\u0645\u2067", "U+2067"},                   // the error names the bad character, not the first non-letter
+		{"\u0645\u200c\u0645\u2067", "U+2067"},                   // an allowed non-joiner, then an isolate
 	}
 	for _, test := range tests {
-		label := func(check func() error, param string) {
+		checkLabels := func(check func() error, param string) {
 			t.Helper()
 			err := check()
 			if test.hidden == "" {
 				if err != nil {
-					t.Errorf("%q: %v", test.text, err)
+					t.Errorf("the text %q got the error %v, want it accepted", test.text, err)
 				}
 				return
 			}
 			wantFault(t, err, fault.InvalidRequest, param)
 			if !strings.Contains(fault.Of(err).Message(), "("+test.hidden+")") || !strings.Contains(fault.Of(err).Message(), "Delete it") {
-				t.Errorf("%q: got the message %s", test.text, fault.Of(err).Message())
+				t.Errorf("the text %q got the message %s, want one that names %s", test.text, fault.Of(err).Message(), test.hidden)
 			}
 		}
-		label(func() error { return (&NewAccount{Name: test.text}).Check() }, "name")
-		label(func() error { return (&Patch{Name: &test.text}).Check(Account{}) }, "name")
-		label(func() error { return KeySettings{Name: test.text}.Check() }, "name")
+		checkLabels(func() error { return (&NewAccount{Name: test.text}).Check() }, "name")
+		checkLabels(func() error { return (&Patch{Name: &test.text}).Check(Account{}) }, "name")
+		checkLabels(func() error { return KeySettings{Name: test.text}.Check() }, "name")
 		note := "first\n" + test.text + "\tlast"
-		label(func() error { return (&Patch{Note: &note}).Check(Account{}) }, "note")
+		checkLabels(func() error { return (&Patch{Note: &note}).Check(Account{}) }, "note")
 	}
 }
 
-// TestInvisibleCharactersOfFormerVersions checks that old rows with invisible characters can be
-// read, listed and changed in all other fields.
-func TestInvisibleCharactersOfFormerVersions(t *testing.T) {
+// TestStoredInvisibleCharactersStayUsable checks that stored texts with invisible characters can be
+// listed and sent back unchanged, and that the user can sign in.
+func TestStoredInvisibleCharactersStayUsable(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		const name, note, email = "safe\u202egpj", "a\u200bb\nc", "ada\u200b@example.com"
@@ -168,7 +168,7 @@ func TestInvisibleCharactersOfFormerVersions(t *testing.T) {
 		rest, _ := listAccounts(t, db, first[0].ID, 1)
 		names := map[string]string{first[0].ID: first[0].Name, rest[0].ID: rest[0].Name}
 		if !more || !maps.Equal(names, map[string]string{a.ID: name, b.ID: "b"}) {
-			t.Errorf("listed %+v, then %+v", first, rest)
+			t.Errorf("ListTx returned %+v, then %+v, want both accounts", first, rest)
 		}
 		keys := update(t, db, func(tx *store.Tx) ([]Key, error) { list, _, err := ListKeysTx(tx, a.ID, "", 10); return list, err })
 		names = map[string]string{}
@@ -176,7 +176,7 @@ func TestInvisibleCharactersOfFormerVersions(t *testing.T) {
 			names[key.ID] = key.Name
 		}
 		if !maps.Equal(names, map[string]string{k.ID: name, last.ID: "last"}) {
-			t.Errorf("listed %+v", keys)
+			t.Errorf("ListKeysTx returned %+v, want both keys", keys)
 		}
 
 		// Sending a value back unchanged, as a form does, is not a change.
@@ -185,16 +185,16 @@ func TestInvisibleCharactersOfFormerVersions(t *testing.T) {
 			return ChangeTx(tx, a.ID, Patch{Name: ptr(name), Note: ptr(note), Floor: &floor, Disabled: ptr(false)})
 		})
 		if changed.Name != name || changed.Note != note || changed.Money.Floor != floor {
-			t.Errorf("changed to %+v", changed)
+			t.Errorf("changed the account to %+v, want only the floor changed", changed)
 		}
-		off := update(t, db, func(tx *store.Tx) (Key, error) {
+		disabled := update(t, db, func(tx *store.Tx) (Key, error) {
 			return ChangeKeyTx(tx, k.ID, func(s *KeySettings) error {
 				s.Disabled = true
 				return s.Check()
 			})
 		})
-		if !off.Ledger.Limits.Disabled || off.Name != name {
-			t.Errorf("changed to %+v", off)
+		if !disabled.Ledger.Limits.Disabled || disabled.Name != name {
+			t.Errorf("changed the key to %+v, want it disabled with its old name", disabled)
 		}
 		_, err = try(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, b.ID, Patch{Name: ptr(name)}) })
 		wantFault(t, err, fault.InvalidRequest, "name")
@@ -203,13 +203,13 @@ func TestInvisibleCharactersOfFormerVersions(t *testing.T) {
 		})
 		wantFault(t, err, fault.InvalidRequest, "name")
 
-		e, from := NewSignIns(db, passwords, nil), netip.MustParseAddr("192.0.2.1")
-		if got, err := e.Password(t.Context(), " ADA\u200b@example.com", "right horse", from); err != nil || got.ID != u.ID {
-			t.Errorf("signed in as %+v, %v", got, err)
+		e, addr := NewSignIns(db, passwords, nil), netip.MustParseAddr("192.0.2.1")
+		if got, err := e.Password(t.Context(), " ADA\u200b@example.com", "right horse", addr); err != nil || got.ID != u.ID {
+			t.Errorf("Password = %+v, %v, want user %s", got, err, u.ID)
 		}
-		barred := changeUser(t, db, u.ID, UserChange{Email: ptr(email), Disabled: ptr(true)})
-		if barred.Email != email || !barred.Disabled {
-			t.Errorf("changed to %+v", barred)
+		disabledUser := changeUser(t, db, u.ID, UserChange{Email: ptr(email), Disabled: ptr(true)})
+		if disabledUser.Email != email || !disabledUser.Disabled {
+			t.Errorf("changed the user to %+v, want it disabled with its old email", disabledUser)
 		}
 	})
 }
@@ -223,10 +223,10 @@ func FuzzRemoveInvisible(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		visible := RemoveInvisible(text)
 		if err := CheckVisible("name", visible); err != nil {
-			t.Errorf("%q became %q: %v", text, visible, err)
+			t.Errorf("RemoveInvisible(%q) = %q, which has an invisible character: %v", text, visible, err)
 		}
 		if CheckVisible("name", text) == nil && utf8.ValidString(text) && visible != text {
-			t.Errorf("%q became %q", text, visible)
+			t.Errorf("RemoveInvisible(%q) = %q, want it unchanged", text, visible)
 		}
 	})
 }

@@ -43,7 +43,7 @@ func (s *server) usage(c *call) (any, error) {
 		if report, err = spending.TableTx(tx, q, true); err != nil {
 			return report, err
 		}
-		return report, account.NameTx(tx, &report)
+		return report, account.FillNamesTx(tx, &report)
 	})
 	if err != nil || !asCSV {
 		return report, err

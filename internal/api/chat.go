@@ -109,7 +109,7 @@ func (d *server) checkChat(x *apiRequest, s chatEndpoint) (chat.AcceptedRequest,
 	return chat.AcceptedRequest{
 		Admission: ledger.Admission{
 			Request: x.ID, Account: x.caller.Account, Key: x.caller.Key, KeyVersion: x.caller.Version,
-			Endpoint: x.Endpoint(), Factor: x.caller.Prices.Of(model.ID), Received: x.Received,
+			Endpoint: x.Endpoint(), Factor: x.caller.Prices.FactorOf(model.ID), Received: x.Received,
 		},
 		Form: s.form, Snapshot: snapshot, Model: model, Body: request, Header: header, DroppedFlags: dropped, Span: x.Span,
 	}, nil

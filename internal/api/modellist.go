@@ -21,7 +21,7 @@ func (d *server) models(x *apiRequest) error {
 	data := []json.RawMessage{}
 	for _, m := range snapshot.Models() {
 		if x.lists(snapshot, m) {
-			data = append(data, offer.Listing(m, first[m.ID]/1000, x.caller.Prices.Of(m.ID)))
+			data = append(data, offer.Listing(m, first[m.ID]/1000, x.caller.Prices.FactorOf(m.ID)))
 		}
 	}
 	return writeJSON(x, struct {
@@ -38,7 +38,7 @@ func (x *apiRequest) lists(snapshot *catalog.Snapshot, m *catalog.Model) bool {
 // model answers GET /v1/models/{id} with the model's entry in the list.
 func (d *server) model(x *apiRequest) error {
 	return d.showModel(x, wire.FormChat, func(m *catalog.Model, created int64) any {
-		return offer.Listing(m, created, x.caller.Prices.Of(m.ID))
+		return offer.Listing(m, created, x.caller.Prices.FactorOf(m.ID))
 	})
 }
 

@@ -218,7 +218,7 @@ func (d *server) checkSubmission(x *apiRequest, s jobEndpoint) (checkedSubmissio
 	if j.Plan, err = request.plan(j.Model); err != nil {
 		return none, err
 	}
-	j.Plan.Factor = x.caller.Prices.Of(j.Model.ID)
+	j.Plan.Factor = x.caller.Prices.FactorOf(j.Model.ID)
 	if j.Params, err = request.Params(j.Model.Params, d.Guard.CheckContent); err != nil {
 		return none, err
 	}

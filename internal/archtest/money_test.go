@@ -202,7 +202,7 @@ func factorOf(t *testing.T, row, cell string) money.Factor {
 	if err != nil {
 		t.Errorf("%s: %v", row, err)
 	}
-	return account.Prices{Factor: factor}.Of("any")
+	return account.Prices{Factor: factor}.FactorOf("any")
 }
 
 // TestMoneyDocumentFactors recomputes the documented holds and charges of accounts with factors.

@@ -102,7 +102,7 @@ func (w *writer) account(ctx context.Context, a *Customer) error {
 func (w *writer) moreKeys(ctx context.Context, id string, keys []OldKey) error {
 	return w.update(ctx, func(tx *store.Tx) error {
 		if w.dry {
-			if _, err := account.GetTx(tx, id); account.IsUnknown(err) {
+			if _, err := account.GetTx(tx, id); account.IsNotFound(err) {
 				w.done.count("keys").Made = len(keys)
 				return nil
 			}
@@ -212,7 +212,7 @@ func (w *writer) keysTx(tx *store.Tx, id string, keys []OldKey) error {
 func (w *writer) keyTx(tx *store.Tx, id string, k OldKey) error {
 	key, err := operator.ImportKeyTx(tx, w.by, id, k.Settings, k.Proof)
 	switch {
-	case errors.Is(err, account.ErrKeyTaken), errors.Is(err, account.ErrKeyHash), account.IsRefused(err):
+	case errors.Is(err, account.ErrKeyTaken), errors.Is(err, account.ErrKeyHash), account.IsInvalid(err):
 		w.done.count("keys").Left++
 		w.done.remark(entry{"token", k.ID, k.Settings.Name}, "it is left out: "+oneLine(err.Error()),
 			"make a key for it with `tollgate key create`")

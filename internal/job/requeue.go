@@ -207,7 +207,7 @@ func (j *Jobs) reprice(rec *row.Job, caller account.Principal) (*catalog.Model, 
 	if err != nil {
 		return nil, err
 	}
-	plan.Factor = caller.Prices.Of(model.ID)
+	plan.Factor = caller.Prices.FactorOf(model.ID)
 	rec.Plan, rec.Revision, rec.Held = plan, snapshot.Revision, model.PlanHold(plan)
 	return model, nil
 }

@@ -79,7 +79,7 @@ func (c *Credit) Check() error {
 			"The amount (usd) must not be 0. Send the US dollars to add, or a negative amount to subtract.")
 	}
 	c.Note, note = checkLine("note", c.Note, maxNote)
-	if note == nil && account.NamesCode(c.Note) {
+	if note == nil && account.IsCodeNote(c.Note) {
 		note = fault.At(fault.InvalidRequest, "note", "note begins like the note of a redeemed code, so the audit would look for that code. "+
 			"Use other words, for example: in place of %s", strings.Fields(c.Note)[1])
 	}

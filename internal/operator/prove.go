@@ -105,7 +105,7 @@ func auditCreditsTx(tx *store.Tx, books *audit.Books) error {
 		switch {
 		case logged[c] > 0:
 			logged[c]--
-		case account.NamesCode(m.Note), m.Note == account.DemoNote && m.Amount == account.DemoCredit, first == 0, m.CreatedMS < first:
+		case account.IsCodeNote(m.Note), m.Note == account.DemoNote && m.Amount == account.DemoCredit, first == 0, m.CreatedMS < first:
 		default:
 			books.Report(audit.Difference{Account: m.Account, Request: m.ID, What: "a credit is missing in the operators' log",
 				Recorded: m.Amount.String(), Computed: "nothing"})

@@ -137,7 +137,7 @@ func (c *console) showJob(v *page.Visit) (page.Responder, error) {
 	var names map[string]string
 	var key any
 	if err := v.View(func(tx *store.Tx) (err error) {
-		if names, err = account.NamesTx(tx, []string{r.Account}); err != nil {
+		if names, err = account.AccountNamesTx(tx, []string{r.Account}); err != nil {
 			return err
 		}
 		key, err = keyLinkTx(tx, r.Key)

@@ -67,7 +67,7 @@ func (c *console) requestTx(tx *store.Tx, id string) (f requestData, err error) 
 	} else if err != nil {
 		return f, err
 	}
-	names, err := account.NamesTx(tx, []string{f.Account})
+	names, err := account.AccountNamesTx(tx, []string{f.Account})
 	if err != nil {
 		return f, err
 	}

@@ -65,7 +65,7 @@ func accountNamesTx[T any](tx *store.Tx, list []T, accountID func(T) string) (ma
 	for _, item := range list {
 		ids = append(ids, accountID(item))
 	}
-	return account.NamesTx(tx, ids)
+	return account.AccountNamesTx(tx, ids)
 }
 
 // owner shows an account by its name, or by its id if the name is unknown.

@@ -59,7 +59,7 @@ func (v *Visit) clearCookie(kind account.SessionKind) { v.sendCookie(sessionCook
 // setMark sets the browser's mark of a user after a sign-in (account.MarkBrowserTx). Signing out
 // leaves the mark in the browser.
 func (v *Visit) setMark(user, mark string) {
-	v.sendCookie(markCookie+account.MarkName(user), mark, "/", int(account.MarkLasts.Seconds()))
+	v.sendCookie(markCookie+account.MarkName(user), mark, "/", int(account.MarkLifetime.Seconds()))
 }
 
 // sendCookie sets a cookie. If the cookie is Secure and for all paths, its name gets the prefix.

@@ -224,7 +224,7 @@ func TestKnownBrowsersSignIn(t *testing.T) {
 		for name, c := range known.Cookies {
 			if strings.HasPrefix(name, "tollgate-browser-") {
 				marks++
-				if !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.MaxAge != int(account.MarkLasts.Seconds()) ||
+				if !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.MaxAge != int(account.MarkLifetime.Seconds()) ||
 					strings.Contains(name+c.Value, "example") {
 					t.Errorf("the mark is %+v", c)
 				}

@@ -115,7 +115,7 @@ func (g *grid) namesTx(tx *store.Tx, by spending.By) (map[string]string, error) 
 	}
 	switch by {
 	case spending.ByAccount:
-		return account.NamesTx(tx, ids)
+		return account.AccountNamesTx(tx, ids)
 	case spending.ByKey:
 		return account.KeyNamesTx(tx, ids)
 	}

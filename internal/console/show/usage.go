@@ -443,7 +443,7 @@ func (s UsageView) Download(v *page.Visit) (page.Responder, error) {
 		if report, err = spending.TableTx(tx, a.query, s.Account == ""); err != nil {
 			return err
 		}
-		return account.NameTx(tx, &report)
+		return account.FillNamesTx(tx, &report)
 	}); err != nil {
 		return nil, err
 	}

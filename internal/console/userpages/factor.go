@@ -95,7 +95,7 @@ func (c *console) factorWith(v *page.Visit, content factorPage) (page.FullPage, 
 		if content.Recovery == nil {
 			content.addForms()
 		}
-		left, err := account.RecoveryTx(tx, u.ID)
+		left, err := account.CountRecoveryTx(tx, u.ID)
 		content.Facts = ui.Facts{{Name: "Enabled", Value: ui.Moment{MS: u.FactorMS}},
 			{Name: "Recovery codes left", Value: ui.Count{N: left}}}
 		return err

@@ -103,7 +103,7 @@ func (c *console) createKey(v *page.Visit) (page.Responder, error) {
 			})
 			if again {
 				secret = ""
-				k, err = account.OwnKeyTx(tx, v.Account(), id)
+				k, err = account.AccountKeyTx(tx, v.Account(), id)
 			}
 			return err
 		}); err != nil {
@@ -145,7 +145,7 @@ func arrivalOf(k account.Key, latest []requestlog.Receipt) arrivalFragment {
 func (c *console) keyArrival(v *page.Visit) (page.Responder, error) {
 	var content arrivalFragment
 	if err := v.View(func(tx *store.Tx) error {
-		k, err := account.OwnKeyTx(tx, v.Account(), v.PathID())
+		k, err := account.AccountKeyTx(tx, v.Account(), v.PathID())
 		if err != nil {
 			return err
 		}
@@ -159,7 +159,7 @@ func (c *console) keyArrival(v *page.Visit) (page.Responder, error) {
 }
 
 func keyOf(v *page.Visit) (account.Key, error) {
-	return page.Read(v, func(tx *store.Tx) (account.Key, error) { return account.OwnKeyTx(tx, v.Account(), v.PathID()) })
+	return page.Read(v, func(tx *store.Tx) (account.Key, error) { return account.AccountKeyTx(tx, v.Account(), v.PathID()) })
 }
 
 // keyAndForm returns the visitor's key named in the path and a form with the key's settings.
@@ -207,7 +207,7 @@ func (c *console) editKey(v *page.Visit, done string, edit func(*account.KeySett
 	// Also after an error, because the transaction may have been committed.
 	defer c.Keys.Forget(v.PathID())
 	return v.Done("/keys/"+v.PathID(), done, func(tx *store.Tx) error {
-		k, err := account.OwnKeyTx(tx, v.Account(), v.PathID())
+		k, err := account.AccountKeyTx(tx, v.Account(), v.PathID())
 		if err != nil {
 			return err
 		}
@@ -232,7 +232,7 @@ func (c *console) deleteKey(v *page.Visit) (page.Responder, error) {
 	return v.SubmitName(show.KeyName(k), func() (page.Responder, error) {
 		defer c.Keys.Forget(k.ID)
 		return v.Done("/keys", "deleted", func(tx *store.Tx) error {
-			if _, err := account.OwnKeyTx(tx, v.Account(), k.ID); err != nil {
+			if _, err := account.AccountKeyTx(tx, v.Account(), k.ID); err != nil {
 				return err
 			}
 			return account.DeleteKeyTx(tx, k.ID)

@@ -50,7 +50,7 @@ func (c *console) models(v *page.Visit) (page.Responder, error) {
 		if !ok || m.State == catalog.StateRetired || hidden[id] {
 			return nil, fault.New(fault.NotFound, "There is no model with this id. It may have been retired.")
 		}
-		return c.showModel(v, m, prices.Of(m.ID)), nil
+		return c.showModel(v, m, prices.FactorOf(m.ID)), nil
 	}
 	kind, name := v.Query("kind"), strings.TrimSpace(v.Query("name"))
 	available := 0
@@ -64,7 +64,7 @@ func (c *console) models(v *page.Visit) (page.Responder, error) {
 			continue
 		}
 		content.Table.Rows = append(content.Table.Rows, ui.DataRow{Href: modelPath(m), Cells: []any{
-			m.ID, string(m.Kind), show.ModelBadges(snapshot, m), show.ShortPrice(m, prices.Of(m.ID)), shortLimits(m)}})
+			m.ID, string(m.Kind), show.ModelBadges(snapshot, m), show.ShortPrice(m, prices.FactorOf(m.ID)), shortLimits(m)}})
 	}
 	content.Tabs = v.Tabs("/models", "Kinds", "kind", append([]ui.Option{{Label: "All"}}, show.Kinds()...))
 	if available > fewModels || name != "" {

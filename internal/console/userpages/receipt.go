@@ -63,8 +63,8 @@ func keyLinkTx(tx *store.Tx, accountID, key string) (any, error) {
 	if key == "" {
 		return nil, nil
 	}
-	k, err := account.OwnKeyTx(tx, accountID, key)
-	if account.IsUnknown(err) {
+	k, err := account.AccountKeyTx(tx, accountID, key)
+	if account.IsNotFound(err) {
 		return "a deleted key", nil
 	}
 	return ui.Link{Href: page.Base + "/keys/" + key, Text: show.KeyName(k)}, err

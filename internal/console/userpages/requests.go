@@ -133,11 +133,11 @@ func chosenKeysTx(tx *store.Tx, accountID, chosen string) ([]account.Key, bool, 
 	if err != nil || !more || chosen == "" || slices.ContainsFunc(keys, func(k account.Key) bool { return k.ID == chosen }) {
 		return keys, more, err
 	}
-	older, err := account.OwnKeyTx(tx, accountID, chosen)
+	older, err := account.AccountKeyTx(tx, accountID, chosen)
 	switch {
 	case err == nil:
 		keys = append(keys, older)
-	case account.IsUnknown(err):
+	case account.IsNotFound(err):
 		err = nil
 	}
 	return keys, more, err
