@@ -33,7 +33,7 @@ func showAccount(a account.Account) accountAnswer {
 	if prices == nil {
 		prices = map[string]money.Factor{}
 	}
-	return accountAnswer{ID: a.ID, Name: a.Name, Email: orNil(a.Email), Disabled: a.Money.Disabled,
+	return accountAnswer{ID: a.ID, Name: a.Name, Email: nilIfZero(a.Email), Disabled: a.Money.Disabled,
 		Balance: a.Money.Balance, Held: a.Money.Held, Over: a.Over, Floor: a.Money.Floor, Factor: a.Prices.Factor, Prices: prices,
 		Unreadable: a.Prices.Unreadable, Test: a.Test, Created: seconds(a.CreatedMS)}
 }
@@ -95,7 +95,7 @@ func (s *server) changeAccount(c *call) (any, error) {
 		flagField("test", &ch.Test)); err != nil {
 		return nil, err
 	}
-	// Also after an error: its transaction may have been committed.
+	// Also after an error, because the transaction may have been committed.
 	defer s.Keys.ForgetAccount(c.id)
 	return change(s, c, func(tx *store.Tx) (any, error) {
 		a, err := operator.ChangeAccountTx(tx, s.actor(c), c.id, ch)

@@ -10,14 +10,14 @@ import (
 
 func TestAccounts(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *caller) {
+	eachDB(t, func(t *testing.T, c *caller) {
 		a := c.ok("POST", "/accounts", `{"name":"Ada","email":"ADA@example.com","password":"correct horse","overdraft_floor_usd":"-2.5"}`)
 		a.wantNames("id", "name", "email", "disabled", "balance_usd", "held_usd", "over_hold_usd", "overdraft_floor_usd", "price_factor",
 			"prices", "test", "created")
 		a.want(`{"name":"Ada","email":"ada@example.com","disabled":false,"balance_usd":0,"held_usd":0,"overdraft_floor_usd":-2.5}`)
 		id := a.text("id")
 		if !strings.HasPrefix(id, "acct_") {
-			t.Errorf("id %q", id)
+			t.Errorf("the id is %q, want acct_…", id)
 		}
 		c.ok("GET", "/accounts/"+id, "").want(a.body)
 
@@ -28,18 +28,18 @@ func TestAccounts(t *testing.T) {
 
 		users, _ := c.ok("GET", "/accounts/"+id+"/users", "").list()
 		if len(users) != 1 || users[0]["email"] != "ada@example.com" || users[0]["operator"] != false {
-			t.Errorf("users %v", users)
+			t.Errorf("the users are %v, want ada@example.com, no operator", users)
 		}
 	})
 }
 
-// TestEmailOfAnAccount changes, removes, finds and logs the contact address. The user of the account
-// keeps signing in with the old address.
-func TestEmailOfAnAccount(t *testing.T) {
+// TestAccountEmail checks changes of the contact address, their log rows, and searches. The account's
+// user must keep the old address.
+func TestAccountEmail(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *caller) {
+	eachDB(t, func(t *testing.T, c *caller) {
 		id := c.ok("POST", "/accounts", `{"name":"Acme","email":"old@example.com","password":"correct horse"}`).text("id")
-		other := c.ok("POST", "/accounts", `{"name":"b","email":"b@example.com"}`).text("id")
+		otherID := c.ok("POST", "/accounts", `{"name":"b","email":"b@example.com"}`).text("id")
 		path := "/accounts/" + id
 		c.ok("PATCH", path, `{"email":" New@Example.com "}`).want(`{"name":"Acme","email":"new@example.com"}`)
 		c.ok("PATCH", path, `{"email":null,"name":"Acme Ltd"}`).want(`{"name":"Acme Ltd","email":"new@example.com"}`)
@@ -53,39 +53,40 @@ func TestEmailOfAnAccount(t *testing.T) {
 			slices.Sort(got)
 			slices.Sort(want)
 			if !slices.Equal(got, want) {
-				t.Errorf("%s finds %v, want %v", q, got, want)
+				t.Errorf("the search for %s found %v, want %v", q, got, want)
 			}
 		}
 		checkSearch("NEW@example", id)
-		checkSearch("old@example", id)                                                                       // matches the email of a user
-		c.ok("PATCH", "/accounts/"+other, `{"email":"new@example.com"}`).want(`{"email":"new@example.com"}`) // contact addresses may be the same
-		checkSearch("new@example", id, other)
+		checkSearch("old@example", id)                                                                         // matches the email of a user
+		c.ok("PATCH", "/accounts/"+otherID, `{"email":"new@example.com"}`).want(`{"email":"new@example.com"}`) // may be the same
+		checkSearch("new@example", id, otherID)
 		users, _ := c.ok("GET", path+"/users", "").list()
 		if len(users) != 1 || users[0]["email"] != "old@example.com" {
-			t.Errorf("users %v", users)
+			t.Errorf("the users are %v, want old@example.com", users)
 		}
 		c.ok("PATCH", path, `{"email":""}`).want(`{"email":null}`)
 		c.ok("GET", path, "").want(`{"email":null}`)
-		checkSearch("new@example", other)
+		checkSearch("new@example", otherID)
 		log, _ := c.ok("GET", "/log?act=account.change&account="+id, "").list()
 		if len(log) != 3 {
-			t.Fatalf("log %v", log)
+			t.Fatalf("the log has %v, want 3 changes", log)
 		}
 		for i, want := range [][2]string{{"new@example.com", ""}, {"", ""}, {"old@example.com", "new@example.com"}} {
 			before, after := log[i]["before"].(map[string]any), log[i]["after"].(map[string]any)
 			oldEmail, _ := before["email"].(string)
 			newEmail, _ := after["email"].(string)
 			if oldEmail != want[0] || newEmail != want[1] {
-				t.Errorf("row %d: %v, %v", i, before, after)
+				t.Errorf("row %d of the log is %v, %v, want the emails %q", i, before, after, want)
 			}
 		}
 	})
 }
 
-// TestPricesOfAnAccount sets the prices of an account.
-func TestPricesOfAnAccount(t *testing.T) {
+// TestAccountPrices checks that valid prices replace the old prices and are logged, and that null and
+// invalid prices change nothing. It also checks the member test.
+func TestAccountPrices(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *caller) {
+	eachDB(t, func(t *testing.T, c *caller) {
 		a := c.ok("POST", "/accounts", `{"name":"a","price_factor":"0.9","prices":{"swift":1.333333}}`)
 		a.want(`{"price_factor":0.9,"prices":{"swift":1.333333}}`)
 		id := a.text("id")
@@ -95,7 +96,7 @@ func TestPricesOfAnAccount(t *testing.T) {
 		c.ok("PATCH", "/accounts/"+id, `{"prices":{}}`).want(`{"price_factor":1.3,"prices":{}}`)
 		log := c.ok("GET", "/log?account="+id, "").body
 		if !strings.Contains(log, `"price_factor":1.3`) || !strings.Contains(log, `"easel":0.5`) {
-			t.Errorf("the log says %s", log)
+			t.Errorf("the log is %s, want the changes of both prices", log)
 		}
 		for field, values := range map[string][]string{
 			"price_factor": {`0`, `-1`, `1000.000001`, `0.0000001`, `"x"`, `true`, `{}`, `1e400`},
@@ -117,7 +118,7 @@ func TestPricesOfAnAccount(t *testing.T) {
 
 func TestAccountFaults(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *caller) {
+	eachDB(t, func(t *testing.T, c *caller) {
 		id := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		c.ok("POST", "/accounts/"+id+"/users", `{"email":"taken@example.com","password":"12345678"}`)
 		for body, param := range map[string]string{
@@ -154,15 +155,15 @@ func TestAccountFaults(t *testing.T) {
 			c.do("PATCH", "/accounts/"+id, body).wantFault(fault.InvalidRequest, param)
 		}
 		if list, _ := c.ok("GET", "/accounts", "").list(); len(list) != 1 {
-			t.Errorf("refused requests left %d accounts", len(list))
+			t.Errorf("after the rejected requests there are %d accounts, want 1", len(list))
 		}
 		c.ok("POST", "/accounts", `{"name":"a"}`, "Content-Encoding", "Identity")
 	})
 }
 
-func TestBodies(t *testing.T) {
+func TestInvalidBodies(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *caller) {
+	eachDB(t, func(t *testing.T, c *caller) {
 		for body, code := range map[string]fault.Code{
 			"":                      fault.InvalidJSON,
 			"   ":                   fault.InvalidJSON,
@@ -185,14 +186,14 @@ func TestBodies(t *testing.T) {
 		c.do("POST", "/accounts", `{"name":"`+strings.Repeat("x", maxBody)+`"}`).wantFault(fault.RequestTooLarge, "")
 		c.do("POST", "/accounts", `{"name":"a"}`, "Content-Encoding", "gzip").wantFault(fault.InvalidEncoding, "")
 		if list, _ := c.ok("GET", "/accounts", "").list(); len(list) != 0 {
-			t.Errorf("refused requests left %d accounts", len(list))
+			t.Errorf("after the rejected requests there are %d accounts, want 0", len(list))
 		}
 	})
 }
 
 func TestPages(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *caller) {
+	eachDB(t, func(t *testing.T, c *caller) {
 		var ids []string
 		for range 3 {
 			ids = append(ids, c.ok("POST", "/accounts", `{"name":"a"}`).text("id"))
@@ -200,14 +201,14 @@ func TestPages(t *testing.T) {
 		slices.Sort(ids)
 		first, more := c.ok("GET", "/accounts?limit=2", "").list()
 		if len(first) != 2 || !more || first[0]["id"] != ids[0] || first[1]["id"] != ids[1] {
-			t.Errorf("first page %v, more %v", first, more)
+			t.Errorf("the first page is %v with more %v, want the first 2 of %v", first, more, ids)
 		}
 		rest, more := c.ok("GET", "/accounts?limit=2&after="+ids[1], "").list()
 		if len(rest) != 1 || more || rest[0]["id"] != ids[2] {
-			t.Errorf("second page %v, more %v", rest, more)
+			t.Errorf("the second page is %v with more %v, want only %s", rest, more, ids[2])
 		}
 		if r := c.ok("GET", "/accounts?after=zzz", ""); !strings.Contains(r.body, `"data":[]`) {
-			t.Errorf("an empty page is %s", r.body)
+			t.Errorf(`an empty page is %s, want "data":[]`, r.body)
 		}
 		for query, param := range map[string]string{
 			"limit=0": "limit", "limit=201": "limit", "limit=x": "limit", "limit=": "limit", "limit=-1": "limit", "limit=1.5": "limit",
@@ -222,7 +223,7 @@ func TestPages(t *testing.T) {
 
 func TestUsers(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *caller) {
+	eachDB(t, func(t *testing.T, c *caller) {
 		account := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		u := c.ok("POST", "/accounts/"+account+"/users", `{"email":"Ada@Example.com","password":"correct horse","operator":true}`)
 		u.wantNames("id", "account", "email", "disabled", "operator", "has_password", "second_factor", "created")
@@ -230,7 +231,7 @@ func TestUsers(t *testing.T) {
 			`"second_factor":false}`)
 		id := u.text("id")
 		if !strings.HasPrefix(id, "user_") || strings.Contains(u.body, "argon2") {
-			t.Errorf("user %s", u.body)
+			t.Errorf("the new user is %s, want an id user_… and no password hash", u.body)
 		}
 		c.ok("PATCH", "/users/"+id, `{"email":"new@example.com","password":"another horse","disabled":true,"operator":false}`).
 			want(`{"email":"new@example.com","disabled":true,"operator":false}`)
@@ -253,7 +254,7 @@ func TestUsers(t *testing.T) {
 		c.ok("DELETE", "/users/"+id, "").want(`{"id":"` + id + `","deleted":true}`)
 		c.do("DELETE", "/users/"+id, "").wantFault(fault.NotFound, "")
 		if list, _ := c.ok("GET", "/accounts/"+account+"/users", "").list(); len(list) != 0 {
-			t.Errorf("deleted users are still listed: %v", list)
+			t.Errorf("after the deletion the users are %v, want none", list)
 		}
 	})
 }

@@ -1,11 +1,11 @@
 // Package admin owns the operator API below /admin/v1. It decodes requests, calls other packages,
-// and writes answers. It has no rules of its own about money, keys or the catalog.
+// and writes answers. The rules about money, keys and the catalog are in the other packages.
 //
 // Invariants:
 //   - If the settings have no token, every path answers 404.
 //   - A request without the token gets 401.
-//   - Requests are decoded strictly, and a refused request changes nothing.
-//   - A request changes data in one transaction, including the saved answer of its Idempotency-Key.
+//   - Requests are decoded strictly, and a rejected request changes nothing.
+//   - A request changes data and saves the answer of its Idempotency-Key in one transaction.
 //   - Errors have the shape of /v1.
 //
 // Only the first answer contains a created key's secret or a user's link. A repetition with the
@@ -40,38 +40,38 @@ const Base = "/admin/v1"
 type Options struct {
 	// Token is the operator's bearer token. If Token is not set, every path answers 404.
 	Token *httpapi.OperatorToken
-	// WrongTokens delays the answers to wrong tokens. If nil, they are sent at once.
+	// WrongTokens delays the answers to wrong tokens. If nil, these answers are not delayed.
 	WrongTokens *limit.Throttle
 	DB          *store.DB
-	// Keys is this node's key cache. The API updates Keys after every change of an account or key.
+	// Keys is this node's key cache. The API drops keys from the cache after a change.
 	Keys *account.Keys
-	// Passwords hashes the passwords of new console users. Share it with the code that verifies
-	// them. If nil, New creates one.
+	// Passwords hashes the passwords of new console users. Use the Passwords of the console's
+	// sign-ins. If nil, New creates Passwords.
 	Passwords *account.Passwords
 	// PublicURL is the base address of links for users.
 	PublicURL string
-	// Providers are the adapters for lines of a catalog.
+	// Providers are the providers known to catalogs, by name.
 	Providers map[string]catalog.Provider
-	// Catalog is this node's watcher. The watcher loads a new catalog at once. If nil, all watchers
-	// find a new catalog by polling.
+	// Catalog is this node's watcher. The API makes the watcher load a new catalog at once. If nil,
+	// this node finds a new catalog by polling.
 	Catalog *catalog.Watcher
-	// Lines controls the lines of this node. Lines is nil if the process runs no lines, as in
-	// subcommands.
+	// Lines controls the lines of this node. Lines is nil in a process without lines, such as a
+	// subcommand.
 	Lines operator.LineControl
-	// Jobs are the jobs of this node. Jobs is nil if the process runs no jobs, as in subcommands.
+	// Jobs are the jobs of this node. Jobs is nil in a process without jobs, such as a subcommand.
 	Jobs *job.Jobs
 	// Audits are the audits of this node. If nil, New creates them.
 	Audits *operator.Audits
-	// Webhooks sends tests and repeats deliveries. Both work even if Webhooks.Run is not running.
+	// Webhooks sends test events and resends deliveries, even if Webhooks.Run is not running.
 	Webhooks *webhook.Webhooks
-	// TrustedProxies are the networks whose X-Forwarded-For is trusted.
+	// TrustedProxies are the networks of proxies with a trusted X-Forwarded-For.
 	TrustedProxies []netip.Prefix
 	// Log receives the causes of 503 answers. If nil, nothing is logged.
 	Log *slog.Logger
-	// OnceSecret is the secret of the request fingerprints by which the API recognizes a repetition
-	// with the same Idempotency-Key. If nil, New derives OnceSecret from the current Token.
+	// OnceSecret is the key of the request fingerprints saved with an Idempotency-Key. If nil, New
+	// derives OnceSecret from the current Token.
 	OnceSecret []byte
-	// Attached cancels a call when the context of its request is done, as subcommands need. If
+	// Attached cancels a call when the context of its request is done. Subcommands need this. If
 	// false, the call continues, because the client may have closed only its sending side.
 	Attached bool
 }

@@ -36,7 +36,7 @@ var providers = map[string]catalog.Provider{
 
 const token = "operator-token-of-the-test"
 
-// caller calls the API of one node on one database.
+// caller sends requests to the API of one node on one database.
 type caller struct {
 	t       *testing.T
 	handler http.Handler
@@ -45,7 +45,7 @@ type caller struct {
 	log     *bytes.Buffer
 }
 
-func newOperator(t *testing.T, db *store.DB, change ...func(*Options)) *caller {
+func newCaller(t *testing.T, db *store.DB, edit ...func(*Options)) *caller {
 	t.Helper()
 	keys := account.NewKeys(account.KeysOptions{DB: db})
 	t.Cleanup(keys.Close)
@@ -54,16 +54,16 @@ func newOperator(t *testing.T, db *store.DB, change ...func(*Options)) *caller {
 		Log:       slog.New(slog.NewTextHandler(&lockedBuffer{w: log}, nil)),
 		Providers: providers,
 		Webhooks:  webhook.New(webhook.Options{DB: db, Guard: egress.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})})}
-	for _, c := range change {
-		c(&opts)
+	for _, e := range edit {
+		e(&opts)
 	}
 	return &caller{t: t, handler: New(opts), keys: keys, db: db, log: log}
 }
 
-// each runs a test on a fresh database of each engine.
-func each(t *testing.T, test func(t *testing.T, c *caller)) {
+// eachDB runs a test with a caller on a new database of each engine.
+func eachDB(t *testing.T, test func(t *testing.T, c *caller)) {
 	t.Helper()
-	storetest.Each(t, func(t *testing.T, db *store.DB) { test(t, newOperator(t, db)) })
+	storetest.Each(t, func(t *testing.T, db *store.DB) { test(t, newCaller(t, db)) })
 }
 
 type lockedBuffer struct {
@@ -98,24 +98,24 @@ func (c *caller) do(method, path, body string, headers ...string) reply {
 	return reply{t: c.t, status: w.Code, header: w.Header(), body: w.Body.String()}
 }
 
-// ok sends a request that must succeed.
+// ok is do for a request with the status 200 and a JSON answer.
 func (c *caller) ok(method, path, body string, headers ...string) reply {
 	c.t.Helper()
 	r := c.do(method, path, body, headers...)
 	if r.status != http.StatusOK || r.header.Get("Content-Type") != "application/json" {
-		c.t.Fatalf("%s %s %s answered %d %s", method, path, body, r.status, r.body)
+		c.t.Fatalf("%s %s %s answered %d %s, want 200 with JSON", method, path, body, r.status, r.body)
 	}
 	return r
 }
 
-// members returns the reply as an object.
+// members returns the members of the reply, a JSON object.
 func (r reply) members() map[string]any {
 	r.t.Helper()
 	d := json.NewDecoder(strings.NewReader(r.body))
 	d.UseNumber()
 	var m map[string]any
 	if err := d.Decode(&m); err != nil {
-		r.t.Fatalf("%s: %v", r.body, err)
+		r.t.Fatalf("the reply %s is no JSON object: %v", r.body, err)
 	}
 	return m
 }
@@ -129,7 +129,7 @@ func (r reply) text(name string) string {
 	return s
 }
 
-// want checks members of the reply, given as JSON.
+// want checks that the reply has all members of a JSON object.
 func (r reply) want(members string) {
 	r.t.Helper()
 	got, want := r.members(), reply{t: r.t, body: members}.members()
@@ -154,11 +154,11 @@ func (r reply) wantNames(names ...string) {
 		delete(got, name)
 	}
 	if len(got) > 0 {
-		r.t.Errorf("%s: unexpected members %v", r.body, got)
+		r.t.Errorf("%s has the unexpected members %v", r.body, got)
 	}
 }
 
-// wantFault checks the error of a reply, complete in the /v1 shape.
+// wantFault checks that the reply is the error with a code and param in the format of /v1.
 func (r reply) wantFault(code fault.Code, param string) {
 	r.t.Helper()
 	var e struct {
@@ -168,7 +168,7 @@ func (r reply) wantFault(code fault.Code, param string) {
 		}
 	}
 	if err := json.Unmarshal([]byte(r.body), &e); err != nil {
-		r.t.Fatalf("%d %s: %v", r.status, r.body, err)
+		r.t.Fatalf("the reply %d %s has no error: %v", r.status, r.body, err)
 	}
 	row, _ := fault.Lookup(code)
 	got := ""
@@ -208,13 +208,13 @@ func (c *caller) accepts(secret string) bool {
 
 func TestAuthenticationAndRoutes(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *caller) {
+	eachDB(t, func(t *testing.T, c *caller) {
 		for _, header := range []string{"", "Bearer", "Bearer ", "Bearer wrong", "Basic " + token, token, "Bearer " + token + "x",
 			"Bearer " + token[1:]} {
 			r := c.do("GET", "/accounts", "", "Authorization", header)
 			r.wantFault(fault.InvalidAPIKey, "")
 			if r.header.Get("WWW-Authenticate") != "Bearer" {
-				t.Errorf("%q: no WWW-Authenticate", header)
+				t.Errorf("Authorization %q: WWW-Authenticate is %q, want Bearer", header, r.header.Get("WWW-Authenticate"))
 			}
 			c.do("GET", "/nothing", "", "Authorization", header).wantFault(fault.InvalidAPIKey, "")
 		}
@@ -223,7 +223,7 @@ func TestAuthenticationAndRoutes(t *testing.T) {
 			"/codes/x/y", "/jobs/x/pause", "/webhook", "/accounts/x/webhook/pause", "/lines/main", "/lines/main/pause",
 			"/catalog/revisions/1/x", "/{id}"} {
 			if r := c.do("GET", path, ""); !strings.Contains(r.body, "/admin/docs") {
-				t.Errorf("%s: %s does not name the page with all paths", path, r.body)
+				t.Errorf("GET %s answered %s, want a message that names /admin/docs", path, r.body)
 			} else {
 				r.wantFault(fault.NotFound, "")
 			}
@@ -240,10 +240,10 @@ func TestAuthenticationAndRoutes(t *testing.T) {
 			}
 		}
 		if r := c.do("HEAD", "/accounts", ""); r.status != http.StatusOK {
-			t.Errorf("HEAD answered %d", r.status)
+			t.Errorf("HEAD answered %d, want 200", r.status)
 		}
 		if r := c.ok("GET", "/accounts", ""); r.header.Get("Cache-Control") != "no-store" {
-			t.Errorf("Cache-Control %q", r.header.Get("Cache-Control"))
+			t.Errorf("Cache-Control is %q, want no-store", r.header.Get("Cache-Control"))
 		}
 	})
 }
@@ -251,7 +251,7 @@ func TestAuthenticationAndRoutes(t *testing.T) {
 func TestWithoutTokenEverythingIs404(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		c := newOperator(t, db, func(o *Options) { o.Token = nil })
+		c := newCaller(t, db, func(o *Options) { o.Token = nil })
 		for _, header := range []string{"", "Bearer", "Bearer ", "Bearer " + token} {
 			c.do("GET", "/accounts", "", "Authorization", header).wantFault(fault.NotFound, "")
 			c.do("POST", "/accounts", `{"name":"x"}`, "Authorization", header).wantFault(fault.NotFound, "")
@@ -261,7 +261,7 @@ func TestWithoutTokenEverythingIs404(t *testing.T) {
 
 func TestUnknownIDs(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *caller) {
+	eachDB(t, func(t *testing.T, c *caller) {
 		for _, id := range []string{"acct_none", "key_none", "%00", "%ff", strings.Repeat("x", 3000), "'%20OR%201=1"} {
 			for path, body := range map[string]string{
 				"GET /accounts/" + id: "", "PATCH /accounts/" + id: `{"name":"x"}`, "GET /accounts/" + id + "/users": "",
@@ -294,17 +294,17 @@ func TestUnavailableDatabase(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := newOperator(t, db)
+		c := newCaller(t, db)
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
 		r := c.do("POST", "/accounts", `{"name":"x"}`)
 		r.wantFault(fault.ServiceUnavailable, "")
 		if r.header.Get("Retry-After") != "1" {
-			t.Errorf("Retry-After %q", r.header.Get("Retry-After"))
+			t.Errorf("Retry-After is %q, want 1", r.header.Get("Retry-After"))
 		}
 		if log := c.log.String(); strings.Count(log, "\n") != 1 || strings.Contains(log, token) {
-			t.Errorf("log %q", log)
+			t.Errorf("the log is %q, want one line without the token", log)
 		}
 	})
 }

@@ -8,7 +8,8 @@ import (
 	"tollgate/internal/ledger/audit"
 )
 
-// audit recomputes the books, or those of one account. It stops when its caller disconnects.
+// audit checks the balances of all accounts, or of one account, against the receipts and credits. It
+// stops when the client disconnects.
 func (s *server) audit(c *call) (any, error) {
 	values, err := c.query("account")
 	if err != nil {

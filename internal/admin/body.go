@@ -18,8 +18,8 @@ const (
 	maxCatalog = 4 << 20
 )
 
-// read returns the request's body of at most limit bytes. An interrupted body is not an error of
-// its JSON, because it may be a catalog in YAML.
+// read returns the request's body of at most limit bytes. For an interrupted body the code is
+// invalid_request and not invalid_json, because the body may be a catalog in YAML.
 func (c *call) read(limit int64) ([]byte, error) {
 	body, err := c.Body(limit)
 	if httpapi.IsInterrupted(err) {
@@ -58,18 +58,18 @@ func noQuery(handle func(*call) (any, error)) func(*call) (any, error) {
 	}
 }
 
-// noBody returns a handler for a path without query parameters whose body is empty or {}.
+// noBody returns a handler for a path without query parameters and with an empty body or {}.
 func noBody(handle func(*call) (any, error)) func(*call) (any, error) {
 	return noQuery(func(c *call) (any, error) {
-		if err := c.readNothing(); err != nil {
+		if err := c.readEmpty(); err != nil {
 			return nil, err
 		}
 		return handle(c)
 	})
 }
 
-// readNothing reads an empty body or an empty object.
-func (c *call) readNothing() error {
+// readEmpty returns an error unless the body is empty or an empty object.
+func (c *call) readEmpty() error {
 	body, err := c.read(maxBody)
 	if err != nil || len(bytes.TrimSpace(body)) == 0 {
 		return err
@@ -85,10 +85,11 @@ func (c *call) readNothing() error {
 type object struct {
 	raw     []byte
 	members map[string]json.RawMessage
-	names   []string // in the order of the text
+	names   []string // in the order of the body
 }
 
-// parseObject checks a JSON body: UTF-8, valid JSON, an object, unique keys.
+// parseObject parses a body as an object. It returns an error unless the body is UTF-8 and a valid
+// JSON object with unique keys.
 func parseObject(body []byte) (object, error) {
 	if !utf8.Valid(body) {
 		return object{}, fault.New(fault.InvalidEncoding, "The request body is not UTF-8.")
@@ -159,56 +160,56 @@ func fieldNames(fields []field) string {
 	return "The fields are " + strings.Join(names(fields, func(f field) string { return f.name }), ", ") + "."
 }
 
-// setter returns a setter for JSON values of type T.
-func setter[T any](to func(T)) func(json.RawMessage) bool {
+// setter returns a function for field.set. It decodes a value of type T and calls assign.
+func setter[T any](assign func(T)) func(json.RawMessage) bool {
 	return func(raw json.RawMessage) bool {
 		var v T
 		if json.Unmarshal(raw, &v) != nil {
 			return false
 		}
-		to(v)
+		assign(v)
 		return true
 	}
 }
 
-// setNull returns a handler of null that clears an optional value.
-func setNull[T any](to **T) func() { return func() { *to = nil } }
+// setNull returns a function for field.null. It clears an optional value.
+func setNull[T any](dst **T) func() { return func() { *dst = nil } }
 
-func textField(name string, to *string) field {
-	return field{name: name, must: "a text", set: setter(func(v string) { *to = v })}
+func textField(name string, dst *string) field {
+	return field{name: name, must: "a text", set: setter(func(v string) { *dst = v })}
 }
 
-func optionalTextField(name string, to **string) field {
-	return field{name: name, must: "a text", set: setter(func(v string) { *to = &v })}
+func optionalTextField(name string, dst **string) field {
+	return field{name: name, must: "a text", set: setter(func(v string) { *dst = &v })}
 }
 
-func flagField(name string, to **bool) field {
-	return field{name: name, must: "true or false", set: setter(func(v bool) { *to = &v })}
+func flagField(name string, dst **bool) field {
+	return field{name: name, must: "true or false", set: setter(func(v bool) { *dst = &v })}
 }
 
-func countField(name string, to **int64) field {
-	return field{name: name, must: "a whole number", set: setter(func(v int64) { *to = &v }), null: setNull(to)}
+func countField(name string, dst **int64) field {
+	return field{name: name, must: "a whole number", set: setter(func(v int64) { *dst = &v }), null: setNull(dst)}
 }
 
-func moneyField(name string, to **money.Amount) field {
+func moneyField(name string, dst **money.Amount) field {
 	return field{name: name, must: "a decimal number of US dollars, with at most 9 decimals and below 1000000000",
 		set: func(raw json.RawMessage) bool {
-			if raw[0] == '"' && bytes.ContainsAny(raw, "eE") { // programs may write small numbers with an exponent, people do not
+			if raw[0] == '"' && bytes.ContainsAny(raw, "eE") { // only JSON numbers may have an exponent
 				return false
 			}
-			return setter(func(v money.Amount) { *to = &v })(raw)
-		}, null: setNull(to)}
+			return setter(func(v money.Amount) { *dst = &v })(raw)
+		}, null: setNull(dst)}
 }
 
 // factorRange is the range of price factors in error messages.
 const factorRange = "above 0 and at most 1000, with at most 6 decimals"
 
-func factorField(name string, to **money.Factor) field {
-	return field{name: name, must: "a decimal number " + factorRange, set: setter(func(v money.Factor) { *to = &v })}
+func factorField(name string, dst **money.Factor) field {
+	return field{name: name, must: "a decimal number " + factorRange, set: setter(func(v money.Factor) { *dst = &v })}
 }
 
-// factorsField reads an object of factors with unique names.
-func factorsField(name string, to func(map[string]money.Factor)) field {
+// factorsField is a field for an object of factors by model id.
+func factorsField(name string, assign func(map[string]money.Factor)) field {
 	return field{name: name, must: "an object of decimal numbers by model id, each " + factorRange, set: func(raw json.RawMessage) bool {
 		o, err := parseObject(raw)
 		if err != nil {
@@ -222,18 +223,19 @@ func factorsField(name string, to func(map[string]money.Factor)) field {
 			}
 			factors[model] = factor
 		}
-		to(factors)
+		assign(factors)
 		return true
 	}}
 }
 
-// textsField reads a list of texts. A null in the list is an error.
-func textsField(name string, to *[]string) field {
-	return field{name: name, must: "a list of texts", null: func() { *to = nil }, set: setter(func(list []*string) {
-		*to = make([]string, len(list))
+// textsField is a field for a list of texts. A null in the list becomes an empty text. The list's own
+// checks reject empty texts.
+func textsField(name string, dst *[]string) field {
+	return field{name: name, must: "a list of texts", null: func() { *dst = nil }, set: setter(func(list []*string) {
+		*dst = make([]string, len(list))
 		for i, text := range list {
 			if text != nil {
-				(*to)[i] = *text
+				(*dst)[i] = *text
 			}
 		}
 	})}

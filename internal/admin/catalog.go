@@ -14,10 +14,10 @@ import (
 	"tollgate/internal/store"
 )
 
-// refreshTime bounds the wait of an answer for this node to apply a change.
-const refreshTime = time.Second
+// refreshTimeout bounds the time for this node to apply a change before the answer is sent.
+const refreshTimeout = time.Second
 
-// catalogDocument is a document with its revision.
+// catalogDocument is a catalog with its revision.
 type catalogDocument struct {
 	doc      *catalog.Document
 	revision int64
@@ -60,7 +60,7 @@ func noRevision(number string) error {
 	return fault.New(fault.NotFound, "There is no catalog revision %s. GET /admin/v1/catalog/revisions lists them.", fault.Excerpt(number))
 }
 
-// document encodes a catalog in the format that the client accepts, by default JSON.
+// document encodes a catalog in the client's preferred format, by default JSON.
 func (c *call) document(n catalogDocument) text {
 	c.Header().Set("X-Catalog-Revision", strconv.FormatInt(n.revision, 10))
 	if wantsYAML(c.Request.Header.Values("Accept")) {
@@ -85,8 +85,8 @@ func wantsYAML(accept []string) bool {
 	return false
 }
 
-// appliedAnswer is the answer to a PUT.
-type appliedAnswer struct {
+// applyAnswer is the answer to a PUT.
+type applyAnswer struct {
 	Revision int64    `json:"revision"`
 	Changes  []string `json:"changes"`
 	Warnings []string `json:"warnings"`
@@ -117,14 +117,14 @@ func (s *server) putCatalog(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := appliedAnswer{Warnings: append(lines(warnings), loss...), DryRun: dryRun}
-	run, apply := view[catalog.ApplyResult], catalog.PreviewTx
+	out := applyAnswer{Warnings: append(lines(warnings), loss...), DryRun: dryRun}
+	inTx, apply := view[catalog.ApplyResult], catalog.PreviewTx
 	if !dryRun {
-		run, apply = change[catalog.ApplyResult], func(tx *store.Tx, doc *catalog.Document) (catalog.ApplyResult, error) {
+		inTx, apply = change[catalog.ApplyResult], func(tx *store.Tx, doc *catalog.Document) (catalog.ApplyResult, error) {
 			return operator.ApplyTx(tx, s.actor(c), doc)
 		}
 	}
-	applied, err := run(s, c, func(tx *store.Tx) (catalog.ApplyResult, error) { return apply(tx, doc) })
+	applied, err := inTx(s, c, func(tx *store.Tx) (catalog.ApplyResult, error) { return apply(tx, doc) })
 	if err != nil {
 		return nil, err
 	}
@@ -141,24 +141,24 @@ func (s *server) refresh(ctx context.Context) {
 	if s.Catalog == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, refreshTime)
+	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
 	if err := s.Catalog.Refresh(ctx); err != nil {
 		s.Log.Warn("operator API: the new catalog is not in use here yet", "error", err)
 	}
 }
 
-// invalidCatalog returns the 400 with all faults of a document.
+// invalidCatalog returns a 400 with all faults of a catalog.
 func invalidCatalog(err error) error {
 	var faults catalog.Faults
 	if !errors.As(err, &faults) || len(faults) == 0 {
 		return err
 	}
-	which := ":"
+	intro := ":"
 	if len(faults) > 1 {
-		which = fmt.Sprintf(". The first of %d faults:", len(faults))
+		intro = fmt.Sprintf(". The first of %d faults:", len(faults))
 	}
-	f := fault.At(fault.InvalidCatalog, fault.Excerpt(faults[0].Path), "The catalog was refused and nothing changed%s %s", which, faults[0])
+	f := fault.At(fault.InvalidCatalog, fault.Excerpt(faults[0].Path), "The catalog was refused and nothing changed%s %s", intro, faults[0])
 	f.Fields = map[string]any{"faults": lines(faults)}
 	return f
 }
@@ -190,9 +190,9 @@ func (s *server) listRevisions(c *call) (any, error) {
 }
 
 // lines formats faults or warnings as `path: message`, like the command line.
-func lines[T fmt.Stringer](all []T) []string {
-	out := make([]string, len(all))
-	for i, v := range all {
+func lines[T fmt.Stringer](list []T) []string {
+	out := make([]string, len(list))
+	for i, v := range list {
 		out[i] = v.String()
 	}
 	return out

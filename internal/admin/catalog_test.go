@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// document is a catalog with one model at a price and its line.
+// document returns a catalog with one model, its input price and its line.
 func document(price string) string {
 	return `models:
   - id: swift-1
@@ -32,10 +32,10 @@ lines:
 
 func TestCatalog(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *caller) {
+	eachDB(t, func(t *testing.T, c *caller) {
 		watcher := catalog.NewWatcher(catalog.WatcherOptions{DB: c.db, Providers: providers, Interval: time.Hour,
 			Lookup: func(string) (string, bool) { return "value", true }, Log: slog.New(slog.DiscardHandler)})
-		c = newOperator(t, c.db, func(opts *Options) { opts.Catalog = watcher })
+		c = newCaller(t, c.db, func(opts *Options) { opts.Catalog = watcher })
 		c.do("GET", "/catalog", "").wantFault(fault.NotFound, "")
 
 		dry := c.ok("PUT", "/catalog?dry_run=true", document("0.25"), "Content-Type", "application/yaml")
@@ -47,11 +47,11 @@ func TestCatalog(t *testing.T) {
 		put.wantNames("revision", "changes", "warnings")
 		put.want(`{"revision":1,"changes":["model swift-1: added","line main: added"],"warnings":[]}`)
 		if got := watcher.Current().Revision; got != 1 {
-			t.Errorf("after the answer this node serves revision %d", got)
+			t.Errorf("after the answer this node serves revision %d, want 1", got)
 		}
 		current := c.ok("GET", "/catalog", "")
 		if !strings.HasPrefix(current.body, "{") || current.header.Get("X-Catalog-Revision") != "1" {
-			t.Errorf("current %s", current.body)
+			t.Errorf("the current catalog is %s in revision %s, want JSON in revision 1", current.body, current.header.Get("X-Catalog-Revision"))
 		}
 		for accept, kind := range map[string]string{
 			"application/yaml": "application/yaml", "text/yaml, application/json": "application/yaml",
@@ -60,24 +60,24 @@ func TestCatalog(t *testing.T) {
 		} {
 			r := c.do("GET", "/catalog", "", "Accept", accept)
 			if r.status != 200 || r.header.Get("Content-Type") != kind || (kind == "application/yaml") != strings.Contains(r.body, "- id: swift-1") {
-				t.Errorf("Accept %q: %d %s %s", accept, r.status, r.header.Get("Content-Type"), r.body)
+				t.Errorf("Accept %q got %d, the type %s and %s, want the type %s", accept, r.status, r.header.Get("Content-Type"), r.body, kind)
 			}
-			// The answer can be sent back and changes nothing.
+			// Sending the answer back changes nothing.
 			c.ok("PUT", "/catalog", r.body, "Content-Type", kind).want(`{"revision":1,"changes":[]}`)
 		}
 
 		c.ok("PUT", "/catalog?dry_run=false", document("0.3")).want(`{"revision":2,"changes":["model swift-1: price.input 0.25 -> 0.3"]}`)
 		history, more := c.ok("GET", "/catalog/revisions?limit=1", "").list()
 		if len(history) != 1 || !more || fmt.Sprint(history[0]["revision"]) != "2" {
-			t.Errorf("history %v", history)
+			t.Errorf("the first page of the history is %v with more %v, want revision 2 and more", history, more)
 		}
 		history, more = c.ok("GET", "/catalog/revisions?after=2", "").list()
 		if len(history) != 1 || more || fmt.Sprint(history[0]["revision"]) != "1" {
-			t.Errorf("history %v", history)
+			t.Errorf("the second page of the history is %v with more %v, want only revision 1", history, more)
 		}
 		old := c.ok("GET", "/catalog/revisions/1", "")
 		if old.body != current.body || old.header.Get("X-Catalog-Revision") != "1" {
-			t.Errorf("revision 1 is %s", old.body)
+			t.Errorf("revision 1 is %s, want %s", old.body, current.body)
 		}
 		c.do("GET", "/catalog/revisions/3", "").wantFault(fault.NotFound, "")
 		c.do("GET", "/catalog/revisions/-1", "").wantFault(fault.NotFound, "")
@@ -86,26 +86,26 @@ func TestCatalog(t *testing.T) {
 
 func TestCatalogFaults(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *caller) {
+	eachDB(t, func(t *testing.T, c *caller) {
 		c.ok("PUT", "/catalog", document("0.25"))
 		r := c.do("PUT", "/catalog", document("-1")+"surplus: 1\n")
 		r.wantFault(fault.InvalidCatalog, "models[0].price.input")
 		faults, ok := r.members()["faults"].([]any)
 		if !ok || len(faults) != 2 {
-			t.Errorf("faults in %s", r.body)
+			t.Fatalf("the answer is %s, want 2 faults", r.body)
 		}
 		if faults[0] != "models[0].price.input: must not be negative" || !strings.HasPrefix(faults[1].(string), "surplus: ") {
-			t.Errorf("faults %v", faults)
+			t.Errorf("the faults are %v, want the price and surplus", faults)
 		}
 		one, want := c.do("PUT", "/catalog", document("-1")), "nothing changed: models[0].price.input: must not be negative"
 		if text := one.members()["error"].(map[string]any)["message"].(string); !strings.HasSuffix(text, want) {
-			t.Errorf("with one fault the message is %q", text)
+			t.Errorf("the message for one fault is %q, want the end %q", text, want)
 		}
 		for _, body := range []string{"", "[]", "{", "models: [", "\xff"} {
 			for _, query := range []string{"", "?dry_run=true"} {
 				r := c.do("PUT", "/catalog"+query, body)
 				if r.status != 400 || !strings.Contains(r.body, `"code":"invalid_catalog"`) || !strings.Contains(r.body, `"faults":["`) {
-					t.Errorf("%q answered %d %s", body, r.status, r.body)
+					t.Errorf("PUT %s with %q answered %d %s, want a 400 with faults", query, body, r.status, r.body)
 				}
 			}
 		}
@@ -113,21 +113,21 @@ func TestCatalogFaults(t *testing.T) {
 		c.do("PUT", "/catalog?dry_run=maybe", document("1")).wantFault(fault.InvalidRequest, "dry_run")
 		c.do("PUT", "/catalog?dryrun=true", document("1")).wantFault(fault.InvalidRequest, "dryrun")
 		if history, _ := c.ok("GET", "/catalog/revisions", "").list(); len(history) != 1 {
-			t.Errorf("refused documents left %v", history)
+			t.Errorf("after the rejected catalogs the history is %v, want one revision", history)
 		}
 		c.do("GET", "/catalog/revisions?after=x", "").wantFault(fault.InvalidRequest, "after")
 	})
 }
 
-// TestCatalogWarns checks that an apply and its dry run warn of everything that the catalog takes
-// out of service.
-func TestCatalogWarns(t *testing.T) {
+// TestCatalogWarnings checks that an apply and its dry run warn of keys and lines without their
+// variables, and of removed models with recent requests.
+func TestCatalogWarnings(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *caller) {
+	eachDB(t, func(t *testing.T, c *caller) {
 		watcher := catalog.NewWatcher(catalog.WatcherOptions{DB: c.db, Providers: providers, Interval: time.Hour,
 			Lookup: func(name string) (string, bool) { return map[string]string{"SET": "value"}[name], name == "SET" },
 			Log:    slog.New(slog.DiscardHandler)})
-		c = newOperator(t, c.db, func(opts *Options) { opts.Catalog = watcher })
+		c = newCaller(t, c.db, func(opts *Options) { opts.Catalog = watcher })
 		c.ok("PUT", "/catalog", document("0.25"))
 		storetest.Update(t, c.db, func(tx *store.Tx) error {
 			now, err := tx.NowMS()

@@ -21,8 +21,8 @@ type codeAnswer struct {
 }
 
 func showCode(c account.RedeemCode, nowMS int64) codeAnswer {
-	return codeAnswer{ID: c.ID, Batch: c.Batch, Hint: c.Hint, USD: c.Value, State: c.State(nowMS), Account: orNil(c.Account),
-		Redeemed: orNil(seconds(c.RedeemedMS)), Expires: orNil(seconds(c.ExpiresMS)), Created: seconds(c.CreatedMS)}
+	return codeAnswer{ID: c.ID, Batch: c.Batch, Hint: c.Hint, USD: c.Value, State: c.State(nowMS), Account: nilIfZero(c.Account),
+		Redeemed: nilIfZero(seconds(c.RedeemedMS)), Expires: nilIfZero(seconds(c.ExpiresMS)), Created: seconds(c.CreatedMS)}
 }
 
 // newCodeAnswer is a code with its text, shown once.
@@ -31,7 +31,7 @@ type newCodeAnswer struct {
 	Code string `json:"code"`
 }
 
-// newCodesAnswer are the codes of one request.
+// newCodesAnswer has the codes created by one request.
 type newCodesAnswer struct{ list[newCodeAnswer] }
 
 func (n newCodesAnswer) withoutSecret() any {

@@ -12,18 +12,18 @@ import (
 
 func TestCodes(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *caller) {
+	eachDB(t, func(t *testing.T, c *caller) {
 		id := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		first := c.ok("POST", "/codes", `{"usd":"2.5","count":3,"expires":4102444800}`, "Idempotency-Key", "k")
 		codes, more := first.list()
 		if len(codes) != 3 || more || codes[0]["state"] != "unused" ||
 			strings.Count(first.body, `"usd":2.5,`) != 3 || strings.Count(first.body, `"expires":4102444800,`) != 3 {
-			t.Fatalf("created %s", first.body)
+			t.Fatalf("created %s, want 3 unused codes of 2.5 USD with the expiry", first.body)
 		}
 		text := codes[0]["code"].(string)
 		again := c.ok("POST", "/codes", `{"usd":"2.5","count":3,"expires":4102444800}`, "Idempotency-Key", "k")
 		if list, _ := again.list(); len(list) != 3 || strings.Contains(again.body, `"code"`) || strings.Contains(again.body, text) {
-			t.Errorf("the repetition is answered %s", again.body)
+			t.Errorf("the repetition got %s, want the 3 codes without their texts", again.body)
 		}
 		storetest.Update(t, c.db, func(tx *store.Tx) error {
 			_, _, err := account.RedeemTx(tx, id, text)
@@ -41,10 +41,10 @@ func TestCodes(t *testing.T) {
 				after = code["id"].(string)
 				states[after] = code["state"].(string)
 				if code["code"] != nil {
-					t.Errorf("the list shows %v", code)
+					t.Errorf("the list has %v, want no text of a code", code)
 				}
 				if code["state"] == "used" && (code["account"] != id || code["redeemed"] == nil) {
-					t.Errorf("used: %v", code)
+					t.Errorf("the used code is %v, want account %s and the time", code, id)
 				}
 			}
 		}

@@ -30,8 +30,8 @@ func (s *server) credit(c *call) (any, error) {
 	}
 	var result operator.Credited
 	out, err := s.update(c, body, func(tx *store.Tx) (out any, err error) {
-		result = operator.Credited{} // a former attempt may have set it
-		// After the lookup of a saved answer: a previous version may have accepted this request.
+		result = operator.Credited{} // this function may run again after an earlier attempt set result
+		// Check after the lookup of a saved answer, because a previous version may have accepted the request.
 		if err := credit.Check(); err != nil {
 			return nil, err
 		}
@@ -66,7 +66,7 @@ func showEntry(e movement.Entry) entryAnswer {
 		Request: e.Request, Job: e.Job, Model: e.Model, Note: e.Note, Ref: e.Reference, Created: seconds(e.CreatedMS)}
 }
 
-// entryColumns are the CSV columns of movements; entryCells are their values.
+// entryColumns are the CSV columns of movements; entryCells returns the values of one movement.
 var entryColumns = []string{"id", "kind", "usd", "balance_usd", "request_id", "job_id", "model", "note", "created", "reference"}
 
 func entryCells(e movement.Entry) []string {
@@ -74,11 +74,11 @@ func entryCells(e movement.Entry) []string {
 		time.UnixMilli(e.CreatedMS).UTC().Format(time.RFC3339), sheet.Cell(e.Reference)}
 }
 
-// entriesRead is the number of movements read at a time for CSV.
-const entriesRead = 1000
+// csvBatch is the number of movements read in one transaction for CSV.
+const csvBatch = 1000
 
-// listEntries answers GET /accounts/{id}/entries. As CSV it returns all selected movements unless a
-// limit is given.
+// listEntries answers GET /accounts/{id}/entries. A CSV answer has all selected movements unless the
+// query has a limit.
 func (s *server) listEntries(c *call) (any, error) {
 	values, after, limit, err := c.page("kind", "since", "until", "format")
 	if err != nil {
@@ -107,10 +107,10 @@ func (s *server) listEntries(c *call) (any, error) {
 	})
 }
 
-// entriesCSV streams movements, so that their number does not matter for memory.
-func (s *server) entriesCSV(c *call, f movement.Selection, limited bool) (any, error) {
-	if !limited {
-		f.Limit = entriesRead
+// entriesCSV streams movements, so that the memory does not grow with the number of movements.
+func (s *server) entriesCSV(c *call, f movement.Selection, hasLimit bool) (any, error) {
+	if !hasLimit {
+		f.Limit = csvBatch
 	}
 	read := func() (items []movement.Entry, more bool, err error) {
 		err = s.DB.View(c.ctx, func(tx *store.Tx) (err error) {
@@ -122,13 +122,13 @@ func (s *server) entriesCSV(c *call, f movement.Selection, limited bool) (any, e
 			items, more, err = movement.ListTx(tx, f)
 			return err
 		})
-		return items, more && !limited, err
+		return items, more && !hasLimit, err
 	}
 	items, more, err := read()
 	if err != nil {
 		return nil, err
 	}
-	return rows{columns: entryColumns, next: func() (cells [][]string, goesOn bool, err error) {
+	return rows{columns: entryColumns, next: func() (cells [][]string, hasMore bool, err error) {
 		if items == nil {
 			if items, more, err = read(); err != nil {
 				return nil, false, err

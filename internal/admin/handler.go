@@ -19,21 +19,21 @@ import (
 )
 
 const (
-	// retryAfter is the Retry-After of a 503: the database may be back in a moment (interface.md,
-	// Errors).
+	// retryAfter is the Retry-After of a 503 (interface.md, Errors).
 	retryAfter = time.Second
-	// callTimeout bounds a call after its caller has disconnected.
+	// callTimeout bounds a call after its client has disconnected.
 	callTimeout = 2 * time.Minute
 )
 
 // call is one request with its context.
 type call struct {
 	*httpapi.Exchange
-	ctx context.Context // outlives the caller unless calls are attached
-	id  string          // the path's {id}; empty if it has none
+	ctx context.Context // ends when the client disconnects only if Options.Attached is set
+	id  string          // the path's {id}; empty if the path has no {id}
 }
 
-// authenticate authenticates the operator. Without a token in the settings every path is a 404.
+// authenticate checks the operator's token. Without a token in the settings it allows every request,
+// because then every path is a 404.
 func (s *server) authenticate(x *httpapi.Exchange) error {
 	x.Header().Set("Cache-Control", "no-store")
 	if !s.Token.IsSet() || s.Token.Is(httpapi.Bearer(x.Request.Header)) {
@@ -46,7 +46,7 @@ func (s *server) authenticate(x *httpapi.Exchange) error {
 		"The operator API needs the operator's token: send `Authorization: Bearer <admin_token>` with the value of the setting admin_token.")
 }
 
-// handler wraps the handler of a route.
+// handler returns the HTTP handler of a route.
 func (s *server) handler(handle func(*call) (any, error)) func(*httpapi.Exchange) error {
 	return func(x *httpapi.Exchange) error {
 		c := &call{Exchange: x, ctx: x.Request.Context(), id: x.PathID()}
@@ -54,9 +54,9 @@ func (s *server) handler(handle func(*call) (any, error)) func(*httpapi.Exchange
 			return fault.New(fault.NotFound, "The id in the path has control characters or is not UTF-8. Check the id.")
 		}
 		if !s.Attached {
-			detached, done := x.DetachedContext(callTimeout)
-			defer done()
-			c.ctx = detached
+			ctx, cancel := x.DetachedContext(callTimeout)
+			defer cancel()
+			c.ctx = ctx
 		}
 		out, err := handle(c)
 		if err != nil {
@@ -67,8 +67,8 @@ func (s *server) handler(handle func(*call) (any, error)) func(*httpapi.Exchange
 	}
 }
 
-// operatorError returns the error for the operator: it explains an unknown outcome of a commit, and
-// sets Retry-After for a 503.
+// operatorError returns the error for the operator. It explains an unknown outcome of a commit and
+// sets the Retry-After of a 503.
 func operatorError(err error) error {
 	f := fault.Of(err)
 	if errors.Is(err, store.ErrUncertain) || errors.Is(err, ledger.ErrUnknown) {
@@ -81,13 +81,14 @@ func operatorError(err error) error {
 	return f
 }
 
-// text is an answer with its own content type, such as a catalog.
+// text is an answer with a content type, such as a catalog.
 type text struct {
 	contentType string
 	body        []byte
 }
 
-// rows is CSV sent in parts. next returns the next part and reports whether more follow.
+// rows is a CSV answer, sent in parts. next returns the next part and reports whether there are more
+// parts.
 type rows struct {
 	columns []string
 	next    func() (cells [][]string, more bool, err error)
@@ -96,7 +97,7 @@ type rows struct {
 func (r rows) send(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", csvType)
 	out := csv.NewWriter(w)
-	_ = out.Write(r.columns) // a write error shows again at the flush below
+	_ = out.Write(r.columns) // WriteAll below returns the error again
 	for more := true; more; {
 		var cells [][]string
 		var err error
@@ -131,13 +132,12 @@ func encode(v any) []byte {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		panic("admin: an answer that is not JSON: " + err.Error()) // a mistake in this package's types
+		panic("admin: encode an answer: " + err.Error()) // a mistake in this package's types
 	}
 	return b.Bytes()
 }
 
-// isPlain reports whether a text from a URL or header may be stored: UTF-8 without control
-// characters.
+// isPlain reports whether a text from a URL or header is UTF-8 without control characters.
 func isPlain(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }

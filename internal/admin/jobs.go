@@ -15,7 +15,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// jobFields are a job's members besides its public body. held_usd is zero after the job has ended.
+// jobFields are the operator's members of a job, in addition to the public body. held_usd is zero
+// after the job has ended.
 type jobFields struct {
 	Account  string              `json:"account"`
 	Key      string              `json:"key"`
@@ -51,14 +52,14 @@ func showJob(v job.View) json.RawMessage {
 		steps[i] = stepAnswer{s.Name, seconds(s.At), s.At, s.Line}
 	}
 	attempts, _ := json.Marshal(v.Attempts) // texts and numbers: cannot fail
-	more, _ := json.Marshal(jobFields{      // texts and numbers: cannot fail
-		Account: v.Account, Key: v.Key, Request: v.Request, Line: orNil(v.Line), Attempts: v.Attempts, Steps: steps,
+	members, _ := json.Marshal(jobFields{   // texts and numbers: cannot fail
+		Account: v.Account, Key: v.Key, Request: v.Request, Line: nilIfZero(v.Line), Attempts: v.Attempts, Steps: steps,
 		Held: v.Held, Cost: v.Cost, Over: v.Over, LineCost: lineCost(attempts),
 		Started: seconds(v.StartedMS), Ended: seconds(v.EndedMS), Node: v.Node, Host: v.Host,
 	})
 	out := append(json.RawMessage(nil), v.Body[:len(v.Body)-1]...)
 	out = append(out, ',')
-	return append(out, more[1:]...)
+	return append(out, members[1:]...)
 }
 
 func (s *server) listJobs(c *call) (any, error) {
@@ -103,7 +104,7 @@ func (s *server) getJob(c *call) (any, error) {
 	return showJob(v), nil
 }
 
-// queuePosition sets the queue position of a queued job if jobs run in this process.
+// queuePosition sets the position of a queued job if jobs run in this process.
 func (s *server) queuePosition(c *call, v *job.View) error {
 	if s.Jobs == nil {
 		return nil

@@ -37,23 +37,23 @@ func showKey(k account.Key) keyAnswer {
 	return keyAnswer{ID: k.ID, Account: k.Account, Name: k.Name, Hint: k.Hint, Disabled: l.Limits.Disabled,
 		RPM: l.Limits.RPM, DailyBudget: l.Limits.DailyBudget, TotalLimit: l.Limits.TotalLimit,
 		AllowedModels: k.AllowedModels, AllowedIPs: account.ShowIPs(k.AllowedIPs),
-		SpentToday: l.SpentToday, Spent: l.Spent, Held: l.Held, Over: k.Over, LastUsed: orNil(seconds(l.LastUsedMS)),
+		SpentToday: l.SpentToday, Spent: l.Spent, Held: l.Held, Over: k.Over, LastUsed: nilIfZero(seconds(l.LastUsedMS)),
 		Created: seconds(k.CreatedMS)}
 }
 
-// setKeyAnswer is a changed key with warnings about probable mistakes.
-type setKeyAnswer struct {
+// keyWithWarnings is a new or changed key with warnings about probable mistakes.
+type keyWithWarnings struct {
 	keyAnswer
 	Warnings []string `json:"warnings,omitempty"`
 }
 
 // newKeyAnswer is a key with its secret, shown once.
 type newKeyAnswer struct {
-	setKeyAnswer
+	keyWithWarnings
 	Secret string `json:"key"`
 }
 
-func (k newKeyAnswer) withoutSecret() any { return k.setKeyAnswer }
+func (k newKeyAnswer) withoutSecret() any { return k.keyWithWarnings }
 
 // keyFields are the settable fields of a key. null clears a limit or a list.
 func keyFields(k *account.KeySettings) []field {
@@ -78,17 +78,17 @@ func (s *server) createKey(c *call) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		set, err := s.showSetTx(tx, body, k)
-		return newKeyAnswer{set, secret}, err
+		shown, err := s.withWarningsTx(tx, body, k)
+		return newKeyAnswer{shown, secret}, err
 	})
 }
 
-// showSetTx returns a key with a warning for each model in the request that the current catalog
-// does not have. Such models are allowed because a later catalog may add them. Before the first
-// catalog there are no warnings.
-func (s *server) showSetTx(tx *store.Tx, body object, k account.Key) (setKeyAnswer, error) {
-	out := setKeyAnswer{keyAnswer: showKey(k)}
-	if _, listed := body.members["allowed_models"]; !listed {
+// withWarningsTx returns a key with warnings. There is one for each model of a new allowlist without
+// an entry in the current catalog. Such a model is allowed, because a later catalog may add the
+// model. Before the first catalog there are no warnings.
+func (s *server) withWarningsTx(tx *store.Tx, body object, k account.Key) (keyWithWarnings, error) {
+	out := keyWithWarnings{keyAnswer: showKey(k)}
+	if _, isSet := body.members["allowed_models"]; !isSet {
 		return out, nil
 	}
 	head, err := catalog.HeadTx(tx)
@@ -119,7 +119,7 @@ func (s *server) listKeys(c *call) (any, error) {
 	})
 }
 
-// findKeys answers GET /keys: the keys of all accounts with a hint.
+// findKeys answers GET /keys with the keys of all accounts with a hint.
 func (s *server) findKeys(c *call) (any, error) {
 	values, after, limit, err := c.page("hint")
 	if err != nil {
@@ -148,7 +148,7 @@ func (s *server) changeKey(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Also after an error: its transaction may have been committed.
+	// Also after an error, because the transaction may have been committed.
 	defer s.Keys.Forget(c.id)
 	return change(s, c, func(tx *store.Tx) (any, error) {
 		k, err := operator.ChangeKeyTx(tx, s.actor(c), c.id, func(k *account.KeySettings) error {
@@ -160,7 +160,7 @@ func (s *server) changeKey(c *call) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return s.showSetTx(tx, body, k)
+		return s.withWarningsTx(tx, body, k)
 	})
 }
 

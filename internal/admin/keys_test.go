@@ -9,7 +9,7 @@ import (
 
 func TestKeys(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *caller) {
+	eachDB(t, func(t *testing.T, c *caller) {
 		account := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		k := c.ok("POST", "/accounts/"+account+"/keys", `{"name":"ci","rpm":60,"daily_budget_usd":5,"total_limit_usd":"50.000000001",
 			"allowed_models":["swift-1"],"allowed_ips":["192.0.2.7","::ffff:10.1.2.3/104"]}`)
@@ -20,13 +20,13 @@ func TestKeys(t *testing.T) {
 			"allowed_models":["swift-1"],"allowed_ips":["192.0.2.7","10.0.0.0/8"],"spent_today_usd":0,"spent_usd":0,"held_usd":0,"last_used":null}`)
 		id, secret := k.text("id"), k.text("key")
 		if !strings.HasPrefix(id, "key_") || !strings.HasPrefix(secret, "sk-") || !c.accepts(secret) {
-			t.Errorf("key %s", k.body)
+			t.Errorf("the new key is %s, want an id key_… and a valid secret sk-…", k.body)
 		}
 		got := c.ok("GET", "/keys/"+id, "")
 		got.wantNames(fields...)
 		list := c.ok("GET", "/accounts/"+account+"/keys", "")
 		if elements, _ := list.list(); len(elements) != 1 || strings.Contains(list.body+got.body, secret[8:40]) {
-			t.Errorf("list %s", list.body)
+			t.Errorf("the list is %s, want one key without its secret", list.body)
 		}
 
 		// null clears a limit; missing members stay.
@@ -45,19 +45,19 @@ func TestKeys(t *testing.T) {
 // that the answer warns of each such model.
 func TestKeysWithUnknownModels(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *caller) {
+	eachDB(t, func(t *testing.T, c *caller) {
 		account := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		keys := "/accounts/" + account + "/keys"
-		silent := func(r reply) {
+		wantNoWarnings := func(r reply) {
 			t.Helper()
-			if w, present := r.members()["warnings"]; present {
-				t.Errorf("warned of %v: %s", w, r.body)
+			if warnings, ok := r.members()["warnings"]; ok {
+				t.Errorf("warned of %v: %s", warnings, r.body)
 			}
 		}
 		warning := func(model string) string {
 			return "allowed_models: the catalog has no model " + model + ", so the key cannot use it until the catalog has it"
 		}
-		silent(c.ok("POST", keys, `{"allowed_models":["swift-9"]}`)) // without a catalog there is nothing to tell
+		wantNoWarnings(c.ok("POST", keys, `{"allowed_models":["swift-9"]}`)) // there is no catalog yet
 		c.ok("PUT", "/catalog", document("0.25"))
 
 		created := c.ok("POST", keys, `{"allowed_models":["swift-1","swift-9","wift-1","swift-9"]}`, "Idempotency-Key", "k")
@@ -65,20 +65,21 @@ func TestKeysWithUnknownModels(t *testing.T) {
 		c.ok("POST", keys, `{"allowed_models":["swift-1","swift-9","wift-1","swift-9"]}`, "Idempotency-Key", "k").
 			want(`{"warnings":["` + warning("swift-9") + `","` + warning("wift-1") + `"]}`)
 		key := "/keys/" + created.text("id")
-		silent(c.ok("GET", key, ""))
-		silent(c.ok("PATCH", key, `{"name":"ci","disabled":true}`))
-		silent(c.ok("PATCH", key, `{"allowed_models":["swift-1"]}`))
+		wantNoWarnings(c.ok("GET", key, ""))
+		wantNoWarnings(c.ok("PATCH", key, `{"name":"ci","disabled":true}`))
+		wantNoWarnings(c.ok("PATCH", key, `{"allowed_models":["swift-1"]}`))
 		c.ok("PATCH", key, `{"allowed_models":["swift-2"]}`).want(`{"allowed_models":["swift-2"],"warnings":["` + warning("swift-2") + `"]}`)
-		silent(c.ok("PATCH", key, `{"allowed_models":null}`))
-		silent(c.ok("POST", keys, `{"allowed_models":["swift-1"]}`))
-		silent(c.ok("POST", keys, `{}`))
+		wantNoWarnings(c.ok("PATCH", key, `{"allowed_models":null}`))
+		wantNoWarnings(c.ok("POST", keys, `{"allowed_models":["swift-1"]}`))
+		wantNoWarnings(c.ok("POST", keys, `{}`))
 	})
 }
 
-// TestKeyCacheIsUpdated checks that a change applies to the next request on this node.
+// TestKeyCacheIsUpdated checks that a change of a key or account takes effect at the next request on
+// this node.
 func TestKeyCacheIsUpdated(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *caller) {
+	eachDB(t, func(t *testing.T, c *caller) {
 		account := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		k := c.ok("POST", "/accounts/"+account+"/keys", `{}`)
 		id, secret := k.text("id"), k.text("key")
@@ -93,11 +94,11 @@ func TestKeyCacheIsUpdated(t *testing.T) {
 			{"DELETE", "/keys/" + id, ``, false},
 		} {
 			if c.ok(step.method, step.path, step.body); c.accepts(secret) != step.want {
-				t.Errorf("after step %d the key is accepted: %v", i, !step.want)
+				t.Errorf("after step %d, %s %s, the key is accepted: %v, want %v", i, step.method, step.body, !step.want, step.want)
 			}
 		}
 		if list, _ := c.ok("GET", "/accounts/"+account+"/keys", "").list(); len(list) != 0 {
-			t.Errorf("a deleted key is listed: %v", list)
+			t.Errorf("after the deletion the keys are %v, want none", list)
 		}
 		for _, method := range []string{"GET", "PATCH", "DELETE"} {
 			c.do(method, "/keys/"+id, `{}`).wantFault(fault.NotFound, "")
@@ -107,7 +108,7 @@ func TestKeyCacheIsUpdated(t *testing.T) {
 
 func TestKeyFaults(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *caller) {
+	eachDB(t, func(t *testing.T, c *caller) {
 		account := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		id := c.ok("POST", "/accounts/"+account+"/keys", `{"rpm":5}`).text("id")
 		for body, param := range map[string]string{
@@ -147,7 +148,7 @@ func TestKeyFaults(t *testing.T) {
 		c.do("PATCH", "/keys/"+id, `{"disabled":"yes"}`).wantFault(fault.InvalidRequest, "disabled")
 		list, _ := c.ok("GET", "/accounts/"+account+"/keys", "").list()
 		if len(list) != 1 {
-			t.Errorf("after the rejected requests the keys are %v", list)
+			t.Errorf("after the rejected requests the keys are %v, want 1", list)
 		}
 		c.ok("GET", "/keys/"+id, "").want(`{"rpm":5,"total_limit_usd":null,"allowed_models":null,"disabled":false}`)
 	})

@@ -14,8 +14,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// listLines returns the status of each line on this node, or joined from the last reports of all
-// nodes.
+// listLines returns the status of each line on this node, or the combined status in the last reports
+// of all nodes.
 func (s *server) listLines(c *call) (any, error) {
 	values, after, limit, err := c.page("node")
 	if err != nil {
@@ -29,7 +29,7 @@ func (s *server) listLines(c *call) (any, error) {
 		if s.Lines != nil {
 			items = s.Lines.Statuses()
 		}
-		items, more, err := paged(items, func(l line.Status) string { return l.Line }, after, limit)
+		items, more, err := pageAfter(items, func(l line.Status) string { return l.Line }, after, limit)
 		if err != nil {
 			return nil, err
 		}
@@ -45,7 +45,7 @@ func (s *server) listLines(c *call) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		items, more, err := paged(line.Join(reports), func(l line.CombinedStatus) string { return l.Line }, after, limit)
+		items, more, err := pageAfter(line.Join(reports), func(l line.CombinedStatus) string { return l.Line }, after, limit)
 		if err != nil {
 			return nil, err
 		}
@@ -54,34 +54,34 @@ func (s *server) listLines(c *call) (any, error) {
 	})
 }
 
-// paged returns the page of list that follows the element with id after.
-func paged[T any](list []T, id func(T) string, after string, limit int) (page []T, more bool, err error) {
+// pageAfter returns the page of list after the element with the id after.
+func pageAfter[T any](list []T, id func(T) string, after string, limit int) (page []T, more bool, err error) {
 	if after != "" {
-		at := slices.IndexFunc(list, func(l T) bool { return id(l) == after })
-		if at < 0 {
+		index := slices.IndexFunc(list, func(l T) bool { return id(l) == after })
+		if index < 0 {
 			return nil, false, fault.At(fault.InvalidRequest, "after", "There is no line %q to go on after.", fault.Excerpt(after))
 		}
-		list = list[at+1:]
+		list = list[index+1:]
 	}
 	return list[:min(limit, len(list))], len(list) > limit, nil
 }
 
-// lineAnswer is a line on this node. over_hold_usd is the sum of all nodes, and null if the
-// database is unavailable; the other members do not need it.
+// lineAnswer is a line on this node. over_hold_usd is the sum of all nodes, and null if the database
+// is unavailable. The other members do not need the database.
 type lineAnswer struct {
 	line.Status
 	Over *money.Amount `json:"over_hold_usd"`
 }
 
-// lineStateAnswer is a line joined from all nodes.
+// lineStateAnswer is the combined status of a line on all nodes.
 type lineStateAnswer struct {
 	line.CombinedStatus
 	Over money.Amount `json:"over_hold_usd"`
 }
 
-// overOfLines returns a function that returns the usage above holds of a line.
+// overOfLines reads the usage above holds of lines, and returns a function for a line's usage.
 func (s *server) overOfLines(ctx context.Context, items []line.Status) func(line string) *money.Amount {
-	ctx, cancel := context.WithTimeout(ctx, refreshTime)
+	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
 	over, err := store.Read(ctx, s.DB, func(tx *store.Tx) (map[string]money.Amount, error) {
 		return ledger.OverOfLinesTx(tx, names(items, func(l line.Status) string { return l.Line }))
@@ -102,13 +102,13 @@ func names[T any](list []T, name func(T) string) []string {
 	return out
 }
 
-// report refreshes this node's report for the joined list. If that fails, the list has the previous
-// report.
+// report writes a new report of this node for the combined list. If that fails, the list has the
+// previous report.
 func (s *server) report(ctx context.Context) {
 	if s.Lines == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, refreshTime)
+	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
 	if err := s.Lines.Report(ctx); err != nil {
 		s.Log.Warn("operator API: this node's lines could not be reported", "error", err)
@@ -119,13 +119,13 @@ func (s *server) drainLine(c *call) (any, error) { return s.changeLine(c, operat
 
 func (s *server) resumeLine(c *call) (any, error) { return s.changeLine(c, operator.ResumeTx) }
 
-// lineChange commits a decision about a line and returns the resulting status.
-type lineChange func(tx *store.Tx, by operator.Actor, spec catalog.LineSpec) (line.Status, error)
+// lineChange stores an operator's decision about a line and returns the resulting status.
+type lineChange func(tx *store.Tx, actor operator.Actor, spec catalog.LineSpec) (line.Status, error)
 
-// changeLine commits a decision about a line of the current catalog for all nodes.
+// changeLine commits a decision about a line of the current catalog. The decision is for all nodes.
 func (s *server) changeLine(c *call, commit lineChange) (any, error) {
-	// Outside of the change: reading the catalog would block other writers, and a decision about a
-	// line removed meanwhile does no harm.
+	// Read the catalog outside of the change, because the read would block other writers. If the line
+	// is removed in the meantime, the decision does no harm.
 	spec, err := view(s, c, func(tx *store.Tx) (catalog.LineSpec, error) { return operator.LineTx(tx, c.id) })
 	if err != nil {
 		return nil, err
@@ -140,13 +140,13 @@ func (s *server) changeLine(c *call, commit lineChange) (any, error) {
 }
 
 // applyHere makes this node apply a decision before the answer is sent, and returns the line's
-// status. If that fails, or the node does not have the line yet, it returns result, and the node
-// retries.
+// status. If that fails, or if the node does not have the line yet, applyHere returns result and the
+// node applies the decision later.
 func (s *server) applyHere(ctx context.Context, result line.Status) line.Status {
 	if s.Lines == nil {
 		return result
 	}
-	ctx, cancel := context.WithTimeout(ctx, refreshTime)
+	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
 	if err := s.Lines.Refresh(ctx); err != nil {
 		s.Log.Warn("operator API: this node has not applied the change of a line yet, and tries again", "line", result.Line, "error", err)

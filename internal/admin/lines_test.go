@@ -18,14 +18,14 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// nodeLines are the lines of one node. It knows the decisions of its last refresh.
+// nodeLines is a fake of one node's lines. Refresh applies the stored decisions to the states.
 type nodeLines struct {
 	db    *store.DB
 	epoch string
 
 	mu     sync.Mutex
 	states []line.Status
-	dbErr  error // returned instead of the database's answer
+	dbErr  error // result of Refresh and Report, if not nil
 }
 
 func (n *nodeLines) Statuses() []line.Status {
@@ -42,11 +42,11 @@ func (n *nodeLines) Refresh(ctx context.Context) error {
 	}
 	return n.db.View(ctx, func(tx *store.Tx) error {
 		for i, state := range n.states {
-			decided, err := line.OperatorStatusTx(tx, catalog.LineSpec{ID: state.Line, Enabled: true})
+			status, err := line.OperatorStatusTx(tx, catalog.LineSpec{ID: state.Line, Enabled: true})
 			if err != nil {
 				return err
 			}
-			n.states[i].State = decided.State
+			n.states[i].State = status.State
 		}
 		return nil
 	})
@@ -76,7 +76,7 @@ func (n *nodeLines) set(states ...line.Status) {
 	n.states = states
 }
 
-func (n *nodeLines) fail(err error) {
+func (n *nodeLines) setErr(err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.dbErr = err
@@ -89,7 +89,7 @@ func newNode(t *testing.T, db *store.DB, epoch string, states ...line.Status) (*
 		t.Fatal(err)
 	}
 	n := &nodeLines{db: db, epoch: epoch, states: states}
-	return newOperator(t, db, func(o *Options) { o.Lines = n }), n
+	return newCaller(t, db, func(o *Options) { o.Lines = n }), n
 }
 
 // element returns an element of a list as a reply.
@@ -105,10 +105,10 @@ func (r reply) element(i int) reply {
 
 func TestLines(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *caller) {
+	eachDB(t, func(t *testing.T, c *caller) {
 		for _, query := range []string{"", "?node=all"} {
 			if list, more := c.ok("GET", "/lines"+query, "").list(); len(list) != 0 || more {
-				t.Errorf("in a process without lines: %v", list)
+				t.Errorf("a process without lines listed %v with more %v, want no lines", list, more)
 			}
 		}
 		for query, param := range map[string]string{"?nodes=all": "nodes", "?node=one": "node", "?node=": "node", "?node=all&node=all": "node"} {
@@ -128,10 +128,10 @@ func TestLines(t *testing.T) {
 		if err := b.Report(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		own := here.ok("GET", "/lines", "").element(0)
-		own.wantNames("id", "provider", "state", "in_flight", "max_concurrent", "recent_attempts", "success_rate", "first_byte_ms",
+		element := here.ok("GET", "/lines", "").element(0)
+		element.wantNames("id", "provider", "state", "in_flight", "max_concurrent", "recent_attempts", "success_rate", "first_byte_ms",
 			"over_hold_usd")
-		own.want(`{"id":"main","state":"in_service","in_flight":1,"success_rate":0.5}`)
+		element.want(`{"id":"main","state":"in_service","in_flight":1,"success_rate":0.5}`)
 
 		all := here.ok("GET", "/lines?node=all", "").element(0)
 		all.wantNames("id", "provider", "state", "cooling_until", "in_flight", "max_concurrent", "recent_attempts", "success_rate",
@@ -146,16 +146,16 @@ func TestLines(t *testing.T) {
 			 "cooling_until":1700000030,"max_concurrent":0,"recent_attempts":0,"success_rate":null,
 			 "first_byte_ms":null,"cause":"5 failures in a row","cause_at":1700000000}]}`)
 
-		// This node's report is fresh, or else its previous one.
+		// The list has a new report of this node, or its previous report if the database fails.
 		a.set(line.Status{Line: "main", State: "in_service", InFlight: 5})
 		here.ok("GET", "/lines?node=all", "").element(0).want(`{"in_flight":7}`)
 		a.set(line.Status{Line: "main", State: "in_service"})
-		a.fail(errors.New("the database is away"))
+		a.setErr(errors.New("the database is away"))
 		here.ok("GET", "/lines?node=all", "").element(0).want(`{"in_flight":7}`)
 		if log := here.log.String(); strings.Count(log, "\n") != 1 || !strings.Contains(log, "away") {
-			t.Errorf("log %q", log)
+			t.Errorf("the log is %q, want one line with the error", log)
 		}
-		// A process without lines sees the reports of the others, but not of a dead node.
+		// A process without lines lists the reports of all live nodes.
 		c.ok("GET", "/lines?node=all", "").element(0).want(`{"in_flight":7}`)
 		if _, err := node.Fence(t.Context(), c.db, "node_b", 0); err != nil {
 			t.Fatal(err)
@@ -164,10 +164,11 @@ func TestLines(t *testing.T) {
 	})
 }
 
-// TestPagesOfLines reads the lists of lines in parts.
-func TestPagesOfLines(t *testing.T) {
+// TestLinePages checks that pages of lines have all lines in order, and that a list without a limit
+// has all lines.
+func TestLinePages(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *caller) {
+	eachDB(t, func(t *testing.T, c *caller) {
 		states := make([]line.Status, 60)
 		for i := range states {
 			states[i] = line.Status{Line: fmt.Sprintf("line-%d", 60-i), State: "in_service"}
@@ -175,7 +176,7 @@ func TestPagesOfLines(t *testing.T) {
 		here, _ := newNode(t, c.db, "node_a", states...)
 		for _, node := range []string{"", "&node=all"} {
 			if all, more := here.ok("GET", "/lines?"+node, "").list(); len(all) != 60 || more {
-				t.Errorf("%d lines, more %t", len(all), more)
+				t.Errorf("the list without a limit has %d lines with more %t, want 60", len(all), more)
 			}
 			var found []string
 			for after, more := "", true; more; after = "&after=" + found[len(found)-1] {
@@ -187,7 +188,7 @@ func TestPagesOfLines(t *testing.T) {
 				}
 			}
 			if len(found) != 60 || found[0] != "line-60" || found[59] != "line-1" {
-				t.Errorf("page by page %v", found)
+				t.Errorf("the pages have the lines %v, want line-60 to line-1", found)
 			}
 			here.do("GET", "/lines?after=gone"+node, "").wantFault(fault.InvalidRequest, "after")
 			here.do("GET", "/lines?limit=0"+node, "").wantFault(fault.InvalidRequest, "limit")
@@ -209,33 +210,33 @@ func TestDrainAndResume(t *testing.T) {
 		drained := c.ok("POST", "/lines/main/drain", "")
 		drained.want(`{"id":"main","provider":"test","state":"drained","in_flight":3,"recent_attempts":2,"success_rate":0.5}`)
 		if element := c.ok("GET", "/lines", "").element(1); element.members()["state"] != "drained" {
-			t.Errorf("the list shows %s", element.body)
+			t.Errorf("the list has the line %s, want it drained", element.body)
 		}
 		c.ok("GET", "/lines", "").element(0).want(`{"id":"other","state":"in_service"}`)
 		c.ok("POST", "/lines/main/drain", "{}").want(`{"state":"drained"}`)
 		c.ok("POST", "/lines/main/resume", " { } ").want(`{"state":"in_service","in_flight":3}`)
 		c.ok("POST", "/lines/main/resume", "").want(`{"state":"in_service"}`)
 
-		// Without lines, or without this one, the answer is the decision.
-		shell := newOperator(t, db)
+		// In a process without lines, or without this line, the answer is the decision.
+		shell := newCaller(t, db)
 		out := shell.ok("POST", "/lines/main/drain", "")
 		out.wantNames("id", "provider", "state", "in_flight", "max_concurrent", "recent_attempts", "success_rate", "first_byte_ms", "cause")
 		out.want(`{"id":"main","provider":"test","state":"drained","cause":"drained by the operator","success_rate":null}`)
 		a.set(line.Status{Line: "other", State: "in_service"})
 		c.ok("POST", "/lines/main/resume", "").want(`{"id":"main","state":"in_service","in_flight":0}`)
 		a.set(line.Status{Line: "main", State: "in_service", InFlight: 3})
-		a.fail(errors.New("the database is away"))
+		a.setErr(errors.New("the database is away"))
 		c.ok("POST", "/lines/main/drain", "").want(`{"state":"drained","in_flight":0}`)
 		if log := c.log.String(); strings.Count(log, "\n") != 1 || !strings.Contains(log, "line=main") {
-			t.Errorf("log %q", log)
+			t.Errorf("the log is %q, want one line that names main", log)
 		}
-		a.fail(nil)
+		a.setErr(nil)
 
 		for _, action := range []string{"drain", "resume"} {
 			r := c.do("POST", "/lines/mian/"+action, "")
 			r.wantFault(fault.NotFound, "")
 			if !strings.Contains(r.body, `\"mian\"`) || !strings.Contains(r.body, "/admin/v1/catalog") {
-				t.Errorf("the message has no advice: %s", r.body)
+				t.Errorf("the message is %s, want it to name mian and /admin/v1/catalog", r.body)
 			}
 			c.do("POST", "/lines/main/"+action+"?node=all", "").wantFault(fault.InvalidRequest, "node")
 			c.do("POST", "/lines/main/"+action, `{"for":"1h"}`).wantFault(fault.InvalidRequest, "for")
@@ -247,7 +248,7 @@ func TestDrainAndResume(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := a.Statuses()[0].State; got != "drained" {
-			t.Errorf("after the rejected requests the line is %s", got)
+			t.Errorf("after the rejected requests the line is %s, want drained", got)
 		}
 	})
 }

@@ -12,11 +12,11 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestEveryActionIsLogged checks that each action is logged in a row with its changes. Refused
-// actions and actions without a change have no row.
+// TestEveryActionIsLogged checks that each change is logged in a row with the old and new values.
+// Rejected requests and requests without a change have no row.
 func TestEveryActionIsLogged(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *caller) {
+	eachDB(t, func(t *testing.T, c *caller) {
 		acct := c.ok("POST", "/accounts", `{"name":"Acme"}`).text("id")
 		c.ok("PATCH", "/accounts/"+acct, `{"overdraft_floor_usd":-5}`)
 		c.ok("PATCH", "/accounts/"+acct, `{"overdraft_floor_usd":-5}`)
@@ -33,7 +33,7 @@ func TestEveryActionIsLogged(t *testing.T) {
 		c.ok("PUT", "/accounts/"+acct+"/webhook", `{"url":"https://hooks.example.com/in","events":["balance.low"]}`)
 		c.ok("POST", "/accounts/"+acct+"/webhook/roll", "")
 		if got := c.do("POST", "/accounts/"+acct+"/credits", `{"usd":0}`); got.status != 400 {
-			t.Errorf("status %d", got.status)
+			t.Errorf("a credit of 0 USD answered %d, want 400", got.status)
 		}
 
 		log := c.ok("GET", "/log?account="+acct, "")
@@ -54,7 +54,7 @@ func TestEveryActionIsLogged(t *testing.T) {
 			log.element(i).want(want)
 		}
 		if rows, _ := log.list(); len(rows) != 11 {
-			t.Errorf("%d rows", len(rows))
+			t.Errorf("the log has %d rows, want 11", len(rows))
 		}
 		c.ok("GET", "/log?act=key.create", "").element(0).want(`{"object":"` + key.text("id") + `"}`)
 		c.ok("GET", "/log?object="+key.text("id")+"&limit=1", "").want(`{"has_more":true}`)
@@ -65,53 +65,53 @@ func TestEveryActionIsLogged(t *testing.T) {
 // the log.
 func TestActionAndLogRowAreOneTransaction(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *caller) {
+	eachDB(t, func(t *testing.T, c *caller) {
 		acct := c.ok("POST", "/accounts", `{"name":"Acme"}`).text("id")
-		broken := store.ErrUncertain
+		errRollback := store.ErrUncertain
 		err := c.db.Update(t.Context(), func(tx *store.Tx) error {
 			if _, err := operator.CreditTx(tx, operator.Actor{Way: operator.Shell}, acct, operator.Credit{USD: 5}); err != nil {
 				return err
 			}
-			return broken
+			return errRollback
 		})
 		if err == nil {
-			t.Fatal("the action was committed")
+			t.Fatal("Update returned no error, want the error of the function")
 		}
 		c.ok("GET", "/accounts/"+acct, "").want(`{"balance_usd":0}`)
 		if rows, _ := c.ok("GET", "/log?act=account.credit", "").list(); len(rows) != 0 {
-			t.Errorf("rows of the rolled back action: %v", rows)
+			t.Errorf("the log has the rows %v of the rolled back action, want none", rows)
 		}
 	})
 }
 
-// TestLogRowHasTheFormerValue checks that if two operators change one object at the same moment,
-// each row has only its own change, based on the earlier change.
-func TestLogRowHasTheFormerValue(t *testing.T) {
+// TestLogRowsOfConcurrentChanges checks that the log row of a change that waited for another change
+// has the other change's values as its old values, and does not repeat the other change.
+func TestLogRowsOfConcurrentChanges(t *testing.T) {
 	t.Parallel()
-	c := newOperator(t, storetest.Open(t, storetest.PostgreSQL(t), store.Options{}))
+	c := newCaller(t, storetest.Open(t, storetest.PostgreSQL(t), store.Options{}))
 	acct := c.ok("POST", "/accounts", `{"name":"Acme"}`).text("id")
 	user := c.ok("POST", "/accounts/"+acct+"/users", `{"email":"ada@example.com","password":"right horse"}`).text("id")
-	by := operator.Actor{Way: operator.Shell}
+	actor := operator.Actor{Way: operator.Shell}
 	for _, test := range []struct {
 		first      func(tx *store.Tx) error
 		path, body string
 		want       string
 	}{
 		{func(tx *store.Tx) error {
-			_, err := operator.ChangeUserTx(tx, by, user, account.UserChange{Disabled: new(true)})
+			_, err := operator.ChangeUserTx(tx, actor, user, account.UserChange{Disabled: new(true)})
 			return err
 		}, "/users/" + user, `{"disabled":false}`, `{"act":"user.change","before":{"disabled":true},"after":{"disabled":false}}`},
 		{func(tx *store.Tx) error {
-			_, err := operator.ChangeAccountTx(tx, by, acct, account.Patch{Email: new("a@example.com"), Disabled: new(true)})
+			_, err := operator.ChangeAccountTx(tx, actor, acct, account.Patch{Email: new("a@example.com"), Disabled: new(true)})
 			return err
 		}, "/accounts/" + acct, `{"email":"b@example.com"}`,
 			`{"act":"account.change","before":{"email":"a@example.com"},"after":{"email":"b@example.com"}}`},
 		{func(tx *store.Tx) error {
-			_, err := operator.ChangeUserTx(tx, by, user, account.UserChange{Email: new("eve@example.com")})
+			_, err := operator.ChangeUserTx(tx, actor, user, account.UserChange{Email: new("eve@example.com")})
 			return err
 		}, "/users/" + user, "", `{"act":"user.delete","before":{"disabled":false,"email":"eve@example.com","operator":false}}`},
 	} {
-		method, answered := "PATCH", make(chan reply, 1)
+		method, replies := "PATCH", make(chan reply, 1)
 		if test.body == "" {
 			method = "DELETE"
 		}
@@ -119,11 +119,11 @@ func TestLogRowHasTheFormerValue(t *testing.T) {
 			if err := test.first(tx); err != nil {
 				return err
 			}
-			go func() { answered <- c.do(method, test.path, test.body) }()
+			go func() { replies <- c.do(method, test.path, test.body) }()
 			return c.waitForLock()
 		})
-		if got := <-answered; got.status/100 != 2 {
-			t.Fatalf("%s %s answered %d %s", method, test.path, got.status, got.body)
+		if got := <-replies; got.status/100 != 2 {
+			t.Fatalf("%s %s answered %d %s, want 200", method, test.path, got.status, got.body)
 		}
 		log := c.ok("GET", "/log?limit=1", "")
 		log.element(0).want(test.want)
@@ -135,15 +135,15 @@ func TestLogRowHasTheFormerValue(t *testing.T) {
 
 // waitForLock returns once a statement waits for the lock of another transaction.
 func (c *caller) waitForLock() error {
-	for until := time.Now().Add(30 * time.Second); ; {
-		var waits bool
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		var waiting bool
 		if err := c.db.View(c.t.Context(), func(tx *store.Tx) error {
 			return tx.QueryRow(`SELECT count(*) > 0 FROM pg_stat_activity, pg_sleep(0.005)
-				WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waits)
-		}); err != nil || waits {
+				WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waiting)
+		}); err != nil || waiting {
 			return err
 		}
-		if time.Now().After(until) {
+		if time.Now().After(deadline) {
 			return fmt.Errorf("no statement waits for a lock")
 		}
 	}

@@ -20,20 +20,20 @@ const (
 	maxIdempotencyKey = 255 // bytes
 )
 
-// secretAnswer is an answer with a secret that is shown once. withoutSecret returns the answer for
+// secretAnswer is an answer with a secret for the first request. withoutSecret returns the answer for
 // repetitions of the request.
 type secretAnswer interface{ withoutSecret() any }
 
-// update runs do in one transaction and returns the answer of do. If the request has an
+// update runs fn in one transaction and returns the answer of fn. If the request has an
 // Idempotency-Key, the same transaction saves the answer, and a repetition of the request gets the
-// saved answer without running do. A request for which do returns an error does not use up its key.
-func (s *server) update(c *call, body object, do func(tx *store.Tx) (any, error)) (any, error) {
+// saved answer without running fn. If fn returns an error, the Idempotency-Key is not used up.
+func (s *server) update(c *call, body object, fn func(tx *store.Tx) (any, error)) (any, error) {
 	key, err := c.idempotencyKey()
 	if err != nil {
 		return nil, err
 	}
 	if key == "" {
-		return change(s, c, do)
+		return change(s, c, fn)
 	}
 	once := s.once(c, key, body)
 	replayed := false
@@ -45,15 +45,15 @@ func (s *server) update(c *call, body object, do func(tx *store.Tx) (any, error)
 		if replayed = saved != nil; err != nil || replayed {
 			return json.RawMessage(saved), err
 		}
-		out, err := do(tx)
+		out, err := fn(tx)
 		if err != nil {
 			return nil, err
 		}
-		repeated := out
+		replay := out
 		if f, ok := out.(secretAnswer); ok {
-			repeated = f.withoutSecret()
+			replay = f.withoutSecret()
 		}
-		return out, ledger.SaveTx(tx, once, encode(repeated))
+		return out, ledger.SaveTx(tx, once, encode(replay))
 	})
 	if err == nil && replayed {
 		c.markReplayed()
@@ -68,21 +68,21 @@ func (s *server) once(c *call, key string, body object) ledger.Once {
 	return ledger.Once{Scope: onceScope, Key: key, Fingerprint: s.fingerprint(c, body), Window: onceWindow}
 }
 
-// otherRequest returns the error for an Idempotency-Key that another request has used.
+// otherRequest returns the error for an Idempotency-Key used by another request.
 func otherRequest() error {
 	return fault.At(fault.InvalidRequest, "Idempotency-Key",
 		"This Idempotency-Key was used for another request within the last 24 hours. Use a new one for a new request; repeat a request with "+
 			"exactly the same path and body.")
 }
 
-// change runs do in one transaction.
-func change[T any](s *server, c *call, do func(tx *store.Tx) (T, error)) (T, error) {
-	return store.Write(c.ctx, s.DB, do)
+// change runs fn in one transaction.
+func change[T any](s *server, c *call, fn func(tx *store.Tx) (T, error)) (T, error) {
+	return store.Write(c.ctx, s.DB, fn)
 }
 
-// view runs do on one snapshot.
-func view[T any](s *server, c *call, do func(tx *store.Tx) (T, error)) (T, error) {
-	return store.Read(c.ctx, s.DB, do)
+// view runs fn on one snapshot.
+func view[T any](s *server, c *call, fn func(tx *store.Tx) (T, error)) (T, error) {
+	return store.Read(c.ctx, s.DB, fn)
 }
 
 // idempotencyKey returns the request's Idempotency-Key, or "" if the header is missing.
@@ -99,8 +99,8 @@ func (c *call) idempotencyKey() (string, error) {
 	return key, nil
 }
 
-// fingerprint distinguishes requests with the same Idempotency-Key. It is a keyed hash because a
-// plain one could reveal a password in the body.
+// fingerprint returns a hash to distinguish requests with the same Idempotency-Key. The hash is
+// keyed, because a plain hash could reveal a password in the body.
 func (s *server) fingerprint(c *call, body object) []byte {
 	mac := hmac.New(sha256.New, s.OnceSecret)
 	_, _ = io.WriteString(mac, c.Request.Method+" "+c.Request.URL.Path+"\n") // a hash's Write never fails

@@ -15,11 +15,11 @@ import (
 
 func TestIdempotencyKey(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *caller) {
+	eachDB(t, func(t *testing.T, c *caller) {
 		first := c.ok("POST", "/accounts", `{"name":"a"}`, "Idempotency-Key", "k-account")
 		again := c.ok("POST", "/accounts", `{"name":"a"}`, "Idempotency-Key", "k-account")
 		if again.body != first.body || again.header.Get("Idempotent-Replayed") != "true" || first.header.Get("Idempotent-Replayed") != "" {
-			t.Errorf("first %s, again %s %v", first.body, again.body, again.header)
+			t.Errorf("the first answer is %s, the repetition %s with %v, want the same body replayed", first.body, again.body, again.header)
 		}
 		id := first.text("id")
 		credits := "/accounts/" + id + "/credits"
@@ -37,7 +37,7 @@ func TestIdempotencyKey(t *testing.T) {
 		} {
 			c.do("POST", other.path, other.body, "Idempotency-Key", "k-credit").wantFault(fault.InvalidRequest, "Idempotency-Key")
 		}
-		// A refused request does not use up its Idempotency-Key.
+		// A rejected request does not use up its Idempotency-Key.
 		c.do("POST", credits, `{"usd":0}`, "Idempotency-Key", "k-late").wantFault(fault.InvalidRequest, "usd")
 		c.do("POST", "/accounts/acct_none/credits", `{"usd":1}`, "Idempotency-Key", "k-late").wantFault(fault.NotFound, "")
 		c.ok("POST", credits, `{"usd":1}`, "Idempotency-Key", "k-late").want(`{"balance_usd":16}`)
@@ -47,7 +47,7 @@ func TestIdempotencyKey(t *testing.T) {
 		}
 		c.ok("GET", "/accounts/"+id, "").want(`{"balance_usd":16}`)
 		if list, _ := c.ok("GET", "/accounts", "").list(); len(list) != 1 {
-			t.Errorf("accounts %v", list)
+			t.Errorf("the accounts are %v, want 1", list)
 		}
 	})
 }
@@ -56,7 +56,7 @@ func TestIdempotencyKey(t *testing.T) {
 // its secret, and that no saved answer has a secret or a password.
 func TestSavedAnswersHaveNoSecret(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *caller) {
+	eachDB(t, func(t *testing.T, c *caller) {
 		id := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		first := c.ok("POST", "/accounts/"+id+"/keys", `{"name":"ci"}`, "Idempotency-Key", "k")
 		again := c.ok("POST", "/accounts/"+id+"/keys", `{"name":"ci"}`, "Idempotency-Key", "k")
@@ -64,11 +64,11 @@ func TestSavedAnswersHaveNoSecret(t *testing.T) {
 		delete(members, "key")
 		for name := range members {
 			if fmt.Sprint(again.members()[name]) != fmt.Sprint(members[name]) {
-				t.Errorf("%s: first %s, again %s", name, first.body, again.body)
+				t.Errorf("member %s differs in the first answer %s and the repetition %s", name, first.body, again.body)
 			}
 		}
 		if _, ok := again.members()["key"]; ok || again.header.Get("Idempotent-Replayed") != "true" {
-			t.Errorf("again %s %v", again.body, again.header)
+			t.Errorf("the repetition got %s with %v, want a replay without key", again.body, again.header)
 		}
 		c.ok("POST", "/accounts/"+id+"/users", `{"email":"a@example.com","password":"correct horse"}`, "Idempotency-Key", "u")
 		var saved string
@@ -82,7 +82,7 @@ func TestSavedAnswersHaveNoSecret(t *testing.T) {
 		})
 		if secret := first.text("key"); strings.Contains(saved, secret[8:40]) || strings.Contains(saved, "horse") ||
 			strings.Contains(saved, "argon2") {
-			t.Errorf("saved %s", saved)
+			t.Errorf("the saved answers are %s, want no secret or password", saved)
 		}
 	})
 }
@@ -90,7 +90,7 @@ func TestSavedAnswersHaveNoSecret(t *testing.T) {
 func TestIdempotencyKeysExpire(t *testing.T) {
 	t.Parallel()
 	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
-		c := newOperator(t, db)
+		c := newCaller(t, db)
 		id := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		credit := func(want int) {
 			c.ok("POST", "/accounts/"+id+"/credits", `{"usd":5}`, "Idempotency-Key", "k").want(fmt.Sprintf(`{"balance_usd":%d}`, want))
@@ -104,39 +104,39 @@ func TestIdempotencyKeysExpire(t *testing.T) {
 	})
 }
 
-// TestConcurrentRepetitions checks that only one of simultaneous requests with the same
-// Idempotency-Key is executed, and that all get its answer.
+// TestConcurrentRepetitions checks that only one of several concurrent requests with the same
+// Idempotency-Key is executed. All requests must succeed.
 func TestConcurrentRepetitions(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *caller) {
+	eachDB(t, func(t *testing.T, c *caller) {
 		id := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		const requests = 8
 		replies := make(chan reply, 2*requests)
-		var all sync.WaitGroup
+		var group sync.WaitGroup
 		for range requests {
-			all.Go(func() {
+			group.Go(func() {
 				replies <- c.do("POST", "/accounts/"+id+"/credits", `{"usd":5}`, "Idempotency-Key", "credit")
 			})
-			all.Go(func() {
+			group.Go(func() {
 				replies <- c.do("POST", "/accounts/"+id+"/keys", `{}`, "Idempotency-Key", "key")
 			})
 		}
-		all.Wait()
+		group.Wait()
 		close(replies)
-		firsts := 0
+		executed := 0
 		for r := range replies {
 			if r.status != http.StatusOK {
-				t.Fatalf("answered %d %s", r.status, r.body)
+				t.Fatalf("a request answered %d %s, want 200", r.status, r.body)
 			}
 			if r.header.Get("Idempotent-Replayed") == "" {
-				firsts++
+				executed++
 			}
 		}
 		c.ok("GET", "/accounts/"+id, "").want(`{"balance_usd":5}`)
 		keys, _ := c.ok("GET", "/accounts/"+id+"/keys", "").list()
 		entries, _ := c.ok("GET", "/accounts/"+id+"/entries", "").list()
-		if len(keys) != 1 || len(entries) != 1 || firsts != 2 {
-			t.Errorf("%d keys, %d entries, %d executed requests; want 1, 1 and 2", len(keys), len(entries), firsts)
+		if len(keys) != 1 || len(entries) != 1 || executed != 2 {
+			t.Errorf("got %d keys, %d entries and %d executed requests, want 1, 1 and 2", len(keys), len(entries), executed)
 		}
 	})
 }

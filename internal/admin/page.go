@@ -30,8 +30,8 @@ func newList[F, T any](items []F, more bool, show func(F) T) list[T] {
 	return out
 }
 
-// query returns the query parameters. An unknown or repeated parameter is an error, because a
-// misspelt filter would match everything.
+// query returns the query parameters. An unknown or repeated parameter is an error, because a list
+// with a misspelt filter would have everything.
 func (c *call) query(allowed ...string) (url.Values, error) {
 	values, err := url.ParseQuery(c.Request.URL.RawQuery)
 	if err != nil {
@@ -67,8 +67,8 @@ func (c *call) page(filters ...string) (values url.Values, after string, limit i
 // seconds converts Unix milliseconds to Unix seconds.
 func seconds(ms int64) int64 { return ms / 1000 }
 
-// orNil returns nil for the zero value, which JSON shows as null.
-func orNil[T comparable](v T) *T {
+// nilIfZero returns a pointer to v, or nil (in JSON null) for the zero value.
+func nilIfZero[T comparable](v T) *T {
 	var zero T
 	if v == zero {
 		return nil

@@ -15,46 +15,46 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestReferenceIsCreditedOnce repeats a payment: with and without Idempotency-Keys, after other
-// movements, years later and near the end of the range.
-func TestReferenceIsCreditedOnce(t *testing.T) {
+// TestRepeatedReference checks that a credit with a used reference gets the first answer, with and
+// without Idempotency-Keys, after other movements, years later and near the end of the range.
+func TestRepeatedReference(t *testing.T) {
 	t.Parallel()
 	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
-		c := newOperator(t, db)
+		c := newCaller(t, db)
 		id := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		path := "/accounts/" + id + "/credits"
 		first := c.ok("POST", path, `{"usd":5,"note":"invoice 7","reference":" pi_1 "}`)
 		first.want(`{"balance_usd":5}`)
 		first.wantNames("balance_usd")
 		if first.header.Get("Idempotent-Replayed") != "" {
-			t.Errorf("first answer %v", first.header)
+			t.Errorf("the first answer has the header %v, want no Idempotent-Replayed", first.header)
 		}
 		c.ok("POST", path, `{"usd":999999000}`)
 		c.ok("POST", path, `{"usd":-1,"reference":"re_1"}`).want(`{"balance_usd":999999004}`)
-		again := func(body string, balance string, headers ...string) {
+		wantReplay := func(body string, balance string, headers ...string) {
 			t.Helper()
 			r := c.ok("POST", path, body, headers...)
 			r.want(`{"balance_usd":` + balance + `}`)
 			if r.header.Get("Idempotent-Replayed") != "true" {
-				t.Errorf("%s: %v", body, r.header)
+				t.Errorf("the credit %s got the header %v, want Idempotent-Replayed", body, r.header)
 			}
 		}
-		again(`{"usd":5,"reference":"pi_1"}`, "5")
-		again(`{"usd":"5.00","note":"another note","reference":"pi_1"}`, "5", "Idempotency-Key", "k1")
-		again(`{"usd":"5.00","note":"another note","reference":"pi_1"}`, "5", "Idempotency-Key", "k1")
-		again(`{"usd":5,"reference":"pi_1"}`, "5", "Idempotency-Key", "k2")
-		again(`{"usd":-1,"reference":"re_1"}`, "999999004")
+		wantReplay(`{"usd":5,"reference":"pi_1"}`, "5")
+		wantReplay(`{"usd":"5.00","note":"another note","reference":"pi_1"}`, "5", "Idempotency-Key", "k1")
+		wantReplay(`{"usd":"5.00","note":"another note","reference":"pi_1"}`, "5", "Idempotency-Key", "k1")
+		wantReplay(`{"usd":5,"reference":"pi_1"}`, "5", "Idempotency-Key", "k2")
+		wantReplay(`{"usd":-1,"reference":"re_1"}`, "999999004")
 		c.ok("POST", path, `{"usd":995.5,"reference":"pi_2"}`).want(`{"balance_usd":999999999.5}`)
-		again(`{"usd":995.5,"reference":"pi_2"}`, "999999999.5") // a second credit would exceed the range
+		wantReplay(`{"usd":995.5,"reference":"pi_2"}`, "999999999.5") // a second credit would exceed the range
 		clock.Advance(7 * 365 * 24 * time.Hour)
-		again(`{"usd":5,"reference":"pi_1"}`, "5")
-		again(`{"usd":5,"reference":"pi_1"}`, "5", "Idempotency-Key", "k3")
+		wantReplay(`{"usd":5,"reference":"pi_1"}`, "5")
+		wantReplay(`{"usd":5,"reference":"pi_1"}`, "5", "Idempotency-Key", "k3")
 
-		// Credits without a reference, and with a reference that differs only in case.
+		// Credits without a reference, or with a reference in capitals, are new credits.
 		for _, body := range []string{`{"usd":-1}`, `{"usd":-1,"reference":""}`, `{"usd":-1,"reference":null}`, `{"usd":-1,"reference":"  "}`,
 			`{"usd":-1,"reference":"PI_1"}`} {
 			if r := c.ok("POST", path, body); r.header.Get("Idempotent-Replayed") != "" {
-				t.Errorf("%s: %v", body, r.header)
+				t.Errorf("the credit %s got the header %v, want no Idempotent-Replayed", body, r.header)
 			}
 		}
 		c.ok("GET", "/accounts/"+id, "").want(`{"balance_usd":999999994.5}`)
@@ -65,25 +65,25 @@ func TestReferenceIsCreditedOnce(t *testing.T) {
 			references = append(references, fmt.Sprint(e["reference"]))
 		}
 		if got := strings.Join(references, " "); got != "PI_1 <nil> <nil> <nil> <nil> pi_2 re_1 <nil> pi_1" {
-			t.Errorf("references %s", got)
+			t.Errorf("the entries have the references %s, want each credit once", got)
 		}
 		rows, err := csv.NewReader(strings.NewReader(c.do("GET", "/accounts/"+id+"/entries?format=csv&kind=credit", "").body)).ReadAll()
 		if err != nil || rows[0][9] != "reference" || rows[9][9] != "pi_1" || rows[8][9] != "" {
-			t.Errorf("csv %v %v", rows, err)
+			t.Errorf("the CSV is %v, %v, want a column with the references", rows, err)
 		}
 		log, _ := c.ok("GET", "/log?act=account.credit", "").list()
 		if len(log) != len(entries) || fmt.Sprint(log[0]["after"].(map[string]any)["reference"]) != "PI_1" {
-			t.Errorf("%d rows in the log, %d entries", len(log), len(entries))
+			t.Errorf("the log has %d rows and the account %d entries, want one row for each entry, with references", len(log), len(entries))
 		}
 		c.ok("GET", "/audit", "").want(`{"ok":true,"differences":[]}`)
 	})
 }
 
-// TestReferenceOfAnotherCredit checks that a reference is refused with another account, amount or
-// sign, and that the message names the first credit.
-func TestReferenceOfAnotherCredit(t *testing.T) {
+// TestReferenceConflicts checks that a used reference with another account, amount or sign is
+// rejected, and that the message names the first credit.
+func TestReferenceConflicts(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *caller) {
+	eachDB(t, func(t *testing.T, c *caller) {
 		a, b := c.ok("POST", "/accounts", `{"name":"a"}`).text("id"), c.ok("POST", "/accounts", `{"name":"b"}`).text("id")
 		c.ok("POST", "/accounts/"+a+"/credits", `{"usd":5,"reference":"pi_1"}`)
 		for _, other := range []struct{ account, body string }{
@@ -93,7 +93,7 @@ func TestReferenceOfAnotherCredit(t *testing.T) {
 			r := c.do("POST", "/accounts/"+other.account+"/credits", other.body, "Idempotency-Key", "k")
 			r.wantFault(fault.InvalidRequest, "reference")
 			if !strings.Contains(r.body, a) || !strings.Contains(r.body, "5 USD") {
-				t.Errorf("%s: the message does not name the first credit: %s", other.body, r.body)
+				t.Errorf("the credit %s got the message %s, want it to name %s and 5 USD", other.body, r.body, a)
 			}
 		}
 		c.do("POST", "/accounts/acct_none/credits", `{"usd":5,"reference":"pi_1"}`).wantFault(fault.NotFound, "")
@@ -113,15 +113,15 @@ func TestReferenceOfAnotherCredit(t *testing.T) {
 	})
 }
 
-// TestReferenceOnTwoNodes sends each payment on two nodes at the same time, to one account and to
-// two. Each payment is credited once.
-func TestReferenceOnTwoNodes(t *testing.T) {
+// TestConcurrentReferences checks that a payment is credited once if two nodes get it several times
+// at the same moment, for one account or for two.
+func TestConcurrentReferences(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		first := newOperator(t, storetest.Open(t, url, store.Options{}))
+		first := newCaller(t, storetest.Open(t, url, store.Options{}))
 		nodes := []*caller{first, first}
 		if !first.db.OneProcess() {
-			nodes[1] = newOperator(t, storetest.Open(t, url, store.Options{}))
+			nodes[1] = newCaller(t, storetest.Open(t, url, store.Options{}))
 		}
 		const payments = 40
 		var accounts [2]string
@@ -150,7 +150,7 @@ func TestReferenceOnTwoNodes(t *testing.T) {
 				}
 			}
 			if want := 7 - 4*(n%2); credited != 1 || replayed != want {
-				t.Errorf("payment %d: credited %d times, repeated %d times instead of %d", n, credited, replayed, want)
+				t.Errorf("payment %d was credited %d times and replayed %d times, want 1 and %d", n, credited, replayed, want)
 			}
 		}
 		total := int64(0)

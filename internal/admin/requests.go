@@ -60,7 +60,7 @@ func (r requestAnswer) MarshalJSON() ([]byte, error) {
 	return measure.AppendJSON(object, r.quantity.Values()), nil
 }
 
-// outcomes and sources are the API's words for values of the log.
+// outcomes and sources have the API's names for values of the request log.
 var (
 	outcomes = map[ledger.Outcome]string{
 		ledger.Billed: "billed", ledger.Failed: "failed", ledger.Closed: "client_closed", ledger.Refused: "refused",
@@ -70,14 +70,14 @@ var (
 	}
 )
 
-// requestList is a page of the request log. It may be shorter than its limit because one answer
+// requestList is a page of the request log. A page may be shorter than its limit, because one answer
 // searches a bounded number of rows.
 type requestList struct {
 	list[requestAnswer]
-	Next string `json:"next,omitempty"` // cursor of the next page, while there is more
+	Next string `json:"next,omitempty"` // cursor of the next page; empty on the last page
 }
 
-// chargeAnswer is the charge of a request whose log row was deleted.
+// chargeAnswer is the charge of a request after its row of the request log was deleted.
 type chargeAnswer struct {
 	ID      string       `json:"id"`
 	Account string       `json:"account"`
@@ -109,8 +109,8 @@ func (s *server) getRequest(c *call) (any, error) {
 	})
 }
 
-// withPrice returns a request with its model's price at its admission. A refused request has no
-// price.
+// withPrice returns a request with the model's price at the time of the admission. A request without
+// an admission has no price.
 func (s *server) withPrice(tx *store.Tx, r requestlog.Receipt) (requestAnswer, error) {
 	out := showRequest(r)
 	if r.Revision == 0 {
@@ -143,7 +143,7 @@ func showRequest(r requestlog.Receipt) requestAnswer {
 	return out
 }
 
-// lineCost adds up the provider costs of attempts. It returns nil if none is known.
+// lineCost returns the sum of the known provider costs of attempts, or nil if no cost is known.
 func lineCost(attempts json.RawMessage) *money.Amount {
 	var costs []struct {
 		Cost *money.Amount `json:"line_cost_usd"`

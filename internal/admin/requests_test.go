@@ -38,7 +38,7 @@ func (c *caller) startLedger() *ledger.Ledger {
 	return books
 }
 
-// runRequest runs one request through the ledger.
+// runRequest admits one request to the ledger and ends its hold with end.
 func runRequest(t *testing.T, l *ledger.Ledger, a ledger.Admission, end func(*ledger.Hold) error) {
 	t.Helper()
 	h, err := l.Admit(context.Background(), a)
@@ -50,16 +50,16 @@ func runRequest(t *testing.T, l *ledger.Ledger, a ledger.Admission, end func(*le
 	}
 }
 
-// TestRequestsShowQuantities checks the fields of requests that are counted in units, also in units
-// that no kind of model has yet.
+// TestRequestsShowQuantities checks that a request has the members of its unit, including units that
+// no kind of model has yet.
 func TestRequestsShowQuantities(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *caller) {
+	eachDB(t, func(t *testing.T, c *caller) {
 		books := c.startLedger()
 		account := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		c.ok("POST", "/accounts/"+account+"/credits", `{"usd":5}`)
 		key := c.ok("POST", "/accounts/"+account+"/keys", `{}`).text("id")
-		plain := []string{"id", "account", "key", "model", "endpoint", "status", "attempts", "prompt_tokens", "cached_tokens",
+		commonNames := []string{"id", "account", "key", "model", "endpoint", "status", "attempts", "prompt_tokens", "cached_tokens",
 			"completion_tokens", "cost_usd", "held_usd", "over_hold_usd", "first_byte_ms", "duration_ms", "created", "ended", "outcome",
 			"catalog_revision"}
 		for i, test := range []struct {
@@ -78,7 +78,7 @@ func TestRequestsShowQuantities(t *testing.T) {
 				Endpoint: "/v1/tiles", Amount: money.USD, Revision: 1, Received: time.Now()}, func(h *ledger.Hold) error {
 				return h.Settle(context.Background(), ledger.End{Outcome: ledger.Billed, Quantity: test.quantity, Status: 200})
 			})
-			r, names := c.ok("GET", "/requests/"+request, ""), slices.Clone(plain)
+			r, names := c.ok("GET", "/requests/"+request, ""), slices.Clone(commonNames)
 			for name, value := range test.want {
 				r.want(`{"` + name + `":` + value + `}`)
 				names = append(names, name)
@@ -93,7 +93,7 @@ func TestRequestsShowQuantities(t *testing.T) {
 
 func TestRequests(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *caller) {
+	eachDB(t, func(t *testing.T, c *caller) {
 		books := c.startLedger()
 		c.ok("PUT", "/catalog", `{"models":[{"id":"swift-1","kind":"chat","context_window":1000,"max_output_tokens":100,
 			"price":{"input":5000,"output":10000}}],"lines":[]}`, "Content-Type", "application/json")
@@ -117,7 +117,7 @@ func TestRequests(t *testing.T) {
 
 		log, more := c.ok("GET", "/requests", "").list()
 		if len(log) != 2 || more {
-			t.Fatalf("log %v", log)
+			t.Fatalf("the log has %v with more %v, want 2 requests", log, more)
 		}
 		show := func(e map[string]any) reply {
 			raw, _ := json.Marshal(e)
@@ -153,7 +153,7 @@ func TestRequests(t *testing.T) {
 				continue
 			}
 			if len(list) != 1 || list[0]["id"] != want || more != (query == "account="+account+"&limit=1") {
-				t.Errorf("%s shows %v, more %v, want %s", query, list, more, want)
+				t.Errorf("GET /requests?%s returned %v with more %v, want %s", query, list, more, want)
 			}
 		}
 		for query, param := range map[string]string{"status=x": "status", "status=0": "status", "status=600": "status", "status=": "status",
@@ -162,16 +162,16 @@ func TestRequests(t *testing.T) {
 			c.do("GET", "/requests?"+query, "").wantFault(fault.InvalidRequest, param)
 		}
 
-		// The request's cost shows everywhere.
+		// The account, the key and the entries have the request's cost.
 		c.ok("GET", "/accounts/"+account, "").want(`{"balance_usd":4.75,"held_usd":0}`)
 		k := c.ok("GET", "/keys/"+key, "")
 		k.want(`{"spent_usd":0.25,"spent_today_usd":0.25,"held_usd":0}`)
 		if used, err := k.members()["last_used"].(json.Number).Int64(); err != nil || time.Since(time.Unix(used, 0)).Abs() > time.Minute {
-			t.Errorf("last_used %v, %v", used, err)
+			t.Errorf("last_used is %v, %v, want the current time", used, err)
 		}
 		entries, _ := c.ok("GET", "/accounts/"+account+"/entries", "").list()
 		if len(entries) != 2 {
-			t.Fatalf("entries %v", entries)
+			t.Fatalf("the entries are %v, want 2", entries)
 		}
 		show(entries[0]).want(`{"kind":"charge","usd":-0.25,"balance_usd":4.75,"request_id":"req_1"}`)
 		show(entries[0]).want(`{"model":"swift-1"}`)
@@ -196,10 +196,10 @@ func TestRequests(t *testing.T) {
 			"video_seconds,cost_usd,line_cost_usd,line_cost_requests,margin_usd\n" +
 			"swift-1,1,1,0,10,4,20,0,0,0,0.25,0.1,1,0.15\nswift-2,1,0,1,0,0,0,0,0,0,0,,0,\n"
 		if got := c.do("GET", "/usage?group_by=model&format=csv", "").body; got != table {
-			t.Errorf("CSV %s", got)
+			t.Errorf("the CSV is %s, want %s", got, table)
 		}
 		if got := c.do("GET", "/usage?group_by=model", "", "Accept", "text/csv").body; got != table {
-			t.Errorf("CSV by Accept %s", got)
+			t.Errorf("the CSV by Accept is %s, want %s", got, table)
 		}
 		for query, param := range map[string]string{"group_by=x": "group_by", "since=x": "since", "until=1-2-3": "until", "day=1": "day",
 			"since=2026-05-02&until=2026-05-01": "until", "format=xml": "format"} {
@@ -215,7 +215,7 @@ func TestRequests(t *testing.T) {
 func TestDeletedRequests(t *testing.T) {
 	t.Parallel()
 	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
-		c := newOperator(t, db)
+		c := newCaller(t, db)
 		books := c.startLedger()
 		account := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		c.ok("POST", "/accounts/"+account+"/credits", `{"usd":5}`)
@@ -234,7 +234,7 @@ func TestDeletedRequests(t *testing.T) {
 		c.ok("GET", "/requests/"+request, "").want(`{"id":"` + request + `","account":"` + account +
 			`","model":"swift-1","cost_usd":0.25,"balance_usd":4.75,"ended":1795262400,"log_deleted":true}`)
 		if after := c.ok("GET", "/accounts/"+account+"/entries", "").body; after != before {
-			t.Errorf("movements %s became %s", before, after)
+			t.Errorf("after the deletion the entries are %s, want %s", after, before)
 		}
 		c.ok("GET", "/usage?since=2026-11-01&until=2026-11-30&group_by=account,day", "").want(`{"since":"2026-11-01","until":"2026-11-30"}`)
 		c.ok("GET", "/audit", "").want(`{"ok":true,"differences":[]}`)

@@ -3,9 +3,9 @@ package admin
 // Routes returns the operator API's routes as `METHOD /path`, with {id} for an id, for tests and
 // generated documents.
 func Routes() []string {
-	var all []string
+	var patterns []string
 	for _, r := range new(server).routes() {
-		all = append(all, r.pattern())
+		patterns = append(patterns, r.pattern())
 	}
-	return all
+	return patterns
 }

@@ -13,9 +13,9 @@ import (
 // usage answers GET /usage.
 func (s *server) usage(c *call) (any, error) {
 	var filters []string
-	for _, by := range spending.Groupings() {
-		if by != spending.ByDay {
-			filters = append(filters, string(by))
+	for _, grouping := range spending.Groupings() {
+		if grouping != spending.ByDay {
+			filters = append(filters, string(grouping))
 		}
 	}
 	values, err := c.query(append(append(filters, spending.Params()...), "format")...)
@@ -52,8 +52,8 @@ func (s *server) usage(c *call) (any, error) {
 	return text{csvType, body}, err
 }
 
-// wantsCSV reports whether the client asks for CSV: in the parameter `format` or, without it, in the
-// header `Accept`.
+// wantsCSV reports whether the client asks for CSV in the parameter `format` or, if format is empty,
+// in the header `Accept`.
 func (c *call) wantsCSV(format string) (bool, error) {
 	switch format {
 	case "csv":

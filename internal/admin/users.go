@@ -27,16 +27,17 @@ func showUser(u account.User) userAnswer {
 		SecondFactor: u.FactorMS != 0, Created: seconds(u.CreatedMS)}
 }
 
-// invitedAnswer is a user without a password, with the link to set one. It is shown once.
-type invitedAnswer struct {
+// invitationAnswer is a new user without a password, with a link to set the password. Only the first
+// request gets the link.
+type invitationAnswer struct {
 	userAnswer
 	Link    string `json:"link"`
 	Expires int64  `json:"link_expires"`
 }
 
-func (u invitedAnswer) withoutSecret() any { return u.userAnswer }
+func (u invitationAnswer) withoutSecret() any { return u.userAnswer }
 
-// linkAnswer is a link for a user. It is shown once.
+// linkAnswer is a new link for a user.
 type linkAnswer struct {
 	User    string           `json:"user"`
 	Kind    account.LinkKind `json:"kind"`
@@ -44,11 +45,11 @@ type linkAnswer struct {
 	Expires int64            `json:"link_expires"`
 }
 
-// readUser reads the settable fields of a user and the fields in further, and hashes the password.
-func (s *server) readUser(ctx context.Context, body object, further ...field) (u account.UserChange, err error) {
+// readUser decodes the settable fields of a user and the extra fields, and hashes the password.
+func (s *server) readUser(ctx context.Context, body object, extra ...field) (u account.UserChange, err error) {
 	var password *string
 	if err := body.decode(append([]field{optionalTextField("email", &u.Email), optionalTextField("password", &password),
-		flagField("disabled", &u.Disabled), flagField("operator", &u.Operator)}, further...)...); err != nil {
+		flagField("disabled", &u.Disabled), flagField("operator", &u.Operator)}, extra...)...); err != nil {
 		return u, err
 	}
 	if password != nil {
@@ -73,28 +74,28 @@ func (s *server) createUser(c *call) (any, error) {
 	if u.Email == nil {
 		return nil, fault.At(fault.InvalidRequest, "email", "email is required: it is what the user signs in with.")
 	}
-	in := account.SignIn{Email: *u.Email, Disabled: u.Disabled != nil && *u.Disabled, Operator: u.Operator != nil && *u.Operator}
+	signIn := account.SignIn{Email: *u.Email, Disabled: u.Disabled != nil && *u.Disabled, Operator: u.Operator != nil && *u.Operator}
 	if u.PasswordHash == nil {
-		return s.inviteUser(c, body, in)
+		return s.inviteUser(c, body, signIn)
 	}
-	in.PasswordHash = *u.PasswordHash
+	signIn.PasswordHash = *u.PasswordHash
 	return s.update(c, body, func(tx *store.Tx) (any, error) {
-		u, err := operator.CreateUserTx(tx, s.actor(c), c.id, in)
+		u, err := operator.CreateUserTx(tx, s.actor(c), c.id, signIn)
 		return showUser(u), err
 	})
 }
 
-func (s *server) inviteUser(c *call, body object, in account.SignIn) (any, error) {
+func (s *server) inviteUser(c *call, body object, signIn account.SignIn) (any, error) {
 	return s.update(c, body, func(tx *store.Tx) (any, error) {
-		l, err := operator.InviteTx(tx, s.actor(c), s.PublicURL, c.id, in)
-		return invitedAnswer{showUser(l.User), l.Address, seconds(l.ExpiresMS)}, err
+		l, err := operator.InviteTx(tx, s.actor(c), s.PublicURL, c.id, signIn)
+		return invitationAnswer{showUser(l.User), l.Address, seconds(l.ExpiresMS)}, err
 	})
 }
 
-// linkUser creates a link. It ignores Idempotency-Key: a caller that lost the answer needs another
-// link.
+// linkUser creates a link. It ignores Idempotency-Key, because a client without the first answer
+// needs another link.
 func (s *server) linkUser(c *call) (any, error) {
-	if err := c.readNothing(); err != nil {
+	if err := c.readEmpty(); err != nil {
 		return nil, err
 	}
 	return change(s, c, func(tx *store.Tx) (any, error) {

@@ -12,47 +12,47 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// linkOf returns the link's kind and user as the console sees them, and false if the link is
-// invalid.
+// linkOf returns the link at an address as the console reads it, and reports whether it is valid.
 func (c *caller) linkOf(address string) (account.PasswordLink, bool) {
 	c.t.Helper()
 	token, ok := strings.CutPrefix(address, "https://gate.example/console/link#")
 	if !ok {
-		c.t.Fatalf("the link is %q", address)
+		c.t.Fatalf("the address of the link is %q, want one below PublicURL", address)
 	}
 	e := account.NewSignIns(c.db, account.NewPasswords(), nil)
 	l, err := e.Link(c.t.Context(), token, netip.MustParseAddr("192.0.2.1"))
 	return l, err == nil
 }
 
-// TestInvitedUser checks that creating a user without a password returns a link, only once.
-func TestInvitedUser(t *testing.T) {
+// TestInvitation checks that the answer to creating a user without a password has a link, and that a
+// repetition of the request gets no link.
+func TestInvitation(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *caller) {
+	eachDB(t, func(t *testing.T, c *caller) {
 		id := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		body := `{"email":"ada@example.com","operator":true}`
 		u := c.ok("POST", "/accounts/"+id+"/users", body, "Idempotency-Key", "u")
 		u.wantNames("id", "account", "email", "disabled", "operator", "has_password", "second_factor", "created", "link", "link_expires")
 		u.want(`{"email":"ada@example.com","operator":true,"has_password":false}`)
 		if l, ok := c.linkOf(u.text("link")); !ok || l.Kind != account.Invitation || l.User.ID != u.text("id") {
-			t.Errorf("its link is %+v, %v", l, ok)
+			t.Errorf("the link is %+v, valid %v, want an invitation of the user", l, ok)
 		}
 		again := c.ok("POST", "/accounts/"+id+"/users", body, "Idempotency-Key", "u")
 		again.wantNames("id", "account", "email", "disabled", "operator", "has_password", "second_factor", "created")
 		if again.header.Get("Idempotent-Replayed") != "true" {
-			t.Errorf("again %v", again.header)
+			t.Errorf("the repetition has the header %v, want Idempotent-Replayed", again.header)
 		}
 		c.do("POST", "/accounts/"+id+"/users", `{"email":"b@example.com","disabled":true}`).wantFault(fault.InvalidRequest, "")
 		if users, _ := c.ok("GET", "/accounts/"+id+"/users", "").list(); len(users) != 1 {
-			t.Errorf("users %v", users)
+			t.Errorf("the users are %v, want 1", users)
 		}
 	})
 }
 
-// TestSecondFactorIsTurnedOff checks that an operator can turn a second factor off, but not on.
-func TestSecondFactorIsTurnedOff(t *testing.T) {
+// TestTurnOffSecondFactor checks that an operator can turn a second factor off, but not on.
+func TestTurnOffSecondFactor(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *caller) {
+	eachDB(t, func(t *testing.T, c *caller) {
 		id := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		user := c.ok("POST", "/accounts/"+id+"/users", `{"email":"ada@example.com","password":"right horse"}`).text("id")
 		storetest.Exec(t, c.db, `UPDATE account_user SET totp_secret = 'JBSWY3DP', totp_since_ms = 5 WHERE id = $1`, user)
@@ -66,7 +66,7 @@ func TestSecondFactorIsTurnedOff(t *testing.T) {
 		log := c.ok("GET", "/log?act=user.change", "")
 		log.element(0).want(`{"object":"` + user + `","before":{"second_factor":"on"},"after":{"second_factor":"off"}}`)
 		if rows, _ := log.list(); len(rows) != 1 {
-			t.Errorf("%d rows of one change", len(rows))
+			t.Errorf("the log has %d rows for one change", len(rows))
 		}
 	})
 }
@@ -75,7 +75,7 @@ func TestSecondFactorIsTurnedOff(t *testing.T) {
 // token.
 func TestLinks(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *caller) {
+	eachDB(t, func(t *testing.T, c *caller) {
 		id := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		u := c.ok("POST", "/accounts/"+id+"/users", `{"email":"ada@example.com"}`)
 		user, first := u.text("id"), u.text("link")
@@ -92,22 +92,22 @@ func TestLinks(t *testing.T) {
 		third := c.ok("POST", "/users/"+user+"/link", "")
 		third.want(`{"kind":"reset"}`)
 		l, _ := c.linkOf(third.text("link"))
-		if ahead := time.Until(time.UnixMilli(l.ExpiresMS)); ahead < 23*time.Hour || ahead > 25*time.Hour {
-			t.Errorf("a reset link is valid for %s", ahead)
+		if validity := time.Until(time.UnixMilli(l.ExpiresMS)); validity < 23*time.Hour || validity > 25*time.Hour {
+			t.Errorf("a reset link is valid for %s, want a day", validity)
 		}
 
 		log := c.ok("GET", "/log?act=user.link", "")
 		log.element(0).want(`{"object":"` + user + `","account":"` + id + `","way":"token"}`)
 		if rows, _ := log.list(); len(rows) != 3 {
-			t.Errorf("%d rows of 3 links", len(rows))
+			t.Errorf("the log has %d rows for 3 links", len(rows))
 		}
 		for _, kind := range []string{"invitation", "reset"} {
 			if !strings.Contains(log.body, `"link":"`+kind+`"`) {
-				t.Errorf("no %s in %s", kind, log.body)
+				t.Errorf("the log is %s, want a link of kind %s", log.body, kind)
 			}
 		}
 		if strings.Contains(log.body, "#") || c.log.Len() > 0 {
-			t.Errorf("logged %s and %s", log.body, c.log)
+			t.Errorf("the operators' log is %s and the log %s, want no token", log.body, c.log)
 		}
 
 		c.do("POST", "/users/"+user+"/link", `{"kind":"reset"}`).wantFault(fault.InvalidRequest, "kind")
@@ -117,7 +117,7 @@ func TestLinks(t *testing.T) {
 		storetest.View(t, c.db, func(tx *store.Tx) error {
 			var n int
 			if err := tx.QueryRow(`SELECT COUNT(*) FROM account_link`).Scan(&n); err != nil || n != 0 {
-				t.Errorf("%d links of a disabled user, %v", n, err)
+				t.Errorf("a disabled user has %d links, %v, want 0", n, err)
 			}
 			return nil
 		})

@@ -21,7 +21,7 @@ type webhookAnswer struct {
 	Secret string       `json:"secret"`
 }
 
-// webhookTx returns an account's endpoint and its balance alert, which the ledger owns.
+// webhookTx returns an account's endpoint from package webhook and its balance alert from the ledger.
 func webhookTx(tx *store.Tx, id string) (webhookAnswer, error) {
 	e, err := webhook.EndpointTx(tx, id)
 	if err != nil {
@@ -31,7 +31,7 @@ func webhookTx(tx *store.Tx, id string) (webhookAnswer, error) {
 	if err != nil {
 		return webhookAnswer{}, err
 	}
-	out := webhookAnswer{URL: orNil(e.URL), Events: append([]string{}, e.Events...), Secret: e.Secret}
+	out := webhookAnswer{URL: nilIfZero(e.URL), Events: append([]string{}, e.Events...), Secret: e.Secret}
 	if set {
 		credits := level.Credits()
 		out.Low = &credits
@@ -39,7 +39,7 @@ func webhookTx(tx *store.Tx, id string) (webhookAnswer, error) {
 	return out, nil
 }
 
-// getWebhook also writes: an account from before webhooks existed gets its secret here.
+// getWebhook is a change, because accounts from before webhooks existed get their secret here.
 func (s *server) getWebhook(c *call) (any, error) {
 	return change(s, c, func(tx *store.Tx) (any, error) {
 		if _, err := account.GetTx(tx, c.id); err != nil {
@@ -69,15 +69,15 @@ func (s *server) putWebhook(c *call) (any, error) {
 
 // putWebhookTx sets an account's webhook.
 func (s *server) putWebhookTx(tx *store.Tx, id string, e webhook.Endpoint, low *money.Amount, secret *string) error {
-	former, err := webhook.EndpointTx(tx, id)
+	current, err := webhook.EndpointTx(tx, id)
 	if err != nil {
 		return err
 	}
-	if secret != nil && *secret != former.Secret {
+	if secret != nil && *secret != current.Secret {
 		return fault.At(fault.InvalidRequest, "secret", "secret cannot be set, only rolled: leave it out, or send the one that GET shows.")
 	}
-	if e.Events == nil { // switched off without event types
-		e.Events = former.Events
+	if e.Events == nil { // optional if the webhook is switched off
+		e.Events = current.Events
 	}
 	if err := ledger.SetLowTx(tx, id, low); err != nil {
 		return err
@@ -86,8 +86,7 @@ func (s *server) putWebhookTx(tx *store.Tx, id string, e webhook.Endpoint, low *
 	return err
 }
 
-// readWebhook reads the body of a PUT. A missing level means no alert. The secret of a GET is
-// accepted.
+// readWebhook decodes the body of a PUT. A missing balance_low_credits means no alert.
 func readWebhook(body object) (e webhook.Endpoint, low *money.Amount, secret *string, err error) {
 	var address *string
 	if err := body.decode(
@@ -150,7 +149,7 @@ func (s *server) testWebhook(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return testAnswer{orNil(result.Status), result.ResponseMS, result.Error}, nil
+	return testAnswer{nilIfZero(result.Status), result.ResponseMS, result.Error}, nil
 }
 
 // deliveryAnswer is a delivery (operator.md, Operator API).

@@ -15,14 +15,14 @@ import (
 
 func TestWebhookSettings(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *caller) {
+	eachDB(t, func(t *testing.T, c *caller) {
 		path := "/accounts/" + c.ok("POST", "/accounts", `{"name":"a"}`).text("id") + "/webhook"
 		r := c.ok("GET", path, "")
 		r.wantNames("url", "events", "balance_low_credits", "secret")
 		r.want(`{"url":null,"events":[],"balance_low_credits":null}`)
 		secret := r.text("secret")
 		if !strings.HasPrefix(secret, "whsec_") {
-			t.Errorf("secret %q", secret)
+			t.Errorf("the secret is %q, want whsec_…", secret)
 		}
 		r = c.ok("PUT", path, `{"url":"https://example.com/hook","events":["image.completed","balance.low"],"balance_low_credits":12.5}`)
 		r.want(`{"url":"https://example.com/hook","events":["image.completed","balance.low"],"balance_low_credits":12.5}`)
@@ -36,14 +36,14 @@ func TestWebhookSettings(t *testing.T) {
 		rolled := c.ok("POST", path+"/roll", "")
 		rolled.wantNames("url", "events", "balance_low_credits", "secret")
 		if rolled.text("secret") == secret || c.ok("GET", path, "").text("secret") != rolled.text("secret") {
-			t.Error("the secret was not rolled")
+			t.Error("the secret did not change")
 		}
 	})
 }
 
 func TestWebhookFaults(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *caller) {
+	eachDB(t, func(t *testing.T, c *caller) {
 		path := "/accounts/" + c.ok("POST", "/accounts", `{"name":"a"}`).text("id") + "/webhook"
 		for body, param := range map[string]string{
 			`{}`: "url", `{"events":[]}`: "url", `{"url":""}`: "url", `{"url":5}`: "url", `{"url":"http://10.0.0.1/","events":[]}`: "url",
@@ -79,17 +79,17 @@ func TestWebhookFaults(t *testing.T) {
 
 func TestWebhookDeliveries(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *caller) {
+	eachDB(t, func(t *testing.T, c *caller) {
 		var status atomic.Int64
 		status.Store(200)
-		type got struct {
+		type post struct {
 			body   []byte
 			header http.Header
 		}
-		posts := make(chan got, 10)
+		posts := make(chan post, 10)
 		receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
-			posts <- got{body, r.Header}
+			posts <- post{body, r.Header}
 			w.WriteHeader(int(status.Load()))
 		}))
 		defer receiver.Close()
@@ -113,13 +113,13 @@ func TestWebhookDeliveries(t *testing.T) {
 		second := <-posts
 		list, more := c.ok("GET", account+"/deliveries", "").list()
 		if len(list) != 2 || more {
-			t.Fatalf("%v", list)
+			t.Fatalf("the deliveries are %v with more %v, want 2", list, more)
 		}
-		at := 0
+		index := 0
 		if list[0]["event_id"] != second.header.Get("webhook-id") {
-			at = 1 // both were created within one millisecond
+			index = 1 // both were created within one millisecond
 		}
-		d := list[at]
+		d := list[index]
 		for _, name := range []string{"id", "event_id", "type", "url", "state", "attempts", "created"} {
 			if _, ok := d[name]; !ok {
 				t.Errorf("%v lacks %s", d, name)
@@ -127,36 +127,36 @@ func TestWebhookDeliveries(t *testing.T) {
 		}
 		attempts := d["attempts"].([]any)
 		if d["state"] != "failed" || d["type"] != "webhook.test" || len(attempts) != 1 || d["next_attempt_at"] != nil {
-			t.Errorf("%v", d)
+			t.Errorf("the second delivery is %v, want a failed test with one attempt", d)
 		}
 		status.Store(204)
 		resent := c.ok("POST", "/deliveries/"+d["id"].(string)+"/resend", "")
 		resent.want(`{"state":"delivered"}`)
-		again := <-posts
-		if string(again.body) != string(second.body) || again.header.Get("webhook-id") != second.header.Get("webhook-id") ||
-			hook.Verify(again.body, again.header) != nil {
-			t.Errorf("%s %v", again.body, again.header)
+		resentPost := <-posts
+		if string(resentPost.body) != string(second.body) || resentPost.header.Get("webhook-id") != second.header.Get("webhook-id") ||
+			hook.Verify(resentPost.body, resentPost.header) != nil {
+			t.Errorf("resent %s with %v, want the body and id of the second delivery", resentPost.body, resentPost.header)
 		}
 		if attempts := resent.members()["attempts"].([]any); len(attempts) != 2 {
-			t.Errorf("%v", attempts)
+			t.Errorf("after the resend the attempts are %v, want 2", attempts)
 		}
 		receiver.Close()
 		c.ok("POST", account+"/webhook/test", "").want(`{"status_code":null}`)
 	})
 }
 
-// TestNegativeCreditAnnouncesALowBalance checks that a take-back writes the event in its
-// transaction, once for each drop below the limit.
-func TestNegativeCreditAnnouncesALowBalance(t *testing.T) {
+// TestTakeBackSendsBalanceLow checks that a take-back creates a balance.low event each time the
+// balance falls below the limit.
+func TestTakeBackSendsBalanceLow(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *caller) {
+	eachDB(t, func(t *testing.T, c *caller) {
 		account := "/accounts/" + c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		c.ok("POST", account+"/credits", `{"usd":5}`)
 		c.ok("PUT", account+"/webhook", `{"url":"https://example.com/","events":["balance.low"],"balance_low_credits":600}`)
 		for i, want := range []int{0, 1, 1, 1, 2} {
 			c.ok("POST", account+"/credits", []string{`{"usd":-1}`, `{"usd":-2}`, `{"usd":-1}`, `{"usd":3}`, `{"usd":-2}`}[i])
 			if list, _ := c.ok("GET", account+"/deliveries", "").list(); len(list) != want {
-				t.Errorf("after %d movements %d deliveries, want %d", i+1, len(list), want)
+				t.Errorf("after %d movements there are %d deliveries, want %d", i+1, len(list), want)
 			}
 		}
 	})

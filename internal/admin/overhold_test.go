@@ -14,20 +14,20 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestUsageAboveHolds lets two lines exceed the holds of two keys of one account. It checks the
-// sums in each list, and that each charge equals its hold.
+// TestUsageAboveHolds checks that a request is charged at most its hold, and that over_hold_usd of
+// requests, accounts, keys and lines has the rest of the cost.
 func TestUsageAboveHolds(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *caller) {
+	eachDB(t, func(t *testing.T, c *caller) {
 		books := c.startLedger()
 		var accounts, keys []string
 		for i := range 2 {
 			accounts = append(accounts, c.ok("POST", "/accounts", fmt.Sprintf(`{"name":"%d"}`, i)).text("id"))
 			c.ok("POST", "/accounts/"+accounts[i]+"/credits", `{"usd":50}`)
 		}
-		slices.Sort(accounts) // the order of lists, also for ids of one millisecond
-		for _, owner := range []int{0, 0, 1} {
-			keys = append(keys, c.ok("POST", "/accounts/"+accounts[owner]+"/keys", `{}`).text("id"))
+		slices.Sort(accounts) // the order of lists, because ids of the same millisecond have no order
+		for _, account := range []int{0, 0, 1} {
+			keys = append(keys, c.ok("POST", "/accounts/"+accounts[account]+"/keys", `{}`).text("id"))
 		}
 		slices.Sort(keys[:2])
 		for i, tt := range []struct {
@@ -65,7 +65,7 @@ func TestUsageAboveHolds(t *testing.T) {
 			lines.element(2).want(`{"id":"idle","over_hold_usd":0}`)
 		}
 
-		// The state of lines does not need the database.
+		// Without the database, the lines are listed without over_hold_usd.
 		closedDB, err := store.Open(t.Context(), storetest.SQLite(t), store.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -73,7 +73,7 @@ func TestUsageAboveHolds(t *testing.T) {
 		if err := closedDB.Close(); err != nil {
 			t.Fatal(err)
 		}
-		away := newOperator(t, closedDB, func(options *Options) { options.Lines = node })
-		away.ok("GET", "/lines", "").element(0).want(`{"id":"main","over_hold_usd":null}`)
+		unavailable := newCaller(t, closedDB, func(options *Options) { options.Lines = node })
+		unavailable.ok("GET", "/lines", "").element(0).want(`{"id":"main","over_hold_usd":null}`)
 	})
 }

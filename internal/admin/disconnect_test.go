@@ -9,16 +9,15 @@ import (
 	"testing"
 )
 
-// TestDisconnectIsNoServerError checks requests whose caller has disconnected. Such a request gets
-// the usual answer, and its change is made. An audit, which may take long, ends when its caller
-// disconnects.
-func TestDisconnectIsNoServerError(t *testing.T) {
+// TestDisconnectedRequests checks that a request still succeeds if its client has disconnected,
+// except for an audit, which ends because it may take long.
+func TestDisconnectedRequests(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c *caller) {
-		ctx, leave := context.WithCancel(t.Context())
-		leave()
-		send := func(method, path, body string) (w *httptest.ResponseRecorder, cut any) {
-			defer func() { cut = recover() }()
+	eachDB(t, func(t *testing.T, c *caller) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		send := func(method, path, body string) (w *httptest.ResponseRecorder, panicked any) {
+			defer func() { panicked = recover() }()
 			r := httptest.NewRequestWithContext(ctx, method, Base+path, strings.NewReader(body))
 			r.Header.Set("Authorization", "Bearer "+token)
 			w = httptest.NewRecorder()
@@ -35,20 +34,20 @@ func TestDisconnectIsNoServerError(t *testing.T) {
 			{"GET", "/accounts", ""}, {"GET", "/accounts/" + id, ""}, {"GET", "/keys/" + key, ""}, {"GET", "/requests", ""}, {"GET", "/jobs", ""},
 			{"GET", "/lines", ""}, {"GET", "/accounts/" + id + "/webhook", ""}, {"GET", "/accounts/" + id + "/deliveries", ""},
 		} {
-			if w, cut := send(tt.method, tt.path, tt.body); cut != nil || w.Code != http.StatusOK {
-				t.Errorf("%s %s: %d %s; %v", tt.method, tt.path, w.Code, w.Body, cut)
+			if w, panicked := send(tt.method, tt.path, tt.body); panicked != nil || w.Code != http.StatusOK {
+				t.Errorf("%s %s answered %d %s and panicked with %v, want 200", tt.method, tt.path, w.Code, w.Body, panicked)
 			}
 		}
 		c.ok("GET", "/accounts/"+id, "").want(`{"balance_usd":5}`)
 		if list, _ := c.ok("GET", "/accounts", "").list(); len(list) != 2 {
-			t.Errorf("accounts %v", list)
+			t.Errorf("the accounts are %v, want 2", list)
 		}
-		w, cut := send("GET", "/audit", "")
-		if err, _ := cut.(error); !errors.Is(err, http.ErrAbortHandler) {
-			t.Errorf("an audit is answered %d %s; %v", w.Code, w.Body, cut)
+		w, panicked := send("GET", "/audit", "")
+		if err, _ := panicked.(error); !errors.Is(err, http.ErrAbortHandler) {
+			t.Errorf("the audit answered %d %s and panicked with %v, want ErrAbortHandler", w.Code, w.Body, panicked)
 		}
 		if c.log.Len() > 0 {
-			t.Errorf("the log has %s", c.log)
+			t.Errorf("the log is %s, want it empty", c.log)
 		}
 	})
 }
