@@ -1,5 +1,5 @@
 // Package account owns the customers of the gateway: accounts, their API keys with the allowlists,
-// their console sign-ins, and the cache that finds the key of a request.
+// their console sign-ins, and the cache for the keys of requests.
 //
 // Invariants. A key's secret and a password are stored only as hashes; the secret leaves this
 // package once, at its creation. The money side of an account or key (balance, limits, disabled

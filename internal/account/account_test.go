@@ -190,18 +190,18 @@ func TestAccountPages(t *testing.T) {
 		for range 5 {
 			created[createAccount(t, db, "n").ID] = true
 		}
-		listed, after := make(map[string]bool), ""
+		seen, after := make(map[string]bool), ""
 		for pages := 1; ; pages++ {
 			list, more := listAccounts(t, db, after, 2)
 			for _, a := range list {
-				if listed[a.ID] || !created[a.ID] || a.ID <= after {
+				if seen[a.ID] || !created[a.ID] || a.ID <= after {
 					t.Fatalf("page %d has %s twice or out of order", pages, a.ID)
 				}
-				listed[a.ID], after = true, a.ID
+				seen[a.ID], after = true, a.ID
 			}
 			if !more {
-				if pages != 3 || len(listed) != 5 {
-					t.Fatalf("%d accounts on %d pages, want 5 on 3", len(listed), pages)
+				if pages != 3 || len(seen) != 5 {
+					t.Fatalf("%d accounts on %d pages, want 5 on 3", len(seen), pages)
 				}
 				break
 			}

@@ -111,9 +111,9 @@ func FuzzParseAllowedIPs(f *testing.F) {
 			return
 		}
 		formatted := ShowIPs(list)
-		again, err := ParseAllowedIPs(formatted)
-		if err != nil || !slices.Equal(list, again) {
-			t.Fatalf("%q is formatted as %q, which parses as %v, %v", text, formatted, again, err)
+		reparsed, err := ParseAllowedIPs(formatted)
+		if err != nil || !slices.Equal(list, reparsed) {
+			t.Fatalf("%q is formatted as %q, which parses as %v, %v", text, formatted, reparsed, err)
 		}
 		if addr := list[0].Addr(); addr.Is4In6() || addr.Zone() != "" || !allowsAddress(list, addr) {
 			t.Fatalf("ParseAllowedIPs(%q) = %v, want a list that allows its own address", text, list)

@@ -16,17 +16,17 @@ import (
 func TestAuditFindsEveryFault(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		acme, other := createAccount(t, db, "acme"), createAccount(t, db, "other")
-		var key, deleted, code, unusedCode string
+		acme, otherAccount := createAccount(t, db, "acme"), createAccount(t, db, "other")
+		var key, deletedKey, redeemedCode, unusedCode string
 		update(t, db, func(tx *store.Tx) (struct{}, error) {
-			for _, id := range []*string{&key, &deleted} {
+			for _, id := range []*string{&key, &deletedKey} {
 				k, _, err := CreateKeyTx(tx, acme.ID, KeySettings{})
 				if err != nil {
 					return struct{}{}, err
 				}
 				*id = k.ID
 			}
-			if err := DeleteKeyTx(tx, deleted); err != nil {
+			if err := DeleteKeyTx(tx, deletedKey); err != nil {
 				return struct{}{}, err
 			}
 			if _, err := CreateUserTx(tx, acme.ID, SignIn{Email: "a@acme.example", PasswordHash: "x"}); err != nil {
@@ -36,7 +36,7 @@ func TestAuditFindsEveryFault(t *testing.T) {
 			if err != nil {
 				return struct{}{}, err
 			}
-			code, unusedCode = codes[0].ID, codes[1].ID
+			redeemedCode, unusedCode = codes[0].ID, codes[1].ID
 			if _, _, err := RedeemTx(tx, acme.ID, texts[0]); err != nil {
 				return struct{}{}, err
 			}
@@ -44,13 +44,14 @@ func TestAuditFindsEveryFault(t *testing.T) {
 			if _, err := VoidCodeTx(tx, codes[2].ID); err != nil {
 				return struct{}{}, err
 			}
-			_, err = ledger.CreditTx(tx, other.ID, 5*money.USD, "code "+codes[2].ID)
+			_, err = ledger.CreditTx(tx, otherAccount.ID, 5*money.USD, "code "+codes[2].ID)
 			return struct{}{}, err
 		})
 		if report, err := audit.Run(t.Context(), db, AuditTx); err != nil || !report.OK {
 			t.Fatalf("the audit of correct rows returned %v, %+v, want no differences", err, report.Differences)
 		}
-		ids := ledgertest.AccountIDs{Account: acme.ID, Other: other.ID, Key: key, DeletedKey: deleted, Redeemed: code, Unused: unusedCode}
+		ids := ledgertest.AccountIDs{Account: acme.ID, Other: otherAccount.ID, Key: key, DeletedKey: deletedKey, Redeemed: redeemedCode,
+			Unused: unusedCode}
 		for _, fault := range ledgertest.AccountFaults(ids) {
 			fault.Check(t, db, AuditTx)
 		}

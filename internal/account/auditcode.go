@@ -11,7 +11,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// codeNote is the prefix of the note of a redeemed code's credit; the code's id follows.
+// codeNote is followed by the code's id in the note of a redeemed code's credit.
 const codeNote = "code "
 
 // IsCodeNote reports whether a note looks like the note of a redeemed code's credit. No other credit
@@ -57,7 +57,7 @@ func auditCodesTx(tx *store.Tx, books *audit.Books) error {
 	return nil
 }
 
-// auditCode compares a code with the credits that name the code.
+// auditCode compares a code with its credits.
 func auditCode(books *audit.Books, c RedeemCode, credits []redemption) {
 	var sum money.Amount
 	for _, credit := range credits {

@@ -15,10 +15,10 @@ import (
 	"tollgate/internal/store"
 )
 
-// MarkLifetime is the time for which a browser's mark is valid.
+// MarkLifetime is the lifetime of a browser's mark.
 const MarkLifetime = 365 * 24 * time.Hour
 
-// MaxMarks bounds the marks read from a browser. A browser has one mark for each user who signed in.
+// MaxMarks bounds the marks read from a browser, which has one mark for each of its users.
 const MaxMarks = 20
 
 // MarkBrowserTx returns a mark for a browser after a user signed in. The browser sends the mark

@@ -56,8 +56,8 @@ func (g *signInScene) fill(n int, email string, addr func(i int) string) {
 	g.t.Helper()
 	update(g.t, g.db, func(tx *store.Tx) (int, error) {
 		for i := range n {
-			at := netip.MustParseAddr(addr(i))
-			if _, err := recordAttemptTx(tx, append(subjectsOf(email, at), addressSubject(at, maxAddressAttempts))); err != nil {
+			client := netip.MustParseAddr(addr(i))
+			if _, err := recordAttemptTx(tx, append(subjectsOf(email, client), addressSubject(client, maxAddressAttempts))); err != nil {
 				return 0, err
 			}
 		}
@@ -75,8 +75,8 @@ func (g *signInScene) checkAttempt(want bool, name, email, addr string, marks ..
 	}
 }
 
-// TestFailuresWithAnEmailCountByNetwork checks that failures with an email lock out only the network
-// that made them.
+// TestFailuresWithAnEmailCountByNetwork checks that failures with an email lock out only the client's
+// network.
 func TestFailuresWithAnEmailCountByNetwork(t *testing.T) {
 	t.Parallel()
 	eachSignInScene(t, func(g *signInScene) {
@@ -143,8 +143,8 @@ func TestManyFailuresDelayTheNextAttempt(t *testing.T) {
 	})
 }
 
-// TestFailuresOfKnownBrowsersCountByBrowser checks that failures of a known browser lock out only
-// that browser, and that failures of other browsers do not lock it out.
+// TestFailuresOfKnownBrowsersCountByBrowser checks that a known browser is locked out only by its own
+// failures, and locks out no other browser.
 func TestFailuresOfKnownBrowsersCountByBrowser(t *testing.T) {
 	t.Parallel()
 	eachSignInScene(t, func(g *signInScene) {
@@ -154,9 +154,9 @@ func TestFailuresOfKnownBrowsersCountByBrowser(t *testing.T) {
 		g.checkAttempt(false, "an unknown browser at home", ada, home)
 		g.checkAttempt(true, "the known browser at home", ada, home, mark)
 		g.checkAttempt(true, "the known browser with invalid marks too", ada, home, "x", "a.b.c", mark)
-		other := NewSignIns(g.db, g.passwords, nil)
+		otherNode := NewSignIns(g.db, g.passwords, nil)
 		for range maxEmailAttempts {
-			if _, err := other.Password(t.Context(), ada, "wrong horse", netip.MustParseAddr(home), mark); !errors.Is(err, ErrWrongSignIn) {
+			if _, err := otherNode.Password(t.Context(), ada, "wrong horse", netip.MustParseAddr(home), mark); !errors.Is(err, ErrWrongSignIn) {
 				g.t.Fatal("a wrong password of the known browser:", err)
 			}
 		}

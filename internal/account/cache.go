@@ -16,7 +16,7 @@ import (
 // Ages and sizes of the key cache.
 const (
 	maxAge     = 2 * time.Second // of an entry used without a check at admission
-	maxCallAge = time.Minute     // of an entry with a version that admission checks
+	maxCallAge = time.Minute     // of an entry, if admission checks its version
 	samples    = 8               // entries compared to find an entry to drop
 )
 
@@ -52,7 +52,7 @@ type Keys struct {
 	forgets uint64 // number of calls of forget
 }
 
-// entry is a key that was usable when loaded.
+// entry is a key, usable when it was loaded.
 type entry struct {
 	principal Principal
 	loaded    time.Time
@@ -90,7 +90,7 @@ func (k *Keys) Authenticate(ctx context.Context, secret string, addr netip.Addr,
 }
 
 // AuthenticateCall is Authenticate for a request that goes through admission. It accepts an older
-// cache entry, since admission checks the key's version in the transaction that holds the money.
+// cache entry, because admission checks the key's version in its own transaction.
 // Call Authenticate with fresh after ledger.ErrKeyChanged, and before rejecting a request by a
 // cached allowlist, because the allowlist may have changed.
 func (k *Keys) AuthenticateCall(ctx context.Context, secret string, addr netip.Addr) (Principal, error) {
@@ -198,8 +198,8 @@ func (k *Keys) store(digests []digest, results map[digest]keyResult, forgets uin
 	}
 }
 
-// makeRoom drops one of the least recently used entries if the cache is full: the oldest of a few
-// entries in the map's random order.
+// makeRoom drops an entry if the cache is full. It compares a few entries in the map's random order
+// and drops the least recently used.
 func (k *Keys) makeRoom() {
 	if len(k.entries) < k.options.Max {
 		return

@@ -14,7 +14,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// countingKeys is a cache that counts its reads. If unavailable is set, the reads fail.
+// countingKeys is a cache with a counter of its reads. If unavailable is set, the reads fail.
 type countingKeys struct {
 	*Keys
 	clock       *storetest.Clock
@@ -101,23 +101,23 @@ func TestKeysRejected(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		a, b := createAccount(t, db, "a"), createAccount(t, db, "b")
-		disabled, deleted, orphan := createKey(t, db, a.ID, KeySettings{}), createKey(t, db, a.ID, KeySettings{}),
+		disabledKey, deletedKey, accountDisabledKey := createKey(t, db, a.ID, KeySettings{}), createKey(t, db, a.ID, KeySettings{}),
 			createKey(t, db, b.ID, KeySettings{})
 		w := newCountingKeys(t, db)
-		for _, k := range []createdKey{disabled, deleted, orphan} {
+		for _, k := range []createdKey{disabledKey, deletedKey, accountDisabledKey} {
 			w.wantAccepted(t, k, false)
 		}
-		changeKey(t, db, disabled.ID, func(s *KeySettings) { s.Disabled = true })
-		storetest.Update(t, db, func(tx *store.Tx) error { return DeleteKeyTx(tx, deleted.ID) })
+		changeKey(t, db, disabledKey.ID, func(s *KeySettings) { s.Disabled = true })
+		storetest.Update(t, db, func(tx *store.Tx) error { return DeleteKeyTx(tx, deletedKey.ID) })
 		update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, b.ID, Patch{Disabled: ptr(true)}) })
 
 		// A change by another node takes effect after two seconds, or at once with fresh.
-		_, err := w.Authenticate(context.Background(), disabled.secret, customer, true)
+		_, err := w.Authenticate(context.Background(), disabledKey.secret, customer, true)
 		wantFault(t, err, fault.InvalidAPIKey, "")
-		w.wantAccepted(t, deleted, false)
-		w.wantAccepted(t, orphan, false)
+		w.wantAccepted(t, deletedKey, false)
+		w.wantAccepted(t, accountDisabledKey, false)
 		w.clock.Advance(maxAge)
-		for _, k := range []createdKey{disabled, deleted, orphan} {
+		for _, k := range []createdKey{disabledKey, deletedKey, accountDisabledKey} {
 			w.wantRejected(t, k.secret)
 		}
 		w.wantRejected(t, newSecret())
@@ -130,10 +130,10 @@ func TestKeysRejected(t *testing.T) {
 		}
 
 		// A rejected key works as soon as it is enabled.
-		changeKey(t, db, disabled.ID, func(s *KeySettings) { s.Disabled = false })
+		changeKey(t, db, disabledKey.ID, func(s *KeySettings) { s.Disabled = false })
 		update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, b.ID, Patch{Disabled: ptr(false)}) })
-		w.wantAccepted(t, disabled, false)
-		w.wantAccepted(t, orphan, false)
+		w.wantAccepted(t, disabledKey, false)
+		w.wantAccepted(t, accountDisabledKey, false)
 	})
 }
 
@@ -141,19 +141,19 @@ func TestKeysForget(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		a := createAccount(t, db, "a")
-		k, other := createKey(t, db, a.ID, KeySettings{}), createKey(t, db, a.ID, KeySettings{})
+		firstKey, secondKey := createKey(t, db, a.ID, KeySettings{}), createKey(t, db, a.ID, KeySettings{})
 		w := newCountingKeys(t, db)
-		w.wantAccepted(t, k, false)
-		w.wantAccepted(t, other, false)
-		changeKey(t, db, k.ID, func(s *KeySettings) { s.Disabled = true })
-		w.Forget(k.ID)
+		w.wantAccepted(t, firstKey, false)
+		w.wantAccepted(t, secondKey, false)
+		changeKey(t, db, firstKey.ID, func(s *KeySettings) { s.Disabled = true })
+		w.Forget(firstKey.ID)
 		w.reads.Store(0)
-		w.wantRejected(t, k.secret)
-		w.wantAccepted(t, other, false)
+		w.wantRejected(t, firstKey.secret)
+		w.wantAccepted(t, secondKey, false)
 		w.wantReads(t, 1)
 		update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, a.ID, Patch{Disabled: ptr(true)}) })
 		w.ForgetAccount(a.ID)
-		w.wantRejected(t, other.secret)
+		w.wantRejected(t, secondKey.secret)
 	})
 }
 
@@ -169,7 +169,7 @@ func TestKeysForgetDuringRead(t *testing.T) {
 		t.Cleanup(k2.Close)
 		k2.lookups.read = func(ctx context.Context, digests []digest) (map[digest]keyResult, error) {
 			k2.mu.RLock()
-			before := k2.forgets
+			forgets := k2.forgets
 			k2.mu.RUnlock()
 			results, err := readKeys(ctx, db, digests)
 			if err != nil {
@@ -177,7 +177,7 @@ func TestKeysForgetDuringRead(t *testing.T) {
 			}
 			changeKey(t, db, k.ID, func(s *KeySettings) { s.Disabled = true })
 			k2.Forget(k.ID)
-			k2.store(digests, results, before, w.clock.Now())
+			k2.store(digests, results, forgets, w.clock.Now())
 			return results, nil
 		}
 		if _, err := k2.Authenticate(context.Background(), k.secret, customer, false); err != nil {
@@ -193,7 +193,7 @@ func TestKeysWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		a := createAccount(t, db, "a")
-		k, unseen := createKey(t, db, a.ID, KeySettings{}), createKey(t, db, a.ID, KeySettings{})
+		k, uncached := createKey(t, db, a.ID, KeySettings{}), createKey(t, db, a.ID, KeySettings{})
 		w := newCountingKeys(t, db)
 		w.wantAccepted(t, k, false)
 		w.unavailable.Store(true)
@@ -202,7 +202,7 @@ func TestKeysWithoutDatabase(t *testing.T) {
 		for _, test := range []struct {
 			secret string
 			fresh  bool
-		}{{unseen.secret, false}, {newSecret(), false}, {k.secret, true}} {
+		}{{uncached.secret, false}, {newSecret(), false}, {k.secret, true}} {
 			_, err := w.Authenticate(context.Background(), test.secret, customer, test.fresh)
 			wantFault(t, err, fault.ServiceUnavailable, "")
 			if f := fault.Of(err); f.RetryAfter <= 0 {
@@ -210,7 +210,7 @@ func TestKeysWithoutDatabase(t *testing.T) {
 			}
 		}
 		w.unavailable.Store(false)
-		w.wantAccepted(t, unseen, false)
+		w.wantAccepted(t, uncached, false)
 		w.wantRejected(t, newSecret())
 	})
 }

@@ -47,7 +47,7 @@ func TestCodeLife(t *testing.T) {
 			}
 		}
 		if len(unique) != 4 {
-			t.Errorf("%d of 4 codes are different", len(unique))
+			t.Errorf("created %d different codes, want 4", len(unique))
 		}
 		typed := " " + strings.ToLower(strings.ReplaceAll(texts[0], "-", " ")) + " "
 		if balance, err := redeem(t, db, a.ID, typed); err != nil || balance != 5*money.USD {

@@ -51,7 +51,7 @@ func (f factor) match(code string, nowMS int64) (step int64, ok bool, err error)
 	return step, ok, nil
 }
 
-// errFactorExists returns the error for a second factor that already exists.
+// errFactorExists returns the error for a second factor that is already on.
 func errFactorExists() error {
 	return fault.New(fault.InvalidRequest, "Your second factor is already on. To set it up again, turn it off first.")
 }

@@ -142,8 +142,8 @@ func TestCodesAreValidOnce(t *testing.T) {
 		if unused != recoveryCodes-2 {
 			t.Errorf("%d recovery codes are unused, want %d", unused, recoveryCodes-2)
 		}
-		other := createUser(t, db, u.Account, SignIn{Email: "b@example.com", PasswordHash: "$h"})
-		if err := e.Code(t.Context(), other.ID, recovery[2], netip.Addr{}); !errors.Is(err, ErrWrongSignIn) {
+		otherUser := createUser(t, db, u.Account, SignIn{Email: "b@example.com", PasswordHash: "$h"})
+		if err := e.Code(t.Context(), otherUser.ID, recovery[2], netip.Addr{}); !errors.Is(err, ErrWrongSignIn) {
 			t.Errorf("a recovery code of another user: got the error %v, want ErrWrongSignIn", err)
 		}
 		storetest.Update(t, db, func(tx *store.Tx) error { return EndFactorTx(tx, u.ID) })

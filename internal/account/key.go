@@ -29,7 +29,7 @@ type Key struct {
 	Over          money.Amount // usage beyond the holds
 }
 
-// KeySettings are the settings of a key that operators and users can change.
+// KeySettings are the settings of a key.
 type KeySettings struct {
 	Name          string        // may be empty
 	Disabled      bool          // requests with the key get 401

@@ -63,8 +63,9 @@ func TestKeyLife(t *testing.T) {
 		if changed.AllowedModels != nil || len(changed.AllowedIPs) != 2 || changed.Ledger.Version != 2 {
 			t.Errorf("changed to %+v, want version 2 without a model allowlist", changed)
 		}
-		if again := changeKey(t, db, k.ID, func(s *KeySettings) { s.Name = "n" }); again.Ledger.Version != 3 || !again.Ledger.Limits.Disabled {
-			t.Errorf("a rename changed the ledger's state to %+v, want version 3, disabled", again.Ledger)
+		renamed := changeKey(t, db, k.ID, func(s *KeySettings) { s.Name = "n" })
+		if renamed.Ledger.Version != 3 || !renamed.Ledger.Limits.Disabled {
+			t.Errorf("a rename changed the ledger's state to %+v, want version 3, disabled", renamed.Ledger)
 		}
 
 		storetest.Update(t, db, func(tx *store.Tx) error { return DeleteKeyTx(tx, k.ID) })
@@ -101,8 +102,8 @@ func TestKeySecretIsNotStored(t *testing.T) {
 func TestKeyPages(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		a, other := createAccount(t, db, "a"), createAccount(t, db, "b")
-		createKey(t, db, other.ID, KeySettings{})
+		a, otherAccount := createAccount(t, db, "a"), createAccount(t, db, "b")
+		createKey(t, db, otherAccount.ID, KeySettings{})
 		var want []string
 		for range 3 {
 			want = append(want, createKey(t, db, a.ID, KeySettings{}).ID)
@@ -190,7 +191,7 @@ func TestKeyConcurrentChanges(t *testing.T) {
 		all.Wait()
 		got := update(t, db, func(tx *store.Tx) (Key, error) { return GetKeyTx(tx, k.ID) }).Ledger
 		if *got.Limits.TotalLimit != changes*money.USD || got.Version != 1+changes {
-			t.Errorf("after %d changes by 1 USD the limit is %s at version %d", changes, got.Limits.TotalLimit, got.Version)
+			t.Errorf("after %d changes by 1 USD the limit is %s at version %d, want all changes", changes, got.Limits.TotalLimit, got.Version)
 		}
 	})
 }
@@ -201,7 +202,7 @@ func TestSecrets(t *testing.T) {
 	for range 1000 {
 		s := newSecret()
 		if !wellFormed(s) || unique[s] {
-			t.Fatalf("newSecret returned %q", s)
+			t.Fatalf("newSecret returned %q, want a well-formed secret, each time another one", s)
 		}
 		unique[s] = true
 	}
@@ -212,9 +213,9 @@ func TestSecrets(t *testing.T) {
 			t.Errorf("wellFormed(%q) = true, want false", invalid)
 		}
 	}
-	for _, other := range []string{"sk-" + strings.Repeat("aZ09", 12), "sk-" + "A1b2-C3d4_E5f6-G7h8_Ij", strings.Repeat("x", 200)} {
-		if !wellFormed(other) {
-			t.Errorf("wellFormed(%q) = false, want true for a secret of another program", other)
+	for _, imported := range []string{"sk-" + strings.Repeat("aZ09", 12), "sk-" + "A1b2-C3d4_E5f6-G7h8_Ij", strings.Repeat("x", 200)} {
+		if !wellFormed(imported) {
+			t.Errorf("wellFormed(%q) = false, want true for a secret of another program", imported)
 		}
 	}
 }

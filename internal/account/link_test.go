@@ -14,7 +14,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// linkScene has a user and the sign-ins that check the user's links.
+// linkScene has a user and the sign-ins for the user's links.
 type linkScene struct {
 	t       *testing.T
 	db      *store.DB
@@ -157,8 +157,8 @@ func TestVoidLinks(t *testing.T) {
 		if _, err := l.signIns.Link(t.Context(), token, linkAddress); err != nil {
 			t.Error("after setting the same email, Link returned the error", err)
 		}
-		other := "other@example.com"
-		l.change(UserChange{Email: &other})
+		otherEmail := "other@example.com"
+		l.change(UserChange{Email: &otherEmail})
 		l.wantInvalid(token, "sent to a former address")
 
 		_, token = l.make()
@@ -250,12 +250,12 @@ func TestLinkNeedsTheSecondFactor(t *testing.T) {
 		}
 		// A second factor is also required if it was turned on after Link.
 		_, token = l.make()
-		before, err := l.signIns.Link(t.Context(), token, linkAddress)
+		link, err := l.signIns.Link(t.Context(), token, linkAddress)
 		if err != nil {
 			t.Fatal(err)
 		}
-		before.User.FactorMS = 0
-		use := func(tx *store.Tx) (int, error) { return 0, useLinkTx(tx, before, token, "$h", netip.Addr{}) }
+		link.User.FactorMS = 0
+		use := func(tx *store.Tx) (int, error) { return 0, useLinkTx(tx, link, token, "$h", netip.Addr{}) }
 		if _, err := try(t, db, use); !errors.Is(err, ErrNoLink) {
 			t.Errorf("useLinkTx without a code returned %v, want ErrNoLink", err)
 		}
@@ -273,7 +273,7 @@ func TestLinksAreThrottled(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for range 2 * maxAddressAttempts { // texts that cannot be tokens do not count
+		for range 2 * maxAddressAttempts { // texts of another length do not count
 			if _, err := l.signIns.Link(t.Context(), "guess", linkAddress); !errors.Is(err, ErrNoLink) {
 				t.Fatal(err)
 			}

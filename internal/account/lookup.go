@@ -14,8 +14,8 @@ import (
 
 // readKeys looks digests up in one snapshot. The result has no entry for unknown and deleted keys.
 //
-// The database compares digests, not secrets: its timing could only reveal something about the
-// SHA-256 of the client's text, and nothing about a secret.
+// The database compares digests, not secrets, so its timing could only reveal something about the
+// SHA-256 of the client's text.
 func readKeys(ctx context.Context, db *store.DB, digests []digest) (map[digest]keyResult, error) {
 	result, err := store.Read(ctx, db, func(tx *store.Tx) (map[digest]keyResult, error) { return readKeysTx(tx, digests) })
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Bounds of the lookups of keys that are not in the cache.
+// Bounds of lookups.
 const (
 	lookupTimeout  = 2 * time.Second // of one read
 	fastQueueLimit = 1024            // lookups in the fast queue
@@ -130,7 +130,7 @@ func (c *lookupQueue) readBatch(batch []*lookup) {
 	for i, q := range batch {
 		digests[i] = q.digest
 	}
-	// Use no request's context, because a client that disconnects must not end the read for the others.
+	// Use no request's context, because a disconnecting client must not end the read for the others.
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
 	results, err := c.read(ctx, digests)

@@ -27,28 +27,28 @@ func newFakeReader() *fakeReader {
 	return &fakeReader{release: make(chan struct{}), usable: make(map[digest]bool)}
 }
 
-func (g *fakeReader) read(ctx context.Context, digests []digest) (map[digest]keyResult, error) {
-	g.mu.Lock()
-	g.batches = append(g.batches, digests)
-	if g.running++; g.running > 1 {
-		g.err = errors.New("two reads at once")
+func (reader *fakeReader) read(ctx context.Context, digests []digest) (map[digest]keyResult, error) {
+	reader.mu.Lock()
+	reader.batches = append(reader.batches, digests)
+	if reader.running++; reader.running > 1 {
+		reader.err = errors.New("two reads at once")
 	}
-	g.mu.Unlock()
+	reader.mu.Unlock()
 	var timeout error
 	select {
-	case <-g.release:
+	case <-reader.release:
 	case <-ctx.Done():
 		timeout = ctx.Err()
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.running--
-	if err := errors.Join(timeout, g.err); err != nil {
+	reader.mu.Lock()
+	defer reader.mu.Unlock()
+	reader.running--
+	if err := errors.Join(timeout, reader.err); err != nil {
 		return nil, err
 	}
 	result := make(map[digest]keyResult)
 	for _, d := range digests {
-		if g.usable[d] {
+		if reader.usable[d] {
 			result[d] = keyResult{usable: true, principal: Principal{Key: d.String()}}
 		}
 	}
@@ -68,14 +68,14 @@ var (
 func TestLookupBatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := newFakeReader()
-		c := newLookupQueue(time.Now, g.read)
-		defer c.close()
-		g.usable[testDigest(7)] = true
+		reader := newFakeReader()
+		lookups := newLookupQueue(time.Now, reader.read)
+		defer lookups.close()
+		reader.usable[testDigest(7)] = true
 		var all sync.WaitGroup
 		lookUp := func(n int) {
 			all.Go(func() {
-				result, err := c.lookUp(t.Context(), testDigest(n), customer, true)
+				result, err := lookups.lookUp(t.Context(), testDigest(n), customer, true)
 				if err != nil || result.usable != (n == 7) {
 					t.Errorf("lookUp(%d) = %+v, %v, want usable %v", n, result, err, n == 7)
 				}
@@ -90,11 +90,11 @@ func TestLookupBatches(t *testing.T) {
 			lookUp(n) // including 0, which must not join the earlier read
 		}
 		synctest.Wait()
-		close(g.release)
+		close(reader.release)
 		all.Wait()
 		var sizes []int
 		readsOf0 := 0
-		for _, batch := range g.batches {
+		for _, batch := range reader.batches {
 			sizes = append(sizes, len(batch))
 			for _, d := range batch {
 				if d == testDigest(0) {
@@ -113,18 +113,18 @@ func TestLookupBatches(t *testing.T) {
 func TestLookupFlood(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := newFakeReader()
-		c := newLookupQueue(time.Now, g.read)
-		defer c.close()
+		reader := newFakeReader()
+		lookups := newLookupQueue(time.Now, reader.read)
+		defer lookups.close()
 		for range 2 * missBurst {
-			c.misses.add(stranger)
+			lookups.misses.add(stranger)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		var flood sync.WaitGroup
 		rejected := make(chan error, 2*slowQueueLimit)
 		for n := range 2 * slowQueueLimit {
 			flood.Go(func() {
-				if _, err := c.lookUp(ctx, testDigest(n), stranger, false); errors.Is(err, errQueueFull) {
+				if _, err := lookups.lookUp(ctx, testDigest(n), stranger, false); errors.Is(err, errQueueFull) {
 					rejected <- err
 				}
 			})
@@ -134,33 +134,33 @@ func TestLookupFlood(t *testing.T) {
 			t.Errorf("%d of %d lookups were rejected, want at most %d because the others fit the queue", n, 2*slowQueueLimit, slowQueueLimit)
 		}
 		const first = 1 << 20
-		g.mu.Lock()
-		g.usable[testDigest(first)], g.usable[testDigest(first+1)] = true, true
-		g.mu.Unlock()
+		reader.mu.Lock()
+		reader.usable[testDigest(first)], reader.usable[testDigest(first+1)] = true, true
+		reader.mu.Unlock()
 		answers := make(chan bool, 2)
 		go func() {
-			result, err := c.lookUp(t.Context(), testDigest(first), customer, false)
+			result, err := lookups.lookUp(t.Context(), testDigest(first), customer, false)
 			answers <- result.usable && err == nil
 		}()
 		go func() { // a cached key from the stranger's address
-			result, err := c.lookUp(t.Context(), testDigest(first+1), stranger, true)
+			result, err := lookups.lookUp(t.Context(), testDigest(first+1), stranger, true)
 			answers <- result.usable && err == nil
 		}()
 		synctest.Wait()
 		for range 2 { // the read under way, then the read of the usable keys
-			g.release <- struct{}{}
+			reader.release <- struct{}{}
 			synctest.Wait()
 		}
 		if len(answers) != 2 || !<-answers || !<-answers {
 			t.Error("the next read did not answer the usable keys")
 		}
-		for _, batch := range g.batches {
+		for _, batch := range reader.batches {
 			if len(batch) > slowBatchLimit+2 {
 				t.Errorf("a read had %d digests, want at most %d", len(batch), slowBatchLimit+2)
 			}
 		}
 		cancel()
-		close(g.release)
+		close(reader.release)
 		flood.Wait()
 	})
 }
@@ -168,29 +168,29 @@ func TestLookupFlood(t *testing.T) {
 func TestLookupTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := newFakeReader()
-		c := newLookupQueue(time.Now, g.read)
-		defer c.close()
+		reader := newFakeReader()
+		lookups := newLookupQueue(time.Now, reader.read)
+		defer lookups.close()
 		start := time.Now()
-		_, err := c.lookUp(t.Context(), testDigest(1), customer, false)
+		_, err := lookups.lookUp(t.Context(), testDigest(1), customer, false)
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != lookupTimeout {
 			t.Errorf("lookUp without an answer returned %v after %v, want a timeout after %v", err, time.Since(start), lookupTimeout)
 		}
 		// A canceled caller stops waiting, and the others still get their answers.
 		ctx, cancel := context.WithCancel(t.Context())
 		canceled := make(chan error, 1)
-		go func() { _, err := c.lookUp(ctx, testDigest(2), customer, false); canceled <- err }()
+		go func() { _, err := lookups.lookUp(ctx, testDigest(2), customer, false); canceled <- err }()
 		synctest.Wait()
 		cancel()
 		if err := <-canceled; !errors.Is(err, context.Canceled) {
 			t.Errorf("the canceled caller got %v, want context.Canceled", err)
 		}
-		close(g.release)
-		if _, err := c.lookUp(t.Context(), testDigest(2), customer, false); err != nil {
+		close(reader.release)
+		if _, err := lookups.lookUp(t.Context(), testDigest(2), customer, false); err != nil {
 			t.Error(err)
 		}
-		c.close()
-		if _, err := c.lookUp(t.Context(), testDigest(3), customer, false); !errors.Is(err, errClosed) {
+		lookups.close()
+		if _, err := lookups.lookUp(t.Context(), testDigest(3), customer, false); !errors.Is(err, errClosed) {
 			t.Errorf("lookUp after close returned %v, want errClosed", err)
 		}
 	})

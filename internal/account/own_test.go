@@ -25,7 +25,7 @@ func insertRows(t *testing.T, db *store.DB, account, insert string, n int) {
 }
 
 // TestOwnKeysAndUsersAreBounded checks that only one of several concurrent creations reaches the
-// limit, that a deletion makes room for one more, and that operators are not limited.
+// limit, and that a deletion makes room for one more. Operators must not be limited.
 func TestOwnKeysAndUsersAreBounded(t *testing.T) {
 	t.Parallel()
 	const (
@@ -61,7 +61,7 @@ func TestOwnKeysAndUsersAreBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *store.DB) {
-				a, other := createAccount(t, db, "a"), createAccount(t, db, "other")
+				a, otherAccount := createAccount(t, db, "a"), createAccount(t, db, "other")
 				var attempts atomic.Int64
 				create := func(account, role string) error {
 					n := attempts.Add(1)
@@ -95,7 +95,7 @@ func TestOwnKeysAndUsersAreBounded(t *testing.T) {
 				if created := race(); created != 1 {
 					t.Errorf("%d of 8 creations succeeded, want 1 because the limit leaves room for one more", created)
 				}
-				if err := create(other.ID, "user"); err != nil {
+				if err := create(otherAccount.ID, "user"); err != nil {
 					t.Error("creation in another account:", err)
 				}
 				if err := create(a.ID, "operator"); err != nil {
@@ -115,7 +115,7 @@ func TestOwnKeysAndUsersAreBounded(t *testing.T) {
 func TestDeletedKeysCountForADay(t *testing.T) {
 	t.Parallel()
 	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
-		a, other := createAccount(t, db, "a"), createAccount(t, db, "other")
+		a, otherAccount := createAccount(t, db, "a"), createAccount(t, db, "other")
 		now := update(t, db, func(tx *store.Tx) (int64, error) { return tx.NowMS() })
 		insertRows(t, db, a.ID, fmt.Sprintf(`INSERT INTO api_key (id, account, hash, name, hint, allowed_models, allowed_ips, created_ms, deleted)
 			SELECT 'key_' || CAST(i AS TEXT), CAST($1 AS TEXT), CAST(i AS TEXT), '', '', '', '', %d, 1 FROM n`, now), maxOwnKeys-1)
@@ -140,7 +140,7 @@ func TestDeletedKeysCountForADay(t *testing.T) {
 			}
 			clock.Advance(wait)
 		}
-		if err := createAndDelete(other.ID); err != nil {
+		if err := createAndDelete(otherAccount.ID); err != nil {
 			t.Error("creation in another account:", err)
 		}
 		createKey(t, db, a.ID, KeySettings{}) // operators have no limit
@@ -189,7 +189,7 @@ func TestUserAddsAreLimited(t *testing.T) {
 			t.Error("add a day after the first:", err)
 		}
 		wantLimit(time.Hour, "Try again in 60 minutes.")
-		clock.Advance(-48 * time.Hour) // rows from a clock that was ahead do not count
+		clock.Advance(-48 * time.Hour) // rows with a future time do not count
 		for i := range maxAdds {
 			if err := first.CountUserAdd(t.Context(), "acct_a"); err != nil {
 				t.Fatalf("add %d after the clock was set back: %v", i, err)

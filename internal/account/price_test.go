@@ -58,8 +58,8 @@ func TestPricesOfAnAccount(t *testing.T) {
 		if byID, err := w.ByID(t.Context(), a.ID, key.ID); err != nil || byID.Prices.FactorOf("m") != 1 {
 			t.Errorf("ByID returned the prices %v, %v, want 0.000001 for m", byID.Prices, err)
 		}
-		if other := w.wantAccepted(t, otherKey, true); other.Version != 1 || other.Prices.FactorOf("m") != 0 {
-			t.Errorf("the key of another account is %+v, want version 1 without factors", other)
+		if otherPrincipal := w.wantAccepted(t, otherKey, true); otherPrincipal.Version != 1 || otherPrincipal.Prices.FactorOf("m") != 0 {
+			t.Errorf("the key of another account is %+v, want version 1 without factors", otherPrincipal)
 		}
 		read := update(t, db, func(tx *store.Tx) (Prices, error) { return PricesTx(tx, a.ID) })
 		list := update(t, db, func(tx *store.Tx) ([]Account, error) { list, _, err := ListTx(tx, "", 10); return list, err })
@@ -71,9 +71,9 @@ func TestPricesOfAnAccount(t *testing.T) {
 			t.Errorf("PricesTx returned %v and ListTx %v, want the changed prices", read, list)
 		}
 		empty := map[string]money.Factor{}
-		after := update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, a.ID, Patch{Prices: &empty}) })
-		if len(after.Prices.Models) != 0 || after.Prices.Factor != factor {
-			t.Errorf("after removing the factors of models the prices are %v, want only the factor %s", after.Prices, factor)
+		changed := update(t, db, func(tx *store.Tx) (Account, error) { return ChangeTx(tx, a.ID, Patch{Prices: &empty}) })
+		if len(changed.Prices.Models) != 0 || changed.Prices.Factor != factor {
+			t.Errorf("after removing the factors of models the prices are %v, want only the factor %s", changed.Prices, factor)
 		}
 		_, err := try(t, db, func(tx *store.Tx) (Prices, error) { return PricesTx(tx, "acct_none") })
 		wantFault(t, err, fault.NotFound, "")

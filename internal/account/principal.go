@@ -16,7 +16,7 @@ type Principal struct {
 	// Test reports whether the account is a test account, which may use sandbox models although the
 	// catalog has lines of real providers.
 	Test bool
-	// Prices are the account's prices at that version.
+	// Prices are the account's prices at Version.
 	Prices        Prices
 	AllowedModels []string       // nil for all
 	AllowedIPs    []netip.Prefix // nil for all

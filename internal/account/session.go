@@ -50,7 +50,7 @@ func (k SessionKind) limits() (idle, total time.Duration) {
 // fill the database. One more session ends the oldest.
 const maxSessions = 1000
 
-// touchPeriod is the maximum delay of the recorded last use of a session.
+// touchPeriod is the age of a stale last use.
 const touchPeriod = 5 * time.Minute
 
 // maxAgent bounds the stored User-Agent, in bytes.
@@ -157,7 +157,7 @@ func SessionTx(tx *store.Tx, kind SessionKind, value, operatorToken string) (s C
 	return s, now-s.SeenMS >= touchPeriod.Milliseconds(), nil
 }
 
-// TouchSessionTx records that a session is used now.
+// TouchSessionTx records a use of a session.
 func TouchSessionTx(tx *store.Tx, session string) error {
 	now, err := tx.NowMS()
 	if err != nil {
@@ -230,7 +230,7 @@ func newToken() string {
 	return base64.RawURLEncoding.EncodeToString(raw[:])
 }
 
-// hashText returns the stored form of a secret: its SHA-256 in hexadecimal.
+// hashText returns the SHA-256 of a secret in hexadecimal, as it is stored.
 func hashText(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])

@@ -67,17 +67,17 @@ func TestSessionLife(t *testing.T) {
 		clock.Advance(time.Millisecond)
 		wantNoSession(t, db, UserSession, first, "", "idle for 14 days")
 
-		used := open(user)
-		s, _, _ = findSession(t, db, UserSession, used, "")
+		dailyUsed := open(user)
+		s, _, _ = findSession(t, db, UserSession, dailyUsed, "")
 		for range 29 {
 			clock.Advance(24 * time.Hour)
 			storetest.Update(t, db, func(tx *store.Tx) error { return TouchSessionTx(tx, s.ID) })
 		}
-		if _, _, err = findSession(t, db, UserSession, used, ""); err != nil {
+		if _, _, err = findSession(t, db, UserSession, dailyUsed, ""); err != nil {
 			t.Error("a session used daily for 29 days:", err)
 		}
 		clock.Advance(24 * time.Hour)
-		wantNoSession(t, db, UserSession, used, "", "30 days old")
+		wantNoSession(t, db, UserSession, dailyUsed, "", "30 days old")
 
 		operator := open(NewSession{Kind: OperatorSession, User: u.ID})
 		byToken := open(NewSession{Kind: OperatorSession, Token: "secret"})
@@ -90,7 +90,7 @@ func TestSessionLife(t *testing.T) {
 		clock.Advance(maxOperatorIdle)
 		wantNoSession(t, db, OperatorSession, operator, "", "an operator's session idle for 12 hours")
 
-		// Changes that end a user's sessions end all of them.
+		// A new password and disabling end all sessions of the user.
 		yes, no, hash := true, false, "$new"
 		for name, change := range map[string]UserChange{"a new password": {PasswordHash: &hash}, "disabled": {Disabled: &yes}} {
 			value := open(user)
@@ -102,9 +102,9 @@ func TestSessionLife(t *testing.T) {
 		changeUser(t, db, u.ID, UserChange{Operator: &no})
 		wantNoSession(t, db, OperatorSession, operator, "", "no operator any more")
 
-		other, mine := open(user), open(user)
+		firstOfTwo, secondOfTwo := open(user), open(user)
 		list := listSessions(t, db, u.ID)
-		s, _, _ = findSession(t, db, UserSession, other, "")
+		s, _, _ = findSession(t, db, UserSession, firstOfTwo, "")
 		if len(list) != 3 || !slices.ContainsFunc(list, func(l ConsoleSession) bool { return l.ID == s.ID }) {
 			t.Errorf("got the sessions %+v, want three including %s", list, s.ID)
 		}
@@ -112,12 +112,12 @@ func TestSessionLife(t *testing.T) {
 			t.Error("another user ended the session")
 		}
 		storetest.Update(t, db, func(tx *store.Tx) error { return EndSessionTx(tx, u.ID, s.ID) })
-		wantNoSession(t, db, UserSession, other, "", "ended")
-		if _, _, err = findSession(t, db, UserSession, mine, ""); err != nil {
+		wantNoSession(t, db, UserSession, firstOfTwo, "", "ended")
+		if _, _, err = findSession(t, db, UserSession, secondOfTwo, ""); err != nil {
 			t.Error("after ending one session, another session of the user:", err)
 		}
 		storetest.Update(t, db, func(tx *store.Tx) error { return DeleteUserTx(tx, u.ID) })
-		wantNoSession(t, db, UserSession, mine, "", "a session of a deleted user")
+		wantNoSession(t, db, UserSession, secondOfTwo, "", "a session of a deleted user")
 	})
 }
 

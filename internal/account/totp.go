@@ -10,7 +10,7 @@ import (
 	"fmt"
 )
 
-// Parameters of the codes that authenticator apps show (RFC 6238 with its defaults).
+// Parameters of the codes of authenticator apps (RFC 6238 with its defaults).
 const (
 	totpStepMS  = 30_000
 	totpDigits  = 6

@@ -12,8 +12,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestUnreadablePrices checks that an account with unreadable prices is listed with an error, that
-// its keys get a 503, and that other accounts are unaffected. Setting new prices repairs the account.
+// TestUnreadablePrices checks that an account with unreadable prices is listed with an error and its
+// keys get a 503, without effect on other accounts. Setting new prices repairs the account.
 func TestUnreadablePrices(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -33,36 +33,36 @@ func TestWriteUses(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		a := createAccount(t, db, "a")
 		w := newCountingKeys(t, db)
-		used, idle, disabled := createKey(t, db, a.ID, KeySettings{}), createKey(t, db, a.ID, KeySettings{}),
+		usedKey, unusedKey, disabledKey := createKey(t, db, a.ID, KeySettings{}), createKey(t, db, a.ID, KeySettings{}),
 			createKey(t, db, a.ID, KeySettings{Disabled: true})
-		w.wantAccepted(t, used, true)
-		w.wantRejected(t, disabled.secret)
-		if at, _ := lastUsed(t, db, used.ID); at != 0 {
+		w.wantAccepted(t, usedKey, true)
+		w.wantRejected(t, disabledKey.secret)
+		if lastUse, _ := lastUsed(t, db, usedKey.ID); lastUse != 0 {
 			t.Error("the use was written before WriteUses")
 		}
 		w.clock.Advance(20 * time.Second)
 		if err := w.WriteUses(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		at, now := lastUsed(t, db, used.ID)
-		if age := now - at; age < 20_000 || age > 50_000 {
+		lastUse, now := lastUsed(t, db, usedKey.ID)
+		if age := now - lastUse; age < 20_000 || age > 50_000 {
 			t.Errorf("the last use was %d ms ago, want 20 to 50 s", age)
 		}
-		for _, k := range []createdKey{idle, disabled} {
-			if at, _ := lastUsed(t, db, k.ID); at != 0 {
-				t.Errorf("the unused key %s has the last use %d, want 0", k.ID, at)
+		for _, k := range []createdKey{unusedKey, disabledKey} {
+			if lastUse, _ := lastUsed(t, db, k.ID); lastUse != 0 {
+				t.Errorf("the unused key %s has the last use %d, want 0", k.ID, lastUse)
 			}
 		}
 		if err := w.WriteUses(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if again, _ := lastUsed(t, db, used.ID); again != at {
+		if newUse, _ := lastUsed(t, db, usedKey.ID); newUse != lastUse {
 			t.Error("WriteUses without a use changed the time")
 		}
 		storetest.Update(t, db, func(tx *store.Tx) error {
-			return ledger.RecordUseTx(tx, map[string]time.Duration{used.ID: time.Hour, "key_nobody": 0})
+			return ledger.RecordUseTx(tx, map[string]time.Duration{usedKey.ID: time.Hour, "key_nobody": 0})
 		})
-		if again, _ := lastUsed(t, db, used.ID); again != at {
+		if newUse, _ := lastUsed(t, db, usedKey.ID); newUse != lastUse {
 			t.Error("an earlier use replaced a later one")
 		}
 	})
@@ -93,7 +93,7 @@ func TestFailedWritesOfUsesAreRepeated(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, k := range keys {
-			if at, _ := lastUsed(t, db, k.ID); at == 0 {
+			if lastUse, _ := lastUsed(t, db, k.ID); lastUse == 0 {
 				t.Fatalf("the use of %s is lost", k.ID)
 			}
 		}
@@ -104,14 +104,14 @@ func TestFailedWritesOfUsesAreRepeated(t *testing.T) {
 func TestUsesAreBounded(t *testing.T) {
 	t.Parallel()
 	var u uses
-	at := time.Unix(1_800_000_000, 0)
+	start := time.Unix(1_800_000_000, 0)
 	for i := range maxUses + 10 {
-		u.add(fmt.Sprint(i), at)
+		u.add(fmt.Sprint(i), start)
 	}
-	u.add("0", at.Add(time.Second))
-	u.add("0", at.Add(-time.Second))
+	u.add("0", start.Add(time.Second))
+	u.add("0", start.Add(-time.Second))
 	times := u.take()
-	if len(times) != maxUses || !times["0"].Equal(at.Add(time.Second)) || len(u.take()) != 0 {
+	if len(times) != maxUses || !times["0"].Equal(start.Add(time.Second)) || len(u.take()) != 0 {
 		t.Errorf("got %d keys and the last use %v of key 0, want %d keys and the latest use", len(times), times["0"], maxUses)
 	}
 }
@@ -127,7 +127,7 @@ func TestRunWritesUsesAtItsEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	w.Run(ctx)
-	if at, _ := lastUsed(t, db, k.ID); at == 0 {
+	if lastUse, _ := lastUsed(t, db, k.ID); lastUse == 0 {
 		t.Error("the use is lost")
 	}
 }

@@ -23,7 +23,7 @@ func TestUserLife(t *testing.T) {
 			t.Errorf("created %+v, want an enabled operator with the email second@example.com", second)
 		}
 		if got := getUser(t, db, second.ID); got != second {
-			t.Errorf("read %+v, created %+v", got, second)
+			t.Errorf("GetUserTx = %+v, want %+v", got, second)
 		}
 		email, hash, yes, no := "new@example.com", "$three", true, false
 		changed := changeUser(t, db, second.ID, UserChange{Email: &email, PasswordHash: &hash, Disabled: &yes, Operator: &no})
@@ -56,7 +56,7 @@ func TestUserFaults(t *testing.T) {
 			return createUser(t, db, a.ID, SignIn{Email: email, PasswordHash: "$h"})
 		}
 		first, second := add("one@example.com"), add("two@example.com")
-		usedEmail, bad := "ONE@example.com", "one"
+		usedEmail, badEmail := "ONE@example.com", "one"
 		tests := map[string]struct {
 			do    func(tx *store.Tx) (User, error)
 			code  fault.Code
@@ -72,7 +72,7 @@ func TestUserFaults(t *testing.T) {
 			}, fault.InvalidRequest, "email"},
 			"change to taken email": {func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, second.ID, UserChange{Email: &usedEmail}) },
 				fault.InvalidRequest, "email"},
-			"change to bad email": {func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, second.ID, UserChange{Email: &bad}) },
+			"change to bad email": {func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, second.ID, UserChange{Email: &badEmail}) },
 				fault.InvalidRequest, "email"},
 			"change unknown": {func(tx *store.Tx) (User, error) { return ChangeUserTx(tx, "user_none", UserChange{}) }, fault.NotFound, ""},
 			"get unknown":    {func(tx *store.Tx) (User, error) { return GetUserTx(tx, "user_none") }, fault.NotFound, ""},

@@ -61,8 +61,8 @@ func FuzzParseEmail(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again, err := ParseEmail(got); err != nil || again != got {
-			t.Errorf("ParseEmail(%q) = %[1]q, %v, want it unchanged", got, err)
+		if reparsed, err := ParseEmail(got); err != nil || reparsed != got {
+			t.Errorf("ParseEmail(%q) = %q, %v, want it unchanged", got, reparsed, err)
 		}
 		if strings.ContainsAny(got, "\x00\r\n ") {
 			t.Errorf("ParseEmail(%q) = %q, want no blanks or control characters", text, got)
