@@ -142,13 +142,13 @@ func TestCatalogWarnings(t *testing.T) {
 			}
 			return err
 		})
-		other := strings.ReplaceAll(document("0.25"), "swift-1", "swift-2") + "    api_keys: [\"${UNSET}\", \"${SET}\"]\n" +
+		newCatalog := strings.ReplaceAll(document("0.25"), "swift-1", "swift-2") + "    api_keys: [\"${UNSET}\", \"${SET}\"]\n" +
 			"  - {id: second, provider: test, models: {swift-2: vendor}, api_key: \"${UNSET}\"}\n"
 		const warnings = `"warnings":[` +
 			`"lines[0].api_keys[0]: the variable UNSET is not set on this node, so line main does not use this key",` +
 			`"lines[1]: the variable UNSET is not set on this node, so line second is out of service",` +
 			`"models: this removes swift-1, which had 7 requests in the last 30 days. Revision 1 still has the model"]`
-		c.ok("PUT", "/catalog?dry_run=true", other).want(`{"revision":1,` + warnings + `}`)
-		c.ok("PUT", "/catalog", other).want(`{"revision":2,` + warnings + `}`)
+		c.ok("PUT", "/catalog?dry_run=true", newCatalog).want(`{"revision":1,` + warnings + `}`)
+		c.ok("PUT", "/catalog", newCatalog).want(`{"revision":2,` + warnings + `}`)
 	})
 }

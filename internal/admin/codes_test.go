@@ -21,9 +21,9 @@ func TestCodes(t *testing.T) {
 			t.Fatalf("created %s, want 3 unused codes of 2.5 USD with the expiry", first.body)
 		}
 		text := codes[0]["code"].(string)
-		again := c.ok("POST", "/codes", `{"usd":"2.5","count":3,"expires":4102444800}`, "Idempotency-Key", "k")
-		if list, _ := again.list(); len(list) != 3 || strings.Contains(again.body, `"code"`) || strings.Contains(again.body, text) {
-			t.Errorf("the repetition got %s, want the 3 codes without their texts", again.body)
+		repeated := c.ok("POST", "/codes", `{"usd":"2.5","count":3,"expires":4102444800}`, "Idempotency-Key", "k")
+		if list, _ := repeated.list(); len(list) != 3 || strings.Contains(repeated.body, `"code"`) || strings.Contains(repeated.body, text) {
+			t.Errorf("the repetition got %s, want the 3 codes without their texts", repeated.body)
 		}
 		storetest.Update(t, c.db, func(tx *store.Tx) error {
 			_, _, err := account.RedeemTx(tx, id, text)

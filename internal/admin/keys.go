@@ -78,8 +78,8 @@ func (s *server) createKey(c *call) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		shown, err := s.withWarningsTx(tx, body, k)
-		return newKeyAnswer{shown, secret}, err
+		key, err := s.withWarningsTx(tx, body, k)
+		return newKeyAnswer{key, secret}, err
 	})
 }
 

@@ -51,7 +51,7 @@ func TestKeysWithUnknownModels(t *testing.T) {
 		wantNoWarnings := func(r reply) {
 			t.Helper()
 			if warnings, ok := r.members()["warnings"]; ok {
-				t.Errorf("warned of %v: %s", warnings, r.body)
+				t.Errorf("the answer has the warnings %v, want none: %s", warnings, r.body)
 			}
 		}
 		warning := func(model string) string {

@@ -14,8 +14,8 @@ func (s *server) actor(c *call) operator.Actor {
 	return operator.Actor{Way: operator.Token, Address: httpapi.ClientAddress(c.Request, s.TrustedProxies).String()}
 }
 
-// actAnswer is a row of the operators' log.
-type actAnswer struct {
+// logAnswer is a row of the operators' log.
+type logAnswer struct {
 	ID      string           `json:"id"`
 	Created int64            `json:"created"`
 	Way     operator.Way     `json:"way"`
@@ -28,8 +28,8 @@ type actAnswer struct {
 	After   operator.Details `json:"after"`
 }
 
-func showAct(e operator.LogRow) actAnswer {
-	return actAnswer{ID: e.ID, Created: seconds(e.AtMS), Way: e.Way, Name: e.Name, Address: e.Address, Act: e.Act, Object: e.Object,
+func showLogRow(e operator.LogRow) logAnswer {
+	return logAnswer{ID: e.ID, Created: seconds(e.AtMS), Way: e.Way, Name: e.Name, Address: e.Address, Act: e.Act, Object: e.Object,
 		Account: e.Account, Before: e.Before, After: e.After}
 }
 
@@ -41,6 +41,6 @@ func (s *server) listLog(c *call) (any, error) {
 	f := operator.LogFilter{Act: values.Get("act"), Object: values.Get("object"), Account: values.Get("account"), After: after, Limit: limit}
 	return view(s, c, func(tx *store.Tx) (any, error) {
 		items, more, err := operator.LogTx(tx, f)
-		return newList(items, more, showAct), err
+		return newList(items, more, showLogRow), err
 	})
 }

@@ -128,7 +128,7 @@ func TestLogRowsOfConcurrentChanges(t *testing.T) {
 		log := c.ok("GET", "/log?limit=1", "")
 		log.element(0).want(test.want)
 		if rows, _ := log.list(); strings.Count(test.want, "disabled") == 0 && strings.Contains(fmt.Sprint(rows), "disabled") {
-			t.Errorf("the change of another operator is in %v", rows)
+			t.Errorf("the log row %v has the change of another operator", rows)
 		}
 	}
 }

@@ -17,9 +17,9 @@ func TestIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	eachDB(t, func(t *testing.T, c *caller) {
 		first := c.ok("POST", "/accounts", `{"name":"a"}`, "Idempotency-Key", "k-account")
-		again := c.ok("POST", "/accounts", `{"name":"a"}`, "Idempotency-Key", "k-account")
-		if again.body != first.body || again.header.Get("Idempotent-Replayed") != "true" || first.header.Get("Idempotent-Replayed") != "" {
-			t.Errorf("the first answer is %s, the repetition %s with %v, want the same body replayed", first.body, again.body, again.header)
+		repeated := c.ok("POST", "/accounts", `{"name":"a"}`, "Idempotency-Key", "k-account")
+		if repeated.body != first.body || repeated.header.Get("Idempotent-Replayed") != "true" || first.header.Get("Idempotent-Replayed") != "" {
+			t.Errorf("the first answer is %s, the repetition %s with %v, want the same body replayed", first.body, repeated.body, repeated.header)
 		}
 		id := first.text("id")
 		credits := "/accounts/" + id + "/credits"
@@ -59,16 +59,16 @@ func TestSavedAnswersHaveNoSecret(t *testing.T) {
 	eachDB(t, func(t *testing.T, c *caller) {
 		id := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		first := c.ok("POST", "/accounts/"+id+"/keys", `{"name":"ci"}`, "Idempotency-Key", "k")
-		again := c.ok("POST", "/accounts/"+id+"/keys", `{"name":"ci"}`, "Idempotency-Key", "k")
+		repeated := c.ok("POST", "/accounts/"+id+"/keys", `{"name":"ci"}`, "Idempotency-Key", "k")
 		members := first.members()
 		delete(members, "key")
 		for name := range members {
-			if fmt.Sprint(again.members()[name]) != fmt.Sprint(members[name]) {
-				t.Errorf("member %s differs in the first answer %s and the repetition %s", name, first.body, again.body)
+			if fmt.Sprint(repeated.members()[name]) != fmt.Sprint(members[name]) {
+				t.Errorf("member %s differs in the first answer %s and the repetition %s", name, first.body, repeated.body)
 			}
 		}
-		if _, ok := again.members()["key"]; ok || again.header.Get("Idempotent-Replayed") != "true" {
-			t.Errorf("the repetition got %s with %v, want a replay without key", again.body, again.header)
+		if _, ok := repeated.members()["key"]; ok || repeated.header.Get("Idempotent-Replayed") != "true" {
+			t.Errorf("the repetition got %s with %v, want a replay without key", repeated.body, repeated.header)
 		}
 		c.ok("POST", "/accounts/"+id+"/users", `{"email":"a@example.com","password":"correct horse"}`, "Idempotency-Key", "u")
 		var saved string

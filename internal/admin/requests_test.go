@@ -166,8 +166,8 @@ func TestRequests(t *testing.T) {
 		c.ok("GET", "/accounts/"+account, "").want(`{"balance_usd":4.75,"held_usd":0}`)
 		k := c.ok("GET", "/keys/"+key, "")
 		k.want(`{"spent_usd":0.25,"spent_today_usd":0.25,"held_usd":0}`)
-		if used, err := k.members()["last_used"].(json.Number).Int64(); err != nil || time.Since(time.Unix(used, 0)).Abs() > time.Minute {
-			t.Errorf("last_used is %v, %v, want the current time", used, err)
+		if lastUsed, err := k.members()["last_used"].(json.Number).Int64(); err != nil || time.Since(time.Unix(lastUsed, 0)).Abs() > time.Minute {
+			t.Errorf("last_used is %v, %v, want the current time", lastUsed, err)
 		}
 		entries, _ := c.ok("GET", "/accounts/"+account+"/entries", "").list()
 		if len(entries) != 2 {

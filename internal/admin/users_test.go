@@ -37,10 +37,10 @@ func TestInvitation(t *testing.T) {
 		if l, ok := c.linkOf(u.text("link")); !ok || l.Kind != account.Invitation || l.User.ID != u.text("id") {
 			t.Errorf("the link is %+v, valid %v, want an invitation of the user", l, ok)
 		}
-		again := c.ok("POST", "/accounts/"+id+"/users", body, "Idempotency-Key", "u")
-		again.wantNames("id", "account", "email", "disabled", "operator", "has_password", "second_factor", "created")
-		if again.header.Get("Idempotent-Replayed") != "true" {
-			t.Errorf("the repetition has the header %v, want Idempotent-Replayed", again.header)
+		repeated := c.ok("POST", "/accounts/"+id+"/users", body, "Idempotency-Key", "u")
+		repeated.wantNames("id", "account", "email", "disabled", "operator", "has_password", "second_factor", "created")
+		if repeated.header.Get("Idempotent-Replayed") != "true" {
+			t.Errorf("the repetition has the header %v, want Idempotent-Replayed", repeated.header)
 		}
 		c.do("POST", "/accounts/"+id+"/users", `{"email":"b@example.com","disabled":true}`).wantFault(fault.InvalidRequest, "")
 		if users, _ := c.ok("GET", "/accounts/"+id+"/users", "").list(); len(users) != 1 {
@@ -66,7 +66,7 @@ func TestTurnOffSecondFactor(t *testing.T) {
 		log := c.ok("GET", "/log?act=user.change", "")
 		log.element(0).want(`{"object":"` + user + `","before":{"second_factor":"on"},"after":{"second_factor":"off"}}`)
 		if rows, _ := log.list(); len(rows) != 1 {
-			t.Errorf("the log has %d rows for one change", len(rows))
+			t.Errorf("the log has %d rows for one change, want 1", len(rows))
 		}
 	})
 }
@@ -99,7 +99,7 @@ func TestLinks(t *testing.T) {
 		log := c.ok("GET", "/log?act=user.link", "")
 		log.element(0).want(`{"object":"` + user + `","account":"` + id + `","way":"token"}`)
 		if rows, _ := log.list(); len(rows) != 3 {
-			t.Errorf("the log has %d rows for 3 links", len(rows))
+			t.Errorf("the log has %d rows for 3 links, want 3", len(rows))
 		}
 		for _, kind := range []string{"invitation", "reset"} {
 			if !strings.Contains(log.body, `"link":"`+kind+`"`) {
