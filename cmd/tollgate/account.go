@@ -125,7 +125,7 @@ type accountEntries struct {
 func (c *accountEntries) Run(p *process) error {
 	query := url.Values{}
 	for name, value := range map[string]string{
-		"kind": c.Kind, "since": c.Since.before(p.now()), "until": c.Until.before(p.now()), "after": c.After,
+		"kind": c.Kind, "since": c.Since.param(p.now()), "until": c.Until.param(p.now()), "after": c.After,
 	} {
 		add(query, name, value)
 	}
@@ -145,5 +145,5 @@ func (c *accountEntries) Run(p *process) error {
 type accountSwitch struct{ accountArg }
 
 func (c *accountSwitch) Run(p *process, parsed *kong.Context) error {
-	return p.call(call{method: http.MethodPatch, path: path("accounts", c.Account), body: disabled(parsed), view: accountsView()})
+	return p.call(call{method: http.MethodPatch, path: path("accounts", c.Account), body: disabledBody(parsed), view: accountsView()})
 }

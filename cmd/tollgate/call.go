@@ -25,8 +25,8 @@ func set[T any](body fields, name string, value *T) {
 	}
 }
 
-// disabled is the body of the commands disable and enable.
-func disabled(parsed *kong.Context) fields {
+// disabledBody returns the body of the commands disable and enable.
+func disabledBody(parsed *kong.Context) fields {
 	return fields{"disabled": parsed.Selected().Name == "disable"}
 }
 
@@ -40,8 +40,8 @@ func path(parts ...string) string {
 	return out.String()
 }
 
-// checkIDs rejects arguments that cannot be a segment of a path. The operator API would
-// answer that there is no such endpoint.
+// checkIDs returns an error if an argument in the path is not one segment. The operator
+// API's error would be about an unknown endpoint.
 func checkIDs(path string) error {
 	for part := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
 		id, err := url.PathUnescape(part)
@@ -90,25 +90,25 @@ func add(query url.Values, name, value string) {
 	}
 }
 
-// idempotencyFlag has the flag of commands that may be repeated safely.
+// idempotencyFlag has the flag for the Idempotency-Key of a command.
 type idempotencyFlag struct {
 	IdempotencyKey string `help:"A repetition with the same key within 24 hours does nothing and prints the first answer." placeholder:"TEXT"`
 }
 
-// call is a request to the operator API, and the presentation of its answer.
+// call is a request to the operator API, and how its answer is printed.
 type call struct {
 	method, path   string
 	query          url.Values
 	body           fields // optional
 	idempotencyKey string // the Idempotency-Key; optional
 	view           view
-	service        bool  // calls the running service instead of the database
-	raw            bool  // prints the answer without formatting it
+	service        bool  // send the request to the running service
+	raw            bool  // print the answer without formatting
 	notFound       error // replaces the API's error for a 404, if not nil
 }
 
-// call sends a request to the operator API inside this process, on the database of the
-// settings, or to the running service. It prints the answer, or returns its error message.
+// call sends a request to the operator API and prints the answer, or returns the answer's
+// error message.
 func (p *process) call(c call) error {
 	if err := checkIDs(c.path); err != nil {
 		return err
@@ -147,7 +147,8 @@ func (p *process) call(c call) error {
 	return p.print(body, c.view)
 }
 
-// do sends the request to the service or to the database.
+// do sends the request to the running service, or to an operator API in this process on
+// the database of the settings.
 func (p *process) do(settings *app.Settings, c call, request app.OperatorRequest) (answer app.OperatorAnswer, err error) {
 	if c.service {
 		return app.AskService(p.ctx, settings, request)
@@ -160,8 +161,8 @@ func (p *process) do(settings *app.Settings, c call, request app.OperatorRequest
 	return operator.Do(p.ctx, request)
 }
 
-// errorOf returns the error of an answer. A 400 that names a parameter is a usageError,
-// because the parameter came from the command line.
+// errorOf returns the error of an answer. A 400 with a parameter is a usageError, because
+// the parameter comes from the command line.
 func errorOf(answer app.OperatorAnswer) error {
 	var body struct {
 		Error struct {

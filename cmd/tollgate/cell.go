@@ -171,8 +171,8 @@ func csvCell(name string, v any) string {
 	case string:
 		return app.CSVCell(v)
 	case json.Number:
-		if at, err := v.Int64(); err == nil && unitOf(name) == unixSeconds {
-			return time.Unix(at, 0).UTC().Format(time.RFC3339)
+		if sec, err := v.Int64(); err == nil && unitOf(name) == unixSeconds {
+			return time.Unix(sec, 0).UTC().Format(time.RFC3339)
 		}
 		return v.String()
 	case []any:
@@ -180,8 +180,8 @@ func csvCell(name string, v any) string {
 			return ""
 		}
 	}
-	return strings.ReplaceAll(toJSON(v), ";", `\u003b`) // for some spreadsheets it ends a cell; JSON has it only in strings
+	return strings.ReplaceAll(toJSON(v), ";", `\u003b`) // a semicolon (in JSON only in strings) ends a cell in some spreadsheets
 }
 
-// label returns the title of a member. Cells show the unit, except US dollars.
+// label returns the title of a member, without _ms because the cells show the unit.
 func label(name string) string { return strings.ReplaceAll(strings.TrimSuffix(name, "_ms"), "_", " ") }

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// TestCells checks the formats of values for people and in CSV.
-func TestCells(t *testing.T) {
+// TestCellFormats checks the formats of values for people and in CSV.
+func TestCellFormats(t *testing.T) {
 	t.Parallel()
-	at := time.Unix(1_700_000_000, 0)
+	t0 := time.Unix(1_700_000_000, 0)
 	for _, c := range []struct {
 		name, value string
 		text, csv   string
@@ -17,8 +17,8 @@ func TestCells(t *testing.T) {
 		{"usd", `-5`, "-5.00", "-5"},
 		{"cost_usd", `0.000000001`, "0.000000001", "0.000000001"},
 		{"line_cost_usd", `null`, "-", ""},
-		{"created", `1700000000`, at.Format(time.DateTime + " MST"), "2023-11-14T22:13:20Z"},
-		{"at_ms", `1700000000005`, at.Format(time.DateTime) + ".005" + at.Format(" MST"), "1700000000005"},
+		{"created", `1700000000`, t0.Format(time.DateTime + " MST"), "2023-11-14T22:13:20Z"},
+		{"at_ms", `1700000000005`, t0.Format(time.DateTime) + ".005" + t0.Format(" MST"), "1700000000005"},
 		{"last_used", `null`, "-", ""},
 		{"duration_ms", `1500`, "1.5s", "1500"},
 		{"success_rate", `0.25`, "25.0%", "0.25"},
@@ -41,40 +41,41 @@ func TestCells(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := cell(c.name, v); got != c.text {
-			t.Errorf("%s %s is shown as %q, want %q", c.name, c.value, got, c.text)
+			t.Errorf("cell(%s, %s) = %q, want %q", c.name, c.value, got, c.text)
 		}
 		if got := csvCell(c.name, v); got != c.csv {
-			t.Errorf("%s %s is %q in CSV, want %q", c.name, c.value, got, c.csv)
+			t.Errorf("csvCell(%s, %s) = %q, want %q", c.name, c.value, got, c.csv)
 		}
 	}
-	for _, broken := range []string{``, `{`, `{"a"`, `[1`, `{"a":1]`} {
-		if v, err := parseJSON([]byte(broken)); err == nil {
-			t.Errorf("parseJSON(%q) = %v, want an error", broken, v)
+	for _, invalid := range []string{``, `{`, `{"a"`, `[1`, `{"a":1]`} {
+		if v, err := parseJSON([]byte(invalid)); err == nil {
+			t.Errorf("parseJSON(%q) = %v, want an error", invalid, v)
 		}
 	}
 }
 
-// TestViews checks that CSV has every column of a table, once.
-func TestViews(t *testing.T) {
+// TestViewColumns checks that the CSV columns of a view have no duplicates and include every column
+// of its table.
+func TestViewColumns(t *testing.T) {
 	t.Parallel()
 	for _, v := range []view{accountsView(), entriesView(), keysView(), usersView(),
 		deliveriesView(), requestsView(), jobsView(), linesView()} {
-		long := map[string]bool{}
-		for _, name := range v.long {
-			if long[name] {
-				t.Errorf("%s is twice in %v", name, v.long)
+		csvColumns := map[string]bool{}
+		for _, name := range v.csvColumns {
+			if csvColumns[name] {
+				t.Errorf("column %s is twice in the CSV columns %v", name, v.csvColumns)
 			}
-			long[name] = true
+			csvColumns[name] = true
 		}
-		for _, name := range v.short {
-			if !long[name] {
-				t.Errorf("%s is not in %v", name, v.long)
+		for _, name := range v.tableColumns {
+			if !csvColumns[name] {
+				t.Errorf("table column %s is not in the CSV columns %v", name, v.csvColumns)
 			}
 		}
 	}
 }
 
-func TestMoments(t *testing.T) {
+func TestMoment(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 31, 12, 0, 0, 0, time.UTC)
 	for text, want := range map[string][2]string{
@@ -86,16 +87,16 @@ func TestMoments(t *testing.T) {
 		if err := m.UnmarshalText([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
-		if before, after := m.before(now), m.after(now).UTC().Format(time.RFC3339); before != want[0] || after != want[1] {
-			t.Errorf("%s is %s before and %s after now", text, before, after)
+		if param, resolved := m.param(now), m.resolve(now).UTC().Format(time.RFC3339); param != want[0] || resolved != want[1] {
+			t.Errorf("the moment %s has the parameter %s and resolves to %s, want %q", text, param, resolved, want)
 		}
 	}
 	for _, text := range []string{"", "-1h", "0s", "yesterday", "2026-13-01"} {
 		if err := new(moment).UnmarshalText([]byte(text)); err == nil {
-			t.Errorf("%q was accepted", text)
+			t.Errorf("UnmarshalText accepts %q, want an error", text)
 		}
 	}
-	if got := (*moment)(nil).before(now); got != "" {
-		t.Errorf("a nil moment is %q", got)
+	if got := (*moment)(nil).param(now); got != "" {
+		t.Errorf("the parameter of a nil moment is %q, want it empty", got)
 	}
 }

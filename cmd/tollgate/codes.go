@@ -12,7 +12,7 @@ type codesCreate struct {
 func (c *codesCreate) Run(p *process) error {
 	body := fields{"usd": &c.USD, "count": c.Count}
 	if c.Expires != nil {
-		body["expires"] = c.Expires.after(p.now()).Unix()
+		body["expires"] = c.Expires.resolve(p.now()).Unix()
 	}
 	return p.call(call{method: http.MethodPost, path: "/codes", body: body, idempotencyKey: c.IdempotencyKey, view: codesView()})
 }

@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/app"
 )
 
-// Limits that keep a completion fast.
+// Limits to keep a completion fast.
 const (
 	completionTimeout = 2 * time.Second
 	maxIDs            = 200
@@ -28,11 +28,11 @@ type entry struct {
 	Provider string `json:"provider"`
 }
 
-// ids returns the matching ids for an argument, read from the database of the settings. It
-// returns none if the database is missing or slow: a completion shows no errors.
+// ids returns the matching ids for an argument, read from the database of the settings. If
+// the database is missing or slow, ids returns nil, because a completion shows no errors.
 func (p *process) ids(l partialLine) []candidate {
-	ctx, stop := context.WithTimeout(p.ctx, completionTimeout)
-	defer stop()
+	ctx, cancel := context.WithTimeout(p.ctx, completionTimeout)
+	defer cancel()
 	p.config = cmp.Or(l.flags["config"], p.config)
 	p.flags.set(l.flags)
 	settings, err := p.settings()
@@ -43,7 +43,7 @@ func (p *process) ids(l partialLine) []candidate {
 	if err != nil {
 		return nil
 	}
-	defer func() { _ = operator.Close() }() // it only reads
+	defer func() { _ = operator.Close() }() // there were only reads
 	read := func(path string, query url.Values) (body listing) {
 		answer, err := operator.Do(ctx, app.OperatorRequest{Method: http.MethodGet, Path: path + "?" + query.Encode()})
 		if err != nil || answer.Status != http.StatusOK || json.Unmarshal(answer.Body, &body) != nil {
@@ -62,26 +62,26 @@ type listing struct {
 
 // idsFor reads the ids for the argument.
 func (l partialLine) idsFor(read func(path string, query url.Values) listing) []candidate {
-	var all []entry
+	var entries []entry
 	switch l.argument {
 	case "account":
 		query := url.Values{"limit": {strconv.Itoa(maxIDs)}}
 		if strings.HasPrefix(l.last, "acct_") {
-			query.Set("after", l.last) // ids are sorted, so the matching ones follow
+			query.Set("after", l.last) // ids are sorted, so the matching ids follow
 		}
-		all = read("/accounts", query).Data
+		entries = read("/accounts", query).Data
 	case "key":
 		for _, owner := range read("/accounts", url.Values{"limit": {strconv.Itoa(maxKeyAccounts)}}).Data {
-			if len(all) >= maxIDs {
+			if len(entries) >= maxIDs {
 				break
 			}
-			all = append(all, read("/accounts/"+owner.ID+"/keys", url.Values{"limit": {strconv.Itoa(maxIDs)}}).Data...)
+			entries = append(entries, read("/accounts/"+owner.ID+"/keys", url.Values{"limit": {strconv.Itoa(maxIDs)}}).Data...)
 		}
 	case "line":
-		all = read("/catalog", nil).Lines
+		entries = read("/catalog", nil).Lines
 	}
-	candidates := make([]candidate, 0, len(all))
-	for _, e := range all {
+	candidates := make([]candidate, 0, len(entries))
+	for _, e := range entries {
 		help := strings.Join(strings.Fields(cmp.Or(e.Name, e.Hint, e.Provider)), " ") // without tabs and line breaks
 		candidates = append(candidates, candidate{e.ID, help})
 	}

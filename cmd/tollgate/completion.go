@@ -12,8 +12,8 @@ type completionCommand struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// The scripts call `tollgate complete` with the words of the command line. If it prints
-// nothing, the shell completes file names. ADR 18 says why there is no library for this.
+// The scripts call `tollgate complete` with the words of the command line. If there are
+// no completions, the shell completes file names. ADR 18 explains why this uses no library.
 const (
 	bashCompletion = `# bash: source <(tollgate completion bash)
 _tollgate() {
@@ -53,8 +53,7 @@ type completeCommand struct {
 	Words []string `arg:"" optional:"" help:"The words so far. The last one is completed."`
 }
 
-// Run prints the completions of the last word, one per line: the word, a tab, and a
-// description.
+// Run prints the completions of the last word. Each line has a word, a tab and a description.
 func (c *completeCommand) Run(p *process, k *kong.Kong) error {
 	l := parsePartial(k.Model.Node, c.Words)
 	candidates := l.candidates(k.Model.Node)
@@ -76,7 +75,7 @@ type candidate struct{ word, help string }
 type partialLine struct {
 	last     string     // the beginning of the last word
 	node     *kong.Node // the command
-	value    bool       // the last word is the value of a flag
+	isValue  bool       // the last word is the value of a flag
 	argument string     // name of the positional argument at the last word; may be empty
 	flags    map[string]string
 }
@@ -85,7 +84,7 @@ func parsePartial(root *kong.Node, words []string) partialLine {
 	if len(words) == 0 {
 		words = []string{""}
 	}
-	hideFlags(root, childOf(root, "serve")) // hides no setting
+	hideFlags(root, childOf(root, "serve")) // shows all settings
 	l := partialLine{last: words[len(words)-1], node: root, flags: map[string]string{}}
 	flag, arguments := "", 0
 	for _, word := range words[:len(words)-1] {
@@ -96,7 +95,7 @@ func parsePartial(root *kong.Node, words []string) partialLine {
 			name, value, hasValue := strings.Cut(strings.TrimLeft(word, "-"), "=")
 			if hasValue {
 				l.flags[name] = value
-			} else if known := flagOf(l.node, word); known != nil && !known.IsBool() {
+			} else if f := flagOf(l.node, word); f != nil && !f.IsBool() {
 				flag = name
 			}
 		default:
@@ -107,8 +106,8 @@ func parsePartial(root *kong.Node, words []string) partialLine {
 			}
 		}
 	}
-	l.value = flag != ""
-	if !l.value && !strings.HasPrefix(l.last, "-") && arguments < len(l.node.Positional) {
+	l.isValue = flag != ""
+	if !l.isValue && !strings.HasPrefix(l.last, "-") && arguments < len(l.node.Positional) {
 		l.argument = l.node.Positional[arguments].Name
 	}
 	return l
@@ -117,7 +116,7 @@ func parsePartial(root *kong.Node, words []string) partialLine {
 // candidates returns the matching commands, flags and words of enumerations.
 func (l partialLine) candidates(root *kong.Node) (matches []candidate) {
 	switch {
-	case l.value:
+	case l.isValue:
 		return nil
 	case strings.HasPrefix(l.last, "-"):
 		hideFlags(root, l.node)

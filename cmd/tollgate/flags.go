@@ -81,13 +81,13 @@ func (u *usd) UnmarshalText(text []byte) (err error) {
 // MarshalJSON implements json.Marshaler.
 func (u *usd) MarshalJSON() ([]byte, error) { return u.amount.MarshalJSON() }
 
-// negative matches a negative number. The parser would read it as short flags.
+// negative matches a negative number. The parser would take a negative number for flags.
 var negative = regexp.MustCompile(`^-\.?[0-9]`)
 
 // prepareArgs changes a command line for the parser. Negative amounts get a plus sign in
 // front, so that `account credit ACCOUNT -5` works; usd removes the sign. A flag without a
-// value, at the end or before another flag, is an error: a script's unset variable must
-// not become an empty value or the next flag.
+// value, at the end or before another flag, is an error, because a script's unset variable
+// must not become an empty value or the next flag.
 func prepareArgs(node *kong.Node, args []string) ([]string, error) {
 	out, flag := slices.Clone(args), ""
 	for i, arg := range args {
@@ -218,8 +218,8 @@ func (f *factors) MarshalJSON() ([]byte, error) { return json.Marshal(f.byModel)
 // moment is a UTC day, an RFC 3339 time, or a duration from now.
 type moment struct {
 	text     string
-	duration time.Duration // if not zero, at is unused
-	at       time.Time
+	duration time.Duration // if not zero, t is unused
+	t        time.Time
 }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
@@ -229,8 +229,8 @@ func (m *moment) UnmarshalText(text []byte) (err error) {
 		return nil
 	}
 	m.duration = 0
-	if m.at, err = time.Parse(time.RFC3339, m.text); err != nil {
-		m.at, err = time.Parse(time.DateOnly, m.text)
+	if m.t, err = time.Parse(time.RFC3339, m.text); err != nil {
+		m.t, err = time.Parse(time.DateOnly, m.text)
 	}
 	if err != nil {
 		return errors.New("must be a UTC day such as 2026-05-31, an RFC 3339 time, or a duration such as 24h")
@@ -238,17 +238,17 @@ func (m *moment) UnmarshalText(text []byte) (err error) {
 	return nil
 }
 
-// after returns the time. A duration counts from now into the future.
-func (m *moment) after(now time.Time) time.Time {
+// resolve returns the time. A duration counts from now into the future.
+func (m *moment) resolve(now time.Time) time.Time {
 	if m.duration > 0 {
 		return now.Add(m.duration)
 	}
-	return m.at
+	return m.t
 }
 
-// before returns the time as a parameter of the operator API, or "" if m is nil. A duration counts
-// from now into the past. A day stays a day, because "until" includes the whole day.
-func (m *moment) before(now time.Time) string {
+// param returns the time as a parameter of the operator API, or "" if m is nil. A duration counts
+// from now into the past. A day stays a day, because the parameter until includes the whole day.
+func (m *moment) param(now time.Time) string {
 	switch {
 	case m == nil:
 		return ""

@@ -12,9 +12,9 @@ import (
 	"tollgate/internal/app"
 )
 
-// lacksSubcommand reports whether the command line ends before a required subcommand.
-// It gets the list of commands then, and exit code 0.
-func lacksSubcommand(node *kong.Node, args []string) bool {
+// needsSubcommand reports whether the command line ends before a required subcommand.
+// Then run shows the help instead, with exit code 0.
+func needsSubcommand(node *kong.Node, args []string) bool {
 	for _, arg := range args {
 		if node = childOf(node, arg); node == nil {
 			return false
@@ -33,16 +33,16 @@ func childOf(node *kong.Node, name string) *kong.Node {
 	return nil
 }
 
-// usedSetting returns the flag of the setting that a command needs most.
-func usedSetting(command *kong.Node) string {
+// mainSetting returns the name of the only setting that a command's help shows.
+func mainSetting(command *kong.Node) string {
 	if command != nil && command.Name == "health" {
 		return "listen"
 	}
 	return "database"
 }
 
-// hideFlags hides global flags from the help of a command: serve shows all settings, other
-// commands only the setting they need most. A nil command is the list of commands.
+// hideFlags hides global flags from the help of a command. Only serve shows all settings;
+// other commands show mainSetting. A nil command stands for the list of commands.
 func hideFlags(root, command *kong.Node) {
 	serve := command != nil && command.Name == "serve"
 	for _, flag := range root.Flags {
@@ -50,13 +50,13 @@ func hideFlags(root, command *kong.Node) {
 		case flag.Name == "version":
 			flag.Hidden = command != nil
 		case flag.Group != nil && flag.Group.Key == settingsGroup:
-			flag.Hidden = !serve && (flag.Name != usedSetting(command) || command == nil || !command.Leaf())
+			flag.Hidden = !serve && (flag.Name != mainSetting(command) || command == nil || !command.Leaf())
 		}
 	}
 }
 
-// withHelpHint names the command's help in an error about an unknown command, or about a
-// missing argument, such as `expected "<account>"`.
+// withHelpHint adds the command's --help to an error about an unknown command or a missing
+// argument, such as `expected "<account>"`.
 func withHelpHint(err error) error {
 	parse, ok := errors.AsType[*kong.ParseError](err)
 	if !ok || parse.Context == nil {
@@ -132,7 +132,7 @@ func (p *process) printSettings() error {
 // versionFlag prints the version instead of running a command.
 type versionFlag bool
 
-// BeforeReset prints the version before the parser misses a command.
+// BeforeReset prints the version and exits before the parser reports a missing command.
 func (versionFlag) BeforeReset(k *kong.Kong, p *process) error {
 	if _, err := fmt.Fprintln(p.stdout, readBuildInfo()); err != nil {
 		return err

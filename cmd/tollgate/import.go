@@ -78,7 +78,7 @@ func (c *importCommand) Run(p *process) error {
 	return nil
 }
 
-// read reads the source. Its errors are SettingErrors.
+// read reads the source. All errors are SettingErrors.
 func (c *importCommand) read(p *process) (*importer.Contents, error) {
 	catalog, err := filepath.Abs(c.WriteCatalog)
 	if err != nil {
@@ -99,7 +99,7 @@ func (c *importCommand) read(p *process) (*importer.Contents, error) {
 	return plan, nil
 }
 
-// write writes the files and the database. A dry run leaves both as they are.
+// write writes the files and the database. A dry run changes neither.
 func (c *importCommand) write(p *process, s *app.Settings, plan *importer.Contents) (_ *importer.ImportReport, err error) {
 	db, closeDB, err := openForImport(p.ctx, s, c.DryRun)
 	if err != nil {
@@ -119,8 +119,8 @@ func (c *importCommand) write(p *process, s *app.Settings, plan *importer.Conten
 }
 
 // openForImport opens or creates the settings' database, and returns a function that closes
-// the database. If there is no database, a dry run gets an empty temporary one, which the
-// returned function deletes.
+// the database. If there is no database, a dry run gets an empty temporary database, and the
+// returned function also deletes this database.
 func openForImport(ctx context.Context, s *app.Settings, dryRun bool) (*store.DB, func() error, error) {
 	db, err := app.OpenDatabase(ctx, s, !dryRun)
 	if err == nil {

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// object is a JSON object whose members keep their order. Values are nil, bool,
-// string, json.Number, object, and []any of them.
+// object is a JSON object with its members in the order of the text. Values are nil,
+// bool, string, json.Number, object, or []any with such values.
 type object []member
 
 type member struct {
@@ -18,7 +18,7 @@ type member struct {
 	value any
 }
 
-// get returns the value of a member, or nil without such a member.
+// get returns the value of a member, or nil if there is no such member.
 func (o object) get(name string) any {
 	if i := slices.IndexFunc(o, func(m member) bool { return m.name == name }); i >= 0 {
 		return o[i].value
@@ -91,8 +91,8 @@ func readEnd(d *json.Decoder) error {
 	return err
 }
 
-// rowsOf returns the objects of a list. It returns false if v is not a list, is empty, or
-// has other elements.
+// rowsOf returns the elements of v as objects. It returns false unless v is a list of at
+// least one object, and of objects only.
 func rowsOf(v any) ([]object, bool) {
 	list, ok := v.([]any)
 	if !ok || len(list) == 0 {
@@ -107,8 +107,7 @@ func rowsOf(v any) ([]object, bool) {
 	return rows, true
 }
 
-// membersOf returns the names of all members of rows: first order, then any others as they
-// appear.
+// membersOf returns the names in order, followed by the names of all other members of rows.
 func membersOf(rows []object, order []string) []string {
 	names := slices.Clone(order)
 	for _, row := range rows {

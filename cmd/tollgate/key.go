@@ -17,7 +17,7 @@ type keyFlags struct {
 	AllowedIPs    *words      `name:"allowed-ips" help:"Addresses and CIDRs of callers, with commas, or none for all." placeholder:"a,b"`
 }
 
-// fields returns the given flags as JSON. The word none becomes null.
+// fields returns the flags of the command line as a JSON body. The word none becomes null.
 func (f keyFlags) fields() fields {
 	body := fields{}
 	set(body, "name", f.Name)
@@ -81,7 +81,7 @@ func (c *keyChange) Run(p *process) error {
 type keySwitch struct{ keyArg }
 
 func (c *keySwitch) Run(p *process, parsed *kong.Context) error {
-	return p.call(call{method: http.MethodPatch, path: path("keys", c.Key), body: disabled(parsed), view: keysView()})
+	return p.call(call{method: http.MethodPatch, path: path("keys", c.Key), body: disabledBody(parsed), view: keysView()})
 }
 
 type keyDelete struct{ keyArg }

@@ -24,23 +24,23 @@ func (c *lineSwitch) Run(p *process, parsed *kong.Context) error {
 		notFound: fmt.Errorf("there is no line %q in the current catalog: see `tollgate line list` (not_found)", c.Line)})
 }
 
-// writeModelStates writes a table of the models that are out of service on a line.
+// writeModelStates writes a table of models out of service on a line.
 func writeModelStates(w io.Writer, lines []object, width int) {
-	var out []object
+	var rows []object
 	for _, l := range lines {
 		states, _ := rowsOf(l.get("model_states"))
 		for _, s := range states {
 			if s.get("state") != "in_service" {
-				out = append(out, append(object{{"line", l.get("id")}}, s...))
+				rows = append(rows, append(object{{"line", l.get("id")}}, s...))
 			}
 		}
 	}
-	if len(out) == 0 {
+	if len(rows) == 0 {
 		if !slices.ContainsFunc(lines, func(l object) bool { return l.get("state") != "in_service" }) {
 			writeLine(w, "\nEvery model is in service on its lines.")
 		}
 		return
 	}
 	writeLine(w, "\nModels that are out of service on a line, or in one form of it:")
-	table{names: []string{"line", "model", "state", "form", "tools", "since", "until"}, width: width, causes: true}.write(w, out)
+	table{names: []string{"line", "model", "state", "form", "tools", "since", "until"}, width: width, showCauses: true}.write(w, rows)
 }

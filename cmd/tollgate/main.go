@@ -1,10 +1,10 @@
 // Command tollgate owns the command line of the product's one binary: subcommands,
 // flags, environment, signals and exit codes. Package app does the work.
 //
-// Invariants: the exit code is 0 for success, 1 for a failure or a rejection by the
-// operator API, and 2 for bad flags, settings or files, in which case nothing was
-// changed. An error is one line on standard error. Standard output has only the
-// output for other programs.
+// Invariants. The exit code is 0 for success, 1 for a failure or a rejection by the
+// operator API, and 2 for bad flags, settings or files. With exit code 2, nothing was
+// changed. An error is one line on standard error. Standard output has the result,
+// and no messages.
 package main
 
 import (
@@ -92,7 +92,7 @@ func (p *process) run(args []string) int {
 	if err != nil {
 		return fail(p.stderr, err)
 	}
-	if lacksSubcommand(parser.Model.Node, args) {
+	if needsSubcommand(parser.Model.Node, args) {
 		args = append(args, "--help")
 	}
 	var parsed *kong.Context
@@ -109,7 +109,7 @@ func (p *process) run(args []string) int {
 	return exitOK
 }
 
-// parser returns a parser whose commands run with p.
+// parser returns a parser for commands that run with p.
 func (p *process) parser(commands *commandLine) (*kong.Kong, error) {
 	return kong.New(commands,
 		kong.Name("tollgate"),
@@ -126,44 +126,44 @@ func (p *process) parser(commands *commandLine) (*kong.Kong, error) {
 }
 
 // untilSignal returns a context that ends at the first SIGTERM or SIGINT, and calls
-// second at the next one (see sameSignal). stop ends the handling of signals.
-func untilSignal(second func()) (_ context.Context, stop func()) {
+// onSecond at the second signal (see sameSignal). stop ends the handling of signals.
+func untilSignal(onSecond func()) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
-	stopping, stopped := make(chan struct{}), make(chan struct{})
+	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
-		defer close(stopped)
-		handleSignals(signals, stopping, cancel, second)
+		defer close(done)
+		handleSignals(signals, quit, cancel, onSecond)
 	}()
 	return ctx, func() {
 		signal.Stop(signals)
-		close(stopping)
-		<-stopped
+		close(quit)
+		<-done
 		cancel()
 	}
 }
 
-// sameSignal is the time after the first signal in which further signals count as the
-// same one: terminals and supervisors signal a whole process group, and some do it twice.
+// sameSignal is the time after the first signal in which further signals are ignored,
+// because some terminals and supervisors signal a process group twice.
 const sameSignal = 2 * time.Second
 
-// handleSignals calls first at the first signal and second at the next different one. It
-// returns after that, or when stopping is closed.
-func handleSignals(signals <-chan os.Signal, stopping <-chan struct{}, first, second func()) {
-	var since time.Time
+// handleSignals calls onFirst at the first signal, and onSecond at the next signal that is
+// not ignored (see sameSignal). It returns after onSecond, or when quit is closed.
+func handleSignals(signals <-chan os.Signal, quit <-chan struct{}, onFirst, onSecond func()) {
+	var firstTime time.Time
 	for {
 		select {
 		case <-signals:
-		case <-stopping:
+		case <-quit:
 			return
 		}
 		switch {
-		case since.IsZero():
-			since = time.Now()
-			first()
-		case time.Since(since) >= sameSignal:
-			second()
+		case firstTime.IsZero():
+			firstTime = time.Now()
+			onFirst()
+		case time.Since(firstTime) >= sameSignal:
+			onSecond()
 			return
 		}
 	}
@@ -181,5 +181,5 @@ func fail(stderr io.Writer, err error) int {
 	return code
 }
 
-// printError prints a line for people. A failure to print it cannot be reported.
+// printError prints a line for people. It ignores write errors.
 func printError(stderr io.Writer, line string) { _, _ = fmt.Fprintln(stderr, "tollgate:", line) }

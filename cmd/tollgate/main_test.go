@@ -58,9 +58,9 @@ type result struct {
 	out, errors string
 }
 
-// inProcess returns the environment for a command in this process. The command's files are in dir
+// newProcess returns the environment for a command in this process. The command's files are in dir
 // by default, and stdin is its standard input.
-func inProcess(dir, stdin string) *process {
+func newProcess(dir, stdin string) *process {
 	return &process{stdin: strings.NewReader(stdin), now: time.Now, environ: map[string]string{"TOLLGATE_LISTEN": "127.0.0.1:0",
 		"TOLLGATE_DATABASE": "sqlite:" + filepath.Join(dir, "data/tollgate.db"), "TOLLGATE_MEDIA": "file:" + filepath.Join(dir, "data/media")}}
 }
@@ -69,14 +69,14 @@ func inProcess(dir, stdin string) *process {
 // because help exits.
 func tollgate(t *testing.T, dir string, args ...string) result {
 	t.Helper()
-	return withInput(t, dir, "", args...)
+	return tollgateWithInput(t, dir, "", args...)
 }
 
-// withInput is tollgate with a standard input.
-func withInput(t *testing.T, dir, stdin string, args ...string) result {
+// tollgateWithInput is tollgate with a standard input.
+func tollgateWithInput(t *testing.T, dir, stdin string, args ...string) result {
 	t.Helper()
 	var out, errs bytes.Buffer
-	p := inProcess(dir, stdin)
+	p := newProcess(dir, stdin)
 	p.stdout, p.stderr = &out, &errs
 	return result{p.run(args), out.String(), errs.String()}
 }
@@ -84,11 +84,11 @@ func withInput(t *testing.T, dir, stdin string, args ...string) result {
 // execute runs a command as a process in dir.
 func execute(t *testing.T, dir string, args ...string) result {
 	t.Helper()
-	return outcome(t, command(t, dir, args...))
+	return runToEnd(t, command(t, dir, args...))
 }
 
 // outcome runs a process to its end.
-func outcome(t *testing.T, c *exec.Cmd) result {
+func runToEnd(t *testing.T, c *exec.Cmd) result {
 	t.Helper()
 	var out, errs bytes.Buffer
 	c.Stdout, c.Stderr = &out, &errs
@@ -98,23 +98,22 @@ func outcome(t *testing.T, c *exec.Cmd) result {
 	return result{c.ProcessState.ExitCode(), out.String(), errs.String()}
 }
 
-// must runs a command, which must succeed, and decodes its JSON. An audit that finds a
-// difference does not succeed.
+// must is tollgate for a command without errors. It returns the JSON object of the output.
 func must(t *testing.T, dir string, args ...string) map[string]any {
 	t.Helper()
 	got := tollgate(t, dir, args...)
 	if got.code != 0 || got.errors != "" {
-		t.Fatalf("%v: exit %d, %s", args, got.code, got.errors)
+		t.Fatalf("%v ended with %d and the errors %s, want 0 and none", args, got.code, got.errors)
 	}
 	var body map[string]any
 	if err := json.Unmarshal([]byte(got.out), &body); err != nil {
-		t.Fatalf("%v: %v: %s", args, err, got.out)
+		t.Fatalf("%v printed no JSON object: %v: %s", args, err, got.out)
 	}
 	return body
 }
 
 // sandbox writes a catalog file with one sandbox model.
-func sandbox(t *testing.T, dir, options string) string {
+func writeSandboxCatalog(t *testing.T, dir, options string) string {
 	t.Helper()
 	doc := `
 models:
@@ -125,11 +124,11 @@ lines:
 	return writeFile(t, dir, "catalog.yaml", doc)
 }
 
-// applySandbox makes the catalog of sandbox current.
-func applySandbox(t *testing.T, dir, options string, args ...string) {
+// applySandboxCatalog makes the catalog of sandbox current.
+func applySandboxCatalog(t *testing.T, dir, options string, args ...string) {
 	t.Helper()
-	if got := tollgate(t, dir, append([]string{"apply", sandbox(t, dir, options)}, args...)...); got.code != 0 {
-		t.Fatalf("%+v", got)
+	if got := tollgate(t, dir, append([]string{"apply", writeSandboxCatalog(t, dir, options)}, args...)...); got.code != 0 {
+		t.Fatalf("apply ended with %+v, want exit 0", got)
 	}
 }
 
@@ -145,80 +144,81 @@ func writeFile(t *testing.T, dir, name, text string) string {
 
 const question = `{"model":"swift-1","messages":[{"role":"user","content":"Hello"}]}`
 
-// TestAccountsKeysAndChat uses a service as an operator does: catalog, account, credit,
-// key, a chat, limits and the audit.
+// TestAccountsKeysAndChat checks that changes by commands take effect in a running service,
+// and that the audit finds no difference.
 func TestAccountsKeysAndChat(t *testing.T) {
 	t.Parallel()
 	storetest.EachEmpty(t, func(t *testing.T, url string) {
 		dir := t.TempDir()
 		db := "--database=" + url
-		if got := tollgate(t, dir, "apply", sandbox(t, dir, "{}"), db); got.code != 0 || !strings.Contains(got.out, "revision 1 is current now") {
-			t.Fatalf("apply: %+v", got)
+		if got := tollgate(t, dir, "apply", writeSandboxCatalog(t, dir, "{}"), db); got.code != 0 ||
+			!strings.Contains(got.out, "revision 1 is current now") {
+			t.Fatalf("apply ended with %+v, want revision 1", got)
 		}
-		owner := must(t, dir, "account", "create", "--name", "acme", "--overdraft-floor-usd", "-0.5", db)
-		id, _ := owner["id"].(string)
-		if owner["overdraft_floor_usd"] != -0.5 || !strings.HasPrefix(id, "acct_") {
-			t.Fatalf("account: %v", owner)
+		account := must(t, dir, "account", "create", "--name", "acme", "--overdraft-floor-usd", "-0.5", db)
+		id, _ := account["id"].(string)
+		if account["overdraft_floor_usd"] != -0.5 || !strings.HasPrefix(id, "acct_") {
+			t.Fatalf("created the account %v, want the floor -0.5", account)
 		}
 		s := serve(t, dir, db)
 		if got := must(t, dir, "account", "credit", id, "5", "--note", "prepaid", db); got["balance_usd"] != 5.0 {
-			t.Errorf("credit: %v", got)
+			t.Errorf("crediting 5 USD printed %v, want the balance 5", got)
 		}
 		if got := must(t, dir, "account", "credit", id, "-1.5", db); got["balance_usd"] != 3.5 {
-			t.Errorf("take back: %v", got)
+			t.Errorf("crediting -1.5 USD printed %v, want the balance 3.5", got)
 		}
 		key := must(t, dir, "key", "create", id, "--name", "first", "--rpm", "7", "--daily-budget-usd", "0.5",
 			"--allowed-models", "swift-1,other", "--allowed-ips", "127.0.0.0/8", db)
 		secret, _ := key["key"].(string)
 		keyID, _ := key["id"].(string)
 		if key["rpm"] != 7.0 || key["daily_budget_usd"] != 0.5 || key["total_limit_usd"] != nil {
-			t.Errorf("key: %v", key)
+			t.Errorf("created the key %v, want rpm 7 and the daily budget 0.5", key)
 		}
 		if status, body := s.request("POST", "/v1/chat/completions", secret, question); status != 200 {
-			t.Fatalf("chat: %d %s", status, body)
+			t.Fatalf("the chat request got %d %s, want 200", status, body)
 		}
-		cleared := must(t, dir, "key", "change", keyID, "--rpm", "none", "--allowed-models", "none", "--total-limit-usd", "2", db)
-		if cleared["rpm"] != nil || cleared["allowed_models"] != nil || cleared["total_limit_usd"] != 2.0 || cleared["daily_budget_usd"] != 0.5 {
-			t.Errorf("changed key: %v", cleared)
+		changed := must(t, dir, "key", "change", keyID, "--rpm", "none", "--allowed-models", "none", "--total-limit-usd", "2", db)
+		if changed["rpm"] != nil || changed["allowed_models"] != nil || changed["total_limit_usd"] != 2.0 || changed["daily_budget_usd"] != 0.5 {
+			t.Errorf("changed the key to %v, want only the total limit 2 and the daily budget 0.5", changed)
 		}
 		must(t, dir, "key", "disable", keyID, db)
 		if status, _ := s.request("POST", "/v1/chat/completions", secret, question); status != 401 {
-			t.Errorf("a disabled key gets %d", status)
+			t.Errorf("a disabled key got %d, want 401", status)
 		}
 		must(t, dir, "key", "enable", keyID, db)
 		must(t, dir, "account", "disable", id, db)
 		if status, _ := s.request("GET", "/v1/usage", secret, ""); status != 401 {
-			t.Errorf("a key of a disabled account gets %d", status)
+			t.Errorf("a key of a disabled account got %d, want 401", status)
 		}
 		must(t, dir, "account", "enable", id, db)
 		if status, body := s.request("GET", "/v1/usage", secret, ""); status != 200 || !strings.Contains(body, `"billed_requests":1`) {
-			t.Errorf("usage: %d %s", status, body)
+			t.Errorf("GET /v1/usage answered %d %s, want one billed request", status, body)
 		}
 		if list := must(t, dir, "key", "list", id, db); strings.Contains(tollgate(t, dir, "key", "list", id, db).out, secret) ||
 			list["object"] != "list" {
-			t.Errorf("keys: %v", list)
+			t.Errorf("the list of keys is %v, want a list without the secret", list)
 		}
 		if got := must(t, dir, "account", "entries", id, "--limit", "1", db); got["has_more"] != true {
-			t.Errorf("entries: %v", got)
+			t.Errorf("the entries are %v, want a page with more", got)
 		}
 		must(t, dir, "audit", db)
 		s.stop()
 		must(t, dir, "audit", db)
 		if got := tollgate(t, dir, "key", "delete", keyID, db); got.code != 0 {
-			t.Errorf("delete: %+v", got)
+			t.Errorf("key delete ended with %+v, want exit 0", got)
 		}
 	})
 }
 
-// TestExitCodes checks the exit code of wrong commands, and that the error is one line
-// with the cause.
+// TestExitCodes checks exit codes. A failed command must print only one line with the cause, on
+// standard error.
 func TestExitCodes(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
-	bad := writeFile(t, dir, "bad.yaml", "models:\n  - {id: a, kind: chat}\n  - {id: b, kind: what}\n")
+	badCatalog := writeFile(t, dir, "bad.yaml", "models:\n  - {id: a, kind: chat}\n  - {id: b, kind: what}\n")
 	writeFile(t, dir, "one.yaml", "models: []\nlines: []\nmore: 1\n")
 	writeFile(t, dir, "tollgate.yaml", "max_body: 1MiB\nlisten_on: x\n")
-	applySandbox(t, dir, "{}")
+	applySandboxCatalog(t, dir, "{}")
 	for _, c := range []struct {
 		args string
 		code int
@@ -302,26 +302,27 @@ func TestExitCodes(t *testing.T) {
 				t.Errorf("exit %d, %q; want %d and %q", got.code, got.errors, c.code, c.want)
 			}
 			if want := min(c.code, 1); strings.Count(got.errors, "\n") != want {
-				t.Errorf("%d lines on standard error: %q", strings.Count(got.errors, "\n"), got.errors)
+				t.Errorf("standard error has %d lines, want %d: %q", strings.Count(got.errors, "\n"), want, got.errors)
 			}
 			if (got.out == "") != (c.code != 0) {
-				t.Errorf("on standard output: %q", got.out)
+				t.Errorf("standard output is %q, want output only with exit code 0", got.out)
 			}
 		})
 	}
 	if _, err := os.Stat("gone.db"); err == nil {
-		t.Error("a failed command left a database behind")
+		t.Error("a failed command created the database gone.db")
 	}
-	got := tollgate(t, dir, "apply", bad)
+	got := tollgate(t, dir, "apply", badCatalog)
 	if got.code != 2 || !strings.Contains(got.errors, "models[0]") || !strings.Contains(got.errors, "models[1].kind") {
-		t.Errorf("a bad catalog: %+v", got)
+		t.Errorf("apply of a bad catalog ended with %+v, want exit 2 and both errors", got)
 	}
 	if got := tollgate(t, dir, "catalog", "--history"); strings.Contains(got.out, "revision 2") {
 		t.Errorf("a bad catalog created a revision: %s", got.out)
 	}
 }
 
-// TestMisspeltVariable uses the environment of a real process.
+// TestMisspeltVariable checks that an unknown TOLLGATE_ variable is an error that suggests
+// the right name.
 func TestMisspeltVariable(t *testing.T) {
 	t.Parallel()
 	c := command(t, t.TempDir(), "account", "list")
@@ -329,7 +330,7 @@ func TestMisspeltVariable(t *testing.T) {
 	output, _ := c.CombinedOutput()
 	want := "tollgate: TOLLGATE_PUBLC_URL: unknown; did you mean TOLLGATE_PUBLIC_URL?\n"
 	if code := c.ProcessState.ExitCode(); code != 2 || string(output) != want {
-		t.Errorf("exit %d, %s", code, output)
+		t.Errorf("got exit %d and %s, want 2 and %s", code, output, want)
 	}
 }
 
@@ -337,72 +338,74 @@ func TestMisspeltVariable(t *testing.T) {
 func TestApply(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	file := sandbox(t, dir, "{}")
+	file := writeSandboxCatalog(t, dir, "{}")
 	first := tollgate(t, dir, "apply", file)
 	if first.code != 0 || !strings.Contains(first.out, "swift-1") || !strings.Contains(first.out, "revision 1 is current now") {
-		t.Errorf("%+v", first)
+		t.Errorf("the first apply ended with %+v, want revision 1", first)
 	}
 	if got := tollgate(t, dir, "apply", file); got.code != 0 || got.out != "no changes: revision 1 stays current\n" {
-		t.Errorf("the same again: %+v", got)
+		t.Errorf("applying the same catalog ended with %+v, want no changes", got)
 	}
-	sandbox(t, dir, "{delay: 5ms}")
+	writeSandboxCatalog(t, dir, "{delay: 5ms}")
 	if got := tollgate(t, dir, "apply", file, "--dry-run"); got.code != 0 || !strings.Contains(got.out, "5ms") ||
 		!strings.Contains(got.out, "revision 1 stays current") {
-		t.Errorf("a dry run: %+v", got)
+		t.Errorf("the dry run ended with %+v, want the change and revision 1", got)
 	}
 	if got := tollgate(t, dir, "catalog"); strings.Contains(got.out, "5ms") {
-		t.Errorf("a dry run changed the catalog: %s", got.out)
+		t.Errorf("the dry run changed the catalog to %s", got.out)
 	}
 	if got := tollgate(t, dir, "apply", file); !strings.Contains(got.out, "revision 2 is current now") {
-		t.Errorf("%+v", got)
+		t.Errorf("the second apply ended with %+v, want revision 2", got)
 	}
-	again := writeFile(t, dir, "again.yaml", tollgate(t, dir, "catalog").out)
-	if got := tollgate(t, dir, "apply", again); got.out != "no changes: revision 2 stays current\n" {
-		t.Errorf("the output of `catalog` is another catalog: %+v", got)
+	output := writeFile(t, dir, "again.yaml", tollgate(t, dir, "catalog").out)
+	if got := tollgate(t, dir, "apply", output); got.out != "no changes: revision 2 stays current\n" {
+		t.Errorf("applying the output of `catalog` ended with %+v, want no changes", got)
 	}
-	piped := withInput(t, dir, strings.ReplaceAll(tollgate(t, dir, "catalog").out, "5ms", "7ms"), "apply", "-")
+	piped := tollgateWithInput(t, dir, strings.ReplaceAll(tollgate(t, dir, "catalog").out, "5ms", "7ms"), "apply", "-")
 	if piped.code != 0 || !strings.Contains(piped.out, "revision 3 is current now") {
-		t.Errorf("from standard input: %+v", piped)
+		t.Errorf("apply from standard input ended with %+v, want revision 3", piped)
 	}
 	if got := tollgate(t, dir, "catalog", "--revision", "1"); got.code != 0 || strings.Contains(got.out, "5ms") {
-		t.Errorf("revision 1: %+v", got)
+		t.Errorf("catalog --revision 1 ended with %+v, want the first catalog", got)
 	}
 }
 
-// TestAuditFindsDifferences changes a balance without the ledger.
+// TestAuditFindsDifferences checks that audit fails and prints the balance if the balance was
+// changed without an entry.
 func TestAuditFindsDifferences(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	url := "sqlite:" + filepath.Join(dir, "books.db")
-	applySandbox(t, dir, "{}", "--database", url)
+	applySandboxCatalog(t, dir, "{}", "--database", url)
 	owner := must(t, dir, "account", "create", "--name", "acme", "--database", url)
 	id, _ := owner["id"].(string)
 	must(t, dir, "account", "credit", id, "5", "--database", url)
 	inDatabase(t, url, `UPDATE ledger_account SET balance_nano = balance_nano + 1 WHERE id = $1`, id)
 	got := tollgate(t, dir, "audit", "--database", url)
 	if got.code != 1 || !strings.Contains(got.out, `"ok": false`) || !strings.Contains(got.out, "5.000000001") || got.errors == "" {
-		t.Errorf("%+v", got)
+		t.Errorf("audit ended with %+v, want exit 1 and the balance 5.000000001", got)
 	}
 }
 
-// TestFirstStartFromNothing sends the printed requests to the service after a restart.
-func TestFirstStartFromNothing(t *testing.T) {
+// TestFirstStart checks the first start's output, the requests in this output after a
+// restart, and the permissions of the created files.
+func TestFirstStart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := serve(t, dir)
 	second := execute(t, dir, "serve", "--listen", "127.0.0.1:0")
 	if second.code != 2 || !strings.Contains(second.errors, "another tollgate process serves") || strings.Count(second.errors, "\n") != 1 {
-		t.Errorf("a second service: %+v", second)
+		t.Errorf("a second service ended with %+v, want exit 2 and one line", second)
 	}
 	s.stop()
 	output := s.out.String()
 	secret := regexp.MustCompile(`sk-[A-Za-z0-9_-]+`).FindString(output)
 	body := regexp.MustCompile(`-d '(.*)'`).FindAllStringSubmatch(output, -1)
 	if secret == "" || len(body) != 6 {
-		t.Fatalf("the output is %s", output)
+		t.Fatalf("the output is %s, want a key and 6 requests", output)
 	}
-	if again := "\n  " + command(t, dir).Path + " serve --listen=127.0.0.1:0\n"; !strings.Contains(output, again) {
-		t.Errorf("%q is not in %s", again, output)
+	if restart := "\n  " + command(t, dir).Path + " serve --listen=127.0.0.1:0\n"; !strings.Contains(output, restart) {
+		t.Errorf("the output is %s, want it to contain %q", output, restart)
 	}
 	token, err := os.ReadFile(filepath.Join(dir, "data/admin-token"))
 	if err != nil || !strings.Contains(output, "\n  "+strings.TrimSpace(string(token))+"\n") {
@@ -423,24 +426,24 @@ func TestFirstStartFromNothing(t *testing.T) {
 	} {
 		if status, answer := s.request("POST", c.path, secret, body[i][1]); status != c.status ||
 			!regexp.MustCompile(c.answer).MatchString(answer) {
-			t.Errorf("%s: %d %s", c.path, status, answer)
+			t.Errorf("POST %s answered %d %s, want %d and %s", c.path, status, answer, c.status, c.answer)
 		}
 	}
 	if status, answer := s.request("GET", "/v1/usage", secret, ""); status != 200 || !strings.Contains(answer, `"billed_requests":4`) {
-		t.Errorf("usage: %d %s", status, answer)
+		t.Errorf("GET /v1/usage answered %d %s, want 4 billed requests", status, answer)
 	}
 	for name, mode := range map[string]os.FileMode{"data": 0o700, "data/tollgate.db": 0o600, "data/admin-token": 0o600} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode().Perm() != mode {
-			t.Errorf("%s: %v %v, want %v", name, info.Mode(), err, mode)
+			t.Errorf("%s has the permissions %v (%v), want %v", name, info.Mode(), err, mode)
 		}
 	}
 	s.stop()
 	if s.out.Len() != 0 {
-		t.Errorf("a later start prints %q", s.out)
+		t.Errorf("a later start prints %q, want nothing", s.out)
 	}
 }
 
-// TestStopLetsStreamsFinish stops the service during a stream.
+// TestStopLetsStreamsFinish checks that a stopping service completes a stream, and exits.
 func TestStopLetsStreamsFinish(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -453,15 +456,16 @@ func TestStopLetsStreamsFinish(t *testing.T) {
 		t.Errorf("the stream was cut: %v, %s", err, rest)
 	}
 	if code, log := s.wait(); code != 0 {
-		t.Errorf("exit %d: %s", code, log)
+		t.Errorf("the service ended with %d, want 0: %s", code, log)
 	}
 	if _, err := http.Get(s.base + "/healthz"); err == nil {
-		t.Error("still accepting after the end")
+		t.Error("a connection is accepted after the service ended")
 	}
 	must(t, dir, "audit")
 }
 
-// TestStopCutsAfterGrace checks that a stream is cut after the grace and charged.
+// TestStopCutsAfterGrace checks that a stream is cut after the grace, and that the audit finds
+// no difference.
 func TestStopCutsAfterGrace(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -470,23 +474,24 @@ func TestStopCutsAfterGrace(t *testing.T) {
 	defer answer.Body.Close()
 	s.signal(syscall.SIGINT)
 	if rest, _ := io.ReadAll(lines); strings.Contains(string(rest), "[DONE]") {
-		t.Errorf("a cut stream looks whole: %s", rest)
+		t.Errorf("the cut stream ends with [DONE]: %s", rest)
 	}
 	if code, log := s.wait(); code != 0 || !strings.Contains(log, "were cut") {
-		t.Errorf("exit %d: %s", code, log)
+		t.Errorf("the service ended with %d, want 0 and a log of the cut stream: %s", code, log)
 	}
 	must(t, dir, "audit")
 }
 
-// TestHandleSignals checks that a second signal within two seconds is ignored.
+// TestHandleSignals checks that a second signal is ignored within sameSignal, and calls
+// onSecond after that.
 func TestHandleSignals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		signals, stopping := make(chan os.Signal), make(chan struct{})
 		var calls []string
-		ended := make(chan struct{})
+		done := make(chan struct{})
 		go func() {
-			defer close(ended)
+			defer close(done)
 			handleSignals(signals, stopping, func() { calls = append(calls, "stop") }, func() { calls = append(calls, "at once") })
 		}()
 		signals <- syscall.SIGTERM
@@ -494,34 +499,35 @@ func TestHandleSignals(t *testing.T) {
 		signals <- syscall.SIGTERM
 		synctest.Wait()
 		if !slices.Equal(calls, []string{"stop"}) {
-			t.Errorf("%v", calls)
+			t.Errorf("after the second signal within sameSignal the calls are %v, want only stop", calls)
 		}
 		time.Sleep(time.Millisecond)
 		signals <- syscall.SIGINT
-		<-ended
+		<-done
 		if !slices.Equal(calls, []string{"stop", "at once"}) {
-			t.Errorf("%v", calls)
+			t.Errorf("after the last signal the calls are %v, want stop and at once", calls)
 		}
 	})
 }
 
-// TestSecondSignalEndsAtOnce checks that a second signal ends the grace.
+// TestSecondSignalEndsAtOnce checks that a second signal ends the service without the grace,
+// and that the next start repairs the holds.
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s, secret := slowService(t, dir, "{tokens: 1000, chunk_delay: 1s}", "--shutdown-grace", "1h")
 	answer, lines := s.stream(secret)
 	defer answer.Body.Close()
-	again := time.NewTicker(100 * time.Millisecond)
-	defer again.Stop()
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
 	for s.cmd.Process.Signal(syscall.SIGTERM) == nil {
-		<-again.C
+		<-ticker.C
 		if len(s.log) > 0 {
 			break
 		}
 	}
 	if code, log := s.wait(); code != 1 || !strings.Contains(log, "stopping at once") {
-		t.Errorf("exit %d: %s", code, log)
+		t.Errorf("the service ended with %d, want 1 and stopping at once: %s", code, log)
 	}
 	_, _ = io.ReadAll(lines)
 	s = serve(t, dir)
@@ -529,10 +535,11 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	must(t, dir, "audit")
 }
 
-// slowService starts a service with a sandbox line, and returns a key with credit.
+// slowService starts a service with a sandbox line with options, and returns the service and the
+// secret of a key with credit.
 func slowService(t *testing.T, dir, options string, args ...string) (*service, string) {
 	t.Helper()
-	applySandbox(t, dir, options)
+	applySandboxCatalog(t, dir, options)
 	id, _ := must(t, dir, "account", "create", "--name", "acme")["id"].(string)
 	must(t, dir, "account", "credit", id, "5")
 	secret, _ := must(t, dir, "key", "create", id)["key"].(string)
@@ -554,7 +561,7 @@ func (s *service) stream(secret string) (*http.Response, *bufio.Reader) {
 	}
 	lines := bufio.NewReader(answer.Body)
 	if line, err := lines.ReadString('\n'); err != nil || answer.StatusCode != 200 {
-		s.t.Fatalf("%d %v %s", answer.StatusCode, err, line)
+		s.t.Fatalf("the stream began with %d, %v and %s, want 200", answer.StatusCode, err, line)
 	}
 	return answer, lines
 }

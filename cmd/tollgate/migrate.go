@@ -13,17 +13,17 @@ type migrateCommand struct {
 }
 
 func (c migrateCommand) Run(p *process, settings *app.Settings) error {
-	found, err := app.Migrate(p.ctx, settings, c.DryRun, slog.New(slog.NewTextHandler(p.stderr, nil)))
+	result, err := app.Migrate(p.ctx, settings, c.DryRun, slog.New(slog.NewTextHandler(p.stderr, nil)))
 	if err != nil {
 		return err
 	}
-	files := found.Pending
+	files := result.Pending
 	var text strings.Builder
 	for _, file := range files {
 		fmt.Fprintln(&text, file)
 	}
 	switch {
-	case len(files) == 0 && found.Version > found.Newest:
+	case len(files) == 0 && result.Version > result.Newest:
 		text.WriteString("nothing to do: the database has a newer schema, which this version can serve\n")
 	case len(files) == 0:
 		text.WriteString("nothing to do: the database already has the schema of this version\n")
@@ -32,7 +32,7 @@ func (c migrateCommand) Run(p *process, settings *app.Settings) error {
 	default:
 		fmt.Fprintf(&text, "%d migrations ran\n", len(files))
 	}
-	for _, b := range found.Backfills {
+	for _, b := range result.Backfills {
 		fmt.Fprintf(&text, "backfill %s: %d rows so far; the service changes the others while it runs\n", b.Name, b.Changed)
 	}
 	_, err = fmt.Fprint(p.stdout, text.String())

@@ -22,20 +22,20 @@ var schemaCommands = []string{
 	"import litellm --dry-run --litellm-config DIR/litellm.yaml --write-catalog DIR/imported.yaml",
 }
 
-// schemaFolder makes a folder with the files that schemaCommands read.
+// schemaFolder returns a new folder with the files for schemaCommands.
 func schemaFolder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	sandbox(t, dir, "{}")
+	writeSandboxCatalog(t, dir, "{}")
 	writeFile(t, dir, "litellm.yaml", "model_list: []\n")
 	return dir
 }
 
-// schemaStates has databases that this version cannot serve.
+// schemaStates describes databases that this version cannot serve.
 var schemaStates = map[string]struct {
-	unknown int64  // the number of a migration that this version does not have
-	since   int64  // compatible_since, if it changes
-	want    string // in the message
+	unknown int64  // number of an applied migration, unknown to this version
+	since   int64  // value of compatible_since; 0 means unchanged
+	want    string // part of the error
 }{
 	"an incompatible newer version": {9000, 8000, "needs a binary with number 8000 or higher"},
 	"the next version":              {44, 44, "this binary is older than the database"},
@@ -61,18 +61,19 @@ func TestNoCommandMigrates(t *testing.T) {
 					got := tollgate(t, dir, append(strings.Fields(strings.ReplaceAll(args, "DIR", dir)), "--database", url)...)
 					if got.code != 2 || !strings.Contains(got.errors, c.want) || strings.Count(got.errors, "\n") != 1 ||
 						strings.Contains(got.errors, "password") {
-						t.Errorf("%s: exit %d, %q", args, got.code, got.errors)
+						t.Errorf("%s: got exit %d and %q, want 2 and one line with %q", args, got.code, got.errors, c.want)
 					}
 				}
 				if after := schemaOf(t, url); fmt.Sprint(after) != fmt.Sprint(before) {
-					t.Errorf("the schema was %+v and is %+v", before, after)
+					t.Errorf("the commands changed the schema from %+v to %+v", before, after)
 				}
 			})
 		})
 	}
 }
 
-// TestNewerCompatibleSchema uses a database of a newer version that this one can serve.
+// TestNewerCompatibleSchema checks that commands and the service work on a newer, compatible
+// database, and that migrate does nothing.
 func TestNewerCompatibleSchema(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -84,18 +85,19 @@ func TestNewerCompatibleSchema(t *testing.T) {
 		} {
 			got := tollgate(t, dir, append(strings.Fields(c.args), "--database", url)...)
 			if got.code != 0 || !strings.Contains(got.out, c.want) {
-				t.Errorf("%s: %+v", c.args, got)
+				t.Errorf("%s ended with %+v, want exit 0 and %q", c.args, got, c.want)
 			}
 		}
 		serve(t, dir, "--database", url).stop()
 	})
 }
 
-// TestMigrate migrates databases of each earlier number, and of this version.
+// TestMigrate checks that migrate brings databases of every released schema to the current
+// schema, lists the same migrations in a dry run, and does nothing the second time.
 func TestMigrate(t *testing.T) {
 	t.Parallel()
 	for number := range newestMigration(t) + 1 {
-		if number > 1 && number < 44 { // of builds before the first release
+		if number > 1 && number < 44 { // schemas of builds before the first release
 			continue
 		}
 		t.Run(fmt.Sprint(number), func(t *testing.T) {
@@ -112,17 +114,17 @@ func TestMigrate(t *testing.T) {
 				got := tollgate(t, dir, "migrate", "--database", url)
 				names, _, _ := strings.Cut(dry.out, "dry run: ")
 				if dry.code != 0 || got.code != 0 || !strings.HasPrefix(got.out, names) {
-					t.Errorf("the dry run printed %+v, and the run %+v", dry, got)
+					t.Errorf("the dry run ended with %+v and migrate with %+v, want the same migrations", dry, got)
 				}
 				if s := schemaOf(t, url); s.Check() != nil {
-					t.Errorf("%+v", s)
+					t.Errorf("the migrated schema is %+v, which Check rejects", s)
 				}
-				again := tollgate(t, dir, "migrate", "--database", url)
-				if again.code != 0 || !strings.HasPrefix(again.out, "nothing to do") {
-					t.Errorf("%+v", again)
+				repeated := tollgate(t, dir, "migrate", "--database", url)
+				if repeated.code != 0 || !strings.HasPrefix(repeated.out, "nothing to do") {
+					t.Errorf("the second migrate ended with %+v, want nothing to do", repeated)
 				}
 				if got := tollgate(t, dir, "account", "list", "--database", url); got.code != 0 {
-					t.Errorf("%+v", got)
+					t.Errorf("account list ended with %+v, want exit 0", got)
 				}
 			})
 		})
@@ -170,6 +172,6 @@ func inDatabase(t *testing.T, url, statement string, args ...any) {
 		t.Fatal(err)
 	}
 	if changed, err := result.RowsAffected(); err != nil || changed != 1 {
-		t.Fatalf("%d rows changed, %v", changed, err)
+		t.Fatalf("the statement changed %d rows, %v, want 1", changed, err)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// format has the flags for the format of answers. The default is tables on a terminal and
-// JSON elsewhere.
+// format has the flags for the format of answers. The default is a table on a terminal, or
+// else JSON.
 type format struct {
 	JSON bool `help:"Print the operator API's JSON (default if the output is not a terminal)." xor:"format"`
 	CSV  bool `name:"csv" help:"Print comma-separated values: a header, then one line per entry." xor:"format"`
@@ -25,12 +25,12 @@ func (f *format) AfterApply(p *process) error {
 	return nil
 }
 
-// view is the presentation of an answer. The zero value shows all members.
+// view describes how an answer is printed. The zero value shows all members.
 type view struct {
-	short []string                                    // columns of a table, the most important first: a narrow terminal drops the last ones
-	long  []string                                    // first columns of CSV; other members follow
-	none  string                                      // text for an empty list; optional
-	below func(w io.Writer, rows []object, width int) // writes below the table; optional
+	tableColumns []string                                    // most important first; a narrow terminal drops the last columns
+	csvColumns   []string                                    // first columns of CSV; other members follow
+	emptyText    string                                      // text for an empty list; optional
+	writeBelow   func(w io.Writer, rows []object, width int) // writes below the table; optional
 }
 
 // print writes an answer in the chosen format.
@@ -93,8 +93,8 @@ func printJSON(w io.Writer, raw []byte) error {
 
 // isList reports whether an answer is a list, not an object with a list inside.
 func isList(o object) bool {
-	is := o.get("object")
-	return is == "list" || is == "usage.report"
+	kind := o.get("object")
+	return kind == "list" || kind == "usage.report"
 }
 
 // isTotal reports whether an answer is a usage report without groups.
@@ -109,7 +109,7 @@ func writeCSV(w io.Writer, o object, v view) error {
 	if isList(o) {
 		rows, _ = rowsOf(o.get("data"))
 	}
-	names := membersOf(rows, v.long)
+	names := membersOf(rows, v.csvColumns)
 	out := csv.NewWriter(w)
 	if err := out.Write(names); err != nil {
 		return err
@@ -127,7 +127,7 @@ func writeCSV(w io.Writer, o object, v view) error {
 	return out.Error()
 }
 
-// writeList writes a list as a table, with the answer's total if there is one.
+// writeList writes a list as a table, with the total of the answer if it has one.
 func writeList(w io.Writer, o object, v view, width int) {
 	rows, _ := rowsOf(o.get("data"))
 	if len(rows) == 0 {
@@ -135,11 +135,11 @@ func writeList(w io.Writer, o object, v view, width int) {
 			writeLine(w, "No matching entry in the part searched so far. Search further back with --after "+printable(next))
 			return
 		}
-		writeLine(w, cmp.Or(v.none, "No entries."))
+		writeLine(w, cmp.Or(v.emptyText, "No entries."))
 		writeSandbox(w, o)
 		return
 	}
-	names := v.short
+	names := v.tableColumns
 	if groups, ok := o.get("group_by").([]any); ok {
 		names = nil
 		for _, group := range groups {
@@ -149,7 +149,7 @@ func writeList(w io.Writer, o object, v view, width int) {
 			}
 			names = append(names, name)
 		}
-		names = append(names, v.short...)
+		names = append(names, v.tableColumns...)
 	}
 	if len(names) == 0 {
 		names = membersOf(rows, nil)
@@ -160,8 +160,8 @@ func writeList(w io.Writer, o object, v view, width int) {
 	if dropped := (table{names: names, width: width, maxCell: maxListCell}).write(w, rows); dropped > 0 {
 		writeLine(w, fmt.Sprintf("\nColumns that do not fit on this terminal: %d. --json and --csv show all.", dropped))
 	}
-	if v.below != nil {
-		v.below(w, rows, width)
+	if v.writeBelow != nil {
+		v.writeBelow(w, rows, width)
 	}
 	writeSandbox(w, o)
 	if more, _ := o.get("has_more").(bool); more {
@@ -169,11 +169,11 @@ func writeList(w io.Writer, o object, v view, width int) {
 	}
 }
 
-// writeSandbox writes the number of requests to the sandbox that a usage report leaves out.
+// writeSandbox writes the number of sandbox requests, which a usage report leaves out.
 func writeSandbox(w io.Writer, report object) {
 	excluded, _ := report.get("sandbox").(object)
-	if n, _ := excluded.get("requests").(json.Number); n != "" && n != "0" {
-		writeLine(w, "\nNot counted: requests to the sandbox ("+n.String()+"). --line shows those of one line.")
+	if requests, _ := excluded.get("requests").(json.Number); requests != "" && requests != "0" {
+		writeLine(w, "\nNot counted: requests to the sandbox ("+requests.String()+"). --line shows those of one line.")
 	}
 }
 
@@ -203,43 +203,43 @@ func writeDetails(w io.Writer, o object, width int) {
 	for _, m := range lists {
 		rows, _ := rowsOf(m.value)
 		writeLine(w, "\n"+label(m.name)+":")
-		if dropped := (table{names: membersOf(rows, nil), width: width, indent: "  ", causes: true}).write(w, rows); dropped > 0 {
+		if dropped := (table{names: membersOf(rows, nil), width: width, indent: "  ", showCauses: true}).write(w, rows); dropped > 0 {
 			writeLine(w, fmt.Sprintf("  columns that do not fit on this terminal: %d", dropped))
 		}
 	}
 }
 
-// maxListCell is the longest cell of a list.
+// maxListCell is the maximum width of a cell in a list.
 const maxListCell = 60
 
 // table is a layout for rows.
 type table struct {
-	names   []string // names of the columns
-	width   int      // width of the terminal
-	indent  string
-	maxCell int  // longest cell; zero means no limit
-	causes  bool // show causes below their rows, in full
+	names      []string // names of the columns
+	width      int      // width of the terminal
+	indent     string
+	maxCell    int  // longest cell; zero means no limit
+	showCauses bool // show causes below their rows, in full
 }
 
 // write writes the rows with a header and returns the number of columns that did not fit.
 // It drops columns without a value, aligns numbers right, and money at the decimal point.
 func (t table) write(w io.Writer, rows []object) (dropped int) {
-	used := len(t.indent)
+	usedWidth := len(t.indent)
 	columns := []column{}
 	for _, name := range t.names {
-		if t.causes && name == "cause" || name == "at" && slices.Contains(t.names, "at_ms") {
+		if t.showCauses && name == "cause" || name == "at" && slices.Contains(t.names, "at_ms") {
 			continue
 		}
 		c := newColumn(name, rows, t.maxCell)
-		if room := t.width - used; name == "cause" && room >= minCause && c.width > room {
-			c = newColumn(name, rows, room)
+		if maxWidth := t.width - usedWidth; name == "cause" && maxWidth >= minCause && c.width > maxWidth {
+			c = newColumn(name, rows, maxWidth)
 		}
 		switch {
-		case c.empty:
-		case len(columns) > 0 && (dropped > 0 || used+c.width > t.width):
+		case c.isEmpty:
+		case len(columns) > 0 && (dropped > 0 || usedWidth+c.width > t.width):
 			dropped++
 		default:
-			used += c.width + len(gap)
+			usedWidth += c.width + len(gap)
 			columns = append(columns, c)
 		}
 	}
@@ -249,7 +249,7 @@ func (t table) write(w io.Writer, rows []object) (dropped int) {
 			cells[i] = c.pad(line)
 		}
 		writeLine(w, strings.TrimRight(t.indent+strings.Join(cells, gap), " "))
-		if line > 0 && t.causes {
+		if line > 0 && t.showCauses {
 			if cause, ok := rows[line-1].get("cause").(string); ok && cause != "" {
 				writeLine(w, t.indent+gap+printable(cause))
 			}
@@ -258,29 +258,29 @@ func (t table) write(w io.Writer, rows []object) (dropped int) {
 	return dropped
 }
 
-// minCause is the narrowest column in which the beginning of a cause is useful.
+// minCause is the minimum width of a column for shortened causes.
 const minCause = 20
 
 // gap separates columns.
 const gap = "  "
 
 type column struct {
-	cells []string // the title first
-	width int
-	right bool
-	empty bool
+	cells      []string // the title first
+	width      int
+	alignRight bool
+	isEmpty    bool
 }
 
 func newColumn(name string, rows []object, maxCell int) column {
-	c := column{cells: []string{strings.ToUpper(label(name))}, empty: true}
+	c := column{cells: []string{strings.ToUpper(label(name))}, isEmpty: true}
 	decimals := 0
 	for _, row := range rows {
 		v := row.get(name)
 		if _, number := v.(json.Number); number && unitOf(name) != unixSeconds && unitOf(name) != unixMillis {
-			c.right = true
+			c.alignRight = true
 		}
 		text := truncate(cell(name, v), maxCell)
-		c.empty = c.empty && text == noValue
+		c.isEmpty = c.isEmpty && text == noValue
 		c.cells = append(c.cells, text)
 		decimals = max(decimals, decimalsOf(text))
 	}
@@ -288,7 +288,7 @@ func newColumn(name string, rows []object, maxCell int) column {
 		c.zoneInTitle()
 	}
 	for i, text := range c.cells {
-		if i > 0 && c.right && unitOf(name) == usDollars {
+		if i > 0 && c.alignRight && unitOf(name) == usDollars {
 			c.cells[i] += strings.Repeat(" ", decimals-decimalsOf(text))
 		}
 		c.width = max(c.width, utf8.RuneCountInString(c.cells[i]))
@@ -296,8 +296,8 @@ func newColumn(name string, rows []object, maxCell int) column {
 	return c
 }
 
-// zoneInTitle moves the time zone from the cells of a column of times into its title, unless the
-// cells have different zones.
+// zoneInTitle moves the time zone from the cells of a column into its title, unless the cells have
+// different zones.
 func (c column) zoneInTitle() {
 	zone := ""
 	for _, text := range c.cells[1:] {
@@ -319,7 +319,7 @@ func (c column) zoneInTitle() {
 	}
 }
 
-// decimalsOf returns the number of decimals.
+// decimalsOf returns the number of decimals of a formatted number.
 func decimalsOf(text string) int {
 	_, decimals, _ := strings.Cut(text, ".")
 	return len(decimals)
@@ -329,7 +329,7 @@ func decimalsOf(text string) int {
 func (c column) pad(line int) string {
 	text := c.cells[line]
 	space := strings.Repeat(" ", c.width-utf8.RuneCountInString(text))
-	if c.right {
+	if c.alignRight {
 		return space + text
 	}
 	return text + space
@@ -343,5 +343,5 @@ func truncate(text string, max int) string {
 	return text
 }
 
-// writeLine writes a line. It ignores errors: w is a buffer or standard error.
+// writeLine writes a line. It ignores errors, because w is a buffer or standard error.
 func writeLine(w io.Writer, text string) { _, _ = io.WriteString(w, text+"\n") }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// logFilter has the flags that filter requests and jobs.
+// logFilter has the flags to filter requests and jobs.
 type logFilter struct {
 	Account string  `help:"Only of this account." placeholder:"ID"`
 	Key     string  `help:"Only of this key." placeholder:"ID"`
@@ -21,7 +21,7 @@ type logFilter struct {
 func (f logFilter) addTo(query url.Values, now time.Time) {
 	for name, value := range map[string]string{
 		"account": f.Account, "key": f.Key, "model": f.Model, "line": f.Line, "code": f.Code,
-		"since": f.Since.before(now), "until": f.Until.before(now),
+		"since": f.Since.param(now), "until": f.Until.param(now),
 	} {
 		add(query, name, value)
 	}

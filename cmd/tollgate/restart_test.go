@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestShellName checks that names are quoted for a shell, and that unprintable names are
-// not shown.
+// TestShellName checks that names are quoted for a shell, and that unprintable names
+// become empty.
 func TestShellName(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
@@ -17,12 +17,13 @@ func TestShellName(t *testing.T) {
 		"": "", "-tollgate": "", "a\x1b[2Jb": "", "a\u202eb": "", "a\nb": "", "a\xffb": "",
 	} {
 		if got := shellName(name); got != want {
-			t.Errorf("%q becomes %q, want %q", name, got, want)
+			t.Errorf("shellName(%q) = %q, want %q", name, got, want)
 		}
 	}
 }
 
-// TestRestartCommand checks the printed command: the given flags, quoted, without secrets.
+// TestRestartCommand checks that the printed command has the given flags, quoted and without
+// secrets.
 func TestRestartCommand(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -55,7 +56,7 @@ func TestRestartCommand(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := p.restart("tollgate"); got != c.want {
-				t.Errorf("got %q", got)
+				t.Errorf("restart = %q, want %q", got, c.want)
 			}
 		})
 	}
@@ -74,22 +75,22 @@ func TestFirstStartWithoutDemo(t *testing.T) {
 	}
 	token := strings.TrimSpace(string(raw))
 	if status, answer := s.request("GET", "/admin/v1/accounts", token, ""); status != 200 {
-		t.Errorf("%d %s", status, answer)
+		t.Errorf("with the token in the file, the operator API answered %d %s, want 200", status, answer)
 	}
 	s.stop()
 	if text := output.String(); !strings.Contains(text, token) || strings.Contains(text, "sk-") || !strings.Contains(text, " --no-demo\n") {
-		t.Errorf("the output is %s", text)
+		t.Errorf("the output is %s, want the operator's token, no key and --no-demo", text)
 	}
 	s = serve(t, dir, "--no-demo")
 	if status, answer := s.request("GET", "/admin/v1/accounts", token, ""); status != 200 {
-		t.Errorf("after a restart: %d %s", status, answer)
+		t.Errorf("after a restart, the operator API answered %d %s, want 200", status, answer)
 	}
 	got := tollgate(t, dir, "job", "cancel", "job_x", "--listen", strings.TrimPrefix(s.base, "http://"))
 	if got.code != 1 || !strings.Contains(got.errors, "job_x") {
-		t.Errorf("a command to the service: %+v", got)
+		t.Errorf("job cancel ended with %+v, want exit 1 because there is no job_x", got)
 	}
 	s.stop()
 	if s.out.Len() != 0 {
-		t.Errorf("a later start prints %q", s.out)
+		t.Errorf("a later start prints %q, want nothing", s.out)
 	}
 }

@@ -61,9 +61,9 @@ func (s *service) waitFor(secret, model string, want int) {
 	})
 }
 
-// TestKeysRotateWithoutARestart changes a provider's key during a stream, adds a provider,
-// and deletes a key file.
-func TestKeysRotateWithoutARestart(t *testing.T) {
+// TestProviderKeysReloadOnSIGHUP checks that SIGHUP rereads the key files of providers, also of
+// a provider added later. A stream continues meanwhile, and a deleted file keeps its key in use.
+func TestProviderKeysReloadOnSIGHUP(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := func(name, text string) string { return writeFile(t, dir, name, text) }
@@ -74,7 +74,7 @@ func TestKeysRotateWithoutARestart(t *testing.T) {
 	apply := func() {
 		t.Helper()
 		if got := tollgate(t, dir, "apply", file("catalog.yaml", "models:\n"+models+"lines:\n"+lines)); got.code != 0 {
-			t.Fatalf("%+v", got)
+			t.Fatalf("apply ended with %+v, want exit 0", got)
 		}
 	}
 	apply()
@@ -88,7 +88,7 @@ func TestKeysRotateWithoutARestart(t *testing.T) {
 
 	first.setKey("provider-key-2")
 	if status, _ := s.request("POST", "/v1/chat/completions", secret, question); status < 500 {
-		t.Errorf("with an invalid key of the provider: %d", status)
+		t.Errorf("with an invalid provider key, a request got %d, want 5xx", status)
 	}
 	file("first.key", "provider-key-2\n")
 	s.signal(syscall.SIGHUP)
@@ -107,12 +107,12 @@ func TestKeysRotateWithoutARestart(t *testing.T) {
 	s.signal(syscall.SIGHUP)
 	s.waitFor(secret, "swift-2", 200)
 	if status, body := s.request("POST", "/v1/chat/completions", secret, question); status != 200 {
-		t.Errorf("with a deleted key file: %d %s", status, body)
+		t.Errorf("with a deleted key file, a request got %d %s, want 200", status, body)
 	}
 
 	close(first.finish)
 	if got, err := io.ReadAll(rest); err != nil || !strings.HasSuffix(string(got), "data: [DONE]\n\n") {
-		t.Errorf("the stream: %s, %v", got, err)
+		t.Errorf("the stream ended with %s, %v, want [DONE]", got, err)
 	}
 	s.signal(syscall.SIGTERM)
 	code, log := s.wait()
@@ -123,13 +123,13 @@ func TestKeysRotateWithoutARestart(t *testing.T) {
 		}
 	}
 	if code != 0 || strings.Contains(log, "-key-") {
-		t.Errorf("exit %d; a key in the log: %s", code, log)
+		t.Errorf("the service ended with %d and this log, want 0 and no key in the log: %s", code, log)
 	}
 }
 
-// TestOperatorTokenRotates checks that SIGHUP rereads the token's file for every use of the
-// token, and keeps the old token if the file is empty, invalid or missing.
-func TestOperatorTokenRotates(t *testing.T) {
+// TestOperatorTokenReloadsOnSIGHUP checks that SIGHUP replaces the token for the operator API and
+// the metrics, and keeps the old token if the token's file is empty, invalid or missing.
+func TestOperatorTokenReloadsOnSIGHUP(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write := func(token string) string { return writeFile(t, dir, "token", token+"\n") }
@@ -148,13 +148,13 @@ func TestOperatorTokenRotates(t *testing.T) {
 	waitFor(first, 200)
 	write(second)
 	if got := status("/admin/v1/accounts", second); got != 401 {
-		t.Errorf("the new token before SIGHUP: %d", got)
+		t.Errorf("before SIGHUP, the new token got %d, want 401", got)
 	}
 	s.signal(syscall.SIGHUP)
 	waitFor(second, 200)
 	for _, path := range []string{"/admin/v1/accounts", "/metrics"} {
-		if old, now := status(path, first), status(path, second); old != 401 || now != 200 {
-			t.Errorf("%s: %d with the old token, %d with the new one", path, old, now)
+		if oldStatus, newStatus := status(path, first), status(path, second); oldStatus != 401 || newStatus != 200 {
+			t.Errorf("%s answered %d with the old token and %d with the new token, want 401 and 200", path, oldStatus, newStatus)
 		}
 	}
 	for _, text := range []string{"", "two words"} {
@@ -174,6 +174,6 @@ func TestOperatorTokenRotates(t *testing.T) {
 		}
 	}
 	if code != 0 || strings.Contains(log, first) || strings.Contains(log, second) {
-		t.Errorf("exit %d; a token in the log: %s", code, log)
+		t.Errorf("the service ended with %d and this log, want 0 and no token in the log: %s", code, log)
 	}
 }

@@ -16,11 +16,11 @@ import (
 type serveCommand struct{}
 
 func (serveCommand) Run(p *process, settings *app.Settings) error {
-	reread := make(chan os.Signal, 1) // one pending signal is enough
-	signal.Notify(reread, syscall.SIGHUP)
-	defer signal.Stop(reread)
+	reload := make(chan os.Signal, 1) // one pending signal is enough
+	signal.Notify(reload, syscall.SIGHUP)
+	defer signal.Stop(reload)
 	a, err := app.New(p.ctx, settings, app.Options{
-		Stdout: p.stdout, Stderr: p.stderr, Lookup: p.lookupEnv, Version: readBuildInfo().Version, Reread: reread,
+		Stdout: p.stdout, Stderr: p.stderr, Lookup: p.lookupEnv, Version: readBuildInfo().Version, Reread: reload,
 		Restart: p.restart(os.Args[0]),
 	})
 	switch {
@@ -33,8 +33,8 @@ func (serveCommand) Run(p *process, settings *app.Settings) error {
 	return a.Serve(p.ctx)
 }
 
-// restart returns the shell command that starts this service again, with its flags but
-// without the values of secrets, and a list of the variables with settings.
+// restart returns the shell command to start this service again, without the values of
+// secrets. It also lists the environment variables with settings.
 func (p *process) restart(name string) string {
 	words := []string{cmp.Or(shellName(name), "tollgate"), "serve"}
 	var variables []string
@@ -43,16 +43,16 @@ func (p *process) restart(name string) string {
 	} else if p.environ[app.ConfigEnv] != "" {
 		variables = append(variables, app.ConfigEnv)
 	}
-	values, secret := p.flags.values(), false
+	values, hasSecret := p.flags.values(), false
 	for _, s := range app.AllSettings() {
-		value, set := values[s.Key]
+		value, isSet := values[s.Key]
 		switch {
-		case !set:
+		case !isSet:
 			if p.environ[s.Env()] != "" {
 				variables = append(variables, s.Env())
 			}
 		case s.Hides(value):
-			secret = true
+			hasSecret = true
 			words = append(words, "--"+s.Flag()+"=…")
 		case s.Switch && value == "true":
 			words = append(words, "--"+s.Flag())
@@ -61,7 +61,7 @@ func (p *process) restart(name string) string {
 		}
 	}
 	line := strings.Join(words, " ")
-	if secret {
+	if hasSecret {
 		line += "\n\nReplace each … with your own secret value."
 	}
 	if len(variables) > 0 {
@@ -70,8 +70,8 @@ func (p *process) restart(name string) string {
 	return line
 }
 
-// shellName returns the program's name for a shell, or "" if it has characters that cannot
-// be copied from a terminal.
+// shellName returns the program's name quoted for a shell, or "" if the name cannot be
+// copied from a terminal.
 func shellName(name string) string {
 	if name == "" || strings.HasPrefix(name, "-") || printable(name) != name {
 		return ""
@@ -80,8 +80,8 @@ func shellName(name string) string {
 }
 
 func shellQuote(word string) string {
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:,@%+"
-	if word != "" && strings.Trim(word, plain) == "" {
+	const unquoted = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:,@%+"
+	if word != "" && strings.Trim(word, unquoted) == "" {
 		return word
 	}
 	return "'" + strings.ReplaceAll(printable(word), "'", `'\''`) + "'"
@@ -146,8 +146,8 @@ func (c auditCommand) Run(p *process, settings *app.Settings) error {
 
 type healthCommand struct{}
 
-// Run checks the running service, for health checks of containers without other programs.
-// It prints nothing if the service is ready.
+// Run returns an error if the running service is not ready. Containers without other
+// programs use it as their health check.
 func (healthCommand) Run(p *process, settings *app.Settings) error {
 	return app.AskHealth(p.ctx, settings)
 }

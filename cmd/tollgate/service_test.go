@@ -16,7 +16,7 @@ import (
 type service struct {
 	t      *testing.T
 	cmd    *exec.Cmd
-	base   string
+	base   string        // http://HOST:PORT
 	out    *bytes.Buffer // complete after wait
 	errors *bufio.Reader // standard error until the ready line
 	log    chan string   // standard error after the ready line; complete after wait
@@ -88,11 +88,11 @@ func (s *service) stop() {
 	s.t.Helper()
 	s.signal(syscall.SIGTERM)
 	if code, log := s.wait(); code != 0 {
-		s.t.Errorf("exit %d after SIGTERM: %s", code, log)
+		s.t.Errorf("after SIGTERM the service ended with %d, want 0: %s", code, log)
 	}
 }
 
-// request sends a request with a key.
+// request sends a request with a key, and returns the status and the body of the answer.
 func (s *service) request(method, path, key, body string) (int, string) {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), method, s.base+path, strings.NewReader(body))

@@ -31,55 +31,55 @@ func TestCommandsCreateNoDatabase(t *testing.T) {
 			dir := t.TempDir()
 			got := tollgate(t, dir, append(strings.Fields(args), "--database", url)...)
 			if got.code != 2 || !strings.Contains(got.errors, "tollgate serve") || strings.Count(got.errors, "\n") != 1 {
-				t.Errorf("%s: exit %d, %q", args, got.code, got.errors)
+				t.Errorf("%s: got exit %d and %q, want 2 and one line that names tollgate serve", args, got.code, got.errors)
 			}
 			if path, sqlite := strings.CutPrefix(url, "sqlite:"); sqlite {
 				if _, err := os.Stat(path); err == nil || !strings.Contains(got.errors, path) {
-					t.Errorf("%s: %v, %q", args, err, got.errors)
+					t.Errorf("%s: got %q and the file error %v, want no file and a message with %s", args, got.errors, err, path)
 				}
 			}
-			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-				t.Errorf("%s left the files %v, %v", args, left, err)
+			if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
+				t.Errorf("%s left the files %v, %v", args, files, err)
 			}
 		}
 		wantNoDatabase(t, url)
 	})
 }
 
-// TestDryRunWithoutADatabase checks that a dry run shows the changes, warns of the missing
-// database, and creates none.
-func TestDryRunWithoutADatabase(t *testing.T) {
+// TestDryRunWithoutDatabase checks that a dry run without a database shows the changes and a
+// warning, and creates no database.
+func TestDryRunWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	storetest.EachEmpty(t, func(t *testing.T, url string) {
-		file, dir := sandbox(t, t.TempDir(), "{}"), t.TempDir()
+		file, dir := writeSandboxCatalog(t, t.TempDir(), "{}"), t.TempDir()
 		got := tollgate(t, dir, "apply", "--dry-run", file, "--database", url)
 		if got.code != 0 || got.out != "model swift-1: added\nline main: added\ndry run: nothing was changed, and there is no revision yet\n" {
-			t.Errorf("exit %d, %q", got.code, got.out)
+			t.Errorf("the dry run ended with %d and printed %q, want 0 and both additions", got.code, got.out)
 		}
 		if !strings.HasPrefix(got.errors, "warning: database: ") || strings.Count(got.errors, "\n") != 1 {
-			t.Errorf("printed %q", got.errors)
+			t.Errorf("standard error is %q, want one warning", got.errors)
 		}
-		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-			t.Errorf("the dry run left the files %v, %v", left, err)
+		if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
+			t.Errorf("the dry run left the files %v, %v", files, err)
 		}
 		wantNoDatabase(t, url)
 	})
 }
 
-// TestStartWithoutItsCatalog checks that a start with an unusable catalog file prints one
+// TestStartWithUnusableCatalog checks that a start with an unusable catalog file prints one
 // line and leaves no file or folder behind.
-func TestStartWithoutItsCatalog(t *testing.T) {
+func TestStartWithUnusableCatalog(t *testing.T) {
 	t.Parallel()
-	bad := writeFile(t, t.TempDir(), "bad.yaml", "models:\n  - {id: a, kind: what}\n")
-	for file, want := range map[string]string{"gone.yaml": "gone.yaml", bad: "models[0].kind"} {
+	badCatalog := writeFile(t, t.TempDir(), "bad.yaml", "models:\n  - {id: a, kind: what}\n")
+	for file, want := range map[string]string{"gone.yaml": "gone.yaml", badCatalog: "models[0].kind"} {
 		dir := t.TempDir()
 		got := execute(t, dir, "serve", "--catalog", file, "--listen", "127.0.0.1:0")
 		if got.code != 2 || !strings.HasPrefix(got.errors, "tollgate: catalog: ") || !strings.Contains(got.errors, want) ||
 			strings.Count(got.errors, "\n") != 1 {
-			t.Errorf("%s: exit %d, %q", file, got.code, got.errors)
+			t.Errorf("serve --catalog %s: got exit %d and %q, want 2 and one line with %q", file, got.code, got.errors, want)
 		}
-		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-			t.Errorf("%s left the files %v, %v", file, left, err)
+		if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
+			t.Errorf("%s left the files %v, %v", file, files, err)
 		}
 	}
 }
@@ -89,7 +89,7 @@ func wantNoDatabase(t *testing.T, url string) {
 	t.Helper()
 	if path, sqlite := strings.CutPrefix(url, "sqlite:"); sqlite {
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s: %v", path, err)
+			t.Errorf("the file %s exists (%v), want none", path, err)
 		}
 		return
 	}
@@ -99,12 +99,13 @@ func wantNoDatabase(t *testing.T, url string) {
 	}
 	schema, err := db.Schema(t.Context())
 	if err := errors.Join(err, db.Close()); err != nil || schema.Version > 0 {
-		t.Errorf("a command has created tables: %v", err)
+		t.Errorf("the database has schema %d (%v), want no tables", schema.Version, err)
 	}
 }
 
-// TestFilesOfOthers runs commands without permission for files and folders.
-func TestFilesOfOthers(t *testing.T) {
+// TestMissingPermissions checks that a command without permission for a file or folder names
+// the file or folder and its owner in one line.
+func TestMissingPermissions(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "tollgate-others-") // other users cannot enter t.TempDir
 	if err != nil {
@@ -119,15 +120,15 @@ func TestFilesOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, database := range []string{"sqlite:closed/a.db", "sqlite:open/a.db"} {
-		if got := execute(t, dir, "apply", sandbox(t, dir, "{}"), "--database", database); got.code != 0 {
-			t.Fatalf("%+v", got)
+		if got := execute(t, dir, "apply", writeSandboxCatalog(t, dir, "{}"), "--database", database); got.code != 0 {
+			t.Fatalf("apply ended with %+v, want exit 0", got)
 		}
 	}
 	owner := "its owner"
-	var other syscall.SysProcAttr
+	var otherUser syscall.SysProcAttr
 	if os.Geteuid() == 0 { // permissions do not bind root
 		owner = "belongs to user root"
-		other.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
+		otherUser.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
 	}
 	for path, mode := range map[string]os.FileMode{"closed": 0, "open": 0o777, "open/a.db": 0o400} {
 		if err := os.Chmod(filepath.Join(dir, path), mode); err != nil {
@@ -143,17 +144,17 @@ func TestFilesOfOthers(t *testing.T) {
 		"serve --database sqlite:open/a.db":          "the file open/a.db ",
 	} {
 		c := command(t, dir, strings.Fields(args)...)
-		c.Path, c.SysProcAttr = filepath.Join(dir, "tollgate"), &other
-		got := outcome(t, c)
+		c.Path, c.SysProcAttr = filepath.Join(dir, "tollgate"), &otherUser
+		got := runToEnd(t, c)
 		if got.code != 2 || !strings.Contains(got.errors, want) || !strings.Contains(got.errors, owner) || strings.Count(got.errors, "\n") != 1 {
-			t.Errorf("%s: %+v", args, got)
+			t.Errorf("%s ended with %+v, want exit 2 and one line with %q and %q", args, got, want, owner)
 		}
 	}
 }
 
-// deadAddress returns an address without a listener. Its port is outside the range of
+// unusedAddress returns an address without a listener. Its port is outside the range of
 // automatically chosen ports.
-func deadAddress(t *testing.T) string {
+func unusedAddress(t *testing.T) string {
 	t.Helper()
 	for range 100 {
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 2000+rand.IntN(8000)))
@@ -178,66 +179,68 @@ func forward(t *testing.T, address, server string) {
 	t.Cleanup(func() { _ = l.Close() })
 	running.Go(func() {
 		for {
-			in, err := l.Accept()
+			client, err := l.Accept()
 			if err != nil {
 				return
 			}
-			out, err := net.Dial("tcp", server)
+			upstream, err := net.Dial("tcp", server)
 			if err != nil {
-				_ = in.Close()
+				_ = client.Close()
 				continue
 			}
-			pass := func(to, from net.Conn) {
-				_, _ = io.Copy(to, from)
-				_, _ = to.Close(), from.Close()
+			copyAndClose := func(dst, src net.Conn) {
+				_, _ = io.Copy(dst, src)
+				_, _ = dst.Close(), src.Close()
 			}
-			running.Go(func() { pass(in, out) })
-			running.Go(func() { pass(out, in) })
+			running.Go(func() { copyAndClose(client, upstream) })
+			running.Go(func() { copyAndClose(upstream, client) })
 		}
 	})
 }
 
-// TestServeWaitsForItsDatabase starts a service before its database.
-func TestServeWaitsForItsDatabase(t *testing.T) {
+// TestServeWaitsForDatabase checks that a service waits for a database that is not reachable
+// yet, and then becomes ready.
+func TestServeWaitsForDatabase(t *testing.T) {
 	t.Parallel()
 	u, err := url.Parse(storetest.PostgreSQL(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := u.Host
-	u.Host = deadAddress(t)
+	u.Host = unusedAddress(t)
 	s := startService(t, t.TempDir(), "--database", u.String())
 	line, err := s.errors.ReadString('\n')
 	if err != nil || !strings.Contains(line, "waiting") || !strings.Contains(line, "setting=database") {
-		t.Fatalf("%q, %v", line, err)
+		t.Fatalf("the first line is %q, %v, want waiting for the database", line, err)
 	}
 	forward(t, u.Host, server)
 	s.waitUntilReady()
 	s.stop()
 }
 
-// TestASignalEndsTheWait stops a service that waits for its database or media store.
-func TestASignalEndsTheWait(t *testing.T) {
+// TestSignalEndsStartWait checks that SIGTERM ends a service that waits for its database or
+// media store.
+func TestSignalEndsStartWait(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
-		{"--database", "postgres://a:b@" + deadAddress(t) + "/c?sslmode=disable"},
-		{"--database", "sqlite:x.db", "--media", "s3://bucket?endpoint=http://" + deadAddress(t) + "&path_style=true"},
+		{"--database", "postgres://a:b@" + unusedAddress(t) + "/c?sslmode=disable"},
+		{"--database", "sqlite:x.db", "--media", "s3://bucket?endpoint=http://" + unusedAddress(t) + "&path_style=true"},
 	} {
 		s := startService(t, t.TempDir(), append(args, "--start-wait", "1h")...)
 		if line, err := s.errors.ReadString('\n'); err != nil || !strings.Contains(line, "waiting") {
-			t.Fatalf("%q, %v", line, err)
+			t.Fatalf("%v: the first line is %q, %v, want waiting", args, line, err)
 		}
 		s.signal(syscall.SIGTERM)
 		rest, _ := io.ReadAll(s.errors)
 		if err := s.cmd.Wait(); err != nil || !strings.Contains(string(rest), "stopped before it was ready") {
-			t.Errorf("%v: %s", err, rest)
+			t.Errorf("%v: serve ended with %v and %s, want stopped before it was ready", args, err, rest)
 		}
 	}
 }
 
-// TestExitCodesOfStarts checks that a start fails with code 2 if the settings must change,
-// and with 1 otherwise.
-func TestExitCodesOfStarts(t *testing.T) {
+// TestStartExitCodes checks that a failed start ends with exit code 2 if the settings must
+// change, and with 1 otherwise.
+func TestStartExitCodes(t *testing.T) {
 	t.Parallel()
 	u, err := url.Parse(storetest.PostgreSQL(t))
 	if err != nil {
@@ -256,20 +259,20 @@ func TestExitCodesOfStarts(t *testing.T) {
 		code int
 		want string
 	}{
-		{"no server", []string{"--database", "postgres://a:hunter2@" + deadAddress(t) + "/c", "--start-wait", "1ms"}, 1, "start_wait"},
+		{"no server", []string{"--database", "postgres://a:hunter2@" + unusedAddress(t) + "/c", "--start-wait", "1ms"}, 1, "start_wait"},
 		{"unknown database", []string{"--database", unknown.String(), "--start-wait", "1h"}, 2, "nobody_made_this"},
-		{"address taken", []string{"--listen", busy.Addr().String()}, 1, "in use"},
-		{"no room on the disk", nil, 1, "tollgate: database: its disk is full or failing: open the database: "},
+		{"address in use", []string{"--listen", busy.Addr().String()}, 1, "in use"},
+		{"disk full", nil, 1, "tollgate: database: its disk is full or failing: open the database: "},
 	} {
 		c.args = append([]string{"serve"}, c.args...)
 		run := command(t, t.TempDir(), c.args...)
-		if len(c.args) == 1 { // as on a full disk: files cannot grow
+		if len(c.args) == 1 { // the limit on files acts like a full disk
 			run.Args = append([]string{"sh", "-c", `ulimit -f 0 && exec "$0" "$@"`, run.Path}, c.args...)
 			run.Path = "/bin/sh"
 		}
-		got := outcome(t, run)
+		got := runToEnd(t, run)
 		if got.code != c.code || !strings.Contains(got.errors, c.want) || strings.Contains(got.errors, "hunter2") {
-			t.Errorf("%s: %+v", c.name, got)
+			t.Errorf("%s: serve ended with %+v, want exit %d and %q without the password", c.name, got, c.code, c.want)
 		}
 	}
 }

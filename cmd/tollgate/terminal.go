@@ -12,7 +12,7 @@ import (
 	"golang.org/x/term"
 )
 
-// defaultWidth is the width of a terminal of unknown size.
+// defaultWidth is the assumed width of a terminal of unknown size.
 const defaultWidth = 80
 
 // terminalWidth returns the columns of a terminal, or 0 if w is not a terminal.
@@ -28,10 +28,11 @@ func terminalWidth(w any) int {
 	return cmp.Or(width, defaultWidth)
 }
 
-// canAsk reports whether a person can see and answer a question.
+// canAsk reports whether standard input and standard error are terminals.
 func (p *process) canAsk() bool { return terminalWidth(p.stdin) > 0 && terminalWidth(p.stderr) > 0 }
 
-// ask asks a yes-or-no question. Any other answer and a signal mean no.
+// ask asks a yes-or-no question and reports whether the answer is yes. Any other answer, or
+// a signal, means no.
 func (p *process) ask(question string) bool {
 	answer, err := p.prompt(question+" [y/N] ", func(in *os.File) (string, error) { return bufio.NewReader(in).ReadString('\n') })
 	answer = strings.ToLower(strings.TrimSpace(answer))
@@ -44,7 +45,7 @@ var errSignal = errors.New("a signal ended the command before the question was a
 // the state of the terminal.
 func (p *process) prompt(question string, read func(in *os.File) (string, error)) (string, error) {
 	in := p.stdin.(*os.File)
-	before, err := term.GetState(int(in.Fd()))
+	state, err := term.GetState(int(in.Fd()))
 	if err != nil {
 		return "", err
 	}
@@ -54,7 +55,7 @@ func (p *process) prompt(question string, read func(in *os.File) (string, error)
 		err  error
 	}
 	lines := make(chan line, 1)
-	go func() { // after a signal it ends with the process: a read of a terminal cannot be canceled
+	go func() { // after a signal this ends with the process, because a read of a terminal cannot be canceled
 		text, err := read(in)
 		lines <- line{text, err}
 	}()
@@ -62,7 +63,7 @@ func (p *process) prompt(question string, read func(in *os.File) (string, error)
 	case l := <-lines:
 		return l.text, l.err
 	case <-p.ctx.Done():
-		_ = term.Restore(int(in.Fd()), before)
+		_ = term.Restore(int(in.Fd()), state)
 		_, _ = fmt.Fprintln(p.stderr)
 		return "", errSignal
 	}
@@ -75,7 +76,7 @@ func (p *process) promptHidden(question string) (string, error) {
 		if errors.Is(err, io.EOF) { // means an empty line
 			err = nil
 		}
-		_, _ = fmt.Fprintln(p.stderr) // the line break was not shown either
+		_, _ = fmt.Fprintln(p.stderr) // the terminal did not show the typed line break
 		return string(text), err
 	})
 }
@@ -106,8 +107,8 @@ func (p *process) password(text string) (string, error) {
 	if err != nil || text != "-" || !p.canAsk() {
 		return password, err
 	}
-	again, err := p.promptHidden("Type it again: ")
-	if err == nil && again != password {
+	repeated, err := p.promptHidden("Type it again: ")
+	if err == nil && repeated != password {
 		err = errors.New("the two passwords differ: run the command again")
 	}
 	return password, err

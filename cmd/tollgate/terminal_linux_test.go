@@ -17,28 +17,28 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// openTerminal opens a terminal and returns the user's side and the command's side.
-func openTerminal(t *testing.T, columns uint16) (near, far *os.File) {
+// openTerminal opens a pseudoterminal. ptm is the user's side, and tty the command's side.
+func openTerminal(t *testing.T, columns uint16) (ptm, tty *os.File) {
 	t.Helper()
-	near, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	ptm, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.IoctlSetPointerInt(int(near.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+	if err := unix.IoctlSetPointerInt(int(ptm.Fd()), unix.TIOCSPTLCK, 0); err != nil {
 		t.Fatal(err)
 	}
-	number, err := unix.IoctlGetUint32(int(near.Fd()), unix.TIOCGPTN)
+	number, err := unix.IoctlGetUint32(int(ptm.Fd()), unix.TIOCGPTN)
 	if err != nil {
 		t.Fatal(err)
 	}
-	far, err = os.OpenFile("/dev/pts/"+strconv.Itoa(int(number)), os.O_RDWR|unix.O_NOCTTY, 0)
+	tty, err = os.OpenFile("/dev/pts/"+strconv.Itoa(int(number)), os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.IoctlSetWinsize(int(far.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: columns}); err != nil {
+	if err := unix.IoctlSetWinsize(int(tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: columns}); err != nil {
 		t.Fatal(err)
 	}
-	return near, far
+	return ptm, tty
 }
 
 // onTerminal runs a command in this process with a terminal as standard output, and returns
@@ -46,46 +46,46 @@ func openTerminal(t *testing.T, columns uint16) (near, far *os.File) {
 func onTerminal(t *testing.T, dir string, columns uint16, args ...string) []string {
 	t.Helper()
 	var errs bytes.Buffer
-	p := inProcess(dir, "")
+	p := newProcess(dir, "")
 	p.stderr = &errs
-	code, text := runOnTerminal(t, columns, "", func(far *os.File) int {
-		p.stdout = far
+	code, text := runOnTerminal(t, columns, "", func(tty *os.File) int {
+		p.stdout = tty
 		return p.run(args)
 	})
 	if code != 0 {
-		t.Fatalf("%v: exit %d: %s%s", args, code, text, &errs)
+		t.Fatalf("%v ended with %d, want 0: %s%s", args, code, text, &errs)
 	}
 	return strings.Split(strings.TrimRight(strings.ReplaceAll(text, "\r\n", "\n"), "\n"), "\n")
 }
 
-// runWithAnswer runs a command in this process with a terminal as input and error output. The
-// answer is typed in advance. It returns the exit code and the text on the terminal.
+// runWithAnswer runs a command in this process with a terminal as standard input and standard
+// error, types answer, and returns the exit code and the text on the terminal.
 func runWithAnswer(t *testing.T, dir, answer string, args ...string) (int, string) {
 	t.Helper()
-	p := inProcess(dir, "")
+	p := newProcess(dir, "")
 	p.stdout = io.Discard
-	return runOnTerminal(t, 120, answer, func(far *os.File) int {
-		p.stdin, p.stderr = far, far
+	return runOnTerminal(t, 120, answer, func(tty *os.File) int {
+		p.stdin, p.stderr = tty, tty
 		return p.run(args)
 	})
 }
 
 // runOnTerminal calls run with the command's side of a terminal, and returns its exit code
 // and the text on the terminal.
-func runOnTerminal(t *testing.T, columns uint16, input string, run func(far *os.File) int) (int, string) {
+func runOnTerminal(t *testing.T, columns uint16, input string, run func(tty *os.File) int) (int, string) {
 	t.Helper()
-	near, far := openTerminal(t, columns)
-	defer near.Close()
-	if _, err := near.WriteString(input); err != nil {
+	ptm, tty := openTerminal(t, columns)
+	defer ptm.Close()
+	if _, err := ptm.WriteString(input); err != nil {
 		t.Fatal(err)
 	}
 	text := make(chan string)
 	go func() {
-		out, _ := io.ReadAll(near) // fails when the far side is closed
+		out, _ := io.ReadAll(ptm) // fails when tty is closed
 		text <- string(out)
 	}()
-	code := run(far)
-	far.Close()
+	code := run(tty)
+	tty.Close()
 	return code, <-text
 }
 
@@ -94,11 +94,11 @@ func runOnTerminal(t *testing.T, columns uint16, input string, run func(far *os.
 func TestLargeCredits(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	applySandbox(t, dir, "{}")
+	applySandboxCatalog(t, dir, "{}")
 	id, _ := must(t, dir, "account", "create", "--name", "a")["id"].(string)
 	for _, amount := range []string{"1e3", "1E3", "5e-1", "0.1e1", "-1e3"} {
 		if got := tollgate(t, dir, "account", "credit", id, amount); got.code != 2 || !strings.Contains(got.errors, "decimal number") {
-			t.Errorf("%s: %+v", amount, got)
+			t.Errorf("crediting %s ended with %+v, want exit 2", amount, got)
 		}
 	}
 	for _, c := range []struct {
@@ -114,19 +114,21 @@ func TestLargeCredits(t *testing.T) {
 	} {
 		code, text := runWithAnswer(t, dir, c.answer+"\n", append([]string{"account", "credit", id}, strings.Fields(c.args)...)...)
 		if code != c.code || strings.Contains(text, "?") != (c.question != "") || !strings.Contains(text, c.question) {
-			t.Errorf("%q to %s: exit %d: %s", c.answer, c.args, code, text)
+			t.Errorf("crediting %s with the answer %q ended with %d, want %d and the question %q: %s", c.args, c.answer, code, c.code,
+				c.question, text)
 		}
 	}
 	if got := must(t, dir, "account", "get", id); got["balance_usd"] != 8000.0 {
-		t.Errorf("balance %v", got["balance_usd"])
+		t.Errorf("the balance is %v, want 8000", got["balance_usd"])
 	}
 }
 
-// TestTerminal checks that tables fit the terminal and have no control characters.
-func TestTerminal(t *testing.T) {
+// TestTablesOnTerminal checks that tables fit the terminal and replace unprintable characters, and
+// that --json and --csv work there.
+func TestTablesOnTerminal(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	applySandbox(t, dir, "{}")
+	applySandboxCatalog(t, dir, "{}")
 	id, _ := must(t, dir, "account", "create", "--name", "Söhne", "--email", "a@example.com")["id"].(string)
 	// Earlier versions accepted any name.
 	inDatabase(t, "sqlite:"+filepath.Join(dir, "data", "tollgate.db"), `UPDATE account SET name = $1 WHERE id = $2`, "Söhne \u202e", id)
@@ -135,80 +137,80 @@ func TestTerminal(t *testing.T) {
 	must(t, dir, "account", "credit", id, "0.0125", "--note", strings.Repeat("long ", 30))
 	narrow := onTerminal(t, dir, 60, "account", "list")
 	if fields := strings.Fields(narrow[0]); strings.Join(fields, " ") != "ID NAME BALANCE USD" || len(narrow) != 5 {
-		t.Errorf("narrow: %q", narrow)
+		t.Errorf("the table of 60 columns is %q, want three columns", narrow)
 	}
 	if !strings.Contains(narrow[1], "Söhne ·") || !strings.HasSuffix(narrow[1], "12.5125") || !strings.HasSuffix(narrow[2], " 0.00") {
-		t.Errorf("cells: %q", narrow)
+		t.Errorf("the table is %q, want aligned balances and no unprintable character", narrow)
 	}
 	if wide := onTerminal(t, dir, 200, "account", "list"); len(wide) != 3 || !strings.Contains(wide[0], "EMAIL") {
-		t.Errorf("wide: %q", wide)
+		t.Errorf("the table of 200 columns is %q, want 3 lines with EMAIL", wide)
 	}
 	for _, args := range [][]string{{"account", "entries", id}, {"account", "list", "--limit", "1"}, {"account", "get", id}, {"usage"}} {
 		for _, columns := range []uint16{80, 120} {
 			for _, line := range onTerminal(t, dir, columns, args...) {
 				if n := utf8.RuneCountInString(line); n > int(columns) {
-					t.Errorf("%v: %d columns of %d: %q", args, n, columns, line)
+					t.Errorf("%v printed %d characters on %d columns: %q", args, n, columns, line)
 				}
 			}
 		}
 	}
 	details := strings.Join(onTerminal(t, dir, 80, "account", "get", id), "\n")
 	if !strings.Contains(details, "\nbalance usd          12.5125\n") || !strings.Contains(details, "\ndisabled             no\n") {
-		t.Errorf("details: %s", details)
+		t.Errorf("the details are %s, want aligned values", details)
 	}
 	if got := onTerminal(t, dir, 80, "line", "list"); !strings.HasPrefix(got[0], "No node has reported") {
-		t.Errorf("no lines: %q", got)
+		t.Errorf("the empty list of lines is %q, want its own text", got)
 	}
 	if got := onTerminal(t, dir, 80, "account", "list", "--json"); got[0] != "{" {
-		t.Errorf("JSON: %q", got)
+		t.Errorf("--json printed %q, want JSON", got)
 	}
 	if got := onTerminal(t, dir, 80, "account", "list", "--csv"); !strings.HasPrefix(got[0], "id,name,email,") {
-		t.Errorf("CSV: %q", got)
+		t.Errorf("--csv printed %q, want CSV", got)
 	}
 }
 
-// TestKeyOfUnknownModels checks that warnings are in the JSON, and on standard error beside
+// TestKeyWarnings checks that warnings are in the JSON, and on standard error beside
 // a table or CSV.
-func TestKeyOfUnknownModels(t *testing.T) {
+func TestKeyWarnings(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	applySandbox(t, dir, "{}")
+	applySandboxCatalog(t, dir, "{}")
 	id, _ := must(t, dir, "account", "create", "--name", "a")["id"].(string)
 	const models, about = "--allowed-models=sandbox-caht", "allowed_models: the catalog has no model sandbox-caht, "
 	created := must(t, dir, "key", "create", id, models)
 	if w, _ := created["warnings"].([]any); len(w) != 1 || !strings.HasPrefix(w[0].(string), about) {
-		t.Errorf("JSON: %v", created)
+		t.Errorf("the JSON is %v, want one warning", created)
 	}
 	csv := tollgate(t, dir, "key", "create", id, models, "--csv")
 	if csv.code != 0 || !strings.HasPrefix(csv.errors, "warning: "+about) || strings.Count(csv.errors, "\n") != 1 ||
 		!strings.Contains(csv.out, "sandbox-caht") || strings.Contains(csv.out, "warning") || strings.Contains(csv.out, about) {
-		t.Errorf("CSV: %+v", csv)
+		t.Errorf("--csv ended with %+v, want the warning only on standard error", csv)
 	}
 	key, _ := created["id"].(string)
 	table := strings.Join(onTerminal(t, dir, 120, "key", "change", key, models), "\n")
 	if !strings.Contains(table, "sandbox-caht") || strings.Contains(table, "warning") {
-		t.Errorf("table: %s", table)
+		t.Errorf("the table is %s, want no warning in it", table)
 	}
 }
 
-// dialogue is a process on a terminal.
+// dialogue is a process with a terminal as standard input and standard error.
 type dialogue struct {
-	t         *testing.T
-	near, far *os.File
-	command   *exec.Cmd
-	text      strings.Builder // shown by the terminal
+	t        *testing.T
+	ptm, tty *os.File
+	command  *exec.Cmd
+	text     strings.Builder // everything shown by the terminal
 }
 
 // startDialogue starts a command on a terminal.
 func startDialogue(t *testing.T, dir string, args ...string) *dialogue {
 	t.Helper()
-	near, far := openTerminal(t, 80)
+	ptm, tty := openTerminal(t, 80)
 	t.Cleanup(func() {
-		_ = near.Close()
-		_ = far.Close()
+		_ = ptm.Close()
+		_ = tty.Close()
 	})
-	d := &dialogue{t: t, near: near, far: far, command: command(t, dir, args...)}
-	d.command.Stdin, d.command.Stderr = far, far
+	d := &dialogue{t: t, ptm: ptm, tty: tty, command: command(t, dir, args...)}
+	d.command.Stdin, d.command.Stderr = tty, tty
 	if err := d.command.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -220,39 +222,39 @@ func (d *dialogue) waitFor(text string) {
 	d.t.Helper()
 	buf := make([]byte, 256)
 	for !strings.Contains(d.text.String(), text) {
-		n, err := d.near.Read(buf)
+		n, err := d.ptm.Read(buf)
 		d.text.Write(buf[:n])
 		if err != nil {
-			d.t.Fatalf("%v after %q", err, d.text.String())
+			d.t.Fatalf("the terminal ended with %v before %q; it has shown %q", err, text, d.text.String())
 		}
 	}
 }
 
 // echoes reports whether the terminal shows typed characters.
 func (d *dialogue) echoes() bool {
-	state, err := unix.IoctlGetTermios(int(d.far.Fd()), unix.TCGETS)
+	state, err := unix.IoctlGetTermios(int(d.tty.Fd()), unix.TCGETS)
 	return err == nil && state.Lflag&unix.ECHO != 0
 }
 
-// TestTypedPasswordIsNotShown checks that a password is typed twice, and that a signal
-// restores the terminal.
-func TestTypedPasswordIsNotShown(t *testing.T) {
+// TestPasswordPrompt checks that a typed password is not shown and must be typed twice, and that a
+// signal restores the terminal.
+func TestPasswordPrompt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	applySandbox(t, dir, "{}")
+	applySandboxCatalog(t, dir, "{}")
 	const first, second = "(not shown): ", "again: "
-	for again, code := range map[string]int{"right horse\n": 0, "right house\n": 1} {
+	for repetition, code := range map[string]int{"right horse\n": 0, "right house\n": 1} {
 		d := startDialogue(t, dir, "account", "create", "--name", "a", "--email", fmt.Sprintf("a%d@example.com", code), "--password", "-")
-		for _, step := range [][2]string{{first, "right horse\n"}, {second, again}} {
+		for _, step := range [][2]string{{first, "right horse\n"}, {second, repetition}} {
 			d.waitFor(step[0])
 			scene.Eventually(t, "a terminal that shows nothing", func() bool { return !d.echoes() })
-			if _, err := d.near.WriteString(step[1]); err != nil {
+			if _, err := d.ptm.WriteString(step[1]); err != nil {
 				t.Fatal(err)
 			}
 		}
 		_ = d.command.Wait()
 		if got := d.command.ProcessState.ExitCode(); got != code || strings.Contains(d.text.String(), "horse") || !d.echoes() {
-			t.Errorf("exit %d, want %d; shown %q, echo %t", got, code, d.text.String(), d.echoes())
+			t.Errorf("ended with %d, want %d; the terminal has shown %q and echoes %t", got, code, d.text.String(), d.echoes())
 		}
 	}
 	d := startDialogue(t, dir, "account", "create", "--name", "a", "--email", "b@example.com", "--password", "-")
@@ -263,21 +265,21 @@ func TestTypedPasswordIsNotShown(t *testing.T) {
 	}
 	_ = d.command.Wait()
 	if got := d.command.ProcessState.ExitCode(); got != 1 || !d.echoes() {
-		t.Errorf("exit %d, echo %t", got, d.echoes())
+		t.Errorf("after SIGINT the command ended with %d and the terminal echoes %t, want 1 and true", got, d.echoes())
 	}
 }
 
-// TestApplyConfirmsRemovals removes a model with requests: with a confirmation on a
-// terminal, with --yes, and without a terminal.
+// TestApplyConfirmsRemovals checks that apply asks on a terminal before it removes a model
+// with requests, unless there is --yes or --dry-run. Without a terminal it only warns.
 func TestApplyConfirmsRemovals(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s, secret := slowService(t, dir, "{}")
 	if status, body := s.request("POST", "/v1/chat/completions", secret, question); status != 200 {
-		t.Fatalf("%d %s", status, body)
+		t.Fatalf("the chat request got %d %s, want 200", status, body)
 	}
 	s.stop()
-	other := writeFile(t, dir, "other.yaml", `
+	newCatalog := writeFile(t, dir, "other.yaml", `
 models:
   - {id: swift-2, kind: chat, forms: [chat], context_window: 8000, max_output_tokens: 1000, price: {input: 1, output: 2}}
 lines:
@@ -286,33 +288,33 @@ lines:
 	apply := func(answer string, args ...string) (int, string) {
 		return runWithAnswer(t, dir, answer, append([]string{"apply"}, args...)...)
 	}
-	if code, text := apply("n\n", other); code != 1 || !strings.Contains(text, "this removes swift-1, which had 1 request in") ||
+	if code, text := apply("n\n", newCatalog); code != 1 || !strings.Contains(text, "this removes swift-1, which had 1 request in") ||
 		!strings.Contains(text, "[y/N]") || !strings.Contains(text, "not confirmed, so nothing was changed") ||
 		!strings.Contains(text, "line main is out of service (checked in this terminal; the service may have it)") {
-		t.Errorf("no: exit %d, %s", code, text)
+		t.Errorf("after the answer no, apply ended with %d, want 1: %s", code, text)
 	}
-	if code, text := apply("", other, "--dry-run"); code != 0 || !strings.Contains(text, "this removes swift-1") ||
+	if code, text := apply("", newCatalog, "--dry-run"); code != 0 || !strings.Contains(text, "this removes swift-1") ||
 		strings.Contains(text, "[y/N]") {
-		t.Errorf("a dry run: exit %d, %s", code, text)
+		t.Errorf("the dry run ended with %d, want 0 and no question: %s", code, text)
 	}
 	if got := tollgate(t, dir, "catalog", "--history"); strings.Contains(got.out, "revision 2") {
 		t.Errorf("the catalog was applied without a confirmation: %s", got.out)
 	}
-	if code, text := apply("y\n", other); code != 0 || !strings.Contains(text, "[y/N]") {
-		t.Errorf("yes: exit %d, %s", code, text)
+	if code, text := apply("y\n", newCatalog); code != 0 || !strings.Contains(text, "[y/N]") {
+		t.Errorf("after the answer yes, apply ended with %d, want 0: %s", code, text)
 	}
 	if got := tollgate(t, dir, "apply", filepath.Join(dir, "catalog.yaml")); got.code != 0 || got.errors != "" {
-		t.Errorf("an unused model: %+v", got)
+		t.Errorf("removing an unused model ended with %+v, want exit 0 without a warning", got)
 	}
-	if code, text := apply("", other, "--yes"); code != 0 || strings.Contains(text, "[y/N]") {
-		t.Errorf("--yes: exit %d, %s", code, text)
+	if code, text := apply("", newCatalog, "--yes"); code != 0 || strings.Contains(text, "[y/N]") {
+		t.Errorf("apply --yes ended with %d, want 0 and no question: %s", code, text)
 	}
 	if got := tollgate(t, dir, "apply", filepath.Join(dir, "catalog.yaml")); got.code != 0 {
-		t.Errorf("%+v", got)
+		t.Errorf("apply without a terminal ended with %+v, want exit 0", got)
 	}
-	got := tollgate(t, dir, "apply", other)
+	got := tollgate(t, dir, "apply", newCatalog)
 	if got.code != 0 || !strings.Contains(got.errors, "this removes swift-1") ||
 		!strings.Contains(got.errors, "lines[0]: the variable NOBODY_SET_THIS is not set on this node, so line main is out of service") {
-		t.Errorf("a script: %+v", got)
+		t.Errorf("apply without a terminal ended with %+v, want exit 0 and both warnings", got)
 	}
 }

@@ -21,7 +21,7 @@ type usageCommand struct {
 func (c *usageCommand) Run(p *process) error {
 	query := url.Values{}
 	for name, value := range map[string]string{
-		"group_by": strings.Join(c.GroupBy.list, ","), "since": c.Since.before(p.now()), "until": c.Until.before(p.now()), "account": c.Account,
+		"group_by": strings.Join(c.GroupBy.list, ","), "since": c.Since.param(p.now()), "until": c.Until.param(p.now()), "account": c.Account,
 		"key": c.Key, "model": c.Model, "line": c.Line, "endpoint": c.Endpoint,
 	} {
 		add(query, name, value)

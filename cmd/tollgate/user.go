@@ -80,7 +80,7 @@ func (c *userLink) Run(p *process) error {
 type userSwitch struct{ userArg }
 
 func (c *userSwitch) Run(p *process, parsed *kong.Context) error {
-	return p.call(call{method: http.MethodPatch, path: path("users", c.User), body: disabled(parsed), view: usersView()})
+	return p.call(call{method: http.MethodPatch, path: path("users", c.User), body: disabledBody(parsed), view: usersView()})
 }
 
 type userDelete struct{ userArg }
