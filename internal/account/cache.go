@@ -16,7 +16,7 @@ import (
 // Ages and sizes of the key cache.
 const (
 	maxAge     = 2 * time.Second // of an entry used without a check at admission
-	maxCallAge = time.Minute     // of an entry, if admission checks its version
+	maxCallAge = time.Minute     // of an entry for AuthenticateCall
 	samples    = 8               // entries compared to find an entry to drop
 )
 
@@ -90,9 +90,9 @@ func (k *Keys) Authenticate(ctx context.Context, secret string, addr netip.Addr,
 }
 
 // AuthenticateCall is Authenticate for a request that goes through admission. It accepts an older
-// cache entry, because admission checks the key's version in its own transaction.
-// Call Authenticate with fresh after ledger.ErrKeyChanged, and before rejecting a request by a
-// cached allowlist, because the allowlist may have changed.
+// cache entry, because admission checks the key's version in its own transaction. Call Authenticate
+// with fresh after ledger.ErrKeyChanged, and before rejecting a request by a cached allowlist,
+// because the allowlist may have changed.
 func (k *Keys) AuthenticateCall(ctx context.Context, secret string, addr netip.Addr) (Principal, error) {
 	return k.authenticate(ctx, secret, addr, maxCallAge)
 }

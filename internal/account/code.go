@@ -25,7 +25,7 @@ const (
 // maxCodes bounds the codes of one batch.
 const maxCodes = 1000
 
-// RedeemCode is a code worth a credit, once, without its text.
+// RedeemCode is a code that can be redeemed once for a credit. It does not have the code's text.
 type RedeemCode struct {
 	ID         string // code_…
 	Batch      string // batch_…, common to all codes of one call
@@ -113,8 +113,8 @@ func newCode() string {
 	return text.String()
 }
 
-// canonicalCode returns the hashed form of a code's text, which is the same for all spellings of
-// the code.
+// canonicalCode returns the code's text in the form for hashText, which is the same for all
+// spellings of the code.
 func canonicalCode(text string) string {
 	return strings.NewReplacer("-", "", " ", "", "\t", "", "O", "0", "I", "1", "L", "1").Replace(strings.ToUpper(text))
 }

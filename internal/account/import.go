@@ -19,7 +19,7 @@ var ErrKeyTaken = errors.New("there is a key with this secret already")
 var ErrKeyHash = fmt.Errorf("a key must have %d to %d characters, without blanks, and its hash be a SHA-256 in hexadecimal",
 	minSecret, maxSecret)
 
-// Proof has what the gateway stores about a secret from another program.
+// Proof has the hash and the hint of a secret from another program.
 type Proof struct {
 	Hash string // SHA-256 of the whole secret, 64 hexadecimal digits
 	Hint string // for lists

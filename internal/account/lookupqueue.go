@@ -65,115 +65,115 @@ func newLookupQueue(now func() time.Time, read func(context.Context, []digest) (
 
 // lookUp returns the database's answer for d from a read that begins after this call, or an error
 // if the database is unavailable.
-func (c *lookupQueue) lookUp(ctx context.Context, d digest, addr netip.Addr, isCached bool) (keyResult, error) {
-	isFast := isCached || c.misses.below(addr)
-	q, err := c.put(d, isFast)
+func (lq *lookupQueue) lookUp(ctx context.Context, d digest, addr netip.Addr, isCached bool) (keyResult, error) {
+	isFast := isCached || lq.misses.below(addr)
+	l, err := lq.put(d, isFast)
 	if err != nil {
 		return keyResult{}, err
 	}
 	select {
-	case <-q.done:
+	case <-l.done:
 	case <-ctx.Done():
 		return keyResult{}, context.Cause(ctx)
 	}
-	if q.err == nil && !q.result.usable && q.result.err == nil {
-		c.misses.add(addr)
+	if l.err == nil && !l.result.usable && l.result.err == nil {
+		lq.misses.add(addr)
 	}
-	return q.result, errors.Join(q.err, q.result.err)
+	return l.result, errors.Join(l.err, l.result.err)
 }
 
 // put joins or adds the lookup of d, and starts a reader unless one runs.
-func (c *lookupQueue) put(d digest, isFast bool) (*lookup, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
+func (lq *lookupQueue) put(d digest, isFast bool) (*lookup, error) {
+	lq.mu.Lock()
+	defer lq.mu.Unlock()
+	if lq.closed {
 		return nil, errClosed
 	}
-	l := &c.slow
+	q := &lq.slow
 	if isFast {
-		l = &c.fast
+		q = &lq.fast
 	}
-	q, err := l.put(d)
+	l, err := q.put(d)
 	if err != nil {
 		return nil, err
 	}
-	if !c.reading {
-		c.reading = true
-		c.work.Go(c.run)
+	if !lq.reading {
+		lq.reading = true
+		lq.work.Go(lq.run)
 	}
-	return q, nil
+	return l, nil
 }
 
 // run reads until the queues are empty.
-func (c *lookupQueue) run() {
+func (lq *lookupQueue) run() {
 	for {
-		batch := c.take()
+		batch := lq.take()
 		if batch == nil {
 			return
 		}
-		c.readBatch(batch)
+		lq.readBatch(batch)
 	}
 }
 
 // take removes the next batch from the queues. If it returns nil, the reader ends.
-func (c *lookupQueue) take() []*lookup {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	batch := append(c.fast.take(fastBatchLimit), c.slow.take(slowBatchLimit)...)
-	c.reading = len(batch) > 0
+func (lq *lookupQueue) take() []*lookup {
+	lq.mu.Lock()
+	defer lq.mu.Unlock()
+	batch := append(lq.fast.take(fastBatchLimit), lq.slow.take(slowBatchLimit)...)
+	lq.reading = len(batch) > 0
 	return batch
 }
 
 // readBatch reads a batch and wakes its callers.
-func (c *lookupQueue) readBatch(batch []*lookup) {
+func (lq *lookupQueue) readBatch(batch []*lookup) {
 	digests := make([]digest, len(batch))
-	for i, q := range batch {
-		digests[i] = q.digest
+	for i, l := range batch {
+		digests[i] = l.digest
 	}
 	// Use no request's context, because a disconnecting client must not end the read for the others.
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
-	results, err := c.read(ctx, digests)
-	for _, q := range batch {
-		q.result, q.err = results[q.digest], err
-		close(q.done)
+	results, err := lq.read(ctx, digests)
+	for _, l := range batch {
+		l.result, l.err = results[l.digest], err
+		close(l.done)
 	}
 }
 
 // close rejects new lookups and waits until the queues are empty.
-func (c *lookupQueue) close() {
-	c.mu.Lock()
-	c.closed = true
-	c.mu.Unlock()
-	c.work.Wait()
+func (lq *lookupQueue) close() {
+	lq.mu.Lock()
+	lq.closed = true
+	lq.mu.Unlock()
+	lq.work.Wait()
 }
 
-// lane is a bounded queue of lookups, one for each digest.
+// queue is a bounded queue with at most one lookup for each digest.
 type queue struct {
 	limit   int
 	order   []*lookup
 	waiting map[digest]*lookup
 }
 
-func (l *queue) put(d digest) (*lookup, error) {
-	if q := l.waiting[d]; q != nil {
-		return q, nil
+func (q *queue) put(d digest) (*lookup, error) {
+	if l := q.waiting[d]; l != nil {
+		return l, nil
 	}
-	if len(l.order) >= l.limit {
+	if len(q.order) >= q.limit {
 		return nil, errQueueFull
 	}
-	q := &lookup{digest: d, done: make(chan struct{})}
-	l.order = append(l.order, q)
-	l.waiting[d] = q
-	return q, nil
+	l := &lookup{digest: d, done: make(chan struct{})}
+	q.order = append(q.order, l)
+	q.waiting[d] = l
+	return l, nil
 }
 
-func (l *queue) take(n int) []*lookup {
-	n = min(n, len(l.order))
-	batch := append([]*lookup(nil), l.order[:n]...)
-	l.order = append(l.order[:0], l.order[n:]...) // in place, so that the array never grows past the limit
-	for _, q := range batch {
-		delete(l.waiting, q.digest)
+func (q *queue) take(n int) []*lookup {
+	n = min(n, len(q.order))
+	batch := append([]*lookup(nil), q.order[:n]...)
+	q.order = append(q.order[:0], q.order[n:]...) // in place, so that the array never grows past the limit
+	for _, l := range batch {
+		delete(q.waiting, l.digest)
 	}
 	return batch
 }

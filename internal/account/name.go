@@ -12,7 +12,7 @@ func AccountNamesTx(tx *store.Tx, accounts []string) (map[string]string, error) 
 	return namesTx(tx, `SELECT id, name FROM account WHERE `, accounts)
 }
 
-// FillNamesTx sets r.Names for accounts and keys if they are dimensions of the report.
+// FillNamesTx sets r.Names for accounts and for keys, if the report is grouped by them.
 func FillNamesTx(tx *store.Tx, r *spending.Breakdown) error {
 	for dimension, read := range map[spending.By]func(*store.Tx, []string) (map[string]string, error){
 		spending.ByAccount: AccountNamesTx, spending.ByKey: KeyNamesTx,

@@ -17,7 +17,7 @@ const (
 	keyWindow   = 24 * time.Hour
 )
 
-// Limit on the users that an account's own users may try to add within addWindow. There is a limit
+// Limit on attempts of an account's users to add other users within addWindow. There is a limit
 // because each answer reveals whether a user of any account has the email.
 const (
 	maxAdds   = 20

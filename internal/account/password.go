@@ -40,7 +40,7 @@ type Passwords struct {
 	slots chan struct{}
 }
 
-// NewPasswords returns the only Passwords of the process.
+// NewPasswords returns a Passwords. A process should have only one, because each has its own bound.
 func NewPasswords() *Passwords { return &Passwords{slots: make(chan struct{}, 2)} }
 
 // CheckPassword returns an error if a password is too short or too long.

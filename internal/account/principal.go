@@ -10,8 +10,8 @@ import (
 type Principal struct {
 	Account string // acct_…
 	Key     string // key_…
-	// Version is the key's version when Principal was read. Admission returns ledger.ErrKeyChanged if
-	// the key has another version.
+	// Version is the key's version at the time of the database read. Admission returns
+	// ledger.ErrKeyChanged if the key has another version.
 	Version int64
 	// Test reports whether the account is a test account, which may use sandbox models although the
 	// catalog has lines of real providers.

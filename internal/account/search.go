@@ -48,8 +48,8 @@ func keyBySecretTx(tx *store.Tx, secret string) ([]Key, error) {
 
 // KeysByHintTx finds undeleted keys by a hint or a secret. If hint is the complete secret of a key,
 // it returns that key. Otherwise it returns up to limit keys with the hint, after the id after and in
-// order of creation, and reports whether there are more. If hint is longer than a hint, KeysByHintTx
-// uses HintOf(hint).
+// order of creation, and reports whether there are more. If hint is about as long as a secret, for
+// example an unknown secret, KeysByHintTx searches for HintOf(hint).
 func KeysByHintTx(tx *store.Tx, hint, after string, limit int) ([]Key, bool, error) {
 	if wellFormed(hint) {
 		if matches, err := keyBySecretTx(tx, hint); err != nil || len(matches) > 0 {

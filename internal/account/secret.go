@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// A key's secret is `sk-` and 256 random bits in base 62, so that a double click selects all of it.
+// A key's secret is `sk-` and 256 random bits in base 62, so that a double click selects the whole
+// secret.
 const (
 	secretPrefix = "sk-"
 	secretDigits = 43 // 62^43 > 2^256
@@ -58,8 +59,8 @@ func wellFormed(secret string) bool {
 	return true
 }
 
-// HintOf returns the first and last characters of a secret, by which its owner can recognise the
-// key. The secret must not be shorter than minSecret.
+// HintOf returns the first and last characters of a secret, so that the owner can recognise the key
+// in lists. The secret must not be shorter than minSecret.
 func HintOf(secret string) string {
 	return secret[:len(secretPrefix)+4] + "..." + secret[len(secret)-4:]
 }

@@ -50,7 +50,7 @@ func (k SessionKind) limits() (idle, total time.Duration) {
 // fill the database. One more session ends the oldest.
 const maxSessions = 1000
 
-// touchPeriod is the age of a stale last use.
+// touchPeriod is the age from which the recorded last use of a session is stale.
 const touchPeriod = 5 * time.Minute
 
 // maxAgent bounds the stored User-Agent, in bytes.
