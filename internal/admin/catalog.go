@@ -85,7 +85,7 @@ func wantsYAML(accept []string) bool {
 	return false
 }
 
-// applyAnswer is the answer to a PUT.
+// applyAnswer is the answer to PUT /catalog.
 type applyAnswer struct {
 	Revision int64    `json:"revision"`
 	Changes  []string `json:"changes"`

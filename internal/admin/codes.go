@@ -25,7 +25,7 @@ func showCode(c account.RedeemCode, nowMS int64) codeAnswer {
 		Redeemed: nilIfZero(seconds(c.RedeemedMS)), Expires: nilIfZero(seconds(c.ExpiresMS)), Created: seconds(c.CreatedMS)}
 }
 
-// newCodeAnswer is a code with its text, shown once.
+// newCodeAnswer is a new code with its text. Only the first answer has the text.
 type newCodeAnswer struct {
 	codeAnswer
 	Code string `json:"code"`

@@ -126,7 +126,7 @@ func answer(w http.ResponseWriter, out any) {
 	_, _ = w.Write(doc.body) // the client may have disconnected
 }
 
-// encode returns an answer as indented JSON.
+// encode returns an answer as JSON.
 func encode(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -47,7 +47,7 @@ type keyWithWarnings struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// newKeyAnswer is a key with its secret, shown once.
+// newKeyAnswer is a new key with its secret. Only the first answer has the secret.
 type newKeyAnswer struct {
 	keyWithWarnings
 	Secret string `json:"key"`
@@ -83,9 +83,9 @@ func (s *server) createKey(c *call) (any, error) {
 	})
 }
 
-// withWarningsTx returns a key with warnings. There is one for each model of a new allowlist without
-// an entry in the current catalog. Such a model is allowed, because a later catalog may add the
-// model. Before the first catalog there are no warnings.
+// withWarningsTx returns a key with a warning for each model of a new allowlist that is missing in the
+// current catalog. Such a model is allowed, because a later catalog may add the model. Before the
+// first catalog there are no warnings.
 func (s *server) withWarningsTx(tx *store.Tx, body object, k account.Key) (keyWithWarnings, error) {
 	out := keyWithWarnings{keyAnswer: showKey(k)}
 	if _, isSet := body.members["allowed_models"]; !isSet {
