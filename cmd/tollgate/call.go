@@ -40,8 +40,8 @@ func path(parts ...string) string {
 	return out.String()
 }
 
-// checkIDs returns an error if an argument in the path is not one segment. The operator
-// API's error would be about an unknown endpoint.
+// checkIDs returns an error if an argument in the path is not one segment, because the
+// operator API would only report an unknown endpoint.
 func checkIDs(path string) error {
 	for part := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
 		id, err := url.PathUnescape(part)
