@@ -12,7 +12,7 @@ import (
 
 // assign runs a transaction that assigns workers to this node, and returns the assigned workers. If
 // the outcome of the commit is unknown, assign queries the database until it knows the outcome.
-// Otherwise a job could be assigned to a node without a worker for the job.
+// Otherwise the job could be assigned to this node without a worker.
 func (j *Jobs) assign(ctx context.Context, do func(tx *store.Tx) error, workers func() []*worker) ([]*worker, error) {
 	err := j.opts.DB.Update(ctx, do)
 	if err == nil {

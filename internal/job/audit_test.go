@@ -13,8 +13,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestAudit damages one row at a time and expects a difference. There is a job that has succeeded,
-// one that has failed and one that runs.
+// TestAudit checks that the audit reports each damaged row of a succeeded, a failed and a running job.
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -24,46 +23,46 @@ func TestAudit(t *testing.T) {
 		rec, _ := c.read(failed)
 		cancelled := n.jobs.newEnding(rec, nil, anyFence, row.JobError{Code: fault.UpstreamError, Operator: true, Message: "no"})
 		if !n.jobs.end(t.Context(), cancelled) {
-			t.Fatal("the job was not cancelled")
+			t.Fatal("end did not cancel the job")
 		}
 		running := c.start(n, "easel-1", 1)
 		<-reached
-		done := c.submit(n, c.submission(n, "easel-1", 1))
-		rec, _ = c.read(done)
+		ended := c.submit(n, c.submission(n, "easel-1", 1))
+		rec, _ = c.read(ended)
 		succeeded := n.jobs.newEnding(rec, []media.File{}, anyFence, row.JobError{})
 		succeeded.cost = cent
 		if !n.jobs.end(t.Context(), succeeded) {
-			t.Fatal("the job was not ended")
+			t.Fatal("end did not end the job")
 		}
 		c.audit(cent)
-		for _, fault := range ledgertest.JobFaults(done, failed, running) {
+		for _, fault := range ledgertest.JobFaults(ended, failed, running) {
 			fault.Check(t, c.db, proof.AuditTx)
 		}
 		for name, tt := range map[string]struct {
-			fault ledgertest.Fault
-			finds string
+			fault  ledgertest.Fault
+			reason string
 		}{
-			"an ended job has another key":                 {ledgertest.JobKey.Of(done), "another key, hold or factor"},
-			"an ended job has another hold":                {ledgertest.JobHeld.Of(done), "another key, hold or factor"},
-			"an ended job has another factor":              {ledgertest.JobFactor.Of(done), "another key, hold or factor"},
+			"an ended job has another key":                 {ledgertest.JobKey.Of(ended), "another key, hold or factor"},
+			"an ended job has another hold":                {ledgertest.JobHeld.Of(ended), "another key, hold or factor"},
+			"an ended job has another factor":              {ledgertest.JobFactor.Of(ended), "another key, hold or factor"},
 			"a failed job has another hold":                {ledgertest.JobHeld.Of(failed), "another key, hold or factor"},
 			"a failed job has another factor":              {ledgertest.JobFactor.Of(failed), "another key, hold or factor"},
-			"a receipt of a job has another factor":        {ledgertest.JobReceiptFactor.Of(done), "another key, hold or factor"},
-			"a receipt of a job has another hold":          {ledgertest.JobReceiptHeld.Of(done), "another key, hold or factor"},
+			"a receipt of a job has another factor":        {ledgertest.JobReceiptFactor.Of(ended), "another key, hold or factor"},
+			"a receipt of a job has another hold":          {ledgertest.JobReceiptHeld.Of(ended), "another key, hold or factor"},
 			"a running job has another key":                {ledgertest.JobKey.Of(running), "differs from its record"},
 			"a running job has another hold":               {ledgertest.JobHeld.Of(running), "differs from its record"},
 			"a running job has another factor":             {ledgertest.JobFactor.Of(running), "differs from its record"},
 			"the hold of a running job has another factor": {ledgertest.HoldFactor.Of(running), "differs from its record"},
 		} {
-			if found := ledgertest.Plant(t, c.db, tt.fault, proof.AuditTx); !ledgertest.Reports(found, tt.finds) {
-				t.Errorf("%s: %q was not reported, but %+v", name, tt.finds, found)
+			if found := ledgertest.Plant(t, c.db, tt.fault, proof.AuditTx); !ledgertest.Reports(found, tt.reason) {
+				t.Errorf("%s: the audit reported %+v, want %q", name, found, tt.reason)
 			}
 		}
 		c.audit(cent)
 	})
 }
 
-// TestAuditWithoutRecords expects no difference with a retention near zero.
+// TestAuditWithoutRecords checks that missing records are no difference if the retention is short.
 func TestAuditWithoutRecords(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -75,11 +74,11 @@ func TestAuditWithoutRecords(t *testing.T) {
 		ledgertest.ForgetEndedJobs(t, c.db)
 		report, err := audit.Run(t.Context(), c.db, proof.Check(-time.Minute))
 		if err != nil || !report.OK {
-			t.Errorf("%v %+v", err, report)
+			t.Errorf("the audit with a short retention returned %+v and error %v, want OK", report, err)
 		}
 		report, err = audit.Run(t.Context(), c.db, proof.AuditTx)
 		if err != nil || report.OK {
-			t.Errorf("kept for an hour: %v %+v", err, report)
+			t.Errorf("the audit with a retention of an hour returned %+v and error %v, want differences", report, err)
 		}
 	})
 }

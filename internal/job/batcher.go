@@ -14,15 +14,15 @@ import (
 const maxBatch = 64
 
 // batcher writes the steps of the workers. Writes that wait at the same time share one
-// transaction, so thousands of workers use one write connection and few commits, and the ledger
-// does not wait behind each of them. One waiting worker is the leader and runs the transaction for
-// all. A failed or panicking write does not affect the others.
+// transaction, so that thousands of workers use one write connection and few commits. One waiting
+// worker is the leader and runs the transaction for all. A failed or panicking write does not affect
+// the other writes.
 type batcher struct {
 	db *store.DB
 
 	mu      sync.Mutex
 	pending []*pendingWrite
-	leading bool // there is a leader
+	leading bool // a worker is the leader
 }
 
 // pendingWrite is a write that waits for its transaction.
@@ -95,7 +95,8 @@ func (b *batcher) lead() {
 	close(b.pending[0].lead)
 }
 
-// writeBatch runs a batch in one transaction. If that fails, it runs each write by itself.
+// writeBatch runs a batch in one transaction. If the transaction fails, writeBatch runs each write in
+// its own transaction.
 func (b *batcher) writeBatch(batch []*pendingWrite) {
 	err := b.update(batch)
 	for i, w := range batch {

@@ -11,23 +11,23 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestBatcher writes the steps of many workers at once. Each is written once, and one that fails or
-// panics does not affect the others.
+// TestBatcher checks that concurrent writes are committed once each and a failed or panicking write
+// does not affect the other writes.
 func TestBatcher(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		b := &batcher{db: db}
 		storetest.Exec(t, db, `CREATE TABLE written (n BIGINT NOT NULL PRIMARY KEY)`)
-		failed := errors.New("failed")
+		errScripted := errors.New("failed")
 		const steps = 300
 		errs := make([]error, steps)
-		var all sync.WaitGroup
+		var wg sync.WaitGroup
 		for n := range steps {
-			all.Go(func() {
+			wg.Go(func() {
 				errs[n] = b.write(t.Context(), func(tx *store.Tx) error {
 					switch n % 50 {
 					case 7:
-						return failed
+						return errScripted
 					case 8:
 						panic("scripted")
 					}
@@ -36,32 +36,32 @@ func TestBatcher(t *testing.T) {
 				})
 			})
 		}
-		all.Wait()
+		wg.Wait()
 		want := 0
 		for n, err := range errs {
 			var wantErr error
 			switch n % 50 {
 			case 7:
-				wantErr = failed
+				wantErr = errScripted
 			case 8:
 				wantErr = errPanic
 			default:
 				want++
 			}
 			if !errors.Is(err, wantErr) {
-				t.Errorf("step %d: %v, want %v", n, err, wantErr)
+				t.Errorf("write %d: %v, want %v", n, err, wantErr)
 			}
 		}
 		var got int
 		err := db.View(t.Context(), func(tx *store.Tx) error { return tx.QueryRow(`SELECT COUNT(*) FROM written`).Scan(&got) })
 		if err != nil || got != want {
-			t.Errorf("%d steps are written, want %d: %v", got, want, err)
+			t.Errorf("%d rows were written, want %d: %v", got, want, err)
 		}
 	})
 }
 
-// TestBatcherCanceledWrites cancels pending writes, including the next leader's. The others are
-// still written.
+// TestBatcherCanceledWrites checks that later writes finish after pending writes, including the next
+// leader's, were canceled.
 func TestBatcherCanceledWrites(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -81,18 +81,18 @@ func TestBatcherCanceledWrites(t *testing.T) {
 		}
 		for round := range 40 {
 			ctx, cancel := context.WithCancel(t.Context())
-			begun, release := make(chan struct{}), make(chan struct{})
-			var all sync.WaitGroup
-			all.Go(func() {
+			running, release := make(chan struct{}), make(chan struct{})
+			var wg sync.WaitGroup
+			wg.Go(func() {
 				_ = b.write(t.Context(), func(*store.Tx) error {
-					close(begun)
+					close(running)
 					<-release
 					return nil
 				})
 			})
-			<-begun
+			<-running
 			for range 5 {
-				all.Go(func() { _ = b.write(ctx, func(*store.Tx) error { return nil }) })
+				wg.Go(func() { _ = b.write(ctx, func(*store.Tx) error { return nil }) })
 			}
 			until(t, "five pending writes", pending(5, false))
 			cancel()
@@ -102,10 +102,10 @@ func TestBatcherCanceledWrites(t *testing.T) {
 			close(release)
 			last, stop := context.WithTimeout(t.Context(), 20*time.Second)
 			if err := b.write(last, func(*store.Tx) error { return nil }); err != nil {
-				t.Fatalf("round %d: no worker leads: %v", round, err)
+				t.Fatalf("round %d: the write after the canceled writes failed: %v", round, err)
 			}
 			stop()
-			all.Wait()
+			wg.Wait()
 		}
 	})
 }

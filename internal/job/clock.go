@@ -35,7 +35,7 @@ func (j *Jobs) fixFutureTimes(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("mend times of the future: %w", err)
+		return fmt.Errorf("lower times in the future: %w", err)
 	}
 	j.clockSteps = steps
 	return nil

@@ -48,15 +48,15 @@ func (w *worker) collect() error {
 		case ctx.Err() != nil:
 			return errNotOwner
 		case ownFault:
-			left, err := w.keep(ctx)
+			remaining, err := w.keep(ctx)
 			switch {
 			case errors.Is(err, errSpoolFull):
 				return w.storePartial(files, stored, w.storeFailure(err))
 			case err != nil:
 				return err
-			case left <= 0:
+			case remaining <= 0:
 				return w.storePartial(files, stored, w.storeFailure(failure))
-			case !loop.Sleep(w.life.work, min(w.jobs.fetchPause<<min(mediaRetries, 16), maxStorePause, left)):
+			case !loop.Sleep(w.life.work, min(w.jobs.fetchPause<<min(mediaRetries, 16), maxStorePause, remaining)):
 				return errNotOwner
 			}
 			mediaRetries++
@@ -81,8 +81,8 @@ func (w *worker) collectContext() context.Context {
 	return w.life.work
 }
 
-// storeMissing downloads and stores the missing results. ownFault reports whether the provider was
-// not the cause of a failure.
+// storeMissing downloads and stores the missing results. ownFault is true if at least one failure was
+// not caused by the provider.
 func (w *worker) storeMissing(ctx context.Context, files []media.File, stored []bool) (failure error, ownFault bool) {
 	if _, down := w.jobs.opts.Media.Down(); down {
 		return errDown, true
@@ -110,14 +110,14 @@ func (w *worker) storeMissing(ctx context.Context, files []media.File, stored []
 // storePartial continues with the stored files, so that the job is charged for fewer images. Without
 // a stored file, it returns failure.
 func (w *worker) storePartial(files []media.File, stored []bool, failure error) error {
-	kept := make([]media.File, 0, len(files))
+	partial := make([]media.File, 0, len(files))
 	for i := range files {
 		if stored[i] {
-			kept = append(kept, files[i])
+			partial = append(partial, files[i])
 		}
 	}
-	if len(kept) > 0 {
-		return w.writeStored(w.life.grace, kept)
+	if len(partial) > 0 {
+		return w.writeStored(w.life.grace, partial)
 	}
 	return failure
 }
@@ -144,11 +144,11 @@ const inlineWait = 15 * time.Second
 
 // fetch copies a result to the media store.
 func (w *worker) fetch(ctx context.Context, i int) (media.File, error) {
-	leave, err := acquire(ctx, w.jobs.fetches)
+	release, err := acquire(ctx, w.jobs.fetches)
 	if err != nil {
 		return media.File{}, err
 	}
-	defer leave()
+	defer release()
 	r, wait := w.run.Results[i], time.Duration(fetchWait)
 	if r.Ref == "" && r.Kept == 0 {
 		wait = inlineWait
@@ -159,65 +159,65 @@ func (w *worker) fetch(ctx context.Context, i int) (media.File, error) {
 	if w.rec.Kind == upstream.KindVideo {
 		limit.Size = maxVideo
 	}
-	source := &timedReader{from: bytes.NewReader(r.Data), now: w.jobs.opts.Now}
+	reader := &timedReader{source: bytes.NewReader(r.Data), now: w.jobs.opts.Now}
 	switch {
 	case r.Kept > 0:
 		name := spoolName{w.rec.ID, w.run.Number, i}
-		source.from = &sizedReader{from: &spoolReader{ctx: ctx, db: w.jobs.opts.DB, name: name}, left: r.Kept}
+		reader.source = &sizedReader{source: &spoolReader{ctx: ctx, db: w.jobs.opts.DB, name: name}, remaining: r.Kept}
 	case r.Ref != "":
 		file, err := w.candidate.Generator.Fetch(ctx, w.task(), r)
 		if err != nil {
 			return media.File{}, err
 		}
 		defer file.Body.Close()
-		source.from = newSizedReader(file)
+		reader.source = newSizedReader(file)
 	}
-	file, err := w.jobs.opts.Media.Put(ctx, w.names[i], source, limit)
+	file, err := w.jobs.opts.Media.Put(ctx, w.names[i], reader, limit)
 	switch {
 	case err == nil:
 		return file, nil
-	case errors.Is(ctx.Err(), context.DeadlineExceeded) && source.spent < wait/2:
-		return media.File{}, fmt.Errorf("store a result: the media store took longer than %s", wait-source.spent)
+	case errors.Is(ctx.Err(), context.DeadlineExceeded) && reader.spent < wait/2:
+		return media.File{}, fmt.Errorf("store a result: the media store took longer than %s", wait-reader.spent)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return media.File{}, fmt.Errorf("%w: it took longer than %s", media.ErrSource, source.spent)
+		return media.File{}, fmt.Errorf("%w: the download took longer than %s", media.ErrSource, reader.spent)
 	}
 	return media.File{}, fmt.Errorf("store a result: %w", err)
 }
 
 // timedReader measures the time spent in Read.
 type timedReader struct {
-	from  io.Reader
-	now   func() time.Time
-	spent time.Duration
+	source io.Reader
+	now    func() time.Time
+	spent  time.Duration
 }
 
 // Read implements io.Reader.
 func (t *timedReader) Read(p []byte) (int, error) {
-	began := t.now()
-	n, err := t.from.Read(p)
-	t.spent += t.now().Sub(began)
+	start := t.now()
+	n, err := t.source.Read(p)
+	t.spent += t.now().Sub(start)
 	return n, err
 }
 
-// newSizedReader returns a reader of a download's body.
+// newSizedReader returns a reader of a download's body that checks the size, if known.
 func newSizedReader(file *jobcall.Download) io.Reader {
 	if file.Size < 0 {
 		return file.Body
 	}
-	return &sizedReader{from: file.Body, left: file.Size}
+	return &sizedReader{source: file.Body, remaining: file.Size}
 }
 
-// sizedReader returns io.ErrUnexpectedEOF if the body ends before left bytes.
+// sizedReader returns io.ErrUnexpectedEOF if the source ends too early.
 type sizedReader struct {
-	from io.Reader
-	left int64
+	source    io.Reader
+	remaining int64
 }
 
 // Read implements io.Reader.
-func (w *sizedReader) Read(p []byte) (int, error) {
-	n, err := w.from.Read(p)
-	w.left -= int64(n)
-	if errors.Is(err, io.EOF) && w.left > 0 {
+func (s *sizedReader) Read(p []byte) (int, error) {
+	n, err := s.source.Read(p)
+	s.remaining -= int64(n)
+	if errors.Is(err, io.EOF) && s.remaining > 0 {
 		return n, io.ErrUnexpectedEOF
 	}
 	return n, err
@@ -237,14 +237,14 @@ func (w *worker) refresh(ctx context.Context, failure error) {
 // fetchFailure returns the failure of a job after failed downloads.
 func (w *worker) fetchFailure(cause error) *upstream.JobFailure {
 	f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("the result could not be fetched: %w", cause))
-	if w.rec.Kind == upstream.KindVideo { // another line would render the video again
+	if w.rec.Kind == upstream.KindVideo { // another line would have to render the video again
 		return upstream.FailJob(f, fault.ResultFetchFailed, upstream.NextNone)
 	}
 	return upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
 }
 
-// providerFault reports whether the provider caused err: the provider did not send the result, or
-// sent invalid bytes.
+// providerFault reports whether the provider caused err by not sending the result or by sending
+// invalid bytes.
 func providerFault(err error) bool {
 	var failure *upstream.JobFailure
 	return !errors.Is(err, errSpool) && (errors.As(err, &failure) || errors.Is(err, media.ErrSource) || errors.Is(err, media.ErrBroken) ||
@@ -270,6 +270,7 @@ func (w *worker) writeStored(ctx context.Context, files []media.File) error {
 	})
 }
 
+// succeed ends the job with its stored files.
 func (w *worker) succeed() error {
 	e := w.jobs.newEnding(w.rec, w.run.Files, w.run.Fence, row.JobError{})
 	model, err := w.jobs.modelAtSubmission(w.life.work, w.rec)
@@ -278,7 +279,7 @@ func (w *worker) succeed() error {
 	}
 	e.cost = model.PlanCost(w.rec.Plan, int64(len(w.run.Files)))
 	if w.candidate != nil {
-		if lineCost, known := w.candidate.Line.PlanCost(model, w.rec.Plan, int64(len(w.run.Files))); known {
+		if lineCost, ok := w.candidate.Line.PlanCost(model, w.rec.Plan, int64(len(w.run.Files))); ok {
 			e.lineCost = &lineCost
 		}
 	}
@@ -335,13 +336,13 @@ func requeueTx(tx *store.Tx, p *row.Run, id string, now int64, wait time.Duratio
 	return changed, slot.GiveTx(tx, id)
 }
 
-// usableLines returns the lines for the account's jobs of a model, now or soon.
+// usableLines returns the ids of the lines that accept the account's jobs of a model now or soon.
 func (j *Jobs) usableLines(model, account string) []string {
 	snapshot := j.opts.Catalog.Current()
 	candidates, waiting := j.opts.Lines.Candidates(snapshot, model, account)
 	ids := make([]string, 0, len(candidates)+len(waiting))
-	for _, b := range candidates {
-		ids = append(ids, b.Line.ID)
+	for _, c := range candidates {
+		ids = append(ids, c.Line.ID)
 	}
 	for _, w := range waiting {
 		if w.Soon {

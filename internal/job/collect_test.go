@@ -21,12 +21,12 @@ func file(raw []byte, size int) *jobcall.Download {
 	return &jobcall.Download{Body: io.NopCloser(bytes.NewReader(raw)), Size: int64(size)}
 }
 
-// TestCollect stores results despite failed downloads.
+// TestCollect checks the stored results, the charge and the number of downloads after failed downloads.
 func TestCollect(t *testing.T) {
 	t.Parallel()
 	image, video := upstream.KindImage, upstream.KindVideo
 	cut := func(raw []byte) *jobcall.Download { return file(raw[:len(raw)-5], len(raw)) }
-	gone := func() *upstream.JobFailure { return later(errors.New("403: the link has expired")) }
+	expired := func() *upstream.JobFailure { return later(errors.New("403: the link has expired")) }
 	for _, tt := range []struct {
 		name  string
 		kind  string
@@ -40,37 +40,39 @@ func TestCollect(t *testing.T) {
 		fetches     int
 		repolled    bool
 	}{
-		{name: "breaks off once", kind: image, fetch: func(n int, _ jobcall.Result) (*jobcall.Download, error) {
+		{name: "one interrupted download", kind: image, fetch: func(n int, _ jobcall.Result) (*jobcall.Download, error) {
 			if n == 1 {
 				return cut(picture()), nil
 			}
 			return nil, nil
 		}, data: 1, cost: 3 * cent, submissions: [2]int{1, 0}, fetches: 2, repolled: true},
-		{name: "breaks off without a length", kind: image, fetch: func(n int, _ jobcall.Result) (*jobcall.Download, error) {
+		{name: "one interrupted download without a length", kind: image, fetch: func(n int, _ jobcall.Result) (*jobcall.Download, error) {
 			if n == 1 {
 				return file(picture()[:20], -1), nil
 			}
 			return nil, nil
 		}, data: 1, cost: 3 * cent, submissions: [2]int{1, 0}, fetches: 2, repolled: true},
-		{name: "the link has expired", kind: video, fetch: func(_ int, r jobcall.Result) (*jobcall.Download, error) {
+		{name: "expired link", kind: video, fetch: func(_ int, r jobcall.Result) (*jobcall.Download, error) {
 			if !strings.HasPrefix(r.Ref, "fresh") {
-				return nil, gone()
+				return nil, expired()
 			}
 			return nil, nil
 		}, data: 1, cost: 50 * cent, submissions: [2]int{1, 0}, fetches: 2, repolled: true},
-		{name: "never comes", kind: video, fetch: func(int, jobcall.Result) (*jobcall.Download, error) { return nil, gone() },
-			code: fault.ResultFetchFailed, submissions: [2]int{1, 0}, fetches: fetchTries, repolled: true},
-		{name: "an image never comes", kind: image, fetch: func(int, jobcall.Result) (*jobcall.Download, error) { return nil, gone() },
-			code: fault.UpstreamError, submissions: [2]int{1, 1}, fetches: fetchTries, repolled: true},
-		{name: "something else comes", kind: video, fetch: func(int, jobcall.Result) (*jobcall.Download, error) {
+		{name: "a clip with only failed downloads", kind: video,
+			fetch: func(int, jobcall.Result) (*jobcall.Download, error) { return nil, expired() },
+			code:  fault.ResultFetchFailed, submissions: [2]int{1, 0}, fetches: fetchTries, repolled: true},
+		{name: "an image with only failed downloads", kind: image,
+			fetch: func(int, jobcall.Result) (*jobcall.Download, error) { return nil, expired() },
+			code:  fault.UpstreamError, submissions: [2]int{1, 1}, fetches: fetchTries, repolled: true},
+		{name: "HTML instead of a clip", kind: video, fetch: func(int, jobcall.Result) (*jobcall.Download, error) {
 			return file([]byte("<html>sorry</html>"), -1), nil
 		}, code: fault.ResultFetchFailed, submissions: [2]int{1, 0}, fetches: fetchTries, repolled: true},
 		{name: "an image instead of a clip", kind: video,
 			fetch: func(int, jobcall.Result) (*jobcall.Download, error) { return file(picture(), -1), nil },
 			code:  fault.ResultFetchFailed, submissions: [2]int{1, 0}, fetches: fetchTries, repolled: true},
-		{name: "one of three never comes", kind: image, count: 3, fetch: func(_ int, r jobcall.Result) (*jobcall.Download, error) {
+		{name: "one failed image of three", kind: image, count: 3, fetch: func(_ int, r jobcall.Result) (*jobcall.Download, error) {
 			if strings.HasSuffix(r.Ref, "/1") {
-				return nil, gone()
+				return nil, expired()
 			}
 			return nil, nil
 		}, data: 2, cost: 6 * cent, submissions: [2]int{1, 0}, fetches: 2 + fetchTries, repolled: true},
@@ -93,22 +95,22 @@ func TestCollect(t *testing.T) {
 			s := c.finish(n, id, tt.kind)
 			if tt.code == "" && (s.Status != row.StatusSucceeded || len(s.Data) != tt.data) ||
 				tt.code != "" && (s.Error == nil || s.Error.Code != string(tt.code)) {
-				t.Errorf("%+v %+v", s, s.Error)
+				t.Errorf("the job is %+v with error %+v, want %d results or code %q", s, s.Error, tt.data, tt.code)
 			}
 			if got := [2]int{first.count(), second.count()}; got != tt.submissions {
-				t.Errorf("%v submissions, want %v", got, tt.submissions)
+				t.Errorf("the lines got %v submissions, want %v", got, tt.submissions)
 			}
 			if first.fetches != tt.fetches || (first.polls > 1) != tt.repolled {
-				t.Errorf("%d downloads, want %d; %d polls", first.fetches, tt.fetches, first.polls)
+				t.Errorf("%d downloads, want %d; %d polls, want repeated %t", first.fetches, tt.fetches, first.polls, tt.repolled)
 			}
 			c.audit(tt.cost)
-			c.onlyPublic(n, s)
+			c.checkFiles(n, s)
 		})
 	}
 }
 
-// onlyPublic checks that a job's links work and that its other files are deleted.
-func (c *cluster) onlyPublic(n *testNode, s jobBody) {
+// checkFiles checks that a job's links work and its other files are deleted.
+func (c *cluster) checkFiles(n *testNode, s jobBody) {
 	c.t.Helper()
 	var public, others int
 	err := c.db.View(c.t.Context(), func(tx *store.Tx) error {
@@ -116,7 +118,7 @@ func (c *cluster) onlyPublic(n *testNode, s jobBody) {
 			`'gone') THEN 0 ELSE 1 END), 0) FROM media_file`).Scan(&public, &others)
 	})
 	if err != nil || public != len(s.Data) || others != 0 {
-		c.t.Errorf("%d public files of %d links, %d others are kept: %v", public, len(s.Data), others, err)
+		c.t.Errorf("%d public files for %d links and %d other files, want no others: %v", public, len(s.Data), others, err)
 	}
 	seen := map[string]bool{}
 	for _, d := range s.Data {
@@ -124,7 +126,7 @@ func (c *cluster) onlyPublic(n *testNode, s jobBody) {
 		w := httptest.NewRecorder()
 		n.jobs.opts.Media.Handler().ServeHTTP(w, httptest.NewRequest("GET", path, nil))
 		if w.Code != 200 || seen[d.URL] {
-			c.t.Errorf("%s answers %d", d.URL, w.Code)
+			c.t.Errorf("GET %s returned status %d, want 200 and no repeated link", d.URL, w.Code)
 		}
 		seen[d.URL] = true
 	}

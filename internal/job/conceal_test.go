@@ -12,9 +12,8 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// TestCausesDoNotRepeatPrompts checks that a prompt or parameter repeated by the provider is
-// neither in the causes of attempts, nor the request log, nor the state of a line, but in the
-// user's message.
+// TestCausesDoNotRepeatPrompts checks that prompts and parameters in a provider's error are redacted
+// in everything that an operator reads about the job. The user's message keeps the provider's text.
 func TestCausesDoNotRepeatPrompts(t *testing.T) {
 	t.Parallel()
 	const prompt, params = "Kündigung: biopsy of Keller at noon. 工場の場所は秘密です", `{"negative_prompt":"no ugly neighbour Schmidt"}`
@@ -29,28 +28,28 @@ func TestCausesDoNotRepeatPrompts(t *testing.T) {
 				c, n := twoLineCluster(t, url, g, g)
 				body, _ := json.Marshal(map[string]any{"error": map[string]string{"type": "bad", "code": "some_code", "message": leak}})
 				for name, f := range map[string]func() *upstream.JobFailure{
-					"refused": func() *upstream.JobFailure {
+					"submission rejected": func() *upstream.JobFailure {
 						return upstream.SubmitFailure("image", 400, "application/json", body, nil)
 					},
-					"ended":   func() *upstream.JobFailure { return upstream.TaskFailure("image", "some_code", leak) },
-					"stopped": func() *upstream.JobFailure { return upstream.ModerationFailure("image", leak, false) },
+					"task failed": func() *upstream.JobFailure { return upstream.TaskFailure("image", "some_code", leak) },
+					"moderated":   func() *upstream.JobFailure { return upstream.ModerationFailure("image", leak, false) },
 				} {
 					fails = f
 					s := c.submission(n, "easel-1", 1)
 					s.Prompt, s.Params = prompt, json.RawMessage(params)
 					id := c.submit(n, s)
-					ended := c.finish(n, id, "image")
+					body := c.finish(n, id, "image")
 					causes := c.causes(n, id, s.Request)
 					for _, word := range []string{"biopsy", "BIOPSY", "Keller", "工場", "neighbour"} {
 						if strings.Contains(causes, word) {
-							t.Errorf("%s: the causes have %s: %s", name, word, causes)
+							t.Errorf("%s: the causes contain %s: %s", name, word, causes)
 						}
 					}
-					if !strings.Contains(causes, "left out") || name != "stopped" && !strings.Contains(causes, "some_code") {
-						t.Errorf("%s: causes %q", name, causes)
+					if !strings.Contains(causes, "left out") || name != "moderated" && !strings.Contains(causes, "some_code") {
+						t.Errorf("%s: causes %q, want a redaction note and the error code", name, causes)
 					}
-					if ended.Error == nil || name != "ended" && !strings.Contains(ended.Error.Message, leak) {
-						t.Errorf("%s: the user reads %+v", name, ended.Error)
+					if body.Error == nil || name != "task failed" && !strings.Contains(body.Error.Message, leak) {
+						t.Errorf("%s: the user's error is %+v, want the provider's text", name, body.Error)
 					}
 				}
 			})
@@ -58,7 +57,8 @@ func TestCausesDoNotRepeatPrompts(t *testing.T) {
 	}
 }
 
-// causes returns the texts of a job's attempts, its request log and the lines.
+// causes returns everything that an operator reads about a failed job: the causes of its attempts, its
+// entry in the request log and the states of the lines.
 func (c *cluster) causes(n *testNode, id, request string) string {
 	c.t.Helper()
 	var all strings.Builder

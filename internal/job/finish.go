@@ -32,42 +32,42 @@ type ending struct {
 	files    []media.File // if the job succeeded
 	cost     money.Amount
 	lineCost *money.Amount // by the catalog; nil if unknown
-	fail     *row.JobError // if the job failed
+	failure  *row.JobError // if the job failed
 	note     Note          // if not nil, logs the operator's action
 
-	row         row.RunScan // as read by this transaction
+	run         row.RunScan // read by this transaction
 	found       bool
 	publication *media.Publication
 	body        []byte
 }
 
 // newEnding returns the success of a job with files, or its failure if files is nil.
-func (j *Jobs) newEnding(r *row.Job, files []media.File, fence int64, fail row.JobError) *ending {
+func (j *Jobs) newEnding(r *row.Job, files []media.File, fence int64, failure row.JobError) *ending {
 	e := &ending{jobs: j, rec: r, fence: fence, files: files}
 	if files == nil {
-		e.fail = &fail
+		e.failure = &failure
 	}
 	return e
 }
 
 // Read implements ledger.Hook.
 func (e *ending) Read(q *store.Batch) {
-	e.found, e.row = false, row.RunScan{}
+	e.found, e.run = false, row.RunScan{}
 	q.QueryLocked(func(row store.Row) error {
 		e.found = true
-		return row.Scan(e.row.Dest()...)
+		return row.Scan(e.run.Dest()...)
 	}, `SELECT `+row.RunColumns+` FROM job_run r WHERE r.id = $1`, e.rec.ID)
 }
 
 // mayEnd reports whether the job was found with the fence of this ending.
-func (e *ending) mayEnd() bool { return e.found && (e.fence == anyFence || e.fence == e.row.Fence) }
+func (e *ending) mayEnd() bool { return e.found && (e.fence == anyFence || e.fence == e.run.Fence) }
 
 // Decide implements ledger.EndHook.
 func (e *ending) Decide(nowMS int64) (ledger.End, bool) {
 	if !e.mayEnd() {
 		return ledger.End{}, false
 	}
-	p, err := e.row.Read()
+	p, err := e.run.Read()
 	if err != nil || (e.condition != nil && !e.condition(p, nowMS)) {
 		return ledger.End{}, false
 	}
@@ -81,8 +81,8 @@ func (e *ending) Decide(nowMS int64) (ledger.End, bool) {
 	for _, a := range p.Trace.Attempts {
 		end.LineCost = money.PlusKnown(end.LineCost, a.LineCost)
 	}
-	if e.fail != nil {
-		end.Code = string(e.fail.Code)
+	if e.failure != nil {
+		end.Code = string(e.failure.Code)
 		return end, true
 	}
 	end.Outcome, end.Cost, end.Source = ledger.Billed, e.cost, ledger.SourceGateway
@@ -93,26 +93,26 @@ func (e *ending) Decide(nowMS int64) (ledger.End, bool) {
 	return end, true
 }
 
-// Orphaned implements ledger.EndHook: the hold is gone, so the job fails free of charge.
+// Orphaned implements ledger.EndHook. A job without its hold fails free of charge.
 func (e *ending) Orphaned() bool {
 	if !e.mayEnd() {
 		return false
 	}
-	_, _ = e.row.Read() // a damaged row shows nothing
+	_, _ = e.run.Read() // the trace of a damaged row is empty
 	e.files, e.cost = nil, 0
-	e.fail = &row.JobError{Code: fault.UpstreamError,
+	e.failure = &row.JobError{Code: fault.UpstreamError,
 		Message: "The records of this job were damaged, so it could not be brought to an end. You were not charged. Submit it again."}
 	return true
 }
 
 // Write implements ledger.Hook.
 func (e *ending) Write(q *store.Batch, nowMS int64) {
-	p, trace := &e.row.Run, e.row.Trace.Clone()
+	p, trace := &e.run.Run, e.run.Trace.Clone()
 	status, code, cost := row.StatusSucceeded, "", e.cost
-	if e.fail != nil {
-		status, code, cost = row.StatusFailed, string(e.fail.Code), 0
-		e.body = e.rec.FailedBody(*e.fail)
-		if e.fail.Operator {
+	if e.failure != nil {
+		status, code, cost = row.StatusFailed, string(e.failure.Code), 0
+		e.body = e.rec.FailedBody(*e.failure)
+		if e.failure.Operator {
 			trace.Step(row.StepCancelled, nowMS, "")
 		}
 	} else {
@@ -134,16 +134,15 @@ func (e *ending) Write(q *store.Batch, nowMS int64) {
 	slot.Give(q, e.rec.ID)
 	media.Drop(q, e.rec.ID, nowMS)
 	e.jobs.opts.Webhooks.EmitJob(q, nowMS, webhook.JobEnd{
-		Account: e.rec.Account, Type: e.rec.Event(e.fail == nil), Body: e.body, Callback: e.rec.Callback,
+		Account: e.rec.Account, Type: e.rec.Event(e.failure == nil), Body: e.body, Callback: e.rec.Callback,
 	})
 	if e.note != nil {
 		e.note(q, nowMS, e.rec.Account, e.rec.ID)
 	}
 }
 
-// end commits an ending, and retries until ctx ends if the database is unavailable. It reports
-// whether this call has ended the job: the job may have ended before, or may belong to another
-// worker.
+// end commits an ending, and retries until ctx ends if the database is unavailable. It returns false
+// if ctx has ended, the job had ended before, or the job belongs to another worker.
 func (j *Jobs) end(ctx context.Context, e *ending) bool {
 	for {
 		ended, err := j.opts.Ledger.EndJob(ctx, ledger.JobHold{Request: e.rec.Request, Account: e.rec.Account, Key: e.rec.Key}, e)
@@ -165,12 +164,12 @@ func (j *Jobs) end(ctx context.Context, e *ending) bool {
 
 // afterEnd updates metrics and wakes the loops that wait for the end of a job.
 func (j *Jobs) afterEnd(e *ending) {
-	p := &e.row.Run
+	p := &e.run.Run
 	code := ""
-	if e.fail != nil {
-		code = string(e.fail.Code)
+	if e.failure != nil {
+		code = string(e.failure.Code)
 	}
-	j.metrics.ended(e.rec.Kind, code)
+	j.metrics.countEnd(e.rec.Kind, code)
 	e.countSettlement()
 	if e.publication != nil && !e.publication.AllPublished() {
 		j.opts.Log.Error("job: a result file was missing at the end of its job", "job", e.rec.ID)
@@ -180,13 +179,12 @@ func (j *Jobs) afterEnd(e *ending) {
 	j.wakeUp()
 }
 
-// countSettlement reports the answer of a successful job's last attempt, and the cost of each
-// attempt, to the lines.
+// countSettlement records each attempt's cost, and the success of the last attempt, for the lines.
 func (e *ending) countSettlement() {
-	attempts := e.row.Trace.Attempts
+	attempts := e.run.Trace.Attempts
 	for i, a := range attempts {
 		s := line.Settlement{LineCost: a.LineCost}
-		if i == len(attempts)-1 && e.fail == nil {
+		if i == len(attempts)-1 && e.failure == nil {
 			s.Answered, s.Cost, s.Held = true, e.cost, e.rec.Held
 		}
 		e.jobs.opts.Lines.RecordSettlement(a.Line, e.rec.Model, s)

@@ -11,7 +11,7 @@ import (
 
 const cent = money.USD / 100
 
-// TestFlow runs jobs of both kinds from submission to charge, with and without tickets.
+// TestFlow checks jobs of both kinds from submission to charge, with and without tickets.
 func TestFlow(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -28,15 +28,15 @@ func TestFlow(t *testing.T) {
 			m := &generator{blocks: tt.blocks}
 			c := newCluster(t, url, map[string]chatcall.Adapter{"first": m, "second": &generator{}})
 			n := c.node()
-			job := c.submit(n, c.submission(n, tt.model, tt.count))
-			s := c.await(n, tt.kind, job, final)
+			id := c.submit(n, c.submission(n, tt.model, tt.count))
+			s := c.await(n, tt.kind, id, final)
 			if s.Status != row.StatusSucceeded || len(s.Data) != int(tt.count) || s.Data[0].URL == "" || s.Error != nil {
-				t.Fatalf("%+v", s)
+				t.Fatalf("the job is %+v, want succeeded with %d results", s, tt.count)
 			}
 			m.checkSubmissions(t, 1)
-			if _, err := n.jobs.Body(t.Context(), c.account, map[string]string{"image": "video", "video": "image"}[tt.kind], job); fault.Of(err) ==
+			if _, err := n.jobs.Body(t.Context(), c.account, map[string]string{"image": "video", "video": "image"}[tt.kind], id); fault.Of(err) ==
 				nil || fault.Of(err).Code != fault.JobNotFound {
-				t.Errorf("as the other kind: %v", err)
+				t.Errorf("Body for the other kind: %v, want %s", err, fault.JobNotFound)
 			}
 			c.audit(tt.cost)
 		})

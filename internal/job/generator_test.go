@@ -18,7 +18,7 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// generator is a line's adapter for tests. A nil function succeeds.
+// generator is a line's adapter for tests. A call with a nil function succeeds.
 type generator struct {
 	chatcall.NoChat
 	blocks bool
@@ -26,8 +26,8 @@ type generator struct {
 	poll   func(n int, ticket string) (*jobcall.TaskStatus, error)
 	fetch  func(n int, r jobcall.Result) (*jobcall.Download, error)
 	find   func(w jobcall.Task) (string, error)
-	// before is called at the beginning of "submit", "poll" and "fetch" and may block. Its error
-	// breaks the connection.
+	// before is called at the beginning of the steps "submit", "poll" and "fetch" and may block. An
+	// error of before acts like a broken connection.
 	before func(ctx context.Context, step string) error
 
 	mu                     sync.Mutex
@@ -132,9 +132,9 @@ func later(err error) *upstream.JobFailure {
 }
 
 // block blocks one step until its context ends, and signals reached.
-func block(at string, reached chan<- struct{}) func(context.Context, string) error {
+func block(blocked string, reached chan<- struct{}) func(context.Context, string) error {
 	return func(ctx context.Context, step string) error {
-		if step != at {
+		if step != blocked {
 			return nil
 		}
 		select {
@@ -147,9 +147,9 @@ func block(at string, reached chan<- struct{}) func(context.Context, string) err
 }
 
 // gate lets one call of a step pass for each value in free.
-func gate(at string, free <-chan struct{}) func(context.Context, string) error {
+func gate(gated string, free <-chan struct{}) func(context.Context, string) error {
 	return func(ctx context.Context, step string) error {
-		if step != at {
+		if step != gated {
 			return nil
 		}
 		select {
@@ -166,6 +166,7 @@ type finder struct{ *generator }
 
 func (f finder) Find(ctx context.Context, task jobcall.Task) (string, error) { return f.find(task) }
 
+// count returns the number of submissions.
 func (m *generator) count() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -175,7 +176,7 @@ func (m *generator) count() int {
 func (m *generator) checkSubmissions(t testing.TB, want int) {
 	t.Helper()
 	if got := m.count(); got != want {
-		t.Errorf("%d submissions, want %d", got, want)
+		t.Errorf("the line got %d submissions, want %d", got, want)
 	}
 }
 

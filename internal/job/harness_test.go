@@ -34,7 +34,7 @@ import (
 	"tollgate/internal/webhook"
 )
 
-// minParallel is the minimum number of parallel tests, because they mostly wait.
+// minParallel is the minimum number of parallel tests. The tests mostly wait.
 const minParallel = 8
 
 func TestMain(m *testing.M) {
@@ -78,15 +78,15 @@ lines:
 
 // testNode is a node of a cluster.
 type testNode struct {
-	t     testing.TB
-	db    *store.DB
-	self  *node.Node
-	books *ledger.Ledger
-	jobs  *Jobs
-	ctx   context.Context
-	stop  context.CancelFunc
-	ended bool
-	loops sync.WaitGroup
+	t      testing.TB
+	db     *store.DB
+	self   *node.Node
+	ledger *ledger.Ledger
+	jobs   *Jobs
+	ctx    context.Context
+	stop   context.CancelFunc
+	ended  bool
+	loops  sync.WaitGroup
 
 	lines   *line.Lines
 	watcher *catalog.Watcher
@@ -163,8 +163,8 @@ func (c *cluster) start(n *testNode, model string, count int64) (id string) {
 	return id
 }
 
-// open creates an account with a balance and a key.
-func (c *cluster) open(balance money.Amount) (owner, key string) {
+// open creates an account with a balance and a key, and returns their ids.
+func (c *cluster) open(balance money.Amount) (accountID, keyID string) {
 	c.t.Helper()
 	c.updateTx(func(tx *store.Tx) error {
 		a, err := account.CreateTx(tx, account.NewAccount{Name: "somebody"})
@@ -175,23 +175,23 @@ func (c *cluster) open(balance money.Amount) (owner, key string) {
 			return err
 		}
 		k, _, err := account.CreateKeyTx(tx, a.ID, account.KeySettings{})
-		owner, key = a.ID, k.ID
+		accountID, keyID = a.ID, k.ID
 		return err
 	})
-	return owner, key
+	return accountID, keyID
 }
 
 // node starts a node with all its loops.
 func (c *cluster) node() *testNode {
 	c.t.Helper()
 	n := c.idleNode()
-	for _, run := range []func(context.Context){n.watcher.Run, n.books.Run, n.lines.Run, n.jobs.Run} {
+	for _, run := range []func(context.Context){n.watcher.Run, n.ledger.Run, n.lines.Run, n.jobs.Run} {
 		n.loops.Go(func() { run(n.ctx) })
 	}
 	return n
 }
 
-// idleNode returns a node without loops: the test calls its steps. Workers run.
+// idleNode returns a node without loops. The test calls the steps of Run, and workers run.
 func (c *cluster) idleNode() *testNode {
 	c.t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(c.t.Context()))
@@ -202,8 +202,8 @@ func (c *cluster) idleNode() *testNode {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	n.self, n.books = self, ledger.New(ledger.Options{DB: db, Node: self, QueueWait: 10 * time.Second, Log: log})
-	if err := n.books.Start(ctx); err != nil {
+	n.self, n.ledger = self, ledger.New(ledger.Options{DB: db, Node: self, QueueWait: 10 * time.Second, Log: log})
+	if err := n.ledger.Start(ctx); err != nil {
 		c.t.Fatal(err)
 	}
 	n.watcher = catalog.NewWatcher(catalog.WatcherOptions{DB: db, Providers: c.providers,
@@ -222,7 +222,7 @@ func (c *cluster) idleNode() *testNode {
 		c.t.Fatal(err)
 	}
 	hooks := webhook.New(webhook.Options{DB: db, Guard: egress.New(nil), Node: self})
-	o := Options{DB: db, Ledger: n.books, Node: self, Lines: n.lines, Catalog: n.watcher, Media: files, Webhooks: hooks, Log: log}
+	o := Options{DB: db, Ledger: n.ledger, Node: self, Lines: n.lines, Catalog: n.watcher, Media: files, Webhooks: hooks, Log: log}
 	if c.edit != nil {
 		c.edit(&o)
 	}
@@ -233,14 +233,14 @@ func (c *cluster) idleNode() *testNode {
 	return n
 }
 
-// kill stops a node like a crash: its calls fail and its jobs keep their rows.
+// kill stops a node like a crash. Calls in flight fail, and the rows of the node's jobs stay.
 func (n *testNode) kill() {
 	n.stop()
 	n.loops.Wait()
 	n.jobs.running.Wait()
 }
 
-// end stops a node once.
+// end stops a node. Later calls are no-ops.
 func (n *testNode) end() {
 	if n.ended {
 		return
@@ -249,15 +249,15 @@ func (n *testNode) end() {
 	n.kill()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	if err := n.books.Close(ctx); err != nil {
+	if err := n.ledger.Close(ctx); err != nil {
 		n.t.Errorf("close the ledger: %v", err)
 	}
 }
 
-// step calls a step of an idle node.
-func (n *testNode) step(what func(context.Context) error) {
+// step calls a step of Run on an idle node.
+func (n *testNode) step(fn func(context.Context) error) {
 	n.t.Helper()
-	if err := what(n.ctx); err != nil {
+	if err := fn(n.ctx); err != nil {
 		n.t.Fatal(err)
 	}
 }
@@ -277,7 +277,7 @@ func eachURL(t *testing.T, name string, test func(t *testing.T, url string)) {
 	})
 }
 
-// oneAndTwoNodes runs test with one node on both databases and with two on PostgreSQL.
+// oneAndTwoNodes runs test with one node on both databases and with two nodes on PostgreSQL.
 func oneAndTwoNodes(t *testing.T, test func(t *testing.T, url string, nodes int)) {
 	eachURL(t, "one node", func(t *testing.T, url string) { test(t, url, 1) })
 	t.Run("two nodes", func(t *testing.T) {
@@ -307,12 +307,13 @@ func (c *cluster) submission(n *testNode, model string, count int64) Submission 
 	if m.Kind == catalog.KindVideo {
 		plan.Seconds, endpoint = 5, "/v1/videos/generations"
 	}
-	return Submission{Request: id.New("req_"), Account: c.account, Key: c.key, KeyVersion: c.version(c.key), Endpoint: endpoint, Snapshot: s,
-		Model: m, Plan: plan,
+	return Submission{Request: id.New("req_"), Account: c.account, Key: c.key, KeyVersion: c.keyVersion(c.key), Endpoint: endpoint,
+		Snapshot: s, Model: m, Plan: plan,
 		Prompt: "a boat", Job: NewID(), Received: time.Now()}
 }
 
-func (c *cluster) version(key string) int64 {
+// keyVersion returns the version of a key's row.
+func (c *cluster) keyVersion(key string) int64 {
 	c.t.Helper()
 	var version int64
 	c.viewTx(func(tx *store.Tx) error {
@@ -323,7 +324,7 @@ func (c *cluster) version(key string) int64 {
 	return version
 }
 
-// submit returns the id of the new job.
+// submit submits a job and returns the job's id.
 func (c *cluster) submit(n *testNode, s Submission) string {
 	c.t.Helper()
 	body, err := n.jobs.Submit(c.t.Context(), s)
@@ -333,7 +334,7 @@ func (c *cluster) submit(n *testNode, s Submission) string {
 	var b struct{ ID, Object, Status, Model string }
 	if err := json.Unmarshal(body, &b); err != nil || b.Status != "queued" || b.Model != s.Model.ID ||
 		b.Object != string(s.Model.Kind)+".generation.job" {
-		c.t.Fatalf("202 body %s", body)
+		c.t.Fatalf("Submit returned %s, want a queued job", body)
 	}
 	return b.ID
 }
@@ -364,30 +365,31 @@ func (c *cluster) poll(n *testNode, kind, id string) jobBody {
 func parse(t testing.TB, body []byte) (s jobBody) {
 	t.Helper()
 	if err := json.Unmarshal(body, &s); err != nil {
-		t.Errorf("%v in %s", err, body)
+		t.Errorf("decode the body %s: %v", body, err)
 	}
 	return s
 }
 
 // await waits until a job's body meets a condition.
-func (c *cluster) await(n *testNode, kind, id string, until func(jobBody) bool) jobBody {
+func (c *cluster) await(n *testNode, kind, id string, met func(jobBody) bool) jobBody {
 	c.t.Helper()
 	deadline := time.After(30 * time.Second)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		s := c.poll(n, kind, id)
-		if until(s) {
+		if met(s) {
 			return s
 		}
 		select {
 		case <-deadline:
-			c.t.Fatalf("job %s still shows %+v; %+v", id, s, c.view(id))
+			c.t.Fatalf("timed out waiting for job %s: body %+v, view %+v", id, s, c.view(id))
 		case <-tick.C:
 		}
 	}
 }
 
+// final reports whether the job has ended.
 func final(s jobBody) bool { return s.Status == row.StatusSucceeded || s.Status == row.StatusFailed }
 
 // view returns the operator's view.
@@ -400,11 +402,11 @@ func (c *cluster) view(id string) (v View) {
 	return v
 }
 
-// checkStatus polls an image job.
+// checkStatus polls an image job and checks its status.
 func (c *cluster) checkStatus(n *testNode, id, want, when string) {
 	c.t.Helper()
 	if s := c.poll(n, upstream.KindImage, id); s.Status != want {
-		c.t.Errorf("%s: %+v, want %s", when, s, want)
+		c.t.Errorf("%s: the job is %+v, want %s", when, s, want)
 	}
 }
 
@@ -412,7 +414,7 @@ func (c *cluster) checkStatus(n *testNode, id, want, when string) {
 func (c *cluster) checkFailed(n *testNode, id string, want fault.Code, when string) {
 	c.t.Helper()
 	if s := c.poll(n, upstream.KindImage, id); s.Status != row.StatusFailed || s.Error.Code != string(want) {
-		c.t.Errorf("%s: %+v, want %s", when, s, want)
+		c.t.Errorf("%s: the job is %+v, want failed with %s", when, s, want)
 	}
 }
 
@@ -424,12 +426,12 @@ func (c *cluster) audit(charged money.Amount) {
 		c.t.Fatal(err)
 	}
 	if !report.OK {
-		c.t.Errorf("the books differ: %+v", report.Differences)
+		c.t.Errorf("the audit found differences: %+v", report.Differences)
 	}
 	err = c.db.View(context.WithoutCancel(c.t.Context()), func(tx *store.Tx) error {
 		u, err := ledger.UsageTx(tx, c.account)
 		if err == nil && u.Total.Cost != charged {
-			c.t.Errorf("charged %s, want %s", u.Total.Cost, charged)
+			c.t.Errorf("the account was charged %s, want %s", u.Total.Cost, charged)
 		}
 		return err
 	})
@@ -440,15 +442,15 @@ func (c *cluster) audit(charged money.Amount) {
 
 // startAll calls Start twice on each node at the same time.
 func startAll(t *testing.T, nodes []*testNode) {
-	var group sync.WaitGroup
+	var wg sync.WaitGroup
 	for _, n := range nodes {
 		for range 2 {
-			group.Go(func() {
+			wg.Go(func() {
 				if err := n.jobs.Start(n.ctx); err != nil {
 					t.Error(err)
 				}
 			})
 		}
 	}
-	group.Wait()
+	wg.Wait()
 }

@@ -15,8 +15,8 @@ import (
 )
 
 // Housekeep fails jobs that have waited too long or belong to disabled accounts, and deletes
-// expired records and spooled results. A failed task does not stop the others. It is one step of
-// Run.
+// expired records and spooled results. A failed task does not stop the other tasks. Housekeep is one
+// step of Run.
 func (j *Jobs) Housekeep(ctx context.Context) error {
 	if err := j.fixFutureTimes(ctx); err != nil {
 		return err
@@ -89,38 +89,38 @@ const maxDeleted = 500
 
 // deleteRecords deletes the records of jobs past the retention.
 func (j *Jobs) deleteRecords(ctx context.Context) (bool, error) {
-	var gone int64
+	var deleted int64
 	err := j.opts.DB.Update(ctx, func(tx *store.Tx) error {
 		now, err := tx.NowMS()
 		if err != nil {
 			return err
 		}
-		ids, err := store.Column[string](tx, pastRecords, j.oldest(now), maxDeleted)
+		ids, err := store.Column[string](tx, pastRecords, j.retentionStart(now), maxDeleted)
 		if err != nil || len(ids) == 0 {
-			gone = 0
+			deleted = 0
 			return err
 		}
-		gone, err = tx.Exec(`DELETE FROM job WHERE `+tx.In("id", 1), store.List(ids))
+		deleted, err = tx.Exec(`DELETE FROM job WHERE `+tx.In("id", 1), store.List(ids))
 		return err
 	})
-	return gone == maxDeleted, err
+	return deleted == maxDeleted, err
 }
 
-// failUnserved fails queued jobs of a model without a place in the current catalog.
+// failUnserved fails queued jobs of a model that is not in the current catalog.
 func (j *Jobs) failUnserved(ctx context.Context, model string) (bool, error) {
 	return j.failQueued(ctx, func(tx *store.Tx, _ int64) ([]string, error) {
 		return store.Column[string](tx, modelQueue, model, maxStarts)
 	}, func(rec *row.Job, _ *row.Run, _ int64) bool {
 		// The job may be from a newer catalog than this node's.
-		now := j.opts.Catalog.Current()
-		return rec.Revision <= now.Revision && !inCatalog(now, model)
+		snapshot := j.opts.Catalog.Current()
+		return rec.Revision <= snapshot.Revision && !inCatalog(snapshot, model)
 	}, row.JobError{Code: fault.UpstreamError,
 		Message: "The model is no longer served. You were not charged. Submit the job with another model."})
 }
 
 // failQueued fails a batch of queued jobs and reports whether there may be more.
 func (j *Jobs) failQueued(ctx context.Context, find func(tx *store.Tx, nowMS int64) ([]string, error),
-	applies func(rec *row.Job, p *row.Run, nowMS int64) bool, why row.JobError) (bool, error) {
+	applies func(rec *row.Job, p *row.Run, nowMS int64) bool, failure row.JobError) (bool, error) {
 	var ends []*ending
 	found := 0
 	err := j.opts.DB.View(ctx, func(tx *store.Tx) error {
@@ -142,7 +142,7 @@ func (j *Jobs) failQueued(ctx context.Context, find func(tx *store.Tx, nowMS int
 			if rec == nil || p.State != row.StateQueued || !applies(rec, p, now) {
 				continue
 			}
-			e := j.newEnding(rec, nil, p.Fence, why)
+			e := j.newEnding(rec, nil, p.Fence, failure)
 			e.condition = func(p *row.Run, nowMS int64) bool { return p.State == row.StateQueued && applies(rec, p, nowMS) }
 			ends = append(ends, e)
 		}
@@ -160,14 +160,14 @@ func (j *Jobs) endAll(ctx context.Context, ends []*ending) bool {
 	ctx, cancel := context.WithTimeout(ctx, writeWait)
 	defer cancel()
 	var ended atomic.Bool
-	var all sync.WaitGroup
+	var wg sync.WaitGroup
 	for _, e := range ends {
-		all.Go(func() {
+		wg.Go(func() {
 			if j.end(ctx, e) {
 				ended.Store(true)
 			}
 		})
 	}
-	all.Wait()
+	wg.Wait()
 	return ended.Load()
 }

@@ -4,7 +4,7 @@
 //   - One transaction begins a job and its hold. One other transaction ends it: final state, charge
 //     or refund, receipt, event, and the publication of its files. So a job ends once, is charged
 //     at most once, and never above its hold.
-//   - Each step is committed before the next one begins. After a take-over the new owner continues
+//   - Each step is committed before the next step begins. After a take-over the new owner continues
 //     with the provider's ticket. A submission with a lost answer is repeated at most once.
 //   - The owner of a job has its fence: each take-over raises the fence, and each write to a
 //     running job's row requires the current fence. The only exception is the provider's ticket,
@@ -12,8 +12,8 @@
 //   - A started job stays "processing" for its user.
 //   - If our own media store does not accept a result, the result is kept and stored later, without
 //     another submission. While the store is down, no job starts.
-//   - From the decision to submit until the end of the attempt, a job occupies one slot of its
-//     line, on whatever node.
+//   - A job occupies one slot of its line from the decision to submit until the end of the attempt,
+//     regardless of the node that runs the job.
 //
 // Package row reads and writes the rows, gallery shows an account its jobs, and proof audits them.
 package job
@@ -83,15 +83,15 @@ type Jobs struct {
 
 	polls, fetches, reads chan struct{}
 
-	clockSteps int64 // clock jumps seen by Housekeep; -1 before the first run
+	clockSteps int64 // clock jumps handled by Housekeep; -1 before the first run
 	writer     *batcher
 	onceLocks  *limit.Semaphores[string] // one submission at a time, by account and Idempotency-Key
 
 	wake     chan struct{} // a job may be ready to start
 	loggedAt atomic.Int64  // time of the last log line about an unavailable database, in ns
-	// stopWait, pollFirst and fetchFirst; shorter in tests
+	// stopWait, pollFirst and fetchFirst; tests set shorter times
 	stopWait, pollPause, fetchPause time.Duration
-	maxSpool                        int // lower in tests
+	maxSpool                        int // tests set a lower value
 
 	mu      sync.Mutex
 	workers map[string]*worker // by job

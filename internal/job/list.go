@@ -59,30 +59,31 @@ type source struct {
 func (f Filter) sources() []source {
 	switch {
 	case f.Code != "": // only failed jobs have a code
-		return []source{f.recorded()}
+		return []source{f.recordSource()}
 	case f.Status == row.StatusQueued, f.Status == row.StatusProcessing:
-		return []source{f.running()}
+		return []source{f.runSource()}
 	case f.Line != "" && f.Status == "":
-		return []source{f.running(), f.recorded()}
+		return []source{f.runSource(), f.recordSource()}
 	}
-	return []source{f.recorded()}
+	return []source{f.recordSource()}
 }
 
-func (f Filter) recorded() source {
+// recordSource selects records of jobs.
+func (f Filter) recordSource() source {
 	var w indexScan
-	w.by(f.Account, "account = ?", "account || '' = ?")
-	w.by(f.Line, "line = ? AND line <> ''", "line || '' = ?")
-	w.by(f.Model, "model = ? AND ended_ms >= 0", "model || '' = ?")
-	w.by(f.Status, "status = ? AND ended_ms > 0", "status || '' = ?")
-	w.by(f.Key, "key || '' = ?", "key || '' = ?")
-	w.by(f.Code, "code || '' = ?", "code || '' = ?")
+	w.add(f.Account, "account = ?", "account || '' = ?")
+	w.add(f.Line, "line = ? AND line <> ''", "line || '' = ?")
+	w.add(f.Model, "model = ? AND ended_ms >= 0", "model || '' = ?")
+	w.add(f.Status, "status = ? AND ended_ms > 0", "status || '' = ?")
+	w.add(f.Key, "key || '' = ?", "key || '' = ?")
+	w.add(f.Code, "code || '' = ?", "code || '' = ?")
 	return w.newest("job", f)
 }
 
-// running selects unfinished jobs.
-func (f Filter) running() source {
+// runSource selects unfinished jobs.
+func (f Filter) runSource() source {
 	var w indexScan
-	w.by(f.Line, "line = ? AND line <> ''", "")
+	w.add(f.Line, "line = ? AND line <> ''", "")
 	switch {
 	case f.Status == row.StatusQueued:
 		w.where = append(w.where, "started_ms + 0 = 0")
@@ -91,10 +92,10 @@ func (f Filter) running() source {
 	case f.Status == row.StatusProcessing:
 		w.where = append(w.where, "started_ms + 0 > 0")
 	}
-	w.by(f.Account, "account || '' = ?", "account || '' = ?")
-	w.by(f.Model, "model || '' = ?", "model || '' = ?")
+	w.add(f.Account, "account || '' = ?", "account || '' = ?")
+	w.add(f.Model, "model || '' = ?", "model || '' = ?")
 	const key = "(SELECT j.key FROM job j WHERE j.id = job_run.id) = ?"
-	w.by(f.Key, key, key)
+	w.add(f.Key, key, key)
 	return w.newest("job_run", f)
 }
 
@@ -105,7 +106,8 @@ type indexScan struct {
 	args  []any
 }
 
-func (w *indexScan) by(value, first, later string) {
+// add adds a condition, unless value is empty. The first condition of a source has the text first.
+func (w *indexScan) add(value, first, later string) {
 	if value == "" {
 		return
 	}
@@ -119,12 +121,12 @@ func (w *indexScan) by(value, first, later string) {
 
 // newest returns the query for one page.
 func (w *indexScan) newest(table string, f Filter) source {
-	w.by(f.After, "id < ?", "id < ?")
+	w.add(f.After, "id < ?", "id < ?")
 	if f.SinceMS > 0 {
-		w.by(id.First(row.IDPrefix, time.UnixMilli(f.SinceMS)), "id >= ?", "id >= ?")
+		w.add(id.First(row.IDPrefix, time.UnixMilli(f.SinceMS)), "id >= ?", "id >= ?")
 	}
 	if f.UntilMS > 0 {
-		w.by(id.First(row.IDPrefix, time.UnixMilli(f.UntilMS)), "id < ?", "id < ?")
+		w.add(id.First(row.IDPrefix, time.UnixMilli(f.UntilMS)), "id < ?", "id < ?")
 	}
 	text := `SELECT id FROM ` + table
 	if len(w.where) > 0 {

@@ -9,10 +9,10 @@ import (
 	"tollgate/internal/store"
 )
 
-// Measure reads the oldest queued jobs along an index, at most maxMeasured of them.
+// Limits of Measure, which reads the oldest queued jobs along an index.
 const (
 	measureEvery = 10 * time.Second
-	maxMeasured  = 10_000
+	maxMeasured  = 10_000 // jobs
 )
 
 const measureQueues = `SELECT model, queued_ms FROM job_run WHERE state = 0 AND queued_ms > 0 ORDER BY queued_ms LIMIT $1`
@@ -38,8 +38,8 @@ func (j *Jobs) Measure(ctx context.Context) error {
 			if err := r.Scan(&model, &sinceMS); err != nil {
 				return err
 			}
-			q, known := queues[model]
-			if !known {
+			q, ok := queues[model]
+			if !ok {
 				q.oldest = time.Duration(max(now-sinceMS, 0)) * time.Millisecond
 			}
 			q.length++
@@ -51,7 +51,7 @@ func (j *Jobs) Measure(ctx context.Context) error {
 		return fmt.Errorf("measure the queues: %w", err)
 	}
 	for _, m := range j.opts.Catalog.Current().Models() {
-		if _, measured := queues[m.ID]; !measured && m.Kind != catalog.KindChat {
+		if _, ok := queues[m.ID]; !ok && m.Kind != catalog.KindChat {
 			queues[m.ID] = queueMeasure{}
 		}
 	}

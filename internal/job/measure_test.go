@@ -11,8 +11,8 @@ import (
 	"tollgate/internal/upstream/chatcall"
 )
 
-// TestMeasure checks the queue metrics: each model has them from the start until it has left the
-// catalog and has no jobs.
+// TestMeasure checks the length and the oldest job of each queue. A model has the metrics until the model
+// is removed from the catalog and has no jobs.
 func TestMeasure(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -21,40 +21,40 @@ func TestMeasure(t *testing.T) {
 		c.edit = func(o *Options) { o.Registry = registry }
 		n := c.idleNode()
 		n.step(n.jobs.Measure)
-		expect := func(model string, length float64, oldest time.Duration) {
+		checkQueue := func(model string, length float64, oldest time.Duration) {
 			t.Helper()
 			m := n.jobs.metrics
 			if got := testutil.ToFloat64(m.queued.WithLabelValues(model)); got != length {
-				t.Errorf("%v jobs wait for %s, want %v", got, model, length)
+				t.Errorf("%v queued jobs of %s, want %v", got, model, length)
 			}
 			got := testutil.ToFloat64(m.oldest.WithLabelValues(model))
 			if got < oldest.Seconds() || got > oldest.Seconds()+60 {
-				t.Errorf("the oldest job of %s waits %v s, want %v", model, got, oldest)
+				t.Errorf("the oldest job of %s has waited %v s, want about %v", model, got, oldest)
 			}
 		}
-		series := func(want int) {
+		checkSeries := func(want int) {
 			t.Helper()
 			got, err := testutil.GatherAndCount(registry, "tollgate_job_queued", "tollgate_job_oldest_queued_seconds")
 			if err != nil || got != want {
 				t.Errorf("%d series, want %d: %v", got, want, err)
 			}
 		}
-		expect("easel-1", 0, 0)
-		series(4)
+		checkQueue("easel-1", 0, 0)
+		checkSeries(4)
 		for range 3 {
 			c.submit(n, c.submission(n, "easel-1", 1))
 		}
 		old := c.submit(n, c.submission(n, "reel-1", 1))
 		c.update(`UPDATE job_run SET queued_ms = queued_ms - 3600000 WHERE id = '` + old + `'`)
 		n.step(n.jobs.Measure)
-		expect("easel-1", 3, 0)
-		expect("reel-1", 1, time.Hour)
+		checkQueue("easel-1", 3, 0)
+		checkQueue("reel-1", 1, time.Hour)
 		c.apply("models: [{id: chat-1, kind: chat, context_window: 1000, max_output_tokens: 100, price: {input: 1, output: 1}}]")
 		n.step(n.watcher.Refresh)
 		n.step(n.jobs.Measure)
-		expect("reel-1", 1, time.Hour) // the model still has jobs
+		checkQueue("reel-1", 1, time.Hour) // the model still has jobs
 		c.update(`DELETE FROM job_run`)
 		n.step(n.jobs.Measure)
-		series(0)
+		checkSeries(0)
 	})
 }

@@ -50,14 +50,14 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	return m
 }
 
-func (m *metrics) submitted(kind string)   { m.submissions.WithLabelValues(kind).Inc() }
-func (m *metrics) ended(kind, code string) { m.ends.WithLabelValues(kind, code).Inc() }
-func (m *metrics) step(name string)        { m.steps.WithLabelValues(name).Inc() }
+func (m *metrics) countSubmission(kind string) { m.submissions.WithLabelValues(kind).Inc() }
+func (m *metrics) countEnd(kind, code string)  { m.ends.WithLabelValues(kind, code).Inc() }
+func (m *metrics) countStep(name string)       { m.steps.WithLabelValues(name).Inc() }
 
 // setQueues sets the metrics of the queues and deletes the metrics of former queues.
 func (m *metrics) setQueues(queues map[string]queueMeasure) {
 	for model := range m.queues {
-		if _, still := queues[model]; !still {
+		if _, ok := queues[model]; !ok {
 			m.queued.DeleteLabelValues(model)
 			m.oldest.DeleteLabelValues(model)
 		}

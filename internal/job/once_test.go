@@ -23,13 +23,13 @@ func (c *cluster) submitTogether(key string, nodes ...*testNode) [][]byte {
 	c.t.Helper()
 	bodies := make([][]byte, len(nodes))
 	errs := make([]error, len(nodes))
-	var all sync.WaitGroup
+	var wg sync.WaitGroup
 	for i, n := range nodes {
 		s := c.submission(n, "easel-1", 1)
 		s.OnceKey, s.Fingerprint = key, []byte("the same")
-		all.Go(func() { bodies[i], errs[i] = n.jobs.Submit(c.t.Context(), s) })
+		wg.Go(func() { bodies[i], errs[i] = n.jobs.Submit(c.t.Context(), s) })
 	}
-	all.Wait()
+	wg.Wait()
 	for _, err := range errs {
 		if err != nil {
 			c.t.Fatal(err)
@@ -38,8 +38,8 @@ func (c *cluster) submitTogether(key string, nodes ...*testNode) [][]byte {
 	return bodies
 }
 
-// TestTwins submits equal requests concurrently. All get the same job.
-func TestTwins(t *testing.T) {
+// TestConcurrentRepeats checks that concurrent requests with one Idempotency-Key get the same job.
+func TestConcurrentRepeats(t *testing.T) {
 	t.Parallel()
 	test := func(t *testing.T, url string, nodes int) {
 		c := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
@@ -65,52 +65,53 @@ func TestTwins(t *testing.T) {
 	oneAndTwoNodes(t, test)
 }
 
-// TestCanceledTwin cancels a submission that waits for another one with the same key. It reserves
-// and inserts nothing.
-func TestCanceledTwin(t *testing.T) {
+// TestCanceledRepeat checks that a submission canceled while it waits for another submission with the
+// same key writes nothing.
+func TestCanceledRepeat(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		c, n := twoLineCluster(t, url, &generator{}, &generator{})
 		s := c.submission(n, "easel-1", 1)
 		s.OnceKey, s.Fingerprint = "k", []byte("the same")
-		twin, err := n.jobs.onceLocks.Acquire(t.Context(), s.Account+" "+s.OnceKey)
+		unlock, err := n.jobs.onceLocks.Acquire(t.Context(), s.Account+" "+s.OnceKey)
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, leave := context.WithCancel(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
 		answer := make(chan error, 1)
 		go func() {
 			_, err := n.jobs.Submit(ctx, s)
 			answer <- err
 		}()
-		leave()
+		cancel()
 		select {
 		case err := <-answer:
 			if !errors.Is(err, context.Canceled) {
-				t.Errorf("%v", err)
+				t.Errorf("Submit: %v, want %v", err, context.Canceled)
 			}
 		case <-time.After(10 * time.Second):
-			t.Fatal("it waits for its twin although its client has left")
+			t.Fatal("Submit still waits for the lock after its context was canceled")
 		}
 		c.checkRows(0, 0, 0)
-		twin()
+		unlock()
 		if keys := n.jobs.onceLocks.Len(); keys > 0 {
-			t.Errorf("%d keys are remembered", keys)
+			t.Errorf("onceLocks has %d keys, want 0", keys)
 		}
 		c.submitTogether("k", n)
 		c.audit(0)
 	})
 }
 
-// TestOnceKey checks the scope and the lifetime of a key.
+// TestOnceKey checks that an Idempotency-Key belongs to one account and request, and expires with the
+// job's record.
 func TestOnceKey(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		c, n := twoLineCluster(t, url, &generator{blocks: true}, &generator{})
 		ctx := t.Context()
-		send := func(key, print string) (string, error) {
+		send := func(key, request string) (string, error) {
 			s := c.submission(n, "easel-1", 1)
-			s.OnceKey, s.Fingerprint = key, []byte(print)
+			s.OnceKey, s.Fingerprint = key, []byte(request)
 			body, err := n.jobs.Submit(ctx, s)
 			return string(body), err
 		}
@@ -119,24 +120,24 @@ func TestOnceKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		if again, err := send("k", "one"); err != nil || again != first {
-			t.Errorf("%s %v, want %s", again, err, first)
+			t.Errorf("repeated request: got %s and error %v, want %s", again, err, first)
 		}
-		if known, err := n.jobs.FindOnce(ctx, c.account, "k", []byte("one")); err != nil || string(known) != first {
-			t.Errorf("known: %s %v", known, err)
+		if body, err := n.jobs.FindOnce(ctx, c.account, "k", []byte("one")); err != nil || string(body) != first {
+			t.Errorf("FindOnce returned %s and error %v, want %s", body, err, first)
 		}
 		if _, err := send("k", "two"); err == nil || fault.Of(err).Code != fault.InvalidRequest {
-			t.Errorf("another request: %v", err)
+			t.Errorf("Submit of another request with the key: %v, want %s", err, fault.InvalidRequest)
 		}
 		if _, err := n.jobs.FindOnce(ctx, c.account, "k", []byte("two")); err == nil || fault.Of(err).Code != fault.InvalidRequest {
-			t.Errorf("another request, known: %v", err)
+			t.Errorf("FindOnce for another request with the key: %v, want %s", err, fault.InvalidRequest)
 		}
 		if other, err := send("K", "one"); err != nil || other == first {
-			t.Errorf("another key: %s %v", other, err)
+			t.Errorf("another key: got %s and error %v, want another job", other, err)
 		}
 		owner, key := c.account, c.key
 		c.account, c.key = c.open(cent * 100)
 		if other, err := send("k", "two"); err != nil || other == first {
-			t.Errorf("another account: %s %v", other, err)
+			t.Errorf("another account: got %s and error %v, want another job", other, err)
 		}
 		c.account, c.key = owner, key
 
@@ -145,36 +146,36 @@ func TestOnceKey(t *testing.T) {
 		n.step(n.jobs.Start)
 		c.await(n, "image", id, final)
 		if again, err := send("k", "one"); err != nil || again != first {
-			t.Errorf("after the end: %s %v", again, err)
+			t.Errorf("repeated request after the job's end: got %s and error %v, want %s", again, err, first)
 		}
 		c.age(id, n.jobs.opts.Retention)
-		if known, err := n.jobs.FindOnce(ctx, c.account, "k", []byte("two")); known != nil || err != nil {
-			t.Errorf("known beyond its record: %s %v", known, err)
+		if body, err := n.jobs.FindOnce(ctx, c.account, "k", []byte("two")); body != nil || err != nil {
+			t.Errorf("FindOnce with an expired record: got %s and error %v, want no job", body, err)
 		}
 		if later, err := send("k", "two"); err != nil || later == first {
-			t.Errorf("the key of a record that has run out: %s %v", later, err)
+			t.Errorf("the key of an expired record: got %s and error %v, want another job", later, err)
 		}
 	})
 }
 
 // age moves the end of a job and its receipt into the past.
-func (c *cluster) age(id string, by time.Duration) {
+func (c *cluster) age(id string, d time.Duration) {
 	c.t.Helper()
 	c.updateTx(func(tx *store.Tx) error {
-		changed, err := tx.Exec(`UPDATE job SET ended_ms = ended_ms - $1 WHERE id = $2 AND ended_ms > 0`, by.Milliseconds(), id)
+		changed, err := tx.Exec(`UPDATE job SET ended_ms = ended_ms - $1 WHERE id = $2 AND ended_ms > 0`, d.Milliseconds(), id)
 		if err == nil && changed != 1 {
-			err = fmt.Errorf("%d jobs have ended", changed)
+			err = fmt.Errorf("changed %d ended jobs, want 1", changed)
 		}
 		if err == nil {
-			_, err = tx.Exec(`UPDATE ledger_receipt SET ended_ms = ended_ms - $1 WHERE job = $2`, by.Milliseconds(), id)
+			_, err = tx.Exec(`UPDATE ledger_receipt SET ended_ms = ended_ms - $1 WHERE job = $2`, d.Milliseconds(), id)
 		}
 		return err
 	})
 }
 
-// TestReferencesOfTwins checks that the references of a submission without a job are deleted at
-// once, and those of a job at its end.
-func TestReferencesOfTwins(t *testing.T) {
+// TestReferencesAreDeleted checks that the references of a repeated or rejected submission are deleted
+// at once, and the references of a job at the job's end.
+func TestReferencesAreDeleted(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		c, n := twoLineCluster(t, url, &generator{blocks: true}, &generator{})
@@ -192,7 +193,7 @@ func TestReferencesOfTwins(t *testing.T) {
 			}
 			return strings.Split(string(body)+`""""`, `"`)[3], file
 		}
-		there := func(f media.File) bool {
+		exists := func(f media.File) bool {
 			body, _, err := n.jobs.opts.Media.Open(t.Context(), f.Name)
 			if err == nil {
 				body.Close()
@@ -202,24 +203,25 @@ func TestReferencesOfTwins(t *testing.T) {
 		id, first := submit("k", c.account, 1)
 		_, second := submit("k", c.account, 1)
 		_, third := submit("k", "acct_unknown", 1)
-		if !there(first) || there(second) || there(third) {
-			t.Errorf("references: of the job %t, of its twin %t, of a refused one %t", there(first), there(second), there(third))
+		if !exists(first) || exists(second) || exists(third) {
+			t.Errorf("references exist: job %t, repeated request %t, rejected request %t, want only the job's",
+				exists(first), exists(second), exists(third))
 		}
 		m := c.generators["first"].(*generator)
 		m.before = func(_ context.Context, step string) error {
-			if !there(first) {
-				t.Error("the reference is gone while its job runs")
+			if !exists(first) {
+				t.Error("the reference was deleted before its job ended")
 			}
 			return nil
 		}
 		n.step(n.jobs.Start)
 		c.await(n, "image", id, final)
-		if there(first) {
-			t.Error("the reference is still there after its job has ended")
+		if exists(first) {
+			t.Error("the reference still exists after its job has ended")
 		}
-		if work := m.submitted[0]; len(work.References) != 1 || work.References[0].Size != first.Size || work.References[0].URL != "" ||
-			work.References[0].Role != "last_frame" {
-			t.Errorf("the line got %+v", work.References)
+		if refs := m.submitted[0].References; len(refs) != 1 || refs[0].Size != first.Size || refs[0].URL != "" ||
+			refs[0].Role != "last_frame" {
+			t.Errorf("the line got the references %+v, want one last_frame of %d bytes", refs, first.Size)
 		}
 	})
 }

@@ -24,8 +24,8 @@ type View struct {
 	Held, Cost         money.Amount
 	Over               money.Amount // usage above the hold
 	StartedMS, EndedMS int64
-	// Node is the epoch of the node that processes the job, if any, and Host is its machine, if
-	// known.
+	// Node is the epoch of the node that processes the job, or empty. Host is the node's machine, or
+	// empty if unknown.
 	Node, Host string
 
 	queued *queuedJob // nil if the job has started
@@ -37,8 +37,8 @@ type queuedJob struct {
 	state, turn int64
 }
 
-// Note adds statements to the transaction of an operator's action, to log the action. It is called
-// again if the transaction is retried.
+// Note logs an operator's action by adding statements to the action's transaction. Note is called again
+// if the transaction is retried.
 type Note func(q *store.Batch, nowMS int64, account, job string)
 
 // GetTx reads a job. It may return ErrNoJob.
@@ -116,7 +116,7 @@ func (j *Jobs) Cancel(ctx context.Context, id string, note Note) error {
 		return endedError(id)
 	}
 	stopWorker()
-	j.cancelAtProvider(ctx, rec, &e.row.Run)
+	j.cancelAtProvider(ctx, rec, &e.run.Run)
 	return nil
 }
 

@@ -23,7 +23,7 @@ func (j *Jobs) recordOutage(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("note an outage of the media store: %w", err)
+		return fmt.Errorf("record an outage of the media store: %w", err)
 	}
 	return nil
 }

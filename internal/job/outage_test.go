@@ -42,7 +42,7 @@ func (c *cluster) mendMedia(nodes ...*testNode) {
 	}
 }
 
-// awaitKept waits for the step row.StepKept of a job: its results wait for the media store.
+// awaitKept waits for the step row.StepKept of a job, after which its results wait for the media store.
 func (c *cluster) awaitKept(n *testNode, kind, id string) {
 	c.t.Helper()
 	c.await(n, kind, id, func(jobBody) bool { return c.hasStep(id, row.StepKept) })
@@ -83,42 +83,42 @@ func outageCases() []outageCase {
 	}
 }
 
-// outage is a case with its job, on a node whose media store is down.
+// outage is a case's job on a node whose media store is down.
 type outage struct {
 	outageCase
-	h  *cluster
+	c  *cluster
 	n  *testNode
 	id string
 }
 
-// release takes the job from its node, as the node does if it cannot continue.
+// release makes the job available to other nodes.
 func (o *outage) release() {
-	o.h.t.Helper()
-	o.h.update(`UPDATE job_run SET epoch = $1 WHERE id = $2`, noOwner, o.id)
+	o.c.t.Helper()
+	o.c.update(`UPDATE job_run SET epoch = $1 WHERE id = $2`, noOwner, o.id)
 }
 
 // await waits for the end of the job and checks that it succeeded.
 func (o *outage) await(n *testNode) {
-	o.h.t.Helper()
-	done := o.h.await(n, o.kind, o.id, final)
-	if done.Status != row.StatusSucceeded || int64(len(done.Data)) != o.count {
-		o.h.t.Errorf("the job ended as %+v %+v", done, done.Error)
+	o.c.t.Helper()
+	body := o.c.await(n, o.kind, o.id, final)
+	if body.Status != row.StatusSucceeded || int64(len(body.Data)) != o.count {
+		o.c.t.Errorf("the job is %+v with error %+v, want succeeded with %d results", body, body.Error, o.count)
 	}
-	o.h.onlyPublic(n, done)
+	o.c.checkFiles(n, body)
 }
 
 // awaitFailure waits for the end of the job and checks its error.
 func (o *outage) awaitFailure() {
-	o.h.t.Helper()
-	done := o.h.await(o.n, o.kind, o.id, final)
-	if done.Error == nil || done.Error.Code != string(o.code) {
-		o.h.t.Errorf("the job ended as %+v %+v", done, done.Error)
+	o.c.t.Helper()
+	body := o.c.await(o.n, o.kind, o.id, final)
+	if body.Error == nil || body.Error.Code != string(o.code) {
+		o.c.t.Errorf("the job is %+v with error %+v, want code %s", body, body.Error, o.code)
 	}
 }
 
-// eachOutage starts the job of each case during an outage and runs scene, which returns the last node
-// and the expected charge. Then it checks the charge, that the job was submitted once, and that the
-// spool is empty.
+// eachOutage starts the job of each case during an outage and runs the function scene, which returns the
+// last node and the expected charge. Then eachOutage checks the charge, the single submission and the
+// empty spool.
 func eachOutage(t *testing.T, prepare func(tt outageCase, j *Jobs), scene func(o *outage) (last *testNode, cost money.Amount)) {
 	for _, tt := range outageCases() {
 		eachURL(t, tt.name, func(t *testing.T, url string) {
@@ -130,12 +130,12 @@ func eachOutage(t *testing.T, prepare func(tt outageCase, j *Jobs), scene func(o
 			n.step(n.jobs.Start)
 			last, cost := scene(o)
 			if first.count() != 1 || second.count() != 0 {
-				t.Errorf("%d and %d submissions", first.count(), second.count())
+				t.Errorf("the lines got %d and %d submissions, want 1 and 0", first.count(), second.count())
 			}
 			c.audit(cost)
 			last.step(last.jobs.Housekeep)
 			if got := c.spooled(); got != 0 {
-				t.Errorf("%d parts are left in the spool", got)
+				t.Errorf("the spool has %d parts, want none", got)
 			}
 		})
 	}
@@ -146,16 +146,16 @@ func eachOutage(t *testing.T, prepare func(tt outageCase, j *Jobs), scene func(o
 func TestMediaOutage(t *testing.T) {
 	t.Parallel()
 	eachOutage(t, func(outageCase, *Jobs) {}, func(o *outage) (*testNode, money.Amount) {
-		c, n := o.h, o.n
+		c, n := o.c, o.n
 		c.awaitKept(n, o.kind, o.id)
 		if s := c.poll(n, o.kind, o.id); s.Status != row.StatusProcessing {
-			c.t.Errorf("the job shows %+v", s)
+			c.t.Errorf("the job is %+v, want processing", s)
 		}
 		if got := c.spooled(); got != o.spooled {
-			c.t.Errorf("%d parts are kept, want %d", got, o.spooled)
+			c.t.Errorf("the spool has %d parts, want %d", got, o.spooled)
 		}
 		if since, down := n.jobs.opts.Media.Down(); !down || since.IsZero() {
-			c.t.Error("the media store is not down")
+			c.t.Error("Down reports a working media store")
 		}
 		other := c.submit(n, c.submission(n, "easel-1", 1))
 		for range 3 {
@@ -171,12 +171,12 @@ func TestMediaOutage(t *testing.T) {
 	})
 }
 
-// TestNodesDieDuringOutage checks that a node stores the results that a dead node has kept, even if a
+// TestNodesDieDuringOutage checks that a node stores the results kept by a dead node, even if a
 // second node took the job over and died during the outage.
 func TestNodesDieDuringOutage(t *testing.T) {
 	t.Parallel()
 	eachOutage(t, func(outageCase, *Jobs) {}, func(o *outage) (*testNode, money.Amount) {
-		c := o.h
+		c := o.c
 		c.awaitKept(o.n, o.kind, o.id)
 		o.n.kill()
 		o.release()
@@ -204,8 +204,8 @@ func TestLongOutage(t *testing.T) {
 	})
 }
 
-// TestFullSpool checks that, if the spool is full, only the links of results behind links are kept, and
-// a job with inline results fails and is refunded.
+// TestFullSpool checks that a full spool keeps only the links of results and a job with inline
+// results fails and is refunded.
 func TestFullSpool(t *testing.T) {
 	t.Parallel()
 	eachOutage(t, func(c outageCase, j *Jobs) { j.maxSpool = int(c.count) - 1 }, func(o *outage) (*testNode, money.Amount) {
@@ -213,11 +213,11 @@ func TestFullSpool(t *testing.T) {
 			o.awaitFailure()
 			return o.n, 0
 		}
-		o.h.awaitKept(o.n, o.kind, o.id)
-		if got := o.h.spooled(); got > o.n.jobs.maxSpool {
-			o.h.t.Errorf("%d parts are kept, want at most %d", got, o.n.jobs.maxSpool)
+		o.c.awaitKept(o.n, o.kind, o.id)
+		if got := o.c.spooled(); got > o.n.jobs.maxSpool {
+			o.c.t.Errorf("the spool has %d parts, want at most %d", got, o.n.jobs.maxSpool)
 		}
-		o.h.mendMedia(o.n)
+		o.c.mendMedia(o.n)
 		o.await(o.n)
 		return o.n, o.cost
 	})
@@ -231,43 +231,43 @@ func TestStartLimitDuringOutage(t *testing.T) {
 		c := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{}, "second": &generator{}})
 		n, other := c.idleNode(), c.idleNode()
 		limit := n.jobs.opts.StartLimit
-		long := c.submit(n, c.submission(n, "easel-1", 1))
-		tooLong := c.submit(n, c.submission(n, "reel-1", 1))
-		c.update(`UPDATE job_run SET queued_ms = queued_ms - $1 WHERE id = $2`, (limit + time.Minute).Milliseconds(), long)
-		c.update(`UPDATE job_run SET queued_ms = queued_ms - $1 WHERE id = $2`, (limit + time.Hour + time.Minute).Milliseconds(), tooLong)
+		within := c.submit(n, c.submission(n, "easel-1", 1))
+		overdue := c.submit(n, c.submission(n, "reel-1", 1))
+		c.update(`UPDATE job_run SET queued_ms = queued_ms - $1 WHERE id = $2`, (limit + time.Minute).Milliseconds(), within)
+		c.update(`UPDATE job_run SET queued_ms = queued_ms - $1 WHERE id = $2`, (limit + time.Hour + time.Minute).Milliseconds(), overdue)
 		c.breakMedia()
 		if _, err := n.jobs.opts.Media.Keep(t.Context(), "job_x", picture(), format.Policy{}); err == nil {
-			t.Fatal("a broken store accepted a file")
+			t.Fatal("the broken media store accepted a file")
 		}
 		n.step(n.jobs.Housekeep)
 		other.step(other.jobs.Housekeep)
-		c.checkStatus(n, long, row.StatusQueued, "the job within the limit")
-		if s := c.poll(n, upstream.KindVideo, tooLong); s.Status != row.StatusFailed {
-			t.Errorf("the job over the longer limit shows %+v", s)
+		c.checkStatus(n, within, row.StatusQueued, "the job within the longer limit")
+		if s := c.poll(n, upstream.KindVideo, overdue); s.Status != row.StatusFailed {
+			t.Errorf("the job past the longer limit is %+v, want failed", s)
 		}
 		c.mendMedia(n)
 		other.step(other.jobs.Start)
-		if done := c.await(other, upstream.KindImage, long, final); done.Status != row.StatusSucceeded {
-			t.Errorf("the job ended as %+v %+v", done, done.Error)
+		if body := c.await(other, upstream.KindImage, within, final); body.Status != row.StatusSucceeded {
+			t.Errorf("the job is %+v with error %+v, want succeeded", body, body.Error)
 		}
 		// An outage that is over does not extend the limit.
 		c.update(`UPDATE job_outage SET seen_ms = seen_ms - $1`, (limit + time.Minute).Milliseconds())
-		late := c.submit(n, c.submission(n, "easel-1", 1))
-		c.update(`UPDATE job_run SET queued_ms = queued_ms - $1 WHERE id = $2`, (limit + time.Minute).Milliseconds(), late)
+		later := c.submit(n, c.submission(n, "easel-1", 1))
+		c.update(`UPDATE job_run SET queued_ms = queued_ms - $1 WHERE id = $2`, (limit + time.Minute).Milliseconds(), later)
 		n.step(n.jobs.Housekeep)
-		c.checkStatus(n, late, row.StatusFailed, "a job queued after the outage")
+		c.checkStatus(n, later, row.StatusFailed, "a job queued after the outage")
 		c.audit(3 * cent)
 	})
 }
 
-// TestUnreadableReferences lets the media store fail while an adapter reads a reference. Whatever
-// error the adapter returns, the line is not blamed and the job waits.
+// TestUnreadableReferences checks that a failed read of a reference from the media store does not count
+// against the line, whatever error the adapter returns and the job waits.
 func TestUnreadableReferences(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]func(err error) error{
-		"as adapters report it":      func(err error) error { return upstream.UnreadableFile(err) },
-		"as a lost answer":           func(err error) error { return upstream.LostAnswer(context.Background(), err) },
-		"without blame for the line": func(err error) error { return upstream.AsJobFailure(err) },
+		"unreadable file": func(err error) error { return upstream.UnreadableFile(err) },
+		"lost answer":     func(err error) error { return upstream.LostAnswer(context.Background(), err) },
+		"job failure":     func(err error) error { return upstream.AsJobFailure(err) },
 	} {
 		eachURL(t, name, func(t *testing.T, url string) {
 			first := &generator{}
@@ -291,13 +291,13 @@ func TestUnreadableReferences(t *testing.T) {
 			n.step(n.jobs.Start)
 			c.await(n, upstream.KindImage, id, func(jobBody) bool { return c.hasStep(id, row.StepAttemptFailed) })
 			if a := c.view(id).Attempts; len(a) != 1 || a[0].Next != "later" || a[0].Lost {
-				t.Errorf("%+v", a)
+				t.Errorf("the attempts are %+v, want one to be repeated later", a)
 			}
 			c.mendMedia(n)
 			c.update(`UPDATE job_run SET wake_ms = 0`)
 			n.step(n.jobs.Start)
-			if done := c.await(n, upstream.KindImage, id, final); done.Status != row.StatusSucceeded {
-				t.Errorf("the job ended as %+v %+v", done, done.Error)
+			if body := c.await(n, upstream.KindImage, id, final); body.Status != row.StatusSucceeded {
+				t.Errorf("the job is %+v with error %+v, want succeeded", body, body.Error)
 			}
 			c.audit(3 * cent)
 		})

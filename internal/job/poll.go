@@ -11,9 +11,9 @@ import (
 	"tollgate/internal/store"
 )
 
-// Body returns a job in the form of its endpoint. The body of an ended job is the body of its event.
-// Body reads one row by the primary key. Errors: 404 job_not_found if the account has no such job of
-// this kind or the record has expired, 503 if the database is unavailable.
+// Body returns the body for the job's endpoint. For an ended job, the job's event has the same body.
+// Body reads one row by the primary key. It returns 404 job_not_found if the account has no such job
+// of this kind or the record has expired, and 503 if the database is unavailable.
 func (j *Jobs) Body(ctx context.Context, account, kind, id string) ([]byte, error) {
 	var r row.Job
 	var state, turn, started sql.NullInt64
@@ -30,12 +30,12 @@ func (j *Jobs) Body(ctx context.Context, account, kind, id string) ([]byte, erro
 		return nil, notFound(id)
 	case err != nil:
 		return nil, fault.TryAgain(fmt.Errorf("read a job: %w", err))
-	case r.Account != account || r.Kind != kind || (r.EndedMS > 0 && r.EndedMS <= j.oldest(now)):
+	case r.Account != account || r.Kind != kind || (r.EndedMS > 0 && r.EndedMS <= j.retentionStart(now)):
 		return nil, notFound(id)
 	case r.EndedMS > 0:
 		return []byte(r.Body), nil
 	case !state.Valid:
-		return nil, fault.TryAgain(fmt.Errorf("job %s runs and has no row of its progress", id))
+		return nil, fault.TryAgain(fmt.Errorf("job %s has not ended and has no row in job_run", id))
 	}
 	r.ID = id
 	if started.Int64 > 0 {

@@ -3,7 +3,6 @@ package job
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -20,9 +19,9 @@ import (
 )
 
 // withAccount returns the cluster with another account and key.
-func (c *cluster) withAccount(owner, key string) *cluster {
+func (c *cluster) withAccount(account, key string) *cluster {
 	other := *c
-	other.account, other.key = owner, key
+	other.account, other.key = account, key
 	return &other
 }
 
@@ -35,21 +34,22 @@ type queueModel struct {
 }
 
 type modelJob struct {
-	id, owner string
-	turn      int
+	id, account string
+	turn        int
 }
 
-func (e *queueModel) add(id, owner string) {
+// add appends a job at the account's next turn.
+func (e *queueModel) add(id, account string) {
 	turn := 1
 	if len(e.jobs) > 0 {
 		turn = slices.MinFunc(e.jobs, func(a, b modelJob) int { return cmp.Compare(a.turn, b.turn) }).turn
 	}
 	for _, j := range e.jobs {
-		if j.owner == owner {
+		if j.account == account {
 			turn = max(turn, j.turn+1)
 		}
 	}
-	e.jobs = append(e.jobs, modelJob{id, owner, turn})
+	e.jobs = append(e.jobs, modelJob{id, account, turn})
 }
 
 // order returns the jobs in the order of their starts.
@@ -95,8 +95,8 @@ lines:
     max_concurrent: 1
 `
 
-// TestQueueModel submits and starts jobs of several accounts in random order and compares positions
-// and starts with the model.
+// TestQueueModel compares the positions and the order of starts with queueModel, for jobs of several
+// accounts in random order.
 func TestQueueModel(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -120,7 +120,7 @@ func TestQueueModel(t *testing.T) {
 				n.runJobs()
 				next := want.order()
 				if len(next) > 0 && len(order.jobs) == len(started) {
-					t.Fatalf("nothing started of %v", next)
+					t.Fatalf("no job has started, want one of %v", next)
 				}
 				for i := range len(order.jobs) - len(started) {
 					started = append(started, next[i])
@@ -128,11 +128,11 @@ func TestQueueModel(t *testing.T) {
 				}
 			}
 			n.clearCache()
-			for at, id := range want.order() {
+			for position, id := range want.order() {
 				i := slices.IndexFunc(want.jobs, func(j modelJob) bool { return j.id == id })
-				s := c.withAccount(want.jobs[i].owner, "").poll(n, "image", id)
-				if s.Status != row.StatusQueued || *s.Position != int64(at) || *s.ETA < 1 {
-					t.Fatalf("job %s shows %s %d, want position %d", id, s.Status, *s.Position, at)
+				s := c.withAccount(want.jobs[i].account, "").poll(n, "image", id)
+				if s.Status != row.StatusQueued || *s.Position != int64(position) || *s.ETA < 1 {
+					t.Fatalf("job %s is %s at position %d, want queued at %d", id, s.Status, *s.Position, position)
 				}
 			}
 		}
@@ -142,25 +142,26 @@ func TestQueueModel(t *testing.T) {
 	})
 }
 
-// fill queues a number of jobs of the cluster's account.
+// fill submits a number of jobs for the cluster's account.
 func (c *cluster) fill(n *testNode, jobs int) {
 	c.t.Helper()
-	var all sync.WaitGroup
+	var wg sync.WaitGroup
 	slots := make(chan struct{}, 64)
 	for range jobs {
 		s := c.submission(n, "easel-1", 1)
 		slots <- struct{}{}
-		all.Go(func() {
+		wg.Go(func() {
 			defer func() { <-slots }()
 			if _, err := n.jobs.Submit(c.t.Context(), s); err != nil {
 				c.t.Error(err)
 			}
 		})
 	}
-	all.Wait()
+	wg.Wait()
 }
 
-// TestFairness queues a thousand jobs of one account. A job of another account gets the second turn.
+// TestFairness checks that a job of another account starts soon although one account has a thousand
+// queued jobs.
 func TestFairness(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -170,29 +171,29 @@ func TestFairness(t *testing.T) {
 		for range 3 { // the queue's current turn moves on
 			n.runJobs()
 		}
-		began := len(order.jobs)
-		var small []string
+		before := len(order.jobs)
+		var others []string
 		for range 2 {
 			other := c.withAccount(c.open(money.USD))
 			id := other.submit(n, other.submission(n, "easel-1", 1))
-			small = append(small, id)
+			others = append(others, id)
 			if s := other.poll(n, "image", id); *s.Position > 2 {
-				t.Errorf("a small account's job is behind %d others", *s.Position)
+				t.Errorf("another account's job has position %d, want at most 2", *s.Position)
 			}
 		}
 		for range 3 {
 			n.runJobs()
 		}
-		for _, id := range small {
-			if !slices.Contains(order.jobs[began:], id) {
-				t.Errorf("three more jobs have started, and %s is not among them", id)
+		for _, id := range others {
+			if !slices.Contains(order.jobs[before:], id) {
+				t.Errorf("job %s has not started after three more starts", id)
 			}
 		}
 	})
 }
 
-// TestReturnedJobIsNext returns a job to a queue whose current turn has moved on. The returned job
-// becomes the first of the queue, and new jobs do not pass waiting jobs.
+// TestReturnedJobIsNext checks that a job returned to a queue with a later turn becomes the first of
+// the queue and new jobs do not pass waiting jobs.
 func TestReturnedJobIsNext(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -223,11 +224,12 @@ func TestReturnedJobIsNext(t *testing.T) {
 			t.Errorf("the later job has position %d, the earlier job %d", *after.Position, *before.Position)
 		}
 		if ids := c.order(); ids[0] != returned {
-			t.Errorf("%v begins the queue, want the returned job %s", ids, returned)
+			t.Errorf("the queue is %v, want the returned job %s first", ids, returned)
 		}
 	})
 }
 
+// update runs a statement.
 func (c *cluster) update(query string, args ...any) {
 	c.t.Helper()
 	c.updateTx(func(tx *store.Tx) error {
@@ -246,18 +248,19 @@ func (c *cluster) order() (ids []string) {
 	return ids
 }
 
+// TestETA checks the estimated seconds until a job starts.
 func TestETA(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		ahead, busy int64
-		pace        time.Duration
-		want        int64
+		ahead, running int64
+		pace           time.Duration
+		want           int64
 	}{
 		{0, 0, time.Minute, 1}, {0, 1, 10 * time.Second, 10}, {0, 10, 10 * time.Second, 1}, {9, 1, 10 * time.Second, 100},
 		{9, 10, 10 * time.Second, 10}, {99, 10, 10 * time.Second, 100}, {5, 0, 0, 1}, {5, 0, time.Millisecond, 6},
 	} {
-		if got := eta(c.ahead, c.busy, c.pace); got != c.want {
-			t.Errorf("%d ahead, %d running, %s each: %d s, want %d", c.ahead, c.busy, c.pace, got, c.want)
+		if got := eta(c.ahead, c.running, c.pace); got != c.want {
+			t.Errorf("eta(%d, %d, %s) = %d, want %d", c.ahead, c.running, c.pace, got, c.want)
 		}
 	}
 }
@@ -274,23 +277,23 @@ func TestPace(t *testing.T) {
 			id := c.start(n, "easel-1", 1)
 			n.jobs.running.Wait()
 			if v := c.view(id); v.StartedMS == 0 || v.StartedMS > v.EndedMS {
-				t.Fatalf("started %d, ended %d", v.StartedMS, v.EndedMS)
+				t.Fatalf("the job started at %d and ended at %d", v.StartedMS, v.EndedMS)
 			}
 		}
 		c.fill(n, 4)
 		ids := c.order()
 		if s := c.poll(n, "image", ids[3]); *s.Position != 3 || *s.ETA > 60 {
-			t.Errorf("position %d, %d s", *s.Position, *s.ETA)
+			t.Errorf("position %d and ETA %d s, want 3 and at most 60 s", *s.Position, *s.ETA)
 		}
 		c.update(`UPDATE job SET started_ms = ended_ms - 100000 WHERE status = 'succeeded'`)
 		n.clearCache()
 		if s := c.poll(n, "image", ids[3]); *s.ETA != 400 {
-			t.Errorf("%d s for four jobs of 100 s", *s.ETA)
+			t.Errorf("ETA %d s after four jobs of 100 s, want 400 s", *s.ETA)
 		}
 	})
 }
 
-// TestQueueCacheReadsOnce polls many jobs of a queue. The queue is read once, and newer jobs get their
+// TestQueueCacheReadsOnce checks that polls read a queue once in maxQueueAge and newer jobs get
 // positions too.
 func TestQueueCacheReadsOnce(t *testing.T) {
 	t.Parallel()
@@ -310,20 +313,20 @@ func TestQueueCacheReadsOnce(t *testing.T) {
 		// The rows have changed, so this answer is from the cache.
 		c.update(`UPDATE job_run SET turn = turn + 1000 WHERE id = $1`, ids[0])
 		if s := c.poll(n, "image", ids[1]); *s.Position != 1 {
-			t.Errorf("the queue is read for each poll: position %d", *s.Position)
+			t.Errorf("position %d, want 1 from the cached queue", *s.Position)
 		}
-		late := c.submit(n, c.submission(n, "easel-1", 1))
-		if s := c.poll(n, "image", late); *s.Position != 50 {
-			t.Errorf("a job submitted after the read has position %d", *s.Position)
+		newer := c.submit(n, c.submission(n, "easel-1", 1))
+		if s := c.poll(n, "image", newer); *s.Position != 50 {
+			t.Errorf("a job newer than the cached queue has position %d, want 50", *s.Position)
 		}
-		clock = clock.Add(queueFresh + time.Millisecond)
+		clock = clock.Add(maxQueueAge + time.Millisecond)
 		if s := c.poll(n, "image", ids[1]); *s.Position != 0 {
-			t.Errorf("the queue is not read again after queueFresh: position %d", *s.Position)
+			t.Errorf("position %d after maxQueueAge, want 0 from a new read", *s.Position)
 		}
 	})
 }
 
-// TestManyPolls polls concurrently while jobs start and end.
+// TestManyPolls checks that concurrent polls never show a started job as queued.
 func TestManyPolls(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -336,28 +339,28 @@ func TestManyPolls(t *testing.T) {
 		}
 		ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
 		defer stop()
-		var all sync.WaitGroup
+		var wg sync.WaitGroup
 		for _, id := range ids {
-			all.Go(func() {
+			wg.Go(func() {
 				started := false
 				for ctx.Err() == nil {
 					body, err := n.jobs.Body(ctx, c.account, "image", id)
 					if err != nil {
-						t.Errorf("%v", err)
+						t.Errorf("Body: %v", err)
 						return
 					}
 					s := parse(t, body)
 					started = started || s.Status != row.StatusQueued
 					if started && s.Status == row.StatusQueued {
-						t.Errorf("queued again: %s", body)
+						t.Errorf("a started job has the body %s", body)
 					}
 					if final(s) {
 						return
 					}
 				}
-				t.Error(fmt.Errorf("job %s has not ended", id))
+				t.Errorf("job %s has not ended", id)
 			})
 		}
-		all.Wait()
+		wg.Wait()
 	})
 }

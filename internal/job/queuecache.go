@@ -17,19 +17,20 @@ import (
 
 // Limits of cached queues.
 const (
-	queueFresh = 400 * time.Millisecond // maximum age of positions
-	paceFresh  = 5 * time.Second        // maximum age of the median run time
-	maxSamples = 30
+	maxQueueAge = 400 * time.Millisecond // of positions
+	maxPaceAge  = 5 * time.Second        // of the median run time
+	maxSamples  = 30                     // ended jobs for the median run time
 )
 
-// Run times of a model without finished jobs.
+// Run times that a model without ended jobs is assumed to have.
 const (
 	defaultImageTime = 15 * time.Second
 	defaultVideoTime = 2 * time.Minute
 )
 
 // queueCache returns the positions of jobs in their queues. It reads a queue at most once in
-// queueFresh, for any number of calls. It counts separately for jobs newer than the cached queue.
+// maxQueueAge, for any number of calls. For a job newer than the cached queue, it counts the jobs ahead
+// in the database.
 type queueCache struct {
 	jobs *Jobs
 
@@ -50,10 +51,10 @@ func (e queueEntry) compare(o queueEntry) int {
 // queueState is a model's cached queue.
 type queueState struct {
 	mu      sync.Mutex
-	reading chan struct{} // closed at the end of the current read; nil without one
-	at      time.Time
+	reading chan struct{} // closed at the end of the current read; nil if none
+	readAt  time.Time
 	entries []queueEntry // ascending
-	busy    int64        // running jobs
+	running int64
 
 	paceAt time.Time
 	pace   time.Duration // median time from start to end
@@ -84,15 +85,15 @@ func (c *queueCache) position(ctx context.Context, r *row.Job, turn int64) (posi
 	}
 	entry := queueEntry{turn, r.ID}
 	v.mu.Lock()
-	at, found := slices.BinarySearchFunc(v.entries, entry, queueEntry.compare)
-	busy, pace := v.busy, v.pace
+	ahead, found := slices.BinarySearchFunc(v.entries, entry, queueEntry.compare)
+	running, pace := v.running, v.pace
 	v.mu.Unlock()
 	if !found { // newer than the cached queue
-		if at, err = c.countAheadOf(ctx, r.Model, entry); err != nil {
+		if ahead, err = c.countAheadOf(ctx, r.Model, entry); err != nil {
 			return 0, 0, err
 		}
 	}
-	return int64(at), eta(int64(at), busy, pace), nil
+	return int64(ahead), eta(int64(ahead), running, pace), nil
 }
 
 // refresh reads a queue if the cached queue is too old. One caller reads for all callers; the others
@@ -101,21 +102,21 @@ func (c *queueCache) refresh(ctx context.Context, v *queueState, r *row.Job) err
 	for {
 		v.mu.Lock()
 		now := c.jobs.opts.Now()
-		places, pace := now.Sub(v.at) > queueFresh, now.Sub(v.paceAt) > paceFresh
-		if !places && !pace {
+		queueOld, paceOld := now.Sub(v.readAt) > maxQueueAge, now.Sub(v.paceAt) > maxPaceAge
+		if !queueOld && !paceOld {
 			v.mu.Unlock()
 			return nil
 		}
-		under := v.reading
-		if under == nil {
+		reading := v.reading
+		if reading == nil {
 			v.reading = make(chan struct{})
 		}
 		v.mu.Unlock()
-		if under == nil {
-			return c.read(ctx, v, r, pace)
+		if reading == nil {
+			return c.read(ctx, v, r, paceOld)
 		}
 		select {
-		case <-under:
+		case <-reading:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -124,13 +125,13 @@ func (c *queueCache) refresh(ctx context.Context, v *queueState, r *row.Job) err
 
 // eta estimates the seconds until a job starts: the number of jobs ahead plus one, divided by the
 // number of running jobs, multiplied by the recent run time.
-func eta(ahead, busy int64, pace time.Duration) int64 {
-	if ahead == 0 && busy == 0 {
+func eta(ahead, running int64, pace time.Duration) int64 {
+	if ahead == 0 && running == 0 {
 		return 1
 	}
-	lanes := max(busy, 1)
+	parallel := max(running, 1)
 	seconds := int64((pace + time.Second - 1) / time.Second)
-	return max(1, ((ahead+1)*seconds+lanes-1)/lanes)
+	return max(1, ((ahead+1)*seconds+parallel-1)/parallel)
 }
 
 // read reads a model's queue along an index and, if withPace is true, the recent run times. The age
@@ -152,7 +153,7 @@ func (c *queueCache) read(ctx context.Context, v *queueState, r *row.Job, withPa
 				return err
 			}
 		}
-		return tx.QueryRow(countBusy, r.Model).Scan(&next.busy)
+		return tx.QueryRow(countRunning, r.Model).Scan(&next.running)
 	})
 	if err != nil {
 		return err
@@ -160,7 +161,7 @@ func (c *queueCache) read(ctx context.Context, v *queueState, r *row.Job, withPa
 	now := c.jobs.opts.Now()
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.entries, v.busy, v.at = next.entries, next.busy, now
+	v.entries, v.running, v.readAt = next.entries, next.running, now
 	if withPace {
 		v.pace, v.paceAt = next.pace, now
 	}

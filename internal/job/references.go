@@ -11,7 +11,7 @@ import (
 )
 
 // referenceErrors records errors of our own media store while a submission reads its references. The
-// line is not the cause of such a failure, whatever error the adapter returns.
+// line did not cause such a failure, even if the adapter returns another error.
 type referenceErrors struct {
 	mu    sync.Mutex
 	first error

@@ -32,14 +32,14 @@ type RequeueOptions struct {
 // request with the same Idempotency-Key gets the stored answer, and replayed is true.
 //
 // Errors: ErrNoJob, ledger.ErrOtherBody, ledger.ErrUnknown, the faults of an admission except 401
-// (the caller does not use the job's key), a fault for a succeeded job without Force, and a fault for
-// a job with reference files, because the end of a job deletes its reference files.
+// (the operator does not use the job's key), a fault for a succeeded job without Force, and a fault
+// for a job with reference files, because the end of a job deletes its reference files.
 func (j *Jobs) Requeue(ctx context.Context, id string, o RequeueOptions) (answer []byte, replayed bool, err error) {
 	if o.Once != nil {
 		// equal requests on this node run one after the other
-		unlock, waited := j.onceLocks.Acquire(ctx, "requeue "+o.Once.Key)
-		if waited != nil {
-			return nil, false, fault.TryAgain(waited)
+		unlock, waitErr := j.onceLocks.Acquire(ctx, "requeue "+o.Once.Key)
+		if waitErr != nil {
+			return nil, false, fault.TryAgain(waitErr)
 		}
 		defer unlock()
 		err = j.opts.DB.Update(ctx, func(tx *store.Tx) error {
@@ -63,10 +63,10 @@ func (j *Jobs) Requeue(ctx context.Context, id string, o RequeueOptions) (answer
 
 // requeue returns an unfinished job to its queue.
 func (j *Jobs) requeue(ctx context.Context, rec *row.Job, p *row.Run, o RequeueOptions) (answer []byte, replayed bool, err error) {
-	drop, moved := j.workerStop(rec.ID), false
+	stopWorker, moved := j.workerStop(rec.ID), false
 	err = j.opts.DB.Update(ctx, func(tx *store.Tx) (err error) {
 		moved, replayed = false, false
-		if o.Once != nil { // from an equal request on another node
+		if o.Once != nil { // an equal request on another node may have stored an answer
 			answer, err = ledger.AnswerTx(tx, *o.Once)
 			if replayed = answer != nil; err != nil || replayed {
 				return err
@@ -108,19 +108,19 @@ func (j *Jobs) requeue(ctx context.Context, rec *row.Job, p *row.Run, o RequeueO
 	case !moved:
 		return nil, false, fault.New(fault.InvalidRequest, "The job %s has just changed. Look at it, and try again.", rec.ID)
 	}
-	drop()
+	stopWorker()
 	j.cancelAtProvider(ctx, rec, p)
 	j.wakeUp()
 	return answer, false, nil
 }
 
 // resubmit submits a copy of an ended job.
-func (j *Jobs) resubmit(ctx context.Context, old string, o RequeueOptions) (answer []byte, replayed bool, err error) {
+func (j *Jobs) resubmit(ctx context.Context, oldID string, o RequeueOptions) (answer []byte, replayed bool, err error) {
 	var rec *row.Job
 	var caller account.Principal
 	var usable bool
 	err = j.opts.DB.View(ctx, func(tx *store.Tx) (err error) {
-		if rec, err = row.RecordTx(tx, old); err != nil {
+		if rec, err = row.RecordTx(tx, oldID); err != nil {
 			return err
 		}
 		caller, usable, err = account.PrincipalTx(tx, rec.Account, rec.Key)
@@ -131,10 +131,10 @@ func (j *Jobs) resubmit(ctx context.Context, old string, o RequeueOptions) (answ
 		return nil, false, err
 	case rec.Status == row.StatusSucceeded && !o.Force:
 		return nil, false, fault.At(fault.InvalidRequest, "force",
-			"The job %s has succeeded. To let it be done again, at its user's expense, send {\"force\":true}.", old)
+			"The job %s has succeeded. To let it be done again, at its user's expense, send {\"force\":true}.", oldID)
 	case len(rec.Materials.References) > 0 || rec.Materials.Mask != nil:
 		return nil, false, fault.New(fault.InvalidRequest,
-			"The job %s had reference files, which were deleted when it ended: its user has to submit it again.", old)
+			"The job %s had reference files, which were deleted when it ended: its user has to submit it again.", oldID)
 	case !usable:
 		return nil, false, unusableKeyError()
 	}
@@ -146,7 +146,7 @@ func (j *Jobs) resubmit(ctx context.Context, old string, o RequeueOptions) (answ
 	}
 	next.ID, next.Request, next.Status, next.Body, next.Trace = NewID(), id.At("req_", now), row.StatusQueued, "", row.Trace{}
 	next.Cost, next.Line, next.Code, next.StartedMS, next.EndedMS = 0, "", "", 0, 0
-	a := &resubmission{admission: admission{jobs: j, rec: &next}, show: o.Show, note: o.Note, old: old}
+	a := &resubmission{admission: admission{jobs: j, rec: &next}, show: o.Show, note: o.Note, oldID: oldID}
 	if o.Once != nil {
 		a.once = &ledger.OnceHook{Once: *o.Once}
 	}
@@ -161,15 +161,15 @@ func (j *Jobs) resubmit(ctx context.Context, old string, o RequeueOptions) (answ
 	case errors.As(err, &saved):
 		return saved, true, nil
 	case err != nil && !errors.As(err, &duplicate): // a duplicate was inserted by a commit with an unknown outcome
-		return nil, false, forOperator(err)
+		return nil, false, rewordForOperator(err)
 	}
-	j.metrics.submitted(next.Kind)
+	j.metrics.countSubmission(next.Kind)
 	j.wakeUp()
 	return a.answer(), false, nil
 }
 
-// forOperator rewords a rejection of the job's key for the operator, whose own key is another one.
-func forOperator(err error) error {
+// rewordForOperator rewords a rejection of the job's key, because the operator uses another key.
+func rewordForOperator(err error) error {
 	if errors.Is(err, ledger.ErrKeyChanged) {
 		return fault.New(fault.InvalidRequest, "The key of the job has just changed. Try again.")
 	}
@@ -216,17 +216,17 @@ func (j *Jobs) reprice(rec *row.Job, caller account.Principal) (*catalog.Model, 
 // Idempotency-Key.
 type resubmission struct {
 	admission
-	once *ledger.OnceHook
-	show func(View) []byte
-	note Note
-	old  string // id of the former job
+	once  *ledger.OnceHook
+	show  func(View) []byte
+	note  Note
+	oldID string // the ended job
 }
 
 // storedAnswer ends an admission if an earlier request had the same Idempotency-Key.
 type storedAnswer []byte
 
 // Error implements error.
-func (storedAnswer) Error() string { return "the answer to this Idempotency-Key is there already" }
+func (storedAnswer) Error() string { return "an answer for this Idempotency-Key is already stored" }
 
 // Read implements ledger.Hook.
 func (a *resubmission) Read(q *store.Batch) {
@@ -254,7 +254,7 @@ func (a *resubmission) Decide(nowMS int64) error {
 func (a *resubmission) Write(q *store.Batch, nowMS int64) {
 	a.admission.Write(q, nowMS)
 	if a.note != nil {
-		a.note(q, nowMS, a.rec.Account, a.old)
+		a.note(q, nowMS, a.rec.Account, a.oldID)
 	}
 	if a.once != nil {
 		a.once.Write(q, a.answer(), nowMS)

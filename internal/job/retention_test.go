@@ -9,48 +9,42 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestRetention checks that an expired record disappears at once, its row at the next sweep, and
-// its files after both.
+// TestRetention checks that the record of an ended job disappears after the retention, that the next
+// Housekeep deletes the row and the result files stay.
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		c, n := oneLineCluster(t, url, &generator{blocks: true})
 		id := c.submit(n, c.submission(n, "easel-1", 1))
-		kept := c.submit(n, c.submission(n, "easel-1", 1))
+		recent := c.submit(n, c.submission(n, "easel-1", 1))
 		for range 2 {
 			n.runJobs()
 		}
-		old := c.submit(n, c.submission(n, "easel-1", 1)) // a queued job does not expire
-		c.update(`UPDATE job SET created_ms = 1 WHERE id = $1`, old)
+		queued := c.submit(n, c.submission(n, "easel-1", 1)) // a queued job does not expire
+		c.update(`UPDATE job SET created_ms = 1 WHERE id = $1`, queued)
 		s := c.poll(n, "image", id)
 
 		c.age(id, n.jobs.opts.Retention-time.Minute)
 		n.step(n.jobs.Housekeep)
-		if again := c.poll(n, "image", id); again.Status != row.StatusSucceeded {
-			t.Errorf("within its time: %+v", again)
-		}
+		c.checkStatus(n, id, row.StatusSucceeded, "within the retention")
 		c.age(id, time.Minute)
 		if body, err := n.jobs.Body(t.Context(), c.account, "image", id); err == nil || fault.Of(err).Code != fault.JobNotFound {
-			t.Errorf("not swept yet: %s %v", body, err)
+			t.Errorf("Body of an expired record returned %s and error %v, want %s", body, err, fault.JobNotFound)
 		}
 		n.step(n.jobs.Housekeep)
 		if jobs, running, _ := c.rows(); jobs != 2 || running != 1 {
-			t.Errorf("%d records, %d in progress", jobs, running)
+			t.Errorf("%d records and %d runs, want 2 and 1", jobs, running)
 		}
-		if again := c.poll(n, "image", kept); again.Status != row.StatusSucceeded {
-			t.Errorf("%+v", again)
-		}
-		if again := c.poll(n, "image", old); again.Status != row.StatusQueued {
-			t.Errorf("%+v", again)
-		}
-		s.Data = append(s.Data, c.poll(n, "image", kept).Data...)
+		c.checkStatus(n, recent, row.StatusSucceeded, "the recent record")
+		c.checkStatus(n, queued, row.StatusQueued, "the queued job")
+		s.Data = append(s.Data, c.poll(n, "image", recent).Data...)
 		c.update(`DELETE FROM media_file WHERE state <> 'public'`)
-		c.onlyPublic(n, s) // the record has expired, the files have not
+		c.checkFiles(n, s) // the record has expired, the files have not
 		c.audit(2 * cent)
 	})
 }
 
-// TestDeleteManyRecords deletes more records than fit one transaction.
+// TestDeleteManyRecords checks that Housekeep deletes more records than fit in one transaction.
 func TestDeleteManyRecords(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -60,7 +54,7 @@ func TestDeleteManyRecords(t *testing.T) {
 		c.update(`UPDATE job SET status = 'failed', ended_ms = 1`)
 		n.step(n.jobs.Housekeep)
 		if jobs, _, _ := c.rows(); jobs != 0 {
-			t.Errorf("%d records are left", jobs)
+			t.Errorf("%d records exist after Housekeep, want none", jobs)
 		}
 	})
 }

@@ -18,8 +18,8 @@ import (
 	"tollgate/internal/upstream/chatcall"
 )
 
-// counting adds token counts to the answers of submissions and polls.
-func counting(submission, poll string) func(context.Context, string) error {
+// withUsage adds provider answers with token counts to submissions and polls.
+func withUsage(submission, poll string) func(context.Context, string) error {
 	return func(ctx context.Context, step string) error {
 		switch step {
 		case "submit":
@@ -42,19 +42,19 @@ func TestUsageOfAttempts(t *testing.T) {
 		first, second *generator
 		want          []upstream.TokenCounts
 	}{
-		"submission": {&generator{before: counting(openai, "")}, &generator{},
+		"submission": {&generator{before: withUsage(openai, "")}, &generator{},
 			[]upstream.TokenCounts{{Prompt: 10, Cached: 4, Completion: 4000}}},
-		"poll": {&generator{before: counting("{}", google)}, &generator{},
+		"poll": {&generator{before: withUsage("{}", google)}, &generator{},
 			[]upstream.TokenCounts{{Prompt: 8, Completion: 1290}}},
-		"refused": {&generator{before: counting(openai, ""),
+		"submission rejected": {&generator{before: withUsage(openai, ""),
 			submit: failSubmit(0, failure(fault.UpstreamError, upstream.NextLine))}, &generator{},
 			[]upstream.TokenCounts{{Prompt: 10, Cached: 4, Completion: 4000}, {}}},
-		"failed after acceptance": {&generator{before: counting("{}", google), poll: failed}, &generator{},
+		"failed after acceptance": {&generator{before: withUsage("{}", google), poll: failed}, &generator{},
 			[]upstream.TokenCounts{{Prompt: 8, Completion: 1290}, {}}},
-		"failed on both": {&generator{before: counting("{}", google), poll: failed},
-			&generator{before: counting("", openai), poll: failed}, []upstream.TokenCounts{{Prompt: 8, Completion: 1290},
+		"failed on both lines": {&generator{before: withUsage("{}", google), poll: failed},
+			&generator{before: withUsage("", openai), poll: failed}, []upstream.TokenCounts{{Prompt: 8, Completion: 1290},
 				{Prompt: 10, Cached: 4, Completion: 4000}}},
-		"no word, or none of sense": {&generator{before: counting(`{"usage":{"input_tokens":-1,"output_tokens":"x"}}`, `[`), poll: failed},
+		"no valid counts": {&generator{before: withUsage(`{"usage":{"input_tokens":-1,"output_tokens":"x"}}`, `[`), poll: failed},
 			&generator{}, []upstream.TokenCounts{{}, {}}},
 	} {
 		eachURL(t, name, func(t *testing.T, url string) {
@@ -76,11 +76,11 @@ func TestUsageOfAttempts(t *testing.T) {
 			})
 			for _, attempts := range [][]row.TracedAttempt{v.Attempts, logged} {
 				if len(attempts) != len(test.want) {
-					t.Fatalf("attempts %+v; want %+v", attempts, test.want)
+					t.Fatalf("attempts %+v, want counts %+v", attempts, test.want)
 				}
 				for i, a := range attempts {
 					if a.TokenCounts != test.want[i] {
-						t.Errorf("attempt %d %+v; want %+v", i, a, test.want[i])
+						t.Errorf("attempt %d has the counts %+v, want %+v", i, a.TokenCounts, test.want[i])
 					}
 				}
 			}
@@ -88,34 +88,34 @@ func TestUsageOfAttempts(t *testing.T) {
 	}
 }
 
-// TestMarginsOfJobs checks the metrics of lines: a job's charge counts for its last line, and the
-// costs of attempts for theirs.
-func TestMarginsOfJobs(t *testing.T) {
+// TestJobMargins checks that a job's charge counts for its last line, and the cost of each attempt for
+// the attempt's line.
+func TestJobMargins(t *testing.T) {
 	t.Parallel()
-	takes := func(usd string) func(context.Context, string) error {
-		return counting(`{"usage":{"output_tokens":1,"cost":`+usd+`}}`, "{}")
+	costs := func(usd string) func(context.Context, string) error {
+		return withUsage(`{"usage":{"output_tokens":1,"cost":`+usd+`}}`, "{}")
 	}
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		c := newCluster(t, url, map[string]chatcall.Adapter{
-			"first":  &generator{before: takes("0.25"), poll: failPoll(failure(fault.RenderFailed, upstream.NextLine))},
-			"second": &generator{before: takes("0.5")},
+			"first":  &generator{before: costs("0.25"), poll: failPoll(failure(fault.RenderFailed, upstream.NextLine))},
+			"second": &generator{before: costs("0.5")},
 		})
 		n := c.idleNode()
 		id := c.submit(n, c.submission(n, "easel-1", 1))
 		c.finish(n, id, upstream.KindImage)
 		v := c.view(id)
 		if v.Cost == 0 {
-			t.Fatal("no cost")
+			t.Fatal("the job was not charged")
 		}
 		quarter, half := money.USD/4, money.USD/2
-		lost, left := -quarter, v.Cost-half
+		loss, profit := -quarter, v.Cost-half
 		want := map[string][]line.Margin{
-			"first":  {{Model: "easel-1", LineCost: &quarter, Margin: &lost}},
-			"second": {{Model: "easel-1", Settled: 1, Charged: v.Cost, LineCost: &half, Margin: &left}},
+			"first":  {{Model: "easel-1", LineCost: &quarter, Margin: &loss}},
+			"second": {{Model: "easel-1", Settled: 1, Charged: v.Cost, LineCost: &half, Margin: &profit}},
 		}
 		for _, s := range n.lines.Statuses() {
 			if len(s.Margins) != len(want[s.Line]) || len(s.Margins) > 0 && !reflect.DeepEqual(s.Margins, want[s.Line]) {
-				t.Errorf("%s has %+v, want %+v", s.Line, s.Margins, want[s.Line])
+				t.Errorf("line %s has the margins %+v, want %+v", s.Line, s.Margins, want[s.Line])
 			}
 		}
 	})

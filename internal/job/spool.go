@@ -23,7 +23,7 @@ const maxStorePause = 30 * time.Second
 // media store does not fill the database's disk.
 const maxSpool = 4 << 10
 
-// errSpoolFull means that the spool has no room for a result.
+// errSpoolFull means that the spool already has maxSpool parts.
 var errSpoolFull = errors.New("the database already has 4 GiB of results that wait for the media store")
 
 // errDown means that the media store is down, so the node has not tried to store a result.
@@ -33,7 +33,7 @@ var errDown = errors.New("the media store is down")
 // remaining time for retries. It spools inline results in the database, because they exist nowhere
 // else, and images, because some providers' links expire within minutes. Videos are large, so keep
 // saves only their links.
-func (w *worker) keep(ctx context.Context) (left time.Duration, err error) {
+func (w *worker) keep(ctx context.Context) (remaining time.Duration, err error) {
 	j := w.jobs
 	if !w.storeUntil.IsZero() && !hasInline(w.run.Results) {
 		return w.storeUntil.Sub(j.opts.Now()), nil
@@ -59,12 +59,12 @@ func (w *worker) keep(ctx context.Context) (left time.Duration, err error) {
 	if err != nil {
 		return 0, err
 	}
-	left = j.opts.MediaRetry - time.Duration(nowMS-w.run.Trace.Current().KeptMS)*time.Millisecond
+	remaining = j.opts.MediaRetry - time.Duration(nowMS-w.run.Trace.Current().KeptMS)*time.Millisecond
 	if w.storeUntil.IsZero() {
-		w.storeUntil = j.opts.Now().Add(left)
+		w.storeUntil = j.opts.Now().Add(remaining)
 		j.metrics.kept.Inc()
 	}
-	return left, nil
+	return remaining, nil
 }
 
 // spoolResults spools results and returns them as references to the spool.
@@ -80,7 +80,7 @@ func (w *worker) spoolResults(ctx context.Context) ([]jobcall.Result, error) {
 			}
 			var err error
 			if r.Data, err = w.download(ctx, r); err != nil { // the link may work later
-				w.jobs.opts.Log.Debug("job: a result is kept by its link alone", "job", w.rec.ID, "error", err)
+				w.jobs.opts.Log.Debug("job: cannot download a result, so only its link is kept", "job", w.rec.ID, "error", err)
 				continue
 			}
 		}
@@ -98,11 +98,11 @@ func (w *worker) spoolResults(ctx context.Context) ([]jobcall.Result, error) {
 
 // download reads an image from the provider into memory.
 func (w *worker) download(ctx context.Context, r jobcall.Result) ([]byte, error) {
-	leave, err := acquire(ctx, w.jobs.fetches)
+	release, err := acquire(ctx, w.jobs.fetches)
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
+	defer release()
 	ctx, cancel := context.WithTimeout(ctx, fetchWait)
 	defer cancel()
 	file, err := w.candidate.Generator.Fetch(ctx, w.task(), r)
@@ -112,7 +112,7 @@ func (w *worker) download(ctx context.Context, r jobcall.Result) ([]byte, error)
 	defer file.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(newSizedReader(file), maxImage+1))
 	if err == nil && (len(data) == 0 || len(data) > maxImage) {
-		err = fmt.Errorf("an image of %d bytes", len(data))
+		err = fmt.Errorf("the image has %d bytes, want 1 to %d", len(data), maxImage)
 	}
 	return data, err
 }
@@ -121,7 +121,7 @@ func (w *worker) download(ctx context.Context, r jobcall.Result) ([]byte, error)
 // has rendered the results, so no other line is tried.
 func (w *worker) storeFailure(cause error) *upstream.JobFailure {
 	if !errors.Is(cause, errSpoolFull) {
-		cause = fmt.Errorf("within %s: %w", w.jobs.opts.MediaRetry, cause)
+		cause = fmt.Errorf("tried for %s: %w", w.jobs.opts.MediaRetry, cause)
 	}
 	f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("the media store did not take the result: %w", cause))
 	f.Health = upstream.HealthNone
@@ -147,9 +147,9 @@ const spoolPart = 1 << 20
 // errSpoolFull if the spool is full.
 func (j *Jobs) spool(ctx context.Context, name spoolName, data []byte) error {
 	for part := 0; part*spoolPart < len(data); {
-		bytes := data[part*spoolPart : min((part+1)*spoolPart, len(data))]
+		chunk := data[part*spoolPart : min((part+1)*spoolPart, len(data))]
 		err := j.opts.DB.Update(ctx, func(tx *store.Tx) error {
-			n, err := tx.Exec(insertSpool, name.job, name.number, name.result, part, bytes, j.maxSpool)
+			n, err := tx.Exec(insertSpool, name.job, name.number, name.result, part, chunk, j.maxSpool)
 			if err == nil && n == 0 {
 				err = errSpoolFull
 			}
@@ -162,7 +162,7 @@ func (j *Jobs) spool(ctx context.Context, name spoolName, data []byte) error {
 		case errors.Is(err, errSpoolFull):
 			return err
 		case store.Refused(err) && !store.Retryable(err):
-			return fmt.Errorf("keep a result: %w", err)
+			return fmt.Errorf("spool a result: %w", err)
 		}
 		j.logOutage("a result could not be saved", name.job, err)
 		if !loop.Sleep(ctx, retryPause) {
@@ -211,11 +211,11 @@ func (s *spoolReader) next() error {
 	return nil
 }
 
-// cleanSpool deletes the results of jobs without further use for them.
+// cleanSpool deletes spooled results of ended jobs and of earlier submissions.
 func (j *Jobs) cleanSpool(ctx context.Context) (bool, error) {
-	var any bool
-	err := j.opts.DB.View(ctx, func(tx *store.Tx) error { return tx.QueryRow(unneededSpool).Scan(&any) })
-	if err != nil || !any {
+	var found bool
+	err := j.opts.DB.View(ctx, func(tx *store.Tx) error { return tx.QueryRow(unneededSpool).Scan(&found) })
+	if err != nil || !found {
 		return false, err
 	}
 	return false, j.opts.DB.Update(ctx, func(tx *store.Tx) error {

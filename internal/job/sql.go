@@ -33,7 +33,7 @@ const (
 
 	queuePositions = `SELECT turn, id FROM job_run WHERE model = $1 AND state = 0 ORDER BY turn, id`
 
-	countBusy = `SELECT COUNT(*) FROM job_run WHERE model = $1 AND state > 0`
+	countRunning = `SELECT COUNT(*) FROM job_run WHERE model = $1 AND state > 0`
 
 	countAhead = `SELECT COUNT(*) FROM job_run WHERE model = $1 AND state = 0 AND (turn, id) < ($2, $3)`
 

@@ -12,8 +12,7 @@ import (
 	"tollgate/internal/upstream/chatcall"
 )
 
-// fillTables inserts 10,000 queued jobs of 100 accounts, 2,000 running and 2,000 ended ones, of two
-// models.
+// fillTables inserts 10,000 queued, 2,000 running and 2,000 ended jobs of 100 accounts and two models.
 func (c *cluster) fillTables() {
 	c.t.Helper()
 	const chunk = 2000
@@ -36,8 +35,7 @@ func (c *cluster) fillTables() {
 	c.update(`ANALYZE`)
 }
 
-// TestIndexes checks that with 10,000 queued jobs no statement of a job reads a whole table or
-// sorts a whole queue.
+// TestIndexes checks that no statement reads a whole table or sorts a whole queue of 10,000 jobs.
 func TestIndexes(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -69,13 +67,13 @@ func TestIndexes(t *testing.T) {
 				plan := storetest.Plan(t, tx, s.text, s.args...)
 				for _, step := range plan {
 					if slices.ContainsFunc(strings.Split(step, "\n"), readsAll) {
-						t.Errorf("%s: %s", name, strings.Join(plan, "\n"))
+						t.Errorf("the plan of %s reads or sorts everything: %s", name, strings.Join(plan, "\n"))
 					}
 				}
 			}
 			return nil
 		})
-		eachFilter(func(f Filter) { // one transaction for each filter, because a slow machine needs longer than the limit of one
+		eachFilter(func(f Filter) { // a transaction for all filters would exceed its time limit
 			c.updateTx(func(tx *store.Tx) error {
 				if err := tx.ByIndex(); err != nil {
 					return err
@@ -90,10 +88,10 @@ func TestIndexes(t *testing.T) {
 		n := c.idleNode()
 		id := c.submit(n, c.submission(n, "easel-1", 1))
 		if _, p := c.read(id); p.Turn != 1 {
-			t.Errorf("it is at turn %d", p.Turn)
+			t.Errorf("the new job has turn %d, want 1", p.Turn)
 		}
-		if s := c.poll(n, "image", id); *s.Position > 200 { // of 10,000; the jobs of its turn
-			t.Errorf("it is at place %d", *s.Position)
+		if s := c.poll(n, "image", id); *s.Position > 200 { // the jobs with the same turn
+			t.Errorf("the new job has position %d, want at most 200", *s.Position)
 		}
 	})
 }

@@ -12,8 +12,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// maxStarting bounds the models that start jobs at a time. A node has four write connections to
-// PostgreSQL; one remains for other writers.
+// maxStarting bounds the models that start jobs at the same time. A node has four write connections
+// to PostgreSQL; one connection remains for other writers.
 const maxStarting = 3
 
 // Start starts queued jobs. The models take turns, maxStarting at a time, until no model can start
@@ -36,8 +36,8 @@ func (j *Jobs) Start(ctx context.Context) error {
 			wake = nil
 		}
 		select {
-		case ended := <-t.results:
-			t.finish(ended)
+		case r := <-t.results:
+			t.finish(r)
 		case <-wake:
 			t.addQueued(ctx)
 		}
@@ -49,7 +49,7 @@ func (j *Jobs) Start(ctx context.Context) error {
 type startStep struct {
 	jobs    *Jobs
 	pending []string
-	active  map[string]bool // true if the model may have new jobs since its turn began
+	active  map[string]bool // models with a running turn; true if jobs may have arrived since the turn began
 	results chan startResult
 	errs    []error
 }
@@ -67,7 +67,7 @@ func (t *startStep) startModels(ctx context.Context) {
 		model := t.pending[0]
 		t.pending = t.pending[1:]
 		t.active[model] = false
-		go func() { // Start waits for its result
+		go func() { // Start receives the result
 			more, err := t.jobs.startBatch(ctx, model)
 			t.results <- startResult{model, more, err}
 		}()
@@ -76,26 +76,26 @@ func (t *startStep) startModels(ctx context.Context) {
 
 // finish handles the result of a turn. After an error no further model is started, so that the loop
 // can log the error and retry.
-func (t *startStep) finish(ended startResult) {
-	again := t.active[ended.model]
-	delete(t.active, ended.model)
+func (t *startStep) finish(r startResult) {
+	newJobs := t.active[r.model]
+	delete(t.active, r.model)
 	switch {
-	case ended.err != nil:
-		t.errs = append(t.errs, fmt.Errorf("model %s: %w", ended.model, ended.err))
-	case (ended.more || again) && len(t.errs) == 0:
-		t.pending = append(t.pending, ended.model)
+	case r.err != nil:
+		t.errs = append(t.errs, fmt.Errorf("model %s: %w", r.model, r.err))
+	case (r.more || newJobs) && len(t.errs) == 0:
+		t.pending = append(t.pending, r.model)
 	}
 }
 
-// addQueued adds the models with queued jobs to the pending models. It is called when no model is
-// pending.
+// addQueued adds the models with queued jobs to the pending models. Start calls addQueued only when no
+// model is pending.
 func (t *startStep) addQueued(ctx context.Context) {
 	models, err := t.jobs.queuedModels(ctx)
 	if err != nil {
 		t.errs = append(t.errs, err)
 	}
 	for _, model := range models {
-		if _, working := t.active[model]; working {
+		if _, ok := t.active[model]; ok {
 			t.active[model] = true
 		} else {
 			t.pending = append(t.pending, model)
@@ -118,7 +118,7 @@ func (j *Jobs) startBatch(ctx context.Context, model string) (bool, error) {
 	if !inCatalog(snapshot, model) {
 		return j.failUnserved(ctx, model)
 	}
-	if _, down := j.opts.Media.Down(); down { // the results would have to be kept
+	if _, down := j.opts.Media.Down(); down { // the node would have to keep the results
 		return false, nil
 	}
 	s, err := j.startOnLines(ctx, snapshot, model)
@@ -141,9 +141,9 @@ func (j *Jobs) startOnLines(ctx context.Context, snapshot *catalog.Snapshot, mod
 	if err := j.opts.DB.View(ctx, s.preview); err != nil || len(s.started) == 0 {
 		return s, err
 	}
-	room, releaseCapacity := j.reserveCapacity(maxStarts, j.startCapacityLocked)
+	capacity, releaseCapacity := j.reserveCapacity(maxStarts, j.startCapacityLocked)
 	defer releaseCapacity()
-	if s.limit = room; room == 0 {
+	if s.limit = capacity; capacity == 0 {
 		return nil, nil
 	}
 	started, err := j.assign(ctx, s.commitTx, func() []*worker { return s.started })
@@ -151,8 +151,8 @@ func (j *Jobs) startOnLines(ctx context.Context, snapshot *catalog.Snapshot, mod
 		return nil, err
 	}
 	for _, w := range started {
-		j.metrics.step(row.StepLine)
-		j.metrics.step(row.StepSubmitted)
+		j.metrics.countStep(row.StepLine)
+		j.metrics.countStep(row.StepSubmitted)
 		j.begin(w)
 	}
 	return s, nil

@@ -18,13 +18,13 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// until waits until a condition is true.
-func until(t testing.TB, what string, true func() bool) {
+// until waits until condition returns true.
+func until(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	deadline := time.After(20 * time.Second)
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for !true() {
+	for !condition() {
 		select {
 		case <-deadline:
 			t.Fatalf("timed out waiting for %s", what)
@@ -33,14 +33,15 @@ func until(t testing.TB, what string, true func() bool) {
 	}
 }
 
+// load returns the present and the highest number of concurrent submissions.
 func (m *generator) load() (atOnce, maxAtOnce int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.atOnce, m.maxAtOnce
 }
 
-// TestMaxConcurrent starts jobs on several nodes at once. The lines reach their limits and never
-// exceed them.
+// TestMaxConcurrent checks that jobs started on several nodes reach the lines' limits and never exceed
+// them.
 func TestMaxConcurrent(t *testing.T) {
 	t.Parallel()
 	test := func(t *testing.T, url string, nodes int) {
@@ -67,7 +68,7 @@ func TestMaxConcurrent(t *testing.T) {
 		}
 		for _, m := range []*generator{first, second} {
 			if _, maxAtOnce := m.load(); maxAtOnce != 2 {
-				t.Errorf("at most %d submissions at once, want 2", maxAtOnce)
+				t.Errorf("the line had up to %d concurrent submissions, want 2", maxAtOnce)
 			}
 		}
 		if sum := first.count() + second.count(); sum != jobs {
@@ -100,6 +101,8 @@ lines:
   - {id: spare, provider: script, models: {easel-1: c}, priority: 2}
 `
 
+// TestPrioritiesAndWeights checks that jobs go to the lines with the highest priority, in proportion to
+// the weights.
 func TestPrioritiesAndWeights(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -118,7 +121,7 @@ func TestPrioritiesAndWeights(t *testing.T) {
 			t.Errorf("%d jobs on the line with the lower priority, want none", count("spare"))
 		}
 		if got := count("heavy"); got+count("light") != jobs || got < jobs*3/5 || got > jobs*9/10 {
-			t.Errorf("%d and %d jobs on the lines with the weights 3 and 1", got, count("light"))
+			t.Errorf("the lines with weights 3 and 1 got %d and %d jobs, want about 90 and 30", got, count("light"))
 		}
 		if model := lines["light"].(*generator).submitted[0].Model; model != "b" {
 			t.Errorf("the line got a job for model %q, want b", model)
@@ -126,9 +129,9 @@ func TestPrioritiesAndWeights(t *testing.T) {
 	})
 }
 
-// TestLastLineGone removes the only line of a model. The model's jobs stay queued until the start
-// limit, because a line may come back.
-func TestLastLineGone(t *testing.T) {
+// TestJobsWaitForRemovedLine checks that a model's jobs stay queued until the start limit after the
+// model's only line was removed or disabled, because the line may come back.
+func TestJobsWaitForRemovedLine(t *testing.T) {
 	t.Parallel()
 	for name, without := range map[string]string{
 		"disabled": oneLine + "    enabled: false\n",
@@ -154,16 +157,16 @@ func TestLastLineGone(t *testing.T) {
 			n.step(n.jobs.Housekeep)
 			if s := c.poll(n, "image", second); s.Status != row.StatusFailed || s.Error.Code != string(fault.UpstreamError) ||
 				!strings.Contains(s.Error.Message, "15m") {
-				t.Errorf("past the start limit: %+v", s)
+				t.Errorf("past the start limit: the job is %+v, want failed with the limit of 15m", s)
 			}
 			c.audit(cent)
 		})
 	}
 }
 
-// TestModelGone fails the queued jobs of a model that has left the catalog, except jobs of a
-// catalog newer than the node's.
-func TestModelGone(t *testing.T) {
+// TestRemovedModel checks that the queued jobs of a removed model fail, except jobs of a newer
+// catalog than the node's.
+func TestRemovedModel(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		c := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}, "second": &generator{}})
@@ -176,28 +179,28 @@ func TestModelGone(t *testing.T) {
 		stale.runJobs()
 		c.checkStatus(stale, newer, row.StatusQueued, "a node without the new catalog")
 		if s := c.poll(n, "image", id); s.Status != row.StatusSucceeded {
-			t.Errorf("the job of the stale node's catalog: %+v", s)
+			t.Errorf("the job of the stale node's catalog is %+v, want succeeded", s)
 		}
 		c.apply(strings.ReplaceAll(oneLine, "easel-1", "easel-3"))
 		n.step(n.watcher.Refresh)
 		n.step(n.jobs.Start)
 		if s := c.poll(n, "image", newer); s.Status != row.StatusFailed || s.Error.Code != string(fault.UpstreamError) ||
 			s.Error.Type != "upstream_error" {
-			t.Errorf("%+v", s)
+			t.Errorf("the job of the removed model is %+v, want failed with %s", s, fault.UpstreamError)
 		}
 		c.audit(6 * cent)
 	})
 }
 
-// disable disables an account, or enables it again.
-func (c *cluster) disable(owner string, disabled bool) {
+// disable disables or enables an account.
+func (c *cluster) disable(account string, disabled bool) {
 	c.t.Helper()
 	c.updateTx(func(tx *store.Tx) error {
-		return ledger.ChangeAccountTx(tx, owner, ledger.AccountChange{Disabled: &disabled})
+		return ledger.ChangeAccountTx(tx, account, ledger.AccountChange{Disabled: &disabled})
 	})
 }
 
-// TestDisabledAccount fails an account's queued jobs. Started jobs continue.
+// TestDisabledAccount checks that a disabled account's queued jobs fail and its started jobs continue.
 func TestDisabledAccount(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"at the start", "in the queue"} {
@@ -218,18 +221,18 @@ func TestDisabledAccount(t *testing.T) {
 				free <- struct{}{}
 				n.jobs.running.Wait()
 				if s := other.poll(n, "image", othersJob); s.Status != row.StatusSucceeded || m.count() != 2 {
-					t.Errorf("%d submissions, the other account's job: %+v", m.count(), s)
+					t.Errorf("%d submissions, want 2; the other account's job is %+v, want succeeded", m.count(), s)
 				}
 			}
 			close(free)
 			n.step(n.jobs.Housekeep)
 			n.jobs.running.Wait()
 			c.checkStatus(n, started, row.StatusSucceeded, "the job that had started")
-			if left := c.order(); len(left) > 0 && (len(left) > 1 || left[0] != othersJob) {
-				t.Errorf("%d jobs are left in the queue", len(left))
+			if queue := c.order(); len(queue) > 0 && (len(queue) > 1 || queue[0] != othersJob) {
+				t.Errorf("the queue has %d jobs, want at most the other account's", len(queue))
 			}
 			if s := other.poll(n, "image", othersJob); s.Status == row.StatusFailed {
-				t.Errorf("the other account's job: %+v", s)
+				t.Errorf("the other account's job is %+v, want not failed", s)
 			}
 			c.checkHeld(0)
 			c.audit(cent)
@@ -237,8 +240,8 @@ func TestDisabledAccount(t *testing.T) {
 	}
 }
 
-// TestStartLimit fails jobs past the start limit. The limit begins again for a started job that
-// returns to the queue.
+// TestStartLimit checks that jobs fail past the start limit. The limit begins again for a started job
+// that returns to the queue.
 func TestStartLimit(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -256,13 +259,13 @@ func TestStartLimit(t *testing.T) {
 		c.update(`UPDATE job_run SET queued_ms = queued_ms - 45000`)
 		n.runJobs()
 		if s := c.poll(n, "image", requeued); s.Status != row.StatusProcessing {
-			t.Fatalf("a job that came requeued: %+v", s)
+			t.Fatalf("the requeued job is %+v, want processing", s)
 		}
 		waiting := c.submit(n, c.submission(n, "easel-1", 1))
 		c.update(`UPDATE job_run SET queued_ms = queued_ms - 30000`)
 		n.step(n.jobs.Housekeep)
 		c.checkStatus(n, waiting, row.StatusQueued, "within the limit")
-		c.checkStatus(n, requeued, row.StatusProcessing, "the limit begins again for a job that came back")
+		c.checkStatus(n, requeued, row.StatusProcessing, "the limit begins again for a requeued job")
 		c.update(`UPDATE job_run SET queued_ms = queued_ms - 30000`)
 		n.step(n.jobs.Housekeep)
 		for _, id := range []string{waiting, requeued} {
@@ -272,29 +275,29 @@ func TestStartLimit(t *testing.T) {
 	})
 }
 
-// TestNoStartPastTheLimit frees a line before Housekeep has failed the jobs past the start limit,
-// as after an outage of all nodes. They fail, and the jobs behind them start.
-func TestNoStartPastTheLimit(t *testing.T) {
+// TestStartFailsOverdueJobs checks that Start fails jobs past the start limit, even before Housekeep
+// runs, and starts the jobs behind them.
+func TestStartFailsOverdueJobs(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		m := &generator{blocks: true}
 		c, n := oneLineCluster(t, url, m)
 		n.jobs.opts.StartLimit = time.Minute
-		late := c.submit(n, c.submission(n, "easel-1", 1))
+		overdue := c.submit(n, c.submission(n, "easel-1", 1))
 		c.fill(n, queuePage+maxStarts)
 		c.update(`UPDATE job_run SET queued_ms = queued_ms - 60000`)
-		good := c.start(n, "easel-1", 1)
+		punctual := c.start(n, "easel-1", 1)
 		n.jobs.running.Wait()
-		c.checkFailed(n, late, fault.UpstreamError, "past the limit")
-		c.checkStatus(n, good, row.StatusSucceeded, "within the limit")
+		c.checkFailed(n, overdue, fault.UpstreamError, "past the limit")
+		c.checkStatus(n, punctual, row.StatusSucceeded, "within the limit")
 		m.checkSubmissions(t, 1)
 		c.audit(cent)
 	})
 }
 
-// TestBusyLineDoesNotStopTheClock lets the only line reject a job as busy again and again. The
-// start limit does not begin again, even if the job was shown as started.
-func TestBusyLineDoesNotStopTheClock(t *testing.T) {
+// TestBusyLineKeepsStartLimit checks that the start limit does not begin again after the line rejects a
+// job as busy, even if the job's status was processing.
+func TestBusyLineKeepsStartLimit(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		for _, blocks := range []bool{true, false} {
@@ -310,7 +313,7 @@ func TestBusyLineDoesNotStopTheClock(t *testing.T) {
 			}
 			n.step(n.jobs.Housekeep)
 			if s := c.poll(n, "image", id); s.Status != row.StatusFailed || s.Error.Code != string(fault.UpstreamError) {
-				t.Errorf("blocks %t: after three busy answers in a minute: %+v", blocks, s)
+				t.Errorf("blocks %t: after a minute of busy answers, the job is %+v, want failed", blocks, s)
 			}
 			m.checkSubmissions(t, 3)
 			c.audit(0)
@@ -318,7 +321,7 @@ func TestBusyLineDoesNotStopTheClock(t *testing.T) {
 	})
 }
 
-// TestBlockedJobsAreSkipped starts a job behind others that no free line may take.
+// TestBlockedJobsAreSkipped checks that a job starts although no free line accepts the jobs ahead.
 func TestBlockedJobsAreSkipped(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -331,17 +334,17 @@ func TestBlockedJobsAreSkipped(t *testing.T) {
 		c.update(`UPDATE job_run SET trace = $1`, failedOn("first"))
 		c.update(`INSERT INTO line_job (job, line) VALUES ('job_x', 'second')`)
 		c.update(`INSERT INTO line_job (job, line) VALUES ('job_y', 'second')`)
-		late := c.start(n, "easel-1", 1)
+		last := c.start(n, "easel-1", 1)
 		n.jobs.running.Wait()
-		c.checkStatus(n, late, row.StatusSucceeded, "the job behind blocked ones")
+		c.checkStatus(n, last, row.StatusSucceeded, "the job behind blocked jobs")
 		if first.count() != 1 || second.count() != 0 {
-			t.Errorf("%d and %d submissions", first.count(), second.count())
+			t.Errorf("the lines got %d and %d submissions, want 1 and 0", first.count(), second.count())
 		}
 	})
 }
 
-// TestLineDisabledForOneAccount lets one account's jobs break a line, or make it cool. Another
-// account's job still starts there, and its success enables the line for both.
+// TestLineDisabledForOneAccount checks that a line that failed only one account's jobs still gets
+// another account's job and this job's success enables the line for both accounts.
 func TestLineDisabledForOneAccount(t *testing.T) {
 	t.Parallel()
 	broke := func() *upstream.JobFailure { return failure(fault.UpstreamError, upstream.NextLine) }
@@ -363,7 +366,7 @@ func TestLineDisabledForOneAccount(t *testing.T) {
 				n.runJobs()
 			}
 			if s := n.lines.Statuses()[0]; s.State != state {
-				t.Fatalf("the line is %+v; want %s", s, state)
+				t.Fatalf("the line is %+v, want %s", s, state)
 			}
 			failing = false
 			excluded, submissions := c.submit(n, c.submission(n, "easel-1", 1)), m.count()
@@ -376,15 +379,16 @@ func TestLineDisabledForOneAccount(t *testing.T) {
 			others := c.submit(n, c.submission(n, "easel-1", 1))
 			n.runJobs()
 			if s := c.poll(n, "image", others); s.Status != row.StatusSucceeded {
-				t.Errorf("%s: another account's job is %+v", state, s)
+				t.Errorf("%s: another account's job is %+v, want succeeded", state, s)
 			}
 			c.account, c.key = hostile, key
-			for range 6 { // the failed jobs are ahead of it in the queue
+			for range 6 { // the failed jobs are ahead in the queue
 				c.update(`UPDATE job_run SET wake_ms = 0`)
 				n.runJobs()
 			}
 			if s := c.poll(n, "image", excluded); s.Status != row.StatusSucceeded || n.lines.Statuses()[0].State != "in_service" {
-				t.Errorf("%s: after the other account's success the job is %+v, the line %+v", state, s, n.lines.Statuses()[0])
+				t.Errorf("%s: after the other account's success the job is %+v, want succeeded; the line is %+v, want in service",
+					state, s, n.lines.Statuses()[0])
 			}
 		}
 	})

@@ -30,7 +30,7 @@ type startPlan struct {
 	limit      int               // maximum number of jobs for commitTx
 
 	started []*worker
-	failed  []*ending      // jobs past the start limit or of disabled accounts
+	failed  []*ending      // jobs that are past the start limit or belong to disabled accounts
 	more    bool           // the queue may have other jobs that can start
 	free    map[string]int // free slots by line id
 }
@@ -97,7 +97,7 @@ func (s *startPlan) decideTx(tx *store.Tx, limit int, start func(*store.Tx, *wor
 	return nil
 }
 
-// queueTx reads a page of the queue after a job.
+// queueTx reads the page of the queue after last.
 func (s *startPlan) queueTx(tx *store.Tx, now int64, last queueRow) ([]queueRow, error) {
 	return store.Collect(tx, func(r store.Row) (q queueRow, err error) {
 		var raw string
@@ -111,8 +111,7 @@ func (s *startPlan) queueTx(tx *store.Tx, now int64, last queueRow) ([]queueRow,
 	}, selectQueue, s.model, now, last.turn, last.id, queuePage)
 }
 
-// freeTx reads the free slots of the lines. A line without a limit takes as many jobs as a node may
-// submit.
+// freeTx reads the free slots of the lines. A line without a limit has maxSending slots.
 func (s *startPlan) freeTx(tx *store.Tx) error {
 	s.free = make(map[string]int, len(s.candidates))
 	for _, c := range s.candidates {
@@ -161,11 +160,11 @@ func (s *startPlan) startTx(tx *store.Tx, q queueRow, now int64, start func(*sto
 		s.failed = append(s.failed, j.newEnding(rec, nil, p.Fence, j.startLimitError()))
 		return nil
 	}
-	owners, err := ledger.AccountsTx(tx, []string{rec.Account})
+	accounts, err := ledger.AccountsTx(tx, []string{rec.Account})
 	if err != nil {
 		return err
 	}
-	if owners[rec.Account].Disabled {
+	if accounts[rec.Account].Disabled {
 		s.failed = append(s.failed, j.newEnding(rec, nil, p.Fence, disabledError()))
 		return nil
 	}
@@ -225,6 +224,6 @@ func (w *worker) task() jobcall.Task { return w.jobs.taskOf(w.rec, w.run, w.cand
 // inCatalog reports whether a catalog has an image or video model. The model may have no line at the
 // moment; its jobs then wait until the start limit.
 func inCatalog(s *catalog.Snapshot, model string) bool {
-	m, known := s.Model(model)
-	return known && m.Kind != catalog.KindChat
+	m, ok := s.Model(model)
+	return ok && m.Kind != catalog.KindChat
 }

@@ -17,7 +17,7 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// finish starts jobs until this node has none, except those that only wait for their turn.
+// finish runs the node's steps until a job has ended, and returns the job's body.
 func (c *cluster) finish(n *testNode, id, kind string) jobBody {
 	c.t.Helper()
 	var last jobBody
@@ -29,7 +29,7 @@ func (c *cluster) finish(n *testNode, id, kind string) jobBody {
 		n.jobs.running.Wait()
 		last = c.poll(n, kind, id)
 		if started && last.Status == row.StatusQueued {
-			c.t.Errorf("a job that had started is queued again")
+			c.t.Errorf("the started job %s is queued again", id)
 		}
 		started = started || last.Status != row.StatusQueued
 		return final(last)
@@ -66,11 +66,11 @@ func failSubmit(n int, t *upstream.JobFailure) func(int, jobcall.Task) (*jobcall
 	}
 }
 
-// TestSteps runs jobs through failures to their end: body, charge and calls of the lines.
+// TestSteps checks the body, the charge and the submissions of jobs after failures of their lines.
 func TestSteps(t *testing.T) {
 	t.Parallel()
 	image, video := upstream.KindImage, upstream.KindVideo
-	few := func(n int) func(int, string) (*jobcall.TaskStatus, error) {
+	results := func(n int) func(int, string) (*jobcall.TaskStatus, error) {
 		return func(_ int, ticket string) (*jobcall.TaskStatus, error) {
 			var results []jobcall.Result
 			for range n {
@@ -117,43 +117,44 @@ func TestSteps(t *testing.T) {
 			second: &generator{poll: failPoll(upstream.TaskFailure(video, "", ""))}, code: fault.InvalidMaterial, submissions: [2]int{1, 1}},
 		{name: "render timeout", kind: video, first: &generator{poll: failPoll(upstream.ExpiredTask(video, "expired"))},
 			second: &generator{poll: failPoll(upstream.ExpiredTask(video, "expired"))}, code: fault.RenderTimeout, submissions: [2]int{1, 1}},
-		{name: "vanished", kind: video, first: &generator{poll: failPoll(upstream.UnknownTask(video, "404"))},
+		{name: "task unknown to the provider", kind: video, first: &generator{poll: failPoll(upstream.UnknownTask(video, "404"))},
 			second: &generator{poll: failPoll(upstream.UnknownTask(video, "404"))}, code: fault.UpstreamUnstable, submissions: [2]int{1, 1}},
 		{name: "not suitable", kind: video, first: &generator{submit: failSubmit(0, upstream.Unsuitable(video, "no clips of 5 s"))},
 			second: &generator{submit: failSubmit(0, upstream.Unsuitable(video, "no 720p"))}, code: fault.InvalidRequest,
 			submissions: [2]int{1, 1}},
-		{name: "no line can", kind: image, first: &generator{submit: failSubmit(0, upstream.SubmitFailure(image, 500, "", nil, nil))},
+		{name: "all lines fail", kind: image, first: &generator{submit: failSubmit(0, upstream.SubmitFailure(image, 500, "", nil, nil))},
 			second: &generator{submit: failSubmit(0, upstream.SubmitFailure(image, 401, "", nil, nil))}, code: fault.UpstreamError,
 			submissions: [2]int{1, 1}},
-		{name: "the second line can", kind: image, count: 2, first: &generator{submit: failSubmit(0, upstream.SubmitFailure(image, 500, "", nil,
+		{name: "the first line fails", kind: image, count: 2, first: &generator{submit: failSubmit(0, upstream.SubmitFailure(image, 500, "", nil,
 			nil))},
 			data: 2, cost: 6 * cent, submissions: [2]int{1, 1}},
-		{name: "the second line can, after a render", kind: video, first: &generator{poll: failPoll(upstream.TaskFailure(video, "", ""))},
+		{name: "the first line fails during rendering", kind: video, first: &generator{poll: failPoll(upstream.TaskFailure(video, "", ""))},
 			data: 1,
 			cost: 50 * cent, submissions: [2]int{1, 1}},
 		{name: "busy once", kind: image, first: &generator{submit: failSubmit(1, failure(fault.UpstreamError, upstream.NextLater))}, data: 1,
 			cost: 3 * cent, submissions: [2]int{2, 0}},
-		{name: "at a second try", kind: image, first: &generator{submit: failSubmit(1, upstream.EmptyResult(image, "no_image"))}, data: 1,
+		{name: "empty result once", kind: image, first: &generator{submit: failSubmit(1, upstream.EmptyResult(image, "no_image"))}, data: 1,
 			cost: 3 * cent, submissions: [2]int{2, 0}},
-		{name: "fewer images", kind: image, count: 4, first: &generator{poll: few(3)}, data: 3, cost: 9 * cent,
+		{name: "fewer images", kind: image, count: 4, first: &generator{poll: results(3)}, data: 3, cost: 9 * cent,
 			submissions: [2]int{1, 0}},
-		{name: "more images", kind: image, count: 2, first: &generator{poll: few(4)}, data: 2, cost: 6 * cent, submissions: [2]int{1, 0}},
+		{name: "more images", kind: image, count: 2, first: &generator{poll: results(4)}, data: 2, cost: 6 * cent, submissions: [2]int{1, 0}},
 		{name: "a lost answer", kind: image, first: &generator{submit: failSubmit(0, lostAnswer(upstream.NextLine))}, data: 1, cost: 3 * cent,
 			submissions: [2]int{1, 1}},
 		{name: "two lost answers", kind: image, first: &generator{submit: failSubmit(0, lostAnswer(upstream.NextLine))},
 			second: &generator{submit: failSubmit(0, lostAnswer(upstream.NextLine))}, code: fault.UpstreamError,
 			submissions: [2]int{1, 1}},
-		{name: "at once, by ticket", kind: image, first: &generator{submit: func(_ int, task jobcall.Task) (*jobcall.TaskStatus, error) {
+		{name: "a link in the answer", kind: image, first: &generator{submit: func(_ int, task jobcall.Task) (*jobcall.TaskStatus, error) {
 			return &jobcall.TaskStatus{Done: true, Results: []jobcall.Result{{Ref: "here"}}}, nil
 		}}, data: 1, cost: 3 * cent, submissions: [2]int{1, 0}},
 		{name: "no ticket", kind: image,
 			first: &generator{submit: func(int, jobcall.Task) (*jobcall.TaskStatus, error) { return &jobcall.TaskStatus{}, nil }}, data: 1,
 			cost: 3 * cent, submissions: [2]int{1, 1}},
-		{name: "a ticket that cannot be kept", kind: image, first: &generator{submit: func(int, jobcall.Task) (*jobcall.TaskStatus, error) {
+		{name: "invalid ticket", kind: image, first: &generator{submit: func(int, jobcall.Task) (*jobcall.TaskStatus, error) {
 			return &jobcall.TaskStatus{Ticket: "a\x00b"}, nil
 		}}, data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
-		{name: "odd words", kind: image, first: &generator{submit: failSubmit(0, upstream.TaskFailure(image, "", "odd \\u0000 \x00 \xff words"))},
-			data: 1, cost: 3 * cent, submissions: [2]int{1, 1}},
+		{name: "invalid text", kind: image,
+			first: &generator{submit: failSubmit(0, upstream.TaskFailure(image, "", "odd \\u0000 \x00 \xff words"))},
+			data:  1, cost: 3 * cent, submissions: [2]int{1, 1}},
 		{name: "polls fail for a while", kind: video, first: &generator{poll: func(n int, _ string) (*jobcall.TaskStatus, error) {
 			if n < 4 {
 				return nil, later(errors.New("no route"))
@@ -168,25 +169,25 @@ func TestSteps(t *testing.T) {
 			id := c.submit(n, c.submission(n, model, max(tt.count, 1)))
 			s := c.finish(n, id, tt.kind)
 			if got := [2]int{generators[0].count(), generators[1].count()}; got != tt.submissions {
-				t.Errorf("%v submissions, want %v", got, tt.submissions)
+				t.Errorf("the lines got %v submissions, want %v", got, tt.submissions)
 			}
 			c.audit(tt.cost)
 			c.checkHeld(0)
 			if tt.code == "" {
 				if s.Status != row.StatusSucceeded || len(s.Data) != tt.data || s.Error != nil || s.Usage["model"] != model {
-					t.Errorf("%+v", s)
+					t.Errorf("the job is %+v, want succeeded with %d results", s, tt.data)
 				}
 				return
 			}
 			if s.Status != row.StatusFailed || s.Error == nil || s.Data != nil || s.Usage != nil {
-				t.Fatalf("%+v", s)
+				t.Fatalf("the job is %+v, want failed", s)
 			}
 			if s.Error.Code != string(tt.code) || s.Error.Type != fault.LookupJob(tt.code).Type || s.Error.Message == "" ||
 				!strings.Contains(s.Error.Message, "not charged") {
-				t.Errorf("%+v, want %s", *s.Error, tt.code)
+				t.Errorf("the error is %+v, want %s and \"not charged\"", *s.Error, tt.code)
 			}
 			if (s.Error.Param == nil) != (tt.param == "") || s.Error.Param != nil && *s.Error.Param != tt.param {
-				t.Errorf("param %v, want %q", s.Error.Param, tt.param)
+				t.Errorf("the error's param is %v, want %q", s.Error.Param, tt.param)
 			}
 		})
 	}
@@ -209,17 +210,17 @@ func TestProviderKeys(t *testing.T) {
 		c, n := oneLineCluster(t, url, m)
 		id := c.submit(n, c.submission(n, "easel-1", 1))
 		c.finish(n, id, "image")
-		var names []string
+		var keys []string
 		for _, task := range m.submitted {
-			names = append(names, task.Key)
+			keys = append(keys, task.Key)
 		}
-		if want := []string{id + "-1", id + "-2", id + "-2"}; !slices.Equal(names, want) {
-			t.Errorf("named %v, want %v", names, want)
+		if want := []string{id + "-1", id + "-2", id + "-2"}; !slices.Equal(keys, want) {
+			t.Errorf("the provider's idempotency keys are %v, want %v", keys, want)
 		}
 	})
 }
 
-// TestLineTimeout ends jobs that exceed their line's time limit and cancels their tasks.
+// TestLineTimeout checks that jobs past their line's time limit fail and their tasks are canceled.
 func TestLineTimeout(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -242,28 +243,28 @@ func TestLineTimeout(t *testing.T) {
 			id := c.submit(n, c.submission(n, tt.model, 1))
 			s := c.finish(n, id, tt.kind)
 			if s.Status != row.StatusFailed || s.Error.Code != string(tt.code) {
-				t.Errorf("%+v", s)
+				t.Errorf("the job is %+v, want failed with %s", s, tt.code)
 			}
 			if len(m.cancelled) != tt.cancelled || m.count() != 1 {
-				t.Errorf("%d submissions, cancelled %v", m.count(), m.cancelled)
+				t.Errorf("%d submissions, want 1; canceled tasks %v, want %d", m.count(), m.cancelled, tt.cancelled)
 			}
 			c.audit(0)
 		})
 	}
 }
 
-// TestPanic lets a generator panic. The job continues as after a crash of its node.
+// TestPanic checks that a job continues after a panic of its generator.
 func TestPanic(t *testing.T) {
 	t.Parallel()
-	for _, at := range []string{"submit", "poll", "fetch"} {
-		eachURL(t, at, func(t *testing.T, url string) {
+	for _, step := range []string{"submit", "poll", "fetch"} {
+		eachURL(t, step, func(t *testing.T, url string) {
 			panics := func(n int) {
 				if n == 1 {
 					panic("scripted")
 				}
 			}
 			m := &generator{}
-			switch at {
+			switch step {
 			case "submit":
 				m.submit = func(n int, _ jobcall.Task) (*jobcall.TaskStatus, error) { panics(n); return nil, nil }
 			case "poll":
@@ -274,9 +275,9 @@ func TestPanic(t *testing.T) {
 			c, n := oneLineCluster(t, url, m)
 			id := c.submit(n, c.submission(n, "easel-1", 1))
 			if s := c.finish(n, id, "image"); s.Status != row.StatusSucceeded {
-				t.Errorf("%+v", s)
+				t.Errorf("the job is %+v, want succeeded", s)
 			}
-			if want := map[bool]int{true: 2, false: 1}[at == "submit"]; m.count() != want {
+			if want := map[bool]int{true: 2, false: 1}[step == "submit"]; m.count() != want {
 				t.Errorf("%d submissions, want %d", m.count(), want)
 			}
 			c.audit(cent)
@@ -284,7 +285,7 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestTrace checks the operator's trace.
+// TestTrace checks the steps and attempts that the operator sees.
 func TestTrace(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -300,7 +301,7 @@ func TestTrace(t *testing.T) {
 		for _, s := range v.Steps {
 			names = append(names, s.Name)
 			if s.At < last {
-				t.Errorf("step %s goes back in time", s.Name)
+				t.Errorf("step %s has the time %d, want at least %d", s.Name, s.At, last)
 			}
 			last = s.At
 		}
@@ -311,15 +312,15 @@ func TestTrace(t *testing.T) {
 		}
 		if len(v.Attempts) != 2 || v.Attempts[0].Line != "first" || v.Attempts[0].Cause == "" || v.Attempts[1].Code != "" ||
 			v.Attempts[1].Ticket != "ticket-1" || v.Attempts[1].Ended == 0 {
-			t.Errorf("%+v", v.Attempts)
+			t.Errorf("the attempts are %+v, want a failure on first and a success on second", v.Attempts)
 		}
 		if v.Line != "second" || v.Cost != 3*cent || v.Account != c.account {
-			t.Errorf("%+v", v)
+			t.Errorf("the view is %+v, want line second and a cost of 3 cents", v)
 		}
 		_ = c.db.View(t.Context(), func(tx *store.Tx) error { // no slot is left
 			var slots int
 			if err := tx.QueryRow(`SELECT COUNT(*) FROM line_job`).Scan(&slots); err != nil || slots != 0 {
-				t.Errorf("%d slots %v", slots, err)
+				t.Errorf("%d slots are occupied, want none; error %v", slots, err)
 			}
 			return nil
 		})

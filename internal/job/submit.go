@@ -50,21 +50,21 @@ type Submission struct {
 }
 
 // Submit reserves the job's maximum cost and queues the job, in one transaction, and returns the
-// body of the 202. If a job with the OnceKey exists, Submit returns the body of that job and
-// reserves nothing; the submission's references are then discarded, as after an error. Errors:
-// those of ledger.AdmitJob, including ErrKeyChanged and ErrUnknown, and 400 invalid_request if the
-// OnceKey belongs to another request.
+// body of the 202 response. If a job with the OnceKey exists, Submit returns the body of that job and
+// reserves nothing; Submit then discards the submission's references, as after an error. It returns
+// the errors of ledger.AdmitJob, including ErrKeyChanged and ErrUnknown, and 400 invalid_request if
+// the OnceKey belongs to another request.
 func (j *Jobs) Submit(ctx context.Context, s Submission) ([]byte, error) {
 	if s.OnceKey != "" {
 		// Submissions with one key run one after the other on this node, so that a repetition
-		// finds the first job. Between nodes, the lock of the account does the same.
+		// finds the first job. The account's lock does the same between nodes.
 		unlock, err := j.onceLocks.Acquire(ctx, s.Account+" "+s.OnceKey)
 		if err != nil {
 			return nil, j.abandon(ctx, s, err)
 		}
 		defer unlock()
 	}
-	a := &admission{jobs: j, rec: s.record(), once: s.OnceKey, fingerprint: fingerprint(s.Fingerprint)}
+	a := &admission{jobs: j, rec: s.record(), onceKey: s.OnceKey, fingerprint: fingerprint(s.Fingerprint)}
 	// A client that disconnects does not cancel the transaction.
 	err := j.opts.Ledger.AdmitJob(context.WithoutCancel(ctx), s.admission(), a)
 	var duplicate duplicateJob
@@ -80,7 +80,7 @@ func (j *Jobs) Submit(ctx context.Context, s Submission) ([]byte, error) {
 		}
 		return nil, err
 	}
-	j.metrics.submitted(a.rec.Kind)
+	j.metrics.countSubmission(a.rec.Kind)
 	j.wakeUp()
 	return a.rec.SubmittedBody(), nil
 }
@@ -136,10 +136,10 @@ func (j *Jobs) discard(ctx context.Context, s Submission) {
 	}
 }
 
-// FindOnce returns the body of the 202 of the job with an Idempotency-Key, or nil without one.
-// A key expires with the job's record. Errors: 400 invalid_request if the key belongs to another
-// request, and ledger.ErrUnknown if the job may still be lost with its database server.
-func (j *Jobs) FindOnce(ctx context.Context, account, onceKey string, print []byte) ([]byte, error) {
+// FindOnce returns the 202 body of the job with an Idempotency-Key, or nil if no job has the key.
+// A key expires with the job's record. FindOnce returns 400 invalid_request if the key belongs to
+// another request, and ledger.ErrUnknown if the job may still be lost with its database server.
+func (j *Jobs) FindOnce(ctx context.Context, account, onceKey string, request []byte) ([]byte, error) {
 	var duplicate duplicateJob
 	err := j.opts.DB.View(ctx, func(tx *store.Tx) error {
 		now, err := tx.NowMS()
@@ -147,10 +147,10 @@ func (j *Jobs) FindOnce(ctx context.Context, account, onceKey string, print []by
 			return err
 		}
 		duplicate = duplicateJob{}
-		var found onceRow
-		err = tx.QueryRow(selectOnce, account, onceKey).Scan(found.dest()...)
-		if err == nil && !found.expired(j.oldest(now)) {
-			duplicate, err = found.match(fingerprint(print))
+		var r onceRow
+		err = tx.QueryRow(selectOnce, account, onceKey).Scan(r.dest()...)
+		if err == nil && !r.expired(j.retentionStart(now)) {
+			duplicate, err = r.match(fingerprint(request))
 		}
 		if errors.Is(err, sql.ErrNoRows) {
 			err = nil
@@ -182,8 +182,8 @@ func (r *onceRow) dest() []any {
 	return []any{&r.id, &r.kind, &r.model, &r.fingerprint, &r.endedMS}
 }
 
-// expired reports whether the record and its key have expired, even if it is not deleted yet.
-func (r *onceRow) expired(oldest int64) bool { return r.endedMS > 0 && r.endedMS <= oldest }
+// expired reports whether the record and its key have expired, even if the row is not deleted yet.
+func (r *onceRow) expired(startMS int64) bool { return r.endedMS > 0 && r.endedMS <= startMS }
 
 // match returns the row's job if the fingerprint is the same.
 func (r onceRow) match(fingerprint string) (duplicateJob, error) {
@@ -199,9 +199,9 @@ func (r onceRow) match(fingerprint string) (duplicateJob, error) {
 type duplicateJob struct{ body []byte }
 
 // Error implements error.
-func (duplicateJob) Error() string { return "the job of this Idempotency-Key is there already" }
+func (duplicateJob) Error() string { return "a job with this Idempotency-Key already exists" }
 
-// fingerprint returns the stored form of a request for comparison.
+// fingerprint returns the hash of a request, or "" if body is nil.
 func fingerprint(body []byte) string {
 	if body == nil {
 		return ""
@@ -224,11 +224,11 @@ func (s *Submission) record() *row.Job {
 
 // admission inserts a job in the transaction that reserves its cost.
 type admission struct {
-	jobs              *Jobs
-	rec               *row.Job
-	once, fingerprint string
-	byKey             *onceRow // the job with the Idempotency-Key
-	exists            bool     // this job was inserted before
+	jobs                 *Jobs
+	rec                  *row.Job
+	onceKey, fingerprint string
+	byKey                *onceRow // the job with the Idempotency-Key
+	exists               bool     // an earlier commit has inserted this job
 }
 
 // Read implements ledger.Hook.
@@ -240,13 +240,13 @@ func (a *admission) Read(q *store.Batch) {
 		a.exists = true
 		return row.Scan(&id)
 	}, `SELECT id FROM job WHERE id = $1`, a.rec.ID)
-	if a.once == "" {
+	if a.onceKey == "" {
 		return
 	}
 	q.Query(func(row store.Row) error {
 		a.byKey = &onceRow{}
 		return row.Scan(a.byKey.dest()...)
-	}, selectOnce, a.rec.Account, a.once)
+	}, selectOnce, a.rec.Account, a.onceKey)
 }
 
 // Decide implements ledger.AdmissionHook.
@@ -254,7 +254,7 @@ func (a *admission) Decide(nowMS int64) error {
 	if a.exists {
 		return duplicateJob{a.rec.SubmittedBody()}
 	}
-	if a.byKey != nil && !a.byKey.expired(a.jobs.oldest(nowMS)) {
+	if a.byKey != nil && !a.byKey.expired(a.jobs.retentionStart(nowMS)) {
 		duplicate, err := a.byKey.match(a.fingerprint)
 		if err != nil {
 			return err
@@ -274,7 +274,7 @@ func (a *admission) Write(q *store.Batch, nowMS int64) {
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, 0, $17, '', '', '', '', $18, 0, 0)`,
 		r.ID, r.Request, r.Account, r.Key, r.Kind, r.Model, r.Endpoint, r.Revision, row.Text(r.Plan), r.Prompt, r.Params, row.Text(r.Materials),
 		r.Callback,
-		a.once, a.fingerprint, int64(r.Held), r.Status, nowMS)
+		a.onceKey, a.fingerprint, int64(r.Held), r.Status, nowMS)
 	q.Exec(nil, insertRun,
 		r.ID, r.Model, r.Account, nowMS, row.Text(row.Trace{Steps: []row.Step{{Name: row.StepQueued, At: nowMS}}}))
 	if len(r.Materials.References) > 0 || r.Materials.Mask != nil {
@@ -282,19 +282,19 @@ func (a *admission) Write(q *store.Batch, nowMS int64) {
 	}
 }
 
-// Undo implements ledger.AdmissionHook. The client has no answer. With an Idempotency-Key, the client
-// can repeat the request and find the job. Without a key, the client can never find the job, so Undo
-// ends the job.
+// Undo implements ledger.AdmissionHook. The client has no answer. A client with an Idempotency-Key can
+// repeat the request and find the job. Without a key, the client never finds the job, so Undo ends the
+// job.
 func (a *admission) Undo() ledger.EndHook {
-	if a.once != "" {
+	if a.onceKey != "" {
 		return nil
 	}
 	return a.jobs.newEnding(a.rec, nil, anyFence, row.JobError{Code: fault.UpstreamError, Operator: true,
 		Message: "The service could not confirm this submission, so it was taken back. You were not charged. Submit it again."})
 }
 
-// oldest returns the end time of the oldest valid record. A clock that is ahead for a moment
-// expires no record and no Idempotency-Key.
-func (j *Jobs) oldest(nowMS int64) int64 {
+// retentionStart returns the beginning of the retention: records of jobs that ended earlier have
+// expired. A clock that is ahead for a moment expires no record and no Idempotency-Key.
+func (j *Jobs) retentionStart(nowMS int64) int64 {
 	return j.opts.DB.Expiry(nowMS) - j.opts.Retention.Milliseconds()
 }

@@ -18,7 +18,7 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// rows counts the rows of submissions: jobs, running jobs, open holds.
+// rows counts the job records, the runs of unfinished jobs and the open holds.
 func (c *cluster) rows() (jobs, running, holds int64) {
 	c.t.Helper()
 	c.viewTx(func(tx *store.Tx) error {
@@ -30,18 +30,19 @@ func (c *cluster) rows() (jobs, running, holds int64) {
 
 func (c *cluster) checkRows(jobs, running, holds int64) {
 	c.t.Helper()
-	if j, r, held := c.rows(); j != jobs || r != running || held != holds {
-		c.t.Errorf("%d jobs, %d in progress, %d holds; want %d, %d and %d", j, r, held, jobs, running, holds)
+	if j, r, h := c.rows(); j != jobs || r != running || h != holds {
+		c.t.Errorf("got %d jobs, %d runs and %d holds, want %d, %d and %d", j, r, h, jobs, running, holds)
 	}
 }
 
 func (c *cluster) checkHeld(want money.Amount) {
 	c.t.Helper()
 	if held := c.held(); held != want {
-		c.t.Errorf("%s held, want %s", held, want)
+		c.t.Errorf("the account's holds are %s, want %s", held, want)
 	}
 }
 
+// held returns the amount held of the account.
 func (c *cluster) held() (held money.Amount) {
 	c.t.Helper()
 	c.viewTx(func(tx *store.Tx) error {
@@ -52,8 +53,8 @@ func (c *cluster) held() (held money.Amount) {
 	return held
 }
 
-// limit changes the limits of the key.
-func (c *cluster) limit(set func(*account.KeySettings)) {
+// changeKey changes the settings of the key.
+func (c *cluster) changeKey(set func(*account.KeySettings)) {
 	c.t.Helper()
 	c.updateTx(func(tx *store.Tx) error {
 		_, err := account.ChangeKeyTx(tx, c.key, func(s *account.KeySettings) error { set(s); return nil })
@@ -63,7 +64,8 @@ func (c *cluster) limit(set func(*account.KeySettings)) {
 
 func ptr[T any](v T) *T { return &v }
 
-// TestSubmit checks the hold of the maximum cost, the record and the position after a submission.
+// TestSubmit checks that a submission holds the maximum cost and queues a job, and only its account can
+// read the job.
 func TestSubmit(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -73,22 +75,22 @@ func TestSubmit(t *testing.T) {
 		c.checkHeld(9 * cent)
 		if s := c.poll(n, "image", id); s.Status != row.StatusQueued || s.Created == 0 || s.Position == nil || *s.Position != 0 || s.ETA == nil ||
 			*s.ETA < 1 || s.Data != nil || s.Error != nil {
-			t.Errorf("%+v", s)
+			t.Errorf("the submitted job is %+v, want queued at position 0", s)
 		}
-		for what, ask := range map[string][3]string{
+		for name, args := range map[string][3]string{
 			"another account": {"acct_other", "image", id}, "the other kind": {c.account, "video", id}, "no such job": {c.account, "image", NewID()},
 			"any text": {c.account, "image", "';--"},
 		} {
-			if body, err := n.jobs.Body(t.Context(), ask[0], ask[1], ask[2]); err == nil || fault.Of(err).Code != fault.JobNotFound {
-				t.Errorf("%s: %s %v", what, body, err)
+			if body, err := n.jobs.Body(t.Context(), args[0], args[1], args[2]); err == nil || fault.Of(err).Code != fault.JobNotFound {
+				t.Errorf("%s: got %s and error %v, want %s", name, body, err, fault.JobNotFound)
 			}
 		}
 		c.audit(0)
 	})
 }
 
-// TestAdviceOfJobs checks the advice of a 402.
-func TestAdviceOfJobs(t *testing.T) {
+// TestAdvice checks that a 402 advises how to make the job cheaper.
+func TestAdvice(t *testing.T) {
 	t.Parallel()
 	for model, advice := range map[string]string{
 		"easel-1": "ask for fewer images or a smaller resolution", "reel-1": "ask for a shorter clip or a smaller resolution",
@@ -99,14 +101,15 @@ func TestAdviceOfJobs(t *testing.T) {
 			n := c.idleNode()
 			_, err := n.jobs.Submit(t.Context(), c.submission(n, model, 1))
 			if f := fault.Of(err); f.Code != fault.InsufficientQuota || !strings.Contains(f.Message(), advice) {
-				t.Errorf("%v, want the advice %q", err, advice)
+				t.Errorf("Submit: %v, want %s with the advice %q", err, fault.InsufficientQuota, advice)
 			}
 		})
 	}
 }
 
-// TestSubmitRefused checks that a rejected submission writes nothing.
-func TestSubmitRefused(t *testing.T) {
+// TestSubmitRejected checks that Admissible predicts a rejection and a rejected submission
+// writes nothing.
+func TestSubmitRejected(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string
@@ -116,17 +119,17 @@ func TestSubmitRefused(t *testing.T) {
 	}{
 		{"balance", func(t *testing.T, c *cluster) { c.account, c.key = c.open(5 * cent) }, 1, fault.InsufficientQuota},
 		{"daily budget", func(t *testing.T, c *cluster) {
-			c.limit(func(s *account.KeySettings) { s.DailyBudget = ptr(5 * cent) })
+			c.changeKey(func(s *account.KeySettings) { s.DailyBudget = ptr(5 * cent) })
 		}, 1, fault.InsufficientQuota},
 		{"total limit", func(t *testing.T, c *cluster) {
-			c.limit(func(s *account.KeySettings) { s.TotalLimit = ptr(8 * cent) })
+			c.changeKey(func(s *account.KeySettings) { s.TotalLimit = ptr(8 * cent) })
 		}, 2, fault.InsufficientQuota},
 		{"rate", func(t *testing.T, c *cluster) {
-			c.limit(func(s *account.KeySettings) { s.RPM = ptr(int64(2)) })
+			c.changeKey(func(s *account.KeySettings) { s.RPM = ptr(int64(2)) })
 		}, 2, fault.RateLimitExceeded},
 		{"free quota", func(t *testing.T, c *cluster) { c.apply(freeDocument) }, 2, fault.RateLimitExceeded},
 		{"disabled key", func(t *testing.T, c *cluster) {
-			c.limit(func(s *account.KeySettings) { s.Disabled = true })
+			c.changeKey(func(s *account.KeySettings) { s.Disabled = true })
 		}, 0, fault.InvalidAPIKey},
 	} {
 		eachURL(t, tt.name, func(t *testing.T, url string) {
@@ -139,27 +142,27 @@ func TestSubmitRefused(t *testing.T) {
 			before := c.held()
 			s := c.submission(n, "easel-1", 1)
 			s.OnceKey, s.Fingerprint = "once", []byte("a")
-			_, foreseen := n.jobs.Admissible(t.Context(), s)
+			_, predicted := n.jobs.Admissible(t.Context(), s)
 			body, err := n.jobs.Submit(t.Context(), s)
 			if err == nil || fault.Of(err).Code != tt.code {
-				t.Fatalf("%s %v", body, err)
+				t.Fatalf("Submit returned %s and error %v, want %s", body, err, tt.code)
 			}
-			if foreseen == nil || withoutNumbers(foreseen) != withoutNumbers(err) || fault.Of(foreseen).Code != tt.code {
-				t.Errorf("foreseen: %v, said: %v", foreseen, err)
+			if predicted == nil || withoutNumbers(predicted) != withoutNumbers(err) || fault.Of(predicted).Code != tt.code {
+				t.Errorf("Admissible returned error %v, want %v", predicted, err)
 			}
 			sent := int64(tt.sends)
 			c.checkRows(sent, sent, sent)
 			c.checkHeld(before)
 			if body, err := n.jobs.FindOnce(t.Context(), c.account, "once", []byte("a")); body != nil || err != nil {
-				t.Errorf("a refused submission has used up its key: %s %v", body, err)
+				t.Errorf("FindOnce after a rejected submission returned %s and error %v, want no job", body, err)
 			}
 			c.audit(0)
 		})
 	}
 }
 
-// withoutNumbers returns an error's message without numbers, because seconds pass between two
-// messages.
+// withoutNumbers returns an error's message without digits, because seconds in the message change
+// between two calls.
 func withoutNumbers(err error) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsDigit(r) {
@@ -169,8 +172,8 @@ func withoutNumbers(err error) string {
 	}, fault.Of(err).Message())
 }
 
-// TestAdmissible checks the prediction of a submission: it writes nothing, and a twin gets the
-// first job although its hold would be rejected.
+// TestAdmissible checks that Admissible writes nothing and a repeated request gets the first job
+// although the balance is used up.
 func TestAdmissible(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -181,7 +184,7 @@ func TestAdmissible(t *testing.T) {
 		s.OnceKey, s.Fingerprint = "once", []byte("a")
 		for range 2 {
 			if body, err := n.jobs.Admissible(t.Context(), s); body != nil || err != nil {
-				t.Fatalf("%s %v", body, err)
+				t.Fatalf("Admissible returned %s and error %v, want neither", body, err)
 			}
 		}
 		c.checkRows(0, 0, 0)
@@ -189,18 +192,18 @@ func TestAdmissible(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		twin := s
-		twin.Job, twin.Request = NewID(), "req_twin"
-		if body, err := n.jobs.Admissible(t.Context(), twin); err != nil || string(body) != string(first) {
-			t.Errorf("a twin: %s %v, want %s", body, err, first)
+		repeated := s
+		repeated.Job, repeated.Request = NewID(), "req_twin"
+		if body, err := n.jobs.Admissible(t.Context(), repeated); err != nil || string(body) != string(first) {
+			t.Errorf("Admissible for a repeated request: %s %v, want %s", body, err, first)
 		}
-		twin.Fingerprint = []byte("b")
-		if body, err := n.jobs.Admissible(t.Context(), twin); err == nil || fault.Of(err).Code != fault.InvalidRequest {
-			t.Errorf("the key of another request: %s %v", body, err)
+		repeated.Fingerprint = []byte("b")
+		if body, err := n.jobs.Admissible(t.Context(), repeated); err == nil || fault.Of(err).Code != fault.InvalidRequest {
+			t.Errorf("another request with the key: got %s and error %v, want %s", body, err, fault.InvalidRequest)
 		}
-		twin.OnceKey = "another"
-		if body, err := n.jobs.Admissible(t.Context(), twin); err == nil || fault.Of(err).Code != fault.InsufficientQuota {
-			t.Errorf("another key: %s %v", body, err)
+		repeated.OnceKey = "another"
+		if body, err := n.jobs.Admissible(t.Context(), repeated); err == nil || fault.Of(err).Code != fault.InsufficientQuota {
+			t.Errorf("another key: got %s and error %v, want %s", body, err, fault.InsufficientQuota)
 		}
 		c.audit(0)
 	})
@@ -221,8 +224,8 @@ lines:
     models: {easel-1: vendor-easel}
 `
 
-// TestFreeQuotaOfFailures checks that a failed free job returns its part of the quota.
-func TestFreeQuotaOfFailures(t *testing.T) {
+// TestFailedJobsKeepFreeQuota checks that failed jobs do not use up the free daily requests.
+func TestFailedJobsKeepFreeQuota(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		m := &generator{submit: func(n int, _ jobcall.Task) (*jobcall.TaskStatus, error) {
@@ -234,7 +237,7 @@ func TestFreeQuotaOfFailures(t *testing.T) {
 		for range 4 {
 			id := c.submit(n, c.submission(n, "easel-1", 1))
 			if s := c.await(n, "image", id, final); s.Status != row.StatusFailed {
-				t.Fatalf("%+v", s)
+				t.Fatalf("the job is %+v, want failed", s)
 			}
 		}
 		m.submit = nil
@@ -242,48 +245,46 @@ func TestFreeQuotaOfFailures(t *testing.T) {
 			c.await(n, "image", c.submit(n, c.submission(n, "easel-1", 1)), final)
 		}
 		if _, err := n.jobs.Submit(t.Context(), c.submission(n, "easel-1", 1)); err == nil || fault.Of(err).Code != fault.RateLimitExceeded {
-			t.Errorf("beyond the quota: %v", err)
+			t.Errorf("Submit beyond the free quota: %v, want %s", err, fault.RateLimitExceeded)
 		}
 		c.audit(0)
 	})
 }
 
-func TestSubmitWithAChangedKey(t *testing.T) {
+// TestSubmitWithChangedKey checks that Submit rejects an old version of the key's row.
+func TestSubmitWithChangedKey(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		c, n := twoLineCluster(t, url, &generator{}, &generator{})
 		s := c.submission(n, "easel-1", 1)
-		c.limit(func(k *account.KeySettings) { k.Name = "new" })
+		c.changeKey(func(k *account.KeySettings) { k.Name = "new" })
 		if _, err := n.jobs.Submit(t.Context(), s); !errors.Is(err, ledger.ErrKeyChanged) {
-			t.Fatalf("%v", err)
+			t.Fatalf("Submit with the old key version: %v, want %v", err, ledger.ErrKeyChanged)
 		}
-		s.KeyVersion = c.version(c.key)
+		s.KeyVersion = c.keyVersion(c.key)
 		c.submit(n, s)
 		c.audit(0)
 	})
 }
 
-// TestUndo ends a job whose client has no answer and no Idempotency-Key to find it. With a key the
-// job stays.
+// TestUndo checks that Undo ends a job without an Idempotency-Key once, and keeps a job with a key.
 func TestUndo(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		c, n := twoLineCluster(t, url, &generator{}, &generator{})
 		s := c.submission(n, "easel-1", 1)
 		id := c.submit(n, s)
-		if undo := (&admission{jobs: n.jobs, rec: s.record(), once: "once"}).Undo(); undo != nil {
-			t.Error("a job with an Idempotency-Key is taken back")
+		if undo := (&admission{jobs: n.jobs, rec: s.record(), onceKey: "once"}).Undo(); undo != nil {
+			t.Error("Undo ends a job with an Idempotency-Key")
 		}
 		undo := (&admission{jobs: n.jobs, rec: s.record()}).Undo()
 		for i, want := range []bool{true, false} {
-			ended, err := n.books.EndJob(t.Context(), ledger.JobHold{Request: s.Request, Account: s.Account, Key: s.Key}, undo)
+			ended, err := n.ledger.EndJob(t.Context(), ledger.JobHold{Request: s.Request, Account: s.Account, Key: s.Key}, undo)
 			if err != nil || ended != want {
-				t.Fatalf("undone for the time %d: %v %v", i+1, ended, err)
+				t.Fatalf("EndJob %d: got %v and error %v, want %v", i+1, ended, err, want)
 			}
 		}
-		if shows := c.poll(n, "image", id); shows.Status != row.StatusFailed || shows.Error.Code != string(fault.UpstreamError) {
-			t.Errorf("%+v", shows)
-		}
+		c.checkFailed(n, id, fault.UpstreamError, "after Undo")
 		c.checkHeld(0)
 		c.audit(0)
 	})
@@ -294,15 +295,14 @@ func (c *cluster) deleteKey() {
 	c.updateTx(func(tx *store.Tx) error { return account.DeleteKeyTx(tx, c.key) })
 }
 
-// TestSubmitTwice commits a submission again, like a node that crashed after a lost answer. Both
-// are the same job.
+// TestSubmitTwice checks that a repeated commit of a submission returns the same job.
 func TestSubmitTwice(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		c, n := twoLineCluster(t, url, &generator{}, &generator{})
 		s := c.submission(n, "easel-1", 1)
 		if first, second := c.submit(n, s), c.submit(n, s); first != second {
-			t.Errorf("%s and %s", first, second)
+			t.Errorf("the repeated submission returned job %s, want %s", second, first)
 		}
 		c.checkRows(1, 1, 1)
 		c.audit(0)

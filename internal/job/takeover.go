@@ -51,8 +51,8 @@ func (j *Jobs) TakeOver(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// takeOverGroup takes over jobs in one transaction and begins their workers. failed has the errors
-// of single jobs.
+// takeOverGroup takes over jobs in one transaction and begins their workers. failed has an error for
+// each job that could not be taken over.
 func (j *Jobs) takeOverGroup(ctx context.Context, group []orphan) (failed []error, err error) {
 	workers, failed, err := j.moveGroup(ctx, group)
 	for _, w := range workers {
@@ -126,7 +126,7 @@ func (j *Jobs) moveTx(tx *store.Tx, o orphan, epoch string, now int64) (*worker,
 	if err != nil || rec == nil || p.State == row.StateQueued || p.Epoch != o.epoch {
 		return nil, err
 	}
-	before := p.Fence
+	oldFence := p.Fence
 	p.Epoch, p.Fence = epoch, p.Fence+1
 	p.Trace.Step(row.StepTakenOver, now, p.Line)
 	if p.State == row.StateStored {
@@ -134,7 +134,7 @@ func (j *Jobs) moveTx(tx *store.Tx, o orphan, epoch string, now int64) (*worker,
 			return nil, err
 		}
 	}
-	changed, err := p.SaveTx(tx, o.id, row.IfFence(before), row.ColEpoch, row.ColFence, row.ColTrace)
+	changed, err := p.SaveTx(tx, o.id, row.IfFence(oldFence), row.ColEpoch, row.ColFence, row.ColTrace)
 	if err != nil || changed == 0 {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func (j *Jobs) moveTx(tx *store.Tx, o orphan, epoch string, now int64) (*worker,
 
 // resume begins the worker of a job that was taken over.
 func (j *Jobs) resume(ctx context.Context, w *worker) (err error) {
-	j.metrics.step(row.StepTakenOver)
+	j.metrics.countStep(row.StepTakenOver)
 	if w.run.Fence > maxFence {
 		j.endAll(ctx, []*ending{j.newEnding(w.rec, nil, w.run.Fence, row.JobError{Code: fault.UpstreamError,
 			Message: "The job could not be brought to an end. You were not charged. Submit it again."})})

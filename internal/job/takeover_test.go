@@ -16,7 +16,7 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// read returns a running job.
+// read returns an unfinished job.
 func (c *cluster) read(id string) (rec *row.Job, p *row.Run) {
 	c.t.Helper()
 	c.viewTx(func(tx *store.Tx) (err error) {
@@ -26,12 +26,12 @@ func (c *cluster) read(id string) (rec *row.Job, p *row.Run) {
 	return rec, p
 }
 
-// workerOf returns a worker for a job's present state.
+// workerOf returns a worker that continues a job from its present state.
 func (c *cluster) workerOf(n *testNode, id string) *worker {
 	c.t.Helper()
 	w := &worker{jobs: n.jobs, snapshot: n.watcher.Current(), life: newLifetime(c.t.Context(), c.t.Context())}
 	if w.rec, w.run = c.read(id); w.rec == nil {
-		c.t.Fatalf("job %s does not run", id)
+		c.t.Fatalf("job %s has no run", id)
 	}
 	w.candidate = n.lines.CandidateFor(w.snapshot, w.run.Line, w.rec.Model)
 	w.attempt = w.candidate.Begin(w.rec.Account)
@@ -40,13 +40,14 @@ func (c *cluster) workerOf(n *testNode, id string) *worker {
 	return w
 }
 
+// declareDead marks a node as dead in the database.
 func (c *cluster) declareDead(n *testNode) {
 	c.t.Helper()
 	c.update(`UPDATE node SET dead = 1 WHERE epoch = $1`, n.self.Epoch())
 }
 
-// TestTakeOver kills a node while its job is in each state. Another node ends the job, without
-// another submission if the provider had answered.
+// TestTakeOver checks in each state that another node ends the job of a killed node, without another
+// submission if the provider had answered.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -57,8 +58,8 @@ func TestTakeOver(t *testing.T) {
 		submissions int
 	}{
 		{"sending", row.StateSending, false, "submit", 2},
-		{"sending what is done at once", row.StateSending, true, "submit", 2},
-		{"storing what came with the answer", row.StateSending, true, "inline", 2},
+		{"sending with inline results", row.StateSending, true, "submit", 2},
+		{"storing inline results", row.StateSending, true, "inline", 2},
 		{"rendering", row.StateRendering, false, "poll", 1},
 		{"rendered", row.StateRendered, false, "fetch", 1},
 		{"stored", row.StateStored, false, "fetch", 1},
@@ -86,27 +87,27 @@ func TestTakeOver(t *testing.T) {
 				}
 			}
 			if _, p := c.read(id); p == nil || p.State != tt.state || p.Epoch != first.self.Epoch() {
-				t.Fatalf("the job stands at %+v, want state %d", p, tt.state)
+				t.Fatalf("the run is %+v, want state %d", p, tt.state)
 			}
-			fetched := m.fetches
+			fetches := m.fetches
 			second := c.node()
 			s := c.await(second, "image", id, final)
 			if s.Status != row.StatusSucceeded || len(s.Data) != 2 {
-				t.Errorf("%+v", s)
+				t.Errorf("the job is %+v, want succeeded with 2 results", s)
 			}
 			m.checkSubmissions(t, tt.submissions)
 			if tt.submissions == 2 && m.submitted[0].Key != m.submitted[1].Key {
-				t.Errorf("a repetition is named %s, the first was %s", m.submitted[1].Key, m.submitted[0].Key)
+				t.Errorf("the repeated submission has key %s, want %s", m.submitted[1].Key, m.submitted[0].Key)
 			}
-			if tt.state == row.StateStored && m.fetches != fetched {
-				t.Error("stored results were fetched again")
+			if tt.state == row.StateStored && m.fetches != fetches {
+				t.Error("stored results were downloaded again")
 			}
 			c.audit(2 * cent)
 		})
 	}
 }
 
-// TestTwoDeathsWhileSending refunds a job after two lost submissions.
+// TestTwoDeathsWhileSending checks that a job fails and is refunded after two lost submissions.
 func TestTwoDeathsWhileSending(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -123,13 +124,14 @@ func TestTwoDeathsWhileSending(t *testing.T) {
 			n.step(n.jobs.TakeOver)
 			n.jobs.running.Wait()
 		}
-		c.checkFailed(n, id, fault.UpstreamError, "after the takeover")
+		c.checkFailed(n, id, fault.UpstreamError, "after two dead nodes")
 		m.checkSubmissions(t, 2)
 		c.audit(0)
 	})
 }
 
-// TestFindTicket asks the provider for the submission of a dead node instead of repeating it.
+// TestFindTicket checks that a take-over looks up the lost submission at the provider, and repeats only a
+// submission that the provider cannot find.
 func TestFindTicket(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -137,8 +139,8 @@ func TestFindTicket(t *testing.T) {
 		find        func(jobcall.Task) (string, error)
 		submissions int
 	}{
-		{"known", func(task jobcall.Task) (string, error) { return "of " + task.Key, nil }, 1},
-		{"unknown", func(jobcall.Task) (string, error) { return "", nil }, 2},
+		{"found", func(task jobcall.Task) (string, error) { return "of " + task.Key, nil }, 1},
+		{"not found", func(jobcall.Task) (string, error) { return "", nil }, 2},
 		{"no answer", func(jobcall.Task) (string, error) { return "", later(errors.New("no route")) }, 2},
 	} {
 		eachURL(t, tt.name, func(t *testing.T, url string) {
@@ -154,17 +156,17 @@ func TestFindTicket(t *testing.T) {
 			m.before = nil
 			n = c.idleNode()
 			if s := c.finish(n, id, "image"); s.Status != row.StatusSucceeded {
-				t.Errorf("%+v", s)
+				t.Errorf("the job is %+v, want succeeded", s)
 			}
 			if m.count() != tt.submissions || tt.submissions == 1 && polled != "of "+id+"-1" {
-				t.Errorf("%d submissions, polled %q", m.count(), polled)
+				t.Errorf("%d submissions, want %d; polled ticket %q", m.count(), tt.submissions, polled)
 			}
 			c.audit(cent)
 		})
 	}
 }
 
-// slowSubmit blocks a submission while its node is declared dead.
+// slowSubmit blocks submissions until answer has a value.
 func slowSubmit(answer <-chan struct{}) func(context.Context, string) error {
 	return func(_ context.Context, step string) error {
 		if step == "submit" {
@@ -174,23 +176,23 @@ func slowSubmit(answer <-chan struct{}) func(context.Context, string) error {
 	}
 }
 
-// TestLateTicket records the ticket of a node that was declared dead. It is valid while the job has
+// TestLateTicket checks that a node declared dead may record its ticket only while the job has
 // the same submission and no other ticket.
 func TestLateTicket(t *testing.T) {
 	t.Parallel()
 	t.Run("in time", func(t *testing.T) {
 		t.Parallel()
 		storetest.EachURL(t, func(t *testing.T, url string) {
-			answer, asked, found := make(chan struct{}), make(chan struct{}), make(chan struct{})
+			answer, lookup, found := make(chan struct{}), make(chan struct{}), make(chan struct{})
 			m := &generator{before: slowSubmit(answer)}
-			m.find = func(jobcall.Task) (string, error) { close(asked); <-found; return "", nil }
+			m.find = func(jobcall.Task) (string, error) { close(lookup); <-found; return "", nil }
 			c, old := oneLineCluster(t, url, finder{m})
 			id := c.start(old, "easel-1", 1)
 			until(t, "the submission", func() bool { return m.count() == 1 })
 			c.declareDead(old)
 			n := c.idleNode()
 			n.step(n.jobs.TakeOver)
-			<-asked
+			<-lookup
 			answer <- struct{}{}
 			until(t, "the ticket", func() bool { _, p := c.read(id); return p.Ticket == "ticket-1" })
 			close(found)
@@ -198,7 +200,7 @@ func TestLateTicket(t *testing.T) {
 			n.jobs.running.Wait()
 			c.checkStatus(n, id, row.StatusSucceeded, "after the takeover")
 			if m.count() != 1 || len(m.cancelled) != 0 {
-				t.Errorf("%d submissions, cancelled %v", m.count(), m.cancelled)
+				t.Errorf("%d submissions, want 1; canceled tasks %v, want none", m.count(), m.cancelled)
 			}
 			c.audit(cent)
 		})
@@ -223,12 +225,12 @@ func TestLateTicket(t *testing.T) {
 			close(answer)
 			old.jobs.running.Wait()
 			if m.count() != 2 || len(m.cancelled) != 1 || m.cancelled[0] != "ticket-2" && m.cancelled[0] != "ticket-1" {
-				t.Errorf("%d submissions, cancelled %v", m.count(), m.cancelled)
+				t.Errorf("%d submissions, want 2; canceled tasks %v, want one", m.count(), m.cancelled)
 			}
 			c.audit(cent)
 		})
 	})
-	t.Run("known already", func(t *testing.T) {
+	t.Run("already found", func(t *testing.T) {
 		t.Parallel()
 		storetest.EachURL(t, func(t *testing.T, url string) {
 			answer, reached := make(chan struct{}), make(chan struct{}, 1)
@@ -242,17 +244,18 @@ func TestLateTicket(t *testing.T) {
 			c.declareDead(old)
 			n := c.idleNode()
 			n.step(n.jobs.TakeOver)
-			<-reached // its results are being fetched
+			<-reached // the job's results are in download
 			answer <- struct{}{}
 			old.jobs.running.Wait()
 			if _, p := c.read(id); p == nil || p.State != row.StateRendered {
-				t.Errorf("the late ticket has set the job back: %+v", p)
+				t.Errorf("after the late ticket the run is %+v, want rendered", p)
 			}
 		})
 	})
 }
 
-// TestFencedNode lets two nodes end a job. One of them does.
+// TestFencedNode checks that concurrent ends of a job end it once and a fenced owner neither ends
+// nor changes a job.
 func TestFencedNode(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -263,28 +266,28 @@ func TestFencedNode(t *testing.T) {
 		<-reached
 		old.kill()
 		m.before = nil
-		behind := c.workerOf(old, id)
+		stale := c.workerOf(old, id)
 		ctx := t.Context()
-		if err := behind.collect(); err != nil {
+		if err := stale.collect(); err != nil {
 			t.Fatal(err)
 		}
-		// All have the same fence, and one of them ends the job.
+		// All endings have the same fence, and one of the endings succeeds.
 		c.declareDead(old)
 		n := c.idleNode()
 		if failed, err := n.jobs.takeOverGroup(ctx, []orphan{{id, "node_of_others"}}); len(failed) > 0 || err != nil {
 			t.Fatal(failed, err)
 		}
-		if _, p := c.read(id); p.Fence != behind.run.Fence {
-			t.Fatal("a job was taken from a node that is not the one thought dead")
+		if _, p := c.read(id); p.Fence != stale.run.Fence {
+			t.Fatal("takeOverGroup took the job from another node than the given one")
 		}
 		var ends [4]bool
-		var all sync.WaitGroup
+		var wg sync.WaitGroup
 		for i := range ends {
-			e := n.jobs.newEnding(behind.rec, behind.run.Files, behind.run.Fence, row.JobError{})
+			e := n.jobs.newEnding(stale.rec, stale.run.Files, stale.run.Fence, row.JobError{})
 			e.cost = cent
-			all.Go(func() { ends[i] = n.jobs.end(ctx, e) })
+			wg.Go(func() { ends[i] = n.jobs.end(ctx, e) })
 		}
-		all.Wait()
+		wg.Wait()
 		count := 0
 		for _, ended := range ends {
 			if ended {
@@ -292,41 +295,41 @@ func TestFencedNode(t *testing.T) {
 			}
 		}
 		if count != 1 {
-			t.Errorf("%d ends", count)
+			t.Errorf("%d calls of end ended the job, want 1", count)
 		}
 		c.audit(cent)
 
-		// A fenced owner ends nothing and writes nothing.
+		// A fenced owner neither ends the job nor writes a step.
 		again := c.submit(n, c.submission(n, "easel-1", 1))
 		m.before = block("fetch", reached)
 		n.step(n.jobs.Start)
 		<-reached
-		behind = c.workerOf(n, again)
+		stale = c.workerOf(n, again)
 		n.kill()
 		c.declareDead(n)
 		next := c.idleNode()
 		next.step(next.jobs.TakeOver)
 		<-reached
 		m.before = nil
-		if err := behind.collect(); !errors.Is(err, errNotOwner) {
-			t.Errorf("a fenced node has written a step: %v", err)
+		if err := stale.collect(); !errors.Is(err, errNotOwner) {
+			t.Errorf("collect of a fenced node: %v, want %v", err, errNotOwner)
 		}
-		behind.run.Files = nil
-		if next.jobs.end(ctx, next.jobs.newEnding(behind.rec, nil, behind.run.Fence, row.JobError{Code: fault.UpstreamError})) {
+		stale.run.Files = nil
+		if next.jobs.end(ctx, next.jobs.newEnding(stale.rec, nil, stale.run.Fence, row.JobError{Code: fault.UpstreamError})) {
 			t.Error("a fenced node has ended a job")
 		}
 		next.kill()
 		last := c.idleNode()
 		c.declareDead(next)
 		if s := c.finish(last, again, "image"); s.Status != row.StatusSucceeded {
-			t.Errorf("%+v", s)
+			t.Errorf("the job is %+v, want succeeded", s)
 		}
 		c.audit(2 * cent)
 	})
 }
 
-// TestTakeOverBesideSubmissions takes over jobs while this node has the maximum number of
-// submissions.
+// TestTakeOverBesideSubmissions checks that a node with the maximum number of submissions still takes
+// over jobs, and starts none.
 func TestTakeOverBesideSubmissions(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -343,12 +346,12 @@ func TestTakeOverBesideSubmissions(t *testing.T) {
 		n.step(n.jobs.TakeOver)
 		n.jobs.running.Wait()
 		c.checkStatus(n, id, row.StatusSucceeded, "after the takeover")
-		waits := c.start(n, "easel-1", 1)
-		c.checkStatus(n, waits, row.StatusQueued, "started beyond the bound of submissions")
+		queued := c.start(n, "easel-1", 1)
+		c.checkStatus(n, queued, row.StatusQueued, "beyond the maximum number of submissions")
 	})
 }
 
-// TestEndlessTakeOvers fails a job after many take-overs.
+// TestEndlessTakeOvers checks that a job fails after maxFence take-overs.
 func TestEndlessTakeOvers(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -363,8 +366,8 @@ func TestEndlessTakeOvers(t *testing.T) {
 	})
 }
 
-// TestGracefulStop stops a node during a submission. It records the ticket, and the next node
-// continues.
+// TestGracefulStop checks that a node stopped during a submission records the ticket and the
+// next node continues with the ticket.
 func TestGracefulStop(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -382,19 +385,19 @@ func TestGracefulStop(t *testing.T) {
 		free <- struct{}{}
 		<-stopped
 		if _, p := c.read(id); p == nil || p.State != row.StateRendering || p.Ticket != "ticket-1" {
-			t.Errorf("%+v", p)
+			t.Errorf("the run is %+v, want rendering with ticket-1", p)
 		}
 		n.end()
 		next := c.node()
 		if s := c.await(next, "image", id, final); s.Status != row.StatusSucceeded || m.count() != 1 {
-			t.Errorf("%+v after %d submissions", s, m.count())
+			t.Errorf("the job is %+v after %d submissions, want succeeded after 1", s, m.count())
 		}
 		c.audit(cent)
 	})
 }
 
-// TestKeyDeletedMeanwhile ends a job whose key was deleted.
-func TestKeyDeletedMeanwhile(t *testing.T) {
+// TestDeletedKey checks that a started job succeeds and is charged although its key was deleted.
+func TestDeletedKey(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		free := make(chan struct{})
@@ -403,26 +406,26 @@ func TestKeyDeletedMeanwhile(t *testing.T) {
 		c.deleteKey()
 		free <- struct{}{}
 		n.jobs.running.Wait()
-		c.checkStatus(n, id, row.StatusSucceeded, "after the takeover")
+		c.checkStatus(n, id, row.StatusSucceeded, "after the key was deleted")
 		c.audit(cent)
 		_ = c.db.View(t.Context(), func(tx *store.Tx) error {
 			states, err := ledger.AccountsTx(tx, []string{c.account})
 			if err != nil || states[c.account].Balance != 100*money.USD-cent {
-				t.Errorf("%+v %v", states, err)
+				t.Errorf("the accounts are %+v and error %v, want a charge of 1 cent", states, err)
 			}
 			return nil
 		})
 	})
 }
 
-// TestLineGoneMeanwhile takes over jobs whose line this node cannot call. They continue on other
-// lines, and a lost submission counts.
-func TestLineGoneMeanwhile(t *testing.T) {
+// TestTakeOverWithoutLine checks that a job continues on another line if the new owner cannot call the
+// job's line and a submission in flight counts as lost.
+func TestTakeOverWithoutLine(t *testing.T) {
 	t.Parallel()
-	for at, lost := range map[string]bool{"submit": true, "poll": false} {
-		eachURL(t, at, func(t *testing.T, url string) {
+	for step, lost := range map[string]bool{"submit": true, "poll": false} {
+		eachURL(t, step, func(t *testing.T, url string) {
 			reached := make(chan struct{}, 1)
-			first, second := &generator{before: block(at, reached)}, &generator{}
+			first, second := &generator{before: block(step, reached)}, &generator{}
 			c := newCluster(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
 			old := c.idleNode()
 			id := c.start(old, "easel-1", 1)
@@ -434,7 +437,7 @@ func TestLineGoneMeanwhile(t *testing.T) {
 			s := c.finish(n, id, "image")
 			v := c.view(id)
 			if s.Status != row.StatusSucceeded || len(v.Attempts) != 2 || v.Attempts[0].Lost != lost || v.Line != "second" {
-				t.Errorf("%+v %+v", s, v.Attempts)
+				t.Errorf("the job is %+v with attempts %+v, want succeeded on second and lost %t", s, v.Attempts, lost)
 			}
 			c.audit(3 * cent)
 		})

@@ -30,18 +30,18 @@ func easelCatalog(models int, lines ...string) string {
 		fmt.Fprintf(&served, "easel-%d: a, ", i+1)
 	}
 	doc.WriteString("lines:\n")
-	for _, rest := range lines {
-		if !strings.Contains(rest, "models:") {
-			rest += ", models: {" + strings.TrimSuffix(served.String(), ", ") + "}"
+	for _, line := range lines {
+		if !strings.Contains(line, "models:") {
+			line += ", models: {" + strings.TrimSuffix(served.String(), ", ") + "}"
 		}
-		fmt.Fprintf(&doc, "  - {provider: script, %s}\n", rest)
+		fmt.Fprintf(&doc, "  - {provider: script, %s}\n", line)
 	}
 	return doc.String()
 }
 
-// whileLocked calls act while a transaction holds the locks for writing runs and taking slots of the
+// whileLocked calls fn while a transaction holds the locks for writing runs and taking slots of the
 // lines.
-func (c *cluster) whileLocked(act func(), lines ...string) {
+func (c *cluster) whileLocked(fn func(), lines ...string) {
 	c.t.Helper()
 	c.updateTx(func(tx *store.Tx) error {
 		if err := slot.LockTx(tx, lines...); err != nil {
@@ -52,14 +52,13 @@ func (c *cluster) whileLocked(act func(), lines ...string) {
 				return err
 			}
 		}
-		act()
+		fn()
 		return nil
 	})
 }
 
-// TestBlockedQueuesNeedNoLock calls Start for jobs that no line can take, while the test holds
-// every lock. Start must not wait for the locks. Then the test removes the obstacle, and the job
-// starts.
+// TestBlockedQueuesNeedNoLock checks that Start does not wait for locks if no line can take a job, and
+// the job starts after the obstacle is removed.
 func TestBlockedQueuesNeedNoLock(t *testing.T) {
 	t.Parallel()
 	document := easelCatalog(1, "id: first, max_concurrent: 2")
@@ -71,10 +70,10 @@ func TestBlockedQueuesNeedNoLock(t *testing.T) {
 			c.update(`INSERT INTO line_job (job, line) VALUES ('job_x', 'first')`)
 			c.update(`INSERT INTO line_job (job, line) VALUES ('job_y', 'first')`)
 		}, func(c *cluster, _ *testNode) { c.update(`DELETE FROM line_job`) }},
-		{"a job in a pause", func(c *cluster, _ *testNode) {
+		{"a job that waits for a retry", func(c *cluster, _ *testNode) {
 			c.update(`UPDATE job_run SET wake_ms = 9000000000000`)
 		}, func(c *cluster, _ *testNode) { c.update(`UPDATE job_run SET wake_ms = 0`) }},
-		{"a job that was refused by every line", func(c *cluster, _ *testNode) {
+		{"a job rejected by every line", func(c *cluster, _ *testNode) {
 			c.update(`UPDATE job_run SET trace = $1`, failedOn("first"))
 		}, func(c *cluster, _ *testNode) { c.update(`UPDATE job_run SET trace = ''`) }},
 		{"a model of a newer catalog", func(c *cluster, n *testNode) {
@@ -104,8 +103,8 @@ func TestBlockedQueuesNeedNoLock(t *testing.T) {
 	}
 }
 
-// TestDisabledLinesNeedNoLock is like TestBlockedQueuesNeedNoLock for an account whose own
-// failures have disabled a line.
+// TestDisabledLinesNeedNoLock is like TestBlockedQueuesNeedNoLock, for an account with failures that
+// have disabled the line.
 func TestDisabledLinesNeedNoLock(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -120,16 +119,16 @@ func TestDisabledLinesNeedNoLock(t *testing.T) {
 			n.runJobs()
 		}
 		c.submit(n, c.submission(n, "easel-1", 1))
-		asked := m.count()
+		before := m.count()
 		c.whileLocked(func() { n.step(n.jobs.Start) }, "first")
-		if m.count() != asked {
-			t.Error("a job was submitted")
+		if m.count() != before {
+			t.Error("Start submitted a job to the disabled line")
 		}
 	})
 }
 
-// TestLongQueue gives one model more jobs than a node may submit. A job of another model starts
-// before the capacity is used up.
+// TestLongQueue checks that a job of another model starts although one model has more jobs than the
+// node may submit.
 func TestLongQueue(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -142,13 +141,13 @@ func TestLongQueue(t *testing.T) {
 		other := c.start(n, "easel-2", 1)
 		c.checkStatus(n, other, row.StatusProcessing, "a job beside the long queue of another model")
 		if n.jobs.sending != maxSending || n.jobs.reserved != 0 {
-			t.Errorf("%d submissions, %d reserved; want %d and none", n.jobs.sending, n.jobs.reserved, maxSending)
+			t.Errorf("%d submissions and %d reserved, want %d and none", n.jobs.sending, n.jobs.reserved, maxSending)
 		}
 	})
 }
 
-// TestSlowModel makes one model's transaction wait for a lock. A new job of another model starts
-// meanwhile.
+// TestSlowModel checks that a new job of another model starts while one model's transaction waits for a
+// lock.
 func TestSlowModel(t *testing.T) {
 	t.Parallel()
 	first, second := &generator{blocks: true}, &generator{blocks: true}
@@ -156,12 +155,12 @@ func TestSlowModel(t *testing.T) {
 	c.apply(easelCatalog(2, "id: first, max_concurrent: 2, models: {easel-1: a}", "id: second, max_concurrent: 2, models: {easel-2: a}"))
 	n := c.idleNode()
 	c.submit(n, c.submission(n, "easel-1", 1))
-	var started sync.WaitGroup
+	var wg sync.WaitGroup
 	c.updateTx(func(tx *store.Tx) error {
 		if err := slot.LockTx(tx, "first"); err != nil {
 			return err
 		}
-		started.Go(func() {
+		wg.Go(func() {
 			if err := n.jobs.Start(n.ctx); err != nil {
 				t.Error(err)
 			}
@@ -178,35 +177,36 @@ func TestSlowModel(t *testing.T) {
 		}
 		return nil
 	})
-	started.Wait()
+	wg.Wait()
 	n.jobs.running.Wait()
 	first.checkSubmissions(t, 1)
 }
 
-// TestDamagedQueue damages a queued job. Jobs of other models start, and Start returns the error.
+// TestDamagedQueue checks that Start returns an error for each model with a damaged job and starts the
+// jobs of other models.
 func TestDamagedQueue(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		c := newCluster(t, url, map[string]chatcall.Adapter{"first": &generator{blocks: true}})
 		c.apply(easelCatalog(6, "id: first"))
 		n := c.idleNode()
-		var good []string
+		var intact []string
 		for i := range 6 {
 			id := c.submit(n, c.submission(n, fmt.Sprintf("easel-%d", i+1), 1))
 			if i%2 == 0 {
 				c.update(`UPDATE job_run SET trace = '{' WHERE id = $1`, id)
 			} else {
-				good = append(good, id)
+				intact = append(intact, id)
 			}
 		}
 		err := n.jobs.Start(n.ctx)
 		for _, model := range []string{"easel-1", "easel-3", "easel-5"} {
 			if err == nil || !strings.Contains(err.Error(), model) {
-				t.Errorf("error %v; want %s in it", err, model)
+				t.Errorf("Start: %v, want an error for model %s", err, model)
 			}
 		}
 		n.jobs.running.Wait()
-		for _, id := range good {
+		for _, id := range intact {
 			c.checkStatus(n, id, row.StatusSucceeded, "a job of another model")
 		}
 	})
@@ -214,18 +214,19 @@ func TestDamagedQueue(t *testing.T) {
 
 // loadCounter counts concurrent calls of several generators.
 type loadCounter struct {
-	mu        sync.Mutex
-	now, most int
-	free      chan struct{}
+	mu       sync.Mutex
+	now, top int // present and highest number of calls
+	free     chan struct{}
 }
 
+// hold counts a submission and blocks until free has a value.
 func (l *loadCounter) hold(ctx context.Context, step string) error {
 	if step != "submit" {
 		return nil
 	}
 	l.mu.Lock()
 	l.now++
-	l.most = max(l.most, l.now)
+	l.top = max(l.top, l.now)
 	l.mu.Unlock()
 	defer func() {
 		l.mu.Lock()
@@ -235,20 +236,20 @@ func (l *loadCounter) hold(ctx context.Context, step string) error {
 	return gate("submit", l.free)(ctx, step)
 }
 
-// TestTurnsKeepLimits starts jobs of many models at once on shared lines. Neither a line nor the
-// node exceeds its limit.
+// TestTurnsKeepLimits checks that jobs of many models on shared lines reach the limits of a line and of
+// the nodes, and never exceed them.
 func TestTurnsKeepLimits(t *testing.T) {
 	t.Parallel()
-	const models, jobs, capped, room = 6, 36, 5, 9
+	const models, jobs, lineLimit, nodeLimit = 6, 36, 5, 9
 	test := func(t *testing.T, url string, nodes int) {
 		l := &loadCounter{free: make(chan struct{})}
 		first, second := &generator{blocks: true, before: l.hold}, &generator{blocks: true, before: l.hold}
 		c := newCluster(t, url, map[string]chatcall.Adapter{"first": first, "second": second})
-		c.apply(easelCatalog(models, fmt.Sprintf("id: first, max_concurrent: %d", capped), "id: second, priority: 2"))
+		c.apply(easelCatalog(models, fmt.Sprintf("id: first, max_concurrent: %d", lineLimit), "id: second, priority: 2"))
 		var all []*testNode
 		for range nodes {
 			n := c.idleNode()
-			n.jobs.sending = maxSending - room
+			n.jobs.sending = maxSending - nodeLimit
 			all = append(all, n)
 		}
 		for i := range jobs {
@@ -256,21 +257,21 @@ func TestTurnsKeepLimits(t *testing.T) {
 		}
 		for left := jobs; left > 0; left-- {
 			// A step may leave capacity unused that another model had reserved.
-			until(t, fmt.Sprintf("the whole capacity is used, %d jobs left", left), func() bool {
+			until(t, fmt.Sprintf("use of the whole capacity, %d jobs left", left), func() bool {
 				startAll(t, all)
 				l.mu.Lock()
 				defer l.mu.Unlock()
-				return l.now == min(left, room*nodes)
+				return l.now == min(left, nodeLimit*nodes)
 			})
 			before := c.ended()
 			l.free <- struct{}{}
 			until(t, "the end of a job", func() bool { return c.ended() > before })
 		}
-		if _, most := first.load(); most != capped {
-			t.Errorf("at most %d at once on the capped line, want %d", most, capped)
+		if _, top := first.load(); top != lineLimit {
+			t.Errorf("the first line had up to %d concurrent submissions, want %d", top, lineLimit)
 		}
-		if l.most != room*nodes {
-			t.Errorf("at most %d at once, want %d", l.most, room*nodes)
+		if l.top != nodeLimit*nodes {
+			t.Errorf("the nodes had up to %d concurrent submissions, want %d", l.top, nodeLimit*nodes)
 		}
 		if sum := first.count() + second.count(); sum != jobs {
 			t.Errorf("%d submissions, want %d", sum, jobs)
@@ -284,17 +285,17 @@ func TestTurnsKeepLimits(t *testing.T) {
 func TestHalfOpenLineOfTwoModels(t *testing.T) {
 	t.Parallel()
 	j := &Jobs{}
-	half, whole := &catalog.Line{}, &catalog.Line{}
-	half.ID, whole.ID = "half", "whole"
-	lines := []*line.Candidate{{Line: half, HalfOpen: true}, {Line: whole}}
+	halfOpen, closed := &catalog.Line{}, &catalog.Line{}
+	halfOpen.ID, closed.ID = "half-open", "closed"
+	lines := []*line.Candidate{{Line: halfOpen, HalfOpen: true}, {Line: closed}}
 	first, releaseFirst := j.claim(lines)
 	second, releaseSecond := j.claim(lines)
-	if len(first) != 2 || len(second) != 1 || second[0].Line.ID != "whole" {
-		t.Errorf("the first claim has %d lines, the second %d; want 2 and 1", len(first), len(second))
+	if len(first) != 2 || len(second) != 1 || second[0].Line.ID != "closed" {
+		t.Errorf("the first claim has %d lines and the second %d, want 2 and 1", len(first), len(second))
 	}
 	releaseSecond()
 	if third, _ := j.claim(lines); len(third) != 1 {
-		t.Error("the release of the second claim released the first one")
+		t.Error("the release of the second claim also released the first claim")
 	}
 	releaseFirst()
 	if third, _ := j.claim(lines); len(third) != 2 {
@@ -302,8 +303,8 @@ func TestHalfOpenLineOfTwoModels(t *testing.T) {
 	}
 }
 
-// TestTakeOverDamagedJob takes over jobs of a dead node, one of them damaged. The others continue,
-// many in one step.
+// TestTakeOverDamagedJob checks that TakeOver returns an error for a damaged job and takes over the other
+// jobs of a dead node.
 func TestTakeOverDamagedJob(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -318,7 +319,7 @@ func TestTakeOverDamagedJob(t *testing.T) {
 		c.update(`UPDATE job_run SET trace = '{' WHERE id = (SELECT MIN(id) FROM job_run)`)
 		err := n.jobs.TakeOver(n.ctx)
 		if err == nil || !strings.Contains(err.Error(), row.ErrDamaged.Error()) {
-			t.Errorf("error %v", err)
+			t.Errorf("TakeOver: %v, want %v", err, row.ErrDamaged)
 		}
 		n.jobs.running.Wait()
 		if got := c.ended(); got != jobs-1 {
@@ -327,14 +328,14 @@ func TestTakeOverDamagedJob(t *testing.T) {
 	})
 }
 
-// TestHousekeepDamagedJob damages a job past the start limit. Jobs of disabled accounts and old
-// records are still handled.
+// TestHousekeepDamagedJob checks that a damaged job past the start limit does not keep Housekeep from
+// failing the jobs of disabled accounts.
 func TestHousekeepDamagedJob(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		c, n := oneLineCluster(t, url, &generator{})
-		bad := c.submit(n, c.submission(n, "easel-1", 1))
-		c.update(`UPDATE job_run SET trace = '{', queued_ms = 1 WHERE id = $1`, bad)
+		damaged := c.submit(n, c.submission(n, "easel-1", 1))
+		c.update(`UPDATE job_run SET trace = '{', queued_ms = 1 WHERE id = $1`, damaged)
 		other := c.withAccount(c.open(100 * cent))
 		id := other.submit(n, other.submission(n, "easel-1", 1))
 		c.disable(other.account, true)
@@ -345,8 +346,8 @@ func TestHousekeepDamagedJob(t *testing.T) {
 	})
 }
 
-// TestSlowQueueRead blocks the read of a queue. A waiting poll returns when its context ends, or
-// gets the result.
+// TestSlowQueueRead checks that a poll waiting for another poll's read of the queue returns when its
+// context ends, or gets the result.
 func TestSlowQueueRead(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -356,12 +357,12 @@ func TestSlowQueueRead(t *testing.T) {
 		v := n.jobs.queues.queue("easel-1")
 		reading := make(chan struct{})
 		v.mu.Lock()
-		v.reading, v.at = reading, time.Time{}
+		v.reading, v.readAt = reading, time.Time{}
 		v.mu.Unlock()
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
 		if _, err := n.jobs.Body(ctx, c.account, "image", id); fault.Of(err).Code != fault.ServiceUnavailable {
-			t.Errorf("error %v", err)
+			t.Errorf("Body with an ended context: %v, want %s", err, fault.ServiceUnavailable)
 		}
 		answers := make(chan error, 1)
 		go func() {
@@ -369,7 +370,7 @@ func TestSlowQueueRead(t *testing.T) {
 			answers <- err
 		}()
 		v.mu.Lock()
-		v.at, v.reading = time.Now(), nil
+		v.readAt, v.reading = time.Now(), nil
 		v.mu.Unlock()
 		close(reading)
 		if err := <-answers; err != nil {

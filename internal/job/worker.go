@@ -34,14 +34,14 @@ type worker struct {
 	names      []string // reserved for results
 	takenOver  bool
 	attempt    *line.Attempt
-	span       *trace.Span // of this node's part of the attempt
+	span       *trace.Span // this node's part of the attempt
 	sending    bool        // counted in Jobs.sending
 	life       *lifetime   // set when the worker begins
-	storeUntil time.Time   // the time to give up storing kept results; zero if none are kept
+	storeUntil time.Time   // the time to give up storing kept results; zero if no results are kept
 }
 
 // errNotOwner stops a worker, because the job has ended or belongs to another worker.
-var errNotOwner = errors.New("the job is not this worker's any more")
+var errNotOwner = errors.New("the job no longer belongs to this worker")
 
 // begin starts a worker, unless the node stops.
 func (j *Jobs) begin(w *worker) {
@@ -72,13 +72,13 @@ func (j *Jobs) begin(w *worker) {
 func (w *worker) endSubmission() {
 	j := w.jobs
 	j.mu.Lock()
-	was := w.sending
+	wasSending := w.sending
 	if w.sending {
 		w.sending = false
 		j.sending--
 	}
 	j.mu.Unlock()
-	if was {
+	if wasSending {
 		j.wakeUp()
 	}
 }
@@ -122,9 +122,9 @@ func (w *worker) runSteps() error {
 		case w.run.State == row.StateStored:
 			return w.succeed()
 		case w.candidate == nil:
-			unusable := line.UnusableFailure(w.rec.Kind)
-			unusable.Lost = w.run.State == row.StateSending // the outcome is unknown
-			err = unusable
+			f := line.UnusableFailure(w.rec.Kind)
+			f.Lost = w.run.State == row.StateSending // the outcome is unknown
+			err = f
 		case w.run.State == row.StateSending && w.takenOver:
 			err = w.recoverTicket()
 		case w.run.State == row.StateSending:
@@ -148,10 +148,10 @@ func (w *worker) runSteps() error {
 	}
 }
 
-// taskOf returns a job in the form for the adapter of its line.
-func (j *Jobs) taskOf(r *row.Job, p *row.Run, on *line.Candidate) jobcall.Task {
+// taskOf converts a job for the adapter of a line.
+func (j *Jobs) taskOf(r *row.Job, p *row.Run, c *line.Candidate) jobcall.Task {
 	task := jobcall.Task{
-		Kind: r.Kind, Model: on.ProviderModel, Set: on.Line.FixedFields(), Omit: on.Line.OmittedFields(), Prompt: r.Prompt,
+		Kind: r.Kind, Model: c.ProviderModel, Set: c.Line.FixedFields(), Omit: c.Line.OmittedFields(), Prompt: r.Prompt,
 		Count: int(r.Plan.Count), Tier: r.Plan.Tier, Larger: r.Plan.Larger, Ratio: r.Plan.Ratio,
 		Width: r.Plan.Width, Height: r.Plan.Height, Exact: r.Plan.Exact, Seconds: r.Plan.Seconds,
 		Key:       fmt.Sprintf("%s-%d", r.ID, p.Trace.KeyNumber(p.Number)),
@@ -175,7 +175,7 @@ func (j *Jobs) taskOf(r *row.Job, p *row.Run, on *line.Candidate) jobcall.Task {
 	return task
 }
 
-// reference returns a file in the form for an adapter.
+// reference converts a file for an adapter.
 func (j *Jobs) reference(f media.File) jobcall.Reference {
 	ref := jobcall.Reference{Type: f.Type, Size: f.Size, Open: func(ctx context.Context) (io.ReadCloser, error) {
 		body, _, err := j.opts.Media.Open(ctx, f.Name)
@@ -188,15 +188,15 @@ func (j *Jobs) reference(f media.File) jobcall.Reference {
 }
 
 // acquireRead waits for one of the slots for inline results, because they are held in memory.
-func (j *Jobs) acquireRead(ctx context.Context) (done func(), err error) {
+func (j *Jobs) acquireRead(ctx context.Context) (release func(), err error) {
 	return acquire(ctx, j.reads)
 }
 
 // acquire waits for one of the slots of a channel.
-func acquire(ctx context.Context, places chan struct{}) (leave func(), err error) {
+func acquire(ctx context.Context, slots chan struct{}) (release func(), err error) {
 	select {
-	case places <- struct{}{}:
-		return func() { <-places }, nil
+	case slots <- struct{}{}:
+		return func() { <-slots }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -216,9 +216,9 @@ func (w *worker) send() error {
 	if w.life.stopped() {
 		return errNotOwner
 	}
-	work := w.task()
-	references := watchReferences(&work)
-	blocks := w.candidate.Generator.Blocks(work)
+	task := w.task()
+	references := watchReferences(&task)
+	blocks := w.candidate.Generator.Blocks(task)
 	wait := w.timeout()
 	if !blocks {
 		wait = min(wait, submitWait)
@@ -226,7 +226,7 @@ func (w *worker) send() error {
 	ctx, cancel := context.WithTimeout(w.life.grace, wait)
 	defer cancel()
 	var spending upstream.Spending
-	answer, err := jobcall.Submit(spending.In(ctx), w.candidate.Generator, work)
+	answer, err := jobcall.Submit(spending.In(ctx), w.candidate.Generator, task)
 	w.addUsage(&spending)
 	w.endSubmission()
 	if err != nil {
@@ -235,7 +235,7 @@ func (w *worker) send() error {
 			return fmt.Errorf("submit: %w", err)
 		}
 		if w.life.grace.Err() != nil {
-			return errNotOwner // the node stops; the next owner looks for the outcome
+			return errNotOwner // the node stops; the next owner looks up the submission
 		}
 		if blocks && ctx.Err() != nil {
 			return w.timeoutFailure()
@@ -253,15 +253,15 @@ func (w *worker) send() error {
 		w.attempt.RecordSuccess()
 		return w.writeRendered(w.life.grace, answer)
 	case answer.Ticket == "" || len(answer.Ticket) > maxTicket || !utf8.ValidString(answer.Ticket) || strings.ContainsRune(answer.Ticket, 0):
-		return upstream.FailJob(upstream.Fail(fault.UpstreamUnavailable, errors.New("accepted without a ticket that can be kept")),
+		return upstream.FailJob(upstream.Fail(fault.UpstreamUnavailable, errors.New("the provider accepted the job without a valid ticket")),
 			fault.UpstreamError, upstream.NextLine)
 	}
 	w.attempt.RecordSuccess()
 	return w.writeTicket(w.life.grace, answer.Ticket)
 }
 
-// writeTicket records the provider's ticket. A node that was declared dead may also record a ticket,
-// unless the submission has another ticket.
+// writeTicket records the provider's ticket, unless the submission has another ticket. A node that
+// was declared dead may also record a ticket.
 func (w *worker) writeTicket(ctx context.Context, ticket string) error {
 	err := w.write(ctx, func(tx *store.Tx, now int64, next *row.Run) (int64, error) {
 		next.State, next.Ticket = row.StateRendering, ticket
@@ -276,12 +276,12 @@ func (w *worker) writeTicket(ctx context.Context, ticket string) error {
 	return err
 }
 
-// Polling: the interval grows in proportion to the time since the first poll.
+// Limits of polling. The interval between polls grows in proportion to the time since the first poll.
 const (
 	pollFirst        = 500 * time.Millisecond
 	pollImage        = 3 * time.Second
 	pollVideo        = 8 * time.Second
-	pollShare        = 10
+	pollShare        = 10          // the interval is the elapsed time divided by pollShare
 	maxPollWait      = time.Minute // the limit of a provider's Retry-After
 	unansweredFactor = 4           // times pollFirst, after an unanswered poll
 	pollWait         = 30 * time.Second
@@ -291,11 +291,11 @@ const (
 // watch polls the provider until the task has ended.
 func (w *worker) watch() error {
 	j := w.jobs
-	unansweredSince := time.Time{} // the first unanswered poll since the last answer; zero without one
-	began := j.opts.Now()
+	unansweredSince := time.Time{} // the first unanswered poll since the last answer; zero if none
+	start := j.opts.Now()
 	pause := time.Duration(0)
 	for {
-		wait := min(max(j.pollPause, j.opts.Now().Sub(began)/pollShare), pollVideo)
+		wait := min(max(j.pollPause, j.opts.Now().Sub(start)/pollShare), pollVideo)
 		if w.rec.Kind == upstream.KindImage {
 			wait = min(wait, pollImage)
 		}
@@ -340,11 +340,11 @@ func (w *worker) watch() error {
 
 // poll polls the provider once.
 func (w *worker) poll(ctx context.Context) (*jobcall.TaskStatus, error) {
-	leave, err := acquire(ctx, w.jobs.polls)
+	release, err := acquire(ctx, w.jobs.polls)
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
+	defer release()
 	ctx, cancel := context.WithTimeout(ctx, pollWait)
 	defer cancel()
 	var spending upstream.Spending
@@ -372,7 +372,7 @@ func (w *worker) listPrice() money.Amount {
 
 // timeoutFailure returns the failure of a job after the line's time limit.
 func (w *worker) timeoutFailure() *upstream.JobFailure {
-	failure := upstream.FailJob(upstream.Fail(fault.UpstreamTimeout, fmt.Errorf("nothing within the line's longest wait of %s", w.timeout())),
+	failure := upstream.FailJob(upstream.Fail(fault.UpstreamTimeout, fmt.Errorf("no result within the line's time limit of %s", w.timeout())),
 		fault.UpstreamError, upstream.NextNone)
 	if w.rec.Kind == upstream.KindVideo {
 		failure.Job = fault.WaitTimeout
@@ -380,12 +380,12 @@ func (w *worker) timeoutFailure() *upstream.JobFailure {
 	return failure
 }
 
-// cancel cancels the task at the provider, as a courtesy.
+// cancel tries to cancel the task at the provider.
 func (w *worker) cancel(ctx context.Context, ticket string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelWait)
 	defer cancel()
 	if err := w.candidate.Generator.Cancel(ctx, w.task(), ticket); err != nil {
-		w.jobs.opts.Log.Debug("job: the provider was not told that nobody waits", "job", w.rec.ID, "error", err)
+		w.jobs.opts.Log.Debug("job: cannot cancel the task at the provider", "job", w.rec.ID, "error", err)
 	}
 }
 
@@ -438,7 +438,7 @@ func (w *worker) write(ctx context.Context, step func(tx *store.Tx, now int64, n
 		case err == nil:
 			*w.run = next
 			for _, s := range next.Trace.Steps[min(before, len(next.Trace.Steps)):] {
-				j.metrics.step(s.Name)
+				j.metrics.countStep(s.Name)
 			}
 			return nil
 		}
@@ -465,6 +465,6 @@ func (w *worker) release(ctx context.Context) {
 		return err
 	})
 	if err != nil {
-		w.jobs.opts.Log.Error("job: a job could not be given up for others", "job", w.rec.ID, "error", err)
+		w.jobs.opts.Log.Error("job: cannot release a job for another worker", "job", w.rec.ID, "error", err)
 	}
 }

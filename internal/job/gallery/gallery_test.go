@@ -8,22 +8,21 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestIndexes fills the tables with jobs of a hundred accounts. Each part of a query reads one
-// index in order.
+// TestIndexes checks that each part of a query reads one index in order, with jobs of a hundred accounts.
 func TestIndexes(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		const numbers = ` WITH RECURSIVE n (i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < 4000) `
-		const name, owner = `'job_' || CAST(i AS TEXT), `, `'acct_' || CAST(i % 100 AS TEXT), `
+		const name, account = `'job_' || CAST(i AS TEXT), `, `'acct_' || CAST(i % 100 AS TEXT), `
 		err := db.Update(t.Context(), func(tx *store.Tx) error {
 			for _, text := range []string{
 				`INSERT INTO job (id, request, account, key, kind, model, endpoint, revision, plan, prompt, params, materials, callback, once_key,
 					fingerprint, held_nano, cost_nano, status, code, line, trace, body, created_ms, started_ms, ended_ms)` + numbers +
-					`SELECT ` + name + `'', ` + owner + `'', CASE WHEN i % 3 = 0 THEN 'video' ELSE 'image' END, 'm', '', 1, '', '', '', '', '', '', '',
+					`SELECT ` + name + `'', ` + account + `'', CASE WHEN i % 3 = 0 THEN 'video' ELSE 'image' END, 'm', '', 1, '', '', '', '', '', '', '',
 					0, 0, CASE WHEN i % 5 = 0 THEN 'failed' ELSE 'succeeded' END, '', '', '', '', i, i, CASE WHEN i > 2000 THEN 0 ELSE i END FROM n`,
 				`INSERT INTO job_run (id, model, account, state, turn, queued_ms, wake_ms, started_ms, epoch, fence, line, revision, number,
 					ticket, submitted_ms, results, files, trace)` + numbers +
-					`SELECT ` + name + `'m', ` + owner + `0, i, i, 0, i % 2, '', 0, '', 0, 0, '', 0, '', '', '' FROM n WHERE i > 2000`,
+					`SELECT ` + name + `'m', ` + account + `0, i, i, 0, i % 2, '', 0, '', 0, 0, '', 0, '', '', '' FROM n WHERE i > 2000`,
 				`ANALYZE`,
 			} {
 				if _, err := tx.Exec(text); err != nil {
@@ -39,7 +38,7 @@ func TestIndexes(t *testing.T) {
 				parts++
 			})
 			if parts != 14 {
-				t.Errorf("%d parts", parts)
+				t.Errorf("eachPart found %d parts, want 14", parts)
 			}
 			return nil
 		})
@@ -49,7 +48,7 @@ func TestIndexes(t *testing.T) {
 	})
 }
 
-// eachPart calls fn with each part of the queries.
+// eachPart calls fn with the statement of each filter that has a single part.
 func eachPart(fn func(name, text string, args []any)) {
 	for _, kind := range []string{"", "image"} {
 		for _, status := range []string{"", "queued", "processing", "succeeded", "failed"} {
