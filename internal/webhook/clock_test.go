@@ -8,9 +8,9 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestAJumpKeepsTheLogAndTheSchedule moves the clock far ahead for a moment. The log stays, and a
-// delivery postponed in that moment is retried soon after the clock is right again.
-func TestAJumpKeepsTheLogAndTheSchedule(t *testing.T) {
+// TestClockJump checks that the log stays while the clock is far ahead for a moment, and that a delivery
+// postponed in that moment is retried soon after the clock is right again.
+func TestClockJump(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
 		c := new(storetest.Clock)
@@ -31,13 +31,13 @@ func TestAJumpKeepsTheLogAndTheSchedule(t *testing.T) {
 		n.settle()
 		log := env.log("acct_1")
 		if len(log) != 2 {
-			t.Fatalf("%d entries are in the log, want 2", len(log))
+			t.Fatalf("the log has %d entries, want 2", len(log))
 		}
 		attempts := 0
 		for _, d := range log {
 			attempts += len(d.Attempts)
 			if d.NextMS > c.Now().Add(time.Hour).UnixMilli() {
-				t.Errorf("the next attempt is in %v", time.Duration(d.NextMS-c.Now().UnixMilli())*time.Millisecond)
+				t.Errorf("the next attempt is in %v, want less than an hour", time.Duration(d.NextMS-c.Now().UnixMilli())*time.Millisecond)
 			}
 		}
 		if attempts != 3 {

@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -11,7 +10,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// fill adds pending deliveries of one receiver, numbered from first on.
+// fill adds count pending deliveries of one receiver, with numbers from first.
 func (env *testEnv) fill(first, count int, address string) {
 	env.t.Helper()
 	env.update(func(tx *store.Tx) error {
@@ -28,10 +27,10 @@ func (env *testEnv) fill(first, count int, address string) {
 	})
 }
 
-// TestTurnsPassDeadEntries drains a queue while an old snapshot keeps PostgreSQL from clearing up.
-// A round starts behind the dead entries of known deliveries, and reads the dead entries of
-// completed deliveries once.
-func TestTurnsPassDeadEntries(t *testing.T) {
+// TestRoundsSkipDeadEntries checks the reads of a round while an old snapshot keeps dead index entries
+// in PostgreSQL. A round skips the entries of received deliveries, and reads the entries of completed
+// deliveries once.
+func TestRoundsSkipDeadEntries(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, env *testEnv) {
 		n := env.node("a")
@@ -40,7 +39,7 @@ func TestTurnsPassDeadEntries(t *testing.T) {
 		_ = env.db.View(t.Context(), func(old *store.Tx) error {
 			var count int
 			if err := old.QueryRow(`SELECT COUNT(*) FROM webhook_queue`).Scan(&count); err != nil || count != 4000 {
-				t.Error(count, err)
+				t.Errorf("the queue has %d rows, want 4000; error %v", count, err)
 			}
 			for range 6 {
 				n.step()
@@ -49,18 +48,18 @@ func TestTurnsPassDeadEntries(t *testing.T) {
 			return nil
 		})
 		if n.lastReceived != "dlv_1004000" {
-			t.Errorf("the rounds have received deliveries up to %q", n.lastReceived)
+			t.Errorf("lastReceived is %q, want dlv_1004000", n.lastReceived)
 		}
 		env.update(func(tx *store.Tx) error {
 			plan := strings.Join(storetest.Plan(t, tx, readyText+tx.In("r.account", 3)+readyOrder, env.clock.Now().UnixMilli(), 0,
 				store.List([]string{}), 256), "\n")
 			if scans := strings.Count(plan, "webhook_queue_due"); scans != 1 {
-				t.Errorf("a round reads the queue of a receiver %d times:\n%s", scans, plan)
+				t.Errorf("a round reads the queue of a receiver %d times, want 1:\n%s", scans, plan)
 			}
 			if env.db.Dialect() == store.PostgreSQL {
-				from, all := blocks(t, tx, n.lastReceived), blocks(t, tx, "")
-				if from*4 > all {
-					t.Errorf("a search for fresh deliveries reads %d blocks, and %d blocks from the beginning", from, all)
+				fresh, all := blocks(t, tx, n.lastReceived), blocks(t, tx, "")
+				if fresh*4 > all {
+					t.Errorf("a search after lastReceived reads %d blocks, want at most a quarter of %d", fresh, all)
 				}
 			}
 			return nil
@@ -81,8 +80,8 @@ func blocks(t *testing.T, tx *store.Tx, lastReceived string) (n int) {
 	return n
 }
 
-// TestLateCommitsAreFound adds deliveries with ids before the known ones, as a transaction with a
-// late commit does.
+// TestLateCommitsAreFound checks that a round finds deliveries with earlier ids than received
+// deliveries, which transactions with a late commit add.
 func TestLateCommitsAreFound(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, env *testEnv) {
@@ -96,7 +95,7 @@ func TestLateCommitsAreFound(t *testing.T) {
 			env.clock.Advance(checkEvery)
 			n.settle()
 			if got := len(r.requests()); got != 4+i {
-				t.Errorf("%s: %d deliveries, want %d", fmt.Sprint("dlv_", 1_000_000+first), got, 4+i)
+				t.Errorf("after dlv_%d: %d deliveries, want %d", 1_000_000+first, got, 4+i)
 			}
 		}
 	})

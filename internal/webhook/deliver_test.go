@@ -18,7 +18,8 @@ import (
 	"tollgate/internal/store"
 )
 
-func TestChosenEventsReachTheEndpoint(t *testing.T) {
+// TestChosenEvents checks that an endpoint gets only committed events of its account and chosen types.
+func TestChosenEvents(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, env *testEnv) {
 		n := env.node("a")
@@ -31,13 +32,13 @@ func TestChosenEventsReachTheEndpoint(t *testing.T) {
 			n.EmitLow(q, nowMS, "acct_1", money.USD/2, 3*money.USD)
 			n.EmitLow(q, nowMS, "acct_2", 0, money.USD)
 		})
-		env.transaction(false, func(q *store.Batch, nowMS int64) { // did not happen
+		env.transaction(false, func(q *store.Batch, nowMS int64) { // rolled back
 			n.EmitJob(q, nowMS, JobEnd{Account: "acct_1", Type: ImageCompleted, Body: []byte(jobBody)})
 		})
 		n.settle()
 		posts := r.requests()
 		if len(posts) != 2 {
-			t.Fatalf("%d events came", len(posts))
+			t.Fatalf("the endpoint got %d events, want 2", len(posts))
 		}
 		data := map[string]string{}
 		for _, p := range posts {
@@ -52,15 +53,15 @@ func TestChosenEventsReachTheEndpoint(t *testing.T) {
 			}
 			if e.ID != p.id || !strings.HasPrefix(e.ID, "evt_") || e.Object != "event" || e.Created != env.clock.Now().Unix() ||
 				p.path != "/hook?x=1" {
-				t.Errorf("event %+v", p)
+				t.Errorf("the request is %+v, want an event with the id of the header", p)
 			}
 			data[e.Type] = string(e.Data)
 		}
 		if data[ImageCompleted] != jobBody || data[BalanceLow] != `{"balance_credits":100,"threshold_credits":600}` {
-			t.Errorf("data %v", data)
+			t.Errorf("the data of the events is %v", data)
 		}
 		if env.count("webhook_delivery") != 2 || env.count("webhook_queue") != 0 || env.count("webhook_receiver") != 0 {
-			t.Error("rows that are not needed")
+			t.Error("the tables have more rows than two ended deliveries")
 		}
 		env.endpoint(n, "acct_1", "", ImageCompleted)
 		env.emit(func(q *store.Batch, nowMS int64) {
@@ -68,22 +69,23 @@ func TestChosenEventsReachTheEndpoint(t *testing.T) {
 		})
 		n.settle()
 		if len(r.requests()) != 2 {
-			t.Error("an endpoint that is switched off got an event")
+			t.Error("an endpoint without an address got an event")
 		}
 	})
 }
 
-func TestCallbacksGetTheJobItselfAndAlone(t *testing.T) {
+// TestCallbacks checks that a callback gets the job object instead of the account's endpoint.
+func TestCallbacks(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, env *testEnv) {
 		n := env.node("a")
-		own, callback := newReceiver(t, nil), newReceiver(t, nil)
-		secret := env.endpoint(n, "acct_1", own.URL, types...)
+		endpoint, callback := newReceiver(t, nil), newReceiver(t, nil)
+		secret := env.endpoint(n, "acct_1", endpoint.URL, types...)
 		env.callback(n, "acct_1", callback.URL+"/cb")
 		env.callback(n, "acct_2", callback.URL+"/other") // never had a secret
 		n.settle()
-		if len(own.requests()) != 0 || len(callback.requests()) != 2 {
-			t.Fatalf("%d at the endpoint, %d at the callback", len(own.requests()), len(callback.requests()))
+		if len(endpoint.requests()) != 0 || len(callback.requests()) != 2 {
+			t.Fatalf("the endpoint got %d requests and the callback %d, want 0 and 2", len(endpoint.requests()), len(callback.requests()))
 		}
 		for _, p := range callback.requests() {
 			if p.path == "/cb" {
@@ -92,27 +94,27 @@ func TestCallbacksGetTheJobItselfAndAlone(t *testing.T) {
 				verify(t, env.secret("acct_2"), p)
 			}
 			if p.body != jobBody || !strings.HasPrefix(p.id, "evt_") {
-				t.Errorf("%+v", p)
+				t.Errorf("the request is %+v, want the job object", p)
 			}
 		}
 	})
 }
 
-// TestTheScheduleIsThatOfTheSettings runs a whole delivery that never succeeds: the same id and
-// bytes, a new time and signature, the exact waits.
-func TestTheScheduleIsThatOfTheSettings(t *testing.T) {
+// TestSchedule checks that a delivery without a success has attempts after the waits of the settings,
+// with the same id and body and with a new timestamp and signature.
+func TestSchedule(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, env *testEnv) {
 		n, r := env.deliver(status(500))
 		secret := env.secret("acct_1")
 		for i, wait := range schedule {
 			if d := env.log("acct_1")[0]; d.State != "pending" || len(d.Attempts) != i+1 || d.NextMS != env.clock.Now().Add(wait).UnixMilli() {
-				t.Fatalf("after %d attempts: %+v", i+1, d)
+				t.Fatalf("after %d attempts the delivery is %+v, want pending for %v", i+1, d, wait)
 			}
 			env.clock.Advance(wait - time.Millisecond)
 			n.settle()
 			if got := len(r.requests()); got != i+1 {
-				t.Fatalf("%d attempts before the wait of %v was over", got, wait)
+				t.Fatalf("%d attempts before the end of the wait of %v, want %d", got, wait, i+1)
 			}
 			env.clock.Advance(time.Millisecond)
 			n.settle()
@@ -123,28 +125,28 @@ func TestTheScheduleIsThatOfTheSettings(t *testing.T) {
 		d := env.log("acct_1")[0]
 		if len(posts) != 6 || d.State != "failed" || d.NextMS != 0 || len(d.Attempts) != 6 || d.Attempts[5].Status != 500 ||
 			d.Attempts[5].Error == "" {
-			t.Fatalf("%d attempts, %+v", len(posts), d)
+			t.Fatalf("%d requests for the delivery %+v, want 6 and failed", len(posts), d)
 		}
-		stamps := map[string]bool{}
+		timestamps := map[string]bool{}
 		for i, p := range posts {
 			verify(t, secret, p)
 			if p.id != posts[0].id || p.body != posts[0].body || p.id != d.Event {
-				t.Errorf("attempt %d: %+v", i, p)
+				t.Errorf("attempt %d is %+v, want the id and body of the first", i, p)
 			}
-			stamps[p.stamp] = true
-			if want := strconv.FormatInt(d.Attempts[i].AtMS/1000, 10); p.stamp != want {
-				t.Errorf("attempt %d at %s, log says %s", i, p.stamp, want)
+			timestamps[p.timestamp] = true
+			if want := strconv.FormatInt(d.Attempts[i].AtMS/1000, 10); p.timestamp != want {
+				t.Errorf("attempt %d has the timestamp %s, want %s as in the log", i, p.timestamp, want)
 			}
 		}
-		if len(stamps) != 6 {
-			t.Errorf("%d different times", len(stamps))
+		if len(timestamps) != 6 {
+			t.Errorf("%d different timestamps, want 6", len(timestamps))
 		}
 		env.checkQueueIsEmpty()
 	})
 }
 
-// TestTheTimestampIsWithinTheTolerance verifies with the library's own clock.
-func TestTheTimestampIsWithinTheTolerance(t *testing.T) {
+// TestTimestamp checks that the official library accepts the timestamp by its own clock.
+func TestTimestamp(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, env *testEnv) {
 		n := env.node("a", func(o *Options) { o.Now = time.Now })
@@ -156,11 +158,12 @@ func TestTheTimestampIsWithinTheTolerance(t *testing.T) {
 			t.Fatal(err)
 		}
 		if p := r.requests()[0]; hook.Verify([]byte(p.body), p.header) != nil {
-			t.Errorf("the library refuses %+v", p)
+			t.Errorf("the library rejects %+v", p)
 		}
 	})
 }
 
+// TestDecide checks the next state of a delivery after each kind of outcome.
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	waits := []time.Duration{time.Second, time.Minute}
@@ -181,16 +184,16 @@ func TestDecide(t *testing.T) {
 		{2, unsent, decision{statePending, 2, 77}},
 	} {
 		if got := decide(waits, c.tries, 77, 1000, outcome{kind: c.kind}); got != c.want {
-			t.Errorf("%+v: %+v", c, got)
+			t.Errorf("decide after %d tries and outcome %d = %+v, want %+v", c.tries, c.kind, got, c.want)
 		}
 	}
 	if got := decide(nil, 0, 0, 0, outcome{kind: failed}); got.state != stateFailed {
-		t.Errorf("without retries: %+v", got)
+		t.Errorf("decide without retries = %+v, want failed", got)
 	}
 }
 
-// TestWhatReceiversDo checks the log for each kind of answer.
-func TestWhatReceiversDo(t *testing.T) {
+// TestAnswers checks the state, status and error in the log for each kind of answer.
+func TestAnswers(t *testing.T) {
 	t.Parallel()
 	drip := func(w http.ResponseWriter, r *http.Request, write func() error) {
 		tick := time.NewTicker(50 * time.Millisecond)
@@ -277,13 +280,13 @@ func TestWhatReceiversDo(t *testing.T) {
 			names = append(names, name)
 		}
 		slices.Sort(names)
-		for i, name := range names { // an account each: they do not hold each other up
+		for i, name := range names { // one account each, so that slow answers do not delay others
 			env.callback(n, fmt.Sprintf("acct_%d", i), r.URL+"/"+strings.ReplaceAll(name, " ", "%20"))
 		}
-		began := time.Now()
+		start := time.Now()
 		n.settle()
-		if took := time.Since(began); took > 10*time.Second {
-			t.Errorf("it took %v", took)
+		if elapsed := time.Since(start); elapsed > 10*time.Second {
+			t.Errorf("the attempts took %v, want at most 10 s", elapsed)
 		}
 		for i, name := range names {
 			want := answers[name]
@@ -291,16 +294,17 @@ func TestWhatReceiversDo(t *testing.T) {
 			if len(d.Attempts) != 1 || d.State != want.state || d.Attempts[0].Status != want.status ||
 				!strings.Contains(d.Attempts[0].Error, want.err) ||
 				(want.err == "") != (d.Attempts[0].Error == "") {
-				t.Errorf("%s: %+v, want %+v", name, d, want)
+				t.Errorf("%s: the delivery is %+v, want state %s, status %d and error %q", name, d, want.state, want.status, want.err)
 			}
 		}
 		if got := len(r.requests()); got != len(names) {
-			t.Errorf("%d requests for %d deliveries: a redirect was followed or a request repeated", got, len(names))
+			t.Errorf("%d requests for %d deliveries, want one each without redirects", got, len(names))
 		}
 	})
 }
 
-func TestARolledSecretIsUsedAtOnce(t *testing.T) {
+// TestRolledSecret checks that the next attempt uses a rolled secret.
+func TestRolledSecret(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, env *testEnv) {
 		n := env.node("a")
@@ -309,7 +313,7 @@ func TestARolledSecretIsUsedAtOnce(t *testing.T) {
 		old := env.secret("acct_1")
 		env.update(func(tx *store.Tx) error { return OpenTx(tx, "acct_1") })
 		if env.secret("acct_1") != old {
-			t.Error("the secret changed by itself")
+			t.Error("a second OpenTx changed the secret")
 		}
 		env.callback(n, "acct_1", r.URL)
 		n.settle()
@@ -324,18 +328,19 @@ func TestARolledSecretIsUsedAtOnce(t *testing.T) {
 		verify(t, old, posts[0])
 		verify(t, rolled, posts[1])
 		if posts[0].id != posts[1].id {
-			t.Error("another id")
+			t.Errorf("the attempts have the ids %s and %s, want the same", posts[0].id, posts[1].id)
 		}
 	})
 }
 
-func TestSecretsAreOfTheFormat(t *testing.T) {
+// TestSecretFormat checks that new secrets are unique and that the official library accepts them.
+func TestSecretFormat(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for range 100 {
 		secret := newSecret()
 		if !strings.HasPrefix(secret, "whsec_") || strings.HasSuffix(secret, "=") || seen[secret] {
-			t.Fatalf("secret %q", secret)
+			t.Fatalf("newSecret() = %q, want a new secret with the prefix and without padding", secret)
 		}
 		seen[secret] = true
 		if _, err := standardwebhooks.NewWebhook(secret); err != nil {
@@ -344,7 +349,9 @@ func TestSecretsAreOfTheFormat(t *testing.T) {
 	}
 }
 
-func TestNothingIsSentForADisabledAccount(t *testing.T) {
+// TestDisabledAccount checks that attempts for a disabled account fail without a request, and that the
+// delivery continues after the account is enabled.
+func TestDisabledAccount(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, env *testEnv) {
 		n, r := env.deliver(status(500))
@@ -353,24 +360,24 @@ func TestNothingIsSentForADisabledAccount(t *testing.T) {
 		n.settle()
 		d := env.log("acct_1")[0]
 		if len(r.requests()) != 1 || len(d.Attempts) != 2 || !strings.Contains(d.Attempts[1].Error, "disabled") || d.State != "pending" {
-			t.Fatalf("%d requests, %+v", len(r.requests()), d)
+			t.Fatalf("%d requests and the delivery %+v, want 1 and pending", len(r.requests()), d)
 		}
 		if _, err := n.Resend(context.Background(), d.ID); err == nil || !strings.Contains(err.Error(), "disabled") {
-			t.Errorf("resend: %v", err)
+			t.Errorf("Resend for a disabled account: %v, want an error", err)
 		}
 		env.disable("acct_1", false)
 		r.respond(nil)
 		env.clock.Advance(5 * time.Minute)
 		n.settle()
 		if d := env.log("acct_1")[0]; d.State != "delivered" || len(r.requests()) != 2 {
-			t.Errorf("%d requests, %+v", len(r.requests()), d)
+			t.Errorf("%d requests and the delivery %+v, want 2 and delivered", len(r.requests()), d)
 		}
 	})
 }
 
-// TestAddressesAreCheckedAsTheyAreDialled delivers to an address that was public, or allowed, when
-// the account set it.
-func TestAddressesAreCheckedAsTheyAreDialled(t *testing.T) {
+// TestAddressesAreCheckedWhenDialed checks that an attempt to a private address fails, even if the address
+// was public or allowed when the account set it.
+func TestAddressesAreCheckedWhenDialed(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, env *testEnv) {
 		n := env.node("a", func(o *Options) { o.Guard = egress.New(nil) })
@@ -381,16 +388,16 @@ func TestAddressesAreCheckedAsTheyAreDialled(t *testing.T) {
 		for _, account := range []string{"acct_1", "acct_2"} {
 			if d := env.log(account)[0]; d.State != "pending" || d.Attempts[0].Error != "the host has no public address" ||
 				d.Attempts[0].Status != 0 {
-				t.Errorf("%+v", d)
+				t.Errorf("the delivery of %s is %+v, want pending without a public address", account, d)
 			}
 		}
 		if len(r.requests()) != 0 {
-			t.Error("it was reached")
+			t.Error("a private address got a request")
 		}
 	})
 }
 
-// FuzzSign holds the signature against the official library, for any bytes.
+// FuzzSign compares the signature of any bytes with the official library's signature.
 func FuzzSign(f *testing.F) {
 	f.Add("evt_1", int64(1_790_000_000), `{"a":1}`)
 	f.Add("", int64(0), "")
@@ -407,7 +414,7 @@ func FuzzSign(f *testing.F) {
 		}
 		want, err := hook.Sign(event, time.Unix(stamp, 0), []byte(body))
 		if err != nil || got != want {
-			t.Fatalf("%q, the library has %q, %v", got, want, err)
+			t.Fatalf("sign returned %q, want %q; error %v", got, want, err)
 		}
 	})
 }

@@ -25,8 +25,8 @@ const (
 	TestEvent      = "webhook.test"
 )
 
-// types are the types for an account to choose from, in the order of the documentation. Test events
-// are sent whether chosen or not.
+// types are the types for an account to choose from, in the order of the documentation. Test sends
+// TestEvent even if the account did not choose it.
 var types = []string{VideoCompleted, VideoFailed, ImageCompleted, ImageFailed, BalanceLow, TestEvent}
 
 // Types returns the types of events for an account to choose from, in the order of the documentation.
@@ -44,7 +44,7 @@ func OpenTx(tx *store.Tx, account string) error {
 	_, err := tx.Exec(`INSERT INTO webhook_endpoint (account, secret, url, receiver, events) VALUES ($1, $2, '', '', ' ')
 		ON CONFLICT (account) DO NOTHING`, account, newSecret())
 	if err != nil {
-		return fmt.Errorf("give an account its signing secret: %w", err)
+		return fmt.Errorf("create a signing secret: %w", err)
 	}
 	return nil
 }
@@ -83,8 +83,8 @@ func endpointTx(tx *store.Tx, account string) (e Endpoint, err error) {
 }
 
 // PutEndpointTx sets the address and the event types of an account, which must exist. The secret
-// stays. Pending deliveries keep their address. A *fault.Error describes a bad address or type, at
-// url or events; if both are bad, the error joins two.
+// stays, and pending deliveries keep their address. PutEndpointTx returns a *fault.Error for an invalid
+// url or events, or two joined errors if both are invalid.
 func (w *Webhooks) PutEndpointTx(tx *store.Tx, account string, e Endpoint) (Endpoint, error) {
 	receiver := ""
 	var badURL error
@@ -138,7 +138,7 @@ func RollTx(tx *store.Tx, account string) (string, error) {
 	return secret, nil
 }
 
-// receiverOf returns the key for the delivery limits.
+// receiverOf returns the receiver's id, which the delivery limits use as a key.
 func receiverOf(account string, u *url.URL) string {
 	port := u.Port()
 	if port == "" {

@@ -11,8 +11,8 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// Statements for events. A queue row is inserted from the delivery's row, so that an event the
-// account did not choose has no queue row.
+// Statements for events. enqueue copies the delivery's row, so an event without a delivery gets no
+// queue row.
 const (
 	emitChosen = `INSERT INTO webhook_delivery (id, account, event, type, url, receiver, body, state, created_ms)
 		SELECT CAST($1 AS TEXT), e.account, CAST($2 AS TEXT), CAST($3 AS TEXT), e.url, e.receiver, CAST($4 AS TEXT), 0, CAST($5 AS BIGINT)
@@ -27,7 +27,7 @@ const (
 type JobEnd struct {
 	Account string
 	Type    string // ImageCompleted, ImageFailed, VideoCompleted or VideoFailed
-	Body    []byte // the job object, the bytes of the polling answer
+	Body    []byte // the job object, with the same bytes as in the polling answer
 	// Callback is the address from the request, already checked. If empty, the account's endpoint
 	// gets the event if the account chose the type.
 	Callback string
@@ -57,9 +57,9 @@ func (w *Webhooks) EmitLow(q *store.Batch, nowMS int64, account string, balance,
 	emit(q, nowMS, account, BalanceLow, lowData(balance, threshold))
 }
 
-// EmitLowTx is like EmitLow, for a transaction without a batch: the operator takes money back. A
-// process that does not deliver may call EmitLowTx, because nodes look for new deliveries every
-// second even without Wake.
+// EmitLowTx is like EmitLow for a transaction without a batch, for example when the operator takes
+// money back. A process that does not deliver may call EmitLowTx, because nodes look for new deliveries
+// every second even without Wake.
 func EmitLowTx(tx *store.Tx, account string, balance, threshold money.Amount) error {
 	nowMS, err := tx.NowMS()
 	if err != nil {
@@ -78,16 +78,17 @@ func lowData(balance, threshold money.Amount) []byte {
 	return fmt.Appendf(nil, `{"balance_credits":%s,"threshold_credits":%s}`, balance.Credits(), threshold.Credits())
 }
 
-// emit adds an event for the account's endpoint if the account chose the type.
-func emit(q *store.Batch, nowMS int64, account, kind string, data []byte) {
+// emit adds an event for the account's endpoint if the account has chosen the type.
+func emit(q *store.Batch, nowMS int64, account, eventType string, data []byte) {
 	delivery, event := deliveryID(nowMS), eventID(nowMS)
-	q.Exec(nil, emitChosen, delivery, event, kind, string(envelope(event, kind, nowMS, data)), nowMS, account, "% "+kind+" %")
+	q.Exec(nil, emitChosen, delivery, event, eventType, string(envelope(event, eventType, nowMS, data)), nowMS, account,
+		"% "+eventType+" %")
 	q.Exec(nil, enqueue, delivery)
 }
 
-// envelope is the body of an event. data is copied into it byte for byte.
-func envelope(event, kind string, nowMS int64, data []byte) []byte {
-	return fmt.Appendf(nil, `{"id":"%s","object":"event","type":"%s","created_at":%d,"data":%s}`, event, kind, nowMS/1000,
+// envelope returns the body of an event with an unchanged copy of data.
+func envelope(event, eventType string, nowMS int64, data []byte) []byte {
+	return fmt.Appendf(nil, `{"id":"%s","object":"event","type":"%s","created_at":%d,"data":%s}`, event, eventType, nowMS/1000,
 		bytes.TrimSpace(data))
 }
 

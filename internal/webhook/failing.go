@@ -10,7 +10,7 @@ import (
 type Failing struct {
 	Account string
 	URL     string // of the oldest pending event
-	SinceMS int64  // creation time of that event
+	SinceMS int64  // creation time of the oldest pending event
 	Waiting int64  // pending events with at least one attempt, counted up to 1001
 }
 
@@ -25,7 +25,7 @@ func FailingTx(tx *store.Tx, limit int) ([]Failing, error) {
 			WHERE q.receiver = r.id AND q.tries > 0)
 		WHERE r.failing = 1 ORDER BY r.account, r.id LIMIT $1`, limit)
 	if err != nil {
-		return nil, fmt.Errorf("read the receivers that fail: %w", err)
+		return nil, fmt.Errorf("read the failing receivers: %w", err)
 	}
 	return list, nil
 }

@@ -45,7 +45,7 @@ func each(t *testing.T, test func(t *testing.T, env *testEnv)) {
 	storetest.EachClock(t, func(t *testing.T, db *store.DB, c *storetest.Clock) { test(t, &testEnv{t: t, db: db, clock: c}) })
 }
 
-// testNode is one node's Webhooks; tests run its rounds by hand.
+// testNode is one node's Webhooks. Tests call its rounds.
 type testNode struct {
 	*Webhooks
 	t     *testing.T
@@ -68,7 +68,7 @@ func (env *testEnv) node(epoch string, change ...func(*Options)) *testNode {
 	return n
 }
 
-// disable changes whether an account is disabled, and opens the account first if needed.
+// disable disables or enables an account, and opens the account first if needed.
 func (env *testEnv) disable(account string, disabled bool) {
 	env.t.Helper()
 	env.update(func(tx *store.Tx) error {
@@ -98,28 +98,29 @@ func (n *testNode) settle() {
 		n.step()
 		n.workers.Wait()
 		n.mu.Lock()
-		left := len(n.inFlight)
+		running := len(n.inFlight)
 		n.mu.Unlock()
-		if left == 0 {
+		if running == 0 {
 			return
 		}
 	}
-	n.t.Fatal("it does not settle")
+	n.t.Fatal("attempts still run after 1000 rounds")
 }
 
-// inFlightCount returns how many attempts run.
+// inFlightCount returns the number of running attempts.
 func (n *testNode) inFlightCount() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.inFlight)
 }
 
-// emit runs a transaction as the ledger does.
+// emit commits events in a transaction like the ledger's.
 func (env *testEnv) emit(add func(q *store.Batch, nowMS int64)) {
 	env.t.Helper()
 	env.transaction(true, add)
 }
 
+// transaction writes events in a transaction and commits it or rolls it back.
 func (env *testEnv) transaction(commit bool, add func(q *store.Batch, nowMS int64)) {
 	env.t.Helper()
 	s, err := env.db.Session(context.Background())
@@ -208,15 +209,15 @@ func (env *testEnv) deliver(answer http.HandlerFunc) (*testNode, *receiver) {
 func (env *testEnv) checkDelivery(account, state string, attempts int) {
 	env.t.Helper()
 	if d := env.log(account)[0]; d.State != state || len(d.Attempts) != attempts {
-		env.t.Errorf("%+v, want it %s with %d attempts", d, state, attempts)
+		env.t.Errorf("the delivery is %+v, want %s with %d attempts", d, state, attempts)
 	}
 }
 
-// checkQueueIsEmpty checks that the queue has no row, and no receiver either.
+// checkQueueIsEmpty checks that the queue and the receivers have no rows.
 func (env *testEnv) checkQueueIsEmpty() {
 	env.t.Helper()
 	if queued, receivers := env.count("webhook_queue"), env.count("webhook_receiver"); queued != 0 || receivers != 0 {
-		env.t.Errorf("%d rows are queued, and %d receivers have rows", queued, receivers)
+		env.t.Errorf("the queue has %d rows and there are %d receivers, want none", queued, receivers)
 	}
 }
 
@@ -224,14 +225,14 @@ func (env *testEnv) checkQueueIsEmpty() {
 func (env *testEnv) kill(epoch string) {
 	env.t.Helper()
 	if dead, err := node.Fence(context.Background(), env.db, epoch, 0); err != nil || !dead {
-		env.t.Fatal(dead, err)
+		env.t.Fatalf("Fence(%s) = %v, %v", epoch, dead, err)
 	}
 }
 
 // request is one request to a receiver.
 type request struct {
-	id, stamp, signature, path, body string
-	header                           http.Header
+	id, timestamp, signature, path, body string
+	header                               http.Header
 }
 
 // receiver is a server that records requests and answers with a given handler.
@@ -240,8 +241,8 @@ type receiver struct {
 	mu     sync.Mutex
 	posts  []request
 	answer http.HandlerFunc // if nil, the receiver answers 200
-	now    int              // requests being answered
-	most   int              // and the most there were at a time
+	now    int              // present number of concurrent requests
+	top    int              // highest number of concurrent requests
 }
 
 func newReceiver(t *testing.T, answer http.HandlerFunc) *receiver {
@@ -256,11 +257,11 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	body, _ := io.ReadAll(req.Body)
 	r.mu.Lock()
 	r.posts = append(r.posts, request{
-		id: req.Header.Get("webhook-id"), stamp: req.Header.Get("webhook-timestamp"), signature: req.Header.Get("webhook-signature"),
+		id: req.Header.Get("webhook-id"), timestamp: req.Header.Get("webhook-timestamp"), signature: req.Header.Get("webhook-signature"),
 		path: req.URL.String(), body: string(body), header: req.Header,
 	})
 	r.now++
-	r.most = max(r.most, r.now)
+	r.top = max(r.top, r.now)
 	answer := r.answer
 	r.mu.Unlock()
 	defer func() { r.mu.Lock(); r.now--; r.mu.Unlock() }()
@@ -269,7 +270,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// respond sets the answer to further requests.
+// respond sets the handler for further requests.
 func (r *receiver) respond(answer http.HandlerFunc) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -283,7 +284,7 @@ func (r *receiver) requests() []request {
 	return append([]request(nil), r.posts...)
 }
 
-// verify holds a request against the official library.
+// verify checks a request's signature with the official library, and its content type.
 func verify(t *testing.T, secret string, p request) {
 	t.Helper()
 	hook, err := standardwebhooks.NewWebhook(secret)
@@ -291,19 +292,20 @@ func verify(t *testing.T, secret string, p request) {
 		t.Fatal(err)
 	}
 	if err := hook.VerifyIgnoringTimestamp([]byte(p.body), p.header); err != nil {
-		t.Errorf("%s: %v", p.id, err)
+		t.Errorf("verify the signature of %s: %v", p.id, err)
 	}
 	if p.header.Get("Content-Type") != "application/json" {
-		t.Errorf("content type %q", p.header.Get("Content-Type"))
+		t.Errorf("the content type is %q, want application/json", p.header.Get("Content-Type"))
 	}
 }
 
+// status returns a handler that answers with a status code.
 func status(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
 }
 
-// manyAddresses listens on all addresses of this machine, so that every 127.x.y.z is a receiver of
-// its own, and returns the port.
+// manyAddresses listens on all addresses of this machine, so that each 127.x.y.z is a separate receiver,
+// and returns the port.
 func manyAddresses(t *testing.T, handler http.Handler) string {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "0.0.0.0:0")
@@ -320,7 +322,7 @@ func manyAddresses(t *testing.T, handler http.Handler) string {
 	return port
 }
 
-// hostOf is the address of the n-th receiver on such a port.
+// hostOf returns the address of the n-th receiver on a port of manyAddresses.
 func hostOf(n int, port string) string {
 	return fmt.Sprintf("http://127.%d.%d.%d:%s/hook", 1+n/62500, 1+n/250%250, 1+n%250, port)
 }

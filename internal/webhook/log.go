@@ -28,7 +28,7 @@ type Delivery struct {
 type DeliveryAttempt struct {
 	AtMS   int64
 	Status int   // of the answer; 0 without an answer
-	TookMS int64 // until the answer, or until the attempt failed
+	TookMS int64 // until the answer or the failure
 	Error  string
 }
 
@@ -39,7 +39,7 @@ func stateName(state int) string {
 const (
 	deliveryColumns = `SELECT d.id, d.account, d.event, d.type, d.url, d.state, d.created_ms, COALESCE(q.due_ms, 0) FROM `
 	deliveryText    = deliveryColumns + `webhook_delivery d LEFT JOIN webhook_queue q ON q.delivery = d.id WHERE `
-	// waitingText reads the queue, which is short even if the log is long.
+	// waitingText reads the queue, because the queue is short even if the log is long.
 	waitingText = deliveryColumns + `webhook_queue q JOIN webhook_delivery d ON d.id = q.delivery WHERE d.state = 0 AND `
 )
 
@@ -47,10 +47,10 @@ const (
 // disappear before their rows are deleted.
 const validText = `(d.created_ms >= $1 OR q.delivery IS NOT NULL)`
 
-// DeliveryFilter selects entries of the log. Empty fields select all.
+// DeliveryFilter selects entries of the log. Empty fields match all entries.
 type DeliveryFilter struct {
 	Account, State string
-	After          string // continue below this entry
+	After          string // only older entries than this id
 	Limit          int
 }
 
@@ -80,8 +80,8 @@ func (f DeliveryFilter) statement(oldestMS int64) (text string, args []any) {
 	return text, args
 }
 
-// DeliveriesTx is like LogTx for one account: at most limit entries. If after is not empty, all
-// entries are older than the entry with this id.
+// DeliveriesTx is like LogTx for one account. It returns at most limit entries, only older than the
+// entry after if after is not empty.
 func (w *Webhooks) DeliveriesTx(tx *store.Tx, account, after string, limit int) (list []Delivery, more bool, err error) {
 	return w.LogTx(tx, DeliveryFilter{Account: account, After: after, Limit: limit})
 }
@@ -172,9 +172,9 @@ func readDeliveriesTx(tx *store.Tx, text string, args ...any) ([]Delivery, error
 
 // attemptsTx adds the attempts to the entries.
 func attemptsTx(tx *store.Tx, list []Delivery) error {
-	ids, at := make([]string, len(list)), make(map[string]*Delivery, len(list))
+	ids, byID := make([]string, len(list)), make(map[string]*Delivery, len(list))
 	for i := range list {
-		ids[i], at[list[i].ID] = list[i].ID, &list[i]
+		ids[i], byID[list[i].ID] = list[i].ID, &list[i]
 	}
 	err := tx.Each(func(row store.Row) error {
 		var id string
@@ -182,7 +182,7 @@ func attemptsTx(tx *store.Tx, list []Delivery) error {
 		if err := row.Scan(&id, &a.AtMS, &a.Status, &a.TookMS, &a.Error); err != nil {
 			return err
 		}
-		at[id].Attempts = append(at[id].Attempts, a)
+		byID[id].Attempts = append(byID[id].Attempts, a)
 		return nil
 	}, `SELECT delivery, at_ms, status, took_ms, error FROM webhook_attempt WHERE `+tx.In("delivery", 1)+` ORDER BY at_ms, id`,
 		store.List(ids))
@@ -202,18 +202,18 @@ func (w *Webhooks) Forget(ctx context.Context) error {
 		return err
 	}
 	for {
-		found, err := store.Write(ctx, w.opts.DB, w.forgetTx)
+		deleted, err := store.Write(ctx, w.opts.DB, w.forgetTx)
 		if err != nil {
 			return fmt.Errorf("delete old deliveries: %w", err)
 		}
-		if len(found) < maxForget {
+		if len(deleted) < maxForget {
 			return nil
 		}
 	}
 }
 
-// fixFutureTimes makes deliveries due if they were postponed while the clock was ahead. Otherwise they
-// would wait until the clock reaches these times.
+// fixFutureTimes makes deliveries due that were postponed while the clock was ahead. Otherwise these
+// deliveries would wait until the clock reaches the future times.
 func (w *Webhooks) fixFutureTimes(ctx context.Context) error {
 	err := w.opts.DB.Update(ctx, func(tx *store.Tx) error {
 		if err := tx.Serialize(roundLock); err != nil {
@@ -234,7 +234,7 @@ func (w *Webhooks) fixFutureTimes(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("mend deliveries of the future: %w", err)
+		return fmt.Errorf("lower due times in the future: %w", err)
 	}
 	return nil
 }

@@ -18,10 +18,10 @@ type TestResult struct {
 	Error      string // in words for the user; empty after a 2xx
 }
 
-// Test sends webhook.test to an account's address now, whatever types the account chose, and
-// returns the result: one attempt, recorded in the log. The account must exist. A *fault.Error says
-// that the account has no address or is disabled. Each call creates an event; a crash before the
-// result is recorded leaves no trace of the event.
+// Test sends webhook.test to an account's address now, even if the account did not choose the type. It
+// makes one attempt, records the attempt in the log and returns the result. The account must exist.
+// Test returns a *fault.Error if the account has no address or is disabled. A crash before the result
+// is recorded leaves no trace of the event.
 func (w *Webhooks) Test(ctx context.Context, account string) (TestResult, error) {
 	release, err := w.acquire(ctx, account)
 	if err != nil {
@@ -72,10 +72,10 @@ func (w *Webhooks) Test(ctx context.Context, account string) (TestResult, error)
 // maxAttempts bounds the attempts of one delivery, resends included.
 const maxAttempts = 200
 
-// Resend sends the event of a delivery again now: the same id and bytes to the same address, signed
-// anew. The log records the attempt with the others. The schedule does not change, except that a
-// 2xx completes the delivery and ends automatic retries. Resend returns the log entry after the
-// attempt. A *fault.Error says that the delivery does not exist or that its account is disabled.
+// Resend sends the event of a delivery again now, with the same id and bytes to the same address and a
+// new signature, and adds the attempt to the log. The schedule does not change, except that a 2xx
+// completes the delivery and ends automatic retries. Resend returns the log entry after the attempt,
+// or a *fault.Error if the delivery does not exist or its account is disabled.
 func (w *Webhooks) Resend(ctx context.Context, delivery string) (Delivery, error) {
 	var d Delivery
 	err := w.opts.DB.View(ctx, func(tx *store.Tx) (err error) {
@@ -120,9 +120,9 @@ func (w *Webhooks) Resend(ctx context.Context, delivery string) (Delivery, error
 		if err := recordResendTx(tx, delivery, o); err != nil {
 			return err
 		}
-		now, found, err := w.deliveryTx(tx, delivery)
-		if found { // otherwise the entry expired meanwhile
-			d = now
+		entry, found, err := w.deliveryTx(tx, delivery)
+		if found { // otherwise the entry has expired
+			d = entry
 		}
 		return err
 	})
@@ -154,20 +154,20 @@ func enabledTx(tx *store.Tx, account string) error {
 	return err
 }
 
-// acquire waits until the account may send one more test or resend. An account has a few at a time,
-// so that slow receivers do not block other accounts. Read secrets after acquire, because they may
-// be rolled meanwhile.
+// acquire waits until the account may send one more test or resend. An account may send
+// maxManualEach at a time, so that slow receivers do not block other accounts. Callers must read
+// secrets after acquire, because a secret may be rolled during the wait.
 func (w *Webhooks) acquire(ctx context.Context, account string) (release func(), err error) {
-	one, err := w.manualByAccount.Acquire(ctx, account)
+	releaseAccount, err := w.manualByAccount.Acquire(ctx, account)
 	if err != nil {
 		return nil, fmt.Errorf("wait to send a webhook: %w", err)
 	}
-	all, err := w.manual.Acquire(ctx, struct{}{})
+	releaseNode, err := w.manual.Acquire(ctx, struct{}{})
 	if err != nil {
-		one()
+		releaseAccount()
 		return nil, fmt.Errorf("wait to send a webhook: %w", err)
 	}
-	return func() { all(); one() }, nil
+	return func() { releaseNode(); releaseAccount() }, nil
 }
 
 // sendNow makes one attempt outside of the queue. The caller cannot cancel an attempt that has begun,

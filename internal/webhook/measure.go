@@ -8,10 +8,10 @@ import (
 	"tollgate/internal/store"
 )
 
-// Statements that count the pending deliveries for the metrics.
+// Limits of Measure.
 const (
 	measureEvery = 10 * time.Second
-	measured     = 10_000
+	maxMeasured  = 10_000 // pending deliveries
 )
 
 const measureText = `SELECT COUNT(*), COALESCE(MIN(CASE WHEN lease = '' THEN due_ms END), $1)
@@ -25,7 +25,7 @@ func (w *Webhooks) Measure(ctx context.Context) error {
 		if nowMS, err = tx.NowMS(); err != nil {
 			return err
 		}
-		return tx.QueryRow(measureText, int64(never), measured).Scan(&pending, &dueMS)
+		return tx.QueryRow(measureText, int64(never), maxMeasured).Scan(&pending, &dueMS)
 	})
 	if err != nil {
 		return fmt.Errorf("count the deliveries: %w", err)

@@ -8,9 +8,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// TestDeliveriesAreCounted checks that a delivery is pending while attempts remain, and overdue
-// from its due time until an attempt runs.
-func TestDeliveriesAreCounted(t *testing.T) {
+// TestMeasure checks that a delivery is pending while attempts remain, and overdue from its due time
+// until an attempt runs.
+func TestMeasure(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, env *testEnv) {
 		n := env.node("node_a")
@@ -20,10 +20,10 @@ func TestDeliveriesAreCounted(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := testutil.ToFloat64(n.metrics.pending); got != pending {
-				t.Errorf("%s: %v are pending, want %v", when, got, pending)
+				t.Errorf("%s: %v pending deliveries, want %v", when, got, pending)
 			}
 			if got := testutil.ToFloat64(n.metrics.overdue); got != overdue.Seconds() {
-				t.Errorf("%s: %v s late, want %v", when, got, overdue)
+				t.Errorf("%s: overdue for %v s, want %v", when, got, overdue)
 			}
 		}
 		expect("without deliveries", 0, 0)

@@ -61,7 +61,7 @@ func (m metrics) countAttempt(o outcome) {
 	case o.kind == failed:
 		label = "unanswered"
 	default:
-		return // the attempt does not count for the delivery either
+		return // the attempt does not count for the delivery
 	}
 	m.attempts.WithLabelValues(label).Inc()
 }

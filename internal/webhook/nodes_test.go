@@ -57,31 +57,31 @@ func TestReceiverLimitAppliesToAllNodes(t *testing.T) {
 		b.step()
 		a.step()
 		if a.inFlightCount()+b.inFlightCount() != 5 {
-			t.Fatalf("%d and %d attempts run", a.inFlightCount(), b.inFlightCount())
+			t.Fatalf("the nodes run %d and %d attempts, want 5 in total", a.inFlightCount(), b.inFlightCount())
 		}
 		g.wait(5)
 		close(g.open)
-		var group sync.WaitGroup
-		group.Go(a.settle)
-		group.Go(b.settle)
-		group.Wait()
+		var wg sync.WaitGroup
+		wg.Go(a.settle)
+		wg.Go(b.settle)
+		wg.Wait()
 		a.settle()
-		if r.most > 5 || len(r.requests()) != 21 || env.count("webhook_queue") != 0 {
-			t.Errorf("%d at a time, %d requests, %d events left in the queue", r.most, len(r.requests()), env.count("webhook_queue"))
+		if r.top > 5 || len(r.requests()) != 21 || env.count("webhook_queue") != 0 {
+			t.Errorf("up to %d at a time, %d requests and %d queued events, want 5, 21 and 0", r.top, len(r.requests()), env.count("webhook_queue"))
 		}
 		seen := map[string]bool{}
 		for _, p := range r.requests() {
 			seen[p.id] = true
 		}
 		if len(seen) != 21 {
-			t.Errorf("%d different events", len(seen))
+			t.Errorf("%d different events, want 21", len(seen))
 		}
 	})
 }
 
-// TestAFailingReceiverGetsOneAttemptAtATime checks that a receiver gets one attempt at a time until
-// an attempt succeeds.
-func TestAFailingReceiverGetsOneAttemptAtATime(t *testing.T) {
+// TestFailingReceiver checks that a failing receiver gets one attempt at a time until an attempt
+// succeeds.
+func TestFailingReceiver(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, env *testEnv) {
 		n := env.node("a")
@@ -91,12 +91,12 @@ func TestAFailingReceiverGetsOneAttemptAtATime(t *testing.T) {
 		}
 		n.settle()
 		r.mu.Lock()
-		r.most = 0
+		r.top = 0
 		r.mu.Unlock()
 		env.clock.Advance(time.Minute)
 		n.settle()
-		if r.most != 1 || len(r.requests()) != 12 {
-			t.Errorf("%d at a time, %d requests", r.most, len(r.requests()))
+		if r.top != 1 || len(r.requests()) != 12 {
+			t.Errorf("up to %d at a time in %d requests, want 1 in 12", r.top, len(r.requests()))
 		}
 		g := newGate()
 		r.respond(g.answer)
@@ -104,23 +104,23 @@ func TestAFailingReceiverGetsOneAttemptAtATime(t *testing.T) {
 		n.step()
 		g.wait(1)
 		if n.inFlightCount() != 1 {
-			t.Errorf("%d attempts run", n.inFlightCount())
+			t.Errorf("%d attempts run, want 1", n.inFlightCount())
 		}
 		g.open <- struct{}{}
 		n.workers.Wait()
 		n.step()
 		g.wait(4)
 		if n.inFlightCount() != 4 {
-			t.Errorf("%d attempts run after a success", n.inFlightCount())
+			t.Errorf("%d attempts run after a success, want 4", n.inFlightCount())
 		}
 		close(g.open)
 		n.settle()
 	})
 }
 
-// TestDeliveriesOfADeadNodeAreTakenOver checks that another node delivers the event of a node that
-// dies between the claim and the record of an attempt, and no event of a living node.
-func TestDeliveriesOfADeadNodeAreTakenOver(t *testing.T) {
+// TestDeadNode checks that another node takes over the claimed deliveries of a dead node, but not of a
+// living node.
+func TestDeadNode(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, env *testEnv) {
 		a, b := env.node("a"), env.node("b")
@@ -145,10 +145,10 @@ func TestDeliveriesOfADeadNodeAreTakenOver(t *testing.T) {
 		b.settle()
 		posts := r.requests()
 		if len(posts) != 2 || posts[0].id != posts[1].id || posts[0].body != posts[1].body {
-			t.Fatalf("%+v", posts)
+			t.Fatalf("the requests are %+v, want the same event twice", posts)
 		}
 		env.checkDelivery("acct_1", "delivered", 1)
-		// The dead node wakes and records its attempt late. The record changes nothing else.
+		// The dead node records its attempt frozen, which changes only the log.
 		a.settle()
 		env.checkDelivery("acct_1", "delivered", 2)
 		// A dead node claims nothing.
@@ -160,9 +160,9 @@ func TestDeliveriesOfADeadNodeAreTakenOver(t *testing.T) {
 	})
 }
 
-// TestALeaseEndsByItself checks that another node takes over after the lease, even if the node with
+// TestLeaseExpires checks that another node takes over after the lease has expired, even if the node with
 // the lease lives.
-func TestALeaseEndsByItself(t *testing.T) {
+func TestLeaseExpires(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, env *testEnv) {
 		a, b := env.node("a"), env.node("b")
@@ -183,19 +183,18 @@ func TestALeaseEndsByItself(t *testing.T) {
 		}
 		g.wait(1)
 		close(g.open)
-		a.settle() // records its success late
+		a.settle() // records its success frozen
 		b.settle()
 		posts := r.requests()
 		if d := env.log("acct_1")[0]; d.State != "delivered" || len(d.Attempts) != 2 || len(posts) != 2 || posts[0].id != posts[1].id {
-			t.Errorf("%+v", d)
+			t.Errorf("the delivery is %+v, want delivered with 2 attempts", d)
 		}
 		env.checkQueueIsEmpty()
 	})
 }
 
-// TestALateFailureDoesNotUndoADelivery checks that a failure of an attempt after takeover changes
-// nothing, before or after the other attempt's success.
-func TestALateFailureDoesNotUndoADelivery(t *testing.T) {
+// TestLateFailure checks that a failure recorded after another node's success changes only the log.
+func TestLateFailure(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, env *testEnv) {
 		a, b := env.node("a"), env.node("b")
@@ -211,7 +210,7 @@ func TestALateFailureDoesNotUndoADelivery(t *testing.T) {
 		close(g.open)
 		a.settle()
 		if d := env.log("acct_1")[0]; d.State != "delivered" || len(d.Attempts) != 2 || d.NextMS != 0 {
-			t.Errorf("%+v", d)
+			t.Errorf("the delivery is %+v, want delivered with 2 attempts", d)
 		}
 		env.clock.Advance(time.Hour)
 		b.settle()
@@ -221,9 +220,9 @@ func TestALateFailureDoesNotUndoADelivery(t *testing.T) {
 	})
 }
 
-// TestAnUnknownClaimIsReleased checks that a node releases claims in its name that it does not
-// know, as after a commit without an answer.
-func TestAnUnknownClaimIsReleased(t *testing.T) {
+// TestUnknownClaimIsReleased checks that a node releases its leases without an attempt, as after a commit
+// with a lost answer.
+func TestUnknownClaimIsReleased(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, env *testEnv) {
 		n := env.node("a")
@@ -236,7 +235,7 @@ func TestAnUnknownClaimIsReleased(t *testing.T) {
 		}
 		env.update(func(tx *store.Tx) error { return unknown.run(tx, s) })
 		if len(unknown.claimed) != 1 {
-			t.Fatal("nothing was claimed")
+			t.Fatalf("the round claimed %d deliveries, want 1", len(unknown.claimed))
 		}
 		n.settle()
 		if len(r.requests()) != 1 || env.log("acct_1")[0].State != "delivered" {
@@ -245,9 +244,9 @@ func TestAnUnknownClaimIsReleased(t *testing.T) {
 	})
 }
 
-// TestARecordIsWrittenOnce checks that a repeated round, as after a commit without an answer,
-// records an attempt once.
-func TestARecordIsWrittenOnce(t *testing.T) {
+// TestRepeatedRound checks that a repeated round, as after a commit with a lost answer, records an attempt
+// once.
+func TestRepeatedRound(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, env *testEnv) {
 		n := env.node("a")
@@ -262,33 +261,33 @@ func TestARecordIsWrittenOnce(t *testing.T) {
 		}
 		n.settle()
 		if d := env.log("acct_1")[0]; len(d.Attempts) != 1 || d.NextMS != env.clock.Now().Add(schedule[0]).UnixMilli() {
-			t.Errorf("%+v", d)
+			t.Errorf("the delivery is %+v, want one attempt and the first wait", d)
 		}
 	})
 }
 
-// TestANodeThatComesTooLateDoesNotSend checks that a node that was frozen between claim and attempt
-// does not send, because another node may have the lease by then.
-func TestANodeThatComesTooLateDoesNotSend(t *testing.T) {
+// TestFrozenNodeDoesNotSend checks that a node frozen between claim and attempt does not send, because
+// another node may have the lease by then.
+func TestFrozenNodeDoesNotSend(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, env *testEnv) {
 		n := env.node("a")
 		r := newReceiver(t, nil)
 		env.callback(n, "acct_1", r.URL)
-		late := &round{w: n.Webhooks, startedAt: env.clock.Now().Add(-leaseSlack/2 - time.Second), epoch: "a", claiming: true}
-		s, err := late.readPending(context.Background())
+		frozen := &round{w: n.Webhooks, startedAt: env.clock.Now().Add(-leaseSlack/2 - time.Second), epoch: "a", claiming: true}
+		s, err := frozen.readPending(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
-		env.update(func(tx *store.Tx) error { return late.run(tx, s) })
-		n.applyRound(context.Background(), late)
+		env.update(func(tx *store.Tx) error { return frozen.run(tx, s) })
+		n.applyRound(context.Background(), frozen)
 		n.workers.Wait()
 		if len(r.requests()) != 0 {
-			t.Error("the event was sent")
+			t.Error("the frozen node sent the event")
 		}
 		n.settle()
 		if d := env.log("acct_1")[0]; len(r.requests()) != 1 || len(d.Attempts) != 1 || d.State != "delivered" {
-			t.Errorf("%d requests, %+v", len(r.requests()), d)
+			t.Errorf("%d requests and the delivery %+v, want 1 and delivered", len(r.requests()), d)
 		}
 	})
 }
@@ -305,18 +304,19 @@ func TestNodesShareTheWork(t *testing.T) {
 				nodes[0].EmitJob(q, nowMS, JobEnd{Account: fmt.Sprintf("acct_%d", i%30), Type: VideoFailed, Body: []byte(jobBody), Callback: r.URL})
 			}
 		})
-		var group sync.WaitGroup
+		var wg sync.WaitGroup
 		for _, n := range nodes {
-			group.Go(n.settle)
+			wg.Go(n.settle)
 		}
-		group.Wait()
+		wg.Wait()
 		nodes[0].settle()
 		seen := map[string]int{}
 		for _, p := range r.requests() {
 			seen[p.id]++
 		}
 		if len(seen) != events || len(r.requests()) != events || env.count("webhook_queue") != 0 {
-			t.Errorf("%d events in %d requests, %d left", len(seen), len(r.requests()), env.count("webhook_queue"))
+			t.Errorf("%d events in %d requests and %d queued, want 150 in 150 and none",
+				len(seen), len(r.requests()), env.count("webhook_queue"))
 		}
 	})
 }
@@ -350,18 +350,18 @@ func TestDeadReceiversDelayNoOthers(t *testing.T) {
 			}
 		})
 		ctx, stop := context.WithCancel(context.Background())
-		var group sync.WaitGroup
-		group.Go(func() { n.Run(ctx) })
-		began := time.Now()
+		var wg sync.WaitGroup
+		wg.Go(func() { n.Run(ctx) })
+		start := time.Now()
 		select {
 		case <-all: // while the requests to the dead receivers hang
-			t.Logf("%d live receivers got their events after %v", receivers-dead, time.Since(began))
+			t.Logf("%d live receivers got their events after %v", receivers-dead, time.Since(start))
 		case <-time.After(2 * time.Minute):
 			t.Errorf("%d of %d live receivers got their events", live.Load(), receivers-dead)
 		}
 		close(hang.open)
 		stop()
-		group.Wait()
+		wg.Wait()
 	})
 }
 
@@ -390,8 +390,8 @@ func TestRun(t *testing.T) {
 			answered <- k
 		})
 		ctx, stop := context.WithCancel(context.Background())
-		var group sync.WaitGroup
-		group.Go(func() { n.Run(ctx) })
+		var wg sync.WaitGroup
+		wg.Go(func() { n.Run(ctx) })
 		env.callback(n, "acct_1", r.URL)
 		n.Wake()
 		for range 3 {
@@ -400,16 +400,16 @@ func TestRun(t *testing.T) {
 		env.callback(n, "acct_2", r.URL+"/hang")
 		n.Wake()
 		hang.wait(1)
-		began := time.Now()
+		start := time.Now()
 		stop()
-		group.Wait()
-		if took := time.Since(began); took > 8*time.Second {
-			t.Errorf("Run returned after %v", took)
+		wg.Wait()
+		if elapsed := time.Since(start); elapsed > 8*time.Second {
+			t.Errorf("Run returned after %v, want at most 8 s", elapsed)
 		}
 		env.checkDelivery("acct_1", "delivered", 3)
 		if d := env.log("acct_2")[0]; d.State != "pending" || d.NextMS == 0 || len(d.Attempts) != 1 ||
 			!strings.Contains(d.Attempts[0].Error, "stopping") {
-			t.Errorf("%+v", d)
+			t.Errorf("the aborted delivery is %+v, want pending with one attempt", d)
 		}
 		b := env.node("b")
 		close(hang.open)
@@ -431,7 +431,7 @@ func TestResultsSurviveAnOutage(t *testing.T) {
 		cancel()
 		for range 3 {
 			if _, err := n.runRound(canceled, canceled); err == nil || !errors.Is(err, context.Canceled) {
-				t.Fatal(err)
+				t.Fatalf("runRound with a canceled context: %v, want %v", err, context.Canceled)
 			}
 		}
 		if n.inFlightCount() != 1 {
@@ -439,7 +439,7 @@ func TestResultsSurviveAnOutage(t *testing.T) {
 		}
 		n.settle()
 		if d := env.log("acct_1")[0]; len(d.Attempts) != 1 || len(r.requests()) != 1 {
-			t.Errorf("%+v", d)
+			t.Errorf("the delivery is %+v, want one attempt and one request", d)
 		}
 	})
 }

@@ -10,14 +10,14 @@ type queueRow struct {
 }
 
 // recordTx writes the results of finished attempts. A retry after a commit with an unknown outcome
-// changes nothing: a lease ends once, and an attempt has one row in the log. If another node has taken
+// changes nothing, because a lease ends once and an attempt has one row in the log. If another node has taken
 // over the lease in the meantime, recordTx still logs the attempt, and a success completes the
 // delivery.
 func (t *round) recordTx(tx *store.Tx) error {
 	if len(t.finished) == 0 {
 		return nil
 	}
-	held, err := t.queueRowsTx(tx)
+	rows, err := t.queueRowsTx(tx)
 	if err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func (t *round) recordTx(tx *store.Tx) error {
 			attempts = append(attempts, a.delivery, a.lease, o.atMS, int64(o.status), o.tookMS, o.err)
 		}
 		t.touched[a.receiver] = true
-		row, queued := held[a.delivery]
+		row, queued := rows[a.delivery]
 		c.add(t, a, row, queued)
 	}
 	log := tx.Batch()
@@ -40,17 +40,18 @@ func (t *round) recordTx(tx *store.Tx) error {
 	return c.write(t, tx)
 }
 
+// queueRowsTx returns the queue rows of the finished attempts by delivery.
 func (t *round) queueRowsTx(tx *store.Tx) (map[string]queueRow, error) {
 	deliveries := make([]string, len(t.finished))
 	for i, a := range t.finished {
 		deliveries[i] = a.delivery
 	}
-	held := map[string]queueRow{}
-	return held, tx.Each(func(row store.Row) error {
+	rows := map[string]queueRow{}
+	return rows, tx.Each(func(row store.Row) error {
 		var delivery string
 		var r queueRow
 		err := row.Scan(&delivery, &r.lease, &r.tries, &r.dueMS, &r.state)
-		held[delivery] = r
+		rows[delivery] = r
 		return err
 	}, leasedText+tx.In("q.delivery", 1), store.List(deliveries))
 }
@@ -58,11 +59,12 @@ func (t *round) queueRowsTx(tx *store.Tx) (map[string]queueRow, error) {
 // changes collects the results of a round, so that few statements write them.
 type changes struct {
 	delivered, failed []string        // ids of deliveries with this new state
-	drop, free        []string        // queue rows
+	drop, free        []string        // deliveries with a queue row to delete, or a lease to end
 	retry             map[int64]retry // by the number of tries
 	healthy, failing  map[string]bool // receivers
 }
 
+// retry is the next attempt of deliveries with the same number of tries.
 type retry struct {
 	dueMS      int64
 	deliveries []string
@@ -115,7 +117,7 @@ func (c *changes) setLane(a *attempt) {
 	}
 }
 
-// write writes the changes.
+// write runs the statements for the changes.
 func (c *changes) write(t *round, tx *store.Tx) error {
 	t.final[stateDelivered], t.final[stateFailed] = len(c.delivered), len(c.failed)
 	var err error

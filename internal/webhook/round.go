@@ -20,7 +20,7 @@ type attempt struct {
 	account   string
 	receiver  string
 	lane      int
-	disabled  bool      // whether the account is disabled
+	disabled  bool      // the account is disabled
 	claimedAt time.Time // a time before the claim, so the lease began later
 	outcome   outcome   // after the attempt
 }
@@ -36,7 +36,7 @@ const (
 // for a slow start, the other half for slow recording.
 const leaseSlack = 20 * time.Second
 
-// never is the ready time of a receiver with no pending delivery.
+// never is the ready time of a receiver without a pending delivery.
 const never = 1 << 62
 
 // runRound records finished attempts, makes the deliveries of abandoned attempts due again, claims
@@ -127,12 +127,12 @@ type round struct {
 // pendingWork is the pending work of a round, read without locks.
 type pendingWork struct {
 	nowMS      int64
-	fresh      bool    // whether there are new queue rows
+	fresh      bool    // there are new queue rows
 	ready      int64   // the ready time of the next receiver
-	allChecked bool    // whether leases and all fresh rows were checked
+	allChecked bool    // leases and all fresh rows were checked
 	from       string  // see Webhooks.lastReceived
 	stale      []lease // leases without a live owner
-	alive      bool    // whether this node is known to be alive
+	alive      bool    // the database lists this node as alive
 }
 
 // lease is the lease of a queue row.
@@ -141,7 +141,7 @@ type lease struct {
 	untilMS                       int64
 }
 
-// idle reports whether the node has nothing to claim. A node that is not known to be alive claims
+// idle reports whether the node has nothing to claim. A node that is not listed as alive claims
 // nothing, because other nodes would treat its claims as abandoned.
 func (s *pendingWork) idle() bool {
 	return !s.alive || (!s.fresh && len(s.stale) == 0 && s.ready > s.nowMS)
@@ -190,7 +190,7 @@ func (t *round) readPending(ctx context.Context) (*pendingWork, error) {
 }
 
 // staleTx returns expired leases, leases of dead nodes, and leases of this node without a running
-// attempt. Such a lease remains if the commit of a claim succeeded but reported an error.
+// attempt. A lease without an attempt remains if the commit of a claim succeeded but reported an error.
 func (t *round) staleTx(tx *store.Tx, nodes node.Members, nowMS int64) ([]lease, error) {
 	leases, err := store.Collect(tx, func(row store.Row) (l lease, err error) {
 		err = row.Scan(&l.delivery, &l.id, &l.receiver, &l.epoch, &l.untilMS)
@@ -281,14 +281,14 @@ func (t *round) addReceiversTx(tx *store.Tx) error {
 // claimTx claims deliveries in both lanes and reports whether another round could claim more.
 func (t *round) claimTx(tx *store.Tx) (more bool, err error) {
 	loads := t.w.loads(t.finished)
-	checked := map[string]bool{} // all receivers read, also those without a due delivery
+	checked := map[string]bool{} // all receivers read, with or without a due delivery
 	for i := range lanes {
-		before := len(checked)
+		alreadyChecked := len(checked)
 		found, err := t.chooseTx(tx, i, &loads[i], checked)
 		if err != nil {
 			return false, err
 		}
-		more = more || len(found) >= maxClaims || len(checked)-before >= maxClaims
+		more = more || len(found) >= maxClaims || len(checked)-alreadyChecked >= maxClaims
 		t.claimed = append(t.claimed, found...)
 	}
 	if len(t.claimed) > 0 {

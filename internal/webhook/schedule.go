@@ -16,7 +16,7 @@ const (
 	delivered kind = iota // a 2xx within the deadline
 	failed                // the receiver is at fault
 	disabled              // nothing was sent, because the account is disabled
-	aborted               // this node stopped during the attempt, which does not count
+	aborted               // this node stopped during the attempt; the attempt does not count
 	unsent                // this node was too late to begin the attempt
 )
 
@@ -50,8 +50,8 @@ func decide(retries []time.Duration, tries, dueMS, nowMS int64, o outcome) decis
 	return decision{state: statePending, tries: tries + 1, dueMS: nowMS + retries[tries].Milliseconds()}
 }
 
-// The lanes. Receivers with a failed last attempt have separate slots, so that they cannot use up the
-// slots of healthy receivers. Each account has a share of the slots.
+// The lanes. Receivers with a failed last attempt have separate slots, so that failing receivers cannot
+// use up the slots of healthy receivers. Each account has a share of the slots.
 const (
 	laneHealthy = 0
 	laneFailing = 1
@@ -65,7 +65,7 @@ type lane struct {
 }
 
 // lanes is indexed by the receivers' column failing. A failing receiver gets one attempt at a time
-// until one succeeds.
+// until an attempt succeeds.
 var lanes = [2]lane{
 	laneHealthy: {total: 1024, account: 768, each: 4},
 	laneFailing: {total: 256, account: 192, each: 1},

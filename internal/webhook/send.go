@@ -18,7 +18,7 @@ import (
 // Bounds for reading an answer. The content does not matter, but reading a short answer to its end
 // keeps the receiver from seeing an aborted connection.
 const (
-	maxAnswer  = 4 << 10
+	maxAnswer  = 4 << 10 // bytes
 	answerTime = time.Second
 )
 
@@ -27,14 +27,14 @@ type message struct {
 	event, url, body, secret string
 }
 
-// send makes one attempt. The status decides: a 2xx counts even if the body never ends.
+// send makes one attempt. A 2xx is a success even if the body never ends.
 func (w *Webhooks) send(ctx context.Context, m message) outcome {
-	began := w.opts.Now()
-	o := outcome{kind: failed, atMS: began.UnixMilli()}
-	bounded, cancel := context.WithTimeout(ctx, w.opts.Timeout)
+	start := w.opts.Now()
+	o := outcome{kind: failed, atMS: start.UnixMilli()}
+	attemptCtx, cancel := context.WithTimeout(ctx, w.opts.Timeout)
 	defer cancel()
-	resp, err := w.post(bounded, m, began)
-	o.tookMS = w.opts.Now().Sub(began).Milliseconds()
+	resp, err := w.post(attemptCtx, m, start)
+	o.tookMS = w.opts.Now().Sub(start).Milliseconds()
 	if err != nil {
 		o.err = egress.Explain(err)
 		if ctx.Err() != nil {
@@ -43,9 +43,9 @@ func (w *Webhooks) send(ctx context.Context, m message) outcome {
 		return o
 	}
 	o.status = resp.StatusCode
-	enough := time.AfterFunc(answerTime, cancel)
+	timer := time.AfterFunc(answerTime, cancel)
 	_, _ = io.CopyN(io.Discard, resp.Body, maxAnswer) // the end of the body does not matter
-	enough.Stop()
+	timer.Stop()
 	_ = resp.Body.Close()
 	switch {
 	case o.status >= 200 && o.status < 300:
@@ -64,27 +64,27 @@ func (w *Webhooks) post(ctx context.Context, m message, now time.Time) (*http.Re
 	if err != nil {
 		return nil, err
 	}
-	stamp := strconv.FormatInt(now.Unix(), 10)
-	signature, err := sign(m.secret, m.event, stamp, m.body)
+	timestamp := strconv.FormatInt(now.Unix(), 10)
+	signature, err := sign(m.secret, m.event, timestamp, m.body)
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "tollgate")
 	req.Header["webhook-id"] = []string{m.event}
-	req.Header["webhook-timestamp"] = []string{stamp}
+	req.Header["webhook-timestamp"] = []string{timestamp}
 	req.Header["webhook-signature"] = []string{signature}
 	return w.client.Do(req)
 }
 
-// sign returns the webhook-signature of a body: an HMAC over the event's id,
-// the time and the bytes.
-func sign(secret, event, stamp, body string) (string, error) {
+// sign returns the webhook-signature of a body, an HMAC over the event's id, the timestamp and the
+// body.
+func sign(secret, event, timestamp, body string) (string, error) {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, secretPrefix))
 	if err != nil {
 		return "", fmt.Errorf("read a signing secret: %w", err)
 	}
 	mac := hmac.New(sha256.New, key)
-	_, _ = io.WriteString(mac, event+"."+stamp+"."+body) // a hash's Write never fails
+	_, _ = io.WriteString(mac, event+"."+timestamp+"."+body) // a hash's Write never fails
 	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil)), nil
 }

@@ -2,9 +2,9 @@
 // with schedule and log.
 //
 // Invariants. An event is written in the transaction of its cause, with its final bytes and
-// address: no event is lost, and no event reports a change that did not happen. A delivery is
-// attempted at least once; its id and body never change, its timestamp and signature belong to the
-// attempt, with the secret of that moment. An attempt runs under a lease that names the node's
+// address, so no event is lost or reports a change that did not happen. A delivery is
+// attempted at least once. Its id and body never change. Each attempt has its own timestamp, and a
+// signature with the account's present secret. An attempt runs under a lease that names the node's
 // epoch and expires, so other nodes take over the work of a dead node. Over all nodes at most four
 // attempts run at a time for one account at one scheme, host and port, and failing receivers cannot
 // use up the slots of healthy receivers. An exchange has one overall deadline, goes only to public
@@ -37,7 +37,7 @@ type Options struct {
 	// Timeout bounds an exchange with a receiver, from the name lookup to the end of the answer.
 	// Zero means 10 s.
 	Timeout time.Duration
-	// Retries are the waits between attempts; the delivery fails after the last attempt. If empty,
+	// Retries are the waits between attempts. The delivery fails after the last attempt. If empty,
 	// there is one attempt.
 	Retries []time.Duration
 	// Retention is the time for which log entries are kept. Zero means 30 days.
@@ -68,8 +68,8 @@ type Webhooks struct {
 	roundMu sync.Mutex     // held during a round
 
 	mu       sync.Mutex
-	inFlight map[string]*attempt // unrecorded attempts, by lease; under mu
-	finished []*attempt          // attempts with a result; under mu
+	inFlight map[string]*attempt // unrecorded attempts, by lease
+	finished []*attempt          // attempts with a result
 
 	leasesCheckedAt time.Time // last check of all leases; only runRound uses it
 	// lastReceived is the last delivery added to its receiver's row. Rounds look for new deliveries only
@@ -107,7 +107,7 @@ func New(o Options) *Webhooks {
 	return w
 }
 
-// Wake makes Run look for due deliveries now. Call Wake after the commit of new events. Without Wake,
+// Wake makes Run look for due deliveries now. Callers must call Wake after the commit of new events. Without Wake,
 // new events wait for up to a second.
 func (w *Webhooks) Wake() {
 	select {
