@@ -31,7 +31,9 @@ func (s *script) set(steps func(p commit.Phase, run func() error) error) {
 	s.steps = steps
 }
 
+// install installs the script for a committer with one worker, so that its phases are in order.
 func (s *script) install(o *Options) {
+	o.workers = 1
 	o.exec = func(ctx context.Context, session *store.Session, b *store.Batch, p commit.Phase) error {
 		s.mu.Lock()
 		steps := s.steps
@@ -103,12 +105,18 @@ func TestLostCommitIsResolvedExactlyOnce(t *testing.T) {
 	}
 }
 
+// overlap lets batches begin at the same time whenever there are operations.
+func overlap(o *Options) { o.workers, o.interval = 4, 1 }
+
 func TestRandomFaultsUnderLoad(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		var s script
-		f := start(t, db, s.install)
-		f.open("a", 1000*money.USD, 0, KeyLimits{})
+		f := start(t, db, s.install, overlap)
+		accounts := []string{"a", "b", "c", "d", "e"}
+		for _, account := range accounts {
+			f.open(account, 1000*money.USD, 0, KeyLimits{})
+		}
 		var n atomic.Int64
 		s.set(func(p commit.Phase, run func() error) error {
 			switch n.Add(1) % 9 { // a batch makes at most four calls, so every batch succeeds in the end
@@ -121,10 +129,10 @@ func TestRandomFaultsUnderLoad(t *testing.T) {
 		})
 		var charged atomic.Int64
 		var group sync.WaitGroup
-		for range 50 {
+		for i := range 50 {
 			group.Go(func() {
 				for range 4 {
-					h, err := f.admit("a", money.USD)
+					h, err := f.admit(accounts[i%len(accounts)], money.USD)
 					if err != nil {
 						t.Error(err)
 						return
@@ -139,8 +147,13 @@ func TestRandomFaultsUnderLoad(t *testing.T) {
 		}
 		group.Wait()
 		s.set(nil)
-		if st := f.state("a"); st.Held != 0 || st.Balance != 1000*money.USD-200 || charged.Load() != 200 {
-			t.Errorf("%+v after %d charges of a nano-dollar", st, charged.Load())
+		for _, account := range accounts {
+			if st := f.state(account); st.Held != 0 || st.Balance != 1000*money.USD-40 {
+				t.Errorf("%s is %+v after 40 charges of a nano-dollar", account, st)
+			}
+		}
+		if charged.Load() != 200 {
+			t.Errorf("%d settlements, want 200", charged.Load())
 		}
 		f.audited()
 	})

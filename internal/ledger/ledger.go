@@ -70,8 +70,11 @@ type Options struct {
 	Log      *slog.Logger
 	Observer Observer
 
-	// exec, if not nil, replaces the committer's calls of the database; tests set it.
-	exec func(ctx context.Context, s *store.Session, b *store.Batch, phase commit.Phase) error
+	// Tests set workers and interval, which are of commit.Options, and exec, which replaces the
+	// committer's calls of the database.
+	workers  int
+	interval time.Duration
+	exec     func(ctx context.Context, s *store.Session, b *store.Batch, phase commit.Phase) error
 }
 
 // Observer receives events for metrics.
@@ -115,7 +118,7 @@ func New(opts Options) *Ledger {
 		foldRows: foldRows, stepsSeen: -1,
 		committer: commit.New(commit.Options{
 			DB: opts.DB, Node: opts.Node, LockTimeout: opts.LockTimeout, AnnounceLow: opts.AnnounceLow, LowAnnounced: opts.LowAnnounced,
-			Now: opts.Now, Log: opts.Log, Observer: opts.Observer, Exec: opts.exec,
+			Now: opts.Now, Log: opts.Log, Observer: opts.Observer, Exec: opts.exec, Workers: opts.workers, Interval: opts.interval,
 		}),
 	}
 }

@@ -2,19 +2,27 @@ package node
 
 import "tollgate/internal/store"
 
-// Advance adds the fence of a batch: it increases the epoch's batch number from n-1 to n and stores
-// in moved whether the number changed. The change also counts as a heartbeat. If the number did not
-// change, batch n was committed before or the epoch is dead; Prove tells which.
+// BatchID names a batch of an epoch. The batches of a worker have the numbers 1, 2, 3, ...
+type BatchID struct {
+	Worker int
+	Number int64
+}
+
+// Advance adds the fence of a batch: it inserts the batch's row and stores in moved whether it did. The
+// row also counts as a heartbeat. The batch after was committed before, by any worker of the epoch; its
+// Number is 0 if there was none. Advance inserts no row if batch n was committed before, the epoch is
+// dead, or the database has lost after; Prove tells which.
 //
-// The number is a row of its own, because PostgreSQL keeps each version of a changed row while any
+// Each batch has a row of its own, because PostgreSQL keeps each version of a changed row while any
 // snapshot is open, and each change walks over them. The lock on the node's row makes Fence wait for
 // the batch, and makes no version.
-func Advance(b *store.Batch, moved *int64, epoch string, n int64) {
-	b.ExecShared(moved, `INSERT INTO node_batch (epoch, batch) SELECT epoch, CAST($1 AS BIGINT) FROM node
-		WHERE epoch = $2 AND dead = 0 AND ($3 = 0 OR EXISTS (SELECT 1 FROM node_batch b WHERE b.epoch = $2 AND b.batch = $3))`,
-		`ON CONFLICT (epoch, batch) DO NOTHING`, n, epoch, n-1)
-	if n%forgetEvery == 0 {
-		b.Exec(nil, `DELETE FROM node_batch WHERE epoch = $1 AND batch < $2`, epoch, n-1)
+func Advance(b *store.Batch, moved *int64, epoch string, n, after BatchID) {
+	b.ExecShared(moved, `INSERT INTO node_batch (epoch, worker, batch) SELECT epoch, CAST($1 AS BIGINT), CAST($2 AS BIGINT) FROM node
+		WHERE epoch = $3 AND dead = 0
+		AND ($5 = 0 OR EXISTS (SELECT 1 FROM node_batch b WHERE b.epoch = $3 AND b.worker = $4 AND b.batch >= $5))`,
+		`ON CONFLICT (epoch, worker, batch) DO NOTHING`, n.Worker, n.Number, epoch, after.Worker, after.Number)
+	if n.Number%forgetEvery == 0 {
+		b.Exec(nil, `DELETE FROM node_batch WHERE epoch = $1 AND worker = $2 AND batch < $3`, epoch, n.Worker, n.Number-1)
 	}
 }
 
@@ -22,22 +30,20 @@ func Advance(b *store.Batch, moved *int64, epoch string, n int64) {
 // with each batch would find the deleted rows again while a snapshot is open.
 const forgetEvery = 1000
 
-// lastBatch is the number of the epoch's last committed batch.
-const lastBatch = `COALESCE((SELECT MAX(b.batch) FROM node_batch b WHERE b.epoch = node.epoch), 0)`
-
 // allBeats grows with each heartbeat and batch.
-const allBeats = `beat + ` + lastBatch
+const allBeats = `beat + CAST(COALESCE((SELECT SUM(w.last)
+	FROM (SELECT MAX(b.batch) AS last FROM node_batch b WHERE b.epoch = node.epoch GROUP BY b.worker) w), 0) AS BIGINT)`
 
 // Fate is the state of an epoch's row after its last batch.
 type Fate struct {
 	Found bool // false if the row is gone, so that the outcome is unknown
 	Dead  bool
-	Batch int64 // the last committed batch
+	Batch int64 // the worker's last committed batch
 }
 
 // Prove adds a read of an epoch's row to b. It also writes the row, because a read alone may return
 // a commit that no standby has yet; once the later write is committed, the result is certain.
-func Prove(b *store.Batch, fate *Fate, epoch string) {
+func Prove(b *store.Batch, fate *Fate, epoch string, worker int) {
 	b.Exec(nil, `UPDATE node SET beat = beat WHERE epoch = $1`, epoch)
 	b.Query(func(row store.Row) error {
 		var dead int64
@@ -45,6 +51,7 @@ func Prove(b *store.Batch, fate *Fate, epoch string) {
 		err := row.Scan(&fate.Batch, &dead)
 		fate.Dead = dead != 0
 		return err
-	}, `SELECT `+lastBatch+`, dead FROM node WHERE epoch = $1`, epoch)
+	}, `SELECT COALESCE((SELECT MAX(b.batch) FROM node_batch b WHERE b.epoch = $1 AND b.worker = $2), 0), dead
+		FROM node WHERE epoch = $1`, epoch, worker)
 	b.Commit()
 }

@@ -17,7 +17,7 @@ func advance(t *testing.T, db *store.DB, n int64) (moved int64, commit func()) {
 	}
 	b := db.NewBatch()
 	b.Begin("5s", "5s")
-	Advance(b, &moved, "e", n)
+	Advance(b, &moved, "e", BatchID{Number: n}, BatchID{Number: n - 1})
 	if err := session.Run(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}

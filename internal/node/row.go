@@ -82,7 +82,7 @@ func listTx(tx *store.Tx) ([]Record, error) {
 }
 
 // Fence declares an epoch dead unless its heartbeat has changed from beat, and reports whether the
-// epoch is dead now. It waits for a running commit of the epoch; no later one succeeds.
+// epoch is dead now. It waits for running batches of the epoch; no later one succeeds.
 func Fence(ctx context.Context, db *store.DB, epoch string, beat int64) (bool, error) {
 	var changed int64
 	err := db.Update(ctx, func(tx *store.Tx) error {
@@ -90,8 +90,8 @@ func Fence(ctx context.Context, db *store.DB, epoch string, beat int64) (bool, e
 		if err != nil {
 			return err
 		}
-		// The first statement waits for a running batch, so that the second sees its row.
-		if _, err = tx.Exec(`UPDATE node SET beat = beat WHERE epoch = $1`, epoch); err != nil {
+		// The lock waits for running batches, so that the next statement sees their rows.
+		if err = tx.Lock("node", "epoch", epoch); err != nil {
 			return err
 		}
 		changed, err = tx.Exec(`UPDATE node SET dead = 1, dead_ms = CASE WHEN dead = 1 THEN dead_ms ELSE $1 END

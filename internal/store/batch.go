@@ -70,11 +70,12 @@ func (b *Batch) QueryFree(scan func(row Row) error, text string, args ...any) {
 	b.Query(scan, text, args...)
 }
 
-// ExecShared is Exec for INSERT ... SELECT text with an ON CONFLICT clause. The selected rows cannot be
-// changed by other transactions until this one ends, but they can be selected so at the same time.
+// ExecShared is Exec for INSERT ... SELECT text with an ON CONFLICT clause. Until the transaction ends,
+// no other transaction can lock the selected rows (Tx.Lock) or delete them. Others can select them so
+// at the same time, and change columns outside the key.
 func (b *Batch) ExecShared(rows *int64, text, conflict string, args ...any) {
 	if b.db.dialect == PostgreSQL {
-		text += ` FOR SHARE`
+		text += ` FOR KEY SHARE`
 	}
 	b.Exec(rows, text+` `+conflict, args...)
 }

@@ -186,8 +186,7 @@ func (db *DB) checkSQLite(ctx context.Context) error {
 	return nil
 }
 
-// openPostgreSQL opens two pools on one server: a quarter of the connections
-// write, the others read.
+// openPostgreSQL opens two pools on one server: half of the connections write, the others read.
 func openPostgreSQL(ctx context.Context, url string, opts Options) (*DB, error) {
 	connections := opts.Connections
 	if connections <= 0 {
@@ -198,7 +197,7 @@ func openPostgreSQL(ctx context.Context, url string, opts Options) (*DB, error) 
 	if err != nil {
 		return nil, fmt.Errorf("open the database: %w", err) // without the password
 	}
-	writers := max(2, connections/4)
+	writers := max(2, connections/2)
 	db.write = openPool(withoutCancel(config), writers)
 	db.read = openPool(stdlib.GetConnector(*config), max(2, connections-writers))
 	if db.level, err = writeLevel(ctx, db.write); err != nil {
@@ -249,6 +248,9 @@ func (e *connectError) Error() string { return e.text }
 
 // Unwrap returns the driver's error.
 func (e *connectError) Unwrap() error { return e.err }
+
+// Writers returns the number of connections that write. It is 1 on SQLite.
+func (db *DB) Writers() int { return db.write.Stats().MaxOpenConnections }
 
 func openPool(connector driver.Connector, connections int) *sql.DB {
 	pool := sql.OpenDB(connector)

@@ -270,10 +270,10 @@ func TestBatches(t *testing.T) {
 		var fate node.Fate
 		if err := run(true, func(b *store.Batch) {
 			b.Begin("500ms", "2s")
-			node.Advance(b, &moved, "n", 1)
+			node.Advance(b, &moved, "n", node.BatchID{Number: 1}, node.BatchID{})
 			b.QueryLocked(func(row store.Row) error { return row.Scan(&batch) }, `SELECT batch FROM node_batch WHERE epoch = $1`, "n")
 			b.Now(&now)
-			node.Prove(b, &fate, "n")
+			node.Prove(b, &fate, "n", 0)
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -285,7 +285,7 @@ func TestBatches(t *testing.T) {
 		}
 		if err := run(false, func(b *store.Batch) { // never committed, so rolled back when the connection returns to the pool
 			b.Begin("500ms", "2s")
-			node.Advance(b, &moved, "n", 2)
+			node.Advance(b, &moved, "n", node.BatchID{Number: 2}, node.BatchID{Number: 1})
 		}); err != nil || moved != 1 {
 			t.Fatalf("moved %d, %v", moved, err)
 		}
@@ -298,7 +298,7 @@ func TestBatches(t *testing.T) {
 		}
 		ask := func(b *store.Batch) {
 			b.Begin("500ms", "2s")
-			node.Prove(b, &fate, "n")
+			node.Prove(b, &fate, "n", 0)
 		}
 		if err := run(true, ask); err != nil || fate.Batch != 1 || fate.Dead {
 			t.Errorf("%+v, %v; want batch 1: what was not committed must be gone", fate, err)

@@ -155,7 +155,7 @@ func (c *console) creditAccount(v *page.Visit) (page.Responder, error) {
 		}
 		var result operator.Credited
 		if err := v.Update(func(tx *store.Tx) error {
-			result = operator.Credited{} // forget what a rolled-back attempt has set
+			result = operator.Credited{} // a former attempt may have set it
 			_, _, err := page.OnceTx(tx, once, func() (_ string, err error) {
 				result, err = operator.CreditTx(tx, show.Actor(v), a.ID, credit)
 				return a.ID, err
@@ -210,18 +210,18 @@ func (c *console) previewCredit(v *page.Visit, a account.Account, credit operato
 	}
 	form.Field("sure").Value = "yes"
 	form.Cancel = page.Base + "/operator/accounts/" + a.ID
-	verb := "Credit "
+	word := "Credit "
 	amount := credit.USD
 	if amount < 0 {
-		verb, amount, form.Danger = "Take back ", -amount, true
+		word, amount, form.Danger = "Take back ", -amount, true
 		*form.Field("secret") = secretField(v, "Required to take money back.")
 	}
-	form.Submit = verb + ui.USD(amount)
+	form.Submit = word + ui.USD(amount)
 	content := creditPage{Name: a.Name, Form: form, Facts: ui.Facts{{Name: "Account", Value: a.Name},
-		{Name: "Balance now", Value: ui.Money{Amount: a.Money.Balance}}, {Name: strings.TrimSpace(verb), Value: ui.Money{Amount: amount}},
+		{Name: "Balance now", Value: ui.Money{Amount: a.Money.Balance}}, {Name: strings.TrimSpace(word), Value: ui.Money{Amount: amount}},
 		{Name: "New balance", Value: ui.Money{Amount: a.Money.Balance + credit.USD}}, {Name: "Note", Value: ui.OrDash(credit.Note)},
 		{Name: "Reference", Value: ui.OrDash(credit.Reference)}}}
-	return page.FullPage{Name: "credit", Title: strings.TrimSpace(verb) + " " + a.Name, Main: content}
+	return page.FullPage{Name: "credit", Title: strings.TrimSpace(word) + " " + a.Name, Main: content}
 }
 
 func (c *console) changeAccount(v *page.Visit) (page.Responder, error) {
@@ -237,10 +237,10 @@ func (c *console) changeAccount(v *page.Visit) (page.Responder, error) {
 			floor = new(money.Amount)
 		}
 		patch := account.Patch{Name: &name, Floor: floor}
-		if email := form.Field("email"); email.Checked {
+		if email := form.Field("email"); email.On {
 			patch.Email = &email.Value
 		}
-		if test := form.Field("test").Checked; test != a.Test {
+		if test := form.Field("test").On; test != a.Test {
 			patch.Test = &test
 		}
 		if err := errors.Join(err, patch.Check(a)); err != nil {
@@ -312,7 +312,7 @@ func factorOf(form *ui.PostForm) (money.Factor, error) {
 	return factor, nil
 }
 
-// pricesOf reads the form of prices. It has the account's factor, and lines with a model and its factor.
+// pricesOf reads the form: a factor, with 1 as the default, and lines with a model and its factor.
 func pricesOf(form *ui.PostForm) (p account.Patch, err error) {
 	factor, factorErr := factorOf(form)
 	models := map[string]money.Factor{}
@@ -325,7 +325,7 @@ func pricesOf(form *ui.PostForm) (p account.Patch, err error) {
 		if len(words) == 2 {
 			modelFactor, err = money.ParseFactor(words[1])
 		}
-		if _, repeated := models[id]; repeated || len(words) != 2 || err != nil {
+		if _, twice := models[id]; twice || len(words) != 2 || err != nil {
 			return p, errors.Join(factorErr, fault.At(fault.InvalidRequest, "prices",
 				"Write one model and its factor on each line, and each model only once. This line is wrong: %q.", strings.TrimSpace(line)))
 		}

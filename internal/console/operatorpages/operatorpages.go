@@ -26,7 +26,7 @@ var embedded embed.FS
 // console serves the operators' pages.
 type console struct {
 	page.Options
-	month     chartCache
+	month     month
 	archive   offer.Archive // former catalogs
 	setupDone atomic.Bool   // set after the last step of setup
 }

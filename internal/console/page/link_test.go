@@ -66,7 +66,7 @@ func TestResetWithASecondFactor(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		before := s.SignedIn("ada@example.com")
-		app, _ := before.EnableFactor(t)
+		app, _ := before.Factor(t)
 		b, token := s.Browser(), s.Link("ada@example.com")
 		b.Post("/console/link", "link", token).Want(t, http.StatusOK, `autocomplete="one-time-code"`)
 		send := func(code string) consoletest.Answer {

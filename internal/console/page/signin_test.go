@@ -279,7 +279,7 @@ func TestSignInHidesWhatCannotWork(t *testing.T) {
 func TestSignInWithCode(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
-		app, recovery := s.SignedIn("ada@example.com").EnableFactor(t)
+		app, recovery := s.SignedIn("ada@example.com").Factor(t)
 		b := s.Browser()
 		password := func(next string) {
 			t.Helper()
@@ -334,7 +334,7 @@ func TestOperatorsCode(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		op := s.User("ada", account.SignIn{Email: "op@example.com", Operator: true})
-		_, recovery := s.SignedIn(op.Email).EnableFactor(t)
+		_, recovery := s.SignedIn(op.Email).Factor(t)
 		b := s.Browser()
 		b.Post("/console/operator/sign-in", "email", op.Email, "password", consoletest.Password, "next", "/console/operator/log").
 			Want(t, http.StatusSeeOther, "/console/operator/sign-in/code?next=%2Fconsole%2Foperator%2Flog")

@@ -21,7 +21,7 @@ type Credentials struct {
 	To               string         // recipient of the text
 	Text             ui.Snippets
 	PublicURLWarning *ui.Notice // warns that the text has an unreachable address; may be nil
-	Back             string     // address of the page to return to
+	Back             string     // address of the next page
 }
 
 // Page returns the page.
@@ -40,9 +40,9 @@ func LinkToCopy(l operator.SentLink) ui.CopyField {
 	return ui.CopyField{ID: "link", Label: "Link, works once until " + ui.UTC(l.ExpiresMS), Value: l.Address}
 }
 
-// Host returns the host name of a base address as the name of the service, for sentences and for
-// authenticator apps. It returns tollgate if the host has a colon, because a name in an authenticator
-// app must not have a colon.
+// Host returns the name of the service at a base address, for sentences and for authenticator apps:
+// the host name. It returns tollgate if the host has a colon, because a name in an authenticator
+// app must not have one.
 func Host(base string) string {
 	if u, err := url.Parse(base); err == nil && u.Hostname() != "" && !strings.Contains(u.Hostname(), ":") {
 		return u.Hostname()

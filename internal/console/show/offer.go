@@ -25,16 +25,16 @@ const (
 	providerNow          // a provider's line in service
 )
 
-// First returns the open model with the best availability among the models accepted by fits. Among
-// equally available models, it returns the first in the catalog. It returns nil if there is no model.
+// First returns the open model with the best availability among the models accepted by fits. Of
+// equal models, it returns the first in the catalog. It returns nil if fits accepts none.
 func (o Offer) First(fits func(*catalog.Model) bool) (first *catalog.Model) {
 	best := -1
 	for _, m := range o.Catalog.Models() {
 		if m.State != catalog.StateOpen || !fits(m) {
 			continue
 		}
-		if rank := o.availability(m); rank > best {
-			first, best = m, rank
+		if available := o.availability(m); available > best {
+			first, best = m, available
 		}
 	}
 	return first
@@ -44,11 +44,11 @@ func (o Offer) First(fits func(*catalog.Model) bool) (first *catalog.Model) {
 func (o Offer) availability(m *catalog.Model) int {
 	best := unavailable
 	for _, l := range o.Catalog.Lines(m.ID) {
-		rank := o.lineAvailability(l, m.ID)
-		if rank != unavailable && l.IsSandbox() {
-			rank -= providerLater - sandboxLater
+		available := o.lineAvailability(l, m.ID)
+		if available != unavailable && l.IsSandbox() {
+			available -= providerLater - sandboxLater
 		}
-		best = max(best, rank)
+		best = max(best, available)
 	}
 	return best
 }

@@ -80,7 +80,7 @@ func EndpointField(s *catalog.Snapshot, chosen string) ui.FormField {
 	return Choice(string(spending.ByEndpoint), GroupLabel(spending.ByEndpoint), chosen, Words(paths))
 }
 
-// selection is the usage selected by a page's address.
+// selection is the selection in a page's address.
 type selection struct {
 	UsageView
 	span   string
@@ -88,10 +88,9 @@ type selection struct {
 	query  spending.Query
 	values url.Values // known parameters of the address
 	fields []ui.FormField
-	// filterError is the error of a filter; it may be empty.
-	filterError string
-	days        [2]string // the first and the last day
-	nowMS       int64
+	wrong  string    // error of a filter; may be empty
+	days   [2]string // the first and the last day
+	nowMS  int64
 }
 
 // selectTx reads an address. An unknown span or grouping is the first choice.
@@ -117,7 +116,7 @@ func (s UsageView) selectTx(tx *store.Tx, v *page.Visit) (selection, error) {
 		if err != nil {
 			return a, err
 		}
-		params[name], a.fields, a.filterError = id, append(a.fields, field), cmp.Or(a.filterError, field.Error)
+		params[name], a.fields, a.wrong = id, append(a.fields, field), cmp.Or(a.wrong, field.Error)
 	}
 	a.query, err = spending.ParseQuery(func(name string) string { return params[name] }, s.Groups, nowMS)
 	if s.Account != "" {
@@ -158,9 +157,9 @@ func parseSpan(span string, nowMS int64) (name, since, until string) {
 	return span, ui.Day(today.AddDate(0, 0, 1-days)), ui.Day(today)
 }
 
-// link returns the address of the page at subpath with another selection. change has alternating
-// names and values.
-func (a selection) link(subpath string, change ...string) string {
+// link returns the address of the page with another selection. change has alternating names and
+// values.
+func (a selection) link(below string, change ...string) string {
 	values := url.Values{}
 	for name, value := range a.values {
 		values[name] = value
@@ -168,17 +167,17 @@ func (a selection) link(subpath string, change ...string) string {
 	for i := 0; i < len(change); i += 2 {
 		values.Set(change[i], change[i+1])
 	}
-	return page.AddressOf(a.Path+subpath, values)
+	return page.AddressOf(a.Path+below, values)
 }
 
-// Read reads the usage selected by a visit.
-func (s UsageView) Read(v *page.Visit) (u Usage, err error) {
+// Of reads the usage selected by a visit.
+func (s UsageView) Of(v *page.Visit) (u Usage, err error) {
 	err = v.View(func(tx *store.Tx) error {
 		a, err := s.selectTx(tx, v)
 		if err != nil {
 			return err
 		}
-		if a.filterError != "" {
+		if a.wrong != "" {
 			u = Usage{Spans: a.spans(), Filters: a.filterForm(), Empty: page.NoneMatch(a.Path, "Clear filters")}
 			return nil
 		}
@@ -190,12 +189,12 @@ func (s UsageView) Read(v *page.Visit) (u Usage, err error) {
 		if err != nil {
 			return err
 		}
-		excluded, err := spending.ExcludedTx(tx, a.query)
+		left, err := spending.ExcludedTx(tx, a.query)
 		if err != nil {
 			return err
 		}
 		u = a.usage(g, names)
-		u.Sandbox = SandboxNote(excluded, a.query.Except.Lines)
+		u.Sandbox = SandboxNote(left, a.query.Except.Lines)
 		u.Filters = a.filterForm()
 		if u.Empty != nil && u.Filters.Clear != "" {
 			u.Empty = page.NoneMatch(a.Path, "Clear filters")
@@ -205,17 +204,17 @@ func (s UsageView) Read(v *page.Visit) (u Usage, err error) {
 	return u, err
 }
 
-// SandboxNote describes the requests to sandbox lines, which totals leave out, with links to the usage
-// of each line. It returns nil if there were no such requests.
+// SandboxNote describes the requests to sandbox lines, because totals leave them out, and links to
+// the usage of each line. It returns nil if there are none.
 func SandboxNote(s spending.Sums, lines []string) ui.Group {
 	if s.Requests == 0 {
 		return nil
 	}
-	note := ui.Group{ui.Text{Text: "Not counted: " + ui.Requests(s.Requests) + " to the sandbox, charged " + ui.USD(s.Charged) + "."}}
+	left := ui.Group{ui.Text{Text: "Not counted: " + ui.Requests(s.Requests) + " to the sandbox, charged " + ui.USD(s.Charged) + "."}}
 	for _, line := range lines {
-		note = append(note, ui.Link{Href: page.AddressOf("/operator/usage", url.Values{"line": {line}}), Text: line})
+		left = append(left, ui.Link{Href: page.AddressOf("/operator/usage", url.Values{"line": {line}}), Text: line})
 	}
-	return note
+	return left
 }
 
 func (a selection) usage(g grid, names map[string]string) Usage {
@@ -237,7 +236,7 @@ func (a selection) usage(g grid, names map[string]string) Usage {
 func (a selection) spans() ui.Tabs {
 	tabs := ui.Tabs{Label: "Days"}
 	for _, choice := range a.spanChoices()[:5] {
-		tabs.Items = append(tabs.Items, ui.Tab{Href: a.link("", "span", choice.Value), Text: choice.Label, Current: choice.Selected})
+		tabs.Items = append(tabs.Items, ui.Tab{Href: a.link("", "span", choice.Value), Text: choice.Label, Current: choice.On})
 	}
 	return tabs
 }
@@ -274,11 +273,11 @@ func Words(words []string) (options []ui.Option) {
 func Select(choices []ui.Option, value string) []ui.Option {
 	for i := range choices {
 		if choices[i].Value == value {
-			choices[i].Selected = true
+			choices[i].On = true
 			return choices
 		}
 	}
-	return append(choices, ui.Option{Value: value, Label: value, Selected: true})
+	return append(choices, ui.Option{Value: value, Label: value, On: true})
 }
 
 func (a selection) groups() ui.Tabs {
@@ -333,31 +332,31 @@ func (a selection) columns(total spending.Sums) []usageColumn {
 	return all
 }
 
-// unknownCell is the cell for unknown provider costs.
-func unknownCell() any { return ui.Text{Text: "–", Muted: true} }
+// unknown is the cell for unknown provider costs.
+func unknown() any { return ui.Text{Text: "–", Muted: true} }
 
 func providerCost(s spending.Sums) any {
 	if _, known := s.Margin(); !known {
-		return unknownCell()
+		return unknown()
 	}
 	return ui.Money{Amount: s.LineCost}
 }
 
 func margin(s spending.Sums) any {
-	amount, known := s.Margin()
+	left, known := s.Margin()
 	if !known {
-		return unknownCell()
+		return unknown()
 	}
-	return ui.Money{Amount: amount}
+	return ui.Money{Amount: left}
 }
 
 // marginShare returns the margin in percent of the charges.
 func marginShare(s spending.Sums) any {
-	amount, known := s.Margin()
+	left, known := s.Margin()
 	if !known || s.Charged <= 0 {
-		return unknownCell()
+		return unknown()
 	}
-	return ui.Text{Text: strconv.FormatInt(int64(math.Round(float64(amount)/float64(s.Charged)*100)), 10) + " %"}
+	return ui.Text{Text: strconv.FormatInt(int64(math.Round(float64(left)/float64(s.Charged)*100)), 10) + " %"}
 }
 
 // table lists the groups with the highest charges first, or the days with the newest first.
@@ -374,18 +373,18 @@ func (a selection) table(g grid, names map[string]string) ui.DataTable {
 		}
 		return row
 	}
-	groups := g.groups
+	shown := g.groups
 	var rest spending.Sums
-	if len(groups) > maxGroups {
-		for _, p := range groups[maxGroups:] {
+	if len(shown) > maxGroups {
+		for _, p := range shown[maxGroups:] {
 			rest = rest.Plus(p.Sums)
 		}
-		groups = groups[:maxGroups]
+		shown = shown[:maxGroups]
 	}
-	for _, p := range groups {
+	for _, p := range shown {
 		t.Rows = append(t.Rows, ui.DataRow{Href: a.drillDown(p.name), Cells: cells(groupName(p.name, names), p.Sums)})
 	}
-	if n := len(g.groups) - len(groups); n > 0 {
+	if n := len(g.groups) - len(shown); n > 0 {
 		t.Rows = append(t.Rows, ui.DataRow{Cells: cells(ui.Thousands(int64(n))+" others", rest)})
 	}
 	if len(t.Rows) > 0 {
@@ -431,8 +430,8 @@ func (s UsageView) Download(v *page.Visit) (page.Responder, error) {
 		if err != nil {
 			return err
 		}
-		if a.filterError != "" {
-			return fault.New(fault.InvalidRequest, "%s", a.filterError)
+		if a.wrong != "" {
+			return fault.New(fault.InvalidRequest, "%s", a.wrong)
 		}
 		if name = strings.Join([]string{"usage", a.days[0], a.days[1]}, "-"); v.IsHead() {
 			return nil

@@ -20,9 +20,9 @@ func kit(word string) []any {
 		{Name: "a", Label: word, Value: word, Hint: word, Error: word, Before: "$", After: "min", Required: true, Numeric: true},
 		{Name: "b2", Kind: Area, Label: word, Code: true},
 		{Name: "b", Kind: Area, Label: word, Value: word, Error: word},
-		{Name: "c", Kind: Choice, Label: word, Options: []Option{{Value: word, Label: word, Selected: true}}},
-		{Name: "d", Kind: Checks, Label: word, Options: []Option{{Value: word, Label: word, Selected: true}}},
-		{Name: "e", Kind: Check, Label: word, Checked: true},
+		{Name: "c", Kind: Choice, Label: word, Options: []Option{{Value: word, Label: word, On: true}}},
+		{Name: "d", Kind: Checks, Label: word, Options: []Option{{Value: word, Label: word, On: true}}},
+		{Name: "e", Kind: Check, Label: word, On: true},
 		{Name: "f", Kind: Hidden, Value: word},
 		{Name: "i", Label: word, Options: []Option{{Value: word}}},
 		{Name: "j", Kind: "date", Label: word, Value: "2026-05-31"},
@@ -99,7 +99,7 @@ func TestKit(t *testing.T) {
 		"ordinary": "swift-1", "none": "", "long": strings.Repeat("wörter ", 1500), "rtl": "\u202eabc مرحبا",
 		"hostile": `"><script>alert(1)</script><img src=x onerror=alert(1)>' style=x javascript:`,
 	} {
-		layout := Layout{Title: word, Home: "/console", SignOut: "/console/sign-out", Main: kit(word), User: word,
+		layout := Layout{Title: word, Home: "/console", Leave: "/console/sign-out", Main: kit(word), Who: word,
 			Nav: []NavItem{{"/console", word, "menu", true}}}
 		raw, err := p.Render("kit", layout)
 		if err != nil {

@@ -37,7 +37,7 @@ func TestMenuHasLetters(t *testing.T) {
 	if strings.Contains(page, `href="/d" data-letter`) || strings.Contains(page, "data-find") || strings.Contains(page, "data-keys") {
 		t.Errorf("a wrong letter, a search box without results, or no shortcuts: %s", page)
 	}
-	layout.Find, layout.NoShortcuts = "/console/find", true
+	layout.Find, layout.NoKeys = "/console/find", true
 	want(t, rendered(t, layout, nil), `action="/console/find" role="search"`, `data-find`, `data-keys="off"`, `value="on">Turn shortcuts on`)
 }
 

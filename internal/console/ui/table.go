@@ -63,7 +63,8 @@ func (t DataTable) Narrow() bool {
 	return len(t.Columns) <= narrowColumns && !slices.ContainsFunc(t.Rows, func(r DataRow) bool { return r.Href != "" })
 }
 
-// decimals returns the highest number of decimals that an amount of a column needs.
+// decimals returns the number of decimals for the amounts of a column: as many as the amount with
+// the most decimals needs.
 func (t DataTable) decimals(column int) (n int) {
 	decimalsOf := decimals
 	if t.Columns[column].Exact {
@@ -135,15 +136,15 @@ func (t DataTable) Without(column int) DataTable {
 }
 
 // CSV writes the table for programs: amounts are exact, times are ISO 8601 in UTC. A text gets a
-// leading ' if a spreadsheet would take it for a formula. If withTitles is true, CSV first
-// writes the titles of the columns. A long table is written in batches.
-func (t DataTable) CSV(w io.Writer, withTitles bool) error {
+// leading ' if a spreadsheet would take it for a formula. If titled, CSV first writes the titles of
+// the columns, so that a long table can be written in batches.
+func (t DataTable) CSV(w io.Writer, titled bool) error {
 	out := csv.NewWriter(w)
 	titles := make([]string, len(t.Columns))
 	for i, c := range t.Columns {
 		titles[i] = c.Title
 	}
-	if withTitles {
+	if titled {
 		if err := out.Write(titles); err != nil {
 			return err
 		}
@@ -151,7 +152,7 @@ func (t DataTable) CSV(w io.Writer, withTitles bool) error {
 	for _, r := range t.Rows {
 		cells := make([]string, len(r.Cells))
 		for i, c := range r.Cells {
-			cells[i] = csvValue(c)
+			cells[i] = plain(c)
 		}
 		if err := out.Write(cells); err != nil {
 			return err
@@ -161,8 +162,8 @@ func (t DataTable) CSV(w io.Writer, withTitles bool) error {
 	return out.Error()
 }
 
-// csvValue returns the CSV value of a component.
-func csvValue(component any) string {
+// plain returns the CSV value of a component.
+func plain(component any) string {
 	switch c := component.(type) {
 	case string:
 		return sheet.Cell(c)

@@ -24,7 +24,7 @@ type findPage struct {
 // maxSearchedKeys bounds the keys searched by name and hint.
 const maxSearchedKeys = 1000
 
-// find redirects from an id, a key's name or hint, or a model to the page of the object.
+// find redirects from an id, a key's name or hint, or a model to its page.
 func (c *console) find(v *page.Visit) (page.Responder, error) {
 	q := strings.TrimSpace(v.Query("q"))
 	content := findPage{Query: q, Filters: ui.Filters{Action: page.Base + "/find", Fields: []ui.FormField{

@@ -67,11 +67,11 @@ func (c *console) handlers() []page.Handler {
 
 		page.Get("/playground", c.playground),
 		page.Get("/playground/{id}/cost", c.cost),
-		page.Post("/playground/{id}/chat", c.forwardWithKey("/v1/chat/completions")),
-		page.Post("/playground/{id}/responses", c.forwardWithKey("/v1/responses")),
-		page.Post("/playground/{id}/messages", c.forwardWithKey("/native/v1/messages")),
-		page.Post("/playground/{id}/images", c.forwardWithKey("/v1/images/generations")),
-		page.Post("/playground/{id}/videos", c.forwardWithKey("/v1/videos/generations")),
+		page.Post("/playground/{id}/chat", c.asKey("/v1/chat/completions")),
+		page.Post("/playground/{id}/responses", c.asKey("/v1/responses")),
+		page.Post("/playground/{id}/messages", c.asKey("/native/v1/messages")),
+		page.Post("/playground/{id}/images", c.asKey("/v1/images/generations")),
+		page.Post("/playground/{id}/videos", c.asKey("/v1/videos/generations")),
 
 		page.Get("/webhooks", c.webhooks),
 		page.Post("/webhooks", c.saveWebhook),

@@ -11,10 +11,10 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tollgate/internal/ledger/books"
-	"tollgate/internal/ledger/rows"
 	"tollgate/internal/money"
 	"tollgate/internal/node"
 	"tollgate/internal/store"
@@ -39,6 +39,13 @@ type Options struct {
 	Now          func() time.Time
 	Log          *slog.Logger
 	Observer     Observer
+	// Workers is the number of batches at the same time. The default is half of the database's writing
+	// connections, and at most 4. On SQLite it is always 1.
+	Workers int
+	// Interval is the time between the begins of two batches at the same time. The default is 10
+	// milliseconds. It must be longer than the batches of a database without a distant standby, because
+	// there one large batch after the other is faster.
+	Interval time.Duration
 	// Exec replaces Session.Run, so that tests can break a phase of a batch.
 	Exec func(ctx context.Context, s *store.Session, b *store.Batch, phase Phase) error
 }
@@ -66,13 +73,14 @@ type Observer struct {
 	Unlogged func(known bool)
 }
 
-// Committer commits the queue in batches, one transaction after the other. It uses no timer: the
-// next batch holds the operations queued during the last commit.
+// Committer commits the queue in batches. A batch holds the operations queued during the last commit.
+// On PostgreSQL, where a commit may wait long for a standby, further workers begin batches meanwhile;
+// an account is in one batch at a time.
 //
-// A batch begins by raising the node's batch number from n-1 to n, the fence. If the answer to a
-// COMMIT is lost, the committer tries the same batch again on a new connection: the update of the
-// number waits for the old transaction, and changes no row if the old transaction was committed.
-// The row of a dead node proves the same (ADR 3).
+// A batch begins by raising its worker's batch number from n-1 to n, the fence. If the answer to a
+// COMMIT is lost, the worker tries the same batch again on a new connection: the statement waits for
+// the old transaction, and changes nothing if the old transaction was committed. The row of a dead
+// node proves the same (ADR 3).
 type Committer struct {
 	opts       Options
 	queue      *queue
@@ -83,11 +91,8 @@ type Committer struct {
 	stopped chan struct{} // closed when run has ended
 	stop    sync.Once
 
-	// Of the goroutine of run.
-	epoch  string
-	batch  int64 // number of the last committed batch
-	cache  rows.Cache
-	passed []*Op // operations passed over by the last batch
+	rejoining sync.Mutex
+	newest    atomic.Pointer[lastBatch]
 }
 
 // New returns a committer. Operations wait in its queue until Start.
@@ -95,15 +100,28 @@ func New(opts Options) *Committer {
 	if opts.Exec == nil {
 		opts.Exec = func(ctx context.Context, s *store.Session, b *store.Batch, _ Phase) error { return s.Run(ctx, b) }
 	}
-	return &Committer{opts: opts, queue: newQueue(), stopped: make(chan struct{})}
+	if opts.Interval <= 0 {
+		opts.Interval = 10 * time.Millisecond
+	}
+	return &Committer{opts: opts, queue: newQueue(opts.Interval, opts.Now), stopped: make(chan struct{})}
 }
 
 // Start starts the committer. Close undoes Start.
 func (c *Committer) Start() {
 	c.writes.recordBeat(nil, c.opts.Now()) // the node has just joined
+	workers := c.opts.Workers
+	if writers := c.opts.DB.Writers(); workers <= 0 || writers == 1 {
+		workers = max(1, min(4, writers/2))
+	}
+	var running sync.WaitGroup
+	for n := range workers {
+		w := &worker{Committer: c, number: n}
+		w.begin()
+		running.Go(w.run)
+	}
 	go func() {
-		defer close(c.stopped)
-		c.run()
+		running.Wait()
+		close(c.stopped)
 	}()
 }
 

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"tollgate/internal/ledger/rows"
 	"tollgate/internal/node"
 	"tollgate/internal/store"
 )
@@ -31,18 +32,52 @@ const (
 	maxPause     = 500 * time.Millisecond
 )
 
+// worker commits batches, one transaction after the other. One goroutine uses it.
+type worker struct {
+	*Committer
+	number int
+	epoch  string
+	batch  int64 // number of the last committed batch
+	cache  rows.Cache
+}
+
 // run commits until the queue is closed and empty.
-func (c *Committer) run() {
-	c.epoch = c.opts.Node.Epoch()
-	ops := make([]*Op, 0, batchSize)
+func (w *worker) run() {
 	for {
-		ops = c.queue.take(ops, c.passed)
-		c.passed = c.passed[:0]
+		ops := w.queue.take(w.number)
 		if ops == nil {
 			return
 		}
-		c.commit(ops)
+		if w.epoch != w.opts.Node.Epoch() {
+			w.begin()
+		}
+		w.commit(ops)
+		w.queue.end(w.number)
 	}
+}
+
+// begin begins the node's epoch. The database may have been restored to an older state.
+func (w *worker) begin() { w.epoch, w.batch, w.cache = w.opts.Node.Epoch(), 0, rows.Cache{} }
+
+// advance records that the batch was committed.
+func (w *worker) advance() {
+	w.batch++
+	w.newest.Store(&lastBatch{w.epoch, node.BatchID{Worker: w.number, Number: w.batch}})
+}
+
+// previous returns a committed batch: the last one of this worker, or of another worker before the
+// first one of this worker.
+func (w *worker) previous() node.BatchID {
+	if last := w.newest.Load(); w.batch == 0 && last != nil && last.epoch == w.epoch {
+		return last.BatchID
+	}
+	return node.BatchID{Worker: w.number, Number: w.batch}
+}
+
+// lastBatch is a committed batch of an epoch.
+type lastBatch struct {
+	epoch string
+	node.BatchID
 }
 
 // tryResult is the known outcome of one try of a batch.
@@ -62,26 +97,26 @@ const (
 // commit completes a batch, whatever the database does: it retries while the database is
 // unreachable, splits a failing batch until the failing operation is alone, and starts a new epoch
 // if this node was declared dead.
-func (c *Committer) commit(ops []*Op) {
+func (w *worker) commit(ops []*Op) {
 	var unanswered *batch // decisions of the try without an answer to its COMMIT
 	var cause error
 	alone := false // a batch of this operation alone has failed
 	pause := minPause
 	wait := overdue(ops)
-	defer c.writes.recordIdle()
+	defer w.writes.recordIdle()
 	for {
-		start := c.opts.Now()
-		result, b, err := c.try(&ops, wait)
+		start := w.opts.Now()
+		result, b, err := w.try(&ops, wait)
 		waited := wait
 		wait = ""
 		switch result {
 		case resultCommitted:
-			c.batch++
-			c.cache.Store(b.Books)
-			c.writes.recordBatch(nil, c.opts.Now())
-			c.answer(ops, b)
-			if c.opts.Observer.Batch != nil {
-				c.opts.Observer.Batch(len(b.decisions), c.opts.Now().Sub(start))
+			w.advance()
+			w.cache.Store(b.Books)
+			w.writes.recordBatch(nil, w.opts.Now())
+			w.answer(ops, b)
+			if w.opts.Observer.Batch != nil {
+				w.opts.Observer.Batch(len(b.decisions), w.opts.Now().Sub(start))
 			}
 			return
 		case resultLocked: // the fence was raised, so no earlier try was committed
@@ -96,27 +131,27 @@ func (c *Committer) commit(ops []*Op) {
 			if !unreachable(err) {
 				unanswered = nil
 				if waited != "" && store.LockTimeout(err) {
-					c.giveUpLock(ops, waited)
+					w.giveUpLock(ops, waited)
 					return
 				}
 				if !store.Retryable(err) {
 					if len(ops) > 1 || alone {
-						c.split(ops, err)
+						w.split(ops, err)
 						return
 					}
 					alone = true // the connection may be at fault: try once more, on another one
 				}
 			}
 		default:
-			c.handleFence(ops, result, unanswered, err)
+			w.handleFence(ops, result, unanswered, err)
 			return
 		}
 		if cause == nil || cause.Error() != err.Error() {
-			c.opts.Log.Warn("ledger: a batch was not committed and is retried", "batch", c.batch+1, "operations", len(ops), "error", err)
+			w.opts.Log.Warn("ledger: a batch was not committed and is retried", "batch", w.batch+1, "operations", len(ops), "error", err)
 			cause = err
 		}
 		if unreachable(err) {
-			c.writes.recordBatch(err, c.opts.Now())
+			w.writes.recordBatch(err, w.opts.Now())
 		}
 		<-time.After(store.Jitter(pause)) // nodes that have conflicted must not meet again
 		pause = min(2*pause, maxPause)
@@ -140,53 +175,53 @@ const maxPasses = 8
 
 // giveUpLock passes over all operations of a batch after a wait of LockTimeout for an account. The
 // next batch takes new operations of other accounts too, and does not wait at first.
-func (c *Committer) giveUpLock(ops []*Op, account string) {
-	c.opts.Log.Warn("ledger: another transaction has locked an account for long; its requests wait, others go on", "account", account,
-		"waited", c.opts.LockTimeout)
+func (w *worker) giveUpLock(ops []*Op, account string) {
+	w.opts.Log.Warn("ledger: another transaction has locked an account for long; its requests wait, others go on", "account", account,
+		"waited", w.opts.LockTimeout)
 	for _, o := range ops {
 		if o.account == account {
 			o.passes = 0
 		}
 	}
-	c.passed = append(c.passed, ops...)
+	w.queue.pass(w.number, ops)
 }
 
 // try runs one transaction. It passes over operations whose accounts are locked by others. Unless
 // wait is empty, it first waits for the lock of the account wait, and then adds the operations
 // queued meanwhile to ops.
-func (c *Committer) try(ops *[]*Op, wait string) (tryResult, *batch, error) {
+func (w *worker) try(ops *[]*Op, wait string) (tryResult, *batch, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
 	defer cancel()
-	session, err := c.opts.DB.Session(ctx)
+	session, err := w.opts.DB.Session(ctx)
 	if err != nil {
 		return resultNotCommitted, nil, unreachableError{err}
 	}
-	result, b, err := c.tryOn(ctx, session, ops, wait)
+	result, b, err := w.tryOn(ctx, session, ops, wait)
 	if cerr := session.Close(result == resultCommitted || result == resultLocked); cerr != nil && result != resultCommitted {
 		err = errors.Join(err, cerr)
 	}
 	return result, b, err
 }
 
-func (c *Committer) tryOn(ctx context.Context, session *store.Session, ops *[]*Op, wait string) (tryResult, *batch, error) {
-	b := &batch{Books: c.cache.NewBooks(), wait: wait}
-	b.LockFree = !c.opts.DB.OneProcess()
-	read, err := c.begin(ctx, session, b)
+func (w *worker) tryOn(ctx context.Context, session *store.Session, ops *[]*Op, wait string) (tryResult, *batch, error) {
+	b := &batch{Books: w.cache.NewBooks(), wait: wait}
+	b.LockFree = !w.opts.DB.OneProcess()
+	read, err := w.open(ctx, session, b)
 	if err != nil {
 		return resultNotCommitted, nil, unreachableError{err}
 	}
 	var advanced int64
-	node.Advance(read, &advanced, c.epoch, c.batch+1)
+	node.Advance(read, &advanced, w.epoch, node.BatchID{Worker: w.number, Number: w.batch + 1}, w.previous())
 	if wait != "" {
 		read.QueryLocked(func(store.Row) error { return nil }, `SELECT id FROM ledger_account WHERE id = $1`, wait)
-		if err = c.opts.Exec(ctx, session, read, PhaseLock); err == nil && advanced > 0 {
-			*ops = c.queue.more(*ops)
+		if err = w.opts.Exec(ctx, session, read, PhaseLock); err == nil && advanced > 0 {
+			*ops = w.queue.more(w.number, *ops)
 		}
-		read = c.opts.DB.NewBatch()
+		read = w.opts.DB.NewBatch()
 	}
 	if err == nil && (wait == "" || advanced > 0) {
-		b.Read(read, c.opts.DB, need(*ops))
-		err = c.opts.Exec(ctx, session, read, PhaseRead)
+		b.Read(read, w.opts.DB, need(*ops))
+		err = w.opts.Exec(ctx, session, read, PhaseRead)
 	}
 	if err != nil {
 		err = fmt.Errorf("read the books: %w", err)
@@ -196,21 +231,22 @@ func (c *Committer) tryOn(ctx context.Context, session *store.Session, ops *[]*O
 		return resultNotCommitted, nil, err
 	}
 	if advanced == 0 {
-		return c.resolve(ctx, session)
+		return w.resolve(ctx, session)
 	}
-	b.decide(*ops, c.epoch)
+	b.decide(*ops, w.epoch)
 	if len(b.decisions) == 0 {
-		rollback := c.opts.DB.NewBatch()
+		rollback := w.opts.DB.NewBatch()
 		rollback.Rollback()
-		if err := c.opts.Exec(ctx, session, rollback, PhaseRollback); err != nil {
+		if err := w.opts.Exec(ctx, session, rollback, PhaseRollback); err != nil {
 			return resultNotCommitted, nil, unreachableError{fmt.Errorf("roll back: %w", err)}
 		}
 		return resultLocked, nil, nil
 	}
-	write := c.opts.DB.NewBatch()
-	b.Write(write, c.opts.AnnounceLow)
+	w.passOver(ops, b)
+	write := w.opts.DB.NewBatch()
+	b.Write(write, w.opts.AnnounceLow)
 	write.Commit()
-	if err := c.opts.Exec(ctx, session, write, PhaseWrite); err != nil {
+	if err := w.opts.Exec(ctx, session, write, PhaseWrite); err != nil {
 		err = fmt.Errorf("write the books: %w", err)
 		if store.Refused(err) {
 			return resultNotCommitted, nil, err
@@ -220,31 +256,50 @@ func (c *Committer) tryOn(ctx context.Context, session *store.Session, ops *[]*O
 	return resultCommitted, b, nil
 }
 
-// begin opens the transaction and returns the batch for the next statements. On SQLite the
-// transaction is already open when begin returns, and b may use cached rows.
-func (c *Committer) begin(ctx context.Context, session *store.Session, b *batch) (*store.Batch, error) {
-	begin := c.opts.DB.NewBatch()
-	begin.Begin(strconv.FormatInt(c.opts.LockTimeout.Milliseconds(), 10)+"ms", idleTimeout)
-	if !c.opts.DB.HasVersion() {
+// passOver removes the operations without a decision from ops. Another batch takes them, perhaps during
+// the commit of this one.
+func (w *worker) passOver(ops *[]*Op, b *batch) {
+	if len(b.decisions) == len(*ops) {
+		return
+	}
+	var decided, passed []*Op
+	for _, o := range *ops {
+		if _, ok := b.decisions[o]; ok {
+			decided = append(decided, o)
+			continue
+		}
+		o.passes++
+		passed = append(passed, o)
+	}
+	*ops = decided
+	w.queue.pass(w.number, passed)
+}
+
+// open opens the transaction and returns the batch for the next statements. On SQLite the
+// transaction is already open when open returns, and b may use cached rows.
+func (w *worker) open(ctx context.Context, session *store.Session, b *batch) (*store.Batch, error) {
+	begin := w.opts.DB.NewBatch()
+	begin.Begin(strconv.FormatInt(w.opts.LockTimeout.Milliseconds(), 10)+"ms", idleTimeout)
+	if !w.opts.DB.HasVersion() {
 		return begin, nil
 	}
 	b.Begin(begin)
-	if err := c.opts.Exec(ctx, session, begin, PhaseRead); err != nil {
+	if err := w.opts.Exec(ctx, session, begin, PhaseRead); err != nil {
 		return nil, fmt.Errorf("begin: %w", err)
 	}
-	return c.opts.DB.NewBatch(), nil
+	return w.opts.DB.NewBatch(), nil
 }
 
 // resolve finds out why the fence was not raised. It runs in the open transaction, whose commit
 // proves the reads (node.Prove).
-func (c *Committer) resolve(ctx context.Context, session *store.Session) (tryResult, *batch, error) {
+func (w *worker) resolve(ctx context.Context, session *store.Session) (tryResult, *batch, error) {
 	var fate node.Fate
-	prove := c.opts.DB.NewBatch()
-	node.Prove(prove, &fate, c.epoch)
-	if err := c.opts.Exec(ctx, session, prove, PhaseProve); err != nil {
+	prove := w.opts.DB.NewBatch()
+	node.Prove(prove, &fate, w.epoch, w.number)
+	if err := w.opts.Exec(ctx, session, prove, PhaseProve); err != nil {
 		return resultNotCommitted, nil, unreachableError{fmt.Errorf("read this node's last batch number: %w", err)}
 	}
-	result, err := resultOf(fate, c.batch)
+	result, err := resultOf(fate, w.batch)
 	return result, nil, err
 }
 
@@ -261,9 +316,8 @@ func resultOf(fate node.Fate, last int64) (tryResult, error) {
 	case fate.Batch == last && fate.Dead:
 		return resultFenced, node.ErrFenced
 	case fate.Batch <= last: // this database has neither this batch nor some earlier batches
-		return resultFenced, fmt.Errorf(
-			"this node's batch number went back from %d to %d: the database was restored, or failed over to a standby that was behind", last,
-			fate.Batch)
+		return resultFenced, errors.New(
+			"the database has lost batches of this node: it was restored, or failed over to a standby that was behind")
 	}
 	return resultUnknowable, fmt.Errorf("this node's batch number is %d, beyond %d: another process writes under this node's epoch",
 		fate.Batch, last+1)
@@ -285,28 +339,22 @@ func unreachable(err error) bool {
 }
 
 // split halves a failing batch until the failing operation is alone, and refuses that operation.
-func (c *Committer) split(ops []*Op, err error) {
+func (w *worker) split(ops []*Op, err error) {
 	if len(ops) > 1 {
 		half := len(ops) / 2
-		c.commit(ops[:half:half]) // a waiting batch appends operations
-		c.commit(ops[half:])
+		w.commit(ops[:half:half]) // a waiting batch appends operations
+		w.commit(ops[half:])
 		return
 	}
 	err = fmt.Errorf("%w: %w", errPoisoned, err)
-	c.opts.Log.Error("ledger: an operation cannot be committed", "operation", ops[0].String(), "error", err)
-	c.refuse(ops, err)
+	w.opts.Log.Error("ledger: an operation cannot be committed", "operation", ops[0].String(), "error", err)
+	w.refuse(ops, err)
 }
 
-// answer sends the committed decisions to the callers. Operations without a decision were passed over
-// and go with the next batch.
-func (c *Committer) answer(ops []*Op, b *batch) {
+// answer sends the committed decisions to the callers.
+func (w *worker) answer(ops []*Op, b *batch) {
 	for _, o := range ops {
-		d, decided := b.decisions[o]
-		if !decided {
-			o.passes++
-			c.passed = append(c.passed, o)
-			continue
-		}
+		d := b.decisions[o]
 		o.Err = d.err
 		switch o.kind {
 		case opAdmit:
@@ -315,27 +363,27 @@ func (c *Committer) answer(ops []*Op, b *batch) {
 			}
 			o.Logged = o.Logged || d.hookRan
 		case opEnd, opSweep, opJob:
-			c.observe(o, d)
+			w.observe(o, d)
 		}
 		o.ended = d.hookRan
 		if o.kind != opSweep && isDamage(d.err) {
-			c.failedEnds.add(o.holdID, failedEnd{d.err, o.hold})
+			w.failedEnds.add(o.holdID, failedEnd{d.err, o.hold})
 		}
-		c.finish(o, d.hold != nil)
+		w.finish(o, d.hold != nil)
 	}
-	if ended := c.opts.Observer.Ended; ended != nil {
+	if ended := w.opts.Observer.Ended; ended != nil {
 		b.EachEnd(ended)
 	}
-	if len(b.Lows) > 0 && c.opts.LowAnnounced != nil {
-		c.opts.LowAnnounced()
+	if len(b.Lows) > 0 && w.opts.LowAnnounced != nil {
+		w.opts.LowAnnounced()
 	}
 }
 
-func (c *Committer) observe(o *Op, d decision) {
-	if d.over > 0 && c.opts.Observer.OverHold != nil {
-		c.opts.Observer.OverHold(d.over)
+func (w *worker) observe(o *Op, d decision) {
+	if d.over > 0 && w.opts.Observer.OverHold != nil {
+		w.opts.Observer.OverHold(d.over)
 	}
-	if o.kind == opSweep && d.ended && c.opts.Observer.Swept != nil {
-		c.opts.Observer.Swept(d.charged)
+	if o.kind == opSweep && d.ended && w.opts.Observer.Swept != nil {
+		w.opts.Observer.Swept(d.charged)
 	}
 }

@@ -36,7 +36,7 @@ func need(ops []*Op) (n rows.Need) {
 			n.Accounts, n.Keys = append(n.Accounts, o.account), append(n.Keys, o.key)
 		case opSweep, opJob:
 			n.Accounts, n.Keys, n.Holds = append(n.Accounts, o.account), append(n.Keys, o.key), append(n.Holds, o.holdID)
-		case opRefused:
+		case opProgress, opRefused:
 			if o.account != "" {
 				n.Accounts = append(n.Accounts, o.account)
 			}

@@ -8,7 +8,6 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger/books"
-	"tollgate/internal/ledger/rows"
 )
 
 // errPoisoned means that a batch of one operation failed: the operation, or a row that it needs, is
@@ -19,68 +18,72 @@ var errPoisoned = errors.New("the operation cannot be committed")
 // whose COMMIT was not answered, or is nil if there is no such try. If that try was committed, its
 // decisions stand. If no try was committed, the operations are tried again in a new epoch. If the
 // outcome cannot be known, callers of settlements get ErrUnknown.
-func (c *Committer) handleFence(ops []*Op, v tryResult, unanswered *batch, cause error) {
+func (w *worker) handleFence(ops []*Op, v tryResult, unanswered *batch, cause error) {
 	switch {
 	case v == resultCommittedBefore && unanswered != nil:
-		c.batch++
-		c.answer(ops, unanswered)
+		w.advance()
+		w.answer(ops, unanswered)
 	case v == resultCommittedBefore: // by another process with this epoch
-		c.rejoin(fmt.Errorf("batch %d of this node was committed by somebody else", c.batch+1))
-		c.retryInNewEpoch(ops, cause)
+		w.rejoin(fmt.Errorf("batch %d of this node was committed by somebody else", w.batch+1))
+		w.retryInNewEpoch(ops, cause)
 	case v == resultCommittedThenFenced && unanswered != nil:
-		epoch := c.epoch
-		c.rejoin(cause)
-		c.answerCommittedThenFenced(ops, unanswered, epoch)
+		epoch := w.epoch
+		w.rejoin(cause)
+		w.answerCommittedThenFenced(ops, unanswered, epoch)
 	case v == resultUnknowable && unanswered != nil:
-		c.rejoin(cause)
-		passed := c.answerUnknowable(ops, unanswered, cause)
-		c.retryInNewEpoch(passed, cause)
+		w.rejoin(cause)
+		w.answerUnknowable(ops, cause)
 	default: // no try was committed, and none will be
-		c.rejoin(cause)
-		c.retryInNewEpoch(ops, cause)
+		w.rejoin(cause)
+		w.retryInNewEpoch(ops, cause)
 	}
 }
 
-// rejoin starts a new epoch of this node. The sweep ends the holds of the old epoch.
-func (c *Committer) rejoin(cause error) {
-	c.opts.Log.Error("ledger: this node goes on under a new epoch, and what it held under the former one is taken over", "epoch", c.epoch,
+// rejoin starts a new epoch of this node, unless another worker has. The sweep ends the holds of the
+// old epoch.
+func (w *worker) rejoin(cause error) {
+	w.rejoining.Lock()
+	defer w.rejoining.Unlock()
+	defer w.begin()
+	if w.epoch != w.opts.Node.Epoch() {
+		return
+	}
+	w.opts.Log.Error("ledger: this node goes on under a new epoch, and what it held under the former one is taken over", "epoch", w.epoch,
 		"cause", cause)
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
-		err := c.opts.Node.Rejoin(ctx)
+		err := w.opts.Node.Rejoin(ctx)
 		cancel()
 		if err == nil {
-			c.writes.recordBeat(nil, c.opts.Now())
-			c.epoch, c.batch = c.opts.Node.Epoch(), 0
-			c.cache = rows.Cache{} // the database may have been restored to an older state
+			w.writes.recordBeat(nil, w.opts.Now())
 			return
 		}
-		c.opts.Log.Warn("ledger: the node cannot register", "error", err)
+		w.opts.Log.Warn("ledger: the node cannot register", "error", err)
 		<-time.After(maxPause)
 	}
 }
 
 // retryInNewEpoch commits operations of a batch that was not committed in the old epoch. It refuses
 // settlements of the old epoch: the sweep ends their holds.
-func (c *Committer) retryInNewEpoch(ops []*Op, cause error) {
+func (w *worker) retryInNewEpoch(ops []*Op, cause error) {
 	var rest, gone []*Op
 	for _, o := range ops {
-		if o.kind == opEnd && o.epoch != c.epoch {
+		if o.kind == opEnd && o.epoch != w.epoch {
 			gone = append(gone, o)
 		} else {
 			rest = append(rest, o)
 		}
 	}
-	c.refuse(gone, cause)
+	w.refuse(gone, cause)
 	if len(rest) > 0 {
-		c.commit(rest)
+		w.commit(rest)
 	}
 }
 
 // answerCommittedThenFenced answers a batch that was committed before its epoch was declared dead.
 // The decisions stand, except for admitted chat requests: the sweep releases their holds, so these
 // requests must not run.
-func (c *Committer) answerCommittedThenFenced(ops []*Op, b *batch, epoch string) {
+func (w *worker) answerCommittedThenFenced(ops []*Op, b *batch, epoch string) {
 	for _, o := range ops {
 		if d := b.decisions[o]; o.kind == opAdmit && d.hold != nil && d.hold.Epoch == epoch {
 			o.Logged = true
@@ -88,21 +91,17 @@ func (c *Committer) answerCommittedThenFenced(ops []*Op, b *batch, epoch string)
 			b.decisions[o] = d
 		}
 	}
-	c.answer(ops, b)
+	w.answer(ops, b)
 }
 
-// answerUnknowable answers a batch whose outcome cannot be known, and returns the operations that
-// the batch has passed over. Chat admissions are refused: the sweep charges no request that has not
-// started. Log rows are written again, which has no effect if they exist.
-func (c *Committer) answerUnknowable(ops []*Op, b *batch, cause error) (passed []*Op) {
-	c.opts.Log.Error("ledger: it cannot be known any more whether a batch was committed; its answers are cut off", "operations", len(ops),
+// answerUnknowable answers a batch whose outcome cannot be known. Chat admissions are refused: the
+// sweep charges no request that has not started. Log rows are written again, which has no effect if
+// they exist.
+func (w *worker) answerUnknowable(ops []*Op, cause error) {
+	w.opts.Log.Error("ledger: it cannot be known any more whether a batch was committed; its answers are cut off", "operations", len(ops),
 		"cause", cause)
 	var refusals []*Op
 	for _, o := range ops {
-		if _, decided := b.decisions[o]; !decided {
-			passed = append(passed, o)
-			continue
-		}
 		switch {
 		case o.kind == opRefused:
 			refusals = append(refusals, o)
@@ -110,24 +109,23 @@ func (c *Committer) answerUnknowable(ops []*Op, b *batch, cause error) (passed [
 		case o.kind == opAdmit && o.admitHook == nil:
 			o.Logged, o.Err = true, Unavailable(cause)
 		case o.kind == opAdmit, o.kind == opEnd:
-			c.undo(o)
+			w.undo(o)
 			o.Logged, o.Err = true, fmt.Errorf("%w: %w", ErrUnknown, cause)
 		default:
 			o.Err = cause
 		}
-		c.finish(o, false)
+		w.finish(o, false)
 	}
 	if len(refusals) > 0 {
-		c.commit(refusals)
+		w.commit(refusals)
 	}
-	return passed
 }
 
 // refuse answers operations that are not committed and not tried again.
-func (c *Committer) refuse(ops []*Op, cause error) {
+func (w *worker) refuse(ops []*Op, cause error) {
 	for _, o := range ops {
 		if (o.kind == opEnd || o.kind == opJob) && errors.Is(cause, errPoisoned) {
-			c.failedEnds.add(o.holdID, failedEnd{cause, o.hold})
+			w.failedEnds.add(o.holdID, failedEnd{cause, o.hold})
 		}
 		switch o.kind {
 		case opAdmit:
@@ -137,7 +135,7 @@ func (c *Committer) refuse(ops []*Op, cause error) {
 		default:
 			o.Err = cause
 		}
-		c.finish(o, false)
+		w.finish(o, false)
 	}
 }
 

@@ -98,7 +98,7 @@ func (c *Committer) End(h *OpenHold, e books.End) *Op {
 func (c *Committer) Progress(h *OpenHold, p books.Progress) {
 	h.progress.Store(&p)
 	if !h.queued.Swap(true) {
-		c.queue.push(&Op{kind: opProgress, hold: h})
+		c.queue.push(&Op{kind: opProgress, account: h.Row.Account, hold: h})
 	}
 }
 

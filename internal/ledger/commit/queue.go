@@ -1,6 +1,12 @@
 package commit
 
-import "sync"
+import (
+	"maps"
+	"math"
+	"slices"
+	"sync"
+	"time"
+)
 
 // Bounds of the queue. The open holds bound the settlements, and the callers' patience bounds the
 // admissions, so only refusals need a bound.
@@ -10,20 +16,30 @@ const (
 	maxAnonymous = 100 // refusals of unknown callers
 )
 
-// queue holds the operations for the committer. Endings go first and are never refused. Admissions
+// queue holds the operations for the workers. Endings go first and are never refused. Admissions
 // go round robin by account, so that a burst of one account cannot starve others. Log rows fill the
 // rest of a batch, those of unknown callers last. opConfirm operations are not limited: all of them
-// go with the next batch.
+// go with the next batch. An operation of an account in a batch of another worker waits for the end of
+// that batch.
 type queue struct {
 	mu        sync.Mutex
+	work      *sync.Cond // there may be work for a worker
 	closed    bool
+	passed    fifo // taken before, and passed over
 	endings   fifo
 	admits    map[string]*fifo // by account
 	waiting   []string         // accounts with waiting admissions, the next one first
 	refusals  fifo
 	anonymous fifo // of unknown callers
 	confirms  fifo
-	wake      chan struct{} // holds a value if there may be work
+
+	now      func() time.Time
+	interval time.Duration  // Options.Interval
+	workers  map[string]int // of the accounts in a batch
+	batches  int            // at the moment
+	begun    time.Time      // of the newest batch
+	idle     int            // workers without a batch
+	timer    bool           // a timer will wake a worker
 }
 
 // fifo is a queue that reuses its space.
@@ -50,8 +66,10 @@ func (f *fifo) pop() *Op {
 	return o
 }
 
-func newQueue() *queue {
-	return &queue{admits: map[string]*fifo{}, wake: make(chan struct{}, 1)}
+func newQueue(interval time.Duration, now func() time.Time) *queue {
+	q := &queue{admits: map[string]*fifo{}, workers: map[string]int{}, interval: interval, now: now}
+	q.work = sync.NewCond(&q.mu)
+	return q
 }
 
 // push adds an operation. It returns false for an admission after close, and for a refusal if the
@@ -87,85 +105,180 @@ func (q *queue) push(o *Op) bool {
 	default:
 		q.endings.push(o)
 	}
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
+	q.wake()
 	return true
 }
 
-// take waits for operations and returns at most batchSize of them plus all waiting opConfirm,
-// marked as taken. The operations passed, which were taken before, come first; if there are any, take
-// does not wait. take returns nil if there are no operations and the queue is closed.
-func (q *queue) take(into, passed []*Op) []*Op {
+// take waits for operations and returns at most batchSize of them plus all waiting opConfirm, marked
+// as taken. The worker must call end after their batch. take returns nil if there are no operations
+// and the queue is closed.
+func (q *queue) take(worker int) []*Op {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	for {
-		q.mu.Lock()
-		into = q.gather(append(into[:0], passed...))
-		closed := q.closed
-		q.mu.Unlock()
-		if len(into) > 0 {
-			return into
+		if pause := q.pause(); pause > 0 && !q.empty() {
+			q.wakeAfter(pause)
+		} else if ops := q.gather(worker, nil); len(ops) > 0 {
+			q.batches++
+			q.begun = q.now()
+			if !q.empty() {
+				q.wake()
+			}
+			return ops
 		}
-		if closed {
+		if q.closed && q.empty() {
 			return nil
 		}
-		<-q.wake
+		q.idle++
+		q.work.Wait()
+		q.idle--
 	}
 }
 
-// more appends the operations in the queue to those of a batch, like take, without waiting.
-func (q *queue) more(ops []*Op) []*Op {
+// pass queues operations again that the batch of a worker has passed over, before all others. Other
+// workers can take them.
+func (q *queue) pass(worker int, ops []*Op) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.gather(ops)
+	for _, o := range ops {
+		q.passed.push(o)
+		if q.workers[o.account] == worker {
+			delete(q.workers, o.account)
+		}
+	}
+	q.wake()
+}
+
+// end ends the batch of a worker.
+func (q *queue) end(worker int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	maps.DeleteFunc(q.workers, func(_ string, of int) bool { return of == worker })
+	q.batches--
+	if q.closed {
+		q.work.Broadcast()
+	}
+}
+
+// pause returns the time until the next batch may begin.
+func (q *queue) pause() time.Duration {
+	if q.batches == 0 {
+		return 0
+	}
+	return q.interval - q.now().Sub(q.begun)
+}
+
+// wake wakes an idle worker when the next batch may begin.
+func (q *queue) wake() {
+	if q.idle == 0 {
+		return
+	}
+	if pause := q.pause(); pause > 0 {
+		q.wakeAfter(pause)
+		return
+	}
+	q.work.Signal()
+}
+
+func (q *queue) wakeAfter(pause time.Duration) {
+	if q.timer {
+		return
+	}
+	q.timer = true
+	time.AfterFunc(pause, func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.timer = false
+		q.work.Signal()
+	})
+}
+
+// empty reports whether the queue has no operations.
+func (q *queue) empty() bool {
+	return q.passed.len()+q.endings.len()+len(q.waiting)+q.refusals.len()+q.anonymous.len()+q.confirms.len() == 0
+}
+
+// more appends the operations in the queue to those of a worker's batch, like take, without waiting.
+func (q *queue) more(worker int, ops []*Op) []*Op {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.gather(worker, ops)
 }
 
 // gather appends operations, up to batchSize and at least half of batchSize if there are as many.
-func (q *queue) gather(into []*Op) []*Op {
+func (q *queue) gather(worker int, into []*Op) []*Op {
 	most := max(batchSize, len(into)+batchSize/2)
-	for len(into) < most && q.endings.len() > 0 {
-		into = q.appendTaken(into, q.endings.pop())
+	for range q.passed.len() {
+		if o := q.passed.pop(); !q.reserve(worker, o.account) {
+			q.passed.push(o)
+		} else {
+			into = append(into, o)
+		}
 	}
-	for len(into) < most && len(q.waiting) > 0 {
-		account := q.waiting[0]
-		q.waiting = q.waiting[1:]
+	into = q.gatherFrom(&q.endings, worker, into, most)
+	for i := 0; i < len(q.waiting) && len(into) < most; {
+		account := q.waiting[i]
+		if !q.reserve(worker, account) {
+			i++
+			continue
+		}
+		q.waiting = slices.Delete(q.waiting, i, i+1)
 		list := q.admits[account]
-		into = q.appendTaken(into, list.pop())
+		into = appendTaken(into, list.pop())
 		if list.len() > 0 {
 			q.waiting = append(q.waiting, account)
 		} else {
 			delete(q.admits, account)
 		}
 	}
-	for len(into) < most && q.refusals.len() > 0 {
-		into = q.appendTaken(into, q.refusals.pop())
-	}
-	for len(into) < most && q.anonymous.len() > 0 {
-		into = q.appendTaken(into, q.anonymous.pop())
-	}
-	for q.confirms.len() > 0 {
-		into = q.appendTaken(into, q.confirms.pop())
+	into = q.gatherFrom(&q.refusals, worker, into, most)
+	into = q.gatherFrom(&q.anonymous, worker, into, most)
+	return q.gatherFrom(&q.confirms, worker, into, math.MaxInt)
+}
+
+// gatherFrom appends operations of a list. Those of accounts in other batches go to the end of the
+// list.
+func (q *queue) gatherFrom(list *fifo, worker int, into []*Op, most int) []*Op {
+	for range list.len() {
+		if len(into) >= most {
+			break
+		}
+		if o := list.pop(); q.reserve(worker, o.account) {
+			into = appendTaken(into, o)
+		} else {
+			list.push(o)
+		}
 	}
 	return into
 }
 
+// reserve adds an account to the batch of a worker. It returns false if the account is in the batch of
+// another worker.
+func (q *queue) reserve(worker int, account string) bool {
+	if account == "" {
+		return true
+	}
+	of, reserved := q.workers[account]
+	if !reserved {
+		q.workers[account] = worker
+	}
+	return !reserved || of == worker
+}
+
 // appendTaken appends an operation unless its caller has stopped waiting.
-func (q *queue) appendTaken(into []*Op, o *Op) []*Op {
+func appendTaken(into []*Op, o *Op) []*Op {
 	if o.state.CompareAndSwap(opWaiting, opTaken) {
 		return append(into, o)
 	}
 	return into
 }
 
-// close refuses further admissions; the committer ends once it has committed the queue.
+// close refuses further admissions; the workers end once they have committed the queue.
 func (q *queue) close() {
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	q.closed = true
-	q.mu.Unlock()
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
+	q.work.Broadcast()
 }
 
 // Queued returns the number of operations in the queue.
@@ -173,7 +286,7 @@ func (c *Committer) Queued() int {
 	q := c.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n := q.endings.len() + q.refusals.len() + q.anonymous.len() + q.confirms.len()
+	n := q.passed.len() + q.endings.len() + q.refusals.len() + q.anonymous.len() + q.confirms.len()
 	for _, list := range q.admits {
 		n += list.len()
 	}

@@ -78,7 +78,7 @@ func TestAnonymousRefusalsHaveFewRows(t *testing.T) {
 func TestAnonymousRefusalsLeaveRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := New(Options{}) // not started, so nothing leaves its queue
+		c := New(Options{Now: time.Now}) // not started, so nothing leaves its queue
 		for range 600 {
 			for n := range 2 * refusalsPerSecond {
 				c.LogRefusal(Refusal{Request: "req_s", Code: fmt.Sprint("code_", n%50)}, time.Now())
@@ -95,7 +95,7 @@ func TestAnonymousRefusalsLeaveRoom(t *testing.T) {
 		if got := c.queue.anonymous.len(); got > maxAnonymous {
 			t.Errorf("%d rows of strangers wait, want at most %d", got, maxAnonymous)
 		}
-		for _, o := range c.queue.take(nil, nil)[:refusalsPerSecond] {
+		for _, o := range c.queue.take(0)[:refusalsPerSecond] {
 			if o.account != "a" {
 				t.Fatal("a known key's row waits for those of strangers")
 			}

@@ -40,11 +40,13 @@ CREATE TABLE node (
     schema     BIGINT NOT NULL DEFAULT 0    -- number of the newest migration of its binary
 );
 
--- The numbers of the ledger's last committed batches of each node (ADR 3). Older rows are deleted.
+-- The numbers of the last batches committed by each of a node's workers (ADR 3). Older rows are
+-- deleted.
 CREATE TABLE node_batch (
-    epoch TEXT   NOT NULL,
-    batch BIGINT NOT NULL,
-    PRIMARY KEY (epoch, batch)
+    epoch  TEXT   NOT NULL,
+    worker BIGINT NOT NULL, -- commits one batch at a time
+    batch  BIGINT NOT NULL,
+    PRIMARY KEY (epoch, worker, batch)
 )
 -- SQLite: WITHOUT ROWID
 ;
