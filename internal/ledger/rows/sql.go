@@ -58,7 +58,8 @@ func (b *Books) Read(q *store.Batch, db *store.DB, need Need) {
 				JOIN ledger_hit h ON h.key = k.id AND h.n = (SELECT MAX(n) FROM ledger_hit WHERE key = k.id)
 				WHERE `+db.In("k.id", 1)+` AND k.rpm > 0)
 			SELECT key, n, at_ms FROM newest UNION ALL
-			SELECT h.key, h.n, h.at_ms FROM newest w JOIN ledger_hit h ON h.key = w.key AND h.n > w.n - w.rpm AND h.n <= w.n - w.rpm + $2`,
+			SELECT h.key, h.n, h.at_ms FROM newest w JOIN ledger_hit h ON h.key = w.key AND h.n > w.n - w.rpm AND h.n <= w.n - w.rpm + $2
+			WHERE w.n + $2 > w.rpm`,
 			store.List(admitting), max(most, 1))
 	}
 	if len(need.Holds) > 0 {
