@@ -55,7 +55,7 @@ func TestMediaExamples(t *testing.T) {
 			tasks := 0
 			for taskName, job := range allowedTasks(t, m) {
 				tasks++
-				job.Model, job.Set, job.Omit, job.Key, job.Reading = l.Models[id], l.FixedFields(), l.OmittedFields(), "sub_1", task.Freely
+				job.Model, job.Set, job.Omit, job.Key, job.AcquireRead = l.Models[id], l.FixedFields(), l.OmittedFields(), "sub_1", task.UnlimitedReads
 				before := provider.calls.Load()
 				if _, err := jobcall.Submit(t.Context(), adapter.(jobcall.Generator), job); provider.calls.Load() == before {
 					t.Errorf("line %s does not call its provider for %s of %s: %v", l.ID, taskName, id, err)
@@ -177,7 +177,7 @@ func (o options) plan(m *catalog.Model) (jobcall.Task, error) {
 		}
 		p, err = m.PlanVideo(catalog.VideoRequest{Resolution: o.tier, Ratio: o.ratio, Duration: length, References: len(o.references)})
 	}
-	task.Count, task.Tier, task.Larger, task.Ratio, task.Seconds = int(p.Count), p.Tier, p.Larger, p.Ratio, p.Seconds
+	task.Count, task.Tier, task.HasSmallerTier, task.Ratio, task.Seconds = int(p.Count), p.Tier, p.Larger, p.Ratio, p.Seconds
 	task.Width, task.Height, task.Exact = p.Width, p.Height, p.Exact
 	return task, err
 }

@@ -278,7 +278,7 @@ func (r *rooms) setUp(ctx context.Context) (err error) {
 func (r *rooms) startLines(ctx context.Context) error {
 	alerts := alert.New(r.settings.AlertURL, r.log, nil)
 	r.life.lingering("alerts", alerts.Run)
-	set := adapters.New(adapters.Options{Strangers: r.guard.Transport()})
+	set := adapters.New(adapters.Options{PublicTransport: r.guard.Transport()})
 	r.life.addCleanup("credentials of lines", func(context.Context) error { set.Close(); return nil })
 	r.lines = line.New(line.Options{
 		Open: set.Open, Catalog: r.watcher, DB: r.db, Node: r.node,

@@ -62,7 +62,7 @@ func (x *chatRequest) rejectedDefault(on *line.Attempt, err error) error {
 		return err
 	}
 	return &upstream.Failure{
-		Code: fault.UpstreamUnavailable, Health: upstream.HealthModel, Added: true, Status: f.Status, Used: f.Used, Cause: f.Cause,
+		Code: fault.UpstreamUnavailable, Health: upstream.HealthModel, AddedField: true, Status: f.Status, Tokens: f.Tokens, Cause: f.Cause,
 		// The message of a chat line may quote a field of the client's.
 		Unproven: on.Form == wire.FormChat && f.Rejection.Param == "",
 	}

@@ -67,7 +67,7 @@ func (x *chatRequest) openStream(answer *chatcall.Response, idle time.Duration) 
 	if f == nil {
 		return s, nil
 	}
-	f.Used = x.usedTokens(s)
+	f.Tokens = x.usedTokens(s)
 	x.releaseMemory()
 	return nil, f
 }

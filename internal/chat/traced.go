@@ -150,7 +150,7 @@ func (x *chatRequest) traceBeginning(r *upstreamCall, err error) {
 	if errors.As(err, &f) {
 		code = f.Code
 		r.span.Status(f.Status)
-		r.span.Usage(f.Used.Prompt, f.Used.Cached, f.Used.Completion)
+		r.span.Usage(f.Tokens.Prompt, f.Tokens.Cached, f.Tokens.Completion)
 	}
 	r.span.Fail(string(code))
 	r.span.End()

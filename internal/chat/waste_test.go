@@ -35,7 +35,7 @@ func TestFailedAttemptsAreCounted(t *testing.T) {
 	withText := func(words string) string { return strings.Replace(hello, "Hello", words, 1) }
 	report := `data: {"choices":[],` + usageMember + "}\n\n"
 	rejected := upstream.Fail(fault.UpstreamBusy, errors.New("busy"))
-	rejected.Used = used
+	rejected.Tokens = used
 	for name, test := range map[string]struct {
 		first  reply
 		stream bool

@@ -87,7 +87,7 @@ func (x *chatRequest) readAnswer(contentType string, raw []byte) (wire.Answer, e
 		return a, nil
 	}
 	u, _ := a.Usage()
-	f.Used = upstream.TokensOf(u)
+	f.Tokens = upstream.TokensOf(u)
 	return nil, f
 }
 

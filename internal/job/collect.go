@@ -125,7 +125,7 @@ func (w *worker) storePartial(files []media.File, stored []bool, failure error) 
 // hasInline reports whether some results came with the provider's answer and exist only in this node's
 // memory.
 func hasInline(results []jobcall.Result) bool {
-	return slices.ContainsFunc(results, func(r jobcall.Result) bool { return r.Ref == "" && r.Kept == 0 })
+	return slices.ContainsFunc(results, func(r jobcall.Result) bool { return r.Ref == "" && r.StoredSize == 0 })
 }
 
 // reserve reserves file names for the results after a take-over.
@@ -150,7 +150,7 @@ func (w *worker) fetch(ctx context.Context, i int) (media.File, error) {
 	}
 	defer release()
 	r, wait := w.run.Results[i], time.Duration(fetchWait)
-	if r.Ref == "" && r.Kept == 0 {
+	if r.Ref == "" && r.StoredSize == 0 {
 		wait = inlineWait
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
@@ -161,9 +161,9 @@ func (w *worker) fetch(ctx context.Context, i int) (media.File, error) {
 	}
 	reader := &timedReader{source: bytes.NewReader(r.Data), now: w.jobs.opts.Now}
 	switch {
-	case r.Kept > 0:
+	case r.StoredSize > 0:
 		name := spoolName{w.rec.ID, w.run.Number, i}
-		reader.source = &sizedReader{source: &spoolReader{ctx: ctx, db: w.jobs.opts.DB, name: name}, remaining: r.Kept}
+		reader.source = &sizedReader{source: &spoolReader{ctx: ctx, db: w.jobs.opts.DB, name: name}, remaining: r.StoredSize}
 	case r.Ref != "":
 		file, err := w.candidate.Generator.Fetch(ctx, w.task(), r)
 		if err != nil {

@@ -38,7 +38,7 @@ type generator struct {
 }
 
 func (m *generator) ParamRule(jobcall.Task) jobcall.ParamRule {
-	return jobcall.AllBut().Roles("last_frame")
+	return jobcall.AllParamsExcept().Roles("last_frame")
 }
 
 func (m *generator) Blocks(jobcall.Task) bool { return m.blocks }

@@ -71,7 +71,7 @@ func (w *worker) keep(ctx context.Context) (remaining time.Duration, err error) 
 func (w *worker) spoolResults(ctx context.Context) ([]jobcall.Result, error) {
 	results := slices.Clone(w.run.Results)
 	for i, r := range results {
-		if r.Kept > 0 {
+		if r.StoredSize > 0 {
 			continue
 		}
 		if r.Ref != "" {
@@ -91,7 +91,7 @@ func (w *worker) spoolResults(ctx context.Context) ([]jobcall.Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		results[i] = jobcall.Result{Ref: r.Ref, Type: r.Type, Kept: int64(len(r.Data))}
+		results[i] = jobcall.Result{Ref: r.Ref, Type: r.Type, StoredSize: int64(len(r.Data))}
 	}
 	return results, nil
 }

@@ -152,12 +152,12 @@ func (w *worker) runSteps() error {
 func (j *Jobs) taskOf(r *row.Job, p *row.Run, c *line.Candidate) jobcall.Task {
 	task := jobcall.Task{
 		Kind: r.Kind, Model: c.ProviderModel, Set: c.Line.FixedFields(), Omit: c.Line.OmittedFields(), Prompt: r.Prompt,
-		Count: int(r.Plan.Count), Tier: r.Plan.Tier, Larger: r.Plan.Larger, Ratio: r.Plan.Ratio,
+		Count: int(r.Plan.Count), Tier: r.Plan.Tier, HasSmallerTier: r.Plan.Larger, Ratio: r.Plan.Ratio,
 		Width: r.Plan.Width, Height: r.Plan.Height, Exact: r.Plan.Exact, Seconds: r.Plan.Seconds,
-		Key:       fmt.Sprintf("%s-%d", r.ID, p.Trace.KeyNumber(p.Number)),
-		KeyMark:   p.Trace.KeyMark(),
-		Submitted: time.UnixMilli(p.SubmittedMS),
-		Reading:   j.acquireRead,
+		Key:         fmt.Sprintf("%s-%d", r.ID, p.Trace.KeyNumber(p.Number)),
+		KeyMark:     p.Trace.KeyMark(),
+		Submitted:   time.UnixMilli(p.SubmittedMS),
+		AcquireRead: j.acquireRead,
 	}
 	if r.Params != "" {
 		task.Params = json.RawMessage(r.Params)

@@ -16,7 +16,7 @@ import (
 // fakeGenerator is an adapter for jobs with empty results.
 type fakeGenerator struct{ chatcall.NoChat }
 
-func (fakeGenerator) ParamRule(jobcall.Task) jobcall.ParamRule { return jobcall.AllBut() }
+func (fakeGenerator) ParamRule(jobcall.Task) jobcall.ParamRule { return jobcall.AllParamsExcept() }
 func (fakeGenerator) Blocks(jobcall.Task) bool                 { return false }
 func (fakeGenerator) Submit(context.Context, jobcall.Task) (*jobcall.TaskStatus, error) {
 	return nil, nil

@@ -39,7 +39,7 @@ func (l *Lines) Count(
 		if f == nil {
 			return n, true, nil
 		}
-		if f.Rejection != nil && !f.Elsewhere && form == r.Form {
+		if f.Rejection != nil && !f.LineSpecific && form == r.Form {
 			c.entry.redact(f)
 			return 0, false, f.Fault()
 		}

@@ -249,7 +249,7 @@ func (w *routing) handleError(ctx context.Context, a *Attempt, end time.Time, re
 	}
 	a.recordFailure(end, failure)
 	rec.Status, rec.Code = failure.Status, string(failure.Code)
-	rec.RecordWaste(a, w.request.Model, failure.Used)
+	rec.RecordWaste(a, w.request.Model, failure.Tokens)
 	if failure.Cause != nil {
 		rec.Cause = failure.Cause.Error()
 	}

@@ -13,29 +13,30 @@ import "strings"
 // currently over capacity."), Alibaba ("… due to system capacity limits.") and
 // Zhipu.
 var (
-	// capacityPhrases say that there is no capacity for more requests.
+	// capacityPhrases lists wordings for a lack of capacity.
 	capacityPhrases = [...]string{"at capacity", "at full capacity", "at maximum capacity", "over capacity", "out of capacity", "no capacity",
 		"insufficient capacity", "not enough capacity", "capacity limits", "capacity is exhausted", "capacity exceeded",
 		"overloaded", "high demand", "high load", "heavy load", "high traffic", "too busy", "currently busy", "is busy", "访问量过大"}
-	// capacitySubjects name the parts of a provider that may lack capacity.
+	// capacitySubjects lists words for the parts of a provider that may lack capacity.
 	capacitySubjects = [...]string{"model", "server", "engine", "service", "system", "cluster", "deployment", "backend", "provider",
 		"inference", "gpu", "we are", "模型"}
-	// requestWords name parts of a request. A sentence with such a word is about the request.
+	// requestWords lists words for parts of a request. A sentence with such a word is about the
+	// request.
 	requestWords = [...]string{"parameter", "field", "property", "argument", "value", "invalid", "unsupported", "not supported", "unknown",
 		"unrecognized", "must ", "should ", "expected", "required", "token", "context", "prompt", "input", "message", "content",
 		"image", "file", "tool", "function", "schema", "name", "metadata", "not permitted", "not allowed", "does not match", "is not one of"}
 )
 
-// contractions spells out contractions, whose apostrophes are no quotation marks.
+// contractions spells out contractions, because unquote takes their apostrophes for quotation marks.
 var contractions = strings.NewReplacer("e're ", "e are ", "e\u2019re ", "e are ", "n't ", " not ")
 
 // longestCapacitySentence is the maximum length of a sentence about capacity, in bytes. A longer
 // sentence may repeat the client's text.
 const longestCapacitySentence = 160
 
-// isAtCapacity reports whether the message of a notice names a lack of capacity as the reason. The
-// message may repeat words of the request, so quoted text, a sentence with a colon and a sentence
-// about a part of the request do not count.
+// isAtCapacity reports whether a notice's message gives a lack of capacity as the reason. Quoted text,
+// a sentence with a colon and a sentence about a part of the request do not count, because the
+// message may repeat words of the request.
 func (s Source) isAtCapacity(n notice) bool {
 	if n.param != "" && n.param != "model" {
 		return false

@@ -19,14 +19,14 @@ func Classify(status int, contentType string, body []byte, header http.Header) *
 	return Source{}.Classify(status, contentType, body, header)
 }
 
-// Classify returns the failure in an answer by its status, content type, body and header (or nil).
-// It is pure, and safe on any bytes. It also finds errors inside good answers: for a 2xx status it
-// returns nil if the body is JSON without an error. For a frame of a stream, callers pass 200 and
-// the frame's data.
+// Classify returns the failure of an answer, by its status, content type, body and header. header may
+// be nil. Classify is a pure function and accepts any bytes. For a 2xx status it returns nil if the
+// body is JSON without an error. For a stream event, callers pass status 200 and the event's data.
 //
 // The client never sees the gateway's credential, balance, region or model name at the provider,
-// nor a provider's 429 (interface.md, Errors). The provider's message about the request itself is
-// passed on. Only names are proof: a status or a wording that a request may cause is Unproven.
+// nor a provider's 429 (interface.md, Errors). The client gets the provider's message about the
+// request itself. A failure is Unproven if a request may cause the status or the wording; only an
+// error name is proof.
 func (s Source) Classify(status int, contentType string, body []byte, header http.Header) *Failure {
 	n, ok := readNotice(body, status < 200 || status >= 300)
 	if kind, _, _ := strings.Cut(header.Get("X-Amzn-Errortype"), ":"); ok && kind != "" {
@@ -38,13 +38,13 @@ func (s Source) Classify(status int, contentType string, body []byte, header htt
 	var f *Failure
 	switch {
 	case status < 200 || status >= 300:
-		f = classifyStatus(status, page(contentType, body))
-	case page(contentType, body) || !isJSON(body):
-		f = unavailable(HealthFail)
+		f = classifyStatus(status, isWebPage(contentType, body))
+	case isWebPage(contentType, body) || !isJSON(body):
+		f = unavailableFailure(HealthFail)
 	default:
 		return nil
 	}
-	f.Cause = unreadable(contentType, body)
+	f.Cause = unreadableBody(contentType, body)
 	return s.complete(f, status, n, header)
 }
 
@@ -56,11 +56,11 @@ func (s Source) classifyError(status int, n notice, header http.Header) *Failure
 	} else {
 		f = s.classifyNotice(status, n)
 	}
-	f.Cause = cause(n)
+	f.Cause = noticeCause(n)
 	return s.complete(f, status, n, header)
 }
 
-// complete adds to a failure the status, the wait and the scope of a rate limit.
+// complete sets the failure's status, wait and scope of a rate limit.
 func (s Source) complete(f *Failure, status int, n notice, header http.Header) *Failure {
 	f.Status = status
 	f.AllModels = f.Health == HealthCool && s.limitsAll(n)
@@ -94,7 +94,7 @@ func (s Source) classifyNotice(status int, n notice) *Failure {
 		return classifyStatus(status, false)
 	case http.StatusPreconditionFailed: // the gateway sends no conditional requests
 		if reason == reasonNone && s.isAt(vendorFireworks) {
-			return unproven(HealthModel)
+			return unprovenFailure(HealthModel)
 		}
 	case http.StatusServiceUnavailable:
 		if reason == reasonBusy || reason == reasonCapacity || strings.Contains(strings.ToLower(n.message), "overloaded") {
@@ -116,30 +116,30 @@ func (s Source) classifyNotice(status int, n notice) *Failure {
 	return classifyReason(reason)
 }
 
-// classifyBroken classifies a 5xx. Some vendors use a 500 to reject prompts, or the gateway's
-// account. A relay may mean one of its many accounts.
+// classifyBroken classifies a 5xx. Some vendors reject prompts or the gateway's account with a 500.
+// A relay's 500 may be about only one of its many accounts.
 func classifyBroken(status int, r reason) *Failure {
 	switch r {
 	case reasonTimeout, reasonFilter, reasonOutput:
 		return classifyReason(r)
 	case reasonAccount, reasonAccountWords:
-		return unproven(HealthCredential)
+		return unprovenFailure(HealthCredential)
 	case reasonModel:
-		return unproven(HealthModel)
+		return unprovenFailure(HealthModel)
 	}
 	return classifyStatus(status, false)
 }
 
-// classifyUnaffordable classifies a request whose output limit exceeds the gateway's balance
-// (OpenRouter). Another line may serve it, and so may a smaller limit. The message is the
-// gateway's, because the provider's reveals the balance.
+// classifyUnaffordable classifies the rejection of an output limit that exceeds the gateway's balance
+// (OpenRouter). Another line, or a smaller limit, may work. The message is the gateway's own, because
+// the provider's message reveals the balance.
 func classifyUnaffordable(n notice) *Failure {
 	_, rest, found := strings.Cut(n.message, "can only afford ")
 	digits := rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789"))]
-	if left, err := strconv.Atoi(digits); !found || err != nil || left == 0 {
-		return unproven(HealthCredential)
+	if tokens, err := strconv.Atoi(digits); !found || err != nil || tokens == 0 {
+		return unprovenFailure(HealthCredential)
 	}
-	return elsewhere(http.StatusBadRequest, notice{
+	return lineRejection(http.StatusBadRequest, notice{
 		message: "The model's provider does not take this many output tokens at the moment. Lower max_tokens.",
 		param:   "max_tokens",
 	})
@@ -159,19 +159,19 @@ func classifyForbidden(status int, r reason, n notice) *Failure {
 		case strings.HasPrefix(unquoted, "content violates"): // xAI; the ids of our team and key follow
 			return Fail(fault.UpstreamPromptFilter, nil)
 		case mentions(unquoted, modelWords[:]):
-			return unproven(HealthModel)
+			return unprovenFailure(HealthModel)
 		case mentions(unquoted, accountWords[:]):
 		case mentions(unquoted, contentWords[:]):
 			return Fail(fault.UpstreamPromptFilter, nil)
 		case mentions(unquoted, featureWords[:]):
-			return elsewhere(status, n)
+			return lineRejection(status, n)
 		}
 	}
-	return unproven(HealthCredential)
+	return unprovenFailure(HealthCredential)
 }
 
-// classifyMissing classifies a 404 or 410. The missing object may be the model, a host of the model
-// with the requested feature, or an item of the request.
+// classifyMissing classifies a 404 or 410. The model, an item of the request, or a host with the model
+// and the requested feature may be missing.
 func (s Source) classifyMissing(status int, r reason, n notice) *Failure {
 	switch {
 	case isAboutItem(n):
@@ -179,11 +179,11 @@ func (s Source) classifyMissing(status int, r reason, n notice) *Failure {
 	case r == reasonModel || r == reasonFilter:
 		return classifyReason(r)
 	case s.namesModel(n):
-		return unavailable(HealthModel)
+		return unavailableFailure(HealthModel)
 	case mentions(unquote(n.message), featureWords[:]):
-		return elsewhere(status, n)
+		return lineRejection(status, n)
 	}
-	f := unproven(HealthModel)
+	f := unprovenFailure(HealthModel)
 	f.Vague = !strings.Contains(strings.ToLower(n.message), "model") && r != reasonMissing
 	return f
 }
@@ -194,15 +194,15 @@ func isAboutItem(n notice) bool {
 	return n.param == "input" || strings.HasPrefix(n.param, "input[") || strings.HasPrefix(n.message, "Item with id ")
 }
 
-// classifyInner classifies an error inside a 200 answer or a stream. A number that
-// is a status counts as that status; otherwise the names decide.
+// classifyInner classifies an error inside a 200 answer or a stream. A code from 400 to
+// 599 counts as an HTTP status; otherwise the error names decide.
 func (s Source) classifyInner(n notice) *Failure {
 	if status, err := strconv.Atoi(n.code); err == nil && status >= 400 && status <= 599 {
 		return s.classifyNotice(status, n)
 	}
 	switch reason := s.reasonOf(n); reason {
 	case reasonRequest:
-		if n.kind == "request_too_large" {
+		if n.errorType == "request_too_large" {
 			return rejection(http.StatusRequestEntityTooLarge, n)
 		}
 		return rejection(http.StatusBadRequest, n)
@@ -213,17 +213,17 @@ func (s Source) classifyInner(n notice) *Failure {
 	}
 }
 
-// classifyReason classifies by the reason only.
+// classifyReason returns the failure for a reason.
 func classifyReason(r reason) *Failure {
 	switch r {
 	case reasonAccount:
-		return unavailable(HealthCredential)
+		return unavailableFailure(HealthCredential)
 	case reasonAccountWords:
-		return unproven(HealthCredential)
+		return unprovenFailure(HealthCredential)
 	case reasonModel:
-		return unavailable(HealthModel)
+		return unavailableFailure(HealthModel)
 	case reasonMissing:
-		return unproven(HealthModel)
+		return unprovenFailure(HealthModel)
 	case reasonFilter:
 		return Fail(fault.UpstreamPromptFilter, nil)
 	case reasonOutput:
@@ -235,15 +235,15 @@ func classifyReason(r reason) *Failure {
 	case reasonTimeout:
 		return Fail(fault.UpstreamTimeout, nil)
 	case reasonDown:
-		return unproven(HealthFail)
+		return unprovenFailure(HealthFail)
 	default:
-		return unavailable(HealthFail)
+		return unavailableFailure(HealthFail)
 	}
 }
 
 // classifyStatus classifies a status without a notice. If page is true, a proxy answered with a web
-// page, not the provider. A 4xx may be about the request, because a proxy also sees the body and
-// its size.
+// page instead of the provider. Any 4xx may be about the request, because a proxy also sees the body
+// and its size.
 func classifyStatus(status int, page bool) *Failure {
 	switch status {
 	case http.StatusRequestTimeout:
@@ -256,41 +256,41 @@ func classifyStatus(status int, page bool) *Failure {
 		return Fail(fault.UpstreamBusy, nil)
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden:
 		if !page {
-			return unproven(HealthCredential)
+			return unprovenFailure(HealthCredential)
 		}
 	case http.StatusNotFound, http.StatusGone:
-		f := unproven(HealthModel)
+		f := unprovenFailure(HealthModel)
 		f.Vague = true
 		return f
 	}
 	if status >= 400 && status <= 499 {
-		return unproven(HealthFail)
+		return unprovenFailure(HealthFail)
 	}
-	return unavailable(HealthFail)
+	return unavailableFailure(HealthFail)
 }
 
-// unavailable returns upstream_unavailable with the given effect.
-func unavailable(h Health) *Failure {
+// unavailableFailure returns upstream_unavailable with effect h.
+func unavailableFailure(h Health) *Failure {
 	return &Failure{Code: fault.UpstreamUnavailable, Health: h}
 }
 
-// unproven is unavailable for a failure that the request may have caused.
-func unproven(h Health) *Failure {
-	f := unavailable(h)
+// unprovenFailure is unavailableFailure for a failure that the request may have caused.
+func unprovenFailure(h Health) *Failure {
+	f := unavailableFailure(h)
 	f.Unproven = true
 	return f
 }
 
-// elsewhere returns a rejection for a feature that this line lacks and other lines may have.
-func elsewhere(status int, n notice) *Failure {
+// lineRejection returns a rejection for a feature that this line lacks and other lines may have.
+func lineRejection(status int, n notice) *Failure {
 	f := rejection(status, n)
-	f.Elsewhere = true
+	f.LineSpecific = true
 	return f
 }
 
-// rejection passes on the provider's status, message, type, code and param (interface.md, Error
-// object), without the gateway's identity at the provider. A status that a client would take to be
-// about its own key, balance or rate becomes 400.
+// rejection returns a failure that passes on the provider's status, message, type, code and param
+// (interface.md, Error object), without the gateway's identity at the provider. A status about the
+// gateway's key, balance or rate becomes 400, because the client would take it for its own.
 func rejection(status int, n notice) *Failure {
 	switch status {
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusTooManyRequests:
@@ -300,7 +300,7 @@ func rejection(status int, n notice) *Failure {
 		Code:      fault.Code(redact(n.code)),
 		Template:  redact(n.message),
 		Param:     redact(n.param),
-		Rejection: &fault.Rejection{Status: status, Type: redact(n.kind), StatusName: n.statusName},
+		Rejection: &fault.Rejection{Status: status, Type: redact(n.errorType), StatusName: n.statusName},
 	}
 	if n.code == "" {
 		e.Code = fault.InvalidRequest
@@ -311,13 +311,13 @@ func rejection(status int, n notice) *Failure {
 	return &Failure{Code: e.Code, Rejection: e}
 }
 
-// page reports whether the answer is a web page.
-func page(contentType string, body []byte) bool {
+// isWebPage reports whether the answer is a web page.
+func isWebPage(contentType string, body []byte) bool {
 	return mediaType(contentType) == "text/html" || bytes.HasPrefix(bytes.TrimSpace(body), []byte("<"))
 }
 
-// isJSON reports whether body looks like a JSON object. The reader of the answer
-// parses it.
+// isJSON reports whether body begins like a JSON object. The reader of the answer parses
+// the body.
 func isJSON(body []byte) bool {
 	return bytes.HasPrefix(bytes.TrimSpace(body), []byte("{"))
 }
@@ -328,37 +328,38 @@ func mediaType(contentType string) string {
 	return strings.ToLower(strings.TrimSpace(contentType))
 }
 
-// unreadable returns the content type and the beginning of a body without a notice.
-func unreadable(contentType string, body []byte) error {
+// unreadableBody returns a cause with the content type and the beginning of a body without a
+// notice.
+func unreadableBody(contentType string, body []byte) error {
 	if len(body) == 0 {
 		return errors.New("empty body")
 	}
 	return ProviderError(tidy(mediaType(contentType), maxName), string(body[:min(len(body), maxCause)]))
 }
 
-// cause returns the names and the message of a notice.
-func cause(n notice) error {
-	names, message := n.kind, n.message
+// noticeCause returns a cause with the names and the message of a notice.
+func noticeCause(n notice) error {
+	names, message := n.errorType, n.message
 	if names == "" {
 		names = n.code
 	} else if n.code != "" && n.code != names {
 		names += ": " + n.code
 	}
-	if message == n.code || message == n.kind {
+	if message == n.code || message == n.errorType {
 		message = ""
 	}
 	return ProviderError(names, message)
 }
 
-// retryAfter returns the requested wait: `retry-after-ms`, else `Retry-After` in
-// seconds or as a date relative to the answer's `Date`. Without one it returns 0.
+// retryAfter returns the wait in `retry-after-ms`, otherwise the wait in `Retry-After`, in
+// seconds or as a date relative to the answer's `Date`. It returns 0 if there is neither.
 func retryAfter(h http.Header) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
-		return bounded(ms * float64(time.Millisecond))
+		return boundWait(ms * float64(time.Millisecond))
 	}
 	value := h.Get("Retry-After")
 	if seconds, err := strconv.ParseFloat(value, 64); err == nil {
-		return bounded(seconds * float64(time.Second))
+		return boundWait(seconds * float64(time.Second))
 	}
 	until, err := http.ParseTime(value)
 	if err != nil {
@@ -368,11 +369,11 @@ func retryAfter(h http.Header) time.Duration {
 	if err != nil {
 		return 0
 	}
-	return bounded(float64(until.Sub(now)))
+	return boundWait(float64(until.Sub(now)))
 }
 
-// bounded turns any number of nanoseconds into a wait from 0 to maxRetryAfter.
-func bounded(ns float64) time.Duration {
+// boundWait returns ns nanoseconds as a wait from 0 to maxRetryAfter.
+func boundWait(ns float64) time.Duration {
 	if !(ns > 0) { // also NaN
 		return 0
 	}

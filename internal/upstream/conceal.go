@@ -16,22 +16,22 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// A provider's message may repeat the prompt. The log, the request log and the pages of operators
-// must not, so they omit a message if it shares a run with a string value of the request. A run is
-// three words, or 16 bytes of letters and digits: 16 Latin letters, 8 Cyrillic ones or 6 Chinese
+// A provider's message may repeat the prompt, but the log, the request log and the operators' pages
+// must not. They omit a message that shares a run with a string value of the request. A run is
+// three words, or 16 bytes of letters and digits: 16 Latin letters, 8 Cyrillic letters or 6 Chinese
 // characters.
 const (
 	runWords = 3
 	runBytes = 16
-	// maxCompared is the longest request that is compared, in bytes. For a longer request the
-	// message is omitted.
+	// maxCompared is the maximum length of a compared request, in bytes. The message about a longer
+	// request is omitted.
 	maxCompared = 1 << 20
 )
 
-// concealed replaces a message that may repeat the request.
-const concealed = "(the provider's message is left out, because it may repeat words of the request)"
+// concealedMessage replaces a message that may repeat the request.
+const concealedMessage = "(the provider's message is left out, because it may repeat words of the request)"
 
-// providerError is a cause reported by a provider. The names are the type and code of the error.
+// providerError is a cause reported by a provider. names holds the error's type and code.
 type providerError struct{ names, message string }
 
 // Error implements error.
@@ -42,26 +42,25 @@ func (e *providerError) Error() string {
 	return e.names + ": " + e.message
 }
 
-// ProviderError returns the cause of a failure whose names Conceal keeps. The cause is at most
-// maxCause bytes long.
+// ProviderError returns the cause of a failure reported by a provider. Conceal may remove the
+// message, but keeps the names. The cause is at most maxCause bytes long.
 func ProviderError(names, message string) error {
 	names = tidy(names, 2*maxName)
 	return &providerError{names, tidy(message, maxCause-len(": ")-len(names))}
 }
 
-// Conceal removes the provider's message from the cause if the message may repeat
-// words of the request, which is JSON. The status stays, and so do type and code, unless
-// they are not identifiers and may repeat the request too. The client gets the message as it
-// is, and invalid_request as the code if the code repeats the request: the log of
-// requests contains the code.
+// Conceal removes the provider's message from the cause if the message may repeat words of
+// the JSON request. Conceal also removes type and code if they are not identifiers and may
+// repeat the request. The client still gets the message. A code that repeats the request
+// becomes invalid_request, because the request log contains the code.
 func (f *Failure) Conceal(request rawjson.Pieces) {
 	if f.Cause == nil || f.Code == fault.ClientClosed || request.Len() == 0 {
 		return
 	}
 	if code := string(f.Code); f.Rejection != nil && !identifiers(code) && repeats(code, request) {
-		passed := *f.Rejection
-		f.Code, passed.Code = fault.InvalidRequest, fault.InvalidRequest
-		f.Rejection = &passed
+		e := *f.Rejection
+		f.Code, e.Code = fault.InvalidRequest, fault.InvalidRequest
+		f.Rejection = &e
 	}
 	original := splitCause(f.Cause)
 	names, message := original.names, original.message
@@ -69,10 +68,10 @@ func (f *Failure) Conceal(request rawjson.Pieces) {
 		names = ""
 	}
 	if repeats(message, request) {
-		message = concealed
+		message = concealedMessage
 	}
 	if names != original.names || message != original.message {
-		f.Cause = &providerError{names, cmp.Or(message, concealed)}
+		f.Cause = &providerError{names, cmp.Or(message, concealedMessage)}
 	}
 }
 
@@ -104,7 +103,7 @@ func splitCause(cause error) *providerError {
 // if the request cannot be compared.
 func repeats(message string, request rawjson.Pieces) bool {
 	runs := map[string]bool{}
-	for _, text := range [...]string{message, decoded(message)} {
+	for _, text := range [...]string{message, unescape(message)} {
 		anyRun(text, func(run []byte) bool { runs[string(run)] = true; return false })
 	}
 	if len(runs) == 0 {
@@ -119,12 +118,12 @@ func repeats(message string, request rawjson.Pieces) bool {
 	}
 	shared := func(run []byte) bool { return runs[string(run)] }
 	return anyText(gjson.ParseBytes(body), true, func(text string) bool {
-		return anyRun(text, shared) || strings.Contains(text, `\`) && anyRun(decoded(text), shared)
+		return anyRun(text, shared) || strings.Contains(text, `\`) && anyRun(unescape(text), shared)
 	})
 }
 
-// anyText reports whether found returns true for a string in v. If top, it skips the member
-// `model`, which the gateway has set.
+// anyText reports whether found returns true for a string in v. If top is true, anyText skips the
+// member `model`, because the gateway has set the member.
 func anyText(v gjson.Result, top bool, found func(text string) bool) (hit bool) {
 	if v.Type == gjson.String {
 		return found(v.Str)
@@ -138,9 +137,9 @@ func anyText(v gjson.Result, top bool, found func(text string) bool) (hit bool) 
 	return hit
 }
 
-// anyRun reports whether found returns true for a run of text: words in lower case separated by one
-// space, or letters and digits without spaces. Underscores and hyphens do not end a word, so that
-// an identifier is one word.
+// anyRun reports whether found returns true for a run of text. A run is given as words in lower case
+// separated by one space, or as letters and digits without spaces. Underscores and hyphens do not
+// end a word, so that an identifier is one word.
 func anyRun(text string, found func(run []byte) bool) bool {
 	words, letters := make([]byte, 0, len(text)), make([]byte, 0, len(text))
 	var starts [runWords]int // starts of the last words
@@ -169,11 +168,11 @@ func anyRun(text string, found func(run []byte) bool) bool {
 	return false
 }
 
-// escape matches an escaped character of JSON, Python or a URL, or a tag of HTML.
+// escape matches an escaped character of JSON, Python or a URL, or an HTML tag.
 var escape = regexp.MustCompile(`\\+(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[a-z])|%[0-9a-fA-F]{2}|</?[A-Za-z][^<>]*>`)
 
-// decoded returns text without escapes and tags.
-func decoded(text string) string {
+// unescape returns text with escapes decoded and tags replaced by spaces.
+func unescape(text string) string {
 	text = escape.ReplaceAllStringFunc(text, func(s string) string {
 		s = strings.TrimLeft(s, `\`)
 		switch code, err := strconv.ParseUint(s[1:], 16, 32); {

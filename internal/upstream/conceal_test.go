@@ -43,18 +43,18 @@ func TestConcealLeavesMessagesOut(t *testing.T) {
 	} {
 		f := Classify(400, "application/json", []byte(openAI("invalid_request_error", "bad_value", message)), nil)
 		f.Conceal(rawjson.Pieces{[]byte(secretRequest[:100]), []byte(secretRequest[100:])})
-		if got, want := f.Error(), "bad_value (status 400): invalid_request_error: bad_value: "+concealed; got != want {
+		if got, want := f.Error(), "bad_value (status 400): invalid_request_error: bad_value: "+concealedMessage; got != want {
 			t.Errorf("%q is reported as %q", message, got)
 		}
 		if f.Rejection == nil || f.Rejection.Message() != strings.TrimSpace(message) {
 			t.Errorf("the client reads %+v instead of %q", f.Rejection, message)
 		}
 		f = concealedFrom(Classify(502, "text/html", []byte("<html>"+message+"</html>"), nil), rawjson.Pieces{[]byte(secretRequest)})
-		if got := f.Cause.Error(); got != "text/html: "+concealed {
+		if got := f.Cause.Error(); got != "text/html: "+concealedMessage {
 			t.Errorf("a page with %q is reported as %q", message, got)
 		}
 		task := TaskFailure(KindVideo, "E77", message)
-		if f := concealedFrom(task.Failure, rawjson.Pieces{[]byte(secretRequest)}); f.Cause.Error() != "E77: "+concealed {
+		if f := concealedFrom(task.Failure, rawjson.Pieces{[]byte(secretRequest)}); f.Cause.Error() != "E77: "+concealedMessage {
 			t.Errorf("a task with %q is reported as %q", message, f.Cause)
 		}
 	}
@@ -98,7 +98,7 @@ func TestConcealWithoutComparison(t *testing.T) {
 		"cut short": secretRequest[:50],
 	} {
 		f := Classify(500, "", []byte(openAI("a", "b", "It broke down completely.")), nil)
-		if got := concealedFrom(f, rawjson.Pieces{[]byte(request)}).Cause.Error(); got != "a: b: "+concealed {
+		if got := concealedFrom(f, rawjson.Pieces{[]byte(request)}).Cause.Error(); got != "a: b: "+concealedMessage {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
@@ -108,7 +108,7 @@ func TestConcealWithoutComparison(t *testing.T) {
 func TestRedactKeepsNames(t *testing.T) {
 	t.Parallel()
 	f := Classify(400, "", []byte(openAI("a", "b", "key sk-1234567890 sent biopsy of Mrs. Keller")), nil)
-	if got := concealedFrom(f.Redact("sk-1234567890"), rawjson.Pieces{[]byte(secretRequest)}).Cause.Error(); got != "a: b: "+concealed {
+	if got := concealedFrom(f.Redact("sk-1234567890"), rawjson.Pieces{[]byte(secretRequest)}).Cause.Error(); got != "a: b: "+concealedMessage {
 		t.Errorf("%q", got)
 	}
 }

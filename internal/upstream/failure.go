@@ -20,9 +20,9 @@ type Health int
 const (
 	// HealthNone means that the failure does not count against the line.
 	HealthNone Health = iota
-	// HealthFail counts towards the line's circuit breaker.
+	// HealthFail means that the failure counts towards the line's circuit breaker.
 	HealthFail
-	// HealthHalf counts half as much as HealthFail.
+	// HealthHalf means that the failure counts half as much as HealthFail.
 	HealthHalf
 	// HealthCool means that the line asks for a pause. A repeated pause counts as a
 	// failure.
@@ -37,7 +37,7 @@ const (
 	HealthForm
 )
 
-// String returns the effect's name for logs.
+// String returns the name of h for logs.
 func (h Health) String() string {
 	switch h {
 	case HealthNone:
@@ -61,30 +61,30 @@ func (h Health) String() string {
 
 // Failure describes a call without a good answer.
 type Failure struct {
-	// Code is the gateway's code (interface.md, Codes by category). For a passed-on rejection it
+	// Code is the gateway's code (interface.md, Codes by category). If Rejection is set, Code
 	// equals Rejection.Code.
 	Code fault.Code
 	// Rejection is set if the provider rejected the request itself. The client gets
 	// the rejection unchanged, and no other line is tried.
 	Rejection *fault.Error
-	// Elsewhere is true if only this line cannot serve the request. The client gets the rejection
+	// LineSpecific is true if only this line cannot serve the request. The client gets the rejection
 	// after all other lines were tried.
-	Elsewhere bool
+	LineSpecific bool
 	// Health is the effect on the line.
 	Health Health
 	// Unproven is true if the request may have caused the failure. A probe then decides whether
 	// Health applies.
 	Unproven bool
-	// Vague qualifies HealthModel: the answer names neither the model nor the form,
-	// so the form may be missing instead.
+	// Vague is used with HealthModel. It is true if the answer names neither the model nor
+	// the form, so that the line may lack the form instead.
 	Vague bool
-	// Tools qualifies HealthForm: the form works for requests without tools.
+	// Tools is used with HealthForm. It is true if the form works for requests without tools.
 	Tools bool
-	// Added qualifies HealthModel: the provider rejected a field added by the gateway. No probe can
-	// confirm this, because a probe lacks the field.
-	Added bool
-	// AllModels qualifies HealthCool: the limit is the account's, so all models of
-	// the line pause.
+	// AddedField is used with HealthModel. It is true if the provider rejected a field added by
+	// the gateway. A probe cannot confirm this, because a probe lacks the field.
+	AddedField bool
+	// AllModels is used with HealthCool. It is true if the limit applies to the account, so
+	// that all models of the line pause.
 	AllModels bool
 	// Untrusted is true if the provider's certificate was invalid. Nothing was sent.
 	Untrusted bool
@@ -92,19 +92,19 @@ type Failure struct {
 	RetryAfter time.Duration
 	// Status is the provider's HTTP status, or zero if no response header was received.
 	Status int
-	// Used is the operator's cost of the failed call: the provider's token counts, or the gateway's
+	// Tokens is the operator's cost of the failed call: the provider's token counts, or the gateway's
 	// counts of the streamed part. It may be zero.
-	Used TokenCounts
-	// Param is the client's field at fault, for MaxTokensTooSmall only.
+	Tokens TokenCounts
+	// Param is the client's field that caused the failure. It is set only for MaxTokensTooSmall.
 	Param string
-	// Cause is for the operator: the provider's message or the failed step. Its
-	// length is bounded.
+	// Cause is the provider's message or the failed step, for the operator. The length of
+	// its text is bounded.
 	Cause error
 }
 
-// Fail returns a failure with the usual health effect of its code. Callers use it
-// for faults inside an answer: an empty completion, a missed deadline, an error
-// sentence. Failures that a prompt can cause are unproven.
+// Fail returns a failure with the usual health effect of its code. Callers use Fail
+// for faults inside an answer, such as an empty completion or an error sentence, and for
+// a missed deadline. Failures that a prompt can cause are unproven.
 func Fail(code fault.Code, cause error) *Failure {
 	f := &Failure{Code: code, Health: HealthFail, Cause: cause}
 	switch code {
@@ -123,9 +123,10 @@ func Fail(code fault.Code, cause error) *Failure {
 	return f
 }
 
-// ConnectionFailure returns the failure for a connection error: during the dial, before the
-// response header or in the body. If ctx has ended, its cause decides: a deadline is
-// upstream_timeout; any other cause is client_closed and does not affect the line.
+// ConnectionFailure returns the failure for an error of a connection: during the dial, before
+// the response header or in the body. If ctx has ended because of a deadline, the code is
+// upstream_timeout. If ctx has ended for another cause, the code is client_closed, and the
+// failure does not affect the line.
 func ConnectionFailure(ctx context.Context, err error) *Failure {
 	var f *Failure
 	if errors.As(err, &f) {
@@ -133,21 +134,21 @@ func ConnectionFailure(ctx context.Context, err error) *Failure {
 	}
 	switch cause := context.Cause(ctx); {
 	case cause == nil:
-		if timedOut(err) {
-			return Fail(fault.UpstreamTimeout, brief(err))
+		if isTimeout(err) {
+			return Fail(fault.UpstreamTimeout, shorten(err))
 		}
-		f := Fail(fault.UpstreamConnectionError, brief(err))
-		f.Untrusted = untrusted(err)
+		f := Fail(fault.UpstreamConnectionError, shorten(err))
+		f.Untrusted = isUntrusted(err)
 		return f
-	case timedOut(cause):
-		return Fail(fault.UpstreamTimeout, brief(cause))
+	case isTimeout(cause):
+		return Fail(fault.UpstreamTimeout, shorten(cause))
 	default:
-		return Fail(fault.ClientClosed, brief(cause))
+		return Fail(fault.ClientClosed, shorten(cause))
 	}
 }
 
-// timedOut reports whether err is a deadline or a time limit of the network.
-func timedOut(err error) bool {
+// isTimeout reports whether err is a missed deadline or a network timeout.
+func isTimeout(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
 		return true
 	}
@@ -155,8 +156,8 @@ func timedOut(err error) bool {
 	return errors.As(err, &n) && n.Timeout()
 }
 
-// untrusted reports whether a connection failed because of the server's certificate.
-func untrusted(err error) bool {
+// isUntrusted reports whether a connection failed because of the server's certificate.
+func isUntrusted(err error) bool {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return true
 	}
@@ -166,14 +167,14 @@ func untrusted(err error) bool {
 	return unknown || host || invalid
 }
 
-// Final reports whether no other line may be tried: the provider rejected the request itself, the
-// client must change the request, or the client has disconnected.
+// Final reports whether no other line may be tried, because the provider rejected the request itself,
+// the client must change the request, or the client has disconnected.
 func (f *Failure) Final() bool {
 	switch f.Code {
 	case fault.ContentFilter, fault.MaxTokensTooSmall, fault.ClientClosed:
 		return true
 	}
-	return f.Rejection != nil && !f.Elsewhere
+	return f.Rejection != nil && !f.LineSpecific
 }
 
 // MissesForm reports whether the line may serve the request in another form.
@@ -181,34 +182,35 @@ func (f *Failure) MissesForm() bool {
 	return f.Health == HealthForm || f.Health == HealthModel && f.Vague
 }
 
-// MissesModel reports whether the line lacks the requested model or form. It may
-// have others.
+// MissesModel reports whether the line lacks the requested model or form. The line may
+// have other models or forms.
 func (f *Failure) MissesModel() bool { return f.Health == HealthModel || f.Health == HealthForm }
 
 // Fault returns the error for the client: the provider's rejection, or the gateway's own message
-// for the code. Its cause is f.
+// for the code. The error's cause is f.
 func (f *Failure) Fault() *fault.Error {
 	return f.fault("You were not charged; ")
 }
 
-// FaultInStream is Fault for the error event of a partial answer. It does not say
-// that the client was not charged, since the partial answer is billed.
+// FaultInStream is Fault for the error event of a partial answer. The message does not say
+// that the client was not charged, because the partial answer is billed.
 func (f *Failure) FaultInStream() *fault.Error {
 	return f.fault("The answer is incomplete; ")
 }
 
-// fault returns the error for the client. The message has the event, the charge and the advice.
+// fault returns the error for the client. The message consists of the failure's description, charge
+// and the advice.
 func (f *Failure) fault(charge string) *fault.Error {
 	if f.Rejection != nil {
-		passed := *f.Rejection
-		passed.Cause = f
-		return &passed
+		e := *f.Rejection
+		e.Cause = f
+		return &e
 	}
 	description, advice := f.wording()
 	return fault.At(f.Code, f.Param, "%s %s%s", description, charge, advice).WithCause(f)
 }
 
-// Advice for the user of a failing model.
+// Advice to the user of a failing model.
 const (
 	AdviseElsewhere = "please use another model, or tell the operator of this service: trying again does not help for now."
 	AdviseLater     = "please try again in a moment, or use another model."
@@ -277,10 +279,10 @@ func (f *Failure) Error() string {
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Cause }
 
-// Redact replaces secrets in all texts of f, whole or masked, and returns f, because some providers
-// repeat the credential.
+// Redact replaces secrets in all texts of f, also masked ones, and returns f. Some providers repeat
+// the credential in an error.
 func (f *Failure) Redact(secrets ...string) *Failure {
-	hide := func(s string) string { return hide(s, secrets) }
+	hide := func(s string) string { return hideSecrets(s, secrets) }
 	f.Code = fault.Code(hide(string(f.Code)))
 	if f.Cause != nil {
 		cause := splitCause(f.Cause)
@@ -289,22 +291,22 @@ func (f *Failure) Redact(secrets ...string) *Failure {
 		}
 	}
 	if f.Rejection != nil {
-		passed := *f.Rejection
-		passed.Code = fault.Code(hide(string(passed.Code)))
-		passed.Template = hide(passed.Template)
-		passed.Param = hide(passed.Param)
-		if passed.Rejection != nil {
-			rejection := *passed.Rejection
+		e := *f.Rejection
+		e.Code = fault.Code(hide(string(e.Code)))
+		e.Template = hide(e.Template)
+		e.Param = hide(e.Param)
+		if e.Rejection != nil {
+			rejection := *e.Rejection
 			rejection.Type, rejection.StatusName = hide(rejection.Type), hide(rejection.StatusName)
-			passed.Rejection = &rejection
+			e.Rejection = &rejection
 		}
-		f.Rejection = &passed
+		f.Rejection = &e
 	}
 	return f
 }
 
-// brief returns err, with its text cut at maxCause bytes.
-func brief(err error) error {
+// shorten returns err, or an error with the first maxCause bytes of its text.
+func shorten(err error) error {
 	if err == nil {
 		return nil
 	}

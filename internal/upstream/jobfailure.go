@@ -36,13 +36,13 @@ const (
 
 // JobFailure describes a task's failure on a line.
 type JobFailure struct {
-	// Failure is never nil. It has the effect on the line's health, and the status and cause for
-	// the operator.
+	// Failure holds the effect on the line's health, and the status and cause for the operator. It
+	// is never nil.
 	*Failure
 	// Job is the job's error.code if the job ends with this failure
 	// (interface.md, Failed jobs).
 	Job fault.Code
-	// Param is the job's error.param: `audio` if the sound was flagged.
+	// Param is the job's error.param. It is `audio` if the provider flagged the sound.
 	Param string
 	// Message is the provider's message for the user. It may be empty.
 	Message string
@@ -61,7 +61,7 @@ func (t *JobFailure) Error() string { return string(t.Job) + ": " + t.Failure.Er
 
 // Redact is Failure.Redact for all texts of t.
 func (t *JobFailure) Redact(secrets ...string) *JobFailure {
-	t.Message = hide(t.Message, secrets)
+	t.Message = hideSecrets(t.Message, secrets)
 	t.Failure = t.Failure.Redact(secrets...)
 	return t
 }
@@ -85,9 +85,8 @@ func FailJob(f *Failure, job fault.Code, next Next) *JobFailure {
 	return &JobFailure{Failure: f, Job: job, Next: next}
 }
 
-// LostAnswer returns the failure of a submission whose answer did not arrive
-// completely. err is the connection error. Lost is false after a dial error, because
-// nothing was sent.
+// LostAnswer returns the failure of a submission with a missing or incomplete answer. err
+// is the connection error. Lost is false after a dial error, because nothing was sent.
 func LostAnswer(ctx context.Context, err error) *JobFailure {
 	f := ConnectionFailure(ctx, err)
 	return &JobFailure{Failure: f, Job: fault.UpstreamError, Next: NextLine, Lost: !nothingSent(err)}
@@ -115,14 +114,14 @@ func (s Source) SubmitFailure(kind string, status int, contentType string, body 
 		f.Status = status
 	}
 	n, _ := readNotice(body, true)
-	return refusedJob(kind, n, f)
+	return classifySubmission(kind, n, f)
 }
 
 // SubmitFailureAs is like SubmitFailure for an error in the provider's own format, from which the
 // adapter has read the code and the message. Either may be empty.
 func (s Source) SubmitFailureAs(kind string, status int, header http.Header, code, message string) *JobFailure {
 	n := namedNotice(code, message)
-	return refusedJob(kind, n, s.classifyError(status, n, header))
+	return classifySubmission(kind, n, s.classifyError(status, n, header))
 }
 
 // namedNotice returns the notice of an error with this code and message.
@@ -134,9 +133,9 @@ func namedNotice(code, message string) notice {
 	return n
 }
 
-// refusedJob returns the job's failure for a rejected submission.
-func refusedJob(kind string, n notice, f *Failure) *JobFailure {
-	if t := byName(kind, n, f); t != nil {
+// classifySubmission returns the job's failure for a rejected submission.
+func classifySubmission(kind string, n notice, f *Failure) *JobFailure {
+	if t := failureByName(kind, n, f); t != nil {
 		return t
 	}
 	t := &JobFailure{Failure: f, Job: fault.UpstreamError, Next: NextLine}
@@ -165,7 +164,7 @@ func (s Source) TaskFailure(kind, code, message string) *JobFailure {
 		cause = errors.New("failed without a reason")
 	}
 	f := Fail(fault.UpstreamError, cause)
-	if t := byName(kind, n, f); t != nil {
+	if t := failureByName(kind, n, f); t != nil {
 		return t
 	}
 	switch reason := s.reasonOf(n); reason {
@@ -186,7 +185,8 @@ func (s Source) TaskFailure(kind, code, message string) *JobFailure {
 	return FailJob(f, jobCode(kind, fault.RenderFailed), NextLine)
 }
 
-// jobCode returns the job's code of a failure: video for a clip, and upstream_error for an image.
+// jobCode returns the error code of a failed job: the code video for a clip, and upstream_error for
+// an image.
 func jobCode(kind string, video fault.Code) fault.Code {
 	if kind == KindVideo {
 		return video
@@ -240,9 +240,9 @@ func moderationFailure(kind, code, message string, f *Failure) *JobFailure {
 	return t
 }
 
-// byName returns the failure for an error name that has a meaning only for jobs, or nil if the
-// notice has no such name.
-func byName(kind string, n notice, f *Failure) *JobFailure {
+// failureByName returns the failure if the notice has an error name used only for jobs. Otherwise it
+// returns nil.
+func failureByName(kind string, n notice, f *Failure) *JobFailure {
 	for _, s := range n.signals {
 		var t *JobFailure
 		switch {
@@ -312,14 +312,14 @@ func Unsuitable(kind, format string, args ...any) *JobFailure {
 // *Failure of the gateway itself, such as a missing credential.
 func nothingSent(err error) bool {
 	var (
-		op  *net.OpError
-		own *Failure
+		op      *net.OpError
+		failure *Failure
 	)
-	return errors.As(err, &op) && op.Op == "dial" || errors.As(err, &own)
+	return errors.As(err, &op) && op.Op == "dial" || errors.As(err, &failure)
 }
 
-// Unfit returns the failure of a reference that the provider is known to reject. The
-// user reads the message.
+// Unfit returns the failure of a task with a reference that the provider is known to
+// reject. The user reads the message.
 func Unfit(kind, format string, args ...any) *JobFailure {
 	t := Unsuitable(kind, format, args...)
 	t.Job, t.Message = jobCode(kind, fault.InvalidMaterial), t.Cause.Error()
@@ -329,16 +329,16 @@ func Unfit(kind, format string, args ...any) *JobFailure {
 // UnreadableFile returns the failure of a reference that could not be read from the gateway's
 // own store. No submission was sent, and the failure does not count against the line.
 func UnreadableFile(err error) *JobFailure {
-	f := Fail(fault.UpstreamUnavailable, fmt.Errorf("reading a reference: %w", brief(err)))
+	f := Fail(fault.UpstreamUnavailable, fmt.Errorf("reading a reference: %w", shorten(err)))
 	f.Health = HealthNone
 	return FailJob(f, fault.UpstreamError, NextLater)
 }
 
-// AsJobFailure returns the JobFailure in err. Any other error would be a bug of an
-// adapter and becomes a connection error.
+// AsJobFailure returns the JobFailure in err. Any other error is a bug in an adapter and
+// becomes a connection error.
 func AsJobFailure(err error) *JobFailure {
 	if t := (*JobFailure)(nil); errors.As(err, &t) {
 		return t
 	}
-	return FailJob(Fail(fault.UpstreamConnectionError, brief(err)), fault.UpstreamError, NextLine)
+	return FailJob(Fail(fault.UpstreamConnectionError, shorten(err)), fault.UpstreamError, NextLine)
 }

@@ -22,22 +22,22 @@ const (
 	maxNotice  = 1 << 20
 )
 
-// notice is the content of an error body of any format.
+// notice is the content of an error body in any format.
 type notice struct {
 	message    string
 	code       string // as a string, even if the body has a number
-	kind       string // error.type
+	errorType  string // error.type
 	param      string
 	statusName string        // the name of an error with a numeric code (Gemini)
-	signals    []string      // all names in the body with a possible meaning, in lower case
-	wait       time.Duration // the requested wait, or 0
+	signals    []string      // all error names in the body, in lower case
+	wait       time.Duration // the wait requested by the provider, or 0
 }
 
-// readNotice finds the error in a JSON body. ok is false if there is no error: the body
-// is not a JSON object, holds an ordinary answer, or is too long or too deep for an error.
-// failed reports whether the status is an error's.
+// readNotice finds the error in a JSON body. ok is false if the body is not a JSON object,
+// holds an ordinary answer, or is too long or too deep for an error. failed is true if the
+// response has an error status.
 //
-// Shapes met in the wild: {error:{…}} (most), {error:"text",code} (xAI), {object:"error",message,…}
+// Known formats: {error:{…}} (most), {error:"text",code} (xAI), {object:"error",message,…}
 // (Mistral, vLLM), {message,type,param,code} (Cerebras), {detail:…} (FastAPI),
 // {status,title,detail} (NVIDIA), {id,message} (Cohere), {Message} (Amazon), {code,message} and
 // {code,msg} (DashScope, relays), {base_resp:{…}} (MiniMax), {x_groq:{error}} (Groq, inside a
@@ -59,31 +59,31 @@ func readNotice(body []byte, failed bool) (n notice, ok bool) {
 		return objectNotice(e), true
 	} else if e.Type == gjson.String && e.Str != "" {
 		n := objectNotice(root)
-		n.message, n.param = sentence(e)
+		n.message, n.param = readMessage(e)
 		return n, true
 	}
 	if e := root.Get("x_groq.error"); e.Type == gjson.String && e.Str != "" {
 		return notice{message: tidy(e.Str, maxMessage)}, true
 	}
 	if s := root.Get("base_resp.status_code"); s.Exists() && s.Int() != 0 {
-		n := notice{code: name(s), message: tidy(root.Get("base_resp.status_msg").String(), maxMessage)}
-		n.signals = []string{baseResp + n.code}
+		n := notice{code: stringOrNumber(s), message: tidy(root.Get("base_resp.status_msg").String(), maxMessage)}
+		n.signals = []string{baseRespMark + n.code}
 		return n, true
 	}
 	if r := root.Get("promptFeedback.blockReason"); r.Type == gjson.String && r.Str != "" {
-		n := notice{code: name(r), message: tidy(root.Get("promptFeedback.blockReasonMessage").String(), maxMessage)}
-		n.signals = []string{blocked + n.code}
+		n := notice{code: stringOrNumber(r), message: tidy(root.Get("promptFeedback.blockReasonMessage").String(), maxMessage)}
+		n.signals = []string{blockReasonMark + n.code}
 		return n, true
 	}
-	if answered(root) {
+	if isAnswer(root) {
 		return notice{}, false
 	}
 	return bareNotice(root, failed)
 }
 
-// answered reports whether root holds the body of an answer in one of the
-// chat forms, so that a stray `message` or `code` next to it is not an error.
-func answered(root gjson.Result) bool {
+// isAnswer reports whether root is an answer in one of the chat forms. A `message` or
+// `code` in an answer is not an error.
+func isAnswer(root gjson.Result) bool {
 	for _, member := range []string{"choices", "output", "content", "candidates"} {
 		if r := root.Get(member); r.IsArray() {
 			return true
@@ -96,15 +96,15 @@ func answered(root gjson.Result) bool {
 func bareNotice(root gjson.Result, failed bool) (notice, bool) {
 	if d := root.Get("detail"); d.Exists() && d.Type != gjson.Null {
 		n := notice{message: tidy(d.String(), maxMessage)}
-		if message, _ := sentence(d); d.IsObject() && message != "" {
+		if message, _ := readMessage(d); d.IsObject() && message != "" {
 			n.message = message
 		}
 		if first := d.Get("0"); first.IsObject() {
 			n.message = tidy(first.Get("msg").String(), maxMessage)
-			n.param = tidy(location(first.Get("loc")), maxName)
+			n.param = tidy(fieldPath(first.Get("loc")), maxName)
 		}
 		for i, kind := range append(d.Get("#.type").Array(), root.Get("error_type")) { // fal
-			if s := text(kind); s != "" && i < maxDetails {
+			if s := stringValue(kind); s != "" && i < maxDetails {
 				n.signals = append(n.signals, strings.ToLower(tidy(s, maxName)))
 			}
 		}
@@ -113,7 +113,7 @@ func bareNotice(root gjson.Result, failed bool) (notice, bool) {
 	n := objectNotice(root)
 	for _, member := range [...]string{"msg", "Message", "errors.0.message", "errors.0"} {
 		if n.message == "" {
-			n.message = tidy(text(root.Get(member)), maxMessage)
+			n.message = tidy(stringValue(root.Get(member)), maxMessage)
 		}
 	}
 	return n, n.message != "" && (failed || n.code != "" || root.Get("object").Str == "error" || !root.Get("id").Exists())
@@ -122,36 +122,36 @@ func bareNotice(root gjson.Result, failed bool) (notice, bool) {
 // objectNotice reads the error object e of a body.
 func objectNotice(e gjson.Result) notice {
 	n := notice{
-		code: name(e.Get("code")),
-		kind: tidy(text(e.Get("type")), maxName),
+		code:      stringOrNumber(e.Get("code")),
+		errorType: tidy(stringValue(e.Get("type")), maxName),
 	}
-	n.message, n.param = sentence(e.Get("message"))
-	if param := text(e.Get("param")); param != "" {
+	n.message, n.param = readMessage(e.Get("message"))
+	if param := stringValue(e.Get("param")); param != "" {
 		n.param = tidy(param, maxName)
 	}
 	if raw := e.Get("metadata.raw"); n.message == "Provider returned error" && raw.Exists() { // OpenRouter
-		if message, param := sentence(raw); message != "" {
+		if message, param := readMessage(raw); message != "" {
 			n.message, n.param = message, param
 		}
 	}
 	if e.Get("code").Type == gjson.Number {
-		n.statusName = tidy(text(e.Get("status")), maxName)
+		n.statusName = tidy(stringValue(e.Get("status")), maxName)
 	}
-	if number := trailing(n.message); number != "" && e.Get("http_code").Exists() { // MiniMax
+	if number := trailingNumber(n.message); number != "" && e.Get("http_code").Exists() { // MiniMax
 		n.code = number
-		n.signals = append(n.signals, baseResp+number)
+		n.signals = append(n.signals, baseRespMark+number)
 	}
-	_, amazon, _ := strings.Cut(text(e.Get("__type")), "#")
+	_, amazon, _ := strings.Cut(stringValue(e.Get("__type")), "#")
 	for _, s := range []string{
-		n.code, n.kind, amazon,
-		text(e.Get("status")),                 // Gemini
-		text(e.Get("innererror.code")),        // Azure
-		text(e.Get("inner_error.code")),       // Azure
-		text(e.Get("metadata.error_type")),    // OpenRouter
-		text(e.Get("metadata.provider_code")), // OpenRouter
-		text(e.Get("metadata.limit_source")),  // OpenRouter
-		text(e.Get("details.#.reason|0")),     // Gemini
-		text(e.Get("details.error_code")),     // Anthropic
+		n.code, n.errorType, amazon,
+		stringValue(e.Get("status")),                 // Gemini
+		stringValue(e.Get("innererror.code")),        // Azure
+		stringValue(e.Get("inner_error.code")),       // Azure
+		stringValue(e.Get("metadata.error_type")),    // OpenRouter
+		stringValue(e.Get("metadata.provider_code")), // OpenRouter
+		stringValue(e.Get("metadata.limit_source")),  // OpenRouter
+		stringValue(e.Get("details.#.reason|0")),     // Gemini
+		stringValue(e.Get("details.error_code")),     // Anthropic
 	} {
 		if s != "" {
 			n.signals = append(n.signals, strings.ToLower(tidy(s, maxName)))
@@ -160,38 +160,39 @@ func objectNotice(e gjson.Result) notice {
 	if flagged := e.Get("metadata.flagged_input"); flagged.Exists() && flagged.Type != gjson.Null {
 		n.signals = append(n.signals, "flagged_input")
 	}
-	if wait, err := time.ParseDuration(text(e.Get("details.#.retryDelay|0"))); err == nil { // Gemini
-		n.wait = bounded(float64(wait))
+	if wait, err := time.ParseDuration(stringValue(e.Get("details.#.retryDelay|0"))); err == nil { // Gemini
+		n.wait = boundWait(float64(wait))
 	}
 	return n
 }
 
-// sentence returns the readable message in r: a text, an object with a text, a list of faults
-// (Mistral), or any of these as JSON in a text. param is the path of the first fault in a list.
-func sentence(r gjson.Result) (message, param string) { return sentenceAt(r, 0) }
+// readMessage returns the readable message in r: a string, an object with a string, a list of faults
+// (Mistral), or any of these encoded as JSON in a string. param is the path of the list's first fault.
+func readMessage(r gjson.Result) (message, param string) { return readMessageAt(r, 0) }
 
-// sentenceAt is sentence at a depth, which is bounded.
-func sentenceAt(r gjson.Result, depth int) (message, param string) {
+// readMessageAt is readMessage for a value nested depth levels deep. Deeper values than maxDepth are
+// ignored.
+func readMessageAt(r gjson.Result, depth int) (message, param string) {
 	if depth > maxDepth {
 		return "", ""
 	}
 	if r.Type == gjson.String && strings.ContainsAny(r.Str[:min(1, len(r.Str))], "{[") && gjson.Valid(r.Str) &&
 		rawjson.CheckShape([]byte(r.Str)) == nil {
-		if message, param = sentenceAt(gjson.Parse(r.Str), depth+1); message != "" {
+		if message, param = readMessageAt(gjson.Parse(r.Str), depth+1); message != "" {
 			return message, param
 		}
 	}
 	if !r.IsObject() && !r.IsArray() {
-		return tidy(text(r), maxMessage), ""
+		return tidy(stringValue(r), maxMessage), ""
 	}
 	for _, member := range [...]string{"error", "detail", "message", "msg"} {
-		if message, param = sentenceAt(r.Get(member), depth+1); r.IsObject() && message != "" {
+		if message, param = readMessageAt(r.Get(member), depth+1); r.IsObject() && message != "" {
 			return message, param
 		}
 	}
 	var faults []string
 	for i, item := range r.Array() {
-		msg, path := text(item.Get("msg")), location(item.Get("loc"))
+		msg, path := stringValue(item.Get("msg")), fieldPath(item.Get("loc"))
 		if msg == "" || i == maxDetails {
 			break
 		}
@@ -206,8 +207,8 @@ func sentenceAt(r gjson.Result, depth int) (message, param string) {
 	return tidy(strings.Join(faults, "; "), maxMessage), param
 }
 
-// location returns the path of a field in FastAPI's format, without the leading "body".
-func location(loc gjson.Result) string {
+// fieldPath returns the path in a FastAPI location, without the leading "body".
+func fieldPath(loc gjson.Result) string {
 	var path []string
 	for _, step := range loc.Array() {
 		path = append(path, step.String())
@@ -215,8 +216,8 @@ func location(loc gjson.Result) string {
 	return strings.TrimPrefix(strings.Join(path, "."), "body.")
 }
 
-// trailing returns the number in brackets at the end of a message (MiniMax), or "".
-func trailing(message string) string {
+// trailingNumber returns the number in brackets at the end of a message (MiniMax), or "".
+func trailingNumber(message string) string {
 	number, found := strings.CutSuffix(message, ")")
 	number = number[strings.LastIndexByte(number, '(')+1:]
 	if !found || len(number) != 4 || strings.Trim(number, "0123456789") != "" {
@@ -225,16 +226,16 @@ func trailing(message string) string {
 	return number
 }
 
-// text returns the value of a JSON string, or "" for any other value.
-func text(r gjson.Result) string {
+// stringValue returns the value of a JSON string, or "" for any other value.
+func stringValue(r gjson.Result) string {
 	if r.Type == gjson.String {
 		return r.Str
 	}
 	return ""
 }
 
-// name returns a JSON string or number as a string, or "" for any other value.
-func name(r gjson.Result) string {
+// stringOrNumber returns a JSON string or number as a string, or "" for any other value.
+func stringOrNumber(r gjson.Result) string {
 	switch r.Type {
 	case gjson.String:
 		return tidy(r.Str, maxName)

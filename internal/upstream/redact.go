@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// redacted replaces text hidden from clients.
-const redacted = "[redacted]"
+// redaction replaces text hidden from clients.
+const redaction = "[redacted]"
 
 // quoteMark matches an optional quotation mark around an identity.
 const quoteMark = "['\"`]?"
 
-// identity is a pattern for the gateway's identity at a provider. Its group is redacted, or the
-// whole match if it has no group. A text can match only if it contains one of marks, in lower case;
-// this check saves time, because patterns are slow.
+// identity is a pattern for the gateway's identity at a provider. If the pattern has a group, only
+// the group is redacted, otherwise the whole match. A text can match only if it contains one of
+// marks, in lower case. The marks are checked first, because patterns are slow.
 type identity struct {
 	marks   string
 	pattern *regexp.Regexp
@@ -48,7 +48,7 @@ var identities = [...]identity{
 	{"suspended", regexp.MustCompile(`(?i)\baccount ([a-z0-9_-]+) is suspended`)},
 }
 
-// holders are the words for the holder of an account.
+// holders lists the words for the holder of an account, separated by spaces.
 const holders = "team account org project workspace tenant subscription user key"
 
 // redact removes the gateway's identity at a provider from a text for clients.
@@ -56,26 +56,26 @@ func redact(text string) string {
 	lower := strings.ToLower(text)
 	for _, i := range identities {
 		switch {
-		case !i.marked(lower):
+		case !i.hasMark(lower):
 			continue
 		case i.pattern.NumSubexp() == 0:
-			text = i.pattern.ReplaceAllLiteralString(text, redacted)
+			text = i.pattern.ReplaceAllLiteralString(text, redaction)
 			continue
 		}
 		var b strings.Builder
 		end := 0
-		for _, at := range i.pattern.FindAllStringSubmatchIndex(text, -1) {
-			b.WriteString(text[end:at[2]])
-			b.WriteString(redacted)
-			end = at[3]
+		for _, match := range i.pattern.FindAllStringSubmatchIndex(text, -1) {
+			b.WriteString(text[end:match[2]])
+			b.WriteString(redaction)
+			end = match[3]
 		}
 		text = b.String() + text[end:]
 	}
 	return text
 }
 
-// marked reports whether a text in lower case contains one of the marks.
-func (i identity) marked(lower string) bool {
+// hasMark reports whether a text in lower case contains one of the marks.
+func (i identity) hasMark(lower string) bool {
 	for mark := range strings.FieldsSeq(i.marks) {
 		if strings.Contains(lower, mark) {
 			return true
@@ -84,22 +84,22 @@ func (i identity) marked(lower string) bool {
 	return false
 }
 
-// word matches a run of the characters of a key, whole or masked.
-var word = regexp.MustCompile(`[A-Za-z0-9_\-*.…]+`)
+// keyWord matches a run of the characters of a key, whole or masked.
+var keyWord = regexp.MustCompile(`[A-Za-z0-9_\-*.…]+`)
 
-// mask matches the mask in the middle of a key.
-var mask = regexp.MustCompile(`\*+|\.{2,}|…`)
+// keyMask matches the mask in the middle of a key.
+var keyMask = regexp.MustCompile(`\*+|\.{2,}|…`)
 
-// part matches a phrase with the beginning or the end of a key.
-var part = regexp.MustCompile("(?i)\\b(?:starting|starts|beginning|begins|ending|ends) (?:in|with) ['\"`]?([A-Za-z0-9_-]{3,})")
+// keyPart matches a phrase with the beginning or the end of a key.
+var keyPart = regexp.MustCompile("(?i)\\b(?:starting|starts|beginning|begins|ending|ends) (?:in|with) ['\"`]?([A-Za-z0-9_-]{3,})")
 
-// hide replaces secrets in a text, also if the middle is masked or only the first or
-// last letters are shown. It skips secrets shorter than eight bytes, which could be
+// hideSecrets replaces secrets in a text, also if the middle is masked or only the first or
+// last letters are shown. It skips secrets shorter than eight bytes, because they could be
 // ordinary words.
-func hide(text string, secrets []string) string {
+func hideSecrets(text string, secrets []string) string {
 	for _, secret := range secrets {
 		if len(secret) >= 8 {
-			text = unmask(strings.ReplaceAll(text, secret, redacted), secret)
+			text = unmask(strings.ReplaceAll(text, secret, redaction), secret)
 		}
 	}
 	return text
@@ -107,26 +107,26 @@ func hide(text string, secrets []string) string {
 
 // unmask replaces words that show a part of a secret.
 func unmask(text, secret string) string {
-	text = part.ReplaceAllStringFunc(text, func(masked string) string {
-		end := part.FindStringSubmatch(masked)[1]
-		if strings.HasPrefix(secret, end) || strings.HasSuffix(secret, end) {
-			return strings.TrimSuffix(masked, end) + redacted
+	text = keyPart.ReplaceAllStringFunc(text, func(phrase string) string {
+		shown := keyPart.FindStringSubmatch(phrase)[1]
+		if strings.HasPrefix(secret, shown) || strings.HasSuffix(secret, shown) {
+			return strings.TrimSuffix(phrase, shown) + redaction
 		}
-		return masked
+		return phrase
 	})
-	return word.ReplaceAllStringFunc(text, func(w string) string {
-		bare := w
+	return keyWord.ReplaceAllStringFunc(text, func(w string) string {
+		core := w
 		if !strings.HasSuffix(w, "..") {
-			bare = strings.TrimSuffix(w, ".")
+			core = strings.TrimSuffix(w, ".")
 		}
-		gaps := mask.FindAllStringIndex(bare, -1)
+		gaps := keyMask.FindAllStringIndex(core, -1)
 		if len(gaps) == 0 {
 			return w
 		}
-		head, tail := bare[:gaps[0][0]], bare[gaps[len(gaps)-1][1]:]
+		head, tail := core[:gaps[0][0]], core[gaps[len(gaps)-1][1]:]
 		if len(head)+len(tail) < 3 || !strings.HasPrefix(secret, head) || !strings.HasSuffix(secret, tail) {
 			return w
 		}
-		return redacted + w[len(bare):]
+		return redaction + w[len(core):]
 	})
 }

@@ -83,7 +83,7 @@ func TestRedactOwnKey(t *testing.T) {
 		"the key that starts with 'tollkey-'": "the key that starts with '[redacted]'",
 		"a name ending with s or in a digit":  "a name ending with s or in a digit",
 	} {
-		if got := hide(text, []string{secret}); got != want {
+		if got := hideSecrets(text, []string{secret}); got != want {
 			t.Errorf("%q becomes %q", text, got)
 		}
 	}
@@ -107,7 +107,7 @@ func TestJobsTellNoIdentity(t *testing.T) {
 		Unfit(KindVideo, "%s", text),
 	} {
 		message := failure.UserMessage()
-		if strings.Contains(message, "our-project") || strings.Contains(message, "arn:") || !strings.Contains(message, redacted) {
+		if strings.Contains(message, "our-project") || strings.Contains(message, "arn:") || !strings.Contains(message, redaction) {
 			t.Errorf("the message of %s is %q", failure.Job, message)
 		}
 	}

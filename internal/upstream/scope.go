@@ -7,23 +7,23 @@ import (
 	"tollgate/internal/fault"
 )
 
-// Phrases, in lower case, for the scope of a rejection. No phrase is proof, so a probe decides.
+// Phrases, in lower case, that show the scope of a rejection. No phrase is proof, so a probe decides.
 var (
-	// formWords say that the model works only in another form.
+	// formWords lists wordings for a model that works only in another form.
 	formWords = [...]string{"only supported in v1/responses", "not a chat model", "not supported in the v1/chat/completions",
 		"not accessible via the /chat/completions", "not accessible via the /responses", "not supported with the responses api",
 		"use /v1/responses"}
-	// modelWords say that the gateway's account may not use the model.
+	// modelWords lists wordings for a model that the gateway's account may not use.
 	modelWords = [...]string{"verified to use the model", "access to the model", "access to model", "access to this model",
 		"bedrock:invokemodel"}
-	// tooLarge is the beginning of the message if a single request exceeds a rate limit (OpenAI, Groq).
-	tooLarge = "request too large"
-	// allModelsWords say that the rate limit applies to the account.
+	// tooLargePrefix is the beginning of the message if a single request exceeds a rate limit (OpenAI, Groq).
+	tooLargePrefix = "request too large"
+	// allModelsWords lists wordings for a rate limit of the whole account.
 	allModelsWords = [...]string{"your account", "this account", "your organization", "your organisation", "your team"}
 )
 
-// accountLimitVendors have one rate limit for all models of an account.
-// modelLimitVendor has a limit for each model, but names the organization in each
+// accountLimitVendors lists vendors with one rate limit for all models of an account.
+// modelLimitVendor has a limit for each model, but mentions the organization in each
 // rejection.
 var (
 	accountLimitVendors = [...]vendor{
@@ -44,7 +44,7 @@ func classifyForm(status int, n notice) *Failure {
 	}
 	for _, signal := range n.signals {
 		if signal == "operationnotsupported" || signal == "unsupported_api_for_model" { // Azure, Copilot
-			return unavailable(HealthForm)
+			return unavailableFailure(HealthForm)
 		}
 	}
 	message := unquote(n.message)
@@ -52,18 +52,18 @@ func classifyForm(status int, n notice) *Failure {
 	case n.param != "" && n.param != "model" && n.param != "reasoning_effort" && n.param != "tools" || !mentions(message, formWords[:]):
 		return nil
 	case strings.Contains(message, "tools"):
-		f := elsewhere(status, n)
+		f := lineRejection(status, n)
 		f.Health, f.Unproven, f.Tools = HealthForm, true, true
 		return f
 	}
-	return unproven(HealthForm)
+	return unprovenFailure(HealthForm)
 }
 
 // classifyLimit classifies a 429 response. If the request alone exceeds the rate
 // limit, the line does not pause, because a pause would not help.
 func classifyLimit(n notice) *Failure {
 	f := Fail(fault.UpstreamBusy, nil)
-	if strings.HasPrefix(strings.ToLower(n.message), tooLarge) {
+	if strings.HasPrefix(strings.ToLower(n.message), tooLargePrefix) {
 		f.Health = HealthNone
 	}
 	return f

@@ -18,7 +18,7 @@ type scope struct {
 }
 
 func scopeOf(f *Failure) scope {
-	return scope{f.Code, f.Health, f.Unproven, f.Vague, f.Tools, f.AllModels, f.Elsewhere}
+	return scope{f.Code, f.Health, f.Unproven, f.Vague, f.Tools, f.AllModels, f.LineSpecific}
 }
 
 // TestScope checks that a rejection affects only its scope: a form, a model, all models of an

@@ -22,8 +22,8 @@ const (
 	reasonCapacity            // overloaded, in words that a request could contain
 )
 
-// reasonOf returns the reason for a notice. Names decide; a wording counts if the
-// vendor has no name for the error.
+// reasonOf returns the reason of a notice. The error names decide. The wording counts only
+// if the vendor has no name for the error.
 func (s Source) reasonOf(n notice) reason {
 	byWording := s.reasonOfWording(n)
 	if byWording == reasonUnaffordable { // the error name wrongly says that the account is empty
@@ -59,17 +59,17 @@ func (s Source) reasonOf(n notice) reason {
 	return best
 }
 
-// baseResp marks a number as MiniMax's, because the same numbers have other meanings
+// baseRespMark marks a number as MiniMax's, because the same numbers have other meanings
 // at other vendors.
-const baseResp = "base_resp:"
+const baseRespMark = "base_resp:"
 
-// blocked marks Gemini's reason to reject a prompt, because other vendors use the
+// blockReasonMark marks Gemini's reason to reject a prompt, because other vendors use the
 // same words (OTHER) for anything.
-const blocked = "blocked:"
+const blockReasonMark = "blocked:"
 
 // reasonOfName returns the reason for an error name in lower case.
 func reasonOfName(name string) reason {
-	if number, ok := strings.CutPrefix(name, baseResp); ok {
+	if number, ok := strings.CutPrefix(name, baseRespMark); ok {
 		switch number {
 		case "1004", "1008", "2049":
 			return reasonAccount
@@ -141,7 +141,7 @@ func reasonOfName(name string) reason {
 	switch {
 	case strings.HasSuffix(name, "_spend_limit_reached"):
 		return reasonAccount
-	case strings.Contains(name, "sensitivecontentdetected"), strings.HasPrefix(name, blocked),
+	case strings.Contains(name, "sensitivecontentdetected"), strings.HasPrefix(name, blockReasonMark),
 		strings.HasSuffix(name, ".datainspectionfailed"), strings.HasSuffix(name, "_policy"), strings.HasSuffix(name, "_policy_violation"):
 		return reasonFilter
 	case strings.HasPrefix(name, "throttling"), strings.HasPrefix(name, "ratelimitexceeded"),

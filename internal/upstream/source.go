@@ -2,9 +2,9 @@ package upstream
 
 import "strings"
 
-// Source identifies the sender of an answer. The wording of a vendor counts only in
-// answers of the vendor itself, and only the id of the requested model counts as the
-// name of the model.
+// Source identifies the sender of an answer. A vendor's wording counts only in the
+// vendor's own answers, and a model's name counts only if it is the id of the requested
+// model.
 type Source struct {
 	// Provider is the adapter's name and BaseURL the line's address. Empty means
 	// unknown.
@@ -13,7 +13,7 @@ type Source struct {
 	Model string
 }
 
-// namesModel reports whether a notice begins with the id of the requested model as
+// namesModel reports whether a notice begins by saying that the requested model is
 // missing ("The model `ID` does not exist", "model: ID", "models/ID is not found").
 func (s Source) namesModel(n notice) bool {
 	before, after, found := strings.Cut(strings.ToLower(n.message), strings.ToLower(s.Model))
@@ -29,9 +29,9 @@ func (s Source) namesModel(n notice) bool {
 	return after == "" || strings.ContainsAny(after[:1], " .,:;")
 }
 
-// The words, in lower case, that show the subject of a 403 or 404 without a known
-// error name. They decide the client's message and whether the request tries other
-// lines, but never take a line out of service.
+// Words, in lower case, that show the subject of a 403 or 404 without a known error
+// name. The subject decides the client's message and whether the request tries other
+// lines, but never takes a line out of service.
 var (
 	accountWords = [...]string{"account", "api key", "api-key", "credit", "balance", "billing", "organization", "region", "country", "team"}
 	contentWords = [...]string{"content", "usage guideline", "safety", "moderation", "flagged", "policy", "policies", "prompt was"}
@@ -49,8 +49,8 @@ func mentions(text string, words []string) bool {
 	return false
 }
 
-// unquote returns a message in lower case without quoted text: names, and a client's
-// words.
+// unquote returns a message in lower case without quoted text, because quoted text may be
+// a name or repeat a client's words.
 func unquote(message string) string {
 	var b strings.Builder
 	for rest := strings.ToLower(message); rest != ""; {

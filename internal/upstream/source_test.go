@@ -113,7 +113,7 @@ func TestOneRequestProvesNothing(t *testing.T) {
 				contentType = "text/html"
 			}
 			f := tt.from.Classify(tt.status, contentType, []byte(tt.body), nil)
-			if got := (proof{f.Code, f.Health, f.Unproven, f.Elsewhere}); got != tt.want {
+			if got := (proof{f.Code, f.Health, f.Unproven, f.LineSpecific}); got != tt.want {
 				t.Errorf("%+v, want %+v", got, tt.want)
 			}
 			if rejects := tt.want == passed || tt.want == other; (f.Rejection != nil) != rejects || f.Final() != (tt.want == passed) {

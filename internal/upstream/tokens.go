@@ -19,14 +19,14 @@ type TokenCounts struct {
 	CostNano int64 `json:"-"`
 }
 
-// TokensOf returns the counts of a usage.
+// TokensOf returns the token counts of u.
 func TokensOf(u wire.Usage) TokenCounts {
 	return TokenCounts{Prompt: u.Prompt, Cached: u.Cached, Completion: u.Completion, CostNano: u.CostNano}
 }
 
-// Spending adds up the provider's counts for one step of a task, since a Generator may
-// make several calls for a step. Spend adds the counts of an answer. It is safe for
-// concurrent use. The zero value is ready to use.
+// Spending adds up the provider's counts for one step of a task, because a Generator may
+// make several calls for a step. It is safe for concurrent use. The zero value is ready to
+// use.
 type Spending struct {
 	mu    sync.Mutex
 	total TokenCounts
@@ -42,7 +42,7 @@ func (s *Spending) Total() TokenCounts {
 // spendingKey is the context key of a Spending.
 type spendingKey struct{}
 
-// In returns a context for calls counted by s.
+// In returns a context in which Spend adds to s.
 func (s *Spending) In(ctx context.Context) context.Context {
 	return context.WithValue(ctx, spendingKey{}, s)
 }
@@ -56,9 +56,9 @@ func Spend(ctx context.Context, answer []byte) {
 	u := usage.Read("", answer)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for field, more := range map[*int64]int64{&s.total.Prompt: u.Prompt, &s.total.Cached: u.Cached, &s.total.Completion: u.Completion,
+	for field, count := range map[*int64]int64{&s.total.Prompt: u.Prompt, &s.total.Cached: u.Cached, &s.total.Completion: u.Completion,
 		&s.total.CostNano: u.CostNano} {
-		*field = min(*field, maxSpending) + min(more, maxSpending)
+		*field = min(*field, maxSpending) + min(count, maxSpending)
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package upstream owns the types shared by all calls to providers: Target describes a line to
 // its adapter, and Failure is the classification of a bad answer. Package chatcall has the
-// interface of chat adapters, jobcall that of image and video adapters. Each adapter has its own
-// package (openai, sandbox); package adapters lists them.
+// interface of chat adapters, and package jobcall has the interface of image and video adapters.
+// Each adapter has its own package (openai, sandbox); package adapters lists them.
 //
 // Invariants:
 //   - No message about the gateway's account reaches a client.
@@ -39,9 +39,10 @@ type Target struct {
 	// Options are the line's options for the adapter, already checked by
 	// Info.CheckOptions.
 	Options map[string]any
-	// Strangers carries downloads from hosts and ports, other than the line's own, that answers
-	// name. It dials only public addresses and follows no redirect. If nil, such downloads fail.
-	Strangers http.RoundTripper
+	// PublicTransport carries downloads from addresses in answers that are not on the line's own host
+	// and port. The transport dials only public addresses and follows no redirect. If nil, such
+	// downloads fail.
+	PublicTransport http.RoundTripper
 }
 
 // Info describes a provider, so that the catalog can check a line.
@@ -50,11 +51,11 @@ type Info struct {
 	Kinds []string
 	// Forms are the provider's chat forms.
 	Forms []wire.Form
-	// DefaultBaseURL is for lines without a base_url. It may be empty.
+	// DefaultBaseURL is the address of lines without a base_url. It may be empty.
 	DefaultBaseURL string
-	// A line must have a base_url if NeedsBaseURL, and a key if NeedsKey.
+	// A line must have a base_url if NeedsBaseURL is true, and a key if NeedsKey is true.
 	NeedsBaseURL, NeedsKey bool
-	// KeyHeaders are the headers of credentials, besides Authorization.
+	// KeyHeaders names the headers that carry credentials, besides Authorization.
 	KeyHeaders []string
 	// Keyless reports whether a line with these options needs no key despite
 	// NeedsKey. It may be nil.

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// vendor is a company: its own adapter, if any, and its domains, separated by spaces.
+// vendor is a company with its own adapter, if any, and its domains, separated by spaces.
 type vendor struct{ adapter, domains string }
 
 // The vendors whose error notices are known.
@@ -24,7 +24,7 @@ var (
 	vendorZhipu      = vendor{"", "bigmodel.cn z.ai"}
 )
 
-// namingVendors lists the domains of vendors that give every error a name. Other vendors' wordings
+// namingVendors has the domains of vendors that give every error a name. Other vendors' wordings
 // do not count at these domains.
 var namingVendors = vendor{"", "openai.com azure.com groq.com together.ai together.xyz cerebras.ai perplexity.ai moonshot.ai moonshot.cn " +
 	"aliyuncs.com volces.com bytepluses.com cohere.ai cohere.com sambanova.ai nebius.com huggingface.co fal.run"}
@@ -33,12 +33,12 @@ var namingVendors = vendor{"", "openai.com azure.com groq.com together.ai togeth
 var knownVendors = [...]vendor{vendorAnthropic, vendorGoogle, vendorBedrock, vendorDeepSeek, vendorFireworks, vendorMiniMax,
 	vendorMistral, vendorNVIDIA, vendorOpenRouter, vendorReplicate, vendorXAI, vendorZhipu, namingVendors}
 
-// isFrom reports whether the answer came from a vendor.
+// isFrom reports whether the answer came from v.
 func (s Source) isFrom(v vendor) bool {
 	return v.adapter != "" && s.Provider == v.adapter || s.isAt(v)
 }
 
-// isAt reports whether the line's address has a domain of a vendor.
+// isAt reports whether the line's address is in a domain of v.
 func (s Source) isAt(v vendor) bool {
 	u, err := url.Parse(s.BaseURL)
 	if err != nil {
@@ -53,9 +53,9 @@ func (s Source) isAt(v vendor) bool {
 	return false
 }
 
-// mayBeRelay reports whether the line's address belongs to no known vendor. A relay or
-// proxy may pass on the wording of any vendor with the same form, and the operator may
-// run a server there.
+// mayBeRelay reports whether the line's address belongs to no known vendor. A relay, a
+// proxy or the operator's own server there may pass on the wording of any vendor with the
+// same form.
 func (s Source) mayBeRelay() bool {
 	if s.BaseURL == "" || s.Provider != "openai" && s.Provider != "anthropic" {
 		return false
@@ -68,8 +68,8 @@ func (s Source) mayBeRelay() bool {
 	return true
 }
 
-// mayQuote reports whether a vendor's wording counts. It counts in an answer from the
-// vendor or, if the vendor has no adapter of its own, from a possible relay.
+// mayQuote reports whether the wording of v counts. The wording counts in an answer from v
+// or, if v has no adapter of its own, in an answer from a possible relay.
 func (s Source) mayQuote(v vendor) bool {
 	return v == (vendor{}) || s.isFrom(v) || v.adapter == "" && s.mayBeRelay()
 }
@@ -103,9 +103,9 @@ func (s Source) reasonOfNumber(number string) reason {
 	return reasonNone
 }
 
-// wordings lists the beginnings, in lower case, of notices without a known error name. `*` stands
-// for one word, `[redacted]` for text removed by redact. A client's field name may look like a
-// wording, so a wording about the gateway's account or a model is never proof.
+// wordings lists how notices without a known error name begin, in lower case. `*` stands for one
+// word, and `[redacted]` for text removed by redact. A client's field name may look like a wording,
+// so a wording about the gateway's account or a model is never proof.
 var wordings = [...]struct {
 	vendor vendor // the zero value matches every vendor
 	text   string
@@ -147,8 +147,8 @@ var wordings = [...]struct {
 	{vendor{}, "<400> internalerror.algo.datainspectionfailed", reasonFilter},                // Qwen
 }
 
-// reasonOfWording returns the reason for a notice's wording. An error with a
-// parameter's name ("NAME: Extra inputs are not permitted") is about the parameter.
+// reasonOfWording returns the reason shown by a notice's wording. A wording with a colon
+// ("NAME: Extra inputs are not permitted") is ignored, because it is about a parameter.
 func (s Source) reasonOfWording(n notice) reason {
 	if n.param != "" {
 		return reasonNone

@@ -16,7 +16,7 @@ func verdictOf(f *Failure) string {
 	name := map[fault.Code]string{fault.UpstreamBusy: "busy", fault.UpstreamPromptFilter: "filter", fault.ContentFilter: "output",
 		fault.UpstreamTimeout: "slow"}[f.Code]
 	switch {
-	case f.Rejection != nil && f.Elsewhere:
+	case f.Rejection != nil && f.LineSpecific:
 		return "elsewhere"
 	case f.Rejection != nil:
 		return "request"

@@ -272,7 +272,7 @@ func (h *health) takeOut(now time.Time, part LinePart, origin Origin, f *upstrea
 	h.generation++
 	*p = block{out: true, cause: f.Error(), since: now, until: now.Add(accountWait), wait: accountWait,
 		reporters: p.reporters, began: h.generation}
-	if !p.reporters.confirmed && !origin.Job && !f.Added && !h.serving.Unprobeable {
+	if !p.reporters.confirmed && !origin.Job && !f.AddedField && !h.serving.Unprobeable {
 		h.addUrgentDoubt(part, false)
 		return nil
 	}

@@ -38,14 +38,14 @@ import (
 type Options struct {
 	// Transport carries the calls of HTTP adapters. If nil, New uses exchange.NewTransport.
 	Transport http.RoundTripper
-	// Strangers is upstream.Target.Strangers for each line.
-	Strangers http.RoundTripper
+	// PublicTransport is upstream.Target.PublicTransport for each line.
+	PublicTransport http.RoundTripper
 }
 
 // Set opens adapters with one shared pool of connections. It is safe for concurrent use.
 type Set struct {
-	transport, strangers http.RoundTripper
-	keeper               credential.Keeper
+	transport, publicTransport http.RoundTripper
+	keeper                     credential.Keeper
 }
 
 // New returns a set with its own connection pool. A process should have one set and must close it.
@@ -53,17 +53,18 @@ func New(o Options) *Set {
 	if o.Transport == nil {
 		o.Transport = exchange.NewTransport()
 	}
-	return &Set{transport: o.Transport, strangers: o.Strangers}
+	return &Set{transport: o.Transport, publicTransport: o.PublicTransport}
 }
 
-// Close stops the requests for credentials and waits for them. All calls must have ended before.
+// Close stops the requests for credentials and waits for them. It must not be called before all
+// calls have ended.
 func (s *Set) Close() { s.keeper.Close() }
 
 // Open returns the adapter of a line. It opens no connection, so an adapter is cheap
 // and needs no closing. It returns an error if the provider is unknown, the base
 // address is not an http(s) URL, or CheckOptions rejects the options.
 func (s *Set) Open(t upstream.Target) (chatcall.Adapter, error) {
-	t.Strangers = s.strangers
+	t.PublicTransport = s.publicTransport
 	p, ok := providers()[t.Provider]
 	if !ok {
 		return nil, fmt.Errorf("line %s: unknown provider %q", t.Line, t.Provider)
@@ -142,10 +143,10 @@ func CheckField(t upstream.Target, task jobcall.Task, field string, omit bool) e
 		return nil
 	}
 	rule := generator.ParamRule(task)
-	if omit && !rule.Decides(field) {
+	if omit && !rule.SetsField(field) {
 		return nil
 	}
-	return rule.Refuses(field)
+	return rule.CheckName(field)
 }
 
 // Providers returns the facts for the catalog's checks, by the provider's name. The caller may

@@ -31,7 +31,7 @@ func TestLimitOfTheAccount(t *testing.T) {
 		{"replicate", "easel/flux", 429, `{"detail":"Request was throttled.","status":429}`, true},
 		{"xai", "grok-imagine-image", 429, `{"code":"rate","error":"too many requests"}`, false},
 	} {
-		_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, c.provider, c.status, c.body), task.Image(c.model))
+		_, err := jobcall.Submit(t.Context(), conformance.LineWithReply(t, c.provider, c.status, c.body), task.Image(c.model))
 		f := conformance.JobFailure(t, err)
 		if f.Health != upstream.HealthCool || f.Next != upstream.NextLater || f.AllModels != c.all {
 			t.Errorf("%s, %d %s: health %v, next %v, all models %v; want cool, %v, %v (%v)",

@@ -99,7 +99,7 @@ func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response
 	if c.Form != wire.FormMessages {
 		return nil, wrongForm(c)
 	}
-	return a.line.Send(ctx, exchange.Post{URL: a.messages, Header: a.header(c), Call: c, Ends: []string{lastEvent}})
+	return a.line.Send(ctx, exchange.Post{URL: a.messages, Header: a.header(c), Call: c, LastEvents: []string{lastEvent}})
 }
 
 // CountTokens implements chatcall.TokenCounter. Many compatible hosts do not count tokens, so an
@@ -108,7 +108,7 @@ func (a *Adapter) CountTokens(ctx context.Context, c chatcall.Call) (int64, erro
 	if c.Form != wire.FormMessages {
 		return 0, wrongForm(c)
 	}
-	body, err := a.line.Ask(ctx, exchange.Post{URL: a.count, Header: a.header(c), Call: c}, maxCountBody)
+	body, err := a.line.FetchDocument(ctx, exchange.Post{URL: a.count, Header: a.header(c), Call: c}, maxCountBody)
 	if err != nil {
 		var f *upstream.Failure
 		if errors.As(err, &f) && f.Health == upstream.HealthModel {

@@ -46,7 +46,7 @@ func Info() upstream.Info {
 }
 
 func checkOptions(options map[string]any) error {
-	return exchange.Texts(options, Provider, map[string]func(string) error{
+	return exchange.CheckTexts(options, Provider, map[string]func(string) error{
 		"image_role": exchange.OneOf(roleAuto, roleFrame, roleReference),
 	})
 }
@@ -68,7 +68,7 @@ var _ jobcall.Generator = (*Adapter)(nil)
 // exchange.Open.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return exchange.OpenAdapter(t, Info(), transport, "Authorization", func(p exchange.Plain) *Adapter {
-		return &Adapter{Plain: p, imageRole: exchange.Text(t.Options, "image_role", roleAuto)}
+		return &Adapter{Plain: p, imageRole: exchange.TextOption(t.Options, "image_role", roleAuto)}
 	})
 }
 
@@ -78,13 +78,13 @@ func (a *Adapter) Blocks(task jobcall.Task) bool { return task.Kind == upstream.
 // ParamRule implements jobcall.Generator.
 func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
 	if task.Kind == upstream.KindVideo {
-		rule := jobcall.AllBut("model", "content", "resolution", "duration", "ratio", "frames", "callback_url", "negative_prompt")
+		rule := jobcall.AllParamsExcept("model", "content", "resolution", "duration", "ratio", "frames", "callback_url", "negative_prompt")
 		if !silent.MatchString(task.Model) {
-			rule = rule.As("audio", "generate_audio")
+			rule = rule.Rename("audio", "generate_audio")
 		}
 		return rule.Roles(jobrequest.Roles()...)
 	}
-	return jobcall.AllBut("model", "prompt", "size", "response_format", "stream", "image", "n",
+	return jobcall.AllParamsExcept("model", "prompt", "size", "response_format", "stream", "image", "n",
 		"sequential_image_generation_options", "callback_url", "negative_prompt")
 }
 
@@ -93,7 +93,7 @@ func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskS
 	if task.Mask != nil {
 		return nil, upstream.Unsuitable(task.Kind, "ark takes no mask")
 	}
-	if err := task.FitPictures(maxPicture, maxInline); err != nil {
+	if err := task.CheckPictureSizes(maxPicture, maxInline); err != nil {
 		return nil, err
 	}
 	if task.Kind == upstream.KindVideo {

@@ -25,11 +25,11 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func image(change ...task.Change) jobcall.Task {
-	return task.With(task.Image("seedream-4-5-251128", task.Tier("2K"), task.Shape("16:9", 2560, 1440)), change...)
+	return task.ApplyChanges(task.Image("seedream-4-5-251128", task.Tier("2K"), task.Shape("16:9", 2560, 1440)), change...)
 }
 
 func video(change ...task.Change) jobcall.Task {
-	return task.With(task.Video("dreamina-seedance-2-0-260128"), change...)
+	return task.ApplyChanges(task.Video("dreamina-seedance-2-0-260128"), change...)
 }
 
 // fields reads a submission's body.
@@ -64,35 +64,35 @@ func TestSubmissions(t *testing.T) {
 		"pixels":     {image(task.Tier("4K"), task.Pixels(2304, 1728)), images, `{` + model + `"size":"2304x1728","stream":false}`},
 		"tier alone": {image(task.NoRatio()), images, `{` + model + `"size":"2K","stream":false}`},
 		"large tier": {image(task.NoRatio(), task.Tier("4K")), images, `{` + model + `"size":"4K","stream":false}`},
-		"from a picture": {image(task.From("a.png")), images,
+		"from a picture": {image(task.Refs("a.png")), images,
 			`{"image":"https://media.example/a.png",` + model + `"size":"2K","stream":false}`},
-		"from a picture, inline": {image(task.From("inline.webp")), images,
+		"from a picture, inline": {image(task.Refs("inline.webp")), images,
 			`{"image":"data:image/webp;base64,YWJj",` + model + `"size":"2K","stream":false}`},
-		"from pictures": {image(task.From("a.png", "inline.webp")), images,
+		"from pictures": {image(task.Refs("a.png", "inline.webp")), images,
 			`{"image":["https://media.example/a.png","data:image/webp;base64,YWJj"],` + model + `"size":"2K","stream":false}`},
 
 		"clip": {video(task.Params(`{"generate_audio":false,"seed":3}`)), tasks,
 			`{"content":[{"type":"text","text":"waves"}],"duration":5,"generate_audio":false,"model":"dreamina-seedance-2-0-260128",` +
 				`"ratio":"16:9","resolution":"720p","seed":3}`},
-		"one frame":  {video(silent, task.From("a.png")), tasks, clip("2-0-260128", "", first)},
-		"two frames": {video(silent, task.From("a.png", "inline.jpeg")), tasks, clip("2-0-260128", "", first+","+last)},
-		"a video":    {video(silent, task.From("a.png", "a.mp4")), tasks, clip("2-0-260128", "", shown+","+moves)},
-		"a frame and a ratio": {video(silent, task.From("a.png"), task.Ratio("9:16")), tasks,
+		"one frame":  {video(silent, task.Refs("a.png")), tasks, clip("2-0-260128", "", first)},
+		"two frames": {video(silent, task.Refs("a.png", "inline.jpeg")), tasks, clip("2-0-260128", "", first+","+last)},
+		"a video":    {video(silent, task.Refs("a.png", "a.mp4")), tasks, clip("2-0-260128", "", shown+","+moves)},
+		"a frame and a ratio": {video(silent, task.Refs("a.png"), task.Ratio("9:16")), tasks,
 			clip("2-0-260128", `"ratio":"9:16",`, first)},
-		"a ratio, a newer model": {video(silent, task.From("a.png"), task.Ratio("9:16"), newer), tasks,
+		"a ratio, a newer model": {video(silent, task.Refs("a.png"), task.Ratio("9:16"), newer), tasks,
 			clip("2-5-260628", `"ratio":"9:16",`, shown)},
-		"a frame, a newer model": {video(silent, task.From("a.png"), newer), tasks, clip("2-5-260628", "", first)},
+		"a frame, a newer model": {video(silent, task.Refs("a.png"), newer), tasks, clip("2-5-260628", "", first)},
 	})
 	conformance.CheckUnsuitable(t, ark.Provider, map[string]jobcall.Task{
 		"no tier of Ark": image(task.NoRatio(), task.Tier("1080p")),
-		"a video inline": video(silent, task.From("inline.mp4")),
+		"a video inline": video(silent, task.Refs("inline.mp4")),
 	})
 	conformance.CheckSubmissions(t, ark.Provider, map[string]any{"image_role": "reference"}, map[string]conformance.Submission{
-		"a reference by option": {video(silent, task.From("a.png")), tasks, clip("2-0-260128", "", shown)},
+		"a reference by option": {video(silent, task.Refs("a.png")), tasks, clip("2-0-260128", "", shown)},
 	})
 	conformance.CheckSubmissions(t, ark.Provider, map[string]any{"image_role": "frame"}, map[string]conformance.Submission{
-		"three frames": {Task: video(silent, task.From("a.png", "b.png", "c.png"))},
-		"video frame":  {Task: video(silent, task.From("a.mp4"))},
+		"three frames": {Task: video(silent, task.Refs("a.png", "b.png", "c.png"))},
+		"video frame":  {Task: video(silent, task.Refs("a.mp4"))},
 	})
 }
 
@@ -249,14 +249,14 @@ func TestUnsuitable(t *testing.T) {
 		many[i] = task.Reference("image/png", "", "")
 		many[i].Size = 9 << 20
 	}
-	conformance.CheckUnsent(t, ark.Provider, studio, map[string]conformance.Unsent{
+	conformance.CheckUnsent(t, ark.Provider, studio, map[string]conformance.UnsentTask{
 		"mask":              {Task: image(func(job *jobcall.Task) { job.Mask = &jobcall.Reference{} }), Want: pictures.Refused},
 		"picture of video":  {Task: image(task.References(clip)), Want: pictures.Refused},
 		"large picture":     {Task: image(task.References(large)), Want: pictures.Refused, Message: "10 MB"},
 		"large frame":       {Task: video(task.References(large)), Want: clips.Material, Message: "10 MB"},
 		"too much together": {Task: image(task.References(many...)), Want: pictures.Refused, Message: "together"},
-		"our own store":     {Task: image(task.References(unreadable)), Want: pictures.Refused.Then(upstream.NextLater)},
-		"a cut reference":   {Task: video(task.References(short)), Want: pictures.Refused.Then(upstream.NextLater)},
+		"our own store":     {Task: image(task.References(unreadable)), Want: pictures.Refused.WithNext(upstream.NextLater)},
+		"a cut reference":   {Task: video(task.References(short)), Want: pictures.Refused.WithNext(upstream.NextLater)},
 		"exact clip":        {Task: video(func(job *jobcall.Task) { job.Exact = true }), Want: clips.Refused},
 		"odd tier":          {Task: video(func(job *jobcall.Task) { job.Tier = "large" }), Want: clips.Refused},
 		"a param of ours":   {Task: image(task.Params(`{"size":"1K"}`)), Want: pictures.Refused},

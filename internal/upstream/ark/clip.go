@@ -42,7 +42,7 @@ func (a *Adapter) submitVideo(ctx context.Context, task jobcall.Task) (*jobcall.
 		return nil, failure
 	}
 	ticket := gjson.GetBytes(reply.Body, "id").String()
-	if !exchange.Ticket(ticket) {
+	if !exchange.IsTicket(ticket) {
 		return nil, upstream.MissingTicket("id")
 	}
 	return &jobcall.TaskStatus{Ticket: ticket}, nil
@@ -68,7 +68,7 @@ func (a *Adapter) clipBody(ctx context.Context, task jobcall.Task) (map[string]a
 	if task.Ratio != "" {
 		body["ratio"] = task.Ratio
 	}
-	task.AddFurther(body)
+	task.AddExtraParams(body)
 	return body, nil
 }
 
@@ -180,7 +180,7 @@ func readTask(kind, ticket string, reply *exchange.Reply) (*jobcall.TaskStatus, 
 	task := gjson.ParseBytes(reply.Body)
 	switch status := task.Get("status"); status.String() {
 	case "":
-		return nil, reply.Silent()
+		return nil, reply.PollFailure()
 	case "succeeded":
 		return exchange.SuccessStatus(kind, ticket, task.Get("content.video_url"), 1)
 	case "failed":

@@ -122,7 +122,7 @@ func TestEnds(t *testing.T) {
 		"lost":      {fakestudio.Behaviour{Lost: true}, clips.Gone},
 	})
 	for _, ticket := range []string{"..", "", "a/b"} {
-		_, err := conformance.LineAnswering(t, ark.Provider, 200, "").Poll(t.Context(), video(), ticket)
+		_, err := conformance.LineWithReply(t, ark.Provider, 200, "").Poll(t.Context(), video(), ticket)
 		if tr := conformance.JobFailure(t, err); tr.Job != fault.UpstreamUnstable {
 			t.Errorf("%q: %v", ticket, tr)
 		}
@@ -132,18 +132,18 @@ func TestEnds(t *testing.T) {
 func TestLostSubmissions(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{`{}`, `<html>`, `{"id":""}`, `{"id":"../x"}`, `{"id":`, ``} {
-		_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, ark.Provider, 200, body), video())
+		_, err := jobcall.Submit(t.Context(), conformance.LineWithReply(t, ark.Provider, 200, body), video())
 		if tr := conformance.JobFailure(t, err); !tr.Lost {
 			t.Errorf("%s: %v", body, tr)
 		}
 	}
 	owing := `{"error":{"code":"AccountOverdueError","message":"m"}}`
-	_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, ark.Provider, 200, owing), video())
+	_, err := jobcall.Submit(t.Context(), conformance.LineWithReply(t, ark.Provider, 200, owing), video())
 	conformance.CheckOutcome(t, "an error in a good answer", err, credential)
-	_, err = jobcall.Submit(t.Context(), conformance.LineAnswering(t, ark.Provider, 200, `{"model":"m","data":[]}`), image())
+	_, err = jobcall.Submit(t.Context(), conformance.LineWithReply(t, ark.Provider, 200, `{"model":"m","data":[]}`), image())
 	conformance.CheckOutcome(t, "no picture", err, pictures.Empty)
 	part := `{"data":[{"url":"https://x.example/1"}],"error":{"code":"InternalServiceError","message":"the rest"}}`
-	line := conformance.LineAnswering(t, ark.Provider, 200, part)
+	line := conformance.LineWithReply(t, ark.Provider, 200, part)
 	if p, err := jobcall.Submit(t.Context(), line, image()); err != nil || len(p.Results) != 1 {
 		t.Errorf("a part of a set: %+v, %v", p, err)
 	}

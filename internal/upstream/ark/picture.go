@@ -48,7 +48,7 @@ func (a *Adapter) submitImages(ctx context.Context, task jobcall.Task) (*jobcall
 	if err != nil {
 		return nil, upstream.Unsuitable(task.Kind, "params: %w", err)
 	}
-	results, failure := exchange.Several(calls, callsAtOnce, func(i int) ([]jobcall.Result, *upstream.JobFailure, bool) {
+	results, failure := exchange.CallSeveral(calls, callsAtOnce, func(i int) ([]jobcall.Result, *upstream.JobFailure, bool) {
 		return a.one(ctx, task, i, bodies)
 	})
 	if failure != nil {
@@ -64,7 +64,7 @@ func pictureBody(ctx context.Context, task jobcall.Task) (map[string]any, error)
 		return nil, err
 	}
 	body := map[string]any{"model": task.Model, "prompt": task.Prompt, "size": size, "response_format": "url", "stream": false}
-	task.AddFurther(body)
+	task.AddExtraParams(body)
 	images, err := input.Pictures(ctx, task, Provider)
 	switch len(images) {
 	case 0:

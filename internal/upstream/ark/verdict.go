@@ -30,12 +30,12 @@ func (a *Adapter) submit(ctx context.Context, kind string, body []byte, path ...
 		errObject = gjson.GetBytes(reply.Body, "error")
 	}
 	wrong := errObject.IsObject() || errObject.Type == gjson.String && errObject.Str != ""
-	if reply.Good() && read && (!wrong || gjson.GetBytes(reply.Body, `data.#(url!="")`).Exists()) {
+	if reply.OK() && read && (!wrong || gjson.GetBytes(reply.Body, `data.#(url!="")`).Exists()) {
 		return reply, "", nil
 	}
 	t = reply.SubmitFailure(kind)
 	// After a good status with an unreadable body the task may have been accepted.
-	t.Lost = reply.Good() && !wrong
+	t.Lost = reply.OK() && !wrong
 	return nil, errObject.Get("code").String(), reply.Redact(mend(kind, t, errObject, false))
 }
 

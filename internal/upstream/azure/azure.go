@@ -45,7 +45,7 @@ func Info() upstream.Info {
 	}
 }
 
-func auth(options map[string]any) string { return exchange.Text(options, "auth", authKey) }
+func auth(options map[string]any) string { return exchange.TextOption(options, "auth", authKey) }
 
 // wants lists the required options for each value of `auth`.
 var wants = map[string][]string{
@@ -53,9 +53,9 @@ var wants = map[string][]string{
 }
 
 func checkOptions(options map[string]any) error {
-	err := exchange.Texts(options, Provider, map[string]func(string) error{
+	err := exchange.CheckTexts(options, Provider, map[string]func(string) error{
 		"auth":   exchange.OneOf(authKey, authClientSecret, authWorkloadIdentity, authManagedIdentity),
-		"tenant": exchange.Word, "client_id": exchange.Word, "scope": nil, "token_file": nil, "authority": exchange.Address,
+		"tenant": exchange.CheckWord, "client_id": exchange.CheckWord, "scope": nil, "token_file": nil, "authority": exchange.CheckAddress,
 	})
 	if err != nil {
 		return err

@@ -39,12 +39,12 @@ func call(form wire.Form, stream bool) chatcall.Call {
 
 func picture() jobcall.Task {
 	return jobcall.Task{Kind: upstream.KindImage, Model: "gpt-image-2", Prompt: "a fox", Count: 1, Tier: "1K", Ratio: "1:1",
-		Width: 1024, Height: 1024, Key: "sub_1", Reading: freely}
+		Width: 1024, Height: 1024, Key: "sub_1", AcquireRead: freely}
 }
 
 func clip() jobcall.Task {
 	return jobcall.Task{Kind: upstream.KindVideo, Model: "sora-2", Prompt: "a fox runs", Count: 1, Tier: "720p", Ratio: "16:9",
-		Width: 1280, Height: 720, Seconds: 8, Key: "sub_1", Reading: freely}
+		Width: 1280, Height: 720, Seconds: 8, Key: "sub_1", AcquireRead: freely}
 }
 
 func freely(context.Context) (func(), error) { return func() {}, nil }

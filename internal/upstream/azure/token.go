@@ -30,7 +30,7 @@ func fetchToken(options map[string]any, secret string, transport http.RoundTripp
 		if err != nil { // a variable or file is missing on the node
 			return nil, credential.FetchFailure(http.StatusUnauthorized, err)
 		}
-		token, err := entra.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{exchange.Text(options, "scope", defaultScope)}})
+		token, err := entra.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{exchange.TextOption(options, "scope", defaultScope)}})
 		if err != nil {
 			return nil, rejection(auth(options), err)
 		}
@@ -41,9 +41,9 @@ func fetchToken(options map[string]any, secret string, transport http.RoundTripp
 // identity returns the Entra ID credential for the options. The library reads missing options from
 // Azure's variables (AZURE_TENANT_ID, AZURE_CLIENT_ID, AZURE_FEDERATED_TOKEN_FILE).
 func identity(options map[string]any, secret string, client *http.Client) (azcore.TokenCredential, error) {
-	text := func(name string) string { return exchange.Text(options, name, "") }
+	text := func(name string) string { return exchange.TextOption(options, name, "") }
 	common := azcore.ClientOptions{
-		Cloud:     cloud.Configuration{ActiveDirectoryAuthorityHost: exchange.Text(options, "authority", defaultAuthority)},
+		Cloud:     cloud.Configuration{ActiveDirectoryAuthorityHost: exchange.TextOption(options, "authority", defaultAuthority)},
 		Transport: client,
 		Retry:     policy.RetryOptions{MaxRetries: -1}, // the next call, or the next line, is the retry
 	}

@@ -44,12 +44,12 @@ func Info() upstream.Info {
 	}
 }
 
-func auth(options map[string]any) string { return exchange.Text(options, "auth", authKey) }
+func auth(options map[string]any) string { return exchange.TextOption(options, "auth", authKey) }
 
 func checkOptions(options map[string]any) error {
-	err := exchange.Texts(options, Provider, map[string]func(string) error{
+	err := exchange.CheckTexts(options, Provider, map[string]func(string) error{
 		"auth":   exchange.OneOf(authKey, authSigV4),
-		"region": exchange.Word, "service": exchange.Word, "access_key_id": exchange.Word, "profile": nil,
+		"region": exchange.CheckWord, "service": exchange.CheckWord, "access_key_id": exchange.CheckWord, "profile": nil,
 	})
 	switch {
 	case err != nil:
@@ -77,7 +77,7 @@ func New(t upstream.Target, transport http.RoundTripper, keeper *credential.Keep
 		if err != nil {
 			return nil, err
 		}
-		way.Also = http.StatusForbidden // the status for an expired session
+		way.RejectionStatus = http.StatusForbidden // the status for an expired session
 		transport, o.Source = way, way.Source
 	}
 	return cloud.Open(t, o, transport)

@@ -25,12 +25,12 @@ const defaultService = "bedrock"
 // fetchKeys returns the fetch of a line's signing keys: the keys in the line's options, or the keys
 // from the SDK's chain (variables, shared files, web identity, container, instance).
 func fetchKeys(options map[string]any, secret string, now func() time.Time) credential.Fetch {
-	region := exchange.Text(options, "region", "")
+	region := exchange.TextOption(options, "region", "")
 	return func(ctx context.Context) (*credential.Credential, error) {
-		keys := aws.Credentials{AccessKeyID: exchange.Text(options, "access_key_id", ""), SecretAccessKey: secret}
+		keys := aws.Credentials{AccessKeyID: exchange.TextOption(options, "access_key_id", ""), SecretAccessKey: secret}
 		if keys.AccessKeyID == "" {
 			chain, err := config.LoadDefaultConfig(ctx, config.WithRegion(region), config.WithHTTPClient(client()),
-				config.WithSharedConfigProfile(exchange.Text(options, "profile", "")), config.WithRetryMaxAttempts(1))
+				config.WithSharedConfigProfile(exchange.TextOption(options, "profile", "")), config.WithRetryMaxAttempts(1))
 			if err != nil {
 				return nil, credential.FetchFailure(http.StatusUnauthorized, err)
 			}
@@ -39,7 +39,7 @@ func fetchKeys(options map[string]any, secret string, now func() time.Time) cred
 			}
 		}
 		// A signer caches keys by their ids alone, so each credential gets its own signer.
-		sign := signature{region: region, service: exchange.Text(options, "service", defaultService), now: now, signer: v4.NewSigner()}
+		sign := signature{region: region, service: exchange.TextOption(options, "service", defaultService), now: now, signer: v4.NewSigner()}
 		got := &credential.Credential{Secrets: []string{keys.SecretAccessKey}}
 		if keys.SessionToken != "" {
 			got.Secrets = append(got.Secrets, keys.SessionToken)

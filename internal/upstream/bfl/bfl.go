@@ -70,9 +70,9 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 
 // ParamRule implements jobcall.Generator. It allows the fields on the page of the model.
 func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
-	rule := jobcall.Only(familyOf(task).params()...)
+	rule := jobcall.OnlyParams(familyOf(task).params()...)
 	if familyOf(task) == familyClip {
-		return rule.As("audio", "generate_audio").Roles(jobrequest.Roles()...)
+		return rule.Rename("audio", "generate_audio").Roles(jobrequest.Roles()...)
 	}
 	return rule
 }
@@ -85,7 +85,7 @@ func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskS
 	if task.Mask != nil && familyOf(task) != familyFill {
 		return nil, upstream.Unsuitable(task.Kind, "bfl's model %s takes no mask, flux-pro-1.0-fill does", task.Model)
 	}
-	if err := task.FitPictures(maxPicture, maxInline); err != nil {
+	if err := task.CheckPictureSizes(maxPicture, maxInline); err != nil {
 		return nil, err
 	}
 	body, err := familyOf(task).body(ctx, task)
@@ -95,7 +95,7 @@ func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskS
 	if task.Prompt != "" {
 		body["prompt"] = task.Prompt
 	}
-	task.AddFurther(body)
+	task.AddExtraParams(body)
 	return exchange.SubmitEach(max(task.Count, 1), func(i int) (string, *upstream.JobFailure, bool) { return a.one(ctx, task, body, i) })
 }
 
@@ -112,7 +112,7 @@ func (a *Adapter) one(ctx context.Context, task jobcall.Task, body map[string]an
 	if err != nil {
 		return "", upstream.AsJobFailure(err), false
 	}
-	if !reply.Good() {
+	if !reply.OK() {
 		return "", reply.SubmitFailure(task.Kind), false
 	}
 	ticket, ok := a.ticket(gjson.GetBytes(reply.Body, "polling_url").String())

@@ -21,7 +21,7 @@ import (
 func TestMask(t *testing.T) {
 	t.Parallel()
 	s := conformance.SubmitTask(t, bfl.Provider, fakestudio.NewBFL(t),
-		image(task.Model("flux-pro-1.0-fill"), task.From("inline"), task.Mask(task.PaintedMask())))
+		image(task.Model("flux-pro-1.0-fill"), task.Refs("inline"), task.Mask(task.PaintedMask())))
 	if s == nil {
 		t.Fatal("unsuitable")
 	}
@@ -45,72 +45,72 @@ func TestBodies(t *testing.T) {
 		{"pixels between steps", image(task.Shape("21:9", 1568, 670)), `{"height":656,"prompt":"a lighthouse","width":1568}`},
 		{"pixels of the user between steps", image(task.Pixels(1570, 670)), ``},
 		{"pixels of the user", image(task.Pixels(640, 480)), `{"height":480,"prompt":"a lighthouse","width":640}`},
-		{"too many pixels", image(task.Larger("4K"), task.Shape("1:1", 4096, 4096)), ``},
+		{"too many pixels", image(task.LargerTier("4K"), task.Shape("1:1", 4096, 4096)), ``},
 		{"the model's own size", image(task.NoRatio()), `{"prompt":"a lighthouse"}`},
-		{"a tier that is a little too many pixels", image(task.Larger("2K"), task.Shape("16:9", 2736, 1536)),
+		{"a tier that is a little too many pixels", image(task.LargerTier("2K"), task.Shape("16:9", 2736, 1536)),
 			`{"height":1520,"prompt":"a lighthouse","width":2720}`},
-		{"pixels of the user's that are too many", image(task.Larger("2K"), task.Pixels(2736, 1536)), ``},
-		{"a tier that is far too many pixels", image(task.Larger("4K"), task.Shape("16:9", 5472, 3072)), ``},
-		{"a paid tier without a ratio", image(task.Larger("2K"), task.NoRatio()), `{"height":2048,"prompt":"a lighthouse","width":2048}`},
-		{"pictures", image(task.From("1.png", "inline.webp")), `{"input_image":"https://media.example/1.png",` +
+		{"pixels of the user's that are too many", image(task.LargerTier("2K"), task.Pixels(2736, 1536)), ``},
+		{"a tier that is far too many pixels", image(task.LargerTier("4K"), task.Shape("16:9", 5472, 3072)), ``},
+		{"a paid tier without a ratio", image(task.LargerTier("2K"), task.NoRatio()), `{"height":2048,"prompt":"a lighthouse","width":2048}`},
+		{"pictures", image(task.Refs("1.png", "inline.webp")), `{"input_image":"https://media.example/1.png",` +
 			`"input_image_2":"data:image/webp;base64,YWJj","prompt":"a lighthouse"}`},
-		{"eight pictures", image(task.From("1.png", "2.png", "3.png", "4.png", "5.png", "6.png", "7.png", "8.png")),
+		{"eight pictures", image(task.Refs("1.png", "2.png", "3.png", "4.png", "5.png", "6.png", "7.png", "8.png")),
 			`{"input_image":"https://media.example/1.png","input_image_2":"https://media.example/2.png",` +
 				`"input_image_3":"https://media.example/3.png","input_image_4":"https://media.example/4.png",` +
 				`"input_image_5":"https://media.example/5.png","input_image_6":"https://media.example/6.png",` +
 				`"input_image_7":"https://media.example/7.png","input_image_8":"https://media.example/8.png","prompt":"a lighthouse"}`},
-		{"too many pictures", image(task.From("1.png", "2.png", "3.png", "4.png", "5.png", "6.png", "7.png", "8.png", "9.png")), ``},
-		{"a picture from a video", image(task.From("v.mp4")), ``},
-		{"a mask", image(task.From("1.png"), task.Mask(task.ParseReference("2.png"))), ``},
+		{"too many pictures", image(task.Refs("1.png", "2.png", "3.png", "4.png", "5.png", "6.png", "7.png", "8.png", "9.png")), ``},
+		{"a picture from a video", image(task.Refs("v.mp4")), ``},
+		{"a mask", image(task.Refs("1.png"), task.Mask(task.ParseReference("2.png"))), ``},
 		{"a negative prompt", image(task.Params(`{"negative_prompt":"fog"}`)), ``},
 		{"a model of tomorrow", image(task.Model("flux-9")), ``},
 		{"a path", image(task.Model("flux-2/../x")), ``},
 		{"a clip's model", image(task.Model("flux-3-video")), ``},
 		{"a picture's model", video(task.Model("flux-2-pro")), ``},
 
-		{"a name for the size", image(task.Model("flux-3-image"), task.Larger("2K")),
+		{"a name for the size", image(task.Model("flux-3-image"), task.LargerTier("2K")),
 			`{"aspect_ratio":"16:9","prompt":"a lighthouse","resolution":"2k"}`},
 		{"a small one", image(task.Model("flux-3-image"), task.Tier("768p"), task.NoRatio()),
 			`{"prompt":"a lighthouse","resolution":"768sq"}`},
-		{"no such name", image(task.Model("flux-3-image"), task.Larger("3K")), ``},
+		{"no such name", image(task.Model("flux-3-image"), task.LargerTier("3K")), ``},
 		{"no such ratio", image(task.Model("flux-3-image"), task.Shape("3:1", 1536, 512)), ``},
 		{"no pixels", image(task.Model("flux-3-image"), task.Pixels(1000, 600)), ``},
 		{"no seed", image(task.Model("flux-3-image"), task.Params(`{"seed":7}`)), ``},
-		{"pictures as a list", image(task.Model("flux-3-image"), task.From("1.png", "2.png")),
+		{"pictures as a list", image(task.Model("flux-3-image"), task.Refs("1.png", "2.png")),
 			`{"images":["https://media.example/1.png","https://media.example/2.png"],"prompt":"a lighthouse","resolution":"1k"}`},
 
-		{"kontext", image(task.Model("flux-kontext-pro"), task.From("1.png"), task.Shape("3:2", 1216, 816)),
+		{"kontext", image(task.Model("flux-kontext-pro"), task.Refs("1.png"), task.Shape("3:2", 1216, 816)),
 			`{"aspect_ratio":"3:2","input_image":"https://media.example/1.png","prompt":"a lighthouse"}`},
-		{"kontext, two", image(task.Model("flux-kontext-max"), task.From("1.png", "2.png")), ``},
-		{"kontext, larger", image(task.Model("flux-kontext-max"), task.Larger("2K")), ``},
-		{"ultra", image(task.Model("flux-pro-1.1-ultra"), task.Larger("2K")), `{"aspect_ratio":"16:9","prompt":"a lighthouse"}`},
-		{"ultra, larger", image(task.Model("flux-pro-1.1-ultra"), task.Larger("4K")), ``},
+		{"kontext, two", image(task.Model("flux-kontext-max"), task.Refs("1.png", "2.png")), ``},
+		{"kontext, larger", image(task.Model("flux-kontext-max"), task.LargerTier("2K")), ``},
+		{"ultra", image(task.Model("flux-pro-1.1-ultra"), task.LargerTier("2K")), `{"aspect_ratio":"16:9","prompt":"a lighthouse"}`},
+		{"ultra, larger", image(task.Model("flux-pro-1.1-ultra"), task.LargerTier("4K")), ``},
 		{"old", image(task.Model("flux-pro-1.1")), `{"height":768,"prompt":"a lighthouse","width":1344}`},
-		{"old, larger", image(task.Model("flux-pro-1.1"), task.Larger("2K"), task.NoRatio()), ``},
-		{"old, a picture", image(task.Model("flux-pro-1.1"), task.From("1.png")), ``},
+		{"old, larger", image(task.Model("flux-pro-1.1"), task.LargerTier("2K"), task.NoRatio()), ``},
+		{"old, a picture", image(task.Model("flux-pro-1.1"), task.Refs("1.png")), ``},
 
-		{"fill without a mask", image(task.Model("flux-pro-1.0-fill"), task.From("1.png"), task.Params(`{"seed":7,"guidance":30}`)),
+		{"fill without a mask", image(task.Model("flux-pro-1.0-fill"), task.Refs("1.png"), task.Params(`{"seed":7,"guidance":30}`)),
 			`{"guidance":30,"image":"YWJj","prompt":"a lighthouse","seed":7}`},
-		{"fill, an invalid mask", image(task.Model("flux-pro-1.0-fill"), task.From("1.png"), task.Mask(task.ParseReference("2.png"))), ``},
-		{"fill, two", image(task.Model("flux-pro-1.0-fill"), task.From("1.png", "2.png")), ``},
+		{"fill, an invalid mask", image(task.Model("flux-pro-1.0-fill"), task.Refs("1.png"), task.Mask(task.ParseReference("2.png"))), ``},
+		{"fill, two", image(task.Model("flux-pro-1.0-fill"), task.Refs("1.png", "2.png")), ``},
 		{"fill, nothing", image(task.Model("flux-pro-1.0-fill"), task.NoRatio()), ``},
-		{"fill, a ratio", image(task.Model("flux-pro-1.0-fill"), task.From("1.png"), task.Ratio("1:1")), ``},
-		{"fill, larger", image(task.Model("flux-pro-1.0-fill"), task.From("1.png"), task.Larger("2K")), ``},
+		{"fill, a ratio", image(task.Model("flux-pro-1.0-fill"), task.Refs("1.png"), task.Ratio("1:1")), ``},
+		{"fill, larger", image(task.Model("flux-pro-1.0-fill"), task.Refs("1.png"), task.LargerTier("2K")), ``},
 
 		{"clip", video(task.Params(`{"generate_audio":false}`)), `{"aspect_ratio":"16:9","duration":5,"generate_audio":false,"mode":"t2v",` +
 			`"prompt":"waves","resolution":"hd"}`},
-		{"frames", video(task.Larger("1080p"), task.From("1.png", "2.png"), task.Seconds(0)), `{"keyframes":["https://media.example/1.png",` +
+		{"frames", video(task.LargerTier("1080p"), task.Refs("1.png", "2.png"), task.Seconds(0)), `{"keyframes":["https://media.example/1.png",` +
 			`"https://media.example/2.png"],"mode":"i2v","prompt":"waves","resolution":"fhd"}`},
-		{"a video", video(task.From("v.mp4")), `{"duration":5,"mode":"v2v","prompt":"waves","resolution":"hd",` +
+		{"a video", video(task.Refs("v.mp4")), `{"duration":5,"mode":"v2v","prompt":"waves","resolution":"hd",` +
 			`"start_video":"https://media.example/v.mp4"}`},
-		{"three pictures", video(task.From("1.png", "2.png", "3.png")), ``},
-		{"a video by its role", video(task.From("reference=v.mp4")), `{"duration":5,"mode":"v2v","prompt":"waves","resolution":"hd",` +
+		{"three pictures", video(task.Refs("1.png", "2.png", "3.png")), ``},
+		{"a video by its role", video(task.Refs("reference=v.mp4")), `{"duration":5,"mode":"v2v","prompt":"waves","resolution":"hd",` +
 			`"start_video":"https://media.example/v.mp4"}`},
-		{"a picture to show", video(task.From("reference=1.png")), ``},
-		{"a first frame and a video", video(task.From("first_frame=1.png", "reference=v.mp4")), ``},
-		{"a picture and a video", video(task.From("1.png", "v.mp4")), ``},
-		{"a video of nowhere", video(task.From("inline.mp4")), ``},
-		{"a clip's tier", video(task.Larger("4K")), ``},
+		{"a picture to show", video(task.Refs("reference=1.png")), ``},
+		{"a first frame and a video", video(task.Refs("first_frame=1.png", "reference=v.mp4")), ``},
+		{"a picture and a video", video(task.Refs("1.png", "v.mp4")), ``},
+		{"a video of nowhere", video(task.Refs("inline.mp4")), ``},
+		{"a clip's tier", video(task.LargerTier("4K")), ``},
 		{"a clip's pixels", video(task.Pixels(1000, 600)), ``},
 		{"a clip's ratio", video(task.Shape("3:2", 1080, 720)), ``},
 		{"too short", video(task.Seconds(4)), ``},
@@ -243,7 +243,7 @@ func TestTaskOutcomes(t *testing.T) {
 				t.Errorf("%s, %s: %+v, want %+v", task.Kind, reason, got, want)
 			}
 		}
-		a := conformance.LineAnswering(t, bfl.Provider, 200, `{"status":"Reasoning"}`)
+		a := conformance.LineWithReply(t, bfl.Provider, 200, `{"status":"Reasoning"}`)
 		if status, err := a.Poll(t.Context(), task, "/v1/get_result?id=1"); err != nil || status.Done {
 			t.Errorf("%s: a running task: %+v, %v", task.Kind, status, err)
 		}

@@ -13,10 +13,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func image(change ...task.Change) jobcall.Task { return task.With(task.Image("flux-2-pro"), change...) }
+func image(change ...task.Change) jobcall.Task {
+	return task.ApplyChanges(task.Image("flux-2-pro"), change...)
+}
 
 func video(change ...task.Change) jobcall.Task {
-	return task.With(task.Video("flux-3-video"), change...)
+	return task.ApplyChanges(task.Video("flux-3-video"), change...)
 }
 
 func TestConformance(t *testing.T) {

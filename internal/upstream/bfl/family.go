@@ -228,7 +228,7 @@ func fillBody(ctx context.Context, task jobcall.Task) (map[string]any, error) {
 	switch {
 	case len(task.References) != 1 || !task.References[0].Image():
 		return nil, upstream.Unsuitable(task.Kind, "bfl's model %s changes one picture", task.Model)
-	case task.Ratio != "" || task.Exact || task.Larger:
+	case task.Ratio != "" || task.Exact || task.HasSmallerTier:
 		return nil, upstream.Unsuitable(task.Kind, "a picture that bfl's model %s changes in a part has its size", task.Model)
 	}
 	data, err := task.References[0].Bytes(ctx)

@@ -28,7 +28,7 @@ var polling = regexp.MustCompile(`^(https://[A-Za-z0-9.-]+)?(/[A-Za-z0-9._~-]+)+
 // sent there.
 func (a *Adapter) ticket(address string) (string, bool) {
 	ticket := address
-	if u, ok := a.Line.Own(address); ok {
+	if u, ok := a.Line.ParseOwnURL(address); ok {
 		ticket = u.RequestURI()
 	}
 	_, ok := a.address(ticket)
@@ -46,7 +46,7 @@ func (a *Adapter) address(ticket string) (*url.URL, bool) {
 	if err != nil {
 		return nil, false
 	}
-	if _, own := a.Line.Own(u.String()); own {
+	if _, own := a.Line.ParseOwnURL(u.String()); own {
 		return u, true
 	}
 	return u, isVendor(base) && isVendor(u)
@@ -79,7 +79,7 @@ func (a *Adapter) ask(ctx context.Context, task jobcall.Task, ticket string) (*j
 		word = doc.Get("state")
 	}
 	if word.Type != gjson.String || word.Str == "" {
-		return nil, reply.Silent()
+		return nil, reply.PollFailure()
 	}
 	if failure := statusFailure(task.Kind, reply, word.Str, doc.Get("details")); failure != nil {
 		return nil, reply.Redact(failure)

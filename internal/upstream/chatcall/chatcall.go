@@ -2,9 +2,8 @@
 // adapter.
 //
 // Invariants:
-//   - An adapter makes one call and never repeats the call: the loop over lines (package line) is
-//     the only retry loop. Only package credential sends a call again, once, after a rejected
-//     token.
+//   - An adapter never repeats a call, because the loop over lines (package line) is the only retry
+//     loop. Only package credential sends a call again, once, after a rejected token.
 //   - A provider gets only the body of the client's request and the headers named by Call.
 package chatcall
 
@@ -42,13 +41,13 @@ type Call struct {
 // Response is a 2xx response with the right content type: JSON for a plain call, an event stream
 // for a streamed call. The content of its body is not checked yet.
 type Response struct {
-	// Body must be closed once, also after a read error or before its end: closing cancels any work
-	// still running at the provider. upstream.ConnectionFailure turns a read error of Body into a
-	// *upstream.Failure.
+	// Body must be closed once, also after a read error or before its end, because closing cancels
+	// any work still running at the provider. upstream.ConnectionFailure turns a read error of Body
+	// into a *upstream.Failure.
 	Body io.ReadCloser
 	// ContentType is the provider's content type, with its parameters.
 	ContentType string
-	// Length is the length of Body announced by the provider, in bytes, or 0 if unknown.
+	// Length is the Content-Length in bytes, or 0 if unknown.
 	Length int64
 	// Stream is true if Body is an event stream. It equals Call.Stream.
 	Stream bool
@@ -80,7 +79,7 @@ type Secretive interface {
 // NoChat is embedded by adapters of providers without chat.
 type NoChat struct{}
 
-// Chat implements Adapter: it always fails.
+// Chat implements Adapter. It always returns an error.
 func (NoChat) Chat(context.Context, Call) (*Response, error) {
 	return nil, upstream.Fail(fault.UpstreamUnavailable, errors.New("the provider has no chat"))
 }

@@ -57,11 +57,11 @@ var (
 func Open(t upstream.Target, o Options, transport http.RoundTripper) (*Adapter, error) {
 	a := &Adapter{Source: o.Source}
 	at, err := t.BaseURL, error(nil)
-	t.BaseURL = exchange.Below(at, openAIPath)
+	t.BaseURL = exchange.AddPath(at, openAIPath)
 	if a.OpenAI, err = openai.Speak(t, o.Info, o.OpenAIKey, transport); err != nil {
 		return nil, err
 	}
-	t.BaseURL = exchange.Below(at, claudePath)
+	t.BaseURL = exchange.AddPath(at, claudePath)
 	a.claude, err = anthropic.Speak(t, o.Info, o.ClaudeKey, transport)
 	return a, err
 }

@@ -15,15 +15,15 @@ import (
 	"tollgate/internal/wire"
 )
 
-// ChatProvider is a provider of chat.
+// ChatProvider describes a provider of chat for the suite.
 type ChatProvider struct {
 	// Provider is the provider's name in the catalog.
 	Provider string
-	// Call returns the gateway's request in a form. The suite sets Stream.
+	// Call returns the gateway's request in a form. The suite sets Form and Stream.
 	Call func(form wire.Form) chatcall.Call
-	// WithoutTokenCount are the forms without a token count, if the provider counts tokens in other forms.
+	// WithoutTokenCount lists the forms without a token count.
 	WithoutTokenCount []wire.Form
-	// SimulatorOptions holds the options that simulate each behaviour, for a provider without HTTP.
+	// SimulatorOptions holds the options to simulate each behaviour, for a provider without HTTP.
 	// If nil, a fake provider simulates the behaviours.
 	SimulatorOptions map[Behaviour]map[string]any
 }
@@ -32,17 +32,17 @@ type ChatProvider struct {
 func Chat(t *testing.T, p ChatProvider) {
 	info := providerInfo(t, p.Provider)
 	if len(info.Forms) == 0 {
-		t.Fatalf("%s speaks no form", p.Provider)
+		t.Fatalf("%s has no chat forms", p.Provider)
 	}
 	t.Run("failures before an answer", p.failures)
-	t.Run("a deadline and a caller who leaves", p.ends)
-	t.Run("a stream that breaks", p.breaks)
-	t.Run("a form that it does not speak", p.unsupportedForms)
+	t.Run("a deadline and a cancelled context", p.contextEnds)
+	t.Run("a broken stream", p.brokenStreams)
+	t.Run("an unsupported form", p.unsupportedForms)
 	if p.SimulatorOptions == nil {
-		t.Run("an answer of another kind", p.otherTypes)
+		t.Run("another content type", p.otherTypes)
 		t.Run("malformed answers", p.malformed)
-		t.Run("answers without end", p.endless)
-		t.Run("nobody there", p.noListener)
+		t.Run("endless answers", p.endless)
+		t.Run("a port without a listener", p.noListener)
 	}
 }
 
@@ -60,14 +60,14 @@ func (p ChatProvider) each(t *testing.T, run func(t *testing.T, c chatcall.Call)
 	}
 }
 
-// openFor opens a line with a behaviour at the next call. arrived waits for the call. sent returns
-// the number of calls, or -1 if calls cannot be counted.
+// openFor opens a line to a provider with a behaviour. arrived waits until the provider has received
+// the call. sent returns the number of calls, or -1 if calls cannot be counted.
 func (p ChatProvider) openFor(t *testing.T, behaviour Behaviour) (a chatcall.Adapter, arrived func(), sent func() int) {
 	t.Helper()
 	if p.SimulatorOptions != nil {
 		options, ok := p.SimulatorOptions[behaviour]
-		if !ok && behaviour != Well {
-			t.Fatalf("%s simulates no behaviour %d", p.Provider, behaviour)
+		if !ok && behaviour != Succeeds {
+			t.Fatalf("%s does not simulate behaviour %d", p.Provider, behaviour)
 		}
 		return open(t, p.Provider, "", options), func() {}, func() int { return -1 }
 	}
@@ -75,7 +75,7 @@ func (p ChatProvider) openFor(t *testing.T, behaviour Behaviour) (a chatcall.Ada
 	return open(t, p.Provider, server.URL(), nil), server.WaitRequest, func() int { return len(server.Requests()) }
 }
 
-// providerReply returns a behaviour as a reply of the fake provider.
+// providerReply returns the fake provider's reply for a behaviour.
 func providerReply(behaviour Behaviour) fakeprovider.Reply {
 	switch behaviour {
 	case Stalls:
@@ -102,28 +102,28 @@ func providerReply(behaviour Behaviour) fakeprovider.Reply {
 func (p ChatProvider) failures(t *testing.T) {
 	for name, tt := range map[string]struct {
 		behaviour Behaviour
-		want      want
+		want      wantFailure
 	}{
-		"busy":         {Busy, want{fault.UpstreamBusy, upstream.HealthCool}},
-		"unauthorized": {Unauthorized, want{fault.UpstreamUnavailable, upstream.HealthCredential}},
-		"no model":     {Missing, want{fault.UpstreamUnavailable, upstream.HealthModel}},
-		"broken":       {Broken, want{fault.UpstreamUnavailable, upstream.HealthFail}},
-		"page":         {Page, want{fault.UpstreamUnavailable, upstream.HealthFail}},
-		"reset":        {Resets, want{fault.UpstreamConnectionError, upstream.HealthFail}},
+		"busy":         {Busy, wantFailure{fault.UpstreamBusy, upstream.HealthCool}},
+		"unauthorized": {Unauthorized, wantFailure{fault.UpstreamUnavailable, upstream.HealthCredential}},
+		"no model":     {Missing, wantFailure{fault.UpstreamUnavailable, upstream.HealthModel}},
+		"broken":       {Broken, wantFailure{fault.UpstreamUnavailable, upstream.HealthFail}},
+		"page":         {Page, wantFailure{fault.UpstreamUnavailable, upstream.HealthFail}},
+		"reset":        {Resets, wantFailure{fault.UpstreamConnectionError, upstream.HealthFail}},
 	} {
 		p.each(t, func(t *testing.T, c chatcall.Call) {
 			a, _, sent := p.openFor(t, tt.behaviour)
 			answer, err := a.Chat(t.Context(), c)
 			if answer != nil {
-				t.Errorf("%s: an answer came with the failure", name)
+				t.Errorf("%s: Chat returned an answer, want only an error", name)
 			}
-			f := failed(t, name, err)
+			f := asFailure(t, name, err)
 			checkFailure(t, name, f, tt.want)
 			if f.Rejection != nil || f.Final() {
-				t.Errorf("%s: there is no failover: %+v", name, f)
+				t.Errorf("%s: failure %+v, want one for which other lines are tried", name, f)
 			}
 			if tt.behaviour == Busy && f.RetryAfter <= 0 {
-				t.Errorf("%s: RetryAfter is missing", name)
+				t.Errorf("%s: RetryAfter = %s, want more than 0", name, f.RetryAfter)
 			}
 			if n := sent(); n != -1 && n != 1 {
 				t.Errorf("%s: %d calls, want 1", name, n)
@@ -132,39 +132,41 @@ func (p ChatProvider) failures(t *testing.T) {
 	}
 }
 
-// ends tests that the end of the context ends the call, with the cause in the failure.
-func (p ChatProvider) ends(t *testing.T) {
+// contextEnds tests that the end of the context ends the call, with the cause in the failure.
+func (p ChatProvider) contextEnds(t *testing.T) {
 	for cause, code := range map[error]fault.Code{context.DeadlineExceeded: fault.UpstreamTimeout, context.Canceled: fault.ClientClosed} {
 		p.each(t, func(t *testing.T, c chatcall.Call) {
-			before, cancel := context.WithCancelCause(t.Context())
+			endedCtx, cancel := context.WithCancelCause(t.Context())
 			cancel(cause)
-			a, _, _ := p.openFor(t, Well)
-			_, err := a.Chat(before, c)
-			if f := failed(t, "before", err); f.Code != code {
-				t.Errorf("before the call: %v, want %s", f, code)
+			a, _, _ := p.openFor(t, Succeeds)
+			_, err := a.Chat(endedCtx, c)
+			if f := asFailure(t, "before the call", err); f.Code != code {
+				t.Errorf("context ended before the call: failure %v, want %s", f, code)
 			}
-			while, cancel := context.WithCancelCause(t.Context())
+			waitingCtx, cancel := context.WithCancelCause(t.Context())
 			a, arrived, _ := p.openFor(t, Stalls)
 			go func() {
 				arrived()
 				cancel(cause)
 			}()
-			_, err = a.Chat(while, c)
-			if f := failed(t, "while it waits", err); f.Code != code {
-				t.Errorf("while the answer is waited for: %v, want %s", f, code)
+			_, err = a.Chat(waitingCtx, c)
+			if f := asFailure(t, "during the call", err); f.Code != code {
+				t.Errorf("context ended before the response: failure %v, want %s", f, code)
 			}
 		})
 	}
 	p.streams(t, func(t *testing.T, c chatcall.Call) {
-		p.endsInBody(t, c, context.DeadlineExceeded, fault.UpstreamTimeout)
-		p.endsInBody(t, c, context.Canceled, fault.ClientClosed)
+		p.contextEndsInBody(t, c, context.DeadlineExceeded, fault.UpstreamTimeout)
+		p.contextEndsInBody(t, c, context.Canceled, fault.ClientClosed)
 	})
 }
 
-func (p ChatProvider) endsInBody(t *testing.T, c chatcall.Call, cause error, code fault.Code) {
+// contextEndsInBody tests that the end of the context ends a read of the body, with the cause in the
+// failure.
+func (p ChatProvider) contextEndsInBody(t *testing.T, c chatcall.Call, cause error, code fault.Code) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
-	a, _, _ := p.openFor(t, Well)
+	a, _, _ := p.openFor(t, Succeeds)
 	if p.SimulatorOptions == nil {
 		server := fakeprovider.New(t, fakeprovider.Reply{Events: []string{`{"a":1}`}, End: fakeprovider.Stall})
 		a = open(t, p.Provider, server.URL(), nil)
@@ -180,11 +182,11 @@ func (p ChatProvider) endsInBody(t *testing.T, c chatcall.Call, cause error, cod
 	cancel(cause)
 	_, err = io.ReadAll(answer.Body)
 	if p.SimulatorOptions == nil && err == nil {
-		t.Fatal("the body ended like a complete one")
+		t.Fatal("reading the body returned no error, want one because the context ended")
 	}
 	if err != nil {
 		if f := upstream.ConnectionFailure(ctx, err); f.Code != code {
-			t.Errorf("in the body: %v, want %s", f, code)
+			t.Errorf("context ended in the body: failure %v, want %s", f, code)
 		}
 	}
 }
@@ -198,33 +200,34 @@ func (p ChatProvider) streams(t *testing.T, run func(t *testing.T, c chatcall.Ca
 	})
 }
 
-// breaks tests that an interrupted stream never ends like a whole stream.
-func (p ChatProvider) breaks(t *testing.T) {
+// brokenStreams tests that reading an interrupted stream returns an error.
+func (p ChatProvider) brokenStreams(t *testing.T) {
 	half := []string{`{"a":1}`, `{"b":2}`}
 	for name, reply := range map[string]fakeprovider.Reply{
-		"reset":             providerReply(Breaks),
-		"closed":            {Events: half, End: fakeprovider.Cut},
-		"half written":      {ContentType: "text/event-stream", Body: "data: {", Length: 1000},
-		"reset after head":  {ContentType: "text/event-stream", AfterHead: fakeprovider.Reset},
-		"chunk without end": {ContentType: "text/event-stream", Raw: []string{"data: {}\n\n", "data: {"}, End: fakeprovider.Cut},
+		"reset":            providerReply(Breaks),
+		"closed":           {Events: half, End: fakeprovider.Cut},
+		"half written":     {ContentType: "text/event-stream", Body: "data: {", Length: 1000},
+		"reset after head": {ContentType: "text/event-stream", AfterHead: fakeprovider.Reset},
+		"incomplete chunk": {ContentType: "text/event-stream", Raw: []string{"data: {}\n\n", "data: {"}, End: fakeprovider.Cut},
 	} {
 		if p.SimulatorOptions == nil {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				p.streams(t, func(t *testing.T, c chatcall.Call) {
-					p.broken(t, open(t, p.Provider, fakeprovider.New(t, reply).URL(), nil), c)
+					p.checkBroken(t, open(t, p.Provider, fakeprovider.New(t, reply).URL(), nil), c)
 				})
 			})
 		}
 	}
 	p.streams(t, func(t *testing.T, c chatcall.Call) {
 		a, _, _ := p.openFor(t, Breaks)
-		p.broken(t, a, c)
+		p.checkBroken(t, a, c)
 	})
 }
 
-// broken reads an interrupted response.
-func (p ChatProvider) broken(t *testing.T, a chatcall.Adapter, c chatcall.Call) {
+// checkBroken calls an adapter and fails the test if reading the response does not end with a
+// connection error.
+func (p ChatProvider) checkBroken(t *testing.T, a chatcall.Adapter, c chatcall.Call) {
 	answer, err := a.Chat(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -234,9 +237,9 @@ func (p ChatProvider) broken(t *testing.T, a chatcall.Adapter, c chatcall.Call) 
 		t.Error("the answer is not a stream")
 	}
 	if _, err = io.ReadAll(answer.Body); err == nil {
-		t.Fatal("the broken body ended like a complete one")
+		t.Fatal("reading the broken body returned no error")
 	}
-	checkFailure(t, "broken", upstream.ConnectionFailure(t.Context(), err), want{fault.UpstreamConnectionError, upstream.HealthFail})
+	checkFailure(t, "broken", upstream.ConnectionFailure(t.Context(), err), wantFailure{fault.UpstreamConnectionError, upstream.HealthFail})
 }
 
 // unsupportedForms tests that a body in an unsupported form is not sent.
@@ -251,27 +254,27 @@ func (p ChatProvider) unsupportedForms(t *testing.T) {
 		c.Form = form
 		a := open(t, p.Provider, base, nil)
 		_, err := a.Chat(t.Context(), c)
-		checkFailure(t, "chat", failed(t, "chat", err), want{fault.UpstreamUnavailable, upstream.HealthFail})
+		checkFailure(t, "chat", asFailure(t, "chat", err), wantFailure{fault.UpstreamUnavailable, upstream.HealthFail})
 		if counter, ok := a.(chatcall.TokenCounter); ok {
 			_, err := counter.CountTokens(t.Context(), c)
-			checkFailure(t, "count", failed(t, "count", err), want{fault.UpstreamUnavailable, upstream.HealthFail})
+			checkFailure(t, "count", asFailure(t, "count", err), wantFailure{fault.UpstreamUnavailable, upstream.HealthFail})
 		}
 	}
 }
 
 // otherTypes tests that a response of another content type than requested is a failure.
 func (p ChatProvider) otherTypes(t *testing.T) {
-	unavailable := want{fault.UpstreamUnavailable, upstream.HealthFail}
+	unavailable := wantFailure{fault.UpstreamUnavailable, upstream.HealthFail}
 	for name, reply := range map[string]fakeprovider.Reply{
 		"page with 200":      fakeprovider.Page(200),
 		"page with 400":      fakeprovider.Page(400),
-		"hangs up":           {Before: fakeprovider.Cut},
+		"connection closed":  {Before: fakeprovider.Cut},
 		"redirect":           {Status: 307, Header: map[string]string{"Location": "/elsewhere"}},
 		"no content type":    {ContentType: "-", Body: "hello"},
 		"plain text":         {ContentType: "text/plain", Body: "OK"},
 		"compressed":         {Header: map[string]string{"Content-Encoding": "gzip"}, Body: "\x1f\x8b"},
 		"error body cut off": {Status: 503, Length: 100, Body: `{"error":`},
-		"error without end":  {Status: 500, Body: string(make([]byte, 1<<20)), End: fakeprovider.Stall},
+		"endless error":      {Status: 500, Body: string(make([]byte, 1<<20)), End: fakeprovider.Stall},
 	} {
 		p.each(t, func(t *testing.T, c chatcall.Call) {
 			reply := reply
@@ -283,16 +286,16 @@ func (p ChatProvider) otherTypes(t *testing.T) {
 			if reply.Before == fakeprovider.Cut {
 				want.code = fault.UpstreamConnectionError
 			}
-			checkFailure(t, name, failed(t, name, err), want)
+			checkFailure(t, name, asFailure(t, name, err), want)
 		})
 	}
-	p.each(t, func(t *testing.T, c chatcall.Call) { // a stream instead of a whole answer, and vice versa
+	p.each(t, func(t *testing.T, c chatcall.Call) { // a stream instead of a JSON body, and vice versa
 		reply := fakeprovider.Reply{Body: `{"a":1}`}
 		if !c.Stream {
 			reply = fakeprovider.Reply{Events: []string{`{"a":1}`}}
 		}
 		_, err := open(t, p.Provider, fakeprovider.New(t, reply).URL(), nil).Chat(t.Context(), c)
-		checkFailure(t, "the other kind", failed(t, "the other kind", err), unavailable)
+		checkFailure(t, "stream or body", asFailure(t, "stream or body", err), unavailable)
 	})
 }
 
@@ -304,15 +307,15 @@ func (p ChatProvider) malformed(t *testing.T) {
 			p.each(t, func(t *testing.T, c chatcall.Call) {
 				a := open(t, p.Provider, serve(t, document(status, body)), nil)
 				if answer, err := a.Chat(t.Context(), c); err != nil {
-					_ = failed(t, name, err)
+					_ = asFailure(t, name, err)
 				} else if answer.Body.Close(); status != http.StatusOK || c.Stream {
-					t.Errorf("%s with %d is an answer", name, status)
+					t.Errorf("%s with status %d: Chat returned an answer, want an error", name, status)
 				}
 				if counter, ok := a.(chatcall.TokenCounter); ok && !c.Stream && !slices.Contains(p.WithoutTokenCount, c.Form) {
 					if n, err := counter.CountTokens(t.Context(), c); err == nil {
-						t.Errorf("%s with %d is %d tokens", name, status, n)
+						t.Errorf("%s with status %d: CountTokens = %d, want an error", name, status, n)
 					} else {
-						_ = failed(t, name, err)
+						_ = asFailure(t, name, err)
 					}
 				}
 			})
@@ -325,32 +328,32 @@ func (p ChatProvider) endless(t *testing.T) {
 	p.each(t, func(t *testing.T, c chatcall.Call) {
 		disconnected := make(chan struct{}, 1)
 		_, err := open(t, p.Provider, serve(t, endless(500, disconnected)), nil).Chat(t.Context(), c)
-		checkFailure(t, "error", failed(t, "error", err), want{fault.UpstreamUnavailable, upstream.HealthFail})
-		await(t, disconnected)
+		checkFailure(t, "error", asFailure(t, "error", err), wantFailure{fault.UpstreamUnavailable, upstream.HealthFail})
+		waitDisconnected(t, disconnected)
 		counter, ok := open(t, p.Provider, serve(t, endless(200, disconnected)), nil).(chatcall.TokenCounter)
 		if ok && !c.Stream && !slices.Contains(p.WithoutTokenCount, c.Form) {
 			_, err := counter.CountTokens(t.Context(), c)
-			checkFailure(t, "count", failed(t, "count", err), want{fault.UpstreamUnavailable, upstream.HealthFail})
-			await(t, disconnected)
+			checkFailure(t, "count", asFailure(t, "count", err), wantFailure{fault.UpstreamUnavailable, upstream.HealthFail})
+			waitDisconnected(t, disconnected)
 		}
 	})
 }
 
-// noListener tests a port without a listener.
+// noListener tests that a call to a port without a listener is a connection error.
 func (p ChatProvider) noListener(t *testing.T) {
 	base := fakeprovider.ClosedAddress(t)
 	p.each(t, func(t *testing.T, c chatcall.Call) {
 		_, err := open(t, p.Provider, base, nil).Chat(t.Context(), c)
-		checkFailure(t, "nobody", failed(t, "nobody", err), want{fault.UpstreamConnectionError, upstream.HealthFail})
+		checkFailure(t, "no listener", asFailure(t, "no listener", err), wantFailure{fault.UpstreamConnectionError, upstream.HealthFail})
 	})
 }
 
-// await waits until the fake has noticed that the caller disconnected.
-func await(t *testing.T, disconnected <-chan struct{}) {
+// waitDisconnected waits until the fake has noticed the disconnect of the caller.
+func waitDisconnected(t *testing.T, disconnected <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-disconnected:
 	case <-time.After(2 * time.Minute):
-		t.Error("the answer without end is still being read")
+		t.Error("the adapter still reads the endless answer after 2 minutes")
 	}
 }

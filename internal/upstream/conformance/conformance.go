@@ -4,8 +4,8 @@
 //
 // It is for tests only. Invariants:
 //   - Adapters are opened like in the gateway, through package adapters.
-//   - A case runs for every provider. The only exception is a provider without HTTP, which
-//     simulates the behaviours itself through its options.
+//   - A case runs for every provider, except for a provider without HTTP, which simulates the
+//     behaviours itself through its options.
 //   - The credential is in every error from a provider, and never in an error from an adapter.
 package conformance
 
@@ -27,12 +27,12 @@ import (
 // Secret is the credential of every line in the suite.
 const Secret = "line-credential-0123456789"
 
-// Behaviour is a provider's behaviour at the next call.
+// Behaviour is how a provider behaves at the next call.
 type Behaviour int
 
 // The behaviours. Those after Page are only for jobs.
 const (
-	Well         Behaviour = iota
+	Succeeds     Behaviour = iota
 	Stalls                 // no response until the caller disconnects
 	Resets                 // the connection is reset before a response
 	Breaks                 // the connection is reset in the middle of a stream
@@ -42,16 +42,16 @@ const (
 	Broken                 // 500
 	Page                   // 502, with a web page
 	LosesAnswer            // accepts the submission, and the connection is reset
-	BreaksPolls            // the first poll is answered with 503
+	BreaksPolls            // the response to the first poll is 503
 	Forgets                // the accepted task is unknown at the first poll
-	RefusesLink            // the first download of a result is refused
-	CutsLink               // the first download breaks off
+	RefusesLink            // the first download of a result gets an error status
+	CutsLink               // the first download is cut off
 )
 
 // open opens a line of a provider at a base address, with a new pool of connections.
 func open(t testing.TB, provider, base string, options map[string]any) chatcall.Adapter {
 	t.Helper()
-	return openBy(t, Transport(t), provider, base, options)
+	return openWith(t, Transport(t), provider, base, options)
 }
 
 // Transport returns a pool of connections for one test.
@@ -72,10 +72,10 @@ func Ask(t testing.TB, a chatcall.Adapter, c chatcall.Call) error {
 	return errors.Join(err, answer.Body.Close())
 }
 
-// openBy opens a line with all calls through transport.
-func openBy(t testing.TB, transport http.RoundTripper, provider, base string, options map[string]any) chatcall.Adapter {
+// openWith opens a line with all calls through transport.
+func openWith(t testing.TB, transport http.RoundTripper, provider, base string, options map[string]any) chatcall.Adapter {
 	t.Helper()
-	a, err := adapters.New(adapters.Options{Transport: transport, Strangers: transport}).Open(
+	a, err := adapters.New(adapters.Options{Transport: transport, PublicTransport: transport}).Open(
 		upstream.Target{Line: "main", Provider: provider, BaseURL: base, Key: Secret, Options: options})
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func openBy(t testing.TB, transport http.RoundTripper, provider, base string, op
 	return a
 }
 
-// serve starts a provider with one response to every call.
+// serve starts a server with answer as its handler.
 func serve(t testing.TB, answer http.HandlerFunc) (base string) {
 	server := httptest.NewServer(answer)
 	t.Cleanup(func() {
@@ -93,7 +93,7 @@ func serve(t testing.TB, answer http.HandlerFunc) (base string) {
 	return server.URL
 }
 
-// document answers with a status and a JSON body.
+// document returns a handler for responses with a status and a JSON body.
 func document(status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -102,7 +102,8 @@ func document(status int, body string) http.HandlerFunc {
 	}
 }
 
-// endless writes an endless document. It stops and signals left when the caller disconnects.
+// endless returns a handler that writes an endless document. When the caller disconnects, the handler
+// sends on disconnected.
 func endless(status int, disconnected chan<- struct{}) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -115,16 +116,19 @@ func endless(status int, disconnected chan<- struct{}) http.HandlerFunc {
 	}
 }
 
-// nested returns a document with too many levels; long returns one with too many values.
-func nested() string { return strings.Repeat(`{"error":[`, 20_000) }
-func long() string   { return `{"error":[` + strings.Repeat("1,", 200_000) + `1]}` }
+// tooDeep returns a document with too many levels.
+func tooDeep() string { return strings.Repeat(`{"error":[`, 20_000) }
 
-// malformed returns invalid response bodies. Some contain the credential, because a provider may
-// repeat the credential anywhere.
+// tooManyValues returns a document with too many values.
+func tooManyValues() string { return `{"error":[` + strings.Repeat("1,", 200_000) + `1]}` }
+
+// malformed returns invalid response bodies by name. Some bodies contain the credential, because a
+// provider may repeat the credential anywhere.
 func malformed() map[string]string {
 	return map[string]string{
-		"nothing": ``, "an empty object": `{}`, "a list": `[]`, "null": `null`, "a number": `7`, "a page": `<html>` + Secret,
-		"half an object": `{"id":`, "half a name": `{"i`, "no UTF-8": "{\"id\":\"\xff\xfe\"}", "too deep": nested(), "too many values": long(),
+		"an empty body": ``, "an empty object": `{}`, "a list": `[]`, "null": `null`, "a number": `7`, "a page": `<html>` + Secret,
+		"half an object": `{"id":`, "half a name": `{"i`, "no UTF-8": "{\"id\":\"\xff\xfe\"}",
+		"too deep": tooDeep(), "too many values": tooManyValues(),
 		"an error": `{"error":{"message":"bad key ` + Secret + `","type":"` + Secret + `",` +
 			`"code":"` + Secret + `","param":"` + Secret + `"}}`,
 		"an error, escaped":  `{"error":{"message":"bad key \u006c` + Secret[1:] + `","code":null}}`,
@@ -139,7 +143,7 @@ func malformed() map[string]string {
 			`"results":[{"code":"X","message":"bad key ` + Secret + `"}]}`,
 		"wrong types": `{"id":[1],"name":{},"request_id":7,"status":{"a":1},"data":"x",` +
 			`"output":7,"candidates":7,"error":null,"usage":"x"}`,
-		"another's good word": `{"ok":true,"result":{"answer":42}}`,
+		"an unrelated document": `{"ok":true,"result":{"answer":42}}`,
 	}
 }
 
@@ -153,9 +157,9 @@ func checkSecret(t testing.TB, what string, texts ...string) {
 	}
 }
 
-// failed returns an adapter's error as a failure, and fails the test if the error is not a failure,
-// is too long or contains the credential.
-func failed(t testing.TB, what string, err error) *upstream.Failure {
+// asFailure returns an adapter's error as a failure. The test fails if the error is not a failure, is
+// too long or contains the credential.
+func asFailure(t testing.TB, what string, err error) *upstream.Failure {
 	t.Helper()
 	var f *upstream.Failure
 	if !errors.As(err, &f) {
@@ -164,10 +168,10 @@ func failed(t testing.TB, what string, err error) *upstream.Failure {
 	answer := f.Fault()
 	checkSecret(t, what, f.Error(), answer.Error(), string(answer.Body()), string(answer.NativeBody()))
 	if len(f.Error()) > maxFailureText {
-		t.Errorf("%s: the failure's text has %d bytes", what, len(f.Error()))
+		t.Errorf("%s: the failure's text has %d bytes, want at most %d", what, len(f.Error()), maxFailureText)
 	}
 	if f.Code == "" || f.Cause == nil {
-		t.Errorf("%s: no code or no cause: %+v", what, f)
+		t.Errorf("%s: failure %+v, want a code and a cause", what, f)
 	}
 	return f
 }
@@ -175,14 +179,14 @@ func failed(t testing.TB, what string, err error) *upstream.Failure {
 // maxFailureText is the maximum length of a failure's text, in bytes.
 const maxFailureText = 1000
 
-// want is an expected failure.
-type want struct {
+// wantFailure is an expected failure.
+type wantFailure struct {
 	code   fault.Code
 	health upstream.Health
 }
 
-// checkFailure fails the test if a failure is not the expected failure.
-func checkFailure(t testing.TB, what string, f *upstream.Failure, w want) {
+// checkFailure fails the test if f has another code or health than w.
+func checkFailure(t testing.TB, what string, f *upstream.Failure, w wantFailure) {
 	t.Helper()
 	if f.Code != w.code || f.Health != w.health {
 		t.Errorf("%s: code %s, health %s; want %s, %s (%v)", what, f.Code, f.Health, w.code, w.health, f)

@@ -20,24 +20,23 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// MediaProvider is a provider of images and video.
+// MediaProvider describes a provider of images and video for the suite.
 type MediaProvider struct {
 	// Provider is the provider's name in the catalog.
 	Provider string
-	// Start starts a fake that accepts the tasks below. If nil, fakestudio has a fake for the
-	// provider.
+	// Start starts a fake for Tasks. If nil, the provider's fake in fakestudio is used.
 	Start func(t testing.TB) fakestudio.Fake
-	// Tasks holds tasks of a job by a name for people: at least one for each kind of the provider,
-	// and several if a kind has several kinds of calls.
+	// Tasks holds named tasks: at least one for each kind of the provider, and several if the
+	// adapter makes different calls for a kind.
 	Tasks map[string]jobcall.Task
 	// Ticket returns a valid ticket not issued by the provider.
-	Ticket func(w jobcall.Task) string
-	// Params are allowed params that contain the number 41417, or Marker.
+	Ticket func(task jobcall.Task) string
+	// Params are allowed params with Marker in a value.
 	Params string
-	// Marker is the part of Params expected at the provider; 41417 by default.
+	// Marker is the part of Params expected at the provider. If empty, it is 41417.
 	Marker string
-	// SimulatorOptions are the options to simulate each behaviour, for a provider without HTTP. If nil, the fake
-	// simulates the behaviours.
+	// SimulatorOptions holds the options to simulate each behaviour, for a provider without HTTP.
+	// If nil, the fake simulates the behaviours.
 	SimulatorOptions map[Behaviour]map[string]any
 }
 
@@ -46,26 +45,26 @@ func Media(t *testing.T, p MediaProvider) {
 	for _, kind := range providerInfo(t, p.Provider).Kinds {
 		has := func(task jobcall.Task) bool { return task.Kind == kind }
 		if kind != "chat" && !slices.ContainsFunc(slices.Collect(maps.Values(p.Tasks)), has) {
-			t.Errorf("%s makes %ss, but there is no task of that kind", p.Provider, kind)
+			t.Errorf("%s makes %ss, but Tasks has no task of that kind", p.Provider, kind)
 		}
 	}
-	t.Run("a task is done", p.done)
-	t.Run("submissions that fail", p.refused)
-	t.Run("polls that fail", p.polls)
-	t.Run("downloads that fail", p.downloads)
-	t.Run("cancelling", p.cancels)
-	t.Run("a deadline and a caller who leaves", p.ends)
+	t.Run("a successful task", p.successfulTask)
+	t.Run("failed submissions", p.failedSubmissions)
+	t.Run("failed polls", p.failedPolls)
+	t.Run("failed downloads", p.failedDownloads)
+	t.Run("cancellation", p.cancellation)
+	t.Run("a deadline and a cancelled context", p.contextEnds)
 	t.Run("params", p.params)
-	t.Run("what is not sent", p.unsent)
+	t.Run("an unknown kind", p.unknownKind)
 	t.Run("the vocabulary", p.vocabulary)
 	if p.SimulatorOptions == nil {
-		t.Run("the credential stays on the own host", p.credential)
-		t.Run("strange tickets", p.tickets)
-		t.Run("polls without a status", p.failedPolls)
-		t.Run("an answer without a name", p.missingID)
+		t.Run("no credential for other hosts", p.credential)
+		t.Run("invalid tickets", p.invalidTickets)
+		t.Run("polls without a status", p.unusablePolls)
+		t.Run("a response without an ID", p.missingID)
 		t.Run("malformed answers", p.malformed)
-		t.Run("answers without end", p.endless)
-		t.Run("nobody there", p.noListener)
+		t.Run("endless answers", p.endless)
+		t.Run("a port without a listener", p.noListener)
 	}
 }
 
@@ -74,8 +73,8 @@ func (p MediaProvider) each(t *testing.T, run func(t *testing.T, job jobcall.Tas
 	for name, job := range p.Tasks {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if job.Reading == nil {
-				job.Reading = task.Freely
+			if job.AcquireRead == nil {
+				job.AcquireRead = task.UnlimitedReads
 			}
 			job.Key = "sub_1"
 			run(t, job)
@@ -83,14 +82,14 @@ func (p MediaProvider) each(t *testing.T, run func(t *testing.T, job jobcall.Tas
 	}
 }
 
-// openFor opens a line with a behaviour at the next task. The returned studio is nil if the
-// provider does not use HTTP.
+// openFor opens a line to a provider with a behaviour at the next task. The returned fake is nil if
+// the provider does not use HTTP.
 func (p MediaProvider) openFor(t *testing.T, behaviour Behaviour) (jobcall.Generator, fakestudio.Fake) {
 	t.Helper()
 	if p.SimulatorOptions != nil {
 		options, ok := p.SimulatorOptions[behaviour]
-		if !ok && behaviour != Well {
-			t.Fatalf("%s simulates no behaviour %d", p.Provider, behaviour)
+		if !ok && behaviour != Succeeds {
+			t.Fatalf("%s does not simulate behaviour %d", p.Provider, behaviour)
 		}
 		return p.generator(t, "", options), nil
 	}
@@ -99,7 +98,7 @@ func (p MediaProvider) openFor(t *testing.T, behaviour Behaviour) (jobcall.Gener
 	return p.generator(t, studio.URL(), nil), studio
 }
 
-// start starts the fake.
+// start starts the provider's fake.
 func (p MediaProvider) start(t testing.TB) fakestudio.Fake {
 	t.Helper()
 	if p.Start != nil {
@@ -113,12 +112,12 @@ func (p MediaProvider) generator(t testing.TB, base string, options map[string]a
 	t.Helper()
 	g, ok := open(t, p.Provider, base, options).(jobcall.Generator)
 	if !ok {
-		t.Fatalf("the adapter of %s is no generator", p.Provider)
+		t.Fatalf("the adapter of %s is not a jobcall.Generator", p.Provider)
 	}
 	return g
 }
 
-// studioBehaviour returns a behaviour as a behaviour of the fake studio.
+// studioBehaviour returns the fake's behaviour for a behaviour of the suite.
 func studioBehaviour(behaviour Behaviour) fakestudio.Behaviour {
 	failing := func(status int, message string) fakestudio.Behaviour {
 		return fakestudio.Refusal(status, `{"error":{"message":"`+message+`"}}`)
@@ -148,9 +147,9 @@ func studioBehaviour(behaviour Behaviour) fakestudio.Behaviour {
 	return fakestudio.Behaviour{}
 }
 
-// failedJob returns a generator's error as a failure, and fails the test if the error is not a
-// valid failure.
-func failedJob(t testing.TB, what string, err error) *upstream.JobFailure {
+// asJobFailure returns a generator's error as a failure. The test fails if the error is not a valid
+// failure.
+func asJobFailure(t testing.TB, what string, err error) *upstream.JobFailure {
 	t.Helper()
 	var f *upstream.JobFailure
 	if !errors.As(err, &f) || f.Failure == nil {
@@ -161,39 +160,39 @@ func failedJob(t testing.TB, what string, err error) *upstream.JobFailure {
 		checkSecret(t, what, f.Rejection.Error(), string(f.Rejection.Body()))
 	}
 	if fault.LookupJob(f.Job).Code != f.Job {
-		t.Errorf("%s: a failed job cannot have the code %q", what, f.Job)
+		t.Errorf("%s: code %q, want one of a failed job", what, f.Job)
 	}
 	if f.Next < upstream.NextPoll || f.Next > upstream.NextNone || f.Cause == nil || len(f.Error()) > maxFailureText {
-		t.Errorf("%s: %+v", what, f)
+		t.Errorf("%s: failure %+v, want a valid next step, a cause and at most %d bytes of text", what, f, maxFailureText)
 	}
 	return f
 }
 
-// submit submits a task and fails the test after an error.
+// submit submits a task, which the provider must accept.
 func submit(t testing.TB, g jobcall.Generator, task jobcall.Task) *jobcall.TaskStatus {
 	t.Helper()
-	p, err := jobcall.Submit(t.Context(), g, task)
+	status, err := jobcall.Submit(t.Context(), g, task)
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkAccepted(t, g, task, p)
-	return p
+	checkAccepted(t, g, task, status)
+	return status
 }
 
 // checkAccepted fails the test if the status of a submission is inconsistent.
-func checkAccepted(t testing.TB, g jobcall.Generator, task jobcall.Task, p *jobcall.TaskStatus) {
+func checkAccepted(t testing.TB, g jobcall.Generator, task jobcall.Task, status *jobcall.TaskStatus) {
 	t.Helper()
-	if blocks := g.Blocks(task); p.Done != blocks || blocks == (p.Ticket != "") || p.Done != (len(p.Results) > 0) ||
-		len(p.Results) > task.Count || p.Wait < 0 {
-		t.Errorf("blocks %t, and the answer is %+v", blocks, p)
+	if blocks := g.Blocks(task); status.Done != blocks || blocks == (status.Ticket != "") || status.Done != (len(status.Results) > 0) ||
+		len(status.Results) > task.Count || status.Wait < 0 {
+		t.Errorf("Blocks = %t, but Submit returned %+v", blocks, status)
 	}
 }
 
-// done tests that any process can continue with only the ticket, that polls change nothing, and
-// that the results are the requested ones, each downloadable.
-func (p MediaProvider) done(t *testing.T) {
+// successfulTask tests that another process can continue a task with only the ticket, the task has
+// the requested number of results, and each result can be downloaded.
+func (p MediaProvider) successfulTask(t *testing.T) {
 	p.each(t, func(t *testing.T, task jobcall.Task) {
-		g, studio := p.openFor(t, Well)
+		g, studio := p.openFor(t, Succeeds)
 		status := submit(t, g, task)
 		address := ""
 		if studio != nil {
@@ -208,7 +207,7 @@ func (p MediaProvider) done(t *testing.T) {
 			data, kind, err := fetch(t, g, task, r)
 			if err != nil || len(data) == 0 || kind != map[string]string{"image": "image/png", "video": "video/mp4"}[task.Kind] ||
 				studio != nil && kind == "video/mp4" && !bytes.Equal(data, fakestudio.Clip()) {
-				t.Errorf("%d bytes of %q: %v", len(data), kind, err)
+				t.Errorf("downloaded %d bytes of type %q, error %v; want a whole %s", len(data), kind, err, task.Kind)
 			}
 		}
 	})
@@ -231,7 +230,7 @@ func pollUntilDone(t testing.TB, g jobcall.Generator, task jobcall.Task, status 
 func checkPolled(t testing.TB, task jobcall.Task, ticket string, status *jobcall.TaskStatus) {
 	t.Helper()
 	if status.Ticket != ticket || status.Done != (len(status.Results) > 0) || len(status.Results) > max(task.Count, 1) {
-		t.Fatalf("after a poll of %q: %+v", ticket, status)
+		t.Fatalf("Poll(%q) returned an inconsistent status %+v", ticket, status)
 	}
 }
 
@@ -240,22 +239,22 @@ func fetch(t testing.TB, g jobcall.Generator, task jobcall.Task, r jobcall.Resul
 	t.Helper()
 	file, err := g.Fetch(t.Context(), task, r)
 	if err != nil {
-		if f := failedJob(t, "fetch", err); f.Next != upstream.NextPoll {
-			t.Errorf("a failed download does not have NextPoll: %+v", f)
+		if f := asJobFailure(t, "fetch", err); f.Next != upstream.NextPoll {
+			t.Errorf("failed download: %+v, want NextPoll", f)
 		}
 		return nil, "", err
 	}
 	defer file.Body.Close()
 	data, err = io.ReadAll(file.Body)
 	if err == nil && file.Size >= 0 && file.Size != int64(len(data)) {
-		t.Errorf("%d bytes, want %d", len(data), file.Size)
+		t.Errorf("downloaded %d bytes, want Size %d", len(data), file.Size)
 	}
 	return data, file.Type, err
 }
 
-// refused tests that a status of a submission has the same meaning everywhere, a lost response sets
-// Lost, and nothing is submitted twice.
-func (p MediaProvider) refused(t *testing.T) {
+// failedSubmissions tests that an error status of a submission has the same meaning for all providers,
+// a lost response sets Lost, and nothing is submitted twice.
+func (p MediaProvider) failedSubmissions(t *testing.T) {
 	for name, tt := range map[string]struct {
 		behaviour Behaviour
 		health    upstream.Health
@@ -275,21 +274,21 @@ func (p MediaProvider) refused(t *testing.T) {
 				task.Count = 1
 				g, studio := p.openFor(t, tt.behaviour)
 				_, err := jobcall.Submit(t.Context(), g, task)
-				f := failedJob(t, name, err)
+				f := asJobFailure(t, name, err)
 				if f.Job != fault.UpstreamError || f.Health != tt.health || f.Next != tt.next || f.Lost != tt.lost {
-					t.Errorf("%+v, health %s: %v", f, f.Health, f)
+					t.Errorf("failure %+v, want health %s, next %d, lost %t (%v)", f, tt.health, tt.next, tt.lost, f)
 				}
 				if studio != nil && len(studio.Submissions()) != 1 {
-					t.Errorf("%d submissions", len(studio.Submissions()))
+					t.Errorf("%d submissions, want 1", len(studio.Submissions()))
 				}
 			})
 		})
 	}
 }
 
-// downloads tests that after a failed download the same link may work, or another poll returns a
-// new link.
-func (p MediaProvider) downloads(t *testing.T) {
+// failedDownloads tests that a failed download returns an error, and the same link works at the next
+// download.
+func (p MediaProvider) failedDownloads(t *testing.T) {
 	for name, behaviour := range map[string]Behaviour{"refused": RefusesLink, "cut": CutsLink} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -301,11 +300,11 @@ func (p MediaProvider) downloads(t *testing.T) {
 					return // the provider's results have no links
 				}
 				if data, _, err := fetch(t, g, task, status.Results[0]); err == nil {
-					t.Errorf("a bad link gave %d bytes", len(data))
+					t.Errorf("first download returned %d bytes, want an error", len(data))
 				}
 				if studio != nil {
 					if data, _, err := fetch(t, g, task, status.Results[0]); err != nil || len(data) == 0 {
-						t.Errorf("a good link: %d bytes, %v", len(data), err)
+						t.Errorf("second download returned %d bytes, error %v; want a result", len(data), err)
 					}
 				}
 			})
@@ -313,15 +312,15 @@ func (p MediaProvider) downloads(t *testing.T) {
 	}
 }
 
-// cancels tests that a failed cancellation is a failure, and that cancelling twice, or cancelling
-// an unknown task, does no harm.
-func (p MediaProvider) cancels(t *testing.T) {
+// cancellation tests that an error of Cancel is a valid failure, and cancelling twice, or with
+// unknown tickets, cancels no other task.
+func (p MediaProvider) cancellation(t *testing.T) {
 	p.polledTasks(t, func(t *testing.T, task jobcall.Task) {
-		g, studio := p.openFor(t, Well)
+		g, studio := p.openFor(t, Succeeds)
 		status := submit(t, g, task)
 		for _, ticket := range []string{status.Ticket, status.Ticket, p.Ticket(task), "", ".."} {
 			if err := g.Cancel(t.Context(), task, ticket); err != nil {
-				_ = failedJob(t, "cancel", err)
+				_ = asJobFailure(t, "cancel", err)
 			}
 		}
 		if studio == nil {
@@ -329,34 +328,34 @@ func (p MediaProvider) cancels(t *testing.T) {
 		}
 		for _, ticket := range studio.CancelledTickets() {
 			if !strings.Contains(status.Ticket, ticket) {
-				t.Errorf("cancelled %q, want %q", ticket, status.Ticket)
+				t.Errorf("cancelled task %q, want only %q", ticket, status.Ticket)
 			}
 		}
 		studio.Close()
 		if err := g.Cancel(t.Context(), task, status.Ticket); err != nil {
-			_ = failedJob(t, "cancel", err)
+			_ = asJobFailure(t, "cancel", err)
 		}
 	})
 }
 
-// ends tests that the end of the context ends every call.
-func (p MediaProvider) ends(t *testing.T) {
+// contextEnds tests that the end of the context ends every call.
+func (p MediaProvider) contextEnds(t *testing.T) {
 	for cause, code := range map[error]fault.Code{context.DeadlineExceeded: fault.UpstreamTimeout, context.Canceled: fault.ClientClosed} {
 		t.Run(string(code), func(t *testing.T) {
 			t.Parallel()
 			p.each(t, func(t *testing.T, task jobcall.Task) {
-				g, _ := p.openFor(t, Well)
+				g, _ := p.openFor(t, Succeeds)
 				status := submit(t, g, task)
-				over, cancel := context.WithCancelCause(t.Context())
+				endedCtx, cancel := context.WithCancelCause(t.Context())
 				cancel(cause)
-				_, err := jobcall.Submit(over, g, task)
-				if f := failedJob(t, "submit", err); f.Code != code {
-					t.Errorf("submit: %v", f)
+				_, err := jobcall.Submit(endedCtx, g, task)
+				if f := asJobFailure(t, "submit", err); f.Code != code {
+					t.Errorf("submit: failure %v, want %s", f, code)
 				}
 				if status.Ticket != "" {
-					_, err = g.Poll(over, task, status.Ticket)
-					if f := failedJob(t, "poll", err); f.Code != code || f.Next != upstream.NextPoll {
-						t.Errorf("poll: %+v", f)
+					_, err = g.Poll(endedCtx, task, status.Ticket)
+					if f := asJobFailure(t, "poll", err); f.Code != code || f.Next != upstream.NextPoll {
+						t.Errorf("poll: failure %+v, want %s and NextPoll", f, code)
 					}
 				}
 			})
@@ -373,59 +372,59 @@ func (p MediaProvider) ends(t *testing.T) {
 			<-r.Context().Done()
 		})
 		_, err := jobcall.Submit(ctx, p.generator(t, base, nil), task)
-		if f := failedJob(t, "submit", err); f.Code != fault.UpstreamTimeout || !f.Lost {
-			t.Errorf("submit: %+v", f)
+		if f := asJobFailure(t, "submit", err); f.Code != fault.UpstreamTimeout || !f.Lost {
+			t.Errorf("submit: failure %+v, want a timeout with Lost", f)
 		}
 	})
 }
 
-// params tests that no param replaces a field of the gateway, in any kind of task, and that allowed
+// params tests that a param named like a field of the gateway makes a task unsuitable, and allowed
 // params reach the provider.
 func (p MediaProvider) params(t *testing.T) {
 	p.each(t, func(t *testing.T, task jobcall.Task) {
 		task.Count = 1
-		g, studio := p.openFor(t, Well)
-		refused := map[string]string{"a list": `[1]`, "null": `null`, "half": `{"seed":`}
+		g, studio := p.openFor(t, Succeeds)
+		rejected := map[string]string{"a list": `[1]`, "null": `null`, "half": `{"seed":`}
 		for _, name := range []string{"model", "prompt", "n", "size", "resolution", "duration", "ratio", "aspect_ratio", "stream",
 			"image", "images", "reference_images", "references", "first_frame", "last_frame", "mask", "callback_url", "callBackUrl"} {
-			refused[name] = `{"` + name + `":"x"}`
+			rejected[name] = `{"` + name + `":"x"}`
 		}
-		for name, params := range refused {
-			with := task
-			with.Params = json.RawMessage(params)
-			_, err := jobcall.Submit(t.Context(), g, with)
-			f := failedJob(t, name, err)
+		for name, params := range rejected {
+			variant := task
+			variant.Params = json.RawMessage(params)
+			_, err := jobcall.Submit(t.Context(), g, variant)
+			f := asJobFailure(t, name, err)
 			if f.Health != upstream.HealthNone || f.Next != upstream.NextLine || f.Lost || f.Code != fault.UpstreamUnavailable {
-				t.Errorf("%s: %+v", name, f)
+				t.Errorf("%s: failure %+v, want an unsuitable task", name, f)
 			}
 		}
 		if studio != nil && len(studio.Submissions()) != 0 {
-			t.Fatalf("%d submissions with fields of the gateway's own", len(studio.Submissions()))
+			t.Fatalf("%d submissions with disallowed params, want 0", len(studio.Submissions()))
 		}
 		task.Params = json.RawMessage(p.Params)
 		submit(t, g, task)
 		if studio != nil && !bytes.Contains(studio.Submissions()[0].Body, []byte(cmp.Or(p.Marker, "41417"))) {
-			t.Errorf("%s did not arrive: %s", p.Params, studio.Submissions()[0].Body)
+			t.Errorf("params %s are not in the submission %s", p.Params, studio.Submissions()[0].Body)
 		}
 	})
 }
 
-// unsent tests that an impossible task is not sent and does not affect the line's health.
-func (p MediaProvider) unsent(t *testing.T) {
+// unknownKind tests that a task of an unknown kind is not sent and does not affect the line's health.
+func (p MediaProvider) unknownKind(t *testing.T) {
 	p.each(t, func(t *testing.T, task jobcall.Task) {
-		g, studio := p.openFor(t, Well)
+		g, studio := p.openFor(t, Succeeds)
 		task.Kind = "sound"
 		_, err := jobcall.Submit(t.Context(), g, task)
-		if f := failedJob(t, "another kind", err); f.Health != upstream.HealthNone || f.Next != upstream.NextLine || f.Lost {
-			t.Errorf("another kind: %+v", f)
+		if f := asJobFailure(t, "unknown kind", err); f.Health != upstream.HealthNone || f.Next != upstream.NextLine || f.Lost {
+			t.Errorf("unknown kind: failure %+v, want an unsuitable task", f)
 		}
 		if studio != nil && len(studio.Submissions()) != 0 {
-			t.Errorf("%d submissions", len(studio.Submissions()))
+			t.Errorf("%d submissions, want 0", len(studio.Submissions()))
 		}
 	})
 }
 
-// credential tests that no other host gets the credential, neither as the host of a result nor
+// credential tests that another host does not get the credential, neither at a result's address nor
 // after a redirect.
 func (p MediaProvider) credential(t *testing.T) {
 	other := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -440,33 +439,33 @@ func (p MediaProvider) credential(t *testing.T) {
 		g := p.generator(t, own, nil)
 		for _, address := range []string{other + "/files/1", own + "/files/1"} {
 			if data, _, err := fetch(t, g, task, jobcall.Result{Ref: address}); err != nil || string(data) != "file" {
-				t.Errorf("%s: %q, %v", address, data, err)
+				t.Errorf("Fetch(%s) = %q, %v, want %q", address, data, err, "file")
 			}
 		}
 	})
 }
 
-// tickets tests that a ticket not from the provider is not used in an address.
-func (p MediaProvider) tickets(t *testing.T) {
-	base := serve(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("a request for %s %s", r.Method, r.URL) })
+// invalidTickets tests that no call is made for an invalid ticket.
+func (p MediaProvider) invalidTickets(t *testing.T) {
+	base := serve(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("request %s %s was sent", r.Method, r.URL) })
 	p.polledTasks(t, func(t *testing.T, task jobcall.Task) {
 		g := p.generator(t, base, nil)
 		for _, ticket := range []string{"", ".", "..", "../models", "a/../b", "a?b", "a%2fb", "a b", "a\nb",
 			"a/operations/", strings.Repeat("a", 5000)} {
 			_, err := g.Poll(t.Context(), task, ticket)
-			if f := failedJob(t, ticket, err); f.Next == upstream.NextPoll {
-				t.Errorf("%.20q would be polled again", ticket)
+			if f := asJobFailure(t, ticket, err); f.Next == upstream.NextPoll {
+				t.Errorf("Poll(%.20q) failed with NextPoll, want a failed task", ticket)
 			}
 			if err := g.Cancel(t.Context(), task, ticket); err != nil {
-				_ = failedJob(t, ticket, err)
+				_ = asJobFailure(t, ticket, err)
 			}
 		}
 	})
 }
 
-// malformed tests that every response leads to a failure or a valid status, without the credential.
-// After a good response to a submission without a task ID the failure has Lost set, unless the
-// response has an error.
+// malformed tests that every response leads to a valid status or to a failure without the credential.
+// If a submission gets status 200 without a task ID and without an error, the failure must have Lost
+// set.
 func (p MediaProvider) malformed(t *testing.T) {
 	for name, body := range malformed() {
 		hasError := strings.Contains(body, "error") || strings.Contains(body, Secret)
@@ -475,21 +474,21 @@ func (p MediaProvider) malformed(t *testing.T) {
 				g := p.generator(t, serve(t, document(code, body)), nil)
 				if status, err := jobcall.Submit(t.Context(), g, task); err == nil {
 					checkAccepted(t, g, task, status)
-				} else if f := failedJob(t, name, err); code == 200 && !hasError && !g.Blocks(task) && !f.Lost {
-					t.Errorf("%s: the task may have been accepted, but Lost is not set: %+v", name, f)
+				} else if f := asJobFailure(t, name, err); code == 200 && !hasError && !g.Blocks(task) && !f.Lost {
+					t.Errorf("%s: failure %+v, want Lost, because the task may have been accepted", name, f)
 				} else if code != 200 && f.Lost {
-					t.Errorf("%s with %d: the task was rejected, but Lost is set", name, code)
+					t.Errorf("%s with status %d: Lost is set, want unset after a rejection", name, code)
 				}
 				if g.Blocks(task) {
 					return
 				}
 				if status, err := g.Poll(t.Context(), task, p.Ticket(task)); err != nil {
-					_ = failedJob(t, name, err)
+					_ = asJobFailure(t, name, err)
 				} else {
 					checkPolled(t, task, p.Ticket(task), status)
 				}
 				if err := g.Cancel(t.Context(), task, p.Ticket(task)); err != nil {
-					_ = failedJob(t, name, err)
+					_ = asJobFailure(t, name, err)
 				}
 			})
 		}
@@ -504,29 +503,29 @@ func (p MediaProvider) endless(t *testing.T) {
 			g := p.generator(t, serve(t, endless(status, disconnected)), nil)
 			task.Count = 1
 			_, err := jobcall.Submit(t.Context(), g, task)
-			_ = failedJob(t, "submit", err)
-			await(t, disconnected)
+			_ = asJobFailure(t, "submit", err)
+			waitDisconnected(t, disconnected)
 			if g.Blocks(task) {
 				continue
 			}
 			_, err = g.Poll(t.Context(), task, p.Ticket(task))
-			if f := failedJob(t, "poll", err); f.Next != upstream.NextPoll {
-				t.Errorf("poll: %+v", f)
+			if f := asJobFailure(t, "poll", err); f.Next != upstream.NextPoll {
+				t.Errorf("poll: failure %+v, want NextPoll", f)
 			}
-			await(t, disconnected)
+			waitDisconnected(t, disconnected)
 		}
 	})
 }
 
-// noListener tests that Lost is not set if nothing was sent.
+// noListener tests that a submission to a port without a listener fails without Lost.
 func (p MediaProvider) noListener(t *testing.T) {
 	p.each(t, func(t *testing.T, task jobcall.Task) {
 		studio := p.start(t)
 		base := studio.URL()
 		studio.Close()
 		_, err := jobcall.Submit(t.Context(), p.generator(t, base, nil), task)
-		if f := failedJob(t, "nobody", err); f.Lost || f.Next != upstream.NextLine || f.Health != upstream.HealthFail {
-			t.Errorf("%+v", f)
+		if f := asJobFailure(t, "no listener", err); f.Lost || f.Next != upstream.NextLine || f.Health != upstream.HealthFail {
+			t.Errorf("failure %+v, want HealthFail and NextLine without Lost", f)
 		}
 	})
 }

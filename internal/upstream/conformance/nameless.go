@@ -9,7 +9,7 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// missingID tests that a task accepted without an ID counts as lost, and that after one such
+// missingID tests that a task accepted without an ID counts as lost, and after one such
 // response no further calls are started.
 func (p MediaProvider) missingID(t *testing.T) {
 	p.each(t, func(t *testing.T, task jobcall.Task) {
@@ -23,9 +23,9 @@ func (p MediaProvider) missingID(t *testing.T) {
 			task.Count = 8
 		}
 		if _, err := jobcall.Submit(t.Context(), g, task); g.Blocks(task) || err != nil && calls.Load() == 0 {
-			return // the response contains the pictures, or the provider has no count
-		} else if f := failedJob(t, "nameless", err); !f.Lost || calls.Load() > 4 { // at most 4 concurrent calls
-			t.Errorf("%d calls, %+v", calls.Load(), f)
+			return // the response contains the pictures, or the task was rejected before a call
+		} else if f := asJobFailure(t, "missing ID", err); !f.Lost || calls.Load() > 4 { // at most 4 concurrent calls
+			t.Errorf("%d calls, failure %+v; want at most 4 calls and Lost", calls.Load(), f)
 		}
 	})
 }

@@ -14,7 +14,7 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// Outcome holds the decisions of a job's failure, for an adapter's own tables.
+// Outcome holds the compared fields of an upstream.JobFailure, for the tables of adapters' tests.
 type Outcome struct {
 	Job    fault.Code
 	Next   upstream.Next
@@ -23,13 +23,13 @@ type Outcome struct {
 	Lost   bool
 }
 
-// NewOutcome returns an outcome without a param and without Lost.
+// NewOutcome returns an outcome with an empty Param and without Lost.
 func NewOutcome(job fault.Code, next upstream.Next, health upstream.Health) Outcome {
 	return Outcome{Job: job, Next: next, Health: health}
 }
 
-// Then returns v with another next step.
-func (v Outcome) Then(next upstream.Next) Outcome {
+// WithNext returns v with another next step.
+func (v Outcome) WithNext(next upstream.Next) Outcome {
 	v.Next = next
 	return v
 }
@@ -78,52 +78,51 @@ func OutcomesOf(kind string) Outcomes {
 // failure.
 func OutcomeOf(t testing.TB, err error) Outcome {
 	t.Helper()
-	f := failedJob(t, "an outcome", err)
+	f := asJobFailure(t, "outcome", err)
 	return Outcome{f.Job, f.Next, f.Health, f.Param, f.Lost}
 }
 
-// CheckOutcome fails the test if a generator's error has another outcome.
+// CheckOutcome fails the test if a generator's error does not have the outcome want.
 func CheckOutcome(t testing.TB, what string, err error, want Outcome) {
 	t.Helper()
 	if got := OutcomeOf(t, err); got != want {
-		t.Errorf("%s: %+v, want %+v (%v)", what, got, want, err)
+		t.Errorf("%s: outcome %+v, want %+v (%v)", what, got, want, err)
 	}
 }
 
 // JobFailure returns a generator's error as a failure.
 func JobFailure(t testing.TB, err error) *upstream.JobFailure {
 	t.Helper()
-	return failedJob(t, "an error", err)
+	return asJobFailure(t, "job call", err)
 }
 
 // ChatFailure returns the error of a chat call as a failure.
 func ChatFailure(t testing.TB, err error) *upstream.Failure {
 	t.Helper()
-	return failed(t, "call", err)
+	return asFailure(t, "chat call", err)
 }
 
-// Line opens a line of a provider of images and video.
+// Line opens a line of an image or video provider.
 func Line(t testing.TB, provider, base string, options map[string]any) jobcall.Generator {
 	t.Helper()
 	return MediaProvider{Provider: provider}.generator(t, base, options)
 }
 
-// LineAnswering opens a line to a provider with one response to every call.
-func LineAnswering(t testing.TB, provider string, status int, body string) jobcall.Generator {
+// LineWithReply opens a line to a provider with one response to every call.
+func LineWithReply(t testing.TB, provider string, status int, body string) jobcall.Generator {
 	t.Helper()
 	return Line(t, provider, serve(t, document(status, body)), nil)
 }
 
-// LineScripted opens a line without a connection. The provider responds with the last arguments of
-// answer.
-func LineScripted(t testing.TB, provider string) (g jobcall.Generator, answer func(body []byte, status int)) {
+// LineWithScript opens a line without a connection. Every call gets the response last set with answer.
+func LineWithScript(t testing.TB, provider string) (g jobcall.Generator, answer func(body []byte, status int)) {
 	t.Helper()
 	var last script
-	a := openBy(t, &last, provider, "http://127.0.0.1", nil)
+	a := openWith(t, &last, provider, "http://127.0.0.1", nil)
 	return a.(jobcall.Generator), func(body []byte, status int) { last = script{body, status} }
 }
 
-// script is a provider with one response to every call.
+// script is a transport with one response for every call.
 type script struct {
 	body   []byte
 	status int
@@ -135,7 +134,7 @@ func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
 		Body: io.NopCloser(bytes.NewReader(s.body)), Request: r}, nil
 }
 
-// SubmitAndPoll submits a task and polls it to its end, possibly a failure.
+// SubmitAndPoll submits a task and polls until the task is done or has failed.
 func SubmitAndPoll(t testing.TB, g jobcall.Generator, task jobcall.Task) (*jobcall.TaskStatus, error) {
 	t.Helper()
 	status, err := jobcall.Submit(t.Context(), g, task)
@@ -145,7 +144,7 @@ func SubmitAndPoll(t testing.TB, g jobcall.Generator, task jobcall.Task) (*jobca
 	return PollToEnd(t, g, task, status.Ticket)
 }
 
-// PollToEnd polls a task to its end, possibly a failure.
+// PollToEnd polls until the task is done or has failed.
 func PollToEnd(t testing.TB, g jobcall.Generator, task jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
 	t.Helper()
 	for range 20 {
@@ -157,7 +156,7 @@ func PollToEnd(t testing.TB, g jobcall.Generator, task jobcall.Task, ticket stri
 			return status, nil
 		}
 	}
-	t.Fatal("the task does not end")
+	t.Fatal("the task is still running after 20 polls")
 	return nil, nil
 }
 
@@ -173,32 +172,32 @@ func Fetch(t testing.TB, g jobcall.Generator, task jobcall.Task, r jobcall.Resul
 
 // OutcomeAfter returns the outcome of a task after a behaviour of a fake. The task must fail, at its
 // submission or later.
-func OutcomeAfter(t testing.TB, provider string, studio fakestudio.Fake, how fakestudio.Behaviour, task jobcall.Task) Outcome {
+func OutcomeAfter(t testing.TB, provider string, studio fakestudio.Fake, behaviour fakestudio.Behaviour, task jobcall.Task) Outcome {
 	t.Helper()
-	studio.Expect(how)
+	studio.Expect(behaviour)
 	_, err := SubmitAndPoll(t, Line(t, provider, studio.URL(), nil), task)
 	return OutcomeOf(t, err)
 }
 
 // Case is a behaviour of a fake and the expected outcome of a task.
 type Case = struct {
-	How  fakestudio.Behaviour
-	Want Outcome
+	Behaviour fakestudio.Behaviour
+	Want      Outcome
 }
 
-// CheckOutcomes checks the outcome of a task after each behaviour of a new fake. The task must be
-// submitted once.
+// CheckOutcomes checks the outcome of a task for each behaviour, with a new fake per case. The task
+// must be submitted once.
 func CheckOutcomes(t *testing.T, provider string, task jobcall.Task, cases map[string]Case) {
 	t.Helper()
 	for name, tt := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			studio := fakestudio.ProviderOf(t, provider).Open(t)
-			if got := OutcomeAfter(t, provider, studio, tt.How, task); got != tt.Want {
-				t.Errorf("%+v, want %+v", got, tt.Want)
+			if got := OutcomeAfter(t, provider, studio, tt.Behaviour, task); got != tt.Want {
+				t.Errorf("outcome %+v, want %+v", got, tt.Want)
 			}
 			if n := len(studio.Submissions()); n != 1 {
-				t.Errorf("%d submissions", n)
+				t.Errorf("%d submissions, want 1", n)
 			}
 		})
 	}
@@ -209,7 +208,7 @@ func CheckFailures(t *testing.T, provider string, task jobcall.Task, cases []Cas
 	t.Helper()
 	named := map[string]Case{}
 	for _, tt := range cases {
-		name := fmt.Sprintf("%d %s%s", tt.How.Status, tt.How.Body, tt.How.Failure)
+		name := fmt.Sprintf("%d %s%s", tt.Behaviour.Status, tt.Behaviour.Body, tt.Behaviour.Failure)
 		if _, twice := named[name]; twice {
 			t.Fatalf("two cases are called %q", name)
 		}
@@ -231,17 +230,17 @@ type Reply = struct {
 func CheckReplies(t *testing.T, provider string, task jobcall.Task, replies []Reply) {
 	t.Helper()
 	for _, r := range replies {
-		_, err := jobcall.Submit(t.Context(), LineAnswering(t, provider, r.Status, r.Body), task)
+		_, err := jobcall.Submit(t.Context(), LineWithReply(t, provider, r.Status, r.Body), task)
 		got, message := OutcomeOf(t, err), JobFailure(t, err).UserMessage()
 		if got != r.Want || !strings.Contains(message, r.Message) {
-			t.Errorf("%s, %d %s: %+v, want %+v; message %q", task.Kind, r.Status, r.Body, got, r.Want, message)
+			t.Errorf("%s, %d %s: outcome %+v, want %+v; message %q, want %q", task.Kind, r.Status, r.Body, got, r.Want, message, r.Message)
 		}
 	}
 }
 
 // KindsCase is a behaviour of a fake and the expected outcomes of an image and a video.
 type KindsCase = struct {
-	How          fakestudio.Behaviour
+	Behaviour    fakestudio.Behaviour
 	Image, Video Outcome
 }
 
@@ -250,13 +249,13 @@ func CheckKinds(t *testing.T, provider string, image, video jobcall.Task, cases 
 	t.Helper()
 	images, videos := map[string]Case{}, map[string]Case{}
 	for name, tt := range cases {
-		images["image, "+name], videos["video, "+name] = Case{tt.How, tt.Image}, Case{tt.How, tt.Video}
+		images["image, "+name], videos["video, "+name] = Case{tt.Behaviour, tt.Image}, Case{tt.Behaviour, tt.Video}
 	}
 	CheckOutcomes(t, provider, image, images)
 	CheckOutcomes(t, provider, video, videos)
 }
 
-// FuzzAnswers fuzzes the responses of a provider: every response must lead to a failure or a valid
+// FuzzAnswers fuzzes the responses of a provider. Every response must lead to a valid failure or a valid
 // status. Each seed is tried with a good status and with error statuses.
 func FuzzAnswers(f *testing.F, provider, ticket string, tasks []jobcall.Task, seeds ...string) {
 	for _, seed := range append(seeds, ``, `{`, `<html>`, `{"error":{"code":5}}`, `{"detail":[{"msg":7}]}`) {
@@ -268,19 +267,19 @@ func FuzzAnswers(f *testing.F, provider, ticket string, tasks []jobcall.Task, se
 		if code < 200 || code > 599 {
 			return
 		}
-		g := LineAnswering(t, provider, code, body)
+		g := LineWithReply(t, provider, code, body)
 		for _, task := range tasks {
 			status, err := jobcall.Submit(t.Context(), g, task)
 			if err == nil {
 				checkAccepted(t, g, task, status)
 			} else {
-				_ = failedJob(t, body, err)
+				_ = asJobFailure(t, body, err)
 			}
 			if g.Blocks(task) {
 				continue
 			}
 			if status, err = g.Poll(t.Context(), task, ticket); err != nil {
-				_ = failedJob(t, body, err)
+				_ = asJobFailure(t, body, err)
 			} else {
 				checkPolled(t, task, ticket, status)
 			}

@@ -8,7 +8,7 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// polledTasks runs a case for the polled tasks.
+// polledTasks runs a case for each polled task.
 func (p MediaProvider) polledTasks(t *testing.T, run func(t *testing.T, task jobcall.Task)) {
 	p.each(t, func(t *testing.T, task jobcall.Task) {
 		if g := p.generator(t, "http://127.0.0.1:9", nil); !g.Blocks(task) {
@@ -17,9 +17,9 @@ func (p MediaProvider) polledTasks(t *testing.T, run func(t *testing.T, task job
 	})
 }
 
-// failedPolls tests that a task continues after a poll with an error status, or without a status of
-// the task.
-func (p MediaProvider) failedPolls(t *testing.T) {
+// unusablePolls tests that a task continues after a poll with an error status, or with a body that does
+// not have the task's status.
+func (p MediaProvider) unusablePolls(t *testing.T) {
 	p.polledTasks(t, func(t *testing.T, job jobcall.Task) {
 		job.Count = 1
 		for status, health := range map[int]upstream.Health{429: upstream.HealthCool, 500: upstream.HealthFail,
@@ -29,36 +29,36 @@ func (p MediaProvider) failedPolls(t *testing.T) {
 			g := p.generator(t, studio.URL(), nil)
 			task := submit(t, g, job)
 			_, err := g.Poll(t.Context(), job, task.Ticket)
-			if f := failedJob(t, "a status", err); f.Next != upstream.NextPoll || f.Health != health {
-				t.Errorf("%d: %+v, health %s", status, f, f.Health)
+			if f := asJobFailure(t, "error status", err); f.Next != upstream.NextPoll || f.Health != health {
+				t.Errorf("status %d: failure %+v, want NextPoll and health %s", status, f, health)
 			}
 			pollUntilDone(t, g, job, task)
 		}
 		for _, body := range []string{`{}`, `<html>`, `{"error":{"code":"InternalServiceError","message":"m"}}`, `{"id":"x","status"`, ``, `[]`} {
 			for _, status := range []int{200, 404, 500} {
-				task, err := LineAnswering(t, p.Provider, status, body).Poll(t.Context(), job, p.Ticket(job))
+				task, err := LineWithReply(t, p.Provider, status, body).Poll(t.Context(), job, p.Ticket(job))
 				if err == nil {
 					if task.Done {
-						t.Errorf("%d %s: the task is done", status, body)
+						t.Errorf("%d %s: the task is done, want it running", status, body)
 					}
-				} else if f := failedJob(t, body, err); f.Next != upstream.NextPoll && (status != 404 || body == "<html>") {
-					t.Errorf("%d %s: %+v", status, body, f)
+				} else if f := asJobFailure(t, body, err); f.Next != upstream.NextPoll && (status != 404 || body == "<html>") {
+					t.Errorf("%d %s: failure %+v, want NextPoll", status, body, f)
 				}
 			}
 		}
 	})
 }
 
-// polls tests that a failed poll does not end the task, unless the provider does not know the task.
-// Count is 1, because the tasks of several images would continue independently.
-func (p MediaProvider) polls(t *testing.T) {
+// failedPolls tests that a failed poll does not end the task, unless the provider does not know the task.
+// Count is 1, because several images may be separate tasks at the provider.
+func (p MediaProvider) failedPolls(t *testing.T) {
 	p.polledTasks(t, func(t *testing.T, task jobcall.Task) {
 		task.Count = 1
 		g, studio := p.openFor(t, BreaksPolls)
 		status := submit(t, g, task)
 		_, err := g.Poll(t.Context(), task, status.Ticket)
-		if f := failedJob(t, "not now", err); f.Next != upstream.NextPoll {
-			t.Errorf("a failed poll: %+v", f)
+		if f := asJobFailure(t, "failed poll", err); f.Next != upstream.NextPoll {
+			t.Errorf("failed poll: %+v, want NextPoll", f)
 		}
 		if studio != nil {
 			pollUntilDone(t, g, task, status)
@@ -66,14 +66,14 @@ func (p MediaProvider) polls(t *testing.T) {
 		g, studio = p.openFor(t, Forgets)
 		status = submit(t, g, task)
 		_, err = g.Poll(t.Context(), task, status.Ticket)
-		if f := failedJob(t, "forgotten", err); f.Job != OutcomesOf(task.Kind).Gone.Job || f.Next != upstream.NextLine {
-			t.Errorf("a forgotten task: %+v", f)
+		if f := asJobFailure(t, "unknown task", err); f.Job != OutcomesOf(task.Kind).Gone.Job || f.Next != upstream.NextLine {
+			t.Errorf("unknown task: failure %+v, want code %s and NextLine", f, OutcomesOf(task.Kind).Gone.Job)
 		}
 		if studio != nil {
 			studio.Close()
 			_, err = g.Poll(t.Context(), task, status.Ticket)
-			if f := failedJob(t, "closed", err); f.Next != upstream.NextPoll || f.Health != upstream.HealthFail {
-				t.Errorf("an unreachable provider: %+v", f)
+			if f := asJobFailure(t, "unreachable provider", err); f.Next != upstream.NextPoll || f.Health != upstream.HealthFail {
+				t.Errorf("unreachable provider: failure %+v, want NextPoll and HealthFail", f)
 			}
 		}
 	})

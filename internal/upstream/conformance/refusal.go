@@ -11,42 +11,42 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// Unsent is a task to be rejected by the adapter before a call, with the expected outcome and a
-// part of the message.
-type Unsent struct {
+// UnsentTask is a task that the adapter must reject before a call, with the expected outcome and a part
+// of the message.
+type UnsentTask struct {
 	Task    jobcall.Task
 	Want    Outcome
 	Message string
 }
 
-// CheckUnsent fails the test if one of the tasks is not refused, or is sent.
-func CheckUnsent(t *testing.T, provider string, studio fakestudio.Fake, tasks map[string]Unsent) {
+// CheckUnsent fails the test if one of the tasks is accepted or sent.
+func CheckUnsent(t *testing.T, provider string, studio fakestudio.Fake, tasks map[string]UnsentTask) {
 	t.Helper()
 	g := Line(t, provider, studio.URL(), nil)
 	for name, tt := range tasks {
 		_, err := jobcall.Submit(t.Context(), g, tt.Task)
 		CheckOutcome(t, name, err, tt.Want)
 		if f := JobFailure(t, err); f.Lost || !strings.Contains(f.Message, tt.Message) {
-			t.Errorf("%s: %+v: %v", name, f, f)
+			t.Errorf("%s: failure %+v, message %q; want %q without Lost", name, f, f.Message, tt.Message)
 		}
 	}
 	if n := len(studio.Submissions()); n != 0 {
-		t.Errorf("%d tasks were sent", n)
+		t.Errorf("%d tasks were sent, want 0", n)
 	}
 }
 
 // CheckUnsuitable is CheckUnsent for tasks that the line cannot express.
 func CheckUnsuitable(t *testing.T, provider string, tasks map[string]jobcall.Task) {
 	t.Helper()
-	unsent := map[string]Unsent{}
+	unsent := map[string]UnsentTask{}
 	for name, task := range tasks {
-		unsent[name] = Unsent{Task: task, Want: OutcomesOf(task.Kind).Refused}
+		unsent[name] = UnsentTask{Task: task, Want: OutcomesOf(task.Kind).Refused}
 	}
 	CheckUnsent(t, provider, fakestudio.ProviderOf(t, provider).Open(t), unsent)
 }
 
-// CheckCancel tests a provider unable to cancel running tasks: a waiting task is cancelled,
-// cancelling a running task returns an error, and cancelling an unknown ticket returns nil.
+// CheckCancel tests the cancellation of tasks at a provider that cannot cancel running tasks. Cancel
+// must cancel a waiting task, return an error for a running task, and return nil for an unknown ticket.
 func CheckCancel(t *testing.T, provider string, studio fakestudio.Fake, task jobcall.Task, unknown ...string) {
 	t.Helper()
 	g := Line(t, provider, studio.URL(), nil)
@@ -61,15 +61,15 @@ func CheckCancel(t *testing.T, provider string, studio fakestudio.Fake, task job
 		t.Error(err)
 	}
 	if err := g.Cancel(t.Context(), task, running.Ticket); err == nil {
-		t.Error("a running task was cancelled")
+		t.Error("cancelling a running task returned no error")
 	}
 	for _, ticket := range append(unknown, "", "..") {
 		if err := g.Cancel(t.Context(), task, ticket); err != nil {
-			t.Errorf("%q: %v", ticket, err)
+			t.Errorf("Cancel(%q) = %v, want nil", ticket, err)
 		}
 	}
 	if got := studio.CancelledTickets(); len(got) != 1 || got[0] != waiting.Ticket {
-		t.Errorf("cancelled %v", got)
+		t.Errorf("cancelled tickets %v, want [%s]", got, waiting.Ticket)
 	}
 }
 
@@ -79,7 +79,7 @@ func CheckInvalidOptions(t *testing.T, info upstream.Info, cases map[string]map[
 	t.Helper()
 	for want, options := range cases {
 		if err := info.CheckOptions(options); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%v: %v, want %s", options, err, want)
+			t.Errorf("CheckOptions(%v) = %v, want an error that begins with %q", options, err, want)
 		}
 	}
 }
@@ -90,10 +90,11 @@ type OptionsCase struct {
 	Message string
 }
 
-// CheckOptions opens lines of a provider with options, and a line with an invalid address.
+// CheckOptions tests that lines of a provider open if their options are valid, and a line with an
+// invalid address does not open.
 func CheckOptions(t *testing.T, provider string, lines map[string]OptionsCase) {
 	t.Helper()
-	set := adapters.New(adapters.Options{Transport: http.DefaultTransport, Strangers: http.DefaultTransport})
+	set := adapters.New(adapters.Options{Transport: http.DefaultTransport, PublicTransport: http.DefaultTransport})
 	t.Cleanup(set.Close)
 	line := upstream.Target{Line: "main", Provider: provider, BaseURL: "http://host", Key: Secret}
 	for name, tt := range lines {
@@ -101,11 +102,11 @@ func CheckOptions(t *testing.T, provider string, lines map[string]OptionsCase) {
 		_, err := set.Open(line)
 		if (err != nil) != (tt.Message != "") || err != nil && (!strings.Contains(err.Error(), tt.Message) || !strings.Contains(err.Error(),
 			"main")) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: Open returned %v, want an error with %q (empty: none) and the line's name", name, err, tt.Message)
 		}
 	}
 	line.Options, line.BaseURL = nil, "ftp://host"
 	if _, err := set.Open(line); err == nil {
-		t.Errorf("a line with the base URL %s was opened", line.BaseURL)
+		t.Errorf("Open accepted the base URL %s, want an error", line.BaseURL)
 	}
 }

@@ -36,9 +36,9 @@ func CheckSubmissions(t *testing.T, provider string, options map[string]any, cas
 			s := submitTask(t, name, Line(t, provider, studio.URL(), options), studio, tt.Task)
 			switch {
 			case s == nil && tt.Body != "":
-				t.Errorf("the task is unsuitable, want %s\n%s", tt.Path, tt.Body)
+				t.Errorf("the task was not sent, want %s\n%s", tt.Path, tt.Body)
 			case s != nil && (tt.Body == "" || s.Path != tt.Path || bodyText(t, s) != tt.Body):
-				t.Errorf("%s\n%s, want %s\n%s", s.Path, bodyText(t, s), tt.Path, tt.Body)
+				t.Errorf("sent %s\n%s, want %s\n%s", s.Path, bodyText(t, s), tt.Path, tt.Body)
 			}
 		})
 	}
@@ -64,9 +64,9 @@ func CheckBodies(t *testing.T, provider string, path func(task jobcall.Task) str
 	CheckSubmissions(t, provider, nil, submissions)
 }
 
-// SubmitTask submits a task to a fake, which must accept the task, and returns the only submission, with
-// the line's credential in a header. It returns nil if the task or a reference is unsuitable and
-// nothing was sent.
+// SubmitTask submits a task to a fake, which must accept the task, and returns the submission. The test
+// fails if there is not exactly one submission with the line's credential in a header. SubmitTask
+// returns nil if the task or a reference is unsuitable and nothing was sent.
 func SubmitTask(t testing.TB, provider string, studio fakestudio.Fake, task jobcall.Task) *fakestudio.Submission {
 	t.Helper()
 	return submitTask(t, "the task", Line(t, provider, studio.URL(), nil), studio, task)
@@ -80,12 +80,12 @@ func submitTask(t testing.TB, what string, g jobcall.Generator, studio fakestudi
 	if err != nil {
 		known, v := OutcomesOf(task.Kind), OutcomeOf(t, err)
 		if v != known.Refused && v != known.Material || len(submissions) > 0 {
-			t.Errorf("%s is not unsuitable: %+v, %d submissions, %v", what, v, len(submissions), err)
+			t.Errorf("%s: outcome %+v, %d submissions, want an unsuitable task (%v)", what, v, len(submissions), err)
 		}
 		return nil
 	}
 	if len(submissions) != 1 {
-		t.Fatalf("%s: %d submissions", what, len(submissions))
+		t.Fatalf("%s: %d submissions, want 1", what, len(submissions))
 	}
 	if !hasCredential(submissions[0].Header) {
 		t.Errorf("%s: no credential in %v", what, submissions[0].Header)
@@ -133,15 +133,15 @@ func Pixels(t testing.TB, mask []byte) string {
 			case color.Gray{Y: 0xFF}:
 				text += "."
 			default:
-				t.Errorf("a third colour: %v", img.At(x, y))
+				t.Errorf("pixel %d,%d has colour %v, want black or white", x, y, img.At(x, y))
 			}
 		}
 	}
 	return text
 }
 
-// Form returns the form of a submission. A file is represented by its bytes, and fields with the
-// same name are joined.
+// Form returns the form fields of a submission. The value of a file is its bytes. The values of fields
+// with the same name are joined.
 func Form(t testing.TB, s *fakestudio.Submission) map[string]string {
 	t.Helper()
 	_, head, err := mime.ParseMediaType(s.Header.Get("Content-Type"))

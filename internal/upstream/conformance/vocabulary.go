@@ -12,19 +12,19 @@ import (
 	"tollgate/internal/wire/jobrequest"
 )
 
-// vocabulary tests that the fields common to all models are sent to the provider or make the task
-// unsuitable, and are never dropped or confused.
+// vocabulary tests that a field common to all models is sent to the provider or makes the task
+// unsuitable, and different values lead to different submissions.
 func (p MediaProvider) vocabulary(t *testing.T) {
 	p.each(t, func(t *testing.T, task jobcall.Task) {
 		task.Count = 1
 		for name, params := range map[string]string{"seed": `{"seed":41417}`, "negative_prompt": `{"negative_prompt":"no 41417 dogs"}`} {
-			with := task
-			with.Params = json.RawMessage(params)
-			if body := p.submission(t, name, with); body != nil && !bytes.Contains(body, []byte("41417")) {
-				t.Errorf("%s was dropped: %s", name, body)
+			variant := task
+			variant.Params = json.RawMessage(params)
+			if body := p.submission(t, name, variant); body != nil && !bytes.Contains(body, []byte("41417")) {
+				t.Errorf("%s is not in the submission %s", name, body)
 			}
 		}
-		p.tellsApart(t, task, "sound", map[string]func(*jobcall.Task){
+		p.checkDistinct(t, task, "sound", map[string]func(*jobcall.Task){
 			"on":  func(task *jobcall.Task) { task.Params = json.RawMessage(`{"audio":true}`) },
 			"off": func(task *jobcall.Task) { task.Params = json.RawMessage(`{"audio":false}`) },
 		})
@@ -46,7 +46,7 @@ func (p MediaProvider) vocabulary(t *testing.T) {
 				}
 			}
 		}
-		p.tellsApart(t, task, "references", cases)
+		p.checkDistinct(t, task, "references", cases)
 	})
 }
 
@@ -57,26 +57,26 @@ func picture(n int, role string) jobcall.Reference {
 	return r
 }
 
-// tellsApart submits a task with each change and fails the test if two submissions are the same.
-func (p MediaProvider) tellsApart(t *testing.T, task jobcall.Task, what string, changes map[string]func(*jobcall.Task)) {
+// checkDistinct submits a task with each change and fails the test if two submissions are the same.
+func (p MediaProvider) checkDistinct(t *testing.T, task jobcall.Task, what string, changes map[string]func(*jobcall.Task)) {
 	t.Helper()
 	seen := map[string]string{}
 	for name, change := range changes {
-		with := task
-		change(&with)
-		body := p.submission(t, what+" "+name, with)
+		variant := task
+		change(&variant)
+		body := p.submission(t, what+" "+name, variant)
 		if other, twice := seen[string(body)]; twice && body != nil {
-			t.Errorf("%s: %s and %s are the same to the provider: %.500s", what, name, other, body)
+			t.Errorf("%s: %s and %s lead to the same submission %.500s", what, name, other, body)
 		}
 		seen[string(body)] = name
 	}
 }
 
-// submission submits a task and returns the path and body at the provider, or nil if the task is
-// unsuitable or the provider is without HTTP.
+// submission submits a task and returns the submission's path and body, or nil if the task is unsuitable
+// or the provider does not use HTTP.
 func (p MediaProvider) submission(t *testing.T, what string, task jobcall.Task) []byte {
 	t.Helper()
-	g, studio := p.openFor(t, Well)
+	g, studio := p.openFor(t, Succeeds)
 	if studio == nil {
 		_, _ = jobcall.Submit(t.Context(), g, task)
 		return nil

@@ -1,5 +1,5 @@
-// Package credential owns short-lived credentials of clouds: tokens and signing keys. Adapters
-// fetch them.
+// Package credential owns short-lived credentials of clouds, such as tokens and signing keys.
+// Adapters fetch the credentials.
 //
 // Invariants:
 //   - A credential is fetched when a call first needs it. There is at most one fetch at a time for
@@ -47,9 +47,9 @@ type Fetch func(ctx context.Context) (*Credential, error)
 // maxCause is the maximum length of the reported cause of a failed fetch, in bytes.
 const maxCause = 300
 
-// FetchFailure returns the failure of a fetch. status is the error status of the issuer's response, or 0 if
-// there was no response. A 4xx except 408 and 429 means that the line's configured credentials are
-// invalid; all other failures may be temporary.
+// FetchFailure returns the failure of a fetch. status is the error status of the issuer's response, or
+// 0 if there was no response. A 4xx other than 408 and 429 means that the line's configured credentials
+// are invalid. All other failures may be temporary.
 func FetchFailure(status int, err error) *upstream.Failure {
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	if len(text) > maxCause {
@@ -72,7 +72,7 @@ func Client(ctx context.Context, transport http.RoundTripper) *http.Client {
 	}
 }
 
-// contextTransport ends calls with a context, because some libraries make calls without a context.
+// contextTransport adds a context to every call, because some libraries make calls without a context.
 type contextTransport struct {
 	ctx  context.Context
 	base http.RoundTripper

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// maxSources bounds the number of sources. If there are more, some are dropped and their
-// credentials are fetched again.
+// maxSources bounds the number of sources. A new source above the bound replaces another source, whose
+// credential is fetched again when needed.
 const maxSources = 1000
 
 // Keeper holds the sources of a process. Lines with the same credential settings share a source,
@@ -37,10 +37,10 @@ func (k *Keeper) Time() time.Time {
 	return now()
 }
 
-// Source returns the source for a line's credential settings, and creates it if needed. what must
-// contain everything that affects fetch's result.
-func (k *Keeper) Source(what []any, fetch Fetch) *Source {
-	text, err := json.Marshal(what)
+// Source returns the source for a line's credential settings, and creates the source if needed.
+// settings must contain everything that affects fetch's result.
+func (k *Keeper) Source(settings []any, fetch Fetch) *Source {
+	text, err := json.Marshal(settings)
 	if err != nil { // unreachable: options come from JSON or YAML
 		return &Source{keeper: k, fetch: fetch}
 	}
@@ -50,11 +50,11 @@ func (k *Keeper) Source(what []any, fetch Fetch) *Source {
 	if s := k.sources[id]; s != nil {
 		return s
 	}
-	for old := range k.sources {
+	for oldID := range k.sources {
 		if len(k.sources) < maxSources {
 			break
 		}
-		delete(k.sources, old)
+		delete(k.sources, oldID)
 	}
 	s := &Source{keeper: k, fetch: fetch}
 	if k.sources == nil {
@@ -74,9 +74,9 @@ func (k *Keeper) run(fetch func(ctx context.Context)) bool {
 	if k.ctx == nil {
 		k.ctx, k.cancel = context.WithCancel(context.Background())
 	}
-	all := k.ctx
+	parent := k.ctx
 	k.group.Go(func() {
-		ctx, cancel := context.WithTimeout(all, fetchWait)
+		ctx, cancel := context.WithTimeout(parent, fetchWait)
 		defer cancel()
 		fetch(ctx)
 	})

@@ -48,7 +48,7 @@ type options struct {
 }
 
 func checkOptions(raw map[string]any) error {
-	return exchange.Texts(raw, Provider, map[string]func(string) error{
+	return exchange.CheckTexts(raw, Provider, map[string]func(string) error{
 		"image_endpoint": exchange.OneOf(multimodal, messagesTask, textTask, imageTask),
 		"video_endpoint": exchange.OneOf(clipTask, framesTask),
 		"image_role":     exchange.OneOf(roleFrame, roleReference),
@@ -77,9 +77,9 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 		return nil, err
 	}
 	a := &Adapter{Plain: plain, async: plain.Header.Clone(), options: options{
-		imageEndpoint: exchange.Text(t.Options, "image_endpoint", ""),
-		videoEndpoint: exchange.Text(t.Options, "video_endpoint", ""),
-		imageRole:     exchange.Text(t.Options, "image_role", ""),
+		imageEndpoint: exchange.TextOption(t.Options, "image_endpoint", ""),
+		videoEndpoint: exchange.TextOption(t.Options, "video_endpoint", ""),
+		imageRole:     exchange.TextOption(t.Options, "image_role", ""),
 	}}
 	a.async.Set("X-DashScope-Async", "enable")
 	return a, nil
@@ -92,10 +92,10 @@ func (a *Adapter) Blocks(task jobcall.Task) bool {
 
 // ParamRule implements jobcall.Generator.
 func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
-	rule := jobcall.AllBut("size", "n", "resolution", "ratio", "duration")
+	rule := jobcall.AllParamsExcept("size", "n", "resolution", "ratio", "duration")
 	if task.Kind == upstream.KindVideo {
 		if sounds(task.Model) {
-			rule = rule.As("audio", "audio")
+			rule = rule.Rename("audio", "audio")
 		}
 		rule = rule.Roles(rolesOf(task.Model)...)
 	}
@@ -112,7 +112,7 @@ func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskS
 	if task.Mask != nil {
 		return nil, upstream.Unsuitable(task.Kind, "dashscope takes no mask")
 	}
-	if err := task.FitPictures(maxPicture, maxInline); err != nil {
+	if err := task.CheckPictureSizes(maxPicture, maxInline); err != nil {
 		return nil, err
 	}
 	if task.Kind == upstream.KindImage {
@@ -146,7 +146,7 @@ func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskS
 		return &jobcall.TaskStatus{Done: true, Results: results}, nil
 	}
 	ticket := output.Get("task_id").String()
-	if !exchange.Ticket(ticket) {
+	if !exchange.IsTicket(ticket) {
 		return nil, upstream.MissingTicket("task_id")
 	}
 	return &jobcall.TaskStatus{Ticket: ticket}, nil
@@ -162,7 +162,7 @@ type request struct {
 // addParams adds the model's params to the parameters. The params named by inInput go to the input
 // instead.
 func (r request) addParams(task jobcall.Task, inInput ...string) {
-	task.AddFurther(r.Parameters)
+	task.AddExtraParams(r.Parameters)
 	for _, name := range inInput {
 		if value, ok := r.Parameters[name]; ok {
 			delete(r.Parameters, name)

@@ -21,11 +21,11 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func image(change ...task.Change) jobcall.Task {
-	return task.With(task.Image("wan2.7-image", task.Shape("16:9", 1440, 810)), change...)
+	return task.ApplyChanges(task.Image("wan2.7-image", task.Shape("16:9", 1440, 810)), change...)
 }
 
 func video(change ...task.Change) jobcall.Task {
-	return task.With(task.Video("wan3.0-video"), change...)
+	return task.ApplyChanges(task.Video("wan3.0-video"), change...)
 }
 
 const services = "/api/v1/services/aigc/"
@@ -47,22 +47,22 @@ func TestPictures(t *testing.T) {
 			body("wan2.6-t2i", "", `"n":2,"negative_prompt":"fog","size":"1440*810"`)},
 		"from a text": {image(two, task.Model("wan2.2-t2i-flash"), noFog), fromText,
 			`{"model":"wan2.2-t2i-flash","input":{"negative_prompt":"fog","prompt":"a lighthouse"},"parameters":{"n":2,"size":"1440*810"}}`},
-		"from an image": {image(two, task.Model("wan2.5-i2i-preview"), noFog, task.From("a.png")), fromImages,
+		"from an image": {image(two, task.Model("wan2.5-i2i-preview"), noFog, task.Refs("a.png")), fromImages,
 			`{"model":"wan2.5-i2i-preview","input":{"images":["https://media.example/a.png"],"negative_prompt":"fog","prompt":"a lighthouse"},` +
 				`"parameters":{"n":2}}`},
-		"from pictures": {image(task.From("a.png", "inline.webp")), now,
+		"from pictures": {image(task.Refs("a.png", "inline.webp")), now,
 			body("wan2.7-image", `{"image":"https://media.example/a.png"},{"image":"data:image/webp;base64,YWJj"},`, `"n":1,"size":"1K"`)},
 		"tier by name":     {image(task.NoRatio(), task.Tier("2K")), now, body("wan2.7-image", "", `"n":1,"size":"2K"`)},
 		"tier as a square": {image(task.NoRatio(), task.Model("wan2.6-t2i")), inMessages, body("wan2.6-t2i", "", `"n":1,"size":"1024*1024"`)},
 		"old, as a square": {image(task.NoRatio(), task.Model("qwen-image")), fromText,
 			`{"model":"qwen-image","input":{"prompt":"a lighthouse"},"parameters":{"n":1,"size":"1024*1024"}}`},
-		"shape of the reference": {image(task.From("a.png"), task.Model("qwen-image-edit-plus")), now,
+		"shape of the reference": {image(task.Refs("a.png"), task.Model("qwen-image-edit-plus")), now,
 			body("qwen-image-edit-plus", `{"image":"https://media.example/a.png"},`, `"n":1`)},
-		"by name beside a reference": {image(task.From("a.png"), task.Tier("2K")), now,
+		"by name beside a reference": {image(task.Refs("a.png"), task.Tier("2K")), now,
 			body("wan2.7-image", `{"image":"https://media.example/a.png"},`, `"n":1,"size":"2K"`)},
 	})
 	conformance.CheckUnsuitable(t, dashscope.Provider, map[string]jobcall.Task{
-		"larger than pixels can say": image(task.From("a.png"), task.Tier("2K"), task.Model("qwen-image-edit-plus")),
+		"larger than pixels can say": image(task.Refs("a.png"), task.Tier("2K"), task.Model("qwen-image-edit-plus")),
 		"no tier of DashScope":       image(task.NoRatio(), task.Tier("1080p")),
 	})
 }
@@ -178,17 +178,17 @@ func TestClips(t *testing.T) {
 	conformance.CheckSubmissions(t, dashscope.Provider, nil, map[string]conformance.Submission{
 		"text": {video(task.Params(`{"negative_prompt":"fog","seed":3}`)), path,
 			input("wan3.0-video", `"negative_prompt":"fog","prompt":"waves"`, `"ratio":"16:9",`+p720+`,"seed":3`)},
-		"one picture":  {video(task.From("a.png")), path, media("wan3.0-video", first, p720)},
-		"two":          {video(task.From("a.png", "inline.jpeg")), path, media("wan3.0-video", first+","+last, p720)},
-		"with a ratio": {video(task.From("a.png"), task.Ratio("9:16")), path, media("wan3.0-video", shown, `"ratio":"9:16",`+p720)},
-		"a video":      {video(task.From("a.png", "a.mp4")), path, media("wan3.0-video", shown+","+moves, p720)},
-		"i2v":          {of("wan2.7-i2v", task.From("a.png")), path, media("wan2.7-i2v", first, p720)},
-		"r2v":          {of("wan2.7-r2v", task.From("a.png"), task.Ratio("9:16")), path, media("wan2.7-r2v", shown, `"ratio":"9:16",`+p720)},
-		"edit": {of("happyhorse-1.0-video-edit", task.From("a.mp4", "a.png")), path,
+		"one picture":  {video(task.Refs("a.png")), path, media("wan3.0-video", first, p720)},
+		"two":          {video(task.Refs("a.png", "inline.jpeg")), path, media("wan3.0-video", first+","+last, p720)},
+		"with a ratio": {video(task.Refs("a.png"), task.Ratio("9:16")), path, media("wan3.0-video", shown, `"ratio":"9:16",`+p720)},
+		"a video":      {video(task.Refs("a.png", "a.mp4")), path, media("wan3.0-video", shown+","+moves, p720)},
+		"i2v":          {of("wan2.7-i2v", task.Refs("a.png")), path, media("wan2.7-i2v", first, p720)},
+		"r2v":          {of("wan2.7-r2v", task.Refs("a.png"), task.Ratio("9:16")), path, media("wan2.7-r2v", shown, `"ratio":"9:16",`+p720)},
+		"edit": {of("happyhorse-1.0-video-edit", task.Refs("a.mp4", "a.png")), path,
 			media("happyhorse-1.0-video-edit", edited+","+shown, p720)},
-		"old i2v": {of("wan2.6-i2v", task.From("inline.jpeg")), path,
+		"old i2v": {of("wan2.6-i2v", task.Refs("inline.jpeg")), path,
 			input("wan2.6-i2v", `"img_url":"data:image/jpeg;base64,YWJj","prompt":"waves"`, p720)},
-		"old r2v": {of("wan2.6-r2v", task.From("a.mp4", "a.png"), task.Ratio("9:16")), path,
+		"old r2v": {of("wan2.6-r2v", task.Refs("a.mp4", "a.png"), task.Ratio("9:16")), path,
 			input("wan2.6-r2v", `"prompt":"waves","reference_urls":["https://media.example/a.mp4","https://media.example/a.png"]`,
 				`"size":"720*1280"`)},
 		"old t2v": {of("wan2.5-t2v-preview", task.Tier("480p")), path,
@@ -197,33 +197,33 @@ func TestClips(t *testing.T) {
 			input("wan2.6-t2v", `"prompt":"waves"`, `"size":"1920*1080"`)},
 		"old t2v, odd ratio": {of("wan2.6-t2v", task.Ratio("21:9")), path, input("wan2.6-t2v", `"prompt":"waves"`, `"size":"1280*720"`)},
 		"old t2v, pixels":    {of("wan2.6-t2v", task.Pixels(960, 960)), path, input("wan2.6-t2v", `"prompt":"waves"`, `"size":"960*960"`)},
-		"two frames": {of("wan2.2-kf2v-flash", task.From("a.png", "inline.jpeg")), services + "image2video/video-synthesis",
+		"two frames": {of("wan2.2-kf2v-flash", task.Refs("a.png", "inline.jpeg")), services + "image2video/video-synthesis",
 			input("wan2.2-kf2v-flash", `"first_frame_url":"https://media.example/a.png","last_frame_url":"data:image/jpeg;base64,YWJj",`+
 				`"prompt":"waves"`, p720)},
 	})
 	conformance.CheckUnsuitable(t, dashscope.Provider, map[string]jobcall.Task{
-		"a video inline":      video(task.From("inline.mp4")),
-		"i2v with a ratio":    of("wan2.7-i2v", task.From("a.png"), task.Ratio("9:16")),
-		"t2v with pictures":   of("happyhorse-1.1-t2v", task.From("a.png")),
-		"old i2v, ratio":      of("wan2.6-i2v", task.From("a.png"), task.Ratio("1:1")),
-		"old i2v, two":        of("wan2.6-i2v", task.From("a.png", "b.png")),
+		"a video inline":      video(task.Refs("inline.mp4")),
+		"i2v with a ratio":    of("wan2.7-i2v", task.Refs("a.png"), task.Ratio("9:16")),
+		"t2v with pictures":   of("happyhorse-1.1-t2v", task.Refs("a.png")),
+		"old i2v, ratio":      of("wan2.6-i2v", task.Refs("a.png"), task.Ratio("1:1")),
+		"old i2v, two":        of("wan2.6-i2v", task.Refs("a.png", "b.png")),
 		"old i2v, none":       of("wan2.6-i2v"),
-		"old i2v, a video":    of("wan2.6-i2v", task.From("a.mp4")),
-		"old r2v, inline":     of("wan2.6-r2v-flash", task.From("inline.jpeg")),
+		"old i2v, a video":    of("wan2.6-i2v", task.Refs("a.mp4")),
+		"old r2v, inline":     of("wan2.6-r2v-flash", task.Refs("inline.jpeg")),
 		"old t2v, odd tier":   of("wan2.6-t2v", task.NoRatio(), task.Tier("540p")),
-		"old t2v, references": of("wan2.6-t2v", task.From("a.png")),
+		"old t2v, references": of("wan2.6-t2v", task.Refs("a.png")),
 		"new, pixels":         video(task.Pixels(1280, 720)),
-		"two frames, three":   of("wan2.2-kf2v-flash", task.From("a.png", "b.png", "c.png")),
+		"two frames, three":   of("wan2.2-kf2v-flash", task.Refs("a.png", "b.png", "c.png")),
 		"a tier of none":      video(task.Tier("large")),
 	})
 	conformance.CheckSubmissions(t, dashscope.Provider, map[string]any{"image_role": "reference"}, map[string]conformance.Submission{
-		"reference by option": {video(task.From("a.png")), path, media("wan3.0-video", shown, p720)},
+		"reference by option": {video(task.Refs("a.png")), path, media("wan3.0-video", shown, p720)},
 	})
 	conformance.CheckSubmissions(t, dashscope.Provider, map[string]any{"image_role": "frame"}, map[string]conformance.Submission{
-		"frame by option":       {video(task.From("a.png")), path, media("wan3.0-video", first, p720)},
-		"frame with a ratio":    {Task: video(task.From("a.png"), task.Ratio("1:1"))},
-		"three frames":          {Task: video(task.From("a.png", "b.png", "c.png"))},
-		"r2v, frames requested": {of("wan2.7-r2v", task.From("a.png")), path, media("wan2.7-r2v", shown, p720)},
+		"frame by option":       {video(task.Refs("a.png")), path, media("wan3.0-video", first, p720)},
+		"frame with a ratio":    {Task: video(task.Refs("a.png"), task.Ratio("1:1"))},
+		"three frames":          {Task: video(task.Refs("a.png", "b.png", "c.png"))},
+		"r2v, frames requested": {of("wan2.7-r2v", task.Refs("a.png")), path, media("wan2.7-r2v", shown, p720)},
 	})
 }
 
@@ -242,7 +242,7 @@ func TestUnsuitable(t *testing.T) {
 		many[i] = task.Reference("image/png", "", "")
 		many[i].Size = 19 << 20
 	}
-	conformance.CheckUnsent(t, dashscope.Provider, studio, map[string]conformance.Unsent{
+	conformance.CheckUnsent(t, dashscope.Provider, studio, map[string]conformance.UnsentTask{
 		"mask":              {Task: image(func(job *jobcall.Task) { job.Mask = &jobcall.Reference{} }), Want: pictures.Refused},
 		"picture of video":  {Task: image(task.References(clip)), Want: pictures.Refused},
 		"text alone":        {Task: image(task.References(picture), task.Model("wan2.2-t2i-plus")), Want: pictures.Refused},
@@ -250,7 +250,7 @@ func TestUnsuitable(t *testing.T) {
 		"large picture":     {Task: image(task.References(large)), Want: pictures.Refused, Message: "20 MB"},
 		"large frame":       {Task: video(task.References(large)), Want: clips.Material, Message: "20 MB"},
 		"too much together": {Task: video(task.References(many...)), Want: clips.Material, Message: "together"},
-		"our own store":     {Task: image(task.References(unreadable)), Want: pictures.Refused.Then(upstream.NextLater)},
+		"our own store":     {Task: image(task.References(unreadable)), Want: pictures.Refused.WithNext(upstream.NextLater)},
 		"a param of ours":   {Task: image(task.Params(`{"n":4}`)), Want: pictures.Refused},
 		"another":           {Task: video(task.Params(`{"size":"1*1"}`)), Want: clips.Refused},
 		"another kind":      {Task: image(func(job *jobcall.Task) { job.Kind = "sound" }), Want: pictures.Refused},

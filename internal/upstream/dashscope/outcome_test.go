@@ -126,7 +126,7 @@ func TestEnds(t *testing.T) {
 func TestLostSubmissions(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{`{}`, `<html>`, `{"output":{"task_id":""}}`, `{"output":{"task_id":"../x"}}`, `{"output":`, ``} {
-		_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, dashscope.Provider, 200, body), video())
+		_, err := jobcall.Submit(t.Context(), conformance.LineWithReply(t, dashscope.Provider, 200, body), video())
 		if tr := conformance.JobFailure(t, err); !tr.Lost {
 			t.Errorf("%s: %v", body, tr)
 		}

@@ -19,7 +19,7 @@ func (a *Adapter) Poll(ctx context.Context, task jobcall.Task, ticket string) (*
 	}
 	output := gjson.GetBytes(reply.Body, "output")
 	if output.Get("task_status").String() == "" {
-		return nil, reply.Silent()
+		return nil, reply.PollFailure()
 	}
 	progress, failure := readTask(task, reply, ticket, output)
 	if failure != nil {

@@ -35,7 +35,7 @@ func (a *Adapter) tell(ctx context.Context, kind string, r exchange.JobCall) (*e
 			message = code // an error without a message is still an error
 		}
 		t = mend(kind, reply.SubmitFailureAs(kind, code, message), code, message)
-	case !reply.Good():
+	case !reply.OK():
 		t = reply.SubmitFailure(kind)
 	case output.IsObject():
 		return reply, nil

@@ -46,7 +46,7 @@ func TestCloseReadsTheRest(t *testing.T) {
 		"end comes":              {pieces: []string{"data: [DONE]\n\n"}, reads: 1, end: true},
 		"in pieces, CRLF":        {pieces: []string{"data: [DO", "NE]\r", "\n\r\n"}, reads: 3, end: true},
 		"a named event":          {pieces: []string{"event: message_st", "op\ndata: {\"type\":\"message_stop\"}\n\n"}, reads: 2, end: true},
-		"end does not come":      {pieces: []string{"data: [DONE]\n\n"}, reads: 1, wait: restWait},
+		"end does not come":      {pieces: []string{"data: [DONE]\n\n"}, reads: 1, wait: drainWait},
 		"left in the middle":     {pieces: []string{"data: {}\n\n", "data: [DONE]\n\n"}, reads: 1},
 		"left before it is read": {pieces: []string{"data: [DONE]\n\n"}},
 	} {
@@ -54,7 +54,7 @@ func TestCloseReadsTheRest(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				from := &slow{ctx: ctx, pieces: tt.pieces, end: tt.end}
-				b := &body{from: from, cancel: cancel, ends: ends{words: []string{"[DONE]", "event: message_stop"}}}
+				b := &body{src: from, cancel: cancel, ends: endFinder{words: []string{"[DONE]", "event: message_stop"}}}
 				for range tt.reads {
 					if _, err := b.Read(make([]byte, 64)); err != nil {
 						t.Fatal(err)
@@ -81,9 +81,9 @@ func TestErrorBodyIsBoundedInTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		b := &body{from: &slow{ctx: ctx, pieces: []string{`{"err`}}, cancel: cancel}
+		b := &body{src: &slow{ctx: ctx, pieces: []string{`{"err`}}, cancel: cancel}
 		start := time.Now()
-		if got := string(b.beginning(maxErrorBody, errorBodyWait)); got != `{"err` {
+		if got := string(b.readStart(maxErrorBody, errorBodyWait)); got != `{"err` {
 			t.Errorf("read %q", got)
 		}
 		if took := time.Since(start); took != errorBodyWait {

@@ -8,17 +8,17 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// eachAtOnce is the maximum number of submissions of a task at a time.
-const eachAtOnce = 4
+// maxConcurrentSubmissions is the maximum number of submissions of a task at a time.
+const maxConcurrentSubmissions = 4
 
-// ticketMark separates the tickets of a task with several tasks at its provider. Ticket rejects
-// names with ticketMark.
-const ticketMark = ","
+// ticketSeparator separates the tickets of several tasks at a provider. IsTicket rejects IDs that
+// contain ticketSeparator.
+const ticketSeparator = ","
 
-// SubmitEach is Several for providers whose calls each accept a task of one image. It joins the
-// tickets of the accepted tasks to one ticket for PollEach.
+// SubmitEach is CallSeveral for providers that accept one task per image. It joins the tickets of
+// the accepted tasks to one ticket for PollEach.
 func SubmitEach(count int, call func(i int) (ticket string, failure *upstream.JobFailure, again bool)) (*jobcall.TaskStatus, error) {
-	accepted, failure := Several(count, eachAtOnce, func(i int) ([]jobcall.Result, *upstream.JobFailure, bool) {
+	accepted, failure := CallSeveral(count, maxConcurrentSubmissions, func(i int) ([]jobcall.Result, *upstream.JobFailure, bool) {
 		ticket, failure, again := call(i)
 		if failure != nil {
 			return nil, failure, again
@@ -32,19 +32,20 @@ func SubmitEach(count int, call func(i int) (ticket string, failure *upstream.Jo
 	for i, a := range accepted {
 		tickets[i] = a.Ref
 	}
-	return &jobcall.TaskStatus{Ticket: strings.Join(tickets, ticketMark)}, nil
+	return &jobcall.TaskStatus{Ticket: strings.Join(tickets, ticketSeparator)}, nil
 }
 
-// PollEach polls the tasks of a ticket from SubmitEach. It stops at a task still running and reports
-// the ticket as running, and stops with the error of a poll without an answer (NextPoll). When all
-// tasks have ended, PollEach returns their results or, without results, the most severe failure.
+// PollEach polls the tasks of a ticket from SubmitEach. If a task is still running, PollEach stops and
+// reports the ticket as running. If a poll gets no usable answer (NextPoll), PollEach stops and returns
+// the error. When all tasks have ended, PollEach returns their results or, if there are none, the most
+// severe failure.
 func PollEach(ticket string, poll func(one string) (*jobcall.TaskStatus, error)) (*jobcall.TaskStatus, error) {
 	var (
 		all   = &jobcall.TaskStatus{Ticket: ticket, Done: true}
 		worst *upstream.JobFailure
 	)
-	for part := range strings.SplitSeq(ticket, ticketMark) {
-		status, err := poll(part)
+	for taskTicket := range strings.SplitSeq(ticket, ticketSeparator) {
+		status, err := poll(taskTicket)
 		var failure *upstream.JobFailure
 		switch {
 		case errors.As(err, &failure) && failure.Next != upstream.NextPoll:

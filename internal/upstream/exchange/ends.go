@@ -2,29 +2,28 @@ package exchange
 
 import "bytes"
 
-// longestEnd is the maximum length of words that are found across two reads.
+// longestEnd is the maximum length of a word found across two reads, in bytes.
 const longestEnd = 64
 
-// ends searches a stream for the first words of its last event, even across reads. If a text
-// contains the same words, the only effect is that Close waits briefly for the end of the stream
-// after the client has disconnected.
-type ends struct {
+// endFinder searches a stream for the words that begin its last event, also across reads. If a text
+// contains the same words, then Close may wait briefly for the end of the stream.
+type endFinder struct {
 	words []string
-	seen  bool
+	found bool
 
 	last []byte // the last bytes read
 	join [2 * longestEnd]byte
 }
 
 // read takes the next bytes and reports whether any of the words has been found so far.
-func (e *ends) read(p []byte) bool {
-	if e.seen || len(e.words) == 0 || len(p) == 0 {
-		return e.seen
+func (e *endFinder) read(p []byte) bool {
+	if e.found || len(e.words) == 0 || len(p) == 0 {
+		return e.found
 	}
 	joined := append(e.join[:len(e.last)], p[:min(len(p), longestEnd)]...)
 	for _, word := range e.words {
 		if bytes.Contains(joined, []byte(word)) || bytes.Contains(p, []byte(word)) {
-			e.seen = true
+			e.found = true
 			return true
 		}
 	}

@@ -8,9 +8,9 @@
 //   - The line's credential is sent only to the line's own host: redirects of calls are not
 //     followed, and no proxy from the environment is used. The credential is redacted from every
 //     failure.
-//   - The line's own host and port are chosen by the operator and may be private. Any other host or
-//     port comes from a response and is reached only through the Strangers of upstream.Target, also
-//     after a redirect.
+//   - The operator chooses the line's own host and port, which may be private. Any other host or
+//     port comes from a response and is reached only through Target.PublicTransport, also after a
+//     redirect.
 //   - Every read is bounded in size and time, and every document passed on is bounded in depth and
 //     number of values.
 package exchange
@@ -45,21 +45,21 @@ const (
 )
 
 // idempotencyHeader carries the gateway's key for the attempt. The name is deliberately in lower
-// case: net/http may send a POST with the canonical `Idempotency-Key` again after a broken
+// case, because net/http may send a POST with the canonical `Idempotency-Key` again after a broken
 // connection, although the provider may have run and billed the first request. Only the retry loop
-// over lines decides about repetitions.
+// over lines may send a request again.
 const idempotencyHeader = "idempotency-key"
 
 // Client calls the provider of one line. It is safe for concurrent use and need not be closed.
 type Client struct {
-	transport http.RoundTripper
-	strangers http.RoundTripper // for other hosts; if nil, these are unreachable
-	base      *url.URL
-	secrets   []string // the line's credential and the secret values of its headers
-	header    http.Header
-	set       map[string]json.RawMessage
-	omit      []string
-	source    upstream.Source
+	transport       http.RoundTripper
+	publicTransport http.RoundTripper // for other hosts, which are unreachable if nil
+	base            *url.URL
+	secrets         []string // the line's credential and the secret values of its headers
+	header          http.Header
+	set             map[string]json.RawMessage
+	omit            []string
+	source          upstream.Source
 }
 
 // Open returns a client for the line's own base address or, by default, the provider's. The
@@ -83,7 +83,7 @@ func Open(t upstream.Target, provider upstream.Info, transport http.RoundTripper
 		u.Path = "/" // JoinPath adds no slash to an empty path
 	}
 	return &Client{
-		transport: transport, strangers: t.Strangers, base: u, secrets: append([]string{t.Key}, t.Secrets...),
+		transport: transport, publicTransport: t.PublicTransport, base: u, secrets: append([]string{t.Key}, t.Secrets...),
 		header: t.Header, set: t.Set, omit: t.Omit,
 		source: upstream.Source{Provider: t.Provider, BaseURL: base},
 	}, nil
@@ -93,18 +93,18 @@ func Open(t upstream.Target, provider upstream.Info, transport http.RoundTripper
 // change it after the first call.
 func (c *Client) URL(path ...string) *url.URL { return c.base.JoinPath(path...) }
 
-// Own parses an address from the provider and reports whether the address is on the line's own host
-// and so may receive the credential.
-func (c *Client) Own(address string) (*url.URL, bool) {
+// ParseOwnURL parses an address from the provider and reports whether the address is on the line's
+// own host and may receive the credential.
+func (c *Client) ParseOwnURL(address string) (*url.URL, bool) {
 	u, err := url.Parse(address)
-	if err != nil || !c.owns(u) {
+	if err != nil || !c.isOwnURL(u) {
 		return nil, false
 	}
 	return u, true
 }
 
-// owns reports whether u has the scheme, host and port of the line's base address and no user info.
-func (c *Client) owns(u *url.URL) bool {
+// isOwnURL reports whether u has the scheme, host and port of the line's base address and no user info.
+func (c *Client) isOwnURL(u *url.URL) bool {
 	return u.Scheme == c.base.Scheme && strings.EqualFold(u.Hostname(), c.base.Hostname()) && port(u) == port(c.base) && u.User == nil
 }
 
@@ -129,22 +129,22 @@ func NoOptions(provider string) func(options map[string]any) error {
 	}
 }
 
-// flagsHeader is the only header whose values are added to the client's values.
-const flagsHeader = "Anthropic-Beta"
+// mergedHeader is the only header for which the line's values are added to the client's values.
+const mergedHeader = "Anthropic-Beta"
 
-// addHeader adds the line's own headers to a call's headers. They replace headers of the same name,
-// except flagsHeader.
+// addHeader adds the line's own headers to a call's headers, and replaces headers of the same name
+// except mergedHeader.
 func (c *Client) addHeader(to http.Header) {
 	for name, values := range c.header {
-		if name == flagsHeader {
+		if name == mergedHeader {
 			values = slices.Concat(to[name], values)
 		}
 		to[name] = values
 	}
 }
 
-// hide redacts the line's secrets from a provider's response.
-func (c *Client) hide(data []byte) []byte {
+// redact redacts the line's secrets from a provider's response.
+func (c *Client) redact(data []byte) []byte {
 	for i, secret := range c.secrets {
 		if len(secret) >= 8 || i == 0 && secret != "" { // a shorter header value may be an ordinary word
 			data = bytes.ReplaceAll(data, []byte(secret), []byte("[redacted]"))
@@ -157,14 +157,14 @@ func (c *Client) hide(data []byte) []byte {
 type Post struct {
 	// URL is the address of the call, from Client.URL.
 	URL *url.URL
-	// Header holds the headers in addition to those of every call: the credential and headers for
-	// the provider. It is read-only.
+	// Header holds the credential and further headers for the provider, in addition to the headers
+	// of every call. It is read-only.
 	Header http.Header
 	Call   chatcall.Call
-	// Ends lists the texts that the last event of a stream may begin with, such as `event:
-	// message_stop`. If one of these texts was read, Close reads the body to its end, so that the
-	// connection can serve the next call. Ends is empty for a provider without a last event.
-	Ends []string
+	// LastEvents lists the possible beginnings of a stream's last event, such as `event:
+	// message_stop`. After such a text, Close reads the body to its end, so that the connection can
+	// serve the next call. LastEvents is empty if the provider's streams have no last event.
+	LastEvents []string
 }
 
 // Send sends a call with the fields set by the line and without the fields omitted by the line, and
@@ -183,27 +183,26 @@ func (c *Client) send(ctx context.Context, p Post) (*chatcall.Response, error) {
 		cancel()
 		return nil, f
 	}
-	from := &body{from: resp.Body, cancel: cancel}
-	if f := c.checkResponse(resp, from, p.Call); f != nil {
-		from.Close()
+	respBody := &body{src: resp.Body, cancel: cancel}
+	if f := c.checkResponse(resp, respBody, p.Call); f != nil {
+		respBody.Close()
 		return nil, f
 	}
 	if p.Call.Stream {
-		from.ends.words = p.Ends
+		respBody.ends.words = p.LastEvents
 	}
 	return &chatcall.Response{
-		Body:        from,
+		Body:        respBody,
 		ContentType: resp.Header.Get("Content-Type"),
 		Length:      max(0, resp.ContentLength),
 		Stream:      p.Call.Stream,
 	}, nil
 }
 
-// Ask sends a call whose response is one small document, and returns the document. Ask does not
-// send the fields set by the line, because these are only for generating answers. An error in the
-// document and a document of more than limit bytes are failures. The error is always a
-// *upstream.Failure.
-func (c *Client) Ask(ctx context.Context, p Post, limit int64) ([]byte, error) {
+// FetchDocument sends a call and returns its response, a small JSON document. The call omits the fields
+// set by the line, because the fields are only for generating answers. An error in the document, and
+// a document of more than limit bytes, are failures. The error is always a *upstream.Failure.
+func (c *Client) FetchDocument(ctx context.Context, p Post, limit int64) ([]byte, error) {
 	p.Call.Stream = false
 	p.Call.Body = rawjson.Override[json.RawMessage](p.Call.Body, nil, c.omit)
 	answer, err := c.send(ctx, p)
@@ -221,13 +220,13 @@ func (c *Client) Ask(ctx context.Context, p Post, limit int64) ([]byte, error) {
 	if err := rawjson.CheckShape(data); err != nil {
 		return nil, upstream.Fail(fault.UpstreamUnavailable, err)
 	}
-	if f := c.from(p.Call).Classify(http.StatusOK, answer.ContentType, data, nil); f != nil {
+	if f := c.sourceOf(p.Call).Classify(http.StatusOK, answer.ContentType, data, nil); f != nil {
 		return nil, f.Redact(c.secrets...)
 	}
 	return data, nil
 }
 
-// request builds the HTTP request. The URL is shared by all calls; transports do not change it.
+// request builds the HTTP request. All calls share the URL; transports do not change it.
 func (c *Client) request(ctx context.Context, p Post) *http.Request {
 	accept := "application/json"
 	if p.Call.Stream {
@@ -262,28 +261,28 @@ func (c *Client) request(ctx context.Context, p Post) *http.Request {
 
 // checkResponse checks the status and headers of a response, and returns nil if both are right. After
 // a failure it reads a bounded part of the body.
-func (c *Client) checkResponse(resp *http.Response, from *body, call chatcall.Call) *upstream.Failure {
+func (c *Client) checkResponse(resp *http.Response, respBody *body, call chatcall.Call) *upstream.Failure {
 	contentType := resp.Header.Get("Content-Type")
 	ok := resp.StatusCode >= 200 && resp.StatusCode < 300
 	if ok && isRequestedType(contentType, call.Stream) && uncompressed(resp.Header) {
 		return nil
 	}
-	data := from.beginning(maxErrorBody, errorBodyWait)
-	data = c.hide(data)
+	data := respBody.readStart(maxErrorBody, errorBodyWait)
+	data = c.redact(data)
 	if resp.Header.Get("Date") == "" { // Classify needs Date for a Retry-After with a date
 		resp.Header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
 	}
-	f := c.from(call).Classify(resp.StatusCode, contentType, data, resp.Header)
+	f := c.sourceOf(call).Classify(resp.StatusCode, contentType, data, resp.Header)
 	if f == nil { // a good status with another content type than requested
 		f = upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("unexpected content type %q", contentType))
 		f.Status = resp.StatusCode
 	}
-	f.Used = upstream.TokensOf(usage.Read(call.Form, data))
+	f.Tokens = upstream.TokensOf(usage.Read(call.Form, data))
 	return f.Redact(c.secrets...)
 }
 
-// from returns the source of the answers to a call.
-func (c *Client) from(call chatcall.Call) upstream.Source {
+// sourceOf returns the source of the answers to a call.
+func (c *Client) sourceOf(call chatcall.Call) upstream.Source {
 	s := c.source
 	s.Model = call.Model
 	return s
@@ -299,8 +298,8 @@ func isRequestedType(contentType string, stream bool) bool {
 	return kind == "application/json" || strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, "+json")
 }
 
-// uncompressed reports whether the body is not compressed. The gateway requests no compression and
-// cannot decompress bodies.
+// uncompressed reports whether the body is not compressed. The gateway cannot decompress bodies, and
+// does not request compression.
 func uncompressed(h http.Header) bool {
 	encoding := h.Get("Content-Encoding")
 	return encoding == "" || strings.EqualFold(encoding, "identity")

@@ -55,7 +55,7 @@ func TestEndsHoweverCut(t *testing.T) {
 	stream := strings.Repeat("data: {}\n\n", 30) + word + "\ndata: {}\n\n"
 	end := strings.Index(stream, word) + len(word)
 	for size := 1; size <= len(stream); size++ {
-		e := ends{words: []string{"[DONE]", word}}
+		e := endFinder{words: []string{"[DONE]", word}}
 		for at := 0; at < len(stream); at += size {
 			to := min(at+size, len(stream))
 			if got, want := e.read([]byte(stream[at:to])), to >= end; got != want {
@@ -74,7 +74,7 @@ func TestRetryAfterWithoutDate(t *testing.T) {
 			StatusCode: http.StatusTooManyRequests,
 			Header:     http.Header{"Retry-After": {time.Now().Add(30 * time.Second).UTC().Format(http.TimeFormat)}},
 		}
-		from := &body{from: io.NopCloser(strings.NewReader(`{"error":{"message":"slow down"}}`)), cancel: func() {}}
+		from := &body{src: io.NopCloser(strings.NewReader(`{"error":{"message":"slow down"}}`)), cancel: func() {}}
 		if f := (&Client{}).checkResponse(resp, from, chatcall.Call{}); f.RetryAfter != 30*time.Second {
 			t.Errorf("wait of %s, want 30s", f.RetryAfter)
 		}
@@ -103,9 +103,9 @@ func TestErrorsTellWhatTheyUsed(t *testing.T) {
 		{wire.FormChat, `"param":null`, upstream.TokenCounts{}},
 	} {
 		for _, status := range []int{400, 429, 500} {
-			from := &body{from: io.NopCloser(strings.NewReader(` {"error":{"message":"x"},` + test.usage + `}`)), cancel: func() {}}
+			from := &body{src: io.NopCloser(strings.NewReader(` {"error":{"message":"x"},` + test.usage + `}`)), cancel: func() {}}
 			resp := &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}}
-			if f := (&Client{}).checkResponse(resp, from, chatcall.Call{Form: test.form}); f == nil || f.Used != test.want {
+			if f := (&Client{}).checkResponse(resp, from, chatcall.Call{Form: test.form}); f == nil || f.Tokens != test.want {
 				t.Errorf("%d with %s: %+v; want %+v", status, test.usage, f, test.want)
 			}
 		}
@@ -136,7 +136,7 @@ func TestOwn(t *testing.T) {
 		"":                                     false,
 		"https://[::1":                         false,
 	} {
-		u, ok := line.Own(address)
+		u, ok := line.ParseOwnURL(address)
 		if ok != want || ok && u.String() != address {
 			t.Errorf("%q: %v", address, ok)
 		}
@@ -193,7 +193,7 @@ func TestDownloadsFromStrangers(t *testing.T) {
 		}
 		target := upstream.Target{Line: "main", BaseURL: own + "/v1", Key: "secret"}
 		if !test.blind {
-			target.Strangers = way("strange")
+			target.PublicTransport = way("strange")
 		}
 		line, err := Open(target, upstream.Info{CheckOptions: NoOptions("x")}, way("own"))
 		if err != nil {

@@ -16,15 +16,15 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// Multipart is a multipart/form-data body. Its files are read while the form is sent, so no whole
-// file is in memory. Its length is known in advance. Fields and files are sent in the order of the
+// Multipart is a multipart/form-data body with a length known in advance. Files are read while the
+// form is sent, so that no whole file is in memory. Fields and files are sent in the order of the
 // Field and File calls. One goroutine builds the form; sending only reads the form.
 type Multipart struct {
 	framing  bytes.Buffer // text since the last file
 	writer   *multipart.Writer
 	segments []segment
 	length   int64
-	ended    bool
+	closed   bool
 	omit     []string // fields to omit
 }
 
@@ -79,8 +79,8 @@ func (f *Multipart) flush() {
 
 // attach sets the form as the body of a request.
 func (f *Multipart) attach(ctx context.Context, req *http.Request) {
-	if !f.ended {
-		f.ended = true
+	if !f.closed {
+		f.closed = true
 		_ = f.writer.Close() // a bytes.Buffer never fails
 		f.flush()
 	}
@@ -90,23 +90,23 @@ func (f *Multipart) attach(ctx context.Context, req *http.Request) {
 	req.GetBody = func() (io.ReadCloser, error) { return &formBody{ctx: ctx, rest: f.segments}, nil }
 }
 
-// unread is an error of the gateway's store while a form was being sent. Then the provider has not
+// fileError is an error of the gateway's store while a form was being sent. The provider has not
 // received the whole request.
-type unread struct{ err error }
+type fileError struct{ err error }
 
-func (u unread) Error() string { return u.err.Error() }
+func (u fileError) Error() string { return u.err.Error() }
 
-func (u unread) Unwrap() error { return u.err }
+func (u fileError) Unwrap() error { return u.err }
 
-// formBody reads a form once. The transport may close it during a Read.
+// formBody reads a form once. The transport may call Close during a Read.
 type formBody struct {
 	ctx context.Context
 
-	mu     sync.Mutex
-	rest   []segment
-	from   io.ReadCloser // reader of the first segment of rest; nil before the first read
-	left   int64         // bytes left in from
-	closed bool
+	mu        sync.Mutex
+	rest      []segment
+	reader    io.ReadCloser // reader of the first segment of rest; nil before the first read
+	remaining int64         // bytes left in from
+	closed    bool
 }
 
 // Read implements io.Reader.
@@ -119,21 +119,21 @@ func (b *formBody) Read(p []byte) (int, error) {
 			return 0, errors.New("the form was closed")
 		case len(b.rest) == 0:
 			return 0, io.EOF
-		case b.from == nil:
-			if err := b.begin(b.rest[0]); err != nil {
-				return 0, unread{err}
+		case b.reader == nil:
+			if err := b.open(b.rest[0]); err != nil {
+				return 0, fileError{err}
 			}
-		case b.left == 0:
-			_ = b.from.Close() // the segment was read completely
-			b.from, b.rest = nil, b.rest[1:]
+		case b.remaining == 0:
+			_ = b.reader.Close() // the segment was read completely
+			b.reader, b.rest = nil, b.rest[1:]
 		default:
-			n, err := b.from.Read(p[:min(int64(len(p)), b.left)])
-			b.left -= int64(n)
-			if errors.Is(err, io.EOF) && b.left > 0 {
-				err = fmt.Errorf("a file ended %d bytes early", b.left)
+			n, err := b.reader.Read(p[:min(int64(len(p)), b.remaining)])
+			b.remaining -= int64(n)
+			if errors.Is(err, io.EOF) && b.remaining > 0 {
+				err = fmt.Errorf("a file ended %d bytes early", b.remaining)
 			}
 			if err != nil && !errors.Is(err, io.EOF) {
-				return n, unread{err}
+				return n, fileError{err}
 			}
 			if n > 0 || len(p) == 0 {
 				return n, nil
@@ -142,17 +142,17 @@ func (b *formBody) Read(p []byte) (int, error) {
 	}
 }
 
-// begin opens a segment.
-func (b *formBody) begin(s segment) error {
+// open opens a segment for Read.
+func (b *formBody) open(s segment) error {
 	if s.open == nil {
-		b.from, b.left = io.NopCloser(bytes.NewReader([]byte(s.text))), int64(len(s.text))
+		b.reader, b.remaining = io.NopCloser(bytes.NewReader([]byte(s.text))), int64(len(s.text))
 		return nil
 	}
-	from, err := s.open(b.ctx)
+	reader, err := s.open(b.ctx)
 	if err != nil {
 		return err
 	}
-	b.from, b.left = from, s.size
+	b.reader, b.remaining = reader, s.size
 	return nil
 }
 
@@ -161,9 +161,9 @@ func (b *formBody) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = true
-	if b.from != nil {
-		_ = b.from.Close() // the rest of the segment is not needed
-		b.from = nil
+	if b.reader != nil {
+		_ = b.reader.Close() // the rest of the segment is not needed
+		b.reader = nil
 	}
 	return nil
 }

@@ -74,7 +74,7 @@ func TestForm(t *testing.T) {
 	form.File("mask", "m.png", file(strings.Repeat("z", 5000), &open))
 	for range 2 { // a form can be sent again
 		reply, err := line.Submit(t.Context(), exchange.JobCall{Method: http.MethodPost, URL: line.URL("x"), Form: form, Limit: 1})
-		if err != nil || !reply.Good() {
+		if err != nil || !reply.OK() {
 			t.Fatal(reply, err)
 		}
 		if length <= 5000 || len(got.File["image[]"]) != 2 || got.File["mask"][0].Size != 5000 || got.File["image[]"][0].Filename != `a"b.png` {

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Texts checks that all options are known and non-empty strings. allowed maps the name of each
-// option to the check of its value; nil allows any value. The error names the option.
-func Texts(options map[string]any, provider string, allowed map[string]func(string) error) error {
+// CheckTexts returns an error if an option is unknown or not a non-empty string. allowed maps each
+// option's name to the check of the value; a nil check allows any value. The error names the option.
+func CheckTexts(options map[string]any, provider string, allowed map[string]func(string) error) error {
 	for _, name := range slices.Sorted(maps.Keys(options)) {
 		check, known := allowed[name]
 		if !known {
@@ -31,15 +31,15 @@ func Texts(options map[string]any, provider string, allowed map[string]func(stri
 	return nil
 }
 
-// Text returns an option checked by Texts, or fallback if the option is missing.
-func Text(options map[string]any, name, fallback string) string {
+// TextOption returns an option checked by CheckTexts, or fallback if the option is missing.
+func TextOption(options map[string]any, name, fallback string) string {
 	if value, ok := options[name].(string); ok && value != "" {
 		return value
 	}
 	return fallback
 }
 
-// OneOf returns a check for Texts that accepts only the given values.
+// OneOf returns a check for CheckTexts that accepts only the given values.
 func OneOf(values ...string) func(string) error {
 	return func(value string) error {
 		if !slices.Contains(values, value) {
@@ -49,16 +49,16 @@ func OneOf(values ...string) func(string) error {
 	}
 }
 
-// Word is a check for Texts. It accepts a value that can be part of an address or a host name.
-func Word(value string) error {
-	if !Safe(value, "-_.:") {
+// CheckWord is a check for CheckTexts. It accepts values that can be part of an address or host name.
+func CheckWord(value string) error {
+	if !IsSafe(value, "-_.:") {
 		return fmt.Errorf("must contain only letters, digits, : . _ and -, and not only dots")
 	}
 	return nil
 }
 
-// Address is a check for Texts that accepts an https address.
-func Address(value string) error {
+// CheckAddress is a check for CheckTexts that accepts an https address.
+func CheckAddress(value string) error {
 	u, err := url.Parse(value)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return fmt.Errorf("must be an https address")
@@ -66,8 +66,8 @@ func Address(value string) error {
 	return nil
 }
 
-// Below adds path to a base address that has no path.
-func Below(base, path string) string {
+// AddPath adds path to base if base has no path.
+func AddPath(base, path string) string {
 	if u, err := url.Parse(base); err == nil && strings.Trim(u.Path, "/") == "" {
 		return strings.TrimRight(base, "/") + path
 	}

@@ -12,11 +12,11 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// Plain is the common part of most image and video adapters, which embed it: a key in a header, no
+// Plain is embedded by most image and video adapters. It is for providers with a key in a header, no
 // chat, results as links or in the response, and no call to cancel a task.
 type Plain struct {
 	chatcall.NoChat
-	// Line carries the calls. Header, which contains the key, is sent with them.
+	// Line carries the calls. Header contains the key and is sent with every call.
 	Line   *Client
 	Header http.Header
 	// Limit is the JobCall.Limit of the calls.
@@ -57,7 +57,7 @@ func JobInfo(baseURL string, checkOptions func(map[string]any) error, kinds ...s
 	return upstream.Info{Kinds: kinds, DefaultBaseURL: baseURL, NeedsKey: true, CheckOptions: checkOptions}
 }
 
-// Blocks implements jobcall.Generator: tasks are polled.
+// Blocks implements jobcall.Generator. It returns false, because tasks are polled.
 func (p *Plain) Blocks(jobcall.Task) bool { return false }
 
 // Fetch implements jobcall.Generator. The links need no credential.
@@ -84,10 +84,10 @@ func (p *Plain) SubmitJSON(ctx context.Context, kind string, body any, path ...s
 }
 
 // QueryTask sends a query about a task and returns the reply if it is a JSON document. The ticket
-// is the last segment of the address, after path. The error reports either a vanished task or a
-// query without an answer; the latter does not affect the task.
+// is the last segment of the address, after path. If the task is unknown, the error is an
+// upstream.UnknownTask. Any other error has NextPoll and does not affect the task.
 func (p *Plain) QueryTask(ctx context.Context, kind, ticket string, path ...string) (*Reply, error) {
-	if !Ticket(ticket) {
+	if !IsTicket(ticket) {
 		return nil, upstream.UnknownTask(kind, "the ticket is not a task ID")
 	}
 	return p.Line.QueryTask(ctx, kind, p.Call(http.MethodGet, append(path, ticket)...))
@@ -99,17 +99,17 @@ func (c *Client) QueryTask(ctx context.Context, kind string, r JobCall) (*Reply,
 	switch {
 	case err != nil:
 		return nil, err
-	case reply.Unknown():
+	case reply.TaskUnknown():
 		return nil, upstream.UnknownTask(kind, "the provider no longer knows the task")
-	case !reply.Good() || !gjson.ValidBytes(reply.Body):
-		return nil, reply.Silent()
+	case !reply.OK() || !gjson.ValidBytes(reply.Body):
+		return nil, reply.PollFailure()
 	}
 	return reply, nil
 }
 
 // StopTask cancels a task. An invalid ticket is a no-op.
 func (p *Plain) StopTask(ctx context.Context, ticket, method string, path ...string) error {
-	if !Ticket(ticket) {
+	if !IsTicket(ticket) {
 		return nil
 	}
 	return p.Line.Stop(ctx, p.Call(method, path...))
@@ -118,8 +118,8 @@ func (p *Plain) StopTask(ctx context.Context, ticket, method string, path ...str
 // Stop cancels a task. A task unknown to the provider counts as cancelled.
 func (c *Client) Stop(ctx context.Context, r JobCall) error {
 	reply, err := c.Query(ctx, r)
-	if err == nil && !reply.Good() && !reply.Unknown() {
-		return reply.Silent()
+	if err == nil && !reply.OK() && !reply.TaskUnknown() {
+		return reply.PollFailure()
 	}
 	return err
 }
@@ -127,7 +127,7 @@ func (c *Client) Stop(ctx context.Context, r JobCall) error {
 // ReadTicket returns the ticket from a field of a successful submission's response.
 func (r *Reply) ReadTicket(field string) (string, *upstream.JobFailure) {
 	ticket := gjson.GetBytes(r.Body, field).String()
-	if !gjson.ValidBytes(r.Body) || !Ticket(ticket) {
+	if !gjson.ValidBytes(r.Body) || !IsTicket(ticket) {
 		return "", upstream.MissingTicket(field)
 	}
 	return ticket, nil
@@ -144,8 +144,8 @@ func Links(list []gjson.Result, limit int) []jobcall.Result {
 	return results
 }
 
-// SuccessStatus returns the status of a successful task with its results in links, an address or a list,
-// at most limit.
+// SuccessStatus returns the status of a successful task with at most limit results. links is an address
+// or a list of addresses.
 func SuccessStatus(kind, ticket string, links gjson.Result, limit int) (*jobcall.TaskStatus, *upstream.JobFailure) {
 	results := Links(links.Array(), limit)
 	if results == nil {

@@ -7,35 +7,35 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// Several makes count calls for one task, at most atOnce at a time, for providers with one image
-// per call, and returns the results in the order of the calls. Fewer results than count are a
-// success, since results are charged one by one. Without any result, Several returns the most
-// severe failure, with Lost set if any failure has Lost set. If again is false, the next call would
-// fail the same way, and Several starts no more calls.
-func Several(count, atOnce int, call func(i int) (results []jobcall.Result, failure *upstream.JobFailure, again bool)) (
+// CallSeveral makes count calls for one task, at most maxConcurrent at a time, and returns the results
+// in the order of the calls. It is for providers with one image per call. Fewer results than count
+// are a success, because results are charged one by one. If there is no result, CallSeveral returns
+// the most severe failure, and sets Lost if any failure has Lost set. If a call returns again =
+// false, CallSeveral starts no more calls, because they would fail the same way.
+func CallSeveral(count, maxConcurrent int, call func(i int) (results []jobcall.Result, failure *upstream.JobFailure, again bool)) (
 	[]jobcall.Result, *upstream.JobFailure,
 ) {
 	var (
-		brought = make([][]jobcall.Result, count)
-		group   sync.WaitGroup
+		resultsByCall = make([][]jobcall.Result, count)
+		group         sync.WaitGroup
 
 		mu      sync.Mutex // guards the fields below
 		next    int
 		stopped bool
 		worst   *upstream.JobFailure
 	)
-	take := func() (int, bool) {
+	nextCall := func() (int, bool) {
 		mu.Lock()
 		defer mu.Unlock()
 		next++
 		return next - 1, !stopped && next <= count
 	}
-	for range min(count, atOnce) {
+	for range min(count, maxConcurrent) {
 		group.Go(func() {
-			for i, ok := take(); ok; i, ok = take() {
+			for i, ok := nextCall(); ok; i, ok = nextCall() {
 				results, failure, again := call(i)
 				mu.Lock()
-				brought[i] = results
+				resultsByCall[i] = results
 				if failure != nil {
 					worst, stopped = worse(worst, failure), stopped || !again
 				}
@@ -45,7 +45,7 @@ func Several(count, atOnce int, call func(i int) (results []jobcall.Result, fail
 	}
 	group.Wait()
 	var all []jobcall.Result
-	for _, results := range brought {
+	for _, results := range resultsByCall {
 		all = append(all, results...)
 	}
 	if len(all) > 0 {
@@ -54,7 +54,7 @@ func Several(count, atOnce int, call func(i int) (results []jobcall.Result, fail
 	return nil, worst
 }
 
-// worse returns the more severe of two failures; either may be nil.
+// worse returns the more severe of two failures. Either may be nil.
 func worse(a, b *upstream.JobFailure) *upstream.JobFailure {
 	if a == nil {
 		return b

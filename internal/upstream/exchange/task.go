@@ -25,26 +25,25 @@ const (
 	maxValues    = 50_000
 )
 
-// JobCall is one call about an image or video job. Its response is read completely, whatever its
+// JobCall is one call about an image or video job. The response is read completely, whatever its
 // status.
 type JobCall struct {
 	Method string // GET, POST, PUT or DELETE
-	// URL is the address of the call: from Client.URL, or an address below the base address from a
-	// response of the provider.
+	// URL is from Client.URL, or an address below the base address from a response of the provider.
 	URL *url.URL
 	// Header holds the headers in addition to those of every call. It is read-only.
 	Header http.Header
 	// Body is the request body of type ContentType; nil for a request without a body.
 	Body        []byte
 	ContentType string // empty means application/json
-	// Form is sent in place of Body if it is not nil.
+	// Form is sent instead of Body if it is not nil.
 	Form *Multipart
 	// Limit is the maximum length of the response, in bytes. Zero means 1 MiB, enough for the
 	// addresses of results.
 	Limit int64
-	// Reading bounds the number of large responses read at a time (jobcall.Task). It is nil for
+	// AcquireRead bounds the number of large responses read at a time (jobcall.Task). It is nil for
 	// small responses.
-	Reading func(ctx context.Context) (done func(), err error)
+	AcquireRead func(ctx context.Context) (done func(), err error)
 }
 
 // Reply is a response. The adapter interprets its status and body.
@@ -72,28 +71,28 @@ func (r *Reply) TaskFailure(kind, code, message string) *upstream.JobFailure {
 }
 
 // Redact removes the line's credential from a failure created from the reply, because Body may
-// contain the credential in another spelling.
+// contain the credential masked or escaped.
 func (r *Reply) Redact(t *upstream.JobFailure) *upstream.JobFailure { return t.Redact(r.secrets...) }
 
-// Good reports whether the status is 2xx.
-func (r *Reply) Good() bool { return r.Status >= 200 && r.Status < 300 }
+// OK reports whether the status is 2xx.
+func (r *Reply) OK() bool { return r.Status >= 200 && r.Status < 300 }
 
-// Unknown reports whether the provider does not know the task of the query. An HTML page does not
+// TaskUnknown reports whether the provider does not know the task of the query. An HTML page does not
 // count, because it does not come from the provider's API.
-func (r *Reply) Unknown() bool {
+func (r *Reply) TaskUnknown() bool {
 	gone := r.Status == http.StatusNotFound || r.Status == http.StatusGone
 	return gone && !bytes.HasPrefix(bytes.TrimSpace(r.Body), []byte("<"))
 }
 
-// Submit sends a submission. The error is a *upstream.JobFailure: the response did not arrive, see
-// upstream.LostAnswer, or a file of the form could not be read, see upstream.UnreadableFile.
+// Submit sends a submission. If the response does not arrive, the error is an upstream.LostAnswer. If
+// a file of the form cannot be read, the error is an upstream.UnreadableFile.
 func (c *Client) Submit(ctx context.Context, r JobCall) (*Reply, error) {
 	if r.Body != nil && (r.ContentType == "" || r.ContentType == "application/json") {
 		r.Body = rawjson.Override[json.RawMessage](rawjson.Pieces{r.Body}, nil, c.omit).Bytes()
 	}
 	reply, err := c.do(ctx, r)
-	if own := (unread{}); errors.As(err, &own) {
-		return nil, upstream.UnreadableFile(own.err).Redact(c.secrets...)
+	if fileErr := (fileError{}); errors.As(err, &fileErr) {
+		return nil, upstream.UnreadableFile(fileErr.err).Redact(c.secrets...)
 	}
 	if err != nil {
 		return nil, upstream.LostAnswer(ctx, err).Redact(c.secrets...)
@@ -110,9 +109,9 @@ func (c *Client) Query(ctx context.Context, r JobCall) (*Reply, error) {
 	return reply, nil
 }
 
-// Silent returns the failure of a query without a usable response; the next step is another poll.
-// The failure keeps Classify's findings about the line's health.
-func (r *Reply) Silent() *upstream.JobFailure {
+// PollFailure returns the failure of a query without a usable response. The next step is another poll.
+// The effect on the line's health is the one from Classify.
+func (r *Reply) PollFailure() *upstream.JobFailure {
 	f := r.source.Classify(r.Status, r.Header.Get("Content-Type"), r.Body, r.Header)
 	if f == nil {
 		f = upstream.Fail(fault.UpstreamUnavailable, errors.New("the answer cannot be read"))
@@ -147,8 +146,8 @@ func (c *Client) do(ctx context.Context, r JobCall) (*Reply, error) {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	if r.Reading != nil {
-		done, err := r.Reading(ctx)
+	if r.AcquireRead != nil {
+		done, err := r.AcquireRead(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -169,7 +168,7 @@ func (c *Client) do(ctx context.Context, r JobCall) (*Reply, error) {
 		body = nil // the status is sufficient
 	}
 	if resp.StatusCode >= 300 {
-		body = c.hide(body)
+		body = c.redact(body)
 	}
 	upstream.Spend(ctx, body)
 	return &Reply{Status: resp.StatusCode, Header: resp.Header, Body: body, secrets: c.secrets, source: c.source}, nil
@@ -186,40 +185,41 @@ func (c *Client) Fetch(ctx context.Context, r jobcall.Result, header http.Header
 // maxHops bounds the redirects of a download.
 const maxHops = 5
 
-// errStrange is the error of a download from another host by a line without Strangers.
-var errStrange = errors.New("the result is not at the line's own host and port")
+// errNoPublicTransport is the error of a download from another host if the line has no
+// PublicTransport.
+var errNoPublicTransport = errors.New("the result is not at the line's own host and port")
 
-// Download opens a result at an address from the provider. Only the line's own scheme, host and
-// port are reached through the line's own transport and get header, with the credential. Every
-// other address is reached through the line's Strangers, because another port of a private host may
-// be a database. Redirects are followed, because result hosts redirect to their storage. The error
-// is a *upstream.JobFailure with NextPoll.
+// Download opens a result at an address from the provider. An address with the line's own scheme,
+// host and port is reached through the line's own transport and gets header, which has the
+// credential. Every other address is reached through the line's PublicTransport, because another port
+// of a private host may be a database. Redirects are followed, because result hosts redirect to their
+// storage. The error is a *upstream.JobFailure with NextPoll.
 func (c *Client) Download(ctx context.Context, address string, header http.Header) (*jobcall.Download, error) {
-	failed := func(f *upstream.Failure) error {
+	pollFailure := func(f *upstream.Failure) error {
 		return upstream.FailJob(f, fault.UpstreamError, upstream.NextPoll).Redact(c.secrets...)
 	}
-	at, err := url.Parse(address)
+	location, err := url.Parse(address)
 	for range maxHops {
-		if err != nil || (at.Scheme != "http" && at.Scheme != "https") || at.Host == "" {
-			return nil, failed(upstream.Fail(fault.UpstreamUnavailable, errors.New("the result's address is not an http(s) address")))
+		if err != nil || (location.Scheme != "http" && location.Scheme != "https") || location.Host == "" {
+			return nil, pollFailure(upstream.Fail(fault.UpstreamUnavailable, errors.New("the result's address is not an http(s) address")))
 		}
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, location.String(), nil)
 		if err != nil {
-			return nil, failed(upstream.Fail(fault.UpstreamUnavailable, err))
+			return nil, pollFailure(upstream.Fail(fault.UpstreamUnavailable, err))
 		}
 		req.Header.Set("User-Agent", userAgent)
-		way := c.strangers
-		if c.owns(at) {
-			way = c.transport
+		transport := c.publicTransport
+		if c.isOwnURL(location) {
+			transport = c.transport
 			maps.Copy(req.Header, header)
 			c.addHeader(req.Header)
 		}
-		if way == nil {
-			return nil, failed(upstream.Fail(fault.UpstreamUnavailable, errStrange))
+		if transport == nil {
+			return nil, pollFailure(upstream.Fail(fault.UpstreamUnavailable, errNoPublicTransport))
 		}
-		resp, err := way.RoundTrip(req)
+		resp, err := transport.RoundTrip(req)
 		if err != nil {
-			return nil, failed(upstream.ConnectionFailure(ctx, err))
+			return nil, pollFailure(upstream.ConnectionFailure(ctx, err))
 		}
 		if resp.StatusCode == http.StatusOK {
 			return &jobcall.Download{Body: resp.Body, Type: resp.Header.Get("Content-Type"), Size: resp.ContentLength}, nil
@@ -228,12 +228,12 @@ func (c *Client) Download(ctx context.Context, address string, header http.Heade
 		if resp.StatusCode < 300 || resp.StatusCode > 399 {
 			f := upstream.Fail(fault.UpstreamUnavailable, errors.New("the host of the result rejected the link"))
 			f.Status = resp.StatusCode
-			return nil, failed(f)
+			return nil, pollFailure(f)
 		}
-		at, err = resp.Location()
+		location, err = resp.Location()
 		if err != nil {
-			at = &url.URL{} // an empty address fails at the beginning of the loop
+			location = &url.URL{} // an empty address fails at the beginning of the loop
 		}
 	}
-	return nil, failed(upstream.Fail(fault.UpstreamUnavailable, errors.New("the result's host redirects without end")))
+	return nil, pollFailure(upstream.Fail(fault.UpstreamUnavailable, errors.New("the result's host redirects without end")))
 }

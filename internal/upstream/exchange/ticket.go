@@ -5,12 +5,12 @@ import "strings"
 // maxTicket is the maximum length of a provider's task ID, in bytes.
 const maxTicket = 200
 
-// Ticket reports whether a provider's task ID is safe as one path segment of an address: letters,
+// IsTicket reports whether a provider's task ID is safe as one path segment of an address: letters,
 // digits, `-`, `_`, `.` and `:`, but not only dots.
-func Ticket(id string) bool { return len(id) <= maxTicket && Safe(id, "-_.:") }
+func IsTicket(id string) bool { return len(id) <= maxTicket && IsSafe(id, "-_.:") }
 
-// Safe reports whether text has only letters, digits and marks, and not only dots.
-func Safe(text, marks string) bool {
+// IsSafe reports whether text has only letters, digits and marks, and not only dots.
+func IsSafe(text, marks string) bool {
 	for _, c := range []byte(text) {
 		switch {
 		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.IndexByte(marks, c) >= 0:

@@ -12,7 +12,7 @@ func TestTicket(t *testing.T) {
 		"": false, ".": false, "..": false, "a/b": false, "a?b": false, "a#b": false, "%2e%2e": false, "a b": false, "ä": false,
 		strings.Repeat("a", maxTicket+1): false,
 	} {
-		if Ticket(id) != want {
+		if IsTicket(id) != want {
 			t.Errorf("Ticket(%q) = %t, want %t", id, !want, want)
 		}
 	}
@@ -30,7 +30,7 @@ func TestUnknown(t *testing.T) {
 		{404, `{"error":{}}`, true}, {410, `{}`, true}, {404, ``, true},
 		{404, ` <html>`, false}, {400, `{}`, false}, {200, `{}`, false}, {500, ``, false},
 	} {
-		if got := (&Reply{Status: tt.status, Body: []byte(tt.body)}).Unknown(); got != tt.want {
+		if got := (&Reply{Status: tt.status, Body: []byte(tt.body)}).TaskUnknown(); got != tt.want {
 			t.Errorf("Unknown of %d %q = %t, want %t", tt.status, tt.body, got, tt.want)
 		}
 	}

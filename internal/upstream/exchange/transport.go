@@ -13,15 +13,15 @@ const (
 	idleWait       = 55 * time.Second // below the usual 60 s and 75 s of servers, so that servers rarely close first
 	headerWait     = time.Hour        // last resort for a call without a deadline
 	idlePerHost    = 1024             // connections kept for the next burst
-	idleConns      = 4096             // the same over all hosts
+	idleConns      = 4096             // idle connections to all hosts
 	maxHeaderBytes = 64 << 10
 )
 
 // NewTransport returns the connection pool for all lines of a process.
 //
 // It uses no proxy from the environment, because a stray variable must not reroute credentials. It
-// requests no compression, so bytes pass through unchanged. It uses HTTP/2 if the provider offers
-// it.
+// requests no compression, so that bodies pass through unchanged. It uses HTTP/2 if the provider
+// supports HTTP/2.
 func NewTransport() *http.Transport {
 	dialer := &net.Dialer{Timeout: dialWait, KeepAlive: 30 * time.Second}
 	return &http.Transport{

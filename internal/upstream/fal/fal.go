@@ -114,7 +114,7 @@ func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskS
 	if err != nil {
 		return nil, err
 	}
-	if !reply.Good() {
+	if !reply.OK() {
 		return nil, submitFailure(task.Kind, reply)
 	}
 	t, ok := a.accepted(style.Model, reply.Body)
@@ -156,8 +156,8 @@ func (a *Adapter) Poll(ctx context.Context, task jobcall.Task, text string) (*jo
 	switch {
 	case reply.Status == http.StatusNotFound && isFals(reply):
 		return nil, upstream.UnknownTask(task.Kind, "fal no longer knows the request")
-	case !reply.Good():
-		return nil, reply.Silent()
+	case !reply.OK():
+		return nil, reply.PollFailure()
 	}
 	switch status := gjson.GetBytes(reply.Body, "status").String(); status {
 	case "IN_QUEUE", "IN_PROGRESS":
@@ -165,7 +165,7 @@ func (a *Adapter) Poll(ctx context.Context, task jobcall.Task, text string) (*jo
 	case "COMPLETED":
 		return a.result(ctx, task, t, text)
 	default:
-		return nil, reply.Silent()
+		return nil, reply.PollFailure()
 	}
 }
 
@@ -204,8 +204,8 @@ func (a *Adapter) Cancel(ctx context.Context, task jobcall.Task, text string) er
 	switch {
 	case err != nil:
 		return err
-	case reply.Good(), reply.Status == http.StatusNotFound, strings.Contains(string(reply.Body), "ALREADY_COMPLETED"):
+	case reply.OK(), reply.Status == http.StatusNotFound, strings.Contains(string(reply.Body), "ALREADY_COMPLETED"):
 		return nil
 	}
-	return reply.Silent()
+	return reply.PollFailure()
 }

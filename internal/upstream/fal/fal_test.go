@@ -40,12 +40,12 @@ func TestSubmissions(t *testing.T) {
 		"images": {image(2), "/fal-ai/flux/dev", `{"image_size":{"height":768,"width":1344},"num_images":2,` + prompt + `}`},
 		"clip": {video(), "/fal-ai/reel/v2/text-to-video",
 			`{"aspect_ratio":"16:9","duration":"5","prompt":"waves","resolution":"720p"}`},
-		"clip from a picture": {task.With(video(), task.From("inline")), "/fal-ai/reel/v2/text-to-video",
+		"clip from a picture": {task.ApplyChanges(video(), task.Refs("inline")), "/fal-ai/reel/v2/text-to-video",
 			`{"duration":"5","image_url":"data:image/png;base64,YWJj","prompt":"waves","resolution":"720p"}`},
 	})
 	edits := map[string]any{"models": []any{map[string]any{"id": "fal-ai/flux/dev", "references": "fal-ai/flux/dev/edit"}}}
 	conformance.CheckSubmissions(t, fal.Provider, edits, map[string]conformance.Submission{
-		"an edit": {task.With(image(1), task.From("a", "b"), task.Mask(task.ParseReference("m"))), "/fal-ai/flux/dev/edit",
+		"an edit": {task.ApplyChanges(image(1), task.Refs("a", "b"), task.Mask(task.ParseReference("m"))), "/fal-ai/flux/dev/edit",
 			`{"image_urls":["https://media.example/a","https://media.example/b"],"mask_url":"https://media.example/m",` + prompt + `}`},
 	})
 }
@@ -147,7 +147,7 @@ func TestCredentialStaysOnTheOwnHost(t *testing.T) {
 // TestUnsuitable tests that tasks impossible for fal are not sent.
 func TestUnsuitable(t *testing.T) {
 	t.Parallel()
-	of := func(change task.Change) jobcall.Task { return task.With(image(1), change) }
+	of := func(change task.Change) jobcall.Task { return task.ApplyChanges(image(1), change) }
 	conformance.CheckUnsuitable(t, fal.Provider, map[string]jobcall.Task{
 		"no model":   of(task.Model("flux")),
 		"dots":       of(task.Model("fal-ai/../flux")),
@@ -158,8 +158,8 @@ func TestUnsuitable(t *testing.T) {
 	})
 	unreadable := task.Reference("image/png", "", "abc")
 	unreadable.Open = func(context.Context) (io.ReadCloser, error) { return nil, io.ErrUnexpectedEOF }
-	conformance.CheckUnsent(t, fal.Provider, fakestudio.NewFal(t), map[string]conformance.Unsent{
-		"our store": {Task: of(task.References(unreadable)), Want: pictures.Refused.Then(upstream.NextLater)},
+	conformance.CheckUnsent(t, fal.Provider, fakestudio.NewFal(t), map[string]conformance.UnsentTask{
+		"our store": {Task: of(task.References(unreadable)), Want: pictures.Refused.WithNext(upstream.NextLater)},
 	})
 }
 
@@ -167,7 +167,7 @@ func TestUnsuitable(t *testing.T) {
 func TestAcceptedWithoutAName(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{`{}`, `{"request_id":"../x"}`, `<html>`, `[]`} {
-		_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, fal.Provider, 200, body), image(1))
+		_, err := jobcall.Submit(t.Context(), conformance.LineWithReply(t, fal.Provider, 200, body), image(1))
 		if got := conformance.JobFailure(t, err); !got.Lost {
 			t.Errorf("%s: %+v", body, got)
 		}

@@ -75,10 +75,10 @@ func taskFailure(kind string, r *exchange.Reply) *upstream.JobFailure {
 		return nil
 	case r.Status == http.StatusNotFound && name == "" && own:
 		return upstream.UnknownTask(kind, "fal no longer has the result")
-	case !own, r.Good(), r.Status == http.StatusTooManyRequests,
+	case !own, r.OK(), r.Status == http.StatusTooManyRequests,
 		name == "" && (r.Status == http.StatusUnauthorized || r.Status == http.StatusPaymentRequired || r.Status == http.StatusForbidden),
 		name == "" && strings.Contains(message, "still in progress"):
-		return r.Silent()
+		return r.PollFailure()
 	case r.Status == http.StatusBadRequest, r.Status == http.StatusRequestEntityTooLarge,
 		r.Status == http.StatusUnsupportedMediaType, r.Status == http.StatusUnprocessableEntity:
 		return submitFailure(kind, r)
@@ -114,7 +114,7 @@ func adjust(r *exchange.Reply, t *upstream.JobFailure) *upstream.JobFailure {
 // blackened by the model's safety check.
 func output(task jobcall.Task, r *exchange.Reply) ([]jobcall.Result, *upstream.JobFailure) {
 	if !gjson.ValidBytes(r.Body) {
-		return nil, r.Silent()
+		return nil, r.PollFailure()
 	}
 	doc := gjson.ParseBytes(r.Body)
 	var files []gjson.Result

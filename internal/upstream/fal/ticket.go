@@ -61,7 +61,7 @@ func (a *Adapter) accepted(model string, body []byte) (ticket, bool) {
 	}
 	keep := func(member string, to *string, action ...string) {
 		address := doc.Get(member).String()
-		if _, ok := a.Line.Own(address); ok && len(address) <= maxAddress && address != a.address("", t, action...).String() {
+		if _, ok := a.Line.ParseOwnURL(address); ok && len(address) <= maxAddress && address != a.address("", t, action...).String() {
 			*to = address
 		}
 	}
@@ -74,7 +74,7 @@ func (a *Adapter) accepted(model string, body []byte) (ticket, bool) {
 // address returns the address for queries about a ticket's request: fal's address if it is on the
 // line's own host, otherwise an address built from the ticket.
 func (a *Adapter) address(fromProvider string, t ticket, action ...string) *url.URL {
-	if u, ok := a.Line.Own(fromProvider); ok {
+	if u, ok := a.Line.ParseOwnURL(fromProvider); ok {
 		return u
 	}
 	return a.Line.URL(append([]string{t.App, "requests", t.ID}, action...)...)

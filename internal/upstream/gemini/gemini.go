@@ -101,7 +101,7 @@ func (a *Adapter) CountTokens(ctx context.Context, c chatcall.Call) (int64, erro
 		return 0, err
 	}
 	post.Call.Body = rawjson.Pieces{question(c, a.resource(c.Model))}
-	data, err := a.line.Ask(ctx, post, maxCount)
+	data, err := a.line.FetchDocument(ctx, post, maxCount)
 	if err != nil {
 		return 0, err
 	}

@@ -104,19 +104,19 @@ func pathsOf(task jobcall.Task) paramPaths {
 
 // ParamRule implements jobcall.Generator. Fields without a path are rejected.
 func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
-	rule := jobcall.Only(slices.Sorted(maps.Keys(pathsOf(task)))...)
+	rule := jobcall.OnlyParams(slices.Sorted(maps.Keys(pathsOf(task)))...)
 	switch {
 	case task.Kind == upstream.KindImage:
 		return rule
 	case IsVeo(task.Model):
-		return rule.As("audio", "generateAudio").As("negative_prompt", "negativePrompt").Roles(jobrequest.Roles()...)
+		return rule.Rename("audio", "generateAudio").Rename("negative_prompt", "negativePrompt").Roles(jobrequest.Roles()...)
 	}
 	return rule.Roles(jobrequest.FirstFrame, jobrequest.Subject)
 }
 
 // put adds the further fields of a task to the body.
 func (p paramPaths) put(body map[string]any, task jobcall.Task) {
-	for name, value := range task.Further() {
+	for name, value := range task.ExtraParams() {
 		path := p[name]
 		at := body
 		for _, member := range path[:len(path)-1] {

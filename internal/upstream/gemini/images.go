@@ -49,7 +49,7 @@ func (a *Adapter) makeImages(ctx context.Context, task jobcall.Task) (*jobcall.T
 	if failure != nil {
 		return nil, failure
 	}
-	results, failure := exchange.Several(count, maxConcurrent, func(i int) ([]jobcall.Result, *upstream.JobFailure, bool) {
+	results, failure := exchange.CallSeveral(count, maxConcurrent, func(i int) ([]jobcall.Result, *upstream.JobFailure, bool) {
 		return a.makeImage(ctx, task, at, bodies[i])
 	})
 	if failure != nil {
@@ -64,13 +64,13 @@ func (a *Adapter) makeImage(ctx context.Context, task jobcall.Task, at *url.URL,
 	_ []jobcall.Result, failure *upstream.JobFailure, again bool,
 ) {
 	reply, err := a.line.Submit(ctx, exchange.JobCall{
-		Method: http.MethodPost, URL: at, Header: a.header, Body: body, Limit: maxImageReply, Reading: task.Reading,
+		Method: http.MethodPost, URL: at, Header: a.header, Body: body, Limit: maxImageReply, AcquireRead: task.AcquireRead,
 	})
 	if err != nil {
 		failure = upstream.AsJobFailure(err)
 		return nil, failure, failure.Health == upstream.HealthNone || failure.Health == upstream.HealthHalf
 	}
-	if !reply.Good() {
+	if !reply.OK() {
 		failure = submitFailure(reply, task.Kind)
 		return nil, failure, failure.Health == upstream.HealthHalf
 	}
@@ -105,7 +105,7 @@ func imageBodies(ctx context.Context, task jobcall.Task, count int) ([][]byte, *
 		"generationConfig": generation,
 	}
 	imagePaths.put(body, task)
-	seed := gjson.ParseBytes(task.Further()["seed"])
+	seed := gjson.ParseBytes(task.ExtraParams()["seed"])
 	first, _ := json.Marshal(body) // cannot fail for maps, strings and bytes
 	bodies := slices.Repeat([][]byte{first}, count)
 	for i := 1; i < count && seed.Type == gjson.Number; i++ {

@@ -23,7 +23,7 @@ import (
 
 // picture returns a task for one square image.
 func picture(change ...task.Change) jobcall.Task {
-	return task.With(task.Image("gemini-nano-banana-2.1", task.Prompt("a fox"), task.Shape("1:1", 1024, 1024)), change...)
+	return task.ApplyChanges(task.Image("gemini-nano-banana-2.1", task.Prompt("a fox"), task.Shape("1:1", 1024, 1024)), change...)
 }
 
 // Outcomes used in several tables.
@@ -49,7 +49,7 @@ func TestImages(t *testing.T) {
 	large := jobcall.Reference{Type: "image/jpeg", Size: 16 << 20}
 	conformance.CheckSubmissions(t, gemini.Provider, nil, map[string]conformance.Submission{
 		"one image": {picture(), path(model), body("", `"aspectRatio":"1:1","imageSize":"1K"`, "}")},
-		"an edit":   {picture(task.Tier("4K"), task.From("a", "b")), path(model), body(inline+inline, `"imageSize":"4K"`, "}")},
+		"an edit":   {picture(task.Tier("4K"), task.Refs("a", "b")), path(model), body(inline+inline, `"imageSize":"4K"`, "}")},
 		"the old model": {picture(task.Model("models/gemini-2.5-flash-image"), task.Ratio("21:9")), path("gemini-2.5-flash-image"),
 			body("", `"aspectRatio":"21:9"`, "}")},
 		"a small and very wide image": {picture(task.Tier("512p"), task.Ratio("8:1")), path(model),
@@ -61,10 +61,10 @@ func TestImages(t *testing.T) {
 	})
 	conformance.CheckUnsuitable(t, gemini.Provider, map[string]jobcall.Task{
 		"too many images":                    picture(task.Count(11)),
-		"too many references":                picture(task.From(slices.Repeat([]string{"a"}, 15)...)),
-		"a gif":                              picture(task.From("a.gif")),
+		"too many references":                picture(task.Refs(slices.Repeat([]string{"a"}, 15)...)),
+		"a gif":                              picture(task.Refs("a.gif")),
 		"more bytes than a request may have": picture(task.References(large)),
-		"a mask":                             picture(task.From("a"), task.Mask(task.ParseReference("b"))),
+		"a mask":                             picture(task.Refs("a"), task.Mask(task.ParseReference("b"))),
 		"an unknown ratio":                   picture(task.Ratio("5:7")),
 		"a ratio of another model":           picture(task.Model("gemini-3-pro-image"), task.Ratio("8:1")),
 		"an unknown tier":                    picture(task.Tier("8K")),
@@ -217,11 +217,11 @@ func TestUnsent(t *testing.T) {
 	t.Parallel()
 	unreadable := task.Reference("image/png", "", "abc")
 	unreadable.Open = func(context.Context) (io.ReadCloser, error) { return nil, errors.New("no such file") }
-	conformance.CheckUnsent(t, gemini.Provider, fakestudio.NewGemini(t), map[string]conformance.Unsent{
+	conformance.CheckUnsent(t, gemini.Provider, fakestudio.NewGemini(t), map[string]conformance.UnsentTask{
 		"an invalid model":        {Task: picture(task.Model("../x")), Want: noModel},
-		"an unreadable reference": {Task: picture(task.References(unreadable)), Want: pictures.Refused.Then(upstream.NextLater)},
+		"an unreadable reference": {Task: picture(task.References(unreadable)), Want: pictures.Refused.WithNext(upstream.NextLater)},
 	})
-	a := conformance.LineAnswering(t, gemini.Provider, 200, "")
+	a := conformance.LineWithReply(t, gemini.Provider, 200, "")
 	if _, err := a.Poll(t.Context(), picture(), "x"); err == nil {
 		t.Error("images have no tickets")
 	}
@@ -236,7 +236,7 @@ func FuzzImages(f *testing.F) {
 		`{"candidates":{"a":1}}`, `{"promptFeedback":{"blockReason":"X"}}`, `[{"error":{"code":1}}]`, `<html>`, ``} {
 		f.Add([]byte(seed), 200)
 	}
-	a, answer := conformance.LineScripted(f, gemini.Provider)
+	a, answer := conformance.LineWithScript(f, gemini.Provider)
 	f.Fuzz(func(t *testing.T, body []byte, status int) {
 		answer(body, 200+(status%400+400)%400)
 		p, err := jobcall.Submit(t.Context(), a, picture())

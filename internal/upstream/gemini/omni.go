@@ -122,14 +122,14 @@ func (a *Adapter) pollOmni(ctx context.Context, task jobcall.Task, ticket string
 func readInteraction(reply *exchange.Reply, kind, ticket string) (*jobcall.TaskStatus, *upstream.JobFailure) {
 	doc, ok := document(reply)
 	if !ok {
-		return nil, reply.Silent()
+		return nil, reply.PollFailure()
 	}
-	if !reply.Good() {
+	if !reply.OK() {
 		unknown := strings.Contains(strings.ToLower(doc.Get("error.message").String()), "invalid interaction name")
 		if reply.Status == http.StatusNotFound || reply.Status == http.StatusBadRequest && unknown {
 			return nil, upstream.UnknownTask(kind, "the provider does not know "+ticket)
 		}
-		return nil, reply.Silent()
+		return nil, reply.PollFailure()
 	}
 	switch status := doc.Get("status").String(); status {
 	case "queued", "in_progress":
@@ -186,8 +186,8 @@ func (a *Adapter) cancelOmni(ctx context.Context, ticket string) error {
 	if err != nil {
 		return err
 	}
-	if !reply.Good() && reply.Status != http.StatusNotFound && reply.Status != http.StatusBadRequest {
-		return reply.Silent()
+	if !reply.OK() && reply.Status != http.StatusNotFound && reply.Status != http.StatusBadRequest {
+		return reply.PollFailure()
 	}
 	return nil
 }

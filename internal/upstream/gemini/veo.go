@@ -53,7 +53,7 @@ func (a *Adapter) submitVeo(ctx context.Context, task jobcall.Task) (*jobcall.Ta
 // accepted returns the ticket from the response to a submission: the value of member, if isTicket
 // accepts the value.
 func (a *Adapter) accepted(reply *exchange.Reply, kind, member string, isTicket func(string) bool) (*jobcall.TaskStatus, error) {
-	if !reply.Good() {
+	if !reply.OK() {
 		return nil, submitFailure(reply, kind)
 	}
 	doc, _ := document(reply)
@@ -145,7 +145,7 @@ func isOperation(name string) bool {
 // isPath reports whether name is safe in an address.
 func isPath(name string) bool {
 	for segment := range strings.SplitSeq(name, "/") {
-		if !exchange.Safe(segment, "-_.~=") {
+		if !exchange.IsSafe(segment, "-_.~=") {
 			return false
 		}
 	}
@@ -160,7 +160,7 @@ func (a *Adapter) pollVeo(ctx context.Context, task jobcall.Task, ticket string)
 	r := exchange.JobCall{Method: http.MethodGet, Header: a.header, Limit: maxAnswer}
 	var f *upstream.Failure
 	if strings.HasPrefix(ticket, ofVertex) {
-		r.Method, r.Limit, r.Reading = http.MethodPost, maxClip, task.Reading
+		r.Method, r.Limit, r.AcquireRead = http.MethodPost, maxClip, task.AcquireRead
 		r.Body, _ = json.Marshal(map[string]string{"operationName": ticket}) // cannot fail for strings
 		r.URL, f = a.address(a.resource(task.Model), "fetchPredictOperation")
 	} else {
@@ -186,10 +186,10 @@ func readOperation(reply *exchange.Reply, kind, ticket string) (*jobcall.TaskSta
 	switch {
 	case ok && reply.Status == http.StatusNotFound:
 		return nil, upstream.UnknownTask(kind, "the provider does not know "+ticket)
-	case !ok || !reply.Good():
-		return nil, reply.Silent()
+	case !ok || !reply.OK():
+		return nil, reply.PollFailure()
 	case !doc.Get("name").Exists() && !doc.Get("done").Exists():
-		return nil, reply.Silent()
+		return nil, reply.PollFailure()
 	case !doc.Get("done").Bool():
 		return &jobcall.TaskStatus{Ticket: ticket}, nil
 	case doc.Get("error").IsObject():

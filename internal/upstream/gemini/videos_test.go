@@ -15,7 +15,7 @@ import (
 )
 
 func clip(change ...task.Change) jobcall.Task {
-	return task.With(task.Video("gemini-omni-1.1-flash", task.Prompt("a fox runs"), task.Seconds(8)), change...)
+	return task.ApplyChanges(task.Video("gemini-omni-1.1-flash", task.Prompt("a fox runs"), task.Seconds(8)), change...)
 }
 
 func veo(task *jobcall.Task) { task.Model = "veo-3.1-generate" }
@@ -41,24 +41,24 @@ func TestVideos(t *testing.T) {
 	large := jobcall.Reference{Type: "video/mp4", Size: 30 << 20}
 	conformance.CheckSubmissions(t, gemini.Provider, nil, map[string]conformance.Submission{
 		"omni": {clip(), interactions, omni(doing("text_to_video"), text, wide+hd, "")},
-		"omni from a picture": {clip(task.Model("models/gemini-omni-1.1-flash"), task.Prompt(""), task.From("a"),
+		"omni from a picture": {clip(task.Model("models/gemini-omni-1.1-flash"), task.Prompt(""), task.Refs("a"),
 			task.Tier("4K"), task.Seconds(0)),
 			interactions, omni(doing("image_to_video"), image, `"delivery":"uri","resolution":"4k"`, "")},
-		"omni from pictures": {clip(task.From("a", "b"), task.Params(`{"seed":7,"safety_settings":[{"category":"X","threshold":"Y"}]}`)),
+		"omni from pictures": {clip(task.Refs("a", "b"), task.Params(`{"seed":7,"safety_settings":[{"category":"X","threshold":"Y"}]}`)),
 			interactions, omni(`"seed":7,`+doing("reference_to_video"), text+","+image+","+image, hd,
 				`,"safety_settings":[{"category":"X","threshold":"Y"}]`)},
-		"omni from a clip": {clip(task.From("a.mp4", "b"), task.Ratio("16:9")), interactions,
+		"omni from a clip": {clip(task.Refs("a.mp4", "b"), task.Ratio("16:9")), interactions,
 			omni(doing("edit"), text+","+video+","+image, wide+hd, "")},
-		"omni with a task": {clip(task.From("a.mp4"), task.Params(`{"task":"extend"}`)), interactions,
+		"omni with a task": {clip(task.Refs("a.mp4"), task.Params(`{"task":"extend"}`)), interactions,
 			omni(doing("extend"), text+","+video, hd, "")},
 
 		"veo": {clip(veo), operations, `{"instances":[{"prompt":"a fox runs"}],` +
 			`"parameters":{"aspectRatio":"16:9","durationSeconds":8,"resolution":"720p","sampleCount":1}}`},
-		"veo from a picture": {clip(veo, task.From("a"), task.Seconds(0), task.Prompt(""),
+		"veo from a picture": {clip(veo, task.Refs("a"), task.Seconds(0), task.Prompt(""),
 			task.Params(`{"negativePrompt":"dogs","generateAudio":false}`)), operations,
 			`{"instances":[{"image":{"bytesBase64Encoded":"YWJj","mimeType":"image/png"},"prompt":""}],` +
 				`"parameters":{"generateAudio":false,"negativePrompt":"dogs","resolution":"720p","sampleCount":1}}`},
-		"veo from pictures": {clip(veo, task.From("a", "b"), task.Ratio("16:9"), task.Tier("2160p")), operations,
+		"veo from pictures": {clip(veo, task.Refs("a", "b"), task.Ratio("16:9"), task.Tier("2160p")), operations,
 			`{"instances":[{"prompt":"a fox runs","referenceImages":[` + asset + `,` + asset + `]}],` +
 				`"parameters":{"aspectRatio":"16:9","durationSeconds":8,"resolution":"4k","sampleCount":1}}`},
 	})
@@ -68,14 +68,14 @@ func TestVideos(t *testing.T) {
 		"two seconds":               clip(task.Seconds(2)),
 		"eleven seconds":            clip(task.Seconds(11)),
 		"neither":                   clip(task.Prompt("")),
-		"eight references":          clip(task.From(slices.Repeat([]string{"a"}, 8)...)),
-		"a mask":                    clip(task.From("a"), task.Mask(task.ParseReference("b"))),
+		"eight references":          clip(task.Refs(slices.Repeat([]string{"a"}, 8)...)),
+		"a mask":                    clip(task.Refs("a"), task.Mask(task.ParseReference("b"))),
 		"a large clip":              clip(task.References(large)),
 		"a field that nobody knows": clip(task.Params(`{"store":false}`)),
 		"veo: no prompt":            clip(veo, task.Prompt("")),
-		"veo: pictures alone":       clip(veo, task.Prompt(""), task.From("a", "b")),
-		"veo: four":                 clip(veo, task.From("a", "b", "c", "d")),
-		"veo: a clip":               clip(veo, task.From("a.mp4")),
+		"veo: pictures alone":       clip(veo, task.Prompt(""), task.Refs("a", "b")),
+		"veo: four":                 clip(veo, task.Refs("a", "b", "c", "d")),
+		"veo: a clip":               clip(veo, task.Refs("a.mp4")),
 		"veo: 360p":                 clip(veo, task.Tier("360p")),
 		"veo: a field of omni's":    clip(veo, task.Params(`{"task":"edit"}`)),
 	})
@@ -205,7 +205,7 @@ func FuzzVideos(f *testing.F) {
 		`{"done":true,"error":{"code":3,"message":"x"}}`, `{"status":"failed","errors":[1]}`, `[]`, `<`} {
 		f.Add([]byte(seed), 200)
 	}
-	a, answer := conformance.LineScripted(f, gemini.Provider)
+	a, answer := conformance.LineWithScript(f, gemini.Provider)
 	f.Fuzz(func(t *testing.T, body []byte, status int) {
 		answer(body, 200+(status%400+400)%400)
 		for ticket, work := range map[string]jobcall.Task{"v1_1": clip(), "models/veo/operations/1": clip(veo),

@@ -14,7 +14,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func image(change ...task.Change) jobcall.Task {
-	return task.With(task.Image("ideogram-4-5"), change...)
+	return task.ApplyChanges(task.Image("ideogram-4-5"), change...)
 }
 
 func TestConformance(t *testing.T) {
@@ -22,7 +22,7 @@ func TestConformance(t *testing.T) {
 	conformance.Media(t, conformance.MediaProvider{
 		Provider: ideogram.Provider,
 		Tasks: map[string]jobcall.Task{"pictures": image(task.Count(3)),
-			"one from another": image(task.From("inline"))},
+			"one from another": image(task.Refs("inline"))},
 		Ticket: func(jobcall.Task) string { return "gen_1" },
 		Params: `{"seed":41417}`,
 	})

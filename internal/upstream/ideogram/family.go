@@ -60,7 +60,7 @@ func (f family) check(task jobcall.Task) *upstream.JobFailure {
 		return upstream.Unsuitable(task.Kind, "ideogram's model %s changes a picture, and there is none", task.Model)
 	case task.Mask != nil && len(task.References) > maxMasked:
 		return upstream.Unsuitable(task.Kind, "%d references beside a mask; ideogram takes up to %d", len(task.References), maxMasked)
-	case f.keepsSize(task) && (task.Ratio != "" || task.Exact || task.Larger):
+	case f.keepsSize(task) && (task.Ratio != "" || task.Exact || task.HasSmallerTier):
 		return upstream.Unsuitable(task.Kind, "a picture that ideogram changes in a part has its size")
 	case f != family4 && task.Count > maxImages:
 		return upstream.Unsuitable(task.Kind, "%d pictures; ideogram makes up to %d", task.Count, maxImages)

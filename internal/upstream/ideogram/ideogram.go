@@ -62,7 +62,7 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 
 // ParamRule implements jobcall.Generator. It allows the fields of the model.
 func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
-	return jobcall.Only(familyOf(task.Model).params()...)
+	return jobcall.OnlyParams(familyOf(task.Model).params()...)
 }
 
 // Submit implements jobcall.Generator.
@@ -81,7 +81,7 @@ func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskS
 	} else {
 		fields["num_images"] = max(task.Count, 1)
 	}
-	task.AddFurther(fields)
+	task.AddExtraParams(fields)
 	call := a.Call(http.MethodPost, family.path(task.Model)...)
 	var err error
 	if len(task.References) > 0 {
@@ -136,7 +136,7 @@ func (a *Adapter) one(ctx context.Context, kind string, call exchange.JobCall) (
 	if err != nil {
 		return "", upstream.AsJobFailure(err), false
 	}
-	if !reply.Good() {
+	if !reply.OK() {
 		return "", submitFailure(kind, reply), false
 	}
 	ticket, failure = reply.ReadTicket("generation_id")
@@ -162,7 +162,7 @@ func (a *Adapter) ask(ctx context.Context, kind, ticket string) (*jobcall.TaskSt
 	doc := gjson.ParseBytes(reply.Body)
 	switch status := doc.Get("status"); {
 	case status.Type != gjson.String || status.Str == "":
-		return nil, reply.Silent()
+		return nil, reply.PollFailure()
 	case status.Str == "completed":
 		results, failure := read(kind, doc)
 		if failure != nil {

@@ -20,22 +20,22 @@ func TestBodies(t *testing.T) {
 	conformance.CheckBodies(t, ideogram.Provider, func(job jobcall.Task) string { return pathOf(job.Model) }, []conformance.Body{
 		{"a ratio", image(task.Count(3), task.Params(`{"seed":7,"magic_prompt":"off","quality":"low"}`)), `{"async":true,"magic_prompt":"off",` +
 			`"num_images":3,"prompt":"a lighthouse","quality":"low","seed":7,"size":"1280x720"}`},
-		{"upright", image(task.Larger("2K"), task.Shape("3:4", 1792, 2389)),
+		{"upright", image(task.LargerTier("2K"), task.Shape("3:4", 1792, 2389)),
 			`{"async":true,"num_images":1,"prompt":"a lighthouse","size":"1728x2304"}`},
 		{"no ratio", image(task.NoRatio()), `{"async":true,"num_images":1,"prompt":"a lighthouse","size":"1024x1024"}`},
-		{"a paid tier without a ratio", image(task.Larger("2K"), task.NoRatio()),
+		{"a paid tier without a ratio", image(task.LargerTier("2K"), task.NoRatio()),
 			`{"async":true,"num_images":1,"prompt":"a lighthouse","size":"2048x2048"}`},
-		{"supported pixels", image(task.Larger("2K"), task.Pixels(2560, 1440)),
+		{"supported pixels", image(task.LargerTier("2K"), task.Pixels(2560, 1440)),
 			`{"async":true,"num_images":1,"prompt":"a lighthouse","size":"2560x1440"}`},
 		{"other pixels", image(task.Pixels(1000, 600)), ``},
 		{"another ratio", image(task.Shape("21:9", 1568, 672)), ``},
-		{"another tier", image(task.Larger("4K")), ``},
+		{"another tier", image(task.LargerTier("4K")), ``},
 		{"nine pictures", image(task.Count(9)), ``},
 		{"a negative prompt", image(task.Params(`{"negative_prompt":"fog"}`)), ``},
 		{"an invalid mask", image(task.References(one), task.Mask(one)), ``},
 		{"a mask and five pictures", image(task.References(one, one, one, one, one), task.Mask(task.PaintedMask())), ``},
 		{"a mask and a ratio", image(task.References(one), task.Mask(task.PaintedMask()), task.Ratio("16:9")), ``},
-		{"a mask and a paid tier", image(task.References(one), task.Mask(task.PaintedMask()), task.Larger("2K")), ``},
+		{"a mask and a paid tier", image(task.References(one), task.Mask(task.PaintedMask()), task.LargerTier("2K")), ``},
 		{"a mask for 4", image(task.Model("ideogram-4"), task.References(one), task.Mask(task.PaintedMask())), ``},
 		{"precise edit", image(task.Model("precise-edit/ideogram-4-5"), task.References(one, two, one), task.Params(`{"seed":7,"quality":"low"}`),
 			task.Count(2)), `{"async":"true","image":"abc","num_images":"2","prompt":"a lighthouse","quality":"low",` +
@@ -48,9 +48,9 @@ func TestBodies(t *testing.T) {
 			`{"async":"true","images":"abcdef","num_images":"1","prompt":"a lighthouse","seed":"7"}`},
 		{"from a picture with a ratio", image(task.References(one), task.Shape("16:9", 1365, 768)),
 			`{"async":"true","images":"abc","num_images":"1","prompt":"a lighthouse","size":"1344x768"}`},
-		{"from a picture at a paid tier", image(task.References(one), task.Larger("2K")),
+		{"from a picture at a paid tier", image(task.References(one), task.LargerTier("2K")),
 			`{"async":"true","images":"abc","num_images":"1","prompt":"a lighthouse","size":"2048x2048"}`},
-		{"from a picture, too large", image(task.References(one), task.Larger("4K")), ``},
+		{"from a picture, too large", image(task.References(one), task.LargerTier("4K")), ``},
 		{"from a picture, pixels", image(task.References(one), task.Pixels(1000, 600)), ``},
 		{"from six pictures", image(task.References(one, one, one, one, one, one)), ``},
 		{"from a video", image(task.References(film)), ``},
@@ -61,7 +61,7 @@ func TestBodies(t *testing.T) {
 		{"4, a seed", image(task.Model("ideogram-4"), task.Params(`{"seed":7}`)), ``},
 		{"3", image(task.Model("ideogram-3"), task.Params(`{"negative_prompt":"fog"}`)), `{"aspect_ratio":"16x9","async":true,` +
 			`"negative_prompt":"fog","num_images":1,"prompt":"a lighthouse"}`},
-		{"3, larger", image(task.Model("ideogram-3"), task.Larger("2K")), ``},
+		{"3, larger", image(task.Model("ideogram-3"), task.LargerTier("2K")), ``},
 		{"3, pixels", image(task.Model("ideogram-3"), task.Pixels(1000, 600)), ``},
 		{"3, another ratio", image(task.Model("ideogram-3"), task.Shape("21:9", 1568, 672)), ``},
 		{"an unknown model", image(task.Model("ideogram-5")), ``},
@@ -85,7 +85,7 @@ func TestOmitted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = jobcall.Submit(t.Context(), a, image(task.From("a")))
+	_, err = jobcall.Submit(t.Context(), a, image(task.Refs("a")))
 	sent := studio.Submissions()
 	if err != nil || len(sent) != 1 {
 		t.Fatalf("error %v, submissions %+v; want one submission", err, sent)
@@ -100,7 +100,7 @@ func TestMask(t *testing.T) {
 	t.Parallel()
 	for model, field := range map[string]string{"ideogram-4-5": "images", "precise-edit/ideogram-4-6": "image"} {
 		s := conformance.SubmitTask(t, ideogram.Provider, fakestudio.NewIdeogram(t),
-			image(task.Model(model), task.From("a"), task.Mask(task.PaintedMask())))
+			image(task.Model(model), task.Refs("a"), task.Mask(task.PaintedMask())))
 		if s == nil {
 			t.Errorf("%s: a task with a mask is unsuitable", model)
 			continue
@@ -153,7 +153,7 @@ func TestSubmissionOutcomes(t *testing.T) {
 		{500, `{"error":"oops"}`, v.Broken, true, ""},
 		{503, `{"error":"oops"}`, v.Broken, true, ""},
 	} {
-		_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, ideogram.Provider, tt.status, tt.body), image())
+		_, err := jobcall.Submit(t.Context(), conformance.LineWithReply(t, ideogram.Provider, tt.status, tt.body), image())
 		f := upstream.AsJobFailure(err)
 		if got := conformance.OutcomeOf(t, err); got != tt.want || f.Unproven == tt.proven || !strings.Contains(f.UserMessage(), tt.message) {
 			t.Errorf("%d %s: %+v, want %+v; unproven %t, message %q", tt.status, tt.body, got, tt.want, f.Unproven, f.UserMessage())
@@ -181,7 +181,7 @@ func TestTaskOutcomes(t *testing.T) {
 	}
 	flaggedAndMore := `{"status":"completed","data":[{"url":"","is_image_safe":false},` +
 		`{"url":"https://x.example/1"},{"url":"https://x.example/2"}]}`
-	a := conformance.LineAnswering(t, ideogram.Provider, 200, flaggedAndMore)
+	a := conformance.LineWithReply(t, ideogram.Provider, 200, flaggedAndMore)
 	if status, err := a.Poll(t.Context(), image(), "gen_1"); err != nil || len(status.Results) != 1 {
 		t.Errorf("got %+v, %v; want only the requested number of unflagged pictures", status, err)
 	}

@@ -120,18 +120,21 @@ func TestWrite(t *testing.T) {
 		"a tier without pixels": {nil, with(image(), func(task *jobcall.Task) { task.Ratio, task.Width, task.Height = "", 0, 0 }),
 			`{"image_size":{"height":2048,"width":2048},"prompt":"p"}`},
 		"an edit at a larger tier": {object{"size": "pixels"},
-			with(image(), func(task *jobcall.Task) { one(task); task.Larger, task.Ratio, task.Width, task.Height = true, "", 0, 0 }),
+			with(image(), func(task *jobcall.Task) {
+				one(task)
+				task.HasSmallerTier, task.Ratio, task.Width, task.Height = true, "", 0, 0
+			}),
 			`{"height":2048,"image":"a","prompt":"p","width":2048}`},
 		"the larger of two small tiers": {nil,
 			with(image(), func(task *jobcall.Task) {
-				task.Tier, task.Larger, task.Ratio, task.Width, task.Height = "1K", true, "", 0, 0
+				task.Tier, task.HasSmallerTier, task.Ratio, task.Width, task.Height = "1K", true, "", 0, 0
 			}),
 			`{"image_size":{"height":1024,"width":1024},"prompt":"p"}`},
 		"a larger tier by name": {object{"size": "ratio"},
-			with(image(), func(task *jobcall.Task) { task.Larger, task.Ratio, task.Width, task.Height = true, "", 0, 0 }),
+			with(image(), func(task *jobcall.Task) { task.HasSmallerTier, task.Ratio, task.Width, task.Height = true, "", 0, 0 }),
 			`{"prompt":"p","resolution":"2K"}`},
 		"a larger tier by name beside pixels": {object{"size": "pixels", "fields": object{"resolution": "quality"}},
-			with(image(), func(task *jobcall.Task) { task.Larger, task.Ratio, task.Width, task.Height = true, "", 0, 0 }),
+			with(image(), func(task *jobcall.Task) { task.HasSmallerTier, task.Ratio, task.Width, task.Height = true, "", 0, 0 }),
 			`{"prompt":"p","quality":"2K"}`},
 		"without prompt": {nil, with(video(), func(task *jobcall.Task) { task.Prompt = ""; one(task) }),
 			`{"aspect_ratio":"16:9","duration":5,"image":"a","resolution":"720p"}`},
@@ -217,11 +220,11 @@ func TestUnsuitableTasks(t *testing.T) {
 			func(*jobcall.Task) {}, `"side" twice`},
 		"twice, a reference": {object{"fields": object{"image": "prompt"}},
 			func(task *jobcall.Task) { task.References = []jobcall.Reference{at("image/png", "a")} }, `"prompt" twice`},
-		"a larger tier without a size": {object{"size": "none"}, func(task *jobcall.Task) { task.Larger = true }, "cannot request"},
+		"a larger tier without a size": {object{"size": "none"}, func(task *jobcall.Task) { task.HasSmallerTier = true }, "cannot request"},
 		"a larger tier without resolution": {object{"size": "ratio", "fields": object{"resolution": ""}},
-			func(task *jobcall.Task) { task.Larger = true }, "cannot request"},
+			func(task *jobcall.Task) { task.HasSmallerTier = true }, "cannot request"},
 		"a larger tier without pixels": {object{"size": "pixels", "fields": object{"width": "", "height": ""}},
-			func(task *jobcall.Task) { task.Larger = true }, "cannot request"},
+			func(task *jobcall.Task) { task.HasSmallerTier = true }, "cannot request"},
 		"a frame without a member": {nil, func(task *jobcall.Task) {
 			task.References = []jobcall.Reference{at("image/png", "a")}
 			task.References[0].Role = "last_frame"

@@ -39,7 +39,7 @@ func DrawMask(ctx context.Context, task jobcall.Task, change uint8) (jobcall.Ref
 	if err != nil {
 		return jobcall.Reference{}, upstream.UnreadableFile(err)
 	}
-	done, err := task.Reading(ctx) // a decoded mask needs as much memory as a whole result
+	done, err := task.AcquireRead(ctx) // a decoded mask needs as much memory as a whole result
 	if err != nil {
 		return jobcall.Reference{}, upstream.UnreadableFile(err)
 	}

@@ -26,11 +26,11 @@ func (s *Style) Write(ctx context.Context, task jobcall.Task, carry Carry) ([]by
 	if d.fault != nil {
 		return nil, d.fault
 	}
-	out := make(map[string]json.RawMessage, len(s.input)+len(task.Further())+len(d.members)+len(byMember))
+	out := make(map[string]json.RawMessage, len(s.input)+len(task.ExtraParams())+len(d.members)+len(byMember))
 	for name, value := range s.input {
 		out[name] = value
 	}
-	for name, value := range task.Further() {
+	for name, value := range task.ExtraParams() {
 		out[name] = value
 	}
 	for name, value := range d.members {
@@ -155,7 +155,7 @@ func (d *draft) setSize() {
 	if s.size != SizeRatio && s.renamed[Resolution] {
 		d.setSpelled(Resolution, task.Tier, task.Tier)
 	}
-	if task.Larger && !requested {
+	if task.HasSmallerTier && !requested {
 		d.fail("the input of the model %s cannot request %s", s.Model, task.Tier)
 	}
 }
@@ -222,10 +222,10 @@ func (s *Style) ParamRule() jobcall.ParamRule {
 			forbidden = append(forbidden, field)
 		}
 	}
-	rule := jobcall.AllBut(forbidden...).Roles(jobrequest.Roles()...)
+	rule := jobcall.AllParamsExcept(forbidden...).Roles(jobrequest.Roles()...)
 	for _, field := range choices() {
 		if member := s.fields[field]; member != "" {
-			rule = rule.As(field, member)
+			rule = rule.Rename(field, member)
 		}
 	}
 	return rule

@@ -2,8 +2,8 @@
 // and the interface of a generator.
 //
 // Invariants:
-//   - A submission makes at most one call per result and is never repeated here: package job
-//     decides about repetition.
+//   - A submission makes at most one call per result and is never repeated here, because package
+//     job decides about repetition.
 //   - A ticket alone is enough to continue a task.
 //   - A user's params only reach a provider through Submit, which checks them against the
 //     provider's rule.
@@ -29,9 +29,9 @@ type Task struct {
 	Count int
 	// Tier is the resolution tier (`1K`, `720p`), never empty.
 	Tier string
-	// Larger is true if the model also has a smaller tier. The user pays for this tier, so a line
+	// HasSmallerTier is true if the model also has a smaller tier. The user pays for this tier, so a line
 	// unable to request the tier is Unsuitable.
-	Larger bool
+	HasSmallerTier bool
 	// Ratio is the aspect ratio (`16:9`). If empty, the provider chooses.
 	Ratio string
 	// Width and Height are in pixels: the user's values if Exact, otherwise the values of tier and
@@ -44,16 +44,16 @@ type Task struct {
 	References []Reference
 	// Mask marks the part of the first reference to change. If nil, everything may change.
 	Mask *Reference
-	// Params is a JSON object with the further fields allowed by the model's catalog entry, as sent
-	// by the user, or nil. Submit applies the provider's rule and clears Params; generators read
-	// Further.
+	// Params is a JSON object with the user's further fields, if the model's catalog entry
+	// allows them, or nil. Submit applies the provider's rule and clears Params; generators read
+	// ExtraParams.
 	Params json.RawMessage
 	// Set holds params with fixed values from the line. They are sent like Params and override
 	// them. Omit names params that the line does not send.
 	Set  map[string]json.RawMessage
 	Omit []string
-	// further holds the members of Params and Set in a submission. Submit sets it.
-	further map[string]json.RawMessage
+	// extra holds the members of Params and Set in a submission. Submit sets it.
+	extra map[string]json.RawMessage
 	// Key identifies the submission. A repetition after a lost response has the same key.
 	Key string
 	// KeyMark identifies the line's key of the submission; empty if unknown. Adapters have one key
@@ -61,25 +61,25 @@ type Task struct {
 	KeyMark string
 	// Submitted is the time of the first decision to submit.
 	Submitted time.Time
-	// Reading bounds the number of responses with whole results read at a time. Adapters call
-	// Reading after the header of such a response and before reading the body, and call done
-	// afterwards. Reading is never nil.
-	Reading func(ctx context.Context) (done func(), err error)
+	// AcquireRead limits how many responses with whole results are read at a time. Adapters call
+	// AcquireRead after the header of such a response and before reading the body, and call done
+	// afterwards. AcquireRead is never nil.
+	AcquireRead func(ctx context.Context) (done func(), err error)
 }
 
 // Square returns the side in pixels of a square picture of the task's tier, for providers with
-// sizes in pixels and tasks without a ratio. It returns 0 if the tier need not be requested: the
-// tier is the model's smallest and at most 1K, the default of these providers.
+// sizes in pixels and tasks without a ratio. It returns 0 if the tier need not be requested, because
+// the tier is the model's smallest and at most 1K, which is the default of these providers.
 func (task *Task) Square() int {
 	side, ok := TierSide(task.Tier)
-	if !ok || !task.Larger && side <= 1024 {
+	if !ok || !task.HasSmallerTier && side <= 1024 {
 		return 0
 	}
 	return side
 }
 
-// TierSide returns the side in pixels of a square of a tier: 1024 per K, or the number before `p`.
-// ok reports whether tier is valid.
+// TierSide returns the side in pixels of a square picture of a tier. The side is 1024 per K, or the
+// number before `p`. ok is false if tier is invalid.
 func TierSide(tier string) (side int, ok bool) {
 	if tier == "" {
 		return 0, false
@@ -102,14 +102,14 @@ type TaskStatus struct {
 	// Ticket identifies the accepted task at the provider. Poll needs nothing else, on any node.
 	// Ticket is empty if the provider answers at once.
 	Ticket string
-	// KeyMark is the Task.KeyMark of the submission; adapters leave KeyMark empty.
+	// KeyMark is the Task.KeyMark of the submission. Adapters leave KeyMark empty.
 	KeyMark string
 	// Done is true if the task has ended with Results.
 	Done bool
 	// Results are the results of a done task, at least one. There may be fewer images than
 	// requested.
 	Results []Result
-	// Wait is the time until the next poll wanted by the provider; 0 if unknown.
+	// Wait is the time until the next poll as requested by the provider, or 0 if unknown.
 	Wait time.Duration
 }
 
@@ -120,9 +120,9 @@ type Result struct {
 	Ref string `json:"ref,omitempty"`
 	// Type is the content type from the provider, if known.
 	Type string `json:"type,omitempty"`
-	// Kept is the length in bytes of a result stored in the gateway's own database. Adapters leave
-	// Kept 0.
-	Kept int64 `json:"kept,omitempty"`
+	// StoredSize is the length in bytes of a result stored in the gateway's own database. Adapters
+	// leave StoredSize 0.
+	StoredSize int64 `json:"kept,omitempty"`
 	// Data is the whole result, from providers with results in the response.
 	Data []byte `json:"-"`
 }
@@ -143,22 +143,22 @@ type Download struct {
 type Generator interface {
 	// ParamRule returns the rule for the task's params at the provider. The function Submit checks the
 	// task against the rule.
-	ParamRule(w Task) ParamRule
+	ParamRule(task Task) ParamRule
 	// Blocks reports whether Submit returns only after the task is done. Such tasks have no ticket.
-	Blocks(w Task) bool
+	Blocks(task Task) bool
 	// Submit submits the task in one call, which the adapter never repeats. Callers use the
 	// function Submit of this package. If an *upstream.JobFailure has Lost set, the provider may
 	// have accepted the task.
-	Submit(ctx context.Context, w Task) (*TaskStatus, error)
+	Submit(ctx context.Context, task Task) (*TaskStatus, error)
 	// Poll returns the status of a task. An *upstream.JobFailure with upstream.NextPoll does not
 	// affect the task; the caller polls again later.
-	Poll(ctx context.Context, w Task, ticket string) (*TaskStatus, error)
+	Poll(ctx context.Context, task Task, ticket string) (*TaskStatus, error)
 	// Fetch opens a result. After an *upstream.JobFailure with upstream.NextPoll, another poll may
 	// return a new address.
-	Fetch(ctx context.Context, w Task, r Result) (*Download, error)
+	Fetch(ctx context.Context, task Task, r Result) (*Download, error)
 	// Cancel cancels a task at the provider to save work; callers may ignore the error. Providers
 	// that cannot cancel return nil.
-	Cancel(ctx context.Context, w Task, ticket string) error
+	Cancel(ctx context.Context, task Task, ticket string) error
 }
 
 // Finder is implemented by generators of providers that can look up a submission after a lost
@@ -166,5 +166,5 @@ type Generator interface {
 type Finder interface {
 	// Find returns the ticket of the submission with the task's Key, or "" if there is no such
 	// submission.
-	Find(ctx context.Context, w Task) (ticket string, err error)
+	Find(ctx context.Context, task Task) (ticket string, err error)
 }

@@ -13,22 +13,22 @@ import (
 	"tollgate/internal/wire/jobrequest"
 )
 
-// ParamRule decides about the params for a provider. The zero value allows no params.
+// ParamRule says which params a provider accepts. The zero value allows no params.
 type ParamRule struct {
-	others  bool // allow all names except names, instead of only names
-	names   []string
-	members map[string]string // provider's names by the gateway's names
-	roles   []string          // reference roles known to the provider
+	allowOthers bool // allow all names except names, instead of only names
+	names       []string
+	members     map[string]string // the provider's names by the gateway's names
+	roles       []string          // reference roles supported by the provider
 }
 
-// As allows a field of the gateway's vocabulary (`audio`, `seed`, `negative_prompt`) and sends the
+// Rename allows a field of the gateway's vocabulary (`audio`, `seed`, `negative_prompt`) and sends the
 // field under the provider's name.
-func (r ParamRule) As(word, member string) ParamRule {
+func (r ParamRule) Rename(name, member string) ParamRule {
 	r.members = maps.Clone(r.members)
 	if r.members == nil {
 		r.members = map[string]string{}
 	}
-	r.members[word] = member
+	r.members[name] = member
 	return r
 }
 
@@ -39,33 +39,32 @@ func (r ParamRule) Roles(roles ...string) ParamRule {
 	return r
 }
 
-// Only returns a rule that allows the params with these names, for providers with a fixed place for
-// each param.
-func Only(names ...string) ParamRule { return ParamRule{names: names} }
+// OnlyParams returns a rule that allows only the params with these names.
+func OnlyParams(names ...string) ParamRule { return ParamRule{names: names} }
 
-// AllBut returns a rule that allows every param except the fields owned by the gateway: the fields
-// of submissions read by the gateway, and names, the provider's fields for everything requested,
-// priced or counted, and for the delivery of results.
-func AllBut(names ...string) ParamRule { return ParamRule{others: true, names: names} }
+// AllParamsExcept returns a rule that allows every param except names and the submission fields that
+// the gateway reads. names are the provider's fields for everything requested, priced or counted, and
+// for the delivery of results.
+func AllParamsExcept(names ...string) ParamRule { return ParamRule{allowOthers: true, names: names} }
 
-// Submit submits a task to a generator; all submissions go through Submit. A param not allowed by
-// the generator's rule makes the task Unsuitable before any call, so that no param is dropped
-// silently or evades the price.
+// Submit submits a task to a generator; all submissions go through Submit. If the generator's rule does
+// not allow a param, the task is Unsuitable and no call is made, so that no param is dropped silently or
+// evades the price.
 func Submit(ctx context.Context, g Generator, task Task) (*TaskStatus, error) {
 	if task.Kind != upstream.KindImage && task.Kind != upstream.KindVideo {
 		return nil, upstream.Unsuitable(task.Kind, "no provider makes a %.80q", task.Kind)
 	}
-	further, failure := g.ParamRule(task).check(task)
+	extra, failure := g.ParamRule(task).check(task)
 	if failure != nil {
 		return nil, failure
 	}
 	if len(task.Set) > 0 {
-		if further == nil {
-			further = map[string]json.RawMessage{}
+		if extra == nil {
+			extra = map[string]json.RawMessage{}
 		}
-		maps.Copy(further, task.Set)
+		maps.Copy(extra, task.Set)
 	}
-	task.Params, task.further = nil, further
+	task.Params, task.extra = nil, extra
 	return g.Submit(ctx, task)
 }
 
@@ -100,7 +99,7 @@ func (r ParamRule) check(task Task) (map[string]json.RawMessage, *upstream.JobFa
 			params[member] = params[name]
 			delete(params, name)
 		default:
-			if err := r.Refuses(name); err != nil {
+			if err := r.CheckName(name); err != nil {
 				return nil, upstream.Unsuitable(task.Kind, "the field %.80q %w", name, err)
 			}
 		}
@@ -108,44 +107,44 @@ func (r ParamRule) check(task Task) (map[string]json.RawMessage, *upstream.JobFa
 	return params, nil
 }
 
-// Decides reports whether the gateway sets the field called name. It returns false for a field that
+// SetsField reports whether the gateway sets the field called name. It returns false for a field that
 // the provider does not have.
-func (r ParamRule) Decides(name string) bool {
-	return r.others && (slices.Contains(r.names, name) && !slices.Contains(jobrequest.ChoiceNames(), name) || jobrequest.OwnsParam(name))
+func (r ParamRule) SetsField(name string) bool {
+	return r.allowOthers && (slices.Contains(r.names, name) && !slices.Contains(jobrequest.ChoiceNames(), name) || jobrequest.OwnsParam(name))
 }
 
-// Refuses returns an error if a param called name cannot be sent to the provider.
-func (r ParamRule) Refuses(name string) error {
-	named := slices.Contains(r.names, name)
+// CheckName returns an error if a param called name cannot be sent to the provider.
+func (r ParamRule) CheckName(name string) error {
+	inNames := slices.Contains(r.names, name)
 	switch {
-	case !r.others && !named:
+	case !r.allowOthers && !inNames:
 		return fmt.Errorf("cannot be one of the model's params; the provider takes %s", strings.Join(r.names, ", "))
-	case r.others && (named || jobrequest.OwnsParam(name)):
+	case r.allowOthers && (inNames || jobrequest.OwnsParam(name)):
 		return errors.New("is the line's own and cannot be one of the model's params")
 	}
 	return nil
 }
 
-// Further returns the params of a submission allowed by its generator's rule, and the values set by
-// the line, each as JSON, or nil. The generator owns the map.
-func (task Task) Further() map[string]json.RawMessage { return task.further }
+// ExtraParams returns the submission's params, as checked by the generator's rule, and the values set
+// by the line, each as JSON. It returns nil if there are none. The generator owns the map.
+func (task Task) ExtraParams() map[string]json.RawMessage { return task.extra }
 
-// AddFurther adds the members of Further to a provider's object.
-func (task Task) AddFurther(to map[string]any) {
-	for name, value := range task.further {
+// AddExtraParams adds the members of ExtraParams to a provider's object.
+func (task Task) AddExtraParams(to map[string]any) {
+	for name, value := range task.extra {
 		to[name] = value
 	}
 }
 
-// Audio returns the requested value of `audio` and whether the task has one. It is for adapters
-// whose rule allows `audio` unchanged.
-func (task Task) Audio() (on, requested bool) {
-	raw, requested := task.further["audio"]
+// Audio returns the value of the param `audio` and whether the task has the param. It is for adapters
+// with a rule that allows `audio` unchanged.
+func (task Task) Audio() (enabled, requested bool) {
+	raw, requested := task.extra["audio"]
 	return string(raw) == "true", requested
 }
 
-// SplitFrames splits the references by role: the first and last frame of a clip, each nil if missing,
-// and the rest.
+// SplitFrames splits the references by role into the first frame, the last frame and the rest. A
+// missing frame is nil.
 func (task Task) SplitFrames() (first, last *Reference, rest []Reference) {
 	for i, r := range task.References {
 		switch r.Role {
@@ -160,8 +159,8 @@ func (task Task) SplitFrames() (first, last *Reference, rest []Reference) {
 	return first, last, rest
 }
 
-// Frames is like SplitFrames, except for images without roles: one image is the first frame, and two images
-// are the first and the last frame.
+// Frames is like SplitFrames, except for one or two images without roles. One image is the first frame,
+// and two images are the first and the last frame.
 func (task Task) Frames() (first, last *Reference, rest []Reference) {
 	first, last, rest = task.SplitFrames()
 	if len(rest) == 0 || len(rest) > 2 || task.HasRoles() || slices.ContainsFunc(rest, func(r Reference) bool { return !r.Image() }) {

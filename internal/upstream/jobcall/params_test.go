@@ -32,22 +32,22 @@ func TestSubmitChecksParams(t *testing.T) {
 		params string
 		want   string // the object sent to the provider; empty if rejected
 	}{
-		"none":                    {AllBut(), ``, `{"model":"m"}`},
-		"an empty object":         {Only(), `{}`, `{"model":"m"}`},
-		"unchanged":               {AllBut("n"), `{"seed":1.50,"z":null}`, `{"model":"m","seed":1.50,"z":null}`},
-		"an allowed one":          {Only("seed"), `{"seed":9007199254740993}`, `{"model":"m","seed":9007199254740993}`},
-		"a forbidden one":         {AllBut("response_format"), `{"seed":1,"response_format":"url"}`, ``},
-		"a field of the gateway":  {AllBut(), `{"model":"other"}`, ``},
-		"the gateway's callback":  {AllBut(), `{"callback_url":"https://x.example"}`, ``},
-		"one that is not allowed": {Only("seed"), `{"seed":1,"style":"noir"}`, ``},
+		"none":                    {AllParamsExcept(), ``, `{"model":"m"}`},
+		"an empty object":         {OnlyParams(), `{}`, `{"model":"m"}`},
+		"unchanged":               {AllParamsExcept("n"), `{"seed":1.50,"z":null}`, `{"model":"m","seed":1.50,"z":null}`},
+		"an allowed one":          {OnlyParams("seed"), `{"seed":9007199254740993}`, `{"model":"m","seed":9007199254740993}`},
+		"a forbidden one":         {AllParamsExcept("response_format"), `{"seed":1,"response_format":"url"}`, ``},
+		"a field of the gateway":  {AllParamsExcept(), `{"model":"other"}`, ``},
+		"the gateway's callback":  {AllParamsExcept(), `{"callback_url":"https://x.example"}`, ``},
+		"one that is not allowed": {OnlyParams("seed"), `{"seed":1,"style":"noir"}`, ``},
 		"an empty rule":           {ParamRule{}, `{"seed":1}`, ``},
-		"the provider's own name": {AllBut().As("audio", "sound"), `{"audio":true}`, `{"model":"m","sound":true}`},
-		"the same name":           {Only().As("audio", "audio"), `{"audio":false}`, `{"audio":false,"model":"m"}`},
-		"both names":              {AllBut().As("audio", "sound"), `{"audio":true,"sound":false}`, ``},
-		"a choice without a name": {AllBut(), `{"audio":true}`, ``},
-		"a list":                  {AllBut(), `[1]`, ``},
-		"null":                    {AllBut(), `null`, ``},
-		"no JSON":                 {AllBut(), `{`, ``},
+		"the provider's own name": {AllParamsExcept().Rename("audio", "sound"), `{"audio":true}`, `{"model":"m","sound":true}`},
+		"the same name":           {OnlyParams().Rename("audio", "audio"), `{"audio":false}`, `{"audio":false,"model":"m"}`},
+		"both names":              {AllParamsExcept().Rename("audio", "sound"), `{"audio":true,"sound":false}`, ``},
+		"a choice without a name": {AllParamsExcept(), `{"audio":true}`, ``},
+		"a list":                  {AllParamsExcept(), `[1]`, ``},
+		"null":                    {AllParamsExcept(), `null`, ``},
+		"no JSON":                 {AllParamsExcept(), `{`, ``},
 	} {
 		for kind, job := range map[string]fault.Code{upstream.KindImage: fault.UpstreamError, upstream.KindVideo: fault.InvalidRequest} {
 			g := &fakeGenerator{rule: tt.rule}
@@ -61,7 +61,7 @@ func TestSubmitChecksParams(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			case tt.want != "":
 				body := map[string]any{"model": "m"}
-				g.got.AddFurther(body)
+				g.got.AddExtraParams(body)
 				if got, _ := json.Marshal(body); string(got) != tt.want {
 					t.Errorf("%s: %s, want %s", name, got, tt.want)
 				}
@@ -74,12 +74,12 @@ func TestSubmitChecksParams(t *testing.T) {
 // Params after the check, and a call that bypasses Submit has no further fields.
 func TestUncheckedParamsAreNotSent(t *testing.T) {
 	t.Parallel()
-	g, task := &fakeGenerator{rule: AllBut()}, Task{Kind: upstream.KindImage, Params: json.RawMessage(`{"seed":1}`)}
-	if _, err := Submit(t.Context(), g, task); err != nil || g.got.Params != nil || string(g.got.Further()["seed"]) != "1" {
-		t.Errorf("%v: the generator got params %s and further fields %v", err, g.got.Params, g.got.Further())
+	g, task := &fakeGenerator{rule: AllParamsExcept()}, Task{Kind: upstream.KindImage, Params: json.RawMessage(`{"seed":1}`)}
+	if _, err := Submit(t.Context(), g, task); err != nil || g.got.Params != nil || string(g.got.ExtraParams()["seed"]) != "1" {
+		t.Errorf("%v: the generator got params %s and further fields %v", err, g.got.Params, g.got.ExtraParams())
 	}
-	if _, err := g.Submit(t.Context(), task); err != nil || g.got.Further() != nil {
-		t.Errorf("%v: without the check, the generator got further fields %v", err, g.got.Further())
+	if _, err := g.Submit(t.Context(), task); err != nil || g.got.ExtraParams() != nil {
+		t.Errorf("%v: without the check, the generator got further fields %v", err, g.got.ExtraParams())
 	}
 }
 
@@ -87,7 +87,7 @@ func TestRefusalNamesTheField(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 300)
 	for params, want := range map[string]string{`{"n":1}`: `"n"`, `{"` + long + `":1}`: long[:80]} {
-		_, err := Submit(t.Context(), &fakeGenerator{rule: Only("seed")}, Task{Kind: upstream.KindImage, Params: json.RawMessage(params)})
+		_, err := Submit(t.Context(), &fakeGenerator{rule: OnlyParams("seed")}, Task{Kind: upstream.KindImage, Params: json.RawMessage(params)})
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "seed") || len(err.Error()) > 300 {
 			t.Errorf("error %v, want one of at most 300 bytes with %s and seed", err, want)
 		}
@@ -102,7 +102,8 @@ func TestUnsupportedRoles(t *testing.T) {
 	for name, tt := range map[string]struct {
 		rule ParamRule
 		ok   bool
-	}{"none": {AllBut(), false}, "one": {AllBut().Roles("first_frame"), false}, "both": {Only().Roles("last_frame", "first_frame"), true}} {
+	}{"none": {AllParamsExcept(), false}, "one": {AllParamsExcept().Roles("first_frame"), false},
+		"both": {OnlyParams().Roles("last_frame", "first_frame"), true}} {
 		g := &fakeGenerator{rule: tt.rule}
 		if _, err := Submit(t.Context(), g, framed); (err == nil) != tt.ok || (g.got != nil) != tt.ok {
 			t.Errorf("%s: error %v, and the generator got %v; accepted should be %t", name, err, g.got, tt.ok)

@@ -18,8 +18,8 @@ type Reference struct {
 	// URL is a publicly readable address. It is empty if the media host is not public; the
 	// reference is then sent inline.
 	URL string
-	// Role is the reference's purpose, one of jobrequest.Roles. If empty, the line chooses. In a
-	// task either all references have a role or none.
+	// Role is the reference's purpose, one of jobrequest.Roles. If empty, the line chooses. Either
+	// all references of a task have a role, or no reference has a role.
 	Role string
 	// Open opens the bytes of the reference.
 	Open func(ctx context.Context) (io.ReadCloser, error)
@@ -28,23 +28,23 @@ type Reference struct {
 // Image reports whether the reference is an image. All others are videos.
 func (r Reference) Image() bool { return strings.HasPrefix(r.Type, "image/") }
 
-// FitPictures checks the images among task's references against a provider's limits in bytes: most for
-// one image, inline for the sum, in base64, of all images sent inline. It does not read the images.
+// CheckPictureSizes returns an error if one of the task's reference images has more than maxImage bytes,
+// or if all images sent inline have more than maxInline bytes in base64. It does not read the images.
 // The error is a *upstream.JobFailure.
-func (task Task) FitPictures(most, inline int64) error {
-	var together int64
+func (task Task) CheckPictureSizes(maxImage, maxInline int64) error {
+	var inlineTotal int64
 	for i, r := range task.References {
 		if !r.Image() {
 			continue
 		}
-		if r.Size > most {
-			return upstream.Unfit(task.Kind, "Reference %d has more than the %d MB that the provider takes of an image.", i+1, most>>20)
+		if r.Size > maxImage {
+			return upstream.Unfit(task.Kind, "Reference %d has more than the %d MB that the provider takes of an image.", i+1, maxImage>>20)
 		}
 		if r.URL == "" {
-			together += (r.Size + 2) / 3 * 4
+			inlineTotal += (r.Size + 2) / 3 * 4
 		}
 	}
-	if together > inline {
+	if inlineTotal > maxInline {
 		return upstream.Unfit(task.Kind, "The references have more bytes together than the provider takes in one request.")
 	}
 	return nil

@@ -34,7 +34,7 @@ func TestFitPictures(t *testing.T) {
 			of("image/png", "", 4*mb)}, true},
 		"videos are not": {[]Reference{of("video/mp4", "", 90*mb)}, true},
 	} {
-		err := Task{Kind: upstream.KindVideo, References: tt.refs}.FitPictures(4*mb, 8*mb)
+		err := Task{Kind: upstream.KindVideo, References: tt.refs}.CheckPictureSizes(4*mb, 8*mb)
 		var tr *upstream.JobFailure
 		if tt.fits && err != nil || !tt.fits && (!errors.As(err, &tr) || tr.Job != fault.InvalidMaterial) {
 			t.Errorf("%s: %v", name, err)

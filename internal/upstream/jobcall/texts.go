@@ -11,7 +11,7 @@ func (task Task) Texts() rawjson.Pieces {
 	if len(task.Params) == 0 {
 		task.Params = nil // encoded as null
 	}
-	texts, err := json.Marshal([]any{task.Prompt, task.Params, task.further})
+	texts, err := json.Marshal([]any{task.Prompt, task.Params, task.extra})
 	if err != nil { // the params are not JSON
 		texts, _ = json.Marshal([]string{task.Prompt, string(task.Params)})
 	}

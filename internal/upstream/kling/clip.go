@@ -60,7 +60,7 @@ type content struct {
 
 // clipRequest returns the submission of a clip.
 func clipRequest(ctx context.Context, task jobcall.Task) (*request, error) {
-	if err := task.FitPictures(maxFrame, maxInline); err != nil {
+	if err := task.CheckPictureSizes(maxFrame, maxInline); err != nil {
 		return nil, err
 	}
 	f := familyOf(task.Model)
@@ -83,7 +83,7 @@ func clipRequest(ctx context.Context, task jobcall.Task) (*request, error) {
 		return nil, upstream.Unsuitable(task.Kind, "%q is not a model ID of kling", task.Model)
 	}
 	options := map[string]any{"external_task_id": task.Key}
-	if mark, ok := task.Further()["watermark_info"]; ok {
+	if mark, ok := task.ExtraParams()["watermark_info"]; ok {
 		options["watermark_info"] = mark
 	}
 	return &request{path: []string{path, task.Model}, body: map[string]any{"contents": parts, "settings": settings, "options": options}}, nil
@@ -170,7 +170,7 @@ func settingsOf(task jobcall.Task, f family, inputs inputKinds) (map[string]any,
 	if f.multiShot {
 		settings["multi_shot"] = inputs.video // required with a reference video
 	}
-	if param, ok := task.Further()["multi_shot"]; ok {
+	if param, ok := task.ExtraParams()["multi_shot"]; ok {
 		if !f.multiShot || string(param) != "true" && string(param) != "false" {
 			return nil, upstream.Unsuitable(task.Kind, "multi_shot; kling's model %s does not take this value", task.Model)
 		}

@@ -46,7 +46,7 @@ func Info() upstream.Info {
 }
 
 func checkOptions(options map[string]any) error {
-	return exchange.Texts(options, Provider, map[string]func(string) error{"access_key": exchange.Word})
+	return exchange.CheckTexts(options, Provider, map[string]func(string) error{"access_key": exchange.CheckWord})
 }
 
 // Adapter calls Kling for one line. It is safe for concurrent use.
@@ -65,14 +65,14 @@ var (
 // exchange.Open.
 func New(t upstream.Target, transport http.RoundTripper, keeper *credential.Keeper) (*Adapter, error) {
 	a := &Adapter{}
-	access := exchange.Text(t.Options, "access_key", "")
+	access := exchange.TextOption(t.Options, "access_key", "")
 	if access != "" {
 		own, err := url.Parse(cmp.Or(t.BaseURL, defaultBaseURL))
 		if err != nil {
 			return nil, fmt.Errorf("line %s: base_url is not a plain http(s) address", t.Line)
 		}
 		a.source = keeper.Source([]any{Provider, access, t.Key}, signTokens(access, t.Key, keeper.Time))
-		transport = &credential.Transport{Base: transport, Source: a.source, Own: own}
+		transport = &credential.Transport{Base: transport, Source: a.source, LineURL: own}
 	}
 	var err error
 	if a.Plain, err = exchange.OpenPlain(t, Info(), transport, "Authorization"); err != nil {
@@ -91,12 +91,12 @@ func (a *Adapter) Secrets() []string { return a.source.Secrets() }
 // provider's account, shared by all users.
 func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
 	if task.Kind == upstream.KindImage {
-		return jobcall.Only("negative_prompt", "image_reference", "image_fidelity", "watermark_info")
+		return jobcall.OnlyParams("negative_prompt", "image_reference", "image_fidelity", "watermark_info")
 	}
 	if a.source != nil {
-		return jobcall.Only("audio", "negative_prompt", "watermark_info").Roles(jobrequest.FirstFrame, jobrequest.LastFrame)
+		return jobcall.OnlyParams("audio", "negative_prompt", "watermark_info").Roles(jobrequest.FirstFrame, jobrequest.LastFrame)
 	}
-	rule := jobcall.Only("audio", "multi_shot", "watermark_info")
+	rule := jobcall.OnlyParams("audio", "multi_shot", "watermark_info")
 	switch f := familyOf(task.Model); {
 	case f.omni:
 		return rule.Roles(jobrequest.Roles()...)
@@ -142,7 +142,7 @@ func (a *Adapter) Submit(ctx context.Context, job jobcall.Task) (*jobcall.TaskSt
 	if ask.series != "" {
 		id = task.Get("task_id").String()
 	}
-	if !exchange.Ticket(id) {
+	if !exchange.IsTicket(id) {
 		return nil, upstream.MissingTicket("id")
 	}
 	return &jobcall.TaskStatus{Ticket: ticket{ask.series, id}.String()}, nil
@@ -171,7 +171,7 @@ func readTicket(kind, text string) (ticket, bool) {
 			return t, false
 		}
 	}
-	return t, exchange.Ticket(t.id)
+	return t, exchange.IsTicket(t.id)
 }
 
 // question returns the address for queries about a task.
@@ -225,10 +225,10 @@ func (a *Adapter) Find(ctx context.Context, job jobcall.Task) (string, error) {
 	}
 	task, known := answer(reply)
 	switch {
-	case t.series != "" && reply.Unknown():
+	case t.series != "" && reply.TaskUnknown():
 		return "", nil
 	case !known:
-		return "", reply.Silent()
+		return "", reply.PollFailure()
 	}
 	if t.series == "" {
 		task = task.Get("0")
@@ -236,7 +236,7 @@ func (a *Adapter) Find(ctx context.Context, job jobcall.Task) (string, error) {
 	} else {
 		t.id = task.Get("task_id").String()
 	}
-	if !exchange.Ticket(t.id) {
+	if !exchange.IsTicket(t.id) {
 		return "", nil
 	}
 	return t.String(), nil

@@ -50,7 +50,7 @@ func olderSeries(task jobcall.Task) string {
 
 // olderRequest returns the submission of a clip from a text, or from one or two frames.
 func olderRequest(ctx context.Context, task jobcall.Task) (*request, error) {
-	if err := task.FitPictures(maxPicture, maxInline); err != nil {
+	if err := task.CheckPictureSizes(maxPicture, maxInline); err != nil {
 		return nil, err
 	}
 	model, ok := olderOf(task.Model)
@@ -88,7 +88,7 @@ func olderRequest(ctx context.Context, task jobcall.Task) (*request, error) {
 		body[name] = image
 	}
 	for _, name := range []string{"negative_prompt", "watermark_info"} {
-		if raw, ok := task.Further()[name]; ok {
+		if raw, ok := task.ExtraParams()[name]; ok {
 			body[name] = raw
 		}
 	}

@@ -26,7 +26,7 @@ func openWithKeyPair(t *testing.T, secret string, later *time.Duration) (*kling.
 	studio.Now = func() time.Time { return time.Now().Add(*later) }
 	keeper := &credential.Keeper{Now: studio.Now}
 	t.Cleanup(keeper.Close)
-	a, err := kling.New(upstream.Target{Line: "main", Provider: kling.Provider, BaseURL: studio.URL(), Key: secret, Strangers: transport,
+	a, err := kling.New(upstream.Target{Line: "main", Provider: kling.Provider, BaseURL: studio.URL(), Key: secret, PublicTransport: transport,
 		Options: map[string]any{"access_key": access}}, transport, keeper)
 	if err != nil {
 		t.Fatal(err)
@@ -47,20 +47,20 @@ func TestPairOfKeys(t *testing.T) {
 	}{
 		"text": {older(task.Params(`{"audio":true,"negative_prompt":"fog"}`)), "/v1/videos/text2video", `{"aspect_ratio":"16:9","duration":"5",` +
 			`"external_task_id":"sub_1","mode":"std","model_name":"kling-v3","negative_prompt":"fog","prompt":"waves","sound":"on"}`},
-		"frames": {older(task.From("last_frame=b", "first_frame=inline"), task.Tier("4K"), task.Seconds(15)), "/v1/videos/image2video",
+		"frames": {older(task.Refs("last_frame=b", "first_frame=inline"), task.Tier("4K"), task.Seconds(15)), "/v1/videos/image2video",
 			`{"duration":"15","external_task_id":"sub_1","image":"YWJj","image_tail":"https://media.example/b","mode":"4k",` +
 				`"model_name":"kling-v3","prompt":"waves"}`},
-		"silence of what makes none": {older(task.Model("kling-v2-5-turbo"), task.From("a"), task.Params(`{"audio":false}`)),
+		"silence of what makes none": {older(task.Model("kling-v2-5-turbo"), task.Refs("a"), task.Params(`{"audio":false}`)),
 			"/v1/videos/image2video", `{"duration":"5","external_task_id":"sub_1","image":"https://media.example/a","mode":"std",` +
 				`"model_name":"kling-v2-5-turbo","prompt":"waves"}`},
 		"a picture": {picture(), "/v1/images/generations", `{"aspect_ratio":"16:9","external_task_id":"sub_1","model_name":"kling-v3","n":1,` +
 			`"prompt":"a lighthouse","resolution":"1k"}`},
 
 		"a model of the newer":   {work: clip()},
-		"a reference":            {work: older(task.From("reference=a"))},
-		"a video":                {work: older(task.From("a.mp4"))},
-		"a last frame alone":     {work: older(task.From("last_frame=a"))},
-		"a ratio beside a frame": {work: older(task.From("a"), task.Ratio("16:9"))},
+		"a reference":            {work: older(task.Refs("reference=a"))},
+		"a video":                {work: older(task.Refs("a.mp4"))},
+		"a last frame alone":     {work: older(task.Refs("last_frame=a"))},
+		"a ratio beside a frame": {work: older(task.Refs("a"), task.Ratio("16:9"))},
 		"4K of 2.6":              {work: older(task.Model("kling-v2-6"), task.Tier("4K"))},
 		"six seconds of 2.6":     {work: older(task.Model("kling-v2-6"), task.Seconds(6))},
 		"sound of 2.6 in 720p":   {work: older(task.Model("kling-v2-6"), task.Params(`{"audio":true}`))},
@@ -103,7 +103,7 @@ func TestTokens(t *testing.T) {
 	a, studio := openWithKeyPair(t, "SecretKey0123456789", &later)
 	tokens := map[string]bool{}
 	for _, later = range []time.Duration{0, 20 * time.Minute, 30*time.Minute - time.Second, time.Hour} {
-		job := task.With(clip(task.Model("kling-v3")), func(job *jobcall.Task) { job.Key = later.String() })
+		job := task.ApplyChanges(clip(task.Model("kling-v3")), func(job *jobcall.Task) { job.Key = later.String() })
 		if _, err := jobcall.Submit(t.Context(), a, job); err != nil {
 			t.Errorf("%s later: %v", later, err)
 		}

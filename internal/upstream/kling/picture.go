@@ -32,7 +32,7 @@ func pictureSeries(model string) string {
 
 // pictureRequest returns the submission of pictures.
 func pictureRequest(ctx context.Context, task jobcall.Task) (*request, error) {
-	if err := task.FitPictures(maxPicture, maxInline); err != nil {
+	if err := task.CheckPictureSizes(maxPicture, maxInline); err != nil {
 		return nil, err
 	}
 	tier := strings.ToLower(task.Tier)
@@ -53,10 +53,10 @@ func pictureRequest(ctx context.Context, task jobcall.Task) (*request, error) {
 	if task.Ratio != "" {
 		ask.body["aspect_ratio"] = task.Ratio
 	}
-	if _, negative := task.Further()["negative_prompt"]; negative && (len(task.References) > 0 || ask.series == omniImage) {
+	if _, negative := task.ExtraParams()["negative_prompt"]; negative && (len(task.References) > 0 || ask.series == omniImage) {
 		return nil, upstream.Unsuitable(task.Kind, "a negative prompt; kling's model %s does not take it with this input", task.Model)
 	}
-	task.AddFurther(ask.body)
+	task.AddExtraParams(ask.body)
 	var images []map[string]string
 	for _, r := range task.References {
 		if !r.Image() {

@@ -16,7 +16,7 @@ import (
 
 // answer returns the data of a successful response.
 func answer(reply *exchange.Reply) (gjson.Result, bool) {
-	if !reply.Good() || !gjson.ValidBytes(reply.Body) {
+	if !reply.OK() || !gjson.ValidBytes(reply.Body) {
 		return gjson.Result{}, false
 	}
 	doc := gjson.ParseBytes(reply.Body)
@@ -63,7 +63,7 @@ func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 		t.Status = reply.Status
 	case code == 5002:
 		t.Lost = true // the task may have been accepted
-	case reply.Good() && code == 0:
+	case reply.OK() && code == 0:
 		t.Lost = !gjson.GetBytes(reply.Body, "error").Exists()
 	}
 	return t
@@ -76,14 +76,14 @@ var words = regexp.MustCompile(`(?i)risk|sensitive|polic|moderat|violat|inapprop
 // readTask returns the status of a task. An unknown status counts as running.
 func readTask(job jobcall.Task, t ticket, reply *exchange.Reply) (*jobcall.TaskStatus, *upstream.JobFailure) {
 	data, ok := answer(reply)
-	gone := t.series != "" && reply.Status == http.StatusNotFound && reply.Unknown()
+	gone := t.series != "" && reply.Status == http.StatusNotFound && reply.TaskUnknown()
 	if !ok && !gone {
-		return nil, reply.Silent()
+		return nil, reply.PollFailure()
 	}
 	task, status, message := data, "task_status", "task_status_msg"
 	if t.series == "" {
 		if !data.IsArray() {
-			return nil, reply.Silent()
+			return nil, reply.PollFailure()
 		}
 		task, status, message = data.Get("0"), "status", "message"
 		gone = !task.Exists()
@@ -93,7 +93,7 @@ func readTask(job jobcall.Task, t ticket, reply *exchange.Reply) (*jobcall.TaskS
 	}
 	switch task.Get(status).String() {
 	case "":
-		return nil, reply.Silent()
+		return nil, reply.PollFailure()
 	case "succeed", "succeeded":
 		links := task.Get("[outputs.#.url,task_result.images.#.url,task_result.videos.#.url]|@flatten")
 		return exchange.SuccessStatus(job.Kind, t.String(), links, max(job.Count, 1))

@@ -70,7 +70,7 @@ func commonFields(task jobcall.Task, ratios []string) (map[string]any, error) {
 	if task.Ratio != "" {
 		body["aspect_ratio"] = task.Ratio
 	}
-	return body, task.FitPictures(maxPicture, maxInline)
+	return body, task.CheckPictureSizes(maxPicture, maxInline)
 }
 
 // picture returns the body for a picture. If the task has references, the body edits the first
@@ -87,7 +87,7 @@ func picture(ctx context.Context, task jobcall.Task) (map[string]any, error) {
 		return nil, err
 	}
 	body["type"] = "image"
-	task.AddFurther(body)
+	task.AddExtraParams(body)
 	var others []media
 	for i, r := range task.References {
 		item, err := mediaOf(ctx, r)
@@ -110,7 +110,7 @@ func picture(ctx context.Context, task jobcall.Task) (map[string]any, error) {
 // pictures are the first and the last frame. Only clips of five seconds can loop.
 func clip(ctx context.Context, task jobcall.Task) (map[string]any, error) {
 	var loop bool
-	further := task.Further()
+	further := task.ExtraParams()
 	first, last, rest := task.Frames()
 	_ = json.Unmarshal(further["loop"], &loop) // the provider rejects a value of another type
 	switch {
@@ -207,7 +207,7 @@ func (a *Adapter) editedVideo(ctx context.Context, task jobcall.Task) (map[strin
 	if err := addFrames(ctx, video, first, nil, 0); err != nil {
 		return nil, err
 	}
-	if raw, ok := task.Further()["strength"]; ok {
+	if raw, ok := task.ExtraParams()["strength"]; ok {
 		if a.role != roleEdit {
 			return nil, upstream.Unsuitable(task.Kind, "strength, which luma takes only with video_role edit")
 		}

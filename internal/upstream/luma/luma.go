@@ -46,7 +46,7 @@ const (
 )
 
 func checkOptions(options map[string]any) error {
-	return exchange.Texts(options, Provider, map[string]func(string) error{"video_role": exchange.OneOf(roleEdit, roleReframe)})
+	return exchange.CheckTexts(options, Provider, map[string]func(string) error{"video_role": exchange.OneOf(roleEdit, roleReframe)})
 }
 
 // Adapter calls Luma for one line. It is safe for concurrent use.
@@ -65,7 +65,7 @@ var _ jobcall.Generator = (*Adapter)(nil)
 // exchange.Open.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return exchange.OpenAdapter(t, Info(), transport, "Authorization", func(p exchange.Plain) *Adapter {
-		return &Adapter{Plain: p, role: exchange.Text(t.Options, "video_role", "")}
+		return &Adapter{Plain: p, role: exchange.TextOption(t.Options, "video_role", "")}
 	})
 }
 
@@ -74,11 +74,11 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
 	switch {
 	case task.Kind == upstream.KindVideo && fromVideo(task):
-		return jobcall.Only("strength").Roles(jobrequest.FirstFrame, jobrequest.Subject)
+		return jobcall.OnlyParams("strength").Roles(jobrequest.FirstFrame, jobrequest.Subject)
 	case task.Kind == upstream.KindVideo:
-		return jobcall.Only("style", "loop").Roles(jobrequest.FirstFrame, jobrequest.LastFrame)
+		return jobcall.OnlyParams("style", "loop").Roles(jobrequest.FirstFrame, jobrequest.LastFrame)
 	}
-	return jobcall.Only("style", "output_format")
+	return jobcall.OnlyParams("style", "output_format")
 }
 
 // Submit implements jobcall.Generator.
@@ -113,7 +113,7 @@ func (a *Adapter) submitOne(ctx context.Context, kind string, body []byte) (tick
 	if err != nil {
 		return "", upstream.AsJobFailure(err), false
 	}
-	if !reply.Good() {
+	if !reply.OK() {
 		return "", submitFailure(kind, reply), false
 	}
 	ticket, failure = reply.ReadTicket("id")
@@ -148,7 +148,7 @@ func (a *Adapter) pollOne(ctx context.Context, kind, ticket string) (*jobcall.Ta
 	doc := gjson.ParseBytes(reply.Body)
 	switch state := doc.Get("state"); {
 	case state.Type != gjson.String || state.Str == "":
-		return nil, reply.Silent()
+		return nil, reply.PollFailure()
 	case state.Str == "failed":
 		return nil, reply.Redact(taskFailure(kind, reply, doc))
 	case state.Str != "completed": // any other state is a running task; the line's longest wait ends it

@@ -22,18 +22,18 @@ func TestBodies(t *testing.T) {
 	conformance.CheckBodies(t, luma.Provider, func(jobcall.Task) string { return "/v1/generations" }, []conformance.Body{
 		{"picture", image(task.Params(`{"output_format":"png","style":"manga"}`)),
 			`{"aspect_ratio":"16:9","model":"uni-1","output_format":"png","prompt":"a lighthouse","style":"manga","type":"image"}`},
-		{"a paid tier", image(task.Larger("2K"), task.NoRatio()),
+		{"a paid tier", image(task.LargerTier("2K"), task.NoRatio()),
 			`{"model":"uni-1","prompt":"a lighthouse","type":"image"}`},
-		{"a larger tier", image(task.Larger("4K")), ``},
+		{"a larger tier", image(task.LargerTier("4K")), ``},
 		{"pixels", image(task.Pixels(1000, 600)), ``},
 		{"another ratio", image(task.Shape("5:4", 1152, 896)), ``},
-		{"an edit", image(task.From("inline.webp")),
+		{"an edit", image(task.Refs("inline.webp")),
 			`{"model":"uni-1","prompt":"a lighthouse","source":{"data":"YWJj","media_type":"image/webp"},"type":"image_edit"}`},
-		{"an edit with references", image(task.From("1.png", "2.png")), `{"image_ref":[{"url":"https://media.example/2.png"}],"model":"uni-1",` +
+		{"an edit with references", image(task.Refs("1.png", "2.png")), `{"image_ref":[{"url":"https://media.example/2.png"}],"model":"uni-1",` +
 			`"prompt":"a lighthouse","source":{"url":"https://media.example/1.png"},"type":"image_edit"}`},
-		{"ten pictures", image(task.From(ten...)), ``},
-		{"from a video", image(task.From("v.mp4")), ``},
-		{"a mask", image(task.From("1.png"), task.Mask(task.ParseReference("2.png"))), ``},
+		{"ten pictures", image(task.Refs(ten...)), ``},
+		{"from a video", image(task.Refs("v.mp4")), ``},
+		{"a mask", image(task.Refs("1.png"), task.Mask(task.ParseReference("2.png"))), ``},
 		{"a seed", image(task.Params(`{"seed":7}`)), ``},
 		{"a negative prompt", image(task.Params(`{"negative_prompt":"fog"}`)), ``},
 		{"a search", image(task.Params(`{"web_search":true}`)), ``},
@@ -44,23 +44,23 @@ func TestBodies(t *testing.T) {
 
 		{"clip", video(task.Params(`{"loop":true}`)), `{"aspect_ratio":"16:9","model":"ray-3.2","prompt":"waves","type":"video",` +
 			`"video":{"duration":"5s","loop":true,"resolution":"720p"}}`},
-		{"frames", video(task.From("1.png", "inline.webp"), task.Larger("1080p")), `{"model":"ray-3.2","prompt":"waves","type":"video",` +
+		{"frames", video(task.Refs("1.png", "inline.webp"), task.LargerTier("1080p")), `{"model":"ray-3.2","prompt":"waves","type":"video",` +
 			`"video":{"duration":"5s","end_frame":{"data":"YWJj","media_type":"image/webp"},"resolution":"1080p",` +
 			`"start_frame":{"url":"https://media.example/1.png"}}}`},
 		{"its own length", video(task.Seconds(0)), `{"aspect_ratio":"16:9","model":"ray-3.2","prompt":"waves","type":"video",` +
 			`"video":{"resolution":"720p"}}`},
 		{"ten seconds", video(task.Seconds(10)), `{"aspect_ratio":"16:9","model":"ray-3.2","prompt":"waves","type":"video",` +
 			`"video":{"duration":"10s","resolution":"720p"}}`},
-		{"ten seconds with a frame", video(task.Seconds(10), task.From("1.png")), `{"model":"ray-3.2","prompt":"waves","type":"video",` +
+		{"ten seconds with a frame", video(task.Seconds(10), task.Refs("1.png")), `{"model":"ray-3.2","prompt":"waves","type":"video",` +
 			`"video":{"duration":"10s","keyframe_indexes":[0],"keyframes":[{"url":"https://media.example/1.png"}],"resolution":"720p"}}`},
-		{"ten seconds between frames", video(task.Seconds(10), task.From("last_frame=2.png", "first_frame=1.png")),
+		{"ten seconds between frames", video(task.Seconds(10), task.Refs("last_frame=2.png", "first_frame=1.png")),
 			`{"model":"ray-3.2","prompt":"waves","type":"video","video":{"duration":"10s","keyframe_indexes":[0,240],` +
 				`"keyframes":[{"url":"https://media.example/1.png"},{"url":"https://media.example/2.png"}],"resolution":"720p"}}`},
 		{"ten seconds of a loop", video(task.Seconds(10), task.Params(`{"loop":true}`)), ``},
 		{"six seconds", video(task.Seconds(6)), ``},
-		{"three frames", video(task.From("1.png", "2.png", "3.png")), ``},
-		{"a video", video(task.From("v.mp4")), ``},
-		{"a clip's tier", video(task.Larger("4K")), ``},
+		{"three frames", video(task.Refs("1.png", "2.png", "3.png")), ``},
+		{"a video", video(task.Refs("v.mp4")), ``},
+		{"a clip's tier", video(task.LargerTier("4K")), ``},
 		{"a clip's pixels", video(task.Pixels(1000, 600)), ``},
 		{"a clip's ratio", video(task.Shape("3:1", 1536, 512)), ``},
 		{"a dearer clip", video(task.Params(`{"hdr":true}`)), ``},
@@ -75,33 +75,33 @@ func TestVideos(t *testing.T) {
 	t.Parallel()
 	whole := task.Seconds(0)
 	conformance.CheckSubmissions(t, luma.Provider, nil, map[string]conformance.Submission{
-		"without video_role": {Task: video(whole, task.From("v.mp4"))},
+		"without video_role": {Task: video(whole, task.Refs("v.mp4"))},
 	})
 	conformance.CheckSubmissions(t, luma.Provider, map[string]any{"video_role": "edit"}, map[string]conformance.Submission{
-		"an edit": {video(whole, task.From("v.mp4"), task.Params(`{"strength":"flex_2"}`)), "/v1/generations",
+		"an edit": {video(whole, task.Refs("v.mp4"), task.Params(`{"strength":"flex_2"}`)), "/v1/generations",
 			`{"model":"ray-3.2","prompt":"waves",` +
 				`"source":{"url":"https://media.example/v.mp4","media_type":"video/mp4"},"type":"video_edit",` +
 				`"video":{"edit":{"strength":"flex_2"},"resolution":"720p"}}`},
-		"an edit with a first frame": {video(whole, task.From("reference=inline.mp4", "first_frame=1.png"), task.Tier("1080p")),
+		"an edit with a first frame": {video(whole, task.Refs("reference=inline.mp4", "first_frame=1.png"), task.Tier("1080p")),
 			"/v1/generations",
 			`{"model":"ray-3.2","prompt":"waves","source":{"data":"YWJj","media_type":"video/mp4"},"type":"video_edit",` +
 				`"video":{"resolution":"1080p","start_frame":{"url":"https://media.example/1.png"}}}`},
-		"a length":                  {Task: video(task.From("v.mp4"))},
-		"an edit with a ratio":      {Task: video(whole, task.From("v.mp4"), task.Ratio("9:16"))},
-		"two videos":                {Task: video(whole, task.From("v.mp4", "w.mp4"))},
-		"a video and a picture":     {Task: video(whole, task.From("v.mp4", "1.png"))},
-		"a video and a last frame":  {Task: video(whole, task.From("reference=v.mp4", "last_frame=1.png"))},
-		"a loop":                    {Task: video(whole, task.From("v.mp4"), task.Params(`{"loop":true}`))},
-		"a resolution":              {Task: video(whole, task.From("v.mp4"), task.Tier("4K"))},
-		"a picture made from video": {Task: image(task.From("v.mp4"))},
+		"a length":                  {Task: video(task.Refs("v.mp4"))},
+		"an edit with a ratio":      {Task: video(whole, task.Refs("v.mp4"), task.Ratio("9:16"))},
+		"two videos":                {Task: video(whole, task.Refs("v.mp4", "w.mp4"))},
+		"a video and a picture":     {Task: video(whole, task.Refs("v.mp4", "1.png"))},
+		"a video and a last frame":  {Task: video(whole, task.Refs("reference=v.mp4", "last_frame=1.png"))},
+		"a loop":                    {Task: video(whole, task.Refs("v.mp4"), task.Params(`{"loop":true}`))},
+		"a resolution":              {Task: video(whole, task.Refs("v.mp4"), task.Tier("4K"))},
+		"a picture made from video": {Task: image(task.Refs("v.mp4"))},
 	})
 	conformance.CheckSubmissions(t, luma.Provider, map[string]any{"video_role": "reframe"}, map[string]conformance.Submission{
-		"another ratio": {video(whole, task.From("v.mp4"), task.Ratio("9:16")), "/v1/generations", `{"aspect_ratio":"9:16","model":"ray-3.2",` +
+		"another ratio": {video(whole, task.Refs("v.mp4"), task.Ratio("9:16")), "/v1/generations", `{"aspect_ratio":"9:16","model":"ray-3.2",` +
 			`"prompt":"waves","source":{"url":"https://media.example/v.mp4","media_type":"video/mp4"},"type":"video_reframe",` +
 			`"video":{"resolution":"720p"}}`},
-		"reframe without a ratio": {Task: video(whole, task.From("v.mp4"))},
-		"reframe with a strength": {Task: video(whole, task.From("v.mp4"), task.Ratio("9:16"), task.Params(`{"strength":"flex_2"}`))},
-		"reframe with a frame":    {Task: video(whole, task.From("reference=v.mp4", "first_frame=1.png"), task.Ratio("9:16"))},
+		"reframe without a ratio": {Task: video(whole, task.Refs("v.mp4"))},
+		"reframe with a strength": {Task: video(whole, task.Refs("v.mp4"), task.Ratio("9:16"), task.Params(`{"strength":"flex_2"}`))},
+		"reframe with a frame":    {Task: video(whole, task.Refs("reference=v.mp4", "first_frame=1.png"), task.Ratio("9:16"))},
 	})
 	if err := luma.Info().CheckOptions(map[string]any{"video_role": "extend"}); err == nil {
 		t.Error("an unknown video_role was accepted")
@@ -125,7 +125,7 @@ func TestSubmissionOutcomes(t *testing.T) {
 			{503, `{"detail":"Could not ingest the media"}`, v.Broken, ""},
 		})
 		for body, unproven := range map[string]bool{``: false, `{"detail":"Could not ingest the media"}`: true} {
-			_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, luma.Provider, 503, body), task)
+			_, err := jobcall.Submit(t.Context(), conformance.LineWithReply(t, luma.Provider, 503, body), task)
 			if f := upstream.AsJobFailure(err); f.Unproven != unproven {
 				t.Errorf("%s: unproven %t", body, f.Unproven)
 			}
@@ -147,10 +147,10 @@ func TestTaskOutcomes(t *testing.T) {
 			"budget_exhausted": v.Account, "an unknown code": v.Failed, "": v.Failed,
 		} {
 			how := fakestudio.Failure(fmt.Sprintf(`{"state":"failed","failure_code":%q,"failure_reason":"because"}`, code))
-			cases = append(cases, conformance.Case{How: how, Want: want})
+			cases = append(cases, conformance.Case{Behaviour: how, Want: want})
 		}
 		conformance.CheckFailures(t, luma.Provider, task, cases)
-		a := conformance.LineAnswering(t, luma.Provider, 200, `{"id":"1","state":"completed","output":[]}`)
+		a := conformance.LineWithReply(t, luma.Provider, 200, `{"id":"1","state":"completed","output":[]}`)
 		if _, err := a.Poll(t.Context(), task, "1"); conformance.OutcomeOf(t, err) != v.Empty {
 			t.Errorf("%s without a result: error %v, want %v", task.Kind, err, v.Empty)
 		}

@@ -93,7 +93,7 @@ func clipBody(ctx context.Context, task jobcall.Task) (map[string]any, error) {
 	if task.Ratio != "" {
 		body["ratio"] = task.Ratio
 	}
-	task.AddFurther(body)
+	task.AddExtraParams(body)
 	return body, nil
 }
 
@@ -174,7 +174,7 @@ func (a *Adapter) Poll(ctx context.Context, job jobcall.Task, ticket string) (*j
 	task := gjson.GetBytes(reply.Body, "task")
 	switch status := task.Get("status"); strings.ToLower(status.String()) {
 	case "":
-		return nil, reply.Silent()
+		return nil, reply.PollFailure()
 	case "succeeded":
 		status, failure := exchange.SuccessStatus(job.Kind, ticket, task.Get("content.url"), 1)
 		if failure != nil {

@@ -59,13 +59,13 @@ func (a *Adapter) Blocks(task jobcall.Task) bool { return task.Kind == upstream.
 // ParamRule implements jobcall.Generator.
 func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
 	if task.Kind == upstream.KindVideo {
-		rule := jobcall.Only("aigc_watermark").Roles(jobrequest.FirstFrame, jobrequest.LastFrame)
+		rule := jobcall.OnlyParams("aigc_watermark").Roles(jobrequest.FirstFrame, jobrequest.LastFrame)
 		if m, _ := modelOf(task.Model); m.takesReferences {
 			return rule.Roles(jobrequest.Roles()...)
 		}
 		return rule
 	}
-	return jobcall.Only("seed", "prompt_optimizer", "aigc_watermark")
+	return jobcall.OnlyParams("seed", "prompt_optimizer", "aigc_watermark")
 }
 
 // Submit implements jobcall.Generator.
@@ -73,7 +73,7 @@ func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskS
 	if task.Mask != nil {
 		return nil, upstream.Unsuitable(task.Kind, "minimax takes no mask")
 	}
-	if err := task.FitPictures(maxPicture, maxInline); err != nil {
+	if err := task.CheckPictureSizes(maxPicture, maxInline); err != nil {
 		return nil, err
 	}
 	if task.Kind == upstream.KindVideo {

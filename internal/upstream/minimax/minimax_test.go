@@ -38,38 +38,38 @@ func TestBodies(t *testing.T) {
 		{"wider than it can", image(task.Shape("8:1", 2896, 362)), ``},
 		{"pixels", image(task.Pixels(1000, 600)), `{"height":600,"model":"image-01","n":1,` + rest + `,"width":1000}`},
 		{"pixels between steps", image(task.Pixels(1001, 600)), ``},
-		{"a paid tier", image(task.Larger("2K"), task.Shape("1:1", 2048, 2048)),
+		{"a paid tier", image(task.LargerTier("2K"), task.Shape("1:1", 2048, 2048)),
 			`{"height":2048,"model":"image-01","n":1,` + rest + `,"width":2048}`},
-		{"a paid tier without a ratio", image(task.Larger("2K"), task.NoRatio()),
+		{"a paid tier without a ratio", image(task.LargerTier("2K"), task.NoRatio()),
 			`{"height":2048,"model":"image-01","n":1,` + rest + `,"width":2048}`},
-		{"a paid tier that is too wide", image(task.Larger("2K"), task.Shape("16:9", 2731, 1536)), ``},
+		{"a paid tier that is too wide", image(task.LargerTier("2K"), task.Shape("16:9", 2731, 1536)), ``},
 		{"ten pictures", image(task.Count(10)), ``},
-		{"a character", image(task.From("inline.webp")), `{"model":"image-01","n":1,` + rest + `,"subject_reference":[{"image_file":` +
+		{"a character", image(task.Refs("inline.webp")), `{"model":"image-01","n":1,` + rest + `,"subject_reference":[{"image_file":` +
 			`"data:image/webp;base64,YWJj","type":"character"}]}`},
-		{"two characters", image(task.From("1.png", "2.png")), ``},
-		{"a character of a video", image(task.From("v.mp4")), ``},
-		{"a mask", image(task.From("1.png"), task.Mask(task.ParseReference("2.png"))), ``},
+		{"two characters", image(task.Refs("1.png", "2.png")), ``},
+		{"a character of a video", image(task.Refs("v.mp4")), ``},
+		{"a mask", image(task.Refs("1.png"), task.Mask(task.ParseReference("2.png"))), ``},
 		{"a negative prompt", image(task.Params(`{"negative_prompt":"fog"}`)), ``},
 		{"a long prompt", image(task.Prompt(strings.Repeat("a", 1501))), ``},
 
 		{"clip", video(), `{"content":[` + text + `],"duration":5,"model":"MiniMax-H3","ratio":"16:9","resolution":"768P"}`},
-		{"no words", video(task.From("1.png"), task.Larger("2K"), task.Prompt("")), `{"content":[{"type":"text","text":""},` +
+		{"no words", video(task.Refs("1.png"), task.LargerTier("2K"), task.Prompt("")), `{"content":[{"type":"text","text":""},` +
 			`{"type":"image_url","image_url":{"url":"https://media.example/1.png"},"role":"first_frame"}],"duration":5,"model":"MiniMax-H3",` +
 			`"resolution":"2K"}`},
-		{"frames", video(task.From("1.png", "inline.webp"), task.Model("MiniMax-H3-Max"), task.Tier("480p")), `{"content":[` + text +
+		{"frames", video(task.Refs("1.png", "inline.webp"), task.Model("MiniMax-H3-Max"), task.Tier("480p")), `{"content":[` + text +
 			`,{"type":"image_url","image_url":{"url":"https://media.example/1.png"},"role":"first_frame"},{"type":"image_url",` +
 			`"image_url":{"url":"data:image/webp;base64,YWJj"},"role":"last_frame"}],"duration":5,"model":"MiniMax-H3-Max","resolution":"480P"}`},
-		{"a picture and a ratio", video(task.From("1.png"), task.Shape("1:1", 768, 768)), `{"content":[` + text +
+		{"a picture and a ratio", video(task.Refs("1.png"), task.Shape("1:1", 768, 768)), `{"content":[` + text +
 			`,{"type":"image_url","image_url":{"url":"https://media.example/1.png"},"role":"reference_image"}],"duration":5,` +
 			`"model":"MiniMax-H3","ratio":"1:1","resolution":"768P"}`},
-		{"a picture and a video", video(task.From("1.png", "v.mp4"), task.Seconds(0)), `{"content":[` + text +
+		{"a picture and a video", video(task.Refs("1.png", "v.mp4"), task.Seconds(0)), `{"content":[` + text +
 			`,{"type":"image_url","image_url":{"url":"https://media.example/1.png"},"role":"reference_image"},{"type":"video_url",` +
 			`"video_url":{"url":"https://media.example/v.mp4"},"role":"reference_video"}],"model":"MiniMax-H3","resolution":"768P"}`},
-		{"frames with a ratio", video(task.From("1.png"), task.Model("MiniMax-H3-Max"), task.Shape("1:1", 768, 768)), ``},
-		{"references of a model of frames", video(task.From("1.png", "2.png", "3.png"), task.Model("MiniMax-H3-Max")), ``},
-		{"ten references", video(task.From(ten...)), ``},
-		{"four videos", video(task.From("v.mp4", "v.mp4", "v.mp4", "v.mp4")), ``},
-		{"a video of nowhere", video(task.From("inline.mp4")), ``},
+		{"frames with a ratio", video(task.Refs("1.png"), task.Model("MiniMax-H3-Max"), task.Shape("1:1", 768, 768)), ``},
+		{"references of a model of frames", video(task.Refs("1.png", "2.png", "3.png"), task.Model("MiniMax-H3-Max")), ``},
+		{"ten references", video(task.Refs(ten...)), ``},
+		{"four videos", video(task.Refs("v.mp4", "v.mp4", "v.mp4", "v.mp4")), ``},
+		{"a video of nowhere", video(task.Refs("inline.mp4")), ``},
 		{"another tier", video(task.Tier("720p")), ``},
 		{"the other model's tier", video(task.Tier("480p")), ``},
 		{"a clip's pixels", video(task.Pixels(1000, 600)), ``},
@@ -123,7 +123,7 @@ func TestNumbers(t *testing.T) {
 			continue
 		}
 		body := fmt.Sprintf(`{"type":"error","error":{"type":"api_error","code":%d,"message":"m"}}`, number)
-		_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, minimax.Provider, 200, body), video())
+		_, err := jobcall.Submit(t.Context(), conformance.LineWithReply(t, minimax.Provider, 200, body), video())
 		if conformance.OutcomeOf(t, err) != submitted {
 			t.Errorf("%d, a clip, by the error: %v", number, err)
 		}
@@ -165,7 +165,7 @@ func TestEnds(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", reason, got, want)
 		}
 	}
-	g := conformance.LineAnswering(t, minimax.Provider, 200, `{"task":{"id":"t-1","status":"preparing"}}`)
+	g := conformance.LineWithReply(t, minimax.Provider, 200, `{"task":{"id":"t-1","status":"preparing"}}`)
 	if status, err := g.Poll(t.Context(), video(), "t-1"); err != nil || status.Done || status.Wait != 10*time.Second {
 		t.Errorf("an unknown status: %+v, %v", status, err)
 	}
@@ -180,7 +180,7 @@ func TestEnds(t *testing.T) {
 		t.Errorf("one picture withheld: %+v, %v", status, err)
 	}
 	none := `{"data":{"image_urls":[]},"metadata":{"failed_count":"0"},"base_resp":{"status_code":0}}`
-	_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, minimax.Provider, 200, none), image())
+	_, err := jobcall.Submit(t.Context(), conformance.LineWithReply(t, minimax.Provider, 200, none), image())
 	if got := conformance.OutcomeOf(t, err); got != pictures.Empty {
 		t.Errorf("no picture: %+v", got)
 	}

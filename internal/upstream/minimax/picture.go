@@ -67,7 +67,7 @@ func pictureBody(ctx context.Context, task jobcall.Task) (map[string]any, error)
 		}
 		body["subject_reference"] = []any{map[string]string{"type": "character", "image_file": link}}
 	}
-	task.AddFurther(body)
+	task.AddExtraParams(body)
 	return body, nil
 }
 

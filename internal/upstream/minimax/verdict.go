@@ -62,7 +62,7 @@ func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 		}
 	}
 	switch n := number.String(); {
-	case reply.Good() && (n == "" || n == "0") && !doc.Get("error").IsObject():
+	case reply.OK() && (n == "" || n == "0") && !doc.Get("error").IsObject():
 		return nil
 	case n == codeOutput:
 		return reply.Redact(upstream.ModerationFailure(kind, message, true))
@@ -79,7 +79,7 @@ func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 // may have been accepted.
 func unreadable(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	f := reply.SubmitFailure(kind)
-	f.Lost = reply.Good() && kind == upstream.KindVideo
+	f.Lost = reply.OK() && kind == upstream.KindVideo
 	return f
 }
 

@@ -31,13 +31,13 @@ func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
 		if strings.HasPrefix(baseName(task.Model), "sora-") {
 			rule = append(rule, "seed", "negative_prompt")
 		}
-		return jobcall.AllBut(rule...).Roles(jobrequest.FirstFrame) // the role of Sora's only reference
+		return jobcall.AllParamsExcept(rule...).Roles(jobrequest.FirstFrame) // the role of Sora's only reference
 	case familyOf(task.Model) == familyAspect:
-		return jobcall.AllBut(append(ownFields(), "resolution", "aspect_ratio", "seed", "negative_prompt")...)
+		return jobcall.AllParamsExcept(append(ownFields(), "resolution", "aspect_ratio", "seed", "negative_prompt")...)
 	case familyOf(task.Model) != familyOther:
-		return jobcall.AllBut(append(ownFields(), "seed", "negative_prompt")...)
+		return jobcall.AllParamsExcept(append(ownFields(), "seed", "negative_prompt")...)
 	}
-	return jobcall.AllBut(ownFields()...)
+	return jobcall.AllParamsExcept(ownFields()...)
 }
 
 // ownFields returns the fields of image requests that the adapter itself sets or omits.
@@ -66,7 +66,7 @@ type fields map[string]json.RawMessage
 // adapter's own fields, which take precedence.
 func newFields(task jobcall.Task) fields {
 	f := fields{}
-	maps.Copy(f, task.Further())
+	maps.Copy(f, task.ExtraParams())
 	f.set("model", task.Model)
 	f.set("prompt", task.Prompt)
 	return f

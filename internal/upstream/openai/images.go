@@ -30,7 +30,7 @@ const (
 // and returns the images in the answer.
 func (a *Adapter) makeImages(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
 	r := exchange.JobCall{
-		Method: http.MethodPost, Header: a.headerWithKey(task.Key), Reading: task.Reading,
+		Method: http.MethodPost, Header: a.headerWithKey(task.Key), AcquireRead: task.AcquireRead,
 		Limit: min(int64(max(task.Count, 1))*maxImageAnswer, maxImagesAnswer),
 	}
 	f := newFields(task)
@@ -58,7 +58,7 @@ func (a *Adapter) makeImages(ctx context.Context, task jobcall.Task) (*jobcall.T
 	if err != nil {
 		return nil, err
 	}
-	if !reply.Good() {
+	if !reply.OK() {
 		return nil, reply.SubmitFailure(task.Kind)
 	}
 	results, failure := readImages(reply, task.Count)

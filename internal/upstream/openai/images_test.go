@@ -28,7 +28,7 @@ var pictures, clips = conformance.OutcomesOf(upstream.KindImage), conformance.Ou
 
 // picture returns a task for one square image.
 func picture(change ...task.Change) jobcall.Task {
-	return task.With(task.Image("gpt-image-2", task.Prompt("a fox"), task.Shape("1:1", 1024, 1024)), change...)
+	return task.ApplyChanges(task.Image("gpt-image-2", task.Prompt("a fox"), task.Shape("1:1", 1024, 1024)), change...)
 }
 
 // TestImages tests the path and body of each submission.
@@ -43,7 +43,7 @@ func TestImages(t *testing.T) {
 		"another vendor": {picture(task.Model("some/flux"), task.Count(2)), path,
 			`{"model":"some/flux","n":2,"prompt":"a fox","size":"1024x1024"}`},
 		"another vendor without a ratio": {picture(flux, task.NoRatio()), path, `{"model":"flux","n":1,"prompt":"a fox"}`},
-		"another vendor's larger tier without a ratio": {picture(flux, task.Larger("2K"), task.NoRatio()), path,
+		"another vendor's larger tier without a ratio": {picture(flux, task.LargerTier("2K"), task.NoRatio()), path,
 			`{"model":"flux","n":1,"prompt":"a fox","size":"2048x2048"}`},
 		"another vendor's only tier without a ratio": {picture(flux, task.Tier("4K"), task.NoRatio()), path,
 			`{"model":"flux","n":1,"prompt":"a fox","size":"4096x4096"}`},
@@ -241,12 +241,12 @@ func TestUnsuitable(t *testing.T) {
 	large := jobcall.Reference{Type: "image/png", Size: 50 << 20}
 	conformance.CheckUnsuitable(t, openai.Provider, map[string]jobcall.Task{
 		"too many images":          picture(task.Count(11)),
-		"too many references":      picture(task.From(slices.Repeat([]string{"a"}, 17)...)),
-		"a gif":                    picture(task.From("a.gif")),
+		"too many references":      picture(task.Refs(slices.Repeat([]string{"a"}, 17)...)),
+		"a gif":                    picture(task.Refs("a.gif")),
 		"a large one":              picture(task.References(large)),
 		"a mask alone":             picture(task.Mask(task.ParseReference("a"))),
-		"a mask that is not png":   picture(task.From("a"), task.Mask(task.ParseReference("a.gif"))),
-		"a reference for xAI":      picture(xai, task.From("a")),
+		"a mask that is not png":   picture(task.Refs("a"), task.Mask(task.ParseReference("a.gif"))),
+		"a reference for xAI":      picture(xai, task.Refs("a")),
 		"fields that are not JSON": picture(task.Params(`[`)),
 		"our own field":            picture(task.Params(`{"n":9}`)),
 		"our field for xAI":        picture(xai, task.Params(`{"resolution":"2k"}`)),
@@ -299,7 +299,7 @@ func TestFewerImages(t *testing.T) {
 		`{"url":"http://127.0.0.1/2.png","respect_moderation":false},{},` +
 		`{"error":{"code":"x","message":"y"}},{"b64_json":"data:image/png;base64,iVBORw0KGgo"},{"url":"data:image/png;base64,iVBORw0KGgo="},` +
 		`{"url":"http://127.0.0.1/3.png"}]}`
-	p, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, openai.Provider, 200, reply), picture(task.Count(3)))
+	p, err := jobcall.Submit(t.Context(), conformance.LineWithReply(t, openai.Provider, 200, reply), picture(task.Count(3)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,7 +337,7 @@ func FuzzImages(f *testing.F) {
 		`[]`, `<html>`, ``} {
 		f.Add([]byte(seed), 200)
 	}
-	a, answer := conformance.LineScripted(f, openai.Provider)
+	a, answer := conformance.LineWithScript(f, openai.Provider)
 	f.Fuzz(func(t *testing.T, body []byte, status int) {
 		answer(body, 200+(status%400+400)%400)
 		p, err := jobcall.Submit(t.Context(), a, picture(task.Count(2)))

@@ -80,7 +80,7 @@ func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response
 	if !ok {
 		return nil, upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("provider %s does not speak the form %q", Provider, c.Form))
 	}
-	return a.line.Send(ctx, exchange.Post{URL: e.url, Header: a.header, Call: c, Ends: e.ends})
+	return a.line.Send(ctx, exchange.Post{URL: e.url, Header: a.header, Call: c, LastEvents: e.ends})
 }
 
 // headerWithKey returns the header of a submission with the gateway's idempotency key. The name is

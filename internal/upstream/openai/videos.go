@@ -39,7 +39,7 @@ func (a *Adapter) submitVideo(ctx context.Context, task jobcall.Task) (*jobcall.
 	if err != nil {
 		return nil, err
 	}
-	if !reply.Good() {
+	if !reply.OK() {
 		return nil, reply.SubmitFailure(task.Kind)
 	}
 	doc := gjson.ParseBytes(nil)
@@ -134,13 +134,13 @@ func (a *Adapter) Poll(ctx context.Context, task jobcall.Task, ticket string) (*
 // readVideo returns the status of a clip. content is the address of the finished clip.
 func readVideo(reply *exchange.Reply, kind, ticket, content string) (*jobcall.TaskStatus, *upstream.JobFailure) {
 	if !isDocument(reply) {
-		return nil, reply.Silent()
+		return nil, reply.PollFailure()
 	}
 	switch {
 	case reply.Status == http.StatusNotFound || reply.Status == http.StatusGone:
 		return nil, upstream.UnknownTask(kind, "the provider does not know "+ticket)
-	case !reply.Good():
-		return nil, reply.Silent()
+	case !reply.OK():
+		return nil, reply.PollFailure()
 	}
 	doc := gjson.ParseBytes(reply.Body)
 	switch status := doc.Get("status").String(); status {
@@ -187,7 +187,7 @@ func (a *Adapter) video(task jobcall.Task, ticket string) (*url.URL, *upstream.J
 const maxTicket = 512
 
 // isTicket reports whether an ID is safe in an address.
-func isTicket(id string) bool { return len(id) <= maxTicket && exchange.Safe(id, "-_.:~=") }
+func isTicket(id string) bool { return len(id) <= maxTicket && exchange.IsSafe(id, "-_.:~=") }
 
 // wait returns the time until the next poll requested by the provider, between 0 and maxWait.
 func wait(h http.Header) time.Duration {

@@ -16,7 +16,7 @@ import (
 )
 
 func clip(change ...task.Change) jobcall.Task {
-	return task.With(task.Video("sora-2", task.Prompt("a fox runs"), task.Seconds(8)), change...)
+	return task.ApplyChanges(task.Video("sora-2", task.Prompt("a fox runs"), task.Seconds(8)), change...)
 }
 
 // TestVideos tests the path and form of each submission.
@@ -33,8 +33,8 @@ func TestVideos(t *testing.T) {
 	})
 	conformance.CheckUnsuitable(t, openai.Provider, map[string]jobcall.Task{
 		"no prompt":      clip(png, task.Prompt("")),
-		"two references": clip(task.From("a", "b")),
-		"a video":        clip(task.From("a.mp4")),
+		"two references": clip(task.Refs("a", "b")),
+		"a video":        clip(task.Refs("a.mp4")),
 		"a mask":         clip(task.Mask(task.ParseReference("a"))),
 		"five seconds":   clip(task.Seconds(5)),
 		"480p":           clip(task.Tier("480p"), task.Shape("16:9", 854, 480)),
@@ -111,7 +111,7 @@ func TestVideoEnds(t *testing.T) {
 // TestVideoStatus tests the statuses of compatible vendors.
 func TestVideoStatus(t *testing.T) {
 	t.Parallel()
-	a, answer := conformance.LineScripted(t, openai.Provider)
+	a, answer := conformance.LineWithScript(t, openai.Provider)
 	for status, next := range map[string]upstream.Next{"expired": upstream.NextLine, "canceled": upstream.NextLine,
 		"thinking": upstream.NextPoll, "": upstream.NextPoll} {
 		answer([]byte(`{"status":"`+status+`"}`), 200)
@@ -160,7 +160,7 @@ func FuzzVideos(f *testing.F) {
 		`{"id":7}`, `[]`, `<`} {
 		f.Add([]byte(seed), 200)
 	}
-	a, answer := conformance.LineScripted(f, openai.Provider)
+	a, answer := conformance.LineWithScript(f, openai.Provider)
 	f.Fuzz(func(t *testing.T, body []byte, status int) {
 		answer(body, 200+(status%400+400)%400)
 		if p, err := jobcall.Submit(t.Context(), a, clip()); err != nil {

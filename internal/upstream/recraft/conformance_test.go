@@ -14,7 +14,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func image(change ...task.Change) jobcall.Task {
-	return task.With(task.Image("recraftv4_1"), change...)
+	return task.ApplyChanges(task.Image("recraftv4_1"), change...)
 }
 
 func TestConformance(t *testing.T) {
@@ -22,7 +22,7 @@ func TestConformance(t *testing.T) {
 	conformance.Media(t, conformance.MediaProvider{
 		Provider: recraft.Provider,
 		Tasks: map[string]jobcall.Task{"pictures": image(task.Count(3)),
-			"one from a reference": image(task.From("inline"))},
+			"one from a reference": image(task.Refs("inline"))},
 		Ticket: func(jobcall.Task) string { return "img-1" },
 		Params: `{"seed":41417}`,
 	})

@@ -52,7 +52,7 @@ func check(task jobcall.Task) *upstream.JobFailure {
 		return upstream.Unsuitable(task.Kind, "recraft's model %s takes no mask, recraftv3 does", task.Model)
 	case task.Count > maxImages:
 		return upstream.Unsuitable(task.Kind, "%d pictures; recraft makes up to %d", task.Count, maxImages)
-	case task.Mask == nil && task.Square() > side(task.Model), task.Mask != nil && task.Larger:
+	case task.Mask == nil && task.Square() > side(task.Model), task.Mask != nil && task.HasSmallerTier:
 		return upstream.Unsuitable(task.Kind, "recraft's model %s does not make %s", task.Model, task.Tier)
 	case len(task.References) == 0:
 		if (task.Ratio != "" || task.Exact) && sizeOf(task) == "" {

@@ -72,7 +72,7 @@ func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
 	case len(task.References) > 0:
 		names = append(names, "strength")
 	}
-	return jobcall.Only(names...)
+	return jobcall.OnlyParams(names...)
 }
 
 // Submit implements jobcall.Generator.
@@ -88,7 +88,7 @@ func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskS
 	if err != nil {
 		return nil, err
 	}
-	if !reply.Good() || !gjson.ValidBytes(reply.Body) {
+	if !reply.OK() || !gjson.ValidBytes(reply.Body) {
 		return nil, submitFailure(task.Kind, reply)
 	}
 	results := exchange.Links(gjson.GetBytes(reply.Body, "data.#.url").Array(), max(task.Count, 1))
@@ -115,7 +115,7 @@ func (a *Adapter) make(ctx context.Context, task jobcall.Task) (*exchange.Reply,
 	} else if size := sizeOf(task); size != "" {
 		body["size"] = size
 	}
-	task.AddFurther(body)
+	task.AddExtraParams(body)
 	if seed, ok := body["seed"]; ok {
 		body["random_seed"] = seed
 		delete(body, "seed")
@@ -136,7 +136,7 @@ func (a *Adapter) edit(ctx context.Context, task jobcall.Task) (*exchange.Reply,
 	form.Field("prompt", task.Prompt)
 	form.Field("n", strconv.Itoa(max(task.Count, 1)))
 	form.Field("response_format", "url")
-	further := task.Further()
+	further := task.ExtraParams()
 	for _, name := range slices.Sorted(maps.Keys(further)) {
 		var text string
 		if err := json.Unmarshal(further[name], &text); err != nil {

@@ -14,7 +14,7 @@ import (
 // TestMask tests that the area to change is white and the picture keeps its size.
 func TestMask(t *testing.T) {
 	t.Parallel()
-	s := conformance.SubmitTask(t, recraft.Provider, fakestudio.NewRecraft(t), image(task.Model("recraftv3"), task.From("a"),
+	s := conformance.SubmitTask(t, recraft.Provider, fakestudio.NewRecraft(t), image(task.Model("recraftv3"), task.Refs("a"),
 		task.Mask(task.PaintedMask()), task.Count(2), task.Params(`{"negative_prompt":"fog"}`)))
 	if s == nil {
 		t.Fatal("unsuitable")
@@ -48,12 +48,12 @@ func TestBodies(t *testing.T) {
 		{"supported pixels", image(task.Pixels(768, 1536)), `{"model":"recraftv4_1","n":1,` + rest + `,"size":"768x1536"}`},
 		{"other pixels", image(task.Pixels(1000, 600)), ``},
 		{"another ratio", image(task.Shape("21:9", 1568, 672)), ``},
-		{"a larger tier", image(task.Larger("2K")), ``},
-		{"a larger tier of pro", image(task.Model("recraftv4_1_pro"), task.Larger("2K")),
+		{"a larger tier", image(task.LargerTier("2K")), ``},
+		{"a larger tier of pro", image(task.Model("recraftv4_1_pro"), task.LargerTier("2K")),
 			`{"model":"recraftv4_1_pro","n":1,` + rest + `,"size":"16:9"}`},
-		{"the same without a ratio", image(task.Model("recraftv4_1_pro"), task.Larger("2K"), task.NoRatio()),
+		{"the same without a ratio", image(task.Model("recraftv4_1_pro"), task.LargerTier("2K"), task.NoRatio()),
 			`{"model":"recraftv4_1_pro","n":1,` + rest + `,"size":"2048x2048"}`},
-		{"too large for pro", image(task.Model("recraftv4_1_pro"), task.Larger("4K")), ``},
+		{"too large for pro", image(task.Model("recraftv4_1_pro"), task.LargerTier("4K")), ``},
 		{"pixels of pro", image(task.Model("recraftv4_pro"), task.Pixels(2688, 1536)),
 			`{"model":"recraftv4_pro","n":1,` + rest + `,"size":"2688x1536"}`},
 		{"old", image(task.Model("recraftv3"), task.Params(`{"negative_prompt":"fog","style":"digital_illustration"}`)),
@@ -68,7 +68,8 @@ func TestBodies(t *testing.T) {
 		{"a mask for the newest model", image(task.References(one), task.Mask(task.PaintedMask())), ``},
 		{"a picture instead of a mask", image(task.Model("recraftv3"), task.References(one), task.Mask(one)), ``},
 		{"a mask and a seed", image(task.Model("recraftv3"), task.References(one), task.Mask(task.PaintedMask()), task.Params(`{"seed":7}`)), ``},
-		{"a mask and a larger tier", image(task.Model("recraftv3"), task.References(one), task.Mask(task.PaintedMask()), task.Larger("2K")), ``},
+		{"a mask and a larger tier", image(task.Model("recraftv3"), task.References(one), task.Mask(task.PaintedMask()),
+			task.LargerTier("2K")), ``},
 		{"from a picture", image(task.References(one)),
 			`{"image_url":"https://media.example/1.png","model":"recraftv4_1","n":1,` + rest + `,"strength":0.5}`},
 		{"from a picture, inline", image(task.References(two), task.Params(`{"strength":0.25}`)),
@@ -104,13 +105,13 @@ func TestOutcomes(t *testing.T) {
 		{200, `{"created":1,"data":[{"image_id":"1"}]}`, v.Empty, ""},
 	})
 	for _, words := range []string{"Not enough credits to generate", "You have insufficient API units"} {
-		_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, recraft.Provider, 400, body(words)), image())
+		_, err := jobcall.Submit(t.Context(), conformance.LineWithReply(t, recraft.Provider, 400, body(words)), image())
 		if !upstream.AsJobFailure(err).Unproven {
 			t.Errorf("%s: a failure recognized only by its message is not Unproven", words)
 		}
 	}
 	more := `{"data":[{"url":"https://x.example/1"},{"url":"https://x.example/2"}]}`
-	status, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, recraft.Provider, 200, more), image())
+	status, err := jobcall.Submit(t.Context(), conformance.LineWithReply(t, recraft.Provider, 200, more), image())
 	if err != nil || len(status.Results) != 1 {
 		t.Errorf("more pictures than requested: %+v, %v", status, err)
 	}

@@ -121,7 +121,7 @@ func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskS
 	if err != nil {
 		return nil, err
 	}
-	if !reply.Good() {
+	if !reply.OK() {
 		return nil, reply.SubmitFailure(task.Kind)
 	}
 	id := gjson.GetBytes(reply.Body, "id").String()
@@ -161,8 +161,8 @@ func (a *Adapter) Poll(ctx context.Context, task jobcall.Task, ticket string) (*
 	switch {
 	case reply.Status == http.StatusNotFound && gjson.ValidBytes(reply.Body):
 		return nil, upstream.UnknownTask(task.Kind, "Replicate no longer knows the prediction")
-	case !reply.Good(), !gjson.ValidBytes(reply.Body):
-		return nil, reply.Silent()
+	case !reply.OK(), !gjson.ValidBytes(reply.Body):
+		return nil, reply.PollFailure()
 	}
 	doc := gjson.ParseBytes(reply.Body)
 	switch doc.Get("status").String() {
@@ -181,7 +181,7 @@ func (a *Adapter) Poll(ctx context.Context, task jobcall.Task, ticket string) (*
 	case "aborted":
 		return nil, upstream.ExpiredTask(task.Kind, "aborted: the prediction did not start in time")
 	default:
-		return nil, reply.Silent()
+		return nil, reply.PollFailure()
 	}
 }
 

@@ -38,7 +38,7 @@ func TestSubmissions(t *testing.T) {
 	t.Parallel()
 	const easel = `{"input":{"aspect_ratio":"16:9","num_outputs":3,"prompt":"a lighthouse","resolution":"1K","seed":7}}`
 	pinned := strings.Replace(easel, "{", `{"version":"`+version+`",`, 1)
-	of := func(model string) jobcall.Task { return task.With(image(3), task.Model(model)) }
+	of := func(model string) jobcall.Task { return task.ApplyChanges(image(3), task.Model(model)) }
 	conformance.CheckSubmissions(t, replicate.Provider, nil, map[string]conformance.Submission{
 		"newest version":     {of("owner/name"), "/v1/models/owner/name/predictions", easel},
 		"deployment":         {of("deployments/owner/name"), "/v1/deployments/owner/name/predictions", easel},
@@ -60,7 +60,7 @@ func TestClipIsMade(t *testing.T) {
 	t.Parallel()
 	studio := fakestudio.NewReplicate(t)
 	large := bytes.Repeat([]byte("large"), 60_000)
-	job := task.With(video(), task.References(task.ParseReference("inline"),
+	job := task.ApplyChanges(video(), task.References(task.ParseReference("inline"),
 		jobcall.Reference{Type: "image/png", Size: 9 << 30, URL: "https://media.example/a"},
 		task.Reference("image/png", "", string(large))))
 	if _, err := conformance.SubmitAndPoll(t, conformance.Line(t, replicate.Provider, studio.URL(), nil), job); err != nil {
@@ -171,7 +171,7 @@ func TestOutputs(t *testing.T) {
 func TestAcceptedWithoutAName(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{`{}`, `{"id":"../x"}`, `[]`} {
-		_, err := jobcall.Submit(t.Context(), conformance.LineAnswering(t, replicate.Provider, 200, body), image(1))
+		_, err := jobcall.Submit(t.Context(), conformance.LineWithReply(t, replicate.Provider, 200, body), image(1))
 		if got := conformance.JobFailure(t, err); !got.Lost {
 			t.Errorf("%s: %+v", body, got)
 		}
@@ -227,9 +227,9 @@ func TestUploadsThatFail(t *testing.T) {
 	short, large := task.Reference("image/png", "", string(make([]byte, 300<<10))), task.Reference("image/png", "", "")
 	short.Size++
 	large.Size = 101 << 20
-	conformance.CheckUnsent(t, replicate.Provider, fakestudio.NewReplicate(t), map[string]conformance.Unsent{
-		"our store": {Task: task.With(job, task.References(short)), Want: pictures.Refused.Then(upstream.NextLater)},
-		"too large": {Task: task.With(job, task.References(large)), Want: pictures.Refused},
+	conformance.CheckUnsent(t, replicate.Provider, fakestudio.NewReplicate(t), map[string]conformance.UnsentTask{
+		"our store": {Task: task.ApplyChanges(job, task.References(short)), Want: pictures.Refused.WithNext(upstream.NextLater)},
+		"too large": {Task: task.ApplyChanges(job, task.References(large)), Want: pictures.Refused},
 	})
 }
 

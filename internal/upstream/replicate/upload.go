@@ -63,7 +63,7 @@ func (a *Adapter) upload(ctx context.Context, kind string, r jobcall.Reference) 
 	if err != nil {
 		return "", before(err)
 	}
-	if !reply.Good() {
+	if !reply.OK() {
 		return "", reply.SubmitFailure(kind)
 	}
 	address := gjson.GetBytes(reply.Body, "urls.get").String()

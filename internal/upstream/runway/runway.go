@@ -78,12 +78,12 @@ func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
 	if f.seed {
 		names = append(names, "seed")
 	}
-	rule := jobcall.Only(names...)
+	rule := jobcall.OnlyParams(names...)
 	if f.sound {
-		rule = rule.As("audio", "audio")
+		rule = rule.Rename("audio", "audio")
 	}
 	if f.negative {
-		rule = rule.As("negative_prompt", "negativePrompt")
+		rule = rule.Rename("negative_prompt", "negativePrompt")
 	}
 	switch {
 	case task.Kind == upstream.KindImage:
@@ -129,16 +129,16 @@ func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskS
 	if err != nil {
 		return nil, err
 	}
-	task.AddFurther(body)
+	task.AddExtraParams(body)
 	reply, err := a.SubmitJSON(ctx, task.Kind, body, "v1", path)
 	if err != nil {
 		return nil, err
 	}
 	id := ""
-	if reply.Good() && gjson.ValidBytes(reply.Body) {
+	if reply.OK() && gjson.ValidBytes(reply.Body) {
 		id = gjson.GetBytes(reply.Body, "id").String()
 	}
-	if !exchange.Ticket(id) {
+	if !exchange.IsTicket(id) {
 		return nil, submitFailure(task.Kind, reply)
 	}
 	return &jobcall.TaskStatus{Ticket: id, Wait: pace}, nil
@@ -236,7 +236,7 @@ func editBody(ctx context.Context, task jobcall.Task) (map[string]any, error) {
 		return nil, upstream.Unsuitable(task.Kind, "runway's model %s needs a prompt", task.Model)
 	case task.Seconds != 0:
 		return nil, upstream.Unsuitable(task.Kind, "an edited clip has the length of the video, so its length cannot be %d seconds", task.Seconds)
-	case task.Exact || task.Larger:
+	case task.Exact || task.HasSmallerTier:
 		return nil, upstream.Unsuitable(task.Kind, "an edited clip has the size of the video")
 	case task.Ratio != "" && !slices.Contains([]string{"16:9", "4:3", "3:2", "1:1", "2:3", "3:4", "9:16", "21:9"}, task.Ratio):
 		return nil, upstream.Unsuitable(task.Kind, "runway's model %s does not make %s", task.Model, task.Ratio)

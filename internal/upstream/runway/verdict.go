@@ -23,7 +23,7 @@ func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	}
 	message := strings.ToLower(errObject.String())
 	switch {
-	case reply.Good():
+	case reply.OK():
 		t.Lost = !errObject.Exists()
 	case reply.Status == http.StatusBadRequest && strings.Contains(message, "credits"):
 		f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("runway: %.200s", message))
@@ -39,7 +39,7 @@ func readTask(task jobcall.Task, ticket string, reply *exchange.Reply) (*jobcall
 	doc := gjson.ParseBytes(reply.Body)
 	switch doc.Get("status").String() {
 	case "":
-		return nil, reply.Silent()
+		return nil, reply.PollFailure()
 	case "SUCCEEDED":
 		return exchange.SuccessStatus(task.Kind, ticket, doc.Get("output"), 1)
 	case "FAILED":

@@ -30,7 +30,7 @@ func (a *Adapter) Blocks(task jobcall.Task) bool {
 // ParamRule implements jobcall.Generator. All fields are accepted; they only affect the
 // choice of the picture.
 func (a *Adapter) ParamRule(jobcall.Task) jobcall.ParamRule {
-	return jobcall.AllBut().As("audio", "audio").Roles(jobrequest.Roles()...)
+	return jobcall.AllParamsExcept().Rename("audio", "audio").Roles(jobrequest.Roles()...)
 }
 
 // Submit implements jobcall.Generator.

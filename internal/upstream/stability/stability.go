@@ -97,7 +97,7 @@ func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
 	case len(task.References) > 0:
 		names = append(names, "strength")
 	}
-	return jobcall.Only(names...)
+	return jobcall.OnlyParams(names...)
 }
 
 // Submit implements jobcall.Generator.
@@ -112,7 +112,7 @@ func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskS
 		}
 		task.Mask = &mask
 	}
-	results, failure := exchange.Several(max(task.Count, 1), callsAtOnce, func(i int) ([]jobcall.Result, *upstream.JobFailure, bool) {
+	results, failure := exchange.CallSeveral(max(task.Count, 1), callsAtOnce, func(i int) ([]jobcall.Result, *upstream.JobFailure, bool) {
 		return a.one(ctx, task, i)
 	})
 	if failure != nil {
@@ -157,7 +157,7 @@ func checkInpaint(task jobcall.Task) *upstream.JobFailure {
 	switch {
 	case task.Mask == nil || len(task.References) != 1 || !task.References[0].Image():
 		return upstream.Unsuitable(task.Kind, "stability's inpaint takes one picture and a mask")
-	case task.Ratio != "" || task.Exact || task.Larger:
+	case task.Ratio != "" || task.Exact || task.HasSmallerTier:
 		return upstream.Unsuitable(task.Kind, "a picture that stability changes in a part has its size")
 	}
 	return tooLarge(task, task.References[0].Size+task.Mask.Size)
@@ -181,7 +181,7 @@ func (a *Adapter) form(task jobcall.Task, call int) *exchange.Multipart {
 	if task.Ratio != "" {
 		f.Field("aspect_ratio", task.Ratio)
 	}
-	further := task.Further()
+	further := task.ExtraParams()
 	if len(task.References) > 0 && of != inpaint {
 		if of == "sd3" {
 			f.Field("mode", "image-to-image")
@@ -224,12 +224,12 @@ func (a *Adapter) one(ctx context.Context, task jobcall.Task, call int) (results
 	}
 	reply, err := a.Line.Submit(ctx, exchange.JobCall{
 		Method: http.MethodPost, URL: a.Line.URL("v2beta", "stable-image", family, service(task.Model)), Header: a.Header,
-		Form: a.form(task, call), Limit: maxAnswer, Reading: task.Reading,
+		Form: a.form(task, call), Limit: maxAnswer, AcquireRead: task.AcquireRead,
 	})
 	if err != nil {
 		return nil, upstream.AsJobFailure(err), false
 	}
-	if !reply.Good() {
+	if !reply.OK() {
 		return nil, submitFailure(task.Kind, reply), false
 	}
 	result, failure := read(task.Kind, reply)

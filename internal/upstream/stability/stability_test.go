@@ -55,7 +55,7 @@ func TestForms(t *testing.T) {
 		{"a mask and a ratio", image(task.Model("inpaint"), task.References(picture), task.Mask(task.PaintedMask()), task.Ratio("1:1")), nil},
 		{"a mask and strength", image(task.Model("inpaint"), task.References(picture), task.Mask(task.PaintedMask()),
 			task.Params(`{"strength":0.5}`)), nil},
-		{"a larger tier", image(task.Larger("2K")), nil},
+		{"a larger tier", image(task.LargerTier("2K")), nil},
 		{"one tier, and larger", image(task.Tier("2K")), nil},
 		{"pixels", image(task.Pixels(1000, 600)), nil},
 		{"a ratio", image(task.Ratio("4:3")), nil},
@@ -95,7 +95,7 @@ func TestOmitted(t *testing.T) {
 // TestMask tests that the area to change is white and the picture keeps its size.
 func TestMask(t *testing.T) {
 	t.Parallel()
-	s := conformance.SubmitTask(t, stability.Provider, fakestudio.NewStability(t), image(task.Model("inpaint"), task.From("a"),
+	s := conformance.SubmitTask(t, stability.Provider, fakestudio.NewStability(t), image(task.Model("inpaint"), task.Refs("a"),
 		task.Mask(task.PaintedMask()), task.Params(`{"seed":7,"grow_mask":3}`)))
 	if s == nil {
 		t.Fatal("unsuitable")

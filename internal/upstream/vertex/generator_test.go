@@ -17,11 +17,11 @@ import (
 )
 
 func picture(change ...task.Change) jobcall.Task {
-	return task.With(task.Image("gemini-3-pro-image"), change...)
+	return task.ApplyChanges(task.Image("gemini-3-pro-image"), change...)
 }
 
 func clip(change ...task.Change) jobcall.Task {
-	return task.With(task.Video("veo-3.1-generate-001", task.Seconds(8)), change...)
+	return task.ApplyChanges(task.Video("veo-3.1-generate-001", task.Seconds(8)), change...)
 }
 
 // TestTasks tests the path and body of tasks, with a key and with a token for the line's project. The
@@ -36,14 +36,14 @@ func TestTasks(t *testing.T) {
 		"picture": {picture(), models + "gemini-3-pro-image:generateContent",
 			`{"contents":[{"parts":[{"text":"a lighthouse"}],"role":"user"}],` +
 				`"generationConfig":{"imageConfig":{"aspectRatio":"16:9","imageSize":"1K"},"responseModalities":["IMAGE"]}}`},
-		"clip": {clip(task.From("first_frame=inline"), task.Params(`{"audio":false,"negative_prompt":"dogs","seed":7}`)),
+		"clip": {clip(task.Refs("first_frame=inline"), task.Params(`{"audio":false,"negative_prompt":"dogs","seed":7}`)),
 			models + "veo-3.1-generate-001:predictLongRunning",
 			`{"instances":[{"image":{"bytesBase64Encoded":"YWJj","mimeType":"image/png"},"prompt":"waves"}],` +
 				`"parameters":{"durationSeconds":8,"generateAudio":false,"negativePrompt":"dogs","resolution":"720p",` +
 				`"sampleCount":1,"seed":7}}`},
 		"a clip of Omni":        {w: clip(task.Model("gemini-omni-1.1-flash"))},
 		"another folder":        {w: picture(task.Model("tunedModels/x"))},
-		"a picture with a mask": {w: picture(task.From("inline"), task.Mask(task.ParseReference("inline")))},
+		"a picture with a mask": {w: picture(task.Refs("inline"), task.Mask(task.ParseReference("inline")))},
 	} {
 		for _, auth := range []string{"api_key", "service_account"} {
 			studio := fakestudio.NewVertex(t)

@@ -62,12 +62,12 @@ func Info() upstream.Info {
 	}
 }
 
-func auth(options map[string]any) string { return exchange.Text(options, "auth", authKey) }
+func auth(options map[string]any) string { return exchange.TextOption(options, "auth", authKey) }
 
 func checkOptions(options map[string]any) error {
-	err := exchange.Texts(options, Provider, map[string]func(string) error{
+	err := exchange.CheckTexts(options, Provider, map[string]func(string) error{
 		"auth":    exchange.OneOf(authKey, authServiceAccount, authWorkloadIdentity, authMetadata),
-		"project": exchange.Word, "location": exchange.Word,
+		"project": exchange.CheckWord, "location": exchange.CheckWord,
 	})
 	switch {
 	case err != nil:
@@ -122,11 +122,11 @@ func New(t upstream.Target, transport http.RoundTripper, keeper *credential.Keep
 // express mode.
 func base(t upstream.Target) string {
 	at := strings.TrimRight(t.BaseURL, "/")
-	location := exchange.Text(t.Options, "location", "global")
+	location := exchange.TextOption(t.Options, "location", "global")
 	if at == "" || at == defaultBaseURL {
 		at = "https://" + host(location) + "/v1"
 	}
-	if project := exchange.Text(t.Options, "project", ""); project != "" {
+	if project := exchange.TextOption(t.Options, "project", ""); project != "" {
 		at += "/projects/" + project + "/locations/" + location
 	}
 	return at
@@ -169,7 +169,7 @@ func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response
 		if post.URL, f = a.address("anthropic", c.Model, method); f != nil {
 			return nil, f
 		}
-		post.Header, post.Ends = a.withFlags(c), []string{"event: message_stop"}
+		post.Header, post.LastEvents = a.withFlags(c), []string{"event: message_stop"}
 		post.Call.Body, f = claudeBody(c.Body, "")
 	default:
 		return nil, wrongForm(c)
@@ -203,7 +203,7 @@ func (a *Adapter) CountTokens(ctx context.Context, c chatcall.Call) (int64, erro
 	if f != nil {
 		return 0, f
 	}
-	data, err := a.line.Ask(ctx, post, maxCount)
+	data, err := a.line.FetchDocument(ctx, post, maxCount)
 	if err != nil {
 		return 0, a.source.Hide(err)
 	}

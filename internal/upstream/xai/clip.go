@@ -82,7 +82,7 @@ func (a *Adapter) fromVideo(task jobcall.Task) (path []string, body map[string]a
 		err = upstream.Unsuitable(task.Kind, "a line for xai takes videos with the option video_role, of grok-imagine-video")
 	case len(task.References) > 1 || video.URL == "" || video.Type != "video/mp4":
 		err = upstream.Unsuitable(task.Kind, "xai works from one MP4 video by its address: the media host must be public")
-	case task.Prompt == "" || task.Ratio != "" || task.Exact || task.Larger:
+	case task.Prompt == "" || task.Ratio != "" || task.Exact || task.HasSmallerTier:
 		err = upstream.Unsuitable(task.Kind, "a clip that xai makes from a video needs a prompt, and has the video's size")
 	case a.role == roleEdit && task.Seconds != 0:
 		err = upstream.Unsuitable(task.Kind, "a clip that xai changes has its length: it cannot be of %d seconds", task.Seconds)
@@ -104,7 +104,7 @@ func (a *Adapter) fromVideo(task jobcall.Task) (path []string, body map[string]a
 
 // Poll implements jobcall.Generator. Pictures have no tickets.
 func (a *Adapter) Poll(ctx context.Context, task jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
-	if task.Kind != upstream.KindVideo || !exchange.Ticket(ticket) {
+	if task.Kind != upstream.KindVideo || !exchange.IsTicket(ticket) {
 		return nil, upstream.UnknownTask(task.Kind, "no name of a clip")
 	}
 	reply, err := a.Line.Query(ctx, a.Call(http.MethodGet, "videos", ticket))
@@ -131,12 +131,12 @@ func readClip(kind, ticket string, reply *exchange.Reply) (*jobcall.TaskStatus, 
 		doc = gjson.ParseBytes(reply.Body)
 	}
 	switch {
-	case reply.Unknown():
+	case reply.TaskUnknown():
 		return nil, upstream.UnknownTask(kind, "the provider no longer knows the clip")
 	case reply.Status == http.StatusBadRequest && valid && message(doc) != "":
 		return nil, taskFailure(kind, reply, doc.Get("code").String(), message(doc))
-	case !reply.Good() || !valid:
-		return nil, reply.Silent()
+	case !reply.OK() || !valid:
+		return nil, reply.PollFailure()
 	}
 	link := doc.Get("video.url")
 	hasLink := link.Type == gjson.String && link.Str != ""
@@ -152,7 +152,7 @@ func readClip(kind, ticket string, reply *exchange.Reply) (*jobcall.TaskStatus, 
 	case status == "done":
 		return nil, upstream.EmptyResult(kind, "done without a clip")
 	case status == "":
-		return nil, reply.Silent()
+		return nil, reply.PollFailure()
 	}
 	return going, nil
 }

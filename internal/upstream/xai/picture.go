@@ -63,7 +63,7 @@ func pictureRequest(ctx context.Context, task jobcall.Task) (path []string, body
 // readPictures returns the pictures in a response, without those that the content review withheld.
 func readPictures(task jobcall.Task, reply *exchange.Reply) (*jobcall.TaskStatus, error) {
 	items := gjson.Result{}
-	if reply.Good() && gjson.ValidBytes(reply.Body) {
+	if reply.OK() && gjson.ValidBytes(reply.Body) {
 		items = gjson.GetBytes(reply.Body, "data")
 	}
 	if !items.IsArray() {

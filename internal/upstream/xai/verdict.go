@@ -37,7 +37,7 @@ func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	}
 	refusal := reply.Status == http.StatusBadRequest || reply.Status == http.StatusForbidden || reply.Status == http.StatusTooManyRequests
 	switch {
-	case reply.Good():
+	case reply.OK():
 		t.Lost = kind == upstream.KindVideo && text == ""
 	case refusal && reviewWords.MatchString(text):
 		t = upstream.ModerationFailure(kind, text, false)

@@ -48,7 +48,7 @@ const (
 )
 
 func checkOptions(options map[string]any) error {
-	return exchange.Texts(options, Provider, map[string]func(string) error{"video_role": exchange.OneOf(roleEdit, roleExtend)})
+	return exchange.CheckTexts(options, Provider, map[string]func(string) error{"video_role": exchange.OneOf(roleEdit, roleExtend)})
 }
 
 // Adapter calls xAI for one line. It is safe for concurrent use.
@@ -67,7 +67,7 @@ var _ jobcall.Generator = (*Adapter)(nil)
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return exchange.OpenAdapter(t, Info(), transport, "Authorization", func(p exchange.Plain) *Adapter {
 		p.Limit = 4 << 20
-		return &Adapter{Plain: p, role: exchange.Text(t.Options, "video_role", "")}
+		return &Adapter{Plain: p, role: exchange.TextOption(t.Options, "video_role", "")}
 	})
 }
 
@@ -78,11 +78,11 @@ func (a *Adapter) Blocks(task jobcall.Task) bool { return task.Kind == upstream.
 // unchecked addresses.
 func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
 	own := []string{"seed", "negative_prompt", "response_format", "video", "keyframes", "reference_audios", "storage_options", "output"}
-	rule := jobcall.AllBut(own...)
+	rule := jobcall.AllParamsExcept(own...)
 	switch {
 	case task.Kind != upstream.KindVideo:
 	case isNewer(task.Model):
-		return rule.As("audio", "generate_audio").Roles(jobrequest.Roles()...)
+		return rule.Rename("audio", "generate_audio").Roles(jobrequest.Roles()...)
 	default:
 		return rule.Roles(jobrequest.FirstFrame, jobrequest.Subject)
 	}
@@ -103,7 +103,7 @@ func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskS
 	if task.Mask != nil {
 		return nil, upstream.Unsuitable(task.Kind, "xai takes no mask")
 	}
-	if err := task.FitPictures(maxPicture, maxInline); err != nil {
+	if err := task.CheckPictureSizes(maxPicture, maxInline); err != nil {
 		return nil, err
 	}
 	hasVideo := slices.ContainsFunc(task.References, func(r jobcall.Reference) bool { return !r.Image() })
@@ -119,7 +119,7 @@ func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskS
 	if err != nil {
 		return nil, err
 	}
-	task.AddFurther(body)
+	task.AddExtraParams(body)
 	reply, err := a.SubmitJSON(ctx, task.Kind, body, path...)
 	if err != nil {
 		return nil, err
@@ -128,10 +128,10 @@ func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskS
 		return readPictures(task, reply)
 	}
 	id := ""
-	if reply.Good() && gjson.ValidBytes(reply.Body) {
+	if reply.OK() && gjson.ValidBytes(reply.Body) {
 		id = gjson.GetBytes(reply.Body, "request_id").String()
 	}
-	if !exchange.Ticket(id) {
+	if !exchange.IsTicket(id) {
 		return nil, submitFailure(task.Kind, reply)
 	}
 	return &jobcall.TaskStatus{Ticket: id}, nil

@@ -17,11 +17,11 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func clip(change ...task.Change) jobcall.Task {
-	return task.With(task.Video("grok-imagine-video-1.5"), change...)
+	return task.ApplyChanges(task.Video("grok-imagine-video-1.5"), change...)
 }
 
 func picture(change ...task.Change) jobcall.Task {
-	return task.With(task.Image("grok-imagine-image-2.0"), change...)
+	return task.ApplyChanges(task.Image("grok-imagine-image-2.0"), change...)
 }
 
 // TestSubmissions tests the path and body of each submission. The line must reject a task without a
@@ -31,35 +31,35 @@ func TestSubmissions(t *testing.T) {
 	conformance.CheckSubmissions(t, xai.Provider, nil, map[string]conformance.Submission{
 		"pictures": {picture(task.Tier("2K"), task.Count(2)), "/v1/images/generations",
 			`{"aspect_ratio":"16:9","model":"grok-imagine-image-2.0","n":2,"prompt":"a lighthouse","resolution":"2k","response_format":"url"}`},
-		"an edit": {picture(task.From("inline"), task.Params(`{"quality":"low"}`)), "/v1/images/edits",
+		"an edit": {picture(task.Refs("inline"), task.Params(`{"quality":"low"}`)), "/v1/images/edits",
 			`{"image":{"type":"image_url","url":"data:image/png;base64,YWJj"},"model":"grok-imagine-image-2.0","n":1,` +
 				`"prompt":"a lighthouse","quality":"low","resolution":"1k","response_format":"url"}`},
-		"an edit of two": {picture(task.From("a", "b")), "/v1/images/edits",
+		"an edit of two": {picture(task.Refs("a", "b")), "/v1/images/edits",
 			`{"images":[{"type":"image_url","url":"https://media.example/a"},{"type":"image_url","url":"https://media.example/b"}],` +
 				`"model":"grok-imagine-image-2.0","n":1,"prompt":"a lighthouse","resolution":"1k","response_format":"url"}`},
 		"a clip": {clip(task.Params(`{"audio":false}`)), "/v1/videos/generations", `{"aspect_ratio":"16:9","duration":5,"generate_audio":false,` +
 			`"model":"grok-imagine-video-1.5","prompt":"waves","resolution":"720p"}`},
-		"frames": {clip(task.From("last_frame=b", "first_frame=a"), task.Tier("1080p")), "/v1/videos/generations",
+		"frames": {clip(task.Refs("last_frame=b", "first_frame=a"), task.Tier("1080p")), "/v1/videos/generations",
 			`{"duration":5,"image":{"url":"https://media.example/a"},"last_frame":{"url":"https://media.example/b"},` +
 				`"model":"grok-imagine-video-1.5","prompt":"waves","resolution":"1080p"}`},
-		"one picture": {clip(task.From("a"), task.Model("grok-imagine-video")), "/v1/videos/generations",
+		"one picture": {clip(task.Refs("a"), task.Model("grok-imagine-video")), "/v1/videos/generations",
 			`{"duration":5,"image":{"url":"https://media.example/a"},"model":"grok-imagine-video","prompt":"waves","resolution":"720p"}`},
-		"several": {clip(task.From("a", "b")), "/v1/videos/generations", `{"duration":5,"model":"grok-imagine-video-1.5","prompt":"waves",` +
+		"several": {clip(task.Refs("a", "b")), "/v1/videos/generations", `{"duration":5,"model":"grok-imagine-video-1.5","prompt":"waves",` +
 			`"reference_images":[{"url":"https://media.example/a"},{"url":"https://media.example/b"}],"resolution":"720p"}`},
-		"a reference": {clip(task.From("reference=a")), "/v1/videos/generations",
+		"a reference": {clip(task.Refs("reference=a")), "/v1/videos/generations",
 			`{"duration":5,"model":"grok-imagine-video-1.5","prompt":"waves",` +
 				`"reference_images":[{"url":"https://media.example/a"}],"resolution":"720p"}`},
 
 		"4K":                       {Task: picture(task.Tier("4K"))},
 		"a ratio":                  {Task: picture(task.Ratio("21:9"))},
-		"four references":          {Task: picture(task.From("a", "b", "c", "d"))},
-		"a clip of a clip":         {Task: clip(task.From("a.mp4"))},
-		"frames beside references": {Task: clip(task.From("first_frame=a", "reference=b"))},
-		"a last frame alone":       {Task: clip(task.From("last_frame=a"))},
-		"older model, last frame":  {Task: clip(task.From("first_frame=a", "last_frame=b"), task.Model("grok-imagine-video"))},
+		"four references":          {Task: picture(task.Refs("a", "b", "c", "d"))},
+		"a clip of a clip":         {Task: clip(task.Refs("a.mp4"))},
+		"frames beside references": {Task: clip(task.Refs("first_frame=a", "reference=b"))},
+		"a last frame alone":       {Task: clip(task.Refs("last_frame=a"))},
+		"older model, last frame":  {Task: clip(task.Refs("first_frame=a", "last_frame=b"), task.Model("grok-imagine-video"))},
 		"older model, no audio":    {Task: clip(task.Model("grok-imagine-video"), task.Params(`{"audio":false}`))},
 		"older model, 1080p":       {Task: clip(task.Model("grok-imagine-video"), task.Tier("1080p"))},
-		"1080p with references":    {Task: clip(task.From("reference=a"), task.Tier("1080p"))},
+		"1080p with references":    {Task: clip(task.Refs("reference=a"), task.Tier("1080p"))},
 		"sixteen seconds":          {Task: clip(task.Seconds(16))},
 		"a seed":                   {Task: clip(task.Params(`{"seed":7}`))},
 		"reference audio":          {Task: clip(task.Params(`{"reference_audios":[{"url":"http://10.0.0.1"}]}`))},
@@ -71,28 +71,28 @@ func TestVideos(t *testing.T) {
 	t.Parallel()
 	older := task.Model("grok-imagine-video")
 	conformance.CheckSubmissions(t, xai.Provider, nil, map[string]conformance.Submission{
-		"without the option": {Task: clip(older, task.From("a.mp4"), task.Seconds(0))},
+		"without the option": {Task: clip(older, task.Refs("a.mp4"), task.Seconds(0))},
 	})
 	conformance.CheckSubmissions(t, xai.Provider, map[string]any{"video_role": "edit"}, map[string]conformance.Submission{
-		"changed": {clip(older, task.From("a.mp4"), task.Seconds(0)), "/v1/videos/edits",
+		"changed": {clip(older, task.Refs("a.mp4"), task.Seconds(0)), "/v1/videos/edits",
 			`{"model":"grok-imagine-video","prompt":"waves","video":{"url":"https://media.example/a.mp4"}}`},
-		"newer model":              {Task: clip(task.From("a.mp4"), task.Seconds(0))},
-		"changed, with a duration": {Task: clip(older, task.From("a.mp4"))},
-		"a picture from a video":   {Task: picture(task.From("a.mp4"))},
+		"newer model":              {Task: clip(task.Refs("a.mp4"), task.Seconds(0))},
+		"changed, with a duration": {Task: clip(older, task.Refs("a.mp4"))},
+		"a picture from a video":   {Task: picture(task.Refs("a.mp4"))},
 	})
 	conformance.CheckSubmissions(t, xai.Provider, map[string]any{"video_role": "extend"}, map[string]conformance.Submission{
-		"continued": {clip(older, task.From("reference=a.mp4"), task.Seconds(7)), "/v1/videos/extensions",
+		"continued": {clip(older, task.Refs("reference=a.mp4"), task.Seconds(7)), "/v1/videos/extensions",
 			`{"duration":7,"model":"grok-imagine-video","prompt":"waves","video":{"url":"https://media.example/a.mp4"}}`},
-		"continued, default length": {clip(older, task.From("a.mp4"), task.Seconds(0)), "/v1/videos/extensions",
+		"continued, default length": {clip(older, task.Refs("a.mp4"), task.Seconds(0)), "/v1/videos/extensions",
 			`{"model":"grok-imagine-video","prompt":"waves","video":{"url":"https://media.example/a.mp4"}}`},
-		"11 seconds":       {Task: clip(older, task.From("a.mp4"), task.Seconds(11))},
-		"1 second":         {Task: clip(older, task.From("a.mp4"), task.Seconds(1))},
-		"with a ratio":     {Task: clip(older, task.From("a.mp4"), task.Ratio("1:1"))},
-		"larger than 720p": {Task: clip(older, task.From("a.mp4"), task.Larger("720p"))},
-		"without a prompt": {Task: clip(older, task.From("a.mp4"), task.Prompt(""))},
-		"two":              {Task: clip(older, task.From("a.mp4", "b.mp4"))},
-		"beside a picture": {Task: clip(older, task.From("a.mp4", "b"))},
-		"inline":           {Task: clip(older, task.From("inline.mp4"))},
+		"11 seconds":       {Task: clip(older, task.Refs("a.mp4"), task.Seconds(11))},
+		"1 second":         {Task: clip(older, task.Refs("a.mp4"), task.Seconds(1))},
+		"with a ratio":     {Task: clip(older, task.Refs("a.mp4"), task.Ratio("1:1"))},
+		"larger than 720p": {Task: clip(older, task.Refs("a.mp4"), task.LargerTier("720p"))},
+		"without a prompt": {Task: clip(older, task.Refs("a.mp4"), task.Prompt(""))},
+		"two":              {Task: clip(older, task.Refs("a.mp4", "b.mp4"))},
+		"beside a picture": {Task: clip(older, task.Refs("a.mp4", "b"))},
+		"inline":           {Task: clip(older, task.Refs("inline.mp4"))},
 		"webm":             {Task: clip(older, task.References(task.Reference("video/webm", "https://m.example/a", "abc")))},
 	})
 	if err := xai.Info().CheckOptions(map[string]any{"video_role": "reference"}); err == nil {
@@ -107,7 +107,7 @@ func TestOutcomes(t *testing.T) {
 	v := conformance.OutcomesOf(upstream.KindVideo)
 	expired := v.Failed
 	expired.Job = fault.RenderTimeout
-	unexplained := v.Broken.Then(upstream.NextPoll)
+	unexplained := v.Broken.WithNext(upstream.NextPoll)
 	respond, failed := fakestudio.Refusal, fakestudio.Failure
 	conformance.CheckFailures(t, xai.Provider, clip(), []conformance.Case{
 		{respond(400, `{"code":"Client specified an invalid argument","error":"Incorrect API key provided: xa***"}`), v.Account},

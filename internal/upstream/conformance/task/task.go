@@ -1,9 +1,9 @@
-// Package task owns the tasks for the tables in adapters' tests: a picture and a clip like those of
-// a job, and changes of both.
+// Package task owns the tasks for the tables in adapters' tests: an image task, a video task, and
+// changes to both.
 //
 // It is for tests only. Invariants:
-//   - The image and the video are complete: no adapter needs another field.
-//   - A change only changes the named field and fields in conflict with the named field.
+//   - The image task and the video task have every field that an adapter needs.
+//   - A change sets the named field, and clears or sets only fields that conflict with it.
 package task
 
 import (
@@ -25,26 +25,26 @@ type Change func(*jobcall.Task)
 
 // Image returns a task for one picture in 1K and 16:9.
 func Image(model string, change ...Change) jobcall.Task {
-	return With(jobcall.Task{Kind: upstream.KindImage, Model: model, Prompt: "a lighthouse", Count: 1,
-		Tier: "1K", Ratio: "16:9", Width: 1344, Height: 768, Key: "sub_1", Reading: Freely}, change...)
+	return ApplyChanges(jobcall.Task{Kind: upstream.KindImage, Model: model, Prompt: "a lighthouse", Count: 1,
+		Tier: "1K", Ratio: "16:9", Width: 1344, Height: 768, Key: "sub_1", AcquireRead: UnlimitedReads}, change...)
 }
 
 // Video returns a task for a clip in 720p and 16:9, five seconds long.
 func Video(model string, change ...Change) jobcall.Task {
-	return With(jobcall.Task{Kind: upstream.KindVideo, Model: model, Prompt: "waves", Count: 1,
-		Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5, Key: "sub_1", Reading: Freely}, change...)
+	return ApplyChanges(jobcall.Task{Kind: upstream.KindVideo, Model: model, Prompt: "waves", Count: 1,
+		Tier: "720p", Ratio: "16:9", Width: 1280, Height: 720, Seconds: 5, Key: "sub_1", AcquireRead: UnlimitedReads}, change...)
 }
 
-// With returns a task with changes applied in order.
-func With(task jobcall.Task, change ...Change) jobcall.Task {
+// ApplyChanges returns task with the changes applied in order.
+func ApplyChanges(task jobcall.Task, change ...Change) jobcall.Task {
 	for _, c := range change {
 		c(&task)
 	}
 	return task
 }
 
-// Freely is a Task.Reading without a limit.
-func Freely(context.Context) (done func(), err error) { return func() {}, nil }
+// UnlimitedReads is a Task.AcquireRead without a limit.
+func UnlimitedReads(context.Context) (done func(), err error) { return func() {}, nil }
 
 // Model sets the model.
 func Model(id string) Change { return func(task *jobcall.Task) { task.Model = id } }
@@ -58,14 +58,14 @@ func Count(n int) Change { return func(task *jobcall.Task) { task.Count = n } }
 // Seconds sets the length of a clip. If 0, the provider chooses.
 func Seconds(n int64) Change { return func(task *jobcall.Task) { task.Seconds = n } }
 
-// Tier sets the tier, as the smallest tier of the model.
+// Tier sets the tier, which is the model's smallest.
 func Tier(name string) Change {
-	return func(task *jobcall.Task) { task.Tier, task.Larger = name, false }
+	return func(task *jobcall.Task) { task.Tier, task.HasSmallerTier = name, false }
 }
 
-// Larger sets the tier. The model also has a smaller tier, so the user pays for the larger.
-func Larger(name string) Change {
-	return func(task *jobcall.Task) { task.Tier, task.Larger = name, true }
+// LargerTier sets the tier of a model that also has a smaller tier.
+func LargerTier(name string) Change {
+	return func(task *jobcall.Task) { task.Tier, task.HasSmallerTier = name, true }
 }
 
 // Ratio sets the ratio and leaves the pixels unchanged.
@@ -103,8 +103,8 @@ func PaintedMask() jobcall.Reference {
 	return Reference("image/png", "", out.String())
 }
 
-// From sets references, each parsed by ParseReference, and leaves the ratio to the provider.
-func From(names ...string) Change {
+// Refs sets references, each parsed by ParseReference, and leaves the ratio to the provider.
+func Refs(names ...string) Change {
 	list := make([]jobcall.Reference, len(names))
 	for i, name := range names {
 		list[i] = ParseReference(name)
