@@ -12,28 +12,27 @@ import (
 	"tollgate/internal/console/consoletest"
 )
 
-// asJSON reports whether a route takes an API request instead of a form.
-func asJSON(route string) bool { return strings.Contains(route, "/playground/") }
+// takesJSON reports whether a route takes an API request instead of a form.
+func takesJSON(route string) bool { return strings.Contains(route, "/playground/") }
 
-// TestFormsTakeTheirFieldsAlone checks that a form with a field unknown to its page is rejected and
-// changes nothing, so a form cannot name another object. A body of another content type is rejected
-// too.
-func TestFormsTakeTheirFieldsAlone(t *testing.T) {
+// TestFormsRejectUnknownFields checks that a form with a field unknown to its page is rejected, so a
+// form cannot name another object. A body of another content type is rejected too.
+func TestFormsRejectUnknownFields(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		c := browsers{}
 		for _, route := range console.Routes() {
 			method, path, _ := strings.Cut(route, " ")
-			if method != http.MethodPost || asJSON(route) || strings.HasPrefix(path, "/console/operator") {
+			if method != http.MethodPost || takesJSON(route) || strings.HasPrefix(path, "/console/operator") {
 				continue
 			}
-			more := url.Values{"account": {s.Accounts["bob"].ID}}.Encode()
+			body := url.Values{"account": {s.Accounts["bob"].ID}}.Encode()
 			if sent := form(route); sent != "" {
-				more = sent + "&" + more
+				body = sent + "&" + body
 			}
 			c.signIn(s, "owner")
-			b := c.enter(s, "owner")
-			got := b.Do(method, objectPath(s, path, "fields"), more)
+			b := c.newBrowser(s, "owner")
+			got := b.Do(method, objectPath(s, path, "fields"), body)
 			// Without a session from the password step, the page redirects before it reads the
 			// form.
 			if path == "/console/sign-in/code" {
@@ -46,10 +45,10 @@ func TestFormsTakeTheirFieldsAlone(t *testing.T) {
 	})
 }
 
-// TestNothingOfOthers checks that an address with the id of another account's object, in its path
-// or its query, shows nothing of the other account. For a path, the answer equals the answer to an
-// unknown id.
-func TestNothingOfOthers(t *testing.T) {
+// TestPagesHideOtherAccounts checks that an address with the id of another account's object, in the
+// path or the query, shows nothing of the other account. For an id in a path, the answer equals the
+// answer to an unknown id.
+func TestPagesHideOtherAccounts(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		key, request, job, delivery := s.Key("ada", "xylophone"), s.Request("ada", 200, ""), s.Job("ada", "a xylophone"), s.Delivery("ada")
@@ -62,11 +61,11 @@ func TestNothingOfOthers(t *testing.T) {
 			body := got.Body.String()
 			for _, foreign := range append(ids, "xylophone", "ada@example.com") {
 				if foreign != sent && strings.Contains(body, foreign) {
-					t.Errorf("%s has %s of another account", path, foreign)
+					t.Errorf("%s shows %s of another account", path, foreign)
 				}
 			}
 			if got.Code >= http.StatusInternalServerError {
-				t.Errorf("%s: %d", path, got.Code)
+				t.Errorf("%s: status %d, want no server error", path, got.Code)
 			}
 			body = strings.NewReplacer(url.PathEscape(sent), "ID", sent, "ID", got.Header().Get("X-Request-Id"), "REQUEST").Replace(body)
 			return strconv.Itoa(got.Code) + " " + body

@@ -26,27 +26,27 @@ type statuses struct {
 var (
 	openPage      = statuses{nobody: 200, other: 200, owner: 200, operator: 200}
 	ownPage       = statuses{nobody: 303, other: 200, owner: 200}
-	ownThing      = statuses{nobody: 303, other: 404, owner: 200}
+	ownObject     = statuses{nobody: 303, other: 404, owner: 200}
 	ownAct        = statuses{nobody: 303, other: 404, owner: 303}
 	formAct       = statuses{nobody: 303, other: 422, owner: 422} // with empty fields
 	operatorsPage = statuses{nobody: 303, operator: 200}
 	operatorsAct  = statuses{nobody: 303, operator: 303}
-	leavePage     = statuses{nobody: 303, other: 303, owner: 303, operator: 303}
+	redirect      = statuses{nobody: 303, other: 303, owner: 303, operator: 303}
 	apiCall       = statuses{nobody: 303, other: 404, owner: 400} // with an empty body
 )
 
-// expected has a row for each route of the console.
-func expected() map[string]statuses {
+// wantStatuses has a row for each route of the console.
+func wantStatuses() map[string]statuses {
 	return map[string]statuses{
 		"GET /console/static/{id}": openPage,
-		"POST /console/theme":      leavePage,
-		"POST /console/shortcuts":  leavePage,
+		"POST /console/theme":      redirect,
+		"POST /console/shortcuts":  redirect,
 
 		"GET /console/sign-in":        {nobody: 200, other: 303, owner: 303},
 		"POST /console/sign-in":       {nobody: 422, other: 422, owner: 422},
-		"GET /console/sign-in/code":   leavePage, // without a password sent before
-		"POST /console/sign-in/code":  leavePage,
-		"POST /console/sign-out":      leavePage,
+		"GET /console/sign-in/code":   redirect, // without a password sent before
+		"POST /console/sign-in/code":  redirect,
+		"POST /console/sign-out":      redirect,
 		"GET /console/link":           {nobody: 200, other: 200, owner: 200},
 		"POST /console/link":          {nobody: 422, other: 422, owner: 422},
 		"POST /console/link/password": {nobody: 422, other: 422, owner: 422},
@@ -57,16 +57,16 @@ func expected() map[string]statuses {
 		"GET /console/keys":               ownPage,
 		"GET /console/keys/new":           ownPage,
 		"POST /console/keys/new":          formAct,
-		"GET /console/keys/{id}":          ownThing,
+		"GET /console/keys/{id}":          ownObject,
 		"POST /console/keys/{id}":         ownAct,
 		"POST /console/keys/{id}/disable": ownAct,
 		"POST /console/keys/{id}/enable":  ownAct,
 		"POST /console/keys/{id}/delete":  {nobody: 303, other: 404, owner: 422},
-		"GET /console/keys/{id}/arrival":  ownThing,
+		"GET /console/keys/{id}/arrival":  ownObject,
 
 		"GET /console/requests":       ownPage,
 		"GET /console/requests/table": ownPage,
-		"GET /console/requests/{id}":  ownThing,
+		"GET /console/requests/{id}":  ownObject,
 
 		"GET /console/usage":                         ownPage,
 		"GET /console/usage/table":                   ownPage,
@@ -82,14 +82,14 @@ func expected() map[string]statuses {
 		"POST /console/webhooks/secret":                 ownPage,
 		"POST /console/webhooks/roll":                   ownPage,
 		"POST /console/webhooks/test":                   ownPage,
-		"GET /console/webhooks/deliveries/{id}":         ownThing,
+		"GET /console/webhooks/deliveries/{id}":         ownObject,
 		"POST /console/webhooks/deliveries/{id}/resend": ownAct,
 
 		"GET /console/models":         ownPage,
 		"GET /console/jobs":           ownPage,
 		"GET /console/jobs/live":      ownPage,
-		"GET /console/jobs/{id}":      ownThing,
-		"GET /console/jobs/{id}/live": ownThing,
+		"GET /console/jobs/{id}":      ownObject,
+		"GET /console/jobs/{id}/live": ownObject,
 
 		"GET /console/playground":                 ownPage,
 		"GET /console/playground/{id}/cost":       ownPage, // the same answer for another account's request and an unknown one
@@ -183,28 +183,29 @@ func expected() map[string]statuses {
 	}
 }
 
-// TestEveryRouteAsEverybody requests every route as nobody, as a user of another account, as the
-// owner, as a disabled user and as the operator, at addresses with and without the route's section.
+// TestEveryRouteAsEverybody checks the status of every route for nobody, a user of another account,
+// the owner, a disabled user and the operator, and that only consoles with the route's section have
+// the route.
 func TestEveryRouteAsEverybody(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
-		rows := expected()
-		sides := map[console.Sections]http.Handler{}
-		for _, side := range []console.Sections{console.UserSection, console.OperatorSection} {
-			sides[side] = s.Console(func(o *console.Options) { o.Sections = side })
+		rows := wantStatuses()
+		handlers := map[console.Sections]http.Handler{}
+		for _, section := range []console.Sections{console.UserSection, console.OperatorSection} {
+			handlers[section] = s.Console(func(o *console.Options) { o.Sections = section })
 		}
 		visitors := visitorsOf(s)
 		for _, route := range console.Routes() {
 			row, ok := rows[route]
 			if !ok {
-				t.Errorf("%s has no row in expected", route)
+				t.Errorf("%s has no row in wantStatuses", route)
 				continue
 			}
 			delete(rows, route)
-			walk(t, s, visitors, sides, route, row)
+			checkRoute(t, s, visitors, handlers, route, row)
 		}
 		for route := range rows {
-			t.Errorf("expected has a row for %s, which is not a route", route)
+			t.Errorf("wantStatuses has a row for %s, which is not a route", route)
 		}
 	})
 }
@@ -236,8 +237,8 @@ func (c browsers) signIn(s *consoletest.Scene, name string) {
 	}
 }
 
-// enter returns a new browser with the session of a visitor and no other cookies.
-func (c browsers) enter(s *consoletest.Scene, name string) *consoletest.Browser {
+// newBrowser returns a new browser with the session of a visitor and no other cookies.
+func (c browsers) newBrowser(s *consoletest.Scene, name string) *consoletest.Browser {
 	b := s.Browser()
 	if visitor := c[name]; visitor != nil {
 		maps.Copy(b.Cookies, visitor.Cookies)
@@ -245,7 +246,8 @@ func (c browsers) enter(s *consoletest.Scene, name string) *consoletest.Browser 
 	return b
 }
 
-func walk(t *testing.T, s *consoletest.Scene, c browsers, sides map[console.Sections]http.Handler, route string, row statuses) {
+// checkRoute checks a route for each visitor, in each section, and for a form from another site.
+func checkRoute(t *testing.T, s *consoletest.Scene, c browsers, handlers map[console.Sections]http.Handler, route string, row statuses) {
 	t.Helper()
 	method, path, _ := strings.Cut(route, " ")
 	operators := strings.HasPrefix(path, "/console/operator")
@@ -254,10 +256,10 @@ func walk(t *testing.T, s *consoletest.Scene, c browsers, sides map[console.Sect
 		expected = map[string]int{"nobody": row.nobody, "disabled": row.nobody, "owner": row.nobody, "operator": row.operator}
 	}
 	for name, want := range expected {
-		b := c.enter(s, name)
+		b := c.newBrowser(s, name)
 		got := b.Do(method, objectPath(s, path, name), form(route))
 		if got.Code != want {
-			t.Errorf("%s as %s: %d, want %d: %s", route, name, got.Code, want, got.Body)
+			t.Errorf("%s as %s: status %d, want %d: %s", route, name, got.Code, want, got.Body)
 		}
 		checkAnswer(t, route+" as "+name, got)
 		for _, choice := range []string{"tollgate-theme", "tollgate-keys"} {
@@ -267,20 +269,20 @@ func walk(t *testing.T, s *consoletest.Scene, c browsers, sides map[console.Sect
 			c.signIn(s, name) // the route has ended the session
 		}
 	}
-	for side, handler := range sides {
+	for section, handler := range handlers {
 		b := s.Browser()
 		b.Handler = handler
 		got := b.Do(method, objectPath(s, path, "elsewhere"), form(route))
 		shared := strings.HasPrefix(path, "/console/static") || path == "/console/theme" || path == "/console/shortcuts"
-		exists := shared || operators == (side == console.OperatorSection)
+		exists := shared || operators == (section == console.OperatorSection)
 		if exists != (got.Code != http.StatusNotFound) {
-			t.Errorf("%s in section %d: status %d", route, side, got.Code)
+			t.Errorf("%s in section %d: status %d, want a route: %v", route, section, got.Code, exists)
 		}
 	}
 	if method == http.MethodPost {
-		b := c.enter(s, "owner")
+		b := c.newBrowser(s, "owner")
 		if operators {
-			b = c.enter(s, "operator")
+			b = c.newBrowser(s, "operator")
 		}
 		b.Headers["Origin"], b.Headers["Sec-Fetch-Site"] = "https://elsewhere.example", "cross-site"
 		got := b.Do(method, objectPath(s, path, "foreign"), form(route))
@@ -342,7 +344,7 @@ func newSuffix(s *consoletest.Scene) string {
 	return string(rune('a'+len(s.Users)%26)) + string(rune('a'+len(s.Users)/26))
 }
 
-// form returns the body of a request. Required choices are filled in.
+// form returns the body of a request to a route. Most forms are empty.
 func form(route string) string {
 	switch {
 	case strings.HasSuffix(route, "/theme"):
@@ -360,13 +362,13 @@ var (
 	title           = regexp.MustCompile(`<title>([^<]+) · tollgate</title>`)
 )
 
-// checkAnswer checks the properties of every answer.
+// checkAnswer checks the headers of an answer. For a page, it also checks the markup.
 func checkAnswer(t *testing.T, name string, got consoletest.Answer) {
 	t.Helper()
 	h := got.Header()
 	if !strings.HasPrefix(h.Get("Content-Security-Policy"), "default-src 'none'; ") || h.Get("X-Content-Type-Options") != "nosniff" ||
 		h.Get("Referrer-Policy") != "same-origin" || h.Get("Cross-Origin-Opener-Policy") != "same-origin" || h.Get("X-Request-Id") == "" {
-		t.Errorf("%s: headers %v", name, h)
+		t.Errorf("%s: a security header or X-Request-Id is missing: %v", name, h)
 	}
 	cacheControl := h.Get("Cache-Control")
 	if page := strings.HasPrefix(h.Get("Content-Type"), "text/html"); !page {
@@ -378,12 +380,12 @@ func checkAnswer(t *testing.T, name string, got consoletest.Answer) {
 	body := got.Body.String()
 	for _, inline := range []*regexp.Regexp{inlineAttribute, inlineScript} {
 		if match := inline.FindString(body); match != "" {
-			t.Errorf("%s: inline script or style: %s", name, match)
+			t.Errorf("%s: the page has an inline script or style: %s", name, match)
 		}
 	}
 	for _, m := range linkAddress.FindAllStringSubmatch(body, -1) {
 		if !strings.HasPrefix(m[1], "/console") && !strings.HasPrefix(m[1], "#") && !strings.HasPrefix(m[1], "?") {
-			t.Errorf("%s: links to %s", name, m[1])
+			t.Errorf("%s: the page links to %s outside the console", name, m[1])
 		}
 	}
 	if strings.Contains(body, "<html") && (!title.MatchString(body) || strings.Count(body, "<h1") != 1) {
@@ -391,9 +393,9 @@ func checkAnswer(t *testing.T, name string, got consoletest.Answer) {
 	}
 }
 
-// TestSlashAtTheEnd checks that an address with a slash at its end redirects to the page without
-// the slash, and to no other host.
-func TestSlashAtTheEnd(t *testing.T) {
+// TestTrailingSlash checks that an address with a trailing slash redirects to the page without the
+// slash, and to no other host.
+func TestTrailingSlash(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b := s.Operator()
@@ -403,7 +405,7 @@ func TestSlashAtTheEnd(t *testing.T) {
 			"/console/sign-in/?next=%2Fconsole%2Fkeys": "/console/sign-in?next=%2Fconsole%2Fkeys", "/console/a%0Ab/": "/console/a%0Ab",
 		} {
 			if got := b.Get(path); got.Code != http.StatusPermanentRedirect || got.Header().Get("Location") != want {
-				t.Errorf("%s: %d to %q", path, got.Code, got.Header().Get("Location"))
+				t.Errorf("%s: status %d to %q, want 308 to %q", path, got.Code, got.Header().Get("Location"), want)
 			}
 		}
 		b.Get("/console/nothing").Want(t, http.StatusNotFound, "There is no such page")
@@ -420,12 +422,12 @@ func pagePaths() (paths []string) {
 	return paths
 }
 
-// TestEveryPageAtTheEndOfCounters opens every page while every counter of the database has its
-// maximum.
-func TestEveryPageAtTheEndOfCounters(t *testing.T) {
+// TestEveryPageAtMaxCounters checks that every page is shown while all counters of the database have
+// the maximum of a sum or of an int64.
+func TestEveryPageAtMaxCounters(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
-		rows, visitors := expected(), visitorsOf(s)
+		rows, visitors := wantStatuses(), visitorsOf(s)
 		paths := map[string]string{}
 		for _, path := range pagePaths() {
 			paths["GET "+path] = objectPath(s, path, "owner")
@@ -437,9 +439,9 @@ func TestEveryPageAtTheEndOfCounters(t *testing.T) {
 				if strings.HasPrefix(path, "/console/operator") {
 					name, want = "operator", rows[route].operator
 				}
-				b := visitors.enter(s, name)
+				b := visitors.newBrowser(s, name)
 				if got := b.Get(path); got.Code != want {
-					t.Errorf("%s at %d: %d, want %d: %s", route, limit, got.Code, want, got.Body)
+					t.Errorf("%s with the counters at %d: status %d, want %d: %s", route, limit, got.Code, want, got.Body)
 				}
 			}
 		}

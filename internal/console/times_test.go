@@ -20,19 +20,19 @@ import (
 )
 
 var (
-	// aside matches the text of a page without times for readers: the axis of a chart, code, and
-	// attributes except titles.
-	aside = regexp.MustCompile(`(?s)<div class="axis".*?</div>|<pre tabindex.*?</pre>|<textarea.*?</textarea>|<style.*?</style>|` +
+	// ignored matches the parts of a page without times for readers. These are the axis of a chart,
+	// code, and attributes except titles.
+	ignored = regexp.MustCompile(`(?s)<div class="axis".*?</div>|<pre tabindex.*?</pre>|<textarea.*?</textarea>|<style.*?</style>|` +
 		`(?:datetime|href|value|src|id|action|data-[a-z]+)="[^"]*"`)
 	goodTime = regexp.MustCompile(`\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\b`)
 	badTime  = regexp.MustCompile(`\b\d\d:\d\d\b|\b\d{4}-\d\d-\d\dT|\b\d{1,2} (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)`)
 )
 
-// TestTimesHaveOneFormat opens every page with data and checks each time on it.
+// TestTimesHaveOneFormat checks that every page with data shows times only in the format of ui.UTC.
 func TestTimesHaveOneFormat(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
-		fill(t, s)
+		addData(t, s)
 		owner, operators := s.Session(account.UserSession, "ada@example.com"), s.Session(account.OperatorSession, "")
 		var paths []string
 		for _, path := range pagePaths() {
@@ -44,7 +44,7 @@ func TestTimesHaveOneFormat(t *testing.T) {
 		paths = append(paths, "/console/requests?span=1", "/console/usage?by=day&span=7", "/console/operator/usage?by=day",
 			"/console/operator/usage?by=account", ada, "/console/operator/find?q=ada", "/console/find?q=key",
 			"/console/operator/requests?account="+s.Accounts["ada"].ID)
-		for _, view := range []string{"keys", "users", "requests", "money", "deliveries", "log"} {
+		for _, view := range []string{"keys", "users", "requests", "money", "jobs", "webhook", "log"} {
 			paths = append(paths, ada+"?view="+view)
 		}
 		for _, path := range paths {
@@ -64,8 +64,8 @@ func TestTimesHaveOneFormat(t *testing.T) {
 	})
 }
 
-// fill creates data for every page of ada's account.
-func fill(t *testing.T, s *consoletest.Scene) {
+// addData creates data for every page of ada's account.
+func addData(t *testing.T, s *consoletest.Scene) {
 	t.Helper()
 	key := s.Key("ada", "key")
 	for day := range int64(3) {
@@ -90,28 +90,29 @@ func fill(t *testing.T, s *consoletest.Scene) {
 	})
 }
 
+// checkTimes checks that all times on a page have the format of ui.UTC.
 func checkTimes(t *testing.T, path string, got consoletest.Answer) {
 	t.Helper()
 	if got.Code >= http.StatusInternalServerError {
-		t.Errorf("%s: %d", path, got.Code)
+		t.Errorf("%s: status %d, want no server error", path, got.Code)
 	}
-	body := html.UnescapeString(aside.ReplaceAllString(got.Body.String(), ""))
+	body := html.UnescapeString(ignored.ReplaceAllString(got.Body.String(), ""))
 	rest := goodTime.ReplaceAllString(body, "TIME")
 	for _, at := range badTime.FindAllStringIndex(rest, -1) {
 		t.Errorf("%s: a time in another format: …%s…", path, rest[max(0, at[0]-40):min(len(rest), at[1]+20)])
 	}
 	if matches := regexp.MustCompile(`TIME UTC|TIME</time> UTC`).FindString(rest); matches != "" {
-		t.Errorf("%s: has the zone twice", path)
+		t.Errorf("%s: a time has the zone UTC twice", path)
 	}
 	for _, m := range regexp.MustCompile(`<time[^>]*>([^<]*)</time>`).FindAllStringSubmatch(rest, -1) {
 		if m[1] != "TIME" {
-			t.Errorf("%s: the time %q", path, m[1])
+			t.Errorf("%s: a time element has the text %q, want only a time", path, m[1])
 		}
 	}
 }
 
-// TestTimesAndAmountsAreFormattedInOneFile checks that only format.go formats times and amounts.
-// Months in addresses are not text and may be formatted elsewhere.
+// TestTimesAndAmountsAreFormattedInOneFile checks that only format.go formats times and amounts, except
+// for exact prices in model.go. Months in addresses may be formatted elsewhere.
 func TestTimesAndAmountsAreFormattedInOneFile(t *testing.T) {
 	t.Parallel()
 	formats := regexp.MustCompile(`\.Format\([^M)][^)]*\)|"[^"\n]*\$" \+|\\?\$%s`)
@@ -122,14 +123,14 @@ func TestTimesAndAmountsAreFormattedInOneFile(t *testing.T) {
 		}
 		raw, err := os.ReadFile(path)
 		for _, m := range formats.FindAllString(string(raw), -1) {
-			if !strings.Contains(m, "MonthForm") {
+			if !strings.Contains(m, "MonthFormat") {
 				matches = append(matches, path)
 			}
 		}
 		return err
 	})
 	matches = slices.Compact(matches)
-	if err != nil || !slices.Equal(matches, []string{"show/model.go", "ui/format.go"}) { // model.go has exact prices
+	if err != nil || !slices.Equal(matches, []string{"show/model.go", "ui/format.go"}) {
 		t.Errorf("times or amounts are formatted in %v, want only show/model.go and ui/format.go: %v", matches, err)
 	}
 }

@@ -28,7 +28,7 @@ func (a Answer) Authenticator(t *testing.T) *Authenticator {
 	t.Helper()
 	match := secretField.FindStringSubmatch(a.Body.String())
 	if match == nil || !strings.Contains(a.Body.String(), `<svg class="qr"`) {
-		t.Fatalf("no secret, or no QR code, in %s", a.Body)
+		t.Fatalf("the page has no secret or no QR code: %s", a.Body)
 	}
 	secret, err := base32.StdEncoding.DecodeString(match[1])
 	if err != nil {
@@ -51,8 +51,8 @@ func (a *Authenticator) Code(step int64) string {
 // Codes returns the recovery codes on a page.
 func (a Answer) Codes() []string { return codeText.FindAllString(a.Body.String(), -1) }
 
-// Factor enables the second factor of the browser's user.
-func (b *Browser) Factor(t *testing.T) (app *Authenticator, recovery []string) {
+// EnableFactor enables the second factor of the browser's user.
+func (b *Browser) EnableFactor(t *testing.T) (app *Authenticator, recovery []string) {
 	t.Helper()
 	app = b.Post("/console/settings/factor", "password", Password).Authenticator(t)
 	got := b.Post("/console/settings/factor/confirm", "code", app.Code(0))

@@ -16,7 +16,7 @@ type Browser struct {
 	Handler http.Handler
 	// Cookies are the browser's cookies, by name.
 	Cookies map[string]*http.Cookie
-	// Headers are added to the usual headers of a browser or replace them.
+	// Headers replace or extend the usual headers of a browser.
 	Headers map[string]string
 }
 
@@ -78,7 +78,7 @@ func (b *Browser) Do(method, path, body string) Answer {
 	return Answer{w, method + " " + path}
 }
 
-// Want checks the status of an answer, and texts in its page or address.
+// Want checks the status of an answer, and that its body or location contains each of parts.
 func (a Answer) Want(t *testing.T, status int, parts ...string) {
 	t.Helper()
 	if a.Code != status {
@@ -87,17 +87,17 @@ func (a Answer) Want(t *testing.T, status int, parts ...string) {
 	}
 	for _, part := range parts {
 		if !strings.Contains(a.Body.String()+a.Header().Get("Location"), part) {
-			t.Errorf("%s: no %q in %s %s", a.request, part, a.Header().Get("Location"), a.Body)
+			t.Errorf("%s: no %q in the location %q or the body %s", a.request, part, a.Header().Get("Location"), a.Body)
 		}
 	}
 }
 
-// Without checks that a page has none of the texts.
+// Without checks that the body of an answer contains none of parts.
 func (a Answer) Without(t *testing.T, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
 		if strings.Contains(a.Body.String(), part) {
-			t.Errorf("%s: %q is in %s", a.request, part, a.Body)
+			t.Errorf("%s: the body has %q, want none: %s", a.request, part, a.Body)
 		}
 	}
 }
@@ -107,7 +107,7 @@ func (a Answer) Once(t *testing.T) string {
 	t.Helper()
 	match := regexp.MustCompile(`name="once" value="([^"]+)"`).FindStringSubmatch(a.Body.String())
 	if match == nil {
-		t.Fatalf("no once-value in %s", a.Body)
+		t.Fatalf("%s: the page has no once-value: %s", a.request, a.Body)
 	}
 	return match[1]
 }

@@ -59,7 +59,7 @@ const cheapHash = "$argon2id$v=19$m=8,t=1,p=1$YSBzYWx0IG9mIDE2IGIuLg$U1frWxJUusg
 // Scene is a console on a database, with accounts and users.
 type Scene struct {
 	DB *store.DB
-	// Options are the console's options. Console may change them.
+	// Options are the options of the scene's console. Console makes further consoles from them.
 	Options console.Options
 	// Books is the ledger; see CloseBooks.
 	Books *ledger.Ledger
@@ -67,9 +67,9 @@ type Scene struct {
 	Accounts map[string]account.Account
 	Users    map[string]account.User
 
-	t       *testing.T
-	handler http.Handler
-	closing sync.Once // closes Books
+	t          *testing.T
+	handler    http.Handler
+	closeBooks sync.Once
 }
 
 // Each runs test with a console on each kind of database. The console has the accounts ada and
@@ -110,7 +110,7 @@ func Each(t *testing.T, test func(t *testing.T, s *Scene)) {
 
 // CloseBooks commits the ledger's pending writes.
 func (s *Scene) CloseBooks() {
-	s.closing.Do(func() {
+	s.closeBooks.Do(func() {
 		if err := s.Books.Close(context.Background()); err != nil {
 			s.t.Error(err)
 		}
@@ -157,9 +157,9 @@ func (s *Scene) startServices(watcher *catalog.Watcher) {
 // Run lets jobs run until the test ends.
 func (s *Scene) Run() {
 	ctx, stop := context.WithCancel(context.WithoutCancel(s.t.Context()))
-	var running sync.WaitGroup
-	running.Go(func() { s.Options.Jobs.Run(ctx) })
-	s.t.Cleanup(func() { stop(); running.Wait() })
+	var wg sync.WaitGroup
+	wg.Go(func() { s.Options.Jobs.Run(ctx) })
+	s.t.Cleanup(func() { stop(); wg.Wait() })
 }
 
 // Job submits an image job for an account and returns the job's id.
@@ -175,7 +175,7 @@ func (s *Scene) Job(name, prompt string) string {
 	s.Options.ServeAs(w, r, s.Accounts[name].ID, s.Key(name, "for a job").ID)
 	var created struct{ ID string }
 	if err := json.Unmarshal(w.Body.Bytes(), &created); err != nil || w.Code != http.StatusAccepted {
-		s.t.Fatalf("%d %s", w.Code, w.Body)
+		s.t.Fatalf("submitting a job: status %d, want 202: %s", w.Code, w.Body)
 	}
 	return created.ID
 }
@@ -319,7 +319,7 @@ func (s *Scene) SignedIn(email string) *Browser {
 	s.t.Helper()
 	b := s.Browser()
 	if got := b.SignIn(email, Password); got.Code != http.StatusSeeOther {
-		s.t.Fatalf("%s is not signed in: %d %s", email, got.Code, got.Body)
+		s.t.Fatalf("signing in %s: status %d, want 303: %s", email, got.Code, got.Body)
 	}
 	return b
 }
@@ -346,12 +346,12 @@ func (s *Scene) Operator() *Browser {
 	s.t.Helper()
 	b := s.Browser()
 	if got := b.Post("/console/operator/sign-in", "admin_token", AdminToken); got.Code != http.StatusSeeOther {
-		s.t.Fatalf("the operator is not signed in: %d %s", got.Code, got.Body)
+		s.t.Fatalf("signing in with the token: status %d, want 303: %s", got.Code, got.Body)
 	}
 	return b
 }
 
-// Request writes a row of an account's request log, as the ledger does.
+// Request writes a row of an account's request log and returns the request's id.
 func (s *Scene) Request(name string, status int, code string) string {
 	s.t.Helper()
 	request := id.New("req_")

@@ -36,7 +36,7 @@ type accountPage struct {
 	Prices           *ui.PostForm
 	Note             *ui.PostForm
 	New              *ui.PostForm // a key or a user
-	NewWord          string
+	NewTitle         string
 	List             *ui.DataTable
 	None             string // shown if the list is empty
 	Pager            ui.Pager
@@ -44,7 +44,7 @@ type accountPage struct {
 	PublicURLWarning *ui.Notice // warns that public_url is not set, so the text would have an unreachable address
 }
 
-// accountForms are rejected forms of the page.
+// accountForms are the rejected forms of the page. Other forms are nil.
 type accountForms struct{ credit, change, prices, note, user *ui.PostForm }
 
 func accountForm(a account.Account) ui.PostForm {
@@ -57,8 +57,8 @@ func accountForm(a account.Account) ui.PostForm {
 	}}
 }
 
-func testField(on bool) ui.FormField {
-	return ui.FormField{Name: "test", Label: "Test account", Kind: ui.Check, On: on,
+func testField(checked bool) ui.FormField {
+	return ui.FormField{Name: "test", Label: "Test account", Kind: ui.Check, Checked: checked,
 		Hint: "The account may use sandbox models although the catalog has real lines."}
 }
 
@@ -161,11 +161,11 @@ func (c *console) fillTx(tx *store.Tx, p *accountPage, v *page.Visit, a account.
 	}
 	switch view {
 	case "keys":
-		p.New, p.NewWord = new(accountKeyForm(a.ID, rand.Text())), "Create a key"
+		p.New, p.NewTitle = new(accountKeyForm(a.ID, rand.Text())), "Create a key"
 		keys, more, err := account.ListKeysTx(tx, a.ID, after, page.Rows)
 		return list(err, keysTable(keys), more, page.Last(keys, func(k account.Key) string { return k.ID }), "No keys yet.")
 	case "users":
-		p.New, p.NewWord = cmp.Or(forms.user, new(accountUserForm(a.ID))), "Add a user"
+		p.New, p.NewTitle = cmp.Or(forms.user, new(accountUserForm(a.ID))), "Add a user"
 		users, more, err := account.ListUsersTx(tx, a.ID, after, page.Rows)
 		return list(err, usersTable(v, users), more, page.Last(users, func(u account.User) string { return u.ID }),
 			"Nobody signs in to this account.")
@@ -227,8 +227,8 @@ func (c *console) resendDelivery(v *page.Visit) (page.Responder, error) {
 	return page.Redirect(page.Base + "/operator/accounts/" + d.Account + "?view=webhook"), err
 }
 
-// createKey creates a key for a customer and shows its secret in the same response, in the text to
-// send.
+// createKey creates a key for a customer. The same response shows the key's secret, also in the text
+// to send.
 func (c *console) createKey(v *page.Visit) (page.Responder, error) {
 	a, err := accountOf(v)
 	if err != nil {
@@ -244,12 +244,12 @@ func (c *console) createKey(v *page.Visit) (page.Responder, error) {
 	}
 	var secret string
 	if err := v.Update(func(tx *store.Tx) error {
-		_, again, err := page.OnceTx(tx, once, func() (id string, err error) {
+		_, repeated, err := page.OnceTx(tx, once, func() (id string, err error) {
 			k, newSecret, err := operator.CreateKeyTx(tx, show.Actor(v), a.ID, account.KeySettings{Name: form.Field("name").Value})
 			secret = newSecret
 			return k.ID, err
 		})
-		if again {
+		if repeated {
 			secret = ""
 		}
 		if err == nil {

@@ -125,8 +125,9 @@ func referenceField() ui.FormField {
 		Hint: "The payment's id, if there is one. A payment is credited only once, even if you enter it again."}
 }
 
-// creditAccount moves money in two steps: the first previews the balance, the second moves the
-// money. A repeated form, and another form with the reference of an earlier credit, move no money.
+// creditAccount moves money in two steps. The first form previews the new balance, and the second form
+// moves the money. A repeated form moves no money, nor does a form with the reference of an earlier
+// credit.
 func (c *console) creditAccount(v *page.Visit) (page.Responder, error) {
 	a, err := accountOf(v)
 	if err != nil {
@@ -155,7 +156,7 @@ func (c *console) creditAccount(v *page.Visit) (page.Responder, error) {
 		}
 		var result operator.Credited
 		if err := v.Update(func(tx *store.Tx) error {
-			result = operator.Credited{} // a former attempt may have set it
+			result = operator.Credited{} // forget what a rolled-back attempt has set
 			_, _, err := page.OnceTx(tx, once, func() (_ string, err error) {
 				result, err = operator.CreditTx(tx, show.Actor(v), a.ID, credit)
 				return a.ID, err
@@ -210,18 +211,18 @@ func (c *console) previewCredit(v *page.Visit, a account.Account, credit operato
 	}
 	form.Field("sure").Value = "yes"
 	form.Cancel = page.Base + "/operator/accounts/" + a.ID
-	word := "Credit "
+	verb := "Credit "
 	amount := credit.USD
 	if amount < 0 {
-		word, amount, form.Danger = "Take back ", -amount, true
+		verb, amount, form.Danger = "Take back ", -amount, true
 		*form.Field("secret") = secretField(v, "Required to take money back.")
 	}
-	form.Submit = word + ui.USD(amount)
+	form.Submit = verb + ui.USD(amount)
 	content := creditPage{Name: a.Name, Form: form, Facts: ui.Facts{{Name: "Account", Value: a.Name},
-		{Name: "Balance now", Value: ui.Money{Amount: a.Money.Balance}}, {Name: strings.TrimSpace(word), Value: ui.Money{Amount: amount}},
+		{Name: "Balance now", Value: ui.Money{Amount: a.Money.Balance}}, {Name: strings.TrimSpace(verb), Value: ui.Money{Amount: amount}},
 		{Name: "New balance", Value: ui.Money{Amount: a.Money.Balance + credit.USD}}, {Name: "Note", Value: ui.OrDash(credit.Note)},
 		{Name: "Reference", Value: ui.OrDash(credit.Reference)}}}
-	return page.FullPage{Name: "credit", Title: strings.TrimSpace(word) + " " + a.Name, Main: content}
+	return page.FullPage{Name: "credit", Title: strings.TrimSpace(verb) + " " + a.Name, Main: content}
 }
 
 func (c *console) changeAccount(v *page.Visit) (page.Responder, error) {
@@ -237,10 +238,10 @@ func (c *console) changeAccount(v *page.Visit) (page.Responder, error) {
 			floor = new(money.Amount)
 		}
 		patch := account.Patch{Name: &name, Floor: floor}
-		if email := form.Field("email"); email.On {
+		if email := form.Field("email"); email.Checked {
 			patch.Email = &email.Value
 		}
-		if test := form.Field("test").On; test != a.Test {
+		if test := form.Field("test").Checked; test != a.Test {
 			patch.Test = &test
 		}
 		if err := errors.Join(err, patch.Check(a)); err != nil {
@@ -312,7 +313,7 @@ func factorOf(form *ui.PostForm) (money.Factor, error) {
 	return factor, nil
 }
 
-// pricesOf reads the form: a factor, with 1 as the default, and lines with a model and its factor.
+// pricesOf reads the account's factor, and lines with a model and its factor. An empty factor means 1.
 func pricesOf(form *ui.PostForm) (p account.Patch, err error) {
 	factor, factorErr := factorOf(form)
 	models := map[string]money.Factor{}
@@ -325,7 +326,7 @@ func pricesOf(form *ui.PostForm) (p account.Patch, err error) {
 		if len(words) == 2 {
 			modelFactor, err = money.ParseFactor(words[1])
 		}
-		if _, twice := models[id]; twice || len(words) != 2 || err != nil {
+		if _, repeated := models[id]; repeated || len(words) != 2 || err != nil {
 			return p, errors.Join(factorErr, fault.At(fault.InvalidRequest, "prices",
 				"Write one model and its factor on each line, and each model only once. This line is wrong: %q.", strings.TrimSpace(line)))
 		}

@@ -18,7 +18,7 @@ func TestFormShowsAllErrors(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b := s.Operator()
-		wrong := func(path string, fields []string, want ...string) {
+		rejects := func(path string, fields []string, want ...string) {
 			t.Helper()
 			got := b.Post(path, fields...)
 			got.Want(t, http.StatusUnprocessableEntity)
@@ -28,29 +28,29 @@ func TestFormShowsAllErrors(t *testing.T) {
 				}
 			}
 			if n := strings.Count(got.Body.String(), `aria-invalid`); n != len(want) {
-				t.Errorf("%s: %d fields have an error, want %d", path, n, len(want))
+				t.Errorf("%s: %d fields have an error, want %d: %v", path, n, len(want), want)
 			}
 		}
-		wrong("/console/operator/accounts/new", []string{"name", "", "email", "nobody", "password", "short", "usd", "much",
+		rejects("/console/operator/accounts/new", []string{"name", "", "email", "nobody", "password", "short", "usd", "much",
 			"note", strings.Repeat("x", 501), "overdraft_floor_usd", "5", "price_factor", "many",
 			"once", b.Get("/console/operator/accounts/new").Once(t)},
 			"name", "email", "password", "usd", "note", "overdraft_floor_usd", "price_factor")
-		wrong("/console/operator/codes/new", []string{"usd", "much", "count", "few", "expires", "soon", "as", "page",
+		rejects("/console/operator/codes/new", []string{"usd", "much", "count", "few", "expires", "soon", "as", "page",
 			"secret", consoletest.AdminToken, "once", b.Get("/console/operator/codes/new").Once(t)}, "usd", "count", "expires")
 		path := "/console/operator/accounts/" + s.Accounts["ada"].ID
-		wrong(path+"/credit", []string{"usd", "much", "note", strings.Repeat("x", 501), "once", formOf(t, b.Get(path), path+"/credit")["once"]},
+		rejects(path+"/credit", []string{"usd", "much", "note", strings.Repeat("x", 501), "once", formOf(t, b.Get(path), path+"/credit")["once"]},
 			"usd", "note")
-		wrong(path+"/prices", []string{"price_factor", "many", "prices", "swift-1"}, "price_factor", "prices")
-		wrong(path, []string{"name", "", "overdraft_floor_usd", "5"}, "name", "overdraft_floor_usd")
-		wrong(path+"/users", []string{"email", "nobody", "password", "short"}, "email", "password")
-		wrong("/console/operator/keys/"+s.Key("ada", "ci").ID, []string{"name", strings.Repeat("x", 201), "rpm", "fast",
+		rejects(path+"/prices", []string{"price_factor", "many", "prices", "swift-1"}, "price_factor", "prices")
+		rejects(path, []string{"name", "", "overdraft_floor_usd", "5"}, "name", "overdraft_floor_usd")
+		rejects(path+"/users", []string{"email", "nobody", "password", "short"}, "email", "password")
+		rejects("/console/operator/keys/"+s.Key("ada", "ci").ID, []string{"name", strings.Repeat("x", 201), "rpm", "fast",
 			"daily_budget_usd", "much", "total_limit_usd", "-1", "allowed_ips", "here"},
 			"name", "rpm", "daily_budget_usd", "total_limit_usd", "allowed_ips")
 	})
 }
 
-// TestFirstCustomer creates an account with credit, a key and a text to send, using only the
-// console.
+// TestFirstCustomer checks the creation of an account, a credit and a key in the console. Repeated forms
+// do nothing twice, and the log has a row for each action.
 func TestFirstCustomer(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -86,7 +86,7 @@ func TestFirstCustomer(t *testing.T) {
 		b.Post(path+"/credit", send...).Want(t, http.StatusSeeOther, "done=credited")
 		b.Post(path+"/credit", send...).Want(t, http.StatusSeeOther, "done=credited")
 		if got := balance(s, id); got != 50*money.USD {
-			t.Errorf("the balance after sending the form twice is %s", got)
+			t.Errorf("the balance after sending the form twice is %s, want 50 USD", got)
 		}
 		b.Get(path+"?view=money").Want(t, http.StatusOK, "invoice 1043", "$50.00")
 
@@ -105,7 +105,7 @@ func TestFirstCustomer(t *testing.T) {
 
 		for act, n := range map[string]int{operator.AccountCreate: 1, operator.AccountCredit: 1, operator.KeyCreate: 1} {
 			if rows := logged(t, s, act, n); rows[0].Way != operator.Console || rows[0].Address != "192.0.2.7" || rows[0].Account != id {
-				t.Errorf("%s: %+v", act, rows)
+				t.Errorf("the log has %+v for %s, want account %s, the console and 192.0.2.7", rows, act, id)
 			}
 		}
 		b.Get("/console/operator/log?act=account.credit").Want(t, http.StatusOK, "balance: $0.00 → $50.00", "amount: $50", "invoice 1043",
@@ -114,7 +114,8 @@ func TestFirstCustomer(t *testing.T) {
 	})
 }
 
-// TestCreditWithReference sends the forms of credits with the reference of an earlier credit.
+// TestCreditWithReference checks that a payment with a reference is credited only once, and that the
+// reference with another amount or for another account is rejected.
 func TestCreditWithReference(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -134,7 +135,7 @@ func TestCreditWithReference(t *testing.T) {
 		send("4").Want(t, http.StatusUnprocessableEntity, "already belongs to a credit of 3 USD")
 		b.Post(path+"/credit", "usd", "3", "reference", strings.Repeat("x", 201)).Want(t, http.StatusUnprocessableEntity, "at most 200")
 		if got := balance(s, id); got != 13*money.USD {
-			t.Errorf("the balance is %s", got)
+			t.Errorf("the balance is %s, want 13 USD", got)
 		}
 		b.Get(path+"?view=money").Want(t, http.StatusOK, "pi_1")
 		s.SignedIn("ada@example.com").Get("/console/billing").Want(t, http.StatusOK, "pi_1")
@@ -165,8 +166,8 @@ func TestNegativeCreditRequiresSecret(t *testing.T) {
 		changed.Want(t, http.StatusUnprocessableEntity, "This form was already sent with other values", "$4.00")
 		changed.Without(t, `value="`+once+`"`)
 		b.Post(path+"/credit", "usd", "-3", "once", strings.Repeat("x", 65), "sure", "yes").Want(t, http.StatusUnprocessableEntity, "incomplete")
-		if balance(s, id) != 7*money.USD {
-			t.Error("the balance is not $7")
+		if got := balance(s, id); got != 7*money.USD {
+			t.Errorf("the balance is %s, want 7 USD", got)
 		}
 	})
 }
@@ -194,7 +195,7 @@ func TestContactAddressChanges(t *testing.T) {
 		b.Get(path).Want(t, http.StatusOK, "sign in as bob@example.com")
 		rows := logged(t, s, operator.AccountChange, 3)
 		if rows[2].Before["email"] != "" || rows[2].After["email"] != "books@bob.example" || rows[0].After["email"] != "" {
-			t.Errorf("log %+v", rows)
+			t.Errorf("the log has %+v, want the first and the last change of the email", rows)
 		}
 		s.SignedIn("bob@example.com").Get("/console").Want(t, http.StatusOK)
 
@@ -206,7 +207,8 @@ func TestContactAddressChanges(t *testing.T) {
 	})
 }
 
-func TestAccountsAreChangedAndFound(t *testing.T) {
+// TestFindAndChangeAccounts checks the search for each kind of object, and each change of an account.
+func TestFindAndChangeAccounts(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b, id := s.Operator(), s.Accounts["ada"].ID
@@ -249,7 +251,7 @@ func TestAccountsAreChangedAndFound(t *testing.T) {
 		}
 		rows := logged(t, s, operator.AccountChange, 3)
 		if rows[2].Before["name"] != "ada" || rows[2].After["name"] != "Ada Ltd" || rows[0].After["disabled"] != false {
-			t.Errorf("log %+v", rows)
+			t.Errorf("the log has %+v, want the new name first and the enabled account last", rows)
 		}
 	})
 }
@@ -276,9 +278,9 @@ func TestNoteOfAnAccount(t *testing.T) {
 	})
 }
 
-// TestAccountWithUnseenCharacters checks that the forms of an account with stored invisible
+// TestAccountWithInvisibleCharacters checks that the forms of an account with stored invisible
 // characters can change other fields, and that no form accepts new invisible characters.
-func TestAccountWithUnseenCharacters(t *testing.T) {
+func TestAccountWithInvisibleCharacters(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		const name, note = "a\u200bda", "safe\u202egpj\nend"
@@ -296,7 +298,7 @@ func TestAccountWithUnseenCharacters(t *testing.T) {
 	})
 }
 
-// TestForeignLinkFillsInNothing checks that only links of the console fill in the form of a credit.
+// TestForeignLinkFillsInNothing checks that only links within the console fill in the credit form.
 func TestForeignLinkFillsInNothing(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -312,8 +314,7 @@ func TestForeignLinkFillsInNothing(t *testing.T) {
 	})
 }
 
-// TestPricesOfAnAccount checks that operators can set factors, that the log names the operator, and
-// that the account's users see their prices.
+// TestPricesOfAnAccount checks that operators can set valid factors, and that the log names the operator.
 func TestPricesOfAnAccount(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {

@@ -12,7 +12,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// booksFragment shows whether the books agree. The page reloads it during an audit.
+// booksFragment shows the results of audits of the books. The page reloads it during an audit.
 type booksFragment struct {
 	Address      string // address of its updates
 	Announcement string // read out by screen readers after a change

@@ -35,7 +35,7 @@ type catalogPage struct {
 // catalogEditPage is the editor of the catalog.
 type catalogEditPage struct {
 	Base     int64
-	Faults   []ui.Link // each links to its line
+	Faults   []ui.Link // each fault links to its line of the text
 	Numbered []numberedLine
 	Conflict *ui.Notice // set if another catalog was applied after Base
 	Changes  []string
@@ -83,12 +83,12 @@ func (c *console) showCatalog(v *page.Visit) (page.Responder, error) {
 		if err != nil {
 			return err
 		}
-		by, err := appliedByTx(tx, history, revision)
+		actors, err := appliedByTx(tx, history, revision)
 		if err != nil {
 			return err
 		}
 		content.Revision, content.YAML, content.Models = revision, string(doc.YAML()), catalogModels(doc, c.Catalog.Current())
-		content.By, content.History = show.ActorName(by[revisionText(revision)]), historyTable(history, revision, by)
+		content.By, content.History = show.ActorName(actors[revisionText(revision)]), historyTable(history, revision, actors)
 		for _, w := range doc.CostWarnings() {
 			content.Warnings = append(content.Warnings, w.Message)
 		}
@@ -112,7 +112,8 @@ func (c *console) showCatalog(v *page.Visit) (page.Responder, error) {
 // revisionText formats the number of a revision for addresses and the log.
 func revisionText(revision int64) string { return strconv.FormatInt(revision, 10) }
 
-// appliedByTx returns the operators of the listed revisions and of the current one.
+// appliedByTx returns the operators who applied the listed revisions and the current revision, by
+// revision number.
 func appliedByTx(tx *store.Tx, history []catalog.Revision, current int64) (map[string]operator.Actor, error) {
 	numbers := []string{revisionText(current)}
 	for _, r := range history {
@@ -121,13 +122,13 @@ func appliedByTx(tx *store.Tx, history []catalog.Revision, current int64) (map[s
 	return operator.DoneByTx(tx, operator.CatalogApply, numbers)
 }
 
-func catalogModels(doc *catalog.Document, now *catalog.Snapshot) ui.DataTable {
+func catalogModels(doc *catalog.Document, snapshot *catalog.Snapshot) ui.DataTable {
 	t := ui.DataTable{Caption: "Models", Columns: []ui.Column{{Title: "Model"}, {Title: "Kind"}, {Title: "State"}, {Title: "Price"},
 		{Title: "Lines"}, {Title: "Change"}}}
 	for i := range doc.Models {
 		m := &doc.Models[i]
 		var lines []string
-		for _, l := range now.Lines(m.ID) {
+		for _, l := range snapshot.Lines(m.ID) {
 			lines = append(lines, l.ID)
 		}
 		var lineCell any = ui.Text{Text: ui.JoinAnd(lines)}
@@ -137,32 +138,32 @@ func catalogModels(doc *catalog.Document, now *catalog.Snapshot) ui.DataTable {
 		case len(lines) == 0:
 			lineCell = ui.Text{Text: "none", Muted: true}
 		}
-		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{m.ID, string(m.Kind), show.ModelBadges(now, m), show.ShortPrice(m, 0), lineCell,
+		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{m.ID, string(m.Kind), show.ModelBadges(snapshot, m), show.ShortPrice(m, 0), lineCell,
 			stateButtons(m)}})
 	}
 	return t
 }
 
-// stateButtons returns the buttons for the other states of a model. The usual button opens the
-// model or, if it is open, puts it into maintenance.
+// stateButtons returns the buttons for the other states of a model. The first button opens the model
+// or puts an open model into maintenance.
 func stateButtons(m *catalog.Model) ui.ButtonMenu {
-	acts := ui.ButtonMenu{Label: "Other", About: "states of " + m.ID}
+	menu := ui.ButtonMenu{Label: "Other", About: "states of " + m.ID}
 	for _, state := range []catalog.ModelState{catalog.StateOpen, catalog.StateMaintenance, catalog.StateComingSoon, catalog.StateRetired} {
 		if state == m.State {
 			continue
 		}
-		act := ui.Button{Action: page.Base + "/operator/catalog/models/" + url.PathEscape(m.ID) + "/" + string(state),
+		button := ui.Button{Action: page.Base + "/operator/catalog/models/" + url.PathEscape(m.ID) + "/" + string(state),
 			Label: show.StateLabel(string(state)), About: m.ID}
-		if acts.First.Action == "" {
-			acts.First = act
+		if menu.First.Action == "" {
+			menu.First = button
 		} else {
-			acts.Others = append(acts.Others, act)
+			menu.Others = append(menu.Others, button)
 		}
 	}
-	return acts
+	return menu
 }
 
-func historyTable(history []catalog.Revision, current int64, by map[string]operator.Actor) ui.DataTable {
+func historyTable(history []catalog.Revision, current int64, actors map[string]operator.Actor) ui.DataTable {
 	t := ui.DataTable{Caption: "History", Columns: []ui.Column{{Title: "Revision"}, {Title: "Applied"}, {Title: "By"}, {Title: "Changes"}}}
 	for _, r := range history {
 		changes := strings.Join(r.Changes[:min(len(r.Changes), 5)], "\n")
@@ -174,7 +175,7 @@ func historyTable(history []catalog.Revision, current int64, by map[string]opera
 			name += ", current"
 		}
 		t.Rows = append(t.Rows, ui.DataRow{Href: page.Base + "/operator/catalog/revisions/" + revisionText(r.Number),
-			Cells: []any{name, ui.Moment{MS: r.AppliedMS}, ui.OrDash(show.ActorName(by[revisionText(r.Number)])),
+			Cells: []any{name, ui.Moment{MS: r.AppliedMS}, ui.OrDash(show.ActorName(actors[revisionText(r.Number)])),
 				ui.Text{Text: ui.OrDash(changes), Lines: true}}})
 	}
 	return t
@@ -227,7 +228,7 @@ func (c *console) putCatalog(v *page.Visit) (page.Responder, error) {
 	var faults catalog.Faults
 	switch {
 	case errors.As(err, &faults):
-		content.refuse(text, faults)
+		content.showFaults(text, faults)
 		return page.FullPage{Name: "catalogedit", Title: "The catalog has errors", Main: content, Status: http.StatusUnprocessableEntity}, nil
 	case err != nil:
 		return nil, err
@@ -270,8 +271,8 @@ func (c *console) apply(v *page.Visit, doc *catalog.Document, base int64) (catal
 	return applied, err
 }
 
-// refuse shows the faults of a text, each with its line.
-func (p *catalogEditPage) refuse(text string, faults catalog.Faults) {
+// showFaults shows the faults of a text, each with its line.
+func (p *catalogEditPage) showFaults(text string, faults catalog.Faults) {
 	wrong := map[int]bool{}
 	for _, f := range faults {
 		words := f.String()
@@ -285,8 +286,8 @@ func (p *catalogEditPage) refuse(text string, faults catalog.Faults) {
 	}
 	for i, line := range strings.Split(text, "\n") {
 		near := false
-		for at := i - 1; at <= i+3; at++ {
-			near = near || wrong[at]
+		for n := i - 1; n <= i+3; n++ {
+			near = near || wrong[n]
 		}
 		if near {
 			p.Numbered = append(p.Numbered, numberedLine{N: i + 1, Text: strings.TrimRight(line, "\r"), Wrong: wrong[i+1]})
@@ -301,15 +302,15 @@ func (p *catalogEditPage) compareTx(tx *store.Tx, doc *catalog.Document) error {
 	if err != nil {
 		return err
 	}
-	before := ""
+	old := ""
 	if preview.Revision > 0 {
 		current, _, err := catalog.CurrentTx(tx)
 		if err != nil {
 			return err
 		}
-		before = string(current.YAML())
+		old = string(current.YAML())
 	}
-	p.Checked, p.Changes, p.Diff = true, preview.Changes, ui.DiffOf(before, string(doc.YAML()))
+	p.Checked, p.Changes, p.Diff = true, preview.Changes, ui.DiffOf(old, string(doc.YAML()))
 	if preview.Revision != p.Base {
 		p.Conflict = &ui.Notice{Tone: ui.Warn, Title: "Nothing was applied.", Focus: true,
 			Text: "Somebody has applied revision " + revisionText(preview.Revision) +

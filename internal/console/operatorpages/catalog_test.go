@@ -13,9 +13,9 @@ import (
 	"tollgate/internal/store"
 )
 
-// TestCatalogWarnsFirst checks that the preview of a catalog, and of a rollback, shows the lines
-// and models put out of service.
-func TestCatalogWarnsFirst(t *testing.T) {
+// TestPreviewWarns checks that the preview of a catalog, and of a rollback, shows unusable lines and
+// removed models with requests.
+func TestPreviewWarns(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		const edit = "/console/operator/catalog/edit"
@@ -42,8 +42,8 @@ lines:
 	})
 }
 
-// current returns the catalog of a scene.
-func current(s *consoletest.Scene) (text string, revision int64) {
+// currentCatalog returns the catalog of a scene.
+func currentCatalog(s *consoletest.Scene) (text string, revision int64) {
 	s.Update(func(tx *store.Tx) error {
 		doc, n, err := catalog.CurrentTx(tx)
 		if err == nil {
@@ -54,12 +54,14 @@ func current(s *consoletest.Scene) (text string, revision int64) {
 	return text, revision
 }
 
-func TestCatalogIsEdited(t *testing.T) {
+// TestEditCatalog checks the editor with its preview, its faults and its conflicts, the buttons for a
+// model's state, and the rollback.
+func TestEditCatalog(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		const edit = "/console/operator/catalog/edit"
 		b := s.Operator()
-		text, _ := current(s)
+		text, _ := currentCatalog(s)
 		b.Get("/console/operator/catalog").Want(t, http.StatusOK, "Revision 1", "sandbox-chat", "owned_by",
 			"$0.25 in, $2.00 out per million tokens", "$0.03 per image (1K)", "free, 100 requests a day")
 		b.Get(edit).Want(t, http.StatusOK, "<textarea", "owned_by", "Examples", "EXAMPLE_API_KEY")
@@ -77,12 +79,12 @@ func TestCatalogIsEdited(t *testing.T) {
 		changed := strings.Replace(text, "state: open", "state: maintenance", 1)
 		got := b.Post(edit, "yaml", strings.ReplaceAll(changed, "\n", "\r\n"), "base", "1")
 		got.Want(t, http.StatusOK, "1 change", "maintenance", "Apply as revision 2", `class="add"`)
-		if _, n := current(s); n != 1 {
+		if _, n := currentCatalog(s); n != 1 {
 			t.Fatal("the catalog was applied before the preview was confirmed")
 		}
 		fields := formOf(t, got, edit)
 		if fields["sure"] != "yes" || fields["base"] != "1" {
-			t.Fatalf("the preview's form has the values %v", fields)
+			t.Fatalf("the preview's form has the values %v, want sure = yes and base = 1", fields)
 		}
 		b.Post(edit, "yaml", changed, "base", "1", "sure", "yes").Want(t, http.StatusSeeOther, "done=applied")
 		b.Get("/console/operator/catalog?done=applied").Want(t, http.StatusOK, "Revision 2", "maintenance", "</time> by operator&#39;s token",
@@ -91,8 +93,8 @@ func TestCatalogIsEdited(t *testing.T) {
 		// An editor of revision 1 sees the changes that would be undone.
 		conflict := b.Post(edit, "yaml", text, "base", "1", "sure", "yes")
 		conflict.Want(t, http.StatusConflict, "Nothing was applied", "revision 2 in the meantime", "Apply as revision 3", `class="del"`)
-		if _, n := current(s); n != 2 {
-			t.Fatalf("revision %d", n)
+		if _, n := currentCatalog(s); n != 2 {
+			t.Fatalf("the current revision is %d, want 2", n)
 		}
 		b.Post(edit, "yaml", changed, "base", "2", "sure", "yes").Want(t, http.StatusSeeOther, "done=same")
 
@@ -101,13 +103,13 @@ func TestCatalogIsEdited(t *testing.T) {
 		b.Get("/console/operator/catalog/revisions/2?confirm=rollback").Want(t, http.StatusOK, "Roll back to this", "maintenance")
 		b.Post("/console/operator/catalog/revisions/2/apply", "base", "2").Want(t, http.StatusBadRequest, "in the meantime")
 		b.Post("/console/operator/catalog/revisions/2/apply", "base", "3").Want(t, http.StatusSeeOther, "done=applied")
-		if now, n := current(s); n != 4 || !strings.Contains(now, "maintenance") {
-			t.Errorf("revision %d", n)
+		if now, n := currentCatalog(s); n != 4 || !strings.Contains(now, "maintenance") {
+			t.Errorf("the current revision is %d, want 4 with a model in maintenance: %s", n, now)
 		}
 		b.Get("/console/operator/catalog/revisions/9").Want(t, http.StatusNotFound)
 		b.Get("/console/operator/catalog/revisions/x").Want(t, http.StatusNotFound)
 		if rows := logged(t, s, operator.CatalogApply, 3); rows[0].Object != "4" {
-			t.Errorf("log %+v", rows)
+			t.Errorf("the log has %+v, want revision 4 first", rows)
 		}
 	})
 }
@@ -117,16 +119,16 @@ func TestLongCatalogs(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b := s.Operator()
-		text, _ := current(s)
+		text, _ := currentCatalog(s)
 		long := text + "# " + strings.Repeat("x", 200<<10) + "\n"
 		got := b.Do(http.MethodPost, "/console/operator/catalog/edit", url.Values{"yaml": {long}, "base": {"1"}}.Encode())
 		got.Want(t, http.StatusOK, "there is nothing to apply")
 	})
 }
 
-// TestModelStatesAreFolded checks that the usual change of a model's state is a button, and that
+// TestModelStateButtons checks that the usual change of a model's state is a button, and that
 // the other changes are in a menu.
-func TestModelStatesAreFolded(t *testing.T) {
+func TestModelStateButtons(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		page := s.Operator().Get("/console/operator/catalog").Body.String()
@@ -136,14 +138,14 @@ func TestModelStatesAreFolded(t *testing.T) {
 				usual = catalog.StateOpen
 			}
 			path := "/console/operator/catalog/models/" + url.PathEscape(m.ID) + "/"
-			at, fold := strings.Index(page, path+string(usual)), strings.Index(page, `Other<span class="hidden"> states of `+m.ID+"<")
-			if at < 0 || fold < at {
-				t.Errorf("%s: the button for %s is at %d, want it before the menu at %d", m.ID, usual, at, fold)
+			first, menu := strings.Index(page, path+string(usual)), strings.Index(page, `Other<span class="hidden"> states of `+m.ID+"<")
+			if first < 0 || menu < first {
+				t.Errorf("%s: the button for %s is at %d, want it before the menu at %d", m.ID, usual, first, menu)
 			}
 			for _, state := range []catalog.ModelState{catalog.StateOpen, catalog.StateMaintenance, catalog.StateComingSoon, catalog.StateRetired} {
-				at := strings.Index(page, `action="`+path+string(state)+`"`)
-				if state == m.State && at >= 0 || state != m.State && state != usual && at < fold {
-					t.Errorf("%s has state %s, and a button for %s at %d", m.ID, m.State, state, at)
+				button := strings.Index(page, `action="`+path+string(state)+`"`)
+				if state == m.State && button >= 0 || state != m.State && state != usual && button < menu {
+					t.Errorf("%s has state %s, and a button for %s at %d outside the menu", m.ID, m.State, state, button)
 				}
 			}
 		}
@@ -163,20 +165,20 @@ func TestSandboxCanBeRetired(t *testing.T) {
 		b.Post("/console/operator/catalog/sandbox/retire", "more", "x").Want(t, http.StatusBadRequest)
 		b.Post("/console/operator/catalog/sandbox/retire").Want(t, http.StatusSeeOther, "done=switched")
 		b.Get("/console/operator/catalog").Without(t, offer)
-		if _, n := current(s); n != 3 {
-			t.Errorf("revision %d", n)
+		if _, n := currentCatalog(s); n != 3 {
+			t.Errorf("the current revision is %d, want 3", n)
 		}
 		for _, m := range s.Options.Catalog.Current().Models() {
 			if want := s.Options.Catalog.Current().IsSandbox(m.ID) || m.ID == "sandbox-old"; want != (m.State == catalog.StateRetired) {
-				t.Errorf("%s is %s", m.ID, m.State)
+				t.Errorf("%s is %s, want retired: %v", m.ID, m.State, want)
 			}
 		}
 		if rows := logged(t, s, operator.CatalogApply, 1); rows[0].Object != "3" {
-			t.Errorf("log %+v", rows)
+			t.Errorf("the log has %+v, want revision 3", rows)
 		}
 		b.Post("/console/operator/catalog/sandbox/retire").Want(t, http.StatusSeeOther)
-		if _, n := current(s); n != 3 {
-			t.Errorf("retiring no model created revision %d", n)
+		if _, n := currentCatalog(s); n != 3 {
+			t.Errorf("after retiring no model, the current revision is %d, want 3", n)
 		}
 	})
 }

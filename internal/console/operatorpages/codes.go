@@ -58,30 +58,30 @@ func codesTableTx(tx *store.Tx, v *page.Visit, list []account.RedeemCode) (ui.Da
 		{Title: "Created"}, {Title: "Expires"}, {Title: "Redeemed by"}, {Title: "Redeemed"}, {Title: "Batch"}, {Title: "Change"}}}
 	for _, code := range list {
 		state := code.State(nowMS)
-		until := any(ui.Moment{MS: code.ExpiresMS})
+		expiresCell := any(ui.Moment{MS: code.ExpiresMS})
 		if code.ExpiresMS == 0 {
-			until = ui.Text{Text: "no end", Muted: true}
+			expiresCell = ui.Text{Text: "no end", Muted: true}
 		}
-		by, change := any(ui.Text{Text: "–", Muted: true}), any(ui.Text{Text: "–", Muted: true})
+		accountCell, changeCell := any(ui.Text{Text: "–", Muted: true}), any(ui.Text{Text: "–", Muted: true})
 		if code.Account != "" {
-			by = ui.Link{Href: page.Base + "/operator/accounts/" + code.Account, Text: names[code.Account]}
+			accountCell = ui.Link{Href: page.Base + "/operator/accounts/" + code.Account, Text: names[code.Account]}
 		}
 		if state == account.CodeUnused {
-			change = v.Confirm(ui.Confirm{ID: code.ID, Button: "Void", Title: "Void the code that ends in " + code.Hint + "?", Danger: true,
+			changeCell = v.Confirm(ui.Confirm{ID: code.ID, Button: "Void", Title: "Void the code that ends in " + code.Hint + "?", Danger: true,
 				Action: page.Base + "/operator/codes/" + code.ID + "/void",
 				Text:   []string{"It can no longer be redeemed for " + ui.USD(code.Value) + ". This cannot be undone."}})
 		}
 		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{ui.Text{Text: code.Hint, Mono: true}, ui.Badge{Tone: codeTones[state], Label: state},
-			ui.Money{Amount: code.Value}, ui.Moment{MS: code.CreatedMS}, until, by, ui.Moment{MS: code.RedeemedMS},
-			ui.Ident{ID: code.Batch, Cut: true}, change}})
+			ui.Money{Amount: code.Value}, ui.Moment{MS: code.CreatedMS}, expiresCell, accountCell, ui.Moment{MS: code.RedeemedMS},
+			ui.Ident{ID: code.Batch, Cut: true}, changeCell}})
 	}
 	return t, err
 }
 
-// Values of the form for the delivery of new codes.
+// Values of the form for the presentation of new codes.
 const (
-	onPage = "page"
-	asFile = "csv"
+	codesAsPage = "page"
+	codesAsCSV  = "csv"
 )
 
 func newCodesForm(v *page.Visit, once string) ui.PostForm {
@@ -91,7 +91,7 @@ func newCodesForm(v *page.Visit, once string) ui.PostForm {
 			{Name: "count", Label: "How many", Numeric: true, Required: true, Value: "1", Hint: "1 to 1,000."},
 			{Name: "expires", Label: "Last day", Kind: "date", Hint: "The last day (UTC) to redeem them. Leave empty for no expiry."},
 			{Name: "as", Label: "Show them", Kind: ui.Choice, Options: []ui.Option{
-				{Value: onPage, Label: "on the next page"}, {Value: asFile, Label: "as a CSV file"}},
+				{Value: codesAsPage, Label: "on the next page"}, {Value: codesAsCSV, Label: "as a CSV file"}},
 				Hint: "They are shown only once."},
 			secretField(v, "Required because codes are worth money."),
 			{Name: "once", Kind: ui.Hidden, Value: once},
@@ -99,8 +99,8 @@ func newCodesForm(v *page.Visit, once string) ui.PostForm {
 }
 
 // secretField asks an operator for the credential of the current session.
-func secretField(v *page.Visit, why string) ui.FormField {
-	f := ui.FormField{Name: "secret", Kind: "password", Label: "Your password", Complete: "current-password", Required: true, Hint: why}
+func secretField(v *page.Visit, hint string) ui.FormField {
+	f := ui.FormField{Name: "secret", Kind: "password", Label: "Your password", Complete: "current-password", Required: true, Hint: hint}
 	if v.Session.User.ID == "" {
 		f.Label, f.Complete = "Operator's token", "off"
 	}
@@ -115,23 +115,23 @@ func (c *console) newCodes(v *page.Visit) (page.Responder, error) {
 // at creation.
 func readCodesForm(form *ui.PostForm) (account.NewCodes, error) {
 	var n account.NewCodes
-	var wrongCount, wrongDay error
-	usd, wrongValue := dollars(form, "usd")
+	var countErr, dayErr error
+	usd, valueErr := dollars(form, "usd")
 	if usd != nil {
 		n.Value = *usd
 	}
 	var err error
 	if n.Count, err = strconv.ParseInt(strings.TrimSpace(form.Field("count").Value), 10, 64); err != nil {
-		wrongCount = fault.At(fault.InvalidRequest, "count", "How many must be a whole number from 1 to 1,000.")
+		countErr = fault.At(fault.InvalidRequest, "count", "How many must be a whole number from 1 to 1,000.")
 	}
 	if text := strings.TrimSpace(form.Field("expires").Value); text != "" {
 		last, err := time.Parse(time.DateOnly, text)
 		if err != nil || last.Year() < 1970 || last.Year() > 9998 {
-			wrongDay = fault.At(fault.InvalidRequest, "expires", "The last day must be a date such as 2027-12-31.")
+			dayErr = fault.At(fault.InvalidRequest, "expires", "The last day must be a date such as 2027-12-31.")
 		}
 		n.ExpiresMS = last.AddDate(0, 0, 1).UnixMilli()
 	}
-	return n, errors.Join(wrongValue, wrongCount, wrongDay)
+	return n, errors.Join(valueErr, countErr, dayErr)
 }
 
 // createCodes creates codes and shows their texts in the same response.
@@ -163,16 +163,16 @@ func (c *console) createCodes(v *page.Visit) (page.Responder, error) {
 		}); err != nil {
 			return nil, err
 		}
-		return showCodes(codes, texts, form.Field("as").Value == asFile)
+		return showCodes(codes, texts, form.Field("as").Value == codesAsCSV)
 	}, func() (page.FullPage, error) { return page.FormPage("Create codes", form), nil })
 }
 
 // showCodes shows new codes as a page or as a file. codes is empty if they were shown before.
-func showCodes(codes []account.RedeemCode, texts []string, inFile bool) (page.Responder, error) {
+func showCodes(codes []account.RedeemCode, texts []string, asCSV bool) (page.Responder, error) {
 	content := createdCodesPage{Title: "Codes created"}
 	if len(codes) > 0 {
 		t := textsTable(codes, texts)
-		if inFile {
+		if asCSV {
 			return page.CSVFile(codes[0].Batch, t), nil
 		}
 		var file strings.Builder

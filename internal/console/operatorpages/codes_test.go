@@ -46,7 +46,7 @@ func TestCodes(t *testing.T) {
 			t.Fatalf("the page has %d codes, want 6: %s", len(texts), created.Body)
 		}
 		if again := send(once); len(again.Codes()) > 0 || again.Code != http.StatusOK {
-			t.Errorf("the repeated form shows the codes again: %d %s", again.Code, again.Body)
+			t.Errorf("the repeated form: status %d, want 200 without codes: %s", again.Code, again.Body)
 		}
 		s.SignedIn("ada@example.com").Post("/console/billing/redeem", "code", texts[0]).Want(t, http.StatusSeeOther, "done=redeemed")
 		list := b.Get(path)
@@ -66,10 +66,10 @@ func TestCodes(t *testing.T) {
 		b.Post(path+"/code_none/void").Want(t, http.StatusNotFound)
 		b.Get(path+"?done=void").Want(t, http.StatusOK, "The code is void")
 		if rows := logged(t, s, operator.CodeVoid, 2); rows[0].Before["state"] != account.CodeUnused {
-			t.Errorf("logged %+v", rows)
+			t.Errorf("the log has %+v, want the state before as unused", rows)
 		}
 		if rows := logged(t, s, operator.CodeCreate, 1); rows[0].Object != codes[0].Batch || rows[0].After["count"] != 3.0 {
-			t.Errorf("logged %+v", rows)
+			t.Errorf("the log has %+v, want 3 codes of batch %s", rows, codes[0].Batch)
 		}
 		b.Get("/console/operator/log").Want(t, http.StatusOK, "create code", "void code", `href="/console/operator/codes"`)
 

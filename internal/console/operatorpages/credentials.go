@@ -76,8 +76,8 @@ func (c *console) offer() show.Offer {
 	return show.Offer{Catalog: c.Catalog.Current(), Lines: c.Lines.Statuses()}
 }
 
-// linkWith creates a link for a user and shows the link once.
-func (c *console) linkWith(v *page.Visit, create func(*store.Tx) (operator.SentLink, error)) (page.Responder, error) {
+// createLink creates a link for a user and shows the link once.
+func (c *console) createLink(v *page.Visit, create func(*store.Tx) (operator.SentLink, error)) (page.Responder, error) {
 	l, err := page.Write(v, create)
 	content := show.NewLink("Link for "+l.User.Email, c.PublicURL, l, page.Base+"/operator/accounts/"+l.User.Account+"?view=users")
 	content.PublicURLWarning = c.publicURLWarning()

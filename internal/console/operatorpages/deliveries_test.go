@@ -7,8 +7,8 @@ import (
 	"tollgate/internal/console/consoletest"
 )
 
-// TestDeliveries checks the list of all accounts' deliveries, its filters of state and account, and
-// resending.
+// TestDeliveries checks the list of all accounts' deliveries, the filters for state and account, and
+// the button to resend.
 func TestDeliveries(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {

@@ -18,9 +18,9 @@ import (
 	"tollgate/internal/store"
 )
 
-// namedAccounts is the maximum number of accounts in a filter's list. If there are more accounts,
+// maxAccountOptions is the maximum number of accounts in a filter's list. If there are more accounts,
 // the filter takes a name, email or id instead.
-const namedAccounts = 100
+const maxAccountOptions = 100
 
 // selectedIDs are the ids selected by a filter. An empty id selects everything.
 type selectedIDs struct{ Account, Key string }
@@ -73,39 +73,40 @@ func (l listFilter) formTx(tx *store.Tx, v *page.Visit) (f ui.Filters, ids selec
 }
 
 // accountFieldTx returns the field to select an account, and the id of the account named by value.
-// The field lists all accounts if there are at most namedAccounts; otherwise it takes a name, email
-// or id. The id is empty if value is empty or names no single account.
+// The field lists all accounts if there are at most maxAccountOptions. Otherwise it takes a name,
+// email or id. The id is empty if value is empty or does not name exactly one account.
 func accountFieldTx(tx *store.Tx, value string) (f ui.FormField, id string, err error) {
 	f = ui.FormField{Name: "account", Label: "Account (name or id)", Value: value}
-	list, more, err := account.ListTx(tx, "", namedAccounts)
+	list, more, err := account.ListTx(tx, "", maxAccountOptions)
 	if err != nil {
 		return f, "", err
 	}
 	if !more {
-		f = show.Choice("account", "Account", value, byName(list))
+		f = show.Choice("account", "Account", value, accountOptions(list))
 	}
 	if value == "" || strings.HasPrefix(value, "acct_") {
 		return f, value, nil
 	}
-	matches, _, err := account.SearchTx(tx, value, "", namedAccounts)
+	matches, _, err := account.SearchTx(tx, value, "", maxAccountOptions)
 	exact := slices.DeleteFunc(slices.Clone(matches), func(a account.Account) bool { return !strings.EqualFold(a.Name, value) })
 	switch {
 	case len(matches) == 1:
 		id = matches[0].ID
-	case len(exact) == 1: // the names of the other accounts only contain this text
+	case len(exact) == 1: // the other accounts only contain this text
 		id = exact[0].ID
 	case len(matches) == 0:
 		f.Error = "No account has this text in its name, email or id."
 	default:
 		f.Error = "Several accounts have this. Choose one."
 		if more {
-			f.Options = byName(matches)
+			f.Options = accountOptions(matches)
 		}
 	}
 	return f, id, err
 }
 
-func byName(list []account.Account) (options []ui.Option) {
+// accountOptions returns the accounts as options, sorted by name.
+func accountOptions(list []account.Account) (options []ui.Option) {
 	slices.SortStableFunc(list, func(a, b account.Account) int {
 		return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name))
 	})

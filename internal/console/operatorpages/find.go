@@ -32,10 +32,10 @@ var (
 	secretKey = regexp.MustCompile(`\bsk-[0-9A-Za-z_-]{17,}\b`)
 )
 
-// find redirects from an account, a key's hint, a code, a line, a model or an id to its page. The id may
-// be part of a longer text.
+// find redirects from an account, a key's hint, a code, a line, a model or an id to the page of the
+// object. The id may be part of a longer text.
 func (c *console) find(v *page.Visit) (page.Responder, error) {
-	q := pasted(v.Request.URL.Query().Get("q"))
+	q := singleLine(v.Request.URL.Query().Get("q"))
 	if secret := secretKey.FindString(q); secret != "" { // a secret must not stay in an address
 		return page.Redirect(page.AddressOf("/operator/find", url.Values{"q": {account.HintOf(secret)}})), nil
 	}
@@ -62,12 +62,12 @@ func (c *console) find(v *page.Visit) (page.Responder, error) {
 	return page.FullPage{Name: "find", Title: "Find", Main: content}, nil
 }
 
-// maxPasted bounds the text in the search box, in bytes. It may be a message with an id.
-const maxPasted = 4 << 10
+// maxQuery bounds the text in the search box, in bytes. The text may be a message with an id.
+const maxQuery = 4 << 10
 
-// pasted returns a pasted text as one line.
-func pasted(text string) string {
-	text = strings.ToValidUTF8(text[:min(len(text), maxPasted)], "")
+// singleLine returns a pasted text as one line.
+func singleLine(text string) string {
+	text = strings.ToValidUTF8(text[:min(len(text), maxQuery)], "")
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
 }
 
@@ -92,7 +92,7 @@ func (c *console) directPath(q string) string {
 	return ""
 }
 
-// searchTx searches for a text. If there is exactly one result, it returns the path of its page.
+// searchTx searches for a text. If there is exactly one result, it returns the path of the result's page.
 func (p *findPage) searchTx(tx *store.Tx, v *page.Visit, q string) (target string, err error) {
 	accounts, keys := []account.Account(nil), []account.Key(nil)
 	switch prefix, _, _ := strings.Cut(q, "_"); prefix + "_" {
@@ -130,7 +130,7 @@ func (p *findPage) searchTx(tx *store.Tx, v *page.Visit, q string) (target strin
 	p.Keys = ui.DataTable{Caption: "Keys", Columns: []ui.Column{{Title: "Key"}, {Title: "Name"}, {Title: "Account"}}}
 	for _, k := range keys {
 		p.Keys.Rows = append(p.Keys.Rows, ui.DataRow{Href: page.Base + keyPath(k.ID),
-			Cells: []any{ui.Text{Text: k.Hint, Mono: true}, ui.OrDash(k.Name), owner(names, k.Account)}})
+			Cells: []any{ui.Text{Text: k.Hint, Mono: true}, ui.OrDash(k.Name), accountCell(names, k.Account)}})
 	}
 	return "", err
 }

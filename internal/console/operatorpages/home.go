@@ -44,7 +44,7 @@ type homeFragment struct {
 	Lines            ui.DataTable
 	Margins          ui.DataTable
 	First            ui.FirstSteps // to the first paying customer
-	PublicURLWarning *ui.Notice    // warning about a missing setting with an effect on customers
+	PublicURLWarning *ui.Notice    // warns that public_url is not set; may be nil
 }
 
 // The overview reports receivers that fail for longer than maxReceiverFailure and jobs that wait
@@ -57,22 +57,22 @@ const (
 
 // serviceStatus is the data of the overview.
 type serviceStatus struct {
-	nowMS    int64
-	writable error
-	nodes    node.Members
-	lines    []line.CombinedStatus
-	recent   show.Recent
-	load     job.Load
-	failing  []webhook.Failing
-	audits   []operator.AuditOutcome
-	setup    setup
-	holds    [2]ledger.OpenHolds // 0: requests, 1: jobs
-	bytes    int64               // size of the database
-	sandbox  catalog.SandboxUse
-	leftOut  spending.Sums // today's requests to sandbox lines
-	today    spending.Sums
-	month    monthCharts
-	top      []topAccount
+	nowMS        int64
+	writable     error
+	nodes        node.Members
+	lines        []line.CombinedStatus
+	recent       show.Recent
+	load         job.Load
+	failing      []webhook.Failing
+	audits       []operator.AuditOutcome
+	setup        setup
+	holds        [2]ledger.OpenHolds // 0: requests, 1: jobs
+	bytes        int64               // size of the database
+	sandbox      catalog.SandboxUse
+	sandboxToday spending.Sums // today's requests to sandbox lines
+	today        spending.Sums
+	month        monthCharts
+	top          []topAccount
 }
 
 // topAccount is an account with high spending today.
@@ -81,7 +81,7 @@ type topAccount struct {
 	spending.UsageRow
 }
 
-// shownTop is the number of listed accounts. maxSpenders bounds the accounts read.
+// shownTop is the number of accounts on the page. maxSpenders bounds the accounts read.
 const (
 	shownTop    = 9
 	maxSpenders = 10_000
@@ -98,7 +98,7 @@ func (w *serviceStatus) todayTx(tx *store.Tx) error {
 	if err != nil {
 		return err
 	}
-	if w.leftOut, err = spending.ExcludedTx(tx, q); err != nil {
+	if w.sandboxToday, err = spending.ExcludedTx(tx, q); err != nil {
 		return err
 	}
 	slices.SortStableFunc(spent, func(a, b spending.UsageRow) int { return cmp.Compare(b.Charged, a.Charged) })
@@ -124,17 +124,18 @@ type monthCharts struct {
 	charges, counts ui.Chart
 }
 
-// month caches the charts of the overview for a minute, because they read all days of all accounts.
-type month struct {
+// chartCache caches the charts of the overview for monthMaxAge, because they read all days of all
+// accounts.
+type chartCache struct {
 	mu     sync.Mutex
 	charts monthCharts // under mu
 }
 
 const monthMaxAge = time.Minute
 
-// chartsTx returns the charts. They are at most a minute old, except for today's values, which are
-// current.
-func (m *month) chartsTx(tx *store.Tx, w *serviceStatus) (c monthCharts, err error) {
+// chartsTx returns the charts. Today's values are current, and other values are at most monthMaxAge
+// old.
+func (m *chartCache) chartsTx(tx *store.Tx, w *serviceStatus) (c monthCharts, err error) {
 	if c, err = m.readTx(tx, w); err != nil {
 		return c, err
 	}
@@ -154,7 +155,7 @@ func withToday(series []ui.ChartSeries, values ...int64) []ui.ChartSeries {
 }
 
 // readTx returns the cached charts, or reads the charts if the cache is too old.
-func (m *month) readTx(tx *store.Tx, w *serviceStatus) (c monthCharts, err error) {
+func (m *chartCache) readTx(tx *store.Tx, w *serviceStatus) (c monthCharts, err error) {
 	m.mu.Lock()
 	c = m.charts
 	m.mu.Unlock()
@@ -205,23 +206,23 @@ func (c *console) readStatus(v *page.Visit) (w serviceStatus, err error) {
 }
 
 func (c *console) home(v *page.Visit) (page.Responder, error) {
-	now, err := c.now(v)
-	return page.FullPage{Name: "home", Title: "Overview", Main: now}, err
+	fragment, err := c.homeFragment(v)
+	return page.FullPage{Name: "home", Title: "Overview", Main: fragment}, err
 }
 
 func (c *console) liveHome(v *page.Visit) (page.Responder, error) {
-	now, err := c.now(v)
-	return page.Fragment{Name: "now", Main: now}, err
+	fragment, err := c.homeFragment(v)
+	return page.Fragment{Name: "now", Main: fragment}, err
 }
 
-// now returns the state of the service.
-func (c *console) now(v *page.Visit) (homeFragment, error) {
+// homeFragment returns the overview of the service.
+func (c *console) homeFragment(v *page.Visit) (homeFragment, error) {
 	w, err := c.readStatus(v)
 	if err != nil {
 		return homeFragment{}, err
 	}
 	content := homeFragment{Address: page.Base + "/operator/live", Problems: w.problems(), Stats: append(w.stats(), c.databaseFigure(w)),
-		Today: append(earnings(" today", w.today), w.held()), Sandbox: show.SandboxNote(w.leftOut, w.sandbox.Lines),
+		Today: append(earnings(" today", w.today), w.held()), Sandbox: show.SandboxNote(w.sandboxToday, w.sandbox.Lines),
 		Charges: w.month.charges, Counts: w.month.counts, Latency: w.recent.Latency,
 		Top: w.topBars(), Lines: linesTable(w.lines, nil), Margins: marginTable(w.realLines())}
 	content.OK = len(content.Problems) == 0
@@ -289,7 +290,7 @@ func (w serviceStatus) problems() []ui.Notice {
 		}
 	}
 	if waiting := time.Duration(w.nowMS-w.load.OldestMS) * time.Millisecond; w.load.OldestMS > 0 && waiting > maxQueueWait {
-		add(ui.Warn, "The oldest job has waited for "+ui.FormatDuration(waiting.Milliseconds())+".", upTo(w.load.Waiting)+" are waiting.",
+		add(ui.Warn, "The oldest job has waited for "+ui.FormatDuration(waiting.Milliseconds())+".", formatCapped(w.load.Waiting)+" are waiting.",
 			"/operator/jobs?status=queued", "Jobs")
 	}
 	if len(w.audits) > 0 && w.audits[0].EndedMS > 0 && !w.audits[0].Findings.OK {
@@ -298,8 +299,8 @@ func (w serviceStatus) problems() []ui.Notice {
 	return all
 }
 
-// upTo formats a count capped at 1001.
-func upTo(n int64) string {
+// formatCapped formats a count capped at 1001.
+func formatCapped(n int64) string {
 	if n > 1000 {
 		return "1,000+"
 	}
@@ -308,12 +309,12 @@ func upTo(n int64) string {
 
 func (w serviceStatus) stats() ui.FigureRow {
 	usable, living := 0, len(w.nodes.Living())
-	var flight int64
+	var inFlight int64
 	for _, l := range w.lines {
 		if !isOut(l.Status) && takesCalls(l.State) {
 			usable++
 		}
-		flight += l.InFlight
+		inFlight += l.InFlight
 	}
 	queue := "nothing waits"
 	if w.load.OldestMS > 0 {
@@ -324,14 +325,14 @@ func (w serviceStatus) stats() ui.FigureRow {
 		books.Text = booksLabel(w.audits[0])
 		when.Text = ui.UTC(w.audits[0].BeganMS)
 	}
-	note := func(text string) ui.Text { return ui.Text{Text: text} }
+	text := func(s string) ui.Text { return ui.Text{Text: s} }
 	return ui.FigureRow{
-		{Label: "Lines in use", Value: note(
+		{Label: "Lines in use", Value: text(
 			strconv.Itoa(usable) + " of " + strconv.Itoa(len(w.lines))),
-			Note: note(ui.Thousands(flight) + " calls in flight")},
-		{Label: "Jobs waiting", Value: note(upTo(w.load.Waiting)), Note: note(queue + ", " + upTo(w.load.Running) + " run")},
-		{Label: "Nodes", Value: note(strconv.Itoa(living) + " / " + strconv.Itoa(len(w.nodes))),
-			Note: note("running / seen in 24 h")},
+			Note: text(ui.Thousands(inFlight) + " calls in flight")},
+		{Label: "Jobs waiting", Value: text(formatCapped(w.load.Waiting)), Note: text(queue + ", " + formatCapped(w.load.Running) + " run")},
+		{Label: "Nodes", Value: text(strconv.Itoa(living) + " / " + strconv.Itoa(len(w.nodes))),
+			Note: text("running / seen in 24 h")},
 		{Label: "Books", Value: ui.Link{Href: page.Base + "/operator/books", Text: books.Text}, Note: when},
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// TestIsAllWell checks that the first page shows each problem for the operator, and nothing else.
-func TestIsAllWell(t *testing.T) {
+// TestOverviewShowsProblems checks that the first page shows each problem for the operator, and no other.
+func TestOverviewShowsProblems(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b := s.Operator()
@@ -26,7 +26,7 @@ func TestIsAllWell(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := s.Books.Beat(ctx); err == nil {
-			t.Fatal("a heartbeat with a canceled context was written")
+			t.Fatal("Beat with a canceled context returned no error")
 		}
 		s.Exec(`INSERT INTO webhook_receiver (id, account, failing, ready_ms) VALUES ('r', 'acct_x', 1, 0)`)
 		s.Exec(`INSERT INTO webhook_delivery (id, account, event, type, url, receiver, body, state, created_ms)
@@ -43,10 +43,9 @@ func TestIsAllWell(t *testing.T) {
 	})
 }
 
-// TestFailingRequestsAreNotWell checks that the first page warns if requests of the last minutes
-// fail at a rate noticeable for users, long before a line's circuit opens. Requests rejected for
-// their own errors do not count.
-func TestFailingRequestsAreNotWell(t *testing.T) {
+// TestOverviewWarnsOfFailingRequests checks that the first page warns if requests of the last minutes
+// fail at a rate noticeable for users. Requests rejected for errors of the client do not count.
+func TestOverviewWarnsOfFailingRequests(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b := s.Operator()
@@ -85,9 +84,9 @@ func TestUnsetPublicURL(t *testing.T) {
 	})
 }
 
-// TestFirstPageChanges checks the address for live updates: it has the charts of the month and the
-// state of the database.
-func TestFirstPageChanges(t *testing.T) {
+// TestOverviewUpdates checks that the live update of the first page has the charts of the month, with
+// the current values of today, and the state of the database.
+func TestOverviewUpdates(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		s.AddUsage("ada", 3, spending.UsageRow{Model: "swift-1", Sums: spending.Sums{Requests: 2, Failed: 1, Charged: 7 * money.USD}})
@@ -104,8 +103,8 @@ func TestFirstPageChanges(t *testing.T) {
 	})
 }
 
-// TestHoldsAreOnTheFirstPage checks that the first page shows the holds of requests and jobs.
-func TestHoldsAreOnTheFirstPage(t *testing.T) {
+// TestOverviewShowsHolds checks that the first page shows the holds of requests and jobs.
+func TestOverviewShowsHolds(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		s.Job("ada", "a boat")
@@ -113,36 +112,36 @@ func TestHoldsAreOnTheFirstPage(t *testing.T) {
 	})
 }
 
-// TestWayToTheFirstCustomer checks that the first page leads step by step from a first start to a
+// TestFirstSteps checks that the first page leads step by step from a first start to a
 // customer with a charged request, and shows no steps afterwards. The sandbox and the demo account
 // of a first start do not count.
-func TestWayToTheFirstCustomer(t *testing.T) {
+func TestFirstSteps(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		s.Exec(`DELETE FROM ledger_entry`)
 		s.Exec(`DELETE FROM account WHERE name = 'bob'`)
 		s.Exec(`UPDATE account SET email = 'demo@example.com' WHERE name = 'ada'`)
 		b := s.Operator()
-		done := func(want int, links ...string) {
+		wantDone := func(want int, links ...string) {
 			t.Helper()
 			page := b.Get("/console/operator")
 			page.Want(t, http.StatusOK, append(links, "Steps to your first paying customer")...)
 			if n := strings.Count(page.Body.String(), `<span class="badge ok">done</span>`); n != want {
-				t.Errorf("%d steps are done, want %d: %s", n, want, page.Body)
+				t.Errorf("%d steps are marked as done, want %d: %s", n, want, page.Body)
 			}
 		}
-		done(0, "Write the catalog", "Create an account")
+		wantDone(0, "Write the catalog", "Create an account")
 		s.Sell("", `  - {id: main, provider: openai, models: {sandbox-chat: x}, api_key: "${X}"}`+"\n")
-		done(1)
+		wantDone(1)
 		s.Update(func(tx *store.Tx) error {
 			a, err := account.CreateTx(tx, account.NewAccount{Name: "Acme"})
 			s.Accounts["Acme"] = a
 			return err
 		})
 		path := "/console/operator/accounts/" + s.Accounts["Acme"].ID
-		done(2, path+`" class="button main">Credit it`, path+"?view=keys")
+		wantDone(2, path+`" class="button main">Credit it`, path+"?view=keys")
 		s.Key("Acme", "backend")
-		done(3)
+		wantDone(3)
 		s.Update(func(tx *store.Tx) error {
 			_, err := ledger.CreditTx(tx, s.Accounts["Acme"].ID, money.USD, "invoice 1")
 			return err
@@ -152,7 +151,8 @@ func TestWayToTheFirstCustomer(t *testing.T) {
 	})
 }
 
-func TestAuditRunsInTheBackground(t *testing.T) {
+// TestStartAudit checks that an operator can start one audit at a time, and that the page follows it.
+func TestStartAudit(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b := s.Operator()

@@ -70,7 +70,7 @@ func jobsTable(rows []jobRow, names map[string]string) ui.DataTable {
 		{Title: "On hold", Right: true, Fold: true}, {Title: "Cost", Right: true}, {Title: "Job", Fold: true}}}
 	for _, r := range rows {
 		t.Rows = append(t.Rows, ui.DataRow{Href: page.Base + "/operator/jobs/" + r.ID, Cells: []any{ui.Moment{MS: r.Created * 1000},
-			owner(names, r.Account), r.badge(), r.Model, ui.OrDash(r.Line), ui.Count{N: int64(len(r.Attempts))},
+			accountCell(names, r.Account), r.badge(), r.Model, ui.OrDash(r.Line), ui.Count{N: int64(len(r.Attempts))},
 			ui.Money{Amount: r.Held}, ui.Money{Amount: r.Cost}, ui.Ident{ID: r.ID, Cut: true}}})
 	}
 	if names == nil {
@@ -125,8 +125,8 @@ func noJob(err error) error {
 }
 
 func jobOf(v *page.Visit) (jobRow, error) {
-	results, err := page.Read(v, func(tx *store.Tx) (job.View, error) { return job.GetTx(tx, v.PathID()) })
-	return jobRowOf(results), noJob(err)
+	view, err := page.Read(v, func(tx *store.Tx) (job.View, error) { return job.GetTx(tx, v.PathID()) })
+	return jobRowOf(view), noJob(err)
 }
 
 func (c *console) showJob(v *page.Visit) (page.Responder, error) {
@@ -234,8 +234,8 @@ func (c *console) requeueJob(v *page.Visit) (page.Responder, error) {
 	if err := v.ReadForm(&form); err != nil {
 		return nil, err
 	}
-	id, _, err := operator.RequeueJob(v.Context(), c.Jobs, show.Actor(v), v.PathID(), job.RequeueOptions{Force: form.Field("force").On,
-		Show: func(results job.View) []byte { return []byte(jobRowOf(results).ID) }})
+	id, _, err := operator.RequeueJob(v.Context(), c.Jobs, show.Actor(v), v.PathID(), job.RequeueOptions{Force: form.Field("force").Checked,
+		Show: func(view job.View) []byte { return []byte(jobRowOf(view).ID) }})
 	if err != nil {
 		return nil, noJob(err)
 	}

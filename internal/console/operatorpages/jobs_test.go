@@ -12,19 +12,18 @@ import (
 	"tollgate/internal/operator"
 )
 
-// held returns the amount on hold for an account.
-func held(s *consoletest.Scene, name string) money.Amount {
-	return read(s, s.Accounts[name].ID).Money.Held
+// heldAmount returns the amount on hold for an account.
+func heldAmount(s *consoletest.Scene, name string) money.Amount {
+	return readAccount(s, s.Accounts[name].ID).Money.Held
 }
 
-// TestJobsAreCancelled checks that an operator can cancel a waiting job and that its hold is
-// returned.
-func TestJobsAreCancelled(t *testing.T) {
+// TestCancelJob checks that an operator can cancel a waiting job, and that the hold is released.
+func TestCancelJob(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b, id, before := s.Operator(), s.Job("ada", "a boat"), balance(s, s.Accounts["ada"].ID)
 		path := "/console/operator/jobs/" + id
-		if held(s, "ada") == 0 {
+		if heldAmount(s, "ada") == 0 {
 			t.Fatal("nothing is held for the job")
 		}
 		b.Get("/console/operator/jobs?status=queued").Want(t, http.StatusOK, id, "Waiting", "waiting")
@@ -34,20 +33,20 @@ func TestJobsAreCancelled(t *testing.T) {
 		page := b.Get(path + "?done=cancelled")
 		page.Want(t, http.StatusOK, "The job is cancelled", "failed: upstream_error", "cancelled by the operator. You were not charged.")
 		page.Without(t, "Cancel the job")
-		if held(s, "ada") != 0 || balance(s, s.Accounts["ada"].ID) != before {
-			t.Errorf("%s are held, the balance was %s and is %s", held(s, "ada"), before, balance(s, s.Accounts["ada"].ID))
+		if heldAmount(s, "ada") != 0 || balance(s, s.Accounts["ada"].ID) != before {
+			t.Errorf("on hold %s, want 0; balance %s, want %s", heldAmount(s, "ada"), balance(s, s.Accounts["ada"].ID), before)
 		}
 		b.Post(path+"/cancel").Want(t, http.StatusBadRequest, "has ended")
 		b.Post("/console/operator/jobs/job_none/cancel").Want(t, http.StatusNotFound, "There is no such job.")
 		if rows := logged(t, s, operator.JobCancel, 1); rows[0].Object != id || rows[0].Account != s.Accounts["ada"].ID {
-			t.Errorf("log %+v", rows)
+			t.Errorf("the log has %+v, want job %s of ada", rows, id)
 		}
 	})
 }
 
-// TestJobsAreDoneAnew checks that requeueing a waiting job keeps the job, that requeueing an ended
+// TestRequeueJob checks that requeueing a waiting job keeps the job, that requeueing an ended
 // job creates a new one, and that a successful job is requeued only with force.
-func TestJobsAreDoneAnew(t *testing.T) {
+func TestRequeueJob(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b, good, bad := s.Operator(), s.Job("ada", "a boat"), s.Job("ada", "fail:render_failed")
@@ -57,39 +56,39 @@ func TestJobsAreDoneAnew(t *testing.T) {
 		b.Get(path+good+"?done=requeued").Want(t, http.StatusOK, "The job was requeued", "Waiting again")
 
 		s.Run()
-		ended := func(id, state string) {
+		waitFor := func(id, state string) {
 			t.Helper()
 			gateway.Eventually(t, "a job is "+state, func() bool {
 				return strings.Contains(b.Get("/console/operator/jobs?status="+state).Body.String(), id)
 			})
 		}
-		ended(good, "succeeded")
-		ended(bad, "failed")
+		waitFor(good, "succeeded")
+		waitFor(bad, "failed")
 		page := b.Get(path + good)
 		page.Want(t, http.StatusOK, ">ada</a>", ">for a job</a>", `href="/console/operator/lines/sandbox-studio"`, "Line chosen")
 		request := regexp.MustCompile(`/console/operator/requests/req_[0-9a-z]+`).FindString(page.Body.String())
 		b.Get(request).Want(t, http.StatusOK, "its job has succeeded", "1 image", ">succeeded<")
-		again := func(id string, fields ...string) string {
+		requeue := func(id string, fields ...string) string {
 			t.Helper()
 			got := b.Post(path+id+"/requeue", fields...)
 			got.Want(t, http.StatusSeeOther, "done=requeued")
 			return strings.TrimSuffix(strings.TrimPrefix(got.Header().Get("Location"), path), "?done=requeued")
 		}
-		if next := again(bad); next == bad {
+		if next := requeue(bad); next == bad {
 			t.Error("requeueing a failed job returned the same job")
 		}
 		b.Get(path+good).Want(t, http.StatusOK, "at its user&#39;s expense", `name="force"`)
 		b.Post(path+good+"/requeue").Want(t, http.StatusBadRequest, "succeeded")
-		paid := balance(s, s.Accounts["ada"].ID)
-		next := again(good, "force", "on")
+		before := balance(s, s.Accounts["ada"].ID)
+		next := requeue(good, "force", "on")
 		if next == good {
 			t.Error("requeueing a successful job returned the same job")
 		}
 		gateway.Eventually(t, "the requeued job succeeds", func() bool {
 			return strings.Contains(b.Get(path+next).Body.String(), "Done")
 		})
-		if now := balance(s, s.Accounts["ada"].ID); now >= paid {
-			t.Errorf("the requeued job was not charged: the balance was %s and is %s", paid, now)
+		if now := balance(s, s.Accounts["ada"].ID); now >= before {
+			t.Errorf("the balance after the requeued job is %s, want less than %s", now, before)
 		}
 		b.Post(path+"job_none/requeue").Want(t, http.StatusNotFound, "There is no such job.")
 		logged(t, s, operator.JobRequeue, 3)

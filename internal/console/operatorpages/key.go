@@ -55,14 +55,14 @@ func (c *console) showKey(v *page.Visit) (page.Responder, error) {
 	return c.keyWith(v, k, form, "")
 }
 
-// keyWith shows a key with a form, which may have errors. notDeleted is the error of a rejected
+// keyWith shows a key with a form, which may have errors. deleteError is the error of a rejected
 // deletion; it may be empty.
-func (c *console) keyWith(v *page.Visit, k account.Key, form ui.PostForm, notDeleted string) (page.FullPage, error) {
+func (c *console) keyWith(v *page.Visit, k account.Key, form ui.PostForm, deleteError string) (page.FullPage, error) {
 	owner, err := page.Read(v, func(tx *store.Tx) (account.Account, error) { return account.GetTx(tx, k.Account) })
 	if err != nil {
 		return page.FullPage{}, err
 	}
-	content := show.NewKeyPage(v, k, page.Base+keyPath(k.ID), form, notDeleted,
+	content := show.NewKeyPage(v, k, page.Base+keyPath(k.ID), form, deleteError,
 		"What "+owner.Name+" runs with this key stops working at once, and the key cannot be brought back. "+
 			"Its requests and charges stay on record. Disabling it can be taken back.")
 	content.Stats = append(content.Stats, ui.Figure{Label: "Usage above reservations", Value: ui.Money{Amount: k.Over},
@@ -115,5 +115,5 @@ func (c *console) deleteKey(v *page.Visit) (page.Responder, error) {
 		defer c.Keys.Forget(k.ID)
 		return page.Redirect(page.Base + "/operator/accounts/" + k.Account + "?view=keys&done=deleted"),
 			v.Update(func(tx *store.Tx) error { return operator.DeleteKeyTx(tx, show.Actor(v), k.ID) })
-	}, func() (page.FullPage, error) { return c.keyWith(v, k, form, show.NotDeleted) })
+	}, func() (page.FullPage, error) { return c.keyWith(v, k, form, show.KeyNotDeleted) })
 }

@@ -13,9 +13,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// TestOperatorSeesAndChangesAKey checks that a key's page shows all of its limits, so that an
-// operator can explain a rejected request, and that an operator changes them by the same rules as
-// users.
+// TestOperatorSeesAndChangesAKey checks the limits on a key's page, and an operator's changes of the key
+// by the same rules as for users. The log has the changes.
 func TestOperatorSeesAndChangesAKey(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -26,17 +25,17 @@ func TestOperatorSeesAndChangesAKey(t *testing.T) {
 			"/console/operator/requests?key="+k.ID, "/console/operator/usage?by=model&amp;key="+k.ID, owner+"?view=keys")
 		b.Get("/console/operator/keys/key_none").Want(t, http.StatusNotFound)
 
-		set := []string{"name", "ci", "rpm", "60", "daily_budget_usd", "-1", "total_limit_usd", "", "allowed_models", "sandbox-chat",
+		fields := []string{"name", "ci", "rpm", "60", "daily_budget_usd", "-1", "total_limit_usd", "", "allowed_models", "sandbox-chat",
 			"allowed_ips", "192.0.2.0/24"}
-		b.Post(path, set...).Want(t, http.StatusUnprocessableEntity, "aria-invalid", "amount of US dollars")
-		set[5] = "2.50"
-		b.Post(path, set...).Want(t, http.StatusSeeOther, "done=saved")
+		b.Post(path, fields...).Want(t, http.StatusUnprocessableEntity, "aria-invalid", "amount of US dollars")
+		fields[5] = "2.50"
+		b.Post(path, fields...).Want(t, http.StatusSeeOther, "done=saved")
 		b.Get(path+"?done=saved").Want(t, http.StatusOK, "Saved.", `value="60"`, `value="2.5"`, "192.0.2.0/24")
 		var now account.Key
 		s.Update(func(tx *store.Tx) (err error) { now, err = account.GetKeyTx(tx, k.ID); return err })
 		if l := now.Ledger.Limits; l.RPM == nil || *l.RPM != 60 || l.DailyBudget == nil || *l.DailyBudget != 5*money.USD/2 ||
 			!reflect.DeepEqual(now.AllowedModels, []string{"sandbox-chat"}) {
-			t.Errorf("after the change the key is %+v", now)
+			t.Errorf("after the change the key is %+v, want 60 RPM, 2.50 USD a day and the model sandbox-chat", now)
 		}
 
 		b.Post(path+"/disable").Want(t, http.StatusSeeOther, "done=disabled")
@@ -44,7 +43,7 @@ func TestOperatorSeesAndChangesAKey(t *testing.T) {
 		b.Post(path+"/enable").Want(t, http.StatusSeeOther, "done=enabled")
 		rows := logged(t, s, operator.KeyChange, 3)
 		if rows[2].Account != k.Account || rows[2].Before["rpm"] != nil || rows[2].After["rpm"] == nil {
-			t.Errorf("log %+v", rows)
+			t.Errorf("the log has %+v, want the limit set by the first change", rows)
 		}
 
 		b.Get(path+"?confirm=delete").Want(t, http.StatusOK, `<dialog id="delete" open`, "cannot be brought back")

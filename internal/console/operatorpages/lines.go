@@ -97,9 +97,9 @@ func linesTable(lines []line.CombinedStatus, act func(line.CombinedStatus) any) 
 
 // lineFigures returns the calls in flight, the success rate and the time to the first byte.
 func lineFigures(s line.Status) []any {
-	flight := ui.Thousands(s.InFlight)
+	inFlight := ui.Thousands(s.InFlight)
 	if s.MaxConcurrent > 0 {
-		flight += "/" + strconv.Itoa(s.MaxConcurrent)
+		inFlight += "/" + strconv.Itoa(s.MaxConcurrent)
 	}
 	success, first := any(ui.Text{Text: "–", Muted: true}), any(ui.Text{Text: "–", Muted: true})
 	if s.SuccessRate != nil {
@@ -108,10 +108,10 @@ func lineFigures(s line.Status) []any {
 	if s.FirstByteMS != nil {
 		first = ui.Duration{MS: *s.FirstByteMS}
 	}
-	return []any{ui.Text{Text: flight}, success, first}
+	return []any{ui.Text{Text: inFlight}, success, first}
 }
 
-// unavailableModels lists the models and forms of a line without requests.
+// unavailableModels lists the models and forms for which the line gets no requests.
 func unavailableModels(s line.Status) ui.Text {
 	var out []string
 	for _, p := range slices.Concat(s.ModelsOut, s.FormsOut, s.ModelsCooling) {
@@ -181,8 +181,8 @@ func lineNotices() map[string]string {
 	}
 }
 
-// lineActs returns the buttons for a line. An operator can resume a line out of service, or drain
-// it to keep it out. A line disabled in the catalog has no buttons.
+// lineActs returns the buttons for a line. An operator can resume a line that is out of service, or
+// drain the line to keep it out. A line disabled in the catalog has no buttons.
 func (c *console) lineActs(v *page.Visit, l line.CombinedStatus, all []line.CombinedStatus) (acts ui.Group) {
 	path := page.Base + "/operator/lines/" + url.PathEscape(l.Line)
 	if l.State == "disabled" {
@@ -203,7 +203,7 @@ func (c *console) lineActs(v *page.Visit, l line.CombinedStatus, all []line.Comb
 	return acts
 }
 
-// onlyServedBy returns the models of a line without another usable line.
+// onlyServedBy returns the models of a line that no other line can serve now.
 func (c *console) onlyServedBy(id string, all []line.CombinedStatus) (models []string) {
 	usable := map[string]bool{}
 	for _, l := range all {
@@ -212,8 +212,8 @@ func (c *console) onlyServedBy(id string, all []line.CombinedStatus) (models []s
 	now := c.Catalog.Current()
 	for _, m := range now.Models() {
 		lines := now.Lines(m.ID)
-		has := func(l *catalog.Line) bool { return l.ID == id }
-		if slices.ContainsFunc(lines, has) && !slices.ContainsFunc(lines, func(l *catalog.Line) bool { return usable[l.ID] }) {
+		isThis := func(l *catalog.Line) bool { return l.ID == id }
+		if slices.ContainsFunc(lines, isThis) && !slices.ContainsFunc(lines, func(l *catalog.Line) bool { return usable[l.ID] }) {
 			models = append(models, m.ID)
 		}
 	}
@@ -225,12 +225,12 @@ func (c *console) showLine(v *page.Visit) (page.Responder, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := slices.IndexFunc(list, func(l line.CombinedStatus) bool { return l.Line == v.PathID() })
-	if at < 0 {
+	i := slices.IndexFunc(list, func(l line.CombinedStatus) bool { return l.Line == v.PathID() })
+	if i < 0 {
 		return nil, fault.New(fault.NotFound, "No node has a line of this name. The catalog lists the lines.")
 	}
-	l := list[at]
-	content := linePage{Name: l.Line, State: lineBadge(l.State), Margins: marginTable(list[at : at+1]), Nodes: nodesTable(l),
+	l := list[i]
+	content := linePage{Name: l.Line, State: lineBadge(l.State), Margins: marginTable(list[i : i+1]), Nodes: nodesTable(l),
 		Models: modelsTable(l), Keys: lineKeysTable(l), Acts: c.lineActs(v, l, list)}
 	if isOut(l.Status) {
 		content.Why = &ui.Notice{Tone: ui.Bad, Title: "The line is out of service:", Text: outReason(l.Status)}
@@ -285,7 +285,7 @@ func modelsTable(l line.CombinedStatus) ui.DataTable {
 			form += " with tools"
 		}
 		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{s.Model, ui.OrDash(form), lineBadge(s.State),
-			ui.Text{Text: ui.OrDash(s.Cause), Muted: true}, momentOr(s.Since), momentOr(s.Until)}})
+			ui.Text{Text: ui.OrDash(s.Cause), Muted: true}, momentOrDash(s.Since), momentOrDash(s.Until)}})
 	}
 	return t
 }
@@ -297,17 +297,17 @@ func lineKeysTable(l line.CombinedStatus) ui.DataTable {
 	for _, k := range l.Keys {
 		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{ui.Text{Text: k.Reference, Mono: true}, ui.OrDash(k.Hint),
 			strings.ReplaceAll(k.State, "_", " "), ui.Text{Text: ui.OrDash(k.Cause), Muted: true},
-			momentOr(k.Since), momentOr(k.Until)}})
+			momentOrDash(k.Since), momentOrDash(k.Until)}})
 	}
 	return t
 }
 
-// momentOr returns a time in Unix seconds, or a dash for zero.
-func momentOr(at int64) any {
-	if at == 0 {
+// momentOrDash returns a time in Unix seconds, or a dash for zero.
+func momentOrDash(seconds int64) any {
+	if seconds == 0 {
 		return ui.Text{Text: "–", Muted: true}
 	}
-	return ui.Moment{MS: at * 1000}
+	return ui.Moment{MS: seconds * 1000}
 }
 
 func (c *console) drainLine(v *page.Visit) (page.Responder, error) {

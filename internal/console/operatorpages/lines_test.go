@@ -14,7 +14,8 @@ import (
 	"tollgate/internal/operator"
 )
 
-func TestLinesAreDrainedAndResumed(t *testing.T) {
+// TestDrainAndResumeLine checks that an operator can drain a line and resume it.
+func TestDrainAndResumeLine(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b := s.Operator()
@@ -27,7 +28,7 @@ func TestLinesAreDrainedAndResumed(t *testing.T) {
 		b.Get("/console/operator/lines/none").Want(t, http.StatusNotFound)
 		b.Post("/console/operator/lines/none/drain").Want(t, http.StatusNotFound)
 		if rows := logged(t, s, operator.LineDrain, 1); rows[0].After["state"] != "drained" {
-			t.Errorf("log %+v", rows)
+			t.Errorf("the log has %+v, want the state drained", rows)
 		}
 	})
 }
@@ -65,10 +66,10 @@ func browserWithReport(t *testing.T, s *consoletest.Scene, edit func(*line.Statu
 	return b
 }
 
-// TestLinesThatAreOut checks that a line out of service can be resumed, and can be drained to
+// TestLineOutOfService checks that a line out of service can be resumed, and can be drained to
 // prevent probes from returning it to service. A line disabled in the catalog can be neither
 // resumed nor drained.
-func TestLinesThatAreOut(t *testing.T) {
+func TestLineOutOfService(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		const path = "/console/operator/lines/sandbox"
@@ -83,7 +84,7 @@ func TestLinesThatAreOut(t *testing.T) {
 		b.Get("/console/operator/live/lines").Want(t, http.StatusOK, "circuit open", `data-announce="1 line out of use."`)
 		b = browserWithStates(t, s, map[string]string{"sandbox": "drained"})
 		if body := b.Get(path).Body.String(); strings.Contains(body, path+"/drain") || !strings.Contains(body, path+"/resume") {
-			t.Errorf("a drained line can be drained, or cannot be resumed: %s", body)
+			t.Errorf("the page of a drained line has a button to drain or none to resume: %s", body)
 		}
 	})
 }

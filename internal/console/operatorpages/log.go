@@ -76,10 +76,10 @@ func logTable(list []operator.LogRow, names map[string]string) ui.DataTable {
 	return t
 }
 
-// objectHref returns the address of an act's object, or an empty string if it has no page.
+// objectHref returns the address of an act's object, or an empty string if the object has no page.
 func objectHref(e operator.LogRow) string {
-	what, _, _ := strings.Cut(e.Act, ".")
-	switch what {
+	object, _, _ := strings.Cut(e.Act, ".")
+	switch object {
 	case "account", "webhook":
 		return page.Base + "/operator/accounts/" + e.Object
 	case "user", "key":

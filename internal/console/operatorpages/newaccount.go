@@ -31,11 +31,11 @@ func newAccountForm(once string) ui.PostForm {
 		Fields: []ui.FormField{
 			{Name: "name", Label: "Name", Required: true, Hint: "The customer's name, for example Acme."},
 			{Name: "email", Label: "Email", Kind: "email", Hint: "For contact and for signing in to the console."},
-			{Name: "invite", Label: "Invite this address to sign in", Kind: ui.Check, On: true,
+			{Name: "invite", Label: "Invite this address to sign in", Kind: ui.Check, Checked: true,
 				Hint: "You get a link to send to the customer. It sets a password, works once, and expires after 7 days."},
 			{Name: "password", Label: "First password", Kind: "password", Complete: "new-password",
 				Hint: "Replaces the link. At least 8 characters. Tollgate sends no mail, so pass it on yourself."},
-			{Name: "key", Label: "Also create a key", Kind: ui.Check, On: true,
+			{Name: "key", Label: "Also create a key", Kind: ui.Check, Checked: true,
 				Hint: "The key is part of the text to send. You can set limits later."},
 			{Name: "usd", Label: "First credit", Before: "$", Numeric: true,
 				Hint: "The amount paid in advance. Leave empty to credit the account later."},
@@ -88,26 +88,26 @@ func (c *console) createAccount(v *page.Visit) (page.Responder, error) {
 // readCustomer reads the form. It returns all errors joined.
 func (c *console) readCustomer(v *page.Visit, form *ui.PostForm) (n customer, err error) {
 	n.opening = account.NewAccount{Name: form.Field("name").Value, Email: form.Field("email").Value,
-		Test: form.Field("test").On}
-	floor, wrongFloor := dollars(form, "overdraft_floor_usd")
+		Test: form.Field("test").Checked}
+	floor, floorErr := dollars(form, "overdraft_floor_usd")
 	if floor != nil {
 		n.opening.Floor = *floor
 	}
-	var wrongCredit, wrongPassword error
-	n.credit, wrongCredit = firstCredit(form)
-	factor, wrongFactor := factorOf(form)
-	if wrongFactor == nil {
+	var creditErr, passwordErr error
+	n.credit, creditErr = firstCredit(form)
+	factor, factorErr := factorOf(form)
+	if factorErr == nil {
 		n.opening.Factor = &factor
 	}
 	password := form.Field("password").Value
 	if password != "" {
-		wrongPassword = account.CheckPassword(password)
+		passwordErr = account.CheckPassword(password)
 	}
-	if err := errors.Join(n.opening.Check(), wrongPassword, wrongCredit, wrongFloor, wrongFactor); err != nil {
+	if err := errors.Join(n.opening.Check(), passwordErr, creditErr, floorErr, factorErr); err != nil {
 		return n, err // before the expensive hashing
 	}
-	n.key = form.Field("key").On
-	n.invite = form.Field("invite").On && n.opening.Email != ""
+	n.key = form.Field("key").Checked
+	n.invite = form.Field("invite").Checked && n.opening.Email != ""
 	if password != "" {
 		n.invite = false
 		n.opening.PasswordHash, err = c.Passwords.Hash(v.Context(), password)
@@ -131,24 +131,24 @@ func firstCredit(form *ui.PostForm) (credit operator.Credit, err error) {
 	return credit, errors.Join(err, credit.Check()) // the first error explains an invalid amount better than Check
 }
 
-func (c *console) createTx(tx *store.Tx, by operator.Actor, n *customer) (err error) {
-	if n.account, err = operator.CreateAccountTx(tx, by, n.opening); err != nil {
+func (c *console) createTx(tx *store.Tx, actor operator.Actor, n *customer) (err error) {
+	if n.account, err = operator.CreateAccountTx(tx, actor, n.opening); err != nil {
 		return err
 	}
 	if n.invite {
-		link, err := operator.InviteTx(tx, by, c.PublicURL, n.account.ID, account.SignIn{Email: n.account.Email})
+		link, err := operator.InviteTx(tx, actor, c.PublicURL, n.account.ID, account.SignIn{Email: n.account.Email})
 		if err != nil {
 			return err
 		}
 		n.link = &link
 	}
 	if n.key {
-		if _, n.secret, err = operator.CreateKeyTx(tx, by, n.account.ID, account.KeySettings{}); err != nil {
+		if _, n.secret, err = operator.CreateKeyTx(tx, actor, n.account.ID, account.KeySettings{}); err != nil {
 			return err
 		}
 	}
 	if n.credit.USD > 0 {
-		_, err = operator.CreditTx(tx, by, n.account.ID, n.credit)
+		_, err = operator.CreditTx(tx, actor, n.account.ID, n.credit)
 	}
 	return err
 }

@@ -1,6 +1,6 @@
 // Package operatorpages owns the console's pages for operators. Each page has a file of handlers
 // and a template of the same name in html/, made of the components of package ui. The package has
-// no rules of its own: every act is a function of package operator, which logs all acts.
+// no rules of its own, because every act is a function of package operator. That package logs all acts.
 //
 // Invariants: GET changes nothing; the transaction of an act also logs the act and its operator; a
 // repeated form moves money only once, and taking money back requires the operator's secret; a
@@ -26,7 +26,7 @@ var embedded embed.FS
 // console serves the operators' pages.
 type console struct {
 	page.Options
-	month     month
+	month     chartCache
 	archive   offer.Archive // former catalogs
 	setupDone atomic.Bool   // set after the last step of setup
 }

@@ -12,15 +12,15 @@ import (
 	"tollgate/internal/store"
 )
 
-// formOf returns the hidden fields and values of the form for an address.
+// formOf returns the values of the hidden fields, by name, in the form that posts to action.
 func formOf(t *testing.T, page consoletest.Answer, action string) map[string]string {
 	t.Helper()
 	body := page.Body.String()
-	at := strings.Index(body, `action="`+action+`"`)
-	if at < 0 {
-		t.Fatalf("no form to %s: %s", action, body)
+	start := strings.Index(body, `action="`+action+`"`)
+	if start < 0 {
+		t.Fatalf("the page has no form for %s: %s", action, body)
 	}
-	body = body[at:]
+	body = body[start:]
 	body = body[:strings.Index(body, "</form>")]
 	fields := map[string]string{}
 	for _, m := range regexp.MustCompile(`<input type="hidden" name="([^"]+)" value="([^"]*)"`).FindAllStringSubmatch(body, -1) {
@@ -29,15 +29,15 @@ func formOf(t *testing.T, page consoletest.Answer, action string) map[string]str
 	return fields
 }
 
-// read returns the current state of an account.
-func read(s *consoletest.Scene, id string) (a account.Account) {
+// readAccount returns the current state of an account.
+func readAccount(s *consoletest.Scene, id string) (a account.Account) {
 	s.Update(func(tx *store.Tx) (err error) { a, err = account.GetTx(tx, id); return err })
 	return a
 }
 
-func balance(s *consoletest.Scene, id string) money.Amount { return read(s, id).Money.Balance }
+func balance(s *consoletest.Scene, id string) money.Amount { return readAccount(s, id).Money.Balance }
 
-// logged returns the log's rows of an act, the newest first. The test fails unless there are n.
+// logged returns the rows of an act in the log, the newest first. It fails the test unless there are n.
 func logged(t *testing.T, s *consoletest.Scene, act string, n int) []operator.LogRow {
 	t.Helper()
 	var list []operator.LogRow

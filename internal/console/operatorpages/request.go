@@ -25,7 +25,7 @@ import (
 type requestPage struct {
 	ID         string
 	State      ui.Badge
-	LogDeleted *ui.Notice // set if the row of the log was deleted and only the charge is left
+	LogDeleted *ui.Notice // set if the log's row was deleted and only the charge remains
 	Stats      ui.FigureRow
 	Facts      ui.Facts
 	Bill       *ui.DataTable
@@ -92,12 +92,12 @@ func (c *console) showRequest(v *page.Visit) (page.Responder, error) {
 	if f.charge != nil {
 		content.showCharge(*f.charge, f.owner)
 	} else {
-		content.receipt(f)
+		content.showReceipt(f)
 	}
 	return page.FullPage{Name: "request", Title: "Request " + content.ID, Main: content}, nil
 }
 
-func (p *requestPage) receipt(f requestData) {
+func (p *requestPage) showReceipt(f requestData) {
 	r := f.Receipt
 	bill := show.Bill(r, f.model)
 	p.State, p.Attempts, p.Bill, p.Reply = show.Status(r.Status, r.Code), attemptsTable(r.Attempts), &bill, show.Reply(r)
@@ -112,7 +112,7 @@ func (p *requestPage) receipt(f requestData) {
 	}
 	p.Stats = ui.FigureRow{{Label: "Charged", Value: ui.Money{Amount: r.Cost, InFull: true}, Note: costNote(r)},
 		{Label: "Held", Value: ui.Money{Amount: r.Held, InFull: true}, Note: ui.Text{Text: ui.ExactUSD(r.Held-r.Cost) + " released"}},
-		{Label: "First byte", Value: firstByte(r.FirstByteMS)}, {Label: "Duration", Value: ui.Duration{MS: r.DurationMS}}}
+		{Label: "First byte", Value: firstByteCell(r.FirstByteMS)}, {Label: "Duration", Value: ui.Duration{MS: r.DurationMS}}}
 	p.Facts = ui.Facts{{Name: "Received", Value: ui.Moment{MS: r.CreatedMS}}, {Name: "Outcome", Value: outcomeLabels[r.Outcome]}}
 	add := func(name string, value any) { p.Facts = append(p.Facts, ui.Fact{Name: name, Value: value}) }
 	if r.Account != "" {
@@ -147,18 +147,18 @@ func (p *requestPage) receipt(f requestData) {
 	p.Refund = refundLink(r.Account, r.ID, r.Cost)
 }
 
-func (p *requestPage) showCharge(k movement.Charge, owner string) {
+func (p *requestPage) showCharge(charge movement.Charge, owner string) {
 	p.State = ui.Badge{Tone: ui.OK, Label: "billed"}
 	p.LogDeleted = &ui.Notice{Tone: ui.Info, Title: "Only the charge is kept.",
 		Text: "The request is older than request_retention, so its log entry with tokens and attempts was deleted."}
-	p.Stats = ui.FigureRow{{Label: "Charged", Value: ui.Money{Amount: k.Amount}},
-		{Label: "Balance after it", Value: ui.Money{Amount: k.Balance}}}
-	p.Facts = ui.Facts{{Name: "Ended", Value: ui.Moment{MS: k.EndedMS}}, {Name: "Account", Value: accountLink(k.Account, owner, "")},
-		{Name: "Model", Value: k.Model}}
-	if k.Job != "" {
-		p.Facts = append(p.Facts, ui.Fact{Name: "Job", Value: ui.Ident{ID: k.Job, Href: page.Base + "/operator/jobs/" + k.Job}})
+	p.Stats = ui.FigureRow{{Label: "Charged", Value: ui.Money{Amount: charge.Amount}},
+		{Label: "Balance after it", Value: ui.Money{Amount: charge.Balance}}}
+	p.Facts = ui.Facts{{Name: "Ended", Value: ui.Moment{MS: charge.EndedMS}}, {Name: "Account", Value: accountLink(charge.Account, owner, "")},
+		{Name: "Model", Value: charge.Model}}
+	if charge.Job != "" {
+		p.Facts = append(p.Facts, ui.Fact{Name: "Job", Value: ui.Ident{ID: charge.Job, Href: page.Base + "/operator/jobs/" + charge.Job}})
 	}
-	p.Reply, p.Refund = show.ReplyOfCharge(k), refundLink(k.Account, k.Request, k.Amount)
+	p.Reply, p.Refund = show.ReplyOfCharge(charge), refundLink(charge.Account, charge.Request, charge.Amount)
 }
 
 func costNote(r requestlog.Receipt) ui.Text {

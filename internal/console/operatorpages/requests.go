@@ -68,8 +68,8 @@ func accountNamesTx[T any](tx *store.Tx, list []T, accountID func(T) string) (ma
 	return account.AccountNamesTx(tx, ids)
 }
 
-// owner shows an account by its name, or by its id if the name is unknown.
-func owner(names map[string]string, id string) any {
+// accountCell shows an account by its name, or by its id if the name is unknown.
+func accountCell(names map[string]string, id string) any {
 	if name := names[id]; name != "" {
 		return ui.Text{Text: name, Title: id}
 	}
@@ -84,7 +84,7 @@ func requestsTable(list []requestlog.Receipt, names map[string]string) ui.DataTa
 		{Title: "Duration", Right: true, Fold: true}, {Title: "Request", Fold: true}}}
 	for _, r := range list {
 		t.Rows = append(t.Rows, ui.DataRow{Href: page.Base + "/operator/requests/" + r.ID, Cells: []any{ui.Moment{MS: r.CreatedMS},
-			owner(names, r.Account), r.Model, ui.OrDash(r.Line), show.Status(r.Status, r.Code), show.Tokens(r.Tokens),
+			accountCell(names, r.Account), r.Model, ui.OrDash(r.Line), show.Status(r.Status, r.Code), show.Tokens(r.Tokens),
 			ui.Money{Amount: r.Cost}, ui.Duration{MS: r.DurationMS}, ui.Ident{ID: r.ID, Cut: true}}})
 	}
 	if names == nil {
@@ -113,7 +113,7 @@ func attemptsTable(raw json.RawMessage) ui.DataTable {
 		}
 		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{lineLink(a.Line), answer,
 			ui.Text{Text: ui.OrDash(attemptCause(a))},
-			firstByte(a.FirstByteMS), ui.Duration{MS: a.DurationMS}, knownAmount(a.LineCost)}})
+			firstByteCell(a.FirstByteMS), ui.Duration{MS: a.DurationMS}, knownAmount(a.LineCost)}})
 	}
 	return t
 }
@@ -132,8 +132,8 @@ func attemptCause(a line.AttemptRecord) string {
 	return show.StateLabel(a.Skipped) + ": " + a.Cause
 }
 
-// firstByte returns the time to the first byte, or a dash if there was none.
-func firstByte(ms int64) any {
+// firstByteCell returns the time to the first byte, or a dash if no byte was sent.
+func firstByteCell(ms int64) any {
 	if ms == 0 {
 		return ui.Text{Text: ui.OrDash("")}
 	}

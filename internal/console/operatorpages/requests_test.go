@@ -13,6 +13,7 @@ import (
 	"tollgate/internal/store/id"
 )
 
+// TestRequestsOfAllAccounts checks the list of requests with each filter.
 func TestRequestsOfAllAccounts(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -25,7 +26,7 @@ func TestRequestsOfAllAccounts(t *testing.T) {
 		b.Get("/console/operator/requests?status=429").Want(t, http.StatusOK, "rate_limit_exceeded", request)
 		b.Get("/console/operator/requests?status=500").Want(t, http.StatusOK, "Nothing matches")
 		b.Get("/console/operator/requests?status=many").Want(t, http.StatusOK, "The status must be a number")
-		for query, listed := range map[string]bool{
+		for query, want := range map[string]bool{
 			"account=" + k.Account: true, "account=" + s.Accounts["bob"].ID: false, "key=" + k.ID: true, "key=" + k.Hint: true, "key=none": false,
 			"model=sandbox-chat": true, "model=gone": false, "code=rate_limit_exceeded": true, "code=other": false, "line=sandbox": false,
 			"since=2026-01-01": true, "until=2026-01-01": false, "since=2026-01-01&until=2100-12-31": true, "min_duration_ms=0": true,
@@ -33,8 +34,8 @@ func TestRequestsOfAllAccounts(t *testing.T) {
 		} {
 			page := b.Get("/console/operator/requests?" + query)
 			page.Want(t, http.StatusOK, `<option value="`+k.Account+`"`, "Clear filters")
-			if got := strings.Contains(page.Body.String(), request); got != listed {
-				t.Errorf("%s: the request is listed: %v: %s", query, got, page.Body)
+			if got := strings.Contains(page.Body.String(), request); got != want {
+				t.Errorf("%s: the list has the request: %v, want %v: %s", query, got, want, page.Body)
 			}
 		}
 		b.Get("/console/operator/requests?key=none").Want(t, http.StatusOK, "No single key has this hint.")
@@ -60,7 +61,7 @@ func TestRequestIsExplained(t *testing.T) {
 			"about your request "+done+" of 2027-01-15 08:00:00 UTC (model swift-1):", "It was answered after 1.4 s.",
 			"You were charged $0.000875, for 1,000 tokens of prompt (200 of them from the cache) and 310 of answer.")
 		if _, reply, _ := strings.Cut(page.Body.String(), "To answer the customer"); strings.Contains(reply, "secret") {
-			t.Errorf("the text for the customer names a line: %s", reply)
+			t.Errorf("the text for the customer names a line or a cause: %s", reply)
 		}
 		refund := html.UnescapeString(regexp.MustCompile(`href="([^"]+)"[^>]*>Give \$0.000875 back`).FindStringSubmatch(page.Body.String())[1])
 		b.Get(strings.TrimSuffix(refund, "#f-usd")).Want(t, http.StatusOK, `value="0.000875"`, `value="refund of `+done+`"`)
@@ -76,9 +77,9 @@ func TestRequestIsExplained(t *testing.T) {
 	})
 }
 
-// TestForgottenRequestHasItsCharge checks that the charge of a request without a row in the log is
-// shown.
-func TestForgottenRequestHasItsCharge(t *testing.T) {
+// TestDeletedRequestHasItsCharge checks that the charge of a request is shown after the log's row was
+// deleted.
+func TestDeletedRequestHasItsCharge(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		const request = "req_01m8a12xxmhyxm897xgps661nj"

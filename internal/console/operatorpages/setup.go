@@ -14,18 +14,18 @@ import (
 // setup records the completed steps to the first paying customer. The sandbox and the demo account
 // of a first start do not count.
 type setup struct {
-	done      bool // the first steps are complete, or there are more than firstAccounts accounts
-	line      bool
-	account   string // the first customer's id, or empty
-	credited  bool
-	key       bool
-	requested bool
+	done       bool // the first steps are complete, or there are more than firstAccounts accounts
+	hasLine    bool
+	account    string // the first customer's id, or empty
+	hasCredit  bool
+	hasKey     bool
+	hasRequest bool
 }
 
 // firstAccounts is the number of accounts up to which the steps are shown.
 const firstAccounts = 5
 
-// setupTx returns the completed steps. After the last step it no longer reads them.
+// setupTx returns the completed steps. After the last step, it no longer reads the database.
 func (c *console) setupTx(tx *store.Tx) (b setup, err error) {
 	if c.setupDone.Load() {
 		return setup{done: true}, nil
@@ -38,7 +38,7 @@ func (c *console) setupTx(tx *store.Tx) (b setup, err error) {
 
 func (c *console) readSetupTx(tx *store.Tx) (b setup, err error) {
 	for _, l := range c.Catalog.Current().AllLines() {
-		b.line = b.line || !l.IsSandbox()
+		b.hasLine = b.hasLine || !l.IsSandbox()
 	}
 	list, more, err := account.ListTx(tx, "", firstAccounts)
 	if err != nil || more {
@@ -62,32 +62,32 @@ func (c *console) readSetupTx(tx *store.Tx) (b setup, err error) {
 			return b, err
 		}
 		b.account = a.ID
-		b.credited, b.key, b.requested = b.credited || len(credits) > 0, b.key || len(keys) > 0, b.requested || usage.Total.Requests > 0
+		b.hasCredit, b.hasKey, b.hasRequest = b.hasCredit || len(credits) > 0, b.hasKey || len(keys) > 0, b.hasRequest || usage.Total.Requests > 0
 	}
 	return b, nil
 }
 
 // steps returns the steps to the first paying customer, or nil if all are complete.
 func (b setup) steps() ui.FirstSteps {
-	if b.done || b.line && b.credited && b.key && b.requested {
+	if b.done || b.hasLine && b.hasCredit && b.hasKey && b.hasRequest {
 		return nil
 	}
 	link := func(address, text string) *ui.Link {
 		return &ui.Link{Href: page.Base + address, Text: text, Button: true}
 	}
 	steps := ui.FirstSteps{
-		{Done: b.line, Text: "A catalog with a line to your provider, your models and their prices. The sandbox only makes up answers.",
+		{Done: b.hasLine, Text: "A catalog with a line to your provider, your models and their prices. The sandbox only makes up answers.",
 			Link: link("/operator/catalog/edit", "Write the catalog")},
 		{Done: b.account != "", Text: "An account for your first customer. You get one text to send, with a key and a sign-in link.",
 			Link: link("/operator/accounts/new", "Create an account")},
-		{Done: b.credited, Text: "A credit on the account, with the number of your invoice as its note."},
-		{Done: b.key, Text: "A key: the customer's secret, shown once."},
-		{Done: b.requested, Text: "Your customer's first request. It appears in the request log within a second.",
+		{Done: b.hasCredit, Text: "A credit on the account, with the number of your invoice as its note."},
+		{Done: b.hasKey, Text: "A key: the customer's secret, shown once."},
+		{Done: b.hasRequest, Text: "Your customer's first request. It appears in the request log within a second.",
 			Link: link("/operator/requests", "Requests")},
 	}
 	if b.account != "" {
-		at := "/operator/accounts/" + url.PathEscape(b.account)
-		steps[2].Link, steps[3].Link = link(at, "Credit it"), link(at+"?view=keys", "Create a key")
+		path := "/operator/accounts/" + url.PathEscape(b.account)
+		steps[2].Link, steps[3].Link = link(path, "Credit it"), link(path+"?view=keys", "Create a key")
 	}
 	for i := range steps {
 		if steps[i].Done {

@@ -29,7 +29,7 @@ func (c *console) usageFieldTx(tx *store.Tx, by spending.By, value string) (f ui
 }
 
 func (c *console) usage(v *page.Visit) (page.Responder, error) {
-	u, err := c.usageOfAll().Of(v)
+	u, err := c.usageOfAll().Read(v)
 	u.Figures = earnings("", u.Total)
 	return page.FullPage{Name: "usage", Title: "Usage", Main: u}, err
 }
@@ -38,31 +38,31 @@ func (c *console) downloadUsage(v *page.Visit) (page.Responder, error) {
 	return c.usageOfAll().Download(v)
 }
 
-// marginOf describes the requests included in the margin.
-func marginOf(s spending.Sums) string {
+// marginNote describes the requests included in the margin.
+func marginNote(s spending.Sums) string {
 	if s.LineCosts == s.Requests {
 		return "charges minus provider cost"
 	}
 	return ui.Thousands(s.LineCosts) + " of " + ui.Requests(s.Requests) + " have a known cost"
 }
 
-// earnings returns the figures of requests. when is a suffix for the labels, such as " today".
-func earnings(when string, s spending.Sums) ui.FigureRow {
+// earnings returns the figures of requests. suffix is added to labels, for example " today".
+func earnings(suffix string, s spending.Sums) ui.FigureRow {
 	cost, margin := any(ui.Text{Text: "–", Muted: true}), any(ui.Text{Text: "–", Muted: true})
 	coverage := "no request with a known cost"
-	if left, known := s.Margin(); known {
-		cost, margin = ui.Money{Amount: s.LineCost}, ui.Money{Amount: left}
+	if amount, known := s.Margin(); known {
+		cost, margin = ui.Money{Amount: s.LineCost}, ui.Money{Amount: amount}
 		coverage = "known of " + ui.Requests(s.LineCosts)
 	}
-	label := "Charged" + when
-	if when != "" {
+	label := "Charged" + suffix
+	if suffix != "" {
 		label += " (UTC)"
 	}
 	return ui.FigureRow{
 		{Label: label, Value: ui.Money{Amount: s.Charged}, Note: ui.Text{Text: ui.Requests(s.Requests)}},
 		{Label: "Provider cost", Value: cost, Note: ui.Text{Text: coverage}},
-		{Label: "Margin", Value: margin, Note: ui.Text{Text: marginOf(s)}},
-		{Label: "Errors" + when, Value: ui.Text{Text: ui.Percent(s.Failed, s.Requests)},
+		{Label: "Margin", Value: margin, Note: ui.Text{Text: marginNote(s)}},
+		{Label: "Errors" + suffix, Value: ui.Text{Text: ui.Percent(s.Failed, s.Requests)},
 			Note: ui.Text{Text: ui.Thousands(s.Failed) + " of " + ui.Requests(s.Requests) + " that ran"}},
 	}
 }

@@ -38,9 +38,9 @@ func TestUsage(t *testing.T) {
 	})
 }
 
-// TestUsageIsChosenByName checks the filters of usage: the options are the existing groups. If there
-// are many accounts, a filter searches by name and proposes the matching accounts.
-func TestUsageIsChosenByName(t *testing.T) {
+// TestUsageFilters checks that filters offer the existing groups. If there are many accounts, a filter
+// searches by name and proposes the matching accounts.
+func TestUsageFilters(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		o, ada := s.Operator(), s.Accounts["ada"].ID
@@ -51,20 +51,20 @@ func TestUsageIsChosenByName(t *testing.T) {
 		s.Request("ada", http.StatusOK, "")
 		o.Get("/console/operator/usage").Want(t, http.StatusOK, `<option value="`+ada+`">ada</option>`, `<option value="sandbox-chat">`,
 			`<option value="sandbox">`, `<option value="/v1/responses">`, "Key (hint or id)")
-		only := func(address, want string) {
+		wantFiltered := func(address, want string) {
 			t.Helper()
 			page := o.Get("/console/operator/usage?by=account&" + address)
 			page.Want(t, http.StatusOK, want, "Clear filters")
 			page.Without(t, "$11.00")
 		}
-		only("account="+ada, "$4.00")
-		only("account=ADA@example", "$4.00")
-		only("key="+key.Hint, "$4.00")
-		only("key=none", "No single key has this hint.")
-		only("line=sandbox", "$4.00")
-		only("endpoint=/v1/images/edits", "Nothing matches these filters")
-		only("account=nobody", "No account has this text in its name, email or id.")
-		only("account=example.com", "Several accounts have this.")
+		wantFiltered("account="+ada, "$4.00")
+		wantFiltered("account=ADA@example", "$4.00")
+		wantFiltered("key="+key.Hint, "$4.00")
+		wantFiltered("key=none", "No single key has this hint.")
+		wantFiltered("line=sandbox", "$4.00")
+		wantFiltered("endpoint=/v1/images/edits", "Nothing matches these filters")
+		wantFiltered("account=nobody", "No account has this text in its name, email or id.")
+		wantFiltered("account=example.com", "Several accounts have this.")
 		o.Get("/console/operator/usage?by=account").Want(t, http.StatusOK, "$11.00")
 		o.Get("/console/operator/usage/table?account=nobody").Want(t, http.StatusBadRequest, "No account has this")
 		o.Get("/console/operator/usage/table?by=model&account=bob").Want(t, http.StatusOK, "\nsandbox-chat,1,")
@@ -97,8 +97,8 @@ func TestUsageIsChosenByName(t *testing.T) {
 }
 
 // TestSandboxStaysOutOfTotals checks that the operator's figures leave out the requests to sandbox
-// lines, with a note, as soon as a real line is enabled. The usage of the sandbox line must include
-// them.
+// lines, with a note, as soon as a real line is enabled. The usage of the sandbox line includes these
+// requests.
 func TestSandboxStaysOutOfTotals(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -109,17 +109,17 @@ func TestSandboxStaysOutOfTotals(t *testing.T) {
 		s.AddUsage("bob", 0, spending.UsageRow{Model: "sold", Line: "main", Sums: spending.Sums{Requests: 4, Charged: 11 * money.USD,
 			LineCost: 3 * money.USD, LineCosts: 4, KnownCost: 11 * money.USD}})
 		s.AddUsage("bob", 1, spending.UsageRow{Model: "sold", Line: "main", Sums: spending.Sums{Requests: 1, Charged: 2 * money.USD}})
-		trial := []string{"$86.00", "13 requests"}
-		for path, more := range map[string][]string{"/console/operator": trial, "/console/operator/usage": {"$88.00", "14 requests"}} {
-			o.Get(path).Want(t, http.StatusOK, more...)
+		total := []string{"$86.00", "13 requests"}
+		for path, want := range map[string][]string{"/console/operator": total, "/console/operator/usage": {"$88.00", "14 requests"}} {
+			o.Get(path).Want(t, http.StatusOK, want...)
 		}
 		s.SellReal()
-		const left = "Not counted: 9 requests to the sandbox, charged $75.00."
+		const note = "Not counted: 9 requests to the sandbox, charged $75.00."
 		for path, want := range map[string][]string{
-			"/console/operator":                         {"$11.00", "4 requests", "$8.00", "0 %", left},
-			"/console/operator/usage":                   {"$13.00", "5 requests", left, `href="/console/operator/usage?line=second"`},
-			"/console/operator/usage?by=line":           {"$13.00", left},
-			"/console/operator/usage?by=model&span=7":   {"$13.00", left},
+			"/console/operator":                         {"$11.00", "4 requests", "$8.00", "0 %", note},
+			"/console/operator/usage":                   {"$13.00", "5 requests", note, `href="/console/operator/usage?line=second"`},
+			"/console/operator/usage?by=line":           {"$13.00", note},
+			"/console/operator/usage?by=model&span=7":   {"$13.00", note},
 			"/console/operator/usage?model=sold&by=day": {"$13.00"},
 			"/console/operator/usage?model=both":        {"No", "Not counted: 2 requests"},
 			"/console/operator/usage?line=sandbox":      {"$70.00", "7 requests"},

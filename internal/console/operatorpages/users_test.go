@@ -15,11 +15,12 @@ import (
 // linkField matches the token of the link on a page.
 var linkField = regexp.MustCompile(`id="link" value="` + regexp.QuoteMeta(consoletest.PublicURL+operator.LinkPath) + `([\w-]{43})"`)
 
+// tokenOf returns the token of the link on a page, and checks that the text to send has the link.
 func tokenOf(t *testing.T, got consoletest.Answer) string {
 	t.Helper()
 	match := linkField.FindStringSubmatch(got.Body.String())
 	if match == nil {
-		t.Fatalf("no link in %s", got.Body)
+		t.Fatalf("the page has no link: %s", got.Body)
 	}
 	if strings.Count(got.Body.String(), match[1]) != 2 {
 		t.Errorf("the link is not in the text to send: %s", got.Body)
@@ -33,9 +34,9 @@ func setPassword(t *testing.T, s *consoletest.Scene, token, password string) {
 	s.Browser().Post("/console/link/password", "link", token, "password", password).Want(t, http.StatusSeeOther, "/console")
 }
 
-// TestUserIsInvited checks that the response to adding a user without a password shows a link, and
-// that a newer link invalidates it.
-func TestUserIsInvited(t *testing.T) {
+// TestInviteUser checks that the response to adding a user without a password shows a link, and that
+// a newer link invalidates the first.
+func TestInviteUser(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b, id := s.Operator(), s.Accounts["ada"].ID
@@ -57,7 +58,7 @@ func TestUserIsInvited(t *testing.T) {
 		rows := logged(t, s, operator.UserLink, 3)
 		if rows[2].After["link"] != string(account.Invitation) || rows[0].After["link"] != string(account.Reset) ||
 			rows[0].Way != operator.Console || rows[0].Address != "192.0.2.7" || rows[0].Account != id {
-			t.Errorf("log %+v", rows)
+			t.Errorf("the log has %+v, want an invitation first and a reset last, from the console", rows)
 		}
 		log := b.Get("/console/operator/log?act=user.link")
 		log.Want(t, http.StatusOK, "link user", "invitation", "reset")
@@ -68,8 +69,8 @@ func TestUserIsInvited(t *testing.T) {
 	})
 }
 
-// TestOperatorKeepsHimself checks that operators cannot delete or disable themselves.
-func TestOperatorKeepsHimself(t *testing.T) {
+// TestOperatorsCannotRemoveThemselves checks that operators cannot delete or disable themselves.
+func TestOperatorsCannotRemoveThemselves(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		me := s.User("ada", account.SignIn{Email: "op@example.com", Operator: true})
@@ -84,21 +85,21 @@ func TestOperatorKeepsHimself(t *testing.T) {
 	})
 }
 
-// formFor returns the action with the suffix end in the table row with the text about.
-func formFor(t *testing.T, page consoletest.Answer, end, about string) string {
+// formFor returns the form action with a suffix in the table row with a text.
+func formFor(t *testing.T, page consoletest.Answer, suffix, text string) string {
 	t.Helper()
 	for _, row := range strings.Split(page.Body.String(), "<tr") {
-		if match := regexp.MustCompile(`action="([^"]+` + end + `)"`).FindStringSubmatch(row); match != nil && strings.Contains(row, about) {
+		if match := regexp.MustCompile(`action="([^"]+` + suffix + `)"`).FindStringSubmatch(row); match != nil && strings.Contains(row, text) {
 			return match[1]
 		}
 	}
-	t.Fatalf("no form with the suffix %s in the row with %s in %s", end, about, page.Body)
+	t.Fatalf("no form with the suffix %s in the row with %s in %s", suffix, text, page.Body)
 	return ""
 }
 
-// TestCustomerGetsOneText checks that the text for a new account with a link and a key has both,
-// with a working example request.
-func TestCustomerGetsOneText(t *testing.T) {
+// TestWelcomeText checks the text for a new account. It has the link, the key and an example request
+// with the key. The link sets the password.
+func TestWelcomeText(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b := s.Operator()
@@ -116,7 +117,7 @@ func TestCustomerGetsOneText(t *testing.T) {
 		for _, part := range []string{"your account Acme is ready", consoletest.PublicURL + "/v1\n", "Your key: " + secrets[0],
 			consoletest.PublicURL + operator.LinkPath + token, "as shop@acme.example", "curl ", `"Authorization: Bearer ` + secrets[0] + `"`} {
 			if !strings.Contains(text, part) {
-				t.Errorf("no %q in the text: %s", part, text)
+				t.Errorf("the text has no %q: %s", part, text)
 			}
 		}
 		again := b.Post("/console/operator/accounts/new", fields...)

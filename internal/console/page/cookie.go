@@ -10,14 +10,14 @@ import (
 	"tollgate/internal/console/ui"
 )
 
-// Names of the cookies. Browsers reject a cookie with the prefix if another host or plain http sets
-// it.
+// Names of the cookies. Browsers accept a cookie with cookiePrefix only over https and only from this
+// host.
 const (
-	cookieName   = "tollgate"
-	cookiePrefix = "__Host-"
-	themeCookie  = "tollgate-theme"
-	keysCookie   = "tollgate-keys"
-	markCookie   = "tollgate-browser-" // followed by the name of a user's mark
+	cookieName      = "tollgate"
+	cookiePrefix    = "__Host-"
+	themeCookie     = "tollgate-theme"
+	shortcutsCookie = "tollgate-keys"
+	markCookie      = "tollgate-browser-" // followed by the name of a user's mark
 )
 
 // sessionCookie returns the name of a session's cookie without the prefix.
@@ -26,8 +26,8 @@ func sessionCookie(kind account.SessionKind) string {
 		account.OperatorSession.Halfway(): "-op-code"}[kind]
 }
 
-// secureFor reports whether the visit's cookie is Secure. An address for operators only is not the
-// public URL: there the Origin header decides.
+// secureFor reports whether the cookies of a response are Secure. PublicURL is not the address of
+// pages with OwnAddress, so the Origin header decides for these pages.
 func (srv *server) secureFor(r *http.Request) bool {
 	if !srv.OwnAddress {
 		return srv.secure
@@ -48,7 +48,7 @@ func (srv *server) cookieOf(r *http.Request, kind account.SessionKind) string {
 	return ""
 }
 
-// setCookie gives the browser a session's value for the maximum time of the session.
+// setCookie stores a session's value in the browser for the maximum time of the session.
 func (v *Visit) setCookie(kind account.SessionKind, value string) {
 	v.sendCookie(sessionCookie(kind), value, "/", int(account.MaxSession(kind).Seconds()))
 }
@@ -56,8 +56,8 @@ func (v *Visit) setCookie(kind account.SessionKind, value string) {
 // clearCookie deletes a session's value from the browser.
 func (v *Visit) clearCookie(kind account.SessionKind) { v.sendCookie(sessionCookie(kind), "", "/", -1) }
 
-// setMark sets the browser's mark of a user after a sign-in (account.MarkBrowserTx). Signing out
-// leaves the mark in the browser.
+// setMark stores a user's mark in the browser after a sign-in (see account.MarkBrowserTx). A sign-out
+// does not delete the mark.
 func (v *Visit) setMark(user, mark string) {
 	v.sendCookie(markCookie+account.MarkName(user), mark, "/", int(account.MarkLifetime.Seconds()))
 }
@@ -72,8 +72,7 @@ func (v *Visit) sendCookie(name, value, path string, maxAge int) {
 		SameSite: http.SameSiteLaxMode})
 }
 
-// Marks returns up to account.MaxMarks marks of users with an earlier sign-in in the visitor's
-// browser.
+// Marks returns up to account.MaxMarks marks of users who have signed in with the visitor's browser.
 func (v *Visit) Marks() []string {
 	var marks []string
 	for _, c := range v.Request.Cookies() {
@@ -91,9 +90,9 @@ func themeOf(r *http.Request) string {
 	return ""
 }
 
-// noKeys reports whether the reader has turned the shortcuts off.
-func noKeys(r *http.Request) bool {
-	choice, err := r.Cookie(keysCookie)
+// noShortcuts reports whether the reader has turned the shortcuts off.
+func noShortcuts(r *http.Request) bool {
+	choice, err := r.Cookie(shortcutsCookie)
 	return err == nil && choice.Value == "off"
 }
 
@@ -102,14 +101,14 @@ func (srv *server) setTheme(v *Visit) (Responder, error) {
 	return srv.setChoice(v, themeCookie, ui.FormField{Name: "theme", Label: "Theme"}, "light", "dark")
 }
 
-// setShortcuts turns the keyboard shortcuts on or off for a reader. They are on by default.
+// setShortcuts turns the keyboard shortcuts on or off for a reader. The shortcuts are on by default.
 func (srv *server) setShortcuts(v *Visit) (Responder, error) {
-	return srv.setChoice(v, keysCookie, ui.FormField{Name: "keys", Label: "Shortcuts"}, "off")
+	return srv.setChoice(v, shortcutsCookie, ui.FormField{Name: "keys", Label: "Shortcuts"}, "off")
 }
 
-// setChoice saves a reader's choice in a cookie. The server writes the choice into the page, so the
-// page does not flash. Any value outside values means the default and deletes the cookie. setChoice
-// redirects to the page of the form.
+// setChoice saves a reader's choice in a cookie and redirects to the page of the form. The server
+// writes the choice into the page, so the default is never visible first. Any value outside values
+// means the default and deletes the cookie.
 func (srv *server) setChoice(v *Visit, cookie string, field ui.FormField, values ...string) (Responder, error) {
 	form := ui.PostForm{Fields: []ui.FormField{field}}
 	if err := v.ReadForm(&form); err != nil {
@@ -120,9 +119,9 @@ func (srv *server) setChoice(v *Visit, cookie string, field ui.FormField, values
 	} else {
 		v.sendCookie(cookie, "", Base, -1)
 	}
-	from, err := url.Parse(v.Request.Referer())
+	referer, err := url.Parse(v.Request.Referer())
 	if err != nil {
 		return To("", ""), nil
 	}
-	return Redirect(consoleAddress(from.RequestURI())), nil
+	return Redirect(consoleAddress(referer.RequestURI())), nil
 }

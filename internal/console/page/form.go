@@ -27,9 +27,8 @@ func (v *Visit) ReadForm(form *ui.PostForm) error { return v.ReadLongForm(form, 
 // NoFields rejects a form with any field.
 func (v *Visit) NoFields() error { return v.ReadForm(&ui.PostForm{}) }
 
-// SubmitName is Submit for the form of a ui.Confirm with a text field: act runs if the text is
-// name.
-func (v *Visit) SubmitName(name string, act func() (Responder, error), again func() (FullPage, error)) (Responder, error) {
+// SubmitName is Submit for the form of a ui.Confirm. It runs act only if the visitor has typed name.
+func (v *Visit) SubmitName(name string, act func() (Responder, error), showForm func() (FullPage, error)) (Responder, error) {
 	form := ui.PostForm{Fields: []ui.FormField{{Name: "typed", Label: "The name"}}}
 	return v.Submit(&form, func() (Responder, error) {
 		typed := strings.TrimSpace(form.Field("typed").Value)
@@ -37,7 +36,7 @@ func (v *Visit) SubmitName(name string, act func() (Responder, error), again fun
 			return nil, fault.At(fault.InvalidRequest, "typed", "The name does not match.")
 		}
 		return act()
-	}, again)
+	}, showForm)
 }
 
 // visible returns the characters of a name that a reader can type. Stored names may have invisible
@@ -63,7 +62,7 @@ func (v *Visit) ReadLongForm(form *ui.PostForm, limit int64) error {
 			return fault.New(fault.InvalidRequest, "This form has an unknown field. Reload the page and send it again.")
 		}
 		for _, value := range fieldValues {
-			if !plain(strings.NewReplacer("\r", "", "\n", "", "\t", "").Replace(value)) {
+			if !isPlainText(strings.NewReplacer("\r", "", "\n", "", "\t", "").Replace(value)) {
 				return fault.New(fault.InvalidRequest, "%s contains control characters. Remove them.", field.Label)
 			}
 		}
@@ -75,9 +74,9 @@ func (v *Visit) ReadLongForm(form *ui.PostForm, limit int64) error {
 }
 
 // Submit reads a form and calls act for the response. If act rejects the form, Submit adds the
-// errors to the form, calls again for the page with the form, and sets the status 422, or 429 if
-// act has set Retry-After.
-func (v *Visit) Submit(form *ui.PostForm, act func() (Responder, error), again func() (FullPage, error)) (Responder, error) {
+// errors to the form and returns the page from showForm with the status 422, or 429 if act has set
+// Retry-After.
+func (v *Visit) Submit(form *ui.PostForm, act func() (Responder, error), showForm func() (FullPage, error)) (Responder, error) {
 	if err := v.ReadForm(form); err != nil {
 		return nil, err
 	}
@@ -88,7 +87,7 @@ func (v *Visit) Submit(form *ui.PostForm, act func() (Responder, error), again f
 	if err := AddErrors(form, err); err != nil {
 		return nil, err
 	}
-	p, err := again()
+	p, err := showForm()
 	p.Status = http.StatusUnprocessableEntity
 	if v.Header().Get("Retry-After") != "" {
 		p.Status = http.StatusTooManyRequests
@@ -96,7 +95,7 @@ func (v *Visit) Submit(form *ui.PostForm, act func() (Responder, error), again f
 	return p, err
 }
 
-// fill sets a field to the values sent for the field.
+// fill sets the value and the options of a field to the sent values.
 func fill(f *ui.FormField, fieldValues []string) {
 	selected := make(map[string]bool, len(fieldValues))
 	for _, value := range fieldValues {
@@ -106,15 +105,15 @@ func fill(f *ui.FormField, fieldValues []string) {
 	if len(fieldValues) > 0 {
 		f.Value = fieldValues[0]
 	}
-	f.On = len(fieldValues) > 0
+	f.Checked = len(fieldValues) > 0
 	for i := range f.Options {
-		f.Options[i].On = selected[f.Options[i].Value]
+		f.Options[i].Selected = selected[f.Options[i].Value]
 	}
 }
 
 // AddErrors writes the faults in err next to their fields and clears the form's passwords. err may
 // join several faults. If the sender cannot correct one of the joined errors, AddErrors returns err
-// and the whole page fails. A form with a used once-value gets a new one.
+// and the whole page fails. For errAlreadySent, AddErrors replaces the form's once-value.
 func AddErrors(form *ui.PostForm, err error) error {
 	if errors.Is(err, errAlreadySent) {
 		form.Field("once").Value = rand.Text()
@@ -135,11 +134,11 @@ func AddErrors(form *ui.PostForm, err error) error {
 func faultsOf(err error) (faults []*fault.Error, correctable bool) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
-			more, correctable := faultsOf(e)
+			others, correctable := faultsOf(e)
 			if !correctable {
 				return nil, false
 			}
-			faults = append(faults, more...)
+			faults = append(faults, others...)
 		}
 		return faults, len(faults) > 0
 	}
@@ -150,12 +149,12 @@ func faultsOf(err error) (faults []*fault.Error, correctable bool) {
 	return []*fault.Error{f}, true
 }
 
-// plain reports whether a text is UTF-8 without control characters, so that it may be stored.
-func plain(s string) bool {
+// isPlainText reports whether a text is UTF-8 without control characters, so that it may be stored.
+func isPlainText(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
-// onceWindow is the time in which the same form has no second effect.
+// onceWindow is the time in which a repeated form has no second effect.
 const onceWindow = 24 * time.Hour
 
 // Bounds of a once-value, in bytes. The forms use rand.Text.
@@ -164,8 +163,8 @@ const (
 	maxOnce = 64
 )
 
-// errAlreadySent rejects a form with a used once-value and other field values: the browser went
-// back to the form, or the form is open in two tabs.
+// errAlreadySent rejects a form with a used once-value and other field values. The browser went back
+// to the form, or the form is open in two tabs.
 var errAlreadySent = fault.New(fault.InvalidRequest,
 	"This form was already sent with other values, and those were saved. Check them first. To save these values too, send the form again.")
 
@@ -177,9 +176,9 @@ func (v *Visit) Once(form *ui.PostForm, kind string) (ledger.Once, error) {
 	if len(value) < minOnce || len(value) > maxOnce {
 		return ledger.Once{}, fault.New(fault.InvalidRequest, "This form is incomplete. Reload the page and send it again.")
 	}
-	by := v.Account()
+	owner := v.Account()
 	if v.section.Kind == account.OperatorSession {
-		by = "operator"
+		owner = "operator"
 	}
 	fingerprint := fmt.Appendf(nil, "%q", kind)
 	for _, f := range form.Fields {
@@ -188,12 +187,12 @@ func (v *Visit) Once(form *ui.PostForm, kind string) (ledger.Once, error) {
 		}
 		fingerprint = fmt.Appendf(fingerprint, " %q %q", f.Name, f.Value)
 		for _, o := range f.Options {
-			if o.On {
+			if o.Selected {
 				fingerprint = fmt.Appendf(fingerprint, " %q", o.Value)
 			}
 		}
 	}
-	return ledger.Once{Scope: "console " + by, Key: value, Fingerprint: fingerprint, Window: onceWindow}, nil
+	return ledger.Once{Scope: "console " + owner, Key: value, Fingerprint: fingerprint, Window: onceWindow}, nil
 }
 
 // OnceTx runs act unless the same form has run it before. After a repetition it returns the saved

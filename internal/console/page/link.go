@@ -19,8 +19,8 @@ type linkPage struct {
 const invalidLink = "This link is no longer valid: it was used, has expired, or was replaced by a newer one. " +
 	"Ask your operator for a new link."
 
-// linkForm asks for a link. In a browser with the module, the fragment of the page's address fills
-// the form, and the module sends the form.
+// linkForm asks for a link. If the page's address has a fragment, console.js fills in the form and
+// sends it.
 func linkForm() ui.PostForm {
 	return ui.PostForm{Action: Base + "/link", Submit: "Go on", Cancel: Base + "/sign-in", Fields: []ui.FormField{
 		{Name: "link", Label: "Link", Required: true, Fragment: true, Hint: "Paste the whole link."},
@@ -53,16 +53,16 @@ func tokenOf(link string) string {
 	return strings.TrimSpace(link[strings.LastIndexByte(link, '#')+1:])
 }
 
-func (srv *server) linkPage(*Visit) (Responder, error) { return useLinkPage(""), nil }
+func (srv *server) linkPage(*Visit) (Responder, error) { return showLinkForm(""), nil }
 
-// useLinkPage asks for a link. wrong is the error of a rejected link; it may be empty.
-func useLinkPage(wrong string) FullPage {
+// showLinkForm asks for a link. message is the error of a rejected link; it may be empty.
+func showLinkForm(message string) FullPage {
 	form := linkForm()
-	form.Error = wrong
+	form.Error = message
 	return FullPage{Name: "link", Title: "Use a link", Main: linkPage{Title: "Use a link", Form: form}}
 }
 
-// checkLink shows the password form for a valid link and leaves the link valid.
+// checkLink shows the password form for a valid link. The link stays valid.
 func (srv *server) checkLink(v *Visit) (Responder, error) {
 	form := linkForm()
 	return v.Submit(&form, func() (Responder, error) {
@@ -71,10 +71,10 @@ func (srv *server) checkLink(v *Visit) (Responder, error) {
 		if err != nil {
 			return nil, v.explainWrong(err, invalidLink)
 		}
-		next := newPasswordForm()
-		fillPasswordForm(&next, l, token)
-		return passwordPage(l, next), nil
-	}, func() (FullPage, error) { return useLinkPage(form.Error), nil })
+		passwordForm := newPasswordForm()
+		fillPasswordForm(&passwordForm, l, token)
+		return passwordPage(l, passwordForm), nil
+	}, func() (FullPage, error) { return showLinkForm(form.Error), nil })
 }
 
 // useLink sets the password of a link's user and signs the user in.
@@ -97,7 +97,7 @@ func (srv *server) useLink(v *Visit) (Responder, error) {
 		return srv.startSession(v, account.NewSession{Kind: v.section.Kind, User: l.User.ID}, "")
 	}, func() (FullPage, error) {
 		if l.User.ID == "" {
-			return useLinkPage(form.Error), nil
+			return showLinkForm(form.Error), nil
 		}
 		return passwordPage(l, form), nil
 	})

@@ -17,7 +17,7 @@ func TestInvitation(t *testing.T) {
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		address := s.Invite("ada", account.SignIn{Email: "new@example.com"})
 		if !strings.HasPrefix(address, consoletest.PublicURL+operator.LinkPath) {
-			t.Fatalf("the link is %q", address)
+			t.Fatalf("the link is %q, want the prefix %q", address, consoletest.PublicURL+operator.LinkPath)
 		}
 		_, token, _ := strings.Cut(address, "#")
 		b := s.Browser()
@@ -31,7 +31,7 @@ func TestInvitation(t *testing.T) {
 		b.Post("/console/link/password", "email", "new@example.com", "link", token, "password", "short").
 			Want(t, http.StatusUnprocessableEntity, "at least 8 characters", "aria-invalid", `value="`+token+`"`)
 		if len(b.Cookies) != 0 {
-			t.Errorf("the rejected password set cookies: %v", b.Cookies)
+			t.Errorf("after the rejected password, the browser has cookies %v, want none", b.Cookies)
 		}
 		b.Post("/console/link/password", "link", token, "password", "my own horse", "email", "bob@example.com").
 			Want(t, http.StatusSeeOther, "/console")
@@ -47,15 +47,15 @@ func TestInvitation(t *testing.T) {
 func TestReset(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
-		before, b := s.SignedIn("ada@example.com"), s.SignedIn("bob@example.com")
+		oldSession, b := s.SignedIn("ada@example.com"), s.SignedIn("bob@example.com")
 		bob := *b
 		bob.Cookies = map[string]*http.Cookie{"tollgate": b.Cookies["tollgate"]}
 		token := s.Link("ada@example.com")
 		b.Post("/console/link", "link", token).Want(t, http.StatusOK, "replaces your old password", "ada@example.com")
-		before.Get("/console").Want(t, http.StatusOK)
+		oldSession.Get("/console").Want(t, http.StatusOK)
 		b.Post("/console/link/password", "link", token, "password", "a new horse").Want(t, http.StatusSeeOther)
 		b.Get("/console/settings").Want(t, http.StatusOK, "ada@example.com")
-		before.Get("/console").Want(t, http.StatusSeeOther, "sign-in")
+		oldSession.Get("/console").Want(t, http.StatusSeeOther, "sign-in")
 		bob.Get("/console").Want(t, http.StatusSeeOther, "sign-in")
 		s.Browser().SignIn("ada@example.com", consoletest.Password).Want(t, http.StatusUnprocessableEntity)
 	})
@@ -65,8 +65,8 @@ func TestReset(t *testing.T) {
 func TestResetWithASecondFactor(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
-		before := s.SignedIn("ada@example.com")
-		app, _ := before.Factor(t)
+		oldSession := s.SignedIn("ada@example.com")
+		app, _ := oldSession.EnableFactor(t)
 		b, token := s.Browser(), s.Link("ada@example.com")
 		b.Post("/console/link", "link", token).Want(t, http.StatusOK, `autocomplete="one-time-code"`)
 		send := func(code string) consoletest.Answer {
@@ -75,10 +75,10 @@ func TestResetWithASecondFactor(t *testing.T) {
 		for _, code := range []string{"", "123456"} {
 			send(code).Want(t, http.StatusUnprocessableEntity, "The code is wrong", `name="code" value=""`)
 		}
-		before.Get("/console").Want(t, http.StatusOK)
+		oldSession.Get("/console").Want(t, http.StatusOK)
 		send(app.Code(1)).Want(t, http.StatusSeeOther, "/console")
 		b.Get("/console").Want(t, http.StatusOK, "ada@example.com")
-		before.Get("/console").Want(t, http.StatusSeeOther, "sign-in")
+		oldSession.Get("/console").Want(t, http.StatusSeeOther, "sign-in")
 
 		token = s.Link("ada@example.com")
 		for range 3 {
@@ -87,7 +87,7 @@ func TestResetWithASecondFactor(t *testing.T) {
 		got := send("123456")
 		got.Want(t, http.StatusTooManyRequests, "Too many attempts", `value="`+token+`"`)
 		if got.Header().Get("Retry-After") == "" {
-			t.Error("no Retry-After")
+			t.Error("the answer has no Retry-After")
 		}
 	})
 }
@@ -103,7 +103,7 @@ func TestLinksAreThrottled(t *testing.T) {
 		got := b.Post("/console/link", "link", token)
 		got.Want(t, http.StatusTooManyRequests, "Too many attempts. Try again in 15 minutes.")
 		if got.Header().Get("Retry-After") == "" {
-			t.Error("no Retry-After")
+			t.Error("the answer has no Retry-After")
 		}
 	})
 }

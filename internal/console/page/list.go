@@ -23,20 +23,20 @@ type List struct {
 	Pager   ui.Pager
 }
 
-// Page returns the page. If the list is empty, none replaces the table. If filtered is true, a link
-// to the whole list replaces it instead.
-func (l List) Page(filtered bool, none ui.EmptyState) FullPage {
+// Page returns the page. An empty list is replaced by a link to the whole list if filtered is true,
+// and by empty otherwise.
+func (l List) Page(filtered bool, empty ui.EmptyState) FullPage {
 	switch {
 	case len(l.Table.Rows) > 0 || l.Empty != nil || l.Pager.First != "":
 	case filtered:
 		l.Empty = NoneMatch(l.Path, "All "+strings.ToLower(l.Title))
 	default:
-		l.Empty = &none
+		l.Empty = &empty
 	}
 	return FullPage{Name: "list", Title: l.Title, Main: l}
 }
 
-// CreateLink links to the form for a new object.
+// CreateLink returns a link to the form for a new object.
 func CreateLink(path, text string) *ui.Link {
 	return &ui.Link{Href: Base + path, Text: text, Icon: "plus", Button: true, Main: true}
 }
@@ -81,8 +81,8 @@ func (v *Visit) Tabs(path, label, name string, choices []ui.Option) ui.Tabs {
 	tabs := ui.Tabs{Label: label}
 	for _, c := range choices {
 		values := v.Request.URL.Query()
-		for _, other := range []string{"after", "confirm", "done", name} {
-			values.Del(other)
+		for _, param := range []string{"after", "confirm", "done", name} {
+			values.Del(param)
 		}
 		if c.Value != "" {
 			values.Set(name, c.Value)
@@ -108,8 +108,8 @@ func Last[T any](list []T, id func(T) string) string {
 	return id(list[len(list)-1])
 }
 
-// NoneMatch is the content of a list if no row matches the filters. word is the text of the link to
-// the list without filters.
-func NoneMatch(path, word string) *ui.EmptyState {
-	return &ui.EmptyState{Title: "Nothing matches these filters", Link: &ui.Link{Href: Base + path, Text: word, Button: true}}
+// NoneMatch replaces a list if no row matches the filters. linkText is the text of the link to the
+// list without filters.
+func NoneMatch(path, linkText string) *ui.EmptyState {
+	return &ui.EmptyState{Title: "Nothing matches these filters", Link: &ui.Link{Href: Base + path, Text: linkText, Button: true}}
 }

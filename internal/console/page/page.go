@@ -71,14 +71,14 @@ type Options struct {
 	// NoPublicURL reports whether PublicURL is the listen address because no setting names a public
 	// address.
 	NoPublicURL bool
-	// OwnAddress reports whether the pages have another address than PublicURL.
+	// OwnAddress reports whether the pages are not at PublicURL.
 	OwnAddress bool
 	// MediaURL is the base address of result files.
 	MediaURL string
 	// TrustedProxies are the networks whose forwarding headers may name the client's address.
 	TrustedProxies []netip.Prefix
 	// Log gets the causes of 503 answers, and warnings if this node cannot use a change at once. If
-	// nil, they are discarded.
+	// nil, nothing is logged.
 	Log *slog.Logger
 	// Observe is called after every request. If nil, requests are not observed.
 	Observe func(endpoint string, status int, duration time.Duration)
@@ -161,22 +161,22 @@ func New(o Options, sections ...Section) (http.Handler, error) {
 	if err := srv.crossOrigin.AddTrustedOrigin(origin); err != nil {
 		return nil, fmt.Errorf("the public address: %w", err)
 	}
-	media, err := originOf(o.MediaURL)
+	mediaOrigin, err := originOf(o.MediaURL)
 	if err != nil {
 		return nil, err
 	}
-	if media == origin {
-		media = ""
+	if mediaOrigin == origin {
+		mediaOrigin = ""
 	}
-	srv.headers = headers(media, srv.secure)
+	srv.headers = headers(mediaOrigin, srv.secure)
 	if srv.files, err = static.Read(); err != nil {
 		return nil, err
 	}
 	srv.common = ui.New(srv.files.Path, embedded)
-	var all []httpapi.Route
-	add := func(s *section, open bool, handlers []Handler) {
+	var routes []httpapi.Route
+	add := func(s *section, public bool, handlers []Handler) {
 		for _, h := range handlers {
-			all = append(all, httpapi.Route{Pattern: h.pattern(), Handle: srv.handler(s, h, open)})
+			routes = append(routes, httpapi.Route{Pattern: h.pattern(), Handle: srv.handler(s, h, public)})
 		}
 	}
 	add(nil, true, srv.sharedHandlers())
@@ -186,7 +186,7 @@ func New(o Options, sections ...Section) (http.Handler, error) {
 		add(s, true, srv.signInHandlers(spec))
 		add(s, false, spec.Handlers)
 	}
-	return httpapi.New(httpapi.Options{Log: o.Log, Enter: srv.enter, Refuse: srv.showError, Observe: o.Observe}, all), nil
+	return httpapi.New(httpapi.Options{Log: o.Log, Enter: srv.enter, Refuse: srv.showError, Observe: o.Observe}, routes), nil
 }
 
 func (srv *server) sharedHandlers() []Handler {
@@ -241,13 +241,13 @@ func originOf(address string) (string, error) {
 
 // headers returns the headers of every response. Inline scripts and styles are forbidden, so
 // injected markup cannot run or load anything.
-func headers(media string, secure bool) http.Header {
-	from := "'self' blob:"
-	if media != "" {
-		from += " " + media
+func headers(mediaOrigin string, secure bool) http.Header {
+	sources := "'self' blob:"
+	if mediaOrigin != "" {
+		sources += " " + mediaOrigin
 	}
 	h := http.Header{}
-	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src "+from+"; media-src "+from+
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src "+sources+"; media-src "+sources+
 		"; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "+
 		"require-trusted-types-for 'script'; trusted-types fragment")
 	h.Set("X-Content-Type-Options", "nosniff")

@@ -28,8 +28,8 @@ func NewReadLimit() *ReadLimit {
 	return &ReadLimit{total: limit.NewSemaphores[struct{}](maxPageReads), byAccount: limit.NewSemaphores[string](maxAccountPageReads)}
 }
 
-// begin waits until a page may read the database, or answers 503 when ctx ends. The page
-// must call done afterwards. Only the total limit applies to visitors without a session.
+// begin waits until a page may read the database. It returns a 503 fault if ctx ends first. The
+// page must call done afterwards. Only the total limit applies to visitors without a session.
 func (l *ReadLimit) begin(ctx context.Context, hasSession bool, account string) (done func(), err error) {
 	accountDone := func() {}
 	if hasSession {

@@ -18,7 +18,7 @@ func TestReadLimit(t *testing.T) {
 		reads := NewReadLimit()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		ada, err := reads.begin(ctx, true, "ada")
+		doneAda, err := reads.begin(ctx, true, "ada")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,16 +33,16 @@ func TestReadLimit(t *testing.T) {
 		for _, hasSession := range []bool{true, false} {
 			done, err := reads.begin(ctx, hasSession, "bob")
 			if err != nil {
-				t.Fatal("a page of another account:", err)
+				t.Fatal("begin for another account:", err)
 			}
 			done()
 		}
 		<-ctx.Done()
 		synctest.Wait()
-		ada()
+		doneAda()
 		done, err := reads.begin(t.Context(), true, "ada")
 		if err != nil {
-			t.Fatal("the next page:", err)
+			t.Fatal("begin for the next page of the account:", err)
 		}
 		done()
 	})

@@ -28,17 +28,17 @@ type FullPage struct {
 	Notices []ui.Notice
 }
 
-// WithNotice adds a notice about the act before this page. The page's address names the notice, as in
-// `?done=saved`, and words has its text. Names outside words add no notice.
-func (p FullPage) WithNotice(v *Visit, words map[string]string) FullPage {
-	if text, ok := words[v.Query("done")]; ok {
+// WithNotice adds a notice about the action that has redirected to this page. The parameter done of
+// the page's address selects one of texts, as in `?done=saved`. An unknown value adds no notice.
+func (p FullPage) WithNotice(v *Visit, texts map[string]string) FullPage {
+	if text, ok := texts[v.Query("done")]; ok {
 		p.Notices = append(p.Notices, ui.Notice{Tone: ui.OK, Text: text, Focus: true})
 	}
 	return p
 }
 
 func (p FullPage) send(v *Visit) error {
-	whole, err := v.section.pages.Render(p.Name, v.layout(p))
+	body, err := v.section.pages.Render(p.Name, v.layout(p))
 	if err != nil {
 		return err
 	}
@@ -46,30 +46,30 @@ func (p FullPage) send(v *Visit) error {
 	if p.Status != 0 {
 		v.WriteHeader(p.Status)
 	}
-	_, _ = v.Write(whole) // the reader may have disconnected
+	_, _ = v.Write(body) // the reader may have disconnected
 	return nil
 }
 
-// Fragment is an element of a page that console.js fetches again. If it has not changed, the response
-// is a 304.
+// Fragment is an element of a page that console.js fetches again. The response is a 304 if the element
+// has not changed.
 type Fragment struct {
 	Name string // name of the template
 	Main any    // data of the template
 }
 
 func (f Fragment) send(v *Visit) error {
-	whole, err := v.section.pages.RenderFragment(f.Name, f.Main)
+	body, err := v.section.pages.RenderFragment(f.Name, f.Main)
 	if err != nil {
 		return err
 	}
-	tag := entityTag(whole)
+	tag := entityTag(body)
 	v.Header().Set("ETag", tag)
 	if v.Request.Header.Get("If-None-Match") == tag {
 		v.WriteHeader(http.StatusNotModified)
 		return nil
 	}
 	v.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = v.Write(whole)
+	_, _ = v.Write(body)
 	return nil
 }
 
@@ -91,7 +91,8 @@ func (r Redirect) send(v *Visit) error {
 	return nil
 }
 
-// CSV is a table as a file. It is read and sent in batches, so that a long table needs little memory.
+// CSV is a table as a file. The rows are read and sent in batches, so that a long table needs little
+// memory.
 type CSV struct {
 	Name string // name of the file without .csv
 	// Next returns the next batch of rows, and whether more follow.
@@ -104,8 +105,8 @@ const (
 	maxFileRows = 200_000
 )
 
-// ListFile returns a list as a file. read returns the rows after an id, at most limit, and the id for the
-// next batch, or an empty string after the last row.
+// ListFile returns a list as a file. read returns at most limit rows after the id after, and the id to
+// continue with, or an empty string after the last row.
 func (v *Visit) ListFile(name string, read func(tx *store.Tx, after string, limit int) (t ui.DataTable, next string, err error)) CSV {
 	after, rows := v.Query("after"), 0
 	return CSV{Name: name, Next: func() (t ui.DataTable, more bool, err error) {
@@ -162,9 +163,9 @@ type NoResponse struct{}
 
 func (NoResponse) send(*Visit) error { return nil }
 
-// entityTag returns the ETag of a content.
-func entityTag(content []byte) string {
-	sum := sha256.Sum256(content)
+// entityTag returns the ETag of a response body.
+func entityTag(body []byte) string {
+	sum := sha256.Sum256(body)
 	return `"` + hex.EncodeToString(sum[:12]) + `"`
 }
 
@@ -205,15 +206,15 @@ func (srv *server) showError(x *httpapi.Exchange, f *fault.Error) {
 			content.RetryHref = x.Request.URL.RequestURI()
 		}
 	}
-	frame := ui.Layout{Title: content.Title, Theme: themeOf(x.Request), NoKeys: noKeys(x.Request), Home: Base, Main: content}
+	frame := ui.Layout{Title: content.Title, Theme: themeOf(x.Request), NoShortcuts: noShortcuts(x.Request), Home: Base, Main: content}
 	contentType := "text/html; charset=utf-8"
-	whole, err := srv.common.Render("error", frame)
+	body, err := srv.common.Render("error", frame)
 	if err != nil {
 		srv.Log.Error("the error page cannot be rendered", "request", x.ID, "cause", err)
 		contentType = "text/plain; charset=utf-8"
-		whole = []byte(content.Text)
+		body = []byte(content.Text)
 	}
 	x.Header().Set("Content-Type", contentType)
 	x.WriteHeader(f.Status())
-	_, _ = x.Write(whole) // the reader may have disconnected
+	_, _ = x.Write(body) // the reader may have disconnected
 }

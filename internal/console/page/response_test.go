@@ -23,10 +23,10 @@ func TestHeadReadsOneBatch(t *testing.T) {
 		}}.send(v)
 		if err != nil || batches != want || w.Header().Get("Content-Type") != "text/csv; charset=utf-8" ||
 			w.Header().Get("Content-Disposition") != `attachment; filename="requests.csv"` {
-			t.Errorf("%s: %d batches, %v, %v", method, batches, w.Header(), err)
+			t.Errorf("%s: read %d batches, want %d; headers %v, error %v", method, batches, want, w.Header(), err)
 		}
 		if empty := w.Body.Len() == 0; empty != (method == http.MethodHead) {
-			t.Errorf("%s: %q", method, w.Body)
+			t.Errorf("%s: the body is %q, want an empty body only for HEAD", method, w.Body)
 		}
 	}
 }

@@ -23,16 +23,16 @@ func (srv *server) enter(x *httpapi.Exchange) error {
 }
 
 // handler returns the handler of a path in section s. If s is nil, the path belongs to all
-// sections. If open is true, the path needs no session.
-func (srv *server) handler(s *section, h Handler, open bool) func(*httpapi.Exchange) error {
+// sections. If public is true, the path needs no session.
+func (srv *server) handler(s *section, h Handler, public bool) func(*httpapi.Exchange) error {
 	return func(x *httpapi.Exchange) error {
 		ctx, done := x.DetachedContext(visitTimeout)
 		defer done()
 		v := &Visit{Exchange: x, server: srv, section: s, path: h.path, ctx: ctx}
-		if !plain(x.PathID()) {
+		if !isPlainText(x.PathID()) {
 			return noPage()
 		}
-		out, err := srv.authorize(v, open)
+		out, err := srv.authorize(v, public)
 		if out == nil && err == nil {
 			out, err = h.handle(v)
 		}
@@ -47,11 +47,11 @@ func noPage() error { return fault.New(fault.NotFound, "There is no such page. C
 
 // authorize finds the session of a visit. If the visitor must not see the page, authorize returns
 // the response in place of the page.
-func (srv *server) authorize(v *Visit, open bool) (Responder, error) {
+func (srv *server) authorize(v *Visit, public bool) (Responder, error) {
 	if v.section == nil {
 		return nil, nil
 	}
-	if err := v.recognize(v.section.Kind); err != nil || v.Session.ID != "" {
+	if err := v.loadSession(v.section.Kind); err != nil || v.Session.ID != "" {
 		return nil, err
 	}
 	if v.section.Kind == account.OperatorSession && !srv.AdminToken.IsSet() {
@@ -66,14 +66,14 @@ func (srv *server) authorize(v *Visit, open bool) (Responder, error) {
 			return nil, noPage()
 		}
 	}
-	if open {
+	if public {
 		return nil, nil
 	}
 	return Redirect(Base + v.section.Path + "/sign-in?next=" + url.QueryEscape(v.returnAddress())), nil
 }
 
-// returnAddress returns the address to show after a sign-in: the requested page, or an empty string
-// if the request is not a GET.
+// returnAddress returns the requested page, to show after a sign-in. It returns an empty string if the
+// request is not a GET.
 func (v *Visit) returnAddress() string {
 	if v.Request.Method != http.MethodGet {
 		return ""
@@ -81,9 +81,9 @@ func (v *Visit) returnAddress() string {
 	return v.Request.URL.RequestURI()
 }
 
-// recognize finds the session of the visit's cookie, and records the use of the session. It is a
-// no-op if there is no valid session.
-func (v *Visit) recognize(kind account.SessionKind) error {
+// loadSession sets v.Session to the session of the visit's cookie, and records the use of the
+// session. It is a no-op if there is no valid session.
+func (v *Visit) loadSession(kind account.SessionKind) error {
 	value := v.server.cookieOf(v.Request, kind)
 	if value == "" {
 		return nil

@@ -29,7 +29,7 @@ const wrongSignIn = "Wrong email or password."
 
 func (p signInPage) page() FullPage { return FullPage{Name: "signin", Title: p.Title, Main: p} }
 
-// explainWrong replaces the error of a wrong password, code or link by one with the given message. It
+// explainWrong replaces the error of a wrong password, code or link by an error with message. It
 // returns other errors unchanged, and sets Retry-After if there were too many attempts.
 func (v *Visit) explainWrong(err error, message string) error {
 	if errors.Is(err, account.ErrWrongSignIn) || errors.Is(err, account.ErrNoLink) {
@@ -88,11 +88,11 @@ func (srv *server) continueSignIn(v *Visit, u account.User, next string) (Respon
 }
 
 // startSession gives a browser a new session with a new value, so a cookie planted before the sign-in is
-// worthless. It ends the sessions in before and the visit's session.
-func (srv *server) startSession(v *Visit, n account.NewSession, next string, before ...account.ConsoleSession) (Responder, error) {
+// worthless. It ends oldSessions and the visit's session.
+func (srv *server) startSession(v *Visit, n account.NewSession, next string, oldSessions ...account.ConsoleSession) (Responder, error) {
 	if err := v.newSession(n, func(tx *store.Tx) error {
-		for _, s := range append(before, v.Session) {
-			if err := endTx(tx, s); err != nil {
+		for _, s := range append(oldSessions, v.Session) {
+			if err := endSessionTx(tx, s); err != nil {
 				return err
 			}
 		}
@@ -137,8 +137,8 @@ func (v *Visit) newSession(n account.NewSession, act func(tx *store.Tx) error) e
 	return nil
 }
 
-// endTx ends a session. It returns nil if there is no session, or if the session has ended already.
-func endTx(tx *store.Tx, s account.ConsoleSession) error {
+// endSessionTx ends a session. It returns nil if there is no session, or if the session has ended already.
+func endSessionTx(tx *store.Tx, s account.ConsoleSession) error {
 	if s.ID == "" {
 		return nil
 	}
@@ -151,7 +151,7 @@ func endTx(tx *store.Tx, s account.ConsoleSession) error {
 }
 
 func (srv *server) signOut(v *Visit) (Responder, error) {
-	return v.signOutAfter(func(tx *store.Tx) error { return endTx(tx, v.Session) })
+	return v.signOutAfter(func(tx *store.Tx) error { return endSessionTx(tx, v.Session) })
 }
 
 // EndSessions ends all sessions of the visitor.
@@ -171,10 +171,10 @@ func (v *Visit) signOutAfter(end func(tx *store.Tx) error) (Responder, error) {
 }
 
 // EndSession returns the handler that ends the visitor's session named in the path. The handler
-// redirects to the list of sessions at list.
-func EndSession(list string) func(*Visit) (Responder, error) {
+// redirects to the list of sessions at listPath.
+func EndSession(listPath string) func(*Visit) (Responder, error) {
 	return func(v *Visit) (Responder, error) {
-		return v.Done(list, "ended", func(tx *store.Tx) error { return account.EndSessionTx(tx, v.Session.User.ID, v.PathID()) })
+		return v.Done(listPath, "ended", func(tx *store.Tx) error { return account.EndSessionTx(tx, v.Session.User.ID, v.PathID()) })
 	}
 }
 
@@ -255,12 +255,12 @@ func (v *Visit) codeForm(next string) ui.PostForm {
 // askForCode gives the browser a short session that proves the right password of a user, and redirects
 // to the code page.
 func (srv *server) askForCode(v *Visit, u account.User, next string) (Responder, error) {
-	before, err := v.pendingSession()
+	old, err := v.pendingSession()
 	if err != nil {
 		return nil, err
 	}
 	if err := v.newSession(account.NewSession{Kind: v.section.Kind.Halfway(), User: u.ID},
-		func(tx *store.Tx) error { return endTx(tx, before) }); err != nil {
+		func(tx *store.Tx) error { return endSessionTx(tx, old) }); err != nil {
 		return nil, err
 	}
 	return v.toSignIn("/sign-in/code", next), nil

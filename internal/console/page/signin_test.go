@@ -12,6 +12,8 @@ import (
 	"tollgate/internal/store"
 )
 
+// TestSignIn checks the sign-in with a password, the cookie, the end of old sessions, and the address
+// after the sign-in.
 func TestSignIn(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -31,7 +33,7 @@ func TestSignIn(t *testing.T) {
 			Want(t, http.StatusSeeOther, "/console/keys?after=x")
 		first := b.Cookies["tollgate"]
 		if first.Value == planted.Value || !first.HttpOnly || first.SameSite != http.SameSiteLaxMode || first.Secure || first.Path != "/" {
-			t.Errorf("the cookie is %+v", first)
+			t.Errorf("the cookie is %+v, want a new value, HttpOnly, SameSite=Lax and the path /", first)
 		}
 		b.Get("/console").Want(t, http.StatusOK, "ada@example.com", "$10.00")
 		b.SignIn("ada@example.com", consoletest.Password).Want(t, http.StatusSeeOther)
@@ -56,9 +58,9 @@ func TestSignIn(t *testing.T) {
 	})
 }
 
-// TestOperatorsFindTheirSignIn checks that the users' sign-in page links to the operators' sign-in
+// TestLinkToOperatorsSignIn checks that the users' sign-in page links to the operators' sign-in
 // if operators can sign in there.
-func TestOperatorsFindTheirSignIn(t *testing.T) {
+func TestLinkToOperatorsSignIn(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		const link = `href="/console/operator/sign-in"`
@@ -92,13 +94,14 @@ func TestSignInIsThrottled(t *testing.T) {
 			got := b.SignIn("ada@example.com", consoletest.Password)
 			got.Want(t, http.StatusTooManyRequests, "Too many attempts. Try again in 15 minutes.")
 			if got.Header().Get("Retry-After") == "" {
-				t.Error("no Retry-After")
+				t.Error("the answer has no Retry-After")
 			}
 		}
 		other.SignIn("bob@example.com", consoletest.Password).Want(t, http.StatusSeeOther)
 	})
 }
 
+// TestOperatorsSignIn checks the sign-in with the token and as a user who is an operator.
 func TestOperatorsSignIn(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -129,9 +132,9 @@ func TestOperatorsSignIn(t *testing.T) {
 	})
 }
 
-// TestSessionsOpenTheirSideAlone checks that the cookie value of one section is not a session under
+// TestSessionsOpenOnlyTheirSection checks that the cookie value of one section is not a session under
 // the name of the other section's cookie, also for a user with the operator's role.
-func TestSessionsOpenTheirSideAlone(t *testing.T) {
+func TestSessionsOpenOnlyTheirSection(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		s.User("ada", account.SignIn{Email: "op@example.com", Operator: true})
@@ -150,7 +153,7 @@ func TestSessionsOpenTheirSideAlone(t *testing.T) {
 			b := s.Browser()
 			b.Cookies[c.to] = &http.Cookie{Name: c.to, Value: c.browser.Cookies[c.from].Value}
 			if got := b.Get(c.path); got.Code != http.StatusSeeOther || !strings.HasPrefix(got.Header().Get("Location"), c.path+"/sign-in") {
-				t.Errorf("%s opens %s: %d %s", name, c.path, got.Code, got.Header().Get("Location"))
+				t.Errorf("%s at %s: status %d to %q, want a redirect to the sign-in", name, c.path, got.Code, got.Header().Get("Location"))
 			}
 		}
 	})
@@ -168,7 +171,7 @@ func TestCookiesOfHTTPS(t *testing.T) {
 		got := b.SignIn("ada@example.com", consoletest.Password)
 		got.Want(t, http.StatusSeeOther)
 		if c := b.Cookies["__Host-tollgate"]; c == nil || !c.Secure || got.Header().Get("Strict-Transport-Security") == "" {
-			t.Errorf("cookies %v, headers %v", b.Cookies, got.Header())
+			t.Errorf("cookies %v, headers %v, want a Secure __Host-tollgate and HSTS", b.Cookies, got.Header())
 		}
 		b.Get("/console").Want(t, http.StatusOK)
 		b.Cookies = map[string]*http.Cookie{"tollgate": b.Cookies["__Host-tollgate"]}
@@ -177,6 +180,7 @@ func TestCookiesOfHTTPS(t *testing.T) {
 	})
 }
 
+// TestSignInWithoutUsers checks that the sign-in page without users names the command to create one.
 func TestSignInWithoutUsers(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -187,7 +191,8 @@ func TestSignInWithoutUsers(t *testing.T) {
 	})
 }
 
-func TestChoicesAreWrittenIntoThePage(t *testing.T) {
+// TestThemeAndShortcuts checks that a reader's choices are kept in cookies and written into the pages.
+func TestThemeAndShortcuts(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b := s.Browser()
@@ -213,12 +218,12 @@ func TestKnownBrowsersSignIn(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		known, other := s.Browser(), s.Browser()
-		in := func(b *consoletest.Browser, email, password string, status int) {
+		signIn := func(b *consoletest.Browser, email, password string, status int) {
 			t.Helper()
 			b.SignIn(email, password).Want(t, status)
 		}
-		in(known, "ada@example.com", consoletest.Password, http.StatusSeeOther)
-		in(known, "bob@example.com", consoletest.Password, http.StatusSeeOther) // another user of the same browser
+		signIn(known, "ada@example.com", consoletest.Password, http.StatusSeeOther)
+		signIn(known, "bob@example.com", consoletest.Password, http.StatusSeeOther) // another user of the same browser
 		known.Post("/console/sign-out").Want(t, http.StatusSeeOther)
 		marks := 0
 		for name, c := range known.Cookies {
@@ -226,7 +231,7 @@ func TestKnownBrowsersSignIn(t *testing.T) {
 				marks++
 				if !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.MaxAge != int(account.MarkLifetime.Seconds()) ||
 					strings.Contains(name+c.Value, "example") {
-					t.Errorf("the mark is %+v", c)
+					t.Errorf("the mark is %+v, want HttpOnly, SameSite=Lax, the path / and no email", c)
 				}
 			}
 		}
@@ -234,43 +239,44 @@ func TestKnownBrowsersSignIn(t *testing.T) {
 			t.Fatalf("the browser has %d marks, want 2", marks)
 		}
 		for range 10 {
-			in(other, "ada@example.com", "wrong horse", http.StatusUnprocessableEntity)
+			signIn(other, "ada@example.com", "wrong horse", http.StatusUnprocessableEntity)
 		}
 		if len(other.Cookies) != 0 {
-			t.Errorf("a browser without a sign-in has the cookies %v", other.Cookies)
+			t.Errorf("a browser without a sign-in has the cookies %v, want none", other.Cookies)
 		}
-		in(other, "ada@example.com", consoletest.Password, http.StatusTooManyRequests)
-		in(known, "ada@example.com", consoletest.Password, http.StatusSeeOther)
-		in(known, "bob@example.com", consoletest.Password, http.StatusSeeOther)
+		signIn(other, "ada@example.com", consoletest.Password, http.StatusTooManyRequests)
+		signIn(known, "ada@example.com", consoletest.Password, http.StatusSeeOther)
+		signIn(known, "bob@example.com", consoletest.Password, http.StatusSeeOther)
 	})
 }
 
-// TestSignInHidesWhatCannotWork checks that a form is shown only if somebody can sign in with it.
-func TestSignInHidesWhatCannotWork(t *testing.T) {
+// TestSignInShowsUsableForms checks that a form is shown only if somebody can sign in with it.
+func TestSignInShowsUsableForms(t *testing.T) {
 	t.Parallel()
-	const password, token, or = `name="password"`, `name="admin_token"`, "<h2>Or</h2>"
+	const password, token, separator = `name="password"`, `name="admin_token"`, "<h2>Or</h2>"
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b := s.Browser()
 		withoutToken := s.Console(func(o *console.Options) { o.AdminToken = nil })
 		withToken := b.Handler
-		shows := func(got consoletest.Answer, status int, want, not []string) {
+		check := func(got consoletest.Answer, status int, want, unwanted []string) {
 			t.Helper()
 			got.Want(t, status, want...)
-			got.Without(t, not...)
+			got.Without(t, unwanted...)
 		}
 		const page = "/console/operator/sign-in"
-		shows(b.Get(page), http.StatusOK, []string{token}, []string{password, or}) // no user is an operator
-		shows(b.Post(page, "admin_token", "wrong"), http.StatusUnprocessableEntity, []string{token, "Wrong token."}, []string{password, or})
+		check(b.Get(page), http.StatusOK, []string{token}, []string{password, separator}) // no user is an operator
+		check(b.Post(page, "admin_token", "wrong"), http.StatusUnprocessableEntity, []string{token, "Wrong token."},
+			[]string{password, separator})
 		b.Handler = withoutToken
 		b.Get(page).Want(t, http.StatusNotFound)
 		s.User("ada", account.SignIn{Email: "op@example.com", Operator: true})
-		shows(b.Get(page), http.StatusOK, []string{password}, []string{token, or})
+		check(b.Get(page), http.StatusOK, []string{password}, []string{token, separator})
 		b.Handler = withToken
-		b.Get(page).Want(t, http.StatusOK, password, token, or)
-		shows(b.Get("/console/sign-in"), http.StatusOK, []string{password}, []string{"Nobody can sign in yet"})
+		b.Get(page).Want(t, http.StatusOK, password, token, separator)
+		check(b.Get("/console/sign-in"), http.StatusOK, []string{password}, []string{"Nobody can sign in yet"})
 		s.Exec(`UPDATE account_user SET disabled = 1`)
-		shows(b.Get(page), http.StatusOK, []string{token}, []string{password, or})
-		shows(b.Get("/console/sign-in"), http.StatusOK, []string{"Nobody can sign in yet"}, []string{password, "No password yet"})
+		check(b.Get(page), http.StatusOK, []string{token}, []string{password, separator})
+		check(b.Get("/console/sign-in"), http.StatusOK, []string{"Nobody can sign in yet"}, []string{password, "No password yet"})
 	})
 }
 
@@ -279,22 +285,22 @@ func TestSignInHidesWhatCannotWork(t *testing.T) {
 func TestSignInWithCode(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
-		app, recovery := s.SignedIn("ada@example.com").Factor(t)
+		app, recovery := s.SignedIn("ada@example.com").EnableFactor(t)
 		b := s.Browser()
-		password := func(next string) {
+		sendPassword := func(next string) {
 			t.Helper()
 			b.Post("/console/sign-in", "email", "ada@example.com", "password", consoletest.Password, "next", next).
 				Want(t, http.StatusSeeOther, "/console/sign-in/code")
 		}
 		b.Get("/console/sign-in/code").Want(t, http.StatusSeeOther, "/console/sign-in")
 		b.Post("/console/sign-in/code", "code", app.Code(1)).Want(t, http.StatusSeeOther, "/console/sign-in")
-		password("/console/keys")
+		sendPassword("/console/keys")
 		if b.Cookies["tollgate"] != nil {
 			t.Fatal("the password alone opened a session")
 		}
 		pending := b.Cookies["tollgate-code"]
 		if pending == nil || !pending.HttpOnly || pending.MaxAge != 600 {
-			t.Fatalf("the cookie is %+v", pending)
+			t.Fatalf("the cookie is %+v, want HttpOnly and 600 seconds", pending)
 		}
 		b.Get("/console/sign-in/code?next=%2Fconsole%2Fkeys").Want(t, http.StatusOK, `autocomplete="one-time-code"`, `value="/console/keys"`)
 		b.Get("/console").Want(t, http.StatusSeeOther)
@@ -315,26 +321,26 @@ func TestSignInWithCode(t *testing.T) {
 		b.Cookies = map[string]*http.Cookie{pending.Name: pending}
 		b.Post("/console/sign-in/code", "code", recovery[0]).Want(t, http.StatusSeeOther, "/console/sign-in")
 
-		password("https://elsewhere.example/console")
+		sendPassword("https://elsewhere.example/console")
 		b.Post("/console/sign-in/code", "code", app.Code(1)).Want(t, http.StatusUnprocessableEntity)
 		b.Post("/console/sign-in/code", "code", recovery[0], "next", "https://elsewhere.example/console").Want(t, http.StatusSeeOther, "/console")
 
 		// Guesses count against the user, not the browser.
 		for range 3 {
-			password("")
+			sendPassword("")
 			b.Post("/console/sign-in/code", "code", "guess").Want(t, http.StatusUnprocessableEntity)
 		}
 		b.Post("/console/sign-in/code", "code", recovery[1]).Want(t, http.StatusTooManyRequests, "Try again in 15 minutes.")
 	})
 }
 
-// TestOperatorsCode checks that operators are asked for a code too, and that another operator can
-// turn the second factor off after it is lost.
-func TestOperatorsCode(t *testing.T) {
+// TestOperatorSignInWithCode checks that operators are asked for a code too, and that another operator
+// can turn the second factor off after it is lost.
+func TestOperatorSignInWithCode(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		op := s.User("ada", account.SignIn{Email: "op@example.com", Operator: true})
-		_, recovery := s.SignedIn(op.Email).Factor(t)
+		_, recovery := s.SignedIn(op.Email).EnableFactor(t)
 		b := s.Browser()
 		b.Post("/console/operator/sign-in", "email", op.Email, "password", consoletest.Password, "next", "/console/operator/log").
 			Want(t, http.StatusSeeOther, "/console/operator/sign-in/code?next=%2Fconsole%2Foperator%2Flog")

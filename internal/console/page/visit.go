@@ -44,8 +44,8 @@ func (v *Visit) Address() netip.Addr {
 
 // PublicURL returns the base address for clients. If no public URL is set, it returns the address of
 // the request, because the visitor may not be able to reach the listen address. Browsers send
-// Sec-Fetch-Site only to trustworthy addresses: to https, also if a proxy ends TLS, and to the
-// loopback host.
+// Sec-Fetch-Site only over https and to the loopback host, so the header shows https even behind a
+// proxy.
 func (v *Visit) PublicURL() string {
 	host := v.Request.Host
 	if !v.server.NoPublicURL || !hostPort.MatchString(host) {
@@ -87,8 +87,8 @@ func Read[T any](v *Visit, read func(tx *store.Tx) (T, error)) (out T, err error
 	return out, err
 }
 
-// TryView runs read for the content of a page called name. If read fails, TryView returns a notice to
-// show instead of the content; the rest of the page is not affected. Otherwise it returns nil.
+// TryView runs read for one part of a page. If read fails, TryView returns a notice to show instead of
+// the part called name; the rest of the page is not affected. Otherwise it returns nil.
 func (v *Visit) TryView(name string, read func(tx *store.Tx) error) *ui.Notice {
 	err := v.View(read)
 	if err == nil {
@@ -121,14 +121,14 @@ func (v *Visit) Done(path, done string, act func(tx *store.Tx) error) (Responder
 // missing, has control characters or is longer than 256 bytes.
 func (v *Visit) Query(name string) string {
 	value := v.Request.URL.Query().Get(name)
-	if !plain(value) || len(value) > 256 {
+	if !isPlainText(value) || len(value) > 256 {
 		return ""
 	}
 	return value
 }
 
-// IsHead reports whether the request is a HEAD request. Its answer has no body, so a page need not
-// read the content of the body.
+// IsHead reports whether the request is a HEAD request. The answer has no body, so a page need not
+// read the content.
 func (v *Visit) IsHead() bool { return v.Request.Method == http.MethodHead }
 
 // Prefill returns a form value from the page's address if the visitor followed a link of this
@@ -151,17 +151,17 @@ func (v *Visit) Confirm(c ui.Confirm) ui.Confirm {
 // layout returns the layout of a page, with title, menu and notices.
 func (v *Visit) layout(p FullPage) ui.Layout {
 	home := Base + v.section.Path
-	f := ui.Layout{Title: p.Title, Theme: themeOf(v.Request), NoKeys: noKeys(v.Request), Main: p.Main, Home: home,
-		Leave: home + "/sign-out", Notices: p.Notices}
+	f := ui.Layout{Title: p.Title, Theme: themeOf(v.Request), NoShortcuts: noShortcuts(v.Request), Main: p.Main, Home: home,
+		SignOut: home + "/sign-out", Notices: p.Notices}
 	if v.Session.ID == "" {
 		return f
 	}
 	if v.section.Find != "" {
 		f.Find = Base + v.section.Find
 	}
-	f.Who = v.Session.User.Email
+	f.User = v.Session.User.Email
 	if v.Session.User.ID == "" {
-		f.Who = "operator"
+		f.User = "operator"
 	}
 	for _, e := range v.section.Menu {
 		path := strings.TrimPrefix(e.Href, Base)

@@ -11,24 +11,24 @@ import (
 // billLine is a line of a bill.
 type billLine struct {
 	item     string
-	quantity string // how much of it
+	quantity string // such as 1,200 tokens; may be empty
 	price    string // empty if unknown
 	amount   money.Amount
 }
 
 // Bill returns the lines of a request's charge, with the prices of m, the model in the catalog
 // revision of the request. If m is nil, the lines have no prices. The log has no counts of tools,
-// cache writes or higher price tiers, so their sum is one line. If the lines cannot explain the
-// charge, they have no prices either.
+// cache writes or higher price tiers, so the sum of these charges is one line. If the lines cannot
+// explain the charge, they have no prices either.
 func Bill(r requestlog.Receipt, m *catalog.Model) ui.DataTable {
 	t := ui.DataTable{Caption: "Receipt", Columns: []ui.Column{{Title: "What"}, {Title: "How much", Right: true},
 		{Title: "Price"}, {Title: "Amount", Right: true, Exact: true}}}
 	for _, l := range billLines(r, m) {
-		shownAmount := any(ui.Text{Text: "–", Muted: true})
+		amount := any(ui.Text{Text: "–", Muted: true})
 		if l.price != "" || l.quantity == "" {
-			shownAmount = ui.Money{Amount: l.amount}
+			amount = ui.Money{Amount: l.amount}
 		}
-		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{l.item, ui.OrDash(l.quantity), ui.OrDash(l.price), shownAmount}})
+		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{l.item, ui.OrDash(l.quantity), ui.OrDash(l.price), amount}})
 	}
 	t.Foot = []any{"Charged", "", "", ui.Money{Amount: r.Cost}}
 	return t

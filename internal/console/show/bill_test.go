@@ -68,7 +68,7 @@ func TestBillAddsUp(t *testing.T) {
 			"720p,1 clip,$0.40 per clip,0.4\n"},
 		"seconds without a price": {"gone", requestlog.Receipt{Quantity: measure.Quantity{Unit: "sound_ms", N: 1500}, Cost: 7},
 			"Seconds of sound,2 seconds of sound,–,–\n"},
-		"many": {"gone", requestlog.Receipt{Quantity: measure.Quantity{Unit: "tile", N: 1200}, Cost: 7},
+		"tiles without a price": {"gone", requestlog.Receipt{Quantity: measure.Quantity{Unit: "tile", N: 1200}, Cost: 7},
 			"Tiles,\"1,200 tiles\",–,–\n"},
 		"unknown model": {"gone", requestlog.Receipt{Tokens: ledger.Tokens{Prompt: 3}, Cost: 7}, "Prompt,3 tokens,–,–\n"},
 		"no tokens":     {"chat", requestlog.Receipt{}, ""},
@@ -76,7 +76,7 @@ func TestBillAddsUp(t *testing.T) {
 		var got bytes.Buffer
 		bill := show.Bill(test.r, models[test.model])
 		if err := bill.CSV(&got, false); err != nil || got.String() != test.want {
-			t.Errorf("%s: %v\n%s\nwant\n%s", name, err, got.String(), test.want)
+			t.Errorf("%s: error %v, bill\n%s\nwant\n%s", name, err, got.String(), test.want)
 		}
 	}
 }

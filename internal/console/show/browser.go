@@ -10,9 +10,9 @@ import (
 func browserName(agent string) string {
 	// A browser's user agent also names the browsers it imitates, so the order of the pairs
 	// matters.
-	name := firstIn(agent, [][2]string{{"Edg", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"HeadlessChrome/", "Chromium"},
+	name := firstMatch(agent, [][2]string{{"Edg", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"HeadlessChrome/", "Chromium"},
 		{"Chrome/", "Chrome"}, {"CriOS/", "Chrome"}, {"FxiOS/", "Firefox"}, {"Safari/", "Safari"}})
-	system := firstIn(agent, [][2]string{{"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Android", "Android"}, {"Windows", "Windows"},
+	system := firstMatch(agent, [][2]string{{"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Android", "Android"}, {"Windows", "Windows"},
 		{"Mac OS X", "macOS"}, {"CrOS", "ChromeOS"}, {"Linux", "Linux"}})
 	if name == "" {
 		name = programName(agent)
@@ -23,8 +23,8 @@ func browserName(agent string) string {
 	return name + " on " + system
 }
 
-// longestName is the maximum length of a program's name, in characters.
-const longestName = 30
+// maxProgramName is the maximum length of a program's name, in characters.
+const maxProgramName = 30
 
 // programName returns the first word of a program's user agent.
 func programName(agent string) string {
@@ -36,18 +36,18 @@ func programName(agent string) string {
 		return "unnamed"
 	case name == "" || name == "Mozilla": // most user agents start with Mozilla
 		return "another program"
-	case utf8.RuneCountInString(name) > longestName:
-		return string([]rune(name)[:longestName-1]) + "…"
+	case utf8.RuneCountInString(name) > maxProgramName:
+		return string([]rune(name)[:maxProgramName-1]) + "…"
 	}
 	return name
 }
 
-// firstIn returns the second string of the first pair whose first string is in text. It returns an empty
-// string if there is no such pair.
-func firstIn(text string, pairs [][2]string) string {
-	for _, s := range pairs {
-		if strings.Contains(text, s[0]) {
-			return s[1]
+// firstMatch returns the second string of the first pair whose first string is in text. It returns
+// an empty string if there is no such pair.
+func firstMatch(text string, pairs [][2]string) string {
+	for _, pair := range pairs {
+		if strings.Contains(text, pair[0]) {
+			return pair[1]
 		}
 	}
 	return ""

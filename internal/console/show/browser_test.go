@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestBrowsersAreNamedInWords(t *testing.T) {
+func TestBrowserName(t *testing.T) {
 	t.Parallel()
 	for agent, want := range map[string]string{
 		"": "unnamed",
@@ -25,7 +25,7 @@ func TestBrowsersAreNamedInWords(t *testing.T) {
 		strings.Repeat("ä", 99): strings.Repeat("ä", 29) + "…",
 	} {
 		if got := browserName(agent); got != want {
-			t.Errorf("%q is called %q, want %q", agent, got, want)
+			t.Errorf("browserName(%q) = %q, want %q", agent, got, want)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"tollgate/internal/webhook"
 )
 
+// TestDeliveries checks the state and the last answer in the table of deliveries.
 func TestDeliveries(t *testing.T) {
 	t.Parallel()
 	list := func(attempts ...webhook.DeliveryAttempt) []webhook.DeliveryAttempt { return attempts }
@@ -33,7 +34,7 @@ func TestDeliveries(t *testing.T) {
 		table := Deliveries([]webhook.Delivery{c.d})
 		cells := table.Rows[0].Cells
 		if len(cells) != len(table.Columns) || !reflect.DeepEqual(cells[2:4], []any{c.state, c.last}) {
-			t.Errorf("%+v is shown as %v", c.d, cells)
+			t.Errorf("%+v has the cells %v, want the state %v and the answer %v", c.d, cells, c.state, c.last)
 		}
 	}
 }

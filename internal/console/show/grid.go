@@ -32,12 +32,12 @@ type grid struct {
 
 // gridDay is the usage of a UTC day.
 type gridDay struct {
-	at time.Time
+	date time.Time
 	spending.Sums
 }
 
-// gridGroup is the usage of a group. charged has the charges by day. It is nil if they were not
-// read.
+// gridGroup is the usage of a group. charged has the charges by day, or is nil if usage was not read
+// by day and group.
 type gridGroup struct {
 	name string
 	spending.Sums
@@ -49,7 +49,7 @@ type gridGroup struct {
 func gridTx(tx *store.Tx, q spending.Query, by spending.By) (grid, error) {
 	g := grid{days: make([]gridDay, q.Until-q.Since)}
 	for i := range g.days {
-		g.days[i].at = time.Unix((q.Since+int64(i))*24*60*60, 0).UTC()
+		g.days[i].date = time.Unix((q.Since+int64(i))*24*60*60, 0).UTC()
 	}
 	q.Limit = maxUsageRows
 	read := func(by ...spending.By) ([]spending.UsageRow, error) {
@@ -79,16 +79,16 @@ func gridTx(tx *store.Tx, q spending.Query, by spending.By) (grid, error) {
 
 // add puts rows of days and groups into an empty grid.
 func (g *grid) add(rows []spending.UsageRow, by spending.By) {
-	days, parts := map[string]int{}, map[string]int{}
+	days, indexes := map[string]int{}, map[string]int{}
 	for i, d := range g.days {
-		days[ui.Day(d.at)] = i
+		days[ui.Day(d.date)] = i
 	}
 	for i := range rows {
 		day, name := days[rows[i].Day], rows[i].Value(by)
-		n, known := parts[name]
+		n, known := indexes[name]
 		if !known {
 			n = len(g.groups)
-			parts[name] = n
+			indexes[name] = n
 			g.groups = append(g.groups, gridGroup{name: name, charged: make([]int64, len(g.days))})
 		}
 		p := &g.groups[n]
@@ -124,7 +124,7 @@ func (g *grid) namesTx(tx *store.Tx, by spending.By) (map[string]string, error) 
 
 func (g *grid) buckets() (names, axis []string) {
 	for _, d := range g.days {
-		names, axis = append(names, ui.Day(d.at)), append(axis, ui.AxisDay(d.at))
+		names, axis = append(names, ui.Day(d.date)), append(axis, ui.AxisDay(d.date))
 	}
 	return names, axis
 }
@@ -165,16 +165,17 @@ func (g *grid) counts() ui.Chart {
 	days, axis := g.buckets()
 	c := ui.Chart{ID: "requests", Title: "Requests a day (UTC)", Unit: ui.InCount, Buckets: days, Axis: axis,
 		EmptyText: "No requests in these days."}
-	answered, failed := ui.ChartSeries{Name: "Answered"}, ui.ChartSeries{Name: "Failed"}
+	answeredSeries, failedSeries := ui.ChartSeries{Name: "Answered"}, ui.ChartSeries{Name: "Failed"}
 	for _, d := range g.days {
-		answered.Values, failed.Values = append(answered.Values, d.Requests-d.Failed), append(failed.Values, d.Failed)
+		answeredSeries.Values, failedSeries.Values = append(answeredSeries.Values, d.Requests-d.Failed), append(failedSeries.Values, d.Failed)
 	}
-	c.Series = []ui.ChartSeries{answered, failed}
+	c.Series = []ui.ChartSeries{answeredSeries, failedSeries}
 	return c
 }
 
-// MonthTx reads the charts of the last 30 days: the charges of an account by model, and its requests.
-// If accountID is empty, the charts show all accounts. Requests in except are left out.
+// MonthTx returns the charts of the last 30 days. charges shows the charges of an account by model, and
+// counts shows the requests. If accountID is empty, the charts show all accounts. Requests in except are
+// left out.
 func MonthTx(tx *store.Tx, accountID string, except spending.Excluded) (charges, counts ui.Chart, err error) {
 	nowMS, err := tx.NowMS()
 	if err != nil {

@@ -51,8 +51,8 @@ func KeySwitch(k account.Key, path string) ui.Button {
 	return ui.Button{Action: path + "/disable", Label: "Disable", About: KeyName(k)}
 }
 
-// NotDeleted is the error of a deletion with another name than the key's.
-const NotDeleted = "The name does not match, so the key was not deleted."
+// KeyNotDeleted is the error message after the visitor has typed another name than the key's.
+const KeyNotDeleted = "The name does not match, so the key was not deleted."
 
 // KeyPage is the content of a key's page. Its template is key.html.
 type KeyPage struct {
@@ -62,19 +62,19 @@ type KeyPage struct {
 	Delete ui.Confirm
 	Stats  ui.FigureRow
 	Facts  ui.Facts
-	Uses   ui.Tabs     // links to the use of the key
+	Uses   ui.Tabs     // links to the requests and the usage of the key
 	Form   ui.PostForm // settings; may have errors
 	Codes  ui.Snippets // examples; may be empty
 }
 
-// NewKeyPage returns the page of a key at an address, without Uses and Codes. notDeleted is the error of
-// a rejected deletion; it may be empty. effect describes a deletion.
-func NewKeyPage(v *page.Visit, k account.Key, address string, form ui.PostForm, notDeleted, effect string) KeyPage {
+// NewKeyPage returns the page of a key at an address, without Uses and Codes. deleteError is the error
+// of a rejected deletion; it may be empty. effect describes the effect of a deletion.
+func NewKeyPage(v *page.Visit, k account.Key, address string, form ui.PostForm, deleteError, effect string) KeyPage {
 	p := KeyPage{Name: KeyName(k), State: KeyState(k), Switch: KeySwitch(k, address), Form: form,
 		Uses: ui.Tabs{Label: "Usage of the key"}}
 	p.Delete = v.Confirm(ui.Confirm{ID: "delete", Button: "Delete", Title: "Delete the key " + p.Name + "?", Danger: true,
-		Type: p.Name, Action: address + "/delete", Error: notDeleted, Text: []string{effect}})
-	p.Delete.Open = p.Delete.Open || notDeleted != ""
+		Type: p.Name, Action: address + "/delete", Error: deleteError, Text: []string{effect}})
+	p.Delete.Open = p.Delete.Open || deleteError != ""
 	p.Stats = ui.FigureRow{{Label: "Spent today (UTC)", Value: ui.Money{Amount: k.Ledger.SpentToday}},
 		{Label: "Spent in total", Value: ui.Money{Amount: k.Ledger.Spent}}, {Label: "On hold", Value: ui.Money{Amount: k.Ledger.Held}}}
 	p.Facts = ui.Facts{{Name: "Key", Value: ui.Text{Text: k.Hint, Mono: true}}, {Name: "Id", Value: ui.Ident{ID: k.ID}},

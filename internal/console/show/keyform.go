@@ -48,20 +48,20 @@ func FillKeyForm(f *ui.PostForm, k account.Key) {
 	}
 	models := f.Field("allowed_models")
 	for _, allowed := range k.AllowedModels {
-		known := false
+		listed := false
 		for i := range models.Options {
 			if models.Options[i].Value == allowed {
-				models.Options[i].On, known = true, true
+				models.Options[i].Selected, listed = true, true
 			}
 		}
-		if !known {
-			models.Options = append(models.Options, ui.Option{Value: allowed, Label: allowed + " (not in the catalog, or retired)", On: true})
+		if !listed {
+			models.Options = append(models.Options, ui.Option{Value: allowed, Label: allowed + " (not in the catalog, or retired)", Selected: true})
 		}
 	}
 	f.Field("allowed_ips").Value = strings.Join(account.ShowIPs(k.AllowedIPs), "\n")
 }
 
-// ReadKeyForm reads a form's settings. It returns all errors joined; each names its field.
+// ReadKeyForm reads the settings in a form. It returns all errors joined; each error names its field.
 func ReadKeyForm(f *ui.PostForm, s *account.KeySettings) error {
 	s.Name = f.Field("name").Value
 	s.RPM, s.DailyBudget, s.TotalLimit, s.AllowedModels, s.AllowedIPs = nil, nil, nil, nil, nil
@@ -89,7 +89,7 @@ func ReadKeyForm(f *ui.PostForm, s *account.KeySettings) error {
 		*amount = &value
 	}
 	for _, o := range f.Field("allowed_models").Options {
-		if o.On {
+		if o.Selected {
 			s.AllowedModels = append(s.AllowedModels, o.Value)
 		}
 	}

@@ -13,12 +13,12 @@ import (
 // latencyColumns is the maximum number of columns in the chart of latency.
 const latencyColumns = 30
 
-// Latency returns the chart of the duration of answers. newest has receipts, the newest first. A
-// column is one answer, or the median of several consecutive answers. Latency leaves out jobs,
-// because they wait, and receipts without status 200. Latency returns nil if there are no answers.
-func Latency(newest []requestlog.Receipt) *ui.Chart {
+// Latency returns the chart of the durations of answers. receipts begins with the newest. A column is
+// one answer, or the median of several consecutive answers. Latency leaves out jobs, because jobs
+// wait, and receipts without status 200. It returns nil if there are no answers.
+func Latency(receipts []requestlog.Receipt) *ui.Chart {
 	var answers []requestlog.Receipt
-	for _, r := range slices.Backward(newest) {
+	for _, r := range slices.Backward(receipts) {
 		if r.Job == "" && r.Status == http.StatusOK {
 			answers = append(answers, r)
 		}
@@ -27,18 +27,18 @@ func Latency(newest []requestlog.Receipt) *ui.Chart {
 		return nil
 	}
 	n := len(answers)
-	each := (n + latencyColumns - 1) / latencyColumns
+	perColumn := (n + latencyColumns - 1) / latencyColumns
 	title := "How long the last " + ui.Plural(n, "answer") + " took"
 	if n == 1 {
 		title = "How long the last answer took"
 	}
-	if each > 1 {
-		title += ", median of each " + ui.Thousands(int64(each))
+	if perColumn > 1 {
+		title += ", median of each " + ui.Thousands(int64(perColumn))
 	}
 	c := ui.Chart{ID: "latency", Title: title + " (UTC)", Unit: ui.InMS, EmptyText: "Less than a millisecond."}
 	oneDay := dayOf(answers[0]).Equal(dayOf(answers[n-1]))
 	first, rest := ui.ChartSeries{Name: "Until the first byte"}, ui.ChartSeries{Name: "Until the end"}
-	for chunk := range slices.Chunk(answers, each) {
+	for chunk := range slices.Chunk(answers, perColumn) {
 		created := chunk[0].CreatedMS
 		label := ui.AxisDay(dayOf(chunk[0]))
 		if oneDay {

@@ -21,7 +21,7 @@ type Credentials struct {
 	To               string         // recipient of the text
 	Text             ui.Snippets
 	PublicURLWarning *ui.Notice // warns that the text has an unreachable address; may be nil
-	Back             string     // address of the next page
+	Back             string     // address of the page to return to
 }
 
 // Page returns the page.
@@ -35,14 +35,14 @@ func NewLink(title, base string, l operator.SentLink, back string) Credentials {
 		Text: ui.Snippets{ID: "letter", Tabs: []ui.Snippet{{Name: "Text", Text: "Hello,\n\n" + LinkText(base, l) + "\n", Prose: true}}}}
 }
 
-// LinkToCopy returns a user's link in a field to copy. It is shown only once.
+// LinkToCopy returns a user's link in a field to copy. The link is shown only once.
 func LinkToCopy(l operator.SentLink) ui.CopyField {
 	return ui.CopyField{ID: "link", Label: "Link, works once until " + ui.UTC(l.ExpiresMS), Value: l.Address}
 }
 
-// Host returns the name of the service at a base address, for sentences and for authenticator apps:
-// the host name. It returns tollgate if the host has a colon, because a name in an authenticator
-// app must not have one.
+// Host returns the host name of a base address as the name of the service, for sentences and for
+// authenticator apps. It returns tollgate if the host has a colon, because a name in an authenticator
+// app must not have a colon.
 func Host(base string) string {
 	if u, err := url.Parse(base); err == nil && u.Hostname() != "" && !strings.Contains(u.Hostname(), ":") {
 		return u.Hostname()

@@ -36,7 +36,7 @@ func Reason(e movement.Entry) string {
 	return note + " · " + e.Reference
 }
 
-// Movements lists the movements of an account's money. Each links to the page of its request or job
+// Movements lists the movements of an account's money. A charge links to the page of its job or request
 // below section, the address of a section.
 func Movements(list []movement.Entry, section string) ui.DataTable {
 	t := ui.DataTable{Caption: "Movements of money", Columns: []ui.Column{

@@ -9,15 +9,15 @@ import (
 	"tollgate/internal/ledger/movement"
 )
 
-// TestMovementsLinkToTheirSection checks the badge of each kind, and that a movement links to a
-// page of the same section.
+// TestMovementsLinkToTheirSection checks the badge of each kind, and that a charge links to a page of
+// the same section.
 func TestMovementsLinkToTheirSection(t *testing.T) {
 	t.Parallel()
 	for _, section := range []string{"/console", "/console/operator"} {
 		for _, c := range []struct {
-			e    movement.Entry
-			kind ui.Badge
-			what any
+			e      movement.Entry
+			kind   ui.Badge
+			reason any
 		}{
 			{movement.Entry{Kind: books.EntryCredit, Note: "invoice 7"}, ui.Badge{Tone: ui.OK, Label: "credit"},
 				ui.Text{Text: "invoice 7"}},
@@ -33,9 +33,9 @@ func TestMovementsLinkToTheirSection(t *testing.T) {
 		} {
 			table := Movements([]movement.Entry{c.e}, section)
 			cells := table.Rows[0].Cells
-			if len(cells) != len(table.Columns) || !reflect.DeepEqual([]any{cells[1], cells[4], cells[5]}, []any{c.kind, c.what,
+			if len(cells) != len(table.Columns) || !reflect.DeepEqual([]any{cells[1], cells[4], cells[5]}, []any{c.kind, c.reason,
 				c.e.Model}) {
-				t.Errorf("%+v is shown as %v", c.e, cells)
+				t.Errorf("%+v has the cells %v, want the kind %v and the reason %v", c.e, cells, c.kind, c.reason)
 			}
 		}
 	}

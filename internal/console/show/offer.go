@@ -25,16 +25,16 @@ const (
 	providerNow          // a provider's line in service
 )
 
-// First returns the open model with the best availability among the models accepted by fits. Of
-// equal models, it returns the first in the catalog. It returns nil if fits accepts none.
+// First returns the open model with the best availability among the models accepted by fits. Among
+// equally available models, it returns the first in the catalog. It returns nil if there is no model.
 func (o Offer) First(fits func(*catalog.Model) bool) (first *catalog.Model) {
 	best := -1
 	for _, m := range o.Catalog.Models() {
 		if m.State != catalog.StateOpen || !fits(m) {
 			continue
 		}
-		if available := o.availability(m); available > best {
-			first, best = m, available
+		if rank := o.availability(m); rank > best {
+			first, best = m, rank
 		}
 	}
 	return first
@@ -44,11 +44,11 @@ func (o Offer) First(fits func(*catalog.Model) bool) (first *catalog.Model) {
 func (o Offer) availability(m *catalog.Model) int {
 	best := unavailable
 	for _, l := range o.Catalog.Lines(m.ID) {
-		available := o.lineAvailability(l, m.ID)
-		if available != unavailable && l.IsSandbox() {
-			available -= providerLater - sandboxLater
+		rank := o.lineAvailability(l, m.ID)
+		if rank != unavailable && l.IsSandbox() {
+			rank -= providerLater - sandboxLater
 		}
-		best = max(best, available)
+		best = max(best, rank)
 	}
 	return best
 }
@@ -82,7 +82,7 @@ func Allows(allowed []string, model string) bool {
 // SandboxHint explains the badge of a sandbox model.
 const SandboxHint = "Made-up answers, without a provider."
 
-// ModelLabel returns the id of a model as an option of a list: sandbox models are marked.
+// ModelLabel returns the label of a model in a list of options. It marks sandbox models.
 func ModelLabel(s *catalog.Snapshot, id string) string {
 	if s.IsSandbox(id) {
 		return id + " (sandbox)"

@@ -27,11 +27,11 @@ type Recent struct {
 	Latency          *ui.Chart // of the successful requests, or nil
 }
 
-// RecentTx summarizes the newest requests, except for requests to the sandbox in without.
-func RecentTx(tx *store.Tx, nowMS int64, without catalog.SandboxUse) (r Recent, err error) {
+// RecentTx summarizes the newest requests without the requests to the sandbox.
+func RecentTx(tx *store.Tx, nowMS int64, sandbox catalog.SandboxUse) (r Recent, err error) {
 	list, err := requestlog.ListTx(tx, requestlog.Selection{SinceMS: nowMS - recentPeriod.Milliseconds(), Limit: maxRecent})
 	receipts := slices.DeleteFunc(list.Receipts, func(r requestlog.Receipt) bool {
-		return slices.Contains(without.Lines, r.Line) || r.Line == "" && slices.Contains(without.Models, r.Model)
+		return slices.Contains(sandbox.Lines, r.Line) || r.Line == "" && slices.Contains(sandbox.Models, r.Model)
 	})
 	r.Latency = Latency(receipts)
 	for _, receipt := range receipts {

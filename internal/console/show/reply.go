@@ -16,8 +16,8 @@ import (
 // Reply returns a text for a customer's question about a request: its outcome, its charge, and
 // advice. The text names no line and quotes no provider.
 func Reply(r requestlog.Receipt) ui.Snippets {
-	about := fmt.Sprintf("about your request %s of %s (model %s):", r.ID, ui.UTC(r.CreatedMS), ui.OrDash(r.Model))
-	return replySnippet("Hello,", about, describeOutcome(r), describeCost(r))
+	subject := fmt.Sprintf("about your request %s of %s (model %s):", r.ID, ui.UTC(r.CreatedMS), ui.OrDash(r.Model))
+	return replySnippet("Hello,", subject, describeOutcome(r), describeCost(r))
 }
 
 // ReplyOfCharge is Reply for a request without a row in the log.

@@ -11,15 +11,15 @@ import (
 type SessionList struct {
 	Table ui.DataTable
 	Pager ui.Pager
-	All   ui.Confirm
+	All   ui.Confirm // ends all sessions
 }
 
 // sessionsAfter is the query parameter with the last session of the previous page.
 const sessionsAfter = "sessions"
 
-// SessionsTx lists the visitor's sessions for the page at path. The buttons to end a session post
-// to addresses below acts.
-func SessionsTx(tx *store.Tx, v *page.Visit, path, acts string) (SessionList, error) {
+// SessionsTx lists the visitor's sessions for the page at path. The buttons to end a session post to
+// addresses below actionPath.
+func SessionsTx(tx *store.Tx, v *page.Visit, path, actionPath string) (SessionList, error) {
 	list, more, err := account.ListSessionsTx(tx, v.Session.User.ID, v.Query(sessionsAfter), page.Rows)
 	last := page.Last(list, func(session account.ConsoleSession) string { return session.ID })
 	s := SessionList{Pager: v.PagerBy(sessionsAfter, path, more, last)}
@@ -31,7 +31,7 @@ func SessionsTx(tx *store.Tx, v *page.Visit, path, acts string) (SessionList, er
 			pages = "operator's pages"
 		}
 		browser := ui.Text{Text: browserName(session.Agent), Title: session.Agent}
-		var end any = ui.Button{Action: page.Base + acts + "/" + session.ID + "/end", Label: "End", About: browser.Text}
+		var end any = ui.Button{Action: page.Base + actionPath + "/" + session.ID + "/end", Label: "End", About: browser.Text}
 		if session.ID == v.Session.ID {
 			end = ui.Badge{Tone: ui.OK, Label: "this one"}
 		}
@@ -39,7 +39,7 @@ func SessionsTx(tx *store.Tx, v *page.Visit, path, acts string) (SessionList, er
 			ui.Moment{MS: session.SeenMS}, ui.Moment{MS: session.CreatedMS}, end}})
 	}
 	s.All = v.Confirm(ui.Confirm{ID: "end-all", Button: "Sign out everywhere", Title: "Sign out everywhere?",
-		Action: page.Base + acts + "/end",
+		Action: page.Base + actionPath + "/end",
 		Text:   []string{"All browsers, including this one, must sign in again. API keys keep working."}})
 	return s, err
 }

@@ -20,20 +20,20 @@ const (
 )
 
 // KeySnippets returns examples for a key, ready to copy: programs and configurations of coding
-// agents for a base address. Each uses a model of the offer with the example's API form. If allowed
-// is not empty, only allowed models are used. Without a secret, the examples have a placeholder.
+// agents for a base address. Each example uses a model of the offer with the example's API form. If
+// allowed is not empty, only allowed models are used. An empty secret is replaced by a placeholder.
 func KeySnippets(base string, offer Offer, allowed []string, secret string) []ui.Snippet {
 	if secret == "" {
 		secret = placeholder
 	}
-	first := func(fits func(*catalog.Model) bool) *catalog.Model {
+	firstModel := func(fits func(*catalog.Model) bool) *catalog.Model {
 		return offer.First(func(m *catalog.Model) bool {
 			return Allows(allowed, m.ID) && !offer.Catalog.HidesSandbox(m.ID, false, allowed) && fits(m)
 		})
 	}
 	var codes []ui.Snippet
 	add := func(form wire.Form, snippets func(call) []ui.Snippet) {
-		if m := first(func(m *catalog.Model) bool { return m.Supports(form) }); m != nil {
+		if m := firstModel(func(m *catalog.Model) bool { return m.Supports(form) }); m != nil {
 			codes = append(codes, snippets(call{base, secret, m.ID, chatPrompt})...)
 		}
 	}
@@ -41,7 +41,7 @@ func KeySnippets(base string, offer Offer, allowed []string, secret string) []ui
 	add(wire.FormMessages, func(c call) []ui.Snippet { return []ui.Snippet{c.messagesAgent()} })
 	add(wire.FormResponses, func(c call) []ui.Snippet { return []ui.Snippet{c.responsesAgent()} })
 	add(wire.FormChat, func(c call) []ui.Snippet { return []ui.Snippet{c.chatAgent()} })
-	if m := first(func(*catalog.Model) bool { return true }); m != nil && len(codes) == 0 { // only image or video models
+	if m := firstModel(func(*catalog.Model) bool { return true }); m != nil && len(codes) == 0 { // only image or video models
 		return modelSnippets(base, secret, m)
 	}
 	return codes

@@ -36,7 +36,7 @@ lines:
 	snapshot := catalog.NewSnapshot(1, doc, app.Providers(), func(name string) (string, bool) {
 		return strings.TrimPrefix(name, "UNSET"), name == "SET"
 	})
-	out := health.PartsOut{ModelsOut: []health.PartOut{{Model: "first"}}}
+	parts := health.PartsOut{ModelsOut: []health.PartOut{{Model: "first"}}}
 	states := func(lineAndState ...string) (all []line.Status) {
 		for i := 0; i < len(lineAndState); i += 2 {
 			all = append(all, line.Status{Line: lineAndState[i], State: lineAndState[i+1]})
@@ -52,11 +52,11 @@ lines:
 		"a line is out":                  {states("one", health.StateCircuitOpen), nil, "second"},
 		"a line is drained":              {states("one", "drained"), nil, "second"},
 		"a line cools down":              {states("one", health.StateCooling), nil, "first"},
-		"a model is out":                 {[]line.Status{{Line: "one", State: health.StateInService, PartsOut: out}}, nil, "second"},
+		"a model is out":                 {[]line.Status{{Line: "one", State: health.StateInService, PartsOut: parts}}, nil, "second"},
 		"all lines are out":              {states("one", health.StateCircuitOpen, "two", health.StateCircuitOpen), nil, "first"},
 		"no provider is in service":      {states("one", "drained", "two", health.StateCredentialsOut), nil, "nowhere"},
 		"nothing is in service":          {states("one", "drained", "two", "drained", "sandbox", "drained"), nil, "nowhere"},
-		"the key allows one":             {nil, []string{"second"}, "second"},
+		"the key allows one model":       {nil, []string{"second"}, "second"},
 		"the key allows a sandbox model": {nil, []string{"plays"}, "plays"},
 		"the key allows an unset line":   {nil, []string{"unset", "plays"}, "plays"},
 	} {
@@ -71,6 +71,6 @@ lines:
 		}
 	}
 	if codes := show.KeySnippets("https://gate.example", show.Offer{Catalog: snapshot}, []string{"closed"}, ""); len(codes) > 0 {
-		t.Errorf("a snippet names a model under maintenance: %s", codes[0].Text)
+		t.Errorf("the snippets for a model in maintenance begin with %s, want none", codes[0].Text)
 	}
 }

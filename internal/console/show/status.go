@@ -62,12 +62,12 @@ func CodeLabel(code string) string {
 // Codes returns the possible error codes of requests as options: first the codes of errors, then the
 // codes of failed jobs.
 func Codes() (options []ui.Option) {
-	listed := map[fault.Code]bool{}
+	seen := map[fault.Code]bool{}
 	add := func(code fault.Code) {
-		if !listed[code] {
+		if !seen[code] {
 			options = append(options, ui.Option{Value: string(code), Label: string(code) + ": " + CodeLabel(string(code))})
 		}
-		listed[code] = true
+		seen[code] = true
 	}
 	for _, row := range fault.Table() {
 		if row.Scope != fault.Operators && row.Scope != fault.JobPolls {

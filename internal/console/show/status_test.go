@@ -17,7 +17,7 @@ func TestCodesHaveWords(t *testing.T) {
 	for _, row := range fault.Table() {
 		codes[row.Code] = true
 		if meaning := Meaning(string(row.Code)); strings.Contains(meaning, "`") || !strings.HasSuffix(meaning, ".") || meaning[0] > 'Z' {
-			t.Errorf("%s means %q", row.Code, meaning)
+			t.Errorf("Meaning(%s) = %q, want sentences without backticks", row.Code, meaning)
 		}
 	}
 	for _, row := range fault.JobTable() {
@@ -25,12 +25,12 @@ func TestCodesHaveWords(t *testing.T) {
 	}
 	for code := range codes {
 		if words := CodeLabel(string(code)); words == string(code) || len(words) > 24 {
-			t.Errorf("%s has the label %q", code, words)
+			t.Errorf("CodeLabel(%s) = %q, want words of at most 24 bytes", code, words)
 		}
 	}
 	for code := range codeLabels {
 		if !codes[code] {
-			t.Errorf("%s is not an error code", code)
+			t.Errorf("codeLabels has %s, which is not an error code", code)
 		}
 	}
 	if CodeLabel("model_overheated") != "model_overheated" || Meaning("model_overheated") != "" {
@@ -55,7 +55,7 @@ func TestStatus(t *testing.T) {
 		{502, "upstream_busy", ui.Badge{Tone: ui.Bad, Label: "502 provider busy", Title: "upstream_busy"}},
 	} {
 		if got := Status(c.status, c.code); got != c.want {
-			t.Errorf("%d %s is %+v", c.status, c.code, got)
+			t.Errorf("Status(%d, %q) = %+v, want %+v", c.status, c.code, got, c.want)
 		}
 	}
 }
@@ -69,7 +69,7 @@ func TestPrice(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := [2]string{Price(price, 0), Price(price, money.One/2)}; got != want {
-			t.Errorf("%s is %v, want %v", text, got, want)
+			t.Errorf("Price(%s) with the factors 1 and 0.5 = %v, want %v", text, got, want)
 		}
 	}
 }

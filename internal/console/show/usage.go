@@ -26,12 +26,12 @@ type UsageView struct {
 	Account string        // account of the usage; if empty, all accounts, with lines and provider costs
 	Groups  []spending.By // possible groupings; the first is the default
 	DayPath string        // prefix of the address of a UTC day's requests, below page.Base; if empty, there is no such page
-	// Field returns the filter of a group with a value of the page's address, and the id for the
-	// value. If the value is invalid, the field has the error and id is empty.
+	// Field returns the filter field of a group, filled in with value, and the id that value names. If
+	// value is invalid, the field has the error and id is empty.
 	Field func(tx *store.Tx, by spending.By, value string) (f ui.FormField, id string, err error)
 }
 
-// Usage is the content of a usage page: the requests in a span of days.
+// Usage is the content of a usage page for a span of days.
 type Usage struct {
 	Spans    ui.Tabs
 	Groups   ui.Tabs
@@ -48,11 +48,11 @@ type Usage struct {
 	Empty    *ui.EmptyState
 }
 
-// MonthForm is the format of a month in addresses.
-const MonthForm = "2006-01"
+// MonthFormat is the format of a month in addresses.
+const MonthFormat = "2006-01"
 
 const (
-	// usageMonths is the number of past months in the choice of a span.
+	// usageMonths is the number of past months to choose from.
 	usageMonths = 12
 	// maxGroups is the maximum number of rows in the table.
 	maxGroups = 50
@@ -80,7 +80,7 @@ func EndpointField(s *catalog.Snapshot, chosen string) ui.FormField {
 	return Choice(string(spending.ByEndpoint), GroupLabel(spending.ByEndpoint), chosen, Words(paths))
 }
 
-// selection is the selection in a page's address.
+// selection is the usage selected by a page's address.
 type selection struct {
 	UsageView
 	span   string
@@ -88,9 +88,10 @@ type selection struct {
 	query  spending.Query
 	values url.Values // known parameters of the address
 	fields []ui.FormField
-	wrong  string    // error of a filter; may be empty
-	days   [2]string // the first and the last day
-	nowMS  int64
+	// filterError is the error of a filter; it may be empty.
+	filterError string
+	days        [2]string // the first and the last day
+	nowMS       int64
 }
 
 // selectTx reads an address. An unknown span or grouping is the first choice.
@@ -116,7 +117,7 @@ func (s UsageView) selectTx(tx *store.Tx, v *page.Visit) (selection, error) {
 		if err != nil {
 			return a, err
 		}
-		params[name], a.fields, a.wrong = id, append(a.fields, field), cmp.Or(a.wrong, field.Error)
+		params[name], a.fields, a.filterError = id, append(a.fields, field), cmp.Or(a.filterError, field.Error)
 	}
 	a.query, err = spending.ParseQuery(func(name string) string { return params[name] }, s.Groups, nowMS)
 	if s.Account != "" {
@@ -143,7 +144,7 @@ func (s UsageView) filters() (names []string) {
 // parseSpan reads a span: a number of days up to today, or a month such as 2026-05.
 func parseSpan(span string, nowMS int64) (name, since, until string) {
 	today := time.UnixMilli(nowMS).UTC()
-	if first, err := time.Parse(MonthForm, span); err == nil {
+	if first, err := time.Parse(MonthFormat, span); err == nil {
 		last := first.AddDate(0, 1, -1)
 		if last.After(today) {
 			last = today
@@ -157,9 +158,9 @@ func parseSpan(span string, nowMS int64) (name, since, until string) {
 	return span, ui.Day(today.AddDate(0, 0, 1-days)), ui.Day(today)
 }
 
-// link returns the address of the page with another selection. change has alternating names and
-// values.
-func (a selection) link(below string, change ...string) string {
+// link returns the address of the page at subpath with another selection. change has alternating
+// names and values.
+func (a selection) link(subpath string, change ...string) string {
 	values := url.Values{}
 	for name, value := range a.values {
 		values[name] = value
@@ -167,17 +168,17 @@ func (a selection) link(below string, change ...string) string {
 	for i := 0; i < len(change); i += 2 {
 		values.Set(change[i], change[i+1])
 	}
-	return page.AddressOf(a.Path+below, values)
+	return page.AddressOf(a.Path+subpath, values)
 }
 
-// Of reads the usage selected by a visit.
-func (s UsageView) Of(v *page.Visit) (u Usage, err error) {
+// Read reads the usage selected by a visit.
+func (s UsageView) Read(v *page.Visit) (u Usage, err error) {
 	err = v.View(func(tx *store.Tx) error {
 		a, err := s.selectTx(tx, v)
 		if err != nil {
 			return err
 		}
-		if a.wrong != "" {
+		if a.filterError != "" {
 			u = Usage{Spans: a.spans(), Filters: a.filterForm(), Empty: page.NoneMatch(a.Path, "Clear filters")}
 			return nil
 		}
@@ -189,12 +190,12 @@ func (s UsageView) Of(v *page.Visit) (u Usage, err error) {
 		if err != nil {
 			return err
 		}
-		left, err := spending.ExcludedTx(tx, a.query)
+		excluded, err := spending.ExcludedTx(tx, a.query)
 		if err != nil {
 			return err
 		}
 		u = a.usage(g, names)
-		u.Sandbox = SandboxNote(left, a.query.Except.Lines)
+		u.Sandbox = SandboxNote(excluded, a.query.Except.Lines)
 		u.Filters = a.filterForm()
 		if u.Empty != nil && u.Filters.Clear != "" {
 			u.Empty = page.NoneMatch(a.Path, "Clear filters")
@@ -204,17 +205,17 @@ func (s UsageView) Of(v *page.Visit) (u Usage, err error) {
 	return u, err
 }
 
-// SandboxNote describes the requests to sandbox lines, because totals leave them out, and links to
-// the usage of each line. It returns nil if there are none.
+// SandboxNote describes the requests to sandbox lines, which totals leave out, with links to the usage
+// of each line. It returns nil if there were no such requests.
 func SandboxNote(s spending.Sums, lines []string) ui.Group {
 	if s.Requests == 0 {
 		return nil
 	}
-	left := ui.Group{ui.Text{Text: "Not counted: " + ui.Requests(s.Requests) + " to the sandbox, charged " + ui.USD(s.Charged) + "."}}
+	note := ui.Group{ui.Text{Text: "Not counted: " + ui.Requests(s.Requests) + " to the sandbox, charged " + ui.USD(s.Charged) + "."}}
 	for _, line := range lines {
-		left = append(left, ui.Link{Href: page.AddressOf("/operator/usage", url.Values{"line": {line}}), Text: line})
+		note = append(note, ui.Link{Href: page.AddressOf("/operator/usage", url.Values{"line": {line}}), Text: line})
 	}
-	return left
+	return note
 }
 
 func (a selection) usage(g grid, names map[string]string) Usage {
@@ -236,7 +237,7 @@ func (a selection) usage(g grid, names map[string]string) Usage {
 func (a selection) spans() ui.Tabs {
 	tabs := ui.Tabs{Label: "Days"}
 	for _, choice := range a.spanChoices()[:5] {
-		tabs.Items = append(tabs.Items, ui.Tab{Href: a.link("", "span", choice.Value), Text: choice.Label, Current: choice.On})
+		tabs.Items = append(tabs.Items, ui.Tab{Href: a.link("", "span", choice.Value), Text: choice.Label, Current: choice.Selected})
 	}
 	return tabs
 }
@@ -251,7 +252,7 @@ func Months(nowMS int64) (choices []ui.Option) {
 	now := time.UnixMilli(nowMS).UTC()
 	for back := range usageMonths + 1 {
 		month := time.Date(now.Year(), now.Month()-time.Month(back), 1, 0, 0, 0, 0, time.UTC)
-		choices = append(choices, ui.Option{Value: month.Format(MonthForm), Label: ui.Month(month)})
+		choices = append(choices, ui.Option{Value: month.Format(MonthFormat), Label: ui.Month(month)})
 	}
 	return choices
 }
@@ -273,11 +274,11 @@ func Words(words []string) (options []ui.Option) {
 func Select(choices []ui.Option, value string) []ui.Option {
 	for i := range choices {
 		if choices[i].Value == value {
-			choices[i].On = true
+			choices[i].Selected = true
 			return choices
 		}
 	}
-	return append(choices, ui.Option{Value: value, Label: value, On: true})
+	return append(choices, ui.Option{Value: value, Label: value, Selected: true})
 }
 
 func (a selection) groups() ui.Tabs {
@@ -307,7 +308,7 @@ type usageColumn struct {
 	cell  func(s spending.Sums) any
 }
 
-// columns returns the columns of the table: money before tokens, and only units that occur.
+// columns returns the columns of the table, with money before tokens and only the units in total.
 func (a selection) columns(total spending.Sums) []usageColumn {
 	count := func(title string, n func(s spending.Sums) int64) usageColumn {
 		return usageColumn{title, func(s spending.Sums) any { return ui.Count{N: n(s)} }}
@@ -332,31 +333,31 @@ func (a selection) columns(total spending.Sums) []usageColumn {
 	return all
 }
 
-// unknown is the cell for unknown provider costs.
-func unknown() any { return ui.Text{Text: "–", Muted: true} }
+// unknownCell is the cell for unknown provider costs.
+func unknownCell() any { return ui.Text{Text: "–", Muted: true} }
 
 func providerCost(s spending.Sums) any {
 	if _, known := s.Margin(); !known {
-		return unknown()
+		return unknownCell()
 	}
 	return ui.Money{Amount: s.LineCost}
 }
 
 func margin(s spending.Sums) any {
-	left, known := s.Margin()
+	amount, known := s.Margin()
 	if !known {
-		return unknown()
+		return unknownCell()
 	}
-	return ui.Money{Amount: left}
+	return ui.Money{Amount: amount}
 }
 
 // marginShare returns the margin in percent of the charges.
 func marginShare(s spending.Sums) any {
-	left, known := s.Margin()
+	amount, known := s.Margin()
 	if !known || s.Charged <= 0 {
-		return unknown()
+		return unknownCell()
 	}
-	return ui.Text{Text: strconv.FormatInt(int64(math.Round(float64(left)/float64(s.Charged)*100)), 10) + " %"}
+	return ui.Text{Text: strconv.FormatInt(int64(math.Round(float64(amount)/float64(s.Charged)*100)), 10) + " %"}
 }
 
 // table lists the groups with the highest charges first, or the days with the newest first.
@@ -373,18 +374,18 @@ func (a selection) table(g grid, names map[string]string) ui.DataTable {
 		}
 		return row
 	}
-	shown := g.groups
+	groups := g.groups
 	var rest spending.Sums
-	if len(shown) > maxGroups {
-		for _, p := range shown[maxGroups:] {
+	if len(groups) > maxGroups {
+		for _, p := range groups[maxGroups:] {
 			rest = rest.Plus(p.Sums)
 		}
-		shown = shown[:maxGroups]
+		groups = groups[:maxGroups]
 	}
-	for _, p := range shown {
+	for _, p := range groups {
 		t.Rows = append(t.Rows, ui.DataRow{Href: a.drillDown(p.name), Cells: cells(groupName(p.name, names), p.Sums)})
 	}
-	if n := len(g.groups) - len(shown); n > 0 {
+	if n := len(g.groups) - len(groups); n > 0 {
 		t.Rows = append(t.Rows, ui.DataRow{Cells: cells(ui.Thousands(int64(n))+" others", rest)})
 	}
 	if len(t.Rows) > 0 {
@@ -430,8 +431,8 @@ func (s UsageView) Download(v *page.Visit) (page.Responder, error) {
 		if err != nil {
 			return err
 		}
-		if a.wrong != "" {
-			return fault.New(fault.InvalidRequest, "%s", a.wrong)
+		if a.filterError != "" {
+			return fault.New(fault.InvalidRequest, "%s", a.filterError)
 		}
 		if name = strings.Join([]string{"usage", a.days[0], a.days[1]}, "-"); v.IsHead() {
 			return nil

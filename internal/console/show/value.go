@@ -60,7 +60,7 @@ func Value(name string, value any) string {
 	return string(raw)
 }
 
-// formatUSD formats an amount of the log with all of its digits.
+// formatUSD formats an amount in the log with all digits.
 func formatUSD(v float64) string {
 	text := strconv.FormatFloat(v, 'f', -1, 64)
 	if amount, err := money.Parse(text); err == nil {

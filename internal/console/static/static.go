@@ -1,4 +1,4 @@
-// Package static owns the console's immutable files: the stylesheet, the module, the icons.
+// Package static owns the console's immutable files: stylesheet, scripts and pictures.
 //
 // Invariants: all files are embedded in the binary; each file is compressed once, at its first
 // request; the address of a file contains a checksum of its content, so browsers may cache the file
@@ -34,8 +34,8 @@ var contentTypes = map[string]string{
 
 // Files are the console's files below one path.
 type Files struct {
-	byPath map[string]file   // by the last segment of the address
-	paths  map[string]string // addresses by file name
+	bySegment map[string]file   // by the last segment of the address
+	paths     map[string]string // addresses by file name
 }
 
 // file is one file, plain and compressed.
@@ -48,11 +48,11 @@ type file struct {
 // Base is the path of the files.
 const Base = "/console/static"
 
-// Read returns the files. They are read once. Read returns an error if an embedded file is missing.
-func Read() (*Files, error) { return all() }
+// Read returns the files. It returns an error if an embedded file is missing.
+func Read() (*Files, error) { return readOnce() }
 
-var all = sync.OnceValues(func() (*Files, error) {
-	f := &Files{byPath: map[string]file{}, paths: map[string]string{}}
+var readOnce = sync.OnceValues(func() (*Files, error) {
+	f := &Files{bySegment: map[string]file{}, paths: map[string]string{}}
 	for name, contentType := range contentTypes {
 		raw, err := embedded.ReadFile(name)
 		if err != nil {
@@ -61,14 +61,14 @@ var all = sync.OnceValues(func() (*Files, error) {
 		sum := sha256.Sum256(raw)
 		stem, extension, _ := strings.Cut(name, ".")
 		segment := stem + "." + hex.EncodeToString(sum[:6]) + "." + extension
-		f.byPath[segment] = file{contentType, raw, sync.OnceValues(func() ([]byte, error) { return zip(raw) })}
+		f.bySegment[segment] = file{contentType, raw, sync.OnceValues(func() ([]byte, error) { return compress(raw) })}
 		f.paths[name] = Base + "/" + segment
 	}
 	return f, nil
 })
 
-// zip compresses a file with the best compression.
-func zip(raw []byte) ([]byte, error) {
+// compress compresses a file with the best compression.
+func compress(raw []byte) ([]byte, error) {
 	var zipped bytes.Buffer
 	w, err := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
 	if err != nil {
@@ -87,7 +87,7 @@ func (f *Files) Path(name string) string { return f.paths[name] }
 // Serve writes the file with the last segment of its address. It returns false and writes nothing
 // if no file has the segment.
 func (f *Files) Serve(w http.ResponseWriter, r *http.Request, segment string) bool {
-	entry, ok := f.byPath[segment]
+	entry, ok := f.bySegment[segment]
 	if !ok {
 		return false
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 )
 
+// TestFilesAreImmutable checks the size, the headers and the compressed form of each file. The address
+// must contain the checksum.
 func TestFilesAreImmutable(t *testing.T) {
 	t.Parallel()
 	f, err := Read()
@@ -36,10 +38,10 @@ func TestFilesAreImmutable(t *testing.T) {
 		}
 		unzip, err := gzip.NewReader(zipped.Body)
 		if err != nil || zipped.Header().Get("Content-Encoding") != "gzip" {
-			t.Fatalf("%s: %v, %v", name, zipped.Header(), err)
+			t.Fatalf("%s: the compressed file has the headers %v and the error %v", name, zipped.Header(), err)
 		}
 		if got, err := io.ReadAll(unzip); err != nil || string(got) != plain.Body.String() {
-			t.Errorf("%s: the compressed content differs: %v", name, err)
+			t.Errorf("%s: the compressed content differs from the plain content, error %v", name, err)
 		}
 		if f.Serve(httptest.NewRecorder(), r, name) {
 			t.Errorf("%s is served without a checksum in the address", name)
@@ -50,36 +52,37 @@ func TestFilesAreImmutable(t *testing.T) {
 	}
 }
 
-var token = regexp.MustCompile(`--([a-z0-9-]+): light-dark\(#([0-9a-f]{6}), #([0-9a-f]{6})\)`)
+var colorProperty = regexp.MustCompile(`--([a-z0-9-]+): light-dark\(#([0-9a-f]{6}), #([0-9a-f]{6})\)`)
 
-// TestContrasts computes the contrast of the stylesheet's text colors.
+// TestContrasts checks that the stylesheet's text colors have enough contrast in both themes, and that
+// colors are used only through custom properties.
 func TestContrasts(t *testing.T) {
 	t.Parallel()
 	raw, err := embedded.ReadFile("console.css")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var colours [2]map[string]string
-	colours[0], colours[1] = map[string]string{}, map[string]string{}
-	for _, m := range token.FindAllStringSubmatch(string(raw), -1) {
-		colours[0][m[1]], colours[1][m[1]] = m[2], m[3]
+	var palettes [2]map[string]string
+	palettes[0], palettes[1] = map[string]string{}, map[string]string{}
+	for _, m := range colorProperty.FindAllStringSubmatch(string(raw), -1) {
+		palettes[0][m[1]], palettes[1][m[1]] = m[2], m[3]
 	}
-	grounds := []string{"bg", "sub", "raised", "code"}
-	least := map[string]float64{"text": 7, "muted": 4.5, "accent": 4.5, "edge": 3,
+	backgrounds := []string{"bg", "sub", "raised", "code"}
+	minContrasts := map[string]float64{"text": 7, "muted": 4.5, "accent": 4.5, "edge": 3,
 		"s1": 3, "s2": 3, "s3": 3, "s4": 3, "s5": 3, "s6": 3, "s7": 3,
 		"ok": 4.5, "warn": 4.5, "bad": 4.5, "info": 4.5}
-	for theme, palette := range colours {
-		check := func(background, color string, least float64) {
+	for theme, palette := range palettes {
+		check := func(background, color string, minContrast float64) {
 			if palette[background] == "" || palette[color] == "" {
-				t.Fatalf("no colour %s or %s", background, color)
+				t.Fatalf("the stylesheet has no color %s or no color %s", background, color)
 			}
-			if got := contrast(t, palette[background], palette[color]); got < least {
-				t.Errorf("theme %d: %s on %s has %.1f, want %.1f", theme, color, background, got, least)
+			if got := contrast(t, palette[background], palette[color]); got < minContrast {
+				t.Errorf("theme %d: the contrast of %s on %s is %.1f, want at least %.1f", theme, color, background, got, minContrast)
 			}
 		}
-		for color, least := range least {
-			for _, background := range grounds {
-				check(background, color, least)
+		for color, minContrast := range minContrasts {
+			for _, background := range backgrounds {
+				check(background, color, minContrast)
 			}
 		}
 		for _, tone := range []string{"ok", "warn", "bad", "info"} {
@@ -88,8 +91,8 @@ func TestContrasts(t *testing.T) {
 		check("info-bg", "text", 4.5) // a bar's name
 		check("accent", "on-accent", 4.5)
 	}
-	if strings.Count(string(raw), "#") > len(token.FindAllString(string(raw), -1))*2 {
-		t.Error("a colour is used outside the custom properties")
+	if strings.Count(string(raw), "#") > len(colorProperty.FindAllString(string(raw), -1))*2 {
+		t.Error("a color is used outside the custom properties")
 	}
 }
 
@@ -102,7 +105,7 @@ func contrast(t *testing.T, a, b string) float64 {
 
 func luminance(t *testing.T, hex string) (sum float64) {
 	t.Helper()
-	for i, share := range []float64{0.2126, 0.7152, 0.0722} {
+	for i, weight := range []float64{0.2126, 0.7152, 0.0722} {
 		n, err := strconv.ParseUint(hex[2*i:2*i+2], 16, 8)
 		if err != nil {
 			t.Fatal(err)
@@ -113,32 +116,32 @@ func luminance(t *testing.T, hex string) (sum float64) {
 		} else {
 			v = math.Pow((v+0.055)/1.055, 2.4)
 		}
-		sum += share * v
+		sum += weight * v
 	}
 	return sum
 }
 
-// TestLicenceIsThere checks that the icons are served with their licence.
-func TestLicenceIsThere(t *testing.T) {
+// TestLicense checks that the icons have their license beside them.
+func TestLicense(t *testing.T) {
 	t.Parallel()
 	raw, err := embedded.ReadFile("lucide-LICENSE.txt")
 	if err != nil || !strings.Contains(string(raw), "ISC License") {
-		t.Errorf("%v: %s", err, raw)
+		t.Errorf("the license file has the error %v and the text %q, want the ISC License", err, raw)
 	}
 }
 
-// TestModulesSetTextAlone checks that the modules make no markup from text. The only exception is
-// the function for answers of our own server.
-func TestModulesSetTextAlone(t *testing.T) {
+// TestScriptsMakeNoMarkup checks that the scripts make no markup from text. The only exception is the
+// function for answers of our own server.
+func TestScriptsMakeNoMarkup(t *testing.T) {
 	t.Parallel()
-	s := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|createContextualFragment|parseFromString`)
+	unsafe := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|createContextualFragment|parseFromString`)
 	for name, limit := range map[string]int{"playground.js": 0, "console.js": 1} {
 		raw, err := embedded.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if found := s.FindAllString(string(raw), -1); len(found) != limit {
-			t.Errorf("%s: %v", name, found)
+		if found := unsafe.FindAllString(string(raw), -1); len(found) != limit {
+			t.Errorf("%s uses %v, want %d uses", name, found, limit)
 		}
 	}
 }

@@ -19,8 +19,8 @@ const (
 )
 
 // Chart is a stacked column chart over time, drawn as SVG. It needs no script, can be printed, and
-// has a table of its figures. Six series have colors. Add the remaining values as the last series,
-// with the name Other.
+// has a table of its figures. Only six series have colors of their own. Add the sum of the other
+// series as the last one, with the name Other and Rest.
 type Chart struct {
 	ID        string // unique on the page
 	Title     string
@@ -34,7 +34,7 @@ type Chart struct {
 // ChartSeries is one series of a chart. Values has one value per bucket, never negative.
 type ChartSeries struct {
 	Name   string
-	Rest   bool // the sum of the remaining series
+	Rest   bool // the sum of all series without a color
 	Values []int64
 }
 
@@ -75,7 +75,8 @@ func (c Chart) sum(bucket int) (sum int64) {
 	return sum
 }
 
-// top returns the end of the scale: 1, 2 or 5 times a power of ten, and at below the highest sum.
+// top returns the end of the scale, which is 1, 2 or 5 times a power of ten. It is at least the highest
+// sum.
 func (c Chart) top() int64 {
 	highest := c.maxSum()
 	for unit := int64(1); ; unit *= 10 {
@@ -101,7 +102,7 @@ func (c Chart) Scale() []string {
 type AxisLabel struct {
 	X, Anchor string
 	Text      string
-	Class     string // width class with room for the label; if empty, all widths
+	Class     string // CSS class of the widths with room for the label; if empty, all widths
 }
 
 // Labels returns the labels of the axis. If there are few columns, each has a label; otherwise the
@@ -135,9 +136,8 @@ func (c Chart) Labels() []AxisLabel {
 	return labels
 }
 
-// labeledColumns returns the columns with a label, out of n. The last column has a label, and the
-// columns before it at equal distances. The first column has a label, and no column near enough to
-// overlap with the first label.
+// labeledColumns returns the columns with a label, out of n. These are the last column, columns at
+// equal distances before it, and the first column. A column too near to the first gets no label.
 func labeledColumns(n int) (columns []int) {
 	step := max(1, (n-1+maxLabels-2)/(maxLabels-1))
 	for column := n - 1; column >= step; column -= step {
@@ -150,7 +150,7 @@ func labeledColumns(n int) (columns []int) {
 	return columns
 }
 
-// SeriesPath is one series as a path.
+// SeriesPath is one series as an SVG path, with its legend.
 type SeriesPath struct {
 	Class, Name, Path, Total string
 }
@@ -158,20 +158,20 @@ type SeriesPath struct {
 // Paths returns a path for each series, the bottom one first.
 func (c Chart) Paths() []SeriesPath {
 	top := float64(c.top())
-	below := make([]int64, len(c.Buckets))
+	base := make([]int64, len(c.Buckets))
 	paths := make([]SeriesPath, len(c.Series))
-	wide := float64(chartWidth) / float64(max(len(c.Buckets), 1))
+	columnWidth := float64(chartWidth) / float64(max(len(c.Buckets), 1))
 	for n, s := range c.Series {
 		var path strings.Builder
 		var total int64
 		for i, v := range s.Values {
 			if v > 0 {
 				height := float64(chartHeight) * float64(v) / top
-				y := float64(chartHeight) * (1 - float64(below[i]+v)/top)
-				path.WriteString("M" + coordinate(float64(i)*wide+wide*0.1) + " " + coordinate(y) +
-					"h" + coordinate(wide*0.8) + "v" + coordinate(height) + "h-" + coordinate(wide*0.8) + "z")
+				y := float64(chartHeight) * (1 - float64(base[i]+v)/top)
+				path.WriteString("M" + coordinate(float64(i)*columnWidth+columnWidth*0.1) + " " + coordinate(y) +
+					"h" + coordinate(columnWidth*0.8) + "v" + coordinate(height) + "h-" + coordinate(columnWidth*0.8) + "z")
 			}
-			below[i] += v
+			base[i] += v
 			total += v
 		}
 		class := "s" + strconv.Itoa(min(n+1, 7))
@@ -196,11 +196,11 @@ type HoverArea struct {
 
 // HoverAreas returns the areas of all columns.
 func (c Chart) HoverAreas() []HoverArea {
-	wide := float64(chartWidth) / float64(max(len(c.Buckets), 1))
+	columnWidth := float64(chartWidth) / float64(max(len(c.Buckets), 1))
 	areas := make([]HoverArea, len(c.Buckets))
 	for i, bucket := range c.Buckets {
-		words := bucket + ": " + c.FormatValue(c.sum(i))
-		areas[i] = HoverArea{X: coordinate(float64(i) * wide), Width: coordinate(wide), Text: words}
+		areas[i] = HoverArea{X: coordinate(float64(i) * columnWidth), Width: coordinate(columnWidth),
+			Text: bucket + ": " + c.FormatValue(c.sum(i))}
 	}
 	return areas
 }

@@ -23,7 +23,7 @@ const (
 // Icon is a symbol of icons.svg. It only decorates the word beside it.
 type Icon string
 
-// Text is a text. It may come from anyone, because templates escape it.
+// Text is a text of any origin, because templates escape it.
 type Text struct {
 	Text  string
 	Muted bool
@@ -48,7 +48,7 @@ func (m Money) Text() string {
 	case m.decimals == 0:
 		return USD(m.Amount)
 	}
-	return inDecimals(m.Amount, m.decimals)
+	return formatDecimals(m.Amount, m.decimals)
 }
 
 // Exact returns the amount with all digits.
@@ -76,7 +76,7 @@ type Duration struct{ MS int64 }
 // Text formats the span for people.
 func (t Duration) Text() string { return FormatDuration(t.MS) }
 
-// Elapsed is the time since a start in Unix milliseconds. Without the module it shows the start.
+// Elapsed is the time since a start in Unix milliseconds. Without console.js it shows the start.
 type Elapsed struct{ SinceMS int64 }
 
 // Start returns the start in UTC.
@@ -97,7 +97,7 @@ func (i Ident) Text() string {
 	return i.ID
 }
 
-// Badge is a state: a dot and a word.
+// Badge shows a state as a dot and a word.
 type Badge struct {
 	Tone  Tone
 	Label string
@@ -119,25 +119,25 @@ type Figure struct {
 	Note  any // a component, or nil
 }
 
-// maxWideFigure is the number of characters of a figure that fit next to another on a phone.
+// maxWideFigure is the maximum length of a figure, in characters, next to another figure on a phone.
 const maxWideFigure = 9
 
 // Long reports whether the figure needs smaller letters.
 func (f Figure) Long() bool {
-	shown := ""
+	text := ""
 	switch v := f.Value.(type) {
 	case Money:
-		shown = v.Text()
+		text = v.Text()
 	case Count:
-		shown = v.Text()
+		text = v.Text()
 	case Text:
-		shown = v.Text
+		text = v.Text
 	case Link:
-		shown = v.Text
+		text = v.Text
 	case string:
-		shown = v
+		text = v
 	}
-	return utf8.RuneCountInString(shown) > maxWideFigure
+	return utf8.RuneCountInString(text) > maxWideFigure
 }
 
 // FigureRow is a row of figures.
@@ -229,10 +229,10 @@ type Tile struct {
 // Tiles is a gallery.
 type Tiles []Tile
 
-// Timeline is a list of events in order of time.
+// Timeline lists events in chronological order.
 type Timeline []Stage
 
-// Stage is one of a Timeline.
+// Stage is one event of a Timeline.
 type Stage struct {
 	Tone  Tone
 	Label string
@@ -280,7 +280,7 @@ type Button struct {
 	About  string // the object's name, for screen readers
 }
 
-// ButtonMenu has buttons for one object: the usual one, and a menu with the others.
+// ButtonMenu has the buttons for one object. First is the usual button, and a menu has the others.
 type ButtonMenu struct {
 	First  Button
 	Label  string // name of the menu of Others, followed by About
@@ -291,7 +291,7 @@ type ButtonMenu struct {
 // Group is a row of components.
 type Group []any
 
-// Confirm is a button with a dialog about its effect. Without the module, the button requests the
+// Confirm is a button with a dialog about its effect. Without console.js, the button requests the
 // page with the dialog open: `?confirm=ID`.
 type Confirm struct {
 	ID     string // unique on the page

@@ -26,33 +26,33 @@ func (r DiffRow) Class() string {
 // Gap reports whether the row stands for omitted lines.
 func (r DiffRow) Gap() bool { return r.Old == 0 && r.New == 0 }
 
-// around is the number of lines shown around a change. maxDiff bounds the compared lines of either
-// text: if there are more, all lines of one text are replaced by all of the other.
+// contextLines is the number of lines shown around a change. maxDiff bounds the compared lines of
+// either text. Above maxDiff, the diff deletes all lines of the old text and adds all of the new text.
 const (
-	around  = 3
-	maxDiff = 4000
+	contextLines = 3
+	maxDiff      = 4000
 )
 
 // DiffOf compares two texts.
 func DiffOf(before, after string) Diff {
 	a, b := linesOf(before), linesOf(after)
-	same := 0
-	for same < len(a) && same < len(b) && a[same] == b[same] {
-		same++
+	prefix := 0
+	for prefix < len(a) && prefix < len(b) && a[prefix] == b[prefix] {
+		prefix++
 	}
-	end := 0
-	for end < len(a)-same && end < len(b)-same && a[len(a)-1-end] == b[len(b)-1-end] {
-		end++
+	suffix := 0
+	for suffix < len(a)-prefix && suffix < len(b)-prefix && a[len(a)-1-suffix] == b[len(b)-1-suffix] {
+		suffix++
 	}
 	var rows Diff
-	for i := range same {
+	for i := range prefix {
 		rows = append(rows, DiffRow{i + 1, i + 1, a[i]})
 	}
-	rows = append(rows, compareLines(a[same:len(a)-end], b[same:len(b)-end], same)...)
-	for i := range end {
-		rows = append(rows, DiffRow{len(a) - end + i + 1, len(b) - end + i + 1, a[len(a)-end+i]})
+	rows = append(rows, compareLines(a[prefix:len(a)-suffix], b[prefix:len(b)-suffix], prefix)...)
+	for i := range suffix {
+		rows = append(rows, DiffRow{len(a) - suffix + i + 1, len(b) - suffix + i + 1, a[len(a)-suffix+i]})
 	}
-	return rows.folded()
+	return rows.fold()
 }
 
 func linesOf(text string) []string {
@@ -97,20 +97,20 @@ func compareLines(a, b []string, offset int) (rows Diff) {
 	return rows
 }
 
-// folded omits the lines far from any change.
-func (d Diff) folded() Diff {
-	near := make([]bool, len(d))
+// fold omits the lines far from any change.
+func (d Diff) fold() Diff {
+	shown := make([]bool, len(d))
 	for i, r := range d {
 		if r.Class() != "" {
-			for at := max(0, i-around); at <= min(len(d)-1, i+around); at++ {
-				near[at] = true
+			for j := max(0, i-contextLines); j <= min(len(d)-1, i+contextLines); j++ {
+				shown[j] = true
 			}
 		}
 	}
 	var rows Diff
 	for i, r := range d {
 		switch {
-		case near[i]:
+		case shown[i]:
 			rows = append(rows, r)
 		case len(rows) > 0 && !rows[len(rows)-1].Gap():
 			rows = append(rows, DiffRow{})

@@ -21,24 +21,24 @@ type FormField struct {
 	Kind        string // empty means text
 	Value       string
 	Options     []Option // options of a choice, or suggestions for a text
-	On          bool     // whether a check is checked
+	Checked     bool     // for the kind Check; after ReadForm, whether the form has sent the field
 	Hint, Error string
 	Before      string // text before the value, such as $
 	After       string // text after the value
 	Complete    string // value of autocomplete; if empty, off
-	Numeric     bool   // a keyboard of digits
+	Numeric     bool   // phones show a keyboard of digits
 	Code        bool   // an area for code, with the maximum height
 	Required    bool
 	ReadOnly    bool
-	Fragment    bool   // the module fills the field from the fragment of the page's address and sends the form
+	Fragment    bool   // console.js fills the field from the fragment of the page's address and sends the form
 	Prefix      string // makes the id unique where several forms have the name
 }
 
 // Option is an option of a choice.
 type Option struct {
 	Value, Label string
-	On           bool
-	Off          bool // not selectable; the label explains the other options
+	Selected     bool
+	Disabled     bool // not selectable; the label explains the other options
 }
 
 // ID returns the id of the field on the page.
@@ -54,14 +54,14 @@ func (f FormField) Type() string {
 
 // DescribedBy returns the ids for aria-describedby.
 func (f FormField) DescribedBy() string {
-	var by []string
+	var ids []string
 	if f.Hint != "" {
-		by = append(by, f.ID()+"-hint")
+		ids = append(ids, f.ID()+"-hint")
 	}
 	if f.Error != "" {
-		by = append(by, f.ID()+"-wrong")
+		ids = append(ids, f.ID()+"-wrong")
 	}
-	return strings.Join(by, " ")
+	return strings.Join(ids, " ")
 }
 
 // Autocomplete returns the value of the attribute autocomplete.
@@ -92,8 +92,8 @@ func (f *PostForm) Field(name string) *FormField {
 	return &f.Fields[i]
 }
 
-// AddError sets the error of a field, or of the whole form if the form does not show such a field. An
-// earlier error of the same field stays.
+// AddError sets the error of a field, or of the whole form if the form does not show the field. It
+// does not replace an earlier error of the field.
 func (f *PostForm) AddError(name, message string) {
 	name, _, _ = strings.Cut(name, "[") // a list is one field of the form
 	field := f.Field(name)
@@ -124,13 +124,13 @@ func (f *PostForm) ClearPasswords() {
 
 // InvalidFields returns the fields with an error.
 func (f PostForm) InvalidFields() []FormField {
-	var faulty []FormField
+	var invalid []FormField
 	for _, field := range f.Fields {
 		if field.Error != "" {
-			faulty = append(faulty, field)
+			invalid = append(invalid, field)
 		}
 	}
-	return faulty
+	return invalid
 }
 
 // Invalid reports whether the form has errors.
@@ -151,11 +151,11 @@ func (f Filters) Invalid() bool {
 // Collapses reports whether a phone hides the form behind its name. A single field takes no more room
 // than the name.
 func (f Filters) Collapses() bool {
-	shown := 0
+	visible := 0
 	for _, field := range f.Fields {
 		if field.Kind != Hidden {
-			shown++
+			visible++
 		}
 	}
-	return shown > 1
+	return visible > 1
 }

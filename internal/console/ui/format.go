@@ -9,22 +9,22 @@ import (
 	"tollgate/internal/money"
 )
 
-// significant is the number of significant digits of an amount below one dollar.
-const significant = 4
+// significantDigits is the number of significant digits of an amount below one dollar.
+const significantDigits = 4
 
-// USD formats an amount for people: with two decimals from one dollar up, and with up to
-// four significant digits below. The result is rounded.
+// USD formats an amount for people, with two decimals from one dollar up and with up to four significant
+// digits below. The result is rounded.
 func USD(a money.Amount) string {
 	if a == 0 {
 		return "$0"
 	}
-	return inDecimals(a, decimals(a))
+	return formatDecimals(a, decimals(a))
 }
 
 // ExactUSD formats an amount with all of its digits, and at least two decimals.
-func ExactUSD(a money.Amount) string { return inDecimals(a, exactDecimals(a)) }
+func ExactUSD(a money.Amount) string { return formatDecimals(a, exactDecimals(a)) }
 
-// Numbers of decimals: of a cent, and of the smallest amount.
+// Numbers of decimals of a cent and of the smallest amount.
 const minDecimals, maxDecimals = 2, 9
 
 // decimals returns the number of decimals that USD shows for an amount.
@@ -35,7 +35,7 @@ func decimals(a money.Amount) int {
 	}
 	n := maxDecimals
 	limit := money.Amount(1)
-	for range significant {
+	for range significantDigits {
 		limit *= 10
 	}
 	unit := money.Amount(1)
@@ -56,8 +56,8 @@ func exactDecimals(a money.Amount) int {
 	return n
 }
 
-// inDecimals formats an amount with a number of decimals, rounded half away from zero.
-func inDecimals(a money.Amount, decimals int) string {
+// formatDecimals formats an amount with a number of decimals, rounded half away from zero.
+func formatDecimals(a money.Amount, decimals int) string {
 	sign := ""
 	if a < 0 {
 		sign, a = "-", abs(a)
@@ -73,8 +73,8 @@ func inDecimals(a money.Amount, decimals int) string {
 
 // round rounds a positive amount to a multiple of unit.
 func round(a, unit money.Amount) money.Amount {
-	rest := a % unit
-	if a -= rest; rest*2 >= unit && a <= math.MaxInt64-unit {
+	remainder := a % unit
+	if a -= remainder; remainder*2 >= unit && a <= math.MaxInt64-unit {
 		a += unit
 	}
 	return a
@@ -223,10 +223,10 @@ func OrDash(text string) string {
 	return text
 }
 
-// Share returns a in percent of whole.
-func Share(a, whole money.Amount) int {
+// Share returns part in percent of whole.
+func Share(part, whole money.Amount) int {
 	if whole <= 0 {
 		return 0
 	}
-	return int(float64(a) / float64(whole) * 100)
+	return int(float64(part) / float64(whole) * 100)
 }

@@ -20,7 +20,7 @@ func TestFormats(t *testing.T) {
 		-5_000_000_000: "-$5.00", -1: "-$0.000000001", money.Max: "$1,000,000,000.00", 999_999_999: "$1.00", math.MinInt64: "-$9,223,372,036.85",
 	} {
 		if got := USD(amount); got != want {
-			t.Errorf("%s is %s, want %s", amount, got, want)
+			t.Errorf("USD(%s) = %s, want %s", amount, got, want)
 		}
 	}
 	for amount, want := range map[money.Amount]string{
@@ -28,13 +28,13 @@ func TestFormats(t *testing.T) {
 		money.Credit * 5 / 4: "1.3 credits", 0: "0 credits", 1: "< 0.1 credits",
 	} {
 		if got := Credits(amount); got != want {
-			t.Errorf("%s is %s, want %s", amount, got, want)
+			t.Errorf("Credits(%s) = %s, want %s", amount, got, want)
 		}
 	}
 	for ms, want := range map[int64]string{0: "0 ms", 999: "999 ms", 1400: "1.4 s", 60_000: "1 min", 200_000: "3 min 20 s",
 		7_200_000: "2 h", 3_900_000: "1 h 5 min"} {
 		if got := FormatDuration(ms); got != want {
-			t.Errorf("%d ms is %s, want %s", ms, got, want)
+			t.Errorf("FormatDuration(%d) = %s, want %s", ms, got, want)
 		}
 	}
 	for _, c := range []struct {
@@ -42,15 +42,15 @@ func TestFormats(t *testing.T) {
 		want        string
 	}{{0, 0, "–"}, {0, 5, "0 %"}, {3, 812, "0.4 %"}, {1, 1_000_000, "< 0.1 %"}, {5, 5, "100 %"}} {
 		if got := Percent(c.part, c.whole); got != c.want {
-			t.Errorf("%d of %d is %s, want %s", c.part, c.whole, got, c.want)
+			t.Errorf("Percent(%d, %d) = %s, want %s", c.part, c.whole, got, c.want)
 		}
 	}
 	if got := Thousands(-1234567); got != "-1,234,567" {
-		t.Error(got)
+		t.Errorf("Thousands(-1234567) = %s, want -1,234,567", got)
 	}
 }
 
-// TestCSV checks that values are exact, and that a text is never a formula.
+// TestCSV checks that values are exact, and that a spreadsheet takes no text for a formula.
 func TestCSV(t *testing.T) {
 	t.Parallel()
 	table := DataTable{Columns: []Column{{Title: "a"}, {Title: "b"}, {Title: "c"}, {Title: "d"}},
@@ -86,11 +86,11 @@ func TestChartsFit(t *testing.T) {
 			t.Errorf("%v has the scale %s, want %s", c.values, scale, c.scale)
 		}
 		if chart.top() < chart.maxSum() {
-			t.Errorf("the scale of %v ends at %d", c.values, chart.top())
+			t.Errorf("the scale of %v ends at %d, want at least %d", c.values, chart.top(), chart.maxSum())
 		}
 		for _, d := range chart.Paths() {
 			if strings.Contains(d.Path, "-0.") || strings.Contains(d.Path, "NaN") || strings.Contains(d.Path, "Inf") {
-				t.Errorf("the path of %v is %s", c.values, d.Path)
+				t.Errorf("the path of %v is %s, want numbers of at least 0", c.values, d.Path)
 			}
 		}
 	}
@@ -104,9 +104,9 @@ func TestChartsFit(t *testing.T) {
 			big.Series[n].Values = append(big.Series[n].Values, int64(i*n+1)*1_234_567)
 		}
 	}
-	raw, err := parsed(`{{range .}}<path d="{{.Path}}"/>{{end}}`).RenderFragment("kit", big.Paths())
+	raw, err := newPages(`{{range .}}<path d="{{.Path}}"/>{{end}}`).RenderFragment("kit", big.Paths())
 	if err != nil || len(raw) > 15_000 {
-		t.Errorf("a chart of 60 columns and 6 series has %d bytes, %v", len(raw), err)
+		t.Errorf("a chart of 60 columns and 6 series has %d bytes, want at most 15,000; error %v", len(raw), err)
 	}
 }
 
@@ -122,33 +122,33 @@ func TestAxis(t *testing.T) {
 		labels := c.Labels()
 		if n == 0 {
 			if len(labels) > 0 {
-				t.Errorf("labels without columns: %v", labels)
+				t.Errorf("a chart without columns has the labels %v, want none", labels)
 			}
 			continue
 		}
 		first, last := labels[0], labels[len(labels)-1]
 		if first.Text != "0" || last.Text != strconv.Itoa(n-1) || first.Class+last.Class != "" || len(labels) > maxLabels ||
 			len(labels) < min(n, maxLabels/2) {
-			t.Errorf("%d columns: %v", n, labels)
+			t.Errorf("%d columns: labels %v, want the first and the last, and at most %d", n, labels, maxLabels)
 		}
-		narrow := map[string]float64{"": 0.5, "mid": 0.29, "more": 0.1} // shares of the width, where labels of the class are shown
-		before := map[string]float64{}
+		minDistances := map[string]float64{"": 0.5, "mid": 0.29, "more": 0.1} // shares of the width, where labels of the class are shown
+		lastX := map[string]float64{}
 		for i, l := range labels {
 			x, err := strconv.ParseFloat(strings.TrimSuffix(l.X, "%"), 64)
 			if err != nil || x < 0 || x > 100 {
-				t.Errorf("%d columns: %v", n, l)
+				t.Errorf("%d columns: the label %v is outside the drawing, error %v", n, l, err)
 			}
 			if outer := i == 0 || i == len(labels)-1; (l.Anchor == "middle") != (n <= wideColumns || !outer) {
-				t.Errorf("%d columns: %v", n, l)
+				t.Errorf("%d columns: the label %v has the wrong anchor", n, l)
 			}
-			for class, least := range narrow {
+			for class, minDistance := range minDistances {
 				if l.Class != "" && l.Class != class && class != "more" {
 					continue
 				}
-				if previous, ok := before[class]; ok && n > wideColumns && x-previous < 100*least {
+				if previous, ok := lastX[class]; ok && n > wideColumns && x-previous < 100*minDistance {
 					t.Errorf("%d columns: %v is only %f after the previous label", n, l, x-previous)
 				}
-				before[class] = x
+				lastX[class] = x
 			}
 		}
 	}
@@ -196,7 +196,7 @@ func TestAmountsOfAColumnAreAlike(t *testing.T) {
 		}
 		amount := regexp.MustCompile(`<span class="money" title="[^"]*">([^<]*)</span>`)
 		shown := func(component any) (all []string) {
-			for _, m := range amount.FindAllStringSubmatch(rendered(t, Layout{}, component), -1) {
+			for _, m := range amount.FindAllStringSubmatch(renderPage(t, Layout{}, component), -1) {
 				if m[1] != "$3.00" {
 					all = append(all, m[1])
 				}

@@ -20,9 +20,9 @@ func kit(word string) []any {
 		{Name: "a", Label: word, Value: word, Hint: word, Error: word, Before: "$", After: "min", Required: true, Numeric: true},
 		{Name: "b2", Kind: Area, Label: word, Code: true},
 		{Name: "b", Kind: Area, Label: word, Value: word, Error: word},
-		{Name: "c", Kind: Choice, Label: word, Options: []Option{{Value: word, Label: word, On: true}}},
-		{Name: "d", Kind: Checks, Label: word, Options: []Option{{Value: word, Label: word, On: true}}},
-		{Name: "e", Kind: Check, Label: word, On: true},
+		{Name: "c", Kind: Choice, Label: word, Options: []Option{{Value: word, Label: word, Selected: true}}},
+		{Name: "d", Kind: Checks, Label: word, Options: []Option{{Value: word, Label: word, Selected: true}}},
+		{Name: "e", Kind: Check, Label: word, Checked: true},
 		{Name: "f", Kind: Hidden, Value: word},
 		{Name: "i", Label: word, Options: []Option{{Value: word}}},
 		{Name: "j", Kind: "date", Label: word, Value: "2026-05-31"},
@@ -83,23 +83,25 @@ func kitCharts(word string) []any {
 	return []any{chart(InUSD), chart(InUSD, 0, 0), chart(InCount, 1), chart(InUSD, 5, 0, 1_000_000_000, 7), chart(InMS, 1<<53, 2)}
 }
 
-func parsed(page string) *Pages {
+// newPages returns pages with page as the template kit.
+func newPages(page string) *Pages {
 	return New(func(name string) string { return "/console/static/" + name }, fstest.MapFS{"html/kit.html": {Data: []byte(page)}})
 }
 
 // inline matches scripts, and style and event attributes in tags.
 var inline = regexp.MustCompile(`(?i)<[a-z][a-z0-9]*(?:\s+[a-z-]+(?:="[^"]*")?)*\s+(?:style|on[a-z]+)\s*=|<script[^>]*>[^<]|<script>`)
 
-// TestKit renders every component with ordinary, empty and hostile words.
+// TestKit checks that every component can be rendered with ordinary, empty, long and hostile words,
+// and that each component has a template and an example.
 func TestKit(t *testing.T) {
 	t.Parallel()
-	p := parsed(`<h1>Kit</h1>{{range .}}{{render .}}{{end}}`)
+	p := newPages(`<h1>Kit</h1>{{range .}}{{render .}}{{end}}`)
 	inKit := map[string]bool{}
 	for name, word := range map[string]string{
 		"ordinary": "swift-1", "none": "", "long": strings.Repeat("wörter ", 1500), "rtl": "\u202eabc مرحبا",
 		"hostile": `"><script>alert(1)</script><img src=x onerror=alert(1)>' style=x javascript:`,
 	} {
-		layout := Layout{Title: word, Home: "/console", Leave: "/console/sign-out", Main: kit(word), Who: word,
+		layout := Layout{Title: word, Home: "/console", SignOut: "/console/sign-out", Main: kit(word), User: word,
 			Nav: []NavItem{{"/console", word, "menu", true}}}
 		raw, err := p.Render("kit", layout)
 		if err != nil {
@@ -107,14 +109,14 @@ func TestKit(t *testing.T) {
 		}
 		page := string(raw)
 		if found := inline.FindString(page); found != "" {
-			t.Errorf("%s: inline script or style: %s", name, found)
+			t.Errorf("%s: the page has an inline script or style: %s", name, found)
 		}
 		if name == "ordinary" && strings.Count(page, word) < 100 {
 			t.Errorf("the page has the word %d times, want at least 100", strings.Count(page, word))
 		}
 		for _, m := range regexp.MustCompile(`href="([^"]*)"`).FindAllStringSubmatch(page, -1) {
 			if !strings.HasPrefix(m[1], "/console") && m[1][0] != '#' && m[1][0] != '?' {
-				t.Errorf("%s: links to %s", name, m[1])
+				t.Errorf("%s: the page links to %s outside the console", name, m[1])
 			}
 		}
 	}
@@ -139,20 +141,20 @@ func TestKit(t *testing.T) {
 // TestForeignTypesAreRejected checks that a page does not render a value of a foreign type.
 func TestForeignTypesAreRejected(t *testing.T) {
 	t.Parallel()
-	p := parsed(`{{render .}}`)
+	p := newPages(`{{render .}}`)
 	for _, v := range []any{7, money.USD, struct{}{}, []string{"a"}, Layout{}} {
 		if _, err := p.RenderFragment("kit", v); err == nil {
-			t.Errorf("%T was rendered", v)
+			t.Errorf("rendering a %T returned no error", v)
 		}
 	}
 	var none *Link
 	for _, v := range []any{nil, none, ""} {
 		if _, err := p.RenderFragment("kit", v); err != nil {
-			t.Errorf("%#v: %v", v, err)
+			t.Errorf("rendering %#v: error %v, want none", v, err)
 		}
 	}
 	if _, err := p.RenderFragment("other", nil); err == nil {
-		t.Error("a missing page was rendered")
+		t.Error("rendering a missing page returned no error")
 	}
 }
 
@@ -165,7 +167,7 @@ func TestMarkupIsMadeInOneFile(t *testing.T) {
 	for _, folder := range []string{".", "..", "../page", "../show", "../userpages", "../operatorpages", "../static"} {
 		files, err := filepath.Glob(folder + "/*.go")
 		if err != nil || len(files) == 0 {
-			t.Fatalf("%s has %d files, %v", folder, len(files), err)
+			t.Fatalf("%s has %d Go files, want some; error %v", folder, len(files), err)
 		}
 		for _, file := range files {
 			raw, err := os.ReadFile(file)

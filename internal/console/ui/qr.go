@@ -7,7 +7,7 @@ import (
 	"rsc.io/qr"
 )
 
-// QR is a text as a QR code. It is black on white in every theme.
+// QR is a QR code of Text. The code is black on white in every theme.
 type QR struct {
 	Label string
 	Text  string
@@ -16,10 +16,10 @@ type QR struct {
 // qrQuiet is the width of the white border around a code, in modules.
 const qrQuiet = 4
 
-// QRDrawing is the code as one path in a square.
+// QRDrawing is a QR code as the data of an SVG path.
 type QRDrawing struct {
-	Side int    // side of the square, in modules
-	Path string // around each run of black modules
+	Side int    // side of the square drawing, in modules
+	Path string // outlines of the horizontal runs of black modules
 }
 
 // Drawing returns the code as a drawing. It returns an error if the text has more than 2000 bytes.

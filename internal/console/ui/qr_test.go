@@ -8,7 +8,7 @@ import (
 	"rsc.io/qr"
 )
 
-// TestQRDrawing parses the path: it must contain every black module, no other module, and the white
+// TestQRDrawing checks that the path covers exactly the black modules, and that the drawing has a white
 // border.
 func TestQRDrawing(t *testing.T) {
 	t.Parallel()
@@ -22,13 +22,13 @@ func TestQRDrawing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got.Side != code.Size+8 {
-		t.Fatalf("the side is %d, the code has %d", got.Side, code.Size)
+		t.Fatalf("the side is %d, want %d", got.Side, code.Size+8)
 	}
 	black := map[[2]int]bool{}
 	for run := range strings.SplitSeq(strings.TrimSuffix(got.Path, "z"), "z") {
 		var x, y, wide, back int
 		if _, err := fmt.Sscanf(run, "M%d %dh%dv1h-%d", &x, &y, &wide, &back); err != nil || wide != back {
-			t.Fatalf("%q: %v", run, err)
+			t.Fatalf("the path has %q, want a rectangle of one row; error %v", run, err)
 		}
 		for i := range wide {
 			black[[2]int{x + i - 4, y - 4}] = true
@@ -37,11 +37,11 @@ func TestQRDrawing(t *testing.T) {
 	for y := -4; y < code.Size+4; y++ {
 		for x := -4; x < code.Size+4; x++ {
 			if black[[2]int{x, y}] != code.Black(x, y) {
-				t.Fatalf("the module at %d, %d is black: %v", x, y, black[[2]int{x, y}])
+				t.Fatalf("the module at %d, %d is black: %v, want %v", x, y, black[[2]int{x, y}], code.Black(x, y))
 			}
 		}
 	}
 	if _, err := (QR{Text: strings.Repeat("x", 5000)}).Drawing(); err == nil {
-		t.Error("a text too long for a code was drawn")
+		t.Error("Drawing of 5000 bytes returned no error")
 	}
 }

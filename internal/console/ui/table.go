@@ -63,8 +63,7 @@ func (t DataTable) Narrow() bool {
 	return len(t.Columns) <= narrowColumns && !slices.ContainsFunc(t.Rows, func(r DataRow) bool { return r.Href != "" })
 }
 
-// decimals returns the number of decimals for the amounts of a column: as many as the amount with
-// the most decimals needs.
+// decimals returns the highest number of decimals that an amount of a column needs.
 func (t DataTable) decimals(column int) (n int) {
 	decimalsOf := decimals
 	if t.Columns[column].Exact {
@@ -135,16 +134,16 @@ func (t DataTable) Without(column int) DataTable {
 	return t
 }
 
-// CSV writes the table for programs: amounts are exact, times are ISO 8601 in UTC. A text gets a
-// leading ' if a spreadsheet would take it for a formula. If titled, CSV first writes the titles of
-// the columns, so that a long table can be written in batches.
-func (t DataTable) CSV(w io.Writer, titled bool) error {
+// CSV writes the table for programs, with exact amounts, and times in ISO 8601 in UTC. A text gets a
+// leading ' if a spreadsheet would take it for a formula. If withTitles is true, CSV first
+// writes the titles of the columns. A long table is written in batches.
+func (t DataTable) CSV(w io.Writer, withTitles bool) error {
 	out := csv.NewWriter(w)
 	titles := make([]string, len(t.Columns))
 	for i, c := range t.Columns {
 		titles[i] = c.Title
 	}
-	if titled {
+	if withTitles {
 		if err := out.Write(titles); err != nil {
 			return err
 		}
@@ -152,7 +151,7 @@ func (t DataTable) CSV(w io.Writer, titled bool) error {
 	for _, r := range t.Rows {
 		cells := make([]string, len(r.Cells))
 		for i, c := range r.Cells {
-			cells[i] = plain(c)
+			cells[i] = csvValue(c)
 		}
 		if err := out.Write(cells); err != nil {
 			return err
@@ -162,8 +161,8 @@ func (t DataTable) CSV(w io.Writer, titled bool) error {
 	return out.Error()
 }
 
-// plain returns the CSV value of a component.
-func plain(component any) string {
+// csvValue returns the CSV value of a component.
+func csvValue(component any) string {
 	switch c := component.(type) {
 	case string:
 		return sheet.Cell(c)

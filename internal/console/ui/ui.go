@@ -26,8 +26,8 @@ import (
 //go:embed html/*.html
 var embedded embed.FS
 
-// Pages has the templates of pages. They are parsed when the first page is rendered, so a start is
-// faster and a gateway without console visitors needs no memory for them.
+// Pages has the templates of pages. The templates are parsed when the first page is rendered, so that
+// a start is faster and a gateway without console visitors saves the memory.
 type Pages struct {
 	templates func() (*template.Template, error) // the parsed templates
 }
@@ -85,18 +85,18 @@ func parse(all *template.Template, prefix string, folder fs.FS) error {
 
 func nameOf(file string) string { return strings.TrimSuffix(path.Base(file), ".html") }
 
-// Layout is the data of a page and of the layout around it.
+// Layout is the data of a page, including the menu and the notices around the content.
 type Layout struct {
-	Title   string
-	Theme   string    // light or dark; if empty, the theme of the reader's system
-	NoKeys  bool      // the reader has turned off keyboard shortcuts
-	Nav     []NavItem // empty if the visitor is not signed in; then the page has no menu
-	Find    string    // address of the search box, with the parameter q; if empty, there is no box
-	Home    string    // address of the link on the product's name
-	Who     string    // the signed-in user in the menu
-	Leave   string    // address of the sign-out form
-	Notices []Notice
-	Main    any // data of the page's template
+	Title       string
+	Theme       string    // light or dark; if empty, the theme of the reader's system
+	NoShortcuts bool      // the reader has turned off keyboard shortcuts
+	Nav         []NavItem // empty if the visitor is not signed in; then the page has no menu
+	Find        string    // address of the search box, with the parameter q; if empty, there is no box
+	Home        string    // address of the link on the product's name
+	User        string    // the signed-in user in the menu
+	SignOut     string    // address of the sign-out form
+	Notices     []Notice
+	Main        any // data of the page's template
 }
 
 // NavItem is one entry of the menu.
@@ -159,8 +159,8 @@ func (p *Pages) execute(name string, data any) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// errNoComponent reports a value in a template whose type is not a component.
-var errNoComponent = errors.New("not a component")
+// errNotComponent reports a value in a template whose type is not a component.
+var errNotComponent = errors.New("not a component")
 
 // render renders a component. It renders nothing for nil, and a string as Text.
 func (p *Pages) render(component any) (template.HTML, error) {
@@ -179,7 +179,7 @@ func (p *Pages) render(component any) (template.HTML, error) {
 		v = reflect.ValueOf(component)
 	}
 	if v.Type().PkgPath() != reflect.TypeFor[Layout]().PkgPath() {
-		return "", fmt.Errorf("%T: %w", component, errNoComponent)
+		return "", fmt.Errorf("%T: %w", component, errNotComponent)
 	}
 	raw, err := p.execute(strings.ToLower(v.Type().Name()), v.Interface())
 	if err != nil {

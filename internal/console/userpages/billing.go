@@ -78,17 +78,17 @@ func (c *console) billingWith(v *page.Visit, form ui.PostForm) (page.FullPage, e
 	}), nil
 }
 
-// movementsOf reads the filters of the page's address: the kind and the UTC month. Unknown values
-// are ignored.
+// movementsOf reads the filters for kind and UTC month in the page's address. Unknown values are
+// ignored.
 func movementsOf(v *page.Visit) (f movement.Selection, query url.Values) {
 	f, query = movement.Selection{Account: v.Account(), After: v.Query("after")}, url.Values{}
 	if kind := movement.Sort(v.Query("kind")); kind == movement.Credits || kind == movement.Charges {
 		f.Kind = kind
 		query.Set("kind", string(kind))
 	}
-	if first, err := time.Parse(show.MonthForm, v.Query("month")); err == nil && first.Year() >= 1970 {
+	if first, err := time.Parse(show.MonthFormat, v.Query("month")); err == nil && first.Year() >= 1970 {
 		f.SinceMS, f.UntilMS = first.UnixMilli(), first.AddDate(0, 1, 0).UnixMilli()
-		query.Set("month", first.Format(show.MonthForm))
+		query.Set("month", first.Format(show.MonthFormat))
 	}
 	return f, query
 }

@@ -13,6 +13,7 @@ import (
 	"tollgate/internal/store"
 )
 
+// TestBilling checks the redemption of a code, and the movements on the page and as a CSV file.
 func TestBilling(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -39,14 +40,14 @@ func TestBilling(t *testing.T) {
 		got.Want(t, http.StatusOK, "Time,Kind,Amount,Balance,For,Model\n", ",credit,0.000000001,10.0000006,'=1+1,\n",
 			",credit,10,10,invoice 1,\n")
 		if n := strings.Count(got.Body.String(), "\n"); n != 602 || !strings.HasPrefix(got.Header().Get("Content-Type"), "text/csv") {
-			t.Errorf("%d lines of %s", n, got.Header().Get("Content-Type"))
+			t.Errorf("the file has %d lines of %s, want 602 of text/csv", n, got.Header().Get("Content-Type"))
 		}
 		bob.Get("/console/billing").Want(t, http.StatusOK, "Next page")
 	})
 }
 
-// TestMovementsAreChosen checks the filters of kind and month, on the page and as CSV.
-func TestMovementsAreChosen(t *testing.T) {
+// TestMovementFilters checks the filters for kind and month, on the page and as CSV.
+func TestMovementFilters(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		ada := s.SignedIn("ada@example.com")
@@ -58,7 +59,7 @@ func TestMovementsAreChosen(t *testing.T) {
 			for _, path := range []string{"/console/billing", "/console/billing/movements"} {
 				got := ada.Get(path + query)
 				if got.Want(t, http.StatusOK); strings.Contains(got.Body.String(), request) != want {
-					t.Errorf("%s%s has the charge: %t", path, query, !want)
+					t.Errorf("%s%s has the charge: %t, want %t", path, query, !want, want)
 				}
 			}
 		}
@@ -72,7 +73,7 @@ func TestStatements(t *testing.T) {
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		ada := s.SignedIn("ada@example.com")
 		now := time.Now().UTC()
-		month, before := now.Format("2006-01"), now.AddDate(0, 0, -now.Day()).Format("2006-01")
+		month, previous := now.Format("2006-01"), now.AddDate(0, 0, -now.Day()).Format("2006-01")
 		s.AddUsage("ada", 0, spending.UsageRow{Model: "swift-1", Sums: spending.Sums{Requests: 4, Billed: 3, Failed: 1, Charged: 2 * money.USD}})
 		s.AddUsage("ada", 0, spending.UsageRow{Model: "=reel", Sums: spending.Sums{Requests: 1, Billed: 1, Charged: money.USD}})
 		s.AddUsage("ada", 0, spending.UsageRow{Model: "failing", Sums: spending.Sums{Requests: 2, Failed: 2}})
@@ -84,7 +85,7 @@ func TestStatements(t *testing.T) {
 		s.Exec(`UPDATE account SET created_ms = $1 WHERE id = $2`, now.AddDate(0, -2, 0).UnixMilli(), s.Accounts["ada"].ID)
 		ada.Get("/console/billing").Want(t, http.StatusOK, "/console/billing/statements")
 		ada.Get("/console/billing/statements").Want(t, http.StatusOK, "/console/billing/statements/"+month,
-			"/console/billing/statements/"+before,
+			"/console/billing/statements/"+previous,
 			"$3.00", "$7.00", "-$4.00")
 		ada.Get("/console/billing/statements/"+month).Want(t, http.StatusOK, "so far", "$3.00", "invoice 1", "by mistake", "-$2.00",
 			"$9.50")
@@ -93,11 +94,11 @@ func TestStatements(t *testing.T) {
 			",invoice 1,,10\n", ",by mistake,,-0.5\n",
 			"Charges,swift-1,3,-2\nCharges,'=reel,1,-1\nClosing balance,\""+time.Now().UTC().Format("2006-01-02")+", so far\",,9.5\n")
 		got.Without(t, "failing")
-		ada.Get("/console/billing/statements/"+before).Want(t, http.StatusOK, "$7.00", "-$4.00", "$3.00")
+		ada.Get("/console/billing/statements/"+previous).Want(t, http.StatusOK, "$7.00", "-$4.00", "$3.00")
 		for _, none := range []string{"1999-01", "2999-01", "soon"} {
 			ada.Get("/console/billing/statements/"+none).Want(t, http.StatusNotFound, "no statement of this month")
 			ada.Get("/console/billing/statements/"+none+"/table").Want(t, http.StatusNotFound)
 		}
-		s.SignedIn("bob@example.com").Get("/console/billing/statements/"+before).Want(t, http.StatusNotFound)
+		s.SignedIn("bob@example.com").Get("/console/billing/statements/"+previous).Want(t, http.StatusNotFound)
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// factorPage is the reader's second factor with the possible changes.
+// factorPage shows the reader's second factor with the possible changes.
 type factorPage struct {
 	State    ui.Badge
 	Recovery *ui.Snippets // new recovery codes, shown once
@@ -95,9 +95,9 @@ func (c *console) factorWith(v *page.Visit, content factorPage) (page.FullPage, 
 		if content.Recovery == nil {
 			content.addForms()
 		}
-		left, err := account.CountRecoveryTx(tx, u.ID)
+		codesLeft, err := account.CountRecoveryTx(tx, u.ID)
 		content.Facts = ui.Facts{{Name: "Enabled", Value: ui.Moment{MS: u.FactorMS}},
-			{Name: "Recovery codes left", Value: ui.Count{N: left}}}
+			{Name: "Recovery codes left", Value: ui.Count{N: codesLeft}}}
 		return err
 	}); err != nil {
 		return page.FullPage{}, err
@@ -156,11 +156,11 @@ func (c *console) confirmFactor(v *page.Visit) (page.Responder, error) {
 	}, func() (page.FullPage, error) { return c.factorWith(v, factorPage{Retry: &form}) })
 }
 
-// showRecovery shows new recovery codes once, with a notice of the change.
-func (c *console) showRecovery(v *page.Visit, recovery []string, done string) (page.Responder, error) {
+// showRecovery shows new recovery codes once, with title as the notice of the change.
+func (c *console) showRecovery(v *page.Visit, recovery []string, title string) (page.Responder, error) {
 	content, err := c.factorWith(v, factorPage{Recovery: &ui.Snippets{ID: "recovery",
 		Tabs: []ui.Snippet{{Name: "Not shown again", Text: strings.Join(recovery, "\n")}}}})
-	content.Notices = []ui.Notice{{Tone: ui.OK, Focus: true, Title: done, Text: "Store the recovery codes now."}}
+	content.Notices = []ui.Notice{{Tone: ui.OK, Focus: true, Title: title, Text: "Store the recovery codes now."}}
 	return content, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"tollgate/internal/console/consoletest"
 )
 
+// TestSecondFactor checks the setup, the renewal of recovery codes, and the end of a second factor.
 func TestSecondFactor(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -22,11 +23,12 @@ func TestSecondFactor(t *testing.T) {
 		again.Without(t, `class="qr"`)
 		other.Get("/console").Want(t, http.StatusOK)
 		before := mine.Cookies["tollgate"].Value
-		on := mine.Post("/console/settings/factor/confirm", "code", app.Code(0))
-		on.Want(t, http.StatusOK, "Your second factor is on.")
-		recovery := on.Codes()
+		confirmed := mine.Post("/console/settings/factor/confirm", "code", app.Code(0))
+		confirmed.Want(t, http.StatusOK, "Your second factor is on.")
+		recovery := confirmed.Codes()
 		if len(recovery) != 10 || mine.Cookies["tollgate"].Value == before {
-			t.Errorf("recovery codes %v; the session has its old value: %v", recovery, mine.Cookies["tollgate"].Value == before)
+			t.Errorf("the page has the recovery codes %v, want 10; the session has a new value: %v", recovery,
+				mine.Cookies["tollgate"].Value != before)
 		}
 		other.Get("/console").Want(t, http.StatusSeeOther)
 		shown := mine.Get("/console/settings/factor")
@@ -39,7 +41,7 @@ func TestSecondFactor(t *testing.T) {
 		renewed := mine.Post("/console/settings/factor/recovery", "code", used)
 		renewed.Want(t, http.StatusOK, "The previous codes no longer work.", "Your recovery codes")
 		if recovery = renewed.Codes(); len(recovery) != 10 || slices.Contains(recovery, used) {
-			t.Errorf("renewed codes %v", recovery)
+			t.Errorf("the renewed codes are %v, want 10 without %s", recovery, used)
 		}
 		mine.Get("/console/settings/factor").Want(t, http.StatusOK, `id="renew-f-code"`)
 

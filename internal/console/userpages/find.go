@@ -24,7 +24,7 @@ type findPage struct {
 // maxSearchedKeys bounds the keys searched by name and hint.
 const maxSearchedKeys = 1000
 
-// find redirects from an id, a key's name or hint, or a model to its page.
+// find redirects from an id, a key's name or hint, or a model to the page of the object.
 func (c *console) find(v *page.Visit) (page.Responder, error) {
 	q := strings.TrimSpace(v.Query("q"))
 	content := findPage{Query: q, Filters: ui.Filters{Action: page.Base + "/find", Fields: []ui.FormField{
@@ -102,8 +102,7 @@ func (c *console) target(v *page.Visit, q string) (string, error) {
 	return "", nil
 }
 
-// deliveryOf returns the path of the delivery of an event, or an empty string if there is no
-// delivery.
+// deliveryOf returns the path of an event's delivery, or an empty string if there is no delivery.
 func (c *console) deliveryOf(v *page.Visit, event string) (target string, err error) {
 	err = v.View(func(tx *store.Tx) error {
 		d, found, err := c.Webhooks.OwnEventTx(tx, v.Account(), event)

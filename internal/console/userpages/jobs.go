@@ -51,7 +51,7 @@ type jobPage struct {
 	Facts  ui.Facts
 }
 
-// jobFragment is the state and the results of a job, updated while it runs.
+// jobFragment is the state and the results of a job, updated while the job runs.
 type jobFragment struct {
 	Address      string
 	Running      bool
@@ -68,7 +68,7 @@ type jobFragment struct {
 type result struct {
 	Link, Alt string
 	Clip      bool
-	Weight    string // size of a picture shown on request; empty if it is shown at once
+	Weight    string // size of a picture that is shown only on request; otherwise empty
 	Copy      ui.CopyField
 	Until     ui.Moment
 }
@@ -192,7 +192,8 @@ func jobTabs(v *page.Visit, t gallery.Counts) ui.Tabs {
 	return v.Tabs("/jobs", "State", "status", states)
 }
 
-// tileOf returns the tile of a job. A picture is shown if its size fits in room.
+// tileOf returns the tile of a job. room is the size in bytes left for pictures on the page. The tile
+// shows a picture only if the size fits, and reduces room.
 func tileOf(e *gallery.UserJob, retention time.Duration, sizes map[string]int64, room *int64) ui.Tile {
 	t := ui.Tile{Href: page.Base + "/jobs/" + e.ID, Title: titleOf(e), Alt: altOf(e), State: show.JobBadge(e.Status)}
 	switch e.Status {
@@ -201,7 +202,7 @@ func tileOf(e *gallery.UserJob, retention time.Duration, sizes map[string]int64,
 	case "processing":
 		t.Notes = append(t.Notes, ui.Elapsed{SinceMS: e.StartedMS})
 	case "failed":
-		t.Notes = append(t.Notes, ui.Text{Text: cut(e.Message, altLength)})
+		t.Notes = append(t.Notes, ui.Text{Text: shorten(e.Message, altLength)})
 	case "succeeded":
 		t.Notes = append(t.Notes, ui.Money{Amount: e.Cost})
 		if e.Seconds > 0 {
@@ -238,13 +239,13 @@ func titleOf(e *gallery.UserJob) string {
 	if e.Prompt == "" {
 		return "A clip from references"
 	}
-	return cut(e.Prompt, 60)
+	return shorten(e.Prompt, 60)
 }
 
-func altOf(e *gallery.UserJob) string { return cut(titleOf(e), altLength) }
+func altOf(e *gallery.UserJob) string { return shorten(titleOf(e), altLength) }
 
-// cut shortens a text to n characters.
-func cut(text string, n int) string {
+// shorten shortens a text to n characters.
+func shorten(text string, n int) string {
 	if utf8.RuneCountInString(text) <= n {
 		return text
 	}
@@ -253,14 +254,14 @@ func cut(text string, n int) string {
 
 // queuePosition describes a job's position in its queue and its expected wait.
 func queuePosition(e *gallery.UserJob) string {
-	place := "next in its queue"
+	position := "next in its queue"
 	if e.Ahead > 0 {
-		place = ui.Thousands(e.Ahead) + " before it"
+		position = ui.Thousands(e.Ahead) + " before it"
 	}
 	if e.WaitSeconds > 0 {
-		place += ", about " + ui.FormatDuration(e.WaitSeconds*1000)
+		position += ", about " + ui.FormatDuration(e.WaitSeconds*1000)
 	}
-	return place
+	return position
 }
 
 // job returns the visitor's job named in the path, and the sizes of its files.
@@ -390,7 +391,7 @@ func settingsOf(e *gallery.UserJob, key any) ui.Facts {
 	var params map[string]any
 	if json.Unmarshal(e.Params, &params) == nil {
 		for _, name := range slices.Sorted(maps.Keys(params)) {
-			add(strings.ReplaceAll(name, "_", " "), cut(show.Value("", params[name]), altLength))
+			add(strings.ReplaceAll(name, "_", " "), shorten(show.Value("", params[name]), altLength))
 		}
 	}
 	facts = append(facts, ui.Fact{Name: "Key", Value: key},

@@ -9,7 +9,7 @@ import (
 	gateway "tollgate/internal/gatewaytest/scene"
 )
 
-// TestJobs follows jobs through the gallery and their own pages.
+// TestJobs checks that the gallery and a job's page show waiting, successful and failed jobs.
 func TestJobs(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -26,19 +26,19 @@ func TestJobs(t *testing.T) {
 		b.Get("/console/jobs/live").Want(t, http.StatusNotModified)
 		delete(b.Headers, "If-None-Match")
 
-		refused := s.Job("ada", "fail:render_failed")
+		failed := s.Job("ada", "fail:render_failed")
 		s.Run()
 		gateway.Eventually(t, "both jobs end", func() bool {
 			return strings.Contains(b.Get("/console/jobs/live").Body.String(), "data-final")
 		})
 		b.Get("/console/jobs?status=succeeded").Want(t, http.StatusOK, "Done 1", "Failed 1",
 			`alt="a boat`, `<img src="http://console.example/media/`)
-		b.Get("/console/jobs?status=failed&kind=image").Want(t, http.StatusOK, "/console/jobs/"+refused,
+		b.Get("/console/jobs?status=failed&kind=image").Want(t, http.StatusOK, "/console/jobs/"+failed,
 			`href="/console/jobs?kind=image&amp;status=failed" aria-current="page">Images<`)
 		b.Get("/console/jobs?kind=video").Want(t, http.StatusOK, "No such jobs")
 		b.Get("/console/jobs/"+boat).Want(t, http.StatusOK, "a boat &lt;b&gt;&amp;",
 			"Charged", "$0.03", "Works until", "sandbox-image", "Generated")
 		b.Get("/console/jobs/"+boat+"/live").Want(t, http.StatusOK, "data-final", "The job is done", `href="/console/requests/req_`)
-		b.Get("/console/jobs/"+refused).Want(t, http.StatusOK, "It failed.", "<dt>Code</dt>", "upstream_error", "$0<", "The job has failed")
+		b.Get("/console/jobs/"+failed).Want(t, http.StatusOK, "It failed.", "<dt>Code</dt>", "upstream_error", "$0<", "The job has failed")
 	})
 }

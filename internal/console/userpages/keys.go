@@ -58,8 +58,8 @@ func keysTable(list []account.Key) ui.DataTable {
 }
 
 // keyForm asks for the settings of a key. allowed are the key's current models. Only operators can
-// add a sandbox model to a key, also for a test account, because the key keeps the model if the
-// account is no longer a test account.
+// add a sandbox model to a key, also for a test account. The key would keep the model after the
+// account has stopped being a test account.
 func (c *console) keyForm(allowed []string, action, submit string) ui.PostForm {
 	now := c.Catalog.Current()
 	f := show.KeyForm(now, action, submit)
@@ -97,11 +97,11 @@ func (c *console) createKey(v *page.Visit) (page.Responder, error) {
 		var k account.Key
 		var secret string
 		if err := v.Update(func(tx *store.Tx) error {
-			id, again, err := page.OnceTx(tx, once, func() (string, error) {
+			id, repeated, err := page.OnceTx(tx, once, func() (string, error) {
 				k, secret, err = account.CreateOwnKeyTx(tx, v.Account(), settings)
 				return k.ID, err
 			})
-			if again {
+			if repeated {
 				secret = ""
 				k, err = account.AccountKeyTx(tx, v.Account(), id)
 			}
@@ -175,10 +175,10 @@ func (c *console) showKey(v *page.Visit) (page.Responder, error) {
 	return c.keyWith(v, k, form, ""), err
 }
 
-// keyWith shows a key with a form, which may have errors. notDeleted is the error of a rejected
+// keyWith shows a key with a form, which may have errors. deleteError is the error of a rejected
 // deletion; it may be empty.
-func (c *console) keyWith(v *page.Visit, k account.Key, form ui.PostForm, notDeleted string) page.FullPage {
-	content := show.NewKeyPage(v, k, keyPath(k), form, notDeleted,
+func (c *console) keyWith(v *page.Visit, k account.Key, form ui.PostForm, deleteError string) page.FullPage {
+	content := show.NewKeyPage(v, k, keyPath(k), form, deleteError,
 		"The key stops working immediately and cannot be restored. Its requests and charges stay in the log.")
 	content.Codes = c.keySnippets(v, k, "")
 	content.Uses.Items = []ui.Tab{
@@ -237,5 +237,5 @@ func (c *console) deleteKey(v *page.Visit) (page.Responder, error) {
 			}
 			return account.DeleteKeyTx(tx, k.ID)
 		})
-	}, func() (page.FullPage, error) { return c.keyWith(v, k, form, show.NotDeleted), nil })
+	}, func() (page.FullPage, error) { return c.keyWith(v, k, form, show.KeyNotDeleted), nil })
 }

@@ -15,6 +15,7 @@ import (
 	"tollgate/internal/store"
 )
 
+// TestKeyLife checks that a key is created, shown once, changed, disabled, enabled and deleted.
 func TestKeyLife(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -38,7 +39,7 @@ func TestKeyLife(t *testing.T) {
 		again := b.Post("/console/keys/new", fields...)
 		again.Want(t, http.StatusOK, "already sent")
 		if len(again.Secrets()) > 0 {
-			t.Error("a reload shows the secret")
+			t.Error("the page shows the secret again after a reload")
 		}
 		var keys []account.Key
 		s.Update(func(tx *store.Tx) (err error) {
@@ -52,7 +53,7 @@ func TestKeyLife(t *testing.T) {
 		l := k.Ledger.Limits
 		if k.Name != "back<b>end" || *l.RPM != 60 || *l.DailyBudget != money.USD/2 || l.TotalLimit != nil || len(k.AllowedIPs) != 2 ||
 			len(k.AllowedModels) != 1 || !strings.HasPrefix(shown[0], k.Hint[:7]) {
-			t.Errorf("created %+v", k)
+			t.Errorf("the form created the key %+v", k)
 		}
 		for _, page := range []string{"/console/keys", "/console/keys/" + k.ID, "/console"} {
 			if len(b.Get(page).Secrets()) > 0 {
@@ -82,9 +83,9 @@ func TestKeyLife(t *testing.T) {
 	})
 }
 
-// TestKeyWithUnseenCharacters checks that a new name with invisible characters is rejected, and
+// TestKeyWithInvisibleCharacters checks that a new name with invisible characters is rejected, and
 // that a stored key with such a name can be shown, changed, and deleted by its visible characters.
-func TestKeyWithUnseenCharacters(t *testing.T) {
+func TestKeyWithInvisibleCharacters(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		const name = "back\u202eend"
@@ -101,9 +102,9 @@ func TestKeyWithUnseenCharacters(t *testing.T) {
 	})
 }
 
-// TestAnothersKeyIsNotThere checks that the id of another account's key gets the same answer as an
-// unknown id.
-func TestAnothersKeyIsNotThere(t *testing.T) {
+// TestKeyOfAnotherAccountIsNotFound checks that the id of another account's key gets the same answer
+// as an unknown id.
+func TestKeyOfAnotherAccountIsNotFound(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b, id := s.SignedIn("bob@example.com"), s.Key("ada", "ada's").ID
@@ -119,12 +120,14 @@ func TestAnothersKeyIsNotThere(t *testing.T) {
 		for _, path := range []string{"", "/arrival"} {
 			got, missing := b.Get("/console/keys/"+id+path), b.Get("/console/keys/"+unknown+path)
 			if got.Code != http.StatusNotFound || missing.Code != http.StatusNotFound || !same(got.Body.String(), missing.Body.String()) {
-				t.Errorf("%s: %d %s, unknown: %d %s", path, got.Code, got.Body, missing.Code, missing.Body)
+				t.Errorf("the key%s of another account: %d %s, want the 404 of an unknown key: %d %s", path, got.Code, got.Body,
+					missing.Code, missing.Body)
 			}
 		}
 	})
 }
 
+// TestLongListsHavePages checks that 51 keys need two pages.
 func TestLongListsHavePages(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -134,18 +137,19 @@ func TestLongListsHavePages(t *testing.T) {
 		b := s.SignedIn("ada@example.com")
 		next := regexp.MustCompile(`href="(/console/keys\?after=key_[^"]+)"`).FindStringSubmatch(b.Get("/console/keys").Body.String())
 		if next == nil {
-			t.Fatal("no next page")
+			t.Fatal("the page has no link to the next page")
 		}
 		got := b.Get(next[1])
 		got.Want(t, http.StatusOK, "First page")
 		if n := strings.Count(got.Body.String(), "rowlink"); n != 1 {
-			t.Errorf("the next page has %d keys", n)
+			t.Errorf("the next page has %d keys, want 1", n)
 		}
 	})
 }
 
-// TestKeysBeyondTheChoice checks a choice with more keys than its limit: it has the newest keys, a note
-// about older ones and, by its name, a chosen older key, but never another account's key.
+// TestKeysBeyondTheChoice checks the choice of a key in an account with more keys than the limit. The
+// choice has the newest keys, a note about older keys, and the name of a chosen older key, but no key
+// of another account.
 func TestKeysBeyondTheChoice(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -184,17 +188,17 @@ func TestExamplesUseAllowedModels(t *testing.T) {
 			page := b.Get(path)
 			page.Want(t, http.StatusOK, want, "&#34;model&#34;: &#34;"+model+"&#34;")
 			if strings.Contains(page.Body.String(), "&#34;model&#34;: &#34;sandbox-chat&#34;") {
-				t.Errorf("a key for %s alone is shown with another model", model)
+				t.Errorf("the examples for a key with the model %s use sandbox-chat", model)
 			}
 		}
 	})
 }
 
-// TestNamelessKeysAreNamedOnce checks that a list shows the hint of a key without a name only once.
+// TestNamelessKeysAreNamedOnce checks that a list shows the hint of a key once, with or without a name.
 func TestNamelessKeysAreNamedOnce(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
-		for name, times := range map[string]int{"": 1, "backend": 1} {
+		for _, name := range []string{"", "backend"} {
 			k := s.Key("ada", name)
 			for path, b := range map[string]*consoletest.Browser{"/console/keys": s.SignedIn("ada@example.com"),
 				"/console/operator/accounts/" + k.Account + "?view=keys": s.Operator()} {
@@ -203,16 +207,17 @@ func TestNamelessKeysAreNamedOnce(t *testing.T) {
 				row := page.Body.String()[strings.Index(page.Body.String(), k.ID):]
 				row, _, _ = strings.Cut(row, "</tr>")
 				shown := regexp.MustCompile(`>sk-[^<]+<`).FindAllString(row, -1)
-				if len(shown) != times || name != "" && !strings.Contains(row, ">"+name+"<") {
-					t.Errorf("%s shows the key %q as %s", path, name, row)
+				if len(shown) != 1 || name != "" && !strings.Contains(row, ">"+name+"<") {
+					t.Errorf("%s: the row of the key %q has %d hints, want 1 beside the name: %s", path, name, len(shown), row)
 				}
 			}
 		}
 	})
 }
 
-// TestPublicAddress checks the base address in examples: the public URL if it is set, otherwise the
-// address of the reader's request, with https if the browser reports it.
+// TestPublicAddress checks that examples have the public URL if one is set. Otherwise they have the
+// address of the reader's request, with https for other hosts than the
+// loopback host if the browser sends Sec-Fetch-Site.
 func TestPublicAddress(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -234,7 +239,7 @@ func TestPublicAddress(t *testing.T) {
 			{unset, `a"b$(id)`, "", "http://127.0.0.1:8080"},
 			{unset, "", "", "http://127.0.0.1:8080"},
 		} {
-			for path, below := range map[string]string{"/console/keys/" + k.ID: "/v1", "/console/models?id=sandbox-chat": "/v1",
+			for path, suffix := range map[string]string{"/console/keys/" + k.ID: "/v1", "/console/models?id=sandbox-chat": "/v1",
 				"/console/playground": `"`, "/console/requests/" + request: "/v1"} {
 				r := httptest.NewRequest(http.MethodGet, path, nil)
 				r.Host = c.host
@@ -244,7 +249,7 @@ func TestPublicAddress(t *testing.T) {
 				}
 				w := httptest.NewRecorder()
 				c.handler.ServeHTTP(w, r)
-				consoletest.Answer{ResponseRecorder: w}.Want(t, http.StatusOK, c.want+below)
+				consoletest.Answer{ResponseRecorder: w}.Want(t, http.StatusOK, c.want+suffix)
 			}
 		}
 		b.Handler = unset

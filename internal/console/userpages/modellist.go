@@ -18,7 +18,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// fewModels is the number of models up to which the page has no search.
+// fewModels is the maximum number of models on a page without a search form.
 const fewModels = 12
 
 // modelPage shows one model with its abilities and prices.
@@ -179,8 +179,8 @@ func pricesOf(m *catalog.Model, factor money.Factor) ui.DataTable {
 	}
 	rates(&m.Price.Rates, "")
 	for i := range m.Price.Bands {
-		above := &m.Price.Bands[i]
-		rates(&above.Rates, ", prompts above "+ui.Thousands(above.PromptTokens)+" tokens")
+		band := &m.Price.Bands[i]
+		rates(&band.Rates, ", prompts above "+ui.Thousands(band.PromptTokens)+" tokens")
 	}
 	for _, tool := range sortedKeys(m.Price.Tools) {
 		add("Tool "+tool, m.Price.Tools[tool], "call")

@@ -12,6 +12,7 @@ import (
 	"tollgate/internal/money"
 )
 
+// TestModels checks the list of models with the filters, and the page of each model.
 func TestModels(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -73,7 +74,7 @@ func TestSandboxIsMarked(t *testing.T) {
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		s.SellReal()
 		s.ChangeAccount("ada", account.Patch{Test: new(true)})
-		free := s.Key("ada", "any")
+		unlimited := s.Key("ada", "any")
 		b, o := s.SignedIn("ada@example.com"), s.Operator()
 		const badge = `title="Made-up answers, without a provider.">sandbox</span>`
 		for path, b := range map[string]*consoletest.Browser{"/console/models": b, "/console/operator/catalog": o} {
@@ -81,7 +82,7 @@ func TestSandboxIsMarked(t *testing.T) {
 			for id, isSandbox := range map[string]bool{"sandbox-chat": true, "sold": false, "both": false} {
 				_, row, found := strings.Cut(page, ">"+id+"<")
 				if row, _, _ = strings.Cut(row, "</tr>"); !found || strings.Contains(row, badge) != isSandbox {
-					t.Errorf("%s: %s has the sandbox badge: %v: %s", path, id, !isSandbox, row)
+					t.Errorf("%s: model %s has the sandbox badge: %v, want %v: %s", path, id, !isSandbox, isSandbox, row)
 				}
 			}
 		}
@@ -90,7 +91,7 @@ func TestSandboxIsMarked(t *testing.T) {
 		b.Get("/console/playground").Want(t, http.StatusOK, ">sandbox-chat (sandbox)</option>", ">sold</option>")
 		plain := s.Key("ada", "plain")
 		s.ChangeKey(plain.ID, func(k *account.KeySettings) { k.AllowedModels = []string{"sandbox-free"} })
-		for address, want := range map[string]string{"": "sandbox-free", "?key=" + free.ID: "both", "?kind=image": "sandbox-image",
+		for address, want := range map[string]string{"": "sandbox-free", "?key=" + unlimited.ID: "both", "?kind=image": "sandbox-image",
 			"?model=sandbox-reasoner&key=" + plain.ID: "sandbox-free", "?model=sandbox-reasoner": "sandbox-reasoner",
 			"?kind=image&key=" + plain.ID: "sandbox-image"} {
 			b.Get("/console/playground"+address).Want(t, http.StatusOK, `<option value="`+want+`" selected>`)

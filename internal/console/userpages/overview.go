@@ -21,7 +21,7 @@ type overviewPage struct {
 	Stats    ui.FigureRow
 	Spending *ui.Chart  // charges of 30 days, or nil if the account has no usage
 	Missing  *ui.Notice // replaces Spending if the chart cannot be read
-	More     ui.Tabs    // links to the usage of other periods
+	More     ui.Tabs    // links to the usage of other periods and by other groups
 	Latency  *ui.Chart  // of the newest requests, or nil if no request was answered
 	Models   ui.Bars
 	First    ui.FirstSteps // first steps of an account without requests; otherwise empty
@@ -107,9 +107,9 @@ func failures(list []requestlog.Receipt) (failed []requestlog.Receipt) {
 
 func moreUsage() ui.Tabs {
 	tabs := ui.Tabs{Label: "Usage"}
-	for _, to := range [][2]string{{"span=7", "7 days"}, {"span=90", "90 days"}, {"by=key", "By key"}, {"by=endpoint", "By endpoint"},
+	for _, link := range [][2]string{{"span=7", "7 days"}, {"span=90", "90 days"}, {"by=key", "By key"}, {"by=endpoint", "By endpoint"},
 		{"by=day", "By day"}} {
-		tabs.Items = append(tabs.Items, ui.Tab{Href: page.Base + "/usage?" + to[0], Text: to[1]})
+		tabs.Items = append(tabs.Items, ui.Tab{Href: page.Base + "/usage?" + link[0], Text: link[1]})
 	}
 	return tabs
 }
@@ -149,7 +149,7 @@ func modelBars(models []ledger.ModelTotals) ui.Bars {
 	return bars
 }
 
-// firstSteps lead a new account to its first request.
+// firstSteps returns the steps to the first request of a new account.
 func firstSteps(balance money.Amount, hasKey bool) ui.FirstSteps {
 	return ui.FirstSteps{
 		{Done: balance > 0, Text: "Credit on the account. Your operator adds it."},

@@ -20,13 +20,13 @@ import (
 	"tollgate/internal/wire"
 )
 
-// playgroundPage is the page to try models. The module sends the prompt to the API.
+// playgroundPage is the page to try models. playground.js sends the prompt to the API.
 type playgroundPage struct {
 	Kinds    ui.Tabs
 	Kind     catalog.Kind
 	Chat     bool
 	Files    string // types of attachments, as in the accept attribute
-	Models   string // JSON of []modelChoice, for the module
+	Models   string // JSON of []modelChoice, for playground.js
 	Base     string // base address of the API in code
 	Model    ui.FormField
 	Key      ui.FormField
@@ -37,7 +37,7 @@ type playgroundPage struct {
 	Empty    *ui.EmptyState
 }
 
-// modelChoice is a model's data for the module.
+// modelChoice is a model's data for playground.js.
 type modelChoice struct {
 	ID         string      `json:"id"`
 	Label      string      `json:"label"`
@@ -98,7 +98,7 @@ func (c *console) playground(v *page.Visit) (page.Responder, error) {
 		return nil, err
 	}
 	if more {
-		content.Key.Options = append(content.Key.Options, ui.Option{Label: olderKeys, Off: true})
+		content.Key.Options = append(content.Key.Options, ui.Option{Label: olderKeys, Disabled: true})
 	}
 	content.Prompt = ui.FormField{Name: "prompt", Label: "Message", Kind: ui.Area, Value: prompt}
 	if !content.Chat {
@@ -128,8 +128,8 @@ func samplePrompts(kinds ...catalog.Kind) ui.Tabs {
 	return tabs
 }
 
-// choices fills in the keys, the models for the chosen key, and the settings of the kind. test
-// reports whether the account is marked as test.
+// choices fills in the keys, the models for the chosen key, and the settings of the kind. test is
+// true for a test account.
 func (c *console) choices(content *playgroundPage, keys []account.Key, test bool, model, key string) error {
 	content.Model = ui.FormField{Name: "model", Label: "Model", Kind: ui.Choice}
 	content.Key = ui.FormField{Name: "key", Label: "Key that pays", Kind: ui.Choice}
@@ -151,7 +151,7 @@ func (c *console) choices(content *playgroundPage, keys []account.Key, test bool
 		if !usable {
 			label += " (no model of this kind)"
 		}
-		content.Key.Options = append(content.Key.Options, ui.Option{Value: k.ID, Label: label, On: k.ID == payingKey, Off: !usable})
+		content.Key.Options = append(content.Key.Options, ui.Option{Value: k.ID, Label: label, Selected: k.ID == payingKey, Disabled: !usable})
 	}
 	offered := slices.DeleteFunc(slices.Clone(models), func(t modelChoice) bool { return !slices.Contains(t.Keys, payingKey) })
 	fits := func(m *catalog.Model) bool {
@@ -163,7 +163,7 @@ func (c *console) choices(content *playgroundPage, keys []account.Key, test bool
 		}
 	}
 	for _, t := range offered {
-		content.Model.Options = append(content.Model.Options, ui.Option{Value: t.ID, Label: t.Label, On: t.ID == model})
+		content.Model.Options = append(content.Model.Options, ui.Option{Value: t.ID, Label: t.Label, Selected: t.ID == model})
 	}
 	switch {
 	case len(keys) == 0:
@@ -189,8 +189,8 @@ func (t *modelChoice) setKeys(now *catalog.Snapshot, keys []account.Key, test bo
 	return len(t.Keys) > 0
 }
 
-// chooseKey returns the key for the charges: the requested key if it may use any model, or else the
-// first key with access to the requested model or, failing that, to any model.
+// chooseKey returns the key that pays. It prefers the requested key if this key has access to any
+// model, then the first key with access to the requested model, then the first with access to any.
 func chooseKey(keys []account.Key, models []modelChoice, model, requested string) string {
 	usable := func(key, model string) bool {
 		return slices.ContainsFunc(models, func(t modelChoice) bool { return (model == "" || t.ID == model) && slices.Contains(t.Keys, key) })
@@ -220,7 +220,7 @@ func newModelChoice(m *catalog.Model) modelChoice {
 	return t
 }
 
-// settingsFor returns the fields of a kind. The module fills in the options of the model.
+// settingsFor returns the fields of a kind. playground.js fills in the options of the model.
 func settingsFor(kind catalog.Kind) []ui.FormField {
 	first := []ui.Option{{Value: "", Label: "the model's default"}}
 	switch kind {
@@ -239,9 +239,9 @@ func settingsFor(kind catalog.Kind) []ui.FormField {
 			Hint: "Leave empty for the model's maximum. A lower value reserves less money."}}
 }
 
-// asKey forwards a request to an endpoint of the API with the visitor's key named in the path. The
-// API applies all of its checks.
-func (c *console) asKey(endpoint string) func(*page.Visit) (page.Responder, error) {
+// forwardWithKey forwards a request to an endpoint of the API with the visitor's key named in the
+// path. The API applies all of its checks.
+func (c *console) forwardWithKey(endpoint string) func(*page.Visit) (page.Responder, error) {
 	return func(v *page.Visit) (page.Responder, error) {
 		k, err := keyOf(v)
 		if err != nil {

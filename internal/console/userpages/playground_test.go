@@ -41,7 +41,7 @@ func TestPlaygroundCalls(t *testing.T) {
 		answer := call(b, k.ID, "chat", chatBody)
 		if answer.Want(t, http.StatusOK); !strings.HasPrefix(answer.Header().Get("Content-Type"), "text/event-stream") ||
 			!strings.HasSuffix(answer.Body.String(), "data: [DONE]\n\n") {
-			t.Fatalf("%v %s", answer.Header(), answer.Body)
+			t.Fatalf("the answer has the headers %v and the body %s, want a complete stream", answer.Header(), answer.Body)
 		}
 		id := answer.Header().Get("X-Request-Id")
 		var receipt requestlog.Receipt
@@ -51,7 +51,7 @@ func TestPlaygroundCalls(t *testing.T) {
 		})
 		if receipt.Account != s.Accounts["ada"].ID || receipt.Key != k.ID || receipt.Endpoint != "/v1/chat/completions" ||
 			receipt.Cost <= 0 {
-			t.Errorf("receipt %+v", receipt)
+			t.Errorf("the receipt is %+v, want a charge to key %s of ada", receipt, k.ID)
 		}
 		b.Get("/console/playground/"+id+"/cost").Want(t, http.StatusOK, "data-final", `href="/console/requests/`+id, "tokens")
 		s.SignedIn("bob@example.com").Get("/console/playground/"+id+"/cost").Want(t, http.StatusOK, "Waiting for the receipt")
@@ -78,19 +78,19 @@ func TestPlaygroundCalls(t *testing.T) {
 	})
 }
 
-// TestPlaygroundOffersWhatTheKeyMayUse checks that the page offers the models of the chosen key,
-// and that the module gets the keys of each model.
-func TestPlaygroundOffersWhatTheKeyMayUse(t *testing.T) {
+// TestPlaygroundOffersModelsOfTheKey checks that the page offers the models of the chosen key, and that
+// playground.js gets the keys of each model.
+func TestPlaygroundOffersModelsOfTheKey(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
-		limited := func(name string, models ...string) account.Key {
+		newKey := func(name string, models ...string) account.Key {
 			return s.ChangeKey(s.Key("ada", name).ID, func(k *account.KeySettings) { k.AllowedModels = models })
 		}
 		s.SellReal()
-		every, chat, image := s.Key("ada", "every"), limited("chat", "sandbox-chat", "sold"), limited("image", "sandbox-image")
+		every, chat, image := s.Key("ada", "every"), newKey("chat", "sandbox-chat", "sold"), newKey("image", "sandbox-image")
 		b := s.SignedIn("ada@example.com")
 		option := regexp.MustCompile(`<option value="([^"]+)"`)
-		offered := func(query string) (models []string) {
+		offeredModels := func(query string) (models []string) {
 			_, list, _ := strings.Cut(b.Get("/console/playground?"+query).Body.String(), `name="model"`)
 			list, _, _ = strings.Cut(list, "</select>")
 			for _, m := range option.FindAllStringSubmatch(list, -1) {
@@ -106,18 +106,18 @@ func TestPlaygroundOffersWhatTheKeyMayUse(t *testing.T) {
 			"model=sandbox-chat":                 {"sold", "sandbox-chat"},
 			"model=sandbox-chat&key=" + every.ID: {"sold", "both"},
 		} {
-			if got := offered(query); !slices.Equal(got, want) {
-				t.Errorf("%s: offers %v, want %v", query, got, want)
+			if got := offeredModels(query); !slices.Equal(got, want) {
+				t.Errorf("%s: the page offers %v, want %v", query, got, want)
 			}
 		}
-		if got := offered("key=" + image.ID); !slices.Contains(got, "sold") { // the key has no chat model, so another key pays
-			t.Errorf("without a model of the key: offers %v", got)
+		if got := offeredModels("key=" + image.ID); !slices.Contains(got, "sold") { // the key has no chat model, so another key pays
+			t.Errorf("for a key without chat models, the page offers %v, want the models of another key", got)
 		}
 		b.Get("/console/playground?kind=image").Want(t, http.StatusOK, " (no model of this kind)", " disabled>",
 			`&#34;keys&#34;:[&#34;`+image.ID+`&#34;]`)
 		s.ChangeAccount("ada", account.Patch{Test: new(true)})
-		if got := offered("key=" + every.ID); !slices.Contains(got, "sandbox-chat") {
-			t.Errorf("a test account is offered %v", got)
+		if got := offeredModels("key=" + every.ID); !slices.Contains(got, "sandbox-chat") {
+			t.Errorf("for a test account, the page offers %v, want sandbox-chat too", got)
 		}
 	})
 }

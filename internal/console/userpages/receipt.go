@@ -29,7 +29,7 @@ type requestPage struct {
 	Codes    ui.Snippets // the request as code; empty if the endpoint runs no model
 }
 
-// promptPlaceholder stands for the prompt in the code of a request.
+// promptPlaceholder replaces the prompt in the code of a request.
 const promptPlaceholder = "(your prompt, which is not stored)"
 
 func (c *console) showRequest(v *page.Visit) (page.Responder, error) {
@@ -43,7 +43,7 @@ func (c *console) showRequest(v *page.Visit) (page.Responder, error) {
 		if key, err = keyLinkTx(tx, v.Account(), r.Key); err != nil {
 			return err
 		}
-		model, err = c.pricedTx(tx, r)
+		model, err = c.pricedModelTx(tx, r)
 		return err
 	}); errors.Is(err, requestlog.ErrNone) {
 		return nil, fault.New(fault.NotFound, "There is no request with this id in your log. Check the id. The log deletes old requests.")
@@ -70,9 +70,9 @@ func keyLinkTx(tx *store.Tx, accountID, key string) (any, error) {
 	return ui.Link{Href: page.Base + "/keys/" + key, Text: show.KeyName(k)}, err
 }
 
-// pricedTx returns the model of a request in the catalog revision of its price. It returns nil if
-// the request has no price or the revision is gone.
-func (c *console) pricedTx(tx *store.Tx, r requestlog.Receipt) (*catalog.Model, error) {
+// pricedModelTx returns the model of a request with the prices of the request. It returns nil if the
+// request has no price or its catalog revision was deleted.
+func (c *console) pricedModelTx(tx *store.Tx, r requestlog.Receipt) (*catalog.Model, error) {
 	if r.Revision == 0 {
 		return nil, nil
 	}
@@ -132,8 +132,8 @@ func factsOf(r requestlog.Receipt, key any) ui.Facts {
 	add("Received", ui.Moment{MS: r.CreatedMS})
 	add("Duration", ui.Duration{MS: r.DurationMS})
 	add("Held before it ran", ui.Money{Amount: r.Held, InFull: true})
-	if back := r.Held - r.Cost; back > 0 {
-		add("Given back", ui.Money{Amount: back, InFull: true})
+	if released := r.Held - r.Cost; released > 0 {
+		add("Given back", ui.Money{Amount: released, InFull: true})
 	}
 	if words := sourceLabels[r.Source]; words != "" && r.Cost > 0 && r.Job == "" {
 		add("Counted", words)
@@ -156,8 +156,8 @@ func timesOf(r requestlog.Receipt) ui.Bars {
 	return ui.Bars{bar("Until the first byte", first), bar("Until the end", rest)}
 }
 
-// shownAttempt has the public fields of an attempt, without its line and the provider's message.
-type shownAttempt struct {
+// publicAttempt has the public fields of an attempt, without its line and the provider's message.
+type publicAttempt struct {
 	Skipped    string `json:"skipped"`
 	Code       string `json:"code"`
 	DurationMS int64  `json:"duration_ms"`
@@ -165,7 +165,7 @@ type shownAttempt struct {
 
 func timelineOf(r requestlog.Receipt) ui.Timeline {
 	all := ui.Timeline{{Label: "received", At: ui.Moment{MS: r.CreatedMS}}}
-	var attempts []shownAttempt // the attempts of a job are on the job's page
+	var attempts []publicAttempt // the attempts of a job are on the job's page
 	if r.Job == "" && json.Unmarshal(r.Attempts, &attempts) == nil {
 		for _, a := range attempts {
 			switch {

@@ -24,16 +24,16 @@ var statusChoices = []int{200, 202, 400, 401, 402, 403, 404, 429, 499, 502, 503}
 // slowChoices are the minimum durations in the filter, in milliseconds.
 var slowChoices = []int64{1_000, 10_000, 60_000}
 
-// spanDays is the number of single days in the filter.
+// spanDays is the number of days in the filter that can be chosen one by one.
 const spanDays = 7
 
-// requestNames are the parameters of the filters.
-var requestNames = []string{"span", "key", "model", "status", "code", "slow"}
+// requestFilters are the query parameters of the filters.
+var requestFilters = []string{"span", "key", "model", "status", "code", "slow"}
 
 // requestsOf reads the filters of the page's address. Unknown values are ignored.
 func requestsOf(v *page.Visit, nowMS int64) (f requestlog.Selection, chosen url.Values) {
 	f, chosen = requestlog.Selection{Account: v.Account(), After: v.Query("after")}, url.Values{}
-	for _, name := range requestNames {
+	for _, name := range requestFilters {
 		value := v.Query(name)
 		switch name {
 		case "span":
@@ -133,18 +133,18 @@ func chosenKeysTx(tx *store.Tx, accountID, chosen string) ([]account.Key, bool, 
 	if err != nil || !more || chosen == "" || slices.ContainsFunc(keys, func(k account.Key) bool { return k.ID == chosen }) {
 		return keys, more, err
 	}
-	older, err := account.AccountKeyTx(tx, accountID, chosen)
+	olderKey, err := account.AccountKeyTx(tx, accountID, chosen)
 	switch {
 	case err == nil:
-		keys = append(keys, older)
+		keys = append(keys, olderKey)
 	case account.IsNotFound(err):
 		err = nil
 	}
 	return keys, more, err
 }
 
-// keyFieldTx returns the field to choose one of the newest keys of an account. A chosen older or
-// deleted key stays an option.
+// keyFieldTx returns the field to choose one of an account's newest keys. A chosen older or deleted key
+// stays an option.
 func keyFieldTx(tx *store.Tx, accountID, chosen string) (ui.FormField, error) {
 	keys, more, err := chosenKeysTx(tx, accountID, chosen)
 	var options []ui.Option
@@ -153,7 +153,7 @@ func keyFieldTx(tx *store.Tx, accountID, chosen string) (ui.FormField, error) {
 	}
 	f := show.Choice("key", "Key", chosen, options)
 	if more {
-		f.Options = append(f.Options, ui.Option{Label: olderKeys, Off: true})
+		f.Options = append(f.Options, ui.Option{Label: olderKeys, Disabled: true})
 	}
 	return f, err
 }

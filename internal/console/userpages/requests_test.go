@@ -15,35 +15,37 @@ import (
 	"tollgate/internal/money"
 )
 
+// TestRequests checks the list and the page of requests, without those of other accounts.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b := s.SignedIn("ada@example.com")
 		b.Get("/console/requests").Want(t, http.StatusOK, "No requests yet", "/console/keys/new")
 		b.Get("/console/requests?status=429").Want(t, http.StatusOK, "Nothing matches these filters", "Clear filters")
-		good, poor := s.Request("ada", 200, ""), s.Request("ada", 402, "insufficient_quota")
+		success, refused := s.Request("ada", 200, ""), s.Request("ada", 402, "insufficient_quota")
 		other := s.Request("bob", 200, "")
 		list := b.Get("/console/requests")
-		list.Want(t, http.StatusOK, good, poor, `title="insufficient_quota">402 not enough money`, "1,000 → 310", "$0.000875")
+		list.Want(t, http.StatusOK, success, refused, `title="insufficient_quota">402 not enough money`, "1,000 → 310", "$0.000875")
 		filtered := b.Get("/console/requests?status=402&model=swift-1")
-		filtered.Want(t, http.StatusOK, poor, `value="402" selected`, `value="swift-1" selected`)
-		if strings.Contains(filtered.Body.String(), good) || strings.Contains(list.Body.String(), other) {
+		filtered.Want(t, http.StatusOK, refused, `value="402" selected`, `value="swift-1" selected`)
+		if strings.Contains(filtered.Body.String(), success) || strings.Contains(list.Body.String(), other) {
 			t.Error("the list has a request outside the filter or of another account")
 		}
-		page := b.Get("/console/requests/" + good)
+		page := b.Get("/console/requests/" + success)
 		page.Want(t, http.StatusOK, "Held before it ran", "$0.0041", "Given back", "$0.003225", "$0.000875", "a provider failed",
 			`title="upstream_timeout">provider too slow, after 1 min`, "a provider answered", "/v1/chat/completions",
 			"Until the first byte", "420 ms", "980 ms")
 		page.Without(t, "secret")
-		b.Get("/console/requests/"+poor).Want(t, http.StatusOK, "You were charged for the part you received.", "Add credit", "/console/billing")
+		b.Get("/console/requests/"+refused).Want(t, http.StatusOK, "You were charged for the part you received.", "Add credit",
+			"/console/billing")
 		b.Get("/console/requests/"+other).Want(t, http.StatusNotFound)
 		b.Get("/console/requests/..%2Fkeys").Want(t, http.StatusNotFound)
 	})
 }
 
-// TestRequestsAreChosen checks the filters of time, key, code and duration, on the page and as a
+// TestRequestFilters checks the filters for time, key, code, status and duration, on the page and as a
 // file.
-func TestRequestsAreChosen(t *testing.T) {
+func TestRequestFilters(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b := s.SignedIn("ada@example.com")
@@ -104,7 +106,7 @@ func TestReceiptAddsUp(t *testing.T) {
 				sum, last = sum+last, amount
 			}
 			if sum != last || sum == 0 {
-				t.Errorf("the parts are %s, the charge is %s", sum, last)
+				t.Errorf("the lines add up to %s, want the charge %s", sum, last)
 			}
 		}
 	})
@@ -128,7 +130,7 @@ func TestReceiptAsCode(t *testing.T) {
 			s.Exec(`UPDATE ledger_receipt SET endpoint = $1 WHERE id = $2`, endpoint, id)
 			page := b.Get("/console/requests/" + id)
 			if page.Want(t, http.StatusOK, want...); want == nil && strings.Contains(page.Body.String(), "As code") {
-				t.Errorf("%s is shown as code, although it runs no model", endpoint)
+				t.Errorf("the receipt of %s has code, want none", endpoint)
 			}
 			if want != nil {
 				page.Want(t, http.StatusOK, "As code", "is not stored", "swift-1", ">curl<", ">Python<", ">Node<", ">Go<")
@@ -138,15 +140,15 @@ func TestReceiptAsCode(t *testing.T) {
 }
 
 // TestReceiptsOfJobs checks that a failed job is not shown as a success, although its request was
-// accepted with 202.
+// accepted with 202, and that a request closed by the client is shown as such.
 func TestReceiptsOfJobs(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b := s.SignedIn("ada@example.com")
 		id := s.Request("ada", 202, "content_policy")
 		b.Get("/console/requests").Want(t, http.StatusOK, `class="badge bad" title="content_policy">202 stopped by policy`)
-		left := s.Request("ada", 499, "client_closed")
-		b.Get("/console/requests/"+left).Want(t, http.StatusOK, "499 client left", "Your program closed the connection",
+		closed := s.Request("ada", 499, "client_closed")
+		b.Get("/console/requests/"+closed).Want(t, http.StatusOK, "499 client left", "Your program closed the connection",
 			"your program disconnected")
 		s.Exec(`UPDATE ledger_receipt SET job = 'job_1', cost_nano = 0 WHERE id = $1`, id)
 		page := b.Get("/console/requests/" + id)
@@ -179,8 +181,7 @@ func TestFind(t *testing.T) {
 	})
 }
 
-// TestOverview checks that failures have a list of their own, and that the page shows why an
-// account's requests are rejected.
+// TestOverview checks that the first page has a list of failures, and shows why requests are rejected.
 func TestOverview(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -192,8 +193,8 @@ func TestOverview(t *testing.T) {
 		page.Want(t, http.StatusOK, `href="/console/requests?model=sandbox-chat"`, `href="/console/usage?by=key"`,
 			answer.Header().Get("X-Request-Id"), "How long the last answer took", "0 of 1 request that ran")
 		page.Without(t, "Last failures")
-		poor := s.Request("ada", 402, "insufficient_quota")
-		b.Get("/console").Want(t, http.StatusOK, "Last failures", "among the last 2 requests", poor)
+		failed := s.Request("ada", 402, "insufficient_quota")
+		b.Get("/console").Want(t, http.StatusOK, "Last failures", "among the last 2 requests", failed)
 		s.Exec(`UPDATE ledger_account SET balance_nano = 0 WHERE id = $1`, s.Accounts["ada"].ID)
 		b.Get("/console").Want(t, http.StatusOK, "The balance is used up.", "edeem a code")
 	})
@@ -216,7 +217,7 @@ func TestArrival(t *testing.T) {
 	})
 }
 
-// TestParametersAreWords checks that the parameters of a job are shown as words.
+// TestParametersAreWords checks that a job's page shows parameters as words, and the name of the key.
 func TestParametersAreWords(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -224,7 +225,7 @@ func TestParametersAreWords(t *testing.T) {
 		answer := call(b, k.ID, "images", `{"model":"sandbox-image","prompt":"a boat","style":"vivid","seed":7}`)
 		var job struct{ ID string }
 		if err := json.Unmarshal(answer.Body.Bytes(), &job); err != nil {
-			t.Fatalf("%v: %s", err, answer.Body)
+			t.Fatalf("parsing the submitted job: %v: %s", err, answer.Body)
 		}
 		b.Get("/console/jobs/"+job.ID).Want(t, http.StatusOK, ">vivid<", "<dt>seed</dt><dd><span class=\"break\">7<",
 			`href="/console/keys/`+k.ID+`">backend<`)

@@ -58,7 +58,7 @@ func (c *console) settingsWith(v *page.Visit, password, newUser ui.PostForm) (pa
 			return err
 		}
 		users, more, err := account.ListUsersTx(tx, v.Account(), v.Query("after"), page.Rows)
-		content.team(v, users)
+		content.listUsers(v, users)
 		content.Pager = v.Pager("/settings", more, page.Last(users, func(u account.User) string { return u.ID }))
 		return err
 	}); err != nil {
@@ -74,9 +74,9 @@ func (c *console) settingsWith(v *page.Visit, password, newUser ui.PostForm) (pa
 	}), nil
 }
 
-// team lists the users of the account with buttons to change the other users. Only operators can
+// listUsers lists the users of the account with buttons to change the other users. Only operators can
 // change operators and users disabled by operators.
-func (s *settingsPage) team(v *page.Visit, users []account.User) {
+func (s *settingsPage) listUsers(v *page.Visit, users []account.User) {
 	s.Users = ui.DataTable{Caption: "Users of this account", Columns: []ui.Column{
 		{Title: "Email"}, {Title: "State"}, {Title: "Since"}, {Title: "Change"}}}
 	for _, u := range users {
@@ -105,11 +105,11 @@ func (s *settingsPage) team(v *page.Visit, users []account.User) {
 func (c *console) changePassword(v *page.Visit) (page.Responder, error) {
 	form := passwordForm()
 	return v.Submit(&form, func() (page.Responder, error) {
-		next := form.Field("password").Value
-		if err := errors.Join(c.confirmPassword(v, "current", form.Field("current").Value), account.CheckPassword(next)); err != nil {
+		newPassword := form.Field("password").Value
+		if err := errors.Join(c.confirmPassword(v, "current", form.Field("current").Value), account.CheckPassword(newPassword)); err != nil {
 			return nil, err
 		}
-		hash, err := c.Passwords.Hash(v.Context(), next)
+		hash, err := c.Passwords.Hash(v.Context(), newPassword)
 		if err != nil {
 			return nil, err
 		}
@@ -120,7 +120,7 @@ func (c *console) changePassword(v *page.Visit) (page.Responder, error) {
 	}, func() (page.FullPage, error) { return c.settingsWith(v, form, newUserForm()) })
 }
 
-// confirmPassword returns an error for the field if password is not the visitor's.
+// confirmPassword returns an error for the field if password is not the visitor's password.
 func (c *console) confirmPassword(v *page.Visit, field, password string) error {
 	err := c.SignIns.Confirm(v.Context(), v.Session.User, password, v.Address(), v.Marks()...)
 	if errors.Is(err, account.ErrWrongSignIn) {

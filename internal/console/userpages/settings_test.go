@@ -16,6 +16,8 @@ import (
 	"tollgate/internal/store"
 )
 
+// TestPasswordAndSessions checks that a new password ends other sessions, and that a user can end one
+// session or all.
 func TestPasswordAndSessions(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -30,7 +32,7 @@ func TestPasswordAndSessions(t *testing.T) {
 		mine.Post("/console/settings/password", "current", consoletest.Password, "password", "better horse").
 			Want(t, http.StatusSeeOther, "done=password")
 		if mine.Cookies["tollgate"].Value == before {
-			t.Error("the session keeps its value")
+			t.Error("after a new password, the session has the old value")
 		}
 		mine.Get("/console/settings?done=password").Want(t, http.StatusOK, "Your password is changed")
 		other.Get("/console").Want(t, http.StatusSeeOther)
@@ -42,7 +44,7 @@ func TestPasswordAndSessions(t *testing.T) {
 			return err
 		})
 		if len(list) != 2 {
-			t.Fatalf("%d sessions, want 2", len(list))
+			t.Fatalf("ada has %d sessions, want 2", len(list))
 		}
 		mine.Post("/console/settings/sessions/"+list[0].ID+"/end").Want(t, http.StatusSeeOther)
 		mine.Post("/console/settings/sessions/end").Want(t, http.StatusSeeOther, "/console/sign-in")
@@ -51,6 +53,7 @@ func TestPasswordAndSessions(t *testing.T) {
 	})
 }
 
+// TestUsersOfAnAccount checks that users can add, disable, enable and delete their colleagues.
 func TestUsersOfAnAccount(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -67,17 +70,17 @@ func TestUsersOfAnAccount(t *testing.T) {
 			users, _, err = account.ListUsersTx(tx, s.Accounts["ada"].ID, "", 10)
 			return err
 		})
-		added := users[len(users)-1]
-		if added.Email != "cleo@example.com" || added.Operator {
-			t.Fatalf("added %+v", added)
+		cleoUser := users[len(users)-1]
+		if cleoUser.Email != "cleo@example.com" || cleoUser.Operator {
+			t.Fatalf("the last user is %+v, want cleo, who is no operator", cleoUser)
 		}
-		path := "/console/settings/users/" + added.ID
+		path := "/console/settings/users/" + cleoUser.ID
 		b.Get("/console/settings").Want(t, http.StatusOK, path+"/disable")
 		b.Post(path+"/disable").Want(t, http.StatusSeeOther)
 		cleo.Get("/console").Want(t, http.StatusSeeOther)
 		b.Get("/console/settings").Want(t, http.StatusOK, path+"/enable")
 		b.Post(path+"/enable").Want(t, http.StatusSeeOther)
-		b.Get("/console/settings?confirm=delete-"+added.ID).Want(t, http.StatusOK, `<dialog id="delete-`+added.ID+`" open`)
+		b.Get("/console/settings?confirm=delete-"+cleoUser.ID).Want(t, http.StatusOK, `<dialog id="delete-`+cleoUser.ID+`" open`)
 		b.Post(path+"/delete").Want(t, http.StatusSeeOther)
 		b.Post(path+"/delete").Want(t, http.StatusNotFound)
 
@@ -89,9 +92,9 @@ func TestUsersOfAnAccount(t *testing.T) {
 	})
 }
 
-// TestUserWhomTheOperatorDisabled checks that colleagues cannot enable, delete or replace a user
+// TestUserDisabledByOperator checks that colleagues cannot enable, delete or replace a user
 // disabled by an operator, and that the operator can.
-func TestUserWhomTheOperatorDisabled(t *testing.T) {
+func TestUserDisabledByOperator(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		const message = "was disabled by the operator, so only the operator can enable or delete this user"
@@ -135,9 +138,9 @@ func TestUserWhomTheOperatorDisabled(t *testing.T) {
 	})
 }
 
-// TestColleagueIsInvited checks that the response to adding a user without a password shows a link
+// TestInviteColleague checks that the response to adding a user without a password shows a link
 // once.
-func TestColleagueIsInvited(t *testing.T) {
+func TestInviteColleague(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b := s.SignedIn("ada@example.com")
@@ -160,13 +163,13 @@ func TestAccountIsFull(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b, op, id := s.SignedIn("ada@example.com"), s.Operator(), s.Accounts["ada"].ID
-		many := func(insert string, n int) {
+		insertMany := func(insert string, n int) {
 			s.Exec(strings.Replace(insert, "SELECT", `WITH RECURSIVE n (i) AS
 				(SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < $2) SELECT`, 1), id, n)
 		}
-		many(`INSERT INTO api_key (id, account, hash, name, hint, allowed_models, allowed_ips, created_ms, deleted)
+		insertMany(`INSERT INTO api_key (id, account, hash, name, hint, allowed_models, allowed_ips, created_ms, deleted)
 			SELECT 'key_0' || CAST(i AS TEXT), CAST($1 AS TEXT), CAST(i AS TEXT), '', '', '', '', 0, 0 FROM n`, 999)
-		many(`INSERT INTO account_user (id, account, email, password, disabled, operator, created_ms)
+		insertMany(`INSERT INTO account_user (id, account, email, password, disabled, operator, created_ms)
 			SELECT 'user_0' || CAST(i AS TEXT), CAST($1 AS TEXT), 'u' || CAST(i AS TEXT) || '@example.com', '', 0, 0, 0 FROM n`, 98)
 
 		create := func(name string) consoletest.Answer {
@@ -241,25 +244,25 @@ func TestEverySessionAndUserIsListed(t *testing.T) {
 		sessions, users := map[string]bool{}, map[string]bool{}
 		for _, name := range []string{"sessions", "after"} {
 			next := regexp.MustCompile(`href="(/console/settings\?` + name + `=[^"&]+)"`)
-			for at := "/console/settings"; at != ""; {
-				body := b.Get(at).Body.String()
+			for path := "/console/settings"; path != ""; {
+				body := b.Get(path).Body.String()
 				for _, match := range regexp.MustCompile(`198\.51\.100\.\d+`).FindAllString(body, -1) {
 					sessions[match] = true
 				}
 				for _, match := range regexp.MustCompile(`>(user\d+@example\.com)<`).FindAllStringSubmatch(body, -1) {
 					users[match[1]] = true
 				}
-				_, rest, _ := strings.Cut(at, name+"=")
-				at = ""
+				_, current, _ := strings.Cut(path, name+"=")
+				path = ""
 				for _, link := range next.FindAllStringSubmatch(body, -1) {
-					if !strings.HasSuffix(link[1], "="+rest) {
-						at = html.UnescapeString(link[1])
+					if !strings.HasSuffix(link[1], "="+current) {
+						path = html.UnescapeString(link[1])
 					}
 				}
 			}
 		}
 		if len(sessions) != many || len(users) != 109 {
-			t.Errorf("%d sessions and %d users are listed", len(sessions), len(users))
+			t.Errorf("the pages list %d sessions and %d users, want %d and 109", len(sessions), len(users), many)
 		}
 	})
 }

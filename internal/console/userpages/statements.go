@@ -20,8 +20,8 @@ import (
 // statementPage shows the statement of one month.
 type statementPage struct {
 	Month   string
-	Running bool // the month has not ended
-	Whose   ui.Facts
+	Running bool     // the month has not ended
+	Whose   ui.Facts // the account and the days of the statement
 	Figures ui.FigureRow
 	Table   ui.DataTable
 	CSV     string // address of the table as a file
@@ -60,7 +60,7 @@ func statements(balance money.Amount, entries []movement.CreditEntry, charges ma
 		}
 		list = append(list, s)
 	}
-	at := func(day int64) *statement {
+	statementOfDay := func(day int64) *statement {
 		first := firstOf(time.Unix(day*24*60*60, 0).UTC())
 		i := slices.IndexFunc(list, func(s statement) bool { return s.first.Equal(first) })
 		if i < 0 {
@@ -69,11 +69,11 @@ func statements(balance money.Amount, entries []movement.CreditEntry, charges ma
 		return &list[i]
 	}
 	for _, g := range entries {
-		s := at(g.Day)
+		s := statementOfDay(g.Day)
 		s.credits, s.takenBack = s.credits+max(0, g.Amount), s.takenBack+min(0, g.Amount)
 	}
 	for day, amount := range charges {
-		at(day).charges += amount
+		statementOfDay(day).charges += amount
 	}
 	for i := range list {
 		s := &list[i]
@@ -107,11 +107,11 @@ func statementsTx(tx *store.Tx, accountID string) (account.Account, []statement,
 	}
 	chargesByDay := map[int64]money.Amount{}
 	for _, d := range days {
-		at, err := time.Parse(time.DateOnly, d.Day)
+		date, err := time.Parse(time.DateOnly, d.Day)
 		if err != nil {
 			return a, nil, err
 		}
-		chargesByDay[books.DayOf(at.UnixMilli())] = d.Charged
+		chargesByDay[books.DayOf(date.UnixMilli())] = d.Charged
 	}
 	return a, statements(a.Money.Balance, entries, chargesByDay, a.CreatedMS, nowMS), nil
 }
@@ -129,7 +129,7 @@ func statementsTable(list []statement) ui.DataTable {
 		{Title: "Credits", Right: true}, {Title: "Taken back", Right: true}, {Title: "Charges", Right: true},
 		{Title: "Closing balance", Right: true}}}
 	for _, s := range list {
-		t.Rows = append(t.Rows, ui.DataRow{Href: page.Base + "/billing/statements/" + s.first.Format(show.MonthForm),
+		t.Rows = append(t.Rows, ui.DataRow{Href: page.Base + "/billing/statements/" + s.first.Format(show.MonthFormat),
 			Cells: []any{ui.Month(s.first), ui.Money{Amount: s.opening}, ui.Money{Amount: s.credits},
 				ui.Money{Amount: s.takenBack}, ui.Money{Amount: -s.charges}, ui.Money{Amount: s.closing, InFull: true}}})
 	}
@@ -142,7 +142,7 @@ func statementOf(v *page.Visit) (content statementPage, err error) {
 		if err != nil {
 			return err
 		}
-		s, err := ofMonth(list, v.PathID())
+		s, err := findMonth(list, v.PathID())
 		if err != nil {
 			return err
 		}
@@ -161,9 +161,9 @@ func statementOf(v *page.Visit) (content statementPage, err error) {
 	return content, err
 }
 
-// ofMonth returns the statement of a month, such as 2026-05.
-func ofMonth(list []statement, month string) (statement, error) {
-	i := slices.IndexFunc(list, func(s statement) bool { return s.first.Format(show.MonthForm) == month })
+// findMonth returns the statement of a month, such as 2026-05.
+func findMonth(list []statement, month string) (statement, error) {
+	i := slices.IndexFunc(list, func(s statement) bool { return s.first.Format(show.MonthFormat) == month })
 	if i < 0 {
 		return statement{}, fault.New(fault.NotFound, "There is no statement of this month.")
 	}
@@ -184,8 +184,8 @@ func (s statement) end() time.Time { return s.first.AddDate(0, 1, 0) }
 func (s statement) tableTx(tx *store.Tx, accountID string) (ui.DataTable, error) {
 	t := ui.DataTable{Caption: "Statement of " + ui.Month(s.first), Columns: []ui.Column{{Title: "What"},
 		{Title: "For"}, {Title: "Charged requests", Right: true}, {Title: "Amount", Right: true, Exact: true}}}
-	add := func(label string, why string, requests any, amount money.Amount) {
-		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{label, why, requests, ui.Money{Amount: amount}}})
+	add := func(label string, reason string, requests any, amount money.Amount) {
+		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{label, reason, requests, ui.Money{Amount: amount}}})
 	}
 	add("Opening balance", ui.Day(s.first), "", s.opening)
 	credits, more, err := movement.ListTx(tx, movement.Selection{Account: accountID, Kind: movement.Credits, SinceMS: s.first.UnixMilli(),
@@ -217,7 +217,7 @@ func (s statement) tableTx(tx *store.Tx, accountID string) (ui.DataTable, error)
 	slices.SortStableFunc(models, func(a, b spending.UsageRow) int { return cmp.Compare(b.Charged, a.Charged) })
 	for _, m := range models {
 		if m.Charged == 0 {
-			continue // it moved no money
+			continue // nothing was charged
 		}
 		add("Charges", m.Model, ui.Count{N: m.Billed}, -m.Charged)
 	}
@@ -255,7 +255,7 @@ func statementExists(v *page.Visit) error {
 		if err != nil {
 			return err
 		}
-		_, err = ofMonth(statements(0, nil, nil, a.CreatedMS, nowMS), v.PathID())
+		_, err = findMonth(statements(0, nil, nil, a.CreatedMS, nowMS), v.PathID())
 		return err
 	})
 }

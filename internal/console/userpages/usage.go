@@ -28,7 +28,7 @@ func (c *console) usageField(accountID string) func(*store.Tx, spending.By, stri
 }
 
 func (c *console) usage(v *page.Visit) (page.Responder, error) {
-	u, err := c.usageOf(v).Of(v)
+	u, err := c.usageOf(v).Read(v)
 	u.Figures = ui.FigureRow{
 		{Label: "Charged", Value: ui.Money{Amount: u.Total.Charged}, Note: ui.Text{Text: ui.Credits(u.Total.Charged)}},
 		{Label: "Requests", Value: ui.Count{N: u.Total.Requests}, Note: ui.Text{Text: ui.Thousands(u.Total.Billed) + " of them charged"}},

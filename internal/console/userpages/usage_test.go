@@ -13,8 +13,8 @@ import (
 	"tollgate/internal/money"
 )
 
-// TestUsage checks that charts, figures and table show the stored days of one account, for the span
-// and the group of the address.
+// TestUsage checks that charts, figures and table show the stored days of one account, for the span,
+// the group and the filters of the address.
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -47,7 +47,7 @@ func TestUsage(t *testing.T) {
 		file := ada.Get("/console/usage/table?span=7")
 		file.Want(t, http.StatusOK, "model,requests,billed_requests,", "\nswift-0,10,9,1,1000,0,50,0,0,0,8\n")
 		if strings.Contains(file.Body.String(), "line_cost") || !strings.Contains(file.Header().Get("Content-Disposition"), `"usage-`) {
-			t.Errorf("the file is %v %s", file.Header(), file.Body)
+			t.Errorf("the file has the headers %v and the body %s, want a file usage-… without line_cost", file.Header(), file.Body)
 		}
 		daily := ada.Get("/console/usage/table?span=7&daily=yes&by=key")
 		daily.Want(t, http.StatusOK, "day,key,key_name,requests,", backend.ID)
@@ -58,8 +58,8 @@ func TestUsage(t *testing.T) {
 	})
 }
 
-// TestUsageHasColumnsOfUnits checks that the table has a column for each unit that occurs, also for units
-// that no kind of model has yet.
+// TestUsageHasColumnsOfUnits checks that the table has a column for each unit in the usage, also for
+// units without a kind of model.
 func TestUsageHasColumnsOfUnits(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -83,8 +83,7 @@ func TestUsageHasColumnsOfUnits(t *testing.T) {
 	})
 }
 
-// TestUsageOfManyGroups checks that the first of many groups are listed, and that the others are one
-// row.
+// TestUsageOfManyGroups checks that the table lists 50 of 60 groups, and the others as one row.
 func TestUsageOfManyGroups(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -108,9 +107,9 @@ func TestPartThatFails(t *testing.T) {
 	})
 }
 
-// TestHeadsOfTablesReadNone checks that a HEAD request for a table does not read the table, and
-// gets a 404 if there is no such table.
-func TestHeadsOfTablesReadNone(t *testing.T) {
+// TestHeadReadsNoTable checks that a HEAD request for a table does not read the table, and gets a 404
+// if there is no such table.
+func TestHeadReadsNoTable(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		month := time.Now().UTC().Format("2006-01")

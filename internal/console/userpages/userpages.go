@@ -1,6 +1,7 @@
 // Package userpages owns the console's pages for accounts' users. Each page has a file of handlers
 // and a template of the same name in html/, made of the components of package ui. The package has
-// no rules of its own about money, keys or receivers: a page calls the same functions as the API.
+// no rules of its own about money, keys or receivers, because a page calls the same functions as the
+// API.
 //
 // Invariants: a page shows only objects of its visitor's account, and the account comes from the
 // session, never from the request; GET changes nothing; a secret is shown only in the response to
@@ -67,11 +68,11 @@ func (c *console) handlers() []page.Handler {
 
 		page.Get("/playground", c.playground),
 		page.Get("/playground/{id}/cost", c.cost),
-		page.Post("/playground/{id}/chat", c.asKey("/v1/chat/completions")),
-		page.Post("/playground/{id}/responses", c.asKey("/v1/responses")),
-		page.Post("/playground/{id}/messages", c.asKey("/native/v1/messages")),
-		page.Post("/playground/{id}/images", c.asKey("/v1/images/generations")),
-		page.Post("/playground/{id}/videos", c.asKey("/v1/videos/generations")),
+		page.Post("/playground/{id}/chat", c.forwardWithKey("/v1/chat/completions")),
+		page.Post("/playground/{id}/responses", c.forwardWithKey("/v1/responses")),
+		page.Post("/playground/{id}/messages", c.forwardWithKey("/native/v1/messages")),
+		page.Post("/playground/{id}/images", c.forwardWithKey("/v1/images/generations")),
+		page.Post("/playground/{id}/videos", c.forwardWithKey("/v1/videos/generations")),
 
 		page.Get("/webhooks", c.webhooks),
 		page.Post("/webhooks", c.saveWebhook),

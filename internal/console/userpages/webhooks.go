@@ -67,25 +67,25 @@ func webhookForm() ui.PostForm {
 	return f
 }
 
-func (c *console) webhooks(v *page.Visit) (page.Responder, error) { return c.webhooksAgain(v, nil) }
+func (c *console) webhooks(v *page.Visit) (page.Responder, error) { return c.storedWebhooks(v, nil) }
 
-// webhooksAgain shows the page with the stored settings, the secret unless nil, and notices.
-func (c *console) webhooksAgain(v *page.Visit, secret *ui.CopyField, notices ...ui.Notice) (page.FullPage, error) {
+// storedWebhooks shows the page with the stored settings, the secret unless nil, and notices.
+func (c *console) storedWebhooks(v *page.Visit, secret *ui.CopyField, notices ...ui.Notice) (page.FullPage, error) {
 	form := webhookForm()
 	if err := v.View(func(tx *store.Tx) error {
 		e, err := webhook.EndpointOrZeroTx(tx, v.Account())
 		if err != nil {
 			return err
 		}
-		level, set, err := ledger.LowTx(tx, v.Account())
+		level, isSet, err := ledger.LowTx(tx, v.Account())
 		if err != nil {
 			return err
 		}
 		form.Field("url").Value = e.URL
 		for i, o := range form.Field("events").Options {
-			form.Field("events").Options[i].On = slices.Contains(e.Events, o.Value)
+			form.Field("events").Options[i].Selected = slices.Contains(e.Events, o.Value)
 		}
-		if set {
+		if isSet {
 			form.Field("balance_low_credits").Value = level.Credits().String()
 		}
 		return nil
@@ -146,36 +146,36 @@ func (c *console) saveWebhook(v *page.Visit) (page.Responder, error) {
 	return v.Submit(&form, func() (page.Responder, error) {
 		e := webhook.Endpoint{URL: strings.TrimSpace(form.Field("url").Value)}
 		for _, o := range form.Field("events").Options {
-			if o.On {
+			if o.Selected {
 				e.Events = append(e.Events, o.Value)
 			}
 		}
-		low, badLow := lowLevel(form.Field("balance_low_credits").Value)
+		level, levelErr := lowLevel(form.Field("balance_low_credits").Value)
 		return v.Done("/webhooks", "saved", func(tx *store.Tx) error {
-			if badLow == nil {
-				if err := ledger.SetLowTx(tx, v.Account(), low); err != nil {
+			if levelErr == nil {
+				if err := ledger.SetLowTx(tx, v.Account(), level); err != nil {
 					return err
 				}
 			}
-			before, err := webhook.EndpointOrZeroTx(tx, v.Account())
+			stored, err := webhook.EndpointOrZeroTx(tx, v.Account())
 			if err != nil {
 				return err
 			}
 			// Events outside the form keep their setting from the API.
-			all := e
-			all.Events = slices.Clone(e.Events)
-			for _, name := range before.Events {
+			merged := e
+			merged.Events = slices.Clone(e.Events)
+			for _, name := range stored.Events {
 				if eventLabels[name] == "" {
-					all.Events = append(all.Events, name)
+					merged.Events = append(merged.Events, name)
 				}
 			}
-			_, err = c.Webhooks.PutEndpointTx(tx, v.Account(), all)
-			return errors.Join(badLow, err) // either error rolls the transaction back
+			_, err = c.Webhooks.PutEndpointTx(tx, v.Account(), merged)
+			return errors.Join(levelErr, err) // either error rolls the transaction back
 		})
 	}, func() (page.FullPage, error) { return c.webhooksWith(v, form, nil) })
 }
 
-// lowLevel returns the threshold for balance.low, or nil for never.
+// lowLevel parses the threshold for balance.low. It returns nil if the text is empty.
 func lowLevel(text string) (*money.Amount, error) {
 	if text = strings.TrimSpace(text); text == "" {
 		return nil, nil
@@ -206,26 +206,26 @@ func (c *console) rollSecret(v *page.Visit) (page.Responder, error) {
 }
 
 func (c *console) withSecret(v *page.Visit, secret string, notices ...ui.Notice) (page.Responder, error) {
-	return c.webhooksAgain(v, &ui.CopyField{ID: "secret", Label: "Signing secret", Value: secret}, notices...)
+	return c.storedWebhooks(v, &ui.CopyField{ID: "secret", Label: "Signing secret", Value: secret}, notices...)
 }
 
 func (c *console) testWebhook(v *page.Visit) (page.Responder, error) {
-	got, err := c.Webhooks.Test(v.Context(), v.Account())
+	result, err := c.Webhooks.Test(v.Context(), v.Account())
 	var f *fault.Error
 	switch {
 	case errors.As(err, &f) && f.Status() < http.StatusInternalServerError:
-		return c.webhooksAgain(v, nil, ui.Notice{Tone: ui.Bad, Text: f.Message(), Focus: true})
+		return c.storedWebhooks(v, nil, ui.Notice{Tone: ui.Bad, Text: f.Message(), Focus: true})
 	case err != nil:
 		return nil, err
-	case got.Error == "":
-		return c.webhooksAgain(v, nil, ui.Notice{Tone: ui.OK, Focus: true, Title: "Your receiver works.",
-			Text: fmt.Sprintf("It answered %d in %s.", got.Status, ui.FormatDuration(got.ResponseMS))})
+	case result.Error == "":
+		return c.storedWebhooks(v, nil, ui.Notice{Tone: ui.OK, Focus: true, Title: "Your receiver works.",
+			Text: fmt.Sprintf("It answered %d in %s.", result.Status, ui.FormatDuration(result.ResponseMS))})
 	}
-	text := got.Error
-	if got.Status != 0 {
-		text = fmt.Sprintf("It answered %d in %s. %s", got.Status, ui.FormatDuration(got.ResponseMS), got.Error)
+	text := result.Error
+	if result.Status != 0 {
+		text = fmt.Sprintf("It answered %d in %s. %s", result.Status, ui.FormatDuration(result.ResponseMS), result.Error)
 	}
-	return c.webhooksAgain(v, nil, ui.Notice{Tone: ui.Bad, Focus: true, Title: "The test was not delivered.", Text: text})
+	return c.storedWebhooks(v, nil, ui.Notice{Tone: ui.Bad, Focus: true, Title: "The test was not delivered.", Text: text})
 }
 
 func (c *console) showDelivery(v *page.Visit) (page.Responder, error) {

@@ -16,6 +16,7 @@ import (
 	"tollgate/internal/webhook"
 )
 
+// TestWebhooks checks the form of the receiver, the secret, the test event and the log of deliveries.
 func TestWebhooks(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
@@ -46,7 +47,7 @@ func TestWebhooks(t *testing.T) {
 		first := secret.FindString(html.UnescapeString(b.Post("/console/webhooks/secret").Body.String()))
 		rolled := secret.FindString(html.UnescapeString(b.Post("/console/webhooks/roll").Body.String()))
 		if first == "" || rolled == "" || first == rolled {
-			t.Errorf("the secret %q is rolled to %q", first, rolled)
+			t.Errorf("the secret is %q and the new one %q, want two different secrets", first, rolled)
 		}
 
 		s.Update(func(tx *store.Tx) error {
@@ -85,9 +86,9 @@ func TestWebhooks(t *testing.T) {
 	})
 }
 
-// TestReceiversAreThoseOfTheGuides checks that the programs on the page are those of the guides.
-// The guides' programs are run by a test.
-func TestReceiversAreThoseOfTheGuides(t *testing.T) {
+// TestReceiversEqualTheGuides checks that the guides have the example receivers in Python, Node and Go.
+// Another test runs the programs of the guides.
+func TestReceiversEqualTheGuides(t *testing.T) {
 	t.Parallel()
 	guides := ""
 	for _, name := range []string{"webhooks", "webhooks-in-go"} {

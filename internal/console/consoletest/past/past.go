@@ -59,7 +59,7 @@ func run(ctx context.Context, args []string) error {
 const (
 	day   = 24 * time.Hour
 	days  = 60
-	calls = 130 // requests of the log
+	calls = 130 // number of requests in the log
 	// firstSeq is the first sequence number of the history in the account's books. New receipts
 	// start after lastSeq.
 	firstSeq, lastSeq = 100, 5000
@@ -72,8 +72,7 @@ type model struct {
 	maxDaily       int64        // requests on the busiest day
 }
 
-// models are the models used by the account: one has a long name, and one is no longer in the
-// catalog.
+// models are the models used by the account. One has a long name, and one is no longer in the catalog.
 var models = []model{
 	{"sandbox-chat", "/v1/chat/completions", 2_730_000, 400},
 	{"sandbox-reasoner", "/v1/responses", 41_000_000, 90},
@@ -124,7 +123,7 @@ type writer struct {
 }
 
 func (w *writer) write() error {
-	for _, step := range []func() error{w.begin, w.makeKeys, w.spend, w.move, w.call, w.deliver} {
+	for _, step := range []func() error{w.backdate, w.makeKeys, w.writeUsage, w.writeCredits, w.writeRequests, w.writeDeliveries} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -135,8 +134,8 @@ func (w *writer) write() error {
 // ago returns a past time in Unix milliseconds.
 func (w *writer) ago(d time.Duration) int64 { return w.nowMS - d.Milliseconds() }
 
-// at returns an identifier for a time. n distinguishes identifiers of the same kind and time.
-func at(prefix string, ms int64, n int) string {
+// idAt returns an identifier for a time. n distinguishes identifiers of the same kind and time.
+func idAt(prefix string, ms int64, n int) string {
 	base := id.First(prefix, time.UnixMilli(ms))
 	tail := fmt.Sprintf("%05d", n)
 	return base[:len(base)-len(tail)] + tail
@@ -147,8 +146,8 @@ func (w *writer) exec(text string, args ...any) error {
 	return err
 }
 
-// begin moves the account's creation to the start of the history.
-func (w *writer) begin() error {
+// backdate moves the account's creation to the start of the history.
+func (w *writer) backdate() error {
 	if err := w.exec(`UPDATE account SET created_ms = $1 WHERE id = $2`, w.ago(days*day), w.account); err != nil {
 		return err
 	}
@@ -184,8 +183,8 @@ func (w *writer) makeKeys() error {
 	return nil
 }
 
-// spend writes daily usage, with less at weekends and more in later months.
-func (w *writer) spend() error {
+// writeUsage writes daily usage, with less usage at weekends and more in later months.
+func (w *writer) writeUsage() error {
 	today := books.DayOf(w.nowMS)
 	for n, m := range models {
 		s := books.UsageSeries{Account: w.account, Key: w.keys[n%len(w.keys)], Model: m.name, Line: "sandbox", Endpoint: m.endpoint}
@@ -222,8 +221,8 @@ func (w *writer) spend() error {
 	return nil
 }
 
-// call writes the request log with a request every 31 minutes.
-func (w *writer) call() error {
+// writeRequests writes the request log, with a request every 31 minutes.
+func (w *writer) writeRequests() error {
 	var receipts []books.ReceiptRow
 	for n := range calls {
 		m, end := modelAndEnding(n)
@@ -241,7 +240,7 @@ func (w *writer) call() error {
 		w.seq++
 		tokens := books.Tokens{Prompt: prompt, Cached: prompt / 5, Completion: answer}
 		receipts = append(receipts, books.ReceiptRow{
-			Hold: books.HoldRow{ID: at("req_", created, n), Account: w.account, Key: w.keys[n%len(w.keys)], Model: m.name,
+			Hold: books.HoldRow{ID: idAt("req_", created, n), Account: w.account, Key: w.keys[n%len(w.keys)], Model: m.name,
 				Endpoint: m.endpoint, Day: books.DayOf(created), Revision: revisionOf(end.outcome), Amount: 4 * m.cost, CreatedMS: created},
 			End: books.End{Outcome: end.outcome, Status: end.status, Code: end.code, Line: "sandbox", Tokens: tokens,
 				Source: books.SourceProvider, FirstByte: duration / 3, Duration: duration},
@@ -283,10 +282,10 @@ func revisionOf(outcome books.Outcome) int64 {
 	return 1
 }
 
-// move writes a credit for the whole history and takes part of the credit back. It sets w.balance
-// to the balance before the first request in the log.
-func (w *writer) move() error {
-	const over = 5 * money.USD
+// writeCredits writes a credit for the whole history and takes part of the credit back. It sets
+// w.balance to the balance before the first request in the log.
+func (w *writer) writeCredits() error {
+	const excess = 5 * money.USD
 	w.balance += roundUp(w.spent) - w.spent
 	for n := range calls {
 		w.balance += costOf(n)
@@ -295,22 +294,22 @@ func (w *writer) move() error {
 		kind   string
 		amount money.Amount
 		note   string
-		ago    time.Duration
+		age    time.Duration
 	}{
-		{"credit", roundUp(w.spent) + over, "invoice 1043, paid by transfer", 59 * day},
-		{"take_back", -over, "invoice 1043 was 5 USD less", 58 * day},
+		{"credit", roundUp(w.spent) + excess, "invoice 1043, paid by transfer", 59 * day},
+		{"take_back", -excess, "invoice 1043 was 5 USD less", 58 * day},
 	} {
 		if err := w.exec(`INSERT INTO ledger_entry (id, account, seq, kind, amount_nano, balance_nano, note, created_ms)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`, at("mov_", w.ago(m.ago), i), w.account, 10+i, m.kind, int64(m.amount),
-			int64(w.balance+m.amount), m.note, w.ago(m.ago)); err != nil {
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`, idAt("mov_", w.ago(m.age), i), w.account, 10+i, m.kind, int64(m.amount),
+			int64(w.balance+m.amount), m.note, w.ago(m.age)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// deliver writes deliveries in each state.
-func (w *writer) deliver() error {
+// writeDeliveries writes deliveries in each state.
+func (w *writer) writeDeliveries() error {
 	for n, d := range []struct {
 		kind, data string
 		state      int // 0 pending, 1 delivered, 2 failed
@@ -322,12 +321,12 @@ func (w *writer) deliver() error {
 		{webhook.BalanceLow, `{"balance_credits":480,"threshold_credits":500}`, 0, []int{500}},
 	} {
 		created := w.ago(time.Duration(4-n) * 26 * time.Hour)
-		delivery := at("dlv_", created, n)
-		body := fmt.Sprintf(`{"id":%q,"object":"event","type":%q,"created_at":%d,"data":%s}`, at("evt_", created, n), d.kind,
+		delivery := idAt("dlv_", created, n)
+		body := fmt.Sprintf(`{"id":%q,"object":"event","type":%q,"created_at":%d,"data":%s}`, idAt("evt_", created, n), d.kind,
 			created/1000, d.data)
 		if err := w.exec(`INSERT INTO webhook_delivery (id, account, event, type, url, receiver, body, state, created_ms)
 			VALUES ($1, $2, $3, $4, 'https://shop.example/hooks/tollgate', 'shop', $5, $6,
-				$7)`, delivery, w.account, at("evt_", created, n), d.kind,
+				$7)`, delivery, w.account, idAt("evt_", created, n), d.kind,
 			body, d.state, created); err != nil {
 			return err
 		}
