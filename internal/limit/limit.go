@@ -45,36 +45,36 @@ func NewBuckets[K comparable](b Bounds) *Buckets[K] {
 func (b *Buckets[K]) Level(key K) float64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.now(b.buckets[key], b.bounds.Now())
+	return b.levelAt(b.buckets[key], b.bounds.Now())
 }
 
 // Add adds amount to a key's bucket and returns the new level. If there are too many keys,
-// it forgets one with a low level.
+// Add drops a key with a low level.
 func (b *Buckets[K]) Add(key K, amount float64) float64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.bounds.Now()
-	was, known := b.buckets[key]
-	if !known && len(b.buckets) >= b.bounds.Keys {
+	old, ok := b.buckets[key]
+	if !ok && len(b.buckets) >= b.bounds.Keys {
 		b.drop(now)
 	}
-	level := min(b.now(was, now)+amount, b.bounds.Top)
+	level := min(b.levelAt(old, now)+amount, b.bounds.Top)
 	b.buckets[key] = bucket{level, now}
 	return level
 }
 
-// Take adds amount to a key's bucket if the level stays within Top, and reports whether it did.
+// Take adds amount to a key's bucket and returns true if the level stays within Top.
 // Rejected amounts do not count, so a key above the limit still gets its rate.
 func (b *Buckets[K]) Take(key K, amount float64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.bounds.Now()
-	was, known := b.buckets[key]
-	level := b.now(was, now) + amount
+	old, ok := b.buckets[key]
+	level := b.levelAt(old, now) + amount
 	if level > b.bounds.Top {
 		return false
 	}
-	if !known && len(b.buckets) >= b.bounds.Keys {
+	if !ok && len(b.buckets) >= b.bounds.Keys {
 		b.drop(now)
 	}
 	b.buckets[key] = bucket{level, now}
@@ -88,21 +88,21 @@ func (b *Buckets[K]) Len() int {
 	return len(b.buckets)
 }
 
-// now returns the level of a bucket after the leak since its last change.
-func (b *Buckets[K]) now(was bucket, now time.Time) float64 {
-	return max(0, was.level-b.bounds.Rate*max(0, now.Sub(was.at).Seconds()))
+// levelAt returns the level of a bucket at a time, after the leak since its last change.
+func (b *Buckets[K]) levelAt(old bucket, now time.Time) float64 {
+	return max(0, old.level-b.bounds.Rate*max(0, now.Sub(old.at).Seconds()))
 }
 
-// samples is the number of buckets to choose from when one must be forgotten.
+// samples is the number of buckets from which drop chooses.
 const samples = 8
 
-// drop forgets the lowest of a few random buckets. Many keys with low levels therefore
-// displace each other and not one with a high level.
+// drop deletes the lowest of a few random buckets. Many keys with low levels therefore
+// displace each other and not a key with a high level.
 func (b *Buckets[K]) drop(now time.Time) {
 	var lowest K
 	level, seen := 0.0, 0
 	for key, bucket := range b.buckets {
-		if l := b.now(bucket, now); seen == 0 || l < level {
+		if l := b.levelAt(bucket, now); seen == 0 || l < level {
 			lowest, level = key, l
 		}
 		if seen++; seen == samples {

@@ -7,6 +7,7 @@ import (
 	"time"
 )
 
+// TestBucketsLeak checks that a bucket rises to Top and leaks at Rate.
 func TestBucketsLeak(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -31,7 +32,8 @@ func TestBucketsLeak(t *testing.T) {
 	})
 }
 
-func TestAClockThatGoesBackForgivesNothing(t *testing.T) {
+// TestClockGoesBack checks that a clock going back does not lower a level.
+func TestClockGoesBack(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0)
 	b := NewBuckets[string](Bounds{Rate: 1, Top: 10, Keys: 100, Now: func() time.Time { return now }})
@@ -42,7 +44,7 @@ func TestAClockThatGoesBackForgivesNothing(t *testing.T) {
 	}
 }
 
-// TestDrop checks that the memory is bounded, and that many low keys do not displace a high key.
+// TestDrop checks that the memory is bounded and many low keys do not displace a high key.
 func TestDrop(t *testing.T) {
 	t.Parallel()
 	b := NewBuckets[int](Bounds{Rate: 0.001, Top: 100, Keys: 1000})
@@ -53,13 +55,14 @@ func TestDrop(t *testing.T) {
 		b.Add(key, 1)
 	}
 	if n := b.Len(); n != 1000 {
-		t.Errorf("%d keys are remembered, want 1000", n)
+		t.Errorf("there are %d buckets, want 1000", n)
 	}
 	if got := b.Level(-1); got < 40 {
-		t.Errorf("the high key has level %v", got)
+		t.Errorf("the high key has level %v, want at least 40", got)
 	}
 }
 
+// TestNetworks checks which addresses share a network.
 func TestNetworks(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ a, b string }{
@@ -77,6 +80,6 @@ func TestNetworks(t *testing.T) {
 		}
 	}
 	if Network(netip.Addr{}).IsValid() {
-		t.Error("the zero address has a network")
+		t.Error("Network returns a valid network for the zero address")
 	}
 }

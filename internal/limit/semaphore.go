@@ -27,21 +27,21 @@ func NewSemaphores[K comparable](limit int) *Semaphores[K] {
 // Acquire waits for a slot of a key. It returns the error of ctx if ctx ends first.
 func (s *Semaphores[K]) Acquire(ctx context.Context, key K) (release func(), err error) {
 	s.mu.Lock()
-	own := s.inUse[key]
-	if own == nil {
-		own = &semaphore{slots: make(chan struct{}, s.limit)}
-		s.inUse[key] = own
+	sem := s.inUse[key]
+	if sem == nil {
+		sem = &semaphore{slots: make(chan struct{}, s.limit)}
+		s.inUse[key] = sem
 	}
-	own.users++
+	sem.users++
 	s.mu.Unlock()
 	select {
-	case own.slots <- struct{}{}:
+	case sem.slots <- struct{}{}:
 		return func() {
-			<-own.slots
-			s.drop(key, own)
+			<-sem.slots
+			s.drop(key, sem)
 		}, nil
 	case <-ctx.Done():
-		s.drop(key, own)
+		s.drop(key, sem)
 		return nil, ctx.Err()
 	}
 }
@@ -53,11 +53,11 @@ func (s *Semaphores[K]) Len() int {
 	return len(s.inUse)
 }
 
-// drop forgets a key without holders and waiters.
-func (s *Semaphores[K]) drop(key K, own *semaphore) {
+// drop removes a holder or waiter, and deletes the key after the last one.
+func (s *Semaphores[K]) drop(key K, sem *semaphore) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if own.users--; own.users == 0 {
+	if sem.users--; sem.users == 0 {
 		delete(s.inUse, key)
 	}
 }

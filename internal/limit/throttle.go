@@ -55,8 +55,8 @@ func NewThrottle(a Allowance) *Throttle {
 // Wait counts an attempt of an address. Above the allowance it waits between minDelay and
 // maxDelay, or until ctx ends. It returns false without a delay if too many callers wait
 // already; the caller must then close the connection after the response.
-func (t *Throttle) Wait(ctx context.Context, from netip.Addr) bool {
-	delay := t.delay(from)
+func (t *Throttle) Wait(ctx context.Context, addr netip.Addr) bool {
+	delay := t.delay(addr)
 	if delay == 0 {
 		return true
 	}
@@ -72,16 +72,16 @@ func (t *Throttle) Wait(ctx context.Context, from netip.Addr) bool {
 // Slow delays the response to a wrong secret from an address, even if the client disconnects. If
 // too many callers wait already, the connection is closed after the response. A nil Throttle does
 // nothing.
-func (t *Throttle) Slow(w http.ResponseWriter, r *http.Request, from netip.Addr) {
-	if t != nil && !t.Wait(context.WithoutCancel(r.Context()), from) {
+func (t *Throttle) Slow(w http.ResponseWriter, r *http.Request, addr netip.Addr) {
+	if t != nil && !t.Wait(context.WithoutCancel(r.Context()), addr) {
 		w.Header().Set("Connection", "close")
 	}
 }
 
 // delay counts an attempt of an address and returns its delay.
-func (t *Throttle) delay(from netip.Addr) time.Duration {
-	level := t.levels.Add(Network(from), 1)
-	if a := from.Unmap(); a.Is6() {
+func (t *Throttle) delay(addr netip.Addr) time.Duration {
+	level := t.levels.Add(Network(addr), 1)
+	if a := addr.Unmap(); a.Is6() {
 		level = max(level, t.levels.Add(networkOf(a, 48), siteShare))
 	}
 	burst := float64(t.allowance.Burst)

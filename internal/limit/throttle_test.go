@@ -15,13 +15,14 @@ var (
 	bob   = netip.MustParseAddr("192.0.2.2")
 )
 
-// timedWait waits for an attempt and returns the duration and the result.
-func timedWait(t *Throttle, from netip.Addr) (time.Duration, bool) {
-	began := time.Now()
-	ok := t.Wait(context.Background(), from)
-	return time.Since(began), ok
+// timedWait calls Wait and returns its duration and result.
+func timedWait(t *Throttle, addr netip.Addr) (time.Duration, bool) {
+	start := time.Now()
+	ok := t.Wait(context.Background(), addr)
+	return time.Since(start), ok
 }
 
+// TestDelaysGrow checks that delays above the allowance grow up to maxDelay, for one address only.
 func TestDelaysGrow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -47,16 +48,16 @@ func TestDelaysGrow(t *testing.T) {
 			t.Errorf("OnDelay was called %d times, want 60", delayed)
 		}
 		if d, _ := timedWait(throttle, bob); d != 0 {
-			t.Errorf("another address waits %s", d)
+			t.Errorf("another address waits %s, want no wait", d)
 		}
 		time.Sleep(10 * time.Minute)
 		if d, _ := timedWait(throttle, alice); d != 0 {
-			t.Errorf("the address waits %s after ten minutes", d)
+			t.Errorf("the address waits %s after ten minutes, want no wait", d)
 		}
 	})
 }
 
-// TestWaiting checks that callers beyond Waiting are not delayed, and that a caller that gives up
+// TestWaiting checks that callers beyond Waiting are not delayed, and a caller that gives up
 // makes room.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
@@ -66,22 +67,22 @@ func TestWaiting(t *testing.T) {
 			throttle.delay(alice)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		var waiting sync.WaitGroup
+		var wg sync.WaitGroup
 		for range 3 {
-			waiting.Go(func() { throttle.Wait(ctx, alice) })
+			wg.Go(func() { throttle.Wait(ctx, alice) })
 		}
 		synctest.Wait()
 		if d, ok := timedWait(throttle, alice); d != 0 || ok {
-			t.Errorf("the fourth caller waits %s, %v", d, ok)
+			t.Errorf("the fourth caller waits %s and gets %v, want no wait and false", d, ok)
 		}
 		began := time.Now()
 		cancel()
-		waiting.Wait()
+		wg.Wait()
 		if d := time.Since(began); d != 0 {
-			t.Errorf("cancelled callers waited another %s", d)
+			t.Errorf("canceled callers waited another %s, want no wait", d)
 		}
 		if d, ok := timedWait(throttle, alice); d == 0 || !ok {
-			t.Errorf("the next caller waits %s, %v", d, ok)
+			t.Errorf("the next caller waits %s and gets %v, want a wait and true", d, ok)
 		}
 	})
 }
@@ -104,16 +105,16 @@ func TestSite(t *testing.T) {
 			}
 		}
 		if delayed < 60_000 {
-			t.Errorf("%d of %d attempts were delayed", delayed, 1<<16)
+			t.Errorf("%d of %d attempts were delayed, want at least 60,000", delayed, 1<<16)
 		}
 		if n := throttle.levels.Len(); n > maxAddresses {
-			t.Errorf("%d addresses are remembered", n)
+			t.Errorf("there are %d buckets, want at most %d", n, maxAddresses)
 		}
 		if throttle.delay(alice) == 0 {
-			t.Error("another address was forgotten")
+			t.Error("the attempts displaced another address")
 		}
 		if d := throttle.delay(netip.MustParseAddr("2001:db8:2::1")); d > 0 {
-			t.Errorf("another site waits %s", d)
+			t.Errorf("another site waits %s, want no wait", d)
 		}
 	})
 }
