@@ -7,6 +7,7 @@ import (
 	"time"
 )
 
+// TestLinger checks that the context ends d after its parent, or when canceled.
 func TestLinger(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -15,24 +16,24 @@ func TestLinger(t *testing.T) {
 		defer cancel()
 		time.Sleep(time.Hour)
 		if out.Err() != nil {
-			t.Error("it ended by itself")
+			t.Error("the context ended before its parent")
 		}
 		stop()
 		time.Sleep(time.Minute - time.Nanosecond)
 		synctest.Wait()
 		if out.Err() != nil {
-			t.Error("it ended too early")
+			t.Error("the context ended before a minute has passed")
 		}
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if out.Err() == nil {
-			t.Error("it did not end")
+			t.Error("the context did not end after a minute")
 		}
 		before, cancelEarly := Linger(context.Background(), time.Minute)
 		cancelEarly()
 		cancelEarly()
 		if before.Err() == nil {
-			t.Error("it was not cancelled")
+			t.Error("cancel did not end the context")
 		}
 	})
 }

@@ -18,15 +18,15 @@ type Loop struct {
 	// start jobs again".
 	Room, Does string
 	Log        *slog.Logger
-	// Step does the work. Its context is that of Run.
+	// Step does the work. Its context is the context of Run.
 	Step func(ctx context.Context) error
-	// Period is the time between the starts of two steps. If a step takes longer, the next
-	// one follows immediately. After an error it starts sooner; see firstRetry.
+	// Period is the time between the starts of two steps. If a step takes longer, the next step
+	// follows immediately. After an error the next step starts sooner; see firstRetry.
 	Period time.Duration
-	// Next, if set, returns the delay after a successful step. After a failed one, the
-	// delay is Period.
+	// Next, if set, returns the delay after a successful step. After a failed step, the delay is
+	// at most Period.
 	Next func() time.Duration
-	// Wake, if set, starts the next step early, unless the last one failed.
+	// Wake, if set, starts the next step early, unless the last step failed.
 	Wake <-chan struct{}
 	// Pause is the minimum delay between two steps, even if Wake fires.
 	Pause time.Duration
@@ -34,17 +34,17 @@ type Loop struct {
 	Later bool
 }
 
-// firstRetry is the delay after a first failure. It doubles with each further one, up to
+// firstRetry is the delay after a first failure. It doubles with each further failure, up to
 // the period.
 const firstRetry = time.Second
 
 // Run runs loops concurrently until ctx ends and waits for their last steps.
 func Run(ctx context.Context, loops ...Loop) {
-	var all sync.WaitGroup
+	var wg sync.WaitGroup
 	for i := range loops {
-		all.Go(func() { loops[i].run(ctx) })
+		wg.Go(func() { loops[i].run(ctx) })
 	}
-	all.Wait()
+	wg.Wait()
 }
 
 func (l *Loop) run(ctx context.Context) {
@@ -52,15 +52,15 @@ func (l *Loop) run(ctx context.Context) {
 	if l.Later {
 		next = next.Add(l.Period)
 	}
-	least, retry, failing := time.Duration(0), firstRetry, false
-	for l.wait(ctx, time.Until(next), least, failing) {
+	minWait, retry, failing := time.Duration(0), firstRetry, false
+	for l.wait(ctx, time.Until(next), minWait, failing) {
 		start := time.Now()
 		err := l.Step(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		l.logChange(err, failing)
-		failing, least = err != nil, l.Pause
+		failing, minWait = err != nil, l.Pause
 		end := time.Now()
 		switch {
 		case failing:
@@ -76,8 +76,8 @@ func (l *Loop) run(ctx context.Context) {
 	}
 }
 
-// due returns the start of the step after one from start to end, according to the period.
-// A step started by Wake does not move the schedule.
+// due returns the start of the next step after a step from start to end, according to the
+// period. A step started by Wake does not move the schedule.
 func (l *Loop) due(next, start, end time.Time) time.Time {
 	if l.Next != nil {
 		return end.Add(l.Period)
@@ -101,24 +101,23 @@ func (l *Loop) logChange(err error, failing bool) {
 	}
 }
 
-// wait waits for d or for Wake, but at least for least. It reports whether ctx has not
-// ended.
-func (l *Loop) wait(ctx context.Context, d, least time.Duration, failing bool) bool {
-	least = min(least, d)
-	if least > 0 && !Sleep(ctx, least) {
+// wait waits for d or for Wake, but not less than minWait. It returns false if ctx has ended.
+func (l *Loop) wait(ctx context.Context, d, minWait time.Duration, failing bool) bool {
+	minWait = min(minWait, d)
+	if minWait > 0 && !Sleep(ctx, minWait) {
 		return false
 	}
 	wake := l.Wake
 	if failing {
 		wake = nil
 	}
-	return sleep(ctx, wake, d-max(least, 0))
+	return sleep(ctx, wake, d-max(minWait, 0))
 }
 
 // Sleep waits for d. It reports whether d has passed before ctx ended.
 func Sleep(ctx context.Context, d time.Duration) bool { return sleep(ctx, nil, d) }
 
-// sleep waits for d or a receive from wake. It reports whether ctx has not ended.
+// sleep waits for d or a receive from wake. It returns false if ctx has ended.
 func sleep(ctx context.Context, wake <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -15,9 +15,9 @@ import (
 )
 
 // runLoop runs a loop in fake time. It returns the start times of the steps, in milliseconds, and the
-// lines of the log. act runs concurrently and may wake the loop.
+// lines of the log. act runs in another goroutine and may wake the loop.
 func runLoop(t *testing.T, run time.Duration, l loop.Loop, step func(n int) error,
-	act func(wake chan<- struct{})) (began []int, logged []string) {
+	act func(wake chan<- struct{})) (starts []int, logged []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), run)
@@ -33,25 +33,25 @@ func runLoop(t *testing.T, run time.Duration, l loop.Loop, step func(n int) erro
 			}
 			running = true
 			defer func() { running = false }()
-			began = append(began, int(time.Since(start).Milliseconds()))
-			return step(len(began) - 1)
+			starts = append(starts, int(time.Since(start).Milliseconds()))
+			return step(len(starts) - 1)
 		}
 		go act(wake)
 		loop.Run(ctx, l)
 		if running {
-			t.Error("a step runs after the end of Run")
+			t.Error("a step runs after Run has returned")
 		}
 		for text := range strings.Lines(log.String()) {
 			_, text, _ = strings.Cut(text, "level=")
 			logged = append(logged, strings.TrimSpace(text))
 		}
 	})
-	return began, logged
+	return starts, logged
 }
 
 func noWake(chan<- struct{}) {}
 
-// TestSchedule checks the start times of steps.
+// TestSchedule checks the start times of steps for each kind of loop.
 func TestSchedule(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
@@ -180,11 +180,11 @@ func TestStop(t *testing.T) {
 		time.AfterFunc(time.Second, cancel)
 		loop.Run(ctx, l)
 		if ended != 1 || log.Len() > 0 {
-			t.Errorf("%d steps ended, logged %q", ended, log.String())
+			t.Errorf("%d steps ended and the log has %q, want 1 and no log", ended, log.String())
 		}
 		loop.Run(ctx, l, l)
 		if ended != 1 {
-			t.Error("a step began after the end")
+			t.Error("a step began although the context had ended")
 		}
 	})
 }
