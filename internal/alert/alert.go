@@ -27,7 +27,7 @@ import (
 const (
 	maxQueue  = 1000             // queued alerts
 	deadline  = 10 * time.Second // of one attempt: dial, request and response
-	maxAnswer = 4 << 10          // bytes read of a response's body
+	maxAnswer = 4 << 10          // bytes read from a response's body
 	maxHeader = 16 << 10         // bytes of a response's header
 	maxCause  = 300              // bytes of an error in the log
 )
@@ -35,8 +35,8 @@ const (
 // pauses are the delays before the second and the third attempt. There is no fourth.
 func pauses() []time.Duration { return []time.Duration{time.Second, 5 * time.Second} }
 
-// Alert reports a change seen by this node: a line or a model of it left service or
-// returned, or a provider rejected or accepted a key. Its JSON is posted with a text.
+// Alert reports a change seen by this node: a line or its model left service or returned, or
+// a provider rejected or accepted a key.
 type Alert struct {
 	Line  string `json:"line"`
 	Model string `json:"model"`           // empty for the whole line
@@ -60,7 +60,7 @@ type Sender struct {
 }
 
 // New returns a sender. Without an address it discards alerts. If transport is nil, the
-// sender uses its own, which ignores proxies of the environment.
+// sender uses its own transport without proxies of the environment.
 func New(address string, log *slog.Logger, transport http.RoundTripper) *Sender {
 	if transport == nil {
 		transport = newTransport()
@@ -93,7 +93,7 @@ func newTransport() http.RoundTripper {
 }
 
 // Send queues an alert and never waits. If the queue is full, it drops the alert and logs
-// that once until the queue is empty.
+// the first drop until the queue is empty.
 func (s *Sender) Send(alert Alert) {
 	if s.url == nil {
 		return
@@ -107,7 +107,7 @@ func (s *Sender) Send(alert Alert) {
 	}
 }
 
-// Run posts alerts in order until ctx ends, and then the queued ones until work ends. It
+// Run posts alerts in order until ctx ends, and then the queued alerts until work ends. Run
 // must be called once.
 func (s *Sender) Run(ctx, work context.Context) {
 	if s.url == nil {
@@ -118,10 +118,10 @@ func (s *Sender) Run(ctx, work context.Context) {
 		case <-ctx.Done():
 		case alert := <-s.queue:
 			s.post(work, ctx.Done(), alert)
-			s.count()
+			s.logDropped()
 		}
 	}
-	for work.Err() == nil && len(s.queue) > 0 { // only Run receives from it
+	for work.Err() == nil && len(s.queue) > 0 { // only Run receives from the queue
 		s.post(work, ctx.Done(), <-s.queue)
 	}
 	if n := len(s.queue); n > 0 {
@@ -129,8 +129,8 @@ func (s *Sender) Run(ctx, work context.Context) {
 	}
 }
 
-// count logs the number of dropped alerts when the queue is empty.
-func (s *Sender) count() {
+// logDropped logs the number of dropped alerts when the queue is empty.
+func (s *Sender) logDropped() {
 	if len(s.queue) > 0 {
 		return
 	}
@@ -170,9 +170,9 @@ func (s *Sender) post(ctx context.Context, stop <-chan struct{}, alert Alert) {
 func (s *Sender) try(ctx context.Context, body []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
-	bare := *s.url
-	bare.User = nil
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, bare.String(), bytes.NewReader(body))
+	target := *s.url
+	target.User = nil
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -182,16 +182,15 @@ func (s *Sender) try(ctx context.Context, body []byte) error {
 		password, _ := user.Password()
 		r.SetBasicAuth(user.Username(), password)
 	}
-	answer, err := s.transport.RoundTrip(r)
+	resp, err := s.transport.RoundTrip(r)
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close()
-	// The receiver might take a connection closed before the end of its response for a
-	// failure.
-	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, maxAnswer))
-	if answer.StatusCode < 200 || answer.StatusCode > 299 {
-		return fmt.Errorf("answered with status %d", answer.StatusCode)
+	defer resp.Body.Close()
+	// A receiver may treat a connection closed before the end of its response as a failure.
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer))
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return fmt.Errorf("answered with status %d", resp.StatusCode)
 	}
 	return nil
 }
@@ -209,12 +208,11 @@ func secretsOf(address string, u *url.URL) []string {
 	return secrets
 }
 
-// redact returns an error without the address. Errors of net/http contain it,
-// and answers of receivers may.
+// redact returns the text of an error without the address, because errors of net/http contain it.
 func (s *Sender) redact(err error) string {
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
-		err = wrapped.Err
+	var urlErr *url.Error
+	if errors.As(err, &urlErr) {
+		err = urlErr.Err
 	}
 	text := err.Error()
 	for _, secret := range s.secrets {

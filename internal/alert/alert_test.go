@@ -86,7 +86,7 @@ func receive(t *testing.T, answer func(n int, w http.ResponseWriter, r *http.Req
 		rec.bodies, rec.times = append(rec.bodies, string(body)), append(rec.times, time.Now())
 		rec.mu.Unlock()
 		if r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/json" {
-			t.Errorf("%s with %q", r.Method, r.Header.Get("Content-Type"))
+			t.Errorf("the request is a %s with content type %q, want a POST with JSON", r.Method, r.Header.Get("Content-Type"))
 		}
 		answer(n, w, r)
 	})}
@@ -155,16 +155,17 @@ const (
 	secretPart    = "secret"
 )
 
-// clean fails if the log contains the address.
-func clean(t *testing.T, d *diary) {
+// checkNoSecrets checks that the log does not contain the address.
+func checkNoSecrets(t *testing.T, d *diary) {
 	t.Helper()
 	for _, secret := range []string{secretPart, "hunter2", "/services"} {
 		if strings.Contains(d.String(), secret) {
-			t.Errorf("the log tells %q: %s", secret, d)
+			t.Errorf("the log contains %q: %s", secret, d)
 		}
 	}
 }
 
+// TestAlertsArePostedInOrder checks the order and the bodies of posted alerts.
 func TestAlertsArePostedInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -212,18 +213,18 @@ func TestAlertTries(t *testing.T) {
 		at     []int // seconds of the attempts of the first alert
 		log    string
 	}{
-		{"taken", func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }, []int{0}, ""},
-		{"a fault, then taken", func(n int, w http.ResponseWriter, _ *http.Request) {
+		{"accepted", func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }, []int{0}, ""},
+		{"accepted after a failure", func(n int, w http.ResponseWriter, _ *http.Request) {
 			if n == 0 {
 				w.WriteHeader(500)
 			}
 		}, []int{0, 1}, ""},
-		{"taken at the last", func(n int, w http.ResponseWriter, _ *http.Request) {
+		{"accepted at the last attempt", func(n int, w http.ResponseWriter, _ *http.Request) {
 			if n < 2 {
 				w.WriteHeader(429)
 			}
 		}, []int{0, 1, 6}, ""},
-		{"never taken", func(n int, w http.ResponseWriter, _ *http.Request) {
+		{"never accepted", func(n int, w http.ResponseWriter, _ *http.Request) {
 			if n < 3 {
 				w.WriteHeader(500)
 			}
@@ -238,22 +239,22 @@ func TestAlertTries(t *testing.T) {
 				<-r.Context().Done()
 			}
 		}, []int{0, 11, 26}, "deadline exceeded"},
-		{"a head and no end", func(n int, w http.ResponseWriter, r *http.Request) {
+		{"endless body", func(n int, w http.ResponseWriter, r *http.Request) {
 			if n == 0 {
 				w.WriteHeader(200)
 				_ = http.NewResponseController(w).Flush()
 				<-r.Context().Done()
 			}
 		}, []int{0}, ""},
-		{"more answer than is read", func(_ int, w http.ResponseWriter, _ *http.Request) {
+		{"long body", func(_ int, w http.ResponseWriter, _ *http.Request) {
 			for i := 0; i < 1000; i++ {
 				if _, err := w.Write(bytes.Repeat([]byte("x"), 1024)); err != nil {
 					return
 				}
 			}
-			t.Error("all of the answer was read")
+			t.Error("the sender read the whole body")
 		}, []int{0}, ""},
-		{"an echo that is not HTTP", func(n int, w http.ResponseWriter, r *http.Request) {
+		{"not HTTP", func(n int, w http.ResponseWriter, r *http.Request) {
 			if n < 3 {
 				conn, _, err := http.NewResponseController(w).Hijack()
 				if err != nil {
@@ -272,7 +273,7 @@ func TestAlertTries(t *testing.T) {
 				r := receive(t, tt.answer)
 				defer r.close()
 				a := New(secretAddress, log, r.transport)
-				began := time.Now()
+				begin := time.Now()
 				stop := start(a)
 				a.Send(Alert{Line: "first", Model: "swift-1", State: "model_out"})
 				a.Send(Alert{Line: "second"})
@@ -282,20 +283,20 @@ func TestAlertTries(t *testing.T) {
 				var at []int
 				for i, body := range got {
 					if strings.Contains(body, `"first"`) {
-						at = append(at, int(r.times[i].Sub(began).Seconds()))
+						at = append(at, int(r.times[i].Sub(begin).Seconds()))
 					}
 				}
 				if fmt.Sprint(at) != fmt.Sprint(tt.at) {
 					t.Errorf("tried after %v s, want %v", at, tt.at)
 				}
 				if len(got) == 0 || !strings.Contains(got[len(got)-1], `"second"`) || len(got) != len(tt.at)+1 {
-					t.Errorf("posted %v", got)
+					t.Errorf("posted %v, want %d attempts and then the second alert", got, len(tt.at))
 				}
 				if text := d.String(); (tt.log == "") != (text == "") || !strings.Contains(text, tt.log) ||
 					tt.log != "" && (strings.Count(text, "\n") != 1 || !strings.Contains(text, "line=first model=swift-1 state=model_out tries=3")) {
 					t.Errorf("log %s", text)
 				}
-				clean(t, d)
+				checkNoSecrets(t, d)
 			})
 		})
 	}
@@ -312,7 +313,7 @@ func TestFullAlerts(t *testing.T) {
 		a := New(secretAddress, log, r.transport)
 		stop := start(a)
 		a.Send(Alert{Line: "first"})
-		synctest.Wait() // until it is being posted
+		synctest.Wait() // until the first alert is being posted
 		for range maxQueue + 7 {
 			a.Send(Alert{Line: "next"})
 		}
@@ -323,12 +324,12 @@ func TestFullAlerts(t *testing.T) {
 		synctest.Wait()
 		stop()
 		if got := len(r.got()); got != maxQueue+1 {
-			t.Errorf("%d were posted", got)
+			t.Errorf("%d alerts were posted, want %d", got, maxQueue+1)
 		}
 		if text := d.String(); strings.Count(text, "\n") != 2 || !strings.Contains(text, "alerts=7") {
 			t.Errorf("log %s", text)
 		}
-		clean(t, d)
+		checkNoSecrets(t, d)
 	})
 }
 
@@ -361,10 +362,10 @@ func TestAlertsAtStop(t *testing.T) {
 				for range 3 {
 					a.Send(Alert{Line: "main"})
 				}
-				began := time.Now()
+				begin := time.Now()
 				stop()
-				if took := time.Since(began); took != tt.took {
-					t.Errorf("it took %v, want %v", took, tt.took)
+				if elapsed := time.Since(begin); elapsed != tt.took {
+					t.Errorf("the stop took %v, want %v", elapsed, tt.took)
 				}
 				if got := len(r.got()); got != tt.posted {
 					t.Errorf("%d posts, want %d", got, tt.posted)
@@ -372,7 +373,7 @@ func TestAlertsAtStop(t *testing.T) {
 				if text := d.String(); (tt.log == "") != (text == "") || !strings.Contains(text, tt.log) {
 					t.Errorf("log %s", text)
 				}
-				clean(t, d)
+				checkNoSecrets(t, d)
 			})
 		})
 	}
@@ -392,16 +393,17 @@ func TestAlertsAtStopWhileWaiting(t *testing.T) {
 		a := New(secretAddress, log, r.transport)
 		stop := start(a)
 		a.Send(Alert{Line: "main"})
-		synctest.Wait() // until it waits for its second attempt
+		synctest.Wait() // until the pause before the second attempt
 		began := time.Now()
 		stop()
 		if got := len(r.got()); got != 2 || time.Since(began) != 0 {
-			t.Errorf("%d posts, after %v", got, time.Since(began))
+			t.Errorf("%d posts after %v, want 2 at once", got, time.Since(began))
 		}
 	})
 }
 
-func TestNoAddressNoAlerts(t *testing.T) {
+// TestNoAddress checks that a sender without a valid address discards alerts.
+func TestNoAddress(t *testing.T) {
 	t.Parallel()
 	d, log := newDiary()
 	a := New("", log, nil)
@@ -410,7 +412,7 @@ func TestNoAddressNoAlerts(t *testing.T) {
 	}
 	a.Run(t.Context(), t.Context()) // returns at once
 	if len(a.queue) > 0 || d.String() != "" {
-		t.Errorf("%d wait, log %s", len(a.queue), d)
+		t.Errorf("%d alerts are queued and the log has %s, want neither", len(a.queue), d)
 	}
 	a = New("http://secret host", log, nil)
 	a.Send(Alert{Line: "main"})
@@ -420,11 +422,11 @@ func TestNoAddressNoAlerts(t *testing.T) {
 	}
 }
 
-// TestAlertOverNetwork posts with the sender's own transport.
+// TestAlertOverNetwork checks a post with the default transport without a proxy.
 func TestAlertOverNetwork(t *testing.T) {
 	t.Parallel()
 	if own, ok := newTransport().(*http.Transport); !ok || own.Proxy != nil {
-		t.Error("the transport asks a proxy")
+		t.Error("the default transport uses a proxy")
 	}
 	bodies := make(chan string, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -460,7 +462,7 @@ func TestAlertErrorsHideTheAddress(t *testing.T) {
 	} {
 		text := a.redact(err)
 		if strings.Contains(text, secretPart) || strings.Contains(text, "hunter2") || !strings.Contains(text, "refused") || len(text) > maxCause {
-			t.Errorf("%v shows as %q", err, text)
+			t.Errorf("redact(%v) = %q, want a short text without the address", err, text)
 		}
 	}
 }

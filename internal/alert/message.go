@@ -26,19 +26,19 @@ const (
 	keyAccepted = "key_accepted"
 )
 
-// maxWords limits the text in characters. If each one is escaped, it still fits into the
-// 2,000 of Discord.
-const maxWords = 900
+// maxText is the maximum length of the text in characters. Even if each character is escaped,
+// the text fits into Discord's limit of 2,000.
+const maxText = 900
 
 // newMessage adds a text to an alert.
 func newMessage(a Alert) message {
-	words := a.words()
-	return message{Alert: a, Text: slackEscapes.Replace(words), Content: discordEscapes.Replace(words),
+	text := a.text()
+	return message{Alert: a, Text: slackEscapes.Replace(text), Content: discordEscapes.Replace(text),
 		AllowedMentions: mentions{Parse: []string{}}}
 }
 
-// words returns a line of text about the alert.
-func (a Alert) words() string {
+// text returns a line of text about the alert.
+func (a Alert) text() string {
 	var b strings.Builder
 	b.WriteString("tollgate: line " + a.Line)
 	if a.Model != "" {
@@ -66,7 +66,7 @@ func (a Alert) words() string {
 	return oneLine(b.String())
 }
 
-// oneLine removes control characters from a text and shortens it.
+// oneLine replaces control characters by spaces and shortens the text to maxText.
 func oneLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -74,14 +74,14 @@ func oneLine(text string) string {
 		}
 		return r
 	}, text)
-	if utf8.RuneCountInString(text) > maxWords {
-		text = string([]rune(text)[:maxWords-1]) + "…"
+	if utf8.RuneCountInString(text) > maxText {
+		text = string([]rune(text)[:maxText-1]) + "…"
 	}
 	return text
 }
 
-// Characters with a meaning in messages: Slack has these three, also in mentions, and
-// Discord has Markdown.
+// Escapes of the characters with a meaning in messages: three in Slack, and Markdown in
+// Discord.
 var (
 	slackEscapes   = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 	discordEscapes = strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "~", `\~`, "`", "\\`", "|", `\|`, "<", `\<`, ">", `\>`,

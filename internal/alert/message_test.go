@@ -7,7 +7,7 @@ import (
 	"unicode/utf16"
 )
 
-// TestMessagesAreReadable checks that chat services show the text literally and that the text cannot
+// TestMessagesAreReadable checks that chat services show the text literally and the text cannot
 // mention anybody.
 func TestMessagesAreReadable(t *testing.T) {
 	t.Parallel()
@@ -46,10 +46,10 @@ func TestMessagesAreShort(t *testing.T) {
 	for _, cause := range []string{strings.Repeat("_", 5000), strings.Repeat("é", 5000), strings.Repeat("😀", 5000)} {
 		m := newMessage(Alert{Line: "main", State: "drained", Cause: cause})
 		if n := len(utf16.Encode([]rune(m.Content))); n > 2000 || !strings.HasSuffix(m.Text, "…") {
-			t.Errorf("%d characters, ending in %q", n, m.Text[len(m.Text)-8:])
+			t.Errorf("the content has %d characters and ends with %q, want at most 2000 and an ellipsis", n, m.Text[len(m.Text)-8:])
 		}
 		if m.Cause != cause {
-			t.Error("the member cause was shortened too")
+			t.Error("the member cause was shortened")
 		}
 	}
 }
