@@ -15,11 +15,11 @@ import (
 
 // AttemptStart describes an attempt on a line at its start.
 type AttemptStart struct {
-	// Operation is chat, or generate of a job.
+	// Operation is Chat, or Generate for a job.
 	Operation Operation
 	Line      string
-	// Provider is the name of the line's adapter, BaseURL its address, Model the provider's id of
-	// the model.
+	// Provider is the name of the line's adapter, BaseURL is the line's address, and Model is the
+	// provider's id of the model.
 	Provider, BaseURL, Model string
 	Stream                   bool
 }
@@ -33,16 +33,16 @@ const (
 	Generate Operation = "generate_content"
 )
 
-// Attempt begins the span of an attempt on a line, in the GenAI conventions. End ends it.
+// Attempt starts the span of an attempt on a line, in the GenAI conventions. Callers must call End.
 func (s *Span) Attempt(a AttemptStart) *Span {
 	if s == nil {
 		return nil
 	}
-	return s.tracer.attempt(s.within(), a)
+	return s.tracer.attempt(s.context(), a)
 }
 
 // JobAttempt starts the span of a job's attempt. It has its own trace, because the submission's
-// trace may have ended long ago on another node. End ends it.
+// trace may have ended long ago on another node. Callers must call End.
 func (t *Tracer) JobAttempt(a AttemptStart, job, account string) *Span {
 	if t == nil {
 		return nil
@@ -52,7 +52,7 @@ func (t *Tracer) JobAttempt(a AttemptStart, job, account string) *Span {
 	return s
 }
 
-func (t *Tracer) attempt(in context.Context, a AttemptStart) *Span {
+func (t *Tracer) attempt(ctx context.Context, a AttemptStart) *Span {
 	host, port := addressOf(a.BaseURL)
 	attributes := append(make([]attribute.KeyValue, 0, 8), semconv.GenAIOperationNameKey.String(string(a.Operation)),
 		providerOf(a.Provider, host), semconv.GenAIRequestModel(a.Model), attrLine.String(a.Line))
@@ -62,7 +62,7 @@ func (t *Tracer) attempt(in context.Context, a AttemptStart) *Span {
 	if host != "" {
 		attributes = append(attributes, semconv.ServerAddress(host), semconv.ServerPort(port))
 	}
-	_, span := t.spans.Start(in, string(a.Operation)+" "+a.Model, oteltrace.WithSpanKind(oteltrace.SpanKindClient),
+	_, span := t.spans.Start(ctx, string(a.Operation)+" "+a.Model, oteltrace.WithSpanKind(oteltrace.SpanKindClient),
 		oteltrace.WithAttributes(attributes...))
 	return &Span{span: span, tracer: t}
 }
@@ -107,7 +107,7 @@ func (s *Span) FinishReasons(reasons []string) {
 	}
 }
 
-// Usage notes the tokens of an answer; cached ones are of the prompt.
+// Usage records the token counts of an answer. The prompt tokens include the cached tokens.
 func (s *Span) Usage(prompt, cached, completion int64) {
 	if s == nil {
 		return
@@ -118,8 +118,7 @@ func (s *Span) Usage(prompt, cached, completion int64) {
 	}
 }
 
-// providerOf returns a provider's name in the conventions' words: by host for shared forms, else by
-// adapter.
+// providerOf returns the provider's name in the GenAI conventions, by host if known, else by adapter.
 func providerOf(adapter, host string) attribute.KeyValue {
 	for domain, name := range map[string]attribute.KeyValue{
 		"cohere.ai":     semconv.GenAIProviderNameCohere,
@@ -151,7 +150,7 @@ func providerOf(adapter, host string) attribute.KeyValue {
 	return semconv.GenAIProviderNameKey.String(adapter)
 }
 
-// addressOf returns host and port of a base address, or an empty host.
+// addressOf returns the host and port of a base address, or an empty host if the address is invalid.
 func addressOf(base string) (host string, port int) {
 	u, err := url.Parse(base)
 	if err != nil || u.Hostname() == "" {

@@ -14,12 +14,12 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 )
 
-// The attributes of ours; all others are OpenTelemetry's (semconv).
+// The gateway's own attributes. All others are OpenTelemetry's (semconv).
 const (
 	attrRequest = attribute.Key("tollgate.request.id")
 	attrAccount = attribute.Key("tollgate.account")
 	attrKey     = attribute.Key("tollgate.key.id")
-	attrCode    = attribute.Key("tollgate.code")        // the error's, as the client and the request log have it
+	attrCode    = attribute.Key("tollgate.code")        // the error code, as in the answer and the request log
 	attrHeld    = attribute.Key("tollgate.held.nano")   // nano-dollars
 	attrCharged = attribute.Key("tollgate.charge.nano") // nano-dollars
 	attrCut     = attribute.Key("tollgate.cut")
@@ -33,11 +33,11 @@ type Span struct {
 	span   oteltrace.Span
 	tracer *Tracer
 	method string    // of a request
-	over   time.Time // end of the work; zero while the work continues
+	ended  time.Time // end of the work; zero while the work continues
 }
 
 // Request starts the span of a request with its arrival time. It continues the caller's trace if
-// the request has a traceparent. End ends it.
+// the request has a traceparent. Callers must call EndRequest.
 func (t *Tracer) Request(r *http.Request, id string, at time.Time) *Span {
 	if t == nil {
 		return nil
@@ -49,7 +49,7 @@ func (t *Tracer) Request(r *http.Request, id string, at time.Time) *Span {
 	return &Span{span: span, tracer: t, method: method}
 }
 
-// methodOf bounds the words of methods, as OpenTelemetry asks for it.
+// methodOf replaces unknown methods by _OTHER, as OpenTelemetry requires.
 func methodOf(method string) string {
 	if slices.Contains([]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}, method) {
 		return method
@@ -115,7 +115,7 @@ func (s *Span) Fail(code string) {
 	s.span.SetStatus(codes.Error, "")
 }
 
-// Cut records that the connection was cut before the end of the answer, or the client was gone.
+// Cut records that the answer was cut, or that the client had disconnected.
 func (s *Span) Cut() {
 	if s == nil {
 		return
@@ -140,34 +140,33 @@ func (s *Span) EndRequest(route string, status int) {
 	s.span.End()
 }
 
-// Step begins the span of a step of the gateway's own, such as an admission. End ends
-// it.
+// Step starts the span of a step within the gateway, such as an admission. Callers must call End.
 func (s *Span) Step(name string) *Span {
 	if s == nil {
 		return nil
 	}
-	_, span := s.tracer.spans.Start(s.within(), name)
+	_, span := s.tracer.spans.Start(s.context(), name)
 	return &Span{span: span, tracer: s.tracer}
 }
 
 // EndWork records the time at which the work ended. Attributes may still be added. Later calls are no-ops.
 func (s *Span) EndWork() {
-	if s == nil || !s.over.IsZero() {
+	if s == nil || !s.ended.IsZero() {
 		return
 	}
-	s.over = time.Now()
+	s.ended = time.Now()
 }
 
-// End ends the span; later calls do nothing.
+// End ends the span. Later calls are no-ops.
 func (s *Span) End() {
 	if s == nil {
 		return
 	}
 	s.EndWork()
-	s.span.End(oteltrace.WithTimestamp(s.over))
+	s.span.End(oteltrace.WithTimestamp(s.ended))
 }
 
-// Log is the trace of a span for a line of the log; nothing for nil.
+// Log returns the trace id as an attribute for the log, or an empty attribute if s is nil.
 func (s *Span) Log() slog.Attr {
 	if s == nil {
 		return slog.Attr{}
@@ -175,7 +174,7 @@ func (s *Span) Log() slog.Attr {
 	return slog.String("trace", s.span.SpanContext().TraceID().String())
 }
 
-// within returns a context whose spans are children of s.
-func (s *Span) within() context.Context {
+// context returns a context for children of s.
+func (s *Span) context() context.Context {
 	return oteltrace.ContextWithSpan(context.Background(), s.span)
 }

@@ -2,7 +2,7 @@
 //
 // Invariants: without an endpoint there are no spans and no cost. No request waits for a collector:
 // spans beyond its capacity are dropped and counted. A span holds ids, counts and codes, never
-// words of a prompt, an answer or a secret. No provider learns of a trace.
+// text of a prompt, an answer or a secret. Providers get no trace context.
 package trace
 
 import (
@@ -23,11 +23,11 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 )
 
-// Options say where traces go. Only Endpoint is required.
+// Options configure a Tracer. Only Endpoint is required.
 type Options struct {
 	// Endpoint is the collector's OTLP address over HTTP. If empty, nothing is traced.
 	Endpoint string
-	// Headers go along with each call to it; none: those of OTEL_EXPORTER_OTLP_HEADERS.
+	// Headers are sent with each call to the collector. If empty, OTEL_EXPORTER_OTLP_HEADERS applies.
 	Headers map[string]string
 	// Version is the version of this program.
 	Version string
@@ -42,15 +42,15 @@ const (
 	maxQueue   = 4096 // spans
 	maxBatch   = 512  // spans of a call
 	sendEvery  = 5 * time.Second
-	sendWithin = 10 * time.Second // a call, with its repetitions
+	sendWithin = 10 * time.Second // a call with its retries
 	maxSpan    = 32               // attributes of a span
 )
 
 // ErrAddress reports an endpoint without a usable HTTP address.
 var ErrAddress = errors.New("must be an http:// or https:// address, and a collector takes OTLP over HTTP there (port 4318, usually)")
 
-// Tracer makes the spans of a node and sends them. nil makes none. It is safe for
-// concurrent use.
+// Tracer creates and exports the spans of a node. A nil Tracer creates none. It is safe for concurrent
+// use.
 type Tracer struct {
 	opts     Options
 	exporter sdktrace.SpanExporter
@@ -58,7 +58,7 @@ type Tracer struct {
 	spans    oteltrace.Tracer
 	caller   propagation.TraceContext
 	queue    chan sdktrace.ReadOnlySpan
-	failing  bool // the last call was not taken; of Run
+	failing  bool // the last export failed; only Run uses it
 }
 
 // New returns a tracer, or nil without an endpoint. Run exports its spans. The standard environment
@@ -83,7 +83,7 @@ func New(ctx context.Context, o Options) (*Tracer, error) {
 	}
 	exporter, err := otlptracehttp.New(ctx, options...)
 	if err != nil {
-		return nil, fmt.Errorf("open the way to the collector of traces: %w", err)
+		return nil, fmt.Errorf("create the exporter of traces: %w", err)
 	}
 	return newTracer(ctx, o, exporter)
 }
@@ -128,24 +128,24 @@ func (t *Tracer) Run(ctx, sending context.Context) {
 	defer tick.Stop()
 	batch := make([]sdktrace.ReadOnlySpan, 0, maxBatch)
 	for ctx.Err() == nil {
-		full := false
+		ready := false
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
-			full = true
+			ready = true
 		case span := <-t.queue:
 			batch = append(batch, span)
-			full = len(batch) == maxBatch
+			ready = len(batch) == maxBatch
 		}
-		if full {
+		if ready {
 			batch = t.send(sending, batch)
 		}
 	}
-	t.rest(sending, batch)
+	t.exportRest(sending, batch)
 }
 
-// rest exports the remaining spans when the node stops.
-func (t *Tracer) rest(ctx context.Context, batch []sdktrace.ReadOnlySpan) {
+// exportRest exports the remaining spans when the node stops.
+func (t *Tracer) exportRest(ctx context.Context, batch []sdktrace.ReadOnlySpan) {
 	for len(t.queue) > 0 { // there is no other receiver
 		if batch = append(batch, <-t.queue); len(batch) == maxBatch {
 			batch = t.send(ctx, batch)
@@ -157,15 +157,15 @@ func (t *Tracer) rest(ctx context.Context, batch []sdktrace.ReadOnlySpan) {
 	}
 }
 
-// send sends a batch and returns an empty one. A failure is logged when it begins and
-// when it has ended.
+// send exports a batch and returns an empty batch. It logs the first failure and the first success after
+// failures.
 func (t *Tracer) send(ctx context.Context, batch []sdktrace.ReadOnlySpan) []sdktrace.ReadOnlySpan {
 	if len(batch) == 0 {
 		return batch
 	}
-	within, cancel := context.WithTimeout(ctx, sendWithin)
+	sendCtx, cancel := context.WithTimeout(ctx, sendWithin)
 	defer cancel()
-	err := t.exporter.ExportSpans(within, batch)
+	err := t.exporter.ExportSpans(sendCtx, batch)
 	switch {
 	case err != nil:
 		t.opts.Dropped(len(batch))
@@ -183,7 +183,7 @@ func (t *Tracer) send(ctx context.Context, batch []sdktrace.ReadOnlySpan) []sdkt
 	return batch[:0]
 }
 
-// collector is the tracer as its spans see it.
+// collector is the Tracer as a span processor.
 type collector Tracer
 
 // OnEnd queues an ended span, or drops it if the queue is full. It does not block.
@@ -201,7 +201,7 @@ func (c *collector) OnEnd(s sdktrace.ReadOnlySpan) {
 // OnStart implements sdktrace.SpanProcessor.
 func (c *collector) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
 
-// Shutdown implements sdktrace.SpanProcessor; Run does the work.
+// Shutdown implements sdktrace.SpanProcessor. Run exports the remaining spans.
 func (c *collector) Shutdown(context.Context) error { return nil }
 
 // ForceFlush implements sdktrace.SpanProcessor.

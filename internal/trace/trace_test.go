@@ -28,7 +28,7 @@ const (
 	callersSpan  = "b7ad6b7169203331"
 )
 
-// stopWait is how long a tracer may send when it has to end.
+// stopWait is the time for the last exports of a stopping tracer.
 const stopWait = 2 * time.Second
 
 // run runs a tracer. The returned function stops it and waits.
@@ -47,19 +47,19 @@ func run(t *Tracer) (stop func()) {
 	}
 }
 
-// counted counts the spans of Sent and Dropped.
-type counted struct{ sent, dropped atomic.Int64 }
+// spanCounter counts the spans passed to Sent and Dropped.
+type spanCounter struct{ sent, dropped atomic.Int64 }
 
-func (c *counted) options() Options {
+func (c *spanCounter) options() Options {
 	return Options{Sent: func(n int) { c.sent.Add(int64(n)) }, Dropped: func(n int) { c.dropped.Add(int64(n)) }}
 }
 
-// TestSpansReachACollector plays a request answered by the second line.
-func TestSpansReachACollector(t *testing.T) {
+// TestExport checks the exported spans of a request answered by the second line.
+func TestExport(t *testing.T) {
 	t.Parallel()
 	c := fakecollector.New(t)
-	var told counted
-	o := told.options()
+	var counts spanCounter
+	o := counts.options()
 	o.Endpoint, o.Headers, o.Version = c.URL()+"/v1/traces", map[string]string{"Authorization": "Bearer hunter2"}, "v1.2.3"
 	tracer, err := New(t.Context(), o)
 	if err != nil {
@@ -116,8 +116,9 @@ func TestSpansReachACollector(t *testing.T) {
 			"gen_ai.usage.input_tokens": int64(100), "gen_ai.usage.cache_read.input_tokens": int64(40), "gen_ai.usage.output_tokens": int64(7)}},
 	}
 	spans := c.Spans()
-	if len(spans) != len(want) || told.sent.Load() != int64(len(want)) || told.dropped.Load() != 0 {
-		t.Fatalf("%d spans, %d told as sent, %d as dropped: %+v", len(spans), told.sent.Load(), told.dropped.Load(), spans)
+	if len(spans) != len(want) || counts.sent.Load() != int64(len(want)) || counts.dropped.Load() != 0 {
+		t.Fatalf("the collector got %d spans, %d were counted as sent and %d as dropped: %+v",
+			len(spans), counts.sent.Load(), counts.dropped.Load(), spans)
 	}
 	for i, w := range want {
 		got := spans[i]
@@ -134,16 +135,16 @@ func TestSpansReachACollector(t *testing.T) {
 		t.Errorf("the request began at %v, want %v", spans[0].Begin, at)
 	}
 	if got := c.Header().Get("Authorization"); got != "Bearer hunter2" {
-		t.Errorf("sent with %q", got)
+		t.Errorf("the Authorization header is %q, want the configured one", got)
 	}
 	if got := c.Resource(); got["service.name"] != "tollgate" || got["service.version"] != "v1.2.3" || got["host.name"] == nil {
-		t.Errorf("sent by %v", got)
+		t.Errorf("the resource is %v, want service, version and host", got)
 	}
 }
 
-// TestCallersChooseTheirTraces checks that an unsampled trace is not exported, and that a request
-// without a trace starts one.
-func TestCallersChooseTheirTraces(t *testing.T) {
+// TestCallerTraces checks that the spans of a caller's unsampled trace are not exported, and that a request
+// without a valid trace starts a new trace.
+func TestCallerTraces(t *testing.T) {
 	t.Parallel()
 	c := fakecollector.New(t)
 	tracer, err := New(t.Context(), Options{Endpoint: c.URL() + "/v1/traces"})
@@ -170,11 +171,11 @@ func TestCallersChooseTheirTraces(t *testing.T) {
 		}
 		requests[s.Name] = s.Trace == callersTrace
 		if !s.Failed || s.Attributes["tollgate.cut"] != true || s.Attributes["http.response.status_code"] != nil {
-			t.Errorf("a request that was cut: %+v", s)
+			t.Errorf("the span of a cut request is %+v", s)
 		}
 	}
 	if !maps.Equal(requests, map[string]bool{"_OTHER /sampled": true, "_OTHER /broken": false, "_OTHER /none": false}) {
-		t.Errorf("requests %v", requests)
+		t.Errorf("the exported requests are %v, want all except the unsampled one", requests)
 	}
 }
 
@@ -195,13 +196,13 @@ func (e *stuck) ExportSpans(ctx context.Context, _ []sdktrace.ReadOnlySpan) erro
 
 func (e *stuck) Shutdown(context.Context) error { return nil }
 
-// TestNobodyWaitsForACollector checks that excess spans are dropped at once, a call has a timeout,
-// and a stop takes two seconds.
-func TestNobodyWaitsForACollector(t *testing.T) {
+// TestSlowCollector checks that excess spans are dropped at once, that a call has a timeout, and that a
+// stop takes two seconds.
+func TestSlowCollector(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var told counted
-		tracer, err := newTracer(t.Context(), told.options().withDefaults(), &stuck{})
+		var counts spanCounter
+		tracer, err := newTracer(t.Context(), counts.options().withDefaults(), &stuck{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -215,33 +216,32 @@ func TestNobodyWaitsForACollector(t *testing.T) {
 		for range maxQueue + 7 { // behind the batch being sent
 			request()
 		}
-		if took := time.Since(began); took != 0 || told.dropped.Load() != 7 {
-			t.Errorf("requests waited for %v, and %d spans were dropped", took, told.dropped.Load())
+		if took := time.Since(began); took != 0 || counts.dropped.Load() != 7 {
+			t.Errorf("requests waited for %v, and %d spans were dropped", took, counts.dropped.Load())
 		}
 		time.Sleep(sendWithin)
 		synctest.Wait()
-		if got := told.dropped.Load(); got != 7+maxBatch {
-			t.Errorf("%d spans were dropped after a call that took too long", got)
+		if got := counts.dropped.Load(); got != 7+maxBatch {
+			t.Errorf("%d spans were dropped after the timeout of a call, want %d", got, 7+maxBatch)
 		}
 		began = time.Now()
 		stop()
-		if took := time.Since(began); took != stopWait || told.sent.Load() != 0 {
-			t.Errorf("the stop took %v; %d spans were sent", took, told.sent.Load())
+		if took := time.Since(began); took != stopWait || counts.sent.Load() != 0 {
+			t.Errorf("the stop took %v; %d spans were sent", took, counts.sent.Load())
 		}
-		if got := told.dropped.Load(); got != 7+maxBatch+maxQueue {
-			t.Errorf("%d spans were dropped in all", got)
+		if got := counts.dropped.Load(); got != 7+maxBatch+maxQueue {
+			t.Errorf("%d spans were dropped in total, want %d", got, 7+maxBatch+maxQueue)
 		}
 	})
 }
 
-// TestACollectorThatFailsIsSaidOnce checks that the log reports a failure of the collector once,
-// and its recovery once.
-func TestACollectorThatFailsIsSaidOnce(t *testing.T) {
+// TestFailureIsLoggedOnce checks that repeated failures of the collector are logged once.
+func TestFailureIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		var told counted
-		o := told.options()
+		var counts spanCounter
+		o := counts.options()
 		o.Log = slog.New(slog.NewTextHandler(&log, nil))
 		broken := errors.New("no such host")
 		exporter := &stuck{failing: broken}
@@ -256,23 +256,24 @@ func TestACollectorThatFailsIsSaidOnce(t *testing.T) {
 			synctest.Wait()
 		}
 		stop()
-		if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "no such host") || told.dropped.Load() != 3 ||
+		if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "no such host") || counts.dropped.Load() != 3 ||
 			exporter.calls.Load() != 3 {
-			t.Errorf("%d calls, %d dropped, log %s", exporter.calls.Load(), told.dropped.Load(), got)
+			t.Errorf("%d calls, %d dropped and log %s, want 3, 3 and one line", exporter.calls.Load(), counts.dropped.Load(), got)
 		}
 	})
 }
 
-func TestNoEndpointNoTraces(t *testing.T) {
+// TestNoEndpoint checks that New returns no tracer without an endpoint, and rejects invalid endpoints.
+func TestNoEndpoint(t *testing.T) {
 	t.Parallel()
 	tracer, err := New(t.Context(), Options{})
 	if tracer != nil || err != nil {
-		t.Fatalf("%v, %v", tracer, err)
+		t.Fatalf("New without an endpoint = %v, %v, want nil", tracer, err)
 	}
 	tracer.Run(t.Context(), t.Context()) // returns at once
 	for _, bad := range []string{"collector:4317", "ftp://collector", "http://", "/v1/traces"} {
 		if _, err := New(t.Context(), Options{Endpoint: bad}); err == nil {
-			t.Errorf("%s is taken for an address", bad)
+			t.Errorf("New accepts the endpoint %s", bad)
 		}
 	}
 }
@@ -300,10 +301,10 @@ func untraced(tracer *Tracer) {
 	_ = s.Log()
 }
 
-// TestWithoutTracesNothingIsPaid measures allocations without a collector.
-func TestWithoutTracesNothingIsPaid(t *testing.T) {
+// TestUntracedAllocations checks that a request without a tracer allocates nothing for spans.
+func TestUntracedAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { untraced(nil) }); n != 0 {
-		t.Errorf("a request that is not traced allocates %v times", n)
+		t.Errorf("an untraced request allocates %v times, want 0", n)
 	}
 }
 
