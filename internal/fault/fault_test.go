@@ -15,9 +15,8 @@ import (
 	"time"
 )
 
-// TestEveryCodeStandsInTheTable reads the constants from the source, so a new code without a row
-// fails.
-func TestEveryCodeStandsInTheTable(t *testing.T) {
+// TestEveryCodeHasARow checks that each constant in table.go has a row, except ClientClosed.
+func TestEveryCodeHasARow(t *testing.T) {
 	t.Parallel()
 	file, err := parser.ParseFile(token.NewFileSet(), "table.go", nil, 0)
 	if err != nil {
@@ -39,12 +38,12 @@ func TestEveryCodeStandsInTheTable(t *testing.T) {
 		}
 		codes++
 		if _, known := Lookup(Code(code)); !known && Code(code) != ClientClosed {
-			t.Errorf("%s has no row", code)
+			t.Errorf("the code %s has no row in the table", code)
 		}
 		return true
 	})
 	if codes != len(Table())+1 {
-		t.Errorf("%d codes and %d rows; every row needs a constant", codes, len(Table()))
+		t.Errorf("%d codes and %d rows, want one code more than rows", codes, len(Table()))
 	}
 }
 
@@ -64,7 +63,7 @@ func TestStatusesAndTypes(t *testing.T) {
 	}
 	for _, row := range Table() {
 		if v1[row.Status] != row.Type {
-			t.Errorf("%s: status %d and type %q", row.Code, row.Status, row.Type)
+			t.Errorf("%s: status %d has type %q, want %q", row.Code, row.Status, row.Type, v1[row.Status])
 		}
 		want := native[row.Status]
 		switch row.Code {
@@ -79,6 +78,7 @@ func TestStatusesAndTypes(t *testing.T) {
 	}
 }
 
+// TestWrite checks the status, headers and body of errors.
 func TestWrite(t *testing.T) {
 	t.Parallel()
 	busy := New(RateLimitExceeded, "All lines are <busy>.")
@@ -111,7 +111,7 @@ func TestWrite(t *testing.T) {
 			t.Errorf("%s: %d %s\nwant %d %s", tt.err.Code, w.Code, w.Body, tt.status, tt.body)
 		}
 		if got := w.Header().Get("Content-Length"); got != fmt.Sprint(w.Body.Len()) {
-			t.Errorf("%s: Content-Length %s of %d bytes", tt.err.Code, got, w.Body.Len())
+			t.Errorf("%s: Content-Length %s, want %d", tt.err.Code, got, w.Body.Len())
 		}
 		for _, name := range []string{"Retry-After", "X-Should-Retry"} {
 			if got := w.Header().Get(name); got != tt.header[name] {
@@ -119,7 +119,7 @@ func TestWrite(t *testing.T) {
 			}
 		}
 		if w.Header().Get("Content-Type") != "application/json" {
-			t.Errorf("%s: type %q", tt.err.Code, w.Header().Get("Content-Type"))
+			t.Errorf("%s: content type %q, want application/json", tt.err.Code, w.Header().Get("Content-Type"))
 		}
 	}
 }
@@ -147,24 +147,26 @@ func TestMessageNamesParam(t *testing.T) {
 	}
 }
 
-func TestExtraFieldThatIsNoJSONIsLeftOut(t *testing.T) {
+// TestInvalidExtraField checks that a body omits extra fields that cannot be encoded.
+func TestInvalidExtraField(t *testing.T) {
 	t.Parallel()
 	e := New(UpstreamBusy, "Busy.")
 	e.Fields = map[string]any{"attempts": func() {}}
 	if !json.Valid(e.Body()) || !strings.Contains(string(e.Body()), `"upstream_busy"`) {
-		t.Errorf("body %s", e.Body())
+		t.Errorf("the body is %s, want only the error object", e.Body())
 	}
 }
 
+// TestOf checks that Of finds a wrapped error and hides the cause of any other error.
 func TestOf(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("disk full, password hunter2")
 	if e := Of(fmt.Errorf("open: %w", New(NotFound, "Gone."))); e.Code != NotFound {
-		t.Errorf("wrapped: %v", e)
+		t.Errorf("Of(wrapped error) = %v, want %s", e, NotFound)
 	}
 	e := Of(cause)
 	if e.Status() != http.StatusServiceUnavailable || !errors.Is(e, cause) {
-		t.Errorf("unknown: %v", e)
+		t.Errorf("Of(%v) = %v, want status 503 with the cause", cause, e)
 	}
 	if strings.Contains(string(e.Body()), "hunter2") {
 		t.Error("the body contains the cause")

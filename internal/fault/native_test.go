@@ -2,6 +2,7 @@ package fault
 
 import "testing"
 
+// TestNativeBody checks the error type of the /native body.
 func TestNativeBody(t *testing.T) {
 	t.Parallel()
 	rejection := func(status int, kind string) *Error {
@@ -26,7 +27,7 @@ func TestNativeBody(t *testing.T) {
 	} {
 		want := `{"type":"error","error":{"type":"` + tt.kind + `","message":"No."}}`
 		if got := string(tt.err.NativeBody()); got != want {
-			t.Errorf("%s: %s, want %s", tt.err.Code, got, want)
+			t.Errorf("NativeBody of %s = %s, want %s", tt.err.Code, got, want)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"text/template"
 )
 
-var update = flag.Bool("update", false, "write docs/error-reference.md anew")
+var update = flag.Bool("update", false, "rewrite docs/error-reference.md")
 
 // reference is the document generated from the tables.
 const reference = "../../docs/error-reference.md"
@@ -33,7 +33,8 @@ type shownPlace struct {
 	Endpoints string
 }
 
-// TestErrorReference compares the document for users with the tables; -update writes the document.
+// TestErrorReference checks that the error reference equals the text generated from the tables. The flag
+// -update writes the document.
 func TestErrorReference(t *testing.T) {
 	t.Parallel()
 	sample := At(InvalidRole, "messages[2].role", "…")
@@ -62,8 +63,9 @@ func TestErrorReference(t *testing.T) {
 	}
 }
 
-// TestEveryCodeSaysWhatToDo checks that every row has advice.
-func TestEveryCodeSaysWhatToDo(t *testing.T) {
+// TestEveryCodeHasAdvice checks that each row has advice, and that the advice about retries fits the
+// status.
+func TestEveryCodeHasAdvice(t *testing.T) {
 	t.Parallel()
 	for _, row := range Table() {
 		if row.When == "" || !strings.HasSuffix(row.Do, ".") {
@@ -71,7 +73,7 @@ func TestEveryCodeSaysWhatToDo(t *testing.T) {
 		}
 		if row.Status == 503 && row.Retry != RetryLater && row.Retry != RetryOpen || row.Status == 429 && row.Retry != RetryRoom ||
 			row.Status < 429 && row.Retry != RetryNever || (row.Retry == RetryOpen) != (row.Code == ModelMaintenance) {
-			t.Errorf("%s: status %d and %q", row.Code, row.Status, row.Retry)
+			t.Errorf("%s: status %d does not fit the retry advice %q", row.Code, row.Status, row.Retry)
 		}
 	}
 	for _, row := range JobTable() {
