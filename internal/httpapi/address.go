@@ -25,7 +25,7 @@ func ClientAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
 			} else {
 				rest, entry = "", rest
 			}
-			if !within(client, trusted) {
+			if !inNetworks(client, trusted) {
 				return client
 			}
 			if entry = strings.TrimSpace(entry); entry == "" {
@@ -41,11 +41,10 @@ func ClientAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
 	return client
 }
 
-// parseAddress reads an address with or without a port, IPv6 with or without
-// brackets.
+// parseAddress parses an address with or without a port, and IPv6 with or without brackets.
 func parseAddress(text string) (netip.Addr, bool) {
 	if withPort, err := netip.ParseAddrPort(text); err == nil {
-		return plain(withPort.Addr()), true
+		return normalize(withPort.Addr()), true
 	}
 	if inner, ok := strings.CutPrefix(text, "["); ok {
 		if inner, ok = strings.CutSuffix(inner, "]"); !ok || !strings.Contains(inner, ":") {
@@ -57,14 +56,14 @@ func parseAddress(text string) (netip.Addr, bool) {
 	if err != nil {
 		return netip.Addr{}, false
 	}
-	return plain(address), true
+	return normalize(address), true
 }
 
-// plain takes the zone off an address and the IPv6 wrapping off an IPv4 one.
-func plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
+// normalize removes the zone of an address and converts mapped IPv4 to IPv4.
+func normalize(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 
-// within reports whether a lies in one of the networks.
-func within(a netip.Addr, networks []netip.Prefix) bool {
+// inNetworks reports whether a lies in one of the networks.
+func inNetworks(a netip.Addr, networks []netip.Prefix) bool {
 	for _, network := range networks {
 		if network.Contains(a) {
 			return true

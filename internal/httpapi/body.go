@@ -13,17 +13,17 @@ import (
 // interruptedError is the fault of an incomplete body.
 type interruptedError struct{ error }
 
-// Unwrap gives the fault itself.
+// Unwrap returns the fault.
 func (b interruptedError) Unwrap() error { return b.error }
 
-// IsInterrupted reports whether err means an incomplete request body. Nothing is done on behalf of such
-// a request any more: its connection, and therefore its context, may be dead.
+// IsInterrupted reports whether err means an incomplete request body. Handlers must stop work for such
+// a request, because its connection and context may be dead.
 func IsInterrupted(err error) bool {
 	var b interruptedError
 	return errors.As(err, &b)
 }
 
-// body is the read part of a request's body.
+// body is the result of reading a request's body.
 type body struct {
 	read  bool
 	bytes []byte
@@ -31,8 +31,8 @@ type body struct {
 }
 
 // Body returns the whole body of the request and reads it only once: at most limit bytes (413), not
-// compressed (400), and complete (400). The server bounds its time. Memory is reserved as described
-// in bounded.Read, and its error is returned.
+// compressed (400), and complete (400). The server bounds the time. Body reserves memory as described
+// in bounded.Read, and returns the error of the reservation.
 func (x *Exchange) Body(limit int64) ([]byte, error) {
 	if !x.body.read {
 		x.body.read = true
@@ -41,7 +41,7 @@ func (x *Exchange) Body(limit int64) ([]byte, error) {
 	return x.body.bytes, x.body.err
 }
 
-// DropBody forgets the body and releases its memory.
+// DropBody drops the body and releases its memory.
 func (x *Exchange) DropBody() {
 	x.body = body{}
 	x.Memory.Release()
@@ -54,18 +54,18 @@ func (x *Exchange) readBody(limit int64) ([]byte, error) {
 		return nil, tooLarge
 	}
 	// The connection's own writer closes a connection with unread bytes.
-	from := http.MaxBytesReader(x.ResponseWriter, x.Request.Body, limit)
-	body, err := bounded.Read(from, x.Request.ContentLength, limit, x.Memory.Grow)
-	var over *http.MaxBytesError
-	var own *fault.Error
+	limited := http.MaxBytesReader(x.ResponseWriter, x.Request.Body, limit)
+	body, err := bounded.Read(limited, x.Request.ContentLength, limit, x.Memory.Grow)
+	var maxBytesErr *http.MaxBytesError
+	var f *fault.Error
 	switch {
-	case errors.As(err, &own):
-		x.Header().Set("Connection", "close") // the rest of the body is still on the line
+	case errors.As(err, &f):
+		x.Header().Set("Connection", "close") // the rest of the body is not read
 		return nil, err
-	case errors.As(err, &over):
+	case errors.As(err, &maxBytesErr):
 		return nil, tooLarge
 	case err != nil:
-		// The rest of the body is still on the line: nothing more can be read.
+		// The rest of the body makes further requests on the connection unreadable.
 		x.Header().Set("Connection", "close")
 		message := "The request body breaks off before its end."
 		if errors.Is(err, os.ErrDeadlineExceeded) {

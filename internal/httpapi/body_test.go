@@ -14,7 +14,8 @@ import (
 	"tollgate/internal/fault"
 )
 
-// exchangeOf is the exchange of a POST with a body; length -1: none is announced.
+// exchangeOf returns the exchange of a POST with a body. If length is -1, the request has no
+// Content-Length.
 func exchangeOf(body io.Reader, length int64) (*Exchange, *httptest.ResponseRecorder) {
 	r := httptest.NewRequest("POST", "/", body)
 	r.ContentLength = length
@@ -22,6 +23,7 @@ func exchangeOf(body io.Reader, length int64) (*Exchange, *httptest.ResponseReco
 	return &Exchange{ResponseWriter: w, Request: r}, w
 }
 
+// TestBody checks the error and the fate of the connection for each kind of body.
 func TestBody(t *testing.T) {
 	t.Parallel()
 	const limit = 1 << 20
@@ -39,11 +41,11 @@ func TestBody(t *testing.T) {
 		{"plain coding in capitals", strings.NewReader("{}"), 2, []string{"Identity", "IDENTITY"}, "", false},
 		{"long", strings.NewReader(strings.Repeat(" ", limit)), limit, nil, "", false},
 		{"no length", strings.NewReader("{}"), -1, nil, "", false},
-		{"announced too long", iotest.ErrReader(errors.New("was read")), limit + 1, nil, fault.RequestTooLarge, false},
+		{"Content-Length too long", iotest.ErrReader(errors.New("was read")), limit + 1, nil, fault.RequestTooLarge, false},
 		{"too long", strings.NewReader(strings.Repeat(" ", limit+1)), -1, nil, fault.RequestTooLarge, false},
 		{"compressed", strings.NewReader("x"), 1, []string{"identity", "br"}, fault.InvalidEncoding, false},
 		{"slow", iotest.ErrReader(slow), 10, nil, fault.InvalidJSON, true},
-		{"broken off", iotest.ErrReader(io.ErrUnexpectedEOF), 10, nil, fault.InvalidJSON, true},
+		{"interrupted", iotest.ErrReader(io.ErrUnexpectedEOF), 10, nil, fault.InvalidJSON, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -54,34 +56,34 @@ func TestBody(t *testing.T) {
 			switch {
 			case c.code == "":
 				if err != nil || len(got) == 0 {
-					t.Errorf("read %d bytes, %v", len(got), err)
+					t.Errorf("Body returned %d bytes and error %v, want the body", len(got), err)
 				}
 			case !errors.As(err, &f) || f.Code != c.code:
-				t.Errorf("got %v, want %s", err, c.code)
+				t.Errorf("Body: %v, want %s", err, c.code)
 			}
 			if closes := w.Header().Get("Connection") == "close"; closes != c.closes || IsInterrupted(err) != c.closes {
-				t.Errorf("closes the connection: %v; broken off: %v", closes, IsInterrupted(err))
+				t.Errorf("closes the connection %v and interrupted %v, want %v", closes, IsInterrupted(err), c.closes)
 			}
 			if again, err2 := x.Body(limit); string(again) != string(got) || !errors.Is(err2, err) {
-				t.Errorf("read again: %d bytes, %v", len(again), err2)
+				t.Errorf("the second Body returned %d bytes and error %v, want the first result", len(again), err2)
 			}
 		})
 	}
 }
 
-// TestBodiesHaveABudget checks that memory grows with the received bytes, that an account gets
-// half, and that the memory is released.
-func TestBodiesHaveABudget(t *testing.T) {
+// TestBudget checks that bodies reserve memory as bytes arrive, that an account gets at most half of the
+// budget, and that DropBody releases the memory.
+func TestBudget(t *testing.T) {
 	t.Parallel()
 	const largest = 1 << 20
-	all := NewBudget(1, largest, 0) // as much as two of the largest
+	budget := NewBudget(1, largest, 0) // the minimum, for two bodies of the largest size
 	send := func(account string, size int, announced int64) (*Exchange, error) {
 		var from io.Reader = strings.NewReader(strings.Repeat(" ", size))
 		if announced >= 0 {
 			from = io.MultiReader(from, iotest.ErrReader(io.ErrUnexpectedEOF))
 		}
 		x, _ := exchangeOf(from, announced)
-		x.Memory = all.Body(account)
+		x.Memory = budget.Body(account)
 		_, err := x.Body(largest)
 		return x, err
 	}
@@ -90,38 +92,38 @@ func TestBodiesHaveABudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	if first.Memory.bytes < 2*largest || first.Memory.bytes > 2*(largest+1) {
-		t.Errorf("%d bytes are held", first.Memory.bytes)
+		t.Errorf("the reservation has %d bytes, want two copies of the body", first.Memory.bytes)
 	}
 	second, err := send("a", largest, -1)
 	if f := fault.Of(err); f == nil || f.Code != fault.ServiceUnavailable || f.RetryAfter <= 0 {
-		t.Errorf("a second one of the account: %v", f)
+		t.Errorf("a second large body of the account: %v, want %s", f, fault.ServiceUnavailable)
 	}
 	second.DropBody()
 	if small, err := send("a", bounded.Small/2, -1); err != nil || small.Memory.bytes != 0 {
-		t.Errorf("a small one: %v, %d bytes", err, small.Memory.bytes)
+		t.Errorf("a small body: error %v and %d reserved bytes, want neither", err, small.Memory.bytes)
 	}
 	other, err := send("b", largest, -1)
 	if err != nil {
-		t.Error("another account's:", err)
+		t.Errorf("a body of another account: %v", err)
 	}
 	third, err := send("c", largest, -1)
 	if f := fault.Of(err); f == nil || f.Code != fault.ServiceUnavailable {
-		t.Errorf("one more than the node has room for: %v", f)
+		t.Errorf("a body beyond the budget: %v, want %s", f, fault.ServiceUnavailable)
 	}
 	for _, x := range []*Exchange{first, other, third} {
 		x.DropBody()
 	}
 	if announced, err := send("a", 10, largest); err == nil || announced.Memory.bytes != 0 {
-		t.Errorf("%v, and %d bytes for a length alone", err, announced.Memory.bytes)
+		t.Errorf("an interrupted body: error %v and %d reserved bytes, want an error and none", err, announced.Memory.bytes)
 	}
-	if all.held != 0 || len(all.by) != 0 {
-		t.Errorf("%d bytes are left, of %v", all.held, all.by)
+	if budget.held != 0 || len(budget.byAccount) != 0 {
+		t.Errorf("%d bytes are still reserved, by %v", budget.held, budget.byAccount)
 	}
 }
 
-// TestAFileOfTheLargestSizeFits checks that an account may have one file of the largest size even
-// if half of the budget is less, and that its bodies still get half of the budget.
-func TestAFileOfTheLargestSizeFits(t *testing.T) {
+// TestLargestFile checks that an account may reserve a file of the largest size even if half of the budget
+// is less, and that its bodies get half of the budget.
+func TestLargestFile(t *testing.T) {
 	t.Parallel()
 	const largest = 100 << 20
 	b := NewBudget(115<<20, 32<<20, largest)
@@ -130,7 +132,7 @@ func TestAFileOfTheLargestSizeFits(t *testing.T) {
 		t.Error(err)
 	}
 	if err := body.Grow(1); err == nil {
-		t.Error("its bodies get room beside the file")
+		t.Error("a body got memory beside the file")
 	}
 	file.Release()
 	for range 2 {
@@ -139,6 +141,6 @@ func TestAFileOfTheLargestSizeFits(t *testing.T) {
 		}
 	}
 	if err := body.Grow(1 << 20); err == nil {
-		t.Errorf("%d bytes of an account's bodies of %d", body.bytes, b.limit)
+		t.Errorf("the account's bodies reserved %d bytes of %d, want an error above half", body.bytes, b.limit)
 	}
 }

@@ -9,24 +9,24 @@ import (
 )
 
 const (
-	// defaultBudget is the budget without a setting.
+	// defaultBudget is the budget in bytes if none is set.
 	defaultBudget    = 1 << 30
 	budgetRetryAfter = time.Second
 )
 
-// bodyCopies is how often a request body may be in memory: as it came, and as it
-// was edited for a line.
+// bodyCopies is the number of copies of a request body in memory: the received body and the body edited
+// for a line.
 const bodyCopies = 2
 
 // Budget is a node's budget of memory for request bodies and fetched reference files longer than
-// bounded.Small, so ordinary requests go on while large ones wait, and connections are
-// bounded. An account gets at most half of it, and always a file of the largest size.
+// bounded.Small. An account gets at most half of the budget, and always enough for a file of the largest
+// size.
 type Budget struct {
-	limit, half, file int64 // in total; per account without files; per account with files
+	limit, half, file int64 // in total, for an account's bodies, and for an account's bodies and files
 
-	mu   sync.Mutex
-	held int64
-	by   map[string]int64 // by account
+	mu        sync.Mutex
+	held      int64
+	byAccount map[string]int64
 }
 
 // NewBudget returns a budget of limit bytes, or 1 GiB if limit is 0. It always has room for two
@@ -37,7 +37,7 @@ func NewBudget(limit, largestBody, largestFile int64) *Budget {
 		limit = defaultBudget
 	}
 	limit = max(limit, 2*bodyCopies*(largestBody+1))
-	return &Budget{limit: limit, half: limit / 2, file: max(limit/2, min(limit, largestFile+1)), by: make(map[string]int64)}
+	return &Budget{limit: limit, half: limit / 2, file: max(limit/2, min(limit, largestFile+1)), byAccount: make(map[string]int64)}
 }
 
 // Body returns an empty reservation for a body of an account.
@@ -45,14 +45,14 @@ func (b *Budget) Body(account string) Reservation {
 	return Reservation{b, account, b.half, bodyCopies, 0}
 }
 
-// File is Body for a file.
+// File returns an empty reservation for a file of an account.
 func (b *Budget) File(account string) Reservation { return Reservation{b, account, b.file, 1, 0} }
 
 // take reserves n bytes for an account whose limit is share. Its error is a *fault.Error.
 func (b *Budget) take(account string, n, share int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.held+n > b.limit || b.by[account]+n > share {
+	if b.held+n > b.limit || b.byAccount[account]+n > share {
 		f := fault.New(fault.ServiceUnavailable,
 			"Too many large bodies and reference files are being handled at the moment. "+
 				"You were not charged; please try again in a moment, or send fewer of them at a time.").
@@ -61,7 +61,7 @@ func (b *Budget) take(account string, n, share int64) error {
 		return f
 	}
 	b.held += n
-	b.by[account] += n
+	b.byAccount[account] += n
 	return nil
 }
 
@@ -70,8 +70,8 @@ func (b *Budget) give(account string, n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.held -= n
-	if b.by[account] -= n; b.by[account] == 0 {
-		delete(b.by, account)
+	if b.byAccount[account] -= n; b.byAccount[account] == 0 {
+		delete(b.byAccount, account)
 	}
 }
 
@@ -85,8 +85,8 @@ type Reservation struct {
 	bytes   int64
 }
 
-// Grow takes n more bytes, as often as they are held. The error is a *fault.Error
-// and takes none.
+// Grow reserves memory for all copies of n more bytes. If the budget is used up, it reserves nothing and
+// returns a *fault.Error.
 func (h *Reservation) Grow(n int64) error {
 	if h.budget == nil {
 		return nil
@@ -99,7 +99,7 @@ func (h *Reservation) Grow(n int64) error {
 	return nil
 }
 
-// Release gives all back.
+// Release returns all reserved memory.
 func (h *Reservation) Release() {
 	if h.bytes > 0 {
 		h.budget.give(h.account, h.bytes)

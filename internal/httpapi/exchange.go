@@ -16,7 +16,7 @@ type Exchange struct {
 	http.ResponseWriter // the connection's own
 
 	Request  *http.Request
-	ID       string // of the request: on its answer, in the log and in the request log
+	ID       string // the request's id
 	Received time.Time
 	// Account, Key and Model describe the request for the log. They are empty until known.
 	Account, Key, Model string
@@ -28,24 +28,23 @@ type Exchange struct {
 	log      *slog.Logger
 	endpoint string
 	err      error // the error of the route
-	status   int   // of the answer; 0 if nothing was written yet
+	status   int   // of the answer; 0 before the first write
 	body     body
 }
 
 // PathID returns the value of {id} in the path, or "" if the route has none.
 func (x *Exchange) PathID() string { return x.Request.PathValue("id") }
 
-// Endpoint is the path of the request's route, with {id}, or "unknown" without a route.
+// Endpoint returns the path of the request's route, with {id}, or "unknown" without a route.
 func (x *Exchange) Endpoint() string { return x.endpoint }
 
-// DetachedContext returns a context for work before an answer, bounded by limit. It outlives the client:
-// a client that has closed its own side may still read, and a client that is gone is not a failure of
-// ours.
+// DetachedContext returns a context for work before an answer, bounded by limit. The context does not
+// end when the client disconnects, because a client that has closed its sending side may still read.
 func (x *Exchange) DetachedContext(limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(x.Request.Context()), limit)
 }
 
-// WriteHeader notes the status of the answer; informational ones pass.
+// WriteHeader records the status of the answer. It does not record informational statuses.
 func (x *Exchange) WriteHeader(status int) {
 	if status >= http.StatusOK {
 		x.begin(status)
@@ -60,9 +59,9 @@ func (x *Exchange) Write(p []byte) (int, error) {
 }
 
 // ReadFrom implements io.ReaderFrom, so that the kernel sends files.
-func (x *Exchange) ReadFrom(from io.Reader) (int64, error) {
+func (x *Exchange) ReadFrom(r io.Reader) (int64, error) {
 	x.begin(http.StatusOK)
-	return io.Copy(x.ResponseWriter, from)
+	return io.Copy(x.ResponseWriter, r)
 }
 
 // FlushError sends the header and the bytes written so far.
@@ -71,7 +70,7 @@ func (x *Exchange) FlushError() error {
 	return http.NewResponseController(x.ResponseWriter).Flush()
 }
 
-// Unwrap gives http.ResponseController the connection's own writer.
+// Unwrap returns the connection's own writer, for http.ResponseController.
 func (x *Exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
 // begin records the status of the answer.

@@ -1,10 +1,10 @@
 // Package httpapi owns the common behaviour of every HTTP surface of the gateway: it finds the
 // route of a request, gives the request an id, reads its body within bounds, and answers errors in
-// the shape of the path's family, or as the surface wants.
+// the shape of the path's family, or as Options.Refuse does.
 //
 // Invariants: every answer carries the request's id. Unexpected errors and panics are logged once,
-// here, with their cause, and reach the client as a plain 503. An answer that has begun is cut
-// rather than ended by an error. No body is read before a handler asks for it.
+// here, with their cause, and the client gets a plain 503. If an answer has begun, an error cuts the
+// connection. No body is read before a handler calls Body.
 package httpapi
 
 import (
@@ -22,25 +22,25 @@ type Options struct {
 	Log *slog.Logger
 	// Origins are the web pages that may call the surface from a browser.
 	Origins Origins
-	// Enter judges each request before its path is looked at. If nil, every request is admitted.
+	// Enter admits or rejects each request before the route is found. If nil, every request is admitted.
 	Enter func(*Exchange) error
-	// Refuse shows the error of a request after it was logged. If nil, the error is JSON in the
+	// Refuse writes the error of a request after the error was logged. If nil, the error is JSON in the
 	// shape of the path's family.
 	Refuse func(*Exchange, *fault.Error)
-	// NotFound returns the error for a path without a route. If nil, it is a 404 that suggests to
-	// check the path and the base address.
+	// NotFound returns the error for a path without a route. If nil, the error is a 404 with the advice
+	// to check the path and the base address.
 	NotFound func(*http.Request) error
 	// Observe is called for every answered request, if not nil. Endpoint is the path of its route,
 	// or "unknown" without a route.
-	Observe func(endpoint string, status int, took time.Duration)
+	Observe func(endpoint string, status int, elapsed time.Duration)
 	// Trace starts a span for each request, if not nil.
 	Trace *trace.Tracer
 	// Now is the clock. If nil, time.Now is used.
 	Now func() time.Time
 }
 
-// New returns the handler of some routes. Any other path is 404, and another
-// method of one of their paths 405 with Allow.
+// New returns a handler for routes. It answers other paths with 404, and other methods of a route's path
+// with 405 and Allow.
 func New(o Options, routes []Route) http.Handler {
 	if o.NotFound == nil {
 		o.NotFound = notFound
@@ -48,8 +48,7 @@ func New(o Options, routes []Route) http.Handler {
 	return newServer(o, newRouter(routes, o.NotFound).serve)
 }
 
-// Wrap returns a handler in which h answers every request, whatever its path, with the same
-// behaviour around it as New gives to routes. Endpoint names h in the log.
+// Wrap is like New with h as the handler of every path. endpoint is the name of h in the log.
 func Wrap(o Options, endpoint string, h http.Handler) http.Handler {
 	return newServer(o, func(x *Exchange) error {
 		x.endpoint = endpoint
@@ -77,8 +76,8 @@ func newServer(o Options, answer func(*Exchange) error) *server {
 	return &server{o, answer}
 }
 
-// unknownEndpoint stands for every path without a route, so that strangers cannot fill the metrics
-// with names.
+// unknownEndpoint is the endpoint of every path without a route, so that clients cannot create metrics
+// with arbitrary names.
 const unknownEndpoint = "unknown"
 
 // ServeHTTP answers one request.
@@ -94,7 +93,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve checks origin and entry, then answers the request.
+// serve calls Origins.admit and Enter, and then answers the request.
 func (s *server) serve(x *Exchange) error {
 	if s.Origins.admit(x) {
 		return nil
@@ -109,7 +108,7 @@ func (s *server) serve(x *Exchange) error {
 
 const idPrefix = "req_"
 
-// setID puts a request's id on its answer, under the names of both families.
+// setID adds a request's id to its answer, under the header names of both families.
 func setID(h http.Header, request string) {
 	h.Set("X-Request-Id", request)
 	h.Set("Request-Id", request)

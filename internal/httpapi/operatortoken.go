@@ -14,7 +14,7 @@ func NewOperatorToken(value string) *OperatorToken {
 	return t
 }
 
-// Replace lets another token in, and the one before no more.
+// Replace replaces the token.
 func (t *OperatorToken) Replace(value string) { t.value.Store(&value) }
 
 // Value returns the token, or "" if it is not set.

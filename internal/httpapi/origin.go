@@ -10,8 +10,8 @@ import (
 // send a browser's own credentials; pages call with a key.
 type Origins []string
 
-// shownHeaders are the headers of an answer readable by a page.
-const shownHeaders = "X-Request-Id, Request-Id, Retry-After, X-Should-Retry, Idempotent-Replayed, X-Tollgate-Line, X-Tollgate-Ignored"
+// exposedHeaders are the headers of an answer that a page may read.
+const exposedHeaders = "X-Request-Id, Request-Id, Retry-After, X-Should-Retry, Idempotent-Replayed, X-Tollgate-Line, X-Tollgate-Ignored"
 
 // admit adds the CORS headers to an answer. It reports whether the request was a preflight, and is
 // answered.
@@ -34,12 +34,11 @@ func (o Origins) admit(x *Exchange) (answered bool) {
 	h.Set("Access-Control-Allow-Origin", origin)
 	method := x.Request.Header.Get("Access-Control-Request-Method")
 	if x.Request.Method != http.MethodOptions || method == "" {
-		h.Set("Access-Control-Expose-Headers", shownHeaders)
+		h.Set("Access-Control-Expose-Headers", exposedHeaders)
 		return false
 	}
 	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST")
-	// Clients send headers of their own besides the key, and none of them can do harm here, so all
-	// requested headers are allowed.
+	// All requested headers are allowed, because clients send various headers and none can do harm.
 	if headers := x.Request.Header.Get("Access-Control-Request-Headers"); headers != "" {
 		h.Set("Access-Control-Allow-Headers", headers)
 	}

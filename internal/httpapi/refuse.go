@@ -11,21 +11,21 @@ import (
 )
 
 // Abort logs the cause and closes the connection without a response, by a panic with
-// http.ErrAbortHandler. It is for requests with an unknown outcome: an error response would claim
-// that the request was not charged.
+// http.ErrAbortHandler. It is for requests with an unknown outcome, because an error response would
+// claim that the request was not charged.
 func (x *Exchange) Abort(cause error) {
 	x.log.Error("request cut off", "request", x.ID, "endpoint", x.endpoint, "account", x.Account, "key", x.Key, "model", x.Model,
 		"cause", cause, x.Span.Log())
 	panic(http.ErrAbortHandler)
 }
 
-// refuse answers with an error and logs unexpected errors, even if the client has left.
+// refuse answers with an error. It logs unexpected errors, but not the client's own disconnection.
 func (s *server) refuse(x *Exchange, err error) {
 	f := fault.Of(err)
-	left := x.Request.Context().Err() != nil && errors.Is(f.Cause, context.Canceled) // the caller did, and nothing else is wrong
-	if f.Cause != nil && !left {
+	clientGone := x.Request.Context().Err() != nil && errors.Is(f.Cause, context.Canceled)
+	if f.Cause != nil && !clientGone {
 		level := slog.LevelInfo
-		// Some endpoints answer a provider's failure with the code of ours. Their cause has the code.
+		// Some endpoints answer a provider's failure with service_unavailable. The cause has the original code.
 		if cause := fault.Of(f.Cause); f.Code == fault.ServiceUnavailable && cause.Code == fault.ServiceUnavailable {
 			level = slog.LevelError
 		}
@@ -52,9 +52,9 @@ func write(w http.ResponseWriter, r *http.Request, f *fault.Error) {
 	f.Write(w)
 }
 
-// finish runs at the end of every request, including one that panicked. A panic of ours is logged
-// with its stack and answered 503, or cuts an answer already begun; http.ErrAbortHandler is an
-// intended cut.
+// finish runs at the end of every request, even after a panic. It logs a panic with the stack, and
+// answers 503 or cuts an answer that has begun. A panic with http.ErrAbortHandler cuts the answer
+// without a log line.
 func (s *server) finish(x *Exchange) {
 	panicked := recover()
 	if err, ok := panicked.(error); panicked != nil && (!ok || !errors.Is(err, http.ErrAbortHandler)) {

@@ -11,13 +11,13 @@ import (
 	"tollgate/internal/fault"
 )
 
-// Route is one method of one path, or all of them.
+// Route is one method, or all methods, of one path.
 type Route struct {
 	// Pattern is a pattern of http.ServeMux: `METHOD /path`, or `/path` for any method. {id} stands
 	// for one segment, and {id...} for the rest of the path; see Exchange.PathID. GET includes
 	// HEAD.
 	Pattern string
-	// Handle answers. An error means that nothing was written yet.
+	// Handle answers the request. It may return an error only if it has written nothing.
 	Handle func(*Exchange) error
 }
 
@@ -27,7 +27,7 @@ type router struct {
 	notFound func(*http.Request) error
 }
 
-// newRouter registers one pattern per path, without methods: in http.ServeMux a path for any
+// newRouter registers one pattern per path, without methods, because in http.ServeMux a path for any
 // method conflicts with a path with {id} for some methods.
 func newRouter(routes []Route, notFound func(*http.Request) error) router {
 	paths := make(map[string]methods)
@@ -40,12 +40,12 @@ func newRouter(routes []Route, notFound func(*http.Request) error) router {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", muxHandler(func(x *Exchange) error { return notFound(x.Request) }))
-	for path, known := range paths {
+	for path, m := range paths {
 		exact := path
 		if path == "/" { // to the mux, "/" is every path
 			exact = "/{$}"
 		}
-		mux.Handle(exact, known.at(path))
+		mux.Handle(exact, m.handler(path))
 	}
 	return router{mux, notFound}
 }
@@ -71,34 +71,33 @@ func (r Route) split() (method, path string) {
 	return method, path
 }
 
-// serve has a request answered by its route. The mux would send clients from an
-// unclean path to its clean form, and takes an escaped slash for a part of a
-// segment; here no path leads to another, and a slash is a slash.
+// serve answers a request by its route. Unlike the mux, serve does not redirect an unclean path to its
+// clean form, and treats an escaped slash like a slash.
 func (m router) serve(x *Exchange) error {
 	u := x.Request.URL
 	if !strings.HasPrefix(u.Path, "/") || path.Clean(u.Path) != u.Path {
 		return m.notFound(x.Request)
 	}
 	if u.RawPath != "" {
-		again := *x.Request
-		again.URL = &url.URL{Path: u.Path, RawQuery: u.RawQuery}
-		x.Request = &again
+		r := *x.Request
+		r.URL = &url.URL{Path: u.Path, RawQuery: u.RawQuery}
+		x.Request = &r
 	}
 	m.mux.ServeHTTP(x, x.Request)
 	return x.err
 }
 
-// RedirectTrailingSlash redirects a GET or HEAD of an unknown path with slashes at its end to the path without them,
-// because people and proxies write page addresses like that. Otherwise it returns false and writes
-// nothing.
+// RedirectTrailingSlash redirects a GET or HEAD of an unknown path with trailing slashes to the path
+// without them, because people and proxies add slashes. For other requests it writes nothing and
+// returns false.
 func RedirectTrailingSlash(x *Exchange) bool {
-	to := *x.Request.URL
+	target := *x.Request.URL
 	reads := x.Request.Method == http.MethodGet || x.Request.Method == http.MethodHead
-	if x.endpoint != unknownEndpoint || !reads || !strings.HasSuffix(to.Path, "/") {
+	if x.endpoint != unknownEndpoint || !reads || !strings.HasSuffix(target.Path, "/") {
 		return false
 	}
-	to.Path, to.RawPath = strings.TrimRight(to.Path, "/"), ""
-	http.Redirect(x, x.Request, to.RequestURI(), http.StatusPermanentRedirect)
+	target.Path, target.RawPath = strings.TrimRight(target.Path, "/"), ""
+	http.Redirect(x, x.Request, target.RequestURI(), http.StatusPermanentRedirect)
 	return true
 }
 
@@ -111,11 +110,11 @@ func (a muxHandler) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	x.err = a(x)
 }
 
-// methods are the routes of one path, by method; "" is any.
+// methods maps the methods of one path to handlers. The empty method matches any method.
 type methods map[string]func(*Exchange) error
 
-// at returns the handler of a path with these methods.
-func (m methods) at(path string) muxHandler {
+// handler returns the handler of a path with these methods.
+func (m methods) handler(path string) muxHandler {
 	allow, endpoint := m.allowed(), strings.ReplaceAll(path, "...}", "}")
 	return func(x *Exchange) error {
 		method := x.Request.Method
@@ -135,7 +134,7 @@ func (m methods) at(path string) muxHandler {
 	}
 }
 
-// allowed lists methods as an Allow header does. HEAD goes with GET.
+// allowed returns the value of the Allow header. GET includes HEAD.
 func (m methods) allowed() string {
 	list := slices.Collect(maps.Keys(m))
 	if m[http.MethodGet] != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Bearer returns the secret after `Bearer` in the Authorization header, or "" without one.
+// Bearer returns the secret after `Bearer` in the Authorization header, or "" without such a header.
 func Bearer(h http.Header) string {
 	scheme, secret, found := strings.Cut(strings.TrimSpace(h.Get("Authorization")), " ")
 	if !found || !strings.EqualFold(scheme, "Bearer") {
@@ -16,7 +16,7 @@ func Bearer(h http.Header) string {
 	return strings.TrimSpace(secret)
 }
 
-// SameSecret compares a and b in a time independent of where they differ.
+// SameSecret reports whether a and b are equal, in constant time.
 func SameSecret(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
