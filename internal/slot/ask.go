@@ -9,8 +9,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// wait waits for a few asks, started by itself or by other takers, and tries to take a slot after
-// each. Callers hold mu; wait releases mu while it waits.
+// wait waits for up to four asks, started by this taker or by other takers, and tries to take a slot
+// after each ask. Callers must hold mu. wait releases mu while it waits.
 func (s *Slots) wait(ctx context.Context, line string, p *pool, limit int) bool {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -45,8 +45,8 @@ func (s *Slots) wait(ctx context.Context, line string, p *pool, limit int) bool 
 
 // ask requests slots for the waiting takers from the database, and once more after a moment if
 // other nodes have the missing slots, because nodes hand on unused slots. Several takers may wait
-// for the same answer, so ask continues after its own taker has left. Callers hold mu, and ask
-// releases it meanwhile.
+// for the same answer, so ask continues after its own taker has given up. Callers must hold mu. ask
+// releases mu during the transactions.
 func (s *Slots) ask(ctx context.Context, line string, p *pool, limit int) {
 	ctx = context.WithoutCancel(ctx)
 	claims := func(r lineRows) grant {
@@ -77,8 +77,8 @@ func (s *Slots) ask(ctx context.Context, line string, p *pool, limit int) {
 	}
 }
 
-// idle gives other nodes time to hand on slots, while takers wait. Callers hold mu; idle releases mu
-// meanwhile.
+// idle gives other nodes time to hand on slots while takers wait. Callers must hold mu. idle releases
+// mu while it waits.
 func (s *Slots) idle(ctx context.Context, p *pool) {
 	asking := make(chan struct{})
 	p.asking = asking
@@ -97,7 +97,7 @@ func (s *Slots) exchange(ctx context.Context, line string, p *pool, limit int, d
 	var (
 		epoch  = s.epoch
 		asking = make(chan struct{})
-		seen   lineRows
+		rows   lineRows
 		next   grant
 	)
 	p.asking = asking
@@ -111,7 +111,7 @@ func (s *Slots) exchange(ctx context.Context, line string, p *pool, limit int, d
 		return s.update(ctx, line, epoch, func(r lineRows) grant {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			seen, next = r, decide(r)
+			rows, next = r, decide(r)
 			return next
 		})
 	}()
@@ -127,9 +127,9 @@ func (s *Slots) exchange(ctx context.Context, line string, p *pool, limit int, d
 		p.due = true
 	default:
 		s.away = false
-		p.shared = seen.alive > 0
+		p.shared = rows.alive > 0
 		p.granted, p.wanted, p.due = next.granted, next.wanted, false
-		p.lower(max(excess(limit, next.granted, seen), concession(limit, next.granted, seen)))
+		p.lower(max(excess(limit, next.granted, rows), concession(limit, next.granted, rows)))
 	}
 	return err
 }

@@ -12,20 +12,20 @@ type demand struct {
 }
 
 // claim returns the next grant of an asking node: enough free slots for all calls and takers, and
-// some headroom. If other nodes are short of slots, there is no headroom, and beyond an equal share
-// the node gets only the slots they leave. A node keeps its present grant, so a lowered limit takes
+// some headroom. If other nodes are short of slots, the node gets no headroom, and beyond an equal
+// share only slots that no other node wants. A node keeps its present grant, so a lowered limit takes
 // nothing from running calls. The missing slots are wanted.
 func claim(d demand, r lineRows) grant {
 	d.limit = max(d.limit-r.jobs, 0)
 	need := min(d.inUse+d.waiters, d.limit)
 	free := d.limit - r.others
-	more := need
+	target := need
 	if r.wants > 0 {
 		free = min(free, max(free-r.wants, share(d.limit, r)))
 	} else {
-		more += headroom(d.limit)
+		target += headroom(d.limit)
 	}
-	granted := max(d.granted, min(more, free))
+	granted := max(d.granted, min(target, free))
 	return grant{granted: granted, wanted: max(need-granted, 0)}
 }
 
@@ -45,11 +45,11 @@ func reserve(limit int) int {
 // Each node gives up slots in proportion to its grant.
 func excess(limit, granted int, r lineRows) int {
 	limit = max(limit-r.jobs, 0)
-	all := granted + r.others
-	if all <= limit {
+	total := granted + r.others
+	if total <= limit {
 		return 0
 	}
-	return (granted*(all-limit) + all - 1) / all
+	return (granted*(total-limit) + total - 1) / total
 }
 
 // concession returns the number of slots to give up because other nodes are short: the wanted slots

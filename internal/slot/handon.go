@@ -12,11 +12,11 @@ import (
 const (
 	spareAfter = 20 * time.Millisecond
 	shortRest  = 50 * time.Millisecond
-	maxSpare   = 64 // how many lines wait to be handed on; others wait for tidy
+	maxSpare   = 64 // lines that wait for HandOn; further lines wait for Tidy
 )
 
-// offer queues a line for HandOn if the node has more slots than the line's calls and kept need,
-// and another node lives. Callers hold mu.
+// offer queues a line for HandOn if the node has more unused slots than the reserve and another node
+// lives. Callers must hold mu.
 func (s *Slots) offer(line string, p *pool) {
 	if !p.shared || p.spared || p.unused() <= reserve(p.limit) {
 		return
@@ -28,8 +28,8 @@ func (s *Slots) offer(line string, p *pool) {
 	}
 }
 
-// HandOn gives back unused slots beyond kept, until ctx ends, so that other nodes need not wait for
-// Tidy. It handles one line at a time to bound the load of the database.
+// HandOn gives back unused slots beyond the reserve until ctx ends, so that other nodes need not wait
+// for Tidy. It handles one line at a time to bound the load of the database.
 func (s *Slots) HandOn(ctx context.Context) {
 	for {
 		select {
@@ -42,17 +42,17 @@ func (s *Slots) HandOn(ctx context.Context) {
 	}
 }
 
-// hand gives back the slots of a line unused since its offer, beyond kept.
+// hand gives back the slots of a line that were unused since its offer, except the reserve.
 func (s *Slots) hand(ctx context.Context, line string) error {
-	if !s.lowered(line) {
+	if !s.lowerGrant(line) {
 		return nil
 	}
 	return s.updateRow(ctx, line)
 }
 
-// lowered lowers a line's grant to kept plus the highest use since its offer. It reports whether
-// the grant was higher.
-func (s *Slots) lowered(line string) bool {
+// lowerGrant lowers a line's grant to the reserve plus the highest use since its offer. It reports
+// whether the grant was higher.
+func (s *Slots) lowerGrant(line string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.renew()
@@ -61,12 +61,12 @@ func (s *Slots) lowered(line string) bool {
 		return false
 	}
 	p.spared = false
-	over := min(p.granted-p.spareHighWater-reserve(p.limit), p.unused())
-	if p.asking != nil || over <= 0 {
+	surplus := min(p.granted-p.spareHighWater-reserve(p.limit), p.unused())
+	if p.asking != nil || surplus <= 0 {
 		s.offer(line, p)
 		return false
 	}
-	p.granted -= over
+	p.granted -= surplus
 	p.due = true
 	s.offer(line, p)
 	return true

@@ -27,20 +27,20 @@ func FreeTx(tx *store.Tx, line string, limit int) (int, error) {
 	return max(limit-r.jobs-r.others, 0), nil
 }
 
-// TakeTx gives a job a slot of a line; GiveTx and Give give it back. A job has
-// at most one, and taking it twice changes nothing.
+// TakeTx gives a job a slot of a line. GiveTx and Give return the slot. A job has at most one slot, and
+// a second TakeTx for the same line is a no-op.
 func TakeTx(tx *store.Tx, line, job string) error {
 	_, err := tx.Exec(`INSERT INTO line_job (job, line) VALUES ($1, $2) ON CONFLICT (job) DO UPDATE SET line = excluded.line`, job, line)
 	return err
 }
 
-// GiveTx gives back the slot of a job, if it has one.
+// GiveTx returns the slot of a job, if any.
 func GiveTx(tx *store.Tx, job string) error {
 	_, err := tx.Exec(`DELETE FROM line_job WHERE job = $1`, job)
 	return err
 }
 
-// Give is GiveTx as a statement of a batch.
+// Give adds the statement of GiveTx to a batch.
 func Give(q *store.Batch, job string) { q.Exec(nil, `DELETE FROM line_job WHERE job = $1`, job) }
 
 // JobsTx returns the line of each job with a slot, by the job's id, for the audit.

@@ -110,7 +110,7 @@ func (m *model) rest(t *rapid.T) {
 	for range 4 {
 		m.clock.Advance(idleFor)
 		for _, n := range m.nodes {
-			n.tidied(t)
+			n.tidy(t)
 		}
 	}
 	n := rapid.SampledFrom(m.nodes).Draw(t, "node")
@@ -121,7 +121,7 @@ func (m *model) rest(t *rapid.T) {
 	n.gives(m.line, m.limit)
 	for range 3 {
 		m.clock.Advance(idleFor)
-		n.tidied(t)
+		n.tidy(t)
 	}
 	for _, n := range m.nodes {
 		if len(n.pools) != 0 {
@@ -129,7 +129,7 @@ func (m *model) rest(t *rapid.T) {
 		}
 	}
 	for _, n := range m.nodes {
-		n.forgotten(t)
+		n.remove(t)
 	}
 }
 
@@ -158,7 +158,7 @@ func TestSlotsKeepTheirInvariants(t *testing.T) {
 			tidy := func(t *rapid.T) {
 				_, n := draw(t)
 				m.clock.Advance(time.Duration(rapid.IntRange(0, 2).Draw(t, "seconds")) * time.Second)
-				n.tidied(t)
+				n.tidy(t)
 			}
 			t.Repeat(map[string]func(*rapid.T){
 				"take": take, "take more": take,
@@ -175,7 +175,7 @@ func TestSlotsKeepTheirInvariants(t *testing.T) {
 				},
 				"new epoch": func(t *rapid.T) {
 					i, n := draw(t)
-					n.forgotten(t)
+					n.remove(t)
 					n.begin(t)
 					m.reborn[i] = m.inUse[i]
 				},

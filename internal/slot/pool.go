@@ -7,28 +7,28 @@ import (
 // pool is one line's slots on this node.
 type pool struct {
 	limit     int // of the latest taker
-	inUse     int // calls in flight, also those begun under a former epoch
+	inUse     int // calls in flight, including calls from a former epoch
 	granted   int // the upper bound of inUse
 	highWater int // the highest inUse since `since`
-	waiters   int // takers without an answer after finding the grant empty
+	waiters   int // takers that wait because the grant is used up
 
-	asking chan struct{} // closed at the end of the running transaction; nil without one
+	asking chan struct{} // closed at the end of the running transaction; nil if none
 	denied struct {      // the last ask that got fewer slots than needed
 		at    time.Time
 		limit int
 	}
-	refusedAt      time.Time // the last refusal without a free slot since; zero for never
+	refusedAt      time.Time // the last refusal; zero if none, or if a slot was free since
 	wanted         int       // as in the row
 	shed           int       // slots to give back as calls end
 	due            bool      // the row may differ from this, or the limit was lowered
 	shared         bool      // another node lived at the last transaction
 	spared         bool      // the line is in spare
-	spareHighWater int       // the highest inUse since then
+	spareHighWater int       // the highest inUse since the line is in spare
 	since          time.Time // the beginning of highWater's time
-	usedAt         time.Time // the end of the last such period with a call
+	usedAt         time.Time // the end of the last highWater period with a call
 }
 
-// void clears the grant; the calls in flight still count.
+// void clears the grant. The calls in flight still count.
 func (p *pool) void() {
 	p.granted, p.wanted, p.shed, p.due = 0, 0, 0, false
 	p.denied.limit = 0
@@ -44,8 +44,8 @@ func (p *pool) take(limit int) bool {
 	return true
 }
 
-// short reports whether takers wait for more than the node was granted, though
-// its own calls are fewer than the limit.
+// short reports whether takers wait for slots beyond the grant, although the node's calls are fewer
+// than the limit.
 func (p *pool) short(limit int) bool {
 	return p.inUse < limit && p.inUse+p.waiters > p.granted
 }
@@ -76,16 +76,16 @@ func (p *pool) tidy(now time.Time, othersWait bool) bool {
 	return p.due || p.shed > 0 || (othersWait && p.granted > 0) || (p.wanted > 0 && !p.waited(now))
 }
 
-// waited reports whether this node was short of slots a moment ago.
+// waited reports whether this node was short of slots within the last unusedFor.
 func (p *pool) waited(now time.Time) bool { return now.Sub(p.refusedAt) < unusedFor }
 
-// unused returns how much of the grant is free.
+// unused returns the number of free slots of the grant.
 func (p *pool) unused() int { return max(p.granted-p.inUse-p.waiters, 0) }
 
-// lower gives up n slots: unused slots now, the others as calls end.
+// lower gives up n slots: unused slots now, and the rest as calls end.
 func (p *pool) lower(n int) {
-	now := min(n, p.unused())
-	p.granted -= now
-	p.due = p.due || now > 0
-	p.shed = n - now
+	free := min(n, p.unused())
+	p.granted -= free
+	p.due = p.due || free > 0
+	p.shed = n - free
 }

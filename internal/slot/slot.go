@@ -27,10 +27,9 @@ import (
 
 // The times of slots.
 const (
-	// askTimeout bounds one question to the database, and how long a taker
-	// waits in all for those of others.
+	// askTimeout bounds one transaction, and the total wait of a taker.
 	askTimeout = 300 * time.Millisecond
-	// askPause is the pause between transactions after one with too few slots.
+	// askPause is the pause after a transaction that granted too few slots.
 	askPause = 100 * time.Millisecond
 	// unusedFor is the time to keep an unused grant not wanted by other nodes: two steps of Tidy,
 	// less their jitter.
@@ -44,8 +43,8 @@ const (
 // lockName plus a line's id is the name of the lock for changes of its slots.
 const lockName = "line_slot:"
 
-// maxConnections bounds how many of the database's write connections slots
-// use at a time: a crowd of asks must not keep the ledger waiting.
+// maxConnections bounds the write connections to the database that Slots uses at a time, because the
+// ledger must not wait for many asks.
 const maxConnections = 2
 
 // Slots counts the calls of capped lines on this node. The database grants each node a part of a
@@ -58,13 +57,13 @@ type Slots struct {
 	now         func() time.Time
 	timeout     time.Duration // askTimeout
 	rest        time.Duration // shortRest
-	connections chan struct{} // one element for each transaction under way
-	spare       chan string   // lines with more slots than kept after a call
+	connections chan struct{} // one element for each running transaction
+	spare       chan string   // lines with unused slots for HandOn
 
 	mu       sync.Mutex // guards the fields below and all pools
 	epoch    string     // the epoch of the grants
 	pools    map[string]*pool
-	away     bool      // asks fail
+	away     bool      // the last transaction failed
 	warnedAt time.Time // time of the last warning
 }
 
@@ -97,8 +96,8 @@ func (s *Slots) Take(ctx context.Context, line string, limit int) bool {
 	return s.wait(ctx, line, p, limit)
 }
 
-// Give returns a slot, once for each successful take. The line and its limit
-// may have changed in the meantime.
+// Give returns a slot. Callers must call Give once for each successful Take, even if the line or its
+// limit has changed since.
 func (s *Slots) Give(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +122,7 @@ func (s *Slots) Grants(line string) int {
 	return 0
 }
 
-// pool returns the pool of a line. Callers hold mu.
+// pool returns the pool of a line. Callers must hold mu.
 func (s *Slots) pool(line string, limit int) *pool {
 	s.renew()
 	p := s.pools[line]
@@ -142,7 +141,7 @@ func (s *Slots) pool(line string, limit int) *pool {
 	return p
 }
 
-// renew voids all grants when this node has a new epoch. Callers hold mu.
+// renew voids all grants when this node has a new epoch. Callers must hold mu.
 func (s *Slots) renew() {
 	if s.db == nil {
 		return

@@ -46,7 +46,7 @@ func newTestNode(t failer, db *store.DB, clock *storetest.Clock, name string) *t
 	n.Slots = New(db, self, slog.New(slog.NewTextHandler(&n.log, nil)))
 	n.now = clock.Now
 	n.rest = 0
-	n.timeout = 20 * time.Second // the tests own time; those about the bound set it
+	n.timeout = 20 * time.Second // tests of the timeout set a shorter one
 	return n
 }
 
@@ -62,12 +62,12 @@ func (n *testNode) begin(t failer) {
 func (n *testNode) die(t failer) {
 	t.Helper()
 	if dead, err := node.Fence(context.Background(), n.db, n.node.Epoch(), 0); err != nil || !dead {
-		t.Fatal(dead, err)
+		t.Fatal("Fence returned ", dead, err)
 	}
 }
 
-// forgotten declares the node dead and removes its row, as the sweep does.
-func (n *testNode) forgotten(t failer) {
+// remove declares the node dead and removes its row, as the sweep does.
+func (n *testNode) remove(t failer) {
 	t.Helper()
 	n.die(t)
 	if err := node.Remove(context.Background(), n.db, n.node.Epoch()); err != nil {
@@ -75,31 +75,33 @@ func (n *testNode) forgotten(t failer) {
 	}
 }
 
-// takes calls Take up to highest times and returns the number of successful calls.
-func (n *testNode) takes(line string, limit, highest int) int {
-	for i := range highest {
+// takes calls Take until a call fails, up to maxCalls times, and returns the number of slots taken.
+func (n *testNode) takes(line string, limit, maxCalls int) int {
+	for i := range maxCalls {
 		if !n.Take(context.Background(), line, limit) {
 			return i
 		}
 	}
-	return highest
+	return maxCalls
 }
 
+// gives calls Give a number of times.
 func (n *testNode) gives(line string, times int) {
 	for range times {
 		n.Give(line)
 	}
 }
 
-func (n *testNode) tidied(t failer) {
+// tidy calls Tidy.
+func (n *testNode) tidy(t failer) {
 	t.Helper()
 	if err := n.Tidy(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// handed hands on all unused slots of the node.
-func (n *testNode) handed(t *testing.T) {
+// handOnAll hands on all unused slots of the node.
+func (n *testNode) handOnAll(t *testing.T) {
 	t.Helper()
 	for len(n.spare) > 0 {
 		if err := n.hand(t.Context(), <-n.spare); err != nil {
@@ -132,7 +134,7 @@ func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); !ok(); runtime.Gosched() {
 		if time.Now().After(end) {
-			t.Fatalf("waited in vain until %s", what)
+			t.Fatalf("timed out waiting until %s", what)
 		}
 	}
 }
@@ -166,7 +168,8 @@ func occupy(t *testing.T, db *store.DB, line string) (release func()) {
 	}
 }
 
-func TestSlotsAreNeverMoreThanTheLimit(t *testing.T) {
+// TestLimit checks that concurrent calls on three nodes reach the limit of a line and never exceed it.
+func TestLimit(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		const (
@@ -224,11 +227,11 @@ func TestSlotsAreNeverMoreThanTheLimit(t *testing.T) {
 		close(done)
 		upkeep.Wait()
 		if highest.Load() != limit {
-			t.Errorf("at most %d calls were in flight; want %d, no more and no less", highest.Load(), limit)
+			t.Errorf("up to %d calls were in flight, want %d", highest.Load(), limit)
 		}
 		for _, n := range nodes {
 			if n.log.Len() > 0 {
-				t.Error(n.log.String())
+				t.Errorf("a node has logged %s", n.log.String())
 			}
 		}
 	})
@@ -242,11 +245,13 @@ func eachPair(t *testing.T, test func(t *testing.T, db *store.DB, clock *storete
 	})
 }
 
-func TestSlotsOfASmallCap(t *testing.T) {
+// TestSmallLimit checks that two nodes share two slots, and that a node gets a slot only after the other
+// node has given it back.
+func TestSmallLimit(t *testing.T) {
 	t.Parallel()
 	eachPair(t, func(t *testing.T, db *store.DB, clock *storetest.Clock, a, b *testNode) {
 		if a.takes("l", 2, 1) != 1 || b.takes("l", 2, 1) != 1 {
-			t.Fatal("each node gets one of two slots")
+			t.Fatal("a node cannot take one of two slots")
 		}
 		if a.takes("l", 2, 1) != 0 || b.takes("l", 2, 1) != 0 {
 			t.Fatal("a third call is in flight")
@@ -256,117 +261,121 @@ func TestSlotsOfASmallCap(t *testing.T) {
 		}
 		a.Give("l")
 		if b.takes("l", 2, 1) != 0 {
-			t.Error("the slot that the other node still has was taken")
+			t.Error("b took the slot in the grant of a")
 		}
-		a.tidied(t)
+		a.tidy(t)
 		if b.takes("l", 2, 1) != 0 {
-			t.Error("asked again at once after an ask in vain")
+			t.Error("b asked again before askPause")
 		}
 		clock.Advance(askPause)
 		if b.takes("l", 2, 2) != 1 {
-			t.Error("a released slot cannot be taken, or can be taken twice")
+			t.Error("b could not take the released slot exactly once")
 		}
 		if got := rowsOf(t, db, "l"); got["b-1"] != (grant{2, 0}) {
-			t.Errorf("rows %v; want what was wanted withdrawn", got)
+			t.Errorf("rows %v, want 2 granted and none wanted", got)
 		}
 	})
 }
 
-func TestSlotsAreSharedOnALineThatIsFull(t *testing.T) {
+// TestFullLineIsShared checks that a node with all slots of a busy line gives half to a second node.
+func TestFullLineIsShared(t *testing.T) {
 	t.Parallel()
 	eachPair(t, func(t *testing.T, db *store.DB, clock *storetest.Clock, a, b *testNode) {
 		if a.takes("l", 4, 9) != 4 || b.takes("l", 4, 1) != 0 {
-			t.Fatal("one node has all slots")
+			t.Fatal("a did not get all slots")
 		}
-		// Node a takes again whatever ends there, and b keeps asking.
+		// Node a replaces each ended call, and b keeps asking.
 		for range 12 {
 			clock.Advance(time.Second)
-			a.tidied(t)
-			b.tidied(t)
+			a.tidy(t)
+			b.tidy(t)
 			b.takes("l", 4, 9)
 			a.Give("l")
 			a.takes("l", 4, 1)
 		}
 		if a.Grants("l") != 2 || b.Grants("l") != 2 {
-			t.Errorf("%d and %d slots; want half of them for the node that came later", a.Grants("l"), b.Grants("l"))
+			t.Errorf("the nodes have %d and %d slots, want 2 each", a.Grants("l"), b.Grants("l"))
 		}
 	})
 }
 
-func TestSlotsOfDeadNodesComeFree(t *testing.T) {
+// TestDeadNode checks that the slots of a dead node are free, and that the dead node gets no new slots.
+func TestDeadNode(t *testing.T) {
 	t.Parallel()
 	eachPair(t, func(t *testing.T, db *store.DB, clock *storetest.Clock, a, b *testNode) {
 		if a.takes("l", 3, 9) != 3 || b.takes("l", 3, 1) != 0 {
-			t.Fatal("one node has all slots")
+			t.Fatal("a did not get all slots")
 		}
 		a.die(t)
 		clock.Advance(askPause)
 		if b.takes("l", 3, 9) != 3 {
-			t.Error("the slots of a dead node stay taken")
+			t.Error("b did not get the slots of the dead node")
 		}
 		if got := rowsOf(t, db, "l"); len(got) != 1 || got["b-1"] != (grant{3, 0}) {
-			t.Errorf("rows %v; want the living node's alone", got)
+			t.Errorf("rows %v, want only the living node's", got)
 		}
-		// The dead node, before it knows, changes no row and learns it there.
+		// The dead node does not know about its death yet and must change no row.
 		a.gives("l", 3)
 		for range 2 {
 			clock.Advance(unusedFor)
-			a.tidied(t)
+			a.tidy(t)
 		}
 		if a.takes("l", 3, 1) != 0 || a.Grants("l") != 0 {
 			t.Error("a node that was declared dead was granted a slot")
 		}
 		if got := rowsOf(t, db, "l"); len(got) != 1 || a.log.Len() > 0 {
-			t.Errorf("rows %v, log %q", got, a.log.String())
+			t.Errorf("rows %v, want only the living node's; log %q, want none", got, a.log.String())
 		}
 	})
 }
 
-func TestSlotsOfANewEpoch(t *testing.T) {
+// TestNewEpoch checks that grants of a former epoch are void, and that calls in flight still count.
+func TestNewEpoch(t *testing.T) {
 	t.Parallel()
 	eachPair(t, func(t *testing.T, db *store.DB, clock *storetest.Clock, a, b *testNode) {
 		if a.takes("l", 4, 3) != 3 {
-			t.Fatal("not granted")
+			t.Fatal("the nodes did not get the free slots")
 		}
 		a.die(t)
 		a.begin(t)
 		if a.Grants("l") != 0 {
-			t.Error("a grant outlived its epoch")
+			t.Error("a has grants of its former epoch")
 		}
 		if b.takes("l", 4, 1) != 1 {
 			t.Fatal("the slots of the former epoch are not free")
 		}
-		// Its three calls still run, so of the three free slots none is for a new call.
+		// Three calls of a still run, so the three free slots leave none for a new call.
 		if a.takes("l", 4, 1) != 0 || a.Grants("l") != 3 {
-			t.Errorf("%d granted; want the three for the calls in flight", a.Grants("l"))
+			t.Errorf("a has %d slots, want 3 for the calls in flight", a.Grants("l"))
 		}
 		a.gives("l", 2)
 		if a.takes("l", 4, 9) != 2 {
-			t.Error("the slots of calls that ended cannot be taken")
+			t.Error("a could not take the slots of its ended calls")
 		}
 		a.gives("l", 3)
 		if got := rowsOf(t, db, "l"); len(got) != 2 || got[a.node.Epoch()].granted != 3 || got["b-1"].granted != 1 {
-			t.Errorf("rows %v", got)
+			t.Errorf("rows %v, want 3 slots of the new epoch of a and 1 of b", got)
 		}
 	})
 }
 
-func TestSlotsFollowTheLimit(t *testing.T) {
+// TestChangedLimit checks that the grants follow a lowered limit as calls end, and a raised limit at once.
+func TestChangedLimit(t *testing.T) {
 	t.Parallel()
 	eachPair(t, func(t *testing.T, db *store.DB, clock *storetest.Clock, a, b *testNode) {
 		if a.takes("l", 6, 4) != 4 || b.takes("l", 6, 9) != 2 {
-			t.Fatal("not granted")
+			t.Fatal("the nodes did not get the free slots")
 		}
 		// After lowering the limit to 3, no node gets more slots, and each ending call gives back a
 		// part.
 		if a.takes("l", 3, 1) != 0 || b.takes("l", 3, 1) != 0 {
-			t.Error("granted over a limit that was lowered")
+			t.Error("a node got a slot above the lowered limit")
 		}
 		inFlight := map[*testNode]int{a: 4, b: 2}
 		for range 6 {
 			clock.Advance(time.Second)
 			for n := range inFlight {
-				n.tidied(t)
+				n.tidy(t)
 				if inFlight[n] > 0 {
 					n.Give("l")
 					inFlight[n]--
@@ -375,17 +384,18 @@ func TestSlotsFollowTheLimit(t *testing.T) {
 			}
 		}
 		if all := a.Grants("l") + b.Grants("l"); all > 3 || inFlight[a]+inFlight[b] != 3 {
-			t.Errorf("%d granted, %d in flight; want 3", all, inFlight[a]+inFlight[b])
+			t.Errorf("%d granted and %d in flight, want at most 3 and 3", all, inFlight[a]+inFlight[b])
 		}
-		// Raised: at once, in spite of asks in vain a moment ago.
+		// A raised limit applies at once, although asks were denied a moment ago.
 		more := a.takes("l", 10, 9) + b.takes("l", 10, 9)
 		if all := inFlight[a] + inFlight[b] + more; all != 10 {
-			t.Errorf("%d in flight after the limit was raised; want 10", all)
+			t.Errorf("%d in flight after the limit was raised, want 10", all)
 		}
 	})
 }
 
-func TestSlotsLoweredWithoutUse(t *testing.T) {
+// TestLoweredLimitOfUnusedSlots checks that unused slots above a lowered limit are given back.
+func TestLoweredLimitOfUnusedSlots(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		var clock storetest.Clock
@@ -394,22 +404,23 @@ func TestSlotsLoweredWithoutUse(t *testing.T) {
 		if a.takes("l", 4, 9) != 4 {
 			t.Error("the grant did not serve a lower limit")
 		}
-		a.tidied(t) // sees the excess
-		a.tidied(t) // writes it
+		a.tidy(t) // sees the excess
+		a.tidy(t) // writes it
 		if got := rowsOf(t, db, "l"); got["a-1"] != (grant{4, 0}) {
-			t.Errorf("rows %v; want 4", got)
+			t.Errorf("rows %v, want 4 granted", got)
 		}
 	})
 }
 
-func TestSlotsUnusedGoBack(t *testing.T) {
+// TestUnusedSlots checks that unused slots are given back after unusedFor, and the headroom after idleFor.
+func TestUnusedSlots(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		var clock storetest.Clock
 		a := newTestNode(t, db, &clock, "a")
 		step := func() {
 			clock.Advance(time.Second)
-			a.tidied(t)
+			a.tidy(t)
 		}
 		if a.takes("l", 16, 12) != 12 || a.Grants("l") != 12 {
 			t.Fatalf("%d granted; want 12", a.Grants("l")) // the last ask was for the tenth call and 2 beyond
@@ -417,13 +428,13 @@ func TestSlotsUnusedGoBack(t *testing.T) {
 		a.gives("l", 9)
 		step()
 		if a.Grants("l") != 12 {
-			t.Error("released after a second")
+			t.Error("slots were given back after a second")
 		}
 		step() // the end of the period with 12 slots in use
 		step()
 		step()
 		if got := rowsOf(t, db, "l"); a.Grants("l") != 5 || got["a-1"] != (grant{5, 0}) {
-			t.Errorf("%d granted, rows %v; want 3 in use and 2 beyond", a.Grants("l"), got)
+			t.Errorf("%d granted and rows %v, want 3 in use and a headroom of 2", a.Grants("l"), got)
 		}
 		clock.Advance(idleFor) // a line in use is not idle
 		step()
@@ -432,19 +443,19 @@ func TestSlotsUnusedGoBack(t *testing.T) {
 			step()
 		}
 		if a.Grants("l") != 2 {
-			t.Errorf("%d granted; want the headroom", a.Grants("l"))
+			t.Errorf("%d granted, want the headroom of 2", a.Grants("l"))
 		}
 		clock.Advance(idleFor)
 		step()
 		step()
 		if got := rowsOf(t, db, "l"); len(got) != 0 || len(a.pools) != 0 {
-			t.Errorf("rows %v, %d lines in memory; want none of an idle line", got, len(a.pools))
+			t.Errorf("rows %v and %d lines in memory, want none of an idle line", got, len(a.pools))
 		}
 	})
 }
 
 // TestSlotsAreHandedOn checks that other nodes soon get the slots of ended calls, even before Tidy,
-// except for slots used again meanwhile.
+// except for slots that the node uses again.
 func TestSlotsAreHandedOn(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -453,21 +464,21 @@ func TestSlotsAreHandedOn(t *testing.T) {
 		a.takes("alone", 1, 1)
 		a.Give("alone")
 		if n := len(a.spare); n != 0 {
-			t.Errorf("%d lines are to be handed on without another node", n)
+			t.Errorf("%d lines wait for HandOn without another node, want none", n)
 		}
 		b := newTestNode(t, db, clock, "b")
 		for i := range 6 {
 			n := []*testNode{a, b}[i%2]
 			if n.takes("line", 3, 4) != 3 {
-				t.Fatalf("in turn %d the line is not free", i)
+				t.Fatalf("turn %d: the node did not get all 3 slots", i)
 			}
 			n.gives("line", 3)
 			if len(n.spare) != 1 {
-				t.Fatalf("%d lines are to be handed on, want 1", len(n.spare))
+				t.Fatalf("%d lines wait for HandOn, want 1", len(n.spare))
 			}
-			n.handed(t)
+			n.handOnAll(t)
 			if rows := rowsOf(t, db, "line"); len(rows) != 0 {
-				t.Fatalf("rows after turn %d: %v", i, rows)
+				t.Fatalf("turn %d: rows %v, want none", i, rows)
 			}
 		}
 		a.takes("line", 3, 2)
@@ -478,20 +489,20 @@ func TestSlotsAreHandedOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := a.Grants("line"); got != 2 {
-			t.Errorf("%d slots are left of 2 that were in use", got)
+			t.Errorf("a has %d slots, want the 2 used again", got)
 		}
-		a.handed(t)
+		a.handOnAll(t)
 		a.takes("small", 20, 1)
 		a.Give("small")
-		a.handed(t)
+		a.handOnAll(t)
 		if got := a.Grants("small"); got != 0 {
-			t.Errorf("%d slots are left of a small line that is not used", got)
+			t.Errorf("a has %d slots of a small unused line, want none", got)
 		}
 		a.takes("large", 80, 1)
 		a.Give("large")
-		a.handed(t)
+		a.handOnAll(t)
 		if got := a.Grants("large"); got != 10 {
-			t.Errorf("%d slots are left of a large line, want its headroom of 10", got)
+			t.Errorf("a has %d slots of a large unused line, want the reserve of 10", got)
 		}
 	})
 }
@@ -506,28 +517,29 @@ func TestShortRest(t *testing.T) {
 		go func() { got <- b.Take(context.Background(), "line", 1) }()
 		until(t, "b wants a slot", func() bool { return len(rowsOf(t, db, "line")) == 2 })
 		a.Give("line")
-		a.handed(t)
+		a.handOnAll(t)
 		if !<-got {
-			t.Error("the slot that a handed on is not b's")
+			t.Error("b did not get the slot that a handed on")
 		}
 	})
 }
 
-func TestSlotsWantedNoLonger(t *testing.T) {
+// TestWithdrawnRequest checks that a node withdraws its wanted slots when no taker waits any more.
+func TestWithdrawnRequest(t *testing.T) {
 	t.Parallel()
 	eachPair(t, func(t *testing.T, db *store.DB, clock *storetest.Clock, a, b *testNode) {
 		if a.takes("l", 2, 9) != 2 || b.takes("l", 2, 1) != 0 {
-			t.Fatal("one node has all slots")
+			t.Fatal("a did not get all slots")
 		}
-		b.tidied(t)
+		b.tidy(t)
 		if got := rowsOf(t, db, "l"); got["b-1"] != (grant{0, 1}) {
-			t.Errorf("rows %v; want 1 wanted", got)
+			t.Errorf("rows %v, want 1 wanted by b", got)
 		}
 		clock.Advance(unusedFor)
-		b.tidied(t)
-		b.tidied(t)
+		b.tidy(t)
+		b.tidy(t)
 		if got := rowsOf(t, db, "l"); len(got) != 1 || len(b.pools) != 0 {
-			t.Errorf("rows %v, %d lines in memory; want nothing of a node that waits no longer", got, len(b.pools))
+			t.Errorf("rows %v and %d lines in memory, want nothing of b", got, len(b.pools))
 		}
 	})
 }

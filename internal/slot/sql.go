@@ -10,14 +10,14 @@ type lineRows struct {
 	own    grant
 	alive  int      // other living nodes
 	nodes  int      // other living nodes with a row
-	others int      // granted to them
-	wants  int      // wanted by them
-	dead   []string // epochs of the other rows
+	others int      // slots granted to other living nodes
+	wants  int      // slots wanted by other living nodes
+	dead   []string // epochs of dead nodes with a row
 	jobs   int      // slots of jobs
 }
 
-// readTx reads the rows of a line for an epoch; with an empty epoch, no row is the reader's own. It
-// returns node.ErrFenced if the epoch is dead.
+// readTx reads the rows of a line for an epoch. If epoch is empty, all rows belong to other nodes.
+// readTx returns node.ErrFenced if the epoch is dead.
 func readTx(tx *store.Tx, line, epoch string) (lineRows, error) {
 	nodes, err := node.MembersTx(tx)
 	if err != nil {
