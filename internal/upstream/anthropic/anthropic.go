@@ -1,11 +1,11 @@
-// Package anthropic owns calls to Anthropic and to hosts compatible with its messages form: the
-// addresses and headers of requests. Bodies pass through unchanged in both directions.
+// Package anthropic owns calls to Anthropic and to hosts compatible with its messages form. It sets
+// the addresses and headers of requests. Bodies pass through unchanged in both directions.
 //
 // Invariants:
 //   - A call is sent at most once (by package exchange).
 //   - The line's credential is only sent to the line's base address.
-//   - Of the client's headers only the version and the beta flags are sent. The client's query is
-//     not sent.
+//   - The only client headers sent are the version and the beta flags. The client's query is not
+//     sent.
 package anthropic
 
 import (
@@ -38,14 +38,14 @@ const (
 	betaHeader    = "Anthropic-Beta"
 )
 
-// defaultVersion is the version for clients without one: the oldest version supported by all hosts.
-// It accepts the sampling fields rejected by later versions.
+// defaultVersion is the version for clients without a version. It is the oldest version supported by
+// all hosts, and accepts the sampling fields rejected by later versions.
 const defaultVersion = "2023-06-01"
 
 // lastEvent begins the last event of a stream.
 const lastEvent = "event: message_stop"
 
-// maxCountBody bounds the answer of a count.
+// maxCountBody is the maximum length of the response to a token count, in bytes.
 const maxCountBody = 64 << 10
 
 // Info describes the provider for the catalog. The key is optional, because servers in private
@@ -78,12 +78,12 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	if t.Key != "" {
 		credential = http.Header{keyHeader: {t.Key}}
 	}
-	return Speak(t, Info(), credential, transport)
+	return NewFor(t, Info(), credential, transport)
 }
 
-// Speak is New for another provider with Anthropic's API. credential is sent with every call. If
+// NewFor is New for another provider with Anthropic's API. credential is sent with every call. If
 // nil, transport adds the credential.
-func Speak(t upstream.Target, p upstream.Info, credential http.Header, transport http.RoundTripper) (*Adapter, error) {
+func NewFor(t upstream.Target, p upstream.Info, credential http.Header, transport http.RoundTripper) (*Adapter, error) {
 	t.BaseURL = strings.TrimSuffix(strings.TrimRight(t.BaseURL, "/"), "/v1")
 	line, err := exchange.Open(t, p, transport)
 	if err != nil {
@@ -97,16 +97,16 @@ func Speak(t upstream.Target, p upstream.Info, credential http.Header, transport
 // Chat implements chatcall.Adapter for the messages form.
 func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response, error) {
 	if c.Form != wire.FormMessages {
-		return nil, wrongForm(c)
+		return nil, unsupportedForm(c)
 	}
 	return a.line.Send(ctx, exchange.Post{URL: a.messages, Header: a.header(c), Call: c, LastEvents: []string{lastEvent}})
 }
 
-// CountTokens implements chatcall.TokenCounter. Many compatible hosts do not count tokens, so an
-// unknown address does not affect the line's health.
+// CountTokens implements chatcall.TokenCounter. An unknown address does not affect the line's health,
+// because many compatible hosts do not count tokens.
 func (a *Adapter) CountTokens(ctx context.Context, c chatcall.Call) (int64, error) {
 	if c.Form != wire.FormMessages {
-		return 0, wrongForm(c)
+		return 0, unsupportedForm(c)
 	}
 	body, err := a.line.FetchDocument(ctx, exchange.Post{URL: a.count, Header: a.header(c), Call: c}, maxCountBody)
 	if err != nil {
@@ -125,7 +125,7 @@ func (a *Adapter) CountTokens(ctx context.Context, c chatcall.Call) (int64, erro
 	return *answer.InputTokens, nil
 }
 
-func wrongForm(c chatcall.Call) *upstream.Failure {
+func unsupportedForm(c chatcall.Call) *upstream.Failure {
 	return upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("provider %s does not speak the form %q", Provider, c.Form))
 }
 

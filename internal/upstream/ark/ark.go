@@ -1,5 +1,5 @@
-// Package ark owns calls to Ark, the model service of Volcengine and BytePlus: Seedream pictures,
-// returned in the response to the call, and Seedance clips, polled as tasks.
+// Package ark owns calls to Ark, the model service of Volcengine and BytePlus. Seedream pictures are
+// returned in the response, and Seedance clips are polled as tasks.
 //
 // Invariants:
 //   - A call is sent at most once (by package exchange). A submission of several pictures is one
@@ -33,7 +33,7 @@ const (
 	maxInline  = 60 << 20
 )
 
-// Values of the option image_role: the role of the pictures for a clip.
+// Values of the option image_role, which sets the role of pictures for a clip.
 const (
 	roleAuto      = "auto"
 	roleFrame     = "frame"
@@ -55,8 +55,8 @@ func checkOptions(options map[string]any) error {
 //
 // Results are links, valid for a day. The next poll of a clip returns a fresh link.
 //
-// Adapter does not implement jobcall.Finder: Ark's list of tasks has neither the gateway's key nor
-// the prompt, so a task found by its time could belong to another job.
+// Adapter does not implement jobcall.Finder, because Ark's list of tasks has neither the gateway's
+// key nor the prompt, and a task found by its time could belong to another job.
 type Adapter struct {
 	exchange.Plain
 	imageRole string
@@ -72,14 +72,14 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	})
 }
 
-// Blocks implements jobcall.Generator: pictures come in the response, clips are polled.
+// Blocks implements jobcall.Generator. Pictures come in the response; clips are polled.
 func (a *Adapter) Blocks(task jobcall.Task) bool { return task.Kind == upstream.KindImage }
 
 // ParamRule implements jobcall.Generator.
 func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
 	if task.Kind == upstream.KindVideo {
 		rule := jobcall.AllParamsExcept("model", "content", "resolution", "duration", "ratio", "frames", "callback_url", "negative_prompt")
-		if !silent.MatchString(task.Model) {
+		if !soundless.MatchString(task.Model) {
 			rule = rule.Rename("audio", "generate_audio")
 		}
 		return rule.Roles(jobrequest.Roles()...)

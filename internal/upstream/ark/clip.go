@@ -24,8 +24,8 @@ var resolution = regexp.MustCompile(`^[0-9]{1,4}[pk]$`)
 // reject such a ratio, because their clip has the shape of the frame.
 var framesWithRatio = regexp.MustCompile(`seedance-(?:1-|2-0)`)
 
-// silent matches the models without sound.
-var silent = regexp.MustCompile(`seedance-1-0`)
+// soundless matches the models without sound.
+var soundless = regexp.MustCompile(`seedance-1-0`)
 
 // submitVideo submits a clip.
 func (a *Adapter) submitVideo(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
@@ -122,18 +122,18 @@ func (a *Adapter) content(ctx context.Context, task jobcall.Task) ([]contentPart
 	return content, nil
 }
 
-// checkRoles returns an error if Ark does not accept the roles of the references: frames together with
-// other references, a last frame without a first frame, or frames with a ratio unless the model
-// accepts a ratio there.
+// checkRoles returns an error if Ark does not accept the roles of the references. Ark rejects frames
+// together with other references, and a last frame without a first frame. Only some models accept
+// frames with a ratio.
 func (a *Adapter) checkRoles(task jobcall.Task) error {
 	first, last, rest := task.SplitFrames()
-	framed := first != nil || last != nil
+	hasFrames := first != nil || last != nil
 	switch {
-	case framed && len(rest) > 0:
+	case hasFrames && len(rest) > 0:
 		return upstream.Unsuitable(task.Kind, "ark takes either frames or references")
 	case last != nil && first == nil:
 		return upstream.Unsuitable(task.Kind, "ark takes a last frame only with a first frame")
-	case framed && task.Ratio != "" && !framesWithRatio.MatchString(task.Model):
+	case hasFrames && task.Ratio != "" && !framesWithRatio.MatchString(task.Model):
 		return upstream.Unsuitable(task.Kind, "ark's model %s takes no ratio beside frames", task.Model)
 	}
 	return nil
@@ -174,8 +174,8 @@ func (a *Adapter) Poll(ctx context.Context, task jobcall.Task, ticket string) (*
 	return progress, nil
 }
 
-// readTask returns the status of a task. A status not known here counts as running; a job
-// does not wait longer than the line allows.
+// readTask returns the status of a task. An unknown status counts as running, because the
+// line's longest wait ends the task.
 func readTask(kind, ticket string, reply *exchange.Reply) (*jobcall.TaskStatus, *upstream.JobFailure) {
 	task := gjson.ParseBytes(reply.Body)
 	switch status := task.Get("status"); status.String() {

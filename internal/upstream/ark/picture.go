@@ -16,8 +16,8 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// callsAtOnce is the maximum number of calls of a submission at a time.
-const callsAtOnce = 4
+// maxConcurrentCalls is the maximum number of calls of a submission at a time.
+const maxConcurrentCalls = 4
 
 // maxSeed is the largest seed accepted by Ark.
 const maxSeed = math.MaxInt32
@@ -27,29 +27,28 @@ var tierName = regexp.MustCompile(`^[1-9]K$`)
 
 // submitImages makes the pictures of task.
 //
-// Ark has no field for a count. Its sequential_image_generation makes a set of related pictures, as
-// many as the model finds in the prompt, possibly only one. But `n` means n tries at one prompt, so
-// n pictures are n calls. Only if the user requests a set with the param
-// `sequential_image_generation: auto`, submitImages makes one call for a set of at most n pictures.
+// Because Ark has no field for a count, submitImages makes one call per picture. If the user requests a set
+// of related pictures with the param `sequential_image_generation: auto`, submitImages makes one
+// call for a set of at most Count pictures. The model chooses the number of pictures in a set.
 //
 // If some calls succeed, submitImages returns their pictures and drops the other calls' failures.
-// Without any picture, it returns the most severe failure.
+// If there is no picture, it returns the most severe failure.
 func (a *Adapter) submitImages(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
 	body, err := pictureBody(ctx, task)
 	if err != nil {
 		return nil, err
 	}
 	calls := task.Count
-	if set(body) {
+	if isSet(body) {
 		body["sequential_image_generation_options"] = map[string]any{"max_images": task.Count}
 		calls = 1
 	}
-	bodies, err := variations(body)
+	bodies, err := callBodies(body)
 	if err != nil {
 		return nil, upstream.Unsuitable(task.Kind, "params: %w", err)
 	}
-	results, failure := exchange.CallSeveral(calls, callsAtOnce, func(i int) ([]jobcall.Result, *upstream.JobFailure, bool) {
-		return a.one(ctx, task, i, bodies)
+	results, failure := exchange.CallSeveral(calls, maxConcurrentCalls, func(i int) ([]jobcall.Result, *upstream.JobFailure, bool) {
+		return a.makeCall(ctx, task, i, bodies)
 	})
 	if failure != nil {
 		return nil, failure
@@ -77,8 +76,8 @@ func pictureBody(ctx context.Context, task jobcall.Task) (map[string]any, error)
 }
 
 // pictureSize returns the size in Ark's format. Ark has no field for a ratio, so pictureSize
-// converts a ratio to pixels. Ark checks the number of pixels: the bounds differ from model to
-// model, and rejections are free.
+// converts a ratio to pixels. pictureSize does not check the number of pixels, because the bounds
+// differ from model to model, and a rejection by Ark is free.
 func pictureSize(task jobcall.Task) (string, error) {
 	if task.Width > 0 && task.Height > 0 {
 		return strconv.Itoa(task.Width) + "x" + strconv.Itoa(task.Height), nil
@@ -89,28 +88,28 @@ func pictureSize(task jobcall.Task) (string, error) {
 	return task.Tier, nil
 }
 
-// set reports whether the user requested a set of pictures.
-func set(body map[string]any) bool {
+// isSet reports whether the user requested a set of pictures.
+func isSet(body map[string]any) bool {
 	mode, _ := body["sequential_image_generation"].(json.RawMessage)
 	var s string
 	return json.Unmarshal(mode, &s) == nil && s == "auto"
 }
 
-// variations returns a function for the body of each call. The bodies differ only in the seed: with
+// callBodies returns a function for the body of each call. The bodies differ only in the seed: with
 // the same seed, n calls would return the same picture n times, so each call has the next seed.
-func variations(body map[string]any) (func(call int) ([]byte, error), error) {
-	first, err := json.Marshal(body)
+func callBodies(body map[string]any) (func(call int) ([]byte, error), error) {
+	body0, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	raw, _ := body["seed"].(json.RawMessage)
 	seed, err := strconv.ParseInt(string(raw), 10, 64)
 	if err != nil || seed < 0 || seed > maxSeed { // no seed, a random seed, or an invalid one that Ark rejects
-		return func(int) ([]byte, error) { return first, nil }, nil
+		return func(int) ([]byte, error) { return body0, nil }, nil
 	}
 	return func(call int) ([]byte, error) {
 		if call == 0 {
-			return first, nil
+			return body0, nil
 		}
 		next := maps.Clone(body)
 		next["seed"] = (seed + int64(call)) % (maxSeed + 1)
@@ -118,8 +117,8 @@ func variations(body map[string]any) (func(call int) ([]byte, error), error) {
 	}, nil
 }
 
-// one makes one call. again reports whether another call may succeed.
-func (a *Adapter) one(ctx context.Context, task jobcall.Task, call int, body func(call int) ([]byte, error)) (
+// makeCall makes one call. again reports whether another call may succeed.
+func (a *Adapter) makeCall(ctx context.Context, task jobcall.Task, call int, body func(call int) ([]byte, error)) (
 	results []jobcall.Result, failure *upstream.JobFailure, again bool,
 ) {
 	raw, err := body(call)
@@ -128,7 +127,7 @@ func (a *Adapter) one(ctx context.Context, task jobcall.Task, call int, body fun
 	}
 	reply, code, failure := a.submit(ctx, task.Kind, raw, "images", "generations")
 	if failure != nil {
-		return nil, failure, ofOutput(code)
+		return nil, failure, isOutputCode(code)
 	}
 	if results, failure = readPictures(reply); failure != nil {
 		return nil, reply.Redact(failure), true

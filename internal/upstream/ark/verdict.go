@@ -24,29 +24,29 @@ func (a *Adapter) submit(ctx context.Context, kind string, body []byte, path ...
 	if err != nil {
 		return nil, "", upstream.AsJobFailure(err)
 	}
-	read := gjson.ValidBytes(reply.Body)
+	valid := gjson.ValidBytes(reply.Body)
 	var errObject gjson.Result
-	if read {
+	if valid {
 		errObject = gjson.GetBytes(reply.Body, "error")
 	}
-	wrong := errObject.IsObject() || errObject.Type == gjson.String && errObject.Str != ""
-	if reply.OK() && read && (!wrong || gjson.GetBytes(reply.Body, `data.#(url!="")`).Exists()) {
+	hasError := errObject.IsObject() || errObject.Type == gjson.String && errObject.Str != ""
+	if reply.OK() && valid && (!hasError || gjson.GetBytes(reply.Body, `data.#(url!="")`).Exists()) {
 		return reply, "", nil
 	}
 	t = reply.SubmitFailure(kind)
 	// After a good status with an unreadable body the task may have been accepted.
-	t.Lost = reply.OK() && !wrong
-	return nil, errObject.Get("code").String(), reply.Redact(mend(kind, t, errObject, false))
+	t.Lost = reply.OK() && !hasError
+	return nil, errObject.Get("code").String(), reply.Redact(adjustFailure(kind, t, errObject, false))
 }
 
 // taskFailure returns the failure in the error object of a task, or of a picture of a set.
 func taskFailure(kind string, reply *exchange.Reply, e gjson.Result) *upstream.JobFailure {
-	return mend(kind, reply.TaskFailure(kind, e.Get("code").String(), e.Get("message").String()), e, true)
+	return adjustFailure(kind, reply.TaskFailure(kind, e.Get("code").String(), e.Get("message").String()), e, true)
 }
 
-// mend adjusts a failure for codes specific to Ark in the error object e. accepted reports whether
+// adjustFailure adjusts a failure for codes specific to Ark in the error object e. accepted reports whether
 // the task had been accepted.
-func mend(kind string, t *upstream.JobFailure, e gjson.Result, accepted bool) *upstream.JobFailure {
+func adjustFailure(kind string, t *upstream.JobFailure, e gjson.Result, accepted bool) *upstream.JobFailure {
 	code := e.Get("code").String()
 	switch {
 	case code == "InternalServiceError" && t.Rejection != nil:
@@ -56,7 +56,7 @@ func mend(kind string, t *upstream.JobFailure, e gjson.Result, accepted bool) *u
 		return upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
 	case code == "ServerOverloaded" && accepted && kind == upstream.KindVideo:
 		t.Job = fault.RenderFailed
-	case material(code, e.Get("param").String(), e.Get("message").String()):
+	case isMaterialError(code, e.Get("param").String(), e.Get("message").String()):
 		t.Health = upstream.HealthNone
 		if kind == upstream.KindVideo {
 			t.Job = fault.InvalidMaterial
@@ -69,10 +69,10 @@ func mend(kind string, t *upstream.JobFailure, e gjson.Result, accepted bool) *u
 // (`content[1].image_url`).
 var mediaField = regexp.MustCompile(`content\[\d+\]\.\S*url`)
 
-// material reports whether an error is about a reference itself: failed download or decoding, or a
+// isMaterialError reports whether an error is about a reference itself: failed download or decoding, or a
 // wrong length or size. Ark has no code for such errors but names the field of the reference. A
 // reference not supported by the model is not such an error.
-func material(code, param, message string) bool {
+func isMaterialError(code, param, message string) bool {
 	if strings.HasPrefix(code, "InvalidImageURL") {
 		return true
 	}
@@ -86,6 +86,6 @@ func material(code, param, message string) bool {
 	return mediaField.MatchString(param) || mediaField.MatchString(message)
 }
 
-// ofOutput reports whether a code is about the output, which differs from call to call, and not
+// isOutputCode reports whether a code is about the output, which differs from call to call, and not
 // about the input.
-func ofOutput(code string) bool { return strings.HasPrefix(code, "Output") }
+func isOutputCode(code string) bool { return strings.HasPrefix(code, "Output") }

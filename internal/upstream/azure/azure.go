@@ -1,6 +1,6 @@
-// Package azure owns calls to Azure: OpenAI's models through the v1 API, in the chat and the responses
-// form, images and videos, and Claude on Foundry in the messages form. The requests are those of
-// OpenAI and Anthropic (package cloud); this package owns addresses and credentials.
+// Package azure owns calls to Azure: OpenAI's models through the v1 API (chat, responses, images and
+// videos), and Claude on Foundry (messages). Package cloud makes the requests; this package owns
+// addresses and credentials.
 //
 // Invariants:
 //   - A call is sent at most once, except after a rejected token (packages exchange, credential).
@@ -21,7 +21,7 @@ import (
 // Provider is the adapter's name in the catalog.
 const Provider = "azure"
 
-// Values of the option `auth`: how to get a credential.
+// Values of the option `auth`, the source of the credential.
 const (
 	authKey              = "api_key"
 	authClientSecret     = "client_secret"
@@ -37,7 +37,7 @@ func Info() upstream.Info {
 		NeedsBaseURL: true,
 		NeedsKey:     true,
 		Keyless: func(options map[string]any) bool {
-			return auth(options) == authWorkloadIdentity || auth(options) == authManagedIdentity
+			return authOption(options) == authWorkloadIdentity || authOption(options) == authManagedIdentity
 		},
 		NeedsForms:   true,
 		KeyHeaders:   []string{"Api-Key", "X-Api-Key"},
@@ -45,10 +45,10 @@ func Info() upstream.Info {
 	}
 }
 
-func auth(options map[string]any) string { return exchange.TextOption(options, "auth", authKey) }
+func authOption(options map[string]any) string { return exchange.TextOption(options, "auth", authKey) }
 
-// wants lists the required options for each value of `auth`.
-var wants = map[string][]string{
+// requiredOptions lists the required options for each value of `auth`.
+var requiredOptions = map[string][]string{
 	authClientSecret: {"tenant", "client_id"},
 }
 
@@ -60,9 +60,9 @@ func checkOptions(options map[string]any) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range wants[auth(options)] {
+	for _, name := range requiredOptions[authOption(options)] {
 		if options[name] == nil {
-			return fmt.Errorf("%s: is required with auth %s", name, auth(options))
+			return fmt.Errorf("%s: is required with auth %s", name, authOption(options))
 		}
 	}
 	return nil
@@ -78,14 +78,14 @@ func New(t upstream.Target, transport http.RoundTripper, keeper *credential.Keep
 		return nil, fmt.Errorf("line %s: %w", t.Line, err)
 	}
 	o := cloud.Options{Info: Info()}
-	if auth(t.Options) == authKey {
+	if authOption(t.Options) == authKey {
 		o.OpenAIKey, o.ClaudeKey = http.Header{"Api-Key": {t.Key}}, http.Header{"X-Api-Key": {t.Key}}
 	} else {
-		way, err := keeper.Open(t, transport, fetchToken(t.Options, t.Key, transport))
+		authTransport, err := keeper.Open(t, transport, fetchToken(t.Options, t.Key, transport))
 		if err != nil {
 			return nil, err
 		}
-		transport, o.Source = way, way.Source
+		transport, o.Source = authTransport, authTransport.Source
 	}
 	a, err := cloud.Open(t, o, transport)
 	if err != nil {

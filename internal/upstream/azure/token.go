@@ -22,8 +22,8 @@ const (
 	defaultAuthority = "https://login.microsoftonline.com"
 )
 
-// fetchToken returns a function to fetch a line's tokens of Entra ID. A credential of the
-// library caches its token, so each fetch creates a new credential.
+// fetchToken returns the fetch of a line's Entra ID tokens. Each fetch creates a new
+// credential, because the library's credentials cache their tokens.
 func fetchToken(options map[string]any, secret string, transport http.RoundTripper) credential.Fetch {
 	return func(ctx context.Context) (*credential.Credential, error) {
 		entra, err := identity(options, secret, credential.Client(ctx, transport))
@@ -32,7 +32,7 @@ func fetchToken(options map[string]any, secret string, transport http.RoundTripp
 		}
 		token, err := entra.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{exchange.TextOption(options, "scope", defaultScope)}})
 		if err != nil {
-			return nil, rejection(auth(options), err)
+			return nil, rejection(authOption(options), err)
 		}
 		return credential.Bearer(token.Token, token.ExpiresOn), nil
 	}
@@ -47,7 +47,7 @@ func identity(options map[string]any, secret string, client *http.Client) (azcor
 		Transport: client,
 		Retry:     policy.RetryOptions{MaxRetries: -1}, // the next call, or the next line, is the retry
 	}
-	switch auth(options) {
+	switch authOption(options) {
 	case authClientSecret:
 		return azidentity.NewClientSecretCredential(text("tenant"), text("client_id"), secret,
 			&azidentity.ClientSecretCredentialOptions{ClientOptions: common, DisableInstanceDiscovery: true})

@@ -1,6 +1,5 @@
-// Package bedrock owns calls to AWS Bedrock on its compatible surfaces: OpenAI's chat and responses form,
-// and Anthropic's messages form. The requests are those of the two forms (package cloud); this
-// package owns addresses and signatures.
+// Package bedrock owns calls to AWS Bedrock in OpenAI's chat and responses forms, and in Anthropic's
+// messages form. Package cloud makes the requests; this package owns addresses and signatures.
 //
 // Invariants:
 //   - A call is sent at most once, except after a rejected signature (packages exchange,
@@ -22,7 +21,7 @@ import (
 // Provider is the adapter's name in the catalog.
 const Provider = "bedrock"
 
-// Values of the option `auth`: how to get a credential.
+// Values of the option `auth`, the source of the credential.
 const (
 	authKey   = "api_key"
 	authSigV4 = "sigv4"
@@ -36,7 +35,7 @@ func Info() upstream.Info {
 		NeedsBaseURL: true,
 		NeedsKey:     true,
 		Keyless: func(options map[string]any) bool {
-			return auth(options) == authSigV4 && options["access_key_id"] == nil
+			return authOption(options) == authSigV4 && options["access_key_id"] == nil
 		},
 		NeedsForms:   true,
 		KeyHeaders:   []string{"X-Api-Key"},
@@ -44,7 +43,7 @@ func Info() upstream.Info {
 	}
 }
 
-func auth(options map[string]any) string { return exchange.TextOption(options, "auth", authKey) }
+func authOption(options map[string]any) string { return exchange.TextOption(options, "auth", authKey) }
 
 func checkOptions(options map[string]any) error {
 	err := exchange.CheckTexts(options, Provider, map[string]func(string) error{
@@ -54,7 +53,7 @@ func checkOptions(options map[string]any) error {
 	switch {
 	case err != nil:
 		return err
-	case auth(options) == authSigV4 && options["region"] == nil:
+	case authOption(options) == authSigV4 && options["region"] == nil:
 		return fmt.Errorf("region: is required with auth %s", authSigV4)
 	case options["access_key_id"] != nil && options["profile"] != nil:
 		return fmt.Errorf("profile: cannot be combined with access_key_id: remove one of the two")
@@ -69,16 +68,16 @@ func New(t upstream.Target, transport http.RoundTripper, keeper *credential.Keep
 		return nil, fmt.Errorf("line %s: %w", t.Line, err)
 	}
 	o := cloud.Options{Info: Info()}
-	if auth(t.Options) == authKey {
+	if authOption(t.Options) == authKey {
 		o.OpenAIKey = http.Header{"Authorization": {"Bearer " + t.Key}}
 		o.ClaudeKey = o.OpenAIKey
 	} else {
-		way, err := keeper.Open(t, transport, fetchKeys(t.Options, t.Key, keeper.Time))
+		signer, err := keeper.Open(t, transport, fetchKeys(t.Options, t.Key, keeper.Time))
 		if err != nil {
 			return nil, err
 		}
-		way.RejectionStatus = http.StatusForbidden // the status for an expired session
-		transport, o.Source = way, way.Source
+		signer.RejectionStatus = http.StatusForbidden // the status for an expired session
+		transport, o.Source = signer, signer.Source
 	}
 	return cloud.Open(t, o, transport)
 }

@@ -22,8 +22,8 @@ import (
 // defaultService is the service name in signatures.
 const defaultService = "bedrock"
 
-// fetchKeys returns the fetch of a line's signing keys: the keys in the line's options, or the keys
-// from the SDK's chain (variables, shared files, web identity, container, instance).
+// fetchKeys returns the fetch of a line's signing keys. They are in the line's options, or
+// come from the SDK's chain (variables, shared files, web identity, container, instance).
 func fetchKeys(options map[string]any, secret string, now func() time.Time) credential.Fetch {
 	region := exchange.TextOption(options, "region", "")
 	return func(ctx context.Context) (*credential.Credential, error) {
@@ -40,20 +40,20 @@ func fetchKeys(options map[string]any, secret string, now func() time.Time) cred
 		}
 		// A signer caches keys by their ids alone, so each credential gets its own signer.
 		sign := signature{region: region, service: exchange.TextOption(options, "service", defaultService), now: now, signer: v4.NewSigner()}
-		got := &credential.Credential{Secrets: []string{keys.SecretAccessKey}}
+		c := &credential.Credential{Secrets: []string{keys.SecretAccessKey}}
 		if keys.SessionToken != "" {
-			got.Secrets = append(got.Secrets, keys.SessionToken)
+			c.Secrets = append(c.Secrets, keys.SessionToken)
 		}
 		if keys.CanExpire {
-			got.Expires = keys.Expires
+			c.Expires = keys.Expires
 		}
-		got.Authorize = func(r *http.Request) error { return sign.put(r, keys) }
-		return got, nil
+		c.Authorize = func(r *http.Request) error { return sign.sign(r, keys) }
+		return c, nil
 	}
 }
 
-// client returns the HTTP client for the chain. It is the SDK's, because only that client uses the
-// roots of AWS_CA_BUNDLE. It uses no proxy and keeps no connections.
+// client returns the HTTP client for the SDK's chain. It is the SDK's own client, because only that
+// client uses the roots of AWS_CA_BUNDLE. It uses no proxy and keeps no connections.
 func client() *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.Proxy, t.DisableKeepAlives = nil, true })
 }
@@ -74,9 +74,9 @@ type signature struct {
 	signer          *v4.Signer
 }
 
-// put signs a request: its address, content type and body. Other headers stay unsigned, so that
+// sign signs a request: its address, content type and body. Other headers stay unsigned, so that
 // proxies may change them.
-func (s signature) put(r *http.Request, keys aws.Credentials) error {
+func (s signature) sign(r *http.Request, keys aws.Credentials) error {
 	sum := sha256.New()
 	if r.GetBody != nil {
 		body, err := r.GetBody()

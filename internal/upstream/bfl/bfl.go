@@ -1,5 +1,5 @@
-// Package bfl owns calls to Black Forest Labs: FLUX pictures and clips, as tasks polled at an
-// address from each submission's response.
+// Package bfl owns calls to Black Forest Labs. FLUX pictures and clips are tasks, polled at an address
+// from the response to the submission.
 //
 // Invariants:
 //   - A call is sent at most once (by package exchange). A submission of several pictures is one
@@ -55,7 +55,8 @@ func Info() upstream.Info {
 //
 // Results are links: of pictures valid for ten minutes, of clips for two hours.
 //
-// Adapter does not implement jobcall.Finder: the provider only knows its own names of tasks.
+// Adapter does not implement jobcall.Finder, because the provider cannot look up a task by the
+// gateway's key.
 type Adapter struct {
 	exchange.Plain
 }
@@ -96,12 +97,12 @@ func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskS
 		body["prompt"] = task.Prompt
 	}
 	task.AddExtraParams(body)
-	return exchange.SubmitEach(max(task.Count, 1), func(i int) (string, *upstream.JobFailure, bool) { return a.one(ctx, task, body, i) })
+	return exchange.SubmitEach(max(task.Count, 1), func(i int) (string, *upstream.JobFailure, bool) { return a.submitOne(ctx, task, body, i) })
 }
 
-// one submits one task and returns its ticket. again reports whether another submission may
+// submitOne submits one task and returns its ticket. again reports whether another submission may
 // succeed.
-func (a *Adapter) one(ctx context.Context, task jobcall.Task, body map[string]any, call int) (
+func (a *Adapter) submitOne(ctx context.Context, task jobcall.Task, body map[string]any, call int) (
 	ticket string, failure *upstream.JobFailure, again bool,
 ) {
 	if seed, ok := body["seed"].(json.RawMessage); ok {

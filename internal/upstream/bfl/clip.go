@@ -34,7 +34,7 @@ func clipBody(ctx context.Context, task jobcall.Task) (map[string]any, error) {
 	if task.Seconds > 0 {
 		body["duration"] = task.Seconds
 	}
-	if err := ratio(body, task, clipRatios()); err != nil {
+	if err := setRatio(body, task, clipRatios()); err != nil {
 		return nil, err
 	}
 	first, last, rest := task.Frames()

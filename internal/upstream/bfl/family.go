@@ -30,7 +30,7 @@ const (
 
 // familyOf returns the family for the model's name and the requested kind.
 func familyOf(task jobcall.Task) family {
-	for _, of := range []struct {
+	for _, entry := range []struct {
 		prefix string
 		family family
 	}{
@@ -38,11 +38,11 @@ func familyOf(task jobcall.Task) family {
 		{"flux-pro-1.1-ultra", familyUltra}, {"flux-pro-1.1", familyOld}, {"flux-dev", familyOld},
 		{"flux-pro-1.0-fill", familyFill},
 	} {
-		if strings.HasPrefix(task.Model, of.prefix) {
-			if (of.family == familyClip) != (task.Kind == upstream.KindVideo) {
+		if strings.HasPrefix(task.Model, entry.prefix) {
+			if (entry.family == familyClip) != (task.Kind == upstream.KindVideo) {
 				return familyNone
 			}
-			return of.family
+			return entry.family
 		}
 	}
 	return familyNone
@@ -90,12 +90,12 @@ func (f family) body(ctx context.Context, task jobcall.Task) (map[string]any, er
 
 // Bounds of pictures.
 const (
-	maxNamedPictures = 10
-	maxFreePictures  = 8
-	step, oldStep    = 16, 32  // sides are multiples of the step
-	minSide          = 64      // for flux-2
-	maxPixels        = 4 << 20 // for flux-2
-	minOld, maxOld   = 256, 1440
+	maxNamedPictures       = 10
+	maxFreePictures        = 8
+	sideStep, oldSideStep  = 16, 32  // sides are multiples of the step
+	minSide                = 64      // for flux-2
+	maxPixels              = 4 << 20 // for flux-2
+	minOldSide, maxOldSide = 256, 1440
 )
 
 // namedTiers maps tiers to the spelling of flux-3-image.
@@ -115,7 +115,7 @@ func namedBody(ctx context.Context, task jobcall.Task) (map[string]any, error) {
 		return nil, upstream.Unsuitable(task.Kind, "bfl's model %s does not make %q", task.Model, task.Tier)
 	}
 	body["resolution"] = tier
-	if err := ratio(body, task, namedRatios()); err != nil {
+	if err := setRatio(body, task, namedRatios()); err != nil {
 		return nil, err
 	}
 	images, err := pictures(ctx, task, maxNamedPictures)
@@ -128,13 +128,13 @@ func namedBody(ctx context.Context, task jobcall.Task) (map[string]any, error) {
 	return body, nil
 }
 
-// ratio adds the task's ratio, which must be in of unless of is nil.
-func ratio(body map[string]any, task jobcall.Task, of []string) error {
+// setRatio adds the task's ratio, which must be in allowed unless allowed is nil.
+func setRatio(body map[string]any, task jobcall.Task, allowed []string) error {
 	switch {
 	case task.Ratio == "" && task.Exact:
 		return upstream.Unsuitable(task.Kind, "bfl's model %s takes a ratio, no pixels", task.Model)
 	case task.Ratio == "":
-	case of != nil && !slices.Contains(of, task.Ratio):
+	case allowed != nil && !slices.Contains(allowed, task.Ratio):
 		return upstream.Unsuitable(task.Kind, "bfl's model %s does not make %s", task.Model, task.Ratio)
 	default:
 		body["aspect_ratio"] = task.Ratio
@@ -152,9 +152,9 @@ func freeBody(ctx context.Context, task jobcall.Task) (map[string]any, error) {
 	}
 	if width > 0 {
 		if !task.Exact {
-			width, height = fit(width, height, task.Square())
+			width, height = fitPixels(width, height, task.Square())
 		}
-		if width%step+height%step > 0 || min(width, height) < minSide || width*height > maxPixels {
+		if width%sideStep+height%sideStep > 0 || min(width, height) < minSide || width*height > maxPixels {
 			return nil, upstream.Unsuitable(task.Kind, "bfl's model %s does not make %dx%d pixels", task.Model, width, height)
 		}
 		body["width"], body["height"] = width, height
@@ -163,8 +163,8 @@ func freeBody(ctx context.Context, task jobcall.Task) (map[string]any, error) {
 }
 
 // addPictures adds the reference pictures, each in a separate field.
-func addPictures(ctx context.Context, body map[string]any, task jobcall.Task, most int) error {
-	images, err := pictures(ctx, task, most)
+func addPictures(ctx context.Context, body map[string]any, task jobcall.Task, limit int) error {
+	images, err := pictures(ctx, task, limit)
 	for i, image := range images {
 		name := "input_image"
 		if i > 0 {
@@ -175,27 +175,27 @@ func addPictures(ctx context.Context, body map[string]any, task jobcall.Task, mo
 	return err
 }
 
-// fit rounds a size down to steps. If a square with the given side is within maxPixels, fit first
+// fitPixels rounds a size down to steps. If a square with the given side is within maxPixels, fitPixels first
 // scales the size down to maxPixels, because in some ratios the tier's pixels are slightly more.
-func fit(width, height, side int) (int, int) {
+func fitPixels(width, height, side int) (int, int) {
 	if pixels := width * height; pixels > maxPixels && side*side <= maxPixels {
 		scale := math.Sqrt(float64(maxPixels) / float64(pixels))
 		width, height = int(float64(width)*scale), int(float64(height)*scale)
 	}
-	return width / step * step, height / step * step
+	return width / sideStep * sideStep, height / sideStep * sideStep
 }
 
 // shapedBody returns the body for models with a ratio and a fixed size. side is the side of a square of
 // this size.
-func shapedBody(ctx context.Context, task jobcall.Task, side, most int) (map[string]any, error) {
+func shapedBody(ctx context.Context, task jobcall.Task, side, maxPictures int) (map[string]any, error) {
 	body := map[string]any{}
 	if task.Square() > side {
 		return nil, upstream.Unsuitable(task.Kind, "bfl's model %s does not make %s", task.Model, task.Tier)
 	}
-	if err := ratio(body, task, nil); err != nil {
+	if err := setRatio(body, task, nil); err != nil {
 		return nil, err
 	}
-	return body, addPictures(ctx, body, task, most)
+	return body, addPictures(ctx, body, task, maxPictures)
 }
 
 // oldBody returns the size in pixels for models without reference pictures.
@@ -212,9 +212,9 @@ func oldBody(task jobcall.Task) (map[string]any, error) {
 		return body, nil
 	}
 	if !task.Exact {
-		width, height = width/oldStep*oldStep, height/oldStep*oldStep
+		width, height = width/oldSideStep*oldSideStep, height/oldSideStep*oldSideStep
 	}
-	if width%oldStep+height%oldStep > 0 || min(width, height) < minOld || max(width, height) > maxOld {
+	if width%oldSideStep+height%oldSideStep > 0 || min(width, height) < minOldSide || max(width, height) > maxOldSide {
 		return nil, upstream.Unsuitable(task.Kind, "bfl's model %s does not make %dx%d pixels", task.Model, width, height)
 	}
 	body["width"], body["height"] = width, height
@@ -250,10 +250,11 @@ func fillBody(ctx context.Context, task jobcall.Task) (map[string]any, error) {
 	return body, nil
 }
 
-// pictures returns the references, or an error if there are more than most or a video is among them.
-func pictures(ctx context.Context, task jobcall.Task, most int) ([]string, error) {
-	if len(task.References) > most {
-		return nil, upstream.Unsuitable(task.Kind, "%d references; bfl's model %s takes up to %d", len(task.References), task.Model, most)
+// pictures returns the links of the references. It returns an error if there are more than limit
+// references, or if one is a video.
+func pictures(ctx context.Context, task jobcall.Task, limit int) ([]string, error) {
+	if len(task.References) > limit {
+		return nil, upstream.Unsuitable(task.Kind, "%d references; bfl's model %s takes up to %d", len(task.References), task.Model, limit)
 	}
 	return input.Pictures(ctx, task, Provider)
 }

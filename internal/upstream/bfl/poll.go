@@ -20,9 +20,9 @@ const maxAddress = 600
 // vendorHost is the domain of the vendor's hosts.
 const vendorHost = "bfl.ai"
 
-// polling matches a part of a ticket: a whole address or, on the line's own host, a path and a
+// ticketPattern matches a part of a ticket: a whole address or, on the line's own host, a path and a
 // query.
-var polling = regexp.MustCompile(`^(https://[A-Za-z0-9.-]+)?(/[A-Za-z0-9._~-]+)+(\?[A-Za-z0-9._~=&%:-]*)?$`)
+var ticketPattern = regexp.MustCompile(`^(https://[A-Za-z0-9.-]+)?(/[A-Za-z0-9._~-]+)+(\?[A-Za-z0-9._~=&%:-]*)?$`)
 
 // ticket returns the ticket for a polling address. It returns false if the credential must not be
 // sent there.
@@ -38,7 +38,7 @@ func (a *Adapter) ticket(address string) (string, bool) {
 // address returns the polling address of a task. It returns false for an invalid ticket and for an
 // address on a host not allowed to get the credential.
 func (a *Adapter) address(ticket string) (*url.URL, bool) {
-	if len(ticket) > maxAddress || !polling.MatchString(ticket) || strings.Contains(ticket, "..") {
+	if len(ticket) > maxAddress || !ticketPattern.MatchString(ticket) || strings.Contains(ticket, "..") {
 		return nil, false
 	}
 	base := a.Line.URL()
@@ -60,11 +60,11 @@ func isVendor(u *url.URL) bool {
 
 // Poll implements jobcall.Generator.
 func (a *Adapter) Poll(ctx context.Context, task jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
-	return exchange.PollEach(ticket, func(one string) (*jobcall.TaskStatus, error) { return a.ask(ctx, task, one) })
+	return exchange.PollEach(ticket, func(one string) (*jobcall.TaskStatus, error) { return a.pollOne(ctx, task, one) })
 }
 
-// ask queries one task.
-func (a *Adapter) ask(ctx context.Context, task jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
+// pollOne queries one task.
+func (a *Adapter) pollOne(ctx context.Context, task jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
 	address, ok := a.address(ticket)
 	if !ok {
 		return nil, upstream.UnknownTask(task.Kind, "no polling address")

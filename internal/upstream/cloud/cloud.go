@@ -1,6 +1,5 @@
-// Package cloud owns the common part of clouds that offer OpenAI's and Anthropic's forms at two
-// paths of one address with one credential. The requests themselves are those of packages openai
-// and anthropic.
+// Package cloud owns the common part of adapters for clouds that offer OpenAI's and Anthropic's forms
+// at two paths of one address with one credential. Packages openai and anthropic make the requests.
 //
 // Invariants:
 //   - The messages form is sent to Anthropic's path, everything else to OpenAI's.
@@ -50,19 +49,17 @@ var (
 	_ chatcall.Secretive    = (*Adapter)(nil)
 )
 
-// Open returns the adapter of a line. Its base address is the cloud's, or the part before the
-// cloud's `/chat/completions` or `/v1/messages`. Open returns an error if the address is not an
-// http(s) URL with a host, if the address has credentials or a query, or if the options are
-// invalid.
+// Open returns the adapter of a line. The line's base address is the cloud's, or the part before the
+// cloud's `/chat/completions` or `/v1/messages`. Open returns the errors of exchange.Open.
 func Open(t upstream.Target, o Options, transport http.RoundTripper) (*Adapter, error) {
 	a := &Adapter{Source: o.Source}
-	at, err := t.BaseURL, error(nil)
-	t.BaseURL = exchange.AddPath(at, openAIPath)
-	if a.OpenAI, err = openai.Speak(t, o.Info, o.OpenAIKey, transport); err != nil {
+	base, err := t.BaseURL, error(nil)
+	t.BaseURL = exchange.AddPath(base, openAIPath)
+	if a.OpenAI, err = openai.NewFor(t, o.Info, o.OpenAIKey, transport); err != nil {
 		return nil, err
 	}
-	t.BaseURL = exchange.AddPath(at, claudePath)
-	a.claude, err = anthropic.Speak(t, o.Info, o.ClaudeKey, transport)
+	t.BaseURL = exchange.AddPath(base, claudePath)
+	a.claude, err = anthropic.NewFor(t, o.Info, o.ClaudeKey, transport)
 	return a, err
 }
 
@@ -71,11 +68,11 @@ func (a *Adapter) Secrets() []string { return a.Source.Secrets() }
 
 // Chat implements chatcall.Adapter for OpenAI's forms and the messages form.
 func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response, error) {
-	speak := a.OpenAI.Chat
+	chat := a.OpenAI.Chat
 	if c.Form == wire.FormMessages {
-		speak = a.claude.Chat
+		chat = a.claude.Chat
 	}
-	answer, err := speak(ctx, c)
+	answer, err := chat(ctx, c)
 	return answer, a.Source.Hide(err)
 }
 

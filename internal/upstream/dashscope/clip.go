@@ -24,41 +24,41 @@ var resolution = regexp.MustCompile(`^[0-9]{1,4}[PK]$`)
 
 // clipRequest returns the submission of a clip in the model's dialect.
 func (a *Adapter) clipRequest(ctx context.Context, task jobcall.Task) (request, error) {
-	ask := request{Model: task.Model, Input: map[string]any{}, Parameters: map[string]any{}}
+	req := request{Model: task.Model, Input: map[string]any{}, Parameters: map[string]any{}}
 	if task.Prompt != "" {
-		ask.Input["prompt"] = task.Prompt
+		req.Input["prompt"] = task.Prompt
 	}
 	if task.Seconds > 0 {
-		ask.Parameters["duration"] = task.Seconds
+		req.Parameters["duration"] = task.Seconds
 	}
 	tier := strings.ToUpper(task.Tier)
 	if !resolution.MatchString(tier) {
-		return ask, upstream.Unsuitable(task.Kind, "dashscope knows no resolution %q", task.Tier)
+		return req, upstream.Unsuitable(task.Kind, "dashscope knows no resolution %q", task.Tier)
 	}
-	speaks := dialectOf(task.Model)
+	format := dialectOf(task.Model)
 	var err error
-	switch speaks {
+	switch format {
 	case inMedia:
-		err = a.sayMedia(ctx, task, ask)
+		err = a.setMedia(ctx, task, req)
 	case inList:
-		err = sayList(task, ask)
+		err = setReferenceURLs(task, req)
 	case inText:
 		if len(task.References) > 0 {
 			err = upstream.Unsuitable(task.Kind, "dashscope's model %s takes no references", task.Model)
 		}
 	default:
-		err = sayFrames(ctx, task, ask, speaks)
+		err = setFrames(ctx, task, req, format)
 	}
 	if err == nil {
-		err = saySize(task, ask, speaks, tier)
+		err = setSize(task, req, format, tier)
 	}
-	ask.addParams(task, "negative_prompt", "audio_url")
-	return ask, err
+	req.addParams(task, "negative_prompt", "audio_url")
+	return req, err
 }
 
-// saySize adds the size of the clip.
-func saySize(task jobcall.Task, ask request, speaks dialect, tier string) error {
-	if speaks == inList || speaks == inText {
+// setSize adds the size of the clip.
+func setSize(task jobcall.Task, req request, format dialect, tier string) error {
+	if format == inList || format == inText {
 		ratio := task.Ratio
 		if ratio == "" {
 			ratio = "16:9"
@@ -70,26 +70,26 @@ func saySize(task jobcall.Task, ask request, speaks dialect, tier string) error 
 		if size == "" {
 			return upstream.Unsuitable(task.Kind, "dashscope's model %s knows no size of %s and %s", task.Model, tier, ratio)
 		}
-		ask.Parameters["size"] = size
+		req.Parameters["size"] = size
 		return nil
 	}
 	if task.Exact {
 		return upstream.Unsuitable(task.Kind, "dashscope's model %s takes a resolution, no pixels", task.Model)
 	}
-	ask.Parameters["resolution"] = tier
+	req.Parameters["resolution"] = tier
 	switch {
 	case task.Ratio == "":
-	case speaks == inMedia && !shaped(ask):
-		ask.Parameters["ratio"] = task.Ratio
+	case format == inMedia && !hasFirstFrame(req):
+		req.Parameters["ratio"] = task.Ratio
 	case len(task.References) > 0:
 		return upstream.Unsuitable(task.Kind, "a clip of dashscope's model %s has the shape of its first frame, not a ratio", task.Model)
 	}
 	return nil
 }
 
-// shaped reports whether the shape of the clip is that of a frame.
-func shaped(ask request) bool {
-	list, _ := ask.Input["media"].([]media)
+// hasFirstFrame reports whether the clip has a first frame, which determines its shape.
+func hasFirstFrame(req request) bool {
+	list, _ := req.Input["media"].([]media)
 	return slices.ContainsFunc(list, func(m media) bool { return m.Type == "first_frame" })
 }
 
@@ -99,8 +99,8 @@ type media struct {
 	URL  string `json:"url"`
 }
 
-// sayMedia puts the references into input.media.
-func (a *Adapter) sayMedia(ctx context.Context, task jobcall.Task, ask request) error {
+// setMedia puts the references into input.media.
+func (a *Adapter) setMedia(ctx context.Context, task jobcall.Task, req request) error {
 	if len(task.References) == 0 {
 		return nil
 	}
@@ -124,7 +124,7 @@ func (a *Adapter) sayMedia(ctx context.Context, task jobcall.Task, ask request) 
 			m.URL, err = input.Link(ctx, r)
 		} else {
 			m.Type = "reference_video"
-			if edits(task.Model) {
+			if isEditModel(task.Model) {
 				m.Type = "video" // the video to edit
 			}
 			m.URL, err = address(task, r)
@@ -134,7 +134,7 @@ func (a *Adapter) sayMedia(ctx context.Context, task jobcall.Task, ask request) 
 		}
 		list = append(list, m)
 	}
-	ask.Input["media"] = list
+	req.Input["media"] = list
 	return nil
 }
 
@@ -149,7 +149,7 @@ func (a *Adapter) frames(task jobcall.Task) (bool, error) {
 	}
 	few := len(task.References) <= 2 && !slices.ContainsFunc(task.References, func(r jobcall.Reference) bool { return !r.Image() })
 	switch {
-	case strings.Contains(task.Model, "r2v"), edits(task.Model):
+	case strings.Contains(task.Model, "r2v"), isEditModel(task.Model):
 		return false, nil
 	case strings.Contains(task.Model, "i2v"), a.options.imageRole == roleFrame:
 		if !few {
@@ -162,8 +162,8 @@ func (a *Adapter) frames(task jobcall.Task) (bool, error) {
 	return few && task.Ratio == "", nil
 }
 
-// edits reports whether a model edits a clip.
-func edits(model string) bool {
+// isEditModel reports whether a model edits a clip.
+func isEditModel(model string) bool {
 	return strings.Contains(model, "videoedit") || strings.Contains(model, "video-edit")
 }
 
@@ -177,26 +177,26 @@ func address(task jobcall.Task, r jobcall.Reference) (string, error) {
 	return r.URL, nil
 }
 
-// sayList puts the references into input.reference_urls.
-func sayList(task jobcall.Task, ask request) error {
+// setReferenceURLs puts the references into input.reference_urls.
+func setReferenceURLs(task jobcall.Task, req request) error {
 	list := make([]string, 0, len(task.References))
 	for _, r := range task.References {
-		at, err := address(task, r)
+		link, err := address(task, r)
 		if err != nil {
 			return err
 		}
-		list = append(list, at)
+		list = append(list, link)
 	}
 	if len(list) > 0 {
-		ask.Input["reference_urls"] = list
+		req.Input["reference_urls"] = list
 	}
 	return nil
 }
 
-// sayFrames puts one picture, or the first and the last, into separate fields.
-func sayFrames(ctx context.Context, task jobcall.Task, ask request, speaks dialect) error {
+// setFrames puts one picture, or the first and the last, into separate fields.
+func setFrames(ctx context.Context, task jobcall.Task, req request, format dialect) error {
 	names := []string{"img_url"}
-	if speaks == inFrames {
+	if format == inFrames {
 		names = []string{"first_frame_url", "last_frame_url"}
 	}
 	if n := len(task.References); n == 0 || n > len(names) {
@@ -213,11 +213,11 @@ func sayFrames(ctx context.Context, task jobcall.Task, ask request, speaks diale
 		if !r.Image() {
 			return upstream.Unsuitable(task.Kind, "dashscope's model %s takes no videos", task.Model)
 		}
-		at, err := input.Link(ctx, r)
+		link, err := input.Link(ctx, r)
 		if err != nil {
 			return err
 		}
-		ask.Input[names[i]] = at
+		req.Input[names[i]] = link
 	}
 	return nil
 }

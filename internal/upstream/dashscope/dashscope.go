@@ -1,6 +1,6 @@
-// Package dashscope owns calls to DashScope, the model service of Alibaba Cloud: pictures, returned
-// in the response or as tasks, and clips, as tasks. The model's ID determines the endpoint and the
-// request format (family.go).
+// Package dashscope owns calls to DashScope, the model service of Alibaba Cloud. Pictures are returned
+// in the response or polled as tasks; clips are polled. The model's ID determines the endpoint and
+// the request format (family.go).
 //
 // Invariants:
 //   - A call is sent at most once (by package exchange).
@@ -59,8 +59,8 @@ func checkOptions(raw map[string]any) error {
 //
 // Results are links, valid for a day.
 //
-// Adapter does not implement jobcall.Finder: after a lost response, DashScope has no way to look up
-// the task's ID.
+// Adapter does not implement jobcall.Finder, because DashScope has no way to look up a task by the
+// gateway's key.
 type Adapter struct {
 	exchange.Plain
 	options options
@@ -94,7 +94,7 @@ func (a *Adapter) Blocks(task jobcall.Task) bool {
 func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
 	rule := jobcall.AllParamsExcept("size", "n", "resolution", "ratio", "duration")
 	if task.Kind == upstream.KindVideo {
-		if sounds(task.Model) {
+		if hasAudioParam(task.Model) {
 			rule = rule.Rename("audio", "audio")
 		}
 		rule = rule.Roles(rolesOf(task.Model)...)
@@ -106,7 +106,7 @@ func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
 func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
 	var (
 		endpoint string
-		ask      request
+		req      request
 		err      error
 	)
 	if task.Mask != nil {
@@ -117,15 +117,15 @@ func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskS
 	}
 	if task.Kind == upstream.KindImage {
 		endpoint = a.imageEndpoint(task.Model)
-		ask, err = pictureRequest(ctx, task, endpoint)
+		req, err = pictureRequest(ctx, task, endpoint)
 	} else {
 		endpoint = a.videoEndpoint(task.Model)
-		ask, err = a.clipRequest(ctx, task)
+		req, err = a.clipRequest(ctx, task)
 	}
 	if err != nil {
 		return nil, err
 	}
-	body, err := json.Marshal(ask)
+	body, err := json.Marshal(req)
 	if err != nil {
 		return nil, upstream.Unsuitable(task.Kind, "params: %w", err)
 	}
@@ -133,7 +133,7 @@ func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskS
 	if endpoint == multimodal {
 		post.Header = a.Header
 	}
-	reply, failure := a.tell(ctx, task.Kind, post)
+	reply, failure := a.submit(ctx, task.Kind, post)
 	if failure != nil {
 		return nil, failure
 	}
@@ -161,9 +161,9 @@ type request struct {
 
 // addParams adds the model's params to the parameters. The params named by inInput go to the input
 // instead.
-func (r request) addParams(task jobcall.Task, inInput ...string) {
+func (r request) addParams(task jobcall.Task, inputNames ...string) {
 	task.AddExtraParams(r.Parameters)
-	for _, name := range inInput {
+	for _, name := range inputNames {
 		if value, ok := r.Parameters[name]; ok {
 			delete(r.Parameters, name)
 			r.Input[name] = value

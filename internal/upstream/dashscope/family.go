@@ -30,8 +30,8 @@ func path(endpoint string) []string {
 	return []string{"services", "aigc", endpoint, last}
 }
 
-// The request format changed from release to release. A model not known to be old counts as new:
-// the newest models share one protocol, and a line's options can override the choice.
+// The request format changed from release to release. A model not known to be old counts as new,
+// because the newest models share one format. A line's options can override the choice.
 var (
 	wan       = regexp.MustCompile(`^wanx?(\d+)\.(\d+)`)
 	oldQwen   = regexp.MustCompile(`^qwen-image(?:-plus(?:-.*)?)?$`)
@@ -123,15 +123,15 @@ func rolesOf(model string) []string {
 		return nil
 	case strings.Contains(model, "i2v"):
 		return []string{jobrequest.FirstFrame, jobrequest.LastFrame}
-	case strings.Contains(model, "r2v"), edits(model):
+	case strings.Contains(model, "r2v"), isEditModel(model):
 		return []string{jobrequest.Subject}
 	}
 	return jobrequest.Roles()
 }
 
-// sounds reports whether a clip model has a setting for sound. Wan 2.7 and the models before Wan
-// 2.6 have none.
-func sounds(model string) bool {
+// hasAudioParam reports whether a clip model has a setting for sound. Wan 2.7 and models before Wan 2.6
+// do not have the setting.
+func hasAudioParam(model string) bool {
 	release, ok := wanOf(model)
 	return !ok || release == 206 || release >= 300
 }

@@ -14,34 +14,34 @@ import (
 
 // pictureRequest returns the submission of a picture in the endpoint's format.
 func pictureRequest(ctx context.Context, task jobcall.Task, endpoint string) (request, error) {
-	ask := request{Model: task.Model, Input: map[string]any{}, Parameters: map[string]any{"n": task.Count}}
+	req := request{Model: task.Model, Input: map[string]any{}, Parameters: map[string]any{"n": task.Count}}
 	size, err := pictureSize(task, endpoint)
 	if err != nil {
-		return ask, err
+		return req, err
 	}
 	if size != "" {
-		ask.Parameters["size"] = size
+		req.Parameters["size"] = size
 	}
 	images, err := input.Pictures(ctx, task, Provider)
 	if err != nil {
-		return ask, err
+		return req, err
 	}
 	if endpoint == multimodal || endpoint == messagesTask {
-		ask.Input["messages"] = messages(task.Prompt, images)
-		ask.addParams(task)
-		return ask, nil
+		req.Input["messages"] = messages(task.Prompt, images)
+		req.addParams(task)
+		return req, nil
 	}
 	switch {
 	case endpoint == textTask && len(images) > 0:
-		return ask, upstream.Unsuitable(task.Kind, "dashscope's model %s takes no pictures", task.Model)
+		return req, upstream.Unsuitable(task.Kind, "dashscope's model %s takes no pictures", task.Model)
 	case endpoint == imageTask && len(images) == 0:
-		return ask, upstream.Unsuitable(task.Kind, "dashscope's model %s makes pictures from pictures alone", task.Model)
+		return req, upstream.Unsuitable(task.Kind, "dashscope's model %s makes pictures from pictures alone", task.Model)
 	case endpoint == imageTask:
-		ask.Input["images"] = images
+		req.Input["images"] = images
 	}
-	ask.Input["prompt"] = task.Prompt
-	ask.addParams(task, "negative_prompt")
-	return ask, nil
+	req.Input["prompt"] = task.Prompt
+	req.addParams(task, "negative_prompt")
+	return req, nil
 }
 
 // part is a part of a message: a picture or a text.
@@ -69,12 +69,12 @@ func messages(prompt string, images []string) []turn {
 // named tiers. Other models get a square or, if the references determine the shape, no size, which
 // means their smallest tier. DashScope checks the sizes of each model; a rejection is free.
 func pictureSize(task jobcall.Task, endpoint string) (string, error) {
-	named := (endpoint == multimodal || endpoint == messagesTask) && !inPixels.MatchString(task.Model)
+	hasNamedTiers := (endpoint == multimodal || endpoint == messagesTask) && !inPixels.MatchString(task.Model)
 	switch {
 	case task.Width > 0 && task.Height > 0:
 		return fmt.Sprintf("%d*%d", task.Width, task.Height), nil
 	case !tierNamed.MatchString(task.Tier):
-	case named:
+	case hasNamedTiers:
 		return task.Tier, nil
 	case len(task.References) == 0:
 		side := 1024 * int(task.Tier[0]-'0')

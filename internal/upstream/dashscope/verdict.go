@@ -11,15 +11,15 @@ import (
 	"tollgate/internal/upstream/exchange"
 )
 
-// tell sends a submission and returns a good response, with an output, or the failure.
-func (a *Adapter) tell(ctx context.Context, kind string, r exchange.JobCall) (*exchange.Reply, *upstream.JobFailure) {
+// submit sends a submission and returns a good response, with an output, or the failure.
+func (a *Adapter) submit(ctx context.Context, kind string, r exchange.JobCall) (*exchange.Reply, *upstream.JobFailure) {
 	reply, err := a.Line.Submit(ctx, r)
 	if err != nil {
 		return nil, upstream.AsJobFailure(err)
 	}
-	read := gjson.ValidBytes(reply.Body)
+	valid := gjson.ValidBytes(reply.Body)
 	var answer gjson.Result
-	if read {
+	if valid {
 		answer = gjson.ParseBytes(reply.Body)
 	}
 	output := answer.Get("output")
@@ -34,7 +34,7 @@ func (a *Adapter) tell(ctx context.Context, kind string, r exchange.JobCall) (*e
 		if message == "" {
 			message = code // an error without a message is still an error
 		}
-		t = mend(kind, reply.SubmitFailureAs(kind, code, message), code, message)
+		t = adjustFailure(kind, reply.SubmitFailureAs(kind, code, message), code, message)
 	case !reply.OK():
 		t = reply.SubmitFailure(kind)
 	case output.IsObject():
@@ -50,14 +50,14 @@ func (a *Adapter) tell(ctx context.Context, kind string, r exchange.JobCall) (*e
 // code and message.
 func taskFailure(kind string, reply *exchange.Reply, e gjson.Result) *upstream.JobFailure {
 	code, message := e.Get("code").String(), e.Get("message").String()
-	return mend(kind, reply.TaskFailure(kind, code, message), code, message)
+	return adjustFailure(kind, reply.TaskFailure(kind, code, message), code, message)
 }
 
-// mend adjusts a failure for codes and messages specific to DashScope.
-func mend(kind string, t *upstream.JobFailure, code, message string) *upstream.JobFailure {
+// adjustFailure adjusts a failure for codes and messages specific to DashScope.
+func adjustFailure(kind string, t *upstream.JobFailure, code, message string) *upstream.JobFailure {
 	message = strings.ToLower(message)
 	switch {
-	case t.Rejection != nil && own(code):
+	case t.Rejection != nil && isInternalError(code):
 		// Even with status 400 the failure is the provider's.
 		f := upstream.Fail(fault.UpstreamUnavailable, t.Cause)
 		f.Status = t.Status
@@ -65,7 +65,7 @@ func mend(kind string, t *upstream.JobFailure, code, message string) *upstream.J
 	case kind == upstream.KindVideo && t.Job == fault.ContentPolicy && strings.Contains(message, "output"):
 		// The code is the same for input and output. A flagged output may pass at a second try.
 		t.Next = upstream.NextSame
-	case material(code, message):
+	case isMaterialError(code, message):
 		t.Health, t.Rejection = upstream.HealthNone, nil
 		if kind == upstream.KindVideo {
 			t.Job = fault.InvalidMaterial
@@ -79,13 +79,13 @@ func mend(kind string, t *upstream.JobFailure, code, message string) *upstream.J
 	return t
 }
 
-// own reports whether a code means an internal failure of the provider.
-func own(code string) bool {
+// isInternalError reports whether a code means an internal failure of the provider.
+func isInternalError(code string) bool {
 	return strings.HasPrefix(code, "InternalError") || code == "SystemError" || code == "ModelServiceFailed" || code == "ModelUnavailable"
 }
 
-// material reports whether an error is about a reference itself.
-func material(code, message string) bool {
+// isMaterialError reports whether an error is about a reference itself.
+func isMaterialError(code, message string) bool {
 	switch {
 	case strings.HasPrefix(code, "InvalidURL"), code == "InvalidParameter.DataInspection":
 		return true

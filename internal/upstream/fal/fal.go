@@ -2,13 +2,13 @@
 //
 // Invariants:
 //   - A submission is sent at most once (by package exchange).
-//   - The line's credential is only sent to the line's own host: addresses from the provider are
-//     used only if they are on the line's own host.
+//   - The line's credential is only sent to the line's own host, because addresses from the provider
+//     are used only if they are on the line's own host.
 //   - A ticket is enough for polling, even after a change of the catalog.
 //   - A completed request may still be a failure; its result decides.
 //
-// fal stores no key from the gateway for a submission, so a submission with a lost response cannot
-// be looked up: the adapter does not implement jobcall.Finder.
+// The adapter does not implement jobcall.Finder, because fal does not store the gateway's key of a
+// submission.
 package fal
 
 import (
@@ -38,9 +38,9 @@ const (
 	maxInline = 30 << 20 // for all inline references together
 )
 
-// lifetime tells fal to delete the files of a task a day after its end. By then they were copied,
+// filePreference tells fal to delete the files of a task a day after its end. By then they were copied,
 // or the job has failed.
-const lifetime = `{"expiration_duration_seconds":86400}`
+const filePreference = `{"expiration_duration_seconds":86400}`
 
 // modelID matches OWNER/ALIAS[/PATH…], with an optional namespace before it.
 var modelID = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*){1,7}$`)
@@ -68,8 +68,8 @@ func defaults() input.Words {
 // Adapter calls the provider for one line. It is safe for concurrent use.
 type Adapter struct {
 	exchange.Plain
-	options *input.Options
-	submits http.Header
+	options      *input.Options
+	submitHeader http.Header
 }
 
 // New returns the adapter of a line. transport carries the calls. New returns the errors of
@@ -84,9 +84,9 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 		return nil, fmt.Errorf("line %s: %w", t.Line, err)
 	}
 	plain.Header.Set("Authorization", "Key "+t.Key)
-	submits := plain.Header.Clone()
-	submits.Set("X-Fal-Object-Lifecycle-Preference", lifetime)
-	return &Adapter{plain, options, submits}, nil
+	submitHeader := plain.Header.Clone()
+	submitHeader.Set("X-Fal-Object-Lifecycle-Preference", filePreference)
+	return &Adapter{plain, options, submitHeader}, nil
 }
 
 // ParamRule implements jobcall.Generator.
@@ -101,7 +101,7 @@ func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskS
 	if !modelID.MatchString(style.Model) {
 		return nil, upstream.Unsuitable(task.Kind, "%q is not a model id at fal: OWNER/ALIAS or OWNER/ALIAS/PATH", style.Model)
 	}
-	if size := inline(task); size > maxInline {
+	if size := inlineBytes(task); size > maxInline {
 		return nil, upstream.Unsuitable(task.Kind, "references of %d bytes, at most %d can go inline", size, maxInline)
 	}
 	body, err := style.Write(ctx, task, input.Link)
@@ -109,7 +109,7 @@ func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskS
 		return nil, err
 	}
 	reply, err := a.Line.Submit(ctx, exchange.JobCall{
-		Method: http.MethodPost, URL: a.Line.URL(style.Model), Header: a.submits, Body: body, Limit: maxAnswer,
+		Method: http.MethodPost, URL: a.Line.URL(style.Model), Header: a.submitHeader, Body: body, Limit: maxAnswer,
 	})
 	if err != nil {
 		return nil, err
@@ -117,17 +117,17 @@ func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskS
 	if !reply.OK() {
 		return nil, submitFailure(task.Kind, reply)
 	}
-	t, ok := a.accepted(style.Model, reply.Body)
+	t, ok := a.newTicket(style.Model, reply.Body)
 	if !ok {
 		failure := reply.SubmitFailure(task.Kind)
-		failure.Lost = true // accepted, but without a request ID
+		failure.Lost = true // newTicket, but without a request ID
 		return nil, failure
 	}
 	return &jobcall.TaskStatus{Ticket: t.String()}, nil
 }
 
-// inline returns the number of bytes of a task's references that must be sent inline.
-func inline(task jobcall.Task) int64 {
+// inlineBytes returns the number of bytes of a task's references that must be sent inline.
+func inlineBytes(task jobcall.Task) int64 {
 	var size int64
 	if task.Mask != nil && task.Mask.URL == "" {
 		size = task.Mask.Size
@@ -154,7 +154,7 @@ func (a *Adapter) Poll(ctx context.Context, task jobcall.Task, text string) (*jo
 		return nil, err
 	}
 	switch {
-	case reply.Status == http.StatusNotFound && isFals(reply):
+	case reply.Status == http.StatusNotFound && isFromFal(reply):
 		return nil, upstream.UnknownTask(task.Kind, "fal no longer knows the request")
 	case !reply.OK():
 		return nil, reply.PollFailure()
@@ -180,7 +180,7 @@ func (a *Adapter) result(ctx context.Context, task jobcall.Task, t ticket, text 
 	if failure := taskFailure(task.Kind, reply); failure != nil {
 		return nil, failure
 	}
-	results, failure := output(task, reply)
+	results, failure := outputFiles(task, reply)
 	if failure != nil {
 		return nil, reply.Redact(failure)
 	}

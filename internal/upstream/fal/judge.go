@@ -15,15 +15,15 @@ import (
 // maxResults bounds the files of one result.
 const maxResults = 64
 
-// isFals reports whether a reply comes from fal itself: JSON with a detail.
-func isFals(r *exchange.Reply) bool {
+// isFromFal reports whether a reply comes from fal itself: JSON with a detail.
+func isFromFal(r *exchange.Reply) bool {
 	return gjson.ValidBytes(r.Body) && gjson.GetBytes(r.Body, "detail").Exists()
 }
 
-// reason returns the name and the message of fal's error; either may be empty. An error in the
+// errorOf returns the name and the message of fal's error; either may be empty. An error in the
 // model's list takes precedence over an error of the request, and within the list an error of a
 // safety system takes precedence.
-func reason(r *exchange.Reply) (name, message string) {
+func errorOf(r *exchange.Reply) (name, message string) {
 	if gjson.ValidBytes(r.Body) {
 		detail := gjson.GetBytes(r.Body, "detail")
 		if detail.Type == gjson.String {
@@ -31,17 +31,17 @@ func reason(r *exchange.Reply) (name, message string) {
 		}
 		for i, entry := range detail.Array() {
 			kind := entry.Get("type").String()
-			if i == 0 || kind == policy && name != kind {
-				name, message = kind, first(entry.Get("msg").String(), message)
+			if i == 0 || kind == policyCode && name != kind {
+				name, message = kind, firstNonEmpty(entry.Get("msg").String(), message)
 			}
 		}
-		name = first(name, gjson.GetBytes(r.Body, "error_type").String())
+		name = firstNonEmpty(name, gjson.GetBytes(r.Body, "error_type").String())
 	}
-	return first(name, r.Header.Get("X-Fal-Error-Type")), message
+	return firstNonEmpty(name, r.Header.Get("X-Fal-Error-Type")), message
 }
 
-// first returns the first non-empty text.
-func first(texts ...string) string {
+// firstNonEmpty returns the first non-empty text.
+func firstNonEmpty(texts ...string) string {
 	for _, t := range texts {
 		if t != "" {
 			return t
@@ -50,13 +50,13 @@ func first(texts ...string) string {
 	return ""
 }
 
-// policy is the code of fal's safety systems.
-const policy = "content_policy_violation"
+// policyCode is the code of fal's safety systems.
+const policyCode = "content_policy_violation"
 
 // submitFailure returns the failure for a status about the input, in the response to a submission
 // or to a query for a result.
 func submitFailure(kind string, r *exchange.Reply) *upstream.JobFailure {
-	if name, message := reason(r); name == policy {
+	if name, message := errorOf(r); name == policyCode {
 		t := r.TaskFailure(kind, name, message)
 		t.Status = r.Status
 		return adjust(r, t)
@@ -65,17 +65,17 @@ func submitFailure(kind string, r *exchange.Reply) *upstream.JobFailure {
 }
 
 // taskFailure returns the failure in the response to the query for a completed request's result, or
-// nil if the response may hold a result. The status alone is not enough: it may come from the
-// model, or from a queue unable to answer.
+// nil if the response may hold a result. The status alone does not decide, because it may come from
+// the model, or from a queue unable to answer.
 func taskFailure(kind string, r *exchange.Reply) *upstream.JobFailure {
-	name, message := reason(r)
-	own := name != "" || isFals(r)
+	name, message := errorOf(r)
+	fromFal := name != "" || isFromFal(r)
 	switch {
 	case r.Status == http.StatusOK:
 		return nil
-	case r.Status == http.StatusNotFound && name == "" && own:
+	case r.Status == http.StatusNotFound && name == "" && fromFal:
 		return upstream.UnknownTask(kind, "fal no longer has the result")
-	case !own, r.OK(), r.Status == http.StatusTooManyRequests,
+	case !fromFal, r.OK(), r.Status == http.StatusTooManyRequests,
 		name == "" && (r.Status == http.StatusUnauthorized || r.Status == http.StatusPaymentRequired || r.Status == http.StatusForbidden),
 		name == "" && strings.Contains(message, "still in progress"):
 		return r.PollFailure()
@@ -90,11 +90,11 @@ func taskFailure(kind string, r *exchange.Reply) *upstream.JobFailure {
 
 // adjust applies fal's headers about retries.
 func adjust(r *exchange.Reply, t *upstream.JobFailure) *upstream.JobFailure {
-	name, _ := reason(r)
+	name, _ := errorOf(r)
 	switch r.Header.Get("X-Fal-Retryable") {
 	case "true":
-		again := t.Health == upstream.HealthFail || t.Health == upstream.HealthHalf
-		if t.Next == upstream.NextLine && again && !strings.HasSuffix(name, "_timeout") {
+		lineFailed := t.Health == upstream.HealthFail || t.Health == upstream.HealthHalf
+		if t.Next == upstream.NextLine && lineFailed && !strings.HasSuffix(name, "_timeout") {
 			t.Next = upstream.NextSame
 		} else if t.Job == fault.ContentPolicy { // for a video; the same input may pass
 			t.Next = upstream.NextSame
@@ -110,17 +110,17 @@ func adjust(r *exchange.Reply, t *upstream.JobFailure) *upstream.JobFailure {
 	return r.Redact(t)
 }
 
-// output returns the files in a model's output, at most as many as requested, without files
+// outputFiles returns the files in a model's output, at most as many as requested, without files
 // blackened by the model's safety check.
-func output(task jobcall.Task, r *exchange.Reply) ([]jobcall.Result, *upstream.JobFailure) {
+func outputFiles(task jobcall.Task, r *exchange.Reply) ([]jobcall.Result, *upstream.JobFailure) {
 	if !gjson.ValidBytes(r.Body) {
 		return nil, r.PollFailure()
 	}
 	doc := gjson.ParseBytes(r.Body)
 	var files []gjson.Result
-	members, most := []string{"images", "image", "output"}, max(task.Count, 1)
+	members, limit := []string{"images", "image", "output"}, max(task.Count, 1)
 	if task.Kind == upstream.KindVideo {
-		members, most = []string{"video", "videos", "output"}, 1
+		members, limit = []string{"video", "videos", "output"}, 1
 	}
 	for _, member := range members {
 		if v := doc.Get(member); v.IsArray() {
@@ -136,7 +136,7 @@ func output(task jobcall.Task, r *exchange.Reply) ([]jobcall.Result, *upstream.J
 	var results []jobcall.Result
 	flagged := 0
 	for i, file := range files[:min(len(files), maxResults)] {
-		if flag(flags, i) {
+		if isFlagged(flags, i) {
 			flagged++
 			continue
 		}
@@ -151,17 +151,17 @@ func output(task jobcall.Task, r *exchange.Reply) ([]jobcall.Result, *upstream.J
 	switch {
 	case len(results) == 0 && flagged > 0:
 		return nil, upstream.ModerationFailure(task.Kind, "the model's safety check flagged the result", true)
-	case len(results) == 0 && isFals(r):
-		name, message := reason(r)
+	case len(results) == 0 && isFromFal(r):
+		name, message := errorOf(r)
 		return nil, adjust(r, r.TaskFailure(task.Kind, name, message))
 	case len(results) == 0:
 		return nil, upstream.EmptyResult(task.Kind, "no "+task.Kind+" in the result")
 	}
-	return results[:min(len(results), most)], nil
+	return results[:min(len(results), limit)], nil
 }
 
-// flag reports whether the model's safety check flagged file i.
-func flag(flags gjson.Result, i int) bool {
+// isFlagged reports whether the model's safety check flagged file i.
+func isFlagged(flags gjson.Result, i int) bool {
 	if all := flags.Array(); flags.IsArray() {
 		return i < len(all) && all[i].Bool()
 	}

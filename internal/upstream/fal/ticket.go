@@ -40,9 +40,9 @@ func readTicket(text string) (ticket, bool) {
 	return t, requestID.MatchString(t.ID) && modelID.MatchString(t.App)
 }
 
-// app returns a model's ID without its path: OWNER/ALIAS, with the namespace in front for fal's two
+// appOf returns a model's ID without its path: OWNER/ALIAS, with the namespace in front for fal's two
 // namespaces.
-func app(model string) string {
+func appOf(model string) string {
 	parts := strings.Split(model, "/")
 	keep := 2
 	if (parts[0] == "workflows" || parts[0] == "comfy") && len(parts) > 2 {
@@ -51,11 +51,11 @@ func app(model string) string {
 	return strings.Join(parts[:min(keep, len(parts))], "/")
 }
 
-// accepted returns the ticket from the response to a submission. It returns false if the response
+// newTicket returns the ticket from the response to a submission. It returns false if the response
 // has no request ID.
-func (a *Adapter) accepted(model string, body []byte) (ticket, bool) {
+func (a *Adapter) newTicket(model string, body []byte) (ticket, bool) {
 	doc := gjson.ParseBytes(body)
-	t := ticket{ID: doc.Get("request_id").String(), App: app(model)}
+	t := ticket{ID: doc.Get("request_id").String(), App: appOf(model)}
 	if !gjson.ValidBytes(body) || !requestID.MatchString(t.ID) {
 		return ticket{}, false
 	}

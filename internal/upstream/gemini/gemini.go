@@ -1,6 +1,6 @@
-// Package gemini owns calls to Google's Gemini API: chat, with bodies passed through unchanged in
-// both directions; images, one per call, returned in the response; and videos, polled: Veo as
-// long-running operations, Omni as interactions.
+// Package gemini owns calls to Google's Gemini API. Chat bodies pass through unchanged in both
+// directions. Each image is one call and is returned in the response. Videos are polled: those of Veo
+// as long-running operations, those of Omni as interactions.
 //
 // Invariants:
 //   - A call is sent at most once (by package exchange).
@@ -63,13 +63,13 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	if t.Key != "" {
 		header = http.Header{"X-Goog-Api-Key": {t.Key}}
 	}
-	return Speak(t, Info(), "models/", header, transport)
+	return NewFor(t, Info(), "models/", header, transport)
 }
 
-// Speak is New for another provider with Google's API for images and clips. folder is the path
+// NewFor is New for another provider with Google's API for images and clips. folder is the path
 // before model names in addresses. header is sent with every call and contains the credential,
 // unless transport adds the credential.
-func Speak(t upstream.Target, p upstream.Info, folder string, header http.Header, transport http.RoundTripper) (*Adapter, error) {
+func NewFor(t upstream.Target, p upstream.Info, folder string, header http.Header, transport http.RoundTripper) (*Adapter, error) {
 	line, err := exchange.Open(t, p, transport)
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (a *Adapter) CountTokens(ctx context.Context, c chatcall.Call) (int64, erro
 	if err != nil {
 		return 0, err
 	}
-	post.Call.Body = rawjson.Pieces{question(c, a.resource(c.Model))}
+	post.Call.Body = rawjson.Pieces{countBody(c, a.resource(c.Model))}
 	data, err := a.line.FetchDocument(ctx, post, maxCount)
 	if err != nil {
 		return 0, err
@@ -114,8 +114,8 @@ func (a *Adapter) CountTokens(ctx context.Context, c chatcall.Call) (int64, erro
 	return *answer.Total, nil
 }
 
-// question wraps a request for the token count method, which needs the model's name again.
-func question(c chatcall.Call, name string) []byte {
+// countBody wraps a request for the token count method, which needs the model's name again.
+func countBody(c chatcall.Call, name string) []byte {
 	model, _ := json.Marshal(name) // cannot fail for a string
 	body := bytes.TrimSpace(c.Body.Bytes())
 	out := append([]byte(`{"generateContentRequest":{"model":`), model...)
@@ -125,17 +125,17 @@ func question(c chatcall.Call, name string) []byte {
 	return append(append(out, bytes.TrimPrefix(body, []byte("{"))...), '}')
 }
 
-// post returns the call with its address. The error is a *upstream.Failure: a model name invalid in
-// an address is the catalog's fault and takes this line's model out of use.
+// post returns the call with its address. The error is a *upstream.Failure. If the model's name is not
+// valid in an address, the failure takes the model out of use on this line.
 func (a *Adapter) post(c chatcall.Call, method string) (exchange.Post, error) {
 	if c.Form != wire.FormGemini {
 		return exchange.Post{}, upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("provider %s does not speak the form %q", Provider, c.Form))
 	}
-	at, f := a.address(a.resource(c.Model), method)
+	u, f := a.address(a.resource(c.Model), method)
 	if f != nil {
 		return exchange.Post{}, f
 	}
-	return exchange.Post{URL: at, Header: a.header, Call: c}, nil
+	return exchange.Post{URL: u, Header: a.header, Call: c}, nil
 }
 
 // address returns the address of a method of a resource, or of the resource if method is empty.

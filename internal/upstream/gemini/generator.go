@@ -29,7 +29,7 @@ const (
 	maxClip = 192 << 20
 )
 
-// Blocks implements jobcall.Generator: images come in the response, clips are polled.
+// Blocks implements jobcall.Generator. Images come in the response; clips are polled.
 func (a *Adapter) Blocks(task jobcall.Task) bool { return task.Kind == upstream.KindImage }
 
 // Submit implements jobcall.Generator. Each image is a separate call.
@@ -60,8 +60,8 @@ func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (
 	return a.line.Fetch(ctx, r, a.header)
 }
 
-// Cancel implements jobcall.Generator. Veo's operations cannot be cancelled: the API has no such
-// call.
+// Cancel implements jobcall.Generator. It is a no-op for Veo, because the API cannot cancel Veo's
+// operations.
 func (a *Adapter) Cancel(ctx context.Context, task jobcall.Task, ticket string) error {
 	if task.Kind != upstream.KindVideo || IsVeo(task.Model) {
 		return nil
@@ -87,8 +87,7 @@ func invalidModel(f *upstream.Failure) *upstream.JobFailure {
 	return upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
 }
 
-// paramPaths maps the name of a further field of the user to its place in the body: a path of
-// members.
+// paramPaths maps the name of a user's param to the path of members in the body.
 type paramPaths map[string][]string
 
 // pathsOf returns the paths for the kind and model of a task.
@@ -114,20 +113,20 @@ func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
 	return rule.Roles(jobrequest.FirstFrame, jobrequest.Subject)
 }
 
-// put adds the further fields of a task to the body.
-func (p paramPaths) put(body map[string]any, task jobcall.Task) {
+// set adds the further fields of a task to the body.
+func (p paramPaths) set(body map[string]any, task jobcall.Task) {
 	for name, value := range task.ExtraParams() {
 		path := p[name]
-		at := body
+		object := body
 		for _, member := range path[:len(path)-1] {
-			next, ok := at[member].(map[string]any)
+			next, ok := object[member].(map[string]any)
 			if !ok {
 				next = map[string]any{}
-				at[member] = next
+				object[member] = next
 			}
-			at = next
+			object = next
 		}
-		at[path[len(path)-1]] = value
+		object[path[len(path)-1]] = value
 	}
 }
 
@@ -137,13 +136,13 @@ type blob struct {
 	data []byte
 }
 
-// blobs reads all references of a task. types are the accepted content types, by prefix.
-func blobs(ctx context.Context, task jobcall.Task, most int, types ...string) ([]blob, *upstream.JobFailure) {
+// readBlobs reads all references of a task. types are the accepted content types, by prefix.
+func readBlobs(ctx context.Context, task jobcall.Task, limit int, types ...string) ([]blob, *upstream.JobFailure) {
 	if task.Mask != nil {
 		return nil, upstream.Unsuitable(task.Kind, "a mask, which the provider does not accept")
 	}
-	if len(task.References) > most {
-		return nil, upstream.Unsuitable(task.Kind, "%d references; the provider takes up to %d", len(task.References), most)
+	if len(task.References) > limit {
+		return nil, upstream.Unsuitable(task.Kind, "%d references; the provider takes up to %d", len(task.References), limit)
 	}
 	var total int64
 	for _, r := range task.References {
@@ -166,8 +165,8 @@ func blobs(ctx context.Context, task jobcall.Task, most int, types ...string) ([
 	return blobs, nil
 }
 
-// document parses a response if it is a JSON object.
-func document(r *exchange.Reply) (gjson.Result, bool) {
+// parseDocument parses a response if it is a JSON object.
+func parseDocument(r *exchange.Reply) (gjson.Result, bool) {
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if kind == "text/html" || !gjson.ValidBytes(r.Body) {
 		return gjson.Result{}, false

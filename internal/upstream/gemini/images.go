@@ -41,7 +41,7 @@ func (a *Adapter) makeImages(ctx context.Context, task jobcall.Task) (*jobcall.T
 	if count > maxImages {
 		return nil, upstream.Unsuitable(task.Kind, "%d images; the line makes at most %d", count, maxImages)
 	}
-	at, f := a.address(a.resource(task.Model), "generateContent")
+	u, f := a.address(a.resource(task.Model), "generateContent")
 	if f != nil {
 		return nil, invalidModel(f)
 	}
@@ -50,7 +50,7 @@ func (a *Adapter) makeImages(ctx context.Context, task jobcall.Task) (*jobcall.T
 		return nil, failure
 	}
 	results, failure := exchange.CallSeveral(count, maxConcurrent, func(i int) ([]jobcall.Result, *upstream.JobFailure, bool) {
-		return a.makeImage(ctx, task, at, bodies[i])
+		return a.makeImage(ctx, task, u, bodies[i])
 	})
 	if failure != nil {
 		return nil, failure
@@ -60,11 +60,11 @@ func (a *Adapter) makeImages(ctx context.Context, task jobcall.Task) (*jobcall.T
 
 // makeImage makes one image. again reports whether the next call may succeed; it is false if the
 // line cannot be used or the provider rejected the prompt.
-func (a *Adapter) makeImage(ctx context.Context, task jobcall.Task, at *url.URL, body []byte) (
+func (a *Adapter) makeImage(ctx context.Context, task jobcall.Task, u *url.URL, body []byte) (
 	_ []jobcall.Result, failure *upstream.JobFailure, again bool,
 ) {
 	reply, err := a.line.Submit(ctx, exchange.JobCall{
-		Method: http.MethodPost, URL: at, Header: a.header, Body: body, Limit: maxImageReply, AcquireRead: task.AcquireRead,
+		Method: http.MethodPost, URL: u, Header: a.header, Body: body, Limit: maxImageReply, AcquireRead: task.AcquireRead,
 	})
 	if err != nil {
 		failure = upstream.AsJobFailure(err)
@@ -88,7 +88,7 @@ func imageBodies(ctx context.Context, task jobcall.Task, count int) ([][]byte, *
 	if failure != nil {
 		return nil, failure
 	}
-	references, failure := blobs(ctx, task, maxReferences, "image/png", "image/jpeg", "image/webp")
+	references, failure := readBlobs(ctx, task, maxReferences, "image/png", "image/jpeg", "image/webp")
 	if failure != nil {
 		return nil, failure
 	}
@@ -104,7 +104,7 @@ func imageBodies(ctx context.Context, task jobcall.Task, count int) ([][]byte, *
 		"contents":         []any{map[string]any{"role": "user", "parts": parts}},
 		"generationConfig": generation,
 	}
-	imagePaths.put(body, task)
+	imagePaths.set(body, task)
 	seed := gjson.ParseBytes(task.ExtraParams()["seed"])
 	first, _ := json.Marshal(body) // cannot fail for maps, strings and bytes
 	bodies := slices.Repeat([][]byte{first}, count)
@@ -150,7 +150,7 @@ func imageConfig(task jobcall.Task) (map[string]any, *upstream.JobFailure) {
 // results. again reports whether the next call may succeed; it is false if the prompt was blocked.
 func readImage(reply *exchange.Reply) (_ *jobcall.Result, failure *upstream.JobFailure, again bool) {
 	const kind = upstream.KindImage
-	doc, ok := document(reply)
+	doc, ok := parseDocument(reply)
 	if !ok || doc.Get("error").IsObject() || doc.Get("promptFeedback.blockReason").Str != "" {
 		return nil, reply.SubmitFailure(kind), false
 	}

@@ -42,7 +42,7 @@ func (a *Adapter) submitOmni(ctx context.Context, task jobcall.Task) (*jobcall.T
 	if err != nil {
 		return nil, err
 	}
-	return a.accepted(reply, task.Kind, "id", isInteraction)
+	return a.readTicket(reply, task.Kind, "id", isInteraction)
 }
 
 // isInteraction reports whether id is an interaction's ID.
@@ -53,7 +53,7 @@ func isInteraction(id string) bool {
 // omniBody returns the body of a submission.
 func omniBody(ctx context.Context, job jobcall.Task) ([]byte, *upstream.JobFailure) {
 	format := map[string]any{"type": "video", "delivery": "uri"}
-	if failure := shapeClip(format, job, "aspect_ratio", "360p", "720p", "1080p", "4K"); failure != nil {
+	if failure := setShape(format, job, "aspect_ratio", "360p", "720p", "1080p", "4K"); failure != nil {
 		return nil, failure
 	}
 	switch {
@@ -63,7 +63,7 @@ func omniBody(ctx context.Context, job jobcall.Task) ([]byte, *upstream.JobFailu
 	default:
 		format["duration"] = fmt.Sprintf("%ds", job.Seconds)
 	}
-	references, failure := blobs(ctx, job, maxOmniReferences, "image/png", "image/jpeg", "image/webp", "video/")
+	references, failure := readBlobs(ctx, job, maxOmniReferences, "image/png", "image/jpeg", "image/webp", "video/")
 	if failure != nil {
 		return nil, failure
 	}
@@ -95,7 +95,7 @@ func omniBody(ctx context.Context, job jobcall.Task) ([]byte, *upstream.JobFailu
 		"model": strings.TrimPrefix(job.Model, "models/"), "input": input, "background": true, "response_format": format,
 		"generation_config": map[string]any{"video_config": map[string]any{"task": task}},
 	}
-	omniPaths.put(body, job)
+	omniPaths.set(body, job)
 	raw, _ := json.Marshal(body) // cannot fail for maps, strings and bytes
 	return raw, nil
 }
@@ -120,7 +120,7 @@ func (a *Adapter) pollOmni(ctx context.Context, task jobcall.Task, ticket string
 
 // readInteraction returns the status of an interaction.
 func readInteraction(reply *exchange.Reply, kind, ticket string) (*jobcall.TaskStatus, *upstream.JobFailure) {
-	doc, ok := document(reply)
+	doc, ok := parseDocument(reply)
 	if !ok {
 		return nil, reply.PollFailure()
 	}
@@ -137,8 +137,8 @@ func readInteraction(reply *exchange.Reply, kind, ticket string) (*jobcall.TaskS
 	case "completed":
 		return readSteps(doc, kind, ticket)
 	case "failed", "cancelled", "incomplete", "budget_exceeded", "requires_action", "requires_continuation":
-		for _, at := range []string{"error", "errors.0"} {
-			if e := doc.Get(at); e.IsObject() {
+		for _, member := range []string{"error", "errors.0"} {
+			if e := doc.Get(member); e.IsObject() {
 				return nil, taskFailure(kind, reply, e)
 			}
 		}
@@ -151,9 +151,9 @@ func readInteraction(reply *exchange.Reply, kind, ticket string) (*jobcall.TaskS
 }
 
 // readSteps returns the clip of a completed interaction. An interaction without a clip is a
-// rejection, explained by the model in a text or not at all.
+// rejection. The model may explain the rejection in a text.
 func readSteps(doc gjson.Result, kind, ticket string) (*jobcall.TaskStatus, *upstream.JobFailure) {
-	var words []string
+	var texts []string
 	for _, step := range doc.Get("steps").Array() {
 		if step.Get("type").Str != "model_output" {
 			continue
@@ -165,14 +165,14 @@ func readSteps(doc gjson.Result, kind, ticket string) (*jobcall.TaskStatus, *ups
 					return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: []jobcall.Result{r}}, nil
 				}
 			case "text":
-				words = append(words, content.Get("text").String())
+				texts = append(texts, content.Get("text").String())
 			}
 		}
 	}
-	if len(words) == 0 {
-		words = []string{"the provider made no clip of this input"}
+	if len(texts) == 0 {
+		texts = []string{"the provider made no clip of this input"}
 	}
-	return nil, upstream.ModerationFailure(kind, strings.Join(words, " "), false)
+	return nil, upstream.ModerationFailure(kind, strings.Join(texts, " "), false)
 }
 
 // cancelOmni cancels an interaction. An unknown or ended interaction counts as cancelled.

@@ -27,13 +27,13 @@ func submitFailure(reply *exchange.Reply, kind string) *upstream.JobFailure {
 // the reason.
 func invalidArgument(kind string, reply *exchange.Reply, message string) *upstream.JobFailure {
 	lower := strings.ToLower(message)
-	for _, words := range policyWords {
-		if strings.Contains(lower, words) {
+	for _, phrase := range policyWords {
+		if strings.Contains(lower, phrase) {
 			return upstream.ModerationFailure(kind, message, false)
 		}
 	}
-	for _, words := range materialWords {
-		if strings.Contains(lower, words) {
+	for _, phrase := range materialWords {
+		if strings.Contains(lower, phrase) {
 			return reply.TaskFailure(kind, "invalid_image", message)
 		}
 	}

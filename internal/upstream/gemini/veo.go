@@ -35,7 +35,7 @@ var veoPaths = paramPaths{
 
 // submitVeo begins an operation.
 func (a *Adapter) submitVeo(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
-	at, f := a.address(a.resource(task.Model), "predictLongRunning")
+	u, f := a.address(a.resource(task.Model), "predictLongRunning")
 	if f != nil {
 		return nil, invalidModel(f)
 	}
@@ -43,20 +43,20 @@ func (a *Adapter) submitVeo(ctx context.Context, task jobcall.Task) (*jobcall.Ta
 	if failure != nil {
 		return nil, failure
 	}
-	reply, err := a.line.Submit(ctx, exchange.JobCall{Method: http.MethodPost, URL: at, Header: a.header, Body: body, Limit: maxAnswer})
+	reply, err := a.line.Submit(ctx, exchange.JobCall{Method: http.MethodPost, URL: u, Header: a.header, Body: body, Limit: maxAnswer})
 	if err != nil {
 		return nil, err
 	}
-	return a.accepted(reply, task.Kind, "name", isOperation)
+	return a.readTicket(reply, task.Kind, "name", isOperation)
 }
 
-// accepted returns the ticket from the response to a submission: the value of member, if isTicket
+// readTicket returns the ticket from the response to a submission: the value of member, if isTicket
 // accepts the value.
-func (a *Adapter) accepted(reply *exchange.Reply, kind, member string, isTicket func(string) bool) (*jobcall.TaskStatus, error) {
+func (a *Adapter) readTicket(reply *exchange.Reply, kind, member string, isTicket func(string) bool) (*jobcall.TaskStatus, error) {
 	if !reply.OK() {
 		return nil, submitFailure(reply, kind)
 	}
-	doc, _ := document(reply)
+	doc, _ := parseDocument(reply)
 	if ticket := doc.Get(member).String(); isTicket(ticket) {
 		return &jobcall.TaskStatus{Ticket: ticket}, nil
 	}
@@ -73,13 +73,13 @@ func veoBody(ctx context.Context, task jobcall.Task) ([]byte, *upstream.JobFailu
 		return nil, upstream.Unsuitable(task.Kind, "no prompt; the provider needs one unless there is a first frame")
 	}
 	parameters := map[string]any{"sampleCount": 1}
-	if failure := shapeClip(parameters, task, "aspectRatio", "720p", "1080p", "4K"); failure != nil {
+	if failure := setShape(parameters, task, "aspectRatio", "720p", "1080p", "4K"); failure != nil {
 		return nil, failure
 	}
 	if task.Seconds > 0 {
 		parameters["durationSeconds"] = task.Seconds
 	}
-	references, failure := blobs(ctx, task, maxAssets, "image/png", "image/jpeg", "image/webp")
+	references, failure := readBlobs(ctx, task, maxAssets, "image/png", "image/jpeg", "image/webp")
 	if failure != nil {
 		return nil, failure
 	}
@@ -107,14 +107,14 @@ func veoBody(ctx context.Context, task jobcall.Task) ([]byte, *upstream.JobFailu
 		instance["referenceImages"] = assets
 	}
 	body := map[string]any{"instances": []any{instance}, "parameters": parameters}
-	veoPaths.put(body, task)
+	veoPaths.set(body, task)
 	raw, _ := json.Marshal(body) // cannot fail for maps, strings and bytes
 	return raw, nil
 }
 
-// shapeClip sets the resolution and ratio of a clip. tiers are the model family's tiers. The user's
+// setShape sets the resolution and ratio of a clip. tiers are the model family's tiers. The user's
 // pixels are expressed by tier and ratio, because the API has no pixels.
-func shapeClip(to map[string]any, task jobcall.Task, ratio string, tiers ...string) *upstream.JobFailure {
+func setShape(to map[string]any, task jobcall.Task, ratio string, tiers ...string) *upstream.JobFailure {
 	tier := task.Tier
 	if tier == "2160p" {
 		tier = "4K"
@@ -133,9 +133,9 @@ func shapeClip(to map[string]any, task jobcall.Task, ratio string, tiers ...stri
 	return nil
 }
 
-// ofVertex is the prefix of Vertex AI operations. These are polled at their model and return the
+// vertexPrefix is the prefix of Vertex AI operations. These are polled at their model and return the
 // clip itself.
-const ofVertex = "projects/"
+const vertexPrefix = "projects/"
 
 // isOperation reports whether name is an operation's name.
 func isOperation(name string) bool {
@@ -159,7 +159,7 @@ func (a *Adapter) pollVeo(ctx context.Context, task jobcall.Task, ticket string)
 	}
 	r := exchange.JobCall{Method: http.MethodGet, Header: a.header, Limit: maxAnswer}
 	var f *upstream.Failure
-	if strings.HasPrefix(ticket, ofVertex) {
+	if strings.HasPrefix(ticket, vertexPrefix) {
 		r.Method, r.Limit, r.AcquireRead = http.MethodPost, maxClip, task.AcquireRead
 		r.Body, _ = json.Marshal(map[string]string{"operationName": ticket}) // cannot fail for strings
 		r.URL, f = a.address(a.resource(task.Model), "fetchPredictOperation")
@@ -182,7 +182,7 @@ func (a *Adapter) pollVeo(ctx context.Context, task jobcall.Task, ticket string)
 
 // readOperation returns the status of an operation.
 func readOperation(reply *exchange.Reply, kind, ticket string) (*jobcall.TaskStatus, *upstream.JobFailure) {
-	doc, ok := document(reply)
+	doc, ok := parseDocument(reply)
 	switch {
 	case ok && reply.Status == http.StatusNotFound:
 		return nil, upstream.UnknownTask(kind, "the provider does not know "+ticket)
@@ -230,19 +230,19 @@ func readClip(sample gjson.Result) (jobcall.Result, bool) {
 		data, err := base64.StdEncoding.DecodeString(text)
 		return jobcall.Result{Data: data, Type: kind}, err == nil && len(data) > 0
 	}
-	return downloadable(sample.Get("uri").Str, kind)
+	return downloadLink(sample.Get("uri").Str, kind)
 }
 
-// downloadable returns the result at an address. The API returns the bytes of its files only with a
+// downloadLink returns the result at an address. The API returns the bytes of its files only with a
 // query parameter.
-func downloadable(address, kind string) (jobcall.Result, bool) {
-	at, err := url.Parse(address)
-	if err != nil || (at.Scheme != "http" && at.Scheme != "https") || at.Host == "" {
+func downloadLink(address, kind string) (jobcall.Result, bool) {
+	u, err := url.Parse(address)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return jobcall.Result{}, false
 	}
-	if q := at.Query(); q.Get("alt") == "" && strings.Contains(at.Path, "/files/") {
+	if q := u.Query(); q.Get("alt") == "" && strings.Contains(u.Path, "/files/") {
 		q.Set("alt", "media")
-		at.RawQuery = q.Encode()
+		u.RawQuery = q.Encode()
 	}
-	return jobcall.Result{Ref: at.String(), Type: kind}, true
+	return jobcall.Result{Ref: u.String(), Type: kind}, true
 }

@@ -97,11 +97,11 @@ func (f family) size(fields map[string]any, task jobcall.Task) *upstream.JobFail
 	case f.keepsSize(task):
 		return nil
 	case f == family3:
-		return ratio3(fields, task)
+		return setRatio3(fields, task)
 	case len(task.References) > 0:
-		size, ok = free(task)
+		size, ok = customSize(task)
 	default:
-		size, ok = preset(task)
+		size, ok = presetSize(task)
 	}
 	if !ok {
 		return upstream.Unsuitable(task.Kind, "ideogram's model %s does not make %s at %s (%dx%d)", task.Model, task.Ratio, task.Tier,
@@ -123,24 +123,24 @@ func presets() map[string]map[string][2]int {
 	}
 }
 
-// preset returns the size of a picture without references. Without a ratio it is a square, because
+// presetSize returns the size of a picture without references. Without a ratio it is a square, because
 // the provider's default is its larger tier.
-func preset(task jobcall.Task) (string, bool) {
-	of := presets()[task.Tier]
+func presetSize(task jobcall.Task) (string, bool) {
+	sizes := presets()[task.Tier]
 	width, height := task.Width, task.Height
 	if !task.Exact {
 		ratio := task.Ratio
 		if ratio == "" {
 			ratio = "1:1"
 		}
-		if pixels, ok := of[ratio]; ok {
+		if pixels, ok := sizes[ratio]; ok {
 			return pixelsOf(pixels[0], pixels[1]), true
 		}
 		a, b, _ := strings.Cut(ratio, ":")
-		pixels, ok := of[b+":"+a]
+		pixels, ok := sizes[b+":"+a]
 		return pixelsOf(pixels[1], pixels[0]), ok
 	}
-	for _, pixels := range of {
+	for _, pixels := range sizes {
 		if pixels == [2]int{width, height} || pixels == [2]int{height, width} {
 			return pixelsOf(width, height), true
 		}
@@ -150,14 +150,14 @@ func preset(task jobcall.Task) (string, bool) {
 
 // Bounds of a picture with references.
 const (
-	step      = 32
+	sideStep  = 32
 	minSide   = 256
 	maxPixels = 2048 * 2048
-	maxShape  = 6 // ratio of the longer to the shorter side
+	maxAspect = 6 // ratio of the longer to the shorter side
 )
 
-// free returns the size of a picture with references. If empty, the provider chooses.
-func free(task jobcall.Task) (string, bool) {
+// customSize returns the size of a picture with references. If empty, the provider chooses.
+func customSize(task jobcall.Task) (string, bool) {
 	width, height := task.Width, task.Height
 	if width <= 0 || height <= 0 {
 		width, height = task.Square(), task.Square()
@@ -166,10 +166,10 @@ func free(task jobcall.Task) (string, bool) {
 		return "", true
 	}
 	if !task.Exact {
-		width, height = width/step*step, height/step*step
+		width, height = width/sideStep*sideStep, height/sideStep*sideStep
 	}
 	short, long := min(width, height), max(width, height)
-	ok := width%step+height%step == 0 && short >= minSide && width*height <= maxPixels && long <= maxShape*short
+	ok := width%sideStep+height%sideStep == 0 && short >= minSide && width*height <= maxPixels && long <= maxAspect*short
 	return pixelsOf(width, height), ok
 }
 
@@ -179,8 +179,8 @@ func ratios3() []string {
 	return []string{"1:3", "3:1", "1:2", "2:1", "9:16", "16:9", "10:16", "16:10", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "1:1"}
 }
 
-// ratio3 sets the ratio for the third generation, which makes about one megapixel.
-func ratio3(fields map[string]any, task jobcall.Task) *upstream.JobFailure {
+// setRatio3 sets the ratio for the third generation, which makes about one megapixel.
+func setRatio3(fields map[string]any, task jobcall.Task) *upstream.JobFailure {
 	switch {
 	case task.Square() > 1024:
 		return upstream.Unsuitable(task.Kind, "ideogram's model %s does not make %s", task.Model, task.Tier)

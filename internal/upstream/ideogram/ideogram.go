@@ -34,8 +34,8 @@ const defaultBaseURL = "https://api.ideogram.ai"
 // maxPicture is the maximum length of a reference picture, in bytes.
 const maxPicture = 25 << 20
 
-// maxImages is the maximum number of resulting pictures of a call, maxPictures of reference
-// pictures, and maxMasked of reference pictures together with a mask.
+// maxImages bounds the results of a call, maxPictures the reference pictures, and maxMasked the
+// reference pictures of a call with a mask.
 const maxImages, maxPictures, maxMasked = 8, 5, 4
 
 // Info describes the provider for the catalog.
@@ -47,7 +47,8 @@ func Info() upstream.Info {
 //
 // Results are links, valid for a day.
 //
-// Adapter does not implement jobcall.Finder: the provider only knows its own names of tasks.
+// Adapter does not implement jobcall.Finder, because the provider cannot look up a task by the
+// gateway's key.
 type Adapter struct {
 	exchange.Plain
 }
@@ -91,7 +92,7 @@ func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskS
 	} else if call.Body, err = json.Marshal(fields); err != nil {
 		return nil, upstream.Unsuitable(task.Kind, "params: %w", err)
 	}
-	return exchange.SubmitEach(calls, func(int) (string, *upstream.JobFailure, bool) { return a.one(ctx, task.Kind, call) })
+	return exchange.SubmitEach(calls, func(int) (string, *upstream.JobFailure, bool) { return a.submitOne(ctx, task.Kind, call) })
 }
 
 // path returns the path for the requests of a model.
@@ -130,8 +131,10 @@ func (a *Adapter) form(ctx context.Context, f family, fields map[string]any, tas
 	return form, nil
 }
 
-// one makes one call and returns the ticket of its task.
-func (a *Adapter) one(ctx context.Context, kind string, call exchange.JobCall) (ticket string, failure *upstream.JobFailure, again bool) {
+// submitOne makes one call and returns the ticket of its task.
+func (a *Adapter) submitOne(ctx context.Context, kind string, call exchange.JobCall) (
+	ticket string, failure *upstream.JobFailure, again bool,
+) {
 	reply, err := a.Line.Submit(ctx, call)
 	if err != nil {
 		return "", upstream.AsJobFailure(err), false

@@ -17,10 +17,10 @@ import (
 type soundSupport int
 
 const (
-	soundOptional soundSupport = iota // the setting selects native sound or no sound
-	soundAlways                       // always has sound; no setting
-	soundNever                        // never has sound; no setting
-	soundOff                          // never has sound; the setting must be off
+	soundOptional  soundSupport = iota // the setting selects native sound or no sound
+	soundAlways                        // always has sound; no setting
+	soundNever                         // never has sound; no setting
+	soundMustBeOff                     // never has sound; the setting must be off
 )
 
 // family holds the features common to a group of clip models.
@@ -41,7 +41,7 @@ func familyOf(model string) family {
 	case strings.Contains(model, "omni"):
 		return family{omni: true, onlyOmni: true, lastFrame: true, multiShot: true}
 	case strings.HasPrefix(model, "kling-o1"):
-		return family{omni: true, onlyOmni: true, lastFrame: true, multiShot: true, sound: soundOff}
+		return family{omni: true, onlyOmni: true, lastFrame: true, multiShot: true, sound: soundMustBeOff}
 	case strings.HasPrefix(model, "kling-3.0"), strings.HasPrefix(model, "kling-2.6"):
 		return family{lastFrame: true, multiShot: true}
 	case strings.HasPrefix(model, "kling-2."):
@@ -181,14 +181,14 @@ func settingsOf(task jobcall.Task, f family, inputs inputKinds) (map[string]any,
 
 // setAudio adds the setting for sound.
 func setAudio(settings map[string]any, task jobcall.Task, f family, inputs inputKinds) error {
-	on, set := task.Audio()
+	enabled, set := task.Audio()
 	switch {
 	case !set:
-	case f.sound == soundAlways && on, f.sound == soundNever && !on:
-	case f.sound == soundOptional && !on, f.sound == soundOff && !on:
+	case f.sound == soundAlways && enabled, f.sound == soundNever && !enabled:
+	case f.sound == soundOptional && !enabled, f.sound == soundMustBeOff && !enabled:
 		settings["audio"] = "off"
 	case f.sound != soundOptional, inputs.video, strings.HasPrefix(task.Model, "kling-2.6") && settings["resolution"] != "1080p":
-		return upstream.Unsuitable(task.Kind, "kling's model %s cannot make this clip with sound %t", task.Model, on)
+		return upstream.Unsuitable(task.Kind, "kling's model %s cannot make this clip with sound %t", task.Model, enabled)
 	default:
 		settings["audio"] = "native"
 	}

@@ -4,7 +4,7 @@
 //
 // Invariants:
 //   - A call is sent at most once (by package exchange). Each call has the task's key, and Kling
-//     accepts only one task per key: a submission with a lost response is looked up by its key.
+//     accepts only one task per key. A submission with a lost response is looked up by its key.
 //   - Key and tokens are only sent to the line's base address.
 //   - A response with a code other than 0 is an error, with any status.
 //   - A model's params never override the gateway's own fields (model, size, count, length, sound).
@@ -67,12 +67,12 @@ func New(t upstream.Target, transport http.RoundTripper, keeper *credential.Keep
 	a := &Adapter{}
 	access := exchange.TextOption(t.Options, "access_key", "")
 	if access != "" {
-		own, err := url.Parse(cmp.Or(t.BaseURL, defaultBaseURL))
+		lineURL, err := url.Parse(cmp.Or(t.BaseURL, defaultBaseURL))
 		if err != nil {
 			return nil, fmt.Errorf("line %s: base_url is not a plain http(s) address", t.Line)
 		}
 		a.source = keeper.Source([]any{Provider, access, t.Key}, signTokens(access, t.Key, keeper.Time))
-		transport = &credential.Transport{Base: transport, Source: a.source, LineURL: own}
+		transport = &credential.Transport{Base: transport, Source: a.source, LineURL: lineURL}
 	}
 	var err error
 	if a.Plain, err = exchange.OpenPlain(t, Info(), transport, "Authorization"); err != nil {
@@ -87,8 +87,8 @@ func New(t upstream.Target, transport http.RoundTripper, keeper *credential.Keep
 // Secrets implements chatcall.Secretive.
 func (a *Adapter) Secrets() []string { return a.source.Secrets() }
 
-// ParamRule implements jobcall.Generator. Elements and voices are rejected: they are stored in the
-// provider's account, shared by all users.
+// ParamRule implements jobcall.Generator. Elements and voices are rejected, because they are stored in
+// the provider's account, which all users share.
 func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
 	if task.Kind == upstream.KindImage {
 		return jobcall.OnlyParams("negative_prompt", "image_reference", "image_fidelity", "watermark_info")
@@ -109,28 +109,28 @@ func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
 // Submit implements jobcall.Generator.
 func (a *Adapter) Submit(ctx context.Context, job jobcall.Task) (*jobcall.TaskStatus, error) {
 	var (
-		ask *request
+		req *request
 		err error
 	)
 	switch {
 	case job.Mask != nil:
 		return nil, upstream.Unsuitable(job.Kind, "kling takes no mask")
 	case job.Kind == upstream.KindImage:
-		ask, err = pictureRequest(ctx, job)
+		req, err = pictureRequest(ctx, job)
 	case a.source != nil:
-		ask, err = olderRequest(ctx, job)
+		req, err = olderRequest(ctx, job)
 	default:
-		ask, err = clipRequest(ctx, job)
+		req, err = clipRequest(ctx, job)
 	}
 	if err != nil {
 		return nil, err
 	}
-	reply, err := a.SubmitJSON(ctx, job.Kind, ask.body, ask.path...)
+	reply, err := a.SubmitJSON(ctx, job.Kind, req.body, req.path...)
 	if err != nil {
 		return nil, a.source.Hide(err)
 	}
-	task, failure := read(job.Kind, reply)
-	if failure != nil && known(reply) { // the existing task has this task's key, so it is the same task
+	task, failure := readSubmission(job.Kind, reply)
+	if failure != nil && isDuplicate(reply) { // the existing task has this task's key, so it is the same task
 		if ticket, err := a.Find(ctx, job); err == nil && ticket != "" {
 			return &jobcall.TaskStatus{Ticket: ticket}, nil
 		}
@@ -139,13 +139,13 @@ func (a *Adapter) Submit(ctx context.Context, job jobcall.Task) (*jobcall.TaskSt
 		return nil, a.source.Hide(failure)
 	}
 	id := task.Get("id").String()
-	if ask.series != "" {
+	if req.series != "" {
 		id = task.Get("task_id").String()
 	}
 	if !exchange.IsTicket(id) {
 		return nil, upstream.MissingTicket("id")
 	}
-	return &jobcall.TaskStatus{Ticket: ticket{ask.series, id}.String()}, nil
+	return &jobcall.TaskStatus{Ticket: ticket{req.series, id}.String()}, nil
 }
 
 // ticket names a task by its ID and, for the older interface, the path below /v1/images or
@@ -174,19 +174,19 @@ func readTicket(kind, text string) (ticket, bool) {
 	return t, exchange.IsTicket(t.id)
 }
 
-// question returns the address for queries about a task.
-func (a *Adapter) question(kind string, t ticket) *url.URL {
+// taskURL returns the address for queries about a task.
+func (a *Adapter) taskURL(kind string, t ticket) *url.URL {
 	if t.series != "" {
 		return a.Line.URL("v1", kind+"s", t.series, t.id)
 	}
-	return a.tasks("task_ids", t.id)
+	return a.clipsURL("task_ids", t.id)
 }
 
-// tasks returns the address of the clips with the given value of a field.
-func (a *Adapter) tasks(field, value string) *url.URL {
-	at := a.Line.URL("tasks")
-	at.RawQuery = url.Values{field: {value}}.Encode()
-	return at
+// clipsURL returns the address of the clips with the given value of a field.
+func (a *Adapter) clipsURL(field, value string) *url.URL {
+	u := a.Line.URL("tasks")
+	u.RawQuery = url.Values{field: {value}}.Encode()
+	return u
 }
 
 // Poll implements jobcall.Generator.
@@ -195,7 +195,7 @@ func (a *Adapter) Poll(ctx context.Context, task jobcall.Task, text string) (*jo
 	if !ok {
 		return nil, upstream.UnknownTask(task.Kind, "the ticket is not a task ID")
 	}
-	reply, err := a.Line.Query(ctx, exchange.JobCall{Method: http.MethodGet, URL: a.question(task.Kind, t), Header: a.Header})
+	reply, err := a.Line.Query(ctx, exchange.JobCall{Method: http.MethodGet, URL: a.taskURL(task.Kind, t), Header: a.Header})
 	if err != nil {
 		return nil, a.source.Hide(err)
 	}
@@ -209,7 +209,7 @@ func (a *Adapter) Poll(ctx context.Context, task jobcall.Task, text string) (*jo
 // Find implements jobcall.Finder.
 func (a *Adapter) Find(ctx context.Context, job jobcall.Task) (string, error) {
 	t := ticket{}
-	at := a.tasks("external_task_ids", job.Key)
+	u := a.clipsURL("external_task_ids", job.Key)
 	switch {
 	case job.Kind == upstream.KindImage:
 		t.series = pictureSeries(job.Model)
@@ -217,17 +217,17 @@ func (a *Adapter) Find(ctx context.Context, job jobcall.Task) (string, error) {
 		t.series = olderSeries(job)
 	}
 	if t.series != "" {
-		at = a.question(job.Kind, ticket{t.series, job.Key})
+		u = a.taskURL(job.Kind, ticket{t.series, job.Key})
 	}
-	reply, err := a.Line.Query(ctx, exchange.JobCall{Method: http.MethodGet, URL: at, Header: a.Header})
+	reply, err := a.Line.Query(ctx, exchange.JobCall{Method: http.MethodGet, URL: u, Header: a.Header})
 	if err != nil {
 		return "", a.source.Hide(err)
 	}
-	task, known := answer(reply)
+	task, ok := responseData(reply)
 	switch {
 	case t.series != "" && reply.TaskUnknown():
 		return "", nil
-	case !known:
+	case !ok:
 		return "", reply.PollFailure()
 	}
 	if t.series == "" {
@@ -242,7 +242,7 @@ func (a *Adapter) Find(ctx context.Context, job jobcall.Task) (string, error) {
 	return t.String(), nil
 }
 
-// Fetch implements jobcall.Generator: results are signed links.
+// Fetch implements jobcall.Generator. Results are signed links.
 func (a *Adapter) Fetch(ctx context.Context, task jobcall.Task, r jobcall.Result) (*jobcall.Download, error) {
 	d, err := a.Plain.Fetch(ctx, task, r)
 	return d, a.source.Hide(err)

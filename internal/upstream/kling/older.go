@@ -19,25 +19,25 @@ const (
 	image2Video = "image2video"
 )
 
-// older holds the features common to a group of clip models of the older interface.
-type older struct {
-	modes map[string]string // by tier
-	sound bool              // has a setting for sound
-	any   bool              // makes 3 to 15 seconds; otherwise 5 or 10 seconds
+// olderModel holds the features common to a group of clip models of the older interface.
+type olderModel struct {
+	modes     map[string]string // by tier
+	sound     bool              // has a setting for sound
+	anyLength bool              // allowsLength 3 to 15 seconds; otherwise 5 or 10 seconds
 }
 
 // olderOf returns the family for the model's ID. ok reports whether the model is known.
-func olderOf(model string) (_ older, ok bool) {
+func olderOf(model string) (_ olderModel, ok bool) {
 	modes := map[string]string{"720p": "std", "1080p": "pro"}
 	switch model {
 	case "kling-v3":
-		return older{modes: map[string]string{"720p": "std", "1080p": "pro", "4k": "4k"}, sound: true, any: true}, true
+		return olderModel{modes: map[string]string{"720p": "std", "1080p": "pro", "4k": "4k"}, sound: true, anyLength: true}, true
 	case "kling-v2-6":
-		return older{modes: modes, sound: true}, true
+		return olderModel{modes: modes, sound: true}, true
 	case "kling-v2-5-turbo":
-		return older{modes: modes}, true
+		return olderModel{modes: modes}, true
 	}
-	return older{}, false
+	return olderModel{}, false
 }
 
 // olderSeries returns the path below /v1/videos for a clip.
@@ -65,7 +65,7 @@ func olderRequest(ctx context.Context, task jobcall.Task) (*request, error) {
 		return nil, upstream.Unsuitable(task.Kind, "kling's model %s takes only a first frame, or a first and a last frame", task.Model)
 	case first == nil && task.Prompt == "", first != nil && task.Ratio != "":
 		return nil, upstream.Unsuitable(task.Kind, "kling makes a clip from a prompt, or in the ratio of its first frame")
-	case task.Seconds != 0 && !model.makes(task.Seconds):
+	case task.Seconds != 0 && !model.allowsLength(task.Seconds):
 		return nil, upstream.Unsuitable(task.Kind, "kling's model %s does not make %d seconds", task.Model, task.Seconds)
 	}
 	body := map[string]any{"model_name": task.Model, "mode": mode, "external_task_id": task.Key}
@@ -96,22 +96,22 @@ func olderRequest(ctx context.Context, task jobcall.Task) (*request, error) {
 	return &request{path: []string{"v1", "videos", series}, series: series, body: body}, model.setAudio(body, task, mode)
 }
 
-// makes reports whether the model makes clips of a length.
-func (o older) makes(seconds int64) bool {
-	if o.any {
+// allowsLength reports whether the model makes clips of a length.
+func (o olderModel) allowsLength(seconds int64) bool {
+	if o.anyLength {
 		return seconds >= 3 && seconds <= 15
 	}
 	return slices.Contains([]int64{5, 10}, seconds)
 }
 
 // setAudio adds the setting for sound.
-func (o older) setAudio(body map[string]any, task jobcall.Task, mode string) error {
-	on, set := task.Audio()
+func (o olderModel) setAudio(body map[string]any, task jobcall.Task, mode string) error {
+	enabled, set := task.Audio()
 	switch {
-	case !set, !on && !o.sound:
-	case !o.sound, on && mode == "std" && !o.any:
-		return upstream.Unsuitable(task.Kind, "kling's model %s cannot make this clip with sound %t", task.Model, on)
-	case on:
+	case !set, !enabled && !o.sound:
+	case !o.sound, enabled && mode == "std" && !o.anyLength:
+		return upstream.Unsuitable(task.Kind, "kling's model %s cannot make this clip with sound %t", task.Model, enabled)
+	case enabled:
 		body["sound"] = "on"
 	default:
 		body["sound"] = "off"

@@ -36,27 +36,27 @@ func pictureRequest(ctx context.Context, task jobcall.Task) (*request, error) {
 		return nil, err
 	}
 	tier := strings.ToLower(task.Tier)
-	ask := &request{series: pictureSeries(task.Model)}
+	req := &request{series: pictureSeries(task.Model)}
 	switch {
 	case task.Exact:
 		return nil, upstream.Unsuitable(task.Kind, "a size in pixels; kling takes only a ratio")
-	case !slices.Contains([]string{"1k", "2k", "4k"}, tier), tier == "4k" && ask.series != omniImage:
+	case !slices.Contains([]string{"1k", "2k", "4k"}, tier), tier == "4k" && req.series != omniImage:
 		return nil, upstream.Unsuitable(task.Kind, "kling's model %s does not make %s", task.Model, task.Tier)
 	case task.Count > maxImages:
 		return nil, upstream.Unsuitable(task.Kind, "%d images; kling makes at most %d", task.Count, maxImages)
-	case ask.series == generations && len(task.References) > 1, len(task.References) > maxReferences:
+	case req.series == generations && len(task.References) > 1, len(task.References) > maxReferences:
 		return nil, upstream.Unsuitable(task.Kind, "%d references are too many for kling's model %s", len(task.References), task.Model)
 	}
-	ask.path = []string{"v1", "images", ask.series}
-	ask.body = map[string]any{"model_name": task.Model, "prompt": task.Prompt, "n": max(task.Count, 1), "resolution": tier,
+	req.path = []string{"v1", "images", req.series}
+	req.body = map[string]any{"model_name": task.Model, "prompt": task.Prompt, "n": max(task.Count, 1), "resolution": tier,
 		"external_task_id": task.Key}
 	if task.Ratio != "" {
-		ask.body["aspect_ratio"] = task.Ratio
+		req.body["aspect_ratio"] = task.Ratio
 	}
-	if _, negative := task.ExtraParams()["negative_prompt"]; negative && (len(task.References) > 0 || ask.series == omniImage) {
+	if _, negative := task.ExtraParams()["negative_prompt"]; negative && (len(task.References) > 0 || req.series == omniImage) {
 		return nil, upstream.Unsuitable(task.Kind, "a negative prompt; kling's model %s does not take it with this input", task.Model)
 	}
-	task.AddExtraParams(ask.body)
+	task.AddExtraParams(req.body)
 	var images []map[string]string
 	for _, r := range task.References {
 		if !r.Image() {
@@ -70,12 +70,12 @@ func pictureRequest(ctx context.Context, task jobcall.Task) (*request, error) {
 	}
 	switch {
 	case len(images) == 0:
-	case ask.series == generations:
-		ask.body["image"] = images[0]["image"]
+	case req.series == generations:
+		req.body["image"] = images[0]["image"]
 	default:
-		ask.body["image_list"] = images
+		req.body["image_list"] = images
 	}
-	return ask, nil
+	return req, nil
 }
 
 // addressOrBase64 returns a picture in the older interface's format: its address or, without an

@@ -16,23 +16,23 @@ import (
 // between clocks.
 const (
 	tokenLife = 30 * time.Minute
-	tokenEdge = 5 * time.Second
+	clockSkew = 5 * time.Second
 )
 
 // signTokens returns the fetch of tokens for a line with a pair of keys. In Kling's format, tokens
 // are signed with the secret key by HS256 and issued by the access key.
 func signTokens(access, secret string, now func() time.Time) credential.Fetch {
 	return func(context.Context) (*credential.Credential, error) {
-		at := now()
-		ends := at.Add(tokenLife)
-		claims, err := json.Marshal(map[string]any{"iss": access, "exp": ends.Unix(), "nbf": at.Add(-tokenEdge).Unix()})
+		issued := now()
+		expires := issued.Add(tokenLife)
+		claims, err := json.Marshal(map[string]any{"iss": access, "exp": expires.Unix(), "nbf": issued.Add(-clockSkew).Unix()})
 		if err != nil {
 			return nil, credential.FetchFailure(0, fmt.Errorf("the claims of a token: %w", err))
 		}
 		text := segment([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." + segment(claims)
 		mac := hmac.New(sha256.New, []byte(secret))
 		mac.Write([]byte(text))
-		return credential.Bearer(text+"."+segment(mac.Sum(nil)), ends), nil
+		return credential.Bearer(text+"."+segment(mac.Sum(nil)), expires), nil
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// answer returns the data of a successful response.
-func answer(reply *exchange.Reply) (gjson.Result, bool) {
+// responseData returns the data of a successful response.
+func responseData(reply *exchange.Reply) (gjson.Result, bool) {
 	if !reply.OK() || !gjson.ValidBytes(reply.Body) {
 		return gjson.Result{}, false
 	}
@@ -23,17 +23,17 @@ func answer(reply *exchange.Reply) (gjson.Result, bool) {
 	return doc.Get("data"), doc.Get("code").Raw == "0"
 }
 
-// read returns the data of a successful response to a submission, or the failure.
-func read(kind string, reply *exchange.Reply) (gjson.Result, *upstream.JobFailure) {
-	data, ok := answer(reply)
+// readSubmission returns the data of a successful response to a submission, or the failure.
+func readSubmission(kind string, reply *exchange.Reply) (gjson.Result, *upstream.JobFailure) {
+	data, ok := responseData(reply)
 	if ok {
 		return data, nil
 	}
 	return data, reply.Redact(submitFailure(kind, reply))
 }
 
-// known reports whether Kling already has a task with this key, from an earlier call.
-func known(reply *exchange.Reply) bool {
+// isDuplicate reports whether Kling already has a task with this key, from an earlier call.
+func isDuplicate(reply *exchange.Reply) bool {
 	return gjson.ValidBytes(reply.Body) && gjson.GetBytes(reply.Body, "code").Int() == 1201 &&
 		strings.Contains(gjson.GetBytes(reply.Body, "message").String(), "already exists")
 }
@@ -51,7 +51,7 @@ func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 		return upstream.FailJob(f, fault.UpstreamError, upstream.NextLine)
 	}
 	switch {
-	case known(reply):
+	case isDuplicate(reply):
 		t = failure(upstream.HealthNone)
 		t.Lost = true
 	case code >= 1000 && code <= 1004, code >= 1100 && code <= 1103, code == 1304:
@@ -69,15 +69,15 @@ func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	return t
 }
 
-// words matches Kling's messages about a task stopped by its review, because Kling has no code for
+// moderationWords matches Kling's messages about a task stopped by its review, because Kling has no code for
 // such a task.
-var words = regexp.MustCompile(`(?i)risk|sensitive|polic|moderat|violat|inappropriate|prohibited`)
+var moderationWords = regexp.MustCompile(`(?i)risk|sensitive|polic|moderat|violat|inappropriate|prohibited`)
 
 // readTask returns the status of a task. An unknown status counts as running.
 func readTask(job jobcall.Task, t ticket, reply *exchange.Reply) (*jobcall.TaskStatus, *upstream.JobFailure) {
-	data, ok := answer(reply)
-	gone := t.series != "" && reply.Status == http.StatusNotFound && reply.TaskUnknown()
-	if !ok && !gone {
+	data, ok := responseData(reply)
+	missing := t.series != "" && reply.Status == http.StatusNotFound && reply.TaskUnknown()
+	if !ok && !missing {
 		return nil, reply.PollFailure()
 	}
 	task, status, message := data, "task_status", "task_status_msg"
@@ -86,9 +86,9 @@ func readTask(job jobcall.Task, t ticket, reply *exchange.Reply) (*jobcall.TaskS
 			return nil, reply.PollFailure()
 		}
 		task, status, message = data.Get("0"), "status", "message"
-		gone = !task.Exists()
+		missing = !task.Exists()
 	}
-	if gone {
+	if missing {
 		return nil, upstream.UnknownTask(job.Kind, "the provider no longer knows the task")
 	}
 	switch task.Get(status).String() {
@@ -98,11 +98,11 @@ func readTask(job jobcall.Task, t ticket, reply *exchange.Reply) (*jobcall.TaskS
 		links := task.Get("[outputs.#.url,task_result.images.#.url,task_result.videos.#.url]|@flatten")
 		return exchange.SuccessStatus(job.Kind, t.String(), links, max(job.Count, 1))
 	case "failed":
-		why := task.Get(message).String()
-		if words.MatchString(why) {
-			return nil, upstream.ModerationFailure(job.Kind, why, false)
+		reason := task.Get(message).String()
+		if moderationWords.MatchString(reason) {
+			return nil, upstream.ModerationFailure(job.Kind, reason, false)
 		}
-		return nil, reply.TaskFailure(job.Kind, "", why)
+		return nil, reply.TaskFailure(job.Kind, "", reason)
 	}
 	return &jobcall.TaskStatus{Ticket: t.String()}, nil
 }

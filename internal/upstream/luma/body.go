@@ -47,8 +47,8 @@ func mediaOf(ctx context.Context, r jobcall.Reference) (media, error) {
 	return media{Data: base64.StdEncoding.EncodeToString(data), Type: r.Type}, nil
 }
 
-// fromVideo reports whether a task has a reference video.
-func fromVideo(task jobcall.Task) bool {
+// hasVideo reports whether a task has a reference video.
+func hasVideo(task jobcall.Task) bool {
 	return slices.ContainsFunc(task.References, func(r jobcall.Reference) bool { return !r.Image() })
 }
 
@@ -63,7 +63,7 @@ func commonFields(task jobcall.Task, ratios []string) (map[string]any, error) {
 		return nil, upstream.Unsuitable(task.Kind, "a size in pixels; luma takes only a ratio")
 	case task.Ratio != "" && !slices.Contains(ratios, task.Ratio):
 		return nil, upstream.Unsuitable(task.Kind, "luma does not make the ratio %s", task.Ratio)
-	case fromVideo(task) && task.Kind != upstream.KindVideo:
+	case hasVideo(task) && task.Kind != upstream.KindVideo:
 		return nil, upstream.Unsuitable(task.Kind, "luma does not make pictures from a video")
 	}
 	body := map[string]any{"model": task.Model, "prompt": task.Prompt}
@@ -73,9 +73,9 @@ func commonFields(task jobcall.Task, ratios []string) (map[string]any, error) {
 	return body, task.CheckPictureSizes(maxPicture, maxInline)
 }
 
-// picture returns the body for a picture. If the task has references, the body edits the first
+// pictureBody returns the body for a picture. If the task has references, the body edits the first
 // reference and uses the others as references.
-func picture(ctx context.Context, task jobcall.Task) (map[string]any, error) {
+func pictureBody(ctx context.Context, task jobcall.Task) (map[string]any, error) {
 	if task.Square() > squareSide {
 		return nil, upstream.Unsuitable(task.Kind, "luma's model %s does not make %s", task.Model, task.Tier)
 	}
@@ -106,13 +106,13 @@ func picture(ctx context.Context, task jobcall.Task) (map[string]any, error) {
 	return body, nil
 }
 
-// clip returns the body for a clip without a reference video. One picture is the first frame, two
+// clipBody returns the body for a clip without a reference video. One picture is the first frame, two
 // pictures are the first and the last frame. Only clips of five seconds can loop.
-func clip(ctx context.Context, task jobcall.Task) (map[string]any, error) {
+func clipBody(ctx context.Context, task jobcall.Task) (map[string]any, error) {
 	var loop bool
-	further := task.ExtraParams()
+	params := task.ExtraParams()
 	first, last, rest := task.Frames()
-	_ = json.Unmarshal(further["loop"], &loop) // the provider rejects a value of another type
+	_ = json.Unmarshal(params["loop"], &loop) // the provider rejects a value of another type
 	switch {
 	case !slices.Contains([]string{"360p", "540p", "720p", "1080p"}, task.Tier):
 		return nil, upstream.Unsuitable(task.Kind, "luma knows no resolution %q", task.Tier)
@@ -136,10 +136,10 @@ func clip(ctx context.Context, task jobcall.Task) (map[string]any, error) {
 	if err := addFrames(ctx, video, first, last, task.Seconds); err != nil {
 		return nil, err
 	}
-	if raw := further["loop"]; raw != nil {
+	if raw := params["loop"]; raw != nil {
 		video["loop"] = raw
 	}
-	if raw := further["style"]; raw != nil {
+	if raw := params["style"]; raw != nil {
 		body["style"] = raw
 	}
 	body["type"], body["video"] = "video", video
@@ -177,10 +177,10 @@ func addFrames(ctx context.Context, video map[string]any, first, last *jobcall.R
 	return nil
 }
 
-// editedVideo returns the body for a clip made from a reference video: an edit, or the video in
+// editBody returns the body for a clip made from a reference video: an edit, or the video in
 // another ratio. The clip has the length of the video. The gateway does not know that length in
 // advance, so it cannot charge by the second. A reference picture becomes the first frame.
-func (a *Adapter) editedVideo(ctx context.Context, task jobcall.Task) (map[string]any, error) {
+func (a *Adapter) editBody(ctx context.Context, task jobcall.Task) (map[string]any, error) {
 	first, last, rest := task.SplitFrames()
 	switch {
 	case a.role == "":

@@ -39,7 +39,7 @@ func Info() upstream.Info {
 	return exchange.JobInfo(defaultBaseURL, checkOptions, upstream.KindImage, upstream.KindVideo)
 }
 
-// Values of the option `video_role`: the use of a reference video.
+// Values of the option `video_role`, which sets the use of a reference video.
 const (
 	roleEdit    = "edit"    // edit the video
 	roleReframe = "reframe" // change the ratio of the video
@@ -53,7 +53,8 @@ func checkOptions(options map[string]any) error {
 //
 // Results are links, valid for an hour. The next poll may return a fresh link.
 //
-// Adapter does not implement jobcall.Finder: the provider only knows its own names of tasks.
+// Adapter does not implement jobcall.Finder, because the provider cannot look up a task by the
+// gateway's key.
 type Adapter struct {
 	exchange.Plain
 	role string // the option video_role; if empty, reference videos are rejected
@@ -73,7 +74,7 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 // and the catalog has no price for them.
 func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
 	switch {
-	case task.Kind == upstream.KindVideo && fromVideo(task):
+	case task.Kind == upstream.KindVideo && hasVideo(task):
 		return jobcall.OnlyParams("strength").Roles(jobrequest.FirstFrame, jobrequest.Subject)
 	case task.Kind == upstream.KindVideo:
 		return jobcall.OnlyParams("style", "loop").Roles(jobrequest.FirstFrame, jobrequest.LastFrame)
@@ -88,12 +89,12 @@ func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskS
 		err  error
 	)
 	switch {
-	case task.Kind == upstream.KindVideo && fromVideo(task):
-		body, err = a.editedVideo(ctx, task)
+	case task.Kind == upstream.KindVideo && hasVideo(task):
+		body, err = a.editBody(ctx, task)
 	case task.Kind == upstream.KindVideo:
-		body, err = clip(ctx, task)
+		body, err = clipBody(ctx, task)
 	default:
-		body, err = picture(ctx, task)
+		body, err = pictureBody(ctx, task)
 	}
 	if err != nil {
 		return nil, err
@@ -120,15 +121,15 @@ func (a *Adapter) submitOne(ctx context.Context, kind string, body []byte) (tick
 	return ticket, failure, failure == nil
 }
 
-// ingestion matches the provider's message about a failed download of media.
-var ingestion = regexp.MustCompile(`(?i)ingest|download|fetch`)
+// fetchErrors matches the provider's message about a failed download of media.
+var fetchErrors = regexp.MustCompile(`(?i)ingest|download|fetch`)
 
 // submitFailure returns the failure for a response without success. A failed download of media has the
 // status of an unavailable provider but may be the user's fault, so one such response does not take
 // the line out of use.
 func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	f := reply.SubmitFailure(kind)
-	if reply.Status == http.StatusServiceUnavailable && ingestion.MatchString(gjson.GetBytes(reply.Body, "detail").String()) {
+	if reply.Status == http.StatusServiceUnavailable && fetchErrors.MatchString(gjson.GetBytes(reply.Body, "detail").String()) {
 		f.Unproven = true
 	}
 	return f

@@ -14,14 +14,14 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// pace is the time between two polls, as requested by the provider.
-const pace = 10 * time.Second
+// pollInterval is the time between two polls, as requested by the provider.
+const pollInterval = 10 * time.Second
 
 // Bounds of a clip.
 const (
-	maxSeconds       = 15
-	maxShownPictures = 9
-	maxShownVideos   = 3
+	maxSeconds           = 15
+	maxReferencePictures = 9
+	maxReferenceVideos   = 3
 )
 
 func clipRatios() []string { return []string{"21:9", "16:9", "4:3", "1:1", "3:4", "9:16"} }
@@ -112,9 +112,9 @@ type link struct {
 }
 
 // content returns the prompt, even if empty, and the references. Without roles, one picture is the
-// first frame and two are the first and the last frame. Three or more pictures, pictures beside a
-// video, and pictures of a clip with a ratio are references: MiniMax accepts no ratio together with
-// frames.
+// first frame and two pictures are the first and the last frame. Three or more pictures, and pictures
+// beside a video, are references. Pictures of a clip with a ratio are references too, because MiniMax
+// accepts no ratio together with frames.
 func (m model) content(ctx context.Context, task jobcall.Task) ([]media, error) {
 	list := []media{{Type: "text", Text: &task.Prompt}}
 	videos := 0
@@ -132,8 +132,8 @@ func (m model) content(ctx context.Context, task jobcall.Task) ([]media, error) 
 		return nil, upstream.Unsuitable(task.Kind, "minimax's model %s takes a first and a last frame, without a ratio", task.Model)
 	case first == nil && last != nil, first != nil && len(rest) > 0:
 		return nil, upstream.Unsuitable(task.Kind, "minimax takes either frames or references, and a last frame only with a first frame")
-	case videos > maxShownVideos || len(task.References)-videos > maxShownPictures:
-		return nil, upstream.Unsuitable(task.Kind, "minimax takes up to %d pictures and %d videos", maxShownPictures, maxShownVideos)
+	case videos > maxReferenceVideos || len(task.References)-videos > maxReferencePictures:
+		return nil, upstream.Unsuitable(task.Kind, "minimax takes up to %d pictures and %d videos", maxReferencePictures, maxReferenceVideos)
 	}
 	for _, frame := range []struct {
 		role string
@@ -188,5 +188,6 @@ func (a *Adapter) Poll(ctx context.Context, job jobcall.Task, ticket string) (*j
 	case "expired":
 		return nil, upstream.ExpiredTask(job.Kind, "the task expired at the provider")
 	}
-	return &jobcall.TaskStatus{Ticket: ticket, Wait: pace}, nil // also for an unknown status, because the line's longest wait bounds the polls
+	// An unknown status counts as running, because the line's longest wait bounds the polls.
+	return &jobcall.TaskStatus{Ticket: ticket, Wait: pollInterval}, nil
 }

@@ -1,5 +1,5 @@
-// Package minimax owns calls to MiniMax: pictures, returned in the response as links, and Hailuo
-// clips, polled as tasks of version 2 of the video interface.
+// Package minimax owns calls to MiniMax. Pictures are returned in the response as links. Hailuo clips
+// are polled as tasks of version 2 of the video interface.
 //
 // Invariants:
 //   - A call is sent at most once (by package exchange).
@@ -40,7 +40,7 @@ func Info() upstream.Info {
 //
 // Results are links, valid for a day.
 //
-// Adapter does not implement jobcall.Finder: MiniMax finds a task only by its own task ID.
+// Adapter does not implement jobcall.Finder, because MiniMax finds a task only by its own task ID.
 type Adapter struct {
 	exchange.Plain
 }
@@ -53,7 +53,7 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return exchange.OpenAdapter(t, Info(), transport, "Authorization", func(p exchange.Plain) *Adapter { return &Adapter{p} })
 }
 
-// Blocks implements jobcall.Generator: pictures come in the response, clips are polled.
+// Blocks implements jobcall.Generator. Pictures come in the response; clips are polled.
 func (a *Adapter) Blocks(task jobcall.Task) bool { return task.Kind == upstream.KindImage }
 
 // ParamRule implements jobcall.Generator.

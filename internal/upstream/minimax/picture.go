@@ -17,7 +17,7 @@ import (
 const (
 	maxImages        = 9
 	maxPrompt        = 1500
-	step             = 8
+	sideStep         = 8
 	minSide, maxSide = 512, 2048
 )
 
@@ -45,8 +45,8 @@ func (a *Adapter) submitImages(ctx context.Context, task jobcall.Task) (*jobcall
 	return &jobcall.TaskStatus{Done: true, Results: results}, nil
 }
 
-// pictureBody returns the body for pictures. The one reference picture shows the person for the
-// result: the provider has no other kind of reference.
+// pictureBody returns the body for pictures. The only reference picture shows the person for the
+// result, because the provider has no other kind of reference.
 func pictureBody(ctx context.Context, task jobcall.Task) (map[string]any, error) {
 	switch {
 	case task.Count > maxImages:
@@ -57,7 +57,7 @@ func pictureBody(ctx context.Context, task jobcall.Task) (map[string]any, error)
 		return nil, upstream.Unsuitable(task.Kind, "minimax takes one reference picture, of a character")
 	}
 	body := map[string]any{"model": task.Model, "prompt": task.Prompt, "n": max(task.Count, 1), "response_format": "url"}
-	if failure := size(body, task); failure != nil {
+	if failure := setSize(body, task); failure != nil {
 		return nil, failure
 	}
 	for _, r := range task.References {
@@ -71,9 +71,9 @@ func pictureBody(ctx context.Context, task jobcall.Task) (map[string]any, error)
 	return body, nil
 }
 
-// size sets the ratio if the task needs only the model's default size, else the pixels. A paid tier
+// setSize sets the ratio if the task needs only the model's default size, else the pixels. A paid tier
 // without a ratio gets a square.
-func size(body map[string]any, task jobcall.Task) *upstream.JobFailure {
+func setSize(body map[string]any, task jobcall.Task) *upstream.JobFailure {
 	isDefault := task.Square() == 0 && !task.Exact
 	width, height := task.Width, task.Height
 	switch {
@@ -86,9 +86,9 @@ func size(body map[string]any, task jobcall.Task) *upstream.JobFailure {
 		width, height = task.Square(), task.Square()
 	}
 	if !task.Exact {
-		width, height = width/step*step, height/step*step
+		width, height = width/sideStep*sideStep, height/sideStep*sideStep
 	}
-	if width%step+height%step > 0 || min(width, height) < minSide || max(width, height) > maxSide {
+	if width%sideStep+height%sideStep > 0 || min(width, height) < minSide || max(width, height) > maxSide {
 		return upstream.Unsuitable(task.Kind, "minimax's model %s does not make %dx%d pixels", task.Model, width, height)
 	}
 	body["width"], body["height"] = width, height

@@ -43,14 +43,14 @@ func codeOf(number string) string {
 // codeOutput is the numeric code for a result withheld by the content review.
 const codeOutput = "1027"
 
-// sensitive matches messages about a prompt rejected by the content review, for responses without a
+// moderationWords matches messages about a prompt rejected by the content review, for responses without a
 // numeric code.
-var sensitive = regexp.MustCompile(`(?i)\bsensitive\b|moderation`)
+var moderationWords = regexp.MustCompile(`(?i)\bsensitive\b|moderation`)
 
 // submitFailure returns the failure of a submission, or nil after a good response.
 func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	if !gjson.ValidBytes(reply.Body) {
-		return unreadable(kind, reply)
+		return unreadableReply(kind, reply)
 	}
 	doc := gjson.ParseBytes(reply.Body)
 	number, message := doc.Get("base_resp.status_code"), doc.Get("base_resp.status_msg").String()
@@ -69,15 +69,15 @@ func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	case codeOf(n) != "":
 		return reply.SubmitFailureAs(kind, codeOf(n), message)
 	}
-	if words := doc.Get("error.message").String(); reply.Status == http.StatusBadRequest && sensitive.MatchString(words) {
+	if words := doc.Get("error.message").String(); reply.Status == http.StatusBadRequest && moderationWords.MatchString(words) {
 		return reply.SubmitFailureAs(kind, codeInput, words)
 	}
 	return reply.SubmitFailure(kind)
 }
 
-// unreadable returns the failure of an unreadable response. If the status is good, a clip's task
+// unreadableReply returns the failure of an unreadable response. If the status is good, a clip's task
 // may have been accepted.
-func unreadable(kind string, reply *exchange.Reply) *upstream.JobFailure {
+func unreadableReply(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	f := reply.SubmitFailure(kind)
 	f.Lost = reply.OK() && kind == upstream.KindVideo
 	return f

@@ -19,7 +19,7 @@ import (
 
 var _ jobcall.Generator = (*Adapter)(nil)
 
-// Blocks implements jobcall.Generator: images come in the response, clips are polled.
+// Blocks implements jobcall.Generator. Images come in the response; clips are polled.
 func (a *Adapter) Blocks(task jobcall.Task) bool { return task.Kind == upstream.KindImage }
 
 // ParamRule implements jobcall.Generator. It rejects fields with an effect on the price or on the
@@ -62,7 +62,7 @@ func (a *Adapter) Fetch(ctx context.Context, _ jobcall.Task, r jobcall.Result) (
 // fields are the members of a request by name, each as JSON.
 type fields map[string]json.RawMessage
 
-// newFields returns the fields of a task: the client's fields allowed by the catalog, and the
+// newFields returns the fields of a task. They are the client's fields allowed by the catalog, and the
 // adapter's own fields, which take precedence.
 func newFields(task jobcall.Task) fields {
 	f := fields{}
@@ -128,8 +128,7 @@ func checkFile(kind string, r jobcall.Reference, limit int64, types ...string) *
 	return nil
 }
 
-// fileName returns the name for an uploaded file. Its extension matters: providers derive the type
-// from it.
+// fileName returns the name for an uploaded file. Providers derive the file's type from the extension.
 func fileName(stem string, r jobcall.Reference) string {
 	_, subtype, _ := strings.Cut(r.Type, "/")
 	return fmt.Sprintf("%s.%s", stem, subtype)

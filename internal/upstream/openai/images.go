@@ -113,14 +113,14 @@ func readImages(reply *exchange.Reply, count int) ([]jobcall.Result, *upstream.J
 	var (
 		results  []jobcall.Result
 		filtered bool
-		failed   gjson.Result
+		itemErr  gjson.Result
 	)
 	items.ForEach(func(_, item gjson.Result) bool {
 		switch moderation := item.Get("respect_moderation"); {
 		case moderation.Type == gjson.False:
 			filtered = true
 		case item.Get("error").IsObject():
-			failed = item.Get("error")
+			itemErr = item.Get("error")
 		default:
 			if r, ok := readImage(item); ok {
 				results = append(results, r)
@@ -133,8 +133,8 @@ func readImages(reply *exchange.Reply, count int) ([]jobcall.Result, *upstream.J
 		return results, nil
 	case filtered:
 		return nil, upstream.ModerationFailure(upstream.KindImage, "the provider's filter withheld the images", true)
-	case failed.Exists():
-		return nil, reply.TaskFailure(upstream.KindImage, failed.Get("code").String(), failed.Get("message").String())
+	case itemErr.Exists():
+		return nil, reply.TaskFailure(upstream.KindImage, itemErr.Get("code").String(), itemErr.Get("message").String())
 	}
 	return nil, upstream.EmptyResult(upstream.KindImage, "no image in the answer")
 }
@@ -142,20 +142,20 @@ func readImages(reply *exchange.Reply, count int) ([]jobcall.Result, *upstream.J
 // readImage reads one item of a response.
 func readImage(item gjson.Result) (jobcall.Result, bool) {
 	if text := item.Get("b64_json"); text.Type == gjson.String && text.Str != "" {
-		return inline(text.Str)
+		return decodeImage(text.Str)
 	}
 	address := item.Get("url")
 	switch {
 	case address.Type != gjson.String || address.Str == "":
 		return jobcall.Result{}, false
 	case strings.HasPrefix(address.Str, "data:"):
-		return inline(address.Str)
+		return decodeImage(address.Str)
 	}
 	return jobcall.Result{Ref: address.Str}, true
 }
 
-// inline decodes base64, with or without the prefix of a data URI.
-func inline(text string) (jobcall.Result, bool) {
+// decodeImage decodes base64, with or without the prefix of a data URI.
+func decodeImage(text string) (jobcall.Result, bool) {
 	if rest, ok := strings.CutPrefix(text, "data:"); ok {
 		_, text, _ = strings.Cut(rest, ",")
 	}

@@ -1,6 +1,5 @@
-// Package openai owns calls to OpenAI and compatible vendors: chat in the chat and the responses
-// form, with bodies passed through unchanged in both directions; images, returned in the response;
-// and videos, polled.
+// Package openai owns calls to OpenAI and compatible vendors. Bodies in the chat and the responses form
+// pass through unchanged in both directions. Images are returned in the response; videos are polled.
 //
 // Invariants:
 //   - A call is sent at most once (by package exchange).
@@ -29,8 +28,8 @@ const defaultBaseURL = "https://api.openai.com/v1"
 // endpoint is the address for the calls of one form.
 type endpoint struct {
 	url *url.URL
-	// ends are the possible first words of a stream's last event (exchange.Post).
-	ends []string
+	// lastEvents are the possible first words of a stream's last event (exchange.Post).
+	lastEvents []string
 }
 
 // Info describes the provider for the catalog. The key is optional, because many compatible servers
@@ -58,12 +57,12 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	if t.Key != "" {
 		header = http.Header{"Authorization": {"Bearer " + t.Key}}
 	}
-	return Speak(t, Info(), header, transport)
+	return NewFor(t, Info(), header, transport)
 }
 
-// Speak returns the adapter of a line of another provider with OpenAI's API. Every call gets
+// NewFor returns the adapter of a line of another provider with OpenAI's API. Every call gets
 // header, which holds the credential unless transport adds the credential.
-func Speak(t upstream.Target, p upstream.Info, header http.Header, transport http.RoundTripper) (*Adapter, error) {
+func NewFor(t upstream.Target, p upstream.Info, header http.Header, transport http.RoundTripper) (*Adapter, error) {
 	line, err := exchange.Open(t, p, transport)
 	if err != nil {
 		return nil, err
@@ -80,7 +79,7 @@ func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response
 	if !ok {
 		return nil, upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("provider %s does not speak the form %q", Provider, c.Form))
 	}
-	return a.line.Send(ctx, exchange.Post{URL: e.url, Header: a.header, Call: c, LastEvents: e.ends})
+	return a.line.Send(ctx, exchange.Post{URL: e.url, Header: a.header, Call: c, LastEvents: e.lastEvents})
 }
 
 // headerWithKey returns the header of a submission with the gateway's idempotency key. The name is

@@ -103,7 +103,7 @@ func sizeFree(f fields, task jobcall.Task) *upstream.JobFailure {
 		return upstream.Unsuitable(task.Kind, "%s: the provider makes ratios up to %d:1", pixels(width, height), maxRatio)
 	}
 	if !task.Exact {
-		width, height = fit(width, height)
+		width, height = fitPixels(width, height)
 		if !reachesTier(task.Tier, width, height) {
 			return upstream.Unsuitable(task.Kind, "%s at %s is more than the provider makes", task.Tier, task.Ratio)
 		}
@@ -131,9 +131,9 @@ func sizeAspect(f fields, task jobcall.Task) *upstream.JobFailure {
 	return nil
 }
 
-// fit scales a size into the bounds and rounds the sides to multiples of sideStep. The ratio must be
+// fitPixels scales a size into the bounds and rounds the sides to multiples of sideStep. The ratio must be
 // at most maxRatio; it changes only by the rounding.
-func fit(width, height int) (int, int) {
+func fitPixels(width, height int) (int, int) {
 	w, h := float64(width), float64(height)
 	scale, round := min(1, maxSide/max(w, h), math.Sqrt(maxPixels/(w*h))), math.Round
 	if n := w * h; n < 1.1*minPixels { // rounding down could go below the bound

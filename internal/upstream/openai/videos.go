@@ -26,7 +26,7 @@ const maxWait = time.Minute
 // submitVideo submits a clip.
 func (a *Adapter) submitVideo(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
 	f := newFields(task)
-	if failure := shapeVideo(f, task); failure != nil {
+	if failure := setShape(f, task); failure != nil {
 		return nil, failure
 	}
 	form := f.form(a.line)
@@ -55,11 +55,11 @@ func (a *Adapter) submitVideo(ctx context.Context, task jobcall.Task) (*jobcall.
 		failure.Lost = !e.IsObject() && e.Str == ""
 		return nil, failure
 	}
-	return &jobcall.TaskStatus{Ticket: ticket, Wait: wait(reply.Header)}, nil
+	return &jobcall.TaskStatus{Ticket: ticket, Wait: pollWait(reply.Header)}, nil
 }
 
-// shapeVideo checks a clip's references and sets its size and length.
-func shapeVideo(f fields, task jobcall.Task) *upstream.JobFailure {
+// setShape checks a clip's references and sets its size and length.
+func setShape(f fields, task jobcall.Task) *upstream.JobFailure {
 	switch {
 	case task.Prompt == "":
 		return upstream.Unsuitable(task.Kind, "no prompt; the provider needs one")
@@ -105,9 +105,9 @@ func soraSize(width, height int, exact bool) (int, int, bool) {
 		if exact && (s[0] != width || s[1] != height) {
 			continue
 		}
-		off := float64(s[0]) * float64(height) / (float64(s[1]) * float64(width))
+		scale := float64(s[0]) * float64(height) / (float64(s[1]) * float64(width))
 		side, want := min(s[0], s[1]), min(width, height)
-		if math.Abs(off-1) <= 0.02 && side <= want && 10*side >= 9*want {
+		if math.Abs(scale-1) <= 0.02 && side <= want && 10*side >= 9*want {
 			return s[0], s[1], true
 		}
 	}
@@ -116,15 +116,15 @@ func soraSize(width, height int, exact bool) (int, int, bool) {
 
 // Poll implements jobcall.Generator. Images have no tickets.
 func (a *Adapter) Poll(ctx context.Context, task jobcall.Task, ticket string) (*jobcall.TaskStatus, error) {
-	at, failure := a.video(task, ticket)
+	u, failure := a.videoURL(task, ticket)
 	if failure != nil {
 		return nil, failure
 	}
-	reply, err := a.line.Query(ctx, exchange.JobCall{Method: http.MethodGet, URL: at, Header: a.header})
+	reply, err := a.line.Query(ctx, exchange.JobCall{Method: http.MethodGet, URL: u, Header: a.header})
 	if err != nil {
 		return nil, err
 	}
-	p, failure := readVideo(reply, task.Kind, ticket, at.JoinPath("content").String())
+	p, failure := readVideo(reply, task.Kind, ticket, u.JoinPath("content").String())
 	if failure != nil {
 		return nil, reply.Redact(failure)
 	}
@@ -145,7 +145,7 @@ func readVideo(reply *exchange.Reply, kind, ticket, content string) (*jobcall.Ta
 	doc := gjson.ParseBytes(reply.Body)
 	switch status := doc.Get("status").String(); status {
 	case "queued", "in_progress", "pending", "processing", "running":
-		return &jobcall.TaskStatus{Ticket: ticket, Wait: wait(reply.Header)}, nil
+		return &jobcall.TaskStatus{Ticket: ticket, Wait: pollWait(reply.Header)}, nil
 	case "completed", "succeeded":
 		return &jobcall.TaskStatus{Ticket: ticket, Done: true, Results: []jobcall.Result{{Ref: content, Type: "video/mp4"}}}, nil
 	case "failed", "cancelled", "canceled":
@@ -166,15 +166,15 @@ func readVideo(reply *exchange.Reply, kind, ticket, content string) (*jobcall.Ta
 // Cancel implements jobcall.Generator. The provider stops rendering a deleted clip. An unknown clip
 // counts as cancelled.
 func (a *Adapter) Cancel(ctx context.Context, task jobcall.Task, ticket string) error {
-	at, failure := a.video(task, ticket)
+	u, failure := a.videoURL(task, ticket)
 	if failure != nil {
 		return failure
 	}
-	return a.line.Stop(ctx, exchange.JobCall{Method: http.MethodDelete, URL: at, Header: a.header})
+	return a.line.Stop(ctx, exchange.JobCall{Method: http.MethodDelete, URL: u, Header: a.header})
 }
 
-// video returns the address of a clip.
-func (a *Adapter) video(task jobcall.Task, ticket string) (*url.URL, *upstream.JobFailure) {
+// videoURL returns the address of a clip.
+func (a *Adapter) videoURL(task jobcall.Task, ticket string) (*url.URL, *upstream.JobFailure) {
 	if task.Kind != upstream.KindVideo || !isTicket(ticket) {
 		f := upstream.Fail(fault.UpstreamUnavailable, errors.New("no ticket of this provider"))
 		f.Health = upstream.HealthNone
@@ -189,8 +189,8 @@ const maxTicket = 512
 // isTicket reports whether an ID is safe in an address.
 func isTicket(id string) bool { return len(id) <= maxTicket && exchange.IsSafe(id, "-_.:~=") }
 
-// wait returns the time until the next poll requested by the provider, between 0 and maxWait.
-func wait(h http.Header) time.Duration {
+// pollWait returns the time until the next poll requested by the provider, between 0 and maxWait.
+func pollWait(h http.Header) time.Duration {
 	ms, err := strconv.ParseInt(h.Get("Openai-Poll-After-Ms"), 10, 64)
 	if err != nil || ms <= 0 {
 		return 0

@@ -10,8 +10,8 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// raster matches the models for raster pictures.
-var raster = regexp.MustCompile(`^recraftv[0-9][a-z0-9_]{0,40}$`)
+// rasterModel matches the models for raster pictures.
+var rasterModel = regexp.MustCompile(`^recraftv[0-9][a-z0-9_]{0,40}$`)
 
 // isOld reports whether a model is from before the fourth generation.
 func isOld(model string) bool {
@@ -41,10 +41,10 @@ func side(model string) int {
 	return 1024
 }
 
-// check returns a failure for a task impossible for the model.
-func check(task jobcall.Task) *upstream.JobFailure {
+// checkTask returns a failure for a task impossible for the model.
+func checkTask(task jobcall.Task) *upstream.JobFailure {
 	switch {
-	case !raster.MatchString(task.Model):
+	case !rasterModel.MatchString(task.Model):
 		return upstream.Unsuitable(task.Kind, "%.80q is no name of a model at recraft", task.Model)
 	case strings.Contains(task.Model, "_vector"):
 		return upstream.Unsuitable(task.Kind, "recraft's model %s makes SVG, which is no picture of pixels", task.Model)
@@ -71,11 +71,11 @@ func check(task jobcall.Task) *upstream.JobFailure {
 
 // ratios maps the ratios supported by every model to the provider's spelling.
 func ratios() map[string]string {
-	spelled := map[string]string{"7:5": "14:10", "5:7": "10:14", "3:5": "6:10", "14:10": "14:10", "10:14": "10:14", "6:10": "6:10"}
+	spellings := map[string]string{"7:5": "14:10", "5:7": "10:14", "3:5": "6:10", "14:10": "14:10", "10:14": "10:14", "6:10": "6:10"}
 	for _, ratio := range []string{"1:1", "2:1", "1:2", "3:2", "2:3", "4:3", "3:4", "5:4", "4:5", "16:9", "9:16"} {
-		spelled[ratio] = ratio
+		spellings[ratio] = ratio
 	}
-	return spelled
+	return spellings
 }
 
 // sizes returns the landscape sizes of a model, in pixels.
@@ -95,8 +95,8 @@ func sizes(model string) []string {
 func sizeOf(task jobcall.Task) string {
 	switch {
 	case task.Exact:
-		lying := fmt.Sprintf("%dx%d", max(task.Width, task.Height), min(task.Width, task.Height))
-		if slices.Contains(sizes(task.Model), lying) {
+		landscape := fmt.Sprintf("%dx%d", max(task.Width, task.Height), min(task.Width, task.Height))
+		if slices.Contains(sizes(task.Model), landscape) {
 			return fmt.Sprintf("%dx%d", task.Width, task.Height)
 		}
 		return ""

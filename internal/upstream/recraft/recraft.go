@@ -4,8 +4,8 @@
 //   - A call is sent at most once (by package exchange).
 //   - The line's credential is only sent to the line's base address.
 //   - The adapter never returns more pictures than requested.
-//   - A request for a feature without a field at the model is Unsuitable: the provider may ignore
-//     unsupported fields.
+//   - A request for a feature without a field at the model is Unsuitable, because the provider may
+//     ignore unsupported fields.
 package recraft
 
 import (
@@ -36,9 +36,9 @@ const maxPicture = 10 << 20
 // maxImages is the maximum number of pictures of a call.
 const maxImages = 6
 
-// usualStrength is the default distance from the reference picture, because the provider requires
+// defaultStrength is the default distance from the reference picture, because the provider requires
 // the field.
-const usualStrength = 0.5
+const defaultStrength = 0.5
 
 // Info describes the provider for the catalog.
 func Info() upstream.Info {
@@ -60,7 +60,7 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 	return exchange.OpenAdapter(t, Info(), transport, "Authorization", func(p exchange.Plain) *Adapter { return &Adapter{p} })
 }
 
-// Blocks implements jobcall.Generator: pictures come in the response.
+// Blocks implements jobcall.Generator. It returns true, because pictures come in the response.
 func (a *Adapter) Blocks(jobcall.Task) bool { return true }
 
 // ParamRule implements jobcall.Generator. It allows the fields of the model.
@@ -77,14 +77,14 @@ func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
 
 // Submit implements jobcall.Generator.
 func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskStatus, error) {
-	if failure := check(task); failure != nil {
+	if failure := checkTask(task); failure != nil {
 		return nil, failure
 	}
-	ask := a.make
+	request := a.generate
 	if task.Mask != nil {
-		ask = a.edit
+		request = a.edit
 	}
-	reply, err := ask(ctx, task)
+	reply, err := request(ctx, task)
 	if err != nil {
 		return nil, err
 	}
@@ -101,8 +101,8 @@ func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskS
 	return nil, submitFailure(task.Kind, reply)
 }
 
-// make requests pictures from a prompt, or from one whole reference picture.
-func (a *Adapter) make(ctx context.Context, task jobcall.Task) (*exchange.Reply, error) {
+// generate requests pictures from a prompt, or from one whole reference picture.
+func (a *Adapter) generate(ctx context.Context, task jobcall.Task) (*exchange.Reply, error) {
 	body := map[string]any{"model": task.Model, "prompt": task.Prompt, "n": max(task.Count, 1), "response_format": "url"}
 	action := "generations"
 	if len(task.References) > 0 {
@@ -111,7 +111,7 @@ func (a *Adapter) make(ctx context.Context, task jobcall.Task) (*exchange.Reply,
 		if err != nil {
 			return nil, err
 		}
-		body["image_url"], body["strength"] = link, usualStrength
+		body["image_url"], body["strength"] = link, defaultStrength
 	} else if size := sizeOf(task); size != "" {
 		body["size"] = size
 	}

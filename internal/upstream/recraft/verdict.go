@@ -12,9 +12,9 @@ import (
 
 // Recraft has codes for few of its errors, so these words in the message distinguish the errors.
 var (
-	unsafe   = regexp.MustCompile(`(?i)moderat|nsfw|inappropriate|content polic|prohibited|unsafe`)
-	unpaid   = regexp.MustCompile(`(?i)(not enough|insufficient|no more|out of)\W+(\w+\W+)?(credit|unit|balance|fund)`)
-	material = regexp.MustCompile(`(?i)(decode|download|read|load|invalid|unsupported|too large)[^.]{0,40}\bimage|` +
+	moderationWords = regexp.MustCompile(`(?i)moderat|nsfw|inappropriate|content polic|prohibited|unsafe`)
+	creditWords     = regexp.MustCompile(`(?i)(not enough|insufficient|no more|out of)\W+(\w+\W+)?(credit|unit|balance|fund)`)
+	materialWords   = regexp.MustCompile(`(?i)(decode|download|read|load|invalid|unsupported|too large)[^.]{0,40}\bimage|` +
 		`image[^.]{0,40}(decoded|downloaded|too large|format)`)
 )
 
@@ -28,13 +28,13 @@ func submitFailure(kind string, reply *exchange.Reply) *upstream.JobFailure {
 	}
 	code := doc.Get("code").String()
 	switch {
-	case unpaid.MatchString(message.Str):
+	case creditWords.MatchString(message.Str):
 		f := reply.SubmitFailureAs(kind, "insufficient_quota", message.Str)
 		f.Unproven = true // the message may quote these words from a prompt
 		return f
-	case unsafe.MatchString(message.Str):
+	case moderationWords.MatchString(message.Str):
 		code = "moderation_blocked"
-	case material.MatchString(message.Str):
+	case materialWords.MatchString(message.Str):
 		code = "invalid_image"
 	}
 	return reply.SubmitFailureAs(kind, code, message.Str)

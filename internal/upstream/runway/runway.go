@@ -1,10 +1,10 @@
-// Package runway owns calls to Runway: clips and pictures, as tasks, of its own models and of
-// resold models.
+// Package runway owns calls to Runway. Clips and pictures, by Runway's own models and by resold models,
+// are polled as tasks.
 //
 // Invariants:
 //   - A call is sent at most once (by package exchange).
 //   - The line's credential is only sent to the line's base address.
-//   - A size is sent in pixels, from the sizes of the model (size.go): the paid tier is the
+//   - A size is sent in pixels, from the sizes of the model (size.go), so that the paid tier is the
 //     requested tier.
 //   - A model's params never override the gateway's own fields (model, size, length, sound).
 package runway
@@ -37,12 +37,12 @@ const version = "2024-11-06"
 // maxURI is the maximum length of a data URI, in bytes.
 const maxURI = 5 << 20
 
-// maxReferences is the maximum number of reference pictures of a picture, maxVideos of reference
-// videos of a clip.
+// maxReferences bounds the reference pictures for a picture, maxVideos the reference videos for a
+// clip.
 const maxReferences, maxVideos = 3, 3
 
-// pace is the time between two polls, as requested by Runway.
-const pace = 5 * time.Second
+// pollInterval is the time between two polls, as requested by Runway.
+const pollInterval = 5 * time.Second
 
 // Info describes the provider for the catalog.
 func Info() upstream.Info {
@@ -53,8 +53,8 @@ func Info() upstream.Info {
 //
 // Results are links, valid for a day or two. A poll returns fresh links.
 //
-// Adapter does not implement jobcall.Finder: after a lost response, Runway has no way to look up
-// the task's ID.
+// Adapter does not implement jobcall.Finder, because Runway has no way to look up a task by the
+// gateway's key.
 type Adapter struct {
 	exchange.Plain
 }
@@ -82,7 +82,7 @@ func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
 	if f.sound {
 		rule = rule.Rename("audio", "audio")
 	}
-	if f.negative {
+	if f.negativePrompt {
 		rule = rule.Rename("negative_prompt", "negativePrompt")
 	}
 	switch {
@@ -90,7 +90,7 @@ func (a *Adapter) ParamRule(task jobcall.Task) jobcall.ParamRule {
 		return rule
 	case f.maxPictures > 0:
 		return rule.Roles(jobrequest.Roles()...)
-	case f.edits:
+	case f.onlyEdits:
 		return rule.Roles(jobrequest.FirstFrame, jobrequest.Subject)
 	case f.lastFrame:
 		return rule.Roles(jobrequest.FirstFrame, jobrequest.LastFrame)
@@ -108,7 +108,7 @@ func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskS
 	f := familyOf(task.Kind, task.Model)
 	for i, r := range task.References {
 		switch {
-		case !r.Image() && f.maxPictures == 0 && !f.edits:
+		case !r.Image() && f.maxPictures == 0 && !f.onlyEdits:
 			return nil, upstream.Unsuitable(task.Kind, "runway's model %s takes no reference video", task.Model)
 		case r.URL == "" && (r.Size+2)/3*4 > maxURI-64:
 			return nil, upstream.Unfit(task.Kind, "Reference %d has more bytes than the provider takes inline.", i+1)
@@ -119,12 +119,12 @@ func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskS
 		err = upstream.Unsuitable(task.Kind, "runway takes no mask")
 	case task.Kind == upstream.KindImage:
 		path = "text_to_image"
-		body, err = picture(ctx, task)
-	case f.edits:
+		body, err = pictureBody(ctx, task)
+	case f.onlyEdits:
 		path = "video_to_video"
 		body, err = editBody(ctx, task)
 	default:
-		path, body, err = clip(ctx, task)
+		path, body, err = clipBody(ctx, task)
 	}
 	if err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func (a *Adapter) Submit(ctx context.Context, task jobcall.Task) (*jobcall.TaskS
 	if !exchange.IsTicket(id) {
 		return nil, submitFailure(task.Kind, reply)
 	}
-	return &jobcall.TaskStatus{Ticket: id, Wait: pace}, nil
+	return &jobcall.TaskStatus{Ticket: id, Wait: pollInterval}, nil
 }
 
 // newBody returns the fields of every submission.
@@ -157,10 +157,10 @@ func newBody(task jobcall.Task, f family, hasPicture bool) (map[string]any, erro
 	return body, nil
 }
 
-// clip returns the path and body for a clip from a text, frames or references. Without roles, one
+// clipBody returns the path and body for a clip from a text, frames or references. Without roles, one
 // picture is the first frame and two are the first and the last frame. Three or more pictures, and
 // pictures beside a video, are references.
-func clip(ctx context.Context, task jobcall.Task) (path string, body map[string]any, err error) {
+func clipBody(ctx context.Context, task jobcall.Task) (path string, body map[string]any, err error) {
 	f := familyOf(task.Kind, task.Model)
 	first, last, references := task.Frames()
 	hasFirst := first != nil
@@ -258,9 +258,9 @@ func editBody(ctx context.Context, task jobcall.Task) (map[string]any, error) {
 	return body, nil
 }
 
-// picture returns the body for a picture. References are tagged image_1, image_2 and so on: the
+// pictureBody returns the body for a picture. References are tagged image_1, image_2 and so on: the
 // prompt may cite them as @image_1.
-func picture(ctx context.Context, task jobcall.Task) (map[string]any, error) {
+func pictureBody(ctx context.Context, task jobcall.Task) (map[string]any, error) {
 	f := familyOf(task.Kind, task.Model)
 	switch {
 	case task.Count > 1:

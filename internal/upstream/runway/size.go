@@ -10,13 +10,13 @@ import (
 
 // family holds the features common to a group of models.
 type family struct {
-	needsPicture bool // does not accept text alone
-	lastFrame    bool // accepts a last frame
-	seed         bool
-	sound        bool // has a setting for sound
-	negative     bool // accepts a negative prompt
-	maxPictures  int  // maximum number of reference pictures; if not 0, also accepts reference videos
-	edits        bool // only edits videos
+	needsPicture   bool // does not accept text alone
+	lastFrame      bool // accepts a last frame
+	seed           bool
+	sound          bool // has a setting for sound
+	negativePrompt bool // accepts a negative prompt
+	maxPictures    int  // maximum number of reference pictures; if not 0, also accepts reference videos
+	onlyEdits      bool // only edits videos
 	// sizes holds the sizes by tier and ratio, frameSizes further sizes for tasks with a first
 	// frame, and autoSizes the sizes by tier for clips with the shape of the first frame. If all
 	// three are nil, the pixels of tier and ratio are sent.
@@ -34,7 +34,7 @@ func familyOf(kind, model string) family {
 		return family{seed: true, needsPicture: model == "gen4_turbo", sizes: map[string]string{"720p 16:9": "1280:720", "720p 9:16": "720:1280"},
 			frameSizes: map[string]string{"720p 4:3": "1104:832", "720p 1:1": "960:960", "720p 3:4": "832:1104", "720p 21:9": "1584:672"}}
 	case strings.HasPrefix(model, "veo"):
-		return family{lastFrame: true, sound: true, negative: true, seed: true, sizes: map[string]string{
+		return family{lastFrame: true, sound: true, negativePrompt: true, seed: true, sizes: map[string]string{
 			"720p 16:9": "1280:720", "720p 9:16": "720:1280", "1080p 16:9": "1920:1080", "1080p 9:16": "1080:1920"}}
 	case strings.HasPrefix(model, "kling_4"):
 		return family{lastFrame: true, autoSizes: map[string]string{"720p": "auto_720p", "1080p": "auto_1080p"}, sizes: map[string]string{
@@ -51,7 +51,7 @@ func familyOf(kind, model string) family {
 func referenceFamily(model string) family {
 	switch {
 	case model == "aleph2":
-		return family{edits: true, seed: true}
+		return family{onlyEdits: true, seed: true}
 	case strings.HasPrefix(model, "wan3"):
 		return family{lastFrame: true, sound: true, maxPictures: 10,
 			autoSizes: map[string]string{"480p": "auto_480p", "720p": "auto_720p", "1080p": "auto_1080p"},

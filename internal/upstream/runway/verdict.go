@@ -47,11 +47,11 @@ func readTask(task jobcall.Task, ticket string, reply *exchange.Reply) (*jobcall
 	case "CANCELLED":
 		return nil, reply.TaskFailure(task.Kind, "", "cancelled at the provider")
 	}
-	return &jobcall.TaskStatus{Ticket: ticket, Wait: pace}, nil
+	return &jobcall.TaskStatus{Ticket: ticket, Wait: pollInterval}, nil
 }
 
-// taskFailure returns the failure of a failed task. The review would stop a stopped task again;
-// after an internal error a retry at once may succeed.
+// taskFailure returns the failure of a failed task. A task stopped by the review is not retried. After
+// an internal error, a retry at once may succeed.
 func taskFailure(kind string, reply *exchange.Reply, code, message string) *upstream.JobFailure {
 	if strings.Contains(code, "SAFETY") {
 		t := upstream.ModerationFailure(kind, message, false)

@@ -114,7 +114,7 @@ func New(t upstream.Target, transport http.RoundTripper, keeper *credential.Keep
 	if a.line, err = exchange.Open(t, Info(), transport); err != nil {
 		return nil, err
 	}
-	a.google, err = gemini.Speak(t, Info(), "publishers/google/models/", a.header, transport)
+	a.google, err = gemini.NewFor(t, Info(), "publishers/google/models/", a.header, transport)
 	return a, err
 }
 
