@@ -43,12 +43,12 @@ func TestCloseReadsTheRest(t *testing.T) {
 		end    bool
 		wait   time.Duration
 	}{
-		"end comes":              {pieces: []string{"data: [DONE]\n\n"}, reads: 1, end: true},
-		"in pieces, CRLF":        {pieces: []string{"data: [DO", "NE]\r", "\n\r\n"}, reads: 3, end: true},
-		"a named event":          {pieces: []string{"event: message_st", "op\ndata: {\"type\":\"message_stop\"}\n\n"}, reads: 2, end: true},
-		"end does not come":      {pieces: []string{"data: [DONE]\n\n"}, reads: 1, wait: drainWait},
-		"left in the middle":     {pieces: []string{"data: {}\n\n", "data: [DONE]\n\n"}, reads: 1},
-		"left before it is read": {pieces: []string{"data: [DONE]\n\n"}},
+		"body ends":            {pieces: []string{"data: [DONE]\n\n"}, reads: 1, end: true},
+		"in pieces, CRLF":      {pieces: []string{"data: [DO", "NE]\r", "\n\r\n"}, reads: 3, end: true},
+		"a named event":        {pieces: []string{"event: message_st", "op\ndata: {\"type\":\"message_stop\"}\n\n"}, reads: 2, end: true},
+		"body does not end":    {pieces: []string{"data: [DONE]\n\n"}, reads: 1, wait: drainWait},
+		"closed in the middle": {pieces: []string{"data: {}\n\n", "data: [DONE]\n\n"}, reads: 1},
+		"closed before a read": {pieces: []string{"data: [DONE]\n\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -66,10 +66,10 @@ func TestCloseReadsTheRest(t *testing.T) {
 					t.Errorf("Close took %s, want %s", took, tt.wait)
 				}
 				if ctx.Err() == nil || !from.closed {
-					t.Error("the call continues")
+					t.Error("the call was not cancelled")
 				}
 				if tt.reads == 1 && len(tt.pieces) == 2 && len(from.pieces) != 1 {
-					t.Error("Close read on in the middle of a stream")
+					t.Error("Close read from the stream before its last event")
 				}
 			})
 		})
@@ -84,7 +84,7 @@ func TestErrorBodyIsBoundedInTime(t *testing.T) {
 		b := &body{src: &slow{ctx: ctx, pieces: []string{`{"err`}}, cancel: cancel}
 		start := time.Now()
 		if got := string(b.readStart(maxErrorBody, errorBodyWait)); got != `{"err` {
-			t.Errorf("read %q", got)
+			t.Errorf("read %q, want %q", got, `{"err`)
 		}
 		if took := time.Since(start); took != errorBodyWait {
 			t.Errorf("took %s, want %s", took, errorBodyWait)

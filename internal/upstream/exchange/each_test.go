@@ -8,9 +8,9 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// TestEach tests several tasks of one image under one ticket: the ticket runs while any of the
-// tasks runs, and ends with the results of the successful tasks.
-func TestEach(t *testing.T) {
+// TestSubmitAndPollEach tests that a ticket of several tasks runs while any of the tasks runs, and ends
+// with the results of the successful tasks or with the most severe failure.
+func TestSubmitAndPollEach(t *testing.T) {
 	t.Parallel()
 	refused := upstream.ModerationFailure(upstream.KindImage, "no", false)
 	status, err := SubmitEach(4, func(i int) (string, *upstream.JobFailure, bool) {
@@ -20,26 +20,26 @@ func TestEach(t *testing.T) {
 		return string(rune('a' + i)), nil, true
 	})
 	if err != nil || status.Ticket != "a,c,d" || status.Done {
-		t.Fatalf("%+v, %v", status, err)
+		t.Fatalf("SubmitEach = %+v, %v, want the running ticket a,c,d", status, err)
 	}
 	if _, err := SubmitEach(2, func(int) (string, *upstream.JobFailure, bool) { return "", refused, false }); !errors.Is(err, refused) {
-		t.Errorf("no task was accepted: %v", err)
+		t.Errorf("SubmitEach without an accepted task returned error %v, want %v", err, refused)
 	}
 	silent := upstream.TaskFailure(upstream.KindImage, "", "later")
 	silent.Next = upstream.NextPoll
 	for name, tt := range map[string]struct {
-		of   map[string]any // for each task: a failure, true if done, or false if running
-		want any            // the number of results, false if running, or a failure
+		tasks map[string]any // for each task: a failure, true if done, or false if running
+		want  any            // the number of results, false if running, or a failure
 	}{
 		"done":          {map[string]any{"a": true, "c": true, "d": true}, 3},
 		"one continues": {map[string]any{"a": true, "c": false, "d": true}, false},
 		"one failed":    {map[string]any{"a": true, "c": refused, "d": true}, 2},
-		"not answered":  {map[string]any{"a": refused, "c": silent, "d": true}, silent},
+		"failed poll":   {map[string]any{"a": refused, "c": silent, "d": true}, silent},
 		"all failed": {map[string]any{"a": upstream.EmptyResult(upstream.KindImage, "x"), "c": refused,
 			"d": upstream.EmptyResult(upstream.KindImage, "y")}, refused},
 	} {
 		got, err := PollEach(status.Ticket, func(one string) (*jobcall.TaskStatus, error) {
-			switch fate := tt.of[one].(type) {
+			switch fate := tt.tasks[one].(type) {
 			case *upstream.JobFailure:
 				return nil, fate
 			case bool:
@@ -52,15 +52,15 @@ func TestEach(t *testing.T) {
 		switch want := tt.want.(type) {
 		case int:
 			if err != nil || !got.Done || len(got.Results) != want || got.Ticket != status.Ticket {
-				t.Errorf("%s: %+v, %v", name, got, err)
+				t.Errorf("%s: PollEach = %+v, %v, want %d results", name, got, err, want)
 			}
 		case bool:
 			if err != nil || got.Done || got.Ticket != status.Ticket {
-				t.Errorf("%s: %+v, %v", name, got, err)
+				t.Errorf("%s: PollEach = %+v, %v, want a running task", name, got, err)
 			}
 		case *upstream.JobFailure:
 			if !errors.Is(err, want) {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("%s: PollEach returned error %v, want %v", name, err, want)
 			}
 		}
 	}

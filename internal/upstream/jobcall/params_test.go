@@ -25,6 +25,8 @@ func (g *fakeGenerator) Submit(_ context.Context, task Task) (*TaskStatus, error
 	return &TaskStatus{Ticket: "t"}, nil
 }
 
+// TestSubmitChecksParams tests which params Submit passes on, and that Submit rejects a task with any
+// other param before the generator is called.
 func TestSubmitChecksParams(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -58,12 +60,12 @@ func TestSubmitChecksParams(t *testing.T) {
 				failure.Next != upstream.NextLine || g.got != nil):
 				t.Errorf("%s: error %v, and the generator got %v; want a rejection", name, err, g.got)
 			case tt.want != "" && err != nil:
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("%s: Submit returned error %v, want none", name, err)
 			case tt.want != "":
 				body := map[string]any{"model": "m"}
 				g.got.AddExtraParams(body)
 				if got, _ := json.Marshal(body); string(got) != tt.want {
-					t.Errorf("%s: %s, want %s", name, got, tt.want)
+					t.Errorf("%s: sent %s, want %s", name, got, tt.want)
 				}
 			}
 		}
@@ -83,6 +85,8 @@ func TestUncheckedParamsAreNotSent(t *testing.T) {
 	}
 }
 
+// TestRefusalNamesTheField tests that the error about a param has the names of the param, cut to 80
+// bytes, and of the allowed params.
 func TestRefusalNamesTheField(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 300)
@@ -98,19 +102,19 @@ func TestRefusalNamesTheField(t *testing.T) {
 // not sent without its role.
 func TestUnsupportedRoles(t *testing.T) {
 	t.Parallel()
-	framed := Task{Kind: upstream.KindVideo, References: []Reference{{Role: "first_frame"}, {Role: "last_frame"}}}
+	task := Task{Kind: upstream.KindVideo, References: []Reference{{Role: "first_frame"}, {Role: "last_frame"}}}
 	for name, tt := range map[string]struct {
 		rule ParamRule
 		ok   bool
 	}{"none": {AllParamsExcept(), false}, "one": {AllParamsExcept().Roles("first_frame"), false},
 		"both": {OnlyParams().Roles("last_frame", "first_frame"), true}} {
 		g := &fakeGenerator{rule: tt.rule}
-		if _, err := Submit(t.Context(), g, framed); (err == nil) != tt.ok || (g.got != nil) != tt.ok {
+		if _, err := Submit(t.Context(), g, task); (err == nil) != tt.ok || (g.got != nil) != tt.ok {
 			t.Errorf("%s: error %v, and the generator got %v; accepted should be %t", name, err, g.got, tt.ok)
 		}
 	}
-	first, last, rest := framed.SplitFrames()
-	if first != &framed.References[0] || last != &framed.References[1] || rest != nil || !framed.HasRoles() {
-		t.Errorf("%v, %v, %v", first, last, rest)
+	first, last, rest := task.SplitFrames()
+	if first != &task.References[0] || last != &task.References[1] || rest != nil || !task.HasRoles() {
+		t.Errorf("SplitFrames = %v, %v, %v, want the two frames", first, last, rest)
 	}
 }

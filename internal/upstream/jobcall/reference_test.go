@@ -18,7 +18,8 @@ func TestImage(t *testing.T) {
 	}
 }
 
-func TestFitPictures(t *testing.T) {
+// TestCheckPictureSizes tests the limits for one image and for all inline images. Videos have no limit.
+func TestCheckPictureSizes(t *testing.T) {
 	t.Parallel()
 	const mb = 1 << 20
 	of := func(kind, url string, size int64) Reference { return Reference{Type: kind, URL: url, Size: size} }
@@ -27,21 +28,22 @@ func TestFitPictures(t *testing.T) {
 		fits bool
 	}{
 		"none":          {nil, true},
-		"as much":       {[]Reference{of("image/png", "", 3*mb), of("image/png", "", 3*mb)}, true},
+		"at the limit":  {[]Reference{of("image/png", "", 3*mb), of("image/png", "", 3*mb)}, true},
 		"one too large": {[]Reference{of("image/png", "https://x.example", 4*mb+1)}, false},
 		"too much":      {[]Reference{of("image/png", "", 3*mb), of("image/png", "", 3*mb+1)}, false},
 		"addresses": {[]Reference{of("image/png", "https://x.example", 4*mb), of("image/png", "https://x.example", 4*mb),
 			of("image/png", "", 4*mb)}, true},
-		"videos are not": {[]Reference{of("video/mp4", "", 90*mb)}, true},
+		"a large video": {[]Reference{of("video/mp4", "", 90*mb)}, true},
 	} {
 		err := Task{Kind: upstream.KindVideo, References: tt.refs}.CheckPictureSizes(4*mb, 8*mb)
 		var tr *upstream.JobFailure
 		if tt.fits && err != nil || !tt.fits && (!errors.As(err, &tr) || tr.Job != fault.InvalidMaterial) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: CheckPictureSizes = %v, want accepted %t", name, err, tt.fits)
 		}
 	}
 }
 
+// TestReferenceBytes tests that Bytes returns the whole reference, or an error.
 func TestReferenceBytes(t *testing.T) {
 	t.Parallel()
 	open := func(data string, err error) func(context.Context) (io.ReadCloser, error) {
@@ -62,7 +64,7 @@ func TestReferenceBytes(t *testing.T) {
 	} {
 		data, err := tt.r.Bytes(t.Context())
 		if string(data) != tt.want || (err == nil) != tt.ok {
-			t.Errorf("%s: %q, %v", name, data, err)
+			t.Errorf("%s: Bytes = %q, %v, want %q, success %t", name, data, err, tt.want, tt.ok)
 		}
 	}
 }
