@@ -93,7 +93,8 @@ fuzz: ## run each fuzz test for FUZZTIME (10s)
 
 .PHONY: torture
 torture: ## repeat the tests of money, requests, faults and kills COUNT (10) times, then run ROUNDS (100) minutes on a faulty network
-	@TOLLGATE_TORTURE=yes scripts/postgres run scripts/gotest -count=$(COUNT) -timeout=2h -skip='^TestPartitionsUnderLoad$$' \
+	@TOLLGATE_TORTURE=yes TOLLGATE_TEST_S3SERVER=$$(scripts/s3server) scripts/postgres run \
+		scripts/gotest -count=$(COUNT) -timeout=2h -skip='^(TestPartitionsUnderLoad|TestGuides)$$' \
 		./internal/store ./internal/ledger ./internal/ledger/rows ./internal/ledger/commit ./internal/chat ./internal/gatewaytest/...
 	@TOLLGATE_TORTURE=yes TOLLGATE_TORTURE_ROUNDS=$(ROUNDS) scripts/postgres run scripts/gotest -count=1 -timeout=6h -v \
 		-run='^TestPartitionsUnderLoad$$' ./internal/gatewaytest/partition
