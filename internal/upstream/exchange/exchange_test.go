@@ -152,7 +152,7 @@ func TestDownloadsFromStrangers(t *testing.T) {
 	for name, test := range map[string]struct {
 		address string
 		moves   map[string]string // target of the redirect of each address
-		blind   bool              // whether the line has no Strangers
+		blind   bool              // whether the line has no PublicTransport
 		want    []string          // requests by transport; none after a rejection
 		failed  bool
 	}{
