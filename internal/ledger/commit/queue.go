@@ -35,6 +35,7 @@ type queue struct {
 
 	now      func() time.Time
 	interval time.Duration  // Options.Interval
+	single   bool           // there is one worker
 	workers  map[string]int // of the accounts in a batch
 	batches  int            // at the moment
 	begun    time.Time      // of the newest batch
@@ -118,7 +119,7 @@ func (q *queue) take(worker int) []*Op {
 	for {
 		if pause := q.pause(); pause > 0 && !q.empty() {
 			q.wakeAfter(pause)
-		} else if ops := q.gather(worker, nil); len(ops) > 0 {
+		} else if ops := q.gather(worker, make([]*Op, 0, 64)); len(ops) > 0 {
 			q.batches++
 			q.begun = q.now()
 			if !q.empty() {
@@ -255,7 +256,7 @@ func (q *queue) gatherFrom(list *fifo, worker int, into []*Op, most int) []*Op {
 // reserve adds an account to the batch of a worker. It returns false if the account is in the batch of
 // another worker.
 func (q *queue) reserve(worker int, account string) bool {
-	if account == "" {
+	if account == "" || q.single {
 		return true
 	}
 	of, reserved := q.workers[account]
