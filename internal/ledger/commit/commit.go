@@ -113,7 +113,6 @@ func (c *Committer) Start() {
 	if writers := c.opts.DB.Writers(); workers <= 0 || writers == 1 {
 		workers = max(1, min(4, writers/2))
 	}
-	c.queue.single = workers == 1
 	var running sync.WaitGroup
 	for n := range workers {
 		w := &worker{Committer: c, number: n}

@@ -3,7 +3,6 @@ package commit
 import (
 	"maps"
 	"math"
-	"slices"
 	"sync"
 	"time"
 )
@@ -35,7 +34,6 @@ type queue struct {
 
 	now      func() time.Time
 	interval time.Duration  // Options.Interval
-	single   bool           // there is one worker
 	workers  map[string]int // of the accounts in a batch
 	batches  int            // at the moment
 	begun    time.Time      // of the newest batch
@@ -209,21 +207,16 @@ func (q *queue) more(worker int, ops []*Op) []*Op {
 // gather appends operations, up to batchSize and at least half of batchSize if there are as many.
 func (q *queue) gather(worker int, into []*Op) []*Op {
 	most := max(batchSize, len(into)+batchSize/2)
-	for range q.passed.len() {
-		if o := q.passed.pop(); !q.reserve(worker, o.account) {
-			q.passed.push(o)
-		} else {
-			into = append(into, o)
-		}
-	}
+	into = q.gatherFrom(&q.passed, worker, into, math.MaxInt)
 	into = q.gatherFrom(&q.endings, worker, into, most)
-	for i := 0; i < len(q.waiting) && len(into) < most; {
-		account := q.waiting[i]
+	var reserved []string // by other batches
+	for len(into) < most && len(q.waiting) > 0 {
+		account := q.waiting[0]
+		q.waiting = q.waiting[1:]
 		if !q.reserve(worker, account) {
-			i++
+			reserved = append(reserved, account)
 			continue
 		}
-		q.waiting = slices.Delete(q.waiting, i, i+1)
 		list := q.admits[account]
 		into = appendTaken(into, list.pop())
 		if list.len() > 0 {
@@ -231,6 +224,9 @@ func (q *queue) gather(worker int, into []*Op) []*Op {
 		} else {
 			delete(q.admits, account)
 		}
+	}
+	if len(reserved) > 0 {
+		q.waiting = append(reserved, q.waiting...)
 	}
 	into = q.gatherFrom(&q.refusals, worker, into, most)
 	into = q.gatherFrom(&q.anonymous, worker, into, most)
@@ -256,7 +252,7 @@ func (q *queue) gatherFrom(list *fifo, worker int, into []*Op, most int) []*Op {
 // reserve adds an account to the batch of a worker. It returns false if the account is in the batch of
 // another worker.
 func (q *queue) reserve(worker int, account string) bool {
-	if account == "" || q.single {
+	if account == "" {
 		return true
 	}
 	of, reserved := q.workers[account]
@@ -266,12 +262,12 @@ func (q *queue) reserve(worker int, account string) bool {
 	return !reserved || of == worker
 }
 
-// appendTaken appends an operation unless its caller has stopped waiting.
+// appendTaken marks an operation as taken and appends it, unless its caller stopped waiting before.
 func appendTaken(into []*Op, o *Op) []*Op {
-	if o.state.CompareAndSwap(opWaiting, opTaken) {
-		return append(into, o)
+	if !o.state.CompareAndSwap(opWaiting, opTaken) && o.state.Load() == opLeft {
+		return into
 	}
-	return into
+	return append(into, o)
 }
 
 // close refuses further admissions; the workers end once they have committed the queue.
