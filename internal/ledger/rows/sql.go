@@ -40,7 +40,7 @@ func (b *Books) Read(q *store.Batch, db *store.DB, need Need) {
 		paying = accounts // cached accounts have their sums
 	}
 	if paying = distinct(paying); len(paying) > 0 {
-		q.Query(b.scanHeld, `SELECT account, key, day, `+store.Sum("amount_nano")+` FROM ledger_hold WHERE `+db.In("account", 1)+
+		q.Query(b.scanHeld, `SELECT account, key, day, `+sumAmount+` FROM ledger_hold WHERE `+db.In("account", 1)+
 			` GROUP BY account, key, day`, store.List(paying))
 	}
 	for _, hook := range need.Hooks {
@@ -79,6 +79,8 @@ func (b *Books) Read(q *store.Batch, db *store.DB, need Need) {
 		q.Now(&b.NowMS)
 	}
 }
+
+var sumAmount = store.Sum("amount_nano")
 
 // distinct sorts ids and removes duplicates, in place.
 func distinct(ids []string) []string {
