@@ -300,7 +300,7 @@ func (s *soak) failed(g *good) (timedOut int) {
 		if s.operate("GET", "/jobs/"+id, &job) {
 			n = len(job.Attempts)
 		}
-		if n == 0 || job.Attempts[n-1].Line != "hostile-studio" || !strings.Contains(job.Attempts[n-1].Cause, "longest wait") {
+		if n == 0 || job.Attempts[n-1].Line != "hostile-studio" || !strings.HasPrefix(job.Attempts[n-1].Cause, "upstream_timeout:") {
 			s.t.Errorf("job %s failed: %+v", id, job.Attempts)
 			continue
 		}
