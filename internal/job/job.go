@@ -83,9 +83,9 @@ type Jobs struct {
 
 	polls, fetches, reads chan struct{}
 
-	clockSteps int64 // clock jumps handled by Housekeep; -1 before the first run
-	writer     *batcher
-	onceLocks  *limit.Semaphores[string] // one submission at a time, by account and Idempotency-Key
+	clockSteps int64                                    // clock jumps handled by Housekeep; -1 before the first run
+	writer     *store.Batcher[func(tx *store.Tx) error] // the steps of the workers
+	onceLocks  *limit.Semaphores[string]                // one submission at a time, by account and Idempotency-Key
 
 	wake     chan struct{} // a job may be ready to start
 	loggedAt atomic.Int64  // time of the last log line about an unavailable database, in ns
@@ -124,10 +124,20 @@ func New(o Options) *Jobs {
 		polls: make(chan struct{}, maxPolls), fetches: make(chan struct{}, maxFetches), reads: make(chan struct{}, maxReads),
 		maxSpool: maxSpool,
 		wake:     make(chan struct{}, 1), workers: map[string]*worker{}, stopWait: stopWait, pollPause: pollFirst, fetchPause: fetchFirst,
-		clockSteps: -1, writer: &batcher{db: o.DB}, onceLocks: limit.NewSemaphores[string](1),
+		clockSteps: -1, writer: store.NewBatcher(o.DB, runSteps), onceLocks: limit.NewSemaphores[string](1),
 	}
 	j.queues = newQueueCache(j)
 	return j
+}
+
+// runSteps runs steps of several workers in one transaction.
+func runSteps(tx *store.Tx, steps []func(tx *store.Tx) error) error {
+	for _, step := range steps {
+		if err := step(tx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // NewID returns the id for a new submission.

@@ -422,7 +422,7 @@ func (w *worker) write(ctx context.Context, step func(tx *store.Tx, now int64, n
 		var next row.Run
 		var changed int64
 		before := len(w.run.Trace.Steps)
-		err := j.writer.write(ctx, func(tx *store.Tx) error {
+		err := j.writer.Write(ctx, func(tx *store.Tx) error {
 			now, err := tx.NowMS()
 			if err != nil {
 				return err
@@ -442,7 +442,7 @@ func (w *worker) write(ctx context.Context, step func(tx *store.Tx, now int64, n
 			}
 			return nil
 		}
-		if store.Refused(err) && !store.Retryable(err) || errors.Is(err, errPanic) {
+		if store.Refused(err) && !store.Retryable(err) || errors.Is(err, store.ErrPanic) {
 			return fmt.Errorf("write a step: %w", err)
 		}
 		// The step may have been committed. The next attempt then changes the same row again, or no

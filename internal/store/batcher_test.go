@@ -1,4 +1,4 @@
-package job
+package store_test
 
 import (
 	"context"
@@ -11,12 +11,39 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
+// newBatcher returns a batcher of functions.
+func newBatcher(db *store.DB) *store.Batcher[func(tx *store.Tx) error] {
+	return store.NewBatcher(db, func(tx *store.Tx, writes []func(tx *store.Tx) error) error {
+		for _, do := range writes {
+			if err := do(tx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// until waits for a condition.
+func until(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	deadline := time.After(20 * time.Second)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !condition() {
+		select {
+		case <-deadline:
+			t.Fatalf("timed out waiting for %s", what)
+		case <-tick.C:
+		}
+	}
+}
+
 // TestBatcher checks that concurrent writes are committed once each and a failed or panicking write
 // does not affect the other writes.
 func TestBatcher(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		b := &batcher{db: db}
+		b := newBatcher(db)
 		storetest.Exec(t, db, `CREATE TABLE written (n BIGINT NOT NULL PRIMARY KEY)`)
 		errScripted := errors.New("failed")
 		const steps = 300
@@ -24,7 +51,7 @@ func TestBatcher(t *testing.T) {
 		var wg sync.WaitGroup
 		for n := range steps {
 			wg.Go(func() {
-				errs[n] = b.write(t.Context(), func(tx *store.Tx) error {
+				errs[n] = b.Write(t.Context(), func(tx *store.Tx) error {
 					switch n % 50 {
 					case 7:
 						return errScripted
@@ -44,7 +71,7 @@ func TestBatcher(t *testing.T) {
 			case 7:
 				wantErr = errScripted
 			case 8:
-				wantErr = errPanic
+				wantErr = store.ErrPanic
 			default:
 				want++
 			}
@@ -65,26 +92,16 @@ func TestBatcher(t *testing.T) {
 func TestBatcherCanceledWrites(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		b := &batcher{db: db}
+		b := newBatcher(db)
 		pending := func(want int, canceled bool) func() bool {
-			return func() bool {
-				b.mu.Lock()
-				defer b.mu.Unlock()
-				n := 0
-				for _, w := range b.pending {
-					if w.canceled == canceled {
-						n++
-					}
-				}
-				return n == want
-			}
+			return func() bool { return b.Pending(canceled) == want }
 		}
 		for round := range 40 {
 			ctx, cancel := context.WithCancel(t.Context())
 			running, release := make(chan struct{}), make(chan struct{})
 			var wg sync.WaitGroup
 			wg.Go(func() {
-				_ = b.write(t.Context(), func(*store.Tx) error {
+				_ = b.Write(t.Context(), func(*store.Tx) error {
 					close(running)
 					<-release
 					return nil
@@ -92,7 +109,7 @@ func TestBatcherCanceledWrites(t *testing.T) {
 			})
 			<-running
 			for range 5 {
-				wg.Go(func() { _ = b.write(ctx, func(*store.Tx) error { return nil }) })
+				wg.Go(func() { _ = b.Write(ctx, func(*store.Tx) error { return nil }) })
 			}
 			until(t, "five pending writes", pending(5, false))
 			cancel()
@@ -101,7 +118,7 @@ func TestBatcherCanceledWrites(t *testing.T) {
 			}
 			close(release)
 			last, stop := context.WithTimeout(t.Context(), 20*time.Second)
-			if err := b.write(last, func(*store.Tx) error { return nil }); err != nil {
+			if err := b.Write(last, func(*store.Tx) error { return nil }); err != nil {
 				t.Fatalf("round %d: the write after the canceled writes failed: %v", round, err)
 			}
 			stop()
