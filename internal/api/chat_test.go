@@ -10,6 +10,7 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/api"
+	"tollgate/internal/call"
 	"tollgate/internal/chat"
 	"tollgate/internal/egress"
 	"tollgate/internal/ledger"
@@ -21,7 +22,7 @@ import (
 
 // conductor returns a chat conductor with sandbox lines.
 func conductor(books *ledger.Ledger, log *slog.Logger) *chat.Conductor {
-	return chat.New(chat.Options{Ledger: books, Lines: lines(), Log: log})
+	return chat.New(call.New(call.Options{Ledger: books, Lines: lines(), Log: log}), chat.Options{})
 }
 
 // lines returns sandbox lines.

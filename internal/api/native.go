@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"tollgate/internal/chat"
+	"tollgate/internal/call"
 	"tollgate/internal/fault"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/wire"
@@ -48,24 +48,24 @@ func (d *server) checkCountRate(account string) error {
 // countTokens answers POST /native/v1/messages/count_tokens. Counts are free, and each account has a
 // limit for them.
 func (d *server) countTokens(x *apiRequest) error {
-	call, err := d.checkChat(x, chatEndpoint{wire.FormMessages, func(body []byte) (request, error) {
+	accepted, err := d.checkChat(x, chatEndpoint{wire.FormMessages, func(body []byte) (request, error) {
 		r, err := messages.Open(body)
 		return countRequest{r}, err
 	}})
 	if err != nil {
 		return err
 	}
-	if err := d.checkCountRate(call.Account); err != nil {
+	if err := d.checkCountRate(accepted.Account); err != nil {
 		return err
 	}
-	call.Body = call.Body.(countRequest).Request
-	defer d.giveImages(&call)()
-	n, ignored, err := d.Chat.CountTokens(x.Request.Context(), call)
+	accepted.Body = accepted.Body.(countRequest).Request
+	defer d.giveImages(&accepted)()
+	n, ignored, err := d.Chat.CountTokens(x.Request.Context(), accepted)
 	if err != nil {
 		return err
 	}
 	if ignored != "" {
-		x.Header().Set(chat.IgnoredHeader, ignored)
+		x.Header().Set(call.IgnoredHeader, ignored)
 	}
 	return writeJSON(x, struct {
 		Tokens int64 `json:"input_tokens"`

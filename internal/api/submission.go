@@ -7,7 +7,7 @@ import (
 	"net/http"
 
 	"tollgate/internal/catalog"
-	"tollgate/internal/chat"
+	"tollgate/internal/call"
 	"tollgate/internal/fault"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/job"
@@ -167,7 +167,7 @@ func (d *server) startJob(x *apiRequest, j *checkedSubmission, stored *reference
 	switch {
 	case err == nil: // the files belong to the job, or Submit has discarded them
 		if len(j.ignored) > 0 {
-			x.Header().Set(chat.IgnoredHeader, chat.NamesOfFields(j.ignored))
+			x.Header().Set(call.IgnoredHeader, call.NamesOfFields(j.ignored))
 		}
 		return nil, writeAccepted(x, body, !isJob(body, j.Job))
 	case errors.Is(err, ledger.ErrKeyChanged):

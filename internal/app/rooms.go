@@ -12,6 +12,7 @@ import (
 	"tollgate/internal/alert"
 	"tollgate/internal/api"
 	"tollgate/internal/app/server"
+	"tollgate/internal/call"
 	"tollgate/internal/catalog"
 	"tollgate/internal/chat"
 	"tollgate/internal/console"
@@ -50,6 +51,7 @@ type rooms struct {
 	sessions  *account.SignIns
 	lines     *line.Lines
 	jobs      *job.Jobs
+	calls     *call.Engine
 	chat      *chat.Conductor
 	audits    *operator.Audits
 }
@@ -314,13 +316,12 @@ func (r *rooms) startSessions(context.Context) error {
 
 func (r *rooms) startChat(context.Context) error {
 	s := r.settings
-	r.chat = chat.New(chat.Options{
+	r.calls = call.New(call.Options{
 		Ledger: r.ledger, Lines: r.lines, Log: r.log,
 		RequestTimeout: s.RequestTimeout, MaxAnswer: s.MaxAnswer, AnswerBudget: answerMemory(s, r.memory), ExposeLine: s.ExposeLine,
 		RefuseUnknown: s.RefuseUnknownFields,
-		FirstToken:    r.metrics.FirstToken,
-		UnknownUsage:  r.unknownUsage(),
 	})
+	r.chat = chat.New(r.calls, chat.Options{FirstToken: r.metrics.FirstToken, UnknownUsage: r.unknownUsage()})
 	return nil
 }
 

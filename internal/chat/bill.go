@@ -28,13 +28,13 @@ func (x *chatRequest) usage(reported wire.Usage, known bool, completion func(*wi
 	// A provider summarizes before it answers, so its count may be the count of the summarized
 	// prompt.
 	if reported.Prompt == 0 || slices.ContainsFunc(x.choice.Calls, func(c catalog.CalledModel) bool { return !c.Rereads }) {
-		count := min(x.Body.Prompt(&x.counter, min(x.Model.MaxImageTokens, imageTokens)), x.Model.PromptTokens(x.params.Bound))
+		count := min(x.Body.Prompt(&x.Counter, min(x.Model.MaxImageTokens, imageTokens)), x.Model.PromptTokens(x.params.Bound))
 		if count > reported.Prompt {
 			ours++
 			reported.Prompt = count
 		}
 	}
-	if count := completion(&x.counter); count >= reported.Completion {
+	if count := completion(&x.Counter); count >= reported.Completion {
 		ours++
 		reported.Completion = count
 	}
@@ -121,8 +121,8 @@ func billable(u wire.Usage, filtered, output bool) wire.Usage {
 // recordWaste records the usage of an answer begun but not delivered. It is not charged, and the
 // request's own tokens do not include it.
 func (x *chatRequest) recordWaste(t upstream.TokenCounts) {
-	if n := len(x.attempts); n > 0 {
-		x.attempts[n-1].RecordWaste(x.target, x.Model, t)
+	if n := len(x.Attempts); n > 0 {
+		x.Attempts[n-1].RecordWaste(x.Target, x.Model, t)
 	}
 }
 

@@ -1,6 +1,6 @@
-// Package chat owns the processing of one chat request: it reserves the maximum cost, routes the
-// request to lines, checks the beginning of the answer, passes the answer to the client while it
-// reads the usage, and settles the charge.
+// Package chat owns the processing of one chat request on top of package call: it translates the
+// request for its lines, checks the beginning of the answer, and passes the answer to the client while
+// it reads the usage.
 //
 // Invariants:
 //   - No request runs without a hold, and every hold is ended exactly once.
@@ -15,103 +15,35 @@ package chat
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"log/slog"
 	"net/http"
 	"time"
 
+	"tollgate/internal/call"
 	"tollgate/internal/catalog"
-	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
 	"tollgate/internal/line"
 	"tollgate/internal/trace"
 	"tollgate/internal/wire"
 )
 
-// errTimeOver is the cause of a context ended by the request timeout.
-var errTimeOver = errors.New("the request's time is over")
-
-// Options are a conductor's surroundings and bounds. Ledger and Lines are
-// required; zero values stand for the defaults.
+// Options are a conductor's observers. They may be nil.
 type Options struct {
-	Ledger *ledger.Ledger
-	Lines  *line.Lines
-	// Log gets events for the operator that no answer shows.
-	Log *slog.Logger
-	// Now is the clock; nil is time.Now.
-	Now func() time.Time
-	// RequestTimeout is the longest a request may take over all lines.
-	// Default 15m.
-	RequestTimeout time.Duration
-	// MaxAnswer is the longest whole answer of a provider, in bytes. Default
-	// 64 MiB.
-	MaxAnswer int64
-	// AnswerBudget bounds the memory for all answers on the node, in bytes. Default four times
-	// MaxAnswer.
-	AnswerBudget int64
-	// ExposeLine names the line in the answer's header x-tollgate-line.
-	ExposeLine bool
-	// RefuseUnknown refuses requests with fields not sent to any line of the model. If false, the
-	// fields are left out.
-	RefuseUnknown bool
 	// FirstToken is called with the time between a request and the begin of its stream. It must not
-	// block. It may be nil.
+	// block.
 	FirstToken func(model string, took time.Duration)
 	// UnknownUsage is called for each unknown member of a line's usage with a count. It must not
-	// block. It may be nil.
+	// block.
 	UnknownUsage func(line, member string)
 }
 
 // Conductor conducts chat requests. It is safe for concurrent use.
 type Conductor struct {
-	opts       Options
-	admit      func(context.Context, ledger.Admission) (hold, error)
-	admissible func(context.Context, ledger.Admission) error // checks like admit without a hold
-	logRefused func(ledger.Refusal)
-	budget     budget
-	counter    wire.Counter // for tokens without a provider's count
+	*call.Engine
+	opts Options
 }
 
-// hold is the held money of a request: *ledger.Hold, or a test's.
-type hold interface {
-	Progress(ledger.Progress)
-	Lost() bool
-	Settle(context.Context, ledger.End) error
-	Release(ledger.End)
-}
-
-// New makes a conductor.
-func New(o Options) *Conductor {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.RequestTimeout <= 0 {
-		o.RequestTimeout = 15 * time.Minute
-	}
-	if o.MaxAnswer <= 0 {
-		o.MaxAnswer = 64 << 20
-	}
-	if o.AnswerBudget <= 0 {
-		o.AnswerBudget = 4 * o.MaxAnswer
-	}
-	c := &Conductor{opts: o}
-	c.budget.limit = o.AnswerBudget
-	if o.Ledger != nil {
-		c.logRefused, c.admissible = o.Ledger.Refused, o.Ledger.Admissible
-		c.admit = func(ctx context.Context, a ledger.Admission) (hold, error) {
-			h, err := o.Ledger.Admit(ctx, a)
-			if err != nil {
-				return nil, err // not a nil *ledger.Hold in a hold
-			}
-			return h, nil
-		}
-	}
-	return c
-}
+// New returns a conductor of an engine.
+func New(e *call.Engine, o Options) *Conductor { return &Conductor{Engine: e, opts: o} }
 
 // AcceptedRequest is one authenticated chat request: its key may use its model, and its body passed
 // Check.
@@ -146,42 +78,34 @@ type AcceptedRequest struct {
 // ledger.ErrKeyChanged. It panics with http.ErrAbortHandler to cut the connection, after a failed
 // settlement of the answer's end or after the client has disconnected. Otherwise it returns nil,
 // also for a broken stream with an error in its last event.
-func (c *Conductor) Complete(ctx context.Context, w http.ResponseWriter, call AcceptedRequest) error {
-	x := &chatRequest{
-		Conductor: c, AcceptedRequest: call, params: call.Body.Params(), clientCtx: ctx, w: w, control: http.NewResponseController(w),
-	}
-	x.Span.Model(x.Model.ID)
-	x.choice, x.routing = x.Model.PricingOf(x.params, call.Factor)
+func (c *Conductor) Complete(ctx context.Context, w http.ResponseWriter, r AcceptedRequest) error {
+	x := c.newRequest(ctx, w, r)
+	x.AcceptedRequest.Span.Model(x.Model.ID)
 	if err := x.checkRouting(); err != nil {
-		f := fault.Of(err)
-		x.logRefusal(f.Status(), f.Code)
-		return err
+		return x.Refuse(err)
 	}
-	var err error
-	x.admission = x.newAdmission()
-	step := x.Span.Step("hold")
-	x.hold, err = c.admit(ctx, x.admission)
-	step.End()
+	ctx, cancel, err := x.Begin(x.newAdmission())
 	if err != nil {
-		if x.disconnected() {
-			panic(http.ErrAbortHandler)
-		}
 		return err
 	}
-	x.Span.Hold(int64(x.admission.Amount))
 	defer x.close()
-
-	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.RequestTimeout,
-		fmt.Errorf("%w: no answer within the request timeout of %s: %w", errTimeOver, c.opts.RequestTimeout, context.DeadlineExceeded))
 	defer cancel()
-	x.attempts, err = c.opts.Lines.Try(ctx, x.routingRequest(), x.attempt)
+	x.Attempts, err = c.Lines.Try(ctx, x.routingRequest(), x.attempt)
 	switch {
 	case err != nil:
-		return x.fail(err)
+		return x.Fail(err)
 	case x.params.Stream:
 		return x.sendStream()
 	}
 	return x.sendWhole()
+}
+
+// newRequest returns the state of a request.
+func (c *Conductor) newRequest(ctx context.Context, w http.ResponseWriter, r AcceptedRequest) *chatRequest {
+	r.Admission.Model = r.Model.ID
+	x := &chatRequest{Conductor: c, AcceptedRequest: r, params: r.Body.Params(), Flow: c.NewFlow(ctx, w, r.Admission, r.Span)}
+	x.choice, x.routing = x.Model.PricingOf(x.params, r.Factor)
+	return x
 }
 
 // checkRouting refuses a request without a possible line, and choices without a price.
@@ -189,7 +113,7 @@ func (x *chatRequest) checkRouting() error {
 	if err := x.Snapshot.CheckRouting(x.Model, x.Form, x.routing); err != nil {
 		return err
 	}
-	if err := x.checkUnknownFields(); err != nil {
+	if err := x.CheckUnknown(x.Snapshot, x.Model, x.params.Extra); err != nil {
 		return err
 	}
 	if err := x.Model.CheckPriced(x.choice); err != nil {
@@ -200,23 +124,10 @@ func (x *chatRequest) checkRouting() error {
 	return err
 }
 
-// checkUnknownFields refuses fields not sent to any line of the model, if the operator has configured this.
-func (x *chatRequest) checkUnknownFields() error {
-	if !x.opts.RefuseUnknown || len(x.params.Extra) == 0 {
-		return nil
-	}
-	name := x.Snapshot.FieldDroppedByAll(x.Model, x.params.Extra)
-	if name == "" {
-		return nil
-	}
-	shown := nameOfField(name)
-	return fault.At(fault.InvalidRequest, shown, "`%s` is not a field that this service knows for model %s. Leave it out.", shown, x.Model.ID)
-}
-
 // newAdmission returns the request's admission for the ledger.
 func (x *chatRequest) newAdmission() ledger.Admission {
 	a := x.Admission
-	a.Model, a.FreeDaily, a.Revision = x.Model.ID, x.Model.FreeDailyRequests, x.Snapshot.Revision
+	a.FreeDaily, a.Revision = x.Model.FreeDailyRequests, x.Snapshot.Revision
 	a.Amount = x.Model.HighestCost(x.params.Bound, x.Snapshot.HoldLimit(x.Model, x.Form, x.params.Limit), x.params.N, x.choice)
 	limit := "max_tokens"
 	if x.Form == wire.FormResponses {
@@ -232,12 +143,4 @@ func (x *chatRequest) routingRequest() line.RoutingRequest {
 		Snapshot: x.Snapshot, Model: x.Model, Form: x.Form, Routing: x.routing, Tools: x.Body.HasTools(), Account: x.Account,
 		Conversation: wire.Hash(x.Account) ^ x.params.Conversation,
 	}
-}
-
-// logRefusal logs a request refused before its admission.
-func (x *chatRequest) logRefusal(status int, code fault.Code) {
-	x.logRefused(ledger.Refusal{
-		Request: x.Request, Account: x.Account, Key: x.Key, Model: x.Model.ID, Endpoint: x.Endpoint,
-		Status: status, Code: string(code), Received: x.Received, Duration: x.since(),
-	})
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"tollgate/internal/call"
 	"tollgate/internal/line"
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire"
@@ -19,25 +20,24 @@ const countWait = 10 * time.Second
 // has one, else the gateway's count. ignored names the fields withheld from the line, for
 // IgnoredHeader. CountTokens moves no money. The error is a *fault.Error: the provider rejected the
 // request, or no line may get it. Images by address are fetched as for the request itself.
-func (c *Conductor) CountTokens(ctx context.Context, call AcceptedRequest) (n int64, ignored string, err error) {
-	x := &chatRequest{Conductor: c, AcceptedRequest: call, params: call.Body.Params(), clientCtx: ctx}
-	x.choice, x.routing = call.Model.PricingOf(x.params, call.Factor)
-	if err := call.Snapshot.CheckRouting(call.Model, call.Form, x.routing); err != nil {
+func (c *Conductor) CountTokens(ctx context.Context, r AcceptedRequest) (n int64, ignored string, err error) {
+	x := c.newRequest(ctx, nil, r)
+	if err := x.Snapshot.CheckRouting(x.Model, x.Form, x.routing); err != nil {
 		return 0, "", err
 	}
-	if err := x.checkUnknownFields(); err != nil {
+	if err := x.CheckUnknown(x.Snapshot, x.Model, x.params.Extra); err != nil {
 		return 0, "", err
 	}
 	ctx, cancel := context.WithTimeout(ctx, countWait)
 	defer cancel()
-	n, known, err := c.opts.Lines.Count(ctx, x.routingRequest(), func(on *line.Candidate) (chatcall.Call, error) {
+	n, known, err := c.Lines.Count(ctx, x.routingRequest(), func(on *line.Candidate) (chatcall.Call, error) {
 		ask := chatcall.Call{Form: on.Form, Model: on.ProviderModel}
-		if on.Form == call.Form {
-			ask.Header = call.Header
+		if on.Form == x.Form {
+			ask.Header = x.Header
 		}
 		t := x.translation(on)
-		ignored = NamesOfFields(x.omittedFields(on, t.Omit))
-		if own, ok := call.Body.(*messages.Request); ok && on.Form == wire.FormMessages {
+		ignored = call.NamesOfFields(x.omittedFields(on, t.Omit))
+		if own, ok := x.Body.(*messages.Request); ok && on.Form == wire.FormMessages {
 			ask.Body = own.CountBody(t.Edits)
 			return ask, nil
 		}
@@ -60,7 +60,7 @@ func (x *chatRequest) countedImages(ctx context.Context) func(addresses []string
 		return nil
 	}
 	return func(addresses []string) []wire.FetchedImage {
-		if err := x.admissible(ctx, x.newAdmission()); err != nil {
+		if err := x.Admissible(ctx, x.newAdmission()); err != nil {
 			return slices.Repeat([]wire.FetchedImage{{Err: err}}, len(addresses))
 		}
 		return fetch(addresses)

@@ -39,7 +39,7 @@ func TestMoneyDocumentStreams(t *testing.T) {
 		}
 		rows++
 		tr := newTrial(t, documentedStream(t, cells[0], cells[1] == "yes", cells[2]))
-		tr.send(call(t, snapshot, askStream))
+		tr.send(chatCall(t, snapshot, askStream))
 		e := tr.end()
 		got := []string{fmt.Sprint(e.Tokens.Prompt), fmt.Sprint(e.Tokens.Completion), e.Cost.String()}
 		if !slices.Equal(got, cells[3:6]) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"tollgate/internal/call"
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/field"
@@ -31,7 +32,7 @@ const (
 // The results must match the document.
 func TestEveryField(t *testing.T) {
 	t.Parallel()
-	x := chatRequest{Conductor: New(Options{}), AcceptedRequest: call(t, snapshot(t), ask)}
+	x := chatRequest{Conductor: New(call.New(call.Options{}), Options{}), AcceptedRequest: chatCall(t, snapshot(t), ask)}
 	bare := *x.Model
 	bare.Price.Options, bare.Price.Tools = nil, nil
 	x.Model = &bare
@@ -69,7 +70,7 @@ func TestEveryField(t *testing.T) {
 // value of a field of class tool requests the tool.
 func TestSwitchesOfHostedTools(t *testing.T) {
 	t.Parallel()
-	x := chatRequest{Conductor: New(Options{}), AcceptedRequest: call(t, snapshot(t), ask)}
+	x := chatRequest{Conductor: New(call.New(call.Options{}), Options{}), AcceptedRequest: chatCall(t, snapshot(t), ask)}
 	bare := *x.Model
 	bare.Price.Tools = nil
 	x.Model = &bare

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"tollgate/internal/call"
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakeprovider"
@@ -125,7 +126,7 @@ func newFlow(t *testing.T, db *store.DB, change func(*ledger.Options)) *flow {
 		request, err := open(wire.FormChat, string(body))
 		if err == nil {
 			// Separate lines, so that the failures of one request do not affect others.
-			c := New(Options{Ledger: f.ledger, Lines: line.New(line.Options{Open: openLine})})
+			c := New(call.New(call.Options{Ledger: f.ledger, Lines: line.New(line.Options{Open: openLine})}), Options{})
 			model, _ := snapshot.Model("swift-1")
 			err = c.Complete(r.Context(), w, AcceptedRequest{
 				Admission: ledger.Admission{Request: r.Header.Get("x-request"), Account: "acct_1", Key: "key_1", KeyVersion: 1,

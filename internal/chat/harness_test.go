@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"tollgate/internal/call"
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
@@ -220,7 +221,7 @@ type fakeLedger struct {
 	isSettled  bool
 }
 
-func (b *fakeLedger) admit(ctx context.Context, a ledger.Admission) (hold, error) {
+func (b *fakeLedger) admit(ctx context.Context, a ledger.Admission) (call.RequestHold, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.admitError != nil {
@@ -361,7 +362,8 @@ type testRequest struct {
 	provider *provider
 	books    *fakeLedger
 	client   *client
-	opts     Options
+	opts     call.Options
+	observed Options
 	ctx      context.Context
 	lines    *line.Lines // once it ran
 }
@@ -390,13 +392,13 @@ func (tr *testRequest) leaveAfter(d time.Duration) {
 // run conducts a request with the given body.
 func (tr *testRequest) run(body string) outcome {
 	tr.t.Helper()
-	return tr.send(call(tr.t, snapshot(tr.t), body))
+	return tr.send(chatCall(tr.t, snapshot(tr.t), body))
 }
 
 // mustRun is run for a request with an answer.
 func (tr *testRequest) mustRun(body string) {
 	tr.t.Helper()
-	tr.mustSend(call(tr.t, snapshot(tr.t), body))
+	tr.mustSend(chatCall(tr.t, snapshot(tr.t), body))
 }
 
 // mustSend is send for a request with an answer.
@@ -418,9 +420,9 @@ func (tr *testRequest) send(c AcceptedRequest) (out outcome) {
 		})
 	}
 	opts.Lines = tr.lines
-	conductor := New(opts)
-	conductor.admit = tr.books.admit
-	conductor.logRefused = func(r ledger.Refusal) { tr.books.refusals = append(tr.books.refusals, r) }
+	conductor := New(call.New(opts), tr.observed)
+	conductor.Admit = tr.books.admit
+	conductor.LogRefused = func(r ledger.Refusal) { tr.books.refusals = append(tr.books.refusals, r) }
 	defer func() {
 		if r := recover(); r != nil {
 			if err, ok := r.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
@@ -431,7 +433,7 @@ func (tr *testRequest) send(c AcceptedRequest) (out outcome) {
 		if tr.provider.open != 0 {
 			tr.t.Errorf("%d bodies of the provider were left open", tr.provider.open)
 		}
-		if size := conductor.budget.held.Load(); size != 0 {
+		if size := conductor.Answers.Held(); size != 0 {
 			tr.t.Errorf("%d bytes of the memory budget were not released", size)
 		}
 		if n := len(tr.books.amounts); n != len(tr.books.ends) {
@@ -445,8 +447,8 @@ func (tr *testRequest) send(c AcceptedRequest) (out outcome) {
 	return out
 }
 
-// call returns a chat request for the model in its body.
-func call(t testing.TB, s *catalog.Snapshot, body string) AcceptedRequest {
+// chatCall returns a chat request for the model in its body.
+func chatCall(t testing.TB, s *catalog.Snapshot, body string) AcceptedRequest {
 	t.Helper()
 	return accepted(t, s, wire.FormChat, body)
 }

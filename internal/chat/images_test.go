@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tollgate/internal/call"
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
@@ -80,7 +81,7 @@ func TestImagesAreFetchedAtOnce(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				tr := newTrial(t, good(wire.FormGemini, false))
-				accepted := call(t, inlineSnapshot(t), showing(c.images))
+				accepted := chatCall(t, inlineSnapshot(t), showing(c.images))
 				a := &album{missing: c.missing}
 				accepted.Image = a.fetch
 				begun := time.Now()
@@ -117,7 +118,7 @@ func TestImagesAreFetchedAtOnce(t *testing.T) {
 func TestImagesThatPanic(t *testing.T) {
 	t.Parallel()
 	tr := newTrial(t)
-	accepted := call(t, inlineSnapshot(t), showing(1))
+	accepted := chatCall(t, inlineSnapshot(t), showing(1))
 	accepted.Image = func(context.Context, string) (string, []byte, error) { panic("odd file") }
 	if f := wantFault(t, tr.send(accepted), fault.ServiceUnavailable); !strings.Contains(fmt.Sprint(f.Unwrap()), "odd file") {
 		t.Errorf("%v", f.Unwrap())
@@ -144,12 +145,12 @@ func TestCountsHaveImages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, counter := inlineSnapshot(t), &countingProvider{provider: &provider{t: t}}
-			conductor := New(Options{Lines: line.New(line.Options{
+			conductor := New(call.New(call.Options{Lines: line.New(line.Options{
 				Open:    func(upstream.Target) (chatcall.Adapter, error) { return counter, nil },
 				Catalog: catalog.NewStaticWatcher(s),
-			})})
+			})}), Options{})
 			asked := 0
-			conductor.admissible = func(_ context.Context, a ledger.Admission) error {
+			conductor.Admissible = func(_ context.Context, a ledger.Admission) error {
 				asked++
 				if a.Account != "acct_1" || a.Amount <= 0 {
 					t.Errorf("admission %+v", a)
@@ -157,7 +158,7 @@ func TestCountsHaveImages(t *testing.T) {
 				return refusal
 			}
 			fetched := 0
-			accepted := call(t, s, showing(1))
+			accepted := chatCall(t, s, showing(1))
 			accepted.Image = func(context.Context, string) (string, []byte, error) {
 				fetched++
 				return "image/png", []byte("bytes"), nil

@@ -53,21 +53,21 @@ func (x *chatRequest) reportProgress() {
 	defer n.Unlock()
 	defer func() {
 		if panicked := recover(); panicked != nil { // a provider's words must not end the process
-			x.opts.Log.Error("chat: a progress report panicked", "request", x.Request, "panic", panicked, "stack", string(debug.Stack()))
+			x.Log.Error("chat: a progress report panicked", "request", x.Request, "panic", panicked, "stack", string(debug.Stack()))
 		}
 	}()
 	switch {
 	case n.stopped:
 		return
-	case x.hold.Lost():
-		x.call.cancel(errHoldLost)
+	case x.HoldLost():
+		x.Call.Cancel(errHoldLost)
 		return
 	}
 	u := x.estimatedUsage()
-	cost := x.Snapshot.Cost(x.target.Line, x.Model, u, x.choice)
-	if p := (ledger.Progress{Cost: cost, Tokens: tokens(u), Line: x.target.Line.ID}); p != n.last {
+	cost := x.Snapshot.Cost(x.Target.Line, x.Model, u, x.choice)
+	if p := (ledger.Progress{Cost: cost, Tokens: tokens(u), Line: x.Target.Line.ID}); p != n.last {
 		n.last = p
-		x.hold.Progress(p)
+		x.Progress(p)
 	}
 	n.timer.Reset(progressInterval)
 }

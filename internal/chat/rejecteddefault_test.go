@@ -223,7 +223,7 @@ lines: [{id: only, provider: script, base_url: "https://api.moonshot.ai/v1", mod
 			for range 2 {
 				next := newTrial(t)
 				next.provider, next.lines = tr.provider, tr.lines
-				out := next.send(call(t, s, body))
+				out := next.send(chatCall(t, s, body))
 				tr.lines = next.lines
 				if c.refused == "" && out.err != nil || c.refused != "" && (out.err == nil || !strings.Contains(out.err.Error(), c.refused)) {
 					t.Errorf("%v, want %q", out.err, c.refused)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"tollgate/internal/call"
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/chatcall"
@@ -26,8 +27,6 @@ const (
 	// first write shares the buffer with the header.
 	packet      = 4<<10 - 64
 	firstPacket = 3 << 10
-	// unbudgetedBytes is the memory of an answer outside the budget.
-	unbudgetedBytes = 64 << 10
 	// sentence is the length of text needed to detect an error sentence.
 	maxSentence = 300
 	// finishWait bounds the wait for the rest of a finished stream.
@@ -72,14 +71,6 @@ func (x *chatRequest) openStream(answer *chatcall.Response, idle time.Duration) 
 	return nil, f
 }
 
-// outOfMemory returns the failure of an attempt without budget for its answer. The failure does not
-// count against the line; another line may answer shorter.
-func outOfMemory() *upstream.Failure {
-	f := upstream.Fail(fault.UpstreamUnavailable, errNoMemory)
-	f.Health = upstream.HealthNone
-	return f
-}
-
 // beginning reads the beginning of a stream. It returns nil if the stream is good.
 func (x *chatRequest) beginning(s *stream) *upstream.Failure {
 	for {
@@ -91,7 +82,7 @@ func (x *chatRequest) beginning(s *stream) *upstream.Failure {
 			return x.checkEnded(s)
 		case len(s.out) > maxBuffered:
 			return upstream.Fail(fault.UpstreamUnavailable, errors.New("too much came before the first token"))
-		case s.hasToken && len(x.target.Line.ErrorSentences) == 0:
+		case s.hasToken && len(x.Target.Line.ErrorSentences) == 0:
 			return nil
 		case s.hasToken && (len(s.meter.Text()) >= maxSentence || bytes.IndexByte(s.meter.Text(), '\n') >= 0):
 			return x.checkSentence(s)
@@ -118,7 +109,7 @@ func (x *chatRequest) checkEnded(s *stream) *upstream.Failure {
 }
 
 func (x *chatRequest) checkSentence(s *stream) *upstream.Failure {
-	if text := s.meter.Text(); x.target.Line.IsErrorSentence(string(text)) {
+	if text := s.meter.Text(); x.Target.Line.IsErrorSentence(string(text)) {
 		return upstream.Fail(fault.UpstreamError, fmt.Errorf("error sentence: %.200q", text))
 	}
 	return nil
@@ -137,18 +128,18 @@ func (x *chatRequest) next(s *stream) (more bool, _ *upstream.Failure) {
 	case errors.Is(err, sse.ErrTooLarge), errors.Is(err, rawjson.ErrShape):
 		return false, upstream.Fail(fault.UpstreamUnavailable, err)
 	case errors.Is(err, sse.ErrNoRoom):
-		return false, outOfMemory()
+		return false, call.OutOfMemory()
 	case errors.Is(err, sse.ErrTruncated):
 		return false, upstream.Fail(fault.UpstreamConnectionError, err)
 	case err != nil:
-		return false, upstream.ConnectionFailure(x.call.ctx, err)
+		return false, upstream.ConnectionFailure(x.Call.Ctx, err)
 	}
 	f, err := s.meter.Read(e)
 	switch {
 	case err != nil:
-		return false, malformed("text/event-stream", e.Data, err)
+		return false, call.Malformed("text/event-stream", e.Data, err)
 	case f.Err != nil:
-		return false, reported(x.target, f.Err)
+		return false, reported(x.Target, f.Err)
 	}
 	if !s.hasToken {
 		x.traceNames(e.Data)
@@ -165,9 +156,9 @@ func (x *chatRequest) next(s *stream) (more bool, _ *upstream.Failure) {
 	case e.Data != nil && len(e.Data) == 0: // a keep-alive; clients would parse it as broken JSON
 	default:
 		s.out = s.writer.Append(s.out, e, f)
-		if n := cap(s.out); n > unbudgetedBytes && n > s.reserved {
+		if n := cap(s.out); n > call.UnbudgetedBytes && n > s.reserved {
 			if !x.reserve(int64(n - s.reserved)) {
-				return false, outOfMemory()
+				return false, call.OutOfMemory()
 			}
 			s.reserved = n
 		}
@@ -178,7 +169,7 @@ func (x *chatRequest) next(s *stream) (more bool, _ *upstream.Failure) {
 
 // sendStream sends a stream as it arrives, and settles it before its end.
 func (x *chatRequest) sendStream() error {
-	x.call.limit(x.stream.idle, "no more of the stream came")
+	x.Call.Limit(x.stream.idle, "no more of the stream came")
 	defer x.stream.progress.stop() // of a panic
 	end := x.forwardEvents()
 	x.stream.progress.stop()
@@ -192,12 +183,12 @@ func (x *chatRequest) forwardEvents() (end func() error) {
 		before := len(s.out)
 		wait := !s.reader.Buffered()
 		if wait {
-			x.call.pause() // a slow client is not the provider's fault
+			x.Call.Pause() // a slow client is not the provider's fault
 			if err := x.send(before); err != nil {
 				return x.abandon
 			}
 			before = len(s.out)
-			x.call.restart(x.eventTimeout())
+			x.Call.Restart(x.eventTimeout())
 		}
 		more, f := x.next(s)
 		if f == nil && len(s.out) > maxBuffered {
@@ -209,7 +200,7 @@ func (x *chatRequest) forwardEvents() (end func() error) {
 		case !more:
 			return x.finish
 		case !wait && len(s.out) > x.packet():
-			x.call.pause()
+			x.Call.Pause()
 			if err := x.send(before); err != nil {
 				return x.abandon
 			}
@@ -220,7 +211,7 @@ func (x *chatRequest) forwardEvents() (end func() error) {
 // finish ends a stream after the end of the provider's stream.
 func (x *chatRequest) finish() error {
 	switch {
-	case x.disconnected():
+	case x.Disconnected():
 		return x.abandon()
 	case !x.stream.meter.Complete():
 		return x.endBroken(upstream.Fail(fault.UpstreamConnectionError, errNotFinished))
@@ -231,8 +222,8 @@ func (x *chatRequest) finish() error {
 // interrupted ends a stream after a failure. If only events after the finish are missing, the
 // answer is complete.
 func (x *chatRequest) interrupted(f *upstream.Failure) error {
-	switch cause := context.Cause(x.call.ctx); {
-	case errors.Is(cause, errTimeOver):
+	switch cause := context.Cause(x.Call.Ctx); {
+	case errors.Is(cause, call.ErrTimeOver):
 		f.Health = upstream.HealthNone // the line was still answering; the request took too long
 	case errors.Is(cause, errHoldLost):
 		f = upstream.Fail(fault.ServiceUnavailable, errHoldLost)
@@ -240,7 +231,7 @@ func (x *chatRequest) interrupted(f *upstream.Failure) error {
 	}
 	restLost := f.Rejection == nil && (f.Code == fault.UpstreamTimeout || f.Code == fault.UpstreamConnectionError)
 	switch {
-	case x.disconnected():
+	case x.Disconnected():
 		return x.abandon()
 	case restLost && x.stream.heldFrom >= 0:
 		return x.complete()
@@ -255,7 +246,7 @@ func (x *chatRequest) eventTimeout() time.Duration {
 	if s.heldFrom < 0 {
 		return s.idle
 	}
-	now := x.opts.Now()
+	now := x.Now()
 	if s.restDeadline.IsZero() {
 		s.restDeadline = now.Add(min(s.idle, finishWait))
 	}
@@ -264,7 +255,7 @@ func (x *chatRequest) eventTimeout() time.Duration {
 
 // packet returns the size of one write.
 func (x *chatRequest) packet() int {
-	if x.started {
+	if x.Started {
 		return packet
 	}
 	return firstPacket
@@ -280,40 +271,40 @@ func (x *chatRequest) send(ready int) error {
 	if ready == 0 {
 		return nil
 	}
-	if x.disconnected() {
-		return x.clientCtx.Err()
+	if x.Disconnected() {
+		return x.ClientContext().Err()
 	}
-	if !x.started {
-		h := x.w.Header()
+	if !x.Started {
+		h := x.AnswerHeader()
 		h.Set("Cache-Control", "no-cache")
 		h.Set("X-Accel-Buffering", "no") // proxies in front pass events on at once
 		x.begin(s.contentType)
 		s.progress.start(x)
 	}
-	if err := x.write(s.out[:ready]); err != nil {
+	if err := x.Write(s.out[:ready]); err != nil {
 		return err
 	}
 	s.out = append(s.out[:0], s.out[ready:]...)
 	if s.heldFrom >= 0 {
 		s.heldFrom -= ready
 	}
-	return x.control.Flush()
+	return x.Flush()
 }
 
 // complete settles a complete stream and sends its end.
 func (x *chatRequest) complete() error {
 	s := x.stream
-	if x.disconnected() {
+	if x.Disconnected() {
 		return x.abandon()
 	}
-	x.call.close()
+	x.Call.Close()
 	u := billable(x.currentUsage(), s.meter.Filtered(), s.hasToken)
 	s.out = s.writer.End(s.out, u)
-	if !x.started {
-		if err := x.settleFirst(u); err != nil {
+	if !x.Started {
+		if err := x.SettleFirst(x.bill(u, "")); err != nil {
 			return err
 		}
-	} else if err := x.settle(u, ""); err != nil {
+	} else if err := x.Settle(x.bill(u, "")); err != nil {
 		x.sendError(fault.New(fault.ServiceUnavailable,
 			"The end of the answer was lost to a temporary problem of the service. What was produced may be charged; please try again.").WithCause(
 			err))
@@ -329,22 +320,22 @@ func (x *chatRequest) complete() error {
 // are sent first: no other line is tried any more, and the client's answer and charge must not
 // depend on the network's segmentation.
 func (x *chatRequest) endBroken(f *upstream.Failure) error {
-	x.target.RecordBreak(f)
-	if !x.started && x.stream.hasToken {
+	x.Target.RecordBreak(f)
+	if !x.Started && x.stream.hasToken {
 		if err := x.send(len(x.stream.out)); err != nil {
 			return x.abandon()
 		}
 	}
-	x.call.close()
-	x.recordFailure(f)
+	x.Call.Close()
+	x.RecordFailure(f)
 	x.Span.Fail(string(f.Code))
-	if !x.started {
+	if !x.Started {
 		x.recordWaste(x.usedTokens(x.stream))
-		return x.fail(f.Fault())
+		return x.Fail(f.Fault())
 	}
-	_ = x.settle(x.currentUsage(), f.Code) // logged; the ledger charges it later
-	x.opts.Log.Info("request failed", "request", x.Request, "endpoint", x.Endpoint, "account", x.Account, "key", x.Key,
-		"model", x.Model.ID, "line", x.lastLine(), "code", string(f.Code), "cause", f.Cause, "streamed", true, x.Span.Log())
+	_ = x.Settle(x.bill(x.currentUsage(), f.Code)) // logged; the ledger charges it later
+	x.Log.Info("request failed", "request", x.Request, "endpoint", x.Endpoint, "account", x.Account, "key", x.Key,
+		"model", x.Model.ID, "line", x.LastLine(), "code", string(f.Code), "cause", f.Cause, "streamed", true, x.Span.Log())
 	x.sendError(f.FaultInStream())
 	return nil
 }
@@ -362,11 +353,11 @@ func (x *chatRequest) sendError(f *fault.Error) {
 // abandon ends a stream after its client disconnected. It cancels the upstream call and charges the
 // produced part if any byte was written to the connection.
 func (x *chatRequest) abandon() error {
-	x.call.close()
-	if !x.started {
+	x.Call.Close()
+	if !x.Started {
 		x.recordWaste(x.usedTokens(x.stream))
-		return x.fail(fault.New(fault.ClientClosed, "The client disconnected."))
+		return x.Fail(fault.New(fault.ClientClosed, "The client disconnected."))
 	}
-	_ = x.settle(x.currentUsage(), fault.ClientClosed) // logged; charged later
+	_ = x.Settle(x.bill(x.currentUsage(), fault.ClientClosed)) // logged; charged later
 	panic(http.ErrAbortHandler)
 }

@@ -132,8 +132,8 @@ func TestFirstTokenIsReported(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tr := newTrial(t, reply{pieces: test.pieces}, reply{failure: upstream.Fail(fault.UpstreamError, errors.New("no"))})
 				var calls []string
-				tr.opts.FirstToken = func(model string, took time.Duration) { calls = append(calls, model+" "+took.String()) }
-				c := call(t, snapshot(t), test.body)
+				tr.observed.FirstToken = func(model string, took time.Duration) { calls = append(calls, model+" "+took.String()) }
+				c := chatCall(t, snapshot(t), test.body)
 				time.Sleep(5 * time.Second) // on the bubble's clock
 				tr.send(c)
 				if !slices.Equal(calls, test.calls) {

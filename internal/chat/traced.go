@@ -6,6 +6,7 @@ import (
 	"iter"
 	"strings"
 
+	"tollgate/internal/call"
 	"tollgate/internal/fault"
 	"tollgate/internal/line"
 	"tollgate/internal/trace"
@@ -16,12 +17,12 @@ import (
 
 // traceAttempt begins the span of an attempt.
 func (x *chatRequest) traceAttempt(on *line.Attempt) *trace.Span {
-	x.attemptSpan = x.Span.Attempt(trace.AttemptStart{
+	x.AttemptSpan = x.Span.Attempt(trace.AttemptStart{
 		Operation: trace.Chat, Line: on.Line.ID, Provider: on.Line.Provider, BaseURL: on.Line.BaseURL, Model: on.ProviderModel,
 		Stream: x.params.Stream,
 	})
 	x.modelTraced, x.finishes = false, nil
-	return x.attemptSpan
+	return x.AttemptSpan
 }
 
 // maxTracedName bounds the traced model and id of an answer, in bytes, because providers choose
@@ -31,12 +32,12 @@ const maxTracedName = 256
 // traceNames records the model and id of an answer in its span, from a whole answer or an event at
 // a stream's beginning. It is a no-op without a span.
 func (x *chatRequest) traceNames(data []byte) {
-	if x.attemptSpan == nil || x.modelTraced {
+	if x.AttemptSpan == nil || x.modelTraced {
 		return
 	}
 	model, id := namesOf(data)
 	x.modelTraced = model != ""
-	x.attemptSpan.Answer(model, id)
+	x.AttemptSpan.Answer(model, id)
 }
 
 // namesOf returns the model and the id in an answer or event of any form.
@@ -74,10 +75,10 @@ const maxTracedChoices = 128
 // traceFinishes records the finish reasons in a whole answer or an event. It is a no-op without a
 // span.
 func (x *chatRequest) traceFinishes(data []byte) {
-	if x.attemptSpan == nil {
+	if x.AttemptSpan == nil {
 		return
 	}
-	for index, reason := range finishesOf(x.target.Form, data) {
+	for index, reason := range finishesOf(x.Target.Form, data) {
 		if reason == "" || index < 0 || index >= maxTracedChoices {
 			continue
 		}
@@ -86,7 +87,7 @@ func (x *chatRequest) traceFinishes(data []byte) {
 		}
 		x.finishes[index] = reason
 	}
-	x.attemptSpan.FinishReasons(x.finishes)
+	x.AttemptSpan.FinishReasons(x.finishes)
 }
 
 // finishesOf yields the choices of an answer or event with their finish reasons in the words of
@@ -134,14 +135,14 @@ func onlyFinish(reason []byte) iter.Seq2[int, string] {
 
 // traceBeginning records the beginning of an attempt. It ends the span of a failed attempt; the
 // span of an answer continues until the request ends.
-func (x *chatRequest) traceBeginning(r *upstreamCall, err error) {
-	if r.span == nil {
+func (x *chatRequest) traceBeginning(r *call.UpstreamCall, err error) {
+	if r.Span == nil {
 		return
 	}
 	if err == nil {
-		r.span.Status(200)
+		r.Span.Status(200)
 		if x.params.Stream {
-			r.span.FirstChunk(x.opts.Now().Sub(r.start))
+			r.Span.FirstChunk(x.Now().Sub(r.Start))
 		}
 		return
 	}
@@ -149,9 +150,9 @@ func (x *chatRequest) traceBeginning(r *upstreamCall, err error) {
 	var f *upstream.Failure
 	if errors.As(err, &f) {
 		code = f.Code
-		r.span.Status(f.Status)
-		r.span.Usage(f.Tokens.Prompt, f.Tokens.Cached, f.Tokens.Completion)
+		r.Span.Status(f.Status)
+		r.Span.Usage(f.Tokens.Prompt, f.Tokens.Cached, f.Tokens.Completion)
 	}
-	r.span.Fail(string(code))
-	r.span.End()
+	r.Span.Fail(string(code))
+	r.Span.End()
 }

@@ -21,6 +21,7 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/api"
 	"tollgate/internal/app"
+	"tollgate/internal/call"
 	"tollgate/internal/catalog"
 	"tollgate/internal/chat"
 	"tollgate/internal/console"
@@ -149,7 +150,7 @@ func (s *Scene) startServices(watcher *catalog.Watcher) {
 		Webhooks: s.Options.Webhooks, Log: log})
 	server := api.New(api.Options{Options: httpapi.Options{Log: log}, Since: catalog.NewModelTimes(s.DB),
 		Keys: s.Options.Keys, Catalog: watcher, Ledger: books, Jobs: jobs, Media: files,
-		Chat: chat.New(chat.Options{Ledger: books, Lines: lines, Log: log}), Guard: egress.New(nil), MaxBody: 1 << 20})
+		Chat: chat.New(call.New(call.Options{Ledger: books, Lines: lines, Log: log}), chat.Options{}), Guard: egress.New(nil), MaxBody: 1 << 20})
 	s.Options.Ledger, s.Options.Lines, s.Options.Jobs, s.Options.Media = books, lines, jobs, files
 	s.Options.ServeAs = server.ServeAs
 }

@@ -1,0 +1,290 @@
+package call
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/measure"
+	"tollgate/internal/line"
+	"tollgate/internal/money"
+	"tollgate/internal/trace"
+	"tollgate/internal/upstream"
+)
+
+// Flow is the life of one request from its admission to its end. One goroutine owns it.
+type Flow struct {
+	engine    *Engine
+	clientCtx context.Context // ends when the client disconnects
+	w         http.ResponseWriter
+	control   *http.ResponseController
+	span      *trace.Span
+
+	admission ledger.Admission
+	hold      RequestHold
+	ended     bool // the hold was settled or released
+	calls     int  // number of calls of lines so far
+
+	// Attempts are the records of the attempts so far. AttemptSpan is the span of the last attempt.
+	Attempts    []line.AttemptRecord
+	AttemptSpan *trace.Span
+	// Ignored names the fields omitted by the last attempt, for IgnoredHeader.
+	Ignored string
+
+	// Target and Call are set by the good attempt.
+	Target *line.Attempt
+	Call   *UpstreamCall
+
+	// Started is true once the first byte of the answer was handed to the connection, and FirstByte
+	// the time until then.
+	Started   bool
+	FirstByte time.Duration
+	deadline  time.Time // the connection's write deadline
+}
+
+// NewFlow returns the flow of a request. ctx ends when the client disconnects. a identifies the caller
+// and has the time of the request by the engine's clock.
+func (e *Engine) NewFlow(ctx context.Context, w http.ResponseWriter, a ledger.Admission, span *trace.Span) Flow {
+	f := Flow{engine: e, clientCtx: ctx, w: w, admission: a, span: span}
+	if w != nil {
+		f.control = http.NewResponseController(w)
+	}
+	return f
+}
+
+// Begin takes the hold for an admission. The caller must call End if Begin returns nil.
+// The context ends with the request timeout; the caller must call cancel. If the client has
+// disconnected, Begin panics to cut the connection.
+func (x *Flow) Begin(a ledger.Admission) (ctx context.Context, cancel context.CancelFunc, err error) {
+	x.admission = a
+	step := x.span.Step("hold")
+	x.hold, err = x.engine.Admit(x.clientCtx, a)
+	step.End()
+	if err != nil {
+		if x.Disconnected() {
+			panic(http.ErrAbortHandler)
+		}
+		return nil, nil, err
+	}
+	x.span.Hold(int64(a.Amount))
+	timeout := x.engine.RequestTimeout
+	ctx, cancel = context.WithTimeoutCause(x.clientCtx, timeout,
+		fmt.Errorf("%w: no answer within the request timeout of %s: %w", ErrTimeOver, timeout, context.DeadlineExceeded))
+	return ctx, cancel, nil
+}
+
+// Refuse logs a request refused before its admission, and returns err.
+func (x *Flow) Refuse(err error) error {
+	f := fault.Of(err)
+	x.engine.LogRefused(ledger.Refusal{
+		Request: x.admission.Request, Account: x.admission.Account, Key: x.admission.Key, Model: x.admission.Model,
+		Endpoint: x.admission.Endpoint, Status: f.Status(), Code: string(f.Code), Received: x.admission.Received, Duration: x.Since(),
+	})
+	return err
+}
+
+// Disconnected reports whether the client has disconnected.
+func (x *Flow) Disconnected() bool { return x.clientCtx.Err() != nil }
+
+// ClientContext returns the context that ends when the client disconnects.
+func (x *Flow) ClientContext() context.Context { return x.clientCtx }
+
+// Since returns the time since the request arrived.
+func (x *Flow) Since() time.Duration { return x.engine.Now().Sub(x.admission.Received) }
+
+// Progress records the produced part of an answer at the hold.
+func (x *Flow) Progress(p ledger.Progress) { x.hold.Progress(p) }
+
+// HoldLost reports whether the sweep took the hold, because this node was declared dead.
+func (x *Flow) HoldLost() bool { return x.hold.Lost() }
+
+// IdempotencyKey returns a key for the next call of a line, unique for the attempt.
+func (x *Flow) IdempotencyKey() string {
+	x.calls++
+	return fmt.Sprintf("%s-%d", x.admission.Request, x.calls)
+}
+
+// Close releases all resources, also after a panic. A request that has not ended is released.
+func (x *Flow) Close() {
+	x.Call.Close()
+	x.AttemptSpan.End()
+	if !x.ended {
+		x.Release(ledger.Failed, http.StatusServiceUnavailable, fault.ServiceUnavailable)
+	}
+	if !x.deadline.IsZero() {
+		// A later request on the connection has its own deadline.
+		_ = x.control.SetWriteDeadline(time.Time{})
+	}
+}
+
+// end marks the hold as ended, and returns the fields of the receipt that do not depend on the
+// usage.
+func (x *Flow) end(outcome ledger.Outcome, status int, code fault.Code) ledger.End {
+	x.ended = true
+	x.span.Code(string(code))
+	e := ledger.End{Outcome: outcome, Status: status, Code: string(code), Streamed: x.Started, FirstByte: x.FirstByte, Duration: x.Since()}
+	if n := len(x.Attempts); n > 0 {
+		last := &x.Attempts[n-1]
+		e.Attempts, e.Line, e.LineCost = x.Attempts, x.LastLine(), line.CostOf(x.Attempts)
+		if x.Call != nil && last.Code == "" {
+			last.DurationMS = x.engine.Now().Sub(x.Call.Start).Milliseconds()
+		}
+	}
+	return e
+}
+
+// LastLine returns the id of the line of the last attempt. It is empty without an attempt or if
+// the line was skipped.
+func (x *Flow) LastLine() string {
+	if n := len(x.Attempts); n > 0 && x.Attempts[n-1].Skipped == "" {
+		return x.Attempts[n-1].Line
+	}
+	return ""
+}
+
+// RecordFailure records the failure of the answer in the last attempt.
+func (x *Flow) RecordFailure(f *upstream.Failure) {
+	if n := len(x.Attempts); n > 0 {
+		last := &x.Attempts[n-1]
+		last.DurationMS = x.engine.Now().Sub(x.Call.Start).Milliseconds()
+		last.Code, last.Cause = string(f.Code), f.Cause.Error()
+	}
+	x.AttemptSpan.Fail(string(f.Code))
+}
+
+// Release ends the request without a charge.
+func (x *Flow) Release(outcome ledger.Outcome, status int, code fault.Code) {
+	x.hold.Release(x.end(outcome, status, code))
+}
+
+// Bill is the result of an answer for its settlement.
+type Bill struct {
+	// Cost is the price of the usage for the account.
+	Cost money.Amount
+	// Tokens, Quantity and Source are the counts for the receipt.
+	Tokens   ledger.Tokens
+	Quantity measure.Quantity
+	Source   ledger.UsageSource
+	// LineCost is the provider's charge for the answer, or nil if unknown.
+	LineCost *money.Amount
+	// Code is the error of an incomplete answer, or empty.
+	Code fault.Code
+}
+
+// Settle ends the request with a charge. It continues after the client has disconnected; the ledger
+// bounds its duration.
+func (x *Flow) Settle(b Bill) error {
+	if !x.Started {
+		x.FirstByte = x.Since()
+	}
+	x.Attempts[len(x.Attempts)-1].LineCost = b.LineCost
+	e := x.end(ledger.Billed, http.StatusOK, b.Code)
+	e.Cost, e.Tokens, e.Quantity, e.Source = b.Cost, b.Tokens, b.Quantity, b.Source
+	x.AttemptSpan.Usage(b.Tokens.Prompt, b.Tokens.Cached, b.Tokens.Completion)
+	step := x.span.Step("settle")
+	err := x.hold.Settle(context.WithoutCancel(x.clientCtx), e)
+	step.End()
+	if err == nil {
+		x.span.Charge(int64(min(e.Cost, x.admission.Amount)))
+		x.Target.RecordSettlement(line.Settlement{Answered: true, Cost: e.Cost, Held: x.admission.Amount, LineCost: b.LineCost})
+	} else {
+		x.engine.Log.Error("chat: an answer could not be settled", "request", x.admission.Request, "account", x.admission.Account,
+			"streamed", e.Streamed, "error", err, x.span.Log())
+	}
+	return err
+}
+
+// SettleFirst settles an answer before its first byte is sent. The caller must return the error to
+// the client. If the result of the charge is unknown, SettleFirst panics to cut the connection
+// without an answer.
+func (x *Flow) SettleFirst(b Bill) error {
+	switch err := x.Settle(b); {
+	case err == nil:
+		return nil
+	case errors.Is(err, ledger.ErrNotSettled):
+		return fault.TryAgain(err)
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// Fail ends a request before the first byte of an answer, and returns an error for the client. If the
+// client has disconnected, Fail panics to cut the connection.
+func (x *Flow) Fail(err error) error {
+	if x.Disconnected() {
+		x.Release(ledger.Closed, ledger.StatusClosed, fault.ClientClosed)
+		panic(http.ErrAbortHandler)
+	}
+	f := fault.Of(err)
+	f.Line = x.LastLine()
+	x.Release(ledger.Failed, f.Status(), f.Code)
+	x.setHeaders()
+	return f
+}
+
+// setHeaders names the ignored fields and, if configured, the line of the last attempt in the answer's
+// headers.
+func (x *Flow) setHeaders() {
+	if x.Ignored != "" {
+		x.w.Header().Set(IgnoredHeader, x.Ignored)
+	}
+	if last := x.LastLine(); last != "" && x.engine.ExposeLine {
+		x.w.Header().Set("x-tollgate-line", last)
+	}
+}
+
+// AnswerHeader returns the header of the answer.
+func (x *Flow) AnswerHeader() http.Header { return x.w.Header() }
+
+// WriteHead sends the status line, when the first byte is about to be handed to the connection.
+func (x *Flow) WriteHead(contentType string) {
+	x.w.Header().Set("Content-Type", contentType)
+	x.setHeaders()
+	if !x.Started {
+		x.Started, x.FirstByte = true, x.Since()
+	}
+	x.extend()
+	x.w.WriteHeader(http.StatusOK)
+}
+
+// A client must accept each chunk of a write within the write timeout, and the whole write at a
+// minimum rate, because an answer occupies shared memory.
+const (
+	writeTimeout = 30 * time.Second
+	writeChunk   = 256 << 10
+	writeRate    = 32 << 10 // bytes a second, in addition to one write timeout
+)
+
+// Write sends bytes to the client. It splits a long write into chunks, each with its own deadline.
+func (x *Flow) Write(p []byte) error {
+	start := x.engine.Now()
+	for sent := 0; ; {
+		if x.engine.Now().Sub(start) > writeTimeout+time.Duration(sent)*time.Second/writeRate {
+			return os.ErrDeadlineExceeded
+		}
+		chunk := p[sent:min(len(p), sent+writeChunk)]
+		x.extend()
+		n, err := x.w.Write(chunk)
+		if sent += n; err != nil || sent == len(p) {
+			return err
+		}
+	}
+}
+
+// Flush sends the written bytes at once.
+func (x *Flow) Flush() error { return x.control.Flush() }
+
+// extend moves the write deadline for the next write, unless at least three quarters of the write
+// timeout remain.
+func (x *Flow) extend() {
+	now := x.engine.Now()
+	if x.deadline.Sub(now) > writeTimeout*3/4 {
+		return
+	}
+	x.deadline = now.Add(writeTimeout)
+	_ = x.control.SetWriteDeadline(x.deadline) // only the writers of tests have no deadlines
+}
