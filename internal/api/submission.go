@@ -6,8 +6,8 @@ import (
 	"errors"
 	"net/http"
 
-	"tollgate/internal/catalog"
 	"tollgate/internal/call"
+	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/job"
