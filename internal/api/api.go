@@ -25,7 +25,7 @@ import (
 // Options configures the endpoints. All fields are required except WrongKeys and, in
 // httpapi.Options, all except Log.
 type Options struct {
-	// Options shared with other surfaces; NotFound is set here.
+	// Options shared with other surfaces; Enter and NotFound are set here.
 	httpapi.Options
 	Since   *catalog.ModelTimes // records when models were first in a catalog
 	Keys    *account.Keys
@@ -68,9 +68,9 @@ func New(o Options) *PublicHandler {
 			Rate: float64(o.CountRate) / 60, Top: float64(o.CountRate), Keys: countedAccounts, Now: o.Now,
 		})
 	}
-	with := o.Options
-	with.NotFound = notFound
 	routes := d.routes()
+	with := o.Options
+	with.Enter, with.NotFound = refuseUpgrade, newKnownPaths(routes).notFound
 	served := httpapi.New(with, routes)
 	with.Origins = nil
 	return &PublicHandler{byKey: served, routes: routes, bySession: httpapi.New(with, routes)}

@@ -1,10 +1,15 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
+	"path"
+	"regexp"
+	"slices"
 	"strings"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/httpapi"
 )
 
 // unsupportedPath is a path of the official clients, with all paths below it, that the gateway does not
@@ -18,11 +23,12 @@ type unsupportedPath struct {
 // unsupportedPaths are matched in this order: a longer path comes before its prefix.
 var unsupportedPaths = []unsupportedPath{
 	{"/v1/embeddings", "Embeddings are", ""},
+	{"/v1/audio/voices", "Lists of voices are", ""},
 	{"/v1/audio", "Speech and transcriptions are", ""},
 	{"/v1/realtime", "Realtime sessions are", "POST /v1/chat/completions with `stream` sends the answer while it is generated"},
-	{"/v1/files", "Stored files are", "Send files with the request itself, as data addresses"},
-	{"/v1/uploads", "Stored files are", "Send files with the request itself, as data addresses"},
-	{"/v1/batches", "Batches are", "Send their requests one by one; POST /v1/chat/completions and POST /v1/responses take them"},
+	{"/v1/files", "Stored files are", "POST /v1/responses takes files in the request itself, as data addresses"},
+	{"/v1/uploads", "Stored files are", "POST /v1/responses takes files in the request itself, as data addresses"},
+	{"/v1/batches", "Batches are", "POST /v1/chat/completions and POST /v1/responses take their requests one by one"},
 	{"/v1/assistants", "Assistants are", "POST /v1/responses takes instructions, tools and the whole conversation"},
 	{"/v1/threads", "Threads are", "POST /v1/responses takes instructions, tools and the whole conversation"},
 	{"/v1/conversations", "Stored conversations are", "POST /v1/responses takes the whole conversation with each request"},
@@ -30,6 +36,8 @@ var unsupportedPaths = []unsupportedPath{
 	{"/v1/moderations", "Moderations are", ""},
 	{"/v1/completions", "Completions of a bare prompt are", "POST /v1/chat/completions takes the prompt as a message"},
 	{"/v1/chat/completions", "Stored chat completions are", "Keep the answer of POST /v1/chat/completions: nothing is stored here"},
+	{"/v1/responses/compact", "Compaction of conversations is", "POST /v1/responses takes the whole conversation with each request"},
+	{"/v1/responses/input_tokens", "Token counts of responses are", "POST /native/v1/messages/count_tokens counts those of messages"},
 	{"/v1/responses", "Stored responses are", "Keep the answer of POST /v1/responses: nothing is stored here"},
 	{"/v1/vector_stores", "Vector stores are", ""},
 	{"/v1/containers", "Containers are", ""},
@@ -40,8 +48,8 @@ var unsupportedPaths = []unsupportedPath{
 	{"/v1/chatkit", "ChatKit sessions are", "POST /v1/responses takes instructions, tools and the whole conversation"},
 	{"/v1/skills", "Stored skills are", ""},
 	{"/v1/vaults", "Vaults of credentials are", ""},
-	{"/v1/webhook_endpoints", "Webhooks at this path are", "A submission of images or videos takes `callback_url`"},
-	{"/v1/webhook_event_types", "Webhooks at this path are", "A submission of images or videos takes `callback_url`"},
+	{"/v1/webhook_endpoints", "Webhooks at this path are", "POST /v1/images/generations takes `callback_url`"},
+	{"/v1/webhook_event_types", "Webhooks at this path are", "POST /v1/images/generations takes `callback_url`"},
 	{"/v1/live", "Live sessions are", "POST /v1/chat/completions with `stream` sends the answer while it is generated"},
 	{"/v1/safety", "Safety checks are", ""},
 	{"/v1/decisions", "Decisions are", ""},
@@ -49,11 +57,10 @@ var unsupportedPaths = []unsupportedPath{
 	{"/v1/rerank", "Reranking is", ""},
 	{"/v1/images/variations", "Variations of images are", "POST /v1/images/edits takes an image with a prompt"},
 	{"/v1/videos", "Videos at this path are", "POST /v1/videos/generations generates one, and GET /v1/videos/jobs/{id} shows its state"},
-	{"/v1/messages", "Messages below /v1 are", "POST /native/v1/messages takes them: the base address of that client ends in /native"},
 	{"/v1/complete", "Completions of a bare prompt are", "POST /v1/chat/completions takes the prompt as a message"},
 	{"/native/v1/complete", "Completions of a bare prompt are", "POST /native/v1/messages takes the prompt as a message"},
-	{"/native/v1/messages/batches", "Batches are", "Send their requests one by one; POST /native/v1/messages takes them"},
-	{"/native/v1/files", "Stored files are", "Send files with the request itself, in base64"},
+	{"/native/v1/messages/batches", "Batches are", "POST /native/v1/messages takes their requests one by one"},
+	{"/native/v1/files", "Stored files are", "POST /native/v1/messages takes files in the request itself, in base64"},
 	{"/native/v1/skills", "Stored skills are", ""},
 	{"/native/v1/agents", "Hosted agents are", "POST /native/v1/messages takes the system prompt, tools and the whole conversation"},
 	{"/native/v1/sessions", "Sessions of hosted agents are", "POST /native/v1/messages takes the whole conversation with each request"},
@@ -66,59 +73,143 @@ var unsupportedPaths = []unsupportedPath{
 	{"/native/v1/tunnels", "Tunnels are", ""},
 	{"/native/v1/user_profiles", "User profiles are", ""},
 	{"/native/v1/organizations", "The administration of an organization is", "GET /v1/usage shows what the account has spent"},
-	{"/native/v1/chat/completions", "Chat completions below /native are",
-		"POST /v1/chat/completions takes them: the base address of that client ends in /v1"},
-	{"/native/v1/responses", "Responses below /native are", "POST /v1/responses takes them: the base address of that client ends in /v1"},
+	{"/v1beta/interactions", "Gemini's interactions are", "POST /v1/responses takes the whole conversation with each request"},
+	{"/v1beta", "Gemini's own interface is", "POST /v1/chat/completions takes requests for the models of every provider"},
 }
 
-// offeredEndpoints lists the endpoints in a sentence.
-const offeredEndpoints = "The endpoints are chat (POST /v1/chat/completions, POST /v1/responses, POST /native/v1/messages), images " +
-	"(POST /v1/images/generations, POST /v1/images/edits), videos (POST /v1/videos/generations), GET /v1/models and GET /v1/usage."
-
-// basePaths lists the paths that clients append to a base address, with the end of that address.
-// The first match wins.
-var basePaths = []struct {
-	base  string
-	paths []string
-}{
-	{"/v1", []string{"/chat/completions", "/responses", "/images/generations", "/images/edits", "/videos/generations", "/models", "/usage"}},
-	{"/native", []string{"/v1/messages", "/v1/messages/count_tokens", "/v1/models"}},
+// knownPaths are the paths of the routes. It explains all other paths.
+type knownPaths struct {
+	paths    []string // paths without an id, in the order of the routes
+	parents  []string // parts of paths before an id, such as /v1/models/
+	sentence string   // the routes without an id
 }
 
-// intendedPath returns the path that the client meant and the required end of the base address, if
-// the client's base address lacks its end, repeats it or has more. Both are empty if no path fits.
-func intendedPath(path string) (right, base string) {
-	for _, below := range basePaths {
-		for _, p := range below.paths {
-			switch bare := strings.TrimPrefix(p, "/v1"); path {
-			case bare, below.base + bare, "/v1" + p, below.base + "/v1" + p, below.base + below.base + p:
-				if right := below.base + p; path != right {
-					return right, below.base
-				}
-			}
+func newKnownPaths(routes []httpapi.Route) *knownPaths {
+	k := &knownPaths{}
+	var offered []string
+	for _, r := range routes {
+		_, path, _ := strings.Cut(r.Pattern, " ")
+		if parent, _, byID := strings.Cut(path, "{"); byID {
+			k.parents = append(k.parents, parent)
+			continue
+		}
+		k.paths = append(k.paths, path)
+		offered = append(offered, r.Pattern)
+	}
+	last := len(offered) - 1
+	k.sentence = "The endpoints are " + strings.Join(offered[:last], ", ") + " and " + offered[last]
+	return k
+}
+
+// has reports whether path is the path of a route.
+func (k *knownPaths) has(path string) bool {
+	return slices.Contains(k.paths, path) ||
+		slices.ContainsFunc(k.parents, func(parent string) bool { return len(path) > len(parent) && strings.HasPrefix(path, parent) })
+}
+
+// familyOfPath matches the beginning of a path that belongs to a client's base address.
+var familyOfPath = regexp.MustCompile(`^(/native)?(/v[0-9]+)`)
+
+// wrongBase is a path of a client with a wrong base address.
+type wrongBase struct {
+	right         string // the path that the client meant
+	root, version string // the two parts of its family: /native or nothing, and /v1
+	below         string // the rest of right
+	prefix        string // the path before below
+}
+
+// wrongBase finds the route whose path below its family ends path. Of several routes it prefers
+// the family of path, and then the version that precedes the end.
+func (k *knownPaths) wrongBase(path string) (best wrongBase, found bool) {
+	rank := 0
+	for _, right := range k.paths {
+		parts := familyOfPath.FindStringSubmatch(right)
+		prefix, ok := strings.CutSuffix(path, right[len(parts[0]):])
+		if !ok {
+			continue
+		}
+		w := wrongBase{right: right, root: parts[1], version: parts[2], below: right[len(parts[0]):], prefix: prefix}
+		score := 1
+		if fault.IsNative(path) == fault.IsNative(right) {
+			score += 2
+		}
+		if w.hasVersion() {
+			score++
+		}
+		if score > rank {
+			best, rank = w, score
 		}
 	}
-	return "", ""
+	return best, rank > 0
 }
 
-// notFound returns the 404 of an unknown path. For an unsupported path of the official clients, the
-// message lists the offered endpoints. For any other path it explains the path and the base address.
-func notFound(r *http.Request) error {
-	path := strings.TrimSuffix(r.URL.Path, "/")
+// hasVersion reports whether the client may have appended the version itself.
+func (w wrongBase) hasVersion() bool { return strings.HasSuffix(w.prefix, w.version) }
+
+// advice returns the base address that the client needs. It depends on what the client appends,
+// which is ambiguous if the version precedes the end of the path.
+func (w wrongBase) advice() string {
+	text := fmt.Sprintf("Use %s: the base address of your client must end in %s%s", w.right, w.root, w.version)
+	switch {
+	case !w.hasVersion():
+		return text + "."
+	case w.root == "":
+		return text + fmt.Sprintf(" if the client appends %s, and before %s if it appends %s%s.", w.below, w.version, w.version, w.below)
+	}
+	return text + fmt.Sprintf(" if the client appends %s, and in %s if it appends %s%s.", w.below, w.root, w.version, w.below)
+}
+
+// notFound returns the 404 of an unknown path. Its message names a path that is offered: the one
+// that the client meant, an alternative to an unsupported path of the official clients, or all.
+func (k *knownPaths) notFound(r *http.Request) error {
+	sent := r.URL.Path
+	clean := path.Clean(sent)
+	unknown := "There is no endpoint at " + fault.Excerpt(sent) + ". "
+	if clean != sent && k.has(clean) {
+		return fault.New(fault.NotFound, "%s%s", unknown, slashAdvice(sent, clean))
+	}
+	wrong, found := k.wrongBase(clean)
+	if found && k.has(wrong.prefix) { // the base address is an endpoint
+		return fault.New(fault.NotFound, "%s%s", unknown, wrong.advice())
+	}
 	for _, u := range unsupportedPaths {
-		if path != u.path && !strings.HasPrefix(path, u.path+"/") {
+		if clean != u.path && !strings.HasPrefix(clean, u.path+"/") {
 			continue
 		}
 		if u.instead == "" {
-			return fault.New(fault.NotFound, "%s not offered here. %s", u.subject, offeredEndpoints)
+			return fault.New(fault.NotFound, "%s not offered here. %s.", u.subject, k.sentence)
 		}
 		return fault.New(fault.NotFound, "%s not offered here. %s.", u.subject, u.instead)
 	}
-	if right, base := intendedPath(path); right != "" {
-		return fault.New(fault.NotFound, "There is no endpoint at %s. Use %s: the base address of your client must end in %s.",
-			fault.Excerpt(r.URL.Path), right, base)
+	if found {
+		return fault.New(fault.NotFound, "%s%s", unknown, wrong.advice())
 	}
-	return fault.New(fault.NotFound,
-		"There is no endpoint at %s. Check the path and the base address of your client; GET /docs lists the endpoints.",
-		fault.Excerpt(r.URL.Path))
+	return fault.New(fault.NotFound, "%sCheck the path and the base address of your client. %s; GET /docs describes them.",
+		unknown, k.sentence)
+}
+
+// slashAdvice explains the superfluous slashes of a path.
+func slashAdvice(sent, clean string) string {
+	switch {
+	case strings.Contains(sent, "//"):
+		return "Use " + clean + ": remove the slash at the end of your client's base address."
+	case strings.HasSuffix(sent, "/"):
+		return "Use " + clean + ", without a slash at its end."
+	}
+	return "Use " + clean + "."
+}
+
+// refuseUpgrade answers a WebSocket at the path of responses with 426, which makes clients use
+// HTTP at once. After a 405 they would try again.
+func refuseUpgrade(x *httpapi.Exchange) error {
+	if x.Request.Method != http.MethodGet || x.Request.URL.Path != "/v1/responses" ||
+		!strings.EqualFold(x.Request.Header.Get("Upgrade"), "websocket") {
+		return nil
+	}
+	x.Header().Set("Upgrade", "HTTP/1.1")
+	x.Header().Set("Connection", "Upgrade")
+	e := fault.New(fault.InvalidRequest,
+		"WebSockets are not offered here. POST /v1/responses with `stream` sends the answer while it is generated.")
+	e.Rejection = &fault.Rejection{Status: http.StatusUpgradeRequired, Type: e.Type()}
+	return e
 }

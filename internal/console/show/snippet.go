@@ -351,6 +351,7 @@ name = "gateway"
 base_url = "BASE/v1"
 env_key = "GATEWAY_API_KEY"
 wire_api = "responses"
+supports_websockets = false
 
 # then, in a shell:
 export GATEWAY_API_KEY=SECRET
