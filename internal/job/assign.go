@@ -33,7 +33,7 @@ func (j *Jobs) assign(ctx context.Context, do func(tx *store.Tx) error, workers 
 
 // filterAssigned returns the workers whose jobs are assigned to this node in the database. It writes
 // each row before reading it: the write waits for the unfinished transaction, and the commit
-// confirms the read (node.Prove).
+// confirms the read (node.ConfirmState).
 func (j *Jobs) filterAssigned(ctx context.Context, workers []*worker) ([]*worker, error) {
 	ids := make([]string, len(workers))
 	for i, w := range workers {

@@ -138,9 +138,9 @@ func TestLostCommitMeetsFence(t *testing.T) {
 	}
 }
 
-// TestFateOfADeletedEpoch deletes the row of the dead epoch before the node reads the fate of its
-// batch. No caller of a settlement gets ErrNotSettled.
-func TestFateOfADeletedEpoch(t *testing.T) {
+// TestLostCommitOfADeletedEpoch deletes the row of the dead epoch before the node can find out whether
+// its batch was committed. No caller of a settlement gets ErrNotSettled.
+func TestLostCommitOfADeletedEpoch(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t, storetest.PostgreSQL(t), store.Options{})
 	var s script

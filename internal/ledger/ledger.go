@@ -173,7 +173,7 @@ func (l *Ledger) Beat(ctx context.Context) error { return l.committer.Beat(ctx) 
 
 // Confirm returns nil once everything that this node could read before the call is durable:
 // committed, and on a synchronous standby if there is one. A row that was read may otherwise still
-// be lost (node.Prove). Answers about money or about a key that depend on a read alone wait for
+// be lost (node.ConfirmState). Answers about money or about a key that depend on a read alone wait for
 // Confirm.
 func (l *Ledger) Confirm(ctx context.Context) error {
 	if l.db.ReadsAreDurable() {
@@ -186,7 +186,7 @@ func (l *Ledger) Confirm(ctx context.Context) error {
 // dead nodes: it charges the progress of streams and releases every other hold. It is one step of
 // Run. Several nodes may sweep at once; each hold ends once.
 func (l *Ledger) Sweep(ctx context.Context) error {
-	if err := l.node.Judge(ctx); err != nil {
+	if err := l.node.DeclareDead(ctx); err != nil {
 		return err
 	}
 	return l.committer.Sweep(ctx)

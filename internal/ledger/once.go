@@ -57,7 +57,7 @@ func AnswerTx(tx *store.Tx, o Once) ([]byte, error) {
 		return nil, ErrOtherBody
 	}
 	// A read proves nothing. The commit of this write proves that the saved answer and its effects
-	// cannot be lost (node.Prove).
+	// cannot be lost (node.ConfirmState).
 	_, err = tx.Exec(`UPDATE ledger_once SET created_ms = created_ms WHERE scope = $1 AND key = $2`, o.Scope, o.Key)
 	return []byte(saved.answer), err
 }

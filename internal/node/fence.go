@@ -11,7 +11,7 @@ type BatchID struct {
 // Advance adds the fence of a batch: it inserts the batch's row and stores in moved whether it did. The
 // row also counts as a heartbeat. The batch after was committed before, by any worker of the epoch; its
 // Number is 0 if there was none. Advance inserts no row if batch n was committed before, the epoch is
-// dead, or the database has lost after; Prove tells which.
+// dead, or the database has lost after; ConfirmState tells which.
 //
 // Each batch has a row of its own, because PostgreSQL keeps each version of a changed row while any
 // snapshot is open, and each change walks over them. The lock on the node's row makes Fence wait for
@@ -30,26 +30,27 @@ func Advance(b *store.Batch, moved *int64, epoch string, n, after BatchID) {
 // with each batch would find the deleted rows again while a snapshot is open.
 const forgetEvery = 1000
 
-// allBeats grows with each heartbeat and batch.
+// allBeats is the SQL of Record.Beat: the heartbeats plus the last batch numbers of the workers.
 const allBeats = `beat + CAST(COALESCE((SELECT SUM(w.last)
 	FROM (SELECT MAX(b.batch) AS last FROM node_batch b WHERE b.epoch = node.epoch GROUP BY b.worker) w), 0) AS BIGINT)`
 
-// Fate is the state of an epoch's row after its last batch.
-type Fate struct {
+// EpochState is the state of an epoch's row.
+type EpochState struct {
 	Found bool // false if the row is gone, so that the outcome is unknown
 	Dead  bool
 	Batch int64 // the worker's last committed batch
 }
 
-// Prove adds a read of an epoch's row to b. It also writes the row, because a read alone may return
-// a commit that no standby has yet; once the later write is committed, the result is certain.
-func Prove(b *store.Batch, fate *Fate, epoch string, worker int) {
+// ConfirmState adds a read of an epoch's row to b, and the commit. It also writes the row, because a
+// read alone may return a commit that no standby has yet. Once the write is committed, state is
+// certain.
+func ConfirmState(b *store.Batch, state *EpochState, epoch string, worker int) {
 	b.Exec(nil, `UPDATE node SET beat = beat WHERE epoch = $1`, epoch)
 	b.Query(func(row store.Row) error {
 		var dead int64
-		fate.Found = true
-		err := row.Scan(&fate.Batch, &dead)
-		fate.Dead = dead != 0
+		state.Found = true
+		err := row.Scan(&state.Batch, &dead)
+		state.Dead = dead != 0
 		return err
 	}, `SELECT COALESCE((SELECT MAX(b.batch) FROM node_batch b WHERE b.epoch = $1 AND b.worker = $2), 0), dead
 		FROM node WHERE epoch = $1`, epoch, worker)

@@ -33,28 +33,28 @@ func advance(t *testing.T, db *store.DB, n int64) (moved int64, commit func()) {
 	}
 }
 
-// TestAdvance raises the number of an epoch by one, once, and only while the epoch lives. Old rows are
-// deleted.
+// TestAdvance checks that Advance inserts the row of each batch in order, once, and only while the
+// epoch lives, and that old rows are deleted.
 func TestAdvance(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		if err := Register(t.Context(), db, "e"); err != nil {
 			t.Fatal(err)
 		}
-		raise := func(n, want int64) {
+		tryAdvance := func(n, want int64) {
 			t.Helper()
 			moved, commit := advance(t, db, n)
 			commit()
 			if moved != want {
-				t.Errorf("batch %d moved %d rows; want %d", n, moved, want)
+				t.Errorf("batch %d inserted %d rows, want %d", n, moved, want)
 			}
 		}
-		raise(2, 0) // before the first
-		raise(1, 1)
-		raise(1, 0) // again
-		raise(3, 0) // without the second
+		tryAdvance(2, 0) // before the first
+		tryAdvance(1, 1)
+		tryAdvance(1, 0) // again
+		tryAdvance(3, 0) // without the second
 		for n := int64(2); n <= forgetEvery; n++ {
-			raise(n, 1)
+			tryAdvance(n, 1)
 		}
 		var rows int64
 		storetest.View(t, db, func(tx *store.Tx) error {
@@ -66,7 +66,7 @@ func TestAdvance(t *testing.T) {
 		if dead, err := Fence(t.Context(), db, "e", forgetEvery); !dead || err != nil {
 			t.Fatal(dead, err)
 		}
-		raise(forgetEvery+1, 0) // dead
+		tryAdvance(forgetEvery+1, 0) // dead
 		if err := Remove(t.Context(), db, "e"); err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +74,7 @@ func TestAdvance(t *testing.T) {
 			return tx.QueryRow(`SELECT COUNT(*) FROM node_batch`).Scan(&rows)
 		})
 		if rows != 0 {
-			t.Errorf("%d rows of a removed epoch", rows)
+			t.Errorf("got %d rows of a removed epoch, want none", rows)
 		}
 	})
 }
@@ -109,6 +109,6 @@ func TestFenceWaitsForABatch(t *testing.T) {
 	}
 	commit()
 	if moved != 1 || <-dead {
-		t.Error("declared dead although its batch was committed")
+		t.Errorf("declared dead, or inserted %d rows; want alive and 1 after the commit of the batch", moved)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"tollgate/internal/store"
 )
 
-// Members holds the nodes in the table as of a transaction: whether each epoch is alive. Other
-// packages use it to find work of dead epochs. Dead epochs stay in the table for a day.
+// Members has the epochs in the table as of a transaction, with true for living ones. Other packages
+// use Members to find work of dead epochs. Dead epochs stay in the table for a day.
 type Members map[string]bool
 
 // MembersTx returns the nodes in the table.
@@ -55,7 +55,7 @@ func HostsTx(tx *store.Tx) (map[string]string, error) {
 		return err
 	}, `SELECT epoch, host FROM node WHERE host <> ''`)
 	if err != nil {
-		return nil, fmt.Errorf("read the machines of nodes: %w", err)
+		return nil, fmt.Errorf("read the hosts of nodes: %w", err)
 	}
 	return hosts, nil
 }

@@ -34,11 +34,11 @@ type Options struct {
 }
 
 // Node is this process among the nodes on its database. It is safe for concurrent use. The
-// ledger calls Beat, Judge, Rejoin and Leave, because its commits depend on the epoch.
+// ledger calls Beat, DeclareDead, Rejoin and Leave, because its commits depend on the epoch.
 type Node struct {
 	opts  Options
 	epoch atomic.Pointer[string] // changes after the node was declared dead
-	watch watch                  // watches the other nodes; only Judge uses it
+	watch watch                  // watches the other nodes; only DeclareDead uses it
 }
 
 // Begin registers a node whose first life has the given epoch, beside the other nodes.
@@ -101,9 +101,9 @@ func newEpoch() string { return id.New("node_") }
 // Beat writes a heartbeat. It returns ErrFenced if this node was declared dead.
 func (n *Node) Beat(ctx context.Context) error { return Heartbeat(ctx, n.opts.DB, n.Epoch()) }
 
-// Judge declares nodes dead that had no heartbeat for a lease. It must be called four times per
-// lease from one goroutine; several nodes may judge at the same time.
-func (n *Node) Judge(ctx context.Context) error {
+// DeclareDead declares the nodes without a heartbeat for a lease dead. It must be called four times
+// per lease from one goroutine; several nodes may call it at the same time.
+func (n *Node) DeclareDead(ctx context.Context) error {
 	rows, err := List(ctx, n.opts.DB)
 	if err != nil {
 		n.watch = watch{} // the other nodes could not reach the database either

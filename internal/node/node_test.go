@@ -43,40 +43,40 @@ func TestSilenceIsMeasuredByTheObserversClock(t *testing.T) {
 		if err := Register(ctx, db, "node_other"); err != nil {
 			t.Fatal(err)
 		}
-		judge := func() {
+		declareDead := func() {
 			t.Helper()
-			if err := n.Judge(ctx); err != nil {
+			if err := n.DeclareDead(ctx); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for range 3 {
-			judge()
+			declareDead()
 			if err := Heartbeat(ctx, db, "node_other"); err != nil {
 				t.Fatal("dead before the end of the lease: ", err)
 			}
-			judge() // sees the heartbeat
+			declareDead() // sees the heartbeat
 			for range 2 {
 				c.Advance(lease/2 - time.Second)
-				judge()
+				declareDead()
 			}
 		}
 		if !members(t, db).Lives("node_other") {
-			t.Error("dead before the end of the lease")
+			t.Error("the node is dead before the end of the lease, want alive")
 		}
 		c.Advance(2 * time.Second)
-		judge()
+		declareDead()
 		if err := Heartbeat(ctx, db, "node_other"); !errors.Is(err, ErrFenced) {
-			t.Errorf("alive after a lease of silence: %v", err)
+			t.Errorf("a heartbeat after a lease of silence: got %v, want ErrFenced", err)
 		}
 		if !members(t, db).Lives(n.Epoch()) {
-			t.Error("the node declared itself dead")
+			t.Error("the node declared itself dead, want alive")
 		}
 	})
 }
 
-// TestAwayJudgesNobody checks that a node's silence does not count while the database was
-// unavailable.
-func TestAwayJudgesNobody(t *testing.T) {
+// TestOutageDeclaresNobodyDead checks that the silence of a node does not count while the database
+// is unavailable.
+func TestOutageDeclaresNobodyDead(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		const lease = 12 * time.Second
@@ -88,25 +88,25 @@ func TestAwayJudgesNobody(t *testing.T) {
 		away, cancel := context.WithCancel(t.Context())
 		cancel()
 		for i, ctx := range []context.Context{t.Context(), t.Context(), away, t.Context(), t.Context()} {
-			if err := n.Judge(ctx); (err != nil) != (ctx == away) {
-				t.Fatalf("look %d: %v", i, err)
+			if err := n.DeclareDead(ctx); (err != nil) != (ctx == away) {
+				t.Fatalf("call %d: got %v, want an error: %v", i, err, ctx == away)
 			}
 			c.Advance(lease / 2)
 		}
 		if !members(t, db).Lives("node_other") {
-			t.Error("dead although the database was unavailable")
+			t.Error("dead after an outage of the database, want alive")
 		}
-		if err := n.Judge(t.Context()); err != nil {
+		if err := n.DeclareDead(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if members(t, db).Lives("node_other") {
-			t.Error("alive after a lease of silence")
+			t.Error("alive after a lease of silence, want dead")
 		}
 	})
 }
 
-// TestLife follows a node through its death and a second life.
-func TestLife(t *testing.T) {
+// TestNodeDiesAndRejoins follows a node through its death, a second life and its leave.
+func TestNodeDiesAndRejoins(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx, c := t.Context(), new(storetest.Clock)
@@ -114,7 +114,7 @@ func TestLife(t *testing.T) {
 		n := join(t, db, time.Minute, c)
 		// On SQLite a second process proves that the first one has ended.
 		if lives := members(t, db).Lives(former.Epoch()); lives == (db.Dialect() == store.SQLite) {
-			t.Errorf("the former process is alive: %v", lives)
+			t.Errorf("the former process is alive: %v, want %v", lives, !lives)
 		}
 		first := n.Epoch()
 		if err := n.Beat(ctx); err != nil {
@@ -132,17 +132,17 @@ func TestLife(t *testing.T) {
 		second := n.Epoch()
 		m := members(t, db)
 		if second == first || !m.Lives(second) || m.Lives(first) || !m.Knows(first) || m.Knows("node_never") {
-			t.Errorf("members %v after the second life %s began", m, second)
+			t.Errorf("got members %v, want %s alive and %s dead", m, second, first)
 		}
 		if living := m.Living(); !slices.Contains(living, second) || slices.Contains(living, first) || !slices.IsSorted(living) {
-			t.Errorf("living: %v", living)
+			t.Errorf("got living %v, want a sorted list with %s and without %s", living, second, first)
 		}
 
 		// The node's row stays while work is in progress.
 		busy := func(still bool) func(context.Context, string) (bool, error) {
 			return func(_ context.Context, epoch string) (bool, error) {
 				if epoch != second {
-					t.Errorf("busy called with %s", epoch)
+					t.Errorf("busy was called with %s, want %s", epoch, second)
 				}
 				return still, nil
 			}
@@ -151,13 +151,13 @@ func TestLife(t *testing.T) {
 			t.Fatal(err)
 		}
 		if m := members(t, db); m.Lives(second) || !m.Knows(second) {
-			t.Errorf("members %v after a leave with work in progress", m)
+			t.Errorf("after a leave with work in progress: got members %v, want %s dead", m, second)
 		}
 		if err := n.Leave(ctx, busy(false)); err != nil {
 			t.Fatal(err)
 		}
 		if members(t, db).Knows(second) {
-			t.Error("the row stays after the end")
+			t.Error("the row exists after the leave, want it removed")
 		}
 	})
 }
@@ -170,7 +170,7 @@ func TestFenceStopsAnEpoch(t *testing.T) {
 			t.Fatal(err)
 		}
 		if dead, err := Fence(ctx, db, "n", 0); dead || err != nil {
-			t.Fatalf("fenced %v, %v with an old heartbeat", dead, err)
+			t.Fatalf("fenced %v, %v with an old heartbeat; want false", dead, err)
 		}
 		if dead, err := Fence(ctx, db, "n", 1); !dead || err != nil {
 			t.Fatalf("fenced %v, %v; want true", dead, err)
@@ -202,8 +202,8 @@ func TestFenceStopsAnEpoch(t *testing.T) {
 	})
 }
 
-// TestNodesSayTheirMachine checks that the table has the host name of each node.
-func TestNodesSayTheirMachine(t *testing.T) {
+// TestNodesRecordTheirHost checks that the table has the host name of each node.
+func TestNodesRecordTheirHost(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		want, err := os.Hostname()

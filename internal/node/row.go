@@ -101,12 +101,13 @@ func Fence(ctx context.Context, db *store.DB, epoch string, beat int64) (bool, e
 	return changed > 0, err
 }
 
-// linger is the retention of a dead epoch's row on PostgreSQL: longer than any node waits to
+// deadRetention is the retention of a dead epoch's row on PostgreSQL: longer than any node waits to
 // learn the outcome of its last batch. On SQLite no such node can exist.
-const linger = 24 * time.Hour
+const deadRetention = 24 * time.Hour
 
-// Forget deletes the rows of dead epochs older than linger that have no work left to take over. It
-// runs a single statement for all epochs, because a slow sweep delays Judge.
+// Forget deletes the rows of epochs that have been dead for deadRetention. The epochs must have no work
+// left to take over. Forget runs one transaction for all epochs, because a slow sweep delays
+// DeclareDead.
 func Forget(ctx context.Context, db *store.DB, epochs []string) error {
 	if len(epochs) == 0 {
 		return nil
@@ -117,7 +118,7 @@ func Forget(ctx context.Context, db *store.DB, epochs []string) error {
 			return err
 		}
 		if !db.OneProcess() {
-			now -= linger.Milliseconds()
+			now -= deadRetention.Milliseconds()
 		}
 		if _, err = tx.Exec(`DELETE FROM node WHERE `+tx.In("epoch", 1)+` AND dead = 1 AND dead_ms <= $2`, store.List(epochs), now); err != nil {
 			return err

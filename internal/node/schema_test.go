@@ -9,7 +9,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestRegisterOfAnOlderBinary registers nodes of several versions.
+// TestRegisterOfAnOlderBinary checks OldestTx with nodes of several versions, and that Register rejects
+// a binary that is too old for the database.
 func TestRegisterOfAnOlderBinary(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -25,7 +26,7 @@ func TestRegisterOfAnOlderBinary(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := oldest(); got != math.MaxInt64 {
-			t.Errorf("without nodes: %d", got)
+			t.Errorf("without nodes: got %d, want %d", got, int64(math.MaxInt64))
 		}
 		if err := errors.Join(Register(t.Context(), db, "a"), Register(t.Context(), db, "b")); err != nil {
 			t.Fatal(err)
@@ -35,13 +36,13 @@ func TestRegisterOfAnOlderBinary(t *testing.T) {
 			return err
 		})
 		if got := oldest(); got != 1 {
-			t.Errorf("with an older node: %d", got)
+			t.Errorf("with an older node: got %d, want 1", got)
 		}
 		if _, err := Fence(t.Context(), db, "b", 0); err != nil {
 			t.Fatal(err)
 		}
 		if got := oldest(); got != newest {
-			t.Errorf("after its end: %d, want %d", got, newest)
+			t.Errorf("after the death of the older node: got %d, want %d", got, newest)
 		}
 		for since, want := range map[int64]error{newest: nil, newest + 1: store.ErrNewerSchema} {
 			storetest.Update(t, db, func(tx *store.Tx) error {
@@ -49,7 +50,7 @@ func TestRegisterOfAnOlderBinary(t *testing.T) {
 				return err
 			})
 			if err := Register(t.Context(), db, "c"); !errors.Is(err, want) {
-				t.Errorf("compatible since %d: %v", since, err)
+				t.Errorf("compatible since %d: got %v, want %v", since, err, want)
 			}
 		}
 	})

@@ -2,21 +2,20 @@ package node
 
 import "time"
 
-// watch records the last change of each other node's heartbeat on this node's monotonic
-// clock.
+// watch records the last change of each other node's heartbeat on this node's monotonic clock.
 type watch struct {
-	seen map[string]seenBeat
-	last time.Time // time of the last successful read of the table
+	seen map[string]seenBeat // by epoch
+	last time.Time           // time of the last successful read of the table
 }
 
+// seenBeat is the newest heartbeat of a node and the time when it was first read.
 type seenBeat struct {
 	beat int64
 	at   time.Time
 }
 
-// stale returns the nodes without a new heartbeat for a lease. If the last read is more than
-// half a lease ago, all leases start again: nobody could write while the database was
-// unavailable.
+// stale returns the nodes without a new heartbeat for a lease. If the last read is more than half a
+// lease ago, all leases start again, because no node could write while the database was unavailable.
 func (w *watch) stale(rows []Record, self string, lease time.Duration, now time.Time) []Record {
 	if w.last.IsZero() || now.Sub(w.last) > lease/2 {
 		w.seen = map[string]seenBeat{}

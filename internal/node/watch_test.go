@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestOnlySilenceWithAReachableDatabaseKills(t *testing.T) {
+func TestOnlySilenceWithAReachableDatabaseIsStale(t *testing.T) {
 	t.Parallel()
 	var w watch
 	lease := 12 * time.Second
@@ -36,7 +36,7 @@ func TestOnlySilenceWithAReachableDatabaseKills(t *testing.T) {
 	}
 	for i, s := range steps {
 		if got := look(s.after, s.beats...); got != s.want {
-			t.Errorf("step %d: %d stale nodes, want %d", i, got, s.want)
+			t.Errorf("step %d: got %d stale nodes, want %d", i, got, s.want)
 		}
 	}
 }

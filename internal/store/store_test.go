@@ -33,10 +33,10 @@ func TestServerThatIsNotUp(t *testing.T) {
 	_, err := store.Open(context.Background(), "postgres://u:sesame@127.0.0.1:1/x?connect_timeout=1", store.Options{})
 	if err == nil || strings.Contains(err.Error(), "sesame") || strings.Contains(err.Error(), "\n") ||
 		strings.Count(err.Error(), "connection refused") != 1 || !strings.Contains(err.Error(), "user u, database x: 127.0.0.1:1") {
-		t.Errorf("Open: %v", err)
+		t.Errorf("Open: got %v, want one line with the user, the database and one refusal, and no password", err)
 	}
 	if !errors.Is(err, syscall.ECONNREFUSED) {
-		t.Errorf("the cause is lost: %v", err)
+		t.Errorf("got %v, want it to wrap ECONNREFUSED", err)
 	}
 }
 
@@ -133,7 +133,7 @@ func TestUpdateSurvivesAnEndedConnection(t *testing.T) {
 		return err
 	})
 	if err != nil || runs != 2 {
-		t.Errorf("%v after %d runs; want none after two", err, runs)
+		t.Errorf("got %v after %d runs, want no error after 2", err, runs)
 	}
 }
 
@@ -156,7 +156,7 @@ func TestReadsSurviveAnEndedConnection(t *testing.T) {
 			return first(tx)
 		})
 		if err != nil || runs != 2 {
-			t.Errorf("%s: %v after %d runs; want none after two", name, err, runs)
+			t.Errorf("%s: got %v after %d runs, want no error after 2", name, err, runs)
 		}
 	}
 	runs := 0
@@ -170,7 +170,7 @@ func TestReadsSurviveAnEndedConnection(t *testing.T) {
 		return err
 	})
 	if err == nil || runs != 1 {
-		t.Errorf("%v after %d runs; what had read something is not run again", err, runs)
+		t.Errorf("after a first row: got %v after %d runs, want an error after 1", err, runs)
 	}
 	for i := range 10 { // connections waiting in the pool
 		if err := db.Update(t.Context(), func(tx *store.Tx) error { _, err := tx.Exec(all); return err }); err != nil {
@@ -267,56 +267,56 @@ func TestBatches(t *testing.T) {
 			return err
 		}
 		var moved, batch, now int64
-		var fate node.Fate
+		var state node.EpochState
 		if err := run(true, func(b *store.Batch) {
 			b.Begin("500ms", "2s")
 			node.Advance(b, &moved, "n", node.BatchID{Number: 1}, node.BatchID{})
 			b.QueryLocked(func(row store.Row) error { return row.Scan(&batch) }, `SELECT batch FROM node_batch WHERE epoch = $1`, "n")
 			b.Now(&now)
-			node.Prove(b, &fate, "n", 0)
+			node.ConfirmState(b, &state, "n", 0)
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if want := (node.Fate{Found: true, Batch: 1}); moved != 1 || batch != 1 || fate != want {
-			t.Errorf("moved %d, batch %d, %+v; want 1, 1, %+v", moved, batch, fate, want)
+		if want := (node.EpochState{Found: true, Batch: 1}); moved != 1 || batch != 1 || state != want {
+			t.Errorf("moved %d, batch %d, %+v; want 1, 1, %+v", moved, batch, state, want)
 		}
 		if d := time.Since(time.UnixMilli(now)); d < -time.Minute || d > time.Minute {
-			t.Errorf("the database's clock is %v away", d)
+			t.Errorf("the database's clock is %v away, want at most a minute", d)
 		}
 		if err := run(false, func(b *store.Batch) { // never committed, so rolled back when the connection returns to the pool
 			b.Begin("500ms", "2s")
 			node.Advance(b, &moved, "n", node.BatchID{Number: 2}, node.BatchID{Number: 1})
 		}); err != nil || moved != 1 {
-			t.Fatalf("moved %d, %v", moved, err)
+			t.Fatalf("moved %d, %v; want 1", moved, err)
 		}
 		if err := run(true, func(b *store.Batch) {
 			b.Begin("500ms", "2s")
 			b.Exec(nil, `INSERT INTO node (epoch, beat, dead, started_ms) VALUES ($1, 0, 0, 0)`, "n")
 			b.Commit()
 		}); err == nil {
-			t.Fatal("a second row of the same epoch was accepted")
+			t.Fatal("a second row of the same epoch was inserted, want an error")
 		}
 		ask := func(b *store.Batch) {
 			b.Begin("500ms", "2s")
-			node.Prove(b, &fate, "n", 0)
+			node.ConfirmState(b, &state, "n", 0)
 		}
-		if err := run(true, ask); err != nil || fate.Batch != 1 || fate.Dead {
-			t.Errorf("%+v, %v; want batch 1: what was not committed must be gone", fate, err)
+		if err := run(true, ask); err != nil || state.Batch != 1 || state.Dead {
+			t.Errorf("%+v, %v; want batch 1: what was not committed must be gone", state, err)
 		}
 		// A batch is a heartbeat, so that a busy node is not declared dead by a fence waiting
 		// behind its batch.
 		if dead, err := node.Fence(ctx, db, "n", 0); err != nil || dead {
-			t.Fatalf("fenced %v, %v although its batches go on", dead, err)
+			t.Fatalf("fenced %v, %v although its batches go on; want false", dead, err)
 		}
 		if dead, err := node.Fence(ctx, db, "n", 1); err != nil || !dead {
 			t.Fatal(dead, err)
 		}
-		if err := run(true, ask); err != nil || fate.Batch != 1 || !fate.Dead {
-			t.Errorf("%+v, %v; want batch 1 of a dead node", fate, err)
+		if err := run(true, ask); err != nil || state.Batch != 1 || !state.Dead {
+			t.Errorf("%+v, %v; want batch 1 of a dead node", state, err)
 		}
-		fate = node.Fate{}
-		if err := errors.Join(node.Remove(ctx, db, "n"), run(true, ask)); err != nil || fate.Found {
-			t.Errorf("%+v, %v; want no row", fate, err)
+		state = node.EpochState{}
+		if err := errors.Join(node.Remove(ctx, db, "n"), run(true, ask)); err != nil || state.Found {
+			t.Errorf("%+v, %v; want no row", state, err)
 		}
 	})
 }
@@ -362,12 +362,12 @@ func TestEndBeforeTheCommit(t *testing.T) {
 				return err
 			})
 			if !errors.Is(err, context.Canceled) || errors.Is(err, store.ErrUncertain) {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("%s: got %v, want context.Canceled and not ErrUncertain", name, err)
 			}
 		}
 		var rows int
 		if err := db.QueryRow(t.Context(), `SELECT COUNT(*) FROM ended`).Scan(&rows); err != nil || rows != 0 {
-			t.Errorf("%d rows, %v", rows, err)
+			t.Errorf("got %d rows, %v; want none", rows, err)
 		}
 	})
 }

@@ -20,7 +20,7 @@ const (
 	PhaseRead     Phase = iota
 	PhaseLock           // waits for an account, before PhaseRead
 	PhaseWrite          // ends with the COMMIT
-	PhaseProve          // reads the node's row after a lost answer
+	PhaseConfirm        // reads the node's row after a lost answer
 	PhaseRollback       // of a batch without a decision
 )
 
@@ -291,36 +291,36 @@ func (w *worker) open(ctx context.Context, session *store.Session, b *batch) (*s
 }
 
 // resolve finds out why the fence was not raised. It runs in the open transaction, whose commit
-// proves the reads (node.Prove).
+// confirms the reads (node.ConfirmState).
 func (w *worker) resolve(ctx context.Context, session *store.Session) (tryResult, *batch, error) {
-	var fate node.Fate
-	prove := w.opts.DB.NewBatch()
-	node.Prove(prove, &fate, w.epoch, w.number)
-	if err := w.opts.Exec(ctx, session, prove, PhaseProve); err != nil {
+	var state node.EpochState
+	read := w.opts.DB.NewBatch()
+	node.ConfirmState(read, &state, w.epoch, w.number)
+	if err := w.opts.Exec(ctx, session, read, PhaseConfirm); err != nil {
 		return resultNotCommitted, nil, unreachableError{fmt.Errorf("read this node's last batch number: %w", err)}
 	}
-	result, err := resultOf(fate, w.batch)
+	result, err := resultOf(state, w.batch)
 	return result, nil, err
 }
 
 // resultOf returns the result of batch last+1, whose fence was not raised, from the epoch's row.
 // The number in the row only grows, and does not change after the epoch is dead.
-func resultOf(fate node.Fate, last int64) (tryResult, error) {
+func resultOf(state node.EpochState, last int64) (tryResult, error) {
 	switch {
-	case !fate.Found:
+	case !state.Found:
 		return resultUnknowable, node.ErrFenced
-	case fate.Batch == last+1 && fate.Dead:
+	case state.Batch == last+1 && state.Dead:
 		return resultCommittedThenFenced, node.ErrFenced
-	case fate.Batch == last+1:
+	case state.Batch == last+1:
 		return resultCommittedBefore, nil
-	case fate.Batch == last && fate.Dead:
+	case state.Batch == last && state.Dead:
 		return resultFenced, node.ErrFenced
-	case fate.Batch <= last: // this database has neither this batch nor some earlier batches
+	case state.Batch <= last: // this database has neither this batch nor some earlier batches
 		return resultFenced, errors.New(
 			"the database has lost batches of this node: it was restored, or failed over to a standby that was behind")
 	}
 	return resultUnknowable, fmt.Errorf("this node's batch number is %d, beyond %d: another process writes under this node's epoch",
-		fate.Batch, last+1)
+		state.Batch, last+1)
 }
 
 // unreachableError marks a failure to reach the database, which proves nothing about the statements.

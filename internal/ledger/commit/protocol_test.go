@@ -188,8 +188,8 @@ func (m model) resolve(r rules) model {
 	if !r.readResolves {
 		m = m.durable()
 	}
-	fate := node.Fate{Found: !m.seen.deleted || m.epoch == 1, Dead: m.seen.dead && m.epoch == 0, Batch: int64(m.seen.batch[m.epoch])}
-	v, _ := resultOf(fate, int64(m.batch))
+	state := node.EpochState{Found: !m.seen.deleted || m.epoch == 1, Dead: m.seen.dead && m.epoch == 0, Batch: int64(m.seen.batch[m.epoch])}
+	v, _ := resultOf(state, int64(m.batch))
 	if r.deadSettleNothing && (v == resultCommittedThenFenced || v == resultUnknowable) {
 		v = resultFenced
 	}
