@@ -39,7 +39,7 @@ func (c conflictCounter) Handle(_ context.Context, r slog.Record) error {
 func TestTwoNodesAtSerializable(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
-		dbs := storetest.TwoNodes(t, storetest.Isolated(t, url, "serializable"))
+		dbs := storetest.TwoNodes(t, storetest.WithIsolation(t, url, "serializable"))
 		var conflicts atomic.Int64
 		var nodes []*fixture
 		for i, db := range dbs {

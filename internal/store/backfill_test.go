@@ -38,27 +38,27 @@ func TestBackfillResumes(t *testing.T) {
 			}
 			crash = nil
 			if more, err := db.StepBackfills(t.Context()); err != nil || more != (life < 4) {
-				t.Errorf("life %d: %v, %v", life, more, err)
+				t.Errorf("life %d: more %v, %v; want %v", life, more, err, life < 4)
 			}
 			var ctx context.Context
 			ctx, crash = context.WithCancel(t.Context())
 			_, err := db.StepBackfills(ctx)
 			crash()
 			if failed := err != nil; failed != (life < 3) {
-				t.Errorf("life %d: %v", life, err)
+				t.Errorf("life %d: got %v, want an error: %v", life, err, life < 3)
 			}
 			closeDB(t, db)
 		}
-		if got := strings.Join(positions, ","); got != ",3,3,6,6,9,9" {
-			t.Errorf("positions %q", got)
+		if got, want := strings.Join(positions, ","), ",3,3,6,6,9,9"; got != want {
+			t.Errorf("got positions %q, want %q", got, want)
 		}
 		db := open(t, url, opts)
 		defer closeDB(t, db)
 		if n := count(t, db, `SELECT COUNT(*) FROM big WHERE owner = 'o0'`); n != rows {
-			t.Errorf("%d rows are filled", n)
+			t.Errorf("%d rows are filled, want %d", n, rows)
 		}
 		if n := count(t, db, `SELECT changed FROM store_backfill WHERE name = 'big_owner' AND done = 1`); n != rows {
-			t.Errorf("%d rows are recorded", n)
+			t.Errorf("%d rows are recorded, want %d", n, rows)
 		}
 	})
 }
@@ -91,21 +91,21 @@ func TestBackfillOnTwoNodes(t *testing.T) {
 	for n := 1; n <= 4; n++ {
 		during = func() {
 			if more, err := second.StepBackfills(t.Context()); more || err != nil || steps != n {
-				t.Errorf("the other node during step %d: %v, %v, and there were %d steps", n, more, err, steps)
+				t.Errorf("the other node during step %d: more %v, %v after %d steps; want false and no further step", n, more, err, steps)
 			}
 		}
 		if _, err := first.StepBackfills(t.Context()); err != nil || steps != n {
-			t.Errorf("after step %d there were %d, %v", n, steps, err)
+			t.Errorf("after step %d: got %d steps, %v", n, steps, err)
 		}
 		first, second = second, first
 	}
 	for _, db := range []*store.DB{first, second} {
 		if more, err := db.StepBackfills(t.Context()); more || err != nil || steps != 4 {
-			t.Errorf("after the end: %v, %v, and there were %d steps", more, err, steps)
+			t.Errorf("after the end: more %v, %v after %d steps; want false after 4", more, err, steps)
 		}
 	}
 	if n := count(t, first, `SELECT COUNT(*) FROM big WHERE owner = 'o0'`); n != rows {
-		t.Errorf("%d rows are filled", n)
+		t.Errorf("%d rows are filled, want %d", n, rows)
 	}
 }
 
@@ -129,7 +129,7 @@ func TestBackfillWaitsForOlderBinaries(t *testing.T) {
 		more, err := db.StepBackfills(t.Context())
 		unfilled := count(t, db, `SELECT COUNT(*) FROM big WHERE owner = ''`)
 		if err != nil || more != c.more || unfilled != c.unfilled {
-			t.Errorf("oldest binary %d: %v, %v, and %d rows are left", c.oldest, more, err, unfilled)
+			t.Errorf("oldest binary %d: more %v, %v, %d unfilled rows; want %v and %d", c.oldest, more, err, unfilled, c.more, c.unfilled)
 		}
 	}
 }
@@ -148,23 +148,23 @@ func TestMigrationNeedsABackfill(t *testing.T) {
 		without := open(t, url, store.Options{Migrations: later(t, bigNeeds...)})
 		err := without.Migrate(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "9005_needs.sql needs the backfill big_owner") {
-			t.Errorf("without the backfill: %v", err)
+			t.Errorf("without the backfill: got %v, want an error that names big_owner", err)
 		}
 		closeDB(t, without)
 
-		log := newLogged("")
+		log := newLogWatcher("")
 		with := open(t, url, store.Options{Migrations: later(t, bigNeeds...), Backfills: []store.Backfill{owners(0)}, Log: log.logger()})
 		if err := with.Migrate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(log.text.String(), "a backfill is complete") {
-			t.Errorf("log: %s", log.text.String())
+			t.Errorf("got the log %s, want the end of the backfill", log.text.String())
 		}
 		if n := count(t, with, `SELECT COUNT(*) FROM big WHERE owner = ''`); n != 0 {
-			t.Errorf("%d rows are left", n)
+			t.Errorf("%d rows are unfilled, want none", n)
 		}
 		if n := count(t, with, `SELECT COUNT(*) FROM big_owned`); n != 0 {
-			t.Error("the migration did not run")
+			t.Errorf("the new table has %d rows, want none", n)
 		}
 		closeDB(t, with)
 

@@ -19,11 +19,11 @@ func TestByIndexCompilesNothing(t *testing.T) {
 		}
 		var jit string
 		if err := tx.QueryRow(`SELECT current_setting('jit')`).Scan(&jit); err != nil || jit != "off" {
-			t.Errorf("jit is %s, %v", jit, err)
+			t.Errorf("jit is %q, %v; want off", jit, err)
 		}
 		for _, step := range storetest.Plan(t, tx, `SELECT n FROM (VALUES (2), (1)) AS v (n) ORDER BY n`) {
 			if strings.Contains(step, "JIT") {
-				t.Errorf("it is compiled: %s", step)
+				t.Errorf("the plan has %q, want no compilation", step)
 			}
 		}
 		return nil

@@ -79,8 +79,8 @@ func (db *DB) localMS() int64 {
 	return now.UnixMilli()
 }
 
-// observe records a reading of the database's clock made between start and now. It returns the jump
-// since the previous reading, or 0.
+// observe records a reading of the database's clock made between start and now, and reports a jump
+// to onJump.
 func (c *clock) observe(ms int64, start time.Duration) {
 	if c.elapsed == nil {
 		return
@@ -90,6 +90,8 @@ func (c *clock) observe(ms int64, start time.Duration) {
 	}
 }
 
+// record stores a reading made between start and end. It returns the jump since the previous reading,
+// or 0.
 func (c *clock) record(ms int64, start, end time.Duration) (jump time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,8 +109,8 @@ func (c *clock) record(ms int64, start, end time.Duration) (jump time.Duration) 
 	return jump
 }
 
-// steadyBy returns the steady time for the database's time ms: it follows ms at steadyPace and
-// never goes back.
+// steadyBy returns the steady time for the database's time ms. The steady time never goes back, and
+// advances toward ms by at most steadyPace times the elapsed monotonic time.
 func (c *clock) steadyBy(ms int64, at time.Duration) int64 {
 	return max(c.steady, min(ms, c.steady+steadyPace*max(0, at-c.steadyAt).Milliseconds()))
 }

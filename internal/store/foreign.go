@@ -74,7 +74,7 @@ func foreignSQLite(path string) (*Foreign, error) {
 func foreignPostgreSQL(address string) (*Foreign, error) {
 	config, err := pgx.ParseConfig(address)
 	if err != nil {
-		return nil, err // without the password
+		return nil, err // the driver leaves out the password
 	}
 	return &Foreign{db: stdlib.OpenDB(*config), engine: foreignEngine{quote: `"`, selectAll: `SELECT to_jsonb(t)::text FROM %s t`, json: true,
 		hasTable: `SELECT count(*) FROM pg_tables WHERE schemaname = ANY (current_schemas(false)) AND tablename = $1`,
@@ -87,7 +87,7 @@ func foreignMySQL(address string) (*Foreign, error) {
 		return nil, errors.New("it is not a file, and not the address of a database: write postgres://USER:PASSWORD@HOST/DATABASE, " +
 			"or for MySQL and MariaDB USER:PASSWORD@tcp(HOST:3306)/DATABASE")
 	}
-	config.ParseTime = false // the text of a time is enough, also of 0000-00-00
+	config.ParseTime = false // a text can also be 0000-00-00
 	config.Logger = &mysql.NopLogger{}
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
@@ -106,7 +106,7 @@ func (f *Foreign) Close() error { return errors.Join(f.tx.Rollback(), f.db.Close
 // NULL is absent. Each returns ErrNoTable if there is no such table, and any error of
 // row.
 func (f *Foreign) Each(ctx context.Context, table string, row func(map[string]string) error) error {
-	if err := f.has(ctx, table); err != nil {
+	if err := f.checkTable(ctx, table); err != nil {
 		return err
 	}
 	quote := f.engine.quote
@@ -135,8 +135,8 @@ func (f *Foreign) Each(ctx context.Context, table string, row func(map[string]st
 	return nil
 }
 
-// has returns ErrNoTable if the table is missing.
-func (f *Foreign) has(ctx context.Context, table string) error {
+// checkTable returns ErrNoTable if the table is missing.
+func (f *Foreign) checkTable(ctx context.Context, table string) error {
 	var found int
 	if err := f.tx.QueryRowContext(ctx, f.engine.hasTable, table).Scan(&found); err != nil {
 		return fmt.Errorf("look for the table %s: %w", table, err)
@@ -147,7 +147,6 @@ func (f *Foreign) has(ctx context.Context, table string) error {
 	return nil
 }
 
-// scan reads a row.
 func (f *Foreign) scan(rows *sql.Rows, columns []string) (map[string]string, error) {
 	if f.engine.json {
 		var object string

@@ -58,10 +58,10 @@ func TestForeignDatabases(t *testing.T) {
 			want := []map[string]string{{"id": "9007199254740993", "share": "0.1", "word": `é "q"`, "flag": "true", "list": `["a","b"]`},
 				{"id": "-1", "word": ""}}
 			if err != nil || !reflect.DeepEqual(got, want) {
-				t.Errorf("read %v, %v", got, err)
+				t.Errorf("got rows %v, %v; want %v", got, err, want)
 			}
 			if err := f.Each(t.Context(), "gone", nil); !errors.Is(err, store.ErrNoTable) {
-				t.Errorf("a table that is not there: %v", err)
+				t.Errorf("a missing table: got %v, want ErrNoTable", err)
 			}
 			if err := f.Close(); err != nil {
 				t.Error(err)
@@ -88,7 +88,7 @@ func TestForeignDatabasesThatDoNotOpen(t *testing.T) {
 	} {
 		_, err := store.OpenForeign(t.Context(), source)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "sesame") {
-			t.Errorf("%s: %v, want %q", source, err, want)
+			t.Errorf("%s: got %v, want %q without the password", source, err, want)
 		}
 	}
 }
@@ -110,11 +110,11 @@ func TestForeignMariaDBIsASnapshot(t *testing.T) {
 		return n
 	}
 	if n := count("a"); n != 1 {
-		t.Errorf("a has %d rows", n)
+		t.Errorf("a has %d rows, want 1", n)
 	}
 	storetest.LoadMariaDB(t, address, "INSERT INTO b VALUES (1)")
 	if n := count("b"); n != 0 {
-		t.Errorf("b has %d rows that were added later", n)
+		t.Errorf("b has %d rows, want none, because its row was added later", n)
 	}
 	if err := f.Close(); err != nil {
 		t.Error(err)

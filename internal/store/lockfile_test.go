@@ -63,25 +63,25 @@ func TestLockLeavesNoFile(t *testing.T) {
 		t.Helper()
 		release, err := db.LockFile()
 		if err != nil || !exists() {
-			t.Fatalf("lock: %v, the lock file exists: %v", err, exists())
+			t.Fatalf("lock: %v, the lock file exists: %v; want true", err, exists())
 		}
 		if err := release(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if exists() {
-		t.Fatal("the lock file exists before the first lock")
+		t.Fatal("the lock file exists before the first lock, want none")
 	}
 	lock()
 	if exists() {
-		t.Error("the lock file still exists after the release")
+		t.Error("the lock file exists after the release, want it removed")
 	}
 	if err := os.WriteFile(lockPath, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	lock()
 	if !exists() {
-		t.Error("the release removed a lock file that another process had created")
+		t.Error("the release removed a lock file of another process, want it kept")
 	}
 }
 
@@ -110,7 +110,7 @@ func TestSymbolicLinkIsTheFile(t *testing.T) {
 		t.Errorf("lock through a link: %v; want ErrServed", err)
 	}
 	if served, err := other.IsServed(); err != nil || !served {
-		t.Errorf("IsServed: %v, %v", served, err)
+		t.Errorf("IsServed: %v, %v; want true", served, err)
 	}
 	if err := errors.Join(node.Register(ctx, other, "b"), node.Register(ctx, db, "a")); err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func TestSymbolicLinkIsTheFile(t *testing.T) {
 		t.Errorf("nodes %v, %v; want two", nodes, err)
 	}
 	if _, err := os.Stat(strings.TrimPrefix(linked, "sqlite:") + "-wal"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a write-ahead log next to the link: %v", err)
+		t.Errorf("a write-ahead log next to the link: %v; want none", err)
 	}
 }
 
@@ -209,7 +209,7 @@ func TestLocksOfSQLiteStayFree(t *testing.T) {
 		return row.Scan(&busy, &pages, &moved)
 	}, `PRAGMA wal_checkpoint(TRUNCATE)`)
 	if err := errors.Join(session.Run(ctx, b), session.Close(true)); err != nil || busy != 0 {
-		t.Fatalf("busy %d, %v", busy, err)
+		t.Fatalf("the checkpoint returned busy %d, %v; want 0", busy, err)
 	}
 	if err := errors.Join(db.Close(), release()); err != nil {
 		t.Fatal(err)

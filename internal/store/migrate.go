@@ -33,7 +33,7 @@ func (db *DB) Migrate(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	provider, err := db.migrator(all)
+	provider, err := db.newProvider(all)
 	if err != nil {
 		return err
 	}
@@ -53,9 +53,9 @@ func (db *DB) Migrate(ctx context.Context) (err error) {
 	return nil
 }
 
-// migrator returns a provider with all migrations as functions, because SQL files of goose can
+// newProvider returns a provider with all migrations as functions, because SQL files of goose can
 // neither limit the wait for locks nor repair an index.
-func (db *DB) migrator(all []migration) (*goose.Provider, error) {
+func (db *DB) newProvider(all []migration) (*goose.Provider, error) {
 	var functions []*goose.Migration
 	for _, m := range all {
 		run := &goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error { return db.runMigration(ctx, tx, m) }}
@@ -138,8 +138,8 @@ func awaitBuild(ctx context.Context, pool *sql.DB, m migration) error {
 const selectBuild = `SELECT EXISTS (SELECT FROM pg_stat_activity
 	WHERE datname = current_database() AND state = 'active' AND query <> '' AND starts_with($1, query))`
 
-// How often and how long a migration tries again. A waiting node holds no connection while it
-// pauses, because a pooler may have few.
+// The average pause between two tries of a migration, and the total time of all tries. A waiting node
+// holds no connection during the pause, because a pooler may have few.
 const (
 	migrationPause   = 500 * time.Millisecond
 	migrationTimeout = 5 * time.Minute
@@ -196,7 +196,7 @@ func (db *DB) lockMigrations(ctx context.Context) (unlock func() error, err erro
 		if locked {
 			return tx.Rollback, nil
 		}
-		_ = tx.Rollback() // it did nothing
+		_ = tx.Rollback() // the transaction changed nothing
 		if !sleep(ctx, migrationWait()) {
 			return nil, fmt.Errorf("wait for another node to migrate: %w", ctx.Err())
 		}

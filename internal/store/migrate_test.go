@@ -112,8 +112,8 @@ func count(t *testing.T, db *store.DB, query string, args ...any) (n int64) {
 	return n
 }
 
-// writers write to the table big until they are stopped, as nodes of the version of the
-// column owner. A writer waits at most one second for a lock.
+// writers write to the table big, like nodes of the version with the column owner, until they are
+// stopped. A writer waits at most one second for a lock.
 type writers struct {
 	stop    chan struct{}
 	group   sync.WaitGroup
@@ -123,7 +123,8 @@ type writers struct {
 	once    sync.Once
 }
 
-func write(db *store.DB, rows int) *writers {
+// startWriters starts two writers of a table with rows rows.
+func startWriters(db *store.DB, rows int) *writers {
 	w := &writers{stop: make(chan struct{}), errs: make(chan error, 1000), failed: make(chan struct{})}
 	for worker := range 2 {
 		w.group.Go(func() {
@@ -170,7 +171,7 @@ func (w *writers) end(t *testing.T) {
 	w.group.Wait()
 	close(w.errs)
 	for err := range w.errs {
-		t.Errorf("a writer failed: %v", err)
+		t.Errorf("a writer: %v, want no error", err)
 	}
 }
 
@@ -195,9 +196,9 @@ func TestMigrateAMillionRows(t *testing.T) {
 			if err := after.Migrate(ctx); err != nil {
 				t.Fatal(err)
 			}
-			load = write(after, rows)
+			load = startWriters(after, rows)
 		} else {
-			load = write(before, rows)
+			load = startWriters(before, rows)
 			after = open(t, url, next)
 			if err := after.Migrate(ctx); err != nil {
 				t.Fatal(err)
@@ -215,37 +216,39 @@ func TestMigrateAMillionRows(t *testing.T) {
 		written := load.commits.Load() - started
 		load.end(t)
 		if steps < rows/5000 || written < int64(steps)/10 {
-			t.Errorf("%d steps, %d writes meanwhile", steps, written)
+			t.Errorf("got %d steps with %d writes, want at least %d and %d", steps, written, rows/5000, steps/10)
 		}
 		if n := count(t, after, `SELECT COUNT(*) FROM big WHERE owner <> 'o' || account`); n != 0 {
-			t.Errorf("%d rows have another owner", n)
+			t.Errorf("%d rows have a wrong owner, want none", n)
 		}
 		valid := `SELECT COUNT(*) FROM sqlite_master WHERE name = 'big_account'`
 		if after.Dialect() == store.PostgreSQL {
 			valid = `SELECT COUNT(*) FROM pg_index WHERE indexrelid = to_regclass('big_account') AND indisvalid`
 		}
 		if count(t, after, valid) != 1 {
-			t.Error("the index is not there or not valid")
+			t.Error("the index is missing or invalid, want a valid index")
 		}
 		schema, err := after.Schema(ctx)
 		if err := errors.Join(err, schema.Check()); err != nil || len(schema.Backfills) != 0 {
-			t.Errorf("%+v, %v", schema, err)
+			t.Errorf("got the schema %+v, %v; want it current without backfills", schema, err)
 		}
 		closeDB(t, after)
 	})
 }
 
-// logged is a log with a channel to wait for words.
-type logged struct {
+// logWatcher is a log that signals the first line with certain words.
+type logWatcher struct {
 	mu    sync.Mutex
 	text  bytes.Buffer
 	found chan struct{} // closed when a line contains words
 	words string
 }
 
-func newLogged(words string) *logged { return &logged{found: make(chan struct{}), words: words} }
+func newLogWatcher(words string) *logWatcher {
+	return &logWatcher{found: make(chan struct{}), words: words}
+}
 
-func (l *logged) Write(p []byte) (int, error) {
+func (l *logWatcher) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.words != "" && strings.Contains(string(p), l.words) {
@@ -255,7 +258,7 @@ func (l *logged) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+func (l *logWatcher) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
 // TestMigrationGivesWay migrates a table while another transaction reads it. The migration lets the
 // writers pass, and succeeds when the transaction has ended.
@@ -268,12 +271,12 @@ func TestMigrationGivesWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	fill(t, before, 1000)
-	log := newLogged("trying again")
+	log := newLogWatcher("trying again")
 	after := open(t, url, store.Options{Log: log.logger(),
 		Migrations: later(t, append(bigOwner[:4:4], "9003_seen.sql", `ALTER TABLE big ADD COLUMN seen BIGINT NOT NULL DEFAULT 0`)...)})
 	defer closeDB(t, after)
 	migrated := make(chan error, 1)
-	load := write(before, 1000)
+	load := startWriters(before, 1000)
 	defer load.end(t)
 	err := before.View(ctx, func(tx *store.Tx) error { // a dump
 		var n int64
@@ -285,7 +288,7 @@ func TestMigrationGivesWay(t *testing.T) {
 		case <-log.found:
 		case <-load.failed:
 		case err := <-migrated:
-			t.Errorf("it did not wait: %v", err)
+			t.Errorf("the migration ended with %v, want it to wait for the reader", err)
 			migrated <- err
 		}
 		return nil
@@ -338,7 +341,7 @@ func TestIndexOfACrash(t *testing.T) {
 				}
 				crash(t, before, cancel)
 				if err := <-ended; err == nil {
-					t.Error("the build was not interrupted")
+					t.Error("the interrupted build returned no error, want one")
 				}
 				closeDB(t, node)
 				second := open(t, url, next)
@@ -354,7 +357,7 @@ func TestIndexOfACrash(t *testing.T) {
 			valid := count(t, before,
 				`SELECT CAST(indexrelid AS BIGINT) FROM pg_index WHERE indexrelid = to_regclass('big_account') AND indisvalid`)
 			if rebuilt := valid != built; rebuilt != (name == stops) {
-				t.Errorf("the index was built again: %v", rebuilt)
+				t.Errorf("the index was built again: %v, want %v", rebuilt, name == stops)
 			}
 		})
 	}
@@ -386,14 +389,14 @@ func TestOlderBinaries(t *testing.T) {
 		with(bigOwner, func(db *store.DB) {
 			schema, err := db.Schema(ctx)
 			if err != nil || !errors.Is(schema.Check(), store.ErrOlderSchema) || len(schema.Pending) != 2 {
-				t.Errorf("before the migration: %+v, %v", schema, err)
+				t.Errorf("before the migration: got %+v, %v; want ErrOlderSchema and two pending migrations", schema, err)
 			}
 		})
 		with(bigOwner, migrate)
 		for _, older := range [][]string{nil, bigTable, bigOwner} { // the newer schema is compatible with all
 			with(older, func(db *store.DB) {
 				if err := errors.Join(try(db)...); err != nil {
-					t.Errorf("%d more migrations: %v", len(older)/2, err)
+					t.Errorf("%d more migrations: got %v, want no error", len(older)/2, err)
 				}
 			})
 		}
@@ -402,7 +405,7 @@ func TestOlderBinaries(t *testing.T) {
 			with(older, func(db *store.DB) {
 				for i, err := range try(db) {
 					if !errors.Is(err, store.ErrNewerSchema) || !strings.Contains(fmt.Sprint(err), "9002") {
-						t.Errorf("%d more migrations, check %d: %v", len(older)/2, i, err)
+						t.Errorf("%d more migrations, check %d: got %v, want ErrNewerSchema with 9002", len(older)/2, i, err)
 					}
 				}
 			})
@@ -410,7 +413,7 @@ func TestOlderBinaries(t *testing.T) {
 		for _, compatible := range [][]string{bigOwner, bigIndex} {
 			with(compatible, func(db *store.DB) {
 				if err := errors.Join(try(db)...); err != nil {
-					t.Errorf("%d more migrations: %v", len(compatible)/2, err)
+					t.Errorf("%d more migrations: got %v, want no error", len(compatible)/2, err)
 				}
 			})
 		}
@@ -443,7 +446,7 @@ func TestPreRelease(t *testing.T) {
 				}
 				for _, err := range []error{schema.Check(), db.Migrate(t.Context())} {
 					if errors.Is(err, store.ErrPreRelease) != (number <= 43) || number > 43 && err != nil {
-						t.Errorf("got %v", err)
+						t.Errorf("got %v, want ErrPreRelease: %v", err, number <= 43)
 					}
 				}
 			})

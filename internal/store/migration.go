@@ -22,7 +22,7 @@ type migration struct {
 
 var (
 	buildsIndex = regexp.MustCompile(`(?m)^CREATE (?:UNIQUE )?INDEX CONCURRENTLY (\w+) ON (\w+)\s*\(`)
-	// The rest of such a line is for one database, and a comment to the other.
+	// The rest of such a line is a statement for one database and a comment for the other.
 	onlyPostgreSQL = regexp.MustCompile(`(?m)^-- PostgreSQL: `)
 	onlySQLite     = regexp.MustCompile(`(?m)^-- SQLite: `)
 	needsBackfill  = regexp.MustCompile(`(?m)^-- needs backfill: (\S+)$`)
@@ -64,8 +64,8 @@ func readMigration(source fs.FS, name string) (m migration, err error) {
 	return m, nil
 }
 
-// sql returns the text for a database. SQLite builds every index at once: nobody serves the file
-// meanwhile.
+// sql returns the text for a database. SQLite builds no index concurrently, because no process serves
+// the file during a migration.
 func (m migration) sql(d Dialect) string {
 	if d == SQLite {
 		return strings.ReplaceAll(onlySQLite.ReplaceAllString(m.text, ""), "INDEX CONCURRENTLY", "INDEX")

@@ -29,7 +29,7 @@ func TestNoRoom(t *testing.T) {
 		{nil, false},
 	} {
 		if got := store.NoRoom(c.err); got != c.want {
-			t.Errorf("%v: %v, want %v", c.err, got, c.want)
+			t.Errorf("%v: got %v, want %v", c.err, got, c.want)
 		}
 	}
 }

@@ -206,7 +206,7 @@ func TestMigrateThroughPooler(t *testing.T) {
 			WHERE locktype = 'advisory' AND datname = current_database()`).Scan(&locks)
 	})
 	if err != nil || locks != 0 {
-		t.Errorf("%d locks were left behind, %v", locks, err)
+		t.Errorf("%d advisory locks are left, %v; want none", locks, err)
 	}
 }
 
@@ -234,17 +234,17 @@ func TestPreparedStatementsThroughPooler(t *testing.T) {
 	const setting = "default_query_exec_mode=cache_describe"
 	errs := count(address)
 	if len(errs) == 0 {
-		t.Error("the pooler takes prepared statements: nothing was tried")
+		t.Error("got no errors through the pooler, want errors about prepared statements")
 	}
 	for _, err := range errs {
 		if !strings.Contains(err.Error(), setting) {
-			t.Errorf("does not say what to set: %v", err)
+			t.Errorf("got %v, want an error that names %s", err, setting)
 		}
 		if store.Refused(err) {
-			t.Errorf("is held against the statement: %v", err)
+			t.Errorf("Refused(%v) is true, want false", err)
 		}
 	}
 	if errs := count(address + "&" + setting); len(errs) > 0 {
-		t.Errorf("with the setting: %v", errs)
+		t.Errorf("with the setting: got %v, want no errors", errs)
 	}
 }

@@ -27,12 +27,12 @@ func TestRetryIsBounded(t *testing.T) {
 			})
 		}
 		if err := run(t.Context(), transient); !errors.Is(err, transient) || attempts != maxAttempts {
-			t.Errorf("an error that stays: %v after %d attempts", err, attempts)
+			t.Errorf("an error that stays: got %v after %d attempts, want %v after %d", err, attempts, transient, maxAttempts)
 		}
 		longest, equal := minWait, 0
 		for i, w := range waits {
 			if w <= 0 || w > longest {
-				t.Errorf("wait %d of %s is not within %s", i+1, w, longest)
+				t.Errorf("wait %d is %s, want more than 0 and at most %s", i+1, w, longest)
 			}
 			if i > 0 && w == waits[i-1] {
 				equal++
@@ -40,18 +40,18 @@ func TestRetryIsBounded(t *testing.T) {
 			longest = min(2*longest, maxWait)
 		}
 		if equal > maxAttempts/2 {
-			t.Errorf("the waits are not random: %v", waits)
+			t.Errorf("%d of the waits equal the one before, want random waits: %v", equal, waits)
 		}
 		if err := run(t.Context(), transient, transient, nil); err != nil || attempts != 3 {
-			t.Errorf("two conflicts: %v after %d attempts", err, attempts)
+			t.Errorf("two conflicts: got %v after %d attempts, want success after 3", err, attempts)
 		}
 		if err := run(t.Context(), transient, other); !errors.Is(err, other) || attempts != 2 {
-			t.Errorf("another error: %v after %d attempts", err, attempts)
+			t.Errorf("another error: got %v after %d attempts, want %v after 2", err, attempts, other)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := run(ctx, transient); !errors.Is(err, transient) || attempts > 2 {
-			t.Errorf("an ended context: %v after %d attempts", err, attempts)
+			t.Errorf("an ended context: got %v after %d attempts, want %v after at most 2", err, attempts, transient)
 		}
 	})
 }

@@ -27,7 +27,7 @@ func TestConflictsAreRepeated(t *testing.T) {
 				return fmt.Errorf("write: %w", &pgconn.PgError{Code: code})
 			})
 			if attempts != 8 {
-				t.Errorf("%s: %d attempts of a transaction", code, attempts)
+				t.Errorf("%s: got %d attempts of a transaction, want 8", code, attempts)
 			}
 		}
 		for _, code := range []string{"40001", "40P01"} {
@@ -40,13 +40,13 @@ func TestConflictsAreRepeated(t *testing.T) {
 				return &pgconn.PgError{Code: code}
 			})
 			if attempts != 3 || n != 4 {
-				t.Errorf("%s: %d attempts of a read, %d rows", code, attempts, n)
+				t.Errorf("%s: got %d attempts of a read with %d rows, want 3 with 4", code, attempts, n)
 			}
 		}
 		attempts := 0
 		err := db.Update(t.Context(), func(*store.Tx) error { attempts++; return &pgconn.PgError{Code: "42601"} })
 		if err == nil || attempts != 1 {
-			t.Errorf("a wrong statement: %v after %d attempts", err, attempts)
+			t.Errorf("a wrong statement: got %v after %d attempts, want an error after 1", err, attempts)
 		}
 	})
 }
@@ -87,13 +87,13 @@ func TestDeadlockIsRepeated(t *testing.T) {
 		}
 		group.Wait()
 		if db.Dialect() == store.PostgreSQL && attempts[0]+attempts[1] < 3 {
-			t.Errorf("attempts %v: there was no deadlock", attempts)
+			t.Errorf("got attempts %v, want at least 3, because of a deadlock", attempts)
 		}
 		storetest.View(t, db, func(tx *store.Tx) error {
 			var a, b int
 			err := tx.QueryRow(`SELECT (SELECT n FROM counter WHERE id = 'a'), (SELECT n FROM counter WHERE id = 'b')`).Scan(&a, &b)
 			if err == nil && (a != 2 || b != 2) {
-				t.Errorf("counted %d and %d", a, b)
+				t.Errorf("counted %d and %d, want 2 and 2", a, b)
 			}
 			return err
 		})
@@ -109,7 +109,7 @@ func TestStricterIsolation(t *testing.T) {
 		t.Run(level, func(t *testing.T) {
 			t.Parallel()
 			storetest.EachURL(t, func(t *testing.T, url string) {
-				dbs := storetest.TwoNodes(t, storetest.Isolated(t, url, level))
+				dbs := storetest.TwoNodes(t, storetest.WithIsolation(t, url, level))
 				storetest.Update(t, dbs[0], func(tx *store.Tx) error {
 					_, err := tx.Exec(`CREATE TABLE counter (id TEXT PRIMARY KEY, n BIGINT NOT NULL)`)
 					if err == nil {
@@ -134,7 +134,7 @@ func TestStricterIsolation(t *testing.T) {
 					err := tx.QueryRow(`SELECT (SELECT n FROM counter WHERE id = 'hot'), (SELECT COUNT(*) FROM counter WHERE id LIKE 'round%'),
 						(SELECT COUNT(*) FROM counter WHERE id LIKE 'limited%')`).Scan(&hot, &first, &limited)
 					if err == nil && (hot != callers*rounds || first != rounds || limited != rounds*limit) {
-						t.Errorf("counted %d, %d rounds, %d rows within a limit", hot, first, limited)
+						t.Errorf("counted %d, %d rounds, %d limited rows; want %d, %d, %d", hot, first, limited, callers*rounds, rounds, rounds*limit)
 					}
 					return err
 				})

@@ -51,7 +51,7 @@ func TestRows(t *testing.T) {
 			t.Errorf("rows %q; want %q", got, want)
 		}
 		if err := run(func(q *store.Batch) { q.Rows(insert, []any{"f", int64(1), "", "a", int64(1), ""}) }); err == nil {
-			t.Error("a row that is there was inserted again")
+			t.Error("the insert of an existing row succeeded, want an error")
 		}
 		if got := things(t, db); !slices.Equal(got, want) {
 			t.Errorf("rows after a refused insert %q; want %q", got, want)

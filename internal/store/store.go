@@ -94,8 +94,8 @@ type DB struct {
 	lastCommit atomic.Int64 // nanoseconds; see LastCommit
 }
 
-// sqliteReaders bounds the read connections on SQLite: reads are short and
-// processor-bound, so more would only cost memory.
+// sqliteReaders bounds the read connections on SQLite. Reads are short and processor-bound, so more
+// connections would only cost memory.
 const sqliteReaders = 4
 
 // Open connects to the database named by url and checks that it answers. It creates a missing
@@ -195,7 +195,7 @@ func openPostgreSQL(ctx context.Context, url string, opts Options) (*DB, error) 
 	db := newDB(PostgreSQL, opts)
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
-		return nil, fmt.Errorf("open the database: %w", err) // without the password
+		return nil, fmt.Errorf("open the database: %w", err) // the driver leaves out the password
 	}
 	writers := max(2, connections/2)
 	db.write = openPool(withoutCancel(config), writers)
@@ -206,8 +206,8 @@ func openPostgreSQL(ctx context.Context, url string, opts Options) (*DB, error) 
 	return db, nil
 }
 
-// writeLevel returns the level of isolation for transactions that write. They are made for read
-// committed: after a wait for a lock, their statements must see the rows of the former owner.
+// writeLevel returns the level of isolation for writing transactions. Their statements assume read
+// committed: after a wait for a lock, they must see the rows of the lock's former owner.
 // Serializable is correct too, because the server detects a stale read and the transaction is
 // retried, so writeLevel keeps it if it is the server's default. Repeatable read would be wrong.
 func writeLevel(ctx context.Context, pool *sql.DB) (sql.IsolationLevel, error) {
@@ -237,7 +237,7 @@ func oneLine(err error) error {
 	return &connectError{fmt.Sprintf("user %s, database %s: %s", failed.Config.User, failed.Config.Database, strings.Join(lines, "; ")), err}
 }
 
-// connectError is an error with another text.
+// connectError is a driver's error with another text.
 type connectError struct {
 	text string
 	err  error

@@ -82,11 +82,11 @@ func TestUpgrade(t *testing.T) {
 						t.Fatal(err)
 					}
 					if got, want := layout(t, db), layout(t, fresh); got != want {
-						t.Errorf("the upgraded database has\n%s\nand a new one\n%s", got, want)
+						t.Errorf("the upgraded database has\n%s\nwant, as in a new one,\n%s", got, want)
 					}
 					for table, rows := range tables {
 						if n := count(t, db, `SELECT COUNT(*) FROM `+table); n != rows {
-							t.Errorf("%s has %d rows, and had %d", table, n, rows)
+							t.Errorf("%s has %d rows, want %d", table, n, rows)
 						}
 					}
 					closeDB(t, fresh)
@@ -157,7 +157,7 @@ func seedAll(t *testing.T, db *store.DB) map[string]int64 {
 		rows[table] = count(t, db, `SELECT COUNT(*) FROM `+table)
 	}
 	if len(rows) < 10 {
-		t.Errorf("only %d tables were found", len(rows))
+		t.Errorf("found %d tables, want at least 10", len(rows))
 	}
 	return rows
 }

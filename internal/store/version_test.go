@@ -71,10 +71,10 @@ func TestVersion(t *testing.T) {
 		c.do()
 		run(false, begin, func(b *store.Batch) { b.Version(&found) })
 		if left.Same(found) != c.same {
-			t.Errorf("after %s: %+v, was %+v; want the same: %v", name, found, left, c.same)
+			t.Errorf("after %s: got %+v, before %+v; want the same: %v", name, found, left, c.same)
 		}
 	}
 	if (store.Version{}).Same(store.Version{}) {
-		t.Error("no version is the same as none")
+		t.Error("Same of two zero versions is true, want false")
 	}
 }

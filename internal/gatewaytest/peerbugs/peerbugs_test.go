@@ -85,7 +85,7 @@ func TestPeerBugs(t *testing.T) {
 func TestPeerBugsAtSerializable(t *testing.T) {
 	t.Parallel()
 	const level = "serializable"
-	g := serveOn(t, storetest.Isolated(t, storetest.PostgreSQL(t), level), t.TempDir(), nil)
+	g := serveOn(t, storetest.WithIsolation(t, storetest.PostgreSQL(t), level), t.TempDir(), nil)
 	g.isolation = level
 	playAll(t, g)
 }
@@ -180,7 +180,7 @@ func (g *gateway) startSeparate(settings map[string]string) *gateway {
 	case !g.severalNodes():
 		database = storetest.SQLite(g.t)
 	case g.isolation != "":
-		database = storetest.Isolated(g.t, storetest.PostgreSQL(g.t), g.isolation)
+		database = storetest.WithIsolation(g.t, storetest.PostgreSQL(g.t), g.isolation)
 	default:
 		database = storetest.PostgreSQL(g.t)
 	}

@@ -20,11 +20,11 @@ func New(prefix string) string { return At(prefix, time.Now()) }
 
 // At is New for a given time, for callers with their own clock.
 func At(prefix string, now time.Time) string {
-	beyond := uint64(now.Nanosecond()%1e6) << 16 / 1e6
+	fraction := uint64(now.Nanosecond()%1e6) << 16 / 1e6
 	var raw [16]byte
-	binary.BigEndian.PutUint64(raw[:8], uint64(now.UnixMilli())<<16|beyond)
+	binary.BigEndian.PutUint64(raw[:8], uint64(now.UnixMilli())<<16|fraction)
 	rand.Read(raw[8:]) // never fails (crypto/rand)
-	return prefix + spell(raw)
+	return prefix + encode(raw)
 }
 
 // First returns the first identifier of a time: identifiers created earlier sort before it, and no
@@ -32,11 +32,11 @@ func At(prefix string, now time.Time) string {
 func First(prefix string, at time.Time) string {
 	var raw [16]byte
 	binary.BigEndian.PutUint64(raw[:8], uint64(max(0, at.UnixMilli()))<<16)
-	return prefix + spell(raw)
+	return prefix + encode(raw)
 }
 
-// spell writes 128 bits as 26 characters.
-func spell(raw [16]byte) string {
+// encode writes 128 bits as 26 characters.
+func encode(raw [16]byte) string {
 	hi, lo := binary.BigEndian.Uint64(raw[:8]), binary.BigEndian.Uint64(raw[8:])
 	var out [26]byte
 	for i := len(out) - 1; i >= 0; i-- {
@@ -85,5 +85,5 @@ func Unpack(prefix string, packed []byte) string {
 	case packed[0] == packedText || len(packed) != 16:
 		return string(packed[1:])
 	}
-	return prefix + spell([16]byte(packed))
+	return prefix + encode([16]byte(packed))
 }

@@ -21,8 +21,7 @@ func TestIdentifiersSortByTime(t *testing.T) {
 	}
 }
 
-// TestIdentifiersOfOneMillisecondSort checks that ids of one millisecond sort in their order of
-// creation.
+// TestIdentifiersOfOneMillisecondSort checks that identifiers of one millisecond sort by creation.
 func TestIdentifiersOfOneMillisecondSort(t *testing.T) {
 	now, last := time.UnixMilli(1_700_000_000_000), ""
 	for i := range 2000 {
@@ -38,7 +37,7 @@ func TestFirstIsBeforeAllOfItsTime(t *testing.T) {
 	at := time.UnixMilli(1_700_000_000_000)
 	first := First("req_", at)
 	if len(first) != 30 || At("req_", at) < first || At("req_", at.Add(-time.Millisecond)) >= first {
-		t.Errorf("%q is not the first of its time", first)
+		t.Errorf("got %q, want the first identifier of its millisecond", first)
 	}
 }
 
@@ -47,7 +46,7 @@ func TestIdentifiersDoNotRepeat(t *testing.T) {
 	for range 10_000 {
 		got := At("k_", now)
 		if seen[got] {
-			t.Fatalf("%q was made twice", got)
+			t.Fatalf("got %q twice, want distinct identifiers", got)
 		}
 		seen[got] = true
 	}
@@ -63,14 +62,14 @@ func TestPackingKeepsEveryText(t *testing.T) {
 	for i, text := range texts {
 		packed := Pack("req_", text)
 		if got := Unpack("req_", packed); got != text {
-			t.Errorf("%q comes back as %q", text, got)
+			t.Errorf("got %q after packing, want %q", got, text)
 		}
 		if other, taken := seen[string(packed)]; taken {
-			t.Errorf("%q and %q are packed alike", text, other)
+			t.Errorf("%q and %q are packed alike, want distinct bytes", text, other)
 		}
 		seen[string(packed)] = text
 		if i >= len(texts)-1000 && len(packed) != 16 {
-			t.Errorf("%q is packed in %d bytes", text, len(packed))
+			t.Errorf("%q is packed in %d bytes, want 16", text, len(packed))
 		}
 	}
 }

@@ -1,8 +1,7 @@
 // Package migrations owns the schema: one numbered file for each migration. Package store applies
 // them.
 //
-// Invariants:
-//   - A released migration never changes. Every later change is a new migration.
+// Invariant: a released migration never changes. Every later change is a new migration.
 package migrations
 
 import "embed"

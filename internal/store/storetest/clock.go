@@ -8,7 +8,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// EachClock runs a test like Each. The clock is the time of the database, too.
+// EachClock is Each with a clock that also sets the time of the database.
 func EachClock(t *testing.T, test func(t *testing.T, db *store.DB, clock *Clock)) {
 	t.Helper()
 	EachURL(t, func(t *testing.T, url string) {
@@ -21,7 +21,7 @@ func EachClock(t *testing.T, test func(t *testing.T, db *store.DB, clock *Clock)
 // concurrent use.
 type Clock struct{ passed atomic.Int64 }
 
-// Now returns the time, for Options.Now. The clock starts at noon of a day.
+// Now returns the time, for store.Options.Now. The clock starts at noon of 2026-11-21 UTC.
 func (c *Clock) Now() time.Time {
 	return time.Date(2026, time.November, 21, 12, 0, 0, 0, time.UTC).Add(time.Duration(c.passed.Load()))
 }

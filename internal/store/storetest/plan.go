@@ -7,7 +7,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// Plan returns how the database would run a statement, a step a line.
+// Plan returns the steps by which the database would run a statement.
 func Plan(t testing.TB, tx *store.Tx, text string, args ...any) []string {
 	t.Helper()
 	explain := "EXPLAIN "

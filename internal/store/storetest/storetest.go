@@ -93,9 +93,9 @@ func TwoNodes(t testing.TB, url string) [2]*store.DB {
 	return [2]*store.DB{first, Open(t, url, store.Options{})}
 }
 
-// Isolated returns the address of a PostgreSQL database with another default level of isolation for
-// its transactions. The address of an SQLite file is unchanged, because its writers run one by one.
-func Isolated(t testing.TB, address, level string) string {
+// WithIsolation returns the address of a PostgreSQL database with another default level of isolation
+// for its transactions. The address of an SQLite file is unchanged, because its writers run one by one.
+func WithIsolation(t testing.TB, address, level string) string {
 	t.Helper()
 	u, err := url.Parse(address)
 	if err != nil {
@@ -135,7 +135,7 @@ func View(t testing.TB, db *store.DB, fn func(tx *store.Tx) error) {
 	}
 }
 
-// seed makes the file of a migrated database, unless it is there.
+// seed creates the file of a migrated database unless the file exists.
 func seed(t testing.TB, path string) {
 	t.Helper()
 	if _, err := os.Stat(path); err == nil {
@@ -143,7 +143,7 @@ func seed(t testing.TB, path string) {
 	}
 	content, err := sqliteTemplate()
 	if err != nil {
-		t.Fatalf("make the template of SQLite files: %v", err)
+		t.Fatalf("create the template of SQLite files: %v", err)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
@@ -167,8 +167,8 @@ func SQLite(t testing.TB) string {
 	return "sqlite:" + filepath.Join(t.TempDir(), "tollgate.db")
 }
 
-// PostgreSQL creates an empty database and returns its address. Without a
-// server the test fails. The test is skipped only if EnvPostgres is Absent.
+// PostgreSQL creates an empty database and returns its address. Without a server the test fails; the
+// test is skipped only if EnvPostgres is Absent.
 func PostgreSQL(t testing.TB) string {
 	t.Helper()
 	return createPostgreSQL(t, "")
@@ -182,7 +182,7 @@ func migratedPostgreSQL(t testing.TB) string {
 	}
 	template, err := postgresTemplate()
 	if err != nil {
-		t.Fatalf("make the template of PostgreSQL databases: %v", err)
+		t.Fatalf("create the template of PostgreSQL databases: %v", err)
 	}
 	return createPostgreSQL(t, " TEMPLATE "+template)
 }
