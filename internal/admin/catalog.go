@@ -113,11 +113,11 @@ func (s *server) putCatalog(c *call) (any, error) {
 	if s.Catalog != nil {
 		warnings = append(warnings, s.Catalog.NodeWarnings(doc)...)
 	}
-	loss, err := view(s, c, func(tx *store.Tx) ([]string, error) { return operator.LossTx(tx, doc) })
+	removals, err := view(s, c, func(tx *store.Tx) ([]string, error) { return operator.RemovalWarningsTx(tx, doc) })
 	if err != nil {
 		return nil, err
 	}
-	out := applyAnswer{Warnings: append(lines(warnings), loss...), DryRun: dryRun}
+	out := applyAnswer{Warnings: append(lines(warnings), removals...), DryRun: dryRun}
 	inTx, apply := view[catalog.ApplyResult], catalog.PreviewTx
 	if !dryRun {
 		inTx, apply = change[catalog.ApplyResult], func(tx *store.Tx, doc *catalog.Document) (catalog.ApplyResult, error) {

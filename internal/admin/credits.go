@@ -28,9 +28,9 @@ func (s *server) credit(c *call) (any, error) {
 	if usd != nil {
 		credit.USD = *usd
 	}
-	var result operator.Credited
+	var result operator.CreditResult
 	out, err := s.update(c, body, func(tx *store.Tx) (out any, err error) {
-		result = operator.Credited{} // this function may run again after an earlier attempt set result
+		result = operator.CreditResult{} // this function may run again after an earlier attempt set result
 		// Check after the lookup of a saved answer, because a previous version may have accepted the request.
 		if err := credit.Check(); err != nil {
 			return nil, err

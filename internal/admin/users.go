@@ -99,7 +99,7 @@ func (s *server) linkUser(c *call) (any, error) {
 		return nil, err
 	}
 	return change(s, c, func(tx *store.Tx) (any, error) {
-		l, err := operator.MakeLinkTx(tx, s.actor(c), s.PublicURL, c.id)
+		l, err := operator.CreateLinkTx(tx, s.actor(c), s.PublicURL, c.id)
 		return linkAnswer{l.User.ID, l.Kind, l.Address, seconds(l.ExpiresMS)}, err
 	})
 }

@@ -65,7 +65,7 @@ func Apply(ctx context.Context, s *Settings, path string, options Applying) (err
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	if err := warnOfLoss(ctx, db, doc, options); err != nil {
+	if err := warnOfRemovals(ctx, db, doc, options); err != nil {
 		return fmt.Errorf("apply %s: %w", path, err)
 	}
 	var applied catalog.ApplyResult
@@ -83,16 +83,16 @@ func Apply(ctx context.Context, s *Settings, path string, options Applying) (err
 	return err
 }
 
-// warnOfLoss warns of models in use that a document drops, and asks for confirmation.
-func warnOfLoss(ctx context.Context, db *store.DB, doc *catalog.Document, options Applying) error {
-	loss, err := store.Read(ctx, db, func(tx *store.Tx) ([]string, error) { return operator.LossTx(tx, doc) })
+// warnOfRemovals warns of models in use that a document drops, and asks for confirmation.
+func warnOfRemovals(ctx context.Context, db *store.DB, doc *catalog.Document, options Applying) error {
+	removals, err := store.Read(ctx, db, func(tx *store.Tx) ([]string, error) { return operator.RemovalWarningsTx(tx, doc) })
 	if err != nil {
 		return err
 	}
-	for _, l := range loss {
+	for _, l := range removals {
 		printMessage(options.Err, "warning: %s\n", l)
 	}
-	if len(loss) > 0 && !options.DryRun && options.Confirm != nil && !options.Confirm("Apply it anyway?") {
+	if len(removals) > 0 && !options.DryRun && options.Confirm != nil && !options.Confirm("Apply it anyway?") {
 		return ErrDeclined
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 	"tollgate/internal/webhook"
 )
 
-func factsOf(a account.Account) Details {
+func accountDetails(a account.Account) Details {
 	f := Details{"name": a.Name, "email": a.Email, "disabled": a.Money.Disabled, "overdraft_floor_usd": a.Money.Floor,
 		"price_factor": a.Prices.Factor}
 	if len(a.Prices.Models) > 0 {
@@ -39,9 +39,9 @@ func CreateAccountTx(tx *store.Tx, by Actor, o account.NewAccount) (account.Acco
 	if err := webhook.OpenTx(tx, a.ID); err != nil {
 		return a, err
 	}
-	after := factsOf(a)
+	after := accountDetails(a)
 	after["sign_in"] = o.PasswordHash != ""
-	return a, NoteTx(tx, by, LogRow{Act: AccountCreate, Object: a.ID, Account: a.ID, After: after})
+	return a, writeLogTx(tx, by, LogRow{Act: AccountCreate, Object: a.ID, Account: a.ID, After: after})
 }
 
 // ChangeAccountTx changes an account. Call Keys.ForgetAccount after the commit.
@@ -54,7 +54,7 @@ func ChangeAccountTx(tx *store.Tx, by Actor, id string, p account.Patch) (accoun
 	if err != nil {
 		return after, err
 	}
-	return after, NoteTx(tx, by, LogRow{Act: AccountChange, Object: id, Account: id, Before: factsOf(before), After: factsOf(after)})
+	return after, writeLogTx(tx, by, LogRow{Act: AccountChange, Object: id, Account: id, Before: accountDetails(before), After: accountDetails(after)})
 }
 
 // Limits of a credit's texts in characters.
@@ -98,39 +98,39 @@ func checkLine(param, text string, limit int) (string, error) {
 	return text, account.CheckVisible(param, text)
 }
 
-// Credited is the result of CreditTx.
-type Credited struct {
+// CreditResult is the result of CreditTx.
+type CreditResult struct {
 	Balance  money.Amount // after the credit
 	Repeated bool         // an earlier credit had this reference, account and amount; nothing was moved
-	Low      bool         // there is a balance.low event: call Webhooks.Wake after the commit
+	Low      bool         // CreditTx has written a balance.low event: call Webhooks.Wake after the commit
 }
 
 // CreditTx books a credit that has passed Check. A repetition of a credit with a reference returns
 // the balance after that credit and changes nothing.
-func CreditTx(tx *store.Tx, by Actor, id string, c Credit) (Credited, error) {
+func CreditTx(tx *store.Tx, by Actor, id string, c Credit) (CreditResult, error) {
 	if _, err := account.GetTx(tx, id); err != nil {
-		return Credited{}, err
+		return CreditResult{}, err
 	}
 	m, err := ledger.MoveTx(tx, id, ledger.Payment{Amount: c.USD, Note: c.Note, Reference: c.Reference})
 	var used *ledger.ReferenceError
 	switch {
 	case errors.Is(err, ledger.ErrRange):
-		return Credited{}, fault.At(fault.InvalidRequest, "usd",
+		return CreditResult{}, fault.At(fault.InvalidRequest, "usd",
 			"This would move the balance out of its range, -%[1]s to %[1]s US dollars. Choose a smaller amount.", money.Max)
 	case errors.As(err, &used):
-		return Credited{}, referenceUsed(used)
+		return CreditResult{}, referenceUsed(used)
 	case err != nil || m.Repeated:
-		return Credited{Balance: m.Balance, Repeated: m.Repeated}, err
+		return CreditResult{Balance: m.Balance, Repeated: m.Repeated}, err
 	case m.Low != nil:
 		if err := webhook.EmitLowTx(tx, m.Low.Account, m.Low.Balance, m.Low.Level); err != nil {
-			return Credited{}, err
+			return CreditResult{}, err
 		}
 	}
 	after := Details{"balance_usd": m.Balance, "usd": c.USD, "note": c.Note}
 	if c.Reference != "" {
 		after["reference"] = c.Reference
 	}
-	return Credited{Balance: m.Balance, Low: m.Low != nil}, NoteTx(tx, by, LogRow{Act: AccountCredit, Object: id, Account: id,
+	return CreditResult{Balance: m.Balance, Low: m.Low != nil}, writeLogTx(tx, by, LogRow{Act: AccountCredit, Object: id, Account: id,
 		Before: Details{"balance_usd": m.Balance - c.USD}, After: after})
 }
 
@@ -141,8 +141,8 @@ func referenceUsed(e *ledger.ReferenceError) error {
 		e.Amount, e.Account, time.UnixMilli(e.CreatedMS).UTC().Format("2006-01-02 15:04:05"))
 }
 
-// settingsFacts returns the settings of a key for the log, without unset limits.
-func settingsFacts(s *account.KeySettings) Details {
+// keyDetails describes the settings of a key, without unset limits.
+func keyDetails(s *account.KeySettings) Details {
 	f := Details{"name": s.Name, "disabled": s.Disabled}
 	if s.RPM != nil {
 		f["rpm"] = *s.RPM
@@ -168,7 +168,7 @@ func CreateKeyTx(tx *store.Tx, by Actor, id string, s account.KeySettings) (acco
 	if err != nil {
 		return k, "", err
 	}
-	return k, secret, NoteTx(tx, by, LogRow{Act: KeyCreate, Object: k.ID, Account: k.Account, After: settingsFacts(&s)})
+	return k, secret, writeLogTx(tx, by, LogRow{Act: KeyCreate, Object: k.ID, Account: k.Account, After: keyDetails(&s)})
 }
 
 // ImportKeyTx creates a key with a secret of another program; see account.ImportKeyTx.
@@ -177,24 +177,24 @@ func ImportKeyTx(tx *store.Tx, by Actor, id string, s account.KeySettings, p acc
 	if err != nil {
 		return k, err
 	}
-	after := settingsFacts(&s)
+	after := keyDetails(&s)
 	after["imported"] = true
-	return k, NoteTx(tx, by, LogRow{Act: KeyCreate, Object: k.ID, Account: k.Account, After: after})
+	return k, writeLogTx(tx, by, LogRow{Act: KeyCreate, Object: k.ID, Account: k.Account, After: after})
 }
 
 // ChangeKeyTx applies edit to the settings of a key; see account.ChangeKeyTx.
 func ChangeKeyTx(tx *store.Tx, by Actor, key string, edit func(*account.KeySettings) error) (account.Key, error) {
 	var before, after Details
 	k, err := account.ChangeKeyTx(tx, key, func(s *account.KeySettings) error {
-		before = settingsFacts(s)
+		before = keyDetails(s)
 		err := edit(s)
-		after = settingsFacts(s)
+		after = keyDetails(s)
 		return err
 	})
 	if err != nil {
 		return k, err
 	}
-	return k, NoteTx(tx, by, LogRow{Act: KeyChange, Object: key, Account: k.Account, Before: before, After: after})
+	return k, writeLogTx(tx, by, LogRow{Act: KeyChange, Object: key, Account: k.Account, Before: before, After: after})
 }
 
 // DeleteKeyTx deletes a key permanently. Call Keys.Forget after the commit.
@@ -206,7 +206,7 @@ func DeleteKeyTx(tx *store.Tx, by Actor, key string) error {
 	if err := account.DeleteKeyTx(tx, key); err != nil {
 		return err
 	}
-	return NoteTx(tx, by, LogRow{Act: KeyDelete, Object: key, Account: k.Account, Before: Details{"name": k.Name, "hint": k.Hint}})
+	return writeLogTx(tx, by, LogRow{Act: KeyDelete, Object: key, Account: k.Account, Before: Details{"name": k.Name, "hint": k.Hint}})
 }
 
 // ChangeWebhookTx runs change, which sets the webhook of an account, and logs the difference. It
@@ -215,21 +215,21 @@ func ChangeWebhookTx(tx *store.Tx, by Actor, id string, change func() error) err
 	if _, err := account.LockTx(tx, id); err != nil {
 		return err
 	}
-	before, err := webhookFactsTx(tx, id)
+	before, err := webhookDetailsTx(tx, id)
 	if err != nil {
 		return err
 	}
 	if err := change(); err != nil {
 		return err
 	}
-	after, err := webhookFactsTx(tx, id)
+	after, err := webhookDetailsTx(tx, id)
 	if err != nil {
 		return err
 	}
-	return NoteTx(tx, by, LogRow{Act: WebhookChange, Object: id, Account: id, Before: before, After: after})
+	return writeLogTx(tx, by, LogRow{Act: WebhookChange, Object: id, Account: id, Before: before, After: after})
 }
 
-func webhookFactsTx(tx *store.Tx, id string) (Details, error) {
+func webhookDetailsTx(tx *store.Tx, id string) (Details, error) {
 	e, err := webhook.EndpointTx(tx, id)
 	if err != nil {
 		return nil, err
@@ -254,5 +254,5 @@ func RollWebhookTx(tx *store.Tx, by Actor, id string) error {
 	if _, err := webhook.RollTx(tx, id); err != nil {
 		return err
 	}
-	return NoteTx(tx, by, LogRow{Act: WebhookRoll, Object: id, Account: id})
+	return writeLogTx(tx, by, LogRow{Act: WebhookRoll, Object: id, Account: id})
 }

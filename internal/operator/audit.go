@@ -37,8 +37,8 @@ type Audits struct {
 	afterRange func(ranges int)
 }
 
-// NewAudits returns the audits of a node with its jobs. node and jobs are nil in a process without
-// them. If log is nil, nothing is logged.
+// NewAudits returns the audits of a node. jobs are the node's jobs. In a process without a node or
+// without jobs, node or jobs is nil. If log is nil, nothing is logged.
 func NewAudits(db *store.DB, node *node.Node, jobs *job.Jobs, log *slog.Logger) *Audits {
 	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	check := proof.AuditTx
@@ -65,7 +65,7 @@ func (a *Audits) run(ctx context.Context, o audit.Options) (audit.Findings, erro
 	return audit.RunWith(ctx, a.db, o)
 }
 
-// epoch returns the epoch of the node, or "" in a process without one.
+// epoch returns the epoch of the node, or "" without a node.
 func (a *Audits) epoch() string {
 	if a.node == nil {
 		return ""
@@ -93,7 +93,7 @@ func (a *Audits) Begin(ctx context.Context, by Actor) (bool, error) {
 		if err := forgetTx(tx); err != nil {
 			return err
 		}
-		return NoteTx(tx, by, LogRow{Act: AuditRun, Object: run})
+		return writeLogTx(tx, by, LogRow{Act: AuditRun, Object: run})
 	}); err != nil {
 		return false, fmt.Errorf("begin an audit: %w", err)
 	}

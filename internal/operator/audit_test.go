@@ -37,7 +37,7 @@ func TestAuditContinuesOnAnotherNode(t *testing.T) {
 			t.Fatal(err)
 		}
 		if o := outcome(t, db); o.EndedMS != 0 || o.Findings.Checked["accounts"] != 2 {
-			t.Errorf("after two ranges: %+v", o)
+			t.Errorf("after two ranges: got %+v, want an unfinished audit of 2 accounts", o)
 		}
 		takeOver(t, second, "") // first lives
 		takeOver(t, first, "")
@@ -52,14 +52,14 @@ func TestAuditContinuesOnAnotherNode(t *testing.T) {
 		}
 		o := outcome(t, db)
 		if o.EndedMS == 0 || !o.Findings.OK || o.Fault != "" || o.Findings.Checked["accounts"] != accounts || ranges != accounts-2+1 {
-			t.Errorf("%+v after %d more ranges", o, ranges)
+			t.Errorf("got %+v after %d more ranges, want a complete audit of %d accounts after %d", o, ranges, accounts, accounts-2+1)
 		}
 		takeOver(t, second, "")
 	})
 }
 
-// TestAuditTakenOverInTheMiddle declares a node dead while it runs an audit. It stops, and the other
-// node's outcome stays.
+// TestAuditTakenOverInTheMiddle declares a node dead while it runs an audit. The node stops, and the
+// outcome of the other node stays.
 func TestAuditTakenOverInTheMiddle(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -67,7 +67,7 @@ func TestAuditTakenOverInTheMiddle(t *testing.T) {
 		run := begin(t, first)
 		first.afterRange = func(ranges int) {
 			if ranges > 1 {
-				t.Error("the node goes on with an audit that it has lost")
+				t.Errorf("the first node audited %d ranges, want only 1 before the loss of the audit", ranges)
 			}
 			fence(t, db, first.node.Epoch())
 			takeOver(t, second, run)
@@ -76,10 +76,10 @@ func TestAuditTakenOverInTheMiddle(t *testing.T) {
 			}
 		}
 		if err := first.Step(t.Context(), run); !errors.Is(err, errTakenOver) {
-			t.Errorf("the first node's audit: %v", err)
+			t.Errorf("the first node's audit: got %v, want errTakenOver", err)
 		}
 		if o := outcome(t, db); o.EndedMS == 0 || !o.Findings.OK || o.Fault != "" {
-			t.Errorf("%+v", o)
+			t.Errorf("got %+v, want the complete audit of the second node", o)
 		}
 	})
 }
@@ -129,7 +129,7 @@ func begin(t *testing.T, a *Audits) string {
 func takeOver(t *testing.T, a *Audits, want string) {
 	t.Helper()
 	if run, err := a.TakeOver(t.Context()); err != nil || run != want {
-		t.Errorf("%q is taken over, %v; want %q", run, err, want)
+		t.Errorf("TakeOver: got %q, %v; want %q", run, err, want)
 	}
 }
 

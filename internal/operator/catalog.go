@@ -26,7 +26,7 @@ func ApplyTx(tx *store.Tx, by Actor, doc *catalog.Document) (catalog.ApplyResult
 	if err != nil || applied.Revision == before {
 		return applied, err
 	}
-	return applied, NoteTx(tx, by, LogRow{Act: CatalogApply, Object: strconv.FormatInt(applied.Revision, 10),
+	return applied, writeLogTx(tx, by, LogRow{Act: CatalogApply, Object: strconv.FormatInt(applied.Revision, 10),
 		Before: Details{"revision": applied.Revision - 1}, After: Details{"revision": applied.Revision, "changes": applied.Changes}})
 }
 

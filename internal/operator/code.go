@@ -16,7 +16,7 @@ func CreateCodesTx(tx *store.Tx, by Actor, n account.NewCodes) ([]account.Redeem
 	if n.ExpiresMS != 0 {
 		after["expires"] = n.ExpiresMS / 1000
 	}
-	return codes, texts, NoteTx(tx, by, LogRow{Act: CodeCreate, Object: codes[0].Batch, After: after})
+	return codes, texts, writeLogTx(tx, by, LogRow{Act: CodeCreate, Object: codes[0].Batch, After: after})
 }
 
 // VoidCodeTx voids a code. It returns an error if the code was redeemed. Voiding a code again is a
@@ -30,6 +30,6 @@ func VoidCodeTx(tx *store.Tx, by Actor, code string) (account.RedeemCode, error)
 	if err != nil || before.VoidedMS != 0 {
 		return c, err
 	}
-	return c, NoteTx(tx, by, LogRow{Act: CodeVoid, Object: code, Before: Details{"state": before.State(c.VoidedMS)},
+	return c, writeLogTx(tx, by, LogRow{Act: CodeVoid, Object: code, Before: Details{"state": before.State(c.VoidedMS)},
 		After: Details{"state": account.CodeVoid}})
 }

@@ -15,6 +15,6 @@ func Resend(ctx context.Context, db *store.DB, hooks *webhook.Webhooks, by Actor
 		return d, err
 	}
 	return d, db.Update(ctx, func(tx *store.Tx) error {
-		return NoteTx(tx, by, LogRow{Act: DeliveryResend, Object: delivery, After: Details{"event": d.Event, "state": d.State}})
+		return writeLogTx(tx, by, LogRow{Act: DeliveryResend, Object: delivery, After: Details{"event": d.Event, "state": d.State}})
 	})
 }

@@ -21,6 +21,6 @@ func RequeueJob(ctx context.Context, jobs *job.Jobs, by Actor, id string, o job.
 // noteOf returns a function that adds the row of act to the log of operators.
 func noteOf(by Actor, act string) job.Note {
 	return func(q *store.Batch, nowMS int64, account, id string) {
-		Note(q, nowMS, by, LogRow{Act: act, Object: id, Account: account})
+		writeLog(q, nowMS, by, LogRow{Act: act, Object: id, Account: account})
 	}
 }

@@ -42,27 +42,28 @@ func LineTx(tx *store.Tx, id string) (catalog.LineSpec, error) {
 
 // DrainTx takes a line out of service on all nodes and returns its status as decided by operators.
 func DrainTx(tx *store.Tx, by Actor, spec catalog.LineSpec) (line.Status, error) {
-	return decideTx(tx, by, spec, LineDrain, line.DrainTx)
+	return changeLineTx(tx, by, spec, LineDrain, line.DrainTx)
 }
 
-// ResumeTx brings a line back into service, whatever took it out.
+// ResumeTx brings a line back into service, for any reason of its state.
 func ResumeTx(tx *store.Tx, by Actor, spec catalog.LineSpec) (line.Status, error) {
-	return decideTx(tx, by, spec, LineResume, line.ResumeTx)
+	return changeLineTx(tx, by, spec, LineResume, line.ResumeTx)
 }
 
-func decideTx(tx *store.Tx, by Actor, spec catalog.LineSpec, act string, decide func(*store.Tx, string) error) (line.Status, error) {
+// changeLineTx runs change, which drains or resumes a line, and logs it as act.
+func changeLineTx(tx *store.Tx, by Actor, spec catalog.LineSpec, act string, change func(*store.Tx, string) error) (line.Status, error) {
 	before, err := line.OperatorStatusTx(tx, spec)
 	if err != nil {
 		return before, err
 	}
-	if err := decide(tx, spec.ID); err != nil {
+	if err := change(tx, spec.ID); err != nil {
 		return before, err
 	}
 	after, err := line.OperatorStatusTx(tx, spec)
 	if err != nil {
 		return after, err
 	}
-	return after, NoteTx(tx, by, LogRow{
+	return after, writeLogTx(tx, by, LogRow{
 		Act: act, Object: spec.ID, Before: Details{"state": before.State}, After: Details{"state": after.State},
 	})
 }

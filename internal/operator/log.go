@@ -78,24 +78,24 @@ type LogRow struct {
 	Before, After        Details
 }
 
-// NoteTx writes a log row in the transaction of the action. It writes nothing if the action changed
+// writeLogTx writes a log row in the transaction of the action. It writes nothing if the action changed
 // nothing.
-func NoteTx(tx *store.Tx, by Actor, e LogRow) error {
+func writeLogTx(tx *store.Tx, by Actor, e LogRow) error {
 	now, err := tx.NowMS()
 	if err != nil {
 		return fmt.Errorf("log an operator's action: %w", err)
 	}
 	b := tx.Batch()
-	Note(b, now, by, e)
+	writeLog(b, now, by, e)
 	if err := tx.Run(b); err != nil {
 		return fmt.Errorf("log an operator's action: %w", err)
 	}
 	return nil
 }
 
-// Note adds the statement of NoteTx to the batch of an action.
-func Note(b *store.Batch, nowMS int64, by Actor, e LogRow) {
-	before, after := e.Before.without(e.After), e.After.without(e.Before)
+// writeLog adds the statement of writeLogTx to the batch of an action.
+func writeLog(b *store.Batch, nowMS int64, by Actor, e LogRow) {
+	before, after := e.Before.differences(e.After), e.After.differences(e.Before)
 	if strings.HasSuffix(e.Act, ".change") && len(before)+len(after) == 0 {
 		return
 	}
@@ -104,16 +104,16 @@ func Note(b *store.Batch, nowMS int64, by Actor, e LogRow) {
 		id.New("act_"), nowMS, string(by.Way), by.Name, by.Address, e.Act, e.Object, e.Account, before.text(), after.text())
 }
 
-// without returns the members of f that differ from other.
-func (f Details) without(other Details) Details {
-	differing := Details{}
+// differences returns the members of f that differ from other.
+func (f Details) differences(other Details) Details {
+	found := Details{}
 	for name, value := range f {
 		otherValue, ok := other[name]
 		if !ok || (Details{name: value}).text() != (Details{name: otherValue}).text() {
-			differing[name] = value
+			found[name] = value
 		}
 	}
-	return differing
+	return found
 }
 
 // text returns the details as stored.
@@ -169,8 +169,8 @@ func LogTx(tx *store.Tx, f LogFilter) ([]LogRow, bool, error) {
 	return list, false, nil
 }
 
-// DoneByTx returns, by object, the operator of the last action act on the object.
-func DoneByTx(tx *store.Tx, act string, objects []string) (map[string]Actor, error) {
+// LastActorsTx returns the operator of the last action act on each object, by object.
+func LastActorsTx(tx *store.Tx, act string, objects []string) (map[string]Actor, error) {
 	actors := make(map[string]Actor, len(objects))
 	err := tx.Each(func(row store.Row) error {
 		var object string

@@ -11,44 +11,44 @@ import (
 	"tollgate/internal/store"
 )
 
-// usedWithin is the number of days in which a request marks a model as used.
-const usedWithin = 30
+// usageDays is the number of days in which RemovalWarningsTx looks for requests.
+const usageDays = 30
 
-// LossTx returns a warning for each removed model with requests in the last 30 days: its callers
-// will get an error.
-func LossTx(tx *store.Tx, doc *catalog.Document) ([]string, error) {
-	before, dropped, err := droppedTx(tx, doc)
-	if err != nil || len(dropped) == 0 {
+// RemovalWarningsTx returns a warning for each model that doc removes from the current catalog and that
+// had requests in the last usageDays days. Its callers will get an error.
+func RemovalWarningsTx(tx *store.Tx, doc *catalog.Document) ([]string, error) {
+	before, removed, err := removedModelsTx(tx, doc)
+	if err != nil || len(removed) == 0 {
 		return nil, err
 	}
 	now, err := tx.NowMS()
 	if err != nil {
 		return nil, fmt.Errorf("read the clock: %w", err)
 	}
-	rows, err := spending.ReadTx(tx, spending.Query{Since: books.DayOf(now) - usedWithin, Until: books.DayOf(now) + 1,
-		By: []spending.By{spending.ByModel}, Limit: maxUsed})
+	rows, err := spending.ReadTx(tx, spending.Query{Since: books.DayOf(now) - usageDays, Until: books.DayOf(now) + 1,
+		By: []spending.By{spending.ByModel}, Limit: maxUsageRows})
 	if err != nil {
 		return nil, fmt.Errorf("read which models are used: %w", err)
 	}
 	var out []string
 	for _, r := range rows {
-		if slices.Contains(dropped, r.Model) && r.Requests > 0 {
+		if slices.Contains(removed, r.Model) && r.Requests > 0 {
 			requests := "1 request"
 			if r.Requests > 1 {
 				requests = strconv.FormatInt(r.Requests, 10) + " requests"
 			}
 			out = append(out, fmt.Sprintf("models: this removes %s, which had %s in the last %d days. Revision %d still has the model",
-				r.Model, requests, usedWithin, before))
+				r.Model, requests, usageDays, before))
 		}
 	}
 	return out, nil
 }
 
-// maxUsed bounds the models read with their numbers of requests.
-const maxUsed = 100_000
+// maxUsageRows bounds the read models.
+const maxUsageRows = 100_000
 
-// droppedTx returns the models of the current revision without those of doc.
-func droppedTx(tx *store.Tx, doc *catalog.Document) (revision int64, dropped []string, err error) {
+// removedModelsTx returns the models of the current revision without those of doc.
+func removedModelsTx(tx *store.Tx, doc *catalog.Document) (revision int64, removed []string, err error) {
 	head, err := catalog.HeadTx(tx)
 	if err != nil || head == 0 {
 		return 0, nil, err
@@ -59,8 +59,8 @@ func droppedTx(tx *store.Tx, doc *catalog.Document) (revision int64, dropped []s
 	}
 	for _, m := range current.Models {
 		if !slices.ContainsFunc(doc.Models, func(kept catalog.Model) bool { return kept.ID == m.ID }) {
-			dropped = append(dropped, m.ID)
+			removed = append(removed, m.ID)
 		}
 	}
-	return revision, dropped, nil
+	return revision, removed, nil
 }

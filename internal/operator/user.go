@@ -5,7 +5,7 @@ import (
 	"tollgate/internal/store"
 )
 
-func userFacts(u account.User) Details {
+func userDetails(u account.User) Details {
 	return Details{"email": u.Email, "disabled": u.Disabled, "operator": u.Operator}
 }
 
@@ -15,7 +15,7 @@ func CreateUserTx(tx *store.Tx, by Actor, id string, in account.SignIn) (account
 	if err != nil {
 		return u, err
 	}
-	return u, NoteTx(tx, by, LogRow{Act: UserCreate, Object: u.ID, Account: u.Account, After: userFacts(u)})
+	return u, writeLogTx(tx, by, LogRow{Act: UserCreate, Object: u.ID, Account: u.Account, After: userDetails(u)})
 }
 
 // LinkPath is the console's path of a link; the token follows it. Browsers do not send the part
@@ -23,35 +23,35 @@ func CreateUserTx(tx *store.Tx, by Actor, id string, in account.SignIn) (account
 // previews links.
 const LinkPath = "/console/link#"
 
-// SentLink is a link for a user. It is shown once.
-type SentLink struct {
+// ConsoleLink is a link with which a user sets a password. It is shown once.
+type ConsoleLink struct {
 	account.PasswordLink
-	Address string
+	Address string // the URL with the token
 }
 
 // LinkAt returns the link for token at a base address.
-func LinkAt(base string, l account.PasswordLink, token string) SentLink {
-	return SentLink{l, base + LinkPath + token}
+func LinkAt(base string, l account.PasswordLink, token string) ConsoleLink {
+	return ConsoleLink{l, base + LinkPath + token}
 }
 
-// MakeLinkTx creates a link at a base address with which a user sets a password. It voids the
+// CreateLinkTx creates a link at a base address with which a user sets a password. It voids the
 // user's previous link. The link is not stored.
-func MakeLinkTx(tx *store.Tx, by Actor, base, user string) (SentLink, error) {
+func CreateLinkTx(tx *store.Tx, by Actor, base, user string) (ConsoleLink, error) {
 	l, token, err := account.CreateLinkTx(tx, user)
 	if err != nil {
-		return SentLink{}, err
+		return ConsoleLink{}, err
 	}
-	return LinkAt(base, l, token), NoteTx(tx, by, LogRow{Act: UserLink, Object: user, Account: l.User.Account,
+	return LinkAt(base, l, token), writeLogTx(tx, by, LogRow{Act: UserLink, Object: user, Account: l.User.Account,
 		After: Details{"link": string(l.Kind), "expires": l.ExpiresMS / 1000}})
 }
 
 // InviteTx adds a sign-in without a password to an account and creates its link.
-func InviteTx(tx *store.Tx, by Actor, base, id string, in account.SignIn) (SentLink, error) {
+func InviteTx(tx *store.Tx, by Actor, base, id string, in account.SignIn) (ConsoleLink, error) {
 	u, err := CreateUserTx(tx, by, id, in)
 	if err != nil {
-		return SentLink{}, err
+		return ConsoleLink{}, err
 	}
-	return MakeLinkTx(tx, by, base, u.ID)
+	return CreateLinkTx(tx, by, base, u.ID)
 }
 
 // ChangeUserTx changes a sign-in. A user disabled here cannot be enabled by colleagues.
@@ -65,7 +65,7 @@ func ChangeUserTx(tx *store.Tx, by Actor, user string, c account.UserChange) (ac
 	if err != nil {
 		return u, err
 	}
-	before, after := userFacts(was), userFacts(u)
+	before, after := userDetails(was), userDetails(u)
 	if c.PasswordHash != nil {
 		after["password"] = "new"
 	}
@@ -75,7 +75,7 @@ func ChangeUserTx(tx *store.Tx, by Actor, user string, c account.UserChange) (ac
 	if was.FactorMS != u.FactorMS { // operators can only turn the second factor off
 		before["second_factor"], after["second_factor"] = "on", "off"
 	}
-	return u, NoteTx(tx, by, LogRow{Act: UserChange, Object: user, Account: u.Account, Before: before, After: after})
+	return u, writeLogTx(tx, by, LogRow{Act: UserChange, Object: user, Account: u.Account, Before: before, After: after})
 }
 
 // DeleteUserTx deletes a sign-in permanently.
@@ -87,5 +87,5 @@ func DeleteUserTx(tx *store.Tx, by Actor, user string) error {
 	if err := account.DeleteUserTx(tx, user); err != nil {
 		return err
 	}
-	return NoteTx(tx, by, LogRow{Act: UserDelete, Object: user, Account: before.Account, Before: userFacts(before)})
+	return writeLogTx(tx, by, LogRow{Act: UserDelete, Object: user, Account: before.Account, Before: userDetails(before)})
 }

@@ -154,9 +154,9 @@ func (c *console) creditAccount(v *page.Visit) (page.Responder, error) {
 		if err := c.confirmTakeBack(v, credit, form.Field("secret").Value); err != nil {
 			return nil, err
 		}
-		var result operator.Credited
+		var result operator.CreditResult
 		if err := v.Update(func(tx *store.Tx) error {
-			result = operator.Credited{} // forget what a rolled-back attempt has set
+			result = operator.CreditResult{} // forget what a rolled-back attempt has set
 			_, _, err := page.OnceTx(tx, once, func() (_ string, err error) {
 				result, err = operator.CreditTx(tx, show.Actor(v), a.ID, credit)
 				return a.ID, err

@@ -119,7 +119,7 @@ func appliedByTx(tx *store.Tx, history []catalog.Revision, current int64) (map[s
 	for _, r := range history {
 		numbers = append(numbers, revisionText(r.Number))
 	}
-	return operator.DoneByTx(tx, operator.CatalogApply, numbers)
+	return operator.LastActorsTx(tx, operator.CatalogApply, numbers)
 }
 
 func catalogModels(doc *catalog.Document, snapshot *catalog.Snapshot) ui.DataTable {
@@ -382,8 +382,8 @@ func (c *console) warningsTx(tx *store.Tx, doc *catalog.Document) (all []string,
 	for _, w := range c.Catalog.NodeWarnings(doc) {
 		all = append(all, w.String())
 	}
-	loss, err := operator.LossTx(tx, doc)
-	return append(all, loss...), err
+	removals, err := operator.RemovalWarningsTx(tx, doc)
+	return append(all, removals...), err
 }
 
 func (c *console) rollBack(v *page.Visit) (page.Responder, error) {

@@ -14,7 +14,7 @@ import (
 
 // showCredentials shows the new link and the new key of an account. Either may be missing.
 func (c *console) showCredentials(
-	title string, a account.Account, link *operator.SentLink, secret string, credit operator.Credit,
+	title string, a account.Account, link *operator.ConsoleLink, secret string, credit operator.Credit,
 ) page.Responder {
 	content := show.Credentials{Title: title, To: a.Name, Text: c.welcomeText(a, link, secret), PublicURLWarning: c.publicURLWarning(),
 		Back: page.Base + "/operator/accounts/" + a.ID}
@@ -47,7 +47,7 @@ func (c *console) publicURLWarning() *ui.Notice {
 
 // welcomeText returns the text for a customer: the address of the API, the sign-in, the key's
 // secret or a placeholder, and an example request.
-func (c *console) welcomeText(a account.Account, link *operator.SentLink, secret string) ui.Snippets {
+func (c *console) welcomeText(a account.Account, link *operator.ConsoleLink, secret string) ui.Snippets {
 	keyText := secret
 	switch {
 	case keyText != "":
@@ -77,7 +77,7 @@ func (c *console) offer() show.Offer {
 }
 
 // createLink creates a link for a user and shows the link once.
-func (c *console) createLink(v *page.Visit, create func(*store.Tx) (operator.SentLink, error)) (page.Responder, error) {
+func (c *console) createLink(v *page.Visit, create func(*store.Tx) (operator.ConsoleLink, error)) (page.Responder, error) {
 	l, err := page.Write(v, create)
 	content := show.NewLink("Link for "+l.User.Email, c.PublicURL, l, page.Base+"/operator/accounts/"+l.User.Account+"?view=users")
 	content.PublicURLWarning = c.publicURLWarning()

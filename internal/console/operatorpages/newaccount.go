@@ -21,9 +21,9 @@ type customer struct {
 	key     bool            // create a key
 	credit  operator.Credit // zero for no credit
 
-	account account.Account    // set by createTx
-	link    *operator.SentLink // nil if invite is false
-	secret  string             // the value of the key; empty if key is false
+	account account.Account       // set by createTx
+	link    *operator.ConsoleLink // nil if invite is false
+	secret  string                // the value of the key; empty if key is false
 }
 
 func newAccountForm(once string) ui.PostForm {

@@ -60,7 +60,7 @@ func (c *console) addAccountUser(v *page.Visit) (page.Responder, error) {
 			return nil, err
 		}
 		if user.PasswordHash == "" {
-			return c.createLink(v, func(tx *store.Tx) (operator.SentLink, error) {
+			return c.createLink(v, func(tx *store.Tx) (operator.ConsoleLink, error) {
 				return operator.InviteTx(tx, show.Actor(v), c.PublicURL, a.ID, user)
 			})
 		}
@@ -74,8 +74,8 @@ func (c *console) addAccountUser(v *page.Visit) (page.Responder, error) {
 // linkUser creates a link for a user and shows the link in the same response. If the form is sent
 // again, linkUser creates another link and invalidates the previous link.
 func (c *console) linkUser(v *page.Visit) (page.Responder, error) {
-	return c.createLink(v, func(tx *store.Tx) (operator.SentLink, error) {
-		return operator.MakeLinkTx(tx, show.Actor(v), c.PublicURL, v.PathID())
+	return c.createLink(v, func(tx *store.Tx) (operator.ConsoleLink, error) {
+		return operator.CreateLinkTx(tx, show.Actor(v), c.PublicURL, v.PathID())
 	})
 }
 

@@ -30,13 +30,13 @@ func (c Credentials) Page() page.FullPage {
 }
 
 // NewLink returns the content for a new link of a user. base is the base address of the console.
-func NewLink(title, base string, l operator.SentLink, back string) Credentials {
+func NewLink(title, base string, l operator.ConsoleLink, back string) Credentials {
 	return Credentials{Title: title, Items: "this link", To: l.User.Email, Secrets: []ui.CopyField{LinkToCopy(l)}, Back: back,
 		Text: ui.Snippets{ID: "letter", Tabs: []ui.Snippet{{Name: "Text", Text: "Hello,\n\n" + LinkText(base, l) + "\n", Prose: true}}}}
 }
 
 // LinkToCopy returns a user's link in a field to copy. The link is shown only once.
-func LinkToCopy(l operator.SentLink) ui.CopyField {
+func LinkToCopy(l operator.ConsoleLink) ui.CopyField {
 	return ui.CopyField{ID: "link", Label: "Link, works once until " + ui.UTC(l.ExpiresMS), Value: l.Address}
 }
 
@@ -51,7 +51,7 @@ func Host(base string) string {
 }
 
 // LinkText explains a user's link. base is the base address of the console.
-func LinkText(base string, l operator.SentLink) string {
+func LinkText(base string, l operator.ConsoleLink) string {
 	purpose := "set your password for the console of " + Host(base)
 	if l.Kind == account.Reset {
 		purpose = "set a new password for the console of " + Host(base)
