@@ -54,7 +54,8 @@ func ChangeAccountTx(tx *store.Tx, by Actor, id string, p account.Patch) (accoun
 	if err != nil {
 		return after, err
 	}
-	return after, writeLogTx(tx, by, LogRow{Act: AccountChange, Object: id, Account: id, Before: accountDetails(before), After: accountDetails(after)})
+	return after, writeLogTx(tx, by, LogRow{Act: AccountChange, Object: id, Account: id,
+		Before: accountDetails(before), After: accountDetails(after)})
 }
 
 // Limits of a credit's texts in characters.
