@@ -24,9 +24,9 @@ func number(text string) *big.Rat {
 	return r
 }
 
-// whole reads a whole number. An empty column is 0. If the column holds anything else,
-// whole remarks on it and writes substitute into the row, so that there is one remark
-// for each value. name is the substitute in the remark.
+// whole reads a whole number. An empty column is 0. If the column holds anything else, whole remarks on
+// the value and writes substitute into the row, so that each value has one remark. name describes the
+// substitute in the remark.
 func (n *notes) whole(e entry, r record, column string, substitute int64, name string) int64 {
 	text := strings.TrimSpace(r[column])
 	value, ok := wholeOf(text)
@@ -38,8 +38,8 @@ func (n *notes) whole(e entry, r record, column string, substitute int64, name s
 	return value
 }
 
-// decimal reads a decimal number. It returns nil if the column is empty. If the
-// column holds anything else, decimal remarks on it and returns 0 and false.
+// decimal reads a decimal number. It returns nil if the column is empty. If the column holds anything
+// else, decimal remarks on the value and returns 0 and false.
 func (n *notes) decimal(e entry, r record, column string) (*big.Rat, bool) {
 	text := strings.TrimSpace(r[column])
 	if text == "" {
@@ -54,7 +54,7 @@ func (n *notes) decimal(e entry, r record, column string) (*big.Rat, bool) {
 
 // unreadable remarks that a value is not a number, and names its substitute.
 func (n *notes) unreadable(e entry, column, text, as string) {
-	n.remark(e, fmt.Sprintf("its %s is not a number and counts as %s: %s", column, as, strconv.Quote(shown(text))),
+	n.remark(e, fmt.Sprintf("its %s is not a number and counts as %s: %s", column, as, strconv.Quote(excerpt(text))),
 		"correct it in the source before the import, or set it here by hand")
 }
 
@@ -79,7 +79,8 @@ func product(a *big.Rat, others ...*big.Rat) *big.Rat {
 	return out
 }
 
-// scaled returns r x 10^decimals as a whole number, rounded down or up, and false above limit.
+// scaled returns r × 10^decimals as a whole number, rounded up or down. It returns false if the absolute
+// value is above limit.
 func scaled(r *big.Rat, decimals int64, up bool, limit int64) (int64, bool) {
 	power := new(big.Int).Exp(big.NewInt(10), big.NewInt(decimals), nil)
 	n := new(big.Int).Mul(r.Num(), power)

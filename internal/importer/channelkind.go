@@ -16,7 +16,7 @@ type channelKind struct {
 	suffix   string
 	forms    []wire.Form // nil for all forms of the provider
 	bare     bool        // a channel without an address uses the provider's default address
-	ignores  bool        // ignores limits on tokens
+	ignores  bool        // the provider ignores limits on tokens
 }
 
 // compatible returns the kind for a vendor of OpenAI's chat completions.
@@ -76,7 +76,7 @@ func kindsOf(p Program) map[int64]channelKind {
 	return kinds
 }
 
-// oneAPIKinds returns the types with a number of one-api only.
+// oneAPIKinds returns the types whose numbers have their meaning in one-api only.
 func oneAPIKinds() map[int64]channelKind {
 	return map[int64]channelKind{
 		4:  compatible("CloseAI", "https://api.closeai-proxy.xyz", "/v1"),
@@ -110,7 +110,7 @@ func oneAPIKinds() map[int64]channelKind {
 	}
 }
 
-// newAPIKinds returns the types with a number of new-api only.
+// newAPIKinds returns the types whose numbers have their meaning in new-api only.
 func newAPIKinds() map[int64]channelKind {
 	return map[int64]channelKind{
 		2:  unsupported("Midjourney"),

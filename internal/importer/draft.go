@@ -81,13 +81,14 @@ func (n *notes) limitModels(k *OldKey, e entry, models []string) {
 	n.remark(e, "its key is disabled: "+why, "set its models with `tollgate key change --allowed-models`, and enable it")
 }
 
-// checkDocument returns the faults of a document.
+// checkDocument returns the joined faults of a document.
 func checkDocument(doc *catalog.Document, providers map[string]catalog.Provider) error {
 	_, _, err := catalog.Parse(doc.YAML(), providers)
 	return err
 }
 
-// addLine adds a line with the models of the catalog, or remarks on its fault.
+// addLine adds a line with the models of the catalog and returns true. If the line is invalid, addLine
+// remarks on the reason and returns false.
 func (d *draft) addLine(l draftLine, providers map[string]catalog.Provider) bool {
 	l.spec.ID = d.lineID(l.entry)
 	if l.credential != "" {

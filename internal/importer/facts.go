@@ -82,7 +82,7 @@ func recordOf(members map[string]json.RawMessage) record {
 	return r
 }
 
-// factsOf reads the data of a model and skips members of another type.
+// factsOf reads the data of a model. An unreadable member counts as absent.
 func factsOf(data record) facts {
 	return facts{mode: data["mode"], reasoning: data.flag("supports_reasoning"), rates: ratesOf(data),
 		context: cmp.Or(tokensOf(data["max_input_tokens"]), tokensOf(data["max_tokens"])), output: tokensOf(data["max_output_tokens"])}
@@ -97,7 +97,7 @@ func tokensOf(text string) int64 {
 // priceName finds the prompt length in the name of a price.
 var priceName = regexp.MustCompile(`^input_cost_per_token(_above_([1-9][0-9]{0,4})k_tokens)$`)
 
-// ratesOf reads prices in US dollars by the token.
+// ratesOf reads prices in US dollars per token.
 func ratesOf(data record) (r rates) {
 	million := func(name string) *big.Rat {
 		if n := number(data[name]); n != nil {
@@ -123,7 +123,7 @@ func ratesOf(data record) (r rates) {
 	return r
 }
 
-// readFile reads a file of at most most bytes.
+// readFile reads a file of at most limit bytes.
 func readFile(path string, limit int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -135,7 +135,7 @@ func readFile(path string, limit int64) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// otherKinds lists names of models without chat, by their output.
+// otherKinds has patterns of the names of models that do not chat, by their output.
 var otherKinds = []struct {
 	what string
 	name *regexp.Regexp
@@ -149,7 +149,7 @@ var otherKinds = []struct {
 	{"judgements", regexp.MustCompile(`(?i)moderation`)},
 }
 
-// otherKind returns the output of a model without chat, or an empty string for chat.
+// otherKind returns the output of a model that does not chat, or "" for a chat model.
 func otherKind(name string, f facts) string {
 	switch f.mode {
 	case "chat", "responses", "completion":
@@ -166,7 +166,7 @@ func otherKind(name string, f facts) string {
 	return ""
 }
 
-// chatModel returns a model with its price, and false if the price is out of range.
+// chatModel returns a model with its price. It returns false if the price is out of range.
 func chatModel(id string, r rates, f facts) (catalog.Model, bool) {
 	m := catalog.Model{ID: id, Kind: catalog.KindChat, State: catalog.StateOpen,
 		Forms:          []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages},
@@ -175,9 +175,9 @@ func chatModel(id string, r rates, f facts) (catalog.Model, bool) {
 		MaxImageTokens: catalog.DefaultMaxImageTokens}
 	m.MaxOutputTokens = cmp.Or(f.output, min(assumedOutput, m.ContextWindow))
 	fits := true
-	price := func(usd *big.Rat, usual money.Price) money.Price {
+	price := func(usd *big.Rat, fallback money.Price) money.Price {
 		if usd == nil {
-			return usual
+			return fallback
 		}
 		p, ok := priceOf(usd)
 		fits = fits && ok

@@ -30,7 +30,8 @@ func (p *Contents) WriteFiles(catalog string, dryRun bool) ([]OutputFile, error)
 	if p.Document == nil {
 		return files, nil
 	}
-	return files, write(catalog, append([]byte(catalogHead), p.Document.YAML()...))
+	err := write(catalog, append([]byte(catalogHead), p.Document.YAML()...))
+	return files, err
 }
 
 // catalogHead is the comment above an imported catalog.

@@ -72,7 +72,7 @@ type Contents struct {
 // Secret is the credential of a line and the path of its file.
 type Secret struct{ Path, Value string }
 
-// Customer is an account to create.
+// Customer is an account to create, with its keys.
 type Customer struct {
 	ID       string // its identifier in the source
 	Mark     string // detects another customer with the same ID
@@ -94,8 +94,8 @@ type OldKey struct {
 // maxName is the maximum length in bytes of the name of a source.
 const maxName = 60
 
-// Read reads a source and plans its import. It returns an error if a file, the database
-// or a required table cannot be read.
+// Read reads and converts a source. It returns an error if a file, the database or a required table
+// cannot be read.
 func Read(ctx context.Context, o Options) (*Contents, error) {
 	p := &Contents{Program: o.Program, Name: cmp.Or(o.Name, string(o.Program))}
 	if len(p.Name) > maxName || p.Name != oneLine(p.Name) {

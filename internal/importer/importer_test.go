@@ -26,8 +26,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// moment is the time of the imports. One token of each fixture has expired by then.
-var moment = time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC)
+// importTime is the time of the imports. One token of each fixture has expired by then.
+var importTime = time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC)
 
 // sample reads a file of testdata.
 func sample(t *testing.T, name string) string {
@@ -39,8 +39,8 @@ func sample(t *testing.T, name string) string {
 	return string(raw)
 }
 
-// lite creates an SQLite file from a dump.
-func lite(t *testing.T, dump string) string {
+// sqliteFile creates an SQLite file from a dump.
+func sqliteFile(t *testing.T, dump string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "source.db")
 	db, err := sql.Open("sqlite", path)
@@ -59,7 +59,7 @@ func lite(t *testing.T, dump string) string {
 // oldOneAPI creates the SQLite file of one-api's fixture.
 func oldOneAPI(t *testing.T) string {
 	t.Helper()
-	return lite(t, sample(t, "one-api.sqlite.sql"))
+	return sqliteFile(t, sample(t, "one-api.sqlite.sql"))
 }
 
 // file writes a file and returns its path.
@@ -72,8 +72,8 @@ func file(t *testing.T, text string) string {
 	return path
 }
 
-// maria creates a MariaDB database from a dump.
-func maria(t *testing.T, dump string) string {
+// mariaDB creates a MariaDB database from a dump.
+func mariaDB(t *testing.T, dump string) string {
 	t.Helper()
 	address := storetest.MariaDB(t)
 	storetest.LoadMariaDB(t, address, dump)
@@ -82,7 +82,7 @@ func maria(t *testing.T, dump string) string {
 
 func read(t *testing.T, program Program, source string, change func(*Options)) *Contents {
 	t.Helper()
-	o := Options{Program: program, Source: source, Now: moment, Secrets: "/secrets", Providers: app.Providers()}
+	o := Options{Program: program, Source: source, Now: importTime, Secrets: "/secrets", Providers: app.Providers()}
 	if change != nil {
 		change(&o)
 	}
@@ -93,6 +93,7 @@ func read(t *testing.T, program Program, source string, change func(*Options)) *
 	return c
 }
 
+// write imports c and returns the report.
 func write(t *testing.T, db *store.DB, c *Contents, dry bool) *ImportReport {
 	t.Helper()
 	done, err := c.Write(t.Context(), db, dry)
@@ -102,8 +103,8 @@ func write(t *testing.T, db *store.DB, c *Contents, dry bool) *ImportReport {
 	return done
 }
 
-// counted returns the counts of a kind.
-func counted(c *ImportReport, what string) KindCount {
+// countOf returns the counts of a kind.
+func countOf(c *ImportReport, what string) KindCount {
 	i := slices.IndexFunc(c.Counts, func(n *KindCount) bool { return n.What == what })
 	return *c.Counts[i]
 }
@@ -118,7 +119,7 @@ func golden(t *testing.T, name, got string) {
 		}
 	}
 	if want := sample(t, name); got != want {
-		t.Errorf("%s differs; -update writes it anew:\n%s", name, got)
+		t.Errorf("%s differs; -update writes it anew. got\n%s\nwant\n%s", name, got, want)
 	}
 }
 
@@ -128,16 +129,16 @@ func fixture(t *testing.T, program Program) *Contents {
 	case OneAPI:
 		return read(t, OneAPI, oldOneAPI(t), nil)
 	case NewAPI:
-		return read(t, NewAPI, maria(t, sample(t, "new-api.mysql.sql")), nil)
+		return read(t, NewAPI, mariaDB(t, sample(t, "new-api.mysql.sql")), nil)
 	}
-	return read(t, LiteLLM, litePostgres(t), func(o *Options) {
+	return read(t, LiteLLM, liteLLMDatabase(t), func(o *Options) {
 		o.Config, o.Models = filepath.Join("testdata", "litellm.config.yaml"), filepath.Join("testdata", "litellm.models.json")
 		o.Unlimited = 3 * money.USD
 	})
 }
 
-// litePostgres creates the PostgreSQL database of LiteLLM's fixture.
-func litePostgres(t *testing.T) string {
+// liteLLMDatabase creates the PostgreSQL database of LiteLLM's fixture.
+func liteLLMDatabase(t *testing.T) string {
 	t.Helper()
 	url := storetest.PostgreSQL(t)
 	db, err := sql.Open("pgx", url)
@@ -151,9 +152,8 @@ func litePostgres(t *testing.T) string {
 	return url
 }
 
-// TestWhatBecomesOfRealDatabases compares the catalogs and reports of the fixtures with golden
-// files.
-func TestWhatBecomesOfRealDatabases(t *testing.T) {
+// TestFixtures compares the catalogs and reports of the fixtures with golden files.
+func TestFixtures(t *testing.T) {
 	t.Parallel()
 	for _, program := range []Program{OneAPI, NewAPI, LiteLLM} {
 		t.Run(string(program), func(t *testing.T) {
@@ -166,8 +166,8 @@ func TestWhatBecomesOfRealDatabases(t *testing.T) {
 	}
 }
 
-// keysShown lists an account's keys as the operator sees them.
-func keysShown(t *testing.T, db *store.DB, name string) (keys map[string]account.Key, owner account.Account) {
+// keysOf returns an account and its keys by name.
+func keysOf(t *testing.T, db *store.DB, name string) (keys map[string]account.Key, owner account.Account) {
 	t.Helper()
 	keys = map[string]account.Key{}
 	storetest.View(t, db, func(tx *store.Tx) error {
@@ -193,34 +193,35 @@ func TestLimitsOfKeys(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t, storetest.SQLite(t), store.Options{})
 	write(t, db, fixture(t, OneAPI), false)
-	alice, a := keysShown(t, db, "Alice (alice)")
-	bob, b := keysShown(t, db, "Bob (bob)")
-	dave, d := keysShown(t, db, "Dave (dave)")
+	alice, a := keysOf(t, db, "Alice (alice)")
+	bob, b := keysOf(t, db, "Bob (bob)")
+	dave, d := keysOf(t, db, "Dave (dave)")
 	if a.Money.Balance != 9_999_818_000 || b.Money.Balance != 24_691_356_000 || b.Prices.Factor != 800_000 || a.Prices.Factor != money.One {
-		t.Errorf("balances %s and %s, factors %s and %s", a.Money.Balance, b.Money.Balance, a.Prices.Factor, b.Prices.Factor)
+		t.Errorf("got balances %s and %s, factors %s and %s; want 9.999818 and 24.691356, 1 and 0.8",
+			a.Money.Balance, b.Money.Balance, a.Prices.Factor, b.Prices.Factor)
 	}
 	if !strings.Contains(b.Note, "user 3 (bob), group vip") || d.Money.Balance != 0 {
-		t.Errorf("note %q, balance %s", b.Note, d.Money.Balance)
+		t.Errorf("got note %q, balance %s; want user 3 (bob), group vip, and 0", b.Note, d.Money.Balance)
 	}
 	if got := alice["ci"]; *got.Ledger.Limits.TotalLimit != 1_999_906_000 ||
 		!slices.Equal(got.AllowedModels, []string{"gpt-4o", "gpt-4o-mini"}) {
-		t.Errorf("ci has %+v, %v", got.Ledger.Limits, got.AllowedModels)
+		t.Errorf("ci has %+v, %v; want a total limit of 1.999906 and gpt-4o, gpt-4o-mini", got.Ledger.Limits, got.AllowedModels)
 	}
 	if got := alice["laptop"]; got.Ledger.Limits.TotalLimit != nil || !slices.Equal(got.AllowedModels,
 		[]string{"deepseek-chat", "gpt-4o", "gpt-4o-mini", "smart"}) { // without the channel of Anthropic, for group vip only
-		t.Errorf("laptop has %+v, %v", got.Ledger.Limits, got.AllowedModels)
+		t.Errorf("laptop has %+v, %v; want no total limit and all four models of its group", got.Ledger.Limits, got.AllowedModels)
 	}
 	if got := bob["office"]; !slices.Equal(account.ShowIPs(got.AllowedIPs), []string{"192.0.2.0/24"}) {
-		t.Errorf("office is allowed %v", got.AllowedIPs)
+		t.Errorf("office is allowed %v, want 192.0.2.0/24", got.AllowedIPs)
 	}
 	if got := bob["spent"]; *got.Ledger.Limits.TotalLimit != 0 || got.Ledger.Limits.Disabled {
-		t.Errorf("spent has %+v", got.Ledger.Limits)
+		t.Errorf("spent has %+v, want an enabled key with a total limit of 0", got.Ledger.Limits)
 	}
 	if !alice["old"].Ledger.Limits.Disabled || alice["later"].Ledger.Limits.Disabled || !bob["paused"].Ledger.Limits.Disabled {
 		t.Error("old and paused must be disabled, and later not")
 	}
 	if got := dave["default"]; !got.Ledger.Limits.Disabled || got.AllowedModels != nil {
-		t.Errorf("a key of a group that no channel serves has %+v, %v", got.Ledger.Limits, got.AllowedModels)
+		t.Errorf("a key of a group without channels has %+v, %v; want it disabled without a list", got.Ledger.Limits, got.AllowedModels)
 	}
 }
 
@@ -228,30 +229,30 @@ func TestLimitsOfLiteLLM(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t, storetest.SQLite(t), store.Options{})
 	write(t, db, fixture(t, LiteLLM), false)
-	ada, a := keysShown(t, db, "Ada (ada)")
-	_, ben := keysShown(t, db, "ben")
-	red, r := keysShown(t, db, "Red team (team-red)")
-	_, lone := keysShown(t, db, "lone (sk-...x9Vg)")
+	ada, a := keysOf(t, db, "Ada (ada)")
+	_, ben := keysOf(t, db, "ben")
+	red, r := keysOf(t, db, "Red team (team-red)")
+	_, lone := keysOf(t, db, "lone (sk-...x9Vg)")
 	for name, balances := range map[string][2]money.Amount{
 		"ada": {a.Money.Balance, 19_887_654_300}, "ben": {ben.Money.Balance, 3 * money.USD}, "team": {r.Money.Balance, 37_654_330_000},
 		"lone": {lone.Money.Balance, money.USD},
 	} {
 		if balances[0] != balances[1] {
-			t.Errorf("%s has %s, not %s", name, balances[0], balances[1])
+			t.Errorf("%s has %s, want %s", name, balances[0], balances[1])
 		}
 	}
 	daily := ada["daily"].Ledger.Limits
 	if *daily.DailyBudget != 5*money.USD || daily.TotalLimit != nil || *daily.RPM != 60 {
-		t.Errorf("daily has %+v", daily)
+		t.Errorf("daily has %+v, want a daily budget of 5, no total limit and 60 requests per minute", daily)
 	}
 	if got := *ada["total"].Ledger.Limits.TotalLimit; got != 2_399_999_900 {
-		t.Errorf("total has %s left", got)
+		t.Errorf("total has %s left, want 2.3999999", got)
 	}
 	if got := red["teams"].AllowedModels; !slices.Equal(got, []string{"gpt-4o", "fast"}) {
-		t.Errorf("the team's key is allowed %v", got)
+		t.Errorf("the team's key is allowed %v, want gpt-4o and fast", got)
 	}
 	if !red["stopped"].Ledger.Limits.Disabled || len(ada) != 5 {
-		t.Errorf("ada has %d keys; stopped has %+v", len(ada), red["stopped"].Ledger.Limits)
+		t.Errorf("ada has %d keys, want 5; stopped has %+v, want it disabled", len(ada), red["stopped"].Ledger.Limits)
 	}
 }
 
@@ -281,7 +282,7 @@ INSERT INTO redemptions (id, name, status) VALUES (77, 'gift', 'unused');`
 		{"channel", "", "status", "enabled", "switched off"},
 		{"redemption code", "", "status", "unused", "switched off"},
 	}
-	c := read(t, NewAPI, lite(t, oneAPI), nil) // new-api reads weights
+	c := read(t, NewAPI, sqliteFile(t, oneAPI), nil) // new-api reads weights
 	for _, want := range cases {
 		what := "its " + want.column + " is not a number and counts as " + want.as + ": " + strconv.Quote(want.text)
 		found := 0
@@ -291,23 +292,23 @@ INSERT INTO redemptions (id, name, status) VALUES (77, 'gift', 'unused');`
 			}
 		}
 		if found != 1 {
-			t.Errorf("%d remarks on %s %s: %s", found, want.about, want.name, what)
+			t.Errorf("got %d remarks on %s %s, want 1: %s", found, want.about, want.name, what)
 		}
 	}
 	for _, a := range c.Accounts {
 		if a.Mark == "alice" && a.Credit != 0 || a.Mark == "bob" && !a.Disabled {
-			t.Errorf("%s has %s, disabled %t", a.Mark, a.Credit, a.Disabled)
+			t.Errorf("%s has %s, disabled %t; want alice without a credit and bob disabled", a.Mark, a.Credit, a.Disabled)
 		}
 		for _, k := range a.Keys {
 			if off := slices.Contains([]string{"ci", "later"}, k.Settings.Name); off && !k.Settings.Disabled {
-				t.Errorf("key %s is not disabled", k.Settings.Name)
+				t.Errorf("key %s is enabled, want it disabled", k.Settings.Name)
 			}
 		}
 	}
 }
 
-// TestUnreadableNumbersOfLiteLLM does the same for LiteLLM: a copy of its database may lack the
-// column types.
+// TestUnreadableNumbersOfLiteLLM is TestUnreadableNumbersAreReported for LiteLLM. A copy of its
+// database may lack the column types.
 func TestUnreadableNumbersOfLiteLLM(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -324,14 +325,14 @@ func TestUnreadableNumbersOfLiteLLM(t *testing.T) {
 		row := record{"token": strings.Repeat("a", 64), "key_name": "sk-...abcd", "user_id": "ada", "max_budget": "5", "spend": "1"}
 		row[test.column] = test.text
 		n := notes{}
-		s := liteLLM{draft: newDraft(&n, nil, ""), now: moment, budgets: map[string]record{}}
+		s := liteLLM{draft: newDraft(&n, nil, ""), now: importTime, budgets: map[string]record{}}
 		k := s.keyOf(row, &liteAccount{})
 		want := "its " + test.column + " is not a number and counts as 0: " + strconv.Quote(test.text)
 		if len(n.Remarks) == 0 || n.Remarks[0].What != want || n.Remarks[0].ID != "sk-...abcd" {
 			t.Errorf("%s %s: remarks %+v, want %q", test.column, test.text, n.Remarks, want)
 		}
 		if test.allowed(k) {
-			t.Errorf("%s %s: the key has %+v", test.column, test.text, k.Settings)
+			t.Errorf("%s %s: got %+v, want a key that may spend nothing", test.column, test.text, k.Settings)
 		}
 	}
 }
@@ -357,14 +358,14 @@ func TestUnreadableNumbersOfLiteLLMConfig(t *testing.T) {
 			return r.Name == "gpt-4o" && strings.HasSuffix(r.What, `"ten"`) &&
 				strings.HasPrefix(r.What, "its "+column+" is not a number and counts as ")
 		}) {
-			t.Errorf("no remark on %s: %+v", column, c.Remarks)
+			t.Errorf("got remarks %+v, want one on %s", c.Remarks, column)
 		}
 	}
 }
 
-// TestNamesAreWhatIsSeenOfThem checks that names lose invisible characters, because accounts and
-// keys reject them.
-func TestNamesAreWhatIsSeenOfThem(t *testing.T) {
+// TestNamesLoseInvisibleCharacters checks that names lose the invisible characters that accounts and
+// keys reject.
+func TestNamesLoseInvisibleCharacters(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"safe\u202egpj": "safegpj", "\ufeffAda\u200b": "Ada", "a\u2028b\tc": "a b c",
@@ -372,40 +373,41 @@ func TestNamesAreWhatIsSeenOfThem(t *testing.T) {
 	} {
 		name := nameOr(text, "", "7")
 		if err := (&account.NewAccount{Name: name}).Check(); name != want || err != nil {
-			t.Errorf("%q became %q, %v", text, name, err)
+			t.Errorf("%q became %q, %v; want %q", text, name, err, want)
 		}
 	}
 }
 
-// TestRepetitionsMakeNothingTwice checks that a second import adds new entries only, and that the
+// TestSecondImportAddsOnlyNewEntries checks that a second import adds only new entries, and that the
 // books stay correct.
-func TestRepetitionsMakeNothingTwice(t *testing.T) {
+func TestSecondImportAddsOnlyNewEntries(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		dump := sample(t, "one-api.sqlite.sql")
-		first := write(t, db, read(t, OneAPI, lite(t, dump), nil), false)
+		first := write(t, db, read(t, OneAPI, sqliteFile(t, dump), nil), false)
 		dump += `UPDATE users SET quota = 1 WHERE username = 'alice';
 			INSERT INTO tokens (id, user_id, key, status, name, expired_time, unlimited_quota) VALUES
 			(50, 2, 'newKeyOfAliceABCDEFGHIJKLMNOPQRSTUVWXYZ01234567', 1, 'new', -1, 1);`
-		again := write(t, db, read(t, OneAPI, lite(t, dump), nil), false)
-		if n := counted(again, "accounts"); n.Made != 0 || n.There != counted(first, "accounts").Made || again.Credit != 0 {
-			t.Errorf("accounts %+v, %s credited", n, again.Credit)
+		again := write(t, db, read(t, OneAPI, sqliteFile(t, dump), nil), false)
+		if n := countOf(again, "accounts"); n.Made != 0 || n.There != countOf(first, "accounts").Made || again.Credit != 0 {
+			t.Errorf("accounts: got %+v with %s credited, want all of the first import and no credit", n, again.Credit)
 		}
-		if n := counted(again, "keys"); n.Made != 1 || n.There != counted(first, "keys").Made {
-			t.Errorf("keys %+v", n)
+		if n := countOf(again, "keys"); n.Made != 1 || n.There != countOf(first, "keys").Made {
+			t.Errorf("keys: got %+v, want one new key", n)
 		}
-		if keys, a := keysShown(t, db, "Alice (alice)"); keys["new"].ID == "" || a.Money.Balance != 9_999_818_000 {
-			t.Errorf("alice has %s and the keys %v", a.Money.Balance, keys)
+		if keys, a := keysOf(t, db, "Alice (alice)"); keys["new"].ID == "" || a.Money.Balance != 9_999_818_000 {
+			t.Errorf("alice has %s and the keys %v; want 9.999818 and the key new", a.Money.Balance, keys)
 		}
 		findings, err := audit.Run(t.Context(), db, audit.WithoutProcess(db.IsServed), account.AuditTx)
 		if err != nil || !findings.OK {
-			t.Errorf("audit: %+v, %v", findings, err)
+			t.Errorf("audit: got %+v, %v; want no differences", findings, err)
 		}
 	})
 }
 
-// TestInterruptionsAreMadeGood checks that an import completes an earlier interrupted import.
-func TestInterruptionsAreMadeGood(t *testing.T) {
+// TestImportCompletesAnInterruptedOne interrupts an import between accounts and within an account. The
+// next import adds the rest.
+func TestImportCompletesAnInterruptedOne(t *testing.T) {
 	t.Parallel()
 	source := oldOneAPI(t)
 	for steps := range 5 {
@@ -413,7 +415,7 @@ func TestInterruptionsAreMadeGood(t *testing.T) {
 		c := read(t, OneAPI, source, nil)
 		c.Accounts = c.Accounts[:steps]
 		write(t, db, c, false)
-		if steps > 0 { // and within an account: its keys are not all there
+		if steps > 0 { // and within an account, which then has only some of its keys
 			c = read(t, OneAPI, source, nil)
 			whole := c.Accounts[steps].Keys
 			c.Accounts[steps].Keys = whole[:len(whole)/2]
@@ -422,17 +424,18 @@ func TestInterruptionsAreMadeGood(t *testing.T) {
 		}
 		done := write(t, db, read(t, OneAPI, source, nil), false)
 		for _, what := range []string{"accounts", "keys"} {
-			if n := counted(done, what); n.Found != n.Made+n.There || n.Left != 0 {
-				t.Errorf("after %d accounts: %+v", steps, n)
+			if n := countOf(done, what); n.Found != n.Made+n.There || n.Left != 0 {
+				t.Errorf("after %d accounts: got %+v, want all entries made or there", steps, n)
 			}
 		}
-		if _, a := keysShown(t, db, "Alice (alice)"); a.Money.Balance != 9_999_818_000 {
-			t.Errorf("after %d accounts alice has %s", steps, a.Money.Balance)
+		if _, a := keysOf(t, db, "Alice (alice)"); a.Money.Balance != 9_999_818_000 {
+			t.Errorf("after %d accounts alice has %s, want 9.999818", steps, a.Money.Balance)
 		}
 	}
 }
 
-// TestDryRunsWriteNothing includes an account with more keys than fit into one transaction.
+// TestDryRunsWriteNothing checks that a dry run writes nothing and returns the report of an import. One
+// account has more keys than a transaction.
 func TestDryRunsWriteNothing(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -452,18 +455,19 @@ func TestDryRunsWriteNothing(t *testing.T) {
 		storetest.View(t, db, func(tx *store.Tx) error {
 			accounts, _, err := account.ListTx(tx, "", 10)
 			if len(accounts) > 0 {
-				t.Errorf("a dry run made %d accounts", len(accounts))
+				t.Errorf("a dry run created %d accounts, want none", len(accounts))
 			}
 			return err
 		})
 		done := write(t, db, plan(), false)
 		for i, n := range done.Counts {
 			if *dry.Counts[i] != *n {
-				t.Errorf("the dry run said %+v, the import %+v", *dry.Counts[i], *n)
+				t.Errorf("the dry run reports %+v, want %+v, as the import does", *dry.Counts[i], *n)
 			}
 		}
 		if dry.Credit != done.Credit || len(dry.Remarks) != len(done.Remarks) {
-			t.Errorf("the dry run said %s and %d remarks, the import %s and %d", dry.Credit, len(dry.Remarks), done.Credit, len(done.Remarks))
+			t.Errorf("the dry run reports %s and %d remarks, want %s and %d, as the import does",
+				dry.Credit, len(dry.Remarks), done.Credit, len(done.Remarks))
 		}
 	})
 }
@@ -474,32 +478,32 @@ func TestOtherDatabasesAreNotMixedUp(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		dump := sample(t, "one-api.sqlite.sql")
-		write(t, db, read(t, OneAPI, lite(t, dump), nil), false)
+		write(t, db, read(t, OneAPI, sqliteFile(t, dump), nil), false)
 		dump = strings.ReplaceAll(dump, "'alice'", "'zoe'")
 		dump = regexp.MustCompile(`'[A-Za-z0-9]{40}([A-Za-z0-9]{8})'`).ReplaceAllString(dump, `'`+strings.Repeat("Z", 40)+`$1'`)
-		other := write(t, db, read(t, OneAPI, lite(t, dump), nil), false)
-		if n := counted(other, "accounts"); n.Left != 1 || n.Made != 0 || other.Credit != 0 {
-			t.Errorf("accounts %+v, %s credited", n, other.Credit)
+		other := write(t, db, read(t, OneAPI, sqliteFile(t, dump), nil), false)
+		if n := countOf(other, "accounts"); n.Left != 1 || n.Made != 0 || other.Credit != 0 {
+			t.Errorf("accounts: got %+v with %s credited, want one left out and no credit", n, other.Credit)
 		}
-		if n := counted(other, "keys"); n.Left != n.Found {
-			t.Errorf("keys %+v", n)
+		if n := countOf(other, "keys"); n.Left != n.Found {
+			t.Errorf("keys: got %+v, want all left out", n)
 		}
 		if !slices.ContainsFunc(other.Remarks, func(r Remark) bool { return strings.Contains(r.Do, "--name") }) {
-			t.Error("nothing says what to do")
+			t.Errorf("got remarks %+v, want one that advises --name", other.Remarks)
 		}
-		named := write(t, db, read(t, OneAPI, lite(t, dump), func(o *Options) { o.Name = "second" }), false)
-		if n := counted(named, "accounts"); n.Made != n.Found {
-			t.Errorf("by a name of its own: %+v", n)
+		named := write(t, db, read(t, OneAPI, sqliteFile(t, dump), func(o *Options) { o.Name = "second" }), false)
+		if n := countOf(named, "accounts"); n.Made != n.Found {
+			t.Errorf("accounts with a name of the source: got %+v, want all created", n)
 		}
-		if n := counted(named, "sign_ins"); n.Left != 2 { // their emails sign in to the accounts of the first
-			t.Errorf("sign-ins: %+v", n)
+		if n := countOf(named, "sign_ins"); n.Left != 2 { // their emails sign in to the accounts of the first
+			t.Errorf("sign-ins: got %+v, want 2 left out", n)
 		}
 	})
 }
 
-// TestNoSecretIsTold checks that neither a report nor the operators' log has a credential, a key or
-// the hash of a password.
-func TestNoSecretIsTold(t *testing.T) {
+// TestReportsContainNoSecret checks that neither a report nor the operators' log contains a credential,
+// a key or the hash of a password.
+func TestReportsContainNoSecret(t *testing.T) {
 	t.Parallel()
 	secrets := regexp.MustCompile(`sk-[A-Za-z0-9_-]{10,}|'([A-Za-z0-9]{48})'|\$2a\$[^']+|abc\|def`)
 	for program, dump := range map[Program]string{OneAPI: "one-api.sqlite.sql", NewAPI: "new-api.mysql.sql", LiteLLM: "litellm.config.yaml"} {
@@ -509,21 +513,21 @@ func TestNoSecretIsTold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		output := string(raw) + done.Text() + logged(t, db)
+		output := string(raw) + done.Text() + operatorLog(t, db)
 		found := secrets.FindAllString(sample(t, dump), -1)
 		if len(found) == 0 {
-			t.Errorf("%s has no secrets to look for", dump)
+			t.Errorf("found no secrets in %s, want some", dump)
 		}
 		for _, secret := range found {
 			if strings.Contains(output, strings.Trim(secret, "'")) {
-				t.Errorf("%s: the secret %s is printed", program, secret)
+				t.Errorf("%s: the output contains the secret %s, want none", program, secret)
 			}
 		}
 	}
 }
 
-// logged returns the operators' log.
-func logged(t *testing.T, db *store.DB) (all string) {
+// operatorLog returns the rows of the operators' log.
+func operatorLog(t *testing.T, db *store.DB) (all string) {
 	t.Helper()
 	err := db.View(context.Background(), func(tx *store.Tx) error {
 		rows, err := store.Column[string](tx, `SELECT act || ' ' || object || before_text || after_text FROM operator_log`)
@@ -536,9 +540,11 @@ func logged(t *testing.T, db *store.DB) (all string) {
 	return all
 }
 
-func TestSourcesThatAreNone(t *testing.T) {
+// TestInvalidSources checks that the error of each invalid source names the problem and shows no
+// password.
+func TestInvalidSources(t *testing.T) {
 	t.Parallel()
-	empty := lite(t, "CREATE TABLE other (id int);")
+	empty := sqliteFile(t, "CREATE TABLE other (id int);")
 	text := file(t, "- a\n")
 	for name, test := range map[string]struct {
 		o    Options
@@ -548,7 +554,7 @@ func TestSourcesThatAreNone(t *testing.T) {
 		"other tables":      {Options{Program: OneAPI, Source: empty}, "no table channels"},
 		"not LiteLLM's":     {Options{Program: LiteLLM, Source: empty}, "no table LiteLLM_VerificationToken"},
 		"nothing":           {Options{Program: LiteLLM}, "config file"},
-		"a config of none":  {Options{Program: LiteLLM, Config: text}, "model_list"},
+		"an empty config":   {Options{Program: LiteLLM, Config: text}, "model_list"},
 		"no models file":    {Options{Program: LiteLLM, Config: text, Models: text}, "JSON object"},
 		"no settings":       {Options{Program: OneAPI, Source: oldOneAPI(t), Settings: text}, "GET /api/option/"},
 		"another program":   {Options{Program: "other"}, "no import from"},
@@ -560,7 +566,7 @@ func TestSourcesThatAreNone(t *testing.T) {
 	} {
 		_, err := Read(t.Context(), test.o)
 		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "sesame") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want %q without the password", name, err, test.want)
 		}
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"tollgate/internal/catalog"
 )
 
-// TestEveryKindOfChannelIsALineOrARemark checks that each supported type of channel makes a valid
-// line, with and without its own address.
-func TestEveryKindOfChannelIsALineOrARemark(t *testing.T) {
+// TestSupportedChannelsBecomeLines checks that each supported type of channel becomes a valid line, with
+// and without its own address, and that no other type does.
+func TestSupportedChannelsBecomeLines(t *testing.T) {
 	t.Parallel()
 	for _, program := range []Program{OneAPI, NewAPI} {
 		dump := `CREATE TABLE channels (id int, type int, key text, status int, name text, base_url text, models text, priority int);
@@ -33,19 +33,19 @@ func TestEveryKindOfChannelIsALineOrARemark(t *testing.T) {
 				want++
 			}
 		}
-		c := read(t, program, lite(t, dump), nil)
+		c := read(t, program, sqliteFile(t, dump), nil)
 		if got := len(c.Document.Lines); got != want {
-			t.Errorf("%s: %d lines, not %d: %+v", program, got, want, c.Remarks)
+			t.Errorf("%s: got %d lines, want %d: %+v", program, got, want, c.Remarks)
 		}
 		for _, l := range c.Document.Lines {
 			if strings.Contains(l.BaseURL, "vendor.example") && strings.HasSuffix(l.BaseURL, "/") {
-				t.Errorf("%s: line %s has the address %s", program, l.ID, l.BaseURL)
+				t.Errorf("%s: line %s has the address %s, want no slash at the end", program, l.ID, l.BaseURL)
 			}
 		}
 	}
 }
 
-func TestEveryVendorOfLiteLLMIsALine(t *testing.T) {
+func TestVendorsOfLiteLLMBecomeLines(t *testing.T) {
 	t.Parallel()
 	config := "model_list:\n"
 	for name := range vendorKinds() {
@@ -54,7 +54,7 @@ func TestEveryVendorOfLiteLLMIsALine(t *testing.T) {
 	}
 	c := read(t, LiteLLM, "", func(o *Options) { o.Config = file(t, config) })
 	if got, want := len(c.Document.Lines), len(vendorKinds()); got != want {
-		t.Errorf("%d lines, not %d: %+v", got, want, c.Remarks)
+		t.Errorf("got %d lines, want %d: %+v", got, want, c.Remarks)
 	}
 }
 
@@ -65,7 +65,7 @@ func TestChannelsOfSeveralKeys(t *testing.T) {
 	dump := sample(t, "new-api.sqlite.sql") + `ALTER TABLE channels ADD COLUMN channel_info json;
 		UPDATE channels SET key = 'sk-first' || char(10) || 'sk-second' || char(10) || 'sk-third', weight = 9,
 		channel_info = '{"is_multi_key":true,"multi_key_size":3,"multi_key_status_list":{"1":3}}' WHERE id = 1;`
-	c := read(t, NewAPI, lite(t, dump), nil)
+	c := read(t, NewAPI, sqliteFile(t, dump), nil)
 	keys := map[string]string{}
 	for _, s := range c.Secrets {
 		keys[s.Path] = s.Value
@@ -86,7 +86,7 @@ func TestChannelsOfSeveralKeys(t *testing.T) {
 // ratio, and that the report shows how to write the price.
 func TestModelsPricedByExpression(t *testing.T) {
 	t.Parallel()
-	before := read(t, NewAPI, lite(t, sample(t, "new-api.sqlite.sql")), nil)
+	before := read(t, NewAPI, sqliteFile(t, sample(t, "new-api.sqlite.sql")), nil)
 	for _, expression := range []string{
 		`tier("base", p * 2.5 + c * 15 + cr * 0.25)`, `v1:p * 3 + 15 * c`, `tier("request", fixed(0.01))`,
 		`len <= 200000 ? tier("a", p*3 + c*15) : tier("b", p*6 + c*22.5)`, `(tier("base", p * 5)) * (param("x") == "fast" ? 6 : 1)`, `p`, ``,
@@ -96,17 +96,18 @@ func TestModelsPricedByExpression(t *testing.T) {
 		texts, _ := json.Marshal(map[string]string{one.ID: expression, other.ID: expression})
 		dump := sample(t, "new-api.sqlite.sql") + fmt.Sprintf(
 			`INSERT INTO options VALUES ('billing_setting.billing_mode', '%s'), ('billing_setting.billing_expr', '%s')`, modes, texts)
-		after := read(t, NewAPI, lite(t, dump), nil)
+		after := read(t, NewAPI, sqliteFile(t, dump), nil)
 		has := func(id string) bool {
 			return slices.ContainsFunc(after.Document.Models, func(m catalog.Model) bool { return m.ID == id })
 		}
 		if has(one.ID) || !has(other.ID) {
-			t.Errorf("%s: %s is there: %t; %s, whose price is a ratio: %t", expression, one.ID, has(one.ID), other.ID, has(other.ID))
+			t.Errorf("%s: %s is imported: %t, want false; %s, which has a ratio: %t, want true",
+				expression, one.ID, has(one.ID), other.ID, has(other.ID))
 		}
 		if !slices.ContainsFunc(after.Remarks, func(r Remark) bool {
 			return r.Name == one.ID && strings.HasSuffix(r.What, "expression "+expression) && strings.Contains(r.Do, "cache_write_1h")
 		}) {
-			t.Errorf("%s: the report does not show it: %+v", expression, after.Remarks)
+			t.Errorf("got remarks %+v, want one with the expression %s", after.Remarks, expression)
 		}
 	}
 }

@@ -103,7 +103,7 @@ func (s *liteLLM) readOwners(table, about, id, alias string) {
 		e := entry{about, row[id], row[alias]}
 		a := &liteAccount{models: row.texts("models"), Customer: Customer{ID: about + ":" + row[id], Mark: row[id], Disabled: row.flag("blocked"),
 			Opening: account.NewAccount{Name: nameOr(row[alias], row[id], row[id]), Email: row["user_email"]},
-			Note:    fmt.Sprintf("Imported from %s: %s %s.", s.contents.Name, about, shown(row[id]))}}
+			Note:    fmt.Sprintf("Imported from %s: %s %s.", s.contents.Name, about, excerpt(row[id]))}}
 		s.setEmail(&a.Customer, e)
 		s.setBudget(&a.Customer, e, row)
 		s.remarkLimits(e, row)
@@ -122,7 +122,7 @@ func (s *liteLLM) add(a *liteAccount) {
 	s.order = append(s.order, a.ID)
 }
 
-// setBudget credits the rest of a budget.
+// setBudget credits the rest of a budget. Without a budget, it credits Options.Unlimited.
 func (s *liteLLM) setBudget(a *Customer, e entry, row record) {
 	budget, _ := s.decimal(e, row, "max_budget")
 	if budget == nil {
@@ -131,19 +131,19 @@ func (s *liteLLM) setBudget(a *Customer, e entry, row record) {
 		a.Credit, _ = amountOf(s.unlimited)
 		return
 	}
-	credit, ok := amountOf(s.left(e, budget, row))
+	credit, ok := amountOf(s.remaining(e, budget, row))
 	if !ok {
 		s.remark(e, "its budget is more than an account can have: its balance is 0", "credit it with `tollgate account credit`")
 		return
 	}
 	a.Credit = credit
 	if span := row["budget_duration"]; span != "" {
-		s.remark(e, "its budget was renewed every "+shown(span)+"; its balance is what was left of the budget", "credit the account as often")
+		s.remark(e, "its budget was renewed every "+excerpt(span)+"; its balance is what was left of the budget", "credit the account as often")
 	}
 }
 
-// left returns the rest of a budget. If the spent amount is unknown, left returns 0.
-func (s *liteLLM) left(e entry, budget *big.Rat, row record) *big.Rat {
+// remaining returns the rest of a budget, or 0 if the spent amount is unreadable.
+func (s *liteLLM) remaining(e entry, budget *big.Rat, row record) *big.Rat {
 	spent, readable := s.decimal(e, row, "spend")
 	switch {
 	case spent == nil:
@@ -172,7 +172,7 @@ func (s *liteLLM) remarkLimits(e entry, row record) {
 	}
 }
 
-// readKeys turns the keys into ours, of the team, the user or an account of their own.
+// readKeys adds each key to the account of its team or user, or to an account of its own.
 func (s *liteLLM) readKeys() {
 	rows := slices.Clone(s.tables[keyTable])
 	slices.SortFunc(rows, func(a, b record) int { return strings.Compare(a["token"], b["token"]) })
@@ -232,12 +232,12 @@ func (s *liteLLM) limitsOf(row record) record {
 	return out
 }
 
-// keyOf turns a key into ours.
+// keyOf converts a key.
 func (s *liteLLM) keyOf(row record, a *liteAccount) OldKey {
 	row = s.limitsOf(row)
 	e := keyEntry(row)
 	k := OldKey{ID: row["token"], Proof: account.Proof{Hash: row["token"], Hint: hintOf(row["key_name"])},
-		Settings: account.KeySettings{Name: shown(row["key_alias"]), Disabled: row.flag("blocked")}}
+		Settings: account.KeySettings{Name: excerpt(row["key_alias"]), Disabled: row.flag("blocked")}}
 	s.setKeyBudget(&k, e, row)
 	s.setRate(&k, e, row)
 	s.setKeyExpiry(&k, e, row)
@@ -248,14 +248,14 @@ func (s *liteLLM) keyOf(row record, a *liteAccount) OldKey {
 
 // hintOf returns LiteLLM's hint of a key, or an empty string.
 func hintOf(name string) string {
-	if name = shown(name); len(name) > 12 {
+	if name = excerpt(name); len(name) > 12 {
 		return ""
 	}
 	return name
 }
 
-// setKeyBudget makes a daily budget of a budget renewed every day, and a total limit of the rest of
-// any other budget.
+// setKeyBudget turns a budget renewed every day into a daily budget, and the rest of any other budget
+// into a total limit.
 func (s *liteLLM) setKeyBudget(k *OldKey, e entry, row record) {
 	budget, _ := s.decimal(e, row, "max_budget")
 	if budget == nil {
@@ -268,20 +268,20 @@ func (s *liteLLM) setKeyBudget(k *OldKey, e entry, row record) {
 		}
 		return
 	}
-	limit, ok := amountOf(s.left(e, budget, row))
+	limit, ok := amountOf(s.remaining(e, budget, row))
 	if !ok || limit < 0 {
 		s.remark(e, "its budget is more than any account can spend, and is left out", "")
 		return
 	}
 	k.Settings.TotalLimit = &limit
 	if span != "" {
-		s.remark(e, "its budget was renewed every "+shown(span)+"; its limit is what was left of the budget and is not renewed",
+		s.remark(e, "its budget was renewed every "+excerpt(span)+"; its limit is what was left of the budget and is not renewed",
 			"raise total_limit_usd, or set a daily budget, with `tollgate key change`")
 	}
 }
 
-// mostRate is the largest number of requests per minute of a key.
-const mostRate = 1_000_000
+// maxRPM is the largest number of requests per minute of a key.
+const maxRPM = 1_000_000
 
 // setRate limits a key's requests per minute.
 func (s *liteLLM) setRate(k *OldKey, e entry, row record) {
@@ -292,7 +292,7 @@ func (s *liteLLM) setRate(k *OldKey, e entry, row record) {
 	case rpm < 1:
 		k.Settings.Disabled = true
 		s.remark(e, "its key is disabled: its rpm_limit allows no request", "")
-	case rpm <= mostRate:
+	case rpm <= maxRPM:
 		k.Settings.RPM = &rpm
 	}
 }
@@ -335,5 +335,5 @@ func (s *liteLLM) setKeyModels(k *OldKey, e entry, own, owner []string) {
 	case !accountAll:
 		key = slices.DeleteFunc(key, func(model string) bool { return !slices.Contains(accountModels, model) })
 	}
-	s.allow(k, e, key)
+	s.setAllowedModels(k, e, key)
 }

@@ -23,7 +23,7 @@ type config struct {
 	*draft
 	providers map[string]catalog.Provider
 	kinds     map[string]vendorKind
-	named     map[string]bool // models
+	names     map[string]bool // of the models so far
 	lines     []*draftLine    // collected first, because entries with the same credential share a line
 }
 
@@ -40,7 +40,7 @@ func readConfig(o Options, d *draft) error {
 	if root.Kind != tree.TableKind {
 		return fmt.Errorf("%s: must be a mapping with model_list, as LiteLLM's config file is", filepath.Base(o.Config))
 	}
-	c := config{draft: d, providers: o.Providers, kinds: vendorKinds(), named: map[string]bool{}}
+	c := config{draft: d, providers: o.Providers, kinds: vendorKinds(), names: map[string]bool{}}
 	if list := root.Get("model_list"); list != nil {
 		for _, item := range list.Items {
 			c.deployment(item)
@@ -69,16 +69,14 @@ func recordOfTable(t *tree.Value) record {
 // deployment adds an entry of model_list to a line. If the entry is the first with its name,
 // deployment also adds the model.
 func (c *config) deployment(item *tree.Value) {
-	c.count("lines").Found++
-	named := recordOfTable(item)
-	name := named["model_name"]
+	name := recordOfTable(item)["model_name"]
 	params, info := recordOfTable(item.Get("litellm_params")), recordOfTable(item.Get("model_info"))
 	e := entry{"model", "", name}
-	if !c.named[name] {
+	if !c.names[name] {
 		c.count("models").Found++
-		c.named[name] = true
+		c.names[name] = true
 	}
-	left := func(what, do string) {
+	leaveOut := func(what, do string) {
 		c.count("lines").Left++
 		c.remark(e, "it is left out: "+what, do)
 	}
@@ -86,30 +84,31 @@ func (c *config) deployment(item *tree.Value) {
 	kind := c.kinds[prefix]
 	switch {
 	case strings.Contains(name, "*") || strings.Contains(params["model"], "*"):
-		left("patterns of models are not supported", "name the models that it stands for")
+		leaveOut("patterns of models are not supported", "name the models that it stands for")
 		return
 	case kind.provider == "":
-		left("its provider "+shown(prefix)+" is not carried over", "see docs/providers.md for what tollgate has for it")
+		leaveOut("its provider "+excerpt(prefix)+" is not carried over", "see docs/providers.md for what tollgate has for it")
 		return
 	case kind.needs && params["api_base"] == "":
-		left("it has no api_base", "add a line for it to the catalog by hand")
+		leaveOut("it has no api_base", "add a line for it to the catalog by hand")
 		return
 	}
 	own := c.factsFor(e, params, info, id)
 	if what := otherKind(id, own); what != "" {
-		left("it makes "+what+", not chat answers", "add it to the catalog by hand, if tollgate has models of its kind")
+		leaveOut("it makes "+what+", not chat answers", "add it to the catalog by hand, if tollgate has models of its kind")
 		return
 	}
-	if !c.priced(e, own) {
+	if !c.addPriced(e, own) {
 		c.count("lines").Left++
 		return
 	}
-	c.put(e, kind, params, id)
+	c.addToLine(e, kind, params, id)
 	c.remarkParams(e, params)
 }
 
-// priced adds a model and reports whether the model is in the catalog.
-func (c *config) priced(e entry, own facts) bool {
+// addPriced adds the model of an entry, unless an earlier entry has added it, and reports whether the
+// model is in the catalog.
+func (c *config) addPriced(e entry, own facts) bool {
 	if own.rates.input == nil || own.rates.output == nil {
 		if !c.has(e.name) {
 			c.remark(e, "it is left out: neither the config nor --models has its price",
@@ -168,11 +167,11 @@ var factColumn = regexp.MustCompile(`^max_(input_|output_)?tokens$|_cost_per_tok
 // environment finds a reference to a variable.
 var environment = regexp.MustCompile(`^os\.environ/([A-Za-z_][A-Za-z0-9_]{0,127})$`)
 
-// put adds an entry to the line of its credential.
-func (c *config) put(e entry, kind vendorKind, params record, id string) {
+// addToLine adds an entry to the line with its credential and settings, or to a new line.
+func (c *config) addToLine(e entry, kind vendorKind, params record, id string) {
 	spec := catalog.LineSpec{Provider: kind.provider, BaseURL: strings.TrimRight(params["api_base"], "/"), Forms: kind.forms, Enabled: true,
-		Priority: c.rankOf(e, params, "order", 1), Weight: c.weightOf(e, params),
-		MaxConcurrent: c.rankOf(e, params, "max_parallel_requests", 0)}
+		Priority: c.boundedNumber(e, params, "order", 1), Weight: c.weightOf(e, params),
+		MaxConcurrent: c.boundedNumber(e, params, "max_parallel_requests", 0)}
 	if found := environment.FindStringSubmatch(spec.BaseURL); found != nil {
 		c.remark(e, "its address is in the variable "+found[1]+", but a line needs the address itself", "write it as base_url into the catalog")
 		spec.BaseURL = ""
@@ -204,8 +203,8 @@ func sameLine(a, b *catalog.LineSpec) bool {
 		a.Priority == b.Priority && a.Weight == b.Weight && a.MaxConcurrent == b.MaxConcurrent
 }
 
-// rankOf reads a whole number of a line between least and maxWeight.
-func (c *config) rankOf(e entry, params record, name string, least int64) int {
+// boundedNumber reads a whole number of an entry and limits it to least through maxWeight.
+func (c *config) boundedNumber(e entry, params record, name string, least int64) int {
 	n := c.whole(e, params, name, 0, "0")
 	return int(min(max(n, least), maxWeight))
 }
@@ -251,7 +250,7 @@ func (c *config) alias(name string, value *tree.Value) {
 	c.count("models").Found++
 	m := c.models[target]
 	if m == nil || c.has(name) {
-		c.remark(e, "it is left out: it is another name of "+shown(target)+", which was not carried over", "")
+		c.remark(e, "it is left out: it is another name of "+excerpt(target)+", which was not carried over", "")
 		return
 	}
 	alias := *m
@@ -263,13 +262,13 @@ func (c *config) alias(name string, value *tree.Value) {
 	c.models[name] = &alias
 	c.order = append(c.order, name)
 	for _, l := range c.lines {
-		if theirs, serves := l.spec.Models[target]; serves {
-			l.spec.Models[name] = theirs
+		if providerModel, serves := l.spec.Models[target]; serves {
+			l.spec.Models[name] = providerModel
 		}
 	}
 }
 
-// addLines adds the lines to the draft. It counts entries of the config, not lines.
+// addLines adds the lines to the draft. In the report, entries that share a line count as one.
 func (c *config) addLines() {
 	count := c.count("lines")
 	made := 0
@@ -288,7 +287,7 @@ func (c *config) remarkParams(e entry, params record) {
 	var left []string
 	for _, name := range slices.Sorted(maps.Keys(params)) {
 		if !slices.Contains(carried, name) && !priceName.MatchString(name) {
-			left = append(left, shown(name))
+			left = append(left, excerpt(name))
 		}
 	}
 	if len(left) > 0 {

@@ -1,8 +1,6 @@
 package importer
 
-import (
-	"strings"
-)
+import "strings"
 
 // namedModels returns the models of a list, and reports whether the list allows all models.
 func namedModels(list []string) (models []string, all bool) {
@@ -16,24 +14,25 @@ func namedModels(list []string) (models []string, all bool) {
 	return models, len(models) == 0
 }
 
-// allow allows a key some models. It leaves out patterns and groups of models, which have no
-// counterpart.
-func (s *liteLLM) allow(k *OldKey, e entry, models []string) {
-	good := []string{}
+// setAllowedModels restricts a key to models. It leaves out patterns, which have no counterpart, and
+// remarks on names that are not in the catalog.
+func (s *liteLLM) setAllowedModels(k *OldKey, e entry, models []string) {
+	names := []string{}
 	for _, model := range models {
 		if strings.Contains(model, "*") {
-			s.remark(e, "it was allowed models by the pattern "+shown(model)+", which matches no model here", "name them with `tollgate key change`")
+			s.remark(e, "it was allowed models by the pattern "+excerpt(model)+", which matches no model here",
+				"name them with `tollgate key change`")
 			continue
 		}
-		good = append(good, model)
+		names = append(names, model)
 	}
 	if len(s.models) > 0 {
-		for _, model := range good {
+		for _, model := range names {
 			if !s.has(model) {
-				s.remark(e, "it is allowed "+shown(model)+", which is not a model of the catalog",
+				s.remark(e, "it is allowed "+excerpt(model)+", which is not a model of the catalog",
 					"where it is a group of models, name these with `tollgate key change`")
 			}
 		}
 	}
-	s.limitModels(k, e, good)
+	s.limitModels(k, e, names)
 }

@@ -17,13 +17,13 @@ import (
 
 // States of channels, users and tokens at one-api and new-api.
 const (
-	statusOn        = 1
-	statusOff       = 2
-	statusGone      = 3 // of users: deleted; of channels: switched off by the program; of tokens: expired
-	roleRoot        = 100
-	channelAutoOff  = 3
-	defaultGroup    = "default"
-	largestFromRoot = 1_000_000 // US dollars; see credit
+	statusOn       = 1
+	statusOff      = 2
+	statusGone     = 3 // of users: deleted; of channels: switched off by the program; of tokens: expired
+	roleRoot       = 100
+	channelAutoOff = 3
+	defaultGroup   = "default"
+	maxRootQuota   = 1_000_000 // US dollars; see setCredit
 )
 
 // oneAPI reads a source of one-api or new-api.
@@ -60,8 +60,8 @@ func readOneAPI(ctx context.Context, o Options, p *Contents, d *draft) error {
 	return nil
 }
 
-// ofType matches the name of a ratio for channels of one type.
-var ofType = regexp.MustCompile(`\([0-9]+\)$`)
+// typeSuffix matches the name of a ratio for channels of one type.
+var typeSuffix = regexp.MustCompile(`\([0-9]+\)$`)
 
 // remarkRest remarks on data without a counterpart.
 func (s *oneAPI) remarkRest(settings map[string]string) {
@@ -80,7 +80,7 @@ func (s *oneAPI) remarkRest(settings map[string]string) {
 			"give the answer of GET /api/option/ as --options")
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.prices.model)) {
-		if ofType.MatchString(name) {
+		if typeSuffix.MatchString(name) {
 			s.remark(entry{"setting", "", "ModelRatio " + name}, "not carried over: a price for channels of one type",
 				"a model has one price on all lines")
 		}
@@ -117,7 +117,7 @@ func (s *oneAPI) readChannels(providers map[string]catalog.Provider) {
 		count.Made += added
 		count.Left += max(len(lines), 1) - added
 		if added > 0 && s.status(c, "channel") == statusOn {
-			s.grant(c)
+			s.addToGroups(c)
 		}
 	}
 }
@@ -125,8 +125,8 @@ func (s *oneAPI) readChannels(providers map[string]catalog.Provider) {
 // maxWeight is the largest weight of a line.
 const maxWeight = 1_000_000
 
-// ranksOf maps the priority of a channel to the priority of its lines. Channels with a larger
-// priority are used first, but lines with a smaller priority are.
+// ranksOf maps the priority of a channel to the priority of its lines. A larger number of a channel, but
+// a smaller number of a line, means to be used first.
 func (s *oneAPI) ranksOf(channels []record) map[int64]int {
 	var all []int64
 	for _, c := range channels {
@@ -187,8 +187,8 @@ func (s *oneAPI) readModel(model string) {
 	}
 }
 
-// linesOf returns the lines of a channel, one for each credential. Without a supported provider, it
-// remarks and returns nil.
+// linesOf returns the lines of a channel, one for each credential. If the channel cannot become a line,
+// linesOf remarks on the reason and returns nil.
 func (s *oneAPI) linesOf(c record, kinds map[int64]channelKind, priority, weight int) []draftLine {
 	e := entry{"channel", c["id"], c["name"]}
 	number, readable := wholeOf(c["type"])
@@ -220,7 +220,7 @@ func (s *oneAPI) linesOf(c record, kinds map[int64]channelKind, priority, weight
 		spec.Headers = map[string]string{"Openai-Organization": organization}
 	}
 	s.remarkChannel(c, e, kind)
-	return s.perKey(c, e, spec)
+	return s.splitByKey(c, e, spec)
 }
 
 // baseOf returns the base address of a channel's line.
@@ -255,8 +255,8 @@ func (s *oneAPI) modelsOf(c record, e entry, kind channelKind) map[string]string
 	return models
 }
 
-// perKey returns a line for each credential of a channel. The lines share the channel's weight.
-func (s *oneAPI) perKey(c record, e entry, spec catalog.LineSpec) []draftLine {
+// splitByKey returns a line for each credential of a channel. The lines share the channel's weight.
+func (s *oneAPI) splitByKey(c record, e entry, spec catalog.LineSpec) []draftLine {
 	var info struct {
 		Multi  bool           `json:"is_multi_key"`
 		Status map[string]int `json:"multi_key_status_list"`
@@ -313,8 +313,8 @@ func isEmptyConfig(text string) bool {
 	return true
 }
 
-// grant adds a channel's models to its groups.
-func (s *oneAPI) grant(c record) {
+// addToGroups adds a channel's models to its groups.
+func (s *oneAPI) addToGroups(c record) {
 	groups := c.list("group", ",")
 	if len(groups) == 0 {
 		groups = []string{defaultGroup}

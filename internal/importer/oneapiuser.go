@@ -83,7 +83,7 @@ func (s *oneAPI) accountOf(u record) (Customer, bool) {
 	e := entry{"user", u["id"], u["username"]}
 	a := Customer{ID: u["id"], Mark: u["username"], Disabled: s.status(u, "user") != statusOn,
 		Opening: account.NewAccount{Name: nameOr(u["display_name"], u["username"], u["id"]), Email: u["email"]},
-		Note:    fmt.Sprintf("Imported from %s: user %s (%s), group %s.", s.plan.Name, u["id"], shown(u["username"]), shown(groupOf(u)))}
+		Note:    fmt.Sprintf("Imported from %s: user %s (%s), group %s.", s.plan.Name, u["id"], excerpt(u["username"]), excerpt(groupOf(u)))}
 	s.setEmail(&a, e)
 	s.setFactor(&a, e, groupOf(u))
 	if err := a.Opening.Check(); err != nil {
@@ -95,7 +95,7 @@ func (s *oneAPI) accountOf(u record) (Customer, bool) {
 
 // nameOr returns the name of an account: the display name, followed by the user name if both differ.
 func nameOr(display, name, id string) string {
-	display, name = shown(display), shown(name)
+	display, name = excerpt(display), excerpt(name)
 	switch {
 	case name == "" && display == "":
 		return "user " + id
@@ -138,7 +138,7 @@ func (s *oneAPI) setFactor(a *Customer, e entry, group string) {
 	}
 	factor, exact := factorOf(ratio)
 	if !exact {
-		s.remark(e, "the ratio of its group "+shown(group)+" is not exactly representable as a price factor: its factor is "+factor.String(),
+		s.remark(e, "the ratio of its group "+excerpt(group)+" is not exactly representable as a price factor: its factor is "+factor.String(),
 			"change it with `tollgate account change --price-factor`")
 	}
 	a.Opening.Factor = &factor
@@ -153,7 +153,7 @@ func (s *oneAPI) ratioOf(group string) *big.Rat {
 // balance. The root user's billion dollars mean no limit and are not credited.
 func (s *oneAPI) setCredit(a *Customer, e entry, u record) bool {
 	usd := s.prices.usd(s.whole(e, u, "quota", 0, "0"))
-	if s.whole(e, u, "role", 0, "0") == roleRoot && usd.Cmp(whole(largestFromRoot)) > 0 {
+	if s.whole(e, u, "role", 0, "0") == roleRoot && usd.Cmp(whole(maxRootQuota)) > 0 {
 		s.remark(e, "its quota means no limit and is not carried over: its balance is 0", "credit it with `tollgate account credit`")
 		return true
 	}
@@ -178,7 +178,7 @@ func (s *oneAPI) keysOf(u record, tokens []record) (keys []OldKey) {
 			s.remark(e, "it is left out: "+err.Error(), "make a key for it with `tollgate key create`")
 			continue
 		}
-		k := OldKey{ID: t["id"], Proof: proof, Settings: account.KeySettings{Name: shown(t["name"])}}
+		k := OldKey{ID: t["id"], Proof: proof, Settings: account.KeySettings{Name: excerpt(t["name"])}}
 		k.Settings.Disabled = s.status(t, "token") == statusOff
 		s.setLimit(&k, e, t)
 		s.setExpiry(&k, e, t)
@@ -229,7 +229,7 @@ func (s *oneAPI) setModels(k *OldKey, e entry, t record, group string) {
 		}
 		if tokenGroup := strings.TrimSpace(t["group"]); tokenGroup != "" && tokenGroup != group {
 			if tokenGroup == "auto" || s.ratioOf(tokenGroup).Cmp(s.ratioOf(group)) != 0 {
-				s.remark(e, "its own group "+shown(tokenGroup)+" has another price: the key pays the prices of its account",
+				s.remark(e, "its own group "+excerpt(tokenGroup)+" has another price: the key pays the prices of its account",
 					"see --prices of `tollgate account change`")
 			}
 			group = tokenGroup
@@ -249,7 +249,7 @@ func (s *oneAPI) allowed(tokenModels []string, group string) (models []string, l
 		return tokenModels, len(tokenModels) > 0
 	}
 	served := s.groups[group]
-	restricted := len(served) < len(s.servedByAny())
+	restricted := len(served) < len(s.allGroupModels())
 	out := []string{}
 	switch {
 	case len(tokenModels) > 0:
@@ -266,8 +266,8 @@ func (s *oneAPI) allowed(tokenModels []string, group string) (models []string, l
 	return out, true
 }
 
-// servedByAny returns the models of all groups together.
-func (s *oneAPI) servedByAny() map[string]bool {
+// allGroupModels returns the models of all groups together.
+func (s *oneAPI) allGroupModels() map[string]bool {
 	all := map[string]bool{}
 	for _, models := range s.groups {
 		maps.Copy(all, models)
@@ -304,7 +304,7 @@ func (s *oneAPI) setAddresses(k *OldKey, e entry, t record) {
 
 // remarkGroups adds remarks about groups, because tollgate has no groups.
 func (s *oneAPI) remarkGroups() {
-	all := len(s.servedByAny())
+	all := len(s.allGroupModels())
 	for _, group := range slices.Sorted(maps.Keys(s.groups)) {
 		if len(s.groups[group]) < all {
 			s.remark(entry{"group", "", group},

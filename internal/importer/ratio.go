@@ -17,12 +17,12 @@ type ratios struct {
 	cached     map[string]*big.Rat // likewise
 	written    map[string]*big.Rat // likewise
 	group      map[string]*big.Rat
-	perRequest map[string]*big.Rat // US dollars a request, in place of ratios
+	perRequest map[string]*big.Rat // US dollars per request; replaces the ratios
 	expression map[string]string   // replaces both; new-api only
 }
 
-// usualQuota is the quota per US dollar if the source does not set one.
-const usualQuota = 500_000
+// defaultQuota is the quota per US dollar if the source does not set one.
+const defaultQuota = 500_000
 
 // maxSettings bounds the file of settings in bytes.
 const maxSettings = 16 << 20
@@ -56,7 +56,7 @@ func readSettings(path string) (map[string]string, error) {
 
 // ratiosOf reads prices out of the settings of a program.
 func ratiosOf(p Program, settings map[string]string) (*ratios, error) {
-	r := &ratios{program: p, quota: whole(usualQuota)}
+	r := &ratios{program: p, quota: whole(defaultQuota)}
 	if text, ok := settings["QuotaPerUnit"]; ok {
 		if r.quota = number(text); r.quota == nil || r.quota.Sign() <= 0 {
 			return nil, fmt.Errorf("the setting QuotaPerUnit is not a number above zero")
@@ -90,7 +90,7 @@ func numbersOf(text string) (map[string]*big.Rat, error) {
 	out := make(map[string]*big.Rat, len(raw))
 	for name, n := range raw {
 		if out[name] = number(n.String()); out[name] == nil {
-			return nil, fmt.Errorf("%q is of no size that a price has", shown(name))
+			return nil, fmt.Errorf("%q is out of the range of prices", excerpt(name))
 		}
 	}
 	return out, nil
@@ -113,8 +113,8 @@ func expressionsOf(settings map[string]string) map[string]string {
 // usd converts quota to US dollars.
 func (r *ratios) usd(quota int64) *big.Rat { return new(big.Rat).Quo(whole(quota), r.quota) }
 
-// priceOf returns the price of a model, and false without a ratio. guessed is true if a rule of the
-// program sets the output price.
+// priceOf returns the price of a model. ok is false if the model has no ratio. guessed is true if a rule
+// of the program sets the output price.
 func (r *ratios) priceOf(model string) (price rates, guessed, ok bool) {
 	ratio := r.model[model]
 	if ratio == nil {
@@ -127,26 +127,26 @@ func (r *ratios) priceOf(model string) (price rates, guessed, ok bool) {
 		if cached := r.cached[model]; cached != nil {
 			price.cached = product(price.input, cached)
 		}
-		usual := big.NewRat(5, 4) // new-api's default
-		price.written = product(price.input, cmp.Or(r.written[model], usual))
+		defaultShare := big.NewRat(5, 4) // of new-api
+		price.written = product(price.input, cmp.Or(r.written[model], defaultShare))
 	}
 	return price, !configured, true
 }
 
-// completionShare returns the ratio of output to input prices, and whether a setting has it.
-// new-api's binding rules win over settings.
+// completionShare returns the ratio of output to input prices, and reports whether a setting has it.
+// Binding rules of new-api take precedence over settings.
 func (r *ratios) completionShare(model string) (*big.Rat, bool) {
 	configured := r.completion[model]
-	share, binding := shareRule(r.program, model)
+	share, binding := ruleShare(r.program, model)
 	if configured == nil || r.program == NewAPI && binding && !strings.Contains(model, "/") {
 		return share, false
 	}
 	return configured, true
 }
 
-// shareRule returns a program's own rule for completionShare, from version 0.6.11 of one-api and
+// ruleShare returns the share of a program's own rule for a model, from version 0.6.11 of one-api and
 // 0.6.3 of new-api. No setting of new-api changes a binding rule.
-func shareRule(p Program, model string) (share *big.Rat, binding bool) {
+func ruleShare(p Program, model string) (share *big.Rat, binding bool) {
 	for _, rule := range shareRules {
 		if rule.matches(p, model) {
 			return rule.share, !rule.open
@@ -155,8 +155,8 @@ func shareRule(p Program, model string) (share *big.Rat, binding bool) {
 	return whole(1), false
 }
 
-// shareRuleRow is a rule for models by a part of their names.
-type shareRuleRow struct {
+// shareRule is a program's rule for the models with certain names.
+type shareRule struct {
 	program      Program // empty for both
 	is           string
 	begins, ends string
@@ -164,13 +164,13 @@ type shareRuleRow struct {
 	open         bool // at new-api a setting changes it
 }
 
-func (r shareRuleRow) matches(p Program, model string) bool {
+func (r shareRule) matches(p Program, model string) bool {
 	return (r.program == "" || r.program == p) && (r.is == "" || r.is == model) &&
 		strings.HasPrefix(model, r.begins) && strings.HasSuffix(model, r.ends)
 }
 
 // shareRules are tried in order.
-var shareRules = []shareRuleRow{
+var shareRules = []shareRule{
 	{is: "gpt-3.5-turbo", share: whole(3)},
 	{begins: "gpt-3.5", ends: "0125", share: whole(3)},
 	{begins: "gpt-3.5", ends: "1106", share: whole(2)},

@@ -45,7 +45,7 @@ func TestRatios(t *testing.T) {
 		p := m.Price
 		if !ok || !fits || guessed != test.guessed || p.Input != test.input || p.Output != test.output || p.CachedInput != test.cached ||
 			p.CacheWrite != test.written {
-			t.Errorf("%s: %+v, by a rule: %v", name, p, guessed)
+			t.Errorf("%s: got %+v, guessed %v; want %+v", name, p, guessed, test)
 		}
 	}
 }
@@ -65,11 +65,11 @@ func TestQuotaInDollars(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, ok := amountOf(r.usd(test.quota)); !ok || got != test.want {
-			t.Errorf("%d of %s are %s", test.quota, test.unit, got)
+			t.Errorf("%d of %s per dollar: got %s, want %s", test.quota, test.unit, got, test.want)
 		}
 	}
 	if _, ok := amountOf(whole(1_000_000_001)); ok {
-		t.Error("more than an account can have passes")
+		t.Error("amountOf accepts more than money.Max, want false")
 	}
 }
 
@@ -77,27 +77,27 @@ func TestFactors(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]money.Factor{"0.8": 800_000, "1.23456789": 1_234_567} {
 		if got, exact := factorOf(number(text)); got != want || !exact {
-			t.Errorf("%s is %s, %v", text, got, exact)
+			t.Errorf("%s: got %s, exact %v; want %s, true", text, got, exact, want)
 		}
 	}
 	for text, want := range map[string]money.Factor{"0": 1, "-1": 1, "0.0000001": 1, "1e30": money.One} {
 		if got, exact := factorOf(number(text)); got != want || exact {
-			t.Errorf("%s is %s, %v", text, got, exact)
+			t.Errorf("%s: got %s, exact %v; want %s, false", text, got, exact, want)
 		}
 	}
 }
 
-func TestNumbersThatAreNone(t *testing.T) {
+func TestInvalidNumbers(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "a", "1/3", "0x10", "1e999999999", "1e-999999999", "NaN", "Inf", "1_000", "1 2"} {
 		if r := number(text); r != nil {
-			t.Errorf("%q is %v", text, r)
+			t.Errorf("%q: got %v, want nil", text, r)
 		}
 	}
 	for _, settings := range []map[string]string{{"QuotaPerUnit": "0"}, {"QuotaPerUnit": "x"}, {"ModelRatio": "[]"},
 		{"GroupRatio": `{"a":"b"}`}, {"ModelRatio": `{"a":1e999}`}} {
 		if _, err := ratiosOf(OneAPI, settings); err == nil {
-			t.Errorf("%v passes", settings)
+			t.Errorf("%v: got no error, want one", settings)
 		}
 	}
 }
@@ -109,7 +109,7 @@ func TestSettingsOfTheProgram(t *testing.T) {
 		{"key":"QuotaPerUnit","value":"500000"}]}`)
 	c := read(t, OneAPI, oldOneAPI(t), func(o *Options) { o.Settings = path })
 	if len(c.Document.Models) != 1 || c.Document.Models[0].ID != "gpt-4o" || c.Document.Models[0].Price.Input != 4*1_000_000_000 {
-		t.Errorf("models %+v", c.Document.Models)
+		t.Errorf("got models %+v, want gpt-4o alone with an input price of 4 USD", c.Document.Models)
 	}
 }
 

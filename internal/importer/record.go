@@ -27,10 +27,8 @@ func (r record) flag(column string) bool {
 }
 
 // list splits a column at any of the separators and drops spaces and empty entries.
-func (r record) list(column, separators string) []string { return splitList(r[column], separators) }
-
-func splitList(text, separators string) (out []string) {
-	for _, one := range strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune(separators, c) }) {
+func (r record) list(column, separators string) (out []string) {
+	for _, one := range strings.FieldsFunc(r[column], func(c rune) bool { return strings.ContainsRune(separators, c) }) {
 		if one = strings.TrimSpace(one); one != "" {
 			out = append(out, one)
 		}
@@ -50,16 +48,16 @@ type tables map[string][]record
 // maxRows is the maximum number of rows of a table.
 const maxRows = 1_000_000
 
-// readTables reads the required tables (must) and the optional tables (may) of a source.
-func readTables(ctx context.Context, source string, must, may []string) (tables, error) {
+// readTables reads the required and the optional tables of a source.
+func readTables(ctx context.Context, source string, required, optional []string) (tables, error) {
 	found := tables{}
 	if strings.EqualFold(filepath.Ext(source), ".sql") {
 		return nil, errors.New("dumps are not read: load it into a database, and name this database")
 	}
-	if err := found.readDatabase(ctx, source, slices.Concat(must, may)); err != nil {
+	if err := found.readDatabase(ctx, source, slices.Concat(required, optional)); err != nil {
 		return nil, err
 	}
-	for _, table := range must {
+	for _, table := range required {
 		if _, ok := found[table]; !ok {
 			return nil, fmt.Errorf("%s has no table %s: is it the right one?", nameOf(source), table)
 		}
@@ -94,7 +92,7 @@ func (t tables) readDatabase(ctx context.Context, source string, names []string)
 	return nil
 }
 
-// nameOf returns a source as an error may show it, without a password.
+// nameOf returns the name of a source for an error, without a password.
 func nameOf(source string) string {
 	if strings.ContainsAny(source, "@:") {
 		return "the database"

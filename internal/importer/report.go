@@ -48,16 +48,16 @@ type notes struct {
 	Remarks []Remark
 }
 
-// entry is the subject of a remark.
+// entry is the subject of a remark: the source's word for its kind, its identifier and its name.
 type entry struct{ about, id, name string }
 
 // remark adds a remark on e.
 func (n *notes) remark(e entry, what, do string) {
-	n.Remarks = append(n.Remarks, Remark{About: e.about, ID: e.id, Name: shown(e.name), What: what, Do: do})
+	n.Remarks = append(n.Remarks, Remark{About: e.about, ID: e.id, Name: excerpt(e.name), What: what, Do: do})
 }
 
-// shown returns text as one line of at most 80 characters.
-func shown(text string) string {
+// excerpt returns text as one line of at most 80 characters.
+func excerpt(text string) string {
 	const limit = 80
 	clean := []rune(oneLine(text))
 	if len(clean) > limit {
@@ -87,7 +87,7 @@ func (r *ImportReport) Text() string {
 	if len(r.Remarks) > 0 {
 		out.WriteString("\nNot carried over, or not as it was:\n")
 	}
-	for _, g := range grouped(r.Remarks) {
+	for _, g := range groupRemarks(r.Remarks) {
 		fmt.Fprintf(&out, "\n%s\n  %s\n", g.names(), g.what)
 		if g.do != "" {
 			fmt.Fprintf(&out, "  > %s\n", g.do)
@@ -96,28 +96,28 @@ func (r *ImportReport) Text() string {
 	return out.String()
 }
 
-// sameRemark groups entries with the same remark.
-type sameRemark struct {
+// remarkGroup is a remark with its entries.
+type remarkGroup struct {
 	about, what, do string
 	remarks         []Remark
 }
 
-// grouped groups equal remarks in the order of their first entry.
-func grouped(remarks []Remark) (groups []*sameRemark) {
-	at := map[[3]string]*sameRemark{}
+// groupRemarks groups equal remarks in the order of their first entry.
+func groupRemarks(remarks []Remark) (groups []*remarkGroup) {
+	byRemark := map[[3]string]*remarkGroup{}
 	for _, r := range remarks {
 		key := [3]string{r.About, r.What, r.Do}
-		if at[key] == nil {
-			at[key] = &sameRemark{about: r.About, what: r.What, do: r.Do}
-			groups = append(groups, at[key])
+		if byRemark[key] == nil {
+			byRemark[key] = &remarkGroup{about: r.About, what: r.What, do: r.Do}
+			groups = append(groups, byRemark[key])
 		}
-		at[key].remarks = append(at[key].remarks, r)
+		byRemark[key].remarks = append(byRemark[key].remarks, r)
 	}
 	return groups
 }
 
-// names lists the first entries of a remark. --json lists all.
-func (g *sameRemark) names() string {
+// names lists the first entries of a remark. The JSON report lists all.
+func (g *remarkGroup) names() string {
 	const limit = 8
 	var names []string
 	for _, r := range g.remarks[:min(len(g.remarks), limit)] {

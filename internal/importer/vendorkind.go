@@ -15,34 +15,34 @@ type vendorKind struct {
 	needs    bool // models must have a base address of their own
 }
 
-// vendorOf returns the kind for a vendor of OpenAI's chat completions.
-func vendorOf(base, key string) vendorKind {
+// compatibleVendor returns the kind for a vendor of OpenAI's chat completions.
+func compatibleVendor(base, key string) vendorKind {
 	return vendorKind{provider: "openai", base: base, key: key, forms: []wire.Form{wire.FormChat}}
 }
 
 // vendorKinds returns LiteLLM's providers by the prefix of a model.
 func vendorKinds() map[string]vendorKind {
 	openai := vendorKind{provider: "openai", key: "OPENAI_API_KEY"}
-	own := vendorOf("", "")
+	own := compatibleVendor("", "")
 	own.needs = true
 	return map[string]vendorKind{
 		"openai":       openai,
 		"anthropic":    {provider: "anthropic", key: "ANTHROPIC_API_KEY"},
 		"gemini":       {provider: "gemini", key: "GEMINI_API_KEY"},
 		"azure":        {provider: "azure", key: "AZURE_API_KEY", forms: []wire.Form{wire.FormChat}, needs: true},
-		"groq":         vendorOf("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
-		"mistral":      vendorOf("https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
-		"deepseek":     vendorOf("https://api.deepseek.com", "DEEPSEEK_API_KEY"),
-		"openrouter":   vendorOf("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
-		"together_ai":  vendorOf("https://api.together.xyz/v1", "TOGETHERAI_API_KEY"),
-		"fireworks_ai": vendorOf("https://api.fireworks.ai/inference/v1", "FIREWORKS_AI_API_KEY"),
-		"xai":          vendorOf("https://api.x.ai/v1", "XAI_API_KEY"),
-		"cerebras":     vendorOf("https://api.cerebras.ai/v1", "CEREBRAS_API_KEY"),
-		"moonshot":     vendorOf("https://api.moonshot.ai/v1", "MOONSHOT_API_KEY"),
-		"zai":          vendorOf("https://api.z.ai/api/paas/v4", "ZAI_API_KEY"),
-		"nvidia_nim":   vendorOf("https://integrate.api.nvidia.com/v1", "NVIDIA_NIM_API_KEY"),
-		"sambanova":    vendorOf("https://api.sambanova.ai/v1", "SAMBANOVA_API_KEY"),
-		"dashscope":    vendorOf("https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "DASHSCOPE_API_KEY"),
+		"groq":         compatibleVendor("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
+		"mistral":      compatibleVendor("https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
+		"deepseek":     compatibleVendor("https://api.deepseek.com", "DEEPSEEK_API_KEY"),
+		"openrouter":   compatibleVendor("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+		"together_ai":  compatibleVendor("https://api.together.xyz/v1", "TOGETHERAI_API_KEY"),
+		"fireworks_ai": compatibleVendor("https://api.fireworks.ai/inference/v1", "FIREWORKS_AI_API_KEY"),
+		"xai":          compatibleVendor("https://api.x.ai/v1", "XAI_API_KEY"),
+		"cerebras":     compatibleVendor("https://api.cerebras.ai/v1", "CEREBRAS_API_KEY"),
+		"moonshot":     compatibleVendor("https://api.moonshot.ai/v1", "MOONSHOT_API_KEY"),
+		"zai":          compatibleVendor("https://api.z.ai/api/paas/v4", "ZAI_API_KEY"),
+		"nvidia_nim":   compatibleVendor("https://integrate.api.nvidia.com/v1", "NVIDIA_NIM_API_KEY"),
+		"sambanova":    compatibleVendor("https://api.sambanova.ai/v1", "SAMBANOVA_API_KEY"),
+		"dashscope":    compatibleVendor("https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "DASHSCOPE_API_KEY"),
 		"perplexity": {provider: "openai", base: "https://api.perplexity.ai/v1", key: "PERPLEXITYAI_API_KEY",
 			forms: []wire.Form{wire.FormResponses}},
 		"openai_like":   own,

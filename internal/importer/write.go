@@ -12,15 +12,16 @@ import (
 	"tollgate/internal/store"
 )
 
-// keysAtOnce is the number of keys in a transaction; larger ones would delay other writers.
+// keysAtOnce is the maximum number of keys in a transaction. A longer transaction would delay other
+// writers.
 const keysAtOnce = 100
 
 // errDry rolls back a transaction of a dry run.
 var errDry = errors.New("dry run")
 
-// Write creates the missing accounts and keys of a plan and reports. Each transaction also records
-// the imported entries, so Write may be repeated after an interruption. A dry run rolls back each
-// transaction and counts the same.
+// Write creates the missing accounts and keys and returns a report. Each transaction also records the
+// imported entries, so Write may be repeated after an interruption. A dry run rolls back each
+// transaction and returns the same counts.
 func (p *Contents) Write(ctx context.Context, db *store.DB, dryRun bool) (*ImportReport, error) {
 	w := writer{plan: p, db: db, dry: dryRun, by: operator.Actor{Way: operator.Shell}}
 	for i := range p.Accounts {
@@ -38,11 +39,11 @@ type writer struct {
 	dry    bool
 	by     operator.Actor
 	credit money.Amount
-	done   changes // in the current transaction
+	done   txReport // of the current transaction
 }
 
-// changes are the counts, remarks and credits of one transaction.
-type changes struct {
+// txReport has the counts, remarks and credits of one transaction.
+type txReport struct {
 	notes
 	credit money.Amount
 }
@@ -51,7 +52,7 @@ type changes struct {
 // transaction back.
 func (w *writer) update(ctx context.Context, fn func(tx *store.Tx) error) error {
 	err := w.db.Update(ctx, func(tx *store.Tx) error {
-		w.done = changes{}
+		w.done = txReport{}
 		if err := tx.Serialize("import " + w.plan.Name); err != nil {
 			return err
 		}
@@ -114,26 +115,27 @@ func (w *writer) moreKeys(ctx context.Context, id string, keys []OldKey) error {
 // accountTx creates an account unless it exists, and returns its id. The id is empty if another
 // entry has the same identifier.
 func (w *writer) accountTx(tx *store.Tx, a *Customer) (string, error) {
-	there, err := itemTx(tx, w.plan.Name, kindAccount, a.ID)
+	earlier, err := itemTx(tx, w.plan.Name, kindAccount, a.ID)
 	if err != nil {
 		return "", err
 	}
 	accounts, signIns := w.done.count("accounts"), w.done.count("sign_ins")
 	switch {
-	case there.object != "" && there.mark != a.Mark:
+	case earlier.object != "" && earlier.mark != a.Mark:
 		accounts.Left++
 		if a.SignIn {
 			signIns.Left++
 		}
-		w.done.remark(entry{"user", a.ID, a.Mark}, "it is left out: an earlier import created an account for "+shown(there.mark)+" from its ID",
+		w.done.remark(entry{"user", a.ID, a.Mark},
+			"it is left out: an earlier import created an account for "+excerpt(earlier.mark)+" from its ID",
 			"if this is another database, give it a --name of its own")
 		return "", nil
-	case there.object != "":
+	case earlier.object != "":
 		accounts.There++
 		if a.SignIn {
 			signIns.There++
 		}
-		return there.object, nil
+		return earlier.object, nil
 	}
 	accounts.Made++
 	created, err := operator.CreateAccountTx(tx, w.by, a.Opening)
@@ -187,15 +189,15 @@ func (w *writer) fillAccountTx(tx *store.Tx, id string, a *Customer) error {
 // keysTx creates the missing keys of an account.
 func (w *writer) keysTx(tx *store.Tx, id string, keys []OldKey) error {
 	for _, k := range keys {
-		there, err := itemTx(tx, w.plan.Name, kindKey, k.ID)
+		earlier, err := itemTx(tx, w.plan.Name, kindKey, k.ID)
 		if err != nil {
 			return err
 		}
-		if there.object != "" && there.mark == k.Proof.Hash {
+		if earlier.object != "" && earlier.mark == k.Proof.Hash {
 			w.done.count("keys").There++
 			continue
 		}
-		if there.object != "" {
+		if earlier.object != "" {
 			w.done.count("keys").Left++
 			w.done.remark(entry{"token", k.ID, k.Settings.Name}, "it is left out: an earlier import created another key for its ID",
 				"if this is another database, give it a --name of its own")
