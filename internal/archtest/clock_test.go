@@ -5,26 +5,27 @@ import (
 	"testing"
 )
 
-// wallClock lists the product files that may read the process's clock, with the reason. All others
-// have a clock as a field (`Now`, by default time.Now) or read the database's, so that tests
-// control the time.
+// wallClock has the product files that may read the process's clock, with the reason. Other files have a
+// clock as a field (`Now`, by default time.Now) or read the database's clock, so that tests control the
+// time.
 var wallClock = map[string]string{
-	"cmd/tollgate/main.go":                   "tells a second signal from an echo of the first",
+	"cmd/tollgate/main.go":                   "distinguishes a second signal from a copy of the first",
 	"internal/app/server/refusal.go":         "the Date of an answer",
-	"internal/app/lifecycle.go":              "says in the log how long a part took to stop",
-	"internal/egress/egress.go":              "blurs how long a look at an address took",
+	"internal/app/lifecycle.go":              "logs how long a part took to stop",
+	"internal/egress/egress.go":              "hides how long a lookup of an address took",
 	"internal/store/id/id.go":                "ids sort by time",
-	"internal/loop/loop.go":                  "the rhythm of background steps; its tests fake the clock of the runtime",
+	"internal/loop/loop.go":                  "the period of background steps; its tests fake the clock of the runtime",
 	"internal/media/handler.go":              "deadlines of sockets",
-	"internal/trace/span.go":                 "when the work of a span was over, beside the clock of OpenTelemetry's library",
-	"internal/store/clock.go":                "is the clock that limits and expiry go by",
-	"internal/upstream/exchange/exchange.go": "when an answer without a Date came",
-	"internal/upstream/sandbox/job.go":       "plays a provider, whose time goes by",
-	"internal/upstream/sandbox/sandbox.go":   "plays a provider, whose time goes by",
+	"internal/trace/span.go":                 "the end of a span's work; OpenTelemetry's library reads the clock too",
+	"internal/store/clock.go":                "the clock of limits and expiry",
+	"internal/upstream/exchange/exchange.go": "the arrival of an answer without a Date",
+	"internal/upstream/sandbox/job.go":       "simulates a provider with a clock of its own",
+	"internal/upstream/sandbox/sandbox.go":   "simulates a provider with a clock of its own",
 }
 
-// TestTheClockHasOwners checks that only listed files call time.Now, time.Since and time.Until.
-func TestTheClockHasOwners(t *testing.T) {
+// TestOnlyListedFilesReadTheClock checks that only the files in wallClock call time.Now, time.Since and
+// time.Until.
+func TestOnlyListedFilesReadTheClock(t *testing.T) {
 	t.Parallel()
 	tree := source(t)
 	read := map[string]bool{}
@@ -35,7 +36,7 @@ func TestTheClockHasOwners(t *testing.T) {
 				return true
 			}
 			on, ok := call.Fun.(*ast.SelectorExpr)
-			if !ok || named(on.X) != "time" {
+			if !ok || lastName(on.X) != "time" {
 				return true
 			}
 			switch on.Sel.Name {

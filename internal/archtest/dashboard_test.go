@@ -13,7 +13,7 @@ func dashboards() map[string]int {
 	return map[string]int{"dashboard.json": 40, "dashboard-money.json": 15}
 }
 
-// dashboard is the part of such a file that Grafana reads.
+// dashboard has the checked members of a Grafana file.
 type dashboard struct {
 	UID           string
 	Title         string
@@ -38,31 +38,32 @@ type panel struct {
 	Targets     []struct{ RefID, Expr, LegendFormat string }
 }
 
-// over reports whether two panels overlap.
-func (p *panel) over(q *panel) bool {
+// overlaps reports whether two panels overlap.
+func (p *panel) overlaps(q *panel) bool {
 	a, b := p.GridPos, q.GridPos
 	return a.X < b.X+b.W && b.X < a.X+a.W && a.Y < b.Y+b.H && b.Y < a.Y+a.H
 }
 
-// TestDashboardsAreWhole finds mistakes that Grafana would show as empty panels. Each panel has its
-// own id and place, existing variables, a known unit, and legends made of labels in its queries.
-func TestDashboardsAreWhole(t *testing.T) {
+// TestDashboards checks that each panel has its own id and place, existing variables, a known unit, and
+// legends made of labels in its queries. Grafana shows an empty panel otherwise.
+func TestDashboards(t *testing.T) {
 	t.Parallel()
 	uids := map[string]string{}
-	for file, least := range dashboards() {
+	for file, minPanels := range dashboards() {
 		var d dashboard
 		if err := json.Unmarshal([]byte(read(t, "deploy/monitoring/"+file)), &d); err != nil {
 			t.Fatal(err)
 		}
-		if d.UID == "" || d.Title == "" || d.SchemaVersion < 36 || len(d.Panels) < least || uids[d.UID] != "" {
-			t.Errorf("%s: uid %q, title %q, schema %d, %d panels", file, d.UID, d.Title, d.SchemaVersion, len(d.Panels))
+		if d.UID == "" || d.Title == "" || d.SchemaVersion < 36 || len(d.Panels) < minPanels || uids[d.UID] != "" {
+			t.Errorf("%s: got uid %q, title %q, schema %d, %d panels; want a uid of its own, a title, at least schema 36 and %d panels",
+				file, d.UID, d.Title, d.SchemaVersion, len(d.Panels), minPanels)
 		}
 		uids[d.UID] = file
 		t.Run(file, func(t *testing.T) { d.check(t) })
 	}
 }
 
-// check looks at the variables and at each panel.
+// check checks the variables and each panel.
 func (d *dashboard) check(t *testing.T) {
 	const columns = 24
 	units := []string{"none", "s", "bytes", "reqps", "ops", "percentunit", "currencyUSD"} // as Grafana's list of formats names them
@@ -75,7 +76,7 @@ func (d *dashboard) check(t *testing.T) {
 	check := func(where string, from dataSource) {
 		t.Helper()
 		if name := variable.FindStringSubmatch(from.UID); from.Type != "prometheus" || name == nil || !slices.Contains(defined, name[1]) {
-			t.Errorf("%s: its source of data is %+v, of the variables %q", where, from, defined)
+			t.Errorf("%s: got the data source %+v, want one of the variables %q", where, from, defined)
 		}
 	}
 	for _, v := range d.Templating.List { // each may use those before it
@@ -88,28 +89,29 @@ func (d *dashboard) check(t *testing.T) {
 	for i := range d.Panels {
 		p := &d.Panels[i]
 		if at := p.GridPos; p.ID < 1 || ids[p.ID] || at.W < 1 || at.H < 1 || at.X < 0 || at.X+at.W > columns || at.Y < 0 {
-			t.Errorf("%s: id %d at %+v", p.Title, p.ID, at)
+			t.Errorf("%s: got id %d at %+v, want an id of its own and a place within %d columns", p.Title, p.ID, at, columns)
 		}
 		ids[p.ID] = true
 		for j := range d.Panels[:i] {
-			if p.over(&d.Panels[j]) {
-				t.Errorf("%s lies on %s", p.Title, d.Panels[j].Title)
+			if p.overlaps(&d.Panels[j]) {
+				t.Errorf("%s overlaps %s", p.Title, d.Panels[j].Title)
 			}
 		}
 		if p.Title == "" || !slices.Contains(kinds, p.Type) || p.Type == "row" && p.GridPos.W != columns {
-			t.Errorf("panel %d: %s %q", p.ID, p.Type, p.Title)
+			t.Errorf("panel %d: got type %s, title %q, width %d; want a title, one of %q, and the full width for a row",
+				p.ID, p.Type, p.Title, p.GridPos.W, kinds)
 		}
 		if p.Type == "row" {
 			continue
 		}
 		check(p.Title, p.Datasource)
 		if !slices.Contains(units, p.FieldConfig.Defaults.Unit) {
-			t.Errorf("%s: unit %q", p.Title, p.FieldConfig.Defaults.Unit)
+			t.Errorf("%s: got unit %q, want one of %q", p.Title, p.FieldConfig.Defaults.Unit, units)
 		}
 		refs := map[string]bool{}
 		for _, q := range p.Targets {
 			if q.RefID == "" || refs[q.RefID] || q.Expr == "" {
-				t.Errorf("%s: query %q: %s", p.Title, q.RefID, q.Expr)
+				t.Errorf("%s: got query %q: %q, want a reference of its own and an expression", p.Title, q.RefID, q.Expr)
 			}
 			refs[q.RefID] = true
 			for _, v := range variable.FindAllStringSubmatch(q.Expr, -1) {
@@ -117,23 +119,23 @@ func (d *dashboard) check(t *testing.T) {
 					t.Errorf("%s: there is no variable %s", p.Title, v[1])
 				}
 			}
-			left := []string{"instance", "job"} // where nothing is summed up
+			labels := []string{"instance", "job"} // of the result, if nothing is summed up
 			if groups := by.FindAllStringSubmatch(q.Expr, -1); groups != nil {
-				left = nil
+				labels = nil
 				for _, g := range groups {
-					left = append(left, strings.Split(strings.ReplaceAll(g[1], " ", ""), ",")...)
+					labels = append(labels, strings.Split(strings.ReplaceAll(g[1], " ", ""), ",")...)
 				}
 			} else if strings.HasPrefix(q.Expr, "sum(") || strings.HasPrefix(q.Expr, "max(") {
-				left = nil
+				labels = nil
 			}
 			for _, l := range legend.FindAllStringSubmatch(q.LegendFormat, -1) {
-				if !slices.Contains(left, l[1]) || l[1] == "le" {
-					t.Errorf("%s: the legend names %s, which %s does not leave", p.Title, l[1], q.Expr)
+				if !slices.Contains(labels, l[1]) || l[1] == "le" {
+					t.Errorf("%s: the legend names %s, which the result of %s does not have", p.Title, l[1], q.Expr)
 				}
 			}
 		}
 		if len(refs) == 0 {
-			t.Errorf("%s asks for nothing", p.Title)
+			t.Errorf("%s has no query", p.Title)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"tollgate/internal/fault"
 )
 
-// documents are where the comments' short names for them lead.
+// documents maps the short names of documents in comments to their paths.
 var documents = map[string]string{
 	"ARCHITECTURE.md": "ARCHITECTURE.md",
 	"interface.md":    "docs/interface.md",
@@ -23,22 +23,22 @@ var documents = map[string]string{
 	"money.md":        "docs/money.md",
 }
 
-// TestDocumentShowsTheErrorTable compares the table of codes in docs/interface.md
-// with the table of package fault.
+// TestDocumentShowsTheErrorTable compares the table of codes in docs/interface.md with the table of
+// package fault.
 func TestDocumentShowsTheErrorTable(t *testing.T) {
 	t.Parallel()
-	users := map[string][]string{}
+	shown := map[string][]string{}
 	for _, cells := range tableRows(read(t, "docs/interface.md"), "code", "status", "type", "when") {
-		users[strings.Trim(cells[0], "`")] = []string{cells[1], strings.Trim(cells[2], "`"), cells[3]}
+		shown[strings.Trim(cells[0], "`")] = []string{cells[1], strings.Trim(cells[2], "`"), cells[3]}
 	}
 	for _, row := range fault.Table() {
 		status := strconv.Itoa(row.Status)
-		if got := users[string(row.Code)]; !slices.Equal(got, []string{status, row.Type, row.When}) {
+		if got := shown[string(row.Code)]; !slices.Equal(got, []string{status, row.Type, row.When}) {
 			t.Errorf("docs/interface.md: %s has %q, want %s %s %q", row.Code, got, status, row.Type, row.When)
 		}
-		delete(users, string(row.Code))
+		delete(shown, string(row.Code))
 	}
-	for code := range users {
+	for code := range shown {
 		t.Errorf("docs/interface.md: %s is in no table of package fault", code)
 	}
 }
@@ -76,9 +76,9 @@ func TestCodesOfFailedJobsHaveRows(t *testing.T) {
 		rows[camel(string(row.Code))] = true
 	}
 	found := 0
-	see := func(at ast.Node, value ast.Expr) {
+	check := func(at ast.Node, value ast.Expr) {
 		code, ok := value.(*ast.SelectorExpr)
-		if !ok || named(code.X) != "fault" {
+		if !ok || lastName(code.X) != "fault" {
 			return
 		}
 		found++
@@ -93,33 +93,33 @@ func TestCodesOfFailedJobsHaveRows(t *testing.T) {
 		ast.Inspect(f.ast, func(n ast.Node) bool {
 			switch e := n.(type) {
 			case *ast.CompositeLit:
-				name := named(e.Type)
+				name := lastName(e.Type)
 				for _, element := range e.Elts {
 					pair, ok := element.(*ast.KeyValueExpr)
-					if ok && (name == "JobFailure" && named(pair.Key) == "Job" || name == "jobError" && named(pair.Key) == "code") {
-						see(pair, pair.Value)
+					if ok && (name == "JobFailure" && lastName(pair.Key) == "Job" || name == "jobError" && lastName(pair.Key) == "code") {
+						check(pair, pair.Value)
 					}
 				}
 			case *ast.AssignStmt:
 				for i, left := range e.Lhs {
 					if field, ok := left.(*ast.SelectorExpr); ok && field.Sel.Name == "Job" && len(e.Rhs) == len(e.Lhs) {
-						see(e, e.Rhs[i])
+						check(e, e.Rhs[i])
 					}
 				}
 			case *ast.CallExpr:
-				if named(e.Fun) == "FailJob" && len(e.Args) == 3 {
-					see(e, e.Args[1])
+				if lastName(e.Fun) == "FailJob" && len(e.Args) == 3 {
+					check(e, e.Args[1])
 				}
 			}
 			return true
 		})
 	}
 	if found < 30 {
-		t.Errorf("%d codes found: the test looks past them", found)
+		t.Errorf("found %d codes, want at least 30", found)
 	}
 }
 
-// camel is the constant of a code: RenderFailed of render_failed.
+// camel returns the name of a code's constant: RenderFailed for render_failed.
 func camel(code string) string {
 	var name strings.Builder
 	for word := range strings.SplitSeq(code, "_") {
@@ -128,8 +128,8 @@ func camel(code string) string {
 	return name.String()
 }
 
-// named returns the last name of an expression, or "".
-func named(expr ast.Expr) string {
+// lastName returns the last name of an expression, or "".
+func lastName(expr ast.Expr) string {
 	switch e := expr.(type) {
 	case *ast.Ident:
 		return e.Name
@@ -146,7 +146,7 @@ func TestOperatorDocumentShowsEverySetting(t *testing.T) {
 	rows := tableRows(read(t, "docs/operator.md"), "key", "default", "meaning")
 	settings := app.AllSettings()
 	if len(rows) != len(settings) {
-		t.Errorf("docs/operator.md shows %d settings of %d", len(rows), len(settings))
+		t.Errorf("docs/operator.md shows %d settings, want %d", len(rows), len(settings))
 	}
 	for i := range min(len(rows), len(settings)) {
 		key, byDefault := strings.Trim(rows[i][0], "`"), strings.Trim(rows[i][1], "`")
@@ -165,8 +165,8 @@ var (
 	link     = regexp.MustCompile(`\]\(([^)\s]+)\)|\b(?:src|srcset|href)="([^"\s]+)"`)
 )
 
-// TestCitedRulesExist follows the citations in comments ("interface.md, Error
-// object") to a document and a heading of it.
+// TestCitedRulesExist checks that each citation in a comment ("interface.md, Error object") names a
+// document and one of its headings.
 func TestCitedRulesExist(t *testing.T) {
 	t.Parallel()
 	tree := source(t)
@@ -201,9 +201,9 @@ func TestCitedRulesExist(t *testing.T) {
 	}
 }
 
-// TestLinksOfDocumentsLead follows the relative links of all documents, those to
-// pictures too.
-func TestLinksOfDocumentsLead(t *testing.T) {
+// TestLinksOfDocumentsExist checks that the relative links of all documents lead to a file, and to one of
+// its headings if they name one.
+func TestLinksOfDocumentsExist(t *testing.T) {
 	t.Parallel()
 	if err := walk(func(name string) error {
 		if !strings.HasSuffix(name, ".md") {
@@ -256,10 +256,11 @@ func anchors(document string) []string {
 	return found
 }
 
-// TestChangelogSaysEachThingOnce finds entries doubled by merges.
+// TestChangelogSaysEachThingOnce checks that no version has a heading twice, or an entry that begins like
+// another entry. Merges cause such repetitions.
 func TestChangelogSaysEachThingOnce(t *testing.T) {
 	t.Parallel()
-	version, section := "", ""
+	version, section, count := "", "", 0
 	entries, headings := map[string]string{}, map[string]bool{}
 	for line := range strings.Lines(read(t, "CHANGELOG.md")) {
 		line = strings.TrimSpace(line)
@@ -277,6 +278,7 @@ func TestChangelogSaysEachThingOnce(t *testing.T) {
 		if !ok {
 			continue
 		}
+		count++
 		entry = strings.TrimSuffix(entry, ".")
 		for other, under := range entries {
 			if strings.HasPrefix(entry, other) || strings.HasPrefix(other, entry) {
@@ -285,7 +287,7 @@ func TestChangelogSaysEachThingOnce(t *testing.T) {
 		}
 		entries[entry] = section
 	}
-	if len(entries) == 0 && version == "" {
-		t.Error("no entry found: the test looks past them")
+	if count < 10 {
+		t.Errorf("found %d entries, want at least 10", count)
 	}
 }

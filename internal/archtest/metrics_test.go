@@ -10,30 +10,30 @@ import (
 	"testing"
 )
 
-// metricsOfCode returns the metrics in product code with their place.
+// metricsOfCode returns the metrics in product code with their positions.
 func metricsOfCode(t *testing.T) map[string]string {
 	t.Helper()
 	name := regexp.MustCompile(`^tollgate_[a-z_]+$`)
-	exist := map[string]string{}
+	positions := map[string]string{}
 	tree := source(t)
 	for _, f := range product(t) {
 		ast.Inspect(f.ast, func(n ast.Node) bool {
 			if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING {
 				if text, err := strconv.Unquote(l.Value); err == nil && name.MatchString(text) {
-					exist[text] = tree.at(l)
+					positions[text] = tree.at(l)
 				}
 			}
 			return true
 		})
 	}
-	if len(exist) < 20 {
-		t.Fatalf("only %d metrics found: is the search right?", len(exist))
+	if len(positions) < 20 {
+		t.Fatalf("found %d metrics, want at least 20", len(positions))
 	}
-	return exist
+	return positions
 }
 
-// metricsOfDocument are those of the table in docs/operator.md, with their labels; `le`
-// is one of a histogram.
+// metricsOfDocument returns the metrics in the table of docs/operator.md with their labels. A histogram
+// also has the label le.
 func metricsOfDocument(t *testing.T) map[string][]string {
 	t.Helper()
 	shown := map[string][]string{}
@@ -68,14 +68,14 @@ func TestDocumentShowsTheMetrics(t *testing.T) {
 	}
 }
 
-// TestMonitoringAsksForMetricsThatExist checks that the dashboard shows every metric, and that
-// dashboards and alerts use only existing metrics and labels.
-func TestMonitoringAsksForMetricsThatExist(t *testing.T) {
+// TestMonitoringUsesTheMetrics checks that the dashboard shows every metric, and that dashboards and
+// alerts use only existing metrics and labels.
+func TestMonitoringUsesTheMetrics(t *testing.T) {
 	t.Parallel()
 	shown := metricsOfDocument(t)
 	part := regexp.MustCompile(`_(bucket|sum|count)$`)
 	label := regexp.MustCompile(`([a-z_]+)(?:=~|!~|!=|=)`)
-	drawn := map[string]bool{}
+	onDashboard := map[string]bool{}
 	for _, file := range append(slices.Sorted(maps.Keys(dashboards())), "alerts.yaml") {
 		for _, m := range regexp.MustCompile(`(tollgate_[a-z_]+)(?:\{([^}]*)\})?`).FindAllStringSubmatch(read(t, "deploy/monitoring/"+file), -1) {
 			name := m[1]
@@ -90,11 +90,11 @@ func TestMonitoringAsksForMetricsThatExist(t *testing.T) {
 					t.Errorf("%s: %s has no label %s", file, name, l[1])
 				}
 			}
-			drawn[name] = drawn[name] || file == "dashboard.json"
+			onDashboard[name] = onDashboard[name] || file == "dashboard.json"
 		}
 	}
 	for name := range shown {
-		if !drawn[name] {
+		if !onDashboard[name] {
 			t.Errorf("the dashboard does not show %s", name)
 		}
 	}

@@ -43,14 +43,14 @@ func moneyModels(t *testing.T, document string) map[string]*catalog.Model {
 }
 
 // examples calls example with each row of a table and the model of its first cell. The table must
-// have at least least rows.
-func examples(t *testing.T, least int, example func(row string, m *catalog.Model, cells []string), header ...string) {
+// have at least minRows rows.
+func examples(t *testing.T, minRows int, example func(row string, m *catalog.Model, cells []string), header ...string) {
 	t.Helper()
 	document := read(t, moneyDocument)
 	models := moneyModels(t, document)
 	rows := tableRows(document, header...)
-	if len(rows) < least {
-		t.Fatalf("%s: %d rows below %v, want at least %d", moneyDocument, len(rows), header, least)
+	if len(rows) < minRows {
+		t.Fatalf("%s: %d rows below %v, want at least %d", moneyDocument, len(rows), header, minRows)
 	}
 	for i, cells := range rows {
 		m := models[cells[0]]
@@ -121,7 +121,7 @@ func TestMoneyDocumentHolds(t *testing.T) {
 			t.Errorf("%s: %v", row, err)
 		}
 		if held := m.HighestCost(bound, limit, number(t, row, cells[4]), choice); held.String() != cells[6] {
-			t.Errorf("%s: held are %s", row, held)
+			t.Errorf("%s: got a hold of %s, want %s", row, held, cells[6])
 		}
 	}, "model", "body, bytes", "images", "limit", "n", "with", "held, USD", "because")
 }
@@ -145,7 +145,7 @@ func TestMoneyDocumentCharges(t *testing.T) {
 			}
 		}
 		if cost := m.Cost(u, choice); cost.String() != cells[7] {
-			t.Errorf("%s: the charge is %s", row, cost)
+			t.Errorf("%s: got a charge of %s, want %s", row, cost, cells[7])
 		}
 	}, "model", "prompt", "cached", "written", "written for 1 h", "completion", "with", "charged, USD", "because")
 }
@@ -171,16 +171,16 @@ func planOf(t *testing.T, row string, m *catalog.Model, cell string) (catalog.Pl
 }
 
 // checkJob recomputes the documented hold and charge of a job.
-func checkJob(t *testing.T, row string, m *catalog.Model, factor money.Factor, asked, came, held, charged string) {
+func checkJob(t *testing.T, row string, m *catalog.Model, factor money.Factor, request, results, held, charged string) {
 	t.Helper()
-	plan, err := planOf(t, row, m, asked)
+	plan, err := planOf(t, row, m, request)
 	if err != nil {
 		t.Errorf("%s: %v", row, err)
 		return
 	}
 	plan.Factor = factor
-	if h, c := m.PlanHold(plan), m.PlanCost(plan, number(t, row, came)); h.String() != held || c.String() != charged {
-		t.Errorf("%s: held are %s and charged %s", row, h, c)
+	if h, c := m.PlanHold(plan), m.PlanCost(plan, number(t, row, results)); h.String() != held || c.String() != charged {
+		t.Errorf("%s: got a hold of %s and a charge of %s, want %s and %s", row, h, c, held, charged)
 	}
 }
 
@@ -223,49 +223,48 @@ func TestMoneyDocumentFactors(t *testing.T) {
 		}
 		held, charged := m.HighestCost(bound, 500, 1, choice), m.Cost(u, choice)
 		if held.String() != cells[6] || charged.String() != cells[7] {
-			t.Errorf("%s: held are %s and charged %s", row, held, charged)
+			t.Errorf("%s: got a hold of %s and a charge of %s, want %s and %s", row, held, charged, cells[6], cells[7])
 		}
 	}, "model", "factor", "body, bytes", "with", "prompt", "completion", "held, USD", "charged, USD", "because")
 }
 
-// TestMoneyDocumentSteps lets a ledger go through the document's steps of an
-// account.
+// TestMoneyDocumentSteps executes the document's steps of an account on a ledger.
 func TestMoneyDocumentSteps(t *testing.T) {
 	t.Parallel()
 	rows := tableRows(read(t, moneyDocument), "step", "answer", "balance, USD", "held, USD", "spent by the key, USD", "because")
 	if len(rows) < 8 {
-		t.Fatalf("%s: %d steps", moneyDocument, len(rows))
+		t.Fatalf("%s: found %d steps, want at least 8", moneyDocument, len(rows))
 	}
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		a := newStepping(t, db, 800_000_000)
+		a := newStepAccount(t, db, 800_000_000)
 		for _, cells := range rows {
 			answer := a.step(strings.Fields(cells[0]))
 			balance, held, spent := a.state()
 			if answer != cells[1] || balance.String() != cells[2] || held.String() != cells[3] || spent.String() != cells[4] {
-				t.Errorf("%s, %q: answered %q, balance %s, held %s, spent %s; the document says %v",
+				t.Errorf("%s, %q: answered %q, balance %s, held %s, spent %s; want %v",
 					moneyDocument, cells[0], answer, balance, held, spent, cells[1:5])
 			}
 		}
 	})
 }
 
-// stepping is an account on a ledger, with a key, and its open holds by name.
-type stepping struct {
+// stepAccount is the account of TestMoneyDocumentSteps on a ledger, with a key and open holds by name.
+type stepAccount struct {
 	t     *testing.T
 	db    *store.DB
 	books *ledger.Ledger
 	holds map[string]*ledger.Hold
 }
 
-// newStepping opens an account whose key has a daily budget.
-func newStepping(t *testing.T, db *store.DB, budget money.Amount) *stepping {
+// newStepAccount opens the account. Its key has a daily budget.
+func newStepAccount(t *testing.T, db *store.DB, budget money.Amount) *stepAccount {
 	t.Helper()
 	self, err := node.Join(t.Context(), node.Options{DB: db})
 	if err != nil {
 		t.Fatal(err)
 	}
 	books := ledger.New(ledger.Options{DB: db, Node: self, QueueWait: 10 * time.Second})
-	a := &stepping{t: t, db: db, books: books, holds: map[string]*ledger.Hold{}}
+	a := &stepAccount{t: t, db: db, books: books, holds: map[string]*ledger.Hold{}}
 	if err := a.books.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -285,15 +284,15 @@ func newStepping(t *testing.T, db *store.DB, budget money.Amount) *stepping {
 	return a
 }
 
-func (a *stepping) update(do func(tx *store.Tx) error) {
+func (a *stepAccount) update(do func(tx *store.Tx) error) {
 	a.t.Helper()
 	if err := a.db.Update(a.t.Context(), do); err != nil {
 		a.t.Fatal(err)
 	}
 }
 
-// step does one step and returns the status of an admission.
-func (a *stepping) step(words []string) string {
+// step executes one step and returns the status of an admission, or "" for any other step.
+func (a *stepAccount) step(words []string) string {
 	a.t.Helper()
 	amount := money.Amount(0)
 	if last := words[len(words)-1]; words[0] != "fail" {
@@ -332,9 +331,9 @@ func (a *stepping) step(words []string) string {
 	case "fail":
 		_, before, _ := a.state()
 		a.holds[name].Release(ledger.End{Outcome: ledger.Failed, Status: 502, Code: string(fault.UpstreamUnavailable)})
-		for held := before; held == before; { // on a busy machine the release may come by itself
+		for held := before; held == before; { // on a slow machine, Release may return before its commit
 			if a.t.Context().Err() != nil {
-				a.t.Fatal("the hold is not released")
+				a.t.Fatalf("%s is held after the release, want less", held)
 			}
 			_, held, _ = a.state()
 		}
@@ -345,7 +344,7 @@ func (a *stepping) step(words []string) string {
 }
 
 // state returns the account's balance and holds, and the key's charges.
-func (a *stepping) state() (balance, held, spent money.Amount) {
+func (a *stepAccount) state() (balance, held, spent money.Amount) {
 	a.t.Helper()
 	if err := a.db.View(a.t.Context(), func(tx *store.Tx) error {
 		accounts, err := ledger.AccountsTx(tx, []string{"acct"})

@@ -18,33 +18,33 @@ var (
 // folder of the last path on its line. NAME matches any name.
 func TestNamedPathsExist(t *testing.T) {
 	t.Parallel()
-	seen := 0
+	count := 0
 	for _, document := range []string{"ARCHITECTURE.md", "CONTRIBUTING.md", "docs/errors-inside.md"} {
 		for line := range strings.Lines(read(t, document)) {
 			folder := ""
 			for _, m := range quoted.FindAllStringSubmatch(line, -1) {
 				if name := m[1]; namedPath.MatchString(name) {
-					found, isPath := follow(name, folder)
+					found, isPath := resolvePath(name, folder)
 					if isPath && found == "" {
 						t.Errorf("%s: `%s` does not exist. A file name without a folder belongs to the last folder on its line, here %q",
 							document, name, folder)
 					}
 					if found != "" {
 						folder = found
-						seen++
+						count++
 					}
 				}
 			}
 		}
 	}
-	if seen < 100 {
-		t.Errorf("the test found only %d paths, so it does not recognize them any more", seen)
+	if count < 100 {
+		t.Errorf("found %d paths, want at least 100", count)
 	}
 }
 
-// follow looks up a path of a document, where folder is the folder for short names. found is the
+// resolvePath looks up a path of a document. folder is the folder of short names. found is the
 // folder of the path, or "" if the path does not exist. isPath reports whether name is a path at all.
-func follow(name, folder string) (found string, isPath bool) {
+func resolvePath(name, folder string) (found string, isPath bool) {
 	first, _, hasSlash := strings.Cut(name, "/")
 	from := ""
 	switch {

@@ -27,10 +27,10 @@ var fakeAnswers = map[wire.Form]string{
 // ownFake are the providers without a fake, because they simulate a provider.
 var ownFake = []string{"sandbox"}
 
-// TestEveryProviderIsProven checks that each provider of the catalog is documented for operators
-// and passes the conformance suite for all of its kinds. The suite needs a fake server of the
-// provider's protocol.
-func TestEveryProviderIsProven(t *testing.T) {
+// TestEveryProviderPassesTheSuite checks that each provider of the catalog is documented for operators,
+// and that its tests call the conformance suite for all of its kinds. The suite needs a fake server of
+// the provider's protocol.
+func TestEveryProviderPassesTheSuite(t *testing.T) {
 	t.Parallel()
 	providers := adapters.Providers()
 	if found := len(adapterFolders(t)); found != len(providers) {
@@ -41,29 +41,29 @@ func TestEveryProviderIsProven(t *testing.T) {
 		name, found := providerOf(t, folder)
 		info, known := providers[name]
 		if !found || !known {
-			t.Errorf("%s: its Provider, %q, is none that %s lists", folder, name, adaptersFolder)
+			t.Errorf("%s: its Provider, %q, is not in the list of %s", folder, name, adaptersFolder)
 			continue
 		}
 		mention := "[Tt]he `" + name + "` provider|an? `" + name + "` line|(?m)^\\| `" + name + "` \\||, `" + name + "` through"
 		if !regexp.MustCompile(mention).MatchString(manual) {
-			t.Errorf("docs/operator.md says nothing of provider %s", name)
+			t.Errorf("docs/operator.md does not describe the provider %s", name)
 		}
-		runs := provenBy(t, folder)
+		calls := suiteCalls(t, folder)
 		for _, kind := range info.Kinds {
-			if !slices.Contains(runs, suiteOf[kind]) {
+			if !slices.Contains(calls, suiteOf[kind]) {
 				t.Errorf("%s makes %s, and no test of %s runs conformance.%s for it", name, kind, folder, suiteOf[kind])
 			}
 		}
 		for _, form := range info.Forms {
-			if !slices.Contains(ownFake, name) && !speaks(t, form) {
+			if !slices.Contains(ownFake, name) && !fakeStreams(t, form) {
 				t.Errorf("%s speaks %s, and internal/gatewaytest/fakeprovider does not (or fakeAnswers lacks it)", name, form)
 			}
 		}
 	}
 }
 
-// speaks reports whether the fake provider streams answers of a form.
-func speaks(t *testing.T, form wire.Form) bool {
+// fakeStreams reports whether the fake provider streams answers of a form.
+func fakeStreams(t *testing.T, form wire.Form) bool {
 	t.Helper()
 	for _, f := range source(t).files {
 		if f.folder != "internal/gatewaytest/fakeprovider" {
@@ -96,7 +96,7 @@ func adapterFolders(t *testing.T) []string {
 	return folders
 }
 
-// providerOf is the constant Provider of a package.
+// providerOf returns the value of a package's constant Provider.
 func providerOf(t *testing.T, folder string) (name string, ok bool) {
 	t.Helper()
 	for _, f := range source(t).files {
@@ -116,8 +116,8 @@ func providerOf(t *testing.T, folder string) (name string, ok bool) {
 	return name, ok
 }
 
-// provenBy returns the suite entries called by a package's tests for its own Provider.
-func provenBy(t *testing.T, folder string) (runs []string) {
+// suiteCalls returns the suite entries called by a package's tests for its own Provider.
+func suiteCalls(t *testing.T, folder string) (entries []string) {
 	t.Helper()
 	own := folder[strings.LastIndexByte(folder, '/')+1:]
 	for _, f := range source(t).files {
@@ -129,17 +129,17 @@ func provenBy(t *testing.T, folder string) (runs []string) {
 			if !ok {
 				return true
 			}
-			if of, name := selected(call.Fun); of == "conformance" && names(call, own) {
-				runs = append(runs, name)
+			if of, name := splitSelector(call.Fun); of == "conformance" && hasProvider(call, own) {
+				entries = append(entries, name)
 			}
 			return true
 		})
 	}
-	return runs
+	return entries
 }
 
-// selected splits package.Name.
-func selected(e ast.Expr) (of, name string) {
+// splitSelector splits package.Name.
+func splitSelector(e ast.Expr) (of, name string) {
 	if s, ok := e.(*ast.SelectorExpr); ok {
 		if x, ok := s.X.(*ast.Ident); ok {
 			return x.Name, s.Sel.Name
@@ -148,12 +148,12 @@ func selected(e ast.Expr) (of, name string) {
 	return "", ""
 }
 
-// names reports whether a call has the field `Provider: own.Provider`.
-func names(call *ast.CallExpr, own string) (found bool) {
+// hasProvider reports whether a call has the field `Provider: own.Provider`.
+func hasProvider(call *ast.CallExpr, own string) (found bool) {
 	ast.Inspect(call, func(n ast.Node) bool {
 		if pair, ok := n.(*ast.KeyValueExpr); ok {
 			key, _ := pair.Key.(*ast.Ident)
-			of, name := selected(pair.Value)
+			of, name := splitSelector(pair.Value)
 			found = found || key != nil && key.Name == "Provider" && of == own && name == "Provider"
 		}
 		return !found

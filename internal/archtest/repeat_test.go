@@ -31,7 +31,7 @@ func TestTransactionsCanBeRepeated(t *testing.T) {
 		})
 	}
 	if functions < 100 {
-		t.Errorf("only %d functions of transactions found", functions)
+		t.Errorf("found %d functions of transactions, want at least 100", functions)
 	}
 }
 
@@ -62,7 +62,7 @@ func TestUnrepeatable(t *testing.T) {
 		ast.Inspect(f, func(n ast.Node) bool {
 			if lit, ok := n.(*ast.FuncLit); ok && takesTransaction(lit.Type) {
 				if got := unrepeatable(lit); len(got) != want {
-					t.Errorf("%s: %d targets, want %d", body, len(got), want)
+					t.Errorf("%s: got %d targets, want %d", body, len(got), want)
 				}
 			}
 			return true

@@ -34,14 +34,13 @@ func rooms(t *testing.T) map[string][]string {
 		}
 	}
 	if len(table) < 10 {
-		t.Fatalf("ARCHITECTURE.md: only %d rooms found: is the search right?", len(table))
+		t.Fatalf("ARCHITECTURE.md: found %d rooms, want at least 10", len(table))
 	}
 	return table
 }
 
-// TestRoomsImportOnlyWhatTheTableAllows holds each product file against the
-// import table. Test files, and packages for tests alone, may look anywhere: only
-// the product has a direction.
+// TestRoomsImportOnlyWhatTheTableAllows checks the imports of each product file against the import
+// table. Test files and packages for tests may import anything.
 func TestRoomsImportOnlyWhatTheTableAllows(t *testing.T) {
 	t.Parallel()
 	table := rooms(t)
@@ -64,9 +63,9 @@ func TestRoomsImportOnlyWhatTheTableAllows(t *testing.T) {
 	}
 }
 
-// TestImportTableHasNoUnusedArrow checks that each entry is used. An unused entry would permit an
+// TestImportTableHasNoUnusedEntry checks that each entry is used. An unused entry would permit an
 // import without a decision.
-func TestImportTableHasNoUnusedArrow(t *testing.T) {
+func TestImportTableHasNoUnusedEntry(t *testing.T) {
 	t.Parallel()
 	used := map[string]bool{} // "room name"
 	for _, f := range source(t).files {
@@ -85,9 +84,9 @@ func TestImportTableHasNoUnusedArrow(t *testing.T) {
 	}
 }
 
-// floors are the packages of a room from the lowest up: each may import those of
-// the lines above its own only. The floors of the ledger stand in ARCHITECTURE.md.
-var floors = map[string][][]string{
+// layers has the packages of some rooms, from the lowest layer up. A package may import only packages of
+// lower layers of its room. The layers of the ledger are in ARCHITECTURE.md.
+var layers = map[string][][]string{
 	"internal/wire": {
 		{"internal/wire/rawjson", "internal/wire/field"},
 		{"internal/wire/sse"},
@@ -113,28 +112,28 @@ var floors = map[string][][]string{
 	},
 }
 
-// ledgerFloors returns the floors of the ledger, the rows of a table in ARCHITECTURE.md.
-func ledgerFloors(t *testing.T) (lines [][]string) {
+// ledgerLayers returns the layers of the ledger, the rows of a table in ARCHITECTURE.md.
+func ledgerLayers(t *testing.T) (rows [][]string) {
 	t.Helper()
 	for _, cells := range tableRows(read(t, "ARCHITECTURE.md"), "package of the ledger", "owns") {
-		var line []string
+		var row []string
 		for name := range strings.SplitSeq(cells[0], ",") {
-			line = append(line, path.Join("internal", strings.Trim(name, " `")))
+			row = append(row, path.Join("internal", strings.Trim(name, " `")))
 		}
-		lines = append(lines, line)
+		rows = append(rows, row)
 	}
-	return lines
+	return rows
 }
 
-// TestFloorsImportDownwardOnly checks that the imports inside a room have one direction too.
-func TestFloorsImportDownwardOnly(t *testing.T) {
+// TestLayersImportDownwardOnly checks that packages import only lower layers of their room.
+func TestLayersImportDownwardOnly(t *testing.T) {
 	t.Parallel()
-	layered, floor := maps.Clone(floors), map[string]int{}
-	layered["internal/ledger"] = ledgerFloors(t)
+	layered, layer := maps.Clone(layers), map[string]int{} // rooms, and the layer of each package from 1
+	layered["internal/ledger"] = ledgerLayers(t)
 	for _, room := range layered {
 		for i, packages := range room {
 			for _, folder := range packages {
-				floor[folder] = i + 1
+				layer[folder] = i + 1
 			}
 		}
 	}
@@ -144,20 +143,20 @@ func TestFloorsImportDownwardOnly(t *testing.T) {
 			continue
 		}
 		seen[f.folder] = true
-		if floor[f.folder] == 0 {
-			t.Errorf("%s: %s is missing from the floors of its room (internal/archtest/rooms_test.go or ARCHITECTURE.md)", f.path, f.folder)
+		if layer[f.folder] == 0 {
+			t.Errorf("%s: %s is missing from the layers of its room (internal/archtest/rooms_test.go or ARCHITECTURE.md)", f.path, f.folder)
 			continue
 		}
 		for _, imported := range f.imports {
 			folder, ours := strings.CutPrefix(imported, module+"/")
-			if ours && !f.test && roomOf(folder) == f.room && floor[folder] >= floor[f.folder] {
-				t.Errorf("%s: %s may not import %s: it stands no lower", f.path, f.folder, folder)
+			if ours && !f.test && roomOf(folder) == f.room && layer[folder] >= layer[f.folder] {
+				t.Errorf("%s: %s may not import %s, which is in the same or a higher layer", f.path, f.folder, folder)
 			}
 		}
 	}
-	for folder := range floor {
+	for folder := range layer {
 		if !seen[folder] {
-			t.Errorf("%s is a floor in the table only", folder)
+			t.Errorf("the layers have %s, which does not exist", folder)
 		}
 	}
 }
@@ -184,11 +183,11 @@ func TestMoneyIsDecidedByPureFunctions(t *testing.T) {
 		}
 	}
 	if !found {
-		t.Error("internal/ledger/books is gone: where is money decided?")
+		t.Error("found no files of internal/ledger/books, want those that decide about money")
 	}
 }
 
-// TestTestPackagesStayInTests keeps the harness out of the product.
+// TestTestPackagesStayInTests checks that product code imports no package for tests.
 func TestTestPackagesStayInTests(t *testing.T) {
 	t.Parallel()
 	for _, f := range product(t) {
@@ -201,18 +200,18 @@ func TestTestPackagesStayInTests(t *testing.T) {
 	}
 }
 
-// TestImportTableHasNoCycle checks the table itself.
+// TestImportTableHasNoCycle checks that no room imports itself through other rooms.
 func TestImportTableHasNoCycle(t *testing.T) {
 	t.Parallel()
 	table := rooms(t)
-	var walk func(room string, trail []string)
-	walk = func(room string, trail []string) {
-		if slices.Contains(trail, room) {
-			t.Fatalf("the import table has a cycle: %s", strings.Join(append(trail, room), " -> "))
+	var walk func(room string, path []string)
+	walk = func(room string, path []string) {
+		if slices.Contains(path, room) {
+			t.Fatalf("the import table has a cycle: %s", strings.Join(append(path, room), " -> "))
 		}
 		for _, next := range table[room] {
 			if next != anything {
-				walk("internal/"+next, append(slices.Clone(trail), room))
+				walk("internal/"+next, append(slices.Clone(path), room))
 			}
 		}
 	}
@@ -242,8 +241,7 @@ func TestPackagesAreNamedForWhatTheyOwn(t *testing.T) {
 	}
 }
 
-// tableRows returns the body rows of the first Markdown table with the given
-// header cells.
+// tableRows returns the body rows of the first Markdown table with the given header cells.
 func tableRows(document string, header ...string) [][]string {
 	var rows [][]string
 	inside := false

@@ -31,7 +31,7 @@ func TestDocumentShowsTheProcessPaths(t *testing.T) {
 		}
 		ast.Inspect(f.ast, func(n ast.Node) bool {
 			pair, ok := n.(*ast.KeyValueExpr)
-			if !ok || named(pair.Key) != "Pattern" {
+			if !ok || lastName(pair.Key) != "Pattern" {
 				return true
 			}
 			literal, ok := pair.Value.(*ast.BasicLit)
@@ -45,20 +45,21 @@ func TestDocumentShowsTheProcessPaths(t *testing.T) {
 			}
 			found++
 			if _, path, _ := strings.Cut(pattern, " "); !strings.Contains(document, path+"`") {
-				t.Errorf("docs/operator.md: %s is nowhere", pattern)
+				t.Errorf("docs/operator.md: the path %s is missing", pattern)
 			}
 			return true
 		})
 	}
 	if found < 3 {
-		t.Errorf("only %d paths found in internal/app: is the search right?", found)
+		t.Errorf("found %d paths in internal/app, want at least 3", found)
 	}
 }
 
+// compareRoutes reports the differences between the served and the documented routes.
 func compareRoutes(t *testing.T, document string, served, shown []string) {
 	t.Helper()
 	if len(served) < 10 || len(shown) < 10 {
-		t.Fatalf("%s: %d paths are served and %d shown: is the search right?", document, len(served), len(shown))
+		t.Fatalf("%s: found %d served and %d shown paths, want at least 10 of each", document, len(served), len(shown))
 	}
 	for _, route := range served {
 		if !slices.Contains(shown, route) {
@@ -72,7 +73,7 @@ func compareRoutes(t *testing.T, document string, served, shown []string) {
 	}
 }
 
-// documentedRoutes are the first cells of a table: `GET /x`, `GET/PATCH /x/{id}`.
+// documentedRoutes returns the routes in the first cells of a table: `GET /x`, `GET/PATCH /x/{id}`.
 func documentedRoutes(t *testing.T, document, second, base string) (routes []string) {
 	t.Helper()
 	code, segment := regexp.MustCompile("`([^`]+)`"), regexp.MustCompile(`\{[a-z]+\}`)

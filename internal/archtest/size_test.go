@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of files, lines and functions.
+// Limits of lines and files.
 const (
 	maxColumns   = 140 // characters of a line; a tab is one
 	maxFileLines = 600 // lines of a file
@@ -25,7 +25,7 @@ func TestLinesAndFilesAreShort(t *testing.T) {
 		n := 0
 		for line := range strings.Lines(read(t, name)) {
 			if n++; utf8.RuneCountInString(strings.TrimRight(line, "\r\n")) > maxColumns {
-				t.Errorf("%s:%d: over %d columns", name, n, maxColumns)
+				t.Errorf("%s:%d: the line has more than %d characters", name, n, maxColumns)
 			}
 		}
 		if n > maxFileLines {
@@ -37,6 +37,6 @@ func TestLinesAndFilesAreShort(t *testing.T) {
 		t.Fatal(err)
 	}
 	if files < 10 {
-		t.Fatalf("only %d Go files found", files)
+		t.Fatalf("found %d Go files, want at least 10", files)
 	}
 }

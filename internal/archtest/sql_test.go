@@ -48,7 +48,7 @@ func TestEachTableHasOneOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(owners) == 0 {
-		t.Fatal("there are no tables")
+		t.Fatal("found no tables in the migrations, want some")
 	}
 	for _, f := range product(t) {
 		for _, text := range texts(f.ast) {

@@ -37,13 +37,13 @@ type tree struct {
 	files []*sourceFile
 }
 
-// at returns the place of a node for a message.
+// at returns the position of a node for a message.
 func (t *tree) at(n ast.Node) string {
 	p := t.fset.Position(n.Pos())
 	return strings.TrimPrefix(filepath.ToSlash(p.Filename), root+"/") + ":" + strconv.Itoa(p.Line)
 }
 
-// load parses the module at the first call.
+// load parses the module once.
 var load = sync.OnceValues(func() (*tree, error) {
 	t := &tree{fset: token.NewFileSet()}
 	err := walk(func(name string) error {
@@ -83,7 +83,7 @@ func source(t *testing.T) *tree {
 		t.Fatal(err)
 	}
 	if len(parsed.files) < 10 {
-		t.Fatalf("only %d Go files found from %s: is the folder right?", len(parsed.files), root)
+		t.Fatalf("found %d Go files below %s, want at least 10", len(parsed.files), root)
 	}
 	return parsed
 }

@@ -12,9 +12,9 @@ import (
 // sameEverywhere are exported type names allowed in several rooms, with the reason: each room has
 // its own type of the same concept.
 var sameEverywhere = map[string]string{
-	"Options":   "what a room's constructor is given",
-	"Reference": "an image or video that a job works from: as a submission names it, and as a provider gets it",
-	"Usage":     "what a request used: as a provider says it, and as an account's totals hold it",
+	"Options":   "the arguments of a room's constructor",
+	"Reference": "an input image or video of a job: in a submission, and in a call of a provider",
+	"Usage":     "the usage of a request: in a provider's answer, and in an account's totals",
 }
 
 // TestOneTypeNameInOneRoom checks that an exported type name is unique, so that its meaning is
@@ -41,7 +41,7 @@ func TestOneTypeNameInOneRoom(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(owners)) {
 		rooms := slices.Sorted(maps.Keys(owners[name]))
 		if len(rooms) > 1 && sameEverywhere[name] == "" {
-			t.Errorf("%s is a type of %s: one name, one thing; find another word", name, strings.Join(rooms, ", "))
+			t.Errorf("%s is a type of %s: choose another name in all but one room", name, strings.Join(rooms, ", "))
 		}
 	}
 	for name := range sameEverywhere {

@@ -26,7 +26,7 @@ var unwanted = []struct {
 	{[]string{"-----begin"}, regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE K[E]Y`), "a secret: make it in the test"},
 }
 
-// TestTreeHoldsNoUnwantedWords reads every text of the repository.
+// TestTreeHoldsNoUnwantedWords checks every text of the repository.
 func TestTreeHoldsNoUnwantedWords(t *testing.T) {
 	t.Parallel()
 	if err := walk(func(name string) error {
@@ -64,8 +64,8 @@ func TestTreeHoldsNoUnwantedWords(t *testing.T) {
 // dependencies is the document with the reason for every module.
 const dependencies = "docs/adr/0004-dependencies.md"
 
-// TestEveryDependencyHasAReason compares go.mod's direct requirements with the
-// table of the document, and each module's importers with the rooms it names.
+// TestEveryDependencyHasAReason compares the direct requirements of go.mod with the table of
+// dependencies, and the importers of each module with the rooms in its row.
 func TestEveryDependencyHasAReason(t *testing.T) {
 	t.Parallel()
 	users := map[string][]string{} // rooms by module
@@ -90,7 +90,7 @@ func TestEveryDependencyHasAReason(t *testing.T) {
 			t.Errorf("%s has a row for %s, which go.mod does not require", dependencies, path)
 		}
 	}
-	unused := map[string]bool{} // "module room" of each promise of the table
+	unused := map[string]bool{} // "module room" of each entry of the table
 	for path, named := range users {
 		for _, name := range named {
 			unused[path+" "+name] = true
@@ -123,8 +123,8 @@ func TestEveryDependencyHasAReason(t *testing.T) {
 			}
 		}
 	}
-	for promise := range unused {
-		if path, room, _ := strings.Cut(promise, " "); imports[path] { // else `go mod tidy` tells
+	for entry := range unused {
+		if path, room, _ := strings.Cut(entry, " "); imports[path] { // otherwise `go mod tidy` reports it
 			t.Errorf("%s: %s is not imported by %s", dependencies, path, room)
 		}
 	}
