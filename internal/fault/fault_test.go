@@ -175,3 +175,16 @@ func TestOf(t *testing.T) {
 		t.Error("Of(nil) is not nil")
 	}
 }
+
+// TestFailedJobs checks the HTTP status and the type of each code of failed jobs, for a client that
+// waited for the job.
+func TestFailedJobs(t *testing.T) {
+	t.Parallel()
+	for _, row := range JobTable() {
+		e := New(row.Code, "no")
+		want := map[string]int{"invalid_request_error": 400, "upstream_error": 502}[row.Type]
+		if e.Status() != want || e.Type() != row.Type {
+			t.Errorf("%s: %d %s, want %d %s", row.Code, e.Status(), e.Type(), want, row.Type)
+		}
+	}
+}

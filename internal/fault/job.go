@@ -1,7 +1,13 @@
 package fault
 
-// The codes of failed jobs (interface.md, Failed jobs). They occur in the error of a job, never in an
-// HTTP error. Jobs also use invalid_request and upstream_error.
+import "net/http"
+
+// invalidRequestType is the error.type if the user's input was at fault.
+const invalidRequestType = "invalid_request_error"
+
+// The codes of failed jobs (interface.md, Failed jobs). They occur in the error of a job, and in an
+// HTTP error only if the client waited for the job. Jobs also use invalid_request and
+// upstream_error.
 const (
 	ContentPolicy          Code = "content_policy"           // video: prompt, reference or result failed the provider's review
 	ModerationBlocked      Code = "moderation_blocked"       // image: like content_policy
@@ -32,20 +38,20 @@ type JobRow struct {
 // input was at fault, else upstream_error) and the message for the user. The error reference is
 // generated from jobTable.
 var jobTable = []JobRow{
-	{ContentPolicy, "video", "invalid_request_error", true, RetryNever,
+	{ContentPolicy, "video", invalidRequestType, true, RetryNever,
 		"prompt, reference, or the generated picture or sound failed content review; `param` is `audio` when it was the sound",
 		"The prompt, a reference or the result did not pass the provider's content review. Change the prompt or the " +
 			"references."},
-	{ModerationBlocked, "image", "invalid_request_error", true, RetryNever,
+	{ModerationBlocked, "image", invalidRequestType, true, RetryNever,
 		"the provider's safety system refused the prompt, a reference or the result",
 		"The provider's safety system refused the prompt or a reference. Change them."},
-	{ContentPolicyViolation, "image", "invalid_request_error", true, RetryNever,
+	{ContentPolicyViolation, "image", invalidRequestType, true, RetryNever,
 		"the provider's safety system refused the prompt, a reference or the result",
 		"The provider's safety system refused the prompt or a reference. Change them."},
 	{RenderFailed, "video", "upstream_error", false, RetryLater,
 		"no clip came out, usually a one-off",
 		"The provider produced no clip, which is usually a one-off. Submit the job again."},
-	{InvalidMaterial, "video", "invalid_request_error", true, RetryLater,
+	{InvalidMaterial, "video", invalidRequestType, true, RetryLater,
 		"a problem with the input, often a one-off",
 		"The provider had a problem with the input. Check the references, or submit the job again."},
 	{RenderTimeout, "video", "upstream_error", false, RetryLater,
@@ -60,12 +66,20 @@ var jobTable = []JobRow{
 	{ResultFetchFailed, "video", "upstream_error", false, RetryLater,
 		"rendered, but the clip could not be fetched and stored",
 		"The clip was rendered but could not be fetched and stored. Submit the job again."},
-	{InvalidRequest, "video", "invalid_request_error", false, RetryNever,
+	{InvalidRequest, "video", invalidRequestType, false, RetryNever,
 		"no line accepts this combination of parameters",
 		"The provider does not accept this combination of parameters. Change the request."},
 	{UpstreamError, "any", "upstream_error", false, RetryLater,
 		"any other failure: every line tried, 15 minutes waiting without a start, a refusal without a reason",
 		"The job could not be done. Submit it again later."},
+}
+
+// Status returns the HTTP status of the error for a client that waited for the job.
+func (r JobRow) Status() int {
+	if r.Type == invalidRequestType {
+		return http.StatusBadRequest
+	}
+	return http.StatusBadGateway
 }
 
 // JobTable returns a copy of the table of failed jobs, for tests and for generated documents.

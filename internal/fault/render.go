@@ -9,13 +9,17 @@ import (
 	"time"
 )
 
-// Status returns the HTTP status of e: the provider's for a rejection, else the table's, else 503.
+// Status returns the HTTP status of e: the provider's for a rejection, else that of the tables, else
+// 503.
 func (e *Error) Status() int {
 	if e.Rejection != nil {
 		return e.Rejection.Status
 	}
 	if row, ok := Lookup(e.Code); ok {
 		return row.Status
+	}
+	if row := LookupJob(e.Code); row.Code == e.Code {
+		return row.Status()
 	}
 	return http.StatusServiceUnavailable
 }
@@ -26,9 +30,12 @@ func (e *Error) Type() string {
 		if e.Rejection.Type != "" {
 			return e.Rejection.Type
 		}
-		return "invalid_request_error"
+		return invalidRequestType
 	}
 	if row, ok := Lookup(e.Code); ok {
+		return row.Type
+	}
+	if row := LookupJob(e.Code); row.Code == e.Code {
 		return row.Type
 	}
 	return "service_unavailable"
