@@ -15,6 +15,7 @@ type keyFlags struct {
 	TotalLimit    *usdLimit   `name:"total-limit-usd" help:"Most the key may spend in total, or none." placeholder:"USD"`
 	AllowedModels *words      `help:"Models the key may use, separated by commas, or none for all." placeholder:"a,b"`
 	AllowedIPs    *words      `name:"allowed-ips" help:"Addresses and CIDRs of callers, with commas, or none for all." placeholder:"a,b"`
+	Wait          *bool       `name:"wait-for-pictures" negatable:"" help:"Let submissions of images wait for the result."`
 }
 
 // fields returns the flags of the command line as a JSON body. The word none becomes null.
@@ -36,6 +37,7 @@ func (f keyFlags) fields() fields {
 	if f.AllowedIPs != nil {
 		body["allowed_ips"] = f.AllowedIPs.list
 	}
+	set(body, "wait_for_pictures", f.Wait)
 	return body
 }
 

@@ -23,7 +23,7 @@ func keysView() view {
 		tableColumns: []string{"id", "name", "hint", "disabled", "spent_usd", "spent_today_usd", "last_used", "rpm", "daily_budget_usd",
 			"total_limit_usd", "account"},
 		csvColumns: []string{"id", "account", "name", "hint", "disabled", "rpm", "daily_budget_usd", "total_limit_usd", "allowed_models",
-			"allowed_ips", "spent_today_usd", "spent_usd", "held_usd", "over_hold_usd", "last_used", "created"},
+			"allowed_ips", "wait_for_pictures", "spent_today_usd", "spent_usd", "held_usd", "over_hold_usd", "last_used", "created"},
 	}
 }
 

@@ -77,9 +77,10 @@ func insertKeyTx(tx *store.Tx, account string, values keyValues, p Proof) (strin
 		return "", err
 	}
 	key := newID("key_", now)
-	inserted, err := tx.Exec(`INSERT INTO api_key (id, account, hash, name, hint, allowed_models, allowed_ips, created_ms, deleted)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0) ON CONFLICT (hash) DO NOTHING`,
-		key, account, p.Hash, values.name, p.Hint, storeList(values.models), storeList(ShowIPs(values.ips)), now)
+	inserted, err := tx.Exec(`INSERT INTO api_key (id, account, hash, name, hint, allowed_models, allowed_ips, created_ms, deleted,
+			wait_pictures)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, $9) ON CONFLICT (hash) DO NOTHING`,
+		key, account, p.Hash, values.name, p.Hint, storeList(values.models), storeList(ShowIPs(values.ips)), now, values.wait)
 	if err != nil {
 		return "", fmt.Errorf("insert key: %w", err)
 	}

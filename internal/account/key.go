@@ -24,9 +24,11 @@ type Key struct {
 	Hint          string         // first and last characters of the secret
 	AllowedModels []string       // nil for all
 	AllowedIPs    []netip.Prefix // nil for all; canonical
-	CreatedMS     int64
-	Ledger        ledger.KeyState
-	Over          money.Amount // usage beyond the holds
+	// WaitForPictures reports whether submissions of images wait for their result.
+	WaitForPictures bool
+	CreatedMS       int64
+	Ledger          ledger.KeyState
+	Over            money.Amount // usage beyond the holds
 }
 
 // KeySettings are the settings of a key.
@@ -38,6 +40,8 @@ type KeySettings struct {
 	TotalLimit    *money.Amount // over the key's life, not negative; nil means no limit
 	AllowedModels []string      // nil for all; see ParseAllowedModels
 	AllowedIPs    []string      // nil for all; see ParseAllowedIPs
+	// WaitForPictures makes submissions of images wait for their result, for clients that cannot poll.
+	WaitForPictures bool
 
 	oldName string // the key's current name, for checkLabel
 }
@@ -47,6 +51,7 @@ type keyValues struct {
 	name   string
 	models []string
 	ips    []netip.Prefix
+	wait   int64 // 1 if submissions of images wait
 	limits ledger.KeyLimits
 }
 
@@ -75,6 +80,9 @@ func (s KeySettings) check() (f keyValues, err error) {
 		totalErr = fault.At(fault.InvalidRequest, "total_limit_usd",
 			"total_limit_usd must not be negative. For no limit, send null (in the terminal: none).")
 	}
+	if s.WaitForPictures {
+		f.wait = 1
+	}
 	f.limits = ledger.KeyLimits{RPM: s.RPM, DailyBudget: s.DailyBudget, TotalLimit: s.TotalLimit, Disabled: s.Disabled}
 	return f, errors.Join(nameErr, modelsErr, ipsErr, rpmErr, dailyErr, totalErr)
 }
@@ -83,7 +91,7 @@ func (s KeySettings) check() (f keyValues, err error) {
 func (k Key) settings() KeySettings {
 	l := k.Ledger.Limits
 	return KeySettings{Name: k.Name, Disabled: l.Disabled, RPM: l.RPM, DailyBudget: l.DailyBudget, TotalLimit: l.TotalLimit,
-		AllowedModels: k.AllowedModels, AllowedIPs: ShowIPs(k.AllowedIPs), oldName: k.Name}
+		AllowedModels: k.AllowedModels, AllowedIPs: ShowIPs(k.AllowedIPs), WaitForPictures: k.WaitForPictures, oldName: k.Name}
 }
 
 // CreateKeyTx creates a key for an account and returns the key with its secret, which is not
@@ -105,13 +113,15 @@ func CreateKeyTx(tx *store.Tx, account string, s KeySettings) (Key, string, erro
 	return k, secret, err
 }
 
-const keyColumns = `id, account, name, hint, allowed_models, allowed_ips, created_ms`
+const keyColumns = `id, account, name, hint, allowed_models, allowed_ips, wait_pictures, created_ms`
 
 func scanKey(row store.Row) (k Key, err error) {
 	var models, ips string
-	if err := row.Scan(&k.ID, &k.Account, &k.Name, &k.Hint, &models, &ips, &k.CreatedMS); err != nil {
+	var wait int64
+	if err := row.Scan(&k.ID, &k.Account, &k.Name, &k.Hint, &models, &ips, &wait, &k.CreatedMS); err != nil {
 		return k, err
 	}
+	k.WaitForPictures = wait == 1
 	k.AllowedModels, k.AllowedIPs, err = loadAllowlists(models, ips)
 	return k, err
 }
@@ -225,8 +235,8 @@ func ChangeKeyTx(tx *store.Tx, key string, edit func(*KeySettings) error) (Key, 
 	if err != nil {
 		return Key{}, err
 	}
-	if _, err := tx.Exec(`UPDATE api_key SET name = $1, allowed_models = $2, allowed_ips = $3 WHERE id = $4`,
-		values.name, storeList(values.models), storeList(ShowIPs(values.ips)), key); err != nil {
+	if _, err := tx.Exec(`UPDATE api_key SET name = $1, allowed_models = $2, allowed_ips = $3, wait_pictures = $4 WHERE id = $5`,
+		values.name, storeList(values.models), storeList(ShowIPs(values.ips)), values.wait, key); err != nil {
 		return Key{}, fmt.Errorf("change key: %w", err)
 	}
 	if err := ledger.ChangeKeyTx(tx, key, values.limits); err != nil {

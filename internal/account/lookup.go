@@ -45,15 +45,15 @@ type keyRow struct {
 	hash, key, models, ips string
 	factor                 any
 	prices                 string
-	test                   int64
+	test, wait             int64
 }
 
 // selectKeys is the beginning of the queries for keys.
-const selectKeys = `SELECT k.hash, k.id, k.allowed_models, k.allowed_ips, a.price_factor, a.prices, a.test
+const selectKeys = `SELECT k.hash, k.id, k.allowed_models, k.allowed_ips, a.price_factor, a.prices, a.test, k.wait_pictures
 	FROM api_key k JOIN account a ON a.id = k.account WHERE k.deleted = 0 AND `
 
 func (r *keyRow) dest() []any {
-	return []any{&r.hash, &r.key, &r.models, &r.ips, &r.factor, &r.prices, &r.test}
+	return []any{&r.hash, &r.key, &r.models, &r.ips, &r.factor, &r.prices, &r.test, &r.wait}
 }
 
 func readKeysTx(tx *store.Tx, digests []digest) (map[digest]keyResult, error) {
@@ -123,5 +123,6 @@ func resultOf(r keyRow, state ledger.KeyState, ok bool) keyResult {
 		return keyResult{err: err}
 	}
 	return keyResult{usable: true, principal: Principal{Account: state.Account, Key: r.key, Version: state.Version,
-		Test: r.test != 0, Prices: prices, AllowedModels: models, AllowedIPs: addresses}}
+		Test: r.test != 0, Prices: prices, AllowedModels: models, AllowedIPs: addresses,
+		WaitForPictures: r.wait == 1}}
 }

@@ -20,6 +20,8 @@ type Principal struct {
 	Prices        Prices
 	AllowedModels []string       // nil for all
 	AllowedIPs    []netip.Prefix // nil for all
+	// WaitForPictures reports whether submissions of images wait for their result.
+	WaitForPictures bool
 }
 
 // AllowsModel reports whether the key may use a model.

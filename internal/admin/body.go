@@ -187,6 +187,10 @@ func flagField(name string, dst **bool) field {
 	return field{name: name, must: "true or false", set: setter(func(v bool) { *dst = &v })}
 }
 
+func switchField(name string, dst *bool) field {
+	return field{name: name, must: "true or false", set: setter(func(v bool) { *dst = v })}
+}
+
 func countField(name string, dst **int64) field {
 	return field{name: name, must: "a whole number", set: setter(func(v int64) { *dst = &v }), null: setNull(dst)}
 }

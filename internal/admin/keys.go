@@ -24,6 +24,7 @@ type keyAnswer struct {
 	TotalLimit    *money.Amount `json:"total_limit_usd"`
 	AllowedModels []string      `json:"allowed_models"`
 	AllowedIPs    []string      `json:"allowed_ips"`
+	Wait          bool          `json:"wait_for_pictures"`
 	SpentToday    money.Amount  `json:"spent_today_usd"`
 	Spent         money.Amount  `json:"spent_usd"`
 	Held          money.Amount  `json:"held_usd"`
@@ -36,7 +37,7 @@ func showKey(k account.Key) keyAnswer {
 	l := k.Ledger
 	return keyAnswer{ID: k.ID, Account: k.Account, Name: k.Name, Hint: k.Hint, Disabled: l.Limits.Disabled,
 		RPM: l.Limits.RPM, DailyBudget: l.Limits.DailyBudget, TotalLimit: l.Limits.TotalLimit,
-		AllowedModels: k.AllowedModels, AllowedIPs: account.ShowIPs(k.AllowedIPs),
+		AllowedModels: k.AllowedModels, AllowedIPs: account.ShowIPs(k.AllowedIPs), Wait: k.WaitForPictures,
 		SpentToday: l.SpentToday, Spent: l.Spent, Held: l.Held, Over: k.Over, LastUsed: nilIfZero(seconds(l.LastUsedMS)),
 		Created: seconds(k.CreatedMS)}
 }
@@ -64,6 +65,7 @@ func keyFields(k *account.KeySettings) []field {
 		moneyField("total_limit_usd", &k.TotalLimit),
 		textsField("allowed_models", &k.AllowedModels),
 		textsField("allowed_ips", &k.AllowedIPs),
+		switchField("wait_for_pictures", &k.WaitForPictures),
 	}
 }
 
@@ -152,10 +154,7 @@ func (s *server) changeKey(c *call) (any, error) {
 	defer s.Keys.Forget(c.id)
 	return change(s, c, func(tx *store.Tx) (any, error) {
 		k, err := operator.ChangeKeyTx(tx, s.actor(c), c.id, func(k *account.KeySettings) error {
-			disabled := &k.Disabled
-			err := body.decode(append(keyFields(k), flagField("disabled", &disabled))...)
-			k.Disabled = *disabled
-			return err
+			return body.decode(append(keyFields(k), switchField("disabled", &k.Disabled))...)
 		})
 		if err != nil {
 			return nil, err

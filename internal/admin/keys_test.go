@@ -14,7 +14,7 @@ func TestKeys(t *testing.T) {
 		k := c.ok("POST", "/accounts/"+account+"/keys", `{"name":"ci","rpm":60,"daily_budget_usd":5,"total_limit_usd":"50.000000001",
 			"allowed_models":["swift-1"],"allowed_ips":["192.0.2.7","::ffff:10.1.2.3/104"]}`)
 		fields := []string{"id", "account", "name", "hint", "disabled", "rpm", "daily_budget_usd", "total_limit_usd", "allowed_models",
-			"allowed_ips", "spent_today_usd", "spent_usd", "held_usd", "over_hold_usd", "last_used", "created"}
+			"allowed_ips", "wait_for_pictures", "spent_today_usd", "spent_usd", "held_usd", "over_hold_usd", "last_used", "created"}
 		k.wantNames(append(fields, "key")...)
 		k.want(`{"account":"` + account + `","name":"ci","disabled":false,"rpm":60,"daily_budget_usd":5,"total_limit_usd":50.000000001,
 			"allowed_models":["swift-1"],"allowed_ips":["192.0.2.7","10.0.0.0/8"],"spent_today_usd":0,"spent_usd":0,"held_usd":0,"last_used":null}`)
@@ -37,6 +37,10 @@ func TestKeys(t *testing.T) {
 			want(`{"name":"","daily_budget_usd":null,"total_limit_usd":null,"allowed_ips":null,"disabled":false}`)
 		c.ok("POST", "/accounts/"+account+"/keys", `{}`).want(
 			`{"name":"","rpm":null,"daily_budget_usd":null,"total_limit_usd":null,"allowed_models":null,"allowed_ips":null}`)
+		waits := c.ok("POST", "/accounts/"+account+"/keys", `{"wait_for_pictures":true}`)
+		waits.want(`{"wait_for_pictures":true}`)
+		c.ok("PATCH", "/keys/"+waits.text("id"), `{"name":"pictures","wait_for_pictures":null}`).want(`{"wait_for_pictures":true}`)
+		c.ok("PATCH", "/keys/"+waits.text("id"), `{"wait_for_pictures":false}`).want(`{"name":"pictures","wait_for_pictures":false}`)
 		c.ok("POST", "/accounts/"+account+"/keys", `{"rpm":null,"daily_budget_usd":0}`).want(`{"rpm":null,"daily_budget_usd":0}`)
 	})
 }

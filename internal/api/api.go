@@ -39,6 +39,9 @@ type Options struct {
 	TrustedProxies []netip.Prefix // proxies with a trusted X-Forwarded-For
 	MaxBody        int64          // largest request body in bytes
 	BodyMemory     int64          // bytes of all concurrent request bodies; default 1 GiB
+	// PictureWait is the longest time that a submission of images waits for its result. Zero means
+	// that no submission waits.
+	PictureWait time.Duration
 
 	// CountRate is the number of token counts per minute that an account may request on this node.
 	// Zero means no limit.

@@ -115,47 +115,58 @@ type checkedSubmission struct {
 	ignored       []string // fields ignored by every line
 }
 
-// submit validates a submission and starts its job. Until admission has compared the key's version
-// with the database, submit does only work that a cached key permits.
+// submit accepts a submission and answers it.
 func (d *server) submit(x *apiRequest, s jobEndpoint) error {
+	j, err := d.acceptSubmission(x, s)
+	if err != nil {
+		return err
+	}
+	return d.answerSubmission(x, j)
+}
+
+// acceptSubmission validates a submission and starts its job. Until admission has compared the key's
+// version with the database, it does only work that a cached key permits.
+func (d *server) acceptSubmission(x *apiRequest, s jobEndpoint) (accepted acceptedJob, err error) {
 	var stored *references
 	defer func() { stored.discard() }()
-	var err error
 	for range maxChecks {
 		var j checkedSubmission
 		j, err = d.checkSubmission(x, s)
 		switch {
 		case err != nil && (x.fresh || httpapi.IsInterrupted(err)):
-			return err
+			return accepted, err
 		case err == nil && (x.fresh || j.earlierAnswer == nil && len(j.fields.References) == 0):
-			if stored, err = d.startJob(x, &j, stored); !errors.Is(err, ledger.ErrKeyChanged) {
-				return err
+			accepted = acceptedJob{kind: s.kind, format: j.fields.ResponseFormat()}
+			if accepted.body, stored, err = d.startJob(x, &j, stored); !errors.Is(err, ledger.ErrKeyChanged) {
+				accepted.replayed = err == nil && jobID(accepted.body) != j.Job
+				return accepted, err
 			}
 		}
 		if err := d.authenticate(x, true); err != nil {
-			return err
+			return accepted, err
 		}
 	}
-	return fault.TryAgain(err)
+	return accepted, fault.TryAgain(err)
 }
 
 // startJob fetches and stores the references of a submission, unless stored has them, and submits
-// the job. A repetition gets the saved response. startJob returns the files that belong to no job
-// yet. If it returns ledger.ErrKeyChanged, the caller must check the submission again.
-func (d *server) startJob(x *apiRequest, j *checkedSubmission, stored *references) (*references, error) {
+// the job. It returns the body of the 202; for a repetition, that of the first job. It also returns
+// the files that belong to no job yet. If it returns ledger.ErrKeyChanged, the caller must check the
+// submission again.
+func (d *server) startJob(x *apiRequest, j *checkedSubmission, stored *references) ([]byte, *references, error) {
 	ctx := x.Request.Context()
 	if stored == nil && j.earlierAnswer == nil && len(j.fields.References) > 0 {
 		if err := d.checkAdmissible(ctx, j); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	if j.earlierAnswer != nil {
-		return stored, writeAccepted(x, j.earlierAnswer, true)
+		return j.earlierAnswer, stored, nil
 	}
 	var err error
 	if stored == nil {
 		if stored, err = d.fetchReferences(ctx, j.Account, j.fields); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	j.Job, j.References, j.Mask = stored.job, stored.files, stored.mask
@@ -169,12 +180,12 @@ func (d *server) startJob(x *apiRequest, j *checkedSubmission, stored *reference
 		if len(j.ignored) > 0 {
 			x.Header().Set(call.IgnoredHeader, call.NamesOfFields(j.ignored))
 		}
-		return nil, writeAccepted(x, body, !isJob(body, j.Job))
+		return body, nil, nil
 	case errors.Is(err, ledger.ErrKeyChanged):
 		x.loggedByLedger = false
-		return stored, err
+		return nil, stored, err
 	}
-	return nil, err // Submit has discarded the files
+	return nil, nil, err // Submit has discarded the files
 }
 
 // checkAdmissible returns the error that admission would return now. It is called before references
@@ -216,6 +227,9 @@ func (d *server) checkSubmission(x *apiRequest, s jobEndpoint) (checkedSubmissio
 		return none, err
 	}
 	if j.Plan, err = request.plan(j.Model); err != nil {
+		return none, err
+	}
+	if err := d.checkFormat(x, s.kind, j.fields.ResponseFormat()); err != nil {
 		return none, err
 	}
 	j.Plan.Factor = x.caller.Prices.FactorOf(j.Model.ID)
@@ -265,21 +279,4 @@ func idempotencyKey(h http.Header) (string, error) {
 			"Send one Idempotency-Key of 1 to %d visible ASCII characters.", maxIdempotencyKey)
 	}
 	return key, nil
-}
-
-// isJob reports whether body is the 202 body of the job.
-func isJob(body []byte, id string) bool {
-	var b struct {
-		ID string `json:"id"`
-	}
-	return json.Unmarshal(body, &b) == nil && b.ID == id
-}
-
-// writeAccepted answers with 202 and the body of a job, and marks a repetition.
-func writeAccepted(x *apiRequest, body []byte, replayed bool) error {
-	if replayed {
-		x.Header().Set("Idempotent-Replayed", "true")
-	}
-	write(x, http.StatusAccepted, "application/json", body)
-	return nil
 }

@@ -55,9 +55,15 @@ func TestSubmitAndPoll(t *testing.T) {
 		_, secret := d.key(account.KeySettings{})
 		got := d.send("POST", generations, `{"model":"easel-1","prompt":"a hat","size":"2048x2048","n":3,"seed":7}`, as(secret)...)
 		image := got.accepted(t)
-		if want := fmt.Sprintf(`{"id":%q,"object":"image.generation.job","status":"queued","model":"easel-1"}`, image.ID); string(
-			got.body) != want {
+		message := "The job is queued. Poll GET /v1/images/jobs/" + image.ID + " until `status` is `succeeded` or `failed`; " +
+			"`data` then has the links. " +
+			"To get the images in the response instead, send the header `Prefer: wait=60`, or use a key that waits for pictures."
+		if want := fmt.Sprintf(`{"id":%q,"object":"image.generation.job","status":"queued","model":"easel-1","message":%q}`,
+			image.ID, message); string(got.body) != want {
 			t.Errorf("got %s, want %s", got.body, want)
+		}
+		if location, after := got.header.Get("Location"), got.header.Get("Retry-After"); location != "/v1/images/jobs/"+image.ID || after != "2" {
+			t.Errorf("Location %q and Retry-After %q of an image", location, after)
 		}
 		video := d.send("POST", videos, `{"model":"reel-1","prompt":"a hat falls","duration":10,"resolution":"1080p"}`, as(secret)...).accepted(t)
 		if video.Object != "video.generation.job" || video.Model != "reel-1" || !strings.HasPrefix(video.ID, "job_") {

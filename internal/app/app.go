@@ -54,6 +54,7 @@ type App struct {
 	watcher  *catalog.Watcher
 	files    *media.Store
 	token    *httpapi.OperatorToken
+	endWaits func()     // answers clients that wait for the result of a job
 	outdated chan error // gets the reason if a newer version has made the schema unusable
 	ballast  []byte     // never touched; from ballastSize
 
@@ -201,8 +202,11 @@ func (a *App) announceStop(failed <-chan error) error {
 	}
 }
 
-// drain lets the running requests of all servers finish.
+// drain lets the running requests of all servers finish. Clients that wait for the result of a job
+// get their 202 before the end of the grace.
 func (a *App) drain() error {
+	timer := time.AfterFunc(a.settings.ShutdownGrace*3/4, a.endWaits)
+	defer timer.Stop()
 	servers := []*server.Server{a.server}
 	if a.operatorServer != nil {
 		servers = append(servers, a.operatorServer)

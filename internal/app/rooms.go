@@ -305,6 +305,7 @@ func (r *rooms) startJobs(ctx context.Context) error {
 		return err
 	}
 	r.life.loop("jobs", r.jobs.Run)
+	r.endWaits = r.jobs.EndWaits
 	return nil
 }
 
@@ -341,7 +342,7 @@ func (r *rooms) startSurfaces(context.Context) error {
 		Since:   catalog.NewModelTimes(r.db), Keys: r.keys, Catalog: r.watcher, Ledger: r.ledger, Chat: r.chat,
 		Jobs: r.jobs, Media: r.files, Guard: r.guard,
 		TrustedProxies: s.TrustedProxies, MaxBody: s.MaxBody, BodyMemory: bodyMemory(r.memory),
-		CountRate: s.CountTokensPerMinute,
+		CountRate: s.CountTokensPerMinute, PictureWait: s.PictureWait,
 		WrongKeys: r.throttle("api_key", r.options.keysAllowed()),
 	})
 	r.metrics.Endpoints(public.Endpoints())

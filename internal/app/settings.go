@@ -34,6 +34,7 @@ type Settings struct {
 	ShutdownDelay            time.Duration // how long a stopping process serves as before, except /readyz
 	ShutdownGrace            time.Duration // longest a stopping process waits for running requests
 	RequestTimeout           time.Duration // longest a chat request may take over all lines
+	PictureWait              time.Duration // longest wait of a submission of images for its result; 0 means none
 	CountTokensPerMinute     int           // token counts of an account; 0 means no limit
 	OutageGrace              time.Duration // longest wait of running answers for an absent database
 	QueueWait                time.Duration // longest time of an admission in the ledger's queue
@@ -156,6 +157,8 @@ func (s *Settings) plain() []Setting {
 			read: to(&s.ShutdownGrace, readDuration)},
 		{Key: "request_timeout", Default: "15m", Help: "maximum time of a chat request over all lines",
 			read: to(&s.RequestTimeout, readDuration)},
+		{Key: "picture_wait", Default: "2m", Help: "how long a submission of images may wait for its result; 0 means that none waits",
+			read: to(&s.PictureWait, readDurationOrZero)},
 		{Key: "count_tokens_per_minute", Default: "300", Help: "token counts per account and minute; 0 means no limit",
 			read: to(&s.CountTokensPerMinute, countBetween(0, 1_000_000))},
 		{Key: "outage_grace", Default: "30s", Help: "how long running answers wait for an unavailable database before they are cut",

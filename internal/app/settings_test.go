@@ -26,8 +26,8 @@ func TestSettingsDefaults(t *testing.T) {
 		DeliveryRetention: 720 * time.Hour, WebhookTimeout: 10 * time.Second,
 		WebhookRetries: []time.Duration{time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour},
 		MaxBody:        32 << 20, StartWait: time.Minute, ShutdownGrace: 30 * time.Second, RequestTimeout: 15 * time.Minute,
-		CountTokensPerMinute: 300,
-		OutageGrace:          30 * time.Second, QueueWait: 2 * time.Second, LockTimeout: time.Second,
+		PictureWait: 2 * time.Minute, CountTokensPerMinute: 300,
+		OutageGrace: 30 * time.Second, QueueWait: 2 * time.Second, LockTimeout: time.Second,
 		MaxAnswer: 64 << 20, NodeLease: 15 * time.Second,
 		RequestRetention: 2160 * time.Hour, DatabaseConnections: 16, KeyCache: 10_000, LogLevel: slog.LevelInfo, LogFormat: "text",
 	}

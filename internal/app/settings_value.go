@@ -197,6 +197,18 @@ func readDuration(text string) (time.Duration, error) {
 	return d, nil
 }
 
+// readDurationOrZero is like readDuration, and accepts 0.
+func readDurationOrZero(text string) (time.Duration, error) {
+	if text == "0" {
+		return 0, nil
+	}
+	d, err := readDuration(text)
+	if err != nil {
+		err = errors.New("must be 0 or a duration, such as 90s or 15m")
+	}
+	return d, err
+}
+
 // shortestLease leaves a node four heartbeats; each may wait for a lock held by the node's own
 // batch.
 const shortestLease = time.Second

@@ -11,7 +11,8 @@ import (
 type Origins []string
 
 // exposedHeaders are the headers of an answer that a page may read.
-const exposedHeaders = "X-Request-Id, Request-Id, Retry-After, X-Should-Retry, Idempotent-Replayed, X-Tollgate-Line, X-Tollgate-Ignored"
+const exposedHeaders = "X-Request-Id, Request-Id, Retry-After, X-Should-Retry, Idempotent-Replayed, X-Tollgate-Line, X-Tollgate-Ignored, " +
+	"Location, Preference-Applied"
 
 // admit adds the CORS headers to an answer. It reports whether the request was a preflight, and is
 // answered.

@@ -127,9 +127,13 @@ func (e *ending) Write(q *store.Batch, nowMS int64) {
 	if a := trace.Current(); a != nil && a.Ended == 0 {
 		a.Ended = nowMS
 	}
-	q.Exec(nil, `UPDATE job SET status = $1, code = $2, line = $3, trace = $4, body = $5, cost_nano = $6, started_ms = $7, ended_ms = $8
-		WHERE id = $9`,
-		status, code, p.Line, row.Text(trace), string(e.body), int64(min(cost, e.rec.Held)), p.StartedMS, nowMS, e.rec.ID)
+	fetchedMS := int64(0)
+	if e.rec.Callback != "" { // the webhook's log shows whether the result arrives
+		fetchedMS = nowMS
+	}
+	q.Exec(nil, `UPDATE job SET status = $1, code = $2, line = $3, trace = $4, body = $5, cost_nano = $6, started_ms = $7, ended_ms = $8,
+		fetched_ms = $9 WHERE id = $10`,
+		status, code, p.Line, row.Text(trace), string(e.body), int64(min(cost, e.rec.Held)), p.StartedMS, nowMS, fetchedMS, e.rec.ID)
 	q.Exec(nil, `DELETE FROM job_run WHERE id = $1`, e.rec.ID)
 	slot.Give(q, e.rec.ID)
 	media.Drop(q, e.rec.ID, nowMS)
@@ -176,6 +180,7 @@ func (j *Jobs) afterEnd(e *ending) {
 	}
 	j.opts.Log.Debug("job: ended", "job", e.rec.ID, "line", p.Line, "code", code)
 	j.opts.Webhooks.Wake()
+	j.waits.end(e.rec.ID)
 	j.wakeUp()
 }
 

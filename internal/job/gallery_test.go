@@ -103,11 +103,11 @@ func TestUserJobs(t *testing.T) {
 				t.Errorf("GetTx of an unknown job: %v, want %v", err, row.ErrNoJob)
 			}
 			all, err := gallery.CountTx(tx, c.account, "", 9)
-			if err != nil || all != (gallery.Counts{Queued: 1, Processing: 1, Succeeded: 1, Failed: 1}) {
+			if err != nil || all != (gallery.Counts{Queued: 1, Processing: 1, Succeeded: 1, Failed: 1, Unfetched: 1}) {
 				t.Errorf("CountTx of all jobs returned %+v and error %v, want one of each status", all, err)
 			}
 			images, err := gallery.CountTx(tx, c.account, "image", 1)
-			if err != nil || images != (gallery.Counts{Processing: 1, Succeeded: 1}) {
+			if err != nil || images != (gallery.Counts{Processing: 1, Succeeded: 1, Unfetched: 1}) {
 				t.Errorf("CountTx of images returned %+v and error %v, want one processing and one succeeded", images, err)
 			}
 			return nil

@@ -87,6 +87,9 @@ type Jobs struct {
 	writer     *store.Batcher[func(tx *store.Tx) error] // the steps of the workers
 	onceLocks  *limit.Semaphores[string]                // one submission at a time, by account and Idempotency-Key
 
+	waits   *waits   // clients that wait for the end of a job
+	fetched *fetched // ends that were handed to their accounts
+
 	wake     chan struct{} // a job may be ready to start
 	loggedAt atomic.Int64  // time of the last log line about an unavailable database, in ns
 	// stopWait, pollFirst and fetchFirst; tests set shorter times
@@ -125,6 +128,7 @@ func New(o Options) *Jobs {
 		maxSpool: maxSpool,
 		wake:     make(chan struct{}, 1), workers: map[string]*worker{}, stopWait: stopWait, pollPause: pollFirst, fetchPause: fetchFirst,
 		clockSteps: -1, writer: store.NewBatcher(o.DB, runSteps), onceLocks: limit.NewSemaphores[string](1),
+		waits: newWaits(), fetched: &fetched{jobs: map[string]struct{}{}},
 	}
 	j.queues = newQueueCache(j)
 	return j
@@ -168,6 +172,8 @@ func (j *Jobs) Run(ctx context.Context) {
 		loop.Loop{Room: "job", Does: "start jobs", Log: j.opts.Log, Period: tick, Wake: j.wake, Step: j.Start},
 		loop.Loop{Room: "job", Does: "take over jobs", Log: j.opts.Log, Period: tick, Step: j.TakeOver},
 		loop.Loop{Room: "job", Does: "look after old jobs", Log: j.opts.Log, Period: housekeepEvery, Step: j.Housekeep},
+		loop.Loop{Room: "job", Does: "look for the ends of awaited jobs", Log: j.opts.Log, Period: tick, Step: j.NotifyWaits},
+		loop.Loop{Room: "job", Does: "mark fetched results", Log: j.opts.Log, Period: tick, Step: j.WriteFetched},
 		loop.Loop{Room: "job", Does: "measure the queues", Log: j.opts.Log, Period: measureEvery, Step: j.Measure},
 	)
 

@@ -14,6 +14,7 @@ type metrics struct {
 	steps       *prometheus.CounterVec
 	workers     prometheus.Gauge
 	kept        prometheus.Gauge
+	waiting     prometheus.Gauge
 	queued      *prometheus.GaugeVec
 	oldest      *prometheus.GaugeVec
 	queues      map[string]queueMeasure // the queues in queued and oldest; only Measure uses it
@@ -32,6 +33,8 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 			Name: "tollgate_job_running", Help: "Jobs processed by this node."}),
 		kept: with.NewGauge(prometheus.GaugeOpts{
 			Name: "tollgate_job_kept", Help: "Jobs of this node with results kept until the media store accepts them."}),
+		waiting: with.NewGauge(prometheus.GaugeOpts{
+			Name: "tollgate_job_waiting_clients", Help: "Clients of this node that wait for the result of their job."}),
 		queued: with.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "tollgate_job_queued",
 			Help: "Queued jobs of a model on all nodes; the oldest 10,000 are counted every 10 seconds."},

@@ -16,11 +16,12 @@ import (
 // of this kind or the record has expired, and 503 if the database is unavailable.
 func (j *Jobs) Body(ctx context.Context, account, kind, id string) ([]byte, error) {
 	var r row.Job
+	var fetchedMS int64
 	var state, turn, started sql.NullInt64
-	err := j.opts.DB.QueryRow(ctx, `SELECT j.account, j.kind, j.model, j.status, j.body, j.created_ms, j.ended_ms,
+	err := j.opts.DB.QueryRow(ctx, `SELECT j.account, j.kind, j.model, j.status, j.body, j.created_ms, j.ended_ms, j.fetched_ms,
 			r.state, r.turn, r.started_ms
 		FROM job j LEFT JOIN job_run r ON r.id = j.id WHERE j.id = $1`, id).
-		Scan(&r.Account, &r.Kind, &r.Model, &r.Status, &r.Body, &r.CreatedMS, &r.EndedMS, &state, &turn, &started)
+		Scan(&r.Account, &r.Kind, &r.Model, &r.Status, &r.Body, &r.CreatedMS, &r.EndedMS, &fetchedMS, &state, &turn, &started)
 	var now int64
 	if err == nil && r.EndedMS > 0 {
 		now, err = store.Read(ctx, j.opts.DB, (*store.Tx).NowMS)
@@ -33,6 +34,9 @@ func (j *Jobs) Body(ctx context.Context, account, kind, id string) ([]byte, erro
 	case r.Account != account || r.Kind != kind || (r.EndedMS > 0 && r.EndedMS <= j.retentionStart(now)):
 		return nil, notFound(id)
 	case r.EndedMS > 0:
+		if fetchedMS == 0 {
+			j.fetched.add(id)
+		}
 		return []byte(r.Body), nil
 	case !state.Valid:
 		return nil, fault.TryAgain(fmt.Errorf("job %s has not ended and has no row in job_run", id))

@@ -145,6 +145,9 @@ func referenceUsed(e *ledger.ReferenceError) error {
 // keyDetails describes the settings of a key, without unset limits.
 func keyDetails(s *account.KeySettings) Details {
 	f := Details{"name": s.Name, "disabled": s.Disabled}
+	if s.WaitForPictures {
+		f["wait_for_pictures"] = true
+	}
 	if s.RPM != nil {
 		f["rpm"] = *s.RPM
 	}

@@ -23,6 +23,8 @@ func KeyForm(now *catalog.Snapshot, action, submit string) ui.PostForm {
 		{Name: "allowed_models", Label: "Models", Kind: ui.Checks, Hint: "Choose none to allow all models."},
 		{Name: "allowed_ips", Label: "Addresses", Kind: ui.Area,
 			Hint: "One IP address or CIDR per line. Leave empty to allow all addresses."},
+		{Name: "wait_for_pictures", Label: "Wait for pictures", Kind: ui.Check,
+			Hint: "For programs that expect the picture in the response, such as OpenAI's clients. They get it if it is ready in time."},
 	}}
 	for _, m := range now.Models() {
 		if m.State != catalog.StateRetired {
@@ -59,6 +61,7 @@ func FillKeyForm(f *ui.PostForm, k account.Key) {
 		}
 	}
 	f.Field("allowed_ips").Value = strings.Join(account.ShowIPs(k.AllowedIPs), "\n")
+	f.Field("wait_for_pictures").Checked = k.WaitForPictures
 }
 
 // ReadKeyForm reads the settings in a form. It returns all errors joined; each error names its field.
@@ -94,5 +97,6 @@ func ReadKeyForm(f *ui.PostForm, s *account.KeySettings) error {
 		}
 	}
 	s.AllowedIPs = append(s.AllowedIPs, strings.Fields(f.Field("allowed_ips").Value)...)
+	s.WaitForPictures = f.Field("wait_for_pictures").Checked
 	return errors.Join(append(faults, s.Check())...)
 }

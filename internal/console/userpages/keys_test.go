@@ -23,7 +23,7 @@ func TestKeyLife(t *testing.T) {
 		b.Get("/console/keys").Want(t, http.StatusOK, "No keys yet", "/console/keys/new")
 		once := b.Get("/console/keys/new").Once(t)
 		fields := []string{"name", "back<b>end", "rpm", "60", "daily_budget_usd", "$0.5", "total_limit_usd", "", "allowed_models", "sandbox-chat",
-			"allowed_ips", "192.0.2.0/24\r\n2001:db8::1", "once", once}
+			"allowed_ips", "192.0.2.0/24\r\n2001:db8::1", "wait_for_pictures", "yes", "once", once}
 
 		wrong := append([]string{}, fields...)
 		wrong[3], wrong[5] = "sixty", "five"
@@ -52,7 +52,7 @@ func TestKeyLife(t *testing.T) {
 		k := keys[0]
 		l := k.Ledger.Limits
 		if k.Name != "back<b>end" || *l.RPM != 60 || *l.DailyBudget != money.USD/2 || l.TotalLimit != nil || len(k.AllowedIPs) != 2 ||
-			len(k.AllowedModels) != 1 || !strings.HasPrefix(shown[0], k.Hint[:7]) {
+			len(k.AllowedModels) != 1 || !k.WaitForPictures || !strings.HasPrefix(shown[0], k.Hint[:7]) {
 			t.Errorf("the form created the key %+v", k)
 		}
 		for _, page := range []string{"/console/keys", "/console/keys/" + k.ID, "/console"} {
@@ -61,7 +61,7 @@ func TestKeyLife(t *testing.T) {
 			}
 		}
 		b.Get("/console/keys").Want(t, http.StatusOK, "back&lt;b&gt;end", "60/min, $0.50/day, 1 model, 2 addresses", "never")
-		b.Get("/console/keys/"+k.ID).Want(t, http.StatusOK, `value="0.5"`, `value="sandbox-chat" checked`, "2001:db8::1")
+		b.Get("/console/keys/"+k.ID).Want(t, http.StatusOK, `value="0.5"`, `value="sandbox-chat" checked`, "2001:db8::1", "Wait for pictures")
 
 		b.Post("/console/keys/"+k.ID, "name", "backend", "rpm", "0").Want(t, http.StatusUnprocessableEntity, "whole number")
 		b.Post("/console/keys/"+k.ID, "name", "backend", "account", "acct_x").Want(t, http.StatusBadRequest)

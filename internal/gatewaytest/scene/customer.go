@@ -118,7 +118,7 @@ func (c *Customer) Submit(t testing.TB, kind string, body []byte, pairs ...strin
 func (c *Customer) CheckAccepted(t testing.TB, kind string, r Reply) string {
 	t.Helper()
 	j := ReadJob(t, r)
-	if r.Status != http.StatusAccepted || !slices.Equal(j.Members, []string{"id", "object", "status", "model"}) ||
+	if r.Status != http.StatusAccepted || !slices.Equal(j.Members, []string{"id", "object", "status", "model", "message"}) ||
 		j.Object != kind+".generation.job" || j.Status != "queued" || j.ID == "" || r.Header.Get("x-request-id") == "" {
 		t.Fatalf("the submission was answered with %s", r)
 	}

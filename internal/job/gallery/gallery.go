@@ -20,10 +20,13 @@ import (
 type UserFilter struct {
 	Account string // required
 	Kind    string // image or video
-	Status  string // as the job endpoints show it; an unknown status matches no job
+	Status  string // as the job endpoints show it, or Unfetched; an unknown status matches no job
 	After   string // only older jobs than this id
 	Limit   int
 }
+
+// Unfetched is the status of UserFilter for jobs that succeeded and whose results nobody has fetched.
+const Unfetched = "unfetched"
 
 // UserJob is a job as its account sees it.
 type UserJob struct {
@@ -37,6 +40,7 @@ type UserJob struct {
 	Params              json.RawMessage // other fields, or nil
 	Links               []string        // to the results
 	Code, Message       string          // of a failed job
+	Fetched             bool            // whether somebody has fetched the result; see job.MarkFetched
 	Held, Cost          money.Amount
 	CreatedMS           int64
 	StartedMS, EndedMS  int64      // 0 until then
@@ -105,6 +109,14 @@ func (s UserFilter) statement() (text string, args []any) {
 		parts = append(parts, fmt.Sprintf(`SELECT id FROM (SELECT %s AS id FROM %s WHERE %s ORDER BY %s DESC LIMIT %s) AS part%d`,
 			id, from, where, id, limit, len(parts)))
 	}
+	if s.Status == Unfetched {
+		where := "account = " + account + " AND status = 'succeeded' AND fetched_ms = 0"
+		if s.Kind != "" {
+			where += " AND kind || '' = " + bound(s.Kind)
+		}
+		add("job", "id", where)
+		return parts[0], args
+	}
 	if s.Kind == "" && s.Status == "" {
 		add("job", "id", "account = "+account)
 		return parts[0], args
@@ -138,7 +150,8 @@ func (s UserFilter) statement() (text string, args []any) {
 }
 
 // Counts are the numbers of an account's jobs, each up to the limit of CountTx.
-type Counts struct{ Queued, Processing, Succeeded, Failed int64 }
+// Succeeded includes Unfetched.
+type Counts struct{ Queued, Processing, Succeeded, Failed, Unfetched int64 }
 
 // CountTx counts an account's jobs up to limit for each status. If kind is empty, it counts both
 // kinds.
@@ -148,7 +161,7 @@ func CountTx(tx *store.Tx, account, kind string, limit int) (Counts, error) {
 		return t, err
 	}
 	for status, n := range map[string]*int64{row.StatusQueued: &t.Queued, row.StatusProcessing: &t.Processing,
-		row.StatusSucceeded: &t.Succeeded, row.StatusFailed: &t.Failed} {
+		row.StatusSucceeded: &t.Succeeded, row.StatusFailed: &t.Failed, Unfetched: &t.Unfetched} {
 		text, args := UserFilter{Account: account, Kind: kind, Status: status, Limit: limit - 1}.statement()
 		if err := tx.QueryRow(`SELECT COUNT(*) FROM (`+text+`) AS counted`, args...).Scan(n); err != nil {
 			return t, err
@@ -158,7 +171,8 @@ func CountTx(tx *store.Tx, account, kind string, limit int) (Counts, error) {
 	return t, nil
 }
 
-const columns = row.RecordColumns + `, COALESCE(r.state, -1), COALESCE(r.turn, 0), COALESCE(r.started_ms, 0), COALESCE(r.trace, '')`
+const columns = row.RecordColumns + `, j.fetched_ms,
+	COALESCE(r.state, -1), COALESCE(r.turn, 0), COALESCE(r.started_ms, 0), COALESCE(r.trace, '')`
 
 // readTx reads jobs of an account, newest first.
 func readTx(tx *store.Tx, account string, ids []string) ([]UserJob, error) {
@@ -169,13 +183,14 @@ func readTx(tx *store.Tx, account string, ids []string) ([]UserJob, error) {
 }
 
 func scanUserJob(r store.Row) (UserJob, error) {
-	var state, turn, startedMS int64
+	var fetchedMS, state, turn, startedMS int64
 	var running string
-	rec, err := row.ScanRecord(r, &state, &turn, &startedMS, &running)
+	rec, err := row.ScanRecord(r, &fetchedMS, &state, &turn, &startedMS, &running)
 	if err != nil {
 		return UserJob{}, err
 	}
 	e, err := userJobOf(rec)
+	e.Fetched = fetchedMS > 0
 	if err != nil || state < 0 {
 		return e, err
 	}

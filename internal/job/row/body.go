@@ -16,6 +16,8 @@ type (
 		Object string `json:"object"`
 		Status string `json:"status"`
 		Model  string `json:"model"`
+		// Message tells clients that expect the result at once what to do.
+		Message string `json:"message"`
 	}
 	jobBody struct {
 		ID       string     `json:"id"`
@@ -37,6 +39,18 @@ type (
 		Resolution string `json:"resolution"`
 		Model      string `json:"model"`
 	}
+	// waitedUsage has the members of OpenAI's usage too. They are 0, because images are not charged
+	// by tokens.
+	waitedUsage struct {
+		imageUsage
+		InputTokens  int64 `json:"input_tokens"`
+		OutputTokens int64 `json:"output_tokens"`
+		TotalTokens  int64 `json:"total_tokens"`
+		InputDetails struct {
+			Text  int64 `json:"text_tokens"`
+			Image int64 `json:"image_tokens"`
+		} `json:"input_tokens_details"`
+	}
 	videoUsage struct {
 		Clips int64  `json:"clips"`
 		Model string `json:"model"`
@@ -49,12 +63,21 @@ type (
 	}
 )
 
+// Path returns the path of a job's endpoint.
+func Path(kind, id string) string { return "/v1/" + kind + "s/jobs/" + id }
+
 // object returns the member object of a body.
 func object(kind string) string { return kind + ".generation.job" }
 
 // SubmittedBody returns the body of the 202.
 func (r *Job) SubmittedBody() []byte {
-	return Render(submitBody{ID: r.ID, Object: object(r.Kind), Status: StatusQueued, Model: r.Model})
+	b := submitBody{ID: r.ID, Object: object(r.Kind), Status: StatusQueued, Model: r.Model,
+		Message: fmt.Sprintf("The job is queued. Poll GET %s until `status` is `succeeded` or `failed`; `data` then has the links.",
+			Path(r.Kind, r.ID))}
+	if r.Kind == upstream.KindImage {
+		b.Message += " To get the images in the response instead, send the header `Prefer: wait=60`, or use a key that waits for pictures."
+	}
+	return Render(b)
 }
 
 // Base returns the members of all bodies, except the body of the 202.
@@ -129,4 +152,33 @@ func (r *Job) Outcome() (links []string, code, message string, err error) {
 		code, message = body.Error.Code, body.Error.Message
 	}
 	return links, code, message, nil
+}
+
+// AwaitedResult is the end of a job for a client that waited for the job.
+type AwaitedResult struct {
+	Created int64    // Unix seconds of the submission
+	Links   []string // to the images of a job that succeeded
+	Usage   []byte   // JSON object of a job that succeeded
+	Failure *fault.Error
+}
+
+// AwaitedResult returns the result of an image job that has ended.
+func (r *Job) AwaitedResult() (*AwaitedResult, error) {
+	var body jobBody
+	if err := json.Unmarshal([]byte(r.Body), &body); err != nil {
+		return nil, fmt.Errorf("read job %s: %w", r.ID, err)
+	}
+	result := &AwaitedResult{Created: body.Created}
+	if e := body.Error; e != nil {
+		result.Failure = &fault.Error{Code: fault.Code(e.Code), Template: e.Message, Fields: map[string]any{"job": r.ID}}
+		if e.Param != nil {
+			result.Failure.Param = *e.Param
+		}
+		return result, nil
+	}
+	for _, d := range body.Data {
+		result.Links = append(result.Links, d.URL)
+	}
+	result.Usage = Render(waitedUsage{imageUsage: imageUsage{Images: int64(len(result.Links)), Resolution: r.Plan.Tier, Model: r.Model}})
+	return result, nil
 }

@@ -75,7 +75,8 @@ CREATE TABLE api_key (
     allowed_models TEXT   NOT NULL, -- JSON list, '' for all
     allowed_ips    TEXT   NOT NULL, -- JSON list of addresses and CIDRs, '' for all
     created_ms     BIGINT NOT NULL,
-    deleted        BIGINT NOT NULL
+    deleted        BIGINT NOT NULL,
+    wait_pictures  BIGINT NOT NULL DEFAULT 0 -- 1 if submissions of images wait for their result
 );
 CREATE UNIQUE INDEX api_key_hash ON api_key (hash);
 CREATE INDEX api_key_account ON api_key (account, id);
@@ -550,7 +551,8 @@ CREATE TABLE job (
     body        TEXT   NOT NULL, -- public JSON of an ended job
     created_ms  BIGINT NOT NULL,
     started_ms  BIGINT NOT NULL,
-    ended_ms    BIGINT NOT NULL
+    ended_ms    BIGINT NOT NULL,
+    fetched_ms  BIGINT NOT NULL DEFAULT 0 -- when the end was first handed to the account
 );
 CREATE INDEX job_account ON job (account, id);
 CREATE INDEX job_ended ON job (ended_ms) WHERE ended_ms > 0;
@@ -560,6 +562,7 @@ CREATE INDEX job_once ON job (account, once_key) WHERE once_key <> '';
 CREATE INDEX job_own ON job (account, status, kind, id) WHERE ended_ms > 0 AND account <> '';
 CREATE INDEX job_recent ON job (model, ended_ms) WHERE status = 'succeeded';
 CREATE INDEX job_status ON job (status, id) WHERE ended_ms > 0;
+CREATE INDEX job_unfetched ON job (account, id) WHERE status = 'succeeded' AND fetched_ms = 0;
 
 -- The progress of each job that has not ended.
 CREATE TABLE job_run (

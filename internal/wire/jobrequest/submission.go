@@ -138,6 +138,9 @@ func (r *Image) Check(edit bool) error {
 	if err := r.readMask(); err != nil {
 		return err
 	}
+	if err := r.readFormat(); err != nil {
+		return err
+	}
 	return r.readRest()
 }
 
@@ -168,6 +171,25 @@ func (r *Video) Check() error {
 	}
 	return r.readRest()
 }
+
+// The values of response_format.
+const (
+	FormatURL    = "url"
+	FormatBase64 = "b64_json"
+)
+
+// readFormat reads `response_format`.
+func (r *Image) readFormat() error {
+	format, err := r.word("response_format")
+	if err == nil && format != "" && format != FormatURL && format != FormatBase64 {
+		err = fault.At(fault.InvalidRequest, "response_format", "`{param}` must be url or b64_json.")
+	}
+	return err
+}
+
+// ResponseFormat returns the form in which the client wants the images: FormatURL, FormatBase64, or
+// "" for either. It may be called before Check.
+func (s *Request) ResponseFormat() string { return rawjson.Unquote(s.doc.Raw("response_format")) }
 
 // readShape reads `resolution`, and `ratio` in either spelling.
 func (s *Request) readShape() (err error) {
@@ -309,7 +331,7 @@ func (s *Request) count(name string) (int64, error) {
 var gatewayFields = []string{
 	"model", "prompt", "n", "size", "resolution", "duration", "ratio", "aspect_ratio", "stream",
 	"image", "images", "reference_images", "references", "mask", "callback_url", "callBackUrl",
-	"first_frame", "last_frame", "audio",
+	"first_frame", "last_frame", "audio", "response_format",
 }
 
 // checkCase rejects a field whose name differs from one of gatewayFields only in case, and, in a JSON
