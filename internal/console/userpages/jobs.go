@@ -21,10 +21,12 @@ import (
 	"tollgate/internal/job/row"
 	"tollgate/internal/media"
 	"tollgate/internal/store"
+	"tollgate/internal/webhook"
 )
 
 // jobsPage is the gallery of an account's jobs.
 type jobsPage struct {
+	Unfetched *ui.Notice // results that nobody has fetched
 	Kinds     ui.Tabs
 	Gallery   galleryFragment
 	Empty     *ui.EmptyState
@@ -40,6 +42,7 @@ type galleryFragment struct {
 	Announcement string // read out by screen readers after a change
 	Tabs         ui.Tabs
 	Tiles        ui.Tiles
+	unfetched    int64 // jobs whose results nobody has fetched
 }
 
 // jobPage shows one job.
@@ -90,7 +93,7 @@ func jobFilterOf(v *page.Visit) gallery.UserFilter {
 	if kind := v.Query("kind"); kind == media.KindImage || kind == media.KindVideo {
 		s.Kind = kind
 	}
-	for _, option := range show.JobStates() {
+	for _, option := range append(show.JobStates(), ui.Option{Value: gallery.Unfetched}) {
 		if option.Value == v.Query("status") {
 			s.Status = option.Value
 		}
@@ -104,7 +107,7 @@ func (c *console) listJobs(v *page.Visit) (page.Responder, error) {
 	if err != nil {
 		return nil, err
 	}
-	content := jobsPage{Gallery: g, Pager: v.Pager("/jobs", last != "", last)}
+	content := jobsPage{Gallery: g, Unfetched: unfetchedNotice(g.unfetched, s), Pager: v.Pager("/jobs", last != "", last)}
 	content.Retention = fmt.Sprintf("Jobs are listed for %s after their end. Their files work for %s.",
 		days(c.Jobs.Retention()), days(c.Media.Retention()))
 	content.Kinds = v.Tabs("/jobs", "Kind", "kind", []ui.Option{{Label: "Images and videos"},
@@ -128,6 +131,29 @@ func noJobs(s gallery.UserFilter) *ui.EmptyState {
 		Link: &ui.Link{Href: page.Base + "/playground?kind=image", Text: "To the playground", Icon: "play", Button: true, Main: true}}
 }
 
+// unfetchedNotice explains results that nobody has fetched, or returns nil if there are none.
+func unfetchedNotice(count int64, s gallery.UserFilter) *ui.Notice {
+	if count == 0 {
+		return nil
+	}
+	n := &ui.Notice{Tone: ui.Warn, Title: "Nobody has fetched " + atMost(count, maxTally, "result") + ".",
+		Text: "They were charged. If your program expects the picture in the response, let its key wait for pictures."}
+	if s.Status != gallery.Unfetched {
+		n.Link = &ui.Link{Href: page.Base + "/jobs?status=" + gallery.Unfetched, Text: "Show them"}
+	} else {
+		n.Link = &ui.Link{Href: page.Base + "/keys", Text: "To the keys"}
+	}
+	return n
+}
+
+// atMost returns a count with a noun, or the limit if the count is higher.
+func atMost(count, limit int64, noun string) string {
+	if count > limit {
+		return "more than " + ui.Thousands(limit) + " " + noun + "s"
+	}
+	return ui.Plural(int(count), noun)
+}
+
 func days(d interface{ Hours() float64 }) string {
 	if hours := int(d.Hours()); hours < 48 {
 		return ui.Plural(hours, "hour")
@@ -149,6 +175,7 @@ func (c *console) gallery(v *page.Visit, s gallery.UserFilter) (g galleryFragmen
 	var more bool
 	var tally gallery.Counts
 	var sizes map[string]int64
+	var delivered bool
 	if err := v.View(func(tx *store.Tx) error {
 		if list, more, err = gallery.ListTx(tx, s); err != nil {
 			return err
@@ -160,19 +187,30 @@ func (c *console) gallery(v *page.Visit, s gallery.UserFilter) (g galleryFragmen
 		for i := range list {
 			ids[i] = list[i].ID
 		}
-		sizes, err = media.SizesTx(tx, ids)
+		if sizes, err = media.SizesTx(tx, ids); err != nil {
+			return err
+		}
+		endpoint, err := webhook.EndpointOrZeroTx(tx, s.Account)
+		delivered = endpoint.URL != "" && slices.ContainsFunc(endpoint.Events, func(event string) bool {
+			return event == webhook.ImageCompleted || event == webhook.VideoCompleted
+		})
 		return err
 	}); err != nil {
 		return g, "", err
 	}
+	if delivered { // the results arrive without being fetched
+		tally.Unfetched = 0
+	}
+	g.unfetched = tally.Unfetched
 	if err := c.Jobs.AddPositions(v.Context(), list); err != nil {
 		return g, "", err
 	}
-	g = galleryFragment{Address: page.AddressOf("/jobs/live", v.Request.URL.Query()), Tabs: jobTabs(v, tally)}
+	g.Address, g.Tabs = page.AddressOf("/jobs/live", v.Request.URL.Query()), jobTabs(v, tally)
 	g.Running = tally.Queued+tally.Processing > 0
 	g.Announcement = ui.Plural(int(tally.Queued), "job") + " waiting, " + strconv.FormatInt(tally.Processing, 10) + " running"
 	room := int64(shownBytes)
 	for i := range list {
+		list[i].Fetched = list[i].Fetched || delivered
 		g.Tiles = append(g.Tiles, tileOf(&list[i], c.Media.Retention(), sizes, &room))
 	}
 	if more {
@@ -183,7 +221,11 @@ func (c *console) gallery(v *page.Visit, s gallery.UserFilter) (g galleryFragmen
 
 func jobTabs(v *page.Visit, t gallery.Counts) ui.Tabs {
 	states := show.JobStates()
-	for i, count := range []int64{t.Queued + t.Processing + t.Succeeded + t.Failed, t.Queued, t.Processing, t.Succeeded, t.Failed} {
+	counts := []int64{t.Queued + t.Processing + t.Succeeded + t.Failed, t.Queued, t.Processing, t.Succeeded, t.Failed}
+	if t.Unfetched > 0 || v.Query("status") == gallery.Unfetched {
+		states, counts = append(states, ui.Option{Value: gallery.Unfetched, Label: "Not fetched"}), append(counts, t.Unfetched)
+	}
+	for i, count := range counts {
 		states[i].Label += " " + ui.Thousands(min(count, maxTally))
 		if count > maxTally {
 			states[i].Label += "+"
@@ -204,6 +246,9 @@ func tileOf(e *gallery.UserJob, retention time.Duration, sizes map[string]int64,
 	case "failed":
 		t.Notes = append(t.Notes, ui.Text{Text: shorten(e.Message, altLength)})
 	case "succeeded":
+		if !e.Fetched {
+			t.Notes = append(t.Notes, ui.Badge{Tone: ui.Warn, Label: "not fetched"})
+		}
 		t.Notes = append(t.Notes, ui.Money{Amount: e.Cost})
 		if e.Seconds > 0 {
 			t.Notes = append(t.Notes, ui.Text{Text: strconv.FormatInt(e.Seconds, 10) + " s", Muted: true})
@@ -280,6 +325,9 @@ func (c *console) job(v *page.Visit) (gallery.UserJob, map[string]int64, error) 
 	}
 	if err != nil {
 		return e, nil, err
+	}
+	if e.Final() && !e.Fetched {
+		c.Jobs.MarkFetched(e.ID)
 	}
 	list := []gallery.UserJob{e}
 	err = c.Jobs.AddPositions(v.Context(), list)

@@ -36,9 +36,16 @@ func TestJobs(t *testing.T) {
 		b.Get("/console/jobs?status=failed&kind=image").Want(t, http.StatusOK, "/console/jobs/"+failed,
 			`href="/console/jobs?kind=image&amp;status=failed" aria-current="page">Images<`)
 		b.Get("/console/jobs?kind=video").Want(t, http.StatusOK, "No such jobs")
+		const notice = "Nobody has fetched 1 result."
+		b.Get("/console/jobs").Want(t, http.StatusOK, notice, "wait for pictures", "Not fetched 1", "not fetched</span>")
+		b.Get("/console/jobs?status=unfetched").Want(t, http.StatusOK, notice, "a boat", `href="/console/keys"`)
 		b.Get("/console/jobs/"+boat).Want(t, http.StatusOK, "a boat &lt;b&gt;&amp;",
 			"Charged", "$0.03", "Works until", "sandbox-image", "Generated")
 		b.Get("/console/jobs/"+boat+"/live").Want(t, http.StatusOK, "data-final", "The job is done", `href="/console/requests/req_`)
 		b.Get("/console/jobs/"+failed).Want(t, http.StatusOK, "It failed.", "<dt>Code</dt>", "upstream_error", "$0<", "The job has failed")
+		gateway.Eventually(t, "the visit of the result's page counts", func() bool {
+			return !strings.Contains(b.Get("/console/jobs").Body.String(), "fetched")
+		})
+		b.Get("/console/jobs?status=unfetched").Want(t, http.StatusOK, "No such jobs", "Not fetched 0")
 	})
 }
