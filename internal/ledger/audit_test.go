@@ -240,8 +240,16 @@ func TestAuditReadsAnything(t *testing.T) {
 	db := storetest.Open(t, storetest.SQLite(t), store.Options{})
 	f := start(t, db)
 	f.open("a", money.USD, 0, KeyLimits{})
-	f.mustAdmit("a", 100).Release(failed())
-	ledgertest.TextAsCharge().Check(t, db)
+	budget := money.USD
+	f.open("b", money.USD, 0, KeyLimits{DailyBudget: &budget})
+	for _, account := range []string{"a", "b"} {
+		if err := f.mustAdmit(account, 100).Settle(t.Context(), billed(1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, fault := range ledgertest.TextFaults() {
+		fault.Check(t, db)
+	}
 }
 
 // listed is the maximum number of listed differences.

@@ -39,7 +39,9 @@ func (b *Books) readLimits() error {
 			if account, _, free := strings.Cut(k.Subject, "/"); free {
 				s.account = account
 				b.account(account, "a free quota")
-			} else if key := b.keys[k.Subject]; key.limited {
+			} else if key := b.keys[k.Subject]; key == nil {
+				return nil // the key's row cannot be read, which is a difference already
+			} else if key.limited {
 				s.account = key.account
 			} else {
 				b.Report(Difference{Account: key.account, Key: k.Subject, What: keyWithoutBudget,

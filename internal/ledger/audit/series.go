@@ -95,6 +95,9 @@ func (b *Books) readSeries() error {
 			return err
 		}
 		s := b.series[id]
+		if s == nil {
+			return nil // the row of the series cannot be read, which is a difference already
+		}
 		s.recorded += b.factors.of(day).mark(f)
 		s.capped = s.capped || slices.ContainsFunc(f[:], isCapped)
 		a, k := b.account(s.names.Account, "a day"), b.key(s.names.Key, s.names.Account, "a day")

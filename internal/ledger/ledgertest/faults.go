@@ -20,9 +20,15 @@ func (c FaultCase) Check(t testing.TB, db *store.DB, checks ...audit.Check) {
 	}
 }
 
-// TextAsCharge writes a text as the charge of every receipt. PostgreSQL rejects the statement.
-func TextAsCharge() FaultCase {
-	return FaultCase{"a charge is a text", `UPDATE ledger_receipt SET cost_nano = 'much'`, "another type"}
+// TextFaults returns faults that write a text into a column of numbers. PostgreSQL rejects the
+// statements.
+func TextFaults() []FaultCase {
+	const finds = "another type"
+	return []FaultCase{
+		{"a charge is a text", `UPDATE ledger_receipt SET cost_nano = 'much'`, finds},
+		{"a key's charges are a text", `UPDATE ledger_key SET spent_nano = 'much'`, finds},
+		{"the checksum of a series is a text", `UPDATE ledger_series SET folded = 'much'`, finds},
+	}
 }
 
 // InventMovements writes n movements of an unknown kind and commits.
