@@ -84,7 +84,7 @@ func (s *server) listEntries(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := movement.Selection{Account: c.id, Kind: movement.Sort(values.Get("kind")), After: after, Limit: limit}
+	f := movement.Selection{Account: c.id, Kind: movement.KindFilter(values.Get("kind")), After: after, Limit: limit}
 	if f.Kind != "" && f.Kind != movement.Credits && f.Kind != movement.Charges {
 		return nil, fault.At(fault.InvalidRequest, "kind", "kind must be %s or %s.", movement.Credits, movement.Charges)
 	}

@@ -39,7 +39,7 @@ func (s *server) usage(c *call) (any, error) {
 		if err != nil {
 			return report, err
 		}
-		q.Except = spending.Excluded(sandbox)
+		q.Except = spending.RequestSet(sandbox)
 		if report, err = spending.TableTx(tx, q, true); err != nil {
 			return report, err
 		}

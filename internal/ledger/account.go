@@ -124,8 +124,8 @@ type Payment struct {
 	Reference string
 }
 
-// Moved is the result of MoveTx.
-type Moved struct {
+// MoveResult is the result of MoveTx.
+type MoveResult struct {
 	Balance  money.Amount // after the movement
 	Repeated bool         // an earlier transaction made the movement with this reference
 	Low      *Low         // if not nil, the caller must announce it in the same transaction
@@ -153,23 +153,23 @@ func CreditTx(tx *store.Tx, account string, amount money.Amount, note string) (m
 // MoveTx changes an account's balance by a payment. A repetition with the reference, account and
 // amount of an earlier movement returns the result of that movement and changes nothing. Errors are
 // ErrNoAccount, ErrRange and *ReferenceError.
-func MoveTx(tx *store.Tx, account string, p Payment) (Moved, error) {
+func MoveTx(tx *store.Tx, account string, p Payment) (MoveResult, error) {
 	// The lock also writes to the log of PostgreSQL, so the commit of a repetition proves that the
 	// earlier movement cannot be lost.
 	state, seq, err := lockAccountTx(tx, account)
 	if err != nil {
-		return Moved{}, err
+		return MoveResult{}, err
 	}
 	if m, err := repeatedTx(tx, account, p); err != nil || m.Repeated {
 		return m, err
 	}
 	balance, err := money.Add(state.Balance, p.Amount)
 	if err != nil || balance > money.Max || balance < -money.Max {
-		return Moved{}, ErrRange
+		return MoveResult{}, ErrRange
 	}
 	now, err := tx.NowMS()
 	if err != nil {
-		return Moved{}, err
+		return MoveResult{}, err
 	}
 	kind := books.EntryCredit
 	if p.Amount < 0 {
@@ -179,35 +179,35 @@ func MoveTx(tx *store.Tx, account string, p Payment) (Moved, error) {
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (reference) WHERE reference <> '' DO NOTHING`,
 		id.New("ent_"), account, seq+1, kind, int64(p.Amount), int64(balance), p.Note, p.Reference, now)
 	if err != nil {
-		return Moved{}, fmt.Errorf("write the entry: %w", err)
+		return MoveResult{}, fmt.Errorf("write the entry: %w", err)
 	}
 	if inserted == 0 { // a transaction on another account has used the reference since repeatedTx
 		return repeatedTx(tx, account, p)
 	}
 	if _, err := tx.Exec(`UPDATE ledger_account SET balance_nano = $1, seq = $2 WHERE id = $3`, int64(balance), seq+1, account); err != nil {
-		return Moved{}, fmt.Errorf("credit the account: %w", err)
+		return MoveResult{}, fmt.Errorf("credit the account: %w", err)
 	}
 	low, err := updateLevelTx(tx, account, state.Balance, balance)
-	return Moved{Balance: balance, Low: low}, err
+	return MoveResult{Balance: balance, Low: low}, err
 }
 
 // repeatedTx returns the result of the earlier movement with the reference of p. Repeated is false if
 // no movement has the reference. If the movement has another account or amount, the error is a
 // *ReferenceError.
-func repeatedTx(tx *store.Tx, account string, p Payment) (Moved, error) {
+func repeatedTx(tx *store.Tx, account string, p Payment) (MoveResult, error) {
 	if p.Reference == "" {
-		return Moved{}, nil
+		return MoveResult{}, nil
 	}
-	m := Moved{Repeated: true}
+	m := MoveResult{Repeated: true}
 	var old ReferenceError
 	err := tx.QueryRow(selectReference, p.Reference).Scan(&old.Account, &old.Amount, &m.Balance, &old.CreatedMS)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return Moved{}, nil
+		return MoveResult{}, nil
 	case err != nil:
-		return Moved{}, fmt.Errorf("read the reference: %w", err)
+		return MoveResult{}, fmt.Errorf("read the reference: %w", err)
 	case old.Account != account || old.Amount != p.Amount:
-		return Moved{}, &old
+		return MoveResult{}, &old
 	}
 	return m, nil
 }

@@ -22,16 +22,16 @@ func (f *fixture) preview(a Admission) error {
 	before := f.dump()
 	preview := f.Admissible(context.Background(), a)
 	if after := f.dump(); after != before {
-		f.t.Errorf("%s: Admissible has written:\n%s\nbefore:\n%s", a.Account, after, before)
+		f.t.Errorf("%s: after Admissible the rows are\n%s\nwant them unchanged:\n%s", a.Account, after, before)
 	}
 	_, err := f.Admit(context.Background(), a)
 	got, want := fault.Of(preview), fault.Of(err)
 	switch {
 	case (preview == nil) != (err == nil), errors.Is(preview, ErrKeyChanged) != errors.Is(err, ErrKeyChanged):
-		f.t.Errorf("%s, %s: preview %v, admission %v", a.Account, a.Amount, preview, err)
+		f.t.Errorf("%s, %s: Admissible returned %v, want %v, as Admit did", a.Account, a.Amount, preview, err)
 	case err == nil || errors.Is(err, ErrKeyChanged):
 	case got.Code != want.Code || got.Message() != want.Message() || got.NoRetry != want.NoRetry || got.RetryAfter != want.RetryAfter:
-		f.t.Errorf("%s, %s: preview %+v, admission %+v", a.Account, a.Amount, got, want)
+		f.t.Errorf("%s, %s: Admissible returned %+v, want %+v, as Admit did", a.Account, a.Amount, got, want)
 	}
 	return preview
 }
@@ -129,7 +129,7 @@ func TestAdmissible(t *testing.T) {
 			if err := f.preview(a); step.want != "" {
 				wantCode(t, err, step.want)
 			} else if err != nil {
-				t.Errorf("step %d, %s, %s: %v", i, step.account, step.amount, err)
+				t.Errorf("step %d, %s, %s: got %v, want an admission", i, step.account, step.amount, err)
 			}
 		}
 		stale := admission("limit", 0)
@@ -137,7 +137,7 @@ func TestAdmissible(t *testing.T) {
 		if err := f.preview(stale); !errors.Is(err, ErrKeyChanged) {
 			t.Errorf("another version of the key: %v; want ErrKeyChanged", err)
 		}
-		f.audited()
+		f.checkAudit()
 	})
 }
 
@@ -167,7 +167,7 @@ func TestAdmissibleIsNoReceipt(t *testing.T) {
 		wantCode(t, f.Admissible(context.Background(), a), fault.InsufficientQuota)
 		f.close()
 		if rows := f.requests(requestlog.Selection{}); len(rows) != 0 {
-			t.Errorf("%+v", rows)
+			t.Errorf("got receipts %+v, want none", rows)
 		}
 	})
 }
@@ -184,7 +184,7 @@ func TestAdmissibleWithoutDatabase(t *testing.T) {
 		err := f.Admissible(ctx, admission("a", 1))
 		wantCode(t, err, fault.ServiceUnavailable)
 		if fault.Of(err).RetryAfter != time.Second {
-			t.Errorf("Retry-After %v", fault.Of(err).RetryAfter)
+			t.Errorf("got Retry-After %v, want 1s", fault.Of(err).RetryAfter)
 		}
 	})
 }

@@ -15,7 +15,7 @@ func TestAuditFindsResetDays(t *testing.T) {
 	t.Parallel()
 	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
 		f := goodBooks(t, db, c)
-		f.audited()
+		f.checkAudit()
 		for name, tt := range map[string]struct {
 			fault ledgertest.Fault
 			finds string
@@ -37,10 +37,10 @@ func TestAuditFindsResetDays(t *testing.T) {
 			"a key's log points to another segment":      {ledgertest.KeyLogMoved.Of("b_key"), "does not lead to its request"},
 		} {
 			if found := ledgertest.Plant(t, db, tt.fault); !ledgertest.Reports(found, tt.finds) {
-				t.Errorf("%s: %q was not reported, but %+v", name, tt.finds, found)
+				t.Errorf("%s: got %+v, want %q", name, found, tt.finds)
 			}
 		}
-		f.audited()
+		f.checkAudit()
 	})
 }
 
@@ -73,7 +73,7 @@ func TestAuditFindsPastDaysReset(t *testing.T) {
 			settle("b", "m", 0)
 		}
 		c.add(3 * 24 * time.Hour)
-		f.audited()
+		f.checkAudit()
 		for name, tt := range map[string]struct {
 			fault ledgertest.Fault
 			finds string
@@ -87,13 +87,13 @@ func TestAuditFindsPastDaysReset(t *testing.T) {
 			"a free quota's days are zero":            {ledgertest.LimitZero.Of("a/free"), "the used part of a free quota is not"},
 		} {
 			if found := ledgertest.Plant(t, db, tt.fault); !ledgertest.Reports(found, tt.finds) {
-				t.Errorf("%s: %q was not reported, but %+v", name, tt.finds, found)
+				t.Errorf("%s: got %+v, want %q", name, found, tt.finds)
 			}
 		}
 		c.add(100 * 24 * time.Hour)
 		if err := f.Fold(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		f.audited()
+		f.checkAudit()
 	})
 }

@@ -34,8 +34,8 @@ func TestAuditInRanges(t *testing.T) {
 			t.Errorf("%v, %+v; want the counts %v", err, single, whole.Checked)
 		}
 		// The last account's range has no end, and the rows of no account follow.
-		if !slices.Equal(after, []string{"a", "b", "", ""}) {
-			t.Errorf("the ranges end after %q", after)
+		if want := []string{"a", "b", "", ""}; !slices.Equal(after, want) {
+			t.Errorf("the ranges end after %q, want %q", after, want)
 		}
 	})
 }
@@ -58,7 +58,7 @@ func TestAuditRangesBySize(t *testing.T) {
 			return nil
 		}})
 		if err != nil || !report.OK || report.Checked["accounts"] != 8 || report.Checked["receipts"] != 16 {
-			t.Errorf("%v, %+v", err, report)
+			t.Errorf("got %v, %+v; want 8 accounts and 16 receipts without differences", err, report)
 		}
 		if want := []string{"a2", "a4", "", ""}; !slices.Equal(after, want) {
 			t.Errorf("the ranges end after %q; want %q", after, want)
@@ -105,12 +105,12 @@ func TestAuditBetweenRanges(t *testing.T) {
 			return nil
 		}})
 		if err != nil || !report.OK {
-			t.Errorf("%v, %+v", err, report)
+			t.Errorf("got %v, %+v; want no differences", err, report)
 		}
 		for _, h := range held {
 			h.Release(failed())
 		}
-		f.audited()
+		f.checkAudit()
 	})
 }
 
@@ -133,7 +133,7 @@ func TestAuditIsContinued(t *testing.T) {
 		}
 		for _, account := range []string{"a", "b", "c"} { // each range has its own differences
 			if !slices.ContainsFunc(whole.Differences, func(d audit.Difference) bool { return d.Account == account }) {
-				t.Errorf("no difference of account %s in %+v", account, whole.Differences)
+				t.Errorf("got %+v, want a difference of account %s", whole.Differences, account)
 			}
 		}
 		interrupted := errors.New("killed")
@@ -185,11 +185,11 @@ func TestAuditOfOneAccount(t *testing.T) {
 		for account, ok := range map[string]bool{"a": false, "b": true, "c": true} {
 			report, err := audit.RunWith(t.Context(), db, audit.Options{Account: account})
 			if err != nil || report.OK != ok || report.Checked["accounts"] != 1 || report.Checked["keys"] != 1 {
-				t.Errorf("%s: %v, %+v", account, err, report)
+				t.Errorf("%s: got %v, %+v; want one account and one key, OK %v", account, err, report, ok)
 			}
 		}
 		if _, err := audit.RunWith(t.Context(), db, audit.Options{Account: "x"}); !errors.Is(err, audit.ErrNoAccount) {
-			t.Errorf("an unknown account: %v", err)
+			t.Errorf("an unknown account: got %v, want ErrNoAccount", err)
 		}
 	})
 }

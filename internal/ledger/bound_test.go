@@ -30,7 +30,7 @@ func absurd() End {
 func TestCountersEnd(t *testing.T) {
 	t.Parallel()
 	if store.MaxSum != int64(money.Max) {
-		t.Fatalf("sums end at %d in SQL and at %d in Go", store.MaxSum, money.Max)
+		t.Fatalf("sums end at %d in SQL, want %d as in Go", store.MaxSum, money.Max)
 	}
 	for _, limit := range []int64{store.MaxSum, math.MaxInt64} {
 		eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
@@ -81,7 +81,7 @@ func TestCountersEnd(t *testing.T) {
 						"over of accounts": func() error {
 							over, err := OverOfAccountsTx(tx, []string{"a", "b"})
 							if over["a"] > money.Max {
-								t.Errorf("above holds: %s", over["a"])
+								t.Errorf("above holds: got %s, want at most %s", over["a"], money.Max)
 							}
 							return err
 						},
@@ -91,7 +91,7 @@ func TestCountersEnd(t *testing.T) {
 						"usage": func() error {
 							u, err := UsageTx(tx, "a")
 							if u.Total.Prompt <= 0 || u.Total.Prompt > int64(money.Max) || u.Total.Cost < 0 {
-								t.Errorf("usage %+v", u.Total)
+								t.Errorf("got usage %+v, want prompt tokens above 0 and at most %d, and no negative cost", u.Total, money.Max)
 							}
 							return err
 						},
@@ -99,7 +99,7 @@ func TestCountersEnd(t *testing.T) {
 						"spending": func() error {
 							rows, err := spending.ReadTx(tx, spending.Query{Until: 1 << 40, Limit: 100})
 							if err == nil && (len(rows) != 1 || rows[0].LineCost <= 0 || rows[0].Prompt <= 0) {
-								t.Errorf("spending %+v", rows)
+								t.Errorf("got spending %+v, want one row with positive sums", rows)
 							}
 							return err
 						},
@@ -139,7 +139,7 @@ func TestCountersEnd(t *testing.T) {
 			if err := f.Fold(ctx); err != nil {
 				t.Errorf("fold: %v", err)
 			}
-			for _, step := range []func(context.Context) error{f.Sweep, f.KeepTime} {
+			for _, step := range []func(context.Context) error{f.Sweep, f.keepTime} {
 				if err := step(ctx); err != nil {
 					t.Error(err)
 				}
@@ -148,7 +148,7 @@ func TestCountersEnd(t *testing.T) {
 			settle(admit("b", nil), absurd())
 			reads()
 			if sums := ledgertest.SumsOf(t, db, "b"); sums.Over != store.MaxSum {
-				t.Errorf("%+v", sums)
+				t.Errorf("got %+v, want the highest sum above holds", sums)
 			}
 		})
 	}
@@ -189,16 +189,16 @@ func TestAuditOfFullSums(t *testing.T) {
 		group.Wait()
 		sums := ledgertest.SumsOf(t, db, "a")
 		if sums.LineCost != store.MaxSum || sums.Over != store.MaxSum || sums.Requests != 8*130 {
-			t.Errorf("%+v", sums)
+			t.Errorf("got %+v, want the highest sums and %d requests", sums, 8*130)
 		}
 		report, err := audit.Run(t.Context(), db)
 		if err != nil || !report.OK || len(report.Unproved) != 1 {
-			t.Errorf("%v: %+v", err, report)
+			t.Errorf("got %v, %+v; want one unproved figure and no differences", err, report)
 		}
 		// A fault in another figure of the same series is still found.
 		found := ledgertest.Plant(t, db, ledgertest.DayCountsLess.Of("a"))
 		if len(found) == 0 {
-			t.Error("a day that counts a request too few was not found")
+			t.Error("a day with one request less: got no differences, want some")
 		}
 	})
 }
@@ -220,10 +220,10 @@ func TestHoldsTakeAnyProgress(t *testing.T) {
 		}
 		report, err := audit.Run(t.Context(), db)
 		if err != nil || !report.OK {
-			t.Errorf("%v: %+v", err, report)
+			t.Errorf("got %v, %+v; want no differences", err, report)
 		}
 		if sums := ledgertest.SumsOf(t, db, "a"); other.usage("a").Total.Requests != 2 || sums.Prompt != 1<<40 {
-			t.Errorf("%+v", sums)
+			t.Errorf("got %+v, want 2 requests and the highest count of prompt tokens", sums)
 		}
 	})
 }

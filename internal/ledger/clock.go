@@ -32,10 +32,10 @@ func (l *Ledger) resumeTime(ctx context.Context) error {
 	})
 }
 
-// KeepTime reads the clock and stores the steady time for the next start. If the clock has jumped,
-// KeepTime replaces future times in rows by now, so that the rows expire as if written now. It is
+// keepTime reads the clock and stores the steady time for the next start. If the clock has jumped,
+// keepTime replaces future times in rows by now, so that the rows expire as if written now. It is
 // one step of Run.
-func (l *Ledger) KeepTime(ctx context.Context) error {
+func (l *Ledger) keepTime(ctx context.Context) error {
 	var steps int64
 	err := l.db.Update(ctx, func(tx *store.Tx) error {
 		now, err := tx.NowMS()

@@ -58,13 +58,13 @@ func TestLimitsHealAfterAJump(t *testing.T) {
 		for i, jump := range jumps {
 			t.Run(jump.String(), func(t *testing.T) {
 				f := &fixture{Ledger: f.Ledger, t: t}
-				healsAfter(t, f, c, fmt.Sprint("a", i), jump)
+				testHealsAfter(t, f, c, fmt.Sprint("a", i), jump)
 			})
 		}
 	})
 }
 
-func healsAfter(t *testing.T, f *fixture, c *jumpingClock, account string, jump time.Duration) {
+func testHealsAfter(t *testing.T, f *fixture, c *jumpingClock, account string, jump time.Duration) {
 	ctx := t.Context()
 	budget, rpm := money.USD, int64(5)
 	f.open(account, 100*money.USD, 0, KeyLimits{DailyBudget: &budget, RPM: &rpm})
@@ -80,7 +80,7 @@ func healsAfter(t *testing.T, f *fixture, c *jumpingClock, account string, jump 
 		t.Helper()
 		_, err := f.Admit(ctx, c.request(account, model, amount, free))
 		if err == nil {
-			t.Errorf("%s: admitted", what)
+			t.Errorf("%s: admitted, want %s", what, want)
 			return
 		}
 		wantCode(t, err, want)
@@ -99,7 +99,7 @@ func healsAfter(t *testing.T, f *fixture, c *jumpingClock, account string, jump 
 		if u := f.usage(account); u.Today.Cost != spent || u.Today.Requests != requests {
 			t.Errorf("usage.today is %s over %d requests, want %s over %d", u.Today.Cost, u.Today.Requests, spent, requests)
 		}
-		f.audited()
+		f.checkAudit()
 		f.checkDaySums()
 	}
 	settle(admit("m", budget/2, 0), budget/4)
@@ -108,7 +108,7 @@ func healsAfter(t *testing.T, f *fixture, c *jumpingClock, account string, jump 
 	c.pass(time.Minute)
 
 	c.add(jump)
-	if err := f.KeepTime(ctx); err != nil { // after a step back, earlier hits count from now
+	if err := f.keepTime(ctx); err != nil { // after a step back, earlier hits count from now
 		t.Fatal(err)
 	}
 	c.pass(window)
@@ -176,14 +176,14 @@ func TestRateHealsByItself(t *testing.T) {
 		f := start(t, db)
 		rpm := int64(2)
 		f.open("a", money.USD, 0, KeyLimits{RPM: &rpm})
-		if err := f.KeepTime(t.Context()); err != nil {
+		if err := f.keepTime(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		c.add(day)
 		f.mustAdmit("a", 0)
 		f.mustAdmit("a", 0)
 		c.add(-day)
-		if err := f.KeepTime(t.Context()); err != nil {
+		if err := f.keepTime(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		c.pass(window - time.Second)
@@ -192,7 +192,7 @@ func TestRateHealsByItself(t *testing.T) {
 		c.pass(time.Second)
 		f.mustAdmit("a", 0)
 		if used := f.keyState("a").LastUsedMS; used > c.ms.Load() {
-			t.Error("the key's last use is in the future")
+			t.Errorf("the key was last used at %d, want at most the current time %d", used, c.ms.Load())
 		}
 	})
 }
@@ -222,11 +222,11 @@ func TestRateForgetsAHitOfTheFuture(t *testing.T) {
 func TestAJumpDeletesNothing(t *testing.T) {
 	t.Parallel()
 	for _, jump := range []time.Duration{400 * day, -40 * day} {
-		t.Run(jump.String(), func(t *testing.T) { deletesNothing(t, jump) })
+		t.Run(jump.String(), func(t *testing.T) { testDeletesNothing(t, jump) })
 	}
 }
 
-func deletesNothing(t *testing.T, jump time.Duration) {
+func testDeletesNothing(t *testing.T, jump time.Duration) {
 	eachJumpingClock(t, func(t *testing.T, db *store.DB, c *jumpingClock) {
 		f := start(t, db)
 		f.open("a", money.USD, 0, KeyLimits{})
@@ -247,7 +247,7 @@ func deletesNothing(t *testing.T, jump time.Duration) {
 		}
 		tidy := func() {
 			t.Helper()
-			if err := f.KeepTime(ctx); err != nil {
+			if err := f.keepTime(ctx); err != nil {
 				t.Fatal(err)
 			}
 			if err := f.Fold(ctx); err != nil {
@@ -272,7 +272,7 @@ func deletesNothing(t *testing.T, jump time.Duration) {
 			c.pass(10 * time.Second)
 		}
 		if save("early") == nil {
-			t.Error("the saved answer of an Idempotency-Key was lost while the clock was wrong")
+			t.Error("the answer of an Idempotency-Key is missing while the clock is wrong, want it saved")
 		}
 		save("meanwhile")
 		// A node that starts now takes the steady time from the database.
@@ -287,29 +287,29 @@ func deletesNothing(t *testing.T, jump time.Duration) {
 		c.add(-jump)
 		tidy()
 		if list := f.requests(requestlog.Selection{}); len(list) != 5 {
-			t.Errorf("%d receipts are left of 5", len(list))
+			t.Errorf("%d receipts are left, want 5", len(list))
 		}
 		if u := f.usage("a"); u.Today.Requests != 5 || u.Today.Cost != 500 {
-			t.Errorf("usage.today: %+v", u.Today)
+			t.Errorf("usage.today: got %+v, want 5 requests of 500 nano-dollars in total", u.Today)
 		}
 		if save("early") == nil || (jump > 0 && save("meanwhile") == nil) {
-			t.Error("an Idempotency-Key was forgotten")
+			t.Error("the answer of an Idempotency-Key is missing within its window, want it saved")
 		}
 		for range 25 { // an hour at a time
 			c.pass(time.Hour)
 			tidy()
 		}
 		if save("early") != nil || save("meanwhile") != nil {
-			t.Error("an Idempotency-Key outlived its window")
+			t.Error("the answer of an Idempotency-Key is saved after its window, want none")
 		}
-		f.audited()
+		f.checkAudit()
 		f.checkDaySums()
 		c.pass(200 * day)
 		tidy()
 		if list := f.requests(requestlog.Selection{}); len(list) != 0 {
-			t.Errorf("%d receipts outlived their retention", len(list))
+			t.Errorf("%d receipts are left after the retention, want none", len(list))
 		}
-		f.audited()
+		f.checkAudit()
 		f.checkDaySums()
 	})
 }
@@ -333,7 +333,7 @@ func (f *fixture) checkDaySums() {
 					return err
 				}
 				if recorded != computed {
-					f.t.Errorf("%s of %s on day %d: %d is recorded, %d computed", what, name, day, recorded, computed)
+					f.t.Errorf("%s of %s on day %d: %d is recorded, want %d", what, name, day, recorded, computed)
 				}
 			}
 			return rows.Err()

@@ -67,14 +67,14 @@ func TestLedgerReadsItsOwnClock(t *testing.T) {
 			}
 		}
 		if n := logged(); n != perSecond {
-			t.Errorf("%d refusals are logged before the end of the second", n)
+			t.Errorf("%d refusals are logged before the end of the second, want %d", n, perSecond)
 		}
 		c.add(time.Second)
 		if err := f.logSampled(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if n := logged(); n != 2*perSecond+1 {
-			t.Errorf("%d refusals are logged after the second", n)
+			t.Errorf("%d refusals are logged after the second, want %d", n, 2*perSecond+1)
 		}
 
 		// A database that was recently written is writable.
@@ -86,7 +86,7 @@ func TestLedgerReadsItsOwnClock(t *testing.T) {
 		}
 		c.add(lease + time.Millisecond)
 		if f.Writable() == nil {
-			t.Error("nothing was committed for a lease, and it is said to be writable")
+			t.Error("Writable returned nil without a commit for a lease, want an error")
 		}
 		if err := errors.Join(f.Beat(t.Context()), f.Writable()); err != nil {
 			t.Error(err)
@@ -96,7 +96,7 @@ func TestLedgerReadsItsOwnClock(t *testing.T) {
 			t.Errorf("the refusal's receipt %+v; want one that took 1234 ms", list)
 		}
 		if took := time.Duration(strange.Load()); took != 0 {
-			t.Errorf("something took %v on a clock that counts milliseconds", took)
+			t.Errorf("got a duration of %v, want whole milliseconds of the test's clock", took)
 		}
 	})
 }

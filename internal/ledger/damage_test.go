@@ -58,11 +58,11 @@ func TestRowsOfAnotherType(t *testing.T) {
 				t.Errorf("sweep: %v", err)
 			}
 			if st := n.state("a"); st.Held != 0 || st.Balance != 9*money.USD {
-				t.Errorf("a: %+v", st)
+				t.Errorf("account a: got %+v, want a balance of 9 and nothing held", st)
 			}
 			report, err := audit.Run(ctx, db)
 			if err != nil || report.OK {
-				t.Errorf("audit: %v, %+v", err, report)
+				t.Errorf("audit: got %v, %+v; want a difference", err, report)
 			}
 			if err := next.Close(ctx); err != nil {
 				t.Errorf("close: %v", err)

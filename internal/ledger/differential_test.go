@@ -39,7 +39,7 @@ func TestBooksAgreeWithAModel(t *testing.T) {
 	if text := os.Getenv("TOLLGATE_LEDGER_SEED"); text != "" {
 		seed, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
-			t.Fatalf("TOLLGATE_LEDGER_SEED is %q", text)
+			t.Fatalf("TOLLGATE_LEDGER_SEED is %q, want a number", text)
 		}
 		first, seeds = seed, 1
 	}
@@ -69,9 +69,9 @@ type differential struct {
 	c        *jumpingClock
 	random   *rand.Rand
 	m        *modelBooks
-	nodes    []*workingNode
+	nodes    []*testNode
 	dead     map[string]bool // epochs
-	running  []running
+	running  []runningRequest
 	checked  map[string]modelKey // the keys as the callers of Admit know them
 	factors  map[string]int64    // of accounts, as those callers know them
 	wrong    time.Duration       // the clock's error
@@ -79,13 +79,13 @@ type differential struct {
 	log      []string            // the last operations
 }
 
-type workingNode struct {
+type testNode struct {
 	*Ledger
 	script script
 }
 
-// running is an admitted request.
-type running struct {
+// runningRequest is an admitted request.
+type runningRequest struct {
 	modelRequest
 	hold *Hold // nil for a job
 }
@@ -102,7 +102,7 @@ func newDifferential(t *testing.T, db *store.DB, c *jumpingClock, seed uint64) *
 		nodes = 1
 	}
 	for range nodes {
-		n := &workingNode{}
+		n := &testNode{}
 		f := start(t, db, n.script.install, func(o *Options) {
 			if d.folding {
 				o.Retention = 2 * day
@@ -140,7 +140,7 @@ func (d *differential) one(names ...string) string { return names[d.random.IntN(
 
 func (d *differential) chance(n int) bool { return d.random.IntN(n) == 0 }
 
-func (d *differential) node() *workingNode { return d.nodes[d.random.IntN(len(d.nodes))] }
+func (d *differential) node() *testNode { return d.nodes[d.random.IntN(len(d.nodes))] }
 
 func (d *differential) step() {
 	switch n := d.random.IntN(100); {
@@ -203,8 +203,8 @@ func (d *differential) admission(r modelRequest) Admission {
 		Amount: sum.Hold(factor), FreeDaily: r.freeDaily, Factor: factor, Received: d.c.now(), Job: r.job}
 }
 
-func (d *differential) admit(n *workingNode, r modelRequest) {
-	d.faulty(n)
+func (d *differential) admit(n *testNode, r modelRequest) {
+	d.maybeBreak(n)
 	a := d.admission(r)
 	var hold *Hold
 	var err error
@@ -213,21 +213,21 @@ func (d *differential) admit(n *workingNode, r modelRequest) {
 	} else {
 		hold, err = n.Admit(context.Background(), a)
 	}
-	d.admitted(r, hold, err)
+	d.checkAdmission(r, hold, err)
 }
 
-// admitted compares the answer to an admission with the model's.
-func (d *differential) admitted(r modelRequest, hold *Hold, err error) {
+// checkAdmission compares the answer to an admission with the model's.
+func (d *differential) checkAdmission(r modelRequest, hold *Hold, err error) {
 	if hold != nil {
 		r.node = hold.open.Row.Epoch
 	}
 	got, want := verdict(err), d.m.admit(d.c.ms.Load(), r)
 	d.note("admit %+v: %s", r, got)
 	if got != want {
-		d.t.Errorf("admitting %+v: %q (%v); the model says %q", r, got, err, want)
+		d.t.Errorf("admitting %+v: %q (%v), want %q", r, got, err, want)
 	}
 	if got == "" {
-		d.running = append(d.running, running{d.m.open[r.id], hold})
+		d.running = append(d.running, runningRequest{d.m.open[r.id], hold})
 	}
 	if got == "changed" { // the caller reads the key and the prices again
 		d.checked[r.key], d.factors[r.account] = *d.m.keys[r.key], d.m.accounts[r.account].factor
@@ -290,14 +290,14 @@ func (d *differential) end(i int) {
 	d.running = slices.Delete(d.running, i, i+1)
 	n := d.node()
 	if r.hold != nil { // only its node ends a chat request
-		n = d.nodes[slices.IndexFunc(d.nodes, func(n *workingNode) bool { return n.Ledger == r.hold.ledger })]
+		n = d.nodes[slices.IndexFunc(d.nodes, func(n *testNode) bool { return n.Ledger == r.hold.ledger })]
 	}
-	d.faulty(n)
-	d.ended(r, o, d.endNow(n, r, o))
+	d.maybeBreak(n)
+	d.checkEnd(r, o, d.endNow(n, r, o))
 }
 
 // endNow ends a request on a node and waits for the commit.
-func (d *differential) endNow(n *workingNode, r running, o outcome) (err error) {
+func (d *differential) endNow(n *testNode, r runningRequest, o outcome) (err error) {
 	ctx, end := context.Background(), endOf(r.modelRequest, o)
 	switch {
 	case r.job != "":
@@ -313,24 +313,24 @@ func (d *differential) endNow(n *workingNode, r running, o outcome) (err error) 
 	return err
 }
 
-// ended compares the answer to a settlement with the model's. The requests of a dead node can only
+// checkEnd compares the answer to a settlement with the model's. The requests of a dead node can only
 // be ended by a sweep.
-func (d *differential) ended(r running, o outcome, err error) {
+func (d *differential) checkEnd(r runningRequest, o outcome, err error) {
 	d.note("end %s of %s with %+v: %v", r.id, r.key, o, err)
 	if d.dead[r.node] {
 		if !errors.Is(err, ErrNotSettled) {
-			d.t.Errorf("a request of a dead node was settled: %v", err)
+			d.t.Errorf("settling a request of a dead node: got %v, want ErrNotSettled", err)
 		}
 		return
 	}
 	if err != nil || !d.m.end(r.id, o.Outcome, o.modelUse) {
-		d.t.Errorf("settling %+v: %v", r.modelRequest, err)
+		d.t.Errorf("settling %+v: got %v, want no error", r.modelRequest, err)
 	}
 }
 
 // progress records the progress of a running stream.
 func (d *differential) progress() {
-	i := slices.IndexFunc(d.running, func(r running) bool { return r.hold != nil && !d.dead[r.node] })
+	i := slices.IndexFunc(d.running, func(r runningRequest) bool { return r.hold != nil && !d.dead[r.node] })
 	if i < 0 {
 		return
 	}
@@ -350,8 +350,8 @@ func flush(l *Ledger) error {
 	return l.committer.Confirm(context.Background())
 }
 
-// faulty lets the next batch of a node lose its connection, sometimes.
-func (d *differential) faulty(n *workingNode) {
+// maybeBreak lets the next batch of a node lose its connection, sometimes.
+func (d *differential) maybeBreak(n *testNode) {
 	n.script.set(nil)
 	if d.chance(12) {
 		n.script.set(breakFirst(1, commit.PhaseWrite, func(run func() error) error { return errors.Join(run(), errLost) }))
@@ -396,7 +396,7 @@ func (d *differential) burst() {
 		d.running = slices.Delete(d.running, i, i+1)
 		send(func() func() {
 			err := d.endNow(n, r, o)
-			return func() { d.ended(r, o, err) }
+			return func() { d.checkEnd(r, o, err) }
 		})
 	}
 	for range 2 + d.random.IntN(5) {
@@ -405,7 +405,7 @@ func (d *differential) burst() {
 		a := d.admission(r)
 		send(func() func() {
 			hold, err := n.Admit(context.Background(), a)
-			return func() { d.admitted(r, hold, err) }
+			return func() { d.checkAdmission(r, hold, err) }
 		})
 	}
 	close(open)
@@ -429,7 +429,7 @@ func (d *differential) jump() {
 	d.c.add(change)
 	d.note("jump by %v", change)
 	if d.chance(2) {
-		if err := d.node().KeepTime(context.Background()); err != nil {
+		if err := d.node().keepTime(context.Background()); err != nil {
 			d.t.Fatal(err)
 		}
 		for _, k := range d.m.keys {
@@ -453,7 +453,7 @@ func (d *differential) passHours() {
 }
 
 func (d *differential) pay(account string, amount int64, reference string) {
-	var got Moved
+	var got MoveResult
 	err := d.db.Update(context.Background(), func(tx *store.Tx) (err error) {
 		got, err = MoveTx(tx, account, Payment{Amount: money.Amount(amount), Reference: reference})
 		return err
@@ -463,9 +463,9 @@ func (d *differential) pay(account string, amount int64, reference string) {
 	var conflict *ReferenceError
 	switch {
 	case errors.As(err, &conflict) != (want == "conflict"), conflict == nil && err != nil:
-		d.t.Errorf("paying %d to %s with %q: %v; the model says %q", amount, account, reference, err, want)
+		d.t.Errorf("paying %d to %s with %q: %v, want %q", amount, account, reference, err, want)
 	case int64(got.Balance) != balance || got.Repeated != (want == "repeated"):
-		d.t.Errorf("paying %d to %s with %q: %+v; the model says %q, %d", amount, account, reference, got, want, balance)
+		d.t.Errorf("paying %d to %s with %q: %+v, want %q, %d", amount, account, reference, got, want, balance)
 	}
 }
 
@@ -526,7 +526,7 @@ func (d *differential) die() {
 	}
 	d.dead[epoch] = true
 	d.note("node %s dies", epoch)
-	if i := slices.IndexFunc(d.running, func(r running) bool { return r.node == epoch }); i >= 0 && d.chance(2) {
+	if i := slices.IndexFunc(d.running, func(r runningRequest) bool { return r.node == epoch }); i >= 0 && d.chance(2) {
 		d.end(i)
 	}
 	for n.node.Epoch() == epoch { // a batch finds the fence
@@ -542,6 +542,6 @@ func (d *differential) sweep() {
 		d.t.Fatal(err)
 	}
 	d.m.sweep(func(node string) bool { return d.dead[node] })
-	d.running = slices.DeleteFunc(d.running, func(r running) bool { return d.dead[r.node] })
+	d.running = slices.DeleteFunc(d.running, func(r runningRequest) bool { return d.dead[r.node] })
 	d.note("sweep")
 }

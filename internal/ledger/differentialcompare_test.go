@@ -29,7 +29,7 @@ func (d *differential) compare() {
 		want := AccountState{Balance: money.Amount(a.balance), Held: money.Amount(d.m.held(name, "", -1)), Floor: money.Amount(a.floor),
 			Disabled: a.disabled}
 		if accounts[name] != want {
-			d.t.Errorf("account %s is %+v; the model's is %+v", name, accounts[name], want)
+			d.t.Errorf("account %s is %+v, want %+v", name, accounts[name], want)
 		}
 	}
 	for name, k := range d.m.keys {
@@ -38,7 +38,7 @@ func (d *differential) compare() {
 			Held: money.Amount(d.m.held("", name, -1)), SpentToday: money.Amount(d.m.spent(name, now/modelDay)),
 			LastUsedMS: got.LastUsedMS, AccountDisabled: d.m.accounts[k.account].disabled}
 		if got != want {
-			d.t.Errorf("key %s is %+v; the model's is %+v", name, got, want)
+			d.t.Errorf("key %s is %+v, want %+v", name, got, want)
 		}
 	}
 }
@@ -58,7 +58,7 @@ func (d *differential) compareAll() {
 			got[len(got)-1-i] = modelMove{int64(e.Amount), int64(e.Balance), e.Request, e.Reference}
 		}
 		if !slices.Equal(got, a.moves) {
-			d.t.Errorf("the movements of %s are %+v; the model's are %+v", account, got, a.moves)
+			d.t.Errorf("the movements of %s are %+v, want %+v", account, got, a.moves)
 		}
 	}
 	logged := map[string]requestlog.Receipt{}
@@ -75,13 +75,13 @@ func (d *differential) compareAll() {
 		}
 		if int64(r.Cost) != e.charged || int64(r.Over) != e.over || int64(r.Held) != e.amount || int64(r.Factor) != e.factor ||
 			r.Outcome != e.outcome || r.Key != e.key || r.Quantity != e.use.quantity || r.Model != e.model || r.Job != e.job {
-			d.t.Errorf("the receipt of %+v is %+v", e, r)
+			d.t.Errorf("got the receipt %+v, want that of %+v", r, e)
 		}
 	}
 	if len(logged) > 0 {
-		d.t.Errorf("the model has no end of %+v", logged)
+		d.t.Errorf("got receipts %+v, want none that the model does not have", logged)
 	}
-	d.audited()
+	d.checkAudit()
 }
 
 // usageSums are sums of requests.
@@ -128,7 +128,7 @@ func (d *differential) compareUsage() {
 		}
 	}
 	if !maps.Equal(got, want) {
-		d.t.Errorf("the usage is %+v; the model's is %+v", got, want)
+		d.t.Errorf("the usage is %+v, want %+v", got, want)
 	}
 	for account := range d.m.accounts {
 		total, now := totals[account], todays[account]
@@ -153,7 +153,7 @@ func (d *differential) compareUsage() {
 			got := usageSums{requests: c.got.Requests, billed: c.got.Billed, failed: c.got.Failed, prompt: c.got.Prompt,
 				completion: c.got.Completion, charged: int64(c.got.Cost)}
 			if got != c.want {
-				d.t.Errorf("usage.%s of %s is %+v; the model's is %+v", c.what, account, got, c.want)
+				d.t.Errorf("usage.%s of %s is %+v, want %+v", c.what, account, got, c.want)
 			}
 		}
 	}

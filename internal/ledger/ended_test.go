@@ -34,7 +34,7 @@ func TestObserverGetsEnds(t *testing.T) {
 		}
 		f.mustAdmit("a", money.USD).Release(failed())
 		if _, err := f.admit("a", 100*money.USD); err == nil {
-			t.Fatal("admitted without enough credit")
+			t.Fatal("admitted without enough credit, want a refusal")
 		}
 		const refusals = 15 // more than the rows of a minute
 		for range refusals {

@@ -44,14 +44,14 @@ func TestReceiptsKeepTheFactor(t *testing.T) {
 		for _, r := range f.requests(requestlog.Selection{Account: "a", Limit: 10}) {
 			if factor, ours := want[r.ID]; ours {
 				if found++; r.Factor != factor {
-					t.Errorf("%s was admitted by %s and says %s", r.ID, factor, r.Factor)
+					t.Errorf("the receipt %s has the factor %s, want %s", r.ID, r.Factor, factor)
 				}
 			}
 		}
 		if found != len(want) {
 			t.Errorf("%d receipts, want %d", found, len(want))
 		}
-		f.audited()
+		f.checkAudit()
 	})
 }
 
@@ -65,7 +65,7 @@ func TestRecheckKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := f.admit("a", 0); !errors.Is(err, ErrKeyChanged) {
-			t.Errorf("admitted on an old version: %v", err)
+			t.Errorf("an old version of the key: got %v, want ErrKeyChanged", err)
 		}
 		f.mustAdmit("b", 0).Release(failed())
 		again := admission("a", 0)

@@ -86,7 +86,7 @@ func TestLostCommitIsResolvedExactlyOnce(t *testing.T) {
 					s.set(steps(n))
 					h := f.mustAdmit("a", money.USD)
 					if st := f.state("a"); st.Held != money.USD {
-						t.Fatalf("held %s after the admission", st.Held)
+						t.Fatalf("held %s after the admission, want 1", st.Held)
 					}
 					s.set(steps(n))
 					if err := h.Settle(context.Background(), billed(money.USD/2)); err != nil {
@@ -98,7 +98,7 @@ func TestLostCommitIsResolvedExactlyOnce(t *testing.T) {
 					if list := f.requests(requestlog.Selection{}); len(list) != 1 {
 						t.Errorf("%d receipts; want 1", len(list))
 					}
-					f.audited()
+					f.checkAudit()
 				})
 			})
 		}
@@ -149,13 +149,13 @@ func TestRandomFaultsUnderLoad(t *testing.T) {
 		s.set(nil)
 		for _, account := range accounts {
 			if st := f.state(account); st.Held != 0 || st.Balance != 1000*money.USD-40 {
-				t.Errorf("%s is %+v after 40 charges of a nano-dollar", account, st)
+				t.Errorf("%s is %+v, want 40 charges of a nano-dollar and nothing held", account, st)
 			}
 		}
 		if charged.Load() != 200 {
 			t.Errorf("%d settlements, want 200", charged.Load())
 		}
-		f.audited()
+		f.checkAudit()
 	})
 }
 
@@ -210,12 +210,13 @@ func TestServerThatEndsConnections(t *testing.T) {
 	killer.Wait()
 	s := f.state("a")
 	if s.Held != 0 || s.Balance != 1000*money.USD-money.Amount(settled.Load()) || settled.Load() == 0 {
-		t.Errorf("%+v after %d settlements (%d admissions refused)", s, settled.Load(), failed.Load())
+		t.Errorf("got %+v after %d settlements and %d refused admissions, want one nano-dollar charged for each settlement and at least one",
+			s, settled.Load(), failed.Load())
 	}
 	if ended.Load() < 20 {
-		t.Errorf("%d connections were ended", ended.Load())
+		t.Errorf("%d connections were ended, want at least 20", ended.Load())
 	}
-	f.audited()
+	f.checkAudit()
 }
 
 func TestPoisonedOperationFailsAlone(t *testing.T) {
@@ -260,7 +261,7 @@ func TestPoisonedOperationFailsAlone(t *testing.T) {
 		if st := f.state("a"); good.Load() != 100 || st.Held != 101*money.USD {
 			t.Errorf("%d admitted, %s held; want 100 and 101", good.Load(), st.Held)
 		}
-		f.audited()
+		f.checkAudit()
 	})
 }
 
@@ -322,7 +323,7 @@ func TestCallerLeavesAtEachPoint(t *testing.T) {
 		if st := f.state("a"); st.Held != 0 || st.Balance != money.USD {
 			t.Errorf("%+v; want nothing held or charged", st)
 		}
-		f.audited()
+		f.checkAudit()
 	})
 }
 
@@ -347,13 +348,13 @@ func TestOverloadRefusesAdmissionsNeverSettlements(t *testing.T) {
 		_, err := f.admit("a", 1)
 		wantCode(t, err, fault.ServiceUnavailable)
 		if fault.Of(err).RetryAfter == 0 {
-			t.Error("the refusal has no Retry-After")
+			t.Error("the refusal has no Retry-After, want one")
 		}
 		close(block)
 		if err := <-settled; err != nil {
-			t.Errorf("the settlement: %v", err)
+			t.Errorf("the settlement: got %v, want no error", err)
 		}
-		f.audited()
+		f.checkAudit()
 	})
 }
 
@@ -390,7 +391,7 @@ func TestOutage(t *testing.T) {
 		if st := f.state("a"); st.Held != 0 || st.Balance != 99*money.USD {
 			t.Errorf("%+v; want one charge of 1", st)
 		}
-		f.audited()
+		f.checkAudit()
 	})
 }
 
@@ -412,6 +413,6 @@ func TestRefusalOfAConnection(t *testing.T) {
 		if st := f.state("a"); st.Held != 0 || st.Balance != money.USD-2 {
 			t.Errorf("%+v; want two charges", st)
 		}
-		f.audited()
+		f.checkAudit()
 	})
 }

@@ -70,7 +70,7 @@ func TestLostCommitMeetsFence(t *testing.T) {
 			// A settlement.
 			h := f.mustAdmit("a", money.USD)
 			if h.Lost() {
-				t.Error("a hold of a living node is lost")
+				t.Error("Lost of a living node's hold is true, want false")
 			}
 			s.cutOff(committed, dies)
 			err, charged := h.Settle(ctx, billed(money.USD)), money.Amount(0)
@@ -78,11 +78,11 @@ func TestLostCommitMeetsFence(t *testing.T) {
 				charged = money.USD
 			}
 			if (err == nil) != committed || (err != nil && !errors.Is(err, ErrNotSettled)) {
-				t.Errorf("settled with %v", err)
+				t.Errorf("settled with %v, want no error if committed and ErrNotSettled otherwise", err)
 			}
 			s.set(nil)
 			if !h.Lost() {
-				t.Error("a hold of the former epoch is not lost")
+				t.Error("Lost of a hold of the former epoch is false, want true")
 			}
 
 			// An admission runs in the new epoch, or was admitted in the old one and is refused.
@@ -109,7 +109,7 @@ func TestLostCommitMeetsFence(t *testing.T) {
 			}
 			s.set(nil)
 			if st := f.state("a"); st.Held != money.USD {
-				t.Errorf("%s held with one job queued", st.Held)
+				t.Errorf("%s held with one job queued, want 1", st.Held)
 			}
 
 			// The end of the job.
@@ -130,10 +130,10 @@ func TestLostCommitMeetsFence(t *testing.T) {
 			}
 			for _, r := range f.requests(requestlog.Selection{}) {
 				if r.Status >= 400 && r.Cost > 0 {
-					t.Errorf("an error was charged: %+v", r)
+					t.Errorf("got a charge in %+v, want no charge of an error", r)
 				}
 			}
-			f.audited()
+			f.checkAudit()
 		})
 	}
 }
@@ -183,9 +183,10 @@ func TestLostCommitOfADeletedEpoch(t *testing.T) {
 	if n := len(f.requests(requestlog.Selection{Status: 402})); n != 1 {
 		t.Errorf("%d rows of the refusal; want 1", n)
 	}
-	f.audited()
+	f.checkAudit()
 }
 
+// TestIdleNodeRejoins checks that a heartbeat of a dead node makes the node rejoin without requests.
 func TestIdleNodeRejoins(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -225,8 +226,8 @@ func TestBatchNumberWentBack(t *testing.T) {
 			t.Error(err)
 		}
 		if f.node.Epoch() == epoch {
-			t.Error("the node keeps its old epoch")
+			t.Errorf("the node has the epoch %s, want a new one", epoch)
 		}
-		f.audited()
+		f.checkAudit()
 	})
 }

@@ -54,7 +54,7 @@ func TestFoldKeepsTheBooks(t *testing.T) {
 		}
 		after := f.usage("a")
 		if after.Total != before.Total || after.Balance != before.Balance {
-			t.Errorf("usage %+v became %+v", before.Total, after.Total)
+			t.Errorf("got usage %+v, want %+v", after.Total, before.Total)
 		}
 		entries := f.entries("a", 7)
 		var sum money.Amount
@@ -66,10 +66,10 @@ func TestFoldKeepsTheBooks(t *testing.T) {
 		}
 		for i, e := range entries {
 			if e != entriesBefore[i] {
-				t.Fatalf("entry %+v became %+v", entriesBefore[i], e)
+				t.Fatalf("got entry %+v, want %+v", e, entriesBefore[i])
 			}
 		}
-		f.audited()
+		f.checkAudit()
 	})
 }
 
@@ -135,11 +135,11 @@ func TestFoldOfRefusalsKeepsLimits(t *testing.T) {
 		if left != 2 {
 			t.Errorf("%d admitted requests are left; want 2", left)
 		}
-		f.audited()
+		f.checkAudit()
 		c.add(2 * time.Hour)
 		if err := f.Fold(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		f.audited()
+		f.checkAudit()
 	})
 }

@@ -62,38 +62,38 @@ func TestHook(t *testing.T) {
 		a, hold := jobAdmission(money.USD)
 		refused := errors.New("no")
 		if err := f.AdmitJob(ctx, a, &admitHook{refuse: refused}); !errors.Is(err, refused) {
-			t.Fatalf("refused by its hook: %v", err)
+			t.Fatalf("refused by its hook: got %v, want %v", err, refused)
 		}
 		denied, _ := jobAdmission(1000 * money.USD)
 		var unwritten admitHook
 		if err := f.AdmitJob(ctx, denied, &unwritten); err == nil || unwritten.writes.Load() != 0 {
-			t.Fatalf("an admission beyond the balance: %v, %d writes", err, unwritten.writes.Load())
+			t.Fatalf("an admission beyond the balance: got %v, %d writes; want an error without a write", err, unwritten.writes.Load())
 		}
 		if s := f.state("a"); s.Held != 0 {
-			t.Fatalf("%s held after refusals", s.Held)
+			t.Fatalf("%s held after refusals, want 0", s.Held)
 		}
 		var admitted admitHook
 		if err := f.AdmitJob(ctx, a, &admitted); err != nil || admitted.writes.Load() != 1 {
-			t.Fatalf("%v, %d writes", err, admitted.writes.Load())
+			t.Fatalf("admission: got %v, %d writes; want one write", err, admitted.writes.Load())
 		}
 		if ended, err := f.EndJob(ctx, hold, &endHook{admitHook: &admitHook{}, stay: true}); err != nil || ended {
-			t.Fatalf("an end that the hook refuses: %v %v", ended, err)
+			t.Fatalf("an end that the hook refuses: got %v, %v; want false", ended, err)
 		}
 		if s := f.state("a"); s.Held != money.USD {
-			t.Fatalf("%s held", s.Held)
+			t.Fatalf("%s held, want 1", s.Held)
 		}
 		end := &endHook{admitHook: &admitHook{}, end: End{Outcome: Billed, Cost: money.USD / 4}}
 		if ended, err := f.EndJob(ctx, hold, end); err != nil || !ended || end.writes.Load() != 1 {
-			t.Fatalf("%v %v, %d writes", ended, err, end.writes.Load())
+			t.Fatalf("end: got %v, %v, %d writes; want true with one write", ended, err, end.writes.Load())
 		}
 		again := &endHook{admitHook: &admitHook{}, end: End{Outcome: Billed, Cost: money.USD / 4}}
 		if ended, err := f.EndJob(ctx, hold, again); err != nil || ended || again.writes.Load() != 0 {
-			t.Fatalf("a second end: %v %v, %d writes", ended, err, again.writes.Load())
+			t.Fatalf("a second end: got %v, %v, %d writes; want false without a write", ended, err, again.writes.Load())
 		}
 		if s := f.state("a"); s.Held != 0 || s.Balance != 100*money.USD-money.USD/4 {
-			t.Errorf("%+v", s)
+			t.Errorf("got %+v, want a charge of 0.25 and nothing held", s)
 		}
-		f.audited()
+		f.checkAudit()
 	})
 }
 
@@ -123,13 +123,13 @@ func TestLateAdmission(t *testing.T) {
 		<-writing
 		leave()
 		if err := <-answer; !errors.Is(err, context.Canceled) {
-			t.Fatalf("the caller got %v", err)
+			t.Fatalf("the caller got %v, want context.Canceled", err)
 		}
 		close(release)
 		select {
 		case <-hook.undone:
 		case <-time.After(10 * time.Second):
-			t.Fatal("the admission was not undone")
+			t.Fatal("the admission was not undone within 10 s")
 		}
 		// The next operation waits for the batch that undoes the admission.
 		b, hold := jobAdmission(money.USD / 2)
@@ -140,14 +140,14 @@ func TestLateAdmission(t *testing.T) {
 			t.Fatal(ended, err)
 		}
 		if s := f.state("a"); s.Held != 0 || s.Balance != 100*money.USD {
-			t.Errorf("%+v", s)
+			t.Errorf("got %+v, want nothing charged or held", s)
 		}
-		f.audited()
+		f.checkAudit()
 	})
 }
 
-// TestHookAfterALostCommit breaks the connection around a commit. The hook writes once, and its
-// caller gets the outcome.
+// TestHookAfterALostCommit breaks the connection around the commits of a job's admission and end. Both
+// take effect once, and the callers get the outcome.
 func TestHookAfterALostCommit(t *testing.T) {
 	t.Parallel()
 	for name, broken := range map[string]func(run func() error) error{
@@ -166,17 +166,17 @@ func TestHookAfterALostCommit(t *testing.T) {
 					t.Fatal(err)
 				}
 				if held := f.state("a").Held; held != money.USD {
-					t.Errorf("%s held", held)
+					t.Errorf("%s held, want 1", held)
 				}
 				s.set(breakFirst(2, commit.PhaseWrite, broken))
 				end := &endHook{admitHook: &admitHook{}, end: End{Outcome: Billed, Cost: money.USD / 4}}
 				if ended, err := f.EndJob(t.Context(), hold, end); err != nil || !ended {
-					t.Fatalf("%v %v", ended, err)
+					t.Fatalf("end: got %v, %v; want true", ended, err)
 				}
 				if st := f.state("a"); st.Held != 0 || st.Balance != 100*money.USD-money.USD/4 {
-					t.Errorf("%+v", st)
+					t.Errorf("got %+v, want one charge of 0.25 and nothing held", st)
 				}
-				f.audited()
+				f.checkAudit()
 			})
 		})
 	}

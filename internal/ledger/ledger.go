@@ -90,7 +90,7 @@ type Ledger struct {
 	committer *commit.Committer
 
 	foldRows  int   // receipts in a transaction of Fold
-	stepsSeen int64 // jumps of the clock handled by KeepTime; -1 before its first call
+	stepsSeen int64 // jumps of the clock handled by keepTime; -1 before its first call
 }
 
 // New returns a ledger. Call Start before other methods.
@@ -150,7 +150,7 @@ func (l *Ledger) Run(ctx context.Context) {
 	loop.Run(ctx,
 		every(l.node.Lease()/4, "renew the node's lease", l.Beat),
 		every(l.node.Lease()/4, "sweep after dead nodes", l.Sweep),
-		every(keepTimeEvery, "keep the time", l.KeepTime),
+		every(keepTimeEvery, "keep the time", l.keepTime),
 		every(time.Second, "log sampled refusals", l.logSampled),
 		every(10*time.Minute, "fold old receipts", l.Fold),
 		loop.Loop{Room: "ledger", Does: "add up the open holds", Log: l.log, Period: heldPeriod, Step: l.observeHeld},

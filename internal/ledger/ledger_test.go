@@ -203,15 +203,15 @@ func (f *fixture) requests(filter requestlog.Selection) []requestlog.Receipt {
 	return page.Receipts
 }
 
-// audited checks that the audit finds no difference.
-func (f *fixture) audited() {
+// checkAudit checks that the audit finds no difference.
+func (f *fixture) checkAudit() {
 	f.t.Helper()
 	report, err := audit.Run(context.Background(), f.db)
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	if !report.OK {
-		f.t.Errorf("audit: %+v", report.Differences)
+		f.t.Errorf("audit: got %+v, want no differences", report.Differences)
 	}
 }
 
@@ -230,33 +230,33 @@ func TestHoldAndSettle(t *testing.T) {
 		f.open("a", money.USD, 0, KeyLimits{})
 		h := f.mustAdmit("a", money.USD/2)
 		if s := f.state("a"); s.Held != money.USD/2 || s.Balance != money.USD {
-			t.Fatalf("after the hold: %+v", s)
+			t.Fatalf("after the hold: got %+v, want 0.5 held of 1", s)
 		}
-		f.audited()
+		f.checkAudit()
 		if err := h.Settle(context.Background(), billed(money.USD/4)); err != nil {
 			t.Fatal(err)
 		}
 		if err := h.Settle(context.Background(), billed(money.USD/4)); err != nil {
-			t.Fatalf("second settlement: %v", err)
+			t.Fatalf("second settlement: got %v, want no error", err)
 		}
 		h.Release(failed())
 		if s := f.state("a"); s.Held != 0 || s.Balance != money.USD*3/4 {
-			t.Errorf("after the settlement: %+v", s)
+			t.Errorf("after the settlement: got %+v, want a balance of 0.75 and nothing held", s)
 		}
 		k := f.keyState("a")
 		if k.Spent != money.USD/4 || k.SpentToday != money.USD/4 || k.Held != 0 || k.LastUsedMS == 0 {
-			t.Errorf("key: %+v", k)
+			t.Errorf("got key %+v, want 0.25 spent, in total and today, nothing held, and a last use", k)
 		}
 		list := f.requests(requestlog.Selection{Account: "a"})
 		if len(list) != 1 || list[0].Cost != money.USD/4 || list[0].Held != money.USD/2 || list[0].Status != 200 || list[0].Tokens.Prompt != 10 {
-			t.Errorf("receipts: %+v", list)
+			t.Errorf("got receipts %+v, want one with status 200, 0.25 of 0.5 charged, and 10 prompt tokens", list)
 		}
 		u := f.usage("a")
 		if u.Total != u.ByModel[0].Totals || u.Total.Requests != 1 || u.Total.Billed != 1 || u.Today.Requests != 1 ||
 			u.Today.Cost != money.USD/4 {
-			t.Errorf("usage: %+v", u)
+			t.Errorf("got usage %+v, want one billed request of 0.25, also today and of its model", u)
 		}
-		f.audited()
+		f.checkAudit()
 	})
 }
 
@@ -275,7 +275,7 @@ func TestChargeNeverExceedsTheHold(t *testing.T) {
 		if s := f.state("a"); s.Balance != 0 || over.Load() != int64(2*money.USD) {
 			t.Errorf("balance %s, over %d; want 0 and 2 USD", s.Balance, over.Load())
 		}
-		f.audited()
+		f.checkAudit()
 	})
 }
 
@@ -293,7 +293,7 @@ func TestReleaseChargesNothing(t *testing.T) {
 		if u.Total.Requests != 2 || u.Total.Billed != 0 || u.Total.Failed != 1 {
 			t.Errorf("usage %+v; want 2 requests, 1 failed", u.Total)
 		}
-		f.audited()
+		f.checkAudit()
 	})
 }
 
@@ -313,7 +313,7 @@ func TestBurstAdmitsOnlyCoveredRequests(t *testing.T) {
 				}
 				admitted.Add(1)
 				if s := f.state("a"); s.Balance-s.Held < -money.USD {
-					t.Errorf("available %s is below the floor", s.Balance-s.Held)
+					t.Errorf("got %s available, want at least the floor of -1", s.Balance-s.Held)
 				}
 			})
 		}
@@ -321,7 +321,7 @@ func TestBurstAdmitsOnlyCoveredRequests(t *testing.T) {
 		if admitted.Load() != 11 || refused.Load() != 389 {
 			t.Errorf("%d admitted, %d refused; want 11 and 389", admitted.Load(), refused.Load())
 		}
-		f.audited()
+		f.checkAudit()
 	})
 }
 
@@ -364,14 +364,14 @@ func TestManyCallersOnManyAccounts(t *testing.T) {
 		for i := range accounts {
 			s := f.state(fmt.Sprint("a", i))
 			if s.Held != 0 {
-				t.Errorf("account %d still holds %s", i, s.Held)
+				t.Errorf("account %d holds %s, want 0", i, s.Held)
 			}
 			balance += s.Balance
 		}
 		if want := accounts*1000*money.USD - money.Amount(charged.Load()); balance != want {
 			t.Errorf("balances add up to %s, want %s", balance, want)
 		}
-		f.audited()
+		f.checkAudit()
 	})
 }
 

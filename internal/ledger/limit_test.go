@@ -63,13 +63,14 @@ func TestRefusals(t *testing.T) {
 			_, err := f.admit(tt.account, tt.amount)
 			if tt.want == "" {
 				if err != nil {
-					t.Errorf("%s, %s: %v", tt.account, tt.amount, err)
+					t.Errorf("%s, %s: got %v, want an admission", tt.account, tt.amount, err)
 				}
 				continue
 			}
 			wantCode(t, err, tt.want)
 			if e := fault.Of(err); e.RetryAfter != 0 || e.NoRetry != (tt.want == fault.InsufficientQuota) {
-				t.Errorf("%s: Retry-After %v, x-should-retry: false %v", tt.account, e.RetryAfter, e.NoRetry)
+				t.Errorf("%s: got Retry-After %v, NoRetry %v; want none and %v",
+					tt.account, e.RetryAfter, e.NoRetry, tt.want == fault.InsufficientQuota)
 			}
 		}
 		stale := admission("poor", 0)
@@ -77,7 +78,7 @@ func TestRefusals(t *testing.T) {
 		if _, err := f.Admit(context.Background(), stale); !errors.Is(err, ErrKeyChanged) {
 			t.Errorf("another version of the key: %v; want ErrKeyChanged", err)
 		}
-		f.audited()
+		f.checkAudit()
 	})
 }
 
@@ -87,13 +88,15 @@ func TestRateWindowIsExact(t *testing.T) {
 	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
 		f := start(t, db)
 		f.open("a", money.USD, 0, KeyLimits{RPM: &rpm})
-		for i := range 3 {
-			if _, err := f.admit("a", 0); err != nil {
-				t.Fatalf("request %d: %v", i, err)
+		for i, step := range []struct {
+			later time.Duration // the clock moves by this first
+			want  bool
+		}{{0, true}, {time.Second, true}, {time.Second, true}, {0, false}, {57999 * time.Millisecond, false}, {time.Millisecond, true},
+			{0, false}, {999 * time.Millisecond, false}, {time.Millisecond, true}} {
+			c.add(step.later)
+			if _, err := f.admit("a", 0); (err == nil) != step.want {
+				t.Errorf("step %d: got %v, want an admission: %v", i, err, step.want)
 			}
-		}
-		if _, err := f.admit("a", 0); err == nil {
-			t.Fatal("a fourth request passed")
 		}
 	})
 }
@@ -113,7 +116,7 @@ func TestRateWindowSurvivesBatchesAndTime(t *testing.T) {
 		}
 		for i := 5; i < len(times); i++ {
 			if d := times[i] - times[i-5]; d < 60_000 {
-				t.Fatalf("6 requests within %d ms", d)
+				t.Fatalf("got 6 requests within %d ms, want at least 60000 ms", d)
 			}
 		}
 		if len(times) != 100 {
@@ -153,19 +156,19 @@ func TestFreeQuotaIsPerDayAndGivenBackOnErrors(t *testing.T) {
 		first.Release(failed())
 		again, err := free()
 		if err != nil {
-			t.Fatalf("after an error the place is free again: %v", err)
+			t.Fatalf("after a failed request: got %v, want an admission", err)
 		}
 		if err := again.Settle(context.Background(), billed(0)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := free(); err == nil {
-			t.Error("a settled request gave its place back")
+			t.Error("after a settled request: admitted, want a refusal")
 		}
 		c.add(24 * time.Hour)
 		if _, err := free(); err != nil {
-			t.Errorf("the next day: %v", err)
+			t.Errorf("the next day: got %v, want an admission", err)
 		}
-		f.audited()
+		f.checkAudit()
 	})
 }
 
@@ -190,9 +193,9 @@ func TestDailyBudgetBelongsToTheDayOfAdmission(t *testing.T) {
 		_, err = f.admit("a", 1)
 		wantCode(t, err, fault.InsufficientQuota)
 		young.Release(failed())
-		f.audited()
+		f.checkAudit()
 		if u := f.usage("a"); u.Total.Requests != 2 {
-			t.Errorf("usage: %+v", u)
+			t.Errorf("got usage %+v, want 2 requests", u)
 		}
 	})
 }

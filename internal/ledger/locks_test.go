@@ -145,19 +145,19 @@ func TestLockedAccountStopsNoOther(t *testing.T) {
 			}, nil)
 			for range 3 {
 				if err := <-cool; err != nil {
-					t.Errorf("an admission of another account: %v", err)
+					t.Errorf("an admission of another account: got %v, want no error", err)
 				}
 			}
 			select {
 			case err := <-hot:
-				t.Errorf("the operation of the locked account has ended: %v", err)
+				t.Errorf("the operation of the locked account ended with %v, want it to wait", err)
 			default:
 			}
 			unlock()
 			if err := <-hot; err != nil {
 				t.Error(err)
 			}
-			f.audited()
+			f.checkAudit()
 		})
 	}
 }
@@ -206,7 +206,7 @@ func TestLostCommitOfAPassedOperation(t *testing.T) {
 				err := <-cool
 				unlock()
 				if err := <-hot; err != nil {
-					t.Errorf("the passed admission: %v", err)
+					t.Errorf("the passed admission: got %v, want no error", err)
 				}
 				s.set(nil)
 				if err := f.committer.Sweep(ctx); err != nil {
@@ -217,12 +217,12 @@ func TestLostCommitOfAPassedOperation(t *testing.T) {
 					charged += r.Cost
 				}
 				if err == nil && charged != money.USD || errors.Is(err, ErrNotSettled) && charged != 0 {
-					t.Errorf("settled with %v, charged %s", err, charged)
+					t.Errorf("settled with %v and charged %s, want 1 after a success and 0 after ErrNotSettled", err, charged)
 				}
 				if st := f.state("hot"); st.Held != money.USD {
 					t.Errorf("%s held of the passed admission; want 1", st.Held)
 				}
-				f.audited()
+				f.checkAudit()
 			})
 		}
 	}
@@ -265,7 +265,7 @@ func TestBatchWaitsForAnOverdueOperation(t *testing.T) {
 	if n := []int{<-decided, <-decided, <-decided}; !slices.Equal(n, []int{1, 1, 3}) { // the first is of gather
 		t.Errorf("the batches decided %v operations; want [1 1 3]", n)
 	}
-	f.audited()
+	f.checkAudit()
 }
 
 // TestOverdueOperationIsNotStarved keeps the committer busy with another account while an account is
@@ -300,7 +300,7 @@ func TestOverdueOperationIsNotStarved(t *testing.T) {
 // operations go on as soon as the lock ends.
 func TestLockTimeout(t *testing.T) {
 	t.Parallel()
-	var log lockedLines
+	var log lockLogCounter
 	f, _ := onPostgreSQL(t, func(o *Options) { o.LockTimeout = 20 * time.Millisecond; o.Log = slog.New(&log) })
 	h := f.mustAdmit("hot", money.USD)
 	unlock := f.lockAccount("hot")
@@ -315,16 +315,16 @@ func TestLockTimeout(t *testing.T) {
 	if err := <-settled; err != nil {
 		t.Error(err)
 	}
-	f.audited()
+	f.checkAudit()
 }
 
-// lockedLines counts the log lines about the locked account hot.
-type lockedLines struct{ n atomic.Int64 }
+// lockLogCounter counts the log lines about the locked account hot.
+type lockLogCounter struct{ n atomic.Int64 }
 
-func (l *lockedLines) Enabled(context.Context, slog.Level) bool { return true }
-func (l *lockedLines) WithAttrs([]slog.Attr) slog.Handler       { return l }
-func (l *lockedLines) WithGroup(string) slog.Handler            { return l }
-func (l *lockedLines) Handle(_ context.Context, r slog.Record) error {
+func (l *lockLogCounter) Enabled(context.Context, slog.Level) bool { return true }
+func (l *lockLogCounter) WithAttrs([]slog.Attr) slog.Handler       { return l }
+func (l *lockLogCounter) WithGroup(string) slog.Handler            { return l }
+func (l *lockLogCounter) Handle(_ context.Context, r slog.Record) error {
 	r.Attrs(func(a slog.Attr) bool {
 		if strings.Contains(r.Message, "locked an account") && a.Key == "account" && a.Value.String() == "hot" {
 			l.n.Add(1)
@@ -352,7 +352,7 @@ func TestCallerOfAPassedAdmissionLeaves(t *testing.T) {
 	}
 	unlock()
 	f.mustAdmit("hot", 100*money.USD) // fits only if nothing is held
-	f.audited()
+	f.checkAudit()
 }
 
 // TestMissingAccount admits for a missing account, alone and beside others. PostgreSQL
@@ -371,6 +371,6 @@ func TestMissingAccount(t *testing.T) {
 			go func() { _, _ = f.admit("cool", money.USD) }()
 		}, nil)
 		wantCode(t, <-results, fault.InvalidAPIKey)
-		f.audited()
+		f.checkAudit()
 	})
 }

@@ -46,19 +46,19 @@ func TestLowAnnouncedAfterCommit(t *testing.T) {
 				settle() // to the level
 				h := f.mustAdmit("a", money.USD)
 				if n := announcements.Load(); n != 0 || len(announced) != 0 {
-					t.Fatalf("%d announcements, %d commits of them, before a drop", n, len(announced))
+					t.Fatalf("got %d announcements, %d commits of them, before a drop; want none", n, len(announced))
 				}
 				s.set(breakFirst(1, commit.PhaseWrite, broken))
 				if err := h.Settle(context.Background(), billed(money.USD)); err != nil {
 					t.Fatal(err)
 				}
 				if balance := <-announced; balance != money.USD || announcements.Load() == 0 {
-					t.Errorf("%d announcements; the balance was %s after the commit", announcements.Load(), balance)
+					t.Errorf("got %d announcements and a balance of %s after the commit, want at least one and 1", announcements.Load(), balance)
 				}
 				settle() // further down
-				f.audited()
+				f.checkAudit()
 				if len(announced) != 0 {
-					t.Error("announced again")
+					t.Errorf("got %d further announcements, want none", len(announced))
 				}
 			})
 		})

@@ -60,7 +60,7 @@ func TestProgressHasAQuantity(t *testing.T) {
 		if billed != len(want) {
 			t.Errorf("%d requests are billed, want %d", billed, len(want))
 		}
-		other.audited()
+		other.checkAudit()
 	})
 }
 
@@ -124,7 +124,7 @@ func TestUnitsAreData(t *testing.T) {
 			}
 		}
 		if n := len(u.ByModel); n != 5 || u.Total.Requests != 10 || u.Total.Failed != 1 || u.model("tiler").Requests != 4 {
-			t.Errorf("usage has %d models, %+v", n, u)
+			t.Errorf("got usage %+v of %d models, want 10 requests of 5 models, one failed, and 4 of tiler", u, n)
 		}
 
 		report := func(query map[string]string) *spending.Breakdown {
@@ -161,20 +161,20 @@ func TestUnitsAreData(t *testing.T) {
 		few := spending.Query{By: []spending.By{spending.ByAccount}, Limit: 2}
 		if rows := f.usageBy(few); len(rows) != 2 || rows[0].Quantities[tile] != (measure.Total{Requests: 4, N: 19}) ||
 			rows[1].Quantities[tile].N != 100 {
-			t.Errorf("by account: %+v", rows)
+			t.Errorf("by account: got %+v, want 19 and 100 tiles in two rows", rows)
 		}
 		few.Limit = 1
 		if err := db.View(t.Context(), func(tx *store.Tx) error { _, err := spending.ReadTx(tx, few); return err }); err == nil {
-			t.Error("two accounts fit into one row")
+			t.Error("two accounts with a limit of one row: got no error, want one")
 		}
 
-		f.audited()
+		f.checkAudit()
 		faults := func() {
 			t.Helper()
 			for _, unit := range []measure.Unit{tile, sound, measure.VideoMS} {
 				text := fmt.Sprintf(`UPDATE ledger_day SET quantity = quantity + 1 WHERE unit = '%s'`, unit)
 				if found := ledgertest.Plant(t, db, ledgertest.Fault(text)); len(found) == 0 {
-					t.Errorf("a day that counts one more %s was not found", unit)
+					t.Errorf("a day with one more %s: got no differences, want some", unit)
 				}
 			}
 		}
@@ -184,9 +184,9 @@ func TestUnitsAreData(t *testing.T) {
 			t.Fatal(err)
 		}
 		if left := f.requests(requestlog.Selection{Limit: 100}); len(left) != 0 {
-			t.Errorf("%d receipts are left", len(left))
+			t.Errorf("%d receipts are left, want none", len(left))
 		}
-		f.audited()
+		f.checkAudit()
 		faults()
 	})
 }

@@ -28,7 +28,7 @@ func TestOnce(t *testing.T) {
 					}
 					if saved != nil {
 						if string(saved) != "answer" {
-							t.Errorf("saved answer %q", saved)
+							t.Errorf("got the saved answer %q, want answer", saved)
 						}
 						return nil
 					}

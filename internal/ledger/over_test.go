@@ -89,7 +89,7 @@ func TestUsageAboveHoldsWithoutEnd(t *testing.T) {
 		err := db.View(context.Background(), func(tx *store.Tx) error {
 			sums, err := OverOfAccountsTx(tx, []string{"a"})
 			if sums["a"] < money.Max {
-				t.Errorf("usage above holds: %v", sums)
+				t.Errorf("usage above holds: got %v, want at least %s", sums, money.Max)
 			}
 			return err
 		})
@@ -124,7 +124,7 @@ func TestSumsOfOverUseAnIndex(t *testing.T) {
 				"lines":    storetest.Plan(t, tx, overOfLines(tx), store.List([]string{"l1"})),
 			} {
 				if slices.ContainsFunc(plan, storetest.ReadsAll) {
-					t.Errorf("usage above the holds of %s: %q", name, plan)
+					t.Errorf("usage above the holds of %s: got the plan %q, want no read of a whole table", name, plan)
 				}
 			}
 			return nil

@@ -43,7 +43,7 @@ func (f *fixture) fold() {
 	if err := f.Fold(context.Background()); err != nil {
 		f.t.Fatal(err)
 	}
-	f.audited()
+	f.checkAudit()
 }
 
 // count returns the result of a statement.
@@ -100,24 +100,24 @@ func TestReceiptsAge(t *testing.T) {
 			oldest := time.UnixMilli(list[len(list)-1].CreatedMS)
 			kept := c.now().Sub(oldest)
 			if day > 40 && (kept < retention-24*time.Hour || kept > retention+4*24*time.Hour) {
-				t.Errorf("day %d: the oldest receipt is %s old", day, kept)
+				t.Errorf("day %d: the oldest receipt is %s old, want the retention of %s less a day to four days more", day, kept, retention)
 			}
 		}
 		if n := f.count(`SELECT COUNT(*) FROM ledger_charge`); n < 3*(days-40) || n > 3*(days-29) {
-			t.Errorf("%d charges are kept", n)
+			t.Errorf("%d charges are kept, want %d to %d", n, 3*(days-40), 3*(days-29))
 		}
 		if entries := f.entries("a", 50); len(entries) != 1+2*days {
 			t.Errorf("account a has %d movements, want %d", len(entries), 1+2*days)
 		}
 		if db.Dialect() == store.PostgreSQL {
 			if n := len(f.partitions("ledger_receipt")); n < 15 || n > 20 {
-				t.Errorf("%d partitions of two days for 30 days: %q", n, f.partitions("ledger_receipt"))
+				t.Errorf("got the %d partitions %q, want 15 to 20", n, f.partitions("ledger_receipt"))
 			}
 			if n := f.count(`SELECT COUNT(*) FROM ledger_receipt_rest`); n != 0 {
-				t.Errorf("%d receipts are outside of the partitions", n)
+				t.Errorf("%d receipts are outside of the partitions, want none", n)
 			}
 			if n := f.deletions(); n != 0 {
-				t.Errorf("%d receipts were deleted row by row", n)
+				t.Errorf("%d receipts were deleted row by row, want none", n)
 			}
 		}
 	})
@@ -133,9 +133,9 @@ func startSmall(t *testing.T, db *store.DB) *fixture {
 	return f
 }
 
-// expired fills a partition and lets it expire: account a has more receipts than a step folds, other
+// expirePartition fills a partition and lets it expire: account a has more receipts than a step folds, other
 // accounts have a few. It returns the requests with a charge.
-func (f *fixture) expired(c *clock) (charged []string) {
+func (f *fixture) expirePartition(c *clock) (charged []string) {
 	f.t.Helper()
 	f.Refused(Refusal{Request: id.At("req_", c.now()), Account: "a0", Key: "a0_key", Model: "m", Status: 402, Code: "insufficient_quota",
 		Received: c.now()})
@@ -160,17 +160,17 @@ func TestFoldInSteps(t *testing.T) {
 	t.Parallel()
 	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
 		f := startSmall(t, db)
-		charged := f.expired(c)
+		charged := f.expirePartition(c)
 		movements := f.entries("a1", 100)
 		usage := f.usage("a1")
 		check := func(step string) {
 			t.Helper()
-			f.audited()
+			f.checkAudit()
 			if got := f.entries("a1", 100); !slices.Equal(got, movements) {
 				t.Errorf("%s: the account has %d movements, want %d", step, len(got), len(movements))
 			}
 			if got := f.usage("a1"); got.Total != usage.Total || got.Balance != usage.Balance {
-				t.Errorf("%s: usage %+v became %+v", step, usage, got)
+				t.Errorf("%s: got usage %+v, want %+v", step, got, usage)
 			}
 			storetest.View(t, db, func(tx *store.Tx) error {
 				for _, request := range charged {
@@ -213,7 +213,7 @@ func TestFoldInSteps(t *testing.T) {
 			check(fmt.Sprintf("step %d", steps))
 		}
 		if rows := 4*smallStep + 3*4 + 1; steps <= rows/smallStep || steps > rows/smallStep+2 {
-			t.Errorf("%d steps for %d receipts", steps, rows)
+			t.Errorf("got %d steps for %d receipts, want %d or %d", steps, rows, rows/smallStep+1, rows/smallStep+2)
 		}
 		for range 2 {
 			if err := requestlog.DropOld(t.Context(), db); err != nil {
@@ -223,10 +223,10 @@ func TestFoldInSteps(t *testing.T) {
 		}
 		f.fold()
 		if list := f.requests(requestlog.Selection{}); len(list) != 1 {
-			t.Errorf("%d receipts are left: %+v", len(list), list)
+			t.Errorf("%d receipts are left, want 1: %+v", len(list), list)
 		}
 		if n := f.count(`SELECT COUNT(*) FROM ledger_receipt_old`); n != 0 {
-			t.Errorf("%d old receipts are left", n)
+			t.Errorf("%d old receipts are left, want none", n)
 		}
 	})
 }
@@ -236,7 +236,7 @@ func TestFoldWalksAnIndex(t *testing.T) {
 	t.Parallel()
 	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
 		f := startSmall(t, db)
-		f.expired(c)
+		f.expirePartition(c)
 		if db.Dialect() == store.PostgreSQL {
 			if moved, err := requestlog.Retire(t.Context(), db, f.opts.Retention); !moved || err != nil {
 				t.Fatal(moved, err)
@@ -283,7 +283,7 @@ func TestLateReceipts(t *testing.T) {
 			if err := h.Settle(t.Context(), billed(7)); err != nil {
 				t.Fatal(err)
 			}
-			f.audited()
+			f.checkAudit()
 		}
 		f.open("a1", 10*money.USD, 0, KeyLimits{})
 		before := []*Hold{open(), open(), open()} // admitted on the first day
@@ -298,7 +298,7 @@ func TestLateReceipts(t *testing.T) {
 			}
 			settle(before[1])
 			settle(now[1])
-			for more := true; more; f.audited() {
+			for more := true; more; f.checkAudit() {
 				var err error
 				if more, err = f.foldOld(t.Context(), clearedLimits{}); err != nil {
 					t.Fatal(err)
@@ -324,7 +324,7 @@ func TestLateReceipts(t *testing.T) {
 		}
 		for i, h := range now {
 			if !found[h.open.Row.ID] {
-				t.Errorf("the receipt of today with an old id is gone: %d", i)
+				t.Errorf("the receipt %d of today with an old id is missing, want it kept", i)
 			}
 		}
 		c.add(26 * time.Hour)
@@ -333,9 +333,9 @@ func TestLateReceipts(t *testing.T) {
 			t.Errorf("%d receipts are left: want those of the clock ahead", len(list))
 		}
 		if entries := f.entries("a1", 3); len(entries) != 1+6+4+1*2+2 {
-			t.Errorf("%d movements", len(entries))
+			t.Errorf("got %d movements, want %d", len(entries), 1+6+4+1*2+2)
 		}
-		f.audited()
+		f.checkAudit()
 	})
 }
 
@@ -383,7 +383,7 @@ func TestPartitionsAreExtended(t *testing.T) {
 			f := start(t, db)
 			f.fold()
 			if n := f.count(`SELECT COUNT(*) FROM sqlite_master WHERE name LIKE 'ledger_receipt_2%'`); n != 0 {
-				t.Errorf("SQLite has %d partitions", n)
+				t.Errorf("SQLite has %d partitions, want none", n)
 			}
 			return
 		}
@@ -421,7 +421,7 @@ func TestPartitionsAreExtended(t *testing.T) {
 		f.fold()
 		want("20260504_20260511", "20260511_20260513", "20260514_20260521", "20260521_20260528", "20270616_20270623")
 		if n := f.count(`SELECT COUNT(*) FROM ledger_receipt_rest`); n != 1 {
-			t.Errorf("%d receipts are outside of the partitions", n)
+			t.Errorf("%d receipts are outside of the partitions, want 1", n)
 		}
 	})
 }
@@ -432,7 +432,7 @@ func TestAnAuditKeepsPartitions(t *testing.T) {
 	t.Parallel()
 	eachClock(t, func(t *testing.T, db *store.DB, c *clock) {
 		f := start(t, db)
-		f.expired(c)
+		f.expirePartition(c)
 		if db.Dialect() == store.SQLite {
 			f.fold()
 			return
@@ -444,7 +444,7 @@ func TestAnAuditKeepsPartitions(t *testing.T) {
 			return f.Fold(t.Context())
 		})
 		if n := len(f.partitions("ledger_receipt_old")); n != 0 {
-			t.Fatal("a partition was moved during an audit")
+			t.Fatalf("%d partitions were moved during an audit, want none", n)
 		}
 		if moved, err := requestlog.Retire(t.Context(), db, f.opts.Retention); !moved || err != nil {
 			t.Fatal(moved, err)
@@ -456,12 +456,12 @@ func TestAnAuditKeepsPartitions(t *testing.T) {
 			return f.Fold(t.Context()) // folds, but cannot drop
 		})
 		if n := len(f.partitions("ledger_receipt_old")); n != 1 {
-			t.Error("the partition was dropped during an audit")
+			t.Errorf("got %d moved partitions during an audit, want 1", n)
 		}
-		f.audited()
+		f.checkAudit()
 		f.fold()
 		if old := f.partitions("ledger_receipt_old"); len(old) != 0 {
-			t.Errorf("the partition stays after the audit: %q", old)
+			t.Errorf("got the moved partitions %q after the audit, want none", old)
 		}
 	})
 }
@@ -490,10 +490,10 @@ func TestTheFileStaysSmall(t *testing.T) {
 		}
 		full := size[11]                              // the retention, the day that ends, and the day before midnight
 		if last := size[days-1]; last > full+full/8 { // rows of days and batches are kept
-			t.Errorf("the file has %d pages after %d days, and had %d after 12", last, days, full)
+			t.Errorf("the file has %d pages after %d days, want at most an eighth more than the %d after 12 days", last, days, full)
 		}
 		if n := f.count(`SELECT COUNT(*) FROM ledger_receipt`); n > 12*daily {
-			t.Errorf("%d receipts", n)
+			t.Errorf("got %d receipts, want at most %d", n, 12*daily)
 		}
 	})
 }

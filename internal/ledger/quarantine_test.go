@@ -31,8 +31,8 @@ func damage(t *testing.T, db *store.DB, texts ...string) {
 	}
 }
 
-// quarantined returns the causes of the quarantined holds.
-func (f *fixture) quarantined() map[string]string {
+// quarantineCauses returns the causes of the quarantined holds.
+func (f *fixture) quarantineCauses() map[string]string {
 	f.t.Helper()
 	causes := map[string]string{}
 	err := f.db.View(context.Background(), func(tx *store.Tx) error {
@@ -92,16 +92,16 @@ func TestDamagedHoldsAreQuarantined(t *testing.T) {
 		if st := next.state("b"); st.Held != 0 {
 			t.Errorf("b: %+v; want nothing held", st)
 		}
-		if causes := next.quarantined(); len(causes) != 3 {
+		if causes := next.quarantineCauses(); len(causes) != 3 {
 			t.Errorf("quarantined: %v; want three", causes)
 		}
 		if k := next.keyState("a"); k.Held != 0 {
-			t.Errorf("the key holds %s", k.Held)
+			t.Errorf("the key holds %s, want 0", k.Held)
 		}
 		view(t, db, func(tx *store.Tx) error {
 			requests, jobs, err := HeldTx(tx)
 			if requests.Holds+jobs.Holds != 0 {
-				t.Errorf("%d holds are left", requests.Holds+jobs.Holds)
+				t.Errorf("%d holds are left, want none", requests.Holds+jobs.Holds)
 			}
 			return err
 		})
@@ -130,11 +130,11 @@ func TestRefusalThatPasses(t *testing.T) {
 		}
 		damage(t, db, setUp...)
 		if err := h.Settle(ctx, billed(money.USD)); !errors.Is(err, ErrNotSettled) {
-			t.Errorf("settled with %v", err)
+			t.Errorf("settled with %v, want ErrNotSettled", err)
 		}
 		end := &endHook{admitHook: &admitHook{}, end: End{Outcome: Billed, Cost: money.USD}}
 		if _, err := f.EndJob(ctx, hold, end); err == nil {
-			t.Error("the job has ended")
+			t.Error("the end of the job returned no error, want one")
 		}
 		for range 2 { // the second sweep sees the retry of the first one
 			if err := f.committer.Sweep(ctx); err != nil {
@@ -149,15 +149,15 @@ func TestRefusalThatPasses(t *testing.T) {
 			t.Fatal(err)
 		}
 		if ended, err := f.EndJob(ctx, hold, end); err != nil || !ended {
-			t.Errorf("the job: %v, %v", ended, err)
+			t.Errorf("the job: ended %v, %v; want true", ended, err)
 		}
-		if causes := f.quarantined(); len(causes) != 0 {
+		if causes := f.quarantineCauses(); len(causes) != 0 {
 			t.Errorf("quarantined: %v; want none", causes)
 		}
 		if st := f.state("a"); st.Held != 0 || st.Balance != 9*money.USD {
 			t.Errorf("%+v; want only the charge of the job", st)
 		}
-		f.audited()
+		f.checkAudit()
 	})
 }
 
@@ -169,7 +169,7 @@ func TestSettlementThatMeetsDamage(t *testing.T) {
 		h := f.mustAdmit("a", money.USD)
 		damage(t, db, `DELETE FROM ledger_key WHERE id = 'a_key'`)
 		if err := h.Settle(context.Background(), billed(money.USD)); err == nil {
-			t.Error("settled")
+			t.Error("the settlement returned no error, want one")
 		}
 		if err := f.committer.Sweep(context.Background()); err != nil {
 			t.Fatal(err)
@@ -177,7 +177,7 @@ func TestSettlementThatMeetsDamage(t *testing.T) {
 		if st := f.state("a"); st.Held != 0 || st.Balance != 10*money.USD {
 			t.Errorf("%+v; want nothing held or charged", st)
 		}
-		if causes := f.quarantined(); len(causes) != 1 {
+		if causes := f.quarantineCauses(); len(causes) != 1 {
 			t.Errorf("quarantined: %v; want one", causes)
 		}
 	})
@@ -217,7 +217,7 @@ func TestJobWhoseHoldIsDamaged(t *testing.T) {
 		}
 		group.Wait()
 		if ends.Load() == 0 {
-			t.Error("the job has not ended")
+			t.Error("no end of the job took effect, want at least one")
 		}
 		if st := f.state("a"); st.Held != 0 || st.Balance != 10*money.USD {
 			t.Errorf("%+v; want nothing held or charged", st)
@@ -255,12 +255,12 @@ func TestQuarantineLeavesNothingBehind(t *testing.T) {
 					}
 				}
 				damage(t, db, `UPDATE ledger_hold SET epoch = 'node_gone', prompt_tokens = -5 WHERE id = '`+bad.Request+`'`)
-				if err := f.committer.Sweep(context.Background()); err != nil || f.quarantined()[bad.Request] == "" {
-					t.Fatal(f.quarantined(), err)
+				if err := f.committer.Sweep(context.Background()); err != nil || f.quarantineCauses()[bad.Request] == "" {
+					t.Fatal(f.quarantineCauses(), err)
 				}
 				h.ended.Store(true)
 				damage(t, db, `DELETE FROM ledger_quarantine`)
-				f.audited()
+				f.checkAudit()
 			})
 		})
 	}
@@ -285,10 +285,10 @@ func TestImplausibleHoldsAreQuarantined(t *testing.T) {
 		if err := f.committer.Sweep(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		if causes := f.quarantined(); len(causes) != 10 {
+		if causes := f.quarantineCauses(); len(causes) != 10 {
 			t.Errorf("quarantined: %v; want ten", causes)
 		}
 		damage(t, db, `DELETE FROM ledger_quarantine`)
-		f.audited()
+		f.checkAudit()
 	})
 }

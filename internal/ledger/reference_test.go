@@ -26,7 +26,7 @@ func TestReferenceIsFoundByIndex(t *testing.T) {
 			storetest.WalksIndex(t, tx, "a reference", selectReference, "pi_5000")
 			m, err := MoveTx(tx, "a", Payment{Amount: money.USD, Reference: "pi_6001"})
 			if err == nil && (m.Repeated || m.Balance != money.USD) {
-				t.Errorf("%+v", m)
+				t.Errorf("got %+v, want a new movement and a balance of 1", m)
 			}
 			return err
 		})

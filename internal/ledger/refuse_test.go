@@ -21,7 +21,7 @@ func TestRefusedRequestsAreInTheLogAlone(t *testing.T) {
 		f := start(t, db)
 		f.open("a", 0, 0, KeyLimits{})
 		if _, err := f.admit("a", 1); err == nil {
-			t.Fatal("admitted without a balance")
+			t.Fatal("admitted without a balance, want a refusal")
 		}
 		f.Refused(Refusal{Request: "req_x", Status: 401, Code: "invalid_api_key", Received: time.Now()})
 		f.close() // commits the queue
@@ -31,12 +31,12 @@ func TestRefusedRequestsAreInTheLogAlone(t *testing.T) {
 		}
 		if list := f.requests(requestlog.Selection{Account: "a"}); len(list) != 1 || list[0].Status != 402 ||
 			list[0].Code != "insufficient_quota" {
-			t.Errorf("receipts of the account: %+v", list)
+			t.Errorf("got receipts of the account %+v, want one with 402 insufficient_quota", list)
 		}
 		if u := f.usage("a"); u.Total != (Totals{}) {
 			t.Errorf("usage %+v; want nothing", u.Total)
 		}
-		f.audited()
+		f.checkAudit()
 	})
 }
 
@@ -64,7 +64,7 @@ func TestStrangersTextFitsAReceipt(t *testing.T) {
 			t.Fatalf("%d receipts, %d broken batches; want 3 and none", len(list), broken.Load())
 		}
 		if list[0].Model != strings.Repeat("m", 256) || list[1].Model != "ab" || list[1].Code != "x" || list[2].Code != "vendorcode" {
-			t.Errorf("receipts %+v", list)
+			t.Errorf("got receipts %+v, want models of 256 bytes and ab, codes x and vendorcode", list)
 		}
 	})
 }
@@ -95,6 +95,6 @@ func TestAnonymousRefusalsAreKeptForADay(t *testing.T) {
 		if list := f.requests(requestlog.Selection{}); len(list) != 2 || list[0].Account != "" || list[1].Account != "a" {
 			t.Errorf("rows after a day: %+v; want the young one and the account's", list)
 		}
-		f.audited()
+		f.checkAudit()
 	})
 }

@@ -62,11 +62,11 @@ func TestSegmentsAreRecorded(t *testing.T) {
 		f.serve("a", n)
 		segments, seq := segmentsOf(t, db, "a")
 		if seq < n || segments != requestlog.SegmentOf(seq)+1 {
-			t.Errorf("%d segments of %d numbers", segments, seq)
+			t.Errorf("got %d segments of %d numbers, want %d of at least %d", segments, seq, requestlog.SegmentOf(seq)+1, n)
 		}
 		if got := len(f.requests(requestlog.Selection{Key: "a_key"})); got != n+1 {
-			t.Errorf("%d requests of the key", got)
+			t.Errorf("got %d requests of the key, want %d", got, n+1)
 		}
-		f.audited()
+		f.checkAudit()
 	})
 }

@@ -105,7 +105,7 @@ func TestUsageByGrouping(t *testing.T) {
 				}
 			}
 		}
-		f.audited()
+		f.checkAudit()
 	})
 }
 
@@ -140,7 +140,7 @@ func TestUsageWalksIndexes(t *testing.T) {
 				for _, step := range plan {
 					days := strings.Contains(step, "ledger_day") || strings.Contains(step, " d")
 					if storetest.ReadsAll(step) && days || strings.Contains(step, "receipt") {
-						t.Errorf("%+v: %q", q, plan)
+						t.Errorf("%+v: got the plan %q, want no read of all days or of receipts", q, plan)
 					}
 				}
 			}

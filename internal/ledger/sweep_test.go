@@ -27,20 +27,20 @@ func TestNodeDeclaredDeadWakes(t *testing.T) {
 		f.fence()
 		// The settlement after a pause is refused, and the node rejoins.
 		if err := plain.Settle(ctx, billed(money.USD)); !errors.Is(err, ErrNotSettled) {
-			t.Errorf("settled by a dead node: %v", err)
+			t.Errorf("settled by a dead node: got %v, want ErrNotSettled", err)
 		}
 		if f.node.Epoch() == epoch {
-			t.Fatal("the node has no new epoch")
+			t.Fatalf("the node has the epoch %s, want a new one", epoch)
 		}
 		h := f.mustAdmit("a", money.USD)
 		if err := f.Sweep(ctx); err != nil {
 			t.Fatal(err)
 		}
 		if err := stream.Settle(ctx, billed(money.USD)); !errors.Is(err, ErrNotSettled) {
-			t.Errorf("settled after the sweep: %v", err)
+			t.Errorf("settled after the sweep: got %v, want ErrNotSettled", err)
 		}
 		if err := h.Settle(ctx, billed(money.USD)); err != nil {
-			t.Errorf("the new life: %v", err)
+			t.Errorf("settled in the new epoch: got %v, want no error", err)
 		}
 		if st := f.state("a"); st.Held != 0 || st.Balance != 10*money.USD-money.USD-money.USD/4 {
 			t.Errorf("%+v; want one charge of 1 and the progress of 0.25", st)
@@ -50,7 +50,7 @@ func TestNodeDeclaredDeadWakes(t *testing.T) {
 		if err != nil || len(nodes) != 1 {
 			t.Errorf("living nodes %v, %v; want the new life alone", nodes, err)
 		}
-		f.audited()
+		f.checkAudit()
 	})
 }
 
@@ -79,7 +79,7 @@ func TestOtherNodeSweepsOnce(t *testing.T) {
 	if st := a.state("a"); st.Held != 0 || st.Balance != 1000*money.USD-1500 {
 		t.Errorf("%+v; want 150 charges of 10 nano-dollars", st)
 	}
-	b.audited()
+	b.checkAudit()
 }
 
 func TestNextStartSweepsTheFormerProcess(t *testing.T) {
@@ -97,5 +97,5 @@ func TestNextStartSweepsTheFormerProcess(t *testing.T) {
 	if st := next.state("a"); st.Held != 0 || st.Balance != money.USD {
 		t.Errorf("%+v; want the hold given back", st)
 	}
-	next.audited()
+	next.checkAudit()
 }

@@ -88,7 +88,7 @@ const (
 )
 
 func (w *serviceStatus) todayTx(tx *store.Tx) error {
-	q := spending.Query{Since: books.DayOf(w.nowMS), Except: spending.Excluded(w.sandbox), By: []spending.By{spending.ByAccount},
+	q := spending.Query{Since: books.DayOf(w.nowMS), Except: spending.RequestSet(w.sandbox), By: []spending.By{spending.ByAccount},
 		Limit: maxSpenders}
 	spent, err := spending.ReadTx(tx, q)
 	if errors.Is(err, spending.ErrTooManyRows) { // read only the total
@@ -164,7 +164,7 @@ func (m *chartCache) readTx(tx *store.Tx, w *serviceStatus) (c monthCharts, err 
 		return c, nil
 	}
 	c.readMS, c.sandbox = w.nowMS, w.sandbox
-	if c.charges, c.counts, err = show.MonthTx(tx, "", spending.Excluded(w.sandbox)); err != nil {
+	if c.charges, c.counts, err = show.MonthTx(tx, "", spending.RequestSet(w.sandbox)); err != nil {
 		return c, err
 	}
 	m.mu.Lock()

@@ -176,7 +176,7 @@ func (g *grid) counts() ui.Chart {
 // MonthTx returns the charts of the last 30 days. charges shows the charges of an account by model, and
 // counts shows the requests. If accountID is empty, the charts show all accounts. Requests in except are
 // left out.
-func MonthTx(tx *store.Tx, accountID string, except spending.Excluded) (charges, counts ui.Chart, err error) {
+func MonthTx(tx *store.Tx, accountID string, except spending.RequestSet) (charges, counts ui.Chart, err error) {
 	nowMS, err := tx.NowMS()
 	if err != nil {
 		return charges, counts, err

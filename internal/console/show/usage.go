@@ -127,7 +127,7 @@ func (s UsageView) selectTx(tx *store.Tx, v *page.Visit) (selection, error) {
 	if err == nil {
 		var sandbox catalog.SandboxUse
 		sandbox, err = catalog.SandboxTx(tx)
-		a.query.Except = spending.Excluded(sandbox)
+		a.query.Except = spending.RequestSet(sandbox)
 	}
 	return a, err
 }

@@ -82,7 +82,7 @@ func (c *console) billingWith(v *page.Visit, form ui.PostForm) (page.FullPage, e
 // ignored.
 func movementsOf(v *page.Visit) (f movement.Selection, query url.Values) {
 	f, query = movement.Selection{Account: v.Account(), After: v.Query("after")}, url.Values{}
-	if kind := movement.Sort(v.Query("kind")); kind == movement.Credits || kind == movement.Charges {
+	if kind := movement.KindFilter(v.Query("kind")); kind == movement.Credits || kind == movement.Charges {
 		f.Kind = kind
 		query.Set("kind", string(kind))
 	}

@@ -71,7 +71,7 @@ func (c *console) overview(v *page.Visit) (page.Responder, error) {
 	if hasUsage {
 		content.More = moreUsage()
 		content.Missing = v.TryView("chart of charges", func(tx *store.Tx) error {
-			spent, _, err := show.MonthTx(tx, v.Account(), spending.Excluded{})
+			spent, _, err := show.MonthTx(tx, v.Account(), spending.RequestSet{})
 			if err == nil {
 				content.Spending = &spent
 			}

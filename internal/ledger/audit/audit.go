@@ -1,10 +1,10 @@
 // Package audit owns the proof of the books: it recomputes every stored figure and checks every
 // row, while the service runs. It reads a range of accounts after the other, each in one snapshot.
 //
-// Invariants: an audit changes nothing. Figures are compared only within a snapshot. It shares no code with the writers of the books, so it
-// cannot repeat their faults; only the constants and the few rules of package books are common to
-// both. Each receipt is read once. The transaction that deletes receipts writes the records that
-// replace them (Chain).
+// Invariants: an audit changes nothing. Figures are compared only within a snapshot. The audit shares
+// no code with the writers of the books, so it cannot repeat their faults; only the constants and the
+// few rules of package books are common to both. Each receipt is read once. The transaction that deletes
+// receipts writes the records that replace them (Chain).
 package audit
 
 import (

@@ -154,7 +154,7 @@ func nextSpan(tx *store.Tx, after string, rows int64) (s span, last bool, err er
 	s.after, s.until = after, after
 	const page = 1000
 	for sum := int64(0); ; {
-		accounts, err := store.Collect(tx, func(row store.Row) (a account, err error) {
+		accounts, err := store.Collect(tx, func(row store.Row) (a accountSize, err error) {
 			err = row.Scan(&a.id, &a.movements)
 			return a, err
 		}, `SELECT id, seq FROM ledger_account WHERE id > $1 ORDER BY id LIMIT $2`, s.until, page)
@@ -176,7 +176,8 @@ func nextSpan(tx *store.Tx, after string, rows int64) (s span, last bool, err er
 	}
 }
 
-type account struct {
+// accountSize is an account with the number of its movements.
+type accountSize struct {
 	id        string
 	movements int64
 }

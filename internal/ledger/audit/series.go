@@ -108,7 +108,7 @@ func (b *Books) readSeries() error {
 			sums.Spent = money.Plus(sums.Spent, cost)
 		}
 		if what := checkDay(day, f); what != "" {
-			b.Report(s.at(what, fmt.Sprintf("%s: %v", named(day), f)))
+			b.Report(s.at(what, fmt.Sprintf("%s: %v", dayLabel(day), f)))
 		}
 		b.Count("days of series", 1)
 		return nil
@@ -124,8 +124,8 @@ func (s *seriesSums) at(what, recorded string) Difference {
 	return Difference{Account: s.names.Account, Key: s.names.Key, Model: s.names.Model, What: what, Recorded: recorded}
 }
 
-// named returns a day and its unit for a message.
-func named(day books.Day) string {
+// dayLabel returns a day and its unit for a message.
+func dayLabel(day books.Day) string {
 	return strings.TrimSpace(fmt.Sprintf("day %d %s", day.Day, day.Unit))
 }
 
@@ -163,12 +163,12 @@ func (b *Books) addToSeries(names books.UsageSeries, r *receipt) {
 	s.computed += b.factors.of(day).mark(books.FiguresOf(r.outcome, r.cost, r.lineCost, r.tokens, r.quantity.N))
 }
 
-// maxNamed bounds the series whose days are compared one by one.
-const maxNamed = 10
+// maxComparedSeries is the maximum number of series whose days are compared one by one.
+const maxComparedSeries = 10
 
 // compareSeries reports series whose days are not the sums of their receipts.
 func (b *Books) compareSeries() error {
-	looked := 0
+	compared := 0
 	for _, s := range b.bySeries {
 		if s.capped {
 			b.unproved(s.at("a figure of a day has reached its highest value, so the days are compared only with the remaining receipts",
@@ -177,7 +177,7 @@ func (b *Books) compareSeries() error {
 		if s.recorded == s.computed {
 			continue
 		}
-		if looked++; looked > maxNamed {
+		if compared++; compared > maxComparedSeries {
 			b.Report(s.at("days are not the sums of their receipts", ""))
 			continue
 		}
@@ -232,7 +232,7 @@ func (b *Books) findDays(s *seriesSums) error {
 	for day, d := range days {
 		if d.recorded != d.computed && d.computed != (books.DayFigures{}) && !s.deletedFrom(d.recorded, d.computed) {
 			b.Report(Difference{Account: s.names.Account, Key: s.names.Key, Model: s.names.Model, What: "a day is not the sum of its receipts",
-				Recorded: fmt.Sprintf("%s: %v", named(day), d.recorded), Computed: fmt.Sprint(d.computed)})
+				Recorded: fmt.Sprintf("%s: %v", dayLabel(day), d.recorded), Computed: fmt.Sprint(d.computed)})
 		}
 	}
 	if !s.capped {

@@ -52,10 +52,10 @@ func TestBooksKeepTheirInvariants(t *testing.T) {
 				if err != nil {
 					var f *fault.Error
 					if !errors.As(err, &f) {
-						t.Fatalf("refused with %v", err)
+						t.Fatalf("refused with %v, want a *fault.Error", err)
 					}
 					if *b.Accounts["a"] != before || *b.Keys[a.Key] != keyBefore {
-						t.Fatal("a refusal changed the books")
+						t.Fatalf("a refusal changed the books to %+v, %+v; want %+v, %+v", *b.Accounts["a"], *b.Keys[a.Key], before, keyBefore)
 					}
 					continue
 				}
@@ -69,15 +69,15 @@ func TestBooksKeepTheirInvariants(t *testing.T) {
 				end := End{Outcome: Outcome(rapid.Int64Range(1, 3).Draw(t, "outcome")), Cost: money.Amount(rapid.Int64Range(-5, 250).Draw(t, "cost"))}
 				receipt, ended := b.End(id, end, "[]")
 				if !ended {
-					t.Fatal("an open hold did not end")
+					t.Fatal("End of an open hold returned false, want true")
 				}
 				if receipt.Cost < 0 || receipt.Cost > open[id] || (end.Outcome != Billed && receipt.Cost != 0) {
-					t.Fatalf("charged %d of a hold of %d", receipt.Cost, open[id])
+					t.Fatalf("charged %d for outcome %d, want at most the hold of %d and only if billed", receipt.Cost, end.Outcome, open[id])
 				}
 				charged += receipt.Cost
 				delete(open, id)
 				if _, again := b.End(id, end, "[]"); again {
-					t.Fatal("a hold ended twice")
+					t.Fatal("a second End of a hold returned true, want false")
 				}
 			}
 			var held money.Amount
@@ -86,19 +86,19 @@ func TestBooksKeepTheirInvariants(t *testing.T) {
 			}
 			acct := b.Accounts["a"]
 			if b.Held["a"][HeldKey{"", EveryDay}] != held || acct.Balance != credit-charged || acct.Balance < floor && credit >= floor {
-				t.Fatalf("account %+v; %d held, %d charged of %d", acct, held, charged, credit)
+				t.Fatalf("got account %+v, want %d held and %d charged of %d", acct, held, charged, credit)
 			}
 			heldBy := func(key string) money.Amount { return b.Held["a"][HeldKey{key, EveryDay}] }
 			if heldBy("k1")+heldBy("k2") != held || b.Keys["k1"].Spent+b.Keys["k2"].Spent != charged {
-				t.Fatalf("keys %+v %+v", b.Keys["k1"], b.Keys["k2"])
+				t.Fatalf("got keys %+v %+v, want %d held and %d spent in total", b.Keys["k1"], b.Keys["k2"], held, charged)
 			}
 			for _, k := range b.Keys {
 				if k.Limit >= 0 && k.Spent+heldBy(k.ID) > k.Limit {
-					t.Fatalf("key over its limit: %+v", k)
+					t.Fatalf("got key %+v with %d held, want at most its limit", k, heldBy(k.ID))
 				}
 				for at, sums := range b.LimitAdds {
 					if at.Subject == k.ID && (k.DailyBudget < 0 || sums.Spent+b.Held["a"][HeldKey{k.ID, at.Day}] > k.DailyBudget) {
-						t.Fatalf("key over its budget: %+v, %+v", k, sums)
+						t.Fatalf("got key %+v with day %+v, want at most its budget", k, sums)
 					}
 				}
 			}
@@ -106,7 +106,7 @@ func TestBooksKeepTheirInvariants(t *testing.T) {
 		if rpm > 0 {
 			for i := int(rpm); i < len(admittedAt); i++ {
 				if d := admittedAt[i] - admittedAt[i-int(rpm)]; d < window.Milliseconds() {
-					t.Fatalf("%d requests within %d ms", rpm+1, d)
+					t.Fatalf("got %d requests within %d ms, want at most %d in %d", rpm+1, d, rpm, window.Milliseconds())
 				}
 			}
 		}
@@ -142,7 +142,7 @@ func TestRateDecisionIsExact(t *testing.T) {
 		}
 		if refusal := fault.Of(b.checkRate(key, key.Hits+1)); step.at == 40_001 &&
 			(refusal == nil || !strings.Contains(refusal.Message(), "in 20 seconds")) {
-			t.Errorf("at %d ms the refusal is %v", step.at, refusal)
+			t.Errorf("at %d ms: got %v, want a refusal with the wait of 20 seconds", step.at, refusal)
 		}
 	}
 }
@@ -164,7 +164,7 @@ func TestRefusalsAdvise(t *testing.T) {
 			_, err := b.Admit(a, "node")
 			f := fault.Of(err)
 			if f == nil || f.Code != fault.InsufficientQuota || !strings.Contains(strings.ToLower(f.Message()), word) {
-				t.Errorf("%s with %q: %v", name, advice, err)
+				t.Errorf("%s with %q: got %v, want insufficient_quota with %q", name, advice, err, word)
 			}
 		}
 	}

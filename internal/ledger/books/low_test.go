@@ -16,24 +16,24 @@ func TestLowIsAnnouncedOncePerDrop(t *testing.T) {
 		level := money.Amount(rapid.Int64Range(-5, 5).Draw(t, "level"))
 		balance := money.Amount(rapid.Int64Range(-10, 10).Draw(t, "balance"))
 		row := Level{Set: true, Amount: level, Armed: balance >= level}
-		heard := balance < level
+		announcedBefore := balance < level
 		for range rapid.IntRange(1, 30).Draw(t, "moves") {
 			before := balance
 			balance += money.Amount(rapid.Int64Range(-4, 4).Draw(t, "move"))
 			announced := row.Drops(before, balance)
 			armed := row.Rises(before, balance)
 			if announced && armed {
-				t.Fatal("a move is both a drop and a rise")
+				t.Fatal("a move is both a drop and a rise, want at most one")
 			}
-			want := balance < before && balance < level && !heard
+			want := balance < before && balance < level && !announcedBefore
 			if announced != want {
-				t.Fatalf("from %d to %d at level %d: told %t, want %t", before, balance, level, announced, want)
+				t.Fatalf("from %d to %d at level %d: announced %t, want %t", before, balance, level, announced, want)
 			}
 			if announced {
-				heard = true
+				announcedBefore = true
 			}
 			if balance > before && balance > level {
-				heard = false
+				announcedBefore = false
 			}
 		}
 	})

@@ -39,7 +39,7 @@ func TestOneEndABatch(t *testing.T) {
 			}
 		}
 		if ran != 1 || len(b.Hooks) != 1 {
-			t.Errorf("%s: %d of 3 ends took effect", name, ran)
+			t.Errorf("%s: %d of 3 ends took effect, want 1", name, ran)
 		}
 	}
 }

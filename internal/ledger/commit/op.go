@@ -53,8 +53,8 @@ const (
 const (
 	opWaiting int32 = iota
 	opTaken
-	opLeft      // the caller stopped waiting before a batch took the operation, so it never runs
-	opAbandoned // the caller stopped waiting afterwards, so the operation is undone
+	opLeft      // the caller stopped waiting before a batch took the operation, which never runs
+	opAbandoned // the caller stopped waiting after a batch took the operation, which is undone
 	opAnswered
 )
 

@@ -394,18 +394,18 @@ func TestProtocol(t *testing.T) {
 			for _, what := range c.wrong {
 				want[what] = true
 				if violations[what] == "" {
-					t.Errorf("explore does not find %s", what)
+					t.Errorf("explore found no %s, want one", what)
 				}
 			}
 			for what, path := range violations {
 				if !want[what] {
-					t.Errorf("%s: %s", what, path)
+					t.Errorf("explore found %s, want none: %s", what, path)
 				} else {
 					t.Logf("expected: %s: %s", what, path)
 				}
 			}
 			if states < 100 {
-				t.Errorf("only %d states", states)
+				t.Errorf("explored %d states, want at least 100", states)
 			}
 		})
 	}

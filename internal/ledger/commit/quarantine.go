@@ -66,11 +66,11 @@ func (c *Committer) quarantineFailedEnds(ctx context.Context) (left int, err err
 	return left, err
 }
 
-// condition is the state of a hold.
-type condition int
+// holdState is the state of a hold for quarantine.
+type holdState int
 
 const (
-	holdGone    condition = iota // the hold has ended
+	holdGone    holdState = iota // the hold has ended
 	holdSound                    // the hold is not damaged
 	holdDamaged                  // the hold was damaged and is now in the quarantine
 )
@@ -78,7 +78,7 @@ const (
 // quarantine moves a hold to the quarantine if its rows are damaged: a receipt exists already, the
 // account or key is missing, figures are out of range, or a row is unreadable. The hold's amount is
 // no longer held, nothing is charged, and the audit reports the hold.
-func (c *Committer) quarantine(ctx context.Context, hold string, cause error) (found condition, err error) {
+func (c *Committer) quarantine(ctx context.Context, hold string, cause error) (found holdState, err error) {
 	err = c.opts.DB.Update(ctx, func(tx *store.Tx) error {
 		found = holdGone
 		var account, key string

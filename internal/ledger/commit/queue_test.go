@@ -46,10 +46,10 @@ func TestQueueIsFairAndPutsEndingsFirst(t *testing.T) {
 	}
 	q.end(0)
 	if q.take(0) != nil {
-		t.Error("a closed and empty queue goes on")
+		t.Error("take of a closed and empty queue returned operations, want nil")
 	}
 	if q.push(&Op{kind: opAdmit}) {
-		t.Error("an admission was taken after close")
+		t.Error("push of an admission after close returned true, want false")
 	}
 }
 

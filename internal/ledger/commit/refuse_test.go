@@ -59,16 +59,17 @@ func TestAnonymousRefusalsHaveFewRows(t *testing.T) {
 			counted[r.Code] += r.StandsFor
 		}
 		if got := rows["invalid_api_key"]; got > minutes*(anonymousPerMinute+1) || got < minutes {
-			t.Errorf("%d rows of %d strangers in %d minutes", got, n, minutes)
+			t.Errorf("got %d rows of %d anonymous refusals in %d minutes, want %d to %d", got, n, minutes, minutes, minutes*(anonymousPerMinute+1))
 		}
 		if rows["rate_limit_exceeded"] != n || rows["missing_api_key"] != 1 {
 			t.Errorf("rows %v; want all of the known key's and the first of each code", rows)
 		}
 		if counted["invalid_api_key"] != n {
-			t.Errorf("the rows of strangers stand for %d requests, want %d", counted["invalid_api_key"], n)
+			t.Errorf("the anonymous rows stand for %d requests, want %d", counted["invalid_api_key"], n)
 		}
 		if unlogged[true] != 0 || unlogged[false] < n-minutes*anonymousPerMinute {
-			t.Errorf("left out %v", unlogged)
+			t.Errorf("unlogged refusals by known caller: got %v, want none of known callers and at least %d others",
+				unlogged, n-minutes*anonymousPerMinute)
 		}
 	})
 }
@@ -93,11 +94,11 @@ func TestAnonymousRefusalsLeaveRoom(t *testing.T) {
 			t.Errorf("%d rows of a known key wait, want %d", got, refusalsPerSecond)
 		}
 		if got := c.queue.anonymous.len(); got > maxAnonymous {
-			t.Errorf("%d rows of strangers wait, want at most %d", got, maxAnonymous)
+			t.Errorf("%d anonymous rows wait, want at most %d", got, maxAnonymous)
 		}
 		for _, o := range c.queue.take(0)[:refusalsPerSecond] {
 			if o.account != "a" {
-				t.Fatal("a known key's row waits for those of strangers")
+				t.Fatalf("an early row of the batch belongs to account %q, want a", o.account)
 			}
 		}
 	})
@@ -116,6 +117,6 @@ func TestSharedSampleIsNotAnonymous(t *testing.T) {
 		s.count(Refusal{Code: "invalid_api_key"}, now)
 	}
 	if s.count(Refusal{Account: "a", Key: "key_new"}, now) != 1 {
-		t.Error("a known key has no row for what strangers did")
+		t.Error("the refusal of a new key got no row, want one in spite of the anonymous refusals")
 	}
 }

@@ -44,9 +44,9 @@ func (c *Committer) Sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	unseen, err := c.quarantineFailedEnds(ctx)
+	leftEnds, err := c.quarantineFailedEnds(ctx)
 	if c.opts.Observer.Unswept != nil {
-		c.opts.Observer.Unswept(left + unseen)
+		c.opts.Observer.Unswept(left + leftEnds)
 	}
 	if err != nil {
 		return err

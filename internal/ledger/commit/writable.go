@@ -71,14 +71,15 @@ func (w *writeState) reason(now time.Time, lease time.Duration) error {
 // database takes writes. It sends no query. A full disk shows within a quarter of a lease, or at
 // once if there are requests.
 func (c *Committer) Writable() error {
-	return nameFullDisk(c.writes.reason(c.opts.Now(), c.opts.Node.Lease()))
+	return explainFullDisk(c.writes.reason(c.opts.Now(), c.opts.Node.Lease()))
 }
 
 // Unavailable returns the error of an admission while the database is unreachable.
-func Unavailable(cause error) *fault.Error { return fault.TryAgain(nameFullDisk(cause)) }
+func Unavailable(cause error) *fault.Error { return fault.TryAgain(explainFullDisk(cause)) }
 
-// nameFullDisk adds words to err if it means a full disk, because drivers only report a number.
-func nameFullDisk(err error) error {
+// explainFullDisk adds an explanation to an error about a full disk, because drivers report only a
+// number.
+func explainFullDisk(err error) error {
 	if store.NoRoom(err) {
 		return fmt.Errorf("the disk of the database is full, or fails: %w", err)
 	}

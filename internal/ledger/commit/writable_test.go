@@ -25,9 +25,9 @@ func TestFullDiskMessage(t *testing.T) {
 		{&pgconn.PgError{Code: "57P01"}, false},
 		{errors.New("nothing was committed"), false},
 	} {
-		for name, f := range map[string]error{"a refused batch": Unavailable(c.err).Cause, "a late batch": nameFullDisk(c.err)} {
+		for name, f := range map[string]error{"a refused batch": Unavailable(c.err).Cause, "a late batch": explainFullDisk(c.err)} {
 			if got := strings.Contains(f.Error(), "the disk of the database is full"); got != c.named || !errors.Is(f, c.err) {
-				t.Errorf("%s: %v", name, f)
+				t.Errorf("%s: got %v, want a full disk named: %v", name, f, c.named)
 			}
 		}
 	}

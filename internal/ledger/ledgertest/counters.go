@@ -1,6 +1,6 @@
-// Package ledgertest owns the knowledge of the tables for tests: it sets counters to their limits and plants faults
-// into the books. Tests of the books use its names, so a change of the tables changes only this
-// package.
+// Package ledgertest owns the tests' knowledge of the tables: it sets counters to their limits and
+// plants faults into the books. Tests of the books use its names, so a change of the tables changes only
+// this package.
 //
 // Invariant: planted faults are undone before the call returns, except those of SetCounters and
 // RestoreFunds.
@@ -35,7 +35,7 @@ var fixed = map[string]string{
 	"low_nano": "set by people", "price_factor": "set by people", "usd_nano": "set by people",
 }
 
-// isCounter reports whether an integer column is a counter. Times are none.
+// isCounter reports whether an integer column is a counter. Times are not counters.
 func isCounter(column string) bool {
 	if _, ok := fixed[column]; ok {
 		return false

@@ -33,19 +33,19 @@ type Entry struct {
 	CreatedMS int64
 }
 
-// Sort is a selection of movements by kind.
-type Sort string
+// KindFilter selects movements by kind. The empty filter selects all.
+type KindFilter string
 
-// The sorts of movements.
+// The filters.
 const (
-	Credits Sort = "credit" // credits and take-backs
-	Charges Sort = "charge"
+	Credits KindFilter = "credit" // credits and take-backs
+	Charges KindFilter = "charge"
 )
 
 // Selection selects movements of an account. Empty fields select all.
 type Selection struct {
 	Account string
-	Kind    Sort
+	Kind    KindFilter
 	// In Unix milliseconds, SinceMS inclusive, UntilMS exclusive; 0 means no bound.
 	SinceMS, UntilMS int64
 	After            string // the id of an entry; the list continues with older ones

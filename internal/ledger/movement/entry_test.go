@@ -123,7 +123,7 @@ func TestFilter(t *testing.T) {
 						f.After = e.ID
 						if e.CreatedMS < f.SinceMS || f.UntilMS > 0 && e.CreatedMS >= f.UntilMS || (e.Kind == kindCharge) == (f.Kind == Credits) &&
 							f.Kind != "" {
-							t.Errorf("%+v has %+v", test.filter, e)
+							t.Errorf("%+v has %+v, want only movements of its kind and span", test.filter, e)
 						}
 					}
 					count, more = count+len(list), next
@@ -139,17 +139,17 @@ func TestFilter(t *testing.T) {
 		if err := db.View(t.Context(), func(tx *store.Tx) error {
 			given, err := CreditEntriesTx(tx, "a", 2)
 			if err != nil || len(given) == 0 {
-				t.Errorf("given %+v, %v", given, err)
+				t.Errorf("got %+v, %v; want the credits of day 2", given, err)
 			}
 			var credits, back money.Amount
 			for _, g := range given {
 				if g.Day != 2 {
-					t.Errorf("a day is %+v", g)
+					t.Errorf("got %+v, want day 2", g)
 				}
 				credits, back = credits+max(0, g.Amount), back+min(0, g.Amount)
 			}
 			if credits != 4*7 || back != -4 {
-				t.Errorf("given %s, taken back %s", credits, back)
+				t.Errorf("got credits of %s and take-backs of %s, want 28 and -4 nano-dollars", credits, back)
 			}
 			return nil
 		}); err != nil {

@@ -155,7 +155,7 @@ func TestListsPage(t *testing.T) {
 							(f.Line != "" && r.Line != f.Line) || (f.Status != 0 && r.Status != f.Status) ||
 							(f.Key != "" && r.Key != f.Key) || (f.Code != "" && r.Code != f.Code) || r.DurationMS < f.MinDurationMS ||
 							last.ID != "" && owner(f) == "" && r.ID > last.ID {
-							t.Fatalf("%+v shows %+v after %s", f, r, last.ID)
+							t.Fatalf("%+v shows %+v after %s, want each selected request once, newest first", f, r, last.ID)
 						}
 						seen[r.ID], last = true, r
 					}
@@ -227,14 +227,16 @@ func TestRareKeyIsFoundBySegments(t *testing.T) {
 				got = append(got, r.ID)
 			}
 			if page.More || len(got) != busyRows/5000 || n > len(got)*segmentRows {
-				t.Errorf("examined %d receipts for %d of %d, more %v", n, len(got), busyRows/5000, page.More)
+				t.Errorf("got %d receipts of %d examined, more %v; want %d of at most %d", len(got), n, page.More, busyRows/5000, len(got)*segmentRows)
 			}
 			if page, n = examine(t, tx, Selection{Key: "rare", Limit: 5}); len(page.Receipts) != 5 || !page.More || n > 5*segmentRows {
-				t.Errorf("a page of five examined %d receipts: %d, more %v", n, len(page.Receipts), page.More)
+				t.Errorf("a page of 5: got %d receipts of %d examined, more %v; want 5 of at most %d, and more",
+					len(page.Receipts), n, page.More, 5*segmentRows)
 			}
 			if page, n = examine(t, tx, Selection{Key: "rare", Model: "none", Limit: 50}); len(page.Receipts) != 0 ||
 				page.More || n > len(got)*segmentRows {
-				t.Errorf("nothing was found in %d receipts, more %v", n, page.More)
+				t.Errorf("an unknown model: got %d receipts of %d examined, more %v; want none of at most %d",
+					len(page.Receipts), n, page.More, len(got)*segmentRows)
 			}
 			return nil
 		})
@@ -260,14 +262,15 @@ func TestPageExaminesBoundedRows(t *testing.T) {
 						bound, exact = maxExamined+segmentsJoined*segmentRows, page.BackMS
 					}
 					if n > bound || page.More && (len(page.Receipts) > 0 || page.BackMS != exact) {
-						t.Errorf("%+v: page %d looked through %d receipts, back to %d", f, pages, n, page.BackMS-since)
+						t.Errorf("%+v: page %d examined %d receipts back to %d, want at most %d back to %d",
+							f, pages, n, page.BackMS-since, bound, exact-since)
 					}
 					if more, f.After = page.More, page.Next; !more && (len(page.Receipts) != 1 || page.Receipts[0].Model != "old") {
-						t.Errorf("%+v found %+v", f, page.Receipts)
+						t.Errorf("%+v: got %+v, want the request with the model old", f, page.Receipts)
 					}
 				}
 				if pages != 3 {
-					t.Errorf("%+v: %d pages", f, pages)
+					t.Errorf("%+v: got %d pages, want 3", f, pages)
 				}
 			}
 			return nil
@@ -308,7 +311,7 @@ func TestSpanOfAnAccountIsFound(t *testing.T) {
 					page, n := examine(t, tx, f)
 					for _, r := range page.Receipts {
 						if r.CreatedMS < f.SinceMS || f.UntilMS > 0 && r.CreatedMS >= f.UntilMS {
-							t.Fatalf("%+v has %+v", f, r)
+							t.Fatalf("%+v has %+v, want only requests of the span", f, r)
 						}
 					}
 					found, through = found+int64(len(page.Receipts)), max(through, n)
@@ -328,7 +331,7 @@ func TestSpanOfAnAccountIsFound(t *testing.T) {
 				"all":                  {Selection{}, 10*rows + 11},
 			} {
 				if found, through := list(test.f); found != test.want || int64(through) > 3*rows {
-					t.Errorf("%s: %d requests, want %d; %d were looked through for a page", name, found, test.want, through)
+					t.Errorf("%s: %d requests, want %d; a page examined %d, want at most %d", name, found, test.want, through, 3*rows)
 				}
 			}
 			return nil
@@ -351,7 +354,7 @@ func TestSegmentsAreDeleted(t *testing.T) {
 		}
 		all, _ := segments()
 		if all != listRows/segmentRows+1 {
-			t.Errorf("%d parts are noted", all)
+			t.Errorf("%d segments are recorded, want %d", all, listRows/segmentRows+1)
 		}
 		forget := func(below int64) {
 			t.Helper()

@@ -72,8 +72,8 @@ func parsePartition(table string) (p partition, ok bool) {
 	return partition{books.DayOf(from.UnixMilli()), books.DayOf(to.UnixMilli())}, err == nil && err2 == nil
 }
 
-// missing returns the first range of days from today to today + daysAhead without a partition.
-func missing(existing []partition, today, width int64) (p partition, ok bool) {
+// firstMissing returns the first range of days from today to today + daysAhead without a partition.
+func firstMissing(existing []partition, today, width int64) (p partition, ok bool) {
 	for n := today; n <= today+daysAhead; {
 		p = partition{n, n + width}
 		covered := false
@@ -142,7 +142,7 @@ func extendTx(tx *store.Tx, width int64) (bool, error) {
 	}
 	existing = append(existing, moved...)
 	for {
-		p, ok := missing(existing, books.DayOf(now), width)
+		p, ok := firstMissing(existing, books.DayOf(now), width)
 		if !ok {
 			return false, nil
 		}

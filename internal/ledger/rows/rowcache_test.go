@@ -25,7 +25,7 @@ type cacheTest struct {
 	random          *rand.Rand
 	cache           Cache
 	open            []*books.HoldRow
-	looks, rows     int // comparisons with cached rows, and the number of these rows
+	hits, rows      int // comparisons with cached rows, and the number of these rows
 	changedByOthers int // comparisons after writes of others
 	admitted, ended int
 }
@@ -49,9 +49,9 @@ func TestCachedRowsEqualStoredRows(t *testing.T) {
 		}
 		c.batch(1+c.random.IntN(5), c.random.IntN(20))
 	}
-	if c.looks < 100 || c.rows < 500 || c.changedByOthers < 20 || c.admitted < 300 || c.ended < 200 {
-		t.Errorf("rows were known at %d batches, %d in all, and not at %d; %d requests were admitted and %d ended", c.looks, c.rows,
-			c.changedByOthers, c.admitted, c.ended)
+	if c.hits < 100 || c.rows < 500 || c.changedByOthers < 20 || c.admitted < 300 || c.ended < 200 {
+		t.Errorf("got %d batches with %d cached rows, %d without, %d admissions and %d ends; want at least 100, 500, 20, 300, 200",
+			c.hits, c.rows, c.changedByOthers, c.admitted, c.ended)
 	}
 }
 
@@ -123,7 +123,7 @@ func (c *cacheTest) batch(n, fault int) {
 		b.Holds[h.ID] = h
 		end := books.End{Outcome: books.Outcome(1 + c.random.IntN(3)), Cost: money.Amount(c.random.Int64N(int64(h.Amount) + 1)), Line: "line"}
 		if _, ended := b.End(h.ID, end, "[]"); !ended {
-			c.t.Errorf("%s cannot be ended", h.ID)
+			c.t.Errorf("the hold %s was not ended, want it ended", h.ID)
 		}
 	}
 	var admitted []*books.HoldRow
@@ -161,7 +161,7 @@ func (c *cacheTest) admission() *books.Admission {
 	return a
 }
 
-// compare compares the cached rows with the stored ones.
+// compare compares the cached rows with the stored rows.
 func (c *cacheTest) compare(run func(*store.Batch), version store.Version) {
 	look, stored := c.db.NewBatch(), new(Cache).NewBooks()
 	look.Query(stored.scanAccount, `SELECT id, balance_nano, floor_nano, disabled, seq, low_set, low_armed, low_nano
@@ -183,26 +183,26 @@ func (c *cacheTest) compare(run func(*store.Batch), version store.Version) {
 		c.changedByOthers++
 		return
 	}
-	c.looks++
+	c.hits++
 	c.rows += len(known.accounts) + len(known.keys) + len(known.limits)
 	for id, row := range known.accounts {
 		if is := stored.Accounts[id]; is == nil || *is != row {
-			c.t.Errorf("account %s is known as %+v; the books say %+v", id, row, is)
+			c.t.Errorf("account %s is cached as %+v, want %+v", id, row, is)
 		}
 	}
 	for id := range known.accounts {
 		if !maps.Equal(known.held[id], stored.Held[id]) {
-			c.t.Errorf("account %s is known to hold %v; the books say %v", id, known.held[id], stored.Held[id])
+			c.t.Errorf("the held sums of account %s are cached as %v, want %v", id, known.held[id], stored.Held[id])
 		}
 	}
 	for k, row := range known.limits {
 		if stored.Limits[k] != row {
-			c.t.Errorf("limit %v is known as %+v; the books say %+v", k, row, stored.Limits[k])
+			c.t.Errorf("limit %v is cached as %+v, want %+v", k, row, stored.Limits[k])
 		}
 	}
 	for id, row := range known.keys {
 		if is := stored.Keys[id]; is == nil || *is != row {
-			c.t.Errorf("key %s is known as %+v; the books say %+v", id, row, is)
+			c.t.Errorf("key %s is cached as %+v, want %+v", id, row, is)
 		}
 	}
 }
@@ -218,16 +218,16 @@ func TestCachedRowsAreBounded(t *testing.T) {
 	var k rowCache
 	k.store(b)
 	if k.accounts != nil {
-		t.Error("rows of a database without a version are known")
+		t.Error("rows of a database without a version are cached, want none")
 	}
 	version, later := versions(t)
 	b.after = version
 	k.store(b)
 	if _, known := k.accounts["old"]; known || len(k.accounts) != maxCachedRows {
-		t.Errorf("%d rows are known, want the %d of the batch", len(k.accounts), maxCachedRows)
+		t.Errorf("%d rows are cached, want the %d of the batch", len(k.accounts), maxCachedRows)
 	}
 	if !k.version.Same(b.after) || len(k.at(b.after).accounts) != len(k.accounts) || k.at(later).accounts != nil {
-		t.Error("rows are not known at their version alone")
+		t.Error("the rows are missing at their version or valid at a later one, want them valid only at their version")
 	}
 }
 

@@ -14,19 +14,19 @@ import (
 // last.
 func (b *Books) Read(q *store.Batch, db *store.DB, need Need) {
 	b.cached = b.cache.rows.at(b.before)
-	accounts, keys, limited := need.Accounts, need.Keys, []string{}
-	var paying, admitting []string
+	accounts, keys, subjects := need.Accounts, need.Keys, []string{}
+	var payers, windowKeys []string
 	perKey := map[string]int64{}
-	var most int64
+	var maxPerKey int64
 	for _, a := range need.Admissions {
-		accounts, paying, keys = append(accounts, a.Account), append(paying, a.Account), append(keys, a.Key)
+		accounts, payers, keys = append(accounts, a.Account), append(payers, a.Account), append(keys, a.Key)
 		key, known := b.cached.keys[a.Key]
 		full := !known || key.RPM > 0 && key.Hits+int64(len(need.Admissions)) >= key.RPM // the window may be full
 		if perKey[a.Key]++; perKey[a.Key] == 1 && full {
-			admitting = append(admitting, a.Key)
+			windowKeys = append(windowKeys, a.Key)
 		}
-		most = max(most, perKey[a.Key])
-		limited = append(limited, b.uncachedLimits(a)...)
+		maxPerKey = max(maxPerKey, perKey[a.Key])
+		subjects = append(subjects, b.uncachedLimits(a)...)
 	}
 	if accounts = b.uncachedAccounts(distinct(accounts)); len(accounts) > 0 {
 		query := q.Query
@@ -37,11 +37,11 @@ func (b *Books) Read(q *store.Batch, db *store.DB, need Need) {
 			FROM ledger_account WHERE `+db.In("id", 1)+` ORDER BY id`, store.List(accounts))
 	}
 	if b.hasCache() {
-		paying = accounts // cached accounts have their sums
+		payers = accounts // cached accounts have their sums
 	}
-	if paying = distinct(paying); len(paying) > 0 {
+	if payers = distinct(payers); len(payers) > 0 {
 		q.Query(b.scanHeld, `SELECT account, key, day, `+sumAmount+` FROM ledger_hold WHERE `+db.In("account", 1)+
-			` GROUP BY account, key, day`, store.List(paying))
+			` GROUP BY account, key, day`, store.List(payers))
 	}
 	for _, hook := range need.Hooks {
 		hook.Read(q)
@@ -51,30 +51,30 @@ func (b *Books) Read(q *store.Batch, db *store.DB, need Need) {
 			FROM ledger_key WHERE `+db.In("id", 1), store.List(keys))
 	}
 	if b.hasCache() {
-		admitting = append(admitting, keys...) // cached keys have their newest hit
+		windowKeys = append(windowKeys, keys...) // cached keys have their newest hit
 	}
-	if admitting = distinct(admitting); len(admitting) > 0 {
+	if windowKeys = distinct(windowKeys); len(windowKeys) > 0 {
 		q.Query(b.scanHit, `WITH newest AS MATERIALIZED (SELECT h.key, h.n, h.at_ms, k.rpm FROM ledger_key k
 				JOIN ledger_hit h ON h.key = k.id AND h.n = (SELECT MAX(n) FROM ledger_hit WHERE key = k.id)
 				WHERE `+db.In("k.id", 1)+` AND k.rpm > 0)
 			SELECT key, n, at_ms FROM newest UNION ALL
 			SELECT h.key, h.n, h.at_ms FROM newest w JOIN ledger_hit h ON h.key = w.key AND h.n > w.n - w.rpm AND h.n <= w.n - w.rpm + $2
 			WHERE w.n + $2 > w.rpm`,
-			store.List(admitting), max(most, 1))
+			store.List(windowKeys), max(maxPerKey, 1))
 	}
 	if len(need.Holds) > 0 {
 		q.Query(b.scanHold, `SELECT id, epoch, account, key, model, endpoint, day, revision, free, amount_nano, created_ms,
 			cost_nano, prompt_tokens, cached_tokens, completion_tokens, line, job, price_factor, unit, quantity
 			FROM ledger_hold WHERE `+db.In("id", 1), store.List(need.Holds))
 	}
-	limited = distinct(limited)
+	subjects = distinct(subjects)
 	switch {
-	case len(limited) > 0 && b.hasCache():
+	case len(subjects) > 0 && b.hasCache():
 		q.Query(b.scanLimit, `SELECT CAST($2 AS BIGINT), subject, spent_nano, used FROM ledger_limit
-			WHERE day = CAST($2 AS BIGINT) / 86400000 AND `+db.In("subject", 1), store.List(limited), b.NowMS)
-	case len(limited) > 0:
+			WHERE day = CAST($2 AS BIGINT) / 86400000 AND `+db.In("subject", 1), store.List(subjects), b.NowMS)
+	case len(subjects) > 0:
 		q.QueryNow(&b.NowMS, b.scanLimit, `SELECT n.ms, COALESCE(l.subject, ''), COALESCE(l.spent_nano, 0), COALESCE(l.used, 0)
-			FROM %s n LEFT JOIN ledger_limit l ON l.day = n.ms / 86400000 AND `+db.In("l.subject", 1), store.List(limited))
+			FROM %s n LEFT JOIN ledger_limit l ON l.day = n.ms / 86400000 AND `+db.In("l.subject", 1), store.List(subjects))
 	case !b.hasCache():
 		q.Now(&b.NowMS)
 	}

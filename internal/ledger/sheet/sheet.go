@@ -12,10 +12,9 @@ import (
 // in East Asia.
 const signs = "=+-@＝＋－＠\t\r"
 
-// Cell returns text as a CSV cell. It writes a ' before anything like a
-// formula. If the decimal sign is the comma, spreadsheets separate cells at semicolons and ignore
-// quotes within a cell, so the text after a semicolon, a tab or a line end may be a cell too.
-// Numbers are unchanged.
+// Cell returns text as a CSV cell. It writes a ' before a formula sign at the start of the text. If the
+// decimal sign is the comma, spreadsheets separate cells at semicolons and ignore quotes within a cell.
+// So the text after a semicolon, a tab or a line end counts as a start too. Numbers are unchanged.
 func Cell(text string) string {
 	if _, err := strconv.ParseFloat(text, 64); err == nil {
 		return text

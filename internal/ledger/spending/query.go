@@ -38,18 +38,18 @@ func Groupings() []By {
 // Query selects ended requests by the UTC day of their admission. Empty fields select all.
 type Query struct {
 	Account, Key, Model, Line, Endpoint string
-	Except                              Excluded // unless Line is set
-	only                                Excluded // nothing means all requests
-	Since, Until                        int64    // days since 1970, Since inclusive, Until exclusive; Until 0 means no end
+	Except                              RequestSet // unless Line is set
+	only                                RequestSet // nothing means all requests
+	Since, Until                        int64      // days since 1970, Since inclusive, Until exclusive; Until 0 means no end
 	By                                  []By
 	Limit                               int // of rows
 }
 
-// Excluded are requests to Lines, and requests to Models that have no line because they failed before
-// one answered.
-type Excluded struct{ Lines, Models []string }
+// RequestSet has the requests to Lines, and the requests to Models without a line. Such requests failed
+// before a line answered.
+type RequestSet struct{ Lines, Models []string }
 
-func (e Excluded) isEmpty() bool { return len(e.Lines)+len(e.Models) == 0 }
+func (e RequestSet) isEmpty() bool { return len(e.Lines)+len(e.Models) == 0 }
 
 // UsageRow is the sum of some requests. Fields outside the grouping are empty.
 type UsageRow struct {
@@ -165,7 +165,7 @@ func ExcludedTx(tx *store.Tx, q Query) (Sums, error) {
 	if q.Except.isEmpty() || q.Line != "" {
 		return Sums{}, nil
 	}
-	q.only, q.Except, q.By, q.Limit = q.Except, Excluded{}, nil, 1
+	q.only, q.Except, q.By, q.Limit = q.Except, RequestSet{}, nil, 1
 	rows, err := ReadTx(tx, q)
 	if err != nil || len(rows) == 0 {
 		return Sums{}, err
@@ -214,7 +214,7 @@ func (q Query) Statement() (text string, args []any) {
 		}
 		return column + " IN (" + strings.Join(places, ", ") + ")"
 	}
-	match := func(negation string, e Excluded) {
+	match := func(negation string, e RequestSet) {
 		var either []string
 		if len(e.Lines) > 0 {
 			either = append(either, among("s.line", e.Lines))

@@ -30,7 +30,7 @@ func TestParseQuery(t *testing.T) {
 		"no day":               {map[string]string{"since": "31.5.2026"}, 0, 0, "since"},
 		"before all days":      {map[string]string{"since": "1969-12-31"}, 0, 0, "since"},
 		"a part":               {map[string]string{"group_by": "day, model"}, today - 29, today + 1, ""},
-		"a part that is none":  {map[string]string{"group_by": "day,colour"}, 0, 0, "group_by"},
+		"an unknown part":      {map[string]string{"group_by": "day,colour"}, 0, 0, "group_by"},
 		"a part of others":     {map[string]string{"group_by": "line"}, 0, 0, "group_by"},
 		"an empty part":        {map[string]string{"group_by": "day,"}, 0, 0, "group_by"},
 		"another's account":    {map[string]string{"account": "acct_x"}, today - 29, today + 1, ""},
@@ -41,10 +41,10 @@ func TestParseQuery(t *testing.T) {
 		switch {
 		case test.param != "":
 			if f == nil || f.Param != test.param {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("%s: got %v, want an error about %s", name, err, test.param)
 			}
 		case err != nil || q.Since != test.since || q.Until != test.until || q.Account != "" || q.Model != test.values["model"]:
-			t.Errorf("%s: %+v, %v", name, q, err)
+			t.Errorf("%s: got %+v, %v; want days %d to %d", name, q, err, test.since, test.until)
 		}
 	}
 }
