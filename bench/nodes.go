@@ -19,8 +19,8 @@ import (
 // nodeAccounts are the numbers of accounts of benchNodes. Each pair is of a random account.
 var nodeAccounts = []int{1, 150}
 
-// shared is the result of one measurement of several nodes on one database.
-type shared struct {
+// nodesResult is the result of one measurement of several nodes on one database.
+type nodesResult struct {
 	rate    float64 // pairs per second of all nodes
 	refused float64 // share of the admissions
 }
@@ -42,7 +42,7 @@ func benchNodes(o options) error {
 			var one float64
 			for _, nodes := range o.nodes {
 				for _, callers := range slices.Compact([]int{o.callers, o.callers * nodes}) {
-					var all []shared
+					var all []nodesResult
 					for range o.rounds {
 						s, err := measureNodes(o, nodes, callers, accounts, delay)
 						if err != nil {
@@ -50,12 +50,12 @@ func benchNodes(o options) error {
 						}
 						all = append(all, s)
 					}
-					rate := median(all, func(s shared) float64 { return s.rate })
+					rate := median(all, func(s nodesResult) float64 { return s.rate })
 					if nodes == 1 {
 						one = rate
 					}
 					out.add(fmt.Sprint(accounts), delay.String(), fmt.Sprint(nodes), fmt.Sprint(callers), fmt.Sprintf("%.0f", rate),
-						fmt.Sprintf("%.2f", rate/one), fmt.Sprintf("%.1f", 100*median(all, func(s shared) float64 { return s.refused })))
+						fmt.Sprintf("%.2f", rate/one), fmt.Sprintf("%.1f", 100*median(all, func(s nodesResult) float64 { return s.refused })))
 				}
 			}
 		}
@@ -64,42 +64,42 @@ func benchNodes(o options) error {
 }
 
 // measureNodes runs callers on all nodes against a fresh database.
-func measureNodes(o options, nodes, callers, accounts int, delay time.Duration) (s shared, err error) {
+func measureNodes(o options, nodes, callers, accounts int, delay time.Duration) (s nodesResult, err error) {
 	ctx := context.Background()
 	url, drop, err := freshDatabase(ctx, o, "PostgreSQL")
 	if err != nil {
-		return shared{}, err
+		return nodesResult{}, err
 	}
 	defer func() { err = errors.Join(err, drop()) }()
 	db, err := store.Open(ctx, url, store.Options{})
 	if err != nil {
-		return shared{}, err
+		return nodesResult{}, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	if err := db.Migrate(ctx); err != nil {
-		return shared{}, err
+		return nodesResult{}, err
 	}
 	names, err := openAccounts(ctx, db, accounts)
 	if err != nil {
-		return shared{}, err
+		return nodesResult{}, err
 	}
 	if err := delayCommits(ctx, db, delay); err != nil {
-		return shared{}, err
+		return nodesResult{}, err
 	}
 	all := make([]*ledgerSubject, nodes)
 	for i := range all {
 		if all[i], err = joinLedger(ctx, url, names, store.Options{}); err != nil {
-			return shared{}, err
+			return nodesResult{}, err
 		}
 	}
 	for _, span := range []time.Duration{o.span / 4, o.span} { // the first warms up
 		if s, err = runNodes(ctx, all, callers, span); err != nil {
-			return shared{}, err
+			return nodesResult{}, err
 		}
 	}
 	for _, node := range all {
 		if err := node.leave(ctx); err != nil {
-			return shared{}, err
+			return nodesResult{}, err
 		}
 	}
 	report, err := audit.Run(ctx, db)
@@ -131,7 +131,7 @@ func delayCommits(ctx context.Context, db *store.DB, delay time.Duration) error 
 
 // runNodes makes pairs with callers, who are divided among the nodes, for a span. A refused
 // admission is tried again at once.
-func runNodes(ctx context.Context, nodes []*ledgerSubject, callers int, span time.Duration) (shared, error) {
+func runNodes(ctx context.Context, nodes []*ledgerSubject, callers int, span time.Duration) (nodesResult, error) {
 	var pairs, refused atomic.Int64
 	var failed atomic.Pointer[error]
 	var wg sync.WaitGroup
@@ -154,8 +154,8 @@ func runNodes(ctx context.Context, nodes []*ledgerSubject, callers int, span tim
 	}
 	wg.Wait()
 	if err := failed.Load(); err != nil {
-		return shared{}, *err
+		return nodesResult{}, *err
 	}
-	done, no := float64(pairs.Load()), float64(refused.Load())
-	return shared{rate: done / time.Since(start).Seconds(), refused: no / max(1, done+no)}, nil
+	done, refusedPairs := float64(pairs.Load()), float64(refused.Load())
+	return nodesResult{rate: done / time.Since(start).Seconds(), refused: refusedPairs / max(1, done+refusedPairs)}, nil
 }

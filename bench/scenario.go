@@ -53,8 +53,8 @@ func (s scenario) body() string {
 	return `{"model":"` + s.name + `","messages":[{"role":"user","content":"` + text + `"}],"max_tokens":256` + stream + `}`
 }
 
-// answer is the upstream's whole answer.
-const answer = `{"id":"chatcmpl-bench","object":"chat.completion","created":1790000000,"model":"bench","choices":[{"index":0,` +
+// wholeAnswer is the upstream's whole answer.
+const wholeAnswer = `{"id":"chatcmpl-bench","object":"chat.completion","created":1790000000,"model":"bench","choices":[{"index":0,` +
 	`"message":{"role":"assistant","content":"A short answer of the bench's upstream, as long as a sentence or two usually are."},` +
 	`"finish_reason":"stop"}],"usage":{"prompt_tokens":60,"completion_tokens":20,"total_tokens":80}}`
 

@@ -23,8 +23,7 @@ func benchUsage(o options) error {
 	archive := newTable("database", "bytes per charge", "GB for 100 million", "page of movements, ms", "one charge by request id, ms")
 	err := o.onEngines(func(engine string) error {
 		if err := onFresh(o, engine, func(ctx context.Context, db *store.DB) error {
-			return queryUsage(ctx, o, engine, db,
-				queries)
+			return queryUsage(ctx, o, engine, db, queries)
 		}); err != nil {
 			return fmt.Errorf("usage: %w", err)
 		}
@@ -89,7 +88,7 @@ func queryUsage(ctx context.Context, o options, engine string, db *store.DB, out
 	} {
 		query.q.Limit = 10_000
 		rows := 0
-		durations, err := timed(ctx, db, func(tx *store.Tx) error {
+		durations, err := measureReads(ctx, db, func(tx *store.Tx) error {
 			result, err := spending.ReadTx(tx, query.q)
 			rows = len(result)
 			return err
@@ -141,14 +140,14 @@ func archiveCharges(ctx context.Context, o options, engine string, db *store.DB,
 	if err != nil {
 		return err
 	}
-	page, err := timed(ctx, db, func(tx *store.Tx) error {
+	page, err := measureReads(ctx, db, func(tx *store.Tx) error {
 		_, _, err := movement.ListTx(tx, movement.Selection{Account: account, Limit: 50})
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	byRequest, err := timed(ctx, db, func(tx *store.Tx) error {
+	byRequest, err := measureReads(ctx, db, func(tx *store.Tx) error {
 		_, err := movement.ChargeTx(tx, request)
 		return err
 	})
@@ -161,8 +160,8 @@ func archiveCharges(ctx context.Context, o options, engine string, db *store.DB,
 	return nil
 }
 
-// timed runs read several times and returns the sorted durations.
-func timed(ctx context.Context, db *store.DB, read func(tx *store.Tx) error) (durations []time.Duration, err error) {
+// measureReads runs read several times and returns the sorted durations.
+func measureReads(ctx context.Context, db *store.DB, read func(tx *store.Tx) error) (durations []time.Duration, err error) {
 	for range queryRuns {
 		start := time.Now()
 		if err := db.View(ctx, read); err != nil {

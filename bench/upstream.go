@@ -18,16 +18,16 @@ func runUpstream() error {
 		return err
 	}
 	fmt.Printf("listening on http://%s\n", listener.Addr())
-	canned := map[string]reply{}
+	replies := map[string]reply{}
 	for _, s := range scenarios {
-		canned[s.name] = newReply(s)
+		replies[s.name] = newReply(s)
 	}
 	for {
 		conn, err := listener.Accept()
 		if err != nil {
 			return err
 		}
-		go serveUpstream(conn, canned)
+		go serveUpstream(conn, replies)
 	}
 }
 
@@ -42,7 +42,8 @@ type reply struct {
 func newReply(s scenario) reply {
 	r := reply{scenario: s}
 	if !s.stream {
-		r.head = fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(answer), answer)
+		r.head = fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+			len(wholeAnswer), wholeAnswer)
 		return r
 	}
 	r.head = []byte("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -62,7 +63,7 @@ func newReply(s scenario) reply {
 }
 
 // serveUpstream answers the requests of one connection.
-func serveUpstream(conn net.Conn, canned map[string]reply) {
+func serveUpstream(conn net.Conn, replies map[string]reply) {
 	defer conn.Close()
 	in := bufio.NewReaderSize(conn, 64<<10)
 	for {
@@ -73,7 +74,7 @@ func serveUpstream(conn net.Conn, canned map[string]reply) {
 		if _, err := in.Discard(length); err != nil {
 			return
 		}
-		r, ok := canned[name]
+		r, ok := replies[name]
 		if !ok {
 			return
 		}
