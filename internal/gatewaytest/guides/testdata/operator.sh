@@ -59,7 +59,8 @@ ask() { post /v1/chat/completions "{\"model\":\"${1:-swift-1}\",\"messages\":[{\
 job() {
   local submitted
   submitted=$(post "/v1/$1/generations" "{\"model\":\"$2\",\"prompt\":\"$3\"}")
-  JOB=$(grep -o 'job_[a-z0-9]*' <<<"$submitted") || { echo "$submitted"; return 1; }
+  JOB=$(grep -o 'job_[a-z0-9]*' <<<"$submitted" | head -n 1)
+  [ -n "$JOB" ] || { echo "$submitted"; return 1; }
   until curl -s "http://127.0.0.1:8080/v1/$1/jobs/$JOB" -H "Authorization: Bearer $KEY" | grep -q "\"status\":\"$4\""; do sleep 0.1; done
 }
 
