@@ -118,7 +118,10 @@ func (c *editor) usageEvent(u wire.Usage) []byte {
 
 // AppendUsage appends a usage object of the chat-completions form. Counts of images and audio are
 // included if above zero.
-func AppendUsage(dst []byte, u wire.Usage) []byte {
+func AppendUsage(dst []byte, u wire.Usage) []byte { return appendUsage(dst, u, false) }
+
+// appendUsage is AppendUsage with the tokens written to the provider's cache if writes is set.
+func appendUsage(dst []byte, u wire.Usage, writes bool) []byte {
 	number := func(name string, n int64) {
 		dst = rawjson.Put(dst, "", name, ":")
 		dst = strconv.AppendInt(dst, n, 10)
@@ -132,6 +135,9 @@ func AppendUsage(dst []byte, u wire.Usage) []byte {
 		}
 	}
 	number(`,"prompt_tokens_details":{"cached_tokens"`, u.Cached)
+	if writes {
+		number(`,"cache_write_tokens"`, u.CacheWrite+u.CacheWrite1h)
+	}
 	positive(`,"image_tokens"`, u.PromptImage)
 	positive(`,"audio_tokens"`, u.PromptAudio)
 	number(`},"completion_tokens_details":{"reasoning_tokens"`, u.Reasoning)

@@ -11,7 +11,6 @@ import (
 	"tollgate/internal/wire/completions"
 	"tollgate/internal/wire/internal/wiretest"
 	"tollgate/internal/wire/translate/internal/chatgemini"
-	"tollgate/internal/wire/translate/internal/chatmessages"
 	"tollgate/internal/wire/translate/internal/pairtest"
 	"tollgate/internal/wire/translate/internal/responseschat"
 )
@@ -40,8 +39,8 @@ func TestOneLimitGoesToALine(t *testing.T) {
 		"chat":             {func() ([]byte, error) { return chat.Body(edits).Bytes(), nil }, "max_completion_tokens"},
 		"messages":         {func() ([]byte, error) { return messages.Body(edits).Bytes(), nil }, "max_tokens"},
 		"responses":        {func() ([]byte, error) { return responses.Body(edits).Bytes(), nil }, "max_output_tokens"},
-		"chat to messages": {func() ([]byte, error) { return pairtest.Body(chatmessages.ToMessages(chat, wire.Identity{}), in) }, "max_tokens"},
-		"messages to chat": {func() ([]byte, error) { return pairtest.Body(chatmessages.ToChat(messages, wire.Identity{}), in) },
+		"chat to messages": {func() ([]byte, error) { return pairtest.Body(New(chat, wire.FormMessages, wire.Identity{}), in) }, "max_tokens"},
+		"messages to chat": {func() ([]byte, error) { return pairtest.Body(New(messages, wire.FormChat, wire.Identity{}), in) },
 			"max_completion_tokens"},
 		"responses to chat": {func() ([]byte, error) { return pairtest.Body(responseschat.New(responses, wire.Identity{}), in) },
 			"max_completion_tokens"},

@@ -194,8 +194,8 @@ func FuzzWholeFromResponses(f *testing.F) {
 func FuzzToResponses(f *testing.F) {
 	pairtest.Seeds(f, "testdata/responses/chat-*.txtar", "request")
 	pairtest.Seeds(f, "testdata/responses/messages-*.txtar", "request")
-	pairtest.Seeds(f, "internal/chatmessages/testdata/chat-*.txtar", "request")
-	pairtest.Seeds(f, "internal/chatmessages/testdata/messages-*.txtar", "request")
+	pairtest.Seeds(f, "testdata/chatmessages/chat-*.txtar", "request")
+	pairtest.Seeds(f, "testdata/chatmessages/messages-*.txtar", "request")
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var requests []wire.Request
 		if r, err := completions.Open(body); err == nil && r.Check() == nil {

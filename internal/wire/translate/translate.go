@@ -13,7 +13,6 @@ import (
 	"tollgate/internal/wire/messages"
 	"tollgate/internal/wire/responses"
 	"tollgate/internal/wire/translate/internal/chatgemini"
-	"tollgate/internal/wire/translate/internal/chatmessages"
 	"tollgate/internal/wire/translate/internal/chatresponses"
 	"tollgate/internal/wire/translate/internal/customtools"
 	"tollgate/internal/wire/translate/internal/messagesresponses"
@@ -44,7 +43,7 @@ func New(r wire.Request, form wire.Form, id wire.Identity) wire.Pair {
 		case wire.FormResponses:
 			return messagesresponses.New(r, id)
 		default:
-			return viaChat(chatmessages.ToChat(r, id), wire.FormMessages, form, id)
+			return viaChat(newPair(r, wire.FormChat, id), wire.FormMessages, form, id)
 		}
 	case *responses.Request:
 		if form != wire.FormResponses {
@@ -67,7 +66,7 @@ func chatOn(r *completions.Request, form wire.Form, id wire.Identity) wire.Pair 
 func functionsOn(r *completions.Request, form wire.Form, id wire.Identity) wire.Pair {
 	switch form {
 	case wire.FormMessages:
-		return chatmessages.ToMessages(r, id)
+		return newPair(r, form, id)
 	case wire.FormGemini:
 		return chatgemini.New(r, id)
 	case wire.FormResponses:

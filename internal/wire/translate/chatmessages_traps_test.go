@@ -1,4 +1,4 @@
-package chatmessages
+package translate
 
 import (
 	"encoding/json"

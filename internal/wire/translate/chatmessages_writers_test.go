@@ -1,4 +1,4 @@
-package chatmessages
+package translate
 
 import (
 	"tollgate/internal/wire"
@@ -9,11 +9,11 @@ import (
 
 // chatPair returns the pair for a chat request and a messages line.
 func chatPair(id wire.Identity, includeUsage bool) wire.Pair {
-	return ToMessages(&completions.Request{Request: form.Request{Parameters: wire.Parameters{N: 1, IncludeUsage: includeUsage}}}, id)
+	return newChatOnMessages(&completions.Request{Request: form.Request{Parameters: wire.Parameters{N: 1, IncludeUsage: includeUsage}}}, id)
 }
 
 // messagesPair returns the pair for a messages request and a chat line.
-func messagesPair(id wire.Identity) wire.Pair { return ToChat(&messages.Request{}, id) }
+func messagesPair(id wire.Identity) wire.Pair { return newMessagesOnChat(&messages.Request{}, id) }
 
 // chatWriter returns the writer for a chat client and a messages line.
 func chatWriter(id wire.Identity, includeUsage bool) wire.Writer {
@@ -37,4 +37,14 @@ func chatWhole(raw []byte, id wire.Identity, u wire.Usage) ([]byte, error) {
 func messagesWhole(raw []byte, id wire.Identity, u wire.Usage) ([]byte, error) {
 	pieces, err := messagesPair(id).Render(nil, raw, u)
 	return pieces[0], err
+}
+
+// newChatOnMessages returns the pair for a chat request and a messages line.
+func newChatOnMessages(r *completions.Request, id wire.Identity) wire.Pair {
+	return New(r, wire.FormMessages, id)
+}
+
+// newMessagesOnChat returns the pair for a messages request and a chat line.
+func newMessagesOnChat(r *messages.Request, id wire.Identity) wire.Pair {
+	return New(r, wire.FormChat, id)
 }

@@ -1,4 +1,4 @@
-package chatmessages
+package translate
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ import (
 // FuzzChatFromMessages checks that the client's chat stream is well formed with at most one end,
 // whatever a provider of the messages form sends.
 func FuzzChatFromMessages(f *testing.F) {
-	pairtest.Seeds(f, "testdata/chat-*.txtar", "stream")
+	pairtest.Seeds(f, "testdata/chatmessages/chat-*.txtar", "stream")
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		out := pairtest.Flow(stream, chatWriter(pairtest.Identity(), len(stream)%2 == 0), messages.NewMeter(), pairtest.Usage())
 		if err := wiretest.CheckChat(out); err != nil {
@@ -30,7 +30,7 @@ func FuzzChatFromMessages(f *testing.F) {
 // FuzzMessagesFromChat checks that the client's messages stream is well formed with at most one
 // end, whatever a provider of the chat form sends.
 func FuzzMessagesFromChat(f *testing.F) {
-	pairtest.Seeds(f, "testdata/messages-*.txtar", "stream")
+	pairtest.Seeds(f, "testdata/chatmessages/messages-*.txtar", "stream")
 	f.Add([]byte(wiretest.Frames(
 		wiretest.Delta(`{"tool_calls":[{"index":1,"id":"a"},{"function":{"name":"f"}},{"id":"a","function":{"arguments":"}{"}}]}`,
 			"null"), wiretest.Delta(`{"function_call":{"name":1}}`, `"stop"`))))
@@ -45,8 +45,8 @@ func FuzzMessagesFromChat(f *testing.F) {
 // FuzzWholeAnswers checks that the client's answer is JSON and can be translated back, whatever a
 // provider sends.
 func FuzzWholeAnswers(f *testing.F) {
-	pairtest.Seeds(f, "testdata/chat-*.txtar", "answer")
-	pairtest.Seeds(f, "testdata/messages-*.txtar", "answer")
+	pairtest.Seeds(f, "testdata/chatmessages/chat-*.txtar", "answer")
+	pairtest.Seeds(f, "testdata/chatmessages/messages-*.txtar", "answer")
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		chat, err := chatWhole(answer, pairtest.Identity(), pairtest.Usage())
 		if err == nil {
@@ -67,7 +67,7 @@ func FuzzWholeAnswers(f *testing.F) {
 // FuzzAsMessages checks that the line's request passes its checks, is always the same, and can be
 // translated back, for any request accepted by the checks.
 func FuzzAsMessages(f *testing.F) {
-	pairtest.Seeds(f, "testdata/chat-*.txtar", "request")
+	pairtest.Seeds(f, "testdata/chatmessages/chat-*.txtar", "request")
 	f.Fuzz(func(t *testing.T, body []byte) {
 		r, err := completions.Open(body)
 		if err != nil || r.Check() != nil {
@@ -75,12 +75,12 @@ func FuzzAsMessages(f *testing.F) {
 		}
 		for _, in := range []wire.Translation{translation("claude-opus-5-5", true), translation("claude-haiku-4-5", true),
 			translation("vendor", false)} {
-			out, err := pairtest.Body(ToMessages(r, wire.Identity{}), in)
+			out, err := pairtest.Body(newChatOnMessages(r, wire.Identity{}), in)
 			if err != nil {
 				wiretest.CodeOf(t, err)
 				continue
 			}
-			if again, _ := pairtest.Body(ToMessages(r, wire.Identity{}), in); !bytes.Equal(again, out) {
+			if again, _ := pairtest.Body(newChatOnMessages(r, wire.Identity{}), in); !bytes.Equal(again, out) {
 				t.Fatalf("%s and %s", out, again)
 			}
 			native, err := messages.Open(out)
@@ -93,7 +93,7 @@ func FuzzAsMessages(f *testing.F) {
 			if err := checkTurns(out); err != "" {
 				t.Fatalf("%s: %s of %s", err, out, body)
 			}
-			if back, err := pairtest.Body(ToChat(native, wire.Identity{}), in); err != nil || !json.Valid(back) {
+			if back, err := pairtest.Body(newMessagesOnChat(native, wire.Identity{}), in); err != nil || !json.Valid(back) {
 				t.Fatalf("%v: %s of %s", err, back, out)
 			}
 		}
@@ -149,7 +149,7 @@ func checkTurns(body []byte) string {
 // FuzzAsChat checks that the line's request passes its checks and is always the same, for any
 // request accepted by the checks.
 func FuzzAsChat(f *testing.F) {
-	pairtest.Seeds(f, "testdata/messages-*.txtar", "request")
+	pairtest.Seeds(f, "testdata/chatmessages/messages-*.txtar", "request")
 	f.Fuzz(func(t *testing.T, body []byte) {
 		r, err := messages.Open(body)
 		if err != nil || r.Check() != nil {
@@ -157,12 +157,12 @@ func FuzzAsChat(f *testing.F) {
 		}
 		for _, in := range []wire.Translation{{Edits: wire.Edits{Model: "v", LimitField: "max_completion_tokens"},
 			Reasoning: true}, {Edits: wire.Edits{Model: "v"}}} {
-			out, err := pairtest.Body(ToChat(r, wire.Identity{}), in)
+			out, err := pairtest.Body(newMessagesOnChat(r, wire.Identity{}), in)
 			if err != nil {
 				wiretest.CodeOf(t, err)
 				continue
 			}
-			if again, _ := pairtest.Body(ToChat(r, wire.Identity{}), in); !bytes.Equal(again, out) {
+			if again, _ := pairtest.Body(newMessagesOnChat(r, wire.Identity{}), in); !bytes.Equal(again, out) {
 				t.Fatalf("%s and %s", out, again)
 			}
 			chat, err := completions.Open(out)
@@ -188,7 +188,7 @@ func BenchmarkChatFromMessages(b *testing.B) {
 		`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":64}}`, `{"type":"message_stop"}`)...))
 	b.ReportAllocs()
 	for b.Loop() {
-		translate(b, stream, chatWriter(pairtest.Identity(), true))
+		translateStream(b, stream, chatWriter(pairtest.Identity(), true))
 	}
 }
 
@@ -200,12 +200,12 @@ func BenchmarkMessagesFromChat(b *testing.B) {
 	stream := []byte(wiretest.Frames(append(list, wiretest.Delta(`{}`, `"stop"`), "[DONE]")...))
 	b.ReportAllocs()
 	for b.Loop() {
-		translate(b, stream, messagesWriter(pairtest.Identity()))
+		translateStream(b, stream, messagesWriter(pairtest.Identity()))
 	}
 }
 
-// translate passes a whole stream through a writer, without a meter.
-func translate(b *testing.B, stream []byte, w wire.Writer) {
+// translateStream passes a whole stream through a writer, without a meter.
+func translateStream(b *testing.B, stream []byte, w wire.Writer) {
 	r := sse.NewReader(bytes.NewReader(stream), 1<<20)
 	var out []byte
 	for {

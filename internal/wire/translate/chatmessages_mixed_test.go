@@ -1,4 +1,4 @@
-package chatmessages
+package translate
 
 import (
 	"fmt"
@@ -117,7 +117,7 @@ func TestMixedChatHistoriesAreMended(t *testing.T) {
 	}
 	pairtest.EachSeed(t, func(t *testing.T, r *rand.Rand) {
 		body := wiretest.ChatMessages(`[` + strings.Join(append(pairtest.RandomPieces(r, pieces, 12), pieces[r.IntN(len(pieces))]), ",") + `]`)
-		out, err := pairtest.Body(ToMessages(pairtest.Chat(t, body),
+		out, err := pairtest.Body(newChatOnMessages(pairtest.Chat(t, body),
 			wire.Identity{}), translation([]string{"claude-opus-5-5", "vendor"}[r.IntN(2)], r.IntN(2) == 0))
 		if err != nil {
 			t.Fatal(err)
@@ -125,7 +125,7 @@ func TestMixedChatHistoriesAreMended(t *testing.T) {
 		if wrong := checkTurns(out); wrong != "" {
 			t.Errorf("%s in\n%s\nof\n%s", wrong, out, body)
 		}
-		back, err := pairtest.Body(ToChat(pairtest.Messages(t, string(out)), wire.Identity{}), wire.Translation{})
+		back, err := pairtest.Body(newMessagesOnChat(pairtest.Messages(t, string(out)), wire.Identity{}), wire.Translation{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func TestMixedMessagesHistoriesAreMended(t *testing.T) {
 	}
 	pairtest.EachSeed(t, func(t *testing.T, r *rand.Rand) {
 		body := nativeAsk(`[`+strings.Join(append(pairtest.RandomPieces(r, pieces, 12), pieces[r.IntN(len(pieces))]), ",")+`]`, ``)
-		out, err := pairtest.Body(ToChat(pairtest.Messages(t, body), wire.Identity{}), wire.Translation{Reasoning: r.IntN(2) == 0})
+		out, err := pairtest.Body(newMessagesOnChat(pairtest.Messages(t, body), wire.Identity{}), wire.Translation{Reasoning: r.IntN(2) == 0})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package chatmessages
+package translate
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/conversation"
 	"tollgate/internal/wire/internal/wiretest"
 	"tollgate/internal/wire/translate/internal/pairtest"
 )
@@ -19,7 +20,7 @@ func translation(model string, reasoning bool) wire.Translation {
 // asMessages translates a chat request and returns the named members of the result, one per line.
 func asMessages(t *testing.T, body string, in wire.Translation, names ...string) string {
 	t.Helper()
-	out, err := pairtest.Body(ToMessages(pairtest.Chat(t, body), wire.Identity{}), in)
+	out, err := pairtest.Body(newChatOnMessages(pairtest.Chat(t, body), wire.Identity{}), in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +202,7 @@ func TestChatAsMessagesThinking(t *testing.T) {
 	}
 	prefilled := wiretest.ChatMessages(`[{"role":"user","content":"u"},{"role":"assistant","content":"a"}]`)
 	for model, acceptsPrefill := range map[string]bool{"claude-sonnet-4-5": true, "claude-opus-4-6": false, "claude-opus-5-5": false} {
-		if got := asMessages(t, prefilled, translation(model, false), "messages"); strings.Contains(got, continueText) == acceptsPrefill {
+		if got := asMessages(t, prefilled, translation(model, false), "messages"); strings.Contains(got, conversation.Continue) == acceptsPrefill {
 			t.Errorf("%s: %s", model, got)
 		}
 	}
@@ -258,7 +259,7 @@ func TestChatAsMessagesRejects(t *testing.T) {
 		"n":                            wiretest.ChatBody(`"n":2`),
 		"service_tier":                 wiretest.ChatBody(`"service_tier":"priority"`),
 		"web_search_options":           wiretest.ChatBody(`"web_search_options":{}`),
-		"tools[0].type":                wiretest.ChatBody(`"tools":[{"type":"custom","custom":{"name":"x"}}]`),
+		"tools[0].type":                wiretest.ChatBody(`"tools":[{"type":"nobody_knows"}]`),
 		"tools[0].function.name":       wiretest.ChatBody(`"tools":[{"type":"function"}]`),
 		"tools[0].function.parameters": wiretest.ChatBody(`"tools":[{"type":"function","function":{"name":"f","parameters":[]}}]`),
 		"functions[0].name":            wiretest.ChatBody(`"functions":[{"name":""}]`),
@@ -278,7 +279,7 @@ func TestChatAsMessagesRejects(t *testing.T) {
 		"messages[1].content[0].file.file_data": wiretest.ChatParts(`{"type":"file","file":{"file_data":"data:text/plain;base64,AA"}}`),
 		"messages[0].content[0].type": wiretest.ChatMessages(
 			`[{"role":"assistant","content":[{"type":"image_url","image_url":"https://e.com"}]}]`),
-		"messages[0].tool_calls[0].type":          wiretest.ChatMessages(`[{"role":"assistant","tool_calls":[{"type":"custom","custom":{}}]}]`),
+		"messages[0].tool_calls[0].type":          wiretest.ChatMessages(`[{"role":"assistant","tool_calls":[{"type":"nobody_knows"}]}]`),
 		"messages[0].tool_calls[0].function.name": wiretest.ChatMessages(`[{"role":"assistant","tool_calls":[{"function":{}}]}]`),
 		"messages[0].function_call.name":          wiretest.ChatMessages(`[{"role":"assistant","function_call":{}}]`),
 		"response_format.json_schema.schema.additionalProperties": wiretest.ChatBody(
@@ -289,7 +290,7 @@ func TestChatAsMessagesRejects(t *testing.T) {
 	} {
 		t.Run(param, func(t *testing.T) {
 			t.Parallel()
-			out, err := pairtest.Body(ToMessages(pairtest.Chat(t, body), wire.Identity{}), translation("vendor", true))
+			out, err := pairtest.Body(newChatOnMessages(pairtest.Chat(t, body), wire.Identity{}), translation("vendor", true))
 			if code, at := wiretest.CodeOf(t, err); code != fault.InvalidRequest || at != param {
 				t.Errorf("%s %s for %s", code, at, out)
 			}
@@ -311,11 +312,11 @@ func TestChatAsMessagesKeepsPrefix(t *testing.T) {
 	var before []byte
 	for n := 2; n <= len(turns); n++ {
 		body := wiretest.ChatMessages(`[` + strings.Join(turns[:n], ",") + `]`)
-		out, err := pairtest.Body(ToMessages(pairtest.Chat(t, body), wire.Identity{}), translation("vendor", false))
+		out, err := pairtest.Body(newChatOnMessages(pairtest.Chat(t, body), wire.Identity{}), translation("vendor", false))
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, _ := pairtest.Body(ToMessages(pairtest.Chat(t, body), wire.Identity{}), translation("vendor", false))
+		again, _ := pairtest.Body(newChatOnMessages(pairtest.Chat(t, body), wire.Identity{}), translation("vendor", false))
 		if !bytes.Equal(again, out) {
 			t.Errorf("the same request gives %s and %s", out, again)
 		}

@@ -1,11 +1,8 @@
-package chatmessages
+package messages
 
 import (
 	"strconv"
 	"strings"
-
-	"tollgate/internal/wire"
-	"tollgate/internal/wire/rawjson"
 )
 
 // Thinking budgets in tokens, for models without effort.
@@ -27,16 +24,16 @@ type thinkingMode struct {
 	prefill  bool
 }
 
-// thinking translates reasoning_effort. A model without reasoning gets only the effort, if its
-// generation supports it, since it affects the answer too. inLoop is set if the history ends in
-// results of tools: models with budgets then need their earlier thinking, which a chat request
-// lacks. If a tool is forced, thinking is disabled if possible.
-func (r chatOnMessages) thinking(t wire.Translation, limit int64, inLoop, forced bool) (thinkingMode, error) {
-	raw, err := t.Effort(r.Doc.Raw("reasoning_effort"), "reasoning_effort")
+// thinking translates the effort. A model without reasoning gets only the effort, if its generation
+// supports it, since it affects the answer too. inLoop is set if the history ends in results of
+// tools: models with budgets then need their earlier thinking, which other forms lack. If a tool is
+// forced, thinking is disabled if possible.
+func (e *encoder) thinking(inLoop, forced bool) (thinkingMode, error) {
+	t := e.target
+	effort, err := e.EffortFor(t)
 	if err != nil {
 		return thinkingMode{}, err
 	}
-	effort := rawjson.Unquote(raw)
 	var budget int64
 	switch effort {
 	case "minimal", "low":
@@ -45,10 +42,6 @@ func (r chatOnMessages) thinking(t wire.Translation, limit int64, inLoop, forced
 		budget = mediumBudget
 	case "high", "xhigh", "max":
 		budget = highBudget
-	default:
-		if raw != nil && effort != "none" {
-			return thinkingMode{}, unsupported("reasoning_effort", "`{param}` must be one of none, minimal, low, medium, high, xhigh and max.")
-		}
 	}
 	g := generationOf(t.Model)
 	out := thinkingMode{sampling: g.number < 407, prefill: g.number < 406}
@@ -65,7 +58,7 @@ func (r chatOnMessages) thinking(t wire.Translation, limit int64, inLoop, forced
 	case effort == "none":
 		out.field = []byte(`{"type":"disabled"}`)
 	case g.number > 0 && g.number < 406:
-		if budget = min(budget, limit/2); budget >= minBudget && !inLoop {
+		if budget = min(budget, e.limit/2); budget >= minBudget && !inLoop {
 			out.on = true
 			out.field = append(strconv.AppendInt([]byte(`{"type":"enabled","budget_tokens":`), budget, 10), '}')
 		}

@@ -1,4 +1,4 @@
-package chatmessages
+package translate
 
 import (
 	"strings"
@@ -11,13 +11,12 @@ import (
 	"tollgate/internal/wire/rawjson"
 	"tollgate/internal/wire/sse"
 	"tollgate/internal/wire/translate/internal/pairtest"
-	"tollgate/internal/wire/translate/internal/piece"
 )
 
 // asChat translates a messages request and returns the named members of the result, one per line.
 func asChat(t *testing.T, body string, in wire.Translation, names ...string) string {
 	t.Helper()
-	out, err := pairtest.Body(ToChat(pairtest.Messages(t, body), wire.Identity{}), in)
+	out, err := pairtest.Body(newMessagesOnChat(pairtest.Messages(t, body), wire.Identity{}), in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +160,7 @@ func TestMessagesAsChatRefuses(t *testing.T) {
 	} {
 		t.Run(param, func(t *testing.T) {
 			t.Parallel()
-			out, err := pairtest.Body(ToChat(pairtest.Messages(t, body), wire.Identity{}), wire.Translation{Edits: wire.Edits{Model: "v"}})
+			out, err := pairtest.Body(newMessagesOnChat(pairtest.Messages(t, body), wire.Identity{}), wire.Translation{Edits: wire.Edits{Model: "v"}})
 			if code, at := wiretest.CodeOf(t, err); code != fault.InvalidRequest || at != param {
 				t.Errorf("%s %s for %s", code, at, out)
 			}
@@ -219,7 +218,7 @@ func TestMessagesFromChatStreams(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out := pairtest.Flow([]byte(test.stream), newMessagesStream(pairtest.Identity()), completions.NewMeter(1), pairtest.Usage())
+			out := pairtest.Flow([]byte(test.stream), messagesWriter(pairtest.Identity()), completions.NewMeter(1), pairtest.Usage())
 			if err := wiretest.CheckMessages(out); err != nil {
 				t.Errorf("%v in\n%s", err, out)
 			}
@@ -262,7 +261,7 @@ func summed(t *testing.T, stream []byte) string {
 // TestMessagesFromChatIsBounded tests the limit on pending output.
 func TestMessagesFromChatIsBounded(t *testing.T) {
 	t.Parallel()
-	w := newMessagesStream(pairtest.Identity())
+	w := messagesWriter(pairtest.Identity())
 	put := func(out []byte, data string) []byte {
 		return w.Append(out, sse.Event{Data: []byte(data), Offset: 0}, wire.Frame{})
 	}
@@ -271,7 +270,7 @@ func TestMessagesFromChatIsBounded(t *testing.T) {
 			`{"index":1,"id":"b","function":{"name":"g","arguments":"{"}}]}`,
 			"null"))
 	more := wiretest.Delta(`{"tool_calls":[{"index":1,"function":{"arguments":"`+strings.Repeat(" ", 1<<20)+`"}}]}`, "null")
-	for range 2 * piece.MaxPending >> 20 {
+	for range 2 * (8 << 20) >> 20 {
 		out = put(out, more)
 	}
 	out = w.End(out, pairtest.Usage())
@@ -279,17 +278,17 @@ func TestMessagesFromChatIsBounded(t *testing.T) {
 		t.Errorf("%v, %d bytes of %.500s", err, len(out), out)
 	}
 
-	w, out = newMessagesStream(pairtest.Identity()), nil
+	w, out = messagesWriter(pairtest.Identity()), nil
 	out = put(out, wiretest.Delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}]}`, "null"))
-	for range piece.MaxQueue {
+	for range 4096 {
 		out = put(out, wiretest.Delta(`{"content":"x","reasoning":"h"}`, "null"))
 	}
 	if err := wiretest.CheckMessages(out); err != nil || !strings.HasSuffix(summed(t, out), "error") {
 		t.Errorf("%v in %d bytes", err, len(out))
 	}
 
-	w, out = newMessagesStream(pairtest.Identity()), nil
-	for range maxCalls + 2 {
+	w, out = messagesWriter(pairtest.Identity()), nil
+	for range 1024 + 2 {
 		out = put(out, wiretest.Delta(`{"tool_calls":[{"function":{"name":"f","arguments":"{}"}}]}`, "null"))
 	}
 	if err := wiretest.CheckMessages(out); err != nil || !strings.HasSuffix(summed(t, out), "error") {

@@ -1,7 +1,6 @@
-package chatmessages
+package translate
 
 import (
-	"flag"
 	"fmt"
 	"strings"
 	"testing"
@@ -14,14 +13,12 @@ import (
 	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
-var update = flag.Bool("update", false, "write what the scenarios of testdata come to anew")
-
 // TestPairScenarios translates requests and answers between chat completions and messages, both
 // ways. A scenario's comment names the client's form (`chat` or `messages`) and properties of the
 // line; -update rewrites the results.
 func TestPairScenarios(t *testing.T) {
 	t.Parallel()
-	pairtest.Scenarios(t, "testdata/*.txtar", *update, func(t *testing.T, s pairtest.Scenario) func(part string) (string, bool) {
+	pairtest.Scenarios(t, "testdata/chatmessages/*.txtar", *update, func(t *testing.T, s pairtest.Scenario) func(part string) (string, bool) {
 		given, chat := s.Parts, s.Chat()
 		return func(part string) (string, bool) {
 			switch part {
@@ -44,9 +41,9 @@ func lineGets(t *testing.T, request string, chat, reasoning bool) string {
 	var body []byte
 	var err error
 	if chat {
-		body, err = pairtest.Body(ToMessages(pairtest.Chat(t, request), wire.Identity{}), in)
+		body, err = pairtest.Body(newChatOnMessages(pairtest.Chat(t, request), wire.Identity{}), in)
 	} else {
-		body, err = pairtest.Body(ToChat(pairtest.Messages(t, request), wire.Identity{}), in)
+		body, err = pairtest.Body(newMessagesOnChat(pairtest.Messages(t, request), wire.Identity{}), in)
 	}
 	if err != nil {
 		code, param := wiretest.CodeOf(t, err)

@@ -1,0 +1,278 @@
+package conversation
+
+import (
+	"tollgate/internal/fault"
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/internal/form"
+	"tollgate/internal/wire/sse"
+)
+
+// Output is a part of an answer. All texts are the contents of JSON strings. A reader creates one for
+// each part, whose address identifies the part until its end.
+type Output struct {
+	Kind   Kind
+	Choice int
+	// Message is the message that a text or reasoning belongs to. Texts of different messages are
+	// paragraphs; texts of the same message are one text.
+	Message int
+	// Number is the number of a call among the choice's calls, and of an image among its images.
+	Number int
+	// ID is the provider's id of a call, or nil. Name is the client's name of the tool.
+	ID, Name, Namespace []byte
+	Custom              bool // the call of a custom tool
+	// Complete is set at the end of a call whose arguments are whole.
+	Complete bool
+	// Signature is set at the start of a call or an image, and at the end of reasoning.
+	Signature Signature
+	// Media is the type, Data the base64 of an image.
+	Media, Data []byte
+
+	// Text and Logprobs are the whole text in a whole answer.
+	Text, Logprobs []byte
+
+	wrapped bool // the arguments are those of the function that replaces a custom tool
+}
+
+// EventKind is the kind of an event.
+type EventKind int
+
+// The kinds of events, in the order in which they come. Parts of different kinds may interleave.
+const (
+	Begin    EventKind = iota // the provider has begun to answer
+	Settle                    // the provider has finished: bytes from here on wait for the settlement
+	Start                     // a part starts, possibly with a text
+	Delta                     // a part continues
+	End                       // a part ends
+	Finish                    // a choice ends
+	Idle                      // nothing but a sign of life
+	TooLarge                  // the answer is larger than any model's
+)
+
+// Event is an event of an answer.
+type Event struct {
+	Kind   EventKind
+	Choice int
+	Output *Output // of Start, Delta and End
+	// Text is the contents of a JSON string; Logprobs are those of a text, a JSON array or nil.
+	Text, Logprobs []byte
+	Finish         form.FinishKind
+}
+
+// Writer writes an answer in the client's form. It is not safe for concurrent use. Its output is well
+// formed whatever the events.
+type Writer interface {
+	// Write appends the client's bytes for an event of a stream.
+	Write(dst []byte, e Event) []byte
+	// End appends the end of a stream settled for u.
+	End(dst []byte, u wire.Usage) []byte
+	// Fail appends the error for a broken stream. Nothing follows it.
+	Fail(dst []byte, err *fault.Error) []byte
+	// Whole returns a whole answer with the usage u.
+	Whole(a *Answer, u wire.Usage) []byte
+}
+
+// Reader reads an answer in the line's form. It is not safe for concurrent use. Events come in an
+// order that can be written, with bounded memory, whatever the provider sends.
+type Reader interface {
+	// Read reads a JSON object: an event of a stream. name is the event's name.
+	Read(name string, object []byte)
+	// Whole reads an answer that was not streamed.
+	Whole(object []byte)
+	// End ends all parts of a complete answer.
+	End()
+}
+
+// Answer is a whole answer.
+type Answer struct {
+	Choices []Choices
+}
+
+// Choices is one choice of a whole answer.
+type Choices struct {
+	Outputs []*Output
+	Finish  form.FinishKind
+}
+
+// Calls reports whether the choice calls a tool.
+func (c *Choices) Calls() bool {
+	for _, o := range c.Outputs {
+		if o.Kind == ToolCall {
+			return true
+		}
+	}
+	return false
+}
+
+// Emitter passes the events of a reader to a writer. It gives tools the client's names, and calls of
+// functions that replace custom tools their input.
+type Emitter struct {
+	ID   wire.Identity
+	Line wire.Form // of the line
+
+	request *Request
+	write   func(dst []byte, e Event) []byte
+	dst     []byte
+	held    int // bytes of arguments not passed on
+}
+
+// maxHeld bounds the arguments of custom tools not passed on.
+const maxHeld = 8 << 20
+
+// Emit passes an event on.
+func (m *Emitter) Emit(e Event) { m.dst = m.write(m.dst, e) }
+
+// Start starts a part with a text, which may be empty.
+func (m *Emitter) Start(o *Output, text []byte) {
+	if o.Kind == ToolCall {
+		m.restoreName(o)
+		if o.wrapped {
+			m.Emit(Event{Kind: Start, Choice: o.Choice, Output: o})
+			m.Text(o, text, nil)
+			return
+		}
+	}
+	m.Emit(Event{Kind: Start, Choice: o.Choice, Output: o, Text: text})
+}
+
+// restoreName replaces the line's name of a tool by the client's.
+func (m *Emitter) restoreName(o *Output) {
+	if m.request == nil || len(m.request.byLine) == 0 {
+		return
+	}
+	name := o.Name
+	tool := m.request.byLine[string(unescaped(name))]
+	if tool == nil {
+		return
+	}
+	o.wrapped = tool.Custom && !o.Custom
+	o.Custom = o.Custom || tool.Custom
+	if tool.Line != tool.Name {
+		o.Name = contentsOf(tool.Name)
+	}
+	if tool.Namespace != "" {
+		o.Namespace = contentsOf(tool.Namespace)
+	}
+}
+
+// Text continues a part.
+func (m *Emitter) Text(o *Output, text, logprobs []byte) {
+	switch {
+	case len(text) == 0 && len(logprobs) == 0:
+	case o.wrapped:
+		o.Text = append(o.Text, text...)
+		if m.held += len(text); m.held > maxHeld {
+			m.Emit(Event{Kind: Delta, Choice: o.Choice, Output: o, Text: o.Text})
+			o.wrapped, o.Text = false, nil
+		}
+	default:
+		m.Emit(Event{Kind: Delta, Choice: o.Choice, Output: o, Text: text, Logprobs: logprobs})
+	}
+}
+
+// End ends a part.
+func (m *Emitter) End(o *Output) {
+	if o.wrapped {
+		text := unwrapInput(o.Text)
+		m.held -= len(o.Text)
+		o.wrapped, o.Text = false, nil
+		m.Text(o, text, nil)
+	}
+	m.Emit(Event{Kind: End, Choice: o.Choice, Output: o})
+}
+
+// Finish ends a choice.
+func (m *Emitter) Finish(choice int, kind form.FinishKind) {
+	m.Emit(Event{Kind: Finish, Choice: choice, Finish: kind})
+}
+
+// NewReader creates the reader of a form.
+type NewReader func(*Emitter) Reader
+
+// stream implements wire.Writer.
+type stream struct {
+	Emitter
+	reader  Reader
+	writer  Writer
+	settled bool
+}
+
+// NewStream returns the writer of a stream from a line of a form to a client.
+func NewStream(r *Request, id wire.Identity, line wire.Form, reader NewReader, w Writer) wire.Writer {
+	s := &stream{Emitter: Emitter{ID: id, Line: line, request: r, write: w.Write}, writer: w}
+	s.reader = reader(&s.Emitter)
+	return s
+}
+
+// Append implements wire.Writer.
+func (s *stream) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
+	s.dst = dst
+	if f.Finished && !s.settled {
+		s.settled = true
+		s.Emit(Event{Kind: Settle})
+	}
+	switch data := trim(e.Data); {
+	case len(data) == 0:
+		s.Emit(Event{Kind: Idle})
+	case f.Err != nil:
+	default:
+		if data = object(data); data != nil {
+			s.reader.Read(e.Name, data)
+		}
+	}
+	dst, s.dst = s.dst, nil
+	return dst
+}
+
+func (s *stream) End(dst []byte, u wire.Usage) []byte {
+	s.dst = dst
+	s.reader.End()
+	dst, s.dst = s.dst, nil
+	return s.writer.End(dst, u)
+}
+
+func (s *stream) Fail(dst []byte, err *fault.Error) []byte { return s.writer.Fail(dst, err) }
+
+// ReadAnswer reads a whole answer. It returns ErrMalformed if raw is not a JSON object.
+func ReadAnswer(r *Request, id wire.Identity, line wire.Form, reader NewReader, raw []byte) (*Answer, error) {
+	data := wholeObject(raw)
+	if data == nil {
+		return nil, wire.ErrMalformed
+	}
+	a := &Answer{}
+	m := &Emitter{ID: id, Line: line, request: r, write: a.collect}
+	from := reader(m)
+	from.Whole(data)
+	from.End()
+	return a, nil
+}
+
+// maxChoices bounds the choices of an answer.
+const maxChoices = form.MaxChoices
+
+// collect adds an event to the answer.
+func (a *Answer) collect(dst []byte, e Event) []byte {
+	if e.Choice >= maxChoices {
+		return dst
+	}
+	if e.Kind == Start || e.Kind == Finish {
+		for len(a.Choices) <= e.Choice {
+			a.Choices = append(a.Choices, Choices{})
+		}
+	}
+	switch e.Kind {
+	case Start:
+		c := &a.Choices[e.Choice]
+		c.Outputs = append(c.Outputs, e.Output)
+		e.Output.Text, e.Output.Logprobs = append([]byte(nil), e.Text...), nil
+	case Delta:
+		e.Output.Text = append(e.Output.Text, e.Text...)
+		e.Output.Logprobs = appendLogprobLists(e.Output.Logprobs, e.Logprobs)
+	case Finish:
+		a.Choices[e.Choice].Finish = e.Finish
+	}
+	return dst
+}
+
+// Encode returns the body of a request for a line of a form. It returns a *fault.Error if the form
+// cannot express the request.
+type Encode func(r *Request, t wire.Translation, id wire.Identity) ([]byte, error)

@@ -1,0 +1,126 @@
+package conversation
+
+import (
+	"bytes"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"strings"
+
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
+)
+
+// MaxTurnCalls is the limit on calls in one turn: more than any model makes, and few enough to search
+// for every result.
+const MaxTurnCalls = 256
+
+// ToolID returns the id of a tool call in the alphabet of the messages form: letters, digits, `_`
+// and `-`. A changed id ends in a hash.
+func ToolID(id string) string {
+	changed := strings.Map(func(r rune) rune {
+		if r < 128 && isNameByte(byte(r)) {
+			return r
+		}
+		return '_'
+	}, id)
+	if changed == id {
+		return id
+	}
+	return fmt.Sprintf("%s_%08x", changed, hashOf(id))
+}
+
+// hashOf returns a short hash of an id, the same on every node.
+func hashOf(id string) uint32 {
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(id))
+	return sum.Sum32()
+}
+
+// ShortID returns the id of a call cut to longest bytes, with a hash at its end.
+func ShortID(id string, longest int) string {
+	if len(id) <= longest {
+		return id
+	}
+	return fmt.Sprintf("%s_%08x", strings.ToValidUTF8(id[:longest-9], ""), hashOf(id))
+}
+
+// NewCallID returns the id for the n-th tool call of an answer, if the provider sent none.
+func NewCallID(id wire.Identity, n int) string {
+	return "call_" + ToolID(IDSuffix(id)) + "_" + strconv.Itoa(n)
+}
+
+// IDSuffix returns the common suffix of all ids of an answer.
+func IDSuffix(id wire.Identity) string { return strings.TrimPrefix(id.Request, "req_") }
+
+// CallIDs gives unique ids to the calls of a history. An id depends only on the calls before it, so
+// that a longer history begins like the shorter one.
+type CallIDs struct {
+	// Clean returns an id that the line accepts, of at most longest bytes if longest is not 0.
+	Clean func(id string, longest int) string
+	used  map[string]int
+	calls int
+}
+
+// Next returns the line's id of the next call.
+func (c *CallIDs) Next(id string) string {
+	if c.used == nil {
+		c.used = map[string]int{}
+	}
+	c.calls++
+	if id == "" {
+		id = fmt.Sprintf("call_%d", c.calls)
+	}
+	const ending = 6 // room for a number
+	id = c.Clean(id, 0)
+	for {
+		c.used[id]++
+		n := c.used[id]
+		if n == 1 {
+			return id
+		}
+		id = fmt.Sprintf("%s_%d", c.Clean(id, ending), n)
+	}
+}
+
+// A provider's encrypted reasoning or signature is readable only for the account it was made for.
+// Clients carry it in a field of their own form, under a seal with a hash of the account.
+
+// sealPrefix returns the seal of a line.
+func sealPrefix(id wire.Identity) string {
+	sum := wire.Hash(id.Origin)
+	return fmt.Sprintf("%s%08x.", wire.SealMark, uint32(sum^sum>>32))
+}
+
+// Seal returns a provider's state, the contents of a JSON string, under the seal of its line. It
+// returns nil for nil.
+func Seal(id wire.Identity, data []byte) []byte {
+	if len(data) == 0 {
+		return nil
+	}
+	return append([]byte(sealPrefix(id)), data...)
+}
+
+// Open returns the state for a line: the contents behind its seal, or state of the line's form that
+// has no seal. It returns nil for the state of another line.
+func (s Signature) Open(id wire.Identity, line wire.Form) []byte {
+	if !s.IsSealed() {
+		if s.Vendor == line {
+			return s.Data
+		}
+		return nil
+	}
+	data, ok := bytes.CutPrefix(s.Data, []byte(sealPrefix(id)))
+	if !ok || len(data) == 0 {
+		return nil
+	}
+	return data
+}
+
+// IsSealed reports whether the state is sealed.
+func (s Signature) IsSealed() bool { return bytes.HasPrefix(s.Data, []byte(wire.SealMark)) }
+
+// SignatureOf returns the signature in a JSON string of a client.
+func SignatureOf(raw []byte, vendor wire.Form) Signature {
+	return Signature{Data: rawjson.Contents(raw), Vendor: vendor}
+}

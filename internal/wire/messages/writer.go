@@ -1,0 +1,375 @@
+package messages
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/conversation"
+	"tollgate/internal/wire/internal/form"
+	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/sse"
+)
+
+// writer writes an answer of a line of another form. Its output is well formed: blocks are numbered
+// from 0, one is open at a time, and message_stop follows only the end of the answer.
+type writer struct {
+	id   wire.Identity
+	head []byte // of a message, up to its content
+
+	queue        []*outBlock // the first is being written, the others wait for its end
+	index        int         // of the first block of queue
+	pendingBytes int
+	started      bool
+	ended        bool // after End or Fail
+
+	ids      map[string]bool // of calls
+	hasCalls bool
+	hasText  bool
+	refused  bool
+	finished bool
+	finish   form.FinishKind
+}
+
+// outBlock is a content block.
+type outBlock struct {
+	output  *conversation.Output
+	pending []byte // text not yet written
+	started bool
+	hasText bool
+	done    bool // no more text follows
+}
+
+const (
+	// maxPending bounds the output waiting for the end of a block in bytes. No model's answer comes
+	// near.
+	maxPending = 8 << 20
+	// maxQueue bounds the blocks in the same way.
+	maxQueue = 4096
+)
+
+// Writer returns the writer of the answer to a request from a line of another form.
+func (r *Request) Writer(id wire.Identity, _ wire.Form) conversation.Writer {
+	w := &writer{id: id}
+	w.head = rawjson.Put(nil, `{"id":`, rawjson.Quote("msg_"+conversation.IDSuffix(id)), `,"type":"message","role":"assistant","model":`)
+	w.head = rawjson.Put(w.head, "", rawjson.Quote(id.Model), `,"content":[`)
+	return w
+}
+
+// Write implements conversation.Writer.
+func (w *writer) Write(dst []byte, e conversation.Event) []byte {
+	switch {
+	case e.Kind == conversation.Idle:
+		return append(dst, sse.KeepAlive...)
+	case w.ended || w.finished || e.Choice > 0: // messages have a single choice
+		return dst
+	}
+	switch e.Kind {
+	case conversation.Begin:
+		return w.begin(dst)
+	case conversation.Start:
+		if e.Output.Kind == conversation.ToolCall || len(e.Text) > 0 {
+			return w.grow(dst, e.Output, e.Text)
+		}
+	case conversation.Delta:
+		return w.grow(dst, e.Output, e.Text)
+	case conversation.End:
+		return w.end(dst, e.Output)
+	case conversation.Finish:
+		w.finished, w.finish = true, e.Finish
+		for _, b := range w.queue {
+			b.done = true
+		}
+		return w.advance(dst)
+	case conversation.TooLarge:
+		return w.failTooLarge(dst)
+	}
+	return dst
+}
+
+// begin appends message_start, once. The prompt's count is not known yet; message_delta corrects it.
+func (w *writer) begin(dst []byte) []byte {
+	if w.started {
+		return dst
+	}
+	w.started = true
+	dst = append(dst, "event: message_start\ndata: {\"type\":\"message_start\",\"message\":"...)
+	dst = append(append(dst, w.head...), `],"stop_reason":null,"stop_sequence":null,"usage":`...)
+	return append(appendUsage(dst, wire.Usage{}), "}}\n\n"...)
+}
+
+// grow adds text to a part. It is written if the part's block is started, or else waits.
+func (w *writer) grow(dst []byte, o *conversation.Output, text []byte) []byte {
+	switch o.Kind {
+	case conversation.Text:
+		w.hasText = true
+	case conversation.Refusal:
+		w.refused = w.refused || !w.hasText
+	case conversation.ToolCall:
+		w.hasCalls = true
+	case conversation.Image:
+		return dst // the form has no images in answers
+	}
+	var b *outBlock
+	for i := len(w.queue) - 1; i >= 0 && b == nil; i-- {
+		if w.queue[i].output == o && !w.queue[i].done {
+			b = w.queue[i]
+		}
+	}
+	if b == nil {
+		if len(w.queue) >= maxQueue {
+			return w.failTooLarge(dst)
+		}
+		b = &outBlock{output: o}
+		w.queue = append(w.queue, b)
+		dst = w.advance(dst)
+	}
+	switch {
+	case len(text) == 0:
+		return dst
+	case b.started:
+		b.hasText = true
+		return rawjson.Put(w.delta(dst, o.Kind), "", text, "\"}}\n\n")
+	}
+	b.hasText, b.pending = true, append(b.pending, text...)
+	if w.pendingBytes += len(text); w.pendingBytes > maxPending {
+		return w.failTooLarge(dst)
+	}
+	return dst
+}
+
+// end ends a part. Reasoning without text becomes a block of its signature.
+func (w *writer) end(dst []byte, o *conversation.Output) []byte {
+	i := slices.IndexFunc(w.queue, func(b *outBlock) bool { return b.output == o && !b.done })
+	if i < 0 {
+		if o.Kind != conversation.Thinking || w.sealOf(o) == nil {
+			return dst
+		}
+		w.queue = append(w.queue, &outBlock{output: o})
+		i = len(w.queue) - 1
+	}
+	w.queue[i].done = true
+	return w.advance(dst)
+}
+
+// advance starts the first block of the queue and stops blocks that have ended. A text block also
+// stops when another block waits.
+func (w *writer) advance(dst []byte) []byte {
+	for len(w.queue) > 0 {
+		b := w.queue[0]
+		if !b.started {
+			dst = w.start(dst, b)
+		}
+		if !b.done && (b.output.Kind == conversation.ToolCall || b.output.Kind == conversation.Thinking || len(w.queue) == 1) {
+			return dst
+		}
+		dst = w.stop(dst, b)
+	}
+	return dst
+}
+
+// eventHead appends the start of an event of the first block.
+func (w *writer) eventHead(dst []byte, event string) []byte {
+	dst = rawjson.Put(dst, "event: ", event, "\ndata: {\"type\":\"")
+	dst = rawjson.Put(dst, "", event, `","index":`)
+	return strconv.AppendInt(dst, int64(w.index), 10)
+}
+
+// start appends the start of a block and its pending text. The signature of a call is a block before
+// it.
+func (w *writer) start(dst []byte, b *outBlock) []byte {
+	b.started = true
+	o := b.output
+	dst = w.begin(dst)
+	if seal := w.sealOf(o); seal != nil && o.Kind == conversation.ToolCall {
+		dst = append(w.blockStart(dst), appendSealBlock(nil, seal)...)
+		dst = append(w.eventHead(append(dst, "}\n\n"...), "content_block_stop"), "}\n\n"...)
+		w.index++
+	}
+	dst = w.blockStart(dst)
+	switch {
+	case o.Kind == conversation.ToolCall:
+		dst = append(w.appendCallHead(dst, o), `{}}`...)
+	case b.isRedacted():
+		dst = appendSealBlock(dst, w.sealOf(o))
+	case o.Kind == conversation.Thinking:
+		dst = append(dst, `{"type":"thinking","thinking":"","signature":""}`...)
+	default:
+		dst = append(dst, `{"type":"text","text":""}`...)
+	}
+	dst = append(dst, "}\n\n"...)
+	if len(b.pending) > 0 {
+		dst = rawjson.Put(w.delta(dst, o.Kind), "", b.pending, "\"}}\n\n")
+		w.pendingBytes -= len(b.pending)
+		b.pending = nil
+	}
+	return dst
+}
+
+// isRedacted reports whether a block is reasoning without text.
+func (b *outBlock) isRedacted() bool {
+	return b.output.Kind == conversation.Thinking && !b.hasText && b.done
+}
+
+func (w *writer) blockStart(dst []byte) []byte {
+	return append(w.eventHead(dst, "content_block_start"), `,"content_block":`...)
+}
+
+// sealOf returns the sealed signature of a part, or nil.
+func (w *writer) sealOf(o *conversation.Output) []byte {
+	return conversation.Seal(w.id, o.Signature.Data)
+}
+
+// appendSealBlock appends a block with a sealed signature.
+func appendSealBlock(dst, seal []byte) []byte {
+	return rawjson.Put(dst, `{"type":"redacted_thinking","data":"`, seal, `"}`)
+}
+
+// appendCallHead appends the start of a call, up to its input.
+func (w *writer) appendCallHead(dst []byte, o *conversation.Output) []byte {
+	dst = rawjson.Put(dst, `{"type":"tool_use","id":`, rawjson.Quote(w.callID(o)), `,"name":"`)
+	return rawjson.Put(dst, "", o.Name, `","input":`)
+}
+
+// callID returns the client's id of a call, in the form's alphabet, since the client may return it to
+// a strict line. It differs from the ids of all previous calls.
+func (w *writer) callID(o *conversation.Output) string {
+	id := conversation.ToolID(string(rawjson.AppendUnquoted(nil, o.ID)))
+	if id == "" || w.ids[id] {
+		id = conversation.NewCallID(w.id, o.Number)
+	}
+	if w.ids == nil {
+		w.ids = map[string]bool{}
+	}
+	w.ids[id] = true
+	return id
+}
+
+// delta appends the start of a delta, up to its text.
+func (w *writer) delta(dst []byte, kind conversation.Kind) []byte {
+	dst = w.eventHead(dst, "content_block_delta")
+	switch kind {
+	case conversation.Thinking:
+		return append(dst, `,"delta":{"type":"thinking_delta","thinking":"`...)
+	case conversation.ToolCall:
+		return append(dst, `,"delta":{"type":"input_json_delta","partial_json":"`...)
+	}
+	return append(dst, `,"delta":{"type":"text_delta","text":"`...)
+}
+
+// stop appends the end of the first block and removes it from the queue. Thinking ends with its
+// signature, which may be empty.
+func (w *writer) stop(dst []byte, b *outBlock) []byte {
+	b.done = true
+	if b.output.Kind == conversation.Thinking && b.hasText {
+		dst = append(w.eventHead(dst, "content_block_delta"), `,"delta":{"type":"signature_delta","signature":"`...)
+		dst = rawjson.Put(dst, "", w.sealOf(b.output), "\"}}\n\n")
+	}
+	dst = append(w.eventHead(dst, "content_block_stop"), "}\n\n"...)
+	w.queue = w.queue[1:]
+	w.index++
+	return dst
+}
+
+// failTooLarge ends the stream of an answer larger than any model's with an error.
+func (w *writer) failTooLarge(dst []byte) []byte {
+	return w.Fail(dst, fault.New(fault.UpstreamError,
+		"The model's answer holds more tool calls at once than can be passed on. Please try again."))
+}
+
+// stopReason returns the stop_reason of a message with or without calls.
+func (w *writer) stopReason(kind form.FinishKind, calls bool) string {
+	switch {
+	case kind == form.FinishLimit:
+		return "max_tokens"
+	case kind == form.FinishFiltered:
+		return "refusal"
+	case calls:
+		return "tool_use"
+	case w.refused:
+		return "refusal"
+	}
+	return "end_turn"
+}
+
+// End implements conversation.Writer. It appends nothing to an unfinished or ended stream.
+func (w *writer) End(dst []byte, u wire.Usage) []byte {
+	if w.ended || !w.finished {
+		return dst
+	}
+	w.ended = true
+	dst = append(w.begin(dst), "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\""...)
+	dst = rawjson.Put(dst, "", w.stopReason(w.finish, w.hasCalls), `","stop_sequence":null},"usage":`)
+	dst = append(appendUsage(dst, u), "}\n\n"...)
+	return append(dst, sse.MessageStop...)
+}
+
+// Fail implements conversation.Writer.
+func (w *writer) Fail(dst []byte, err *fault.Error) []byte {
+	w.ended = true
+	w.queue, w.pendingBytes = nil, 0
+	return rawjson.Put(dst, "event: error\ndata: ", err.NativeBody(), "\n\n")
+}
+
+// Whole implements conversation.Writer. In a truncated answer, a call with truncated arguments is
+// left out.
+func (w *writer) Whole(a *conversation.Answer, u wire.Usage) []byte {
+	var choice conversation.Choices
+	if len(a.Choices) > 0 {
+		choice = a.Choices[0]
+	}
+	out := append([]byte(nil), w.head...)
+	for _, o := range choice.Outputs {
+		out = w.appendBlock(out, o, choice.Finish == form.FinishLimit)
+	}
+	out = bytes.TrimSuffix(out, []byte(","))
+	out = rawjson.Put(out, `],"stop_reason":"`, w.stopReason(choice.Finish, choice.Calls()), `","stop_sequence":null,"usage":`)
+	return append(appendUsage(out, u), '}')
+}
+
+// appendBlock appends a part of a whole answer and a comma.
+func (w *writer) appendBlock(dst []byte, o *conversation.Output, limited bool) []byte {
+	switch o.Kind {
+	case conversation.Text, conversation.Refusal:
+		if len(o.Text) == 0 {
+			return dst
+		}
+		w.refused = w.refused || o.Kind == conversation.Refusal && !w.hasText
+		w.hasText = w.hasText || o.Kind == conversation.Text
+		return rawjson.Put(dst, `{"type":"text","text":"`, o.Text, `"},`)
+	case conversation.Thinking:
+		seal := w.sealOf(o)
+		switch {
+		case len(o.Text) > 0:
+			dst = rawjson.Put(dst, `{"type":"thinking","thinking":"`, o.Text, `","signature":"`)
+			return rawjson.Put(dst, "", seal, `"},`)
+		case seal != nil:
+			return append(appendSealBlock(dst, seal), ',')
+		}
+	case conversation.ToolCall:
+		text := rawjson.AppendUnquoted(nil, o.Text)
+		if limited && len(text) > 0 && !rawjson.IsValid(text) {
+			return dst
+		}
+		if seal := w.sealOf(o); seal != nil {
+			dst = append(appendSealBlock(dst, seal), ',')
+		}
+		return append(conversation.AppendObject(w.appendCallHead(dst, o), conversation.Quoted(o.Text)), "},"...)
+	}
+	return dst
+}
+
+// appendUsage appends a usage object. Its input tokens exclude tokens read from or written to a
+// cache.
+func appendUsage(dst []byte, u wire.Usage) []byte {
+	written := u.CacheWrite + u.CacheWrite1h
+	dst = fmt.Appendf(dst, `{"input_tokens":%d,"cache_creation_input_tokens":%d,"cache_read_input_tokens":%d,"output_tokens":%d`,
+		max(u.Prompt-u.Cached-written, 0), written, u.Cached, u.Completion)
+	if u.Reasoning > 0 {
+		dst = fmt.Appendf(dst, `,"output_tokens_details":{"thinking_tokens":%d}`, u.Reasoning)
+	}
+	return append(dst, '}')
+}

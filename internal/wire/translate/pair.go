@@ -1,0 +1,94 @@
+package translate
+
+import (
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/completions"
+	"tollgate/internal/wire/conversation"
+	"tollgate/internal/wire/messages"
+	"tollgate/internal/wire/rawjson"
+)
+
+// client is a request that can be translated.
+type client interface {
+	wire.Request
+	// Decode returns the request as a conversation.
+	Decode() (*conversation.Request, error)
+	// Writer returns the writer of the answer from a line of another form.
+	Writer(id wire.Identity, line wire.Form) conversation.Writer
+}
+
+// line is a form of lines.
+type line struct {
+	encode conversation.Encode
+	reader conversation.NewReader
+	meter  func(n int64) wire.Meter
+	answer func(raw []byte) (wire.Answer, error)
+}
+
+// lineOf returns the line of a form. A new form is one case.
+func lineOf(form wire.Form) line {
+	switch form {
+	case wire.FormMessages:
+		return line{messages.Encode, messages.NewReader, func(int64) wire.Meter { return messages.NewMeter() }, messages.ReadAnswer}
+	default:
+		return line{completions.Encode, completions.NewReader, completions.NewMeter, completions.ReadAnswer}
+	}
+}
+
+// pair translates a request of a client's form for a line of another form.
+type pair struct {
+	client
+	line
+	form wire.Form
+	id   wire.Identity
+
+	decoded *conversation.Request
+	err     error // of decoding
+}
+
+// newPair returns the pair for a request and a line of another form.
+func newPair(r client, form wire.Form, id wire.Identity) wire.Pair {
+	return &pair{client: r, line: lineOf(form), form: form, id: id}
+}
+
+// conversation returns the client's request, decoded once.
+func (p *pair) conversation() (*conversation.Request, error) {
+	if p.decoded == nil && p.err == nil {
+		if p.decoded, p.err = p.Decode(); p.err == nil {
+			p.decoded.NameTools()
+		}
+	}
+	return p.decoded, p.err
+}
+
+// Body implements wire.Pair.
+func (p *pair) Body(t wire.Translation) (rawjson.Pieces, error) {
+	c, err := p.conversation()
+	if err != nil {
+		return nil, err
+	}
+	out, err := p.encode(c, t, p.id)
+	if err != nil {
+		return nil, err
+	}
+	return rawjson.Pieces{out}, nil
+}
+
+// Events implements wire.Pair.
+func (p *pair) Events() (wire.Meter, wire.Writer) {
+	c, _ := p.conversation() // a request with an error got no answer
+	return p.meter(max(p.Params().N, 1)), conversation.NewStream(c, p.id, p.form, p.reader, p.Writer(p.id, p.form))
+}
+
+// Read implements wire.Pair.
+func (p *pair) Read(raw []byte) (wire.Answer, error) { return p.answer(raw) }
+
+// Render implements wire.Pair.
+func (p *pair) Render(_ wire.Answer, raw []byte, u wire.Usage) ([3][]byte, error) {
+	c, _ := p.conversation()
+	a, err := conversation.ReadAnswer(c, p.id, p.form, p.reader, raw)
+	if err != nil {
+		return [3][]byte{}, err
+	}
+	return [3][]byte{p.Writer(p.id, p.form).Whole(a, u)}, nil
+}
