@@ -45,7 +45,7 @@ func (d *decoder) fields() {
 		{"temperature", &d.Temperature}, {"top_p", &d.TopP}, {"presence_penalty", &d.PresencePenalty},
 		{"frequency_penalty", &d.FrequencyPenalty}, {"seed", &d.Seed}, {"logprobs", &d.Logprobs}, {"top_logprobs", &d.TopLogprobs},
 		{"verbosity", &d.Verbosity}, {"user", &d.User}, {"safety_identifier", &d.SafetyID}, {"prompt_cache_key", &d.CacheKey},
-		{"service_tier", &d.ServiceTier}, {"parallel_tool_calls", &d.Parallel},
+		{"service_tier", &d.Tier}, {"parallel_tool_calls", &d.Parallel},
 		{"modalities", &d.Modalities}, {"image_config", &d.ImageConfig},
 	} {
 		*field.to = d.doc.Raw(field.name)

@@ -111,8 +111,8 @@ func (e *encoder) appendNames() error {
 	} else if len(e.User) <= maxUserLength {
 		e.add("user", e.User)
 	}
-	if e.Parameters.ServiceTier != "" {
-		e.add("service_tier", rawjson.Quote(e.Parameters.ServiceTier))
+	if e.ServiceTier != "" {
+		e.add("service_tier", rawjson.Quote(e.ServiceTier))
 	}
 	e.add("logprobs", e.Logprobs)
 	e.add("top_logprobs", e.TopLogprobs)

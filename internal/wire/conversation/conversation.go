@@ -43,7 +43,7 @@ type Request struct {
 
 	// User and SafetyID are names of the client's end user, CacheKey names the conversation.
 	User, SafetyID, CacheKey []byte
-	ServiceTier              []byte
+	Tier                     []byte // the service tier
 	// CacheOptions are settings of OpenAI's prompt cache.
 	CacheOptions []wire.Member
 	// Modalities are the kinds of output, ImageConfig are settings for images.

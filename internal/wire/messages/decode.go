@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 
@@ -175,6 +176,10 @@ func (d *decoder) system() error {
 	return err
 }
 
+// billingPrefix starts a block that one coding agent puts before its system prompt. The block
+// changes with every request and would spoil the provider's cache.
+const billingPrefix = "x-anthropic-billing-header:"
+
 // systemParts reads a system prompt, a string or text blocks.
 func systemParts(content []byte, at string) (parts []conversation.Part, err error) {
 	switch {
@@ -189,6 +194,9 @@ func systemParts(content []byte, at string) (parts []conversation.Part, err erro
 			return nil, conversation.Unsupported(fmt.Sprintf("%s[%d]", at, i), "`%s` may hold text blocks only.", at)
 		}
 		p := conversation.TextPart(text, at)
+		if bytes.HasPrefix(p.Text, []byte(billingPrefix)) {
+			continue
+		}
 		p.Mark = conversation.MarkOf(b)
 		parts = append(parts, p)
 	}

@@ -6,6 +6,7 @@ import (
 	"tollgate/internal/wire/conversation"
 	"tollgate/internal/wire/messages"
 	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/responses"
 )
 
 // client is a request that can be translated.
@@ -30,6 +31,8 @@ func lineOf(form wire.Form) line {
 	switch form {
 	case wire.FormMessages:
 		return line{messages.Encode, messages.NewReader, func(int64) wire.Meter { return messages.NewMeter() }, messages.ReadAnswer}
+	case wire.FormResponses:
+		return line{responses.Encode, responses.NewReader, func(int64) wire.Meter { return responses.NewMeter() }, responses.ReadAnswer}
 	default:
 		return line{completions.Encode, completions.NewReader, completions.NewMeter, completions.ReadAnswer}
 	}

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/conversation"
 	"tollgate/internal/wire/internal/wiretest"
 	"tollgate/internal/wire/rawjson"
-	"tollgate/internal/wire/translate/internal/item"
 	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
@@ -157,7 +157,7 @@ func TestTrapNamesAndIDsThatTheLineRefuses(t *testing.T) {
 	if wrong := checkInput(out); wrong != "" {
 		t.Errorf("%s in %s", wrong, out)
 	}
-	line := rawjson.Unquote(item.LineName(rawjson.Quote(long)))
+	line := conversation.LineName(long)
 	if n := strings.Count(string(out), line); n != 3 || len(line) > 64 || strings.Contains(string(out), long) {
 		t.Errorf("%d times %s in %s", n, line, out)
 	}

@@ -13,9 +13,7 @@ import (
 	"tollgate/internal/wire/messages"
 	"tollgate/internal/wire/responses"
 	"tollgate/internal/wire/translate/internal/chatgemini"
-	"tollgate/internal/wire/translate/internal/chatresponses"
 	"tollgate/internal/wire/translate/internal/customtools"
-	"tollgate/internal/wire/translate/internal/messagesresponses"
 	"tollgate/internal/wire/translate/internal/responseschat"
 )
 
@@ -41,7 +39,7 @@ func New(r wire.Request, form wire.Form, id wire.Identity) wire.Pair {
 		switch form {
 		case wire.FormMessages:
 		case wire.FormResponses:
-			return messagesresponses.New(r, id)
+			return newPair(r, form, id)
 		default:
 			return viaChat(newPair(r, wire.FormChat, id), wire.FormMessages, form, id)
 		}
@@ -55,9 +53,9 @@ func New(r wire.Request, form wire.Form, id wire.Identity) wire.Pair {
 
 // chatOn returns the pair for chat completions and a line.
 func chatOn(r *completions.Request, form wire.Form, id wire.Identity) wire.Pair {
-	if r.Doc != nil && customtools.Has(r) {
+	if (form == wire.FormChat || form == wire.FormGemini) && r.Doc != nil && customtools.Has(r) {
 		on := func(r *completions.Request) wire.Pair { return functionsOn(r, form, id) }
-		return customtools.New(r, on, form == wire.FormChat || form == wire.FormResponses)
+		return customtools.New(r, on, form == wire.FormChat)
 	}
 	return functionsOn(r, form, id)
 }
@@ -70,7 +68,7 @@ func functionsOn(r *completions.Request, form wire.Form, id wire.Identity) wire.
 	case wire.FormGemini:
 		return chatgemini.New(r, id)
 	case wire.FormResponses:
-		return chatresponses.New(r, id)
+		return newPair(r, form, id)
 	}
 	return r.Direct(id)
 }
