@@ -95,11 +95,7 @@ var layers = map[string][][]string{
 		{"internal/wire/conversation"},
 		{"internal/wire/internal/wiretest", "internal/wire/completions", "internal/wire/messages", "internal/wire/responses",
 			"internal/wire/internal/gemini", "internal/wire/jobrequest"},
-		{"internal/wire/translate/internal/piece", "internal/wire/translate/internal/pairtest"},
-		{"internal/wire/translate/internal/item"},
-		{"internal/wire/usage", "internal/wire/translate/internal/chatgemini",
-			"internal/wire/translate/internal/chatresponses", "internal/wire/translate/internal/messagesresponses",
-			"internal/wire/translate/internal/responseschat", "internal/wire/translate/internal/customtools"},
+		{"internal/wire/usage", "internal/wire/translate/internal/customtools", "internal/wire/translate/internal/pairtest"},
 		{"internal/wire/translate"},
 	},
 	"internal/console": {

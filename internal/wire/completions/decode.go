@@ -248,7 +248,7 @@ func (d *decoder) message(message []byte, at string) error {
 	switch role {
 	case "tool", "function":
 		t.Role = conversation.Results
-		result := &conversation.Result{Parts: parts}
+		result := &conversation.ResultPart{Parts: parts}
 		if role == "tool" {
 			result.ID = rawjson.Unquote(rawjson.Field(message, "tool_call_id"))
 		} else {
@@ -312,7 +312,7 @@ func (d *decoder) call(t *conversation.Turn, call, function []byte, input, at st
 	}
 	t.Parts = append(t.Parts, conversation.Part{
 		Kind: conversation.ToolCall, Signature: signatureOf(call), Mark: conversation.MarkOf(call), At: at,
-		Call: &conversation.Call{
+		Call: &conversation.CallPart{
 			ID: rawjson.Unquote(rawjson.Field(call, "id")), Name: rawjson.Unquote(name),
 			Arguments: rawjson.Field(function, input), Custom: input == "input",
 		},

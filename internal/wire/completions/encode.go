@@ -128,15 +128,18 @@ func (e *encoder) appendTools() error {
 		if tool.Description != nil {
 			list = rawjson.AppendMember(list, "description", tool.Description)
 		}
-		parameters, strict := tool.StrictSchema(tool.Schema, schema.Strict())
+		parameters, strict := tool.Schema, tool.Strict
+		if e.Client == wire.FormMessages { // that form allows more schemas as strict
+			var adapted bool
+			if parameters, adapted = tool.StrictSchema(tool.Schema, schema.Strict()); !adapted {
+				strict = nil
+			}
+		}
 		if parameters != nil {
 			list = rawjson.AppendMember(list, "parameters", parameters)
 		}
-		switch {
-		case strict:
-			list = rawjson.AppendMember(list, "strict", "true")
-		case tool.Strict != nil && string(tool.Strict) != "true":
-			list = rawjson.AppendMember(list, "strict", tool.Strict)
+		if strict != nil {
+			list = rawjson.AppendMember(list, "strict", strict)
 		}
 		list = append(list, "}}"...)
 	}

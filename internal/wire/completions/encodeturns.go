@@ -103,7 +103,7 @@ func (e *encoder) wordsOf(t *conversation.Turn) *chatMessage {
 }
 
 // lineID returns the line's id of a call.
-func lineID(c *conversation.Call) []byte {
+func lineID(c *conversation.CallPart) []byte {
 	return rawjson.Quote(conversation.ShortID(c.ID, maxIDLength))
 }
 
@@ -232,10 +232,10 @@ func (e *encoder) appendPart(dst []byte, p *conversation.Part) ([]byte, error) {
 		return append(dst, "}}"...), nil
 	case conversation.File:
 		if conversation.HasScheme(p.Media.Address) {
-			return nil, conversation.Unsupported(p.Media.At, "`{param}`: this model takes documents in the request, of type base64, text or content.")
+			return nil, conversation.NotFetched(p.Media.At)
 		}
 		dst = append(dst, `{"type":"file","file":{`...)
-		members := conversation.Members{}
+		members := conversation.ObjectWriter{}
 		if e.Client == wire.FormMessages && p.Media.Name != nil {
 			members.Add("filename", string(p.Media.Name))
 		}

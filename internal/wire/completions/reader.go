@@ -180,7 +180,7 @@ func (r *reader) content(value, logprobs []byte) {
 }
 
 // addText reads a text or reasoning, a JSON string. Logprobs may come without text, after theirs.
-func (r *reader) addText(kind conversation.Kind, raw, logprobs []byte) {
+func (r *reader) addText(kind conversation.PartKind, raw, logprobs []byte) {
 	var text []byte
 	if rawjson.IsText(raw) {
 		text = conversation.Contents(raw)
@@ -277,27 +277,29 @@ func (r *reader) function(function []byte, key int64, hasIndex bool, rawID []byt
 	if signature.Data != nil && !c.started {
 		c.output.Signature = signature
 	}
-	if c.output.Name != nil {
-		r.startCall(c)
-	}
 	switch {
-	case arguments == nil || string(arguments) == `""` || c.ended:
-		return
+	case c.ended || string(arguments) == `""`:
+		arguments = nil
 	case rawjson.IsText(arguments):
 		arguments = conversation.Contents(arguments)
-	default: // an object instead of a string with JSON
+	case arguments != nil: // an object instead of a string with JSON
 		arguments = conversation.AppendEscaped(nil, arguments)
 	}
 	c.arguments.add(arguments)
-	if !c.started {
+	switch {
+	case c.started:
+		r.Text(c.output, arguments, nil)
+	default:
 		c.waiting = append(c.waiting, arguments...)
 		if r.held += len(arguments); r.held > maxHeld {
 			r.Emit(conversation.Event{Kind: conversation.TooLarge})
 		}
-		return
+		if c.output.Name == nil {
+			return
+		}
+		r.startCall(c)
 	}
-	r.Text(c.output, arguments, nil)
-	if c.arguments.complete() && !r.isLast(c) {
+	if !c.ended && c.arguments.complete() && !r.isLast(c) {
 		r.endCall(c)
 	}
 }

@@ -324,7 +324,7 @@ func (w *writer) Whole(a *conversation.Answer, u wire.Usage) []byte {
 }
 
 // appendChoice appends a choice of a whole answer.
-func (w *writer) appendChoice(dst []byte, index int, choice *conversation.Choices) []byte {
+func (w *writer) appendChoice(dst []byte, index int, choice *conversation.OutputChoice) []byte {
 	var text, refusal, thinking, details, calls, images, logprobs []byte
 	c := &writtenChoice{}
 	for _, o := range choice.Outputs {

@@ -10,7 +10,7 @@ import (
 // Output is a part of an answer. All texts are the contents of JSON strings. A reader creates one for
 // each part, whose address identifies the part until its end.
 type Output struct {
-	Kind   Kind
+	Kind   PartKind
 	Choice int
 	// Message is the message that a text or reasoning belongs to. Texts of different messages are
 	// paragraphs; texts of the same message are one text.
@@ -84,17 +84,17 @@ type Reader interface {
 
 // Answer is a whole answer.
 type Answer struct {
-	Choices []Choices
+	Choices []OutputChoice
 }
 
-// Choices is one choice of a whole answer.
-type Choices struct {
+// OutputChoice is one choice of a whole answer.
+type OutputChoice struct {
 	Outputs []*Output
 	Finish  form.FinishKind
 }
 
 // Calls reports whether the choice calls a tool.
-func (c *Choices) Calls() bool {
+func (c *OutputChoice) Calls() bool {
 	for _, o := range c.Outputs {
 		if o.Kind == ToolCall {
 			return true
@@ -172,7 +172,7 @@ func (m *Emitter) Text(o *Output, text, logprobs []byte) {
 // End ends a part.
 func (m *Emitter) End(o *Output) {
 	if o.wrapped {
-		text := unwrapInput(o.Text)
+		text := UnwrapInput(o.Text)
 		m.held -= len(o.Text)
 		o.wrapped, o.Text = false, nil
 		m.Text(o, text, nil)
@@ -256,7 +256,7 @@ func (a *Answer) collect(dst []byte, e Event) []byte {
 	}
 	if e.Kind == Start || e.Kind == Finish {
 		for len(a.Choices) <= e.Choice {
-			a.Choices = append(a.Choices, Choices{})
+			a.Choices = append(a.Choices, OutputChoice{})
 		}
 	}
 	switch e.Kind {

@@ -50,12 +50,12 @@ type Request struct {
 	Modalities, ImageConfig []byte
 }
 
-// Role is the author of a turn.
-type Role int
+// TurnRole is the author of a turn.
+type TurnRole int
 
 // The roles. A repaired history has the results of tools in turns of their own.
 const (
-	System Role = iota
+	System TurnRole = iota
 	User
 	Assistant
 	Results
@@ -63,7 +63,7 @@ const (
 
 // Turn is one message.
 type Turn struct {
-	Role  Role
+	Role  TurnRole
 	Parts []Part
 	// Current is set for turns after the last words of the user: the model's work on its answer.
 	Current bool
@@ -71,12 +71,12 @@ type Turn struct {
 	At string
 }
 
-// Kind is the kind of a part, of a request or of an answer.
-type Kind int
+// PartKind is the kind of a part, of a request or of an answer.
+type PartKind int
 
 // The kinds of parts.
 const (
-	Text Kind = iota
+	Text PartKind = iota
 	Refusal
 	Thinking // reasoning, or only its signature
 	Image
@@ -87,12 +87,12 @@ const (
 
 // Part is a part of a turn.
 type Part struct {
-	Kind Kind
+	Kind PartKind
 	// Text holds the contents of a JSON string: a text, a refusal or reasoning.
 	Text   []byte
 	Media  *Media
-	Call   *Call
-	Result *Result
+	Call   *CallPart
+	Result *ResultPart
 	// Signature belongs to reasoning, a call or an image.
 	Signature Signature
 	Mark      Mark
@@ -112,8 +112,8 @@ type Media struct {
 	At string
 }
 
-// Call is a call of a client's tool.
-type Call struct {
+// CallPart is a call of a client's tool.
+type CallPart struct {
 	ID              string
 	Name, Namespace string
 	// Arguments is a JSON object, or a JSON string with the object's text, or the input of a custom
@@ -122,9 +122,9 @@ type Call struct {
 	Custom    bool
 }
 
-// Result is the result of a call: of the call with this id, or, without an id, of the first call of
+// ResultPart is the result of a call: of the call with this id, or, without an id, of the first call of
 // the named function, or the first at all.
-type Result struct {
+type ResultPart struct {
 	ID, Name string
 	Parts    []Part
 	Error    bool // the tool failed

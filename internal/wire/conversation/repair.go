@@ -51,7 +51,7 @@ type history struct {
 
 // openCall is a call, and the index of its result in results, or -1.
 type openCall struct {
-	*Call
+	*CallPart
 	result int
 }
 
@@ -130,7 +130,7 @@ func (h *history) addResult(p Part) Part {
 			continue
 		}
 		c.result = len(h.results)
-		p.Call = c.Call
+		p.Call = c.CallPart
 		h.results = append(h.results, p)
 		return p
 	}
@@ -148,7 +148,7 @@ func (h *history) close() {
 	for _, c := range h.calls {
 		if c.result < 0 {
 			text := Part{Kind: Text, Text: []byte(NoResult)}
-			h.results = append(h.results, Part{Kind: ToolResult, Call: c.Call, Result: &Result{ID: c.ID, Parts: []Part{text}, Missing: true}})
+			h.results = append(h.results, Part{Kind: ToolResult, Call: c.CallPart, Result: &ResultPart{ID: c.ID, Parts: []Part{text}, Missing: true}})
 		}
 	}
 	if len(h.results) > 0 {

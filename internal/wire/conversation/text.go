@@ -20,13 +20,18 @@ func NotOffered(param string) error {
 	return Unsupported(param, "`{param}` is not offered for this model. Leave it out.")
 }
 
+// NotFetched returns the error for a document that the line would have to fetch.
+func NotFetched(param string) error {
+	return Unsupported(param, "`{param}`: this model takes documents in the request, of type base64, text or content.")
+}
+
 // CheckPriced rejects hosted tools and values with a price of their own, except those named.
 // Translations drop them, so the client would pay for something it did not get. Cache marks are
 // accepted: translations keep them if the other form has them.
 func (r *Request) CheckPriced(accept ...string) error {
-	if len(r.Parameters.Tools) > 0 {
+	if len(r.Parameters.Tools) > 0 && r.Client != wire.FormResponses { // that form's decoder knows them
 		t := r.Parameters.Tools[0]
-		return Unsupported(t.Param, "`{param}`: the tool `%s` is not offered for this model. Leave it out.", t.Name)
+		return Unsupported(t.Param, "`{param}` asks for the hosted tool `%s`, which is not offered for this model. Leave it out.", t.Name)
 	}
 options:
 	for _, o := range r.Options {
@@ -105,7 +110,7 @@ func AppendObject(dst, raw []byte) []byte {
 
 // ArgumentText returns the arguments of a call as a JSON string. A string sent by the client stays
 // unchanged.
-func (c *Call) ArgumentText() []byte {
+func (c *CallPart) ArgumentText() []byte {
 	raw := c.Arguments
 	switch {
 	case raw == nil || rawjson.IsText(raw) && IsBlank(rawjson.Contents(raw)): // some vendors reject text other than JSON
@@ -193,11 +198,11 @@ func SplitData(address []byte) (kind string, data []byte, ok bool) {
 	return strings.TrimSpace(kind), in[comma+1:], true
 }
 
-// Members are the members of an object being written.
-type Members []byte
+// ObjectWriter are the members of an object being written.
+type ObjectWriter []byte
 
 // Add adds a member. Its value is the concatenation of value.
-func (m *Members) Add(name string, value ...string) {
+func (m *ObjectWriter) Add(name string, value ...string) {
 	if len(*m) > 0 {
 		*m = append(*m, ',')
 	}
@@ -208,7 +213,7 @@ func (m *Members) Add(name string, value ...string) {
 }
 
 // Object returns the object.
-func (m Members) Object() []byte {
+func (m ObjectWriter) Object() []byte {
 	return rawjson.Put(make([]byte, 0, len(m)+2), "{", m, "}")
 }
 

@@ -140,17 +140,17 @@ func (t *Tool) StrictSchema(original []byte, target *schema.Subset) (parameters 
 // inputName is the only parameter of such a function.
 const inputName = "input"
 
-// wrapInput returns the arguments of the function, a JSON string, for the input of a custom tool.
-func wrapInput(input []byte) []byte {
+// WrapInput returns the arguments of the function, a JSON string, for the input of a custom tool.
+func WrapInput(input []byte) []byte {
 	if !rawjson.IsText(input) {
 		input = []byte(`""`)
 	}
 	return rawjson.Quote(`{"` + inputName + `":` + string(input) + `}`)
 }
 
-// unwrapInput is the inverse of wrapInput for the contents of JSON strings. Other arguments are
+// UnwrapInput is the inverse of WrapInput for the contents of JSON strings. Other arguments are
 // returned unchanged.
-func unwrapInput(arguments []byte) []byte {
+func UnwrapInput(arguments []byte) []byte {
 	text := rawjson.AppendUnquoted(nil, arguments)
 	if rawjson.IsValid(text) {
 		switch input := rawjson.Field(text[rawjson.SkipSpace(text, 0):], inputName); {
@@ -191,9 +191,9 @@ func (t *Tool) AsFunction() *Tool {
 
 // FunctionText returns the arguments of a call as a JSON string. The call of a custom tool becomes a
 // call of the function replacing it.
-func (c *Call) FunctionText() []byte {
+func (c *CallPart) FunctionText() []byte {
 	if c.Custom {
-		return wrapInput(c.Arguments)
+		return WrapInput(c.Arguments)
 	}
 	return c.ArgumentText()
 }

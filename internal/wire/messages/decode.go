@@ -256,7 +256,7 @@ func assistantParts(content []byte, at string) (parts []conversation.Part, err e
 				return nil, conversation.Unsupported(at, "`{param}` needs `id` and `name`, as strings.")
 			}
 			p.Kind = conversation.ToolCall
-			p.Call = &conversation.Call{ID: rawjson.Unquote(id), Name: rawjson.Unquote(name), Arguments: rawjson.Field(b, "input")}
+			p.Call = &conversation.CallPart{ID: rawjson.Unquote(id), Name: rawjson.Unquote(name), Arguments: rawjson.Field(b, "input")}
 			if p.Call.Arguments == nil {
 				p.Call.Arguments = []byte("{}")
 			}
@@ -286,7 +286,8 @@ func userParts(content []byte, at string) (parts []conversation.Part, err error)
 			parts = append(parts, more...)
 			continue
 		}
-		result := &conversation.Result{ID: rawjson.Unquote(rawjson.Field(b, "tool_use_id")), Error: string(rawjson.Field(b, "is_error")) == "true"}
+		result := &conversation.ResultPart{ID: rawjson.Unquote(rawjson.Field(b, "tool_use_id"))}
+		result.Error = string(rawjson.Field(b, "is_error")) == "true"
 		inner := rawjson.Field(b, "content")
 		if rawjson.IsText(inner) {
 			result.Parts = []conversation.Part{conversation.TextPart(inner, at)}
@@ -329,7 +330,8 @@ func blockParts(b []byte, at string, depth int) ([]conversation.Part, error) {
 	case "tool_reference":
 		return nil, nil
 	default:
-		return nil, conversation.Unsupported(at+".type", "`{param}`: this model takes text, images and documents, not `%s`.", form.Shorten([]byte(kind)))
+		return nil, conversation.Unsupported(at+".type", "`{param}`: this model takes text, images and documents, not `%s`.",
+			form.Shorten([]byte(kind)))
 	}
 }
 
@@ -407,5 +409,5 @@ func documentParts(b []byte, at string, depth int) ([]conversation.Part, error) 
 		}
 		return parts, nil
 	}
-	return nil, conversation.Unsupported(at+".source.type", "`{param}`: this model takes documents in the request, of type base64, text or content.")
+	return nil, conversation.NotFetched(at + ".source.type")
 }

@@ -129,7 +129,7 @@ func (e *encoder) body(mode thinkingMode, format []byte) []byte {
 	if mode.field != nil {
 		out = rawjson.AppendMember(out, "thinking", mode.field)
 	}
-	var config conversation.Members
+	var config conversation.ObjectWriter
 	if mode.effort != "" {
 		config.Add("effort", string(rawjson.Quote(mode.effort)))
 	}

@@ -71,7 +71,7 @@ type turn struct {
 // addTurns adds a repaired history. Roles alternate, and the user begins.
 func (e *encoder) addTurns(turns []conversation.Turn) error {
 	ids := conversation.CallIDs{Clean: func(id string, _ int) string { return conversation.ToolID(id) }}
-	lineIDs := map[*conversation.Call]string{}
+	lineIDs := map[*conversation.CallPart]string{}
 	for i := range turns {
 		t := &turns[i]
 		for k := range t.Parts {

@@ -249,7 +249,7 @@ func (w *writer) callID(o *conversation.Output) string {
 }
 
 // delta appends the start of a delta, up to its text.
-func (w *writer) delta(dst []byte, kind conversation.Kind) []byte {
+func (w *writer) delta(dst []byte, kind conversation.PartKind) []byte {
 	dst = w.eventHead(dst, "content_block_delta")
 	switch kind {
 	case conversation.Thinking:
@@ -317,7 +317,7 @@ func (w *writer) Fail(dst []byte, err *fault.Error) []byte {
 // Whole implements conversation.Writer. In a truncated answer, a call with truncated arguments is
 // left out.
 func (w *writer) Whole(a *conversation.Answer, u wire.Usage) []byte {
-	var choice conversation.Choices
+	var choice conversation.OutputChoice
 	if len(a.Choices) > 0 {
 		choice = a.Choices[0]
 	}

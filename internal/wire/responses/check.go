@@ -66,7 +66,7 @@ func (r *Request) checkStored() error {
 func (r *Request) checkAudio() error {
 	for i, modality := range rawjson.Elements(r.Doc.Raw("modalities")) {
 		if strings.EqualFold(strings.TrimSpace(rawjson.Unquote(modality)), "audio") {
-			return form.AudioError(at("modalities", i))
+			return form.AudioError(element("modalities", i))
 		}
 	}
 	return r.Request.CheckAudio()
@@ -88,17 +88,17 @@ func (r *Request) checkInput() error {
 	}
 	for i, item := range rawjson.Elements(input) {
 		if item[0] != '{' {
-			return fault.At(fault.InvalidRequest, at(param, i), "Each item of `input` must be an object.")
+			return fault.At(fault.InvalidRequest, element(param, i), "Each item of `input` must be an object.")
 		}
-		if err := r.checkItem(item, at(param, i)); err != nil {
+		if err := r.checkItem(item, element(param, i)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// at returns the path of an array's element.
-func at(path string, index int) string { return fmt.Sprintf("%s[%d]", path, index) }
+// element returns the path of an array's element.
+func element(path string, index int) string { return fmt.Sprintf("%s[%d]", path, index) }
 
 // inputItem holds members of an item. Absent members are nil.
 type inputItem struct {
@@ -226,9 +226,9 @@ func (r *Request) checkContent(content []byte, path string) error {
 	}
 	for i, part := range rawjson.Elements(content) {
 		if part[0] != '{' {
-			return fault.At(fault.InvalidRequest, at(path, i), "Each part must be an object.")
+			return fault.At(fault.InvalidRequest, element(path, i), "Each part must be an object.")
 		}
-		if err := r.checkPart(part, at(path, i)); err != nil {
+		if err := r.checkPart(part, element(path, i)); err != nil {
 			return err
 		}
 	}
@@ -272,7 +272,7 @@ func (r *Request) checkModelCalls() error {
 		return fault.At(fault.InvalidRequest, param, "`{param}` must be an array of objects with a `type`.")
 	}
 	for i := range rawjson.Elements(entries) {
-		r.ModelCalls = append(r.ModelCalls, wire.ModelCall{Param: at(param, i), Calls: 1})
+		r.ModelCalls = append(r.ModelCalls, wire.ModelCall{Param: element(param, i), Calls: 1})
 	}
 	return nil
 }
@@ -288,9 +288,9 @@ func (r *Request) checkTools(tools []byte, path string, depth int) error {
 		case inner == nil:
 			return kind, false, nil
 		case depth >= maxToolDepth:
-			return "", false, fault.At(fault.InvalidRequest, at(path, i)+".tools", "Tools are nested too deep.")
+			return "", false, fault.At(fault.InvalidRequest, element(path, i)+".tools", "Tools are nested too deep.")
 		}
-		return kind, false, r.checkTools(inner, at(path, i)+".tools", depth+1)
+		return kind, false, r.checkTools(inner, element(path, i)+".tools", depth+1)
 	})
 }
 

@@ -64,7 +64,7 @@ func Encode(c *conversation.Request, t wire.Translation, id wire.Identity) ([]by
 			add("top_logprobs", c.TopLogprobs)
 		}
 	}
-	var text conversation.Members
+	var text conversation.ObjectWriter
 	if format != nil {
 		text.Add("format", string(format))
 	}
@@ -123,7 +123,7 @@ func (e *encoder) appendReasoning(dst []byte, effort string) []byte {
 	case !t.Reasoning:
 		return dst
 	}
-	var members conversation.Members
+	var members conversation.ObjectWriter
 	if effort != "" {
 		members.Add("effort", string(rawjson.Quote(effort)))
 	}

@@ -18,7 +18,7 @@ func (e *encoder) input() ([]byte, error) {
 	}
 	o := inputWriter{encoder: e, ids: conversation.CallIDs{Clean: func(id string, room int) string {
 		return conversation.ShortID(id, maxIDLength-room)
-	}}, lineIDs: map[*conversation.Call]string{}}
+	}}, lineIDs: map[*conversation.CallPart]string{}}
 	for i := range turns {
 		t := &turns[i]
 		switch t.Role {
@@ -52,7 +52,7 @@ type inputWriter struct {
 	reasoning  []byte // reasoning items, to be added before the next item of the assistant
 	lastIsText bool   // the last item is a text of the assistant
 	ids        conversation.CallIDs
-	lineIDs    map[*conversation.Call]string
+	lineIDs    map[*conversation.CallPart]string
 }
 
 // systemRole returns the role of instructions.
@@ -96,7 +96,7 @@ func (e *encoder) parts(parts []conversation.Part) ([]byte, error) {
 			list = rawjson.AppendOr(list, m.Detail, `"auto"`)
 		case conversation.HasScheme(m.Address):
 			if !e.target.OpenAI {
-				return nil, conversation.Unsupported(m.At, "`{param}`: this model takes documents in the request, of type base64, text or content.")
+				return nil, conversation.NotFetched(m.At)
 			}
 			list = rawjson.Put(list, `,{"type":"input_file","file_url":`, m.Address, "")
 		default:
@@ -193,7 +193,7 @@ func (o *inputWriter) results(t *conversation.Turn) error {
 			}
 			parts = append([]conversation.Part{first}, parts...)
 		}
-		shown := conversation.Part{Result: &conversation.Result{Parts: parts}}
+		shown := conversation.Part{Result: &conversation.ResultPart{Parts: parts}}
 		text, others := shown.ResultText()
 		output := conversation.Quoted(text)
 		if others != nil {

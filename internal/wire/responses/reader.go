@@ -31,7 +31,7 @@ type answerItem struct {
 	number int
 	key    int64  // the provider's output_index, or -1
 	id     string // the provider's
-	kind   itemKind
+	kind   readKind
 	ended  bool
 	call   *conversation.Output
 	custom bool // the provider's call is one of a custom tool
@@ -52,11 +52,11 @@ type answerPart struct {
 	ended  bool
 }
 
-// itemKind is a kind of item passed to the client.
-type itemKind int
+// readKind is a kind of item passed to the client.
+type readKind int
 
 const (
-	unknownItem itemKind = iota
+	unknownItem readKind = iota
 	messageItem
 	reasoningItem
 	callItem
@@ -224,7 +224,7 @@ func (r *reader) begin(o *answerItem, item []byte) {
 }
 
 // setKind sets the kind of an item. It returns false if the kind is another already.
-func (o *answerItem) setKind(kind itemKind) bool {
+func (o *answerItem) setKind(kind readKind) bool {
 	if o.kind == unknownItem {
 		o.kind = kind
 	}

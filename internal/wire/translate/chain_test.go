@@ -99,14 +99,14 @@ func TestChainUnsettled(t *testing.T) {
 // identity is the identity of all answers in tests.
 var identity = wire.Identity{Request: "req_01TEST", Model: "swift-1", Created: 1795262002}
 
-// TestChainNamesClientsField checks that Param and message of an error of the body in between name
-// the same field of the client's request.
+// TestChainNamesClientsField checks that Param and message of an error name the field of the client's
+// request exactly.
 func TestChainNamesClientsField(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
-		`{"model":"m","input":"hi","reasoning":{"effort":"huge"}}`:                                                             "reasoning",
-		`{"model":"m","input":"hi","text":{"format":{"type":"json_schema","name":"n"}}}`:                                       "text",
-		`{"model":"m","input":[{"role":"user","content":[{"type":"input_image","image_url":"data:image/tiff;base64,AAAA"}]}]}`: "input",
+		`{"model":"m","input":"hi","reasoning":{"effort":"huge"}}`:                                                             "reasoning.effort",
+		`{"model":"m","input":"hi","text":{"format":{"type":"json_schema","name":"n"}}}`:                                       "text.format.schema",
+		`{"model":"m","input":[{"role":"user","content":[{"type":"input_image","image_url":"data:image/tiff;base64,AAAA"}]}]}`: "input[0].content[0].image_url",
 	} {
 		r, err := responses.Open([]byte(body))
 		if err == nil {

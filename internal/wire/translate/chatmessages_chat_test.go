@@ -160,7 +160,8 @@ func TestMessagesAsChatRefuses(t *testing.T) {
 	} {
 		t.Run(param, func(t *testing.T) {
 			t.Parallel()
-			out, err := pairtest.Body(newMessagesOnChat(pairtest.Messages(t, body), wire.Identity{}), wire.Translation{Edits: wire.Edits{Model: "v"}})
+			pair := newMessagesOnChat(pairtest.Messages(t, body), wire.Identity{})
+			out, err := pairtest.Body(pair, wire.Translation{Edits: wire.Edits{Model: "v"}})
 			if code, at := wiretest.CodeOf(t, err); code != fault.InvalidRequest || at != param {
 				t.Errorf("%s %s for %s", code, at, out)
 			}

@@ -202,7 +202,8 @@ func TestChatAsMessagesThinking(t *testing.T) {
 	}
 	prefilled := wiretest.ChatMessages(`[{"role":"user","content":"u"},{"role":"assistant","content":"a"}]`)
 	for model, acceptsPrefill := range map[string]bool{"claude-sonnet-4-5": true, "claude-opus-4-6": false, "claude-opus-5-5": false} {
-		if got := asMessages(t, prefilled, translation(model, false), "messages"); strings.Contains(got, conversation.Continue) == acceptsPrefill {
+		got := asMessages(t, prefilled, translation(model, false), "messages")
+		if strings.Contains(got, conversation.Continue) == acceptsPrefill {
 			t.Errorf("%s: %s", model, got)
 		}
 	}

@@ -10,9 +10,8 @@ import (
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/completions"
 	"tollgate/internal/wire/internal/wiretest"
-	"tollgate/internal/wire/translate/internal/chatgemini"
+
 	"tollgate/internal/wire/translate/internal/pairtest"
-	"tollgate/internal/wire/translate/internal/responseschat"
 )
 
 // TestOneLimitGoesToALine checks that a line of any form gets the smallest of the client's limits,
@@ -42,7 +41,7 @@ func TestOneLimitGoesToALine(t *testing.T) {
 		"chat to messages": {func() ([]byte, error) { return pairtest.Body(New(chat, wire.FormMessages, wire.Identity{}), in) }, "max_tokens"},
 		"messages to chat": {func() ([]byte, error) { return pairtest.Body(New(messages, wire.FormChat, wire.Identity{}), in) },
 			"max_completion_tokens"},
-		"responses to chat": {func() ([]byte, error) { return pairtest.Body(responseschat.New(responses, wire.Identity{}), in) },
+		"responses to chat": {func() ([]byte, error) { return pairtest.Body(New(responses, wire.FormChat, wire.Identity{}), in) },
 			"max_completion_tokens"},
 		"chat to responses": {func() ([]byte, error) { return pairtest.Body(New(chat, wire.FormResponses, wire.Identity{}), in) },
 			"max_output_tokens"},
@@ -62,7 +61,7 @@ func TestOneLimitGoesToALine(t *testing.T) {
 			t.Errorf("%s: %s", name, sent)
 		}
 	}
-	gemini, err := pairtest.Body(chatgemini.New(chat, wire.Identity{}), in)
+	gemini, err := pairtest.Body(New(chat, wire.FormGemini, wire.Identity{}), in)
 	if err != nil || !strings.Contains(string(gemini), `"maxOutputTokens":40`) {
 		t.Errorf("%s, %v", gemini, err)
 	}

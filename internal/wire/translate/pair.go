@@ -4,6 +4,7 @@ import (
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/completions"
 	"tollgate/internal/wire/conversation"
+	"tollgate/internal/wire/internal/gemini"
 	"tollgate/internal/wire/messages"
 	"tollgate/internal/wire/rawjson"
 	"tollgate/internal/wire/responses"
@@ -33,6 +34,8 @@ func lineOf(form wire.Form) line {
 		return line{messages.Encode, messages.NewReader, func(int64) wire.Meter { return messages.NewMeter() }, messages.ReadAnswer}
 	case wire.FormResponses:
 		return line{responses.Encode, responses.NewReader, func(int64) wire.Meter { return responses.NewMeter() }, responses.ReadAnswer}
+	case wire.FormGemini:
+		return line{gemini.Encode, gemini.NewReader, gemini.NewMeter, gemini.ReadAnswer}
 	default:
 		return line{completions.Encode, completions.NewReader, completions.NewMeter, completions.ReadAnswer}
 	}

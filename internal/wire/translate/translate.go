@@ -1,6 +1,6 @@
 // Package translate owns the choice of the pair for a request and a line: direct if their forms are
-// the same, a translator of the two forms if there is one, and otherwise two translators with chat
-// completions in between. The translators of each pair have a package of their own.
+// the same, and otherwise the decoder and the writer of the client's form with the encoder and the
+// reader of the line's (package conversation).
 //
 // Invariants: only the meter of the line's form finds tokens, ends and errors, so no translation
 // changes a charge; equal requests give equal bytes; a value unknown to the other form is rejected
@@ -12,19 +12,20 @@ import (
 	"tollgate/internal/wire/completions"
 	"tollgate/internal/wire/messages"
 	"tollgate/internal/wire/responses"
-	"tollgate/internal/wire/translate/internal/chatgemini"
 	"tollgate/internal/wire/translate/internal/customtools"
-	"tollgate/internal/wire/translate/internal/responseschat"
 )
 
 // Translates reports whether a request of a client's form can be translated for a line of another
 // form, and the answer back.
 func Translates(client, line wire.Form) bool {
-	switch client {
-	case wire.FormChat:
-		return line == wire.FormMessages || line == wire.FormGemini || line == wire.FormResponses
-	case wire.FormResponses, wire.FormMessages:
-		return line == wire.FormChat || line != client && Translates(wire.FormChat, line)
+	return client != line && isForm(client) && client != wire.FormGemini && isForm(line)
+}
+
+// isForm reports whether a form is known.
+func isForm(form wire.Form) bool {
+	switch form {
+	case wire.FormChat, wire.FormResponses, wire.FormMessages, wire.FormGemini:
+		return true
 	}
 	return false
 }
@@ -32,42 +33,18 @@ func Translates(client, line wire.Form) bool {
 // New returns the pair for a request and a line of a form. The form must be the request's own or
 // satisfy Translates.
 func New(r wire.Request, form wire.Form, id wire.Identity) wire.Pair {
+	own := wire.FormChat
 	switch r := r.(type) {
 	case *completions.Request:
-		return chatOn(r, form, id)
+		if form == own && r.Doc != nil && customtools.Has(r) {
+			return customtools.New(r, id)
+		}
 	case *messages.Request:
-		switch form {
-		case wire.FormMessages:
-		case wire.FormResponses:
-			return newPair(r, form, id)
-		default:
-			return viaChat(newPair(r, wire.FormChat, id), wire.FormMessages, form, id)
-		}
+		own = wire.FormMessages
 	case *responses.Request:
-		if form != wire.FormResponses {
-			return viaChat(responseschat.New(r, id), wire.FormResponses, form, id)
-		}
+		own = wire.FormResponses
 	}
-	return r.Direct(id)
-}
-
-// chatOn returns the pair for chat completions and a line.
-func chatOn(r *completions.Request, form wire.Form, id wire.Identity) wire.Pair {
-	if (form == wire.FormChat || form == wire.FormGemini) && r.Doc != nil && customtools.Has(r) {
-		on := func(r *completions.Request) wire.Pair { return functionsOn(r, form, id) }
-		return customtools.New(r, on, form == wire.FormChat)
-	}
-	return functionsOn(r, form, id)
-}
-
-// functionsOn is chatOn for a request without custom tools, or a line with them.
-func functionsOn(r *completions.Request, form wire.Form, id wire.Identity) wire.Pair {
-	switch form {
-	case wire.FormMessages:
-		return newPair(r, form, id)
-	case wire.FormGemini:
-		return chatgemini.New(r, id)
-	case wire.FormResponses:
+	if r, ok := r.(client); ok && form != own {
 		return newPair(r, form, id)
 	}
 	return r.Direct(id)

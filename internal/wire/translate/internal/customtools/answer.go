@@ -3,8 +3,8 @@ package customtools
 import (
 	"bytes"
 
+	"tollgate/internal/wire/conversation"
 	"tollgate/internal/wire/rawjson"
-	"tollgate/internal/wire/translate/internal/piece"
 )
 
 // withCustomCalls returns an answer with calls of the replacing functions changed to calls of
@@ -34,7 +34,7 @@ func customCall(call []byte, names map[string]bool) []byte {
 	}
 	out := append([]byte(`{"id":`), rawjson.AppendOr(nil, rawjson.Field(call, "id"), `""`)...)
 	out = append(append(out, `,"type":"custom","custom":{"name":`...), name...)
-	return rawjson.Put(out, `,"input":"`, inputOf(textOf(rawjson.Field(function, "arguments"))), `"}}`)
+	return rawjson.Put(out, `,"input":"`, conversation.UnwrapInput(textOf(rawjson.Field(function, "arguments"))), `"}}`)
 }
 
 // textOf returns the text of arguments as the contents of a JSON string. Some vendors send an
@@ -44,15 +44,9 @@ func textOf(arguments []byte) []byte {
 	case arguments == nil:
 		return nil
 	case !rawjson.IsText(arguments):
-		arguments = piece.AppendQuoted(nil, arguments)
+		arguments = conversation.AppendQuoted(nil, arguments)
 	}
-	return piece.AppendContents(nil, arguments)
-}
-
-// inputOf returns the input in arguments, both the contents of JSON strings.
-func inputOf(arguments []byte) []byte {
-	input := piece.UnwrapInput(arguments)
-	return piece.AppendContents(nil, rawjson.Put(nil, `"`, input, `"`))
+	return conversation.Contents(arguments)
 }
 
 // replaceMember returns an object with a member changed.

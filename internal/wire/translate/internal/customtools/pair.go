@@ -1,5 +1,5 @@
 // Package customtools owns the translation of chat completions with custom tools, which take free
-// text, for lines with functions only: a function with one string replaces each custom tool, and
+// text, for lines of the form with functions only: a function with one string replaces each custom tool, and
 // its calls become calls of the tool again in the answer.
 //
 // Invariants: a call of another tool is unchanged; in a stream the input of a custom tool is sent
@@ -39,19 +39,16 @@ func customOf(payload []byte) []byte {
 	return rawjson.Field(payload, "custom")
 }
 
-// New returns the pair for a request with custom tools. newPair returns the pair for a request with
-// functions. native is set if the line's form has custom tools, though not all its hosts.
-func New(r *completions.Request, newPair func(*completions.Request) wire.Pair, native bool) wire.Pair {
-	c := customTools{Pair: newPair(r)}
-	if native {
-		c.native = c.Pair
-	}
+// New returns the pair for a request with custom tools and a line of the same form. OpenAI's hosts
+// have custom tools, others get functions.
+func New(r *completions.Request, id wire.Identity) wire.Pair {
+	c := customTools{Pair: r.Direct(id), native: r.Direct(id)}
 	functions, err := completions.Open(withFunctions(r))
 	if err == nil {
 		err = functions.Check()
 	}
 	if c.err = err; err == nil {
-		c.Pair, c.names = newPair(functions), namesIn(r.Doc.Raw("tools"))
+		c.Pair, c.names = functions.Direct(id), namesIn(r.Doc.Raw("tools"))
 	}
 	return c
 }
@@ -60,14 +57,14 @@ func New(r *completions.Request, newPair func(*completions.Request) wire.Pair, n
 type customTools struct {
 	wire.Pair           // of the request with functions
 	err       error     // the request with functions is invalid
-	native    wire.Pair // of the unchanged request; nil if the line's form has no custom tools
+	native    wire.Pair // of the unchanged request
 	names     map[string]bool
 }
 
-// Body implements wire.Pair. OpenAI's hosts have custom tools.
+// Body implements wire.Pair.
 func (c customTools) Body(t wire.Translation) (rawjson.Pieces, error) {
 	switch {
-	case c.native != nil && t.OpenAI:
+	case t.OpenAI:
 		return c.native.Body(t)
 	case c.err != nil:
 		return nil, c.err

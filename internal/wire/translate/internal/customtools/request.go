@@ -2,8 +2,8 @@ package customtools
 
 import (
 	"tollgate/internal/wire/completions"
+	"tollgate/internal/wire/conversation"
 	"tollgate/internal/wire/rawjson"
-	"tollgate/internal/wire/translate/internal/piece"
 )
 
 // withFunctions returns the body of a request with functions instead of its custom tools: where
@@ -37,8 +37,12 @@ func functionOf(tool []byte) []byte {
 	if custom == nil {
 		return nil
 	}
+	f := (&conversation.Tool{Description: rawjson.Field(custom, "description"), Grammar: rawjson.Field(custom, "format"), Custom: true}).AsFunction()
 	out := append([]byte(`{"type":"function","function":{"name":`), nameOf(custom)...)
-	return append(piece.AppendCustomTool(out, custom), "}}"...)
+	if f.Description != nil {
+		out = rawjson.AppendMember(out, "description", f.Description)
+	}
+	return append(rawjson.AppendMember(out, "parameters", f.Schema), "}}"...)
 }
 
 func nameOf(custom []byte) []byte { return rawjson.AppendOr(nil, rawjson.Field(custom, "name"), `""`) }
@@ -59,7 +63,7 @@ func messageOf(message []byte) []byte {
 			}
 			call := append([]byte(`{"id":`), rawjson.AppendOr(nil, rawjson.Field(calls[from:to], "id"), `""`)...)
 			call = append(append(call, `,"type":"function","function":{"name":`...), nameOf(custom)...)
-			call = append(rawjson.AppendMember(call, "arguments", piece.WrapInput(rawjson.Field(custom, "input"))), "}}"...)
+			call = append(rawjson.AppendMember(call, "arguments", conversation.WrapInput(rawjson.Field(custom, "input"))), "}}"...)
 			edits = append(edits, rawjson.Splice{From: m.From + from, To: m.From + to, Text: call})
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/conversation"
 	"tollgate/internal/wire/rawjson"
 	"tollgate/internal/wire/sse"
 )
@@ -179,7 +180,7 @@ func (s *stream) inputsOf(choice int64) []byte {
 	for _, c := range s.calls {
 		if c.choice == choice && !c.sent {
 			c.sent = true
-			list = append(append(list, ','), inputPiece(c.index, inputOf(c.arguments))...)
+			list = append(append(list, ','), inputPiece(c.index, conversation.UnwrapInput(c.arguments))...)
 			c.arguments = nil
 		}
 	}

@@ -1,8 +1,9 @@
-package responseschat
+package responses
 
 import (
 	"strconv"
 
+	"tollgate/internal/wire/conversation"
 	"tollgate/internal/wire/rawjson"
 )
 
@@ -29,17 +30,14 @@ type outputItem struct {
 	finished []byte      // finished parts as JSON with commas
 
 	// Of a call. Names and texts are the contents of JSON strings.
-	number        int64  // the provider's
-	providerID    []byte // the provider's id
-	callID, name  []byte
-	namespace     []byte // of the tool, or nil
-	arguments     []byte
-	sealed        []byte // signature of the reasoning before it, which becomes an item too, or nil
-	sent          int    // number of bytes of arguments sent
-	opened        bool
-	checkedLength int    // the length of arguments when isObject was set
-	isObject      bool   // the arguments are a JSON object
-	json          []byte // the item, once it has ended
+	output       *conversation.Output
+	callID, name []byte
+	namespace    []byte // of the tool, or nil
+	arguments    []byte
+	sent         int    // number of bytes of arguments sent
+	ended        bool   // the provider ended the call
+	sealed       []byte // of reasoning: its signature, or nil
+	json         []byte // the item, once it has ended
 }
 
 // outputPart is a part of a message or reasoning being written.
@@ -54,13 +52,12 @@ func (k itemKind) prefix() string {
 	return [...]string{"msg_", "rs_", "fc_", "ctc_"}[k]
 }
 
-// openItem adds an item. It ends an open message or reasoning, and every call with complete
-// arguments.
-func (s *stream) openItem(dst []byte, item *outputItem) []byte {
+// openItem adds an item. It ends an open message or reasoning, and every call that the provider
+// ended.
+func (s *writer) openItem(dst []byte, item *outputItem) []byte {
 	dst = s.closeCalls(s.closeOpen(dst, "completed"), false)
 	item.index = len(s.items)
 	item.id = s.newID(item.kind.prefix(), item.index)
-	item.opened = true
 	item.location = item.appendLocation(nil, "")
 	s.items = append(s.items, item)
 	if item.kind == kindMessage || item.kind == kindReasoning {
@@ -70,11 +67,11 @@ func (s *stream) openItem(dst []byte, item *outputItem) []byte {
 		return dst
 	}
 	dst = strconv.AppendInt(append(s.event(dst, "response.output_item.added"), `,"output_index":`...), int64(item.index), 10)
-	return endOf(item.append(append(dst, `,"item":`...), "in_progress"))
+	return endEvent(item.append(append(dst, `,"item":`...), "in_progress"))
 }
 
 // newID returns a new id for an item.
-func (s *stream) newID(prefix string, n int) []byte {
+func (s *writer) newID(prefix string, n int) []byte {
 	id := rawjson.Quote(prefix + s.idSuffix + "_" + strconv.Itoa(n))
 	return id[1 : len(id)-1]
 }
@@ -120,7 +117,7 @@ func (i *outputItem) append(dst []byte, status string) []byte {
 }
 
 // openPart adds a part to a message or reasoning.
-func (s *stream) openPart(dst []byte, item *outputItem, refusal bool) []byte {
+func (s *writer) openPart(dst []byte, item *outputItem, refusal bool) []byte {
 	item.current = &outputPart{refusal: refusal}
 	kind, number := "response.content_part.added", `,"content_index":`
 	if item.kind == kindReasoning {
@@ -131,7 +128,7 @@ func (s *stream) openPart(dst []byte, item *outputItem, refusal bool) []byte {
 		return dst
 	}
 	dst = rawjson.Put(s.event(dst, kind), "", item.location, `,"part":`)
-	return endOf(item.appendPart(dst))
+	return endEvent(item.appendPart(dst))
 }
 
 // appendPart appends the open part in its current state.
@@ -147,7 +144,7 @@ func (i *outputItem) appendPart(dst []byte) []byte {
 }
 
 // closePart ends the open part of the open message or reasoning.
-func (s *stream) closePart(dst []byte) []byte {
+func (s *writer) closePart(dst []byte) []byte {
 	item := s.open
 	if item.current == nil {
 		return dst
@@ -174,13 +171,13 @@ func (s *stream) closePart(dst []byte) []byte {
 	if item.kind == kindMessage && !part.refusal {
 		dst = rawjson.Put(dst, `,"logprobs":[`, part.logprobs, "]")
 	}
-	dst = endOf(dst)
+	dst = endEvent(dst)
 	dst = rawjson.Put(s.event(dst, ended), "", item.location, `,"part":`)
-	return endOf(append(dst, json...))
+	return endEvent(append(dst, json...))
 }
 
 // closeOpen ends the open message or reasoning.
-func (s *stream) closeOpen(dst []byte, status string) []byte {
+func (s *writer) closeOpen(dst []byte, status string) []byte {
 	item := s.open
 	if item == nil {
 		return dst
@@ -191,21 +188,106 @@ func (s *stream) closeOpen(dst []byte, status string) []byte {
 }
 
 // closeItem ends an item.
-func (s *stream) closeItem(dst []byte, item *outputItem, status string) []byte {
+func (s *writer) closeItem(dst []byte, item *outputItem, status string) []byte {
 	item.json = item.append(nil, status)
 	item.finished, item.arguments, item.sent = nil, nil, 0
 	if s.silent {
 		return dst
 	}
 	dst = strconv.AppendInt(append(s.event(dst, "response.output_item.done"), `,"output_index":`...), int64(item.index), 10)
-	return endOf(rawjson.Put(dst, `,"item":`, item.json, ""))
+	return endEvent(rawjson.Put(dst, `,"item":`, item.json, ""))
 }
 
 // closeAll ends all items. In an incomplete answer, the open ones are incomplete.
-func (s *stream) closeAll(dst []byte) []byte {
+func (s *writer) closeAll(dst []byte) []byte {
 	status := "completed"
 	if s.reason != "" {
 		status = "incomplete"
 	}
 	return s.closeCalls(s.closeOpen(dst, status), true)
+}
+
+// callOf returns the item of a call, or nil.
+func (s *writer) callOf(o *conversation.Output) *outputItem {
+	for i := len(s.calls) - 1; i >= 0; i-- {
+		if s.calls[i].output == o {
+			return s.calls[i]
+		}
+	}
+	return nil
+}
+
+// openCall adds a call to the items, after the signature of the reasoning before it.
+func (s *writer) openCall(dst []byte, o *conversation.Output) []byte {
+	if !s.reserve(len(o.ID) + len(o.Name)) {
+		return dst
+	}
+	item := &outputItem{kind: kindFunction, output: o, callID: o.ID, name: o.Name, namespace: o.Namespace}
+	if o.Custom {
+		item.kind = kindCustom
+	}
+	if len(o.ID) == 0 || s.ids[string(o.ID)] {
+		item.callID = s.newID("call_", len(s.calls))
+	}
+	s.ids[string(item.callID)] = true
+	s.calls = append(s.calls, item)
+	if o.Signature.Data != nil {
+		dst = s.openItem(dst, &outputItem{kind: kindReasoning, sealed: conversation.Seal(s.id, o.Signature.Data)})
+	}
+	return s.openItem(dst, item)
+}
+
+// names returns the names of the events and the member for the text of a call.
+func (i *outputItem) names() (delta, done, member string) {
+	if i.kind == kindCustom {
+		return "response.custom_tool_call_input.delta", "response.custom_tool_call_input.done", `,"input":"`
+	}
+	return "response.function_call_arguments.delta", "response.function_call_arguments.done", `,"arguments":"`
+}
+
+// sendArguments appends the arguments not yet sent.
+func (s *writer) sendArguments(dst []byte, item *outputItem) []byte {
+	piece := item.arguments[item.sent:]
+	if len(piece) == 0 {
+		return dst
+	}
+	item.sent = len(item.arguments)
+	if s.silent {
+		return dst
+	}
+	delta, _, _ := item.names()
+	dst = append(s.event(dst, delta), item.location...)
+	return endEvent(appendText(dst, `,"delta":"`, piece))
+}
+
+// closeCalls ends all open calls, or those that the provider ended. Vendors may interleave calls, so
+// several may be open.
+func (s *writer) closeCalls(dst []byte, all bool) []byte {
+	for _, item := range s.calls {
+		if item.json == nil && (all || item.ended) {
+			dst = s.closeCall(dst, item)
+		}
+	}
+	return dst
+}
+
+// closeCall ends a call. A call without arguments gets an empty object, for clients to parse.
+func (s *writer) closeCall(dst []byte, item *outputItem) []byte {
+	status := "completed"
+	if s.reason != "" && !item.output.Complete {
+		status = "incomplete"
+	}
+	if item.kind == kindFunction && len(item.arguments) == 0 {
+		item.arguments = []byte("{}")
+	}
+	dst = s.sendArguments(dst, item)
+	if !s.silent {
+		_, done, member := item.names()
+		dst = append(s.event(dst, done), item.location...)
+		if item.kind == kindFunction {
+			dst = appendText(dst, `,"name":"`, item.name)
+		}
+		dst = endEvent(appendText(dst, member, item.arguments))
+	}
+	return s.closeItem(dst, item, status)
 }

@@ -1,4 +1,4 @@
-package responseschat
+package translate
 
 import (
 	"fmt"
@@ -25,15 +25,16 @@ func TestChatToolNames(t *testing.T) {
 			`{"type":"namespace","name":"a","tools":[{"type":"function","name":"b__x"}]}`: "a__b__x a__b__x_2",
 	} {
 		r := pairtest.Responses(t, `{"model":"m","input":"x","tools":[`+tools+`]}`)
-		found, err := chatToolsOf(r.Doc)
+		found, err := r.Decode()
 		if err != nil {
-			t.Errorf("%s: %v", tools, err)
+			t.Fatalf("%s: %v", tools, err)
 		}
+		found.NameTools()
 		var names []string
-		for _, tool := range found.list {
-			names = append(names, tool.function)
-			if found.byFunction[tool.function].qualifiedName != tool.qualifiedName {
-				t.Errorf("%s: the function %s stands for %v", tools, tool.function, found.byFunction[tool.function].qualifiedName)
+		for _, tool := range found.Tools {
+			names = append(names, tool.Line)
+			if got := found.NameOnLine(tool.Name, tool.Namespace); got != tool.Line {
+				t.Errorf("%s: the tool %s is called as %s", tools, tool.Line, got)
 			}
 		}
 		if got := strings.Join(names, " "); got != want {
@@ -53,8 +54,9 @@ func TestChatToolNamesAreFoundQuickly(t *testing.T) {
 		fmt.Fprintf(&tools, `{"type":"namespace","name":"%s","tools":[{"type":"function","name":"%d"}]},`, long, i)
 	}
 	r := pairtest.Responses(t, `{"model":"m","input":"x","tools":[`+strings.TrimSuffix(tools.String(), ",")+`]}`)
-	found, err := chatToolsOf(r.Doc)
-	if err != nil || len(found.list) != 100_000 {
-		t.Fatalf("%d tools, %v", len(found.list), err)
+	found, err := r.Decode()
+	if err != nil || len(found.Tools) != 100_000 {
+		t.Fatalf("%d tools, %v", len(found.Tools), err)
 	}
+	found.NameTools()
 }

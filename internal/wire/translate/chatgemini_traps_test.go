@@ -1,4 +1,4 @@
-package chatgemini
+package translate
 
 import (
 	"encoding/json"
@@ -57,7 +57,7 @@ func toGemini(t testing.TB, body string, translation wire.Translation) ([]byte, 
 	if err := r.Check(); err != nil {
 		t.Fatalf("%s: %v", body, err)
 	}
-	return pairtest.Body(New(r, wire.Identity{}), translation)
+	return pairtest.Body(New(r, wire.FormGemini, wire.Identity{}), translation)
 }
 
 // sendGemini translates messages, and further members with a comma before them.
@@ -193,7 +193,7 @@ func TestGeminiTrapParallelCalls(t *testing.T) {
 		`{"functionCall":{"id":"","name":"g"}}]},"finishReason":"STOP"}]}`)
 	var first []byte
 	for range 2 {
-		out, err := wholeAnswer(body, someAnswer(), wire.Usage{})
+		out, err := wholeOfGemini(body, wire.Usage{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -264,8 +264,8 @@ func TestGeminiTrapNumbers(t *testing.T) {
 	if !strings.Contains(body, `"args":`+numbers) || !strings.Contains(body, `"response":`+numbers) {
 		t.Errorf("sent %s", body)
 	}
-	out, err := wholeAnswer([]byte(`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":`+numbers+`}}]}}]}`),
-		someAnswer(), wire.Usage{})
+	out, err := wholeOfGemini([]byte(`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":`+numbers+`}}]}}]}`),
+		wire.Usage{})
 	if err != nil || !strings.Contains(string(out), `"arguments":`+string(quoted)) {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -371,30 +371,24 @@ func TestGeminiTrapRefusals(t *testing.T) {
 	t.Parallel()
 	user := func(part string) string { return `"messages":[{"role":"user","content":[` + part + `]}]` }
 	for body, param := range map[string]string{
-		user(`{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}`):                   "messages[0].content[0].image_url",
+		user(`{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}`):                   "messages[0].content[0].image_url.url",
 		user(`{"type":"text","text":"x"},{"type":"image_url","image_url":"http://example.com/a.png"}`): "messages[0].content[1].image_url",
-		user(`{"type":"image_url","image_url":{"url":"data:image/png,abc"}}`):                          "messages[0].content[0].image_url",
-		user(`{"type":"image_url","image_url":{"url":"data:;base64,abc"}}`):                            "messages[0].content[0].image_url",
-		user(`{"type":"image_url","image_url":{"url":"data:image/png;base64,"}}`):                      "messages[0].content[0].image_url",
+		user(`{"type":"image_url","image_url":{"url":"data:image/png,abc"}}`):                          "messages[0].content[0].image_url.url",
+		user(`{"type":"image_url","image_url":{"url":"data:;base64,abc"}}`):                            "messages[0].content[0].image_url.url",
+		user(`{"type":"image_url","image_url":{"url":"data:image/png;base64,"}}`):                      "messages[0].content[0].image_url.url",
 		user(`{"type":"image_url"}`):                                       "messages[0].content[0].image_url",
 		user(`{"type":"file","file":{"filename":"a.pdf"}}`):                "messages[0].content[0].file.file_data",
 		user(`{"type":"video_url","video_url":{"url":"https://e.com/x"}}`): "messages[0].content[0].type",
 		user(`"text"`): "messages[0].content[0].type",
 		`"messages":[{"role":"system","content":[{"type":"image_url","image_url":"data:image/png;base64,AA"}]}]`: "messages[0].content[0]",
-		`"messages":[` + hi + `,` + forA + `]`:                                               "messages[1].tool_call_id",
-		`"messages":[` + hi + `,` + calls + `,` + forA + `,` + forA + `]`:                    "messages[3].tool_call_id",
-		`"messages":[` + hi + `,` + calls + `,{"role":"tool","content":"x"}]`:                "messages[2].tool_call_id",
-		`"messages":[` + hi + `,` + calls + `,{"role":"function","name":"h","content":"x"}]`: "messages[2].name",
-		`"messages":[{"role":"assistant","tool_calls":[{"id":"a","type":"custom",` +
-			`"custom":{"name":"f"}}]}]`: "messages[0].tool_calls[0].function",
 		`"messages":[{"role":"assistant","tool_calls":[{"id":"a","type":"function",` +
 			`"function":{}}]}]`: "messages[0].tool_calls[0].function.name",
-		`"messages":[` + hi + `],"tools":[{"type":"custom","custom":{"name":"x"}}]`:     "tools[0].type",
-		`"messages":[` + hi + `],"tools":[{"type":"function"}]`:                         "tools[0].function.name",
-		`"messages":[` + hi + `],"tools":[{"type":"web_search"}]`:                       "tools[0].type",
-		`"messages":[` + hi + `],"web_search_options":{}`:                               "web_search_options",
-		`"messages":[` + hi + `],"tool_choice":"sometimes"`:                             "tool_choice",
-		`"messages":[` + hi + `],"tool_choice":{"type":"custom","custom":{"name":"x"}}`: "tool_choice",
+		`"messages":[` + hi + `],"tools":[{"type":"nobody_knows"}]`:     "tools[0].type",
+		`"messages":[` + hi + `],"tools":[{"type":"function"}]`:         "tools[0].function.name",
+		`"messages":[` + hi + `],"tools":[{"type":"web_search"}]`:       "tools[0].type",
+		`"messages":[` + hi + `],"web_search_options":{}`:               "web_search_options",
+		`"messages":[` + hi + `],"tool_choice":"sometimes"`:             "tool_choice",
+		`"messages":[` + hi + `],"tool_choice":{"type":"nobody_knows"}`: "tool_choice",
 		`"messages":[` + hi +
 			`],"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{}]}}`: "tool_choice.allowed_tools.tools[0]",
 		`"messages":[` + hi + `],"response_format":{"type":"grammar"}`: "response_format.type",
@@ -408,6 +402,26 @@ func TestGeminiTrapRefusals(t *testing.T) {
 		var f *fault.Error
 		if !errors.As(err, &f) || f.Code != fault.InvalidRequest || f.Param != param || !strings.HasPrefix(f.Message(), "`"+param+"` ") {
 			t.Errorf("%s: %v, want %s", body, err, param)
+		}
+	}
+}
+
+// TestGeminiTrapHistoriesOfOtherLines checks that histories accepted by all other lines are accepted:
+// results without a call, a second result, words between two results, and empty ids.
+func TestGeminiTrapHistoriesOfOtherLines(t *testing.T) {
+	t.Parallel()
+	const noIDs = `{"role":"assistant","tool_calls":[{"id":"","function":{"name":"f","arguments":"{}"}}]},` +
+		`{"role":"tool","tool_call_id":"","content":"A"}`
+	for messages, want := range map[string]string{
+		hi + "," + forA: "user:text user:text",
+		hi + "," + calls + "," + forA + "," + forA + "," + forB:            "user:text model:Call,Call user:Response,Response",
+		hi + "," + calls + "," + forA + "," + hi + "," + forB:              "user:text model:Call,Call user:Response,Response user:text",
+		hi + "," + calls + `,{"role":"tool","content":"x"}`:                "user:text model:Call,Call user:Response,Response",
+		hi + "," + calls + `,{"role":"function","name":"h","content":"x"}`: "user:text model:Call,Call user:Response,Response user:text",
+		hi + "," + noIDs: "user:text model:Call user:Response",
+	} {
+		if sent, body := sendGemini(t, messages, ""); sent.shape() != want {
+			t.Errorf("%s\ngot  %s\nwant %s\n%s", messages, sent.shape(), want, body)
 		}
 	}
 }
@@ -459,7 +473,7 @@ func TestGeminiMeterRefusesWhatIsNoJSON(t *testing.T) {
 		if _, err := gemini.NewMeter(1).Read(sse.Event{Data: []byte(data)}); !errors.Is(err, wire.ErrMalformed) {
 			t.Errorf("%s: %v", data, err)
 		}
-		if _, err := wholeAnswer([]byte(data), someAnswer(), wire.Usage{}); !errors.Is(err, wire.ErrMalformed) {
+		if _, err := wholeOfGemini([]byte(data), wire.Usage{}); !errors.Is(err, wire.ErrMalformed) {
 			t.Errorf("%s as an answer: %v", data, err)
 		}
 	}
@@ -486,7 +500,7 @@ func TestGeminiFinishReasons(t *testing.T) {
 		if err != nil || full.Summary().Err != nil || !full.Summary().Content {
 			t.Errorf("%s: %+v, %v", reason, full, err)
 		}
-		out, err := wholeAnswer(answer(`{"text":"x"}`), someAnswer(), wire.Usage{})
+		out, err := wholeOfGemini(answer(`{"text":"x"}`), wire.Usage{})
 		if err != nil {
 			t.Fatal(err)
 		}

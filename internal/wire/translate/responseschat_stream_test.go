@@ -1,10 +1,9 @@
-package responseschat
+package translate
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"io"
 	"os"
 	"path/filepath"
@@ -22,15 +21,10 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-var update = flag.Bool("update", false, "write what the scenarios of testdata come to anew")
-
-// identity is the identity of all answers in tests.
-var identity = wire.Identity{Request: "req_01TEST", Model: "swift-1", Created: 1795262002}
-
 // onChat passes a chat stream through meter and translator: bytes written since the finish wait,
 // and are dropped if the stream fails.
 func onChat(stream []byte, r *responses.Request) []byte {
-	reader, m, w := sse.NewReader(bytes.NewReader(stream), 1<<20), completions.NewMeter(1), newStream(identity, r)
+	reader, m, w := sse.NewReader(bytes.NewReader(stream), 1<<20), completions.NewMeter(1), responsesWriter(r)
 	var out []byte
 	held := -1
 	fail := func(code fault.Code, message string) []byte {
@@ -66,7 +60,7 @@ func onChat(stream []byte, r *responses.Request) []byte {
 // answer, and the client's answer.
 func TestResponsesOnChat(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
+	files, err := filepath.Glob(filepath.Join("testdata", "responseschat", "*.txtar"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scenarios: %v", err)
 	}
@@ -93,7 +87,7 @@ func playResponsesOnChat(t *testing.T, file string) {
 		}
 	}
 	r := pairtest.Responses(t, string(parts["request"].Data))
-	chat, err := pairtest.Body(New(r, wire.Identity{}),
+	chat, err := pairtest.Body(New(r, wire.FormChat, wire.Identity{}),
 		wire.Translation{Edits: wire.Edits{Model: "vendor", LimitField: "max_tokens", AskUsage: true}})
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +135,7 @@ func wholeResponse(t *testing.T, chat []byte, r *responses.Request) []byte {
 		t.Fatal(err)
 	}
 	u, _ := a.Usage()
-	out, err := wholeAnswer(chat, identity, u, r)
+	out, err := wholeAnswer(chat, u, r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +163,7 @@ func indented(t *testing.T, body []byte) []byte {
 // FuzzResponsesFromChat checks that the client's stream is well formed and ends, and that an answer
 // reads as a response, whatever a chat line sends.
 func FuzzResponsesFromChat(f *testing.F) {
-	files, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
+	files, err := filepath.Glob(filepath.Join("testdata", "responseschat", "*.txtar"))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -196,7 +190,7 @@ func FuzzResponsesFromChat(f *testing.F) {
 		if _, err := wiretest.CheckResponses(out); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		whole, err := wholeAnswer(stream, identity, wire.Usage{}, r)
+		whole, err := wholeAnswer(stream, wire.Usage{}, r)
 		if err != nil {
 			return
 		}
@@ -206,43 +200,10 @@ func FuzzResponsesFromChat(f *testing.F) {
 	})
 }
 
-// TestResponsesFromChatIsBounded checks that an endless text is cut off as if by the token limit,
-// in a well-formed stream.
-func TestResponsesFromChatIsBounded(t *testing.T) {
-	t.Parallel()
-	r := pairtest.Responses(t, `{"input":"x","stream":true}`)
-	w := newStream(identity, r)
-	w.room = 10
-	var out []byte
-	for range 5 {
-		out = w.Append(out, sse.Event{Data: []byte(wiretest.Delta(`{"content":"four"}`, "null"))}, wire.Frame{Token: true})
-	}
-	seen := wiretest.MustCheckResponses(t, w.End(out, wire.Usage{}))
-	if seen.Terminal != "response.incomplete" || seen.Items[0].Text != "fourfour" {
-		t.Errorf("%s after %q", seen.Terminal, seen.Items[0].Text)
-	}
-	if more := w.Append(nil, sse.Event{Data: []byte(`{}`)}, wire.Frame{}); more != nil {
-		t.Errorf("after the end: %s", more)
-	}
-	if more := w.End(nil, wire.Usage{}); more != nil {
-		t.Errorf("a second end: %s", more)
-	}
-
-	w = newStream(identity, r)
-	out = nil
-	for i := range 3 * maxOutputItems {
-		text := [...]string{`{"content":"a"}`, `{"reasoning":"b"}`}[i%2]
-		out = w.Append(out, sse.Event{Data: []byte(wiretest.Delta(text, "null"))}, wire.Frame{Token: true})
-	}
-	if seen := wiretest.MustCheckResponses(t, w.End(out, wire.Usage{})); len(seen.Items) > maxOutputItems+1 {
-		t.Errorf("%d items", len(seen.Items))
-	}
-}
-
 // TestResponsesFromChatFailsAtOnce tests an error before the first frame.
 func TestResponsesFromChatFailsAtOnce(t *testing.T) {
 	t.Parallel()
-	w := newStream(identity, pairtest.Responses(t, `{"input":"x","stream":true}`))
+	w := responsesWriter(pairtest.Responses(t, `{"input":"x","stream":true}`))
 	seen := wiretest.MustCheckResponses(t, w.Fail(nil, fault.New(fault.UpstreamBusy, "Busy.")))
 	if seen.Terminal != "response.failed" {
 		t.Error(seen.Terminal)
@@ -259,7 +220,7 @@ func TestResponsesFromChatUnsettled(t *testing.T) {
 		"at once":      wiretest.Frames(stop, "[DONE]"),
 		"in one frame": wiretest.Frames(word, wiretest.Delta(`{"content":"end"}`, `"stop"`)),
 	} {
-		m, w := completions.NewMeter(1), newStream(identity, pairtest.Responses(t, `{"input":"x","stream":true}`))
+		m, w := completions.NewMeter(1), responsesWriter(pairtest.Responses(t, `{"input":"x","stream":true}`))
 		out, held := pairtest.StreamWithoutEnd(t, stream, w, m)
 		w.End(out, wire.Usage{})
 		seen := wiretest.MustCheckResponses(t, w.Fail(out[:held:held], fault.New(fault.ServiceUnavailable, "Not settled.")))
@@ -272,7 +233,7 @@ func TestResponsesFromChatUnsettled(t *testing.T) {
 // BenchmarkResponsesFromChat measures an ordinary frame.
 func BenchmarkResponsesFromChat(b *testing.B) {
 	r := pairtest.Responses(b, `{"input":"x"}`)
-	m, w := completions.NewMeter(1), newStream(identity, r)
+	m, w := completions.NewMeter(1), responsesWriter(r)
 	e, err := sse.NewReader(strings.NewReader(wiretest.Frames(wiretest.Delta(`{"content":" word"}`, "null"))), 1<<20).Next()
 	if err != nil {
 		b.Fatal(err)
@@ -287,4 +248,16 @@ func BenchmarkResponsesFromChat(b *testing.B) {
 		}
 		out = w.Append(out[:0], e, f)
 	}
+}
+
+// responsesWriter returns the writer of the answer of a chat line to r.
+func responsesWriter(r *responses.Request) wire.Writer {
+	_, w := New(r, wire.FormChat, identity).Events()
+	return w
+}
+
+// wholeAnswer translates a chat completion into a response.
+func wholeAnswer(raw []byte, u wire.Usage, r *responses.Request) ([]byte, error) {
+	pieces, err := New(r, wire.FormChat, identity).Render(nil, raw, u)
+	return pieces[0], err
 }

@@ -1,4 +1,4 @@
-package responseschat
+package translate
 
 import (
 	"bytes"
@@ -58,7 +58,7 @@ func TestResponsesAsChatRefuses(t *testing.T) {
 		`{"input":[{"type":"function_call","call_id":"c","name":"f"},{"type":"function_call_output","call_id":"c",` +
 			`"output":[{"type":"input_file","file_url":"https://e.com/u"}]}]}`: "invalid_request input[1].output[0].file_url",
 	} {
-		if got := wiretest.FaultOf(t, second(pairtest.Body(New(pairtest.Responses(t, body), wire.Identity{}), wire.Translation{}))); got != want {
+		if got := wiretest.FaultOf(t, second(pairtest.Body(New(pairtest.Responses(t, body), wire.FormChat, wire.Identity{}), wire.Translation{}))); got != want {
 			t.Errorf("%s: %q, want %q", body, got, want)
 		}
 	}
@@ -90,7 +90,7 @@ func TestResponsesAsChat(t *testing.T) {
 			{"role":"assistant","content":[{"type":"output_text","text":"e"},{"type":"refusal","refusal":"f"}]},` +
 			`{"role":"assistant","content":null},{"role":"user","content":[]}]}`: `{"model":"vendor","messages":[` +
 			`{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},{"role":"system","content":"c\nd"},` +
-			`{"role":"assistant","content":"e\nf"},{"role":"user","content":""}],"max_tokens":9}`,
+			`{"role":"assistant","content":"e\nf"},{"role":"user","content":"Continue."}],"max_tokens":9}`,
 		// An id reused in every turn, a late result, a missing result.
 		`{"max_output_tokens":9,"input":[{"type":"function_call","call_id":"c","name":"f","arguments":{"a":1}},` +
 			`{"role":"user","content":"u"},{"type":"function_call_output","call_id":"c","output":"1"},
@@ -128,7 +128,7 @@ func TestResponsesAsChat(t *testing.T) {
 			`{"id":"d","type":"function","function":{"name":"g","arguments":"{}"}}]},` +
 			`{"role":"tool","tool_call_id":"d","content":"3"},{"role":"tool","tool_call_id":"d","content":"4"}],"max_tokens":9}`,
 	} {
-		got, err := pairtest.Body(New(pairtest.Responses(t, body), wire.Identity{}), wire.Translation{Edits: wire.Edits{Model: "vendor",
+		got, err := pairtest.Body(New(pairtest.Responses(t, body), wire.FormChat, wire.Identity{}), wire.Translation{Edits: wire.Edits{Model: "vendor",
 			Limit: 50, LimitField: "max_tokens"}})
 		if err != nil || string(got) != want {
 			t.Errorf("%s, %v\ngot  %s\nwant %s", body, err, got, want)
@@ -158,7 +158,7 @@ func FuzzResponsesAsChat(f *testing.F) {
 		if err != nil || r.Check() != nil {
 			return
 		}
-		chat, err := pairtest.Body(New(r, wire.Identity{}), wire.Translation{Edits: wire.Edits{Model: "vendor", AskUsage: true}})
+		chat, err := pairtest.Body(New(r, wire.FormChat, wire.Identity{}), wire.Translation{Edits: wire.Edits{Model: "vendor", AskUsage: true}})
 		if err != nil {
 			wiretest.FaultOf(t, err)
 			return

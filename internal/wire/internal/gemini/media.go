@@ -1,16 +1,16 @@
-package chatgemini
+package gemini
 
 import (
 	"bytes"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"net/url"
 	"path"
 	"slices"
 	"strings"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/wire/conversation"
 	"tollgate/internal/wire/internal/form"
 	"tollgate/internal/wire/rawjson"
 )
@@ -21,74 +21,35 @@ const (
 	aFile   = "file, such as data:application/pdf;base64,…"
 )
 
-// appendParts appends the parts of a message's content, each after a comma.
-func (c *conversation) appendParts(dst, content []byte, index int) ([]byte, error) {
-	add := func(text []byte) {
-		if rawjson.IsText(text) && len(text) > 2 { // the form rejects empty texts
-			dst = rawjson.Put(dst, `,{"text":`, text, "}")
-		}
-	}
-	if rawjson.IsText(content) {
-		add(content)
-		return dst, nil
-	}
-	for k, part := range rawjson.Elements(content) {
-		at := func(member string) string { return fmt.Sprintf("messages[%d].content[%d].%s", index, k, member) }
-		switch kind := rawjson.Unquote(rawjson.Field(part, "type")); kind {
-		case "text", "input_text", "output_text":
-			add(rawjson.Field(part, "text"))
-		case "refusal":
-			add(rawjson.Field(part, kind))
-		case "thinking", "redacted_thinking": // useless without its signature
-		case "image_url", "input_image":
-			image, err := c.image(part, at("image_url"))
-			if err != nil {
-				return nil, err
-			}
-			dst = rawjson.Put(dst, ",", image, "")
-		case "file":
-			inline, err := inlineFile(rawjson.Field(rawjson.Field(part, kind), "file_data"), at("file.file_data"), aFile)
-			if err != nil {
-				return nil, err
-			}
-			dst = rawjson.Put(dst, ",", inline, "")
-		default:
-			return nil, unsupported(at("type"), "must be text, image_url or file for this model.")
-		}
-	}
-	return dst, nil
-}
-
-// image returns the part of an image. An address is sent to a model that fetches images, and
-// fetched by the gateway for others.
-func (c *conversation) image(part []byte, param string) ([]byte, error) {
-	address := rawjson.Field(part, "image_url")
-	if address != nil && address[0] == '{' {
-		address = rawjson.Field(address, "url")
-	}
+// media returns the part of an image or a file. An image's address is sent to a model that fetches
+// images, and fetched by the gateway for others.
+func (e *encoder) media(p *conversation.Part) ([]byte, error) {
+	m := p.Media
 	switch {
-	case !rawjson.IsText(address) || isInline(address):
-	case !c.beforeGemini3:
-		return imageByAddress(rawjson.Unquote(address), param)
-	case c.fetches:
-		return c.fetchedImage(rawjson.Unquote(address), param)
+	case p.Kind == conversation.File:
+		return inlineFile(m.Address, m.At, aFile)
+	case isInline(m.Address):
+	case !e.beforeGemini3:
+		return imageByAddress(rawjson.Unquote(m.Address), m.At)
+	case e.target.Images != nil:
+		return e.fetchedImage(rawjson.Unquote(m.Address), m.At)
 	}
-	return inlineFile(address, param, anImage)
+	return inlineFile(m.Address, m.At, anImage)
 }
 
 // fetchedImage returns the part of an image fetched from its address, or an empty part if it is not
 // fetched yet.
-func (c *conversation) fetchedImage(address, param string) ([]byte, error) {
-	got, known := c.images[address]
+func (e *encoder) fetchedImage(address, param string) ([]byte, error) {
+	got, known := e.images[address]
 	var f *fault.Error
 	switch {
 	case !known:
-		if !slices.Contains(c.missing, address) {
-			c.missing = append(c.missing, address)
+		if !slices.Contains(e.missing, address) {
+			e.missing = append(e.missing, address)
 		}
 		return []byte("{}"), nil
 	case errors.As(got.Err, &f) && f.Code == fault.InvalidRequest:
-		return nil, unsupported(param, "cannot be used: %s", f.Message())
+		return nil, conversation.Unsupported(param, "`{param}` cannot be used: %s", f.Message())
 	case got.Err != nil:
 		return nil, got.Err
 	}
@@ -111,12 +72,12 @@ func isInline(address []byte) bool {
 func imageByAddress(address, param string) ([]byte, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" {
-		return nil, unsupported(param, "must be an http(s) address, or the data address of the "+anImage)
+		return nil, conversation.Unsupported(param, "`{param}` must be an http(s) address, or the data address of the %s", anImage)
 	}
 	host := "." + strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 	for _, no := range []string{".generativelanguage.googleapis.com", ".youtube.com", ".youtu.be"} {
 		if strings.HasSuffix(host, no) {
-			return nil, unsupported(param, "is not the address of an image. Send the data address of the "+anImage)
+			return nil, conversation.Unsupported(param, "`{param}` is not the address of an image. Send the data address of the %s", anImage)
 		}
 	}
 	out := rawjson.Put(nil, `{"fileData":{"mimeType":"`, imageType(u.Path), `","fileUri":`)
@@ -137,7 +98,7 @@ func imageType(name string) string {
 // which has no price here, is rejected under any type.
 func inlineFile(address []byte, param, what string) ([]byte, error) {
 	if !rawjson.IsText(address) {
-		return nil, unsupported(param, "must be the data address of the "+what)
+		return nil, conversation.Unsupported(param, "`{param}` must be the data address of the %s", what)
 	}
 	raw := address
 	head, data, found := bytes.Cut(raw[1:len(raw)-1], []byte(","))
@@ -151,9 +112,9 @@ func inlineFile(address []byte, param, what string) ([]byte, error) {
 	kind, _, _ = strings.Cut(kind, ";") // parameters
 	switch {
 	case !strings.EqualFold(scheme, "data"):
-		return nil, unsupported(param, "is an address, and this model takes files inline only. Send the data address of the "+what)
+		return nil, conversation.Unsupported(param, "`{param}` is an address, and this model takes files inline only. Send the data address of the %s", what)
 	case !found || !encoded || kind == "" || len(data) == 0:
-		return nil, unsupported(param, "must be base64 with its type: the data address of the "+what)
+		return nil, conversation.Unsupported(param, "`{param}` must be base64 with its type: the data address of the %s", what)
 	case strings.HasPrefix(strings.TrimSpace(kind), "audio") || strings.Contains(kind, "ogg"):
 		return nil, form.AudioError(param)
 	}

@@ -1,10 +1,9 @@
-package chatgemini
+package translate
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/completions"
+	"tollgate/internal/wire/internal/form"
 	"tollgate/internal/wire/internal/gemini"
 	"tollgate/internal/wire/sse"
 	"tollgate/internal/wire/translate/internal/pairtest"
@@ -23,18 +23,11 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-var update = flag.Bool("update", false, "write what the scenarios of testdata come to anew")
-
-// someAnswer is the identity of the answers of all scenarios.
-func someAnswer() wire.Identity {
-	return wire.Identity{Request: "req_0001", Model: "swift-1", Created: 1700000000}
-}
-
 // TestGeminiScenarios tests the files of testdata: the line's request (sent), the client's answer
 // (answer), and the meter's result (judged).
 func TestGeminiScenarios(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("testdata/*.txtar")
+	files, err := filepath.Glob("testdata/chatgemini/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatal("no scenarios", err)
 	}
@@ -104,7 +97,7 @@ func playGemini(t *testing.T, given map[string][]byte) map[string]string {
 			t.Fatal(err)
 		}
 	}
-	sent, err := pairtest.Body(New(r, wire.Identity{}), translation)
+	sent, err := pairtest.Body(New(r, wire.FormGemini, wire.Identity{}), translation)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +108,7 @@ func playGemini(t *testing.T, given map[string][]byte) map[string]string {
 	if r.Stream {
 		got["answer"], got["judged"] = playGeminiStream(t, string(given["upstream"]), r)
 	} else {
-		got["answer"], got["judged"] = playGeminiWhole(t, given["upstream"])
+		got["answer"], got["judged"] = playGeminiWhole(t, given["upstream"], r)
 	}
 	return got
 }
@@ -133,7 +126,7 @@ func failureOf(e *wire.ProviderError) *upstream.Failure {
 func playGeminiStream(t *testing.T, stream string, r *completions.Request) (answer, judged string) {
 	t.Helper()
 	events, meter := sse.NewReader(strings.NewReader(stream), 1<<20), gemini.NewMeter(r.N)
-	writer := newStream(someAnswer(), r.IncludeUsage)
+	_, writer := New(r, wire.FormGemini, someAnswer()).Events()
 	var out []byte
 	var marks strings.Builder
 	var failure *upstream.Failure
@@ -177,7 +170,7 @@ func counts(u wire.Usage) string {
 	return strings.TrimSuffix(fmt.Sprintf("%+v", u), " CostNano:0 HasCost:false CacheSplit:false}") + "}"
 }
 
-func playGeminiWhole(t *testing.T, body []byte) (answer, summary string) {
+func playGeminiWhole(t *testing.T, body []byte, r *completions.Request) (answer, summary string) {
 	t.Helper()
 	a, err := gemini.ReadAnswer(body)
 	if err != nil {
@@ -190,7 +183,8 @@ func playGeminiWhole(t *testing.T, body []byte) (answer, summary string) {
 		f := failureOf(a.Summary().Err)
 		return "\n", summary + fmt.Sprintf("failure %s, line %s, wait %s\n", f.Code, f.Health, f.RetryAfter)
 	}
-	out, err := wholeAnswer(body, someAnswer(), u)
+	pieces, err := New(r, wire.FormGemini, someAnswer()).Render(a, body, u)
+	out := pieces[0]
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,4 +296,17 @@ func checkChatStream(t *testing.T, stream []byte, complete bool) {
 			t.Fatalf("choice %d has no end: %q", i, stream)
 		}
 	}
+}
+
+// geminiWriter returns the writer of a chat stream from a Gemini line.
+func geminiWriter(includeUsage bool) wire.Writer {
+	r := &completions.Request{Request: form.Request{Parameters: wire.Parameters{N: 1, IncludeUsage: includeUsage}}}
+	_, w := New(r, wire.FormGemini, someAnswer()).Events()
+	return w
+}
+
+// wholeOfGemini translates a whole answer of Gemini into a chat completion.
+func wholeOfGemini(raw []byte, u wire.Usage) ([]byte, error) {
+	pieces, err := New(&completions.Request{}, wire.FormGemini, someAnswer()).Render(nil, raw, u)
+	return pieces[0], err
 }

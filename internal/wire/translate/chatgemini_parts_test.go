@@ -1,4 +1,4 @@
-package chatgemini
+package translate
 
 import (
 	"encoding/json"
@@ -26,7 +26,7 @@ func TestGeminiTrapSignaturesComeBack(t *testing.T) {
 		parts  = `{"text":"so","thoughtSignature":"VEVY"},` + image + `,` + call + `,` + second
 		answer = `{"candidates":[{"content":{"parts":[` + parts + `]},"finishReason":"STOP"}]}`
 	)
-	out, err := wholeAnswer([]byte(answer), someAnswer(), wire.Usage{})
+	out, err := wholeOfGemini([]byte(answer), wire.Usage{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestGeminiTrapSignaturesComeBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	streamed := string(newStream(someAnswer(), false).Append(nil, e, f))
+	streamed := string(geminiWriter(false).Append(nil, e, f))
 	for _, want := range []string{`"extra_content":{"google":{"thought_signature":"U0lH"}}`,
 		`"extra_content":{"google":{"thought_signature":"UElD"}}`} {
 		if strings.Count(streamed, want) != 1 || strings.Count(string(out), want) != 1 {
@@ -162,7 +162,7 @@ func TestGeminiTrapSound(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err = r.Check(); err == nil {
-				_, err = pairtest.Body(New(r, wire.Identity{}), wire.Translation{})
+				_, err = pairtest.Body(New(r, wire.FormGemini, wire.Identity{}), wire.Translation{})
 			}
 			var f *fault.Error
 			if !errors.As(err, &f) || f.Code != fault.InvalidRequest || !strings.HasPrefix(f.Param, "messages[0].content[0].") ||

@@ -1,4 +1,4 @@
-package chatgemini
+package translate
 
 import (
 	"bytes"
@@ -35,7 +35,7 @@ func FuzzGeminiStream(f *testing.F) {
 		f.Add([]byte(seed), byte(2), false)
 	}
 	f.Fuzz(func(t *testing.T, stream []byte, n byte, usage bool) {
-		meter, writer := gemini.NewMeter(int64(n)), newStream(someAnswer(), usage)
+		meter, writer := gemini.NewMeter(int64(n)), geminiWriter(usage)
 		var out []byte
 		broken := false
 		for data := range bytes.SplitSeq(stream, []byte("\n")) {
@@ -82,7 +82,7 @@ func FuzzGeminiAnswer(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		a, err := gemini.ReadAnswer(body)
-		out, errOut := wholeAnswer(body, someAnswer(), wire.Usage{Prompt: 1, Completion: 1})
+		out, errOut := wholeOfGemini(body, wire.Usage{Prompt: 1, Completion: 1})
 		if (err == nil) != (errOut == nil) {
 			t.Fatalf("read %v, written %v", err, errOut)
 		}
@@ -124,7 +124,7 @@ func FuzzAsGemini(f *testing.F) {
 		if err != nil || r.Check() != nil {
 			return
 		}
-		out, err := pairtest.Body(New(r, wire.Identity{}), wire.Translation{Edits: wire.Edits{Model: model, Limit: 7}, Reasoning: true})
+		out, err := pairtest.Body(New(r, wire.FormGemini, wire.Identity{}), wire.Translation{Edits: wire.Edits{Model: model, Limit: 7}, Reasoning: true})
 		if err != nil {
 			var e *fault.Error
 			if !errors.As(err, &e) || e.Code != fault.InvalidRequest || e.Param == "" || e.Message() == "" {
@@ -180,7 +180,7 @@ func TestGeminiDoesNotAllocatePerEvent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	meter, writer := gemini.NewMeter(1), newStream(someAnswer(), true)
+	meter, writer := gemini.NewMeter(1), geminiWriter(true)
 	var out []byte
 	play := func() {
 		f, err := meter.Read(e)
@@ -203,7 +203,7 @@ func BenchmarkGeminiStreamOf64Events(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		events := sse.NewReader(bytes.NewReader(stream), 1<<20)
-		meter, writer := gemini.NewMeter(1), newStream(someAnswer(), true)
+		meter, writer := gemini.NewMeter(1), geminiWriter(true)
 		out = out[:0]
 		for {
 			e, err := events.Next()

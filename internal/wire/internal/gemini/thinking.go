@@ -1,25 +1,25 @@
-package chatgemini
+package gemini
 
 import (
 	"strconv"
 	"strings"
 
 	"tollgate/internal/wire"
-	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/conversation"
 )
 
 // thinkingConfig returns the members of the thinkingConfig. Models before Gemini 3 take a number of
 // tokens, later ones a level. A reasoning model is asked for its thoughts, the first output of a
 // long answer.
-func (r chatOnGemini) thinkingConfig(t wire.Translation) (thinking members, err error) {
-	g := generationOf(t.Model)
-	effort, err := t.Effort(r.Doc.Raw("reasoning_effort"), "reasoning_effort")
+func (e *encoder) thinkingConfig() (thinking conversation.ObjectWriter, err error) {
+	g := generationOf(e.target.Model)
+	word, err := e.EffortFor(e.target)
 	if err != nil {
 		return nil, err
 	}
 	off := false
-	if effort != nil {
-		word, budget := rawjson.Unquote(effort), ""
+	if word != "" {
+		budget := ""
 		switch word {
 		case "none":
 			budget, off = "0", true
@@ -32,18 +32,16 @@ func (r chatOnGemini) thinkingConfig(t wire.Translation) (thinking members, err 
 			budget = "8192"
 		case "high", "xhigh", "max":
 			budget = "24576"
-		default:
-			return nil, unsupported("reasoning_effort", "must be none, minimal, low, medium or high.")
 		}
 		if g.isBefore3() {
-			thinking.add("thinkingBudget", budget)
+			thinking.Add("thinkingBudget", budget)
 		} else {
 			level, _ := wire.NearestEffort(word, g.efforts())
-			thinking.add("thinkingLevel", `"`+strings.ToUpper(level)+`"`)
+			thinking.Add("thinkingLevel", `"`+strings.ToUpper(level)+`"`)
 		}
 	}
-	if t.Reasoning && !off {
-		thinking.add("includeThoughts", "true")
+	if e.target.Reasoning && !off {
+		thinking.Add("includeThoughts", "true")
 	}
 	return thinking, nil
 }

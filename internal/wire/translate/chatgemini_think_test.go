@@ -1,4 +1,4 @@
-package chatgemini
+package translate
 
 import (
 	"encoding/json"
