@@ -18,8 +18,10 @@ type reader struct {
 	hasChoice bool
 	choice    int64
 	text      *conversation.Output // the open text, refusal or reasoning
-	calls     []*call              // in the order of arrival
-	held      int                  // bytes of arguments of calls without a name yet
+	first     conversation.Output  // memory of the first text
+	texts     int
+	calls     []*call // in the order of arrival
+	held      int     // bytes of arguments of calls without a name yet
 	finished  bool
 }
 
@@ -191,7 +193,11 @@ func (r *reader) addText(kind conversation.PartKind, raw, logprobs []byte) {
 	}
 	if !isOpen {
 		r.next()
-		r.text = &conversation.Output{Kind: kind}
+		r.text = &r.first
+		if r.texts++; r.texts > 1 {
+			r.text = new(conversation.Output)
+		}
+		r.text.Kind = kind
 		r.Start(r.text, nil)
 	}
 	r.Text(r.text, text, logprobs)

@@ -57,10 +57,11 @@ func (r *Request) Writer(id wire.Identity, line wire.Form) conversation.Writer {
 
 // appendHead appends the start of an object, up to its choices.
 func (w *writer) appendHead(dst []byte, object string) []byte {
-	dst = rawjson.Put(dst, `{"id":`, rawjson.Quote("chatcmpl-"+conversation.IDSuffix(w.id)), "")
-	dst = rawjson.Put(dst, `,"object":"`, object, `","created":`)
+	dst = conversation.AppendEscaped(append(dst, `{"id":"chatcmpl-`...), []byte(conversation.IDSuffix(w.id)))
+	dst = rawjson.Put(dst, `","object":"`, object, `","created":`)
 	dst = strconv.AppendInt(dst, w.id.Created, 10)
-	return rawjson.Put(dst, `,"model":`, rawjson.Quote(w.id.Model), `,"choices":`)
+	dst = conversation.AppendQuoted(append(dst, `,"model":`...), []byte(w.id.Model))
+	return append(dst, `,"choices":`...)
 }
 
 // choice returns the state of a choice.

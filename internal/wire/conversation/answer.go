@@ -103,6 +103,11 @@ func (c *OutputChoice) Calls() bool {
 	return false
 }
 
+// sink receives events.
+type sink interface {
+	Write(dst []byte, e Event) []byte
+}
+
 // Emitter passes the events of a reader to a writer. It gives tools the client's names, and calls of
 // functions that replace custom tools their input.
 type Emitter struct {
@@ -110,7 +115,7 @@ type Emitter struct {
 	Line wire.Form // of the line
 
 	request *Request
-	write   func(dst []byte, e Event) []byte
+	to      sink
 	dst     []byte
 	held    int // bytes of arguments not passed on
 }
@@ -119,7 +124,7 @@ type Emitter struct {
 const maxHeld = 8 << 20
 
 // Emit passes an event on.
-func (m *Emitter) Emit(e Event) { m.dst = m.write(m.dst, e) }
+func (m *Emitter) Emit(e Event) { m.dst = m.to.Write(m.dst, e) }
 
 // Start starts a part with a text, which may be empty.
 func (m *Emitter) Start(o *Output, text []byte) {
@@ -198,7 +203,7 @@ type stream struct {
 
 // NewStream returns the writer of a stream from a line of a form to a client.
 func NewStream(r *Request, id wire.Identity, line wire.Form, reader NewReader, w Writer) wire.Writer {
-	s := &stream{Emitter: Emitter{ID: id, Line: line, request: r, write: w.Write}, writer: w}
+	s := &stream{Emitter: Emitter{ID: id, Line: line, request: r, to: w}, writer: w}
 	s.reader = reader(&s.Emitter)
 	return s
 }
@@ -239,7 +244,7 @@ func ReadAnswer(r *Request, id wire.Identity, line wire.Form, reader NewReader, 
 		return nil, wire.ErrMalformed
 	}
 	a := &Answer{}
-	m := &Emitter{ID: id, Line: line, request: r, write: a.collect}
+	m := &Emitter{ID: id, Line: line, request: r, to: a}
 	from := reader(m)
 	from.Whole(data)
 	from.End()
@@ -249,8 +254,8 @@ func ReadAnswer(r *Request, id wire.Identity, line wire.Form, reader NewReader, 
 // maxChoices bounds the choices of an answer.
 const maxChoices = form.MaxChoices
 
-// collect adds an event to the answer.
-func (a *Answer) collect(dst []byte, e Event) []byte {
+// Write adds an event to the answer. It appends nothing.
+func (a *Answer) Write(dst []byte, e Event) []byte {
 	if e.Choice >= maxChoices {
 		return dst
 	}

@@ -148,7 +148,8 @@ func (h *history) close() {
 	for _, c := range h.calls {
 		if c.result < 0 {
 			text := Part{Kind: Text, Text: []byte(NoResult)}
-			h.results = append(h.results, Part{Kind: ToolResult, Call: c.CallPart, Result: &ResultPart{ID: c.ID, Parts: []Part{text}, Missing: true}})
+			result := &ResultPart{ID: c.ID, Parts: []Part{text}, Missing: true}
+			h.results = append(h.results, Part{Kind: ToolResult, Call: c.CallPart, Result: result})
 		}
 	}
 	if len(h.results) > 0 {

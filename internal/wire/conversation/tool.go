@@ -60,6 +60,9 @@ func (r *Request) NameOnLine(name, namespace string) string {
 // Names without a namespace come first; suffixes counts those tried for each beginning, so that
 // none is tried twice.
 func (r *Request) NameTools() {
+	if len(r.Tools) == 0 {
+		return
+	}
 	r.byName, r.byLine = make(map[ToolName]*Tool, len(r.Tools)), make(map[string]*Tool, len(r.Tools))
 	suffixes := make(map[string]int)
 	for _, t := range r.Tools {

@@ -20,8 +20,10 @@ type writer struct {
 	id   wire.Identity
 	head []byte // of a message, up to its content
 
-	queue        []*outBlock // the first is being written, the others wait for its end
-	index        int         // of the first block of queue
+	queue        []*outBlock  // the first is being written, the others wait for its end
+	blocks       [2]*outBlock // memory of the usual queue
+	first        outBlock     // memory of the first block
+	index        int          // of the first block of queue
 	pendingBytes int
 	started      bool
 	ended        bool // after End or Fail
@@ -54,8 +56,11 @@ const (
 // Writer returns the writer of the answer to a request from a line of another form.
 func (r *Request) Writer(id wire.Identity, _ wire.Form) conversation.Writer {
 	w := &writer{id: id}
-	w.head = rawjson.Put(nil, `{"id":`, rawjson.Quote("msg_"+conversation.IDSuffix(id)), `,"type":"message","role":"assistant","model":`)
-	w.head = rawjson.Put(w.head, "", rawjson.Quote(id.Model), `,"content":[`)
+	w.queue = w.blocks[:0]
+	w.head = append(make([]byte, 0, 160), `{"id":"msg_`...)
+	w.head = conversation.AppendEscaped(w.head, []byte(conversation.IDSuffix(id)))
+	w.head = conversation.AppendQuoted(append(w.head, `","type":"message","role":"assistant","model":`...), []byte(id.Model))
+	w.head = append(w.head, `,"content":[`...)
 	return w
 }
 
@@ -96,7 +101,8 @@ func (w *writer) begin(dst []byte) []byte {
 		return dst
 	}
 	w.started = true
-	dst = append(dst, "event: message_start\ndata: {\"type\":\"message_start\",\"message\":"...)
+	const room = 512 // for the first events
+	dst = append(slices.Grow(dst, room), "event: message_start\ndata: {\"type\":\"message_start\",\"message\":"...)
 	dst = append(append(dst, w.head...), `],"stop_reason":null,"stop_sequence":null,"usage":`...)
 	return append(appendUsage(dst, wire.Usage{}), "}}\n\n"...)
 }
@@ -123,7 +129,10 @@ func (w *writer) grow(dst []byte, o *conversation.Output, text []byte) []byte {
 		if len(w.queue) >= maxQueue {
 			return w.failTooLarge(dst)
 		}
-		b = &outBlock{output: o}
+		if b = &w.first; b.output != nil {
+			b = new(outBlock)
+		}
+		b.output = o
 		w.queue = append(w.queue, b)
 		dst = w.advance(dst)
 	}

@@ -83,7 +83,8 @@ func (d *decoder) fields() {
 		}
 	}
 	reasoning := d.doc.Raw("reasoning")
-	d.Effort = conversation.Effort{Word: rawjson.Field(reasoning, "effort"), Show: rawjson.Field(reasoning, "summary") != nil, At: "reasoning.effort"}
+	d.Effort = conversation.Effort{Word: rawjson.Field(reasoning, "effort"), At: "reasoning.effort"}
+	d.Effort.Show = rawjson.Field(reasoning, "summary") != nil
 }
 
 // format reads the format requested by `text`.
@@ -205,7 +206,8 @@ func (d *decoder) choice() error {
 
 // nameOf reads the name of a tool, a call or a choice.
 func nameOf(object []byte) conversation.ToolName {
-	return conversation.ToolName{Namespace: rawjson.Unquote(rawjson.Field(object, "namespace")), Name: rawjson.Unquote(rawjson.Field(object, "name"))}
+	namespace, name := rawjson.Field(object, "namespace"), rawjson.Field(object, "name")
+	return conversation.ToolName{Namespace: rawjson.Unquote(namespace), Name: rawjson.Unquote(name)}
 }
 
 // input reads the instructions and the items.

@@ -124,7 +124,8 @@ func FuzzAsGemini(f *testing.F) {
 		if err != nil || r.Check() != nil {
 			return
 		}
-		out, err := pairtest.Body(New(r, wire.FormGemini, wire.Identity{}), wire.Translation{Edits: wire.Edits{Model: model, Limit: 7}, Reasoning: true})
+		in := wire.Translation{Edits: wire.Edits{Model: model, Limit: 7}, Reasoning: true}
+		out, err := pairtest.Body(New(r, wire.FormGemini, wire.Identity{}), in)
 		if err != nil {
 			var e *fault.Error
 			if !errors.As(err, &e) || e.Code != fault.InvalidRequest || e.Param == "" || e.Message() == "" {

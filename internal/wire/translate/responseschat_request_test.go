@@ -58,7 +58,8 @@ func TestResponsesAsChatRefuses(t *testing.T) {
 		`{"input":[{"type":"function_call","call_id":"c","name":"f"},{"type":"function_call_output","call_id":"c",` +
 			`"output":[{"type":"input_file","file_url":"https://e.com/u"}]}]}`: "invalid_request input[1].output[0].file_url",
 	} {
-		if got := wiretest.FaultOf(t, second(pairtest.Body(New(pairtest.Responses(t, body), wire.FormChat, wire.Identity{}), wire.Translation{}))); got != want {
+		pair := New(pairtest.Responses(t, body), wire.FormChat, wire.Identity{})
+		if got := wiretest.FaultOf(t, second(pairtest.Body(pair, wire.Translation{}))); got != want {
 			t.Errorf("%s: %q, want %q", body, got, want)
 		}
 	}
@@ -128,7 +129,8 @@ func TestResponsesAsChat(t *testing.T) {
 			`{"id":"d","type":"function","function":{"name":"g","arguments":"{}"}}]},` +
 			`{"role":"tool","tool_call_id":"d","content":"3"},{"role":"tool","tool_call_id":"d","content":"4"}],"max_tokens":9}`,
 	} {
-		got, err := pairtest.Body(New(pairtest.Responses(t, body), wire.FormChat, wire.Identity{}), wire.Translation{Edits: wire.Edits{Model: "vendor",
+		pair := New(pairtest.Responses(t, body), wire.FormChat, wire.Identity{})
+		got, err := pairtest.Body(pair, wire.Translation{Edits: wire.Edits{Model: "vendor",
 			Limit: 50, LimitField: "max_tokens"}})
 		if err != nil || string(got) != want {
 			t.Errorf("%s, %v\ngot  %s\nwant %s", body, err, got, want)

@@ -112,7 +112,8 @@ func inlineFile(address []byte, param, what string) ([]byte, error) {
 	kind, _, _ = strings.Cut(kind, ";") // parameters
 	switch {
 	case !strings.EqualFold(scheme, "data"):
-		return nil, conversation.Unsupported(param, "`{param}` is an address, and this model takes files inline only. Send the data address of the %s", what)
+		return nil, conversation.Unsupported(param,
+			"`{param}` is an address, and this model takes files inline only. Send the data address of the %s", what)
 	case !found || !encoded || kind == "" || len(data) == 0:
 		return nil, conversation.Unsupported(param, "`{param}` must be base64 with its type: the data address of the %s", what)
 	case strings.HasPrefix(strings.TrimSpace(kind), "audio") || strings.Contains(kind, "ogg"):

@@ -16,9 +16,10 @@ import (
 // of a candidate after its finishReason.
 type reader struct {
 	*conversation.Emitter
-	choices []readChoice // by index
-	derived int          // number of ids made for calls
-	used    []string     // ids of the provider in use
+	choices []readChoice  // by index
+	first   [1]readChoice // memory of the usual single choice
+	derived int           // number of ids made for calls
+	used    []string      // ids of the provider in use
 }
 
 // readChoice is what was read of a candidate.
@@ -36,7 +37,11 @@ const (
 )
 
 // NewReader returns the reader of a line's answer.
-func NewReader(m *conversation.Emitter) conversation.Reader { return &reader{Emitter: m} }
+func NewReader(m *conversation.Emitter) conversation.Reader {
+	r := &reader{Emitter: m}
+	r.choices = r.first[:0]
+	return r
+}
 
 // Read implements conversation.Reader.
 func (r *reader) Read(_ string, object []byte) {

@@ -37,7 +37,8 @@ func functionOf(tool []byte) []byte {
 	if custom == nil {
 		return nil
 	}
-	f := (&conversation.Tool{Description: rawjson.Field(custom, "description"), Grammar: rawjson.Field(custom, "format"), Custom: true}).AsFunction()
+	t := conversation.Tool{Description: rawjson.Field(custom, "description"), Grammar: rawjson.Field(custom, "format"), Custom: true}
+	f := t.AsFunction()
 	out := append([]byte(`{"type":"function","function":{"name":`), nameOf(custom)...)
 	if f.Description != nil {
 		out = rawjson.AppendMember(out, "description", f.Description)

@@ -104,9 +104,10 @@ var identity = wire.Identity{Request: "req_01TEST", Model: "swift-1", Created: 1
 func TestChainNamesClientsField(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
-		`{"model":"m","input":"hi","reasoning":{"effort":"huge"}}`:                                                             "reasoning.effort",
-		`{"model":"m","input":"hi","text":{"format":{"type":"json_schema","name":"n"}}}`:                                       "text.format.schema",
-		`{"model":"m","input":[{"role":"user","content":[{"type":"input_image","image_url":"data:image/tiff;base64,AAAA"}]}]}`: "input[0].content[0].image_url",
+		`{"input":"hi","reasoning":{"effort":"huge"}}`:                       "reasoning.effort",
+		`{"input":"hi","text":{"format":{"type":"json_schema","name":"n"}}}`: "text.format.schema",
+		`{"input":[{"role":"user","content":[{"type":"input_image",` +
+			`"image_url":"data:image/tiff;base64,AAAA"}]}]}`: "input[0].content[0].image_url",
 	} {
 		r, err := responses.Open([]byte(body))
 		if err == nil {
