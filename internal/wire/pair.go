@@ -96,6 +96,9 @@ type Identity struct {
 	Model string
 	// Created is the time of the answer's start in Unix seconds.
 	Created int64
+	// Prompt is the gateway's rough count of the prompt's tokens. It begins an answer whose form
+	// names the count before the provider reports it.
+	Prompt int64
 	// Origin identifies the provider's account, so that data it encrypted is sent to no other
 	// account. It holds no secret.
 	Origin string

@@ -1,10 +1,11 @@
 // Package wire owns the concepts of chat shared by all forms: the parameters of a request, the
 // meaning and usage of events and answers, and the conversion between a client's form and a line's
 // (Pair). The packages in this folder, the lowest first: rawjson and sse (JSON and event streams as
-// raw bytes), this package, internal/form (shared by the readers of all forms), a package for each
-// form (completions, messages, responses, gemini, with the same file names: request, check, edit,
-// meter, answer, editor, direct), usage, translate with a package for each pair (and their shared
-// code in its internal), and jobrequest (submissions of images and videos).
+// raw bytes), this package, internal/form (shared by the readers of all forms), conversation (the
+// model in between two forms), a package for each form (completions, messages, responses, gemini,
+// with the same file names: request, check, edit, meter, answer, editor and direct for lines of the
+// same form, decode, encode, reader and writer for others), usage, translate, and jobrequest
+// (submissions of images and videos).
 //
 // Invariants: a request is only read after the gate has checked it (strict JSON, UTF-8, no repeated
 // keys); a body or event is never decoded and encoded again: the gateway replaces its own fields in

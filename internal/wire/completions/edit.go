@@ -16,7 +16,7 @@ func (r *Request) Body(e wire.Edits) rawjson.Pieces {
 	edits := rawjson.Edits{Doc: d}
 	edits.SetText("model", e.Model)
 	edits.Drop(e.Omit...)
-	r.RemoveSealed(&edits, "reasoning_details", false)
+	r.RemoveSealed(&edits, "reasoning_details", false, nil)
 	r.SetLimit(&edits, r.limitField(e), cmp.Or(r.Limit, e.Limit))
 	if keep, ok := rawjson.Boolean(d.Raw("store")); keep || !ok {
 		edits.Set("store", []byte("false"))

@@ -10,17 +10,27 @@ import (
 )
 
 // Body returns the body for a line: the client's bytes except for the model, one of several limits,
-// data sealed for the responses form, and an end user named by an e-mail address, which providers
-// reject. The result must not be modified; it is the client's body itself if nothing changes.
+// state of lines of other forms, and an end user named by an e-mail address, which providers reject. The result must not be modified; it is the client's body itself if nothing changes.
 func (r *Request) Body(e wire.Edits) rawjson.Pieces {
 	edits := rawjson.Edits{Doc: r.Doc}
 	edits.SetText("model", e.Model)
 	edits.Drop(e.Omit...)
-	r.RemoveSealed(&edits, "content", true)
+	r.RemoveSealed(&edits, "content", true, r.unsigned(e.Model))
 	r.SetLimit(&edits, "max_tokens", r.Limit)
 	r.hideUser(&edits)
 	r.SetEffort(&edits, "output_config", e)
 	return edits.Body()
+}
+
+// unsigned returns the predicate for thinking without a signature, made on a line of another form.
+// Claude's models refuse it in every later turn. It returns nil if none is to be removed.
+func (r *Request) unsigned(model string) func(block []byte) bool {
+	if generationOf(model).number == 0 || !bytes.Contains(r.Doc.Body, []byte(`"thinking"`)) {
+		return nil
+	}
+	return func(block []byte) bool {
+		return string(rawjson.Field(block, "type")) == `"thinking"` && len(rawjson.Contents(rawjson.Field(block, "signature"))) == 0
+	}
 }
 
 // hideUser replaces an e-mail address in metadata.user_id.
@@ -44,7 +54,7 @@ func (r *Request) hideUser(edits *rawjson.Edits) {
 func (r *Request) CountBody(e wire.Edits) rawjson.Pieces {
 	edits := rawjson.Edits{Doc: r.Doc}
 	edits.Drop(e.Omit...)
-	r.RemoveSealed(&edits, "content", true)
+	r.RemoveSealed(&edits, "content", true, r.unsigned(e.Model))
 	if r.Doc.Find("model") != nil {
 		edits.SetText("model", e.Model)
 	}

@@ -95,7 +95,8 @@ func (w *writer) Write(dst []byte, e conversation.Event) []byte {
 	return dst
 }
 
-// begin appends message_start, once. The prompt's count is not known yet; message_delta corrects it.
+// begin appends message_start, once. The provider's count of the prompt is not known yet;
+// message_delta corrects it.
 func (w *writer) begin(dst []byte) []byte {
 	if w.started {
 		return dst
@@ -104,7 +105,7 @@ func (w *writer) begin(dst []byte) []byte {
 	const room = 512 // for the first events
 	dst = append(slices.Grow(dst, room), "event: message_start\ndata: {\"type\":\"message_start\",\"message\":"...)
 	dst = append(append(dst, w.head...), `],"stop_reason":null,"stop_sequence":null,"usage":`...)
-	return append(appendUsage(dst, wire.Usage{}), "}}\n\n"...)
+	return append(appendUsage(dst, wire.Usage{Prompt: w.id.Prompt}), "}}\n\n"...)
 }
 
 // grow adds text to a part. It is written if the part's block is started, or else waits.

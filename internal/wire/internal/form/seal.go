@@ -8,16 +8,22 @@ import (
 )
 
 // RemoveSealed removes elements for lines of another form (wire.SealMark) from a member of each
-// message. If no element is left, the member is removed, or the message if whole is set.
-func (r *Request) RemoveSealed(m *rawjson.Edits, member string, whole bool) {
-	if !r.Doc.HasPrefix() {
+// message, and those for which foreign, if not nil, returns true. If no element is left, the member
+// is removed, or the message if whole is set.
+func (r *Request) RemoveSealed(m *rawjson.Edits, member string, whole bool, foreign func(element []byte) bool) {
+	if !r.Doc.HasPrefix() && foreign == nil {
 		return
 	}
-	out := []byte{}
+	remove := func(element []byte) bool { return isSealed(element) || foreign != nil && foreign(element) }
+	out, removed := []byte{}, false
 	for _, message := range rawjson.Elements(r.Doc.Raw("messages")) {
-		if message = withoutSealed(message, member, whole); message != nil {
-			out = append(append(out, ','), message...)
+		rest, changed := without(message, member, whole, remove)
+		if removed = removed || changed; rest != nil {
+			out = append(append(out, ','), rest...)
 		}
+	}
+	if !removed {
+		return // the client's bytes stay
 	}
 	if len(out) > 0 {
 		out = out[1:]
@@ -25,28 +31,27 @@ func (r *Request) RemoveSealed(m *rawjson.Edits, member string, whole bool) {
 	m.Set("messages", rawjson.Put(nil, "[", out, "]"))
 }
 
-// withoutSealed returns a message without its sealed elements, or nil to remove it.
-func withoutSealed(message []byte, member string, whole bool) []byte {
+// without returns a message without some of its elements, or nil to remove it, and whether it changed.
+func without(message []byte, member string, whole bool, remove func(element []byte) bool) (out []byte, changed bool) {
 	value := rawjson.Field(message, member)
-	if !bytes.Contains(value, []byte(`"`+wire.SealMark)) || value[0] != '[' {
-		return message
+	if len(value) == 0 || value[0] != '[' {
+		return message, false
 	}
 	var rest []byte
-	found := false
 	for _, element := range rawjson.Elements(value) {
-		if isSealed(element) {
-			found = true
+		if remove(element) {
+			changed = true
 			continue
 		}
 		rest = append(append(rest, ','), element...)
 	}
 	switch {
-	case !found:
-		return message
+	case !changed:
+		return message, false
 	case rest == nil && whole:
-		return nil
+		return nil, true
 	}
-	out := []byte{'{'}
+	out = []byte{'{'}
 	for name, value := range rawjson.Members(message) {
 		if string(name) == member {
 			if rest == nil {
@@ -60,7 +65,7 @@ func withoutSealed(message []byte, member string, whole bool) []byte {
 		out = append(append(out, rawjson.Quote(string(name))...), ':')
 		out = append(out, value...)
 	}
-	return append(out, '}')
+	return append(out, '}'), true
 }
 
 // isSealed reports whether a block or a detail is sealed.
