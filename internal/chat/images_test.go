@@ -74,8 +74,8 @@ func TestImagesAreFetchedAtOnce(t *testing.T) {
 		"one":        {1, 1, 1, "", ""},
 		"some":       {4, 1, 4, "", ""},
 		"many":       {16, 4, 16, "", ""},
-		"one gone":   {6, 2, 6, "https://example.com/4", "messages[0].content[5].image_url"},
-		"more still": {17, 0, 0, "", "messages[0].content[17].image_url"},
+		"one gone":   {6, 2, 6, "https://example.com/4", "messages[0].content[5].image_url.url"},
+		"more still": {17, 0, 0, "", "messages[0].content[17].image_url.url"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -251,13 +251,14 @@ func TestTranslationErrorsNameClientFields(t *testing.T) {
 		param    string
 	}{
 		"image": {`{"model":"swift-1","input":[{"role":"user","content":[{"type":"input_image",` +
-			`"image_url":"data:image/bmp;base64,eA=="}]}]}`, wire.FormMessages, "input"},
+			`"image_url":"data:image/bmp;base64,eA=="}]}]}`, wire.FormMessages, "input[0].content[0].image_url"},
 		"file": {`{"model":"swift-1","input":[{"role":"user","content":[{"type":"input_file","filename":"a.txt",` +
-			`"file_data":"data:text/plain;base64,eA=="}]}]}`, wire.FormMessages, "input"},
-		"tool":   {`{"model":"swift-1","input":"hi","tools":[{"type":"function","name":"f","parameters":7}]}`, wire.FormMessages, "tools"},
-		"effort": {`{"model":"swift-1","input":"hi","reasoning":{"effort":"huge"}}`, wire.FormMessages, "reasoning"},
+			`"file_data":"data:text/plain;base64,eA=="}]}]}`, wire.FormMessages, "input[0].content[0].file_data"},
+		"tool": {`{"model":"swift-1","input":"hi","tools":[{"type":"function","name":"f","parameters":7}]}`, wire.FormMessages,
+			"tools[0].parameters"},
+		"effort": {`{"model":"swift-1","input":"hi","reasoning":{"effort":"huge"}}`, wire.FormMessages, "reasoning.effort"},
 		"schema": {`{"model":"swift-1","input":"hi","text":{"format":{"type":"json_schema","name":"x","schema":7}}}`,
-			wire.FormMessages, "text"},
+			wire.FormMessages, "text.format.schema"},
 		"first step": {`{"model":"swift-1","input":[{"role":"user","content":[{"type":"input_file","file_url":"https://example.com/a.pdf"}]}]}`,
 			wire.FormMessages, "input[0].content[0].file_url"},
 		"one step": {`{"model":"swift-1","input":[{"role":"user","content":[{"type":"nobody_knows"}]}]}`, wire.FormChat,

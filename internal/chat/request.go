@@ -80,5 +80,7 @@ func (x *chatRequest) begin(contentType string) {
 
 // identity returns the answer's id, model, time, prompt and origin.
 func (x *chatRequest) identity(on *line.Candidate) wire.Identity {
-	return wire.Identity{Request: x.Request, Model: x.Model.ID, Created: x.Received.Unix(), Prompt: x.Body.Estimate(), Origin: on.Line.Origin()}
+	return wire.Identity{
+		Request: x.Request, Model: x.Model.ID, Created: x.Received.Unix(), Prompt: x.Body.Estimate(), Origin: on.Line.Origin(),
+	}
 }

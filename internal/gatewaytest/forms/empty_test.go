@@ -91,7 +91,7 @@ func emptyAnswers() []emptyAnswer {
 		{"withheld", "gemini", safety, safetyStream, filtered, nil},
 		{"only thinking up to the limit", "gemini", maxTokens, maxStream, limited, length},
 		{"empty", "gemini", nothing, nothingStream, failed("empty_completion"), nil},
-		{"a partial answer with a failure", "gemini", half, halfStream, all("200 stop", "200 end_turn", "200 completed"), nil},
+		{"a partial answer with a failure", "gemini", half, halfStream, all("200 stop", "200 end_turn", "200 incomplete"), nil},
 		{"malformed", "gemini", malformed, malformedStream, failed("upstream_unavailable"), nil},
 		{"blocked", "gemini", blocked, blockedStream, failed("upstream_prompt_filter"), nil},
 		{"an error sentence", "gemini", fakeprovider.GeminiAnswer(sentence, 10, 5), fakeprovider.GeminiStream(10, 5, sentence),

@@ -10,7 +10,8 @@ import (
 )
 
 // Body returns the body for a line: the client's bytes except for the model, one of several limits,
-// state of lines of other forms, and an end user named by an e-mail address, which providers reject. The result must not be modified; it is the client's body itself if nothing changes.
+// state of lines of other forms, and an end user named by an e-mail address, which providers reject.
+// The result must not be modified; it is the client's body itself if nothing changes.
 func (r *Request) Body(e wire.Edits) rawjson.Pieces {
 	edits := rawjson.Edits{Doc: r.Doc}
 	edits.SetText("model", e.Model)

@@ -164,9 +164,13 @@ func (d *decoder) addTools(tools []byte, namespace, path string) error {
 		if nested := rawjson.Field(tool, "function"); kind == "function" && nested != nil {
 			definition = nested // in the chat form
 		}
+		schema := rawjson.Field(definition, "parameters")
+		if schema != nil && schema[0] != '{' {
+			return conversation.Unsupported(at+".parameters", "`{param}` must be an object: a JSON schema.")
+		}
 		d.Tools = append(d.Tools, &conversation.Tool{
 			Name: rawjson.Unquote(rawjson.Field(definition, "name")), Namespace: namespace,
-			Description: rawjson.Field(definition, "description"), Schema: rawjson.Field(definition, "parameters"),
+			Description: rawjson.Field(definition, "description"), Schema: schema,
 			Strict: rawjson.Field(definition, "strict"), Custom: kind == "custom", Grammar: rawjson.Field(definition, "format"), At: at,
 		})
 	}
