@@ -145,7 +145,7 @@ func (d *server) key(s account.KeySettings) (id, secret string) {
 	return id, secret
 }
 
-// closeBooks closes the ledger, so that everything queued is written.
+// closeBooks closes the ledger, after it has written everything queued.
 func (d *server) closeBooks() {
 	d.t.Helper()
 	d.once.Do(func() {
@@ -220,7 +220,7 @@ func (a response) refused(t *testing.T, status int, code string) (param string) 
 	return param
 }
 
-// onSQLite returns a migrated database for tests that do not depend on the engine.
+// onSQLite returns a migrated database for tests independent of the engine.
 func onSQLite(t *testing.T) *store.DB {
 	t.Helper()
 	return storetest.Open(t, storetest.SQLite(t), store.Options{})

@@ -69,7 +69,7 @@ func TestFetchesAreShared(t *testing.T) {
 	}
 }
 
-// idle checks that all slots are free.
+// idle fails the test unless all slots are free.
 func idle(t *testing.T, slots *fairSlots, n int) {
 	t.Helper()
 	if slots.free != n || len(slots.shares) != 0 {

@@ -85,7 +85,7 @@ func TestModelEntries(t *testing.T) {
 	d.send("GET", "/v1/models/swift-1", "").refused(t, 401, "missing_api_key")
 }
 
-// TestModelsKeepTheirTime checks that `created` is the time of the model's first catalog.
+// TestModelsKeepTheirTime expects the time of the model's first catalog as `created`.
 func TestModelsKeepTheirTime(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -119,7 +119,7 @@ func (d *server) usage() (u ledger.Usage) {
 	return u
 }
 
-// TestRefusalsAreLogged checks that the request log contains rejected model calls and nothing else.
+// TestRefusalsAreLogged expects rejected model calls and nothing else in the request log.
 func TestRefusalsAreLogged(t *testing.T) {
 	t.Parallel()
 	d := newServer(t, onSQLite(t), nil)
@@ -152,7 +152,7 @@ func TestRefusalsAreLogged(t *testing.T) {
 	}
 }
 
-// TestRefusalsSayWhatToDo checks that the messages of rejections tell the client what to do.
+// TestRefusalsSayWhatToDo expects advice for the client in the messages of rejections.
 func TestRefusalsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	d := newServer(t, onSQLite(t), nil)

@@ -47,7 +47,7 @@ type references struct {
 	mayHaveFiles bool // whether the media store may have files of the job
 }
 
-// discard deletes the files of a submission that was not accepted.
+// discard deletes the files of a rejected submission.
 func (k *references) discard() {
 	if k == nil || !k.mayHaveFiles {
 		return

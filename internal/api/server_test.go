@@ -100,7 +100,7 @@ func TestChunkedBodyOverLimit(t *testing.T) {
 	d.do(r).refused(t, 413, "request_too_large")
 }
 
-// TestBrokenBody checks that a truncated body is rejected.
+// TestBrokenBody expects a truncated body to be rejected.
 func TestBrokenBody(t *testing.T) {
 	t.Parallel()
 	d := newServer(t, onSQLite(t), nil)
@@ -129,7 +129,7 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestDatabaseAway checks that queries answer with Retry-After and hide the cause.
+// TestDatabaseAway expects queries to answer with Retry-After and to hide the cause.
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
 	url := storetest.SQLite(t)

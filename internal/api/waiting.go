@@ -79,7 +79,7 @@ func (d *server) checkFormat(x *apiRequest, kind catalog.Kind, format string) er
 	return fault.At(fault.InvalidRequest, "response_format", "%s", text)
 }
 
-// acceptedJob is a submission that has been accepted.
+// acceptedJob is an accepted submission.
 type acceptedJob struct {
 	body     []byte // of the 202
 	kind     catalog.Kind

@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestAudit checks that the audit reports each damaged row of a succeeded, a failed and a running job.
+// TestAudit expects a report of each damaged row of a succeeded, a failed and a running job.
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -62,7 +62,7 @@ func TestAudit(t *testing.T) {
 	})
 }
 
-// TestAuditWithoutRecords checks that missing records are no difference if the retention is short.
+// TestAuditWithoutRecords expects no difference for missing records if the retention is short.
 func TestAuditWithoutRecords(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {

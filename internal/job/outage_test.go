@@ -195,7 +195,7 @@ func TestNodesDieDuringOutage(t *testing.T) {
 	})
 }
 
-// TestLongOutage checks that a job fails and is refunded after MediaRetry.
+// TestLongOutage expects a job to fail and be refunded after MediaRetry.
 func TestLongOutage(t *testing.T) {
 	t.Parallel()
 	eachOutage(t, func(_ outageCase, j *Jobs) { j.opts.MediaRetry = time.Millisecond }, func(o *outage) (*testNode, money.Amount) {

@@ -98,7 +98,7 @@ func TestRequeueOnceRunning(t *testing.T) {
 	})
 }
 
-// TestRequeueErrors checks that a rejected requeue does not use up its Idempotency-Key.
+// TestRequeueErrors expects a rejected requeue not to use up its Idempotency-Key.
 func TestRequeueErrors(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {

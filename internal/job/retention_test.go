@@ -44,7 +44,7 @@ func TestRetention(t *testing.T) {
 	})
 }
 
-// TestDeleteManyRecords checks that Housekeep deletes more records than fit in one transaction.
+// TestDeleteManyRecords makes Housekeep delete more records than fit in one transaction.
 func TestDeleteManyRecords(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {

@@ -253,7 +253,7 @@ func TestLineTimeout(t *testing.T) {
 	}
 }
 
-// TestPanic checks that a job continues after a panic of its generator.
+// TestPanic expects a job to continue after a panic of its generator.
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"submit", "poll", "fetch"} {

@@ -89,7 +89,7 @@ func TestSubmit(t *testing.T) {
 	})
 }
 
-// TestAdvice checks that a 402 advises how to make the job cheaper.
+// TestAdvice expects advice in a 402 on how to make the job cheaper.
 func TestAdvice(t *testing.T) {
 	t.Parallel()
 	for model, advice := range map[string]string{
@@ -224,7 +224,7 @@ lines:
     models: {easel-1: vendor-easel}
 `
 
-// TestFailedJobsKeepFreeQuota checks that failed jobs do not use up the free daily requests.
+// TestFailedJobsKeepFreeQuota expects failed jobs not to use up the free daily requests.
 func TestFailedJobsKeepFreeQuota(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -251,7 +251,7 @@ func TestFailedJobsKeepFreeQuota(t *testing.T) {
 	})
 }
 
-// TestSubmitWithChangedKey checks that Submit rejects an old version of the key's row.
+// TestSubmitWithChangedKey expects Submit to reject an old version of the key's row.
 func TestSubmitWithChangedKey(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -295,7 +295,7 @@ func (c *cluster) deleteKey() {
 	c.updateTx(func(tx *store.Tx) error { return account.DeleteKeyTx(tx, c.key) })
 }
 
-// TestSubmitTwice checks that a repeated commit of a submission returns the same job.
+// TestSubmitTwice expects the same job from a repeated commit of a submission.
 func TestSubmitTwice(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {

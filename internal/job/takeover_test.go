@@ -351,7 +351,7 @@ func TestTakeOverBesideSubmissions(t *testing.T) {
 	})
 }
 
-// TestEndlessTakeOvers checks that a job fails after maxFence take-overs.
+// TestEndlessTakeOvers expects a job to fail after maxFence take-overs.
 func TestEndlessTakeOvers(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {
@@ -396,7 +396,7 @@ func TestGracefulStop(t *testing.T) {
 	})
 }
 
-// TestDeletedKey checks that a started job succeeds and is charged although its key was deleted.
+// TestDeletedKey expects the success and charge of a started job although its key was deleted.
 func TestDeletedKey(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) {

@@ -205,7 +205,7 @@ func acquire(ctx context.Context, slots chan struct{}) (release func(), err erro
 // maxTicket is the maximum length of a ticket in bytes.
 const maxTicket = 8 << 10
 
-// submitWait is the timeout of a submission that returns a ticket.
+// submitWait is the timeout of a submission for a ticket.
 const submitWait = time.Minute
 
 // timeout returns the line's time limit for the job.

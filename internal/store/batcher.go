@@ -25,8 +25,8 @@ type Batcher[T any] struct {
 }
 
 // NewBatcher returns a batcher. run executes writes in a transaction, and must have no effect outside
-// the transaction. After an error or a panic of run with several writes, run is called with each of
-// them alone.
+// the transaction. After an error or a panic of run with several writes, run is called for each
+// write separately.
 func NewBatcher[T any](db *DB, run func(tx *Tx, writes []T) error) *Batcher[T] {
 	return &Batcher[T]{db: db, run: run}
 }

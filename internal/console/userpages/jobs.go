@@ -26,7 +26,7 @@ import (
 
 // jobsPage is the gallery of an account's jobs.
 type jobsPage struct {
-	Unfetched *ui.Notice // results that nobody has fetched
+	Unfetched *ui.Notice // results not fetched yet
 	Kinds     ui.Tabs
 	Gallery   galleryFragment
 	Empty     *ui.EmptyState
@@ -42,7 +42,7 @@ type galleryFragment struct {
 	Announcement string // read out by screen readers after a change
 	Tabs         ui.Tabs
 	Tiles        ui.Tiles
-	unfetched    int64 // jobs whose results nobody has fetched
+	unfetched    int64 // jobs with results not fetched yet
 }
 
 // jobPage shows one job.
@@ -131,7 +131,7 @@ func noJobs(s gallery.UserFilter) *ui.EmptyState {
 		Link: &ui.Link{Href: page.Base + "/playground?kind=image", Text: "To the playground", Icon: "play", Button: true, Main: true}}
 }
 
-// unfetchedNotice explains results that nobody has fetched, or returns nil if there are none.
+// unfetchedNotice explains results not fetched yet, or returns nil if there are none.
 func unfetchedNotice(count int64, s gallery.UserFilter) *ui.Notice {
 	if count == 0 {
 		return nil

@@ -25,7 +25,7 @@ type UserFilter struct {
 	Limit   int
 }
 
-// Unfetched is the status of UserFilter for jobs that succeeded and whose results nobody has fetched.
+// Unfetched is the status of UserFilter for succeeded jobs with results not fetched yet.
 const Unfetched = "unfetched"
 
 // UserJob is a job as its account sees it.

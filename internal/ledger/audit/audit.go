@@ -21,7 +21,7 @@ type Findings struct {
 	OK          bool             `json:"ok"`
 	Checked     map[string]int64 `json:"checked"`
 	Differences []Difference     `json:"differences"`
-	// Omitted counts the differences that are not listed.
+	// Omitted counts the differences left out of the list.
 	Omitted int64 `json:"omitted,omitempty"`
 	// Unproved are figures that cannot be compared because a sum has reached money.Max. Such a
 	// figure does not count as a difference.
@@ -182,7 +182,7 @@ func (b *Books) Report(d Difference) {
 	b.report.Differences = append(b.report.Differences, d)
 }
 
-// unproved adds a figure that cannot be compared.
+// unproved adds a figure without a comparison.
 func (b *Books) unproved(d Difference) {
 	if len(b.report.Unproved) < maxDifferences {
 		b.report.Unproved = append(b.report.Unproved, d)

@@ -55,7 +55,7 @@ var writeChains = store.Insert("ledger_folded_chain",
 	`ON CONFLICT (account) DO UPDATE SET receipts = excluded.receipts, begun = excluded.begun, ended = excluded.ended,
 		kept = excluded.kept, kept_mark = excluded.kept_mark`)
 
-// RecordFoldedTx adds receipts that are being deleted to the stored checksums of their accounts.
+// RecordFoldedTx adds receipts to the stored checksums of their accounts before they are deleted.
 func RecordFoldedTx(tx *store.Tx, folded map[string]*Folded) error {
 	accounts := slices.Sorted(maps.Keys(folded))
 	if err := tx.Lock("ledger_folded_chain", "account", accounts...); err != nil {
@@ -88,7 +88,7 @@ type storedChain struct {
 	keptMark uint64
 }
 
-// chainsTx returns the stored chains that match a condition.
+// chainsTx returns the stored chains matching a condition.
 func chainsTx(tx *store.Tx, condition string, args ...any) (map[string]storedChain, error) {
 	stored := map[string]storedChain{}
 	err := tx.Each(func(row store.Row) error {

@@ -15,7 +15,7 @@ import (
 	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
-// FuzzGeminiStream checks that meter and writer end, and that the client's stream is well formed,
+// FuzzGeminiStream checks the end of meter and writer, and the form of the client's stream,
 // whatever a provider sends.
 func FuzzGeminiStream(f *testing.F) {
 	for _, seed := range []string{
@@ -71,7 +71,7 @@ func FuzzGeminiStream(f *testing.F) {
 	})
 }
 
-// FuzzGeminiAnswer checks that an answer becomes a chat completion or an error.
+// FuzzGeminiAnswer expects a chat completion or an error of every answer.
 func FuzzGeminiAnswer(f *testing.F) {
 	for _, seed := range []string{
 		`{"candidates":[{"content":{"parts":[{"text":"a"},{"functionCall":{"name":"f","args":{"a":[1, 2]}}},` +

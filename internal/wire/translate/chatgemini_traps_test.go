@@ -133,7 +133,7 @@ func TestGeminiTrapConsecutiveRoles(t *testing.T) {
 	}
 }
 
-// TestGeminiTrapEmptyContent checks that empty parts and turns, rejected by the form, are left out.
+// TestGeminiTrapEmptyContent expects no empty parts and turns, because the form rejects them.
 func TestGeminiTrapEmptyContent(t *testing.T) {
 	t.Parallel()
 	const empty = `{"role":"user","content":""},{"role":"assistant","content":null},{"role":"user","content":[]},` +
@@ -146,7 +146,7 @@ func TestGeminiTrapEmptyContent(t *testing.T) {
 	}
 }
 
-// TestGeminiTrapSchemaDialect checks that schemas are unchanged, except for ignored keywords of an
+// TestGeminiTrapSchemaDialect expects unchanged schemas, except for ignored keywords of an
 // answer's schema.
 func TestGeminiTrapSchemaDialect(t *testing.T) {
 	t.Parallel()
@@ -252,7 +252,7 @@ func TestGeminiTrapLimitInsideThoughts(t *testing.T) {
 	}
 }
 
-// TestGeminiTrapNumbers checks that numbers keep their digits in both directions.
+// TestGeminiTrapNumbers expects numbers to keep their digits in both directions.
 func TestGeminiTrapNumbers(t *testing.T) {
 	t.Parallel()
 	const numbers = `{"a":12345678901234567890,"b":1.0,"c":1.5e+30,"d":-0}`
@@ -330,7 +330,7 @@ func TestGeminiTrapUsage(t *testing.T) {
 	}
 }
 
-// TestGeminiTrapUsageOfABrokenStream checks that the output of an incomplete stream is charged,
+// TestGeminiTrapUsageOfABrokenStream expects a charge for the output of an incomplete stream,
 // although most events before the last count only the prompt and the thoughts.
 func TestGeminiTrapUsageOfABrokenStream(t *testing.T) {
 	t.Parallel()
@@ -426,7 +426,7 @@ func TestGeminiTrapHistoriesOfOtherLines(t *testing.T) {
 	}
 }
 
-// TestGeminiTrapWordsOfOneForm checks that thinking blocks are left out and a refusal is text.
+// TestGeminiTrapWordsOfOneForm expects no thinking blocks, and a refusal as text.
 func TestGeminiTrapWordsOfOneForm(t *testing.T) {
 	t.Parallel()
 	sent, body := sendGemini(t,

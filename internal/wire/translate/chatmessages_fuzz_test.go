@@ -15,7 +15,7 @@ import (
 	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
-// FuzzChatFromMessages checks that the client's chat stream is well formed with at most one end,
+// FuzzChatFromMessages expects a well-formed chat stream for the client with at most one end,
 // whatever a provider of the messages form sends.
 func FuzzChatFromMessages(f *testing.F) {
 	pairtest.Seeds(f, "testdata/chatmessages/chat-*.txtar", "stream")
@@ -27,7 +27,7 @@ func FuzzChatFromMessages(f *testing.F) {
 	})
 }
 
-// FuzzMessagesFromChat checks that the client's messages stream is well formed with at most one
+// FuzzMessagesFromChat expects a well-formed messages stream for the client with at most one
 // end, whatever a provider of the chat form sends.
 func FuzzMessagesFromChat(f *testing.F) {
 	pairtest.Seeds(f, "testdata/chatmessages/messages-*.txtar", "stream")

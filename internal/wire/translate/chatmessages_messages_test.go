@@ -209,7 +209,7 @@ func TestChatAsMessagesThinking(t *testing.T) {
 	}
 }
 
-// TestForcedToolDisablesThinking checks that a forced tool stays forced: thinking is disabled where the
+// TestForcedToolDisablesThinking expects a forced tool to stay forced: thinking is disabled where the
 // model allows that.
 func TestForcedToolDisablesThinking(t *testing.T) {
 	t.Parallel()
@@ -253,7 +253,7 @@ func TestForcedToolDisablesThinking(t *testing.T) {
 	}
 }
 
-// TestChatAsMessagesRejects tests values that the messages form does not have.
+// TestChatAsMessagesRejects tests values without a counterpart in the messages form.
 func TestChatAsMessagesRejects(t *testing.T) {
 	t.Parallel()
 	for param, body := range map[string]string{
@@ -326,7 +326,7 @@ func TestChatAsMessagesKeepsPrefix(t *testing.T) {
 		if n != 3 && n != 4 && !bytes.HasPrefix(list, before) {
 			t.Errorf("%s\ndoes not begin with\n%s", list, before)
 		}
-		if n != 3 && n != 4 { // requests with calls that have no result yet
+		if n != 3 && n != 4 { // requests with calls without a result
 			before = bytes.Clone(list)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
-// TestChain checks that a stream of the messages form becomes one of the responses form.
+// TestChain translates a stream of the messages form into one of the responses form.
 func TestChain(t *testing.T) {
 	t.Parallel()
 	r := pairtest.Responses(t, `{"model":"m","input":"hi","stream":true}`)

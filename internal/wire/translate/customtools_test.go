@@ -212,7 +212,7 @@ func TestCustomToolsOfHostsThatHaveThem(t *testing.T) {
 	}
 }
 
-// TestChoicesOfCustomTools checks that a choice among tools names functions too.
+// TestChoicesOfCustomTools expects a choice among tools to name functions too.
 func TestChoicesOfCustomTools(t *testing.T) {
 	t.Parallel()
 	for choice, want := range map[string]string{
@@ -229,7 +229,7 @@ func TestChoicesOfCustomTools(t *testing.T) {
 	}
 }
 
-// FuzzCustomTools checks that the stream of a request with custom tools is well formed, whatever a
+// FuzzCustomTools expects a well-formed stream for a request with custom tools, whatever a
 // chat line sends.
 func FuzzCustomTools(f *testing.F) {
 	for _, answers := range lineAnswers() {

@@ -17,7 +17,7 @@ func someAnswer() wire.Identity {
 	return wire.Identity{Request: "req_0001", Model: "swift-1", Created: 1700000000}
 }
 
-// TestGeminiByChain checks that clients of the other forms get a Gemini stream translated through
+// TestGeminiByChain sends clients of the other forms a Gemini stream, translated through
 // chat completions, with the text, the tool call and the last event.
 func TestGeminiByChain(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,7 @@ import (
 	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
-// TestOneLimitGoesToALine checks that a line of any form gets the smallest of the client's limits,
+// TestOneLimitGoesToALine expects the smallest of the client's limits at a line of any form,
 // in its own field.
 func TestOneLimitGoesToALine(t *testing.T) {
 	t.Parallel()

@@ -46,7 +46,7 @@ func TestForeignMembersOfClientTools(t *testing.T) {
 	}
 }
 
-// TestMembersOfClientTools checks that documented and common members are accepted.
+// TestMembersOfClientTools expects documented and common members to be accepted.
 func TestMembersOfClientTools(t *testing.T) {
 	t.Parallel()
 	for form, members := range map[string][]string{

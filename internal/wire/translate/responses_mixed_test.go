@@ -155,7 +155,7 @@ func TestMixedHistoriesAreMendedForResponses(t *testing.T) {
 // seal returns encrypted reasoning as received by the clients of these tests.
 func seal(encrypted string) string { return "tg1.35fe4d9b." + encrypted }
 
-// FuzzFromResponses checks that the client's stream is well formed with at most one end, whatever a
+// FuzzFromResponses expects a well-formed stream for the client with at most one end, whatever a
 // provider of the responses form sends.
 func FuzzFromResponses(f *testing.F) {
 	pairtest.Seeds(f, "testdata/responses/chat-*.txtar", "stream")

@@ -27,7 +27,7 @@ func forResponses(t *testing.T, chat bool, members, words, name string) string {
 	return string(rawjson.Field(out, name))
 }
 
-// TestResponsesRefuse checks that the errors for unsupported values name the client's field.
+// TestResponsesRefuse expects errors for unsupported values to name the client's field.
 func TestResponsesRefuse(t *testing.T) {
 	t.Parallel()
 	const user = `{"role":"user","content":"u"}`

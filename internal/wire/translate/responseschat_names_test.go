@@ -7,7 +7,7 @@ import (
 	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
-// TestChatToolNames checks that the functions replacing tools of namespaces have distinct names
+// TestChatToolNames expects distinct names for the functions replacing tools of namespaces
 // accepted by providers.
 func TestChatToolNames(t *testing.T) {
 	t.Parallel()
@@ -43,7 +43,7 @@ func TestChatToolNames(t *testing.T) {
 	}
 }
 
-// TestChatToolNamesAreFoundQuickly checks that the search for tool names is not quadratic. A
+// TestChatToolNamesAreFoundQuickly expects the search for tool names not to be quadratic. A
 // quadratic search would exceed the test's deadline.
 func TestChatToolNamesAreFoundQuickly(t *testing.T) {
 	t.Parallel()

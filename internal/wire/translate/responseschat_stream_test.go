@@ -115,7 +115,7 @@ func playResponsesOnChat(t *testing.T, file string) {
 	}
 }
 
-// mustBeChat checks that a body is a valid chat request.
+// mustBeChat fails the test unless a body is a valid chat request.
 func mustBeChat(t *testing.T, body []byte) {
 	t.Helper()
 	r, err := completions.Open(body)
@@ -127,7 +127,7 @@ func mustBeChat(t *testing.T, body []byte) {
 	}
 }
 
-// wholeResponse translates an answer, and checks that it reads like a provider's own.
+// wholeResponse translates an answer, and reads it like a provider's own.
 func wholeResponse(t *testing.T, chat []byte, r *responses.Request) []byte {
 	t.Helper()
 	a, err := completions.ReadAnswer(chat)

@@ -47,7 +47,7 @@ func requestsOfAllForms(t *testing.T, effort, choice string) map[wire.Form]wire.
 	}
 }
 
-// TestEffortsThatAModelTakes checks that a line of each form gets the nearest effort supported by
+// TestEffortsThatAModelTakes expects a line of each form to get the nearest effort supported by
 // its model, and the error for an unknown effort names the client's field.
 func TestEffortsThatAModelTakes(t *testing.T) {
 	t.Parallel()
