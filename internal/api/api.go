@@ -20,6 +20,7 @@ import (
 	"tollgate/internal/ledger"
 	"tollgate/internal/limit"
 	"tollgate/internal/media"
+	"tollgate/internal/response"
 )
 
 // Options configures the endpoints. All fields are required except WrongKeys and, in
@@ -27,14 +28,15 @@ import (
 type Options struct {
 	// Options shared with other surfaces; Enter and NotFound are set here.
 	httpapi.Options
-	Since   *catalog.ModelTimes // records when models were first in a catalog
-	Keys    *account.Keys
-	Catalog *catalog.Watcher
-	Ledger  *ledger.Ledger
-	Chat    *chat.Conductor
-	Jobs    *job.Jobs
-	Media   *media.Store
-	Guard   *egress.Guard
+	Since     *catalog.ModelTimes // records when models were first in a catalog
+	Keys      *account.Keys
+	Catalog   *catalog.Watcher
+	Ledger    *ledger.Ledger
+	Chat      *chat.Conductor
+	Responses *response.Responses
+	Jobs      *job.Jobs
+	Media     *media.Store
+	Guard     *egress.Guard
 
 	TrustedProxies []netip.Prefix // proxies with a trusted X-Forwarded-For
 	MaxBody        int64          // largest request body in bytes
@@ -100,6 +102,10 @@ func (d *server) routes() []httpapi.Route {
 	return []httpapi.Route{
 		{Pattern: "POST /v1/chat/completions", Handle: d.modelCall(d.chatCompletions)},
 		{Pattern: "POST /v1/responses", Handle: d.modelCall(d.responses)},
+		{Pattern: "POST /v1/responses/input_tokens", Handle: d.query(d.countInput)},
+		{Pattern: "GET /v1/responses/{id}", Handle: d.query(d.storedResponse)},
+		{Pattern: "DELETE /v1/responses/{id}", Handle: d.query(d.deleteResponse)},
+		{Pattern: "GET /v1/responses/{id}/input_items", Handle: d.query(d.inputItems)},
 		{Pattern: "POST /native/v1/messages", Handle: d.modelCall(d.messages)},
 		{Pattern: "POST /native/v1/messages/count_tokens", Handle: d.query(d.countTokens)},
 		{Pattern: "GET /native/v1/models", Handle: d.query(d.nativeModels)},

@@ -25,6 +25,7 @@ import (
 	"tollgate/internal/media"
 	"tollgate/internal/money"
 	"tollgate/internal/node"
+	storedresponse "tollgate/internal/response"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/wire"
@@ -121,7 +122,8 @@ func newServer(t *testing.T, db *store.DB, with func(*api.Options)) *server {
 	jobs := job.New(job.Options{DB: db, Ledger: d.books, Lines: lines(), Catalog: d.watcher, Media: files, Log: log})
 	options := api.Options{Options: httpapi.Options{Log: log}, Since: catalog.NewModelTimes(db),
 		Keys: d.keys, Catalog: d.watcher, Ledger: d.books, Chat: conductor(d.books, log),
-		Jobs: jobs, Media: files, Guard: egress.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}),
+		Responses: storedresponse.New(storedresponse.Options{DB: db, Retention: 24 * time.Hour}),
+		Jobs:      jobs, Media: files, Guard: egress.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}),
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, MaxBody: maxBody}
 	if with != nil {
 		with(&options)

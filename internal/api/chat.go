@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -32,16 +33,19 @@ type request interface {
 type chatEndpoint struct {
 	form  wire.Form
 	parse func(body []byte) (request, error)
+	// stores is set if the endpoint stores answers, continues if it continues stored ones.
+	stores, continues bool
 }
 
 // chatCompletions answers POST /v1/chat/completions.
 func (d *server) chatCompletions(x *apiRequest) error {
-	return d.answerChat(x, chatEndpoint{wire.FormChat, func(body []byte) (request, error) { return completions.Open(body) }})
+	return d.answerChat(x, chatEndpoint{form: wire.FormChat, parse: func(body []byte) (request, error) { return completions.Open(body) }})
 }
 
 // responses answers POST /v1/responses.
 func (d *server) responses(x *apiRequest) error {
-	return d.answerChat(x, chatEndpoint{wire.FormResponses, func(body []byte) (request, error) { return responses.Open(body) }})
+	return d.answerChat(x, chatEndpoint{form: wire.FormResponses, stores: true, continues: true,
+		parse: func(body []byte) (request, error) { return responses.Open(body) }})
 }
 
 // answerChat validates a chat request and sends it to the conductor.
@@ -70,7 +74,7 @@ func (d *server) answerChat(x *apiRequest, s chatEndpoint) error {
 // complete sends an accepted request to the conductor.
 func (d *server) complete(x *apiRequest, call chat.AcceptedRequest) error {
 	defer d.giveImages(&call)()
-	return d.Chat.Complete(x.Request.Context(), x, call)
+	return named(call.Body, d.Chat.Complete(x.Request.Context(), x, call))
 }
 
 // checkChat validates body, model and fields of a chat request in the order of ARCHITECTURE.md,
@@ -93,6 +97,27 @@ func (d *server) checkChat(x *apiRequest, s chatEndpoint) (chat.AcceptedRequest,
 	if err != nil {
 		return none, err
 	}
+	if !s.continues {
+		return d.acceptChat(x, s.form, request, snapshot, model)
+	}
+	stored, err := d.openStored(x, request.(*responses.Request))
+	if err != nil {
+		return none, err
+	}
+	call, err := d.acceptChat(x, s.form, stored.Request, snapshot, model)
+	if err != nil {
+		return none, named(stored.Request, err)
+	}
+	if s.stores && d.storesAnswer(&stored) {
+		call.Store = func(ctx context.Context, answer []byte) { d.storeAnswer(ctx, stored, answer, &call.Admission) }
+	}
+	return call, nil
+}
+
+// acceptChat checks the fields of a chat request.
+func (d *server) acceptChat(x *apiRequest, form wire.Form, request request, snapshot *catalog.Snapshot, model *catalog.Model) (
+	chat.AcceptedRequest, error) {
+	var none chat.AcceptedRequest
 	if err := request.Check(); err != nil {
 		return none, err
 	}
@@ -105,13 +130,13 @@ func (d *server) checkChat(x *apiRequest, s chatEndpoint) (chat.AcceptedRequest,
 	if name := session(x.Request.Header); name != "" {
 		request.Params().SetConversation(name)
 	}
-	header, dropped := forwardedHeaders(x.Request.Header, s.form, model)
+	header, dropped := forwardedHeaders(x.Request.Header, form, model)
 	return chat.AcceptedRequest{
 		Admission: ledger.Admission{
 			Request: x.ID, Account: x.caller.Account, Key: x.caller.Key, KeyVersion: x.caller.Version,
 			Endpoint: x.Endpoint(), Factor: x.caller.Prices.FactorOf(model.ID), Received: x.Received,
 		},
-		Form: s.form, Snapshot: snapshot, Model: model, Body: request, Header: header, DroppedFlags: dropped, Span: x.Span,
+		Form: form, Snapshot: snapshot, Model: model, Body: request, Header: header, DroppedFlags: dropped, Span: x.Span,
 	}, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tollgate/internal/call"
+	"tollgate/internal/chat"
 	"tollgate/internal/fault"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/wire"
@@ -23,7 +24,7 @@ func nativeKey(h http.Header) string {
 
 // messages answers POST /native/v1/messages.
 func (d *server) messages(x *apiRequest) error {
-	return d.answerChat(x, chatEndpoint{wire.FormMessages, func(body []byte) (request, error) { return messages.Open(body) }})
+	return d.answerChat(x, chatEndpoint{form: wire.FormMessages, parse: func(body []byte) (request, error) { return messages.Open(body) }})
 }
 
 // countRequest is a messages request for a token count. It needs no max_tokens.
@@ -48,28 +49,34 @@ func (d *server) checkCountRate(account string) error {
 // countTokens answers POST /native/v1/messages/count_tokens. Counts are free, and each account has a
 // limit for them.
 func (d *server) countTokens(x *apiRequest) error {
-	accepted, err := d.checkChat(x, chatEndpoint{wire.FormMessages, func(body []byte) (request, error) {
+	accepted, err := d.checkChat(x, chatEndpoint{form: wire.FormMessages, parse: func(body []byte) (request, error) {
 		r, err := messages.Open(body)
 		return countRequest{r}, err
 	}})
 	if err != nil {
 		return err
 	}
-	if err := d.checkCountRate(accepted.Account); err != nil {
-		return err
-	}
 	accepted.Body = accepted.Body.(countRequest).Request
-	defer d.giveImages(&accepted)()
-	n, ignored, err := d.Chat.CountTokens(x.Request.Context(), accepted)
+	n, err := d.count(x, accepted)
 	if err != nil {
 		return err
-	}
-	if ignored != "" {
-		x.Header().Set(call.IgnoredHeader, ignored)
 	}
 	return writeJSON(x, struct {
 		Tokens int64 `json:"input_tokens"`
 	}{n})
+}
+
+// count returns the number of tokens in the prompt of an accepted request.
+func (d *server) count(x *apiRequest, accepted chat.AcceptedRequest) (int64, error) {
+	if err := d.checkCountRate(accepted.Account); err != nil {
+		return 0, err
+	}
+	defer d.giveImages(&accepted)()
+	n, ignored, err := d.Chat.CountTokens(x.Request.Context(), accepted)
+	if err == nil && ignored != "" {
+		x.Header().Set(call.IgnoredHeader, ignored)
+	}
+	return n, err
 }
 
 // Bounds of a page of GET /native/v1/models.

@@ -43,7 +43,7 @@ func TestMethodNotAllowed(t *testing.T) {
 func TestUnknownPaths(t *testing.T) {
 	t.Parallel()
 	d := newServer(t, onSQLite(t), nil)
-	for _, path := range []string{"/", "/v1", "/v1/", "/v2/models", "/v1//models", "/v1/models/", "/v1/responses/resp_1", "/nativex",
+	for _, path := range []string{"/", "/v1", "/v1/", "/v2/models", "/v1//models", "/v1/models/", "/v1/responses/resp_1/x", "/nativex",
 		"/v1/%00"} {
 		d.send("GET", path, "").refused(t, 404, "not_found")
 	}

@@ -28,6 +28,7 @@ import (
 	"tollgate/internal/media"
 	"tollgate/internal/node"
 	"tollgate/internal/operator"
+	"tollgate/internal/response"
 	"tollgate/internal/store"
 	"tollgate/internal/trace"
 	"tollgate/internal/upstream/adapters"
@@ -53,6 +54,7 @@ type rooms struct {
 	jobs      *job.Jobs
 	calls     *call.Engine
 	chat      *chat.Conductor
+	responses *response.Responses
 	audits    *operator.Audits
 }
 
@@ -78,6 +80,7 @@ func (r *rooms) list() []func(context.Context) error {
 		r.startJobs,
 		r.startSessions,
 		r.startChat,
+		r.startResponses,
 		r.startAudits,
 		r.startBackfills,
 		r.startSurfaces,
@@ -326,6 +329,13 @@ func (r *rooms) startChat(context.Context) error {
 	return nil
 }
 
+func (r *rooms) startResponses(context.Context) error {
+	s := r.settings
+	r.responses = response.New(response.Options{DB: r.db, Retention: s.ResponseRetention, Storage: s.ResponseStorage, Log: r.log})
+	r.life.loop("stored responses", r.responses.Run)
+	return nil
+}
+
 func (r *rooms) startAudits(context.Context) error {
 	r.audits = operator.NewAudits(r.db, r.node, r.jobs, r.log)
 	r.life.loop("audits", r.audits.Run)
@@ -339,7 +349,7 @@ func (r *rooms) startSurfaces(context.Context) error {
 	guesses := r.throttle("admin_token", wrongTokens()) // together, at each route with the token
 	public := api.New(api.Options{
 		Options: httpapi.Options{Log: r.log, Origins: s.CORSOrigins, Observe: r.metrics.Request, Trace: r.traces},
-		Since:   catalog.NewModelTimes(r.db), Keys: r.keys, Catalog: r.watcher, Ledger: r.ledger, Chat: r.chat,
+		Since:   catalog.NewModelTimes(r.db), Keys: r.keys, Catalog: r.watcher, Ledger: r.ledger, Chat: r.chat, Responses: r.responses,
 		Jobs: r.jobs, Media: r.files, Guard: r.guard,
 		TrustedProxies: s.TrustedProxies, MaxBody: s.MaxBody, BodyMemory: bodyMemory(r.memory),
 		CountRate: s.CountTokensPerMinute, PictureWait: s.PictureWait,

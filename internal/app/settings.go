@@ -25,6 +25,8 @@ type Settings struct {
 	StartLimit               time.Duration  // longest a job waits for its start
 	MediaRetry               time.Duration  // longest time a result is kept if the media store does not take it
 	JobRetention             time.Duration  // age at which job records are deleted
+	ResponseRetention        time.Duration  // age at which stored responses are deleted; zero stores none
+	ResponseStorage          int64          // largest size of an account's stored responses, bytes
 	MediaRetention           time.Duration  // age at which result files are deleted
 	DeliveryRetention        time.Duration  // age at which the delivery log is deleted
 	WebhookTimeout           time.Duration  // longest a receiver may take to answer
@@ -140,6 +142,10 @@ func (s *Settings) plain() []Setting {
 			read: to(&s.MediaRetry, readDuration)},
 		{Key: "job_retention", Default: "72h", Help: "how long the record of a job is kept after its end",
 			read: to(&s.JobRetention, readDuration)},
+		{Key: "response_retention", Default: "24h", Help: "how long answers of /v1/responses are stored; 0 stores none",
+			read: to(&s.ResponseRetention, readDurationOrZero)},
+		{Key: "response_storage", Default: "256MiB", Help: "size of an account's stored answers; the conversations used last stay",
+			read: to(&s.ResponseStorage, readStorage)},
 		{Key: "media_retention", Default: "1440h", Help: "how long result files are kept after the end of their job",
 			read: to(&s.MediaRetention, readDuration)},
 		{Key: "delivery_retention", Default: "720h", Help: "how long the log of webhook deliveries is kept",

@@ -22,7 +22,8 @@ func TestSettingsDefaults(t *testing.T) {
 	}
 	want := &Settings{
 		Listen: "127.0.0.1:8080", Database: "sqlite:data/tollgate.db", Media: "file:data/media",
-		StartLimit: 15 * time.Minute, MediaRetry: time.Hour, JobRetention: 72 * time.Hour, MediaRetention: 1440 * time.Hour,
+		StartLimit: 15 * time.Minute, MediaRetry: time.Hour, JobRetention: 72 * time.Hour,
+		ResponseRetention: 24 * time.Hour, ResponseStorage: 256 << 20, MediaRetention: 1440 * time.Hour,
 		DeliveryRetention: 720 * time.Hour, WebhookTimeout: 10 * time.Second,
 		WebhookRetries: []time.Duration{time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour},
 		MaxBody:        32 << 20, StartWait: time.Minute, ShutdownGrace: 30 * time.Second, RequestTimeout: 15 * time.Minute,

@@ -257,8 +257,14 @@ func readDurations(text string) ([]time.Duration, error) {
 // largestSize bounds bodies and answers in memory.
 const largestSize = 1 << 30
 
-// readSize reads a number of bytes: 32MiB, 512KiB, 10MB, 1048576.
-func readSize(text string) (int64, error) {
+// readSize reads a number of bytes in memory: 32MiB, 512KiB, 10MB, 1048576.
+func readSize(text string) (int64, error) { return readBytes(text, largestSize, "1GiB") }
+
+// readStorage reads a number of bytes in the database.
+func readStorage(text string) (int64, error) { return readBytes(text, 1<<40, "1024GiB") }
+
+// readBytes reads a number of bytes up to largest, whose name is for the error.
+func readBytes(text string, largest int64, name string) (int64, error) {
 	digits, unit := text, int64(1)
 	for _, u := range []struct {
 		name  string
@@ -273,8 +279,8 @@ func readSize(text string) (int64, error) {
 		}
 	}
 	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || n <= 0 || n > math.MaxInt64/unit || n*unit > largestSize {
-		return 0, errors.New("must be a size from 1B to 1GiB, such as 32MiB")
+	if err != nil || n <= 0 || n > math.MaxInt64/unit || n*unit > largest {
+		return 0, fmt.Errorf("must be a size from 1B to %s, such as 32MiB", name)
 	}
 	return n * unit, nil
 }

@@ -67,6 +67,10 @@ type AcceptedRequest struct {
 	// The error is a *fault.Error without a field. Image must be safe for concurrent use. If nil,
 	// the request has no images, or such lines cannot serve it.
 	Image func(ctx context.Context, address string) (mime string, data []byte, err error)
+	// Store stores the answer to a request of the responses form, which Complete passes as the client
+	// gets it, before the charge and the last bytes. Store bounds its time and handles its errors. It
+	// is called at most once, and not for a failed or interrupted answer. If nil, nothing is stored.
+	Store func(ctx context.Context, answer []byte)
 	// Span is the request's span, or nil without a trace.
 	Span *trace.Span
 }

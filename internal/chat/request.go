@@ -1,6 +1,8 @@
 package chat
 
 import (
+	"context"
+
 	"tollgate/internal/call"
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
@@ -67,6 +69,18 @@ func (x *chatRequest) bill(u wire.Usage, code fault.Code) call.Bill {
 		Cost: x.Snapshot.Cost(x.Target.Line, x.Model, u, x.choice), Tokens: tokens(u), Source: x.source, Code: code,
 		LineCost: x.Target.CostOf(x.Snapshot, x.Model, u, x.choice),
 	}
+}
+
+// storeAnswer stores a whole answer, unless it is nil. The client may continue the answer as soon as it
+// has the last bytes, on any node, so the answer is stored before.
+func (x *chatRequest) storeAnswer(answer []byte) {
+	if answer == nil {
+		x.Log.Warn("chat: an answer could not be stored, because it was too long or had no end", "request", x.Request, "account", x.Account)
+		return
+	}
+	step := x.AcceptedRequest.Span.Step("store")
+	x.Store(context.WithoutCancel(x.ClientContext()), answer)
+	step.End()
 }
 
 // begin sends the status line, when the first byte is about to be handed to the connection.

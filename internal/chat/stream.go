@@ -14,6 +14,7 @@ import (
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/responses"
 	"tollgate/internal/wire/sse"
 )
 
@@ -44,6 +45,7 @@ type stream struct {
 	reader      *sse.Reader
 	meter       wire.Meter
 	writer      wire.Writer
+	recorder    *responses.Recorder // of an answer to store, or nil
 
 	out          []byte    // edited events not yet sent
 	reserved     int       // how much of out's capacity is taken from the budget
@@ -62,6 +64,10 @@ func (x *chatRequest) openStream(answer *chatcall.Response, idle time.Duration) 
 	}
 	s.reader.Reserve = x.reserve
 	s.meter, s.writer = x.pair.Events()
+	if x.Store != nil {
+		s.recorder = responses.NewRecorder(s.writer, x.reserve)
+		s.writer = s.recorder
+	}
 	f := x.beginning(s)
 	if f == nil {
 		return s, nil
@@ -300,6 +306,9 @@ func (x *chatRequest) complete() error {
 	x.Call.Close()
 	u := billable(x.currentUsage(), s.meter.Filtered(), s.hasToken)
 	s.out = s.writer.End(s.out, u)
+	if s.recorder != nil {
+		x.storeAnswer(s.recorder.Answer())
+	}
 	if !x.Started {
 		if err := x.SettleFirst(x.bill(u, "")); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strconv"
@@ -105,12 +106,19 @@ func (x *chatRequest) sendWhole() error {
 		x.recordWaste(upstream.TokensOf(reported))
 		return x.Fail(f.Fault())
 	}
-	if err := x.SettleFirst(x.bill(u, "")); err != nil {
-		return err
-	}
 	size := 0
 	for _, part := range parts {
 		size += len(part)
+	}
+	if x.Store != nil {
+		var answer []byte
+		if x.reserve(int64(size)) {
+			answer = bytes.Join(parts[:], nil)
+		}
+		x.storeAnswer(answer)
+	}
+	if err := x.SettleFirst(x.bill(u, "")); err != nil {
+		return err
 	}
 	x.AnswerHeader().Set("Content-Length", strconv.Itoa(size))
 	x.begin(x.whole.contentType)

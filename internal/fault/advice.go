@@ -54,7 +54,8 @@ func (p Scope) Operations() []string {
 	requeues := "POST /admin/v1/jobs/{id}/requeue"
 	switch p {
 	case Models:
-		return []string{completions, responses, messages, "POST /native/v1/messages/count_tokens", images, edits, videos}
+		return []string{completions, responses, messages, "POST /native/v1/messages/count_tokens", "POST /v1/responses/input_tokens",
+			images, edits, videos}
 	case Admissions:
 		return []string{completions, responses, messages, images, edits, videos, requeues}
 	case Limits:

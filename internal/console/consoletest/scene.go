@@ -39,6 +39,7 @@ import (
 	"tollgate/internal/money"
 	"tollgate/internal/node"
 	"tollgate/internal/operator"
+	"tollgate/internal/response"
 	"tollgate/internal/store"
 	"tollgate/internal/store/id"
 	"tollgate/internal/store/storetest"
@@ -150,7 +151,8 @@ func (s *Scene) startServices(watcher *catalog.Watcher) {
 		Webhooks: s.Options.Webhooks, Log: log})
 	server := api.New(api.Options{Options: httpapi.Options{Log: log}, Since: catalog.NewModelTimes(s.DB),
 		Keys: s.Options.Keys, Catalog: watcher, Ledger: books, Jobs: jobs, Media: files,
-		Chat: chat.New(call.New(call.Options{Ledger: books, Lines: lines, Log: log}), chat.Options{}), Guard: egress.New(nil), MaxBody: 1 << 20})
+		Chat:      chat.New(call.New(call.Options{Ledger: books, Lines: lines, Log: log}), chat.Options{}),
+		Responses: response.New(response.Options{DB: s.DB}), Guard: egress.New(nil), MaxBody: 1 << 20})
 	s.Options.Ledger, s.Options.Lines, s.Options.Jobs, s.Options.Media = books, lines, jobs, files
 	s.Options.ServeAs = server.ServeAs
 }

@@ -75,6 +75,18 @@ func (v *visitor) chat() {
 		v.ask(200, "POST", "/native/v1/messages", `{"model":"sandbox-messages","max_tokens":20,"messages":[{"role":"user",`+
 			`"content":"hi"}],"stream":`+stream+`}`, "x-api-key", v.key)
 	}
+	stored, _ := v.ask(200, "POST", "/v1/responses", `{"model":"sandbox-chat","input":"hi"}`)["id"].(string)
+	v.ask(200, "POST", "/v1/responses", `{"model":"sandbox-chat","input":"on","previous_response_id":"`+stored+`"}`)
+	v.ask(200, "POST", "/v1/responses/input_tokens", `{"model":"sandbox-chat","input":"on","previous_response_id":"`+stored+`"}`)
+	v.ask(400, "POST", "/v1/responses/input_tokens", `{"model":"sandbox-chat","input":5}`)
+	v.ask(200, "GET", "/v1/responses/"+stored, "")
+	v.ask(400, "GET", "/v1/responses/"+stored+"?stream=true", "")
+	v.ask(200, "GET", "/v1/responses/"+stored+"/input_items?order=asc", "")
+	v.ask(400, "GET", "/v1/responses/"+stored+"/input_items?limit=0", "")
+	v.ask(200, "DELETE", "/v1/responses/"+stored, "")
+	v.ask(404, "DELETE", "/v1/responses/"+stored, "")
+	v.ask(404, "GET", "/v1/responses/"+stored, "")
+	v.ask(404, "GET", "/v1/responses/"+stored+"/input_items", "")
 	const countRequest = `{"model":"sandbox-messages","messages":[{"role":"user","content":"hi"}]}`
 	oncePerMinute := v.limited(map[string]any{"rpm": 1})
 	for range 2 {

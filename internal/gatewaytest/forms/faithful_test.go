@@ -113,13 +113,16 @@ func faithfulResponsesScene(t testing.TB) scene.Scenario {
 	fill := func(text, model, store string) string {
 		return strings.Replace(withModel(text, model), "%s", store, 1)
 	}
-	p := fakeprovider.New(t, fakeprovider.JSON(200, fill(answer, "vendor-odder", "true")))
+	reply := fakeprovider.JSON(200, fill(answer, "vendor-odder", "true"))
+	p := fakeprovider.New(t, reply, reply)
 	return single{name: "responses",
 		in: scene.Responses, line: "responses", model: "odder", provider: p, lineMore: map[string]any{"pass": []string{"*"}},
 	}.plays(func(t *testing.T, s scene.FormClient) {
 		a := s.Post(scene.Responses.Path(), fill(request, "odder", "true"), "OpenAI-Organization", "theirs", "anthropic-beta", "x",
 			"Cookie", "c=d")
-		if want := fill(answer, "odder", "false"); a.Status != 200 || a.Raw != want {
+		// The gateway stores the answer, and gives it an id.
+		if want := strings.Replace(fill(answer, "odder", "true"), "resp_1", "resp_"+strings.TrimPrefix(a.ID(), "req_"), 1); a.Status != 200 ||
+			a.Raw != want {
 			t.Fatalf("%d\n%s\nwant\n%s", a.Status, a.Raw, want)
 		}
 		q := p.Requests()[0]
@@ -128,6 +131,11 @@ func faithfulResponsesScene(t testing.TB) scene.Scenario {
 		}
 		wantHeader(t, q.Header, map[string]string{"Authorization": "Bearer " + scene.Credential})
 		s.CheckCharge(a, scene.AnswerCost)
+
+		a = s.Post(scene.Responses.Path(), fill(request, "odder", "false"))
+		if want := fill(answer, "odder", "false"); a.Status != 200 || a.Raw != want {
+			t.Fatalf("%d\n%s\nwant\n%s", a.Status, a.Raw, want)
+		}
 	})
 }
 

@@ -27,6 +27,7 @@ func samples(address string) map[string][]sample {
 	}
 	all["POST /v1/chat/completions"] = chats
 	all["POST /v1/responses"] = responses
+	all["POST /v1/responses/input_tokens"] = []sample{withModel(wholeResponse, "own"), withModel(wholeResponse, "chat-line")}
 	all["POST /native/v1/messages"] = messages
 	all["POST /native/v1/messages/count_tokens"] = []sample{withModel(wholeMessage, "family"), withModel(wholeMessage, "family-chat")}
 

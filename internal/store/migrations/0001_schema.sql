@@ -624,6 +624,34 @@ CREATE TABLE media_file (
 CREATE INDEX media_file_due ON media_file (state, at_ms);
 CREATE INDEX media_file_job ON media_file (job);
 
+------------------------------------------------------------ internal/response
+
+-- The size of each account's stored responses. The lock of a row covers all responses of the account.
+CREATE TABLE response_account (
+    account TEXT   NOT NULL PRIMARY KEY,
+    bytes   BIGINT NOT NULL
+);
+
+-- The stored responses. The responses that continue a first one, directly or not, are its chain. A
+-- row has the items of its own turn, and the rows before it have the others (ADR 21).
+CREATE TABLE response (
+    id         TEXT   NOT NULL PRIMARY KEY, -- resp_ and the end of the request's id
+    account    TEXT   NOT NULL,
+    chain      TEXT   NOT NULL,             -- the first response
+    previous   TEXT   NOT NULL,             -- the continued response; '' in the first one
+    created_ms BIGINT NOT NULL,
+    used_ms    BIGINT NOT NULL,             -- of a first response: the creation of its chain's newest one; else 0
+    deleted    BIGINT NOT NULL,             -- 1 if only responses that continue this one need it
+    bytes      BIGINT NOT NULL,             -- in response_account
+    context    BIGINT NOT NULL,             -- bytes of the items of this turn and of all before it
+    input      BYTEA  NOT NULL,             -- JSON: the request's own items, without brackets
+    output     BYTEA  NOT NULL,             -- JSON: the answer's items, without brackets
+    object     BYTEA  NOT NULL              -- JSON: the answer without its items; empty if deleted
+);
+CREATE INDEX response_chain ON response (chain, previous);
+CREATE INDEX response_own ON response (account, used_ms) WHERE used_ms > 0;
+CREATE INDEX response_used ON response (used_ms) WHERE used_ms > 0;
+
 ------------------------------------------------------------- internal/webhook
 
 -- An account's webhook. The secret also signs callbacks of single requests, so the row may have no

@@ -43,11 +43,12 @@ func (a *answer) Usage() (wire.Usage, bool) {
 	return a.reports.Complete(a.tier, a.Output.Tools.ToolCalls), a.reports.IsFinal()
 }
 
-// pieces returns an answer with the client's model and `store` false, in pieces to be written one
-// after the other, so that a long answer is not copied.
-func pieces(body []byte, model string) [3][]byte {
+// pieces returns an answer with the gateway's members, in pieces to be written one after the other, so
+// that a long answer is not copied.
+func pieces(body []byte, r *Request, id wire.Identity) [3][]byte {
 	from := bytes.IndexByte(body, '{')
-	edits := shift(editResponse(body[from:], rawjson.Quote(model)), from)
+	members := newObjectEdits(r, id)
+	edits := shift(members.of(body[from:]), from)
 	switch len(edits) {
 	case 0:
 		return [3][]byte{body}
@@ -57,20 +58,41 @@ func pieces(body []byte, model string) [3][]byte {
 	return [3][]byte{rawjson.Replace(body, edits)}
 }
 
-// editResponse returns the edits of a response object: the model, a JSON string, and a `store`
-// other than false.
-func editResponse(object, model []byte) []rawjson.Splice {
+// objectEdits are the gateway's members of response objects, in JSON. A nil member is unchanged.
+type objectEdits struct{ model, store, id, previous []byte }
+
+// newObjectEdits returns the members for the answer to r.
+func newObjectEdits(r *Request, id wire.Identity) objectEdits {
+	e := objectEdits{model: rawjson.Quote(id.Model), store: []byte("false")}
+	if r.Stored {
+		e.id, e.store = rawjson.Quote(ID(id.Request)), []byte("true")
+	}
+	if r.previous != "" {
+		e.previous = r.previousJSON()
+	}
+	return e
+}
+
+// of returns the edits of a response object. A null `store` stays, unless the response is stored.
+func (e *objectEdits) of(object []byte) []rawjson.Splice {
 	var edits []rawjson.Splice
 	for m := range rawjson.Spans(object) {
+		var text []byte
+		value := object[m.From:m.To]
 		switch string(m.Name) {
 		case "model":
-			if !bytes.Equal(object[m.From:m.To], model) {
-				edits = append(edits, rawjson.Splice{From: m.From, To: m.To, Text: model})
-			}
+			text = e.model
 		case "store":
-			if value := object[m.From:m.To]; rawjson.NonNull(value) != nil && string(value) != "false" {
-				edits = append(edits, rawjson.Splice{From: m.From, To: m.To, Text: []byte("false")})
+			if text = e.store; e.id == nil && rawjson.NonNull(value) == nil {
+				text = nil
 			}
+		case "id":
+			text = e.id
+		case "previous_response_id":
+			text = e.previous
+		}
+		if text != nil && !bytes.Equal(value, text) {
+			edits = append(edits, rawjson.Splice{From: m.From, To: m.To, Text: text})
 		}
 	}
 	return edits

@@ -33,7 +33,7 @@ func (r *Request) Check() error {
 		r.Key.SetName(key)
 	}
 	for _, check := range []func() error{
-		r.CheckReferences, r.checkInput, r.ReadLimit, r.CheckStream, r.checkStored, r.checkAudio,
+		r.CheckReferences, r.checkInput, r.readLimit, r.CheckStream, r.checkStored, r.checkAudio,
 		r.CheckOptions, r.checkModelCalls,
 		func() error { return r.checkTools(r.Doc.Raw("tools"), "tools", 0) },
 	} {
@@ -45,6 +45,14 @@ func (r *Request) Check() error {
 	r.LimitCalls()
 	r.Conversation = r.Key.Sum
 	return nil
+}
+
+// readLimit reads the limit on output tokens.
+func (r *Request) readLimit() error {
+	if r.CountOnly {
+		return nil
+	}
+	return r.ReadLimit()
 }
 
 // checkStored rejects references to objects stored at the provider, and requests to store there.
@@ -84,7 +92,7 @@ func (r *Request) checkInput() error {
 		r.Key.Add(input)
 		return nil
 	case input[0] != '[':
-		return fault.At(fault.InvalidRequest, param, "`input` must be a string or an array of items.")
+		return inputError()
 	}
 	for i, item := range rawjson.Elements(input) {
 		if item[0] != '{' {

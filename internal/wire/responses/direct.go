@@ -18,7 +18,7 @@ func (r direct) Events() (wire.Meter, wire.Writer) {
 func (r direct) Read(raw []byte) (wire.Answer, error) { return ReadAnswer(raw) }
 
 func (r direct) Render(_ wire.Answer, raw []byte, _ wire.Usage) ([3][]byte, error) {
-	return pieces(raw, r.id.Model), nil
+	return pieces(raw, r.Request, r.id), nil
 }
 
 func (r direct) Body(t wire.Translation) (rawjson.Pieces, error) {

@@ -9,13 +9,13 @@ import (
 	"tollgate/internal/wire/sse"
 )
 
-// editor writes the events of a responses stream for a client of the same form, with the client's
-// model and `store` false in the response objects. It records the data for an error event. It is
+// editor writes the events of a responses stream for a client of the same form, with the gateway's
+// members in the response objects. It records the data for an error event. It is
 // not safe for concurrent use.
 type editor struct {
 	identity wire.Identity
 	request  *Request
-	model    []byte // as a JSON string
+	edits    objectEdits
 
 	next        int64  // the next sequence number
 	id, created []byte // of the provider's response, as JSON; nil before the first
@@ -23,7 +23,7 @@ type editor struct {
 
 // newEditor returns the editor of the answer to r.
 func newEditor(id wire.Identity, r *Request) *editor {
-	return &editor{identity: id, request: r, model: rawjson.Quote(id.Model)}
+	return &editor{identity: id, request: r, edits: newObjectEdits(r, id)}
 }
 
 // Append appends an event, including the terminal one. A closing `[DONE]`, unknown to the form, is
@@ -47,7 +47,7 @@ func (w *editor) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
 	from := start + response.From
 	object := e.Data[from : start+response.To]
 	w.remember(object)
-	edits := editResponse(object, w.model)
+	edits := w.edits.of(object)
 	if len(edits) == 0 {
 		return append(dst, e.Raw...)
 	}
@@ -124,7 +124,7 @@ func (w *editor) End(dst []byte, _ wire.Usage) []byte { return dst }
 // and the next number. Bytes written since the terminal event were not sent.
 func (w *editor) Fail(dst []byte, err *fault.Error) []byte {
 	object := NewObject(w.identity, w.request)
-	if w.id != nil {
+	if w.id != nil && !w.request.Stored {
 		object.id = w.id
 	}
 	if w.created != nil {

@@ -273,7 +273,7 @@ func TestResponsesPieces(t *testing.T) {
 		`{"model":"swift-1","store":null}`:     `{"model":"swift-1","store":null}`,
 		`{"id":"r"}`:                           `{"id":"r"}`,
 	} {
-		edited := pieces([]byte(body), "swift-1")
+		edited := pieces([]byte(body), new(Request), wire.Identity{Model: "swift-1"})
 		if got := string(bytes.Join(edited[:], nil)); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
@@ -367,7 +367,7 @@ func FuzzResponsesStream(f *testing.F) {
 			t.Fatalf("%s", last)
 		}
 		if _, err := ReadAnswer(stream); err == nil {
-			edited := pieces(stream, "swift-1")
+			edited := pieces(stream, new(Request), wire.Identity{Model: "swift-1"})
 			if !rawjson.IsValid(bytes.Join(edited[:], nil)) {
 				t.Fatal("the answer is broken")
 			}

@@ -26,16 +26,16 @@ func NewObject(id wire.Identity, r *Request) Object {
 		tier = r.ServiceTier
 	}
 	return Object{
-		id:      rawjson.Quote("resp_" + idSuffix(id)),
+		id:      rawjson.Quote(ID(id.Request)),
 		created: strconv.AppendInt(nil, id.Created, 10),
 		model:   rawjson.Quote(id.Model),
-		echo:    appendEcho(nil, r.Doc),
+		echo:    appendEcho(nil, r),
 		tier:    tier,
 	}
 }
 
-// idSuffix returns the common suffix of all ids of an answer.
-func idSuffix(id wire.Identity) string { return strings.TrimPrefix(id.Request, "req_") }
+// ID returns the gateway's id of the response to a request, from the id of the request.
+func ID(request string) string { return "resp_" + strings.TrimPrefix(request, "req_") }
 
 // State holds the differences between the response objects of an answer.
 type State struct {
@@ -113,10 +113,12 @@ func appendResponsesUsage(dst []byte, u wire.Usage) []byte {
 	return append(dst, '}')
 }
 
-// appendEcho appends the members of a response that repeat the request, each after a comma. `store`
-// and `background` are false whatever the request said.
-func appendEcho(dst []byte, d *rawjson.RequestBody) []byte {
-	dst = append(dst, `,"background":false,"previous_response_id":null,"store":false`...)
+// appendEcho appends the members of a response that repeat the request, each after a comma.
+// `background` is always false, and `store` tells what the gateway does.
+func appendEcho(dst []byte, r *Request) []byte {
+	d := r.Doc
+	dst = rawjson.Put(dst, `,"background":false,"previous_response_id":`, r.previousJSON(), "")
+	dst = strconv.AppendBool(append(dst, `,"store":`...), r.Stored)
 	for _, member := range [...]struct{ name, otherwise string }{
 		{"frequency_penalty", "0"},
 		{"instructions", "null"},

@@ -2,7 +2,7 @@
 // answers, the editor of streams of the same form, and the response objects written by the gateway.
 //
 // Invariants: in a body and in a stream, only the gateway's fields change; `store` is false for the
-// line and for the client; an ordinary event of a stream is not decoded and costs no allocation.
+// line; an ordinary event of a stream is not decoded and costs no allocation.
 package responses
 
 import (
@@ -14,11 +14,26 @@ import (
 // Request is a responses body accepted by rawjson.Open. Check sets its parameters.
 type Request struct {
 	form.Request
+	// Stored is set if the gateway stores the answer. The answer then has the gateway's id and says
+	// `store: true`.
+	Stored bool
+	// CountOnly is set if only the prompt's tokens are counted. Limits of the output are not checked.
+	CountOnly bool
+
+	previous string // the continued response, of a request made by Continue
+	earlier  int    // number of its items
+	text     bool   // the client's own input is a string
 }
 
 // Open checks the JSON of a responses body, as completions.Open does. The request retains body,
 // which must not be changed.
-func Open(body []byte) (*Request, error) { return form.Open[Request](body) }
+func Open(body []byte) (*Request, error) {
+	doc, err := form.OpenDocument(body)
+	if err != nil {
+		return nil, err
+	}
+	return &Request{Request: form.Request{Doc: doc}}, nil
+}
 
 // Prompt implements wire.Request. It counts instructions, items and tools.
 func (r *Request) Prompt(c *wire.Counter, perImage int64) int64 {

@@ -1,0 +1,282 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/ledger"
+	"tollgate/internal/response"
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/responses"
+)
+
+// storeTimeout bounds the time to store an answer, which its end waits for.
+const storeTimeout = 5 * time.Second
+
+// storedRequest is a responses request with the stored response that it continues.
+type storedRequest struct {
+	*responses.Request
+	previous *response.Context // nil if it continues none
+	own      []byte            // with previous: the client's own items
+}
+
+// openStored returns a responses request whose `previous_response_id` is replaced by the items of the
+// stored turns, so that they are checked, held and charged like sent ones. The whole is bound by
+// MaxBody. If nothing is stored here, Check refuses the field.
+func (d *server) openStored(x *apiRequest, r *responses.Request) (s storedRequest, err error) {
+	s.Request = r
+	if d.Responses.Retention() == 0 {
+		return s, nil
+	}
+	id, err := r.Previous()
+	if err != nil || id == "" {
+		return s, err
+	}
+	if s.own, err = r.OwnItems(); err != nil {
+		return s, err
+	}
+	turns, err := d.earlierTurns(x, &s, id)
+	if err != nil {
+		return s, err
+	}
+	if s.Request, err = r.Continue(id, joinTurns(turns, s.previous.Size)); err != nil {
+		f := fault.Of(err) // the client's own part of the body is valid
+		return s, fault.At(f.Code, previousParam, "The stored conversation of `{param}` cannot be continued: %s", f.Message())
+	}
+	return s, nil
+}
+
+// previousParam is the field that names the response to continue.
+const previousParam = "previous_response_id"
+
+// earlierTurns returns the turns that a request continues, and sets s.previous.
+func (d *server) earlierTurns(x *apiRequest, s *storedRequest, id string) ([]response.StoredTurn, error) {
+	ctx, done := x.DetachedContext(readTimeout)
+	defer done()
+	var err error
+	s.previous, err = d.Responses.Find(ctx, x.caller.Account, id)
+	if errors.Is(err, response.ErrNotFound) {
+		return nil, fault.At(fault.InvalidRequest, previousParam, "There is no stored response %q: it was not stored, was deleted, or is "+
+			"older than %s. Send the whole conversation in `input` instead, without `{param}`.", fault.Excerpt(id), d.Responses.Retention())
+	}
+	if err != nil {
+		return nil, fault.TryAgain(err)
+	}
+	if s.previous.Size+s.Size() > d.MaxBody {
+		return nil, fault.At(fault.RequestTooLarge, previousParam, "The request is larger than the %s allowed here, together with the "+
+			"conversation stored for `{param}`. Begin a new conversation, or send a shorter one in `input`.", fault.Bytes(d.MaxBody))
+	}
+	if err := x.Memory.Grow(s.previous.Size); err != nil {
+		return nil, err
+	}
+	turns, err := d.Responses.Turns(ctx, s.previous)
+	if errors.Is(err, response.ErrIncomplete) {
+		return nil, fault.At(fault.InvalidRequest, previousParam, "The beginning of the conversation before %q is no longer stored, because "+
+			"the account has stored too much. Send the whole conversation in `input` instead, without `{param}`.", fault.Excerpt(id))
+	}
+	if err != nil {
+		return nil, fault.TryAgain(err)
+	}
+	return turns, nil
+}
+
+// joinTurns returns the items of turns, about size bytes, in JSON without brackets.
+func joinTurns(turns []response.StoredTurn, size int64) []byte {
+	all := make([]byte, 0, size+int64(2*len(turns)))
+	for _, t := range turns {
+		for _, items := range [...][]byte{t.Input, t.Output} {
+			if len(items) == 0 {
+				continue
+			}
+			if len(all) > 0 {
+				all = append(all, ',')
+			}
+			all = append(all, items...)
+		}
+	}
+	return all
+}
+
+// storesAnswer reports whether the answer will be stored, and prepares the request for it.
+func (d *server) storesAnswer(s *storedRequest) bool {
+	s.Stored = d.Responses.Retention() > 0 && s.AsksStore()
+	return s.Stored
+}
+
+// storeAnswer stores the answer to a request. If that fails, the client gets its answer and cannot
+// continue it by its id.
+func (d *server) storeAnswer(ctx context.Context, s storedRequest, answer []byte, a *ledger.Admission) {
+	err := errors.New("the answer is not JSON")
+	if object, output, ok := responses.SplitAnswer(bytes.ToValidUTF8(answer, []byte("\uFFFD"))); ok {
+		if s.previous == nil {
+			s.own, _ = s.OwnItems() // Check has accepted the input
+		}
+		ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+		defer cancel()
+		err = d.Responses.Save(ctx, &response.NewTurn{
+			ID: responses.ID(a.Request), Account: a.Account, Previous: s.previous, Input: s.own, Output: output, Object: object,
+		})
+	}
+	if err != nil {
+		d.Log.Warn("api: an answer could not be stored", "request", a.Request, "account", a.Account, "error", err)
+	}
+}
+
+// named returns the error of a responses request with the client's path of the field at fault: err
+// may name an item of the whole conversation.
+func named(body wire.Request, err error) error {
+	var f *fault.Error
+	if r, ok := body.(*responses.Request); ok && errors.As(err, &f) {
+		f.Param = r.ClientParam(f.Param)
+	}
+	return err
+}
+
+// errNoResponse returns the error for a response that the account does not have.
+func errNoResponse(id string) error {
+	return fault.New(fault.NotFound, "There is no stored response %q: it was not stored, was deleted, or its time is over.", fault.Excerpt(id))
+}
+
+// readError returns the error for a failed read or change of a response.
+func readError(id string, err error) error {
+	if errors.Is(err, response.ErrNotFound) {
+		return errNoResponse(id)
+	}
+	return fault.TryAgain(err)
+}
+
+// storedResponse answers GET /v1/responses/{id}.
+func (d *server) storedResponse(x *apiRequest) error {
+	if stream, ok := rawjson.Boolean([]byte(x.Request.URL.Query().Get("stream"))); x.Request.URL.Query().Has("stream") && (stream || !ok) {
+		return fault.At(fault.InvalidRequest, "stream", "A stored response cannot be streamed. Leave `{param}` out.")
+	}
+	ctx, done := x.DetachedContext(readTimeout)
+	defer done()
+	object, output, err := d.Responses.Answer(ctx, x.caller.Account, x.PathID())
+	if err != nil {
+		return readError(x.PathID(), err)
+	}
+	write(x, http.StatusOK, "application/json", responses.JoinAnswer(object, output).Bytes())
+	return nil
+}
+
+// deleteResponse answers DELETE /v1/responses/{id}.
+func (d *server) deleteResponse(x *apiRequest) error {
+	ctx, done := x.DetachedContext(readTimeout)
+	defer done()
+	if err := d.Responses.Delete(ctx, x.caller.Account, x.PathID()); err != nil {
+		return readError(x.PathID(), err)
+	}
+	return writeJSON(x, struct {
+		ID      string `json:"id"`
+		Object  string `json:"object"`
+		Deleted bool   `json:"deleted"`
+	}{x.PathID(), "response", true})
+}
+
+// Bounds of a page of input items.
+const (
+	itemPage     = 20
+	itemPageMost = 100
+)
+
+// inputItems answers GET /v1/responses/{id}/input_items: the items that the answer was generated from,
+// with those of the turns before it.
+func (d *server) inputItems(x *apiRequest) error {
+	query := x.Request.URL.Query()
+	limit := itemPage
+	if text := query.Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > itemPageMost {
+			return fault.At(fault.InvalidRequest, "limit", "`{param}` must be an integer from 1 to %d.", itemPageMost)
+		}
+		limit = n
+	}
+	order := query.Get("order")
+	if order != "" && order != "asc" && order != "desc" {
+		return fault.At(fault.InvalidRequest, "order", "`{param}` must be asc or desc.")
+	}
+	ctx, done := x.DetachedContext(readTimeout)
+	defer done()
+	found, err := d.Responses.Find(ctx, x.caller.Account, x.PathID())
+	if err != nil {
+		return readError(x.PathID(), err)
+	}
+	if err := x.Memory.Grow(found.Size); err != nil {
+		return err
+	}
+	turns, err := d.Responses.Turns(ctx, found)
+	if errors.Is(err, response.ErrIncomplete) {
+		return errNoResponse(x.PathID())
+	}
+	if err != nil {
+		return fault.TryAgain(err)
+	}
+	turns[len(turns)-1].Output = nil
+	items := responses.ListedItems(func(yield func(id string, items []byte) bool) {
+		for _, t := range turns {
+			if !yield(t.ID+"_i", t.Input) || !yield(t.ID+"_o", t.Output) {
+				return
+			}
+		}
+	})
+	if order != "asc" {
+		slices.Reverse(items)
+	}
+	if after := query.Get("after"); after != "" {
+		i := slices.IndexFunc(items, func(item responses.ListedItem) bool { return item.ID == after })
+		if i < 0 {
+			return fault.At(fault.InvalidRequest, "after", "The response has no input item %q to continue from in `{param}`.", fault.Excerpt(after))
+		}
+		items = items[i+1:]
+	}
+	write(x, http.StatusOK, "application/json", itemList(items[:min(limit, len(items))], len(items) > limit))
+	return nil
+}
+
+// itemList returns a page of items.
+func itemList(items []responses.ListedItem, more bool) []byte {
+	list, first, last := []byte(`{"object":"list","data":[`), []byte("null"), []byte("null")
+	for i, item := range items {
+		last = rawjson.Quote(item.ID)
+		if i == 0 {
+			first = last
+		} else {
+			list = append(list, ',')
+		}
+		list = append(list, item.JSON...)
+	}
+	list = rawjson.Put(list, `],"first_id":`, first, "")
+	list = rawjson.Put(list, `,"last_id":`, last, "")
+	return append(strconv.AppendBool(append(list, `,"has_more":`...), more), '}')
+}
+
+// countInput answers POST /v1/responses/input_tokens. Counts are free, and each account has a limit for
+// them.
+func (d *server) countInput(x *apiRequest) error {
+	call, err := d.checkChat(x, chatEndpoint{form: wire.FormResponses, continues: true, parse: func(body []byte) (request, error) {
+		r, err := responses.Open(body)
+		if err == nil {
+			r.CountOnly = true
+		}
+		return r, err
+	}})
+	if err != nil {
+		return err
+	}
+	n, err := d.count(x, call)
+	if err != nil {
+		return named(call.Body, err)
+	}
+	return writeJSON(x, struct {
+		Object string `json:"object"`
+		Tokens int64  `json:"input_tokens"`
+	}{"response.input_tokens", n})
+}
