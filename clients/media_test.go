@@ -3,6 +3,7 @@ package clients
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"image"
@@ -103,6 +104,32 @@ func checkPictures(t *testing.T, job mediaJob, count int) {
 		}
 		if _, _, err := image.DecodeConfig(bytes.NewReader(body)); err != nil {
 			t.Errorf("%s: %v", result.URL, err)
+		}
+	}
+}
+
+// TestGoClientWaitsForPictures checks that the methods for images return the images with a key that
+// waits.
+func TestGoClientWaitsForPictures(t *testing.T) {
+	g := startMedia(t)
+	key := g.key(t, g.account(t, "10"), map[string]any{"wait_for_pictures": true})
+	client := openai.NewClient(option.WithBaseURL(g.url+"/v1/"), option.WithAPIKey(key), option.WithMaxRetries(0))
+	generated, err := client.Images.Generate(context.Background(), openai.ImageGenerateParams{Model: "easel-1", Prompt: "a red hat"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	edited, err := client.Images.Edit(context.Background(), openai.ImageEditParams{Model: "easel-1", Prompt: "make it blue",
+		Image: openai.ImageEditParamsImageUnion{OfFile: openai.File(bytes.NewReader(hatPicture(t)), "hat.png", "image/png")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, answer := range []*openai.ImagesResponse{generated, edited} {
+		if len(answer.Data) != 1 || answer.Created == 0 {
+			t.Fatalf("%s, want one picture", answer.RawJSON())
+		}
+		_, body := download(t, answer.Data[0].URL)
+		if inline, err := base64.StdEncoding.DecodeString(answer.Data[0].B64JSON); err != nil || !bytes.Equal(inline, body) {
+			t.Errorf("the base64 has %d bytes with error %v, the link %d, want the same", len(inline), err, len(body))
 		}
 	}
 }

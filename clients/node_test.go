@@ -19,8 +19,10 @@ func TestNode(t *testing.T) {
 	g := start(t)
 	account := g.account(t, "10")
 	media := startMedia(t)
+	mediaAccount := media.account(t, "10")
 	setUp, err := json.Marshal(map[string]any{
-		"media":       map[string]string{"url": media.url + "/v1", "key": media.key(t, media.account(t, "10"), nil)},
+		"media": map[string]string{"url": media.url + "/v1", "key": media.key(t, mediaAccount, nil),
+			"waiting": media.key(t, mediaAccount, map[string]any{"wait_for_pictures": true})},
 		"url":         g.url + "/v1",
 		"native":      g.url + "/native",
 		"key":         g.key(t, account, nil),

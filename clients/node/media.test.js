@@ -8,7 +8,7 @@ import OpenAI, { toFile } from 'openai';
 
 globalThis.File ??= File; // Node 18 has no global File, which uploads need
 
-const { url, key } = JSON.parse(process.env.TOLLGATE_TEST).media;
+const { url, key, waiting } = JSON.parse(process.env.TOLLGATE_TEST).media;
 const client = new OpenAI({ baseURL: url, apiKey: key, maxRetries: 0 });
 
 // A PNG of one pixel.
@@ -62,6 +62,21 @@ test('edits several images', async () => {
     model: 'easel-1', prompt: 'put one on the other', image: [await picture('a.png'), await picture('b.png')],
   });
   await checkPictures(job, 1);
+});
+
+test('waits for pictures', async () => {
+  const patient = new OpenAI({ baseURL: url, apiKey: waiting, maxRetries: 0 });
+  const generated = await patient.images.generate({ model: 'easel-1', prompt: 'a red hat', n: 2 });
+  const edited = await patient.images.edit({ model: 'easel-1', prompt: 'make it blue', image: await picture('a.png') });
+  const waited = await client.images.generate({ model: 'easel-1', prompt: 'a hat' }, { headers: { Prefer: 'wait=60' } });
+  assert.equal(generated.data.length, 2);
+  for (const { url, b64_json } of [...generated.data, ...edited.data, ...waited.data]) {
+    const answer = await fetch(url);
+    assert.match(answer.headers.get('content-type'), /^image\//);
+    assert.deepEqual(Buffer.from(await answer.arrayBuffer()), Buffer.from(b64_json, 'base64'));
+  }
+  const inline = await patient.images.generate({ model: 'easel-1', prompt: 'a hat', response_format: 'b64_json' });
+  assert.ok(inline.data[0].b64_json && !inline.data[0].url);
 });
 
 test('makes a video', async () => {

@@ -64,6 +64,40 @@ def test_edits_several_images(account):
     account.owed += Decimal("0.03")
 
 
+def content(picture):
+    """Returns the bytes of a picture, which its link and its base64 must have in common."""
+    raw = base64.b64decode(picture.b64_json)
+    with urllib.request.urlopen(picture.url, timeout=30) as answer:
+        assert answer.headers["content-type"].startswith("image/") and answer.read() == raw
+    return raw
+
+
+def test_waits_for_pictures(account):
+    """With a key that waits, the methods for images return the images."""
+    client = account.openai(api_key=account.new_key(wait_for_pictures=True))
+    generated = client.images.generate(model="easel-1", prompt="a red hat", n=2)
+    assert len(generated.data) == 2 and all(content(picture) for picture in generated.data)
+    assert (generated.usage.images, generated.usage.total_tokens) == (2, 0)
+    edited = client.images.edit(model="easel-1", prompt="make it blue", image=picture("a.png"))
+    assert content(edited.data[0])
+    [inline] = client.images.generate(model="easel-1", prompt="a hat", response_format="b64_json").data
+    assert base64.b64decode(inline.b64_json) and inline.url is None
+    [linked] = client.images.generate(model="easel-1", prompt="a hat", response_format="url").data
+    assert linked.url and linked.b64_json is None
+    account.owed += 5 * Decimal("0.03")
+
+
+def test_waits_once(account):
+    """Any key can wait for one request; without a wait, base64 is refused."""
+    client = account.openai()
+    [waited] = client.images.generate(model="easel-1", prompt="a hat", extra_headers={"Prefer": "wait=60"}).data
+    assert content(waited)
+    account.owed += Decimal("0.03")
+    with pytest.raises(openai.BadRequestError) as raised:
+        client.images.generate(model="easel-1", prompt="a hat", response_format="b64_json")
+    assert raised.value.param == "response_format"
+
+
 def test_makes_a_video(account):
     client = account.openai()
     image = "data:image/png;base64," + base64.b64encode(PIXEL).decode()
