@@ -182,7 +182,8 @@ fields a line gets.
   - option: a price under the model's "options"
   - costs: a price under "options", or "pass" on the line
   - tool: a price for the hosted tool on the model
-  - later, stored: nothing; no line gets the field
+  - later, stored: nothing; no line gets the field. The gateway itself continues a stored response by
+    previous_response_id of the responses form
 
 A field of class effort is forwarded, and a model may have prices for its values. A field in
 another case is refused. A field in no table is left out, and the answer's header

@@ -21,7 +21,8 @@ import (
 func open(t testing.TB, database string, provider *fakeprovider.Server, lease string) *scene.Node {
 	t.Helper()
 	n := scene.NewNode(t, scene.Binary(t), database, map[string]string{"node_lease": lease})
-	n.SetCatalog([]map[string]any{scene.ChatModel("m", nil)}, []map[string]any{scene.ChatLine("main", provider.URL(), nil, "m")})
+	n.SetCatalog([]map[string]any{scene.ChatModel("m", map[string]any{"forms": []string{"chat", "responses"}})},
+		[]map[string]any{scene.ChatLine("main", provider.URL(), map[string]any{"forms": []string{"chat"}}, "m")})
 	return n
 }
 
