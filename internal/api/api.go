@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tollgate/internal/account"
+	"tollgate/internal/call"
 	"tollgate/internal/catalog"
 	"tollgate/internal/chat"
 	"tollgate/internal/egress"
@@ -34,6 +35,7 @@ type Options struct {
 	Ledger    *ledger.Ledger
 	Chat      *chat.Conductor
 	Responses *response.Responses
+	Calls     *call.Engine
 	Jobs      *job.Jobs
 	Media     *media.Store
 	Guard     *egress.Guard
@@ -99,7 +101,7 @@ type sessionKey struct{ account, key string }
 
 // routes returns the routes of the public endpoints.
 func (d *server) routes() []httpapi.Route {
-	return []httpapi.Route{
+	return append([]httpapi.Route{
 		{Pattern: "POST /v1/chat/completions", Handle: d.modelCall(d.chatCompletions)},
 		{Pattern: "POST /v1/responses", Handle: d.modelCall(d.responses)},
 		{Pattern: "POST /v1/responses/input_tokens", Handle: d.query(d.countInput)},
@@ -119,5 +121,5 @@ func (d *server) routes() []httpapi.Route {
 		{Pattern: "GET /v1/models/{id...}", Handle: d.query(d.model)},
 		{Pattern: "GET /v1/usage", Handle: d.query(d.usage)},
 		{Pattern: "GET /v1/dashboard/billing/credit_grants", Handle: d.query(d.creditGrants)},
-	}
+	}, d.kindRoutes()...)
 }

@@ -16,6 +16,7 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/api"
+	"tollgate/internal/call"
 	"tollgate/internal/catalog"
 	"tollgate/internal/egress"
 	"tollgate/internal/gatewaytest/scene"
@@ -122,6 +123,7 @@ func newServer(t *testing.T, db *store.DB, with func(*api.Options)) *server {
 	jobs := job.New(job.Options{DB: db, Ledger: d.books, Lines: lines(), Catalog: d.watcher, Media: files, Log: log})
 	options := api.Options{Options: httpapi.Options{Log: log}, Since: catalog.NewModelTimes(db),
 		Keys: d.keys, Catalog: d.watcher, Ledger: d.books, Chat: conductor(d.books, log),
+		Calls:     call.New(call.Options{Ledger: d.books, Lines: lines(), Log: log}),
 		Responses: storedresponse.New(storedresponse.Options{DB: db, Retention: 24 * time.Hour}),
 		Jobs:      jobs, Media: files, Guard: egress.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}),
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, MaxBody: maxBody}

@@ -50,12 +50,21 @@ func (d *server) responses(x *apiRequest) error {
 
 // answerChat validates a chat request and sends it to the conductor.
 func (d *server) answerChat(x *apiRequest, s chatEndpoint) error {
+	return d.answer(x, func() (func() error, error) {
+		call, err := d.checkChat(x, s)
+		return func() error { return d.complete(x, call) }, err
+	})
+}
+
+// answer validates a request with check, and runs it with the function returned by check. It repeats
+// both if the key has changed meanwhile.
+func (d *server) answer(x *apiRequest, check func() (run func() error, err error)) error {
 	var err error
 	for range maxChecks {
-		var call chat.AcceptedRequest
-		if call, err = d.checkChat(x, s); err == nil {
+		var run func() error
+		if run, err = check(); err == nil {
 			x.loggedByLedger = true
-			err = d.complete(x, call)
+			err = run()
 			if !errors.Is(err, ledger.ErrKeyChanged) {
 				return err
 			}
@@ -132,12 +141,17 @@ func (d *server) acceptChat(x *apiRequest, form wire.Form, request request, snap
 	}
 	header, dropped := forwardedHeaders(x.Request.Header, form, model)
 	return chat.AcceptedRequest{
-		Admission: ledger.Admission{
-			Request: x.ID, Account: x.caller.Account, Key: x.caller.Key, KeyVersion: x.caller.Version,
-			Endpoint: x.Endpoint(), Factor: x.caller.Prices.FactorOf(model.ID), Received: x.Received,
-		},
-		Form: form, Snapshot: snapshot, Model: model, Body: request, Header: header, DroppedFlags: dropped, Span: x.Span,
+		Admission: x.admission(model),
+		Form:      form, Snapshot: snapshot, Model: model, Body: request, Header: header, DroppedFlags: dropped, Span: x.Span,
 	}, nil
+}
+
+// admission returns the caller's part of an admission for a model.
+func (x *apiRequest) admission(m *catalog.Model) ledger.Admission {
+	return ledger.Admission{
+		Request: x.ID, Account: x.caller.Account, Key: x.caller.Key, KeyVersion: x.caller.Version,
+		Endpoint: x.Endpoint(), Factor: x.caller.Prices.FactorOf(m.ID), Received: x.Received,
+	}
 }
 
 // session returns the client's name for the conversation. Agents send one.

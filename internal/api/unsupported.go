@@ -22,7 +22,6 @@ type unsupportedPath struct {
 
 // unsupportedPaths are matched in this order: a longer path comes before its prefix.
 var unsupportedPaths = []unsupportedPath{
-	{"/v1/embeddings", "Embeddings are", ""},
 	{"/v1/audio/voices", "Lists of voices are", ""},
 	{"/v1/audio", "Speech and transcriptions are", ""},
 	{"/v1/realtime", "Realtime sessions are", "POST /v1/chat/completions with `stream` sends the answer while it is generated"},

@@ -349,8 +349,8 @@ func (r *rooms) startSurfaces(context.Context) error {
 	guesses := r.throttle("admin_token", wrongTokens()) // together, at each route with the token
 	public := api.New(api.Options{
 		Options: httpapi.Options{Log: r.log, Origins: s.CORSOrigins, Observe: r.metrics.Request, Trace: r.traces},
-		Since:   catalog.NewModelTimes(r.db), Keys: r.keys, Catalog: r.watcher, Ledger: r.ledger, Chat: r.chat, Responses: r.responses,
-		Jobs: r.jobs, Media: r.files, Guard: r.guard,
+		Since:   catalog.NewModelTimes(r.db), Keys: r.keys, Catalog: r.watcher, Ledger: r.ledger, Chat: r.chat, Calls: r.calls,
+		Responses: r.responses, Jobs: r.jobs, Media: r.files, Guard: r.guard,
 		TrustedProxies: s.TrustedProxies, MaxBody: s.MaxBody, BodyMemory: bodyMemory(r.memory),
 		CountRate: s.CountTokensPerMinute, PictureWait: s.PictureWait,
 		WrongKeys: r.throttle("api_key", r.options.keysAllowed()),

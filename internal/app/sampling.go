@@ -22,7 +22,7 @@ const (
 // catalog's lines, because no caller causes them. Debug lines are not sampled either.
 func unsampledMessages() []string {
 	return []string{
-		"ledger: ", "request cut off", "chat: an answer could not be settled", "job: a result file was missing", "the clock for limits jumped",
+		"ledger: ", "request cut off", "an answer could not be settled", "job: a result file was missing", "the clock for limits jumped",
 		"catalog: ", "line: ", "slot: ",
 	}
 }

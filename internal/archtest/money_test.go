@@ -2,6 +2,7 @@ package archtest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -20,6 +21,7 @@ import (
 	"tollgate/internal/store/id"
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/kind"
 )
 
 // moneyDocument explains the rules of billing with examples. Package chat computes its table of
@@ -358,4 +360,36 @@ func (a *stepAccount) state() (balance, held, spent money.Amount) {
 		a.t.Fatal(err)
 	}
 	return balance, held, spent
+}
+
+// TestMoneyDocumentEmbeddings recomputes the documented holds and charges of embeddings.
+func TestMoneyDocumentEmbeddings(t *testing.T) {
+	t.Parallel()
+	examples(t, 6, func(row string, m *catalog.Model, cells []string) {
+		var texts []string
+		own := kind.Quantities{}
+		for _, size := range words(cells[1]) {
+			texts = append(texts, strings.Repeat("x", int(number(t, row, size))))
+			own[kind.Input] += number(t, row, size)
+		}
+		body, err := json.Marshal(map[string]any{"model": m.ID, "input": texts})
+		if err != nil {
+			t.Fatal(err)
+		}
+		request, err := m.Kind.Definition().Open(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := request.Check(m); err != nil {
+			t.Fatal(err)
+		}
+		bound, reported := request.Parts(0)[0].Bound(), kind.Quantities{}
+		if cells[2] != "none" {
+			reported[kind.Input] = number(t, row, cells[2])
+		}
+		used, _, _ := kind.Believed(reported, bound, func() kind.Quantities { return own })
+		if held, charged := m.HighestUnitCost(bound, 0).String(), m.UnitCost(used, 0).String(); held != cells[3] || charged != cells[4] {
+			t.Errorf("%s: got a hold of %s and a charge of %s, want %s and %s", row, held, charged, cells[3], cells[4])
+		}
+	}, "model", "inputs, bytes", "reported", "held, USD", "charged, USD", "because")
 }

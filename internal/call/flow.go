@@ -191,9 +191,12 @@ func (x *Flow) Settle(b Bill) error {
 	step.End()
 	if err == nil {
 		x.span.Charge(int64(min(e.Cost, x.admission.Amount)))
+		if b.Source != ledger.SourceProvider && b.Code == "" {
+			x.Target.RecordGatewayCount()
+		}
 		x.Target.RecordSettlement(line.Settlement{Answered: true, Cost: e.Cost, Held: x.admission.Amount, LineCost: b.LineCost})
 	} else {
-		x.engine.Log.Error("chat: an answer could not be settled", "request", x.admission.Request, "account", x.admission.Account,
+		x.engine.Log.Error("an answer could not be settled", "request", x.admission.Request, "account", x.admission.Account,
 			"streamed", e.Streamed, "error", err, x.span.Log())
 	}
 	return err

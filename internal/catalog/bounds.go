@@ -4,12 +4,17 @@ import (
 	"math"
 
 	"tollgate/internal/money"
+	"tollgate/internal/wire/kind"
 )
 
 // ChargeBounds returns the lowest and the highest possible result of Cost for the counts of a
 // receipt. The bounds are equal unless the price depends on something missing in a receipt:
 // options, cache writes, modalities, hosted tools.
 func (m *Model) ChargeBounds(prompt, cached, completion int64, accountFactor money.Factor) (low, high money.Amount) {
+	if m.Kind.Definition() != nil {
+		cost := m.UnitCost(kind.Quantities{kind.Input: prompt}, accountFactor)
+		return cost, cost
+	}
 	if len(m.Price.Modalities) > 0 {
 		return 0, math.MaxInt64
 	}

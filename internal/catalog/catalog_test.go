@@ -13,13 +13,22 @@ import (
 	"tollgate/internal/money"
 	"tollgate/internal/upstream/adapters"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/kind/registry"
 )
+
+// definedKinds returns the kinds of package wire/kind.
+func definedKinds() (kinds []Kind) {
+	for _, name := range registry.Names() {
+		kinds = append(kinds, Kind(name))
+	}
+	return kinds
+}
 
 // testProviders returns providers with different kinds, forms and checks.
 func testProviders() map[string]Provider {
 	return map[string]Provider{
 		"openai": {
-			Kinds:    []Kind{KindChat, KindImage, KindVideo},
+			Kinds:    append([]Kind{KindChat, KindImage, KindVideo}, definedKinds()...),
 			Forms:    []wire.Form{wire.FormChat, wire.FormResponses},
 			NeedsKey: true, NeedsBaseURL: true,
 		},
@@ -30,7 +39,7 @@ func testProviders() map[string]Provider {
 			CheckOptions: func(map[string]any) error { return nil },
 		},
 		"sandbox": {
-			Kinds:      []Kind{KindChat, KindImage, KindVideo},
+			Kinds:      append([]Kind{KindChat, KindImage, KindVideo}, definedKinds()...),
 			Forms:      []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages},
 			KeyHeaders: []string{"X-Sand-Key"},
 			CheckField: func(l *LineSpec, m *Model, field string, _ bool) error {

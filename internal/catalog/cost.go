@@ -9,6 +9,8 @@ import (
 	"tollgate/internal/catalog/tree"
 	"tollgate/internal/money"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/kind"
+	"tollgate/internal/wire/kind/registry"
 )
 
 // Costs are the prices of a line's provider, as entered by the operator. The gateway uses Costs
@@ -22,11 +24,14 @@ type Costs struct {
 type Cost struct {
 	Rates   *Rates                 // chat; nil if unknown
 	Tiers   map[string]money.Price // images and video, in the unit of the model's price
+	Units   UnitPrices             // models of a kind with a Definition, by the units of their price
 	PerUnit *money.Price           // for tiers without an entry in Tiers; nil if unknown
 }
 
 // isEmpty reports whether c has no price.
-func (c Cost) isEmpty() bool { return c.Rates == nil && len(c.Tiers) == 0 && c.PerUnit == nil }
+func (c Cost) isEmpty() bool {
+	return c.Rates == nil && len(c.Tiers) == 0 && len(c.Units) == 0 && c.PerUnit == nil
+}
 
 // costs reads the prices of a line's provider from the line's member cost. Rates and tiers directly
 // in cost apply to all models.
@@ -40,12 +45,12 @@ func (r *reader) costs(t *table, l *LineSpec, modelsByID map[string]*Model) Cost
 	defaults.Pos = entries.node.Pos
 	entries.each(MaxModels, func(name, path string, value *tree.Value) {
 		_, isModel := l.Models[name]
-		switch isPrice := slices.Contains(ratesNames, name) || tierName.MatchString(name); {
+		switch isPrice := slices.Contains(ratesNames, name) || tierName.MatchString(name) || isPriceUnit(name); {
 		case isPrice && value.Kind != tree.TableKind:
 			defaults.Fields = append(defaults.Fields, tree.Field{Name: name, Value: value, Pos: value.Pos})
 		case !isModel:
 			r.reportUnknown(path, value, "is neither a rate, nor a resolution tier, nor a model of this line")
-		case value.Kind != tree.TableKind && modelsByID[name] != nil && modelsByID[name].Kind != KindChat:
+		case value.Kind != tree.TableKind && modelsByID[name] != nil && modelsByID[name].Kind.IsJob():
 			if p, ok := r.price(path, value); ok {
 				out.Models[name] = Cost{PerUnit: &p}
 			}
@@ -56,7 +61,7 @@ func (r *reader) costs(t *table, l *LineSpec, modelsByID map[string]*Model) Cost
 		}
 	})
 	if len(defaults.Fields) > 0 {
-		out.Default = r.cost(t.pathOf("cost"), defaults, nil)
+		out.Default = r.defaultCost(t.pathOf("cost"), defaults, l, modelsByID)
 	}
 	return out
 }
@@ -68,7 +73,10 @@ func (r *reader) cost(path string, n *tree.Value, m *Model) Cost {
 	if t == nil {
 		return out
 	}
-	isChat, isMedia := m == nil || m.Kind == KindChat, m == nil || m.Kind != KindChat
+	if m != nil && m.Kind.Definition() != nil {
+		return Cost{Units: r.unitPrices(path, n, m.Kind.Definition())}
+	}
+	isChat, isMedia := m == nil || m.Kind == KindChat, m == nil || m.Kind.IsJob()
 	if isChat && (m != nil || slices.ContainsFunc(ratesNames, func(name string) bool { return n.Get(name) != nil })) {
 		rates := t.rates(nil)
 		out.Rates = &rates
@@ -90,6 +98,48 @@ func (r *reader) cost(path string, n *tree.Value, m *Model) Cost {
 	}
 	t.close()
 	return out
+}
+
+// defaultCost reads the prices for all models of a line. Each kind of model takes the prices of its
+// own.
+func (r *reader) defaultCost(path string, n *tree.Value, l *LineSpec, modelsByID map[string]*Model) (out Cost) {
+	rest := *n
+	units := UnitPrices{}
+	onlyUnits := len(l.Models) > 0
+	for id := range l.Models {
+		m := modelsByID[id]
+		if m == nil || m.Kind.Definition() == nil {
+			onlyUnits = false
+			continue
+		}
+		for _, measure := range m.Kind.Definition().Measures {
+			for _, unit := range measure.Units {
+				if value := n.Get(string(unit)); value != nil && value.Kind == tree.PlainKind {
+					if price, err := money.ParsePrice(value.Text); err == nil {
+						units[unit] = price
+					}
+				}
+			}
+		}
+	}
+	rest.Fields = slices.DeleteFunc(slices.Clone(n.Fields), func(f tree.Field) bool {
+		_, used := units[kind.PriceUnit(f.Name)]
+		return used && (onlyUnits || !slices.Contains(ratesNames, f.Name))
+	})
+	if len(rest.Fields) > 0 {
+		out = r.cost(path, &rest, nil)
+	}
+	if len(units) > 0 {
+		out.Units = units
+	}
+	return out
+}
+
+// isPriceUnit reports whether any kind has prices for a unit.
+func isPriceUnit(name string) bool {
+	return slices.ContainsFunc(registry.All(), func(d *kind.Definition) bool {
+		return slices.ContainsFunc(d.Measures, func(m kind.Measure) bool { return slices.Contains(m.Units, kind.PriceUnit(name)) })
+	})
 }
 
 // tierNamed returns the tier with exactly this name. A nil model has no tiers.
@@ -128,6 +178,11 @@ func (c Cost) Tree() *tree.Value {
 	for _, name := range slices.Sorted(maps.Keys(c.Tiers)) {
 		n.Set(name, tree.Plain(c.Tiers[name].String()))
 	}
+	for _, f := range c.Units.Tree().Fields {
+		if n.Get(f.Name) == nil { // a default may be both a rate of chat models and a price of others
+			n.Set(f.Name, f.Value)
+		}
+	}
 	return n
 }
 
@@ -150,6 +205,9 @@ func (l *Line) KnowsCost(model string) bool {
 func (l *Line) Cost(m *Model, u wire.Usage) (money.Amount, bool) {
 	if u.HasCost {
 		return money.Amount(u.CostNano), true
+	}
+	if m.Kind.Definition() != nil {
+		return l.UnitCost(m, kind.Quantities{kind.Input: u.Prompt})
 	}
 	rates := l.Costs.costOf(m.ID).Rates
 	if rates == nil || u.Prompt <= 0 && u.Completion <= 0 {
@@ -210,6 +268,14 @@ func (m *Model) pricesBelow(c Cost) (texts []string) {
 		if price < cost {
 			texts = append(texts, fmt.Sprintf("%s %s < %s USD", name, price, cost))
 		}
+	}
+	if d := m.Kind.Definition(); d != nil {
+		for _, unit := range m.Measure().Units {
+			if cost, ok := c.Units[unit]; ok {
+				addIfBelow(string(unit), m.Units[unit], cost)
+			}
+		}
+		return texts
 	}
 	if m.Kind == KindChat {
 		if c.Rates != nil {

@@ -19,6 +19,8 @@ import (
 
 	"tollgate/internal/money"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/kind"
+	"tollgate/internal/wire/kind/registry"
 )
 
 // Document is a catalog with defaults filled in. It must not be changed after Parse.
@@ -38,7 +40,20 @@ const (
 )
 
 // Kinds returns all kinds of models.
-func Kinds() []Kind { return []Kind{KindChat, KindImage, KindVideo} }
+func Kinds() []Kind {
+	kinds := []Kind{KindChat, KindImage, KindVideo}
+	for _, name := range registry.Names() {
+		kinds = append(kinds, Kind(name))
+	}
+	return kinds
+}
+
+// IsJob reports whether requests for models of the kind are jobs.
+func (k Kind) IsJob() bool { return k == KindImage || k == KindVideo }
+
+// Definition returns the definition of a kind whose requests pass through to a line, or nil for chat,
+// images and videos.
+func (k Kind) Definition() *kind.Definition { return registry.Find(k) }
 
 // ModelState is the availability of a model (interface.md, Model availability states).
 type ModelState string
@@ -79,6 +94,10 @@ type Model struct {
 	Roles         []string  `key:"roles,flow" kinds:"video"` // roles of references (jobrequest.Roles); if empty, submissions have no roles
 	Audio         Sound     `key:"audio" kinds:"video"`
 	Params        []string  `key:"params,flow" kinds:"image video"` // further fields allowed in submissions, sent to the line
+
+	// Models of a kind with a Definition.
+	Units   UnitPrices       // one measure of the kind, by unit
+	Numbers map[string]int64 // further fields of the kind; see Number
 
 	FreeDailyRequests int64 `key:"free_daily_requests"` // free requests per account and UTC day; zero for none
 }
@@ -175,6 +194,7 @@ type LineSpec struct {
 	Priority      int               `key:"priority" default:"1"` // lower is tried first
 	Weight        int               `key:"weight" default:"100"` // share among lines of equal priority, at least 1
 	MaxConcurrent int               `key:"max_concurrent"`       // zero for no cap
+	MaxInputs     int64             `key:"max_inputs"`           // inputs of an embeddings call; zero for no cap
 	Timeouts      Timeouts          `key:"timeouts,flow"`
 	LimitField    LimitField        `key:"limit_field"`   // if empty, see Line.LimitFieldFor
 	IgnoresLimit  bool              `key:"ignores_limit"` // the vendor ignores limits on output tokens

@@ -40,6 +40,14 @@ func (d *Document) tree() *tree.Value {
 func (m *Model) Tree() *tree.Value {
 	n := &tree.Value{Kind: tree.TableKind, Fields: make([]tree.Field, 0, 16)}
 	encodeFields(n, reflect.ValueOf(m).Elem(), m.Kind)
+	if d := m.Kind.Definition(); d != nil {
+		for _, number := range d.Numbers {
+			if value, ok := m.Numbers[number.Name]; ok {
+				n.Set(number.Name, tree.Number(value))
+			}
+		}
+		n.Set("price", m.Units.Tree().Inline())
+	}
 	for i := range n.Fields {
 		if m.PerClip && n.Fields[i].Name == "price" {
 			n.Fields[i].Name = "per_clip"
@@ -103,8 +111,9 @@ func floatFormat(v float64) byte {
 }
 
 // tag holds a field's struct tags: `key:"name,styles"`, `default:"…"`, and `kinds:"…"`, the kinds
-// of models with the key. The styles are flow, on one line; entries, one line for each entry; and
-// empty, printed although empty. Other fields are left out if empty or the default.
+// of models with the key; without this tag, all kinds have the key. The styles are flow, on one line;
+// entries, one line for each entry; and empty, printed although empty. Other fields are left out if
+// empty or the default.
 type tag struct {
 	field                       int
 	key, style, fallback, kinds string
@@ -122,7 +131,7 @@ var tags = map[reflect.Type][]tag{
 func tagsOf(t reflect.Type) (all []tag) {
 	for field := range t.Fields() {
 		if key, style, _ := strings.Cut(field.Tag.Get("key"), ","); key != "" {
-			all = append(all, tag{field.Index[0], key, style, field.Tag.Get("default"), cmp.Or(field.Tag.Get("kinds"), "chat image video")})
+			all = append(all, tag{field.Index[0], key, style, field.Tag.Get("default"), field.Tag.Get("kinds")})
 		}
 	}
 	return all
@@ -133,7 +142,7 @@ func tagsOf(t reflect.Type) (all []tag) {
 func encodeFields(n *tree.Value, v reflect.Value, kind Kind) {
 	for _, tag := range tags[v.Type()] {
 		field := v.Field(tag.field)
-		if !strings.Contains(tag.kinds, string(kind)) || tag.fallback == "" && isOmitted(field, tag.style) {
+		if tag.kinds != "" && !strings.Contains(tag.kinds, string(kind)) || tag.fallback == "" && isOmitted(field, tag.style) {
 			continue
 		}
 		value := encode(field)

@@ -81,6 +81,7 @@ func (r *reader) line(t *table, modelsByID map[string]*Model, pathsByID map[stri
 	l.Priority = int(t.count("priority", 0, maxRank, defaultPriority))
 	l.Weight = int(t.count("weight", 1, maxRank, defaultWeight))
 	l.MaxConcurrent = int(t.count("max_concurrent", 0, maxRank, 0))
+	l.MaxInputs = t.count("max_inputs", 1, maxRank, 0)
 	if times := t.child("timeouts"); times != nil {
 		l.Timeouts = Timeouts{times.duration("first_token"), times.duration("idle"), times.duration("total")}
 		times.close()

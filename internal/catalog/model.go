@@ -100,6 +100,10 @@ func (r *reader) model(path string, n *tree.Value) (Model, bool) {
 		r.chatModel(t, &m)
 	case KindImage, KindVideo:
 		r.mediaModel(t, &m)
+	default:
+		if d := m.Kind.Definition(); d != nil {
+			r.definedModel(t, &m, d)
+		}
 	}
 	t.close()
 	return m, true
@@ -108,7 +112,11 @@ func (r *reader) model(path string, n *tree.Value) (Model, bool) {
 // checkKeys reports keys of other kinds of models, by the tags of Model. If the kind is unknown,
 // all keys are allowed, because the kind itself is reported.
 func (t *table) checkKeys(kind Kind) {
+	d := kind.Definition()
 	check := func(key, kinds string) {
+		if kinds == "" || t.node.Get(key) == nil || d != nil && d.NumberNamed(key) != nil {
+			return
+		}
 		if t.get(key) != nil && !strings.Contains(kinds, string(kind)) && !t.lenient {
 			t.fault(key, "is for %s models only", strings.ReplaceAll(kinds, " ", " and "))
 		}

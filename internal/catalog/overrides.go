@@ -151,7 +151,7 @@ func (r *reader) fitsProvider(name, path string, n *tree.Value, l *LineSpec, pro
 		return true
 	}
 	for _, id := range slices.Sorted(maps.Keys(l.Models)) {
-		if m := modelsByID[id]; m != nil && m.Kind != KindChat {
+		if m := modelsByID[id]; m != nil && m.Kind.IsJob() {
 			if err := provider.CheckField(l, m, name, omit); err != nil {
 				r.fault(path, n, "%s", err)
 				return false

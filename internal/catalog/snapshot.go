@@ -14,6 +14,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/field"
+	"tollgate/internal/wire/kind/registry"
 	"tollgate/internal/wire/translate"
 )
 
@@ -81,8 +82,11 @@ func (l *Line) FixedFields() map[string]json.RawMessage { return l.fixedFields }
 // change the slice.
 func (l *Line) OmittedFields() []string { return l.omittedFields }
 
-// Supports reports whether the provider accepts a form without translation.
-func (l *Line) Supports(form wire.Form) bool { return slices.Contains(l.Forms, form) }
+// Supports reports whether the provider accepts a form without translation. The form of a kind is
+// supported for all models of the line with this kind.
+func (l *Line) Supports(form wire.Form) bool {
+	return slices.Contains(l.Forms, form) || registry.Find(form) != nil
+}
 
 // FormsFor returns the forms in which the line can serve a client's form: first the client's form,
 // if the line supports it, then the forms with a translation.
@@ -144,12 +148,19 @@ func (l *Line) passesField(name string) bool {
 	return slices.Contains(l.Pass, name) || slices.Contains(l.Pass, PassAll)
 }
 
-// DroppedFields returns the fields in extra that are not sent to the line, because neither the
-// line's vendor documents them nor the line passes them. extra are the fields not documented for
+// DroppedFields returns the fields in extra that are not sent to the line for a model, because neither
+// the line's vendor documents them nor the line passes them. extra are the fields not documented for
 // the form of the request.
-func (l *Line) DroppedFields(extra []string) (fields []string) {
+func (l *Line) DroppedFields(m *Model, extra []string) (fields []string) {
+	if len(extra) == 0 {
+		return nil
+	}
+	documents := l.vendor.Documents
+	if d := m.Kind.Definition(); d != nil {
+		documents = func(name string) bool { return d.Documents(l.vendor, name) }
+	}
 	for _, name := range extra {
-		if !l.vendor.Documents(name) && !l.passesField(name) {
+		if !documents(name) && !l.passesField(name) {
 			fields = append(fields, name)
 		}
 	}
@@ -373,7 +384,7 @@ func (s *Snapshot) CheckRouting(m *Model, form wire.Form, routing []string) erro
 // extra are the fields not documented for the form of the request.
 func (s *Snapshot) FieldDroppedByAll(m *Model, extra []string) string {
 	for _, name := range extra {
-		if !slices.ContainsFunc(s.linesByModel[m.ID], func(l *Line) bool { return len(l.DroppedFields([]string{name})) == 0 }) {
+		if !slices.ContainsFunc(s.linesByModel[m.ID], func(l *Line) bool { return len(l.DroppedFields(m, []string{name})) == 0 }) {
 			return name
 		}
 	}

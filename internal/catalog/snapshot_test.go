@@ -272,6 +272,11 @@ func TestSandboxCatalogIsComplete(t *testing.T) {
 	if kinds[KindChat] < 4 || kinds[KindImage] != 1 || kinds[KindVideo] != 1 {
 		t.Errorf("open models %v, want at least 4 chat, 1 image and 1 video", kinds)
 	}
+	for _, kind := range definedKinds() {
+		if kinds[kind] != 1 {
+			t.Errorf("open models %v, want 1 of kind %s", kinds, kind)
+		}
+	}
 	if len(states) != 4 || states[StateOpen] < 4 {
 		t.Errorf("states %v, want all 4, and at least 4 open models", states)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"tollgate/internal/catalog"
 	"tollgate/internal/store"
 )
 
@@ -51,7 +50,7 @@ func (j *Jobs) Measure(ctx context.Context) error {
 		return fmt.Errorf("measure the queues: %w", err)
 	}
 	for _, m := range j.opts.Catalog.Current().Models() {
-		if _, ok := queues[m.ID]; !ok && m.Kind != catalog.KindChat {
+		if _, ok := queues[m.ID]; !ok && m.Kind.IsJob() {
 			queues[m.ID] = queueMeasure{}
 		}
 	}

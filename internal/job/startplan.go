@@ -225,5 +225,5 @@ func (w *worker) task() jobcall.Task { return w.jobs.taskOf(w.rec, w.run, w.cand
 // moment; its jobs then wait until the start limit.
 func inCatalog(s *catalog.Snapshot, model string) bool {
 	m, ok := s.Model(model)
-	return ok && m.Kind != catalog.KindChat
+	return ok && m.Kind.IsJob()
 }

@@ -35,7 +35,7 @@ type Attempt struct {
 	broken        atomic.Bool
 }
 
-// Chat makes the attempt's only call. It implements chatcall.Adapter.
+// Chat makes the last call of the attempt. It implements chatcall.Adapter.
 func (a *Attempt) Chat(ctx context.Context, call chatcall.Call) (*chatcall.Response, error) {
 	a.requestBody = call.Body
 	answer, err := a.selector.key.adapter.Chat(ctx, call)
@@ -45,6 +45,20 @@ func (a *Attempt) Chat(ctx context.Context, call chatcall.Call) (*chatcall.Respo
 	a.body = answer.Body
 	answer.Body = (*attemptBody)(a)
 	return answer, nil
+}
+
+// ChatPart is like Chat for a call that is followed by another one of the same attempt: closing its
+// answer does not end the attempt.
+func (a *Attempt) ChatPart(ctx context.Context, call chatcall.Call) (*chatcall.Response, error) {
+	a.requestBody = call.Body
+	return a.selector.key.adapter.Chat(ctx, call)
+}
+
+// RecordGatewayCount counts a complete answer whose usage the gateway had to count itself.
+func (a *Attempt) RecordGatewayCount() {
+	s := a.entry.stats
+	s.gatewayCounts.Add(1)
+	s.metrics.metrics.gatewayCounts.WithLabelValues(a.Line.ID).Inc()
 }
 
 // Ignore records the number of fields withheld from the line and their names for the request log.

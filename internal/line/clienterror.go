@@ -76,9 +76,9 @@ func (w *routing) noLineError() *fault.Error {
 	return w.unavailableError()
 }
 
-// unavailableError returns the client's error if no line is healthy. Chat completions get 502, with
-// Retry-After if the wait is known. The other forms get 503, always with Retry-After (the HTTP layer
-// omits the header below /native).
+// unavailableError returns the client's error if no line is healthy. Requests in the responses and the
+// messages form get 503, always with Retry-After (the HTTP layer omits the header below /native).
+// Other requests get 502, with Retry-After if the wait is known.
 func (w *routing) unavailableError() *fault.Error {
 	state, outage := w.nearest()
 	hasWait := outage.Wait > 0 && !outage.Untrusted && (state == health.StateCooling || state == health.StateCircuitOpen)
@@ -88,7 +88,7 @@ func (w *routing) unavailableError() *fault.Error {
 		advice = fmt.Sprintf("please try again in %d s, or use another model.", wait/time.Second)
 	}
 	code := fault.UpstreamUnavailable
-	if w.request.Form != wire.FormChat {
+	if w.request.Form == wire.FormResponses || w.request.Form == wire.FormMessages {
 		code = fault.ServiceUnavailable
 		if wait == 0 {
 			wait = noLineRetry

@@ -422,7 +422,7 @@ func addInitialSeries(lines []string, want map[string]float64) map[string]float6
 		for _, series := range []string{
 			"attempts_total %s rejected", "attempts_total %s upstream_error", "attempts_total %s upstream_unavailable",
 			"broken_total %s upstream_error",
-			"broken_total %s upstream_unavailable", "busy_total %s", "probes_total %s ok", "ignored_fields_total %s",
+			"broken_total %s upstream_unavailable", "busy_total %s", "probes_total %s ok", "ignored_fields_total %s", "gateway_counts_total %s",
 			"left_total %s circuit_open", "left_total %s credentials_out", "charged_usd_total %s swift", "over_hold_usd_total %s swift",
 			"implausible_cost_total %s",
 		} {

@@ -36,6 +36,7 @@ type metrics struct {
 
 	implausibleCosts *prometheus.CounterVec
 	ignoredFields    *prometheus.CounterVec
+	gatewayCounts    *prometheus.CounterVec
 
 	vectors []interface {
 		DeletePartialMatch(prometheus.Labels) int
@@ -72,6 +73,8 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		"Probes of lines that were out of service, by outcome: ok or the code of the failure.", "outcome")
 	m.ignoredFields = counter("tollgate_line_ignored_fields_total",
 		"Fields of requests that a line did not get, since no reference documents them.")
+	m.gatewayCounts = counter("tollgate_line_gateway_counts_total",
+		"Answers of a line whose usage the gateway had to count, because the provider reported none that can be true.")
 	m.wentOut = counter("tollgate_line_left_total",
 		"How often a line, one of its models (model_out) or a model in one form (form_out) left service, by state.", "state")
 	m.inService = gauge("tollgate_line_in_service",
@@ -94,6 +97,7 @@ func (m *metrics) forLine(ln *catalog.Line) lineMetrics {
 	m.busySkips.WithLabelValues(line)
 	m.implausibleCosts.WithLabelValues(line)
 	m.ignoredFields.WithLabelValues(line)
+	m.gatewayCounts.WithLabelValues(line)
 	for _, outcome := range []fault.Code{fault.UpstreamError, fault.UpstreamUnavailable} {
 		m.attempts.WithLabelValues(line, string(outcome))
 		m.breaks.WithLabelValues(line, string(outcome))

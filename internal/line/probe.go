@@ -65,7 +65,7 @@ func (p *prober) step(ctx context.Context) {
 			})
 		}
 		for _, probe := range due.Parts {
-			p.probe(ctx, entry, []health.LinePart{targetOf(ln, probe)}, p.try, func(_ health.LinePart, f *upstream.Failure) []health.Change {
+			p.probe(ctx, entry, []health.LinePart{p.targetOf(ln, probe)}, p.try, func(_ health.LinePart, f *upstream.Failure) []health.Change {
 				return s.RecordPartProbe(l.now(), probe.LinePart, f)
 			})
 		}
@@ -110,22 +110,23 @@ func (p *prober) blame(ctx context.Context, entry *routingEntry, target, lastAns
 	f.Health, f.Vague = upstream.HealthModel, false
 }
 
-// doubtTargets returns the targets for the probe of a doubt. If the doubt is not about a chat model,
-// as after failed jobs, the targets are the line's chat models.
+// doubtTargets returns the targets for the probe of a doubt. If the doubt is about a model without
+// probes, as after failed jobs, the targets are the line's other models.
 func (p *prober) doubtTargets(ln *catalog.Line, probe health.Probe) []health.LinePart {
-	if m := p.lines.model(probe.Model); m == nil || m.Kind != catalog.KindChat {
+	m := p.lines.model(probe.Model)
+	if m == nil || m.Kind.IsJob() {
 		return p.lineTargets(ln, health.Probe{})
 	}
-	return []health.LinePart{targetOf(ln, probe)}
+	return []health.LinePart{p.targetOf(ln, probe)}
 }
 
 // targetOf returns the target for the probe of one part. If the probe has no form, targetOf begins
 // with the form of the model's last answer and returns the next form at each probe.
-func targetOf(ln *catalog.Line, probe health.Probe) health.LinePart {
-	if probe.Form != "" || len(ln.Forms) == 0 {
+func (p *prober) targetOf(ln *catalog.Line, probe health.Probe) health.LinePart {
+	forms := slices.Clone(probedForms(ln, p.lines.model(probe.Model)))
+	if probe.Form != "" || len(forms) == 0 {
 		return probe.LinePart
 	}
-	forms := slices.Clone(ln.Forms)
 	if i := slices.Index(forms, probe.LastForm); i > 0 {
 		forms[0], forms[i] = forms[i], forms[0]
 	}
@@ -133,13 +134,11 @@ func targetOf(ln *catalog.Line, probe health.Probe) health.LinePart {
 }
 
 // lineTargets returns the targets for a probe of the whole line. The part of the last answer comes
-// first, followed by other chat models and forms, rotated at each probe.
+// first, followed by other models and forms, rotated at each probe.
 func (p *prober) lineTargets(ln *catalog.Line, probe health.Probe) (targets []health.LinePart) {
 	for id := range ln.Models {
-		if m := p.lines.model(id); m != nil && m.Kind == catalog.KindChat {
-			for _, form := range ln.Forms {
-				targets = append(targets, health.LinePart{Model: id, Form: form})
-			}
+		for _, form := range probedForms(ln, p.lines.model(id)) {
+			targets = append(targets, health.LinePart{Model: id, Form: form})
 		}
 	}
 	slices.SortFunc(targets, func(a, b health.LinePart) int {
@@ -154,6 +153,33 @@ func (p *prober) lineTargets(ln *catalog.Line, probe health.Probe) (targets []he
 	others := targets[1:]
 	start := probe.Number * (maxTargets - 1) % len(others)
 	return append(targets[:1:1], slices.Concat(others[start:], others[:start])[:maxTargets-1]...)
+}
+
+// probedForms returns the forms for probes of a model on a line: none for a nil model and for models
+// with jobs.
+func probedForms(ln *catalog.Line, m *catalog.Model) []wire.Form {
+	switch {
+	case m == nil || m.Kind.IsJob():
+		return nil
+	case m.Kind.Definition() != nil:
+		return []wire.Form{m.Kind.Definition().Form()}
+	}
+	return ln.Forms
+}
+
+// probeCallOf returns the call of a probe. It returns false for a part that cannot be probed.
+func (p *prober) probeCallOf(entry *routingEntry, m *catalog.Model, part health.LinePart) (chatcall.Call, bool) {
+	c := chatcall.Call{Form: part.Form, Model: entry.line.Models[m.ID]}
+	if d := m.Kind.Definition(); d != nil {
+		c.Body, c.Path = rawjson.Pieces{d.Probe(c.Model)}, d.Endpoints[0].LinePath
+		return c, true
+	}
+	body, ok := wire.Probe(part.Form, c.Model, m.Reasoning, string(entry.limitField(m)))
+	if part.Tools {
+		body = wire.ProbeTools(part.Form, body)
+	}
+	c.Body = rawjson.Pieces{body}
+	return c, ok
 }
 
 // model returns a model of the current catalog, or nil.
@@ -246,15 +272,12 @@ func (p *prober) probeWithKey(k *lineKey) probeCall {
 func (p *prober) call(ctx context.Context, entry *routingEntry, k *lineKey, part health.LinePart) *upstream.Failure {
 	ln := entry.line
 	m := p.lines.model(part.Model)
-	if m == nil || m.Kind != catalog.KindChat || !ln.Supports(part.Form) {
+	if !slices.Contains(probedForms(ln, m), part.Form) {
 		return nil
 	}
-	body, ok := wire.Probe(part.Form, ln.Models[m.ID], m.Reasoning, string(entry.limitField(m)))
+	request, ok := p.probeCallOf(entry, m, part)
 	if !ok {
 		return nil
-	}
-	if part.Tools {
-		body = wire.ProbeTools(part.Form, body)
 	}
 	if ln.MaxConcurrent > 0 {
 		if !p.lines.slots.Take(ctx, ln.ID, ln.MaxConcurrent) {
@@ -265,7 +288,7 @@ func (p *prober) call(ctx context.Context, entry *routingEntry, k *lineKey, part
 	ctx, cancel := context.WithTimeoutCause(ctx, min(ln.TimeoutsFor(m).Total, probeWait),
 		fmt.Errorf("no answer to a probe: %w", context.DeadlineExceeded))
 	defer cancel()
-	answer, err := k.adapter.Chat(ctx, chatcall.Call{Form: part.Form, Model: ln.Models[m.ID], Body: rawjson.Pieces{body}})
+	answer, err := k.adapter.Chat(ctx, request)
 	if err == nil {
 		defer answer.Body.Close()
 		var raw []byte

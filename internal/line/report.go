@@ -145,6 +145,7 @@ func join(nodes []OnNode) Status {
 		out.InFlight += n.InFlight
 		out.Granted += n.Granted
 		out.Attempts += n.Attempts
+		out.GatewayCounts += n.GatewayCounts
 		if n.Status.State == out.State {
 			out.CoolingUntil = max(out.CoolingUntil, n.CoolingUntil)
 		}

@@ -37,6 +37,9 @@ type Status struct {
 	// recent attempt. CauseAt is its time in Unix seconds, or 0.
 	Cause   string `json:"cause,omitempty"`
 	CauseAt int64  `json:"cause_at,omitempty"`
+	// GatewayCounts counts the complete answers since the node began whose usage the gateway had to
+	// count itself.
+	GatewayCounts int64 `json:"gateway_counts,omitempty"`
 	// Keys lists the keys of a line with several keys, in the order of their use.
 	Keys []KeyStatus `json:"keys,omitempty"`
 	// Margins has the margins of the line's models, in the order of their ids. It omits models
@@ -76,6 +79,7 @@ func (l *Lines) status(now time.Time, entry *routingEntry) Status {
 	sum := entry.stats.Summary(now)
 	status.State, status.CoolingUntil, status.PartsOut = sum.State, sum.CoolingUntil, sum.PartsOut
 	status.ModelStates = modelStates(slices.Sorted(maps.Keys(ln.Models)), sum.PartsOut)
+	status.GatewayCounts = entry.stats.gatewayCounts.Load()
 	status.InFlight = entry.stats.inFlight.Load()
 	status.Attempts, status.SuccessRate, status.FirstByteMS = sum.Attempts, sum.SuccessRate, sum.FirstByteMS
 	status.Cause, status.CauseAt = sum.Cause, sum.CauseAt

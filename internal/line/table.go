@@ -102,10 +102,10 @@ func (l *Lines) table(s *catalog.Snapshot) *routingTable {
 	return t
 }
 
-// unprobeable reports whether a line has no chat model, so that probes are impossible.
+// unprobeable reports whether a line has only models with jobs, so that probes are impossible.
 func unprobeable(s *catalog.Snapshot, ln *catalog.Line) bool {
 	for id := range ln.Models {
-		if m, ok := s.Model(id); ok && m.Kind == catalog.KindChat {
+		if m, ok := s.Model(id); ok && !m.Kind.IsJob() {
 			return false
 		}
 	}
@@ -195,6 +195,7 @@ type stats struct {
 	keys           refusals
 	margins        margins
 	metrics        lineMetrics
+	gatewayCounts  atomic.Int64 // answers without a believable usage
 	warnedMS       atomic.Int64 // time of the last warning about an implausible cost
 }
 

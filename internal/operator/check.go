@@ -14,7 +14,7 @@ import (
 
 // Check returns the audit.Check of one audit. It compares the books with the actions of operators and
 // with the catalog: each credit and take-back is in the log with its amount and balance, and the charge
-// of each chat request follows from the prices of its catalog revision.
+// of each request that was answered at once follows from the prices of its catalog revision.
 func Check() audit.Check {
 	prices := priceList{}
 	return func(tx *store.Tx, books *audit.Books) error {
@@ -125,11 +125,12 @@ func auditCreditsTx(tx *store.Tx, books *audit.Books) error {
 // messages form, because such a receipt does not list the models that the answer called.
 func auditCharge(books *audit.Books, priced map[int64]map[string]*catalog.Model, r audit.BilledReceipt) {
 	models, known := priced[r.Revision]
-	if r.Endpoint != "/v1/chat/completions" && r.Endpoint != "/v1/responses" || known && models == nil {
+	model := models[r.Model]
+	isDefined := model != nil && model.Kind.Definition() != nil
+	if r.Endpoint != "/v1/chat/completions" && r.Endpoint != "/v1/responses" && !isDefined || known && models == nil {
 		return
 	}
 	d := audit.Difference{Account: r.Account, Key: r.Key, Model: r.Model, Request: r.Request}
-	model := models[r.Model]
 	if model == nil {
 		d.What, d.Recorded = "the catalog revision of a receipt does not contain the receipt's model", fmt.Sprint(r.Revision)
 		books.Report(d)

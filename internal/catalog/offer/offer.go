@@ -88,6 +88,8 @@ func PriceUnit(m *catalog.Model) string {
 		return "clip"
 	case m.Kind == catalog.KindVideo:
 		return "second"
+	case m.Kind.Definition() != nil:
+		return m.Measure().Name
 	}
 	return "million_tokens"
 }
@@ -105,6 +107,12 @@ func Endpoints(m *catalog.Model) []string {
 		return []string{"/v1/videos/generations"}
 	}
 	var paths []string
+	if d := m.Kind.Definition(); d != nil {
+		for _, endpoint := range d.Endpoints {
+			paths = append(paths, endpoint.Path)
+		}
+		return paths
+	}
 	for _, endpoint := range []struct {
 		form wire.Form
 		path string

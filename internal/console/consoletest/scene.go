@@ -149,10 +149,11 @@ func (s *Scene) startServices(watcher *catalog.Watcher) {
 	}
 	jobs := job.New(job.Options{DB: s.DB, Ledger: books, Node: self, Lines: lines, Catalog: watcher, Media: files,
 		Webhooks: s.Options.Webhooks, Log: log})
+	calls := call.New(call.Options{Ledger: books, Lines: lines, Log: log})
 	server := api.New(api.Options{Options: httpapi.Options{Log: log}, Since: catalog.NewModelTimes(s.DB),
 		Keys: s.Options.Keys, Catalog: watcher, Ledger: books, Jobs: jobs, Media: files,
-		Chat:      chat.New(call.New(call.Options{Ledger: books, Lines: lines, Log: log}), chat.Options{}),
-		Responses: response.New(response.Options{DB: s.DB}), Guard: egress.New(nil), MaxBody: 1 << 20})
+		Chat: chat.New(calls, chat.Options{}), Calls: calls, Responses: response.New(response.Options{DB: s.DB}),
+		Guard: egress.New(nil), MaxBody: 1 << 20})
 	s.Options.Ledger, s.Options.Lines, s.Options.Jobs, s.Options.Media = books, lines, jobs, files
 	s.Options.ServeAs = server.ServeAs
 }

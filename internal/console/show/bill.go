@@ -6,6 +6,7 @@ import (
 	"tollgate/internal/ledger/measure"
 	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/money"
+	"tollgate/internal/wire/kind"
 )
 
 // billLine is a line of a bill.
@@ -38,9 +39,14 @@ func billLines(r requestlog.Receipt, m *catalog.Model) []billLine {
 	if m == nil {
 		return countLines(r)
 	}
-	lines := tokenLines(r, m)
-	if m.Kind != catalog.KindChat {
+	var lines []billLine
+	switch {
+	case m.Kind.Definition() != nil:
+		lines = measureLines(r, m)
+	case m.Kind.IsJob():
 		lines = unitLines(r, m)
+	default:
+		lines = tokenLines(r, m)
 	}
 	var sum money.Amount
 	for _, l := range lines {
@@ -108,6 +114,26 @@ func tokenLines(r requestlog.Receipt, m *catalog.Model) (lines []billLine) {
 	add("Prompt", n.Prompt-n.Cached, rates.Input)
 	add("Prompt from the cache", n.Cached, rates.CachedInput)
 	add("Answer", n.Completion, rates.Output)
+	return lines
+}
+
+// measureLines returns the counts of a request at the prices of its model's measure. Without a quantity,
+// the counts are tokens.
+func measureLines(r requestlog.Receipt, m *catalog.Model) (lines []billLine) {
+	measured := m.Measure()
+	for i, unit := range measured.Units {
+		n, noun := r.Tokens.Prompt, "token"
+		if i > 0 {
+			n = r.Tokens.Completion
+		}
+		if measured.Quantity != "" {
+			n, noun = r.Quantity.N, r.Quantity.Unit.Noun(1)
+		}
+		if n > 0 {
+			lines = append(lines, billLine{item: ui.Title(UnitName(unit)), quantity: formatQuantity(n, noun),
+				price: Price(m.Units[unit], r.Factor) + " per " + measured.Noun, amount: m.UnitCost(kind.Quantities{unit: n}, r.Factor)})
+		}
+	}
 	return lines
 }
 

@@ -8,6 +8,7 @@ import (
 	"tollgate/internal/catalog/offer"
 	"tollgate/internal/console/ui"
 	"tollgate/internal/money"
+	"tollgate/internal/wire/kind"
 )
 
 // Price returns a price times an account's factor, in US dollars, exact, with at least two
@@ -38,9 +39,11 @@ func ModelState(s catalog.ModelState) ui.Badge {
 	return ui.Badge{Label: string(s)}
 }
 
-// PriceUnit returns the unit of a tier's price.
+// PriceUnit returns the unit of a tier's price, or the measure of other prices.
 func PriceUnit(m *catalog.Model) string {
 	switch {
+	case m.Kind.Definition() != nil:
+		return m.Measure().Noun
 	case m.Kind == catalog.KindImage:
 		return "image"
 	case m.PerClip:
@@ -49,6 +52,9 @@ func PriceUnit(m *catalog.Model) string {
 	return "second"
 }
 
+// UnitName returns a unit in words: input audio for input_audio.
+func UnitName(unit kind.PriceUnit) string { return strings.ReplaceAll(string(unit), "_", " ") }
+
 // ShortPrice returns the price of a model for an account with a factor, in one line.
 func ShortPrice(m *catalog.Model, factor money.Factor) string {
 	if m.FreeDailyRequests > 0 {
@@ -56,6 +62,13 @@ func ShortPrice(m *catalog.Model, factor money.Factor) string {
 	}
 	if m.Kind == catalog.KindChat {
 		return fmt.Sprintf("%s in, %s out per million tokens", Price(m.Price.Input, factor), Price(m.Price.Output, factor))
+	}
+	if m.Kind.Definition() != nil {
+		var prices []string
+		for _, unit := range m.Measure().Units {
+			prices = append(prices, fmt.Sprintf("%s %s", Price(m.Units[unit], factor), UnitName(unit)))
+		}
+		return strings.Join(prices, ", ") + " per " + m.Measure().Noun
 	}
 	price := fmt.Sprintf("%s per %s (%s)", Price(m.Tiers[0].Price, factor), PriceUnit(m), m.Tiers[0].Name)
 	if len(m.Tiers) > 1 {

@@ -54,11 +54,17 @@ func ModelSnippets(base string, m *catalog.Model) []ui.Snippet {
 
 func modelSnippets(base, secret string, m *catalog.Model) []ui.Snippet {
 	c := call{base, secret, m.ID, chatPrompt}
-	if m.Kind != catalog.KindChat {
+	var codes []ui.Snippet
+	if d := m.Kind.Definition(); d != nil {
+		for _, example := range d.Examples {
+			codes = append(codes, c.snippet(example.Language, example.Text))
+		}
+		return codes
+	}
+	if m.Kind.IsJob() {
 		c.prompt = imagePrompt
 		return c.job(string(m.Kind))
 	}
-	var codes []ui.Snippet
 	switch {
 	case m.Supports(wire.FormChat):
 		codes = c.chat()

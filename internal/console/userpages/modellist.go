@@ -89,8 +89,16 @@ func shortLimits(m *catalog.Model) string {
 		return fmt.Sprintf("%s tokens, %s of answer", ui.Thousands(m.ContextWindow), ui.Thousands(m.MaxOutputTokens))
 	case catalog.KindImage:
 		return ui.Plural(int(m.MaxImages), "image") + " a request"
+	case catalog.KindVideo:
+		return durations(m)
 	}
-	return durations(m)
+	var limits []string
+	for _, number := range m.Kind.Definition().Numbers {
+		if n := m.Number(number.Name); n > 0 {
+			limits = append(limits, strings.ReplaceAll(number.Name, "_", " ")+" "+ui.Thousands(n))
+		}
+	}
+	return strings.Join(limits, ", ")
 }
 
 func durations(m *catalog.Model) string {
@@ -127,18 +135,25 @@ func (c *console) showModel(v *page.Visit, m *catalog.Model, factor money.Factor
 		add("Free", ui.Thousands(m.FreeDailyRequests)+" requests of your account a UTC day")
 	}
 	add("Endpoints", strings.Join(offer.Endpoints(m), ", "))
-	if m.Kind == catalog.KindChat {
+	switch {
+	case m.Kind == catalog.KindChat:
 		add("Context", ui.Thousands(m.ContextWindow)+" tokens")
 		add("Longest answer", ui.Thousands(m.MaxOutputTokens)+" tokens")
 		if m.Reasoning {
 			add("Thinks", "before it answers")
 		}
 		add("Effort", strings.Join(m.Efforts, ", "))
-	} else {
+	case m.Kind.IsJob():
 		add("Ratios", strings.Join(m.Ratios, ", "))
 		add("References", ui.Thousands(m.MaxReferences)+" at most")
 		add("Roles", strings.Join(m.Roles, ", "))
 		add("Further fields", strings.Join(m.Params, ", "))
+	default:
+		for _, number := range m.Kind.Definition().Numbers {
+			if n := m.Number(number.Name); n > 0 {
+				add(ui.Title(strings.ReplaceAll(number.Name, "_", " ")), ui.Thousands(n))
+			}
+		}
 	}
 	switch m.Kind {
 	case catalog.KindImage:
@@ -157,7 +172,13 @@ func pricesOf(m *catalog.Model, factor money.Factor) ui.DataTable {
 	add := func(item string, price money.Price, per string) {
 		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{item, show.Price(price, factor), per}})
 	}
-	if m.Kind != catalog.KindChat {
+	if m.Kind.Definition() != nil {
+		for _, unit := range m.Measure().Units {
+			add(ui.Title(show.UnitName(unit)), m.Units[unit], m.Measure().Noun)
+		}
+		return t
+	}
+	if m.Kind.IsJob() {
 		for _, tier := range m.Tiers {
 			add(tier.Name, tier.Price, show.PriceUnit(m))
 		}

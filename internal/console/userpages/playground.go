@@ -91,6 +91,9 @@ func (c *console) playground(v *page.Visit) (page.Responder, error) {
 	content.Chat = content.Kind == catalog.KindChat
 	content.Kinds.Label = "What to make"
 	for _, kind := range show.Kinds() {
+		if catalog.Kind(kind.Value).Definition() != nil {
+			continue
+		}
 		content.Kinds.Items = append(content.Kinds.Items, ui.Tab{Href: page.Base + "/playground?kind=" + kind.Value, Text: kind.Label,
 			Current: kind.Value == string(content.Kind)})
 	}

@@ -87,6 +87,10 @@ func (v *visitor) chat() {
 	v.ask(404, "DELETE", "/v1/responses/"+stored, "")
 	v.ask(404, "GET", "/v1/responses/"+stored, "")
 	v.ask(404, "GET", "/v1/responses/"+stored+"/input_items", "")
+	v.ask(200, "POST", "/v1/embeddings", `{"model":"sandbox-embedding","input":["one","two"],"dimensions":16,"x_y":1}`)
+	v.ask(200, "POST", "/v1/embeddings", `{"model":"sandbox-embedding","input":[1,2,3],"encoding_format":"base64"}`)
+	v.ask(400, "POST", "/v1/embeddings", `{"model":"sandbox-embedding","input":["one",""]}`)
+	v.ask(400, "POST", "/v1/embeddings", `{"model":"sandbox-chat","input":"one"}`)
 	const countRequest = `{"model":"sandbox-messages","messages":[{"role":"user","content":"hi"}]}`
 	oncePerMinute := v.limited(map[string]any{"rpm": 1})
 	for range 2 {
@@ -119,7 +123,7 @@ func (v *visitor) refusals() {
 	v.ask(400, "POST", "/v1/responses", `{"model":"sandbox-chat","input":"hi","max_output_tokens":0}`)
 	v.ask(405, "GET", "/v1/chat/completions", "")
 	v.ask(404, "GET", "/v1/models/no-such", "")
-	v.ask(404, "POST", "/v1/embeddings", "{}")
+	v.ask(404, "POST", "/v1/audio/speech", "{}")
 	v.ask(404, "POST", "/native/v1/complete", "{}")
 	v.ask(405, "GET", "/native/v1/messages", "")
 	for want, body := range map[int]string{

@@ -34,6 +34,10 @@ func samples(address string) map[string][]sample {
 	image := fmt.Sprintf(`,"image":["%s/p.png","data:image/png;base64,%s"]}`, address, picture())
 	plain := fmt.Sprintf(`{"model":"easel","prompt":"a lake","size":"1:1","n":1,"callback_url":"%s/callback"`, address)
 	form, kind := form(address)
+	all["POST /v1/embeddings"] = []sample{
+		{body: `{"model":"meaning","input":["one","two"],"dimensions":16,"encoding_format":"base64","user":"u"}`},
+		{body: `{"model":"meaning","input":[[1,2],[3]]}`},
+	}
 	all["POST /v1/images/generations"] = []sample{{body: plain + "}"}, {body: plain + image}}
 	all["POST /v1/images/edits"] = []sample{{body: plain + image}, {body: form, contentType: kind}}
 	all["POST /v1/videos/generations"] = []sample{{body: fmt.Sprintf(`{"model":"reel","prompt":"a lake","duration":5,"resolution":"720p",`+

@@ -106,7 +106,7 @@ func (b *Books) Movements(fn func(Movement)) error {
 	}, `SELECT id, account, note, amount_nano, balance_nano, created_ms FROM ledger_entry WHERE `+where+` ORDER BY id`, args...)
 }
 
-// BilledReceipt is the receipt of a billed chat request.
+// BilledReceipt is the receipt of a billed request without a job.
 type BilledReceipt struct {
 	Request, Account, Key, Model, Endpoint string
 	Revision                               int64
@@ -115,5 +115,5 @@ type BilledReceipt struct {
 	Cost, Over                             money.Amount
 }
 
-// BilledReceipts registers fn for the receipt of each billed chat request.
+// BilledReceipts registers fn for the receipt of each billed request without a job.
 func (b *Books) BilledReceipts(fn func(BilledReceipt)) { b.billed = append(b.billed, fn) }

@@ -26,6 +26,8 @@ type Call struct {
 	// Model is the provider's ID of the model, for providers with the model in the address instead
 	// of the body.
 	Model string
+	// Path is the path of the call below the line's base address, for the forms of package wire/kind.
+	Path string
 	// Stream is true if Body requests a stream.
 	Stream bool
 	// Body is sent unchanged. The adapter only reads Body. The caller must not change Body until

@@ -26,6 +26,8 @@ type ChatProvider struct {
 	// SimulatorOptions holds the options to simulate each behaviour, for a provider without HTTP.
 	// If nil, a fake provider simulates the behaviours.
 	SimulatorOptions map[Behaviour]map[string]any
+
+	calls map[string]chatcall.Call // set by Kinds: the calls by kind, in place of Call
 }
 
 // Chat runs the chat cases for each form of a provider.
@@ -46,8 +48,17 @@ func Chat(t *testing.T, p ChatProvider) {
 	}
 }
 
-// each runs a case for each form, whole and streamed.
+// each runs a case for each kind, or for each form, whole and streamed.
 func (p ChatProvider) each(t *testing.T, run func(t *testing.T, c chatcall.Call)) {
+	for name, c := range p.calls {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, c)
+		})
+	}
+	if p.calls != nil {
+		return
+	}
 	for _, form := range providerInfo(t, p.Provider).Forms {
 		for kind, stream := range map[string]bool{"whole": false, "streamed": true} {
 			t.Run(string(form)+" "+kind, func(t *testing.T) {

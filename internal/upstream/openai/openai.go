@@ -17,6 +17,7 @@ import (
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/kind/registry"
 )
 
 // Provider is the adapter's name in the catalog.
@@ -36,7 +37,7 @@ type endpoint struct {
 // in private networks need none.
 func Info() upstream.Info {
 	return upstream.Info{
-		Kinds:          []string{"chat", upstream.KindImage, upstream.KindVideo},
+		Kinds:          append([]string{"chat", upstream.KindImage, upstream.KindVideo}, registry.Names()...),
 		Forms:          []wire.Form{wire.FormChat, wire.FormResponses},
 		DefaultBaseURL: defaultBaseURL,
 		CheckOptions:   exchange.NoOptions(Provider),
@@ -73,10 +74,14 @@ func NewFor(t upstream.Target, p upstream.Info, header http.Header, transport ht
 	}}, nil
 }
 
-// Chat implements chatcall.Adapter for the forms of Info.
+// Chat implements chatcall.Adapter for the forms of Info and of package wire/kind.
 func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response, error) {
 	e, ok := a.endpoints[c.Form]
-	if !ok {
+	switch {
+	case ok:
+	case c.Path != "":
+		e.url = a.line.URL(c.Path)
+	default:
 		return nil, upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("provider %s does not speak the form %q", Provider, c.Form))
 	}
 	return a.line.Send(ctx, exchange.Post{URL: e.url, Header: a.header, Call: c, LastEvents: e.lastEvents})

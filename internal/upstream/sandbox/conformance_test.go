@@ -16,6 +16,11 @@ import (
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	fail := func(kind string) map[string]any { return map[string]any{"fail": kind, "poll_wait": "1ms"} }
+	calls := map[conformance.Behaviour]map[string]any{
+		conformance.Stalls: fail("timeout"), conformance.Resets: fail("connection"), conformance.Breaks: {"break_after": 2},
+		conformance.Busy: fail("busy"), conformance.Unauthorized: fail("credential"), conformance.Missing: fail("model"),
+		conformance.Broken: fail("unavailable"), conformance.Page: fail("page"),
+	}
 	conformance.Chat(t, conformance.ChatProvider{
 		Provider: sandbox.Provider,
 		Call: func(form wire.Form) chatcall.Call {
@@ -25,12 +30,9 @@ func TestConformance(t *testing.T) {
 			}
 			return chatcall.Call{Body: rawjson.Pieces{[]byte(body)}, IdempotencyKey: "att_1"}
 		},
-		SimulatorOptions: map[conformance.Behaviour]map[string]any{
-			conformance.Stalls: fail("timeout"), conformance.Resets: fail("connection"), conformance.Breaks: {"break_after": 2},
-			conformance.Busy: fail("busy"), conformance.Unauthorized: fail("credential"), conformance.Missing: fail("model"),
-			conformance.Broken: fail("unavailable"), conformance.Page: fail("page"),
-		},
+		SimulatorOptions: calls,
 	})
+	conformance.Kinds(t, conformance.KindsProvider{Provider: sandbox.Provider, SimulatorOptions: calls})
 	picture, clip := newTask(upstream.KindImage), newTask(upstream.KindVideo)
 	picture.Count = 2
 	conformance.Media(t, conformance.MediaProvider{

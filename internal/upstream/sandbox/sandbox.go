@@ -31,6 +31,7 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/kind/registry"
 	"tollgate/internal/wire/rawjson"
 )
 
@@ -40,7 +41,7 @@ const Provider = "sandbox"
 // Info describes the provider for the catalog.
 func Info() upstream.Info {
 	return upstream.Info{
-		Kinds: []string{"chat", upstream.KindImage, upstream.KindVideo},
+		Kinds: append([]string{"chat", upstream.KindImage, upstream.KindVideo}, registry.Names()...),
 		Forms: []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages},
 		CheckOptions: func(options map[string]any) error {
 			_, err := readOptions(options)
@@ -69,6 +70,9 @@ func New(t upstream.Target) (*Adapter, error) {
 
 // Chat implements chatcall.Adapter for all chat forms.
 func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response, error) {
+	if d := registry.Find(c.Form); d != nil {
+		return a.answerKind(ctx, d, c)
+	}
 	if !slices.Contains(Info().Forms, c.Form) {
 		return nil, unspoken(c.Form)
 	}

@@ -392,7 +392,7 @@ func FuzzRequest(f *testing.F) {
 func TestInfo(t *testing.T) {
 	t.Parallel()
 	info := sandbox.Info()
-	if info.NeedsKey || info.NeedsBaseURL || !slices.Equal(info.Kinds, []string{"chat", "image", "video"}) ||
+	if info.NeedsKey || info.NeedsBaseURL || !slices.Equal(info.Kinds, []string{"chat", "image", "video", "embedding"}) ||
 		!slices.Equal(info.Forms, []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages}) {
 		t.Errorf("%+v", info)
 	}

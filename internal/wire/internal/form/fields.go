@@ -55,7 +55,7 @@ func (r *Request) CheckNames(t *field.Table) error {
 		if known == nil {
 			name := string(m.Name)
 			if spelling := t.Spelling(name); spelling != "" {
-				return otherCase(name, spelling)
+				return OtherCase(name, spelling)
 			}
 			r.Extra = append(r.Extra, name)
 			continue
@@ -79,7 +79,7 @@ func CheckSimilarKeys(d *rawjson.RequestBody) error {
 	if similar == nil {
 		return nil
 	}
-	return otherCase(d.PathTo(similar.At), similar.Spelling)
+	return OtherCase(d.PathTo(similar.At), similar.Spelling)
 }
 
 // addSpecial records a field and the fields inside it for the following checks.
@@ -94,8 +94,8 @@ func (r *Request) addSpecial(known *field.FieldRule, value []byte) {
 	}
 }
 
-// otherCase rejects a name known in another case.
-func otherCase(param, spelling string) error {
+// OtherCase rejects a name known in another case.
+func OtherCase(param, spelling string) error {
 	return fault.At(fault.InvalidRequest, param,
 		"`{param}` differs from the name `%s` only in capital and small letters. Write it like this, or leave it out.", spelling)
 }

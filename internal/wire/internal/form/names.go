@@ -12,7 +12,7 @@ func CheckName(name string, fields []string) error {
 	}
 	for _, field := range fields {
 		if strings.EqualFold(field, name) {
-			return otherCase(name, field)
+			return OtherCase(name, field)
 		}
 	}
 	return nil

@@ -1,0 +1,111 @@
+package conformance
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/wire/kind"
+	"tollgate/internal/wire/kind/registry"
+	"tollgate/internal/wire/rawjson"
+)
+
+// KindsProvider describes a provider of kinds of package wire/kind for the suite.
+type KindsProvider struct {
+	// Provider is the provider's name in the catalog.
+	Provider string
+	// SimulatorOptions holds the options to simulate each behaviour, for a provider without HTTP.
+	// If nil, a fake provider simulates the behaviours.
+	SimulatorOptions map[Behaviour]map[string]any
+}
+
+// Kinds runs the cases of whole answers for each of the provider's kinds of package wire/kind. The
+// request is the kind's probe, and the fake's good answer is the one of the kind's sandbox.
+func Kinds(t *testing.T, p KindsProvider) {
+	calls := map[string]chatcall.Call{}
+	for _, name := range providerInfo(t, p.Provider).Kinds {
+		if d := registry.Find(name); d != nil {
+			calls[name] = kindCall(d)
+			t.Run("a good answer of "+name, func(t *testing.T) { p.goodAnswer(t, d) })
+		}
+	}
+	if len(calls) == 0 {
+		t.Fatalf("%s has no kinds of package wire/kind", p.Provider)
+	}
+	whole := ChatProvider{Provider: p.Provider, SimulatorOptions: p.SimulatorOptions, calls: calls}
+	t.Run("failures before an answer", whole.failures)
+	t.Run("a deadline and a cancelled context", whole.contextEnds)
+	if p.SimulatorOptions == nil {
+		t.Run("another content type", whole.otherTypes)
+		t.Run("malformed answers", whole.malformed)
+		t.Run("endless answers", whole.endless)
+		t.Run("a port without a listener", whole.noListener)
+	}
+}
+
+// kindCall returns the call of a kind's probe.
+func kindCall(d *kind.Definition) chatcall.Call {
+	return chatcall.Call{
+		Form: d.Form(), Path: d.Endpoints[0].LinePath, Model: "m", Body: rawjson.Pieces{d.Probe("m")}, IdempotencyKey: "att_1",
+	}
+}
+
+// goodAnswer tests that the provider gets the body at the kind's path with the credential, and that the
+// kind can read the answer.
+func (p KindsProvider) goodAnswer(t *testing.T, d *kind.Definition) {
+	t.Parallel()
+	c := kindCall(d)
+	base, sent := "", make(chan *http.Request, 1)
+	if p.SimulatorOptions == nil {
+		base = serve(t, func(w http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			if err != nil || !bytes.Equal(body, c.Body.Bytes()) {
+				t.Errorf("the provider got %s, error %v; want %s", body, err, c.Body.Bytes())
+			}
+			sent <- r
+			answer, err := d.Sandbox(body)
+			if err != nil {
+				t.Error(err)
+			}
+			document(http.StatusOK, string(answer))(w, r)
+		})
+	}
+	answer, err := open(t, p.Provider, base, nil).Chat(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	raw, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.SimulatorOptions == nil {
+		if r := <-sent; !strings.HasSuffix(r.URL.Path, c.Path) || !hasCredential(r.Header) {
+			t.Errorf("the provider got %s with the header %v, want the path %s and the credential", r.URL.Path, r.Header, c.Path)
+		}
+	}
+	request, err := d.Open(c.Body.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := request.Check(defaults{d}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := request.Parts(0)[0].Read(raw); err != nil {
+		t.Errorf("reading the answer %.300s returned %v, want no error", raw, err)
+	}
+}
+
+// defaults are the limits of a model without further fields.
+type defaults struct{ kind *kind.Definition }
+
+// Number implements kind.ModelLimits.
+func (l defaults) Number(name string) int64 {
+	if n := l.kind.NumberNamed(name); n != nil {
+		return n.Default
+	}
+	return 0
+}

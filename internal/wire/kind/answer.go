@@ -1,0 +1,102 @@
+package kind
+
+import (
+	"errors"
+	"fmt"
+
+	"tollgate/internal/wire/rawjson"
+)
+
+// maxAnswerDepth bounds the levels of an answer.
+const maxAnswerDepth = 64
+
+// ErrIncomplete reports an answer that is not what was asked for.
+var ErrIncomplete = errors.New("the answer is incomplete")
+
+// Incomplete returns an ErrIncomplete with the reason.
+func Incomplete(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrIncomplete, fmt.Sprintf(format, args...))
+}
+
+// ReadObject returns the JSON object of an answer from its brace on.
+func ReadObject(raw []byte) ([]byte, error) {
+	object := raw[rawjson.SkipSpace(raw, 0):]
+	if len(object) == 0 || object[0] != '{' || !rawjson.IsWithin(object, maxAnswerDepth) {
+		return nil, Incomplete("it is not a JSON object")
+	}
+	return object, nil
+}
+
+// AddCount adds the first of the members of an object that is a number to the counts of a unit. A
+// negative number counts as 0, which is never believed.
+func (q Quantities) AddCount(unit PriceUnit, object []byte, names ...string) {
+	for _, name := range names {
+		value := rawjson.NonNull(rawjson.Field(object, name))
+		if value == nil {
+			continue
+		}
+		q[unit], _ = rawjson.Count(value)
+		return
+	}
+}
+
+// Believed returns the counts to charge for a part: the provider's where they are above 0 and at most
+// the bound, else the gateway's own, which own returns. It reports how many counts are whose.
+func Believed(reported, bound Quantities, own func() Quantities) (used Quantities, provider, gateway int) {
+	used = Quantities{}
+	var counted Quantities
+	for unit, most := range bound {
+		if n := reported[unit]; n > 0 && n <= most {
+			used[unit] = n
+			provider++
+			continue
+		}
+		if counted == nil {
+			counted = own()
+		}
+		used[unit] = min(counted[unit], most)
+		gateway++
+	}
+	return used, provider, gateway
+}
+
+// Members replaces members of an answer: it returns the object in pieces, with each member of set in
+// place of the one with its name, or at the end.
+func Members(object []byte, set []Member) (pieces [][]byte) {
+	done := make([]bool, len(set))
+	add := func(name []byte, value [][]byte) {
+		separator := byte(',')
+		if len(pieces) == 0 {
+			separator = '{'
+		}
+		pieces = append(pieces, append(append([]byte{separator}, rawjson.Quote(string(name))...), ':'))
+		pieces = append(pieces, value...)
+	}
+	for name, value := range rawjson.Members(object) {
+		replaced := false
+		for i := range set {
+			if set[i].Name == string(name) {
+				replaced = true
+				if !done[i] {
+					done[i] = true
+					add(name, set[i].Value)
+				}
+			}
+		}
+		if !replaced {
+			add(name, [][]byte{value})
+		}
+	}
+	for i := range set {
+		if !done[i] {
+			add([]byte(set[i].Name), set[i].Value)
+		}
+	}
+	return append(pieces, []byte("}\n"))
+}
+
+// Member is a member of an answer with its value as JSON in pieces.
+type Member struct {
+	Name  string
+	Value [][]byte
+}
