@@ -31,7 +31,10 @@ node message.mjs | answers
 
 ### ## Images and videos
 go_run message.go | answers
-echo iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII= | base64 -d >hat.png
+
+### With a key that waits:
+python hat.py
+test "$(head -c 4 hat.png | tail -c 3)" = PNG
 
 ### ```go clip.go
 python edit.py | grep '^http.*/media/.*[.]png$'
