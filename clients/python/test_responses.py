@@ -117,3 +117,40 @@ def test_asynchronous(account):
 
     for usage in asyncio.run(both()):
         account.pays("on-responses", usage)
+
+
+def texts(items):
+    """The texts of messages, whose content is a string or a list of parts."""
+    return [item.content if isinstance(item.content, str) else "".join(part.text for part in item.content) for item in items]
+
+
+@LINES
+def test_continues_stored_responses(account, model):
+    client = account.openai()
+    first = client.responses.create(**ask(model, "My name is Ada"))
+    account.pays(model, first.usage)
+    with client.responses.stream(**ask(model, "And then?", previous_response_id=first.id)) as stream:
+        second = stream.until_done().get_final_response()
+    account.pays(model, second.usage)
+    assert second.usage.input_tokens > first.usage.input_tokens
+    assert second.previous_response_id == first.id
+    assert client.responses.retrieve(second.id).output_text == second.output_text
+    page = client.responses.input_items.list(second.id, order="asc", limit=2)
+    assert texts(page) == ["My name is Ada", first.output_text, "And then?"]
+
+    client.responses.delete(first.id)
+    with pytest.raises(openai.NotFoundError):
+        client.responses.retrieve(first.id)
+    with pytest.raises(openai.BadRequestError) as refused:
+        client.responses.create(**ask(model, "And then?", previous_response_id=first.id))
+    assert refused.value.param == "previous_response_id"
+    third = client.responses.create(**ask(model, "Still here?", previous_response_id=second.id, store=False))
+    account.pays(model, third.usage)
+    with pytest.raises(openai.NotFoundError):
+        client.responses.retrieve(third.id)
+
+
+def test_counts_input_tokens(account):
+    count = account.openai().responses.input_tokens.count
+    short, long = (count(**ask("on-chat", text)).input_tokens for text in ("Hello", "Hello " * 100))
+    assert 0 < short < long

@@ -36,6 +36,7 @@ var unsupportedPaths = []unsupportedPath{
 	{"/v1/completions", "Completions of a bare prompt are", "POST /v1/chat/completions takes the prompt as a message"},
 	{"/v1/chat/completions", "Stored chat completions are", "Keep the answer of POST /v1/chat/completions: nothing is stored here"},
 	{"/v1/responses/compact", "Compaction of conversations is", "POST /v1/responses takes the whole conversation with each request"},
+	{"/v1/responses", "Background responses are", "To cancel a response, close the connection of its POST /v1/responses"},
 	{"/v1/vector_stores", "Vector stores are", ""},
 	{"/v1/containers", "Containers are", ""},
 	{"/v1/evals", "Evals are", ""},
