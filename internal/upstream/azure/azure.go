@@ -1,5 +1,5 @@
-// Package azure owns calls to Azure: OpenAI's models through the v1 API (chat, responses, images and
-// videos), and Claude on Foundry (messages). Package cloud makes the requests; this package owns
+// Package azure owns calls to Azure: OpenAI's models through the v1 API (chat, responses, embeddings,
+// images and videos), and Claude on Foundry (messages). Package cloud makes the requests; this package owns
 // addresses and credentials.
 //
 // Invariants:
@@ -32,7 +32,7 @@ const (
 // Info describes the provider for the catalog.
 func Info() upstream.Info {
 	return upstream.Info{
-		Kinds:        []string{"chat", upstream.KindImage, upstream.KindVideo},
+		Kinds:        []string{"chat", upstream.KindImage, upstream.KindVideo, "embedding"},
 		Forms:        []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages},
 		NeedsBaseURL: true,
 		NeedsKey:     true,

@@ -24,4 +24,5 @@ func TestConformance(t *testing.T) {
 		Ticket:   func(jobcall.Task) string { return "video_1" },
 		Params:   `{"user":"41417"}`,
 	})
+	conformance.Kinds(t, conformance.KindsProvider{Provider: azure.Provider})
 }

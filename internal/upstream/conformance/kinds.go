@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/wire"
 	"tollgate/internal/wire/kind"
 	"tollgate/internal/wire/kind/registry"
 	"tollgate/internal/wire/rawjson"
@@ -26,16 +27,18 @@ type KindsProvider struct {
 // request is the kind's probe, and the fake's good answer is the one of the kind's sandbox.
 func Kinds(t *testing.T, p KindsProvider) {
 	calls := map[string]chatcall.Call{}
+	var forms []wire.Form
 	for _, name := range providerInfo(t, p.Provider).Kinds {
 		if d := registry.Find(name); d != nil {
 			calls[name] = kindCall(d)
+			forms = append(forms, d.Form())
 			t.Run("a good answer of "+name, func(t *testing.T) { p.goodAnswer(t, d) })
 		}
 	}
 	if len(calls) == 0 {
 		t.Fatalf("%s has no kinds of package wire/kind", p.Provider)
 	}
-	whole := ChatProvider{Provider: p.Provider, SimulatorOptions: p.SimulatorOptions, calls: calls}
+	whole := ChatProvider{Provider: p.Provider, WithoutTokenCount: forms, SimulatorOptions: p.SimulatorOptions, calls: calls}
 	t.Run("failures before an answer", whole.failures)
 	t.Run("a deadline and a cancelled context", whole.contextEnds)
 	if p.SimulatorOptions == nil {
