@@ -205,7 +205,7 @@ func TestLimitThatMessagesDemand(t *testing.T) {
 	}{
 		"chat":            {wire.FormChat, much, fault.UpstreamUnavailable},
 		"responses":       {wire.FormResponses, much, fault.UpstreamUnavailable},
-		"prompt too long": {wire.FormChat, long, fault.InvalidRequest},
+		"prompt too long": {wire.FormChat, long, upstream.ContextLengthExceeded},
 		"client's limit":  {wire.FormMessages, much, fault.InvalidRequest},
 	} {
 		t.Run(name, func(t *testing.T) {

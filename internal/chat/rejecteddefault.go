@@ -2,6 +2,7 @@ package chat
 
 import (
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -28,22 +29,27 @@ func (x *chatRequest) limitField(on *line.Candidate) string {
 	return string(field)
 }
 
-// tooLong begins the message of the messages form for a prompt beyond the context window,
-// since the form has no code. Coding agents shorten the conversation when they read it.
+// tooLong begins the message of the messages form for a prompt beyond the context window, since the
+// form has no code. Claude Code shortens the conversation when it reads it. Anthropic's message for a
+// prompt that is too long only together with max_tokens is kept, because Claude Code knows that too.
 const tooLong = "prompt is too long"
 
+var tooLongForClaude = regexp.MustCompile("(?i)" + tooLong + "|input length and .{0,2}max_tokens.{0,2} exceed")
+
 // clientFailure returns an attempt's error for the client. If client and line use different forms,
-// a rejection names the fields of the client's form.
+// a rejection names the fields of the client's form. A prompt that is too long is reported in the
+// words of the client's form.
 func (x *chatRequest) clientFailure(on *line.Attempt, err error) error {
 	err = x.rejectedDefault(on, err)
 	var f *upstream.Failure
-	if on.Form == x.Form || !errors.As(err, &f) || f.Rejection == nil {
+	if !errors.As(err, &f) || f.Rejection == nil {
 		return err
 	}
 	passed := *f.Rejection
-	passed.Param = translate.ClientParam(x.Form, on.Form, x.params, passed.Param)
-	if x.Form == wire.FormMessages && on.Form == wire.FormResponses && passed.Code == "context_length_exceeded" &&
-		!strings.HasPrefix(passed.Template, tooLong) {
+	if on.Form != x.Form {
+		passed.Param = translate.ClientParam(x.Form, on.Form, x.params, passed.Param)
+	}
+	if x.Form == wire.FormMessages && passed.Code == upstream.ContextLengthExceeded && !tooLongForClaude.MatchString(passed.Template) {
 		rejection := *passed.Rejection
 		rejection.Prefix = tooLong + ": "
 		passed.Rejection = &rejection

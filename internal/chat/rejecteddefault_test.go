@@ -10,6 +10,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakeprovider"
 	"tollgate/internal/ledger"
+	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/translate"
 )
@@ -73,11 +74,30 @@ func TestRejectionsNameTheClientsFields(t *testing.T) {
 			}
 		})
 	}
-	tr := newTrial(t, rejecting(
-		`"message":"Your input exceeds the context window of this model.","code":"context_length_exceeded","param":"input"`))
-	f := wantFault(t, tr.send(formCall(t, wire.FormMessages, wire.FormResponses, false)), "context_length_exceeded")
-	if f.Message() != "prompt is too long: Your input exceeds the context window of this model." {
-		t.Error(f.Message())
+}
+
+// TestTooLongInTheClientsWords checks that a client learns in its own way of a prompt that is too long:
+// clients of messages by the message, all others by the code.
+func TestTooLongInTheClientsWords(t *testing.T) {
+	t.Parallel()
+	for message, forMessages := range map[string]string{
+		"Your input exceeds the context window.":                  "prompt is too long: Your input exceeds the context window.",
+		"prompt is too long: 9 tokens > 8 maximum":                "prompt is too long: 9 tokens > 8 maximum",
+		"input length and `max_tokens` exceed context limit: 9+2": "input length and `max_tokens` exceed context limit: 9+2",
+	} {
+		for _, client := range []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages} {
+			for _, on := range []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages} {
+				tr := newTrial(t, rejecting(`"message":%q,"type":"invalid_request_error"`, message))
+				f := wantFault(t, tr.send(formCall(t, client, on, false)), upstream.ContextLengthExceeded)
+				want := message
+				if client == wire.FormMessages {
+					want = forMessages
+				}
+				if f.Message() != want {
+					t.Errorf("%s on %s: message %q; want %q", client, on, f.Message(), want)
+				}
+			}
+		}
 	}
 }
 

@@ -289,7 +289,8 @@ func lineRejection(status int, n notice) *Failure {
 }
 
 // rejection returns a failure that passes on the provider's status, message, type, code and param
-// (interface.md, Error object), without the gateway's identity at the provider. A status about the
+// (interface.md, Error object), without the gateway's identity at the provider. A prompt that is too
+// long has the code ContextLengthExceeded at every provider. A status about the
 // gateway's key, balance or rate becomes 400, because the client would take it for its own.
 func rejection(status int, n notice) *Failure {
 	switch status {
@@ -302,7 +303,10 @@ func rejection(status int, n notice) *Failure {
 		Param:     redact(n.param),
 		Rejection: &fault.Rejection{Status: status, Type: redact(n.errorType), StatusName: n.statusName},
 	}
-	if n.code == "" {
+	switch {
+	case isTooLong(n):
+		e.Code = ContextLengthExceeded
+	case n.code == "":
 		e.Code = fault.InvalidRequest
 	}
 	if n.message == "" {

@@ -152,6 +152,9 @@ func TestClassify(t *testing.T) {
 
 		// Rejections of the request, passed on.
 		{"context too long", 400, openAI("invalid_request_error", "context_length_exceeded", "x"), rejected(400, "context_length_exceeded")},
+		{"llama.cpp too long", 400, openAI("exceed_context_size_error", "", "the request exceeds the available context size"),
+			rejected(400, ContextLengthExceeded)},
+		{"Zhipu too long", 400, openAI("", "1261", "x"), rejected(400, ContextLengthExceeded)},
 		{"no code", 400, openAI("invalid_request_error", "", "x"), rejected(400, fault.InvalidRequest)},
 		{"a number as code", 400, `{"error":{"message":"x","type":"BadRequestError","code":1214}}`, rejected(400, "1214")},
 		{"413", 413, openAI("request_too_large", "", "x"), rejected(413, fault.InvalidRequest)},

@@ -141,7 +141,7 @@ func TestErrors(t *testing.T) {
 		"bad request": {fakeprovider.NativeError(400, "invalid_request_error", "max_tokens: Field required"), fault.InvalidRequest,
 			upstream.HealthNone, 400, "invalid_request_error"},
 		"prompt too long": {fakeprovider.NativeError(400, "invalid_request_error", "prompt is too long: 9 tokens > 8 maximum"),
-			fault.InvalidRequest, upstream.HealthNone, 400, "invalid_request_error"},
+			upstream.ContextLengthExceeded, upstream.HealthNone, 400, "invalid_request_error"},
 		"too large": {fakeprovider.NativeError(413, "request_too_large", "Request exceeds the maximum size"), fault.InvalidRequest,
 			upstream.HealthNone, 413, "request_too_large"},
 		"balance": {fakeprovider.NativeError(400, "invalid_request_error", "Your credit balance is too low to access the Anthropic API."),
