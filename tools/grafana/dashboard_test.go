@@ -1,5 +1,5 @@
-// Package grafana holds the dashboards to Grafana's own types of them. It is a module of
-// its own, since these are large and nothing else needs them.
+// Package grafana checks the dashboards against Grafana's own types. It is a separate module, because
+// these types are large and no other code needs them.
 package grafana
 
 import (
@@ -31,32 +31,33 @@ func TestDashboards(t *testing.T) {
 		if err := json.Unmarshal(raw, &d); err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
-		// Without a fault it returns an empty list instead of nil.
+		// Without a fault, UnmarshalJSONStrict returns an empty list of errors instead of nil.
 		if err := strict.UnmarshalJSONStrict(raw); err != nil && err.Error() != "" {
 			t.Errorf("%s: %v", path, err)
 		}
 		if err := d.Validate(); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
-		for _, lost := range lost(t, raw, d) {
-			t.Errorf("%s: Grafana does not know %s", path, lost)
+		for _, member := range lostMembers(t, raw, d) {
+			t.Errorf("%s: Grafana does not know %s", path, member)
 		}
 	}
 }
 
-// lost returns the members missing after a document is read and written.
-func lost(t *testing.T, raw []byte, read any) []string {
+// lostMembers returns the members changed or lost when a document is read and written.
+func lostMembers(t *testing.T, raw []byte, read any) []string {
 	written, err := json.Marshal(read)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var before, after any
 	if json.Unmarshal(raw, &before) != nil || json.Unmarshal(written, &after) != nil {
-		t.Fatal("no JSON")
+		t.Fatal("the dashboard is not JSON")
 	}
 	return compare("", before, after)
 }
 
+// compare returns the paths below at of the values in before unequal to those in after.
 func compare(at string, before, after any) (lost []string) {
 	switch before := before.(type) {
 	case map[string]any:

@@ -1,5 +1,5 @@
 // Command plain checks that comments are plain English. It counts the relative pronouns per 100
-// words of the // comments of each package, and odd phrases. A package passes with fewer than 2.0
+// words of the // comments of each package, and odd phrases. A package passes with at most 2.0
 // pronouns and no such phrase.
 //
 //	plain              check all packages below the current folder
@@ -19,8 +19,8 @@ import (
 	"strings"
 )
 
-// limit is the highest number of relative pronouns per 100 words of comment. The
-// standard library has 1.3.
+// limit is the maximum number of relative pronouns per 100 words of comment. The standard library has
+// 1.3.
 const limit = 2.0
 
 var (
@@ -33,7 +33,7 @@ var (
 // figures has the findings of one package.
 type figures struct {
 	words, pronouns int
-	phrases         []string // place and line
+	phrases         []string // position and text
 }
 
 // density returns the relative pronouns per 100 words, rounded up to a tenth.

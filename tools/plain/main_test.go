@@ -30,13 +30,13 @@ func TestPackagesPassOrFail(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(found) != 3 || !found["plain"].passes() || found["private"].passes() || found["phrase"].passes() {
-		t.Errorf("found %+v", found)
+		t.Errorf("got %+v, want 3 packages of which only plain passes", found)
 	}
 	if f := found["private"]; f.words != 12 || f.pronouns != 3 || f.density() != 25 || len(f.phrases) != 1 {
-		t.Errorf("private has %+v", f)
+		t.Errorf("private has %+v, want 3 pronouns of 12 words and one phrase", f)
 	}
 	if err := run(nil); err == nil || !strings.HasPrefix(err.Error(), "2 packages ") {
-		t.Errorf("the check ends with %v, want the count of failed packages", err)
+		t.Errorf("the check returned %v, want the count of failed packages", err)
 	}
 	if err := os.RemoveAll("private"); err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func TestPackagesPassOrFail(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := run(nil); err != nil {
-		t.Errorf("the check of a plain package ends with %v", err)
+		t.Errorf("the check of a plain package returned %v, want no error", err)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestDirectivesDoNotCount(t *testing.T) {
 	}
 	for _, f := range found {
 		if f.words != 4 || f.pronouns != 0 {
-			t.Errorf("counted %+v", f)
+			t.Errorf("counted %+v, want 4 words and no pronouns", f)
 		}
 	}
 }
