@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -89,13 +90,9 @@ const (
 // the catalog's order.
 func (d *server) nativeModels(x *apiRequest) error {
 	query := x.Request.URL.Query()
-	limit := nativePage
-	if text := query.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > nativePageMost {
-			return fault.At(fault.InvalidRequest, "limit", "`limit` must be an integer from 1 to %d.", nativePageMost)
-		}
-		limit = n
+	limit, err := pageLimit(query, nativePage, nativePageMost)
+	if err != nil {
+		return err
 	}
 	snapshot := d.Catalog.Current()
 	first, err := d.firstSeen(x, snapshot)
@@ -122,6 +119,19 @@ func (d *server) nativeModels(x *apiRequest) error {
 		list.First, list.Last = &page[0].ID, &page[len(page)-1].ID
 	}
 	return writeJSON(x, list)
+}
+
+// pageLimit returns the `limit` of a query: usual without one, and at most most.
+func pageLimit(query url.Values, usual, most int) (int, error) {
+	text := query.Get("limit")
+	if text == "" {
+		return usual, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > most {
+		return 0, fault.At(fault.InvalidRequest, "limit", "`{param}` must be an integer from 1 to %d.", most)
+	}
+	return n, nil
 }
 
 // paginate returns the page after or before an entry and reports whether there is more in that

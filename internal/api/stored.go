@@ -191,13 +191,9 @@ const (
 // with those of the turns before it.
 func (d *server) inputItems(x *apiRequest) error {
 	query := x.Request.URL.Query()
-	limit := itemPage
-	if text := query.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > itemPageMost {
-			return fault.At(fault.InvalidRequest, "limit", "`{param}` must be an integer from 1 to %d.", itemPageMost)
-		}
-		limit = n
+	limit, err := pageLimit(query, itemPage, itemPageMost)
+	if err != nil {
+		return err
 	}
 	order := query.Get("order")
 	if order != "" && order != "asc" && order != "desc" {

@@ -176,14 +176,19 @@ func (x *kindFlow) traceAttempt(err error) {
 		x.AttemptSpan.Status(http.StatusOK)
 		return
 	}
+	TraceFailure(x.AttemptSpan, err)
+}
+
+// TraceFailure ends the span of a failed attempt.
+func TraceFailure(span *trace.Span, err error) {
 	code := fault.UpstreamError
 	var f *upstream.Failure
 	if errors.As(err, &f) {
 		code = f.Code
-		x.AttemptSpan.Status(f.Status)
+		span.Status(f.Status)
 	}
-	x.AttemptSpan.Fail(string(code))
-	x.AttemptSpan.End()
+	span.Fail(string(code))
+	span.End()
 }
 
 // releaseBodies returns the memory of the answers to the budget.

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"tollgate/internal/call"
-	"tollgate/internal/fault"
 	"tollgate/internal/line"
 	"tollgate/internal/trace"
 	"tollgate/internal/upstream"
@@ -146,13 +145,9 @@ func (x *chatRequest) traceBeginning(r *call.UpstreamCall, err error) {
 		}
 		return
 	}
-	code := fault.UpstreamError
 	var f *upstream.Failure
 	if errors.As(err, &f) {
-		code = f.Code
-		r.Span.Status(f.Status)
 		r.Span.Usage(f.Tokens.Prompt, f.Tokens.Cached, f.Tokens.Completion)
 	}
-	r.Span.Fail(string(code))
-	r.Span.End()
+	call.TraceFailure(r.Span, err)
 }

@@ -21,7 +21,7 @@ const (
 			SELECT r.id, r.previous, r.input, r.output FROM turn t JOIN response r ON r.id = t.previous WHERE t.previous <> '')
 		SELECT id, previous, input, output FROM turn`
 
-	readAnswer = `SELECT input, output, object FROM response WHERE id = $1`
+	readAnswer = `SELECT output, object FROM response WHERE id = $1`
 )
 
 // Context identifies a stored response with all turns before it.
@@ -109,8 +109,7 @@ func (r *Responses) Answer(ctx context.Context, account, id string) (object, out
 		if _, err := r.findTx(tx, account, id); err != nil {
 			return err
 		}
-		var input []byte
-		if err := tx.QueryRow(readAnswer, id).Scan(&input, &output, &object); err != nil {
+		if err := tx.QueryRow(readAnswer, id).Scan(&output, &object); err != nil {
 			return fmt.Errorf("read a response: %w", err)
 		}
 		return nil

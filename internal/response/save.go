@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
+	"strings"
 
 	"tollgate/internal/store"
 )
@@ -26,15 +27,7 @@ func lockTx(tx *store.Tx, accounts ...string) error {
 
 // saveTx writes turns of any accounts. The outcome of each is in its err.
 func saveTx(tx *store.Tx, saves []*save) error {
-	slices.SortStableFunc(saves, func(a, b *save) int {
-		if a.Account < b.Account {
-			return -1
-		}
-		if a.Account > b.Account {
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(saves, func(a, b *save) int { return strings.Compare(a.Account, b.Account) })
 	var accounts []string
 	for _, s := range saves {
 		if n := len(accounts); n > 0 && accounts[n-1] == s.Account {

@@ -29,7 +29,7 @@ type writer struct {
 	ended   bool
 }
 
-// writtenChoice is what was written of a choice.
+// writtenChoice is the state of a choice in the client's stream.
 type writtenChoice struct {
 	started, finished bool
 	calls             int

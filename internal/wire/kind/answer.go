@@ -10,7 +10,7 @@ import (
 // maxAnswerDepth bounds the levels of an answer.
 const maxAnswerDepth = 64
 
-// ErrIncomplete reports an answer that is not what was asked for.
+// ErrIncomplete reports an answer without all results of its request.
 var ErrIncomplete = errors.New("the answer is incomplete")
 
 // Incomplete returns an ErrIncomplete with the reason.

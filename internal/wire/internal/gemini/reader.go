@@ -22,7 +22,7 @@ type reader struct {
 	used    []string      // ids of the provider in use
 }
 
-// readChoice is what was read of a candidate.
+// readChoice is the state of a candidate in the provider's answer.
 type readChoice struct {
 	open          *conversation.Output // the open text or reasoning
 	calls, images int
