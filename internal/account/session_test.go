@@ -130,27 +130,37 @@ func TestSessionsOfAUserAreBounded(t *testing.T) {
 		user := func(email string) string {
 			return createUser(t, db, a.ID, SignIn{Email: email, PasswordHash: "$h", Operator: true}).ID
 		}
-		open := func(user string, kind SessionKind, n int) (value string) {
+		open := func(user string, kind SessionKind) (value string) {
 			clock.Advance(time.Millisecond)
 			return update(t, db, func(tx *store.Tx) (value string, err error) {
-				for range n {
-					if _, value, err = OpenSessionTx(tx, NewSession{Kind: kind, User: user}); err != nil {
-						return "", err
-					}
+				_, value, err = OpenSessionTx(tx, NewSession{Kind: kind, User: user})
+				return value, err
+			})
+		}
+		// fill adds n open sessions, each newer than those before.
+		fill := func(user string, kind SessionKind, n int) {
+			clock.Advance(time.Millisecond)
+			update(t, db, func(tx *store.Tx) (int64, error) {
+				now, err := tx.NowMS()
+				if err != nil {
+					return 0, err
 				}
-				return value, nil
+				return tx.Exec(`INSERT INTO account_session (hash, id, kind, member, token, address, agent, created_ms, seen_ms)
+					WITH RECURSIVE n (i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < $5)
+					SELECT $1 || CAST(i AS TEXT), $1 || CAST(100000 + i AS TEXT), $2, $3, '', '', '', $4, $4 FROM n`,
+					newID("sess_", now), string(kind), user, now, n)
 			})
 		}
 		u, colleague := user("u@example.com"), user("c@example.com")
-		oldest, second := open(u, UserSession, 1), open(u, UserSession, 1)
-		want := map[string]SessionKind{second: UserSession, open(colleague, UserSession, 1): UserSession,
-			open(u, OperatorSession, 1): OperatorSession}
-		open(u, UserSession.Halfway(), maxSessions+1)
-		open(u, UserSession, maxSessions-2)
+		oldest, second := open(u, UserSession), open(u, UserSession)
+		want := map[string]SessionKind{second: UserSession, open(colleague, UserSession): UserSession,
+			open(u, OperatorSession): OperatorSession}
+		fill(u, UserSession.Halfway(), maxSessions+1)
+		fill(u, UserSession, maxSessions-2)
 		if _, _, err := findSession(t, db, UserSession, oldest, ""); err != nil {
 			t.Error("the oldest of 1000 sessions:", err)
 		}
-		newest := open(u, UserSession, 1)
+		newest := open(u, UserSession)
 		wantNoSession(t, db, UserSession, oldest, "", "the oldest of 1001 sessions")
 		want[newest] = UserSession
 		for value, kind := range want {
