@@ -95,7 +95,7 @@ var layers = map[string][][]string{
 		{"internal/wire/internal/form", "internal/wire/internal/schema"},
 		{"internal/wire/conversation"},
 		{"internal/wire/internal/wiretest", "internal/wire/completions", "internal/wire/messages", "internal/wire/responses",
-			"internal/wire/internal/gemini", "internal/wire/jobrequest", "internal/wire/kind"},
+			"internal/wire/gemini", "internal/wire/jobrequest", "internal/wire/kind"},
 		{"internal/wire/kind/*"},
 		{"internal/wire/kind/registry"},
 		{"internal/wire/usage", "internal/wire/translate/internal/customtools", "internal/wire/translate/internal/pairtest"},

@@ -15,8 +15,8 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/completions"
+	"tollgate/internal/wire/gemini"
 	"tollgate/internal/wire/internal/form"
-	"tollgate/internal/wire/internal/gemini"
 	"tollgate/internal/wire/sse"
 	"tollgate/internal/wire/translate/internal/pairtest"
 

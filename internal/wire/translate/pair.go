@@ -4,7 +4,7 @@ import (
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/completions"
 	"tollgate/internal/wire/conversation"
-	"tollgate/internal/wire/internal/gemini"
+	"tollgate/internal/wire/gemini"
 	"tollgate/internal/wire/messages"
 	"tollgate/internal/wire/rawjson"
 	"tollgate/internal/wire/responses"

@@ -7,7 +7,7 @@ package usage
 
 import (
 	"tollgate/internal/wire"
-	"tollgate/internal/wire/internal/gemini"
+	"tollgate/internal/wire/gemini"
 	"tollgate/internal/wire/messages"
 	"tollgate/internal/wire/rawjson"
 	"tollgate/internal/wire/responses"

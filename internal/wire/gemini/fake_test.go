@@ -6,7 +6,7 @@ import (
 	"tollgate/internal/gatewaytest/fakeprovider"
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
-	"tollgate/internal/wire/internal/gemini"
+	"tollgate/internal/wire/gemini"
 	"tollgate/internal/wire/sse"
 )
 
