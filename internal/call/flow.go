@@ -170,6 +170,8 @@ type Bill struct {
 	Tokens   ledger.Tokens
 	Quantity measure.Quantity
 	Source   ledger.UsageSource
+	// OwnMeasure is true if no provider reports a count, so that Source says nothing about the line.
+	OwnMeasure bool
 	// LineCost is the provider's charge for the answer, or nil if unknown.
 	LineCost *money.Amount
 	// Code is the error of an incomplete answer, or empty.
@@ -191,7 +193,7 @@ func (x *Flow) Settle(b Bill) error {
 	step.End()
 	if err == nil {
 		x.span.Charge(int64(min(e.Cost, x.admission.Amount)))
-		if b.Source != ledger.SourceProvider && b.Code == "" {
+		if b.Source != ledger.SourceProvider && b.Code == "" && !b.OwnMeasure {
 			x.Target.RecordGatewayCount()
 		}
 		x.Target.RecordSettlement(line.Settlement{Answered: true, Cost: e.Cost, Held: x.admission.Amount, LineCost: b.LineCost})

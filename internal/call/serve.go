@@ -206,7 +206,7 @@ func (x *kindFlow) send() error {
 		return x.Fail(x.ClientContext().Err())
 	}
 	x.Call.Close()
-	pieces := x.Body.Answer(x.parts, x.ModelID, x.used)
+	pieces := x.Body.Answer(x.parts, kind.Charged{Request: x.Request, Model: x.ModelID, Used: x.used})
 	if err := x.SettleFirst(x.bill()); err != nil {
 		return err
 	}
@@ -234,6 +234,7 @@ func (x *kindFlow) bill() Bill {
 		b.Source = ledger.SourceBoth
 	}
 	measured := x.Model.Measure()
+	b.OwnMeasure = measured.Own
 	if measured.Quantity != "" {
 		b.Quantity = measure.Quantity{Unit: measure.Unit(measured.Quantity), N: x.used[measured.Units[0]]}
 	}

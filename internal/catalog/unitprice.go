@@ -26,6 +26,12 @@ func (m *Model) Number(name string) int64 {
 	return 0
 }
 
+// Priced implements kind.ModelLimits.
+func (m *Model) Priced(unit kind.PriceUnit) bool {
+	measured := measureOf(m.Kind.Definition(), m.Units)
+	return measured != nil && slices.Contains(measured.Units, unit)
+}
+
 // Measure returns the measure of the model's prices. The model must have a kind with a Definition.
 func (m *Model) Measure() kind.Measure { return *measureOf(m.Kind.Definition(), m.Units) }
 

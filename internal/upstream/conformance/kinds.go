@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -111,4 +112,9 @@ func (l defaults) Number(name string) int64 {
 		return n.Default
 	}
 	return 0
+}
+
+// Priced implements kind.ModelLimits.
+func (l defaults) Priced(unit kind.PriceUnit) bool {
+	return slices.Contains(l.kind.Measures[0].Units, unit)
 }

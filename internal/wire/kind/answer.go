@@ -61,7 +61,8 @@ func Believed(reported, bound Quantities, own func() Quantities) (used Quantitie
 }
 
 // Members replaces members of an answer: it returns the object in pieces, with each member of set in
-// place of the one with its name, or at the end.
+// place of the one with its name, or at the end. A member of set without a value is left out, but one
+// member must have a value.
 func Members(object []byte, set []Member) (pieces [][]byte) {
 	done := make([]bool, len(set))
 	add := func(name []byte, value [][]byte) {
@@ -77,7 +78,7 @@ func Members(object []byte, set []Member) (pieces [][]byte) {
 		for i := range set {
 			if set[i].Name == string(name) {
 				replaced = true
-				if !done[i] {
+				if !done[i] && set[i].Value != nil {
 					done[i] = true
 					add(name, set[i].Value)
 				}
@@ -88,7 +89,7 @@ func Members(object []byte, set []Member) (pieces [][]byte) {
 		}
 	}
 	for i := range set {
-		if !done[i] {
+		if !done[i] && set[i].Value != nil {
 			add([]byte(set[i].Name), set[i].Value)
 		}
 	}

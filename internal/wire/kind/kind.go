@@ -48,10 +48,12 @@ type CallPath struct{ Path, LinePath string }
 // Form returns the wire form of the kind's calls.
 func (d *Definition) Form() wire.Form { return wire.Form(d.Name) }
 
-// ModelLimits are the further fields of a model, see Definition.Numbers.
+// ModelLimits are the further fields of a model, see Definition.Numbers, and the units of its prices.
 type ModelLimits interface {
 	// Number returns the value of a field, its default, or 0.
 	Number(name string) int64
+	// Priced reports whether the model has a price for a unit.
+	Priced(unit PriceUnit) bool
 }
 
 // Number is a further field of a model: a positive integer of at most Max.
@@ -87,11 +89,21 @@ type Measure struct {
 	Units []PriceUnit
 	// Quantity is the unit of ledger.Quantity for the first of Units, or empty for tokens.
 	Quantity string
+	// Own is true if no provider reports a count, so that the gateway's is the only one.
+	Own bool
 }
 
 // Tokens returns the measure of tokens.
 func Tokens(units ...PriceUnit) Measure {
 	return Measure{Name: "million_tokens", Per: 1_000_000, Noun: "million tokens", Units: units}
+}
+
+// Requests counts requests.
+const Requests PriceUnit = "requests"
+
+// PerRequest returns the measure of requests.
+func PerRequest() Measure {
+	return Measure{Name: "thousand_requests", Per: 1000, Noun: "thousand requests", Units: []PriceUnit{Requests}, Own: true}
 }
 
 // Quantities are counts by unit.
@@ -106,7 +118,8 @@ func (q Quantities) Add(other Quantities) {
 
 // Request is one checked request.
 type Request interface {
-	// Model returns the model id sent by the client.
+	// Model returns the model id sent by the client. An empty id stands for the kind's first open model
+	// of the catalog.
 	Model() (string, error)
 	// Check checks the fields of the request for a model.
 	Check(l ModelLimits) error
@@ -118,9 +131,19 @@ type Request interface {
 	Routing() []string
 	// Parts splits the request into calls with at most limit inputs each. Zero means no limit.
 	Parts(limit int64) []Part
-	// Answer returns the client's answer from the answers to all parts, with the model id sent by the
-	// client, in pieces to be written one after the other. used are the charged counts.
-	Answer(parts []Part, model string, used Quantities) [][]byte
+	// Answer returns the client's answer from the answers to all parts, in pieces to be written one after
+	// the other.
+	Answer(parts []Part, c Charged) [][]byte
+}
+
+// Charged is what an answer says about its request.
+type Charged struct {
+	// Request is the id of the request.
+	Request string
+	// Model is the model id sent by the client, or the id of the model chosen for it.
+	Model string
+	// Used are the charged counts.
+	Used Quantities
 }
 
 // Part is the part of a request that one call sends, and then its answer.

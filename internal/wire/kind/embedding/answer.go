@@ -139,7 +139,7 @@ func appendFloats(dst, bytes []byte) []byte {
 
 // Answer implements kind.Request. The first part's answer gives the members other than data, model and
 // usage.
-func (r *request) Answer(parts []kind.Part, model string, used kind.Quantities) [][]byte {
+func (r *request) Answer(parts []kind.Part, c kind.Charged) [][]byte {
 	var data [][]byte
 	var usage []byte
 	first := parts[0].(*part)
@@ -158,13 +158,13 @@ func (r *request) Answer(parts []kind.Part, model string, used kind.Quantities) 
 		data = append(data, []byte{']'})
 	}
 	if usage == nil {
-		n := strconv.FormatInt(used[kind.Input], 10)
+		n := strconv.FormatInt(c.Used[kind.Input], 10)
 		usage = []byte(`{"prompt_tokens":` + n + `,"total_tokens":` + n + `}`)
 	}
 	return kind.Members(first.object, []kind.Member{
 		{Name: "object", Value: [][]byte{[]byte(`"list"`)}},
 		{Name: "data", Value: data},
-		{Name: "model", Value: [][]byte{rawjson.Quote(model)}},
+		{Name: "model", Value: [][]byte{rawjson.Quote(c.Model)}},
 		{Name: "usage", Value: [][]byte{usage}},
 	})
 }

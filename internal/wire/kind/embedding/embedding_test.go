@@ -19,6 +19,8 @@ type limits map[string]int64
 
 func (l limits) Number(name string) int64 { return l[name] }
 
+func (l limits) Priced(kind.PriceUnit) bool { return true }
+
 // model is a model that reads 3 inputs of at most 20 tokens.
 var model = limits{maxInputs: 3, maxInputTokens: 20, dimensions: 8}
 
@@ -246,7 +248,7 @@ func TestAnswer(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		got := string(bytes.TrimSpace(bytes.Join(r.Answer(parts, "mine", kind.Quantities{kind.Input: 7}), nil)))
+		got := string(bytes.TrimSpace(bytes.Join(r.Answer(parts, kind.Charged{Model: "mine", Used: kind.Quantities{kind.Input: 7}}), nil)))
 		if got != c.want || strings.Join(counts, " ") != c.counts {
 			t.Errorf("%s: got\n%s\nwant\n%s\ncounts %s, want %s", name, got, c.want, counts, c.counts)
 		}
@@ -332,7 +334,7 @@ func FuzzAnswer(f *testing.F) {
 			if _, err := parts[0].Read(answer); err != nil {
 				continue
 			}
-			if out := bytes.Join(opened.Answer(parts, "m", kind.Quantities{kind.Input: 1}), nil); !json.Valid(out) {
+			if out := bytes.Join(opened.Answer(parts, kind.Charged{Model: "m", Used: kind.Quantities{kind.Input: 1}}), nil); !json.Valid(out) {
 				t.Errorf("%s becomes %s", answer, out)
 			}
 		}

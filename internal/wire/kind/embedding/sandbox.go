@@ -9,6 +9,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/kind"
 	"tollgate/internal/wire/rawjson"
 )
 
@@ -25,6 +26,9 @@ type sandboxLimits struct{}
 func (sandboxLimits) Number(name string) int64 {
 	return map[string]int64{maxInputs: 2048, dimensions: maxDimensions}[name]
 }
+
+// Priced implements kind.ModelLimits.
+func (sandboxLimits) Priced(kind.PriceUnit) bool { return true }
 
 // sandbox returns vectors of words: the same text has the same vector, and texts with words in common
 // have similar ones.
