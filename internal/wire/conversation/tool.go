@@ -2,7 +2,6 @@ package conversation
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -14,20 +13,29 @@ import (
 const maxNameLength = 64
 
 // LineName returns the line's name of a tool: letters, digits, `_` and `-`, at most maxNameLength of
-// them. It depends only on the name. A changed name ends in a hash.
+// them, and a letter or `_` as the first. It depends only on the name. A changed name ends in a hash.
 func LineName(name string) string {
-	isOther := func(c byte) bool { return !isNameByte(c) }
-	if len(name) <= maxNameLength && !slices.ContainsFunc([]byte(name), isOther) {
+	clean := string(cleanName(name))
+	if clean == name && len(name) <= maxNameLength {
 		return name
 	}
 	const ending = 9
+	return fmt.Sprintf("%s_%08x", clean[:min(len(clean), maxNameLength-ending)], hashOf(name))
+}
+
+// cleanName returns a name in the alphabet that all providers accept. Gemini and Kimi refuse a digit or
+// a hyphen as the first character.
+func cleanName(name string) []byte {
 	clean := []byte(name)
 	for i, c := range clean {
 		if !isNameByte(c) {
 			clean[i] = '_'
 		}
 	}
-	return fmt.Sprintf("%s_%08x", clean[:min(len(clean), maxNameLength-ending)], hashOf(name))
+	if len(clean) > 0 && (clean[0] == '-' || '0' <= clean[0] && clean[0] <= '9') {
+		clean = append([]byte{'_'}, clean...)
+	}
+	return clean
 }
 
 func isNameByte(c byte) bool {
@@ -36,12 +44,7 @@ func isNameByte(c byte) bool {
 
 // joinName joins a namespace and a name in an alphabet accepted by providers, with an ending.
 func joinName(namespace, name, end string) string {
-	out := []byte(namespace + "__" + name)
-	for i, c := range out {
-		if !isNameByte(c) {
-			out[i] = '_'
-		}
-	}
+	out := cleanName(namespace + "__" + name)
 	return string(out[:min(len(out), maxNameLength-len(end))]) + end
 }
 

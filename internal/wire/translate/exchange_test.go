@@ -1,0 +1,201 @@
+package translate
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/translate/internal/pairtest"
+)
+
+// clientForms are the forms of clients, lineForms those of lines.
+var (
+	clientForms = []wire.Form{wire.FormChat, wire.FormMessages, wire.FormResponses}
+	lineForms   = []wire.Form{wire.FormChat, wire.FormMessages, wire.FormResponses, wire.FormGemini}
+)
+
+// modelOutput is an answer of a model to be written in the form of a line.
+type modelOutput struct {
+	thought, text string
+	signature     string   // of the thought, and of the first call on a Gemini line
+	tool          string   // the name of the tool called
+	arguments     []string // of the calls, JSON objects
+	finish        string   // the line's word for the end; if empty, the usual one
+}
+
+// whole returns the answer of a line.
+func (o modelOutput) whole(line wire.Form) string {
+	var list []string
+	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	finish := func(usual string) string {
+		if o.finish != "" {
+			return o.finish
+		}
+		return usual
+	}
+	switch line {
+	case wire.FormMessages:
+		if o.thought != "" {
+			add(`{"type":"thinking","thinking":%q,"signature":%q}`, o.thought, o.signature)
+		}
+		if o.text != "" {
+			add(`{"type":"text","text":%q}`, o.text)
+		}
+		for i, arguments := range o.arguments {
+			add(`{"type":"tool_use","id":"t%d","name":%q,"input":%s}`, i, o.tool, arguments)
+		}
+		usual := "end_turn"
+		if o.arguments != nil {
+			usual = "tool_use"
+		}
+		return fmt.Sprintf(`{"type":"message","role":"assistant","content":[%s],"stop_reason":%q,"usage":{"input_tokens":3,"output_tokens":4}}`,
+			strings.Join(list, ","), finish(usual))
+	case wire.FormResponses:
+		if o.thought != "" || o.signature != "" {
+			add(`{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":%q}],"encrypted_content":%q}`, o.thought, o.signature)
+		}
+		if o.text != "" {
+			add(`{"type":"message","id":"m_1","role":"assistant","content":[{"type":"output_text","text":%q}]}`, o.text)
+		}
+		for i, arguments := range o.arguments {
+			add(`{"type":"function_call","id":"fc_%d","call_id":"t%[1]d","name":%q,"arguments":%q}`, i, o.tool, arguments)
+		}
+		return fmt.Sprintf(`{"id":"r","status":%q,"output":[%s],"usage":{"input_tokens":3,"output_tokens":4}}`,
+			finish("completed"), strings.Join(list, ","))
+	case wire.FormGemini:
+		if o.thought != "" {
+			add(`{"text":%q,"thought":true}`, o.thought)
+		}
+		if o.text != "" {
+			add(`{"text":%q}`, o.text)
+		}
+		for i, arguments := range o.arguments {
+			signature := ""
+			if i == 0 && o.signature != "" {
+				signature = fmt.Sprintf(`,"thoughtSignature":%q`, o.signature)
+			}
+			add(`{"functionCall":{"id":"t%d","name":%q,"args":%s}%s}`, i, o.tool, arguments, signature)
+		}
+		return fmt.Sprintf(`{"candidates":[{"content":{"role":"model","parts":[%s]},"finishReason":%q}],`+
+			`"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":4}}`, strings.Join(list, ","), finish("STOP"))
+	}
+	return `{"choices":[{"index":0,"message":` + o.chatMessage() + `,"finish_reason":"` + finish(o.chatFinish()) + `"}],` +
+		`"usage":{"prompt_tokens":3,"completion_tokens":4}}`
+}
+
+func (o modelOutput) chatFinish() string {
+	if o.arguments != nil {
+		return "tool_calls"
+	}
+	return "stop"
+}
+
+// chatMessage returns the message of a chat line, which also is a delta.
+func (o modelOutput) chatMessage() string {
+	message := map[string]any{"role": "assistant"}
+	if o.thought != "" {
+		message["reasoning_content"] = o.thought
+	}
+	if o.text != "" {
+		message["content"] = o.text
+	}
+	var calls []any
+	for i, arguments := range o.arguments {
+		calls = append(calls, map[string]any{"index": i, "id": fmt.Sprintf("t%d", i), "type": "function",
+			"function": map[string]any{"name": o.tool, "arguments": arguments}})
+	}
+	if calls != nil {
+		message["tool_calls"] = calls
+	}
+	out, _ := json.Marshal(message) // of strings only
+	return string(out)
+}
+
+// stream returns the answer of a line as a stream.
+func (o modelOutput) stream(line wire.Form) string {
+	whole := o.whole(line)
+	var events []string
+	add := func(format string, args ...any) { events = append(events, fmt.Sprintf(format, args...)) }
+	switch line {
+	case wire.FormMessages:
+		var answer struct {
+			Content []struct{ Type, Text, Thinking, Signature, ID, Name string }
+			Stop    string `json:"stop_reason"`
+		}
+		_ = json.Unmarshal([]byte(whole), &answer) // made above
+		add(`{"type":"message_start","message":{"content":[],"usage":{"input_tokens":3,"output_tokens":1}}}`)
+		calls := 0
+		for i, b := range answer.Content {
+			switch b.Type {
+			case "text":
+				add(`{"type":"content_block_start","index":%d,"content_block":{"type":"text","text":""}}`, i)
+				add(`{"type":"content_block_delta","index":%d,"delta":{"type":"text_delta","text":%q}}`, i, b.Text)
+			case "thinking":
+				add(`{"type":"content_block_start","index":%d,"content_block":{"type":"thinking","thinking":"","signature":""}}`, i)
+				add(`{"type":"content_block_delta","index":%d,"delta":{"type":"thinking_delta","thinking":%q}}`, i, b.Thinking)
+				add(`{"type":"content_block_delta","index":%d,"delta":{"type":"signature_delta","signature":%q}}`, i, b.Signature)
+			default:
+				add(`{"type":"content_block_start","index":%d,"content_block":{"type":"tool_use","id":%q,"name":%q,"input":{}}}`, i, b.ID, b.Name)
+				add(`{"type":"content_block_delta","index":%d,"delta":{"type":"input_json_delta","partial_json":%q}}`, i, o.arguments[calls])
+				calls++
+			}
+			add(`{"type":"content_block_stop","index":%d}`, i)
+		}
+		add(`{"type":"message_delta","delta":{"stop_reason":%q},"usage":{"output_tokens":4}}`, answer.Stop)
+		add(`{"type":"message_stop"}`)
+	case wire.FormResponses:
+		var answer struct {
+			Output []json.RawMessage
+			Status string
+		}
+		_ = json.Unmarshal([]byte(whole), &answer) // made above
+		for i, item := range answer.Output {
+			add(`{"type":"response.output_item.done","output_index":%d,"item":%s}`, i, item)
+		}
+		add(`{"type":"response.%s","response":%s}`, answer.Status, whole)
+	case wire.FormGemini:
+		add("%s", whole)
+	default:
+		finish := o.finish
+		if finish == "" {
+			finish = o.chatFinish()
+		}
+		add(`{"choices":[{"index":0,"delta":%s,"finish_reason":null}]}`, o.chatMessage())
+		add(`{"choices":[{"index":0,"delta":{},"finish_reason":%q}]}`, finish)
+		add(`{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4}}`)
+		add(`[DONE]`)
+	}
+	return "data: " + strings.Join(events, "\n\ndata: ") + "\n\n"
+}
+
+// answers returns a client's whole answer and stream for the answer of a line.
+func answers(t *testing.T, pair wire.Pair, line wire.Form, o modelOutput) (whole, stream string) {
+	t.Helper()
+	raw := []byte(o.whole(line))
+	read, err := pair.Read(raw)
+	if err != nil {
+		t.Fatalf("%s: %v", raw, err)
+	}
+	pieces, err := pair.Render(read, raw, wire.Usage{Prompt: 3, Completion: 4})
+	if err != nil {
+		t.Fatalf("%s: %v", raw, err)
+	}
+	meter, writer := pair.Events()
+	streamed := pairtest.Flow([]byte(o.stream(line)), writer, meter, wire.Usage{Prompt: 3, Completion: 4})
+	return string(bytes.Join(pieces[:], nil)), string(streamed)
+}
+
+// request opens a request of a client's form.
+func request(t *testing.T, client wire.Form, body string) wire.Request {
+	t.Helper()
+	switch client {
+	case wire.FormMessages:
+		return pairtest.Messages(t, body)
+	case wire.FormResponses:
+		return pairtest.Responses(t, body)
+	}
+	return pairtest.Chat(t, body)
+}

@@ -1,0 +1,40 @@
+package translate
+
+import (
+	"strings"
+	"testing"
+
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/translate/internal/pairtest"
+)
+
+// TestReasoningOfChatLinesReturns checks that a chat line that thinks gets the reasoning before its
+// calls back, because DeepSeek and Kimi refuse the next turn of a history without it. Each client
+// sends the reasoning as its own form has it.
+func TestReasoningOfChatLinesReturns(t *testing.T) {
+	t.Parallel()
+	const call = `{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}`
+	const result = `{"type":"function_call_output","call_id":"c","output":"r"}`
+	const calls = `"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]`
+	summary := func(texts ...string) string {
+		return `{"type":"reasoning","summary":[{"type":"summary_text","text":"` + strings.Join(texts, `"},{"type":"summary_text","text":"`) + `"}]}`
+	}
+	for input, want := range map[string]string{
+		summary("I must look.") + "," + call + "," + result:    `"reasoning_content":"I must look.",` + calls,
+		summary("I must", "look.") + "," + call + "," + result: `"reasoning_content":"I must\n\nlook.",` + calls,
+		`{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"","content":[{"type":"reasoning_text","text":"Raw."}]},` +
+			call + "," + result: `"reasoning_content":"Raw.",` + calls,
+		`{"type":"reasoning","summary":[{"type":"summary_text","text":"A."}],"encrypted_content":null},` + call + "," + result: `"reasoning_content":"A.",` + calls,
+		// The model speaks before it calls, before or after it has thought.
+		summary("A.") + `,{"role":"assistant","content":"Wait."},` + call + "," + result: `"content":"Wait.","reasoning_content":"A.",` + calls,
+		// Each turn of a loop has its own reasoning.
+		summary("A.") + "," + call + "," + result + "," + summary("B.") + "," + strings.ReplaceAll(call+","+result, `"c"`, `"d"`): `"reasoning_content":"B.",` +
+			strings.ReplaceAll(calls, `"c"`, `"d"`),
+	} {
+		r := pairtest.Responses(t, `{"model":"m","input":[{"role":"user","content":"x"},`+input+`],"tools":[{"type":"function","name":"f"}]}`)
+		body, err := pairtest.Body(New(r, wire.FormChat, pairtest.Identity()), wire.Translation{Edits: wire.Edits{Model: "v"}, Reasoning: true})
+		if err != nil || !strings.Contains(string(body), want) {
+			t.Errorf("%s: the line got %s, %v; want %s", input, body, err, want)
+		}
+	}
+}
