@@ -193,7 +193,7 @@ func TestForeignReasoningIsLeftOut(t *testing.T) {
 	first := newTrial(t, reply{pieces: []string{fakeprovider.ResponsesObject("completed", `{"input_tokens":5,"output_tokens":2}`,
 		`{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"Hm."}],"encrypted_content":"`+encrypted+`"}`,
 		fakeprovider.ResponsesMessage("hello"))}})
-	first.mustSend(call(""))
+	first.mustSend(call(`{"model":"swift-1","max_tokens":2000,"thinking":{"type":"adaptive"},"messages":[{"role":"user","content":"hi"}]}`))
 	var answer struct{ Content []struct{ Signature string } }
 	if err := json.Unmarshal([]byte(first.client.body()), &answer); err != nil || len(answer.Content) == 0 {
 		t.Fatal(err, first.client.body())

@@ -105,9 +105,14 @@ type Identity struct {
 }
 
 const (
+	// SealPrefix starts all state of providers that clients carry for the gateway.
+	SealPrefix = "tg1"
 	// SealMark starts a model's encrypted reasoning when the client carries it in another form.
 	// Lines get only the content after it.
-	SealMark = "tg1."
+	SealMark = SealPrefix + "."
+	// SealedIDMark starts the id of a tool call that carries the reasoning before the call. Lines get
+	// the id inside it.
+	SealedIDMark = SealPrefix + "-"
 	// LeastResponsesLimit is the smallest limit on output tokens in the responses form.
 	LeastResponsesLimit = 16
 )

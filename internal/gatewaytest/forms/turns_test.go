@@ -19,7 +19,10 @@ func turnScenes(t testing.TB) []scene.Scenario {
 	for _, form := range scene.ClientForms() {
 		for _, line := range lineForms() {
 			for _, stream := range []bool{false, true} {
-				scenes = append(scenes, mixedScene(t, form, line, stream))
+				scenes = append(scenes, mixedScene(t, form, line, stream, true))
+				if form == scene.Messages && line != "messages" {
+					scenes = append(scenes, mixedScene(t, form, line, stream, false))
+				}
 			}
 			scenes = append(scenes, silentScene(t, form, line))
 		}
@@ -67,16 +70,24 @@ func secondTurn(form scene.Form, seal string) map[string]any {
 	return more
 }
 
-// mixedScene checks that the translation keeps all parts of a second turn and of an answer.
-func mixedScene(t testing.TB, form scene.Form, line string, stream bool) scene.Scenario {
-	model := fmt.Sprintf("mixed-%s-%s-%v", form, line, stream)
+// mixedScene checks that the translation keeps all parts of a second turn and of an answer. A client of
+// messages gets thinking only if it asks for thinking.
+func mixedScene(t testing.TB, form scene.Form, line string, stream, asks bool) scene.Scenario {
+	model := fmt.Sprintf("mixed-%s-%s-%v-%v", form, line, stream, asks)
 	p := fakeprovider.New(t, mixed().reply(line, stream))
-	return single{name: fmt.Sprintf("%s on %s, mixed, stream %v", form, line, stream),
+	return single{name: fmt.Sprintf("%s on %s, mixed, stream %v, asks for thinking %v", form, line, stream, asks),
 		in: form, line: line, model: model, provider: p,
 	}.plays(func(t *testing.T, s scene.FormClient) {
-		a := s.Answer(scene.Request(form, model, stream, secondTurn(form, "")))
+		more, hint := secondTurn(form, ""), "hm"
+		switch {
+		case !asks:
+			hint = ""
+		case form == scene.Messages:
+			more["thinking"] = map[string]any{"type": "adaptive"}
+		}
+		a := s.Answer(scene.Request(form, model, stream, more))
 		r := read(t, form, a, model)
-		if !r.whole || r.text != goodText || r.hint != "hm" || !slices.Equal(r.calls, []string{goodCall, `weather({"city":"Bergen"})`}) {
+		if !r.whole || r.text != goodText || r.hint != hint || !slices.Equal(r.calls, []string{goodCall, `weather({"city":"Bergen"})`}) {
 			t.Errorf("%+v in %s", r, a.Raw)
 		}
 		s.CheckCharge(a, scene.AnswerCost)

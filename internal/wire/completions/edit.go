@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/internal/form"
 	"tollgate/internal/wire/rawjson"
 )
 
@@ -16,7 +17,9 @@ func (r *Request) Body(e wire.Edits) rawjson.Pieces {
 	edits := rawjson.Edits{Doc: d}
 	edits.SetText("model", e.Model)
 	edits.Drop(e.Omit...)
-	r.RemoveSealed(&edits, "reasoning_details", false, nil)
+	if d.HasPrefix() {
+		r.EditElements(&edits, "reasoning_details", false, withoutSealed)
+	}
 	r.SetLimit(&edits, r.limitField(e), cmp.Or(r.Limit, e.Limit))
 	if keep, ok := rawjson.Boolean(d.Raw("store")); keep || !ok {
 		edits.Set("store", []byte("false"))
@@ -33,6 +36,14 @@ func (r *Request) Body(e wire.Edits) rawjson.Pieces {
 		}
 	}
 	return edits.Body()
+}
+
+// withoutSealed removes a detail sealed for a line of another form.
+func withoutSealed(detail []byte) []byte {
+	if form.IsSealed(detail) {
+		return nil
+	}
+	return detail
 }
 
 // setThinking sets an effort supported by the model, and disables thinking for a model that would

@@ -225,6 +225,9 @@ func List(elements []byte) []byte {
 	return rawjson.Put(make([]byte, 0, len(elements)+1), "[", elements[1:], "]")
 }
 
+// isContents reports whether text is the contents of a JSON string.
+func isContents(text []byte) bool { return rawjson.IsString(Quoted(text)) }
+
 // contentsOf returns text as the contents of a JSON string.
 func contentsOf(text string) []byte { return rawjson.Contents(rawjson.Quote(text)) }
 

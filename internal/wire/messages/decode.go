@@ -127,12 +127,12 @@ func (d *decoder) effort() error {
 	switch kind := rawjson.Unquote(rawjson.Field(thinking, "type")); kind {
 	case "disabled":
 		d.Effort.Word = []byte(`"none"`)
-	case "enabled", "adaptive":
-		if kind == "enabled" && raw == nil {
+	case "enabled":
+		if raw == nil {
 			d.Effort.Word = budgetEffort(thinking)
 		}
-		d.Effort.Show = rawjson.Unquote(rawjson.Field(thinking, "display")) != "omitted"
 	}
+	d.Effort.Show = asksThinking(thinking)
 	return nil
 }
 
@@ -234,7 +234,7 @@ func (d *decoder) messages() error {
 }
 
 // assistantParts reads an assistant's blocks. The blocks of hosted tools are left out. A signature
-// before a call, in a block of its own, belongs to the call.
+// before a call, in a block of its own or in the call's id, belongs to the call.
 func assistantParts(content []byte, at string) (parts []conversation.Part, err error) {
 	if rawjson.IsText(content) {
 		return []conversation.Part{conversation.TextPart(content, at)}, nil
@@ -256,7 +256,9 @@ func assistantParts(content []byte, at string) (parts []conversation.Part, err e
 				return nil, conversation.Unsupported(at, "`{param}` needs `id` and `name`, as strings.")
 			}
 			p.Kind = conversation.ToolCall
-			p.Call = &conversation.CallPart{ID: rawjson.Unquote(id), Name: rawjson.Unquote(name), Arguments: rawjson.Field(b, "input")}
+			own, state := conversation.OpenID(rawjson.Unquote(id))
+			parts = append(parts, state...)
+			p.Call = &conversation.CallPart{ID: own, Name: rawjson.Unquote(name), Arguments: rawjson.Field(b, "input")}
 			if p.Call.Arguments == nil {
 				p.Call.Arguments = []byte("{}")
 			}
@@ -286,7 +288,8 @@ func userParts(content []byte, at string) (parts []conversation.Part, err error)
 			parts = append(parts, more...)
 			continue
 		}
-		result := &conversation.ResultPart{ID: rawjson.Unquote(rawjson.Field(b, "tool_use_id"))}
+		result := &conversation.ResultPart{}
+		result.ID, _ = conversation.OpenID(rawjson.Unquote(rawjson.Field(b, "tool_use_id")))
 		result.Error = string(rawjson.Field(b, "is_error")) == "true"
 		inner := rawjson.Field(b, "content")
 		if rawjson.IsText(inner) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/conversation"
 	"tollgate/internal/wire/internal/form"
 	"tollgate/internal/wire/rawjson"
 )
@@ -16,22 +17,44 @@ func (r *Request) Body(e wire.Edits) rawjson.Pieces {
 	edits := rawjson.Edits{Doc: r.Doc}
 	edits.SetText("model", e.Model)
 	edits.Drop(e.Omit...)
-	r.RemoveSealed(&edits, "content", true, r.unsigned(e.Model))
+	r.editState(&edits, e.Model)
 	r.SetLimit(&edits, "max_tokens", r.Limit)
 	r.hideUser(&edits)
 	r.SetEffort(&edits, "output_config", e)
 	return edits.Body()
 }
 
-// unsigned returns the predicate for thinking without a signature, made on a line of another form.
-// Claude's models refuse it in every later turn. It returns nil if none is to be removed.
-func (r *Request) unsigned(model string) func(block []byte) bool {
-	if generationOf(model).number == 0 || !bytes.Contains(r.Doc.Body, []byte(`"thinking"`)) {
-		return nil
+// editState removes the state of other lines: sealed blocks, the state in ids of calls, and thinking
+// without a signature, which Claude's models refuse in every later turn.
+func (r *Request) editState(edits *rawjson.Edits, model string) {
+	signs := generationOf(model).number > 0 && bytes.Contains(r.Doc.Body, []byte(`"thinking"`))
+	if !signs && !r.Doc.HasPrefix() {
+		return
 	}
-	return func(block []byte) bool {
-		return string(rawjson.Field(block, "type")) == `"thinking"` && len(rawjson.Contents(rawjson.Field(block, "signature"))) == 0
+	r.EditElements(edits, "content", true, func(block []byte) []byte {
+		switch kind := rawjson.Unquote(rawjson.Field(block, "type")); {
+		case form.IsSealed(block), signs && kind == "thinking" && len(rawjson.Contents(rawjson.Field(block, "signature"))) == 0:
+			return nil
+		case kind == "tool_use":
+			return withOwnID(block, "id")
+		case kind == "tool_result":
+			return withOwnID(block, "tool_use_id")
+		}
+		return block
+	})
+}
+
+// withOwnID returns a block with the call's own id in a member, without state.
+func withOwnID(block []byte, member string) []byte {
+	for m := range rawjson.Spans(block) {
+		if string(m.Name) == member {
+			id := rawjson.Unquote(block[m.From:m.To])
+			if own, _ := conversation.OpenID(id); own != id {
+				return rawjson.Replace(block, []rawjson.Splice{{From: m.From, To: m.To, Text: rawjson.Quote(own)}})
+			}
+		}
 	}
+	return block
 }
 
 // hideUser replaces an e-mail address in metadata.user_id.
@@ -55,7 +78,7 @@ func (r *Request) hideUser(edits *rawjson.Edits) {
 func (r *Request) CountBody(e wire.Edits) rawjson.Pieces {
 	edits := rawjson.Edits{Doc: r.Doc}
 	edits.Drop(e.Omit...)
-	r.RemoveSealed(&edits, "content", true, r.unsigned(e.Model))
+	r.editState(&edits, e.Model)
 	if r.Doc.Find("model") != nil {
 		edits.SetText("model", e.Model)
 	}

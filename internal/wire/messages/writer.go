@@ -29,6 +29,7 @@ type writer struct {
 	ended        bool // after End or Fail
 
 	ids      map[string]bool // of calls
+	hidden   hiddenThinking
 	hasCalls bool
 	hasText  bool
 	refused  bool
@@ -54,8 +55,8 @@ const (
 )
 
 // Writer returns the writer of the answer to a request from a line of another form.
-func (r *Request) Writer(id wire.Identity, _ wire.Form) conversation.Writer {
-	w := &writer{id: id}
+func (r *Request) Writer(id wire.Identity, line wire.Form) conversation.Writer {
+	w := &writer{id: id, hidden: newHidden(r, line)}
 	w.queue = w.blocks[:0]
 	w.head = append(make([]byte, 0, 160), `{"id":"msg_`...)
 	w.head = conversation.AppendEscaped(w.head, []byte(conversation.IDSuffix(id)))
@@ -71,6 +72,8 @@ func (w *writer) Write(dst []byte, e conversation.Event) []byte {
 		return append(dst, sse.KeepAlive...)
 	case w.ended || w.finished || e.Choice > 0: // messages have a single choice
 		return dst
+	case w.hidden.has(e.Output):
+		return w.hide(dst, e)
 	}
 	switch e.Kind {
 	case conversation.Begin:
@@ -93,6 +96,15 @@ func (w *writer) Write(dst []byte, e conversation.Event) []byte {
 		return w.failTooLarge(dst)
 	}
 	return dst
+}
+
+// hide writes signs of life instead of thinking.
+func (w *writer) hide(dst []byte, e conversation.Event) []byte {
+	if w.hidden.add(e.Text); e.Kind == conversation.End {
+		w.hidden.end(w.sealOf(e.Output))
+		return dst
+	}
+	return append(w.begin(dst), sse.KeepAlive...)
 }
 
 // begin appends message_start, once. The provider's count of the prompt is not known yet;
@@ -189,12 +201,12 @@ func (w *writer) eventHead(dst []byte, event string) []byte {
 }
 
 // start appends the start of a block and its pending text. The signature of a call is a block before
-// it.
+// it, or part of its id if the client asked for no thinking.
 func (w *writer) start(dst []byte, b *outBlock) []byte {
 	b.started = true
 	o := b.output
 	dst = w.begin(dst)
-	if seal := w.sealOf(o); seal != nil && o.Kind == conversation.ToolCall {
+	if seal := w.sealOf(o); seal != nil && o.Kind == conversation.ToolCall && !w.hidden.hides {
 		dst = append(w.blockStart(dst), appendSealBlock(nil, seal)...)
 		dst = append(w.eventHead(append(dst, "}\n\n"...), "content_block_stop"), "}\n\n"...)
 		w.index++
@@ -255,7 +267,7 @@ func (w *writer) callID(o *conversation.Output) string {
 		w.ids = map[string]bool{}
 	}
 	w.ids[id] = true
-	return id
+	return w.hidden.idOf(id, w.sealOf(o))
 }
 
 // delta appends the start of a delta, up to its text.
@@ -342,6 +354,11 @@ func (w *writer) Whole(a *conversation.Answer, u wire.Usage) []byte {
 
 // appendBlock appends a part of a whole answer and a comma.
 func (w *writer) appendBlock(dst []byte, o *conversation.Output, limited bool) []byte {
+	if w.hidden.has(o) {
+		w.hidden.add(o.Text)
+		w.hidden.end(w.sealOf(o))
+		return dst
+	}
 	switch o.Kind {
 	case conversation.Text, conversation.Refusal:
 		if len(o.Text) == 0 {
@@ -364,7 +381,7 @@ func (w *writer) appendBlock(dst []byte, o *conversation.Output, limited bool) [
 		if limited && len(text) > 0 && !rawjson.IsValid(text) {
 			return dst
 		}
-		if seal := w.sealOf(o); seal != nil {
+		if seal := w.sealOf(o); seal != nil && !w.hidden.hides {
 			dst = append(appendSealBlock(dst, seal), ',')
 		}
 		return append(conversation.AppendObject(w.appendCallHead(dst, o), conversation.Quoted(o.Text)), "},"...)

@@ -17,19 +17,22 @@ func TestReasoningOfChatLinesReturns(t *testing.T) {
 	const result = `{"type":"function_call_output","call_id":"c","output":"r"}`
 	const calls = `"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]`
 	summary := func(texts ...string) string {
-		return `{"type":"reasoning","summary":[{"type":"summary_text","text":"` + strings.Join(texts, `"},{"type":"summary_text","text":"`) + `"}]}`
+		parts := strings.Join(texts, `"},{"type":"summary_text","text":"`)
+		return `{"type":"reasoning","summary":[{"type":"summary_text","text":"` + parts + `"}]}`
 	}
+	const called = call + "," + result
+	const own = `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"","content":[{"type":"reasoning_text","text":"Raw."}]},`
+	const unsigned = `{"type":"reasoning","summary":[{"type":"summary_text","text":"A."}],"encrypted_content":null},`
+	second := strings.NewReplacer(`"c"`, `"d"`)
 	for input, want := range map[string]string{
-		summary("I must look.") + "," + call + "," + result:    `"reasoning_content":"I must look.",` + calls,
-		summary("I must", "look.") + "," + call + "," + result: `"reasoning_content":"I must\n\nlook.",` + calls,
-		`{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"","content":[{"type":"reasoning_text","text":"Raw."}]},` +
-			call + "," + result: `"reasoning_content":"Raw.",` + calls,
-		`{"type":"reasoning","summary":[{"type":"summary_text","text":"A."}],"encrypted_content":null},` + call + "," + result: `"reasoning_content":"A.",` + calls,
-		// The model speaks before it calls, before or after it has thought.
-		summary("A.") + `,{"role":"assistant","content":"Wait."},` + call + "," + result: `"content":"Wait.","reasoning_content":"A.",` + calls,
+		summary("I must look.") + "," + called:    `"reasoning_content":"I must look.",` + calls,
+		summary("I must", "look.") + "," + called: `"reasoning_content":"I must\n\nlook.",` + calls,
+		own + called:      `"reasoning_content":"Raw.",` + calls,
+		unsigned + called: `"reasoning_content":"A.",` + calls,
+		// The model speaks before it calls.
+		summary("A.") + `,{"role":"assistant","content":"Wait."},` + called: `"content":"Wait.","reasoning_content":"A.",` + calls,
 		// Each turn of a loop has its own reasoning.
-		summary("A.") + "," + call + "," + result + "," + summary("B.") + "," + strings.ReplaceAll(call+","+result, `"c"`, `"d"`): `"reasoning_content":"B.",` +
-			strings.ReplaceAll(calls, `"c"`, `"d"`),
+		summary("A.") + "," + called + "," + summary("B.") + "," + second.Replace(called): `"reasoning_content":"B.",` + second.Replace(calls),
 	} {
 		r := pairtest.Responses(t, `{"model":"m","input":[{"role":"user","content":"x"},`+input+`],"tools":[{"type":"function","name":"f"}]}`)
 		body, err := pairtest.Body(New(r, wire.FormChat, pairtest.Identity()), wire.Translation{Edits: wire.Edits{Model: "v"}, Reasoning: true})

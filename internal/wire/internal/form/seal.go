@@ -7,22 +7,18 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// RemoveSealed removes elements for lines of another form (wire.SealMark) from a member of each
-// message, and those for which foreign, if not nil, returns true. If no element is left, the member
-// is removed, or the message if whole is set.
-func (r *Request) RemoveSealed(m *rawjson.Edits, member string, whole bool, foreign func(element []byte) bool) {
-	if !r.Doc.HasPrefix() && foreign == nil {
-		return
-	}
-	remove := func(element []byte) bool { return isSealed(element) || foreign != nil && foreign(element) }
-	out, removed := []byte{}, false
+// EditElements replaces the elements of a member of each message by the results of edit: the element
+// itself, another, or nil to remove it. If no element is left, the member is removed, or the message
+// if whole is set.
+func (r *Request) EditElements(m *rawjson.Edits, member string, whole bool, edit func(element []byte) []byte) {
+	out, edited := []byte{}, false
 	for _, message := range rawjson.Elements(r.Doc.Raw("messages")) {
-		rest, changed := without(message, member, whole, remove)
-		if removed = removed || changed; rest != nil {
+		rest, changed := editElements(message, member, whole, edit)
+		if edited = edited || changed; rest != nil {
 			out = append(append(out, ','), rest...)
 		}
 	}
-	if !removed {
+	if !edited {
 		return // the client's bytes stay
 	}
 	if len(out) > 0 {
@@ -31,19 +27,19 @@ func (r *Request) RemoveSealed(m *rawjson.Edits, member string, whole bool, fore
 	m.Set("messages", rawjson.Put(nil, "[", out, "]"))
 }
 
-// without returns a message without some of its elements, or nil to remove it, and whether it changed.
-func without(message []byte, member string, whole bool, remove func(element []byte) bool) (out []byte, changed bool) {
+// editElements returns a message with edited elements, or nil to remove it, and whether it changed.
+func editElements(message []byte, member string, whole bool, edit func(element []byte) []byte) (out []byte, changed bool) {
 	value := rawjson.Field(message, member)
 	if len(value) == 0 || value[0] != '[' {
 		return message, false
 	}
 	var rest []byte
 	for _, element := range rawjson.Elements(value) {
-		if remove(element) {
-			changed = true
-			continue
+		now := edit(element)
+		changed = changed || !bytes.Equal(now, element)
+		if now != nil {
+			rest = append(append(rest, ','), now...)
 		}
-		rest = append(append(rest, ','), element...)
 	}
 	switch {
 	case !changed:
@@ -68,8 +64,8 @@ func without(message []byte, member string, whole bool, remove func(element []by
 	return append(out, '}'), true
 }
 
-// isSealed reports whether a block or a detail is sealed.
-func isSealed(element []byte) bool {
+// IsSealed reports whether a block or a detail is sealed.
+func IsSealed(element []byte) bool {
 	for _, name := range [...]string{"signature", "data"} {
 		if bytes.HasPrefix(rawjson.Contents(rawjson.Field(element, name)), []byte(wire.SealMark)) {
 			return true
