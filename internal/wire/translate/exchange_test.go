@@ -20,7 +20,7 @@ var (
 // modelOutput is an answer of a model to be written in the form of a line.
 type modelOutput struct {
 	thought, text string
-	signature     string   // of the thought, and of the first call on a Gemini line
+	signature     string   // of the thought, or of the first call on a Gemini line
 	tool          string   // the name of the tool called
 	arguments     []string // of the calls, JSON objects
 	finish        string   // the line's word for the end; if empty, the usual one

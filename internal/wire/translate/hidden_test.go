@@ -17,15 +17,14 @@ func hiddenRequest(more, history string) string {
 		`,"messages":[{"role":"user","content":"x"}` + history + `]}`
 }
 
-// TestThinkingIsShownOnlyIfAsked checks that a messages client that did not ask for thinking gets the text
-// or the call as its first block, from all lines that think, and that the line gets what it needs in the
-// next turn all the same.
+// TestThinkingIsShownOnlyIfAsked expects the text or the call as the first block for a messages client
+// without `thinking`, from all lines, and the line's state in the next request to the same line.
 func TestThinkingIsShownOnlyIfAsked(t *testing.T) {
 	t.Parallel()
 	here, elsewhere := pairtest.Identity(), pairtest.Identity()
 	here.Origin, elsewhere.Origin = "a", "b"
 	in := wire.Translation{Edits: wire.Edits{Model: "v"}, MaxOutput: 99, Reasoning: true}
-	returns := map[wire.Form]string{ // what the line gets back with the call
+	returns := map[wire.Form]string{ // the state returned with the call
 		wire.FormChat:      `"reasoning_content":"Hm \"so\"."`,
 		wire.FormResponses: `"encrypted_content":"c2ln+/=="},{"type":"function_call"`,
 		wire.FormGemini:    `"args":{"a":1}},"thoughtSignature":"c2ln+/=="`,
@@ -84,7 +83,7 @@ func TestThinkingIsShownOnlyIfAsked(t *testing.T) {
 	}
 }
 
-// TestHiddenThinkingShowsLife checks that a stream of hidden thinking begins at once, and is not silent.
+// TestHiddenThinkingShowsLife expects keep-alives instead of hidden thinking.
 func TestHiddenThinkingShowsLife(t *testing.T) {
 	t.Parallel()
 	for line := range map[wire.Form]bool{wire.FormChat: true, wire.FormResponses: true, wire.FormGemini: true} {

@@ -10,8 +10,7 @@ import (
 	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
-// toolRequest returns a request of a client that must call a tool with a name, and has called it
-// before.
+// toolRequest returns a request of a client with a forced tool and an earlier call of this tool.
 func toolRequest(client wire.Form, name string) string {
 	bodies := map[wire.Form]string{
 		wire.FormChat: `{"model":"m","tools":[{"type":"function","function":{"name":%[1]q,"parameters":{"type":"object"}}}],` +
@@ -29,8 +28,8 @@ func toolRequest(client wire.Form, name string) string {
 	return fmt.Sprintf(bodies[client], name)
 }
 
-// TestNamesOfToolsOnLines checks that each line of another form gets a name that every provider
-// accepts, everywhere, and that the client gets its own name back.
+// TestNamesOfToolsOnLines expects a valid name of a tool on each line of another form, in all places,
+// and the client's own name in the answer.
 func TestNamesOfToolsOnLines(t *testing.T) {
 	t.Parallel()
 	accepted := regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)

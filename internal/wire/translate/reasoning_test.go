@@ -8,9 +8,8 @@ import (
 	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
-// TestReasoningOfChatLinesReturns checks that a chat line that thinks gets the reasoning before its
-// calls back, because DeepSeek and Kimi refuse the next turn of a history without it. Each client
-// sends the reasoning as its own form has it.
+// TestReasoningOfChatLinesReturns expects a chat line to get its reasoning before a call back, because
+// DeepSeek and Kimi refuse a history without it.
 func TestReasoningOfChatLinesReturns(t *testing.T) {
 	t.Parallel()
 	const call = `{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}`
