@@ -40,7 +40,7 @@ func (d *server) checkKind(x *apiRequest, k *kind.Definition, endpoint kind.Call
 		return none, err
 	}
 	snapshot := d.Catalog.Current()
-	model, err := x.choose(snapshot, wire.FormChat, func(m *catalog.Model) bool { return string(m.Kind) == k.Name })
+	model, err := x.choose(snapshot, wire.FormChat, func(m *catalog.Model) bool { return string(m.Kind) == k.Name && endpoint.Offers(m) })
 	if err != nil {
 		return none, err
 	}

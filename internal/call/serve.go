@@ -226,20 +226,34 @@ func (x *kindFlow) send() error {
 
 // bill returns the bill for the counts.
 func (x *kindFlow) bill() Bill {
-	b := Bill{Cost: x.Model.UnitCost(x.used, x.Factor), Tokens: ledger.Tokens{Prompt: x.used[kind.Input]}, Source: ledger.SourceProvider}
+	measured := x.Model.Measure()
+	b := Bill{Cost: x.Model.UnitCost(x.used, x.Factor), Source: ledger.SourceProvider, OwnMeasure: measured.Own}
 	switch {
 	case x.providers == 0 && x.gateways > 0:
 		b.Source = ledger.SourceGateway
 	case x.gateways > 0:
 		b.Source = ledger.SourceBoth
 	}
-	measured := x.Model.Measure()
-	b.OwnMeasure = measured.Own
-	if measured.Quantity != "" {
-		b.Quantity = measure.Quantity{Unit: measure.Unit(measured.Quantity), N: x.used[measured.Units[0]]}
-	}
+	b.Tokens, b.Quantity = x.counts(measured)
 	if cost, ok := x.Target.Line.UnitCost(x.Model, x.used); ok {
 		b.LineCost = &cost
 	}
 	return b
+}
+
+// counts returns the counts for the receipt.
+func (x *kindFlow) counts(measured kind.Measure) (t ledger.Tokens, q measure.Quantity) {
+	switch {
+	case measured.Quantity != "":
+		q = measure.Quantity{Unit: measure.Unit(measured.Quantity), N: x.used[measured.Units[0]]}
+	case measured.CountsTokens():
+		for _, unit := range measured.Units {
+			if unit.IsOutput() {
+				t.Completion += x.used[unit]
+			} else {
+				t.Prompt += x.used[unit]
+			}
+		}
+	}
+	return t, q
 }

@@ -1,20 +1,28 @@
 package catalog
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"tollgate/internal/money"
 	"tollgate/internal/wire/kind"
 )
 
+// ReceiptCounts are the counts in a receipt.
+type ReceiptCounts struct {
+	Prompt, Cached, Completion int64 // tokens
+	Quantity                   int64 // of another unit
+}
+
 // ChargeBounds returns the lowest and the highest possible result of Cost for the counts of a
 // receipt. The bounds are equal unless the price depends on something missing in a receipt:
-// options, cache writes, modalities, hosted tools.
-func (m *Model) ChargeBounds(prompt, cached, completion int64, accountFactor money.Factor) (low, high money.Amount) {
+// options, cache writes, modalities, hosted tools, or which tokens were text and which sound.
+func (m *Model) ChargeBounds(n ReceiptCounts, accountFactor money.Factor) (low, high money.Amount) {
 	if m.Kind.Definition() != nil {
-		cost := m.UnitCost(kind.Quantities{kind.Input: prompt}, accountFactor)
-		return cost, cost
+		return m.unitChargeBounds(n, accountFactor)
 	}
+	prompt, cached, completion := n.Prompt, n.Cached, n.Completion
 	if len(m.Price.Modalities) > 0 {
 		return 0, math.MaxInt64
 	}
@@ -42,4 +50,32 @@ func (m *Model) ChargeBounds(prompt, cached, completion int64, accountFactor mon
 		high = math.MaxInt64
 	}
 	return low, high
+}
+
+// unitChargeBounds is ChargeBounds for models with prices by unit.
+func (m *Model) unitChargeBounds(n ReceiptCounts, accountFactor money.Factor) (low, high money.Amount) {
+	measured := m.Measure()
+	switch {
+	case measured.Quantity != "":
+		cost := m.UnitCost(kind.Quantities{measured.Units[0]: n.Quantity}, accountFactor)
+		return cost, cost
+	case !measured.CountsTokens():
+		cost := m.UnitCost(kind.Quantities{measured.Units[0]: 1}, accountFactor)
+		return cost, cost
+	}
+	cheapest, dearest := kind.Quantities{}, kind.Quantities{}
+	for output, tokens := range map[bool]int64{false: n.Prompt, true: n.Completion} {
+		var units []kind.PriceUnit
+		for _, unit := range measured.Units {
+			if unit.IsOutput() == output {
+				units = append(units, unit)
+			}
+		}
+		if len(units) > 0 {
+			byPrice := func(a, b kind.PriceUnit) int { return cmp.Compare(m.UnitPrice(a), m.UnitPrice(b)) }
+			cheapest[slices.MinFunc(units, byPrice)] = tokens
+			dearest[slices.MaxFunc(units, byPrice)] = tokens
+		}
+	}
+	return m.UnitCost(cheapest, accountFactor), m.UnitCost(dearest, accountFactor)
 }

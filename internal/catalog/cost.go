@@ -272,7 +272,7 @@ func (m *Model) pricesBelow(c Cost) (texts []string) {
 	if d := m.Kind.Definition(); d != nil {
 		for _, unit := range m.Measure().Units {
 			if cost, ok := c.Units[unit]; ok {
-				addIfBelow(string(unit), m.Units[unit], cost)
+				addIfBelow(string(unit), m.UnitPrice(unit), cost)
 			}
 		}
 		return texts

@@ -96,8 +96,10 @@ type Model struct {
 	Params        []string  `key:"params,flow" kinds:"image video"` // further fields allowed in submissions, sent to the line
 
 	// Models of a kind with a Definition.
-	Units   UnitPrices       // one measure of the kind, by unit
-	Numbers map[string]int64 // further fields of the kind; see Number
+	Units   UnitPrices          // one measure of the kind, by unit
+	Numbers map[string]int64    // further fields of the kind; see Number
+	Lists   map[string][]string // further fields of the kind; see List
+	Flags   map[string]bool     // further fields of the kind that are true
 
 	FreeDailyRequests int64 `key:"free_daily_requests"` // free requests per account and UTC day; zero for none
 }

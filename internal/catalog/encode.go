@@ -46,6 +46,16 @@ func (m *Model) Tree() *tree.Value {
 				n.Set(number.Name, tree.Number(value))
 			}
 		}
+		for _, list := range d.Lists {
+			if words := m.Lists[list.Name]; len(words) > 0 {
+				n.Set(list.Name, encode(reflect.ValueOf(words)).Inline())
+			}
+		}
+		for _, flag := range d.Flags {
+			if m.Flags[flag] {
+				n.Set(flag, tree.Plain("true"))
+			}
+		}
 		n.Set("price", m.Units.Tree().Inline())
 	}
 	for i := range n.Fields {

@@ -114,7 +114,7 @@ func (r *reader) model(path string, n *tree.Value) (Model, bool) {
 func (t *table) checkKeys(kind Kind) {
 	d := kind.Definition()
 	check := func(key, kinds string) {
-		if kinds == "" || t.node.Get(key) == nil || d != nil && d.NumberNamed(key) != nil {
+		if kinds == "" || t.node.Get(key) == nil || d != nil && d.HasField(key) {
 			return
 		}
 		if t.get(key) != nil && !strings.Contains(kinds, string(kind)) && !t.lenient {

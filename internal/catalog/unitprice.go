@@ -26,10 +26,27 @@ func (m *Model) Number(name string) int64 {
 	return 0
 }
 
+// List implements kind.ModelLimits.
+func (m *Model) List(name string) []string { return m.Lists[name] }
+
+// Flag implements kind.ModelLimits.
+func (m *Model) Flag(name string) bool { return m.Flags[name] }
+
 // Priced implements kind.ModelLimits.
 func (m *Model) Priced(unit kind.PriceUnit) bool {
 	measured := measureOf(m.Kind.Definition(), m.Units)
 	return measured != nil && slices.Contains(measured.Units, unit)
+}
+
+// UnitPrice returns the price of a unit of the model's measure.
+func (m *Model) UnitPrice(unit kind.PriceUnit) money.Price { return m.Units.of(m.Measure(), unit) }
+
+// of returns the price of a unit of a measure.
+func (p UnitPrices) of(measure kind.Measure, unit kind.PriceUnit) money.Price {
+	if price, ok := p[unit]; ok {
+		return price
+	}
+	return p[measure.Defaults[unit]]
 }
 
 // Measure returns the measure of the model's prices. The model must have a kind with a Definition.
@@ -76,7 +93,7 @@ func (l *Line) UnitCost(m *Model, used kind.Quantities) (money.Amount, bool) {
 // bill returns the sum of counts times prices.
 func (p UnitPrices) bill(measure kind.Measure, counts kind.Quantities) (s money.Sum) {
 	for _, unit := range measure.Units {
-		s.Tokens(clamp(counts[unit], maxUnits)*(1_000_000/measure.Per), p[unit], money.One)
+		s.Per(clamp(counts[unit], maxUnits), p.of(measure, unit), measure.Per)
 	}
 	return s
 }
@@ -105,12 +122,37 @@ func (r *reader) definedModel(t *table, m *Model, d *kind.Definition) {
 			m.Numbers[number.Name] = n
 		}
 	}
+	for _, list := range d.Lists {
+		words := oneOf(t, list.Name, list.Values)
+		if len(list.Values) == 0 {
+			words = t.words(list.Name, maxList, func(path string, n *tree.Value) bool { return r.textAt(path, n, 128) != "" })
+		}
+		if len(words) > 0 {
+			if m.Lists == nil {
+				m.Lists = map[string][]string{}
+			}
+			m.Lists[list.Name] = words
+		}
+	}
+	for _, flag := range d.Flags {
+		if t.boolean(flag, false) {
+			if m.Flags == nil {
+				m.Flags = map[string]bool{}
+			}
+			m.Flags[flag] = true
+		}
+	}
 	n := t.get("price")
 	if n == nil {
 		t.fault("price", "is required, because nothing runs without a price. It is %s. For a free model, write 0", priceKeys(d))
 		return
 	}
 	m.Units = r.unitPrices(t.pathOf("price"), n, d)
+	for _, number := range d.Numbers {
+		if _, ok := m.Units[number.RequiredWith]; ok && t.get(number.Name) == nil {
+			t.fault(number.Name, "is required with the price %s, because it limits the hold", number.RequiredWith)
+		}
+	}
 	for _, price := range m.Units {
 		if m.FreeDailyRequests > 0 && price > 0 {
 			r.warnPricedQuota(t, m)
@@ -148,7 +190,7 @@ func (r *reader) unitPrices(path string, n *tree.Value, d *kind.Definition) Unit
 		r.fault(path, n, "must be %s", priceKeys(d))
 	case 1:
 		for _, unit := range measures[0].Units {
-			if t.get(string(unit)) == nil {
+			if measures[0].Defaults[unit] == "" && t.get(string(unit)) == nil {
 				t.fault(string(unit), "is required: USD per %s", measures[0].Noun)
 			}
 		}

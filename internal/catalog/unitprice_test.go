@@ -124,7 +124,7 @@ lines:
 			t.Errorf("line %s: cost %d, want %d", s.AllLines()[i].ID, got, want)
 		}
 	}
-	if low, high := m.ChargeBounds(1001, 0, 0, 0); low != 20_020 || high != 20_020 {
+	if low, high := m.ChargeBounds(ReceiptCounts{Prompt: 1001}, 0); low != 20_020 || high != 20_020 {
 		t.Errorf("ChargeBounds = %d, %d; want 20020 twice", low, high)
 	}
 	if s.AllLines()[0].MaxInputs != 7 {

@@ -171,7 +171,9 @@ func probedForms(ln *catalog.Line, m *catalog.Model) []wire.Form {
 func (p *prober) probeCallOf(entry *routingEntry, m *catalog.Model, part health.LinePart) (chatcall.Call, bool) {
 	c := chatcall.Call{Form: part.Form, Model: entry.line.Models[m.ID]}
 	if d := m.Kind.Definition(); d != nil {
-		c.Body, c.Path = rawjson.Pieces{d.Probe(c.Model)}, d.Endpoints[0].LinePath
+		var body []byte
+		body, c.File = d.Probe(c.Model)
+		c.Body, c.Path, c.AnyType = rawjson.Pieces{body}, d.Endpoints[0].LinePath, d.AnyType
 		return c, true
 	}
 	body, ok := wire.Probe(part.Form, c.Model, m.Reasoning, string(entry.limitField(m)))

@@ -128,15 +128,22 @@ type Sum struct {
 
 // Tokens adds the price of units, at a price for a million units, times a factor.
 func (s *Sum) Tokens(units int64, perMillion Price, factor Factor) {
-	s.add(units, perMillion, factor, 1)
+	s.add(units, perMillion, factor, 1, 1)
+}
+
+// Per adds the price of units, at a price for a number of units.
+func (s *Sum) Per(units int64, price Price, per int64) {
+	s.add(units, price, One, 1_000_000, uint64(per))
 }
 
 // Each adds the price of units, at a price for one unit, times a factor.
 func (s *Sum) Each(units int64, perUnit Price, factor Factor) {
-	s.add(units, perUnit, factor, 1_000_000)
+	s.add(units, perUnit, factor, 1_000_000, 1)
 }
 
-func (s *Sum) add(units int64, price Price, factor Factor, scale uint64) {
+// add adds units x price x factor x scale / per. What the division cuts off is less than the 10^12th
+// part of a nano-dollar.
+func (s *Sum) add(units int64, price Price, factor Factor, scale, per uint64) {
 	if units <= 0 || price <= 0 || factor <= 0 {
 		return
 	}
@@ -147,6 +154,11 @@ func (s *Sum) add(units int64, price Price, factor Factor, scale uint64) {
 		hi, lo = bits.Mul64(lo, by)
 		hi, carry = bits.Add64(hi, low, 0)
 		s.over = s.over || top != 0 || carry != 0
+	}
+	if per > 1 {
+		high := hi % per
+		hi /= per
+		lo, _ = bits.Div64(high, lo, per)
 	}
 	var carry uint64
 	s.lo, carry = bits.Add64(s.lo, lo, 0)

@@ -136,9 +136,10 @@ func auditCharge(books *audit.Books, priced map[int64]map[string]*catalog.Model,
 		books.Report(d)
 		return
 	}
-	low, high := model.ChargeBounds(r.Tokens.Prompt, r.Tokens.Cached, r.Tokens.Completion, r.Factor)
+	low, high := model.ChargeBounds(catalog.ReceiptCounts{
+		Prompt: r.Tokens.Prompt, Cached: r.Tokens.Cached, Completion: r.Tokens.Completion, Quantity: r.Quantity.N}, r.Factor)
 	if full := money.Plus(r.Cost, r.Over); full < min(low, money.Max) || full > high {
-		d.What = "a charge differs from the cost of the receipt's tokens at the prices of its catalog revision, times the price factor"
+		d.What = "a charge differs from the cost of the receipt's counts at the prices of its catalog revision, times the price factor"
 		d.Recorded, d.Computed = full.String(), low.String()
 		if low != high {
 			d.Computed = fmt.Sprintf("%s to %s", low, high)

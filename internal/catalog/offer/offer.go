@@ -109,7 +109,9 @@ func Endpoints(m *catalog.Model) []string {
 	var paths []string
 	if d := m.Kind.Definition(); d != nil {
 		for _, endpoint := range d.Endpoints {
-			paths = append(paths, endpoint.Path)
+			if endpoint.Offers(m) {
+				paths = append(paths, endpoint.Path)
+			}
 		}
 		return paths
 	}

@@ -117,21 +117,39 @@ func tokenLines(r requestlog.Receipt, m *catalog.Model) (lines []billLine) {
 	return lines
 }
 
-// measureLines returns the counts of a request at the prices of its model's measure. Without a quantity,
-// the counts are tokens.
+// measureLines returns the counts of a request at the prices of its model's measure. It returns nil
+// for tokens of text and sound with different prices, because a receipt does not tell them apart.
 func measureLines(r requestlog.Receipt, m *catalog.Model) (lines []billLine) {
 	measured := m.Measure()
-	for i, unit := range measured.Units {
-		n, noun := r.Tokens.Prompt, "token"
-		if i > 0 {
-			n = r.Tokens.Completion
-		}
-		if measured.Quantity != "" {
-			n, noun = r.Quantity.N, r.Quantity.Unit.Noun(1)
-		}
+	add := func(unit kind.PriceUnit, n int64, noun string) {
 		if n > 0 {
-			lines = append(lines, billLine{item: ui.Title(UnitName(unit)), quantity: formatQuantity(n, noun),
-				price: Price(m.Units[unit], r.Factor) + " per " + measured.Noun, amount: m.UnitCost(kind.Quantities{unit: n}, r.Factor)})
+			lines = append(lines, billLine{item: ui.Title(UnitName(unit)), quantity: formatQuantity(r.Quantity.Unit.Whole(n), noun),
+				price: Price(m.UnitPrice(unit), r.Factor) + " per " + measured.Noun, amount: m.UnitCost(kind.Quantities{unit: n}, r.Factor)})
+		}
+	}
+	switch {
+	case measured.Quantity != "":
+		add(measured.Units[0], r.Quantity.N, r.Quantity.Unit.Noun(1))
+		return lines
+	case !measured.CountsTokens():
+		add(measured.Units[0], 1, "request")
+		return lines
+	}
+	for _, side := range []struct {
+		output bool
+		tokens int64
+	}{{false, r.Tokens.Prompt}, {true, r.Tokens.Completion}} {
+		var units []kind.PriceUnit
+		for _, unit := range measured.Units {
+			if unit.IsOutput() == side.output {
+				units = append(units, unit)
+			}
+		}
+		if len(units) > 1 && m.UnitPrice(units[0]) != m.UnitPrice(units[1]) {
+			return nil
+		}
+		if len(units) > 0 {
+			add(units[0], side.tokens, "token")
 		}
 	}
 	return lines

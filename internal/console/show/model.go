@@ -66,7 +66,7 @@ func ShortPrice(m *catalog.Model, factor money.Factor) string {
 	if m.Kind.Definition() != nil {
 		var prices []string
 		for _, unit := range m.Measure().Units {
-			prices = append(prices, fmt.Sprintf("%s %s", Price(m.Units[unit], factor), UnitName(unit)))
+			prices = append(prices, fmt.Sprintf("%s %s", Price(m.UnitPrice(unit), factor), UnitName(unit)))
 		}
 		return strings.Join(prices, ", ") + " per " + m.Measure().Noun
 	}
@@ -75,4 +75,29 @@ func ShortPrice(m *catalog.Model, factor money.Factor) string {
 		price = "from " + price
 	}
 	return price
+}
+
+// KindFields returns the further fields of a model of a kind with a Definition, without zeros and
+// empty lists.
+func KindFields(m *catalog.Model) (fields ui.Facts) {
+	d := m.Kind.Definition()
+	add := func(name, value string) {
+		fields = append(fields, ui.Fact{Name: ui.Title(strings.ReplaceAll(name, "_", " ")), Value: value})
+	}
+	for _, number := range d.Numbers {
+		if n := m.Number(number.Name); n > 0 {
+			add(number.Name, ui.Thousands(n))
+		}
+	}
+	for _, list := range d.Lists {
+		if words := m.List(list.Name); len(words) > 0 {
+			add(list.Name, strings.Join(words, ", "))
+		}
+	}
+	for _, flag := range d.Flags {
+		if m.Flag(flag) {
+			add(flag, "yes")
+		}
+	}
+	return fields
 }

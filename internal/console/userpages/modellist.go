@@ -149,11 +149,7 @@ func (c *console) showModel(v *page.Visit, m *catalog.Model, factor money.Factor
 		add("Roles", strings.Join(m.Roles, ", "))
 		add("Further fields", strings.Join(m.Params, ", "))
 	default:
-		for _, number := range m.Kind.Definition().Numbers {
-			if n := m.Number(number.Name); n > 0 {
-				add(ui.Title(strings.ReplaceAll(number.Name, "_", " ")), ui.Thousands(n))
-			}
-		}
+		content.Facts = append(content.Facts, show.KindFields(m)...)
 	}
 	switch m.Kind {
 	case catalog.KindImage:
@@ -174,7 +170,7 @@ func pricesOf(m *catalog.Model, factor money.Factor) ui.DataTable {
 	}
 	if m.Kind.Definition() != nil {
 		for _, unit := range m.Measure().Units {
-			add(ui.Title(show.UnitName(unit)), m.Units[unit], m.Measure().Noun)
+			add(ui.Title(show.UnitName(unit)), m.UnitPrice(unit), m.Measure().Noun)
 		}
 		return t
 	}

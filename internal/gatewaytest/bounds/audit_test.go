@@ -72,7 +72,7 @@ func TestAuditFindsForgedMoney(t *testing.T) {
 			}
 			return strings.Join(all, "; ")
 		}
-		const credit, charge = "a credit is missing in the operators' log", "a charge differs from the cost of the receipt's tokens"
+		const credit, charge = "a credit is missing in the operators' log", "a charge differs from the cost of the receipt's counts"
 		for name, c := range map[string]struct {
 			fault ledgertest.Fault
 			want  string

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tollgate/internal/ledger/books"
+	"tollgate/internal/ledger/measure"
 	"tollgate/internal/money"
 )
 
@@ -112,6 +113,7 @@ type BilledReceipt struct {
 	Revision                               int64
 	Factor                                 money.Factor
 	Tokens                                 books.Tokens
+	Quantity                               measure.Quantity
 	Cost, Over                             money.Amount
 }
 

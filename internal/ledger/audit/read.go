@@ -290,7 +290,7 @@ func (b *Books) readReceipts() error {
 		}
 		if r.outcome == books.Billed && !r.job {
 			for _, fn := range b.billed {
-				fn(BilledReceipt{id, account, key, model, endpoint, r.revision, r.factor, r.tokens, r.cost, r.over})
+				fn(BilledReceipt{id, account, key, model, endpoint, r.revision, r.factor, r.tokens, r.quantity, r.cost, r.over})
 			}
 		}
 		b.addToSeries(books.UsageSeries{Account: account, Key: key, Model: model, Line: line, Endpoint: endpoint}, &r)

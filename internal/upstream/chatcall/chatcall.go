@@ -16,6 +16,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/kind"
 	"tollgate/internal/wire/rawjson"
 )
 
@@ -28,6 +29,10 @@ type Call struct {
 	Model string
 	// Path is the path of the call below the line's base address, for the forms of package wire/kind.
 	Path string
+	// File is the file of a multipart call, or nil. Body then has the text fields as a JSON object.
+	File *kind.Upload
+	// AnyType is true if a good answer may have any content type.
+	AnyType bool
 	// Stream is true if Body requests a stream.
 	Stream bool
 	// Body is sent unchanged. The adapter only reads Body. The caller must not change Body until

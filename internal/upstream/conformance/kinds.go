@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 
@@ -52,8 +51,10 @@ func Kinds(t *testing.T, p KindsProvider) {
 
 // kindCall returns the call of a kind's probe.
 func kindCall(d *kind.Definition) chatcall.Call {
+	body, file := d.Probe("m")
 	return chatcall.Call{
-		Form: d.Form(), Path: d.Endpoints[0].LinePath, Model: "m", Body: rawjson.Pieces{d.Probe("m")}, IdempotencyKey: "att_1",
+		Form: d.Form(), Path: d.Endpoints[0].LinePath, Model: "m", Body: rawjson.Pieces{body}, File: file, AnyType: d.AnyType,
+		IdempotencyKey: "att_1",
 	}
 }
 
@@ -70,11 +71,11 @@ func (p KindsProvider) goodAnswer(t *testing.T, d *kind.Definition) {
 				t.Errorf("the provider got %s, error %v; want %s", body, err, c.Body.Bytes())
 			}
 			sent <- r
-			answer, err := d.Sandbox(body)
+			made, err := d.Sandbox(body, c.File)
 			if err != nil {
 				t.Error(err)
 			}
-			document(http.StatusOK, string(answer))(w, r)
+			document(http.StatusOK, string(made.Body))(w, r)
 		})
 	}
 	answer, err := open(t, p.Provider, base, nil).Chat(t.Context(), c)
@@ -95,26 +96,10 @@ func (p KindsProvider) goodAnswer(t *testing.T, d *kind.Definition) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := request.Check(defaults{d}); err != nil {
+	if err := request.Check(kind.DefaultLimits{Kind: d}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := request.Parts(0)[0].Read(raw); err != nil {
 		t.Errorf("reading the answer %.300s returned %v, want no error", raw, err)
 	}
-}
-
-// defaults are the limits of a model without further fields.
-type defaults struct{ kind *kind.Definition }
-
-// Number implements kind.ModelLimits.
-func (l defaults) Number(name string) int64 {
-	if n := l.kind.NumberNamed(name); n != nil {
-		return n.Default
-	}
-	return 0
-}
-
-// Priced implements kind.ModelLimits.
-func (l defaults) Priced(unit kind.PriceUnit) bool {
-	return slices.Contains(l.kind.Measures[0].Units, unit)
 }

@@ -229,7 +229,10 @@ func (c *Client) FetchDocument(ctx context.Context, p Post, limit int64) ([]byte
 // request builds the HTTP request. All calls share the URL; transports do not change it.
 func (c *Client) request(ctx context.Context, p Post) *http.Request {
 	accept := "application/json"
-	if p.Call.Stream {
+	switch {
+	case p.Call.AnyType:
+		accept = "*/*"
+	case p.Call.Stream:
 		accept = "text/event-stream"
 	}
 	header := http.Header{
@@ -256,6 +259,9 @@ func (c *Client) request(ctx context.Context, p Post) *http.Request {
 			return io.NopCloser(p.Call.Body.Reader()), nil
 		},
 	}
+	if p.Call.File != nil {
+		formOf(p.Call.Body.Bytes(), p.Call.File).attach(ctx, req)
+	}
 	return req.WithContext(ctx)
 }
 
@@ -264,7 +270,7 @@ func (c *Client) request(ctx context.Context, p Post) *http.Request {
 func (c *Client) checkResponse(resp *http.Response, respBody *body, call chatcall.Call) *upstream.Failure {
 	contentType := resp.Header.Get("Content-Type")
 	ok := resp.StatusCode >= 200 && resp.StatusCode < 300
-	if ok && isRequestedType(contentType, call.Stream) && uncompressed(resp.Header) {
+	if ok && (call.AnyType || isRequestedType(contentType, call.Stream)) && uncompressed(resp.Header) {
 		return nil
 	}
 	data := respBody.readStart(maxErrorBody, errorBodyWait)

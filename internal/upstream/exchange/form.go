@@ -14,6 +14,8 @@ import (
 	"sync"
 
 	"tollgate/internal/upstream/jobcall"
+	"tollgate/internal/wire/kind"
+	"tollgate/internal/wire/rawjson"
 )
 
 // Multipart is a multipart/form-data body with a length known in advance. Files are read while the
@@ -68,6 +70,34 @@ func (f *Multipart) File(name, filename string, r jobcall.Reference) {
 	f.flush()
 	f.segments = append(f.segments, segment{open: r.Open, size: r.Size})
 	f.length += r.Size
+}
+
+// formOf returns a form with the members of a JSON object as text fields, then the file. The elements
+// of a list are fields of the list's name.
+func formOf(object []byte, file *kind.Upload) *Multipart {
+	f := NewForm()
+	for name, value := range rawjson.Members(object) {
+		if len(value) > 0 && value[0] == '[' {
+			for _, element := range rawjson.Elements(value) {
+				f.Field(string(name), textOf(element))
+			}
+			continue
+		}
+		f.Field(string(name), textOf(value))
+	}
+	f.File(kind.FileField, file.Name, jobcall.Reference{Type: file.ContentType, Size: file.Size,
+		Open: func(context.Context) (io.ReadCloser, error) {
+			return io.NopCloser(io.NewSectionReader(file.Bytes, 0, file.Size)), nil
+		}})
+	return f
+}
+
+// textOf returns a JSON value as a text field: a string without its quotes.
+func textOf(value []byte) string {
+	if rawjson.IsText(value) {
+		return rawjson.Unquote(value)
+	}
+	return string(value)
 }
 
 // flush adds the framing so far as a segment.

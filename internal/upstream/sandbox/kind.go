@@ -21,7 +21,7 @@ func (a *Adapter) answerKind(ctx context.Context, d *kind.Definition, c chatcall
 	if f != nil {
 		return nil, f
 	}
-	answer, err := d.Sandbox(body)
+	made, err := d.Sandbox(body, c.File)
 	if err != nil {
 		rejected := fault.Of(err)
 		return nil, classify(problem{status: rejected.Status(), kind: "invalid_request_error", code: string(rejected.Code),
@@ -30,5 +30,7 @@ func (a *Adapter) answerKind(ctx context.Context, d *kind.Definition, c chatcall
 	if err := pause(ctx, nil, o.delay); err != nil {
 		return nil, upstream.ConnectionFailure(ctx, err)
 	}
-	return &chatcall.Response{Body: io.NopCloser(bytes.NewReader(answer)), ContentType: "application/json", Length: int64(len(answer))}, nil
+	return &chatcall.Response{
+		Body: io.NopCloser(bytes.NewReader(made.Body)), ContentType: made.ContentType, Length: int64(len(made.Body)),
+	}, nil
 }

@@ -14,15 +14,8 @@ import (
 	"tollgate/internal/wire/kind"
 )
 
-// limits are the limits of a model.
-type limits map[string]int64
-
-func (l limits) Number(name string) int64 { return l[name] }
-
-func (l limits) Priced(kind.PriceUnit) bool { return true }
-
 // model is a model that reads 3 inputs of at most 20 tokens.
-var model = limits{maxInputs: 3, maxInputTokens: 20, dimensions: 8}
+var model = kind.DefaultLimits{Kind: Definition(), Numbers: map[string]int64{maxInputs: 3, maxInputTokens: 20, dimensions: 8}}
 
 func check(body string) (*request, error) {
 	opened, err := open([]byte(body))
@@ -279,7 +272,7 @@ func TestBelieved(t *testing.T) {
 // TestSandbox checks that the same text has the same vector, and similar texts similar ones.
 func TestSandbox(t *testing.T) {
 	t.Parallel()
-	raw, err := sandbox([]byte(`{"model":"m","input":["the red car","A RED car!","nothing alike","the red car"],"dimensions":64}`))
+	raw, err := vectors([]byte(`{"model":"m","input":["the red car","A RED car!","nothing alike","the red car"],"dimensions":64}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,7 +291,7 @@ func TestSandbox(t *testing.T) {
 	if same, similar, other := cosine(3), cosine(1), cosine(2); math.Abs(same-1) > 1e-6 || similar < 0.4 || other > 0.3 {
 		t.Errorf("similarities %f, %f, %f", same, similar, other)
 	}
-	if _, err := sandbox([]byte(`{"model":"m","input":""}`)); fault.Of(err).Param != "input" {
+	if _, err := vectors([]byte(`{"model":"m","input":""}`)); fault.Of(err).Param != "input" {
 		t.Errorf("an empty text: %v", err)
 	}
 }

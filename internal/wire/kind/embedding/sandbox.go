@@ -19,26 +19,21 @@ const (
 	maxDimensions     = 4096
 )
 
-// sandboxLimits are the limits of the sandbox's model.
-type sandboxLimits struct{}
-
-// Number implements kind.ModelLimits.
-func (sandboxLimits) Number(name string) int64 {
-	return map[string]int64{maxInputs: 2048, dimensions: maxDimensions}[name]
-}
-
-// Priced implements kind.ModelLimits.
-func (sandboxLimits) Priced(kind.PriceUnit) bool { return true }
-
 // sandbox returns vectors of words: the same text has the same vector, and texts with words in common
 // have similar ones.
-func sandbox(body []byte) ([]byte, error) {
+func sandbox(body []byte, _ *kind.Upload) (kind.Made, error) {
+	out, err := vectors(body)
+	return kind.MadeJSON(out), err
+}
+
+// vectors returns the answer of the sandbox.
+func vectors(body []byte) ([]byte, error) {
 	opened, err := open(body)
 	if err != nil {
 		return nil, err
 	}
 	r := opened.(*request)
-	if err := r.Check(sandboxLimits{}); err != nil {
+	if err := r.Check(kind.DefaultLimits{Kind: Definition(), Numbers: map[string]int64{dimensions: maxDimensions}}); err != nil {
 		return nil, err
 	}
 	length, ok := rawjson.Integer(r.JSON.Raw(dimensions))
