@@ -281,8 +281,8 @@ type StreamedPart interface {
 	Part
 	// AsksStream reports whether the answer passes on while it comes.
 	AsksStream() bool
-	// Stream returns the reader of an answer of a content type. reserve takes memory from a budget and
-	// returns false if there is none left.
+	// Stream returns the reader of an answer of a content type. reserve takes memory from a budget. It
+	// returns false if the budget has too little.
 	Stream(answer io.Reader, contentType string, reserve func(bytes int64) bool) Stream
 }
 
