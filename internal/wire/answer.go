@@ -49,8 +49,7 @@ type AnswerSummary struct {
 	Limited, Filtered bool
 	// Ended is set if the answer gives a reason for its end.
 	Ended bool
-	// Err is the error inside the answer. A finish_reason of a failure counts if there is no
-	// content.
+	// Err is the error inside the answer, or a finish_reason of a failure.
 	Err *ProviderError
 }
 

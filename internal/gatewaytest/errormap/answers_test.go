@@ -115,14 +115,14 @@ func filteredRows() []row {
 func finishRows() []row {
 	var rows []row
 	for _, reason := range []string{"insufficient_system_resource", "network_error", "error", "MALFORMED_FUNCTION_CALL",
-		"MALFORMED_RESPONSE", "OTHER", "UNEXPECTED_TOOL_CALL"} {
+		"MALFORMED_RESPONSE", "MISSING_THOUGHT_SIGNATURE", "LANGUAGE", "NO_IMAGE", "OTHER", "UNEXPECTED_TOOL_CALL"} {
 		quoted := fmt.Sprintf("%q", reason)
 		rows = append(rows,
 			row{name: "empty, finished with " + reason, want: outOfOrder(), status: 200,
 				whole: fakeprovider.Completion(`{"role":"assistant","content":""}`, quoted),
 				stream: fakeprovider.Events(fakeprovider.RawFrame(`{"role":"assistant","content":""}`, `null`), fakeprovider.RawFrame(`{}`, quoted),
 					"[DONE]")},
-			row{name: "usable, finished with " + reason, want: answered(), status: 200,
+			row{name: "partial, finished with " + reason, want: outOfOrder(), status: 200,
 				whole: fakeprovider.Completion(`{"role":"assistant","content":"half"}`, quoted)})
 	}
 	thought := fakeprovider.Completion(`{"role":"assistant","content":"","reasoning_content":"hm"}`, `"length"`)

@@ -54,7 +54,7 @@ func ReadAnswer(body []byte) (wire.Answer, error) {
 	switch {
 	case form.IsError(object, choices > 0):
 		a.Err = &wire.ProviderError{Body: body}
-	case failed != "" && !a.Content: // partial content is passed on
+	case failed != "":
 		a.Err = &wire.ProviderError{Reason: failed}
 	}
 	return a, nil

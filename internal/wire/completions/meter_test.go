@@ -449,7 +449,7 @@ func TestReadChatAnswer(t *testing.T) {
 		"vendor status 0": {`{"choices":[{"message":{"content":"a"}}],"base_resp":{"status_code":0}}`, summary{content: true, text: "a"}},
 		"code and msg":    {`{"code":500,"msg":"busy"}`, summary{failed: true}},
 		"failed finish":   {answer(`{"content":""}`, "insufficient_system_resource"), summary{failed: true}},
-		"failed later":    {answer(`{"content":"a"}`, "network_error"), summary{content: true, text: "a"}},
+		"failed later":    {answer(`{"content":"a"}`, "network_error"), summary{content: true, failed: true, text: "a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

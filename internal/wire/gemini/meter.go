@@ -30,8 +30,8 @@ func newMeter(n int64) *meter {
 	return &meter{requested: int(min(max(n, 1), form.MaxChoices))}
 }
 
-// Read implements wire.Meter. A rejected prompt, and a finishReason of a failure without content,
-// are errors of the frame.
+// Read implements wire.Meter. A rejected prompt, and a finishReason of a failure, are errors of the
+// frame.
 func (m *meter) Read(e sse.Event) (wire.Frame, error) {
 	data := bytes.TrimSpace(e.Data)
 	var f wire.Frame
@@ -51,7 +51,7 @@ func (m *meter) Read(e sse.Event) (wire.Frame, error) {
 	case f.Err != nil:
 	case e.Name == "error":
 		f.Err = &wire.ProviderError{Body: bytes.Clone(object)}
-	case f.Finished && m.failed != nil && !m.Content:
+	case m.failed != nil:
 		f.Err = &wire.ProviderError{Reason: string(m.failed)}
 	}
 	return f, nil

@@ -108,7 +108,7 @@ func ReadImage(inline []byte) (mime, data []byte, ok bool) {
 	return mime, data, mime != nil && len(data) > 0
 }
 
-// finishOf classifies a finishReason, a JSON string. Unknown reasons are ordinary ends.
+// finishOf classifies a finishReason, a JSON string.
 func finishOf(reason []byte) form.FinishKind {
 	if !rawjson.IsText(reason) {
 		return form.FinishNone
@@ -118,14 +118,8 @@ func finishOf(reason []byte) form.FinishKind {
 		return form.FinishNone
 	case "MAX_TOKENS", "CONTINUATION":
 		return form.FinishLimit
-	case "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII",
-		"IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION":
-		return form.FinishFiltered
-	case "MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL",
-		"TOO_MANY_TOOL_CALLS", "OTHER":
-		return form.FinishFailed
 	}
-	return form.FinishStop
+	return form.FinishOf(rawjson.Unquote(reason))
 }
 
 // isBlock reports whether a promptFeedback says that the prompt was rejected.

@@ -45,7 +45,7 @@ func ReadAnswer(body []byte) (wire.Answer, error) {
 	switch {
 	case form.IsError(object, blocks):
 		a.Err = &wire.ProviderError{Body: body}
-	case kind == form.FinishFailed && !a.Content: // partial content is passed on
+	case kind == form.FinishFailed:
 		a.Err = &wire.ProviderError{Reason: reason}
 	}
 	return a, nil

@@ -143,15 +143,21 @@ func (r *responseBody) finish() form.FinishKind {
 	return form.FinishNone
 }
 
-// failed returns the error of a failed or cancelled response, or nil.
+// failed returns the error of a failed or cancelled response, or of one with an error or the reason
+// of a failure, or nil.
 func (r *responseBody) failed() *wire.ProviderError {
-	switch {
-	case r.status != "failed" && r.status != "cancelled":
-		return nil
-	case r.failure == nil:
-		return &wire.ProviderError{Reason: r.status}
+	if r.failure != nil {
+		body := rawjson.Put(nil, `{"error":`, r.failure, "}")
+		if form.IsError(body, true) {
+			return &wire.ProviderError{Body: body}
+		}
 	}
-	return &wire.ProviderError{Body: rawjson.Put(nil, `{"error":`, r.failure, "}")}
+	for _, reason := range [...]string{r.status, r.incomplete} {
+		if form.FinishOf(reason) == form.FinishFailed {
+			return &wire.ProviderError{Reason: reason}
+		}
+	}
+	return nil
 }
 
 // errorBody returns the body of an `error` event, with the members of the error in an error object.

@@ -143,8 +143,8 @@ func (m *meter) readEnd(response []byte, kind string, f *wire.Frame) {
 	if items == 0 {
 		m.Tools = streamed
 	}
-	if r.status == "" {
-		r.status = kind[len("response."):]
+	if kind = kind[len("response."):]; r.status == "" || form.FinishOf(kind) == form.FinishFailed {
+		r.status = kind
 	}
 	if f.Err = r.failed(); f.Err != nil {
 		return

@@ -46,7 +46,6 @@ const (
 const (
 	reasonLimit  = "max_output_tokens"
 	reasonFilter = "content_filter"
-	reasonServer = "server_error"
 )
 
 // Writer returns the writer of the answer to a request from a line of another form.
@@ -91,8 +90,6 @@ func (s *writer) Write(dst []byte, e conversation.Event) []byte {
 			s.setReason(reasonLimit)
 		case form.FinishFiltered:
 			s.setReason(reasonFilter)
-		case form.FinishFailed:
-			s.setReason(reasonServer)
 		}
 	}
 	return dst

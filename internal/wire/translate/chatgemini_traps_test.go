@@ -489,23 +489,23 @@ func TestGeminiFinishReasons(t *testing.T) {
 		"SAFETY": "content_filter filtered", "RECITATION": "content_filter filtered", "BLOCKLIST": "content_filter filtered",
 		"PROHIBITED_CONTENT": "content_filter filtered", "SPII": "content_filter filtered", "IMAGE_SAFETY": "content_filter filtered",
 		"IMAGE_PROHIBITED_CONTENT": "content_filter filtered", "IMAGE_RECITATION": "content_filter filtered",
-		"LANGUAGE": "stop ended", "IMAGE_OTHER": "stop ended", "NO_IMAGE": "stop ended", "NEW_REASON": "stop ended",
-		"OTHER": "stop failed", "MALFORMED_FUNCTION_CALL": "stop failed", "MALFORMED_RESPONSE": "stop failed",
-		"UNEXPECTED_TOOL_CALL": "stop failed", "TOO_MANY_TOOL_CALLS": "stop failed",
+		"NEW_REASON": "stop ended", "LANGUAGE": " failed", "IMAGE_OTHER": " failed", "NO_IMAGE": " failed",
+		"OTHER": " failed", "MALFORMED_FUNCTION_CALL": " failed", "MALFORMED_RESPONSE": " failed",
+		"MISSING_THOUGHT_SIGNATURE": " failed", "UNEXPECTED_TOOL_CALL": " failed", "TOO_MANY_TOOL_CALLS": " failed",
 	} {
 		answer := func(parts string) []byte {
 			return []byte(`{"candidates":[{"content":{"parts":[` + parts + `]},"finishReason":"` + reason + `"}]}`)
 		}
+		finish, kind, _ := strings.Cut(want, " ")
 		full, err := gemini.ReadAnswer(answer(`{"text":"x"}`))
-		if err != nil || full.Summary().Err != nil || !full.Summary().Content {
+		if err != nil || (full.Summary().Err != nil) != (kind == "failed") || !full.Summary().Content {
 			t.Errorf("%s: %+v, %v", reason, full, err)
 		}
 		out, err := wholeOfGemini(answer(`{"text":"x"}`), wire.Usage{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		finish, kind, _ := strings.Cut(want, " ")
-		if !strings.Contains(string(out), fmt.Sprintf(`"finish_reason":%q`, finish)) {
+		if kind != "failed" && !strings.Contains(string(out), fmt.Sprintf(`"finish_reason":%q`, finish)) {
 			t.Errorf("%s: %s", reason, out)
 		}
 		empty, err := gemini.ReadAnswer(answer(`{"text":"hm","thought":true}`))

@@ -28,8 +28,9 @@ func FinishOf(reason string) FinishKind {
 		"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII",
 		"IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION":
 		return FinishFiltered
-	case "error", "network_error", "insufficient_system_resource",
-		"OTHER", "MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS":
+	case "error", "network_error", "insufficient_system_resource", "abort", "aborted", "cancelled", "failed", "server_error",
+		"OTHER", "LANGUAGE", "IMAGE_OTHER", "NO_IMAGE", "MISSING_THOUGHT_SIGNATURE",
+		"MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS":
 		return FinishFailed
 	}
 	return FinishStop

@@ -1,0 +1,63 @@
+package translate
+
+import (
+	"strings"
+	"testing"
+
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/translate/internal/pairtest"
+)
+
+// TestFailedEnds expects a failed end to be an error, whole and streamed, on all lines, also after a text or
+// a call.
+func TestFailedEnds(t *testing.T) {
+	t.Parallel()
+	for line, reasons := range map[wire.Form][]string{
+		wire.FormChat:      {"error", "network_error", "insufficient_system_resource", "abort", "MALFORMED_FUNCTION_CALL", "OTHER"},
+		wire.FormMessages:  {"error", "network_error"},
+		wire.FormResponses: {"failed", "cancelled"},
+		wire.FormGemini: {"MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "OTHER",
+			"LANGUAGE", "MISSING_THOUGHT_SIGNATURE", "NO_IMAGE", "IMAGE_OTHER"},
+	} {
+		for _, client := range clientForms {
+			pair := New(request(t, client, toolRequest(client, "f")), line, pairtest.Identity())
+			for _, reason := range reasons {
+				for _, o := range []modelOutput{{finish: reason}, {text: "Half", finish: reason}, {thought: "Hm.", finish: reason},
+					{text: "Half", tool: "f", arguments: []string{`{"a":1}`}, finish: reason}} {
+					whole, err := pair.Read([]byte(o.whole(line)))
+					if err != nil || whole.Summary().Err == nil {
+						t.Errorf("%s on %s, %s: got %+v, %v, want an error", client, line, o.whole(line), whole, err)
+					}
+					meter, writer := pair.Events()
+					stream := string(pairtest.Flow([]byte(o.stream(line)), writer, meter, wire.Usage{}))
+					if !strings.Contains(stream, "The provider failed.") || strings.Contains(stream, `"finish_reason":"`) ||
+						strings.Contains(stream, "message_stop") || strings.Contains(stream, "response.completed") ||
+						strings.Contains(stream, "response.incomplete") {
+						t.Errorf("%s on %s, %s: got the stream %s, want an error at its end", client, line, o.whole(line), stream)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestFailedResponses expects an error for each way in which a response says that it failed.
+func TestFailedResponses(t *testing.T) {
+	t.Parallel()
+	const output = `"output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Half"}]}]`
+	for event, response := range map[string]string{
+		"failed":     `{"status":"in_progress",` + output + `}`,
+		"completed":  `{"status":"completed","error":{"code":"server_error","message":"x"},` + output + `}`,
+		"incomplete": `{"status":"incomplete","incomplete_details":{"reason":"server_error"},` + output + `}`,
+	} {
+		pair := New(request(t, wire.FormChat, toolRequest(wire.FormChat, "f")), wire.FormResponses, pairtest.Identity())
+		meter, writer := pair.Events()
+		stream := string(pairtest.Flow([]byte(`data: {"type":"response.`+event+`","response":`+response+"}\n\n"), writer, meter, wire.Usage{}))
+		if !strings.Contains(stream, "The provider failed.") {
+			t.Errorf("%s: got %s, want an error", response, stream)
+		}
+		if whole, err := pair.Read([]byte(response)); event != "failed" && (err != nil || whole.Summary().Err == nil) {
+			t.Errorf("%s: got %+v, %v, want an error", response, whole, err)
+		}
+	}
+}
