@@ -138,7 +138,7 @@ def test_requests_per_minute(account):
 def test_what_is_not_offered(account):
     client = account.openai()
     with pytest.raises(openai.NotFoundError) as raised:
-        client.moderations.create(input="x")
+        client.fine_tuning.jobs.list()
     check_openai(raised.value, openai.NotFoundError, 404, "not_found")
     with pytest.raises(openai.NotFoundError) as raised:
         client.files.list()

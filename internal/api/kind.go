@@ -1,8 +1,11 @@
 package api
 
 import (
+	"cmp"
+
 	"tollgate/internal/call"
 	"tollgate/internal/catalog"
+	"tollgate/internal/fault"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/kind"
@@ -40,7 +43,13 @@ func (d *server) checkKind(x *apiRequest, k *kind.Definition, endpoint kind.Call
 		return none, err
 	}
 	snapshot := d.Catalog.Current()
-	model, err := x.choose(snapshot, wire.FormChat, func(m *catalog.Model) bool { return string(m.Kind) == k.Name && endpoint.Offers(m) })
+	fits := func(m *catalog.Model) bool { return string(m.Kind) == k.Name && endpoint.Offers(m) }
+	if x.model == "" {
+		if x.model, err = x.firstOpen(snapshot, fits); err != nil {
+			return none, err
+		}
+	}
+	model, err := x.choose(snapshot, wire.FormChat, fits)
 	if err != nil {
 		return none, err
 	}
@@ -54,4 +63,23 @@ func (d *server) checkKind(x *apiRequest, k *kind.Definition, endpoint kind.Call
 		Kind: k, LinePath: endpoint.LinePath, Admission: x.admission(model), Snapshot: snapshot, Model: model, Body: request,
 		ModelID: x.model, Span: x.Span,
 	}, nil
+}
+
+// firstOpen returns the id of the catalog's first open model for an endpoint within the key's allowlist. If
+// the allowlist has none, firstOpen returns the first open model, for choose to reject.
+func (x *apiRequest) firstOpen(snapshot *catalog.Snapshot, fits func(*catalog.Model) bool) (string, error) {
+	first := ""
+	for _, m := range snapshot.Models() {
+		if !fits(m) || m.State != catalog.StateOpen || x.hides(snapshot, m.ID) {
+			continue
+		}
+		if x.caller.AllowsModel(m.ID) {
+			return m.ID, nil
+		}
+		first = cmp.Or(first, m.ID)
+	}
+	if first == "" {
+		return "", fault.At(fault.ModelNotFound, "model", "No model of this endpoint is open. GET /v1/models lists the models.")
+	}
+	return first, nil
 }

@@ -32,7 +32,6 @@ var unsupportedPaths = []unsupportedPath{
 	{"/v1/threads", "Threads are", "POST /v1/responses takes instructions, tools and the whole conversation"},
 	{"/v1/conversations", "Stored conversations are", "POST /v1/responses takes the whole conversation with each request"},
 	{"/v1/fine_tuning", "Fine-tuning is", ""},
-	{"/v1/moderations", "Moderations are", ""},
 	{"/v1/completions", "Completions of a bare prompt are", "POST /v1/chat/completions takes the prompt as a message"},
 	{"/v1/chat/completions", "Stored chat completions are", "Keep the answer of POST /v1/chat/completions: nothing is stored here"},
 	{"/v1/responses/compact", "Compaction of conversations is", "POST /v1/responses takes the whole conversation with each request"},

@@ -366,30 +366,62 @@ func (a *stepAccount) state() (balance, held, spent money.Amount) {
 func TestMoneyDocumentEmbeddings(t *testing.T) {
 	t.Parallel()
 	examples(t, 6, func(row string, m *catalog.Model, cells []string) {
-		var texts []string
-		own := kind.Quantities{}
-		for _, size := range words(cells[1]) {
-			texts = append(texts, strings.Repeat("x", int(number(t, row, size))))
-			own[kind.Input] += number(t, row, size)
-		}
-		body, err := json.Marshal(map[string]any{"model": m.ID, "input": texts})
-		if err != nil {
-			t.Fatal(err)
-		}
-		request, err := m.Kind.Definition().Open(body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := request.Check(m); err != nil {
-			t.Fatal(err)
-		}
-		bound, reported := request.Parts(0)[0].Bound(), kind.Quantities{}
-		if cells[2] != "none" {
-			reported[kind.Input] = number(t, row, cells[2])
-		}
-		used, _, _ := kind.Believed(reported, bound, func() kind.Quantities { return own })
-		if held, charged := m.HighestUnitCost(bound, 0).String(), m.UnitCost(used, 0).String(); held != cells[3] || charged != cells[4] {
-			t.Errorf("%s: got a hold of %s and a charge of %s, want %s and %s", row, held, charged, cells[3], cells[4])
-		}
+		texts, size := textsOf(t, row, cells[1])
+		checkKind(t, row, m, map[string]any{"input": texts}, kind.Quantities{kind.Input: size}, kind.Input, cells[2:])
 	}, "model", "inputs, bytes", "reported", "held, USD", "charged, USD", "because")
+}
+
+// TestMoneyDocumentModerations recomputes the documented holds and charges of moderations.
+func TestMoneyDocumentModerations(t *testing.T) {
+	t.Parallel()
+	examples(t, 6, func(row string, m *catalog.Model, cells []string) {
+		texts, size := textsOf(t, row, cells[1])
+		var parts []any
+		for _, text := range texts {
+			parts = append(parts, map[string]any{"type": "text", "text": text})
+		}
+		images := number(t, row, cells[2])
+		for range images {
+			parts = append(parts, map[string]any{"type": "image_url", "image_url": map[string]any{"url": "data:image/png;base64,AA"}})
+		}
+		own := kind.Quantities{kind.Requests: 1, kind.Input: size + 765*images}
+		checkKind(t, row, m, map[string]any{"input": parts}, own, kind.Input, cells[3:])
+	}, "model", "texts, bytes", "images", "reported", "held, USD", "charged, USD", "because")
+}
+
+// textsOf returns texts of the sizes in a cell, and the sum of the sizes.
+func textsOf(t *testing.T, row, cell string) (texts []string, sum int64) {
+	t.Helper()
+	for _, size := range words(cell) {
+		n := number(t, row, size)
+		texts = append(texts, strings.Repeat("x", int(n)))
+		sum += n
+	}
+	return texts, sum
+}
+
+// checkKind compares the hold and the charge of a request with the cells of a row: the provider's count in
+// a unit or `none`, the hold and the charge. own are the gateway's counts.
+func checkKind(t *testing.T, row string, m *catalog.Model, body map[string]any, own kind.Quantities, unit kind.PriceUnit, cells []string) {
+	t.Helper()
+	body["model"] = m.ID
+	raw, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := m.Kind.Definition().Open(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := request.Check(m); err != nil {
+		t.Fatal(err)
+	}
+	bound, reported := request.Parts(0)[0].Bound(), kind.Quantities{}
+	if cells[0] != "none" {
+		reported[unit] = number(t, row, cells[0])
+	}
+	used, _, _ := kind.Believed(reported, bound, func() kind.Quantities { return own })
+	if held, charged := m.HighestUnitCost(bound, 0).String(), m.UnitCost(used, 0).String(); held != cells[1] || charged != cells[2] {
+		t.Errorf("%s: got a hold of %s and a charge of %s, want %s and %s", row, held, charged, cells[1], cells[2])
+	}
 }

@@ -16,7 +16,7 @@ const (
 	Models              // requests with a model in the body: calls, token counts, job submissions
 	Admissions          // requests that reserve money: calls, job submissions, requeues
 	Limits              // requests under a rate limit: all of Admissions, and token counts
-	Calls               // requests answered at once: chat in every form, and embeddings
+	Calls               // requests answered at once: chat in every form, and other kinds of models
 	Chat                // chat in every form
 	Conversations       // the chat forms with messages
 	Completions         // chat completions
@@ -37,9 +37,8 @@ func Scopes() (all []Scope) {
 // String describes the scope for the documentation.
 func (p Scope) String() string {
 	return [...]string{
-		"everywhere", "`/v1` and `/native`", "chat, counts of tokens, embeddings, images and videos",
-		"chat, embeddings, images and videos, operators' requeues",
-		"chat, counts of tokens, embeddings, images and videos, operators' requeues", "chat and embeddings", "chat",
+		"everywhere", "`/v1` and `/native`", "calls, counts of tokens, images and videos", "calls, images and videos, operators' requeues",
+		"calls, counts of tokens, images and videos, operators' requeues", "calls", "chat",
 		"chat with messages", "chat completions", "submissions of images", "submissions of images and videos", "jobs of images and videos",
 		"operator API",
 	}[p]
@@ -53,18 +52,16 @@ func (p Scope) Native() bool { return p <= Conversations }
 func (p Scope) Operations() []string {
 	completions, responses, messages := "POST /v1/chat/completions", "POST /v1/responses", "POST /native/v1/messages"
 	images, edits, videos := "POST /v1/images/generations", "POST /v1/images/edits", "POST /v1/videos/generations"
-	embeddings := "POST /v1/embeddings"
 	requeues := "POST /admin/v1/jobs/{id}/requeue"
 	switch p {
 	case Models:
-		return []string{completions, responses, messages, "POST /native/v1/messages/count_tokens", "POST /v1/responses/input_tokens",
-			embeddings, images, edits, videos}
+		return append(Calls.Operations(), "POST /native/v1/messages/count_tokens", "POST /v1/responses/input_tokens", images, edits, videos)
 	case Admissions:
-		return []string{completions, responses, messages, embeddings, images, edits, videos, requeues}
+		return append(Calls.Operations(), images, edits, videos, requeues)
 	case Limits:
 		return append(Models.Operations(), requeues)
 	case Calls:
-		return []string{completions, responses, messages, embeddings}
+		return []string{completions, responses, messages, "POST /v1/embeddings", "POST /v1/moderations"}
 	case Chat:
 		return []string{completions, responses, messages}
 	case Conversations:

@@ -91,6 +91,10 @@ func (v *visitor) chat() {
 	v.ask(200, "POST", "/v1/embeddings", `{"model":"sandbox-embedding","input":[1,2,3],"encoding_format":"base64"}`)
 	v.ask(400, "POST", "/v1/embeddings", `{"model":"sandbox-embedding","input":["one",""]}`)
 	v.ask(400, "POST", "/v1/embeddings", `{"model":"sandbox-chat","input":"one"}`)
+	v.ask(200, "POST", "/v1/moderations", `{"input":["one","violence"],"x_y":1}`)
+	v.ask(200, "POST", "/v1/moderations", `{"model":"sandbox-moderation","input":[{"type":"text","text":"one"},`+
+		`{"type":"image_url","image_url":{"url":"data:image/png;base64,AA"}}]}`)
+	v.ask(400, "POST", "/v1/moderations", `{"model":"sandbox-moderation","input":[]}`)
 	const countRequest = `{"model":"sandbox-messages","messages":[{"role":"user","content":"hi"}]}`
 	oncePerMinute := v.limited(map[string]any{"rpm": 1})
 	for range 2 {

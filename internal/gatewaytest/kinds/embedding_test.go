@@ -28,7 +28,7 @@ func inputModel(id string, more map[string]any) map[string]any {
 	return m
 }
 
-// vendor is a fake provider of embeddings with a record of its calls.
+// vendor is a fake provider with a record of its calls.
 type vendor struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -79,6 +79,7 @@ type receipt struct {
 	Source    string       `json:"usage_source"`
 	PriceUnit string       `json:"price_unit"`
 	Line      string       `json:"line"`
+	Searches  int64        `json:"search_count"`
 }
 
 func receiptOf(t *testing.T, g *scene.Gateway, account, id string) (r receipt) {
@@ -121,7 +122,7 @@ func charged(t *testing.T) scene.Scenario {
 			t.Errorf("the provider got %q at %q", got, v.paths)
 		}
 		c.CheckCharge(a, 5*tokenPrice)
-		want2 := receipt{"/v1/embeddings", 5, 5 * tokenPrice, (13 + 11) * tokenPrice, "provider", "million_tokens", "counted"}
+		want2 := receipt{"/v1/embeddings", 5, 5 * tokenPrice, (13 + 11) * tokenPrice, "provider", "million_tokens", "counted", 0}
 		if r := receiptOf(t, g, c.Account, a.ID()); r != want2 {
 			t.Errorf("receipt: got %+v, want %+v", r, want2)
 		}

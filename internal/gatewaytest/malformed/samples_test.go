@@ -38,6 +38,10 @@ func samples(address string) map[string][]sample {
 		{body: `{"model":"meaning","input":["one","two"],"dimensions":16,"encoding_format":"base64","user":"u"}`},
 		{body: `{"model":"meaning","input":[[1,2],[3]]}`},
 	}
+	all["POST /v1/moderations"] = []sample{
+		{body: `{"model":"judge","input":["one","violence"]}`},
+		{body: `{"input":[{"type":"text","text":"one"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AA"}}]}`},
+	}
 	all["POST /v1/images/generations"] = []sample{{body: plain + "}"}, {body: plain + image}}
 	all["POST /v1/images/edits"] = []sample{{body: plain + image}, {body: form, contentType: kind}}
 	all["POST /v1/videos/generations"] = []sample{{body: fmt.Sprintf(`{"model":"reel","prompt":"a lake","duration":5,"resolution":"720p",`+

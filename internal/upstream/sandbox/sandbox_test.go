@@ -18,6 +18,7 @@ import (
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/sandbox"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/kind/registry"
 	"tollgate/internal/wire/rawjson"
 )
 
@@ -392,7 +393,7 @@ func FuzzRequest(f *testing.F) {
 func TestInfo(t *testing.T) {
 	t.Parallel()
 	info := sandbox.Info()
-	if info.NeedsKey || info.NeedsBaseURL || !slices.Equal(info.Kinds, []string{"chat", "image", "video", "embedding"}) ||
+	if info.NeedsKey || info.NeedsBaseURL || !slices.Equal(info.Kinds, append([]string{"chat", "image", "video"}, registry.Names()...)) ||
 		!slices.Equal(info.Forms, []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages}) {
 		t.Errorf("%+v", info)
 	}

@@ -1,6 +1,7 @@
 package kind
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -113,6 +114,9 @@ func (d *JSONRequest) Edited(model string, omit []string, set func(*rawjson.Edit
 	}
 	return m.Body()
 }
+
+// ElementOf returns the path of an element of a list.
+func ElementOf(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i) }
 
 // Invalid returns an error about the value of a field.
 func Invalid(param, format string, args ...any) error {

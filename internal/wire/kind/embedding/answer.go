@@ -3,7 +3,6 @@ package embedding
 import (
 	"encoding/base64"
 	"encoding/binary"
-	"fmt"
 	"math"
 	"strconv"
 
@@ -18,9 +17,6 @@ type answer struct {
 	vectors [][]byte // the elements of `data` in the client's format, in the order of the inputs
 	changed bool     // vectors differ from `data`
 }
-
-// elementOf returns the path of an element of a list.
-func elementOf(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i) }
 
 // Read implements kind.Part. It returns an error unless the answer has one vector for each input.
 func (p *part) Read(raw []byte) (kind.Quantities, error) {

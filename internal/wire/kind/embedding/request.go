@@ -94,7 +94,7 @@ func (r *request) readInput(limit int64) error {
 				return r.addInput(raw, "input")
 			}
 		}
-		param := elementOf("input", i)
+		param := kind.ElementOf("input", i)
 		switch {
 		case int64(i) >= limit:
 			return kind.Invalid("input", "`{param}` must have at most %d elements for this model. Split it into several requests.", limit)
@@ -125,7 +125,7 @@ func (r *request) addInput(raw []byte, param string) error {
 	}
 	for i, token := range rawjson.Elements(raw) {
 		if n, ok := rawjson.Integer(token); !ok || n < 0 {
-			return kind.Invalid(elementOf(param, i), "`{param}` must be a token: an integer from 0.")
+			return kind.Invalid(kind.ElementOf(param, i), "`{param}` must be a token: an integer from 0.")
 		}
 		in.size++
 	}

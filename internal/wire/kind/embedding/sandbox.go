@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"math"
 	"strconv"
-	"strings"
-	"unicode"
 
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
@@ -109,8 +107,7 @@ func wordsOf(in *input) (words []string) {
 		return words
 	}
 	text := rawjson.Unquote(in.raw)
-	words = strings.FieldsFunc(strings.ToLower(text), func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) })
-	if len(words) == 0 {
+	if words = kind.Words(text); len(words) == 0 {
 		return []string{text}
 	}
 	return words

@@ -6,11 +6,13 @@ package registry
 import (
 	"tollgate/internal/wire/kind"
 	"tollgate/internal/wire/kind/embedding"
+	"tollgate/internal/wire/kind/moderation"
 )
 
 // kinds are the definitions in the order of their documents. Never changed.
 var kinds = []*kind.Definition{
 	embedding.Definition(),
+	moderation.Definition(),
 }
 
 // All returns all kinds. Callers must not change the slice.
