@@ -341,6 +341,12 @@ func (s *Snapshot) Models() []*Model { return s.models }
 // Callers must not change the slice.
 func (s *Snapshot) Lines(model string) []*Line { return s.linesByModel[model] }
 
+// HasAccounts reports whether a model's lines belong to several accounts at providers (Line.Origin).
+func (s *Snapshot) HasAccounts(model string) bool {
+	lines := s.linesByModel[model]
+	return slices.ContainsFunc(lines, func(l *Line) bool { return l.origin != lines[0].origin })
+}
+
 // HoldLimit returns the limit on output tokens for a hold. It is max_output_tokens if any of the
 // model's lines ignores limits. Otherwise it is the client's limit (0 without one), raised to the
 // largest minimum of the lines. form is the client's form.

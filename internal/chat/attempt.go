@@ -72,6 +72,7 @@ func (x *chatRequest) translation(on *line.Candidate) wire.Translation {
 	return wire.Translation{
 		Edits: wire.Edits{Model: on.ProviderModel, Limit: limit, LimitField: x.limitField(on), AskUsage: true,
 			SystemOnly: on.Line.Host().LacksDeveloperRole(on.ProviderModel), Efforts: x.Model.Efforts, NoThinking: noThinking,
+			Origin: on.Line.Origin(), Signs: on.Line.Host().SignsThinking(),
 			Omit: on.Line.DroppedFields(x.Model, x.params.Extra)},
 		MaxOutput: x.Model.MaxOutputTokens, Reasoning: x.Model.Reasoning, OpenAI: on.Line.Host().AcceptsBothLimits(),
 		NoEncrypted: on.RefusesField(includeField), NoSummary: on.RefusesField(summaryField),

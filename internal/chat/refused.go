@@ -65,12 +65,12 @@ func recordRejections(on *line.Attempt, refused []string) {
 	}
 }
 
-// sealedField stands for encrypted reasoning in the conversation. Its rejection is not recorded,
-// because it concerns this conversation only.
+// sealedField stands for encrypted reasoning and signatures in the conversation, which a client may
+// have from another account. Their rejection is not recorded, because it concerns this conversation only.
 const sealedField = "encrypted_content"
 
 // rejectedField returns the rejected field of a call and removes it from the translation, if the client
-// has not sent the field. It returns the empty string if err is another error, if the field was
+// has not sent the field, or only returned it. It returns the empty string if err is another error, if the field was
 // removed before, or if it replaces a field rejected before.
 func (x *chatRequest) rejectedField(on *line.Attempt, t *wire.Translation, before []string, err error) string {
 	var f *upstream.Failure
@@ -85,6 +85,11 @@ func (x *chatRequest) rejectedField(on *line.Attempt, t *wire.Translation, befor
 		return x.rejectedNoThinking(t, f)
 	case wire.FormResponses:
 		return x.rejectedReasoning(t, f)
+	case wire.FormMessages, wire.FormGemini:
+		if !t.NoSealed && strings.Contains(strings.ToLower(f.Rejection.Template), "signature") {
+			t.NoSealed = true
+			return sealedField
+		}
 	}
 	return ""
 }
@@ -117,11 +122,11 @@ func (x *chatRequest) rejectedReasoning(t *wire.Translation, f *upstream.Failure
 	switch param := f.Rejection.Param; {
 	case (strings.HasPrefix(param, includeField) || isAbout(f, includeField)) && !(isOwn && own.Has(includeField)):
 		return once(&t.NoEncrypted, includeField)
+	case f.Code == "invalid_encrypted_content":
+		return once(&t.NoSealed, sealedField)
 	case isOwn:
 	case isAbout(f, summaryField):
 		return once(&t.NoSummary, summaryField)
-	case f.Code == "invalid_encrypted_content":
-		return once(&t.NoSealed, sealedField)
 	}
 	return ""
 }

@@ -96,5 +96,6 @@ func (x *chatRequest) begin(contentType string) {
 func (x *chatRequest) identity(on *line.Candidate) wire.Identity {
 	return wire.Identity{
 		Request: x.Request, Model: x.Model.ID, Created: x.Received.Unix(), Prompt: x.Body.Estimate(), Origin: on.Line.Origin(),
+		Seals: x.Snapshot.HasAccounts(x.Model.ID),
 	}
 }

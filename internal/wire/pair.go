@@ -102,20 +102,13 @@ type Identity struct {
 	// Origin identifies the provider's account, so that data it encrypted is sent to no other
 	// account. It holds no secret.
 	Origin string
+	// Seals is set if the model has lines of several accounts. Then the state of the account is under
+	// a seal also in the answers of a line of the client's form.
+	Seals bool
 }
 
-const (
-	// SealPrefix starts all state of providers that clients carry for the gateway.
-	SealPrefix = "tg1"
-	// SealMark starts a model's encrypted reasoning when the client carries it in another form.
-	// Lines get only the content after it.
-	SealMark = SealPrefix + "."
-	// SealedIDMark starts the id of a tool call that carries the reasoning before the call. Lines get
-	// the id inside it.
-	SealedIDMark = SealPrefix + "-"
-	// LeastResponsesLimit is the smallest limit on output tokens in the responses form.
-	LeastResponsesLimit = 16
-)
+// LeastResponsesLimit is the smallest limit on output tokens in the responses form.
+const LeastResponsesLimit = 16
 
 // Translation holds the data to convert a request into another form.
 type Translation struct {
@@ -125,10 +118,9 @@ type Translation struct {
 	MaxOutput int64
 	// Reasoning is set for a reasoning model.
 	Reasoning bool
-	// NoEncrypted, NoSummary and NoSealed are set after the model rejected an addition of the
-	// gateway to a responses request: to return its reasoning encrypted, to summarize it, or to
-	// read encrypted reasoning in the conversation.
-	NoEncrypted, NoSummary, NoSealed bool
+	// NoEncrypted and NoSummary are set after the model rejected an addition of the gateway to a
+	// responses request: to return its reasoning encrypted, or to summarize it.
+	NoEncrypted, NoSummary bool
 	// OpenAI is set if the line's host is OpenAI's or Azure's. They know more than compatible
 	// hosts.
 	OpenAI bool

@@ -129,6 +129,13 @@ type Edits struct {
 	NoThinking Member
 	// Omit names the client's fields withheld from the line.
 	Omit []string
+	// Origin identifies the line's account (Identity.Origin). Only it gets the state under its seal.
+	Origin string
+	// NoSealed is set after the line rejected the state of an account in the conversation. Then no state
+	// is sent.
+	NoSealed bool
+	// Signs is set if the line's host requires the signature of thinking, whatever the model's name.
+	Signs bool
 	// AskUsage requests usage in the stream, even if the client did not.
 	AskUsage bool
 }

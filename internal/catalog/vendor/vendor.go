@@ -58,6 +58,12 @@ func (h Host) NoThinking() wire.Member {
 	return wire.Member{}
 }
 
+// SignsThinking reports whether the host serves Claude's models, which refuse thinking without their
+// signature, whatever the name of the deployment.
+func (h Host) SignsThinking() bool {
+	return h.isWithin("anthropic.com", "claude.com", "amazonaws.com", "googleapis.com", "azure.com", "azure.us", "azure.cn")
+}
+
 // Vendor returns the fields documented by the host's vendor beyond the forms, or nil for an unknown
 // vendor.
 func (h Host) Vendor() *field.Vendor {

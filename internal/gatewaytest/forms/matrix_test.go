@@ -27,6 +27,7 @@ func TestForms(t *testing.T) {
 	t.Run("empty answers", func(t *testing.T) { playForms(t, binary, nil, emptyAnswerScenes) })
 	t.Run("turns", func(t *testing.T) { playForms(t, binary, nil, turnScenes) })
 	t.Run("thinking", func(t *testing.T) { playForms(t, binary, nil, thinkingScenes) })
+	t.Run("accounts", func(t *testing.T) { playForms(t, binary, nil, accountScenes) })
 	t.Run("holds", func(t *testing.T) { playForms(t, binary, nil, holdScenes) })
 	t.Run("gate", func(t *testing.T) { playForms(t, binary, nil, gateScenes) })
 	t.Run("broken", func(t *testing.T) {

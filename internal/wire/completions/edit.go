@@ -17,15 +17,20 @@ func (r *Request) Body(e wire.Edits) rawjson.Pieces {
 	edits := rawjson.Edits{Doc: d}
 	edits.SetText("model", e.Model)
 	edits.Drop(e.Omit...)
-	if d.HasPrefix() {
-		r.EditElements(&edits, "reasoning_details", false, withoutSealed)
-	}
 	r.SetLimit(&edits, r.limitField(e), cmp.Or(r.Limit, e.Limit))
 	if keep, ok := rawjson.Boolean(d.Raw("store")); keep || !ok {
 		edits.Set("store", []byte("false"))
 	}
-	if e.SystemOnly {
-		r.renameDeveloper(&edits)
+	if e.SystemOnly || d.HasPrefix() {
+		r.EditMessages(&edits, func(message []byte) []byte {
+			if d.HasPrefix() {
+				message = openState(message, e.Origin)
+			}
+			if e.SystemOnly {
+				message = withoutDeveloper(message)
+			}
+			return message
+		})
 	}
 	r.setThinking(&edits, e)
 	if r.Stream && e.AskUsage && !r.IncludeUsage {
@@ -38,12 +43,32 @@ func (r *Request) Body(e wire.Edits) rawjson.Pieces {
 	return edits.Body()
 }
 
-// withoutSealed removes a detail sealed for a line of another form.
-func withoutSealed(detail []byte) []byte {
-	if form.IsSealed(detail) {
-		return nil
+// openState returns a message with the state of an account, and without the state of others.
+func openState(message []byte, origin string) []byte {
+	inElements := func(name string, edit func([]byte) []byte) {
+		message = form.EditMember(message, name, func(list []byte) []byte {
+			out, _ := form.EditElements(list, edit)
+			if string(out) == "[]" {
+				return nil
+			}
+			return out
+		})
 	}
-	return detail
+	signature := func(owner []byte) []byte { return openSignature(owner, origin) }
+	inElements("reasoning_details", func(detail []byte) []byte { return form.OpenSealed(detail, origin, "data", "signature") })
+	inElements("tool_calls", signature)
+	inElements("images", signature)
+	return signature(message)
+}
+
+// openSignature opens the signature of a call, an image or a message, at its place in Google's chat form.
+func openSignature(owner []byte, origin string) []byte {
+	return form.EditMember(owner, "extra_content", func(extra []byte) []byte {
+		if google := rawjson.Field(extra, "google"); google != nil && form.OpenSealed(google, origin, "thought_signature") == nil {
+			return nil
+		}
+		return form.EditMember(extra, "google", func(google []byte) []byte { return form.OpenSealed(google, origin, "thought_signature") })
+	})
 }
 
 // setThinking sets an effort supported by the model, and disables thinking for a model that would
@@ -73,22 +98,14 @@ func (r *Request) forcesTool() bool {
 	return rawjson.Unquote(choice) == "required" || rawjson.Field(choice, "type") != nil
 }
 
-// renameDeveloper changes the role developer to system.
-func (r *Request) renameDeveloper(edits *rawjson.Edits) {
-	list := r.Doc.Find("messages")
-	if list == nil {
-		return
-	}
-	messages := r.Doc.Body[list.From:list.To]
-	for from, to := range rawjson.ElementSpans(messages) {
-		message := messages[from:to]
-		for m := range rawjson.Spans(message) {
-			if string(m.Name) == "role" && rawjson.Unquote(message[m.From:m.To]) == "developer" {
-				at := list.From + from
-				edits.Splices = append(edits.Splices, rawjson.Splice{From: at + m.From, To: at + m.To, Text: []byte(`"system"`)})
-			}
+// withoutDeveloper returns a message with the role system instead of developer.
+func withoutDeveloper(message []byte) []byte {
+	for m := range rawjson.Spans(message) {
+		if string(m.Name) == "role" && rawjson.Unquote(message[m.From:m.To]) == "developer" {
+			return rawjson.Replace(message, []rawjson.Splice{{From: m.From, To: m.To, Text: []byte(`"system"`)}})
 		}
 	}
+	return message
 }
 
 // askUsage sets include_usage in the client's stream_options.

@@ -142,7 +142,7 @@ func (w *writer) start(dst []byte, c *writtenChoice, e conversation.Event) []byt
 	case conversation.Image:
 		dst = append(w.open(dst, e.Choice, c), `"images":[{"index":`...)
 		dst = strconv.AppendInt(dst, int64(o.Number), 10)
-		return w.close(append(appendImage(append(dst, ','), o), "}]"...))
+		return w.close(append(w.appendImage(append(dst, ','), o), "}]"...))
 	}
 	if len(e.Text) > 0 {
 		return w.delta(dst, c, e)
@@ -162,7 +162,7 @@ func (w *writer) appendCall(dst []byte, o *conversation.Output, text []byte) []b
 	dst = rawjson.Put(dst, "", kind, `":{"name":"`)
 	dst = rawjson.Put(dst, "", o.Name, `","`)
 	dst = rawjson.Put(dst, "", member, `":"`)
-	return appendSignature(rawjson.Put(dst, "", text, `"}`), o)
+	return w.appendSignature(rawjson.Put(dst, "", text, `"}`), o)
 }
 
 // callKind returns the type of a call, and the name of its text.
@@ -175,17 +175,21 @@ func callKind(o *conversation.Output) (kind, member string) {
 
 // appendSignature appends the signature to the members of a call or an image, as in Google's own
 // chat form. The model expects the signature back.
-func appendSignature(dst []byte, o *conversation.Output) []byte {
-	if len(o.Signature.Data) == 0 {
+func (w *writer) appendSignature(dst []byte, o *conversation.Output) []byte {
+	data := o.Signature.Data
+	if len(data) == 0 {
 		return dst
 	}
-	return rawjson.Put(dst, `,"extra_content":{"google":{"thought_signature":"`, o.Signature.Data, `"}}`)
+	if w.id.Seals {
+		data = conversation.Seal(w.id, data)
+	}
+	return rawjson.Put(dst, `,"extra_content":{"google":{"thought_signature":"`, data, `"}}`)
 }
 
 // appendImage appends the members of an image as a data URL, as other vendors do.
-func appendImage(dst []byte, o *conversation.Output) []byte {
+func (w *writer) appendImage(dst []byte, o *conversation.Output) []byte {
 	dst = rawjson.Put(dst, `"type":"image_url","image_url":{"url":"data:`, o.Media, "")
-	return appendSignature(rawjson.Put(dst, ";base64,", o.Data, `"}`), o)
+	return w.appendSignature(rawjson.Put(dst, ";base64,", o.Data, `"}`), o)
 }
 
 // delta writes a piece of a text, of reasoning or of a call.
@@ -360,7 +364,7 @@ func (w *writer) appendChoice(dst []byte, index int, choice *conversation.Output
 			}
 			calls = append(w.appendCall(append(calls, ",{"...), o, arguments), '}')
 		case conversation.Image:
-			images = append(appendImage(append(images, ",{"...), o), '}')
+			images = append(w.appendImage(append(images, ",{"...), o), '}')
 		}
 	}
 	dst = strconv.AppendInt(append(dst, `{"index":`...), int64(index), 10)

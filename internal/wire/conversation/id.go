@@ -1,7 +1,6 @@
 package conversation
 
 import (
-	"bytes"
 	"fmt"
 	"hash/fnv"
 	"strconv"
@@ -83,42 +82,23 @@ func (c *CallIDs) Next(id string) string {
 	}
 }
 
-// A provider's encrypted reasoning or signature is readable only for the account it was made for.
-// Clients carry it in a field of their own form, under a seal with a hash of the account.
-
-// sealPrefix returns the seal of a line.
-func sealPrefix(id wire.Identity) string {
-	sum := wire.Hash(id.Origin)
-	return fmt.Sprintf("%s%08x.", wire.SealMark, uint32(sum^sum>>32))
-}
-
-// Seal returns a provider's state, the contents of a JSON string, under the seal of its line. It
-// returns nil for nil.
-func Seal(id wire.Identity, data []byte) []byte {
-	if len(data) == 0 {
-		return nil
-	}
-	return append([]byte(sealPrefix(id)), data...)
-}
+// Seal returns a provider's state under the seal of its account, or nil for nil.
+func Seal(id wire.Identity, data []byte) []byte { return wire.Seal(data, id.Origin) }
 
 // Open returns the state for a line: the contents behind its seal, or state of the line's form that
 // has no seal. It returns nil for the state of another line.
 func (s Signature) Open(id wire.Identity, line wire.Form) []byte {
-	if !s.IsSealed() {
-		if s.Vendor == line {
-			return s.Data
-		}
+	switch {
+	case s.IsSealed():
+		return wire.OpenSeal(s.Data, id.Origin)
+	case s.Vendor != line || len(s.Data) == 0:
 		return nil
 	}
-	data, ok := bytes.CutPrefix(s.Data, []byte(sealPrefix(id)))
-	if !ok || len(data) == 0 {
-		return nil
-	}
-	return data
+	return s.Data
 }
 
 // IsSealed reports whether the state is sealed.
-func (s Signature) IsSealed() bool { return bytes.HasPrefix(s.Data, []byte(wire.SealMark)) }
+func (s Signature) IsSealed() bool { return wire.IsSealed(s.Data) }
 
 // SignatureOf returns the signature in a JSON string of a client.
 func SignatureOf(raw []byte, vendor wire.Form) Signature {

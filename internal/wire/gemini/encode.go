@@ -216,7 +216,7 @@ func (e *encoder) appendCall(dst []byte, c *conversation.CallPart) []byte {
 // appends signatureBypass.
 func (e *encoder) appendSignature(dst []byte, p *conversation.Part, required bool) []byte {
 	signature := p.Signature.Open(e.id, wire.FormGemini)
-	if signature == nil {
+	if signature == nil || e.target.NoSealed {
 		if !required || e.beforeGemini3 {
 			return dst
 		}

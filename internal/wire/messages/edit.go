@@ -17,31 +17,54 @@ func (r *Request) Body(e wire.Edits) rawjson.Pieces {
 	edits := rawjson.Edits{Doc: r.Doc}
 	edits.SetText("model", e.Model)
 	edits.Drop(e.Omit...)
-	r.editState(&edits, e.Model)
+	r.editState(&edits, e)
 	r.SetLimit(&edits, "max_tokens", r.Limit)
 	r.hideUser(&edits)
 	r.SetEffort(&edits, "output_config", e)
 	return edits.Body()
 }
 
-// editState removes the state of other lines: sealed blocks, the state in ids of calls, and thinking
-// without a signature, which Claude's models refuse in every later turn.
-func (r *Request) editState(edits *rawjson.Edits, model string) {
-	signs := generationOf(model).number > 0 && bytes.Contains(r.Doc.Body, []byte(`"thinking"`))
+// editState opens the state of the line's account, and removes that of others: sealed blocks, the
+// state in ids of calls, and thinking without a signature, which Claude's models refuse in every
+// later turn. A message without other blocks goes with them.
+func (r *Request) editState(edits *rawjson.Edits, e wire.Edits) {
+	signs := (e.Signs || e.NoSealed || generationOf(e.Model).number > 0) && bytes.Contains(r.Doc.Body, []byte(`thinking"`))
 	if !signs && !r.Doc.HasPrefix() {
 		return
 	}
-	r.EditElements(edits, "content", true, func(block []byte) []byte {
-		switch kind := rawjson.Unquote(rawjson.Field(block, "type")); {
-		case form.IsSealed(block), signs && kind == "thinking" && len(rawjson.Contents(rawjson.Field(block, "signature"))) == 0:
+	r.EditMessages(edits, func(message []byte) []byte {
+		emptied := false
+		message = form.EditMember(message, "content", func(content []byte) []byte {
+			out, changed := form.EditElements(content, func(block []byte) []byte { return editBlock(block, e, signs) })
+			emptied = changed && string(out) == "[]"
+			return out
+		})
+		if emptied {
 			return nil
-		case kind == "tool_use":
-			return withOwnID(block, "id")
-		case kind == "tool_result":
-			return withOwnID(block, "tool_use_id")
 		}
-		return block
+		return message
 	})
+}
+
+// editBlock returns a block for a line, or nil. signs is set if the line requires signatures.
+func editBlock(block []byte, e wire.Edits, signs bool) []byte {
+	switch rawjson.Unquote(rawjson.Field(block, "type")) {
+	case "thinking":
+		if e.NoSealed || signs && len(rawjson.Contents(rawjson.Field(block, "signature"))) == 0 {
+			return nil
+		}
+		return form.OpenSealed(block, e.Origin, "signature")
+	case "redacted_thinking":
+		if e.NoSealed || signs && len(rawjson.Contents(rawjson.Field(block, "data"))) == 0 {
+			return nil
+		}
+		return form.OpenSealed(block, e.Origin, "data")
+	case "tool_use":
+		return withOwnID(block, "id")
+	case "tool_result":
+		return withOwnID(block, "tool_use_id")
+	}
+	return block
 }
 
 // withOwnID returns a block with the call's own id in a member, without state.
@@ -78,7 +101,7 @@ func (r *Request) hideUser(edits *rawjson.Edits) {
 func (r *Request) CountBody(e wire.Edits) rawjson.Pieces {
 	edits := rawjson.Edits{Doc: r.Doc}
 	edits.Drop(e.Omit...)
-	r.editState(&edits, e.Model)
+	r.editState(&edits, e)
 	if r.Doc.Find("model") != nil {
 		edits.SetText("model", e.Model)
 	}

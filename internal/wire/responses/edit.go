@@ -5,6 +5,7 @@ import (
 	"cmp"
 
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/internal/form"
 	"tollgate/internal/wire/rawjson"
 )
 
@@ -31,7 +32,7 @@ func (r *Request) bodyFor(t wire.Translation) rawjson.Pieces {
 		edits.Set("include", withEncrypted(include))
 	}
 	r.SetEffort(&edits, "reasoning", t.Edits)
-	if list := withoutIDs(r.Doc.Raw("input")); list != nil {
+	if list := ownItems(r.Doc.Raw("input"), t); list != nil {
 		edits.Set("input", list)
 	}
 	return edits.Body()
@@ -46,56 +47,34 @@ func withEncrypted(list []byte) []byte {
 	return append(append(out, encryptedReasoning...), ']')
 }
 
-// withoutIDs returns the input without the ids of its items, without reasoning that has only an id,
-// and without items sealed for a line of another form. It returns nil if nothing changes.
-func withoutIDs(input []byte) []byte {
-	if len(input) == 0 || input[0] != '[' || !bytes.Contains(input, []byte(`"id"`)) && !bytes.Contains(input, []byte(`"reasoning"`)) {
+// ownItems returns the input without the ids of its items, without reasoning that has only an id, and
+// with the state of the line's account only. It returns nil if nothing changes.
+func ownItems(input []byte, t wire.Translation) []byte {
+	if len(input) == 0 || input[0] != '[' || !bytes.Contains(input, []byte(`"id"`)) && !bytes.Contains(input, []byte(`"reasoning"`)) &&
+		!bytes.Contains(input, []byte(wire.SealMark)) {
 		return nil
 	}
-	var out []byte
-	changed := false
-	for _, item := range rawjson.Elements(input) {
-		shorter, hadID := item, false
+	list, changed := form.EditElements(input, func(item []byte) []byte {
 		switch rawjson.Unquote(rawjson.Field(item, "type")) {
 		case "reasoning":
-			encrypted := rawjson.Field(item, "encrypted_content")
-			if encrypted == nil && len(rawjson.Field(item, "content")) <= 2 || bytes.HasPrefix(rawjson.Contents(encrypted), []byte(wire.SealMark)) {
-				changed = true
-				continue
+			encrypted := rawjson.Contents(rawjson.Field(item, "encrypted_content"))
+			if len(encrypted) == 0 && len(rawjson.Field(item, "content")) <= 2 || len(encrypted) > 0 && t.NoSealed {
+				return nil
 			}
-			shorter, hadID = withoutID(item)
+			item = form.OpenSealed(item, t.Origin, "encrypted_content")
+		case "compaction":
+			return form.OpenSealed(item, t.Origin, "encrypted_content")
 		case "", "message", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output":
-			shorter, hadID = withoutID(item)
+		default:
+			return item
 		}
-		changed = changed || hadID
-		out = append(append(out, ','), shorter...)
-	}
-	switch {
-	case !changed:
+		if item == nil {
+			return nil
+		}
+		return form.EditMember(item, "id", func([]byte) []byte { return nil })
+	})
+	if !changed {
 		return nil
-	case out == nil:
-		return []byte("[]")
 	}
-	out[0] = '['
-	return append(out, ']')
-}
-
-// withoutID returns an item without its id, and false if it has none.
-func withoutID(item []byte) (out []byte, found bool) {
-	out = []byte{'{'}
-	for name, value := range rawjson.Members(item) {
-		if string(name) == "id" {
-			found = true
-			continue
-		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(append(out, rawjson.Quote(string(name))...), ':')
-		out = append(out, value...)
-	}
-	if !found {
-		return item, false
-	}
-	return append(out, '}'), true
+	return list
 }

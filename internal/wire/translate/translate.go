@@ -37,7 +37,7 @@ func New(r wire.Request, form wire.Form, id wire.Identity) wire.Pair {
 	switch r := r.(type) {
 	case *completions.Request:
 		if form == own && r.Doc != nil && customtools.Has(r) {
-			return customtools.New(r, id)
+			return withSeals(customtools.New(r, id), own, id)
 		}
 	case *messages.Request:
 		own = wire.FormMessages
@@ -47,7 +47,7 @@ func New(r wire.Request, form wire.Form, id wire.Identity) wire.Pair {
 	if r, ok := r.(client); ok && form != own {
 		return newPair(r, form, id)
 	}
-	return r.Direct(id)
+	return withSeals(r.Direct(id), own, id)
 }
 
 // LeastLimit returns the smallest limit on output tokens for a line of a form and a client of

@@ -7,69 +7,90 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// EditElements replaces the elements of a member of each message by the results of edit: the element
-// itself, another, or nil to remove it. If no element is left, the member is removed, or the message
-// if whole is set.
-func (r *Request) EditElements(m *rawjson.Edits, member string, whole bool, edit func(element []byte) []byte) {
-	out, edited := []byte{}, false
-	for _, message := range rawjson.Elements(r.Doc.Raw("messages")) {
-		rest, changed := editElements(message, member, whole, edit)
-		if edited = edited || changed; rest != nil {
-			out = append(append(out, ','), rest...)
-		}
+// EditMessages replaces each message by the result of edit: the message itself, another, or nil to
+// remove it. If no message changes, the client's bytes stay.
+func (r *Request) EditMessages(m *rawjson.Edits, edit func(message []byte) []byte) {
+	if list, changed := EditElements(r.Doc.Raw("messages"), edit); changed {
+		m.Set("messages", list)
 	}
-	if !edited {
-		return // the client's bytes stay
-	}
-	if len(out) > 0 {
-		out = out[1:]
-	}
-	m.Set("messages", rawjson.Put(nil, "[", out, "]"))
 }
 
-// editElements returns a message with edited elements, or nil to remove it, and whether it changed.
-func editElements(message []byte, member string, whole bool, edit func(element []byte) []byte) (out []byte, changed bool) {
-	value := rawjson.Field(message, member)
-	if len(value) == 0 || value[0] != '[' {
-		return message, false
+// EditElements replaces each element of an array by the result of edit: the element itself, another,
+// or nil to remove it. It reports whether an element changed. Other values stay.
+func EditElements(array []byte, edit func(element []byte) []byte) (out []byte, changed bool) {
+	if len(array) == 0 || array[0] != '[' {
+		return array, false
 	}
-	var rest []byte
-	for _, element := range rawjson.Elements(value) {
+	var edits []rawjson.Splice
+	removed := false
+	for from, to := range rawjson.ElementSpans(array) {
+		element := array[from:to]
 		now := edit(element)
-		changed = changed || !bytes.Equal(now, element)
-		if now != nil {
-			rest = append(append(rest, ','), now...)
+		if removed = removed || now == nil; now != nil {
+			out = append(append(out, ','), now...)
+		}
+		if !bytes.Equal(now, element) {
+			edits = append(edits, rawjson.Splice{From: from, To: to, Text: now})
 		}
 	}
 	switch {
-	case !changed:
-		return message, false
-	case rest == nil && whole:
-		return nil, true
+	case edits == nil:
+		return array, false
+	case !removed:
+		return rawjson.Replace(array, edits), true
+	case out == nil:
+		return []byte("[]"), true
 	}
-	out = []byte{'{'}
-	for name, value := range rawjson.Members(message) {
-		if string(name) == member {
-			if rest == nil {
+	out[0] = '['
+	return append(out, ']'), true
+}
+
+// EditMember replaces the value of a member of an object by the result of edit, or removes the member
+// if edit returns nil.
+func EditMember(object []byte, name string, edit func(value []byte) []byte) []byte {
+	var value []byte
+	for member, v := range rawjson.Members(object) {
+		if string(member) == name {
+			value = v
+		}
+	}
+	if value == nil {
+		return object
+	}
+	now := edit(value)
+	if bytes.Equal(now, value) {
+		return object
+	}
+	out := []byte{'{'}
+	for member, value := range rawjson.Members(object) {
+		if string(member) == name {
+			if now == nil {
 				continue
 			}
-			value = rawjson.Put(nil, "[", rest[1:], "]")
+			value = now
 		}
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out = append(append(out, rawjson.Quote(string(name))...), ':')
+		out = append(append(out, rawjson.Quote(string(member))...), ':')
 		out = append(out, value...)
 	}
-	return append(out, '}'), true
+	return append(out, '}')
 }
 
-// IsSealed reports whether a block or a detail is sealed.
-func IsSealed(element []byte) bool {
-	for _, name := range [...]string{"signature", "data"} {
-		if bytes.HasPrefix(rawjson.Contents(rawjson.Field(element, name)), []byte(wire.SealMark)) {
-			return true
+// OpenSealed returns a part of a conversation with the state in one of its members without its seal. It
+// returns nil if the state belongs to another account, and the part itself if there is no sealed state.
+func OpenSealed(part []byte, origin string, members ...string) []byte {
+	for _, name := range members {
+		value := rawjson.Field(part, name)
+		if !rawjson.IsText(value) || !wire.IsSealed(rawjson.Contents(value)) {
+			continue
 		}
+		data := wire.OpenSeal(rawjson.Contents(value), origin)
+		if data == nil {
+			return nil
+		}
+		part = EditMember(part, name, func([]byte) []byte { return rawjson.Put(nil, `"`, data, `"`) })
 	}
-	return false
+	return part
 }
