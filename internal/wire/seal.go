@@ -32,7 +32,7 @@ func Seal(data []byte, origin string) []byte {
 	return append(SealOf(origin), data...)
 }
 
-// OpenSeal returns the state under the seal of an account, or nil if there is none.
+// OpenSeal returns the state under the seal of an account, or nil for other state.
 func OpenSeal(sealed []byte, origin string) []byte {
 	data, ok := bytes.CutPrefix(sealed, SealOf(origin))
 	if !ok || len(data) == 0 {
