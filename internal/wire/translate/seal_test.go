@@ -34,9 +34,10 @@ var statefulAnswers = map[string]struct {
 		without: []string{`"call_id":"c"`, `"output":"r"`},
 	},
 	"a compaction": {
-		form:    wire.FormResponses,
-		whole:   `{"id":"r","status":"completed","output":[{"type":"compaction","encrypted_content":"OF-A"}]}`,
-		events:  []string{`{"type":"response.completed","response":{"status":"completed","output":[{"type":"compaction","encrypted_content":"OF-A"}]}}`},
+		form:  wire.FormResponses,
+		whole: `{"id":"r","status":"completed","output":[{"type":"compaction","encrypted_content":"OF-A"}]}`,
+		events: []string{`{"type":"response.completed","response":{"status":"completed",` +
+			`"output":[{"type":"compaction","encrypted_content":"OF-A"}]}}`},
 		request: `{"model":"m","input":[{"type":"compaction","encrypted_content":"%s"},{"role":"user","content":"x"}]}`,
 		without: []string{`"content":"x"`},
 	},
@@ -163,7 +164,10 @@ func TestSignaturesRequired(t *testing.T) {
 		for _, line := range []struct {
 			edits    wire.Edits
 			requires bool
-		}{{wire.Edits{Model: "claude-opus-4-7"}, true}, {wire.Edits{Model: "deployment", Signs: true}, true}, {wire.Edits{Model: "deepseek"}, false}} {
+		}{
+			{wire.Edits{Model: "claude-opus-4-7"}, true}, {wire.Edits{Model: "deployment", Signs: true}, true},
+			{wire.Edits{Model: "deepseek"}, false},
+		} {
 			body, err := pairtest.Body(New(r, wire.FormMessages, pairtest.Identity()), wire.Translation{Edits: line.edits})
 			if err != nil || !json.Valid(body) || strings.Contains(string(body), block) == (removed && line.requires) {
 				t.Errorf("%s on %s: the line got %s, %v; want the block removed: %v", block, line.edits.Model, body, err, removed && line.requires)
