@@ -51,7 +51,6 @@ var unsupportedPaths = []unsupportedPath{
 	{"/v1/safety", "Safety checks are", ""},
 	{"/v1/decisions", "Decisions are", ""},
 	{"/v1/content_provenance_checks", "Checks of content provenance are", ""},
-	{"/v1/rerank", "Reranking is", ""},
 	{"/v1/images/variations", "Variations of images are", "POST /v1/images/edits takes an image with a prompt"},
 	{"/v1/videos", "Videos at this path are", "POST /v1/videos/generations generates one, and GET /v1/videos/jobs/{id} shows its state"},
 	{"/v1/complete", "Completions of a bare prompt are", "POST /v1/chat/completions takes the prompt as a message"},

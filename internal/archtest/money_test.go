@@ -22,6 +22,7 @@ import (
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/kind"
+	"tollgate/internal/wire/kind/rerank"
 )
 
 // moneyDocument explains the rules of billing with examples. Package chat computes its table of
@@ -369,6 +370,23 @@ func TestMoneyDocumentEmbeddings(t *testing.T) {
 		texts, size := textsOf(t, row, cells[1])
 		checkKind(t, row, m, map[string]any{"input": texts}, kind.Quantities{kind.Input: size}, kind.Input, cells[2:])
 	}, "model", "inputs, bytes", "reported", "held, USD", "charged, USD", "because")
+}
+
+// TestMoneyDocumentReranking recomputes the documented holds and charges of reranking.
+func TestMoneyDocumentReranking(t *testing.T) {
+	t.Parallel()
+	examples(t, 8, func(row string, m *catalog.Model, cells []string) {
+		query := number(t, row, cells[1])
+		count, size, _ := strings.Cut(cells[2], " × ")
+		n, bytes := number(t, row, count), number(t, row, size)
+		texts := make([]string, n)
+		for i := range texts {
+			texts[i] = strings.Repeat("x", int(bytes))
+		}
+		own := kind.Quantities{rerank.Searches: (n + 99) / 100, kind.Input: n * (query + bytes)}
+		body := map[string]any{"query": strings.Repeat("x", int(query)), "documents": texts}
+		checkKind(t, row, m, body, own, m.Measure().Units[0], cells[3:])
+	}, "model", "query, bytes", "documents × bytes", "reported", "held, USD", "charged, USD", "because")
 }
 
 // TestMoneyDocumentModerations recomputes the documented holds and charges of moderations.

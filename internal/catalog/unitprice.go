@@ -79,11 +79,11 @@ func (m *Model) UnitCost(used kind.Quantities, factor money.Factor) money.Amount
 }
 
 // UnitCost returns the provider's price for counts of a model. It returns false if the price is
-// unknown.
+// unknown, or in another measure than the model's.
 func (l *Line) UnitCost(m *Model, used kind.Quantities) (money.Amount, bool) {
 	prices := l.Costs.costOf(m.ID).Units
 	measure := measureOf(m.Kind.Definition(), prices)
-	if measure == nil {
+	if measure == nil || measure.Name != m.Measure().Name {
 		return 0, false
 	}
 	s := prices.bill(*measure, used)

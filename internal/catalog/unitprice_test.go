@@ -29,6 +29,13 @@ func TestFaultsOfUnitPrices(t *testing.T) {
 		embeddingModel + ", price: {input: 1}, max_documents: 9":   "models[0].max_documents: is not a known key",
 		"id: a, kind: embedding, price: {input: 1}, max_inputs: 0": "models[0].max_inputs: must be a whole number from 1 to",
 		"id: a, kind: embedding, price: {input: 1}, dimensions: x": "models[0].dimensions: must be a whole number from 1 to",
+		"id: a, kind: moderation, price: {}":                       "must be input in USD per million tokens, or requests in USD per",
+		"id: a, kind: moderation, price: {input: 1, requests: 1}":  "models[0].price: mixes million tokens and thousand requests",
+		"id: a, kind: moderation, price: {searches: 1}":            "models[0].price.searches: is not a known key",
+		"id: a, kind: moderation, price: {requests: -1}":           "models[0].price.requests: must not be negative",
+		"id: a, kind: rerank, price: {searches: 1, input: 1}":      "models[0].price: mixes thousand searches and million tokens",
+		"id: a, kind: rerank, price: {input: 1}, max_inputs: 1":    "models[0].max_inputs: is not a known key",
+		"id: a, kind: rerank, price: {input: 1}, max_documents: 0": "models[0].max_documents: must be a whole number from 1 to",
 		"id: a, kind: image, price: {1K: 1}, max_inputs: 9":        "models[0].max_inputs: is not a known key",
 	} {
 		_, _, err := Parse([]byte("models: [{"+text+"}]"), testProviders())
@@ -93,11 +100,13 @@ func TestUnitCosts(t *testing.T) {
 models:
 - {id: a, kind: embedding, price: {input: 0.02}, max_input_tokens: 20}
 - {id: b, kind: embedding, price: {input: 0}, free_daily_requests: 5}
+- {id: d, kind: rerank, price: {searches: 2}}
 - {id: c, kind: chat, context_window: 1000, max_output_tokens: 100, price: {input: 5, output: 9}}
 lines:
 - {id: both, provider: sandbox, models: {a: x, b: y, c: z}, max_inputs: 7, cost: {input: 0.01, output: 2}}
 - {id: own, provider: sandbox, models: {a: x}, cost: {a: {input: 0.03}}}
 - {id: unknown, provider: sandbox, models: {a: x}}
+- {id: another, provider: sandbox, models: {d: x}, cost: {input: 0.03}}
 `)
 	again, warnings, err := Parse(doc.YAML(), testProviders())
 	if err != nil || !Equal(doc, again) {
@@ -123,6 +132,13 @@ lines:
 		if got != want {
 			t.Errorf("line %s: cost %d, want %d", s.AllLines()[i].ID, got, want)
 		}
+	}
+	ranker, _ := s.Model("d")
+	if cost, ok := s.AllLines()[3].UnitCost(ranker, kind.Quantities{"searches": 5}); ok {
+		t.Errorf("the cost by tokens of a model priced by searches is %s, want none", cost)
+	}
+	if low, high := ranker.ChargeBounds(ReceiptCounts{Prompt: 7, Quantity: 5}, 0); low != 10_000_000 || high != low {
+		t.Errorf("ChargeBounds of 5 searches = %d, %d; want 10000000 twice", low, high)
 	}
 	if low, high := m.ChargeBounds(ReceiptCounts{Prompt: 1001}, 0); low != 20_020 || high != 20_020 {
 		t.Errorf("ChargeBounds = %d, %d; want 20020 twice", low, high)

@@ -48,7 +48,7 @@ func (p Scope) String() string {
 func (p Scope) Native() bool { return p <= Conversations }
 
 // Operations returns the method and path of each operation in the contracts. It returns nil for
-// Everywhere and ClientAPI, since ClientAPI covers all of /v1 and /native.
+// Everywhere and ClientAPI, since ClientAPI covers all of /v1, /v2 and /native.
 func (p Scope) Operations() []string {
 	completions, responses, messages := "POST /v1/chat/completions", "POST /v1/responses", "POST /native/v1/messages"
 	images, edits, videos := "POST /v1/images/generations", "POST /v1/images/edits", "POST /v1/videos/generations"
@@ -61,7 +61,7 @@ func (p Scope) Operations() []string {
 	case Limits:
 		return append(Models.Operations(), requeues)
 	case Calls:
-		return []string{completions, responses, messages, "POST /v1/embeddings", "POST /v1/moderations"}
+		return []string{completions, responses, messages, "POST /v1/embeddings", "POST /v1/rerank", "POST /v2/rerank", "POST /v1/moderations"}
 	case Chat:
 		return []string{completions, responses, messages}
 	case Conversations:
@@ -87,7 +87,7 @@ func (p Scope) Has(operation string) bool {
 	case Everywhere:
 		return true
 	case ClientAPI:
-		return strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/native/")
+		return strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/v2/") || strings.HasPrefix(path, "/native/")
 	}
 	return slices.Contains(p.Operations(), operation)
 }

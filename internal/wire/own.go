@@ -10,9 +10,10 @@ func LimitFields() []string {
 	}
 }
 
-// OwnFields returns the top-level request fields of all forms that a line's settings cannot change,
+// OwnFields returns the top-level request fields of all forms and kinds that a line's settings cannot change,
 // because the gateway sets them or they are the client's input.
 func OwnFields() []string {
 	return append(LimitFields(), "model", "stream", "messages", "input", "prompt", "contents", "system", "instructions",
-		"systemInstruction", "system_instruction", "generationConfig", "generation_config", "n", "best_of", "instances", "parameters")
+		"systemInstruction", "system_instruction", "generationConfig", "generation_config", "n", "best_of", "instances", "parameters", "query",
+		"documents")
 }

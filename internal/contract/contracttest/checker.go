@@ -159,7 +159,7 @@ func (c *Checker) Check(a Answer) error {
 
 // isAPI reports whether a path is part of an API.
 func isAPI(at string) bool {
-	for _, prefix := range []string{"/v1/", "/native/", "/admin/v1/", "/media/", "/healthz", "/readyz", "/metrics"} {
+	for _, prefix := range []string{"/v1/", "/v2/", "/native/", "/admin/v1/", "/media/", "/healthz", "/readyz", "/metrics"} {
 		if strings.HasPrefix(at, prefix) && path.Clean(at) == at {
 			return true
 		}

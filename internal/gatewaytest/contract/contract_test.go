@@ -91,6 +91,11 @@ func (v *visitor) chat() {
 	v.ask(200, "POST", "/v1/embeddings", `{"model":"sandbox-embedding","input":[1,2,3],"encoding_format":"base64"}`)
 	v.ask(400, "POST", "/v1/embeddings", `{"model":"sandbox-embedding","input":["one",""]}`)
 	v.ask(400, "POST", "/v1/embeddings", `{"model":"sandbox-chat","input":"one"}`)
+	v.ask(200, "POST", "/v1/rerank",
+		`{"model":"sandbox-rerank","query":"one","documents":["one",{"text":"two"}],"return_documents":true,"x_y":1}`)
+	v.ask(200, "POST", "/v2/rerank", `{"model":"sandbox-rerank","query":"one","documents":["one","two"],"top_n":1}`)
+	v.ask(400, "POST", "/v1/rerank", `{"model":"sandbox-rerank","query":"one","documents":[]}`)
+	v.ask(400, "POST", "/v2/rerank", `{"model":"sandbox-embedding","query":"one","documents":["one"]}`)
 	v.ask(200, "POST", "/v1/moderations", `{"input":["one","violence"],"x_y":1}`)
 	v.ask(200, "POST", "/v1/moderations", `{"model":"sandbox-moderation","input":[{"type":"text","text":"one"},`+
 		`{"type":"image_url","image_url":{"url":"data:image/png;base64,AA"}}]}`)

@@ -133,7 +133,7 @@ func (g *generator) good(number int, route string, r *rand.Rand) (*request, samp
 	case strings.HasPrefix(q.target, "/native/"):
 		q.add("x-api-key", pick(r, g.keys))
 		q.add("anthropic-version", "2023-06-01")
-	case strings.HasPrefix(q.target, "/v1/"):
+	case strings.HasPrefix(q.target, "/v1/") || strings.HasPrefix(q.target, "/v2/"):
 		q.add("Authorization", "Bearer "+pick(r, g.keys))
 	}
 	var s sample

@@ -38,6 +38,10 @@ func samples(address string) map[string][]sample {
 		{body: `{"model":"meaning","input":["one","two"],"dimensions":16,"encoding_format":"base64","user":"u"}`},
 		{body: `{"model":"meaning","input":[[1,2],[3]]}`},
 	}
+	all["POST /v1/rerank"] = []sample{
+		{body: `{"model":"order","query":"one","documents":["one",{"text":"two","id":7}],"top_n":1,"return_documents":true}`},
+	}
+	all["POST /v2/rerank"] = all["POST /v1/rerank"]
 	all["POST /v1/moderations"] = []sample{
 		{body: `{"model":"judge","input":["one","violence"]}`},
 		{body: `{"input":[{"type":"text","text":"one"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AA"}}]}`},

@@ -7,11 +7,13 @@ import (
 	"tollgate/internal/wire/kind"
 	"tollgate/internal/wire/kind/embedding"
 	"tollgate/internal/wire/kind/moderation"
+	"tollgate/internal/wire/kind/rerank"
 )
 
 // kinds are the definitions in the order of their documents. Never changed.
 var kinds = []*kind.Definition{
 	embedding.Definition(),
+	rerank.Definition(),
 	moderation.Definition(),
 }
 
