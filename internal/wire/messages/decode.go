@@ -245,6 +245,8 @@ func assistantParts(content []byte, at string) (parts []conversation.Part, err e
 		switch rawjson.Unquote(rawjson.Field(b, "type")) {
 		case "text":
 			p.Text = rawjson.Contents(rawjson.Field(b, "text"))
+		case "compaction":
+			p.Text = compactionText(b)
 		case "thinking":
 			p.Kind, p.Text = conversation.Thinking, rawjson.Contents(rawjson.Field(b, "thinking"))
 			p.Signature = conversation.SignatureOf(rawjson.Field(b, "signature"), wire.FormMessages)
@@ -271,6 +273,19 @@ func assistantParts(content []byte, at string) (parts []conversation.Part, err e
 		parts = append(parts, p)
 	}
 	return parts, nil
+}
+
+// compactionText returns the summary that stands for the conversation before it, a string or text blocks.
+func compactionText(b []byte) []byte {
+	content := rawjson.Field(b, "content")
+	if rawjson.IsText(content) {
+		return rawjson.Contents(content)
+	}
+	var parts []conversation.Part
+	for _, inner := range rawjson.Elements(content) {
+		parts = append(parts, textParts("", rawjson.Field(inner, "text"))...)
+	}
+	return conversation.TextOf(parts)
 }
 
 // userParts reads a user's blocks.
@@ -320,6 +335,8 @@ func blockParts(b []byte, at string, depth int) ([]conversation.Part, error) {
 			parts[0].Mark = conversation.MarkOf(b)
 		}
 		return parts, nil
+	case "compaction":
+		return []conversation.Part{{Text: compactionText(b), Mark: conversation.MarkOf(b), At: at}}, nil
 	case "image":
 		return imageParts(b, at)
 	case "document":

@@ -274,6 +274,11 @@ func (d *decoder) item(item []byte, at string) error {
 	case "reasoning":
 		d.reasoning(item, at)
 		return nil
+	case "compaction":
+		if text := readableText(item); text != nil { // other compactions can be read by their provider only
+			d.addToAssistant(conversation.Part{Text: text, At: at})
+			return nil
+		}
 	case "additional_tools", "tool_search_call", "tool_search_output": // their tools are among the tools
 		return nil
 	}
@@ -310,11 +315,15 @@ func (d *decoder) message(item []byte, at string) error {
 	return nil
 }
 
-// reasoning reads the assistant's reasoning.
-func (d *decoder) reasoning(item []byte, at string) {
-	var text []byte
+// readableText returns the text of an item's summary or content, each a string or a list of parts. It
+// returns nil if there is none.
+func readableText(item []byte) (text []byte) {
 	for _, source := range [...]string{"summary", "content"} {
-		for _, part := range rawjson.Elements(rawjson.Field(item, source)) {
+		value := rawjson.Field(item, source)
+		if rawjson.IsText(value) && len(value) > 2 {
+			return rawjson.Contents(value)
+		}
+		for _, part := range rawjson.Elements(value) {
 			if more := rawjson.Contents(rawjson.Field(part, "text")); len(more) > 0 {
 				if text != nil {
 					text = append(text, `\n\n`...)
@@ -323,9 +332,15 @@ func (d *decoder) reasoning(item []byte, at string) {
 			}
 		}
 		if text != nil {
-			break
+			return text
 		}
 	}
+	return nil
+}
+
+// reasoning reads the assistant's reasoning.
+func (d *decoder) reasoning(item []byte, at string) {
+	text := readableText(item)
 	signature := conversation.SignatureOf(rawjson.Field(item, "encrypted_content"), wire.FormResponses)
 	d.addToAssistant(conversation.Part{Kind: conversation.Thinking, Text: text, Signature: signature, At: at})
 }

@@ -1,11 +1,15 @@
 package translate
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/wire"
 	"tollgate/internal/wire/internal/wiretest"
+	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
 // TestShapesOfContextManagement checks that shapes unknown to the checks are rejected, because a
@@ -34,5 +38,41 @@ func TestShapesOfContextManagement(t *testing.T) {
 				t.Errorf("%s: %s: %+v, %v", form, value, a, err)
 			}
 		}
+	}
+}
+
+// TestCompactionsBecomeText expects the summary of a compaction on lines of other forms, because the
+// client no longer sends the conversation before it.
+func TestCompactionsBecomeText(t *testing.T) {
+	t.Parallel()
+	const tides = `We spoke of \"tides\".`
+	messages := func(history string) wire.Request {
+		return pairtest.Messages(t, `{"model":"m","max_tokens":9,"messages":[`+history+`,{"role":"user","content":"And now?"}]}`)
+	}
+	block := `{"type":"compaction","content":"` + tides + `"}`
+	for name, r := range map[string]wire.Request{
+		"alone":       messages(`{"role":"assistant","content":[` + block + `]}`),
+		"before text": messages(`{"role":"user","content":"x"},{"role":"assistant","content":[` + block + `,{"type":"text","text":"Yes."}]}`),
+		"before a call": messages(`{"role":"assistant","content":[` + block + `,{"type":"tool_use","id":"t","name":"f","input":{}}]},` +
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"r"}]}`),
+		"of the user": messages(`{"role":"user","content":[` + block + `]}`),
+		"blocks":      messages(`{"role":"assistant","content":[{"type":"compaction","content":[{"type":"text","text":"` + tides + `"}]}]}`),
+		"responses": pairtest.Responses(t, `{"model":"m","input":[{"type":"compaction","encrypted_content":"E","summary":[{`+
+			`"type":"summary_text",`+
+			`"text":"`+tides+`"}]},{"role":"user","content":"And now?"}]}`),
+	} {
+		for _, line := range lineForms {
+			if own := map[bool]wire.Form{true: wire.FormResponses, false: wire.FormMessages}[name == "responses"]; line == own {
+				continue
+			}
+			body, err := pairtest.Body(New(r, line, pairtest.Identity()), wire.Translation{Edits: wire.Edits{Model: "v"}, MaxOutput: 9})
+			if err != nil || !json.Valid(body) || !strings.Contains(string(body), tides) || !strings.Contains(string(body), "And now?") {
+				t.Errorf("%s: the %s line got %s, %v; want %s", name, line, body, err, tides)
+			}
+		}
+	}
+	empty := messages(`{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"compaction","content":null}]}`)
+	if body, err := pairtest.Body(New(empty, wire.FormChat, pairtest.Identity()), wire.Translation{}); err != nil || !json.Valid(body) {
+		t.Errorf("a compaction that failed: got %s, %v", body, err)
 	}
 }
