@@ -316,7 +316,7 @@ func (d *decoder) message(item []byte, at string) error {
 }
 
 // readableText returns the text of an item's summary or content, each a string or a list of parts. It
-// returns nil if there is none.
+// returns nil for an item without text.
 func readableText(item []byte) (text []byte) {
 	for _, source := range [...]string{"summary", "content"} {
 		value := rawjson.Field(item, source)
