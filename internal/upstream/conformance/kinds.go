@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"net/http"
 	"strings"
@@ -18,6 +19,8 @@ import (
 type KindsProvider struct {
 	// Provider is the provider's name in the catalog.
 	Provider string
+	// Paths are the ends of the provider's paths by kind, where they differ from the kind's own.
+	Paths map[string]string
 	// SimulatorOptions holds the options to simulate each behaviour, for a provider without HTTP.
 	// If nil, a fake provider simulates the behaviours.
 	SimulatorOptions map[Behaviour]map[string]any
@@ -88,8 +91,9 @@ func (p KindsProvider) goodAnswer(t *testing.T, d *kind.Definition) {
 		t.Fatal(err)
 	}
 	if p.SimulatorOptions == nil {
-		if r := <-sent; !strings.HasSuffix(r.URL.Path, c.Path) || !hasCredential(r.Header) {
-			t.Errorf("the provider got %s with the header %v, want the path %s and the credential", r.URL.Path, r.Header, c.Path)
+		want := cmp.Or(p.Paths[d.Name], c.Path)
+		if r := <-sent; !strings.HasSuffix(r.URL.Path, want) || !hasCredential(r.Header) {
+			t.Errorf("the provider got %s with the header %v, want the path %s and the credential", r.URL.Path, r.Header, want)
 		}
 	}
 	request, err := d.Open(c.Body.Bytes())

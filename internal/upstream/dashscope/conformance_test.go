@@ -18,4 +18,7 @@ func TestConformance(t *testing.T) {
 		Ticket: func(jobcall.Task) string { return "t-1" },
 		Params: `{"seed":41417}`,
 	})
+	conformance.Kinds(t, conformance.KindsProvider{Provider: dashscope.Provider, Paths: map[string]string{
+		"embedding": "/compatible-mode/v1/embeddings", "rerank": "/compatible-api/v1/reranks",
+	}})
 }

@@ -1,6 +1,6 @@
 // Package dashscope owns calls to DashScope, the model service of Alibaba Cloud. Pictures are returned
 // in the response or polled as tasks; clips are polled. The model's ID determines the endpoint and
-// the request format (family.go).
+// the request format (family.go). Embeddings and reranking pass through (kind.go).
 //
 // Invariants:
 //   - A call is sent at most once (by package exchange).
@@ -37,7 +37,7 @@ const (
 
 // Info describes the provider for the catalog.
 func Info() upstream.Info {
-	return exchange.JobInfo(defaultBaseURL, checkOptions, upstream.KindImage, upstream.KindVideo)
+	return exchange.JobInfo(defaultBaseURL, checkOptions, upstream.KindImage, upstream.KindVideo, kindEmbedding, kindRerank)
 }
 
 // options are a line's `options` in the catalog. An empty option is derived from the model.

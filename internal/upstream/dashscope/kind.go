@@ -1,0 +1,36 @@
+package dashscope
+
+import (
+	"context"
+
+	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/wire"
+)
+
+// Kinds of models with requests that are answered at once.
+const (
+	kindEmbedding = "embedding"
+	kindRerank    = "rerank"
+)
+
+// Chat implements chatcall.Adapter for embeddings and reranking. Their addresses are beside the base
+// address, in OpenAI's and in Cohere's shape.
+func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response, error) {
+	path := compatiblePath(c.Form)
+	if path == nil {
+		return a.NoChat.Chat(ctx, c)
+	}
+	return a.Line.Send(ctx, exchange.Post{URL: a.Line.URL(path...), Header: a.Header, Call: c})
+}
+
+// compatiblePath returns the path of a form's calls from the base address on, which ends in /api/v1.
+func compatiblePath(form wire.Form) []string {
+	switch form {
+	case kindEmbedding:
+		return []string{"..", "..", "compatible-mode", "v1", "embeddings"}
+	case kindRerank:
+		return []string{"..", "..", "compatible-api", "v1", "reranks"}
+	}
+	return nil
+}
