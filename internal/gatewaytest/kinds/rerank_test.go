@@ -46,7 +46,10 @@ func TestRerank(t *testing.T) {
 	storetest.EachURL(t, func(t *testing.T, database string) {
 		g := scene.Open(t, binary, database, nil)
 		scene.Play(t, g, []scene.Scenario{
-			bySearch.scenario(t), byLongSearch.scenario(t), byTokens.scenario(t), sorted(t), unranked(t), atDashScope(t),
+			bySearch.scenario(t), byLongSearch.scenario(t), byTokens.scenario(t), sorted(t), unranked(t),
+			rankedAt(t, "dashscope", "/api/v1", "/compatible-api/v1/reranks",
+				`{"model":"vendor-rank-dashscope","query":"q","documents":["a","b"],"top_n":1}`),
+			rankedAt(t, "bedrock", "", "/model/vendor-rank-bedrock/invoke", `{"query":"q","documents":["a","b"],"top_n":1}`),
 		})
 	})
 }
@@ -113,18 +116,18 @@ func sorted(t *testing.T) scene.Scenario {
 	}, scene.ChatLine("ranker", v.URL+"/v1", nil, "ranker"))
 }
 
-// atDashScope checks the path of a line of another provider.
-func atDashScope(t *testing.T) scene.Scenario {
-	v := newVendor(t, func(int, string) (int, string) { return 200, "{" + ranked + `,"usage":{"total_tokens":5}}` })
-	model := map[string]any{"id": "qwen-rank", "kind": "rerank", "price": map[string]any{"input": 2}}
-	return scenario("at DashScope", model, func(t *testing.T, g *scene.Gateway) {
+// rankedAt checks path and body at a line of another provider. The line reports no searches.
+func rankedAt(t *testing.T, provider, base, path, sent string) scene.Scenario {
+	v := newVendor(t, func(int, string) (int, string) { return 200, "{" + ranked + "}" })
+	id := "rank-" + provider
+	model := map[string]any{"id": id, "kind": "rerank", "price": map[string]any{"searches": 2}}
+	return scenario("at "+provider, model, func(t *testing.T, g *scene.Gateway) {
 		c := newClient(t, g)
-		c.CheckCharge(c.Post("/v1/rerank", `{"model":"qwen-rank","query":"q","documents":["a","b"],"instruct":"i"}`), 5*tokenPrice)
-		const sent = `{"model":"vendor-qwen-rank","query":"q","documents":["a","b"],"instruct":"i"}`
-		if got := v.asked(); len(got) != 1 || got[0] != sent || v.paths[0] != "/compatible-api/v1/reranks" {
-			t.Errorf("the provider got %q at %q, want %s at /compatible-api/v1/reranks", got, v.paths, sent)
+		c.CheckCharge(c.Post("/v1/rerank", `{"model":"`+id+`","query":"q","documents":["a",{"text":"b"}],"top_n":1}`), 2_000_000)
+		if got := v.asked(); len(got) != 1 || got[0] != sent || v.paths[0] != path {
+			t.Errorf("the provider got %q at %q, want %s at %s", got, v.paths, sent, path)
 		}
-	}, scene.ChatLine("qwen-rank", v.URL+"/api/v1", map[string]any{"provider": "dashscope"}, "qwen-rank"))
+	}, scene.ChatLine(id, v.URL+base, map[string]any{"provider": provider}, id))
 }
 
 // unranked checks lines with wrong answers, and the next line.

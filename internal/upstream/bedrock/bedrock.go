@@ -1,5 +1,6 @@
-// Package bedrock owns calls to AWS Bedrock in OpenAI's chat and responses forms, and in Anthropic's
-// messages form. Package cloud makes the requests; this package owns addresses and signatures.
+// Package bedrock owns calls to AWS Bedrock in OpenAI's chat and responses forms, in Anthropic's
+// messages form, and for reranking. Package cloud makes the requests of the forms; this package owns
+// addresses and signatures.
 //
 // Invariants:
 //   - A call is sent at most once, except after a rejected signature (packages exchange,
@@ -30,7 +31,7 @@ const (
 // Info describes the provider for the catalog.
 func Info() upstream.Info {
 	return upstream.Info{
-		Kinds:        []string{"chat"},
+		Kinds:        []string{"chat", kindRerank},
 		Forms:        []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages},
 		NeedsBaseURL: true,
 		NeedsKey:     true,
@@ -61,9 +62,9 @@ func checkOptions(options map[string]any) error {
 	return nil
 }
 
-// New returns the adapter of a line. It returns the errors of cloud.Open. transport carries the
+// New returns the adapter of a line. It returns the errors of newAdapter. transport carries the
 // calls; use exchange.NewTransport.
-func New(t upstream.Target, transport http.RoundTripper, keeper *credential.Keeper) (*cloud.Adapter, error) {
+func New(t upstream.Target, transport http.RoundTripper, keeper *credential.Keeper) (*Adapter, error) {
 	if err := checkOptions(t.Options); err != nil {
 		return nil, fmt.Errorf("line %s: %w", t.Line, err)
 	}
@@ -79,5 +80,5 @@ func New(t upstream.Target, transport http.RoundTripper, keeper *credential.Keep
 		signer.RejectionStatus = http.StatusForbidden // the status for an expired session
 		transport, o.Source = signer, signer.Source
 	}
-	return cloud.Open(t, o, transport)
+	return newAdapter(t, o, transport)
 }

@@ -16,7 +16,6 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/bedrock"
 	"tollgate/internal/upstream/chatcall"
-	"tollgate/internal/upstream/cloud"
 	"tollgate/internal/upstream/conformance"
 	"tollgate/internal/upstream/credential"
 	"tollgate/internal/wire"
@@ -37,7 +36,7 @@ func call(form wire.Form, stream bool) chatcall.Call {
 
 // line is a line with its fake provider.
 type line struct {
-	*cloud.Adapter
+	*bedrock.Adapter
 	provider *fakeprovider.Server
 	later    time.Duration // offset of the clocks
 }
@@ -99,6 +98,34 @@ func (l *line) ask(t *testing.T, form wire.Form, stream bool) error {
 
 var paths = map[wire.Form]string{
 	wire.FormChat: "/openai/v1/chat/completions", wire.FormResponses: "/openai/v1/responses", wire.FormMessages: "/anthropic/v1/messages",
+}
+
+// TestRerank checks address, body, credential and signature of reranking.
+func TestRerank(t *testing.T) {
+	t.Parallel()
+	signer := &fakecloud.Signer{AccessKeyID: "AKIAEXAMPLE", SecretAccessKey: key, Region: "eu-west-1", Service: "bedrock"}
+	for model, want := range map[string]string{
+		"cohere.rerank-v3-5:0": `{"query":"q","documents":["a"],"api_version":2}`,
+		"amazon.rerank-v1:0":   `{"query":"q","documents":["a"]}`,
+	} {
+		for name, l := range map[string]*line{
+			"key":       open(t, key, nil, nil),
+			"signature": open(t, key, map[string]any{"auth": "sigv4", "region": "eu-west-1", "access_key_id": "AKIAEXAMPLE"}, signer),
+		} {
+			err := conformance.Ask(t, l, chatcall.Call{
+				Form: "rerank", Path: "/rerank", Model: model,
+				Body: rawjson.Pieces{[]byte(`{"model":"` + model + `","query":"q","documents":["a"]}`)},
+			})
+			if err != nil {
+				t.Errorf("%s with a %s: %v", model, name, err)
+				continue
+			}
+			got := l.provider.Requests()[0]
+			if got.Path != "/model/"+model+"/invoke" || string(got.Body) != want || got.Header.Get("Authorization") == "" {
+				t.Errorf("%s with a %s: the provider got %s at %s, want %s", model, name, got.Body, got.Path, want)
+			}
+		}
+	}
 }
 
 // TestKey checks that a key of Bedrock is sent as a bearer token to each surface.

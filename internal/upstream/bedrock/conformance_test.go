@@ -15,4 +15,9 @@ func TestConformance(t *testing.T) {
 		Provider: bedrock.Provider, Call: func(form wire.Form) chatcall.Call { return call(form, false) },
 		WithoutTokenCount: []wire.Form{wire.FormChat, wire.FormResponses},
 	})
+	conformance.Kinds(t, conformance.KindsProvider{
+		Provider: bedrock.Provider,
+		Paths:    map[string]string{"rerank": "/model/m/invoke"},
+		Bodies:   map[string]string{"rerank": `{"query":"ping","documents":["ping"]}`},
+	})
 }

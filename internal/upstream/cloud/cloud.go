@@ -21,7 +21,7 @@ import (
 
 // Paths of a cloud's address, for base addresses without a path.
 const (
-	openAIPath = "/openai/v1"
+	OpenAIPath = "/openai/v1"
 	claudePath = "/anthropic"
 )
 
@@ -54,7 +54,7 @@ var (
 func Open(t upstream.Target, o Options, transport http.RoundTripper) (*Adapter, error) {
 	a := &Adapter{Source: o.Source}
 	base, err := t.BaseURL, error(nil)
-	t.BaseURL = exchange.AddPath(base, openAIPath)
+	t.BaseURL = exchange.AddPath(base, OpenAIPath)
 	if a.OpenAI, err = openai.NewFor(t, o.Info, o.OpenAIKey, transport); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,52 @@
+package bedrock
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/upstream/cloud"
+	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/wire/rawjson"
+)
+
+// kindRerank is the kind of models called by InvokeModel, in Cohere's shape.
+const kindRerank = "rerank"
+
+// Adapter calls the provider for one line. It is safe for concurrent use.
+type Adapter struct {
+	*cloud.Adapter
+	invoke *exchange.Client // calls of InvokeModel
+	header http.Header      // the key; nil if the transport signs
+}
+
+// newAdapter returns the adapter of a line. InvokeModel is beside OpenAI's path.
+func newAdapter(t upstream.Target, o cloud.Options, transport http.RoundTripper) (*Adapter, error) {
+	chat, err := cloud.Open(t, o, transport)
+	if err != nil {
+		return nil, err
+	}
+	t.BaseURL = strings.TrimSuffix(strings.TrimRight(t.BaseURL, "/"), cloud.OpenAIPath)
+	invoke, err := exchange.Open(t, o.Info, transport)
+	return &Adapter{Adapter: chat, invoke: invoke, header: o.OpenAIKey}, err
+}
+
+// Chat implements chatcall.Adapter for the forms of package cloud and for reranking. Models for
+// reranking have their name in the address; those of Cohere need the version of their API.
+func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response, error) {
+	if c.Form != kindRerank {
+		return a.Adapter.Chat(ctx, c)
+	}
+	set := map[string]json.RawMessage{}
+	if strings.Contains(c.Model, "cohere.") {
+		set["api_version"] = json.RawMessage("2")
+	}
+	c.Body = rawjson.Override(c.Body, set, []string{"model"})
+	address := a.invoke.URL("model", url.PathEscape(c.Model), "invoke")
+	answer, err := a.invoke.Send(ctx, exchange.Post{URL: address, Header: a.header, Call: c})
+	return answer, a.Source.Hide(err)
+}
