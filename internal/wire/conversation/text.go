@@ -7,6 +7,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/internal/form"
 	"tollgate/internal/wire/rawjson"
 )
 
@@ -196,6 +197,34 @@ func SplitData(address []byte) (kind string, data []byte, ok bool) {
 		return "", nil, true
 	}
 	return strings.TrimSpace(kind), in[comma+1:], true
+}
+
+// CorrectMedia corrects the types of all files in the request (form.MediaType).
+func (r *Request) CorrectMedia() {
+	for i := range r.Turns {
+		correctMedia(r.Turns[i].Parts)
+	}
+}
+
+func correctMedia(parts []Part) {
+	for i := range parts {
+		p := &parts[i]
+		if p.Result != nil {
+			correctMedia(p.Result.Parts)
+		}
+		if p.Media == nil || p.Media.Generated || !rawjson.IsText(p.Media.Address) {
+			continue
+		}
+		declared, data, ok := SplitData(p.Media.Address)
+		if !ok || data == nil {
+			continue
+		}
+		found := form.MediaType(declared, data)
+		if found != declared && (p.Kind == File) == (found == "application/pdf") {
+			p.Media.Address = rawjson.Put(make([]byte, 0, len(data)+64), `"data:`, found, ";base64,")
+			p.Media.Address = append(append(p.Media.Address, data...), '"')
+		}
+	}
 }
 
 // ObjectWriter are the members of an object being written.

@@ -405,7 +405,8 @@ func documentParts(b []byte, at string, depth int) ([]conversation.Part, error) 
 	switch kind := rawjson.Unquote(rawjson.Field(source, "type")); {
 	case kind == "base64":
 		address, ok := dataAddress(source)
-		if !ok || rawjson.Unquote(rawjson.Field(source, "media_type")) != "application/pdf" {
+		declared := rawjson.Unquote(rawjson.Field(source, "media_type"))
+		if !ok || form.MediaType(declared, rawjson.Contents(rawjson.Field(source, "data"))) != "application/pdf" {
 			return nil, conversation.Unsupported(at+".source.media_type", "`{param}` must be application/pdf.")
 		}
 		return file(address, at+".source.data"), nil

@@ -110,7 +110,7 @@ func (r *Request) CountBody(e wire.Edits) rawjson.Pieces {
 			edits.Drop(string(m.Name))
 		}
 	}
-	return edits.Body()
+	return form.CorrectMedia(edits.Body(), r.Doc.Body)
 }
 
 // isRejectedByCount reports whether count requests reject a member of requests.

@@ -226,9 +226,6 @@ func mediaBlock(p *conversation.Part) (block, error) {
 		}
 		return b, nil
 	case inline:
-		if kind == "image/jpg" {
-			kind = "image/jpeg"
-		}
 		switch kind {
 		case "image/jpeg", "image/png", "image/gif", "image/webp":
 			return sourceBlock("image", kind, data), nil

@@ -62,6 +62,7 @@ func (p *pair) conversation() (*conversation.Request, error) {
 	if p.decoded == nil && p.err == nil {
 		if p.decoded, p.err = p.Decode(); p.err == nil {
 			p.decoded.NameTools()
+			p.decoded.CorrectMedia()
 		}
 	}
 	return p.decoded, p.err

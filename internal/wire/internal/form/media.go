@@ -1,0 +1,123 @@
+package form
+
+import (
+	"bytes"
+	"encoding/base64"
+	"net/http"
+	"strings"
+
+	"tollgate/internal/wire/rawjson"
+)
+
+// MediaType returns the media type of base64 data, the contents of a JSON string: the type of its first
+// bytes, if they are an image or a PDF, or else the declared one. Providers reject a wrong type, and
+// names such as image/jpg.
+func MediaType(declared string, data []byte) string {
+	const enough = 64 // of base64, for every signature
+	head := bytes.ReplaceAll(data[:min(len(data), 2*enough)], []byte(`\`), nil)
+	head = head[:min(len(head), enough)&^3]
+	var first [enough]byte
+	n, _ := base64.StdEncoding.Decode(first[:], head) // the bytes before an error count
+	switch found := http.DetectContentType(first[:n]); {
+	case strings.HasPrefix(found, "image/") && !strings.HasSuffix(found, "icon"), found == "application/pdf":
+		return found
+	case declared == "image/jpg" || declared == "image/pjpeg":
+		return "image/jpeg"
+	case declared == "image/x-png":
+		return "image/png"
+	}
+	return declared
+}
+
+// CorrectMedia returns a body with the media types of its files corrected (MediaType). original is the
+// client's body; if all its types are right, the body stays.
+func CorrectMedia(body rawjson.Pieces, original []byte) rawjson.Pieces {
+	if !bytes.Contains(original, []byte("base64")) || len(wrongTypes(original)) == 0 {
+		return body
+	}
+	whole := body.Bytes()
+	return rawjson.Pieces{rawjson.Replace(whole, wrongTypes(whole))}
+}
+
+// wrongTypes returns the edits of a body's wrong media types: of data addresses, and of base64 sources of
+// the messages form.
+func wrongTypes(body []byte) (edits []rawjson.Splice) {
+	add := func(from, to int, data []byte) {
+		declared := strings.ReplaceAll(strings.ToLower(string(body[from:to])), `\`, "")
+		if found := MediaType(declared, data); found != declared {
+			edits = append(edits, rawjson.Splice{From: from, To: to, Text: []byte(found)})
+		}
+	}
+	const address, marker = `"data:`, ";base64,"
+	for at := range indexes(body, address) {
+		from := at + len(address)
+		const longest = 128 // of the type
+		if n := bytes.Index(body[from:min(len(body), from+longest)], []byte(marker)); n >= 0 && isAddress(body[:at]) {
+			add(from, from+n, body[from+n+len(marker):])
+		}
+	}
+	const mediaType = `"media_type"`
+	for at := range indexes(body, mediaType) {
+		colon := rawjson.SkipSpace(body, at+len(mediaType))
+		from := rawjson.SkipSpace(body, min(colon+1, len(body)))
+		if from >= len(body) || body[colon] != ':' || body[from] != '"' {
+			continue
+		}
+		to := rawjson.SkipText(body, from)
+		if first, data := dataBeside(body, at, to); data != nil && isSource(body[:first], body[to:]) {
+			add(from+1, to-1, data)
+		}
+	}
+	return edits
+}
+
+// indexes yields the offsets of a text in body.
+func indexes(body []byte, text string) func(yield func(int) bool) {
+	return func(yield func(int) bool) {
+		for at := 0; ; at++ {
+			n := bytes.Index(body[at:], []byte(text))
+			if n < 0 || !yield(at+n) {
+				return
+			}
+			at += n
+		}
+	}
+}
+
+// isAddress reports whether before ends with the name of a member for the address of a file.
+func isAddress(before []byte) bool {
+	before, colon := bytes.CutSuffix(bytes.TrimRight(before, " \t\r\n"), []byte(":"))
+	before = bytes.TrimRight(before, " \t\r\n")
+	return colon && (bytes.HasSuffix(before, []byte(`"url"`)) || bytes.HasSuffix(before, []byte(`"image_url"`)) ||
+		bytes.HasSuffix(before, []byte(`"file_data"`)))
+}
+
+// isSource reports whether two members have `"type":"base64"` close before or after them.
+func isSource(before, after []byte) bool {
+	const close = 48
+	word := []byte(`"base64"`)
+	return bytes.Contains(before[max(0, len(before)-close):], word) || bytes.Contains(after[:min(len(after), close)], word)
+}
+
+// dataBeside returns the beginning of the contents of the member `data` directly before or after a member
+// at body[from:to], or nil. first is the offset of the first of the two members.
+func dataBeside(body []byte, from, to int) (first int, data []byte) {
+	const name = `"data"`
+	if at := rawjson.SkipSpace(body, to); at < len(body) && body[at] == ',' {
+		if at = rawjson.SkipSpace(body, at+1); bytes.HasPrefix(body[at:], []byte(name)) {
+			at = rawjson.SkipSpace(body, rawjson.SkipSpace(body, at+len(name))+1)
+			return from, body[min(at+1, len(body)):]
+		}
+	}
+	before, comma := bytes.CutSuffix(bytes.TrimRight(body[:from], " \t\r\n"), []byte(","))
+	before, quote := bytes.CutSuffix(bytes.TrimRight(before, " \t\r\n"), []byte(`"`))
+	start := bytes.LastIndexByte(before, '"')
+	if !comma || !quote || start < 0 {
+		return 0, nil
+	}
+	key, colon := bytes.CutSuffix(bytes.TrimRight(before[:start], " \t\r\n"), []byte(":"))
+	if !colon || !bytes.HasSuffix(bytes.TrimRight(key, " \t\r\n"), []byte(name)) {
+		return 0, nil
+	}
+	return len(key), before[start+1:]
+}
