@@ -12,7 +12,8 @@ import (
 
 // imageRequests are requests of each form with an image of the type %[1]s and the base64 %[2]s.
 var imageRequests = map[wire.Form][]string{
-	wire.FormChat: {`{"model":"m","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:%[1]s;base64,%[2]s"}}]}]}`},
+	wire.FormChat: {`{"model":"m","messages":[{"role":"user","content":[{"type":"image_url","image_url":` +
+		`{"url":"data:%[1]s;base64,%[2]s"}}]}]}`},
 	wire.FormMessages: {
 		`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":[{"type":"image","source":` +
 			`{"type":"base64","media_type":"%[1]s","data":"%[2]s"}}]}]}`,
@@ -85,7 +86,8 @@ func TestTypesInTexts(t *testing.T) {
 	for client, body := range map[wire.Form]string{
 		wire.FormChat: `{"model":"v","messages":[{"role":"user","content":"data:image/png;base64,/9j/4AAQSkZJRgAB"}],"store":false}`,
 		wire.FormMessages: `{"model":"v","max_tokens":9,"messages":[{"role":"user","content":"data:image/png;base64,/9j/4AAQSkZJRgAB"},` +
-			`{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":{"media_type":"image/png","data":"/9j/4AAQSkZJRgAB"}}]},` +
+			`{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f",` +
+			`"input":{"media_type":"image/png","data":"/9j/4AAQSkZJRgAB"}}]},` +
 			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"base64"}]}]}`,
 	} {
 		got, err := pairtest.Body(New(request(t, client, body), client, pairtest.Identity()), wire.Translation{Edits: wire.Edits{Model: "v"}})
