@@ -15,7 +15,7 @@ import (
 type Route struct {
 	// Pattern is a pattern of http.ServeMux: `METHOD /path`, or `/path` for any method. {id} stands
 	// for one segment, and {id...} for the rest of the path; see Exchange.PathID. GET includes
-	// HEAD.
+	// HEAD. `{id...}:verb` stands for a rest of the path that ends in `:verb`, as in Google's APIs.
 	Pattern string
 	// Handle answers the request. It may return an error only if it has written nothing.
 	Handle func(*Exchange) error
@@ -31,6 +31,7 @@ type router struct {
 // method conflicts with a path with {id} for some methods.
 func newRouter(routes []Route, notFound func(*http.Request) error) router {
 	paths := make(map[string]methods)
+	verbs := make(map[string]map[string]muxHandler) // by the path without the verb
 	for _, r := range routes {
 		method, path := r.split()
 		if paths[path] == nil {
@@ -41,13 +42,48 @@ func newRouter(routes []Route, notFound func(*http.Request) error) router {
 	mux := http.NewServeMux()
 	mux.Handle("/", muxHandler(func(x *Exchange) error { return notFound(x.Request) }))
 	for path, m := range paths {
+		if base, verb, found := strings.Cut(path, "}:"); found {
+			base += "}"
+			if verbs[base] == nil {
+				verbs[base] = make(map[string]muxHandler)
+			}
+			verbs[base][verb] = m.handler(path)
+		}
+	}
+	for path, m := range paths {
 		exact := path
 		if path == "/" { // to the mux, "/" is every path
 			exact = "/{$}"
 		}
-		mux.Handle(exact, m.handler(path))
+		switch {
+		case strings.Contains(path, "}:"):
+		case verbs[path] != nil:
+			mux.Handle(exact, withVerbs(verbs[path], m.handler(path), notFound))
+		default:
+			mux.Handle(exact, m.handler(path))
+		}
 	}
 	return router{mux, notFound}
+}
+
+// withVerbs returns the handler of a path with verbs. other answers paths without a verb. A POST with an
+// unknown verb is not found.
+func withVerbs(verbs map[string]muxHandler, other muxHandler, notFound func(*http.Request) error) muxHandler {
+	return func(x *Exchange) error {
+		id := x.PathID()
+		colon := strings.LastIndexByte(id, ':')
+		if colon < 0 {
+			return other(x)
+		}
+		if handle := verbs[id[colon+1:]]; handle != nil {
+			x.Request.SetPathValue("id", id[:colon])
+			return handle(x)
+		}
+		if x.Request.Method == http.MethodPost {
+			return notFound(x.Request)
+		}
+		return other(x)
+	}
 }
 
 // Endpoints returns the endpoints passed to Options.Observe for some routes: their paths, each

@@ -30,7 +30,8 @@ func named(patterns ...string) []Route {
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	h := New(Options{Log: slog.New(slog.DiscardHandler)},
-		named("GET /", "GET /a", "GET /a/{id}", "POST /a/{id}/b", "PUT /a/{id}/b", "GET /a/fixed", "/any"))
+		named("GET /", "GET /a", "GET /a/{id}", "POST /a/{id}/b", "PUT /a/{id}/b", "GET /a/fixed", "/any", "GET /c/{id...}",
+			"POST /c/{id...}:go", "POST /c/{id...}:stop"))
 	for _, c := range []struct {
 		method, path string
 		status       int
@@ -40,6 +41,9 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/a/x", 200, "GET /a/{id} x"}, {"GET", "/a/%25%20%ff%00", 200, "GET /a/{id} % \xff\x00"},
 		{"GET", "/a/{id}", 200, "GET /a/{id} {id}"}, {"GET", "/a/fixed", 200, "GET /a/fixed "}, {"GET", "/a/...", 200, "GET /a/{id} ..."},
 		{"POST", "/a/x/b", 200, "POST /a/{id}/b x"}, {"POST", "/a%2Fx%2Fb", 200, "POST /a/{id}/b x"},
+		{"GET", "/c/x/y", 200, "GET /c/{id...} x/y"}, {"GET", "/c/x:y", 200, "GET /c/{id...} x:y"},
+		{"POST", "/c/x/y:go", 200, "POST /c/{id...}:go x/y"}, {"POST", "/c/x:y:stop", 200, "POST /c/{id...}:stop x:y"},
+		{"GET", "/c/x:go", 405, "POST"}, {"POST", "/c/x", 405, "GET, HEAD"}, {"POST", "/c/x:y", 404, ""},
 		{"BREW", "/any", 200, "/any "}, {"CONNECT", "/any", 200, "/any "},
 		{"PUT", "/a", 405, "GET, HEAD"}, {"OPTIONS", "/a", 405, "GET, HEAD"}, {"CONNECT", "/a", 405, "GET, HEAD"},
 		{"HEAD", "/a/x/b", 405, "POST, PUT"}, {"BREW", "/a/x/b", 405, "POST, PUT"}, {"POST", "/a/fixed", 405, "GET, HEAD"},
