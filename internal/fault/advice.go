@@ -81,13 +81,14 @@ func (p Scope) Operations() []string {
 	return nil
 }
 
-// Has reports whether the scope includes operation, a method and path.
+// Has reports whether the scope includes operation, a method and path. The Gemini form has the codes of
+// chat in the details of its errors, and is in no scope.
 func (p Scope) Has(operation string) bool {
 	switch _, path, _ := strings.Cut(operation, " "); p {
 	case Everywhere:
 		return true
 	case ClientAPI:
-		return strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/v2/") || strings.HasPrefix(path, "/native/")
+		return strings.HasPrefix(path, "/v1/") && !IsGoogle(path) || strings.HasPrefix(path, "/v2/") || strings.HasPrefix(path, "/native/")
 	}
 	return slices.Contains(p.Operations(), operation)
 }

@@ -91,10 +91,14 @@ func (e *Error) Body() []byte {
 // Write answers a /v1 or operator request with e: status, headers and body. `Retry-After` and
 // `x-should-retry` appear only if e sets them.
 func (e *Error) Write(w http.ResponseWriter) {
-	if e.RetryAfter > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(WholeSeconds(e.RetryAfter)))
-	}
+	e.setRetryAfter(w.Header())
 	e.send(w, e.Body())
+}
+
+func (e *Error) setRetryAfter(h http.Header) {
+	if e.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(WholeSeconds(e.RetryAfter)))
+	}
 }
 
 // send writes the status, the headers and a body.

@@ -45,11 +45,14 @@ func (s *server) refuse(x *Exchange, err error) {
 
 // write answers with an error in the shape of the path's family.
 func write(w http.ResponseWriter, r *http.Request, f *fault.Error) {
-	if fault.IsNative(r.URL.Path) {
+	switch path := r.URL.Path; {
+	case fault.IsNative(path):
 		f.WriteNative(w)
-		return
+	case fault.IsGoogle(path):
+		f.WriteGoogle(w)
+	default:
+		f.Write(w)
 	}
-	f.Write(w)
 }
 
 // finish runs at the end of every request, even after a panic. It logs a panic with the stack, and

@@ -25,28 +25,31 @@ func (c *conn) refuse(p []byte) (int, error) {
 	c.listener.Log.Debug("a request could not be read",
 		"request", request, "client", c.from.String(), "status", e.Status(), "reason", e.Message())
 	c.extend()
-	if _, err := c.TCPConn.Write(encode(e, request, isNative(c.start))); err != nil {
+	if _, err := c.TCPConn.Write(encode(e, request, pathOf(c.start))); err != nil {
 		return 0, err
 	}
 	c.linger()
 	return len(p), nil
 }
 
-// isNative reports whether start begins a request for a path of the native API. Its
-// errors have their own shape.
-func isNative(start []byte) bool {
+// pathOf returns the path of the request that begins with start. Some families of paths have errors of
+// their own shape.
+func pathOf(start []byte) string {
 	line, _, _ := bytes.Cut(bytes.TrimLeft(start, "\r\n"), []byte("\n"))
 	_, target, _ := bytes.Cut(bytes.TrimRight(line, "\r"), []byte(" "))
 	target, _, _ = bytes.Cut(target, []byte(" "))
 	path, _, _ := bytes.Cut(target, []byte("?"))
-	return fault.IsNative(string(path))
+	return string(path)
 }
 
-// encode returns the response to a refused request.
-func encode(e *fault.Error, request string, native bool) []byte {
+// encode returns the response to a refused request for a path.
+func encode(e *fault.Error, request, path string) []byte {
 	body := e.Body()
-	if native {
+	switch {
+	case fault.IsNative(path):
 		body = e.NativeBody()
+	case fault.IsGoogle(path):
+		body = e.GoogleBody()
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n"+

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"tollgate/internal/fault"
 )
 
 // echo answers with the path and the length of the body. It does not read the body of
@@ -174,7 +176,7 @@ func TestShapeOfRefusals(t *testing.T) {
 		"GET /nativex HTTP/1.1\r\n": false, "GET /v1/models?x=/native/ HTTP/1.1\r\n": false, "GET /v1 /native/ HTTP/1.1\r\n": false,
 		"/native/ HTTP/1.1\r\n": false, "": false, "GET": false,
 	} {
-		if isNative([]byte(start)) != native {
+		if fault.IsNative(pathOf([]byte(start))) != native {
 			t.Errorf("%q: %t", start, !native)
 		}
 	}
