@@ -1,4 +1,4 @@
-// Package api owns the public endpoints below /v1 and /native: routes, authentication, the
+// Package api owns the public endpoints below /v1, /native and /v1beta: routes, authentication, the
 // order of checks, and the responses. Package httpapi renders errors.
 //
 // Invariants: a request with several faults gets the first one in the order of ARCHITECTURE.md,
@@ -56,7 +56,7 @@ type Options struct {
 	WrongKeys *limit.Throttle
 }
 
-// PublicHandler is the handler of /v1 and /native. Any other path is answered with 404 in the /v1
+// PublicHandler is the handler of /v1, /native and /v1beta. Any other path is answered with 404 in the /v1
 // format, so it may be the last handler of a server.
 type PublicHandler struct {
 	byKey     http.Handler
@@ -121,5 +121,13 @@ func (d *server) routes() []httpapi.Route {
 		{Pattern: "GET /v1/models/{id...}", Handle: d.query(d.model)},
 		{Pattern: "GET /v1/usage", Handle: d.query(d.usage)},
 		{Pattern: "GET /v1/dashboard/billing/credit_grants", Handle: d.query(d.creditGrants)},
+		{Pattern: "GET /v1beta/models", Handle: d.query(d.googleModels)},
+		{Pattern: "GET /v1beta/models/{id...}", Handle: d.query(d.googleModel)},
+		{Pattern: "POST /v1beta/models/{id...}:generateContent", Handle: d.modelCall(d.generateContent)},
+		{Pattern: "POST /v1beta/models/{id...}:streamGenerateContent", Handle: d.modelCall(d.streamGenerateContent)},
+		{Pattern: "POST /v1beta/models/{id...}:countTokens", Handle: d.query(d.countContent)},
+		{Pattern: "POST /v1/models/{id...}:generateContent", Handle: d.modelCall(d.generateContent)},
+		{Pattern: "POST /v1/models/{id...}:streamGenerateContent", Handle: d.modelCall(d.streamGenerateContent)},
+		{Pattern: "POST /v1/models/{id...}:countTokens", Handle: d.query(d.countContent)},
 	}, d.kindRoutes()...)
 }

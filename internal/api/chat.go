@@ -285,21 +285,24 @@ func findModel(snapshot *catalog.Snapshot, name string, form wire.Form, fits fun
 
 // modelList returns the path of the model list for a form.
 func modelList(form wire.Form) string {
-	if form == wire.FormMessages {
+	switch form {
+	case wire.FormMessages:
 		return "/native/v1/models"
+	case wire.FormGemini:
+		return "/v1beta/models"
 	}
 	return "/v1/models"
 }
 
-// unknownModel returns the error for a model without the endpoint: 404 below /native (interface.md,
-// Endpoints), 400 otherwise.
+// unknownModel returns the error for a model without the endpoint: 404 below /native and /v1beta
+// (interface.md, Endpoints), 400 otherwise.
 func unknownModel(form wire.Form, what, name string) error {
 	return fault.At(unknownCode(form), "model", what+" GET %s lists the models that you can use.", name, modelList(form))
 }
 
 // unknownCode returns the code of an unknown model.
 func unknownCode(form wire.Form) fault.Code {
-	if form == wire.FormMessages {
+	if form == wire.FormMessages || form == wire.FormGemini {
 		return fault.NotFound
 	}
 	return fault.ModelNotFound

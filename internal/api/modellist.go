@@ -11,8 +11,12 @@ import (
 )
 
 // models answers GET /v1/models: all models in the catalog's order with the account's prices,
-// except retired models and sandbox models outside the key's permissions.
+// except retired models and sandbox models outside the key's permissions. Google's clients get their own
+// list.
 func (d *server) models(x *apiRequest) error {
+	if isGoogleClient(x.Request) {
+		return d.googleModels(x)
+	}
 	snapshot := d.Catalog.Current()
 	first, err := d.firstSeen(x, snapshot)
 	if err != nil {
@@ -37,6 +41,9 @@ func (x *apiRequest) lists(snapshot *catalog.Snapshot, m *catalog.Model) bool {
 
 // model answers GET /v1/models/{id} with the model's entry in the list.
 func (d *server) model(x *apiRequest) error {
+	if isGoogleClient(x.Request) {
+		return d.googleModel(x)
+	}
 	return d.showModel(x, wire.FormChat, func(m *catalog.Model, created int64) any {
 		return offer.Listing(m, created, x.caller.Prices.FactorOf(m.ID))
 	})
@@ -51,7 +58,7 @@ func (d *server) nativeModel(x *apiRequest) error {
 func (d *server) showModel(x *apiRequest, form wire.Form, show func(m *catalog.Model, created int64) any) error {
 	snapshot := d.Catalog.Current()
 	m, known := snapshot.Model(x.PathID())
-	if !known || !x.lists(snapshot, m) || form == wire.FormMessages && !m.Supports(form) {
+	if !known || !x.lists(snapshot, m) || form != wire.FormChat && !m.Supports(form) {
 		return fault.At(fault.NotFound, "model", "There is no model %q. GET %s lists the models that you can use.", fault.Excerpt(x.PathID()),
 			modelList(form))
 	}

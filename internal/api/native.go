@@ -90,7 +90,7 @@ const (
 // the catalog's order.
 func (d *server) nativeModels(x *apiRequest) error {
 	query := x.Request.URL.Query()
-	limit, err := pageLimit(query, nativePage, nativePageMost)
+	limit, err := pageLimit(query, "limit", nativePage, nativePageMost)
 	if err != nil {
 		return err
 	}
@@ -121,15 +121,15 @@ func (d *server) nativeModels(x *apiRequest) error {
 	return writeJSON(x, list)
 }
 
-// pageLimit returns the `limit` of a query: usual without one, and at most most.
-func pageLimit(query url.Values, usual, most int) (int, error) {
-	text := query.Get("limit")
+// pageLimit returns the length of a page in a query's parameter: usual without one, and at most most.
+func pageLimit(query url.Values, param string, usual, most int) (int, error) {
+	text := query.Get(param)
 	if text == "" {
 		return usual, nil
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > most {
-		return 0, fault.At(fault.InvalidRequest, "limit", "`{param}` must be an integer from 1 to %d.", most)
+		return 0, fault.At(fault.InvalidRequest, param, "`{param}` must be an integer from 1 to %d.", most)
 	}
 	return n, nil
 }

@@ -69,9 +69,21 @@ func (d *server) serve(x *apiRequest, fresh bool, handle func(*apiRequest) error
 	return err
 }
 
+// keyOf returns the API key of a request, or "" without one. The family of the path decides where it is.
+func keyOf(r *http.Request) string {
+	switch path := r.URL.Path; {
+	case fault.IsNative(path):
+		return nativeKey(r.Header)
+	case fault.IsGoogle(path), (path == "/v1/models" || strings.HasPrefix(path, "/v1/models/")) && isGoogleClient(r):
+		return googleKey(r)
+	}
+	return httpapi.Bearer(r.Header)
+}
+
 // noKey returns the error for a request without a key. The error does not repeat header values,
 // which may be keys.
-func noKey(h http.Header, native bool) error {
+func noKey(r *http.Request) error {
+	h := r.Header
 	sent := strings.Fields(h.Get("Authorization"))
 	switch {
 	case len(sent) == 1 && !strings.EqualFold(sent[0], "Bearer"):
@@ -81,8 +93,10 @@ func noKey(h http.Header, native bool) error {
 	case len(sent) > 1 && !strings.EqualFold(sent[0], "Bearer"):
 		return fault.New(fault.MissingAPIKey,
 			"The header `Authorization` has another scheme than Bearer. Send `Authorization: Bearer <API_KEY>`.")
-	case native:
+	case fault.IsNative(r.URL.Path):
 		return fault.New(fault.MissingAPIKey, "No API key was sent. Send it in the header `x-api-key: <API_KEY>`.")
+	case fault.IsGoogle(r.URL.Path):
+		return fault.New(fault.MissingAPIKey, "No API key was sent. Send it in the header `x-goog-api-key: <API_KEY>`.")
 	}
 	return fault.New(fault.MissingAPIKey, "No API key was sent. Send it in the header `Authorization: Bearer <API_KEY>`.")
 }
@@ -94,13 +108,9 @@ func (d *server) authenticate(x *apiRequest, fresh bool) error {
 	if named, ok := x.Request.Context().Value(sessionKey{}).(sessionKey); ok {
 		return d.authenticateSession(x, named)
 	}
-	native := fault.IsNative(x.Request.URL.Path)
-	secret := httpapi.Bearer(x.Request.Header)
-	if native {
-		secret = nativeKey(x.Request.Header)
-	}
+	secret := keyOf(x.Request)
 	if secret == "" {
-		return noKey(x.Request.Header, native)
+		return noKey(x.Request)
 	}
 	ctx, done := x.DetachedContext(readTimeout)
 	defer done()

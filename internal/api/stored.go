@@ -191,7 +191,7 @@ const (
 // with those of the turns before it.
 func (d *server) inputItems(x *apiRequest) error {
 	query := x.Request.URL.Query()
-	limit, err := pageLimit(query, itemPage, itemPageMost)
+	limit, err := pageLimit(query, "limit", itemPage, itemPageMost)
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,10 @@ var unsupportedPaths = []unsupportedPath{
 	{"/native/v1/user_profiles", "User profiles are", ""},
 	{"/native/v1/organizations", "The administration of an organization is", "GET /v1/usage shows what the account has spent"},
 	{"/v1beta/interactions", "Gemini's interactions are", "POST /v1/responses takes the whole conversation with each request"},
-	{"/v1beta", "Gemini's own interface is", "POST /v1/chat/completions takes requests for the models of every provider"},
+	{"/v1beta/files", "Stored files are", "POST /v1beta/models/{id}:generateContent takes files in the request itself, as inlineData"},
+	{"/v1beta/cachedContents", "Stored prompts are",
+		"POST /v1beta/models/{id}:generateContent takes the whole conversation with each request"},
+	{"/v1beta", "This part of Gemini's interface is", "POST /v1beta/models/{id}:generateContent answers for the models of every provider"},
 }
 
 // knownPaths are the paths of the routes. It explains all other paths.
@@ -104,7 +107,7 @@ func (k *knownPaths) has(path string) bool {
 }
 
 // familyOfPath matches the beginning of a path that belongs to a client's base address.
-var familyOfPath = regexp.MustCompile(`^(/native)?(/v[0-9]+)`)
+var familyOfPath = regexp.MustCompile(`^(/native)?(/v[0-9]+(?:beta)?)`)
 
 // wrongBase is a path of a client with a wrong base address.
 type wrongBase struct {

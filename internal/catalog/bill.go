@@ -165,7 +165,7 @@ func (v *Rates) charge(s *money.Sum, p parts, factor money.Factor) {
 // without a price. The error is a 400 invalid_request with the field as param.
 func (m *Model) CheckPriced(c Pricing) error {
 	for _, o := range c.Options {
-		if _, ok := m.Price.Options[o.PriceKey()][o.Name]; !ok && !m.isDefaultOption(o.Param, o.Name) {
+		if _, ok := m.Price.Options[o.PriceKey()][o.Name]; !ok && !m.isDefaultOption(o.PriceKey(), o.Name) {
 			return fault.At(fault.InvalidRequest, o.Param,
 				"Model %s is not offered with %s %s, because this value has no price. Leave %s out, or use another model.",
 				m.ID, o.Param, quote(o.Name), o.Param)
@@ -287,7 +287,7 @@ func (m *Model) highestFactor(c Pricing) money.Factor {
 	factor, tier := money.One, money.One
 	for _, o := range c.Options {
 		f, _ := m.optionFactor(o.PriceKey(), o.Name)
-		if o.Param == serviceTier {
+		if o.PriceKey() == serviceTier {
 			tier = max(f, money.One)
 			continue
 		}
@@ -302,7 +302,7 @@ func (m *Model) answerFactor(c Pricing, answerTier string) money.Factor {
 	factor, tier := money.One, money.One
 	for _, o := range c.Options {
 		f, _ := m.optionFactor(o.PriceKey(), o.Name)
-		if o.Param == serviceTier {
+		if o.PriceKey() == serviceTier {
 			tier = f
 			continue
 		}

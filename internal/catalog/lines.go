@@ -12,7 +12,6 @@ import (
 
 	"tollgate/internal/catalog/secret"
 	"tollgate/internal/catalog/tree"
-	"tollgate/internal/wire"
 	"tollgate/internal/wire/field"
 )
 
@@ -69,7 +68,7 @@ func (r *reader) line(t *table, modelsByID map[string]*Model, pathsByID map[stri
 	l.Models = r.lineModels(t, l.Provider, provider, supported, modelsByID, pathsByID)
 	forms, description := provider.Forms, fmt.Sprintf("a form that provider %s has: %s", l.Provider, join(provider.Forms))
 	if !supported {
-		forms, description = append(modelForms[:3:3], wire.FormGemini), "a form"
+		forms, description = modelForms, "a form"
 	}
 	l.Forms = choices(t, "forms", forms, description)
 	if t.emptyList("forms") {

@@ -95,7 +95,7 @@ func (r *reader) modalityRates(path string, n *tree.Value) (v ModalityRates) {
 
 // requestsModality reports whether the client requests answers in a modality.
 func (c Pricing) requestsModality(modality string) bool {
-	return slices.ContainsFunc(c.Options, func(o wire.PricedField) bool { return o.Param == modalities && o.Name == modality })
+	return slices.ContainsFunc(c.Options, func(o wire.PricedField) bool { return o.PriceKey() == modalities && o.Name == modality })
 }
 
 // promptRate returns the price of a modality's tokens in a prompt, at the rates of the prompt's

@@ -21,7 +21,7 @@ var (
 	valueName  = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,63}$`)
 	tierName   = regexp.MustCompile(`^[1-9][0-9]{0,4}[Kp]$`)
 	ratioName  = regexp.MustCompile(`^[1-9][0-9]{0,4}:[1-9][0-9]{0,4}$`)
-	modelForms = []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages}
+	modelForms = []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages, wire.FormGemini}
 	ratesNames = []string{"input", "output", "cached_input", "cache_write", "cache_write_1h"}
 )
 
@@ -132,11 +132,11 @@ func (t *table) checkKeys(kind Kind) {
 
 // chatModel reads the fields of chat models.
 func (r *reader) chatModel(t *table, m *Model) {
-	m.Forms = choices(t, "forms", modelForms, "a form: chat, responses or messages")
+	m.Forms = choices(t, "forms", modelForms, "a form: chat, responses, messages or gemini")
 	if t.get("forms") == nil {
 		m.Forms = []wire.Form{wire.FormChat}
 	} else if t.emptyList("forms") {
-		t.fault("forms", "must name at least one of chat, responses, messages")
+		t.fault("forms", "must name at least one of chat, responses, messages, gemini")
 	}
 	m.Reasoning = t.boolean("reasoning", false)
 	m.Efforts = oneOf(t, "efforts", wire.Efforts())

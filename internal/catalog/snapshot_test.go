@@ -266,8 +266,8 @@ func TestSandboxCatalogIsComplete(t *testing.T) {
 			}
 		}
 	}
-	if len(forms) != 3 {
-		t.Errorf("forms of open models %v, want 3", forms)
+	if len(forms) != 4 {
+		t.Errorf("forms of open models %v, want 4", forms)
 	}
 	if kinds[KindChat] < 4 || kinds[KindImage] != 1 || kinds[KindVideo] != 1 {
 		t.Errorf("open models %v, want at least 4 chat, 1 image and 1 video", kinds)

@@ -134,8 +134,11 @@ func (x *chatRequest) newAdmission() ledger.Admission {
 	a.FreeDaily, a.Revision = x.Model.FreeDailyRequests, x.Snapshot.Revision
 	a.Amount = x.Model.HighestCost(x.params.Bound, x.Snapshot.HoldLimit(x.Model, x.Form, x.params.Limit), x.params.N, x.choice)
 	limit := "max_tokens"
-	if x.Form == wire.FormResponses {
+	switch x.Form {
+	case wire.FormResponses:
 		limit = "max_output_tokens"
+	case wire.FormGemini:
+		limit = "generationConfig.maxOutputTokens"
 	}
 	a.Advice = "lower " + cmp.Or(x.params.LimitParam, limit)
 	return a

@@ -13,6 +13,7 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/gemini"
 	"tollgate/internal/wire/rawjson"
 	"tollgate/internal/wire/responses"
 	"tollgate/internal/wire/sse"
@@ -64,6 +65,9 @@ func (x *chatRequest) openStream(answer *chatcall.Response, idle time.Duration) 
 	}
 	s.reader.Reserve = x.reserve
 	s.meter, s.writer = x.pair.Events()
+	if own, ok := x.Body.(*gemini.Request); ok && own.ArrayStream() {
+		s.contentType = "application/json"
+	}
 	if x.Store != nil {
 		s.recorder = responses.NewRecorder(s.writer, x.reserve)
 		s.writer = s.recorder

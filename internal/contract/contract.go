@@ -26,11 +26,13 @@ type OpenAPI struct {
 	json []byte
 }
 
-// Callers returns the document of the API: /v1, /native, media and health. explain returns the text
+// Callers returns the document of the API: /v1, /native, /v1beta, media and health. explain returns the text
 // about an error code, or an empty string for an unknown code. An error is a fault of the build.
 func Callers(explain func(code string) string) (*OpenAPI, error) {
-	return read(explain, "callers/api.yaml", "callers/chat.yaml", "callers/native.yaml", "callers/media.yaml", "callers/kinds.yaml",
-		"callers/account.yaml", "shared/process.yaml", "shared/job.yaml", "shared/usage.yaml", "shared/errors.yaml", "callers/native_errors.yaml")
+	return read(explain, "callers/api.yaml", "callers/chat.yaml", "callers/native.yaml", "callers/gemini.yaml",
+		"callers/media.yaml", "callers/kinds.yaml",
+		"callers/account.yaml", "shared/process.yaml", "shared/job.yaml", "shared/usage.yaml", "shared/errors.yaml", "callers/native_errors.yaml",
+		"callers/gemini_errors.yaml")
 }
 
 // Operators returns the document of the operator API: /admin/v1, metrics and health.

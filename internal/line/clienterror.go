@@ -76,8 +76,8 @@ func (w *routing) noLineError() *fault.Error {
 	return w.unavailableError()
 }
 
-// unavailableError returns the client's error if no line is healthy. Requests in the responses and the
-// messages form get 503, always with Retry-After (the HTTP layer omits the header below /native).
+// unavailableError returns the client's error if no line is healthy. Requests in the responses, the
+// messages and the Gemini form get 503, always with Retry-After (the HTTP layer omits the header below /native).
 // Other requests get 502, with Retry-After if the wait is known.
 func (w *routing) unavailableError() *fault.Error {
 	state, outage := w.nearest()
@@ -88,7 +88,8 @@ func (w *routing) unavailableError() *fault.Error {
 		advice = fmt.Sprintf("please try again in %d s, or use another model.", wait/time.Second)
 	}
 	code := fault.UpstreamUnavailable
-	if w.request.Form == wire.FormResponses || w.request.Form == wire.FormMessages {
+	switch w.request.Form {
+	case wire.FormResponses, wire.FormMessages, wire.FormGemini:
 		code = fault.ServiceUnavailable
 		if wait == 0 {
 			wait = noLineRetry

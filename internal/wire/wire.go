@@ -23,14 +23,12 @@ import (
 // Form is a format of chat requests and answers.
 type Form string
 
-// The forms, as named in the catalog (operator.md, Catalog). Clients and models use the first
-// three; lines may use any.
+// The forms, as named in the catalog (operator.md, Catalog).
 const (
 	FormChat      Form = "chat"
 	FormResponses Form = "responses"
 	FormMessages  Form = "messages"
-	// FormGemini is Google's generateContent, used by lines only.
-	FormGemini Form = "gemini"
+	FormGemini    Form = "gemini" // Google's generateContent
 )
 
 // Usage holds the token counts of one answer. Cached, both CacheWrites and the prompt's images and

@@ -118,7 +118,8 @@ func Endpoints(m *catalog.Model) []string {
 	for _, endpoint := range []struct {
 		form wire.Form
 		path string
-	}{{wire.FormChat, "/v1/chat/completions"}, {wire.FormResponses, "/v1/responses"}, {wire.FormMessages, "/native/v1/messages"}} {
+	}{{wire.FormChat, "/v1/chat/completions"}, {wire.FormResponses, "/v1/responses"}, {wire.FormMessages, "/native/v1/messages"},
+		{wire.FormGemini, "/v1beta/models/{id}:generateContent"}, {wire.FormGemini, "/v1beta/models/{id}:streamGenerateContent"}} {
 		if m.Supports(endpoint.form) {
 			paths = append(paths, endpoint.path)
 		}

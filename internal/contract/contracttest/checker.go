@@ -102,7 +102,7 @@ var segment = regexp.MustCompile(`\\\{[a-z]+\\\}`)
 func (c *Checker) add(resource string, top map[string]any) {
 	for at, methods := range top["paths"].(map[string]any) {
 		one := "[^/]+"
-		if strings.HasSuffix(at, "/models/{id}") {
+		if strings.Contains(at, "/models/{id}") {
 			one = ".+"
 		}
 		pattern := regexp.MustCompile("^" + segment.ReplaceAllString(regexp.QuoteMeta(at), one) + "$")
@@ -159,7 +159,7 @@ func (c *Checker) Check(a Answer) error {
 
 // isAPI reports whether a path is part of an API.
 func isAPI(at string) bool {
-	for _, prefix := range []string{"/v1/", "/v2/", "/native/", "/admin/v1/", "/media/", "/healthz", "/readyz", "/metrics"} {
+	for _, prefix := range []string{"/v1/", "/v2/", "/native/", "/v1beta/models", "/admin/v1/", "/media/", "/healthz", "/readyz", "/metrics"} {
 		if strings.HasPrefix(at, prefix) && path.Clean(at) == at {
 			return true
 		}
@@ -177,8 +177,8 @@ func (c *Checker) find(method, at string) (found *operation, known bool) {
 			continue
 		}
 		known = true
-		// A path without {id} wins.
-		if o.method == method && (found == nil || strings.Count(o.path, "{") < strings.Count(found.path, "{")) {
+		// A path without {id} wins, and one with a verb after it.
+		if o.method == method && (found == nil || strings.Count(o.path, "{") < strings.Count(found.path, "{") || strings.Contains(o.path, "}:")) {
 			found = o
 		}
 	}
@@ -196,8 +196,11 @@ func (c *Checker) unknown(a Answer, known bool) error {
 		return fmt.Errorf("%s %s is in no contract and was answered %d", a.Method, a.Path, a.Status)
 	}
 	schema := "#/components/schemas/Error"
-	if fault.IsNative(a.Path) {
+	switch {
+	case fault.IsNative(a.Path):
 		schema = "#/components/schemas/NativeError"
+	case fault.IsGoogle(a.Path):
+		schema = "#/components/schemas/GoogleError"
 	}
 	if a.Method == http.MethodHead {
 		return nil

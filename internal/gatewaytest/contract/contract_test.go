@@ -75,6 +75,11 @@ func (v *visitor) chat() {
 		v.ask(200, "POST", "/native/v1/messages", `{"model":"sandbox-messages","max_tokens":20,"messages":[{"role":"user",`+
 			`"content":"hi"}],"stream":`+stream+`}`, "x-api-key", v.key)
 	}
+	for _, family := range []string{"/v1beta", "/v1"} {
+		for _, method := range []string{"generateContent", "streamGenerateContent", "streamGenerateContent?alt=sse", "countTokens"} {
+			v.ask(200, "POST", family+"/models/sandbox-chat:"+method, `{"contents":[{"parts":[{"text":"hi"}]}]}`)
+		}
+	}
 	stored, _ := v.ask(200, "POST", "/v1/responses", `{"model":"sandbox-chat","input":"hi"}`)["id"].(string)
 	v.ask(200, "POST", "/v1/responses", `{"model":"sandbox-chat","input":"on","previous_response_id":"`+stored+`"}`)
 	v.ask(200, "POST", "/v1/responses/input_tokens", `{"model":"sandbox-chat","input":"on","previous_response_id":"`+stored+`"}`)
@@ -144,6 +149,15 @@ func (v *visitor) refusals() {
 	v.ask(401, "POST", "/native/v1/messages", "{}", "Authorization", "")
 	v.ask(402, "POST", "/native/v1/messages", `{"model":"sandbox-messages","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}`,
 		v.poor()...)
+	const content = `{"contents":[{"parts":[{"text":"hi"}]}]}`
+	v.ask(400, "POST", "/v1beta/models/sandbox-chat:generateContent", `{"contents":[]}`)
+	v.ask(401, "POST", "/v1beta/models/sandbox-chat:generateContent", "{}", "Authorization", "")
+	v.ask(402, "POST", "/v1/models/sandbox-chat:streamGenerateContent", content, v.poor()...)
+	v.ask(404, "POST", "/v1beta/models/no-such:generateContent", content)
+	v.ask(404, "POST", "/v1beta/models/sandbox-chat:embedContent", "{}")
+	v.ask(405, "PUT", "/v1beta/models/sandbox-chat", "{}")
+	v.ask(400, "GET", "/v1beta/models?pageSize=0", "")
+	v.ask(404, "GET", "/v1beta/models/no-such", "")
 	v.ask(400, "GET", "/native/v1/models?limit=0", "")
 	v.ask(404, "GET", "/native/v1/models/no-such", "")
 	v.ask(400, "GET", "/v1/usage?group_by=moon", "")
@@ -226,7 +240,7 @@ func (v *visitor) wait(path string) (job map[string]any) {
 func (v *visitor) reads() {
 	for _, path := range []string{"/v1/models", "/v1/models/sandbox-video", "/v1/usage", "/v1/usage?group_by=day,model,key,endpoint",
 		"/v1/usage?format=csv&group_by=day", "/v1/dashboard/billing/credit_grants", "/native/v1/models?limit=1",
-		"/native/v1/models/sandbox-messages"} {
+		"/native/v1/models/sandbox-messages", "/v1beta/models?pageSize=1", "/v1beta/models/sandbox-chat"} {
 		v.ask(200, "GET", path, "")
 	}
 	v.ask(200, "GET", "/admin/v1/usage?group_by=day,account,key,model,line,endpoint", "")

@@ -54,6 +54,9 @@ func check(q *request, a *reply) error {
 	case a.status >= 400 && (parsed != nil && isNative(parsed.URL.Path) ||
 		parsed == nil && bytes.HasPrefix(a.body, []byte(`{"type":"error"`))):
 		return checkNative(a)
+	case a.status >= 400 && (parsed != nil && fault.IsGoogle(parsed.URL.Path) ||
+		parsed == nil && bytes.HasPrefix(a.body, []byte(`{"error":{"code":`))):
+		return checkGoogle(a)
 	case a.status >= 400:
 		return checkError(a)
 	}
@@ -119,6 +122,42 @@ func checkError(a *reply) error {
 		return fmt.Errorf("the code %q is not in the table", *e.Code)
 	}
 	return check5xx(a.status, *e.Code)
+}
+
+// checkGoogle checks the error object of the Gemini form, and whether status and code belong together.
+func checkGoogle(a *reply) error {
+	var body struct {
+		Error *struct {
+			Code    int    `json:"code"`
+			Message string `json:"message"`
+			Status  string `json:"status"`
+			Details []struct {
+				Type            string            `json:"@type"`
+				Reason          string            `json:"reason"`
+				Domain          string            `json:"domain"`
+				Metadata        map[string]string `json:"metadata"`
+				FieldViolations []any             `json:"fieldViolations"`
+				RetryDelay      string            `json:"retryDelay"`
+			} `json:"details"`
+		} `json:"error"`
+	}
+	if err := strict(a, &body); err != nil {
+		return err
+	}
+	e := body.Error
+	if e == nil || e.Code != a.status || e.Message == "" || e.Status == "" || len(e.Details) == 0 || e.Details[0].Metadata["code"] == "" {
+		return fmt.Errorf("no error object of Google's")
+	}
+	code := e.Details[0].Metadata["code"]
+	row, known := fault.Lookup(fault.Code(code))
+	switch {
+	case row.Code == fault.InvalidRequest && slices.Contains(unreadable, a.status):
+	case known && row.Status != a.status:
+		return fmt.Errorf("%s is %d in the table", row.Code, row.Status)
+	case !known && !slices.Contains(rejections, code):
+		return fmt.Errorf("the code %q is not in the table", code)
+	}
+	return check5xx(a.status, code)
 }
 
 // checkNative checks the error object of /native, and whether status and type belong together.

@@ -79,9 +79,9 @@ func catalog(provider, studio string) map[string]any {
 	}
 	return map[string]any{
 		"models": []any{
-			model("own", "open", "chat", "responses"), model("chat-line", "open", "chat", "responses"), model("messages-line",
-				"open", "chat", "responses"),
-			model("gemini-line", "open", "chat", "responses"), model("family", "open", "messages", "chat"), model("family-chat",
+			model("own", "open", "chat", "responses", "gemini"), model("chat-line", "open", "chat", "responses", "gemini"),
+			model("messages-line", "open", "chat", "responses", "gemini"), model("gemini-line", "open", "chat", "responses", "gemini"),
+			model("family", "open", "messages", "chat"), model("family-chat",
 				"open", "messages"), model("family-gemini", "open", "messages"),
 			model("maintained", "maintenance", "chat", "messages"), model("retired", "retired", "chat"), model("coming",
 				"coming_soon", "chat", "responses"),
@@ -145,6 +145,8 @@ func (g *gateway) furnish() {
 		_, file, _ := strings.Cut(d.URL, "/media/")
 		ids["/media/"] = append(ids["/media/"], file)
 	}
+	ids["/v1/models/"] = []string{"own", "chat-line", "messages-line", "gemini-line"}
+	ids["/v1beta/models/"] = ids["/v1/models/"]
 	ids["/admin/v1/lines/"], ids["/admin/v1/catalog/revisions/"] = []string{"spare"}, []string{"1"}
 }
 

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"tollgate/internal/fault"
 )
 
 // header is a line of a request's header.
@@ -133,6 +135,8 @@ func (g *generator) good(number int, route string, r *rand.Rand) (*request, samp
 	case strings.HasPrefix(q.target, "/native/"):
 		q.add("x-api-key", pick(r, g.keys))
 		q.add("anthropic-version", "2023-06-01")
+	case fault.IsGoogle(q.target):
+		q.add("x-goog-api-key", pick(r, g.keys))
 	case strings.HasPrefix(q.target, "/v1/") || strings.HasPrefix(q.target, "/v2/"):
 		q.add("Authorization", "Bearer "+pick(r, g.keys))
 	}

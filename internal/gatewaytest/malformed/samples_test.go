@@ -30,6 +30,11 @@ func samples(address string) map[string][]sample {
 	all["POST /v1/responses/input_tokens"] = []sample{withModel(wholeResponse, "own"), withModel(wholeResponse, "chat-line")}
 	all["POST /native/v1/messages"] = messages
 	all["POST /native/v1/messages/count_tokens"] = []sample{withModel(wholeMessage, "family"), withModel(wholeMessage, "family-chat")}
+	for _, family := range []string{"/v1beta", "/v1"} {
+		for _, method := range []string{"generateContent", "streamGenerateContent", "countTokens"} {
+			all["POST "+family+"/models/{id}:"+method] = []sample{withModel(wholeContent, ""), withModel(turnsContent, "")}
+		}
+	}
 
 	image := fmt.Sprintf(`,"image":["%s/p.png","data:image/png;base64,%s"]}`, address, picture())
 	plain := fmt.Sprintf(`{"model":"easel","prompt":"a lake","size":"1:1","n":1,"callback_url":"%s/callback"`, address)
@@ -55,7 +60,18 @@ func samples(address string) map[string][]sample {
 	return all
 }
 
-// Request bodies in the three forms. withModel replaces MODEL and PICTURE.
+// Request bodies of the Gemini form, whose model is in the path.
+const (
+	wholeContent = `{"contents":[{"role":"user","parts":[{"text":"hello"},{"inlineData":{"mimeType":"image/png","data":"PICTURE"}}]}],` +
+		`"systemInstruction":{"parts":[{"text":"be short"}]},"generationConfig":{"maxOutputTokens":16,"temperature":0.5,"candidateCount":1,` +
+		`"responseModalities":["TEXT"],"thinkingConfig":{"thinkingBudget":0}},"toolConfig":{"functionCallingConfig":{"mode":"AUTO"}},` +
+		`"tools":[{"functionDeclarations":[{"name":"f","description":"d","parameters":{"type":"OBJECT","properties":{"a":{"type":"STRING"}}}}]}]}`
+	turnsContent = `{"contents":[{"parts":[{"text":"hi"}]},{"role":"model","parts":[{"functionCall":{"id":"c1","name":"f","args":{"a":1}},` +
+		`"thoughtSignature":"c2ln"}]},{"role":"user","parts":[{"functionResponse":{"id":"c1","name":"f","response":{"output":"2"}}}]}],` +
+		`"generation_config":{"max_output_tokens":16}}`
+)
+
+// Request bodies in the other forms. withModel replaces MODEL and PICTURE.
 const (
 	wholeChat = `{"model":"MODEL","messages":[{"role":"system","content":"be short"},{"role":"user","content":[` +
 		`{"type":"text","text":"hello"},{"type":"image_url","image_url":{"url":"data:image/png;base64,PICTURE"}}]}],` +

@@ -10,6 +10,7 @@ const (
 	Chat      Form = "chat"
 	Responses Form = "responses"
 	Messages  Form = "messages"
+	Gemini    Form = "gemini"
 )
 
 // Path returns the endpoint of the form.
@@ -23,7 +24,7 @@ func (f Form) Path() string {
 	return "/v1/chat/completions"
 }
 
-// ClientForms returns all forms.
+// ClientForms returns the forms with one path and the model in the body: all but Gemini.
 func ClientForms() []Form { return []Form{Chat, Responses, Messages} }
 
 // Request returns a request in a form, with the members of more. A nil value deletes a member.

@@ -147,7 +147,7 @@ func (e *encoder) appendTools() error {
 		return nil
 	}
 	e.add("tools", conversation.List(list))
-	if e.Client == wire.FormMessages && e.disablesThinking() {
+	if (e.Client == wire.FormMessages || e.Client == wire.FormGemini) && e.disablesThinking() {
 		e.add(e.target.NoThinking.Name, []byte(e.target.NoThinking.Value))
 	}
 	switch e.Choice.Mode {
@@ -175,7 +175,7 @@ func (e *encoder) appendEffort() error {
 		}
 		return nil
 	}
-	if !e.target.Reasoning && e.Client == wire.FormMessages {
+	if !e.target.Reasoning && (e.Client == wire.FormMessages || e.Client == wire.FormGemini) {
 		return nil
 	}
 	effort, err := e.target.Effort(e.Effort.Word, e.Effort.At)

@@ -37,15 +37,31 @@ func (r *Request) CheckPriced(accept ...string) error {
 options:
 	for _, o := range r.Options {
 		for _, name := range accept {
-			if o.Param == name {
+			if o.PriceKey() == name {
 				continue options
 			}
 		}
-		if o.Option == "" {
+		if o.Option == "" || o.Option == "service_tier" || o.Option == "modalities" {
 			return NotOffered(o.Param)
 		}
 	}
 	return nil
+}
+
+// FieldName returns the client's name of a field, given its name in chat completions.
+func (r *Request) FieldName(name string) string {
+	if r.Client != wire.FormGemini {
+		return name
+	}
+	switch name {
+	case "n":
+		return "generationConfig.candidateCount"
+	case "stop":
+		return "generationConfig.stopSequences"
+	case "logprobs":
+		return "generationConfig.responseLogprobs"
+	}
+	return name
 }
 
 // EffortFor returns the effort for a line's model, or "" if the client sent none.

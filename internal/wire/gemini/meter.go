@@ -95,6 +95,7 @@ func (m *meter) readCandidate(c AnswerCandidate, f *wire.Frame) {
 			m.contentBytes += m.Bytes - before
 		}
 	}
+	m.countTools(c)
 	m.choicesSeen.Add(c.Index)
 	switch c.Kind {
 	case form.FinishNone:
@@ -105,6 +106,36 @@ func (m *meter) readCandidate(c AnswerCandidate, f *wire.Frame) {
 	m.Finish(c.Kind)
 	f.Finish = true
 	m.finished.Add(c.Index)
+}
+
+// countTools counts the calls of hosted tools that a candidate shows. A stream may show them again with
+// each event, so the largest number counts.
+func (m *meter) countTools(c AnswerCandidate) {
+	set := func(tool string, n int64) {
+		if known := m.Tools.ToolCalls[tool]; n > known {
+			m.Tools.AddCalls(tool, n-known)
+		}
+	}
+	if c.Grounding != nil {
+		queries, maps := int64(0), int64(0)
+		for range rawjson.Elements(rawjson.Field(c.Grounding, "webSearchQueries")) {
+			queries++
+		}
+		for _, chunk := range rawjson.Elements(rawjson.Field(c.Grounding, "groundingChunks")) {
+			if rawjson.Field(chunk, "maps") != nil {
+				maps = 1
+			} else {
+				queries = max(queries, 1)
+			}
+		}
+		set("web_search", queries)
+		set("google_maps", maps)
+	}
+	urls := int64(0)
+	for range rawjson.Elements(rawjson.Field(c.URLs, "urlMetadata")) {
+		urls++
+	}
+	set("url_context", urls)
 }
 
 // addPart adds a part to the output and reports whether there was a token.
@@ -125,6 +156,9 @@ func addPart(o *form.Output, part Part) (token bool) {
 			}
 		}
 		o.Content, token = true, true
+	}
+	if part.Code != nil {
+		o.Tools.AddCalls("code_execution", 1)
 	}
 	if part.Inline != nil && !part.Thought {
 		if _, _, ok := ReadImage(part.Inline); ok {
@@ -154,7 +188,7 @@ func (m *meter) setUsage(raw []byte) bool {
 // Usage implements wire.Meter. The final usage comes with the finish. If it counts only the
 // thoughts, the rest of the output is estimated.
 func (m *meter) Usage() (wire.Usage, bool) {
-	u := m.reports.Usage
+	u := m.reports.Complete("", m.Tools.ToolCalls)
 	if !m.hasCandidateCount && u.Reasoning > 0 {
 		u.Completion = min(u.Reasoning+form.EstimatedTokens(m.contentBytes), rawjson.MaxCount)
 	}

@@ -1,8 +1,8 @@
-// Package gemini owns Google's generateContent form, used by lines only: the content of answers,
-// and the meter of streams and answers. The form's translator writes its requests.
+// Package gemini owns Google's generateContent form: requests, their check and edits, answers, and the
+// meter and the editor of streams.
 //
-// Invariants: every event is read as a whole answer with new content; thoughts are not content; an
-// event costs no allocation.
+// Invariants: every event is read as a whole answer with new content; thoughts are not content; reading
+// an event costs no allocation; a member of a request that no check reads is rejected.
 package gemini
 
 import (
@@ -30,6 +30,8 @@ type AnswerCandidate struct {
 	Kind     form.FinishKind
 	reason   []byte // the finishReason, a JSON string
 	Logprobs []byte // the logprobsResult
+	// Grounding is the groundingMetadata, URLs the urlContextMetadata: what hosted tools found.
+	Grounding, URLs []byte
 }
 
 // ReadCandidate reads a candidate. Its index defaults to its position, and is limited to
@@ -48,6 +50,10 @@ func ReadCandidate(raw []byte, position int) AnswerCandidate {
 			c.Kind, c.reason = finishOf(value), value
 		case "logprobsResult":
 			c.Logprobs = value
+		case "groundingMetadata":
+			c.Grounding = value
+		case "urlContextMetadata":
+			c.URLs = value
 		}
 	}
 	return c
@@ -58,6 +64,7 @@ type Part struct {
 	Text    []byte // a string, not empty
 	Call    []byte // functionCall, an object
 	Inline  []byte // inlineData, an object
+	Code    []byte // executableCode, an object: a call of the hosted tool
 	Thought bool   // the part belongs to the thoughts, not to the answer
 	// Signature is a string the model expects back with the part.
 	Signature []byte
@@ -78,6 +85,10 @@ func ReadPart(raw []byte) (p Part) {
 		case "inlineData":
 			if value[0] == '{' {
 				p.Inline = value
+			}
+		case "executableCode":
+			if value[0] == '{' {
+				p.Code = value
 			}
 		case "thoughtSignature":
 			if rawjson.IsText(value) && len(value) > 2 {

@@ -46,7 +46,7 @@ func Encode(c *conversation.Request, t wire.Translation, id wire.Identity) ([]by
 		}
 	}
 	if c.N > 1 {
-		return nil, conversation.Unsupported("n", "This model gives one answer a request: leave `{param}` out or send 1.")
+		return nil, conversation.Unsupported(c.FieldName("n"), "This model gives one answer a request: leave `{param}` out or send 1.")
 	}
 	if err := c.CheckPriced(); err != nil {
 		return nil, err

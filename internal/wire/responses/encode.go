@@ -97,16 +97,17 @@ func Encode(c *conversation.Request, t wire.Translation, id wire.Identity) ([]by
 // counterpart.
 func (e *encoder) checkSupported() error {
 	if e.N > 1 {
-		return conversation.Unsupported("n", "This model gives one answer a request: leave `{param}` out or send 1.")
+		return conversation.Unsupported(e.FieldName("n"), "This model gives one answer a request: leave `{param}` out or send 1.")
 	}
 	if err := e.CheckPriced("service_tier"); err != nil {
 		return err
 	}
-	if e.Client == wire.FormChat && slices.ContainsFunc(e.Stops, func(stop []byte) bool { return len(stop) > 2 }) {
-		return conversation.NotOffered("stop")
+	refuses := e.Client == wire.FormChat || e.Client == wire.FormGemini
+	if refuses && slices.ContainsFunc(e.Stops, func(stop []byte) bool { return len(stop) > 2 }) {
+		return conversation.NotOffered(e.FieldName("stop"))
 	}
 	if e.target.Reasoning && e.asksLogprobs() {
-		return conversation.Unsupported("logprobs", "`{param}` is not offered for this model, which thinks. Leave it out.")
+		return conversation.Unsupported(e.FieldName("logprobs"), "`{param}` is not offered for this model, which thinks. Leave it out.")
 	}
 	return nil
 }
@@ -171,7 +172,7 @@ func (e *encoder) format() ([]byte, error) {
 		out = rawjson.AppendMember(out, "description", f.Description)
 	}
 	strict := string(f.Strict) == "true"
-	if e.Client == wire.FormMessages { // the client's form has no such setting
+	if e.Client == wire.FormMessages || e.Client == wire.FormGemini { // the client's form has no such setting
 		strict = isStrict(f.Schema, 0)
 	}
 	return fmt.Appendf(rawjson.AppendMember(out, "schema", f.Schema), `,"strict":%v}`, strict), nil

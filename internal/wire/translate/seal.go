@@ -18,9 +18,10 @@ type sealed struct {
 	origin string
 }
 
-// withSeals returns the pair with seals if the model has lines of several accounts.
+// withSeals returns the pair with seals if the model has lines of several accounts. Pairs of the Gemini
+// form, whose signatures are base64, add them themselves.
 func withSeals(p wire.Pair, form wire.Form, id wire.Identity) wire.Pair {
-	if !id.Seals {
+	if !id.Seals || form == wire.FormGemini {
 		return p
 	}
 	return sealed{p, form, id.Origin}

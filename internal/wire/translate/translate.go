@@ -10,6 +10,7 @@ package translate
 import (
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/completions"
+	"tollgate/internal/wire/gemini"
 	"tollgate/internal/wire/messages"
 	"tollgate/internal/wire/responses"
 	"tollgate/internal/wire/translate/internal/customtools"
@@ -18,7 +19,7 @@ import (
 // Translates reports whether a request of a client's form can be translated for a line of another
 // form, and the answer back.
 func Translates(client, line wire.Form) bool {
-	return client != line && isForm(client) && client != wire.FormGemini && isForm(line)
+	return client != line && isForm(client) && isForm(line)
 }
 
 // isForm reports whether a form is known.
@@ -43,6 +44,8 @@ func New(r wire.Request, form wire.Form, id wire.Identity) wire.Pair {
 		own = wire.FormMessages
 	case *responses.Request:
 		own = wire.FormResponses
+	case *gemini.Request:
+		own = wire.FormGemini
 	}
 	if r, ok := r.(client); ok && form != own {
 		return newPair(r, form, id)

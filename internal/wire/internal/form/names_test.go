@@ -69,7 +69,7 @@ func TestEveryNameReadIsGuarded(t *testing.T) {
 			t.Fatal(pattern, err)
 		}
 		for _, name := range found {
-			if !strings.Contains(name, "jobrequest") {
+			if !strings.Contains(name, "jobrequest") && !strings.Contains(name, "gemini") { // these accept known names only
 				files = append(files, name)
 			}
 		}

@@ -43,6 +43,15 @@ func OpenDocument(body []byte) (*rawjson.RequestBody, error) {
 	return rawjson.OpenWatching(body, keyRules)
 }
 
+// OpenFree is OpenDocument for a form with names of its own, whose checks accept known names only. The
+// client chooses the names inside the members for which free returns true. prefix is what
+// Doc.HasPrefix looks for.
+func OpenFree(body []byte, prefix string, free func(name []byte, depth int) bool) (*rawjson.RequestBody, error) {
+	return rawjson.OpenWatching(body, rawjson.KeyRules{
+		Prefix: prefix, Match: isMatch, Free: free, Spelling: func([]byte) (string, bool) { return "", false },
+	})
+}
+
 // Has reports whether the client sent a field, even if null.
 func (r *Request) Has(field string) bool { return r.Doc.Find(field) != nil }
 

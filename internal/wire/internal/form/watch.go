@@ -153,7 +153,7 @@ func (r *Request) CheckReferences() error {
 func (r *Request) isInput(at int) bool {
 	i, _ := slices.BinarySearchFunc(r.Doc.Members, at, func(m rawjson.Member, at int) int { return m.To - at })
 	switch string(r.Doc.Members[i].Name) {
-	case "messages", "input", "system":
+	case "messages", "input", "system", "contents", "systemInstruction":
 		return true
 	}
 	return false

@@ -1,0 +1,119 @@
+package api
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strings"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/fault"
+	"tollgate/internal/httpapi"
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/gemini"
+)
+
+// googleKey returns the key of a request of the Gemini form: x-goog-api-key, the query's key, or the
+// Bearer token.
+func googleKey(r *http.Request) string {
+	return cmp.Or(strings.TrimSpace(r.Header.Get("X-Goog-Api-Key")), strings.TrimSpace(r.URL.Query().Get("key")), httpapi.Bearer(r.Header))
+}
+
+// isGoogleClient reports whether a request comes from a client of Google's: its key is where only those
+// send a key. Some of their paths are paths of OpenAI's clients too.
+func isGoogleClient(r *http.Request) bool {
+	return httpapi.Bearer(r.Header) == "" && r.Header.Get("X-Goog-Api-Key") != ""
+}
+
+// generateContent answers POST /v1beta/models/{id}:generateContent.
+func (d *server) generateContent(x *apiRequest) error {
+	return d.answerGemini(x, gemini.Method{Model: x.PathID()})
+}
+
+// streamGenerateContent answers POST /v1beta/models/{id}:streamGenerateContent: with events for
+// `alt=sse`, or else with one JSON array.
+func (d *server) streamGenerateContent(x *apiRequest) error {
+	return d.answerGemini(x, gemini.Method{Model: x.PathID(), Stream: true, Array: x.Request.URL.Query().Get("alt") != "sse"})
+}
+
+func (d *server) answerGemini(x *apiRequest, m gemini.Method) error {
+	return d.answerChat(x, chatEndpoint{form: wire.FormGemini, parse: func(body []byte) (request, error) { return gemini.Open(body, m) }})
+}
+
+// countContent answers POST /v1beta/models/{id}:countTokens, as countTokens does.
+func (d *server) countContent(x *apiRequest) error {
+	accepted, err := d.checkChat(x, chatEndpoint{form: wire.FormGemini, parse: func(body []byte) (request, error) {
+		return gemini.OpenCount(body, x.PathID())
+	}})
+	if err != nil {
+		return err
+	}
+	n, err := d.count(x, accepted)
+	if err != nil {
+		return err
+	}
+	return writeJSON(x, struct {
+		Tokens int64 `json:"totalTokens"`
+	}{n})
+}
+
+// googleListed is an entry of GET /v1beta/models in Google's format.
+type googleListed struct {
+	Name        string   `json:"name"`
+	DisplayName string   `json:"displayName"`
+	Version     string   `json:"version"`
+	InputLimit  int64    `json:"inputTokenLimit"`
+	OutputLimit int64    `json:"outputTokenLimit"`
+	Methods     []string `json:"supportedGenerationMethods"`
+	Thinking    bool     `json:"thinking,omitempty"`
+}
+
+func showGoogle(m *catalog.Model) googleListed {
+	return googleListed{
+		Name: "models/" + m.ID, DisplayName: m.ID, Version: m.ID, InputLimit: m.ContextWindow, OutputLimit: m.MaxOutputTokens,
+		Methods: []string{"generateContent", "streamGenerateContent", "countTokens"}, Thinking: m.Reasoning,
+	}
+}
+
+// googleModel answers GET /v1beta/models/{id}.
+func (d *server) googleModel(x *apiRequest) error {
+	return d.showModel(x, wire.FormGemini, func(m *catalog.Model, _ int64) any { return showGoogle(m) })
+}
+
+// Bounds of a page of GET /v1beta/models.
+const (
+	googlePage     = 50
+	googlePageMost = 1000
+)
+
+// googleModels answers GET /v1beta/models: a page of the listed models of the Gemini form in the
+// catalog's order. The token of the next page is the id of its first model.
+func (d *server) googleModels(x *apiRequest) error {
+	query := x.Request.URL.Query()
+	limit, err := pageLimit(query, "pageSize", googlePage, googlePageMost)
+	if err != nil {
+		return err
+	}
+	snapshot := d.Catalog.Current()
+	all := []googleListed{}
+	for _, m := range snapshot.Models() {
+		if x.lists(snapshot, m) && m.Supports(wire.FormGemini) {
+			all = append(all, showGoogle(m))
+		}
+	}
+	if token := query.Get("pageToken"); token != "" {
+		i := slices.IndexFunc(all, func(m googleListed) bool { return m.Name == "models/"+token })
+		if i < 0 {
+			return fault.At(fault.InvalidRequest, "pageToken", "There is no model %q to page from in `{param}`.", fault.Excerpt(token))
+		}
+		all = all[i:]
+	}
+	list := struct {
+		Models []googleListed `json:"models"`
+		Next   string         `json:"nextPageToken,omitempty"`
+	}{Models: all}
+	if len(all) > limit {
+		list.Models, list.Next = all[:limit], strings.TrimPrefix(all[limit].Name, "models/")
+	}
+	return writeJSON(x, list)
+}

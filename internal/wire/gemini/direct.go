@@ -1,0 +1,42 @@
+package gemini
+
+import (
+	"bytes"
+	"strings"
+
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/internal/form"
+	"tollgate/internal/wire/rawjson"
+)
+
+// direct passes requests and answers of the form through.
+type direct struct {
+	*Request
+	id wire.Identity
+}
+
+func (r direct) Events() (wire.Meter, wire.Writer) {
+	return newMeter(r.N), &editor{stream: newStreamWriter(r.id, r.ArrayStream()), id: r.id}
+}
+
+func (r direct) Read(raw []byte) (wire.Answer, error) { return ReadAnswer(raw) }
+
+func (r direct) Render(_ wire.Answer, raw []byte, _ wire.Usage) ([3][]byte, error) {
+	if r.id.Seals {
+		raw = sealSignatures(Object(bytes.TrimSpace(raw)), r.id.Origin)
+	}
+	return form.ReplaceMember(raw, "modelVersion", rawjson.Quote(r.id.Model)), nil
+}
+
+func (r direct) Body(t wire.Translation) (rawjson.Pieces, error) {
+	if level := rawjson.Field(r.config("thinkingConfig"), "thinkingLevel"); rawjson.IsText(level) {
+		word := rawjson.Quote(strings.ToLower(rawjson.Unquote(level)))
+		if _, err := t.Effort(word, "generationConfig.thinkingConfig.thinkingLevel"); err != nil {
+			return nil, err
+		}
+	}
+	return r.Request.Body(t.Edits), nil
+}
+
+// Direct returns the pair for a line of the same form.
+func (r *Request) Direct(id wire.Identity) wire.Pair { return direct{r, id} }

@@ -1,0 +1,79 @@
+package gemini
+
+import (
+	"bytes"
+	"encoding/base64"
+	"strings"
+
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/conversation"
+	"tollgate/internal/wire/rawjson"
+)
+
+// A thoughtSignature is bytes in base64, and Google's clients decode and encode it, some in the alphabet
+// for URLs. Every client returns the signature of a call. So the reasoning of other lines before a call
+// travels there, packed like the state in ids of calls (conversation.SealID). If the model has lines of
+// several accounts, Google's own signatures are under the seal of the account (wire.Seal), packed too.
+
+// sealPrefix starts such a signature: wire.SealPrefix in base64, of three bytes.
+var sealPrefix = base64.StdEncoding.EncodeToString([]byte(wire.SealPrefix))
+
+// sealState returns reasoning as a thoughtSignature, the contents of a JSON string, or nil if there is
+// none, or too much.
+func sealState(state []conversation.Part) []byte {
+	packed := conversation.SealID("", state)
+	if packed == "" {
+		return nil
+	}
+	return base64.StdEncoding.AppendEncode(nil, []byte(packed))
+}
+
+// unpack returns what the gateway has packed in a thoughtSignature, a JSON string, or nil for a
+// signature of Google's.
+func unpack(signature []byte) []byte {
+	if !strings.HasPrefix(string(rawjson.Contents(signature)), sealPrefix) {
+		return nil
+	}
+	text := strings.NewReplacer("-", "+", "_", "/", "=", "").Replace(rawjson.Unquote(signature))
+	packed, err := base64.RawStdEncoding.DecodeString(text)
+	if err != nil {
+		return nil
+	}
+	return packed
+}
+
+// openState returns the reasoning of another line in a thoughtSignature, a JSON string, or nil.
+func openState(signature []byte) []conversation.Part {
+	_, state := conversation.OpenID(string(unpack(signature)))
+	return state
+}
+
+// sealSignatures returns an answer or an object of a stream with its signatures under the seal of an
+// account.
+func sealSignatures(object []byte, origin string) []byte {
+	if !bytes.Contains(object, []byte("thoughtSignature")) {
+		return object
+	}
+	var edits []rawjson.Splice
+	var each func(value []byte, from int, path ...string)
+	each = func(value []byte, from int, path ...string) {
+		switch {
+		case len(value) == 0:
+		case value[0] == '[':
+			for a, b := range rawjson.ElementSpans(value) {
+				each(value[a:b], from+a, path...)
+			}
+		case value[0] == '{' && len(path) > 0:
+			for m := range rawjson.Spans(value) {
+				if string(m.Name) == path[0] {
+					each(value[m.From:m.To], from+m.From, path[1:]...)
+				}
+			}
+		case len(path) == 0 && rawjson.IsText(value) && len(value) > 2:
+			sealed := base64.StdEncoding.EncodeToString(wire.Seal([]byte(rawjson.Unquote(value)), origin))
+			edits = append(edits, rawjson.Splice{From: from, To: from + len(value), Text: rawjson.Quote(sealed)})
+		}
+	}
+	each(object, 0, "candidates", "content", "parts", "thoughtSignature")
+	return rawjson.Replace(object, edits)
+}
