@@ -48,8 +48,9 @@ func TestRerank(t *testing.T) {
 		scene.Play(t, g, []scene.Scenario{
 			bySearch.scenario(t), byLongSearch.scenario(t), byTokens.scenario(t), sorted(t), unranked(t),
 			rankedAt(t, "dashscope", "/api/v1", "/compatible-api/v1/reranks",
-				`{"model":"vendor-rank-dashscope","query":"q","documents":["a","b"],"top_n":1}`),
-			rankedAt(t, "bedrock", "", "/model/vendor-rank-bedrock/invoke", `{"query":"q","documents":["a","b"],"top_n":1}`),
+				`{"model":"vendor-rank-dashscope","query":"q","documents":["a","b"],"top_n":1}`, "{"+ranked+"}"),
+			rankedAt(t, "bedrock", "", "/model/vendor-rank-bedrock/invoke", `{"query":"q","documents":["a","b"],"top_n":1}`, "{"+ranked+"}"),
+			rankedAt(t, "tei", "", "/rerank", `{"query":"q","texts":["a","b"]}`, `[{"index":0,"score":0.1},{"index":1,"score":0.9}]`),
 		})
 	})
 }
@@ -117,15 +118,19 @@ func sorted(t *testing.T) scene.Scenario {
 }
 
 // rankedAt checks path and body at a line of another provider. The line reports no searches.
-func rankedAt(t *testing.T, provider, base, path, sent string) scene.Scenario {
-	v := newVendor(t, func(int, string) (int, string) { return 200, "{" + ranked + "}" })
+func rankedAt(t *testing.T, provider, base, path, sent, answer string) scene.Scenario {
+	v := newVendor(t, func(int, string) (int, string) { return 200, answer })
 	id := "rank-" + provider
 	model := map[string]any{"id": id, "kind": "rerank", "price": map[string]any{"searches": 2}}
 	return scenario("at "+provider, model, func(t *testing.T, g *scene.Gateway) {
 		c := newClient(t, g)
-		c.CheckCharge(c.Post("/v1/rerank", `{"model":"`+id+`","query":"q","documents":["a",{"text":"b"}],"top_n":1}`), 2_000_000)
+		a := c.Post("/v1/rerank", `{"model":"`+id+`","query":"q","documents":["a",{"text":"b"}],"top_n":1}`)
+		c.CheckCharge(a, 2_000_000)
 		if got := v.asked(); len(got) != 1 || got[0] != sent || v.paths[0] != path {
 			t.Errorf("the provider got %q at %q, want %s at %s", got, v.paths, sent, path)
+		}
+		if want := `"results":[{"index":1,"relevance_score":0.9}]`; !strings.Contains(a.Raw, want) {
+			t.Errorf("got %s, want %s", a.Raw, want)
 		}
 	}, scene.ChatLine(id, v.URL+base, map[string]any{"provider": provider}, id))
 }

@@ -30,6 +30,7 @@ import (
 	"tollgate/internal/upstream/runway"
 	"tollgate/internal/upstream/sandbox"
 	"tollgate/internal/upstream/stability"
+	"tollgate/internal/upstream/tei"
 	"tollgate/internal/upstream/vertex"
 	"tollgate/internal/upstream/xai"
 )
@@ -101,6 +102,7 @@ func providers() map[string]provider {
 			return sandbox.New(t)
 		})},
 		stability.Provider: {stability.Info, plain(stability.New)},
+		tei.Provider:       {tei.Info, plain(tei.New)},
 		vertex.Provider:    {vertex.Info, keeping(vertex.New)},
 		xai.Provider:       {xai.Info, plain(xai.New)},
 	}

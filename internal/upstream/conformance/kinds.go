@@ -22,6 +22,8 @@ type KindsProvider struct {
 	Paths map[string]string
 	// Bodies are the bodies at the provider by kind, where the provider gets another than the probe's.
 	Bodies map[string]string
+	// Answers are the provider's good answers by kind, where they differ from the sandbox's.
+	Answers map[string]string
 	// SimulatorOptions holds the options to simulate each behaviour, for a provider without HTTP.
 	// If nil, a fake provider simulates the behaviours.
 	SimulatorOptions map[Behaviour]map[string]any
@@ -79,7 +81,7 @@ func (p KindsProvider) goodAnswer(t *testing.T, d *kind.Definition) {
 			if err != nil {
 				t.Error(err)
 			}
-			document(http.StatusOK, string(made.Body))(w, r)
+			document(http.StatusOK, cmp.Or(p.Answers[d.Name], string(made.Body)))(w, r)
 		})
 	}
 	answer, err := open(t, p.Provider, base, nil).Chat(t.Context(), c)

@@ -24,7 +24,7 @@ type result struct {
 }
 
 // Read implements kind.Part. It returns an error unless the answer has scores of the request's documents.
-// Some vendors name the results `data`.
+// Some vendors name the results `data`, or the score `score`.
 func (p *part) Read(raw []byte) (kind.Quantities, error) {
 	object, err := kind.ReadObject(raw)
 	if err != nil {
@@ -67,6 +67,9 @@ func (p *part) readResult(element []byte, seen []bool) error {
 	}
 	seen[index] = true
 	score := rawjson.NonNull(rawjson.Field(element, "relevance_score"))
+	if score == nil {
+		score = rawjson.Field(element, "score")
+	}
 	value, err := strconv.ParseFloat(string(score), 64)
 	if err != nil {
 		return kind.Incomplete("document %d has no score", index)

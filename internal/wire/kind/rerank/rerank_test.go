@@ -184,6 +184,8 @@ func TestAnswer(t *testing.T) {
 			`{"id":"x",` + sorted + `,"model":"mine","meta":{"billed_units":{"input_tokens":4}},"usage":{"total_tokens":4}}`},
 		{``, `{"id":"x",` + two + `,"usage":{"total_tokens":0}}`, kind.Quantities{kind.Input: 4},
 			`{"id":"x",` + sorted + `,"usage":{"total_tokens":0},"model":"mine","meta":{"billed_units":{"input_tokens":4}}}`},
+		{`,"top_n":1`, `{"results":[{"index":0,"score":-1.5},{"index":1,"score":0.5}]}`, kind.Quantities{Searches: 1},
+			`{"results":[{"index":1,"relevance_score":0.5}],"id":"req","model":"mine","meta":{"billed_units":{"search_units":1}}}`},
 		{``, `{"results":[]}`, nil, ""},
 		{``, `{"results":[{"index":2,"relevance_score":1}]}`, nil, ""},
 		{``, `{"results":[{"index":-1,"relevance_score":1}]}`, nil, ""},
