@@ -3,6 +3,8 @@ package messages
 import (
 	"strconv"
 	"strings"
+
+	"tollgate/internal/wire"
 )
 
 // Thinking budgets in tokens, for models without effort.
@@ -44,12 +46,15 @@ func (e *encoder) thinking(inLoop, forced bool) (thinkingMode, error) {
 		budget = highBudget
 	}
 	g := generationOf(t.Model)
+	shown := g.hidesThinking() && e.Effort.Show && (effort != "" || e.Client == wire.FormResponses) // chat shows reasoning by default
 	out := thinkingMode{sampling: g.number < 407, prefill: g.number < 406}
 	switch {
 	case !t.Reasoning && (effort == "none" || g.number > 0 && g.number < 406): // neither thinking nor effort
 		out.on = g.always
 	case !t.Reasoning:
 		out.on, out.effort = g.always, effort
+	case effort == "" && shown:
+		out.on, out.field = true, []byte(adaptiveShown)
 	case effort == "":
 		out.on = g.thinksByDefault()
 	case effort == "none" && g.always:
@@ -65,6 +70,9 @@ func (e *encoder) thinking(inLoop, forced bool) (thinkingMode, error) {
 	default:
 		out.on, out.effort = true, effort
 		out.field = []byte(`{"type":"adaptive"}`)
+		if shown {
+			out.field = []byte(adaptiveShown)
+		}
 	}
 	if forced && !g.always {
 		out.disable(g, t.Reasoning)
@@ -74,6 +82,9 @@ func (e *encoder) thinking(inLoop, forced bool) (thinkingMode, error) {
 	}
 	return out, nil
 }
+
+// adaptiveShown asks for thinking with a summary of its text.
+const adaptiveShown = `{"type":"adaptive","display":"summarized"}`
 
 // disable disables thinking. The newer models then accept at most high effort.
 func (o *thinkingMode) disable(g generation, reasoning bool) {
@@ -97,6 +108,9 @@ type generation struct {
 
 // thinksByDefault reports whether a reasoning model of the generation thinks by default.
 func (g generation) thinksByDefault() bool { return g.number == 0 || g.number >= 500 }
+
+// hidesThinking reports whether models of the generation hide the text of their thinking by default.
+func (g generation) hidesThinking() bool { return g.number >= 407 }
 
 // generationOf parses the provider's id of a model: a name, and one or two short numbers, in either
 // order (`claude-sonnet-4-5-20250929`, `us.anthropic.claude-3-5-haiku-20241022-v1:0`).

@@ -84,7 +84,9 @@ func (d *decoder) fields() {
 	}
 	reasoning := d.doc.Raw("reasoning")
 	d.Effort = conversation.Effort{Word: rawjson.Field(reasoning, "effort"), At: "reasoning.effort"}
-	d.Effort.Show = rawjson.Field(reasoning, "summary") != nil
+	for _, name := range [...]string{"summary", "generate_summary"} { // the second is the older name
+		d.Effort.Show = d.Effort.Show || rawjson.Field(reasoning, name) != nil
+	}
 }
 
 // format reads the format requested by `text`.

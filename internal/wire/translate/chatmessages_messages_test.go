@@ -153,12 +153,12 @@ func TestChatAsMessagesFields(t *testing.T) {
 func TestChatAsMessagesThinking(t *testing.T) {
 	t.Parallel()
 	const adaptive, disabled = `{"type":"adaptive"}`, `{"type":"disabled"}`
-	const auto = `{"type":"auto"}`
+	const auto, shown = `{"type":"auto"}`, `{"type":"adaptive","display":"summarized"}`
 	for name, test := range map[string]struct {
 		model, effort, more string
 		want                string // thinking, output_config, tool_choice, temperature
 	}{
-		"newest":                      {"claude-opus-5-5", "high", "", adaptive + "\n" + `{"effort":"high"}` + "\n" + auto + "\n"},
+		"newest":                      {"claude-opus-5-5", "high", "", shown + "\n" + `{"effort":"high"}` + "\n" + auto + "\n"},
 		"newest, no effort requested": {"claude-opus-5-5", "", "", "\n\n" + auto + "\n"},
 		"newest, none":                {"claude-opus-5-5", "none", "", "\n" + `{"effort":"low"}` + "\n" + auto + "\n"},
 		"always thinking":             {"claude-fable-5-1", "none", "", "\n" + `{"effort":"low"}` + "\n" + auto + "\n"},
@@ -174,6 +174,7 @@ func TestChatAsMessagesThinking(t *testing.T) {
 		"budget, none":                 {"claude-haiku-4-5", "none", "", "\n\n" + auto + "\n" + "0.5"},
 		"another family":               {"kimi", "minimal", "", adaptive + "\n" + `{"effort":"low"}` + "\n" + auto + "\n0.5"},
 		"another, none":                {"kimi", "none", "", disabled + "\n\n" + auto + "\n0.5"},
+		"newer":                        {"claude-opus-4-7", "low", "", shown + "\n" + `{"effort":"low"}` + "\n" + auto + "\n"},
 		"newer, no effort requested":   {"claude-opus-4-7", "", "", "\n\n" + auto + "\n"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -114,3 +114,36 @@ func TestForcedToolsStayForced(t *testing.T) {
 		t.Errorf("%s, %v", body, err)
 	}
 }
+
+// TestThinkingOfClaudeIsShown expects the text of thinking from Claude 4.7 on, which hides it by default, if
+// a chat client sets an effort or a responses client asks for a summary.
+func TestThinkingOfClaudeIsShown(t *testing.T) {
+	t.Parallel()
+	const shown = `"thinking":{"type":"adaptive","display":"summarized"}`
+	const chat, responses = `{"model":"m","messages":[{"role":"user","content":"x"}]%s}`, `{"model":"m","input":"x"%s}`
+	for _, c := range []struct {
+		client       wire.Form
+		body, member string
+		want         bool
+	}{
+		{wire.FormChat, chat, `,"reasoning_effort":"low"`, true},
+		{wire.FormChat, chat, `,"reasoning_effort":"max"`, true},
+		{wire.FormChat, chat, `,"reasoning_effort":"none"`, false},
+		{wire.FormChat, chat, "", false},
+		{wire.FormResponses, responses, `,"reasoning":{"summary":"auto"}`, true},
+		{wire.FormResponses, responses, `,"reasoning":{"summary":"concise","effort":"high"}`, true},
+		{wire.FormResponses, responses, `,"reasoning":{"generate_summary":"auto"}`, true},
+		{wire.FormResponses, responses, `,"reasoning":{"effort":"high"}`, false},
+		{wire.FormResponses, responses, `,"reasoning":{"summary":"auto","effort":"none"}`, false},
+		{wire.FormResponses, responses, "", false},
+	} {
+		for model, hides := range map[string]bool{"claude-opus-4-7": true, "claude-sonnet-5": true, "us.anthropic.claude-haiku-5-5-v1:0": true,
+			"claude-fable-5-1": true, "claude-opus-4-6": false, "claude-sonnet-4-5": false, "deepseek": false} {
+			body, err := pairtest.Body(New(request(t, c.client, fmt.Sprintf(c.body, c.member)), wire.FormMessages, pairtest.Identity()),
+				wire.Translation{Edits: wire.Edits{Model: model}, Reasoning: true, MaxOutput: 9000})
+			if err != nil || strings.Contains(string(body), shown) != (c.want && hides) || strings.Contains(string(body), "display") && !hides {
+				t.Errorf("%s%s on %s: the line got %s, %v; want thinking shown: %v", c.client, c.member, model, body, err, c.want && hides)
+			}
+		}
+	}
+}
