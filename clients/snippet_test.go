@@ -25,8 +25,11 @@ const snippetCatalog = `models:
      price: {input: 1, output: 1}}
   - {id: easel, kind: image, state: open, price: {1K: 0.03}}
   - {id: reel, kind: video, state: open, price: {720p: 0.05}, durations: [5]}
+  - {id: vector, kind: embedding, state: open, price: {input: 1}}
+  - {id: order, kind: rerank, state: open, price: {searches: 1}}
+  - {id: judge, kind: moderation, state: open, price: {requests: 1}}
 lines:
-  - {id: fine, provider: sandbox, models: {on-chat: a, on-responses: b, on-messages: c, easel: d, reel: e}}
+  - {id: fine, provider: sandbox, models: {on-chat: a, on-responses: b, on-messages: c, easel: d, reel: e, vector: f, order: g, judge: h}}
 `
 
 var (
@@ -53,8 +56,15 @@ func TestConsoleSnippets(t *testing.T) {
 	}
 	_ = answer.Body.Close()
 	const reply = "You said: Hello!"
-	for model, prints := range map[string]string{"on-chat": reply, "on-responses": reply, "on-messages": reply, "easel": ".png",
-		"reel": ".mp4"} {
+	for model, prints := range map[string]struct {
+		program, curl string // parts of the output
+		languages     int
+	}{
+		"on-chat": {reply, reply, 4}, "on-responses": {reply, reply, 4}, "on-messages": {reply, reply, 4},
+		"easel": {".png", `"status":"`, 4}, "reel": {".mp4", `"status":"`, 4}, // curl does not poll the job
+		"vector": {"2 vectors of 256 numbers", `"embedding":[`, 3}, "order": {"1 0.5774", `"index":1,"relevance_score":0.5774`, 3},
+		"judge": {"flagged", `"flagged":true`, 3},
+	} {
 		answer, err := browser.Get(g.url + "/console/models?id=" + model)
 		if err != nil {
 			t.Fatal(err)
@@ -78,15 +88,15 @@ func TestConsoleSnippets(t *testing.T) {
 			}
 			ran++
 			out, err := run.CombinedOutput()
-			want := prints
-			if names[m[1]] == "curl" && want != reply {
-				want = `"status":"` // The snippet prints the submission; it does not poll the job.
+			want := prints.program
+			if names[m[1]] == "curl" {
+				want = prints.curl
 			}
 			if err != nil || !strings.Contains(string(out), want) {
 				t.Errorf("%s in %s: %v: %s\n%s", model, names[m[1]], err, out, text)
 			}
 		}
-		if ran+absent < 4 || ran < 1 {
+		if ran+absent < prints.languages || ran < 1 {
 			t.Errorf("%s has %d snippets that run, and %d for programs that are not installed", model, ran, absent)
 		}
 	}
