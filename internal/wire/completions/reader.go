@@ -344,15 +344,15 @@ func (r *reader) find(key int64, id string, hasName, hasIndex bool) *call {
 	var last *call
 	for i := len(r.calls) - 1; i >= 0; i-- {
 		c := r.calls[i]
-		if !hasIndex && id != "" && c.id == id {
+		if id != "" && c.id == id && (!hasIndex || c.key == key) {
 			return c
 		}
 		if last == nil && c.key == key {
 			last = c
 		}
 	}
-	if last == nil && !hasIndex && key >= 0 && !hasName && id == "" && len(r.calls) > 0 {
-		last = r.calls[len(r.calls)-1]
+	if n := len(r.calls); n > 0 && !hasIndex && key >= 0 && !hasName && id == "" && (last == nil || last.arguments.complete()) {
+		last = r.calls[n-1] // the arguments of the newest call continue
 	}
 	switch {
 	case last == nil || !hasName || last.output.Name == nil || id == last.id && id != "":

@@ -1,6 +1,8 @@
 package conversation
 
 import (
+	"bytes"
+
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/internal/form"
@@ -31,6 +33,9 @@ type Output struct {
 	Text, Logprobs []byte
 
 	wrapped bool // the arguments are those of the function that replaces a custom tool
+	// begun is set after the first arguments of a call. empty is set if they were `{}`, which may be a
+	// placeholder of the provider.
+	begun, empty bool
 }
 
 // EventKind is the kind of an event.
@@ -159,8 +164,37 @@ func (m *Emitter) restoreName(o *Output) {
 	}
 }
 
+// emptyArguments are the arguments of a call without any.
+const emptyArguments = "{}"
+
+// withoutPlaceholder returns the arguments of a call to pass on. Some providers begin with `{}`, and then
+// send the arguments.
+func (o *Output) withoutPlaceholder(text []byte) []byte {
+	if o.Custom && !o.wrapped || len(text) == 0 {
+		return text
+	}
+	first := !o.begun
+	o.begun = true
+	switch rest, found := bytes.CutPrefix(text, []byte(emptyArguments)); {
+	case first && found && len(trim(rest)) == 0:
+		o.empty = true
+		return nil
+	case first && found && trim(rest)[0] == '{':
+		return rest
+	case o.empty && trim(text) == nil:
+		return nil
+	case o.empty && trim(text)[0] != '{':
+		text = append([]byte(emptyArguments), text...)
+	}
+	o.empty = false
+	return text
+}
+
 // Text continues a part.
 func (m *Emitter) Text(o *Output, text, logprobs []byte) {
+	if o.Kind == ToolCall {
+		text = o.withoutPlaceholder(text)
+	}
 	switch {
 	case len(text) == 0 && len(logprobs) == 0:
 	case o.wrapped:
@@ -176,6 +210,10 @@ func (m *Emitter) Text(o *Output, text, logprobs []byte) {
 
 // End ends a part.
 func (m *Emitter) End(o *Output) {
+	if o.empty {
+		o.empty = false
+		m.Text(o, []byte(emptyArguments), nil)
+	}
 	if o.wrapped {
 		text := UnwrapInput(o.Text)
 		m.held -= len(o.Text)
