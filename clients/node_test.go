@@ -25,6 +25,7 @@ func TestNode(t *testing.T) {
 			"waiting": media.key(t, mediaAccount, map[string]any{"wait_for_pictures": true})},
 		"url":         g.url + "/v1",
 		"native":      g.url + "/native",
+		"base":        g.url,
 		"key":         g.key(t, account, nil),
 		"poor":        g.key(t, g.account(t, "0"), nil),
 		"hasty":       g.key(t, account, map[string]any{"rpm": 1}),

@@ -105,7 +105,7 @@ func (p *provider) onlyLine(form, model string, thinks bool) string {
 	}
 	return fmt.Sprintf(`
 models:
-  - {id: %s, kind: chat, state: open, forms: [chat, responses, messages], reasoning: %t,`+
+  - {id: %s, kind: chat, state: open, forms: [chat, responses, messages, gemini], reasoning: %t,`+
 		` context_window: 200000, max_output_tokens: 64000, price: {input: 1, output: 1}}
 lines:
   - {id: only, provider: %s, base_url: "%s%s", api_key: "${FAKE_KEY}", forms: [%s], models: {%s: vendor}}

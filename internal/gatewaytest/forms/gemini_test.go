@@ -239,10 +239,11 @@ func geminiRequests(t testing.TB) []scene.Scenario {
 	for line, wants := range map[string][]string{
 		"chat": {`{"role":"system","content":"Be brief."}`, `{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBO+w/0"}}`,
 			`"parameters":{"type":["object","null"],"properties":{"city":{"type":"string","minLength":1}},"required":["city"]}`,
-			`"tool_choice":"required"`, `"temperature":0.25`, `"top_p":0.5`, `"stop":["END"]`, `"max_tokens":500`},
+			`"tool_choice":{"type":"function","function":{"name":"get_weather_`, `"temperature":0.25`, `"top_p":0.5`,
+			`"stop":["END"]`, `"max_tokens":500`},
 		"messages": {`"system":[{"type":"text","text":"Be brief."}]`, `"source":{"type":"base64","media_type":"image/png",` +
 			`"data":"iVBO+w/0"}`,
-			`"tool_choice":{"type":"any"`, `"stop_sequences":["END"]`, `"max_tokens":500`},
+			`"tool_choice":{"type":"tool","name":"get_weather_`, `"stop_sequences":["END"]`, `"max_tokens":500`},
 		"gemini": {`"systemInstruction":{"parts":[{"text":"Be brief."}]}`, `{"inlineData":{"mimeType":"image/png","data":"iVBO-w_0"}}`,
 			`"allowedFunctionNames":["get.weather"]`, `"topK":3`, `"thinkingConfig":{"thinkingBudget":512,"includeThoughts":true}`,
 			`"propertyOrdering":["city"]`,

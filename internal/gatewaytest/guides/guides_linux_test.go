@@ -58,7 +58,7 @@ var (
 	// sets has the required sets of packages by document.
 	sets = map[string][]string{
 		"clients": {"node", "python"}, "coding-agents": {"agents", "aider"}, "errors-and-retries": {"python"},
-		"langchain": {"python"}, "node": {"node"}, "python": {"python"}, "vercel-ai-sdk": {"vercel"},
+		"gemini": {"node", "python"}, "langchain": {"python"}, "node": {"node"}, "python": {"python"}, "vercel-ai-sdk": {"vercel"},
 	}
 )
 

@@ -106,6 +106,9 @@ func (d *decoder) choice() error {
 	for _, name := range rawjson.Elements(rawjson.Field(config, "allowedFunctionNames")) {
 		c.Allowed = append(c.Allowed, conversation.ToolName{Name: rawjson.Unquote(name)})
 	}
+	if c.Mode == conversation.ChoiceAny && len(c.Allowed) == 1 {
+		c.Mode, c.Tool, c.Allowed = conversation.ChoiceOfTool, c.Allowed[0], nil
+	}
 	c.Restricted = len(c.Allowed) > 0
 	return nil
 }

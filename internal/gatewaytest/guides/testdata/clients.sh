@@ -3,7 +3,7 @@
 ### $ export OPENAI_BASE_URL=https://gateway.example.com/v1
 . "$LIB/models.sh"
 echo "$KEY"
-python3 -m venv venv && . venv/bin/activate && pip install --quiet openai anthropic && npm install openai @anthropic-ai/sdk
+python3 -m venv venv && . venv/bin/activate && pip install --quiet openai anthropic google-genai && npm install openai @anthropic-ai/sdk @google/genai
 answers() { grep -q 'You said: Hello!$' || { echo "not the answer"; return 1; }; }
 go_run() { (cd "$TREE/clients" && go run "$OLDPWD/$1"); }
 
@@ -29,8 +29,14 @@ print(anthropic.Anthropic().messages.create(model="swift-1", max_tokens=1000, me
 ### ```go message.go
 node message.mjs | answers
 
-### ## Images and videos
+### ```python content.py
 go_run message.go | answers
+
+### ```js content.mjs
+python content.py | answers
+
+### ## Images and videos
+node content.mjs | answers
 
 ### With a key that waits:
 python hat.py
