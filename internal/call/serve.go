@@ -48,6 +48,7 @@ type kindFlow struct {
 	providers int // counts believed from the provider
 	gateways  int // counts of the gateway
 	media     string
+	stream    *kindStream // nil for a whole answer
 }
 
 // Serve processes one request of a kind and writes its answer. ctx is the client's context. If Serve
@@ -73,6 +74,9 @@ func (e *Engine) Serve(ctx context.Context, w http.ResponseWriter, r KindRequest
 	}, x.attempt)
 	if err != nil {
 		return x.Fail(err)
+	}
+	if x.stream != nil {
+		return x.sendStream()
 	}
 	return x.send()
 }
@@ -127,9 +131,17 @@ func (x *kindFlow) callPart(on *line.Attempt, r *UpstreamCall, part kind.Part, o
 	if last {
 		send = on.Chat
 	}
+	streamed, ok := part.(kind.StreamedPart)
+	if ok = ok && streamed.AsksStream(); ok {
+		r.Limit(on.Line.TimeoutsFor(x.Model).FirstToken, "no byte of the answer came")
+	}
+	var file *kind.Upload
+	if p, ok := part.(kind.FilePart); ok {
+		file = p.File()
+	}
 	answer, err := send(r.Ctx, chatcall.Call{
 		Form: x.Kind.Form(), Path: x.LinePath, Model: on.ProviderModel, Body: part.Body(on.ProviderModel, omit),
-		IdempotencyKey: x.IdempotencyKey(),
+		File: file, AnyType: x.Kind.AnyType, IdempotencyKey: x.IdempotencyKey(),
 	})
 	if err != nil {
 		return err
@@ -138,6 +150,9 @@ func (x *kindFlow) callPart(on *line.Attempt, r *UpstreamCall, part kind.Part, o
 		r.Body = answer.Body
 	} else {
 		defer answer.Body.Close()
+	}
+	if ok {
+		return x.openStream(on, streamed, answer)
 	}
 	body, err := x.engine.ReadBody(r.Ctx, answer.Body, answer.Length, "ask for less")
 	x.bodies = append(x.bodies, body)

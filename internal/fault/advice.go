@@ -61,7 +61,8 @@ func (p Scope) Operations() []string {
 	case Limits:
 		return append(Models.Operations(), requeues)
 	case Calls:
-		return []string{completions, responses, messages, "POST /v1/embeddings", "POST /v1/rerank", "POST /v2/rerank", "POST /v1/moderations"}
+		return []string{completions, responses, messages, "POST /v1/embeddings", "POST /v1/rerank", "POST /v2/rerank", "POST /v1/moderations",
+			"POST /v1/audio/speech", "POST /v1/audio/transcriptions", "POST /v1/audio/translations"}
 	case Chat:
 		return []string{completions, responses, messages}
 	case Conversations:

@@ -9,7 +9,7 @@ import (
 	"tollgate/internal/money"
 )
 
-// priced is a model with a price, and requests for it whose charges differ only by what the vendor reports.
+// priced is a model with a price, and requests for it. Their charges differ only by the vendor's report.
 type priced struct {
 	id      string
 	model   map[string]any // without its id
@@ -22,7 +22,7 @@ type priced struct {
 	charges []charge
 }
 
-// charge is an answer's report and the charge that it must lead to.
+// charge is an answer's report and the right charge for it.
 type charge struct {
 	reported string // members of the answer
 	count    int64

@@ -124,7 +124,7 @@ func harmless(t *testing.T) scene.Scenario {
 	}, scene.ChatLine("free-judge", v.URL, nil, "free-judge"))
 }
 
-// TestModerationWithoutModel checks the model that is chosen for a request without one.
+// TestModerationWithoutModel checks the model chosen for a request without one.
 func TestModerationWithoutModel(t *testing.T) {
 	t.Parallel()
 	g := scene.Open(t, scene.Binary(t), storetest.SQLite(t), nil)

@@ -1,9 +1,11 @@
 package kind
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
+	"tollgate/internal/fault"
 	"tollgate/internal/wire/rawjson"
 )
 
@@ -12,6 +14,14 @@ const maxAnswerDepth = 64
 
 // ErrIncomplete reports an answer without all results of its request.
 var ErrIncomplete = errors.New("the answer is incomplete")
+
+// ErrNoMemory reports that the budget for answers is used up.
+var ErrNoMemory = errors.New("the budget of memory for answers is used up")
+
+// ErrorEvent returns the data of the event that tells a client about a failure.
+func ErrorEvent(f *fault.Error) []byte {
+	return append([]byte(`{"type":"error",`), bytes.TrimSpace(f.Body())[1:]...)
+}
 
 // Incomplete returns an ErrIncomplete with the reason.
 func Incomplete(format string, args ...any) error {
@@ -27,26 +37,32 @@ func ReadObject(raw []byte) ([]byte, error) {
 	return object, nil
 }
 
-// AddCount adds the first of the members of an object that is a number to the counts of a unit. A
-// negative number counts as 0, which is never believed.
+// AddCount adds the first of the members of an object to the counts of a unit. What is no
+// count becomes -1, which is never believed.
 func (q Quantities) AddCount(unit PriceUnit, object []byte, names ...string) {
 	for _, name := range names {
 		value := rawjson.NonNull(rawjson.Field(object, name))
 		if value == nil {
 			continue
 		}
-		q[unit], _ = rawjson.Count(value)
+		n, ok := rawjson.Count(value)
+		if !ok {
+			n = -1
+		}
+		q[unit] = n
 		return
 	}
 }
 
-// Believed returns the counts to charge for a part: the provider's where they are above 0 and at most
-// the bound, else the gateway's own, which own returns. It reports how many counts are whose.
+// Believed returns the counts to charge for a part, and how many counts are whose: the provider's if
+// they are above 0 and at most the bound, otherwise the gateway's own, from own. For tokens of an answer,
+// or of text beside sound, the provider's 0 is believed too.
 func Believed(reported, bound Quantities, own func() Quantities) (used Quantities, provider, gateway int) {
 	used = Quantities{}
 	var counted Quantities
+	_, sound := bound[InputAudio]
 	for unit, most := range bound {
-		if n := reported[unit]; n > 0 && n <= most {
+		if n, ok := reported[unit]; ok && n <= most && (n > 0 || n == 0 && (unit.IsOutput() || unit == Input && sound)) {
 			used[unit] = n
 			provider++
 			continue

@@ -122,3 +122,6 @@ func ElementOf(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i
 func Invalid(param, format string, args ...any) error {
 	return fault.At(fault.InvalidRequest, param, format, args...)
 }
+
+// StoredError returns an error about a field that refers to something stored at a provider.
+func StoredError(param string) error { return form.StoredError(param) }

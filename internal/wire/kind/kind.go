@@ -40,6 +40,8 @@ type Definition struct {
 	// Multipart is true if requests are multipart forms with a file in FileField. The body is then the
 	// JSON object of the form's text fields, and Open returns a FileRequest.
 	Multipart bool
+	// MaxFile returns the largest file in bytes, for kinds with Multipart.
+	MaxFile func(l ModelLimits) int64
 	// AnyType is true if answers may have other content types than JSON.
 	AnyType bool
 	// Open checks the JSON of a body. The request retains body, which must not be changed.
@@ -177,7 +179,7 @@ type Measure struct {
 }
 
 // CountsTokens reports whether the units are tokens.
-func (m *Measure) CountsTokens() bool { return m.Name == tokensName }
+func (m *Measure) CountsTokens() bool { return m.Name == TokensName }
 
 // Minutes returns the measure of sound by the minute. Its count is in milliseconds of whole seconds.
 func Minutes(own bool) Measure {
@@ -187,11 +189,12 @@ func Minutes(own bool) Measure {
 // Minute is the unit of Minutes.
 const Minute PriceUnit = "minutes"
 
-const tokensName = "million_tokens"
+// TokensName is the name of measures of tokens.
+const TokensName = "million_tokens"
 
 // Tokens returns the measure of tokens.
 func Tokens(units ...PriceUnit) Measure {
-	return Measure{Name: tokensName, Per: 1_000_000, Noun: "million tokens", Units: units}
+	return Measure{Name: TokensName, Per: 1_000_000, Noun: "million tokens", Units: units}
 }
 
 // Requests counts requests.
@@ -274,6 +277,13 @@ type FileRequest interface {
 	Request
 	// SetFile sets the file, before Check.
 	SetFile(f *Upload)
+}
+
+// FilePart is a part with a file for the line.
+type FilePart interface {
+	Part
+	// File returns the file.
+	File() *Upload
 }
 
 // StreamedPart is a part whose answer may pass on while it comes.

@@ -8,6 +8,8 @@ import (
 	"tollgate/internal/wire/kind/embedding"
 	"tollgate/internal/wire/kind/moderation"
 	"tollgate/internal/wire/kind/rerank"
+	"tollgate/internal/wire/kind/speech"
+	"tollgate/internal/wire/kind/transcription"
 )
 
 // kinds are the definitions in the order of their documents. Never changed.
@@ -15,6 +17,8 @@ var kinds = []*kind.Definition{
 	embedding.Definition(),
 	rerank.Definition(),
 	moderation.Definition(),
+	speech.Definition(),
+	transcription.Definition(),
 }
 
 // All returns all kinds. Callers must not change the slice.

@@ -1,0 +1,215 @@
+package transcription
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math"
+	"mime"
+	"regexp"
+	"strconv"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/wire"
+	"tollgate/internal/wire/kind"
+	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/sse"
+)
+
+// maxEvent is the longest event, in bytes.
+const maxEvent = 8 << 20
+
+// answer is what the gateway reads of an answer.
+type answer struct {
+	text     string
+	ended    time.Duration // the last time in the answer; 0 if it has none
+	reported kind.Quantities
+}
+
+// readAnswer reads a whole answer in a format. It returns an error for an answer in another
+// format.
+func readAnswer(raw []byte, format string) (a answer, err error) {
+	switch format {
+	case "text", "srt", "vtt":
+		if bytes.HasPrefix(bytes.TrimSpace(raw), []byte("<")) {
+			return answer{}, kind.Incomplete("it is a page")
+		}
+		return answer{text: string(raw), ended: lastTime(raw)}, nil
+	}
+	object, err := kind.ReadObject(raw)
+	if err != nil {
+		return answer{}, err
+	}
+	text := rawjson.Field(object, "text")
+	if !rawjson.IsText(text) {
+		return answer{}, kind.Incomplete("it has no text")
+	}
+	a = answer{text: rawjson.Unquote(text), reported: kind.Quantities{}}
+	for _, list := range []string{"segments", "words"} {
+		for _, element := range rawjson.Elements(rawjson.Field(object, list)) {
+			if s, ok := readSeconds(rawjson.Field(element, "end")); ok {
+				a.ended = max(a.ended, s)
+			}
+		}
+	}
+	a.readUsage(object)
+	return a, nil
+}
+
+// readUsage reads the provider's counts of an answer or of the last event of a stream.
+func (a *answer) readUsage(object []byte) {
+	usage := rawjson.Field(object, "usage")
+	length, ok := readSeconds(rawjson.Field(usage, "seconds"))
+	if !ok {
+		length, ok = readSeconds(rawjson.Field(object, "duration"))
+	}
+	if ok {
+		a.reported[kind.Minute] = 1000 * wholeSeconds(length)
+	}
+	details := rawjson.Field(usage, "input_token_details")
+	if details == nil {
+		a.reported.AddCount(kind.InputAudio, usage, "input_tokens")
+		if _, ok := a.reported[kind.InputAudio]; ok {
+			a.reported[kind.Input] = 0
+		}
+	} else {
+		a.reported.AddCount(kind.InputAudio, details, "audio_tokens")
+		a.reported.AddCount(kind.Input, details, "text_tokens")
+	}
+	a.reported.AddCount(kind.Output, usage, "output_tokens")
+}
+
+// readSeconds reads a number of seconds, also one in a string, as some engines send it.
+func readSeconds(raw []byte) (time.Duration, bool) {
+	if rawjson.IsText(raw) {
+		raw = rawjson.UnquoteBytes(raw)
+	}
+	s, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil || !(s >= 0) || s > math.MaxInt32 {
+		return 0, false
+	}
+	return time.Duration(s * float64(time.Second)), true
+}
+
+// times matches the end of a subtitle in SRT and WebVTT.
+var times = regexp.MustCompile(`--> *(?:(\d{1,4}):)?(\d{2}):(\d{2})[.,](\d{3})`)
+
+// lastTime returns the end of the last subtitle, or 0.
+func lastTime(raw []byte) (last time.Duration) {
+	for _, m := range times.FindAllSubmatch(raw, -1) {
+		number := func(i int) time.Duration {
+			n, _ := strconv.Atoi(string(m[i])) // digits, or empty for no hours
+			return time.Duration(n)
+		}
+		last = max(last, number(1)*time.Hour+number(2)*time.Minute+number(3)*time.Second+number(4)*time.Millisecond)
+	}
+	return last
+}
+
+// eventAnswer passes events on, or a whole answer to a request for events.
+type eventAnswer struct {
+	request     *request
+	contentType string
+	events      *sse.Reader // nil for a whole answer
+	from        io.Reader
+	answer
+	held []byte // transcript.text.done and the events after it, or a whole answer
+	done bool
+}
+
+// Stream implements kind.StreamedPart.
+func (r *request) Stream(from io.Reader, contentType string, reserve func(int64) bool) kind.Stream {
+	a := &eventAnswer{request: r, contentType: contentType, from: from}
+	if lineType, _, _ := mime.ParseMediaType(contentType); lineType == "text/event-stream" {
+		a.events = sse.NewReader(from, maxEvent)
+		a.events.Reserve = reserve
+	}
+	return a
+}
+
+// ContentType implements kind.Stream.
+func (a *eventAnswer) ContentType() string { return a.contentType }
+
+// Next implements kind.Stream.
+func (a *eventAnswer) Next(dst []byte) ([]byte, error) {
+	if a.events == nil {
+		return a.readWhole(dst)
+	}
+	e, err := a.events.Next()
+	switch {
+	case a.events.Ended() && a.done:
+		return append(dst, a.held...), io.EOF
+	case a.events.Ended(), errors.Is(err, sse.ErrTruncated), errors.Is(err, sse.ErrTooLarge), errors.Is(err, rawjson.ErrShape):
+		return dst, kind.Incomplete("the events ended without transcript.text.done, or are malformed")
+	case errors.Is(err, sse.ErrNoRoom):
+		return dst, kind.ErrNoMemory
+	case err != nil:
+		return dst, err
+	}
+	if err := a.readEvent(e.Data); err != nil {
+		return dst, err
+	}
+	if a.done {
+		if a.held = append(a.held, e.Raw...); len(a.held) > maxEvent {
+			return dst, kind.Incomplete("too much came after transcript.text.done")
+		}
+		return dst, nil
+	}
+	return append(dst, e.Raw...), nil
+}
+
+// readWhole reads an answer without events.
+func (a *eventAnswer) readWhole(dst []byte) ([]byte, error) {
+	raw, err := io.ReadAll(io.LimitReader(a.from, maxEvent+1))
+	switch {
+	case err != nil:
+		return dst, err
+	case len(raw) > maxEvent:
+		return dst, kind.Incomplete("it is longer than %d bytes", maxEvent)
+	}
+	if a.answer, err = readAnswer(raw, a.request.format); err != nil {
+		return dst, err
+	}
+	return append(dst, raw...), io.EOF
+}
+
+// Reported implements kind.Stream.
+func (a *eventAnswer) Reported() kind.Quantities { return a.request.reported(&a.answer) }
+
+// Count implements kind.Stream.
+func (a *eventAnswer) Count(c *wire.Counter, _ bool) kind.Quantities {
+	return a.request.count(c, &a.answer)
+}
+
+// Failure implements kind.Stream.
+func (a *eventAnswer) Failure(dst []byte, f *fault.Error) []byte {
+	if a.events == nil {
+		return nil
+	}
+	return sse.AppendLines(dst, "", kind.ErrorEvent(f))
+}
+
+// readEvent reads an event of a stream.
+func (a *eventAnswer) readEvent(data []byte) error {
+	if len(data) == 0 || data[0] != '{' {
+		return nil // a comment, or [DONE]
+	}
+	switch rawjson.Unquote(rawjson.Field(data, "type")) {
+	case "transcript.text.delta":
+		a.text += rawjson.Unquote(rawjson.Field(data, "delta"))
+	case "transcript.text.segment":
+		if s, ok := readSeconds(rawjson.Field(data, "end")); ok {
+			a.ended = max(a.ended, s)
+		}
+	case "transcript.text.done":
+		if text := rawjson.Field(data, "text"); rawjson.IsText(text) {
+			a.text = rawjson.Unquote(text)
+		}
+		a.done, a.reported = true, kind.Quantities{}
+		a.readUsage(data)
+	case "error":
+		return kind.Incomplete("the line reported an error in an event: %.300s", data)
+	}
+	return nil
+}
