@@ -257,13 +257,8 @@ func itemList(items []responses.ListedItem, more bool) []byte {
 // countInput answers POST /v1/responses/input_tokens. Counts are free, and each account has a limit for
 // them.
 func (d *server) countInput(x *apiRequest) error {
-	call, err := d.checkChat(x, chatEndpoint{form: wire.FormResponses, continues: true, parse: func(body []byte) (request, error) {
-		r, err := responses.Open(body)
-		if err == nil {
-			r.CountOnly = true
-		}
-		return r, err
-	}})
+	call, err := d.checkChat(x, chatEndpoint{form: wire.FormResponses, continues: true, 
+		parse: func(body []byte) (request, error) { return responses.Open(body) }})
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ const (
 	Admissions          // requests that reserve money: calls, job submissions, requeues
 	Limits              // requests under a rate limit: all of Admissions, and token counts
 	Calls               // requests answered at once: chat in every form, and other kinds of models
+	Outputs             // requests with a limit of output tokens: chat in every form, and counts of its tokens
 	Chat                // chat in every form
 	Conversations       // the chat forms with messages
 	Completions         // chat completions
@@ -38,7 +39,7 @@ func Scopes() (all []Scope) {
 func (p Scope) String() string {
 	return [...]string{
 		"everywhere", "`/v1` and `/native`", "calls, counts of tokens, images and videos", "calls, images and videos, operators' requeues",
-		"calls, counts of tokens, images and videos, operators' requeues", "calls", "chat",
+		"calls, counts of tokens, images and videos, operators' requeues", "calls", "chat and counts of its tokens", "chat",
 		"chat with messages", "chat completions", "submissions of images", "submissions of images and videos", "jobs of images and videos",
 		"operator API",
 	}[p]
@@ -63,6 +64,8 @@ func (p Scope) Operations() []string {
 	case Calls:
 		return []string{completions, responses, messages, "POST /v1/embeddings", "POST /v1/rerank", "POST /v2/rerank", "POST /v1/moderations",
 			"POST /v1/audio/speech", "POST /v1/audio/transcriptions", "POST /v1/audio/translations"}
+	case Outputs:
+		return append(Chat.Operations(), "POST /v1/responses/input_tokens")
 	case Chat:
 		return []string{completions, responses, messages}
 	case Conversations:

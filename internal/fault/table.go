@@ -96,7 +96,7 @@ var table = []TableRow{
 	{InvalidRole, 400, "invalid_request_error", "invalid_request_error", Completions, RetryNever,
 		"a role that is not allowed",
 		"Use system, developer, user, assistant, tool or function."},
-	{InvalidMaxTokens, 400, "invalid_request_error", "invalid_request_error", Chat, RetryNever,
+	{InvalidMaxTokens, 400, "invalid_request_error", "invalid_request_error", Outputs, RetryNever,
 		"the limit is not a positive integer",
 		"Send a positive integer. Except in native messages, you may omit the limit."},
 	{MaxTokensTooSmall, 400, "invalid_request_error", "invalid_request_error", Completions, RetryNever,

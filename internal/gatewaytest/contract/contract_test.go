@@ -4,6 +4,7 @@
 package contract
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -105,6 +106,15 @@ func (v *visitor) chat() {
 	v.ask(200, "POST", "/v1/moderations", `{"model":"sandbox-moderation","input":[{"type":"text","text":"one"},`+
 		`{"type":"image_url","image_url":{"url":"data:image/png;base64,AA"}}]}`)
 	v.ask(400, "POST", "/v1/moderations", `{"model":"sandbox-moderation","input":[]}`)
+	v.ask(200, "POST", "/v1/audio/speech", `{"model":"sandbox-speech","voice":"any","input":"one","x_y":1}`)
+	v.ask(200, "POST", "/v1/audio/speech", `{"model":"sandbox-speech","voice":"any","input":"one","stream_format":"sse"}`)
+	v.ask(400, "POST", "/v1/audio/speech", `{"model":"sandbox-speech","input":"one"}`)
+	const form, formType = "--b\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nsandbox-transcription\r\n%s--b\r\n" +
+		"Content-Disposition: form-data; name=\"file\"; filename=\"a.wav\"\r\n\r\nsound\r\n--b--\r\n", "multipart/form-data; boundary=b"
+	const text = "--b\r\nContent-Disposition: form-data; name=\"response_format\"\r\n\r\ntext\r\n"
+	v.ask(200, "POST", "/v1/audio/transcriptions", fmt.Sprintf(form, ""), "Content-Type", formType)
+	v.ask(200, "POST", "/v1/audio/translations", fmt.Sprintf(form, text), "Content-Type", formType)
+	v.ask(400, "POST", "/v1/audio/transcriptions", `{"model":"sandbox-transcription"}`)
 	const countRequest = `{"model":"sandbox-messages","messages":[{"role":"user","content":"hi"}]}`
 	oncePerMinute := v.limited(map[string]any{"rpm": 1})
 	for range 2 {

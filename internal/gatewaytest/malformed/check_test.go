@@ -218,5 +218,5 @@ func checkGood(q *request, a *reply) error {
 func hasEnd(stream []byte) bool {
 	return slices.ContainsFunc([]string{"data: [DONE]", "event: message_stop", "event: response.completed",
 		"event: response.incomplete", "event: response.failed",
-		`data: {"error"`, "event: error"}, func(end string) bool { return bytes.Contains(stream, []byte(end)) })
+		`data: {"error"`, "event: error", `"type":"speech.audio.done"`}, func(end string) bool { return bytes.Contains(stream, []byte(end)) })
 }

@@ -88,6 +88,8 @@ func catalog(provider, studio string) map[string]any {
 			map[string]any{"id": "meaning", "kind": "embedding", "price": map[string]any{"input": 1}, "max_inputs": 4, "dimensions": 64},
 			map[string]any{"id": "order", "kind": "rerank", "price": map[string]any{"searches": 1}, "max_documents": 4},
 			map[string]any{"id": "judge", "kind": "moderation", "price": map[string]any{"input": 1}, "max_inputs": 4},
+			map[string]any{"id": "voice", "kind": "speech", "price": map[string]any{"characters": 1}},
+			map[string]any{"id": "scribe", "kind": "transcription", "price": map[string]any{"minutes": 1}, "translations": true},
 			map[string]any{"id": "easel", "kind": "image", "price": map[string]any{"1K": 0.03, "2K": 0.05},
 				"ratios": []string{"1:1", "16:9"}, "max_images": 4, "max_references": 4, "params": []string{"seed", "style"}},
 			map[string]any{"id": "reel", "kind": "video", "price": map[string]any{"720p": 0.05}, "durations": []int{5, 10},
@@ -95,7 +97,7 @@ func catalog(provider, studio string) map[string]any {
 				"roles": []string{"first_frame", "last_frame"}, "audio": "optional", "params": []string{"seed", "negative_prompt"}},
 		},
 		"lines": []any{
-			line("sandbox", "sandbox", "", "own", "family", "meaning", "order", "judge"), line("spare", "sandbox", "", "own"),
+			line("sandbox", "sandbox", "", "own", "family", "meaning", "order", "judge", "voice", "scribe"), line("spare", "sandbox", "", "own"),
 			line("chat", "openai", provider+"/v1", "chat-line", "family-chat"), line("messages", "anthropic", provider+"/native/v1",
 				"messages-line"),
 			map[string]any{"id": "studio", "provider": "openai", "base_url": studio, "api_key": "${FAILING_LINE_KEY}",

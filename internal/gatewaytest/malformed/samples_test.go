@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tollgate/internal/gatewaytest/fakestudio"
+	"tollgate/internal/sound/tone"
 )
 
 // samples returns the valid requests for every route with a body. address is the server for
@@ -51,6 +52,12 @@ func samples(address string) map[string][]sample {
 		{body: `{"model":"judge","input":["one","violence"]}`},
 		{body: `{"input":[{"type":"text","text":"one"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AA"}}]}`},
 	}
+	all["POST /v1/audio/speech"] = []sample{
+		{body: `{"model":"voice","input":"one","voice":"any","response_format":"wav","speed":1.5,"stream_format":"sse"}`},
+	}
+	heard, heardType := soundForm()
+	all["POST /v1/audio/transcriptions"] = []sample{{body: heard, contentType: heardType}}
+	all["POST /v1/audio/translations"] = all["POST /v1/audio/transcriptions"]
 	all["POST /v1/images/generations"] = []sample{{body: plain + "}"}, {body: plain + image}}
 	all["POST /v1/images/edits"] = []sample{{body: plain + image}, {body: form, contentType: kind}}
 	all["POST /v1/videos/generations"] = []sample{{body: fmt.Sprintf(`{"model":"reel","prompt":"a lake","duration":5,"resolution":"720p",`+
@@ -157,6 +164,20 @@ func form(address string) (body, contentType string) {
 		part, _ := w.CreateFormFile(name, "p.png")
 		_, _ = part.Write(fakestudio.Picture(4))
 	}
+	_ = w.Close()
+	return b.String(), w.FormDataContentType()
+}
+
+// soundForm returns a transcription as a multipart form, and the form's content type.
+func soundForm() (body, contentType string) {
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	_ = w.SetBoundary("boundary0123456789") // writes to memory cannot fail
+	for _, field := range [][2]string{{"model", "scribe"}, {"response_format", "verbose_json"}, {"timestamp_granularities[]", "word"}} {
+		_ = w.WriteField(field[0], field[1])
+	}
+	part, _ := w.CreateFormFile("file", "s.wav")
+	_, _ = part.Write(tone.Silence())
 	_ = w.Close()
 	return b.String(), w.FormDataContentType()
 }

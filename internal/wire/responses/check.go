@@ -33,7 +33,7 @@ func (r *Request) Check() error {
 		r.Key.SetName(key)
 	}
 	for _, check := range []func() error{
-		r.CheckReferences, r.checkInput, r.readLimit, r.CheckStream, r.checkStored, r.checkAudio,
+		r.CheckReferences, r.checkInput, r.ReadLimit, r.CheckStream, r.checkStored, r.checkAudio,
 		r.CheckOptions, r.checkModelCalls,
 		func() error { return r.checkTools(r.Doc.Raw("tools"), "tools", 0) },
 	} {
@@ -45,14 +45,6 @@ func (r *Request) Check() error {
 	r.LimitCalls()
 	r.Conversation = r.Key.Sum
 	return nil
-}
-
-// readLimit reads the limit on output tokens.
-func (r *Request) readLimit() error {
-	if r.CountOnly {
-		return nil
-	}
-	return r.ReadLimit()
 }
 
 // checkStored rejects references to objects stored at the provider, and requests to store there.

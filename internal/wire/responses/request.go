@@ -17,8 +17,6 @@ type Request struct {
 	// Stored is set if the gateway stores the answer. The answer then has the gateway's id and says
 	// `store: true`.
 	Stored bool
-	// CountOnly is set if only the prompt's tokens are counted. Limits of the output are not checked.
-	CountOnly bool
 
 	previous string // the continued response, of a request made by Continue
 	earlier  int    // number of its items

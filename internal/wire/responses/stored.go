@@ -51,7 +51,7 @@ func (r *Request) Continue(previous string, items []byte) (*Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.CountOnly, out.previous, out.text = r.CountOnly, previous, rawjson.IsText(r.Doc.Raw("input"))
+	out.previous, out.text = previous, rawjson.IsText(r.Doc.Raw("input"))
 	for range rawjson.Elements(append(append([]byte{'['}, items...), ']')) {
 		out.earlier++
 	}
