@@ -147,7 +147,7 @@ func (v *visitor) refusals() {
 	v.ask(400, "POST", "/v1/responses", `{"model":"sandbox-chat","input":"hi","max_output_tokens":0}`)
 	v.ask(405, "GET", "/v1/chat/completions", "")
 	v.ask(404, "GET", "/v1/models/no-such", "")
-	v.ask(404, "POST", "/v1/audio/speech", "{}")
+	v.ask(404, "POST", "/v1/audio/voices", "{}")
 	v.ask(404, "POST", "/native/v1/complete", "{}")
 	v.ask(405, "GET", "/native/v1/messages", "")
 	for want, body := range map[int]string{

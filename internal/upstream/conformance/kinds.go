@@ -104,8 +104,10 @@ func (p KindsProvider) goodAnswer(t *testing.T, d *kind.Definition) {
 	if p.SimulatorOptions == nil {
 		base = serve(t, func(w http.ResponseWriter, r *http.Request) {
 			body, err := io.ReadAll(r.Body)
-			if want := cmp.Or(p.Bodies[d.Name], string(c.Body.Bytes())); err != nil || string(body) != want {
-				t.Errorf("the provider got %s, error %v; want %s", body, err, want)
+			want := cmp.Or(p.Bodies[d.Name], string(c.Body.Bytes()))
+			if isForm := strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/form-data"); err != nil || isForm != d.Multipart ||
+				!isForm && string(body) != want || isForm && !strings.Contains(string(body), "RIFF") {
+				t.Errorf("the provider got %q, error %v; want %s", body, err, want)
 			}
 			sent <- r
 			made, err := d.Sandbox(c.Body.Bytes(), c.File)
