@@ -257,7 +257,7 @@ func itemList(items []responses.ListedItem, more bool) []byte {
 // countInput answers POST /v1/responses/input_tokens. Counts are free, and each account has a limit for
 // them.
 func (d *server) countInput(x *apiRequest) error {
-	call, err := d.checkChat(x, chatEndpoint{form: wire.FormResponses, continues: true, 
+	call, err := d.checkChat(x, chatEndpoint{form: wire.FormResponses, continues: true,
 		parse: func(body []byte) (request, error) { return responses.Open(body) }})
 	if err != nil {
 		return err
