@@ -234,7 +234,7 @@ func readMedia(p *conversation.Part, name string, data []byte, byModel bool) err
 
 // standardBase64 returns base64 in the standard alphabet: clients may use the one for URLs.
 func standardBase64(data []byte) []byte {
-	if bytes.IndexAny(data, "-_") < 0 {
+	if !bytes.ContainsAny(data, "-_") {
 		return data
 	}
 	return bytes.ReplaceAll(bytes.ReplaceAll(data, []byte("-"), []byte("+")), []byte("_"), []byte("/"))
