@@ -1,6 +1,7 @@
 package call
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -35,28 +36,32 @@ type kindStream struct {
 	bound    kind.Quantities
 	reserved int64 // bytes taken from the budget
 
-	mu      sync.Mutex // protects Stream from reads during a progress report
+	mu      sync.Mutex // protects Stream, whose counts a progress report reads, and the fields below
 	timer   *time.Timer
 	stopped bool
 }
 
-// startReader keeps the beginning of an answer.
+// startReader keeps the beginning of an answer. Next holds the lock of the stream; a read gives it back
+// while it waits, so that a stalled answer can be counted.
 type startReader struct {
 	io.Reader
+	lock  *sync.Mutex
 	start []byte
 }
 
 // Read implements io.Reader.
 func (r *startReader) Read(p []byte) (int, error) {
+	r.lock.Unlock()
 	n, err := r.Reader.Read(p)
+	r.lock.Lock()
 	r.start = append(r.start, p[:min(n, maxStart-len(r.start))]...)
 	return n, err
 }
 
 // openStream reads an answer up to its first bytes for the client.
 func (x *kindFlow) openStream(on *line.Attempt, part kind.StreamedPart, answer *chatcall.Response) error {
-	from := &startReader{Reader: answer.Body}
 	s := &kindStream{idle: on.Line.TimeoutsFor(x.Model).Idle, bound: part.Bound()}
+	from := &startReader{Reader: answer.Body, lock: &s.mu}
 	s.Stream = part.Stream(from, answer.ContentType, func(bytes int64) bool {
 		if !x.engine.Answers.Reserve(bytes) {
 			return false
@@ -65,18 +70,19 @@ func (x *kindFlow) openStream(on *line.Attempt, part kind.StreamedPart, answer *
 		return true
 	})
 	x.stream = s
-	for len(s.out) == 0 && !s.end {
-		if f := x.next(); f != nil {
+	for len(s.out) == 0 {
+		f := x.next()
+		if f == nil && s.end && len(s.out) == 0 {
+			f = upstream.Fail(fault.EmptyCompletion, errors.New("an answer without a byte"))
+		}
+		if f != nil {
 			x.engine.Answers.Release(s.reserved)
 			x.stream = nil
-			if reported := on.Source().Classify(http.StatusOK, answer.ContentType, from.start, nil); reported != nil {
-				return reported
+			if f.Code == fault.EmptyCompletion {
+				return f
 			}
-			return f
+			return cmp.Or(on.Source().Classify(http.StatusOK, answer.ContentType, from.start, nil), f)
 		}
-	}
-	if len(s.out) == 0 {
-		return upstream.Fail(fault.EmptyCompletion, errors.New("an answer without a byte"))
 	}
 	return nil
 }
@@ -84,7 +90,9 @@ func (x *kindFlow) openStream(on *line.Attempt, part kind.StreamedPart, answer *
 // next reads more of the answer.
 func (x *kindFlow) next() *upstream.Failure {
 	s := x.stream
+	s.mu.Lock()
 	out, err := s.Next(s.out)
+	s.mu.Unlock()
 	s.out = out
 	var f *upstream.Failure
 	switch {
@@ -130,9 +138,7 @@ func (x *kindFlow) forward() (end func() error) {
 			return x.abandon
 		}
 		x.Call.Restart(s.idle)
-		s.mu.Lock()
 		f := x.next()
-		s.mu.Unlock()
 		switch {
 		case x.Disconnected():
 			return x.abandon
@@ -157,7 +163,9 @@ func (x *kindFlow) sendPiece() error {
 		h.Set("Cache-Control", "no-cache")
 		h.Set("X-Accel-Buffering", "no") // proxies in front pass the bytes on at once
 		x.WriteHead(s.ContentType())
+		s.mu.Lock()
 		s.timer = time.AfterFunc(progressInterval, x.reportProgress)
+		s.mu.Unlock()
 	}
 	if err := x.Write(s.out); err != nil {
 		return err
@@ -220,7 +228,6 @@ func (x *kindFlow) finish() error {
 			err))
 		return nil
 	}
-	x.stream.stopped = true
 	_ = x.sendPiece() // settled: it stays charged when the client is gone
 	return nil
 }
