@@ -44,7 +44,7 @@ func TestUsage(t *testing.T) {
 		for path, want := range map[string]string{
 			"/v1/usage": `{"object":"usage","balance":{"usd":8.765432109,"credits":1753.0864218},` +
 				`"total":{` + sums + `},"today":{` + sums + `},` +
-				`"by_model":[{"model":"swift-1",` + sums + `,"prompt_tokens":100,"completion_tokens":20,"image_count":0}]}`,
+				`"by_model":[{"model":"swift-1",` + sums + `,"prompt_tokens":100,"completion_tokens":20,"image_count":0,"character_count":0,"audio_seconds":0,"search_count":0}]}`,
 			"/v1/dashboard/billing/credit_grants": `{"object":"credit_summary","total_granted":10,"total_used":1.234567891,` +
 				`"total_available":8.765432109}`,
 		} {
@@ -56,7 +56,7 @@ func TestUsage(t *testing.T) {
 		// The report covers only the account's own data.
 		day := time.Now().UTC().Format(time.DateOnly)
 		const parts = `"requests":3,"billed_requests":1,"failed_requests":1,"prompt_tokens":100,"cached_tokens":40,"completion_tokens":20,` +
-			`"image_count":0,"clip_count":0,"video_seconds":0,"cost_usd":1.234567891`
+			`"image_count":0,"clip_count":0,"video_seconds":0,"character_count":0,"audio_seconds":0,"search_count":0,"cost_usd":1.234567891`
 		got := d.send("GET", "/v1/usage?group_by=day,key,model,endpoint&since="+day+"&until="+day, "", as(secret)...)
 		want := `,"report":{"object":"usage.report","since":"` + day + `","until":"` + day + `","group_by":["day","key","model","endpoint"],` +
 			`"total":{` + parts + `},"data":[{"day":"` + day + `","key":"` + key + `","model":"swift-1","endpoint":"/v1/chat/completions",` +
@@ -100,9 +100,9 @@ func TestUsageShowsUnits(t *testing.T) {
 		}
 		d.closeBooks()
 		got := d.send("GET", "/v1/usage?group_by=model", "", as(secret)...)
-		for _, want := range []string{`"completion_tokens":0,"image_count":0,"tile_count":3}`, `"completion_tokens":0,"image_count":2}`,
-			`"completion_tokens":0,"image_count":0}`, `"completion_tokens":0,"image_count":0,"sound_seconds":2.5}`,
-			`"image_count":2,"clip_count":1,"video_seconds":5,"sound_seconds":2.5,"tile_count":3,"cost_usd":0}`,
+		for _, want := range []string{`"completion_tokens":0,"image_count":0,"character_count":0,"audio_seconds":0,"search_count":0,"tile_count":3}`, `"completion_tokens":0,"image_count":2,"character_count":0,"audio_seconds":0,"search_count":0}`,
+			`"completion_tokens":0,"image_count":0,"character_count":0,"audio_seconds":0,"search_count":0}`, `"completion_tokens":0,"image_count":0,"character_count":0,"audio_seconds":0,"search_count":0,"sound_seconds":2.5}`,
+			`"image_count":2,"clip_count":1,"video_seconds":5,"character_count":0,"audio_seconds":0,"search_count":0,"sound_seconds":2.5,"tile_count":3,"cost_usd":0}`,
 		} {
 			if !strings.Contains(string(got.body), want) {
 				t.Errorf("got  %s\nwant %s", got.body, want)

@@ -139,7 +139,8 @@ func TestUnitsAreData(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		const sums = `"image_count":2,"clip_count":2,"video_seconds":5,"sound_seconds":2.5,"tile_count":19,"cost_usd":`
+		const sums = `"image_count":2,"clip_count":2,"video_seconds":5,` +
+			`"character_count":0,"audio_seconds":0,"search_count":0,"sound_seconds":2.5,"tile_count":19,"cost_usd":`
 		if strings.Count(string(raw), sums) != 2 { // in the total and in the only row
 			t.Errorf("report %s\nwant %s", raw, sums)
 		}
@@ -147,10 +148,10 @@ func TestUnitsAreData(t *testing.T) {
 		day := func(at time.Time) string { return at.UTC().Format(time.DateOnly) }
 		first, second := day(c.now().Add(-24*time.Hour)), day(c.now())
 		want := "day,model,requests,billed_requests,failed_requests,prompt_tokens,cached_tokens,completion_tokens,image_count,clip_count," +
-			"video_seconds,sound_seconds,tile_count,cost_usd\n"
-		for _, row := range []string{first + ",director,2,2,0,0,0,0,0,2,5,0,0,0.00000001", first + ",painter,1,1,0,0,0,0,2,0,0,0,0,0.000000005",
-			first + ",plain,1,1,0,0,0,0,0,0,0,0,0,0.000000005", first + ",speaker,2,2,0,0,0,0,0,0,0,2.5,2,0.00000001",
-			first + ",tiler,3,2,1,0,0,0,0,0,0,0,7,0.00000001", second + ",tiler,1,1,0,0,0,0,0,0,0,0,10,0.000000005"} {
+			"video_seconds,character_count,audio_seconds,search_count,sound_seconds,tile_count,cost_usd\n"
+		for _, row := range []string{first + ",director,2,2,0,0,0,0,0,2,5,0,0,0,0,0,0.00000001", first + ",painter,1,1,0,0,0,0,2,0,0,0,0,0,0,0,0.000000005",
+			first + ",plain,1,1,0,0,0,0,0,0,0,0,0,0,0,0,0.000000005", first + ",speaker,2,2,0,0,0,0,0,0,0,0,0,0,2.5,2,0.00000001",
+			first + ",tiler,3,2,1,0,0,0,0,0,0,0,0,0,0,7,0.00000001", second + ",tiler,1,1,0,0,0,0,0,0,0,0,0,0,0,10,0.000000005"} {
 			want += row + "\n"
 		}
 		if err != nil || string(csv) != want {

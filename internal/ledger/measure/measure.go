@@ -17,11 +17,14 @@ import (
 // _ms marks a length of time in milliseconds; the APIs show the length in seconds.
 type Unit string
 
-// The units of jobs. Every row of a usage report shows both units. The quantity of a video may be 0,
-// because some models choose the length of their clips.
+// The units in every row of a usage report. The quantity of a video may be 0, because some models choose
+// the length of their clips.
 const (
-	Image   Unit = "image"
-	VideoMS Unit = "video_ms"
+	Image     Unit = "image"
+	VideoMS   Unit = "video_ms"
+	Character Unit = "character"
+	AudioMS   Unit = "audio_ms"
+	Search    Unit = "search"
 )
 
 // Quantity is the quantity of one request. The zero value means that the request has only tokens.
@@ -106,11 +109,12 @@ func (t Totals) Plus(o Totals) Totals {
 	return sum
 }
 
-// Units returns the units of jobs and then the other units of the totals in the order of their names.
+// Units returns the units of every report and then the other units of the totals in the order of their
+// names.
 func (t Totals) Units() []Unit {
-	units := []Unit{Image, VideoMS}
+	units := []Unit{Image, VideoMS, Character, AudioMS, Search}
 	for _, unit := range slices.Sorted(maps.Keys(t)) {
-		if unit != Image && unit != VideoMS {
+		if !slices.Contains(units, unit) {
 			units = append(units, unit)
 		}
 	}
