@@ -123,8 +123,10 @@ func (r *reader) definedModel(t *table, m *Model, d *kind.Definition) {
 		}
 	}
 	for _, list := range d.Lists {
-		words := oneOf(t, list.Name, list.Values)
-		if len(list.Values) == 0 {
+		var words []string
+		if len(list.Values) > 0 {
+			words = oneOf(t, list.Name, list.Values)
+		} else {
 			words = t.words(list.Name, maxList, func(path string, n *tree.Value) bool { return r.textAt(path, n, 128) != "" })
 		}
 		if len(words) > 0 {

@@ -149,9 +149,12 @@ func TestUnitsAreData(t *testing.T) {
 		first, second := day(c.now().Add(-24*time.Hour)), day(c.now())
 		want := "day,model,requests,billed_requests,failed_requests,prompt_tokens,cached_tokens,completion_tokens,image_count,clip_count," +
 			"video_seconds,character_count,audio_seconds,search_count,sound_seconds,tile_count,cost_usd\n"
-		for _, row := range []string{first + ",director,2,2,0,0,0,0,0,2,5,0,0,0,0,0,0.00000001", first + ",painter,1,1,0,0,0,0,2,0,0,0,0,0,0,0,0.000000005",
-			first + ",plain,1,1,0,0,0,0,0,0,0,0,0,0,0,0,0.000000005", first + ",speaker,2,2,0,0,0,0,0,0,0,0,0,0,2.5,2,0.00000001",
-			first + ",tiler,3,2,1,0,0,0,0,0,0,0,0,0,0,7,0.00000001", second + ",tiler,1,1,0,0,0,0,0,0,0,0,0,0,0,10,0.000000005"} {
+		for _, row := range []string{first + ",director,2,2,0,0,0,0,0,2,5,0,0,0,0,0,0.00000001",
+			first + ",painter,1,1,0,0,0,0,2,0,0,0,0,0,0,0,0.000000005",
+			first + ",plain,1,1,0,0,0,0,0,0,0,0,0,0,0,0,0.000000005",
+			first + ",speaker,2,2,0,0,0,0,0,0,0,0,0,0,2.5,2,0.00000001",
+			first + ",tiler,3,2,1,0,0,0,0,0,0,0,0,0,0,7,0.00000001",
+			second + ",tiler,1,1,0,0,0,0,0,0,0,0,0,0,0,10,0.000000005"} {
 			want += row + "\n"
 		}
 		if err != nil || string(csv) != want {
