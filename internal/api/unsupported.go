@@ -23,6 +23,7 @@ type unsupportedPath struct {
 // unsupportedPaths are matched in this order: a longer path comes before its prefix.
 var unsupportedPaths = []unsupportedPath{
 	{"/v1/audio/voices", "Lists of voices are", ""},
+	{"/v1/audio/voice_consents", "Consents of voices are", ""},
 	{"/v1/realtime", "Realtime sessions are", "POST /v1/chat/completions with `stream` sends the answer while it is generated"},
 	{"/v1/files", "Stored files are", "POST /v1/responses takes files in the request itself, as data addresses"},
 	{"/v1/uploads", "Stored files are", "POST /v1/responses takes files in the request itself, as data addresses"},
