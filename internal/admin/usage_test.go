@@ -58,7 +58,8 @@ lines:
 		}
 		figures := func(requests int, cost, lineCost string, lineCosts int, margin string) string {
 			return fmt.Sprintf(`"requests":%d,"billed_requests":0,"failed_requests":0,"prompt_tokens":0,"cached_tokens":0,"completion_tokens":0,
-				"image_count":0,"clip_count":0,"video_seconds":0,"character_count":0,"audio_seconds":0,"search_count":0,"cost_usd":%s,"line_cost_usd":%s,"line_cost_requests":%d,"margin_usd":%s`,
+				"image_count":0,"clip_count":0,"video_seconds":0,`+
+				`"character_count":0,"audio_seconds":0,"search_count":0,"cost_usd":%s,"line_cost_usd":%s,"line_cost_requests":%d,"margin_usd":%s`,
 				requests, cost, lineCost, lineCosts, margin)
 		}
 		sandboxLine, realLine := figures(10, "3", "0.1", 1, "2.9"), figures(11, "4", "0.2", 1, "3.8")
@@ -79,7 +80,8 @@ lines:
 		apply(models) // without its real line, the catalog still counts as real
 		usage("", `{"total":{`+realLine+`},"sandbox":{`+figures(35, "14", "0.8", 3, "13.2")+`}}`)
 		if got, want := c.do("GET", "/usage?group_by=line&format=csv", "").body, "line,requests,billed_requests,failed_requests,prompt_tokens,"+
-			"cached_tokens,completion_tokens,image_count,clip_count,video_seconds,character_count,audio_seconds,search_count,cost_usd,line_cost_usd,line_cost_requests,margin_usd\n"+
+			"cached_tokens,completion_tokens,image_count,clip_count,video_seconds,"+
+			"character_count,audio_seconds,search_count,cost_usd,line_cost_usd,line_cost_requests,margin_usd\n"+
 			"real,11,0,0,0,0,0,0,0,0,0,0,0,4,0.2,1,3.8\n"; got != want {
 			t.Errorf("the CSV is %s, want %s", got, want)
 		}

@@ -18,34 +18,35 @@ const embeddingModel = "id: a, kind: embedding, max_inputs: 10, max_input_tokens
 func TestFaultsOfUnitPrices(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		embeddingModel:                                                        "models[0].price: is required, because nothing runs without a price",
-		embeddingModel + ", price: {}":                                        "models[0].price: must be input in USD per million tokens",
-		embeddingModel + ", price: 2":                                         "models[0].price: must be a mapping of keys to values",
-		embeddingModel + ", price: {output: 2}":                               "models[0].price: must be input in USD per million tokens",
-		embeddingModel + ", price: {input: 1, output: 2}":                     "models[0].price.output: is not a known key",
-		embeddingModel + ", price: {input: 1, searches: 2}":                   "models[0].price.searches: is not a known key",
-		embeddingModel + ", price: {input: -1}":                               "models[0].price.input: must not be negative",
-		embeddingModel + ", price: {input: much}":                             "models[0].price.input: ",
-		embeddingModel + ", price: {input: 1}, context_window: 9":             "models[0].context_window: is for chat models only",
-		embeddingModel + ", price: {input: 1}, max_documents: 9":              "models[0].max_documents: is not a known key",
-		"id: a, kind: embedding, price: {input: 1}, max_inputs: 0":            "models[0].max_inputs: must be a whole number from 1 to",
-		"id: a, kind: embedding, price: {input: 1}, dimensions: x":            "models[0].dimensions: must be a whole number from 1 to",
-		"id: a, kind: moderation, price: {}":                                  "must be input in USD per million tokens, or requests in USD per",
-		"id: a, kind: moderation, price: {input: 1, requests: 1}":             "models[0].price: mixes million tokens and thousand requests",
-		"id: a, kind: moderation, price: {searches: 1}":                       "models[0].price.searches: is not a known key",
-		"id: a, kind: moderation, price: {requests: -1}":                      "models[0].price.requests: must not be negative",
-		"id: a, kind: rerank, price: {searches: 1, input: 1}":                 "models[0].price: mixes thousand searches and million tokens",
-		"id: a, kind: rerank, price: {input: 1}, max_inputs: 1":               "models[0].max_inputs: is not a known key",
-		"id: a, kind: rerank, price: {input: 1}, max_documents: 0":            "models[0].max_documents: must be a whole number from 1 to",
-		"id: a, kind: image, price: {1K: 1}, max_inputs: 9":                   "models[0].max_inputs: is not a known key",
-		"id: a, kind: speech, price: {minutes: 1}":                            "models[0].max_seconds: is required with the price minutes",
-		"id: a, kind: speech, price: {input: 1}":                              "models[0].price.output_audio: is required: USD per million tokens",
-		"id: a, kind: speech, price: {characters: 1, minutes: 1}":             "models[0].price: mixes million characters and minute",
-		"id: a, kind: speech, price: {characters: 1}, formats: [a]":           "models[0].formats[0]: must be one of",
-		"id: a, kind: speech, price: {characters: 1}, voices: [[]]":           "models[0].voices[0]: must be a single value",
-		"id: a, kind: transcription, price: {input: 1}":                       "models[0].price.input_audio: is required",
-		"id: a, kind: transcription, price: {input_audio: 1, output: 1}":      "models[0].max_output_tokens: is required with the price output",
-		"id: a, kind: transcription, price: {minutes: 1}, translations: some": "models[0].translations: must be true or false",
+		embeddingModel:                                              "models[0].price: is required, because nothing runs without a price",
+		embeddingModel + ", price: {}":                              "models[0].price: must be input in USD per million tokens",
+		embeddingModel + ", price: 2":                               "models[0].price: must be a mapping of keys to values",
+		embeddingModel + ", price: {output: 2}":                     "models[0].price: must be input in USD per million tokens",
+		embeddingModel + ", price: {input: 1, output: 2}":           "models[0].price.output: is not a known key",
+		embeddingModel + ", price: {input: 1, searches: 2}":         "models[0].price.searches: is not a known key",
+		embeddingModel + ", price: {input: -1}":                     "models[0].price.input: must not be negative",
+		embeddingModel + ", price: {input: much}":                   "models[0].price.input: ",
+		embeddingModel + ", price: {input: 1}, context_window: 9":   "models[0].context_window: is for chat models only",
+		embeddingModel + ", price: {input: 1}, max_documents: 9":    "models[0].max_documents: is not a known key",
+		"id: a, kind: embedding, price: {input: 1}, max_inputs: 0":  "models[0].max_inputs: must be a whole number from 1 to",
+		"id: a, kind: embedding, price: {input: 1}, dimensions: x":  "models[0].dimensions: must be a whole number from 1 to",
+		"id: a, kind: moderation, price: {}":                        "must be input in USD per million tokens, or requests in USD per",
+		"id: a, kind: moderation, price: {input: 1, requests: 1}":   "models[0].price: mixes million tokens and thousand requests",
+		"id: a, kind: moderation, price: {searches: 1}":             "models[0].price.searches: is not a known key",
+		"id: a, kind: moderation, price: {requests: -1}":            "models[0].price.requests: must not be negative",
+		"id: a, kind: rerank, price: {searches: 1, input: 1}":       "models[0].price: mixes thousand searches and million tokens",
+		"id: a, kind: rerank, price: {input: 1}, max_inputs: 1":     "models[0].max_inputs: is not a known key",
+		"id: a, kind: rerank, price: {input: 1}, max_documents: 0":  "models[0].max_documents: must be a whole number from 1 to",
+		"id: a, kind: image, price: {1K: 1}, max_inputs: 9":         "models[0].max_inputs: is not a known key",
+		"id: a, kind: speech, price: {minutes: 1}":                  "models[0].max_seconds: is required with the price minutes",
+		"id: a, kind: speech, price: {input: 1}":                    "models[0].price.output_audio: is required: USD per million tokens",
+		"id: a, kind: speech, price: {characters: 1, minutes: 1}":   "models[0].price: mixes million characters and minute",
+		"id: a, kind: speech, price: {characters: 1}, formats: [a]": "models[0].formats[0]: must be one of",
+		"id: a, kind: speech, price: {characters: 1}, voices: [[]]": "models[0].voices[0]: must be a single value",
+
+		"id: a, kind: transcription, price: {input: 1}":                    "models[0].price.input_audio: is required",
+		"id: a, kind: transcription, price: {input_audio: 1, output: 1}":   "models[0].max_output_tokens: is required with the price output",
+		"id: a, kind: transcription, price: {minutes: 1}, translations: a": "models[0].translations: must be true or false",
 	} {
 		_, _, err := Parse([]byte("models: [{"+text+"}]"), testProviders())
 		var faults Faults
@@ -70,8 +71,8 @@ func TestKindFields(t *testing.T) {
 	}
 	for _, models := range [][]Model{doc.Models, again.Models} {
 		speech, transcription := &models[0], &models[1]
-		if got := fmt.Sprint(speech.List("voices"), speech.List("formats"), speech.Number("max_characters"), speech.Flag("translations")); got !=
-			"[alloy Ada Two] [mp3] 9 false" {
+		got := fmt.Sprint(speech.List("voices"), speech.List("formats"), speech.Number("max_characters"), speech.Flag("translations"))
+		if got != "[alloy Ada Two] [mp3] 9 false" {
 			t.Errorf("the fields of speech: got %s", got)
 		}
 		if !transcription.Flag("translations") || transcription.UnitPrice(kind.Input) != transcription.UnitPrice(kind.InputAudio) {

@@ -62,7 +62,8 @@ func TestTotals(t *testing.T) {
 	if full.N != int64(money.Max) || full.Requests != int64(money.Max) {
 		t.Errorf("a full sum is %v", full)
 	}
-	if got, want := Of("tile", 1, 1).Plus(Of("arc", 1, 1)).Units(), []Unit{Image, VideoMS, Character, AudioMS, Search, "arc", "tile"}; !reflect.DeepEqual(got, want) {
+	units := []Unit{Image, VideoMS, Character, AudioMS, Search, "arc", "tile"}
+	if got, want := Of("tile", 1, 1).Plus(Of("arc", 1, 1)).Units(), units; !reflect.DeepEqual(got, want) {
 		t.Errorf("units %v, want %v", got, want)
 	}
 	got := string(AppendJSON([]byte(`{"a":1}`), append(sum.Values(Image), Of(VideoMS, 2, 3500).Values(VideoMS)...)))

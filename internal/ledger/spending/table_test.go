@@ -65,11 +65,14 @@ func TestTableIsJSON(t *testing.T) {
 		`"image_count":0,"clip_count":0,`
 	want := `{"object":"usage.report","since":"2026-05-01","until":"2026-05-02","group_by":["day","model"],` +
 		`"total":{"requests":3,` + figures +
-		`"video_seconds":2.5,"character_count":0,"audio_seconds":0,"search_count":0,"cost_usd":0.000000007,"line_cost_usd":0.000000001,"line_cost_requests":1,"margin_usd":0.000000002},` +
+		`"video_seconds":2.5,"character_count":0,"audio_seconds":0,"search_count":0,` +
+		`"cost_usd":0.000000007,"line_cost_usd":0.000000001,"line_cost_requests":1,"margin_usd":0.000000002},` +
 		`"data":[{"day":"2026-05-01","model":"a\"b","requests":1,` + figures +
-		`"video_seconds":2.5,"character_count":0,"audio_seconds":0,"search_count":0,"cost_usd":0.000000003,"line_cost_usd":0.000000001,"line_cost_requests":1,"margin_usd":0.000000002},` +
+		`"video_seconds":2.5,"character_count":0,"audio_seconds":0,"search_count":0,` +
+		`"cost_usd":0.000000003,"line_cost_usd":0.000000001,"line_cost_requests":1,"margin_usd":0.000000002},` +
 		`{"day":"2026-05-02","model":"c","requests":2,` + figures +
-		`"video_seconds":0,"character_count":0,"audio_seconds":0,"search_count":0,"cost_usd":0.000000004,"line_cost_usd":null,"line_cost_requests":0,"margin_usd":null}]}`
+		`"video_seconds":0,"character_count":0,"audio_seconds":0,"search_count":0,` +
+		`"cost_usd":0.000000004,"line_cost_usd":null,"line_cost_requests":0,"margin_usd":null}]}`
 	if string(raw) != want {
 		t.Errorf("got  %s\nwant %s", raw, want)
 	}
