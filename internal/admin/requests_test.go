@@ -86,7 +86,8 @@ func TestRequestsShowQuantities(t *testing.T) {
 			r.wantNames(names...)
 		}
 		c.ok("GET", "/usage", "").want(`{"total":{"requests":6,"billed_requests":6,"failed_requests":0,"prompt_tokens":0,"cached_tokens":0,
-			"completion_tokens":0,"image_count":2,"clip_count":2,"video_seconds":2.5,"sound_seconds":61,"tile_count":7,"cost_usd":0,
+			"completion_tokens":0,"image_count":2,"clip_count":2,"video_seconds":2.5,"character_count":0,"audio_seconds":0,"search_count":0,
+			"sound_seconds":61,"tile_count":7,"cost_usd":0,
 			"line_cost_usd":null,"line_cost_requests":0,"margin_usd":null}}`)
 	})
 }
