@@ -183,9 +183,11 @@ func TestRequests(t *testing.T) {
 			c.ok("GET", "/usage?"+query, "").want(want)
 		}
 		const spent = `"requests":1,"billed_requests":1,"failed_requests":0,"prompt_tokens":10,"cached_tokens":4,"completion_tokens":20,
-			"image_count":0,"clip_count":0,"video_seconds":0,"cost_usd":0.25,"line_cost_usd":0.1,"line_cost_requests":1,"margin_usd":0.15`
+			"image_count":0,"clip_count":0,"video_seconds":0,"character_count":0,"audio_seconds":0,"search_count":0,
+			"cost_usd":0.25,"line_cost_usd":0.1,"line_cost_requests":1,"margin_usd":0.15`
 		const failed = `"requests":1,"billed_requests":0,"failed_requests":1,"prompt_tokens":0,"cached_tokens":0,"completion_tokens":0,
-			"image_count":0,"clip_count":0,"video_seconds":0,"cost_usd":0,"line_cost_usd":null,"line_cost_requests":0,"margin_usd":null`
+			"image_count":0,"clip_count":0,"video_seconds":0,"character_count":0,"audio_seconds":0,"search_count":0,
+			"cost_usd":0,"line_cost_usd":null,"line_cost_requests":0,"margin_usd":null`
 		usage("group_by=account,model", `{"object":"usage.report","group_by":["account","model"],"data":[
 			{"account":"`+account+`","account_name":"a","model":"swift-1",`+spent+`},
 			{"account":"`+account+`","account_name":"a","model":"swift-2",`+failed+`}]}`)
@@ -194,8 +196,8 @@ func TestRequests(t *testing.T) {
 		usage("since=2020-01-01&until=2020-12-31T23:00:00Z&group_by=day", `{"since":"2020-01-01","until":"2020-12-31","data":[]}`)
 		usage("group_by=line&account=acct_none", `{"data":[]}`)
 		table := "model,requests,billed_requests,failed_requests,prompt_tokens,cached_tokens,completion_tokens,image_count,clip_count," +
-			"video_seconds,cost_usd,line_cost_usd,line_cost_requests,margin_usd\n" +
-			"swift-1,1,1,0,10,4,20,0,0,0,0.25,0.1,1,0.15\nswift-2,1,0,1,0,0,0,0,0,0,0,,0,\n"
+			"video_seconds,character_count,audio_seconds,search_count,cost_usd,line_cost_usd,line_cost_requests,margin_usd\n" +
+			"swift-1,1,1,0,10,4,20,0,0,0,0,0,0,0.25,0.1,1,0.15\nswift-2,1,0,1,0,0,0,0,0,0,0,0,0,0,,0,\n"
 		if got := c.do("GET", "/usage?group_by=model&format=csv", "").body; got != table {
 			t.Errorf("the CSV is %s, want %s", got, table)
 		}

@@ -34,7 +34,7 @@ func TestUsage(t *testing.T) {
 		page.Want(t, http.StatusOK, "swift-1", "-$2.00")
 		page.Without(t, "$4.00")
 		o.Get("/console/operator/usage/table?by=line").Want(t, http.StatusOK, "line,requests,",
-			"\nloss,1,0,0,0,0,0,0,0,0,1,3,1,-2\n")
+			"\nloss,1,0,0,0,0,0,0,0,0,0,0,0,1,3,1,-2\n")
 	})
 }
 

@@ -45,7 +45,7 @@ func TestUsage(t *testing.T) {
 		ada.Get("/console/usage?account="+s.Accounts["bob"].ID).Want(t, http.StatusOK, "$36.00")
 
 		file := ada.Get("/console/usage/table?span=7")
-		file.Want(t, http.StatusOK, "model,requests,billed_requests,", "\nswift-0,10,9,1,1000,0,50,0,0,0,8\n")
+		file.Want(t, http.StatusOK, "model,requests,billed_requests,", "\nswift-0,10,9,1,1000,0,50,0,0,0,0,0,0,8\n")
 		if strings.Contains(file.Body.String(), "line_cost") || !strings.Contains(file.Header().Get("Content-Disposition"), `"usage-`) {
 			t.Errorf("the file has the headers %v and the body %s, want a file usage-… without line_cost", file.Header(), file.Body)
 		}
@@ -78,8 +78,9 @@ func TestUsageHasColumnsOfUnits(t *testing.T) {
 				Charged: money.USD, Quantities: measure.Of(test.unit, 31, test.n)}})
 			ada.Get("/console/usage").Want(t, http.StatusOK, test.column, test.cell)
 		}
-		ada.Get("/console/usage/table").Want(t, http.StatusOK, "clip_count,video_seconds,search_count,sound_seconds,tile_count,cost_usd\n",
-			"\nm2,31,31,0,0,0,0,0,0,0,0,0,1234,1\n")
+		ada.Get("/console/usage/table").Want(t, http.StatusOK,
+			"clip_count,video_seconds,character_count,audio_seconds,search_count,sound_seconds,tile_count,cost_usd\n",
+			"\nm2,31,31,0,0,0,0,0,0,0,0,0,0,0,1234,1\n")
 	})
 }
 
