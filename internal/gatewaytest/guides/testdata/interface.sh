@@ -31,3 +31,6 @@ ask /v1/chat/completions "[$user, $user, {\"role\": \"x\"}]"
 
 ### {"type": "error", "error"
 ask /native/v1/messages '[]'
+
+### {"error": {"code"
+curl -sS "$GATEWAY/v1beta/models/swift-1:generateContent" -H "x-goog-api-key: $KEY" -d '{"contents": [{"role": "x", "parts": [{"text": "Hello!"}]}]}'
