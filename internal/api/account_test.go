@@ -66,7 +66,7 @@ func TestUsage(t *testing.T) {
 			t.Errorf("report: %d\n got %s\nwant %s", got.status, got.body, want)
 		}
 		got = d.send("GET", "/v1/usage?group_by=model&format=csv", "", as(secret)...)
-		if want := "\nswift-1,3,1,1,100,40,20,0,0,0,1.234567891\n"; !strings.HasSuffix(string(got.body), want) ||
+		if want := "\nswift-1,3,1,1,100,40,20,0,0,0,0,0,0,1.234567891\n"; !strings.HasSuffix(string(got.body), want) ||
 			got.header.Get("Content-Type") != "text/csv; charset=utf-8" {
 			t.Errorf("CSV: %d %s", got.status, got.body)
 		}
