@@ -97,9 +97,6 @@ func (x *Flow) ClientContext() context.Context { return x.clientCtx }
 // Since returns the time since the request arrived.
 func (x *Flow) Since() time.Duration { return x.engine.Now().Sub(x.admission.Received) }
 
-// Progress records the produced part of an answer at the hold.
-func (x *Flow) Progress(p ledger.Progress) { x.hold.Progress(p) }
-
 // HoldLost reports whether the sweep took the hold, because this node was declared dead.
 func (x *Flow) HoldLost() bool { return x.hold.Lost() }
 
@@ -155,6 +152,20 @@ func (x *Flow) RecordFailure(f *upstream.Failure) {
 		last.Code, last.Cause = string(f.Code), f.Cause.Error()
 	}
 	x.AttemptSpan.Fail(string(f.Code))
+}
+
+// LogBroken logs the failure of an answer that has begun.
+func (x *Flow) LogBroken(f *upstream.Failure) {
+	a := &x.admission
+	x.engine.Log.Info("request failed", "request", a.Request, "endpoint", a.Endpoint, "account", a.Account, "key", a.Key,
+		"model", a.Model, "line", x.LastLine(), "code", string(f.Code), "cause", f.Cause, "streamed", true, x.span.Log())
+}
+
+// LostEnd returns the error for a stream whose charge failed.
+func LostEnd(cause error) *fault.Error {
+	return fault.New(fault.ServiceUnavailable,
+		"The end of the answer was lost to a temporary problem of the service. What was produced may be charged; please try again.").WithCause(
+		cause)
 }
 
 // Release ends the request without a charge.
@@ -244,6 +255,13 @@ func (x *Flow) setHeaders() {
 
 // AnswerHeader returns the header of the answer.
 func (x *Flow) AnswerHeader() http.Header { return x.w.Header() }
+
+// DisableBuffering tells caches and proxies in front to pass an answer on while it comes.
+func (x *Flow) DisableBuffering() {
+	h := x.AnswerHeader()
+	h.Set("Cache-Control", "no-cache")
+	h.Set("X-Accel-Buffering", "no")
+}
 
 // WriteHead sends the status line, when the first byte is about to be handed to the connection.
 func (x *Flow) WriteHead(contentType string) {

@@ -2,7 +2,6 @@ package call
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -20,13 +19,6 @@ import (
 // maxStart is the size of the beginning of an answer that is kept to find an error in it, in bytes.
 const maxStart = 16 << 10
 
-// progressInterval is the interval of progress reports to the ledger.
-const progressInterval = 2 * time.Second
-
-// errHoldLost ends a stream after the sweep took its hold. The rest of the stream could not be
-// charged.
-var errHoldLost = errors.New("this node was declared dead while it streamed")
-
 // kindStream is an answer that passes on while it comes.
 type kindStream struct {
 	kind.Stream
@@ -36,16 +28,14 @@ type kindStream struct {
 	bound    kind.Quantities
 	reserved int64 // bytes taken from the budget
 
-	mu      sync.Mutex // protects Stream, whose counts a progress report reads, and the fields below
-	timer   *time.Timer
-	stopped bool
+	progress ProgressReports // its lock protects Stream
 }
 
 // startReader keeps the beginning of an answer. Next holds the lock of the stream; a read gives it back
 // while it waits, so that a stalled answer can be counted.
 type startReader struct {
 	io.Reader
-	lock  *sync.Mutex
+	lock  sync.Locker
 	start []byte
 }
 
@@ -61,7 +51,7 @@ func (r *startReader) Read(p []byte) (int, error) {
 // openStream reads an answer up to its first bytes for the client.
 func (x *kindFlow) openStream(on *line.Attempt, part kind.StreamedPart, answer *chatcall.Response) error {
 	s := &kindStream{idle: on.Line.TimeoutsFor(x.Model).Idle, bound: part.Bound()}
-	from := &startReader{Reader: answer.Body, lock: &s.mu}
+	from := &startReader{Reader: answer.Body, lock: &s.progress}
 	s.Stream = part.Stream(from, answer.ContentType, func(bytes int64) bool {
 		if !x.engine.Answers.Reserve(bytes) {
 			return false
@@ -90,11 +80,10 @@ func (x *kindFlow) openStream(on *line.Attempt, part kind.StreamedPart, answer *
 // next reads more of the answer.
 func (x *kindFlow) next() *upstream.Failure {
 	s := x.stream
-	s.mu.Lock()
+	s.progress.Lock()
 	out, err := s.Next(s.out)
-	s.mu.Unlock()
+	s.progress.Unlock()
 	s.out = out
-	var f *upstream.Failure
 	switch {
 	case err == nil:
 		return nil
@@ -104,18 +93,9 @@ func (x *kindFlow) next() *upstream.Failure {
 	case errors.Is(err, kind.ErrNoMemory):
 		return OutOfMemory()
 	case errors.Is(err, kind.ErrIncomplete):
-		f = upstream.Fail(fault.UpstreamUnavailable, err)
-	default:
-		f = upstream.ConnectionFailure(x.Call.Ctx, err)
+		return x.Interrupted(upstream.Fail(fault.UpstreamUnavailable, err))
 	}
-	switch cause := context.Cause(x.Call.Ctx); {
-	case errors.Is(cause, ErrTimeOver):
-		f.Health = upstream.HealthNone // the line was still answering; the request took too long
-	case errors.Is(cause, errHoldLost):
-		f = upstream.Fail(fault.ServiceUnavailable, errHoldLost)
-		f.Health = upstream.HealthNone
-	}
-	return f
+	return x.Interrupted(upstream.ConnectionFailure(x.Call.Ctx, err))
 }
 
 // sendStream sends the answer while it comes, and settles it before its end.
@@ -123,14 +103,14 @@ func (x *kindFlow) sendStream() error {
 	s := x.stream
 	defer func() { x.engine.Answers.Release(s.reserved) }()
 	x.Call.Limit(s.idle, "no more of the answer came")
+	defer s.progress.Stop() // of a panic
 	end := x.forward()
-	x.stopProgress()
+	s.progress.Stop()
 	return end()
 }
 
 // forward sends the answer up to its end and returns the function to end the request.
 func (x *kindFlow) forward() (end func() error) {
-	defer x.stopProgress() // of a panic
 	s := x.stream
 	for !s.end {
 		x.Call.Pause() // a slow client is not the provider's fault
@@ -149,7 +129,7 @@ func (x *kindFlow) forward() (end func() error) {
 	return x.finish
 }
 
-// sendPiece sends what has come.
+// sendPiece sends the bytes that are ready.
 func (x *kindFlow) sendPiece() error {
 	s := x.stream
 	if len(s.out) == 0 {
@@ -159,13 +139,9 @@ func (x *kindFlow) sendPiece() error {
 		return x.ClientContext().Err()
 	}
 	if !x.Started {
-		h := x.AnswerHeader()
-		h.Set("Cache-Control", "no-cache")
-		h.Set("X-Accel-Buffering", "no") // proxies in front pass the bytes on at once
+		x.DisableBuffering()
 		x.WriteHead(s.ContentType())
-		s.mu.Lock()
-		s.timer = time.AfterFunc(progressInterval, x.reportProgress)
-		s.mu.Unlock()
+		s.progress.Start(&x.Flow, x.produced)
 	}
 	if err := x.Write(s.out); err != nil {
 		return err
@@ -174,34 +150,11 @@ func (x *kindFlow) sendPiece() error {
 	return x.Flush()
 }
 
-// reportProgress records the charge so far at the hold, in case this node dies. If the hold is lost, it
-// cancels the call.
-func (x *kindFlow) reportProgress() {
-	s := x.stream
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stopped {
-		return
-	}
-	if x.HoldLost() {
-		x.Call.Cancel(errHoldLost)
-		return
-	}
+// produced returns the counts and the charge so far.
+func (x *kindFlow) produced() ledger.Progress {
 	x.count(false)
 	tokens, quantity := x.counts(x.Model.Measure())
-	x.Progress(ledger.Progress{Cost: x.Model.UnitCost(x.used, x.Factor), Tokens: tokens, Quantity: quantity, Line: x.Target.Line.ID})
-	s.timer.Reset(progressInterval)
-}
-
-// stopProgress ends the reports. No report is running when it returns.
-func (x *kindFlow) stopProgress() {
-	s := x.stream
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stopped = true
-	if s.timer != nil {
-		s.timer.Stop()
-	}
+	return ledger.Progress{Cost: x.Model.UnitCost(x.used, x.Factor), Tokens: tokens, Quantity: quantity, Line: x.Target.Line.ID}
 }
 
 // count sets the counts of the answer so far.
@@ -223,9 +176,7 @@ func (x *kindFlow) finish() error {
 			return err
 		}
 	} else if err := x.Settle(x.bill()); err != nil {
-		x.sendFailure(fault.New(fault.ServiceUnavailable,
-			"The end of the answer was lost to a temporary problem of the service. What was produced may be charged; please try again.").WithCause(
-			err))
+		x.sendFailure(LostEnd(err))
 		return nil
 	}
 	_ = x.sendPiece() // settled: it stays charged when the client is gone
@@ -243,8 +194,7 @@ func (x *kindFlow) breakOff(f *upstream.Failure) error {
 	b := x.bill()
 	b.Code = f.Code
 	_ = x.Settle(b) // logged; the ledger charges it later
-	x.engine.Log.Info("request failed", "request", x.Request, "endpoint", x.Endpoint, "account", x.Account, "key", x.Key,
-		"model", x.Model.ID, "line", x.LastLine(), "code", string(f.Code), "cause", f.Cause, "streamed", true, x.Span.Log())
+	x.LogBroken(f)
 	x.sendFailure(f.FaultInStream())
 	return nil
 }

@@ -2,7 +2,6 @@ package chat
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,6 +9,7 @@ import (
 
 	"tollgate/internal/call"
 	"tollgate/internal/fault"
+	"tollgate/internal/ledger"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire"
@@ -54,7 +54,7 @@ type stream struct {
 	hasToken     bool      // a token came
 	ended        bool      // the provider's stream has ended
 	restDeadline time.Time // deadline of the events after the finish
-	progress     progressReports
+	progress     call.ProgressReports
 }
 
 // openStream reads a stream up to its first token and checks the beginning.
@@ -180,9 +180,9 @@ func (x *chatRequest) next(s *stream) (more bool, _ *upstream.Failure) {
 // sendStream sends a stream as it arrives, and settles it before its end.
 func (x *chatRequest) sendStream() error {
 	x.Call.Limit(x.stream.idle, "no more of the stream came")
-	defer x.stream.progress.stop() // of a panic
+	defer x.stream.progress.Stop() // of a panic
 	end := x.forwardEvents()
-	x.stream.progress.stop()
+	x.stream.progress.Stop()
 	return end()
 }
 
@@ -232,13 +232,7 @@ func (x *chatRequest) finish() error {
 // interrupted ends a stream after a failure. If only events after the finish are missing, the
 // answer is complete.
 func (x *chatRequest) interrupted(f *upstream.Failure) error {
-	switch cause := context.Cause(x.Call.Ctx); {
-	case errors.Is(cause, call.ErrTimeOver):
-		f.Health = upstream.HealthNone // the line was still answering; the request took too long
-	case errors.Is(cause, errHoldLost):
-		f = upstream.Fail(fault.ServiceUnavailable, errHoldLost)
-		f.Health = upstream.HealthNone
-	}
+	f = x.Interrupted(f)
 	restLost := f.Rejection == nil && (f.Code == fault.UpstreamTimeout || f.Code == fault.UpstreamConnectionError)
 	switch {
 	case x.Disconnected():
@@ -285,11 +279,9 @@ func (x *chatRequest) send(ready int) error {
 		return x.ClientContext().Err()
 	}
 	if !x.Started {
-		h := x.AnswerHeader()
-		h.Set("Cache-Control", "no-cache")
-		h.Set("X-Accel-Buffering", "no") // proxies in front pass events on at once
+		x.DisableBuffering()
 		x.begin(s.contentType)
-		s.progress.start(x)
+		s.progress.Start(&x.Flow, x.produced)
 	}
 	if err := x.Write(s.out[:ready]); err != nil {
 		return err
@@ -299,6 +291,12 @@ func (x *chatRequest) send(ready int) error {
 		s.heldFrom -= ready
 	}
 	return x.Flush()
+}
+
+// produced returns an estimate of the usage so far, and its charge.
+func (x *chatRequest) produced() ledger.Progress {
+	u := x.estimatedUsage()
+	return ledger.Progress{Cost: x.Snapshot.Cost(x.Target.Line, x.Model, u, x.choice), Tokens: tokens(u), Line: x.Target.Line.ID}
 }
 
 // complete settles a complete stream and sends its end.
@@ -318,9 +316,7 @@ func (x *chatRequest) complete() error {
 			return err
 		}
 	} else if err := x.Settle(x.bill(u, "")); err != nil {
-		x.sendError(fault.New(fault.ServiceUnavailable,
-			"The end of the answer was lost to a temporary problem of the service. What was produced may be charged; please try again.").WithCause(
-			err))
+		x.sendError(call.LostEnd(err))
 		panic(http.ErrAbortHandler)
 	}
 	s.heldFrom = -1
@@ -347,8 +343,7 @@ func (x *chatRequest) endBroken(f *upstream.Failure) error {
 		return x.Fail(f.Fault())
 	}
 	_ = x.Settle(x.bill(x.currentUsage(), f.Code)) // logged; the ledger charges it later
-	x.Log.Info("request failed", "request", x.Request, "endpoint", x.Endpoint, "account", x.Account, "key", x.Key,
-		"model", x.Model.ID, "line", x.LastLine(), "code", string(f.Code), "cause", f.Cause, "streamed", true, x.Span.Log())
+	x.LogBroken(f)
 	x.sendError(f.FaultInStream())
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tollgate/internal/call"
 	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakeprovider"
 	"tollgate/internal/ledger"
@@ -297,7 +298,7 @@ func TestProgressOfPlaceholders(t *testing.T) {
 			events, begun := reportingStream(on, reportedUsage(on, test.prompt, 0, test.completion), "")
 			synctest.Test(t, func(t *testing.T) {
 				tr := newTrial(t, reply{pieces: slices.Concat(events[:begun], []string{": x\n\n"}),
-					delays: append(make([]time.Duration, begun), progressInterval+time.Second)})
+					delays: append(make([]time.Duration, begun), call.ProgressInterval+time.Second)})
 				tr.send(formCall(t, client, on, true))
 				if len(tr.books.progress) != 1 {
 					t.Fatalf("%d notes of progress", len(tr.books.progress))

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tollgate/internal/call"
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
 )
@@ -43,7 +44,7 @@ func TestProgressOfAPause(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				tr := newTrial(t, reply{pieces: []string{firstLine, world, world, ": x\n\n"},
-					delays: []time.Duration{0, 0, progressInterval / 2, 10 * time.Second}})
+					delays: []time.Duration{0, 0, call.ProgressInterval / 2, 10 * time.Second}})
 				if slow {
 					flushes := 0
 					tr.client.onFlush = func(string) {
@@ -53,14 +54,14 @@ func TestProgressOfAPause(t *testing.T) {
 					}
 				}
 				var during []ledger.Progress
-				time.AfterFunc(progressInterval+time.Second, func() {
+				time.AfterFunc(call.ProgressInterval+time.Second, func() {
 					tr.books.mu.Lock()
 					defer tr.books.mu.Unlock()
 					during = slices.Clone(tr.books.progress)
 				})
 				tr.run(askStream)
 				if len(during) != 1 || during[0].Cost == 0 {
-					t.Fatalf("noted %+v within a second more than %s", during, progressInterval)
+					t.Fatalf("noted %+v within a second more than %s", during, call.ProgressInterval)
 				}
 				if n := len(tr.books.progress); n != 1 {
 					t.Errorf("%d notes, of which one has news", n)
@@ -90,7 +91,7 @@ func TestNodeIsDeclaredDead(t *testing.T) {
 		})
 		start := time.Now()
 		tr.mustRun(askStream)
-		if took := time.Since(start); took > 3*time.Second+progressInterval {
+		if took := time.Since(start); took > 3*time.Second+call.ProgressInterval {
 			t.Errorf("it took %s", took)
 		}
 		if got := tr.client.body(); tr.provider.left != 1 || !strings.HasSuffix(got, errorEvent(fault.ServiceUnavailable)) {
