@@ -3,7 +3,6 @@ package api
 import (
 	"cmp"
 	"errors"
-	"os"
 	"slices"
 	"strings"
 
@@ -36,7 +35,7 @@ func (d *server) kindRoutes() (routes []httpapi.Route) {
 	return routes
 }
 
-// kindCall is a request of a kind.
+// kindCall is one request for a model of a kind.
 type kindCall struct {
 	server *server
 	*apiRequest
@@ -140,12 +139,7 @@ func (c *kindCall) read() ([]byte, error) {
 		c.Header().Set("Connection", "close") // the rest of the body is not read
 		return nil, err
 	case err != nil:
-		c.Header().Set("Connection", "close")
-		message := "The form breaks off before its end."
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			message = "The form breaks off: it took too long to arrive."
-		}
-		return nil, fault.New(fault.InvalidRequest, "%s Please send the request again.", message).WithCause(err)
+		return nil, c.Interrupted(fault.InvalidRequest, "form", err)
 	}
 	c.form = form
 	return fieldsOf(form), nil

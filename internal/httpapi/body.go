@@ -65,19 +65,24 @@ func (x *Exchange) readBody(limit int64) ([]byte, error) {
 	case errors.As(err, &maxBytesErr):
 		return nil, tooLarge
 	case err != nil:
-		// The rest of the body makes further requests on the connection unreadable.
-		x.Header().Set("Connection", "close")
-		message := "The request body breaks off before its end."
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			message = "The request body breaks off: it took too long to arrive."
-		}
-		return nil, interruptedError{fault.New(fault.InvalidJSON, "%s Please send the request again.", message)}
+		return nil, x.Interrupted(fault.InvalidJSON, "request body", err)
 	}
 	if compressed(x.Request.Header) {
 		return nil, fault.New(fault.InvalidEncoding,
 			"The request body is compressed. Send it as plain UTF-8, without a Content-Encoding header.")
 	}
 	return body, nil
+}
+
+// Interrupted returns the error for a body, named for the client, after a read failed with cause. The
+// connection is closed, because the rest of the body makes further requests unreadable.
+func (x *Exchange) Interrupted(code fault.Code, body string, cause error) error {
+	x.Header().Set("Connection", "close")
+	how := "breaks off before its end."
+	if errors.Is(cause, os.ErrDeadlineExceeded) {
+		how = "breaks off: it took too long to arrive."
+	}
+	return interruptedError{fault.New(code, "The %s %s Please send the request again.", body, how)}
 }
 
 // compressed reports whether the body was sent in a content coding.
