@@ -27,11 +27,11 @@ const charactersPerSecond = 16
 const (
 	// readSize is the size of a read of sound, in bytes.
 	readSize = 16 << 10
-	// maxEvent is the longest event, in bytes.
-	maxEvent = 8 << 20
 	// startSize is the number of bytes needed to tell a text from sound.
 	startSize = 16
-	// maxEnd bounds the events after speech.audio.done, in bytes.
+	// lastEvent is the type of the last event.
+	lastEvent = "speech.audio.done"
+	// maxEnd bounds the last event and all after it, in bytes.
 	maxEnd = 64 << 10
 )
 
@@ -49,12 +49,10 @@ func (r *request) Stream(from io.Reader, contentType string, reserve func(int64)
 	a := answer{request: r, contentType: contentType}
 	lineType, _, _ := mime.ParseMediaType(contentType)
 	if lineType == "text/event-stream" {
-		events := sse.NewReader(from, maxEvent)
-		events.Reserve = reserve
 		if !r.events {
 			a.contentType = r.soundType()
 		}
-		return &eventAnswer{answer: a, events: events}
+		return &eventAnswer{answer: a, events: kind.NewEventReader(from, lastEvent, maxEnd, reserve)}
 	}
 	if !strings.HasPrefix(lineType, "audio/") {
 		a.contentType = r.soundType()
@@ -161,63 +159,31 @@ func (a *soundAnswer) Failure([]byte, *fault.Error) []byte { return nil }
 // eventAnswer is an answer of events with sound. The client gets the events, or their sound.
 type eventAnswer struct {
 	answer
-	events *sse.Reader
-	held   []byte // speech.audio.done and what follows
-	done   bool
+	events *kind.EventReader
 }
 
 // Next implements kind.Stream.
-func (a *eventAnswer) Next(dst []byte) ([]byte, error) {
-	e, err := a.events.Next()
-	switch {
-	case a.events.Ended() && a.done:
-		return append(dst, a.held...), io.EOF
-	case a.events.Ended(), errors.Is(err, sse.ErrTruncated), errors.Is(err, sse.ErrTooLarge), errors.Is(err, rawjson.ErrShape):
-		return dst, kind.Incomplete("the events ended without speech.audio.done, or are malformed")
-	case errors.Is(err, sse.ErrNoRoom):
-		return dst, kind.ErrNoMemory
-	case err != nil:
-		return dst, err
-	}
-	sound, err := a.read(e.Data)
-	if err != nil {
-		return dst, err
-	}
-	out := sound
-	if a.request.events {
-		out = e.Raw
-	}
-	if a.done {
-		if a.held = append(a.held, out...); len(a.held) > maxEnd {
-			return dst, kind.Incomplete("too much came after speech.audio.done")
-		}
-		return dst, nil
-	}
-	return append(dst, out...), nil
-}
+func (a *eventAnswer) Next(dst []byte) ([]byte, error) { return a.events.Next(dst, a.read) }
 
-// read reads an event's data and returns the sound in it.
-func (a *eventAnswer) read(data []byte) ([]byte, error) {
-	if len(data) == 0 || data[0] != '{' {
-		return nil, nil // a comment, or [DONE]
-	}
-	switch rawjson.Unquote(rawjson.Field(data, "type")) {
+// read reads an event and returns the client's part of it.
+func (a *eventAnswer) read(name string, e sse.Event) (sound []byte, err error) {
+	switch name {
 	case "speech.audio.delta":
-		sound, err := base64.StdEncoding.AppendDecode(nil, rawjson.UnquoteBytes(rawjson.Field(data, "audio")))
+		sound, err = base64.StdEncoding.AppendDecode(nil, rawjson.UnquoteBytes(rawjson.Field(e.Data, "audio")))
 		if err != nil {
 			return nil, kind.Incomplete("an event has sound that is not base64")
 		}
 		a.bytes += int64(len(sound))
-		return sound, nil
-	case "speech.audio.done":
-		usage := rawjson.Field(data, "usage")
-		a.done, a.reported = true, kind.Quantities{}
+	case lastEvent:
+		usage := rawjson.Field(e.Data, "usage")
+		a.reported = kind.Quantities{}
 		a.reported.AddCount(kind.Input, usage, "input_tokens")
 		a.reported.AddCount(kind.OutputAudio, usage, "output_tokens")
-	case "error":
-		return nil, kind.Incomplete("the line reported an error in an event: %.300s", data)
 	}
-	return nil, nil
+	if a.request.events {
+		return e.Raw, nil
+	}
+	return sound, nil
 }
 
 // Failure implements kind.Stream.

@@ -2,7 +2,6 @@ package transcription
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"math"
 	"mime"
@@ -17,8 +16,13 @@ import (
 	"tollgate/internal/wire/sse"
 )
 
-// maxEvent is the longest event, in bytes.
-const maxEvent = 8 << 20
+const (
+	// lastEvent is the type of the last event of a stream.
+	lastEvent = "transcript.text.done"
+	// maxWhole is the longest whole answer to a request for events, and the longest end of a stream, in
+	// bytes.
+	maxWhole = 8 << 20
+)
 
 // answer is what the gateway reads of an answer.
 type answer struct {
@@ -111,19 +115,16 @@ func lastTime(raw []byte) (last time.Duration) {
 type eventAnswer struct {
 	request     *request
 	contentType string
-	events      *sse.Reader // nil for a whole answer
+	events      *kind.EventReader // nil for a whole answer
 	from        io.Reader
 	answer
-	held []byte // transcript.text.done and the events after it, or a whole answer
-	done bool
 }
 
 // Stream implements kind.StreamedPart.
 func (r *request) Stream(from io.Reader, contentType string, reserve func(int64) bool) kind.Stream {
 	a := &eventAnswer{request: r, contentType: contentType, from: from}
 	if lineType, _, _ := mime.ParseMediaType(contentType); lineType == "text/event-stream" {
-		a.events = sse.NewReader(from, maxEvent)
-		a.events.Reserve = reserve
+		a.events = kind.NewEventReader(from, lastEvent, maxWhole, reserve)
 	}
 	return a
 }
@@ -136,37 +137,17 @@ func (a *eventAnswer) Next(dst []byte) ([]byte, error) {
 	if a.events == nil {
 		return a.readWhole(dst)
 	}
-	e, err := a.events.Next()
-	switch {
-	case a.events.Ended() && a.done:
-		return append(dst, a.held...), io.EOF
-	case a.events.Ended(), errors.Is(err, sse.ErrTruncated), errors.Is(err, sse.ErrTooLarge), errors.Is(err, rawjson.ErrShape):
-		return dst, kind.Incomplete("the events ended without transcript.text.done, or are malformed")
-	case errors.Is(err, sse.ErrNoRoom):
-		return dst, kind.ErrNoMemory
-	case err != nil:
-		return dst, err
-	}
-	if err := a.readEvent(e.Data); err != nil {
-		return dst, err
-	}
-	if a.done {
-		if a.held = append(a.held, e.Raw...); len(a.held) > maxEvent {
-			return dst, kind.Incomplete("too much came after transcript.text.done")
-		}
-		return dst, nil
-	}
-	return append(dst, e.Raw...), nil
+	return a.events.Next(dst, a.readEvent)
 }
 
 // readWhole reads an answer without events.
 func (a *eventAnswer) readWhole(dst []byte) ([]byte, error) {
-	raw, err := io.ReadAll(io.LimitReader(a.from, maxEvent+1))
+	raw, err := io.ReadAll(io.LimitReader(a.from, maxWhole+1))
 	switch {
 	case err != nil:
 		return dst, err
-	case len(raw) > maxEvent:
-		return dst, kind.Incomplete("it is longer than %d bytes", maxEvent)
+	case len(raw) > maxWhole:
+		return dst, kind.Incomplete("it is longer than %d bytes", maxWhole)
 	}
 	if a.answer, err = readAnswer(raw, a.request.format); err != nil {
 		return dst, err
@@ -190,26 +171,21 @@ func (a *eventAnswer) Failure(dst []byte, f *fault.Error) []byte {
 	return sse.AppendLines(dst, "", kind.ErrorEvent(f))
 }
 
-// readEvent reads an event of a stream.
-func (a *eventAnswer) readEvent(data []byte) error {
-	if len(data) == 0 || data[0] != '{' {
-		return nil // a comment, or [DONE]
-	}
-	switch rawjson.Unquote(rawjson.Field(data, "type")) {
+// readEvent reads an event and returns it for the client.
+func (a *eventAnswer) readEvent(name string, e sse.Event) ([]byte, error) {
+	switch name {
 	case "transcript.text.delta":
-		a.text += rawjson.Unquote(rawjson.Field(data, "delta"))
+		a.text += rawjson.Unquote(rawjson.Field(e.Data, "delta"))
 	case "transcript.text.segment":
-		if s, ok := readSeconds(rawjson.Field(data, "end")); ok {
+		if s, ok := readSeconds(rawjson.Field(e.Data, "end")); ok {
 			a.ended = max(a.ended, s)
 		}
-	case "transcript.text.done":
-		if text := rawjson.Field(data, "text"); rawjson.IsText(text) {
+	case lastEvent:
+		if text := rawjson.Field(e.Data, "text"); rawjson.IsText(text) {
 			a.text = rawjson.Unquote(text)
 		}
-		a.done, a.reported = true, kind.Quantities{}
-		a.readUsage(data)
-	case "error":
-		return kind.Incomplete("the line reported an error in an event: %.300s", data)
+		a.reported = kind.Quantities{}
+		a.readUsage(e.Data)
 	}
-	return nil
+	return e.Raw, nil
 }
