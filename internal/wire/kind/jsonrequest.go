@@ -115,6 +115,33 @@ func (d *JSONRequest) Edited(model string, omit []string, set func(*rawjson.Edit
 	return m.Body()
 }
 
+// FormatList is the field of a model with its only values of `response_format`.
+const FormatList = "formats"
+
+// Format returns the `response_format` of a request for a model of a kind with these formats, the default
+// first.
+func (d *JSONRequest) Format(l ModelLimits, formats []string) (string, error) {
+	const param = "response_format"
+	var offered []string
+	for _, f := range formats {
+		if list := l.List(FormatList); len(list) == 0 || slices.Contains(list, f) {
+			offered = append(offered, f)
+		}
+	}
+	raw, format := d.JSON.Raw(param), formats[0]
+	if raw != nil {
+		format = rawjson.Unquote(raw)
+	}
+	switch all := strings.Join(offered, ", "); {
+	case slices.Contains(offered, format):
+		return format, nil
+	case raw == nil:
+		return "", Invalid(param, "`{param}` is required, because this model has no %s. Send one of %s.", format, all)
+	default:
+		return "", Invalid(param, "`{param}` must be one of %s for this model.", all)
+	}
+}
+
 // ElementOf returns the path of an element of a list.
 func ElementOf(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i) }
 

@@ -53,7 +53,11 @@ func (r *request) Check(l kind.ModelLimits) error {
 	if err := r.CheckFields(fields); err != nil {
 		return err
 	}
-	for _, check := range []func() error{r.readInput, r.checkVoice, r.readFormat, r.checkSpeed, r.readStreamFormat} {
+	readFormat := func() (err error) {
+		r.format, err = r.Format(l, formatNames())
+		return err
+	}
+	for _, check := range []func() error{r.readInput, r.checkVoice, readFormat, r.checkSpeed, r.readStreamFormat} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -106,29 +110,6 @@ func (r *request) checkVoice() error {
 		return kind.Invalid("voice", "`{param}` must be one of %s for this model.", strings.Join(voices, ", "))
 	}
 	return nil
-}
-
-// readFormat reads `response_format`.
-func (r *request) readFormat() error {
-	const param = "response_format"
-	var offered []string
-	for _, f := range formats {
-		if list := r.limits.List(formatList); len(list) == 0 || slices.Contains(list, f.name) {
-			offered = append(offered, f.name)
-		}
-	}
-	r.format = formats[0].name
-	raw := r.JSON.Raw(param)
-	if raw != nil {
-		r.format = rawjson.Unquote(raw)
-	}
-	if slices.Contains(offered, r.format) {
-		return nil
-	}
-	if raw == nil {
-		return kind.Invalid(param, "`{param}` is required, because this model has no %s. Send one of %s.", r.format, strings.Join(offered, ", "))
-	}
-	return kind.Invalid(param, "`{param}` must be one of %s for this model.", strings.Join(offered, ", "))
 }
 
 func (r *request) checkSpeed() error {

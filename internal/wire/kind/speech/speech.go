@@ -20,7 +20,6 @@ const (
 	maxSeconds           = "max_seconds"
 	audioTokensPerSecond = "audio_tokens_per_second"
 	voiceList            = "voices"
-	formatList           = "formats"
 )
 
 // characters counts the characters of the text.
@@ -54,7 +53,7 @@ func Definition() *kind.Definition {
 			{Name: maxSeconds, Max: 1_000_000, RequiredWith: kind.Minute},
 			{Name: audioTokensPerSecond, Max: 100_000, Default: 32},
 		},
-		Lists:   []kind.WordList{{Name: voiceList}, {Name: formatList, Values: formatNames()}},
+		Lists:   []kind.WordList{{Name: voiceList}, {Name: kind.FormatList, Values: formatNames()}},
 		Fields:  fields,
 		Advice:  "send a shorter text",
 		AnyType: true,

@@ -19,7 +19,7 @@ type limits struct{ kind.DefaultLimits }
 
 // List implements kind.ModelLimits.
 func (limits) List(name string) []string {
-	return map[string][]string{voiceList: {"alloy", "verse"}, formatList: {"mp3", "wav"}}[name]
+	return map[string][]string{voiceList: {"alloy", "verse"}, kind.FormatList: {"mp3", "wav"}}[name]
 }
 
 var model = limits{kind.DefaultLimits{Kind: Definition(), Numbers: map[string]int64{maxCharacters: 5, wideCharacters: 2}}}

@@ -1,9 +1,7 @@
 package transcription
 
 import (
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"tollgate/internal/wire"
@@ -57,32 +55,16 @@ func (r *request) Check(l kind.ModelLimits) error {
 	if r.file == nil {
 		return kind.Invalid(kind.FileField, "Send the file in the field `{param}`, with a file name.")
 	}
-	for _, check := range []func() error{r.readFormat, r.readStream, r.checkTemperature, r.checkLength} {
+	var err error
+	if r.format, err = r.Format(l, formats); err != nil {
+		return err
+	}
+	for _, check := range []func() error{r.readStream, r.checkTemperature, r.checkLength} {
 		if err := check(); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// readFormat reads `response_format`.
-func (r *request) readFormat() error {
-	const param = "response_format"
-	var offered []string
-	for _, f := range formats {
-		if list := r.limits.List(formatList); len(list) == 0 || slices.Contains(list, f) {
-			offered = append(offered, f)
-		}
-	}
-	r.format = formats[0]
-	raw := r.JSON.Raw(param)
-	if raw != nil {
-		r.format = rawjson.Unquote(raw)
-	}
-	if slices.Contains(offered, r.format) {
-		return nil
-	}
-	return kind.Invalid(param, "`{param}` must be one of %s for this model.", strings.Join(offered, ", "))
 }
 
 func (r *request) readStream() error {

@@ -22,7 +22,6 @@ const (
 	minSeconds           = "min_seconds"
 	maxOutputTokens      = "max_output_tokens"
 	audioTokensPerSecond = "audio_tokens_per_second"
-	formatList           = "formats"
 	translations         = "translations"
 )
 
@@ -58,7 +57,7 @@ func Definition() *kind.Definition {
 			{Name: maxOutputTokens, Max: 100_000_000, RequiredWith: kind.Output},
 			{Name: audioTokensPerSecond, Max: 100_000, Default: 32},
 		},
-		Lists:     []kind.WordList{{Name: formatList, Values: formats}},
+		Lists:     []kind.WordList{{Name: kind.FormatList, Values: formats}},
 		Flags:     []string{translations},
 		Fields:    fields,
 		Advice:    "send a shorter file",
