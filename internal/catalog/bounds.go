@@ -65,13 +65,7 @@ func (m *Model) unitChargeBounds(n ReceiptCounts, accountFactor money.Factor) (l
 	}
 	cheapest, dearest := kind.Quantities{}, kind.Quantities{}
 	for output, tokens := range map[bool]int64{false: n.Prompt, true: n.Completion} {
-		var units []kind.PriceUnit
-		for _, unit := range measured.Units {
-			if unit.IsOutput() == output {
-				units = append(units, unit)
-			}
-		}
-		if len(units) > 0 {
+		if units := measured.TokenUnits(output); len(units) > 0 {
 			byPrice := func(a, b kind.PriceUnit) int { return cmp.Compare(m.UnitPrice(a), m.UnitPrice(b)) }
 			cheapest[slices.MinFunc(units, byPrice)] = tokens
 			dearest[slices.MaxFunc(units, byPrice)] = tokens

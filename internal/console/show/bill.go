@@ -139,12 +139,7 @@ func measureLines(r requestlog.Receipt, m *catalog.Model) (lines []billLine) {
 		output bool
 		tokens int64
 	}{{false, r.Tokens.Prompt}, {true, r.Tokens.Completion}} {
-		var units []kind.PriceUnit
-		for _, unit := range measured.Units {
-			if unit.IsOutput() == side.output {
-				units = append(units, unit)
-			}
-		}
+		units := measured.TokenUnits(side.output)
 		if len(units) > 1 && m.UnitPrice(units[0]) != m.UnitPrice(units[1]) {
 			return nil
 		}

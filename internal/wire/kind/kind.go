@@ -181,6 +181,16 @@ type Measure struct {
 // CountsTokens reports whether the units are tokens.
 func (m *Measure) CountsTokens() bool { return m.Name == TokensName }
 
+// TokenUnits returns the units of a measure of tokens for an answer, or for its prompt.
+func (m *Measure) TokenUnits(output bool) (units []PriceUnit) {
+	for _, unit := range m.Units {
+		if unit.IsOutput() == output {
+			units = append(units, unit)
+		}
+	}
+	return units
+}
+
 // Minutes returns the measure of sound by the minute. Its count is in milliseconds of whole seconds.
 func Minutes(own bool) Measure {
 	return Measure{Name: "minute", Per: 60_000, Noun: "minute", Units: []PriceUnit{Minute}, Quantity: "audio_ms", Own: own}
