@@ -100,10 +100,8 @@ func (r *Request) forcesTool() bool {
 
 // withoutDeveloper returns a message with the role system instead of developer.
 func withoutDeveloper(message []byte) []byte {
-	for m := range rawjson.Spans(message) {
-		if string(m.Name) == "role" && rawjson.Unquote(message[m.From:m.To]) == "developer" {
-			return rawjson.Replace(message, []rawjson.Splice{{From: m.From, To: m.To, Text: []byte(`"system"`)}})
-		}
+	if rawjson.Unquote(rawjson.Field(message, "role")) == "developer" {
+		return form.WithMember(message, "role", []byte(`"system"`))
 	}
 	return message
 }

@@ -24,6 +24,38 @@ const (
 	plainMark = '='
 )
 
+// CallState collects the reasoning of an answer before its next call.
+type CallState struct {
+	// KeepsText is set if the line needs the text of its reasoning, and not only the signature.
+	KeepsText bool
+
+	text  []byte // of reasoning that has not ended
+	state []Part
+}
+
+// Add adds text of reasoning. What is too long for an id is left out.
+func (s *CallState) Add(text []byte) {
+	if s.KeepsText && len(s.text)+len(text) <= MaxStateText {
+		s.text = append(s.text, text...)
+	}
+}
+
+// End ends reasoning, with its signature under a seal, or nil.
+func (s *CallState) End(seal []byte) {
+	p := Part{Kind: Thinking, Text: s.text}
+	if p.Signature.Data = seal; len(seal) > 0 || len(s.text) > 0 {
+		s.state = append(s.state, p)
+	}
+	s.text = nil
+}
+
+// Take returns the state for a call, and begins the state for the next one.
+func (s *CallState) Take() []Part {
+	state := s.state
+	s.state = nil
+	return state
+}
+
 // SealID returns the id of a call with the reasoning before it. It returns id if there is no state, or
 // too much.
 func SealID(id string, state []Part) string {

@@ -6,6 +6,7 @@ import (
 
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/conversation"
+	"tollgate/internal/wire/internal/form"
 	"tollgate/internal/wire/rawjson"
 )
 
@@ -68,7 +69,7 @@ func (r *Request) editSignatures(edits *rawjson.Edits, e wire.Edits) {
 		}
 		if edited {
 			changed = true
-			content = replaceMember(content, "parts", rawjson.Put(nil, "[", parts[1:], "]"))
+			content = form.WithMember(content, "parts", rawjson.Put(nil, "[", parts[1:], "]"))
 		}
 		out = append(append(out, ','), content...)
 	}
@@ -88,19 +89,9 @@ func editSignature(part []byte, e wire.Edits, required bool) (out []byte, change
 	case signature == nil, packed == nil && !e.NoSealed:
 		return part, false
 	case own != nil && !e.NoSealed:
-		return replaceMember(part, "thoughtSignature", rawjson.Quote(string(own))), true
+		return form.WithMember(part, "thoughtSignature", rawjson.Quote(string(own))), true
 	case rawjson.Field(part, "functionCall") != nil:
-		return replaceMember(part, "thoughtSignature", []byte(`"`+signatureBypass+`"`)), true
+		return form.WithMember(part, "thoughtSignature", []byte(`"`+signatureBypass+`"`)), true
 	}
-	return replaceMember(part, "thoughtSignature", []byte("null")), true
-}
-
-// replaceMember returns an object with another value of a member.
-func replaceMember(object []byte, name string, value []byte) []byte {
-	for m := range rawjson.Spans(object) {
-		if string(m.Name) == name {
-			return rawjson.Replace(object, []rawjson.Splice{{From: m.From, To: m.To, Text: value}})
-		}
-	}
-	return object
+	return form.WithMember(part, "thoughtSignature", []byte("null")), true
 }

@@ -34,9 +34,7 @@ type writer struct {
 type writtenChoice struct {
 	finish  form.FinishKind
 	refused bool
-	// state is the reasoning before the next call, and thought the text of reasoning that has not ended.
-	state   []conversation.Part
-	thought []byte
+	state   conversation.CallState
 }
 
 // pendingCall is a call that has not ended.
@@ -60,9 +58,14 @@ func (r *Request) Writer(id wire.Identity, line wire.Form) conversation.Writer {
 // choice returns the state of a candidate.
 func (w *writer) choice(index int) *writtenChoice {
 	for len(w.choices) <= index {
-		w.choices = append(w.choices, writtenChoice{})
+		w.choices = append(w.choices, w.newChoice(form.FinishNone))
 	}
 	return &w.choices[index]
+}
+
+// newChoice returns the state of a candidate.
+func (w *writer) newChoice(finish form.FinishKind) writtenChoice {
+	return writtenChoice{finish: finish, state: conversation.CallState{KeepsText: w.chat}}
 }
 
 // Write implements conversation.Writer.
@@ -109,7 +112,7 @@ func (w *writer) text(dst []byte, c *writtenChoice, e conversation.Event) []byte
 		return dst
 	}
 	if kind == conversation.Thinking {
-		w.think(c, e.Text)
+		c.state.Add(e.Text)
 		if !w.show {
 			return w.stream.idle(dst)
 		}
@@ -139,7 +142,7 @@ func (w *writer) grow(dst []byte, e conversation.Event) []byte {
 func (w *writer) end(dst []byte, c *writtenChoice, o *conversation.Output) []byte {
 	switch o.Kind {
 	case conversation.Thinking:
-		c.keep(w.id, o)
+		c.state.End(conversation.Seal(w.id, o.Signature.Data))
 	case conversation.ToolCall:
 		for i := range w.calls {
 			if call := w.calls[i]; call.output == o {
@@ -155,23 +158,6 @@ func (w *writer) end(dst []byte, c *writtenChoice, o *conversation.Output) []byt
 	return dst
 }
 
-// think adds text to the reasoning before the next call. What is too long for a signature is left out.
-func (w *writer) think(c *writtenChoice, text []byte) {
-	if w.chat && len(c.thought)+len(text) <= conversation.MaxStateText {
-		c.thought = append(c.thought, text...)
-	}
-}
-
-// keep ends reasoning and keeps it for the next call.
-func (c *writtenChoice) keep(id wire.Identity, o *conversation.Output) {
-	p := conversation.Part{Kind: conversation.Thinking, Text: c.thought}
-	p.Signature.Data = conversation.Seal(id, o.Signature.Data)
-	if len(p.Text) > 0 || len(p.Signature.Data) > 0 {
-		c.state = append(c.state, p)
-	}
-	c.thought = nil
-}
-
 // appendCall returns the part of a call, or nil if its arguments were cut off.
 func (w *writer) appendCall(dst []byte, c *writtenChoice, o *conversation.Output, arguments []byte) []byte {
 	text := rawjson.AppendUnquoted(nil, arguments)
@@ -185,10 +171,9 @@ func (w *writer) appendCall(dst []byte, c *writtenChoice, o *conversation.Output
 	dst = rawjson.Put(dst, `{"functionCall":{"id":"`, id, `","name":"`)
 	dst = rawjson.Put(dst, "", o.Name, `","args":`)
 	dst = append(conversation.AppendObject(dst, conversation.Quoted(arguments)), '}')
-	if signature := sealState(c.state); signature != nil {
+	if signature := sealState(c.state.Take()); signature != nil {
 		dst = rawjson.Put(dst, `,"thoughtSignature":"`, signature, `"`)
 	}
-	c.state = nil
 	return append(dst, '}')
 }
 
@@ -278,7 +263,8 @@ func (w *writer) Whole(a *conversation.Answer, u wire.Usage) []byte {
 
 // appendCandidate appends a candidate of a whole answer.
 func (w *writer) appendCandidate(dst []byte, index int, choice *conversation.OutputChoice) []byte {
-	c := &writtenChoice{finish: choice.Finish}
+	state := w.newChoice(choice.Finish)
+	c := &state
 	var parts []byte
 	add := func(part []byte) {
 		if part != nil {
@@ -288,8 +274,8 @@ func (w *writer) appendCandidate(dst []byte, index int, choice *conversation.Out
 	for _, o := range choice.Outputs {
 		switch o.Kind {
 		case conversation.Thinking:
-			w.think(c, o.Text)
-			c.keep(w.id, o)
+			c.state.Add(o.Text)
+			c.state.End(conversation.Seal(w.id, o.Signature.Data))
 			if w.show && len(o.Text) > 0 {
 				add(rawjson.Put(nil, `{"text":"`, o.Text, `","thought":true}`))
 			}

@@ -69,13 +69,9 @@ func editBlock(block []byte, e wire.Edits, signs bool) []byte {
 
 // withOwnID returns a block with the call's own id in a member, without state.
 func withOwnID(block []byte, member string) []byte {
-	for m := range rawjson.Spans(block) {
-		if string(m.Name) == member {
-			id := rawjson.Unquote(block[m.From:m.To])
-			if own, _ := conversation.OpenID(id); own != id {
-				return rawjson.Replace(block, []rawjson.Splice{{From: m.From, To: m.To, Text: rawjson.Quote(own)}})
-			}
-		}
+	id := rawjson.Unquote(rawjson.Field(block, member))
+	if own, _ := conversation.OpenID(id); own != id {
+		return form.WithMember(block, member, rawjson.Quote(own))
 	}
 	return block
 }

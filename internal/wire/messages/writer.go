@@ -100,8 +100,8 @@ func (w *writer) Write(dst []byte, e conversation.Event) []byte {
 
 // hide writes signs of life instead of thinking.
 func (w *writer) hide(dst []byte, e conversation.Event) []byte {
-	if w.hidden.add(e.Text); e.Kind == conversation.End {
-		w.hidden.end(w.sealOf(e.Output))
+	if w.hidden.state.Add(e.Text); e.Kind == conversation.End {
+		w.hidden.state.End(w.sealOf(e.Output))
 		return dst
 	}
 	return append(w.begin(dst), sse.KeepAlive...)
@@ -355,8 +355,8 @@ func (w *writer) Whole(a *conversation.Answer, u wire.Usage) []byte {
 // appendBlock appends a part of a whole answer and a comma.
 func (w *writer) appendBlock(dst []byte, o *conversation.Output, limited bool) []byte {
 	if w.hidden.has(o) {
-		w.hidden.add(o.Text)
-		w.hidden.end(w.sealOf(o))
+		w.hidden.state.Add(o.Text)
+		w.hidden.state.End(w.sealOf(o))
 		return dst
 	}
 	switch o.Kind {

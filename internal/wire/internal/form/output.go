@@ -19,6 +19,12 @@ func ReplaceMember(body []byte, name string, value []byte) [3][]byte {
 	return [3][]byte{body}
 }
 
+// WithMember returns a JSON object with another value of a member.
+func WithMember(object []byte, name string, value []byte) []byte {
+	pieces := ReplaceMember(object, name, value)
+	return bytes.Join(pieces[:], nil)
+}
+
 // EstimatedTokens returns a rough token count for a text of size bytes.
 func EstimatedTokens(size int64) int64 { return (size + bytesPerToken - 1) / bytesPerToken }
 
