@@ -23,7 +23,7 @@ func TestKilledAndLeft(t *testing.T) {
 	}
 }
 
-// kindCall is a request for a model of a kind, the provider's answer, and what is held and charged.
+// kindCall is a request of a kind with the answer of its provider, its hold and its charge.
 type kindCall struct {
 	model         map[string]any // named m
 	path, body    string

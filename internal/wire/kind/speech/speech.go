@@ -1,7 +1,7 @@
 // Package speech owns the kind of models for speaking a text.
 //
-// Invariants: sound reaches the client byte for byte; what was delivered is counted by its bytes; the
-// last byte, or the last event, is sent after the charge.
+// Invariants: sound reaches the client byte for byte; the gateway counts the delivered bytes; the last
+// byte, or the last event, is sent after the charge.
 package speech
 
 import (

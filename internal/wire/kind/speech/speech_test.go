@@ -102,7 +102,7 @@ const (
 	done       = "event: x\ndata: {\"type\":\"speech.audio.done\",\"usage\":{\"input_tokens\":3,\"output_tokens\":5}}\n\n"
 )
 
-// TestStream checks what is sent before the charge, in reads of one byte and of any size.
+// TestStream compares the bytes sent before the charge and after it. The answer comes whole, and byte by byte.
 func TestStream(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

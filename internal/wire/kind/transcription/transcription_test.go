@@ -57,7 +57,7 @@ func TestReadAnswer(t *testing.T) {
 	}
 }
 
-// TestStream checks what is sent before the charge.
+// TestStream compares the bytes sent before the charge and after it.
 func TestStream(t *testing.T) {
 	t.Parallel()
 	const delta, done = "data: {\"type\":\"transcript.text.delta\",\"delta\":\"hi\"}\n\n",
