@@ -1,6 +1,7 @@
 package transcription
 
 import (
+	"maps"
 	"strconv"
 	"time"
 
@@ -159,13 +160,14 @@ func (r *request) count(c *wire.Counter, a *answer) kind.Quantities {
 // reported returns the provider's counts of an answer, for kind.Believed. A provider may round the
 // duration up.
 func (r *request) reported(a *answer) kind.Quantities {
-	ms, ok := a.reported[kind.Minute]
+	q := maps.Clone(a.reported) // a stream asks for them several times
+	ms, ok := q[kind.Minute]
 	if longest := 1000 * r.longest(); ok && ms > 0 && ms <= longest+1000 {
-		a.reported[kind.Minute] = max(min(ms, longest), 1000*r.limits.Number(minSeconds))
+		q[kind.Minute] = max(min(ms, longest), 1000*r.limits.Number(minSeconds))
 	} else if ok {
-		a.reported[kind.Minute] = -1
+		q[kind.Minute] = -1
 	}
-	return a.reported
+	return q
 }
 
 // Count implements kind.Part.

@@ -93,6 +93,23 @@ func TestStream(t *testing.T) {
 	}
 }
 
+// TestLeastSecondsAreReportedAgain checks that a stream can ask for its counts several times, also if the
+// least number of seconds is above the duration of the file.
+func TestLeastSecondsAreReportedAgain(t *testing.T) {
+	t.Parallel()
+	r := mustCheck(t, "")
+	r.limits = kind.DefaultLimits{Kind: Definition(), Numbers: map[string]int64{minSeconds: 10}}
+	a, err := readAnswer([]byte(`{"text":"hi","usage":{"seconds":2}}`), "json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if ms := r.reported(&a)[kind.Minute]; ms != 10_000 {
+			t.Errorf("got %d ms, want 10000", ms)
+		}
+	}
+}
+
 // TestSandbox checks the text of the sandbox's own speech in each format.
 func TestSandbox(t *testing.T) {
 	t.Parallel()
