@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"tollgate/internal/fault"
@@ -126,7 +127,8 @@ func Fail(code fault.Code, cause error) *Failure {
 // ConnectionFailure returns the failure for an error of a connection: during the dial, before
 // the response header or in the body. If ctx has ended because of a deadline, the code is
 // upstream_timeout. If ctx has ended for another cause, the code is client_closed, and the
-// failure does not affect the line.
+// failure does not affect the line. Neither does a lack of the gateway's own descriptors or ports, whose
+// code is service_unavailable.
 func ConnectionFailure(ctx context.Context, err error) *Failure {
 	var f *Failure
 	if errors.As(err, &f) {
@@ -136,6 +138,11 @@ func ConnectionFailure(ctx context.Context, err error) *Failure {
 	case cause == nil:
 		if isTimeout(err) {
 			return Fail(fault.UpstreamTimeout, shorten(err))
+		}
+		if lacksDescriptors(err) {
+			f := Fail(fault.ServiceUnavailable, shorten(err))
+			f.Health = HealthNone
+			return f
 		}
 		f := Fail(fault.UpstreamConnectionError, shorten(err))
 		f.Untrusted = isUntrusted(err)
@@ -154,6 +161,12 @@ func isTimeout(err error) bool {
 	}
 	var n net.Error
 	return errors.As(err, &n) && n.Timeout()
+}
+
+// lacksDescriptors reports whether a connection failed because the process or the machine has no free
+// descriptor or port.
+func lacksDescriptors(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.EADDRNOTAVAIL)
 }
 
 // isUntrusted reports whether a connection failed because of the server's certificate.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"strings"
 	"syscall"
@@ -32,7 +33,9 @@ func TestInterrupted(t *testing.T) {
 		"deadline of the call": {endedBy(context.DeadlineExceeded), io.ErrUnexpectedEOF, fault.UpstreamTimeout, HealthFail},
 		"client disconnected":  {endedBy(context.Canceled), io.ErrUnexpectedEOF, fault.ClientClosed, HealthNone},
 		"another cause":        {endedBy(errors.New("shutting down")), context.Canceled, fault.ClientClosed, HealthNone},
-		"a failure":            {endedBy(context.Canceled), fmt.Errorf("x: %w", Fail(fault.UpstreamBusy, nil)), fault.UpstreamBusy, HealthCool},
+		"no free descriptor": {t.Context(), &net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)},
+			fault.ServiceUnavailable, HealthNone},
+		"a failure": {endedBy(context.Canceled), fmt.Errorf("x: %w", Fail(fault.UpstreamBusy, nil)), fault.UpstreamBusy, HealthCool},
 	} {
 		f := ConnectionFailure(tt.ctx, tt.err)
 		if f.Code != tt.code || f.Health != tt.health {
