@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -72,7 +73,7 @@ func TestDuration(t *testing.T) {
 	}
 }
 
-// TestDurationOfLies checks that headers cannot make a file shorter or longer than its bytes.
+// TestDurationOfLies checks that headers cannot make a file shorter or longer than its bytes allow.
 func TestDurationOfLies(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 20
@@ -90,15 +91,46 @@ func TestDurationOfLies(t *testing.T) {
 		copy(lie[22:], []byte{samples, 0, 0, 1})
 		return append(lie, extra...)
 	}
+	m4a := readTestdata(t, "whole.m4a")
+	withTicks := func(n uint32, extra []byte) []byte {
+		lie := bytes.Clone(m4a)
+		for _, name := range []string{"mvhd", "mdhd"} { // the duration follows version, times and ticks per second
+			binary.BigEndian.PutUint32(lie[bytes.Index(lie, []byte(name))+20:], n)
+		}
+		return append(lie, extra...)
+	}
+	opus := readTestdata(t, "opus.ogg")
+	withPosition := func(n uint64, extra []byte) []byte {
+		lie := bytes.Clone(opus)
+		for at := 0; at < len(lie); at++ {
+			if bytes.HasPrefix(lie[at:], []byte("OggS")) {
+				binary.LittleEndian.PutUint64(lie[at+6:], n)
+			}
+		}
+		return append(lie, extra...)
+	}
+	webm := readTestdata(t, "whole.webm")
+	withMilliseconds := func(n float64, extra []byte) []byte {
+		lie := bytes.Clone(webm)
+		binary.BigEndian.PutUint64(lie[bytes.Index(lie, []byte("\x44\x89\x88"))+3:], math.Float64bits(n))
+		return append(lie, extra...)
+	}
+	atHighest := func(data []byte) time.Duration { return time.Duration(len(data)+size) * 8 * time.Second / maxBitRate }
 	for _, c := range []struct {
 		name string
 		data []byte
 		want time.Duration
 	}{
+		{"an M4A that says it is short", withTicks(1, long), atHighest(m4a)},
+		{"an M4A that says it is long", withTicks(math.MaxUint32-1, nil), Longest(int64(len(m4a)))},
+		{"an Ogg that says it is short", withPosition(480, long), atHighest(opus)},
+		{"an Ogg that says it is long", withPosition(math.MaxInt64-1, nil), Longest(int64(len(opus)))},
+		{"a WebM that says it is short", withMilliseconds(1, long), atHighest(webm)},
+		{"a WebM that says it is long", withMilliseconds(1e300, nil), Longest(int64(len(webm)))},
 		{"a WAV that says it is short", wavFile(8000, 1, 16, 16_000), time.Second},
 		{"an MP3 that says it is short", withFrames(1, long), time.Duration(len(xing)+size) * 8 * time.Second / maxMP3BitRate},
 		{"an MP3 that says it is long", withFrames(1<<31, nil), Longest(int64(len(xing)))},
-		{"a FLAC that says it is short", withSamples(0, long), time.Duration(len(flac)+size) * 8 * time.Second / maxBitRate},
+		{"a FLAC that says it is short", withSamples(0, long), atHighest(flac)},
 		{"a FLAC that says it is long", withSamples(0xff, nil), Longest(int64(len(flac)))},
 	} {
 		got, ok := durationOf(c.data)

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"math"
 	"mime/multipart"
 	"net/http"
 	"net/textproto"
@@ -25,6 +26,13 @@ func wavFile(bytesOfSound int) string {
 		_ = binary.Write(&out, binary.LittleEndian, part) // a bytes.Buffer never fails
 	}
 	return out.String()
+}
+
+// lyingFile returns a WAV file whose header says another number of bytes of sound.
+func lyingFile(bytesOfSound int, says uint32) string {
+	file := []byte(wavFile(bytesOfSound))
+	binary.LittleEndian.PutUint32(file[40:], says)
+	return string(file)
 }
 
 // formPart is a text field, or the file if name is "file".
@@ -107,6 +115,10 @@ func transcriptionCases() []transcriptionCase {
 		tokens("no tokens", ``, 96*2000+1*10_000, "gateway"),
 		{name: "least", model: map[string]any{"price": map[string]any{"minutes": 0.06}, "min_seconds": 10}, file: file,
 			reply: answer(`,"usage":{"seconds":2}`), status: 200, want: `"seconds":2`, cost: 10 * second, source: "provider"},
+		{name: "a header of one second", model: byMinutes, file: lyingFile(80_000, 8000), reply: answer(`,"usage":{"seconds":11}`), status: 200,
+			want: `"hi"`, cost: 10 * second, source: "provider"},
+		{name: "a header of a thousand hours", model: byMinutes, file: lyingFile(20_000, math.MaxUint32-1), reply: answer(""), status: 200,
+			want: `"hi"`, cost: 3 * second, source: "gateway"},
 		{name: "unreadable headers", model: byMinutes, file: strings.Repeat("x", 16_001), reply: answer(""), status: 200, want: `"hi"`,
 			cost: 3 * second, source: "gateway"},
 		{name: "the last time", model: byMinutes, file: strings.Repeat("x", 16_001), fields: []formPart{{"response_format", "srt"}},

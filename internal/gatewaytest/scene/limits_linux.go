@@ -1,4 +1,4 @@
-package soak
+package scene
 
 import (
 	"fmt"
@@ -9,19 +9,15 @@ import (
 	"testing"
 )
 
-const (
-	memory      = 512 << 20
-	descriptors = 400
-)
-
-// limited returns a command that runs the binary with limits on descriptors and memory. The memory
-// limit is a control group, or GOMEMLIMIT if the test may not create a group. how describes the
-// memory limit.
-func limited(t *testing.T, binary string, settings map[string]string) (command, how string) {
+// Limited returns a command that runs the binary with limits on descriptors and memory, in bytes. The
+// memory limit is a control group, or GOMEMLIMIT in settings if the test may not create a group. how
+// describes the memory limit.
+func Limited(t testing.TB, binary string, settings map[string]string, memory, descriptors int) (command, how string) {
+	t.Helper()
 	script := fmt.Sprintf("#!/bin/sh\nulimit -n %d\n", descriptors)
-	if group := newGroup(t); group != "" {
+	if group := newGroup(t, memory); group != "" {
 		script += fmt.Sprintf("echo $$ > %s/cgroup.procs\n", group)
-		how = "a control group of 512 MiB"
+		how = fmt.Sprintf("a control group of %d MiB", memory>>20)
 	} else {
 		settings["GOMEMLIMIT"] = strconv.Itoa(memory / 5 * 4) // the gateway sets the same value in a group
 		how = "GOMEMLIMIT, without a control group"
@@ -35,7 +31,7 @@ func limited(t *testing.T, binary string, settings map[string]string) (command, 
 
 // newGroup creates a control group with the memory limit and returns its folder. It returns the empty
 // string if the test has no permission, or if the machine lacks version 2 of control groups.
-func newGroup(t *testing.T) string {
+func newGroup(t testing.TB, memory int) string {
 	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return ""
@@ -45,8 +41,8 @@ func newGroup(t *testing.T) string {
 		return ""
 	}
 	path, _, _ = strings.Cut(path, "\n")
-	group := filepath.Join("/sys/fs/cgroup", path, fmt.Sprintf("tollgate-soak-%d", os.Getpid()))
-	if os.Mkdir(group, 0o755) != nil {
+	group, err := os.MkdirTemp(filepath.Join("/sys/fs/cgroup", path), "tollgate-test-")
+	if err != nil {
 		return ""
 	}
 	t.Cleanup(func() { _ = os.Remove(group) }) // works because the group's process has ended
@@ -60,25 +56,39 @@ func newGroup(t *testing.T) string {
 	return group
 }
 
-// usage returns the peak memory of a process in bytes, and its open descriptors.
-func usage(t *testing.T, pid int) (peak int64, open int) {
-	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+// Peak returns the peak memory of the process in bytes.
+func (p *Process) Peak() int64 {
+	p.t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Pid()))
 	if err != nil {
-		t.Fatalf("the gateway has ended: %v", err)
+		p.t.Fatalf("the gateway has ended: %v", err)
 	}
 	_, rest, ok := strings.Cut(string(status), "VmHWM:")
 	fields := strings.Fields(rest)
 	if !ok || len(fields) < 2 || fields[1] != "kB" {
-		t.Fatalf("no VmHWM in %s", status)
+		p.t.Fatalf("no VmHWM in %s", status)
 	}
 	kib, err := strconv.ParseInt(fields[0], 10, 64)
 	if err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
-	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	return kib << 10
+}
+
+// Descriptors returns the targets of the open descriptors of the process.
+func (p *Process) Descriptors() (targets []string) {
+	p.t.Helper()
+	folder := fmt.Sprintf("/proc/%d/fd", p.Pid())
+	files, err := os.ReadDir(folder)
 	if err != nil {
-		t.Fatal(err)
+		p.t.Fatalf("the gateway has ended: %v", err)
 	}
-	return kib << 10, len(files)
+	for _, f := range files {
+		target, err := os.Readlink(filepath.Join(folder, f.Name()))
+		if err != nil {
+			continue // closed meanwhile
+		}
+		targets = append(targets, target)
+	}
+	return targets
 }

@@ -27,6 +27,9 @@ import (
 )
 
 const (
+	memory      = 512 << 20 // bytes
+	descriptors = 400
+
 	healthyLine   = "healthy"
 	goodCallers   = 8
 	goodPace      = 400 * time.Millisecond // interval of a good client's requests
@@ -86,7 +89,7 @@ func prepare(t *testing.T) *soak {
 	s := &soak{t: t, binary: scene.Binary(t), hostile: newHostile(t, seed, trap), trapped: trapped}
 	s.settings = map[string]string{"database": storetest.SQLite(t), "expose_line": "true", "private_networks": "127.0.0.1/32",
 		"max_connections_per_address": "50", "VENDOR_KEY": "vendor-secret"}
-	command, how := limited(t, s.binary, s.settings)
+	command, how := scene.Limited(t, s.binary, s.settings, memory, descriptors)
 	t.Logf("memory is limited by %s", how)
 	s.process = scene.Start(t, command, s.settings)
 	healthyServer := httptest.NewServer(http.HandlerFunc(healthy))
@@ -204,8 +207,7 @@ func (s *soak) operate(method, path string, into any) bool {
 // be in service, and the hostile lines out of service for no longer than their failures require.
 func (s *soak) sample() {
 	s.t.Helper()
-	peak, open := usage(s.t, s.process.Pid())
-	s.peak, s.open = max(s.peak, peak), max(s.open, open)
+	s.peak, s.open = max(s.peak, s.process.Peak()), max(s.open, len(s.process.Descriptors()))
 	var list struct {
 		Data []struct {
 			ID, State, Cause string
