@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/measure"
@@ -30,15 +31,11 @@ type Flow struct {
 	ended     bool // the hold was settled or released
 	calls     int  // number of calls of lines so far
 
-	// Attempts are the records of the attempts so far. AttemptSpan is the span of the last attempt.
-	Attempts    []line.AttemptRecord
-	AttemptSpan *trace.Span
+	attempts *line.Attempts // nil before Route
+	call     *UpstreamCall  // the last attempt's call, or nil
+	reserved int64          // bytes taken from the engine's memory for answers
 	// Ignored names the fields omitted by the last attempt, for IgnoredHeader.
 	Ignored string
-
-	// Target and Call are set by the good attempt.
-	Target *line.Attempt
-	Call   *UpstreamCall
 
 	// Started is true once the first byte of the answer was handed to the connection, and FirstByte
 	// the time until then.
@@ -106,10 +103,37 @@ func (x *Flow) IdempotencyKey() string {
 	return fmt.Sprintf("%s-%d", x.admission.Request, x.calls)
 }
 
+// Route returns the attempts of the request on the lines of its model. Close closes them.
+func (x *Flow) Route(ctx context.Context, r line.RoutingRequest) *line.Attempts {
+	x.attempts = x.engine.Lines.Attempts(ctx, r)
+	return x.attempts
+}
+
+// Reserve takes n more bytes of the engine's memory for answers, and reports whether it had them.
+func (x *Flow) Reserve(n int64) bool {
+	if !x.engine.Answers.Reserve(n) {
+		return false
+	}
+	x.reserved += n
+	return true
+}
+
+// CloseCall ends the last call and gives up its answer.
+func (x *Flow) CloseCall() {
+	x.call.Close()
+	x.engine.Answers.Release(x.reserved)
+	x.reserved = 0
+}
+
 // Close releases all resources, also after a panic. A request that has not ended is released.
 func (x *Flow) Close() {
-	x.Call.Close()
-	x.AttemptSpan.End()
+	if x.attempts != nil {
+		x.attempts.Close()
+	}
+	if x.call != nil {
+		x.CloseCall()
+		x.call.Span.End()
+	}
 	if !x.ended {
 		x.Release(ledger.Failed, http.StatusServiceUnavailable, fault.ServiceUnavailable)
 	}
@@ -125,33 +149,55 @@ func (x *Flow) end(outcome ledger.Outcome, status int, code fault.Code) ledger.E
 	x.ended = true
 	x.span.Code(string(code))
 	e := ledger.End{Outcome: outcome, Status: status, Code: string(code), Streamed: x.Started, FirstByte: x.FirstByte, Duration: x.Since()}
-	if n := len(x.Attempts); n > 0 {
-		last := &x.Attempts[n-1]
-		e.Attempts, e.Line, e.LineCost = x.Attempts, x.LastLine(), line.CostOf(x.Attempts)
-		if x.Call != nil && last.Code == "" {
-			last.DurationMS = x.engine.Now().Sub(x.Call.Start).Milliseconds()
+	if last := x.lastAttempt(); last != nil {
+		records := x.attempts.Records()
+		e.Attempts, e.Line, e.LineCost = records, x.LastLine(), line.CostOf(records)
+		if x.answered() && last.Code == "" {
+			last.DurationMS = x.engine.Now().Sub(x.call.Start).Milliseconds()
 		}
 	}
 	return e
 }
 
+// lastAttempt returns the record of the last attempt, or nil.
+func (x *Flow) lastAttempt() *line.AttemptRecord {
+	if x.attempts == nil {
+		return nil
+	}
+	records := x.attempts.Records()
+	if len(records) == 0 {
+		return nil
+	}
+	return &records[len(records)-1]
+}
+
+// answered reports whether the last attempt was answered.
+func (x *Flow) answered() bool { return x.call != nil && x.attempts.Err() == nil }
+
 // LastLine returns the id of the line of the last attempt. It is empty without an attempt or if
 // the line was skipped.
 func (x *Flow) LastLine() string {
-	if n := len(x.Attempts); n > 0 && x.Attempts[n-1].Skipped == "" {
-		return x.Attempts[n-1].Line
+	if last := x.lastAttempt(); last != nil && last.Skipped == "" {
+		return last.Line
 	}
 	return ""
 }
 
 // RecordFailure records the failure of the answer in the last attempt.
 func (x *Flow) RecordFailure(f *upstream.Failure) {
-	if n := len(x.Attempts); n > 0 {
-		last := &x.Attempts[n-1]
-		last.DurationMS = x.engine.Now().Sub(x.Call.Start).Milliseconds()
+	if last := x.lastAttempt(); last != nil {
+		last.DurationMS = x.engine.Now().Sub(x.call.Start).Milliseconds()
 		last.Code, last.Cause = string(f.Code), f.Cause.Error()
 	}
-	x.AttemptSpan.Fail(string(f.Code))
+	x.call.Span.Fail(string(f.Code))
+}
+
+// RecordWaste records the usage of an answer begun but not delivered. It is not charged, and the
+// request's own counts do not include it.
+func (x *Flow) RecordWaste(m *catalog.Model, t upstream.TokenCounts) {
+	if last := x.lastAttempt(); last != nil {
+		last.RecordWaste(x.call.Target, m, t)
+	}
 }
 
 // LogBroken logs the failure of an answer that has begun.
@@ -195,19 +241,19 @@ func (x *Flow) Settle(b Bill) error {
 	if !x.Started {
 		x.FirstByte = x.Since()
 	}
-	x.Attempts[len(x.Attempts)-1].LineCost = b.LineCost
+	x.lastAttempt().LineCost = b.LineCost
 	e := x.end(ledger.Billed, http.StatusOK, b.Code)
 	e.Cost, e.Tokens, e.Quantity, e.Source = b.Cost, b.Tokens, b.Quantity, b.Source
-	x.AttemptSpan.Usage(b.Tokens.Prompt, b.Tokens.Cached, b.Tokens.Completion)
+	x.call.Span.Usage(b.Tokens.Prompt, b.Tokens.Cached, b.Tokens.Completion)
 	step := x.span.Step("settle")
 	err := x.hold.Settle(context.WithoutCancel(x.clientCtx), e)
 	step.End()
 	if err == nil {
 		x.span.Charge(int64(min(e.Cost, x.admission.Amount)))
 		if b.Source != ledger.SourceProvider && b.Code == "" && !b.OwnMeasure {
-			x.Target.RecordGatewayCount()
+			x.call.Target.RecordGatewayCount()
 		}
-		x.Target.RecordSettlement(line.Settlement{Answered: true, Cost: e.Cost, Held: x.admission.Amount, LineCost: b.LineCost})
+		x.call.Target.RecordSettlement(line.Settlement{Answered: true, Cost: e.Cost, Held: x.admission.Amount, LineCost: b.LineCost})
 	} else {
 		x.engine.Log.Error("an answer could not be settled", "request", x.admission.Request, "account", x.admission.Account,
 			"streamed", e.Streamed, "error", err, x.span.Log())

@@ -64,7 +64,7 @@ func (n *ProgressReports) report(x *Flow, progress func() ledger.Progress) {
 	case n.stopped:
 		return
 	case x.HoldLost():
-		x.Call.Cancel(errHoldLost)
+		x.call.Cancel(errHoldLost)
 		return
 	}
 	if p := progress(); p != n.last {
@@ -77,7 +77,7 @@ func (n *ProgressReports) report(x *Flow, progress func() ledger.Progress) {
 // Interrupted returns the failure of a stream whose call ended with f. The line is not to blame if the
 // gateway ended the call.
 func (x *Flow) Interrupted(f *upstream.Failure) *upstream.Failure {
-	switch cause := context.Cause(x.Call.Ctx); {
+	switch cause := context.Cause(x.call.Ctx); {
 	case errors.Is(cause, ErrTimeOver):
 		f.Health = upstream.HealthNone // the line was still answering; the request took too long
 	case errors.Is(cause, errHoldLost):

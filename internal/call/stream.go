@@ -10,7 +10,6 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger"
-	"tollgate/internal/line"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire/kind"
@@ -21,12 +20,12 @@ const maxStart = 16 << 10
 
 // kindStream is an answer that passes on while it comes.
 type kindStream struct {
+	*kindAttempt
 	kind.Stream
-	idle     time.Duration
-	out      []byte // not yet sent
-	end      bool   // out has the end of a complete answer
-	bound    kind.Quantities
-	reserved int64 // bytes taken from the budget
+	idle  time.Duration
+	out   []byte // not yet sent
+	end   bool   // out has the end of a complete answer
+	bound kind.Quantities
 
 	progress ProgressReports // its lock protects Stream
 }
@@ -49,37 +48,27 @@ func (r *startReader) Read(p []byte) (int, error) {
 }
 
 // openStream reads an answer up to its first bytes for the client.
-func (x *kindFlow) openStream(on *line.Attempt, part kind.StreamedPart, answer *chatcall.Response) error {
-	s := &kindStream{idle: on.Line.TimeoutsFor(x.Model).Idle, bound: part.Bound()}
+func (a *kindAttempt) openStream(part kind.StreamedPart, answer *chatcall.Response) (*kindStream, error) {
+	s := &kindStream{kindAttempt: a, idle: a.on.Line.TimeoutsFor(a.Model).Idle, bound: part.Bound()}
 	from := &startReader{Reader: answer.Body, lock: &s.progress}
-	s.Stream = part.Stream(from, answer.ContentType, func(bytes int64) bool {
-		if !x.engine.Answers.Reserve(bytes) {
-			return false
-		}
-		s.reserved += bytes
-		return true
-	})
-	x.stream = s
+	s.Stream = part.Stream(from, answer.ContentType, a.Reserve)
 	for len(s.out) == 0 {
-		f := x.next()
+		f := s.next()
 		if f == nil && s.end && len(s.out) == 0 {
 			f = upstream.Fail(fault.EmptyCompletion, errors.New("an answer without a byte"))
 		}
 		if f != nil {
-			x.engine.Answers.Release(s.reserved)
-			x.stream = nil
 			if f.Code == fault.EmptyCompletion {
-				return f
+				return nil, f
 			}
-			return cmp.Or(on.Source().Classify(http.StatusOK, answer.ContentType, from.start, nil), f)
+			return nil, cmp.Or(a.on.Source().Classify(http.StatusOK, answer.ContentType, from.start, nil), f)
 		}
 	}
-	return nil
+	return s, nil
 }
 
 // next reads more of the answer.
-func (x *kindFlow) next() *upstream.Failure {
-	s := x.stream
+func (s *kindStream) next() *upstream.Failure {
 	s.progress.Lock()
 	out, err := s.Next(s.out)
 	s.progress.Unlock()
@@ -93,130 +82,123 @@ func (x *kindFlow) next() *upstream.Failure {
 	case errors.Is(err, kind.ErrNoMemory):
 		return OutOfMemory()
 	case errors.Is(err, kind.ErrIncomplete):
-		return x.Interrupted(upstream.Fail(fault.UpstreamUnavailable, err))
+		return s.Interrupted(upstream.Fail(fault.UpstreamUnavailable, err))
 	}
-	return x.Interrupted(upstream.ConnectionFailure(x.Call.Ctx, err))
+	return s.Interrupted(upstream.ConnectionFailure(s.call.Ctx, err))
 }
 
-// sendStream sends the answer while it comes, and settles it before its end.
-func (x *kindFlow) sendStream() error {
-	s := x.stream
-	defer func() { x.engine.Answers.Release(s.reserved) }()
-	x.Call.Limit(s.idle, "no more of the answer came")
+// send sends the answer while it comes, and settles it before its end.
+func (s *kindStream) send() error {
+	s.call.Limit(s.idle, "no more of the answer came")
 	defer s.progress.Stop() // of a panic
-	end := x.forward()
+	end := s.forward()
 	s.progress.Stop()
 	return end()
 }
 
 // forward sends the answer up to its end and returns the function to end the request.
-func (x *kindFlow) forward() (end func() error) {
-	s := x.stream
+func (s *kindStream) forward() (end func() error) {
 	for !s.end {
-		x.Call.Pause() // a slow client is not the provider's fault
-		if err := x.sendPiece(); err != nil {
-			return x.abandon
+		s.call.Pause() // a slow client is not the provider's fault
+		if err := s.sendPiece(); err != nil {
+			return s.abandon
 		}
-		x.Call.Restart(s.idle)
-		f := x.next()
+		s.call.Restart(s.idle)
+		f := s.next()
 		switch {
-		case x.Disconnected():
-			return x.abandon
+		case s.Disconnected():
+			return s.abandon
 		case f != nil:
-			return func() error { return x.breakOff(f) }
+			return func() error { return s.breakOff(f) }
 		}
 	}
-	return x.finish
+	return s.finish
 }
 
 // sendPiece sends the bytes that are ready.
-func (x *kindFlow) sendPiece() error {
-	s := x.stream
+func (s *kindStream) sendPiece() error {
 	if len(s.out) == 0 {
 		return nil
 	}
-	if x.Disconnected() {
-		return x.ClientContext().Err()
+	if s.Disconnected() {
+		return s.ClientContext().Err()
 	}
-	if !x.Started {
-		x.DisableBuffering()
-		x.WriteHead(s.ContentType())
-		s.progress.Start(&x.Flow, x.produced)
+	if !s.Started {
+		s.DisableBuffering()
+		s.WriteHead(s.ContentType())
+		s.progress.Start(&s.Flow, s.produced)
 	}
-	if err := x.Write(s.out); err != nil {
+	if err := s.Write(s.out); err != nil {
 		return err
 	}
 	s.out = s.out[:0]
-	return x.Flush()
+	return s.Flush()
 }
 
 // produced returns the counts and the charge so far.
-func (x *kindFlow) produced() ledger.Progress {
-	x.count(false)
-	tokens, quantity := x.counts(x.Model.Measure())
-	return ledger.Progress{Cost: x.Model.UnitCost(x.used, x.Factor), Tokens: tokens, Quantity: quantity, Line: x.Target.Line.ID}
+func (s *kindStream) produced() ledger.Progress {
+	used := s.count(false).used
+	tokens, quantity := receiptCounts(s.Model.Measure(), used)
+	return ledger.Progress{Cost: s.Model.UnitCost(used, s.Factor), Tokens: tokens, Quantity: quantity, Line: s.on.Line.ID}
 }
 
-// count sets the counts of the answer so far.
-func (x *kindFlow) count(complete bool) {
-	s := x.stream
-	x.used, x.providers, x.gateways = kind.Believed(s.Reported(), s.bound,
-		func() kind.Quantities { return s.Count(&x.engine.Counter, complete) })
+// count returns the counts of the answer so far.
+func (s *kindStream) count(complete bool) kindCounts {
+	c := kindCounts{used: kind.Quantities{}}
+	c.add(s.Reported(), s.bound, func() kind.Quantities { return s.Count(&s.engine.Counter, complete) })
+	return c
 }
 
 // finish settles a complete answer and sends its end.
-func (x *kindFlow) finish() error {
-	if x.Disconnected() {
-		return x.abandon()
+func (s *kindStream) finish() error {
+	if s.Disconnected() {
+		return s.abandon()
 	}
-	x.Call.Close()
-	x.count(true)
-	if !x.Started {
-		if err := x.SettleFirst(x.bill()); err != nil {
+	s.call.Close()
+	bill := s.bill(s.count(true))
+	if !s.Started {
+		if err := s.SettleFirst(bill); err != nil {
 			return err
 		}
-	} else if err := x.Settle(x.bill()); err != nil {
-		x.sendFailure(LostEnd(err))
+	} else if err := s.Settle(bill); err != nil {
+		s.sendFailure(LostEnd(err))
 		return nil
 	}
-	_ = x.sendPiece() // settled: it stays charged when the client is gone
+	_ = s.sendPiece() // settled: it stays charged when the client is gone
 	return nil
 }
 
 // breakOff ends an answer after a failure. Its delivered part is charged.
-func (x *kindFlow) breakOff(f *upstream.Failure) error {
-	x.Target.RecordBreak(f)
-	x.Call.Close()
-	x.RecordFailure(f)
-	x.Span.Fail(string(f.Code))
-	_ = x.sendPiece()
-	x.count(false)
-	b := x.bill()
-	b.Code = f.Code
-	_ = x.Settle(b) // logged; the ledger charges it later
-	x.LogBroken(f)
-	x.sendFailure(f.FaultInStream())
+func (s *kindStream) breakOff(f *upstream.Failure) error {
+	s.on.RecordBreak(f)
+	s.call.Close()
+	s.RecordFailure(f)
+	s.Span.Fail(string(f.Code))
+	_ = s.sendPiece()
+	bill := s.bill(s.count(false))
+	bill.Code = f.Code
+	_ = s.Settle(bill) // logged; the ledger charges it later
+	s.LogBroken(f)
+	s.sendFailure(f.FaultInStream())
 	return nil
 }
 
 // sendFailure sends an event about a failure, or cuts the connection if the answer has no events.
-func (x *kindFlow) sendFailure(f *fault.Error) {
-	s := x.stream
+func (s *kindStream) sendFailure(f *fault.Error) {
 	if s.out = s.Failure(s.out[:0], f); s.out == nil {
 		panic(http.ErrAbortHandler)
 	}
-	_ = x.sendPiece() // the client may be gone; no other reader needs the error
+	_ = s.sendPiece() // the client may be gone; no other reader needs the error
 }
 
 // abandon ends an answer after its client disconnected. What was delivered is charged.
-func (x *kindFlow) abandon() error {
-	x.Call.Close()
-	if !x.Started {
-		return x.Fail(fault.New(fault.ClientClosed, "The client disconnected."))
+func (s *kindStream) abandon() error {
+	s.call.Close()
+	if !s.Started {
+		return s.Fail(fault.New(fault.ClientClosed, "The client disconnected."))
 	}
-	x.count(false)
-	b := x.bill()
-	b.Code = fault.ClientClosed
-	_ = x.Settle(b) // logged; charged later
+	bill := s.bill(s.count(false))
+	bill.Code = fault.ClientClosed
+	_ = s.Settle(bill) // logged; charged later
 	panic(http.ErrAbortHandler)
 }

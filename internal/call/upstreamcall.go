@@ -9,12 +9,15 @@ import (
 
 	"tollgate/internal/bounded"
 	"tollgate/internal/fault"
+	"tollgate/internal/line"
 	"tollgate/internal/trace"
 	"tollgate/internal/upstream"
 )
 
-// UpstreamCall is one upstream call with its time limit. One goroutine owns it.
+// UpstreamCall is one attempt's call of a line, with its time limit. One goroutine owns it.
 type UpstreamCall struct {
+	// Target is the attempt on the line.
+	Target *line.Attempt
 	// Ctx bounds the call. Cancel ends it with a cause.
 	Ctx    context.Context
 	Cancel context.CancelCauseFunc
@@ -27,10 +30,14 @@ type UpstreamCall struct {
 	closed bool
 }
 
-// OpenCall returns a call that starts now. The caller must call Limit, and Close in the end.
-func OpenCall(ctx context.Context, now time.Time, span *trace.Span) *UpstreamCall {
-	r := &UpstreamCall{Start: now, Span: span}
+// OpenCall begins the call of an attempt, and its span. operation is for the span. The caller must call
+// Limit, and Close in the end.
+func (x *Flow) OpenCall(ctx context.Context, on *line.Attempt, operation trace.Operation, stream bool) *UpstreamCall {
+	r := &UpstreamCall{Target: on, Start: x.engine.Now(), Span: x.span.Attempt(trace.AttemptStart{
+		Operation: operation, Line: on.Line.ID, Provider: on.Line.Provider, BaseURL: on.Line.BaseURL, Model: on.ProviderModel, Stream: stream,
+	})}
 	r.Ctx, r.Cancel = context.WithCancelCause(ctx)
+	x.call = r
 	return r
 }
 
@@ -64,49 +71,36 @@ func (r *UpstreamCall) Close() {
 	r.Cancel(nil)
 }
 
-// WholeBody is the body of a whole answer.
-type WholeBody struct {
-	Raw      []byte
-	reserved int64 // bytes taken from the budget
-}
-
-// ReadBody reads an answer of up to MaxAnswer bytes. length is its announced length, or 0. It reserves
-// the bytes beyond UnbudgetedBytes from the budget. The caller must release the body, even if ReadBody
-// returns an error. advice ends the message about a longer answer.
-func (e *Engine) ReadBody(ctx context.Context, from io.Reader, length int64, advice string) (w WholeBody, err error) {
-	longest := e.MaxAnswer
+// ReadBody reads a whole answer of up to MaxAnswer bytes. length is its announced length, or 0. It
+// reserves the bytes beyond UnbudgetedBytes. advice ends the message about a longer answer.
+func (x *Flow) ReadBody(from io.Reader, length int64, advice string) ([]byte, error) {
+	longest := x.engine.MaxAnswer
 	if length == 0 {
 		length = -1
 	}
-	var size int64
+	var size, reserved int64
 	var full bool
-	w.Raw, err = bounded.Read(io.LimitReader(from, longest+1), min(length, longest), longest, func(n int64) error {
+	body, err := bounded.Read(io.LimitReader(from, longest+1), min(length, longest), longest, func(n int64) error {
 		size += n
-		more := max(0, size-UnbudgetedBytes) - w.reserved
-		if full = !e.Answers.Reserve(more); full {
+		more := max(0, size-UnbudgetedBytes) - reserved
+		if full = !x.Reserve(more); full {
 			return errNoMemory
 		}
-		w.reserved += more
+		reserved += more
 		return nil
 	})
 	switch {
 	case full:
-		return w, OutOfMemory()
+		return nil, OutOfMemory()
 	case err != nil:
-		return w, upstream.ConnectionFailure(ctx, err)
-	case int64(len(w.Raw)) > longest:
+		return nil, upstream.ConnectionFailure(x.call.Ctx, err)
+	case int64(len(body)) > longest:
 		// The failure is final: the line is not at fault, and another line's answer would be as long.
-		return w, fault.New(fault.UpstreamUnavailable,
+		return nil, fault.New(fault.UpstreamUnavailable,
 			"The answer is longer than the %s that may come in one piece. You were not charged; please %s.", fault.Bytes(longest), advice).
 			WithCause(errors.New("the answer is longer than max_answer"))
 	}
-	return w, nil
-}
-
-// ReleaseBody returns the memory of a body to the budget.
-func (e *Engine) ReleaseBody(w *WholeBody) {
-	e.Answers.Release(w.reserved)
-	w.reserved = 0
+	return body, nil
 }
 
 // WithStatus sets status 200 on a failure after the head of an answer.
@@ -124,4 +118,16 @@ func Malformed(contentType string, data []byte, err error) *upstream.Failure {
 		return f
 	}
 	return upstream.Fail(fault.UpstreamUnavailable, err)
+}
+
+// TraceFailure ends the span of a failed attempt.
+func TraceFailure(span *trace.Span, err error) {
+	code := fault.UpstreamError
+	var f *upstream.Failure
+	if errors.As(err, &f) {
+		code = f.Code
+		span.Status(f.Status)
+	}
+	span.Fail(string(code))
+	span.End()
 }

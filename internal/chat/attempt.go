@@ -7,63 +7,91 @@ import (
 	"tollgate/internal/call"
 	"tollgate/internal/fault"
 	"tollgate/internal/line"
+	"tollgate/internal/trace"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/rawjson"
 	"tollgate/internal/wire/translate"
 )
 
-// attempt makes one upstream call and checks the beginning of its answer. It stores a good answer
-// in x, and closes a failed call before it returns.
-func (x *chatRequest) attempt(ctx context.Context, on *line.Attempt) (err error) {
-	translation := x.translation(&on.Candidate)
-	ignored := x.omittedFields(&on.Candidate, translation.Omit)
-	x.Ignored = call.NamesOfFields(ignored)
-	on.Ignore(len(ignored), x.Ignored)
-	translation.Images = x.images(ctx)
-	pair := translate.New(x.Body, on.Form, x.identity(&on.Candidate))
-	body, err := pair.Body(translation) // fetching images takes time; it does not count against the line
+// attempt is one attempt of a request on a line: the call and the reading of its answer.
+type attempt struct {
+	*chatRequest
+	on          *line.Attempt
+	translation wire.Translation // the line's requirements
+	pair        wire.Pair
+	call        *call.UpstreamCall
+	answer      answer // set if run succeeds
+
+	modelTraced bool     // the model of the answer is recorded in the span
+	finishes    []string // the finish reasons recorded in the span, by choice index
+}
+
+// answer is an answer with a good beginning.
+type answer interface {
+	// send sends the answer, and settles it before its end. It returns like Conductor.Complete.
+	send() error
+}
+
+// run makes the call and checks the beginning of its answer. It closes a failed call before it returns.
+func (a *attempt) run(ctx context.Context) error {
+	body, err := a.translate(ctx)
 	if err != nil {
 		return line.UntranslatableError{Err: err}
 	}
-	r := call.OpenCall(ctx, x.Now(), x.traceAttempt(on))
-	defer func() {
-		if err != nil {
-			r.Close()
-		}
-		x.traceBeginning(r, err)
-	}()
-	times := on.Line.TimeoutsFor(x.Model)
-	if x.params.Stream {
-		r.Limit(times.FirstToken, "no token came")
-	} else {
-		r.Limit(times.Total, "no whole answer came")
+	a.call = a.OpenCall(ctx, a.on, trace.Chat, a.params.Stream)
+	if err = a.send(body); err != nil {
+		a.CloseCall()
 	}
-	sent := chatcall.Call{
-		Form: on.Form, Model: on.ProviderModel, Stream: x.params.Stream, Body: body, IdempotencyKey: x.IdempotencyKey(),
-	}
-	if on.Form == x.Form {
-		sent.Header = x.Header
-	}
-	answer, err := on.Chat(r.Ctx, sent)
-	if err != nil {
-		answer, err = x.retryWithout(r.Ctx, on, pair, translation, sent, err)
-	}
-	if err != nil {
-		return x.clientFailure(on, x.markUnproven(err))
-	}
-	r.Body = answer.Body
-	x.Target, x.pair, x.Call = on, pair, r
-	if x.params.Stream {
-		x.stream, err = x.openStream(answer, times.Idle)
-	} else {
-		x.whole, err = x.readWhole(answer)
-	}
-	return x.clientFailure(on, x.markUnproven(call.WithStatus(err)))
+	a.traceBeginning(err)
+	return err
 }
 
-// translation returns the line's requirements in addition to the client's body.
-func (x *chatRequest) translation(on *line.Candidate) wire.Translation {
+// translate returns the body for the line. Fetching images takes time that does not count against the
+// line.
+func (a *attempt) translate(ctx context.Context) (rawjson.Pieces, error) {
+	a.translation = a.newTranslation(&a.on.Candidate)
+	ignored := a.omittedFields(&a.on.Candidate, a.translation.Omit)
+	a.Ignored = call.NamesOfFields(ignored)
+	a.on.Ignore(len(ignored), a.Ignored)
+	a.translation.Images = a.images(ctx)
+	a.pair = translate.New(a.Body, a.on.Form, a.identity(&a.on.Candidate))
+	return a.pair.Body(a.translation)
+}
+
+// send makes the call within its time limits and reads the beginning of the answer.
+func (a *attempt) send(body rawjson.Pieces) error {
+	times := a.on.Line.TimeoutsFor(a.Model)
+	if a.params.Stream {
+		a.call.Limit(times.FirstToken, "no token came")
+	} else {
+		a.call.Limit(times.Total, "no whole answer came")
+	}
+	sent := chatcall.Call{
+		Form: a.on.Form, Model: a.on.ProviderModel, Stream: a.params.Stream, Body: body, IdempotencyKey: a.IdempotencyKey(),
+	}
+	if a.on.Form == a.Form {
+		sent.Header = a.Header
+	}
+	got, err := a.on.Chat(a.call.Ctx, sent)
+	if err != nil {
+		got, err = a.retryWithout(sent, err)
+	}
+	if err != nil {
+		return a.clientFailure(a.markUnproven(err))
+	}
+	a.call.Body = got.Body
+	if a.params.Stream {
+		a.answer, err = a.openStream(got, times.Idle)
+	} else {
+		a.answer, err = a.readWhole(got)
+	}
+	return a.clientFailure(a.markUnproven(call.WithStatus(err)))
+}
+
+// newTranslation returns a line's requirements in addition to the client's body.
+func (x *chatRequest) newTranslation(on *line.Candidate) wire.Translation {
 	_, limit := x.Model.OutputLimit(x.params.Limit)
 	var noThinking wire.Member
 	if member := on.Line.Host().NoThinking(); x.Model.Reasoning && !on.RefusesField(member.Name) {
@@ -99,10 +127,10 @@ func (x *chatRequest) hasLongPrompt() bool {
 	return b.TextBytes > longPrompt || b.Images > 0 || b.Unbounded
 }
 
-// reported returns the failure for an error reported by a provider inside an answer or a frame.
-func reported(on *line.Attempt, e *wire.ProviderError) *upstream.Failure {
+// reportedFailure returns the failure for an error reported by a provider inside an answer or a frame.
+func (a *attempt) reportedFailure(e *wire.ProviderError) *upstream.Failure {
 	if e.Body != nil {
-		if f := on.Source().Classify(200, "application/json", e.Body, nil); f != nil {
+		if f := a.on.Source().Classify(200, "application/json", e.Body, nil); f != nil {
 			return f
 		}
 	}

@@ -2,6 +2,8 @@ package chat
 
 import (
 	"slices"
+	"tollgate/internal/call"
+	"tollgate/internal/fault"
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/ledger"
@@ -13,16 +15,22 @@ import (
 // large vendor for an image of ordinary size.
 const imageTokens = 765
 
-// usage completes a provider's report. Without a final report, the gateway counts: it counts the
+// counts are the counts of an answer for its charge.
+type counts struct {
+	wire.Usage
+	source ledger.UsageSource
+}
+
+// count completes a provider's report. Without a final report, the gateway counts: it counts the
 // prompt if the provider has not, up to the prompt's bound, and takes the larger of both counts of
-// the completion. It records the source of the counts.
-func (x *chatRequest) usage(reported wire.Usage, known bool, completion func(*wire.Counter) int64) wire.Usage {
-	x.source = ledger.SourceProvider
+// the completion.
+func (x *chatRequest) count(reported wire.Usage, known bool, completion func(*wire.Counter) int64) counts {
+	source := ledger.SourceProvider
 	if x.params.LongCache {
 		reported = reported.LongWrites()
 	}
 	if known {
-		return reported
+		return counts{reported, source}
 	}
 	ours := 0
 	// A provider summarizes before it answers, so its count may be the count of the summarized
@@ -40,11 +48,11 @@ func (x *chatRequest) usage(reported wire.Usage, known bool, completion func(*wi
 	}
 	switch ours {
 	case 1:
-		x.source = ledger.SourceBoth
+		source = ledger.SourceBoth
 	case 2:
-		x.source = ledger.SourceGateway
+		source = ledger.SourceGateway
 	}
-	return x.withUnreported(reported)
+	return counts{x.withUnreported(reported), source}
 }
 
 // withUnreported adds the calls of other models seen in a broken stream. The provider reports their
@@ -78,34 +86,34 @@ func (s *stream) reported() (wire.Usage, bool) {
 	return u, known && (s.ended || u.Completion > 0)
 }
 
-// currentUsage returns the usage of the stream so far.
-func (x *chatRequest) currentUsage() wire.Usage {
-	reported, known := x.stream.reported()
-	return x.usage(reported, known, x.stream.meter.Completion)
+// currentCounts returns the counts of the stream so far.
+func (s *stream) currentCounts() counts {
+	reported, known := s.reported()
+	return s.count(reported, known, s.meter.Completion)
 }
 
-// estimatedUsage is currentUsage with estimates in place of counts, because counting during the
+// estimatedUsage is currentCounts with estimates in place of counts, because counting during the
 // stream would cost too much.
-func (x *chatRequest) estimatedUsage() wire.Usage {
-	u, known := x.stream.reported()
-	if x.params.LongCache {
+func (s *stream) estimatedUsage() wire.Usage {
+	u, known := s.reported()
+	if s.params.LongCache {
 		u = u.LongWrites()
 	}
 	if known {
 		return u
 	}
 	if u.Prompt == 0 {
-		u.Prompt = x.Body.Estimate()
+		u.Prompt = s.Body.Estimate()
 	}
-	u.Completion = max(u.Completion, x.stream.meter.Estimate())
-	return x.withUnreported(u)
+	u.Completion = max(u.Completion, s.meter.Estimate())
+	return s.withUnreported(u)
 }
 
 // usedTokens returns the tokens used by a stream at its provider: the reported tokens and, if the
 // stream had tokens, the gateway's counts.
-func (x *chatRequest) usedTokens(s *stream) upstream.TokenCounts {
+func (s *stream) usedTokens() upstream.TokenCounts {
 	u, known := s.reported()
-	return upstream.TokensOf(x.usage(u, known || !s.hasToken, s.meter.Completion))
+	return upstream.TokensOf(s.count(u, known || !s.hasToken, s.meter.Completion).Usage)
 }
 
 // billable returns the usage to charge. A refusal before any output and without output tokens is
@@ -118,11 +126,16 @@ func billable(u wire.Usage, filtered, output bool) wire.Usage {
 	return wire.Usage{CostNano: u.CostNano, HasCost: u.HasCost}
 }
 
-// recordWaste records the usage of an answer begun but not delivered. It is not charged, and the
-// request's own tokens do not include it.
-func (x *chatRequest) recordWaste(t upstream.TokenCounts) {
-	if n := len(x.Attempts); n > 0 {
-		x.Attempts[n-1].RecordWaste(x.Target, x.Model, t)
+// bill returns the bill for the counts. code is the error of an incomplete answer, or empty.
+func (a *attempt) bill(c counts, code fault.Code) call.Bill {
+	if a.opts.UnknownUsage != nil {
+		for _, member := range c.Unknown {
+			a.opts.UnknownUsage(a.on.Line.ID, member)
+		}
+	}
+	return call.Bill{
+		Cost: a.Snapshot.Cost(a.on.Line, a.Model, c.Usage, a.choice), Tokens: tokens(c.Usage), Source: c.source, Code: code,
+		LineCost: a.on.CostOf(a.Snapshot, a.Model, c.Usage, a.choice),
 	}
 }
 

@@ -92,16 +92,18 @@ func (c *Conductor) Complete(ctx context.Context, w http.ResponseWriter, r Accep
 	if err != nil {
 		return err
 	}
-	defer x.close()
+	defer x.Close()
 	defer cancel()
-	x.Attempts, err = c.Lines.Try(ctx, x.routingRequest(), x.attempt)
-	switch {
-	case err != nil:
-		return x.Fail(err)
-	case x.params.Stream:
-		return x.sendStream()
+	attempts := x.Route(ctx, x.routingRequest())
+	var a *attempt
+	for on := attempts.Next(); on != nil; on = attempts.Next() {
+		a = &attempt{chatRequest: x, on: on}
+		attempts.Report(a.run(ctx))
 	}
-	return x.sendWhole()
+	if err := attempts.Err(); err != nil {
+		return x.Fail(err)
+	}
+	return a.answer.send()
 }
 
 // newRequest returns the state of a request.

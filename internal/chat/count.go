@@ -30,26 +30,34 @@ func (c *Conductor) CountTokens(ctx context.Context, r AcceptedRequest) (n int64
 	}
 	ctx, cancel := context.WithTimeout(ctx, countWait)
 	defer cancel()
-	n, known, err := c.Lines.Count(ctx, x.routingRequest(), func(on *line.Candidate) (chatcall.Call, error) {
-		ask := chatcall.Call{Form: on.Form, Model: on.ProviderModel}
-		if on.Form == x.Form {
-			ask.Header = x.Header
+	for counter := range c.Lines.TokenCounters(x.routingRequest()) {
+		var question chatcall.Call
+		if question, ignored, err = x.countCall(ctx, &counter.Candidate); err != nil {
+			continue
 		}
-		t := x.translation(on)
-		ignored = call.NamesOfFields(x.omittedFields(on, t.Omit))
-		if own, ok := x.Body.(*messages.Request); ok && on.Form == wire.FormMessages {
-			ask.Body = own.CountBody(t.Edits)
-			return ask, nil
+		if n, known, err := counter.Count(ctx, question); known || err != nil {
+			return n, ignored, err
 		}
-		t.Images = x.countedImages(ctx)
-		var err error
-		ask.Body, err = translate.New(x.Body, on.Form, x.identity(on)).Body(t)
-		return ask, err
-	})
-	if err != nil || known {
-		return n, ignored, err
 	}
-	return x.usage(wire.Usage{}, false, func(*wire.Counter) int64 { return 0 }).Prompt, ignored, nil
+	return x.count(wire.Usage{}, false, func(*wire.Counter) int64 { return 0 }).Prompt, ignored, nil
+}
+
+// countCall returns the call that counts the prompt on a line, and names the fields withheld from the
+// line.
+func (x *chatRequest) countCall(ctx context.Context, on *line.Candidate) (question chatcall.Call, ignored string, err error) {
+	question = chatcall.Call{Form: on.Form, Model: on.ProviderModel}
+	if on.Form == x.Form {
+		question.Header = x.Header
+	}
+	t := x.newTranslation(on)
+	ignored = call.NamesOfFields(x.omittedFields(on, t.Omit))
+	if own, ok := x.Body.(*messages.Request); ok && on.Form == wire.FormMessages {
+		question.Body = own.CountBody(t.Edits)
+		return question, ignored, nil
+	}
+	t.Images = x.countedImages(ctx)
+	question.Body, err = translate.New(x.Body, on.Form, x.identity(on)).Body(t)
+	return question, ignored, err
 }
 
 // countedImages is images for a count. Because a count is free, it fetches images only if the

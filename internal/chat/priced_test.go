@@ -116,8 +116,8 @@ func TestWritesWithoutTheirTimesCostTheLongest(t *testing.T) {
 		{long: true, in: wire.Usage{CacheWrite: 7, Iterations: []wire.Iteration{{CacheWrite: 7, CacheSplit: true}}}, lasting: 7, part: 7},
 	} {
 		x := &chatRequest{params: &wire.Parameters{LongCache: c.long}}
-		got := x.usage(c.in, true, nil)
-		if got.CacheWrite != c.short || got.CacheWrite1h != c.lasting || x.source != ledger.SourceProvider {
+		got := x.count(c.in, true, nil)
+		if got.CacheWrite != c.short || got.CacheWrite1h != c.lasting || got.source != ledger.SourceProvider {
 			t.Errorf("%+v: %+v", c, got)
 		}
 		for _, i := range got.Iterations {

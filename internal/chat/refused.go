@@ -2,7 +2,6 @@ package chat
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -26,18 +25,17 @@ const (
 // field, once for each such field. It records the model's rejection after an answer to the repeated
 // call, or after a rejection of something else. err is the error of the first call; retryWithout
 // returns any other error unchanged.
-func (x *chatRequest) retryWithout(ctx context.Context, on *line.Attempt, pair wire.Pair, t wire.Translation, call chatcall.Call, err error,
-) (*chatcall.Response, error) {
+func (a *attempt) retryWithout(call chatcall.Call, err error) (*chatcall.Response, error) {
 	var refused []string
 	for {
-		field := x.rejectedField(on, &t, refused, err)
+		field := a.rejectedField(refused, err)
 		if field == "" {
 			if f := (*upstream.Failure)(nil); errors.As(err, &f) && f.Rejection != nil {
-				recordRejections(on, refused)
+				a.recordRejections(refused)
 			}
 			return nil, err
 		}
-		body, failed := pair.Body(t)
+		body, failed := a.pair.Body(a.translation)
 		switch {
 		case failed != nil:
 			return nil, line.UntranslatableError{Err: failed}
@@ -47,20 +45,20 @@ func (x *chatRequest) retryWithout(ctx context.Context, on *line.Attempt, pair w
 		call.Body = body
 		call.IdempotencyKey += "-" + field
 		var answer *chatcall.Response
-		answer, err = on.Chat(ctx, call)
+		answer, err = a.on.Chat(a.call.Ctx, call)
 		refused = append(refused, field)
 		if err == nil {
-			recordRejections(on, refused)
+			a.recordRejections(refused)
 			return answer, nil
 		}
 	}
 }
 
 // recordRejections records the fields refused by the model.
-func recordRejections(on *line.Attempt, refused []string) {
+func (a *attempt) recordRejections(refused []string) {
 	for _, field := range refused {
 		if field != sealedField {
-			on.LearnRefusal(field)
+			a.on.LearnRefusal(field)
 		}
 	}
 }
@@ -72,19 +70,20 @@ const sealedField = "encrypted_content"
 // rejectedField returns the rejected field of a call and removes it from the translation, if the client
 // has not sent the field, or only returned it. It returns the empty string if err is another error, if the field was
 // removed before, or if it replaces a field rejected before.
-func (x *chatRequest) rejectedField(on *line.Attempt, t *wire.Translation, before []string, err error) string {
+func (a *attempt) rejectedField(before []string, err error) string {
 	var f *upstream.Failure
 	if !errors.As(err, &f) || f.Rejection == nil {
 		return ""
 	}
-	switch on.Form {
+	t := &a.translation
+	switch a.on.Form {
 	case wire.FormChat:
-		if field := x.rejectedLimit(t, before, f); field != "" {
+		if field := a.rejectedLimit(t, before, f); field != "" {
 			return field
 		}
-		return x.rejectedNoThinking(t, f)
+		return a.rejectedNoThinking(t, f)
 	case wire.FormResponses:
-		return x.rejectedReasoning(t, f)
+		return a.rejectedReasoning(t, f)
 	case wire.FormMessages, wire.FormGemini:
 		if !t.NoSealed && strings.Contains(strings.ToLower(f.Rejection.Template), "signature") {
 			t.NoSealed = true

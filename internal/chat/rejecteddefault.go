@@ -39,17 +39,17 @@ var tooLongForClaude = regexp.MustCompile("(?i)" + tooLong + "|input length and 
 // clientFailure returns an attempt's error for the client. If client and line use different forms,
 // a rejection names the fields of the client's form. A prompt that is too long is reported in the
 // words of the client's form.
-func (x *chatRequest) clientFailure(on *line.Attempt, err error) error {
-	err = x.rejectedDefault(on, err)
+func (a *attempt) clientFailure(err error) error {
+	err = a.rejectedDefault(err)
 	var f *upstream.Failure
 	if !errors.As(err, &f) || f.Rejection == nil {
 		return err
 	}
 	passed := *f.Rejection
-	if on.Form != x.Form {
-		passed.Param = translate.ClientParam(x.Form, on.Form, x.params, passed.Param)
+	if a.on.Form != a.Form {
+		passed.Param = translate.ClientParam(a.Form, a.on.Form, a.params, passed.Param)
 	}
-	if x.Form == wire.FormMessages && passed.Code == upstream.ContextLengthExceeded && !tooLongForClaude.MatchString(passed.Template) {
+	if a.Form == wire.FormMessages && passed.Code == upstream.ContextLengthExceeded && !tooLongForClaude.MatchString(passed.Template) {
 		rejection := *passed.Rejection
 		rejection.Prefix = tooLong + ": "
 		passed.Rejection = &rejection
@@ -62,36 +62,36 @@ func (x *chatRequest) clientFailure(on *line.Attempt, err error) error {
 // rejectedDefault turns the rejection of a field added by the gateway into a failure of the line
 // for this model, because the client has not sent the field and cannot fix it. It returns any other
 // error unchanged.
-func (x *chatRequest) rejectedDefault(on *line.Attempt, err error) error {
+func (a *attempt) rejectedDefault(err error) error {
 	var f *upstream.Failure
-	if !errors.As(err, &f) || f.Rejection == nil || !x.added(on, f) {
+	if !errors.As(err, &f) || f.Rejection == nil || !a.added(f) {
 		return err
 	}
 	return &upstream.Failure{
 		Code: fault.UpstreamUnavailable, Health: upstream.HealthModel, AddedField: true, Status: f.Status, Tokens: f.Tokens, Cause: f.Cause,
 		// The message of a chat line may quote a field of the client's.
-		Unproven: on.Form == wire.FormChat && f.Rejection.Param == "",
+		Unproven: a.on.Form == wire.FormChat && f.Rejection.Param == "",
 	}
 }
 
 // added reports whether a rejection is about a field not sent by the client.
-func (x *chatRequest) added(on *line.Attempt, f *upstream.Failure) bool {
+func (a *attempt) added(f *upstream.Failure) bool {
 	param := topLevel(f.Rejection.Param)
 	// Other codes about a limit may mean that limit and prompt together are too long; the client
 	// must fix this.
 	unknown := isUnknown(f)
-	_, limit := x.Model.OutputLimit(x.params.Limit)
-	own, isChat := x.Body.(*completions.Request)
-	switch on.Form {
+	_, limit := a.Model.OutputLimit(a.params.Limit)
+	own, isChat := a.Body.(*completions.Request)
+	switch a.on.Form {
 	case wire.FormChat:
-		if x.params.Stream && !(isChat && own.Has(streamOptions)) &&
+		if a.params.Stream && !(isChat && own.Has(streamOptions)) &&
 			(param == streamOptions || param == "" && strings.Contains(f.Rejection.Template, streamOptions)) {
 			return true
 		}
 		// The client may have called its limit otherwise, or sent none.
 		return unknown && slices.Contains([]string{"max_tokens", "max_completion_tokens"}, param) && !(isChat && own.Has(param))
 	case wire.FormResponses:
-		if own, same := x.Body.(*responses.Request); same {
+		if own, same := a.Body.(*responses.Request); same {
 			if param == includeField && !own.Has(param) {
 				return true
 			}
@@ -102,8 +102,8 @@ func (x *chatRequest) added(on *line.Attempt, f *upstream.Failure) bool {
 	case wire.FormMessages:
 		// The form demands a limit. Its errors have no param: the message
 		// begins with the field.
-		_, same := x.Body.(*messages.Request)
-		return !same && x.params.Limit == 0 && strings.HasPrefix(f.Rejection.Template, "max_tokens:")
+		_, same := a.Body.(*messages.Request)
+		return !same && a.params.Limit == 0 && strings.HasPrefix(f.Rejection.Template, "max_tokens:")
 	}
 	return false
 }

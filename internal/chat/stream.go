@@ -41,6 +41,7 @@ var errNotFinished = errors.New("stream ended before it was finished")
 
 // stream is a streamed answer.
 type stream struct {
+	*attempt
 	contentType string
 	idle        time.Duration
 	reader      *sse.Reader
@@ -58,57 +59,55 @@ type stream struct {
 }
 
 // openStream reads a stream up to its first token and checks the beginning.
-func (x *chatRequest) openStream(answer *chatcall.Response, idle time.Duration) (*stream, error) {
+func (a *attempt) openStream(got *chatcall.Response, idle time.Duration) (*stream, error) {
 	s := &stream{
-		contentType: answer.ContentType, idle: idle, heldFrom: -1,
-		reader: sse.NewReader(answer.Body, maxEvent),
+		attempt: a, contentType: got.ContentType, idle: idle, heldFrom: -1,
+		reader: sse.NewReader(got.Body, maxEvent),
 	}
-	s.reader.Reserve = x.reserve
-	s.meter, s.writer = x.pair.Events()
-	if own, ok := x.Body.(*gemini.Request); ok && own.ArrayStream() {
+	s.reader.Reserve = a.Reserve
+	s.meter, s.writer = a.pair.Events()
+	if own, ok := a.Body.(*gemini.Request); ok && own.ArrayStream() {
 		s.contentType = "application/json"
 	}
-	if x.Store != nil {
-		s.recorder = responses.NewRecorder(s.writer, x.reserve)
+	if a.Store != nil {
+		s.recorder = responses.NewRecorder(s.writer, a.Reserve)
 		s.writer = s.recorder
 	}
-	f := x.beginning(s)
-	if f == nil {
-		return s, nil
+	if f := s.beginning(); f != nil {
+		f.Tokens = s.usedTokens()
+		return nil, f
 	}
-	f.Tokens = x.usedTokens(s)
-	x.releaseMemory()
-	return nil, f
+	return s, nil
 }
 
 // beginning reads the beginning of a stream. It returns nil if the stream is good.
-func (x *chatRequest) beginning(s *stream) *upstream.Failure {
+func (s *stream) beginning() *upstream.Failure {
 	for {
-		more, f := x.next(s)
+		more, f := s.next()
 		switch {
 		case f != nil:
 			return f
 		case !more || s.heldFrom >= 0:
-			return x.checkEnded(s)
+			return s.checkEnded()
 		case len(s.out) > maxBuffered:
 			return upstream.Fail(fault.UpstreamUnavailable, errors.New("too much came before the first token"))
-		case s.hasToken && len(x.Target.Line.ErrorSentences) == 0:
+		case s.hasToken && len(s.on.Line.ErrorSentences) == 0:
 			return nil
 		case s.hasToken && (len(s.meter.Text()) >= maxSentence || bytes.IndexByte(s.meter.Text(), '\n') >= 0):
-			return x.checkSentence(s)
+			return s.checkSentence()
 		}
 	}
 }
 
 // checkEnded checks a stream that has ended, or finished its last choice, before any event was
 // sent.
-func (x *chatRequest) checkEnded(s *stream) *upstream.Failure {
+func (s *stream) checkEnded() *upstream.Failure {
 	switch {
 	case !s.meter.Complete():
 		return upstream.Fail(fault.UpstreamConnectionError, errNotFinished)
 	case s.hasToken:
-		return x.checkSentence(s)
-	case x.passesEmpty(s.meter.Filtered(), s.meter.Limited()):
+		return s.checkSentence()
+	case s.passesEmpty(s.meter.Filtered(), s.meter.Limited()):
 		return nil
 	case s.meter.Filtered():
 		return upstream.Fail(fault.ContentFilter, errors.New("empty stream, ended by the content filter"))
@@ -118,8 +117,8 @@ func (x *chatRequest) checkEnded(s *stream) *upstream.Failure {
 	return upstream.Fail(fault.EmptyCompletion, errors.New("stream without content"))
 }
 
-func (x *chatRequest) checkSentence(s *stream) *upstream.Failure {
-	if text := s.meter.Text(); x.Target.Line.IsErrorSentence(string(text)) {
+func (s *stream) checkSentence() *upstream.Failure {
+	if text := s.meter.Text(); s.on.Line.IsErrorSentence(string(text)) {
 		return upstream.Fail(fault.UpstreamError, fmt.Errorf("error sentence: %.200q", text))
 	}
 	return nil
@@ -127,7 +126,7 @@ func (x *chatRequest) checkSentence(s *stream) *upstream.Failure {
 
 // next reads one event and adds the client's version to out. It returns false at the end of the
 // stream.
-func (x *chatRequest) next(s *stream) (more bool, _ *upstream.Failure) {
+func (s *stream) next() (more bool, _ *upstream.Failure) {
 	e, err := s.reader.Next()
 	s.progress.Lock()
 	defer s.progress.Unlock()
@@ -142,20 +141,20 @@ func (x *chatRequest) next(s *stream) (more bool, _ *upstream.Failure) {
 	case errors.Is(err, sse.ErrTruncated):
 		return false, upstream.Fail(fault.UpstreamConnectionError, err)
 	case err != nil:
-		return false, upstream.ConnectionFailure(x.Call.Ctx, err)
+		return false, upstream.ConnectionFailure(s.call.Ctx, err)
 	}
 	f, err := s.meter.Read(e)
 	switch {
 	case err != nil:
 		return false, call.Malformed("text/event-stream", e.Data, err)
 	case f.Err != nil:
-		return false, reported(x.Target, f.Err)
+		return false, s.reportedFailure(f.Err)
 	}
 	if !s.hasToken {
-		x.traceNames(e.Data)
+		s.traceNames(e.Data)
 	}
 	if f.Finish {
-		x.traceFinishes(e.Data)
+		s.traceFinishes(e.Data)
 	}
 	s.hasToken = s.hasToken || f.Token
 	if f.Finished && s.heldFrom < 0 {
@@ -167,7 +166,7 @@ func (x *chatRequest) next(s *stream) (more bool, _ *upstream.Failure) {
 	default:
 		s.out = s.writer.Append(s.out, e, f)
 		if n := cap(s.out); n > call.UnbudgetedBytes && n > s.reserved {
-			if !x.reserve(int64(n - s.reserved)) {
+			if !s.Reserve(int64(n - s.reserved)) {
 				return false, call.OutOfMemory()
 			}
 			s.reserved = n
@@ -177,80 +176,78 @@ func (x *chatRequest) next(s *stream) (more bool, _ *upstream.Failure) {
 	return !f.Done, nil
 }
 
-// sendStream sends a stream as it arrives, and settles it before its end.
-func (x *chatRequest) sendStream() error {
-	x.Call.Limit(x.stream.idle, "no more of the stream came")
-	defer x.stream.progress.Stop() // of a panic
-	end := x.forwardEvents()
-	x.stream.progress.Stop()
+// send sends a stream as it arrives, and settles it before its end.
+func (s *stream) send() error {
+	s.call.Limit(s.idle, "no more of the stream came")
+	defer s.progress.Stop() // of a panic
+	end := s.forwardEvents()
+	s.progress.Stop()
 	return end()
 }
 
 // forwardEvents sends a stream as it arrives, and returns the function to end it.
-func (x *chatRequest) forwardEvents() (end func() error) {
-	s := x.stream
+func (s *stream) forwardEvents() (end func() error) {
 	for {
 		before := len(s.out)
 		wait := !s.reader.Buffered()
 		if wait {
-			x.Call.Pause() // a slow client is not the provider's fault
-			if err := x.send(before); err != nil {
-				return x.abandon
+			s.call.Pause() // a slow client is not the provider's fault
+			if err := s.sendReady(before); err != nil {
+				return s.abandon
 			}
 			before = len(s.out)
-			x.Call.Restart(x.eventTimeout())
+			s.call.Restart(s.eventTimeout())
 		}
-		more, f := x.next(s)
+		more, f := s.next()
 		if f == nil && len(s.out) > maxBuffered {
 			f = upstream.Fail(fault.UpstreamUnavailable, errors.New("too much came at once, or after the finish"))
 		}
 		switch {
 		case f != nil:
-			return func() error { return x.interrupted(f) }
+			return func() error { return s.interrupted(f) }
 		case !more:
-			return x.finish
-		case !wait && len(s.out) > x.packet():
-			x.Call.Pause()
-			if err := x.send(before); err != nil {
-				return x.abandon
+			return s.finish
+		case !wait && len(s.out) > s.packet():
+			s.call.Pause()
+			if err := s.sendReady(before); err != nil {
+				return s.abandon
 			}
 		}
 	}
 }
 
 // finish ends a stream after the end of the provider's stream.
-func (x *chatRequest) finish() error {
+func (s *stream) finish() error {
 	switch {
-	case x.Disconnected():
-		return x.abandon()
-	case !x.stream.meter.Complete():
-		return x.endBroken(upstream.Fail(fault.UpstreamConnectionError, errNotFinished))
+	case s.Disconnected():
+		return s.abandon()
+	case !s.meter.Complete():
+		return s.endBroken(upstream.Fail(fault.UpstreamConnectionError, errNotFinished))
 	}
-	return x.complete()
+	return s.complete()
 }
 
 // interrupted ends a stream after a failure. If only events after the finish are missing, the
 // answer is complete.
-func (x *chatRequest) interrupted(f *upstream.Failure) error {
-	f = x.Interrupted(f)
+func (s *stream) interrupted(f *upstream.Failure) error {
+	f = s.Interrupted(f)
 	restLost := f.Rejection == nil && (f.Code == fault.UpstreamTimeout || f.Code == fault.UpstreamConnectionError)
 	switch {
-	case x.Disconnected():
-		return x.abandon()
-	case restLost && x.stream.heldFrom >= 0:
-		return x.complete()
+	case s.Disconnected():
+		return s.abandon()
+	case restLost && s.heldFrom >= 0:
+		return s.complete()
 	}
-	return x.endBroken(f)
+	return s.endBroken(f)
 }
 
 // eventTimeout returns the time limit for the next event. All events after the finish share one limit,
 // however many keep-alives the provider sends.
-func (x *chatRequest) eventTimeout() time.Duration {
-	s := x.stream
+func (s *stream) eventTimeout() time.Duration {
 	if s.heldFrom < 0 {
 		return s.idle
 	}
-	now := x.Now()
+	now := s.Now()
 	if s.restDeadline.IsZero() {
 		s.restDeadline = now.Add(min(s.idle, finishWait))
 	}
@@ -258,69 +255,71 @@ func (x *chatRequest) eventTimeout() time.Duration {
 }
 
 // packet returns the size of one write.
-func (x *chatRequest) packet() int {
-	if x.Started {
+func (s *stream) packet() int {
+	if s.Started {
 		return packet
 	}
 	return firstPacket
 }
 
-// send writes the first ready bytes of out in one write, except for bytes held for the settlement.
+// sendReady writes the first ready bytes of out in one write, except for bytes held for the settlement.
 // ready must be the end of an event.
-func (x *chatRequest) send(ready int) error {
-	s := x.stream
+func (s *stream) sendReady(ready int) error {
 	if s.heldFrom >= 0 {
 		ready = min(ready, s.heldFrom)
 	}
 	if ready == 0 {
 		return nil
 	}
-	if x.Disconnected() {
-		return x.ClientContext().Err()
+	if s.Disconnected() {
+		return s.ClientContext().Err()
 	}
-	if !x.Started {
-		x.DisableBuffering()
-		x.begin(s.contentType)
-		s.progress.Start(&x.Flow, x.produced)
+	if !s.Started {
+		s.DisableBuffering()
+		s.WriteHead(s.contentType)
+		if s.opts.FirstToken != nil {
+			s.opts.FirstToken(s.Model.ID, s.FirstByte)
+		}
+		s.progress.Start(&s.Flow, s.produced)
 	}
-	if err := x.Write(s.out[:ready]); err != nil {
+	if err := s.Write(s.out[:ready]); err != nil {
 		return err
 	}
 	s.out = append(s.out[:0], s.out[ready:]...)
 	if s.heldFrom >= 0 {
 		s.heldFrom -= ready
 	}
-	return x.Flush()
+	return s.Flush()
 }
 
 // produced returns an estimate of the usage so far, and its charge.
-func (x *chatRequest) produced() ledger.Progress {
-	u := x.estimatedUsage()
-	return ledger.Progress{Cost: x.Snapshot.Cost(x.Target.Line, x.Model, u, x.choice), Tokens: tokens(u), Line: x.Target.Line.ID}
+func (s *stream) produced() ledger.Progress {
+	u := s.estimatedUsage()
+	return ledger.Progress{Cost: s.Snapshot.Cost(s.on.Line, s.Model, u, s.choice), Tokens: tokens(u), Line: s.on.Line.ID}
 }
 
 // complete settles a complete stream and sends its end.
-func (x *chatRequest) complete() error {
-	s := x.stream
-	if x.Disconnected() {
-		return x.abandon()
+func (s *stream) complete() error {
+	if s.Disconnected() {
+		return s.abandon()
 	}
-	x.Call.Close()
-	u := billable(x.currentUsage(), s.meter.Filtered(), s.hasToken)
-	s.out = s.writer.End(s.out, u)
+	s.call.Close()
+	c := s.currentCounts()
+	c.Usage = billable(c.Usage, s.meter.Filtered(), s.hasToken)
+	s.out = s.writer.End(s.out, c.Usage)
 	if s.recorder != nil {
-		x.storeAnswer(s.recorder.Answer())
+		s.storeAnswer(s.recorder.Answer())
 	}
-	if !x.Started {
-		if err := x.SettleFirst(x.bill(u, "")); err != nil {
+	if !s.Started {
+		if err := s.SettleFirst(s.bill(c, "")); err != nil {
 			return err
 		}
-	} else if err := x.Settle(x.bill(u, "")); err != nil {
-		x.sendError(call.LostEnd(err))
+	} else if err := s.Settle(s.bill(c, "")); err != nil {
+		s.sendError(call.LostEnd(err))
 		panic(http.ErrAbortHandler)
 	}
 	s.heldFrom = -1
-	_ = x.send(len(s.out)) // settled: it stays charged when the client is gone
+	_ = s.sendReady(len(s.out)) // settled: it stays charged when the client is gone
 	return nil
 }
 
@@ -328,44 +327,43 @@ func (x *chatRequest) complete() error {
 // is charged and the last event describes the error. Tokens received in one piece with the failure
 // are sent first: no other line is tried any more, and the client's answer and charge must not
 // depend on the network's segmentation.
-func (x *chatRequest) endBroken(f *upstream.Failure) error {
-	x.Target.RecordBreak(f)
-	if !x.Started && x.stream.hasToken {
-		if err := x.send(len(x.stream.out)); err != nil {
-			return x.abandon()
+func (s *stream) endBroken(f *upstream.Failure) error {
+	s.on.RecordBreak(f)
+	if !s.Started && s.hasToken {
+		if err := s.sendReady(len(s.out)); err != nil {
+			return s.abandon()
 		}
 	}
-	x.Call.Close()
-	x.RecordFailure(f)
-	x.Span.Fail(string(f.Code))
-	if !x.Started {
-		x.recordWaste(x.usedTokens(x.stream))
-		return x.Fail(f.Fault())
+	s.call.Close()
+	s.RecordFailure(f)
+	s.Span.Fail(string(f.Code))
+	if !s.Started {
+		s.RecordWaste(s.Model, s.usedTokens())
+		return s.Fail(f.Fault())
 	}
-	_ = x.Settle(x.bill(x.currentUsage(), f.Code)) // logged; the ledger charges it later
-	x.LogBroken(f)
-	x.sendError(f.FaultInStream())
+	_ = s.Settle(s.bill(s.currentCounts(), f.Code)) // logged; the ledger charges it later
+	s.LogBroken(f)
+	s.sendError(f.FaultInStream())
 	return nil
 }
 
 // sendError sends the ready events and then an error event.
-func (x *chatRequest) sendError(f *fault.Error) {
-	s := x.stream
+func (s *stream) sendError(f *fault.Error) {
 	if s.heldFrom >= 0 {
 		s.out, s.heldFrom = s.out[:s.heldFrom], -1
 	}
 	s.out = s.writer.Fail(s.out, f)
-	_ = x.send(len(s.out)) // the client may be gone; no other reader needs the error
+	_ = s.sendReady(len(s.out)) // the client may be gone; no other reader needs the error
 }
 
 // abandon ends a stream after its client disconnected. It cancels the upstream call and charges the
 // produced part if any byte was written to the connection.
-func (x *chatRequest) abandon() error {
-	x.Call.Close()
-	if !x.Started {
-		x.recordWaste(x.usedTokens(x.stream))
-		return x.Fail(fault.New(fault.ClientClosed, "The client disconnected."))
+func (s *stream) abandon() error {
+	s.call.Close()
+	if !s.Started {
+		s.RecordWaste(s.Model, s.usedTokens())
+		return s.Fail(fault.New(fault.ClientClosed, "The client disconnected."))
 	}
-	_ = x.Settle(x.bill(x.currentUsage(), fault.ClientClosed)) // logged; charged later
+	_ = s.Settle(s.bill(s.currentCounts(), fault.ClientClosed)) // logged; charged later
 	panic(http.ErrAbortHandler)
 }

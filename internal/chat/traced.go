@@ -7,22 +7,10 @@ import (
 	"strings"
 
 	"tollgate/internal/call"
-	"tollgate/internal/line"
-	"tollgate/internal/trace"
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/rawjson"
 )
-
-// traceAttempt begins the span of an attempt.
-func (x *chatRequest) traceAttempt(on *line.Attempt) *trace.Span {
-	x.AttemptSpan = x.Span.Attempt(trace.AttemptStart{
-		Operation: trace.Chat, Line: on.Line.ID, Provider: on.Line.Provider, BaseURL: on.Line.BaseURL, Model: on.ProviderModel,
-		Stream: x.params.Stream,
-	})
-	x.modelTraced, x.finishes = false, nil
-	return x.AttemptSpan
-}
 
 // maxTracedName bounds the traced model and id of an answer, in bytes, because providers choose
 // them.
@@ -30,13 +18,13 @@ const maxTracedName = 256
 
 // traceNames records the model and id of an answer in its span, from a whole answer or an event at
 // a stream's beginning. It is a no-op without a span.
-func (x *chatRequest) traceNames(data []byte) {
-	if x.AttemptSpan == nil || x.modelTraced {
+func (a *attempt) traceNames(data []byte) {
+	if a.call.Span == nil || a.modelTraced {
 		return
 	}
 	model, id := namesOf(data)
-	x.modelTraced = model != ""
-	x.AttemptSpan.Answer(model, id)
+	a.modelTraced = model != ""
+	a.call.Span.Answer(model, id)
 }
 
 // namesOf returns the model and the id in an answer or event of any form.
@@ -73,20 +61,20 @@ const maxTracedChoices = 128
 
 // traceFinishes records the finish reasons in a whole answer or an event. It is a no-op without a
 // span.
-func (x *chatRequest) traceFinishes(data []byte) {
-	if x.AttemptSpan == nil {
+func (a *attempt) traceFinishes(data []byte) {
+	if a.call.Span == nil {
 		return
 	}
-	for index, reason := range finishesOf(x.Target.Form, data) {
+	for index, reason := range finishesOf(a.on.Form, data) {
 		if reason == "" || index < 0 || index >= maxTracedChoices {
 			continue
 		}
-		for len(x.finishes) <= index {
-			x.finishes = append(x.finishes, "")
+		for len(a.finishes) <= index {
+			a.finishes = append(a.finishes, "")
 		}
-		x.finishes[index] = reason
+		a.finishes[index] = reason
 	}
-	x.AttemptSpan.FinishReasons(x.finishes)
+	a.call.Span.FinishReasons(a.finishes)
 }
 
 // finishesOf yields the choices of an answer or event with their finish reasons in the words of
@@ -134,20 +122,20 @@ func onlyFinish(reason []byte) iter.Seq2[int, string] {
 
 // traceBeginning records the beginning of an attempt. It ends the span of a failed attempt; the
 // span of an answer continues until the request ends.
-func (x *chatRequest) traceBeginning(r *call.UpstreamCall, err error) {
-	if r.Span == nil {
+func (a *attempt) traceBeginning(err error) {
+	if a.call.Span == nil {
 		return
 	}
 	if err == nil {
-		r.Span.Status(200)
-		if x.params.Stream {
-			r.Span.FirstChunk(x.Now().Sub(r.Start))
+		a.call.Span.Status(200)
+		if a.params.Stream {
+			a.call.Span.FirstChunk(a.Now().Sub(a.call.Start))
 		}
 		return
 	}
 	var f *upstream.Failure
 	if errors.As(err, &f) {
-		r.Span.Usage(f.Tokens.Prompt, f.Tokens.Cached, f.Tokens.Completion)
+		a.call.Span.Usage(f.Tokens.Prompt, f.Tokens.Cached, f.Tokens.Completion)
 	}
-	call.TraceFailure(r.Span, err)
+	call.TraceFailure(a.call.Span, err)
 }

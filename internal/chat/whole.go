@@ -16,63 +16,61 @@ import (
 
 // wholeAnswer is a good answer without streaming.
 type wholeAnswer struct {
+	*attempt
 	wire.Answer
-	call.WholeBody // the provider's bytes
-	contentType    string
+	raw         []byte // the provider's answer
+	contentType string
 }
 
 // readWhole buffers and checks an answer.
-func (x *chatRequest) readWhole(answer *chatcall.Response) (*wholeAnswer, error) {
-	w := &wholeAnswer{contentType: answer.ContentType}
-	var err error
-	w.WholeBody, err = x.ReadBody(x.Call.Ctx, answer.Body, answer.Length, "stream it, or ask for less")
-	if err == nil {
-		if shape := rawjson.CheckShape(w.Raw); shape != nil {
-			err = upstream.Fail(fault.UpstreamUnavailable, shape)
-		}
+func (a *attempt) readWhole(got *chatcall.Response) (*wholeAnswer, error) {
+	body, err := a.ReadBody(got.Body, got.Length, "stream it, or ask for less")
+	if err != nil {
+		return nil, err
 	}
-	if err == nil {
-		if w.Answer, err = x.readAnswer(w.contentType, w.Raw); err == nil {
-			x.traceNames(w.Raw)
-			x.traceFinishes(w.Raw)
-			return w, nil
-		}
+	if err := rawjson.CheckShape(body); err != nil {
+		return nil, upstream.Fail(fault.UpstreamUnavailable, err)
 	}
-	x.ReleaseBody(&w.WholeBody)
-	return nil, err
+	read, err := a.readAnswer(got.ContentType, body)
+	if err != nil {
+		return nil, err
+	}
+	a.traceNames(body)
+	a.traceFinishes(body)
+	return &wholeAnswer{attempt: a, Answer: read, raw: body, contentType: got.ContentType}, nil
 }
 
 // readAnswer reads an answer of status 200. It returns an error if the answer is a disguised failure.
-func (x *chatRequest) readAnswer(contentType string, raw []byte) (wire.Answer, error) {
-	a, err := x.pair.Read(raw)
+func (a *attempt) readAnswer(contentType string, raw []byte) (wire.Answer, error) {
+	answer, err := a.pair.Read(raw)
 	if err != nil {
 		return nil, call.Malformed(contentType, raw, err)
 	}
-	f := x.disguisedFailure(a)
+	f := a.disguisedFailure(answer)
 	if f == nil {
-		return a, nil
+		return answer, nil
 	}
-	u, _ := a.Usage()
+	u, _ := answer.Usage()
 	f.Tokens = upstream.TokensOf(u)
 	return nil, f
 }
 
 // disguisedFailure returns the failure if an answer of status 200 is an error or is empty, or nil.
-func (x *chatRequest) disguisedFailure(a wire.Answer) *upstream.Failure {
-	switch s := a.Summary(); {
+func (a *attempt) disguisedFailure(answer wire.Answer) *upstream.Failure {
+	switch s := answer.Summary(); {
 	case s.Err != nil:
-		return reported(x.Target, s.Err)
-	case s.Content && !s.Reasoning && x.Target.Line.IsErrorSentence(string(a.Text())):
-		return upstream.Fail(fault.UpstreamError, fmt.Errorf("error sentence: %.200q", a.Text()))
+		return a.reportedFailure(s.Err)
+	case s.Content && !s.Reasoning && a.on.Line.IsErrorSentence(string(answer.Text())):
+		return upstream.Fail(fault.UpstreamError, fmt.Errorf("error sentence: %.200q", answer.Text()))
 	case s.Content:
 		return nil
-	case x.passesEmpty(s.Filtered, s.Limited) && (s.Ended || s.Filtered || s.Limited):
+	case a.passesEmpty(s.Filtered, s.Limited) && (s.Ended || s.Filtered || s.Limited):
 		return nil
 	case s.Filtered:
 		return upstream.Fail(fault.ContentFilter, errors.New("empty answer, ended by the content filter"))
-	case s.Limited && x.params.Limit > 0:
+	case s.Limited && a.params.Limit > 0:
 		f := upstream.Fail(fault.MaxTokensTooSmall, errors.New("empty answer, ended by the request's limit"))
-		f.Param = x.params.LimitParam
+		f.Param = a.params.LimitParam
 		return f
 	}
 	return upstream.Fail(fault.EmptyCompletion, errors.New("answer without content"))
@@ -82,48 +80,49 @@ func (x *chatRequest) disguisedFailure(a wire.Answer) *upstream.Failure {
 // messages and responses always pass, because they have an end reason. From a line of another form
 // only filtered or limited answers pass, because the client's form has these reasons too. Chat
 // completions never pass.
-func (x *chatRequest) passesEmpty(filtered, limited bool) bool {
-	if x.Form == wire.FormChat {
+func (a *attempt) passesEmpty(filtered, limited bool) bool {
+	if a.Form == wire.FormChat {
 		return false
 	}
-	return x.Target.Form == x.Form || filtered || limited
+	return a.on.Form == a.Form || filtered || limited
 }
 
-// sendWhole settles and sends a whole answer.
-func (x *chatRequest) sendWhole() error {
-	reported, known := x.whole.Usage()
-	if x.Disconnected() {
-		x.recordWaste(upstream.TokensOf(reported))
-		return x.Fail(x.ClientContext().Err())
+// send settles and sends the answer.
+func (w *wholeAnswer) send() error {
+	reported, known := w.Usage()
+	if w.Disconnected() {
+		w.RecordWaste(w.Model, upstream.TokensOf(reported))
+		return w.Fail(w.ClientContext().Err())
 	}
-	x.Call.Close()
-	summary := x.whole.Summary()
-	u := billable(x.usage(reported, known, x.whole.Completion), summary.Filtered, summary.Content || summary.Reasoning)
-	parts, err := x.pair.Render(x.whole.Answer, x.whole.Raw, u)
+	w.call.Close()
+	summary := w.Summary()
+	c := w.count(reported, known, w.Completion)
+	c.Usage = billable(c.Usage, summary.Filtered, summary.Content || summary.Reasoning)
+	pieces, err := w.pair.Render(w.Answer, w.raw, c.Usage)
 	if err != nil {
 		f := upstream.Fail(fault.UpstreamUnavailable, err)
-		x.Target.RecordBreak(f)
-		x.recordWaste(upstream.TokensOf(reported))
-		return x.Fail(f.Fault())
+		w.on.RecordBreak(f)
+		w.RecordWaste(w.Model, upstream.TokensOf(reported))
+		return w.Fail(f.Fault())
 	}
 	size := 0
-	for _, part := range parts {
-		size += len(part)
+	for _, piece := range pieces {
+		size += len(piece)
 	}
-	if x.Store != nil {
+	if w.Store != nil {
 		var answer []byte
-		if x.reserve(int64(size)) {
-			answer = bytes.Join(parts[:], nil)
+		if w.Reserve(int64(size)) {
+			answer = bytes.Join(pieces[:], nil)
 		}
-		x.storeAnswer(answer)
+		w.storeAnswer(answer)
 	}
-	if err := x.SettleFirst(x.bill(u, "")); err != nil {
+	if err := w.SettleFirst(w.bill(c, "")); err != nil {
 		return err
 	}
-	x.AnswerHeader().Set("Content-Length", strconv.Itoa(size))
-	x.begin(x.whole.contentType)
-	for _, part := range parts {
-		if err := x.Write(part); err != nil {
+	w.AnswerHeader().Set("Content-Length", strconv.Itoa(size))
+	w.WriteHead(w.contentType)
+	for _, piece := range pieces {
+		if err := w.Write(piece); err != nil {
 			break // the answer is settled and stays charged even if the client has disconnected
 		}
 	}

@@ -51,7 +51,7 @@ type skippedLine struct {
 
 // noLineError returns the client's error if no line got the request. It is rate_limit_exceeded if a
 // healthy line lacks only a free slot; otherwise the model is unavailable.
-func (w *routing) noLineError() *fault.Error {
+func (w *Attempts) noLineError() *fault.Error {
 	busy := false
 	skippedLines := make([]skippedLine, 0, min(len(w.order), maxAttemptRecords))
 	for i := range w.order {
@@ -79,7 +79,7 @@ func (w *routing) noLineError() *fault.Error {
 // unavailableError returns the client's error if no line is healthy. Requests in the responses, the
 // messages and the Gemini form get 503, always with Retry-After (the HTTP layer omits the header below /native).
 // Other requests get 502, with Retry-After if the wait is known.
-func (w *routing) unavailableError() *fault.Error {
+func (w *Attempts) unavailableError() *fault.Error {
 	state, outage := w.nearest()
 	hasWait := outage.Wait > 0 && !outage.Untrusted && (state == health.StateCooling || state == health.StateCircuitOpen)
 	wait := wholeSeconds(outage.Wait)
@@ -106,7 +106,7 @@ func (w *routing) unavailableError() *fault.Error {
 }
 
 // nearest returns the state and outage of the line that will probably return first.
-func (w *routing) nearest() (state string, nearestOutage health.Outage) {
+func (w *Attempts) nearest() (state string, nearestOutage health.Outage) {
 	bestRank := len(nearness)
 	for i := range w.order {
 		c := &w.order[i]
@@ -148,7 +148,7 @@ func explain(state string, untrusted bool) (what, advice string) {
 }
 
 // outage returns the reason for skipping a line.
-func (w *routing) outage(c *rankedLine) health.Outage {
+func (w *Attempts) outage(c *rankedLine) health.Outage {
 	switch c.skipped {
 	case "", skippedBusy, skippedForm:
 		return health.Outage{}
@@ -161,7 +161,7 @@ func (w *routing) outage(c *rankedLine) health.Outage {
 }
 
 // skipReasons describes the reasons for skipping the first lines, for the operator.
-func (w *routing) skipReasons() string {
+func (w *Attempts) skipReasons() string {
 	if len(w.order) == 0 {
 		return "no line of the catalog serves the model"
 	}

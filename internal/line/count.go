@@ -3,46 +3,62 @@ package line
 import (
 	"context"
 	"errors"
+	"iter"
 
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/wire"
 )
 
-// Count asks the first line in service with a token counter for a prompt's number of tokens. call
-// builds the request for a line; if call fails, Count skips the line. known is false if no line
-// counted. Count returns a *fault.Error if the provider rejected the client's request, but not for
-// a translated request. Counting takes no slot and does not affect the line's health, except that a
-// refused key is recorded.
-func (l *Lines) Count(
-	ctx context.Context, r RoutingRequest, call func(*Candidate) (chatcall.Call, error),
-) (n int64, known bool, err error) {
-	var buf [4]rankedLine
-	for _, c := range order(buf[:0], l.eligible(r), r.Conversation) {
-		ln, s := c.entry.line, c.entry.stats
-		selector := l.selectKey(c.entry, "")
-		selector.forRequest = r.Account != ""
-		_, ok := selector.key.adapter.(chatcall.TokenCounter)
-		form := formFor(c.entry, &r, "")
-		if !ok || ln.UnusableReason != "" || form == "" || s.drained.Load() {
-			continue
+// TokenCounter is a line that can count the tokens of a prompt. Counting takes no slot and does not
+// affect the line's health, except that a refused key is recorded.
+type TokenCounter struct {
+	Candidate
+	selector   keySelector
+	clientForm wire.Form
+}
+
+// TokenCounters yields the lines in service with a token counter, in the order of attempts.
+func (l *Lines) TokenCounters(r RoutingRequest) iter.Seq[*TokenCounter] {
+	return func(yield func(*TokenCounter) bool) {
+		for _, c := range order(nil, l.eligible(r), r.Conversation) {
+			if counter := l.tokenCounter(c.entry, &r); counter != nil && !yield(counter) {
+				return
+			}
 		}
-		if reason, _, isHalfOpen := s.Admit(l.now, r.origin(form), false); reason != "" {
-			continue
-		} else if isHalfOpen {
-			s.EndHalfOpen()
-		}
-		request, err := call(&Candidate{Line: ln, Form: form, ProviderModel: ln.Models[r.Model.ID]})
-		if err != nil {
-			continue
-		}
-		n, f := selector.count(ctx, request)
-		if f == nil {
-			return n, true, nil
-		}
-		if f.Rejection != nil && !f.LineSpecific && form == r.Form {
-			c.entry.redact(f)
-			return 0, false, f.Fault()
-		}
+	}
+}
+
+// tokenCounter returns the token counter of a line, or nil if the line has none or is not in service.
+func (l *Lines) tokenCounter(entry *routingEntry, r *RoutingRequest) *TokenCounter {
+	ln, s := entry.line, entry.stats
+	selector := l.selectKey(entry, "")
+	selector.forRequest = r.Account != ""
+	_, ok := selector.key.adapter.(chatcall.TokenCounter)
+	form := formFor(entry, r, "")
+	if !ok || ln.UnusableReason != "" || form == "" || s.drained.Load() {
+		return nil
+	}
+	if reason, _, isHalfOpen := s.Admit(l.now, r.origin(form), false); reason != "" {
+		return nil
+	} else if isHalfOpen {
+		s.EndHalfOpen()
+	}
+	return &TokenCounter{selector: selector, clientForm: r.Form,
+		Candidate: Candidate{Line: ln, Form: form, ProviderModel: ln.Models[r.Model.ID]}}
+}
+
+// Count returns the number of tokens of a prompt. known is false if the line did not count. Count
+// returns a *fault.Error if the provider rejected the client's request, but not for a translated
+// request.
+func (c *TokenCounter) Count(ctx context.Context, request chatcall.Call) (n int64, known bool, err error) {
+	n, f := c.selector.count(ctx, request)
+	switch {
+	case f == nil:
+		return n, true, nil
+	case f.Rejection != nil && !f.LineSpecific && c.Form == c.clientForm:
+		c.selector.entry.redact(f)
+		return 0, false, f.Fault()
 	}
 	return 0, false, nil
 }

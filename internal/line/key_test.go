@@ -157,7 +157,7 @@ func TestCountUsesNextKey(t *testing.T) {
 	t.Parallel()
 	withTwoKeys(t, func(t *testing.T, p *fakeProvider, l *line.Lines, s *catalog.Snapshot, _ *bytes.Buffer) {
 		count := func() (int64, bool) {
-			n, known, err := l.Count(t.Context(), request(s), func(*line.Candidate) (chatcall.Call, error) { return chatcall.Call{}, nil })
+			n, known, err := l.Count(t.Context(), request(s))
 			if err != nil {
 				t.Error(err)
 			}

@@ -17,7 +17,6 @@
 package line
 
 import (
-	"context"
 	"log/slog"
 	"slices"
 	"sync"
@@ -134,8 +133,8 @@ type RoutingRequest struct {
 	Account string
 }
 
-// UntranslatableError is the error of an attempt if the line's form cannot express the request. Try
-// continues with the next line. If no line's form can express the request, the client gets Err.
+// UntranslatableError is the error of an attempt if the line's form cannot express the request. The
+// next line is tried. If no line's form can express the request, the client gets Err.
 type UntranslatableError struct{ Err error }
 
 // Error implements error.
@@ -145,23 +144,6 @@ func (u UntranslatableError) Error() string {
 
 // Unwrap returns Err.
 func (u UntranslatableError) Unwrap() error { return u.Err }
-
-// Try sends a request to the lines of a model, one after the other, until an attempt succeeds. It
-// skips lines known to be out and lines without a free slot.
-//
-// attempt makes one call and checks the beginning of the answer. It returns nil if the answer has
-// begun, and Try returns. After a *upstream.Failure, Try continues unless the failure is final.
-// After an UntranslatableError, Try continues. Try returns any other error unchanged.
-//
-// Try also returns the records of the attempts. The error after failed attempts is a *fault.Error.
-// If no attempt was made, noLineError decides the error. When ctx ends, Try returns upstream_timeout
-// for a deadline and client_closed otherwise.
-func (l *Lines) Try(ctx context.Context, r RoutingRequest, attempt func(ctx context.Context, a *Attempt) error) ([]AttemptRecord, error) {
-	var buf [4]rankedLine
-	w := routing{lines: l, request: r}
-	w.order = order(buf[:0], l.eligible(r), r.Conversation)
-	return w.run(ctx, attempt)
-}
 
 // eligible returns the model's lines that pass the request's routing fields.
 func (l *Lines) eligible(r RoutingRequest) []*routingEntry {

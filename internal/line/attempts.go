@@ -18,51 +18,122 @@ const (
 	skippedForm = "other_form" // the line has neither the request's form nor a form for its translation
 )
 
-// routing is the state of one call of Try.
-type routing struct {
+// Attempts chooses the lines of a model for one request, one after the other, until an attempt
+// succeeds. It skips lines known to be out and lines without a free slot:
+//
+//	for a := attempts.Next(); a != nil; a = attempts.Next() {
+//		attempts.Report(err) // of the call with a
+//	}
+//	err := attempts.Err()
+//
+// The caller must call Close. One goroutine owns it.
+type Attempts struct {
 	lines          *Lines
+	ctx            context.Context
 	request        RoutingRequest
+	buf            [4]rankedLine
 	order          []rankedLine
-	attempts       []AttemptRecord
+	lastResort     bool        // whether all usual lines were tried
+	current        *Attempt    // the attempt to report, or nil
+	currentLine    *rankedLine // its line
+	done           bool
+	err            error
+	records        []AttemptRecord
 	failures       []*upstream.Failure
 	filtered       []*routingEntry // lines of providers whose filter stopped the prompt
 	untranslatable error           // the reason why a line's form could not express the request
 }
 
-// run makes the attempts one after the other. If no line has answered, it tries, as a last resort,
+// Attempts returns the attempts of a request. ctx is the context of the calls.
+func (l *Lines) Attempts(ctx context.Context, r RoutingRequest) *Attempts {
+	w := &Attempts{lines: l, ctx: ctx, request: r}
+	w.order = order(w.buf[:0], l.eligible(r), r.Conversation)
+	return w
+}
+
+// Next begins the next attempt. The caller makes one call, checks the beginning of the answer, and
+// passes the result to Report. Next returns nil after an answer, after a final failure, after the end
+// of the context, or without another line. If no line has answered, it tries, as a last resort,
 // half-open lines reserved for other requests and lines paused by another account.
-func (w *routing) run(ctx context.Context, attempt func(ctx context.Context, a *Attempt) error) ([]AttemptRecord, error) {
-	for _, lastResort := range [...]bool{false, true} {
-		for c := w.next(lastResort); c != nil; c = w.next(lastResort) {
-			if ctx.Err() != nil {
-				w.failures = append(w.failures, upstream.ConnectionFailure(ctx, ctx.Err()))
-				return w.attempts, clientError(w.failures)
+func (w *Attempts) Next() *Attempt {
+	for !w.done {
+		c := w.next()
+		switch {
+		case c == nil && w.lastResort:
+			w.end(w.unansweredError())
+		case c == nil:
+			w.lastResort = true
+		case w.ctx.Err() != nil:
+			w.failures = append(w.failures, upstream.ConnectionFailure(w.ctx, w.ctx.Err()))
+			w.end(clientError(w.failures))
+		default:
+			if w.current = w.acquire(c); w.current != nil {
+				w.currentLine = c
+				return w.current
 			}
-			a := w.acquire(ctx, c, lastResort)
-			if a == nil {
-				continue
-			}
-			done, err := w.try(ctx, a, attempt)
-			if done {
-				return w.attempts, err
-			}
-			w.allowRetry(c, a, err, lastResort)
 		}
 	}
-	if len(w.failures) > 0 {
-		return w.attempts, clientError(w.failures)
+	return nil
+}
+
+// Report ends the attempt of the last Next. err is nil if the answer has begun. After a
+// *upstream.Failure that is not final, and after an UntranslatableError, Next continues. Any other
+// error is the result of Err.
+func (w *Attempts) Report(err error) {
+	a := w.current
+	w.current = nil
+	if err != nil || a.body == nil {
+		a.End()
 	}
-	if w.untranslatable != nil && w.noneTranslatable() {
-		return w.attempts, w.untranslatable
+	end := w.lines.now()
+	rec := AttemptRecord{Line: a.Line.ID, Ignored: a.ignoredFields, DurationMS: end.Sub(a.start).Milliseconds()}
+	if err == nil {
+		rec.Status, rec.FirstByteMS = 200, rec.DurationMS
+		a.recordSuccess(end)
+		w.end(nil)
+	} else if final, err := w.handleError(a, end, &rec, err); final {
+		w.end(err)
+	} else {
+		w.allowRetry(a, err)
+	}
+	w.record(rec)
+}
+
+// Err returns nil if a line has answered. The error after failed attempts is a *fault.Error. If no
+// attempt was made, noLineError decides the error. When the context ends, Err returns upstream_timeout
+// for a deadline and client_closed otherwise.
+func (w *Attempts) Err() error { return w.err }
+
+// Records returns the records of the attempts. The caller may change the last one.
+func (w *Attempts) Records() []AttemptRecord { return w.records }
+
+// Close ends an attempt without a report, after a panic.
+func (w *Attempts) Close() {
+	if w.current != nil {
+		w.current.End()
+	}
+}
+
+// end ends the attempts with the result of Err.
+func (w *Attempts) end(err error) { w.done, w.err = true, err }
+
+// unansweredError returns the error if no line has answered.
+func (w *Attempts) unansweredError() error {
+	switch {
+	case len(w.failures) > 0:
+		return clientError(w.failures)
+	case w.untranslatable != nil && w.noneTranslatable():
+		return w.untranslatable
 	}
 	w.recordSkips()
-	return w.attempts, w.noLineError()
+	return w.noLineError()
 }
 
 // allowRetry allows another attempt on a line, either with the next key after a refused key, or in
 // another form if the failure names the form. If the failure does not name the form, a probe
 // decides whether the form is missing.
-func (w *routing) allowRetry(c *rankedLine, a *Attempt, err error, lastResort bool) {
+func (w *Attempts) allowRetry(a *Attempt, err error) {
+	c := w.currentLine
 	var f *upstream.Failure
 	switch {
 	case a.nextKey:
@@ -73,13 +144,13 @@ func (w *routing) allowRetry(c *rankedLine, a *Attempt, err error, lastResort bo
 		c.selector, c.missingForm = a.selector, c.form
 	}
 	c.attempted = false
-	if lastResort {
+	if w.lastResort {
 		c.skipped = health.StateHalfOpen
 	}
 }
 
 // noneTranslatable reports whether none of the skipped lines could have expressed the request.
-func (w *routing) noneTranslatable() bool {
+func (w *Attempts) noneTranslatable() bool {
 	for i := range w.order {
 		if c := &w.order[i]; !c.attempted && c.form != "" {
 			return false
@@ -114,11 +185,11 @@ func (r *RoutingRequest) origin(form wire.Form) health.Origin {
 
 // next returns the next line to try, or nil. If a provider's filter has stopped the prompt, the
 // lines of this provider come last.
-func (w *routing) next(lastResort bool) *rankedLine {
+func (w *Attempts) next() *rankedLine {
 	var filtered *rankedLine
 	for i := range w.order {
 		c := &w.order[i]
-		if c.attempted || c.final || lastResort && !w.isLastResort(c) || !lastResort && c.skipped != "" {
+		if c.attempted || c.final || w.lastResort && !w.isLastResort(c) || !w.lastResort && c.skipped != "" {
 			continue
 		}
 		if !w.isFiltered(c.entry) {
@@ -133,13 +204,13 @@ func (w *routing) next(lastResort bool) *rankedLine {
 
 // isLastResort reports whether a skipped line may be used if no other line has answered. A paused
 // line may not if another line only lacks a free slot.
-func (w *routing) isLastResort(c *rankedLine) bool {
+func (w *Attempts) isLastResort(c *rankedLine) bool {
 	return c.skipped == health.StateHalfOpen || c.skipped == health.StateCooling &&
 		!slices.ContainsFunc(w.order, func(other rankedLine) bool { return other.skipped == skippedBusy })
 }
 
 // isFiltered reports whether the filter of a line's provider has stopped the prompt.
-func (w *routing) isFiltered(entry *routingEntry) bool {
+func (w *Attempts) isFiltered(entry *routingEntry) bool {
 	return slices.ContainsFunc(w.filtered, func(other *routingEntry) bool {
 		return other.line.Provider == entry.line.Provider && other.host == entry.host
 	})
@@ -147,7 +218,7 @@ func (w *routing) isFiltered(entry *routingEntry) bool {
 
 // acquire begins an attempt on a line. If the line must be skipped, acquire sets c.skipped to the
 // reason and returns nil.
-func (w *routing) acquire(ctx context.Context, c *rankedLine, lastResort bool) *Attempt {
+func (w *Attempts) acquire(c *rankedLine) *Attempt {
 	l, ln, s := w.lines, c.entry.line, c.entry.stats
 	c.form = formFor(c.entry, &w.request, c.missingForm)
 	switch {
@@ -164,13 +235,13 @@ func (w *routing) acquire(ctx context.Context, c *rankedLine, lastResort bool) *
 		return nil
 	}
 	origin := w.request.origin(c.form)
-	reason, generation, isHalfOpen := s.Admit(l.now, origin, lastResort)
+	reason, generation, isHalfOpen := s.Admit(l.now, origin, w.lastResort)
 	if reason != "" {
-		c.skipped, c.final = reason, lastResort
+		c.skipped, c.final = reason, w.lastResort
 		return nil
 	}
 	needsSlot := ln.MaxConcurrent > 0
-	if needsSlot && !l.slots.Take(ctx, ln.ID, ln.MaxConcurrent) {
+	if needsSlot && !l.slots.Take(w.ctx, ln.ID, ln.MaxConcurrent) {
 		if isHalfOpen {
 			s.EndHalfOpen()
 		}
@@ -192,46 +263,20 @@ func (w *routing) acquire(ctx context.Context, c *rankedLine, lastResort bool) *
 	return a
 }
 
-// try makes the attempt on one line and records its result. If done is true, Try returns err.
-func (w *routing) try(ctx context.Context, a *Attempt, attempt func(ctx context.Context, a *Attempt) error) (done bool, err error) {
-	returned := false
-	defer func() {
-		if !returned { // attempt panicked
-			a.End()
-		}
-	}()
-	err = attempt(ctx, a)
-	returned = true
-	if err != nil || a.body == nil {
-		a.End()
-	}
-	end := w.lines.now()
-	rec := AttemptRecord{Line: a.Line.ID, Ignored: a.ignoredFields, DurationMS: end.Sub(a.start).Milliseconds()}
-	if err == nil {
-		rec.Status, rec.FirstByteMS = 200, rec.DurationMS
-		a.recordSuccess(end)
-		done = true
-	} else {
-		done, err = w.handleError(ctx, a, end, &rec, err)
-	}
-	w.record(rec)
-	return done, err
-}
-
 // maxAttemptRecords bounds the recorded attempts of one request.
 const maxAttemptRecords = 64
 
 // record adds the record of an attempt. Beyond maxAttemptRecords records, it replaces the last one.
-func (w *routing) record(a AttemptRecord) {
-	if len(w.attempts) < maxAttemptRecords {
-		w.attempts = append(w.attempts, a)
+func (w *Attempts) record(a AttemptRecord) {
+	if len(w.records) < maxAttemptRecords {
+		w.records = append(w.records, a)
 		return
 	}
-	w.attempts[maxAttemptRecords-1] = a
+	w.records[maxAttemptRecords-1] = a
 }
 
-// handleError records an attempt's error. It returns true if the error ends Try.
-func (w *routing) handleError(ctx context.Context, a *Attempt, end time.Time, rec *AttemptRecord, err error) (done bool, _ error) {
+// handleError records an attempt's error. It returns true if the error is the result of Err.
+func (w *Attempts) handleError(a *Attempt, end time.Time, rec *AttemptRecord, err error) (final bool, _ error) {
 	var (
 		failure        *upstream.Failure
 		untranslatable UntranslatableError
@@ -244,7 +289,7 @@ func (w *routing) handleError(ctx context.Context, a *Attempt, end time.Time, re
 		rec.Cause = "the attempt was abandoned: " + err.Error()
 		return true, err
 	}
-	if failure.Code == fault.UpstreamTimeout && ctx.Err() != nil && len(w.failures) > 0 {
+	if failure.Code == fault.UpstreamTimeout && w.ctx.Err() != nil && len(w.failures) > 0 {
 		failure.Health = upstream.HealthNone // earlier attempts used up the request's time
 	}
 	a.recordFailure(end, failure)
@@ -264,7 +309,7 @@ func (w *routing) handleError(ctx context.Context, a *Attempt, end time.Time, re
 }
 
 // recordSkips records the skipped lines in the request log.
-func (w *routing) recordSkips() {
+func (w *Attempts) recordSkips() {
 	for i := range w.order {
 		if c := &w.order[i]; !c.attempted {
 			w.record(AttemptRecord{Line: c.entry.line.ID, Skipped: c.skipped, Cause: w.outage(c).Cause})
