@@ -1,6 +1,7 @@
 package health
 
 import (
+	"iter"
 	"time"
 
 	"tollgate/internal/fault"
@@ -134,7 +135,7 @@ func (h *health) dueDoubts(now time.Time) (due []Probe) {
 		case !d.ready(now):
 		case !d.open:
 			delete(h.doubts, part)
-		case h.isDue(now, part, d):
+		case h.isDoubtDue(now, part, d):
 			d.probing = true
 			due = append(due, Probe{LinePart: part, LastForm: h.lastAnswer.forms[part.Model]})
 		}
@@ -147,10 +148,11 @@ func (d *doubt) ready(now time.Time) bool {
 	return !d.probing && (d.lastProbe.IsZero() || now.Sub(d.lastProbe) >= d.wait())
 }
 
-// isDue reports whether to probe a doubtful part now.
-func (h *health) isDue(now time.Time, part LinePart, d *doubt) bool {
-	model := h.parts[LinePart{Model: part.Model}]
-	return d.ready(now) && (h.state != cooling || !h.reporters.confirmed) && (model == nil || !model.active() || !model.reporters.confirmed)
+// isDoubtDue reports whether to probe a doubtful part now.
+func (h *health) isDoubtDue(now time.Time, part LinePart, d *doubt) bool {
+	model := h.subjects[LinePart{Model: part.Model}]
+	return d.ready(now) && (h.line.state != cooling || !h.line.reporters.confirmed) &&
+		(model == nil || !model.blocks() || !model.reporters.confirmed)
 }
 
 // recordDoubtProbe records the result of probing a doubtful part. generation is the line's
@@ -163,32 +165,46 @@ func (h *health) recordDoubtProbe(now time.Time, generation uint64, part LinePar
 	}
 	circuit := d.circuit
 	*d = doubt{lastProbe: now}
-	if generation >= h.began {
+	if generation >= h.line.began {
 		origin := Origin{LinePart: LinePart{part.Model, form, part.Tools}, Generation: generation}
 		changes = h.applyProbe(now, origin, part, circuit, f)
 	}
-	if h.awaitsProbe(part) || h.partAwaitsProbe(part) { // the probe did not decide about the block
-		h.addUrgentDoubt(part, circuit)
+	for s := range h.doubtedSubjects(part) {
+		if s.awaitsProbe(part) { // the probe did not decide about the state
+			h.addUrgentDoubt(part, circuit)
+		}
 	}
 	return changes
 }
 
+// doubtedSubjects yields the subjects whose state may wait for the probe of a part.
+func (h *health) doubtedSubjects(part LinePart) iter.Seq[*subject] {
+	return func(yield func(*subject) bool) {
+		if s := h.subjects[part]; yield(h.line) && s != nil && s != h.line {
+			yield(s)
+		}
+	}
+}
+
 // applyProbe applies the result of a probe to the line.
-func (h *health) applyProbe(now time.Time, origin Origin, part LinePart, circuit bool, f *upstream.Failure) []Change {
+func (h *health) applyProbe(now time.Time, origin Origin, part LinePart, circuit bool, f *upstream.Failure) (changes []Change) {
 	switch {
 	case f == nil || f.Health == upstream.HealthNone && f.Code != fault.ClientClosed:
 		h.streak = failureSum{}
-		return append(h.recordStateAnswer(now, part), h.recordPartAnswer(now, part, origin)...)
+		return append(h.refuteLine(now, part), h.refuteParts(now, part, origin)...)
 	case f.Health == upstream.HealthCredential:
 		return h.credentialsFailed(now, origin, f)
 	case f.MissesModel():
-		return append(h.recordStateAnswer(now, part), h.takeOut(now, h.missingPart(origin, f), origin, f)...)
-	case h.awaitsProbe(part):
-		return h.recordStateFailure(now, f)
+		return append(h.refuteLine(now, part), h.takeOut(now, h.missingPart(origin, f), origin, f)...)
+	case h.line.awaitsProbe(part):
+		return h.line.confirm(now, f)
 	case f.Health == upstream.HealthCool:
-		if !h.confirmLimit(now, part, f) { // the probe does not decide
+		model := h.subjects[LinePart{Model: part.Model}]
+		if model == nil || model.state != cooling || model.reporters.confirmed { // the probe does not decide
 			h.addDoubt(part, circuit)
+			return nil
 		}
+		return model.confirm(now, f)
 	case f.Health == upstream.HealthNone:
 	case circuit:
 		return h.open(now, origin, reportedBy(""), f.Error())
@@ -198,88 +214,20 @@ func (h *health) applyProbe(now time.Time, origin Origin, part LinePart, circuit
 	return nil
 }
 
-// awaitsProbe reports whether the line's present state waits for a probe of the part.
-func (h *health) awaitsProbe(part LinePart) bool {
-	return h.state != healthy && h.state != halfOpen && !h.reporters.confirmed && !h.private && h.probePart == part
-}
-
-// partAwaitsProbe reports whether the block of the part waits for a probe.
-func (h *health) partAwaitsProbe(part LinePart) bool {
-	p := h.parts[part]
-	return p != nil && p.out && !p.reporters.confirmed && !p.announced
-}
-
-// recordStateAnswer records that the line answered the probe for its present state. If the state
-// was announced to the operator, the line becomes half-open first.
-func (h *health) recordStateAnswer(now time.Time, part LinePart) []Change {
-	switch {
-	case !h.awaitsProbe(part):
-		return nil
-	case h.state == cooling: // only the reporters are limited
-		h.limits.recordAnswer(h.reporters)
-		h.explicit, h.private, h.probePart = false, true, LinePart{}
-		return nil
-	case h.announced != healthy:
-		h.blame(now, h.reporters)
-		h.enter(halfOpen, now, 0, h.cause)
+// refuteLine records that the line answered the probe for its present state.
+func (h *health) refuteLine(now time.Time, part LinePart) []Change {
+	if !h.line.awaitsProbe(part) {
 		return nil
 	}
-	return h.dismiss(now)
+	return h.refute(now, h.line)
 }
 
-// recordPartAnswer records that the line answered a probe of a part.
-func (h *health) recordPartAnswer(now time.Time, part LinePart, origin Origin) (changes []Change) {
+// refuteParts records that the line answered a probe of a part.
+func (h *health) refuteParts(now time.Time, part LinePart, origin Origin) (changes []Change) {
 	for _, blocked := range [...]LinePart{{Model: origin.Model}, {Model: origin.Model, Form: origin.Form}, part} {
-		p := h.parts[blocked]
-		if p == nil || !p.active() || p.reporters.confirmed || origin.Generation < p.began {
-			continue
+		if s := h.subjects[blocked]; s != nil && !s.isLine() && s.blocks() && !s.reporters.confirmed && origin.Generation >= s.began {
+			changes = append(changes, h.refute(now, s)...)
 		}
-		if p.cooling {
-			p.limits.recordAnswer(p.reporters)
-			p.explicit, p.private = false, true
-			continue
-		}
-		h.blame(now, p.reporters)
-		changes = append(changes, h.lift(now, blocked)...)
 	}
 	return changes
-}
-
-// recordStateFailure records that the probe for the line's present state failed. The same failure
-// confirms the state for all accounts.
-func (h *health) recordStateFailure(now time.Time, f *upstream.Failure) []Change {
-	limit := f.Health == upstream.HealthCool
-	switch {
-	case f.Health == upstream.HealthNone, h.state == credentialsOut, h.state == cooling && !limit: // another failure
-		return nil
-	case h.state == cooling:
-		h.until, h.cause = latest(h.until, now.Add(min(f.RetryAfter, maxRetryAfter))), f.Error()
-		h.reporters.confirm()
-		return nil // a pause of seconds needs no message
-	default:
-		h.until = now.Add(h.wait)
-	}
-	h.cause, h.untrusted = f.Error(), f.Untrusted
-	h.reporters.confirm()
-	return h.announce(now)
-}
-
-// confirmLimit records that a part's probe was rate limited. If the part was cooling for some
-// accounts, confirmLimit cools it for all accounts and returns true.
-func (h *health) confirmLimit(now time.Time, part LinePart, f *upstream.Failure) bool {
-	p := h.parts[LinePart{Model: part.Model}]
-	if p == nil || !p.cooling || p.reporters.confirmed {
-		return false
-	}
-	p.until, p.cause = latest(p.until, now.Add(min(f.RetryAfter, maxRetryAfter))), f.Error()
-	p.reporters.confirm()
-	return true
-}
-
-// latest returns the later of two times.
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

@@ -106,13 +106,13 @@ func TestSeveralAccountsOpenTheCircuit(t *testing.T) {
 func TestSeveralAccountsOpenTheCircuitByShare(t *testing.T) {
 	t.Parallel()
 	l := newTestLine(t)
-	for i := 0; l.stats.health.state == healthy; i++ {
+	for i := 0; l.stats.health.line.state == healthy; i++ {
 		if i > 30 {
 			t.Fatal("the circuit stays closed although half of the attempts fail")
 		}
 		l.account = string(rune('a' + i%3))
 		l.do(timeout())
-		if l.stats.health.state == healthy {
+		if l.stats.health.line.state == healthy {
 			l.do(nil)
 		}
 	}

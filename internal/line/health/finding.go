@@ -31,37 +31,24 @@ func (s *Stats) Findings(now time.Time) (all []Finding) {
 	h := &s.health
 	h.endPauses(now)
 	s.publish()
-	pause := h.state == cooling && !h.private
-	if h.state == halfOpen || h.state != healthy && isShared(h.reporters, h.announced == h.state, pause, h.until.Sub(h.since)) {
-		all = append(all, Finding{State: h.state.name(), Cause: h.cause, Since: h.since, Until: h.until, Wait: h.wait,
-			Accounts: h.reporters.sortedAccounts(), Explicit: h.explicit})
-	}
-	for part, p := range h.parts {
-		if !p.active() || !isShared(p.reporters, p.announced, p.cooling && !p.private, p.until.Sub(p.since)) {
-			continue
+	for _, sub := range h.subjects {
+		if sub.state == halfOpen || sub.isShared() {
+			all = append(all, Finding{LinePart: sub.part, State: sub.state.name(sub.part), Cause: sub.cause, Since: sub.since,
+				Until: sub.until, Wait: sub.wait, Accounts: sub.reporters.sortedAccounts(), Explicit: sub.explicit})
 		}
-		f := Finding{LinePart: part, State: StateModelOut, Cause: p.cause, Since: p.since, Until: p.until, Wait: p.wait,
-			Accounts: p.reporters.sortedAccounts(), Explicit: p.explicit}
-		switch {
-		case p.cooling:
-			f.State = StateCooling
-		case part.Form != "":
-			f.State = StateFormOut
-		}
-		all = append(all, f)
 	}
 	return all
 }
 
-// isShared reports whether a block is shared with other nodes. length is the length of a pause.
-func isShared(r reporters, announced, pause bool, length time.Duration) bool {
+// isShared reports whether a block is shared with other nodes.
+func (s *subject) isShared() bool {
 	switch {
-	case !r.confirmed && len(r.accounts) == 0:
+	case !s.blocks() || !s.reporters.confirmed && len(s.reporters.accounts) == 0:
 		return false
-	case pause:
-		return length >= shortPause
+	case s.state == cooling && !s.private:
+		return s.until.Sub(s.since) >= shortPause
 	}
-	return r.confirmed || announced
+	return s.reporters.confirmed || s.announced == s.state
 }
 
 // sortedAccounts returns the first maxShared accounts in order, or nil for all accounts.
@@ -83,62 +70,45 @@ func (s *Stats) Adopt(now time.Time, f Finding) {
 				r.add(account)
 			}
 		}
-		if f.LinePart == (LinePart{}) {
-			h.adopt(now, f, r)
-		} else {
-			h.adoptPart(f, r)
-		}
+		h.adopt(now, f, r)
 		maps.DeleteFunc(h.doubts, func(_ LinePart, d *doubt) bool { return !d.probing })
 		return nil
 	})
 }
 
-// adopt applies a finding about the whole line.
+// adopt applies a finding. r are the accounts it applies to.
 func (h *health) adopt(now time.Time, f Finding, r reporters) {
 	next := healthy
-	for state := cooling; state <= credentialsOut; state++ {
-		if state.name() == f.State {
+	for state := cooling; state <= missing; state++ {
+		if state.name(f.LinePart) == f.State {
 			next = state
 		}
 	}
 	if next == healthy {
 		return // unknown state from a newer node
 	}
-	h.afterPause = healthy
-	h.enter(next, now, 0, f.Cause)
-	h.since, h.until, h.reporters, h.explicit = f.Since, f.Until, r, f.Explicit
+	s := h.subject(f.LinePart)
+	s.afterPause = healthy
+	h.transition(s, next, now, 0, f.Cause)
+	if s.isLine() {
+		h.streak = failureSum{}
+	}
+	s.since, s.until, s.reporters, s.explicit = f.Since, f.Until, r, f.Explicit
 	switch next {
 	case cooling:
-		h.limits.n = max(h.limits.n, 1)
+		s.limits.n = max(s.limits.n, 1)
 	case halfOpen:
-		h.reporters, h.announced = reporters{}, circuitOpen
+		s.reporters, s.announced = reporters{}, circuitOpen
 	default:
-		h.wait, h.announced = f.Wait, next
+		s.wait, s.announced, s.unverifiable = f.Wait, next, !r.confirmed
 	}
-}
-
-// adoptPart applies a finding about a part.
-func (h *health) adoptPart(f Finding, r reporters) {
-	h.generation++
-	if h.parts == nil {
-		h.parts = map[LinePart]*block{}
-	}
-	cools := f.State == StateCooling
-	h.parts[f.LinePart] = &block{out: !cools, announced: !cools, cooling: cools, cause: f.Cause, since: f.Since, until: f.Until,
-		wait: f.Wait, reporters: r, explicit: f.Explicit, began: h.generation}
 }
 
 // Release lifts a block after another node found the part working.
 func (s *Stats) Release(now time.Time, part LinePart) {
 	s.change(func(h *health) []Change {
-		if part == (LinePart{}) {
-			if h.state != healthy {
-				h.restore(now)
-			}
-			return nil
-		}
-		if p := h.parts[part]; p != nil && p.active() {
-			h.lift(now, part)
+		if s := h.subjects[part]; s != nil && s.state != healthy {
+			h.restore(now, s)
 		}
 		return nil
 	})
@@ -150,17 +120,17 @@ func (s *Stats) Pending(now time.Time) bool {
 	defer s.mu.Unlock()
 	h := &s.health
 	h.endPauses(now)
-	if h.state >= circuitOpen && (h.reporters.confirmed || h.serving.Unprobeable) {
-		return !h.probing && !now.Before(h.until)
+	if h.line.isDecided(h.serving.Unprobeable) {
+		return h.isDue(now, h.line)
 	}
-	for _, p := range h.parts {
-		if p.dueAt(now) {
+	for _, sub := range h.subjects {
+		if h.isDue(now, sub) {
 			return true
 		}
 	}
 	for part, d := range h.doubts {
 		switch {
-		case d.open && h.isDue(now, part, d):
+		case d.open && h.isDoubtDue(now, part, d):
 			return true
 		case !d.open && d.ready(now):
 			delete(h.doubts, part)

@@ -53,6 +53,7 @@ type Stats struct {
 // New returns the stats of a healthy line.
 func New() *Stats {
 	s := &Stats{}
+	s.health.reset()
 	s.health.usedByOthers = s.usedByOthers
 	s.sound.Store(true)
 	return s
@@ -109,9 +110,9 @@ func (s *Stats) Lacks(origin Origin) Lack {
 // publish updates sound, generation and doubtful. The caller must hold mu.
 func (s *Stats) publish() {
 	s.generation.Store(s.health.generation)
-	sound := s.health.state == healthy && len(s.health.doubts) == 0
-	for _, p := range s.health.parts {
-		sound = sound && !p.active()
+	sound := len(s.health.doubts) == 0
+	for _, sub := range s.health.subjects {
+		sound = sound && sub.state == healthy
 	}
 	s.sound.Store(sound)
 	s.doubtful.Store(s.health.doubtful())
@@ -125,13 +126,10 @@ func (s *Stats) Doubtful() bool { return s.doubtful.Load() }
 func (s *Stats) Wait(now time.Time, model string) (wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p := s.health.parts[LinePart{Model: model}]; p != nil && p.active() {
-		wait = p.until.Sub(now)
+	for sub := range s.health.subjectsOf(LinePart{Model: model}) {
+		wait = max(wait, sub.probeWait(now))
 	}
-	if s.health.state != healthy && s.health.state != halfOpen {
-		wait = max(wait, s.health.until.Sub(now))
-	}
-	return max(wait, 0)
+	return wait
 }
 
 // Outage describes why a line refuses a request.
@@ -145,20 +143,12 @@ type Outage struct {
 func (s *Stats) Outage(now time.Time, origin Origin) Outage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := &s.health
-	if h.state != healthy && !h.reporters.exempt(origin.Account) || h.explicit {
-		r := Outage{Cause: h.cause, Untrusted: h.untrusted}
-		if h.state != halfOpen {
-			r.Wait = max(0, h.until.Sub(now))
-		}
-		return r
-	}
-	for _, part := range [...]LinePart{{Model: origin.Model}, {Model: origin.Model, Form: origin.Form}} {
-		if p := h.parts[part]; p != nil && p.active() {
-			return Outage{Cause: p.cause, Wait: max(0, p.until.Sub(now))}
+	for sub := range s.health.subjectsOf(origin.LinePart) {
+		if sub.state != healthy && (!sub.reporters.exempt(origin.Account) || sub.explicit) {
+			return Outage{Cause: sub.cause, Wait: sub.probeWait(now), Untrusted: sub.untrusted}
 		}
 	}
-	return Outage{Cause: h.cause}
+	return Outage{Cause: s.health.line.cause}
 }
 
 // BeginHalfOpen counts a request on a half-open line.
@@ -293,7 +283,7 @@ func (s *Stats) add(o sample) uint64 {
 // must hold mu.
 func (s *Stats) recent(now time.Time) (fails failureSum, attempts int) {
 	for i := range min(s.n, recentAttempts) {
-		if o := &s.ring[i]; !o.separate && o.origin.Generation >= s.health.began && now.Sub(o.at) <= tripTime {
+		if o := &s.ring[i]; !o.separate && o.origin.Generation >= s.health.line.began && now.Sub(o.at) <= tripTime {
 			fails.add(o.origin.Account, 1-o.success, o.unproven)
 			attempts++
 		}

@@ -104,22 +104,18 @@ func (s *Stats) Summary(now time.Time) (sum Summary) {
 func (s *Stats) addHealth(now time.Time, sum *Summary) {
 	s.health.endPauses(now)
 	s.publish()
-	h := &s.health
 	sum.State = StateInService
-	if h.state == cooling && !h.private || h.state > cooling && h.announced != healthy {
-		sum.State = h.state.name()
-		sum.Cause, sum.CauseAt = h.cause, h.since.Unix()
-		if h.state != halfOpen {
-			sum.CoolingUntil = ceilSeconds(h.until)
-		}
-	}
-	for part, p := range h.parts {
-		out := PartOut{part.Model, part.Form, part.Tools, p.cause, p.since.Unix(), ceilSeconds(p.until)}
+	for part, sub := range s.health.subjects {
+		out := PartOut{part.Model, part.Form, part.Tools, sub.cause, sub.since.Unix(), ceilSeconds(sub.until)}
 		switch {
-		case p.cooling && p.private:
-		case p.cooling:
+		case !sub.isOut(): // in use, or waiting for a probe to decide
+		case sub.isLine():
+			sum.State, sum.Cause, sum.CauseAt = sub.state.name(part), sub.cause, sub.since.Unix()
+			if sub.blocks() {
+				sum.CoolingUntil = ceilSeconds(sub.until)
+			}
+		case sub.state == cooling:
 			sum.ModelsCooling = append(sum.ModelsCooling, out)
-		case !p.out || !p.announced: // in use, or waiting for a probe to decide
 		case part.Form == "":
 			sum.ModelsOut = append(sum.ModelsOut, out)
 		default:
