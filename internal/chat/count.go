@@ -30,7 +30,7 @@ func (c *Conductor) CountTokens(ctx context.Context, r AcceptedRequest) (n int64
 	}
 	ctx, cancel := context.WithTimeout(ctx, countWait)
 	defer cancel()
-	for counter := range c.Lines.TokenCounters(x.routingRequest()) {
+	for counter := range c.Lines.CountingLines(x.routingRequest()) {
 		var question chatcall.Call
 		if question, ignored, err = x.countCall(ctx, &counter.Candidate); err != nil {
 			continue

@@ -10,27 +10,27 @@ import (
 	"tollgate/internal/wire"
 )
 
-// TokenCounter is a line that can count the tokens of a prompt. Counting takes no slot and does not
+// CountingLine is a line that can count the tokens of a prompt. Counting takes no slot and does not
 // affect the line's health, except that a refused key is recorded.
-type TokenCounter struct {
+type CountingLine struct {
 	Candidate
 	selector   keySelector
 	clientForm wire.Form
 }
 
-// TokenCounters yields the lines in service with a token counter, in the order of attempts.
-func (l *Lines) TokenCounters(r RoutingRequest) iter.Seq[*TokenCounter] {
-	return func(yield func(*TokenCounter) bool) {
+// CountingLines yields the lines in service with a token counter, in the order of attempts.
+func (l *Lines) CountingLines(r RoutingRequest) iter.Seq[*CountingLine] {
+	return func(yield func(*CountingLine) bool) {
 		for _, c := range order(nil, l.eligible(r), r.Conversation) {
-			if counter := l.tokenCounter(c.entry, &r); counter != nil && !yield(counter) {
+			if counter := l.countingLine(c.entry, &r); counter != nil && !yield(counter) {
 				return
 			}
 		}
 	}
 }
 
-// tokenCounter returns the token counter of a line, or nil if the line has none or is not in service.
-func (l *Lines) tokenCounter(entry *routingEntry, r *RoutingRequest) *TokenCounter {
+// countingLine returns a line with a token counter, or nil if the line has none or is not in service.
+func (l *Lines) countingLine(entry *routingEntry, r *RoutingRequest) *CountingLine {
 	ln, s := entry.line, entry.stats
 	selector := l.selectKey(entry, "")
 	selector.forRequest = r.Account != ""
@@ -44,14 +44,14 @@ func (l *Lines) tokenCounter(entry *routingEntry, r *RoutingRequest) *TokenCount
 	} else if isHalfOpen {
 		s.EndHalfOpen()
 	}
-	return &TokenCounter{selector: selector, clientForm: r.Form,
+	return &CountingLine{selector: selector, clientForm: r.Form,
 		Candidate: Candidate{Line: ln, Form: form, ProviderModel: ln.Models[r.Model.ID]}}
 }
 
 // Count returns the number of tokens of a prompt. known is false if the line did not count. Count
 // returns a *fault.Error if the provider rejected the client's request, but not for a translated
 // request.
-func (c *TokenCounter) Count(ctx context.Context, request chatcall.Call) (n int64, known bool, err error) {
+func (c *CountingLine) Count(ctx context.Context, request chatcall.Call) (n int64, known bool, err error) {
 	n, f := c.selector.count(ctx, request)
 	switch {
 	case f == nil:

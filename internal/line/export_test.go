@@ -18,7 +18,7 @@ func (l *Lines) Try(ctx context.Context, r RoutingRequest, attempt func(ctx cont
 
 // Count asks the token counters of a request until one counts an empty prompt.
 func (l *Lines) Count(ctx context.Context, r RoutingRequest) (n int64, known bool, err error) {
-	for counter := range l.TokenCounters(r) {
+	for counter := range l.CountingLines(r) {
 		if n, known, err = counter.Count(ctx, chatcall.Call{}); known || err != nil {
 			break
 		}
