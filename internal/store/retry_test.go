@@ -30,14 +30,15 @@ func TestConflictsAreRepeated(t *testing.T) {
 				t.Errorf("%s: got %d attempts of a transaction, want 8", code, attempts)
 			}
 		}
-		for _, code := range []string{"40001", "40P01"} {
+		for _, code := range []string{"40001", "40P01", "57P01"} {
 			attempts, n := 0, 0
 			storetest.View(t, db, func(tx *store.Tx) error {
 				attempts++
-				if err := tx.QueryRow(`SELECT COUNT(*) FROM note`).Scan(&n); err != nil || attempts == 3 {
+				ids, err := store.Column[string](tx, `SELECT id FROM note`)
+				if n = len(ids); err != nil || attempts == 3 {
 					return err
 				}
-				return &pgconn.PgError{Code: code}
+				return fmt.Errorf("read: %w", &pgconn.PgError{Code: code})
 			})
 			if attempts != 3 || n != 4 {
 				t.Errorf("%s: got %d attempts of a read with %d rows, want 3 with 4", code, attempts, n)

@@ -20,8 +20,6 @@ type Tx struct {
 	db  *DB
 	ctx context.Context
 	tx  *sql.Tx
-
-	statements int // statements run so far; a failed first statement has read nothing
 }
 
 // updateTimeout bounds the total time of Update.
@@ -63,26 +61,19 @@ const sessionLimits = `SELECT set_config('lock_timeout', $1, true), set_config('
 // analyzed.
 const batchLimits = sessionLimits + `, set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)`
 
-// View runs fn on one consistent, read-only snapshot. If the database asks for a retry, or ended the
-// connection before fn had read anything, for example in a restart, View runs fn again after a random
-// wait, so fn must have no effect outside the transaction.
+// View runs fn on one consistent, read-only snapshot. If the database asks for a retry, or ends the
+// connection, for example in a restart, View runs fn again after a random wait, so fn must have no
+// effect outside the transaction.
 func (db *DB) View(ctx context.Context, fn func(tx *Tx) error) error {
 	opts := &sql.TxOptions{}
 	if db.dialect == PostgreSQL {
 		opts = &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}
 	}
-	var last *Tx
-	transient := func(err error) bool {
-		return Retryable(err) || endedBefore(err) && (last == nil || last.statements <= 1)
-	}
-	return retry(ctx, transient, func() error {
-		last = nil
-		return db.run(ctx, db.read, opts, func(tx *Tx) error {
-			last = tx
-			return fn(tx)
-		})
-	})
+	return retry(ctx, repeatsRead, func() error { return db.run(ctx, db.read, opts, fn) })
 }
+
+// repeatsRead reports whether a read that failed with err may run again.
+func repeatsRead(err error) bool { return Retryable(err) || endedBefore(err) }
 
 // Read runs fn with DB.View and returns its result.
 func Read[T any](ctx context.Context, db *DB, fn func(tx *Tx) (T, error)) (out T, err error) {
@@ -105,7 +96,7 @@ func Write[T any](ctx context.Context, db *DB, fn func(tx *Tx) (T, error)) (out 
 // QueryRow runs one read-only statement that returns at most one row. Without a transaction it
 // takes one round trip instead of three.
 func (db *DB) QueryRow(ctx context.Context, query string, args ...any) (row *sql.Row) {
-	_ = retry(ctx, func(err error) bool { return Retryable(err) || endedBefore(err) }, func() error {
+	_ = retry(ctx, repeatsRead, func() error {
 		row = db.read.QueryRowContext(ctx, query, db.args(args)...)
 		return row.Err()
 	})
@@ -164,7 +155,6 @@ func (tx *Tx) Dialect() Dialect { return tx.db.dialect }
 
 // Exec runs a statement and returns the number of changed rows.
 func (tx *Tx) Exec(query string, args ...any) (int64, error) {
-	tx.statements++
 	res, err := tx.tx.ExecContext(tx.ctx, query, tx.db.args(args)...)
 	if err != nil {
 		return 0, err
@@ -174,7 +164,6 @@ func (tx *Tx) Exec(query string, args ...any) (int64, error) {
 
 // Query runs a statement that returns rows; the caller closes them.
 func (tx *Tx) Query(query string, args ...any) (*sql.Rows, error) {
-	tx.statements += 2 // its rows may have been read
 	return tx.tx.QueryContext(tx.ctx, query, tx.db.args(args)...)
 }
 
@@ -217,14 +206,12 @@ func Column[T any](tx *Tx, query string, args ...any) ([]T, error) {
 
 // QueryRow runs a statement that returns at most one row.
 func (tx *Tx) QueryRow(query string, args ...any) *sql.Row {
-	tx.statements++
 	return tx.tx.QueryRowContext(tx.ctx, query, tx.db.args(args)...)
 }
 
 // Run runs the statements of b in this transaction, one after the other, and stops at the first
 // failure. b must not contain Begin or Commit.
 func (tx *Tx) Run(b *Batch) error {
-	tx.statements += 2
 	for _, item := range b.items {
 		if err := tx.runItem(item); err != nil {
 			return err
