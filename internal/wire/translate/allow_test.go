@@ -213,6 +213,15 @@ func TestStoredReferencesAreRefusedAnywhere(t *testing.T) {
 					t.Errorf("%s: %s %s: %s, param %q", place, name, text, code, param)
 				}
 			}
+			if !strings.Contains(address, ":") {
+				continue // may be base64
+			}
+			for _, name := range []string{"image", "images", "video", "videos"} {
+				_, err := checkedParams(given[0], fmt.Sprintf(given[1], fmt.Sprintf("%q:[%s]", name, text)))
+				if code, param := wiretest.CodeOf(t, err); code != fault.InvalidRequest || !strings.Contains(param, name) {
+					t.Errorf("%s: %s [%s]: %s, param %q", place, name, text, code, param)
+				}
+			}
 		}
 		for _, good := range []string{"https://e.com/a.png", "http://e.com/a", "HTTPS://e.com", "data:image/png;base64," +
 			"AA", "", "https:\\/\\/e.com"} {

@@ -116,11 +116,15 @@ func isAddressName(name []byte) bool {
 		before, end := name[:len(name)-3], name[len(name)-3:]
 		return (bytes.EqualFold(end, []byte("url")) || bytes.EqualFold(end, []byte("uri"))) &&
 			(len(before) == 0 || end[0] == 'U' || before[len(before)-1] == '_' || before[len(before)-1] == '-')
-	case 'e', 'o', 'a':
-		switch string(name) {
-		case "image", "video", "file", "file_data":
-			return true
-		}
+	}
+	return isContentName(name)
+}
+
+// isContentName reports whether a member with this name holds an address or the content itself.
+func isContentName(name []byte) bool {
+	switch string(name) {
+	case "image", "images", "video", "videos", "file", "file_data":
+		return true
 	}
 	return false
 }
@@ -243,11 +247,7 @@ func isInline(name, text []byte) bool {
 	if scheme, found := schemeOf(text); found {
 		return scheme == "data"
 	}
-	switch string(name) {
-	case "image", "video", "file", "file_data":
-		return true
-	}
-	return false
+	return isContentName(name)
 }
 
 func badAddress(param string) error {
