@@ -17,8 +17,9 @@ import (
 // locks and writes nothing and counts against no limit. Other requests may be admitted after it, so
 // Admit decides again.
 func (l *Ledger) Admissible(ctx context.Context, a Admission) error {
-	b := new(rows.Cache).NewBooks()
+	var b *rows.Books
 	err := l.db.View(ctx, func(tx *store.Tx) error {
+		b = new(rows.Cache).NewBooks()
 		q := l.db.NewBatch()
 		b.Read(q, l.db, rows.Need{Admissions: []*books.Admission{&a}})
 		return tx.Run(q)
