@@ -27,7 +27,7 @@ func TestUsage(t *testing.T) {
 		s.AddUsage("bob", 2, spending.UsageRow{Model: "swift-1", Line: "loss", Sums: spending.Sums{Requests: 1, Charged: money.USD,
 			LineCost: 3 * money.USD, LineCosts: 1, KnownCost: money.USD}})
 		o.Get("/console/operator/usage").Want(t, http.StatusOK, ">ada<", ">bob<", "$5.00", "$6.00", "-$3.00",
-			"known of 4 requests", "4 of 5 requests have a known cost")
+			"known of 4 requests", "4 of 5 requests have a known cost", "-50 %", "-200 %", "-100 %")
 		o.Get("/console/operator/usage?by=line").Want(t, http.StatusOK, "main", "loss")
 		o.Get("/console/operator/usage?by=key").Want(t, http.StatusOK, ">backend<", ">none<")
 		page := o.Get("/console/operator/usage?account=" + s.Accounts["bob"].ID + "&by=model")

@@ -351,13 +351,13 @@ func margin(s spending.Sums) any {
 	return ui.Money{Amount: amount}
 }
 
-// marginShare returns the margin in percent of the charges.
+// marginShare returns the margin in percent of the charges of the requests with a known cost.
 func marginShare(s spending.Sums) any {
 	amount, known := s.Margin()
-	if !known || s.Charged <= 0 {
+	if !known || s.KnownCost <= 0 {
 		return unknownCell()
 	}
-	return ui.Text{Text: strconv.FormatInt(int64(math.Round(float64(amount)/float64(s.Charged)*100)), 10) + " %"}
+	return ui.Text{Text: strconv.FormatInt(int64(math.Round(float64(amount)/float64(s.KnownCost)*100)), 10) + " %"}
 }
 
 // table lists the groups with the highest charges first, or the days with the newest first.
