@@ -42,12 +42,17 @@ func TestEveryField(t *testing.T) {
 		for _, name := range table.Names() {
 			rule := table.Find([]byte(name))
 			got[form+" "+name] = handlingOf(t, x, form, rule)
+			wrong := otherCases(name)
 			for _, inner := range rule.Inner {
 				got[form+" "+inner.Name] = handlingOf(t, x, form, inner)
+				for _, spelling := range otherCases(strings.TrimPrefix(inner.Name, name+".")) {
+					wrong = append(wrong, name+"."+spelling)
+				}
 			}
-			for _, spelling := range otherCases(name) {
-				if f := fault.Of(checkField(x, form, spelling, `true`)); f.Code != fault.InvalidRequest || f.Param != spelling {
-					t.Errorf("%s: %s in place of %s: got %v, want invalid_request for %s", form, spelling, name, f, spelling)
+			for _, spelling := range wrong {
+				err := checkField(x, form, spelling, `true`)
+				if f := fault.Of(err); err == nil || f.Code != fault.InvalidRequest || f.Param != spelling {
+					t.Errorf("%s: %s in place of a field of %s: got %v, want invalid_request for %s", form, spelling, name, err, spelling)
 				}
 			}
 		}

@@ -77,6 +77,12 @@ func (t *Table) Spelling(name string) string {
 	return ""
 }
 
+// InnerSpelling returns the field inside a top-level one equal to name when case is ignored.
+func InnerSpelling(name string) (known string, ok bool) {
+	known, ok = nested[fold(name)]
+	return known, ok
+}
+
 // Names returns the sorted names of all fields of the table.
 func (t *Table) Names() []string {
 	return slices.Sorted(maps.Keys(t.fields))

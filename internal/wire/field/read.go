@@ -35,6 +35,7 @@ var (
 	vendors   = readVendors()
 	anyVendor = namesOf(vendors)
 	tools     = gatherTools(slices.Concat(ofForms, readFolder("data/vendors")))
+	nested    = gatherInner(forms)
 	forms     = map[string]*Table{"chat": table("chat"), "responses": table("responses"), "messages": table("messages")}
 )
 
@@ -121,6 +122,21 @@ func namesOf(vendors []*Vendor) map[string]bool {
 	out := map[string]bool{}
 	for _, v := range vendors {
 		maps.Copy(out, v.names)
+	}
+	return out
+}
+
+// gatherInner returns the names of the fields inside the top-level ones of all forms, by their folded
+// spelling.
+func gatherInner(forms map[string]*Table) map[string]string {
+	out := map[string]string{}
+	for _, t := range forms {
+		for _, outer := range t.fields {
+			for _, f := range outer.Inner {
+				name := strings.TrimPrefix(f.Name, outer.Name+".")
+				out[fold(name)] = name
+			}
+		}
 	}
 	return out
 }

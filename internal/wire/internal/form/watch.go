@@ -8,6 +8,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/field"
 	"tollgate/internal/wire/rawjson"
 )
 
@@ -32,7 +33,7 @@ func checkedName(name []byte) (string, bool) {
 			return known, true
 		}
 	}
-	return "", false
+	return field.InnerSpelling(string(name))
 }
 
 // isFree reports whether the client chooses the names inside a member: the schemas and arguments of
