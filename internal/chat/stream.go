@@ -165,6 +165,9 @@ func (s *stream) next() (more bool, _ *upstream.Failure) {
 	case e.Data != nil && len(e.Data) == 0: // a keep-alive; clients would parse it as broken JSON
 	default:
 		s.out = s.writer.Append(s.out, e, f)
+		if err := s.writer.Err(); err != nil {
+			return false, upstream.Fail(fault.UpstreamUnavailable, err)
+		}
 		if n := cap(s.out); n > call.UnbudgetedBytes && n > s.reserved {
 			if !s.Reserve(int64(n - s.reserved)) {
 				return false, call.OutOfMemory()

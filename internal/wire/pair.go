@@ -85,6 +85,8 @@ type Writer interface {
 	End(dst []byte, u Usage) []byte
 	// Fail appends the error for a broken stream. Nothing follows it.
 	Fail(dst []byte, err *fault.Error) []byte
+	// Err returns the reason why the line's stream cannot be written in the client's form, or nil.
+	Err() error
 }
 
 // Identity identifies an answer to the client.

@@ -94,6 +94,9 @@ func (c *editor) Fail(dst []byte, err *fault.Error) []byte {
 	return append(dst, ErrorEvent(err.Object())...)
 }
 
+// Err implements wire.Writer. Every stream of the form can be written.
+func (*editor) Err() error { return nil }
+
 // ErrorEvent returns the event for an error in a chat-completions stream. object is the error
 // object of the /v1 form.
 func ErrorEvent(object []byte) []byte {

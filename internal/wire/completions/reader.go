@@ -25,17 +25,6 @@ type reader struct {
 	finished  bool
 }
 
-// call is a tool call. Its arguments wait for its name.
-type call struct {
-	output    *conversation.Output
-	key       int64
-	id        string // the provider's, may be empty
-	arguments argumentScanner
-	waiting   []byte
-	started   bool
-	ended     bool
-}
-
 const (
 	// maxCalls bounds the calls of one answer, and maxHeld the arguments of calls without a name, far
 	// above the largest real answers.
@@ -132,11 +121,14 @@ func (r *reader) message(message, logprobs []byte) {
 	r.reasoning(reasoning, 0)
 	r.content(content, logprobs)
 	r.addText(conversation.Refusal, refusal, nil)
-	for position, call := range rawjson.Elements(calls) {
-		r.call(call, int64(position))
+	position := int64(0)
+	for from, to := range rawjson.ElementSpans(calls) {
+		together := position > 0 || calls[rawjson.SkipSpace(calls, to)] == ','
+		r.call(calls[from:to], delta{key: position, together: together})
+		position++
 	}
 	if function != nil {
-		r.function(function, functionKey, false, nil, conversation.Signature{})
+		r.function(function, delta{key: functionKey})
 	}
 }
 
@@ -192,7 +184,7 @@ func (r *reader) addText(kind conversation.PartKind, raw, logprobs []byte) {
 		return
 	}
 	if !isOpen {
-		r.next()
+		r.flush(false)
 		r.text = &r.first
 		if r.texts++; r.texts > 1 {
 			r.text = new(conversation.Output)
@@ -203,14 +195,30 @@ func (r *reader) addText(kind conversation.PartKind, raw, logprobs []byte) {
 	r.Text(r.text, text, logprobs)
 }
 
-// next ends the open text and the complete calls, before another part starts.
-func (r *reader) next() {
+// flush ends the open text and the whole calls, before a text or the end of the answer. The calls that
+// wait for an earlier one start, at the end of the answer even those without a name.
+func (r *reader) flush(atEnd bool) {
+	for _, c := range r.calls {
+		if !c.started && (atEnd || c.output.Name != nil) {
+			r.endCalls(true)
+			r.startCall(c)
+		}
+	}
+	r.endText()
+	r.endCalls(true)
+}
+
+func (r *reader) endText() {
 	if r.text != nil {
 		r.Emitter.End(r.text)
 		r.text = nil
 	}
+}
+
+// endCalls ends the calls with whole arguments, and with placeholders also those with no more than one.
+func (r *reader) endCalls(placeholders bool) {
 	for _, c := range r.calls {
-		if c.started && !c.ended && c.arguments.complete() {
+		if c.started && !c.ended && c.arguments.isWhole() && (placeholders || !c.hasPlaceholder()) {
 			r.endCall(c)
 		}
 	}
@@ -218,22 +226,21 @@ func (r *reader) next() {
 
 func (r *reader) endCall(c *call) {
 	c.ended = true
-	c.output.Complete = c.arguments.complete()
+	c.output.Complete = c.arguments.isWhole()
 	r.Emitter.End(c.output)
 }
 
 // call reads a call, or a delta of one: its start, or a piece of its arguments.
-func (r *reader) call(object []byte, position int64) {
-	key, hasIndex := position, false
-	var id, function, extra []byte
+func (r *reader) call(object []byte, d delta) {
+	var function, extra []byte
 	for name, value := range rawjson.Members(object) {
 		switch string(name) {
 		case "index":
 			if n, ok := rawjson.Count(value); ok {
-				key, hasIndex = n, true
+				d.key, d.hasIndex = n, true
 			}
 		case "id":
-			id = value
+			d.rawID = value
 		case "function":
 			function = rawjson.NonNull(value)
 		case "custom":
@@ -244,68 +251,81 @@ func (r *reader) call(object []byte, position int64) {
 			extra = value
 		}
 	}
-	var signature conversation.Signature
 	if raw := rawjson.Field(rawjson.Field(extra, "google"), "thought_signature"); len(rawjson.Contents(raw)) > 0 {
-		signature = conversation.Signature{Data: slices.Clone(conversation.Contents(raw)), Vendor: wire.FormGemini}
+		d.signature = conversation.Signature{Data: slices.Clone(conversation.Contents(raw)), Vendor: wire.FormGemini}
 	}
-	r.function(function, key, hasIndex, id, signature)
+	r.function(function, d)
 }
 
 // function reads the name of a call, and a piece of its arguments.
-func (r *reader) function(function []byte, key int64, hasIndex bool, rawID []byte, signature conversation.Signature) {
-	var name, arguments []byte
+func (r *reader) function(function []byte, d delta) {
+	var arguments []byte
 	for member, value := range rawjson.Members(function) {
 		switch string(member) {
 		case "name":
 			if rawjson.IsText(value) && len(value) > 2 {
-				name = value
+				d.name = conversation.Contents(value)
 			}
 		case "arguments", "input":
 			arguments = rawjson.NonNull(value)
 		}
 	}
-	id := rawjson.Unquote(rawID)
-	c := r.find(key, id, name != nil, hasIndex)
-	if c == nil {
-		if len(r.calls) >= maxCalls {
-			r.Emit(conversation.Event{Kind: conversation.TooLarge})
-			return
-		}
-		c = &call{key: key, output: &conversation.Output{Kind: conversation.ToolCall}}
-		r.calls = append(r.calls, c)
-	}
-	if c.output.Name == nil && name != nil {
-		c.output.Name = slices.Clone(conversation.Contents(name))
-	}
-	if c.id == "" && id != "" && !c.started {
-		c.id, c.output.ID = id, slices.Clone(conversation.Contents(rawID))
-	}
-	if signature.Data != nil && !c.started {
-		c.output.Signature = signature
-	}
 	switch {
-	case c.ended || string(arguments) == `""`:
+	case string(arguments) == `""`:
 		arguments = nil
 	case rawjson.IsText(arguments):
 		arguments = conversation.Contents(arguments)
 	case arguments != nil: // an object instead of a string with JSON
 		arguments = conversation.AppendEscaped(nil, arguments)
 	}
-	c.arguments.add(arguments)
-	switch {
-	case c.started:
-		r.Text(c.output, arguments, nil)
+	d.id, d.arguments = rawjson.Unquote(d.rawID), arguments
+	switch c, err := d.find(r.calls); {
+	case err != nil:
+		r.Fail(err)
+	case c != nil:
+		r.grow(c, d)
+	case len(r.calls) >= maxCalls:
+		r.Fail(conversation.ErrTooLarge)
 	default:
-		c.waiting = append(c.waiting, arguments...)
-		if r.held += len(arguments); r.held > maxHeld {
-			r.Emit(conversation.Event{Kind: conversation.TooLarge})
+		c = &call{key: d.key, output: &conversation.Output{Kind: conversation.ToolCall}}
+		if !d.hasIndex && d.key >= 0 {
+			c.key = int64(len(r.calls))
 		}
-		if c.output.Name == nil {
-			return
-		}
-		r.startCall(c)
+		r.calls = append(r.calls, c)
+		r.grow(c, d)
+		c.placeholder = c.arguments.isWhole()
 	}
-	if !c.ended && c.arguments.complete() && !r.isLast(c) {
+	r.startCalls()
+}
+
+// grow adds a delta to its call.
+func (r *reader) grow(c *call, d delta) {
+	if c.output.Name == nil && d.name != nil {
+		c.output.Name = slices.Clone(d.name)
+	}
+	if c.id == "" && d.id != "" && !c.started {
+		c.id, c.output.ID = d.id, slices.Clone(conversation.Contents(d.rawID))
+	}
+	if d.signature.Data != nil && !c.started {
+		c.output.Signature = d.signature
+	}
+	switch {
+	case c.ended && c.arguments.state() == bare && !conversation.IsBlank(d.arguments):
+		r.Fail(errLate)
+		return
+	case c.ended:
+		return
+	}
+	c.arguments.add(d.arguments)
+	if c.started {
+		r.Text(c.output, d.arguments, nil)
+	} else {
+		c.waiting = append(c.waiting, d.arguments...)
+		if r.held += len(d.arguments); r.held > maxHeld {
+			r.Fail(conversation.ErrTooLarge)
+		}
+	}
+	if c.started && c.arguments.isWhole() && !c.hasPlaceholder() && !r.isLast(c) {
 		r.endCall(c)
 	}
 }
@@ -313,12 +333,22 @@ func (r *reader) function(function []byte, key int64, hasIndex bool, rawID []byt
 // isLast reports whether no part started after a call.
 func (r *reader) isLast(c *call) bool { return r.text == nil && r.calls[len(r.calls)-1] == c }
 
-// startCall starts a call, once.
-func (r *reader) startCall(c *call) {
-	if c.started {
-		return
+// startCalls starts the calls with a name, up to the first call with a placeholder: its arguments may
+// follow.
+func (r *reader) startCalls() {
+	for _, c := range r.calls {
+		if !c.started && c.output.Name != nil {
+			r.startCall(c)
+		}
+		if c.started && !c.ended && c.hasPlaceholder() {
+			return
+		}
 	}
-	r.next()
+}
+
+func (r *reader) startCall(c *call) {
+	r.endText()
+	r.endCalls(false)
 	c.started = true
 	c.output.Number = r.started()
 	r.Start(c.output, nil)
@@ -338,40 +368,10 @@ func (r *reader) started() int {
 	return n
 }
 
-// find returns the call of a delta, or nil if the delta starts one. Some vendors number every call
-// 0, and some send no index.
-func (r *reader) find(key int64, id string, hasName, hasIndex bool) *call {
-	var last *call
-	for i := len(r.calls) - 1; i >= 0; i-- {
-		c := r.calls[i]
-		if id != "" && c.id == id && (!hasIndex || c.key == key) {
-			return c
-		}
-		if last == nil && c.key == key {
-			last = c
-		}
-	}
-	if n := len(r.calls); n > 0 && !hasIndex && key >= 0 && !hasName && id == "" && (last == nil || last.arguments.complete()) {
-		last = r.calls[n-1] // the arguments of the newest call continue
-	}
-	switch {
-	case last == nil || !hasName || last.output.Name == nil || id == last.id && id != "":
-		return last
-	case id == "" && hasIndex, id != "" && last.id == "" && !last.arguments.complete():
-		return last
-	case id == "" && !last.arguments.complete():
-		return last
-	}
-	return nil
-}
-
 // finish ends all parts.
 func (r *reader) finish(kind form.FinishKind) {
 	r.finished = true
-	for _, c := range r.calls {
-		r.startCall(c) // a call even without a name
-	}
-	r.next()
+	r.flush(true)
 	for _, c := range r.calls {
 		if !c.ended {
 			r.endCall(c)
@@ -386,40 +386,3 @@ func (r *reader) End() {
 		r.finish(form.FinishStop)
 	}
 }
-
-// argumentScanner reads a call's arguments piece by piece to find their end.
-type argumentScanner struct {
-	depth   int
-	started bool
-	quoted  bool // inside a string
-	escaped bool // after a backslash in a string
-	scratch []byte
-}
-
-// add adds a piece, the contents of a JSON string.
-func (a *argumentScanner) add(raw []byte) {
-	text := raw
-	if bytes.IndexByte(raw, '\\') >= 0 {
-		a.scratch = rawjson.AppendUnquoted(a.scratch[:0], raw)
-		text = a.scratch
-	}
-	for _, c := range text {
-		switch {
-		case a.escaped:
-			a.escaped = false
-		case a.quoted:
-			a.escaped = c == '\\'
-			a.quoted = c != '"'
-		case c == '"':
-			a.quoted = true
-		case c == '{' || c == '[':
-			a.depth++
-			a.started = true
-		case c == '}' || c == ']':
-			a.depth--
-		}
-	}
-}
-
-// complete reports whether an object has started and ended.
-func (a *argumentScanner) complete() bool { return a.started && a.depth <= 0 && !a.quoted }

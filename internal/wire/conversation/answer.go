@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"bytes"
+	"errors"
 
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
@@ -43,14 +44,13 @@ type EventKind int
 
 // The kinds of events, in the order in which they come. Parts of different kinds may interleave.
 const (
-	Begin    EventKind = iota // the provider has begun to answer
-	Settle                    // the provider has finished: bytes from here on wait for the settlement
-	Start                     // a part starts, possibly with a text
-	Delta                     // a part continues
-	End                       // a part ends
-	Finish                    // a choice ends
-	Idle                      // nothing but a sign of life
-	TooLarge                  // the answer is larger than any model's
+	Begin  EventKind = iota // the provider has begun to answer
+	Settle                  // the provider has finished: bytes from here on wait for the settlement
+	Start                   // a part starts, possibly with a text
+	Delta                   // a part continues
+	End                     // a part ends
+	Finish                  // a choice ends
+	Idle                    // nothing but a sign of life
 )
 
 // Event is an event of an answer.
@@ -76,8 +76,12 @@ type Writer interface {
 	Whole(a *Answer, u wire.Usage) []byte
 }
 
+// ErrTooLarge reports an answer larger than any model's.
+var ErrTooLarge = errors.New("answer has too many calls, or too many arguments without a call")
+
 // Reader reads an answer in the line's form. It is not safe for concurrent use. Events come in an
-// order that can be written, with bounded memory, whatever the provider sends.
+// order that can be written, with bounded memory, whatever the provider sends. A reader calls
+// Emitter.Fail if it cannot read the answer without a guess.
 type Reader interface {
 	// Read reads a JSON object: an event of a stream. name is the event's name.
 	Read(name string, object []byte)
@@ -122,7 +126,8 @@ type Emitter struct {
 	request *Request
 	to      sink
 	dst     []byte
-	held    int // bytes of arguments not passed on
+	err     error // the first of Fail
+	held    int   // bytes of arguments not passed on
 }
 
 // maxHeld bounds the arguments of custom tools not passed on.
@@ -130,6 +135,16 @@ const maxHeld = 8 << 20
 
 // Emit passes an event on.
 func (m *Emitter) Emit(e Event) { m.dst = m.to.Write(m.dst, e) }
+
+// Fail ends the answer with an error.
+func (m *Emitter) Fail(err error) {
+	if m.err == nil {
+		m.err = err
+	}
+}
+
+// Err returns the error that ended the answer, or nil.
+func (m *Emitter) Err() error { return m.err }
 
 // Start starts a part with a text, which may be empty.
 func (m *Emitter) Start(o *Output, text []byte) {
@@ -275,7 +290,8 @@ func (s *stream) End(dst []byte, u wire.Usage) []byte {
 
 func (s *stream) Fail(dst []byte, err *fault.Error) []byte { return s.writer.Fail(dst, err) }
 
-// ReadAnswer reads a whole answer. It returns ErrMalformed if raw is not a JSON object.
+// ReadAnswer reads a whole answer. It returns ErrMalformed if raw is not a JSON object, and the error of
+// a reader that cannot read it.
 func ReadAnswer(r *Request, id wire.Identity, line wire.Form, reader NewReader, raw []byte) (*Answer, error) {
 	data := wholeObject(raw)
 	if data == nil {
@@ -286,7 +302,7 @@ func ReadAnswer(r *Request, id wire.Identity, line wire.Form, reader NewReader, 
 	from := reader(m)
 	from.Whole(data)
 	from.End()
-	return a, nil
+	return a, m.err
 }
 
 // maxChoices bounds the choices of an answer.

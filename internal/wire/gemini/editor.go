@@ -101,3 +101,6 @@ func (w *editor) End(dst []byte, _ wire.Usage) []byte { return w.stream.end(dst)
 
 // Fail implements wire.Writer.
 func (w *editor) Fail(dst []byte, err *fault.Error) []byte { return w.stream.fail(dst, err) }
+
+// Err implements wire.Writer. Every stream of the form can be written.
+func (*editor) Err() error { return nil }

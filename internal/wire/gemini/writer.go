@@ -99,8 +99,6 @@ func (w *writer) Write(dst []byte, e conversation.Event) []byte {
 		return w.end(dst, c, e.Output)
 	case conversation.Finish:
 		c.finish = e.Finish
-	case conversation.TooLarge:
-		return w.failTooLarge(dst)
 	}
 	return dst
 }

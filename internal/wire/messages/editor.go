@@ -85,3 +85,6 @@ func (w *editor) Fail(dst []byte, err *fault.Error) []byte {
 	dst = append(dst, "event: error\ndata: "...)
 	return rawjson.Put(dst, "", err.NativeBody(), "\n\n")
 }
+
+// Err implements wire.Writer. Every stream of the form can be written.
+func (*editor) Err() error { return nil }

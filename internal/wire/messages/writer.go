@@ -92,8 +92,6 @@ func (w *writer) Write(dst []byte, e conversation.Event) []byte {
 			b.done = true
 		}
 		return w.advance(dst)
-	case conversation.TooLarge:
-		return w.failTooLarge(dst)
 	}
 	return dst
 }

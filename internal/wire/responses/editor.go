@@ -133,6 +133,9 @@ func (w *editor) Fail(dst []byte, err *fault.Error) []byte {
 	return object.AppendFailed(dst, w.next, err)
 }
 
+// Err implements wire.Writer. Every stream of the form can be written.
+func (*editor) Err() error { return nil }
+
 // shift moves edits by an offset.
 func shift(edits []rawjson.Splice, by int) []rawjson.Splice {
 	for i := range edits {

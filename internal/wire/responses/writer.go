@@ -81,8 +81,6 @@ func (s *writer) Write(dst []byte, e conversation.Event) []byte {
 		if item := s.callOf(e.Output); item != nil {
 			item.ended = true
 		}
-	case e.Kind == conversation.TooLarge:
-		s.setReason(reasonLimit)
 	case e.Kind == conversation.Finish:
 		dst = s.begin(dst)
 		switch e.Finish {

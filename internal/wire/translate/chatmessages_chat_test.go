@@ -264,7 +264,10 @@ func TestMessagesFromChatIsBounded(t *testing.T) {
 	t.Parallel()
 	w := messagesWriter(pairtest.Identity())
 	put := func(out []byte, data string) []byte {
-		return w.Append(out, sse.Event{Data: []byte(data), Offset: 0}, wire.Frame{})
+		if out = w.Append(out, sse.Event{Data: []byte(data), Offset: 0}, wire.Frame{}); w.Err() != nil {
+			out = w.Fail(out[:0], fault.New(fault.UpstreamUnavailable, "The answer is too large."))
+		}
+		return out
 	}
 	out := put(nil,
 		wiretest.Delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{"}},`+

@@ -48,6 +48,8 @@ func (s *stream) End(dst []byte, u wire.Usage) []byte {
 
 func (s *stream) Fail(dst []byte, err *fault.Error) []byte { return s.first.Fail(dst, err) }
 
+func (s *stream) Err() error { return s.first.Err() }
+
 // pass appends the changed buffer.
 func (s *stream) pass(dst []byte) []byte {
 	if len(s.calls) == 0 && !bytes.Contains(s.buffer, []byte(`"tool_calls"`)) {

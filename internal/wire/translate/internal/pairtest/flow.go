@@ -29,7 +29,10 @@ func Flow(stream []byte, w wire.Writer, m wire.Meter, u wire.Usage) (out []byte)
 		if err != nil || f.Err != nil {
 			return w.Fail(out, fault.New(fault.UpstreamUnavailable, "The provider failed."))
 		}
-		if out = w.Append(out, e, f); f.Done && m.Complete() {
+		if out = w.Append(out, e, f); w.Err() != nil {
+			return w.Fail(out, fault.New(fault.UpstreamUnavailable, "The stream cannot be written."))
+		}
+		if f.Done && m.Complete() {
 			return w.End(out, u)
 		}
 	}
