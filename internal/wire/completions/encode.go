@@ -32,6 +32,9 @@ func Encode(c *conversation.Request, t wire.Translation, id wire.Identity) ([]by
 	if err := c.CheckPriced(priced(c.Client)...); err != nil {
 		return nil, err
 	}
+	if err := c.CheckSingle(); err != nil {
+		return nil, err
+	}
 	turns, err := c.Repair()
 	if err != nil {
 		return nil, err
@@ -99,6 +102,7 @@ func (e *encoder) appendSampling() error {
 	}
 	e.add("presence_penalty", e.PresencePenalty)
 	e.add("frequency_penalty", e.FrequencyPenalty)
+	e.add("seed", e.Seed)
 	return nil
 }
 

@@ -32,7 +32,7 @@ type Request struct {
 	Parallel []byte // whether several calls at once are allowed, a boolean
 
 	Stops                             [][]byte // strings
-	Temperature, TopP                 []byte
+	Temperature, TopP, TopK           []byte
 	PresencePenalty, FrequencyPenalty []byte
 	Seed                              []byte
 	Logprobs, TopLogprobs             []byte

@@ -48,6 +48,14 @@ options:
 	return nil
 }
 
+// CheckSingle rejects a request for several answers.
+func (r *Request) CheckSingle() error {
+	if r.N > 1 {
+		return Unsupported(r.FieldName("n"), "This model gives one answer a request: leave `{param}` out or send 1.")
+	}
+	return nil
+}
+
 // FieldName returns the client's name of a field, given its name in chat completions.
 func (r *Request) FieldName(name string) string {
 	if r.Client != wire.FormGemini {

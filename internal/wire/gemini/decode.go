@@ -305,7 +305,7 @@ func (d *decoder) config() error {
 		name string
 		to   *[]byte
 	}{
-		{"temperature", &d.Temperature}, {"topP", &d.TopP}, {"presencePenalty", &d.PresencePenalty},
+		{"temperature", &d.Temperature}, {"topP", &d.TopP}, {"topK", &d.TopK}, {"presencePenalty", &d.PresencePenalty},
 		{"frequencyPenalty", &d.FrequencyPenalty}, {"seed", &d.Seed}, {"responseLogprobs", &d.Logprobs}, {"logprobs", &d.TopLogprobs},
 	} {
 		*field.to = d.source.config(field.name)

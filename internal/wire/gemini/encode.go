@@ -325,7 +325,7 @@ func (e *encoder) generationConfig() (config conversation.ObjectWriter, err erro
 		name  string
 		value []byte
 	}{
-		{"temperature", e.Temperature}, {"topP", e.TopP}, {"presencePenalty", e.PresencePenalty},
+		{"temperature", e.Temperature}, {"topP", e.TopP}, {"topK", e.TopK}, {"presencePenalty", e.PresencePenalty},
 		{"frequencyPenalty", e.FrequencyPenalty}, {"responseLogprobs", e.Logprobs}, {"logprobs", e.TopLogprobs},
 	} {
 		if same.value != nil {

@@ -27,7 +27,7 @@ func (r *Request) Decode() (*conversation.Request, error) {
 			return nil, err
 		}
 	}
-	c.Temperature, c.TopP = r.Doc.Raw("temperature"), r.Doc.Raw("top_p")
+	c.Temperature, c.TopP, c.TopK = r.Doc.Raw("temperature"), r.Doc.Raw("top_p"), r.Doc.Raw("top_k")
 	for _, stop := range rawjson.Elements(r.Doc.Raw("stop_sequences")) {
 		if rawjson.IsText(stop) && len(stop) > 2 {
 			c.Stops = append(c.Stops, stop)

@@ -45,8 +45,8 @@ func Encode(c *conversation.Request, t wire.Translation, id wire.Identity) ([]by
 			e.limit = limit
 		}
 	}
-	if c.N > 1 {
-		return nil, conversation.Unsupported(c.FieldName("n"), "This model gives one answer a request: leave `{param}` out or send 1.")
+	if err := c.CheckSingle(); err != nil {
+		return nil, err
 	}
 	if err := c.CheckPriced(); err != nil {
 		return nil, err
@@ -148,9 +148,12 @@ func (e *encoder) body(mode thinkingMode, format []byte) []byte {
 	return append(out, '}')
 }
 
-// appendSampling appends temperature, limited to 1, or top_p. Newer models accept only one of the
-// two.
+// appendSampling appends top_k, and temperature, limited to 1, or top_p. Newer models accept only one of
+// these two.
 func (e *encoder) appendSampling(out []byte) []byte {
+	if n, ok := rawjson.Integer(e.TopK); ok && n > 0 { // 0 has no effect in Gemini, and is refused here
+		out = rawjson.AppendMember(out, "top_k", e.TopK)
+	}
 	switch raw := e.Temperature; {
 	case raw != nil:
 		if n, err := strconv.ParseFloat(string(raw), 64); err == nil && n > 1 {

@@ -408,7 +408,7 @@ func partsOf(content []byte, at string) (parts []conversation.Part, err error) {
 
 // partOf reads a part.
 func partOf(raw []byte, at string) (conversation.Part, error) {
-	p := conversation.Part{At: at}
+	p := conversation.Part{Mark: conversation.MarkOf(raw), At: at}
 	switch kind := rawjson.Unquote(rawjson.Field(raw, "type")); kind {
 	case "input_text", "output_text", "text", "refusal", "summary_text", "reasoning_text":
 		name := "text"

@@ -96,8 +96,8 @@ func Encode(c *conversation.Request, t wire.Translation, id wire.Identity) ([]by
 // checkSupported rejects values with an effect on the answer or its price and without a
 // counterpart.
 func (e *encoder) checkSupported() error {
-	if e.N > 1 {
-		return conversation.Unsupported(e.FieldName("n"), "This model gives one answer a request: leave `{param}` out or send 1.")
+	if err := e.CheckSingle(); err != nil {
+		return err
 	}
 	if err := e.CheckPriced("service_tier"); err != nil {
 		return err
