@@ -139,8 +139,8 @@ func encodeProbe(client wire.Form, line lineTarget, f *feature, place map[string
 	return sent, nil
 }
 
-// decision describes what the line gets for a feature of a client: the changed members of its request, the
-// refused field after "400", or "dropped".
+// decision returns the changed members of the line's request for a feature of a client, the refused field
+// after "400", or "dropped".
 func decision(t *testing.T, client wire.Form, line lineTarget, f, with *feature) string {
 	t.Helper()
 	before, err := encodeProbe(client, line, f, with.in[client])
@@ -214,8 +214,8 @@ func (c *changeList) addObject(at string, before any, now map[string]any) {
 	}
 }
 
-// addArray adds the elements between those that both arrays begin and end with. A string stands for an
-// array with one text.
+// addArray adds the elements between the common beginning and the common end of two arrays. A string stands
+// for an array with one text.
 func (c *changeList) addArray(at string, before any, now []any) {
 	was, _ := before.([]any)
 	if text, ok := before.(string); ok && len(now) > 0 {
@@ -279,8 +279,8 @@ const (
 	tablesEnd   = "<!-- end of the generated tables -->\n"
 )
 
-// TestDecisions compares what each line gets for each feature of requests with the tables in
-// docs/providers.md. Nothing is dropped without a reason. The flag -update writes the tables.
+// TestDecisions compares the tables in docs/providers.md with the requests to lines. Nothing is dropped
+// without a reason. The flag -update writes the tables.
 func TestDecisions(t *testing.T) {
 	t.Parallel()
 	features := readFeatures(t)
