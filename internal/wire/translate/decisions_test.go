@@ -279,7 +279,7 @@ const (
 	tablesEnd   = "<!-- end of the generated tables -->\n"
 )
 
-// TestDecisions compares the tables in docs/providers.md with the requests to lines. Nothing is dropped
+// TestDecisions compares the tables of the document with the requests to lines. Nothing is dropped
 // without a reason. The flag -update writes the tables.
 func TestDecisions(t *testing.T) {
 	t.Parallel()
@@ -295,7 +295,8 @@ func TestDecisions(t *testing.T) {
 	for _, f := range features {
 		if f.heading != heading {
 			heading = f.heading
-			fmt.Fprintf(&out, "\n### %s\n\n| feature | chat line | messages line | responses line | gemini line | why it may be dropped |\n|---|---|---|---|---|---|\n", heading)
+			fmt.Fprintf(&out, "\n### %s\n\n| feature | chat line | messages line | responses line | gemini line | why it may be dropped |\n"+
+				"|---|---|---|---|---|---|\n", heading)
 		}
 		if named[f.with] == nil {
 			t.Fatalf("%s: there is no feature %q", f.name, f.with)
@@ -348,7 +349,8 @@ func TestDecisions(t *testing.T) {
 	}
 	if *update {
 		got = out.String()
-		if err := os.WriteFile(providersDocument, []byte(before+tablesBegin+got+tablesEnd+after), 0o644); err != nil { //nolint:gosec // a document
+		text := []byte(before + tablesBegin + got + tablesEnd + after)
+		if err := os.WriteFile(providersDocument, text, 0o644); err != nil { //nolint:gosec // a document
 			t.Fatal(err)
 		}
 	}

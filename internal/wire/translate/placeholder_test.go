@@ -102,7 +102,8 @@ func TestAmbiguousArguments(t *testing.T) {
 		"placeholders, index 0, no ids": chatCalls(`{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}`,
 			`{"index":0,"id":"b","function":{"name":"f","arguments":"{}"}}`, `{"index":0,"function":{"arguments":"{\"x\":1}"}}`,
 			`{"index":0,"function":{"arguments":"{\"x\":2}"}}`),
-		"placeholders, no index, no ids": chatCalls(`{"id":"a","function":{"name":"f","arguments":"{}"}},{"id":"b","function":{"name":"f","arguments":"{}"}}`,
+		"placeholders, no index, no ids": chatCalls(
+			`{"id":"a","function":{"name":"f","arguments":"{}"}},{"id":"b","function":{"name":"f","arguments":"{}"}}`,
 			`{"function":{"arguments":"{\"x\":1}"}}`, `{"function":{"arguments":"{\"x\":2}"}}`),
 		"two calls begun": chatCalls(`{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":"}}`,
 			`{"index":0,"id":"b","function":{"name":"f","arguments":"{\"x\":"}}`, `{"index":0,"function":{"arguments":"1}"}}`),
@@ -110,7 +111,8 @@ func TestAmbiguousArguments(t *testing.T) {
 			`{"index":0,"id":"b","function":{"name":"f","arguments":"{}"}}`, `{"index":0,"function":{"arguments":"{\"x\":1}"}}`),
 	} {
 		for client, out := range callStreams(t, stream) {
-			failed := map[wire.Form]string{wire.FormMessages: "event: error", wire.FormResponses: "event: response.failed", wire.FormGemini: `{"error":{`}
+			failed := map[wire.Form]string{wire.FormMessages: "event: error", wire.FormResponses: "event: response.failed",
+				wire.FormGemini: `{"error":{`}
 			if !strings.Contains(string(out), failed[client]) {
 				t.Errorf("%s, %s: got %s, want an error at the end", client, name, out)
 			}
