@@ -272,3 +272,30 @@ func overloads(on wire.Form, stream bool, words string) map[string]reply {
 	}
 	return replies
 }
+
+// TestTooLongOnEveryPair expects a prompt beyond the context window, said in the words of each vendor, to be
+// said in the words that each client looks for.
+func TestTooLongOnEveryPair(t *testing.T) {
+	t.Parallel()
+	bodies := map[wire.Form]string{
+		wire.FormChat: `{"error":{"message":"This model's maximum context length is 9 tokens. However, your messages resulted in 12 tokens.",` +
+			`"type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`,
+		wire.FormMessages: `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 12 tokens > 9 maximum"}}`,
+		wire.FormResponses: `{"error":{"message":"Your input exceeds the context window of this model.","type":"invalid_request_error",` +
+			`"param":"input","code":"context_length_exceeded"}}`,
+		wire.FormGemini: `{"error":{"code":400,"message":"The input token count (12) exceeds the maximum number of tokens allowed (9).",` +
+			`"status":"INVALID_ARGUMENT"}}`,
+	}
+	eachPair(t, func(t *testing.T, client, on wire.Form) {
+		for _, stream := range []bool{false, true} {
+			tr := newTrial(t, reply{failure: upstream.Classify(400, "application/json", []byte(bodies[on]), nil)})
+			f := wantFault(t, tr.send(formCall(t, client, on, stream)), upstream.ContextLengthExceeded)
+			if got := string(f.NativeBody()); client == wire.FormMessages && !strings.Contains(got, "prompt is too long") {
+				t.Errorf("got %s, want the words of the messages form", got)
+			}
+			if got := string(f.Body()); !strings.Contains(got, `"context_length_exceeded"`) {
+				t.Errorf("got %s, want the code", got)
+			}
+		}
+	})
+}

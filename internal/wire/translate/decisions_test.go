@@ -13,11 +13,7 @@ import (
 
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
-	"tollgate/internal/wire/completions"
 	"tollgate/internal/wire/field"
-	"tollgate/internal/wire/gemini"
-	"tollgate/internal/wire/messages"
-	"tollgate/internal/wire/responses"
 	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
@@ -81,37 +77,26 @@ func probe(client wire.Form, open bool, place map[string]string) (wire.Request, 
 		}
 		return with("results")
 	}
-	var r interface {
-		wire.Request
-		Check() error
-	}
-	var err error
 	switch client {
 	case wire.FormMessages:
 		body := `"max_tokens":99` + with("")
 		if strings.HasPrefix(place[""], `"max_tokens"`) {
 			body = place[""]
 		}
-		r, err = messages.Open([]byte(`{"model":"m",` + body + `,"messages":[{"role":"user","content":"hi"},` +
-			`{"role":"assistant","content":[{"type":"text","text":"yes"}` + with("assistant") + `]},{"role":"user","content":[` +
-			strings.TrimPrefix(last(`{"type":"text","text":"go"}`+with("user")), ",") + `]}]}`))
+		return opened(client, []byte(`{"model":"m",`+body+`,"messages":[{"role":"user","content":"hi"},`+
+			`{"role":"assistant","content":[{"type":"text","text":"yes"}`+with("assistant")+`]},{"role":"user","content":[`+
+			strings.TrimPrefix(last(`{"type":"text","text":"go"}`+with("user")), ",")+`]}]}`))
 	case wire.FormResponses:
-		r, err = responses.Open([]byte(`{"model":"m"` + with("") + `,"input":[{"role":"user","content":"hi"},` +
-			`{"role":"assistant","content":"yes"}` + with("assistant") +
-			last(`{"role":"user","content":[{"type":"input_text","text":"go"}`+with("user")+`]}`) + `]}`))
+		return opened(client, []byte(`{"model":"m"`+with("")+`,"input":[{"role":"user","content":"hi"},`+
+			`{"role":"assistant","content":"yes"}`+with("assistant")+
+			last(`{"role":"user","content":[{"type":"input_text","text":"go"}`+with("user")+`]}`)+`]}`))
 	case wire.FormGemini:
-		r, err = gemini.Open([]byte(`{"contents":[{"role":"user","parts":[{"text":"hi"}]},{"role":"model","parts":[{"text":"yes"}`+
-			with("assistant")+`]},{"role":"user","parts":[`+strings.TrimPrefix(last(`{"text":"go"}`+with("user")), ",")+`]}]`+with("")+`}`),
-			gemini.Method{Model: "m"})
-	default:
-		r, err = completions.Open([]byte(`{"model":"m"` + with("") + `,"messages":[{"role":"user","content":"hi"},` +
-			`{"role":"assistant","content":"yes"` + with("assistant") + `}` +
-			last(`{"role":"user","content":[{"type":"text","text":"go"}`+with("user")+`]}`) + `]}`))
+		return opened(client, []byte(`{"contents":[{"role":"user","parts":[{"text":"hi"}]},{"role":"model","parts":[{"text":"yes"}`+
+			with("assistant")+`]},{"role":"user","parts":[`+strings.TrimPrefix(last(`{"text":"go"}`+with("user")), ",")+`]}]`+with("")+`}`))
 	}
-	if err != nil {
-		return nil, err
-	}
-	return r, r.Check()
+	return opened(client, []byte(`{"model":"m"`+with("")+`,"messages":[{"role":"user","content":"hi"},`+
+		`{"role":"assistant","content":"yes"`+with("assistant")+`}`+
+		last(`{"role":"user","content":[{"type":"text","text":"go"}`+with("user")+`]}`)+`]}`))
 }
 
 // lineTarget is a column of the tables: the lines of a form.

@@ -8,6 +8,10 @@ import (
 	"testing"
 
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/completions"
+	"tollgate/internal/wire/gemini"
+	"tollgate/internal/wire/messages"
+	"tollgate/internal/wire/responses"
 	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
@@ -23,7 +27,10 @@ type modelOutput struct {
 	signature     string   // of the thought, or of the first call on a Gemini line
 	tool          string   // the name of the tool called
 	arguments     []string // of the calls, JSON objects
+	refusal       string   // instead of the text
 	finish        string   // the line's word for the end; if empty, the usual one
+	id            string   // of the first call; if empty, t0
+	open          bool     // the stream has no end
 }
 
 // whole returns the answer of a line.
@@ -36,6 +43,9 @@ func (o modelOutput) whole(line wire.Form) string {
 		}
 		return usual
 	}
+	if line == wire.FormMessages || line == wire.FormGemini { // a refusal is a text there
+		o.text += o.refusal
+	}
 	switch line {
 	case wire.FormMessages:
 		if o.thought != "" {
@@ -45,13 +55,14 @@ func (o modelOutput) whole(line wire.Form) string {
 			add(`{"type":"text","text":%q}`, o.text)
 		}
 		for i, arguments := range o.arguments {
-			add(`{"type":"tool_use","id":"t%d","name":%q,"input":%s}`, i, o.tool, arguments)
+			add(`{"type":"tool_use","id":%q,"name":%q,"input":%s}`, o.callID(i), o.tool, arguments)
 		}
 		usual := "end_turn"
 		if o.arguments != nil {
 			usual = "tool_use"
 		}
-		return fmt.Sprintf(`{"type":"message","role":"assistant","content":[%s],"stop_reason":%q,"usage":{"input_tokens":3,"output_tokens":4}}`,
+		return fmt.Sprintf(`{"id":"m","type":"message","role":"assistant","model":"v",`+
+			`"content":[%s],"stop_reason":%q,"usage":{"input_tokens":3,"output_tokens":4}}`,
 			strings.Join(list, ","), finish(usual))
 	case wire.FormResponses:
 		if o.thought != "" || o.signature != "" {
@@ -60,8 +71,11 @@ func (o modelOutput) whole(line wire.Form) string {
 		if o.text != "" {
 			add(`{"type":"message","id":"m_1","role":"assistant","content":[{"type":"output_text","text":%q}]}`, o.text)
 		}
+		if o.refusal != "" {
+			add(`{"type":"message","id":"m_1","role":"assistant","content":[{"type":"refusal","refusal":%q}]}`, o.refusal)
+		}
 		for i, arguments := range o.arguments {
-			add(`{"type":"function_call","id":"fc_%d","call_id":"t%[1]d","name":%q,"arguments":%q}`, i, o.tool, arguments)
+			add(`{"type":"function_call","id":"fc_%d","call_id":%q,"name":%q,"arguments":%q}`, i, o.callID(i), o.tool, arguments)
 		}
 		return fmt.Sprintf(`{"id":"r","status":%q,"output":[%s],"usage":{"input_tokens":3,"output_tokens":4}}`,
 			finish("completed"), strings.Join(list, ","))
@@ -77,13 +91,25 @@ func (o modelOutput) whole(line wire.Form) string {
 			if i == 0 && o.signature != "" {
 				signature = fmt.Sprintf(`,"thoughtSignature":%q`, o.signature)
 			}
-			add(`{"functionCall":{"id":"t%d","name":%q,"args":%s}%s}`, i, o.tool, arguments, signature)
+			add(`{"functionCall":{"id":%q,"name":%q,"args":%s}%s}`, o.callID(i), o.tool, arguments, signature)
 		}
-		return fmt.Sprintf(`{"candidates":[{"content":{"role":"model","parts":[%s]},"finishReason":%q}],`+
-			`"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":4}}`, strings.Join(list, ","), finish("STOP"))
+		reason := fmt.Sprintf(`,"finishReason":%q`, finish("STOP"))
+		if o.open {
+			reason = ""
+		}
+		return fmt.Sprintf(`{"candidates":[{"content":{"role":"model","parts":[%s]}%s}],`+
+			`"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":4}}`, strings.Join(list, ","), reason)
 	}
 	return `{"choices":[{"index":0,"message":` + o.chatMessage() + `,"finish_reason":"` + finish(o.chatFinish()) + `"}],` +
 		`"usage":{"prompt_tokens":3,"completion_tokens":4}}`
+}
+
+// callID returns the id of a call.
+func (o modelOutput) callID(i int) string {
+	if i == 0 && o.id != "" {
+		return o.id
+	}
+	return fmt.Sprintf("t%d", i)
 }
 
 func (o modelOutput) chatFinish() string {
@@ -102,9 +128,12 @@ func (o modelOutput) chatMessage() string {
 	if o.text != "" {
 		message["content"] = o.text
 	}
+	if o.refusal != "" {
+		message["refusal"] = o.refusal
+	}
 	var calls []any
 	for i, arguments := range o.arguments {
-		calls = append(calls, map[string]any{"index": i, "id": fmt.Sprintf("t%d", i), "type": "function",
+		calls = append(calls, map[string]any{"index": i, "id": o.callID(i), "type": "function",
 			"function": map[string]any{"name": o.tool, "arguments": arguments}})
 	}
 	if calls != nil {
@@ -126,7 +155,8 @@ func (o modelOutput) stream(line wire.Form) string {
 			Stop    string `json:"stop_reason"`
 		}
 		_ = json.Unmarshal([]byte(whole), &answer) // made above
-		add(`{"type":"message_start","message":{"content":[],"usage":{"input_tokens":3,"output_tokens":1}}}`)
+		add(`{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"v",` +
+			`"content":[],"usage":{"input_tokens":3,"output_tokens":1}}}`)
 		calls := 0
 		for i, b := range answer.Content {
 			switch b.Type {
@@ -144,8 +174,10 @@ func (o modelOutput) stream(line wire.Form) string {
 			}
 			add(`{"type":"content_block_stop","index":%d}`, i)
 		}
-		add(`{"type":"message_delta","delta":{"stop_reason":%q},"usage":{"output_tokens":4}}`, answer.Stop)
-		add(`{"type":"message_stop"}`)
+		if !o.open {
+			add(`{"type":"message_delta","delta":{"stop_reason":%q},"usage":{"output_tokens":4}}`, answer.Stop)
+			add(`{"type":"message_stop"}`)
+		}
 	case wire.FormResponses:
 		var answer struct {
 			Output []json.RawMessage
@@ -155,7 +187,9 @@ func (o modelOutput) stream(line wire.Form) string {
 		for i, item := range answer.Output {
 			add(`{"type":"response.output_item.done","output_index":%d,"item":%s}`, i, item)
 		}
-		add(`{"type":"response.%s","response":%s}`, answer.Status, whole)
+		if !o.open {
+			add(`{"type":"response.%s","response":%s}`, answer.Status, whole)
+		}
 	case wire.FormGemini:
 		add("%s", whole)
 	default:
@@ -164,9 +198,11 @@ func (o modelOutput) stream(line wire.Form) string {
 			finish = o.chatFinish()
 		}
 		add(`{"choices":[{"index":0,"delta":%s,"finish_reason":null}]}`, o.chatMessage())
-		add(`{"choices":[{"index":0,"delta":{},"finish_reason":%q}]}`, finish)
-		add(`{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4}}`)
-		add(`[DONE]`)
+		if !o.open {
+			add(`{"choices":[{"index":0,"delta":{},"finish_reason":%q}]}`, finish)
+			add(`{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4}}`)
+			add(`[DONE]`)
+		}
 	}
 	return "data: " + strings.Join(events, "\n\ndata: ") + "\n\n"
 }
@@ -191,11 +227,32 @@ func answers(t *testing.T, pair wire.Pair, line wire.Form, o modelOutput) (whole
 // request opens a request of a client's form.
 func request(t *testing.T, client wire.Form, body string) wire.Request {
 	t.Helper()
+	r, err := opened(client, []byte(body))
+	if err != nil {
+		t.Fatalf("%s: %v", body, err)
+	}
+	return r
+}
+
+// opened opens and checks a request of a client's form.
+func opened(client wire.Form, body []byte) (wire.Request, error) {
+	var r interface {
+		wire.Request
+		Check() error
+	}
+	var err error
 	switch client {
 	case wire.FormMessages:
-		return pairtest.Messages(t, body)
+		r, err = messages.Open(body)
 	case wire.FormResponses:
-		return pairtest.Responses(t, body)
+		r, err = responses.Open(body)
+	case wire.FormGemini:
+		r, err = gemini.Open(body, gemini.Method{Model: "m"})
+	default:
+		r, err = completions.Open(body)
 	}
-	return pairtest.Chat(t, body)
+	if err != nil {
+		return nil, err
+	}
+	return r, r.Check()
 }
