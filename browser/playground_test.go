@@ -41,6 +41,67 @@ func TestPlayground(t *testing.T) {
 	})
 }
 
+// TestPlaygroundOfKinds compares texts, speaks a text, and writes down a file and a recording.
+func TestPlaygroundOfKinds(t *testing.T) {
+	t.Parallel()
+	onDisplays(t, func(t *testing.T, g *gateway, d display) {
+		b := open(t, g, d.theme, d.width)
+		b.signIn()
+		ask := func(kind, prompt string) {
+			b.open("/console/playground?kind=" + kind)
+			if prompt != "" {
+				b.choose("#f-prompt", prompt)
+				b.do(chromedp.Click(chromedp.CSS("#send")))
+				b.waitFor(`document.querySelector(".turn.model .id") !== null`)
+			}
+		}
+		ask("embedding", "a lighthouse in the fog")
+		const ranked = `((all) => all.length === 3 && all[0].value > 0.5 && all[2].value < 0.2 &&
+			all[0].ariaLabel)([...document.querySelectorAll(".turn.model meter")])`
+		b.waitFor(ranked + ` === "a lighthouse in the mist"`)
+		b.checkPage("embedding")
+		ask("rerank", "a house by the sea")
+		b.waitFor(ranked + ` === "a house by the sea"`)
+		ask("moderation", "violence")
+		b.waitForText("Flagged")
+		b.checkPage("moderation")
+
+		ask("speech", "A lighthouse in the fog.")
+		b.waitForText("24 characters")
+		b.checkSounds(`document.querySelector(".turn.model audio")`)
+		b.checkPage("speech")
+
+		ask("transcription", "")
+		b.recordSound()
+		b.checkSounds(`document.querySelector("#attached audio")`)
+		b.do(chromedp.Click(chromedp.CSS("#send")))
+		b.waitForText("seconds of sound.")
+		b.waitForText("of audio")
+		b.checkPage("transcription")
+		b.do(chromedp.Click(chromedp.CSS("#as-code summary")))
+		b.do(chromedp.Click(chromedp.CSS("label[for=code-1]")))
+		b.waitForText(`transcriptions.create(model="sandbox-transcription"`)
+	})
+}
+
+// recordSound records until a second of sound is there.
+func (b *tab) recordSound() {
+	b.t.Helper()
+	b.do(chromedp.Click(chromedp.CSS("#record")))
+	b.waitForText("Stop recording")
+	began := time.Now()
+	b.waitFor(fmt.Sprintf("Date.now() > %d", began.Add(time.Second).UnixMilli()))
+	b.do(chromedp.Click(chromedp.CSS("#record")))
+}
+
+// checkSounds checks that a player plays its sound.
+func (b *tab) checkSounds(player string) {
+	b.t.Helper()
+	b.waitFor(player + ` !== null`)
+	run(b, chromedp.Evaluate[any](`(`+player+`.muted = true, `+player+`.play().catch(() => 0), 0)`))
+	b.waitFor(player + `.currentTime > 0`)
+}
+
 // chat has a conversation.
 func (b *tab) chat() {
 	b.t.Helper()

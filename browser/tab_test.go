@@ -58,7 +58,9 @@ var chromium = sync.OnceValues(func() (process, error) {
 	}
 	options = append(options,
 		chromedp.NoSandbox, chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("force-color-profile", "srgb"),
-		chromedp.Flag("hide-scrollbars", true), chromedp.Env("TZ=Europe/Berlin"))
+		chromedp.Flag("hide-scrollbars", true), chromedp.Env("TZ=Europe/Berlin"),
+		// Pages may use a fake microphone with a beep.
+		chromedp.Flag("use-fake-ui-for-media-stream", true), chromedp.Flag("use-fake-device-for-media-stream", true))
 	ctx, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, cancel := chromedp.NewContext(ctx)
 	if err := chromedp.Do(ctx); err != nil {

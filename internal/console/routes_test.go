@@ -91,13 +91,18 @@ func wantStatuses() map[string]statuses {
 		"GET /console/jobs/{id}":      ownObject,
 		"GET /console/jobs/{id}/live": ownObject,
 
-		"GET /console/playground":                 ownPage,
-		"GET /console/playground/{id}/cost":       ownPage, // the same answer for another account's request and an unknown one
-		"POST /console/playground/{id}/chat":      apiCall,
-		"POST /console/playground/{id}/responses": apiCall,
-		"POST /console/playground/{id}/messages":  apiCall,
-		"POST /console/playground/{id}/images":    apiCall,
-		"POST /console/playground/{id}/videos":    apiCall,
+		"GET /console/playground":                      ownPage,
+		"GET /console/playground/{id}/cost":            ownPage, // the same answer for another account's request and an unknown one
+		"POST /console/playground/{id}/chat":           apiCall,
+		"POST /console/playground/{id}/responses":      apiCall,
+		"POST /console/playground/{id}/messages":       apiCall,
+		"POST /console/playground/{id}/images":         apiCall,
+		"POST /console/playground/{id}/videos":         apiCall,
+		"POST /console/playground/{id}/embeddings":     apiCall,
+		"POST /console/playground/{id}/rerank":         apiCall,
+		"POST /console/playground/{id}/moderations":    apiCall,
+		"POST /console/playground/{id}/speech":         apiCall,
+		"POST /console/playground/{id}/transcriptions": apiCall,
 
 		"GET /console/settings":                     ownPage,
 		"POST /console/settings/password":           formAct,

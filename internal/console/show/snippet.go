@@ -2,11 +2,13 @@ package show
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/console/ui"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/kind"
 )
 
 // call is the API call of a snippet: a request to a model at a base address, with a key.
@@ -56,10 +58,7 @@ func modelSnippets(base, secret string, m *catalog.Model) []ui.Snippet {
 	c := call{base, secret, m.ID, chatPrompt}
 	var codes []ui.Snippet
 	if d := m.Kind.Definition(); d != nil {
-		for _, example := range d.Examples {
-			codes = append(codes, c.snippet(example.Language, example.Text))
-		}
-		return codes
+		return c.examples(d)
 	}
 	if m.Kind.IsJob() {
 		c.prompt = imagePrompt
@@ -85,6 +84,22 @@ func modelSnippets(base, secret string, m *catalog.Model) []ui.Snippet {
 	return codes
 }
 
+// KindSnippets returns examples for a model of a kind. It returns nil unless the kind has a Definition.
+func KindSnippets(base string, k catalog.Kind, model string) []ui.Snippet {
+	if d := k.Definition(); d != nil {
+		return call{base, placeholder, model, ""}.examples(d)
+	}
+	return nil
+}
+
+// examples returns the examples of a kind.
+func (c call) examples(d *kind.Definition) (codes []ui.Snippet) {
+	for _, example := range d.Examples {
+		codes = append(codes, c.snippet(example.Language, example.Text))
+	}
+	return codes
+}
+
 // CallSnippets returns a request with a prompt to an endpoint as code. It returns nil if the
 // endpoint runs no model.
 func CallSnippets(base, endpoint, model, prompt string) []ui.Snippet {
@@ -100,6 +115,12 @@ func CallSnippets(base, endpoint, model, prompt string) []ui.Snippet {
 		return c.job(string(catalog.KindImage))
 	case "/v1/videos/generations":
 		return c.job(string(catalog.KindVideo))
+	}
+	for _, k := range catalog.Kinds() {
+		d := k.Definition()
+		if d != nil && slices.ContainsFunc(d.Endpoints, func(p kind.CallPath) bool { return p.Path == endpoint }) {
+			return c.examples(d)
+		}
 	}
 	return nil
 }

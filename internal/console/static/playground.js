@@ -57,6 +57,76 @@ const forms = {
   },
 };
 
+// Kinds of models that answer at once: what is sent, and how an answer is shown.
+const lines = () => field("others").value.split("\n").map((line) => line.trim()).filter(Boolean);
+const bar = (value, text, bad) => { // the bar of a bad thing is red
+  const row = make("div", "row"), meter = make("meter");
+  if (bad) Object.assign(meter, { low: 0.2, high: 0.5, optimum: 0 });
+  meter.value = value;
+  meter.setAttribute("aria-label", text);
+  row.append(meter, make("span", "num", value.toFixed(2)), make("span", "", text));
+  return row;
+};
+const falling = (rows) => rows.sort((a, b) => b.value - a.value).map(({ value, text, bad }) => bar(value, text, bad));
+const cosine = (a, b) => {
+  const product = (x, y) => x.reduce((sum, n, i) => sum + n * y[i], 0);
+  return product(a, b) / Math.sqrt(product(a, a) * product(b, b));
+};
+const trials = {
+  embedding: {
+    path: "embeddings", body: (prompt) => ({ input: [prompt, ...lines()], encoding_format: "float" }),
+    show: async (answer, into, asked) => {
+      const [first, ...others] = (await answer.json()).data.map((one) => one.embedding);
+      into.append(...falling(others.map((other, i) => ({ value: cosine(first, other), text: asked.input[i + 1] }))),
+        make("p", "small muted", "Cosine of vectors of " + first.length + " numbers; 1 is the same direction."));
+    },
+  },
+  rerank: {
+    path: "rerank", body: (prompt) => ({ query: prompt, documents: lines() }),
+    show: async (answer, into, asked) => {
+      const { results } = await answer.json();
+      into.append(...falling(results.map((one) => ({ value: one.relevance_score, text: asked.documents[one.index] }))));
+    },
+  },
+  moderation: {
+    path: "moderations", body: (prompt) => ({ input: prompt }),
+    show: async (answer, into) => {
+      const { results: [one] } = await answer.json();
+      into.append(make("p", "said", one.flagged ? "Flagged" : "Not flagged"),
+        ...falling(Object.entries(one.category_scores ?? {}).map(([text, value]) => ({ value, text, bad: true }))));
+    },
+  },
+  speech: {
+    path: "speech", body: (prompt) => ({
+      input: prompt, voice: field("voice").value, ...(field("format").value && { response_format: field("format").value }),
+      ...(number("speed") && { speed: number("speed") }),
+    }),
+    show: async (answer, into, asked) => {
+      const row = make("div", "row"), player = sound(await answer.blob()), save = make("a", "button", "Save");
+      player.autoplay = true;
+      save.href = player.src;
+      save.download = "speech." + (asked.response_format ?? "mp3");
+      row.append(player, save);
+      into.append(row);
+    },
+  },
+  transcription: {
+    path: "transcriptions", form: (prompt) => ({
+      ...(prompt && { prompt }), ...(field("language").value.trim() && { language: field("language").value.trim() }),
+    }),
+    show: async (answer, into) => into.append(make("p", "said", (await answer.json()).text || "(no words)")),
+  },
+};
+const trial = trials[kind];
+
+// sound returns a player of a sound.
+function sound(blob) {
+  const player = make("audio");
+  player.controls = true;
+  player.src = URL.createObjectURL(blob);
+  return player;
+}
+
 const turns = []; // of the conversation: {role, text, files}
 let files = []; // data addresses of what is attached
 let running; // the AbortController of what is under way
@@ -75,6 +145,13 @@ function request(prompt) {
     return { chosen, path: chosen.path, endpoint: chosen.endpoint, body: { model: one.id, stream: true,
       ...(ask.temperature !== undefined && { temperature: ask.temperature }), ...chosen.body(ask, asked, one) } };
   }
+  if (trial?.form) {
+    const body = new FormData();
+    for (const [name, value] of Object.entries({ model: one.id, ...trial.form(prompt) })) body.append(name, value);
+    if (files.length > 0) body.append("file", files[0], files[0].name);
+    return { path: trial.path, body };
+  }
+  if (trial) return { path: trial.path, body: { model: one.id, ...trial.body(prompt) } };
   const body = { model: one.id, prompt };
   for (const name of ["resolution", "ratio"]) if (field(name).value) body[name] = field(name).value;
   for (const name of ["n", "duration"]) if (field(name)?.value) body[name] = Number(field(name).value);
@@ -104,13 +181,23 @@ function choices() {
   fill("resolution", one.tiers);
   fill("ratio", one.ratios);
   fill("duration", one.seconds);
+  fill("format", (one.formats ?? ["opus", "aac", "flac", "wav"]).filter((name) => name !== "pcm")); // browsers play the others
+  if (field("voice") && one.voices) {
+    $("f-voice-list").replaceChildren(...one.voices.map((voice) => new Option(voice, voice)));
+    if (!one.voices.includes(field("voice").value)) field("voice").value = one.voices[0];
+  }
   fill("n", Array.from({ length: Math.max(0, (one.images ?? 1) - 1) }, (_, i) => i + 2));
-  $("attach").hidden = kind !== "chat" && !one.references;
+  $("attach").hidden = kind !== "chat" && kind !== "transcription" && !one.references;
   code();
 }
 
 // code shows what is sent as programs write it; long data is cut.
+const examples = [0, 1, 2].map((i) => $(`code-${i}-text`).textContent);
 function code() {
+  if (trial) {
+    examples.forEach((text, i) => { $(`code-${i}-text`).textContent = text.replaceAll('"MODEL"', JSON.stringify(model().id)); });
+    return;
+  }
   const { endpoint, body } = request(field("prompt").value || "Hello!");
   const url = form.dataset.base + endpoint;
   const cut = (_, value) => (typeof value === "string" && value.startsWith("data:") ? value.slice(0, 40) + "…" : value);
@@ -153,8 +240,10 @@ function entry(who, className) {
   return one;
 }
 
-function pictures(into, urls) {
+// attachments shows pictures by their data addresses, or a file of sound.
+function attachments(into, urls) {
   if (urls.length === 0) return;
+  if (urls[0] instanceof File) { into.append(sound(urls[0]), make("span", "small muted", urls[0].name)); return; }
   const row = make("div", "row");
   for (const url of urls) {
     const image = make("img", "thumb");
@@ -251,11 +340,11 @@ async function chat(answer, asked, one) {
 async function send() {
   const prompt = field("prompt").value.trim();
   if (running || (!prompt && files.length === 0)) { field("prompt").focus(); return; }
-  const { chosen, path, body } = request(prompt);
+  const { chosen, path, body } = request(prompt), isForm = body instanceof FormData;
   const asked = [{ role: "user", text: prompt, files }];
   const mine = entry("you", "mine");
-  mine.append(make("p", "said", prompt));
-  pictures(mine, files);
+  if (prompt) mine.append(make("p", "said", prompt));
+  attachments(mine, files);
   field("prompt").value = kind === "chat" ? "" : prompt;
   attach([]);
   running = new AbortController();
@@ -263,12 +352,18 @@ async function send() {
   $("send").disabled = true;
   try {
     const answer = await fetch(base + field("key").value + "/" + path, { method: "POST", signal: running.signal,
-      headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+      ...(isForm ? { body } : { headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) }) });
     if (!answer.ok) {
       failed(mine, await wordsOf(answer), answer.headers.get("X-Request-Id"), answer.status);
       if (!field("prompt").value) field("prompt").value = prompt;
       if (files.length === 0) attach(asked[0].files);
     } else if (chosen) await chat(answer, asked, chosen);
+    else if (trial) {
+      const into = entry(model().id, "model");
+      await trial.show(answer, into, body);
+      say("The answer is complete");
+      followed(into, base + answer.headers.get("X-Request-Id") + "/cost");
+    }
     else followed(entry(body.model, "model"), document.documentElement.dataset.base + "/jobs/" + (await answer.json()).id + "/live");
   } catch (cause) {
     if (cause.name !== "AbortError") failed(mine, "The gateway did not answer. Nothing is known of a charge: look at the requests.");
@@ -284,7 +379,7 @@ async function send() {
 function attach(urls) {
   files = urls;
   $("attached").replaceChildren();
-  pictures($("attached"), files);
+  attachments($("attached"), files);
   if (files.length === 0) return;
   const none = make("button", "plain", "Remove");
   none.type = "button";
@@ -311,7 +406,38 @@ $("anew")?.addEventListener("click", () => { turns.length = 0; $("talk").replace
 $("files").addEventListener("change", async (event) => {
   const chosen = [...event.target.files];
   event.target.value = "";
-  attach([...files, ...await Promise.all(chosen.map(dataOf))]);
+  attach(trial ? chosen : [...files, ...await Promise.all(chosen.map(dataOf))]);
   code();
 });
+
+// Recording: the button begins and ends it.
+let recorder;
+async function record() {
+  if (recorder) { recorder.stop(); return; }
+  let stream;
+  try {
+    stream = await navigator.mediaDevices.getUserMedia({ audio: true });
+  } catch {
+    failed($("attached"), "The browser gives no access to a microphone. Allow it for this page, or choose a file.");
+    return;
+  }
+  const parts = [];
+  recorder = new MediaRecorder(stream);
+  recorder.addEventListener("dataavailable", (event) => parts.push(event.data));
+  recorder.addEventListener("stop", () => {
+    const type = recorder.mimeType.split(";")[0], ending = type.split("/")[1];
+    recorder = undefined;
+    for (const track of stream.getTracks()) track.stop();
+    $("record").textContent = "Record";
+    attach([new File(parts, "recording." + ending, { type })]);
+    say("Recorded");
+  });
+  recorder.start();
+  $("record").textContent = "Stop recording";
+  say("Recording");
+}
+if ($("record") && navigator.mediaDevices && window.MediaRecorder) {
+  $("record").hidden = false;
+  $("record").addEventListener("click", record);
+}
 choices();

@@ -118,7 +118,7 @@ func durations(m *catalog.Model) string {
 func (c *console) showModel(v *page.Visit, m *catalog.Model, factor money.Factor) page.Responder {
 	content := modelPage{ID: m.ID, State: show.ModelBadges(c.Catalog.Current(), m), Prices: pricesOf(m, factor),
 		Codes: ui.Snippets{ID: "use", Tabs: show.ModelSnippets(v.PublicURL(), m)}}
-	if m.State == catalog.StateOpen {
+	if _, ok := newTrial(m.Kind); ok && m.State == catalog.StateOpen {
 		content.Try = &ui.Link{Href: page.AddressOf("/playground", url.Values{"model": {m.ID}}), Text: "Try it", Icon: "play",
 			Button: true, Main: true}
 	}

@@ -18,6 +18,7 @@ import (
 	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/store"
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/kind"
 )
 
 // playgroundPage is the page to try models. playground.js sends the prompt to the API.
@@ -26,13 +27,17 @@ type playgroundPage struct {
 	Kind     catalog.Kind
 	Chat     bool
 	Files    string // types of attachments, as in the accept attribute
+	Sound    bool   // the attachment is one file of sound, which can be recorded
+	Send     string // label of the button
+	Group    string // label of the answers
 	Models   string // JSON of []modelChoice, for playground.js
 	Base     string // base address of the API in code
 	Model    ui.FormField
 	Key      ui.FormField
 	Settings []ui.FormField
 	Prompt   ui.FormField
-	Samples  ui.Tabs // prompts to begin with
+	Others   *ui.FormField // texts to compare the prompt with
+	Samples  ui.Tabs       // prompts to begin with
 	Codes    ui.Snippets
 	Empty    *ui.EmptyState
 }
@@ -49,7 +54,71 @@ type modelChoice struct {
 	Images     int64       `json:"images,omitempty"`     // maximum per submission
 	References int64       `json:"references,omitempty"` // maximum per submission
 	Output     int64       `json:"output,omitempty"`     // maximum in tokens
+	Voices     []string    `json:"voices,omitempty"`
+	Formats    []string    `json:"formats,omitempty"`
 }
+
+// trial is the form of a kind of models. playground.js has the requests and the answers of the same kinds.
+type trial struct {
+	prompt, others string // labels; others may be empty
+	send, group    string
+	files          string
+	sound          bool
+	samples        []string // prompts to begin with
+	compared       string   // value of others
+	settings       []ui.FormField
+}
+
+// newTrial returns the form of a kind. ok is false if the playground does not offer the kind.
+func newTrial(kind catalog.Kind) (t trial, ok bool) {
+	first := []ui.Option{{Value: "", Label: "the model's default"}}
+	resolution := ui.FormField{Name: "resolution", Label: "Resolution", Kind: ui.Choice, Options: first}
+	ratio := ui.FormField{Name: "ratio", Label: "Ratio", Kind: ui.Choice, Options: first}
+	switch kind {
+	case catalog.KindChat:
+		return trial{prompt: "Message", send: "Send", group: "Conversation", files: pictures,
+			samples: []string{"Explain how tides work, in three sentences.", "Write a haiku about a gate that takes a toll.",
+				"Which of 0.9 and 0.11 is larger, and why?"},
+			settings: []ui.FormField{{Name: "system", Label: "System prompt", Kind: ui.Area},
+				{Name: "temperature", Label: "Temperature", Numeric: true, Hint: "Leave empty for the model's default."},
+				{Name: "max", Label: "Maximum answer, in tokens", Numeric: true,
+					Hint: "Leave empty for the model's maximum. A lower value reserves less money."}}}, true
+	case catalog.KindImage:
+		return trial{prompt: "Prompt", send: "Make", group: "Jobs", files: pictures,
+			samples: []string{"A lighthouse in the fog, film grain", "A map of an island that does not exist, ink on paper"},
+			settings: []ui.FormField{resolution, ratio,
+				{Name: "n", Label: "Images", Kind: ui.Choice, Options: []ui.Option{{Value: "", Label: "1"}}}}}, true
+	case catalog.KindVideo:
+		return trial{prompt: "Prompt", send: "Make", group: "Jobs", files: pictures,
+			samples: []string{"A paper boat drifts down a gutter in the rain", "Clouds move over a mountain, seen from above"},
+			settings: []ui.FormField{resolution, ratio,
+				{Name: "duration", Label: "Duration in seconds", Kind: ui.Choice, Options: first}}}, true
+	case "embedding":
+		return trial{prompt: "Text", others: "Compared with, a text on each line", send: "Compare", group: "Similarities",
+			samples: []string{"a lighthouse in the fog", "taxes on a house"}, compared: lines}, true
+	case "rerank":
+		return trial{prompt: "Query", others: "Documents, one on each line", send: "Rank", group: "Rankings",
+			samples: []string{"a house by the sea", "what the tax office wants"}, compared: lines}, true
+	case "moderation":
+		return trial{prompt: "Text", send: "Check", group: "Results", samples: []string{"Violence is no answer.", "Have a nice day!"}}, true
+	case "speech":
+		return trial{prompt: "Text", send: "Speak", group: "Sounds", samples: []string{"A lighthouse in the fog.", "Mind the gap, please."},
+			settings: []ui.FormField{{Name: "voice", Label: "Voice", Value: "alloy", Options: []ui.Option{{Value: "alloy", Label: "alloy"}}},
+				{Name: "format", Label: "Format", Kind: ui.Choice, Options: first},
+				{Name: "speed", Label: "Speed", Numeric: true, Hint: "From 0.25 to 4. Leave empty for the usual speed."}}}, true
+	case "transcription":
+		return trial{prompt: "Names and words to expect (optional)", send: "Transcribe", group: "Transcripts",
+			files: "audio/*,video/mp4,video/webm", sound: true, settings: []ui.FormField{
+				{Name: "language", Label: "Language", Hint: "Two letters, such as en. Leave empty to detect it."}}}, true
+	}
+	return trial{}, false
+}
+
+// pictures are the types of attached pictures.
+const pictures = "image/png,image/jpeg,image/webp,image/gif"
+
+// lines are the texts to compare a prompt with.
+const lines = "a lighthouse in the mist\na house by the sea\nquarterly tax returns"
 
 // maxKeys bounds the keys in a choice.
 const maxKeys = 200
@@ -58,7 +127,7 @@ const maxKeys = 200
 var olderKeys = fmt.Sprintf("the newest %d; older ones have their pages under Keys", maxKeys)
 
 func (c *console) playground(v *page.Visit) (page.Responder, error) {
-	content := playgroundPage{Kind: catalog.Kind(v.Query("kind")), Base: v.PublicURL(), Files: "image/png,image/jpeg,image/webp,image/gif"}
+	content := playgroundPage{Kind: catalog.Kind(v.Query("kind")), Base: v.PublicURL()}
 	model, key, prompt := v.Query("model"), v.Query("key"), v.Query("prompt")
 	var keys []account.Key
 	var test, more bool
@@ -85,17 +154,19 @@ func (c *console) playground(v *page.Visit) (page.Responder, error) {
 	if m, ok := c.Catalog.Current().Model(model); ok {
 		content.Kind = m.Kind
 	}
-	if content.Kind != catalog.KindImage && content.Kind != catalog.KindVideo {
+	form, ok := newTrial(content.Kind)
+	if !ok {
 		content.Kind = catalog.KindChat
+		form, _ = newTrial(content.Kind)
 	}
-	content.Chat = content.Kind == catalog.KindChat
+	content.Chat, content.Files, content.Sound = content.Kind == catalog.KindChat, form.files, form.sound
+	content.Send, content.Group, content.Settings = form.send, form.group, form.settings
 	content.Kinds.Label = "What to make"
 	for _, kind := range show.Kinds() {
-		if catalog.Kind(kind.Value).Definition() != nil {
-			continue
+		if _, ok := newTrial(catalog.Kind(kind.Value)); ok {
+			content.Kinds.Items = append(content.Kinds.Items, ui.Tab{Href: page.Base + "/playground?kind=" + kind.Value, Text: kind.Label,
+				Current: kind.Value == string(content.Kind)})
 		}
-		content.Kinds.Items = append(content.Kinds.Items, ui.Tab{Href: page.Base + "/playground?kind=" + kind.Value, Text: kind.Label,
-			Current: kind.Value == string(content.Kind)})
 	}
 	if err := c.choices(&content, keys, test, model, key); err != nil {
 		return nil, err
@@ -103,27 +174,29 @@ func (c *console) playground(v *page.Visit) (page.Responder, error) {
 	if more {
 		content.Key.Options = append(content.Key.Options, ui.Option{Label: olderKeys, Disabled: true})
 	}
-	content.Prompt = ui.FormField{Name: "prompt", Label: "Message", Kind: ui.Area, Value: prompt}
-	if !content.Chat {
-		content.Prompt.Label = "Prompt"
+	content.Prompt = ui.FormField{Name: "prompt", Label: form.prompt, Kind: ui.Area, Value: prompt}
+	if form.others != "" {
+		content.Others = &ui.FormField{Name: "others", Label: form.others, Kind: ui.Area, Value: form.compared}
+	}
+	if form.sound { // the pages of the console may not use the microphone otherwise
+		v.Header().Set("Permissions-Policy", "camera=(), microphone=(self), geolocation=()")
 	}
 	content.Samples = samplePrompts(content.Kind)
-	content.Codes = ui.Snippets{ID: "code", Tabs: []ui.Snippet{{Name: "curl"}, {Name: "Python"}, {Name: "Node"}, {Name: "Go"}}}
+	content.Codes = ui.Snippets{ID: "code", Tabs: show.KindSnippets(v.PublicURL(), content.Kind, modelPlaceholder)}
+	if content.Codes.Tabs == nil {
+		content.Codes.Tabs = []ui.Snippet{{Name: "curl"}, {Name: "Python"}, {Name: "Node"}, {Name: "Go"}}
+	}
 	return page.FullPage{Name: "playground", Title: "Playground", Main: content}, nil
 }
 
-// samples are prompts to begin with, by kind.
-var samples = map[catalog.Kind][]string{
-	catalog.KindChat: {"Explain how tides work, in three sentences.", "Write a haiku about a gate that takes a toll.",
-		"Which of 0.9 and 0.11 is larger, and why?"},
-	catalog.KindImage: {"A lighthouse in the fog, film grain", "A map of an island that does not exist, ink on paper"},
-	catalog.KindVideo: {"A paper boat drifts down a gutter in the rain", "Clouds move over a mountain, seen from above"},
-}
+// modelPlaceholder stands for the model in code. playground.js replaces it.
+const modelPlaceholder = "MODEL"
 
 func samplePrompts(kinds ...catalog.Kind) ui.Tabs {
 	tabs := ui.Tabs{Label: "Prompts to begin with"}
 	for _, kind := range kinds {
-		for _, prompt := range samples[kind] {
+		form, _ := newTrial(kind)
+		for _, prompt := range form.samples {
 			tabs.Items = append(tabs.Items, ui.Tab{Text: prompt,
 				Href: page.AddressOf("/playground", url.Values{"kind": {string(kind)}, "prompt": {prompt}})})
 		}
@@ -175,7 +248,6 @@ func (c *console) choices(content *playgroundPage, keys []account.Key, test bool
 	case len(models) == 0:
 		content.Empty = &ui.EmptyState{Title: "No models", Text: "None of your keys can use an open model of this kind."}
 	}
-	content.Settings = settingsFor(content.Kind)
 	raw, err := json.Marshal(models)
 	content.Models = string(raw)
 	return err
@@ -214,6 +286,9 @@ func chooseKey(keys []account.Key, models []modelChoice, model, requested string
 func newModelChoice(m *catalog.Model) modelChoice {
 	t := modelChoice{ID: m.ID, Forms: m.Forms, Ratios: m.Ratios, Images: m.MaxImages, References: m.MaxReferences,
 		Seconds: slices.Clone(m.Durations.List), Output: m.MaxOutputTokens}
+	if m.Kind.Definition() != nil {
+		t.Voices, t.Formats = m.List("voices"), m.List(kind.FormatList)
+	}
 	for _, tier := range m.Tiers {
 		t.Tiers = append(t.Tiers, tier.Name)
 	}
@@ -221,25 +296,6 @@ func newModelChoice(m *catalog.Model) modelChoice {
 		t.Seconds = append(t.Seconds, n)
 	}
 	return t
-}
-
-// settingsFor returns the fields of a kind. playground.js fills in the options of the model.
-func settingsFor(kind catalog.Kind) []ui.FormField {
-	first := []ui.Option{{Value: "", Label: "the model's default"}}
-	switch kind {
-	case catalog.KindImage:
-		return []ui.FormField{{Name: "resolution", Label: "Resolution", Kind: ui.Choice, Options: first},
-			{Name: "ratio", Label: "Ratio", Kind: ui.Choice, Options: first},
-			{Name: "n", Label: "Images", Kind: ui.Choice, Options: []ui.Option{{Value: "", Label: "1"}}}}
-	case catalog.KindVideo:
-		return []ui.FormField{{Name: "resolution", Label: "Resolution", Kind: ui.Choice, Options: first},
-			{Name: "ratio", Label: "Ratio", Kind: ui.Choice, Options: first},
-			{Name: "duration", Label: "Duration in seconds", Kind: ui.Choice, Options: first}}
-	}
-	return []ui.FormField{{Name: "system", Label: "System prompt", Kind: ui.Area},
-		{Name: "temperature", Label: "Temperature", Numeric: true, Hint: "Leave empty for the model's default."},
-		{Name: "max", Label: "Maximum answer, in tokens", Numeric: true,
-			Hint: "Leave empty for the model's maximum. A lower value reserves less money."}}
 }
 
 // forwardWithKey forwards a request to an endpoint of the API with the visitor's key named in the
@@ -278,8 +334,14 @@ func (c *console) cost(v *page.Visit) (page.Responder, error) {
 			return requestlog.ErrNone
 		}
 		content.Final = true
-		tokens := ui.Thousands(r.Tokens.Prompt) + " + " + ui.Thousands(r.Tokens.Completion) + " tokens"
-		content.Parts = ui.Group{ui.Text{Text: tokens, Muted: true}, ui.Money{Amount: r.Cost}, ui.Duration{MS: r.DurationMS},
+		counted := ""
+		switch {
+		case r.Quantity.Unit != "":
+			counted = show.Count(r.Quantity)
+		case r.Tokens.Prompt+r.Tokens.Completion > 0:
+			counted = ui.Thousands(r.Tokens.Prompt) + " + " + ui.Thousands(r.Tokens.Completion) + " tokens"
+		}
+		content.Parts = ui.Group{ui.Text{Text: counted, Muted: true}, ui.Money{Amount: r.Cost}, ui.Duration{MS: r.DurationMS},
 			ui.Ident{ID: r.ID, Href: page.Base + "/requests/" + r.ID}}
 		return nil
 	})

@@ -78,6 +78,38 @@ func TestPlaygroundCalls(t *testing.T) {
 	})
 }
 
+// TestPlaygroundOfKinds checks the pages of the kinds that answer at once, their calls and their costs.
+func TestPlaygroundOfKinds(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b := s.SignedIn("ada@example.com")
+		k := s.Key("ada", "backend")
+		form := strings.ReplaceAll("--B\nContent-Disposition: form-data; name=\"model\"\n\nsandbox-transcription\n--B\n"+
+			"Content-Disposition: form-data; name=\"file\"; filename=\"a.wav\"\n\nsound\n--B--\n", "\n", "\r\n")
+		for _, c := range []struct{ kind, label, path, contentType, body, want, cost string }{
+			{"embedding", "Compared with", "embeddings", "application/json", `{"model":"sandbox-embedding","input":"hello"}`, `"embedding":[`,
+				"tokens"},
+			{"rerank", "Documents", "rerank", "application/json", `{"model":"sandbox-rerank","query":"a","documents":["a"]}`,
+				`"relevance_score":`, "1 search"},
+			{"moderation", "Check", "moderations", "application/json", `{"model":"sandbox-moderation","input":"violence"}`, `"flagged":true`, "$"},
+			{"speech", "Voice", "speech", "application/json", `{"model":"sandbox-speech","input":"hi","voice":"alloy","response_format":"wav"}`,
+				"RIFF", "2 characters"},
+			{"transcription", "Record", "transcriptions", "multipart/form-data; boundary=B", form, `"text":`, "1 second of audio"},
+		} {
+			shown := b.Get("/console/playground?model=sandbox-" + c.kind)
+			shown.Want(t, http.StatusOK, `data-kind="`+c.kind+`"`, c.label, `&#34;MODEL&#34;`)
+			if got := strings.Contains(shown.Header().Get("Permissions-Policy"), "microphone=(self)"); got != (c.kind == "transcription") {
+				t.Errorf("%s: the page may use the microphone: %t", c.kind, got)
+			}
+			b.Headers["Content-Type"] = c.contentType
+			answer := b.Do(http.MethodPost, "/console/playground/"+k.ID+"/"+c.path, c.body)
+			delete(b.Headers, "Content-Type")
+			answer.Want(t, http.StatusOK, c.want)
+			b.Get("/console/playground/"+answer.Header().Get("X-Request-Id")+"/cost").Want(t, http.StatusOK, "data-final", c.cost)
+		}
+	})
+}
+
 // TestPlaygroundOffersModelsOfTheKey checks that the page offers the models of the chosen key, and that
 // playground.js gets the keys of each model.
 func TestPlaygroundOffersModelsOfTheKey(t *testing.T) {

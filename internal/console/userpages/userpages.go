@@ -73,6 +73,11 @@ func (c *console) handlers() []page.Handler {
 		page.Post("/playground/{id}/messages", c.forwardWithKey("/native/v1/messages")),
 		page.Post("/playground/{id}/images", c.forwardWithKey("/v1/images/generations")),
 		page.Post("/playground/{id}/videos", c.forwardWithKey("/v1/videos/generations")),
+		page.Post("/playground/{id}/embeddings", c.forwardWithKey("/v1/embeddings")),
+		page.Post("/playground/{id}/rerank", c.forwardWithKey("/v1/rerank")),
+		page.Post("/playground/{id}/moderations", c.forwardWithKey("/v1/moderations")),
+		page.Post("/playground/{id}/speech", c.forwardWithKey("/v1/audio/speech")),
+		page.Post("/playground/{id}/transcriptions", c.forwardWithKey("/v1/audio/transcriptions")),
 
 		page.Get("/webhooks", c.webhooks),
 		page.Post("/webhooks", c.saveWebhook),
