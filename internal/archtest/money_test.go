@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"tollgate/internal/account"
@@ -407,6 +409,66 @@ func TestMoneyDocumentModerations(t *testing.T) {
 	}, "model", "texts, bytes", "images", "reported", "held, USD", "charged, USD", "because")
 }
 
+// TestMoneyDocumentSpeech recomputes the documented holds and charges of speech with the product's counts of
+// delivered sound.
+func TestMoneyDocumentSpeech(t *testing.T) {
+	t.Parallel()
+	examples(t, 9, func(row string, m *catalog.Model, cells []string) {
+		characters, delivered := number(t, row, cells[1]), number(t, row, cells[2])
+		complete := cells[3] == "yes"
+		request := openKind(t, m, map[string]any{"input": strings.Repeat("x", int(characters)), "voice": "v"}, nil)
+		part := request.Parts(0)[0].(kind.StreamedPart)
+		sound := io.Reader(strings.NewReader(strings.Repeat("x", int(delivered))))
+		if !complete { // the last byte before the break is not delivered
+			sound = io.MultiReader(sound, strings.NewReader("x"), iotest.ErrReader(io.ErrUnexpectedEOF))
+		}
+		stream := part.Stream(sound, "audio/mpeg", nil)
+		var passed []byte
+		var err error
+		for err == nil {
+			passed, err = stream.Next(passed)
+		}
+		if int64(len(passed)) != delivered || (err == io.EOF) != complete {
+			t.Fatalf("%s: got %d bytes and %v", row, len(passed), err)
+		}
+		checkCounts(t, row, m, part.Bound(), reportedOf(t, row, cells[4], kind.Input, kind.OutputAudio), func() kind.Quantities {
+			own := stream.Count(&wire.Counter{}, complete)
+			own[kind.Input] = characters
+			return own
+		}, cells[5:])
+	}, "model", "text, characters", "delivered, bytes", "complete", "reported", "held, USD", "charged, USD", "because")
+}
+
+// TestMoneyDocumentTranscriptions recomputes the documented holds and charges of transcriptions.
+func TestMoneyDocumentTranscriptions(t *testing.T) {
+	t.Parallel()
+	examples(t, 11, func(row string, m *catalog.Model, cells []string) {
+		file := &kind.Upload{Size: number(t, row, cells[1])}
+		if cells[2] != "unknown" {
+			seconds, err := strconv.ParseFloat(cells[2], 64)
+			if err != nil {
+				t.Fatalf("%s: %v", row, err)
+			}
+			file.Duration = time.Duration(seconds * float64(time.Second))
+		}
+		part := openKind(t, m, map[string]any{}, file).Parts(0)[0]
+		answer := `{"text":"x"`
+		if cells[3] != "none" {
+			answer += `,"segments":[{"end":` + cells[3] + `}]`
+		}
+		if first, second, isTokens := strings.Cut(cells[4], ", "); isTokens {
+			answer += `,"usage":{"input_tokens":` + first + `,"output_tokens":` + second + `}`
+		} else if first != "none" {
+			answer += `,"usage":{"seconds":` + first + `}`
+		}
+		reported, err := part.Read([]byte(answer + "}"))
+		if err != nil {
+			t.Fatalf("%s: %v", row, err)
+		}
+		checkCounts(t, row, m, part.Bound(), reported, func() kind.Quantities { return part.Count(&wire.Counter{}) }, cells[5:])
+	}, "model", "file, bytes", "duration, s", "last time, s", "reported", "held, USD", "charged, USD", "because")
+}
+
 // textsOf returns texts of the sizes in a cell, and the sum of the sizes.
 func textsOf(t *testing.T, row, cell string) (texts []string, sum int64) {
 	t.Helper()
@@ -422,6 +484,13 @@ func textsOf(t *testing.T, row, cell string) (texts []string, sum int64) {
 // a unit or `none`, the hold and the charge. own are the gateway's counts.
 func checkKind(t *testing.T, row string, m *catalog.Model, body map[string]any, own kind.Quantities, unit kind.PriceUnit, cells []string) {
 	t.Helper()
+	bound := openKind(t, m, body, nil).Parts(0)[0].Bound()
+	checkCounts(t, row, m, bound, reportedOf(t, row, cells[0], unit), func() kind.Quantities { return own }, cells[1:])
+}
+
+// openKind returns a checked request for a model, with a file if it is not nil.
+func openKind(t *testing.T, m *catalog.Model, body map[string]any, file *kind.Upload) kind.Request {
+	t.Helper()
 	body["model"] = m.ID
 	raw, err := json.Marshal(body)
 	if err != nil {
@@ -431,15 +500,32 @@ func checkKind(t *testing.T, row string, m *catalog.Model, body map[string]any, 
 	if err != nil {
 		t.Fatal(err)
 	}
+	if file != nil {
+		request.(kind.FileRequest).SetFile(file)
+	}
 	if err := request.Check(m); err != nil {
 		t.Fatal(err)
 	}
-	bound, reported := request.Parts(0)[0].Bound(), kind.Quantities{}
-	if cells[0] != "none" {
-		reported[unit] = number(t, row, cells[0])
+	return request
+}
+
+// reportedOf returns the provider's counts of a cell in units, or of `none`.
+func reportedOf(t *testing.T, row, cell string, units ...kind.PriceUnit) kind.Quantities {
+	t.Helper()
+	reported := kind.Quantities{}
+	if cell != "none" {
+		for i, count := range words(cell) {
+			reported[units[i]] = number(t, row, count)
+		}
 	}
-	used, _, _ := kind.Believed(reported, bound, func() kind.Quantities { return own })
-	if held, charged := m.HighestUnitCost(bound, 0).String(), m.UnitCost(used, 0).String(); held != cells[1] || charged != cells[2] {
-		t.Errorf("%s: got a hold of %s and a charge of %s, want %s and %s", row, held, charged, cells[1], cells[2])
+	return reported
+}
+
+// checkCounts compares a hold and a charge with the cells of a row.
+func checkCounts(t *testing.T, row string, m *catalog.Model, bound, reported kind.Quantities, own func() kind.Quantities, cells []string) {
+	t.Helper()
+	used, _, _ := kind.Believed(reported, bound, own)
+	if held, charged := m.HighestUnitCost(bound, 0).String(), m.UnitCost(used, 0).String(); held != cells[0] || charged != cells[1] {
+		t.Errorf("%s: got a hold of %s and a charge of %s, want %s and %s", row, held, charged, cells[0], cells[1])
 	}
 }
