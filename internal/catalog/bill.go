@@ -238,10 +238,17 @@ func (m *Model) PricingOf(params *wire.Parameters, factor money.Factor) (c Prici
 }
 
 // isDefaultOption reports whether an option's value has the factor 1 without a price: the ordinary
-// service tier, or a modality with its own output price.
+// service tier, a modality with its own output price, or sound with its own input price.
 func (m *Model) isDefaultOption(option, value string) bool {
-	return option == serviceTier && (value == "default" || value == "standard") ||
-		option == modalities && m.Price.Modalities[value].Output != nil
+	switch option {
+	case serviceTier:
+		return value == "default" || value == "standard"
+	case modalities:
+		return m.Price.Modalities[value].Output != nil
+	case inputAudio:
+		return m.Price.Modalities[value].Input != nil
+	}
+	return false
 }
 
 // band returns the rates of price band i and the longest prompt of the band in tokens. Band -1 has

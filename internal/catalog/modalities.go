@@ -14,7 +14,8 @@ const (
 	modalityImage = "image"
 	modalityAudio = "audio"
 
-	modalities = "modalities" // the option that requests modalities
+	modalities = "modalities"  // the option that requests modalities
+	inputAudio = "input_audio" // the option that sends sound
 )
 
 // ModalityRates are the prices per million tokens of one modality, in a prompt and in an answer. If
@@ -122,7 +123,7 @@ func (m *Model) answerRate(modality string, rates *Rates, c Pricing) money.Price
 }
 
 // highestPromptRate returns the highest possible price of a token in a prompt within the bound.
-// Audio tokens only come from files and videos, and such prompts are unbounded.
+// Audio tokens only come from sound, files and videos, and such prompts are unbounded.
 func (m *Model) highestPromptRate(rates *Rates, b wire.PromptBound) money.Price {
 	price := rates.highestInput()
 	if b.Images > 0 || b.Unbounded {

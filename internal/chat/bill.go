@@ -21,10 +21,16 @@ type counts struct {
 	source ledger.UsageSource
 }
 
+// outputCounts are the gateway's counts of an answer.
+type outputCounts interface {
+	Completion(c *wire.Counter) int64
+	SoundTokens() int64
+}
+
 // count completes a provider's report. Without a final report, the gateway counts: it counts the
 // prompt if the provider has not, up to the prompt's bound, and takes the larger of both counts of
 // the completion.
-func (x *chatRequest) count(reported wire.Usage, known bool, completion func(*wire.Counter) int64) counts {
+func (x *chatRequest) count(reported wire.Usage, known bool, output outputCounts) counts {
 	source := ledger.SourceProvider
 	if x.params.LongCache {
 		reported = reported.LongWrites()
@@ -37,14 +43,15 @@ func (x *chatRequest) count(reported wire.Usage, known bool, completion func(*wi
 	// prompt.
 	if reported.Prompt == 0 || slices.ContainsFunc(x.choice.Calls, func(c catalog.CalledModel) bool { return !c.Rereads }) {
 		count := min(x.Body.Prompt(&x.Counter, min(x.Model.MaxImageTokens, imageTokens)), x.Model.PromptTokens(x.params.Bound))
+		count = min(count+x.params.Bound.Sound, x.Model.ContextWindow)
 		if count > reported.Prompt {
 			ours++
-			reported.Prompt = count
+			reported.Prompt, reported.PromptAudio = count, x.params.Bound.Sound
 		}
 	}
-	if count := completion(&x.Counter); count >= reported.Completion {
+	if count := output.Completion(&x.Counter) + output.SoundTokens(); count >= reported.Completion {
 		ours++
-		reported.Completion = count
+		reported.Completion, reported.CompletionAudio = count, output.SoundTokens()
 	}
 	switch ours {
 	case 1:
@@ -89,7 +96,7 @@ func (s *stream) reported() (wire.Usage, bool) {
 // currentCounts returns the counts of the stream so far.
 func (s *stream) currentCounts() counts {
 	reported, known := s.reported()
-	return s.count(reported, known, s.meter.Completion)
+	return s.count(reported, known, s.meter)
 }
 
 // estimatedUsage is currentCounts with estimates in place of counts, because counting during the
@@ -105,7 +112,9 @@ func (s *stream) estimatedUsage() wire.Usage {
 	if u.Prompt == 0 {
 		u.Prompt = s.Body.Estimate()
 	}
-	u.Completion = max(u.Completion, s.meter.Estimate())
+	if count := s.meter.Estimate() + s.meter.SoundTokens(); count > u.Completion {
+		u.Completion, u.CompletionAudio = count, s.meter.SoundTokens()
+	}
 	return s.withUnreported(u)
 }
 
@@ -113,7 +122,7 @@ func (s *stream) estimatedUsage() wire.Usage {
 // stream had tokens, the gateway's counts.
 func (s *stream) usedTokens() upstream.TokenCounts {
 	u, known := s.reported()
-	return upstream.TokensOf(s.count(u, known || !s.hasToken, s.meter.Completion).Usage)
+	return upstream.TokensOf(s.count(u, known || !s.hasToken, s.meter).Usage)
 }
 
 // billable returns the usage to charge. A refusal before any output and without output tokens is

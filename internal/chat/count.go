@@ -39,8 +39,14 @@ func (c *Conductor) CountTokens(ctx context.Context, r AcceptedRequest) (n int64
 			return n, ignored, err
 		}
 	}
-	return x.count(wire.Usage{}, false, func(*wire.Counter) int64 { return 0 }).Prompt, ignored, nil
+	return x.count(wire.Usage{}, false, noOutput{}).Prompt, ignored, nil
 }
+
+// noOutput are the counts of a prompt without an answer.
+type noOutput struct{}
+
+func (noOutput) Completion(*wire.Counter) int64 { return 0 }
+func (noOutput) SoundTokens() int64             { return 0 }
 
 // countCall returns the call that counts the prompt on a line, and names the fields withheld from the
 // line.

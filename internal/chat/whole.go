@@ -96,7 +96,7 @@ func (w *wholeAnswer) send() error {
 	}
 	w.call.Close()
 	summary := w.Summary()
-	c := w.count(reported, known, w.Completion)
+	c := w.count(reported, known, w)
 	c.Usage = billable(c.Usage, summary.Filtered, summary.Content || summary.Reasoning)
 	pieces, err := w.pair.Render(w.Answer, w.raw, c.Usage)
 	if err != nil {

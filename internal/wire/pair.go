@@ -59,6 +59,8 @@ type Meter interface {
 	Text() []byte
 	// Completion returns the gateway's count of the output tokens so far.
 	Completion(c *Counter) int64
+	// SoundTokens returns the gateway's count of the tokens of sound, which Completion does not count.
+	SoundTokens() int64
 	// Estimate returns a rough count of them without reading the text.
 	Estimate() int64
 }
@@ -74,6 +76,8 @@ type Answer interface {
 	Text() []byte
 	// Completion returns the gateway's count of the output tokens.
 	Completion(c *Counter) int64
+	// SoundTokens returns the gateway's count of the tokens of sound, which Completion does not count.
+	SoundTokens() int64
 }
 
 // Writer writes a stream in the client's form from the events of a line's stream.

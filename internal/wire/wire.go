@@ -147,6 +147,8 @@ type PromptBound struct {
 	TextBytes int64
 	// Images counts images, inline and by address.
 	Images int64
+	// Sound is the gateway's count of the tokens of inline sound. It is not a bound.
+	Sound int64
 	// Unbounded is set if the prompt has parts other than text and images, or parts outside the
 	// body (files, video, hosted tools). Then only the model's context window bounds it.
 	Unbounded bool

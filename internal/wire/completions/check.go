@@ -3,6 +3,7 @@ package completions
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
@@ -22,13 +23,13 @@ func (r *Request) Check() error {
 		return err
 	}
 	r.Bound = wire.PromptBound{TextBytes: r.Size()}
-	r.Key = wire.ConversationKey{}
+	r.Key, r.SoundInput = wire.ConversationKey{}, ""
 	if key := r.Doc.Raw("prompt_cache_key"); rawjson.IsText(key) && len(key) > 2 {
 		r.Key.SetName(key)
 	}
 	for _, check := range []func() error{
-		r.CheckReferences, r.checkMessages, r.checkLimits, r.checkFlags, r.checkStored, r.CheckAudio,
-		r.CheckOptions, r.checkTools,
+		r.CheckReferences, r.checkMessages, r.checkLimits, r.checkFlags, r.checkStored, r.CheckModalities,
+		r.CheckOptions, r.checkSound, r.checkTools,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -120,8 +121,8 @@ func (r *Request) checkMessage(message []byte, index int) error {
 	case !rawjson.IsText(role) || !isRole(role):
 		return fault.At(fault.InvalidRole, fmt.Sprintf("messages[%d].role", index),
 			"`role` must be one of system, developer, user, assistant, tool and function.")
-	case sound != nil:
-		return form.AudioError(fmt.Sprintf("messages[%d].audio", index))
+	case sound != nil: // names an earlier answer
+		return form.StoredError(fmt.Sprintf("messages[%d].audio", index))
 	}
 	r.Key.Add(message)
 	r.Key.Complete = r.Key.Complete || string(role) == `"user"`
@@ -167,7 +168,9 @@ func (r *Request) checkPart(part []byte, message, index int, list string) error 
 	at := func(path string) string { return fmt.Sprintf("messages[%d].%s[%d]%s", message, list, index, path) }
 	kind := rawjson.Unquote(rawjson.Field(part, "type"))
 	switch kind {
-	case "input_audio", "audio", "audio_url":
+	case "input_audio":
+		return r.checkSoundPart(part, at)
+	case "audio", "audio_url":
 		if rawjson.Field(part, kind) != nil {
 			return form.AudioError(at("." + kind))
 		}
@@ -188,6 +191,44 @@ func (r *Request) checkPart(part []byte, message, index int, list string) error 
 		return form.StoredError(at(".type"))
 	default: // files, video, and unknown parts
 		r.Bound.Unbounded = true
+	}
+	return nil
+}
+
+// checkSoundPart checks a part with sound: the documented object, with the bytes in base64. An address
+// or another member could bring in more than the price covers.
+func (r *Request) checkSoundPart(part []byte, at func(path string) string) error {
+	sound := rawjson.Field(part, "input_audio")
+	data := rawjson.Field(sound, "data")
+	switch {
+	case len(sound) == 0 || sound[0] != '{':
+		return fault.At(fault.InvalidRequest, at(".input_audio"), "`{param}` must be an object with `data` and `format`.")
+	case !rawjson.IsText(data) || bytes.ContainsAny(data, ":\\"):
+		return fault.At(fault.InvalidRequest, at(".input_audio.data"), "`{param}` must be the sound in base64.")
+	}
+	for name := range rawjson.Members(part) {
+		if !slices.Contains([]string{"type", "input_audio", "cache_control"}, string(name)) {
+			return fault.At(fault.InvalidRequest, at("."+string(name)), "`{param}` is not known beside `input_audio`. Leave it out.")
+		}
+	}
+	r.Bound.Unbounded = true
+	r.Bound.Sound += form.SoundTokens(int64(len(data)), form.UsualSoundRate)
+	if r.SoundInput == "" {
+		r.SoundInput = at(".input_audio")
+	}
+	return nil
+}
+
+// checkSound adds the options for sound as input and output. They need prices.
+func (r *Request) checkSound() error {
+	if raw := r.Doc.Raw("audio"); raw != nil {
+		if raw[0] != '{' {
+			return fault.At(fault.InvalidRequest, "audio", "`{param}` must be an object with `voice` and `format`.")
+		}
+		r.Options = append(r.Options, wire.PricedField{Param: "audio", Option: "modalities", Name: "audio"})
+	}
+	if r.SoundInput != "" {
+		r.Options = append(r.Options, wire.PricedField{Param: r.SoundInput, Option: "input_audio", Name: "audio"})
 	}
 	return nil
 }

@@ -35,3 +35,5 @@ func (a *answer) Usage() (wire.Usage, bool) { return a.meter.Usage() }
 func (a *answer) Text() []byte { return a.meter.Text() }
 
 func (a *answer) Completion(c *wire.Counter) int64 { return a.meter.Completion(c) }
+
+func (a *answer) SoundTokens() int64 { return a.meter.SoundTokens() }

@@ -50,8 +50,8 @@ func (r *Request) CheckOptionsExcept(ordinary ...string) error {
 	return nil
 }
 
-// readModalities adds an option for each kind of output except text. CheckAudio has rejected audio
-// and values other than lists.
+// readModalities adds an option for each kind of output except text. CheckModalities has rejected
+// values other than lists.
 func (r *Request) readModalities() {
 	for _, modality := range rawjson.Elements(r.Doc.Raw("modalities")) {
 		name := strings.ToLower(strings.TrimSpace(textOf(modality)))
@@ -77,13 +77,20 @@ func (r *Request) AddImage(address []byte) {
 	r.Bound.Images++
 }
 
-// CheckAudio rejects audio output, which has no price.
-func (r *Request) CheckAudio() error {
-	modalities := r.Doc.Raw("modalities")
-	if modalities != nil && modalities[0] != '[' {
+// CheckModalities rejects a value other than a list.
+func (r *Request) CheckModalities() error {
+	if modalities := r.Doc.Raw("modalities"); modalities != nil && modalities[0] != '[' {
 		return fault.At(fault.InvalidRequest, "modalities", "`modalities` must be an array of strings.")
 	}
-	for _, modality := range rawjson.Elements(modalities) {
+	return nil
+}
+
+// CheckAudio rejects audio output in a form that does not have it.
+func (r *Request) CheckAudio() error {
+	if err := r.CheckModalities(); err != nil {
+		return err
+	}
+	for _, modality := range rawjson.Elements(r.Doc.Raw("modalities")) {
 		if strings.EqualFold(strings.TrimSpace(rawjson.Unquote(modality)), "audio") {
 			return AudioError("modalities")
 		}

@@ -37,6 +37,8 @@ type Output struct {
 	Buffer []byte // content, refusal, reasoning and tool calls, without escapes
 	Bytes  int64  // size of all text, retained or not
 
+	soundBytes int64 // size of sound in base64
+
 	Content   bool // text, refusal, tool calls, images
 	Reasoning bool
 	Tools     wire.Usage // calls of hosted tools, in ToolCalls
@@ -54,7 +56,12 @@ func (o *Output) AddMessage(message []byte) (token bool) {
 		case "role", "name", "id", "type", "index":
 		case "content":
 			token = o.addContent(value) || token
-		case "refusal", "audio", "images":
+		case "audio":
+			o.soundBytes += int64(len(rawjson.Field(value, "data")))
+			if o.AddAll(value, 0) { // the transcript
+				o.Content, token = true, true
+			}
+		case "refusal", "images":
 			if o.AddAll(value, 0) {
 				o.Content, token = true, true
 			}
@@ -216,6 +223,24 @@ func (o *Output) Text() []byte { return o.Buffer }
 // Completion returns the gateway's count of the output tokens.
 func (o *Output) Completion(c *wire.Counter) int64 { return c.Count(o.Buffer, o.Bytes) }
 
+// SoundTokens returns the gateway's count of the tokens of sound.
+func (o *Output) SoundTokens() int64 { return SoundTokens(o.soundBytes, pcmRate) }
+
+// Bytes of sound a second, for the gateway's counts.
+const (
+	// UsualSoundRate is the rate of compressed speech.
+	UsualSoundRate = 8_000
+	pcmRate        = 48_000 // streamed answers: 16 bits, 24 kHz
+)
+
+// soundTokensPerSecond is the most that a vendor counts for a second of sound (Gemini).
+const soundTokensPerSecond = 32
+
+// SoundTokens returns the gateway's count of sound in base64 of some bytes a second.
+func SoundTokens(base64Size, rate int64) int64 {
+	return (base64Size*3/4*soundTokensPerSecond + rate - 1) / rate
+}
+
 // Estimate returns a rough count of the tokens without reading the text.
 func (o *Output) Estimate() int64 { return EstimatedTokens(o.Bytes) }
 
@@ -254,3 +279,6 @@ func (a *Answer) Text() []byte { return a.Output.Buffer }
 
 // Completion implements wire.Answer.
 func (a *Answer) Completion(c *wire.Counter) int64 { return a.Output.Completion(c) }
+
+// SoundTokens implements wire.Answer.
+func (a *Answer) SoundTokens() int64 { return a.Output.SoundTokens() }

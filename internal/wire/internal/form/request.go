@@ -22,6 +22,8 @@ type Request struct {
 
 	Doc *rawjson.RequestBody
 	Key wire.ConversationKey // of the conversation
+	// SoundInput is the path of the first part with sound, or empty.
+	SoundInput string
 
 	special    []specialField     // found by CheckNames for later checks
 	cacheTimes []wire.PricedField // cache times in need of a price
