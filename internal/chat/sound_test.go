@@ -40,7 +40,8 @@ var soundPart = `{"type":"input_audio","input_audio":{"data":"` + strings.Repeat
 
 // askWithSound returns a request for a model with sound as input, and as output if spoken.
 func askWithSound(model string, spoken, stream bool) string {
-	body := `{"model":"` + model + `","max_tokens":100,"messages":[{"role":"user","content":[{"type":"text","text":"What is said?"},` + soundPart + `]}]`
+	body := `{"model":"` + model + `","max_tokens":100,"messages":[{"role":"user","content":[{"type":"text","text":"What is said?"},` +
+		soundPart + `]}]`
 	if spoken {
 		body += `,"modalities":["text","audio"],"audio":{"voice":"alloy","format":"pcm16"}`
 	}
@@ -52,9 +53,10 @@ func askWithSound(model string, spoken, stream bool) string {
 
 // TestSoundHasItsPrice checks the hold and the charge of sound in a prompt and an answer.
 func TestSoundHasItsPrice(t *testing.T) {
-	const answer = `{"id":"c","object":"chat.completion","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":null,` +
-		`"audio":{"id":"audio_1","data":"AAAA","transcript":"hello","expires_at":1}}}]%}`
-	const usage = `,"usage":{"prompt_tokens":42,"prompt_tokens_details":{"audio_tokens":32},"completion_tokens":30,"completion_tokens_details":{"audio_tokens":20}}`
+	const answer = `{"id":"c","object":"chat.completion","choices":[{"index":0,"finish_reason":"stop",` +
+		`"message":{"role":"assistant","content":null,"audio":{"id":"audio_1","data":"AAAA","transcript":"hello","expires_at":1}}}]%}`
+	const usage = `,"usage":{"prompt_tokens":42,"prompt_tokens_details":{"audio_tokens":32},` +
+		`"completion_tokens":30,"completion_tokens_details":{"audio_tokens":20}}`
 	for name, tt := range map[string]struct {
 		model  string
 		spoken bool
@@ -83,7 +85,8 @@ func TestSoundHasItsPrice(t *testing.T) {
 func TestSoundWithoutUsage(t *testing.T) {
 	s := snapshotOf(t, soundModels, wire.FormChat)
 	second := strings.Repeat("A", 64_000) // one second of 16 bits at 24 kHz
-	tr := newTrial(t, pieces(`data: {"id":"c","choices":[{"index":0,"delta":{"role":"assistant","audio":{"id":"a","transcript":"hi"}}}]}`+"\n\n",
+	tr := newTrial(t, pieces(
+		`data: {"id":"c","choices":[{"index":0,"delta":{"role":"assistant","audio":{"id":"a","transcript":"hi"}}}]}`+"\n\n",
 		`data: {"id":"c","choices":[{"index":0,"delta":{"audio":{"data":"`+second+`"}}}]}`+"\n\n"))
 	tr.mustSend(chatCall(t, s, askWithSound("talker", true, true)))
 	if e := tr.end(); e.Tokens.Completion < 32 || e.Tokens.Completion > 40 || e.Tokens.Prompt < 32 || e.Cost < 32*300_000 {

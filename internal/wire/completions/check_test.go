@@ -140,7 +140,7 @@ func TestCheckRefuses(t *testing.T) {
 			"messages[1].content[0].input_audio.data"},
 		wiretest.ChatParts(`{"type":"input_audio","input_audio":{"data":"https://x.example/a.mp3","format":"mp3"}}`): {fault.InvalidRequest,
 			"messages[1].content[0].input_audio.data"},
-		wiretest.ChatParts(`{"type":"input_audio","input_audio":{"data":"AA","format":"wav"},"url":"https://x.example/a.mp3"}`): {fault.InvalidRequest,
+		wiretest.ChatParts(`{"type":"input_audio","input_audio":{"data":"AA"},"url":"https://x.example/a.mp3"}`): {fault.InvalidRequest,
 			"messages[1].content[0].url"},
 		wiretest.ChatParts(`{"type":"audio_url","audio_url":{"url":"https://x.example/a.mp3"}}`): {fault.InvalidRequest,
 			"messages[1].content[0].audio_url"},
