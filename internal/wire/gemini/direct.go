@@ -1,7 +1,6 @@
 package gemini
 
 import (
-	"bytes"
 	"strings"
 
 	"tollgate/internal/wire"
@@ -16,15 +15,12 @@ type direct struct {
 }
 
 func (r direct) Events() (wire.Meter, wire.Writer) {
-	return newMeter(r.N), &editor{stream: newStreamWriter(r.id, r.ArrayStream()), id: r.id}
+	return newMeter(r.N), &editor{newStreamWriter(r.id, r.ArrayStream())}
 }
 
 func (r direct) Read(raw []byte) (wire.Answer, error) { return ReadAnswer(raw) }
 
 func (r direct) Render(_ wire.Answer, raw []byte, _ wire.Usage) ([3][]byte, error) {
-	if r.id.Seals {
-		raw = sealSignatures(Object(bytes.TrimSpace(raw)), r.id.Origin)
-	}
 	return form.ReplaceMember(raw, "modelVersion", rawjson.Quote(r.id.Model)), nil
 }
 

@@ -62,10 +62,7 @@ func (w *streamWriter) fail(dst []byte, err *fault.Error) []byte {
 
 // editor writes a stream for a client of the same form: the provider's objects with the client's model.
 // It is not safe for concurrent use.
-type editor struct {
-	stream streamWriter
-	id     wire.Identity
-}
+type editor struct{ stream streamWriter }
 
 // Append appends an event read by the line's meter.
 func (w *editor) Append(dst []byte, e sse.Event, _ wire.Frame) []byte {
@@ -74,9 +71,6 @@ func (w *editor) Append(dst []byte, e sse.Event, _ wire.Frame) []byte {
 		return w.stream.idle(dst)
 	}
 	object := Object(data)
-	if w.id.Seals {
-		object = sealSignatures(object, w.id.Origin)
-	}
 	dst = w.stream.open(dst)
 	for m := range rawjson.Spans(object) {
 		if string(m.Name) == "modelVersion" {

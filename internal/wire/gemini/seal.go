@@ -1,7 +1,6 @@
 package gemini
 
 import (
-	"bytes"
 	"encoding/base64"
 	"strings"
 
@@ -48,32 +47,8 @@ func openState(signature []byte) []conversation.Part {
 	return state
 }
 
-// sealSignatures returns an answer or an object of a stream with its signatures under the seal of an
-// account.
-func sealSignatures(object []byte, origin string) []byte {
-	if !bytes.Contains(object, []byte("thoughtSignature")) {
-		return object
-	}
-	var edits []rawjson.Splice
-	var each func(value []byte, from int, path ...string)
-	each = func(value []byte, from int, path ...string) {
-		switch {
-		case len(value) == 0:
-		case value[0] == '[':
-			for a, b := range rawjson.ElementSpans(value) {
-				each(value[a:b], from+a, path...)
-			}
-		case value[0] == '{' && len(path) > 0:
-			for m := range rawjson.Spans(value) {
-				if string(m.Name) == path[0] {
-					each(value[m.From:m.To], from+m.From, path[1:]...)
-				}
-			}
-		case len(path) == 0 && rawjson.IsText(value) && len(value) > 2:
-			sealed := base64.StdEncoding.EncodeToString(wire.Seal([]byte(rawjson.Unquote(value)), origin))
-			edits = append(edits, rawjson.Splice{From: from, To: from + len(value), Text: rawjson.Quote(sealed)})
-		}
-	}
-	each(object, 0, "candidates", "content", "parts", "thoughtSignature")
-	return rawjson.Replace(object, edits)
+// SealSignature returns a signature of Google's, a JSON string, under the seal of an account.
+func SealSignature(signature []byte, origin string) []byte {
+	sealed := wire.Seal([]byte(rawjson.Unquote(signature)), origin)
+	return rawjson.Quote(base64.StdEncoding.EncodeToString(sealed))
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/gemini"
 	"tollgate/internal/wire/rawjson"
 	"tollgate/internal/wire/sse"
 )
@@ -18,10 +19,9 @@ type sealed struct {
 	origin string
 }
 
-// withSeals returns the pair with seals if the model has lines of several accounts. Pairs of the Gemini
-// form, whose signatures are base64, add them themselves.
+// withSeals returns the pair with seals if the model has lines of several accounts.
 func withSeals(p wire.Pair, form wire.Form, id wire.Identity) wire.Pair {
-	if !id.Seals || form == wire.FormGemini {
+	if !id.Seals {
 		return p
 	}
 	return sealed{p, form, id.Origin}
@@ -35,17 +35,15 @@ func (s sealed) Events() (wire.Meter, wire.Writer) {
 
 // Render implements wire.Pair.
 func (s sealed) Render(a wire.Answer, raw []byte, u wire.Usage) ([3][]byte, error) {
-	pieces, err := s.Pair.Render(a, raw, u)
-	if err != nil || !mayHoldState(raw) {
-		return pieces, err
+	if mayHoldState(raw) {
+		seals := sealer{form: s.form, origin: s.origin}
+		raw = rawjson.Replace(raw, seals.edits(raw))
 	}
-	whole := bytes.Join(pieces[:], nil)
-	seals := sealer{form: s.form, origin: s.origin}
-	return [3][]byte{rawjson.Replace(whole, seals.edits(whole))}, nil
+	return s.Pair.Render(a, raw, u)
 }
 
 // stateWords are in every answer and event with state of an account.
-var stateWords = [...][]byte{[]byte("signature"), []byte("encrypted"), []byte("redacted")}
+var stateWords = [...][]byte{[]byte("ignature"), []byte("encrypted"), []byte("redacted")}
 
 // mayHoldState reports whether an answer or an event may hold state.
 func mayHoldState(data []byte) bool {
@@ -57,7 +55,7 @@ func mayHoldState(data []byte) bool {
 	return false
 }
 
-// sealedStream writes the events of another writer with seals. It is not safe for concurrent use.
+// sealedStream passes events with seals to another writer. It is not safe for concurrent use.
 type sealedStream struct {
 	wire.Writer
 	sealer sealer
@@ -65,30 +63,24 @@ type sealedStream struct {
 
 // Append implements wire.Writer.
 func (s *sealedStream) Append(dst []byte, e sse.Event, f wire.Frame) []byte {
-	from := len(dst)
-	if dst = s.Writer.Append(dst, e, f); !mayHoldState(dst[from:]) {
-		return dst
+	if !mayHoldState(e.Data) {
+		return s.Writer.Append(dst, e, f)
 	}
-	events := bytes.Clone(dst[from:])
-	dst = dst[:from]
-	for reader := sse.NewReader(bytes.NewReader(events), len(events)+1); ; {
-		e, err := reader.Next()
-		if err != nil {
-			return dst // the end: the writer's events are well formed
+	edits := s.sealer.edits(e.Data)
+	switch {
+	case edits == nil:
+	case e.Offset < 0:
+		e.Data = rawjson.Replace(e.Data, edits)
+		e.Raw = sse.AppendLines(nil, e.Name, e.Data)
+	default:
+		rest := len(e.Raw) - e.Offset - len(e.Data)
+		for i := range edits {
+			edits[i].From, edits[i].To = edits[i].From+e.Offset, edits[i].To+e.Offset
 		}
-		edits := s.sealer.edits(e.Data)
-		switch {
-		case edits == nil:
-			dst = append(dst, e.Raw...)
-		case e.Offset < 0:
-			dst = sse.AppendLines(dst, e.Name, rawjson.Replace(e.Data, edits))
-		default:
-			for i := range edits {
-				edits[i].From, edits[i].To = edits[i].From+e.Offset, edits[i].To+e.Offset
-			}
-			dst = append(dst, rawjson.Replace(e.Raw, edits)...)
-		}
+		e.Raw = rawjson.Replace(e.Raw, edits)
+		e.Data = e.Raw[e.Offset : len(e.Raw)-rest]
 	}
+	return s.Writer.Append(dst, e, f)
 }
 
 // statePaths are the places of state in answers and events of a form. A list stands for its elements.
@@ -102,6 +94,9 @@ var statePaths = map[wire.Form][][]string{
 		{"content|content_block", "signature|data"},
 		{"message", "content", "signature|data"},
 		{"delta", "signature"},
+	},
+	wire.FormGemini: {
+		{"candidates", "content", "parts", "thoughtSignature"},
 	},
 	wire.FormResponses: {
 		{"output|item", "encrypted_content"},
@@ -123,11 +118,12 @@ const maxBegun = 4096
 // edits returns the edits of an answer or an event.
 func (s *sealer) edits(data []byte) (edits []rawjson.Splice) {
 	from := rawjson.SkipSpace(data, 0)
-	if from == len(data) || data[from] != '{' || !rawjson.IsValid(data[from:]) {
+	if from == len(data) || data[from] != '{' && data[from] != '[' || !rawjson.IsValid(data[from:]) {
 		return nil
 	}
+	to := len(bytes.TrimRight(data, " \t\r\n"))
 	for _, path := range statePaths[s.form] {
-		edits = s.find(edits, data, from, len(data), path, "")
+		edits = s.find(edits, data, from, to, path, "")
 	}
 	return edits
 }
@@ -160,7 +156,10 @@ func (s *sealer) find(edits []rawjson.Splice, data []byte, from, to int, path []
 			}
 			edits = s.find(edits, data, from+m.From, from+m.To, path[1:], below)
 		}
-	case len(path) == 0 && rawjson.IsText(value) && len(value) > 2 && s.begins(part):
+	case len(path) > 0 || !rawjson.IsText(value) || len(value) == 2:
+	case s.form == wire.FormGemini:
+		edits = append(edits, rawjson.Splice{From: from, To: to, Text: gemini.SealSignature(value, s.origin)})
+	case s.begins(part):
 		edits = append(edits, rawjson.Splice{From: from + 1, To: from + 1, Text: wire.SealOf(s.origin)})
 	}
 	return edits

@@ -46,28 +46,27 @@ func EditElements(array []byte, edit func(element []byte) []byte) (out []byte, c
 }
 
 // EditMember replaces the value of a member of an object by the result of edit, or removes the member
-// if edit returns nil.
+// if edit returns nil. All other bytes stay, unless a member is removed.
 func EditMember(object []byte, name string, edit func(value []byte) []byte) []byte {
-	var value []byte
-	for member, v := range rawjson.Members(object) {
-		if string(member) == name {
-			value = v
+	for m := range rawjson.Spans(object) {
+		if string(m.Name) != name {
+			continue
 		}
+		now := edit(object[m.From:m.To])
+		if now == nil {
+			return WithoutMember(object, name)
+		}
+		return rawjson.Replace(object, []rawjson.Splice{{From: m.From, To: m.To, Text: now}})
 	}
-	if value == nil {
-		return object
-	}
-	now := edit(value)
-	if bytes.Equal(now, value) {
-		return object
-	}
+	return object
+}
+
+// WithoutMember returns an object without a member.
+func WithoutMember(object []byte, name string) []byte {
 	out := []byte{'{'}
 	for member, value := range rawjson.Members(object) {
 		if string(member) == name {
-			if now == nil {
-				continue
-			}
-			value = now
+			continue
 		}
 		if len(out) > 1 {
 			out = append(out, ',')

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"tollgate/internal/wire/conversation"
+	"tollgate/internal/wire/internal/form"
 	"tollgate/internal/wire/rawjson"
 )
 
@@ -13,14 +14,16 @@ func withCustomCalls(answer []byte, names map[string]bool) []byte {
 	if !bytes.Contains(answer, []byte(`"tool_calls"`)) {
 		return answer
 	}
-	return replaceMember(answer, "choices", func(choices []byte) []byte {
-		return mapElements(choices, func(choice []byte) []byte {
-			return replaceMember(choice, "message", func(message []byte) []byte {
-				return replaceMember(message, "tool_calls", func(calls []byte) []byte {
-					return mapElements(calls, func(call []byte) []byte { return customCall(call, names) })
+	return form.EditMember(answer, "choices", func(choices []byte) []byte {
+		choices, _ = form.EditElements(choices, func(choice []byte) []byte {
+			return form.EditMember(choice, "message", func(message []byte) []byte {
+				return form.EditMember(message, "tool_calls", func(calls []byte) []byte {
+					calls, _ = form.EditElements(calls, func(call []byte) []byte { return customCall(call, names) })
+					return calls
 				})
 			})
 		})
+		return choices
 	})
 }
 
@@ -47,23 +50,4 @@ func textOf(arguments []byte) []byte {
 		arguments = conversation.AppendQuoted(nil, arguments)
 	}
 	return conversation.Contents(arguments)
-}
-
-// replaceMember returns an object with a member changed.
-func replaceMember(object []byte, name string, change func([]byte) []byte) []byte {
-	for m := range rawjson.Spans(object) {
-		if string(m.Name) == name {
-			return rawjson.Replace(object, []rawjson.Splice{{From: m.From, To: m.To, Text: change(object[m.From:m.To])}})
-		}
-	}
-	return object
-}
-
-// mapElements returns an array with all elements changed.
-func mapElements(array []byte, change func([]byte) []byte) []byte {
-	var edits []rawjson.Splice
-	for from, to := range rawjson.ElementSpans(array) {
-		edits = append(edits, rawjson.Splice{From: from, To: to, Text: change(array[from:to])})
-	}
-	return rawjson.Replace(array, edits)
 }

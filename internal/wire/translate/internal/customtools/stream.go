@@ -8,6 +8,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/conversation"
+	"tollgate/internal/wire/internal/form"
 	"tollgate/internal/wire/rawjson"
 	"tollgate/internal/wire/sse"
 )
@@ -73,10 +74,10 @@ func (s *stream) event(dst []byte, e sse.Event) []byte {
 	}
 	var inputs []byte
 	keep := false
-	now := mapElements(choices, func(choice []byte) []byte {
+	now, changed := form.EditElements(choices, func(choice []byte) []byte {
 		number, _ := rawjson.Count(rawjson.Field(choice, "index"))
 		before := choice
-		choice = replaceMember(choice, "delta", func(delta []byte) []byte { return s.delta(number, delta) })
+		choice = form.EditMember(choice, "delta", func(delta []byte) []byte { return s.delta(number, delta) })
 		ended := rawjson.IsText(rawjson.Field(choice, "finish_reason"))
 		if ended {
 			inputs = append(inputs, s.inputsOf(number)...)
@@ -86,10 +87,10 @@ func (s *stream) event(dst []byte, e sse.Event) []byte {
 	})
 	if inputs != nil {
 		inputs[0] = '['
-		dst = appendEvent(dst, without(e.Data, "usage"), append(inputs, ']'))
+		dst = appendEvent(dst, form.WithoutMember(e.Data, "usage"), append(inputs, ']'))
 	}
 	switch {
-	case bytes.Equal(now, choices):
+	case !changed:
 		return append(dst, e.Raw...)
 	case !keep && rawjson.Field(e.Data, "usage") == nil:
 		return dst // the event had only arguments
@@ -99,7 +100,7 @@ func (s *stream) event(dst []byte, e sse.Event) []byte {
 
 // appendEvent appends an event with other choices.
 func appendEvent(dst, data, choices []byte) []byte {
-	return sse.AppendLines(dst, "", replaceMember(data, "choices", func([]byte) []byte { return choices }))
+	return sse.AppendLines(dst, "", form.EditMember(data, "choices", func([]byte) []byte { return choices }))
 }
 
 // delta returns the delta of a choice without arguments of custom tools.
@@ -121,10 +122,10 @@ func (s *stream) delta(choice int64, delta []byte) []byte {
 	case same:
 		return delta
 	case list == nil:
-		return without(delta, "tool_calls")
+		return form.WithoutMember(delta, "tool_calls")
 	}
 	list[0] = '['
-	return replaceMember(delta, "tool_calls", func([]byte) []byte { return append(list, ']') })
+	return form.EditMember(delta, "tool_calls", func([]byte) []byte { return append(list, ']') })
 }
 
 // call returns the part of a call, or of a piece of one, to be sent now, or nil.
@@ -192,21 +193,6 @@ func (s *stream) inputsOf(choice int64) []byte {
 	list[0] = '['
 	out := strconv.AppendInt([]byte(`,{"index":`), choice, 10)
 	return rawjson.Put(out, `,"delta":{"tool_calls":`, append(list, ']'), `},"finish_reason":null}`)
-}
-
-// without returns an object without a member.
-func without(object []byte, name string) []byte {
-	var out []byte
-	for key, value := range rawjson.Members(object) {
-		if string(key) != name {
-			out = rawjson.AppendMember(out, string(key), value)
-		}
-	}
-	if out == nil {
-		return []byte("{}")
-	}
-	out[0] = '{'
-	return append(out, '}')
 }
 
 func isEmpty(delta []byte) bool {
