@@ -3,11 +3,9 @@ package api
 import (
 	"cmp"
 	"net/http"
-	"slices"
 	"strings"
 
 	"tollgate/internal/catalog"
-	"tollgate/internal/fault"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/gemini"
@@ -101,13 +99,11 @@ func (d *server) googleModels(x *apiRequest) error {
 			all = append(all, showGoogle(m))
 		}
 	}
-	if token := query.Get("pageToken"); token != "" {
-		i := slices.IndexFunc(all, func(m googleListed) bool { return m.Name == "models/"+token })
-		if i < 0 {
-			return fault.At(fault.InvalidRequest, "pageToken", "There is no model %q to page from in `{param}`.", fault.Excerpt(token))
-		}
-		all = all[i:]
+	at, _, err := cursor(query, "pageToken", all, func(m googleListed) string { return strings.TrimPrefix(m.Name, "models/") }, noModel)
+	if err != nil {
+		return err
 	}
+	all = all[at:]
 	list := struct {
 		Models []googleListed `json:"models"`
 		Next   string         `json:"nextPageToken,omitempty"`

@@ -3,8 +3,6 @@ package api
 import (
 	"net/http"
 	"net/url"
-	"slices"
-	"strconv"
 	"strings"
 
 	"tollgate/internal/call"
@@ -99,13 +97,13 @@ func (d *server) nativeModels(x *apiRequest) error {
 	if err != nil {
 		return fault.TryAgain(err)
 	}
-	var all []listedModel
+	all := []listedModel{}
 	for _, m := range snapshot.Models() {
 		if x.lists(snapshot, m) && m.Supports(wire.FormMessages) {
 			all = append(all, showNative(m, first[m.ID]/1000))
 		}
 	}
-	page, more, err := paginate(all, limit, query.Get("before_id"), query.Get("after_id"))
+	page, more, err := paginate(query, all, limit)
 	if err != nil {
 		return err
 	}
@@ -121,46 +119,26 @@ func (d *server) nativeModels(x *apiRequest) error {
 	return writeJSON(x, list)
 }
 
-// pageLimit returns the length of a page in a query's parameter: usual without one, and at most most.
-func pageLimit(query url.Values, param string, usual, most int) (int, error) {
-	text := query.Get(param)
-	if text == "" {
-		return usual, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > most {
-		return 0, fault.At(fault.InvalidRequest, param, "`{param}` must be an integer from 1 to %d.", most)
-	}
-	return n, nil
-}
-
-// paginate returns the page after or before an entry and reports whether there is more in that
+// paginate returns the page of models before or after an entry and reports whether there is more in that
 // direction.
-func paginate(all []listedModel, limit int, before, after string) (page []listedModel, more bool, err error) {
-	at := func(param, id string) (int, error) {
-		i := slices.IndexFunc(all, func(m listedModel) bool { return m.ID == id })
-		if i < 0 {
-			return 0, fault.At(fault.InvalidRequest, param, "There is no model %q to page from in `%s`.", fault.Excerpt(id), param)
-		}
-		return i, nil
-	}
-	page = append([]listedModel{}, all...)
-	switch {
-	case before != "" && after != "":
+func paginate(query url.Values, all []listedModel, limit int) (page []listedModel, more bool, err error) {
+	if query.Get("before_id") != "" && query.Get("after_id") != "" {
 		return nil, false, fault.At(fault.InvalidRequest, "before_id", "Give `before_id` or `after_id`, not both.")
-	case before != "":
-		i, err := at("before_id", before)
-		if err != nil {
-			return nil, false, err
-		}
-		from := max(i-limit, 0)
-		return page[from:i], from > 0, nil
-	case after != "":
-		i, err := at("after_id", after)
-		if err != nil {
-			return nil, false, err
-		}
-		page = page[i+1:]
 	}
-	return page[:min(limit, len(page))], len(page) > limit, nil
+	id := func(m listedModel) string { return m.ID }
+	before, hasBefore, err := cursor(query, "before_id", all, id, noModel)
+	if err != nil {
+		return nil, false, err
+	}
+	after, hasAfter, err := cursor(query, "after_id", all, id, noModel)
+	switch {
+	case err != nil:
+		return nil, false, err
+	case hasBefore:
+		from := max(before-limit, 0)
+		return all[from:before], from > 0, nil
+	case hasAfter:
+		all = all[after+1:]
+	}
+	return all[:min(limit, len(all))], len(all) > limit, nil
 }

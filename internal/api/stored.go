@@ -226,12 +226,13 @@ func (d *server) inputItems(x *apiRequest) error {
 	if order != "asc" {
 		slices.Reverse(items)
 	}
-	if after := query.Get("after"); after != "" {
-		i := slices.IndexFunc(items, func(item responses.ListedItem) bool { return item.ID == after })
-		if i < 0 {
-			return fault.At(fault.InvalidRequest, "after", "The response has no input item %q to continue from in `{param}`.", fault.Excerpt(after))
-		}
-		items = items[i+1:]
+	after, given, err := cursor(query, "after", items, func(item responses.ListedItem) string { return item.ID },
+		"The response has no input item %q to continue from in `{param}`.")
+	switch {
+	case err != nil:
+		return err
+	case given:
+		items = items[after+1:]
 	}
 	write(x, http.StatusOK, "application/json", itemList(items[:min(limit, len(items))], len(items) > limit))
 	return nil
