@@ -1,9 +1,11 @@
 package clients
 
 import (
+	"errors"
 	"fmt"
 	"html"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -28,8 +30,11 @@ const snippetCatalog = `models:
   - {id: vector, kind: embedding, state: open, price: {input: 1}}
   - {id: order, kind: rerank, state: open, price: {searches: 1}}
   - {id: judge, kind: moderation, state: open, price: {requests: 1}}
+  - {id: voice, kind: speech, state: open, price: {characters: 1}}
+  - {id: scribe, kind: transcription, state: open, price: {minutes: 1}}
 lines:
-  - {id: fine, provider: sandbox, models: {on-chat: a, on-responses: b, on-messages: c, easel: d, reel: e, vector: f, order: g, judge: h}}
+  - {id: fine, provider: sandbox, models: {on-chat: a, on-responses: b, on-messages: c, easel: d, reel: e, vector: f, order: g, judge: h,
+     voice: i, scribe: j}}
 `
 
 var (
@@ -56,15 +61,19 @@ func TestConsoleSnippets(t *testing.T) {
 	}
 	_ = answer.Body.Close()
 	const reply = "You said: Hello!"
-	for model, prints := range map[string]struct {
+	folders := map[string]string{} // by language
+	for _, prints := range []struct {
+		model         string
 		program, curl string // parts of the output
 		languages     int
 	}{
-		"on-chat": {reply, reply, 4}, "on-responses": {reply, reply, 4}, "on-messages": {reply, reply, 4},
-		"easel": {".png", `"status":"`, 4}, "reel": {".mp4", `"status":"`, 4}, // curl does not poll the job
-		"vector": {"2 vectors of 256 numbers", `"embedding":[`, 3}, "order": {"1 0.5774", `"index":1,"relevance_score":0.5774`, 3},
-		"judge": {"flagged", `"flagged":true`, 3},
+		{"on-chat", reply, reply, 4}, {"on-responses", reply, reply, 4}, {"on-messages", reply, reply, 4},
+		{"easel", ".png", `"status":"`, 4}, {"reel", ".mp4", `"status":"`, 4}, // curl does not poll the job
+		{"vector", "2 vectors of 256 numbers", `"embedding":[`, 3}, {"order", "1 0.5774", `"index":1,"relevance_score":0.5774`, 3},
+		{"judge", "flagged", `"flagged":true`, 3},
+		{"voice", "", "", 3}, {"scribe", "A lighthouse in the fog.", `"text":"A lighthouse in the fog."`, 3}, // of the file that voice wrote
 	} {
+		model := prints.model
 		answer, err := browser.Get(g.url + "/console/models?id=" + model)
 		if err != nil {
 			t.Fatal(err)
@@ -81,7 +90,11 @@ func TestConsoleSnippets(t *testing.T) {
 		ran, absent := 0, 0
 		for _, m := range snippetText.FindAllStringSubmatch(string(page), -1) {
 			text := strings.ReplaceAll(html.UnescapeString(m[2]), "sk-…", key)
-			run := snippetRun(t, names[m[1]], text)
+			language := names[m[1]]
+			if folders[language] == "" {
+				folders[language] = t.TempDir()
+			}
+			run := snippetRun(t, language, text, folders[language])
 			if run == nil {
 				absent++
 				continue
@@ -89,11 +102,11 @@ func TestConsoleSnippets(t *testing.T) {
 			ran++
 			out, err := run.CombinedOutput()
 			want := prints.program
-			if names[m[1]] == "curl" {
+			if language == "curl" {
 				want = prints.curl
 			}
 			if err != nil || !strings.Contains(string(out), want) {
-				t.Errorf("%s in %s: %v: %s\n%s", model, names[m[1]], err, out, text)
+				t.Errorf("%s in %s: %v: %s\n%s", model, language, err, out, text)
 			}
 		}
 		if ran+absent < prints.languages || ran < 1 {
@@ -102,12 +115,12 @@ func TestConsoleSnippets(t *testing.T) {
 	}
 }
 
-// snippetRun returns the command that runs a snippet, or nil if the snippet is not a program or its
-// language is not installed.
-func snippetRun(t *testing.T, language, text string) *exec.Cmd {
+// snippetRun returns the command that runs a snippet in a folder for its files, or nil if the snippet is not a
+// program or its language is not installed.
+func snippetRun(t *testing.T, language, text, folder string) *exec.Cmd {
 	t.Helper()
 	file := func(name string) string {
-		path := filepath.Join(t.TempDir(), name)
+		path := filepath.Join(folder, name)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +132,9 @@ func snippetRun(t *testing.T, language, text string) *exec.Cmd {
 			return nil
 		}
 		text, _, _ = strings.Cut(text, "\n# the answer has")
-		return exec.Command("bash", file("snippet.sh"))
+		run := exec.Command("bash", file("snippet.sh"))
+		run.Dir = folder
+		return run
 	case "Go":
 		return exec.Command("go", "run", file("main.go")) // uses the client libraries of this module
 	case "Node":
@@ -129,8 +144,15 @@ func snippetRun(t *testing.T, language, text string) *exec.Cmd {
 		if err := nodeClients(); err != nil {
 			t.Fatal(err)
 		}
-		run := exec.Command("node", "--input-type=module", "--eval", text)
-		run.Dir = "node"
+		modules, err := filepath.Abs("node/node_modules")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(modules, filepath.Join(folder, "node_modules")); err != nil && !errors.Is(err, fs.ErrExist) {
+			t.Fatal(err)
+		}
+		run := exec.Command("node", file("snippet.mjs"))
+		run.Dir = folder
 		return run
 	case "Python":
 		if os.Getenv("TOLLGATE_TEST_PYTHON") != "yes" {
@@ -140,7 +162,9 @@ func snippetRun(t *testing.T, language, text string) *exec.Cmd {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return exec.Command(python, file("snippet.py"))
+		run := exec.Command(python, file("snippet.py"))
+		run.Dir = folder
+		return run
 	}
 	return nil
 }
