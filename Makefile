@@ -139,7 +139,7 @@ guides: build ## run the guides that install packages (needs Python and Node, do
 	@scripts/packages
 	@TOLLGATE_TEST_ABSENT="$$(scripts/packages absent | sed 's|^|build/packages/|' | paste -sd ' ')" \
 		TOLLGATE_TEST_BINARY=$(CURDIR)/build/tollgate $(GO) test -count=1 -timeout=15m -v ./internal/gatewaytest/guides \
-		-run='^TestGuides$$/^(clients|errors-and-retries|langchain|node|python|vercel-ai-sdk)$$'
+		-run='^TestGuides$$/^(clients|embeddings-and-speech|errors-and-retries|langchain|node|python|vercel-ai-sdk)$$'
 
 .PHONY: open-webui
 open-webui: build ## run the guide of Open WebUI (needs Python 3.11 or 3.12, downloads 450 MB)

@@ -57,8 +57,9 @@ var (
 
 	// sets has the required sets of packages by document.
 	sets = map[string][]string{
-		"clients": {"node", "python"}, "coding-agents": {"agents", "aider"}, "errors-and-retries": {"python"},
-		"gemini": {"node", "python"}, "langchain": {"python"}, "node": {"node"}, "python": {"python"}, "vercel-ai-sdk": {"vercel"},
+		"clients": {"node", "python"}, "coding-agents": {"agents", "aider"}, "embeddings-and-speech": {"node", "python"},
+		"errors-and-retries": {"python"},
+		"gemini":             {"node", "python"}, "langchain": {"python"}, "node": {"node"}, "python": {"python"}, "vercel-ai-sdk": {"vercel"},
 	}
 )
 
