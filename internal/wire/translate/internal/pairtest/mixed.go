@@ -18,8 +18,7 @@ func RandomPieces(r *rand.Rand, pieces []string, limit int) []string {
 // EachSeed runs a test on many random sequences, the same in every run.
 func EachSeed(t *testing.T, run func(t *testing.T, r *rand.Rand)) {
 	t.Helper()
-	const many = 2000
-	for seed := range uint64(many) {
+	for seed := range uint64(seeds) {
 		run(t, rand.New(rand.NewPCG(seed, 1)))
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
