@@ -428,7 +428,7 @@ func TestMoneyDocumentSpeech(t *testing.T) {
 		for err == nil {
 			passed, err = stream.Next(passed)
 		}
-		if int64(len(passed)) != delivered || (err == io.EOF) != complete {
+		if int64(len(passed)) != delivered || errors.Is(err, io.EOF) != complete {
 			t.Fatalf("%s: got %d bytes and %v", row, len(passed), err)
 		}
 		checkCounts(t, row, m, part.Bound(), reportedOf(t, row, cells[4], kind.Input, kind.OutputAudio), func() kind.Quantities {
