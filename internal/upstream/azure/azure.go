@@ -1,6 +1,6 @@
-// Package azure owns calls to Azure: OpenAI's models through the v1 API (chat, responses, embeddings,
-// images and videos), and Claude on Foundry (messages). Package cloud makes the requests; this package owns
-// addresses and credentials.
+// Package azure owns calls to Azure: OpenAI's models through the v1 API (chat, responses, embeddings, speech,
+// transcriptions, images and videos), and Claude on Foundry (messages). Package cloud makes the requests of
+// the forms; this package owns addresses and credentials.
 //
 // Invariants:
 //   - A call is sent at most once, except after a rejected token (packages exchange, credential).
@@ -32,7 +32,7 @@ const (
 // Info describes the provider for the catalog.
 func Info() upstream.Info {
 	return upstream.Info{
-		Kinds:        []string{"chat", upstream.KindImage, upstream.KindVideo, "embedding"},
+		Kinds:        []string{"chat", upstream.KindImage, upstream.KindVideo, kindEmbedding, kindSpeech, kindTranscription},
 		Forms:        []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages},
 		NeedsBaseURL: true,
 		NeedsKey:     true,
@@ -56,6 +56,7 @@ func checkOptions(options map[string]any) error {
 	err := exchange.CheckTexts(options, Provider, map[string]func(string) error{
 		"auth":   exchange.OneOf(authKey, authClientSecret, authWorkloadIdentity, authManagedIdentity),
 		"tenant": exchange.CheckWord, "client_id": exchange.CheckWord, "scope": nil, "token_file": nil, "authority": exchange.CheckAddress,
+		"api_version": exchange.CheckWord,
 	})
 	if err != nil {
 		return err
@@ -69,7 +70,10 @@ func checkOptions(options map[string]any) error {
 }
 
 // Adapter calls the provider for one line. It is safe for concurrent use.
-type Adapter struct{ *cloud.Adapter }
+type Adapter struct {
+	*cloud.Adapter
+	audio audio
+}
 
 // New returns the adapter of a line. It returns the errors of cloud.Open. transport carries the
 // calls; use exchange.NewTransport.
@@ -91,5 +95,6 @@ func New(t upstream.Target, transport http.RoundTripper, keeper *credential.Keep
 	if err != nil {
 		return nil, err
 	}
-	return &Adapter{a}, nil
+	sound, err := openAudio(t, o, transport)
+	return &Adapter{a, sound}, err
 }

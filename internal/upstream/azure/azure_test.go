@@ -270,7 +270,8 @@ func TestOptions(t *testing.T) {
 		"tenant: must contain only":   {"auth": "client_secret", "tenant": "a/b", "client_id": "x"},
 		"authority: must be an https": {"authority": "http://login.example"},
 		"scope: must be text":         {"scope": int64(3)},
-		"api_version: unknown option. The options of provider azure are auth, authority, client_id, scope, tenant": {"api_version": "v1"},
+		"version: unknown option. The options of provider azure are api_version, auth, authority, client_id, scope, tenant": {"version": "v1"},
+		"api_version: must contain only": {"api_version": "a&b"},
 	})
 	for name, keyless := range map[string]bool{"api_key": false, "client_secret": false, "workload_identity": true,
 		"managed_identity": true} {
