@@ -50,10 +50,11 @@ func TestAudio(t *testing.T) {
 		path, version, want string
 		call                chatcall.Call
 	}{
-		"v1":               {"", "", "/openai/v1/audio/speech?api-version=preview", speech()},
-		"a version":        {"/openai/v1", "v1", "/openai/v1/audio/speech?api-version=v1", speech()},
-		"a dated version":  {"", "2025-03-01-preview", "/openai/deployments/my%20tts/audio/speech?api-version=2025-03-01-preview", speech()},
-		"a date at a path": {"/gate/openai/v1", "2024-10-21", "/gate/openai/deployments/whisper/audio/translations?api-version=2024-10-21", translation()},
+		"v1":              {"", "", "/openai/v1/audio/speech?api-version=preview", speech()},
+		"a version":       {"/openai/v1", "v1", "/openai/v1/audio/speech?api-version=v1", speech()},
+		"a dated version": {"", "2025-03-01-preview", "/openai/deployments/my%20tts/audio/speech?api-version=2025-03-01-preview", speech()},
+		"a date at a path": {"/gate/openai/v1", "2024-10-21",
+			"/gate/openai/deployments/whisper/audio/translations?api-version=2024-10-21", translation()},
 	} {
 		a, p := openAudio(t, c.path, c.version, fakeprovider.Reply{ContentType: "audio/mpeg", Body: "sound"})
 		if err := conformance.Ask(t, a, c.call); err != nil {
@@ -76,16 +77,19 @@ func TestAudio(t *testing.T) {
 // TestAudioErrors tests the errors of Azure for sound.
 func TestAudioErrors(t *testing.T) {
 	t.Parallel()
-	for body, want := range map[string]struct {
+	for message, want := range map[string]struct {
 		status int
+		name   string
 		code   fault.Code
 		health upstream.Health
 	}{
-		`{"error":{"code":"401","message":"Access denied due to invalid subscription key."}}`:                  {401, fault.UpstreamUnavailable, upstream.HealthCredential},
-		`{"error":{"code":"429","message":"Requests have exceeded call rate limit. Retry after 9 seconds."}}`:  {429, fault.UpstreamBusy, upstream.HealthCool},
-		`{"error":{"code":"DeploymentNotFound","message":"The API deployment for this resource is missing."}}`: {404, fault.UpstreamUnavailable, upstream.HealthModel},
-		`{"error":{"code":"413","message":"Maximum content size limit (26214400) exceeded"}}`:                  {413, "413", upstream.HealthNone},
+		"Access denied due to invalid subscription key.":           {401, "401", fault.UpstreamUnavailable, upstream.HealthCredential},
+		"Requests have exceeded call rate limit. Retry after 9 s.": {429, "429", fault.UpstreamBusy, upstream.HealthCool},
+		"The API deployment for this resource is missing.": {404, "DeploymentNotFound", fault.UpstreamUnavailable,
+			upstream.HealthModel},
+		"Maximum content size limit (26214400) exceeded": {413, "413", "413", upstream.HealthNone},
 	} {
+		body := `{"error":{"code":"` + want.name + `","message":"` + message + `"}}`
 		a, _ := openAudio(t, "", "", fakeprovider.Reply{Status: want.status, Body: body})
 		_, err := a.Chat(t.Context(), translation())
 		if f := conformance.ChatFailure(t, err); f.Code != want.code || f.Health != want.health {
