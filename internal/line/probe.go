@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/completions"
+	"tollgate/internal/wire/kind"
 	"tollgate/internal/wire/rawjson"
 )
 
@@ -172,7 +174,7 @@ func (p *prober) probeCallOf(entry *routingEntry, m *catalog.Model, part health.
 	c := chatcall.Call{Form: part.Form, Model: entry.line.Models[m.ID]}
 	if d := m.Kind.Definition(); d != nil {
 		var body []byte
-		body, c.File = d.Probe(c.Model)
+		body, c.File = d.Probe(c.Model, m)
 		c.Body, c.Path, c.AnyType = rawjson.Pieces{body}, d.Endpoints[0].LinePath, d.AnyType
 		return c, true
 	}
@@ -295,6 +297,9 @@ func (p *prober) call(ctx context.Context, entry *routingEntry, k *lineKey, part
 		defer answer.Body.Close()
 		var raw []byte
 		if raw, err = io.ReadAll(io.LimitReader(answer.Body, maxProbeAnswer)); err == nil {
+			if d := m.Kind.Definition(); d != nil && d.AnyType {
+				return kindFailure(d, m, request, answer.ContentType, raw)
+			}
 			return probeFailure(ln, part.Form, answer.ContentType, raw)
 		}
 	}
@@ -303,6 +308,19 @@ func (p *prober) call(ctx context.Context, entry *routingEntry, k *lineKey, part
 		return nil // a rejection shows that the line works
 	}
 	return f
+}
+
+// kindFailure returns the failure in an answer of status 200 to the probe of a kind with answers of any type,
+// or nil. Raw may be only the beginning of the answer.
+func kindFailure(d *kind.Definition, m *catalog.Model, call chatcall.Call, contentType string, raw []byte) *upstream.Failure {
+	err := d.CheckStart(call.Body.Bytes(), call.File, m, contentType, raw)
+	if err == nil {
+		return nil
+	}
+	if f := upstream.Classify(http.StatusOK, contentType, raw, nil); f != nil && f.Rejection == nil {
+		return f
+	}
+	return upstream.Fail(fault.UpstreamUnavailable, err)
 }
 
 // probeFailure returns the failure in an answer of status 200, or nil. An empty answer is not a

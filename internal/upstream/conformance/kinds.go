@@ -88,7 +88,7 @@ func read(part kind.Part, raw []byte, contentType string) error {
 
 // kindCall returns the call of a kind's probe.
 func kindCall(d *kind.Definition) chatcall.Call {
-	body, file := d.Probe("m")
+	body, file := d.Probe("m", kind.DefaultLimits{Kind: d})
 	return chatcall.Call{
 		Form: d.Form(), Path: d.Endpoints[0].LinePath, Model: "m", Body: rawjson.Pieces{body}, File: file, AnyType: d.AnyType,
 		IdempotencyKey: "att_1",

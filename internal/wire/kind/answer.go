@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 
 	"tollgate/internal/fault"
 	"tollgate/internal/wire/rawjson"
@@ -35,6 +36,35 @@ func ReadObject(raw []byte) ([]byte, error) {
 		return nil, Incomplete("it is not a JSON object")
 	}
 	return object, nil
+}
+
+// CheckStart returns an error if raw, the beginning of a line's answer to a request, is no answer of the kind.
+func (d *Definition) CheckStart(body []byte, file *Upload, l ModelLimits, contentType string, raw []byte) error {
+	request, err := d.Open(body)
+	if err != nil {
+		return err
+	}
+	if r, ok := request.(FileRequest); ok {
+		r.SetFile(file)
+	}
+	if err := request.Check(l); err != nil {
+		return err
+	}
+	part := request.Parts(0)[0]
+	streamed, ok := part.(StreamedPart)
+	if !ok || !streamed.AsksStream() {
+		_, err := part.Read(raw)
+		return err
+	}
+	s := streamed.Stream(bytes.NewReader(raw), contentType, func(int64) bool { return true })
+	for {
+		switch out, err := s.Next(nil); {
+		case errors.Is(err, io.EOF), err == nil && len(out) > 0:
+			return nil
+		case err != nil:
+			return err
+		}
+	}
 }
 
 // AddCount adds the first of the members of an object to the counts of a unit. What is no

@@ -142,6 +142,15 @@ func (d *JSONRequest) Format(l ModelLimits, formats []string) (string, error) {
 	}
 }
 
+// ProbeFormat returns the member `response_format` of a probe, after a comma. It is empty for a model with all
+// formats.
+func ProbeFormat(l ModelLimits) string {
+	if formats := l.List(FormatList); len(formats) > 0 {
+		return `,"response_format":` + string(rawjson.Quote(formats[0]))
+	}
+	return ""
+}
+
 // ElementOf returns the path of an element of a list.
 func ElementOf(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i) }
 

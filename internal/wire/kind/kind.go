@@ -46,8 +46,9 @@ type Definition struct {
 	AnyType bool
 	// Open checks the JSON of a body. The request retains body, which must not be changed.
 	Open func(body []byte) (Request, error)
-	// Probe returns the smallest request to test whether a model answers, and its file or nil.
-	Probe func(model string) (body []byte, file *Upload)
+	// Probe returns the smallest request to test whether a model answers, and its file or nil. model is the
+	// provider's id of the model.
+	Probe func(model string, l ModelLimits) (body []byte, file *Upload)
 	// Sandbox returns the made-up answer of the sandbox to a body and its file.
 	Sandbox func(body []byte, file *Upload) (Made, error)
 }

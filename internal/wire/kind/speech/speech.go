@@ -85,6 +85,11 @@ await writeFile("speech.mp3", Buffer.from(await answer.arrayBuffer()));`},
 }
 
 // probe returns the request of a probe. A rejected voice shows a working line too.
-func probe(model string) ([]byte, *kind.Upload) {
-	return []byte(`{"model":` + string(rawjson.Quote(model)) + `,"input":"ping","voice":"alloy"}`), nil
+func probe(model string, l kind.ModelLimits) ([]byte, *kind.Upload) {
+	voice := "alloy"
+	if voices := l.List(voiceList); len(voices) > 0 {
+		voice = voices[0]
+	}
+	return []byte(`{"model":` + string(rawjson.Quote(model)) + `,"input":"ping","voice":` + string(rawjson.Quote(voice)) +
+		kind.ProbeFormat(l) + `}`), nil
 }

@@ -18,9 +18,9 @@ import (
 const maxSandboxFile = 32 << 20
 
 // probe returns the request of a probe: a tenth of a second of sound.
-func probe(model string) ([]byte, *kind.Upload) {
+func probe(model string, l kind.ModelLimits) ([]byte, *kind.Upload) {
 	silence := tone.Silence()
-	return []byte(`{"model":` + string(rawjson.Quote(model)) + `}`), &kind.Upload{
+	return []byte(`{"model":` + string(rawjson.Quote(model)) + kind.ProbeFormat(l) + `}`), &kind.Upload{
 		Name: "probe.wav", ContentType: "audio/wav", Bytes: bytes.NewReader(silence), Size: int64(len(silence)), Duration: 100 * time.Millisecond,
 	}
 }
