@@ -68,7 +68,7 @@ func (a *kindAttempt) callPart(part kind.Part, omit []string, last bool) error {
 	}
 	answer, err := send(a.call.Ctx, chatcall.Call{
 		Form: a.Kind.Form(), Path: a.LinePath, Model: a.on.ProviderModel, Body: part.Body(a.on.ProviderModel, omit),
-		File: file, AnyType: a.Kind.AnyType, IdempotencyKey: a.IdempotencyKey(),
+		File: file, AnyType: a.Kind.AnyType, Reserve: a.Reserve, IdempotencyKey: a.IdempotencyKey(),
 	})
 	if err != nil {
 		return err

@@ -1,15 +1,6 @@
 package call
 
-import (
-	"errors"
-	"sync/atomic"
-
-	"tollgate/internal/fault"
-	"tollgate/internal/upstream"
-)
-
-// errNoMemory is the cause of a failure if the budget is used up.
-var errNoMemory = errors.New("the budget of memory for answers is used up")
+import "sync/atomic"
 
 // UnbudgetedBytes is the memory of an answer outside the budget.
 const UnbudgetedBytes = 64 << 10
@@ -36,11 +27,3 @@ func (b *AnswerMemory) Release(n int64) { b.held.Add(-n) }
 
 // Held returns the number of reserved bytes.
 func (b *AnswerMemory) Held() int64 { return b.held.Load() }
-
-// OutOfMemory returns the failure of an attempt without budget for its answer. The failure does not
-// count against the line; another line may answer shorter.
-func OutOfMemory() *upstream.Failure {
-	f := upstream.Fail(fault.UpstreamUnavailable, errNoMemory)
-	f.Health = upstream.HealthNone
-	return f
-}

@@ -80,7 +80,7 @@ func (s *kindStream) next() *upstream.Failure {
 		s.end = true
 		return nil
 	case errors.Is(err, kind.ErrNoMemory):
-		return OutOfMemory()
+		return upstream.OutOfMemory()
 	case errors.Is(err, kind.ErrIncomplete):
 		return s.Interrupted(upstream.Fail(fault.UpstreamUnavailable, err))
 	}

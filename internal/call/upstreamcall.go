@@ -12,6 +12,7 @@ import (
 	"tollgate/internal/line"
 	"tollgate/internal/trace"
 	"tollgate/internal/upstream"
+	"tollgate/internal/wire/kind"
 )
 
 // UpstreamCall is one attempt's call of a line, with its time limit. One goroutine owns it.
@@ -84,14 +85,14 @@ func (x *Flow) ReadBody(from io.Reader, length int64, advice string) ([]byte, er
 		size += n
 		more := max(0, size-UnbudgetedBytes) - reserved
 		if full = !x.Reserve(more); full {
-			return errNoMemory
+			return kind.ErrNoMemory
 		}
 		reserved += more
 		return nil
 	})
 	switch {
 	case full:
-		return nil, OutOfMemory()
+		return nil, upstream.OutOfMemory()
 	case err != nil:
 		return nil, upstream.ConnectionFailure(x.call.Ctx, err)
 	case int64(len(body)) > longest:

@@ -137,7 +137,7 @@ func (s *stream) next() (more bool, _ *upstream.Failure) {
 	case errors.Is(err, sse.ErrTooLarge), errors.Is(err, rawjson.ErrShape):
 		return false, upstream.Fail(fault.UpstreamUnavailable, err)
 	case errors.Is(err, sse.ErrNoRoom):
-		return false, call.OutOfMemory()
+		return false, upstream.OutOfMemory()
 	case errors.Is(err, sse.ErrTruncated):
 		return false, upstream.Fail(fault.UpstreamConnectionError, err)
 	case err != nil:
@@ -170,7 +170,7 @@ func (s *stream) next() (more bool, _ *upstream.Failure) {
 		}
 		if n := cap(s.out); n > call.UnbudgetedBytes && n > s.reserved {
 			if !s.Reserve(int64(n - s.reserved)) {
-				return false, call.OutOfMemory()
+				return false, upstream.OutOfMemory()
 			}
 			s.reserved = n
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -176,6 +177,9 @@ func (s Source) classifyMissing(status int, r reason, n notice) *Failure {
 	switch {
 	case isAboutItem(n):
 		return rejection(http.StatusBadRequest, n)
+	case slices.Contains(n.signals, "voice_not_found"): // ElevenLabs
+		n.param = "voice"
+		return lineRejection(http.StatusBadRequest, n)
 	case r == reasonModel || r == reasonFilter:
 		return classifyReason(r)
 	case s.namesModel(n):

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/wire/kind"
 )
 
 // Health is the effect of a failure on the health of its line.
@@ -122,6 +123,19 @@ func Fail(code fault.Code, cause error) *Failure {
 		}
 	}
 	return f
+}
+
+// OutOfMemory returns the failure of an attempt without budget for its answer. The failure does not
+// count against the line; another line may answer shorter.
+func OutOfMemory() *Failure {
+	return &Failure{Code: fault.UpstreamUnavailable, Cause: kind.ErrNoMemory}
+}
+
+// Unsupported returns the failure for a client's field that the provider cannot express. Nothing was sent. The
+// client gets the rejection after all other lines were tried. In the message `{param}` stands for the field.
+func Unsupported(param, message string, args ...any) *Failure {
+	e := fault.At(fault.InvalidRequest, param, message, args...)
+	return &Failure{Code: e.Code, Rejection: e, LineSpecific: true, Cause: fmt.Errorf("the provider cannot express %s", param)}
 }
 
 // ConnectionFailure returns the failure for an error of a connection: during the dial, before

@@ -38,9 +38,9 @@ type notice struct {
 // response has an error status.
 //
 // Known formats: {error:{…}} (most), {error:"text",code} (xAI), {object:"error",message,…}
-// (Mistral, vLLM), {message,type,param,code} (Cerebras), {detail:…} (FastAPI),
+// (Mistral, vLLM), {message,type,param,code} (Cerebras), {detail:…} (FastAPI, ElevenLabs),
 // {status,title,detail} (NVIDIA), {id,message} (Cohere), {Message} (Amazon), {code,message} and
-// {code,msg} (DashScope, relays), {base_resp:{…}} (MiniMax), {x_groq:{error}} (Groq, inside a
+// {code,msg} (DashScope, relays), {err_code,err_msg} (Deepgram), {base_resp:{…}} (MiniMax), {x_groq:{error}} (Groq, inside a
 // chunk), [{error:{…}}] and {promptFeedback:{blockReason}} (Gemini).
 func readNotice(body []byte, failed bool) (n notice, ok bool) {
 	body = bytes.TrimSpace(body)
@@ -98,6 +98,7 @@ func bareNotice(root gjson.Result, failed bool) (notice, bool) {
 		n := notice{message: tidy(d.String(), maxMessage)}
 		if message, _ := readMessage(d); d.IsObject() && message != "" {
 			n.message = message
+			n.signals = objectNotice(d).signals // ElevenLabs
 		}
 		if first := d.Get("0"); first.IsObject() {
 			n.message = tidy(first.Get("msg").String(), maxMessage)
@@ -111,7 +112,12 @@ func bareNotice(root gjson.Result, failed bool) (notice, bool) {
 		return n, true
 	}
 	n := objectNotice(root)
-	for _, member := range [...]string{"msg", "Message", "errors.0.message", "errors.0"} {
+	for _, member := range [...]string{"err_code", "category"} { // Deepgram
+		if name := stringValue(root.Get(member)); name != "" {
+			n.signals = append(n.signals, strings.ToLower(tidy(name, maxName)))
+		}
+	}
+	for _, member := range [...]string{"msg", "Message", "err_msg", "errors.0.message", "errors.0"} {
 		if n.message == "" {
 			n.message = tidy(stringValue(root.Get(member)), maxMessage)
 		}

@@ -100,6 +100,7 @@ func reasonOfName(name string) reason {
 		"organization_restricted", "blocked_api_access", "openrouter_credits", "openrouter_key_limit", // Groq, OpenRouter
 		"insufficient_user_quota", "pre_consume_token_quota_failed", // relays
 		"service_disabled", "billing_disabled", "consumer_suspended", // Google
+		"quota_exceeded", "detected_unusual_activity", "invalid_auth", "asr_payment_required", // ElevenLabs, Deepgram
 		"expiredtokenexception", "unrecognizedclientexception", "invalidsignatureexception": // Amazon
 		return reasonAccount
 	case "model_not_found", "modelnotfound", "modelnotopen", "model.accessdenied",
@@ -107,7 +108,8 @@ func reasonOfName(name string) reason {
 		"model_permission_blocked_org", "model_permission_blocked_project", "model_not_available", "dedicated_endpoint_not_running",
 		"deploymentnotfound":
 		return reasonModel
-	case "permission_error", "permission_denied_error", "permission_denied", "failed_precondition", "accessdenied",
+	case "permission_error", "permission_denied_error", "missing_permissions", "insufficient_permissions",
+		"permission_denied", "failed_precondition", "accessdenied",
 		"accessdeniedexception":
 		return reasonAccountWords
 	case "not_found_error", "resource_not_found_error", "resourcenotfoundexception":

@@ -13,6 +13,7 @@ var (
 	vendorAnthropic  = vendor{"anthropic", "anthropic.com"}
 	vendorGoogle     = vendor{"gemini", "googleapis.com"}
 	vendorBedrock    = vendor{"", "amazonaws.com api.aws"}
+	vendorDeepgram   = vendor{"deepgram", "deepgram.com"}
 	vendorDeepSeek   = vendor{"", "deepseek.com"}
 	vendorFireworks  = vendor{"", "fireworks.ai"}
 	vendorMiniMax    = vendor{"", "minimax.io minimaxi.com minimax.chat"}
@@ -30,7 +31,7 @@ var namingVendors = vendor{"", "openai.com azure.com groq.com together.ai togeth
 	"aliyuncs.com volces.com bytepluses.com cohere.ai cohere.com sambanova.ai nebius.com huggingface.co fal.run"}
 
 // knownVendors lists all vendors above.
-var knownVendors = [...]vendor{vendorAnthropic, vendorGoogle, vendorBedrock, vendorDeepSeek, vendorFireworks, vendorMiniMax,
+var knownVendors = [...]vendor{vendorAnthropic, vendorGoogle, vendorBedrock, vendorDeepgram, vendorDeepSeek, vendorFireworks, vendorMiniMax,
 	vendorMistral, vendorNVIDIA, vendorOpenRouter, vendorReplicate, vendorXAI, vendorZhipu, namingVendors}
 
 // isFrom reports whether the answer came from v.
@@ -123,6 +124,8 @@ var wordings = [...]struct {
 	{vendorBedrock, "model access is denied due to", reasonMissing},
 	{vendorBedrock, "your account is not authorized to invoke this api operation", reasonAccountWords},
 	{vendorBedrock, "operation not allowed", reasonAccountWords},
+	{vendorDeepgram, "bad request: no such model/language/tier combination found", reasonMissing},
+	{vendorDeepgram, "project does not have access to the requested model", reasonMissing},
 	{vendorDeepSeek, "model not exist", reasonMissing},
 	{vendorDeepSeek, "insufficient balance", reasonAccountWords},
 	{vendorFireworks, "account * is suspended", reasonAccountWords},

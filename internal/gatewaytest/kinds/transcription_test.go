@@ -72,6 +72,7 @@ type transcriptionCase struct {
 	want   string // body, or part of an error
 	cost   money.Amount
 	source string
+	line   map[string]any // of another vendor, instead of reply
 }
 
 func transcriptionCases() []transcriptionCase {
@@ -186,7 +187,7 @@ func (c transcriptionCase) scenario(t *testing.T) scene.Scenario {
 		if r := receiptOf(t, g, account, answer.Header.Get("x-request-id")); r.Source != c.source || r.Endpoint != path {
 			t.Errorf("receipt: got %+v, want a count by %q", r, c.source)
 		}
-	}, scene.ChatLine(id, v.URL, nil, id))
+	}, scene.ChatLine(id, v.URL, c.line, id))
 }
 
 // TestTranscriptions compares answers and charges of all sorts of files and answers, on both databases.
@@ -196,7 +197,7 @@ func TestTranscriptions(t *testing.T) {
 	storetest.EachURL(t, func(t *testing.T, database string) {
 		g := scene.Open(t, binary, database, nil)
 		var scenarios []scene.Scenario
-		for _, c := range transcriptionCases() {
+		for _, c := range append(transcriptionCases(), vendorTranscriptions(t)...) {
 			scenarios = append(scenarios, c.scenario(t))
 		}
 		scene.Play(t, g, append(scenarios, transcriptionFailover(t), brokenForms(t)))

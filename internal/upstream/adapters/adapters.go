@@ -16,6 +16,8 @@ import (
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/credential"
 	"tollgate/internal/upstream/dashscope"
+	"tollgate/internal/upstream/deepgram"
+	"tollgate/internal/upstream/elevenlabs"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/fal"
 	"tollgate/internal/upstream/gemini"
@@ -82,22 +84,24 @@ type provider struct {
 // providers lists every provider by its name in the catalog.
 func providers() map[string]provider {
 	return map[string]provider{
-		anthropic.Provider: {anthropic.Info, plain(anthropic.New)},
-		ark.Provider:       {ark.Info, plain(ark.New)},
-		azure.Provider:     {azure.Info, keeping(azure.New)},
-		bedrock.Provider:   {bedrock.Info, keeping(bedrock.New)},
-		bfl.Provider:       {bfl.Info, plain(bfl.New)},
-		dashscope.Provider: {dashscope.Info, plain(dashscope.New)},
-		fal.Provider:       {fal.Info, plain(fal.New)},
-		gemini.Provider:    {gemini.Info, plain(gemini.New)},
-		ideogram.Provider:  {ideogram.Info, plain(ideogram.New)},
-		kling.Provider:     {kling.Info, keeping(kling.New)},
-		luma.Provider:      {luma.Info, plain(luma.New)},
-		minimax.Provider:   {minimax.Info, plain(minimax.New)},
-		openai.Provider:    {openai.Info, plain(openai.New)},
-		recraft.Provider:   {recraft.Info, plain(recraft.New)},
-		replicate.Provider: {replicate.Info, plain(replicate.New)},
-		runway.Provider:    {runway.Info, plain(runway.New)},
+		anthropic.Provider:  {anthropic.Info, plain(anthropic.New)},
+		ark.Provider:        {ark.Info, plain(ark.New)},
+		azure.Provider:      {azure.Info, keeping(azure.New)},
+		bedrock.Provider:    {bedrock.Info, keeping(bedrock.New)},
+		bfl.Provider:        {bfl.Info, plain(bfl.New)},
+		dashscope.Provider:  {dashscope.Info, plain(dashscope.New)},
+		deepgram.Provider:   {deepgram.Info, plain(deepgram.New)},
+		elevenlabs.Provider: {elevenlabs.Info, plain(elevenlabs.New)},
+		fal.Provider:        {fal.Info, plain(fal.New)},
+		gemini.Provider:     {gemini.Info, plain(gemini.New)},
+		ideogram.Provider:   {ideogram.Info, plain(ideogram.New)},
+		kling.Provider:      {kling.Info, keeping(kling.New)},
+		luma.Provider:       {luma.Info, plain(luma.New)},
+		minimax.Provider:    {minimax.Info, plain(minimax.New)},
+		openai.Provider:     {openai.Info, plain(openai.New)},
+		recraft.Provider:    {recraft.Info, plain(recraft.New)},
+		replicate.Provider:  {replicate.Info, plain(replicate.New)},
+		runway.Provider:     {runway.Info, plain(runway.New)},
 		sandbox.Provider: {sandbox.Info, plain(func(t upstream.Target, _ http.RoundTripper) (*sandbox.Adapter, error) {
 			return sandbox.New(t)
 		})},

@@ -33,6 +33,9 @@ type Call struct {
 	File *kind.Upload
 	// AnyType is true if a good answer may have any content type.
 	AnyType bool
+	// Reserve takes memory for an answer from the gateway's budget until the end of the attempt. It returns
+	// false if the budget has too little. If nil, there is no budget.
+	Reserve func(bytes int64) bool
 	// Stream is true if Body requests a stream.
 	Stream bool
 	// Body is sent unchanged. The adapter only reads Body. The caller must not change Body until

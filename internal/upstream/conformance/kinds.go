@@ -24,7 +24,8 @@ type KindsProvider struct {
 	Paths map[string]string
 	// Bodies are the bodies at the provider by kind, where the provider gets another than the probe's.
 	Bodies map[string]string
-	// Answers are the provider's good answers by kind, where they differ from the sandbox's.
+	// Answers are the provider's good answers by kind, where they differ from the sandbox's. One that begins
+	// with `data:` is events.
 	Answers map[string]string
 	// SimulatorOptions holds the options to simulate each behaviour, for a provider without HTTP.
 	// If nil, a fake provider simulates the behaviours.
@@ -105,7 +106,8 @@ func (p KindsProvider) goodAnswer(t *testing.T, d *kind.Definition) {
 		base = serve(t, func(w http.ResponseWriter, r *http.Request) {
 			body, err := io.ReadAll(r.Body)
 			want := cmp.Or(p.Bodies[d.Name], string(c.Body.Bytes()))
-			if isForm := strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/form-data"); err != nil || isForm != d.Multipart ||
+			asForm := d.Multipart && p.Bodies[d.Name] == ""
+			if isForm := strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/form-data"); err != nil || isForm != asForm ||
 				!isForm && string(body) != want || isForm && !strings.Contains(string(body), "RIFF") {
 				t.Errorf("the provider got %q, error %v; want %s", body, err, want)
 			}
@@ -113,6 +115,9 @@ func (p KindsProvider) goodAnswer(t *testing.T, d *kind.Definition) {
 			made, err := d.Sandbox(c.Body.Bytes(), c.File)
 			if err != nil {
 				t.Error(err)
+			}
+			if strings.HasPrefix(p.Answers[d.Name], "data:") {
+				made.ContentType = "text/event-stream"
 			}
 			w.Header().Set("Content-Type", made.ContentType)
 			_, _ = io.WriteString(w, cmp.Or(p.Answers[d.Name], string(made.Body))) // a failed write shows in the answer

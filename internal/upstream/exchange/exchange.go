@@ -161,6 +161,8 @@ type Post struct {
 	// of every call. It is read-only.
 	Header http.Header
 	Call   chatcall.Call
+	// FileAlone sends the call's file as the whole body, and the fields as parameters of the address.
+	FileAlone bool
 	// LastEvents lists the possible beginnings of a stream's last event, such as `event:
 	// message_stop`. After such a text, Close reads the body to its end, so that the connection can
 	// serve the next call. LastEvents is empty if the provider's streams have no last event.
@@ -259,7 +261,11 @@ func (c *Client) request(ctx context.Context, p Post) *http.Request {
 			return io.NopCloser(p.Call.Body.Reader()), nil
 		},
 	}
-	if p.Call.File != nil {
+	switch {
+	case p.Call.File == nil:
+	case p.FileAlone:
+		attachFile(req, p.Call)
+	default:
 		formOf(p.Call.Body.Bytes(), p.Call.File).attach(ctx, req)
 	}
 	return req.WithContext(ctx)

@@ -6,13 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"mime/multipart"
 	"net/http"
 	"net/textproto"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
 
+	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/jobcall"
 	"tollgate/internal/wire/kind"
 	"tollgate/internal/wire/rawjson"
@@ -76,20 +79,56 @@ func (f *Multipart) File(name, filename string, r jobcall.Reference) {
 // of a list are fields of the list's name.
 func formOf(object []byte, file *kind.Upload) *Multipart {
 	f := NewForm()
-	for name, value := range rawjson.Members(object) {
-		if len(value) > 0 && value[0] == '[' {
-			for _, element := range rawjson.Elements(value) {
-				f.Field(string(name), textOf(element))
-			}
-			continue
-		}
-		f.Field(string(name), textOf(value))
+	for name, value := range fieldsOf(object) {
+		f.Field(name, value)
 	}
 	f.File(kind.FileField, file.Name, jobcall.Reference{Type: file.ContentType, Size: file.Size,
 		Open: func(context.Context) (io.ReadCloser, error) {
 			return io.NopCloser(io.NewSectionReader(file.Bytes, 0, file.Size)), nil
 		}})
 	return f
+}
+
+// fieldsOf yields the members of a JSON object as text fields. The elements of a list are fields of the list's
+// name.
+func fieldsOf(object []byte) iter.Seq2[string, string] {
+	return func(yield func(name, value string) bool) {
+		for name, value := range rawjson.Members(object) {
+			if len(value) == 0 || value[0] != '[' {
+				if !yield(string(name), textOf(value)) {
+					return
+				}
+				continue
+			}
+			for _, element := range rawjson.Elements(value) {
+				if !yield(string(name), textOf(element)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// attachFile sets the file of a call as the body of a request, and the fields as parameters of its address.
+// The file's type is the client's only for sound and video, because providers read an address to fetch from
+// other types.
+func attachFile(req *http.Request, c chatcall.Call) {
+	query := url.Values{}
+	for name, value := range fieldsOf(c.Body.Bytes()) {
+		query.Add(name, value)
+	}
+	address := *req.URL
+	address.RawQuery = query.Encode()
+	contentType := c.File.ContentType
+	if !strings.HasPrefix(contentType, "audio/") && !strings.HasPrefix(contentType, "video/") {
+		contentType = "application/octet-stream"
+	}
+	req.URL, req.ContentLength = &address, c.File.Size
+	req.Header["Content-Type"] = []string{contentType}
+	req.GetBody = func() (io.ReadCloser, error) {
+		return io.NopCloser(io.NewSectionReader(c.File.Bytes, 0, c.File.Size)), nil
+	}
+	req.Body, _ = req.GetBody() // never fails
 }
 
 // textOf returns a JSON value as a text field: a string without its quotes.

@@ -1,0 +1,68 @@
+package exchange
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/wire/kind"
+	"tollgate/internal/wire/rawjson"
+)
+
+// maxWhole is the longest answer to be translated as a whole, in bytes.
+const maxWhole = 64 << 20
+
+// SendWhole is like Send, and returns the whole answer: a JSON document without an error. Its memory is taken
+// from the call's budget, twice over for the translation of the document.
+func (c *Client) SendWhole(ctx context.Context, p Post) ([]byte, error) {
+	p.Call.AnyType = false
+	answer, err := c.Send(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	data, err := io.ReadAll(&budgetReader{io.LimitReader(answer.Body, maxWhole+1), p.Call.Reserve})
+	switch {
+	case errors.Is(err, kind.ErrNoMemory):
+		return nil, upstream.OutOfMemory()
+	case err != nil:
+		return nil, upstream.ConnectionFailure(ctx, err).Redact(c.secrets...)
+	case len(data) > maxWhole:
+		return nil, upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("answer of more than %d bytes", maxWhole))
+	}
+	if f := c.sourceOf(p.Call).Classify(200, answer.ContentType, data, nil); f != nil {
+		return nil, f.Redact(c.secrets...)
+	}
+	if err := rawjson.CheckShape(data); err != nil || !rawjson.IsValid(data) {
+		return nil, upstream.Fail(fault.UpstreamUnavailable, errors.New("the answer is not JSON, or too deep"))
+	}
+	return data, nil
+}
+
+// Classify returns the failure in a document or event of a successful answer to a call, or nil.
+func (c *Client) Classify(call chatcall.Call, data []byte) *upstream.Failure {
+	f := c.sourceOf(call).Classify(200, "application/json", data, nil)
+	if f != nil {
+		f.Redact(c.secrets...)
+	}
+	return f
+}
+
+// budgetReader reserves memory for what it reads.
+type budgetReader struct {
+	io.Reader
+	reserve func(bytes int64) bool // nil without a budget
+}
+
+// Read implements io.Reader.
+func (r *budgetReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if r.reserve != nil && n > 0 && !r.reserve(2*int64(n)) {
+		return n, kind.ErrNoMemory
+	}
+	return n, err
+}

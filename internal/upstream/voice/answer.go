@@ -1,0 +1,206 @@
+package voice
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"mime"
+	"net/http"
+	"strings"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/upstream"
+	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/wire/kind"
+	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/sse"
+)
+
+// contentTypes are the types of the formats. Never changed.
+var contentTypes = map[string]string{MP3: "audio/mpeg", Opus: "audio/opus", FLAC: "audio/flac", WAV: "audio/wav", PCM: "audio/pcm"}
+
+// Piece is what one event of a vendor says.
+type Piece struct {
+	Sound []byte
+	// Input and Output are the vendor's token counts so far, or 0.
+	Input, Output int64
+	// Last is true for the last event of a complete answer.
+	Last bool
+}
+
+// Sound reads a vendor's answer. Next returns its next piece. With io.EOF the answer is complete.
+type Sound interface {
+	Next() (Piece, error)
+}
+
+// readSize is the size of a read of sound, in bytes.
+const readSize = 16 << 10
+
+// bytesOf reads an answer of sound alone.
+type bytesOf struct {
+	from   io.Reader
+	buffer []byte
+}
+
+// Bytes returns the sound of an answer of sound alone. If the answer has another content type, Bytes closes it
+// and returns a failure.
+func Bytes(answer *chatcall.Response) (Sound, error) {
+	contentType, _, _ := mime.ParseMediaType(answer.ContentType)
+	if !strings.HasPrefix(contentType, "audio/") && contentType != "application/octet-stream" {
+		_ = answer.Body.Close() // not read
+		f := upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("an answer of the type %q, not sound", contentType))
+		f.Status = http.StatusOK
+		return nil, f
+	}
+	return &bytesOf{answer.Body, make([]byte, readSize)}, nil
+}
+
+// Next implements Sound.
+func (s *bytesOf) Next() (Piece, error) {
+	n, err := s.from.Read(s.buffer)
+	return Piece{Sound: s.buffer[:n]}, err
+}
+
+// eventsOf reads an answer of events.
+type eventsOf struct {
+	reader *sse.Reader
+	read   func(data []byte) (Piece, error)
+	last   bool
+}
+
+// Events returns the sound of an answer of events of at most most bytes. read reads the data of an event;
+// its error may be a *upstream.Failure.
+func Events(c chatcall.Call, answer *chatcall.Response, most int, read func(data []byte) (Piece, error)) Sound {
+	r := sse.NewReader(answer.Body, most)
+	r.Reserve = c.Reserve
+	return &eventsOf{reader: r, read: read}
+}
+
+// Next implements Sound.
+func (s *eventsOf) Next() (Piece, error) {
+	e, err := s.reader.Next()
+	switch {
+	case s.reader.Ended() && s.last:
+		return Piece{}, io.EOF
+	case s.reader.Ended(), errors.Is(err, sse.ErrTruncated), errors.Is(err, sse.ErrTooLarge), errors.Is(err, rawjson.ErrShape):
+		return Piece{}, kind.Incomplete("the events ended without the last one, or are malformed")
+	case errors.Is(err, sse.ErrNoRoom):
+		return Piece{}, kind.ErrNoMemory
+	case err != nil:
+		return Piece{}, err
+	case len(e.Data) == 0 || e.Data[0] != '{':
+		return Piece{}, nil
+	}
+	p, err := s.read(e.Data)
+	s.last = s.last || p.Last
+	return p, err
+}
+
+// Answer returns the client's answer. It waits for the first sound, so that a failure before that is the
+// call's. It closes answer after an error, which is always a *upstream.Failure.
+func (r *Request) Answer(ctx context.Context, answer *chatcall.Response, from Sound) (*chatcall.Response, error) {
+	b := &body{Closer: answer.Body, from: from, request: r}
+	for len(b.out) == 0 && b.err == nil {
+		b.fill()
+	}
+	if b.err != nil && (!errors.Is(b.err, io.EOF) || !b.sounded) {
+		_ = answer.Body.Close() // the failure is known
+		return nil, failure(ctx, b.err)
+	}
+	contentType := contentTypes[r.Format]
+	if r.Events {
+		contentType = "text/event-stream"
+	}
+	return &chatcall.Response{Body: b, ContentType: contentType}, nil
+}
+
+// failure returns the failure for an error before the first sound.
+func failure(ctx context.Context, err error) *upstream.Failure {
+	switch {
+	case errors.Is(err, io.EOF):
+		return upstream.Fail(fault.EmptyCompletion, errors.New("an answer without sound"))
+	case errors.Is(err, kind.ErrNoMemory):
+		return upstream.OutOfMemory()
+	case errors.Is(err, kind.ErrIncomplete):
+		return upstream.Fail(fault.UpstreamUnavailable, err)
+	}
+	return upstream.ConnectionFailure(ctx, err)
+}
+
+// body is the body of the client's answer.
+type body struct {
+	io.Closer
+	from    Sound
+	request *Request
+
+	out           []byte // not yet read
+	err           error
+	sounded       bool // some sound has come
+	input, output int64
+}
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	for len(b.out) == 0 {
+		if b.err != nil {
+			return 0, b.err
+		}
+		b.fill()
+	}
+	n := copy(p, b.out)
+	b.out = b.out[n:]
+	return n, nil
+}
+
+// fill reads the next piece.
+func (b *body) fill() {
+	piece, err := b.from.Next()
+	b.err, b.out = err, b.out[:0]
+	if piece.Input > 0 || piece.Output > 0 {
+		b.input, b.output = piece.Input, piece.Output
+	}
+	if len(piece.Sound) > 0 {
+		if !b.sounded && b.request.Format == WAV {
+			b.add(header())
+		}
+		b.sounded = true
+		b.add(piece.Sound)
+	}
+	if errors.Is(err, io.EOF) && b.sounded && b.request.Events {
+		b.out = sse.AppendLines(b.out, "", doneEvent(b.input, b.output))
+	}
+}
+
+// add adds sound.
+func (b *body) add(sound []byte) {
+	if !b.request.Events {
+		b.out = append(b.out, sound...)
+		return
+	}
+	b.out = append(b.out, `data: {"type":"speech.audio.delta","audio":"`...)
+	b.out = base64.StdEncoding.AppendEncode(b.out, sound)
+	b.out = append(b.out, "\"}\n\n"...)
+}
+
+// doneEvent returns the last event. It has no usage if the vendor counts no tokens.
+func doneEvent(input, output int64) []byte {
+	if input == 0 && output == 0 {
+		return []byte(`{"type":"speech.audio.done"}`)
+	}
+	return fmt.Appendf(nil, `{"type":"speech.audio.done","usage":{"input_tokens":%d,"output_tokens":%d,"total_tokens":%d}}`,
+		input, output, input+output)
+}
+
+// header returns the header of WAV of an unknown length.
+func header() []byte {
+	out := binary.LittleEndian.AppendUint32([]byte("RIFF"), math.MaxUint32)
+	out = append(out, "WAVEfmt "...)
+	for _, n := range []uint32{16, 1 | 1<<16, Rate, 2 * Rate, 2 | 16<<16} { // PCM, one channel, 16 bits
+		out = binary.LittleEndian.AppendUint32(out, n)
+	}
+	return binary.LittleEndian.AppendUint32(append(out, "data"...), math.MaxUint32)
+}
