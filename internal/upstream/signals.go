@@ -77,11 +77,11 @@ func reasonOfName(name string) reason {
 			return reasonFilter
 		case "1027":
 			return reasonOutput
-		case "1002", "1039":
+		case "1002", "1039", "1041":
 			return reasonBusy
 		case "1001":
 			return reasonTimeout
-		case "2013":
+		case "1042", "2013", "2054", "20132": // the last two: the voice
 			return reasonRequest
 		default:
 			return reasonServer

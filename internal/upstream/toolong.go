@@ -23,6 +23,7 @@ var tooLongWords = regexp.MustCompile(`(?i)` +
 	`|context (window|length) exceeds` + // MiniMax
 	`|input token count .{0,40}exceeds` + // Gemini
 	`|range of input length` + // DashScope
+	`|too many input tokens` + // Titan of Amazon
 	`|exceeded model token limit` + // Moonshot
 	`|prompt exceeds max length` + // Zhipu
 	`|number of tokens in the prompt cannot exceed` + // Cohere

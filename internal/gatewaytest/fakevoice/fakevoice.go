@@ -1,5 +1,7 @@
-// Package fakevoice owns fake vendors of speech and transcriptions with an API of their own. Each is as strict
-// as the vendor's documents: an unknown field, or a wrong header or address, is an error in the vendor's shape.
+// Package fakevoice owns fake vendors of speech and transcriptions with an API of their own.
+//
+// Invariants: each fake is as strict as the vendor's documents; an unknown field, a wrong header and a wrong address
+// are errors in the vendor's shape.
 //
 // A mark in the text, or in the file, chooses another answer than a good one: [busy], [broke] (the account),
 // [long] (too large), [cut] (breaks off after half of the answer), [empty], [page].
@@ -18,8 +20,8 @@ import (
 	"testing"
 )
 
-// Sound is the sound of every answer.
-var Sound = strings.Repeat("0123456789abcdef", 3_000)
+// Sound returns the sound of every answer.
+func Sound() string { return strings.Repeat("0123456789abcdef", 3_000) }
 
 // Request is a request to a fake.
 type Request struct {
@@ -89,7 +91,7 @@ func page(w http.ResponseWriter) { send(w, "text/html", false, "<html>bad gatewa
 
 // pieces splits the sound.
 func pieces() (list []string) {
-	for part := range slices.Chunk([]byte(Sound), 8_000) {
+	for part := range slices.Chunk([]byte(Sound()), 8_000) {
 		list = append(list, string(part))
 	}
 	return list

@@ -57,6 +57,8 @@ type Response struct {
 	Body io.ReadCloser
 	// ContentType is the provider's content type, with its parameters.
 	ContentType string
+	// Header is the provider's header. It is nil for a translated answer.
+	Header http.Header
 	// Length is the Content-Length in bytes, or 0 if unknown.
 	Length int64
 	// Stream is true if Body is an event stream. It equals Call.Stream.
@@ -77,6 +79,12 @@ type TokenCounter interface {
 	// CountTokens returns the provider's token count for the prompt of the call. Stream is ignored.
 	// The error is always a *upstream.Failure.
 	CountTokens(ctx context.Context, c Call) (int64, error)
+}
+
+// InputLimiter is implemented by adapters of providers with fewer inputs in a call than a request may have.
+type InputLimiter interface {
+	// MaxInputs returns the most inputs of a call for a model of the provider in a form. Zero means no limit.
+	MaxInputs(form wire.Form, model string) int64
 }
 
 // Secretive is implemented by adapters with secrets in addition to the line's key, such as renewed

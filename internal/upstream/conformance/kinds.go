@@ -20,6 +20,11 @@ import (
 type KindsProvider struct {
 	// Provider is the provider's name in the catalog.
 	Provider string
+	// Models are the provider's ids of models by kind, where not every id will do.
+	Models map[string]string
+	// Fields are further fields of the requests by kind, each after a comma, where the vendor cannot express the
+	// probe's defaults.
+	Fields map[string]string
 	// Paths are the ends of the provider's paths by kind, where they differ from the kind's own.
 	Paths map[string]string
 	// Bodies are the bodies at the provider by kind, where the provider gets another than the probe's.
@@ -39,7 +44,7 @@ func Kinds(t *testing.T, p KindsProvider) {
 	var forms []wire.Form
 	for _, name := range providerInfo(t, p.Provider).Kinds {
 		if d := registry.Find(name); d != nil {
-			calls[name] = kindCall(d)
+			calls[name] = p.call(d)
 			forms = append(forms, d.Form())
 			t.Run("a good answer of "+name, func(t *testing.T) { p.goodAnswer(t, d) })
 		}
@@ -87,12 +92,13 @@ func read(part kind.Part, raw []byte, contentType string) error {
 	}
 }
 
-// kindCall returns the call of a kind's probe.
-func kindCall(d *kind.Definition) chatcall.Call {
+// call returns the call of a kind's probe.
+func (p KindsProvider) call(d *kind.Definition) chatcall.Call {
 	body, file := d.Probe("m", kind.DefaultLimits{Kind: d})
+	body = append(bytes.TrimSuffix(body, []byte("}")), p.Fields[d.Name]+"}"...)
 	return chatcall.Call{
-		Form: d.Form(), Path: d.Endpoints[0].LinePath, Model: "m", Body: rawjson.Pieces{body}, File: file, AnyType: d.AnyType,
-		IdempotencyKey: "att_1",
+		Form: d.Form(), Path: d.Endpoints[0].LinePath, Model: cmp.Or(p.Models[d.Name], "m"), Body: rawjson.Pieces{body}, File: file,
+		AnyType: d.AnyType, IdempotencyKey: "att_1",
 	}
 }
 
@@ -100,7 +106,7 @@ func kindCall(d *kind.Definition) chatcall.Call {
 // kind can read the answer.
 func (p KindsProvider) goodAnswer(t *testing.T, d *kind.Definition) {
 	t.Parallel()
-	c := kindCall(d)
+	c := p.call(d)
 	base, sent := "", make(chan *http.Request, 1)
 	if p.SimulatorOptions == nil {
 		base = serve(t, func(w http.ResponseWriter, r *http.Request) {

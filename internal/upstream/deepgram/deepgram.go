@@ -71,7 +71,7 @@ func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response
 	}
 	body, _ := json.Marshal(settings{c.Model, true, r.Language, r.Language == "", r.Speakers}) // cannot fail
 	c.Body = rawjson.Pieces{body}
-	raw, err := a.line.SendWhole(ctx, exchange.Post{URL: a.line.URL("listen"), Header: a.header, Call: c, FileAlone: true})
+	raw, _, err := a.line.SendWhole(ctx, exchange.Post{URL: a.line.URL("listen"), Header: a.header, Call: c, FileAlone: true})
 	if err != nil {
 		return nil, err
 	}

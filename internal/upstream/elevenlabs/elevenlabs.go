@@ -125,7 +125,7 @@ func (a *Adapter) transcribe(ctx context.Context, c chatcall.Call) (*chatcall.Re
 		return nil, err
 	}
 	c.Body = rawjson.Pieces{encode(listening{Model: c.Model, Language: r.Language, Temperature: r.Temperature, Diarize: r.Speakers})}
-	raw, err := a.line.SendWhole(ctx, exchange.Post{URL: a.line.URL("speech-to-text"), Header: a.header, Call: c})
+	raw, _, err := a.line.SendWhole(ctx, exchange.Post{URL: a.line.URL("speech-to-text"), Header: a.header, Call: c})
 	if err != nil {
 		return nil, err
 	}

@@ -32,11 +32,11 @@ func TestSpeech(t *testing.T) {
 	fake := fakevoice.NewElevenLabs(t, conformance.Secret)
 	line := conformance.OpenLine(t, elevenlabs.Provider, fake.URL, options)
 	for fields, want := range map[string]struct{ start, contentType, failure string }{
-		`"input":"hi","voice":"alloy"`:                                     {fakevoice.Sound, "audio/mpeg", ""},
-		`"input":"hi","voice":"rachel","response_format":"opus"`:           {fakevoice.Sound, "audio/opus", ""},
-		`"input":"hi","voice":"alloy","response_format":"pcm"`:             {fakevoice.Sound, "audio/pcm", ""},
+		`"input":"hi","voice":"alloy"`:                                     {fakevoice.Sound(), "audio/mpeg", ""},
+		`"input":"hi","voice":"rachel","response_format":"opus"`:           {fakevoice.Sound(), "audio/opus", ""},
+		`"input":"hi","voice":"alloy","response_format":"pcm"`:             {fakevoice.Sound(), "audio/pcm", ""},
 		`"input":"hi","voice":"alloy","response_format":"wav"`:             {"RIFF\xff\xff\xff\xffWAVEfmt ", "audio/wav", ""},
-		`"input":"hi","voice":"alloy","speed":1.2`:                         {fakevoice.Sound, "audio/mpeg", ""},
+		`"input":"hi","voice":"alloy","speed":1.2`:                         {fakevoice.Sound(), "audio/mpeg", ""},
 		`"input":"hi","voice":"alloy","stream_format":"sse"`:               {`data: {"type":"speech.audio.delta",`, "text/event-stream", ""},
 		`"input":"hi","voice":"alloy","response_format":"aac"`:             {"", "", `invalid_request at "response_format", other lines: true`},
 		`"input":"hi","voice":"alloy","speed":2`:                           {"", "", `invalid_request at "speed", other lines: true`},
@@ -49,9 +49,9 @@ func TestSpeech(t *testing.T) {
 		`"input":"[page]","voice":"alloy"`:                                 {"", "", "upstream_unavailable fail"},
 		`"input":"[empty]","voice":"alloy"`:                                {"", "", "empty_completion half"},
 		`"input":"[empty]","voice":"alloy","stream_format":"sse"`:          {"", "", "empty_completion half"},
-		`"input":"[cut]","voice":"alloy"`:                                  {fakevoice.Sound[:16_000], "audio/mpeg", "broken"},
+		`"input":"[cut]","voice":"alloy"`:                                  {fakevoice.Sound()[:16_000], "audio/mpeg", "broken"},
 		`"input":"[cut]","voice":"alloy","stream_format":"sse"`:            {"data: ", "text/event-stream", "broken"},
-		`"input":"a \"quote\" ü","voice":"rachel","response_format":"mp3"`: {fakevoice.Sound, "audio/mpeg", ""},
+		`"input":"a \"quote\" ü","voice":"rachel","response_format":"mp3"`: {fakevoice.Sound(), "audio/mpeg", ""},
 	} {
 		body, contentType, failure := conformance.Answer(t, line, conformance.Speech(fields))
 		if !strings.HasPrefix(body, want.start) || contentType != want.contentType || failure != want.failure {

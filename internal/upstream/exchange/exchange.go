@@ -196,6 +196,7 @@ func (c *Client) send(ctx context.Context, p Post) (*chatcall.Response, error) {
 	return &chatcall.Response{
 		Body:        respBody,
 		ContentType: resp.Header.Get("Content-Type"),
+		Header:      resp.Header,
 		Length:      max(0, resp.ContentLength),
 		Stream:      p.Call.Stream,
 	}, nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 
 	"tollgate/internal/fault"
 	"tollgate/internal/upstream"
@@ -16,36 +17,36 @@ import (
 // maxWhole is the longest answer to be translated as a whole, in bytes.
 const maxWhole = 64 << 20
 
-// SendWhole is like Send, and returns the whole answer: a JSON document without an error. Its memory is taken
-// from the call's budget, twice over for the translation of the document.
-func (c *Client) SendWhole(ctx context.Context, p Post) ([]byte, error) {
+// SendWhole is like Send, and returns the whole answer: a JSON document without an error, and its header. The
+// memory is taken from the call's budget, twice over for the translation of the document.
+func (c *Client) SendWhole(ctx context.Context, p Post) ([]byte, http.Header, error) {
 	p.Call.AnyType = false
 	answer, err := c.Send(ctx, p)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer answer.Body.Close()
 	data, err := io.ReadAll(&budgetReader{io.LimitReader(answer.Body, maxWhole+1), p.Call.Reserve})
 	switch {
 	case errors.Is(err, kind.ErrNoMemory):
-		return nil, upstream.OutOfMemory()
+		return nil, nil, upstream.OutOfMemory()
 	case err != nil:
-		return nil, upstream.ConnectionFailure(ctx, err).Redact(c.secrets...)
+		return nil, nil, upstream.ConnectionFailure(ctx, err).Redact(c.secrets...)
 	case len(data) > maxWhole:
-		return nil, upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("answer of more than %d bytes", maxWhole))
+		return nil, nil, upstream.Fail(fault.UpstreamUnavailable, fmt.Errorf("answer of more than %d bytes", maxWhole))
 	}
-	if f := c.sourceOf(p.Call).Classify(200, answer.ContentType, data, nil); f != nil {
-		return nil, f.Redact(c.secrets...)
+	if f := c.sourceOf(p.Call).Classify(http.StatusOK, answer.ContentType, data, nil); f != nil {
+		return nil, nil, f.Redact(c.secrets...)
 	}
 	if err := rawjson.CheckShape(data); err != nil || !rawjson.IsValid(data) {
-		return nil, upstream.Fail(fault.UpstreamUnavailable, errors.New("the answer is not JSON, or too deep"))
+		return nil, nil, upstream.Fail(fault.UpstreamUnavailable, errors.New("the answer is not JSON, or too deep"))
 	}
-	return data, nil
+	return data, answer.Header, nil
 }
 
 // Classify returns the failure in a document or event of a successful answer to a call, or nil.
 func (c *Client) Classify(call chatcall.Call, data []byte) *upstream.Failure {
-	f := c.sourceOf(call).Classify(200, "application/json", data, nil)
+	f := c.sourceOf(call).Classify(http.StatusOK, "application/json", data, nil)
 	if f != nil {
 		f.Redact(c.secrets...)
 	}

@@ -37,8 +37,8 @@ type wordOut struct {
 	End   float64 `json:"end"`
 }
 
-// segmentOut is a segment of verbose_json. Clients require the members about Whisper's decoding, which no other
-// vendor has: they are 0.
+// segmentOut is a segment of verbose_json. Clients require the members about Whisper's decoding. No other vendor
+// has them, so they are 0.
 type segmentOut struct {
 	ID               int     `json:"id"`
 	Seek             int     `json:"seek"`
@@ -63,7 +63,7 @@ type speakerSegment struct {
 }
 
 // Answer returns a transcript in the client's format.
-func (r *Request) Answer(t Transcript) *chatcall.Response {
+func (r *TranscriptionRequest) Answer(t Transcript) *chatcall.Response {
 	contentType, out := "text/plain; charset=utf-8", []byte(nil)
 	switch r.format {
 	case formatText:
@@ -78,7 +78,7 @@ func (r *Request) Answer(t Transcript) *chatcall.Response {
 }
 
 // answerOf returns the answer in a format of JSON.
-func (r *Request) answerOf(t *Transcript) answer {
+func (r *TranscriptionRequest) answerOf(t *Transcript) answer {
 	a := answer{Text: t.Text}
 	if t.Seconds > 0 {
 		a.Usage = &usage{"duration", int64(math.Ceil(min(t.Seconds, math.MaxInt32)))}
@@ -110,7 +110,7 @@ func (r *Request) answerOf(t *Transcript) answer {
 
 // length returns the length of the sound in seconds: by the vendor's count, by the headers of the file, or up to
 // the last word.
-func (r *Request) length(t *Transcript) float64 {
+func (r *TranscriptionRequest) length(t *Transcript) float64 {
 	switch {
 	case t.Seconds > 0:
 		return t.Seconds

@@ -1,7 +1,8 @@
-// Package transcript owns the translation of transcriptions for vendors with an API of their own: what a client
-// asks for, and a transcript in each format of OpenAI.
+// Package transcript owns the translation of transcriptions for vendors with an API of their own: the client's
+// request, and the transcript in each format of OpenAI.
 //
-// Invariant: a field that the vendor cannot express is refused before the call, or changes nothing in the text.
+// Invariant: a field without a counterpart at the vendor is refused before the call, or changes nothing in the
+// text.
 package transcript
 
 import (
@@ -28,8 +29,8 @@ const (
 	formatDiarized = "diarized_json"
 )
 
-// Request is a client's request for a transcription.
-type Request struct {
+// TranscriptionRequest is a client's request for a transcription.
+type TranscriptionRequest struct {
 	Language string
 	// Temperature is the JSON number of the client, or empty.
 	Temperature string
@@ -43,11 +44,11 @@ type Request struct {
 	fileSeconds     float64 // length of the file by its headers; 0 if unknown
 }
 
-// Read reads a call, which the kind has checked.
-func Read(c chatcall.Call) Request {
+// Read reads a call after the checks of the kind.
+func Read(c chatcall.Call) TranscriptionRequest {
 	body := c.Body.Bytes()
 	text := func(name string) string { return rawjson.Unquote(rawjson.NonNull(rawjson.Field(body, name))) }
-	r := Request{
+	r := TranscriptionRequest{
 		Language: text("language"), Temperature: text("temperature"), format: cmp.Or(text("response_format"), formatJSON),
 		translates: strings.HasSuffix(c.Path, "/translations"), fields: body, fileSeconds: c.File.Duration.Seconds(),
 	}
@@ -72,9 +73,9 @@ func listOf(raw []byte) (texts []string) {
 	return texts
 }
 
-// Check returns a failure that names a field the vendor cannot express. Temperature reports whether the vendor
-// has a temperature; without one, its answers are those of the temperature 0.
-func (r *Request) Check(temperature bool) error {
+// Check returns a failure with the name of a field without a counterpart at the vendor, or nil. temperature
+// reports whether the vendor has a temperature. Without one, its answers are those of the temperature 0.
+func (r *TranscriptionRequest) Check(temperature bool) error {
 	if r.translates {
 		return upstream.Unsupported("model", "This model does not translate. Use /v1/audio/transcriptions, or another model.")
 	}

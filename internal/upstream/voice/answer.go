@@ -23,7 +23,7 @@ import (
 // contentTypes are the types of the formats. Never changed.
 var contentTypes = map[string]string{MP3: "audio/mpeg", Opus: "audio/opus", FLAC: "audio/flac", WAV: "audio/wav", PCM: "audio/pcm"}
 
-// Piece is what one event of a vendor says.
+// Piece is the content of one event of a vendor.
 type Piece struct {
 	Sound []byte
 	// Input and Output are the vendor's token counts so far, or 0.
@@ -32,23 +32,24 @@ type Piece struct {
 	Last bool
 }
 
-// Sound reads a vendor's answer. Next returns its next piece. With io.EOF the answer is complete.
-type Sound interface {
+// PieceReader reads a vendor's answer.
+type PieceReader interface {
+	// Next returns the next piece, which is valid until the next call. With io.EOF the answer is complete.
 	Next() (Piece, error)
 }
 
 // readSize is the size of a read of sound, in bytes.
 const readSize = 16 << 10
 
-// bytesOf reads an answer of sound alone.
+// bytesOf reads an answer without events.
 type bytesOf struct {
 	from   io.Reader
 	buffer []byte
 }
 
-// Bytes returns the sound of an answer of sound alone. If the answer has another content type, Bytes closes it
+// Bytes returns the sound of an answer without events. If the answer has another content type, Bytes closes it
 // and returns a failure.
-func Bytes(answer *chatcall.Response) (Sound, error) {
+func Bytes(answer *chatcall.Response) (PieceReader, error) {
 	contentType, _, _ := mime.ParseMediaType(answer.ContentType)
 	if !strings.HasPrefix(contentType, "audio/") && contentType != "application/octet-stream" {
 		_ = answer.Body.Close() // not read
@@ -59,7 +60,7 @@ func Bytes(answer *chatcall.Response) (Sound, error) {
 	return &bytesOf{answer.Body, make([]byte, readSize)}, nil
 }
 
-// Next implements Sound.
+// Next implements PieceReader.
 func (s *bytesOf) Next() (Piece, error) {
 	n, err := s.from.Read(s.buffer)
 	return Piece{Sound: s.buffer[:n]}, err
@@ -74,13 +75,13 @@ type eventsOf struct {
 
 // Events returns the sound of an answer of events of at most most bytes. read reads the data of an event;
 // its error may be a *upstream.Failure.
-func Events(c chatcall.Call, answer *chatcall.Response, most int, read func(data []byte) (Piece, error)) Sound {
+func Events(c chatcall.Call, answer *chatcall.Response, most int, read func(data []byte) (Piece, error)) PieceReader {
 	r := sse.NewReader(answer.Body, most)
 	r.Reserve = c.Reserve
 	return &eventsOf{reader: r, read: read}
 }
 
-// Next implements Sound.
+// Next implements PieceReader.
 func (s *eventsOf) Next() (Piece, error) {
 	e, err := s.reader.Next()
 	switch {
@@ -100,9 +101,9 @@ func (s *eventsOf) Next() (Piece, error) {
 	return p, err
 }
 
-// Answer returns the client's answer. It waits for the first sound, so that a failure before that is the
-// call's. It closes answer after an error, which is always a *upstream.Failure.
-func (r *Request) Answer(ctx context.Context, answer *chatcall.Response, from Sound) (*chatcall.Response, error) {
+// Answer returns the client's answer. It waits for the first sound, so that an earlier failure is the call's.
+// After an error it closes answer. The error is always a *upstream.Failure.
+func (r *SpeechRequest) Answer(ctx context.Context, answer *chatcall.Response, from PieceReader) (*chatcall.Response, error) {
 	b := &body{Closer: answer.Body, from: from, request: r}
 	for len(b.out) == 0 && b.err == nil {
 		b.fill()
@@ -134,8 +135,8 @@ func failure(ctx context.Context, err error) *upstream.Failure {
 // body is the body of the client's answer.
 type body struct {
 	io.Closer
-	from    Sound
-	request *Request
+	from    PieceReader
+	request *SpeechRequest
 
 	out           []byte // not yet read
 	err           error
@@ -186,10 +187,16 @@ func (b *body) add(sound []byte) {
 	b.out = append(b.out, "\"}\n\n"...)
 }
 
-// doneEvent returns the last event. It has no usage if the vendor counts no tokens.
+// doneEvent returns the last event. A count that the vendor did not report is absent, because a 0 would be
+// believed.
 func doneEvent(input, output int64) []byte {
-	if input == 0 && output == 0 {
+	switch {
+	case input == 0 && output == 0:
 		return []byte(`{"type":"speech.audio.done"}`)
+	case output == 0:
+		return fmt.Appendf(nil, `{"type":"speech.audio.done","usage":{"input_tokens":%d}}`, input)
+	case input == 0:
+		return fmt.Appendf(nil, `{"type":"speech.audio.done","usage":{"output_tokens":%d}}`, output)
 	}
 	return fmt.Appendf(nil, `{"type":"speech.audio.done","usage":{"input_tokens":%d,"output_tokens":%d,"total_tokens":%d}}`,
 		input, output, input+output)

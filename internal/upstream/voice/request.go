@@ -1,9 +1,9 @@
-// Package voice owns the translation of speech for vendors with an API of their own: what a client asks
-// for, what a vendor can express, and the answer in OpenAI's shape.
+// Package voice owns the translation of speech for vendors with an API of their own: the client's request,
+// the abilities of a vendor, and the answer in OpenAI's shape.
 //
 // Invariants:
-//   - A field that the vendor cannot express is refused before the call, or changes nothing in the sound.
-//   - Sound passes on while it comes; an answer that breaks off is never a complete one.
+//   - A field beyond the vendor's abilities is refused before the call, or changes nothing in the sound.
+//   - Sound passes on while it comes. A broken answer is never a complete one.
 package voice
 
 import (
@@ -32,7 +32,7 @@ const (
 // Rate is the sample rate of PCM and WAV in OpenAI's shape. A sample is 16 bits of one channel.
 const Rate = 24_000
 
-// voicesOption is the option of a line with the vendor's voices by the names that clients send.
+// voicesOption is the option of a line with the vendor's voices by the clients' names for them.
 const voicesOption = "voices"
 
 // CheckOptions returns an error unless options has at most the option `voices`.
@@ -63,19 +63,19 @@ func CheckVoices(value any) error {
 	return nil
 }
 
-// Request is a client's request for speech.
-type Request struct {
+// SpeechRequest is a client's request for speech.
+type SpeechRequest struct {
 	Input, Voice, Instructions string
 	Format                     string  // response_format
 	Speed                      float64 // 1 by default
 	Events                     bool    // the answer is events, not sound
 }
 
-// Read reads the body of a call, which the kind has checked, and replaces the voice by the options of the
+// Read reads the body of a call after the checks of the kind, and replaces the voice by the options of the
 // line.
-func Read(body []byte, options map[string]any) Request {
+func Read(body []byte, options map[string]any) SpeechRequest {
 	text := func(name string) string { return rawjson.Unquote(rawjson.NonNull(rawjson.Field(body, name))) }
-	r := Request{
+	r := SpeechRequest{
 		Input: text("input"), Voice: text("voice"), Instructions: text("instructions"),
 		Format: cmp.Or(text("response_format"), MP3), Events: text("stream_format") == "sse", Speed: 1,
 	}
@@ -89,15 +89,15 @@ func Read(body []byte, options map[string]any) Request {
 	return r
 }
 
-// Abilities are what a vendor can express.
+// Abilities are the fields of requests with a counterpart at a vendor.
 type Abilities struct {
 	Formats            []string
 	MinSpeed, MaxSpeed float64 // both 0 without a choice of the speed
 	Instructions       bool
 }
 
-// Check returns a failure that names a field the vendor cannot express.
-func (r *Request) Check(a Abilities) error {
+// Check returns a failure with the name of a field beyond the vendor's abilities, or nil.
+func (r *SpeechRequest) Check(a Abilities) error {
 	switch {
 	case !slices.Contains(a.Formats, r.Format):
 		return upstream.Unsupported("response_format", "`{param}` must be one of %s for this model.", strings.Join(a.Formats, ", "))

@@ -25,7 +25,7 @@ func readEvent(data []byte) (Piece, error) {
 }
 
 // speak returns what the client gets of events.
-func speak(t *testing.T, r Request, events string) (body string, err error) {
+func speak(t *testing.T, r SpeechRequest, events string) (body string, err error) {
 	t.Helper()
 	from := &chatcall.Response{Body: io.NopCloser(strings.NewReader(events)), ContentType: "text/event-stream"}
 	answer, err := r.Answer(t.Context(), from, Events(chatcall.Call{}, from, 1000, readEvent))
@@ -57,7 +57,7 @@ func TestEvents(t *testing.T) {
 		"no sound at all":    {events: "", code: fault.UpstreamUnavailable},
 		"no sound as events": {events: "data: {last}\n\n", asEvents: true, code: fault.EmptyCompletion},
 	} {
-		body, err := speak(t, Request{Format: MP3, Events: c.asEvents}, c.events)
+		body, err := speak(t, SpeechRequest{Format: MP3, Events: c.asEvents}, c.events)
 		var f *upstream.Failure
 		switch {
 		case c.code != "":
@@ -75,7 +75,7 @@ func TestBudget(t *testing.T) {
 	t.Parallel()
 	from := &chatcall.Response{Body: io.NopCloser(strings.NewReader("data: {" + strings.Repeat("x", 100_000) + "}\n\n"))}
 	c := chatcall.Call{Reserve: func(int64) bool { return false }}
-	_, err := (&Request{Format: MP3}).Answer(t.Context(), from, Events(c, from, 1<<20, readEvent))
+	_, err := (&SpeechRequest{Format: MP3}).Answer(t.Context(), from, Events(c, from, 1<<20, readEvent))
 	var f *upstream.Failure
 	if !errors.As(err, &f) || f.Health != upstream.HealthNone || !errors.Is(err, kind.ErrNoMemory) {
 		t.Errorf("got the error %v, want one about the budget that does not count against the line", err)
@@ -85,7 +85,7 @@ func TestBudget(t *testing.T) {
 // TestHeader tests that WAV is PCM with a header.
 func TestHeader(t *testing.T) {
 	t.Parallel()
-	body, err := speak(t, Request{Format: WAV}, "data: {1}\n\ndata: {last}\n\n")
+	body, err := speak(t, SpeechRequest{Format: WAV}, "data: {1}\n\ndata: {last}\n\n")
 	want := "RIFF\xff\xff\xff\xffWAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00\xc0\x5d\x00\x00\x80\xbb\x00\x00\x02\x00\x10\x00" +
 		"data\xff\xff\xff\xff{1}"
 	if body != want || err != nil {
