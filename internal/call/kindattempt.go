@@ -30,7 +30,7 @@ type kindAttempt struct {
 func (x *kindFlow) newAttempt(ctx context.Context, on *line.Attempt) *kindAttempt {
 	return &kindAttempt{
 		kindFlow: x, on: on, call: x.OpenCall(ctx, on, trace.Operation(x.Kind.Name), false),
-		parts: x.Body.Parts(on.Line.MaxInputs), counts: kindCounts{used: kind.Quantities{}},
+		parts: x.Body.Parts(on.MaxInputs(x.Kind.Form())), counts: kindCounts{used: kind.Quantities{}},
 	}
 }
 

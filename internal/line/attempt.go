@@ -11,6 +11,7 @@ import (
 	"tollgate/internal/money"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/chatcall"
+	"tollgate/internal/wire"
 	"tollgate/internal/wire/rawjson"
 )
 
@@ -52,6 +53,17 @@ func (a *Attempt) Chat(ctx context.Context, call chatcall.Call) (*chatcall.Respo
 func (a *Attempt) ChatPart(ctx context.Context, call chatcall.Call) (*chatcall.Response, error) {
 	a.requestBody = call.Body
 	return a.selector.key.adapter.Chat(ctx, call)
+}
+
+// MaxInputs returns the most inputs of a call in a form, by the line and by its provider. Zero means no limit.
+func (a *Attempt) MaxInputs(form wire.Form) int64 {
+	most := a.Line.MaxInputs
+	if p, ok := a.selector.key.adapter.(chatcall.InputLimiter); ok {
+		if n := p.MaxInputs(form, a.ProviderModel); n > 0 && (most == 0 || n < most) {
+			most = n
+		}
+	}
+	return most
 }
 
 // RecordGatewayCount counts a complete answer whose usage the gateway had to count itself.

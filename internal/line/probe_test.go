@@ -9,8 +9,7 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// TestProbesOfSound checks that sound, and a text of a format other than JSON, is an answer to a probe, and
-// an error is none.
+// TestProbesOfSound checks that probes accept sound, and texts of a format other than JSON, and fail on errors.
 func TestProbesOfSound(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

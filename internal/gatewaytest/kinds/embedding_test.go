@@ -95,7 +95,9 @@ func TestEmbeddings(t *testing.T) {
 	binary := scene.Binary(t)
 	storetest.EachURL(t, func(t *testing.T, database string) {
 		g := scene.Open(t, binary, database, nil)
-		scene.Play(t, g, []scene.Scenario{charged(t), uncounted(t), split(t), failover(t), rejected(t), free(t)})
+		scene.Play(t, g, []scene.Scenario{
+			charged(t), uncounted(t), split(t), failover(t), rejected(t), free(t), titan(t), batch(t), unknownTokens(t),
+		})
 	})
 }
 

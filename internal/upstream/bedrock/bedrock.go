@@ -1,5 +1,5 @@
 // Package bedrock owns calls to AWS Bedrock in OpenAI's chat and responses forms, in Anthropic's
-// messages form, and for reranking. Package cloud makes the requests of the forms; this package owns
+// messages form, and for embeddings and reranking. Package cloud makes the requests of the forms; this package owns
 // addresses and signatures.
 //
 // Invariants:
@@ -16,6 +16,7 @@ import (
 	"tollgate/internal/upstream/cloud"
 	"tollgate/internal/upstream/credential"
 	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/vector"
 	"tollgate/internal/wire"
 )
 
@@ -31,7 +32,7 @@ const (
 // Info describes the provider for the catalog.
 func Info() upstream.Info {
 	return upstream.Info{
-		Kinds:        []string{"chat", kindRerank},
+		Kinds:        []string{"chat", vector.Kind, kindRerank},
 		Forms:        []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages},
 		NeedsBaseURL: true,
 		NeedsKey:     true,

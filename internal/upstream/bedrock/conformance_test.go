@@ -17,7 +17,9 @@ func TestConformance(t *testing.T) {
 	})
 	conformance.Kinds(t, conformance.KindsProvider{
 		Provider: bedrock.Provider,
-		Paths:    map[string]string{"rerank": "/model/m/invoke"},
-		Bodies:   map[string]string{"rerank": `{"query":"ping","documents":["ping"]}`},
+		Models:   map[string]string{"embedding": "amazon.titan-embed-text-v2:0"},
+		Paths:    map[string]string{"rerank": "/model/m/invoke", "embedding": "/model/amazon.titan-embed-text-v2:0/invoke"},
+		Bodies:   map[string]string{"rerank": `{"query":"ping","documents":["ping"]}`, "embedding": `{"inputText":"ping"}`},
+		Answers:  map[string]string{"embedding": `{"embedding":[0.5],"inputTextTokenCount":1}`},
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/cloud"
 	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/vector"
 	"tollgate/internal/wire/rawjson"
 )
 
@@ -35,18 +36,29 @@ func newAdapter(t upstream.Target, o cloud.Options, transport http.RoundTripper)
 	return &Adapter{Adapter: chat, invoke: invoke, header: o.OpenAIKey}, err
 }
 
-// Chat implements chatcall.Adapter for the forms of package cloud and for reranking. Models for
-// reranking have their name in the address; those of Cohere need the version of their API.
+// Chat implements chatcall.Adapter for the forms of package cloud, embeddings and reranking.
 func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response, error) {
-	if c.Form != kindRerank {
-		return a.Adapter.Chat(ctx, c)
+	switch c.Form {
+	case vector.Kind:
+		return a.embed(ctx, c)
+	case kindRerank:
+		return a.rerank(ctx, c)
 	}
+	return a.Adapter.Chat(ctx, c)
+}
+
+// invokeURL returns the address of InvokeModel, which has the model's name.
+func (a *Adapter) invokeURL(model string) *url.URL {
+	return a.invoke.URL("model", url.PathEscape(model), "invoke")
+}
+
+// rerank makes a call for reranking. Models of Cohere need the version of their API.
+func (a *Adapter) rerank(ctx context.Context, c chatcall.Call) (*chatcall.Response, error) {
 	set := map[string]json.RawMessage{}
-	if strings.Contains(c.Model, "cohere.") {
+	if isCohere(c.Model) {
 		set["api_version"] = json.RawMessage("2")
 	}
 	c.Body = rawjson.Override(c.Body, set, []string{"model"})
-	address := a.invoke.URL("model", url.PathEscape(c.Model), "invoke")
-	answer, err := a.invoke.Send(ctx, exchange.Post{URL: address, Header: a.header, Call: c})
+	answer, err := a.invoke.Send(ctx, exchange.Post{URL: a.invokeURL(c.Model), Header: a.header, Call: c})
 	return answer, a.Source.Hide(err)
 }

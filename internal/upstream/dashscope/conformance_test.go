@@ -18,7 +18,12 @@ func TestConformance(t *testing.T) {
 		Ticket: func(jobcall.Task) string { return "t-1" },
 		Params: `{"seed":41417}`,
 	})
-	conformance.Kinds(t, conformance.KindsProvider{Provider: dashscope.Provider, Paths: map[string]string{
-		"embedding": "/compatible-mode/v1/embeddings", "rerank": "/compatible-api/v1/reranks",
-	}})
+	conformance.Kinds(t, conformance.KindsProvider{
+		Provider: dashscope.Provider,
+		Fields:   map[string]string{"speech": `,"response_format":"pcm"`},
+		Paths: map[string]string{"embedding": "/compatible-mode/v1/embeddings", "rerank": "/compatible-api/v1/reranks",
+			"speech": "/services/aigc/multimodal-generation/generation"},
+		Bodies:  map[string]string{"speech": `{"input":{"text":"ping","voice":"alloy"},"model":"m"}`},
+		Answers: map[string]string{"speech": `data:{"output":{"audio":{"data":"AAAA"},"finish_reason":"stop"}}` + "\n\n"},
+	})
 }

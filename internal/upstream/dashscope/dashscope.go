@@ -1,6 +1,6 @@
 // Package dashscope owns calls to DashScope, the model service of Alibaba Cloud. Pictures are returned
 // in the response or polled as tasks; clips are polled. The model's ID determines the endpoint and
-// the request format (family.go). Embeddings and reranking pass through (kind.go).
+// the request format (family.go). Embeddings and reranking pass through (kind.go). Speech is streamed.
 //
 // Invariants:
 //   - A call is sent at most once (by package exchange).
@@ -13,6 +13,7 @@ package dashscope
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 
 	"github.com/tidwall/gjson"
@@ -20,6 +21,7 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/jobcall"
+	"tollgate/internal/upstream/voice"
 )
 
 // Provider is the adapter's name in the catalog.
@@ -37,7 +39,7 @@ const (
 
 // Info describes the provider for the catalog.
 func Info() upstream.Info {
-	return exchange.JobInfo(defaultBaseURL, checkOptions, upstream.KindImage, upstream.KindVideo, kindEmbedding, kindRerank)
+	return exchange.JobInfo(defaultBaseURL, checkOptions, upstream.KindImage, upstream.KindVideo, kindEmbedding, kindRerank, voice.Kind)
 }
 
 // options are a line's `options` in the catalog. An empty option is derived from the model.
@@ -45,10 +47,18 @@ type options struct {
 	imageEndpoint string
 	videoEndpoint string
 	imageRole     string
+	voices        any
 }
 
 func checkOptions(raw map[string]any) error {
-	return exchange.CheckTexts(raw, Provider, map[string]func(string) error{
+	texts := maps.Clone(raw)
+	if voices, ok := texts["voices"]; ok {
+		if err := voice.CheckVoices(voices); err != nil {
+			return err
+		}
+		delete(texts, "voices")
+	}
+	return exchange.CheckTexts(texts, Provider, map[string]func(string) error{
 		"image_endpoint": exchange.OneOf(multimodal, messagesTask, textTask, imageTask),
 		"video_endpoint": exchange.OneOf(clipTask, framesTask),
 		"image_role":     exchange.OneOf(roleFrame, roleReference),
@@ -80,6 +90,7 @@ func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
 		imageEndpoint: exchange.TextOption(t.Options, "image_endpoint", ""),
 		videoEndpoint: exchange.TextOption(t.Options, "video_endpoint", ""),
 		imageRole:     exchange.TextOption(t.Options, "image_role", ""),
+		voices:        t.Options["voices"],
 	}}
 	a.async.Set("X-DashScope-Async", "enable")
 	return a, nil

@@ -5,6 +5,7 @@ import (
 
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/voice"
 	"tollgate/internal/wire"
 )
 
@@ -14,9 +15,12 @@ const (
 	kindRerank    = "rerank"
 )
 
-// Chat implements chatcall.Adapter for embeddings and reranking. Their addresses are beside the base
-// address, in OpenAI's and in Cohere's shape.
+// Chat implements chatcall.Adapter for speech, embeddings and reranking. The addresses of the last two are
+// beside the base address, in OpenAI's and in Cohere's shape.
 func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response, error) {
+	if c.Form == voice.Kind {
+		return a.speak(ctx, c)
+	}
 	path := compatiblePath(c.Form)
 	if path == nil {
 		return a.NoChat.Chat(ctx, c)

@@ -27,4 +27,19 @@ func TestConformance(t *testing.T) {
 		},
 		Params: `{"seed":41417}`,
 	})
+	conformance.Kinds(t, conformance.KindsProvider{
+		Provider: gemini.Provider,
+		Fields:   map[string]string{"speech": `,"response_format":"pcm"`},
+		Paths:    map[string]string{"speech": "/models/m:streamGenerateContent", "embedding": "/models/m:batchEmbedContents"},
+		Bodies: map[string]string{
+			"speech": `{"contents":[{"parts":[{"text":"ping"}],"role":"user"}],"generationConfig":{"responseModalities":["AUDIO"],` +
+				`"speechConfig":{"voiceConfig":{"prebuiltVoiceConfig":{"voiceName":"alloy"}}}}}`,
+			"embedding": `{"requests":[{"model":"models/m","content":{"parts":[{"text":"ping"}]}}]}`,
+		},
+		Answers: map[string]string{
+			"speech": `data: {"candidates":[{"content":{"parts":[{"inlineData":{"mimeType":"audio/L16;codec=pcm;rate=24000","data":"AAAA"}}]},` +
+				`"finishReason":"STOP"}]}` + "\n\n",
+			"embedding": `{"embeddings":[{"values":[0.5]}]}`,
+		},
+	})
 }

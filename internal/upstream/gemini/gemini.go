@@ -1,5 +1,5 @@
 // Package gemini owns calls to Google's Gemini API. Chat bodies pass through unchanged in both
-// directions. Each image is one call and is returned in the response. Videos are polled: those of Veo
+// directions. Speech and embeddings are translated. Each image is one call and is returned in the response. Videos are polled: those of Veo
 // as long-running operations, those of Omni as interactions.
 //
 // Invariants:
@@ -22,6 +22,8 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/vector"
+	"tollgate/internal/upstream/voice"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/rawjson"
 )
@@ -38,12 +40,12 @@ const maxCount = 64 << 10
 // Info describes the provider for the catalog.
 func Info() upstream.Info {
 	return upstream.Info{
-		Kinds:          []string{"chat", upstream.KindImage, upstream.KindVideo},
+		Kinds:          []string{"chat", vector.Kind, voice.Kind, upstream.KindImage, upstream.KindVideo},
 		Forms:          []wire.Form{wire.FormGemini},
 		DefaultBaseURL: defaultBaseURL,
 		NeedsKey:       true,
 		KeyHeaders:     []string{"X-Goog-Api-Key"},
-		CheckOptions:   exchange.NoOptions(Provider),
+		CheckOptions:   voice.CheckOptions(Provider),
 	}
 }
 
@@ -52,6 +54,8 @@ type Adapter struct {
 	line   *exchange.Client
 	folder string // path before model names in addresses
 	header http.Header
+
+	options map[string]any
 }
 
 var _ chatcall.TokenCounter = (*Adapter)(nil)
@@ -74,11 +78,17 @@ func NewFor(t upstream.Target, p upstream.Info, folder string, header http.Heade
 	if err != nil {
 		return nil, err
 	}
-	return &Adapter{line: line, folder: folder, header: header}, nil
+	return &Adapter{line: line, folder: folder, header: header, options: t.Options}, nil
 }
 
-// Chat implements chatcall.Adapter for the Gemini form.
+// Chat implements chatcall.Adapter for the Gemini form, speech and embeddings.
 func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response, error) {
+	switch c.Form {
+	case voice.Kind:
+		return a.speak(ctx, c)
+	case vector.Kind:
+		return a.embed(ctx, c)
+	}
 	method := "generateContent"
 	if c.Stream {
 		method = "streamGenerateContent"

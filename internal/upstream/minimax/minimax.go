@@ -1,5 +1,5 @@
 // Package minimax owns calls to MiniMax. Pictures are returned in the response as links. Hailuo clips
-// are polled as tasks of version 2 of the video interface.
+// are polled as tasks of version 2 of the video interface. Speech is streamed.
 //
 // Invariants:
 //   - A call is sent at most once (by package exchange).
@@ -16,6 +16,7 @@ import (
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/upstream/jobcall"
+	"tollgate/internal/upstream/voice"
 	"tollgate/internal/wire/jobrequest"
 )
 
@@ -33,7 +34,7 @@ const (
 
 // Info describes the provider for the catalog.
 func Info() upstream.Info {
-	return exchange.JobInfo(defaultBaseURL, exchange.NoOptions(Provider), upstream.KindImage, upstream.KindVideo)
+	return exchange.JobInfo(defaultBaseURL, voice.CheckOptions(Provider), voice.Kind, upstream.KindImage, upstream.KindVideo)
 }
 
 // Adapter calls MiniMax for one line. It is safe for concurrent use.
@@ -43,6 +44,7 @@ func Info() upstream.Info {
 // Adapter does not implement jobcall.Finder, because MiniMax finds a task only by its own task ID.
 type Adapter struct {
 	exchange.Plain
+	options map[string]any
 }
 
 var _ jobcall.Generator = (*Adapter)(nil)
@@ -50,7 +52,8 @@ var _ jobcall.Generator = (*Adapter)(nil)
 // New returns the adapter of a line. transport carries the calls. New returns the errors of
 // exchange.Open.
 func New(t upstream.Target, transport http.RoundTripper) (*Adapter, error) {
-	return exchange.OpenAdapter(t, Info(), transport, "Authorization", func(p exchange.Plain) *Adapter { return &Adapter{p} })
+	return exchange.OpenAdapter(t, Info(), transport, "Authorization",
+		func(p exchange.Plain) *Adapter { return &Adapter{p, t.Options} })
 }
 
 // Blocks implements jobcall.Generator. Pictures come in the response; clips are polled.
