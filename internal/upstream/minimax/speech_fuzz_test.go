@@ -1,0 +1,23 @@
+package minimax
+
+import (
+	"errors"
+	"testing"
+
+	"tollgate/internal/upstream"
+)
+
+// FuzzSpeech checks that any event is read, or is a failure.
+func FuzzSpeech(f *testing.F) {
+	f.Add([]byte(`{"data":{"audio":"00ff","status":2},"base_resp":{"status_code":0}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		piece, err := readSpeech(data)
+		var failure *upstream.Failure
+		if err != nil && !errors.As(err, &failure) {
+			t.Errorf("got the error %v, want a failure", err)
+		}
+		if len(piece.Sound) > len(data) {
+			t.Errorf("%d bytes of sound from %d", len(piece.Sound), len(data))
+		}
+	})
+}
