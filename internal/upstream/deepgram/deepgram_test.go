@@ -94,3 +94,18 @@ func TestFileTypes(t *testing.T) {
 		}
 	}
 }
+
+// TestBudget tests that an answer beyond the budget of memory is a failure which does not count against the line.
+func TestBudget(t *testing.T) {
+	t.Parallel()
+	line := conformance.OpenLine(t, deepgram.Provider, fakevoice.NewDeepgram(t, conformance.Secret).URL, nil)
+	c := conformance.Transcription("", "RIFF")
+	var taken int64
+	c.Reserve = func(bytes int64) bool {
+		taken += bytes
+		return taken < 500
+	}
+	if body, _, failure := conformance.Answer(t, line, c); failure != "upstream_unavailable none" {
+		t.Errorf("got %s, failure %q; want a failure without effect on the line", body, failure)
+	}
+}
