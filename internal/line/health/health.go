@@ -191,7 +191,7 @@ func (h *health) recordFailure(now time.Time, origin Origin, f *upstream.Failure
 	}
 	switch f.Health {
 	case upstream.HealthNone:
-		if f.Rejection != nil { // a rejection shows that the provider works
+		if f.Rejection != nil && f.Status != 0 { // a rejection by the provider shows that it works
 			h.streak = failureSum{}
 		}
 	case upstream.HealthCool:

@@ -443,6 +443,19 @@ func TestRejectionsAreNoFailures(t *testing.T) {
 	l.check("in_service", "")
 }
 
+// TestUnsentRequestsAreNoProof checks that a request the line cannot express does not end a series of failures,
+// because the provider did not get it.
+func TestUnsentRequestsAreNoProof(t *testing.T) {
+	t.Parallel()
+	l := newTestLine(t)
+	l.repeat(200, nil)
+	l.repeat(4, connectionReset())
+	l.do(upstream.Unsupported("speed", "`{param}` is not offered."))
+	l.check("in_service", "")
+	l.do(connectionReset())
+	l.check("circuit_open", "circuit_open", "circuit_open")
+}
+
 // TestResume checks that Clear removes all blocks, with messages only for blocks that were announced.
 func TestResume(t *testing.T) {
 	t.Parallel()
