@@ -77,7 +77,7 @@ func TestTranscription(t *testing.T) {
 	}
 }
 
-// TestFileTypes tests that no upload is sent as JSON, which the vendor would read for an address to fetch.
+// TestFileTypes tests the types of uploads. The vendor would fetch an address from JSON, so no upload is JSON.
 func TestFileTypes(t *testing.T) {
 	t.Parallel()
 	fake := fakevoice.NewDeepgram(t, conformance.Secret)
@@ -95,7 +95,7 @@ func TestFileTypes(t *testing.T) {
 	}
 }
 
-// TestBudget tests that an answer beyond the budget of memory is a failure which does not count against the line.
+// TestBudget tests the failure of an answer beyond the budget of memory. It does not count against the line.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	line := conformance.OpenLine(t, deepgram.Provider, fakevoice.NewDeepgram(t, conformance.Secret).URL, nil)
