@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,15 +20,16 @@ const benchToken = "bench-operator"
 // target is a server to measure: the upstream itself, or a proxy or gateway in front of it.
 type target struct {
 	name    string
-	process *process // measured for CPU time; nil for the direct upstream
-	base    func(s scenario) string
+	process *process                // measured for CPU time; nil for the direct upstream
+	address func(s scenario) string // of the case's endpoint
 	key     string
+	server  bool // whether the processes of PostgreSQL work for it too
 }
 
 // round is one measurement of one target.
 type round struct {
 	load
-	cpu  time.Duration // CPU time of the process per thousand requests
+	cpu  time.Duration // CPU time of the process and its database server per thousand requests
 	peak float64       // resident memory so far, MiB
 }
 
@@ -60,16 +62,15 @@ func benchChat(o options) error {
 		results:  map[string]map[string][]round{},
 	}
 	plain := []target{
-		{name: "direct", base: func(s scenario) string { return upstream.url + "/" + s.name + "/v1" }},
-		{name: "ReverseProxy", process: proxy, base: func(s scenario) string { return proxy.url + "/" + s.name + "/v1" }},
+		{name: "direct", address: func(s scenario) string { return upstream.url + "/" + s.name + s.form.path }},
+		{name: reverseProxy, process: proxy, address: func(s scenario) string { return proxy.url + "/" + s.name + s.form.path }},
 	}
 	for n := range o.starts {
 		if err := c.start(plain, n%2 == 1); err != nil {
 			return err
 		}
 	}
-	c.print()
-	return nil
+	return c.report()
 }
 
 // chatBench collects the rounds of all starts.
@@ -151,34 +152,11 @@ func (c *chatBench) measure(name string, plain, gateways []target) error {
 	return nil
 }
 
-// print prints the tables.
-func (c *chatBench) print() {
+// report prints the tables, writes the files that the flags name, and checks the limits.
+func (c *chatBench) report() error {
 	fmt.Printf("### Chat: %d starts, %d rounds of %s each, medians\n\n", c.starts, c.rounds, c.span)
-	out := newTable("case", "target", "requests/s", "CPU s/1000", "times ReverseProxy", "p50 ms", "p99 ms", "peak MiB", "failed")
-	for _, name := range c.cases {
-		plain := median(c.results[name]["ReverseProxy"], func(r round) time.Duration { return r.cpu })
-		for _, target := range c.targets {
-			all := c.results[name][target]
-			used, times, peak := "", "", ""
-			if all[0].peak > 0 {
-				d := median(all, func(r round) time.Duration { return r.cpu })
-				used = fmt.Sprintf("%.3f", d.Seconds())
-				times = fmt.Sprintf("%.2f", float64(d)/float64(max(1, plain)))
-				peak = fmt.Sprintf("%.0f", median(all, func(r round) float64 { return r.peak }))
-			}
-			failed := 0
-			for _, r := range all {
-				failed += r.failed
-			}
-			out.add(name, target,
-				fmt.Sprintf("%.0f", median(all, func(r round) float64 { return float64(r.requests) / r.took.Seconds() })),
-				used, times,
-				millis(median(all, func(r round) time.Duration { return r.p50 })),
-				millis(median(all, func(r round) time.Duration { return r.p99 })),
-				peak, fmt.Sprint(failed))
-		}
-	}
-	out.print()
+	all := c.figures()
+	printFigures(all)
 	if c.against != "" {
 		for _, name := range c.cases {
 			fmt.Println(compareCPU(name, c.results[name]["tollgate, SQLite"], c.results[name][otherBuild]))
@@ -191,6 +169,14 @@ func (c *chatBench) print() {
 	}
 	fmt.Println()
 	c.idle.print()
+	var errs []error
+	if c.json != "" {
+		errs = append(errs, writeJSON(c.json, all))
+	}
+	if c.picture != "" {
+		errs = append(errs, writePicture(c.picture, all))
+	}
+	return errors.Join(append(errs, checkLimits(c.limits, all))...)
 }
 
 // otherBuild is the target of -against.
@@ -222,27 +208,37 @@ func (t target) stopLog() string {
 
 // measureChat sends requests to one target for a span.
 func measureChat(s scenario, t target, span time.Duration) (round, error) {
-	var before time.Duration
-	var err error
-	if t.process != nil {
-		if before, err = cpu(t.process.cmd.Process.Pid); err != nil {
-			return round{}, err
-		}
+	before, err := t.cpu()
+	if err != nil {
+		return round{}, err
 	}
 	var r round
-	if r.load, err = drive(s, t.base(s), t.key, span); err != nil {
+	if r.load, err = drive(s, t.address(s), t.key, span); err != nil {
 		return round{}, err
 	}
 	if t.process == nil || r.requests == 0 {
 		return r, nil
 	}
-	after, err := cpu(t.process.cmd.Process.Pid)
+	after, err := t.cpu()
 	if err != nil {
 		return round{}, err
 	}
 	r.cpu = (after - before) * 1000 / time.Duration(r.requests)
 	r.peak, err = memory(t.process.cmd.Process.Pid, "VmHWM")
 	return r, err
+}
+
+// cpu returns the CPU time of the target's process so far, with that of its database server.
+func (t target) cpu() (time.Duration, error) {
+	if t.process == nil {
+		return 0, nil
+	}
+	d, err := cpu(t.process.cmd.Process.Pid)
+	if err != nil || !t.server {
+		return d, err
+	}
+	server, err := cpuOfProgram("postgres")
+	return d + server, err
 }
 
 // idleMemory returns the resident memory of an idle process.
@@ -319,7 +315,8 @@ func startGateway(o options, program, engine string, settings setup) (target, fu
 	return target{
 		name:    "tollgate, " + engine,
 		process: second,
-		base:    func(scenario) string { return second.url + "/v1" },
+		server:  engine == "PostgreSQL",
+		address: func(s scenario) string { return second.url + s.form.path },
 		key:     key,
 	}, stop, nil
 }
@@ -328,12 +325,9 @@ func startGateway(o options, program, engine string, settings setup) (target, fu
 func benchCatalog(upstream string) string {
 	var models, lines strings.Builder
 	for _, s := range scenarios {
-		fmt.Fprintf(&models,
-			"  - {id: %s, kind: chat, state: open, forms: [chat], context_window: 128000, max_output_tokens: 4096, price: {input: 0.25, "+
-				"output: 2.00}}\n", s.name)
-		fmt.Fprintf(&lines, "  - {id: line-%s, provider: openai, base_url: \"%s/%s/v1\", api_key: \"${BENCH_UPSTREAM_KEY}\","+
-			" models: {%s: bench}, forms: [chat]}\n",
-			s.name, upstream, s.name, s.name)
+		fmt.Fprintf(&models, "  - {id: %s, state: open, %s}\n", s.name, s.form.model)
+		fmt.Fprintf(&lines, "  - {id: line-%s, %s, base_url: \"%s/%s%s\", api_key: \"${BENCH_UPSTREAM_KEY}\", models: {%[1]s: bench}}\n",
+			s.name, s.form.line, upstream, s.name, s.form.linePath)
 	}
 	return "models:\n" + models.String() + "lines:\n" + lines.String()
 }

@@ -57,22 +57,57 @@ const tick = 10 * time.Millisecond
 
 // cpu returns the user and system time of a process.
 func cpu(pid int) (time.Duration, error) {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, times, err := processTimes(strconv.Itoa(pid))
 	if err != nil {
 		return 0, err
+	}
+	return times[0] + times[1], nil
+}
+
+// cpuOfProgram returns the user and system time of all processes of a program, with those of their
+// children that have ended.
+func cpuOfProgram(name string) (sum time.Duration, err error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return 0, err
+	}
+	for _, entry := range entries {
+		if _, err := strconv.Atoi(entry.Name()); err != nil {
+			continue
+		}
+		program, times, err := processTimes(entry.Name())
+		if err != nil || program != name { // it may have ended
+			continue
+		}
+		for _, d := range times {
+			sum += d
+		}
+	}
+	return sum, nil
+}
+
+// processTimes returns the name of a process's program, its user and system time, and those of its
+// ended children.
+func processTimes(pid string) (program string, times [4]time.Duration, err error) {
+	raw, err := os.ReadFile("/proc/" + pid + "/stat")
+	if err != nil {
+		return "", times, err
 	}
 	// The second field is the name in parentheses; it may contain spaces.
-	_, rest, _ := strings.Cut(string(raw), ") ")
+	head, rest, _ := strings.Cut(string(raw), ") ")
+	_, program, _ = strings.Cut(head, "(")
 	fields := strings.Fields(rest)
-	if len(fields) < 13 {
-		return 0, fmt.Errorf("process %d: unknown format of stat", pid)
+	if len(fields) < 15 {
+		return "", times, fmt.Errorf("process %s: unknown format of stat", pid)
 	}
-	user, err := strconv.ParseInt(fields[11], 10, 64)
-	if err != nil {
-		return 0, err
+	for i := range times {
+		n, err := strconv.ParseInt(fields[11+i], 10, 64)
+		if err != nil {
+			return "", times, err
+		}
+		times[i] = time.Duration(n) * tick
 	}
-	system, err := strconv.ParseInt(fields[12], 10, 64)
-	return time.Duration(user+system) * tick, err
+	return program, times, nil
 }
 
 // memory returns a memory figure of a process in MiB: VmRSS, the current resident size, or VmHWM,

@@ -22,17 +22,16 @@ type load struct {
 	firstError string
 }
 
-// drive sends the scenario's request to base over the scenario's connections for a span. The client
+// drive sends the scenario's request to an address over the scenario's connections for a span. The client
 // is minimal, because it shares the machine with the server under test.
-func drive(s scenario, base, key string, span time.Duration) (load, error) {
-	to, err := url.Parse(base)
+func drive(s scenario, address, key string, span time.Duration) (load, error) {
+	to, err := url.Parse(address)
 	if err != nil {
 		return load{}, err
 	}
 	body := s.body()
 	request := fmt.Appendf(nil,
-		"POST %s/chat/completions HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: "+
-			"%d\r\n\r\n%s",
+		"POST %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
 		to.Path, to.Host, key, len(body), body)
 
 	due := make(chan time.Time)
@@ -49,7 +48,7 @@ func drive(s scenario, base, key string, span time.Duration) (load, error) {
 	times := make([][]time.Duration, s.connections)
 	for i := range times {
 		wg.Go(func() {
-			c := &caller{address: to.Host, request: request, stream: s.stream}
+			c := &caller{address: to.Host, request: request, stream: s.stream, end: s.form.end}
 			defer c.close()
 			for time.Since(start) < span {
 				began := time.Now()
@@ -108,6 +107,7 @@ type caller struct {
 	address string
 	request []byte
 	stream  bool
+	end     string // in the last bytes of a complete stream
 	conn    net.Conn
 	in      *bufio.Reader
 }
@@ -145,7 +145,7 @@ func (c *caller) call() error {
 	if err != nil {
 		return err
 	}
-	size, done, err := readBody(c.in, length, chunked)
+	size, done, err := readBody(c.in, length, chunked, c.end)
 	switch {
 	case err != nil:
 		return err

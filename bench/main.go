@@ -7,7 +7,8 @@
 //   - Compared targets take turns in one run on one machine, and each figure is the median of the
 //     rounds.
 //   - A target measured for CPU time has its own process, or is the only work of this process.
-//   - No result is compared with a limit, so a slow machine fails no test.
+//   - Results are compared only with those of the reverse proxy in the same run (-max), and no test runs
+//     them.
 //
 // Usage, under scripts/postgres so that TOLLGATE_TEST_POSTGRES is set:
 //
@@ -17,6 +18,7 @@
 //	go run ./bench -only snapshot
 //	go run ./bench -only chat -cases throughput,stream -rounds 3 -seconds 4
 //	go run ./bench -only chat -starts 6 -rounds 5 -against FORMER_TOLLGATE
+//	go run ./bench -only chat -max throughput=1.9,large@PostgreSQL=4 -json chat.json -picture chat.svg
 //	go run ./bench -only jobs
 //	go run ./bench -only audit -receipts 10000000
 //	go run ./bench -only usage -receipts 10000000 -charges 2000000
@@ -54,6 +56,9 @@ type options struct {
 	postgres string // address of a server; if empty, only SQLite
 	folder   string // for databases and binaries
 	against  string // another build of the gateway, if any
+	json     string // file for the figures of the chat cases, if any
+	picture  string // file for a picture of them, if any
+	limits   []limit
 }
 
 func main() {
@@ -68,7 +73,7 @@ func main() {
 		}
 	}
 	var o options
-	cases := flag.String("cases", "throughput,paced,stream,stream-gap,slow,large", "chat cases to measure")
+	cases := flag.String("cases", strings.Join(allCases(), ","), "chat cases to measure")
 	flag.StringVar(&o.only, "only", "", "ledger, nodes, snapshot, chat, jobs, audit, usage, pages or aging; empty: all")
 	flag.IntVar(&o.rounds, "rounds", 3, "rounds per measurement; the median is printed")
 	flag.IntVar(&o.starts, "starts", 1, "starts of each gateway in the chat cases; all rounds run after each start")
@@ -78,12 +83,19 @@ func main() {
 	seconds := flag.Float64("seconds", 4, "seconds of one measurement")
 	profile := flag.String("profile", "", "file for a CPU profile of this program, which runs the ledger")
 	flag.StringVar(&o.against, "against", "", "another build of the gateway to measure beside this one, on SQLite")
+	limits := flag.String("max", "", "highest CPU of chat cases, times ReverseProxy, as in throughput=1.4,large@PostgreSQL=1.9; exit 1 above")
+	flag.StringVar(&o.json, "json", "", "file for the figures of the chat cases as JSON")
+	flag.StringVar(&o.picture, "picture", "", "file for a picture of them (SVG)")
 	flag.IntVar(&o.callers, "callers", 64, "concurrent callers of the ledger; with several nodes, in all and of each")
 	flag.IntVar(&o.receipts, "receipts", 1_000_000, "receipts in the database for audit, usage, pages and aging")
 	flag.IntVar(&o.charges, "charges", 1_000_000, "number of archived charges")
 	flag.Parse()
 	o.cases = strings.Split(*cases, ",")
 	o.accounts, o.nodes, o.delays = numbers("accounts", *accounts, 1), numbers("nodes", *nodes, 1), numbers("delays", *delays, 0)
+	var err error
+	if o.limits, err = parseLimits(*limits); err != nil {
+		log.Fatal(err)
+	}
 	o.span = time.Duration(*seconds * float64(time.Second))
 	o.postgres = os.Getenv("TOLLGATE_TEST_POSTGRES")
 	stop, err := startProfile(*profile)

@@ -43,11 +43,11 @@ func newReply(s scenario) reply {
 	r := reply{scenario: s}
 	if !s.stream {
 		r.head = fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
-			len(wholeAnswer), wholeAnswer)
+			len(s.form.whole), s.form.whole)
 		return r
 	}
-	r.head = []byte("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
-	chunks, end := s.frames()
+	r.head = fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: %s\r\nTransfer-Encoding: chunked\r\n\r\n", s.form.contentType)
+	chunks, end := s.form.pieces(s.chunks)
 	for _, c := range chunks {
 		r.chunks = append(r.chunks, fmt.Appendf(nil, "%x\r\n%s\r\n", len(c), c))
 	}
@@ -152,9 +152,9 @@ func readHeader(in *bufio.Reader) (length int, chunked bool, err error) {
 	}
 }
 
-// readBody reads an answer's body and returns its size. done reports whether the body has a [DONE]
-// event.
-func readBody(in *bufio.Reader, length int, chunked bool) (size int, done bool, err error) {
+// readBody reads an answer's body and returns its size. done reports whether the end of a chunk has the
+// text last.
+func readBody(in *bufio.Reader, length int, chunked bool, last string) (size int, done bool, err error) {
 	if !chunked {
 		size, err = in.Discard(length)
 		return size, false, err
@@ -173,7 +173,7 @@ func readBody(in *bufio.Reader, length int, chunked bool) (size int, done bool, 
 			if peekErr != nil {
 				return size, done, peekErr
 			}
-			done = done || strings.Contains(string(part[max(0, len(part)-64):]), "[DONE]")
+			done = done || strings.Contains(string(part[max(0, len(part)-64):]), last)
 		}
 		if _, err := in.Discard(int(n) + 2); err != nil {
 			return size, done, err
