@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strconv"
 	"time"
 
 	"tollgate/internal/catalog"
@@ -16,6 +17,7 @@ import (
 	"tollgate/internal/money"
 	"tollgate/internal/trace"
 	"tollgate/internal/upstream"
+	"tollgate/internal/wire/rawjson"
 )
 
 // Flow is the life of one request from its admission to its end. One goroutine owns it.
@@ -288,6 +290,17 @@ func (x *Flow) Fail(err error) error {
 	return f
 }
 
+// SendSettled sends a whole answer after its charge. It stays charged if the client has disconnected.
+func (x *Flow) SendSettled(contentType string, pieces rawjson.Pieces) {
+	x.w.Header().Set("Content-Length", strconv.Itoa(pieces.Len()))
+	x.WriteHead(contentType)
+	for _, piece := range pieces {
+		if err := x.Write(piece); err != nil {
+			return
+		}
+	}
+}
+
 // setHeaders names the ignored fields and, if configured, the line of the last attempt in the answer's
 // headers.
 func (x *Flow) setHeaders() {
@@ -299,12 +312,9 @@ func (x *Flow) setHeaders() {
 	}
 }
 
-// AnswerHeader returns the header of the answer.
-func (x *Flow) AnswerHeader() http.Header { return x.w.Header() }
-
 // DisableBuffering tells caches and proxies in front to pass an answer on while it comes.
 func (x *Flow) DisableBuffering() {
-	h := x.AnswerHeader()
+	h := x.w.Header()
 	h.Set("Cache-Control", "no-cache")
 	h.Set("X-Accel-Buffering", "no")
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strconv"
 
 	"tollgate/internal/fault"
 	"tollgate/internal/line"
@@ -126,16 +125,6 @@ func (a *kindAttempt) send() error {
 	if err := a.SettleFirst(a.bill(a.counts)); err != nil {
 		return err
 	}
-	size := 0
-	for _, piece := range pieces {
-		size += len(piece)
-	}
-	a.AnswerHeader().Set("Content-Length", strconv.Itoa(size))
-	a.WriteHead(a.media)
-	for _, piece := range pieces {
-		if err := a.Write(piece); err != nil {
-			break // the answer is settled and stays charged even if the client has disconnected
-		}
-	}
+	a.SendSettled(a.media, pieces)
 	return nil
 }

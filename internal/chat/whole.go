@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"tollgate/internal/call"
 	"tollgate/internal/fault"
@@ -105,13 +104,9 @@ func (w *wholeAnswer) send() error {
 		w.RecordWaste(w.Model, upstream.TokensOf(reported))
 		return w.Fail(f.Fault())
 	}
-	size := 0
-	for _, piece := range pieces {
-		size += len(piece)
-	}
 	if w.Store != nil {
 		var answer []byte
-		if w.Reserve(int64(size)) {
+		if w.Reserve(int64(rawjson.Pieces(pieces[:]).Len())) {
 			answer = bytes.Join(pieces[:], nil)
 		}
 		w.storeAnswer(answer)
@@ -119,12 +114,6 @@ func (w *wholeAnswer) send() error {
 	if err := w.SettleFirst(w.bill(c, "")); err != nil {
 		return err
 	}
-	w.AnswerHeader().Set("Content-Length", strconv.Itoa(size))
-	w.WriteHead(w.contentType)
-	for _, piece := range pieces {
-		if err := w.Write(piece); err != nil {
-			break // the answer is settled and stays charged even if the client has disconnected
-		}
-	}
+	w.SendSettled(w.contentType, pieces[:])
 	return nil
 }
