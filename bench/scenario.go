@@ -9,7 +9,7 @@ import (
 // scenario is a case: the request, and the upstream's behaviour.
 type scenario struct {
 	name        string
-	form        *form
+	form        form
 	connections int
 	rate        int           // requests per second; 0 means unlimited
 	prompt      int           // bytes of the prompt
@@ -22,22 +22,22 @@ type scenario struct {
 
 // scenarios are all cases, in the order of the report.
 var scenarios = []scenario{
-	{name: "throughput", form: &chatForm, connections: 64, prompt: 200, note: "not streamed, 64 connections, instant upstream"},
-	{name: "paced", form: &chatForm, connections: 64, rate: 500, prompt: 200, wait: 50 * time.Millisecond,
+	{name: "throughput", form: chatForm, connections: 64, prompt: 200, note: "not streamed, 64 connections, instant upstream"},
+	{name: "paced", form: chatForm, connections: 64, rate: 500, prompt: 200, wait: 50 * time.Millisecond,
 		note: "not streamed, 500 requests/s, upstream 50 ms"},
-	{name: "stream", form: &chatForm, connections: 64, prompt: 200, stream: true, wait: 20 * time.Millisecond, chunks: 64,
+	{name: "stream", form: chatForm, connections: 64, prompt: 200, stream: true, wait: 20 * time.Millisecond, chunks: 64,
 		note: "64 chunks in one burst after 20 ms, 64 connections"},
-	{name: "stream-gap", form: &chatForm, connections: 64, prompt: 200, stream: true, wait: 20 * time.Millisecond, chunks: 64,
+	{name: "stream-gap", form: chatForm, connections: 64, prompt: 200, stream: true, wait: 20 * time.Millisecond, chunks: 64,
 		gap: time.Millisecond, note: "64 chunks 1 ms apart, 64 connections"},
-	{name: "slow", form: &chatForm, connections: 1000, prompt: 200, stream: true, chunks: 50, gap: 20 * time.Millisecond,
+	{name: "slow", form: chatForm, connections: 1000, prompt: 200, stream: true, chunks: 50, gap: 20 * time.Millisecond,
 		note: "1,000 streams at once, 50 chunks 20 ms apart"},
-	{name: "large", form: &chatForm, connections: 16, prompt: 200_000, note: "200 KB prompts, not streamed, 16 connections"},
-	{name: "messages", form: &messagesForm, connections: 64, prompt: 200, note: "as throughput, native messages"},
-	{name: "messages-stream", form: &messagesForm, connections: 64, prompt: 200, stream: true, wait: 20 * time.Millisecond, chunks: 64,
+	{name: "large", form: chatForm, connections: 16, prompt: 200_000, note: "200 KB prompts, not streamed, 16 connections"},
+	{name: "messages", form: messagesForm, connections: 64, prompt: 200, note: "as throughput, native messages"},
+	{name: "messages-stream", form: messagesForm, connections: 64, prompt: 200, stream: true, wait: 20 * time.Millisecond, chunks: 64,
 		note: "as stream, native messages"},
-	{name: "responses", form: &responsesForm, connections: 64, prompt: 200, note: "as throughput, responses that are not stored"},
-	{name: "embeddings", form: &embeddingsForm, connections: 64, prompt: 200, note: "as throughput, a vector of 256 numbers in base64"},
-	{name: "speech", form: &speechForm, connections: 64, prompt: 200, stream: true, wait: 20 * time.Millisecond, chunks: 64,
+	{name: "responses", form: responsesForm, connections: 64, prompt: 200, note: "as throughput, responses that are not stored"},
+	{name: "embeddings", form: embeddingsForm, connections: 64, prompt: 200, note: "as throughput, a vector of 256 numbers in base64"},
+	{name: "speech", form: speechForm, connections: 64, prompt: 200, stream: true, wait: 20 * time.Millisecond, chunks: 64,
 		note: "64 pieces of 1 KB in one burst after 20 ms, 64 connections"},
 }
 
