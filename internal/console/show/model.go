@@ -64,8 +64,12 @@ func ShortPrice(m *catalog.Model, factor money.Factor) string {
 		return fmt.Sprintf("%s in, %s out per million tokens", Price(m.Price.Input, factor), Price(m.Price.Output, factor))
 	}
 	if m.Kind.Definition() != nil {
+		units := m.Measure().Units
+		if len(units) == 1 {
+			return Price(m.UnitPrice(units[0]), factor) + " per " + m.Measure().Noun
+		}
 		var prices []string
-		for _, unit := range m.Measure().Units {
+		for _, unit := range units {
 			prices = append(prices, fmt.Sprintf("%s %s", Price(m.UnitPrice(unit), factor), UnitName(unit)))
 		}
 		return strings.Join(prices, ", ") + " per " + m.Measure().Noun
