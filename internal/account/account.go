@@ -70,19 +70,19 @@ type NewAccount struct {
 
 // Check brings the texts into canonical form, and returns the joined errors of all invalid fields.
 // CreateTx calls Check.
-func (o *NewAccount) Check() error {
+func (a *NewAccount) Check() error {
 	var nameErr, emailErr, factorErr error
-	o.Name, nameErr = checkName("name", o.Name, "")
-	if o.Email != "" {
-		o.Email, emailErr = ParseEmail(o.Email)
-	} else if o.PasswordHash != "" {
+	a.Name, nameErr = checkName("name", a.Name, "")
+	if a.Email != "" {
+		a.Email, emailErr = ParseEmail(a.Email)
+	} else if a.PasswordHash != "" {
 		emailErr = fault.At(fault.InvalidRequest, "email",
 			"A password needs an email: the two together are the console sign-in. Send both or neither.")
 	}
-	if o.Factor != nil {
-		factorErr = checkFactor(*o.Factor)
+	if a.Factor != nil {
+		factorErr = checkFactor(*a.Factor)
 	}
-	return errors.Join(nameErr, emailErr, factorErr, checkPrices(o.Prices), checkFloor(o.Floor))
+	return errors.Join(nameErr, emailErr, factorErr, checkPrices(a.Prices), checkFloor(a.Floor))
 }
 
 // CreateTx opens an account with a balance of zero. If there is a password hash, CreateTx also
@@ -192,33 +192,33 @@ type Patch struct {
 
 // Check brings the texts of a patch of account a into canonical form, and returns the joined errors
 // of all invalid fields. ChangeTx calls Check.
-func (c *Patch) Check(a Account) error {
+func (p *Patch) Check(a Account) error {
 	var errs [6]error
-	if c.Name != nil {
+	if p.Name != nil {
 		var nameErr string
-		nameErr, errs[0] = checkName("name", *c.Name, a.Name)
-		c.Name = &nameErr
+		nameErr, errs[0] = checkName("name", *p.Name, a.Name)
+		p.Name = &nameErr
 	}
-	if c.Note != nil {
+	if p.Note != nil {
 		var note string
-		note, errs[1] = checkNote(*c.Note, a.Note)
-		c.Note = &note
+		note, errs[1] = checkNote(*p.Note, a.Note)
+		p.Note = &note
 	}
-	if c.Email != nil {
-		emailErr := strings.TrimSpace(*c.Email)
+	if p.Email != nil {
+		emailErr := strings.TrimSpace(*p.Email)
 		if emailErr != "" && emailErr != a.Email {
 			emailErr, errs[5] = ParseEmail(emailErr)
 		}
-		c.Email = &emailErr
+		p.Email = &emailErr
 	}
-	if c.Floor != nil {
-		errs[2] = checkFloor(*c.Floor)
+	if p.Floor != nil {
+		errs[2] = checkFloor(*p.Floor)
 	}
-	if c.Factor != nil {
-		errs[3] = checkFactor(*c.Factor)
+	if p.Factor != nil {
+		errs[3] = checkFactor(*p.Factor)
 	}
-	if c.Prices != nil {
-		errs[4] = checkPrices(*c.Prices)
+	if p.Prices != nil {
+		errs[4] = checkPrices(*p.Prices)
 	}
 	return errors.Join(errs[:]...)
 }
@@ -247,21 +247,21 @@ func ChangeTx(tx *store.Tx, account string, c Patch) (Account, error) {
 
 // writeTx changes an account's row. After a change of the prices or of Test, the account's keys get
 // new versions, because nodes cache these with each key.
-func (c *Patch) writeTx(tx *store.Tx, account string) error {
+func (p *Patch) writeTx(tx *store.Tx, account string) error {
 	var prices, test any
-	if c.Prices != nil {
-		prices = pricesText(*c.Prices)
+	if p.Prices != nil {
+		prices = pricesText(*p.Prices)
 	}
-	if c.Test != nil {
-		test = store.Bool(*c.Test)
+	if p.Test != nil {
+		test = store.Bool(*p.Test)
 	}
 	_, err := tx.Exec(`UPDATE account SET name = COALESCE($1, name), email = COALESCE($2, email), note = COALESCE($3, note),
 		price_factor = COALESCE($4, price_factor), prices = COALESCE($5, prices), test = COALESCE($6, test) WHERE id = $7`,
-		c.Name, c.Email, c.Note, (*int64)(c.Factor), prices, test, account)
+		p.Name, p.Email, p.Note, (*int64)(p.Factor), prices, test, account)
 	if err != nil {
 		return fmt.Errorf("change account: %w", err)
 	}
-	if c.Factor == nil && c.Prices == nil && c.Test == nil {
+	if p.Factor == nil && p.Prices == nil && p.Test == nil {
 		return nil
 	}
 	return ledger.RecheckKeysTx(tx, account)

@@ -50,11 +50,11 @@ func signMark(passwordHash, user, browser, createdMS string) string {
 }
 
 // markedBrowser returns the browser in the last valid mark for the user with email, or "".
-func (e *SignIns) markedBrowser(ctx context.Context, email string, marks []string) (browser string, err error) {
+func (s *SignIns) markedBrowser(ctx context.Context, email string, marks []string) (browser string, err error) {
 	if len(marks) == 0 {
 		return "", nil
 	}
-	err = e.db.View(ctx, func(tx *store.Tx) error {
+	err = s.db.View(ctx, func(tx *store.Tx) error {
 		browser = ""
 		now, err := tx.NowMS()
 		if err != nil {

@@ -37,24 +37,24 @@ func eachSignInScene(t *testing.T, test func(g *signInScene)) {
 	})
 }
 
-func (g *signInScene) add(account, email string) User {
-	g.t.Helper()
-	hash, err := g.passwords.Hash(g.t.Context(), rightPassword)
+func (s *signInScene) add(account, email string) User {
+	s.t.Helper()
+	hash, err := s.passwords.Hash(s.t.Context(), rightPassword)
 	if err != nil {
-		g.t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	return createUser(g.t, g.db, account, SignIn{Email: email, PasswordHash: hash})
+	return createUser(s.t, s.db, account, SignIn{Email: email, PasswordHash: hash})
 }
 
-func (g *signInScene) mark(user string) string {
-	g.t.Helper()
-	return update(g.t, g.db, func(tx *store.Tx) (string, error) { return MarkBrowserTx(tx, user) })
+func (s *signInScene) mark(user string) string {
+	s.t.Helper()
+	return update(s.t, s.db, func(tx *store.Tx) (string, error) { return MarkBrowserTx(tx, user) })
 }
 
 // fill records n failed attempts as Password would, without hashing.
-func (g *signInScene) fill(n int, email string, addr func(i int) string) {
-	g.t.Helper()
-	update(g.t, g.db, func(tx *store.Tx) (int, error) {
+func (s *signInScene) fill(n int, email string, addr func(i int) string) {
+	s.t.Helper()
+	update(s.t, s.db, func(tx *store.Tx) (int, error) {
 		for i := range n {
 			client := netip.MustParseAddr(addr(i))
 			if _, err := recordAttemptTx(tx, append(subjectsOf(email, client), addressSubject(client, maxAddressAttempts))); err != nil {
@@ -67,11 +67,11 @@ func (g *signInScene) fill(n int, email string, addr func(i int) string) {
 
 // checkAttempt checks that an attempt with the right password succeeds, or gets a 429 if want is
 // false.
-func (g *signInScene) checkAttempt(want bool, name, email, addr string, marks ...string) {
-	g.t.Helper()
-	_, err := g.Password(g.t.Context(), email, rightPassword, netip.MustParseAddr(addr), marks...)
+func (s *signInScene) checkAttempt(want bool, name, email, addr string, marks ...string) {
+	s.t.Helper()
+	_, err := s.Password(s.t.Context(), email, rightPassword, netip.MustParseAddr(addr), marks...)
 	if want && err != nil || !want && (err == nil || fault.Of(err).Code != fault.RateLimitExceeded) {
-		g.t.Errorf("%s: got the error %v, want success %v", name, err, want)
+		s.t.Errorf("%s: got the error %v, want success %v", name, err, want)
 	}
 }
 

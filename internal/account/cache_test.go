@@ -39,25 +39,25 @@ func newCountingKeys(t *testing.T, db *store.DB) *countingKeys {
 }
 
 // wantReads checks the number of reads since the last call.
-func (w *countingKeys) wantReads(t *testing.T, want int64) {
+func (k *countingKeys) wantReads(t *testing.T, want int64) {
 	t.Helper()
-	if got := w.reads.Swap(0); got != want {
+	if got := k.reads.Swap(0); got != want {
 		t.Errorf("got %d reads since the last call, want %d", got, want)
 	}
 }
 
-func (w *countingKeys) wantAccepted(t *testing.T, k createdKey, fresh bool) Principal {
+func (k *countingKeys) wantAccepted(t *testing.T, key createdKey, fresh bool) Principal {
 	t.Helper()
-	p, err := w.Authenticate(context.Background(), k.secret, customer, fresh)
-	if err != nil || p.Key != k.ID || p.Account != k.Account {
-		t.Fatalf("got the principal %+v, %v, want key %s of account %s", p, err, k.ID, k.Account)
+	p, err := k.Authenticate(context.Background(), key.secret, customer, fresh)
+	if err != nil || p.Key != key.ID || p.Account != key.Account {
+		t.Fatalf("got the principal %+v, %v, want key %s of account %s", p, err, key.ID, key.Account)
 	}
 	return p
 }
 
-func (w *countingKeys) wantRejected(t *testing.T, secret string) {
+func (k *countingKeys) wantRejected(t *testing.T, secret string) {
 	t.Helper()
-	_, err := w.Authenticate(context.Background(), secret, customer, false)
+	_, err := k.Authenticate(context.Background(), secret, customer, false)
 	wantFault(t, err, fault.InvalidAPIKey, "")
 }
 

@@ -195,9 +195,9 @@ func useCodeTx(tx *store.Tx, user, code string) (bool, error) {
 func canonicalTOTP(code string) string { return strings.ReplaceAll(code, " ", "") }
 
 // Code checks a user's app code or recovery code, and uses up a valid code. Errors as for Password.
-func (e *SignIns) Code(ctx context.Context, user, code string, addr netip.Addr) error {
+func (s *SignIns) Code(ctx context.Context, user, code string, addr netip.Addr) error {
 	subjects := []subject{{name: "code " + user, maxCount: maxCodeAttempts}, addressSubject(addr, maxAddressAttempts)}
-	return e.attempt(ctx, addr, subjects, func() (bool, error) {
-		return store.Write(ctx, e.db, func(tx *store.Tx) (bool, error) { return useCodeTx(tx, user, code) })
+	return s.attempt(ctx, addr, subjects, func() (bool, error) {
+		return store.Write(ctx, s.db, func(tx *store.Tx) (bool, error) { return useCodeTx(tx, user, code) })
 	})
 }

@@ -151,12 +151,12 @@ func endLinkTx(tx *store.Tx, user string) error {
 // Link returns the link of a token without using the link up. Wrong tokens count as failed sign-ins
 // of the address. A token of the wrong length is rejected without a query. Errors: ErrNoLink,
 // otherwise as for Password.
-func (e *SignIns) Link(ctx context.Context, token string, addr netip.Addr) (l PasswordLink, err error) {
+func (s *SignIns) Link(ctx context.Context, token string, addr netip.Addr) (l PasswordLink, err error) {
 	if len(token) != tokenLength {
 		return l, ErrNoLink
 	}
-	err = e.attempt(ctx, addr, []subject{addressSubject(addr, maxAddressAttempts)}, func() (bool, error) {
-		err := e.db.View(ctx, func(tx *store.Tx) (err error) {
+	err = s.attempt(ctx, addr, []subject{addressSubject(addr, maxAddressAttempts)}, func() (bool, error) {
+		err := s.db.View(ctx, func(tx *store.Tx) (err error) {
 			l, err = linkTx(tx, token)
 			return err
 		})
@@ -174,12 +174,12 @@ func (e *SignIns) Link(ctx context.Context, token string, addr netip.Addr) (l Pa
 // UseLink sets the user's password and uses the link up. l is the result of Link for the token. A
 // user with a second factor also needs a valid code. Errors: as for Link; *fault.Error at `password`
 // or `code`.
-func (e *SignIns) UseLink(ctx context.Context, l PasswordLink, token, password, code string, addr netip.Addr) error {
+func (s *SignIns) UseLink(ctx context.Context, l PasswordLink, token, password, code string, addr netip.Addr) error {
 	if err := CheckPassword(password); err != nil {
 		return err
 	}
 	if l.User.FactorMS != 0 {
-		err := e.Code(ctx, l.User.ID, code, addr)
+		err := s.Code(ctx, l.User.ID, code, addr)
 		if errors.Is(err, ErrWrongSignIn) {
 			return fault.At(fault.InvalidRequest, "code", "The code is wrong or was used already. Type the code that your app shows now.")
 		}
@@ -187,9 +187,9 @@ func (e *SignIns) UseLink(ctx context.Context, l PasswordLink, token, password, 
 			return err
 		}
 	}
-	hash, err := e.passwords.Hash(ctx, password)
+	hash, err := s.passwords.Hash(ctx, password)
 	if err != nil {
 		return err
 	}
-	return e.db.Update(ctx, func(tx *store.Tx) error { return useLinkTx(tx, l, token, hash, addr) })
+	return s.db.Update(ctx, func(tx *store.Tx) error { return useLinkTx(tx, l, token, hash, addr) })
 }

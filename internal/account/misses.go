@@ -12,7 +12,7 @@ import (
 const (
 	missBurst    = 20   // unknown keys at once
 	missRate     = 1.0  // unknown keys forgotten per second
-	maxAddresses = 4096 // addresses counted
+	maxAddresses = 4096 // addresses in the counter
 )
 
 // missCounter counts the unknown keys of each address. The count only orders lookups, so clients
@@ -28,9 +28,9 @@ func newMissCounter(now func() time.Time) *missCounter {
 }
 
 // below reports whether an address is below its burst.
-func (s *missCounter) below(addr netip.Addr) bool {
-	return s.buckets.Level(limit.Network(addr)) < missBurst
+func (c *missCounter) below(addr netip.Addr) bool {
+	return c.buckets.Level(limit.Network(addr)) < missBurst
 }
 
 // add records an unknown key from an address.
-func (s *missCounter) add(addr netip.Addr) { s.buckets.Add(limit.Network(addr), 1) }
+func (c *missCounter) add(addr netip.Addr) { c.buckets.Add(limit.Network(addr), 1) }

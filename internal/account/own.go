@@ -61,8 +61,8 @@ func CreateOwnUserTx(tx *store.Tx, account string, s SignIn) (User, error) {
 
 // CountUserAdd records in its own transaction that a user of an account is about to add another
 // user. After 20 calls within a day, it returns a 429 with the time to wait.
-func (e *SignIns) CountUserAdd(ctx context.Context, account string) error {
-	return e.db.Update(ctx, func(tx *store.Tx) error {
+func (s *SignIns) CountUserAdd(ctx context.Context, account string) error {
+	return s.db.Update(ctx, func(tx *store.Tx) error {
 		_, err := recordAttemptTx(tx, []subject{{name: "adds to " + account, maxCount: maxAdds, extraWindow: addWindow - attemptWindow,
 			message: "The users of this account have tried to add 20 others within a day. An operator of this service can add more now."}})
 		return err

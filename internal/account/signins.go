@@ -86,28 +86,28 @@ func NewSignIns(db *store.DB, passwords *Passwords, log *slog.Logger) *SignIns {
 // browser before, failed attempts count for that browser only, so that nobody else can lock the
 // browser out. Errors: ErrWrongSignIn; 429 with the time to wait after too many failures, before any
 // hashing; 503 if too many attempts are in progress.
-func (e *SignIns) Password(ctx context.Context, email, password string, addr netip.Addr, marks ...string) (User, error) {
+func (s *SignIns) Password(ctx context.Context, email, password string, addr netip.Addr, marks ...string) (User, error) {
 	if canonical, err := readEmail(email); err == nil {
 		email = canonical
 	}
-	browser, err := e.markedBrowser(ctx, email, marks)
+	browser, err := s.markedBrowser(ctx, email, marks)
 	if err != nil {
 		return User{}, err
 	}
-	slots, subjects := e.browsers, []subject{{name: "browser " + browser, maxCount: maxEmailAttempts}}
+	slots, subjects := s.browsers, []subject{{name: "browser " + browser, maxCount: maxEmailAttempts}}
 	if browser == "" {
-		slots, subjects = e.slots, append(subjectsOf(email, addr), addressSubject(addr, maxAddressAttempts))
-		if err := e.slowDown(ctx, subjects[0]); err != nil {
+		slots, subjects = s.slots, append(subjectsOf(email, addr), addressSubject(addr, maxAddressAttempts))
+		if err := s.slowDown(ctx, subjects[0]); err != nil {
 			return User{}, err
 		}
 	}
 	var user User
-	err = e.attemptIn(ctx, slots, addr, subjects, func() (bool, error) {
-		u, hash, err := e.find(ctx, email)
+	err = s.attemptIn(ctx, slots, addr, subjects, func() (bool, error) {
+		u, hash, err := s.find(ctx, email)
 		if err != nil {
 			return false, err
 		}
-		matches, err := e.passwords.Verify(ctx, hash, password)
+		matches, err := s.passwords.Verify(ctx, hash, password)
 		user = u
 		return matches && u.ID != "" && !u.Disabled, err
 	})
@@ -119,8 +119,8 @@ func (e *SignIns) Password(ctx context.Context, email, password string, addr net
 
 // Confirm checks the password of a signed-in user before an action that needs the password again.
 // Errors as for Password.
-func (e *SignIns) Confirm(ctx context.Context, user User, password string, addr netip.Addr, marks ...string) error {
-	current, err := e.Password(ctx, user.Email, password, addr, marks...)
+func (s *SignIns) Confirm(ctx context.Context, user User, password string, addr netip.Addr, marks ...string) error {
+	current, err := s.Password(ctx, user.Email, password, addr, marks...)
 	if err == nil && current.ID != user.ID { // the email now belongs to another user
 		return ErrWrongSignIn
 	}
@@ -129,20 +129,20 @@ func (e *SignIns) Confirm(ctx context.Context, user User, password string, addr 
 
 // Token limits the sign-ins by the operator's token. matches is the result of comparing the token.
 // Errors as for Password.
-func (e *SignIns) Token(ctx context.Context, matches bool, addr netip.Addr) error {
-	s := addressSubject(addr, maxOperatorAttempts)
-	s.name = "operator " + s.name
-	return e.attemptIn(ctx, e.tokens, addr, []subject{s}, func() (bool, error) { return matches, nil })
+func (s *SignIns) Token(ctx context.Context, matches bool, addr netip.Addr) error {
+	operator := addressSubject(addr, maxOperatorAttempts)
+	operator.name = "operator " + operator.name
+	return s.attemptIn(ctx, s.tokens, addr, []subject{operator}, func() (bool, error) { return matches, nil })
 }
 
 // find returns a user by email with the hash of the password. For an unknown email it returns the
 // zero User and unknownHash.
-func (e *SignIns) find(ctx context.Context, email string) (u User, hash string, err error) {
-	err = e.db.View(ctx, func(tx *store.Tx) error {
+func (s *SignIns) find(ctx context.Context, email string) (u User, hash string, err error) {
+	err = s.db.View(ctx, func(tx *store.Tx) error {
 		err := tx.QueryRow(`SELECT `+userColumns+`, password FROM account_user WHERE email = $1`, email).
 			Scan(append(u.columns(), &hash)...)
 		if errors.Is(err, sql.ErrNoRows) {
-			u, hash, err = User{}, e.unknownHash, nil
+			u, hash, err = User{}, s.unknownHash, nil
 		}
 		return err
 	})
@@ -181,17 +181,17 @@ func addressSubject(addr netip.Addr, maxCount int) subject {
 // attempt makes a sign-in attempt; check reports whether the attempt succeeds. The attempt is recorded
 // as failed before check runs, so that concurrent attempts cannot exceed the limit, and the record
 // is deleted after a success.
-func (e *SignIns) attempt(ctx context.Context, addr netip.Addr, subjects []subject, check func() (bool, error)) error {
-	return e.attemptIn(ctx, e.slots, addr, subjects, check)
+func (s *SignIns) attempt(ctx context.Context, addr netip.Addr, subjects []subject, check func() (bool, error)) error {
+	return s.attemptIn(ctx, s.slots, addr, subjects, check)
 }
 
 // attemptIn is attempt with the given slots.
-func (e *SignIns) attemptIn(
+func (s *SignIns) attemptIn(
 	ctx context.Context, slots chan struct{}, addr netip.Addr, subjects []subject, check func() (bool, error),
 ) error {
 	busy := fault.New(fault.ServiceUnavailable, "Too many people are signing in at this moment. Try again in a few seconds.")
 	busy.RetryAfter = 5 * time.Second
-	release, err := e.perAddress.Acquire(ctx, limit.Network(addr))
+	release, err := s.perAddress.Acquire(ctx, limit.Network(addr))
 	if err != nil {
 		return busy
 	}
@@ -202,7 +202,7 @@ func (e *SignIns) attemptIn(
 	default:
 		return busy
 	}
-	ids, err := store.Write(ctx, e.db, func(tx *store.Tx) ([]string, error) { return recordAttemptTx(tx, subjects) })
+	ids, err := store.Write(ctx, s.db, func(tx *store.Tx) ([]string, error) { return recordAttemptTx(tx, subjects) })
 	if err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func (e *SignIns) attemptIn(
 	if !usable {
 		return ErrWrongSignIn
 	}
-	return e.db.Update(ctx, func(tx *store.Tx) error {
+	return s.db.Update(ctx, func(tx *store.Tx) error {
 		_, err := tx.Exec(`DELETE FROM account_attempt WHERE `+tx.In("id", 1), store.List(ids))
 		return err
 	})
@@ -221,9 +221,9 @@ func (e *SignIns) attemptIn(
 
 // slowDown delays an attempt with an email if many attempts with that email have failed, from any
 // address. The delayed attempt takes no slot.
-func (e *SignIns) slowDown(ctx context.Context, email subject) error {
+func (s *SignIns) slowDown(ctx context.Context, email subject) error {
 	var failed int
-	err := e.db.View(ctx, func(tx *store.Tx) error {
+	err := s.db.View(ctx, func(tx *store.Tx) error {
 		now, err := tx.NowMS()
 		if err != nil {
 			return err
@@ -235,7 +235,7 @@ func (e *SignIns) slowDown(ctx context.Context, email subject) error {
 		return fmt.Errorf("count attempts to sign in: %w", err)
 	}
 	if delay := min(time.Duration(failed-delayAfter)*delayStep, maxDelay); delay > 0 {
-		e.wait(ctx, delay)
+		s.wait(ctx, delay)
 	}
 	return ctx.Err()
 }
@@ -317,13 +317,13 @@ func SignInsTx(tx *store.Tx) (users, operators bool, err error) {
 const sweepPeriod = 10 * time.Minute
 
 // Run deletes expired sessions, links and attempts, until ctx ends.
-func (e *SignIns) Run(ctx context.Context) {
-	loop.Run(ctx, loop.Loop{Room: "account", Does: "delete ended sessions", Log: e.log, Period: sweepPeriod, Step: e.Sweep})
+func (s *SignIns) Run(ctx context.Context) {
+	loop.Run(ctx, loop.Loop{Room: "account", Does: "delete ended sessions", Log: s.log, Period: sweepPeriod, Step: s.Sweep})
 }
 
 // Sweep deletes expired sessions, links and attempts.
-func (e *SignIns) Sweep(ctx context.Context) error {
-	return e.db.Update(ctx, func(tx *store.Tx) error {
+func (s *SignIns) Sweep(ctx context.Context) error {
+	return s.db.Update(ctx, func(tx *store.Tx) error {
 		now, err := tx.ExpiryMS()
 		if err != nil {
 			return err

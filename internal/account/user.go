@@ -148,7 +148,7 @@ type UserChange struct {
 	Email        *string
 	PasswordHash *string // from Passwords.Hash
 	Disabled     *bool
-	Barring      bool // the change of Disabled comes from an operator, so that no colleague can undo it
+	ByOperator   bool // the change of Disabled comes from an operator, so that no colleague can undo it
 	Operator     *bool
 	NoFactor     bool // turns the second factor off, with its recovery codes
 }
@@ -172,7 +172,7 @@ func ChangeUserTx(tx *store.Tx, user string, c UserChange) (User, error) {
 	}
 	if c.Disabled != nil {
 		u.Disabled = *c.Disabled
-		u.Barred = u.Disabled && c.Barring
+		u.Barred = u.Disabled && c.ByOperator
 	}
 	if c.Operator != nil {
 		u.Operator = *c.Operator

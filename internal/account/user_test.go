@@ -103,11 +103,11 @@ func TestBarredUser(t *testing.T) {
 			disabled, barred bool
 		}{
 			{UserChange{}, true, true}, // only operators add disabled users
-			{UserChange{Email: ptr("v@example.com"), PasswordHash: ptr("$i"), Barring: true}, true, true},
-			{UserChange{Disabled: ptr(false), Barring: true}, false, false},
+			{UserChange{Email: ptr("v@example.com"), PasswordHash: ptr("$i"), ByOperator: true}, true, true},
+			{UserChange{Disabled: ptr(false), ByOperator: true}, false, false},
 			{UserChange{Disabled: ptr(true)}, true, false},
-			{UserChange{Operator: ptr(false), Barring: true}, true, false},
-			{UserChange{Disabled: ptr(true), Barring: true}, true, true},
+			{UserChange{Operator: ptr(false), ByOperator: true}, true, false},
+			{UserChange{Disabled: ptr(true), ByOperator: true}, true, true},
 			{UserChange{Disabled: ptr(false)}, false, false},
 		} {
 			got := changeUser(t, db, u.ID, step.change)

@@ -7,8 +7,8 @@ import (
 	"tollgate/internal/webhook"
 )
 
-// Resend resends the event of a delivery; see webhook.Webhooks.Resend. It logs the act after the
-// attempt, which cannot be undone.
+// Resend resends the event of a delivery; see webhook.Webhooks.Resend. The log row follows the
+// attempt, because an attempt cannot be undone.
 func Resend(ctx context.Context, db *store.DB, hooks *webhook.Webhooks, by Actor, delivery string) (webhook.Delivery, error) {
 	d, err := hooks.Resend(ctx, delivery)
 	if err != nil {

@@ -105,9 +105,9 @@ func writeLog(b *store.Batch, nowMS int64, by Actor, e LogRow) {
 }
 
 // differences returns the members of f that differ from other.
-func (f Details) differences(other Details) Details {
+func (d Details) differences(other Details) Details {
 	found := Details{}
-	for name, value := range f {
+	for name, value := range d {
 		otherValue, ok := other[name]
 		if !ok || (Details{name: value}).text() != (Details{name: otherValue}).text() {
 			found[name] = value
@@ -117,11 +117,11 @@ func (f Details) differences(other Details) Details {
 }
 
 // text returns the details as stored.
-func (f Details) text() string {
-	if len(f) == 0 {
+func (d Details) text() string {
+	if len(d) == 0 {
 		return "{}"
 	}
-	raw, err := json.Marshal(f)
+	raw, err := json.Marshal(d)
 	if err != nil {
 		return "{}" // details are texts, numbers and lists: encoding them cannot fail
 	}

@@ -60,7 +60,7 @@ func ChangeUserTx(tx *store.Tx, by Actor, user string, c account.UserChange) (ac
 	if err != nil {
 		return was, err
 	}
-	c.Barring = true
+	c.ByOperator = true
 	u, err := account.ChangeUserTx(tx, user, c)
 	if err != nil {
 		return u, err
