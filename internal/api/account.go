@@ -33,7 +33,7 @@ func totalsOf(t ledger.Totals) totals {
 
 // usage answers GET /v1/usage with the balance and totals of the key's account, and with a report
 // if a parameter requests one.
-func (d *server) usage(x *apiRequest) error {
+func (s *server) usage(x *apiRequest) error {
 	values := x.Request.URL.Query()
 	asCSV := values.Get("format") == "csv" || values.Get("format") == "" && strings.Contains(x.Request.Header.Get("Accept"), "text/csv")
 	filtered := asCSV
@@ -44,7 +44,7 @@ func (d *server) usage(x *apiRequest) error {
 	if filtered {
 		get = values.Get
 	}
-	u, report, err := d.readUsage(x, get)
+	u, report, err := s.readUsage(x, get)
 	if err != nil {
 		return err
 	}
@@ -102,8 +102,8 @@ func (m modelUsage) MarshalJSON() ([]byte, error) {
 
 // creditGrants answers GET /v1/dashboard/billing/credit_grants with the amounts granted, used and
 // available in US dollars. Granted is the sum of credits minus take-backs.
-func (d *server) creditGrants(x *apiRequest) error {
-	u, _, err := d.readUsage(x, nil)
+func (s *server) creditGrants(x *apiRequest) error {
+	u, _, err := s.readUsage(x, nil)
 	if err != nil {
 		return err
 	}
@@ -120,10 +120,10 @@ func (d *server) creditGrants(x *apiRequest) error {
 }
 
 // readUsage reads the usage of the caller's account.
-func (d *server) readUsage(x *apiRequest, get func(string) string) (u ledger.Usage, report *spending.Breakdown, err error) {
+func (s *server) readUsage(x *apiRequest, get func(string) string) (u ledger.Usage, report *spending.Breakdown, err error) {
 	ctx, cancel := x.DetachedContext(readTimeout)
 	defer cancel()
-	u, report, err = d.Ledger.ReadUsage(ctx, x.caller.Account, get)
+	u, report, err = s.Ledger.ReadUsage(ctx, x.caller.Account, get)
 	if _, clientError := errors.AsType[*fault.Error](err); err != nil && !clientError {
 		err = fault.TryAgain(err)
 	}

@@ -152,13 +152,13 @@ func TestQueriesSeeChangesAtOnce(t *testing.T) {
 }
 
 // changeKey changes a key without the knowledge of the key cache, like another process.
-func (d *server) changeKey(key string, edit func(*account.KeySettings)) {
-	d.t.Helper()
-	err := d.db.Update(d.t.Context(), func(tx *store.Tx) error {
-		_, err := account.ChangeKeyTx(tx, key, func(s *account.KeySettings) error { edit(s); return nil })
+func (s *server) changeKey(key string, edit func(*account.KeySettings)) {
+	s.t.Helper()
+	err := s.db.Update(s.t.Context(), func(tx *store.Tx) error {
+		_, err := account.ChangeKeyTx(tx, key, func(settings *account.KeySettings) error { edit(settings); return nil })
 		return err
 	})
 	if err != nil {
-		d.t.Fatal(err)
+		s.t.Fatal(err)
 	}
 }

@@ -84,50 +84,50 @@ func New(o Options) *PublicHandler {
 }
 
 // Endpoints returns all endpoint names passed to Options.Observe.
-func (d *PublicHandler) Endpoints() []string { return httpapi.Endpoints(d.routes) }
+func (h *PublicHandler) Endpoints() []string { return httpapi.Endpoints(h.routes) }
 
 // ServeHTTP handles a request authenticated by its API key.
-func (d *PublicHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.byKey.ServeHTTP(w, r) }
+func (h *PublicHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.byKey.ServeHTTP(w, r) }
 
 // ServeAs handles a request without a key for a signed-in user of an account, as if the request had
 // carried the given key of the account. All rules for calls apply: the key's state, addresses,
 // models and limits, admission and the request log.
-func (d *PublicHandler) ServeAs(w http.ResponseWriter, r *http.Request, account, key string) {
-	d.bySession.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), sessionKey{}, sessionKey{account, key})))
+func (h *PublicHandler) ServeAs(w http.ResponseWriter, r *http.Request, account, key string) {
+	h.bySession.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), sessionKey{}, sessionKey{account, key})))
 }
 
 // sessionKey is the API key used by ServeAs. The type is also the key of the context value.
 type sessionKey struct{ account, key string }
 
 // routes returns the routes of the public endpoints.
-func (d *server) routes() []httpapi.Route {
+func (s *server) routes() []httpapi.Route {
 	return append([]httpapi.Route{
-		{Pattern: "POST /v1/chat/completions", Handle: d.modelCall(d.chatCompletions)},
-		{Pattern: "POST /v1/responses", Handle: d.modelCall(d.responses)},
-		{Pattern: "POST /v1/responses/input_tokens", Handle: d.query(d.countInput)},
-		{Pattern: "GET /v1/responses/{id}", Handle: d.query(d.storedResponse)},
-		{Pattern: "DELETE /v1/responses/{id}", Handle: d.query(d.deleteResponse)},
-		{Pattern: "GET /v1/responses/{id}/input_items", Handle: d.query(d.inputItems)},
-		{Pattern: "POST /native/v1/messages", Handle: d.modelCall(d.messages)},
-		{Pattern: "POST /native/v1/messages/count_tokens", Handle: d.query(d.countTokens)},
-		{Pattern: "GET /native/v1/models", Handle: d.query(d.nativeModels)},
-		{Pattern: "GET /native/v1/models/{id...}", Handle: d.query(d.nativeModel)},
-		{Pattern: "POST /v1/images/generations", Handle: d.modelCall(d.imageGenerations)},
-		{Pattern: "POST /v1/images/edits", Handle: d.modelCall(d.imageEdits)},
-		{Pattern: "POST /v1/videos/generations", Handle: d.modelCall(d.videoGenerations)},
-		{Pattern: "GET /v1/images/jobs/{id}", Handle: d.query(d.imageJob)},
-		{Pattern: "GET /v1/videos/jobs/{id}", Handle: d.query(d.videoJob)},
-		{Pattern: "GET /v1/models", Handle: d.query(d.models)},
-		{Pattern: "GET /v1/models/{id...}", Handle: d.query(d.model)},
-		{Pattern: "GET /v1/usage", Handle: d.query(d.usage)},
-		{Pattern: "GET /v1/dashboard/billing/credit_grants", Handle: d.query(d.creditGrants)},
-		{Pattern: "GET /v1beta/models", Handle: d.query(d.googleModels)},
-		{Pattern: "GET /v1beta/models/{id...}", Handle: d.query(d.googleModel)},
-		{Pattern: "POST /v1beta/models/{id...}:generateContent", Handle: d.modelCall(d.generateContent)},
-		{Pattern: "POST /v1beta/models/{id...}:streamGenerateContent", Handle: d.modelCall(d.streamGenerateContent)},
-		{Pattern: "POST /v1beta/models/{id...}:countTokens", Handle: d.query(d.countContent)},
-		{Pattern: "POST /v1/models/{id...}:generateContent", Handle: d.modelCall(d.generateContent)},
-		{Pattern: "POST /v1/models/{id...}:streamGenerateContent", Handle: d.modelCall(d.streamGenerateContent)},
-		{Pattern: "POST /v1/models/{id...}:countTokens", Handle: d.query(d.countContent)},
-	}, d.kindRoutes()...)
+		{Pattern: "POST /v1/chat/completions", Handle: s.modelCall(s.chatCompletions)},
+		{Pattern: "POST /v1/responses", Handle: s.modelCall(s.responses)},
+		{Pattern: "POST /v1/responses/input_tokens", Handle: s.query(s.countInput)},
+		{Pattern: "GET /v1/responses/{id}", Handle: s.query(s.storedResponse)},
+		{Pattern: "DELETE /v1/responses/{id}", Handle: s.query(s.deleteResponse)},
+		{Pattern: "GET /v1/responses/{id}/input_items", Handle: s.query(s.inputItems)},
+		{Pattern: "POST /native/v1/messages", Handle: s.modelCall(s.messages)},
+		{Pattern: "POST /native/v1/messages/count_tokens", Handle: s.query(s.countTokens)},
+		{Pattern: "GET /native/v1/models", Handle: s.query(s.nativeModels)},
+		{Pattern: "GET /native/v1/models/{id...}", Handle: s.query(s.nativeModel)},
+		{Pattern: "POST /v1/images/generations", Handle: s.modelCall(s.imageGenerations)},
+		{Pattern: "POST /v1/images/edits", Handle: s.modelCall(s.imageEdits)},
+		{Pattern: "POST /v1/videos/generations", Handle: s.modelCall(s.videoGenerations)},
+		{Pattern: "GET /v1/images/jobs/{id}", Handle: s.query(s.imageJob)},
+		{Pattern: "GET /v1/videos/jobs/{id}", Handle: s.query(s.videoJob)},
+		{Pattern: "GET /v1/models", Handle: s.query(s.models)},
+		{Pattern: "GET /v1/models/{id...}", Handle: s.query(s.model)},
+		{Pattern: "GET /v1/usage", Handle: s.query(s.usage)},
+		{Pattern: "GET /v1/dashboard/billing/credit_grants", Handle: s.query(s.creditGrants)},
+		{Pattern: "GET /v1beta/models", Handle: s.query(s.googleModels)},
+		{Pattern: "GET /v1beta/models/{id...}", Handle: s.query(s.googleModel)},
+		{Pattern: "POST /v1beta/models/{id...}:generateContent", Handle: s.modelCall(s.generateContent)},
+		{Pattern: "POST /v1beta/models/{id...}:streamGenerateContent", Handle: s.modelCall(s.streamGenerateContent)},
+		{Pattern: "POST /v1beta/models/{id...}:countTokens", Handle: s.query(s.countContent)},
+		{Pattern: "POST /v1/models/{id...}:generateContent", Handle: s.modelCall(s.generateContent)},
+		{Pattern: "POST /v1/models/{id...}:streamGenerateContent", Handle: s.modelCall(s.streamGenerateContent)},
+		{Pattern: "POST /v1/models/{id...}:countTokens", Handle: s.query(s.countContent)},
+	}, s.kindRoutes()...)
 }

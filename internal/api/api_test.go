@@ -136,25 +136,25 @@ func newServer(t *testing.T, db *store.DB, with func(*api.Options)) *server {
 }
 
 // key creates a key of the account and returns its id and secret.
-func (d *server) key(s account.KeySettings) (id, secret string) {
-	d.t.Helper()
-	err := d.db.Update(d.t.Context(), func(tx *store.Tx) error {
-		k, value, err := account.CreateKeyTx(tx, d.account, s)
+func (s *server) key(settings account.KeySettings) (id, secret string) {
+	s.t.Helper()
+	err := s.db.Update(s.t.Context(), func(tx *store.Tx) error {
+		k, value, err := account.CreateKeyTx(tx, s.account, settings)
 		id, secret = k.ID, value
 		return err
 	})
 	if err != nil {
-		d.t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	return id, secret
 }
 
 // closeBooks closes the ledger, after it has written everything queued.
-func (d *server) closeBooks() {
-	d.t.Helper()
-	d.once.Do(func() {
-		if err := d.books.Close(context.Background()); err != nil {
-			d.t.Error(err)
+func (s *server) closeBooks() {
+	s.t.Helper()
+	s.once.Do(func() {
+		if err := s.books.Close(context.Background()); err != nil {
+			s.t.Error(err)
 		}
 	})
 }
@@ -167,57 +167,57 @@ type response struct {
 }
 
 // send sends a request; headers are pairs of a name and a value.
-func (d *server) send(method, path, body string, headers ...string) response {
-	d.t.Helper()
-	r, err := http.NewRequestWithContext(d.t.Context(), method, d.server.URL+path, strings.NewReader(body))
+func (s *server) send(method, path, body string, headers ...string) response {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.server.URL+path, strings.NewReader(body))
 	if err != nil {
-		d.t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Add(headers[i], headers[i+1])
 	}
-	return d.do(r)
+	return s.do(r)
 }
 
 // do sends a request and reads the whole response.
-func (d *server) do(r *http.Request) response {
-	d.t.Helper()
+func (s *server) do(r *http.Request) response {
+	s.t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: 30 * time.Second}
 	// Deferred, because the server reads the rest of a rejected body while the connection is open.
 	defer client.CloseIdleConnections()
 	answer, err := client.Do(r)
 	if err != nil {
-		d.t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
 	if err != nil {
-		d.t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	if a, b := answer.Header.Get("x-request-id"), answer.Header.Get("request-id"); !strings.HasPrefix(a, "req_") || a != b {
-		d.t.Errorf("%s %s: request ids %q and %q", r.Method, r.URL.Path, a, b)
+		s.t.Errorf("%s %s: request ids %q and %q", r.Method, r.URL.Path, a, b)
 	}
 	return response{answer.StatusCode, answer.Header, body}
 }
 
 // refused checks the status, code and members of a /v1 error and returns its param.
-func (a response) refused(t *testing.T, status int, code string) (param string) {
+func (r response) refused(t *testing.T, status int, code string) (param string) {
 	t.Helper()
 	var body struct {
 		Error map[string]any `json:"error"`
 	}
-	if err := json.Unmarshal(a.body, &body); err != nil {
-		t.Fatalf("status %d, %v: %s", a.status, err, a.body)
+	if err := json.Unmarshal(r.body, &body); err != nil {
+		t.Fatalf("status %d, %v: %s", r.status, err, r.body)
 	}
-	if a.status != status || body.Error["code"] != code {
-		t.Fatalf("got %d %v, want %d %s: %s", a.status, body.Error["code"], status, code, a.body)
+	if r.status != status || body.Error["code"] != code {
+		t.Fatalf("got %d %v, want %d %s: %s", r.status, body.Error["code"], status, code, r.body)
 	}
 	for _, name := range []string{"message", "type", "code", "param"} {
 		if _, there := body.Error[name]; !there {
-			t.Errorf("error %s has no %s: %s", code, name, a.body)
+			t.Errorf("error %s has no %s: %s", code, name, r.body)
 		}
 	}
-	if got := a.header.Get("Content-Type"); got != "application/json" {
+	if got := r.header.Get("Content-Type"); got != "application/json" {
 		t.Errorf("%s has Content-Type %q", code, got)
 	}
 	param, _ = body.Error["param"].(string)

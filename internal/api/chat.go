@@ -38,27 +38,27 @@ type chatEndpoint struct {
 }
 
 // chatCompletions answers POST /v1/chat/completions.
-func (d *server) chatCompletions(x *apiRequest) error {
-	return d.answerChat(x, chatEndpoint{form: wire.FormChat, parse: func(body []byte) (request, error) { return completions.Open(body) }})
+func (s *server) chatCompletions(x *apiRequest) error {
+	return s.answerChat(x, chatEndpoint{form: wire.FormChat, parse: func(body []byte) (request, error) { return completions.Open(body) }})
 }
 
 // responses answers POST /v1/responses.
-func (d *server) responses(x *apiRequest) error {
-	return d.answerChat(x, chatEndpoint{form: wire.FormResponses, stores: true, continues: true,
+func (s *server) responses(x *apiRequest) error {
+	return s.answerChat(x, chatEndpoint{form: wire.FormResponses, stores: true, continues: true,
 		parse: func(body []byte) (request, error) { return responses.Open(body) }})
 }
 
 // answerChat validates a chat request and sends it to the conductor.
-func (d *server) answerChat(x *apiRequest, s chatEndpoint) error {
-	return d.answer(x, func() (func() error, error) {
-		call, err := d.checkChat(x, s)
-		return func() error { return d.complete(x, call) }, err
+func (s *server) answerChat(x *apiRequest, endpoint chatEndpoint) error {
+	return s.answer(x, func() (func() error, error) {
+		call, err := s.checkChat(x, endpoint)
+		return func() error { return s.complete(x, call) }, err
 	})
 }
 
 // answer validates a request with check, and runs it with the function returned by check. It repeats
 // both if the key has changed meanwhile.
-func (d *server) answer(x *apiRequest, check func() (run func() error, err error)) error {
+func (s *server) answer(x *apiRequest, check func() (run func() error, err error)) error {
 	var err error
 	for range maxChecks {
 		var run func() error
@@ -73,7 +73,7 @@ func (d *server) answer(x *apiRequest, check func() (run func() error, err error
 			return err
 		}
 		// A rejection with a cached key is not final, because the key may have changed.
-		if err := d.authenticate(x, true); err != nil {
+		if err := s.authenticate(x, true); err != nil {
 			return err
 		}
 	}
@@ -81,50 +81,50 @@ func (d *server) answer(x *apiRequest, check func() (run func() error, err error
 }
 
 // complete sends an accepted request to the conductor.
-func (d *server) complete(x *apiRequest, call chat.AcceptedRequest) error {
-	defer d.giveImages(&call)()
-	return named(call.Body, d.Chat.Complete(x.Request.Context(), x, call))
+func (s *server) complete(x *apiRequest, call chat.AcceptedRequest) error {
+	defer s.giveImages(&call)()
+	return named(call.Body, s.Chat.Complete(x.Request.Context(), x, call))
 }
 
 // checkChat validates body, model and fields of a chat request in the order of ARCHITECTURE.md,
 // Order of checks.
-func (d *server) checkChat(x *apiRequest, s chatEndpoint) (chat.AcceptedRequest, error) {
+func (s *server) checkChat(x *apiRequest, endpoint chatEndpoint) (chat.AcceptedRequest, error) {
 	var none chat.AcceptedRequest
-	body, err := x.Body(d.MaxBody)
+	body, err := x.Body(s.MaxBody)
 	if err != nil {
 		return none, err
 	}
-	request, err := s.parse(body)
+	request, err := endpoint.parse(body)
 	if err != nil {
 		return none, err
 	}
 	if x.model, err = request.Model(); err != nil {
 		return none, err
 	}
-	snapshot := d.Catalog.Current()
-	model, err := x.choose(snapshot, s.form, func(m *catalog.Model) bool { return m.Supports(s.form) })
+	snapshot := s.Catalog.Current()
+	model, err := x.choose(snapshot, endpoint.form, func(m *catalog.Model) bool { return m.Supports(endpoint.form) })
 	if err != nil {
 		return none, err
 	}
-	if !s.continues {
-		return d.acceptChat(x, s.form, request, snapshot, model)
+	if !endpoint.continues {
+		return s.acceptChat(x, endpoint.form, request, snapshot, model)
 	}
-	stored, err := d.openStored(x, request.(*responses.Request))
+	stored, err := s.openStored(x, request.(*responses.Request))
 	if err != nil {
 		return none, err
 	}
-	call, err := d.acceptChat(x, s.form, stored.Request, snapshot, model)
+	call, err := s.acceptChat(x, endpoint.form, stored.Request, snapshot, model)
 	if err != nil {
 		return none, named(stored.Request, err)
 	}
-	if s.stores && d.storesAnswer(&stored) {
-		call.Store = func(ctx context.Context, answer []byte) { d.storeAnswer(ctx, stored, answer, &call.Admission) }
+	if endpoint.stores && s.storesAnswer(&stored) {
+		call.Store = func(ctx context.Context, answer []byte) { s.storeAnswer(ctx, stored, answer, &call.Admission) }
 	}
 	return call, nil
 }
 
 // acceptChat checks the fields of a chat request.
-func (d *server) acceptChat(x *apiRequest, form wire.Form, request request, snapshot *catalog.Snapshot, model *catalog.Model) (
+func (s *server) acceptChat(x *apiRequest, form wire.Form, request request, snapshot *catalog.Snapshot, model *catalog.Model) (
 	chat.AcceptedRequest, error) {
 	var none chat.AcceptedRequest
 	if err := request.Check(); err != nil {
@@ -133,7 +133,7 @@ func (d *server) acceptChat(x *apiRequest, form wire.Form, request request, snap
 	if err := x.allowsCalled(snapshot, model, request.Params().ModelCalls); err != nil {
 		return none, err
 	}
-	if err := request.CheckAddresses(d.Guard.CheckContent); err != nil {
+	if err := request.CheckAddresses(s.Guard.CheckContent); err != nil {
 		return none, err
 	}
 	if name := session(x.Request.Header); name != "" {

@@ -89,12 +89,12 @@ func newFairSlots(n int) *fairSlots {
 // nextShare returns the share that gets the next slot, or nil.
 func nextShare(free int, shares iter.Seq[*accountShare]) *accountShare {
 	var first *accountShare
-	for s := range shares {
-		if len(s.waiting) == 0 {
+	for share := range shares {
+		if len(share.waiting) == 0 {
 			continue
 		}
-		if first == nil || s.slots < first.slots || s.slots == first.slots && s.changed < first.changed {
-			first = s
+		if first == nil || share.slots < first.slots || share.slots == first.slots && share.changed < first.changed {
+			first = share
 		}
 	}
 	if first == nil || first.slots >= free {
@@ -105,14 +105,14 @@ func nextShare(free int, shares iter.Seq[*accountShare]) *accountShare {
 
 // acquire waits for a slot. The caller must call done once to return the slot. If ctx ends first,
 // acquire returns its error.
-func (t *fairSlots) acquire(ctx context.Context, account string) (done func(), err error) {
-	granted := t.enqueue(account)
+func (s *fairSlots) acquire(ctx context.Context, account string) (done func(), err error) {
+	granted := s.enqueue(account)
 	select {
 	case <-granted:
-		return func() { t.release(account) }, nil
+		return func() { s.release(account) }, nil
 	case <-ctx.Done():
-		if !t.dequeue(account, granted) {
-			t.release(account) // the slot was granted at the same moment
+		if !s.dequeue(account, granted) {
+			s.release(account) // the slot was granted at the same moment
 		}
 		return nil, ctx.Err()
 	}
@@ -120,71 +120,71 @@ func (t *fairSlots) acquire(ctx context.Context, account string) (done func(), e
 
 // enqueue adds a request for a slot after the account's earlier requests. It returns a channel that
 // is closed when the request gets a slot.
-func (t *fairSlots) enqueue(account string) chan struct{} {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s := t.shares[account]
-	if s == nil {
-		s = &accountShare{}
-		t.shares[account] = s
+func (s *fairSlots) enqueue(account string) chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	share := s.shares[account]
+	if share == nil {
+		share = &accountShare{}
+		s.shares[account] = share
 	}
-	if len(s.waiting) == 0 {
-		t.touch(s)
+	if len(share.waiting) == 0 {
+		s.touch(share)
 	}
 	granted := make(chan struct{})
-	s.waiting = append(s.waiting, granted)
-	t.assign()
+	share.waiting = append(share.waiting, granted)
+	s.assign()
 	return granted
 }
 
 // dequeue withdraws a request for a slot. It returns false if the request already has one.
-func (t *fairSlots) dequeue(account string, granted chan struct{}) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s := t.shares[account]
-	i := slices.Index(s.waiting, granted)
+func (s *fairSlots) dequeue(account string, granted chan struct{}) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	share := s.shares[account]
+	i := slices.Index(share.waiting, granted)
 	if i < 0 {
 		return false
 	}
-	s.waiting = slices.Delete(s.waiting, i, i+1)
-	t.dropIdle(account, s)
+	share.waiting = slices.Delete(share.waiting, i, i+1)
+	s.dropIdle(account, share)
 	return true
 }
 
 // release returns a slot.
-func (t *fairSlots) release(account string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s := t.shares[account]
-	s.slots--
-	t.free++
-	t.touch(s)
-	t.assign()
-	t.dropIdle(account, s)
+func (s *fairSlots) release(account string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	share := s.shares[account]
+	share.slots--
+	s.free++
+	s.touch(share)
+	s.assign()
+	s.dropIdle(account, share)
 }
 
 // assign gives free slots to waiting accounts until none qualifies.
-func (t *fairSlots) assign() {
-	for t.free > 0 {
-		s := nextShare(t.free, maps.Values(t.shares))
-		if s == nil {
+func (s *fairSlots) assign() {
+	for s.free > 0 {
+		share := nextShare(s.free, maps.Values(s.shares))
+		if share == nil {
 			return
 		}
-		close(s.waiting[0])
-		s.waiting = slices.Delete(s.waiting, 0, 1)
-		s.slots++
-		t.free--
-		t.touch(s)
+		close(share.waiting[0])
+		share.waiting = slices.Delete(share.waiting, 0, 1)
+		share.slots++
+		s.free--
+		s.touch(share)
 	}
 }
 
-func (t *fairSlots) touch(s *accountShare) {
-	t.clock++
-	s.changed = t.clock
+func (s *fairSlots) touch(share *accountShare) {
+	s.clock++
+	share.changed = s.clock
 }
 
-func (t *fairSlots) dropIdle(account string, s *accountShare) {
-	if s.slots == 0 && len(s.waiting) == 0 {
-		delete(t.shares, account)
+func (s *fairSlots) dropIdle(account string, share *accountShare) {
+	if share.slots == 0 && len(share.waiting) == 0 {
+		delete(s.shares, account)
 	}
 }

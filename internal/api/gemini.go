@@ -24,29 +24,29 @@ func isGoogleClient(r *http.Request) bool {
 }
 
 // generateContent answers POST /v1beta/models/{id}:generateContent.
-func (d *server) generateContent(x *apiRequest) error {
-	return d.answerGemini(x, gemini.Method{Model: x.PathID()})
+func (s *server) generateContent(x *apiRequest) error {
+	return s.answerGemini(x, gemini.Method{Model: x.PathID()})
 }
 
 // streamGenerateContent answers POST /v1beta/models/{id}:streamGenerateContent: with events for
 // `alt=sse`, or else with one JSON array.
-func (d *server) streamGenerateContent(x *apiRequest) error {
-	return d.answerGemini(x, gemini.Method{Model: x.PathID(), Stream: true, Array: x.Request.URL.Query().Get("alt") != "sse"})
+func (s *server) streamGenerateContent(x *apiRequest) error {
+	return s.answerGemini(x, gemini.Method{Model: x.PathID(), Stream: true, Array: x.Request.URL.Query().Get("alt") != "sse"})
 }
 
-func (d *server) answerGemini(x *apiRequest, m gemini.Method) error {
-	return d.answerChat(x, chatEndpoint{form: wire.FormGemini, parse: func(body []byte) (request, error) { return gemini.Open(body, m) }})
+func (s *server) answerGemini(x *apiRequest, m gemini.Method) error {
+	return s.answerChat(x, chatEndpoint{form: wire.FormGemini, parse: func(body []byte) (request, error) { return gemini.Open(body, m) }})
 }
 
 // countContent answers POST /v1beta/models/{id}:countTokens, as countTokens does.
-func (d *server) countContent(x *apiRequest) error {
-	accepted, err := d.checkChat(x, chatEndpoint{form: wire.FormGemini, parse: func(body []byte) (request, error) {
+func (s *server) countContent(x *apiRequest) error {
+	accepted, err := s.checkChat(x, chatEndpoint{form: wire.FormGemini, parse: func(body []byte) (request, error) {
 		return gemini.OpenCount(body, x.PathID())
 	}})
 	if err != nil {
 		return err
 	}
-	n, err := d.count(x, accepted)
+	n, err := s.count(x, accepted)
 	if err != nil {
 		return err
 	}
@@ -74,8 +74,8 @@ func showGoogle(m *catalog.Model) googleListed {
 }
 
 // googleModel answers GET /v1beta/models/{id}.
-func (d *server) googleModel(x *apiRequest) error {
-	return d.showModel(x, wire.FormGemini, func(m *catalog.Model, _ int64) any { return showGoogle(m) })
+func (s *server) googleModel(x *apiRequest) error {
+	return s.showModel(x, wire.FormGemini, func(m *catalog.Model, _ int64) any { return showGoogle(m) })
 }
 
 // Bounds of a page of GET /v1beta/models.
@@ -86,13 +86,13 @@ const (
 
 // googleModels answers GET /v1beta/models: a page of the listed models of the Gemini form in the
 // catalog's order. The token of the next page is the id of its first model.
-func (d *server) googleModels(x *apiRequest) error {
+func (s *server) googleModels(x *apiRequest) error {
 	query := x.Request.URL.Query()
 	limit, err := pageLimit(query, "pageSize", googlePage, googlePageMost)
 	if err != nil {
 		return err
 	}
-	snapshot := d.Catalog.Current()
+	snapshot := s.Catalog.Current()
 	all := []googleListed{}
 	for _, m := range snapshot.Models() {
 		if x.lists(snapshot, m) && m.Supports(wire.FormGemini) {

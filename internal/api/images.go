@@ -23,7 +23,7 @@ const (
 // images fetches the images of one chat request for lines that need them inline. It is safe for
 // concurrent use, except the release of its memory.
 type images struct {
-	desk    *server
+	server  *server
 	account string
 
 	mu        sync.Mutex // guards the rest
@@ -34,11 +34,11 @@ type images struct {
 
 // giveImages lets lines fetch the images of a request. The caller must call release at the end of
 // the request.
-func (d *server) giveImages(call *chat.AcceptedRequest) (release func()) {
+func (s *server) giveImages(call *chat.AcceptedRequest) (release func()) {
 	if call.Body.Params().Bound.Images == 0 {
 		return func() {}
 	}
-	i := &images{desk: d, account: call.Account, memory: d.memory.Body(call.Account), remaining: inlineImages}
+	i := &images{server: s, account: call.Account, memory: s.memory.Body(call.Account), remaining: inlineImages}
 	call.Image = i.fetch
 	return i.memory.Release
 }
@@ -51,17 +51,17 @@ func (i *images) fetch(ctx context.Context, address string) (string, []byte, err
 	until, remaining := i.begin(ctx)
 	ctx, end := context.WithDeadline(ctx, until)
 	defer end()
-	leave, ok := i.desk.fetches.begin(i.account)
+	leave, ok := i.server.fetches.begin(i.account)
 	if !ok {
 		return "", nil, fetchesBusy()
 	}
 	defer leave()
-	done, err := i.desk.fetches.acquire(ctx, i.account, false)
+	done, err := i.server.fetches.acquire(ctx, i.account, false)
 	if err != nil {
 		return "", nil, fetchesBusy()
 	}
 	defer done()
-	document, err := i.desk.Guard.Get(ctx, address, egress.Limits{Size: remaining, Timeout: fetchTimeout, Grow: i.grow})
+	document, err := i.server.Guard.Get(ctx, address, egress.Limits{Size: remaining, Timeout: fetchTimeout, Grow: i.grow})
 	var refusal *egress.AddressError
 	var clientError *fault.Error
 	switch {

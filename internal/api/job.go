@@ -8,19 +8,19 @@ import (
 )
 
 // imageJob answers GET /v1/images/jobs/{id}.
-func (d *server) imageJob(x *apiRequest) error { return d.poll(x, catalog.KindImage) }
+func (s *server) imageJob(x *apiRequest) error { return s.poll(x, catalog.KindImage) }
 
 // videoJob answers GET /v1/videos/jobs/{id}.
-func (d *server) videoJob(x *apiRequest) error { return d.poll(x, catalog.KindVideo) }
+func (s *server) videoJob(x *apiRequest) error { return s.poll(x, catalog.KindVideo) }
 
 // poll answers with a job's body, equal to the body of its event.
-func (d *server) poll(x *apiRequest, kind catalog.Kind) error {
+func (s *server) poll(x *apiRequest, kind catalog.Kind) error {
 	if !isID(x.PathID()) {
 		return fault.New(fault.JobNotFound, "There is no %s job %q. Check the id and the path.", kind, fault.Excerpt(x.PathID()))
 	}
 	ctx, cancel := x.DetachedContext(readTimeout)
 	defer cancel()
-	body, err := d.Jobs.Body(ctx, x.caller.Account, string(kind), x.PathID())
+	body, err := s.Jobs.Body(ctx, x.caller.Account, string(kind), x.PathID())
 	if err != nil {
 		return err
 	}

@@ -19,15 +19,15 @@ import (
 )
 
 // kindRoutes returns the routes of the kinds in package wire/kind.
-func (d *server) kindRoutes() (routes []httpapi.Route) {
+func (s *server) kindRoutes() (routes []httpapi.Route) {
 	for _, k := range registry.All() {
 		for _, endpoint := range k.Endpoints {
-			routes = append(routes, httpapi.Route{Pattern: "POST " + endpoint.Path, Handle: d.modelCall(func(x *apiRequest) error {
-				c := kindCall{server: d, apiRequest: x, kind: k, endpoint: endpoint}
+			routes = append(routes, httpapi.Route{Pattern: "POST " + endpoint.Path, Handle: s.modelCall(func(x *apiRequest) error {
+				c := kindCall{server: s, apiRequest: x, kind: k, endpoint: endpoint}
 				defer c.close()
-				return d.answer(x, func() (func() error, error) {
+				return s.answer(x, func() (func() error, error) {
 					r, err := c.check()
-					return func() error { return d.Calls.Serve(x.Request.Context(), x, r) }, err
+					return func() error { return s.Calls.Serve(x.Request.Context(), x, r) }, err
 				})
 			})})
 		}

@@ -13,12 +13,12 @@ import (
 // models answers GET /v1/models: all models in the catalog's order with the account's prices,
 // except retired models and sandbox models outside the key's permissions. Google's clients get their own
 // list.
-func (d *server) models(x *apiRequest) error {
+func (s *server) models(x *apiRequest) error {
 	if isGoogleClient(x.Request) {
-		return d.googleModels(x)
+		return s.googleModels(x)
 	}
-	snapshot := d.Catalog.Current()
-	first, err := d.firstSeen(x, snapshot)
+	snapshot := s.Catalog.Current()
+	first, err := s.firstSeen(x, snapshot)
 	if err != nil {
 		return fault.TryAgain(err)
 	}
@@ -40,29 +40,29 @@ func (x *apiRequest) lists(snapshot *catalog.Snapshot, m *catalog.Model) bool {
 }
 
 // model answers GET /v1/models/{id} with the model's entry in the list.
-func (d *server) model(x *apiRequest) error {
+func (s *server) model(x *apiRequest) error {
 	if isGoogleClient(x.Request) {
-		return d.googleModel(x)
+		return s.googleModel(x)
 	}
-	return d.showModel(x, wire.FormChat, func(m *catalog.Model, created int64) any {
+	return s.showModel(x, wire.FormChat, func(m *catalog.Model, created int64) any {
 		return offer.Listing(m, created, x.caller.Prices.FactorOf(m.ID))
 	})
 }
 
 // nativeModel answers GET /native/v1/models/{id}.
-func (d *server) nativeModel(x *apiRequest) error {
-	return d.showModel(x, wire.FormMessages, func(m *catalog.Model, created int64) any { return showNative(m, created) })
+func (s *server) nativeModel(x *apiRequest) error {
+	return s.showModel(x, wire.FormMessages, func(m *catalog.Model, created int64) any { return showNative(m, created) })
 }
 
 // showModel answers with one model of a form's list.
-func (d *server) showModel(x *apiRequest, form wire.Form, show func(m *catalog.Model, created int64) any) error {
-	snapshot := d.Catalog.Current()
+func (s *server) showModel(x *apiRequest, form wire.Form, show func(m *catalog.Model, created int64) any) error {
+	snapshot := s.Catalog.Current()
 	m, known := snapshot.Model(x.PathID())
 	if !known || !x.lists(snapshot, m) || form != wire.FormChat && !m.Supports(form) {
 		return fault.At(fault.NotFound, "model", "There is no model %q. GET %s lists the models that you can use.", fault.Excerpt(x.PathID()),
 			modelList(form))
 	}
-	first, err := d.firstSeen(x, snapshot)
+	first, err := s.firstSeen(x, snapshot)
 	if err != nil {
 		return fault.TryAgain(err)
 	}
@@ -71,10 +71,10 @@ func (d *server) showModel(x *apiRequest, form wire.Form, show func(m *catalog.M
 
 // firstSeen returns when the models of a snapshot were first in a catalog, in Unix
 // milliseconds.
-func (d *server) firstSeen(x *apiRequest, snapshot *catalog.Snapshot) (map[string]int64, error) {
+func (s *server) firstSeen(x *apiRequest, snapshot *catalog.Snapshot) (map[string]int64, error) {
 	ctx, cancel := x.DetachedContext(readTimeout)
 	defer cancel()
-	return d.Since.FirstSeen(ctx, snapshot.Revision)
+	return s.Since.FirstSeen(ctx, snapshot.Revision)
 }
 
 // listedModel is an entry of GET /native/v1/models in Anthropic's format.

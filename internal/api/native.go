@@ -22,8 +22,8 @@ func nativeKey(h http.Header) string {
 }
 
 // messages answers POST /native/v1/messages.
-func (d *server) messages(x *apiRequest) error {
-	return d.answerChat(x, chatEndpoint{form: wire.FormMessages, parse: func(body []byte) (request, error) { return messages.Open(body) }})
+func (s *server) messages(x *apiRequest) error {
+	return s.answerChat(x, chatEndpoint{form: wire.FormMessages, parse: func(body []byte) (request, error) { return messages.Open(body) }})
 }
 
 // countRequest is a messages request for a token count. It needs no max_tokens.
@@ -37,18 +37,18 @@ const countedAccounts = 10_000
 
 // checkCountRate rejects a token count above the account's rate: counts are free, but providers
 // limit them.
-func (d *server) checkCountRate(account string) error {
-	if d.counts == nil || d.counts.Take(account, 1) {
+func (s *server) checkCountRate(account string) error {
+	if s.counts == nil || s.counts.Take(account, 1) {
 		return nil
 	}
 	return fault.New(fault.RateLimitExceeded,
-		"The account has asked for more than %d counts of tokens within a minute. Wait a few seconds, or count fewer requests.", d.CountRate)
+		"The account has asked for more than %d counts of tokens within a minute. Wait a few seconds, or count fewer requests.", s.CountRate)
 }
 
 // countTokens answers POST /native/v1/messages/count_tokens. Counts are free, and each account has a
 // limit for them.
-func (d *server) countTokens(x *apiRequest) error {
-	accepted, err := d.checkChat(x, chatEndpoint{form: wire.FormMessages, parse: func(body []byte) (request, error) {
+func (s *server) countTokens(x *apiRequest) error {
+	accepted, err := s.checkChat(x, chatEndpoint{form: wire.FormMessages, parse: func(body []byte) (request, error) {
 		r, err := messages.Open(body)
 		return countRequest{r}, err
 	}})
@@ -56,7 +56,7 @@ func (d *server) countTokens(x *apiRequest) error {
 		return err
 	}
 	accepted.Body = accepted.Body.(countRequest).Request
-	n, err := d.count(x, accepted)
+	n, err := s.count(x, accepted)
 	if err != nil {
 		return err
 	}
@@ -66,12 +66,12 @@ func (d *server) countTokens(x *apiRequest) error {
 }
 
 // count returns the number of tokens in the prompt of an accepted request.
-func (d *server) count(x *apiRequest, accepted chat.AcceptedRequest) (int64, error) {
-	if err := d.checkCountRate(accepted.Account); err != nil {
+func (s *server) count(x *apiRequest, accepted chat.AcceptedRequest) (int64, error) {
+	if err := s.checkCountRate(accepted.Account); err != nil {
 		return 0, err
 	}
-	defer d.giveImages(&accepted)()
-	n, ignored, err := d.Chat.CountTokens(x.Request.Context(), accepted)
+	defer s.giveImages(&accepted)()
+	n, ignored, err := s.Chat.CountTokens(x.Request.Context(), accepted)
 	if err == nil && ignored != "" {
 		x.Header().Set(call.IgnoredHeader, ignored)
 	}
@@ -86,14 +86,14 @@ const (
 
 // nativeModels answers GET /native/v1/models: a page of the listed models of the messages form in
 // the catalog's order.
-func (d *server) nativeModels(x *apiRequest) error {
+func (s *server) nativeModels(x *apiRequest) error {
 	query := x.Request.URL.Query()
 	limit, err := pageLimit(query, "limit", nativePage, nativePageMost)
 	if err != nil {
 		return err
 	}
-	snapshot := d.Catalog.Current()
-	first, err := d.firstSeen(x, snapshot)
+	snapshot := s.Catalog.Current()
+	first, err := s.firstSeen(x, snapshot)
 	if err != nil {
 		return fault.TryAgain(err)
 	}

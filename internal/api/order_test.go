@@ -19,8 +19,8 @@ type faultyRequest struct {
 }
 
 // checkOrder sends requests with several faults. A request with status 202 has no fault.
-func (d *server) checkOrder(requests []faultyRequest, headers ...string) {
-	d.t.Helper()
+func (s *server) checkOrder(requests []faultyRequest, headers ...string) {
+	s.t.Helper()
 	for _, c := range requests {
 		headers := append(headers[:len(headers):len(headers)], "X-Forwarded-For", c.from)
 		if c.key != "" {
@@ -29,12 +29,12 @@ func (d *server) checkOrder(requests []faultyRequest, headers ...string) {
 		if c.encoding != "" {
 			headers = append(headers, "Content-Encoding", c.encoding)
 		}
-		got := d.send(c.method, c.path, c.body, headers...)
+		got := s.send(c.method, c.path, c.body, headers...)
 		if c.status == 202 {
-			got.accepted(d.t)
+			got.accepted(s.t)
 			continue
 		}
-		d.t.Run(c.name, func(t *testing.T) {
+		s.t.Run(c.name, func(t *testing.T) {
 			if param := got.refused(t, c.status, c.code); param != c.param {
 				t.Errorf("param %q, want %q", param, c.param)
 			}
@@ -107,14 +107,14 @@ func accountState(t *testing.T, d *server) ledger.AccountState {
 }
 
 // usage reads the account's totals from the ledger.
-func (d *server) usage() (u ledger.Usage) {
-	d.t.Helper()
-	err := d.db.View(d.t.Context(), func(tx *store.Tx) (err error) {
-		u, err = ledger.UsageTx(tx, d.account)
+func (s *server) usage() (u ledger.Usage) {
+	s.t.Helper()
+	err := s.db.View(s.t.Context(), func(tx *store.Tx) (err error) {
+		u, err = ledger.UsageTx(tx, s.account)
 		return err
 	})
 	if err != nil {
-		d.t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	return u
 }

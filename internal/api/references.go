@@ -40,7 +40,7 @@ const (
 
 // references are the stored files of one submission.
 type references struct {
-	desk         *server
+	server       *server
 	job          string // the job of the files
 	files        []media.File
 	mask         *media.File
@@ -48,35 +48,35 @@ type references struct {
 }
 
 // discard deletes the files of a rejected submission.
-func (k *references) discard() {
-	if k == nil || !k.mayHaveFiles {
+func (r *references) discard() {
+	if r == nil || !r.mayHaveFiles {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), discardTimeout)
 	defer cancel()
-	k.desk.Media.Discard(ctx, k.job)
+	r.server.Media.Discard(ctx, r.job)
 }
 
 // fetchReferences fetches, checks and stores the references of a submission for a new job. An error
 // about a reference is invalid_request with its field; any other error is service_unavailable. After
 // an error no file is kept.
-func (d *server) fetchReferences(ctx context.Context, account string, s *jobrequest.Request) (*references, error) {
-	k := &references{desk: d, job: job.NewID()}
-	all := s.References
-	if s.Mask != nil {
-		all = append(all[:len(all):len(all)], *s.Mask)
+func (s *server) fetchReferences(ctx context.Context, account string, request *jobrequest.Request) (*references, error) {
+	stored := &references{server: s, job: job.NewID()}
+	all := request.References
+	if request.Mask != nil {
+		all = append(all[:len(all):len(all)], *request.Mask)
 	}
 	if len(all) == 0 {
-		return k, nil
+		return stored, nil
 	}
-	leave, ok := d.fetches.begin(account)
+	leave, ok := s.fetches.begin(account)
 	if !ok {
 		return nil, fetchesBusy()
 	}
 	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, allFetchesTimeout)
 	defer cancel()
-	k.mayHaveFiles = true
+	stored.mayHaveFiles = true
 	files, errs := make([]media.File, len(all)), make([]error, len(all))
 	slots := make(chan struct{}, maxParallelFetches)
 	var workers sync.WaitGroup
@@ -92,19 +92,19 @@ func (d *server) fetchReferences(ctx context.Context, account string, s *jobrequ
 					cancel() // the other fetches are no longer needed
 				}
 			}()
-			files[i], errs[i] = d.storeReference(ctx, account, k.job, &all[i])
+			files[i], errs[i] = s.storeReference(ctx, account, stored.job, &all[i])
 		})
 	}
 	workers.Wait()
 	if err := mainError(errs); err != nil {
-		k.discard()
+		stored.discard()
 		return nil, err
 	}
-	k.files = files[:len(s.References)]
-	if s.Mask != nil {
-		k.mask = &files[len(files)-1]
+	stored.files = files[:len(request.References)]
+	if request.Mask != nil {
+		stored.mask = &files[len(files)-1]
 	}
-	return k, nil
+	return stored, nil
 }
 
 // fetchesBusy returns the error for a submission that gets no slot in time or exceeds its account's
@@ -139,12 +139,12 @@ func mainError(errs []error) error {
 }
 
 // storeReference gets, checks and stores the bytes of one reference.
-func (d *server) storeReference(ctx context.Context, account, job string, r *jobrequest.Reference) (media.File, error) {
+func (s *server) storeReference(ctx context.Context, account, job string, r *jobrequest.Reference) (media.File, error) {
 	if err := ctx.Err(); err != nil {
 		return media.File{}, err
 	}
 	if r.Address != "" {
-		done, err := d.fetches.acquire(ctx, account, r.Video)
+		done, err := s.fetches.acquire(ctx, account, r.Video)
 		switch {
 		case errors.Is(err, context.DeadlineExceeded):
 			return media.File{}, fetchesBusy()
@@ -153,9 +153,9 @@ func (d *server) storeReference(ctx context.Context, account, job string, r *job
 		}
 		defer done()
 	}
-	memory := d.memory.File(account)
+	memory := s.memory.File(account)
 	defer memory.Release()
-	data, err := d.referenceBytes(ctx, r, memory.Grow)
+	data, err := s.referenceBytes(ctx, r, memory.Grow)
 	if err != nil {
 		return media.File{}, err
 	}
@@ -166,7 +166,7 @@ func (d *server) storeReference(ctx context.Context, account, job string, r *job
 	if r.Video {
 		policy.Kinds = append(policy.Kinds, format.KindVideo)
 	}
-	file, err := d.Media.Keep(ctx, job, data, policy)
+	file, err := s.Media.Keep(ctx, job, data, policy)
 	var refused *format.FileError
 	switch {
 	case errors.As(err, &refused):
@@ -179,7 +179,7 @@ func (d *server) storeReference(ctx context.Context, account, job string, r *job
 
 // referenceBytes returns the bytes of a reference, fetched unless the body contains them. grow reserves
 // memory.
-func (d *server) referenceBytes(ctx context.Context, r *jobrequest.Reference, grow func(int64) error) ([]byte, error) {
+func (s *server) referenceBytes(ctx context.Context, r *jobrequest.Reference, grow func(int64) error) ([]byte, error) {
 	if r.Address == "" {
 		return r.Data()
 	}
@@ -187,7 +187,7 @@ func (d *server) referenceBytes(ctx context.Context, r *jobrequest.Reference, gr
 	if r.Video {
 		limit.Size = videoReference
 	}
-	document, err := d.Guard.Get(ctx, r.Address, limit)
+	document, err := s.Guard.Get(ctx, r.Address, limit)
 	var refusal *egress.AddressError
 	switch {
 	case err == nil:

@@ -88,12 +88,12 @@ func newHost(t *testing.T) *host {
 }
 
 // keeps checks the number of files in the media store after discarded files are deleted.
-func (d *server) keeps(t *testing.T, want int) {
+func (s *server) keeps(t *testing.T, want int) {
 	t.Helper()
 	var n int
 	for limit := time.After(30 * time.Second); ; {
 		n = 0
-		err := filepath.WalkDir(d.folder, func(_ string, e fs.DirEntry, err error) error {
+		err := filepath.WalkDir(s.folder, func(_ string, e fs.DirEntry, err error) error {
 			if err == nil && !e.IsDir() {
 				n++
 			}

@@ -33,33 +33,33 @@ type apiRequest struct {
 }
 
 // query wraps a handler that reads the account. Rejections are not recorded.
-func (d *server) query(handle func(*apiRequest) error) func(*httpapi.Exchange) error {
+func (s *server) query(handle func(*apiRequest) error) func(*httpapi.Exchange) error {
 	return func(h *httpapi.Exchange) error {
 		x := &apiRequest{Exchange: h}
-		return d.delayWrongKey(x, d.serve(x, true, handle))
+		return s.delayWrongKey(x, s.serve(x, true, handle))
 	}
 }
 
 // modelCall wraps a handler that runs a model. Rejections are recorded in the request log.
-func (d *server) modelCall(handle func(*apiRequest) error) func(*httpapi.Exchange) error {
+func (s *server) modelCall(handle func(*apiRequest) error) func(*httpapi.Exchange) error {
 	return func(h *httpapi.Exchange) error {
 		x := &apiRequest{Exchange: h}
-		err := d.serve(x, false, handle)
+		err := s.serve(x, false, handle)
 		if err != nil && !x.loggedByLedger && !errors.Is(err, ledger.ErrUnknown) {
-			d.logRefusal(x, fault.Of(err))
+			s.logRefusal(x, fault.Of(err))
 		}
-		return d.delayWrongKey(x, err)
+		return s.delayWrongKey(x, err)
 	}
 }
 
 // serve checks key and address, then calls handle. If the outcome of the request is unknown, it
 // closes the connection, because a response would claim an outcome. See authenticate for fresh.
-func (d *server) serve(x *apiRequest, fresh bool, handle func(*apiRequest) error) error {
-	x.clientAddress = httpapi.ClientAddress(x.Request, d.TrustedProxies)
-	if err := d.authenticate(x, fresh); err != nil {
+func (s *server) serve(x *apiRequest, fresh bool, handle func(*apiRequest) error) error {
+	x.clientAddress = httpapi.ClientAddress(x.Request, s.TrustedProxies)
+	if err := s.authenticate(x, fresh); err != nil {
 		return err
 	}
-	x.Memory = d.memory.Body(x.caller.Account)
+	x.Memory = s.memory.Body(x.caller.Account)
 	x.Account, x.Key = x.caller.Account, x.caller.Key
 	err := handle(x)
 	x.Model = fault.Excerpt(x.model)
@@ -104,9 +104,9 @@ func noKey(r *http.Request) error {
 // authenticate authenticates the request's key and checks its address list. Unless fresh, it may use
 // the cached key; this is safe for requests that go through admission, which compares the key's
 // version. A refusal is always based on the database.
-func (d *server) authenticate(x *apiRequest, fresh bool) error {
+func (s *server) authenticate(x *apiRequest, fresh bool) error {
 	if named, ok := x.Request.Context().Value(sessionKey{}).(sessionKey); ok {
-		return d.authenticateSession(x, named)
+		return s.authenticateSession(x, named)
 	}
 	secret := keyOf(x.Request)
 	if secret == "" {
@@ -116,9 +116,9 @@ func (d *server) authenticate(x *apiRequest, fresh bool) error {
 	defer done()
 	var err error
 	if fresh {
-		x.caller, err = d.Keys.Authenticate(ctx, secret, x.clientAddress, true)
+		x.caller, err = s.Keys.Authenticate(ctx, secret, x.clientAddress, true)
 	} else {
-		x.caller, err = d.Keys.AuthenticateCall(ctx, secret, x.clientAddress)
+		x.caller, err = s.Keys.AuthenticateCall(ctx, secret, x.clientAddress)
 	}
 	x.fresh = fresh
 	switch {
@@ -127,17 +127,17 @@ func (d *server) authenticate(x *apiRequest, fresh bool) error {
 	case x.caller.AllowsAddress(x.clientAddress):
 		return nil
 	case !fresh:
-		return d.authenticate(x, true)
+		return s.authenticate(x, true)
 	}
 	return foreignAddress(x)
 }
 
 // authenticateSession is authenticate for a key of ServeAs. It always reads the database.
-func (d *server) authenticateSession(x *apiRequest, named sessionKey) (err error) {
+func (s *server) authenticateSession(x *apiRequest, named sessionKey) (err error) {
 	ctx, done := x.DetachedContext(readTimeout)
 	defer done()
 	x.fresh = true
-	if x.caller, err = d.Keys.ByID(ctx, named.account, named.key); err != nil {
+	if x.caller, err = s.Keys.ByID(ctx, named.account, named.key); err != nil {
 		return err
 	}
 	if !x.caller.AllowsAddress(x.clientAddress) {
@@ -153,23 +153,23 @@ func foreignAddress(x *apiRequest) error {
 }
 
 // logRefusal writes a rejection to the request log.
-func (d *server) logRefusal(x *apiRequest, f *fault.Error) {
-	d.Ledger.Refused(ledger.Refusal{
+func (s *server) logRefusal(x *apiRequest, f *fault.Error) {
+	s.Ledger.Refused(ledger.Refusal{
 		Request: x.ID, Account: x.caller.Account, Key: x.caller.Key,
 		Model: fault.Excerpt(x.model), Endpoint: x.Endpoint(),
 		Status: f.Status(), Code: string(f.Code),
-		Received: x.Received, Duration: d.Now().Sub(x.Received),
+		Received: x.Received, Duration: s.Now().Sub(x.Received),
 	})
 }
 
 // delayWrongKey delays the response to a wrong key if its address has sent many. Valid keys are
 // never delayed, even if others send wrong keys from the same address.
-func (d *server) delayWrongKey(x *apiRequest, err error) error {
+func (s *server) delayWrongKey(x *apiRequest, err error) error {
 	_, named := x.Request.Context().Value(sessionKey{}).(sessionKey) // a session's key cannot be guessed
-	if err == nil || d.WrongKeys == nil || x.loggedByLedger || named || fault.Of(err).Code != fault.InvalidAPIKey {
+	if err == nil || s.WrongKeys == nil || x.loggedByLedger || named || fault.Of(err).Code != fault.InvalidAPIKey {
 		return err
 	}
 	x.DropBody()
-	d.WrongKeys.Slow(x, x.Request, x.clientAddress)
+	s.WrongKeys.Slow(x, x.Request, x.clientAddress)
 	return err
 }

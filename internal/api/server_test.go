@@ -190,21 +190,21 @@ func TestNamedKey(t *testing.T) {
 }
 
 // sendRaw sends bytes over a new connection and returns the first response.
-func (d *server) sendRaw(request string) *http.Response {
-	d.t.Helper()
-	conn, err := net.Dial("tcp", d.server.Listener.Addr().String())
+func (s *server) sendRaw(request string) *http.Response {
+	s.t.Helper()
+	conn, err := net.Dial("tcp", s.server.Listener.Addr().String())
 	if err != nil {
-		d.t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	d.t.Cleanup(func() { conn.Close() })
+	s.t.Cleanup(func() { conn.Close() })
 	if _, err = io.WriteString(conn, request); err != nil {
-		d.t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
-		d.t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	d.t.Cleanup(func() { answer.Body.Close() })
+	s.t.Cleanup(func() { answer.Body.Close() })
 	return answer
 }
 

@@ -30,53 +30,53 @@ type storedRequest struct {
 // openStored returns a responses request whose `previous_response_id` is replaced by the items of the
 // stored turns, so that they are checked, held and charged like sent ones. The whole is bound by
 // MaxBody. If nothing is stored here, Check refuses the field.
-func (d *server) openStored(x *apiRequest, r *responses.Request) (s storedRequest, err error) {
-	s.Request = r
-	if d.Responses.Retention() == 0 {
-		return s, nil
+func (s *server) openStored(x *apiRequest, r *responses.Request) (stored storedRequest, err error) {
+	stored.Request = r
+	if s.Responses.Retention() == 0 {
+		return stored, nil
 	}
 	id, err := r.Previous()
 	if err != nil || id == "" {
-		return s, err
+		return stored, err
 	}
-	if s.own, err = r.OwnItems(); err != nil {
-		return s, err
+	if stored.own, err = r.OwnItems(); err != nil {
+		return stored, err
 	}
-	turns, err := d.earlierTurns(x, &s, id)
+	turns, err := s.earlierTurns(x, &stored, id)
 	if err != nil {
-		return s, err
+		return stored, err
 	}
-	if s.Request, err = r.Continue(id, joinTurns(turns, s.previous.Size)); err != nil {
+	if stored.Request, err = r.Continue(id, joinTurns(turns, stored.previous.Size)); err != nil {
 		f := fault.Of(err) // the client's own part of the body is valid
-		return s, fault.At(f.Code, previousParam, "The stored conversation of `{param}` cannot be continued: %s", f.Message())
+		return stored, fault.At(f.Code, previousParam, "The stored conversation of `{param}` cannot be continued: %s", f.Message())
 	}
-	return s, nil
+	return stored, nil
 }
 
 // previousParam is the field that names the response to continue.
 const previousParam = "previous_response_id"
 
 // earlierTurns returns the turns that a request continues, and sets s.previous.
-func (d *server) earlierTurns(x *apiRequest, s *storedRequest, id string) ([]response.StoredTurn, error) {
+func (s *server) earlierTurns(x *apiRequest, stored *storedRequest, id string) ([]response.StoredTurn, error) {
 	ctx, done := x.DetachedContext(readTimeout)
 	defer done()
 	var err error
-	s.previous, err = d.Responses.Find(ctx, x.caller.Account, id)
+	stored.previous, err = s.Responses.Find(ctx, x.caller.Account, id)
 	if errors.Is(err, response.ErrNotFound) {
 		return nil, fault.At(fault.InvalidRequest, previousParam, "There is no stored response %q: it was not stored, was deleted, or is "+
-			"older than %s. Send the whole conversation in `input` instead, without `{param}`.", fault.Excerpt(id), d.Responses.Retention())
+			"older than %s. Send the whole conversation in `input` instead, without `{param}`.", fault.Excerpt(id), s.Responses.Retention())
 	}
 	if err != nil {
 		return nil, fault.TryAgain(err)
 	}
-	if s.previous.Size+s.Size() > d.MaxBody {
+	if stored.previous.Size+stored.Size() > s.MaxBody {
 		return nil, fault.At(fault.RequestTooLarge, previousParam, "The request is larger than the %s allowed here, together with the "+
-			"conversation stored for `{param}`. Begin a new conversation, or send a shorter one in `input`.", fault.Bytes(d.MaxBody))
+			"conversation stored for `{param}`. Begin a new conversation, or send a shorter one in `input`.", fault.Bytes(s.MaxBody))
 	}
-	if err := x.Memory.Grow(s.previous.Size); err != nil {
+	if err := x.Memory.Grow(stored.previous.Size); err != nil {
 		return nil, err
 	}
-	turns, err := d.Responses.Turns(ctx, s.previous)
+	turns, err := s.Responses.Turns(ctx, stored.previous)
 	if errors.Is(err, response.ErrIncomplete) {
 		return nil, fault.At(fault.InvalidRequest, previousParam, "The beginning of the conversation before %q is no longer stored, because "+
 			"the account has stored too much. Send the whole conversation in `input` instead, without `{param}`.", fault.Excerpt(id))
@@ -105,27 +105,27 @@ func joinTurns(turns []response.StoredTurn, size int64) []byte {
 }
 
 // storesAnswer reports whether the answer will be stored, and prepares the request for it.
-func (d *server) storesAnswer(s *storedRequest) bool {
-	s.Stored = d.Responses.Retention() > 0 && s.AsksStore()
-	return s.Stored
+func (s *server) storesAnswer(stored *storedRequest) bool {
+	stored.Stored = s.Responses.Retention() > 0 && stored.AsksStore()
+	return stored.Stored
 }
 
 // storeAnswer stores the answer to a request. If that fails, the client gets its answer and cannot
 // continue it by its id.
-func (d *server) storeAnswer(ctx context.Context, s storedRequest, answer []byte, a *ledger.Admission) {
+func (s *server) storeAnswer(ctx context.Context, stored storedRequest, answer []byte, a *ledger.Admission) {
 	err := errors.New("the answer is not JSON")
 	if object, output, ok := responses.SplitAnswer(bytes.ToValidUTF8(answer, []byte("\uFFFD"))); ok {
-		if s.previous == nil {
-			s.own, _ = s.OwnItems() // Check has accepted the input
+		if stored.previous == nil {
+			stored.own, _ = stored.OwnItems() // Check has accepted the input
 		}
 		ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 		defer cancel()
-		err = d.Responses.Save(ctx, &response.NewTurn{
-			ID: responses.ID(a.Request), Account: a.Account, Previous: s.previous, Input: s.own, Output: output, Object: object,
+		err = s.Responses.Save(ctx, &response.NewTurn{
+			ID: responses.ID(a.Request), Account: a.Account, Previous: stored.previous, Input: stored.own, Output: output, Object: object,
 		})
 	}
 	if err != nil {
-		d.Log.Warn("api: an answer could not be stored", "request", a.Request, "account", a.Account, "error", err)
+		s.Log.Warn("api: an answer could not be stored", "request", a.Request, "account", a.Account, "error", err)
 	}
 }
 
@@ -153,13 +153,13 @@ func readError(id string, err error) error {
 }
 
 // storedResponse answers GET /v1/responses/{id}.
-func (d *server) storedResponse(x *apiRequest) error {
+func (s *server) storedResponse(x *apiRequest) error {
 	if stream, ok := rawjson.Boolean([]byte(x.Request.URL.Query().Get("stream"))); x.Request.URL.Query().Has("stream") && (stream || !ok) {
 		return fault.At(fault.InvalidRequest, "stream", "A stored response cannot be streamed. Leave `{param}` out.")
 	}
 	ctx, done := x.DetachedContext(readTimeout)
 	defer done()
-	object, output, err := d.Responses.Answer(ctx, x.caller.Account, x.PathID())
+	object, output, err := s.Responses.Answer(ctx, x.caller.Account, x.PathID())
 	if err != nil {
 		return readError(x.PathID(), err)
 	}
@@ -168,10 +168,10 @@ func (d *server) storedResponse(x *apiRequest) error {
 }
 
 // deleteResponse answers DELETE /v1/responses/{id}.
-func (d *server) deleteResponse(x *apiRequest) error {
+func (s *server) deleteResponse(x *apiRequest) error {
 	ctx, done := x.DetachedContext(readTimeout)
 	defer done()
-	if err := d.Responses.Delete(ctx, x.caller.Account, x.PathID()); err != nil {
+	if err := s.Responses.Delete(ctx, x.caller.Account, x.PathID()); err != nil {
 		return readError(x.PathID(), err)
 	}
 	return writeJSON(x, struct {
@@ -189,7 +189,7 @@ const (
 
 // inputItems answers GET /v1/responses/{id}/input_items: the items that the answer was generated from,
 // with those of the turns before it.
-func (d *server) inputItems(x *apiRequest) error {
+func (s *server) inputItems(x *apiRequest) error {
 	query := x.Request.URL.Query()
 	limit, err := pageLimit(query, "limit", itemPage, itemPageMost)
 	if err != nil {
@@ -201,14 +201,14 @@ func (d *server) inputItems(x *apiRequest) error {
 	}
 	ctx, done := x.DetachedContext(readTimeout)
 	defer done()
-	found, err := d.Responses.Find(ctx, x.caller.Account, x.PathID())
+	found, err := s.Responses.Find(ctx, x.caller.Account, x.PathID())
 	if err != nil {
 		return readError(x.PathID(), err)
 	}
 	if err := x.Memory.Grow(found.Size); err != nil {
 		return err
 	}
-	turns, err := d.Responses.Turns(ctx, found)
+	turns, err := s.Responses.Turns(ctx, found)
 	if errors.Is(err, response.ErrIncomplete) {
 		return errNoResponse(x.PathID())
 	}
@@ -257,13 +257,13 @@ func itemList(items []responses.ListedItem, more bool) []byte {
 
 // countInput answers POST /v1/responses/input_tokens. Counts are free, and each account has a limit for
 // them.
-func (d *server) countInput(x *apiRequest) error {
-	call, err := d.checkChat(x, chatEndpoint{form: wire.FormResponses, continues: true,
+func (s *server) countInput(x *apiRequest) error {
+	call, err := s.checkChat(x, chatEndpoint{form: wire.FormResponses, continues: true,
 		parse: func(body []byte) (request, error) { return responses.Open(body) }})
 	if err != nil {
 		return err
 	}
-	n, err := d.count(x, call)
+	n, err := s.count(x, call)
 	if err != nil {
 		return named(call.Body, err)
 	}

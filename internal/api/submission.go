@@ -79,16 +79,16 @@ type jobEndpoint struct {
 }
 
 // imageGenerations answers POST /v1/images/generations.
-func (d *server) imageGenerations(x *apiRequest) error {
-	return d.submit(x, jobEndpoint{catalog.KindImage, func(_ string, body []byte) (submission, error) {
+func (s *server) imageGenerations(x *apiRequest) error {
+	return s.submit(x, jobEndpoint{catalog.KindImage, func(_ string, body []byte) (submission, error) {
 		r, err := jobrequest.OpenImage(body)
 		return imageSubmission{r, false}, err
 	}})
 }
 
 // imageEdits answers POST /v1/images/edits, also for multipart forms.
-func (d *server) imageEdits(x *apiRequest) error {
-	return d.submit(x, jobEndpoint{catalog.KindImage, func(contentType string, body []byte) (submission, error) {
+func (s *server) imageEdits(x *apiRequest) error {
+	return s.submit(x, jobEndpoint{catalog.KindImage, func(contentType string, body []byte) (submission, error) {
 		open := jobrequest.OpenImage
 		if jobrequest.IsForm(contentType) {
 			open = func(body []byte) (*jobrequest.Image, error) { return jobrequest.OpenForm(contentType, body) }
@@ -99,8 +99,8 @@ func (d *server) imageEdits(x *apiRequest) error {
 }
 
 // videoGenerations answers POST /v1/videos/generations.
-func (d *server) videoGenerations(x *apiRequest) error {
-	return d.submit(x, jobEndpoint{catalog.KindVideo, func(_ string, body []byte) (submission, error) {
+func (s *server) videoGenerations(x *apiRequest) error {
+	return s.submit(x, jobEndpoint{catalog.KindVideo, func(_ string, body []byte) (submission, error) {
 		r, err := jobrequest.OpenVideo(body)
 		return videoSubmission{r}, err
 	}})
@@ -116,33 +116,33 @@ type checkedSubmission struct {
 }
 
 // submit accepts a submission and answers it.
-func (d *server) submit(x *apiRequest, s jobEndpoint) error {
-	j, err := d.acceptSubmission(x, s)
+func (s *server) submit(x *apiRequest, endpoint jobEndpoint) error {
+	j, err := s.acceptSubmission(x, endpoint)
 	if err != nil {
 		return err
 	}
-	return d.answerSubmission(x, j)
+	return s.answerSubmission(x, j)
 }
 
 // acceptSubmission validates a submission and starts its job. Until admission has compared the key's
 // version with the database, it does only work that a cached key permits.
-func (d *server) acceptSubmission(x *apiRequest, s jobEndpoint) (accepted acceptedJob, err error) {
+func (s *server) acceptSubmission(x *apiRequest, endpoint jobEndpoint) (accepted acceptedJob, err error) {
 	var stored *references
 	defer func() { stored.discard() }()
 	for range maxChecks {
 		var j checkedSubmission
-		j, err = d.checkSubmission(x, s)
+		j, err = s.checkSubmission(x, endpoint)
 		switch {
 		case err != nil && (x.fresh || httpapi.IsInterrupted(err)):
 			return accepted, err
 		case err == nil && (x.fresh || j.earlierAnswer == nil && len(j.fields.References) == 0):
-			accepted = acceptedJob{kind: s.kind, format: j.fields.ResponseFormat()}
-			if accepted.body, stored, err = d.startJob(x, &j, stored); !errors.Is(err, ledger.ErrKeyChanged) {
+			accepted = acceptedJob{kind: endpoint.kind, format: j.fields.ResponseFormat()}
+			if accepted.body, stored, err = s.startJob(x, &j, stored); !errors.Is(err, ledger.ErrKeyChanged) {
 				accepted.replayed = err == nil && jobID(accepted.body) != j.Job
 				return accepted, err
 			}
 		}
-		if err := d.authenticate(x, true); err != nil {
+		if err := s.authenticate(x, true); err != nil {
 			return accepted, err
 		}
 	}
@@ -153,10 +153,10 @@ func (d *server) acceptSubmission(x *apiRequest, s jobEndpoint) (accepted accept
 // the job. It returns the body of the 202; for a repetition, that of the first job. It also returns
 // the files that belong to no job yet. If it returns ledger.ErrKeyChanged, the caller must check the
 // submission again.
-func (d *server) startJob(x *apiRequest, j *checkedSubmission, stored *references) ([]byte, *references, error) {
+func (s *server) startJob(x *apiRequest, j *checkedSubmission, stored *references) ([]byte, *references, error) {
 	ctx := x.Request.Context()
 	if stored == nil && j.earlierAnswer == nil && len(j.fields.References) > 0 {
-		if err := d.checkAdmissible(ctx, j); err != nil {
+		if err := s.checkAdmissible(ctx, j); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -165,7 +165,7 @@ func (d *server) startJob(x *apiRequest, j *checkedSubmission, stored *reference
 	}
 	var err error
 	if stored == nil {
-		if stored, err = d.fetchReferences(ctx, j.Account, j.fields); err != nil {
+		if stored, err = s.fetchReferences(ctx, j.Account, j.fields); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -174,7 +174,7 @@ func (d *server) startJob(x *apiRequest, j *checkedSubmission, stored *reference
 	x.loggedByLedger = true
 	x.Span.Model(j.Model.ID)
 	x.Span.Job(j.Job)
-	body, err := d.Jobs.Submit(ctx, j.Submission)
+	body, err := s.Jobs.Submit(ctx, j.Submission)
 	switch {
 	case err == nil: // the files belong to the job, or Submit has discarded them
 		if len(j.ignored) > 0 {
@@ -191,23 +191,23 @@ func (d *server) startJob(x *apiRequest, j *checkedSubmission, stored *reference
 // checkAdmissible returns the error that admission would return now. It is called before references
 // are fetched and stored, so that a caller without balance or above the rate causes no work and no
 // requests to other hosts. It may find the job of an identical submission.
-func (d *server) checkAdmissible(ctx context.Context, j *checkedSubmission) (err error) {
+func (s *server) checkAdmissible(ctx context.Context, j *checkedSubmission) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	j.earlierAnswer, err = d.Jobs.Admissible(ctx, j.Submission)
+	j.earlierAnswer, err = s.Jobs.Admissible(ctx, j.Submission)
 	return err
 }
 
 // checkSubmission validates body, model and fields of a submission in the order of ARCHITECTURE.md,
 // Order of checks. For a repetition of an accepted submission, only the key's permissions are
 // checked again.
-func (d *server) checkSubmission(x *apiRequest, s jobEndpoint) (checkedSubmission, error) {
+func (s *server) checkSubmission(x *apiRequest, endpoint jobEndpoint) (checkedSubmission, error) {
 	var none checkedSubmission
-	body, err := x.Body(d.MaxBody)
+	body, err := x.Body(s.MaxBody)
 	if err != nil {
 		return none, err
 	}
-	request, err := s.parse(x.Request.Header.Get("Content-Type"), body)
+	request, err := endpoint.parse(x.Request.Header.Get("Content-Type"), body)
 	if err != nil {
 		return none, err
 	}
@@ -218,28 +218,28 @@ func (d *server) checkSubmission(x *apiRequest, s jobEndpoint) (checkedSubmissio
 	j.Endpoint, j.Request, j.Received = x.Endpoint(), x.ID, x.Received
 	j.Account, j.Key, j.KeyVersion = x.caller.Account, x.caller.Key, x.caller.Version
 	// Faults of the header come after faults of the fields.
-	keyErr := d.findEarlier(x, request, &j)
+	keyErr := s.findEarlier(x, request, &j)
 	if j.earlierAnswer != nil {
 		return j, x.allows("model", x.model)
 	}
-	j.Snapshot = d.Catalog.Current()
-	if j.Model, err = x.choose(j.Snapshot, wire.FormChat, func(m *catalog.Model) bool { return m.Kind == s.kind }); err != nil {
+	j.Snapshot = s.Catalog.Current()
+	if j.Model, err = x.choose(j.Snapshot, wire.FormChat, func(m *catalog.Model) bool { return m.Kind == endpoint.kind }); err != nil {
 		return none, err
 	}
 	if j.Plan, err = request.plan(j.Model); err != nil {
 		return none, err
 	}
-	if err := d.checkFormat(x, s.kind, j.fields.ResponseFormat()); err != nil {
+	if err := s.checkFormat(x, endpoint.kind, j.fields.ResponseFormat()); err != nil {
 		return none, err
 	}
 	j.Plan.Factor = x.caller.Prices.FactorOf(j.Model.ID)
-	if j.Params, err = request.Params(j.Model.Params, d.Guard.CheckContent); err != nil {
+	if j.Params, err = request.Params(j.Model.Params, s.Guard.CheckContent); err != nil {
 		return none, err
 	}
 	j.ignored = j.fields.IgnoredFields(j.Model.Params)
 	j.Prompt = j.fields.Prompt
 	if j.fields.CallbackParam != "" {
-		if _, err := d.Guard.Check(j.fields.Callback); err != nil {
+		if _, err := s.Guard.Check(j.fields.Callback); err != nil {
 			return none, fault.At(fault.InvalidCallbackURL, j.fields.CallbackParam, "%s", err)
 		}
 		j.Callback = j.fields.Callback
@@ -248,7 +248,7 @@ func (d *server) checkSubmission(x *apiRequest, s jobEndpoint) (checkedSubmissio
 }
 
 // findEarlier reads the Idempotency-Key and looks up its job.
-func (d *server) findEarlier(x *apiRequest, request submission, j *checkedSubmission) error {
+func (s *server) findEarlier(x *apiRequest, request submission, j *checkedSubmission) error {
 	key, err := idempotencyKey(x.Request.Header)
 	if err != nil || key == "" {
 		return err
@@ -256,7 +256,7 @@ func (d *server) findEarlier(x *apiRequest, request submission, j *checkedSubmis
 	ctx, cancel := x.DetachedContext(readTimeout)
 	defer cancel()
 	j.OnceKey, j.Fingerprint = key, request.Fingerprint(x.Endpoint())
-	j.earlierAnswer, err = d.Jobs.FindOnce(ctx, j.Account, key, j.Fingerprint)
+	j.earlierAnswer, err = s.Jobs.FindOnce(ctx, j.Account, key, j.Fingerprint)
 	return err
 }
 

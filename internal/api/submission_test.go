@@ -36,11 +36,11 @@ type jobAnswer struct {
 }
 
 // accepted checks a 202 and returns the job.
-func (a response) accepted(t *testing.T) jobAnswer {
+func (r response) accepted(t *testing.T) jobAnswer {
 	t.Helper()
 	var seen jobAnswer
-	if err := json.Unmarshal(a.body, &seen); err != nil || a.status != 202 || a.header.Get("Content-Type") != "application/json" {
-		t.Fatalf("%d, %v: %s", a.status, err, a.body)
+	if err := json.Unmarshal(r.body, &seen); err != nil || r.status != 202 || r.header.Get("Content-Type") != "application/json" {
+		t.Fatalf("%d, %v: %s", r.status, err, r.body)
 	}
 	return seen
 }
@@ -133,9 +133,9 @@ func TestPollsOfNoJob(t *testing.T) {
 }
 
 // poorKey returns a key of another account, without money.
-func (d *server) poorKey() (secret string) {
-	d.t.Helper()
-	err := d.db.Update(d.t.Context(), func(tx *store.Tx) error {
+func (s *server) poorKey() (secret string) {
+	s.t.Helper()
+	err := s.db.Update(s.t.Context(), func(tx *store.Tx) error {
 		owner, err := account.CreateTx(tx, account.NewAccount{Name: "other"})
 		if err != nil {
 			return err
@@ -144,7 +144,7 @@ func (d *server) poorKey() (secret string) {
 		return err
 	})
 	if err != nil {
-		d.t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	return secret
 }
@@ -264,15 +264,15 @@ func TestFreeImagesHaveADailyQuota(t *testing.T) {
 }
 
 // requests returns the request log.
-func (d *server) requests() (rows []requestlog.Receipt) {
-	d.t.Helper()
-	err := d.db.View(d.t.Context(), func(tx *store.Tx) error {
+func (s *server) requests() (rows []requestlog.Receipt) {
+	s.t.Helper()
+	err := s.db.View(s.t.Context(), func(tx *store.Tx) error {
 		page, err := requestlog.ListTx(tx, requestlog.Selection{Limit: 100})
 		rows = page.Receipts
 		return err
 	})
 	if err != nil {
-		d.t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	return rows
 }
@@ -344,20 +344,20 @@ func TestImagesObeyTheRatio(t *testing.T) {
 }
 
 // apply applies a catalog document.
-func (d *server) apply(document string) {
-	d.t.Helper()
+func (s *server) apply(document string) {
+	s.t.Helper()
 	doc, _, err := catalog.Parse([]byte(document), providers())
 	if err == nil {
-		err = d.db.Update(d.t.Context(), func(tx *store.Tx) error {
+		err = s.db.Update(s.t.Context(), func(tx *store.Tx) error {
 			_, err := catalog.ApplyTx(tx, doc)
 			return err
 		})
 	}
 	if err == nil {
-		err = d.watcher.Refresh(d.t.Context())
+		err = s.watcher.Refresh(s.t.Context())
 	}
 	if err != nil {
-		d.t.Fatal(err)
+		s.t.Fatal(err)
 	}
 }
 

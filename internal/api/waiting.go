@@ -52,27 +52,27 @@ func readPreference(h http.Header) (p preference) {
 // waitOf returns how long a submission may wait for its result, at most the operator's bound. The
 // caller's header decides, else the key's setting. The console polls, so the setting does not apply
 // to its requests. Only images have a response for clients that wait.
-func (d *server) waitOf(x *apiRequest, kind catalog.Kind) time.Duration {
+func (s *server) waitOf(x *apiRequest, kind catalog.Kind) time.Duration {
 	p := readPreference(x.Request.Header)
 	_, console := x.Request.Context().Value(sessionKey{}).(sessionKey)
 	switch {
 	case kind != catalog.KindImage:
 		return 0
 	case p.wait != nil:
-		return min(*p.wait, d.PictureWait)
+		return min(*p.wait, s.PictureWait)
 	case p.async, console, !x.caller.WaitForPictures:
 		return 0
 	}
-	return d.PictureWait
+	return s.PictureWait
 }
 
 // checkFormat refuses base64 for a submission that does not wait, because a job has links.
-func (d *server) checkFormat(x *apiRequest, kind catalog.Kind, format string) error {
-	if kind != catalog.KindImage || format != jobrequest.FormatBase64 || d.waitOf(x, kind) > 0 {
+func (s *server) checkFormat(x *apiRequest, kind catalog.Kind, format string) error {
+	if kind != catalog.KindImage || format != jobrequest.FormatBase64 || s.waitOf(x, kind) > 0 {
 		return nil
 	}
 	text := "A job has links to its images and no base64. Leave `{param}` out."
-	if d.PictureWait > 0 {
+	if s.PictureWait > 0 {
 		text = "A job has links to its images and no base64. Leave `{param}` out, or wait for the images: " +
 			"send the header `Prefer: wait=60`, or use a key that waits for pictures."
 	}
@@ -93,7 +93,7 @@ type acceptedJob struct {
 //
 // Some clients read only links, some only base64, and not all of them ask for what they read. So a
 // client that does not name a format gets both.
-func (d *server) answerSubmission(x *apiRequest, j acceptedJob) error {
+func (s *server) answerSubmission(x *apiRequest, j acceptedJob) error {
 	x.DropBody() // a waiting client needs no memory for its body
 	id := jobID(j.body)
 	h := x.Header()
@@ -101,13 +101,13 @@ func (d *server) answerSubmission(x *apiRequest, j acceptedJob) error {
 	if j.replayed {
 		h.Set("Idempotent-Replayed", "true")
 	}
-	result := d.await(x, id, d.waitOf(x, j.kind))
+	result := s.await(x, id, s.waitOf(x, j.kind))
 	switch {
 	case result == nil:
 	case result.Failure != nil:
 		x.loggedByLedger = true
 		return result.Failure
-	case j.format != jobrequest.FormatURL && d.writeImages(x, result, j.format == ""):
+	case j.format != jobrequest.FormatURL && s.writeImages(x, result, j.format == ""):
 		return nil
 	case j.format != jobrequest.FormatBase64:
 		write(x, http.StatusOK, "application/json", linksBody(result))
@@ -119,7 +119,7 @@ func (d *server) answerSubmission(x *apiRequest, j acceptedJob) error {
 }
 
 // await waits for a job. It returns nil if the job has not ended in time.
-func (d *server) await(x *apiRequest, id string, wait time.Duration) *row.AwaitedResult {
+func (s *server) await(x *apiRequest, id string, wait time.Duration) *row.AwaitedResult {
 	if wait == 0 {
 		return nil
 	}
@@ -128,7 +128,7 @@ func (d *server) await(x *apiRequest, id string, wait time.Duration) *row.Awaite
 	}
 	ctx, cancel := context.WithTimeout(x.Request.Context(), wait)
 	defer cancel()
-	return d.Jobs.Await(ctx, x.caller.Account, id)
+	return s.Jobs.Await(ctx, x.caller.Account, id)
 }
 
 // pollSeconds is the recommended time between two polls of a job (interface.md, Jobs).
@@ -164,16 +164,16 @@ func linksBody(r *row.AwaitedResult) []byte {
 // writeImages answers with the images of a job in OpenAI's shape, in base64 and, if withLinks, also
 // as links. The images go from the media store to the client in small parts. writeImages writes
 // nothing and returns false if the first image cannot be read.
-func (d *server) writeImages(x *apiRequest, r *row.AwaitedResult, withLinks bool) bool {
+func (s *server) writeImages(x *apiRequest, r *row.AwaitedResult, withLinks bool) bool {
 	ctx := x.Request.Context()
 	out := bufio.NewWriterSize(x, 32<<10) // keeps its first error
 	for i, link := range r.Links {
-		file, _, _, err := d.Media.OpenLink(ctx, link)
+		file, _, _, err := s.Media.OpenLink(ctx, link)
 		if err == nil && file == nil {
 			err = fmt.Errorf("the image %s is missing", link)
 		}
 		if err != nil && i == 0 {
-			d.Log.Error("api: the images of a job cannot be read for its client", "request", x.ID, "error", err)
+			s.Log.Error("api: the images of a job cannot be read for its client", "request", x.ID, "error", err)
 			return false
 		}
 		if err == nil {
