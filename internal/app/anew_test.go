@@ -16,7 +16,7 @@ import (
 const operatorToken = "an-operator-of-these-tests"
 
 // ask sends a request to the server's handler and returns the answer.
-func (p *runningApp) ask(t *testing.T, method, path, key, body string, headers ...string) (int, http.Header, map[string]any) {
+func (a *runningApp) ask(t *testing.T, method, path, key, body string, headers ...string) (int, http.Header, map[string]any) {
 	t.Helper()
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
 	r.Header.Set("Authorization", "Bearer "+key)
@@ -24,7 +24,7 @@ func (p *runningApp) ask(t *testing.T, method, path, key, body string, headers .
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	w := httptest.NewRecorder()
-	p.handler.ServeHTTP(w, r)
+	a.handler.ServeHTTP(w, r)
 	var members map[string]any
 	if err := json.Unmarshal(w.Body.Bytes(), &members); err != nil {
 		t.Fatalf("%s %s: %d %s", method, path, w.Code, w.Body)
@@ -33,12 +33,12 @@ func (p *runningApp) ask(t *testing.T, method, path, key, body string, headers .
 }
 
 // customer creates an account with 5 USD and a key. It returns the account's path and the key.
-func (p *runningApp) customer(t *testing.T) (account, key string) {
+func (a *runningApp) customer(t *testing.T) (account, key string) {
 	t.Helper()
-	_, _, owner := p.ask(t, "POST", "/admin/v1/accounts", operatorToken, `{"name":"a"}`)
+	_, _, owner := a.ask(t, "POST", "/admin/v1/accounts", operatorToken, `{"name":"a"}`)
 	account = "/admin/v1/accounts/" + owner["id"].(string)
-	p.ask(t, "POST", account+"/credits", operatorToken, `{"usd":5}`)
-	_, _, created := p.ask(t, "POST", account+"/keys", operatorToken, `{}`)
+	a.ask(t, "POST", account+"/credits", operatorToken, `{"usd":5}`)
+	_, _, created := a.ask(t, "POST", account+"/keys", operatorToken, `{}`)
 	return account, created["key"].(string)
 }
 

@@ -94,9 +94,9 @@ func file(t *testing.T, name, text string) string {
 
 // get requests a path and returns the status. The server listens before New returns, so the
 // connection waits until the server answers.
-func (p *runningApp) get(t *testing.T, path string, headers ...string) int {
+func (a *runningApp) get(t *testing.T, path string, headers ...string) int {
 	t.Helper()
-	r, err := http.NewRequest("GET", "http://"+p.server.Address()+path, nil)
+	r, err := http.NewRequest("GET", "http://"+a.server.Address()+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,10 +114,10 @@ func (p *runningApp) get(t *testing.T, path string, headers ...string) int {
 }
 
 // stop ends an App as a signal does.
-func (p *runningApp) stop(t *testing.T) {
+func (a *runningApp) stop(t *testing.T) {
 	t.Helper()
-	p.cancel()
-	if err := <-p.ended; err != nil {
+	a.cancel()
+	if err := <-a.ended; err != nil {
 		t.Errorf("stop: %v", err)
 	}
 }

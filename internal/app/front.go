@@ -198,29 +198,29 @@ const readyBound = 2 * time.Second
 
 // check returns the reasons why the process cannot serve, as text for the operator, or nil if it
 // can serve.
-func (s *readiness) check(ctx context.Context) map[string]string {
+func (r *readiness) check(ctx context.Context) map[string]string {
 	faults := make(map[string]string)
-	if s.stopping.Load() {
+	if r.stopping.Load() {
 		faults["process"] = "is shutting down"
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyBound)
 	defer cancel()
-	if err := s.database(ctx); err != nil {
+	if err := r.database(ctx); err != nil {
 		faults["database"] = "is not reachable"
-	} else if err := s.writable(); store.NoRoom(err) {
+	} else if err := r.writable(); store.NoRoom(err) {
 		faults["database"] = "takes no writes: its disk is full or failing"
 	} else if err != nil {
 		faults["database"] = "takes no writes"
 	}
-	if s.catalog().Revision == 0 {
+	if r.catalog().Revision == 0 {
 		faults["catalog"] = "is missing: run `tollgate apply FILE`"
 	}
 	return faults
 }
 
 // warnings returns failures that do not prevent the process from serving.
-func (s *readiness) warnings() map[string]string {
-	since, down := s.media()
+func (r *readiness) warnings() map[string]string {
+	since, down := r.media()
 	if !down {
 		return nil
 	}

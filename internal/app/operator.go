@@ -110,10 +110,10 @@ func (o *Operator) Close() error {
 
 // recorder stores an answer in memory.
 type recorder struct {
-	header http.Header
-	status int
-	wrote  bool
-	body   bytes.Buffer
+	header      http.Header
+	status      int
+	wroteHeader bool
+	body        bytes.Buffer
 }
 
 // Header returns the answer's header.
@@ -121,13 +121,13 @@ func (r *recorder) Header() http.Header { return r.header }
 
 // WriteHeader keeps the first status.
 func (r *recorder) WriteHeader(status int) {
-	if !r.wrote {
-		r.status, r.wrote = status, true
+	if !r.wroteHeader {
+		r.status, r.wroteHeader = status, true
 	}
 }
 
 // Write keeps a part of the body.
 func (r *recorder) Write(p []byte) (int, error) {
-	r.wrote = true
+	r.wroteHeader = true
 	return r.body.Write(p)
 }

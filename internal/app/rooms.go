@@ -82,7 +82,7 @@ func (r *rooms) list() []func(context.Context) error {
 		r.startChat,
 		r.startResponses,
 		r.startAudits,
-		r.startBackfills,
+		r.startUpgrade,
 		r.startSurfaces,
 	}
 }

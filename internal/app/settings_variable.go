@@ -27,7 +27,7 @@ func unknownVariables(environ map[string]string, known []string) (unknown []stri
 			continue
 		}
 		for _, target := range known {
-			if isSlip(name, target) {
+			if isMisspelling(name, target) {
 				return nil, fmt.Errorf("%s: unknown; did you mean %s?", oneLine(name), target)
 			}
 		}
@@ -70,18 +70,18 @@ func refers(l *catalog.LineSpec, name string) bool {
 
 // Limits of a misspelling.
 const (
-	maxSlips       = 2
-	lettersPerSlip = 3 // letters after the prefix for each allowed slip
+	maxEdits       = 2
+	lettersPerEdit = 3 // letters after the prefix for each allowed edit
 )
 
-// isSlip reports whether name is a misspelling of target: a few letters are wrong, missing, added,
+// isMisspelling reports whether name is a misspelling of target: a few letters are wrong, missing, added,
 // or swapped with their neighbours.
-func isSlip(name, target string) bool {
+func isMisspelling(name, target string) bool {
 	name, target = strings.TrimPrefix(name, envPrefix), strings.TrimPrefix(target, envPrefix)
-	if len(name) > len(target)+maxSlips { // and perhaps very long
+	if len(name) > len(target)+maxEdits { // and perhaps very long
 		return false
 	}
-	return distance(name, target) <= min(maxSlips, len(target)/lettersPerSlip)
+	return distance(name, target) <= min(maxEdits, len(target)/lettersPerEdit)
 }
 
 // distance counts the letters to change, add, omit or swap with the next letter.

@@ -37,9 +37,9 @@ const (
 	backfillPause  = 20 * time.Millisecond // between two steps
 )
 
-// startBackfills changes old rows in the background, and watches for a schema of a newer version
-// that this one cannot serve.
-func (r *rooms) startBackfills(context.Context) error {
+// startUpgrade starts the loops that change old rows in the background, and that stop this process
+// after a newer version has changed the schema.
+func (r *rooms) startUpgrade(context.Context) error {
 	var more bool
 	loops := []loop.Loop{{
 		Room: "store", Does: "change old rows", Log: r.log, Period: backfillPeriod,

@@ -19,18 +19,18 @@ type slowBody struct {
 	every    time.Duration // per read
 }
 
-func (c *slowBody) SetReadDeadline(t time.Time) error { c.deadline = t; return nil }
-func (c *slowBody) FlushError() error                 { return nil }
-func (c *slowBody) EnableFullDuplex() error           { return nil }
-func (c *slowBody) Close() error                      { return nil }
+func (b *slowBody) SetReadDeadline(t time.Time) error { b.deadline = t; return nil }
+func (b *slowBody) FlushError() error                 { return nil }
+func (b *slowBody) EnableFullDuplex() error           { return nil }
+func (b *slowBody) Close() error                      { return nil }
 
-func (c *slowBody) Read(p []byte) (int, error) {
-	c.now = c.now.Add(c.every)
-	if !c.deadline.IsZero() && c.now.After(c.deadline) {
+func (b *slowBody) Read(p []byte) (int, error) {
+	b.now = b.now.Add(b.every)
+	if !b.deadline.IsZero() && b.now.After(b.deadline) {
 		return 0, http.ErrHandlerTimeout
 	}
-	n := min(int64(len(p)), c.step, c.size)
-	if c.size -= n; c.size == 0 {
+	n := min(int64(len(p)), b.step, b.size)
+	if b.size -= n; b.size == 0 {
 		return int(n), io.EOF
 	}
 	return int(n), nil
