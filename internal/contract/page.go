@@ -25,13 +25,13 @@ const (
 
 // Site serves the documents, their references, and the first page of an address without a console.
 type Site struct {
-	Callers, Operators *Edition
+	Callers, Operators *Document
 
 	templates *template.Template
 }
 
-// Edition is a document and its reference, rendered on first use.
-type Edition struct {
+// Document is an OpenAPI document and its reference page, rendered on first use.
+type Document struct {
 	document func() (*OpenAPI, error)
 	page     func() ([]byte, error)
 }
@@ -39,31 +39,31 @@ type Edition struct {
 // NewSite reads the templates. asset returns the address of a file of the console. explain is as
 // for Callers. An error is a fault of the build.
 func NewSite(asset, explain func(string) string) (*Site, error) {
-	p := &Site{templates: template.New("").Funcs(template.FuncMap{
+	s := &Site{templates: template.New("").Funcs(template.FuncMap{
 		"asset": asset, "inline": inline, "paragraphs": paragraphs, "captioned": captioned,
 	})}
-	if _, err := p.templates.ParseFS(embedded, "html/*.html"); err != nil {
+	if _, err := s.templates.ParseFS(embedded, "html/*.html"); err != nil {
 		return nil, err
 	}
-	p.Callers = p.edition(func() (*OpenAPI, error) { return Callers(explain) }, CallersSource)
-	p.Operators = p.edition(func() (*OpenAPI, error) { return Operators(explain) }, OperatorsSource)
-	return p, nil
+	s.Callers = s.document(func() (*OpenAPI, error) { return Callers(explain) }, CallersSource)
+	s.Operators = s.document(func() (*OpenAPI, error) { return Operators(explain) }, OperatorsSource)
+	return s, nil
 }
 
-func (p *Site) edition(document func() (*OpenAPI, error), source string) *Edition {
+func (s *Site) document(document func() (*OpenAPI, error), source string) *Document {
 	document = sync.OnceValues(document)
-	return &Edition{document: document, page: sync.OnceValues(func() ([]byte, error) {
+	return &Document{document: document, page: sync.OnceValues(func() ([]byte, error) {
 		d, err := document()
 		if err != nil {
 			return nil, err
 		}
-		shown := d.refer(source)
-		return p.draw("reference.html", surround{Title: shown.Title, Contents: shown.contents()}, shown)
+		reference := d.reference(source)
+		return s.render("reference.html", layout{Title: reference.Title, Contents: reference.contents()}, reference)
 	})}
 }
 
-// surround is the layout of a page.
-type surround struct {
+// layout is the layout of a page.
+type layout struct {
 	Title    string
 	Contents []heading
 	Body     template.HTML
@@ -92,34 +92,34 @@ func (r reference) contents() []heading {
 	return append(all, types)
 }
 
-// draw draws a page whole.
-func (p *Site) draw(name string, around surround, shown any) ([]byte, error) {
+// render renders a page in the layout.
+func (s *Site) render(name string, l layout, content any) ([]byte, error) {
 	var body, whole bytes.Buffer
-	if err := p.templates.ExecuteTemplate(&body, name, shown); err != nil {
-		return nil, fmt.Errorf("draw %s: %w", name, err)
+	if err := s.templates.ExecuteTemplate(&body, name, content); err != nil {
+		return nil, fmt.Errorf("render %s: %w", name, err)
 	}
-	around.Body = template.HTML(body.String()) //nolint:gosec // what a template of ours has escaped
-	if err := p.templates.ExecuteTemplate(&whole, "layout.html", around); err != nil {
-		return nil, fmt.Errorf("draw %s: %w", name, err)
+	l.Body = template.HTML(body.String()) //nolint:gosec // escaped by our template
+	if err := s.templates.ExecuteTemplate(&whole, "layout.html", l); err != nil {
+		return nil, fmt.Errorf("render %s: %w", name, err)
 	}
 	return whole.Bytes(), nil
 }
 
 // Source writes the document. It contains nothing secret, so any web page may read it.
-func (e *Edition) Source(w http.ResponseWriter) error {
-	d, err := e.document()
+func (d *Document) Source(w http.ResponseWriter) error {
+	openAPI, err := d.document()
 	if err != nil {
 		return err
 	}
 	w.Header().Set("Access-Control-Allow-Origin", "*")
 	w.Header().Set("Cache-Control", "public, max-age=300")
-	send(w, "application/json", d.JSON())
+	send(w, "application/json", openAPI.JSON())
 	return nil
 }
 
-// Page answers the reference.
-func (e *Edition) Page(w http.ResponseWriter) error {
-	page, err := e.page()
+// Page writes the reference page.
+func (d *Document) Page(w http.ResponseWriter) error {
+	page, err := d.page()
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ type operation struct {
 	Bodies                               []content
 	Example                              string // as a command
 	Answers                              []content
-	Also                                 []answer // other answers
+	OtherAnswers                         []answer // without a 2xx status
 }
 
 // content is a body of one media type. Schema is the name of its schema, if any, with a link to
@@ -62,8 +62,8 @@ type field struct {
 	Required                  bool
 }
 
-// refer returns the content of a document's page; source is the path of the document.
-func (d *OpenAPI) refer(source string) reference {
+// reference returns the content of a document's page; source is the path of the document.
+func (d *OpenAPI) reference(source string) reference {
 	out := reference{Title: d.top.text("info", "title"), About: d.top.text("info", "description"), Source: source}
 	for _, scheme := range d.top.table("components", "securitySchemes") {
 		definition, _ := scheme.value.(table)
@@ -115,7 +115,7 @@ func (d *OpenAPI) operation(path, method string, definition table) operation {
 	for _, r := range definition.table("responses") {
 		response := d.resolve(r.value)
 		if !strings.HasPrefix(r.name, "2") {
-			o.Also = append(o.Also, also(r))
+			o.OtherAnswers = append(o.OtherAnswers, otherAnswer(r))
 			continue
 		}
 		for _, c := range d.contents(response) {
@@ -123,12 +123,12 @@ func (d *OpenAPI) operation(path, method string, definition table) operation {
 			o.Answers = append(o.Answers, c)
 		}
 	}
-	slices.SortStableFunc(o.Also, func(a, b answer) int { return strings.Compare(a.Status, b.Status) })
+	slices.SortStableFunc(o.OtherAnswers, func(a, b answer) int { return strings.Compare(a.Status, b.Status) })
 	return o
 }
 
-// also returns an answer, or a link to a shared one.
-func also(response member) answer {
+// otherAnswer returns an answer, or a link to a shared answer.
+func otherAnswer(response member) answer {
 	definition, _ := response.value.(table)
 	if name, shared := strings.CutPrefix(definition.text("$ref"), "#/components/responses/"); shared {
 		return answer{Status: response.name, Anchor: "answer-" + name}

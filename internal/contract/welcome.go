@@ -29,16 +29,15 @@ func NewWelcome(base string, api, admin bool) Welcome {
 	return w
 }
 
-// Greet answers `GET /` where there is no console to lead to: browsers get a page,
-// others JSON.
-func (p *Site) Greet(w http.ResponseWriter, r *http.Request, shown Welcome) error {
-	w.Header().Set("Cache-Control", "no-store") // it has a console as soon as somebody can sign in
+// Greet answers `GET /` at an address without a console. Browsers get a page, other clients JSON.
+func (s *Site) Greet(w http.ResponseWriter, r *http.Request, content Welcome) error {
+	w.Header().Set("Cache-Control", "no-store") // the address has a console as soon as somebody can sign in
 	w.Header().Set("Vary", "Accept")
 	if !strings.Contains(r.Header.Get("Accept"), "text/html") {
-		send(w, "application/json", append(encode(shown), '\n'))
+		send(w, "application/json", append(encode(content), '\n'))
 		return nil
 	}
-	page, err := p.draw("welcome.html", surround{Title: shown.Name}, shown)
+	page, err := s.render("welcome.html", layout{Title: content.Name}, content)
 	if err != nil {
 		return err
 	}

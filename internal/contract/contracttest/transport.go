@@ -29,28 +29,28 @@ type transport struct {
 }
 
 // RoundTrip implements http.RoundTripper.
-func (p *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	var sent []byte
 	if r.GetBody != nil {
 		if body, err := r.GetBody(); err == nil {
 			sent, _ = io.ReadAll(body) // from memory
 		}
 	}
-	answer, err := p.next.RoundTrip(r)
+	answer, err := t.next.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}
 	answer.Body = &watched{ReadCloser: answer.Body, ended: func(body []byte, cut bool) {
-		if err := p.checker.Check(Answer{Method: r.Method, Path: r.URL.Path, Sent: sent, Status: answer.StatusCode, Header: answer.Header,
+		if err := t.checker.Check(Answer{Method: r.Method, Path: r.URL.Path, Sent: sent, Status: answer.StatusCode, Header: answer.Header,
 			Body: body, Cut: cut}); err != nil {
-			p.t.Errorf("an answer breaks the contract: %v", err)
+			t.t.Errorf("an answer breaks the contract: %v", err)
 		}
 	}}
 	return answer, nil
 }
 
-func (p *transport) CloseIdleConnections() {
-	if c, ok := p.next.(interface{ CloseIdleConnections() }); ok {
+func (t *transport) CloseIdleConnections() {
+	if c, ok := t.next.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
 }
