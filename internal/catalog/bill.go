@@ -153,12 +153,12 @@ func partsOf(u wire.Usage) (p parts) {
 }
 
 // charge adds all tokens to a bill at the rates of text.
-func (v *Rates) charge(s *money.Sum, p parts, factor money.Factor) {
-	s.Tokens(p.promptText+p.promptImage+p.promptAudio, v.Input, factor)
-	s.Tokens(p.cacheRead, v.CachedInput, factor)
-	s.Tokens(p.cacheWrite, v.CacheWrite, factor)
-	s.Tokens(p.cacheWrite1h, v.CacheWrite1h, factor)
-	s.Tokens(p.outputText+p.outputImage+p.outputAudio, v.Output, factor)
+func (r *Rates) charge(s *money.Sum, p parts, factor money.Factor) {
+	s.Tokens(p.promptText+p.promptImage+p.promptAudio, r.Input, factor)
+	s.Tokens(p.cacheRead, r.CachedInput, factor)
+	s.Tokens(p.cacheWrite, r.CacheWrite, factor)
+	s.Tokens(p.cacheWrite1h, r.CacheWrite1h, factor)
+	s.Tokens(p.outputText+p.outputImage+p.outputAudio, r.Output, factor)
 }
 
 // CheckPriced returns an error if an option or a hosted tool has no price, because nothing runs
@@ -276,8 +276,8 @@ func (m *Model) RatesFor(prompt int64) *Rates {
 }
 
 // highestInput returns the highest rate of a text token in a prompt.
-func (v *Rates) highestInput() money.Price {
-	return max(v.Input, v.CachedInput, v.CacheWrite, v.CacheWrite1h)
+func (r *Rates) highestInput() money.Price {
+	return max(r.Input, r.CachedInput, r.CacheWrite, r.CacheWrite1h)
 }
 
 // optionFactor returns the factor of an option's value. It returns false if the value has no price

@@ -144,12 +144,12 @@ type Rates struct {
 // defaults returns the values for missing rates. If base is nil, cached_input and cache_write
 // default to input, and cache_write_1h to cache_write. Otherwise v has the rates of a band, and
 // missing rates have the same ratio to input as in base.
-func (v *Rates) defaults(base *Rates) Rates {
+func (r *Rates) defaults(base *Rates) Rates {
 	if base == nil {
-		return Rates{Input: v.Input, Output: v.Output, CachedInput: v.Input, CacheWrite: v.Input, CacheWrite1h: v.CacheWrite}
+		return Rates{Input: r.Input, Output: r.Output, CachedInput: r.Input, CacheWrite: r.Input, CacheWrite1h: r.CacheWrite}
 	}
-	scale := func(p money.Price) money.Price { return p.Proportion(v.Input, base.Input) }
-	return Rates{Input: v.Input, Output: v.Output, CachedInput: scale(base.CachedInput), CacheWrite: scale(base.CacheWrite),
+	scale := func(p money.Price) money.Price { return p.Proportion(r.Input, base.Input) }
+	return Rates{Input: r.Input, Output: r.Output, CachedInput: scale(base.CachedInput), CacheWrite: scale(base.CacheWrite),
 		CacheWrite1h: scale(base.CacheWrite1h)}
 }
 

@@ -199,17 +199,17 @@ func (p ChatPrice) Tree() *tree.Value {
 
 // writeTo adds the rates to n, without those equal to their defaults. base is nil, or the base
 // rates of a band.
-func (v *Rates) writeTo(n *tree.Value, base *Rates) {
-	defaults := v.defaults(base)
-	n.Set("input", tree.Plain(v.Input.String()))
-	n.Set("output", tree.Plain(v.Output.String()))
+func (r *Rates) writeTo(n *tree.Value, base *Rates) {
+	defaults := r.defaults(base)
+	n.Set("input", tree.Plain(r.Input.String()))
+	n.Set("output", tree.Plain(r.Output.String()))
 	for _, rate := range []struct {
 		key             string
 		price, fallback money.Price
 	}{
-		{"cached_input", v.CachedInput, defaults.CachedInput},
-		{"cache_write", v.CacheWrite, defaults.CacheWrite},
-		{"cache_write_1h", v.CacheWrite1h, defaults.CacheWrite1h},
+		{"cached_input", r.CachedInput, defaults.CachedInput},
+		{"cache_write", r.CacheWrite, defaults.CacheWrite},
+		{"cache_write_1h", r.CacheWrite1h, defaults.CacheWrite1h},
 	} {
 		if rate.price != rate.fallback {
 			n.Set(rate.key, tree.Plain(rate.price.String()))

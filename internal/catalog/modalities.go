@@ -26,15 +26,15 @@ type ModalityRates struct {
 }
 
 // Tree returns the rates, or only the price for answers, or nil.
-func (v ModalityRates) Tree() *tree.Value {
+func (r ModalityRates) Tree() *tree.Value {
 	switch {
-	case v.Input == nil && v.Output == nil:
+	case r.Input == nil && r.Output == nil:
 		return nil
-	case v.Input == nil:
-		return tree.Plain(v.Output.String())
+	case r.Input == nil:
+		return tree.Plain(r.Output.String())
 	}
 	n := tree.Table()
-	encodeFields(n, reflect.ValueOf(v), "")
+	encodeFields(n, reflect.ValueOf(r), "")
 	return n
 }
 
@@ -95,8 +95,8 @@ func (r *reader) modalityRates(path string, n *tree.Value) (v ModalityRates) {
 }
 
 // requestsModality reports whether the client requests answers in a modality.
-func (c Pricing) requestsModality(modality string) bool {
-	return slices.ContainsFunc(c.Options, func(o wire.PricedField) bool { return o.PriceKey() == modalities && o.Name == modality })
+func (p Pricing) requestsModality(modality string) bool {
+	return slices.ContainsFunc(p.Options, func(o wire.PricedField) bool { return o.PriceKey() == modalities && o.Name == modality })
 }
 
 // promptRate returns the price of a modality's tokens in a prompt, at the rates of the prompt's

@@ -7,8 +7,8 @@ import (
 	"tollgate/internal/wire"
 )
 
-// painter returns a chat model with these prices by modality.
-func painter(t testing.TB, modalities string) (*Model, error) {
+// modalityModel returns a chat model with these prices by modality.
+func modalityModel(t testing.TB, modalities string) (*Model, error) {
 	t.Helper()
 	doc, _, err := Parse([]byte(`{"models":[{"id":"m","kind":"chat","context_window":100000,"max_output_tokens":1000,"max_image_tokens":500,`+
 		`"price":{"input":1,"output":10,"cached_input":0.1,"modalities":`+modalities+`}}],"lines":[]}`), testProviders())
@@ -25,11 +25,11 @@ func painter(t testing.TB, modalities string) (*Model, error) {
 // TestCostOfModalities checks that image and audio tokens have their own rates.
 func TestCostOfModalities(t *testing.T) {
 	t.Parallel()
-	m, err := painter(t, `{"image":{"input":2,"output":120},"audio":{"input":3,"output":5}}`)
+	m, err := modalityModel(t, `{"image":{"input":2,"output":120},"audio":{"input":3,"output":5}}`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain, err := painter(t, `{"image":40}`)
+	plain, err := modalityModel(t, `{"image":40}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestCostOfModalities(t *testing.T) {
 // the request may use.
 func TestHighestCostOfModalities(t *testing.T) {
 	t.Parallel()
-	m, err := painter(t, `{"image":{"input":2,"output":120},"audio":{"input":3}}`)
+	m, err := modalityModel(t, `{"image":{"input":2,"output":120},"audio":{"input":3}}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestImagesNeedAPrice(t *testing.T) {
 		`{"image":30}`: true, `{"image":{"output":0}}`: true, `{"image":{"input":1}}`: false,
 		`{"audio":{"input":1,"output":2}}`: false, `{}`: false,
 	} {
-		m, err := painter(t, modalities)
+		m, err := modalityModel(t, modalities)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +116,7 @@ func TestFaultsOfModalities(t *testing.T) {
 		`{"audio":{}}`:             "models[0].price.modalities.audio",
 		`[1]`:                      "models[0].price.modalities",
 	} {
-		if _, err := painter(t, modalities); err == nil || !strings.Contains(err.Error(), path+":") {
+		if _, err := modalityModel(t, modalities); err == nil || !strings.Contains(err.Error(), path+":") {
 			t.Errorf("modalities %s: error %v, want a fault at %s", modalities, err, path)
 		}
 	}

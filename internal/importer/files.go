@@ -12,7 +12,7 @@ import (
 // then the catalog. It never changes a file that exists, because an operator may have
 // edited the file. Each file is written atomically, so WriteFiles may be repeated after
 // an interruption. A dry run writes nothing.
-func (p *Contents) WriteFiles(catalog string, dryRun bool) ([]OutputFile, error) {
+func (c *Contents) WriteFiles(catalog string, dryRun bool) ([]OutputFile, error) {
 	var files []OutputFile
 	write := func(path string, content []byte) error {
 		exists, err := writeNew(path, content, dryRun)
@@ -22,15 +22,15 @@ func (p *Contents) WriteFiles(catalog string, dryRun bool) ([]OutputFile, error)
 		files = append(files, OutputFile{Path: path, Kept: exists})
 		return nil
 	}
-	for _, s := range p.Secrets {
+	for _, s := range c.Secrets {
 		if err := write(s.Path, []byte(s.Value+"\n")); err != nil {
 			return nil, err
 		}
 	}
-	if p.Document == nil {
+	if c.Document == nil {
 		return files, nil
 	}
-	err := write(catalog, append([]byte(catalogHead), p.Document.YAML()...))
+	err := write(catalog, append([]byte(catalogHead), c.Document.YAML()...))
 	return files, err
 }
 

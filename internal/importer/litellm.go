@@ -77,23 +77,23 @@ func readLiteLLM(ctx context.Context, o Options, c *Contents, d *draft) error {
 }
 
 // remarkRest remarks on data without a counterpart.
-func (s *liteLLM) remarkRest() {
-	if n := len(s.tables[modelTable]); n > 0 {
-		s.remark(entry{"model", "", ""}, fmt.Sprintf("not carried over: models of the database, %d, which are encrypted there", n),
+func (l *liteLLM) remarkRest() {
+	if n := len(l.tables[modelTable]); n > 0 {
+		l.remark(entry{"model", "", ""}, fmt.Sprintf("not carried over: models of the database, %d, which are encrypted there", n),
 			"write them into a config file, and give it as --litellm-config")
 	}
-	for _, m := range s.tables[memberTable] {
+	for _, m := range l.tables[memberTable] {
 		if m["budget_id"] != "" {
-			s.remark(entry{"team", m["team_id"], m["user_id"]}, "the member's budget within the team is not carried over",
+			l.remark(entry{"team", m["team_id"], m["user_id"]}, "the member's budget within the team is not carried over",
 				"limit the member's keys with `tollgate key change`")
 		}
 	}
 }
 
 // readOwners turns teams or users into accounts.
-func (s *liteLLM) readOwners(table, about, id, alias string) {
-	count := s.count("accounts")
-	rows := slices.Clone(s.tables[table])
+func (l *liteLLM) readOwners(table, about, id, alias string) {
+	count := l.count("accounts")
+	rows := slices.Clone(l.tables[table])
 	slices.SortFunc(rows, func(a, b record) int { return strings.Compare(a[id], b[id]) })
 	for _, row := range rows {
 		if row[id] == consoleTeam {
@@ -103,48 +103,48 @@ func (s *liteLLM) readOwners(table, about, id, alias string) {
 		e := entry{about, row[id], row[alias]}
 		a := &liteAccount{models: row.texts("models"), Customer: Customer{ID: about + ":" + row[id], Mark: row[id], Disabled: row.flag("blocked"),
 			Opening: account.NewAccount{Name: nameOr(row[alias], row[id], row[id]), Email: row["user_email"]},
-			Note:    fmt.Sprintf("Imported from %s: %s %s.", s.contents.Name, about, excerpt(row[id]))}}
-		s.setEmail(&a.Customer, e)
-		s.setBudget(&a.Customer, e, row)
-		s.remarkLimits(e, row)
+			Note:    fmt.Sprintf("Imported from %s: %s %s.", l.contents.Name, about, excerpt(row[id]))}}
+		l.setEmail(&a.Customer, e)
+		l.setBudget(&a.Customer, e, row)
+		l.remarkLimits(e, row)
 		if err := a.Opening.Check(); err != nil {
 			count.Left++
-			s.remark(e, "it is left out: "+oneLine(err.Error()), "open an account for it by hand")
+			l.remark(e, "it is left out: "+oneLine(err.Error()), "open an account for it by hand")
 			continue
 		}
-		s.add(a)
+		l.add(a)
 	}
 }
 
 // add adds an account.
-func (s *liteLLM) add(a *liteAccount) {
-	s.accounts[a.ID] = a
-	s.order = append(s.order, a.ID)
+func (l *liteLLM) add(a *liteAccount) {
+	l.accounts[a.ID] = a
+	l.order = append(l.order, a.ID)
 }
 
 // setBudget credits the rest of a budget. Without a budget, it credits Options.Unlimited.
-func (s *liteLLM) setBudget(a *Customer, e entry, row record) {
-	budget, _ := s.decimal(e, row, "max_budget")
+func (l *liteLLM) setBudget(a *Customer, e entry, row record) {
+	budget, _ := l.decimal(e, row, "max_budget")
 	if budget == nil {
-		s.remark(e, "it has no budget there, and is prepaid here: its balance is "+s.unlimited.FloatString(2)+" USD",
+		l.remark(e, "it has no budget there, and is prepaid here: its balance is "+l.unlimited.FloatString(2)+" USD",
 			"give all of these a balance with --unlimited-usd, or single ones with `tollgate account credit`")
-		a.Credit, _ = amountOf(s.unlimited)
+		a.Credit, _ = amountOf(l.unlimited)
 		return
 	}
-	credit, ok := amountOf(s.remaining(e, budget, row))
+	credit, ok := amountOf(l.remaining(e, budget, row))
 	if !ok {
-		s.remark(e, "its budget is more than an account can have: its balance is 0", "credit it with `tollgate account credit`")
+		l.remark(e, "its budget is more than an account can have: its balance is 0", "credit it with `tollgate account credit`")
 		return
 	}
 	a.Credit = credit
 	if span := row["budget_duration"]; span != "" {
-		s.remark(e, "its budget was renewed every "+excerpt(span)+"; its balance is what was left of the budget", "credit the account as often")
+		l.remark(e, "its budget was renewed every "+excerpt(span)+"; its balance is what was left of the budget", "credit the account as often")
 	}
 }
 
 // remaining returns the rest of a budget, or 0 if the spent amount is unreadable.
-func (s *liteLLM) remaining(e entry, budget *big.Rat, row record) *big.Rat {
-	spent, readable := s.decimal(e, row, "spend")
+func (l *liteLLM) remaining(e entry, budget *big.Rat, row record) *big.Rat {
+	spent, readable := l.decimal(e, row, "spend")
 	switch {
 	case spent == nil:
 		return budget
@@ -155,44 +155,44 @@ func (s *liteLLM) remaining(e entry, budget *big.Rat, row record) *big.Rat {
 }
 
 // remarkLimits remarks on limits without a counterpart.
-func (s *liteLLM) remarkLimits(e entry, row record) {
+func (l *liteLLM) remarkLimits(e entry, row record) {
 	limits := []string{"tpm_limit", "tpd_limit", "max_parallel_requests"}
 	if e.about != "key" {
 		limits = append(limits, "rpm_limit")
 	}
 	for _, name := range limits {
 		if row[name] != "" {
-			s.remark(e, "not carried over: "+name, "limit its keys with --rpm and --daily-budget-usd of `tollgate key change`")
+			l.remark(e, "not carried over: "+name, "limit its keys with --rpm and --daily-budget-usd of `tollgate key change`")
 		}
 	}
 	for _, name := range []string{"model_max_budget", "aliases", "budget_limits", "permissions"} {
 		if text := row[name]; text != "" && text != "{}" && text != "[]" {
-			s.remark(e, "not carried over: "+name, "")
+			l.remark(e, "not carried over: "+name, "")
 		}
 	}
 }
 
 // readKeys adds each key to the account of its team or user, or to an account of its own.
-func (s *liteLLM) readKeys() {
-	rows := slices.Clone(s.tables[keyTable])
+func (l *liteLLM) readKeys() {
+	rows := slices.Clone(l.tables[keyTable])
 	slices.SortFunc(rows, func(a, b record) int { return strings.Compare(a["token"], b["token"]) })
-	count, own := s.count("keys"), 0
+	count, own := l.count("keys"), 0
 	for _, row := range rows {
 		if row["team_id"] == consoleTeam {
 			own++
 			continue
 		}
 		count.Found++
-		a := s.ownerOf(row)
+		a := l.ownerOf(row)
 		if a == nil {
 			count.Left++
-			s.remark(keyEntry(row), "it is left out: its team or user is left out", "")
+			l.remark(keyEntry(row), "it is left out: its team or user is left out", "")
 			continue
 		}
-		a.Keys = append(a.Keys, s.keyOf(row, a))
+		a.Keys = append(a.Keys, l.keyOf(row, a))
 	}
 	if own > 0 {
-		s.remark(entry{"key", "", ""}, fmt.Sprintf("not carried over: keys of LiteLLM's own web pages, %d", own), "")
+		l.remark(entry{"key", "", ""}, fmt.Sprintf("not carried over: keys of LiteLLM's own web pages, %d", own), "")
 	}
 }
 
@@ -200,26 +200,26 @@ func (s *liteLLM) readKeys() {
 func keyEntry(row record) entry { return entry{"key", row["key_name"], row["key_alias"]} }
 
 // ownerOf returns the account of a key, or nil if it was left out.
-func (s *liteLLM) ownerOf(row record) *liteAccount {
+func (l *liteLLM) ownerOf(row record) *liteAccount {
 	switch {
 	case row["team_id"] != "":
-		return s.accounts["team:"+row["team_id"]]
-	case row["user_id"] != "" && s.accounts["user:"+row["user_id"]] != nil:
-		return s.accounts["user:"+row["user_id"]]
+		return l.accounts["team:"+row["team_id"]]
+	case row["user_id"] != "" && l.accounts["user:"+row["user_id"]] != nil:
+		return l.accounts["user:"+row["user_id"]]
 	}
 	e := keyEntry(row)
-	s.count("accounts").Found++
+	l.count("accounts").Found++
 	a := &liteAccount{Customer: Customer{ID: "key:" + row["token"], Mark: row["token"],
 		Opening: account.NewAccount{Name: nameOr(row["key_alias"], row["key_name"], "of a key")},
-		Note:    fmt.Sprintf("Imported from %s: a key of no team and no user.", s.contents.Name)}}
-	s.setBudget(&a.Customer, e, s.limitsOf(row))
-	s.add(a)
+		Note:    fmt.Sprintf("Imported from %s: a key of no team and no user.", l.contents.Name)}}
+	l.setBudget(&a.Customer, e, l.limitsOf(row))
+	l.add(a)
 	return a
 }
 
 // limitsOf returns a key's row. Limits missing in the row come from the row of the key's budget.
-func (s *liteLLM) limitsOf(row record) record {
-	budget := s.budgets[row["budget_id"]]
+func (l *liteLLM) limitsOf(row record) record {
+	budget := l.budgets[row["budget_id"]]
 	if budget == nil {
 		return row
 	}
@@ -233,16 +233,16 @@ func (s *liteLLM) limitsOf(row record) record {
 }
 
 // keyOf converts a key.
-func (s *liteLLM) keyOf(row record, a *liteAccount) OldKey {
-	row = s.limitsOf(row)
+func (l *liteLLM) keyOf(row record, a *liteAccount) OldKey {
+	row = l.limitsOf(row)
 	e := keyEntry(row)
 	k := OldKey{ID: row["token"], Proof: account.Proof{Hash: row["token"], Hint: hintOf(row["key_name"])},
 		Settings: account.KeySettings{Name: excerpt(row["key_alias"]), Disabled: row.flag("blocked")}}
-	s.setKeyBudget(&k, e, row)
-	s.setRate(&k, e, row)
-	s.setKeyExpiry(&k, e, row)
-	s.setKeyModels(&k, e, row.texts("models"), a.models)
-	s.remarkLimits(e, row)
+	l.setKeyBudget(&k, e, row)
+	l.setRate(&k, e, row)
+	l.setKeyExpiry(&k, e, row)
+	l.setKeyModels(&k, e, row.texts("models"), a.models)
+	l.remarkLimits(e, row)
 	return k
 }
 
@@ -256,8 +256,8 @@ func hintOf(name string) string {
 
 // setKeyBudget turns a budget renewed every day into a daily budget, and the rest of any other budget
 // into a total limit.
-func (s *liteLLM) setKeyBudget(k *OldKey, e entry, row record) {
-	budget, _ := s.decimal(e, row, "max_budget")
+func (l *liteLLM) setKeyBudget(k *OldKey, e entry, row record) {
+	budget, _ := l.decimal(e, row, "max_budget")
 	if budget == nil {
 		return
 	}
@@ -268,14 +268,14 @@ func (s *liteLLM) setKeyBudget(k *OldKey, e entry, row record) {
 		}
 		return
 	}
-	limit, ok := amountOf(s.remaining(e, budget, row))
+	limit, ok := amountOf(l.remaining(e, budget, row))
 	if !ok || limit < 0 {
-		s.remark(e, "its budget is more than any account can spend, and is left out", "")
+		l.remark(e, "its budget is more than any account can spend, and is left out", "")
 		return
 	}
 	k.Settings.TotalLimit = &limit
 	if span != "" {
-		s.remark(e, "its budget was renewed every "+excerpt(span)+"; its limit is what was left of the budget and is not renewed",
+		l.remark(e, "its budget was renewed every "+excerpt(span)+"; its limit is what was left of the budget and is not renewed",
 			"raise total_limit_usd, or set a daily budget, with `tollgate key change`")
 	}
 }
@@ -284,21 +284,21 @@ func (s *liteLLM) setKeyBudget(k *OldKey, e entry, row record) {
 const maxRPM = 1_000_000
 
 // setRate limits a key's requests per minute.
-func (s *liteLLM) setRate(k *OldKey, e entry, row record) {
+func (l *liteLLM) setRate(k *OldKey, e entry, row record) {
 	if row["rpm_limit"] == "" {
 		return
 	}
-	switch rpm := s.whole(e, row, "rpm_limit", 0, "0"); {
+	switch rpm := l.whole(e, row, "rpm_limit", 0, "0"); {
 	case rpm < 1:
 		k.Settings.Disabled = true
-		s.remark(e, "its key is disabled: its rpm_limit allows no request", "")
+		l.remark(e, "its key is disabled: its rpm_limit allows no request", "")
 	case rpm <= maxRPM:
 		k.Settings.RPM = &rpm
 	}
 }
 
 // setKeyExpiry disables an expired key.
-func (s *liteLLM) setKeyExpiry(k *OldKey, e entry, row record) {
+func (l *liteLLM) setKeyExpiry(k *OldKey, e entry, row record) {
 	text := row["expires"]
 	if text == "" {
 		return
@@ -308,25 +308,25 @@ func (s *liteLLM) setKeyExpiry(k *OldKey, e entry, row record) {
 		switch {
 		case err != nil:
 			continue
-		case at.Before(s.now):
+		case at.Before(l.now):
 			k.Settings.Disabled = true
-			s.remark(e, "it has expired: its key is disabled", "")
+			l.remark(e, "it has expired: its key is disabled", "")
 		default:
-			s.remarkExpiry(e, at)
+			l.remarkExpiry(e, at)
 		}
 		return
 	}
-	s.remark(e, "its expiry time cannot be read; its key does not expire", "disable the key then with `tollgate key disable`")
+	l.remark(e, "its expiry time cannot be read; its key does not expire", "disable the key then with `tollgate key disable`")
 }
 
 // setKeyModels allows a key the models of both the key and its account.
-func (s *liteLLM) setKeyModels(k *OldKey, e entry, own, owner []string) {
+func (l *liteLLM) setKeyModels(k *OldKey, e entry, own, owner []string) {
 	key, all := namedModels(own)
 	accountModels, accountAll := namedModels(owner)
 	switch {
 	case slices.Contains(own, "no-default-models") || slices.Contains(owner, "no-default-models") && all:
 		k.Settings.Disabled = true
-		s.remark(e, "its key is disabled: it was allowed no models", "")
+		l.remark(e, "its key is disabled: it was allowed no models", "")
 		return
 	case all && accountAll:
 		return
@@ -335,5 +335,5 @@ func (s *liteLLM) setKeyModels(k *OldKey, e entry, own, owner []string) {
 	case !accountAll:
 		key = slices.DeleteFunc(key, func(model string) bool { return !slices.Contains(accountModels, model) })
 	}
-	s.setAllowedModels(k, e, key)
+	l.setAllowedModels(k, e, key)
 }

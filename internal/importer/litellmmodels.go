@@ -16,23 +16,23 @@ func namedModels(list []string) (models []string, all bool) {
 
 // setAllowedModels restricts a key to models. It leaves out patterns, which have no counterpart, and
 // remarks on names that are not in the catalog.
-func (s *liteLLM) setAllowedModels(k *OldKey, e entry, models []string) {
+func (l *liteLLM) setAllowedModels(k *OldKey, e entry, models []string) {
 	names := []string{}
 	for _, model := range models {
 		if strings.Contains(model, "*") {
-			s.remark(e, "it was allowed models by the pattern "+excerpt(model)+", which matches no model here",
+			l.remark(e, "it was allowed models by the pattern "+excerpt(model)+", which matches no model here",
 				"name them with `tollgate key change`")
 			continue
 		}
 		names = append(names, model)
 	}
-	if len(s.models) > 0 {
+	if len(l.models) > 0 {
 		for _, model := range names {
-			if !s.has(model) {
-				s.remark(e, "it is allowed "+excerpt(model)+", which is not a model of the catalog",
+			if !l.has(model) {
+				l.remark(e, "it is allowed "+excerpt(model)+", which is not a model of the catalog",
 					"where it is a group of models, name these with `tollgate key change`")
 			}
 		}
 	}
-	s.limitModels(k, e, names)
+	l.limitModels(k, e, names)
 }

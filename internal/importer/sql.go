@@ -14,8 +14,9 @@ const (
 	kindKey     = "key"
 )
 
-// item is the record of an imported entry. Its object is the id of the account or key created from
-// the entry, or empty if the entry has not been imported.
+// item is the record of an imported entry. Its mark detects another entry with the same id: an
+// account's Mark, or the hash of a key. Its object is the id of the account or key created from the
+// entry, or empty if the entry has not been imported.
 type item struct{ mark, object string }
 
 // itemTx reads the record of an entry.

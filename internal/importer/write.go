@@ -22,14 +22,14 @@ var errDry = errors.New("dry run")
 // Write creates the missing accounts and keys and returns a report. Each transaction also records the
 // imported entries, so Write may be repeated after an interruption. A dry run rolls back each
 // transaction and returns the same counts.
-func (p *Contents) Write(ctx context.Context, db *store.DB, dryRun bool) (*ImportReport, error) {
-	w := writer{plan: p, db: db, dry: dryRun, by: operator.Actor{Way: operator.Shell}}
-	for i := range p.Accounts {
-		if err := w.account(ctx, &p.Accounts[i]); err != nil {
-			return nil, fmt.Errorf("import %s %s: %w", p.Name, p.Accounts[i].ID, err)
+func (c *Contents) Write(ctx context.Context, db *store.DB, dryRun bool) (*ImportReport, error) {
+	w := writer{plan: c, db: db, dry: dryRun, by: operator.Actor{Way: operator.Shell}}
+	for i := range c.Accounts {
+		if err := w.account(ctx, &c.Accounts[i]); err != nil {
+			return nil, fmt.Errorf("import %s %s: %w", c.Name, c.Accounts[i].ID, err)
 		}
 	}
-	return &ImportReport{Program: p.Program, Name: p.Name, DryRun: dryRun, Counts: p.Counts, Credit: w.credit, Remarks: p.Remarks}, nil
+	return &ImportReport{Program: c.Program, Name: c.Name, DryRun: dryRun, Counts: c.Counts, Credit: w.credit, Remarks: c.Remarks}, nil
 }
 
 // writer writes a plan.

@@ -64,32 +64,32 @@ func newProxiedStore(t *testing.T) (*testStore, *faultyProxy) {
 }
 
 // decide records a request and returns the result of fail.
-func (g *faultyProxy) decide(r *http.Request) string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (p *faultyProxy) decide(r *http.Request) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	var keys []string
 	for key := range r.URL.Query() {
 		keys = append(keys, key)
 	}
 	slices.Sort(keys)
-	g.log = append(g.log, strings.TrimSpace(r.Method+" "+strings.Join(keys, "&")+" "+r.Header.Get("Range")))
-	if g.fail == nil {
+	p.log = append(p.log, strings.TrimSpace(r.Method+" "+strings.Join(keys, "&")+" "+r.Header.Get("Range")))
+	if p.fail == nil {
 		return ""
 	}
-	return g.fail(r)
+	return p.fail(r)
 }
 
 // setRule sets fail and forgets the recorded requests.
-func (g *faultyProxy) setRule(fail func(r *http.Request) string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.log, g.fail = nil, fail
+func (p *faultyProxy) setRule(fail func(r *http.Request) string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.log, p.fail = nil, fail
 }
 
-func (g *faultyProxy) requests() []string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return slices.Clone(g.log)
+func (p *faultyProxy) requests() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.log)
 }
 
 // TestBucketRequestsOnlyServedBytes checks that a response requests only its bytes from the bucket,

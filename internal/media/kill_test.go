@@ -186,50 +186,50 @@ func spin(rounds int) {
 
 // checkAfterKill checks a name after a kill, given the last reported step. It returns 0 if the file is
 // public, else 1.
-func (b *testStore) checkAfterKill(name, step string) int {
-	b.t.Helper()
-	rec, err := b.find(b.t.Context(), name)
+func (s *testStore) checkAfterKill(name, step string) int {
+	s.t.Helper()
+	rec, err := s.find(s.t.Context(), name)
 	if err != nil {
-		b.t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	if rec == nil {
-		b.t.Errorf("%s: a reserved name has no row", name)
+		s.t.Errorf("%s: a reserved name has no row", name)
 		return 0
 	}
-	data := victimPicture(b.t, name)
+	data := victimPicture(s.t, name)
 	f := File{Name: name, Type: "image/png", Size: int64(len(data))}
 	switch {
 	case step == "published" && rec.state != statePublic,
 		step == "stored" && rec.state != stateStored && rec.state != statePublic:
-		b.t.Errorf("%s: the process reported %s, but the state is %s", name, step, rec.state)
+		s.t.Errorf("%s: the process reported %s, but the state is %s", name, step, rec.state)
 	case rec.state == statePublic:
-		b.wantServed(f, data)
+		s.wantServed(f, data)
 		return 0
 	case rec.state == stateStored && rec.file != f:
-		b.t.Errorf("%s: stored as %+v, want %+v", name, rec.file, f)
+		s.t.Errorf("%s: stored as %+v, want %+v", name, rec.file, f)
 	}
-	b.wantGone(f)
-	b.wantWholeOrNothing(f, rec.state == stateStored, data)
+	s.wantGone(f)
+	s.wantWholeOrNothing(f, rec.state == stateStored, data)
 	// Another node takes over the job and stores the file again.
-	if _, err := b.Put(b.t.Context(), name, bytes.NewReader(data), Limit{KindImage, f.Size}); err != nil {
-		b.t.Errorf("%s: second Put: %v", name, err)
+	if _, err := s.Put(s.t.Context(), name, bytes.NewReader(data), Limit{KindImage, f.Size}); err != nil {
+		s.t.Errorf("%s: second Put: %v", name, err)
 	}
-	b.wantWholeOrNothing(f, true, data)
+	s.wantWholeOrNothing(f, true, data)
 	return 1
 }
 
 // wantWholeOrNothing checks that the backend has the whole file or, unless required is true, no file.
-func (b *testStore) wantWholeOrNothing(f File, required bool, data []byte) {
-	b.t.Helper()
-	content, err := b.backend.open(b.t.Context(), f.Name, f.Size, span{0, f.Size})
+func (s *testStore) wantWholeOrNothing(f File, required bool, data []byte) {
+	s.t.Helper()
+	content, err := s.backend.open(s.t.Context(), f.Name, f.Size, span{0, f.Size})
 	if err != nil {
 		if required {
-			b.t.Errorf("%s: open failed: %v", f.Name, err)
+			s.t.Errorf("%s: open failed: %v", f.Name, err)
 		}
 		return
 	}
 	defer content.Close()
 	if got, err := io.ReadAll(content); err != nil || !bytes.Equal(got, data) {
-		b.t.Errorf("%s: the backend has %s (%v), want %s", f.Name, describe(got), err, describe(data))
+		s.t.Errorf("%s: the backend has %s (%v), want %s", f.Name, describe(got), err, describe(data))
 	}
 }

@@ -82,87 +82,87 @@ func newTestStore(t *testing.T, db *store.DB, c *storetest.Clock, location strin
 }
 
 // inner returns the folder or bucket.
-func (b *testStore) inner() backend { return b.backend.(*monitor).backend }
+func (s *testStore) inner() backend { return s.backend.(*monitor).backend }
 
 // reserve reserves a name for job.
-func (b *testStore) reserve(job string) string {
-	b.t.Helper()
+func (s *testStore) reserve(job string) string {
+	s.t.Helper()
 	var names []string
-	b.update(func(tx *store.Tx) (err error) {
+	s.update(func(tx *store.Tx) (err error) {
 		names, err = ReserveTx(tx, job, 1)
 		return err
 	})
 	return names[0]
 }
 
-func (b *testStore) update(fn func(tx *store.Tx) error) {
-	b.t.Helper()
-	if err := b.db.Update(b.t.Context(), fn); err != nil {
-		b.t.Fatal(err)
+func (s *testStore) update(fn func(tx *store.Tx) error) {
+	s.t.Helper()
+	if err := s.db.Update(s.t.Context(), fn); err != nil {
+		s.t.Fatal(err)
 	}
 }
 
 // put stores an image under a new name of job.
-func (b *testStore) put(job string, data []byte) File {
-	b.t.Helper()
-	f, err := b.Put(b.t.Context(), b.reserve(job), bytes.NewReader(data), Limit{KindImage, 64 << 20})
+func (s *testStore) put(job string, data []byte) File {
+	s.t.Helper()
+	f, err := s.Put(s.t.Context(), s.reserve(job), bytes.NewReader(data), Limit{KindImage, 64 << 20})
 	if err != nil {
-		b.t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	return f
 }
 
 // batch runs the statements of a batch in a transaction, as the ledger does.
-func (b *testStore) batch(add func(q *store.Batch, nowMS int64)) {
-	b.t.Helper()
-	session, err := b.db.Session(b.t.Context())
+func (s *testStore) batch(add func(q *store.Batch, nowMS int64)) {
+	s.t.Helper()
+	session, err := s.db.Session(s.t.Context())
 	if err != nil {
-		b.t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	q := b.db.NewBatch()
+	q := s.db.NewBatch()
 	q.Begin("2s", "10s")
-	add(q, b.clock.Now().UnixMilli())
+	add(q, s.clock.Now().UnixMilli())
 	q.Commit()
-	err = session.Run(b.t.Context(), q)
+	err = session.Run(s.t.Context(), q)
 	if err = errors.Join(err, session.Close(err == nil)); err != nil {
-		b.t.Fatal(err)
+		s.t.Fatal(err)
 	}
 }
 
 // publish publishes files of job and reports whether all were published.
-func (b *testStore) publish(job string, files ...File) bool {
-	b.t.Helper()
+func (s *testStore) publish(job string, files ...File) bool {
+	s.t.Helper()
 	var p *Publication
-	b.batch(func(q *store.Batch, nowMS int64) { p = Publish(q, job, files, nowMS) })
+	s.batch(func(q *store.Batch, nowMS int64) { p = Publish(q, job, files, nowMS) })
 	return p.AllPublished()
 }
 
-func (b *testStore) drop(job string) {
-	b.t.Helper()
-	b.batch(func(q *store.Batch, nowMS int64) { Drop(q, job, nowMS) })
+func (s *testStore) drop(job string) {
+	s.t.Helper()
+	s.batch(func(q *store.Batch, nowMS int64) { Drop(q, job, nowMS) })
 }
 
-func (b *testStore) adopt(job string) {
-	b.t.Helper()
-	b.batch(func(q *store.Batch, nowMS int64) { Adopt(q, job, nowMS) })
+func (s *testStore) adopt(job string) {
+	s.t.Helper()
+	s.batch(func(q *store.Batch, nowMS int64) { Adopt(q, job, nowMS) })
 }
 
 // sweep runs one step of Run.
-func (b *testStore) sweep() {
-	b.t.Helper()
-	if err := b.step(b.t.Context()); err != nil {
-		b.t.Fatal(err)
+func (s *testStore) sweep() {
+	s.t.Helper()
+	if err := s.step(s.t.Context()); err != nil {
+		s.t.Fatal(err)
 	}
 }
 
 // get requests the link of a file from the handler.
-func (b *testStore) get(f File, header ...string) *httptest.ResponseRecorder {
-	b.t.Helper()
-	return b.fetch(http.MethodGet, strings.TrimPrefix(b.Link(f), "https://media.example.com"), header...)
+func (s *testStore) get(f File, header ...string) *httptest.ResponseRecorder {
+	s.t.Helper()
+	return s.fetch(http.MethodGet, strings.TrimPrefix(s.Link(f), "https://media.example.com"), header...)
 }
 
-func (b *testStore) fetch(method, path string, header ...string) *httptest.ResponseRecorder {
-	b.t.Helper()
+func (s *testStore) fetch(method, path string, header ...string) *httptest.ResponseRecorder {
+	s.t.Helper()
 	r := httptest.NewRequest(method, "http://x/", nil)
 	r.URL.Path = path
 	for i := 0; i < len(header); i += 2 {
@@ -170,52 +170,52 @@ func (b *testStore) fetch(method, path string, header ...string) *httptest.Respo
 	}
 	w := httptest.NewRecorder()
 	w.Header().Set("X-Request-Id", "req_of_the_test") // set by package httpapi
-	b.Handler().ServeHTTP(w, r)
+	s.Handler().ServeHTTP(w, r)
 	return w
 }
 
 // wantGone checks that a file's link returns a 404 in the format of /v1.
-func (b *testStore) wantGone(f File) {
-	b.t.Helper()
-	w := b.get(f)
+func (s *testStore) wantGone(f File) {
+	s.t.Helper()
+	w := s.get(f)
 	if w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), `"code":"not_found"`) {
-		b.t.Errorf("response %d %s, want a 404 not_found", w.Code, w.Body)
+		s.t.Errorf("response %d %s, want a 404 not_found", w.Code, w.Body)
 	}
 }
 
 // wantServed checks that a file's link serves exactly data.
-func (b *testStore) wantServed(f File, data []byte) {
-	b.t.Helper()
-	if w := b.get(f); w.Code != http.StatusOK || !bytes.Equal(w.Body.Bytes(), data) {
-		b.t.Errorf("response %d with %d bytes, want 200 with %d (%.80q)", w.Code, w.Body.Len(), len(data), w.Body.Bytes())
+func (s *testStore) wantServed(f File, data []byte) {
+	s.t.Helper()
+	if w := s.get(f); w.Code != http.StatusOK || !bytes.Equal(w.Body.Bytes(), data) {
+		s.t.Errorf("response %d with %d bytes, want 200 with %d (%.80q)", w.Code, w.Body.Len(), len(data), w.Body.Bytes())
 	}
 }
 
 // wantBytes checks whether the backend has a file.
-func (b *testStore) wantBytes(name string, want bool) {
-	b.t.Helper()
-	content, err := b.backend.open(b.t.Context(), name, 1, span{0, 1})
+func (s *testStore) wantBytes(name string, want bool) {
+	s.t.Helper()
+	content, err := s.backend.open(s.t.Context(), name, 1, span{0, 1})
 	if err == nil {
 		content.Close()
 	}
 	if got := err == nil; got != want || (err != nil && !errors.Is(err, ErrUnknown)) {
-		b.t.Errorf("the backend has %s: %v (%v), want %v", name, got, err, want)
+		s.t.Errorf("the backend has %s: %v (%v), want %v", name, got, err, want)
 	}
 }
 
 // wantRow checks a file's state; an empty state means no row.
-func (b *testStore) wantRow(name, state string) {
-	b.t.Helper()
-	rec, err := b.find(b.t.Context(), name)
+func (s *testStore) wantRow(name, state string) {
+	s.t.Helper()
+	rec, err := s.find(s.t.Context(), name)
 	if err != nil {
-		b.t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	got := ""
 	if rec != nil {
 		got = rec.state
 	}
 	if got != state {
-		b.t.Errorf("row of %s: state %q, want %q", name, got, state)
+		s.t.Errorf("row of %s: state %q, want %q", name, got, state)
 	}
 }
 
@@ -344,13 +344,13 @@ func TestKeepInspectsFiles(t *testing.T) {
 }
 
 // rows counts all rows.
-func (b *testStore) rows() (n int) {
-	b.t.Helper()
-	err := b.db.View(b.t.Context(), func(tx *store.Tx) error {
+func (s *testStore) rows() (n int) {
+	s.t.Helper()
+	err := s.db.View(s.t.Context(), func(tx *store.Tx) error {
 		return tx.QueryRow(`SELECT COUNT(*) FROM media_file`).Scan(&n)
 	})
 	if err != nil {
-		b.t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	return n
 }

@@ -109,18 +109,18 @@ func (c callReader) Read([]byte) (int, error) {
 }
 
 // wantNoRemainder checks that the backend has no unfinished files or uploads.
-func (b *testStore) wantNoRemainder(after string) {
-	b.t.Helper()
-	switch p := b.inner().(type) {
+func (s *testStore) wantNoRemainder(after string) {
+	s.t.Helper()
+	switch p := s.inner().(type) {
 	case *folder:
 		entries, err := os.ReadDir(filepath.Join(p.dir, unfinishedDir))
 		if err != nil || len(entries) > 0 {
-			b.t.Errorf("after %s: %d unfinished files, error %v; want none", after, len(entries), err)
+			s.t.Errorf("after %s: %d unfinished files, error %v; want none", after, len(entries), err)
 		}
 	case *bucket:
-		uploads, err := p.api.ListMultipartUploads(b.t.Context(), p.name, "", "", "", "", 10)
+		uploads, err := p.api.ListMultipartUploads(s.t.Context(), p.name, "", "", "", "", 10)
 		if err != nil || len(uploads.Uploads) > 0 {
-			b.t.Errorf("after %s: %d unfinished uploads, error %v; want none", after, len(uploads.Uploads), err)
+			s.t.Errorf("after %s: %d unfinished uploads, error %v; want none", after, len(uploads.Uploads), err)
 		}
 	}
 }

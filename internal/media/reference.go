@@ -68,7 +68,7 @@ func (s *Store) write(ctx context.Context, do func(tx *store.Tx, nowMS int64) er
 	})
 }
 
-// giveUp gives up references with a statement; its parameters are $1, the time, and $2, key.
+// giveUp runs a statement that gives up references. Its parameters are the time ($1) and key ($2).
 func (s *Store) giveUp(ctx context.Context, text, key string) error {
 	var changed int64
 	err := s.write(ctx, func(tx *store.Tx, nowMS int64) (err error) {

@@ -24,29 +24,29 @@ type countingBackend struct {
 	failing bool
 }
 
-func (w *countingBackend) remove(ctx context.Context, name string) error {
-	w.mu.Lock()
-	w.removed[name]++
-	failing := w.failing
-	w.mu.Unlock()
+func (b *countingBackend) remove(ctx context.Context, name string) error {
+	b.mu.Lock()
+	b.removed[name]++
+	failing := b.failing
+	b.mu.Unlock()
 	if failing {
 		return errBoom
 	}
-	return w.backend.remove(ctx, name)
+	return b.backend.remove(ctx, name)
 }
 
-func (w *countingBackend) repair() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.failing = false
+func (b *countingBackend) repair() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.failing = false
 }
 
 // fill inserts n rows without files.
-func (b *testStore) fill(n int, state string) {
-	b.t.Helper()
-	b.update(func(tx *store.Tx) error {
+func (s *testStore) fill(n int, state string) {
+	s.t.Helper()
+	s.update(func(tx *store.Tx) error {
 		for range n {
-			if _, err := tx.Exec(insertText, newName(), "job_1", state, "image/png", 5, b.clock.Now().UnixMilli()); err != nil {
+			if _, err := tx.Exec(insertText, newName(), "job_1", state, "image/png", 5, s.clock.Now().UnixMilli()); err != nil {
 				return err
 			}
 		}
@@ -245,24 +245,24 @@ type blockingBackend struct {
 	full                      chan struct{} // closed when the maximum number of deletions run
 }
 
-func (m *blockingBackend) remove(ctx context.Context, name string) error {
-	m.mu.Lock()
-	m.concurrent++
-	if m.maxConcurrent = max(m.maxConcurrent, m.concurrent); m.concurrent == maxDeletions && m.maxConcurrent == maxDeletions {
+func (b *blockingBackend) remove(ctx context.Context, name string) error {
+	b.mu.Lock()
+	b.concurrent++
+	if b.maxConcurrent = max(b.maxConcurrent, b.concurrent); b.concurrent == maxDeletions && b.maxConcurrent == maxDeletions {
 		select {
-		case <-m.full:
+		case <-b.full:
 		default:
-			close(m.full)
+			close(b.full)
 		}
 	}
-	m.mu.Unlock()
+	b.mu.Unlock()
 	defer func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.concurrent--
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.concurrent--
 	}()
 	select {
-	case <-m.full:
+	case <-b.full:
 		return nil
 	case <-time.After(5 * time.Second):
 		return errBoom

@@ -13,45 +13,45 @@ type queueRow struct {
 // changes nothing, because a lease ends once and an attempt has one row in the log. If another node has taken
 // over the lease in the meantime, recordTx still logs the attempt, and a success completes the
 // delivery.
-func (t *round) recordTx(tx *store.Tx) error {
-	if len(t.finished) == 0 {
+func (r *round) recordTx(tx *store.Tx) error {
+	if len(r.finished) == 0 {
 		return nil
 	}
-	rows, err := t.queueRowsTx(tx)
+	rows, err := r.queueRowsTx(tx)
 	if err != nil {
 		return err
 	}
 	var c changes
-	attempts := insertAttempts.Make(len(t.finished))
-	for _, a := range t.finished {
+	attempts := insertAttempts.Make(len(r.finished))
+	for _, a := range r.finished {
 		o := a.outcome
 		if o.kind != unsent {
 			attempts = append(attempts, a.delivery, a.lease, o.atMS, int64(o.status), o.tookMS, o.err)
 		}
-		t.touched[a.receiver] = true
+		r.touched[a.receiver] = true
 		row, queued := rows[a.delivery]
-		c.add(t, a, row, queued)
+		c.add(r, a, row, queued)
 	}
 	log := tx.Batch()
 	log.Rows(insertAttempts, attempts)
 	if err := tx.Run(log); err != nil {
 		return err
 	}
-	return c.write(t, tx)
+	return c.write(r, tx)
 }
 
 // queueRowsTx returns the queue rows of the finished attempts by delivery.
-func (t *round) queueRowsTx(tx *store.Tx) (map[string]queueRow, error) {
-	deliveries := make([]string, len(t.finished))
-	for i, a := range t.finished {
+func (r *round) queueRowsTx(tx *store.Tx) (map[string]queueRow, error) {
+	deliveries := make([]string, len(r.finished))
+	for i, a := range r.finished {
 		deliveries[i] = a.delivery
 	}
 	rows := map[string]queueRow{}
 	return rows, tx.Each(func(row store.Row) error {
 		var delivery string
-		var r queueRow
-		err := row.Scan(&delivery, &r.lease, &r.tries, &r.dueMS, &r.state)
-		rows[delivery] = r
+		var queued queueRow
+		err := row.Scan(&delivery, &queued.lease, &queued.tries, &queued.dueMS, &queued.state)
+		rows[delivery] = queued
 		return err
 	}, leasedText+tx.In("q.delivery", 1), store.List(deliveries))
 }

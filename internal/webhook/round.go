@@ -143,16 +143,16 @@ type lease struct {
 
 // idle reports whether the node has nothing to claim. A node that is not listed as alive claims
 // nothing, because other nodes would treat its claims as abandoned.
-func (s *pendingWork) idle() bool {
-	return !s.alive || (!s.fresh && len(s.stale) == 0 && s.ready > s.nowMS)
+func (w *pendingWork) idle() bool {
+	return !w.alive || (!w.fresh && len(w.stale) == 0 && w.ready > w.nowMS)
 }
 
 // wait returns the time until there may be work.
-func (s *pendingWork) wait() time.Duration {
-	if !s.alive {
+func (w *pendingWork) wait() time.Duration {
+	if !w.alive {
 		return pollEvery
 	}
-	return waitUntil(s.ready, s.nowMS)
+	return waitUntil(w.ready, w.nowMS)
 }
 
 // waitUntil returns the time until readyMS, at most pollEvery.
@@ -164,12 +164,12 @@ func waitUntil(readyMS, nowMS int64) time.Duration {
 }
 
 // readPending reads the pending work.
-func (t *round) readPending(ctx context.Context) (*pendingWork, error) {
-	s := &pendingWork{allChecked: t.startedAt.Sub(t.w.leasesCheckedAt) >= checkEvery}
+func (r *round) readPending(ctx context.Context) (*pendingWork, error) {
+	s := &pendingWork{allChecked: r.startedAt.Sub(r.w.leasesCheckedAt) >= checkEvery}
 	if !s.allChecked {
-		s.from = t.w.lastReceived
+		s.from = r.w.lastReceived
 	}
-	err := t.w.opts.DB.View(ctx, func(tx *store.Tx) (err error) {
+	err := r.w.opts.DB.View(ctx, func(tx *store.Tx) (err error) {
 		if s.nowMS, err = tx.NowMS(); err != nil {
 			return err
 		}
@@ -180,9 +180,9 @@ func (t *round) readPending(ctx context.Context) (*pendingWork, error) {
 		if err != nil {
 			return err
 		}
-		s.alive = nodes.Lives(t.epoch)
+		s.alive = nodes.Lives(r.epoch)
 		if s.allChecked {
-			s.stale, err = t.staleTx(tx, nodes, s.nowMS)
+			s.stale, err = r.staleTx(tx, nodes, s.nowMS)
 		}
 		return err
 	})
@@ -191,112 +191,112 @@ func (t *round) readPending(ctx context.Context) (*pendingWork, error) {
 
 // staleTx returns expired leases, leases of dead nodes, and leases of this node without a running
 // attempt. A lease without an attempt remains if the commit of a claim succeeded but reported an error.
-func (t *round) staleTx(tx *store.Tx, nodes node.Members, nowMS int64) ([]lease, error) {
+func (r *round) staleTx(tx *store.Tx, nodes node.Members, nowMS int64) ([]lease, error) {
 	leases, err := store.Collect(tx, func(row store.Row) (l lease, err error) {
 		err = row.Scan(&l.delivery, &l.id, &l.receiver, &l.epoch, &l.untilMS)
 		return l, err
 	}, runningText)
-	t.w.mu.Lock()
-	defer t.w.mu.Unlock()
+	r.w.mu.Lock()
+	defer r.w.mu.Unlock()
 	return slices.DeleteFunc(leases, func(l lease) bool {
-		lost := l.epoch == t.epoch && t.w.inFlight[l.id] == nil
+		lost := l.epoch == r.epoch && r.w.inFlight[l.id] == nil
 		return l.untilMS > nowMS && nodes.Lives(l.epoch) && !lost
 	}), err
 }
 
 // run is the transaction of a round. Only one node executes run at a time.
-func (t *round) run(tx *store.Tx, s *pendingWork) (err error) {
-	t.final, t.touched, t.claimed, t.lastReceived = map[int]int{}, map[string]bool{}, nil, s.from
+func (r *round) run(tx *store.Tx, s *pendingWork) (err error) {
+	r.final, r.touched, r.claimed, r.lastReceived = map[int]int{}, map[string]bool{}, nil, s.from
 	if err := tx.Serialize(roundLock); err != nil {
 		return err
 	}
-	if t.nowMS, err = tx.NowMS(); err != nil {
+	if r.nowMS, err = tx.NowMS(); err != nil {
 		return err
 	}
-	if err := t.recordTx(tx); err != nil {
+	if err := r.recordTx(tx); err != nil {
 		return err
 	}
-	if err := t.takeOverTx(tx, s.stale); err != nil {
+	if err := r.takeOverTx(tx, s.stale); err != nil {
 		return err
 	}
-	if err := t.addReceiversTx(tx); err != nil {
+	if err := r.addReceiversTx(tx); err != nil {
 		return err
 	}
-	if err := refreshTx(tx, t.touched, t.nowMS); err != nil {
+	if err := refreshTx(tx, r.touched, r.nowMS); err != nil {
 		return err
 	}
 	more := false
-	if t.claiming && s.alive {
-		if more, err = t.claimTx(tx); err != nil {
+	if r.claiming && s.alive {
+		if more, err = r.claimTx(tx); err != nil {
 			return err
 		}
 	}
-	_, ready, err := dueTx(tx, t.lastReceived)
+	_, ready, err := dueTx(tx, r.lastReceived)
 	if err != nil {
 		return err
 	}
-	t.wait = waitUntil(ready, t.nowMS)
+	r.wait = waitUntil(ready, r.nowMS)
 	switch {
 	case more:
-		t.wait = 0
-	case ready <= t.nowMS: // no lane has a free slot; the end of an attempt wakes this node
-		t.wait = pollEvery
+		r.wait = 0
+	case ready <= r.nowMS: // no lane has a free slot; the end of an attempt wakes this node
+		r.wait = pollEvery
 	}
 	return nil
 }
 
 // takeOverTx makes the deliveries of stale leases due again.
-func (t *round) takeOverTx(tx *store.Tx, stale []lease) error {
+func (r *round) takeOverTx(tx *store.Tx, stale []lease) error {
 	if len(stale) == 0 {
 		return nil
 	}
 	var deliveries, leases []string
 	for _, l := range stale {
 		deliveries, leases = append(deliveries, l.delivery), append(leases, l.id)
-		t.touched[l.receiver] = true
+		r.touched[l.receiver] = true
 	}
 	_, err := tx.Exec(freeText+tx.In("delivery", 1)+` AND `+tx.In("lease", 2), store.List(deliveries), store.List(leases))
 	return err
 }
 
 // addReceiversTx updates the receivers for new queue rows.
-func (t *round) addReceiversTx(tx *store.Tx) error {
+func (r *round) addReceiversTx(tx *store.Tx) error {
 	deliveries, err := store.Collect(tx, func(row store.Row) (delivery string, err error) {
 		var receiver string
 		err = row.Scan(&delivery, &receiver)
-		t.touched[receiver] = true
+		r.touched[receiver] = true
 		return delivery, err
-	}, freshText, maxFresh, t.lastReceived)
+	}, freshText, maxFresh, r.lastReceived)
 	if err != nil || len(deliveries) == 0 {
 		return err
 	}
-	if _, err := tx.Exec(receiverText+tx.In("q.delivery", 2)+` ON CONFLICT (id) DO NOTHING`, t.nowMS, store.List(deliveries)); err != nil {
+	if _, err := tx.Exec(receiverText+tx.In("q.delivery", 2)+` ON CONFLICT (id) DO NOTHING`, r.nowMS, store.List(deliveries)); err != nil {
 		return err
 	}
-	t.lastReceived = deliveries[len(deliveries)-1]
+	r.lastReceived = deliveries[len(deliveries)-1]
 	_, err = tx.Exec(receivedText+tx.In("delivery", 1), store.List(deliveries))
 	return err
 }
 
 // claimTx claims deliveries in both lanes and reports whether another round could claim more.
-func (t *round) claimTx(tx *store.Tx) (more bool, err error) {
-	loads := t.w.loads(t.finished)
+func (r *round) claimTx(tx *store.Tx) (more bool, err error) {
+	loads := r.w.loads(r.finished)
 	checked := map[string]bool{} // all receivers read, with or without a due delivery
 	for i := range lanes {
 		alreadyChecked := len(checked)
-		found, err := t.chooseTx(tx, i, &loads[i], checked)
+		found, err := r.chooseTx(tx, i, &loads[i], checked)
 		if err != nil {
 			return false, err
 		}
 		more = more || len(found) >= maxClaims || len(checked)-alreadyChecked >= maxClaims
-		t.claimed = append(t.claimed, found...)
+		r.claimed = append(r.claimed, found...)
 	}
-	if len(t.claimed) > 0 {
-		if err := t.leaseTx(tx); err != nil {
+	if len(r.claimed) > 0 {
+		if err := r.leaseTx(tx); err != nil {
 			return false, err
 		}
 	}
-	return more, refreshTx(tx, checked, t.nowMS)
+	return more, refreshTx(tx, checked, r.nowMS)
 }
 
 // loads returns the number of running attempts on this node by lane, without the attempts recorded
@@ -322,7 +322,7 @@ func (w *Webhooks) loads(finished []*attempt) (loads [len(lanes)]load) {
 
 // chooseTx returns new attempts for a lane: due deliveries of the receivers with the longest wait, up
 // to each receiver's limit.
-func (t *round) chooseTx(tx *store.Tx, laneIndex int, l *load, checked map[string]bool) ([]*attempt, error) {
+func (r *round) chooseTx(tx *store.Tx, laneIndex int, l *load, checked map[string]bool) ([]*attempt, error) {
 	n, full := l.free(lanes[laneIndex])
 	if n = min(n, maxClaims); n == 0 {
 		return nil, nil
@@ -338,28 +338,28 @@ func (t *round) chooseTx(tx *store.Tx, laneIndex int, l *load, checked map[strin
 		deliveries := strings.Fields(due)
 		for _, delivery := range deliveries[:min(len(deliveries), max(lanes[laneIndex].each-running, 0))] {
 			if len(chosen) < maxClaims && l.take(lanes[laneIndex], account) {
-				chosen = append(chosen, &attempt{delivery: delivery, account: account, receiver: receiver, lane: laneIndex, claimedAt: t.startedAt})
+				chosen = append(chosen, &attempt{delivery: delivery, account: account, receiver: receiver, lane: laneIndex, claimedAt: r.startedAt})
 			}
 		}
 		return nil
-	}, readyText+tx.In("r.account", 3)+readyOrder, t.nowMS, laneIndex, store.List(full), n)
+	}, readyText+tx.In("r.account", 3)+readyOrder, r.nowMS, laneIndex, store.List(full), n)
 	return chosen, err
 }
 
 // leaseTx writes leases for the chosen attempts and reads their messages.
-func (t *round) leaseTx(tx *store.Tx) error {
+func (r *round) leaseTx(tx *store.Tx) error {
 	byDelivery := map[string]*attempt{}
 	accounts := map[string]bool{}
 	prefix := id.New("lse_") + "."
 	var deliveries []string
-	for _, a := range t.claimed {
+	for _, a := range r.claimed {
 		a.lease = prefix + a.delivery
 		byDelivery[a.delivery] = a
 		deliveries = append(deliveries, a.delivery)
 		accounts[a.account] = true
 	}
-	untilMS := t.nowMS + (t.w.opts.Timeout + leaseSlack).Milliseconds()
-	if _, err := tx.Exec(leaseText+tx.In("delivery", 4), prefix, t.epoch, untilMS, store.List(deliveries)); err != nil {
+	untilMS := r.nowMS + (r.w.opts.Timeout + leaseSlack).Milliseconds()
+	if _, err := tx.Exec(leaseText+tx.In("delivery", 4), prefix, r.epoch, untilMS, store.List(deliveries)); err != nil {
 		return err
 	}
 	secrets, err := secretsTx(tx, accounts)

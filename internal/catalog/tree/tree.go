@@ -85,8 +85,8 @@ func (k Kind) String() string {
 }
 
 // Get returns the value of a key, or nil if it is absent or null.
-func (n *Value) Get(name string) *Value {
-	for _, f := range n.Fields {
+func (v *Value) Get(name string) *Value {
+	for _, f := range v.Fields {
 		if f.Name == name && f.Value.Kind != NullKind {
 			return f.Value
 		}
@@ -110,12 +110,12 @@ func List(items ...*Value) *Value { return &Value{Kind: ListKind, Items: items} 
 func Table() *Value { return &Value{Kind: TableKind} }
 
 // Set appends a key.
-func (n *Value) Set(name string, value *Value) {
-	n.Fields = append(n.Fields, Field{Name: name, Value: value})
+func (v *Value) Set(name string, value *Value) {
+	v.Fields = append(v.Fields, Field{Name: name, Value: value})
 }
 
 // Inline marks n to be printed on one line, and returns n.
-func (n *Value) Inline() *Value {
-	n.Flow = true
-	return n
+func (v *Value) Inline() *Value {
+	v.Flow = true
+	return v
 }

@@ -212,9 +212,9 @@ func (r *yamlReader) table(n *Value, values []*ast.MappingValueNode, depth int) 
 }
 
 // add appends a field and counts it.
-func (n *Value) add(f Field) {
-	n.Fields = append(n.Fields, f)
-	n.size += 1 + f.Value.size
+func (v *Value) add(f Field) {
+	v.Fields = append(v.Fields, f)
+	v.size += 1 + f.Value.size
 }
 
 // mergeable returns the fields merged with `<<`, from a mapping or a list of mappings.
