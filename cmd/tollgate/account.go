@@ -70,7 +70,7 @@ func (c *accountGet) Run(p *process) error {
 type accountChange struct {
 	accountArg
 	Name  *string `help:"New name." placeholder:"TEXT"`
-	Email *string `help:"New contact address, or '' for none. Sign-ins do not change." placeholder:"ADDRESS"`
+	Email *string `help:"New contact address, or \"\" for none. Sign-ins do not change." placeholder:"ADDRESS"`
 	Floor *usd    `name:"overdraft-floor-usd" help:"Lowest balance allowed, zero or negative." placeholder:"USD"`
 	Test  *bool   `help:"Make it a test account, which may use sandbox models." negatable:""`
 	pricing

@@ -77,9 +77,9 @@ type paging struct {
 	After string `help:"Continue after this ID." placeholder:"ID"`
 }
 
-func (l paging) query() url.Values {
-	query := url.Values{"limit": {strconv.Itoa(l.Limit)}}
-	add(query, "after", l.After)
+func (p paging) query() url.Values {
+	query := url.Values{"limit": {strconv.Itoa(p.Limit)}}
+	add(query, "after", p.After)
 	return query
 }
 

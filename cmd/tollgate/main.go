@@ -126,7 +126,7 @@ func (p *process) parser(commands *commandLine) (*kong.Kong, error) {
 }
 
 // untilSignal returns a context that ends at the first SIGTERM or SIGINT, and calls
-// onSecond at the second signal (see sameSignal). stop ends the handling of signals.
+// onSecond at the second signal (see signalInterval). stop ends the handling of signals.
 func untilSignal(onSecond func()) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
@@ -144,12 +144,12 @@ func untilSignal(onSecond func()) (_ context.Context, stop func()) {
 	}
 }
 
-// sameSignal is the time after the first signal in which further signals are ignored,
+// signalInterval is the time after the first signal during which further signals are ignored,
 // because some terminals and supervisors signal a process group twice.
-const sameSignal = 2 * time.Second
+const signalInterval = 2 * time.Second
 
 // handleSignals calls onFirst at the first signal, and onSecond at the next signal that is
-// not ignored (see sameSignal). It returns after onSecond, or when quit is closed.
+// not ignored (see signalInterval). It returns after onSecond, or when quit is closed.
 func handleSignals(signals <-chan os.Signal, quit <-chan struct{}, onFirst, onSecond func()) {
 	var firstTime time.Time
 	for {
@@ -162,7 +162,7 @@ func handleSignals(signals <-chan os.Signal, quit <-chan struct{}, onFirst, onSe
 		case firstTime.IsZero():
 			firstTime = time.Now()
 			onFirst()
-		case time.Since(firstTime) >= sameSignal:
+		case time.Since(firstTime) >= signalInterval:
 			onSecond()
 			return
 		}

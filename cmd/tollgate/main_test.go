@@ -482,7 +482,7 @@ func TestStopCutsAfterGrace(t *testing.T) {
 	must(t, dir, "audit")
 }
 
-// TestHandleSignals checks that a second signal is ignored within sameSignal, and calls
+// TestHandleSignals checks that a second signal is ignored within signalInterval, and calls
 // onSecond after that.
 func TestHandleSignals(t *testing.T) {
 	t.Parallel()
@@ -495,11 +495,11 @@ func TestHandleSignals(t *testing.T) {
 			handleSignals(signals, stopping, func() { calls = append(calls, "stop") }, func() { calls = append(calls, "at once") })
 		}()
 		signals <- syscall.SIGTERM
-		time.Sleep(sameSignal - time.Millisecond)
+		time.Sleep(signalInterval - time.Millisecond)
 		signals <- syscall.SIGTERM
 		synctest.Wait()
 		if !slices.Equal(calls, []string{"stop"}) {
-			t.Errorf("after the second signal within sameSignal the calls are %v, want only stop", calls)
+			t.Errorf("after the second signal within signalInterval the calls are %v, want only stop", calls)
 		}
 		time.Sleep(time.Millisecond)
 		signals <- syscall.SIGINT

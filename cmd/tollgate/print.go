@@ -285,7 +285,7 @@ func newColumn(name string, rows []object, maxCell int) column {
 		decimals = max(decimals, decimalsOf(text))
 	}
 	if unitOf(name) == unixSeconds || unitOf(name) == unixMillis {
-		c.zoneInTitle()
+		c.moveZoneToTitle()
 	}
 	for i, text := range c.cells {
 		if i > 0 && c.alignRight && unitOf(name) == usDollars {
@@ -296,9 +296,9 @@ func newColumn(name string, rows []object, maxCell int) column {
 	return c
 }
 
-// zoneInTitle moves the time zone from the cells of a column into its title, unless the cells have
+// moveZoneToTitle moves the time zone from the cells of a column into its title, unless the cells have
 // different zones.
-func (c column) zoneInTitle() {
+func (c column) moveZoneToTitle() {
 	zone := ""
 	for _, text := range c.cells[1:] {
 		if text == noValue {
