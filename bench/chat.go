@@ -124,8 +124,8 @@ func (c *chatBench) start(plain []target, reverse bool) error {
 }
 
 // measure runs the rounds of one case. Gateways are measured after the plain targets, and each
-// round reverses their order. So no gateway is always first, and no gateway runs twice in a row,
-// which alone saves a few percent.
+// round reverses their order. So no gateway is always first, and none runs twice in a row: a
+// second run in a row would be a few percent faster.
 func (c *chatBench) measure(name string, plain, gateways []target) error {
 	s, err := findScenario(name)
 	if err != nil {
@@ -254,7 +254,7 @@ func idleMemory(p *process) float64 {
 // setup holds the start parameters of a gateway.
 type setup struct {
 	catalog string
-	env     []string // more environment variables
+	env     []string // additional environment variables
 }
 
 // startGateway starts the gateway on a fresh database with one account. The account's key has every
