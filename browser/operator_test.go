@@ -71,8 +71,8 @@ func (c *clicks) checkClicks(task string, limit int) {
 // menu returns the selector of a menu entry.
 func menu(path string) string { return `aside a[href="/console/operator` + path + `"]` }
 
-// sell adds models and lines of a provider to the catalog in the editor.
-func (c *clicks) sell(models, lines string) {
+// addModels adds models and lines of a provider to the catalog in the editor.
+func (c *clicks) addModels(models, lines string) {
 	c.t.Helper()
 	text := c.value("#f-yaml")
 	c.fill("#f-yaml", strings.Replace(text, "lines:\n", models+"lines:\n"+lines, 1))
@@ -97,7 +97,7 @@ func TestFirstPayingCustomer(t *testing.T) {
 	b.waitForText("the name your customers use")
 	b.checkPage("catalog-edit")
 	models, lines := p.catalogEntries("swift-1", "main")
-	b.sell(strings.Replace(models, "0.25", "-0.25", 1), lines)
+	b.addModels(strings.Replace(models, "0.25", "-0.25", 1), lines)
 	b.expect("422")
 	b.waitForText("must not be negative")
 	b.checkPage("catalog-refused")
@@ -249,7 +249,7 @@ func TestProviderGoesDown(t *testing.T) {
 		b := &clicks{tab: open(t, g, d.theme, d.width)}
 		b.operator()
 		b.open("/console/operator/catalog/edit")
-		b.sell(p.catalogEntries("swift-1", "main"))
+		b.addModels(p.catalogEntries("swift-1", "main"))
 		b.click("main form button.main")
 		b.open("/console/operator/accounts/new")
 		b.fill("#f-name", "Acme")

@@ -57,11 +57,11 @@ func (b *tab) text(selector string) string {
 	return run(b, chromedp.Text(chromedp.CSS(selector)))
 }
 
-// still replaces everything on a page that differs between runs: times, ids, secrets, ports and
+// freezePage replaces everything on a page that differs between runs: times, ids, secrets, ports and
 // durations. Its promise is fulfilled after the browser has drawn the changes, because a picture
 // shows the last drawn frame. A tab in the background draws no frames, so the promise waits at
-// most one second. moving restores the page.
-const still = `(() => {
+// most one second. unfreezePage restores the page.
+const freezePage = `(() => {
   const changed = window.stilled = [];
   const zeros = (text) => text.replace(/[0-9A-Za-z+/=]/g, "0");
   const month = "(?:January|February|March|April|May|June|July|August|September|October|November|December)";
@@ -102,7 +102,7 @@ const still = `(() => {
   });
 })()`
 
-// moving restores the page after still.
-const moving = `(() => {
+// unfreezePage restores the page after freezePage.
+const unfreezePage = `(() => {
   for (const [node, name, value] of window.stilled.reverse()) { if (name === "d") node.setAttribute(name, value); else node[name] = value; }
 })(), 0`

@@ -295,7 +295,7 @@ func (b *tab) file(name string) string {
 // high, and a picture of all of it takes as long as fifty other pages.
 const maxPicture = 6000
 
-// picture returns a picture of the page after still has run.
+// picture returns a picture of the page after freezePage has run.
 func (b *tab) picture() ([]byte, error) {
 	ctx, cancel := context.WithTimeout(b.ctx, stepTimeout)
 	defer cancel()
@@ -303,7 +303,7 @@ func (b *tab) picture() ([]byte, error) {
 	if b.noScripts { // no promise of the page is ever fulfilled
 		wait = nil
 	}
-	if _, err := chromedp.Run(ctx, chromedp.Evaluate[any](still, wait...)); err != nil {
+	if _, err := chromedp.Run(ctx, chromedp.Evaluate[any](freezePage, wait...)); err != nil {
 		return nil, err
 	}
 	size, err := chromedp.Run(ctx,
@@ -317,7 +317,7 @@ func (b *tab) picture() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = chromedp.Run(ctx, chromedp.Evaluate[any](moving))
+	_, err = chromedp.Run(ctx, chromedp.Evaluate[any](unfreezePage))
 	return picture.Data, err
 }
 

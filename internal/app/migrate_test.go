@@ -18,14 +18,14 @@ import (
 // on with the remaining migrations.
 func TestFirstStartLosesItsConnection(t *testing.T) {
 	t.Parallel()
-	strikes := map[string]faultproxy.Strike{"the COMMIT is lost": faultproxy.DropCommit, "the answer is lost": faultproxy.DropAnswer}
-	for name, strike := range strikes {
+	effects := map[string]faultproxy.Effect{"the COMMIT is lost": faultproxy.DropCommit, "the answer is lost": faultproxy.DropAnswer}
+	for name, effect := range effects {
 		for cutName, cut := range map[string]faultproxy.Cut{"reset": faultproxy.Reset, "close": faultproxy.Close} {
 			for _, down := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s, %s, down %v", name, cutName, down), func(t *testing.T) {
 					t.Parallel()
 					const schema = 2 // the first transaction creates goose's table
-					startWithFault(t, faultproxy.Fault{Strike: strike, Cut: cut, Nth: schema}, down)
+					startWithFault(t, faultproxy.Fault{Effect: effect, Cut: cut, Nth: schema}, down)
 				})
 			}
 		}
@@ -79,9 +79,9 @@ type trigger struct {
 	call func()
 }
 
-func (w *trigger) Write(p []byte) (int, error) {
-	if strings.Contains(string(p), w.text) {
-		w.call()
+func (t *trigger) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), t.text) {
+		t.call()
 	}
-	return w.Buffer.Write(p)
+	return t.Buffer.Write(p)
 }

@@ -11,8 +11,8 @@ import (
 	"tollgate/internal/gatewaytest/scene"
 )
 
-// visitor sends requests to a gateway and checks each answer against the contracts.
-type visitor struct {
+// contractClient sends requests to a gateway and checks each answer against the contracts.
+type contractClient struct {
 	t       *testing.T
 	process *scene.Process
 	checker *contracttest.Checker
@@ -20,18 +20,18 @@ type visitor struct {
 	key     string
 }
 
-func newVisitor(t *testing.T, p *scene.Process) *visitor {
+func newContractClient(t *testing.T, p *scene.Process) *contractClient {
 	checker, err := contracttest.New()
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &visitor{t: t, process: p, checker: checker, client: http.Client{Transport: &http.Transport{}}}
+	v := &contractClient{t: t, process: p, checker: checker, client: http.Client{Transport: &http.Transport{}}}
 	t.Cleanup(v.client.CloseIdleConnections)
 	return v
 }
 
 // ask sends a request, checks the status, and returns the answer if it is an object.
-func (v *visitor) ask(want int, method, path, body string, headers ...string) map[string]any {
+func (v *contractClient) ask(want int, method, path, body string, headers ...string) map[string]any {
 	v.t.Helper()
 	r, err := http.NewRequestWithContext(v.t.Context(), method, v.process.URL+path, strings.NewReader(body))
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 func TestContractsShowTheRoutes(t *testing.T) {
 	t.Parallel()
 	served := slices.Concat(api.Routes(), admin.Routes(), []string{"GET /healthz", "GET /readyz", "GET /metrics", "GET /media/{id}"})
-	documented := newVisitor(t, nil).checker.Operations()
+	documented := newContractClient(t, nil).checker.Operations()
 	for _, route := range served {
 		if !slices.Contains(documented, route) {
 			t.Errorf("%s is in no contract (internal/contract)", route)
@@ -38,7 +38,7 @@ func TestAnswersKeepTheContracts(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
 	storetest.EachURL(t, func(t *testing.T, database string) {
-		v := newVisitor(t, scene.Start(t, binary, map[string]string{"database": database, "no_demo": "false",
+		v := newContractClient(t, scene.Start(t, binary, map[string]string{"database": database, "no_demo": "false",
 			"private_networks": "127.0.0.1/32"}))
 		account, key := v.process.Account(10, nil)
 		v.key = key
@@ -58,7 +58,7 @@ func TestAnswersKeepTheContracts(t *testing.T) {
 	})
 }
 
-func (v *visitor) health() {
+func (v *contractClient) health() {
 	v.ask(200, "GET", "/healthz", "")
 	v.ask(200, "GET", "/readyz", "")
 	v.ask(200, "HEAD", "/readyz", "")
@@ -68,7 +68,7 @@ func (v *visitor) health() {
 }
 
 // chat sends requests in each form, streamed and not.
-func (v *visitor) chat() {
+func (v *contractClient) chat() {
 	for _, stream := range []string{"false", "true"} {
 		v.ask(200, "POST", "/v1/chat/completions", `{"model":"sandbox-chat","messages":[{"role":"user","content":"hi"}],"max_tokens":20,`+
 			`"x_y":1,"stream_options":{"include_usage":true},"stream":`+stream+`}`)
@@ -124,7 +124,7 @@ func (v *visitor) chat() {
 }
 
 // refusals provokes the most frequent errors.
-func (v *visitor) refusals() {
+func (v *contractClient) refusals() {
 	chat := func(want int, body string, headers ...string) {
 		v.ask(want, "POST", "/v1/chat/completions", body, headers...)
 	}
@@ -181,19 +181,19 @@ func (v *visitor) refusals() {
 }
 
 // poor returns the headers of a caller without money.
-func (v *visitor) poor() []string {
+func (v *contractClient) poor() []string {
 	_, key := v.process.Account(0, nil)
 	return []string{"Authorization", "Bearer " + key}
 }
 
 // limited returns the headers of a caller whose key has limits.
-func (v *visitor) limited(limits map[string]any) []string {
+func (v *contractClient) limited(limits map[string]any) []string {
 	_, key := v.process.Account(10, limits)
 	return []string{"Authorization", "Bearer " + key}
 }
 
 // media submits jobs for images and videos and reads the results.
-func (v *visitor) media() {
+func (v *contractClient) media() {
 	const image = `{"model":"sandbox-image","prompt":"a lake","n":1}`
 	once := []string{"Idempotency-Key", "one"}
 	job := v.ask(202, "POST", "/v1/images/generations", image, once...)
@@ -234,7 +234,7 @@ func (v *visitor) media() {
 }
 
 // wait polls a job until it has ended, and fails the test unless it has succeeded.
-func (v *visitor) wait(path string) (job map[string]any) {
+func (v *contractClient) wait(path string) (job map[string]any) {
 	v.t.Helper()
 	scene.Eventually(v.t, "the job ends", func() bool {
 		job = v.ask(200, "GET", path, "")
@@ -247,7 +247,7 @@ func (v *visitor) wait(path string) (job map[string]any) {
 }
 
 // reads calls the free operations of a client, and the operator's requests and usage.
-func (v *visitor) reads() {
+func (v *contractClient) reads() {
 	for _, path := range []string{"/v1/models", "/v1/models/sandbox-video", "/v1/usage", "/v1/usage?group_by=day,model,key,endpoint",
 		"/v1/usage?format=csv&group_by=day", "/v1/dashboard/billing/credit_grants", "/native/v1/models?limit=1",
 		"/native/v1/models/sandbox-messages", "/v1beta/models?pageSize=1", "/v1beta/models/sandbox-chat"} {

@@ -1,7 +1,7 @@
 package contract
 
 // accounts calls the operations of accounts, users, keys and money.
-func (v *visitor) accounts(account string) {
+func (v *contractClient) accounts(account string) {
 	const newAccount = `{"name":"n","email":"n@example.com","password":"long enough password","overdraft_floor_usd":"-1"}`
 	created := v.ask(200, "POST", "/admin/v1/accounts", newAccount, "Idempotency-Key", "account")
 	v.ask(200, "POST", "/admin/v1/accounts", newAccount, "Idempotency-Key", "account")
@@ -37,7 +37,7 @@ func (v *visitor) accounts(account string) {
 
 // webhooks calls the operations of an account's webhook and its deliveries. No server listens at the
 // webhook's address.
-func (v *visitor) webhooks(account string) {
+func (v *contractClient) webhooks(account string) {
 	base := "/admin/v1/accounts/" + account
 	v.ask(200, "GET", base+"/webhook", "")
 	v.ask(400, "PUT", base+"/webhook", `{"url":"http://10.0.0.1/","events":["image.completed"]}`)
@@ -50,14 +50,14 @@ func (v *visitor) webhooks(account string) {
 }
 
 // codes calls the operations of redeem codes.
-func (v *visitor) codes() {
+func (v *contractClient) codes() {
 	created := v.ask(200, "POST", "/admin/v1/codes", `{"usd":1,"count":2,"expires":4102444800}`)
 	v.ask(200, "GET", "/admin/v1/codes", "")
 	v.ask(200, "DELETE", "/admin/v1/codes/"+text(first(created), "id"), "")
 }
 
 // gateway calls the operations of the catalog, the lines and the books.
-func (v *visitor) gateway() {
+func (v *contractClient) gateway() {
 	const catalog = `{"models":[{"id":"x","kind":"chat","forms":["chat"],"context_window":1000,"max_output_tokens":100,` +
 		`"price":{"input":1,"output":"2"}}],"lines":[{"id":"l","provider":"sandbox","models":{"x":"y"}}]}`
 	v.ask(200, "GET", "/admin/v1/lines", "")

@@ -282,9 +282,9 @@ func rejectionRows(t testing.TB) []row {
 }
 
 // row returns the error as an answer with this status.
-func (s vendorError) row(name string, status int) row {
-	r := both(name, fakeprovider.JSON(status, s.body), s.want)
-	r.message, r.param = s.message, s.param
+func (e vendorError) row(name string, status int) row {
+	r := both(name, fakeprovider.JSON(status, e.body), e.want)
+	r.message, r.param = e.message, e.param
 	return r
 }
 

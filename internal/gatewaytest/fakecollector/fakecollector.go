@@ -45,7 +45,7 @@ type Collector struct {
 func New(t testing.TB) *Collector {
 	t.Helper()
 	c := &Collector{t: t}
-	c.server = httptest.NewServer(http.HandlerFunc(c.take))
+	c.server = httptest.NewServer(http.HandlerFunc(c.handle))
 	t.Cleanup(c.server.Close)
 	return c
 }
@@ -76,8 +76,8 @@ func (c *Collector) Spans() []Span {
 	return all
 }
 
-// take handles one request.
-func (c *Collector) take(w http.ResponseWriter, r *http.Request) {
+// handle handles one request.
+func (c *Collector) handle(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost || r.URL.Path != "/v1/traces" || r.Header.Get("Content-Type") != "application/x-protobuf" {
 		c.t.Errorf("the collector got %s %s with content type %q", r.Method, r.URL.Path, r.Header.Get("Content-Type"))
 	}

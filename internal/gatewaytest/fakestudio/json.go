@@ -41,7 +41,7 @@ func withKey(header, prefix string, refuse func(w http.ResponseWriter)) func(htt
 	}
 }
 
-// refusal answers a submission that the protocol rejects.
+// refusal writes the answer to a submission that the protocol rejects.
 type refusal func(w http.ResponseWriter, message string)
 
 // readTask reads a JSON submission. check returns the error of the submission, or the empty string.
@@ -126,10 +126,11 @@ type polling struct {
 	id                             string // member with the ticket
 	status                         string // member with the status
 	waiting, running, failed, done string // values of the status
-	members                        object // of each answer
+	members                        object // members of every answer
 	// missing answers the poll of an unknown task.
 	missing func(w http.ResponseWriter)
-	// failure adds Behaviour.Failure to the answer. If nil, Failure has members of the answer.
+	// failure adds Behaviour.Failure to the answer. If nil, Failure is a JSON object, and its members
+	// are added to the answer.
 	failure func(answer object, failed string)
 	// result adds the results to the answer.
 	result func(answer object, t *task)
@@ -158,7 +159,7 @@ func (s *Studio) answerPoll(w http.ResponseWriter, ticket string, p polling) {
 		if p.failure != nil {
 			p.failure(answer, t.Failure)
 		} else {
-			_ = json.Unmarshal([]byte(t.Failure), &answer) // without an object, there is no reason
+			_ = json.Unmarshal([]byte(t.Failure), &answer) // a Failure that is not an object adds nothing
 		}
 	case done:
 		answer[p.status] = p.done

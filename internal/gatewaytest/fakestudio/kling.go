@@ -173,9 +173,9 @@ func (c *klingClip) check(task, model string) string {
 	return ""
 }
 
-// external returns the ticket of the task with an external id, or the empty string. It also finds
+// ticketOf returns the ticket of the task with an external id, or the empty string. It also finds
 // tasks whose answer was lost.
-func (k *Kling) external(id string) string {
+func (k *Kling) ticketOf(id string) string {
 	for _, s := range k.Submissions() {
 		if s.Accepted && id != "" && bytes.Contains(s.Body, []byte(`"external_task_id":"`+id+`"`)) {
 			return s.Ticket
@@ -186,7 +186,7 @@ func (k *Kling) external(id string) string {
 
 // accept submits a task with an external id.
 func (k *Kling) accept(w http.ResponseWriter, r *http.Request, body []byte, prefix, id string, images int) (*task, bool) {
-	if k.external(id) != "" {
+	if k.ticketOf(id) != "" {
 		return nil, k.passes(w, r, body, "external_task_id already exists", klingInvalid)
 	}
 	return k.submit(w, r, body, prefix, images)
@@ -209,7 +209,7 @@ func (k *Kling) createClip(kind string) http.HandlerFunc {
 func (k *Kling) getClip(w http.ResponseWriter, r *http.Request) {
 	ticket := r.URL.Query().Get("task_ids")
 	if id := r.URL.Query().Get("external_task_ids"); id != "" {
-		ticket = k.external(id)
+		ticket = k.ticketOf(id)
 	}
 	wrap := func(data any) any { return object{"code": 0, "message": "SUCCEED", "request_id": "r-1", "data": data} }
 	k.answerPoll(w, ticket, polling{
@@ -334,7 +334,7 @@ func createOlder[T any](k *Kling, prefix string, check func(*T) (message, id str
 // getOlder answers polls of the older API, by ticket or external id.
 func (k *Kling) getOlder(w http.ResponseWriter, r *http.Request) {
 	ticket := r.PathValue("id")
-	if external := k.external(ticket); external != "" {
+	if external := k.ticketOf(ticket); external != "" {
 		ticket = external
 	}
 	k.answerPoll(w, ticket, polling{

@@ -29,13 +29,13 @@ func Having(words string) func(Commit) bool {
 	return func(c Commit) bool { return c.Has(words) }
 }
 
-// Strike is the effect of a fault on a COMMIT.
-type Strike int
+// Effect is the effect of a fault on a COMMIT.
+type Effect int
 
-// The strikes.
+// The effects.
 const (
 	// DropCommit does not forward the COMMIT to the server.
-	DropCommit Strike = iota
+	DropCommit Effect = iota
 	// DropAnswer does not forward the server's answer to the node.
 	DropAnswer
 	// HoldAnswer forwards the server's answer to the node when the fault's Release is closed. The
@@ -46,7 +46,7 @@ const (
 // Cut is the effect of a fault on the connection of the COMMIT.
 type Cut int
 
-// The cuts.
+// The effects on the connection.
 const (
 	// Reset resets the connection.
 	Reset Cut = iota
@@ -62,7 +62,7 @@ type Fault struct {
 	Match func(Commit) bool
 	// Nth selects the n-th match. Zero means 1.
 	Nth     int
-	Strike  Strike
+	Effect  Effect
 	Cut     Cut
 	Release <-chan struct{} // for HoldAnswer
 	// Then is the state of the proxy after the fault. Open leaves the state unchanged.
@@ -114,8 +114,8 @@ func (p *Proxy) Disarm() {
 	p.armed = nil
 }
 
-// strike returns the fault for a COMMIT, or nil.
-func (p *Proxy) strike(c Commit) *Hit {
+// takeFault removes and returns the fault for a COMMIT, or nil.
+func (p *Proxy) takeFault(c Commit) *Hit {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.commits++
@@ -133,8 +133,8 @@ func (p *Proxy) strike(c Commit) *Hit {
 	return nil
 }
 
-// struck marks a fault as done. Later calls are no-ops.
-func (p *Proxy) struck(h *Hit, committed bool) {
+// finish marks a fault as done. Later calls are no-ops.
+func (p *Proxy) finish(h *Hit, committed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if h.Happened() {
@@ -153,7 +153,7 @@ func Draw(r *rand.Rand, words []string) Fault {
 	return Fault{
 		Match:  Having(words[r.IntN(len(words))]),
 		Nth:    1 + r.IntN(4),
-		Strike: []Strike{DropCommit, DropAnswer, DropAnswer}[r.IntN(3)],
+		Effect: []Effect{DropCommit, DropAnswer, DropAnswer}[r.IntN(3)],
 		Cut:    []Cut{Reset, Close, Silence}[r.IntN(3)],
 		Then:   []State{Open, Frozen, Frozen, Down}[r.IntN(4)],
 	}

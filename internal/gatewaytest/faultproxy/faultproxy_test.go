@@ -69,15 +69,15 @@ func (s scene) exists(t *testing.T, name string) bool {
 // patience is the maximum time to notice a broken connection.
 const patience = 10 * time.Second
 
-func TestStruckCommits(t *testing.T) {
+func TestFaultsOfCommits(t *testing.T) {
 	t.Parallel()
 	writes := map[string]func(context.Context, *store.DB, string) error{"transaction": insert, "batch": insertBatch}
-	strikes := map[string]faultproxy.Strike{"commit dropped": faultproxy.DropCommit, "answer dropped": faultproxy.DropAnswer}
+	effects := map[string]faultproxy.Effect{"commit dropped": faultproxy.DropCommit, "answer dropped": faultproxy.DropAnswer}
 	cuts := map[string]faultproxy.Cut{"reset": faultproxy.Reset, "closed": faultproxy.Close, "silent": faultproxy.Silence}
 	for kind, write := range writes {
-		for strikeName, strike := range strikes {
+		for effectName, effect := range effects {
 			for cutName, cut := range cuts {
-				t.Run(kind+", "+strikeName+", "+cutName, func(t *testing.T) {
+				t.Run(kind+", "+effectName+", "+cutName, func(t *testing.T) {
 					t.Parallel()
 					s := newScene(t)
 					for i, name := range []string{"warm", "warmer"} { // the second write uses prepared statements
@@ -85,17 +85,17 @@ func TestStruckCommits(t *testing.T) {
 							t.Fatalf("write %d: %v", i, err)
 						}
 					}
-					hit := s.proxy.Arm(faultproxy.Fault{Match: faultproxy.Having("INSERT INTO node"), Nth: 2, Strike: strike, Cut: cut})
+					hit := s.proxy.Arm(faultproxy.Fault{Match: faultproxy.Having("INSERT INTO node"), Nth: 2, Effect: effect, Cut: cut})
 					if err := write(t.Context(), s.proxied, "before"); err != nil || hit.Happened() {
 						t.Fatalf("the first write, before the fault: %v", err)
 					}
 					ctx, cancel := context.WithTimeout(t.Context(), patience)
 					defer cancel()
 					answered := make(chan error, 1)
-					go func() { answered <- write(ctx, s.proxied, "struck") }()
+					go func() { answered <- write(ctx, s.proxied, "hit") }()
 					<-hit.Done()
-					committed := strike == faultproxy.DropAnswer
-					if hit.Committed() != committed || s.exists(t, "struck") != committed {
+					committed := effect == faultproxy.DropAnswer
+					if hit.Committed() != committed || s.exists(t, "hit") != committed {
 						t.Errorf("committed %t; want %t", hit.Committed(), committed)
 					}
 					if cut == faultproxy.Silence {
@@ -122,7 +122,7 @@ func TestHeldAnswerComesLate(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	release := make(chan struct{})
-	hit := s.proxy.Arm(faultproxy.Fault{Strike: faultproxy.HoldAnswer, Release: release})
+	hit := s.proxy.Arm(faultproxy.Fault{Effect: faultproxy.HoldAnswer, Release: release})
 	answered := make(chan error, 1)
 	go func() { answered <- insert(t.Context(), s.proxied, "a") }()
 	if !hit.Committed() || !s.exists(t, "a") {
@@ -178,7 +178,7 @@ func TestCancelsAreCounted(t *testing.T) {
 
 	release := make(chan struct{})
 	defer close(release)
-	hit := proxy.Arm(faultproxy.Fault{Strike: faultproxy.HoldAnswer, Release: release})
+	hit := proxy.Arm(faultproxy.Fault{Effect: faultproxy.HoldAnswer, Release: release})
 	cancelDuring(`COMMIT`, func() { <-hit.Done() })
 	wantCancels(faultproxy.Cancels{All: 2, Commits: 1})
 }

@@ -156,15 +156,15 @@ func (l *link) pass(m message) bool {
 	}
 	next := turn{}
 	if l.commit != nil {
-		next.commit, next.hit = !l.reading, l.proxy.strike(*l.commit)
+		next.commit, next.hit = !l.reading, l.proxy.takeFault(*l.commit)
 		l.commit = nil
 	}
 	l.mu.Lock()
 	l.waiting = append(l.waiting, next)
 	l.mu.Unlock()
-	if next.hit != nil && next.hit.fault.Strike == DropCommit {
+	if next.hit != nil && next.hit.fault.Effect == DropCommit {
 		l.silent.Store(true)
-		l.struck(next.hit, false)
+		l.applyFault(next.hit, false)
 		return false
 	}
 	return true
@@ -203,8 +203,8 @@ func (l *link) ran(text string) {
 	}
 }
 
-// struck applies a fault to the link and reports it.
-func (l *link) struck(h *Hit, committed bool) {
+// applyFault applies a fault to the link and marks the fault as done.
+func (l *link) applyFault(h *Hit, committed bool) {
 	switch h.fault.Cut {
 	case Reset:
 		l.end(true)
@@ -213,7 +213,7 @@ func (l *link) struck(h *Hit, committed bool) {
 	case Silence:
 		l.silent.Store(true)
 	}
-	l.proxy.struck(h, committed)
+	l.proxy.finish(h, committed)
 }
 
 // answers forwards the server's messages.
@@ -225,7 +225,7 @@ func (l *link) answers(in *bufio.Reader) {
 		hit := l.hit()
 		if err != nil {
 			if hit != nil { // the connection broke: the outcome is unknown
-				l.struck(hit, false)
+				l.applyFault(hit, false)
 			}
 			return
 		}
@@ -261,14 +261,14 @@ func (l *link) answers(in *bufio.Reader) {
 	}
 }
 
-// release ends the turn of a struck COMMIT after the server's answer. If the answer is lost, the
+// release ends the turn of a COMMIT with a fault after the server's answer. If the answer is lost, the
 // turn stays open and the node waits. It returns false if the link has ended.
 func (l *link) release(h *Hit, committed bool, answer []byte) bool {
-	if h.fault.Strike != HoldAnswer {
-		l.struck(h, committed)
+	if h.fault.Effect != HoldAnswer {
+		l.applyFault(h, committed)
 		return l.silent.Load()
 	}
-	l.proxy.struck(h, committed)
+	l.proxy.finish(h, committed)
 	select {
 	case <-h.fault.Release:
 	case <-l.done:

@@ -10,7 +10,7 @@ import (
 	"tollgate/internal/money"
 )
 
-// countScene counts tokens. The count is the provider's or the gateway's estimate. Counts are free.
+// countScene counts tokens. The provider counts, or else the gateway estimates. Counts are free.
 func countScene(t testing.TB) scene.Scenario {
 	native, chat, gemini := fakeprovider.New(t), fakeprovider.New(t), fakeprovider.New(t)
 	return scene.Scenario{

@@ -59,11 +59,11 @@ type single struct {
 }
 
 // plays returns the scenario. It calls play with a new client.
-func (m single) plays(play func(t *testing.T, s scene.FormClient)) scene.Scenario {
+func (s single) plays(play func(t *testing.T, client scene.FormClient)) scene.Scenario {
 	return scene.Scenario{
-		Name:   m.name,
-		Models: []map[string]any{scene.FormModel(m.model, m.modelMore, m.in)},
-		Lines:  []map[string]any{scene.FormLine(m.model, m.line, m.provider.URL(), m.lineMore, m.model)},
-		Play:   func(t *testing.T, g *scene.Gateway) { play(t, m.in.NewClient(t, g)) },
+		Name:   s.name,
+		Models: []map[string]any{scene.FormModel(s.model, s.modelMore, s.in)},
+		Lines:  []map[string]any{scene.FormLine(s.model, s.line, s.provider.URL(), s.lineMore, s.model)},
+		Play:   func(t *testing.T, g *scene.Gateway) { play(t, s.in.NewClient(t, g)) },
 	}
 }

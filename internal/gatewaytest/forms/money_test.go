@@ -23,8 +23,8 @@ func geminiWhole(usage string) string {
 		usage + `}`
 }
 
-// bills returns receipts with the prices of scene.PriceList. For these receipts, the tests also check
-// the holds and the usage in the client's answer.
+// bills returns the receipts for the prices of scene.PriceList. checkBill also checks their holds and
+// the usage in the client's answer.
 func bills() []receipt {
 	const (
 		split = `{"input_tokens":100,"cache_creation_input_tokens":30,"cache_read_input_tokens":50,` +

@@ -27,17 +27,17 @@ type attack struct {
 }
 
 // applies reports whether the attack is for a vendor.
-func (k attack) applies(t testing.TB, v vendor) bool {
+func (a attack) applies(t testing.TB, v vendor) bool {
 	t.Helper()
-	if k.from != "" {
-		return v.sends(t, k.from)
+	if a.from != "" {
+		return v.sends(t, a.from)
 	}
-	return slices.Contains(k.to, v.name) || slices.ContainsFunc(v.forms, func(form string) bool { return slices.Contains(k.to, form) })
+	return slices.Contains(a.to, v.name) || slices.ContainsFunc(v.forms, func(form string) bool { return slices.Contains(a.to, form) })
 }
 
 // appliesTo reports whether the attack is for a vendor's requests in a form.
-func (k attack) appliesTo(v vendor, form string) bool {
-	return k.from != "" || slices.Contains(k.to, v.name) || slices.Contains(k.to, form)
+func (a attack) appliesTo(v vendor, form string) bool {
+	return a.from != "" || slices.Contains(a.to, v.name) || slices.Contains(a.to, form)
 }
 
 // attacks returns the attacks of testdata, and the vendors' errors in the testdata of package

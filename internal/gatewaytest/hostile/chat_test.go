@@ -52,7 +52,7 @@ func (r *run) attackChat(v vendor, number, round int) {
 			r.hostile.ask(r.t, form, request(form, v.name, stream, words, k.parts))
 		}
 	}
-	r.outages.settle(v.ids()...)
+	r.outages.waitUntilInService(v.ids()...)
 	r.outages.end(v.ids()...)
 	stop()
 	group.Wait()
@@ -71,7 +71,7 @@ func (r *run) goodChat(ctx context.Context, v vendor, current *atomic.Pointer[st
 			if now := current.Load(); now != nil {
 				name = *now
 			}
-			r.good.blame("%s, %s, stream %t, during %q: %d %.300s", v.name, form, stream, name, a.Status, a.Raw)
+			r.good.recordError("%s, %s, stream %t, during %q: %d %.300s", v.name, form, stream, name, a.Status, a.Raw)
 		}
 		select {
 		case <-tick.C:

@@ -191,8 +191,8 @@ func (c *caller) ask(t *testing.T, form scene.Form, body string) (a scene.Answer
 	return a, ok
 }
 
-// blame records an unexpected error.
-func (c *caller) blame(format string, args ...any) {
+// recordError records an unexpected error.
+func (c *caller) recordError(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.wrong) < 2000 {

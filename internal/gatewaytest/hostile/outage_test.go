@@ -16,14 +16,15 @@ const (
 	// once a second, and the machine may be busy. An open circuit without an immediate probe lasts
 	// half a minute, so it exceeds noticeTime.
 	noticeTime = 20 * time.Second
-	look       = 100 * time.Millisecond
+	// checkPeriod is the time between two checks of the lines.
+	checkPeriod = 100 * time.Millisecond
 )
 
 // outages records how long lines are out of service.
 type outages struct {
 	t     *testing.T
 	done  chan struct{}
-	ended sync.WaitGroup
+	group sync.WaitGroup
 
 	mu       sync.Mutex
 	watched  map[string]bool // lines with requests from the good account
@@ -37,11 +38,11 @@ type outages struct {
 // than its provider requires fails the test.
 func watch(t *testing.T, g *scene.Gateway) *outages {
 	o := &outages{t: t, done: make(chan struct{}), watched: map[string]bool{}, since: map[string]time.Time{}, reported: map[string]bool{}}
-	o.ended.Go(func() {
-		tick := time.NewTicker(look)
+	o.group.Go(func() {
+		tick := time.NewTicker(checkPeriod)
 		defer tick.Stop()
 		for {
-			o.look(g)
+			o.check(g)
 			select {
 			case <-tick.C:
 			case <-o.done:
@@ -54,7 +55,7 @@ func watch(t *testing.T, g *scene.Gateway) *outages {
 
 func (o *outages) stop() {
 	close(o.done)
-	o.ended.Wait()
+	o.group.Wait()
 }
 
 // begin starts to watch lines, when the good account starts to send requests to them. Other lines may
@@ -67,7 +68,7 @@ func (o *outages) begin(lines ...string) {
 	}
 }
 
-// end stops to watch lines.
+// end stops watching lines.
 func (o *outages) end(lines ...string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -77,26 +78,26 @@ func (o *outages) end(lines ...string) {
 	}
 }
 
-// settle waits until each line is in service, or was reported as out for too long.
-func (o *outages) settle(lines ...string) {
-	tick := time.NewTicker(look)
+// waitUntilInService waits until each line is in service, or was reported as out for too long.
+func (o *outages) waitUntilInService(lines ...string) {
+	tick := time.NewTicker(checkPeriod)
 	defer tick.Stop()
-	for settled := false; !settled; {
+	for inService := false; !inService; {
 		<-tick.C
 		<-tick.C
-		settled = true
+		inService = true
 		o.mu.Lock()
 		for _, id := range lines {
 			if _, out := o.since[id]; out && !o.reported[id] {
-				settled = false
+				inService = false
 			}
 		}
 		o.mu.Unlock()
 	}
 }
 
-// look records the watched lines that are out of service, completely or for a model or form.
-func (o *outages) look(g *scene.Gateway) {
+// check records the watched lines that are out of service, completely or for a model or form.
+func (o *outages) check(g *scene.Gateway) {
 	var list struct{ Data []scene.LineState }
 	g.Process.Admin("GET", "/lines", nil, &list)
 	now := time.Now()
@@ -110,13 +111,13 @@ func (o *outages) look(g *scene.Gateway) {
 		if _, out := o.since[l.ID]; !out {
 			o.since[l.ID] = now
 		}
-		lasts := now.Sub(o.since[l.ID])
-		if lasts > o.longest {
-			o.longest, o.worst = lasts, fmt.Sprintf("%s %s", l.ID, l)
+		duration := now.Sub(o.since[l.ID])
+		if duration > o.longest {
+			o.longest, o.worst = duration, fmt.Sprintf("%s %s", l.ID, l)
 		}
-		if lasts > retryAfter+noticeTime && !o.reported[l.ID] {
+		if duration > retryAfter+noticeTime && !o.reported[l.ID] {
 			o.reported[l.ID] = true
-			o.t.Errorf("line %s has been out of service for %s: %s", l.ID, lasts, l)
+			o.t.Errorf("line %s has been out of service for %s: %s", l.ID, duration, l)
 		}
 	}
 }

@@ -143,7 +143,7 @@ func (r *run) attackStudio(s *studio, number, round int) {
 		}
 		attackers.Wait()
 	}
-	r.outages.settle(s.id()+"-1", s.id()+"-2")
+	r.outages.waitUntilInService(s.id()+"-1", s.id()+"-2")
 	stop()
 	group.Wait()
 }
@@ -155,7 +155,7 @@ func (r *run) submit(c *caller, s *studio, words string) (id string) {
 	c.jobs++
 	c.mu.Unlock()
 	if a.Status != http.StatusAccepted {
-		c.blame("%s: a submission was answered with %s", s.id(), a)
+		c.recordError("%s: a submission was answered with %s", s.id(), a)
 		return ""
 	}
 	return scene.ReadJob(r.t, a).ID
@@ -194,7 +194,7 @@ func (r *run) follow(s *studio, id string) {
 	}
 	r.good.mu.Unlock()
 	if j.Status != "succeeded" {
-		r.good.blame("%s: after %s, job %s is %s; %s", s.id(), took, id, j.Raw, trace)
+		r.good.recordError("%s: after %s, job %s is %s; %s", s.id(), took, id, j.Raw, trace)
 	}
 }
 

@@ -233,36 +233,36 @@ func newStepJob(t *testing.T, m fakestudio.Provider, s step, kind string, open <
 }
 
 // check waits for the end of a job and checks the result, the charge, the submissions and the steps.
-func (w *stepJob) check(t *testing.T, p *scene.Node) {
-	j := w.owner.Becomes(t, w.kind, w.id, w.state)
-	if w.last != "" && j.Raw != w.last {
-		t.Errorf("%s was %s before the kill and is %s now", w.model, w.last, j.Raw)
+func (j *stepJob) check(t *testing.T, p *scene.Node) {
+	job := j.owner.Becomes(t, j.kind, j.id, j.state)
+	if j.last != "" && job.Raw != j.last {
+		t.Errorf("%s was %s before the kill and is %s now", j.model, j.last, job.Raw)
 	}
-	charged := w.owner.Charges(t)
+	charged := j.owner.Charges(t)
 	switch {
-	case w.state == "succeeded":
-		checkResult(t, w.owner, w.kind, w.model, j)
-		w.owner.CheckFunds(t, w.price, 0)
-		if len(charged) != 1 || charged[w.id] != w.price {
-			t.Errorf("%s: charged %v", w.model, charged)
+	case j.state == "succeeded":
+		checkResult(t, j.owner, j.kind, j.model, job)
+		j.owner.CheckFunds(t, j.price, 0)
+		if len(charged) != 1 || charged[j.id] != j.price {
+			t.Errorf("%s: charged %v", j.model, charged)
 		}
 	default:
-		w.owner.CheckFunds(t, 0, 0)
-		if len(charged) != 0 || w.code != "" && j.Error.Code != w.code {
-			t.Errorf("%s: charged %v; the job is %s", w.model, charged, j.Raw)
+		j.owner.CheckFunds(t, 0, 0)
+		if len(charged) != 0 || j.code != "" && job.Error.Code != j.code {
+			t.Errorf("%s: charged %v; the job is %s", j.model, charged, job.Raw)
 		}
 	}
-	if n := len(w.Submissions()); n < w.least*w.calls || n > w.most*w.calls {
-		t.Errorf("%s: %d submissions; want %d to %d, each of %d calls; %s", w.model, n, w.least, w.most, w.calls, p.OperatorJob(t, w.id))
+	if n := len(j.Submissions()); n < j.least*j.calls || n > j.most*j.calls {
+		t.Errorf("%s: %d submissions; want %d to %d, each of %d calls; %s", j.model, n, j.least, j.most, j.calls, p.OperatorJob(t, j.id))
 	}
 	ends := 0
-	for _, s := range p.OperatorJob(t, w.id).Steps {
+	for _, s := range p.OperatorJob(t, j.id).Steps {
 		if s.Name == "succeeded" || s.Name == "failed" {
 			ends++
 		}
 	}
 	if ends != 1 {
-		t.Errorf("%s: the job ended %d times: %s", w.model, ends, p.OperatorJob(t, w.id))
+		t.Errorf("%s: the job ended %d times: %s", j.model, ends, p.OperatorJob(t, j.id))
 	}
 }
 

@@ -76,11 +76,11 @@ type clientJob struct {
 }
 
 // cost returns the cost of the job if it succeeds.
-func (w *clientJob) cost() money.Amount {
-	if w.kind == "video" {
+func (j *clientJob) cost() money.Amount {
+	if j.kind == "video" {
 		return scene.PriceClip
 	}
-	return money.Amount(w.count * scene.PricePicture)
+	return money.Amount(j.count * scene.PricePicture)
 }
 
 // load submits jobs of several accounts.
@@ -96,10 +96,10 @@ type load struct {
 }
 
 // node returns a random node.
-func (h *load) node() *scene.Node {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.nodes[h.random.IntN(len(h.nodes))]
+func (l *load) node() *scene.Node {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.nodes[l.random.IntN(len(l.nodes))]
 }
 
 func killUnderJobs(t *testing.T, binary, database string, kills int) {
@@ -177,7 +177,7 @@ func setLoadCatalog(t *testing.T, p *scene.Node) map[string]fakestudio.Fake {
 
 // call submits jobs of a customer until stop is closed. It repeats each submission until it is
 // accepted. At most maxOpen jobs run at a time.
-func (h *load) call(owner *scene.Customer, studios map[string]fakestudio.Fake, stop <-chan struct{}) {
+func (l *load) call(owner *scene.Customer, studios map[string]fakestudio.Fake, stop <-chan struct{}) {
 	const maxOpen = 8
 	var open []*clientJob
 	for {
@@ -186,14 +186,14 @@ func (h *load) call(owner *scene.Customer, studios map[string]fakestudio.Fake, s
 			return
 		case <-time.After(60 * time.Millisecond):
 		}
-		open = slices.DeleteFunc(open, h.ended)
+		open = slices.DeleteFunc(open, l.ended)
 		if len(open) >= maxOpen {
 			continue
 		}
-		w := h.clientJob(owner, studios)
+		w := l.clientJob(owner, studios)
 		open = append(open, w)
 		for w.id == "" {
-			caller := owner.On(h.node())
+			caller := owner.On(l.node())
 			r, err := caller.Try("POST", scene.PathOf(w.kind), w.request, "Idempotency-Key", w.tag)
 			switch {
 			case err != nil || r.Status == http.StatusServiceUnavailable:
@@ -201,12 +201,12 @@ func (h *load) call(owner *scene.Customer, studios map[string]fakestudio.Fake, s
 			case r.Status == http.StatusAccepted:
 				var j struct{ ID string }
 				if err := json.Unmarshal(r.Raw, &j); err != nil {
-					h.t.Errorf("%v in %s", err, r)
+					l.t.Errorf("%v in %s", err, r)
 					return
 				}
 				w.id = j.ID
 			default:
-				h.t.Errorf("a submission was rejected: %s", r)
+				l.t.Errorf("a submission was rejected: %s", r)
 				return
 			}
 		}
@@ -215,54 +215,54 @@ func (h *load) call(owner *scene.Customer, studios map[string]fakestudio.Fake, s
 
 // ended polls a job and reports whether it has ended. It returns false if the node is dead. An
 // accepted job must not be unknown, and a started job must not return to the queue.
-func (h *load) ended(w *clientJob) bool {
-	caller := w.by.On(h.node())
+func (l *load) ended(w *clientJob) bool {
+	caller := w.by.On(l.node())
 	r, err := caller.Try("GET", "/v1/"+w.kind+"s/jobs/"+w.id, nil)
 	if err != nil || r.Status == http.StatusServiceUnavailable {
 		return false
 	}
-	j := scene.ReadJob(h.t, r)
+	j := scene.ReadJob(l.t, r)
 	if r.Status != http.StatusOK || w.started && j.Status == "queued" {
-		h.t.Errorf("the poll of job %s (started before: %t) returned %s", w.id, w.started, r)
+		l.t.Errorf("the poll of job %s (started before: %t) returned %s", w.id, w.started, r)
 	}
 	w.started = w.started || j.Status == "processing"
 	return j.Final()
 }
 
 // clientJob returns a new random job.
-func (h *load) clientJob(owner *scene.Customer, studios map[string]fakestudio.Fake) *clientJob {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.serial++
+func (l *load) clientJob(owner *scene.Customer, studios map[string]fakestudio.Fake) *clientJob {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.serial++
 	all := fakestudio.All()
-	w := &clientJob{tag: fmt.Sprintf("tag-%06d", h.serial), by: owner, kind: "image", provider: all[h.random.IntN(len(all))], count: 1,
-		called: h.random.IntN(2) == 0}
+	w := &clientJob{tag: fmt.Sprintf("tag-%06d", l.serial), by: owner, kind: "image", provider: all[l.random.IntN(len(all))], count: 1,
+		called: l.random.IntN(2) == 0}
 	more := map[string]any{}
 	switch {
-	case h.random.IntN(2) == 0 && w.provider.Video != "":
+	case l.random.IntN(2) == 0 && w.provider.Video != "":
 		w.kind = "video"
 	case !w.provider.Single && !w.provider.Lone:
-		w.count = int64(1 + h.random.IntN(2))
+		w.count = int64(1 + l.random.IntN(2))
 		more["n"] = w.count
 	}
 	list := outcomes(w.provider, w.kind)
-	w.outcome = list[h.random.IntN(len(list))]
+	w.outcome = list[l.random.IntN(len(list))]
 	if w.called {
-		more["callback_url"] = h.receiver.address(w.tag)
+		more["callback_url"] = l.receiver.address(w.tag)
 	}
 	model := w.provider.Name + "-" + w.kind
 	w.studio = studios[model]
 	w.request = scene.JobRequest(model, w.tag+" outcome "+w.outcome.word+".", more)
-	h.clientJobs = append(h.clientJobs, w)
+	l.clientJobs = append(l.clientJobs, w)
 	return w
 }
 
 // checkAccount waits for the end of each job of an account and checks it.
-func (h *load) checkAccount(owner *scene.Customer) {
-	t := h.t
+func (l *load) checkAccount(owner *scene.Customer) {
+	t := l.t
 	t.Helper()
 	clientJobs := map[string]*clientJob{}
-	for _, w := range h.clientJobs {
+	for _, w := range l.clientJobs {
 		if w.by == owner {
 			if other := clientJobs[w.id]; other != nil {
 				t.Errorf("%s and %s got the same job", w.tag, other.tag)
@@ -292,7 +292,7 @@ func (h *load) checkAccount(owner *scene.Customer) {
 			t.Errorf("job %s has no submission", j.ID)
 			continue
 		}
-		h.checkJob(w, j, owner)
+		l.checkJob(w, j, owner)
 		if charged[j.ID] != j.Cost {
 			t.Errorf("job %s was charged %s and cost %s", j.ID, charged[j.ID], j.Cost)
 		}
@@ -311,8 +311,8 @@ func (h *load) checkAccount(owner *scene.Customer) {
 }
 
 // checkJob checks the end of one job.
-func (h *load) checkJob(w *clientJob, j scene.OperatorJob, owner *scene.Customer) {
-	t := h.t
+func (l *load) checkJob(w *clientJob, j scene.OperatorJob, owner *scene.Customer) {
+	t := l.t
 	lost := 0
 	for _, a := range j.Attempts {
 		if a.Lost {
@@ -345,15 +345,15 @@ func (h *load) checkJob(w *clientJob, j scene.OperatorJob, owner *scene.Customer
 		t.Errorf("job %s with outcome %s: %s\n%s", j.ID, w.outcome.word, polled.Raw, j)
 	}
 	if w.called {
-		scene.Eventually(t, "the callback of job "+j.ID, func() bool { return h.receiver.got(w.tag) > 0 })
-		h.receiver.check(t, w.tag, polled.Raw)
+		scene.Eventually(t, "the callback of job "+j.ID, func() bool { return l.receiver.got(w.tag) > 0 })
+		l.receiver.check(t, w.tag, polled.Raw)
 	}
 }
 
 // checkFiles checks that the media folder has all results. Other files must be about to be deleted,
 // or be unfinished because of a kill.
-func (h *load) checkFiles(db *sql.DB, p *scene.Node) {
-	t := h.t
+func (l *load) checkFiles(db *sql.DB, p *scene.Node) {
+	t := l.t
 	t.Helper()
 	states := map[string]string{}
 	rows, err := db.QueryContext(t.Context(), `SELECT name, state FROM media_file`)

@@ -36,15 +36,15 @@ type keyCheck struct {
 func newKeyCheck() *keyCheck { return &keyCheck{calls: map[string]int{}} }
 
 // check counts a request. It returns the key of the request and whether the key is accepted.
-func (d *keyCheck) check(h http.Header) (key string, accepted bool) {
+func (c *keyCheck) check(h http.Header) (key string, accepted bool) {
 	key = strings.TrimPrefix(h.Get("Authorization"), "Bearer ")
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !slices.Contains(d.accepts, key) {
-		d.refused++
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !slices.Contains(c.accepts, key) {
+		c.refused++
 		return key, false
 	}
-	d.calls[key]++
+	c.calls[key]++
 	return key, true
 }
 
@@ -52,7 +52,7 @@ func (d *keyCheck) check(h http.Header) (key string, accepted bool) {
 func refusal(key string) string { return "Incorrect API key provided: " + key }
 
 // newProxy starts a server that checks the keys and forwards requests to a provider.
-func (d *keyCheck) newProxy(t *testing.T, provider string) *httptest.Server {
+func (c *keyCheck) newProxy(t *testing.T, provider string) *httptest.Server {
 	t.Helper()
 	to, err := url.Parse(provider)
 	if err != nil {
@@ -63,7 +63,7 @@ func (d *keyCheck) newProxy(t *testing.T, provider string) *httptest.Server {
 		r.Out.Header.Set("Authorization", "Bearer "+scene.Credential)
 	}}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		key, accepted := d.check(r.Header)
+		key, accepted := c.check(r.Header)
 		if accepted {
 			proxy.ServeHTTP(w, r)
 			return
@@ -77,17 +77,17 @@ func (d *keyCheck) newProxy(t *testing.T, provider string) *httptest.Server {
 }
 
 // accept sets the accepted keys.
-func (d *keyCheck) accept(keys ...string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.accepts = keys
+func (c *keyCheck) accept(keys ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.accepts = keys
 }
 
 // count returns the number of accepted requests with a key, and of all rejected requests.
-func (d *keyCheck) count(key string) (calls, refused int) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.calls[key], d.refused
+func (c *keyCheck) count(key string) (calls, refused int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calls[key], c.refused
 }
 
 // rotation is a gateway whose lines change their keys.
@@ -212,8 +212,8 @@ func (r *rotation) flow(t *testing.T, c *scene.Customer) *flow {
 	return f
 }
 
-// goesOn waits for forty further answers.
-func (f *flow) goesOn(t *testing.T) {
+// waitForAnswers waits for forty further answers.
+func (f *flow) waitForAnswers(t *testing.T) {
 	t.Helper()
 	from := f.answered.Load()
 	scene.Eventually(t, "requests are answered", func() bool { return f.answered.Load() >= from+40 || f.failed.Load() > 0 })
@@ -245,12 +245,12 @@ func TestKeyRotation(t *testing.T) {
 		job := c.Submit(t, "video", scene.JobRequest("reel", "a boat", nil))
 		r.node.WaitForStep(t, job, "ticket")
 		f := r.flow(t, c)
-		f.goesOn(t)
+		f.waitForAnswers(t)
 
 		acceptKeys(oldLineKey, newLineKey)
 		r.apply("NEW_LINE_KEY", "OLD_LINE_KEY")
 		scene.Eventually(t, "the new key is used", func() bool { calls, _ := r.chat.count(newLineKey); return calls > 0 })
-		f.goesOn(t)
+		f.waitForAnswers(t)
 		wantPoll := func(key string) {
 			t.Helper()
 			before, _ := r.media.count(key)
@@ -262,10 +262,10 @@ func TestKeyRotation(t *testing.T) {
 		}
 
 		acceptKeys(newLineKey) // the provider withdraws the old key before the operator removes it
-		f.goesOn(t)
+		f.waitForAnswers(t)
 		wantPoll(newLineKey)
 		r.apply("NEW_LINE_KEY")
-		f.goesOn(t)
+		f.waitForAnswers(t)
 		wantPoll(newLineKey)
 		if _, refused := r.chat.count(newLineKey); refused > 8 { // requests that began with the old key
 			t.Errorf("the chat provider rejected %d requests; want at most 8", refused)
@@ -273,11 +273,11 @@ func TestKeyRotation(t *testing.T) {
 
 		acceptKeys(oldLineKey, newLineKey)
 		r.apply("NEW_LINE_KEY", "OLD_LINE_KEY")
-		f.goesOn(t)
+		f.waitForAnswers(t)
 		// Until the old key is ready again, a rejection of the new key would count for the line.
 		scene.Eventually(t, "both keys are usable", func() bool { return r.keys("chat") == "in_use ready" })
 		acceptKeys(oldLineKey)
-		f.goesOn(t)
+		f.waitForAnswers(t)
 		scene.Eventually(t, "the new key is refused", func() bool { return r.keys("chat") == "refused in_use" })
 		wantPoll(oldLineKey)
 		refused := []string{`"line":"chat"`, `"state":"key_refused"`, `"key":"key 1 (…NEWW), ${NEW_LINE_KEY}"`}

@@ -53,7 +53,7 @@ func start(t *testing.T, database string, seed uint64) *gateway {
 		g.process.Admin("POST", "/accounts/"+account+"/credits", map[string]any{"usd": credit}, nil)
 		g.accounts, g.make.keys = append(g.accounts, account), append(g.make.keys, key)
 	}
-	g.furnish()
+	g.createObjects()
 	return g
 }
 
@@ -107,8 +107,8 @@ func catalog(provider, studio string) map[string]any {
 	}
 }
 
-// furnish creates the objects that paths name: accounts, keys, users, jobs, a file and deliveries.
-func (g *gateway) furnish() {
+// createObjects creates the objects that paths name: accounts, keys, users, jobs, a file and deliveries.
+func (g *gateway) createObjects() {
 	type resource struct {
 		ID string `json:"id"`
 	}

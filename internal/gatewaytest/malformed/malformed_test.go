@@ -122,14 +122,14 @@ type results struct {
 
 // overloaded reports whether a request was rejected because of overload and should be repeated. It
 // records requests without a log line.
-func (s *results) overloaded(g *gateway, q *request, a *reply) bool {
+func (r *results) overloaded(g *gateway, q *request, a *reply) bool {
 	switch {
 	case g.log.overloaded(a.header.Get("X-Request-Id")):
-		s.overloads.Add(1)
+		r.overloads.Add(1)
 	case a.status == http.StatusServiceUnavailable && bytes.Contains(a.body, []byte("The service has a temporary problem.")):
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.unlogged = append(s.unlogged, fmt.Sprintf("%s\nanswer: %s", q, a))
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.unlogged = append(r.unlogged, fmt.Sprintf("%s\nanswer: %s", q, a))
 	default:
 		return false
 	}
@@ -164,19 +164,19 @@ func (g *gateway) flood(s *results, from, to int) {
 	group.Wait()
 }
 
-func (s *results) note(t *testing.T, q *request, a *reply, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.byRoute[q.route]++
+func (r *results) note(t *testing.T, q *request, a *reply, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.byRoute[q.route]++
 	if err != nil {
-		if s.faults++; s.faults <= 10 {
+		if r.faults++; r.faults <= 10 {
 			t.Errorf("%v\n%s\nanswer: %s", err, q, a)
 		}
 	}
 	if a != nil {
-		s.statuses[a.status]++
+		r.statuses[a.status]++
 		if id := a.header.Get("X-Request-Id"); id != "" {
-			s.byRequest[id] = a.status
+			r.byRequest[id] = a.status
 		}
 	}
 }

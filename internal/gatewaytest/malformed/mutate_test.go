@@ -20,7 +20,7 @@ func mutations() []mutation {
 		{"bytes flipped", flip}, {"body truncated", truncate}, {"key repeated", repeatKey}, {"key in another case", foldKey},
 		{"value of a wrong type", wrongType}, {"value of a wrong type", wrongType}, {"deep nesting", nest}, {"invalid text",
 			badText},
-		{"piece repeated", stutter}, {"another body", anotherBody}, {"odd address", oddAddress}, {"odd address", oddAddress},
+		{"piece repeated", repeatOrRemove}, {"another body", anotherBody}, {"odd address", oddAddress}, {"odd address", oddAddress},
 		{"odd field", oddField}, {"odd field", oddField},
 	}
 	return append(append(body, body...), []mutation{
@@ -46,8 +46,8 @@ func truncate(r *rand.Rand, _ *generator, q *request) {
 	}
 }
 
-// stutter repeats or removes a piece of the body.
-func stutter(r *rand.Rand, _ *generator, q *request) {
+// repeatOrRemove repeats or removes a piece of the body.
+func repeatOrRemove(r *rand.Rand, _ *generator, q *request) {
 	if len(q.body) < 2 {
 		return
 	}

@@ -136,7 +136,7 @@ func (c *cluster) requestLog(account string) (rows map[string]scene.Receipt, tot
 }
 
 // checkChats compares a client's calls with the request log.
-func (c *cluster) checkChats(a *chatter) {
+func (c *cluster) checkChats(a *chatClient) {
 	t := c.t
 	t.Helper()
 	rows, _ := c.requestLog(a.account)
@@ -198,7 +198,7 @@ func checkCharge(call *chatCall, r scene.Receipt, logged bool) string {
 
 // settleOrders repeats submissions with an unknown outcome, and waits until every job of the
 // account has ended.
-func (c *cluster) settleOrders(s *submitter) {
+func (c *cluster) settleOrders(s *jobClient) {
 	t := c.t
 	t.Helper()
 	for _, o := range s.orders {
@@ -210,7 +210,7 @@ func (c *cluster) settleOrders(s *submitter) {
 }
 
 // settleOrder submits an order until the client knows the outcome.
-func (c *cluster) settleOrder(s *submitter, o *jobOrder) {
+func (c *cluster) settleOrder(s *jobClient, o *jobOrder) {
 	c.t.Helper()
 	soon(c.t, "a submission is answered: "+o.tag, func() bool {
 		if !o.settled() {
@@ -221,7 +221,7 @@ func (c *cluster) settleOrder(s *submitter, o *jobOrder) {
 }
 
 // checkOrders compares a client's orders with the jobs and the request log.
-func (c *cluster) checkOrders(s *submitter) {
+func (c *cluster) checkOrders(s *jobClient) {
 	t := c.t
 	t.Helper()
 	jobs := map[string]scene.OperatorJob{}

@@ -16,9 +16,9 @@ import (
 	"tollgate/internal/money"
 )
 
-// chatter is a client of chat with its own account and a record of its requests.
-type chatter struct {
-	c            *cluster
+// chatClient is a client of chat with its own account and a record of its requests.
+type chatClient struct {
+	cluster      *cluster
 	client       *http.Client
 	account, key string
 
@@ -69,10 +69,10 @@ const creditUSD = 1000
 // patience is the time that a client waits for an answer. It is longer than any fault.
 const patience = 2 * time.Minute
 
-// chatter opens an account for a client of chat.
-func (c *cluster) chatter() *chatter {
+// newChatClient opens an account for a client of chat.
+func (c *cluster) newChatClient() *chatClient {
 	c.t.Helper()
-	a := &chatter{c: c, client: newPatientClient(c)}
+	a := &chatClient{cluster: c, client: newPatientClient(c)}
 	a.account, a.key = c.nodes[0].Account(creditUSD, nil)
 	c.chats = append(c.chats, a)
 	return a
@@ -87,45 +87,45 @@ func newPatientClient(c *cluster) *http.Client {
 
 // send sends a request to a node and reads its answer to the end, or until ctx
 // ends.
-func (a *chatter) send(ctx context.Context, n *node, stream bool, fate string) *chatCall {
+func (c *chatClient) send(ctx context.Context, n *node, stream bool, fate string) *chatCall {
 	prompt, completion := 500+rand.IntN(500), 100+rand.IntN(400)
-	call := &chatCall{tag: a.c.tag(), stream: stream, fate: fate, node: n, cost: money.Amount(1000*prompt + 2000*completion)}
+	call := &chatCall{tag: c.cluster.tag(), stream: stream, fate: fate, node: n, cost: money.Amount(1000*prompt + 2000*completion)}
 	model := chatModel
 	if fate == fateFails || fate == fateBreaks {
 		model = failingModel
 	}
 	request := fmt.Sprintf(`{"model":%q,"max_tokens":500,"stream":%t,"messages":[{"role":"user","content":"%s p=%d c=%d fate %s"}]}`,
 		model, stream, call.tag, prompt, completion, fate)
-	call.answer, _ = scene.SendChat(ctx, a.client, n.address()+"/v1/chat/completions", a.key, request) // a missing answer is a result, too
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.calls = append(a.calls, call)
+	call.answer, _ = scene.SendChat(ctx, c.client, n.address()+"/v1/chat/completions", c.key, request) // a missing answer is a result, too
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls = append(c.calls, call)
 	return call
 }
 
 // start is like send, but returns at once.
-func (a *chatter) start(n *node, stream bool, fate string) <-chan *chatCall {
+func (c *chatClient) start(n *node, stream bool, fate string) <-chan *chatCall {
 	done := make(chan *chatCall, 1)
-	go func() { done <- a.send(a.c.t.Context(), n, stream, fate) }()
+	go func() { done <- c.send(c.cluster.t.Context(), n, stream, fate) }()
 	return done
 }
 
-// strike sends a request to a node and waits until the fault hits. If the request is rejected
-// before the fault, for example under overload, strike sends another request.
-func (a *chatter) strike(hit *faultproxy.Hit, n *node, stream bool) <-chan *chatCall {
-	a.c.t.Helper()
-	done := a.start(n, stream, fateFine)
-	scene.Eventually(a.c.t, "the fault hits the COMMIT", func() bool {
+// sendUntilHit sends a request to a node and waits until the fault hits. If the request is rejected
+// before the fault, for example under overload, sendUntilHit sends another request.
+func (c *chatClient) sendUntilHit(hit *faultproxy.Hit, n *node, stream bool) <-chan *chatCall {
+	c.cluster.t.Helper()
+	done := c.start(n, stream, fateFine)
+	scene.Eventually(c.cluster.t, "the fault hits the COMMIT", func() bool {
 		if len(done) > 0 && !hit.Happened() {
-			done = a.start(n, stream, fateFine)
+			done = c.start(n, stream, fateFine)
 		}
 		return hit.Happened()
 	})
 	return done
 }
 
-// submitter is a client of jobs with its own account and a record of its submissions.
-type submitter struct {
+// jobClient is a client of jobs with its own account and a record of its submissions.
+type jobClient struct {
 	scene.Customer
 
 	mu     sync.Mutex
@@ -150,19 +150,19 @@ func (o *jobOrder) String() string {
 	return fmt.Sprintf("%s (job %q, %d tries without an answer), last answer %s", o.tag, o.id, o.lostReplies, o.lastReply)
 }
 
-// submitter opens an account for a client of jobs.
-func (c *cluster) submitter() *submitter {
+// newJobClient opens an account for a client of jobs.
+func (c *cluster) newJobClient() *jobClient {
 	c.t.Helper()
 	p := *c.nodes[0].Node
 	p.Client = newPatientClient(c)
-	s := &submitter{Customer: scene.Customer{Node: &p}}
+	s := &jobClient{Customer: scene.Customer{Node: &p}}
 	s.ID, s.Key = p.Account(creditUSD, nil)
 	c.jobs = append(c.jobs, s)
 	return s
 }
 
 // order records a new order.
-func (s *submitter) order(c *cluster, unsafe bool) *jobOrder {
+func (s *jobClient) order(c *cluster, unsafe bool) *jobOrder {
 	o := &jobOrder{tag: c.tag(), unsafe: unsafe}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,7 +171,7 @@ func (s *submitter) order(c *cluster, unsafe bool) *jobOrder {
 }
 
 // submit sends an order to a node once, with the order's tag as the Idempotency-Key.
-func (s *submitter) submit(n *node, o *jobOrder) {
+func (s *jobClient) submit(n *node, o *jobOrder) {
 	prompt := o.tag + "."
 	if o.unsafe {
 		prompt += " " + unsafeJob
@@ -195,7 +195,7 @@ func (s *submitter) submit(n *node, o *jobOrder) {
 var errNotEnded = errors.New("not ended")
 
 // pollFinal polls the job of an order once. It returns errNotEnded if the job is still running.
-func (s *submitter) pollFinal(o *jobOrder) (scene.Job, error) {
+func (s *jobClient) pollFinal(o *jobOrder) (scene.Job, error) {
 	r, err := s.Try("GET", "/v1/images/jobs/"+o.id, nil)
 	if err != nil {
 		return scene.Job{}, err

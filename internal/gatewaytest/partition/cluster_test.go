@@ -32,9 +32,9 @@ type cluster struct {
 	gate     chan struct{} // releases the answers of requests with fateGated
 	steps    chan struct{} // releases each piece of a stream with fateSteps
 	tags     atomic.Int64
-	chats    []*chatter
-	probe    *chatter // the first client; checks whether a node works
-	jobs     []*submitter
+	chats    []*chatClient
+	probe    *chatClient // the first client; checks whether a node works
+	jobs     []*jobClient
 }
 
 type node struct {
@@ -87,7 +87,7 @@ func newCluster(t testing.TB, binary, database string, nodes int, lease string) 
 			scene.ChatLine("failing", c.provider.URL(), nil, failingModel),
 			fakestudio.ProviderOf(t, "fal").JobLine("image", c.studio, "image", nil, imageModel),
 		})
-	c.probe = c.chatter()
+	c.probe = c.newChatClient()
 	for range nodes - 1 {
 		c.join()
 	}

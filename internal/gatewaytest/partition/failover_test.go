@@ -19,7 +19,7 @@ type failover struct {
 	*cluster
 	pair       *serverPair
 	frozen     atomic.Bool // true while the standby is stopped, when no commit may be confirmed
-	submitter  *submitter
+	jobClient  *jobClient
 	account    string       // receives the credits of creditTwice
 	creditTags []string     // the notes of the credits
 	replayed   atomic.Int64 // credits answered again for the same Idempotency-Key
@@ -44,9 +44,9 @@ func TestFailover(t *testing.T) {
 	p := newServerPair(t)
 	f := &failover{cluster: newCluster(t, binary, p.primary.url, 2, "30s"), pair: p}
 	for range 4 { // two for gated requests, one per node; two for the load
-		f.chatter()
+		f.newChatClient()
 	}
-	f.submitter = f.cluster.submitter()
+	f.jobClient = f.cluster.newJobClient()
 	f.account, _ = f.nodes[0].Account(0, nil)
 	defer func() {
 		for i, n := range f.nodes {
@@ -144,7 +144,7 @@ func (f *failover) stopStandby(span time.Duration, then func()) (waited outcomes
 	f.submitTwice(&others)
 	stop := make(chan struct{})
 	for _, a := range f.chats[3:] {
-		load.Go(func() { a.talkOn(rand.New(rand.NewPCG(rand.Uint64(), 0)), stop) })
+		load.Go(func() { a.sendUntil(rand.New(rand.NewPCG(rand.Uint64(), 0)), stop) })
 	}
 
 	scene.Sleep(span)
@@ -222,7 +222,7 @@ func (f *failover) checkCredits() {
 
 // submitTwice submits a job through both nodes with one Idempotency-Key, until each answers.
 func (f *failover) submitTwice(group *sync.WaitGroup) {
-	s := f.submitter
+	s := f.jobClient
 	o := s.order(f.cluster, false)
 	ids := make([]string, len(f.nodes))
 	var both sync.WaitGroup

@@ -22,13 +22,13 @@ func takesOver(c faultproxy.Commit) bool { return c.Has("UPDATE job_run SET epoc
 func lostSteps(t *testing.T, binary string) {
 	const steps = 5
 	c := newCluster(t, binary, storetest.PostgreSQL(t), 1, leaseOfScenes)
-	n, s := c.nodes[0], c.submitter()
-	for _, strike := range []faultproxy.Strike{faultproxy.DropAnswer, faultproxy.DropCommit} {
+	n, s := c.nodes[0], c.newJobClient()
+	for _, effect := range []faultproxy.Effect{faultproxy.DropAnswer, faultproxy.DropCommit} {
 		for nth := range steps {
-			hit := n.proxy.Arm(faultproxy.Fault{Match: writesRun, Nth: nth + 1, Strike: strike})
+			hit := n.proxy.Arm(faultproxy.Fault{Match: writesRun, Nth: nth + 1, Effect: effect})
 			o := s.order(c, false)
 			c.settleOrder(s, o)
-			ended := soon(t, fmt.Sprintf("the job ends after fault %[2]d of step %[1]d: %[3]s", nth+1, strike, o), func() bool {
+			ended := soon(t, fmt.Sprintf("the job ends after fault %[2]d of step %[1]d: %[3]s", nth+1, effect, o), func() bool {
 				_, err := s.pollFinal(o)
 				return err == nil
 			})
@@ -47,7 +47,7 @@ func lostSteps(t *testing.T, binary string) {
 // lostTakeover loses the answer to the COMMIT of a take-over.
 func lostTakeover(t *testing.T, binary string) {
 	c, first, second := twoNodes(t, binary)
-	s := c.submitter()
+	s := c.newJobClient()
 	rendered := make(chan struct{})
 	defer close(rendered)
 	c.studio.Always(func([]byte) fakestudio.Behaviour { return fakestudio.Behaviour{Until: rendered} })
@@ -55,7 +55,7 @@ func lostTakeover(t *testing.T, binary string) {
 	o := s.order(c, false)
 	c.settleOrder(s, o)
 	first.WaitForStep(t, o.id, "ticket")
-	hit := second.proxy.Arm(faultproxy.Fault{Match: takesOver, Strike: faultproxy.DropAnswer})
+	hit := second.proxy.Arm(faultproxy.Fault{Match: takesOver, Effect: faultproxy.DropAnswer})
 	first.Kill()
 	second.proxy.Reopen()
 	scene.Eventually(t, "the job is taken over", hit.Happened)
@@ -69,7 +69,7 @@ func lostTakeover(t *testing.T, binary string) {
 // another node's job once.
 func idleReturn(t *testing.T, binary string) {
 	c, first, second := twoNodes(t, binary)
-	s := c.submitter()
+	s := c.newJobClient()
 	rendered := make(chan struct{})
 	release := sync.OnceFunc(func() { close(rendered) })
 	defer release()

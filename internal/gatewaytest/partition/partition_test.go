@@ -23,14 +23,14 @@ func TestPartitions(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
 	type play func(t *testing.T, binary string)
-	settlement := func(stream bool, strike faultproxy.Strike) play {
-		return func(t *testing.T, binary string) { lostSettlement(t, binary, stream, strike) }
+	settlement := func(stream bool, effect faultproxy.Effect) play {
+		return func(t *testing.T, binary string) { lostSettlement(t, binary, stream, effect) }
 	}
-	admission := func(strike faultproxy.Strike, late bool) play {
-		return func(t *testing.T, binary string) { lostAdmission(t, binary, strike, late) }
+	admission := func(effect faultproxy.Effect, late bool) play {
+		return func(t *testing.T, binary string) { lostAdmission(t, binary, effect, late) }
 	}
-	submission := func(strike faultproxy.Strike, late bool) play {
-		return func(t *testing.T, binary string) { lostSubmission(t, binary, strike, late) }
+	submission := func(effect faultproxy.Effect, late bool) play {
+		return func(t *testing.T, binary string) { lostSubmission(t, binary, effect, late) }
 	}
 	scenes := []struct {
 		name string
@@ -75,26 +75,26 @@ func twoNodes(t *testing.T, binary string) (c *cluster, first, second *node) {
 }
 
 // cutOff arms a fault for a COMMIT of the node. The fault also disconnects the node.
-func cutOff(n *node, which func(faultproxy.Commit) bool, strike faultproxy.Strike) *faultproxy.Hit {
-	return n.proxy.Arm(faultproxy.Fault{Match: which, Strike: strike, Cut: faultproxy.Silence, Then: faultproxy.Frozen})
+func cutOff(n *node, which func(faultproxy.Commit) bool, effect faultproxy.Effect) *faultproxy.Hit {
+	return n.proxy.Arm(faultproxy.Fault{Match: which, Effect: effect, Cut: faultproxy.Silence, Then: faultproxy.Frozen})
 }
 
-// checkStruck checks whether the COMMIT hit by a fault was committed.
-func checkStruck(t *testing.T, h *faultproxy.Hit, strike faultproxy.Strike) {
+// checkCommitted checks whether the COMMIT hit by a fault was committed.
+func checkCommitted(t *testing.T, h *faultproxy.Hit, effect faultproxy.Effect) {
 	t.Helper()
-	if h.Committed() != (strike == faultproxy.DropAnswer) {
+	if h.Committed() != (effect == faultproxy.DropAnswer) {
 		t.Fatalf("the COMMIT hit by the fault was committed: %t", h.Committed())
 	}
 }
 
 // lostSettlement loses the COMMIT of a settlement or its answer. A client with the message "not
 // charged" must not be charged, and a charged client must have the answer or no answer.
-func lostSettlement(t *testing.T, binary string, stream bool, strike faultproxy.Strike) {
+func lostSettlement(t *testing.T, binary string, stream bool, effect faultproxy.Effect) {
 	c, first, _ := twoNodes(t, binary)
-	a := c.chatter()
-	hit := cutOff(first, settles, strike)
-	done := a.strike(hit, first, stream)
-	checkStruck(t, hit, strike)
+	a := c.newChatClient()
+	hit := cutOff(first, settles, effect)
+	done := a.sendUntilHit(hit, first, stream)
+	checkCommitted(t, hit, effect)
 	c.waitSwept(first)
 	first.proxy.Reopen()
 	t.Logf("%s", <-done)
@@ -103,12 +103,12 @@ func lostSettlement(t *testing.T, binary string, stream bool, strike faultproxy.
 
 // lostAdmission loses the COMMIT of an admission or its answer. The hold must end, and the request
 // must run at most once. If late is set, the node returns after its client has got an answer.
-func lostAdmission(t *testing.T, binary string, strike faultproxy.Strike, late bool) {
+func lostAdmission(t *testing.T, binary string, effect faultproxy.Effect, late bool) {
 	c, first, _ := twoNodes(t, binary)
-	a := c.chatter()
-	hit := cutOff(first, admits, strike)
-	done := a.strike(hit, first, false)
-	checkStruck(t, hit, strike)
+	a := c.newChatClient()
+	hit := cutOff(first, admits, effect)
+	done := a.sendUntilHit(hit, first, false)
+	checkCommitted(t, hit, effect)
 	c.waitSwept(first)
 	if !late {
 		first.proxy.Reopen()
@@ -126,18 +126,18 @@ func lostAdmission(t *testing.T, binary string, strike faultproxy.Strike, late b
 
 // lostSubmission loses the COMMIT of a submission or its answer. A rejected client must have no job,
 // and a client without an answer must find its job by the Idempotency-Key.
-func lostSubmission(t *testing.T, binary string, strike faultproxy.Strike, late bool) {
+func lostSubmission(t *testing.T, binary string, effect faultproxy.Effect, late bool) {
 	c, first, second := twoNodes(t, binary)
-	a, s := c.chatter(), c.submitter()
-	hit := cutOff(first, submits, strike)
+	a, s := c.newChatClient(), c.newJobClient()
+	hit := cutOff(first, submits, effect)
 	o := s.order(c, false)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		s.submit(first, o)
 	}()
-	scene.Eventually(t, "the COMMIT is struck", hit.Happened)
-	checkStruck(t, hit, strike)
+	scene.Eventually(t, "the fault hits the COMMIT", hit.Happened)
+	checkCommitted(t, hit, effect)
 	c.waitSwept(first)
 	if !late {
 		first.proxy.Reopen()
@@ -171,10 +171,10 @@ const (
 func slowCommits(t *testing.T, binary string) {
 	c := newCluster(t, binary, storetest.PostgreSQL(t), 1, "15s")
 	n := c.nodes[0]
-	a := c.chatter()
+	a := c.newChatClient()
 	slow := func(which func(faultproxy.Commit) bool) (hit *faultproxy.Hit, release func()) {
 		released := make(chan struct{})
-		hit = n.proxy.Arm(faultproxy.Fault{Match: which, Strike: faultproxy.HoldAnswer, Release: released})
+		hit = n.proxy.Arm(faultproxy.Fault{Match: which, Effect: faultproxy.HoldAnswer, Release: released})
 		return hit, sync.OnceFunc(func() { close(released) })
 	}
 	credits := faultproxy.Having("INSERT INTO ledger_entry")
@@ -203,7 +203,7 @@ func slowCommits(t *testing.T, binary string) {
 	for _, which := range []func(faultproxy.Commit) bool{admits, settles} {
 		hit, release := slow(which)
 		defer release()
-		done := a.strike(hit, n, false)
+		done := a.sendUntilHit(hit, n, false)
 		scene.Sleep(slowBatch)
 		release()
 		t.Logf("%s", <-done)
@@ -233,7 +233,7 @@ func (n *node) thaw()   { n.proxy.Open() }
 // continues, another node has taken over its work.
 func stoppedNode(t *testing.T, binary string, stop, resume func(*node)) {
 	c, first, second := twoNodes(t, binary)
-	a, s := c.chatter(), c.submitter()
+	a, s := c.newChatClient(), c.newJobClient()
 	streamed := a.start(first, true, fateSteps)
 	for range 3 { // the role and a piece of text are under way
 		c.steps <- struct{}{}
@@ -260,7 +260,7 @@ func stoppedNode(t *testing.T, binary string, stop, resume func(*node)) {
 // would continue.
 func cutStream(t *testing.T, binary string) {
 	c, first, _ := twoNodes(t, binary)
-	a := c.chatter()
+	a := c.newChatClient()
 	streamed := a.start(first, true, fateSteps)
 	for range 3 { // the role and a piece of text are under way
 		c.steps <- struct{}{}

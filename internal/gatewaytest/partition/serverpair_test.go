@@ -158,9 +158,9 @@ func (p *serverPair) launch(s *postgres) {
 }
 
 // hasEnded reports whether the server's process has ended.
-func (s *postgres) hasEnded() bool {
+func (p *postgres) hasEnded() bool {
 	select {
-	case <-s.done:
+	case <-p.done:
 		return true
 	default:
 		return false
@@ -168,9 +168,9 @@ func (s *postgres) hasEnded() bool {
 }
 
 // kill ends a server with SIGKILL. Its children end when they notice.
-func (s *postgres) kill() {
-	_ = s.cmd.Process.Kill() // it may be gone
-	<-s.done
+func (p *postgres) kill() {
+	_ = p.cmd.Process.Kill() // it may be gone
+	<-p.done
 }
 
 // freeze stops the standby's receiver process, so commits wait.

@@ -22,8 +22,8 @@ type faultRun struct {
 	length time.Duration
 }
 
-func (w faultRun) String() string {
-	return fmt.Sprintf("seed %d, %d nodes, lease %s, %s", w.seed, w.nodes, w.lease, w.length)
+func (r faultRun) String() string {
+	return fmt.Sprintf("seed %d, %d nodes, lease %s, %s", r.seed, r.nodes, r.lease, r.length)
 }
 
 // TestPartitionsUnderLoad runs clients of chat and jobs against nodes with random faults of their
@@ -70,22 +70,22 @@ func torture(t *testing.T, binary string) {
 }
 
 func runWithFaults(t *testing.T, binary string, w faultRun) {
-	const chatters, submitters = 6, 2
+	const chatClients, jobClients = 6, 2
 	c := newCluster(t, binary, storetest.PostgreSQL(t), w.nodes, w.lease.String())
-	for range chatters {
-		c.chatter()
+	for range chatClients {
+		c.newChatClient()
 	}
-	for range submitters {
-		c.submitter()
+	for range jobClients {
+		c.newJobClient()
 	}
 	until := time.Now().Add(w.length)
 	var load, faults sync.WaitGroup
 	stop := make(chan struct{})
 	for i, a := range c.chats[1:] {
-		load.Go(func() { a.talkOn(rand.New(rand.NewPCG(w.seed, uint64(100+i))), stop) })
+		load.Go(func() { a.sendUntil(rand.New(rand.NewPCG(w.seed, uint64(100+i))), stop) })
 	}
 	for i, s := range c.jobs {
-		load.Go(func() { c.orderOn(s, rand.New(rand.NewPCG(w.seed, uint64(200+i))), stop) })
+		load.Go(func() { c.submitUntil(s, rand.New(rand.NewPCG(w.seed, uint64(200+i))), stop) })
 	}
 	for i, n := range c.nodes {
 		faults.Go(func() { n.injectFaults(rand.New(rand.NewPCG(w.seed, uint64(i))), w.lease, until) })
@@ -116,16 +116,16 @@ func runWithFaults(t *testing.T, binary string, w faultRun) {
 	}
 }
 
-// talkOn sends requests until stop is closed. It disconnects from some of them early.
-func (a *chatter) talkOn(r *rand.Rand, stop <-chan struct{}) {
+// sendUntil sends requests until stop is closed. It disconnects from some of them early.
+func (c *chatClient) sendUntil(r *rand.Rand, stop <-chan struct{}) {
 	fates := []string{fateFine, fateFine, fateFine, fateFine, fateFine, fateFine, fateSlow, fateFails, fateBreaks}
-	for !over(stop) {
-		n, fate, stream := a.c.nodes[r.IntN(len(a.c.nodes))], fates[r.IntN(len(fates))], r.IntN(2) == 0
-		ctx, cancel := a.c.t.Context(), func() {}
+	for !isClosed(stop) {
+		n, fate, stream := c.cluster.nodes[r.IntN(len(c.cluster.nodes))], fates[r.IntN(len(fates))], r.IntN(2) == 0
+		ctx, cancel := c.cluster.t.Context(), func() {}
 		if r.IntN(12) == 0 {
 			ctx, cancel = context.WithTimeout(ctx, time.Duration(r.IntN(60))*time.Millisecond)
 		}
-		k := a.send(ctx, n, stream, fate)
+		k := c.send(ctx, n, stream, fate)
 		cancel()
 		think := 5 + r.IntN(20)
 		if k.outcome() != outcomeComplete { // do not flood a node that rejects requests
@@ -135,7 +135,7 @@ func (a *chatter) talkOn(r *rand.Rand, stop <-chan struct{}) {
 	}
 }
 
-func over(stop <-chan struct{}) bool {
+func isClosed(stop <-chan struct{}) bool {
 	select {
 	case <-stop:
 		return true
@@ -144,12 +144,12 @@ func over(stop <-chan struct{}) bool {
 	}
 }
 
-// orderOn submits jobs until stop is closed. It repeats every submission without an answer, and half
+// submitUntil submits jobs until stop is closed. It repeats every submission without an answer, and half
 // of the rejected ones.
-func (c *cluster) orderOn(s *submitter, r *rand.Rand, stop <-chan struct{}) {
-	for !over(stop) {
+func (c *cluster) submitUntil(s *jobClient, r *rand.Rand, stop <-chan struct{}) {
+	for !isClosed(stop) {
 		o := s.order(c, r.IntN(5) == 0)
-		for again := true; again && !over(stop); {
+		for again := true; again && !isClosed(stop); {
 			s.submit(c.nodes[r.IntN(len(c.nodes))], o)
 			again = !o.settled() || o.id == "" && r.IntN(2) == 0
 			scene.Sleep(time.Duration(100+r.IntN(200)) * time.Millisecond)
@@ -178,7 +178,7 @@ func (n *node) injectFaults(r *rand.Rand, lease time.Duration, until time.Time) 
 		}
 		switch r.IntN(10) {
 		default:
-			n.strike(r, outage)
+			n.loseCommit(r, outage)
 			heal()
 		case 6:
 			n.proxy.Freeze()
@@ -198,8 +198,8 @@ func (n *node) injectFaults(r *rand.Rand, lease time.Duration, until time.Time) 
 	}
 }
 
-// strike loses one COMMIT or its answer.
-func (n *node) strike(r *rand.Rand, outage func()) {
+// loseCommit loses one COMMIT or its answer.
+func (n *node) loseCommit(r *rand.Rand, outage func()) {
 	hit := n.proxy.Arm(faultproxy.Draw(r, []string{
 		"INSERT INTO ledger_hold", "INSERT INTO ledger_receipt", "DELETE FROM ledger_hold", "INSERT INTO job", "UPDATE job", "UPDATE node",
 	}))

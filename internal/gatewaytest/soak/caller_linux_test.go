@@ -166,18 +166,18 @@ func (a *attacker) post(ctx context.Context, path, key, contentType string, body
 // filled returns a body of about size bytes: begin, then filling many times, then end.
 func filled(begin, filling, end string, size int) (io.Reader, int64) {
 	n := (size - len(begin) - len(end)) / len(filling)
-	return io.MultiReader(strings.NewReader(begin), &repeated{text: []byte(filling), left: n}, strings.NewReader(end)),
+	return io.MultiReader(strings.NewReader(begin), &repeatReader{text: []byte(filling), left: n}, strings.NewReader(end)),
 		int64(len(begin) + n*len(filling) + len(end))
 }
 
-// repeated is a reader that returns a short text left times.
-type repeated struct {
+// repeatReader is a reader that returns a short text left times.
+type repeatReader struct {
 	text []byte
 	at   int
 	left int
 }
 
-func (r *repeated) Read(p []byte) (n int, err error) {
+func (r *repeatReader) Read(p []byte) (n int, err error) {
 	for n < len(p) && r.left > 0 {
 		m := copy(p[n:], r.text[r.at:])
 		n += m

@@ -25,8 +25,8 @@ func clientFrom(ip string, timeout time.Duration) *http.Client {
 	return &http.Client{Timeout: timeout, Transport: &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 16}}
 }
 
-// good is a well-behaved client with its results.
-type good struct {
+// goodClient is a well-behaved client with its results.
+type goodClient struct {
 	url, account, key string
 	client            *http.Client
 
@@ -38,7 +38,7 @@ type good struct {
 	overloads int             // requests rejected because of overload
 	broken    int             // streams that a hostile line broke after the beginning
 	long      int             // answers of hostile lines above max_answer
-	drew      atomic.Bool     // at least one image is complete
+	hasImage  atomic.Bool     // at least one image is complete
 	images    int             // number of images among the answers
 	failed    []string        // ids of failed jobs, checked at the end
 	wrong     []string        // errors that the healthy line should have prevented
@@ -54,12 +54,12 @@ type answer struct {
 	err        error // not nil if the answer is incomplete
 }
 
-func (s answer) String() string {
-	return fmt.Sprintf("%d from line %q, %v: %.300q", s.status, s.line, s.err, s.body)
+func (a answer) String() string {
+	return fmt.Sprintf("%d from line %q, %v: %.300q", a.status, a.line, a.err, a.body)
 }
 
 // ask sends one request and reads its answer to the end.
-func (g *good) ask(ctx context.Context, method, path, body string) answer {
+func (g *goodClient) ask(ctx context.Context, method, path, body string) answer {
 	res, err := scene.Do(ctx, g.client, method, g.url+path, body, "Authorization", "Bearer "+g.key, "Content-Type", "application/json")
 	if err != nil {
 		return answer{err: err}
@@ -72,7 +72,7 @@ func (g *good) ask(ctx context.Context, method, path, body string) answer {
 }
 
 // work sends requests at a steady pace until ctx ends. Running requests are completed.
-func (g *good) work(ctx context.Context, random *rand.Rand, pace time.Duration) {
+func (g *goodClient) work(ctx context.Context, random *rand.Rand, pace time.Duration) {
 	ticker := time.NewTicker(pace)
 	defer ticker.Stop()
 	for n := 0; ; n++ {
@@ -90,7 +90,7 @@ func (g *good) work(ctx context.Context, random *rand.Rand, pace time.Duration) 
 }
 
 // talk sends one chat request in one of the three forms.
-func (g *good) talk(ctx context.Context, kind, n int) {
+func (g *goodClient) talk(ctx context.Context, kind, n int) {
 	path, stream, end := "/v1/chat/completions", kind%2 == 1, "data: [DONE]"
 	prompt := fmt.Sprintf("is all well, %d?", n)
 	body := fmt.Sprintf(`{"model":"talk","messages":[{"role":"user","content":%q}],"max_tokens":600,"stream":%t}`, prompt, stream)
@@ -126,7 +126,7 @@ func (g *good) talk(ctx context.Context, kind, n int) {
 	case s.status == http.StatusBadGateway && s.line != healthyLine && bytes.Contains(s.body, []byte("The answer is longer than")):
 		g.long++ // an error of the request, without failover
 	default:
-		g.blame(fmt.Sprintf("%s %d, stream %t, after %s: %s", path, n, stream, time.Since(begin), s))
+		g.recordError(fmt.Sprintf("%s %d, stream %t, after %s: %s", path, n, stream, time.Since(begin), s))
 	}
 }
 
@@ -136,15 +136,15 @@ func isOverloaded(s answer) bool {
 	return s.status == http.StatusServiceUnavailable && (s.retryAfter != "" || bytes.Contains(s.body, []byte("temporary problem")))
 }
 
-// blame records an error. The caller must hold mu.
-func (g *good) blame(what string) {
+// recordError records an error. The caller must hold mu.
+func (g *goodClient) recordError(what string) {
 	if g.wrong = append(g.wrong, what); len(g.wrong) > 5 {
 		g.wrong = g.wrong[:5]
 	}
 }
 
 // image submits an image job, polls it as interface.md recommends, and reads the result.
-func (g *good) image(ctx context.Context, n int) {
+func (g *goodClient) image(ctx context.Context, n int) {
 	var job struct {
 		ID     string `json:"id"`
 		Status string `json:"status"`
@@ -183,12 +183,12 @@ func (g *good) image(ctx context.Context, n int) {
 		return
 	}
 	if !ok {
-		g.blame(fmt.Sprintf("image %d, job %s is %q: %s", n, job.ID, job.Status, s))
+		g.recordError(fmt.Sprintf("image %d, job %s is %q: %s", n, job.ID, job.Status, s))
 		return
 	}
 	g.answers++
 	g.images++
-	g.drew.Store(true)
+	g.hasImage.Store(true)
 }
 
 // pricePerImage is the price of an image. chatCost is the cost of an answer from the healthy line:

@@ -76,7 +76,7 @@ type soak struct {
 	settings  map[string]string
 	hostile   *hostile
 	trapped   *atomic.Int64 // requests to the trap
-	good      []*good
+	good      []*goodClient
 	attackers []*attacker
 	all       []string // ids of all accounts
 	peak      int64
@@ -97,7 +97,7 @@ func prepare(t *testing.T) *soak {
 	s.process.Admin("PUT", "/catalog", catalog(healthyServer.URL+"/v1", s.hostile.URL+"/v1", fakestudio.NewOpenAI(t).URL()), nil)
 	for n := range goodCallers {
 		account, key := s.account(credit)
-		s.good = append(s.good, &good{url: s.process.URL, account: account, key: key, client: clientFrom(fmt.Sprintf("127.0.1.%d",
+		s.good = append(s.good, &goodClient{url: s.process.URL, account: account, key: key, client: clientFrom(fmt.Sprintf("127.0.1.%d",
 			n+1), time.Minute), statuses: map[string]int{}})
 	}
 	slow, host := newHost(t), strings.TrimPrefix(s.process.URL, "http://")
@@ -159,16 +159,16 @@ func (s *soak) run(length time.Duration) {
 	for n, g := range s.good {
 		group.Go(func() { g.work(ctx, rand.New(rand.NewPCG(seed, uint64(n))), goodPace) })
 	}
-	for n, f := range s.attackers {
-		for hand := range attacksAtOnce {
-			group.Go(func() { f.work(ctx, rand.New(rand.NewPCG(seed+1, uint64(n*attacksAtOnce+hand)))) })
+	for n, a := range s.attackers {
+		for worker := range attacksAtOnce {
+			group.Go(func() { a.work(ctx, rand.New(rand.NewPCG(seed+1, uint64(n*attacksAtOnce+worker)))) })
 		}
 	}
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
-	drew := func() bool { return slices.ContainsFunc(s.good, func(g *good) bool { return g.drew.Load() }) }
+	hasImage := func() bool { return slices.ContainsFunc(s.good, func(g *goodClient) bool { return g.hasImage.Load() }) }
 	// A busy machine gets one more minute for the first image.
-	for begin := time.Now(); time.Since(begin) < length || !drew() && time.Since(begin) < length+time.Minute; <-ticker.C {
+	for begin := time.Now(); time.Since(begin) < length || !hasImage() && time.Since(begin) < length+time.Minute; <-ticker.C {
 		s.sample()
 		for _, line := range hostileLines {
 			s.operate("POST", "/lines/"+line+"/resume", nil)
@@ -249,11 +249,11 @@ func (s *soak) check() {
 		timedOut += s.failed(g)
 	}
 	attacks := map[string]int{}
-	for _, f := range s.attackers {
-		for name, n := range f.done {
+	for _, a := range s.attackers {
+		for name, n := range a.done {
 			attacks[name] += n
 		}
-		for _, wrong := range f.wrong {
+		for _, wrong := range a.wrong {
 			s.t.Error(wrong)
 		}
 	}
@@ -292,7 +292,7 @@ func (s *soak) check() {
 
 // failed counts a client's failed jobs. The only allowed reason is a hostile line that did not answer
 // within the timeout `total`. This line may have begun the job, so there is no failover.
-func (s *soak) failed(g *good) (timedOut int) {
+func (s *soak) failed(g *goodClient) (timedOut int) {
 	s.t.Helper()
 	for _, id := range g.failed {
 		var job struct {
@@ -330,7 +330,7 @@ func (s *soak) books() {
 		}
 	}
 	for _, g := range s.good {
-		s.booksOf(g, balances[g.account])
+		s.checkAccount(g, balances[g.account])
 	}
 	var audit struct {
 		OK          bool  `json:"ok"`
@@ -341,9 +341,9 @@ func (s *soak) books() {
 	}
 }
 
-// booksOf compares a client's answers with the request log and the balance. Answers from the healthy
+// checkAccount compares a client's answers with the request log and the balance. Answers from the healthy
 // line have their exact cost, errors are free, and the log explains the balance.
-func (s *soak) booksOf(g *good, balance money.Amount) {
+func (s *soak) checkAccount(g *goodClient, balance money.Amount) {
 	s.t.Helper()
 	left, charged, images := money.Amount(credit), map[string]money.Amount{}, 0
 	for after, more := "", true; more; {
