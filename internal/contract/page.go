@@ -25,13 +25,13 @@ const (
 
 // Site serves the documents, their references, and the first page of an address without a console.
 type Site struct {
-	Callers, Operators *Document
+	Callers, Operators *Specification
 
 	templates *template.Template
 }
 
-// Document is an OpenAPI document and its reference page, rendered on first use.
-type Document struct {
+// Specification is an OpenAPI document and its reference page, rendered on first use.
+type Specification struct {
 	document func() (*OpenAPI, error)
 	page     func() ([]byte, error)
 }
@@ -50,9 +50,9 @@ func NewSite(asset, explain func(string) string) (*Site, error) {
 	return s, nil
 }
 
-func (s *Site) document(document func() (*OpenAPI, error), source string) *Document {
+func (s *Site) document(document func() (*OpenAPI, error), source string) *Specification {
 	document = sync.OnceValues(document)
-	return &Document{document: document, page: sync.OnceValues(func() ([]byte, error) {
+	return &Specification{document: document, page: sync.OnceValues(func() ([]byte, error) {
 		d, err := document()
 		if err != nil {
 			return nil, err
@@ -106,8 +106,8 @@ func (s *Site) render(name string, l layout, content any) ([]byte, error) {
 }
 
 // Source writes the document. It contains nothing secret, so any web page may read it.
-func (d *Document) Source(w http.ResponseWriter) error {
-	openAPI, err := d.document()
+func (s *Specification) Source(w http.ResponseWriter) error {
+	openAPI, err := s.document()
 	if err != nil {
 		return err
 	}
@@ -118,8 +118,8 @@ func (d *Document) Source(w http.ResponseWriter) error {
 }
 
 // Page writes the reference page.
-func (d *Document) Page(w http.ResponseWriter) error {
-	page, err := d.page()
+func (s *Specification) Page(w http.ResponseWriter) error {
+	page, err := s.page()
 	if err != nil {
 		return err
 	}
