@@ -49,48 +49,48 @@ const (
 	kindJob     = "job"
 )
 
-// New registers all figures.
+// New registers all metrics.
 func New(version string) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
-		requests: counters("tollgate_requests_total", "Answered requests by endpoint and HTTP status; 0: cut before a status.",
+		requests: counters("tollgate_requests_total", "Answered requests by endpoint and HTTP status; status 0 if the connection ended earlier.",
 			"endpoint", "status"),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "tollgate_request_seconds", Help: "From the first byte of a request to the last of its answer.",
+			Name: "tollgate_request_seconds", Help: "Time from the first byte of a request to the last byte of its answer.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}},
 			[]string{"endpoint"}),
 		admitted: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "tollgate_admission_seconds", Help: "From the wish to hold money to the durable answer.", Buckets: commitBuckets()}),
+			Name: "tollgate_admission_seconds", Help: "Time to reserve money in the database.", Buckets: commitBuckets()}),
 		batches: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "tollgate_batch_operations", Help: "Operations that one commit of the ledger took.",
+			Name: "tollgate_batch_operations", Help: "Operations in one commit of the ledger.",
 			Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128, 256}}),
 		commits: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "tollgate_batch_seconds", Help: "From the beginning of a batch of the ledger to its commit.", Buckets: commitBuckets()}),
+			Name: "tollgate_batch_seconds", Help: "Time from the beginning of a batch of the ledger to its commit.", Buckets: commitBuckets()}),
 		held:   gauges("tollgate_held_usd", "US dollars on hold on all nodes, for requests and for jobs; read every 15 seconds.", "kind"),
 		holds:  gauges("tollgate_open_holds", "Open holds on all nodes, of requests and of jobs; read every 15 seconds.", "kind"),
 		models: newModels(),
 		spans: counters("tollgate_trace_spans_total",
-			"Spans of traces by outcome: sent, or dropped, since the collector did not take them in time.", "outcome"),
+			"Spans of traces by outcome: sent, or dropped because the collector was too slow or not reachable.", "outcome"),
 		excess: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "tollgate_charge_over_hold_usd_total", Help: "US dollars of usage above the hold, which nobody was charged."}),
+			Name: "tollgate_charge_over_hold_usd_total", Help: "US dollars of usage above the hold, which were not charged."}),
 		swept: counters("tollgate_swept_holds_total",
-			"Holds of dead nodes that were ended, by whether their progress was charged.", "charged"),
+			"Holds of dead nodes that were ended; charged is true if their progress was charged.", "charged"),
 		unswept: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "tollgate_unswept_holds", Help: "Holds of dead nodes that the last sweep could not end."}),
 		damaged: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "tollgate_damaged_holds_total", Help: "Holds that were moved to the quarantine because the rows around them are damaged."}),
+			Name: "tollgate_damaged_holds_total", Help: "Holds moved to quarantine because rows of their accounts are damaged."}),
 		jumps: counters("tollgate_clock_jumps_total",
-			"Jumps of the database's clock by a second or more (on SQLite: of this machine's), by direction.", "direction"),
+			"Jumps by a second or more of the database's clock (on SQLite, of this machine's clock), by direction.", "direction"),
 		delayed: counters("tollgate_wrong_keys_delayed_total",
-			"Wrong keys and operator tokens from addresses that sent many: answered late, or at once on a connection that is closed then.",
+			"Wrong keys and operator tokens from addresses with many of them. The answer is delayed, or the connection is closed.",
 			"secret"),
 		leftOut: counters("tollgate_request_log_left_out_total",
-			"Refused requests without a row of their own in the request log, by whether their caller is known; the next row stands for them.",
+			"Refused requests that the request log counts in another request's row, by whether their caller is known.",
 			"caller"),
 		unknownUsage: counters("tollgate_unknown_usage_total",
-			"Members of a line's usage that nobody knows and that count something; they may be billed on top.", "line", "member"),
+			"Unknown members of a line's usage with a count. The provider may bill them in addition.", "line", "member"),
 	}
-	for _, direction := range []string{"ahead", "back"} { // a rate needs a zero to begin with
+	for _, direction := range []string{"ahead", "back"} { // a rate needs a first value of zero
 		m.jumps.WithLabelValues(direction)
 	}
 	for _, charged := range []string{"true", "false"} {
@@ -102,7 +102,7 @@ func New(version string) *Metrics {
 		m.held.WithLabelValues(kind)
 		m.holds.WithLabelValues(kind)
 	}
-	build := gauges("tollgate_build_info", "Always 1; the label tells the version.", "version")
+	build := gauges("tollgate_build_info", "Always 1; the label has the version.", "version")
 	build.WithLabelValues(version).Set(1)
 	m.registry.MustRegister(m.requests, m.durations, m.admitted, m.batches, m.commits, m.held, m.holds, m.excess, m.swept, m.unswept,
 		m.damaged, m.jumps, m.delayed, m.leftOut, m.unknownUsage, m.models, m.spans, build,
@@ -126,7 +126,7 @@ func gauges(name, help string, labels ...string) *prometheus.GaugeVec {
 // Registry returns the registry for packages with their own metrics.
 func (m *Metrics) Registry() prometheus.Registerer { return m.registry }
 
-// Handler serves the figures.
+// Handler serves the metrics.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 }
@@ -161,10 +161,10 @@ func (m *Metrics) Database(connections func() store.Connections) {
 		state("in_use", func(c store.Connections) int { return c.InUse }),
 		state("idle", func(c store.Connections) int { return c.Idle }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "tollgate_database_waits_total", Help: "How often a connection to the database was waited for, since all were in use."},
+			Name: "tollgate_database_waits_total", Help: "Waits for a database connection because all were in use."},
 			func() float64 { return float64(connections().Waits) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "tollgate_database_wait_seconds_total", Help: "How long connections to the database were waited for in all."},
+			Name: "tollgate_database_wait_seconds_total", Help: "Total time of the waits for a database connection."},
 			func() float64 { return connections().WaitTime.Seconds() }),
 	)
 }
@@ -172,7 +172,7 @@ func (m *Metrics) Database(connections func() store.Connections) {
 // Media shows whether the media store is down on this node.
 func (m *Metrics) Media(down func() (since time.Time, down bool)) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "tollgate_media_store_down", Help: "1 if the media store does not take files from this node, else 0."},
+		Name: "tollgate_media_store_down", Help: "1 if the media store does not accept files from this node, else 0."},
 		func() float64 {
 			if _, isDown := down(); isDown {
 				return 1

@@ -52,12 +52,12 @@ type modelSeries struct {
 func newModels() *models {
 	m := &models{
 		requests: counters("tollgate_model_requests_total",
-			"Requests and jobs that have ended or were refused, by model and error code (empty: none).", "model", "code"),
+			"Requests and jobs that have ended or were refused, by model and error code (empty for success).", "model", "code"),
 		tokens: counters("tollgate_model_tokens_total",
-			"Tokens that were charged: prompt, cached (those of the prompt that a cache had) and completion.", "model", "kind"),
+			"Charged tokens by kind: prompt, cached (prompt tokens from a cache) and completion.", "model", "kind"),
 		charged: counters("tollgate_model_charged_usd_total", "US dollars charged for requests and jobs.", "model"),
 		firstToken: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "tollgate_model_first_token_seconds", Help: "From the first byte of a request to the first byte of its streamed answer.",
+			Name: "tollgate_model_first_token_seconds", Help: "Time from the first byte of a request to the first byte of its streamed answer.",
 			Buckets: []float64{.05, .1, .2, .3, .5, .75, 1, 1.5, 2, 3, 5, 10, 20, 60, 180}}, []string{"model"}),
 	}
 	m.table.Store(&modelTable{revision: -1, other: m.series("")})
