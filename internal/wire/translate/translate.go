@@ -3,8 +3,9 @@
 // reader of the line's (package conversation).
 //
 // Invariants: only the meter of the line's form finds tokens, ends and errors, so no translation
-// changes a charge; equal requests give equal bytes; a value unknown to the other form is rejected
-// with the client's field, and never silently changed with an effect on the answer or its price.
+// changes a charge, except for a stream that no reader can read without a guess (wire.Writer.Err);
+// equal requests give equal bytes; a value unknown to the other form is rejected with the client's
+// field, and never silently changed with an effect on the answer or its price.
 package translate
 
 import (
