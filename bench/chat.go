@@ -89,7 +89,7 @@ type chatBench struct {
 // the start.
 func (c *chatBench) start(plain []target, reverse bool) error {
 	var gateways []target
-	settings := setup{catalog: benchCatalog(c.upstream)}
+	settings := setup{catalog: benchCatalog(c.upstream, c.cases)}
 	for _, engine := range c.engines() {
 		t, stop, err := startGateway(c.options, c.gateway, engine, settings)
 		if err != nil {
@@ -321,10 +321,14 @@ func startGateway(o options, program, engine string, settings setup) (target, fu
 	}, stop, nil
 }
 
-// benchCatalog has a model and a line for each scenario.
-func benchCatalog(upstream string) string {
+// benchCatalog has a model and a line for each case to measure. Another build may not know the kinds of
+// the other cases.
+func benchCatalog(upstream string, cases []string) string {
 	var models, lines strings.Builder
 	for _, s := range scenarios {
+		if !slices.Contains(cases, s.name) {
+			continue
+		}
 		fmt.Fprintf(&models, "  - {id: %s, state: open, %s}\n", s.name, s.form.model)
 		fmt.Fprintf(&lines, "  - {id: line-%s, %s, base_url: \"%s/%s%s\", api_key: \"${BENCH_UPSTREAM_KEY}\", models: {%[1]s: bench}}\n",
 			s.name, s.form.line, upstream, s.name, s.form.linePath)

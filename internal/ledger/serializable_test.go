@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -94,7 +95,7 @@ func TestTwoNodesAtSerializable(t *testing.T) {
 				}
 			})
 		}
-		for _, f := range nodes {
+		for _, f := range slices.Compact(slices.Clone(nodes)) { // Run of a node makes one step after the other
 			group.Go(func() {
 				for range rounds {
 					for _, step := range []func(context.Context) error{f.Sweep, f.Fold, f.node.Beat} {

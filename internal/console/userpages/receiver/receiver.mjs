@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import { createServer } from 'node:http';
 
 const secret = Buffer.from(process.env.WEBHOOK_SECRET.replace(/^whsec_/, ''), 'base64');
-const seen = new Set(); // a table of your database, in earnest
+const seen = new Set(); // in production, use a table of your database
 
 function verified(headers, body) {
   const stamp = headers['webhook-timestamp'] ?? '';
@@ -15,7 +15,7 @@ function verified(headers, body) {
   });
 }
 
-async function read(request) { // undefined: too long, or cut off
+async function read(request) { // undefined if the body is too long or incomplete
   const parts = [];
   if (!(request.headers['content-length'] <= 1 << 20)) return;
   try { for await (const part of request) parts.push(part); } catch { return; }

@@ -2,7 +2,7 @@ import base64, hashlib, hmac, json, os, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 SECRET = base64.b64decode(os.environ["WEBHOOK_SECRET"].removeprefix("whsec_"))
-seen = set()  # a table of your database, in earnest
+seen = set()  # in production, use a table of your database
 
 
 def verified(headers, body):
@@ -16,7 +16,7 @@ def verified(headers, body):
 
 
 class Receiver(BaseHTTPRequestHandler):
-    timeout = 10  # seconds, for what does not come
+    timeout = 10  # seconds to wait for data
 
     def do_POST(self):
         size = int(self.headers.get("content-length", 0))
