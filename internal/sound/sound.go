@@ -1,4 +1,4 @@
-// Package sound owns the duration of sound files, read from their headers.
+// Package sound owns the durations of sound files, read from their headers, and the headers of new WAV files.
 //
 // Invariants: nothing is decoded; the memory is one buffer of windowSize, whatever the file's size;
 // the work is bounded by maxSteps; a duration is never shorter or longer than the file's bytes allow.

@@ -9,6 +9,8 @@ import (
 	"encoding/binary"
 	"math"
 	"regexp"
+
+	"tollgate/internal/sound"
 )
 
 // clips has a short tone in each compressed format, made with ffmpeg.
@@ -25,9 +27,9 @@ const (
 // mark matches the hidden text. A player skips it, or plays a short click.
 var mark = regexp.MustCompile(`tollgate-sandbox-speech:([A-Za-z0-9+/=]*);`)
 
-// Text returns the text hidden in sound by Speak. It returns false for other sound.
-func Text(sound []byte) (string, bool) {
-	found := mark.FindSubmatch(sound)
+// Text returns the text hidden in a file by Speak. It returns false for other sound.
+func Text(file []byte) (string, bool) {
+	found := mark.FindSubmatch(file)
 	if found == nil {
 		return "", false
 	}
@@ -73,13 +75,7 @@ func samples(text string, hidden []byte) []byte {
 
 // wav returns 16-bit samples with a header.
 func wav(samples []byte) []byte {
-	out := binary.LittleEndian.AppendUint32([]byte("RIFF"), uint32(36+len(samples)))
-	out = append(out, "WAVEfmt "...)
-	for _, n := range []uint32{16, 1 | 1<<16, sampleRate, 2 * sampleRate, 2 | 16<<16} { // PCM, one channel, 16 bits
-		out = binary.LittleEndian.AppendUint32(out, n)
-	}
-	out = binary.LittleEndian.AppendUint32(append(out, "data"...), uint32(len(samples)))
-	return append(out, samples...)
+	return append(sound.WAVHeader(sampleRate, uint32(len(samples))), samples...)
 }
 
 // id3 returns an ID3v2.3 tag with a private frame.

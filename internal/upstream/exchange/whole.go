@@ -53,7 +53,7 @@ func (c *Client) Classify(call chatcall.Call, data []byte) *upstream.Failure {
 	return f
 }
 
-// budgetReader reserves memory for what it reads.
+// budgetReader reserves twice the size of each read.
 type budgetReader struct {
 	io.Reader
 	reserve func(bytes int64) bool // nil without a budget

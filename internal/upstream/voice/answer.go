@@ -3,16 +3,15 @@ package voice
 import (
 	"context"
 	"encoding/base64"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"mime"
 	"net/http"
 	"strings"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/sound"
 	"tollgate/internal/upstream"
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/wire/kind"
@@ -166,7 +165,7 @@ func (b *body) fill() {
 	}
 	if len(piece.Sound) > 0 {
 		if !b.sounded && b.request.Format == WAV {
-			b.add(header())
+			b.add(sound.WAVHeader(Rate, sound.UnknownLength))
 		}
 		b.sounded = true
 		b.add(piece.Sound)
@@ -177,13 +176,13 @@ func (b *body) fill() {
 }
 
 // add adds sound.
-func (b *body) add(sound []byte) {
+func (b *body) add(data []byte) {
 	if !b.request.Events {
-		b.out = append(b.out, sound...)
+		b.out = append(b.out, data...)
 		return
 	}
 	b.out = append(b.out, `data: {"type":"speech.audio.delta","audio":"`...)
-	b.out = base64.StdEncoding.AppendEncode(b.out, sound)
+	b.out = base64.StdEncoding.AppendEncode(b.out, data)
 	b.out = append(b.out, "\"}\n\n"...)
 }
 
@@ -200,14 +199,4 @@ func doneEvent(input, output int64) []byte {
 	}
 	return fmt.Appendf(nil, `{"type":"speech.audio.done","usage":{"input_tokens":%d,"output_tokens":%d,"total_tokens":%d}}`,
 		input, output, input+output)
-}
-
-// header returns the header of WAV of an unknown length.
-func header() []byte {
-	out := binary.LittleEndian.AppendUint32([]byte("RIFF"), math.MaxUint32)
-	out = append(out, "WAVEfmt "...)
-	for _, n := range []uint32{16, 1 | 1<<16, Rate, 2 * Rate, 2 | 16<<16} { // PCM, one channel, 16 bits
-		out = binary.LittleEndian.AppendUint32(out, n)
-	}
-	return binary.LittleEndian.AppendUint32(append(out, "data"...), math.MaxUint32)
 }
