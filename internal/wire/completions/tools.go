@@ -28,7 +28,10 @@ func (r *Request) checkTools() error {
 	if err != nil {
 		return err
 	}
+	if err := r.CheckFunctions(fields); err != nil {
+		return err
+	}
 	r.CheckVendorTools()
 	r.LimitCalls()
-	return nil
+	return r.CheckChoice(fields)
 }

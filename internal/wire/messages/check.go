@@ -138,7 +138,7 @@ func (r *Request) checkTools() error {
 		r.AddHosted(wire.PricedField{Param: "mcp_servers", Name: "mcp"})
 	}
 	r.CheckVendorTools()
-	return nil
+	return r.CheckChoice(fields)
 }
 
 // maxBlockDepth is the nesting limit of content in content: a document in the result of a tool in a

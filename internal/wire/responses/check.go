@@ -44,7 +44,7 @@ func (r *Request) Check() error {
 	r.CheckVendorTools()
 	r.LimitCalls()
 	r.Conversation = r.Key.Sum
-	return nil
+	return r.CheckChoice(fields)
 }
 
 // checkStored rejects references to objects stored at the provider, and requests to store there.

@@ -383,12 +383,11 @@ func TestGeminiTrapRefusals(t *testing.T) {
 		`"messages":[{"role":"system","content":[{"type":"image_url","image_url":"data:image/png;base64,AA"}]}]`: "messages[0].content[0]",
 		`"messages":[{"role":"assistant","tool_calls":[{"id":"a","type":"function",` +
 			`"function":{}}]}]`: "messages[0].tool_calls[0].function.name",
-		`"messages":[` + hi + `],"tools":[{"type":"nobody_knows"}]`:     "tools[0].type",
-		`"messages":[` + hi + `],"tools":[{"type":"function"}]`:         "tools[0].function.name",
-		`"messages":[` + hi + `],"tools":[{"type":"web_search"}]`:       "tools[0].type",
-		`"messages":[` + hi + `],"web_search_options":{}`:               "web_search_options",
-		`"messages":[` + hi + `],"tool_choice":"sometimes"`:             "tool_choice",
-		`"messages":[` + hi + `],"tool_choice":{"type":"nobody_knows"}`: "tool_choice",
+		`"messages":[` + hi + `],"tools":[{"type":"nobody_knows"}]`: "tools[0].type",
+		`"messages":[` + hi + `],"tools":[{"type":"function"}]`:     "tools[0].function.name",
+		`"messages":[` + hi + `],"tools":[{"type":"web_search"}]`:   "tools[0].type",
+		`"messages":[` + hi + `],"web_search_options":{}`:           "web_search_options",
+		`"messages":[` + hi + `],"tool_choice":"sometimes"`:         "tool_choice",
 		`"messages":[` + hi +
 			`],"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{}]}}`: "tool_choice.allowed_tools.tools[0]",
 		`"messages":[` + hi + `],"response_format":{"type":"grammar"}`: "response_format.type",

@@ -137,7 +137,6 @@ func TestMessagesAsChatRefuses(t *testing.T) {
 			`,"tools":[{"name":"f","input_schema":{}},{"type":"bash_20250124","name":"bash"}]`),
 		"tools[0].name":                            nativeAsk(hi, `,"tools":[{"input_schema":{}}]`),
 		"tools[0].input_schema":                    nativeAsk(hi, `,"tools":[{"name":"f"}]`),
-		"tool_choice.type":                         nativeAsk(hi, `,"tools":[{"name":"f","input_schema":{}}],"tool_choice":{"type":"some"}`),
 		"tool_choice.name":                         nativeAsk(hi, `,"tools":[{"name":"f","input_schema":{}}],"tool_choice":{"type":"tool"}`),
 		"speed":                                    nativeAsk(hi, `,"speed":"fast"`),
 		"mcp_servers":                              nativeAsk(hi, `,"mcp_servers":[]`),

@@ -287,8 +287,6 @@ func TestChatAsMessagesRejects(t *testing.T) {
 		"response_format.json_schema.schema.additionalProperties": wiretest.ChatBody(
 			`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"object","additionalProperties":{"type":"null"}}}}`),
 		"response_format.json_schema.schema": wiretest.ChatBody(`"response_format":{"type":"json_schema","json_schema":{"name":"x"}}`),
-		"tool_choice.allowed_tools.tools[0].type": wiretest.ChatBody(
-			`"tool_choice":{"type":"allowed_tools","allowed_tools":{"tools":[{"type":"mcp"}]}}`),
 	} {
 		t.Run(param, func(t *testing.T) {
 			t.Parallel()

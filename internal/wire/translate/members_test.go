@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/wire/internal/wiretest"
 )
 
 // clientTool are client tools; %s stands for further members.
@@ -90,5 +91,82 @@ func TestForeignMembersOfHostedTools(t *testing.T) {
 				t.Errorf("%s: %s: %v", form, member, err)
 			}
 		}
+	}
+}
+
+// TestForeignMembersOfFunctions checks that members which could be hosted tools are rejected in the older
+// member functions and in the definition of a function, and that ordinary ones are accepted.
+func TestForeignMembersOfFunctions(t *testing.T) {
+	t.Parallel()
+	for members, want := range map[string]string{
+		`"functions":[{"name":"f","description":"d","parameters":{"web_search":true},"strict":true}]`: "",
+		`"functions":[{"name":"f","nobody_knows":null}]`:                                              "",
+		`"functions":[]`: "",
+		`"functions":[{"name":"f"},{"name":"g","nobody_knows":{}}]`: "functions[1].nobody_knows",
+		`"functions":[{"name":"f","web_search":true}]`:              "functions[0].web_search",
+		`"functions":["web_search"]`:                                "functions[0]",
+		`"functions":{"name":"f"}`:                                  "functions",
+		`"tools":[{"type":"function","function":{"name":"f","parameters":{"web_search":1},"nobody_knows":1}}]`:  "",
+		`"tools":[{"type":"function","function":{"name":"f","web_search":{}}}]`:                                 "tools[0].function.web_search",
+		`"tools":[{"type":"function","function":{"name":"f"}},{"type":"function","function":{"googleMaps":1}}]`: "tools[1].function.googleMaps",
+	} {
+		checkParam(t, "chat", members, want)
+	}
+}
+
+// TestChoiceOfAHostedToolNeedsTheTool checks that tool_choice cannot name a hosted tool that is not
+// in tools.
+func TestChoiceOfAHostedToolNeedsTheTool(t *testing.T) {
+	t.Parallel()
+	for form, cases := range map[string]map[string]string{
+		"chat": {
+			`"tool_choice":{"type":"new_thing"}`: "tool_choice.type",
+			`"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":{"type":"function","function":{"name":"f"}}`: "",
+			`"tool_choice":"auto"`:                "",
+			`"tool_choice":"required"`:            "",
+			`"tool_choice":{"type":"web_search"}`: "tool_choice.type",
+			`"tool_choice":"web_search"`:          "tool_choice",
+			`"tool_choice":"Web-Search"`:          "tool_choice",
+			`"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function"},` +
+				`{"type":"x_search"}]}}`: "tool_choice.allowed_tools.tools[1].type",
+			`"tools":[{"type":"web_search"}],"tool_choice":{"type":"web_search_preview"}`: "",
+			`"web_search_options":{},"tool_choice":{"type":"web_search"}`:                 "",
+		},
+		"messages": {
+			`"tool_choice":{"type":"some"}`:            "tool_choice.type",
+			`"tool_choice":{"type":"any"}`:             "",
+			`"tool_choice":{"type":"tool","name":"f"}`: "",
+			`"tool_choice":{"type":"code_execution"}`:  "tool_choice.type",
+		},
+		"responses": {
+			`"tool_choice":"none"`:                                                            "",
+			`"tool_choice":{"type":"custom","name":"c"}`:                                      "",
+			`"tool_choice":{"type":"image_generation"}`:                                       "tool_choice.type",
+			`"tool_choice":{"type":"mcp","server_label":"a"}`:                                 "tool_choice.type",
+			`"tools":[{"type":"image_generation"}],"tool_choice":{"type":"image_generation"}`: "",
+			`"tools":[{"type":"local_shell"}],"tool_choice":{"type":"local_shell"}`:           "",
+			`"tools":[{"type":"computer"}],"tool_choice":{"type":"computer"}`:                 "",
+			`"tool_choice":{"type":"allowed_tools","mode":"auto",` +
+				`"tools":[{"type":"file_search"}]}`: "tool_choice.tools[0].type",
+			`"tools":[{"type":"web_search_preview"}],"tool_choice":{"type":"allowed_tools","tools":[{"type":"web_search"}]}`: "",
+		},
+	} {
+		for members, want := range cases {
+			checkParam(t, form, members, want)
+		}
+	}
+}
+
+// checkParam checks a plain body with further members: it is accepted if want is empty, and otherwise
+// rejected with want as its param.
+func checkParam(t *testing.T, form, members, want string) {
+	t.Helper()
+	_, err := checkedParams(form, fmt.Sprintf(plain[form], ","+members))
+	got := ""
+	if err != nil {
+		_, got = wiretest.CodeOf(t, err)
+	}
+	if got != want {
+		t.Errorf("%s: %s: %v, param %q, want %q", form, members, err, got, want)
 	}
 }

@@ -98,8 +98,83 @@ func checkClientTool(t *field.Table, tool []byte, list string, index int) error 
 		if !t.ToolMember(name) && rawjson.NonNull(value) != nil && string(value) != "false" {
 			return foreignMember(toolPath(list, index), name)
 		}
+		if string(name) != "function" {
+			continue
+		}
+		for inner := range rawjson.Members(value) {
+			if t.ToolMember(inner) {
+				continue
+			}
+			if _, hosted := field.HostedWord(string(inner)); hosted {
+				return foreignMember(toolPath(list, index)+".function", inner)
+			}
+		}
 	}
 	return nil
+}
+
+// CheckFunctions checks the older member `functions` of the chat form: client tools without a type.
+func (r *Request) CheckFunctions(t *field.Table) error {
+	const list = "functions"
+	functions := r.Doc.Raw(list)
+	if functions != nil && functions[0] != '[' {
+		return fault.At(fault.InvalidRequest, list, "`{param}` must be an array of functions.")
+	}
+	for i, function := range rawjson.Elements(functions) {
+		if function[0] != '{' {
+			return fault.At(fault.InvalidRequest, toolPath(list, i), "`{param}` must be an object with a `name`.")
+		}
+		if err := checkClientTool(t, function, list, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckChoice rejects a tool_choice whose type is a tool that is neither in `tools` nor executed by the
+// client, because a lenient server could run the tool, and it has no price.
+func (r *Request) CheckChoice(t *field.Table) error {
+	const param = "tool_choice"
+	choice := r.Doc.Raw(param)
+	if choice == nil {
+		return nil
+	}
+	if choice[0] == '"' { // auto, none, required
+		if _, hosted := field.HostedWord(rawjson.Unquote(choice)); !hosted {
+			return nil
+		}
+		return r.checkChosen(t, choice, param)
+	}
+	if err := r.checkChosen(t, rawjson.Field(choice, "type"), param+".type"); err != nil {
+		return err
+	}
+	at := param
+	if inner := rawjson.Field(choice, "allowed_tools"); inner != nil {
+		choice, at = inner, param+".allowed_tools"
+	}
+	for i, tool := range rawjson.Elements(rawjson.Field(choice, "tools")) {
+		if err := r.checkChosen(t, rawjson.Field(tool, "type"), toolPath(at+".tools", i)+".type"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkChosen checks the type of a chosen tool.
+func (r *Request) checkChosen(t *field.Table, raw []byte, param string) error {
+	kind := rawjson.Unquote(raw)
+	switch kind {
+	case "", "auto", "none", "any", "required", "tool", "function", "custom", "allowed_tools":
+		return nil
+	}
+	name := HostedTool(kind)
+	if slices.ContainsFunc(r.Tools, func(hosted wire.PricedField) bool { return hosted.Name == name }) {
+		return nil
+	}
+	if _, client := t.ClientTool(kind, kind[len(kind)-dateLength(kind):]); client {
+		return nil
+	}
+	return fault.At(fault.InvalidRequest, param, "`{param}` chooses a tool that is not in `tools`. Add it to `tools`.")
 }
 
 // checkHostedMembers rejects members of a hosted tool that name another hosted tool, which would

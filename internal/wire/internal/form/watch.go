@@ -17,13 +17,13 @@ var keyRules = rawjson.KeyRules{Prefix: wire.SealPrefix, Spelling: checkedName, 
 
 // checkedNames are the members below the top level read by checks or with an effect at the
 // provider. A server that ignores case would accept another spelling, unseen by the checks.
-const checkedNames = " action allowed_callers arguments audio audio_url cache_control caching call_id container container_id content " +
-	"custom data detail document edits effort enable enabled environment execution external_web_access file file_data file_id file_ids " +
-	"file_uri file_url filename filters format function function_call id image image_url images include_usage input " +
-	"input_audio input_image input_schema item_reference json_schema max_tokens max_uses media_type memory_limit mime_type mode model " +
-	"name network_policy output parameters partial_images prompt_cache_breakpoint quality refusal result role schema search_context_size " +
-	"server_label server_url size skill_id source strict text thinking tool_call_id tool_calls tool_use_id tools ttl type uri " +
-	"url video video_url "
+const checkedNames = " action allowed_callers allowed_tools arguments audio audio_url cache_control caching call_id container " +
+	"container_id content custom data detail document edits effort enable enabled environment execution external_web_access file " +
+	"file_data file_id file_ids file_uri file_url filename filters format function function_call id image image_url images " +
+	"include_usage input input_audio input_image input_schema item_reference json_schema max_tokens max_uses media_type " +
+	"memory_limit mime_type mode model name network_policy output parameters partial_images prompt_cache_breakpoint quality " +
+	"refusal result role schema search_context_size server_label server_url size skill_id source strict text thinking " +
+	"tool_call_id tool_calls tool_use_id tools ttl type uri url video video_url "
 
 // checkedName returns the checked name equal to name when case is ignored. It is only called for
 // names with capitals.
