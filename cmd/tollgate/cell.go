@@ -26,7 +26,7 @@ const (
 func unitOf(name string) unit {
 	switch name {
 	case "created", "ended", "started", "at", "expires", "redeemed", "last_used", "cooling_until", "cause_at", "next_attempt_at",
-		"link_expires", "since", "until":
+		"link_expires", "since", "until", "sent":
 		return unixSeconds
 	case "success_rate":
 		return ratio

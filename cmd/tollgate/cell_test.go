@@ -59,7 +59,7 @@ func TestCellFormats(t *testing.T) {
 func TestViewColumns(t *testing.T) {
 	t.Parallel()
 	for _, v := range []view{accountsView(), entriesView(), keysView(), usersView(),
-		deliveriesView(), requestsView(), jobsView(), linesView()} {
+		deliveriesView(), mailsView(), requestsView(), jobsView(), linesView()} {
 		csvColumns := map[string]bool{}
 		for _, name := range v.csvColumns {
 			if csvColumns[name] {

@@ -15,6 +15,7 @@ type commandLine struct {
 	Key        keyCommand        `cmd:"" help:"Create, find, change and delete API keys."`
 	Codes      codesCommand      `cmd:"" help:"Create, list and void redeem codes."`
 	Webhook    webhookCommand    `cmd:"" help:"Configure the webhook of an account; list and resend deliveries."`
+	Mail       mailCommand       `cmd:"" help:"Test the settings of mail; list and resend mails."`
 	Usage      usageCommand      `cmd:"" help:"Show usage and charges by day, account, key, model or line."`
 	Request    requestCommand    `cmd:"" help:"List requests; show the cost and the attempts of one."`
 	Job        jobCommand        `cmd:"" help:"List, show, cancel and repeat jobs."`
@@ -60,6 +61,14 @@ type webhookCommand struct {
 	Test       webhookTest       `cmd:"" help:"Send a test event now and show the response."`
 	Deliveries webhookDeliveries `cmd:"" help:"List the deliveries of an account, newest first."`
 	Resend     webhookResend     `cmd:"" help:"Send a delivery again now."`
+}
+
+type mailCommand struct {
+	format
+
+	Test   mailTest   `cmd:"" help:"Send a test mail now and show the result."`
+	List   mailList   `cmd:"" help:"List the mails of the last 30 days, newest first."`
+	Resend mailResend `cmd:"" help:"Send a mail again now."`
 }
 
 // userCommand has the commands for the users of the console.

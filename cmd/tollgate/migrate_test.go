@@ -15,7 +15,8 @@ import (
 var schemaCommands = []string{
 	"account create --name a", "account list", "account credit acct_x 5", "account change acct_x --name b", "user list acct_x",
 	"user link user_x", "key create acct_x", "key list acct_x", "key delete key_x", "codes create 5", "codes void code_x",
-	"webhook get acct_x", "webhook set acct_x --url none", "webhook deliveries acct_x", "usage", "request list", "request show req_x",
+	"webhook get acct_x", "webhook set acct_x --url none", "webhook deliveries acct_x", "mail list", "mail resend mail_x",
+	"mail test a@example.com", "usage", "request list", "request show req_x",
 	"job list", "job show job_x", "line list", "line drain main", "line resume main", "audit", "audit --copy", "catalog",
 	"catalog --history", "apply DIR/catalog.yaml", "apply --dry-run DIR/catalog.yaml",
 	"import litellm --litellm-config DIR/litellm.yaml --write-catalog DIR/imported.yaml",

@@ -48,6 +48,13 @@ func deliveriesView() view {
 	}
 }
 
+func mailsView() view {
+	return view{
+		tableColumns: []string{"id", "kind", "to", "state", "created", "sent", "next_attempt_at", "attempts", "error", "subject"},
+		csvColumns:   []string{"id", "kind", "account", "to", "subject", "state", "attempts", "error", "next_attempt_at", "sent", "created"},
+	}
+}
+
 func requestsView() view {
 	return view{
 		tableColumns: []string{"id", "created", "status", "cost_usd", "model", "code", "line", "duration_ms", "prompt_tokens",

@@ -28,6 +28,7 @@ import (
 	"tollgate/internal/httpapi"
 	"tollgate/internal/job"
 	"tollgate/internal/limit"
+	"tollgate/internal/mail"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
 	"tollgate/internal/webhook"
@@ -64,6 +65,8 @@ type Options struct {
 	Audits *operator.Audits
 	// Webhooks sends test events and resends deliveries, even if Webhooks.Run is not running.
 	Webhooks *webhook.Webhooks
+	// Mails sends test mails and resends mails, even if Mails.Run is not running.
+	Mails *mail.Mailer
 	// TrustedProxies are the networks of proxies with a trusted X-Forwarded-For.
 	TrustedProxies []netip.Prefix
 	// Log receives the causes of 503 answers. If nil, nothing is logged.
@@ -156,6 +159,10 @@ func (s *server) routes() []route {
 		{"POST", "/accounts/{id}/webhook/test", noBody(s.testWebhook)},
 		{"GET", "/accounts/{id}/deliveries", s.listDeliveries},
 		{"POST", "/deliveries/{id}/resend", noBody(s.resendDelivery)},
+
+		{"GET", "/mails", s.listMails},
+		{"POST", "/mails/test", noQuery(s.testMail)},
+		{"POST", "/mails/{id}/resend", noBody(s.resendMail)},
 
 		{"GET", "/usage", s.usage},
 		{"POST", "/codes", s.createCodes},

@@ -87,7 +87,7 @@ func (s *server) createUser(c *call) (any, error) {
 
 func (s *server) inviteUser(c *call, body object, signIn account.SignIn) (any, error) {
 	return s.update(c, body, func(tx *store.Tx) (any, error) {
-		l, err := operator.InviteTx(tx, s.actor(c), s.PublicURL, c.id, signIn)
+		l, err := operator.InviteTx(tx, s.actor(c), s.Mails, s.PublicURL, c.id, signIn)
 		return invitationAnswer{showUser(l.User), l.Address, seconds(l.ExpiresMS)}, err
 	})
 }
@@ -99,7 +99,7 @@ func (s *server) linkUser(c *call) (any, error) {
 		return nil, err
 	}
 	return change(s, c, func(tx *store.Tx) (any, error) {
-		l, err := operator.CreateLinkTx(tx, s.actor(c), s.PublicURL, c.id)
+		l, err := operator.CreateLinkTx(tx, s.actor(c), s.Mails, s.PublicURL, c.id)
 		return linkAnswer{l.User.ID, l.Kind, l.Address, seconds(l.ExpiresMS)}, err
 	})
 }

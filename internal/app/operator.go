@@ -14,6 +14,7 @@ import (
 	"tollgate/internal/egress"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/ledger/sheet"
+	"tollgate/internal/mail"
 	"tollgate/internal/store"
 	"tollgate/internal/webhook"
 )
@@ -48,9 +49,16 @@ const onceSecret = "tollgate command"
 // OpenOperator opens the database of the settings, as OpenDatabase does, and the operator API on
 // it. It creates no database.
 func OpenOperator(ctx context.Context, s *Settings) (*Operator, error) {
+	if err := checkMail(s); err != nil {
+		return nil, err
+	}
 	db, err := OpenDatabase(ctx, s, false)
 	if err != nil {
 		return nil, err
+	}
+	mails, err := s.newMailer(db, nil, mail.Options{})
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
 	}
 	o := &Operator{db: db, keys: account.NewKeys(account.KeysOptions{DB: db}), token: rand.Text()}
 	o.handler = admin.New(admin.Options{
@@ -59,7 +67,7 @@ func OpenOperator(ctx context.Context, s *Settings) (*Operator, error) {
 		Webhooks: webhook.New(webhook.Options{
 			DB: db, Guard: egress.New(s.PrivateNetworks), Timeout: s.WebhookTimeout, Retention: s.DeliveryRetention,
 		}),
-		Log: quiet(), Attached: true,
+		Mails: mails, Log: quiet(), Attached: true,
 	})
 	return o, nil
 }

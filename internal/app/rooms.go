@@ -25,6 +25,7 @@ import (
 	"tollgate/internal/job"
 	"tollgate/internal/ledger"
 	"tollgate/internal/line"
+	"tollgate/internal/mail"
 	"tollgate/internal/media"
 	"tollgate/internal/node"
 	"tollgate/internal/operator"
@@ -46,6 +47,7 @@ type rooms struct {
 	guard     *egress.Guard
 	node      *node.Node
 	webhooks  *webhook.Webhooks
+	mails     *mail.Mailer
 	ledger    *ledger.Ledger
 	keys      *account.Keys
 	passwords *account.Passwords
@@ -74,6 +76,7 @@ func (r *rooms) list() []func(context.Context) error {
 		r.joinNodes,
 		r.createWebhooks,
 		r.startLedger,
+		r.startMail,
 		r.startKeys,
 		r.setUp,
 		r.startLines,
@@ -88,7 +91,7 @@ func (r *rooms) list() []func(context.Context) error {
 }
 
 func (r *rooms) checkSettings(context.Context) error {
-	if err := checkToken(r.settings); err != nil {
+	if err := errors.Join(checkToken(r.settings), checkMail(r.settings)); err != nil {
 		return err
 	}
 	return checkFirstMissing(r.settings, r.providers)
@@ -361,14 +364,15 @@ func (r *rooms) startSurfaces(context.Context) error {
 		admin: admin.New(admin.Options{
 			Token: r.token, WrongTokens: guesses, DB: r.db, Keys: r.keys, Passwords: r.passwords,
 			PublicURL: r.Base(), Providers: r.providers, Catalog: r.watcher, Log: r.log,
-			Lines: r.lines, Jobs: r.jobs, Webhooks: r.webhooks, Audits: r.audits, TrustedProxies: s.TrustedProxies,
+			Lines: r.lines, Jobs: r.jobs, Webhooks: r.webhooks, Mails: r.mails, Audits: r.audits,
+			TrustedProxies: s.TrustedProxies,
 		}),
 		media:   r.files.Handler(),
 		metrics: r.metrics.Handler(), ready: r.ready, token: r.token, wrong: guesses, proxies: s.TrustedProxies, log: r.log,
 		base: r.Base(), signIns: r.signIns,
 	}, console.Options{Options: page.Options{
 		DB: r.db, ReadLimit: page.NewReadLimit(), Keys: r.keys, Passwords: r.passwords, SignIns: r.sessions, Catalog: r.watcher,
-		Providers: r.providers, Lines: r.lines, Jobs: r.jobs, Webhooks: r.webhooks, Audits: r.audits, Ledger: r.ledger,
+		Providers: r.providers, Lines: r.lines, Jobs: r.jobs, Webhooks: r.webhooks, Mails: r.mails, Audits: r.audits, Ledger: r.ledger,
 		Media: r.files, ServeAs: public.ServeAs,
 		AdminToken: r.token, PublicURL: r.Base(), NoPublicURL: s.PublicURL == "", MediaURL: r.mediaBase(),
 		TrustedProxies: s.TrustedProxies, Log: r.log,

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"tollgate/internal/mail"
 )
 
 // Settings is everything an operator can set for one process. Values are
@@ -54,7 +56,13 @@ type Settings struct {
 	ExposeLine               bool     // answers carry x-tollgate-line
 	RefuseUnknownFields      bool     // refuse fields of requests that no line would get
 	AlertURL                 string   // URL for line alerts, if not empty
-	OTLPEndpoint             string   // base address of the collector of traces; if empty, from OpenTelemetry's variables
+	SMTPServer               string   // host:port of the server that takes mails; if empty, mail is off
+	SMTPSecurity             mail.Security
+	SMTPUser                 string // if empty, without authentication
+	SMTPPassword             string
+	MailFrom                 string // address of the sender
+	ServiceName              string // name of this service in mails; if empty, the host of PublicURL
+	OTLPEndpoint             string // base address of the collector of traces; if empty, from OpenTelemetry's variables
 	OTLPHeaders              map[string]string
 	NoDemo                   bool // a first start leaves demo account and sandbox catalog out
 	LogLevel                 slog.Level
@@ -199,6 +207,15 @@ func (s *Settings) plain() []Setting {
 			read: to(&s.RefuseUnknownFields, readUnknownFields)},
 		{Key: "alert_url", Help: "address that receives a POST when a line leaves or returns to service", Secret: true,
 			read: to(&s.AlertURL, readURL)},
+		{Key: "smtp_server", Help: "HOST:PORT of the SMTP server that takes mails; unset means no mail",
+			read: to(&s.SMTPServer, readListen)},
+		{Key: "smtp_security", Default: "starttls", Help: "encryption of the SMTP connection: starttls, tls, or none on this machine",
+			read: to(&s.SMTPSecurity, readSecurity)},
+		{Key: "smtp_user", Help: "user name at the SMTP server", read: to(&s.SMTPUser, readText)},
+		{Key: "smtp_password", Help: "password at the SMTP server", Secret: true, read: to(&s.SMTPPassword, readText)},
+		{Key: "mail_from", Help: "sender's address of mails", read: to(&s.MailFrom, mail.ParseAddress)},
+		{Key: "service_name", Help: "name of this service in mails (default: the host of public_url)",
+			read: to(&s.ServiceName, readName)},
 		{Key: "otlp_endpoint", Help: "base address of an OpenTelemetry collector for traces (OTLP over HTTP)",
 			read: to(&s.OTLPEndpoint, readPublicURL)},
 		{Key: "otlp_headers", Help: "headers for the collector: NAME=VALUE, separated by commas", Secret: true,

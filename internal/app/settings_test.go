@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tollgate/internal/mail"
 )
 
 // settingsFrom reads settings from a file's text, an environment and flags.
@@ -31,6 +33,7 @@ func TestSettingsDefaults(t *testing.T) {
 		OutageGrace: 30 * time.Second, QueueWait: 2 * time.Second, LockTimeout: time.Second,
 		MaxAnswer: 64 << 20, NodeLease: 15 * time.Second,
 		RequestRetention: 2160 * time.Hour, DatabaseConnections: 16, KeyCache: 10_000, LogLevel: slog.LevelInfo, LogFormat: "text",
+		SMTPSecurity: mail.StartTLS,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("defaults:\n got %+v\nwant %+v", got, want)

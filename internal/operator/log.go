@@ -2,8 +2,8 @@
 // shell, their log, and background audits. An action that spans several packages is one function
 // here, so that every Way has the same effect.
 //
-// Invariants: an action and its log row are one transaction, except for a resend, whose row follows
-// the attempt; a log row never changes and contains no secret; a node runs one audit at a time.
+// Invariants: an action and its log row are one transaction, except for resends and test mails,
+// whose row follows the attempt; a log row never changes and contains no secret; a node runs one audit at a time.
 package operator
 
 import (
@@ -51,6 +51,8 @@ const (
 	WebhookChange  = "webhook.change"
 	WebhookRoll    = "webhook.roll"
 	DeliveryResend = "delivery.resend"
+	MailTest       = "mail.test"
+	MailResend     = "mail.resend"
 	JobCancel      = "job.cancel"
 	JobRequeue     = "job.requeue"
 	LineDrain      = "line.drain"
@@ -62,7 +64,8 @@ const (
 // Acts returns all actions in the order of the console's filter.
 func Acts() []string {
 	return []string{AccountCreate, AccountChange, AccountCredit, UserCreate, UserChange, UserLink, UserDelete, KeyCreate, KeyChange, KeyDelete,
-		CodeCreate, CodeVoid, WebhookChange, WebhookRoll, DeliveryResend, JobCancel, JobRequeue, LineDrain, LineResume, CatalogApply, AuditRun}
+		CodeCreate, CodeVoid, WebhookChange, WebhookRoll, DeliveryResend, MailTest, MailResend,
+		JobCancel, JobRequeue, LineDrain, LineResume, CatalogApply, AuditRun}
 }
 
 // Details describes an object with the field names of the operator API.

@@ -2,7 +2,9 @@ package operator
 
 import (
 	"tollgate/internal/account"
+	"tollgate/internal/mail"
 	"tollgate/internal/store"
+	"tollgate/internal/store/id"
 )
 
 func userDetails(u account.User) Details {
@@ -34,24 +36,38 @@ func LinkAt(base string, l account.PasswordLink, token string) ConsoleLink {
 	return ConsoleLink{l, base + LinkPath + token}
 }
 
-// CreateLinkTx creates a link at a base address with which a user sets a password. It voids the
-// user's previous link. The link is not stored.
-func CreateLinkTx(tx *store.Tx, by Actor, base, user string) (ConsoleLink, error) {
+// MailLinkTx mails a link to its user, if mail is on.
+func MailLinkTx(tx *store.Tx, mails *mail.Mailer, l ConsoleLink) error {
+	kind := mail.Invitation
+	if l.Kind == account.Reset {
+		kind = mail.Reset
+	}
+	return mails.EnqueueTx(tx, mail.Letter{Kind: kind, Subject: l.User.ID, Cause: id.New("link_"), Account: l.User.Account, To: l.User.Email,
+		Link: l.Address, ExpiresMS: l.ExpiresMS, Values: map[string]string{"expires": mail.Time(l.ExpiresMS)}})
+}
+
+// CreateLinkTx creates a link at a base address with which a user sets a password, and mails it if mail
+// is on. It voids the user's previous link. The link is stored in the mail alone, until that is sent.
+func CreateLinkTx(tx *store.Tx, by Actor, mails *mail.Mailer, base, user string) (ConsoleLink, error) {
 	l, token, err := account.CreateLinkTx(tx, user)
 	if err != nil {
 		return ConsoleLink{}, err
 	}
-	return LinkAt(base, l, token), writeLogTx(tx, by, LogRow{Act: UserLink, Object: user, Account: l.User.Account,
+	link := LinkAt(base, l, token)
+	if err := MailLinkTx(tx, mails, link); err != nil {
+		return ConsoleLink{}, err
+	}
+	return link, writeLogTx(tx, by, LogRow{Act: UserLink, Object: user, Account: l.User.Account,
 		After: Details{"link": string(l.Kind), "expires": l.ExpiresMS / 1000}})
 }
 
-// InviteTx adds a sign-in without a password to an account and creates its link.
-func InviteTx(tx *store.Tx, by Actor, base, id string, in account.SignIn) (ConsoleLink, error) {
+// InviteTx adds a sign-in without a password to an account, and creates its link as CreateLinkTx does.
+func InviteTx(tx *store.Tx, by Actor, mails *mail.Mailer, base, id string, in account.SignIn) (ConsoleLink, error) {
 	u, err := CreateUserTx(tx, by, id, in)
 	if err != nil {
 		return ConsoleLink{}, err
 	}
-	return CreateLinkTx(tx, by, base, u.ID)
+	return CreateLinkTx(tx, by, mails, base, u.ID)
 }
 
 // ChangeUserTx changes a sign-in. A user disabled here cannot be enabled by colleagues.

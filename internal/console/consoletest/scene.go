@@ -278,7 +278,7 @@ func (s *Scene) User(name string, signIn account.SignIn) account.User {
 func (s *Scene) Invite(name string, signIn account.SignIn) (address string) {
 	s.t.Helper()
 	s.Update(func(tx *store.Tx) error {
-		l, err := operator.InviteTx(tx, operator.Actor{Way: operator.Shell}, PublicURL, s.Accounts[name].ID, signIn)
+		l, err := operator.InviteTx(tx, operator.Actor{Way: operator.Shell}, nil, PublicURL, s.Accounts[name].ID, signIn)
 		s.Users[signIn.Email], address = l.User, l.Address
 		return err
 	})

@@ -136,7 +136,7 @@ func (c *console) createTx(tx *store.Tx, actor operator.Actor, n *customer) (err
 		return err
 	}
 	if n.invite {
-		link, err := operator.InviteTx(tx, actor, c.PublicURL, n.account.ID, account.SignIn{Email: n.account.Email})
+		link, err := operator.InviteTx(tx, actor, c.Mails, c.PublicURL, n.account.ID, account.SignIn{Email: n.account.Email})
 		if err != nil {
 			return err
 		}

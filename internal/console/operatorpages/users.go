@@ -61,7 +61,7 @@ func (c *console) addAccountUser(v *page.Visit) (page.Responder, error) {
 		}
 		if user.PasswordHash == "" {
 			return c.createLink(v, func(tx *store.Tx) (operator.ConsoleLink, error) {
-				return operator.InviteTx(tx, show.Actor(v), c.PublicURL, a.ID, user)
+				return operator.InviteTx(tx, show.Actor(v), c.Mails, c.PublicURL, a.ID, user)
 			})
 		}
 		return page.Redirect(page.Base + "/operator/accounts/" + a.ID + "?view=users&done=user"), v.Update(func(tx *store.Tx) error {
@@ -75,7 +75,7 @@ func (c *console) addAccountUser(v *page.Visit) (page.Responder, error) {
 // again, linkUser creates another link and invalidates the previous link.
 func (c *console) linkUser(v *page.Visit) (page.Responder, error) {
 	return c.createLink(v, func(tx *store.Tx) (operator.ConsoleLink, error) {
-		return operator.CreateLinkTx(tx, show.Actor(v), c.PublicURL, v.PathID())
+		return operator.CreateLinkTx(tx, show.Actor(v), c.Mails, c.PublicURL, v.PathID())
 	})
 }
 

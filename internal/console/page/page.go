@@ -29,6 +29,7 @@ import (
 	"tollgate/internal/httpapi"
 	"tollgate/internal/job"
 	"tollgate/internal/ledger"
+	"tollgate/internal/mail"
 	"tollgate/internal/media"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
@@ -59,6 +60,7 @@ type Options struct {
 	Lines    operator.LineControl
 	Jobs     *job.Jobs
 	Webhooks *webhook.Webhooks
+	Mails    *mail.Mailer // if nil, mail is off
 	Audits   *operator.Audits
 	Media    *media.Store
 	// ServeAs serves an API request with a key of an account (api.Door).

@@ -142,8 +142,14 @@ func (c *console) addUser(v *page.Visit) (page.Responder, error) {
 				return page.To("/settings", "added"), err
 			}
 			l, token, err := account.CreateLinkTx(tx, u.ID)
+			if err != nil {
+				return nil, err
+			}
 			link := operator.LinkAt(v.PublicURL(), l, token)
-			return show.NewLink("User added", v.PublicURL(), link, page.Base+"/settings").Page(), err
+			if err := operator.MailLinkTx(tx, c.Mails, link); err != nil {
+				return nil, err
+			}
+			return show.NewLink("User added", v.PublicURL(), link, page.Base+"/settings").Page(), nil
 		})
 	}, func() (page.FullPage, error) { return c.settingsWith(v, passwordForm(), form) })
 }

@@ -51,6 +51,7 @@ func TestAnswersKeepTheContracts(t *testing.T) {
 		v.accounts(account)
 		v.webhooks(account)
 		v.codes()
+		v.mails(binary)
 		v.gateway()
 		for _, operation := range v.checker.MissingOperations() {
 			t.Errorf("%s: no successful answer was checked against the contract", operation)

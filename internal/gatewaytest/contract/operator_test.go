@@ -1,5 +1,11 @@
 package contract
 
+import (
+	"tollgate/internal/gatewaytest/fakemail"
+	"tollgate/internal/gatewaytest/scene"
+	"tollgate/internal/store/storetest"
+)
+
 // accounts calls the operations of accounts, users, keys and money.
 func (v *contractClient) accounts(account string) {
 	const newAccount = `{"name":"n","email":"n@example.com","password":"long enough password","overdraft_floor_usd":"-1"}`
@@ -47,6 +53,20 @@ func (v *contractClient) webhooks(account string) {
 	v.ask(200, "POST", base+"/webhook/test", "{}")
 	delivery := first(v.ask(200, "GET", base+"/deliveries", ""))
 	v.ask(200, "POST", "/admin/v1/deliveries/"+text(delivery, "id")+"/resend", "")
+}
+
+// mails calls the operations of the outbox, at a gateway of its own that sends mails.
+func (v *contractClient) mails(binary string) {
+	v.ask(400, "POST", "/admin/v1/mails/test", `{"to":"ann@example.com"}`)
+	main := v.process
+	defer func() { v.process = main }()
+	v.process = scene.Start(v.t, binary, map[string]string{"database": storetest.SQLite(v.t), "smtp_security": "none",
+		"smtp_server": fakemail.Start(v.t, fakemail.Options{}).Address, "mail_from": "shop@example.com", "public_url": "https://api.example.com"})
+	m := v.ask(200, "POST", "/admin/v1/mails/test", `{"to":"ann@example.com"}`)
+	v.ask(400, "POST", "/admin/v1/mails/test", `{"to":"ann"}`)
+	v.ask(200, "GET", "/admin/v1/mails?state=sent", "")
+	v.ask(400, "GET", "/admin/v1/mails?state=lost", "")
+	v.ask(200, "POST", "/admin/v1/mails/"+text(m, "id")+"/resend", "")
 }
 
 // codes calls the operations of redeem codes.

@@ -719,6 +719,36 @@ CREATE TABLE webhook_receiver (
 );
 CREATE INDEX webhook_receiver_ready ON webhook_receiver (failing, ready_ms, id);
 
+---------------------------------------------------------------- internal/mail
+
+-- The outbox: the mails that wait, and those of the last 30 days.
+CREATE TABLE mail_outbox (
+    id         TEXT   NOT NULL PRIMARY KEY, -- the Message-ID is made of it
+    cause      TEXT   NOT NULL, -- kind, subject and event: what the mail reports
+    kind       TEXT   NOT NULL,
+    account    TEXT   NOT NULL, -- of the reader; '' for an operator
+    recipient  TEXT   NOT NULL, -- an address
+    subject    TEXT   NOT NULL,
+    body_text  TEXT   NOT NULL, -- '' after the end of a mail with a link that works once
+    body_html  TEXT   NOT NULL,
+    once       BIGINT NOT NULL, -- 1 if the text has a link that works once
+    state      BIGINT NOT NULL, -- 0 waiting, 1 failed and repeated, 2 sent, 3 given up
+    attempts   BIGINT NOT NULL,
+    resends    BIGINT NOT NULL, -- by operators
+    error      TEXT   NOT NULL, -- of the last attempt
+    created_ms BIGINT NOT NULL,
+    due_ms     BIGINT NOT NULL, -- of the next attempt
+    ended_ms   BIGINT NOT NULL, -- when it was sent or given up
+    expires_ms BIGINT NOT NULL, -- of the link that works once; 0 without one
+    lease      TEXT   NOT NULL, -- of the running attempt
+    epoch      TEXT   NOT NULL, -- of its node; '' for a command
+    until_ms   BIGINT NOT NULL  -- the end of the lease
+);
+CREATE UNIQUE INDEX mail_outbox_cause ON mail_outbox (cause);
+CREATE INDEX mail_outbox_due ON mail_outbox (due_ms, id) WHERE state < 2;
+CREATE INDEX mail_outbox_lease ON mail_outbox (lease) WHERE lease <> '';
+CREATE INDEX mail_outbox_created ON mail_outbox (created_ms);
+
 ------------------------------------------------------------ internal/operator
 
 -- The log of the operators' actions.

@@ -1,0 +1,92 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"unicode"
+
+	"tollgate/internal/mail"
+	"tollgate/internal/node"
+	"tollgate/internal/store"
+)
+
+// readSecurity reads the encryption of the SMTP connection.
+func readSecurity(text string) (mail.Security, error) {
+	word, err := oneOf(string(mail.StartTLS), string(mail.TLS), string(mail.Plain))(text)
+	return mail.Security(word), err
+}
+
+// longestName bounds the name of the service, which stands in headers of mails.
+const longestName = 80
+
+// readName reads the name of the service.
+func readName(text string) (string, error) {
+	for _, r := range text {
+		if !unicode.IsPrint(r) {
+			return "", errors.New("must be visible characters and spaces")
+		}
+	}
+	if len(text) > longestName {
+		return "", fmt.Errorf("must have at most %d bytes", longestName)
+	}
+	return text, nil
+}
+
+// checkMail checks the settings of mail together.
+func checkMail(s *Settings) error {
+	wrong := func(key, format string, args ...any) error { return &SettingError{key, fmt.Errorf(format, args...)} }
+	if s.SMTPServer == "" {
+		for _, set := range [][2]string{{"smtp_user", s.SMTPUser}, {"smtp_password", s.SMTPPassword}, {"mail_from", s.MailFrom}} {
+			if set[1] != "" {
+				return wrong(set[0], "needs smtp_server: set it to HOST:PORT of your mail provider, or remove %s", set[0])
+			}
+		}
+		return nil
+	}
+	host, port, _ := net.SplitHostPort(s.SMTPServer) // readListen has checked it
+	switch {
+	case host == "" || port == "0":
+		return wrong("smtp_server", "must name a host and a port, such as smtp.example.com:587")
+	case s.MailFrom == "":
+		return wrong("smtp_server", "needs mail_from: set it to the address that your mails come from")
+	case s.PublicURL == "":
+		return wrong("smtp_server", "needs public_url: set it to the address of this service, because links in mails begin with it")
+	case s.SMTPSecurity == mail.Plain && !isLoopback(s.SMTPServer):
+		return wrong("smtp_security", "none is only for an SMTP server on this machine: "+
+			"use starttls (usually port 587) or tls (usually port 465)")
+	case s.SMTPSecurity == mail.Plain && s.SMTPUser != "":
+		return wrong("smtp_user", "needs smtp_security starttls or tls, because none would send the password unencrypted")
+	case s.SMTPUser == "" && s.SMTPPassword != "":
+		return wrong("smtp_password", "needs smtp_user")
+	case s.SMTPUser != "" && s.SMTPPassword == "":
+		return wrong("smtp_user", "needs smtp_password or smtp_password_file")
+	}
+	return nil
+}
+
+// newMailer returns the mails of a process. self is nil in a command, which does not run the mails.
+func (s *Settings) newMailer(db *store.DB, self *node.Node, options mail.Options) (*mail.Mailer, error) {
+	options.DB, options.Node = db, self
+	options.From, options.Service, options.PublicURL = s.MailFrom, s.ServiceName, s.PublicURL
+	if s.SMTPServer != "" {
+		host, text, _ := net.SplitHostPort(s.SMTPServer) // checkMail has checked both
+		port, _ := strconv.Atoi(text)
+		options.Server = mail.SMTPServer{Host: host, Port: port, Security: s.SMTPSecurity, User: s.SMTPUser, Password: s.SMTPPassword}
+	}
+	mailer, err := mail.New(options)
+	if err != nil {
+		return nil, fmt.Errorf("prepare mails: %w", err)
+	}
+	return mailer, nil
+}
+
+func (r *rooms) startMail(context.Context) (err error) {
+	if r.mails, err = r.settings.newMailer(r.db, r.node, mail.Options{Log: r.log}); err != nil {
+		return err
+	}
+	r.life.loop("mails", r.mails.Run)
+	return nil
+}

@@ -1,0 +1,97 @@
+package mail
+
+import (
+	"errors"
+	"fmt"
+	netmail "net/mail"
+	"time"
+
+	"tollgate/internal/store"
+	"tollgate/internal/store/id"
+)
+
+// LetterKind is the purpose of a mail. Its texts are in the folder texts.
+type LetterKind string
+
+// The kinds of mails.
+const (
+	Test       LetterKind = "test"           // for operators, to check the settings
+	Invitation LetterKind = "invitation"     // a link for a user without a password
+	Reset      LetterKind = "password_reset" // a link for a user with a forgotten password
+)
+
+// Kinds returns all kinds.
+func Kinds() []LetterKind { return []LetterKind{Test, Invitation, Reset} }
+
+// hasLink reports whether the mails of a kind have a button.
+func (k LetterKind) hasLink() bool { return k != Test }
+
+// Letter is a mail before its texts are filled in.
+type Letter struct {
+	Kind LetterKind
+	// Subject and Cause identify the mail among all mails of its kind: the user, key or address that it
+	// is about, and the event that it reports. A second Letter with the same three is dropped.
+	Subject, Cause string
+	Account        string // of the reader; empty for an operator
+	To             string // the reader's address
+	Locale         Locale // of the texts; empty means English
+	// Values replace the placeholders of the texts, such as {key}.
+	Values map[string]string
+	// Link is the address of the mail's button, if its kind has one.
+	Link string
+	// ExpiresMS, if not zero, means that Link works once, until then. The text is deleted when the mail
+	// is sent or given up, and the mail is not sent later.
+	ExpiresMS int64
+}
+
+// Time returns a time as it stands in mails.
+func Time(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04 UTC") }
+
+// ParseAddress checks a plain address such as name@example.com, without a name or brackets.
+func ParseAddress(text string) (string, error) {
+	parsed, err := netmail.ParseAddress(text)
+	if err != nil || parsed.Name != "" || parsed.Address != text || oneLine(text) != text {
+		return "", errors.New("must be a plain address like name@example.com")
+	}
+	return text, nil
+}
+
+// EnqueueTx adds a mail to the outbox in the transaction of its cause. It does nothing if mail is off,
+// or if the outbox has a mail of the same kind, subject and cause.
+func (m *Mailer) EnqueueTx(tx *store.Tx, l Letter) error {
+	if !m.On() {
+		return nil
+	}
+	_, err := m.insertTx(tx, l)
+	return err
+}
+
+const insertText = `INSERT INTO mail_outbox
+	(id, cause, kind, account, recipient, subject, body_text, body_html, once, state, attempts, resends, error,
+	created_ms, due_ms, ended_ms, expires_ms, lease, epoch, until_ms)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, 0, 0, '', $10, $10, 0, $11, '', '', 0) ON CONFLICT (cause) DO NOTHING`
+
+// insertTx adds a mail and returns its id, or an empty id if the cause has a mail already.
+func (m *Mailer) insertTx(tx *store.Tx, l Letter) (string, error) {
+	if _, err := ParseAddress(l.To); err != nil {
+		return "", fmt.Errorf("write a mail: %w", err)
+	}
+	now, err := tx.NowMS()
+	if err != nil {
+		return "", err
+	}
+	c, err := m.texts.render(m.opts.Service, l)
+	if err != nil {
+		return "", fmt.Errorf("write a mail: %w", err)
+	}
+	mailID := id.At("mail_", time.UnixMilli(now))
+	added, err := tx.Exec(insertText, mailID, fmt.Sprintf("%s %s %s", l.Kind, l.Subject, l.Cause), string(l.Kind), l.Account, l.To,
+		c.subject, c.text, c.html, store.Bool(l.ExpiresMS != 0), now, l.ExpiresMS)
+	if err != nil {
+		return "", fmt.Errorf("write a mail: %w", err)
+	}
+	if added == 0 {
+		return "", nil
+	}
+	return mailID, nil
+}

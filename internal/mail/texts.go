@@ -1,0 +1,119 @@
+package mail
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	htmltemplate "html/template"
+	"strings"
+	"text/template"
+	"unicode"
+
+	"github.com/goccy/go-yaml"
+)
+
+// Locale is a language of texts, as in the attribute lang of HTML.
+type Locale string
+
+// The languages. Each one has a file in the folder texts.
+const (
+	English Locale = "en"
+	Chinese Locale = "zh-CN"
+)
+
+// Locales returns all languages.
+func Locales() []Locale { return []Locale{English, Chinese} }
+
+//go:embed texts
+var embedded embed.FS
+
+// texts are the texts of all mails, and the templates of their two forms.
+type texts struct {
+	byLocale map[Locale]map[string]string
+	text     *template.Template
+	html     *htmltemplate.Template
+}
+
+// readTexts reads the embedded files.
+func readTexts() (t texts, err error) {
+	t.byLocale = map[Locale]map[string]string{}
+	for _, locale := range Locales() {
+		raw, err := embedded.ReadFile("texts/" + string(locale) + ".yaml")
+		if err != nil {
+			return t, fmt.Errorf("read the texts of mails: %w", err)
+		}
+		var catalog map[string]string
+		if err := yaml.UnmarshalWithOptions(raw, &catalog, yaml.Strict()); err != nil {
+			return t, fmt.Errorf("read the texts of mails in %s: %w", locale, err)
+		}
+		t.byLocale[locale] = catalog
+	}
+	if t.text, err = template.ParseFS(embedded, "texts/letter.txt"); err == nil {
+		t.html, err = htmltemplate.ParseFS(embedded, "texts/letter.html")
+	}
+	if err != nil {
+		return t, fmt.Errorf("read the templates of mails: %w", err)
+	}
+	return t, nil
+}
+
+// content is a mail with its final texts.
+type content struct{ subject, text, html string }
+
+// letterData is the input of both templates.
+type letterData struct {
+	Locale     Locale
+	Service    string
+	Subject    string
+	Paragraphs []string
+	Link       string
+	Action     string // the label of the link
+	Footer     string
+}
+
+// render fills in the texts of a letter. A missing text is an error.
+func (t texts) render(service string, l Letter) (c content, err error) {
+	catalog, ok := t.byLocale[l.Locale]
+	if !ok {
+		l.Locale, catalog = English, t.byLocale[English]
+	}
+	replaced := []string{"{service}", oneLine(service), "{to}", oneLine(l.To)}
+	for name, value := range l.Values {
+		replaced = append(replaced, "{"+name+"}", oneLine(value))
+	}
+	replacer := strings.NewReplacer(replaced...)
+	fill := func(key string) string {
+		text, ok := catalog[key]
+		if !ok && err == nil {
+			err = fmt.Errorf("there is no text %s in %s", key, l.Locale)
+		}
+		return strings.TrimSpace(replacer.Replace(text))
+	}
+	kind := string(l.Kind)
+	data := letterData{Locale: l.Locale, Service: service, Subject: fill(kind + ".subject"), Link: l.Link, Footer: fill("footer"),
+		Paragraphs: strings.Split(fill(kind+".text"), "\n\n")}
+	if l.Link != "" {
+		data.Action = fill(kind + ".action")
+	}
+	if err != nil {
+		return c, err
+	}
+	var text, html bytes.Buffer
+	if err := t.text.Execute(&text, data); err != nil {
+		return c, fmt.Errorf("fill in the text: %w", err)
+	}
+	if err := t.html.Execute(&html, data); err != nil {
+		return c, fmt.Errorf("fill in the HTML: %w", err)
+	}
+	return content{data.Subject, text.String(), html.String()}, nil
+}
+
+// oneLine replaces control characters by spaces, so that a value begins no line and no header.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
+}

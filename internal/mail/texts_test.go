@@ -1,0 +1,77 @@
+package mail
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func mustTexts(t *testing.T) texts {
+	t.Helper()
+	all, err := readTexts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+var placeholder = regexp.MustCompile(`\{[a-z_]*\}`)
+
+// usedKeys returns the keys of all texts that mails use.
+func usedKeys() []string {
+	keys := []string{"footer"}
+	for _, kind := range Kinds() {
+		keys = append(keys, string(kind)+".subject", string(kind)+".text")
+		if kind.hasLink() {
+			keys = append(keys, string(kind)+".action")
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// TestTextsAreComplete checks that each language has each used text and no other, with the same
+// placeholders as in English.
+func TestTextsAreComplete(t *testing.T) {
+	t.Parallel()
+	all, want := mustTexts(t), usedKeys()
+	for locale, catalog := range all.byLocale {
+		if got := slices.Sorted(maps.Keys(catalog)); !slices.Equal(got, want) {
+			t.Errorf("%s has the texts %v, want %v", locale, got, want)
+		}
+		for key, text := range catalog {
+			got, want := placeholder.FindAllString(text, -1), placeholder.FindAllString(all.byLocale[English][key], -1)
+			slices.Sort(got)
+			slices.Sort(want)
+			if !slices.Equal(slices.Compact(got), slices.Compact(want)) {
+				t.Errorf("%s: %s has the placeholders %v, want those of English, %v", locale, key, got, want)
+			}
+		}
+	}
+}
+
+// TestRender checks that values cannot add lines or HTML, that a missing text is an error, and that an
+// unknown language is English.
+func TestRender(t *testing.T) {
+	t.Parallel()
+	all := mustTexts(t)
+	c, err := all.render("Shop\r\nBcc: x@example.com <b>", Letter{Kind: Test, To: "a@example.com", Locale: "xx",
+		Link: "https://api.example.com/?a=1&b=2"})
+	if err == nil {
+		t.Errorf("a link without a label: got %q and no error", c.text)
+	}
+	if c, err = all.render("Shop\r\nBcc: x@example.com <b>", Letter{Kind: Test, To: "a@example.com", Locale: "xx"}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "A test mail from Shop  Bcc: x@example.com <b>"; c.subject != want {
+		t.Errorf("the subject is %q, want %q", c.subject, want)
+	}
+	if strings.Contains(c.html, "<b>") || !strings.Contains(c.html, "&lt;b&gt;") {
+		t.Errorf("the name of the service is not escaped in the HTML:\n%s", c.html)
+	}
+	if !strings.Contains(c.text, "\n\nAn operator asked for it.") {
+		t.Errorf("the text has no second paragraph:\n%s", c.text)
+	}
+}
