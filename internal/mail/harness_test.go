@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("database/sql.(*DB).connectionOpener"))
 }
 
-// testEnv is a database with a clock, a mail provider, and nodes that share them.
+// testEnv is a database with a clock, a mail provider, and nodes.
 type testEnv struct {
 	t      *testing.T
 	db     *store.DB
@@ -89,7 +89,7 @@ func (env *testEnv) write(m *Mailer, letters ...Letter) {
 	})
 }
 
-// letter returns a letter of a kind that is repeated.
+// letter returns an invitation.
 func letter(cause string) Letter {
 	return Letter{Kind: Invitation, Subject: "user_1", Cause: cause, To: cause + "@example.com", Link: "https://api.example.com/x",
 		Values: map[string]string{"expires": "2026-11-28 12:00 UTC"}}

@@ -29,8 +29,8 @@ func (k LetterKind) hasLink() bool { return k != Test }
 // Letter is a mail before its texts are filled in.
 type Letter struct {
 	Kind LetterKind
-	// Subject and Cause identify the mail among all mails of its kind: the user, key or address that it
-	// is about, and the event that it reports. A second Letter with the same three is dropped.
+	// Subject and Cause identify the mail among all mails of its kind. Subject is the user, key or
+	// address, and Cause is the reported event. A second Letter with the same three is dropped.
 	Subject, Cause string
 	Account        string // of the reader; empty for an operator
 	To             string // the reader's address

@@ -8,7 +8,7 @@
 //     the mails of a dead node. A mail with a recorded answer of the server is not sent again.
 //   - A crash, or a broken connection, between the server's answer and its record repeats the mail with
 //     the same Message-ID.
-//   - The text of a mail with a link that works once is deleted when the mail is sent or given up.
+//   - The text of a mail with a single-use link is deleted when the mail is sent or given up.
 //   - Addresses in mails begin with the setting public_url, never with a request's Host.
 package mail
 
@@ -39,7 +39,7 @@ type Options struct {
 	PublicURL string
 	// Node is this node; only Run needs it. Leases of dead epochs are taken over.
 	Node *node.Node
-	// Log gets the troubles that need the operator. Nil discards them.
+	// Log gets the operational errors. Nil discards them.
 	Log *slog.Logger
 }
 
@@ -50,7 +50,7 @@ type Mailer struct {
 	failed atomic.Bool // the last attempt to reach the server failed
 }
 
-// retention is the time for which mails stay in the outbox after their end.
+// retention is how long mails stay in the outbox.
 const retention = 30 * 24 * time.Hour
 
 // New returns a Mailer; call Run to send.
@@ -74,7 +74,7 @@ func New(o Options) (*Mailer, error) {
 	return m, err
 }
 
-// On reports whether a server is set. Callers hide what needs mail if On is false.
+// On reports whether a server is set. Callers hide features without mail if On is false.
 func (m *Mailer) On() bool { return m != nil && m.opts.Server.Host != "" }
 
 // Periods of Run.

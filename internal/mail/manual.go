@@ -24,7 +24,7 @@ type OutboxMail struct {
 	CreatedMS int64
 	NextMS    int64 // when the next attempt is due; 0 if the mail has ended
 	SentMS    int64 // when the server took it; 0 if not sent
-	Once      bool  // it had a link that works once, so it cannot be sent again after its end
+	Once      bool  // it has a single-use link, so it cannot be sent again after its end
 }
 
 const entryText = `SELECT id, kind, account, recipient, subject, state, attempts, error, created_ms, due_ms, ended_ms, once
@@ -47,7 +47,7 @@ func scanEntry(row store.Row) (e OutboxMail, err error) {
 	return e, nil
 }
 
-// entryTx returns a mail, or a *fault.Error if there is none.
+// entryTx returns a mail, or a *fault.Error for an unknown id.
 func entryTx(tx *store.Tx, mail string) (OutboxMail, error) {
 	e, err := scanEntry(tx.QueryRow(entryText+`id = $1`, mail))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -95,7 +95,7 @@ func ListTx(tx *store.Tx, f OutboxFilter) (list []OutboxMail, more bool, err err
 	return list, false, nil
 }
 
-// errOff is the error for an action that needs mail.
+// errOff is the error for an action without a server.
 func errOff() error {
 	return fault.New(fault.InvalidRequest, "Mail is off. Set smtp_server and mail_from, and restart the service.")
 }
@@ -118,8 +118,8 @@ func (m *Mailer) Test(ctx context.Context, to string) (OutboxMail, error) {
 const maxResends = 20
 
 // Resend sends a mail again now, with a new Message-ID, and returns its entry after the attempt. If it
-// fails, a mail that had ended keeps its state. Errors: *fault.Error if mail is off, the mail does not
-// exist, is being sent, was resent too often, or had a link that works once.
+// fails, a mail in a final state keeps it. Errors: *fault.Error if mail is off, the mail does not
+// exist, is being sent, was resent too often, or had a single-use link.
 func (m *Mailer) Resend(ctx context.Context, mail string) (OutboxMail, error) {
 	if !m.On() {
 		return OutboxMail{}, errOff()
@@ -154,8 +154,8 @@ func (m *Mailer) Resend(ctx context.Context, mail string) (OutboxMail, error) {
 	})
 }
 
-// sendNow makes one attempt to send the mail that choose selects or creates, in the goroutine of the
-// caller, and returns its entry after the attempt. The caller cannot cancel an attempt that has begun.
+// sendNow makes one attempt to send the mail selected or created by choose, in the goroutine of the
+// caller, and returns its entry after the attempt. The caller cannot cancel a running attempt.
 func (m *Mailer) sendNow(ctx context.Context, choose func(tx *store.Tx) (mail string, err error)) (e OutboxMail, err error) {
 	ctx = context.WithoutCancel(ctx)
 	lease := id.New("lse_")

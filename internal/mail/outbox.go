@@ -50,7 +50,7 @@ type claimed struct {
 	attempts int64 // before this one
 }
 
-// SendWaiting sends the mails that are due, until none is left, and records each result. It begins no
+// SendWaiting sends the due mails until none is left, and records each result. It begins no
 // mail after ctx ends; the running exchange is cut when work ends, and its mail is repeated. It is one
 // step of Run. Troubles of the server are no errors of SendWaiting: they are recorded and logged.
 func (m *Mailer) SendWaiting(ctx, work context.Context) error {
@@ -99,7 +99,7 @@ func (m *Mailer) livingTx(tx *store.Tx) (nowMS int64, living []string, err error
 	return nowMS, nodes.Living(), nil
 }
 
-// claim gives up the mails whose link has expired, and leases due mails to this node.
+// claim gives up mails with an expired link, and leases due mails to this node.
 func (m *Mailer) claim(ctx context.Context) (batch []claimed, err error) {
 	lease := id.New("lse_")
 	err = m.opts.DB.Update(ctx, func(tx *store.Tx) error {
@@ -136,7 +136,7 @@ func claimedTx(tx *store.Tx, lease string) ([]claimed, error) {
 
 // sendBatch sends claimed mails over one connection and records each result at once. After a broken
 // connection it dials again. If the server cannot be reached, all remaining mails of the batch fail.
-// Mails that are not begun while the lease lasts are released.
+// Mails left at the end of the lease are released.
 func (m *Mailer) sendBatch(ctx, work context.Context, batch []claimed) error {
 	var s *session
 	var unreachable error
@@ -179,8 +179,8 @@ func (m *Mailer) sendBatch(ctx, work context.Context, batch []claimed) error {
 	return m.release(work, batch[0].lease)
 }
 
-// holds reports whether the lease of a mail lasts for another attempt. Without this check, a node that
-// was frozen after its claim would send what another node has taken over.
+// holds reports whether the lease of a mail lasts for another attempt. Without this check, a node
+// frozen after its claim would send mails of its successor.
 func (m *Mailer) holds(ctx context.Context, c claimed) (held bool, err error) {
 	err = m.opts.DB.View(ctx, func(tx *store.Tx) error {
 		now, err := tx.NowMS()
@@ -192,7 +192,7 @@ func (m *Mailer) holds(ctx context.Context, c claimed) (held bool, err error) {
 	return held, err
 }
 
-// release frees the mails that still have a lease.
+// release frees the mails with a lease.
 func (m *Mailer) release(ctx context.Context, lease string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
 	defer cancel()

@@ -323,7 +323,7 @@ func TestLinkThatWorksOnce(t *testing.T) {
 	}
 }
 
-// TestResend checks resends of a sent mail and of one that was given up.
+// TestResend checks resends of a sent mail and of a given-up mail.
 func TestResend(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, env *testEnv) {

@@ -10,7 +10,7 @@ const (
 	stateGivenUp = 3
 )
 
-// giveUpAfter is the age of a mail after which no further attempt follows.
+// giveUpAfter is the maximum age of a mail at an attempt.
 const giveUpAfter = 24 * time.Hour
 
 // pause returns the wait after the attempt with a number, from 1: from a minute up to an hour.
@@ -34,9 +34,9 @@ type decision struct {
 	dueMS int64 // of the next attempt, if there is one
 }
 
-// decide returns the decision after an attempt to send c that ended at nowMS. A server's final refusal
+// decide returns the decision after an attempt to send c, at nowMS. A server's final refusal
 // (5xx) gives up. Anything else is repeated until the mail is giveUpAfter old. A test has one attempt.
-// A resend of a mail that has ended is one attempt too: if it fails, the state stays.
+// A resend of a mail in a final state is one attempt too: if it fails, the state stays.
 func decide(c claimed, nowMS int64, o outcome) decision {
 	next := nowMS + pause(c.attempts+1).Milliseconds()
 	switch {

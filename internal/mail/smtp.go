@@ -53,7 +53,7 @@ type outcome struct {
 	err     string // the server's words; empty if sent
 }
 
-// session is a connection to the server, which takes one mail after the other.
+// session is a connection to the server for one mail after the other.
 type session struct {
 	client *gomail.Client
 	conn   *smtp.Client

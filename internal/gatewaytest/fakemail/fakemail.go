@@ -1,8 +1,8 @@
-// Package fakemail owns a fake mail provider: an SMTP server with STARTTLS, TLS and AUTH, whose
-// answers a test can spoil.
+// Package fakemail owns a fake mail provider: an SMTP server with STARTTLS, TLS and AUTH,
+// with faults planned by the test.
 //
-// Invariants: the server keeps every mail that it answered with 250, and those it took without
-// answering; a mail that is not valid MIME with a text and an HTML part fails the test; faults are
+// Invariants: the server keeps every mail answered with 250, and those taken without an answer;
+// the test fails unless a mail is valid MIME with a text and an HTML part; faults are
 // used up in order, one for each attempt.
 package fakemail
 
@@ -41,7 +41,7 @@ const (
 	Password = "correct horse"
 )
 
-// Fault is what the server does wrong with one attempt.
+// Fault is the fault of one attempt.
 type Fault int
 
 // The faults.
@@ -63,7 +63,7 @@ type Options struct {
 	Auth     bool // requires User and Password
 }
 
-// Mail is a mail that the server took.
+// Mail is a mail taken by the server.
 type Mail struct {
 	From, To   string // of the envelope
 	Header     mail.Header
@@ -151,7 +151,7 @@ func (s *Server) Plan(faults ...Fault) {
 	s.faults = slices.Clone(faults)
 }
 
-// Mails returns the mails that the server took, in order.
+// Mails returns the taken mails in order.
 func (s *Server) Mails() []Mail {
 	s.mu.Lock()
 	defer s.mu.Unlock()
