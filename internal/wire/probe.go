@@ -31,6 +31,9 @@ func Probe(form Form, model string, reasoning bool, limitField string) ([]byte, 
 		}
 		return []byte(`{"contents":[{"role":"user","parts":[{"text":"ping"}]}],"generationConfig":{"maxOutputTokens":` +
 			limit + `,"responseModalities":["TEXT"]}}`), true
+	case form == FormInteractions:
+		return []byte(`{"model":` + name + `,"input":"ping","response_modalities":["text"],"generation_config":{"max_output_tokens":16},` +
+			`"store":false}`), true
 	}
 	return nil, false
 }

@@ -267,13 +267,17 @@ func (w *writer) end(dst []byte, c *writtenChoice, e conversation.Event) []byte 
 	return dst
 }
 
-// appendDetail appends the reasoning detail with sealed reasoning of a responses line.
+// sealFormats are the formats of sealed reasoning by the line's form, as OpenRouter names them.
+var sealFormats = map[wire.Form]string{wire.FormResponses: "openai-responses-v1", wire.FormInteractions: "google-gemini-v1"}
+
+// appendDetail appends the reasoning detail with sealed reasoning of a line.
 func (w *writer) appendDetail(dst []byte, c *writtenChoice, o *conversation.Output) []byte {
-	if o.Signature.Vendor != wire.FormResponses || len(o.Signature.Data) == 0 {
+	format := sealFormats[o.Signature.Vendor]
+	if format == "" || len(o.Signature.Data) == 0 {
 		return dst
 	}
-	dst = rawjson.Put(dst, `{"type":"reasoning.encrypted","data":"`, conversation.Seal(w.id, o.Signature.Data),
-		`","format":"openai-responses-v1","index":`)
+	dst = rawjson.Put(dst, `{"type":"reasoning.encrypted","data":"`, conversation.Seal(w.id, o.Signature.Data), `","format":"`)
+	dst = rawjson.Put(dst, "", format, `","index":`)
 	c.seals++
 	return append(strconv.AppendInt(dst, int64(c.seals-1), 10), '}')
 }

@@ -2,6 +2,8 @@ package conversation
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -58,7 +60,10 @@ func (r *Request) CheckSingle() error {
 
 // FieldName returns the client's name of a field, given its name in chat completions.
 func (r *Request) FieldName(name string) string {
-	if r.Client != wire.FormGemini {
+	switch {
+	case r.Client == wire.FormMessages && name == "stop":
+		return "stop_sequences"
+	case r.Client != wire.FormGemini:
 		return name
 	}
 	switch name {
@@ -70,6 +75,48 @@ func (r *Request) FieldName(name string) string {
 		return "generationConfig.responseLogprobs"
 	}
 	return name
+}
+
+// StopList returns the stop sequences as a list, or nil. Empty ones have no effect, and lines reject
+// them. It returns an error for more than limit sequences.
+func (r *Request) StopList(limit int) ([]byte, error) {
+	var stops []byte
+	n := 0
+	for _, stop := range r.Stops {
+		if len(stop) > 2 {
+			stops = rawjson.Put(stops, ",", stop, "")
+			n++
+		}
+	}
+	if n > limit {
+		return nil, Unsupported(r.FieldName("stop"), "`{param}` may hold at most %d sequences for this model.", limit)
+	}
+	return List(stops), nil
+}
+
+// OutputKinds returns the requested kinds of output, for a line with text and images. It returns an
+// error for another kind.
+func (r *Request) OutputKinds() (text, image bool, err error) {
+	for i, modality := range rawjson.Elements(r.Modalities) {
+		switch rawjson.Unquote(modality) {
+		case "text":
+			text = true
+		case "image":
+			image = true
+		default:
+			return false, false, Unsupported(fmt.Sprintf("modalities[%d]", i), "`{param}` must be text or image for this model.")
+		}
+	}
+	return text || !image, image, nil
+}
+
+// FetchError returns the error for an image at param that was not fetched because of err.
+func FetchError(param string, err error) error {
+	var f *fault.Error
+	if errors.As(err, &f) && f.Code == fault.InvalidRequest {
+		return Unsupported(param, "`{param}` cannot be used: %s", f.Message())
+	}
+	return err
 }
 
 // EffortFor returns the effort for a line's model, or "" if the client sent none.

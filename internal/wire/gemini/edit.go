@@ -79,19 +79,19 @@ func (r *Request) editSignatures(edits *rawjson.Edits, e wire.Edits) {
 }
 
 // editSignature returns a part with a signature that the line can read, or without one, and whether the
-// part changed. A call that requires a signature gets signatureBypass instead.
+// part changed. A call that requires a signature gets SignatureBypass instead.
 func editSignature(part []byte, e wire.Edits, required bool) (out []byte, changed bool) {
 	signature := rawjson.Field(part, "thoughtSignature")
 	packed := unpack(signature)
 	switch own := wire.OpenSeal(packed, e.Origin); {
 	case signature == nil && required:
-		return rawjson.Put(part[:len(part)-1:len(part)-1], `,"thoughtSignature":"`, signatureBypass, `"}`), true
+		return rawjson.Put(part[:len(part)-1:len(part)-1], `,"thoughtSignature":"`, SignatureBypass, `"}`), true
 	case signature == nil, packed == nil && !e.NoSealed:
 		return part, false
 	case own != nil && !e.NoSealed:
 		return form.WithMember(part, "thoughtSignature", rawjson.Quote(string(own))), true
 	case rawjson.Field(part, "functionCall") != nil:
-		return form.WithMember(part, "thoughtSignature", []byte(`"`+signatureBypass+`"`)), true
+		return form.WithMember(part, "thoughtSignature", []byte(`"`+SignatureBypass+`"`)), true
 	}
 	return form.WithMember(part, "thoughtSignature", []byte("null")), true
 }

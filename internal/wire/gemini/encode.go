@@ -3,7 +3,6 @@ package gemini
 import (
 	"bytes"
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -14,13 +13,13 @@ import (
 )
 
 const (
-	// signatureBypass replaces a required signature not returned by the client. The value is
+	// SignatureBypass replaces a required signature not returned by the client. The value is
 	// documented for histories from elsewhere.
-	signatureBypass = "skip_thought_signature_validator"
+	SignatureBypass = "skip_thought_signature_validator"
 	// emptyTurn is the user's first turn if it is missing. The form requires one.
 	emptyTurn = `,{"text":"."}`
-	// maxStops is the form's limit on stop sequences.
-	maxStops = 5
+	// MaxStops is Google's limit on stop sequences.
+	MaxStops = 5
 )
 
 // encoder encodes a request.
@@ -220,7 +219,7 @@ func (e *encoder) appendSignature(dst []byte, p *conversation.Part, required boo
 		if !required || e.beforeGemini3 {
 			return dst
 		}
-		signature = []byte(signatureBypass)
+		signature = []byte(SignatureBypass)
 	}
 	return rawjson.Put(dst, `,"thoughtSignature":"`, signature, `"`)
 }
@@ -333,7 +332,7 @@ func (e *encoder) generationConfig() (config conversation.ObjectWriter, err erro
 		}
 	}
 	if e.Seed != nil {
-		config.Add("seed", foldSeed(e.Seed))
+		config.Add("seed", FoldSeed(e.Seed))
 	}
 	if e.N > 1 {
 		config.Add("candidateCount", strconv.FormatInt(e.N, 10))
@@ -350,8 +349,8 @@ func (e *encoder) generationConfig() (config conversation.ObjectWriter, err erro
 	return config, err
 }
 
-// foldSeed folds a seed into the form's 32 bits. Equal seeds stay equal.
-func foldSeed(raw []byte) string {
+// FoldSeed folds a seed into Google's 32 bits. Equal seeds stay equal.
+func FoldSeed(raw []byte) string {
 	n, ok := rawjson.Integer(raw)
 	if !ok || n == int64(int32(n)) {
 		return string(raw)
@@ -359,21 +358,13 @@ func foldSeed(raw []byte) string {
 	return strconv.FormatInt(n&0x7fffffff, 10)
 }
 
-// addStops adds the stop sequences. An empty one, rejected by the form, has no effect.
+// addStops adds the stop sequences.
 func (e *encoder) addStops(config *conversation.ObjectWriter) error {
-	if len(e.Stops) > maxStops && e.Client == wire.FormChat {
-		return conversation.Unsupported("stop", "`{param}` may hold at most %d sequences for this model.", maxStops)
-	}
-	var stops []byte
-	for _, stop := range e.Stops[:min(len(e.Stops), maxStops)] {
-		if len(stop) > 2 {
-			stops = rawjson.Put(stops, ",", stop, "")
-		}
-	}
+	stops, err := e.StopList(MaxStops)
 	if stops != nil {
-		config.Add("stopSequences", string(conversation.List(stops)))
+		config.Add("stopSequences", string(stops))
 	}
-	return nil
+	return err
 }
 
 // addFormat adds the format of the answer. Keywords of a schema ignored by the form are moved to
@@ -396,16 +387,9 @@ func (e *encoder) addFormat(config *conversation.ObjectWriter) error {
 // addModalities adds the kinds of output: only text unless images are requested, because some
 // models make images unasked, at another price.
 func (e *encoder) addModalities(config *conversation.ObjectWriter) error {
-	var text, image bool
-	for i, modality := range rawjson.Elements(e.Modalities) {
-		switch rawjson.Unquote(modality) {
-		case "text":
-			text = true
-		case "image":
-			image = true
-		default:
-			return conversation.Unsupported(fmt.Sprintf("modalities[%d]", i), "`{param}` must be text or image for this model.")
-		}
+	text, image, err := e.OutputKinds()
+	if err != nil {
+		return err
 	}
 	switch {
 	case !image:

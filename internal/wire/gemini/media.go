@@ -3,13 +3,11 @@ package gemini
 import (
 	"bytes"
 	"encoding/base64"
-	"errors"
 	"net/url"
 	"path"
 	"slices"
 	"strings"
 
-	"tollgate/internal/fault"
 	"tollgate/internal/wire/conversation"
 	"tollgate/internal/wire/internal/form"
 	"tollgate/internal/wire/rawjson"
@@ -41,17 +39,14 @@ func (e *encoder) media(p *conversation.Part) ([]byte, error) {
 // fetched yet.
 func (e *encoder) fetchedImage(address, param string) ([]byte, error) {
 	got, known := e.images[address]
-	var f *fault.Error
 	switch {
 	case !known:
 		if !slices.Contains(e.missing, address) {
 			e.missing = append(e.missing, address)
 		}
 		return []byte("{}"), nil
-	case errors.As(got.Err, &f) && f.Code == fault.InvalidRequest:
-		return nil, conversation.Unsupported(param, "`{param}` cannot be used: %s", f.Message())
 	case got.Err != nil:
-		return nil, got.Err
+		return nil, conversation.FetchError(param, got.Err)
 	}
 	out := make([]byte, 0, base64.StdEncoding.EncodedLen(len(got.Data))+64)
 	out = rawjson.Put(out, `{"inlineData":{"mimeType":"`, got.MIME, `","data":"`)

@@ -46,6 +46,19 @@ func (e *encoder) thinkingConfig() (thinking conversation.ObjectWriter, err erro
 	return thinking, nil
 }
 
+// RequiresSignature reports whether a model rejects calls without a signature, by its provider's id.
+func RequiresSignature(model string) bool { return !generationOf(model).isBefore3() }
+
+// ThinkingLevels returns the levels of thinking that a model takes in Google's interactions. Models
+// before Gemini 3 take levels there, in place of a budget.
+func ThinkingLevels(model string) []string {
+	g := generationOf(model)
+	if g.isBefore3() {
+		return []string{"low", "medium", "high"}
+	}
+	return g.efforts()
+}
+
 // generation is the information in a model's id.
 type generation struct {
 	number           int // 10 times the major version plus the minor one, or 0 if unknown, as for the newest

@@ -81,6 +81,9 @@ func (s *writer) Write(dst []byte, e conversation.Event) []byte {
 		if item := s.callOf(e.Output); item != nil {
 			item.ended = true
 		}
+		if e.Output.Kind == conversation.Thinking && e.Output.Signature.Vendor == wire.FormInteractions {
+			return s.sealReasoning(dst, e.Output)
+		}
 	case e.Kind == conversation.Finish:
 		dst = s.begin(dst)
 		switch e.Finish {
@@ -273,6 +276,15 @@ func (s *writer) reasoning(dst, text []byte) []byte {
 	}
 	dst = append(s.event(dst, "response.reasoning_summary_text.delta"), s.open.location...)
 	return endEvent(appendText(dst, `,"delta":"`, text))
+}
+
+// sealReasoning ends reasoning with its signature under a seal.
+func (s *writer) sealReasoning(dst []byte, o *conversation.Output) []byte {
+	if s.open == nil || s.open.kind != kindReasoning {
+		dst = s.openItem(s.begin(dst), &outputItem{kind: kindReasoning})
+	}
+	s.open.sealed = conversation.Seal(s.id, o.Signature.Data)
+	return s.closeOpen(dst, "completed")
 }
 
 // appendText appends a name with an opening quote, the contents of a JSON string, and the closing

@@ -18,7 +18,7 @@ import (
 // clientForms are the forms of clients, lineForms those of lines.
 var (
 	clientForms = []wire.Form{wire.FormChat, wire.FormMessages, wire.FormResponses}
-	lineForms   = []wire.Form{wire.FormChat, wire.FormMessages, wire.FormResponses, wire.FormGemini}
+	lineForms   = []wire.Form{wire.FormChat, wire.FormMessages, wire.FormResponses, wire.FormGemini, wire.FormInteractions}
 )
 
 // modelOutput is an answer of a model to be written in the form of a line.
@@ -43,7 +43,7 @@ func (o modelOutput) whole(line wire.Form) string {
 		}
 		return usual
 	}
-	if line == wire.FormMessages || line == wire.FormGemini { // a refusal is a text there
+	if line == wire.FormMessages || line == wire.FormGemini || line == wire.FormInteractions { // a refusal is a text there
 		o.text += o.refusal
 	}
 	switch line {
@@ -99,9 +99,43 @@ func (o modelOutput) whole(line wire.Form) string {
 		}
 		return fmt.Sprintf(`{"candidates":[{"content":{"role":"model","parts":[%s]}%s}],`+
 			`"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":4}}`, strings.Join(list, ","), reason)
+	case wire.FormInteractions:
+		return fmt.Sprintf(`{"id":"v1_x","object":"interaction","model":"v","steps":[%s],%s,"usage":%s}`,
+			strings.Join(o.steps(), ","), o.interactionStatus(), interactionUsage)
 	}
 	return `{"choices":[{"index":0,"message":` + o.chatMessage() + `,"finish_reason":"` + finish(o.chatFinish()) + `"}],` +
 		`"usage":{"prompt_tokens":3,"completion_tokens":4}}`
+}
+
+// interactionUsage is the usage of an interaction.
+const interactionUsage = `{"total_tokens":7,"total_input_tokens":3,"total_output_tokens":4,"total_thought_tokens":0}`
+
+// steps returns the steps of an interaction.
+func (o modelOutput) steps() (list []string) {
+	if o.thought != "" || o.signature != "" {
+		list = append(list, fmt.Sprintf(`{"type":"thought","signature":%q,"summary":[{"type":"text","text":%q}]}`, o.signature, o.thought))
+	}
+	if o.text != "" {
+		list = append(list, fmt.Sprintf(`{"type":"model_output","content":[{"type":"text","text":%q}]}`, o.text))
+	}
+	for i, arguments := range o.arguments {
+		list = append(list, fmt.Sprintf(`{"type":"function_call","id":%q,"name":%q,"arguments":%s}`, o.callID(i), o.tool, arguments))
+	}
+	return list
+}
+
+// interactionStatus returns the members of an interaction for its end: a status, or an error's code.
+func (o modelOutput) interactionStatus() string {
+	switch o.finish {
+	case "":
+		if o.arguments != nil {
+			return `"status":"requires_action"`
+		}
+		return `"status":"completed"`
+	case "incomplete", "failed", "cancelled", "in_progress":
+		return fmt.Sprintf(`"status":%q`, o.finish)
+	}
+	return fmt.Sprintf(`"status":"failed","errors":[{"code":%q,"message":"x"}]`, o.finish)
 }
 
 // callID returns the id of a call.
@@ -192,6 +226,20 @@ func (o modelOutput) stream(line wire.Form) string {
 		}
 	case wire.FormGemini:
 		add("%s", whole)
+	case wire.FormInteractions:
+		o.text += o.refusal
+		add(`{"interaction":{"id":"v1_x","status":"in_progress","object":"interaction","model":"v"},"event_type":"interaction.created"}`)
+		add(`{"interaction_id":"v1_x","status":"in_progress","event_type":"interaction.status_update"}`)
+		for i, step := range o.steps() {
+			for _, event := range stepEvents(i, step) {
+				add("%s", event)
+			}
+		}
+		if !o.open {
+			add(`{"interaction":{"id":"v1_x","object":"interaction",%s,"usage":%s},"event_type":"interaction.completed"}`,
+				o.interactionStatus(), interactionUsage)
+			add(`[DONE]`)
+		}
 	default:
 		finish := o.finish
 		if finish == "" {
@@ -205,6 +253,35 @@ func (o modelOutput) stream(line wire.Form) string {
 		}
 	}
 	return "data: " + strings.Join(events, "\n\ndata: ") + "\n\n"
+}
+
+// stepEvents returns the events of a step of an interaction. The arguments of a call come in two pieces.
+func stepEvents(index int, step string) []string {
+	var s struct {
+		Type, Signature, ID, Name string
+		Summary, Content          []struct{ Text string }
+		Arguments                 json.RawMessage
+	}
+	_ = json.Unmarshal([]byte(step), &s) // made above
+	event := func(kind, format string, args ...any) string {
+		return fmt.Sprintf(`{"index":%d,%s"event_type":%q}`, index, fmt.Sprintf(format, args...), kind)
+	}
+	var events []string
+	switch s.Type {
+	case "thought":
+		events = []string{event("step.start", `"step":{"type":"thought"},`),
+			event("step.delta", `"delta":{"type":"thought_summary","content":{"type":"text","text":%q}},`, s.Summary[0].Text),
+			event("step.delta", `"delta":{"type":"thought_signature","signature":%q},`, s.Signature)}
+	case "model_output":
+		events = []string{event("step.start", `"step":{"type":"model_output"},`),
+			event("step.delta", `"delta":{"type":"text","text":%q},`, s.Content[0].Text)}
+	default:
+		half := len(s.Arguments) / 2
+		events = []string{event("step.start", `"step":{"type":"function_call","id":%q,"name":%q,"arguments":{}},`, s.ID, s.Name),
+			event("step.delta", `"delta":{"type":"arguments_delta","arguments":%q},`, s.Arguments[:half]),
+			event("step.delta", `"delta":{"type":"arguments_delta","arguments":%q},`, s.Arguments[half:])}
+	}
+	return append(events, event("step.stop", ""))
 }
 
 // answers returns a client's whole answer and stream for the answer of a line.

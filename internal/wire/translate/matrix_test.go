@@ -50,19 +50,19 @@ func scenarios() []scenario {
 		{name: "thinking", features: []string{"thinking is shown"}, thinks: true,
 			output: modelOutput{thought: "Hm.", text: "Yes."}, want: wiretest.Answer{Text: "Yes.", Thought: "Hm.", End: "stop"}},
 		{name: "refusal", output: modelOutput{refusal: "I cannot."}, refused: true,
-			finish: map[wire.Form]string{wire.FormMessages: "refusal", wire.FormGemini: "SAFETY"}},
+			finish: map[wire.Form]string{wire.FormMessages: "refusal", wire.FormGemini: "SAFETY", wire.FormInteractions: "safety"}},
 		{name: "cut off at the limit", features: []string{"output limit"}, output: modelOutput{text: "Ha"},
 			finish: map[wire.Form]string{wire.FormChat: "length", wire.FormMessages: "max_tokens", wire.FormResponses: "incomplete",
-				wire.FormGemini: "MAX_TOKENS"},
+				wire.FormGemini: "MAX_TOKENS", wire.FormInteractions: "incomplete"},
 			want: wiretest.Answer{Text: "Ha", End: "limit"}},
 		{name: "broken off", output: modelOutput{text: "Ha"}, broken: true, failed: true},
 		{name: "failed end", output: modelOutput{text: "Ha"}, failed: true,
 			finish: map[wire.Form]string{wire.FormChat: "error", wire.FormMessages: "error", wire.FormResponses: "failed",
-				wire.FormGemini: "MALFORMED_FUNCTION_CALL"}},
+				wire.FormGemini: "MALFORMED_FUNCTION_CALL", wire.FormInteractions: "malformed_function_call"}},
 	}
 }
 
-// allForms are the forms of clients and lines.
+// allForms are the forms of clients.
 var allForms = []wire.Form{wire.FormChat, wire.FormMessages, wire.FormResponses, wire.FormGemini}
 
 // TestMatrix plays each scenario for each form of clients on each form of lines, whole and streamed. The
@@ -81,7 +81,7 @@ func TestMatrix(t *testing.T) {
 					place[at] = text
 				}
 			}
-			for _, line := range allForms {
+			for _, line := range lineForms {
 				t.Run(fmt.Sprintf("%s, %s on %s", s.name, client, line), func(t *testing.T) {
 					t.Parallel()
 					r, err := probe(client, false, place)
@@ -98,7 +98,8 @@ func TestMatrix(t *testing.T) {
 func (s *scenario) play(t *testing.T, r wire.Request, client, line wire.Form) {
 	t.Helper()
 	pair := New(r, line, pairtest.Identity())
-	model := map[wire.Form]string{wire.FormMessages: "claude-sonnet-4-6", wire.FormGemini: "gemini-3-pro"}[line]
+	model := map[wire.Form]string{wire.FormMessages: "claude-sonnet-4-6", wire.FormGemini: "gemini-3-pro",
+		wire.FormInteractions: "gemini-3-pro"}[line]
 	body, err := pairtest.Body(pair, wire.Translation{Edits: wire.Edits{Model: model}, MaxOutput: 99, Reasoning: s.thinks})
 	if err != nil {
 		t.Fatal(err)
@@ -106,9 +107,7 @@ func (s *scenario) play(t *testing.T, r wire.Request, client, line wire.Form) {
 	if !strings.Contains(string(body), s.sent) {
 		t.Errorf("the line got %s, want %s in it", body, s.sent)
 	}
-	if _, err := opened(line, body); err != nil {
-		t.Errorf("the line got %s: %v", body, err)
-	}
+	contentOf(t, line, string(body))
 	o := s.output
 	o.finish = s.finish[line]
 	usage := wire.Usage{Prompt: 3, Completion: 4}
@@ -178,9 +177,9 @@ func (s *scenario) check(t *testing.T, how string, client, line wire.Form, raw [
 func TestThreeTurns(t *testing.T) {
 	t.Parallel()
 	needs := map[wire.Form]string{wire.FormChat: `"reasoning_content":"Hm 1."`, wire.FormResponses: `"encrypted_content":"c2ln1"`,
-		wire.FormGemini: `"thoughtSignature":"c2ln1"`}
+		wire.FormGemini: `"thoughtSignature":"c2ln1"`, wire.FormInteractions: `"signature":"c2ln1"`}
 	for _, client := range allForms {
-		for _, line := range allForms {
+		for _, line := range lineForms {
 			for _, streams := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s on %s, streamed %v", client, line, streams), func(t *testing.T) {
 					t.Parallel()

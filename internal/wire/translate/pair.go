@@ -5,6 +5,7 @@ import (
 	"tollgate/internal/wire/completions"
 	"tollgate/internal/wire/conversation"
 	"tollgate/internal/wire/gemini"
+	"tollgate/internal/wire/interactions"
 	"tollgate/internal/wire/messages"
 	"tollgate/internal/wire/rawjson"
 	"tollgate/internal/wire/responses"
@@ -36,6 +37,9 @@ func lineOf(form wire.Form) line {
 		return line{responses.Encode, responses.NewReader, func(int64) wire.Meter { return responses.NewMeter() }, responses.ReadAnswer}
 	case wire.FormGemini:
 		return line{gemini.Encode, gemini.NewReader, gemini.NewMeter, gemini.ReadAnswer}
+	case wire.FormInteractions:
+		return line{interactions.Encode, interactions.NewReader, func(int64) wire.Meter { return interactions.NewMeter() },
+			interactions.ReadAnswer}
 	default:
 		return line{completions.Encode, completions.NewReader, completions.NewMeter, completions.ReadAnswer}
 	}
@@ -54,6 +58,9 @@ type pair struct {
 
 // newPair returns the pair for a request and a line of another form.
 func newPair(r client, form wire.Form, id wire.Identity) wire.Pair {
+	if form == wire.FormInteractions { // an account's signatures of generateContent are sealed apart
+		id.Origin += "\n" + string(form)
+	}
 	return &pair{client: r, line: lineOf(form), form: form, id: id}
 }
 

@@ -20,11 +20,11 @@ import (
 // Translates reports whether a request of a client's form can be translated for a line of another
 // form, and the answer back.
 func Translates(client, line wire.Form) bool {
-	return client != line && isForm(client) && isForm(line)
+	return client != line && isClientForm(client) && (isClientForm(line) || line == wire.FormInteractions)
 }
 
-// isForm reports whether a form is known.
-func isForm(form wire.Form) bool {
+// isClientForm reports whether clients speak a form.
+func isClientForm(form wire.Form) bool {
 	switch form {
 	case wire.FormChat, wire.FormResponses, wire.FormMessages, wire.FormGemini:
 		return true
