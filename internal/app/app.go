@@ -237,7 +237,7 @@ func Providers() map[string]catalog.Provider {
 			kinds[i] = catalog.Kind(kind)
 		}
 		out[name] = catalog.Provider{
-			Kinds: kinds, Forms: info.Forms, DefaultBaseURL: info.DefaultBaseURL,
+			Kinds: kinds, Forms: info.Forms, OptionalForms: info.OptionalForms, DefaultBaseURL: info.DefaultBaseURL,
 			NeedsBaseURL: info.NeedsBaseURL, NeedsKey: info.NeedsKey, Keyless: info.Keyless,
 			NeedsForms: info.NeedsForms, CheckOptions: info.CheckOptions,
 			KeyHeaders: info.KeyHeaders,

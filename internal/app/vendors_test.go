@@ -19,7 +19,8 @@ import (
 var vendors = map[string]string{
 	"openai": "max_completion_tokens", "azure-key": "max_completion_tokens", "azure-entra": "max_completion_tokens",
 	"bedrock-openai": "max_completion_tokens", "anthropic": "", "foundry-claude": "", "bedrock-claude": "", "vertex-claude": "",
-	"gemini": "", "vertex-gemini": "", "xai": "max_tokens", "groq": "max_completion_tokens", "mistral": "max_tokens",
+	"gemini": "", "gemini-interactions": "", "vertex-gemini": "", "xai": "max_tokens", "groq": "max_completion_tokens",
+	"mistral":  "max_tokens",
 	"deepseek": "max_tokens", "deepseek-messages": "", "openrouter": "max_completion_tokens", "together": "max_tokens",
 	"fireworks": "max_tokens", "cerebras": "max_completion_tokens", "perplexity": "", "moonshot": "max_completion_tokens",
 	"zhipu": "max_tokens", "zhipu-messages": "", "qwen": "max_tokens", "minimax": "", "minimax-chat": "max_completion_tokens",

@@ -96,6 +96,7 @@ var layers = map[string][][]string{
 		{"internal/wire/conversation"},
 		{"internal/wire/internal/wiretest", "internal/wire/completions", "internal/wire/messages", "internal/wire/responses",
 			"internal/wire/gemini", "internal/wire/jobrequest", "internal/wire/kind"},
+		{"internal/wire/interactions"},
 		{"internal/wire/kind/*"},
 		{"internal/wire/kind/registry"},
 		{"internal/wire/usage", "internal/wire/translate/internal/customtools", "internal/wire/translate/internal/pairtest"},

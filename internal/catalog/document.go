@@ -257,6 +257,7 @@ func (t Timeouts) WithDefaults(reasoning bool) Timeouts {
 type Provider struct {
 	Kinds          []Kind      // supported kinds of models
 	Forms          []wire.Form // natively supported forms
+	OptionalForms  []wire.Form // supported forms that a line has only if it names them
 	DefaultBaseURL string      // used by lines without base_url
 	NeedsBaseURL   bool        // lines must have base_url
 	NeedsKey       bool        // lines must have api_key, unless Keyless returns true
@@ -273,6 +274,9 @@ type Provider struct {
 	// model. If nil, lines may set and omit every field.
 	CheckField func(l *LineSpec, m *Model, field string, omit bool) error
 }
+
+// AllForms returns the forms that a line may name.
+func (p *Provider) AllForms() []wire.Form { return slices.Concat(p.Forms, p.OptionalForms) }
 
 // requiresKey reports whether a line with these options must have api_key.
 func (p *Provider) requiresKey(options map[string]any) bool {

@@ -12,6 +12,7 @@ import (
 
 	"tollgate/internal/catalog/secret"
 	"tollgate/internal/catalog/tree"
+	"tollgate/internal/wire"
 	"tollgate/internal/wire/field"
 )
 
@@ -66,9 +67,10 @@ func (r *reader) line(t *table, modelsByID map[string]*Model, pathsByID map[stri
 	}
 	l.APIKeys = r.keys(t)
 	l.Models = r.lineModels(t, l.Provider, provider, supported, modelsByID, pathsByID)
-	forms, description := provider.Forms, fmt.Sprintf("a form that provider %s has: %s", l.Provider, join(provider.Forms))
+	forms := provider.AllForms()
+	description := fmt.Sprintf("a form that provider %s has: %s", l.Provider, join(forms))
 	if !supported {
-		forms, description = modelForms, "a form"
+		forms, description = append(slices.Clone(modelForms), wire.FormInteractions), "a form"
 	}
 	l.Forms = choices(t, "forms", forms, description)
 	if t.emptyList("forms") {
@@ -90,9 +92,9 @@ func (r *reader) line(t *table, modelsByID map[string]*Model, pathsByID map[stri
 	l.Headers = r.headers(t, provider)
 	l.Options = r.options(t, provider, supported)
 	r.checkKey(t, &l, provider, supported)
-	usesResponsesForm := usesResponses(&l, forms, modelsByID)
-	l.Set = r.fixedFields(t, &l, provider, modelsByID, usesResponsesForm)
-	l.Omit = r.omittedFields(t, &l, provider, modelsByID, usesResponsesForm)
+	storing := storingForm(&l, provider.Forms, modelsByID)
+	l.Set = r.fixedFields(t, &l, provider, modelsByID, storing)
+	l.Omit = r.omittedFields(t, &l, provider, modelsByID, storing)
 	l.Pass = r.passFields(t)
 	l.Costs = r.costs(t, &l, modelsByID)
 	l.ErrorSentences = r.sentences(t)

@@ -106,14 +106,14 @@ func resolveReference(name string, lookup func(string) (string, bool)) (value, r
 }
 
 // fixedFields reads the fields with the same value in every request to a line.
-func (r *reader) fixedFields(t *table, l *LineSpec, provider Provider, modelsByID map[string]*Model, responses bool) map[string]any {
+func (r *reader) fixedFields(t *table, l *LineSpec, provider Provider, modelsByID map[string]*Model, storing wire.Form) map[string]any {
 	entries := t.child("set")
 	if entries == nil {
 		return nil
 	}
 	reserved := []string{"stream_options", "store"}
-	if responses {
-		reserved = append(reserved, "background")
+	if storing != "" {
+		reserved = append(reserved, "background", "previous_interaction_id")
 	}
 	out := map[string]any{}
 	entries.each(maxOptions, func(name, path string, value *tree.Value) {
@@ -163,7 +163,7 @@ func (r *reader) fitsProvider(name, path string, n *tree.Value, l *LineSpec, pro
 
 // omittedFields reads the fields that are never sent to a line. An empty list replaces the default
 // of the host, so no field is omitted.
-func (r *reader) omittedFields(t *table, l *LineSpec, provider Provider, modelsByID map[string]*Model, responses bool) []string {
+func (r *reader) omittedFields(t *table, l *LineSpec, provider Provider, modelsByID map[string]*Model, storing wire.Form) []string {
 	if t.get("omit") == nil {
 		return nil
 	}
@@ -176,8 +176,8 @@ func (r *reader) omittedFields(t *table, l *LineSpec, provider Provider, modelsB
 			r.fault(path, n, "is also in set: remove it from one of the two")
 			return false
 		}
-		if strings.EqualFold(name, "store") && responses {
-			r.fault(path, n, "must not be omitted on lines with the form responses, because the provider would store the answers")
+		if strings.EqualFold(name, "store") && storing != "" {
+			r.fault(path, n, "must not be omitted on lines with the form %s, because the provider would store the answers", storing)
 			return false
 		}
 		return r.fitsProvider(name, path, n, l, provider, modelsByID, true)
@@ -188,19 +188,22 @@ func (r *reader) omittedFields(t *table, l *LineSpec, provider Provider, modelsB
 	return names
 }
 
-// usesResponses reports whether a line uses the responses form for chat models. Providers keep
-// responses unless `store` is false.
-func usesResponses(l *LineSpec, defaultForms []wire.Form, modelsByID map[string]*Model) bool {
+// storingForm returns the form of a line's chat models whose answers the provider keeps unless `store` is
+// false, or "".
+func storingForm(l *LineSpec, defaultForms []wire.Form, modelsByID map[string]*Model) wire.Form {
 	forms := l.Forms
 	if forms == nil {
 		forms = defaultForms
 	}
-	for id := range l.Models {
-		if m := modelsByID[id]; m != nil && m.Kind == KindChat {
-			return slices.Contains(forms, wire.FormResponses)
+	if !hasChatModel(l, modelsByID) {
+		return ""
+	}
+	for _, form := range []wire.Form{wire.FormResponses, wire.FormInteractions} {
+		if slices.Contains(forms, form) {
+			return form
 		}
 	}
-	return false
+	return ""
 }
 
 // omittedFields returns the fields that are never sent to a line. By default, these are the fields

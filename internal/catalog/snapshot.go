@@ -250,7 +250,7 @@ func newLine(spec LineSpec, providers map[string]Provider, lookup func(string) (
 	l.origin = l.Provider + "\n" + l.BaseURL + "\n" + spec.oldestKey()
 	l.host = vendor.HostOf(l.BaseURL)
 	l.vendor = l.host.Vendor()
-	l.Forms = slices.DeleteFunc(slices.Clone(spec.Forms), func(f wire.Form) bool { return !slices.Contains(provider.Forms, f) })
+	l.Forms = slices.DeleteFunc(slices.Clone(spec.Forms), func(f wire.Form) bool { return !slices.Contains(provider.AllForms(), f) })
 	if len(l.Forms) == 0 {
 		l.Forms = slices.Clone(provider.Forms)
 	}

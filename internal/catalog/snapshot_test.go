@@ -322,3 +322,34 @@ func TestSandboxStreamsVisibly(t *testing.T) {
 		t.Errorf("delay %v before the first token, want none", delay)
 	}
 }
+
+// TestOptionalForms expects a form that a provider has only if the line names it, and `store` set by the
+// gateway on such a line.
+func TestOptionalForms(t *testing.T) {
+	t.Parallel()
+	providers := map[string]Provider{"gemini": {Kinds: []Kind{KindChat}, Forms: []wire.Form{wire.FormGemini},
+		OptionalForms: []wire.Form{wire.FormInteractions}}}
+	doc := func(keys string) string {
+		return "models: [" + chatModel + "]\nlines: [{id: l, provider: gemini, models: {a: x}" + keys + "}]"
+	}
+	for keys, want := range map[string][]wire.Form{
+		"": {wire.FormGemini}, ", forms: [interactions]": {wire.FormInteractions},
+		", forms: [gemini, interactions]": {wire.FormGemini, wire.FormInteractions},
+	} {
+		parsed, _, err := Parse([]byte(doc(keys)), providers)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := NewSnapshot(1, parsed, providers, func(string) (string, bool) { return "", false })
+		for _, l := range s.AllLines() {
+			if !slices.Equal(l.Forms, want) || slices.Collect(l.FormsFor(wire.FormMessages))[0] != want[0] {
+				t.Errorf("%q: got the forms %v, want %v", keys, l.Forms, want)
+			}
+		}
+	}
+	for _, keys := range []string{"set: {store: true}", "set: {background: true}", "set: {previous_interaction_id: x}", "omit: [store]"} {
+		if _, _, err := Parse([]byte(doc(", forms: [interactions], "+keys)), providers); err == nil {
+			t.Errorf("%s on a line of interactions is accepted", keys)
+		}
+	}
+}

@@ -104,7 +104,8 @@ func newFlow(t *testing.T, db *store.DB, change func(*ledger.Options)) *flow {
 
 	providers := map[string]catalog.Provider{}
 	for name, info := range adapters.Providers() {
-		providers[name] = catalog.Provider{Kinds: []catalog.Kind{catalog.KindChat}, Forms: info.Forms, DefaultBaseURL: info.DefaultBaseURL,
+		providers[name] = catalog.Provider{Kinds: []catalog.Kind{catalog.KindChat}, Forms: info.Forms, OptionalForms: info.OptionalForms,
+			DefaultBaseURL: info.DefaultBaseURL,
 			NeedsBaseURL: info.NeedsBaseURL, NeedsKey: info.NeedsKey, Keyless: info.Keyless,
 			NeedsForms: info.NeedsForms, CheckOptions: info.CheckOptions}
 	}

@@ -84,7 +84,7 @@ func (a *attempt) rejectedField(before []string, err error) string {
 		return a.rejectedNoThinking(t, f)
 	case wire.FormResponses:
 		return a.rejectedReasoning(t, f)
-	case wire.FormMessages, wire.FormGemini:
+	case wire.FormMessages, wire.FormGemini, wire.FormInteractions:
 		if !t.NoSealed && strings.Contains(strings.ToLower(f.Rejection.Template), "signature") {
 			t.NoSealed = true
 			return sealedField

@@ -99,6 +99,11 @@ func finishesOf(form wire.Form, data []byte) iter.Seq2[int, string] {
 			return onlyFinish(why)
 		}
 		return onlyFinish(rawjson.Field(data, "status"))
+	case wire.FormInteractions:
+		if event := rawjson.Field(data, "interaction"); event != nil {
+			data = event
+		}
+		return onlyFinish(rawjson.Field(data, "status"))
 	case wire.FormGemini:
 		choices, reason = "candidates", "finishReason"
 	}

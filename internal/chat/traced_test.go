@@ -58,6 +58,8 @@ func TestFinishesOfAnAnswer(t *testing.T) {
 		{wire.FormResponses, `{"type":"response.completed","response":{"status":"completed"}}`, map[int]string{0: "completed"}},
 		{wire.FormGemini, `{"candidates":[{"content":{},"finishReason":"MAX_TOKENS"},{"index":1,"finishReason":"STOP"}]}`,
 			map[int]string{0: "MAX_TOKENS", 1: "STOP"}},
+		{wire.FormInteractions, `{"status":"requires_action","steps":[]}`, map[int]string{0: "requires_action"}},
+		{wire.FormInteractions, `{"interaction":{"status":"incomplete"},"event_type":"interaction.completed"}`, map[int]string{0: "incomplete"}},
 		{wire.FormChat, `[DONE]`, map[int]string{0: ""}},
 		{wire.FormMessages, ``, map[int]string{0: ""}},
 		{wire.FormResponses, `{"status":["completed"]}`, map[int]string{0: ""}},

@@ -34,6 +34,9 @@ func (s Source) reasonOf(n notice) reason {
 		// The lowest reason wins, so that a specific code beats a broad type
 		// ("insufficient_quota" beside "rate_limit_error").
 		r := reasonOfName(signal)
+		if named := reasonOfInteraction(signal); named != reasonNone && s.isFrom(vendorGoogle) {
+			r = named
+		}
 		if r == reasonNone && n.param == "" {
 			r = s.reasonOfNumber(signal)
 		}

@@ -49,8 +49,8 @@ type Target struct {
 type Info struct {
 	// Kinds are the kinds of the provider's models: "chat", "image", "video".
 	Kinds []string
-	// Forms are the provider's chat forms.
-	Forms []wire.Form
+	// Forms are the provider's chat forms. A line has OptionalForms only if its `forms` name them.
+	Forms, OptionalForms []wire.Form
 	// DefaultBaseURL is the address of lines without a base_url. It may be empty.
 	DefaultBaseURL string
 	// A line must have a base_url if NeedsBaseURL is true, and a key if NeedsKey is true.

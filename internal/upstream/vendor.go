@@ -104,6 +104,19 @@ func (s Source) reasonOfNumber(number string) reason {
 	return reasonNone
 }
 
+// reasonOfInteraction returns the reason for an error name of Google's Interactions API. Other vendors give
+// the same names other meanings.
+func reasonOfInteraction(name string) reason {
+	switch name {
+	case "quota_exceeded": // the requests of a day
+		return reasonBusy
+	case "safety", "recitation", "language", "prohibited_content", "spii", "blocklist", "content_blocked",
+		"image_safety", "image_prohibited_content", "image_recitation":
+		return reasonFilter
+	}
+	return reasonNone
+}
+
 // wordings lists how notices without a known error name begin, in lower case. `*` stands for one
 // word, and `[redacted]` for text removed by redact. A client's field name may look like a wording,
 // so a wording about the gateway's account or a model is never proof.
@@ -129,6 +142,7 @@ var wordings = [...]struct {
 	{vendorDeepSeek, "model not exist", reasonMissing},
 	{vendorDeepSeek, "insufficient balance", reasonAccountWords},
 	{vendorFireworks, "account * is suspended", reasonAccountWords},
+	{vendorGoogle, "request blocked due to", reasonFilter},
 	{vendorGoogle, "project * is not allowed to use publisher model", reasonMissing},
 	{vendorMiniMax, "insufficient balance (1008)", reasonAccountWords},
 	{vendorMiniMax, "invalid api key (2049)", reasonAccountWords},

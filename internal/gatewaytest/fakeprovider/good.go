@@ -20,6 +20,13 @@ func Good(form string, stream bool) Reply {
 			return GeminiStream(1000, 500, pieces...)
 		}
 		return GeminiAnswer("all is well", 1000, 500)
+	case "interactions":
+		usage := InteractionUsage(1000, 500)
+		if stream {
+			return InteractionEvents("completed", usage,
+				InteractionStep(0, `{"type":"model_output"}`, InteractionDelta(pieces[0]), InteractionDelta(pieces[1]))...)
+		}
+		return JSON(200, Interaction("completed", usage, InteractionText("all is well")))
 	}
 	if stream {
 		return Stream(1000, 500, pieces...)

@@ -27,6 +27,13 @@ func brokenBegin(line string) []string {
 			fakeprovider.NativeText(brokenText)}
 	case "gemini":
 		return []string{"data: " + fakeprovider.GeminiEvent("", 700, 0, fakeprovider.GeminiText(brokenText)) + "\n\n"}
+	case "interactions":
+		var raw []string
+		step := fakeprovider.InteractionStep(0, `{"type":"model_output"}`, fakeprovider.InteractionDelta(brokenText))
+		for _, event := range fakeprovider.InteractionEvents("", "", step[:2]...).Events {
+			raw = append(raw, "data: "+event+"\n\n")
+		}
+		return raw
 	}
 	return []string{
 		"data: " + fakeprovider.Frame(`{"role":"assistant","content":""}`, "") + "\n\n",
@@ -43,6 +50,8 @@ func brokenFailure(line string) string {
 		return fakeprovider.NativeFailure("overloaded_error", "x")
 	case "gemini":
 		return "data: " + fakeprovider.GeminiErrorObject(503, "UNAVAILABLE", "The model is overloaded.") + "\n\n"
+	case "interactions":
+		return `data: {"event_type":"error","error":{"code":"service_unavailable","message":"The model is overloaded."}}` + "\n\n"
 	}
 	return "data: {\"error\":" + fakeprovider.ErrorObject("overloaded_error", "", "x") + "}\n\n"
 }

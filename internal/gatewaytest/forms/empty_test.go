@@ -62,6 +62,21 @@ func emptyAnswers() []emptyAnswer {
 	half, halfStream := google("OTHER", fakeprovider.GeminiText("half"))
 	blocked, blockedStream := both(fakeprovider.GeminiBlocked("SAFETY", 10).Body)
 	overloaded, _ := both(`{"type":"error","error":{"type":"overloaded_error","message":"x"}}`)
+	thought := `{"type":"thought","signature":"c2ln","summary":[{"type":"text","text":"hm"}]}`
+	halfStep := fakeprovider.InteractionText("half")
+	steps := func(status string, list ...string) fakeprovider.Reply {
+		return fakeprovider.JSON(200, fakeprovider.Interaction(status, fakeprovider.InteractionUsage(10, 5), list...))
+	}
+	stepStream := func(status string, list ...string) fakeprovider.Reply {
+		var events []string
+		for i, step := range list {
+			events = append(events, fakeprovider.InteractionStep(i, step)...)
+		}
+		return fakeprovider.InteractionEvents(status, fakeprovider.InteractionUsage(10, 5), events...)
+	}
+	withSafety := func(r fakeprovider.Reply) fakeprovider.Reply {
+		return replaceIn(r, `"status":"failed"`, `"status":"failed","errors":[{"code":"safety","message":"x"}]`)
+	}
 	sentence := "service overloaded, try again"
 	usage := fakeprovider.ResponsesUsage(10, 5)
 	responses := func(status, change string) (whole, stream fakeprovider.Reply) {
@@ -97,6 +112,14 @@ func emptyAnswers() []emptyAnswer {
 		{"a partial answer with a failure", "messages", native(`{"type":"text","text":"half"}`, "error"),
 			nativeStream("error"), failed("upstream_unavailable"), nil},
 		{"malformed", "gemini", malformed, malformedStream, failed("upstream_unavailable"), nil},
+		{"empty", "interactions", steps("completed"), stepStream("completed"), failed("empty_completion"), nil},
+		{"only thinking up to the limit", "interactions", steps("incomplete", thought), stepStream("incomplete", thought), limited, length},
+		{"withheld", "interactions", withSafety(steps("failed")), withSafety(stepStream("failed")), filtered, nil},
+		{"a partial answer with a failure", "interactions", steps("failed", halfStep), stepStream("failed", halfStep),
+			failed("upstream_unavailable"), nil},
+		{"an unknown status", "interactions", steps("paused", halfStep), stepStream("paused", halfStep), failed("upstream_unavailable"), nil},
+		{"cancelled", "interactions", steps("cancelled", halfStep), fakeprovider.InteractionEvents("", "",
+			`{"interaction_id":"x","status":"cancelled","event_type":"interaction.status_update"}`), failed("upstream_unavailable"), nil},
 		{"blocked", "gemini", blocked, blockedStream, failed("upstream_prompt_filter"), nil},
 		{"an error sentence", "gemini", fakeprovider.GeminiAnswer(sentence, 10, 5), fakeprovider.GeminiStream(10, 5, sentence),
 			failed("upstream_error"), nil},

@@ -12,7 +12,7 @@ import (
 )
 
 // lineForms returns all forms of lines.
-func lineForms() []string { return []string{"chat", "responses", "messages", "gemini"} }
+func lineForms() []string { return []string{"chat", "responses", "messages", "gemini", "interactions"} }
 
 // playForms plays scenarios on both databases, with a gateway process with settings for each.
 func playForms(t *testing.T, binary string, settings map[string]string, build func(t testing.TB) []scene.Scenario) {

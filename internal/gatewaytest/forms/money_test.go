@@ -23,6 +23,15 @@ func geminiWhole(usage string) string {
 		usage + `}`
 }
 
+// interactionRaw returns the events of a stream of interactions with a text and a usage.
+func interactionRaw(usage, text string) (raw []string) {
+	step := fakeprovider.InteractionStep(0, `{"type":"model_output"}`, fakeprovider.InteractionDelta(text))
+	for _, event := range fakeprovider.InteractionEvents("completed", usage, step...).Events {
+		raw = append(raw, "data: "+event+"\n\n")
+	}
+	return raw
+}
+
 // bills returns the receipts for the prices of scene.PriceList. checkBill also checks their holds and
 // the usage in the client's answer.
 func bills() []receipt {
@@ -44,6 +53,9 @@ func bills() []receipt {
 		chatLong = `{"prompt_tokens":1001,"completion_tokens":9,"total_tokens":1010}`
 		chatZero = `{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}`
 		google   = `{"promptTokenCount":100,"cachedContentTokenCount":40,"candidatesTokenCount":4,"thoughtsTokenCount":5,"totalTokenCount":109}`
+		steps    = `{"total_input_tokens":90,"total_tool_use_tokens":10,"total_cached_tokens":40,"total_output_tokens":4,` +
+			`"total_thought_tokens":5,"total_tokens":109}`
+		noOutput = `{"total_input_tokens":100,"total_thought_tokens":5,"total_tokens":109}`
 		search   = `{"id":"ws_1","type":"web_search_call","status":"completed","action":{"type":"search","query":"x"}}`
 	)
 	nativeTool := []any{map[string]any{"type": "web_search_20250305", "name": "web_search", "max_uses": 3}}
@@ -73,6 +85,8 @@ func bills() []receipt {
 		{name: "a long prompt", line: "chat", usage: chatLong, prompt: 1001, output: 9, cost: 2_182_000},
 		{name: "usage of 0", line: "chat", usage: chatZero},
 		{name: "cache and thoughts", line: "gemini", usage: google, prompt: 100, cached: 40, output: 9, cost: 154_000},
+		{name: "cache and thoughts", line: "interactions", usage: steps, prompt: 100, cached: 40, output: 9, cost: 154_000},
+		{name: "output by the total", line: "interactions", usage: noOutput, prompt: 100, output: 9, cost: 190_000},
 	}
 	for i := range rows {
 		rows[i].prices = scene.PriceList()
@@ -148,6 +162,9 @@ func uncounted(line string, stream bool, text string) fakeprovider.Reply {
 	case "messages":
 		whole, raw = strings.Replace(fakeprovider.NativeBill("{}"), `"hi"`, fmt.Sprintf("%q", text), 1), fakeprovider.NativeBillStream("{}", "{}")
 		raw[2] = fakeprovider.NativeText(text)
+	case "interactions":
+		whole = fakeprovider.Interaction("completed", "{}", fakeprovider.InteractionText(text))
+		raw = interactionRaw("{}", text)
 	case "gemini":
 		whole = strings.Replace(geminiWhole("{}"), `"hi"`, fmt.Sprintf("%q", text), 1)
 		raw = []string{"data: " + whole + "\n\n"}

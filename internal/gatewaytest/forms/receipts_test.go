@@ -236,6 +236,8 @@ func (r receipt) replies() (whole string, events []string) {
 	case "messages":
 		whole = fakeprovider.NativeBill(r.usage)
 		events = fakeprovider.NativeBillStream(r.usage, fmt.Sprintf(`{"output_tokens":%d}`, r.output))
+	case "interactions":
+		whole, events = fakeprovider.Interaction("completed", r.usage, fakeprovider.InteractionText("hi")), interactionRaw(r.usage, "hi")
 	case "gemini":
 		whole, events = geminiWhole(r.usage), []string{"data: " + geminiWhole(r.usage) + "\n\n"}
 	default:

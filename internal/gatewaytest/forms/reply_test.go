@@ -36,6 +36,8 @@ func (a answerParts) reply(line string, stream bool) fakeprovider.Reply {
 		return a.messages(stream)
 	case "gemini":
 		return a.gemini(stream)
+	case "interactions":
+		return a.interactions(stream)
 	}
 	return a.chat(stream)
 }
@@ -154,6 +156,39 @@ func (a answerParts) gemini(stream bool) fakeprovider.Reply {
 		return fakeprovider.Reply{Events: append(events, fakeprovider.GeminiEvent("STOP", 1000, 500, parts[last]))}
 	}
 	return fakeprovider.JSON(200, fakeprovider.GeminiEvent("STOP", 1000, 500, parts...))
+}
+
+func (a answerParts) interactions(stream bool) fakeprovider.Reply {
+	var steps, events []string
+	add := func(step, start string, deltas ...string) {
+		events = append(events, fakeprovider.InteractionStep(len(steps), start, deltas...)...)
+		steps = append(steps, step)
+	}
+	if a.thought != "" {
+		add(`{"type":"thought","signature":"c2ln","summary":[{"type":"text","text":"`+a.thought+`"}]}`, `{"type":"thought"}`,
+			`{"type":"thought_summary","content":{"type":"text","text":"`+a.thought+`"}}`, `{"type":"thought_signature","signature":"c2ln"}`)
+	}
+	if a.text != "" {
+		add(fakeprovider.InteractionText(a.text), `{"type":"model_output"}`, fakeprovider.InteractionDelta(a.text))
+	}
+	status := "completed"
+	for i := range a.cities {
+		step := func(arguments string) string {
+			return fmt.Sprintf(`{"type":"function_call","id":"call_%d","name":"weather","arguments":%s}`, i+1, arguments)
+		}
+		arguments, pieces := a.call(i)
+		var deltas []string
+		for _, piece := range pieces {
+			deltas = append(deltas, fmt.Sprintf(`{"type":"arguments_delta","arguments":%q}`, piece))
+		}
+		add(step(arguments), step("{}"), deltas...)
+		status = "requires_action"
+	}
+	usage := fakeprovider.InteractionUsage(1000, 500)
+	if stream {
+		return fakeprovider.InteractionEvents(status, usage, events...)
+	}
+	return fakeprovider.JSON(200, fakeprovider.Interaction(status, usage, steps...))
 }
 
 func (a answerParts) chat(stream bool) fakeprovider.Reply {

@@ -116,6 +116,8 @@ func silentScene(t testing.TB, form scene.Form, line string) scene.Scenario {
 	switch line {
 	case "messages":
 		begin = append(begin, fakeprovider.NativePing())
+	case "interactions":
+		begin = append(begin, `data: {"interaction_id":"v1_fake","status":"in_progress","event_type":"interaction.status_update"}`+"\n\n")
 	case "gemini":
 		begin = []string{"data: " + fakeprovider.GeminiEvent("", 700, 0, fakeprovider.GeminiText("")) + "\n\n"}
 	}
@@ -152,6 +154,8 @@ func failoverScene(t testing.TB, form scene.Form, stream bool) scene.Scenario {
 		"messages": {fakeprovider.NativeError(529, "overloaded_error", "x"),
 			fakeprovider.NativeEvents(append(brokenBegin("messages")[:2], fakeprovider.NativeFailure("api_error", "x"))...)},
 		"gemini": {fakeprovider.GeminiError(503, "UNAVAILABLE", "x"), *fakeprovider.Events(fakeprovider.GeminiErrorObject(500, "INTERNAL", "x"))},
+		"interactions": {fakeprovider.JSON(200, fakeprovider.Interaction("failed", "{}")),
+			fakeprovider.InteractionEvents("failed", "{}")},
 		"chat": {fakeprovider.Error(500, "server_error", "", "x"),
 			*fakeprovider.Events(fakeprovider.RawFrame(`{"role":"assistant","content":""}`, `null`),
 				`{"error":{"message":"x","type":"server_error"}}`)},

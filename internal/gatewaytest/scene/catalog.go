@@ -45,7 +45,7 @@ func FormLine(id, form, url string, more map[string]any, models ...string) map[s
 	switch form {
 	case "messages":
 		l["provider"] = "anthropic"
-	case "gemini":
+	case "gemini", "interactions":
 		l["provider"] = "gemini"
 	}
 	return merge(l, more)

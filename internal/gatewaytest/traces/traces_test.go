@@ -183,7 +183,8 @@ func TestWhyAnswersEnded(t *testing.T) {
 	t.Parallel()
 	c := fakecollector.New(t)
 	g := &gateway{Gateway: scene.Open(t, scene.Binary(t), storetest.SQLite(t), map[string]string{"otlp_endpoint": c.URL()})}
-	words := map[string]string{"chat": "stop", "messages": "end_turn", "responses": "completed", "gemini": "STOP"}
+	words := map[string]string{"chat": "stop", "messages": "end_turn", "responses": "completed", "gemini": "STOP",
+		"interactions": "completed"}
 	var models, lines []map[string]any
 	for form := range words {
 		p := fakeprovider.New(t)

@@ -77,7 +77,8 @@ lines:
 `
 	known := map[string]catalog.Provider{}
 	for name, info := range adapters.Providers() {
-		p := catalog.Provider{Forms: info.Forms, DefaultBaseURL: info.DefaultBaseURL, NeedsBaseURL: info.NeedsBaseURL,
+		p := catalog.Provider{Forms: info.Forms, OptionalForms: info.OptionalForms,
+			DefaultBaseURL: info.DefaultBaseURL, NeedsBaseURL: info.NeedsBaseURL,
 			NeedsKey: info.NeedsKey, Keyless: info.Keyless,
 			NeedsForms:   info.NeedsForms,
 			CheckOptions: info.CheckOptions}

@@ -59,7 +59,8 @@ func (p ChatProvider) each(t *testing.T, run func(t *testing.T, c chatcall.Call)
 	if p.calls != nil {
 		return
 	}
-	for _, form := range providerInfo(t, p.Provider).Forms {
+	info := providerInfo(t, p.Provider)
+	for _, form := range slices.Concat(info.Forms, info.OptionalForms) {
 		for kind, stream := range map[string]bool{"whole": false, "streamed": true} {
 			t.Run(string(form)+" "+kind, func(t *testing.T) {
 				t.Parallel()
@@ -255,8 +256,10 @@ func (p ChatProvider) checkBroken(t *testing.T, a chatcall.Adapter, c chatcall.C
 
 // unsupportedForms tests that a body in an unsupported form is not sent.
 func (p ChatProvider) unsupportedForms(t *testing.T) {
-	forms := providerInfo(t, p.Provider).Forms
-	for _, form := range []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages, wire.FormGemini, "telegram"} {
+	info := providerInfo(t, p.Provider)
+	forms := slices.Concat(info.Forms, info.OptionalForms)
+	for _, form := range []wire.Form{wire.FormChat, wire.FormResponses, wire.FormMessages, wire.FormGemini, wire.FormInteractions,
+		"telegram"} {
 		if slices.Contains(forms, form) {
 			continue
 		}

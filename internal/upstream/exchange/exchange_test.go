@@ -97,6 +97,8 @@ func TestErrorsTellWhatTheyUsed(t *testing.T) {
 			upstream.TokenCounts{Prompt: 70, Cached: 40, Completion: 7}},
 		{wire.FormGemini, `"usageMetadata":{"promptTokenCount":70,"cachedContentTokenCount":40,"candidatesTokenCount":4,"thoughtsTokenCount":3}`,
 			upstream.TokenCounts{Prompt: 70, Cached: 40, Completion: 7}},
+		{wire.FormInteractions, `"usage":{"total_input_tokens":70,"total_cached_tokens":40,"total_output_tokens":4,"total_thought_tokens":3}`,
+			upstream.TokenCounts{Prompt: 70, Cached: 40, Completion: 7}},
 		{wire.FormChat, `"usage":{"prompt_tokens":70}`, upstream.TokenCounts{Prompt: 70}},
 		{wire.FormChat, `"usage":{"prompt_tokens":-70,"completion_tokens":-7}`, upstream.TokenCounts{}},
 		{wire.FormChat, `"usage":"none"`, upstream.TokenCounts{}},

@@ -12,7 +12,8 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	conformance.Chat(t, conformance.ChatProvider{Provider: gemini.Provider, Call: func(wire.Form) chatcall.Call { return call(false) }})
+	conformance.Chat(t, conformance.ChatProvider{Provider: gemini.Provider, Call: func(wire.Form) chatcall.Call { return call(false) },
+		WithoutTokenCount: []wire.Form{wire.FormInteractions}})
 	conformance.Media(t, conformance.MediaProvider{
 		Provider: gemini.Provider,
 		Tasks: map[string]jobcall.Task{

@@ -1,6 +1,7 @@
-// Package gemini owns calls to Google's Gemini API. Chat bodies pass through unchanged in both
-// directions. Speech and embeddings are translated. Each image is one call and is returned in the response. Videos are polled: those of Veo
-// as long-running operations, those of Omni as interactions.
+// Package gemini owns calls to Google's Gemini API. Chat bodies, of generateContent or of interactions,
+// pass through unchanged in both directions. Speech and embeddings are translated. Each image is one call
+// and is returned in the response. Videos are polled: those of Veo as long-running operations, those of
+// Omni as interactions.
 //
 // Invariants:
 //   - A call is sent at most once (by package exchange).
@@ -42,6 +43,7 @@ func Info() upstream.Info {
 	return upstream.Info{
 		Kinds:          []string{"chat", vector.Kind, voice.Kind, upstream.KindImage, upstream.KindVideo},
 		Forms:          []wire.Form{wire.FormGemini},
+		OptionalForms:  []wire.Form{wire.FormInteractions},
 		DefaultBaseURL: defaultBaseURL,
 		NeedsKey:       true,
 		KeyHeaders:     []string{"X-Goog-Api-Key"},
@@ -81,13 +83,15 @@ func NewFor(t upstream.Target, p upstream.Info, folder string, header http.Heade
 	return &Adapter{line: line, folder: folder, header: header, options: t.Options}, nil
 }
 
-// Chat implements chatcall.Adapter for the Gemini form, speech and embeddings.
+// Chat implements chatcall.Adapter for the forms of Gemini and of interactions, speech and embeddings.
 func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response, error) {
 	switch c.Form {
 	case voice.Kind:
 		return a.speak(ctx, c)
 	case vector.Kind:
 		return a.embed(ctx, c)
+	case wire.FormInteractions: // the body has the model, and asks for a stream
+		return a.line.Send(ctx, exchange.Post{URL: a.line.URL("interactions"), Header: a.header, Call: c})
 	}
 	method := "generateContent"
 	if c.Stream {
@@ -104,7 +108,7 @@ func (a *Adapter) Chat(ctx context.Context, c chatcall.Call) (*chatcall.Response
 }
 
 // CountTokens implements chatcall.TokenCounter for the Gemini form. The whole request is counted,
-// including tools and instructions.
+// including tools and instructions. Interactions have no counts.
 func (a *Adapter) CountTokens(ctx context.Context, c chatcall.Call) (int64, error) {
 	post, err := a.post(c, "countTokens")
 	if err != nil {

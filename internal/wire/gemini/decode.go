@@ -318,7 +318,26 @@ func (d *decoder) config() error {
 			d.Stops = append(d.Stops, stop)
 		}
 	}
+	d.output()
 	return nil
+}
+
+// output reads the kinds of output and the settings of images.
+func (d *decoder) output() {
+	var kinds []byte
+	for _, kind := range rawjson.Elements(d.source.config("responseModalities")) {
+		kinds = append(append(kinds, ','), rawjson.Quote(strings.ToLower(rawjson.Unquote(kind)))...)
+	}
+	d.Modalities = conversation.List(kinds)
+	var images conversation.ObjectWriter
+	for _, same := range imageSettings {
+		if value := rawjson.Field(d.source.config("imageConfig"), same.gemini); value != nil {
+			images.Add(same.chat, string(value))
+		}
+	}
+	if len(images) > 0 {
+		d.ImageConfig = images.Object()
+	}
 }
 
 // effort reads thinkingConfig.

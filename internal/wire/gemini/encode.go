@@ -384,6 +384,9 @@ func (e *encoder) addFormat(config *conversation.ObjectWriter) error {
 	return err
 }
 
+// imageSettings are the settings of images, by their names in chat completions and in this form.
+var imageSettings = [...]struct{ chat, gemini string }{{"aspect_ratio", "aspectRatio"}, {"image_size", "imageSize"}}
+
 // addModalities adds the kinds of output: only text unless images are requested, because some
 // models make images unasked, at another price.
 func (e *encoder) addModalities(config *conversation.ObjectWriter) error {
@@ -401,7 +404,7 @@ func (e *encoder) addModalities(config *conversation.ObjectWriter) error {
 		config.Add("responseModalities", `["IMAGE"]`)
 	}
 	var images conversation.ObjectWriter
-	for _, same := range [...]struct{ chat, gemini string }{{"aspect_ratio", "aspectRatio"}, {"image_size", "imageSize"}} {
+	for _, same := range imageSettings {
 		if value := rawjson.Field(e.ImageConfig, same.chat); value != nil {
 			images.Add(same.gemini, string(value))
 		}

@@ -10,6 +10,7 @@ package interactions
 import (
 	"strings"
 
+	"tollgate/internal/wire"
 	"tollgate/internal/wire/internal/form"
 	"tollgate/internal/wire/rawjson"
 )
@@ -120,6 +121,16 @@ func modalities(list []byte) (image, audio int64) {
 	return image, audio
 }
 
+// ReportedUsage returns the usage of an answer, or of the interaction in an event.
+func ReportedUsage(object []byte) wire.Usage {
+	if interaction := rawjson.Field(object, "interaction"); interaction != nil {
+		object = interaction
+	}
+	var r form.Reports
+	r.Add(readUsage(rawjson.Field(object, "usage")), true)
+	return r.Usage
+}
+
 // event holds the members of an event that the gateway reads. Absent members are nil.
 type event struct {
 	kind                string
@@ -137,7 +148,7 @@ func readEvent(name string, data []byte) event {
 		}
 		switch string(member) {
 		case "event_type":
-			e.kind = rawjson.Unquote(value)
+			e.kind = wordOf(value)
 		case "index":
 			if n, ok := rawjson.Count(value); ok {
 				e.index = n
@@ -175,9 +186,30 @@ func (e *event) hasFailed() bool {
 	return false
 }
 
+// wordOf returns the text of a JSON string, without an allocation for the words of most events.
+func wordOf(raw []byte) string {
+	if !rawjson.IsText(raw) {
+		return ""
+	}
+	switch string(raw[1 : len(raw)-1]) {
+	case "step.delta":
+		return "step.delta"
+	case "text":
+		return "text"
+	case "thought_summary":
+		return "thought_summary"
+	case "arguments_delta":
+		return "arguments_delta"
+	}
+	return rawjson.Unquote(raw)
+}
+
+// typeOf returns the type of a step, a delta or a content.
+func typeOf(object []byte) string { return wordOf(rawjson.Field(object, "type")) }
+
 // textOf returns the text of a content of type text, a JSON string, or nil.
 func textOf(content []byte) []byte {
-	if rawjson.Unquote(rawjson.Field(content, "type")) != "text" {
+	if typeOf(content) != "text" {
 		return nil
 	}
 	text := rawjson.Field(content, "text")

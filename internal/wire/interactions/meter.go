@@ -100,7 +100,7 @@ func (m *meter) addSteps(interaction []byte) (token bool) {
 
 // addStep adds a step, or its start.
 func (m *meter) addStep(step []byte) (token bool) {
-	switch rawjson.Unquote(rawjson.Field(step, "type")) {
+	switch typeOf(step) {
 	case "model_output":
 		for _, content := range rawjson.Elements(rawjson.Field(step, "content")) {
 			token = m.addContent(content) || token
@@ -123,7 +123,7 @@ func (m *meter) addStep(step []byte) (token bool) {
 
 // addDelta adds a piece of a step.
 func (m *meter) addDelta(delta []byte) (token bool) {
-	switch rawjson.Unquote(rawjson.Field(delta, "type")) {
+	switch typeOf(delta) {
 	case "thought_summary":
 		return m.addThought(rawjson.Field(delta, "content"))
 	case "arguments_delta":

@@ -120,7 +120,7 @@ func (r *reader) find(index int64) *openStep {
 // start reads the start of a step, which may have its contents.
 func (r *reader) start(index int64, step []byte) {
 	r.steps = true
-	s := &openStep{index: index, kind: rawjson.Unquote(rawjson.Field(step, "type"))}
+	s := &openStep{index: index, kind: typeOf(step)}
 	for _, other := range r.open {
 		if other.index == index || len(r.open) >= maxOpen {
 			r.Fail(errMisplaced)
@@ -148,13 +148,18 @@ func (r *reader) delta(s *openStep, delta []byte) {
 	if s == nil {
 		return
 	}
-	kind := rawjson.Unquote(rawjson.Field(delta, "type"))
-	owner := map[string]string{"text": "model_output", "image": "model_output", "thought_summary": "thought",
-		"thought_signature": "thought", "arguments_delta": "function_call"}[kind]
-	switch {
-	case owner == "":
+	kind, owner := typeOf(delta), ""
+	switch kind {
+	case "text", "image":
+		owner = "model_output"
+	case "thought_summary", "thought_signature":
+		owner = "thought"
+	case "arguments_delta":
+		owner = "function_call"
+	default:
 		return
-	case owner != s.kind:
+	}
+	if s.kind != owner {
 		r.Fail(errMisplaced)
 		return
 	}
@@ -197,7 +202,7 @@ func (r *reader) content(s *openStep, content []byte) {
 // imageOf returns the contents of the JSON strings of an image's media type and base64 data.
 func imageOf(content []byte) (media, data []byte, ok bool) {
 	const image = "image/"
-	if rawjson.Unquote(rawjson.Field(content, "type")) != "image" {
+	if typeOf(content) != "image" {
 		return nil, nil, false
 	}
 	media, data = rawjson.Contents(rawjson.Field(content, "mime_type")), rawjson.Contents(rawjson.Field(content, "data"))

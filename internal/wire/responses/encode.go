@@ -102,8 +102,7 @@ func (e *encoder) checkSupported() error {
 	if err := e.CheckPriced("service_tier"); err != nil {
 		return err
 	}
-	refuses := e.Client == wire.FormChat || e.Client == wire.FormGemini
-	if refuses && slices.ContainsFunc(e.Stops, func(stop []byte) bool { return len(stop) > 2 }) {
+	if slices.ContainsFunc(e.Stops, func(stop []byte) bool { return len(stop) > 2 }) {
 		return conversation.NotOffered(e.FieldName("stop"))
 	}
 	if e.target.Reasoning && e.asksLogprobs() {

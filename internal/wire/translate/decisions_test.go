@@ -55,8 +55,7 @@ func readFeatures(t *testing.T) (list []*feature) {
 			if form := wire.Form(name); f.in[form] == nil {
 				f.in[form] = map[string]string{}
 			}
-			seal := string(wire.SealOf(pairtest.Identity().Origin)) + "c2ln"
-			f.in[wire.Form(name)][place] = strings.ReplaceAll(rest, "SEAL", seal)
+			f.in[wire.Form(name)][place] = rest
 		}
 	}
 	return list
@@ -108,12 +107,20 @@ type lineTarget struct {
 
 // encodeProbe returns the line's request for a request with a feature, or the error.
 func encodeProbe(client wire.Form, line lineTarget, f *feature, place map[string]string) (map[string]any, error) {
+	seal := string(wire.SealOf(originOf(pairtest.Identity().Origin, line.form))) + "c2ln"
+	place = maps.Clone(place)
+	for at, text := range place {
+		place[at] = strings.ReplaceAll(text, "SEAL", seal)
+	}
 	r, err := probe(client, f.open, place)
 	if err != nil {
 		return nil, err
 	}
-	body, err := New(r, line.form, pairtest.Identity()).Body(wire.Translation{
-		Edits: wire.Edits{Model: line.model}, MaxOutput: 99, Reasoning: f.thinks, OpenAI: line.openAI})
+	t := wire.Translation{Edits: wire.Edits{Model: line.model}, MaxOutput: 99, Reasoning: f.thinks, OpenAI: line.openAI}
+	if line.form == wire.FormInteractions {
+		t.Images = func(addresses []string) []wire.FetchedImage { return make([]wire.FetchedImage, len(addresses)) }
+	}
+	body, err := New(r, line.form, pairtest.Identity()).Body(t)
 	if err != nil {
 		return nil, err
 	}
@@ -274,14 +281,15 @@ func TestDecisions(t *testing.T) {
 		named[f.name] = f
 	}
 	lines := []lineTarget{{model: "m", form: wire.FormChat}, {model: "claude-sonnet-4-6", form: wire.FormMessages},
-		{model: "m", form: wire.FormResponses}, {model: "gemini-3-pro", form: wire.FormGemini}}
+		{model: "m", form: wire.FormResponses}, {model: "gemini-3-pro", form: wire.FormGemini},
+		{model: "gemini-3-pro", form: wire.FormInteractions}}
 	var out strings.Builder
 	heading := ""
 	for _, f := range features {
 		if f.heading != heading {
 			heading = f.heading
-			fmt.Fprintf(&out, "\n### %s\n\n| feature | chat line | messages line | responses line | gemini line | why it may be dropped |\n"+
-				"|---|---|---|---|---|---|\n", heading)
+			fmt.Fprintf(&out, "\n### %s\n\n| feature | chat line | messages line | responses line | gemini line | interactions line | "+
+				"why it may be dropped |\n|---|---|---|---|---|---|---|\n", heading)
 		}
 		if named[f.with] == nil {
 			t.Fatalf("%s: there is no feature %q", f.name, f.with)

@@ -58,10 +58,17 @@ type pair struct {
 
 // newPair returns the pair for a request and a line of another form.
 func newPair(r client, form wire.Form, id wire.Identity) wire.Pair {
-	if form == wire.FormInteractions { // an account's signatures of generateContent are sealed apart
-		id.Origin += "\n" + string(form)
-	}
+	id.Origin = originOf(id.Origin, form)
 	return &pair{client: r, line: lineOf(form), form: form, id: id}
+}
+
+// originOf returns the origin that seals the state of a line's account. Google has two forms, and does not
+// say that the signatures of one are valid in the other.
+func originOf(account string, form wire.Form) string {
+	if form == wire.FormInteractions {
+		return account + "\n" + string(form)
+	}
+	return account
 }
 
 // conversation returns the client's request, decoded once.

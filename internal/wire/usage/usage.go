@@ -8,6 +8,7 @@ package usage
 import (
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/gemini"
+	"tollgate/internal/wire/interactions"
 	"tollgate/internal/wire/messages"
 	"tollgate/internal/wire/rawjson"
 	"tollgate/internal/wire/responses"
@@ -22,6 +23,8 @@ func Read(form wire.Form, document []byte) wire.Usage {
 		return messages.ReportedUsage(object)
 	case wire.FormResponses:
 		return responses.ReportedUsage(object)
+	case wire.FormInteractions:
+		return interactions.ReportedUsage(object)
 	}
 	return gemini.ReportedUsage(object)
 }
