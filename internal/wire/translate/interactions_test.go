@@ -179,7 +179,8 @@ func FuzzInteractionStream(f *testing.F) {
 		`{"event_type":"error","error":{"code":"safety"}}`, `{"event_type":"error"}`, `{"event_type":"step.delta","index":-1,"delta":[]}`,
 		`{"event_type":"step.start","index":1e9,"step":{"type":"model_output","content":[{"type":"image","mime_type":"image/png","data":"AA"}]}}`,
 		`{"event_type":"step.start","step":{"type":"function_call","id":3,"name":"` + "\xff" + `","arguments":"{"}}`,
-		`{"event_type":"interaction.completed","interaction":{"status":"completed","usage":{"total_input_tokens":1e99,"total_thought_tokens":-1}}}`,
+		`{"event_type":"interaction.completed","interaction":{"status":"completed","usage":{"total_input_tokens":1e99,` +
+			`"total_thought_tokens":-1}}}`,
 	} {
 		f.Add([]byte(seed))
 	}
