@@ -71,7 +71,7 @@ func TestFaults(t *testing.T) {
 		"unknown kind":            {edit("kind: chat", "kind: audio"), "models[0].kind: must be one of chat, image, video"},
 		"unknown state":           {addKeys("state: closed"), "models[0].state: must be one of open, coming_soon, maintenance, retired"},
 		"unknown form":            {addKeys("forms: [chat, smoke]"), "models[0].forms[1]: must be a form: chat, responses, messages or gemini"},
-		"form of lines alone":     {addKeys("forms: [interactions]"), "models[0].forms[0]: must be a form: chat, responses, messages or gemini"},
+		"form for lines only":     {addKeys("forms: [interactions]"), "models[0].forms[0]: must be a form: chat, responses, messages or gemini"},
 		"form twice":              {addKeys("forms: [chat, chat]"), "models[0].forms[1]: is given twice"},
 		"no forms":                {addKeys("forms: []"), "models[0].forms: must name at least one"},
 		"invalid reasoning":       {addKeys("reasoning: maybe"), "models[0].reasoning: must be true or false"},

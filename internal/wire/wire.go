@@ -4,7 +4,7 @@
 // raw bytes), this package, internal/form (shared by the readers of all forms), conversation (the
 // model in between two forms), a package for each form (completions, messages, responses, gemini,
 // with the same file names: request, check, edit, meter, answer, editor and direct for lines of the
-// same form, decode, encode, reader and writer for others), interactions (a form of lines alone), usage,
+// same form, decode, encode, reader and writer for others), interactions (a form for lines only), usage,
 // translate, and jobrequest (submissions of images and videos).
 //
 // Invariants: a request is only read after the gate has checked it (strict JSON, UTF-8, no repeated
@@ -29,7 +29,7 @@ const (
 	FormResponses Form = "responses"
 	FormMessages  Form = "messages"
 	FormGemini    Form = "gemini" // Google's generateContent
-	// FormInteractions is Google's Interactions dialect, a form of lines alone.
+	// FormInteractions is Google's Interactions dialect, a form for lines only.
 	FormInteractions Form = "interactions"
 )
 

@@ -1,4 +1,4 @@
-// Package interactions owns Google's Interactions dialect, a form of lines alone: no client speaks it.
+// Package interactions owns Google's Interactions dialect, a form for lines only: no client speaks it.
 // It has the encoder of requests, the reader and the meter of answers. The reference is
 // https://ai.google.dev/api/interactions-api with its steps, its error codes and its guide for stateless
 // use.
