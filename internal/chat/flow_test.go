@@ -106,7 +106,7 @@ func newFlow(t *testing.T, db *store.DB, change func(*ledger.Options)) *flow {
 	for name, info := range adapters.Providers() {
 		providers[name] = catalog.Provider{Kinds: []catalog.Kind{catalog.KindChat}, Forms: info.Forms, OptionalForms: info.OptionalForms,
 			DefaultBaseURL: info.DefaultBaseURL,
-			NeedsBaseURL: info.NeedsBaseURL, NeedsKey: info.NeedsKey, Keyless: info.Keyless,
+			NeedsBaseURL:   info.NeedsBaseURL, NeedsKey: info.NeedsKey, Keyless: info.Keyless,
 			NeedsForms: info.NeedsForms, CheckOptions: info.CheckOptions}
 	}
 	doc, _, err := catalog.Parse(fmt.Appendf(nil, flowCatalog, f.provider.URL()), providers)
