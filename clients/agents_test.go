@@ -162,19 +162,9 @@ func cline(programs string) agent {
 // of the answer.
 func aider(t *testing.T) agent {
 	t.Helper()
-	environment, err := filepath.Abs("../build/aider")
+	python, err := pythonSet("aider")
 	if err != nil {
 		t.Fatal(err)
-	}
-	python := filepath.Join(environment, "bin", "python")
-	for _, args := range [][]string{
-		{"python3", "-m", "venv", environment},
-		{python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--find-links",
-			filepath.Join(packages(t, "aider"), "wheels"), "aider-chat"},
-	} {
-		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", args, err, out)
-		}
 	}
 	return agent{
 		name: "aider",
@@ -182,7 +172,7 @@ func aider(t *testing.T) agent {
 			return filepath.Base(file) + "\n```\n" + content + "\n```\n\n" + then
 		},
 		command: func(ctx context.Context, _, gateway, key, model, task string) *exec.Cmd {
-			cmd := exec.CommandContext(ctx, filepath.Join(environment, "bin", "aider"), "--yes-always", "--no-git", "--no-check-update",
+			cmd := exec.CommandContext(ctx, filepath.Join(filepath.Dir(python), "aider"), "--yes-always", "--no-git", "--no-check-update",
 				"--analytics-disable", "--model", "openai/"+model, "--message", task, "colour.txt", "size.txt")
 			cmd.Env = []string{"OPENAI_API_BASE=" + gateway + "/v1", "OPENAI_API_KEY=" + key, "LITELLM_LOCAL_MODEL_COST_MAP=True", "TERM=dumb"}
 			return cmd

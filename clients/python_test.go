@@ -2,6 +2,7 @@ package clients
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,15 +39,22 @@ func TestPython(t *testing.T) {
 	t.Logf("%s", out)
 }
 
-// pythonClients installs the official Python clients in build/python once, and returns the path of
-// that Python.
-var pythonClients = sync.OnceValues(func() (string, error) {
-	environment, err := filepath.Abs("../build/python")
-	if err != nil {
+// pythonClients installs the official Python clients once, and returns the path of their Python.
+var pythonClients = sync.OnceValues(func() (string, error) { return pythonSet("python") })
+
+// pythonSet installs a set of Python packages, unless it is installed, and returns the path of its
+// Python.
+func pythonSet(set string) (string, error) {
+	if err := packageSet(set); err != nil {
 		return "", err
 	}
-	python := filepath.Join(environment, "bin", "python")
-	return python, install("python", []string{"python3", "-m", "venv", environment},
-		[]string{python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-			"--require-hashes", "--requirement", "requirements.txt"})
-})
+	return filepath.Abs(filepath.Join("../build/packages", set, "venv/bin/python"))
+}
+
+// packageSet installs a set of packages, unless it is installed.
+func packageSet(set string) error {
+	if out, err := exec.Command("../scripts/packages", set).CombinedOutput(); err != nil {
+		return fmt.Errorf("installing the packages of clients/%s: %w\n%s", set, err, out)
+	}
+	return nil
+}

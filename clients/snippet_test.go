@@ -2,7 +2,6 @@ package clients
 
 import (
 	"errors"
-	"fmt"
 	"html"
 	"io"
 	"io/fs"
@@ -144,7 +143,7 @@ func snippetRun(t *testing.T, language, text, folder string) *exec.Cmd {
 		if err := nodeClients(); err != nil {
 			t.Fatal(err)
 		}
-		modules, err := filepath.Abs("node/node_modules")
+		modules, err := filepath.Abs("../build/packages/node/node_modules")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,18 +164,6 @@ func snippetRun(t *testing.T, language, text, folder string) *exec.Cmd {
 		run := exec.Command(python, file("snippet.py"))
 		run.Dir = folder
 		return run
-	}
-	return nil
-}
-
-// install runs commands in a folder, for example to install clients.
-func install(folder string, commands ...[]string) error {
-	for _, c := range commands {
-		run := exec.Command(c[0], c[1:]...)
-		run.Dir = folder
-		if out, err := run.CombinedOutput(); err != nil {
-			return fmt.Errorf("%v: %w\n%s", c, err, out)
-		}
 	}
 	return nil
 }

@@ -70,7 +70,9 @@ func openShell(t testing.TB, timeout time.Duration) *shell {
 			t.Fatal(err)
 		}
 	}
-	for name, program := range map[string]string{"tollgate": scene.Binary(t), "npm": absolute(t, "testdata/lib/npm")} {
+	for name, program := range map[string]string{
+		"tollgate": scene.Binary(t), "npm": absolute(t, "testdata/lib/npm"), "python3": absolute(t, "testdata/lib/python3"),
+	} {
 		if err := os.Symlink(program, filepath.Join(bin, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -136,12 +138,11 @@ func environment(t testing.TB, home, bin string) []string {
 		}
 		env = append(env, name+"="+strings.TrimSpace(string(value)))
 	}
-	// Guides install the packages of scripts/packages without a network. pip takes wheels from
-	// a folder; npm cannot, so testdata/lib/npm links installed packages.
-	wheels, _ := filepath.Glob(filepath.Join(absolute(t, packages), "*", "wheels"))
+	// Guides install the packages of scripts/packages without a network: testdata/lib/npm and
+	// testdata/lib/install.py link installed packages.
+	site, _ := filepath.Glob(filepath.Join(absolute(t, packages), "*", "venv/lib/python3*/site-packages"))
 	modules, _ := filepath.Glob(filepath.Join(absolute(t, packages), "*", "node_modules"))
-	return append(env, "PIP_NO_INDEX=1", "PIP_NO_COMPILE=1", "PIP_DISABLE_PIP_VERSION_CHECK=1",
-		"PIP_FIND_LINKS="+strings.Join(wheels, " "), "NODE_MODULES="+strings.Join(modules, " "))
+	return append(env, "SITE_PACKAGES="+strings.Join(site, " "), "NODE_MODULES="+strings.Join(modules, " "))
 }
 
 // do executes a step: it writes a file, or runs a command and checks its output.
