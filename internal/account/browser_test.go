@@ -51,18 +51,15 @@ func (s *signInScene) mark(user string) string {
 	return update(s.t, s.db, func(tx *store.Tx) (string, error) { return MarkBrowserTx(tx, user) })
 }
 
-// fill records n failed attempts as Password would, without hashing.
+// fill records n failed attempts as Password would, without hashing, each in its own transaction.
 func (s *signInScene) fill(n int, email string, addr func(i int) string) {
 	s.t.Helper()
-	update(s.t, s.db, func(tx *store.Tx) (int, error) {
-		for i := range n {
-			client := netip.MustParseAddr(addr(i))
-			if _, err := recordAttemptTx(tx, append(subjectsOf(email, client), addressSubject(client, maxAddressAttempts))); err != nil {
-				return 0, err
-			}
-		}
-		return 0, nil
-	})
+	for i := range n {
+		client := netip.MustParseAddr(addr(i))
+		update(s.t, s.db, func(tx *store.Tx) ([]string, error) {
+			return recordAttemptTx(tx, append(subjectsOf(email, client), addressSubject(client, maxAddressAttempts)))
+		})
+	}
 }
 
 // checkAttempt checks that an attempt with the right password succeeds, or gets a 429 if want is
