@@ -2,8 +2,11 @@ package clients
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"testing"
 )
@@ -35,23 +38,38 @@ func TestNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := nodeClients(); err != nil {
-		t.Fatal(err)
-	}
 	run := exec.Command("node", "--test")
-	run.Dir, run.Env = "node", append(os.Environ(), "TOLLGATE_TEST="+string(setUp))
+	run.Dir, run.Env = nodeTests(t), append(os.Environ(), "TOLLGATE_TEST="+string(setUp))
 	if out, err := run.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 }
 
-// nodeClients installs the official Node clients once, and links them into node.
-var nodeClients = sync.OnceValue(func() error {
-	if err := packageSet("node"); err != nil {
-		return err
+// nodeTests returns a folder with the tests in node and the official Node clients.
+func nodeTests(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	if err := os.CopyFS(folder, os.DirFS("node")); err != nil {
+		t.Fatal(err)
 	}
-	if err := os.RemoveAll("node/node_modules"); err != nil {
-		return err
+	linkNodeClients(t, folder)
+	return folder
+}
+
+// linkNodeClients installs the official Node clients, unless they are installed, and links them into a
+// folder.
+func linkNodeClients(t *testing.T, folder string) {
+	t.Helper()
+	if err := nodeClients(); err != nil {
+		t.Fatal(err)
 	}
-	return os.Symlink("../../build/packages/node/node_modules", "node/node_modules")
-})
+	modules, err := filepath.Abs("../build/packages/node/node_modules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(modules, filepath.Join(folder, "node_modules")); err != nil && !errors.Is(err, fs.ErrExist) {
+		t.Fatal(err)
+	}
+}
+
+var nodeClients = sync.OnceValue(func() error { return packageSet("node") })

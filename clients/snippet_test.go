@@ -1,10 +1,8 @@
 package clients
 
 import (
-	"errors"
 	"html"
 	"io"
-	"io/fs"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -140,16 +138,7 @@ func snippetRun(t *testing.T, language, text, folder string) *exec.Cmd {
 		if os.Getenv("TOLLGATE_TEST_NODE") == "absent" {
 			return nil
 		}
-		if err := nodeClients(); err != nil {
-			t.Fatal(err)
-		}
-		modules, err := filepath.Abs("../build/packages/node/node_modules")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(modules, filepath.Join(folder, "node_modules")); err != nil && !errors.Is(err, fs.ErrExist) {
-			t.Fatal(err)
-		}
+		linkNodeClients(t, folder)
 		run := exec.Command("node", file("snippet.mjs"))
 		run.Dir = folder
 		return run
