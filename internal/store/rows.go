@@ -94,20 +94,18 @@ func (r *Rows) add(name, kind string) bool {
 	return true
 }
 
-// unnest is the table v of the rows' values.
+// unnest is the table v of the rows' values. The arrays are not arguments of one unnest in FROM, because
+// PostgreSQL would first copy each of them into a store of its own.
 func (r *Rows) unnest() string {
-	var arrays strings.Builder
-	for i, text := range r.texts {
-		if i > 0 {
-			arrays.WriteString(", ")
+	arrays := make([]string, len(r.columns))
+	for i, name := range r.columns {
+		kind := "bigint"
+		if r.texts[i] {
+			kind = "text"
 		}
-		kind := "::bigint[]"
-		if text {
-			kind = "::text[]"
-		}
-		arrays.WriteString("$" + strconv.Itoa(i+1) + kind)
+		arrays[i] = "unnest($" + strconv.Itoa(i+1) + "::" + kind + "[]) AS " + name
 	}
-	return `unnest(` + arrays.String() + `) AS v (` + strings.Join(r.columns, ", ") + `)`
+	return `(SELECT ` + strings.Join(arrays, ", ") + `) AS v`
 }
 
 // Make returns an empty list of values with room for a number of rows.
