@@ -230,6 +230,7 @@ type stmtCache struct {
 	conn  driver.Conn
 	count int64 // number of connections opened so far
 	stmts map[string]driver.Stmt
+	args  []driver.NamedValue // of the last statement; its space is used again
 }
 
 func (c *stmtCache) run(conn driver.Conn, b *Batch) error {
@@ -237,7 +238,6 @@ func (c *stmtCache) run(conn driver.Conn, b *Batch) error {
 		c.conn, c.stmts = conn, map[string]driver.Stmt{}
 		c.count++
 	}
-	var args []driver.NamedValue
 	for _, item := range b.items {
 		if item.text == "" {
 			if err := item.scan(nil); err != nil {
@@ -252,18 +252,18 @@ func (c *stmtCache) run(conn driver.Conn, b *Batch) error {
 		if err != nil {
 			return err
 		}
-		args = args[:0]
+		c.args = c.args[:0]
 		for i, arg := range item.args {
 			value, err := driver.DefaultParameterConverter.ConvertValue(arg)
 			if err != nil {
 				return err
 			}
-			args = append(args, driver.NamedValue{Ordinal: i + 1, Value: value})
+			c.args = append(c.args, driver.NamedValue{Ordinal: i + 1, Value: value})
 		}
 		if item.scan == nil {
-			err = execSQLite(stmt, args, item.rows)
+			err = execSQLite(stmt, c.args, item.rows)
 		} else {
-			err = querySQLite(stmt, args, item.scan)
+			err = querySQLite(stmt, c.args, item.scan)
 		}
 		if err != nil {
 			return err

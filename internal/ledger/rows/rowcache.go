@@ -10,12 +10,12 @@ import (
 // rowCache caches the rows of batches as they are after the last one. Only SQLite uses the cache,
 // because reads take a fifth of a batch's time there. The rows are valid while the database has the
 // version of that batch: any other write, even to another table, empties the cache. So does a failed
-// batch, because each batch begins with a write.
+// batch, because each batch begins with a write. So a batch may change the cached rows in place.
 type rowCache struct {
 	version  store.Version // of the database after the last batch
-	accounts map[string]books.AccountRow
+	accounts map[string]*books.AccountRow
 	held     map[string]books.HeldSums // of these accounts
-	keys     map[string]books.KeyRow
+	keys     map[string]*books.KeyRow
 	limits   map[books.LimitKey]books.LimitRow
 }
 
@@ -41,16 +41,14 @@ func (c *rowCache) store(b *Books) {
 	*c = b.cached
 	c.version = b.after
 	if c.accounts == nil || max(len(c.accounts)+len(b.Accounts), len(c.keys)+len(b.Keys), len(c.limits)+len(b.Limits)) > maxCachedRows {
-		c.accounts, c.held = map[string]books.AccountRow{}, map[string]books.HeldSums{}
-		c.keys, c.limits = map[string]books.KeyRow{}, map[books.LimitKey]books.LimitRow{}
+		c.accounts, c.held = map[string]*books.AccountRow{}, map[string]books.HeldSums{}
+		c.keys, c.limits = map[string]*books.KeyRow{}, map[books.LimitKey]books.LimitRow{}
 	}
 	for id, row := range b.Accounts {
-		row := *row
 		row.Dirty = false
 		c.accounts[id], c.held[id] = row, b.Held[id]
 	}
 	for id, row := range b.Keys {
-		row := *row
 		row.Dirty = false
 		c.keys[id] = row
 	}
@@ -82,12 +80,12 @@ func (b *Books) uncachedLimits(a *books.Admission) []string {
 	})
 }
 
-// uncachedAccounts copies the cached accounts into the batch and returns the ids of the others.
+// uncachedAccounts puts the cached accounts into the batch and returns the ids of the others.
 func (b *Books) uncachedAccounts(ids []string) []string {
 	return slices.DeleteFunc(ids, func(id string) bool {
 		row, known := b.cached.accounts[id]
 		if known {
-			b.Accounts[id] = &row
+			b.Accounts[id] = row
 			if held := b.cached.held[id]; held != nil {
 				b.Held[id] = held
 			}
@@ -101,7 +99,7 @@ func (b *Books) uncachedKeys(ids []string) []string {
 	return slices.DeleteFunc(ids, func(id string) bool {
 		row, known := b.cached.keys[id]
 		if known {
-			b.Keys[id] = &row
+			b.Keys[id] = row
 		}
 		return known
 	})

@@ -186,7 +186,7 @@ func (c *cacheTest) compare(run func(*store.Batch), version store.Version) {
 	c.hits++
 	c.rows += len(known.accounts) + len(known.keys) + len(known.limits)
 	for id, row := range known.accounts {
-		if is := stored.Accounts[id]; is == nil || *is != row {
+		if is := stored.Accounts[id]; is == nil || *is != *row {
 			c.t.Errorf("account %s is cached as %+v, want %+v", id, row, is)
 		}
 	}
@@ -201,7 +201,7 @@ func (c *cacheTest) compare(run func(*store.Batch), version store.Version) {
 		}
 	}
 	for id, row := range known.keys {
-		if is := stored.Keys[id]; is == nil || *is != row {
+		if is := stored.Keys[id]; is == nil || *is != *row {
 			c.t.Errorf("key %s is cached as %+v, want %+v", id, row, is)
 		}
 	}
@@ -210,7 +210,7 @@ func (c *cacheTest) compare(run func(*store.Batch), version store.Version) {
 func TestCachedRowsAreBounded(t *testing.T) {
 	t.Parallel()
 	b := new(Cache).NewBooks()
-	b.cached.accounts, b.cached.keys = map[string]books.AccountRow{"old": {ID: "old"}}, map[string]books.KeyRow{}
+	b.cached.accounts, b.cached.keys = map[string]*books.AccountRow{"old": {ID: "old"}}, map[string]*books.KeyRow{}
 	for i := range maxCachedRows {
 		id := string(rune('a'+i%26)) + time.Duration(i).String()
 		b.Accounts[id] = &books.AccountRow{ID: id}

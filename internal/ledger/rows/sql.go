@@ -14,6 +14,7 @@ import (
 // last.
 func (b *Books) Read(q *store.Batch, db *store.DB, need Need) {
 	b.cached = b.cache.rows.at(b.before)
+	b.Receipts = make([]books.ReceiptRow, 0, len(need.Accounts))
 	accounts, keys, subjects := need.Accounts, need.Keys, []string{}
 	var payers, windowKeys []string
 	perKey := map[string]int64{}
