@@ -78,6 +78,25 @@ func (s *SignIns) markedBrowser(ctx context.Context, email string, marks []strin
 	return browser, err
 }
 
+// KnowsBrowserTx reports whether one of a browser's marks is valid for a user, so that the user has
+// signed in with this browser since the last change of the password.
+func KnowsBrowserTx(tx *store.Tx, user string, marks []string) (bool, error) {
+	now, err := tx.NowMS()
+	if err != nil {
+		return false, err
+	}
+	var hash string
+	if err := tx.QueryRow(`SELECT password FROM account_user WHERE id = $1`, user).Scan(&hash); err != nil {
+		return false, fmt.Errorf("read a user's password: %w", err)
+	}
+	for _, mark := range marks[:min(len(marks), MaxMarks)] {
+		if readMark(mark, hash, user, now) != "" {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // readMark returns the browser in a mark, or "" if the mark is invalid.
 func readMark(mark, passwordHash, user string, nowMS int64) string {
 	browser, rest, _ := strings.Cut(mark, ".")

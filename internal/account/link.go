@@ -16,6 +16,7 @@ import (
 const (
 	maxInvitationAge = 7 * 24 * time.Hour
 	maxResetAge      = 24 * time.Hour
+	maxMailedAge     = time.Hour // of a link that a reader of the mailbox has asked for
 )
 
 // LinkKind is the purpose of a link.
@@ -59,13 +60,19 @@ func CreateLinkTx(tx *store.Tx, user string) (PasswordLink, string, error) {
 		return PasswordLink{}, "", err
 	}
 	l := newLink(u, now)
+	token, err := insertLinkTx(tx, l)
+	return l, token, err
+}
+
+// insertLinkTx stores a link in place of the user's former link and returns its new token.
+func insertLinkTx(tx *store.Tx, l PasswordLink) (string, error) {
 	token := newToken()
 	if _, err := tx.Exec(`INSERT INTO account_link (member, hash, expires_ms) VALUES ($1, $2, $3)
 		ON CONFLICT (member) DO UPDATE SET hash = excluded.hash, expires_ms = excluded.expires_ms`,
-		u.ID, hashText(token), l.ExpiresMS); err != nil {
-		return PasswordLink{}, "", fmt.Errorf("insert link: %w", err)
+		l.User.ID, hashText(token), l.ExpiresMS); err != nil {
+		return "", fmt.Errorf("insert link: %w", err)
 	}
-	return l, token, nil
+	return token, nil
 }
 
 // newLink returns a new link for a user.

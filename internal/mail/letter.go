@@ -18,10 +18,11 @@ const (
 	Test       LetterKind = "test"           // for operators, to check the settings
 	Invitation LetterKind = "invitation"     // a link for a user without a password
 	Reset      LetterKind = "password_reset" // a link for a user with a forgotten password
+	SignIn     LetterKind = "sign_in"        // a user signed in with a new browser
 )
 
 // Kinds returns all kinds.
-func Kinds() []LetterKind { return []LetterKind{Test, Invitation, Reset} }
+func Kinds() []LetterKind { return []LetterKind{Test, Invitation, Reset, SignIn} }
 
 // hasLink reports whether the mails of a kind have a button.
 func (k LetterKind) hasLink() bool { return k != Test }

@@ -211,6 +211,9 @@ func (srv *server) signInHandlers(s Section) []Handler {
 			Get(s.Path+"/sign-in", srv.operatorSignInPage),
 			Post(s.Path+"/sign-in", srv.operatorSignIn))
 	}
+	if srv.Mails.On() {
+		handlers = append(handlers, Get("/forgot", srv.forgotPage), Post("/forgot", srv.sendReset))
+	}
 	return append(handlers,
 		Get(s.Path+"/sign-in", srv.signInPage),
 		Post(s.Path+"/sign-in", srv.signIn),

@@ -20,6 +20,7 @@ type signInPage struct {
 	NoUsers      bool         // no user can sign in yet, so the form is hidden
 	TokenOnly    bool         // no user is an operator: the form is hidden, and the token is the only way in
 	LostPassword bool         // shows help for a lost password
+	Forgot       bool         // a link for a lost password comes by mail
 	OperatorLink bool         // shows a link to the operators' sign-in
 }
 
@@ -53,7 +54,7 @@ func (srv *server) signInPage(v *Visit) (Responder, error) {
 	if v.Session.ID != "" {
 		return Redirect(consoleAddress(v.Query("next"))), nil
 	}
-	content := signInPage{Title: "Sign in", Form: signInForm(Base+"/sign-in", v.Query("next"))}
+	content := signInPage{Title: "Sign in", Form: signInForm(Base+"/sign-in", v.Query("next")), Forgot: srv.Mails.On()}
 	if err := v.View(func(tx *store.Tx) error {
 		users, operators, err := account.SignInsTx(tx)
 		content.NoUsers, content.OperatorLink = !users, srv.operators && (operators || srv.AdminToken.IsSet())
@@ -74,7 +75,7 @@ func (srv *server) signIn(v *Visit) (Responder, error) {
 		}
 		return srv.continueSignIn(v, u, form.Field("next").Value)
 	}, func() (FullPage, error) {
-		return signInPage{Title: "Sign in", Form: form, LostPassword: true}.page(), nil
+		return signInPage{Title: "Sign in", Form: form, LostPassword: true, Forgot: srv.Mails.On()}.page(), nil
 	})
 }
 
@@ -84,13 +85,30 @@ func (srv *server) continueSignIn(v *Visit, u account.User, next string) (Respon
 	if u.FactorMS != 0 {
 		return srv.askForCode(v, u, next)
 	}
-	return srv.startSession(v, account.NewSession{Kind: v.section.Kind, User: u.ID}, next)
+	return srv.signInUser(v, u.ID, next)
+}
+
+// signInUser starts a session after a right password, and a right code if the user has a second factor.
+// It mails the user if the browser is new.
+func (srv *server) signInUser(v *Visit, user, next string, oldSessions ...account.ConsoleSession) (Responder, error) {
+	return srv.startSessionAnd(v, account.NewSession{Kind: v.section.Kind, User: user}, next,
+		func(tx *store.Tx) error { return srv.announceTx(tx, v, user) }, oldSessions...)
 }
 
 // startSession gives a browser a new session with a new value, so a cookie planted before the sign-in is
-// worthless. It ends oldSessions and the visit's session.
-func (srv *server) startSession(v *Visit, n account.NewSession, next string, oldSessions ...account.ConsoleSession) (Responder, error) {
+// worthless. It ends the visit's session.
+func (srv *server) startSession(v *Visit, n account.NewSession, next string) (Responder, error) {
+	return srv.startSessionAnd(v, n, next, func(*store.Tx) error { return nil })
+}
+
+// startSessionAnd is startSession with an action in the same transaction. It ends oldSessions too.
+func (srv *server) startSessionAnd(
+	v *Visit, n account.NewSession, next string, act func(tx *store.Tx) error, oldSessions ...account.ConsoleSession,
+) (Responder, error) {
 	if err := v.newSession(n, func(tx *store.Tx) error {
+		if err := act(tx); err != nil {
+			return err
+		}
 		for _, s := range append(oldSessions, v.Session) {
 			if err := endSessionTx(tx, s); err != nil {
 				return err
@@ -320,7 +338,7 @@ func (srv *server) checkCode(v *Visit) (Responder, error) {
 		if err := srv.SignIns.Code(v.Context(), pending.User.ID, form.Field("code").Value, v.Address()); err != nil {
 			return nil, v.explainWrong(err, "The code is wrong or was already used. Enter the code that your app shows now.")
 		}
-		out, err := srv.startSession(v, account.NewSession{Kind: v.section.Kind, User: pending.User.ID}, next, pending)
+		out, err := srv.signInUser(v, pending.User.ID, next, pending)
 		if err == nil {
 			v.clearCookie(pending.Kind)
 		}

@@ -6,6 +6,8 @@ package mails
 
 import (
 	"fmt"
+	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -83,6 +85,52 @@ func TestKill(t *testing.T) {
 		mails = server.Mails()[before:]
 		if len(mails) != 2 || mails[0].Header.Get("Message-Id") != mails[1].Header.Get("Message-Id") {
 			t.Errorf("the server has %d mails to bob@example.com, want 2 with the same Message-ID", len(mails))
+		}
+	})
+}
+
+// TestForgottenPassword sets a new password with the link of a mail, as a browser would, and signs in
+// with it.
+func TestForgottenPassword(t *testing.T) {
+	t.Parallel()
+	binary := scene.Binary(t)
+	storetest.EachURL(t, func(t *testing.T, database string) {
+		server := fakemail.Start(t, fakemail.Options{TLS: true, Auth: true})
+		more := settings(server)
+		more["smtp_security"] = "tls"
+		n := scene.NewNode(t, binary, database, more)
+		account, _ := n.Account(1, nil)
+		n.Admin("POST", "/accounts/"+account+"/users", map[string]any{"email": "ann@example.com", "password": "the old password"}, nil)
+		client := &http.Client{Transport: n.Client.Transport,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		post := func(path string, want int, fields ...string) {
+			t.Helper()
+			form := url.Values{}
+			for i := 0; i < len(fields); i += 2 {
+				form.Set(fields[i], fields[i+1])
+			}
+			resp, err := client.PostForm(n.URL+"/console/"+path, form)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			if resp.StatusCode != want {
+				t.Errorf("POST %s: got status %d, want %d", path, resp.StatusCode, want)
+			}
+		}
+		post("forgot", http.StatusOK, "email", "ann@example.com")
+		scene.Eventually(t, "the mail is sent", func() bool { return sent(n, 1) })
+		link := server.Mails()[0].Link()
+		_, token, _ := strings.Cut(link, "#")
+		if link != publicURL+"/console/link#"+token || token == "" {
+			t.Fatalf("the link is %s, want one at %s", link, publicURL)
+		}
+		post("link/password", http.StatusSeeOther, "email", "ann@example.com", "link", token, "password", "the new password")
+		post("sign-in", http.StatusUnprocessableEntity, "email", "ann@example.com", "password", "the old password", "next", "")
+		post("sign-in", http.StatusSeeOther, "email", "ann@example.com", "password", "the new password", "next", "")
+		scene.Eventually(t, "the sign-in is mailed", func() bool { return sent(n, 2) })
+		if m := server.Mails()[1]; m.Subject != "A sign-in with a new browser at Shop" {
+			t.Errorf("the second mail is %q, want the one about the sign-in", m.Subject)
 		}
 	})
 }

@@ -1,0 +1,68 @@
+package page
+
+import (
+	"tollgate/internal/account"
+	"tollgate/internal/console/ui"
+	"tollgate/internal/mail"
+	"tollgate/internal/operator"
+	"tollgate/internal/store"
+)
+
+func forgotForm() ui.PostForm {
+	return ui.PostForm{Action: Base + "/forgot", Submit: "Send a link", Cancel: Base + "/sign-in", Fields: []ui.FormField{
+		{Name: "email", Label: "Email", Kind: "email", Complete: "username", Required: true},
+	}}
+}
+
+func forgotPage(form ui.PostForm) FullPage {
+	return FullPage{Name: "link", Title: "Forgot your password?", Main: linkPage{Title: "Forgot your password?",
+		Text: "You get a mail with a link to set a new one. The link works once, for an hour.", Form: form}}
+}
+
+// forgotPage asks for the email of a user with a forgotten password. The page exists only with mail.
+func (srv *server) forgotPage(*Visit) (Responder, error) {
+	return forgotPage(forgotForm()), nil
+}
+
+// sendReset mails a link to the user with the given email. The answer is the same for every email.
+func (srv *server) sendReset(v *Visit) (Responder, error) {
+	form := forgotForm()
+	return v.Submit(&form, func() (Responder, error) {
+		err := srv.SignIns.RequestReset(v.Context(), form.Field("email").Value, v.Address(),
+			func(tx *store.Tx, l account.PasswordLink, token string) error {
+				return operator.MailLinkTx(tx, srv.Mails, operator.LinkAt(srv.PublicURL, l, token))
+			})
+		if err != nil {
+			return nil, v.explainWrong(err, "")
+		}
+		return FullPage{Name: "link", Title: "Look into your mailbox", Main: linkPage{Title: "Look into your mailbox",
+			Text: "If a user signs in with this email, a mail with a link is on its way. It can take some minutes; look among the spam too."}}, nil
+	}, func() (FullPage, error) { return forgotPage(form), nil })
+}
+
+// announceTx mails a user whose sign-in came from a browser without a valid mark.
+func (srv *server) announceTx(tx *store.Tx, v *Visit, user string) error {
+	if !srv.Mails.On() {
+		return nil
+	}
+	known, err := account.KnowsBrowserTx(tx, user, v.Marks())
+	if err != nil || known {
+		return err
+	}
+	u, err := account.GetUserTx(tx, user)
+	if err != nil {
+		return err
+	}
+	now, err := tx.NowMS()
+	if err != nil {
+		return err
+	}
+	sessions := "/settings"
+	if v.section.Kind == account.OperatorSession {
+		sessions = "/operator/sessions"
+	}
+	agent := v.Request.UserAgent()
+	return srv.Mails.EnqueueTx(tx, mail.Letter{Kind: mail.SignIn, Subject: u.ID, Cause: v.ID, Account: u.Account, To: u.Email,
+		Link: srv.PublicURL + Base + sessions, Values: map[string]string{"time": mail.Time(now), "address": v.Address().String(),
+			"browser": agent[:min(len(agent), 200)]}})
+}
