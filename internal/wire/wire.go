@@ -191,17 +191,23 @@ func (u Usage) LongWrites() Usage {
 	return u
 }
 
+// ToolCalls counts the calls of hosted tools in an answer by the names of PricedField.
+type ToolCalls map[string]int64
+
 // maxToolNames is the largest number of hosted tools counted in one answer.
 const maxToolNames = 64
 
-// AddCalls counts calls of a hosted tool. Beyond maxToolNames, further tools are not counted; a
-// request cannot have more.
-func (u *Usage) AddCalls(name string, n int64) {
-	if u.ToolCalls[name] == 0 && len(u.ToolCalls) >= maxToolNames {
+// Add counts calls of a hosted tool. Beyond maxToolNames, further tools are not counted; a request cannot
+// have more.
+func (t *ToolCalls) Add(name string, n int64) {
+	if (*t)[name] == 0 && len(*t) >= maxToolNames {
 		return
 	}
-	if u.ToolCalls == nil {
-		u.ToolCalls = make(map[string]int64)
+	if *t == nil {
+		*t = make(ToolCalls)
 	}
-	u.ToolCalls[name] = min(u.ToolCalls[name]+n, rawjson.MaxCount)
+	(*t)[name] = min((*t)[name]+n, rawjson.MaxCount)
 }
+
+// AddCalls counts calls of a hosted tool (ToolCalls.Add).
+func (u *Usage) AddCalls(name string, n int64) { (*ToolCalls)(&u.ToolCalls).Add(name, n) }

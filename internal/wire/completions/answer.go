@@ -85,5 +85,5 @@ func (a *answer) setUsage(raw []byte) {
 }
 
 func (a *answer) Usage() (wire.Usage, bool) {
-	return a.reports.Complete(a.tier, a.Output.Tools.ToolCalls), a.reports.IsFinal()
+	return a.reports.Complete(a.tier, a.Output.Tools), a.reports.IsFinal()
 }

@@ -213,7 +213,7 @@ func (m *meter) setUsage(raw []byte) bool {
 
 // Usage implements wire.Meter. The final usage comes with the finish or after it.
 func (m *meter) Usage() (wire.Usage, bool) {
-	return m.reports.Complete(m.tier, m.Tools.ToolCalls), m.reports.IsFinal()
+	return m.reports.Complete(m.tier, m.Tools), m.reports.IsFinal()
 }
 
 // Complete reports whether every choice seen has ended.

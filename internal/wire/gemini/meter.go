@@ -112,8 +112,8 @@ func (m *meter) readCandidate(c AnswerCandidate, f *wire.Frame) {
 // each event, so the largest number counts.
 func (m *meter) countTools(c AnswerCandidate) {
 	set := func(tool string, n int64) {
-		if known := m.Tools.ToolCalls[tool]; n > known {
-			m.Tools.AddCalls(tool, n-known)
+		if known := m.Tools[tool]; n > known {
+			m.Tools.Add(tool, n-known)
 		}
 	}
 	if c.Grounding != nil {
@@ -158,7 +158,7 @@ func addPart(o *form.Output, part Part) (token bool) {
 		o.Content, token = true, true
 	}
 	if part.Code != nil {
-		o.Tools.AddCalls("code_execution", 1)
+		o.Tools.Add("code_execution", 1)
 	}
 	if part.Inline != nil && !part.Thought {
 		if _, _, ok := ReadImage(part.Inline); ok {
@@ -188,7 +188,7 @@ func (m *meter) setUsage(raw []byte) bool {
 // Usage implements wire.Meter. The final usage comes with the finish. If it counts only the
 // thoughts, the rest of the output is estimated.
 func (m *meter) Usage() (wire.Usage, bool) {
-	u := m.reports.Complete("", m.Tools.ToolCalls)
+	u := m.reports.Complete("", m.Tools)
 	if !m.hasCandidateCount && u.Reasoning > 0 {
 		u.Completion = min(u.Reasoning+form.EstimatedTokens(m.contentBytes), rawjson.MaxCount)
 	}

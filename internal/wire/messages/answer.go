@@ -103,10 +103,10 @@ func addHostedCall(o *form.Output, name string) {
 		name = "code_execution"
 	}
 	if known := form.HostedTool(name); known != "" {
-		o.Tools.AddCalls(known, 1)
+		o.Tools.Add(known, 1)
 	}
 }
 
 func (a *answer) Usage() (wire.Usage, bool) {
-	return a.usage.result(a.Output.Tools.ToolCalls), a.usage.known()
+	return a.usage.result(a.Output.Tools), a.usage.known()
 }

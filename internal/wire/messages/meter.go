@@ -191,7 +191,7 @@ func (m *meter) readEnd(delta []byte, f *wire.Frame) {
 
 // Usage implements wire.Meter. The counts of the prompt come with the first event.
 func (m *meter) Usage() (wire.Usage, bool) {
-	return m.usage.result(m.Tools.ToolCalls), m.usage.known()
+	return m.usage.result(m.Tools), m.usage.known()
 }
 
 func (m *meter) Complete() bool { return m.ended }

@@ -369,7 +369,7 @@ func FuzzMessagesMeter(f *testing.F) {
 			}
 		}
 		edit.End(nil, wire.Usage{})
-		wiretest.CheckUsage(t, first, m.usage.result(m.Tools.ToolCalls))
+		wiretest.CheckUsage(t, first, m.usage.result(m.Tools))
 		if a, err := ReadAnswer(first); err == nil {
 			u, _ := a.Usage()
 			wiretest.CheckUsage(t, first, u)

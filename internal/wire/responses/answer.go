@@ -40,7 +40,7 @@ func ReadAnswer(body []byte) (wire.Answer, error) {
 }
 
 func (a *answer) Usage() (wire.Usage, bool) {
-	return a.reports.Complete(a.tier, a.Output.Tools.ToolCalls), a.reports.IsFinal()
+	return a.reports.Complete(a.tier, a.Output.Tools), a.reports.IsFinal()
 }
 
 // pieces returns an answer with the gateway's members, in pieces to be written one after the other, so
@@ -206,7 +206,7 @@ func addOutputItem(o *form.Output, item []byte) (token bool) {
 // addHostedCall counts the item if it is the call of a hosted tool.
 func addHostedCall(o *form.Output, item []byte) {
 	if name := hostedCall(item); name != "" {
-		o.Tools.AddCalls(name, 1)
+		o.Tools.Add(name, 1)
 	}
 }
 

@@ -131,7 +131,7 @@ func (m *meter) readEnd(response []byte, kind string, f *wire.Frame) {
 	f.Usage = r.usage.CountedPrompt && r.usage.CountedCompletion
 	m.tier = r.tier
 	streamed := m.Tools
-	m.Tools = wire.Usage{}
+	m.Tools = nil
 	items := 0
 	for _, item := range rawjson.Elements(r.output) {
 		items++
@@ -156,7 +156,7 @@ func (m *meter) readEnd(response []byte, kind string, f *wire.Frame) {
 
 // Usage implements wire.Meter. The final usage comes with the terminal event.
 func (m *meter) Usage() (wire.Usage, bool) {
-	return m.reports.Complete(m.tier, m.Tools.ToolCalls), m.reports.IsFinal()
+	return m.reports.Complete(m.tier, m.Tools), m.reports.IsFinal()
 }
 
 func (m *meter) Complete() bool { return m.ended }

@@ -11,6 +11,7 @@ import (
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/completions"
 	"tollgate/internal/wire/gemini"
+	"tollgate/internal/wire/internal/form"
 	"tollgate/internal/wire/sse"
 	"tollgate/internal/wire/translate/internal/pairtest"
 )
@@ -201,10 +202,13 @@ func TestGeminiDoesNotAllocatePerEvent(t *testing.T) {
 func BenchmarkGeminiStreamOf64Events(b *testing.B) {
 	stream := geminiEvents(64)
 	var out []byte
+	r := &completions.Request{Request: form.Request{Parameters: wire.Parameters{N: 1, IncludeUsage: true}}}
+	pair := New(r, wire.FormGemini, someAnswer())
+	pair.Events() // the request is decoded for the line
 	b.ReportAllocs()
 	for b.Loop() {
 		events := sse.NewReader(bytes.NewReader(stream), 1<<20)
-		meter, writer := gemini.NewMeter(1), geminiWriter(true)
+		meter, writer := pair.Events()
 		out = out[:0]
 		for {
 			e, err := events.Next()

@@ -186,9 +186,12 @@ func BenchmarkChatFromMessages(b *testing.B) {
 	}
 	stream := []byte(wiretest.Frames(append(list, `{"type":"content_block_stop","index":0}`,
 		`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":64}}`, `{"type":"message_stop"}`)...))
+	pair := chatPair(pairtest.Identity(), true)
+	pair.Events() // the request is decoded for the line
 	b.ReportAllocs()
 	for b.Loop() {
-		translateStream(b, stream, chatWriter(pairtest.Identity(), true))
+		_, w := pair.Events()
+		translateStream(b, stream, w)
 	}
 }
 
@@ -198,9 +201,12 @@ func BenchmarkMessagesFromChat(b *testing.B) {
 		list = append(list, wiretest.Delta(`{"content":" word"}`, "null"))
 	}
 	stream := []byte(wiretest.Frames(append(list, wiretest.Delta(`{}`, `"stop"`), "[DONE]")...))
+	pair := messagesPair(pairtest.Identity())
+	pair.Events() // the request is decoded for the line
 	b.ReportAllocs()
 	for b.Loop() {
-		translateStream(b, stream, messagesWriter(pairtest.Identity()))
+		_, w := pair.Events()
+		translateStream(b, stream, w)
 	}
 }
 

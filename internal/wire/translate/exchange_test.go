@@ -77,8 +77,12 @@ func (o modelOutput) whole(line wire.Form) string {
 		for i, arguments := range o.arguments {
 			add(`{"type":"function_call","id":"fc_%d","call_id":%q,"name":%q,"arguments":%q}`, i, o.callID(i), o.tool, arguments)
 		}
-		return fmt.Sprintf(`{"id":"r","status":%q,"output":[%s],"usage":{"input_tokens":3,"output_tokens":4}}`,
-			finish("completed"), strings.Join(list, ","))
+		status, details := finish("completed"), ""
+		if status == "content_filter" {
+			status, details = "incomplete", `"incomplete_details":{"reason":"content_filter"},`
+		}
+		return fmt.Sprintf(`{"id":"r","status":%q,%s"output":[%s],"usage":{"input_tokens":3,"output_tokens":4}}`,
+			status, details, strings.Join(list, ","))
 	case wire.FormGemini:
 		if o.thought != "" {
 			add(`{"text":%q,"thought":true}`, o.thought)

@@ -110,27 +110,6 @@ func partsOfObjects(t *testing.T, objects []string) (all [][]string) {
 	return all
 }
 
-// TestGeminiEnds checks the finish reasons.
-func TestGeminiEnds(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		line           wire.Form
-		finish, reason string
-	}{
-		{wire.FormChat, "length", "MAX_TOKENS"}, {wire.FormChat, "content_filter", "SAFETY"}, {wire.FormMessages, "max_tokens",
-			"MAX_TOKENS"},
-		{wire.FormMessages, "refusal", "SAFETY"}, {wire.FormChat, "stop", "STOP"},
-	} {
-		whole, stream := answers(t, New(geminiRequest(t, "", gemini.Method{Model: "m"}), tt.line, pairtest.Identity()), tt.line,
-			modelOutput{text: "Yes.", finish: tt.finish})
-		for _, got := range []string{whole, stream} {
-			if !strings.Contains(got, `"finishReason":"`+tt.reason+`"`) {
-				t.Errorf("%s on %s: %s, want %s", tt.finish, tt.line, got, tt.reason)
-			}
-		}
-	}
-}
-
 // TestGeminiState checks that the reasoning before a call returns to the line of the same account, also
 // in the other alphabet of base64, and to no other line.
 func TestGeminiState(t *testing.T) {

@@ -51,6 +51,9 @@ func scenarios() []scenario {
 			output: modelOutput{thought: "Hm.", text: "Yes."}, want: wiretest.Answer{Text: "Yes.", Thought: "Hm.", End: "stop"}},
 		{name: "refusal", output: modelOutput{refusal: "I cannot."}, refused: true,
 			finish: map[wire.Form]string{wire.FormMessages: "refusal", wire.FormGemini: "SAFETY", wire.FormInteractions: "safety"}},
+		{name: "withheld", output: modelOutput{text: "Ha"}, refused: true,
+			finish: map[wire.Form]string{wire.FormChat: "content_filter", wire.FormMessages: "refusal", wire.FormResponses: "content_filter",
+				wire.FormGemini: "SAFETY", wire.FormInteractions: "content_blocked"}},
 		{name: "cut off at the limit", features: []string{"output limit"}, output: modelOutput{text: "Ha"},
 			finish: map[wire.Form]string{wire.FormChat: "length", wire.FormMessages: "max_tokens", wire.FormResponses: "incomplete",
 				wire.FormGemini: "MAX_TOKENS", wire.FormInteractions: "incomplete"},
@@ -158,8 +161,8 @@ func (s *scenario) check(t *testing.T, how string, client, line wire.Form, raw [
 		}
 		return
 	case s.refused:
-		if text := got.Text + got.Refusal; text != s.output.refusal || got.Refusal == "" && got.End != "filter" {
-			t.Errorf("%s: got %+v, want the refusal %q, in %s", how, got, s.output.refusal, raw)
+		if want := s.output.text + s.output.refusal; got.Text+got.Refusal != want || got.Refusal == "" && got.End != "filter" {
+			t.Errorf("%s: got %+v, want the refusal %q, in %s", how, got, want, raw)
 		}
 		return
 	}

@@ -41,7 +41,7 @@ type Output struct {
 
 	Content   bool // text, refusal, tool calls, images
 	Reasoning bool
-	Tools     wire.Usage // calls of hosted tools, in ToolCalls
+	Tools     wire.ToolCalls // of hosted tools
 }
 
 // AddMessage adds a message or a delta of one. It reports whether there was a token: text,
@@ -177,8 +177,8 @@ func (o *Output) addCitations(value []byte) {
 
 // AddSearch counts one search for the whole answer.
 func (o *Output) AddSearch() {
-	if o.Tools.ToolCalls["web_search"] == 0 {
-		o.Tools.AddCalls("web_search", 1)
+	if o.Tools["web_search"] == 0 {
+		o.Tools.Add("web_search", 1)
 	}
 }
 
@@ -187,12 +187,12 @@ func (o *Output) addExecutedTools(value []byte) {
 	for _, tool := range rawjson.Elements(value) {
 		switch kind := rawjson.Unquote(rawjson.Field(tool, "type")); kind {
 		case "search":
-			o.Tools.AddCalls("web_search", 1)
+			o.Tools.Add("web_search", 1)
 		case "python":
-			o.Tools.AddCalls("code_interpreter", 1)
+			o.Tools.Add("code_interpreter", 1)
 		default:
 			if known := HostedTool(kind); known != "" {
-				o.Tools.AddCalls(known, 1)
+				o.Tools.Add(known, 1)
 			}
 		}
 	}
