@@ -17,6 +17,7 @@ import (
 	"tollgate/internal/httpapi"
 	"tollgate/internal/limit"
 	"tollgate/internal/store"
+	"tollgate/internal/topup"
 )
 
 // surfaces are the parts served at an address. Nil parts are absent.
@@ -25,7 +26,9 @@ type surfaces struct {
 	admin   http.Handler // /admin/v1
 	console http.Handler // /console, the target of the root
 	media   http.Handler // /media
-	metrics http.Handler // /metrics, behind the operator's token
+	// payments has the messages of payment providers: /payments.
+	payments http.Handler
+	metrics  http.Handler // /metrics, behind the operator's token
 	// pages are the contracts of both APIs, and the text at / without a console.
 	pages   *contract.Site
 	base    string                                            // the public base address
@@ -42,7 +45,7 @@ type surfaces struct {
 func (s surfaces) split() (public, private surfaces) {
 	public, private = s, s
 	public.admin, public.token = nil, nil
-	private.media, private.api = nil, nil
+	private.media, private.api, private.payments = nil, nil, nil
 	return public, private
 }
 
@@ -125,6 +128,8 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.own.ServeHTTP(w, r)
 	case f.media != nil && strings.HasPrefix(path, "/media/"):
 		f.media.ServeHTTP(w, r)
+	case f.payments != nil && strings.HasPrefix(path, topup.Base+"/"):
+		f.payments.ServeHTTP(w, r)
 	case f.admin != nil && (path == "/admin/v1" || strings.HasPrefix(path, "/admin/v1/")):
 		f.admin.ServeHTTP(w, r)
 	case f.console != nil && (path == console.Base || strings.HasPrefix(path, console.Base+"/")):

@@ -15,6 +15,7 @@ import (
 	"tollgate/internal/ledger/audit"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
+	"tollgate/internal/topup"
 )
 
 // ErrCatalog means that a catalog file was rejected for several faults, printed one per line. A
@@ -208,7 +209,7 @@ func Audit(ctx context.Context, s *Settings, only string, copied bool) (report a
 		return report, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	checks := []audit.Check{audit.WithoutProcess(db.IsServed), account.AuditTx, operator.Check(), proof.Check(s.JobRetention)}
+	checks := []audit.Check{audit.WithoutProcess(db.IsServed), account.AuditTx, topup.AuditTx, operator.Check(), proof.Check(s.JobRetention)}
 	if copied {
 		checks = append(checks, audit.AsCopy)
 	}

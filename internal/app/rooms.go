@@ -31,6 +31,7 @@ import (
 	"tollgate/internal/operator"
 	"tollgate/internal/response"
 	"tollgate/internal/store"
+	"tollgate/internal/topup"
 	"tollgate/internal/trace"
 	"tollgate/internal/upstream/adapters"
 	"tollgate/internal/webhook"
@@ -58,6 +59,7 @@ type rooms struct {
 	chat      *chat.Conductor
 	responses *response.Responses
 	audits    *operator.Audits
+	topups    *topup.Topups // nil if customers cannot pay
 }
 
 // list returns the start functions in order. Each one registers its own cleanup (lifecycle), so
@@ -85,6 +87,7 @@ func (r *rooms) list() []func(context.Context) error {
 		r.startChat,
 		r.startResponses,
 		r.startAudits,
+		r.startTopups,
 		r.startUpgrade,
 		r.startSurfaces,
 	}
@@ -92,6 +95,9 @@ func (r *rooms) list() []func(context.Context) error {
 
 func (r *rooms) checkSettings(context.Context) error {
 	if err := errors.Join(checkToken(r.settings), checkMail(r.settings)); err != nil {
+		return err
+	}
+	if err := checkPayments(r.settings); err != nil {
 		return err
 	}
 	return checkFirstMissing(r.settings, r.providers)
@@ -367,12 +373,13 @@ func (r *rooms) startSurfaces(context.Context) error {
 			Lines: r.lines, Jobs: r.jobs, Webhooks: r.webhooks, Mails: r.mails, Audits: r.audits,
 			TrustedProxies: s.TrustedProxies,
 		}),
-		media:   r.files.Handler(),
+		media: r.files.Handler(), payments: r.payments(),
 		metrics: r.metrics.Handler(), ready: r.ready, token: r.token, wrong: guesses, proxies: s.TrustedProxies, log: r.log,
 		base: r.Base(), signIns: r.signIns,
 	}, console.Options{Options: page.Options{
 		DB: r.db, ReadLimit: page.NewReadLimit(), Keys: r.keys, Passwords: r.passwords, SignIns: r.sessions, Catalog: r.watcher,
 		Providers: r.providers, Lines: r.lines, Jobs: r.jobs, Webhooks: r.webhooks, Mails: r.mails, Audits: r.audits, Ledger: r.ledger,
+		Topups: r.topups,
 		Media: r.files, ServeAs: public.ServeAs,
 		AdminToken: r.token, PublicURL: r.Base(), NoPublicURL: s.PublicURL == "", MediaURL: r.mediaBase(),
 		TrustedProxies: s.TrustedProxies, Log: r.log,

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"tollgate/internal/mail"
+	"tollgate/internal/topup"
+	"tollgate/internal/topup/stripe"
 )
 
 // Settings is everything an operator can set for one process. Values are
@@ -64,6 +66,12 @@ type Settings struct {
 	ServiceName              string // name of this service in mails; if empty, the host of PublicURL
 	OTLPEndpoint             string // base address of the collector of traces; if empty, from OpenTelemetry's variables
 	OTLPHeaders              map[string]string
+	StripeKey                string // API key of Stripe; if empty, Stripe takes no payments
+	StripeWebhookSecret      string // signing secret of Stripe's webhook endpoint
+	StripeURL                string // base address of Stripe's API
+	StripeTax                bool   // Stripe Tax adds a tax to payments
+	Topup                    topup.TermsTexts
+	TopupDisputeDisables     bool // a disputed payment disables its account
 	NoDemo                   bool // a first start leaves demo account and sandbox catalog out
 	LogLevel                 slog.Level
 	LogFormat                string   // text or json
@@ -220,6 +228,23 @@ func (s *Settings) plain() []Setting {
 			read: to(&s.OTLPEndpoint, readPublicURL)},
 		{Key: "otlp_headers", Help: "headers for the collector: NAME=VALUE, separated by commas", Secret: true,
 			read: to(&s.OTLPHeaders, readHeaders)},
+		{Key: "stripe_key", Help: "API key of Stripe, sk_… or rk_…; customers then top up by Stripe Checkout", Secret: true,
+			read: to(&s.StripeKey, checked(stripe.CheckKey))},
+		{Key: "stripe_webhook_secret", Help: "signing secret of Stripe's webhook endpoint, whsec_…", Secret: true,
+			read: to(&s.StripeWebhookSecret, checked(stripe.CheckSecret))},
+		{Key: "stripe_url", Default: stripe.DefaultURL, Help: "base address of Stripe's API", read: to(&s.StripeURL, readPublicURL)},
+		{Key: "stripe_tax", Default: "false", Help: "Stripe Tax adds a tax to payments", Switch: true, read: to(&s.StripeTax, readSwitch)},
+		{Key: "topup_currency", Default: "usd", Help: "currency of payments", read: to(&s.Topup.Currency, readText)},
+		{Key: "topup_rate", Help: "US dollars that one unit of topup_currency is worth (default: 1 for usd)",
+			read: to(&s.Topup.Rate, readText)},
+		{Key: "topup_amounts", Default: "10,20,50,100", Help: "amounts that customers choose from", List: true,
+			read: to(&s.Topup.Amounts, readList)},
+		{Key: "topup_minimum", Default: "5", Help: "smallest payment", read: to(&s.Topup.Minimum, readText)},
+		{Key: "topup_maximum", Default: "1000", Help: "largest payment", read: to(&s.Topup.Maximum, readText)},
+		{Key: "topup_bonus", Help: "additional credit: FROM=PERCENT, such as 50=5,100=10", List: true,
+			read: to(&s.Topup.Tiers, readList)},
+		{Key: "topup_dispute_disables", Default: "false", Help: "a disputed payment disables its account", Switch: true,
+			read: to(&s.TopupDisputeDisables, readSwitch)},
 		{Key: "no_demo", Default: "false", Help: "omit demo account and sandbox catalog from a first start", Switch: true,
 			read: to(&s.NoDemo, readSwitch)},
 		{Key: "log_level", Default: "info", Help: "lowest level of log lines: debug, info, warn or error",

@@ -337,6 +337,14 @@ func oneOf(words ...string) func(text string) (string, error) {
 // readText reads any text.
 func readText(text string) (string, error) { return text, nil }
 
+// readList reads any texts separated by commas.
+func readList(text string) ([]string, error) { return splitList(text), nil }
+
+// checked reads a text that passes a check.
+func checked(check func(text string) error) func(text string) (string, error) {
+	return func(text string) (string, error) { return text, check(text) }
+}
+
 // splitList splits at commas and trims; an empty text has no parts.
 func splitList(text string) []string {
 	if strings.TrimSpace(text) == "" {

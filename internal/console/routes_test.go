@@ -73,6 +73,11 @@ func wantStatuses() map[string]statuses {
 		"GET /console/billing":                       ownPage,
 		"GET /console/billing/movements":             ownPage,
 		"POST /console/billing/redeem":               formAct,
+		"GET /console/billing/top-ups":               ownPage,
+		"GET /console/billing/top-ups/new":           ownPage,
+		"POST /console/billing/top-ups/new":          formAct,
+		"GET /console/billing/top-ups/{id}":          ownObject,
+		"POST /console/billing/top-ups/{id}/check":   ownAct,
 		"GET /console/billing/statements":            ownPage,
 		"GET /console/billing/statements/{id}":       ownPage, // each visitor's own
 		"GET /console/billing/statements/{id}/table": ownPage,
@@ -266,7 +271,7 @@ func checkRoute(t *testing.T, s *consoletest.Scene, c browsers, handlers map[con
 		if got.Code != want {
 			t.Errorf("%s as %s: status %d, want %d: %s", route, name, got.Code, want, got.Body)
 		}
-		checkAnswer(t, route+" as "+name, got)
+		checkAnswer(t, s, route+" as "+name, got)
 		for _, choice := range []string{"tollgate-theme", "tollgate-keys"} {
 			delete(b.Cookies, choice)
 		}
@@ -292,7 +297,7 @@ func checkRoute(t *testing.T, s *consoletest.Scene, c browsers, handlers map[con
 		b.Headers["Origin"], b.Headers["Sec-Fetch-Site"] = "https://elsewhere.example", "cross-site"
 		got := b.Do(method, objectPath(s, path, "foreign"), form(route))
 		got.Want(t, http.StatusForbidden, "another site")
-		checkAnswer(t, route+" from another site", got)
+		checkAnswer(t, s, route+" from another site", got)
 	}
 }
 
@@ -328,6 +333,8 @@ func objectPath(s *consoletest.Scene, path, visitor string) string {
 		id = s.Delivery("ada")
 	case strings.Contains(path, "/jobs/{id}"):
 		id = s.Job("ada", "a boat")
+	case strings.Contains(path, "/top-ups/{id}"):
+		id = s.Topup("ada").ID
 	case strings.Contains(path, "/codes/{id}"):
 		code, _ := s.Code()
 		id = code.ID
@@ -368,7 +375,7 @@ var (
 )
 
 // checkAnswer checks the headers of an answer. For a page, it also checks the markup.
-func checkAnswer(t *testing.T, name string, got consoletest.Answer) {
+func checkAnswer(t *testing.T, s *consoletest.Scene, name string, got consoletest.Answer) {
 	t.Helper()
 	h := got.Header()
 	if !strings.HasPrefix(h.Get("Content-Security-Policy"), "default-src 'none'; ") || h.Get("X-Content-Type-Options") != "nosniff" ||
@@ -389,7 +396,8 @@ func checkAnswer(t *testing.T, name string, got consoletest.Answer) {
 		}
 	}
 	for _, m := range linkAddress.FindAllStringSubmatch(body, -1) {
-		if !strings.HasPrefix(m[1], "/console") && !strings.HasPrefix(m[1], "#") && !strings.HasPrefix(m[1], "?") {
+		isOurs := strings.HasPrefix(m[1], "/console") || strings.HasPrefix(m[1], "#") || strings.HasPrefix(m[1], "?")
+		if !isOurs && !strings.HasPrefix(m[1], s.Stripe.URL) {
 			t.Errorf("%s: the page links to %s outside the console", name, m[1])
 		}
 	}

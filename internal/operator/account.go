@@ -12,6 +12,7 @@ import (
 	"tollgate/internal/ledger"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
+	"tollgate/internal/topup"
 	"tollgate/internal/webhook"
 )
 
@@ -83,6 +84,10 @@ func (c *Credit) Check() error {
 	if note == nil && account.IsCodeNote(c.Note) {
 		note = fault.At(fault.InvalidRequest, "note", "note begins like the note of a redeemed code, so the audit would look for that code. "+
 			"Use other words, for example: in place of %s", strings.Fields(c.Note)[1])
+	}
+	if note == nil && topup.IsNote(c.Note) {
+		note = fault.At(fault.InvalidRequest, "note", "note begins like the note of a top-up, so the audit would look for that top-up. "+
+			"Use other words.")
 	}
 	var reference error
 	c.Reference, reference = checkLine("reference", c.Reference, maxReference)

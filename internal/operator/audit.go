@@ -17,6 +17,7 @@ import (
 	"tollgate/internal/node"
 	"tollgate/internal/store"
 	"tollgate/internal/store/id"
+	"tollgate/internal/topup"
 )
 
 // maxAudits is the number of background audits to keep.
@@ -61,7 +62,7 @@ func (a *Audits) run(ctx context.Context, o audit.Options) (audit.Findings, erro
 		return audit.Findings{}, fmt.Errorf("wait for the running audit: %w", ctx.Err())
 	}
 	defer func() { <-a.slot }()
-	o.Checks, o.RangeRows = []audit.Check{account.AuditTx, Check(), a.jobs}, a.rangeRows
+	o.Checks, o.RangeRows = []audit.Check{account.AuditTx, topup.AuditTx, Check(), a.jobs}, a.rangeRows
 	return audit.RunWith(ctx, a.db, o)
 }
 

@@ -10,6 +10,7 @@ import (
 	"tollgate/internal/ledger/audit"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
+	"tollgate/internal/topup"
 )
 
 // Check returns the audit.Check of one audit. It compares the books with the actions of operators and
@@ -70,7 +71,8 @@ type loggedCredit struct {
 	amount, balance money.Amount
 }
 
-// auditCreditsTx compares credits with the log. account.AuditTx checks redeemed codes. Credits
+// auditCreditsTx compares credits with the log. account.AuditTx checks redeemed codes, and
+// topup.AuditTx top-ups. Credits
 // before the first log row are exempt: the version that wrote them had no log.
 func auditCreditsTx(tx *store.Tx, books *audit.Books) error {
 	logged := map[loggedCredit]int{}
@@ -105,7 +107,8 @@ func auditCreditsTx(tx *store.Tx, books *audit.Books) error {
 		switch {
 		case logged[c] > 0:
 			logged[c]--
-		case account.IsCodeNote(m.Note), m.Note == account.DemoNote && m.Amount == account.DemoCredit, first == 0, m.CreatedMS < first:
+		case account.IsCodeNote(m.Note), topup.IsNote(m.Note):
+		case m.Note == account.DemoNote && m.Amount == account.DemoCredit, first == 0, m.CreatedMS < first:
 		default:
 			books.Report(audit.Difference{Account: m.Account, Request: m.ID, What: "a credit is missing in the operators' log",
 				Recorded: m.Amount.String(), Computed: "nothing"})

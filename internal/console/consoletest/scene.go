@@ -27,6 +27,7 @@ import (
 	"tollgate/internal/console"
 	"tollgate/internal/console/page"
 	"tollgate/internal/egress"
+	"tollgate/internal/gatewaytest/fakepayment"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/job"
 	"tollgate/internal/ledger"
@@ -43,6 +44,8 @@ import (
 	"tollgate/internal/store"
 	"tollgate/internal/store/id"
 	"tollgate/internal/store/storetest"
+	"tollgate/internal/topup"
+	"tollgate/internal/topup/stripe"
 	"tollgate/internal/upstream/adapters"
 	"tollgate/internal/webhook"
 )
@@ -68,6 +71,8 @@ type Scene struct {
 	// Accounts has the accounts by name. Users has the users by email.
 	Accounts map[string]account.Account
 	Users    map[string]account.User
+	// Stripe is the fake that takes the payments of customers.
+	Stripe *fakepayment.Stripe
 
 	t          *testing.T
 	handler    http.Handler
@@ -103,6 +108,7 @@ func Each(t *testing.T, test func(t *testing.T, s *Scene)) {
 			Audits:     operator.NewAudits(db, nil, nil, nil),
 			AdminToken: httpapi.NewOperatorToken(AdminToken), PublicURL: PublicURL, MediaURL: PublicURL + "/media"}}
 		s.startServices(watcher)
+		s.takePayments()
 		s.handler = s.Console(nil)
 		s.account("ada", "ada@example.com")
 		s.account("bob", "bob@example.com")
@@ -156,6 +162,33 @@ func (s *Scene) startServices(watcher *catalog.Watcher) {
 		Guard: egress.New(nil), MaxBody: 1 << 20})
 	s.Options.Ledger, s.Options.Lines, s.Options.Jobs, s.Options.Media = books, lines, jobs, files
 	s.Options.ServeAs = server.ServeAs
+}
+
+// takePayments configures Stripe with a bonus of 10 % from 50 USD on.
+func (s *Scene) takePayments() {
+	s.t.Helper()
+	s.Stripe = fakepayment.NewStripe(s.t)
+	terms, err := topup.NewTerms(topup.TermsTexts{Currency: "usd",
+		Amounts: []string{"10", "50"}, Minimum: "5", Maximum: "500", Tiers: []string{"50=10"}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.Options.Topups = topup.New(topup.Options{DB: s.DB, Terms: terms, PublicURL: PublicURL, Providers: []topup.PaymentProvider{
+		stripe.New(stripe.Options{URL: s.Stripe.URL, Key: fakepayment.StripeKey, Secret: fakepayment.StripeSecret, HTTP: http.DefaultClient}),
+	}})
+}
+
+// Topup orders a top-up of 50 USD for an account and begins its payment.
+func (s *Scene) Topup(name string) (t topup.Topup) {
+	s.t.Helper()
+	s.Update(func(tx *store.Tx) (err error) {
+		t, err = s.Options.Topups.CreateTx(tx, topup.NewOrder{Account: s.Accounts[name].ID, Provider: stripe.Name, Minor: 5000})
+		return err
+	})
+	if err := s.Options.Topups.Begin(s.t.Context(), t.ID); err != nil {
+		s.t.Fatal(err)
+	}
+	return t
 }
 
 // Run lets jobs run until the test ends.

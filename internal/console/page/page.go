@@ -33,6 +33,7 @@ import (
 	"tollgate/internal/media"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
+	"tollgate/internal/topup"
 	"tollgate/internal/webhook"
 )
 
@@ -63,6 +64,8 @@ type Options struct {
 	Mails    *mail.Mailer // if nil, mail is off
 	Audits   *operator.Audits
 	Media    *media.Store
+	// Topups takes the customers' payments. If nil, customers cannot pay.
+	Topups *topup.Topups
 	// ServeAs serves an API request with a key of an account (api.Door).
 	ServeAs func(w http.ResponseWriter, r *http.Request, account, key string)
 	// AdminToken allows signing in to the operators' pages. If AdminToken is not set, only users

@@ -22,6 +22,7 @@ type billingPage struct {
 	Table   ui.DataTable
 	Pager   ui.Pager
 	Empty   *ui.EmptyState
+	Paying  bool // customers can top up
 }
 
 func redeemForm() ui.PostForm {
@@ -36,7 +37,7 @@ func (c *console) billing(v *page.Visit) (page.Responder, error) {
 
 // billingWith shows the page with a form, which may have errors.
 func (c *console) billingWith(v *page.Visit, form ui.PostForm) (page.FullPage, error) {
-	content := billingPage{Redeem: form}
+	content := billingPage{Redeem: form, Paying: c.Topups != nil}
 	f, query := movementsOf(v)
 	f.Limit = page.Rows
 	content.CSV = page.AddressOf("/billing/movements", query)
@@ -72,6 +73,9 @@ func (c *console) billingWith(v *page.Visit, form ui.PostForm) (page.FullPage, e
 	default:
 		content.Empty = &ui.EmptyState{Title: "No money has moved yet",
 			Text: "Redeem a code, or ask your operator for credit. Every charge then appears here."}
+		if content.Paying {
+			content.Empty.Text = "Add credit, or redeem a code. Every charge then appears here."
+		}
 	}
 	return page.FullPage{Name: "billing", Title: "Billing", Main: content}.WithNotice(v, map[string]string{
 		"redeemed": "The code is redeemed: its value is the newest movement below.",

@@ -749,6 +749,74 @@ CREATE INDEX mail_outbox_due ON mail_outbox (due_ms, id) WHERE state < 2;
 CREATE INDEX mail_outbox_lease ON mail_outbox (lease) WHERE lease <> '';
 CREATE INDEX mail_outbox_created ON mail_outbox (created_ms);
 
+-------------------------------------------------------------- internal/topup
+
+-- The top-ups: payments of customers at a payment provider, and the credit that they buy. Kept for ever.
+-- Amounts of payments (minor) are in the smallest unit of their currency.
+CREATE TABLE topup (
+    id               TEXT   NOT NULL PRIMARY KEY, -- also names the payment at the provider
+    account          TEXT   NOT NULL,
+    provider         TEXT   NOT NULL, -- stripe, or epay
+    method           TEXT   NOT NULL, -- the way to pay, if chosen before the provider's page
+    live             BIGINT NOT NULL, -- 0: the provider was in test mode
+    state            TEXT   NOT NULL, -- created, pending, paid, partly_refunded, refunded, disputed, failed, or expired
+    currency         TEXT   NOT NULL, -- ISO 4217, lower case
+    decimals         BIGINT NOT NULL, -- of the currency's smallest unit
+    minor            BIGINT NOT NULL, -- to pay, without tax
+    rate_nano        BIGINT NOT NULL, -- nano-dollars of one unit of the currency
+    bonus_millionths BIGINT NOT NULL,
+    credit_nano      BIGINT NOT NULL, -- with the bonus
+    session          TEXT   NOT NULL, -- the provider's id of its page for the payment
+    address          TEXT   NOT NULL, -- of that page, while it can be paid
+    payment          TEXT   NOT NULL, -- the provider's id of the payment; '' until paid
+    total_minor      BIGINT NOT NULL, -- paid, with tax
+    created_ms       BIGINT NOT NULL,
+    expires_ms       BIGINT NOT NULL,
+    paid_ms          BIGINT NOT NULL,
+    version          BIGINT NOT NULL, -- number of changes of the row
+    check_ms         BIGINT NOT NULL  -- the next question to the provider; 0: never
+);
+CREATE INDEX topup_account ON topup (account, id);
+CREATE INDEX topup_state ON topup (state, id);
+CREATE UNIQUE INDEX topup_payment ON topup (provider, payment) WHERE payment <> '';
+CREATE INDEX topup_check ON topup (provider, live, check_ms) WHERE check_ms > 0;
+
+-- The refunds and disputes of paid top-ups. Kept for ever.
+CREATE TABLE topup_reversal (
+    id         TEXT   NOT NULL PRIMARY KEY,
+    topup      TEXT   NOT NULL,
+    account    TEXT   NOT NULL,
+    kind       TEXT   NOT NULL, -- refund, or dispute
+    object     TEXT   NOT NULL, -- the provider's id; '' if not known
+    minor      BIGINT NOT NULL,
+    active     BIGINT NOT NULL, -- 1: its credit is taken back
+    moves      BIGINT NOT NULL, -- movements of credit that it has caused
+    taken_nano BIGINT NOT NULL, -- taken and not given back
+    requested  BIGINT NOT NULL, -- 1: the provider has not confirmed it yet
+    reason     TEXT   NOT NULL, -- by the operator
+    created_ms BIGINT NOT NULL
+);
+CREATE INDEX topup_reversal_topup ON topup_reversal (topup, created_ms);
+CREATE INDEX topup_reversal_account ON topup_reversal (account);
+CREATE UNIQUE INDEX topup_reversal_object ON topup_reversal (topup, kind, object) WHERE object <> '';
+
+-- What a person has to look at. A repetition counts on the same row.
+CREATE TABLE topup_problem (
+    id        TEXT   NOT NULL PRIMARY KEY,
+    provider  TEXT   NOT NULL,
+    kind      TEXT   NOT NULL,
+    object    TEXT   NOT NULL, -- the provider's id
+    topup     TEXT   NOT NULL,
+    account   TEXT   NOT NULL, -- '' if no top-up is known
+    detail    TEXT   NOT NULL,
+    seen      BIGINT NOT NULL,
+    first_ms  BIGINT NOT NULL,
+    last_ms   BIGINT NOT NULL,
+    closed_ms BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX topup_problem_object ON topup_problem (provider, kind, object);
+CREATE INDEX topup_problem_open ON topup_problem (last_ms) WHERE closed_ms = 0;
+
 ------------------------------------------------------------ internal/operator
 
 -- The log of the operators' actions.

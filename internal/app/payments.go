@@ -1,0 +1,71 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"tollgate/internal/topup"
+	"tollgate/internal/topup/stripe"
+)
+
+// paymentTimeout bounds one exchange with a payment provider.
+const paymentTimeout = 20 * time.Second
+
+// termsOf returns the terms of top-ups in the settings. The error is a *SettingError.
+func termsOf(s *Settings) (topup.Terms, error) {
+	p, err := topup.NewTerms(s.Topup)
+	if e, ok := errors.AsType[*topup.TermsError](err); ok {
+		return p, &SettingError{"topup_" + e.Field, e.Err}
+	}
+	return p, err
+}
+
+// checkPayments checks the settings of payments. A provider without its secret would accept forged
+// messages, so a part of its settings alone is an error.
+func checkPayments(s *Settings) error {
+	switch {
+	case s.StripeKey != "" && s.StripeWebhookSecret == "":
+		return &SettingError{"stripe_webhook_secret", errors.New("must be set, because stripe_key is set: create a webhook endpoint at Stripe " +
+			"for the address in public_url with the path " + stripe.Path + ", and copy its signing secret")}
+	case s.StripeKey == "" && s.StripeWebhookSecret != "":
+		return &SettingError{"stripe_key", errors.New("must be set, because stripe_webhook_secret is set")}
+	}
+	_, err := termsOf(s)
+	return err
+}
+
+// startTopups starts the payments, if a provider is configured.
+func (r *rooms) startTopups(context.Context) error {
+	s := r.settings
+	var providers []topup.PaymentProvider
+	if s.StripeKey != "" {
+		providers = append(providers, stripe.New(stripe.Options{URL: s.StripeURL, Key: s.StripeKey, Secret: s.StripeWebhookSecret,
+			Tax: s.StripeTax, HTTP: r.guard.Client(paymentTimeout)}))
+	}
+	if len(providers) == 0 {
+		return nil
+	}
+	terms, err := termsOf(s)
+	if err != nil {
+		return err
+	}
+	for _, p := range providers {
+		if info := p.Info(); !info.Live {
+			r.log.Warn("a payment provider is in test mode: test cards buy credit that can be spent", "provider", info.Name)
+		}
+	}
+	r.topups = topup.New(topup.Options{DB: r.db, Terms: terms, Providers: providers, PublicURL: r.Base(),
+		DisableOnDispute: s.TopupDisputeDisables, Webhooks: r.webhooks, ForgetAccount: r.keys.ForgetAccount, Log: r.log})
+	r.life.loop("top-ups", r.topups.Run)
+	return nil
+}
+
+// payments returns the handler of the providers' messages, or nil if customers cannot pay.
+func (r *rooms) payments() http.Handler {
+	if r.topups == nil {
+		return nil
+	}
+	return r.topups.Handler()
+}

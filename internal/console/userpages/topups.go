@@ -1,0 +1,228 @@
+package userpages
+
+import (
+	"crypto/rand"
+	"errors"
+	"strings"
+
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/show"
+	"tollgate/internal/console/ui"
+	"tollgate/internal/fault"
+	"tollgate/internal/store"
+	"tollgate/internal/topup"
+)
+
+// topupPage shows a top-up. For a paid one the page is the receipt.
+type topupPage struct {
+	Title   string
+	State   ui.Badge
+	Whose   string
+	Facts   ui.Facts
+	Pay     *ui.Link   // to the provider's page
+	Check   *ui.Button // asks the provider
+	Test    *ui.Notice // the provider is in test mode
+	Changes ui.DataTable
+}
+
+// paying returns a handler of a shop whose customers can pay. In other shops the page does not exist.
+func (c *console) paying(handle func(*page.Visit) (page.Responder, error)) func(*page.Visit) (page.Responder, error) {
+	return func(v *page.Visit) (page.Responder, error) {
+		if c.Topups == nil {
+			return nil, fault.New(fault.NotFound, "There is no such page. Check its address.")
+		}
+		return handle(v)
+	}
+}
+
+func (c *console) listTopups(v *page.Visit) (page.Responder, error) {
+	content := page.List{Title: "Top-ups", Path: "/billing/top-ups", New: page.CreateLink("/billing/top-ups/new", "Add credit")}
+	err := v.View(func(tx *store.Tx) error {
+		list, more, err := topup.ListTx(tx, topup.ListFilter{Account: v.Account(), After: v.Query("after"), Limit: page.Rows})
+		content.Table = ui.DataTable{Caption: content.Title, Columns: []ui.Column{{Title: "Ordered"}, {Title: "State"},
+			{Title: "Amount", Right: true}, {Title: "Credit", Right: true, Exact: true}, {Title: "Way to pay", Fold: true}}}
+		for _, t := range list {
+			content.Table.Rows = append(content.Table.Rows, ui.DataRow{Href: page.Base + "/billing/top-ups/" + t.ID, Cells: []any{
+				ui.Moment{MS: t.CreatedMS}, show.TopupBadge(t), ui.Text{Text: t.Currency.Text(t.Minor)}, ui.Money{Amount: t.Credit},
+				c.Topups.Info(t.Provider).Title}})
+		}
+		content.Pager = v.Pager(content.Path, more, page.Last(list, func(t topup.Topup) string { return t.ID }))
+		return err
+	})
+	create := content.New
+	if len(content.Table.Rows) == 0 {
+		content.New = nil
+	}
+	return content.Page(false, ui.EmptyState{Title: "No top-ups yet", Link: create,
+		Text: "You pay on the payment provider's page, and the credit arrives within seconds."}), err
+}
+
+// otherAmount is the choice of an amount that the terms does not list.
+const otherAmount = "other"
+
+// topupForm asks for an amount and a way to pay.
+func (c *console) topupForm(once string) (ui.PostForm, error) {
+	terms := c.Topups.Terms
+	form := ui.PostForm{Action: page.Base + "/billing/top-ups/new", Submit: "Continue", Cancel: page.Base + "/billing"}
+	amounts := ui.FormField{Name: "amount", Label: "Amount", Kind: ui.Choice, Required: true}
+	for _, minor := range terms.Amounts {
+		q, err := terms.Quote(minor)
+		if err != nil {
+			return form, err
+		}
+		label := terms.Currency.Text(minor) + " for " + ui.USD(q.Credit) + " of credit"
+		if q.Bonus > 0 {
+			label += ", with a bonus of " + q.Bonus.String()
+		}
+		amounts.Options = append(amounts.Options, ui.Option{Value: terms.Currency.Format(minor), Label: label})
+	}
+	amounts.Options = append(amounts.Options, ui.Option{Value: otherAmount, Label: "Another amount"})
+	hint := "From " + terms.Currency.Format(terms.Minimum) + " to " + terms.Currency.Text(terms.Maximum) + "."
+	if terms.Currency.Code != "usd" || terms.Rate.String() != "1" {
+		hint += " 1 " + strings.ToUpper(terms.Currency.Code) + " buys " + terms.Rate.String() + " USD of credit."
+	}
+	for _, tier := range terms.Tiers {
+		hint += " From " + terms.Currency.Text(tier.From) + " on there is a bonus of " + tier.Bonus.String() + "."
+	}
+	ways := ui.FormField{Name: "provider", Label: "Way to pay", Kind: ui.Choice, Required: true}
+	for _, info := range c.Topups.Infos() {
+		if len(info.Methods) == 0 {
+			ways.Options = append(ways.Options, ui.Option{Value: info.Name, Label: info.Title})
+		}
+		for _, m := range info.Methods {
+			ways.Options = append(ways.Options, ui.Option{Value: info.Name + "/" + m.Name, Label: m.Title})
+		}
+	}
+	form.Fields = []ui.FormField{amounts,
+		{Name: "other", Label: "Another amount", After: strings.ToUpper(terms.Currency.Code), Numeric: true, Hint: hint},
+		ways, {Name: "once", Kind: ui.Hidden, Value: once}}
+	return form, nil
+}
+
+func (c *console) newTopup(*page.Visit) (page.Responder, error) {
+	form, err := c.topupForm(rand.Text())
+	return page.FormPage("Add credit", form), err
+}
+
+// readTopupForm reads an order. An amount beside the choices is read only if it was chosen.
+func (c *console) readTopupForm(v *page.Visit, form *ui.PostForm) (o topup.NewOrder, field string, err error) {
+	field = "amount"
+	text := form.Field("amount").Value
+	if other := strings.TrimSpace(form.Field("other").Value); text == otherAmount || text == "" && other != "" {
+		field, text = "other", other
+	}
+	o.Account = v.Account()
+	o.Provider, o.Method, _ = strings.Cut(form.Field("provider").Value, "/")
+	if o.Minor, err = c.Topups.Terms.Currency.Parse(text); err != nil {
+		err = fault.At(fault.InvalidRequest, field, "The amount %s.", err)
+	}
+	return o, field, err
+}
+
+// createTopup writes the order, commits it, and then asks the provider for its page. If the provider does
+// not answer, the page of the top-up has a button to try again.
+func (c *console) createTopup(v *page.Visit) (page.Responder, error) {
+	form, err := c.topupForm("")
+	if err != nil {
+		return nil, err
+	}
+	return v.Submit(&form, func() (page.Responder, error) {
+		order, field, err := c.readTopupForm(v, &form)
+		if err != nil {
+			return nil, err
+		}
+		once, err := v.Once(&form, "top-up")
+		if err != nil {
+			return nil, err
+		}
+		id, err := page.Write(v, func(tx *store.Tx) (string, error) {
+			id, _, err := page.OnceTx(tx, once, func() (string, error) {
+				t, err := c.Topups.CreateTx(tx, order)
+				return t.ID, err
+			})
+			return id, err
+		})
+		if f, ok := errors.AsType[*fault.Error](err); ok && f.Param == "amount" {
+			return nil, fault.At(f.Code, field, "%s", f.Message())
+		}
+		if err != nil {
+			return nil, err
+		}
+		return c.beginTopup(v, id)
+	}, func() (page.FullPage, error) { return page.FormPage("Add credit", form), nil })
+}
+
+// beginTopup asks the provider for its page and redirects to the page of the top-up.
+func (c *console) beginTopup(v *page.Visit, id string) (page.Responder, error) {
+	path := "/billing/top-ups/" + id
+	err := c.Topups.Begin(v.Context(), id)
+	if errors.Is(err, topup.ErrNoAnswer) {
+		c.Log.Warn("console: a payment could not be begun; trying again later", "topup", id, "error", err)
+		return page.To(path, "unanswered"), nil
+	}
+	return page.To(path, ""), err
+}
+
+// ownTopup returns the visitor's top-up in the path of the page.
+func ownTopup(v *page.Visit) (t topup.Topup, changes []topup.Reversal, err error) {
+	err = v.View(func(tx *store.Tx) (err error) {
+		if t, err = topup.GetTx(tx, v.PathID()); err != nil {
+			return err
+		}
+		if t.Account != v.Account() {
+			return fault.New(fault.NotFound, "There is no top-up with the id %q. Check the id.", fault.Excerpt(v.PathID()))
+		}
+		changes, err = topup.ReversalsTx(tx, t.ID)
+		return err
+	})
+	return t, changes, err
+}
+
+func (c *console) showTopup(v *page.Visit) (page.Responder, error) {
+	t, changes, err := ownTopup(v)
+	if err != nil {
+		return nil, err
+	}
+	info := c.Topups.Info(t.Provider)
+	content := topupPage{Title: "Top-up", State: show.TopupBadge(t), Facts: show.TopupFacts(t, info), Changes: show.TopupReversals(t, changes)}
+	if t.IsPaid() {
+		content.Title, content.Whose = "Receipt", v.Session.User.Email
+	}
+	if t.IsOpen() && t.Address != "" {
+		content.Pay = &ui.Link{Href: t.Address, Text: "Pay " + t.Currency.Text(t.Minor) + " with " + info.Title, Icon: "external-link",
+			Button: true, Main: true}
+	}
+	if !t.IsPaid() {
+		content.Check = &ui.Button{Action: page.Base + "/billing/top-ups/" + t.ID + "/check", Label: "Check the payment"}
+		if t.IsOpen() && t.Address == "" {
+			content.Check.Label = "Try again"
+		}
+	}
+	if !t.Live && t.IsOpen() {
+		content.Test = &ui.Notice{Tone: ui.Warn, Title: "This shop takes no real money yet.", Text: "Pay with a test card."}
+	}
+	texts := map[string]string{
+		"unanswered": "The payment provider does not answer at the moment. Try again in a minute; nothing was charged.",
+		"checked":    "The payment provider was asked. This is the present state.",
+	}
+	if t.IsOpen() {
+		texts["back"] = "If you have paid, the credit arrives within a minute, without any action of yours."
+	}
+	return page.FullPage{Name: "topup", Title: content.Title, Main: content}.WithNotice(v, texts), nil
+}
+
+// checkTopup asks the provider about a top-up, or for its page if there is none yet.
+func (c *console) checkTopup(v *page.Visit) (page.Responder, error) {
+	t, _, err := ownTopup(v)
+	if err != nil {
+		return nil, err
+	}
+	if t.State == topup.Created {
+		return c.beginTopup(v, t.ID)
+	}
+	if err := c.Topups.Sync(v.Context(), t.ID, ""); err != nil {
+		c.Log.Warn("console: a payment could not be checked", "topup", t.ID, "error", err)
+		return page.To("/billing/top-ups/"+t.ID, "unanswered"), nil
+	}
+	return page.To("/billing/top-ups/"+t.ID, "checked"), nil
+}

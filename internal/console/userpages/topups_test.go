@@ -1,0 +1,91 @@
+package userpages_test
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"tollgate/internal/console"
+	"tollgate/internal/console/consoletest"
+	"tollgate/internal/topup"
+)
+
+// TestTopup orders a top-up, pays it on Stripe's page, and reads the receipt.
+func TestTopup(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b := s.SignedIn("ada@example.com")
+		b.Get("/console/billing").Want(t, http.StatusOK, "/console/billing/top-ups/new")
+		b.Get("/console/billing/top-ups").Want(t, http.StatusOK, "No top-ups yet")
+		const path = "/console/billing/top-ups/new"
+		form := b.Get(path)
+		form.Want(t, http.StatusOK, "50.00 USD for $55.00 of credit, with a bonus of 10 %", "From 5.00 to 500.00 USD.")
+		for _, c := range [][2]string{{"4.99", "from 5.00 to 500.00 USD"}, {"500.01", "from 5.00"},
+			{"5.001", "at most 2 decimals"}, {"-5", "must be an amount"},
+			{"1e2", "must be an amount"}, {"", "must be an amount"}} {
+			b.Post(path, "amount", "other", "other", c[0], "provider", "stripe", "once", form.Once(t)).
+				Want(t, http.StatusUnprocessableEntity, c[1])
+		}
+		b.Post(path, "amount", "10.00", "provider", "paypal", "once", form.Once(t)).
+			Want(t, http.StatusUnprocessableEntity, "Choose one of the ways")
+		fields := []string{"amount", "other", "other", "50", "provider", "stripe", "once", form.Once(t)}
+		address := b.Post(path, fields...).Header().Get("Location")
+		if again := b.Post(path, fields...).Header().Get("Location"); again != address || s.Stripe.Sessions() != 1 {
+			t.Errorf("the form again: got %s and %d sessions, want %s and one", again, s.Stripe.Sessions(), address)
+		}
+		id := regexp.MustCompile(`topup_\w+`).FindString(address)
+		session := s.Stripe.Session(id)
+		b.Get(address).Want(t, http.StatusOK, "waiting for the payment", "Pay 50.00 USD with Stripe", s.Stripe.URL+"/pay/"+session,
+			"no real money", "10 %")
+		b.Get(address+"?done=back").Want(t, http.StatusOK, "If you have paid")
+		s.Stripe.Pay(session) // the message is lost
+		if got := b.Post(address + "/check").Header().Get("Location"); got != address+"?done=checked" {
+			t.Errorf("check: got %s, want the page of the top-up", got)
+		}
+		receipt := b.Get(address)
+		receipt.Want(t, http.StatusOK, "Receipt", "paid", "50.00 USD", "$55.00", "ada@example.com", "pi_")
+		if strings.Contains(receipt.Body.String(), "/check") {
+			t.Error("the receipt has a button to check the payment, want none")
+		}
+		b.Get("/console/billing").Want(t, http.StatusOK, "$65.00", "top-up "+id)
+		s.Stripe.RefundElsewhere(session, 2500)
+		if err := s.Options.Topups.Sync(t.Context(), id, ""); err != nil {
+			t.Fatal(err)
+		}
+		b.Get(address).Want(t, http.StatusOK, "partly refunded", "Refunds and disputes", "25.00 USD", "$27.50")
+		b.Get("/console/billing/top-ups").Want(t, http.StatusOK, "partly refunded", "50.00 USD")
+	})
+}
+
+// TestTopupWithoutAnswer orders while Stripe does not answer. The page has a button to try again.
+func TestTopupWithoutAnswer(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b := s.SignedIn("ada@example.com")
+		s.Stripe.SetDown(http.StatusInternalServerError)
+		const path = "/console/billing/top-ups/new"
+		address := b.Post(path, "amount", "10.00", "provider", "stripe", "once", b.Get(path).Once(t)).
+			Header().Get("Location")
+		b.Get(address).Want(t, http.StatusOK, "does not answer", "Try again")
+		s.Stripe.SetDown(0)
+		address = b.Post(strings.TrimSuffix(address, "?done=unanswered") + "/check").Header().Get("Location")
+		b.Get(address).Want(t, http.StatusOK, "Pay 10.00 USD with Stripe")
+	})
+}
+
+// TestWithoutPayments checks that a shop without payments has neither their pages nor links to them.
+func TestWithoutPayments(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		row := s.Topup("ada")
+		b := s.SignedIn("ada@example.com")
+		b.Handler = s.Console(func(o *console.Options) { o.Topups = (*topup.Topups)(nil) })
+		if body := b.Get("/console/billing").Body.String(); strings.Contains(body, "top-up") {
+			t.Error("the page Billing mentions top-ups, want none")
+		}
+		for _, path := range []string{"", "/new", "/" + row.ID} {
+			b.Get("/console/billing/top-ups"+path).Want(t, http.StatusNotFound, "There is no such page")
+		}
+	})
+}

@@ -1,0 +1,219 @@
+// Package payments owns the tests of payments with the real process: top-ups whose process is killed
+// between every two steps, and nodes without payments.
+package payments
+
+import (
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"tollgate/internal/gatewaytest/fakepayment"
+	"tollgate/internal/gatewaytest/scene"
+	"tollgate/internal/money"
+	"tollgate/internal/store/storetest"
+	"tollgate/internal/topup/stripe"
+)
+
+// settings configure payments by the fake.
+func settings(s *fakepayment.Stripe) map[string]string {
+	return map[string]string{"stripe_url": s.URL, "stripe_key": fakepayment.StripeKey, "stripe_webhook_secret": fakepayment.StripeSecret,
+		"topup_bonus": "50=10", "private_networks": "127.0.0.0/8", "node_lease": "1s"}
+}
+
+// customer is a browser of a customer. Its requests are repeated until they are answered, as people do.
+type customer struct {
+	t      *testing.T
+	n      *scene.Node
+	client *http.Client
+	id     string // of the account
+}
+
+const password = "right horse battery"
+
+func newCustomer(t *testing.T, n *scene.Node) *customer {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &customer{t: t, n: n, client: &http.Client{Jar: jar}}
+	var account struct{ ID string }
+	n.Admin("POST", "/accounts", map[string]any{"name": "ada", "email": "ada@example.com", "password": password}, &account)
+	c.id = account.ID
+	c.post("/console/sign-in", url.Values{"email": {"ada@example.com"}, "password": {password}})
+	return c
+}
+
+// revive starts the process again if it was killed.
+func (c *customer) revive(err error) {
+	c.t.Helper()
+	if err == nil {
+		return
+	}
+	c.n.Kill()
+	c.n.Restart()
+}
+
+func (c *customer) get(path string) (body string) {
+	c.t.Helper()
+	_, body = c.do(func() (*http.Request, error) { return http.NewRequest(http.MethodGet, c.n.URL+path, nil) })
+	return body
+}
+
+// post sends a form and returns the path of the page that it leads to.
+func (c *customer) post(path string, form url.Values) (page string) {
+	c.t.Helper()
+	page, _ = c.do(func() (*http.Request, error) {
+		r, err := http.NewRequest(http.MethodPost, c.n.URL+path, strings.NewReader(form.Encode()))
+		if err == nil {
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		}
+		return r, err
+	})
+	return page
+}
+
+func (c *customer) do(newRequest func() (*http.Request, error)) (page, body string) {
+	c.t.Helper()
+	for range 5 {
+		r, err := newRequest()
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		resp, err := c.client.Do(r)
+		if err != nil {
+			c.revive(err)
+			continue
+		}
+		raw, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if err != nil {
+			c.revive(err)
+			continue
+		}
+		if resp.StatusCode != http.StatusOK {
+			c.t.Fatalf("%s %s: got %d, want 200: %s", r.Method, r.URL.Path, resp.StatusCode, raw)
+		}
+		return resp.Request.URL.Path, string(raw)
+	}
+	c.t.Fatal("no answer after five attempts")
+	return "", ""
+}
+
+// deliver sends all messages of Stripe until each one is acknowledged.
+func (c *customer) deliver(s *fakepayment.Stripe) {
+	c.t.Helper()
+	for _, e := range s.Events() {
+		status := 0
+		for range 5 {
+			s.SendTo(c.n.URL + stripe.Path)
+			if status = s.Send(e); status == http.StatusOK {
+				break
+			}
+			if status == 0 {
+				c.revive(io.EOF)
+			}
+		}
+		if status != http.StatusOK {
+			c.t.Errorf("%s: got %d, want 200", e.Type, status)
+		}
+		s.SendTo("")
+	}
+}
+
+var (
+	onceValue = regexp.MustCompile(`name="once"[^>]*value="([^"]+)"`)
+	topupID   = regexp.MustCompile(`topup_\w{26}`)
+)
+
+// TestKillBetweenSteps orders a top-up, pays it, and refunds a part. In each round the process is killed
+// at another call of Stripe's API, after the call has had its effect and before its answer. The last
+// rounds are without a kill. Each round ends with one session, one credit and one take-back.
+func TestKillBetweenSteps(t *testing.T) {
+	storetest.EachURL(t, func(t *testing.T, database string) {
+		s := fakepayment.NewStripe(t)
+		n := scene.NewNode(t, scene.Binary(t), database, settings(s))
+		c := newCustomer(t, n)
+		var calls, killAt atomic.Int64
+		s.OnCall(func(string, string) {
+			if calls.Add(1) == killAt.Load() {
+				n.Kill()
+			}
+		})
+		want := money.Amount(0)
+		for round, killed := int64(1), true; killed; round++ {
+			calls.Store(0)
+			killAt.Store(round)
+			sessions := s.Sessions()
+			once := onceValue.FindStringSubmatch(c.get("/console/billing/top-ups/new"))
+			if once == nil {
+				t.Fatal("the form has no once-value")
+			}
+			page := c.post("/console/billing/top-ups/new", url.Values{"amount": {"50.00"}, "provider": {"stripe"}, "other": {""}, "once": {once[1]}})
+			id := topupID.FindString(page)
+			if s.Session(id) == "" || !strings.Contains(c.get(page), "/pay/") {
+				page = c.post(page+"/check", nil)
+			}
+			s.Pay(s.Session(id))
+			c.deliver(s)
+			if body := c.get(page); !strings.Contains(body, "Receipt") {
+				t.Fatalf("round %d: the page of the top-up is no receipt:\n%s", round, body)
+			}
+			s.RefundElsewhere(s.Session(id), 2500)
+			c.deliver(s)
+			want += 27_500_000_000
+			if got := n.FundsOf(c.id).Balance; got != want {
+				t.Errorf("round %d: balance: got %s, want %s", round, got, want)
+			}
+			if got := s.Sessions() - sessions; got != 1 {
+				t.Errorf("round %d: got %d sessions, want 1", round, got)
+			}
+			n.Audit(t)
+			killed = calls.Load() >= round && round < 12
+		}
+		n.CheckStop(t)
+		scene.CheckBooks(t, n.Binary, n.Settings)
+	})
+}
+
+// TestWithoutPayments checks that a node without a provider has no address for messages, and that half of
+// the settings of a provider is an error.
+func TestWithoutPayments(t *testing.T) {
+	binary := scene.Binary(t)
+	database := "sqlite:" + t.TempDir() + "/a.db"
+	n := scene.NewNode(t, binary, database, nil)
+	for _, path := range []string{stripe.Path, "/payments/epay/notify", "/payments"} {
+		resp, err := http.Post(n.URL+path, "application/json", strings.NewReader(`{}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusNotFound {
+			t.Errorf("POST %s: got %d, want 404", path, resp.StatusCode)
+		}
+	}
+	n.Stop()
+	for _, c := range []struct {
+		settings map[string]string
+		want     string
+	}{
+		{map[string]string{"stripe_key": fakepayment.StripeKey}, "stripe_webhook_secret: must be set"},
+		{map[string]string{"stripe_webhook_secret": fakepayment.StripeSecret}, "stripe_key: must be set"},
+		{map[string]string{"stripe_key": "pk_live_1"}, "stripe_key (TOLLGATE_STRIPE_KEY): must be a secret or restricted key"},
+		{map[string]string{"stripe_key": fakepayment.StripeKey, "stripe_webhook_secret": "whsec_"}, "must be the signing secret"},
+		{map[string]string{"topup_currency": "eur"}, "topup_rate: must be set"},
+		{map[string]string{"topup_amounts": "1"}, "topup_amounts:"},
+		{map[string]string{"topup_bonus": "much"}, "topup_bonus:"},
+	} {
+		c.settings["database"] = database
+		_, stderr, code := scene.Run(t, binary, c.settings, "serve")
+		if code != 2 || !strings.Contains(stderr, c.want) || strings.Contains(stderr, "whsec_0") {
+			t.Errorf("%v: got exit code %d and %q, want 2 and %q", c.settings, code, stderr, c.want)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package topup
+
+import (
+	"fmt"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/store"
+	"tollgate/internal/store/id"
+)
+
+// problemKind is the kind of a problem.
+type problemKind string
+
+const (
+	problemUnknown       problemKind = "unknown_topup"  // a payment names a top-up that does not exist
+	problemOtherTopup    problemKind = "other_topup"    // a payment names another top-up
+	problemMode          problemKind = "mode"           // test and live mode were mixed
+	problemCurrency      problemKind = "currency"       // paid in another currency
+	problemAmount        problemKind = "amount"         // less was paid
+	problemSecondPayment problemKind = "second_payment" // a top-up was paid twice
+	problemUnpaid        problemKind = "unpaid"         // credited, but not paid at the provider
+	problemDispute       problemKind = "dispute"
+	problemWarning       problemKind = "warning" // the provider warns about a payment
+	problemRefund        problemKind = "refund"  // the provider refuses a refund
+)
+
+// Problem is something about a payment that a person has to look at. A repetition counts on the same row.
+type Problem struct {
+	ID       string // problem_…
+	Provider string
+	Kind     problemKind
+	Object   string // the provider's id of what the problem is about
+	Topup    string
+	Account  string // empty if no top-up is known
+	Detail   string
+	Count    int64 // how often it was seen
+	FirstMS  int64
+	LastMS   int64
+	ClosedMS int64 // when an operator closed it; 0 while it is open
+}
+
+// problemObject returns the provider's most specific id of a payment.
+func problemObject(t Topup, p ProviderPayment) string {
+	for _, object := range []string{p.ID, p.Session, t.Payment, t.Session} {
+		if object != "" {
+			return object
+		}
+	}
+	return t.ID
+}
+
+const problemColumns = `id, provider, kind, object, topup, account, detail, seen, first_ms, last_ms, closed_ms`
+
+func scanProblem(row store.Row) (p Problem, err error) {
+	err = row.Scan(&p.ID, &p.Provider, &p.Kind, &p.Object, &p.Topup, &p.Account, &p.Detail, &p.Count, &p.FirstMS, &p.LastMS, &p.ClosedMS)
+	return p, err
+}
+
+// reportTx records a problem. A problem that an operator has closed stays closed.
+func reportTx(tx *store.Tx, p Problem) error {
+	now, err := tx.NowMS()
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(`INSERT INTO topup_problem (`+problemColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, 1, $8, $8, 0)
+		ON CONFLICT (provider, kind, object) DO UPDATE SET seen = topup_problem.seen + 1, last_ms = excluded.last_ms,
+		detail = excluded.detail`,
+		id.New("problem_"), p.Provider, string(p.Kind), p.Object, p.Topup, p.Account, p.Detail, now)
+	if err != nil {
+		return fmt.Errorf("record a problem of a payment: %w", err)
+	}
+	return nil
+}
+
+// ProblemsTx returns the open problems, newest first, at most limit.
+func ProblemsTx(tx *store.Tx, limit int) ([]Problem, error) {
+	list, err := store.Collect(tx, scanProblem, `SELECT `+problemColumns+` FROM topup_problem WHERE closed_ms = 0
+		ORDER BY last_ms DESC, id DESC LIMIT $1`, limit)
+	if err != nil {
+		return nil, fmt.Errorf("list the problems of payments: %w", err)
+	}
+	return list, nil
+}
+
+// CloseProblemTx closes a problem and returns it. Closing twice changes nothing.
+func CloseProblemTx(tx *store.Tx, problem string) (Problem, error) {
+	now, err := tx.NowMS()
+	if err != nil {
+		return Problem{}, err
+	}
+	if _, err := tx.Exec(`UPDATE topup_problem SET closed_ms = $1 WHERE id = $2 AND closed_ms = 0`, now, problem); err != nil {
+		return Problem{}, fmt.Errorf("close a problem: %w", err)
+	}
+	list, err := store.Collect(tx, scanProblem, `SELECT `+problemColumns+` FROM topup_problem WHERE id = $1`, problem)
+	if err != nil {
+		return Problem{}, fmt.Errorf("read a problem: %w", err)
+	}
+	if len(list) == 0 {
+		return Problem{}, fault.New(fault.NotFound, "There is no problem with the id %q. Check the id.", fault.Excerpt(problem))
+	}
+	return list[0], nil
+}

@@ -1,0 +1,130 @@
+package topup
+
+import (
+	"context"
+	"errors"
+	"net/http"
+)
+
+// PaymentProvider takes payments at a payment provider. Its methods bound their time themselves, and return
+// an error for a call without a clear answer, which the caller repeats later.
+type PaymentProvider interface {
+	// Info describes the provider.
+	Info() ProviderInfo
+	// Begin creates the payment of an order and returns where the customer pays. Begin may be repeated
+	// for an order; a customer can pay only one of the pages. An error that wraps ErrRefused is final.
+	Begin(ctx context.Context, o Order) (Checkout, error)
+	// Verify checks the signature of a message of the provider, and returns the top-up that the message
+	// is about. The error is ErrForged if the signature is not valid.
+	Verify(ctx context.Context, r *http.Request, body []byte) (Hint, error)
+	// Query returns the present state of a top-up's payment.
+	Query(ctx context.Context, t Topup) (ProviderPayment, error)
+	// Refund pays back a part of a payment. A repetition with the key has no second effect. An error
+	// that wraps ErrRefused is final: nothing was paid back and nothing will be.
+	Refund(ctx context.Context, t Topup, minor int64, key string) error
+	// List returns the payments of top-ups that were begun since a time, in Unix milliseconds, at most
+	// MaxListed of them. Their refunds and disputes are not listed.
+	List(ctx context.Context, sinceMS int64) ([]ProviderPayment, error)
+	// Acknowledge answers a message after its effect was committed.
+	Acknowledge(w http.ResponseWriter)
+}
+
+// MaxListed bounds the payments of Provider.List.
+const MaxListed = 1000
+
+var (
+	// ErrForged reports a message without a valid signature of its provider.
+	ErrForged = errors.New("the signature of the message is not valid")
+	// ErrRefused reports that a provider refuses a call for good.
+	ErrRefused = errors.New("the payment provider refuses")
+)
+
+// ProviderInfo describes a provider.
+type ProviderInfo struct {
+	// Name is in rows, references and paths; Title is for people.
+	Name, Title string
+	// Path is the path of the provider's messages.
+	Path string
+	// Live is false in the provider's test mode, where payments move no money.
+	Live bool
+	// Methods are the ways to pay that the customer chooses before the provider's page. If empty, the
+	// provider's page offers them.
+	Methods []PayMethod
+	// RefundByHand is true if the provider has no call for refunds. The operator pays back on the
+	// provider's own pages.
+	RefundByHand bool
+}
+
+// PayMethod is a way to pay.
+type PayMethod struct{ Name, Title string }
+
+// Order is what the customer will pay for.
+type Order struct {
+	Topup
+	// Email is the customer's address, or empty.
+	Email string
+	// ReturnURL is the page for the customer after the payment.
+	ReturnURL string
+	// NotifyURL is the address for the provider's messages.
+	NotifyURL string
+}
+
+// Checkout is a payment that was begun.
+type Checkout struct {
+	Session string // id of the session at the provider; empty if it has none
+	Address string // of the page where the customer pays
+}
+
+// Hint is a verified message of a provider.
+type Hint struct {
+	Topup   string // empty if the message is not about a top-up
+	Session string // id of the session at the provider; may be empty
+	// Warning is a message for the operator, such as the bank's suspicion of fraud. It may be empty.
+	Warning string
+	Object  string // the provider's id of what the warning is about
+}
+
+// PaymentState is the state of a payment at its provider.
+type PaymentState string
+
+// The states of a payment.
+const (
+	Open         PaymentState = "open"    // not paid yet, or a delayed method is on its way
+	Succeeded    PaymentState = "paid"    // the money has come
+	Unsuccessful PaymentState = "failed"  // the customer's payment failed for good
+	Lapsed       PaymentState = "expired" // the customer did not pay in time
+	// Missing is the state of a payment that the provider does not know yet, for example because the
+	// customer has not opened the provider's page.
+	Missing PaymentState = "missing"
+)
+
+// ProviderPayment is a payment as its provider reports it. Amounts are in the currency's smallest unit.
+type ProviderPayment struct {
+	Topup     string // the top-up that the payment names
+	Session   string
+	ID        string // of the payment; empty before it is paid
+	State     PaymentState
+	Live      bool
+	Currency  string // lower case
+	Amount    int64  // paid without tax
+	Total     int64  // paid with tax
+	CreatedMS int64
+	Refunds   []ProviderRefund
+	Disputes  []ProviderDispute
+}
+
+// ProviderRefund is a refund at the provider.
+type ProviderRefund struct {
+	ID     string
+	Key    string // of Provider.Refund; empty for a refund made elsewhere
+	Minor  int64
+	Failed bool // the money has come back, or never left
+}
+
+// ProviderDispute is a dispute at the provider, in which a customer's bank claims the money back.
+type ProviderDispute struct {
+	ID    string
+	Minor int64
+	Taken bool // the provider has withdrawn the money from the operator
+	Open  bool // not decided yet
+}

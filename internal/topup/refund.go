@@ -1,0 +1,159 @@
+package topup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/store"
+	"tollgate/internal/store/id"
+)
+
+// RefundTx takes back the credit of an operator's refund and records the refund. The caller commits it
+// and then calls PayBack. minor is in the smallest unit of the payment, at most what is not refunded or
+// disputed yet. Errors that the operator can correct are *fault.Errors at amount or reason.
+func (t *Topups) RefundTx(tx *store.Tx, topup string, minor int64, reason string) (Reversal, error) {
+	row, found, err := lockTx(tx, topup)
+	if err == nil && !found {
+		_, err = GetTx(tx, topup) // a 404
+	}
+	if err != nil {
+		return Reversal{}, err
+	}
+	reversals, err := ReversalsTx(tx, topup)
+	if err != nil {
+		return Reversal{}, err
+	}
+	if err := refundable(row, reversals, minor, reason); err != nil {
+		return Reversal{}, err
+	}
+	now, err := tx.NowMS()
+	if err != nil {
+		return Reversal{}, err
+	}
+	c := Reversal{ID: id.At("refund_", time.UnixMilli(now)), Topup: row.ID, Account: row.Account, Kind: Refund, Minor: minor, Active: true,
+		Requested: !t.Info(row.Provider).RefundByHand, Reason: reason, CreatedMS: now}
+	d := decision{topup: row}
+	before := activeMinor(reversals)
+	d.move(&c, row.TakenAt(before+minor)-row.TakenAt(before))
+	d.reversals = []Reversal{c}
+	d.topup.State = stateOf(row, append(reversals, c))
+	d.topup.checkMS = nextCheck(d.topup, true, now)
+	_, err = t.writeTx(tx, d)
+	return c, err
+}
+
+// refundable returns why a refund is not possible.
+func refundable(row Topup, reversals []Reversal, minor int64, reason string) error {
+	left := row.Total - activeMinor(reversals)
+	switch {
+	case reason == "":
+		return fault.At(fault.InvalidRequest, "reason", "Give a reason. It is kept in the log.")
+	case !row.IsPaid():
+		return fault.At(fault.InvalidRequest, "amount", "This top-up is not paid, so there is nothing to refund.")
+	case left <= 0:
+		return fault.At(fault.InvalidRequest, "amount", "The whole payment is refunded or disputed already.")
+	case minor <= 0 || minor > left:
+		return fault.At(fault.InvalidRequest, "amount", "The amount must be above 0 and at most %s, which is what is left of the payment.",
+			row.Currency.Text(left))
+	}
+	return nil
+}
+
+// Left returns what is left of a payment after its refunds and disputes.
+func Left(row Topup, reversals []Reversal) int64 { return max(0, row.Total-activeMinor(reversals)) }
+
+func activeMinor(reversals []Reversal) (minor int64) {
+	for _, c := range reversals {
+		if c.Active {
+			minor += c.Minor
+		}
+	}
+	return minor
+}
+
+// PayBack asks the provider to pay a committed refund to the customer. If the provider refuses, the
+// credit is given back and the error is a *fault.Error. If the provider does not answer, the error wraps
+// ErrNoAnswer, and Sweep repeats the call. A refund that is paid back by hand needs no call.
+func (t *Topups) PayBack(ctx context.Context, c Reversal) error {
+	if !c.Requested {
+		return nil
+	}
+	row, err := store.Read(ctx, t.DB, func(tx *store.Tx) (Topup, error) { return GetTx(tx, c.Topup) })
+	if err != nil {
+		return err
+	}
+	p, err := t.provider(row.Provider)
+	switch {
+	case err != nil:
+		return err
+	case p.Info().Live != row.Live:
+		return ErrOff
+	}
+	err = p.Refund(ctx, row, c.Minor, c.ID)
+	switch {
+	case errors.Is(err, ErrRefused):
+		t.Log.Error("topup: the payment provider refuses a refund", "provider", row.Provider, "topup", row.ID, "refund", c.ID, "error", err)
+		if err := t.cancelRefund(ctx, c, err); err != nil {
+			return err
+		}
+		return fault.New(fault.InvalidRequest, "%s refuses the refund, so the credit was given back. Its reason is among the problems.",
+			p.Info().Title)
+	case err != nil:
+		return fmt.Errorf("%w: refund %s at %s: %w", ErrNoAnswer, c.ID, row.Provider, err)
+	}
+	return t.Sync(ctx, row.ID, "")
+}
+
+// cancelRefund gives back the credit of a refund that the provider has refused.
+func (t *Topups) cancelRefund(ctx context.Context, c Reversal, cause error) error {
+	b, err := store.Write(ctx, t.DB, func(tx *store.Tx) (booking, error) {
+		row, found, err := lockTx(tx, c.Topup)
+		if err != nil || !found {
+			return booking{}, err
+		}
+		reversals, err := ReversalsTx(tx, row.ID)
+		if err != nil {
+			return booking{}, err
+		}
+		d := decision{topup: row}
+		for i := range reversals {
+			if reversals[i].ID != c.ID || !reversals[i].Requested {
+				continue
+			}
+			before := activeMinor(reversals)
+			reversals[i].Active, reversals[i].Requested = false, false
+			d.move(&reversals[i], row.TakenAt(activeMinor(reversals))-row.TakenAt(before))
+			d.reversals = []Reversal{reversals[i]}
+		}
+		if len(d.reversals) == 0 {
+			return booking{}, nil
+		}
+		d.topup.State = stateOf(row, reversals)
+		if err := reportTx(tx, Problem{Provider: row.Provider, Kind: problemRefund, Object: c.ID, Topup: row.ID, Account: row.Account,
+			Detail: fault.Excerpt(cause.Error())}); err != nil {
+			return booking{}, err
+		}
+		return t.writeTx(tx, d)
+	})
+	t.after(b)
+	return err
+}
+
+// repeatRefunds repeats the calls for refunds that the provider has not confirmed.
+func (t *Topups) repeatRefunds(ctx context.Context, topup string) error {
+	reversals, err := store.Read(ctx, t.DB, func(tx *store.Tx) ([]Reversal, error) { return ReversalsTx(tx, topup) })
+	if err != nil {
+		return err
+	}
+	for _, c := range reversals {
+		if err := t.PayBack(ctx, c); err != nil {
+			if _, refused := errors.AsType[*fault.Error](err); !refused {
+				return err
+			}
+		}
+	}
+	return nil
+}
