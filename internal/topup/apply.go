@@ -26,7 +26,7 @@ const (
 // such a note, because the audit would take it for a top-up's.
 func IsNote(note string) bool { return topupOf(note) != "" }
 
-// topupOf returns the top-up that a note of its movement names, or an empty string for other notes.
+// topupOf returns the top-up named in the note of its movement, or an empty string for other notes.
 func topupOf(note string) string {
 	for _, begin := range []string{creditNote, string(Refund) + noteOf, string(Dispute) + noteOf} {
 		if name, ok := strings.CutPrefix(note, begin); ok && strings.HasPrefix(name, idPrefix) {
@@ -77,20 +77,20 @@ func (t *Topups) sync(ctx context.Context, id, session string) error {
 	return t.book(ctx, row, payment)
 }
 
-// booking is what the transaction of book has done.
+// booking is the result of the transaction of book.
 type booking struct {
-	disabled string // the account that was disabled
+	disabled string // the disabled account
 	low      bool   // a low balance was announced
 }
 
-// book books a payment that the provider has reported after row was read.
+// book books a payment. The provider was asked about it after row was read.
 func (t *Topups) book(ctx context.Context, row Topup, p ProviderPayment) error {
 	b, err := store.Write(ctx, t.DB, func(tx *store.Tx) (booking, error) { return t.bookTx(tx, row, p) })
 	t.after(b)
 	return err
 }
 
-// after runs what follows the commit of a booking.
+// after wakes other parts of the process after the commit of a booking.
 func (t *Topups) after(b booking) {
 	if b.disabled != "" && t.ForgetAccount != nil {
 		t.ForgetAccount(b.disabled)

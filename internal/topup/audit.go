@@ -13,7 +13,7 @@ import (
 // for what belongs together within an account.
 type owned struct{ topup, account string }
 
-// booked is what the movements of a top-up add up to.
+// booked has the sums of a top-up's movements.
 type booked struct {
 	credit, change money.Amount // of credits for the payment; of refunds and disputes
 	credits        int

@@ -9,7 +9,7 @@ import (
 	"tollgate/internal/money"
 )
 
-// decision is what follows from the present state of a payment at its provider.
+// decision is the result of decide.
 type decision struct {
 	topup     Topup
 	changed   bool       // topup differs from the row
@@ -76,10 +76,10 @@ func (d *decision) pay(p ProviderPayment, nowMS int64) {
 	d.moves = append(d.moves, ledger.Payment{Amount: t.Credit, Note: creditNote + t.ID, Reference: t.Reference()})
 }
 
-// missingGrace is how long after its end a payment that the provider does not know may still appear.
+// missingGrace is the time for a payment to appear at the provider after the end of its order.
 const missingGrace = time.Hour
 
-// follow changes the state of a top-up that is not paid.
+// follow changes the state of an unpaid top-up.
 func (d *decision) follow(p ProviderPayment, nowMS int64) {
 	t := &d.topup
 	switch {
@@ -185,7 +185,7 @@ const (
 	openCheck   = 15 * time.Minute
 	paidCheck   = 12 * time.Hour
 	longestWait = 14 * 24 * time.Hour
-	// lastCheck is the age from which on the provider is no longer asked. Banks dispute within 120 days,
+	// lastCheck is the age of the last question to the provider. Banks dispute within 120 days,
 	// and a delayed payment takes some days.
 	lastCheck = 180 * 24 * time.Hour
 )

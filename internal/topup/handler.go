@@ -69,7 +69,7 @@ func (t *Topups) receive(x *httpapi.Exchange, p PaymentProvider) error {
 func (t *Topups) keep(n *Hint, err error) bool {
 	switch {
 	case isNotFound(err):
-		n.Warning = "a payment names a top-up that does not exist here"
+		n.Warning = "a payment names a missing top-up here"
 	case errors.Is(err, ErrOff):
 		n.Warning = "a message is about a payment in the other mode (test or live)"
 	default:

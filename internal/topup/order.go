@@ -86,7 +86,7 @@ func (t *Topups) choice(o NewOrder) (ProviderInfo, error) {
 }
 
 // Begin creates the payment of a committed top-up at its provider and saves the address of the
-// provider's page. It may be repeated; it does nothing for a top-up that has an address or is no longer
+// provider's page. It may be repeated; it does nothing for a top-up with an address or for one no longer
 // open. If the provider does not answer, the error wraps ErrNoAnswer, and Sweep repeats the call.
 func (t *Topups) Begin(ctx context.Context, topup string) error {
 	var row Topup

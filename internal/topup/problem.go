@@ -12,7 +12,7 @@ import (
 type problemKind string
 
 const (
-	problemUnknown       problemKind = "unknown_topup"  // a payment names a top-up that does not exist
+	problemUnknown       problemKind = "unknown_topup"  // a payment names a missing top-up
 	problemOtherTopup    problemKind = "other_topup"    // a payment names another top-up
 	problemMode          problemKind = "mode"           // test and live mode were mixed
 	problemCurrency      problemKind = "currency"       // paid in another currency
@@ -24,12 +24,12 @@ const (
 	problemRefund        problemKind = "refund"  // the provider refuses a refund
 )
 
-// Problem is something about a payment that a person has to look at. A repetition counts on the same row.
+// Problem is a payment for a person to examine. A repetition counts on the same row.
 type Problem struct {
 	ID       string // problem_…
 	Provider string
 	Kind     problemKind
-	Object   string // the provider's id of what the problem is about
+	Object   string // the provider's id of the object
 	Topup    string
 	Account  string // empty if no top-up is known
 	Detail   string
@@ -56,7 +56,7 @@ func scanProblem(row store.Row) (p Problem, err error) {
 	return p, err
 }
 
-// reportTx records a problem. A problem that an operator has closed stays closed.
+// reportTx records a problem. A closed problem stays closed.
 func reportTx(tx *store.Tx, p Problem) error {
 	now, err := tx.NowMS()
 	if err != nil {

@@ -22,7 +22,7 @@ type PaymentProvider interface {
 	// Refund pays back a part of a payment. A repetition with the key has no second effect. An error
 	// that wraps ErrRefused is final: nothing was paid back and nothing will be.
 	Refund(ctx context.Context, t Topup, minor int64, key string) error
-	// List returns the payments of top-ups that were begun since a time, in Unix milliseconds, at most
+	// List returns the payments of top-ups begun since a time, in Unix milliseconds, at most
 	// MaxListed of them. Their refunds and disputes are not listed.
 	List(ctx context.Context, sinceMS int64) ([]ProviderPayment, error)
 	// Acknowledge answers a message after its effect was committed.
@@ -47,7 +47,7 @@ type ProviderInfo struct {
 	Path string
 	// Live is false in the provider's test mode, where payments move no money.
 	Live bool
-	// Methods are the ways to pay that the customer chooses before the provider's page. If empty, the
+	// Methods are the ways to pay. The customer chooses one before the provider's page. If empty, the
 	// provider's page offers them.
 	Methods []PayMethod
 	// RefundByHand is true if the provider has no call for refunds. The operator pays back on the
@@ -58,7 +58,7 @@ type ProviderInfo struct {
 // PayMethod is a way to pay.
 type PayMethod struct{ Name, Title string }
 
-// Order is what the customer will pay for.
+// Order describes a payment to begin.
 type Order struct {
 	Topup
 	// Email is the customer's address, or empty.
@@ -69,7 +69,7 @@ type Order struct {
 	NotifyURL string
 }
 
-// Checkout is a payment that was begun.
+// Checkout is a payment at the provider, waiting for the customer.
 type Checkout struct {
 	Session string // id of the session at the provider; empty if it has none
 	Address string // of the page where the customer pays
@@ -81,7 +81,7 @@ type Hint struct {
 	Session string // id of the session at the provider; may be empty
 	// Warning is a message for the operator, such as the bank's suspicion of fraud. It may be empty.
 	Warning string
-	Object  string // the provider's id of what the warning is about
+	Object  string // the provider's id of the object of the warning
 }
 
 // PaymentState is the state of a payment at its provider.
@@ -93,14 +93,14 @@ const (
 	Succeeded    PaymentState = "paid"    // the money has come
 	Unsuccessful PaymentState = "failed"  // the customer's payment failed for good
 	Lapsed       PaymentState = "expired" // the customer did not pay in time
-	// Missing is the state of a payment that the provider does not know yet, for example because the
+	// Missing is the state of a payment unknown to the provider, for example because the
 	// customer has not opened the provider's page.
 	Missing PaymentState = "missing"
 )
 
 // ProviderPayment is a payment as its provider reports it. Amounts are in the currency's smallest unit.
 type ProviderPayment struct {
-	Topup     string // the top-up that the payment names
+	Topup     string // the top-up named by the payment
 	Session   string
 	ID        string // of the payment; empty before it is paid
 	State     PaymentState

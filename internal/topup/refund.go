@@ -62,7 +62,7 @@ func refundable(row Topup, reversals []Reversal, minor int64, reason string) err
 	return nil
 }
 
-// Left returns what is left of a payment after its refunds and disputes.
+// Left returns the rest of a payment after its refunds and disputes.
 func Left(row Topup, reversals []Reversal) int64 { return max(0, row.Total-activeMinor(reversals)) }
 
 func activeMinor(reversals []Reversal) (minor int64) {
@@ -76,7 +76,7 @@ func activeMinor(reversals []Reversal) (minor int64) {
 
 // PayBack asks the provider to pay a committed refund to the customer. If the provider refuses, the
 // credit is given back and the error is a *fault.Error. If the provider does not answer, the error wraps
-// ErrNoAnswer, and Sweep repeats the call. A refund that is paid back by hand needs no call.
+// ErrNoAnswer, and Sweep repeats the call. A refund by hand needs no call.
 func (t *Topups) PayBack(ctx context.Context, c Reversal) error {
 	if !c.Requested {
 		return nil
@@ -107,7 +107,7 @@ func (t *Topups) PayBack(ctx context.Context, c Reversal) error {
 	return t.Sync(ctx, row.ID, "")
 }
 
-// cancelRefund gives back the credit of a refund that the provider has refused.
+// cancelRefund gives back the credit of a refund refused by the provider.
 func (t *Topups) cancelRefund(ctx context.Context, c Reversal, cause error) error {
 	b, err := store.Write(ctx, t.DB, func(tx *store.Tx) (booking, error) {
 		row, found, err := lockTx(tx, c.Topup)
@@ -142,7 +142,7 @@ func (t *Topups) cancelRefund(ctx context.Context, c Reversal, cause error) erro
 	return err
 }
 
-// repeatRefunds repeats the calls for refunds that the provider has not confirmed.
+// repeatRefunds repeats the calls for unconfirmed refunds.
 func (t *Topups) repeatRefunds(ctx context.Context, topup string) error {
 	reversals, err := store.Read(ctx, t.DB, func(tx *store.Tx) ([]Reversal, error) { return ReversalsTx(tx, topup) })
 	if err != nil {

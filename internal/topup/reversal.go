@@ -28,13 +28,13 @@ type Reversal struct {
 	Minor  int64 // of the payment
 	// Active is true while the money is with the customer, so that its credit is taken back.
 	Active bool
-	// Moves is the number of movements of credit that the reversal has caused: it took credit back, gave
+	// Moves is the number of movements of credit by the reversal: it took credit back, gave
 	// the credit back, and so on.
 	Moves int64
 	// Taken is the credit that the reversal has taken and not given back. A reversal that shares its payment
 	// with others can take less than its part.
 	Taken     money.Amount
-	Requested bool   // an operator's refund that the provider has not confirmed yet
+	Requested bool   // an operator's refund without the provider's confirmation
 	Reason    string // by the operator
 	CreatedMS int64
 }

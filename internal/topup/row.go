@@ -34,7 +34,7 @@ func States() []TopupState {
 	return []TopupState{Created, Pending, Paid, PartlyRefunded, Refunded, Disputed, Failed, Expired}
 }
 
-// Topup is a payment of an account and what it buys.
+// Topup is a payment of an account and its credit.
 type Topup struct {
 	ID       string // topup_…; it also names the payment at the provider
 	Account  string
@@ -48,7 +48,7 @@ type Topup struct {
 	Bonus    Bonus
 	Credit   money.Amount // with the bonus
 	Session  string       // the provider's id of its page for the payment; empty if none
-	Address  string       // of that page; empty if there is none yet
+	Address  string       // of that page; empty without a page
 	Payment  string       // the provider's id of the payment; empty until it is paid
 	Total    int64        // paid, in the smallest unit, with tax; 0 until it is paid
 
@@ -114,7 +114,7 @@ func saveTx(tx *store.Tx, t Topup) error {
 	return nil
 }
 
-// lockTx locks and reads a row. found is false if there is none.
+// lockTx locks and reads a row. found is false for an unknown id.
 func lockTx(tx *store.Tx, id string) (t Topup, found bool, err error) {
 	if err := tx.Lock("topup", "id", id); err != nil {
 		return Topup{}, false, err
@@ -133,7 +133,7 @@ func readTx(tx *store.Tx, id string) (t Topup, found bool, err error) {
 	return t, true, nil
 }
 
-// GetTx returns a top-up. The error is a 404 if there is none.
+// GetTx returns a top-up. The error for an unknown id is a 404.
 func GetTx(tx *store.Tx, id string) (Topup, error) {
 	t, found, err := readTx(tx, id)
 	if err == nil && !found {

@@ -13,7 +13,7 @@ import (
 const (
 	sweepRows  = 50     // top-ups of one sweep
 	claimTime  = 60_000 // milliseconds until another node may ask about the same top-up
-	sweepTries = 3      // failures after which a sweep gives up
+	sweepTries = 3      // failures that end a sweep
 )
 
 // Sweep asks the providers about the top-ups that are due: about those without a page, about those that
@@ -66,7 +66,7 @@ func (t *Topups) claim(ctx context.Context) ([]Topup, error) {
 	})
 }
 
-// check asks about one top-up and begins or repeats what the provider has not confirmed.
+// check asks about one top-up, and repeats its unconfirmed calls.
 func (t *Topups) check(ctx context.Context, row Topup) error {
 	if row.State == Created {
 		if err := t.Begin(ctx, row.ID); err != nil {

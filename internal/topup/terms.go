@@ -17,7 +17,7 @@ type Currency struct {
 	Decimals int    // of its smallest unit
 }
 
-// twoDecimals and noDecimals are the currencies that payments can have, by the decimals of their
+// twoDecimals and noDecimals are the currencies of payments, by the decimals of their
 // smallest unit.
 const (
 	twoDecimals = "usd eur gbp cny aed aud brl cad chf czk dkk hkd ils inr mxn myr nok nzd php pln ron sar sek sgd thb try twd zar"
@@ -89,7 +89,7 @@ const (
 // Rate is the price of a currency's unit in nano-dollars.
 type Rate int64
 
-// ParseRate reads the US dollars that a unit of a currency is worth.
+// ParseRate reads the value of a unit of a currency in US dollars.
 func ParseRate(text string) (Rate, error) {
 	n, err := parseDecimal(text, rateDecimals)
 	if err != nil || n == 0 {
@@ -116,7 +116,7 @@ type BonusTier struct {
 	Bonus Bonus
 }
 
-// Terms is what the operator sells: amounts, their currency, its rate, and bonuses.
+// Terms are the operator's offer: amounts, their currency, its rate, and bonuses.
 type Terms struct {
 	Currency         Currency
 	Rate             Rate
@@ -241,14 +241,14 @@ func (p Terms) readTiers(texts []string) (tiers []BonusTier, err error) {
 	return tiers, nil
 }
 
-// Quote is what a payment buys.
+// Quote is the credit for a payment.
 type Quote struct {
 	Minor  int64 // to pay, in the currency's smallest unit
 	Bonus  Bonus
 	Credit money.Amount // with the bonus
 }
 
-// Quote returns what a payment buys: its amount times the rate, plus the bonus of the highest tier that
+// Quote returns the credit for a payment: its amount times the rate, plus the bonus of the highest tier that
 // it reaches, rounded once to whole nano-dollars, half up (money.md, Top-ups).
 func (p Terms) Quote(minor int64) (Quote, error) {
 	q := Quote{Minor: minor}
@@ -276,7 +276,7 @@ func creditOf(minor int64, rate Rate, bonus Bonus, decimals int) (money.Amount, 
 	return money.Amount(credit.Int64()), nil
 }
 
-// roundHalfUp returns the quotient of two numbers that are not negative, rounded half up.
+// roundHalfUp returns the quotient of two numbers, zero or more, rounded half up.
 func roundHalfUp(numerator, denominator *big.Int) *big.Int {
 	twice := new(big.Int).Lsh(numerator, 1)
 	twice.Add(twice, denominator)

@@ -33,9 +33,9 @@ type Options struct {
 	Terms Terms
 	// Providers take the payments, in the order of the customers' choice.
 	Providers []PaymentProvider
-	// PublicURL is the base address of the console, to which providers send customers back.
+	// PublicURL is the base address of the console. Providers send customers back to the console.
 	PublicURL string
-	// DisableOnDispute disables the account of a payment that is disputed.
+	// DisableOnDispute disables the account of a disputed payment.
 	DisableOnDispute bool
 	// Webhooks announces low balances after a take-back. If nil, nothing is announced.
 	Webhooks *webhook.Webhooks
@@ -82,7 +82,7 @@ func (t *Topups) Infos() (all []ProviderInfo) {
 	return all
 }
 
-// Info describes a provider. For a provider that is not configured it has only the name.
+// Info describes a provider. For other providers it has only the name.
 func (t *Topups) Info(name string) ProviderInfo {
 	p, err := t.provider(name)
 	if err != nil {

@@ -211,7 +211,7 @@ func (c *console) showTopup(v *page.Visit) (page.Responder, error) {
 	return page.FullPage{Name: "topup", Title: content.Title, Main: content}.WithNotice(v, texts), nil
 }
 
-// checkTopup asks the provider about a top-up, or for its page if there is none yet.
+// checkTopup asks the provider about a top-up, or for its page if the top-up has no page yet.
 func (c *console) checkTopup(v *page.Visit) (page.Responder, error) {
 	t, _, err := ownTopup(v)
 	if err != nil {

@@ -65,7 +65,7 @@ func (c *customer) get(path string) (body string) {
 	return body
 }
 
-// post sends a form and returns the path of the page that it leads to.
+// post sends a form and returns the path of the next page.
 func (c *customer) post(path string, form url.Values) (page string) {
 	c.t.Helper()
 	page, _ = c.do(func() (*http.Request, error) {
@@ -181,7 +181,7 @@ func TestKillBetweenSteps(t *testing.T) {
 	})
 }
 
-// TestWithoutPayments checks that a node without a provider has no address for messages, and that half of
+// TestWithoutPayments checks the addresses of a node without a provider. Half of
 // the settings of a provider is an error.
 func TestWithoutPayments(t *testing.T) {
 	binary := scene.Binary(t)
