@@ -36,8 +36,8 @@ func TestSettingsDefaults(t *testing.T) {
 		MaxAnswer: 64 << 20, NodeLease: 15 * time.Second,
 		RequestRetention: 2160 * time.Hour, DatabaseConnections: 16, KeyCache: 10_000, LogLevel: slog.LevelInfo, LogFormat: "text",
 		SMTPSecurity: mail.StartTLS,
-		StripeURL: stripe.DefaultURL,
-		Topup:     topup.TermsTexts{Currency: "usd", Amounts: []string{"10", "20", "50", "100"}, Minimum: "5", Maximum: "1000"},
+		StripeURL:    stripe.DefaultURL,
+		Topup:        topup.TermsTexts{Currency: "usd", Amounts: []string{"10", "20", "50", "100"}, Minimum: "5", Maximum: "1000"},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("defaults:\n got %+v\nwant %+v", got, want)
