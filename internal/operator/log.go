@@ -58,6 +58,8 @@ const (
 	LineDrain      = "line.drain"
 	LineResume     = "line.resume"
 	CatalogApply   = "catalog.apply"
+	TopupRefund    = "topup.refund"
+	ProblemClose   = "problem.close"
 	AuditRun       = "audit.run"
 )
 
@@ -65,7 +67,8 @@ const (
 func Acts() []string {
 	return []string{AccountCreate, AccountChange, AccountCredit, UserCreate, UserChange, UserLink, UserDelete, KeyCreate, KeyChange, KeyDelete,
 		CodeCreate, CodeVoid, WebhookChange, WebhookRoll, DeliveryResend, MailTest, MailResend,
-		JobCancel, JobRequeue, LineDrain, LineResume, CatalogApply, AuditRun}
+		JobCancel, JobRequeue, LineDrain, LineResume, CatalogApply,
+		TopupRefund, ProblemClose, AuditRun}
 }
 
 // Details describes an object with the field names of the operator API.

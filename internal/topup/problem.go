@@ -82,21 +82,22 @@ func ProblemsTx(tx *store.Tx, limit int) ([]Problem, error) {
 	return list, nil
 }
 
-// CloseProblemTx closes a problem and returns it. Closing twice changes nothing.
-func CloseProblemTx(tx *store.Tx, problem string) (Problem, error) {
+// CloseProblemTx closes a problem and returns it. isNew is false if the problem was closed before.
+func CloseProblemTx(tx *store.Tx, problem string) (p Problem, isNew bool, err error) {
 	now, err := tx.NowMS()
 	if err != nil {
-		return Problem{}, err
+		return Problem{}, false, err
 	}
-	if _, err := tx.Exec(`UPDATE topup_problem SET closed_ms = $1 WHERE id = $2 AND closed_ms = 0`, now, problem); err != nil {
-		return Problem{}, fmt.Errorf("close a problem: %w", err)
+	changed, err := tx.Exec(`UPDATE topup_problem SET closed_ms = $1 WHERE id = $2 AND closed_ms = 0`, now, problem)
+	if err != nil {
+		return Problem{}, false, fmt.Errorf("close a problem: %w", err)
 	}
 	list, err := store.Collect(tx, scanProblem, `SELECT `+problemColumns+` FROM topup_problem WHERE id = $1`, problem)
 	if err != nil {
-		return Problem{}, fmt.Errorf("read a problem: %w", err)
+		return Problem{}, false, fmt.Errorf("read a problem: %w", err)
 	}
 	if len(list) == 0 {
-		return Problem{}, fault.New(fault.NotFound, "There is no problem with the id %q. Check the id.", fault.Excerpt(problem))
+		return Problem{}, false, fault.New(fault.NotFound, "There is no problem with the id %q. Check the id.", fault.Excerpt(problem))
 	}
-	return list[0], nil
+	return list[0], changed == 1, nil
 }

@@ -90,6 +90,8 @@ func objectHref(e operator.LogRow) string {
 		return page.Base + "/operator/lines/" + e.Object
 	case "code":
 		return page.Base + "/operator/codes"
+	case operator.TopupRefund:
+		return page.Base + "/operator/top-ups/" + e.Object
 	case "catalog":
 		return page.Base + "/operator/catalog/revisions/" + e.Object
 	}

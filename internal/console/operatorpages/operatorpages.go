@@ -10,6 +10,7 @@ package operatorpages
 import (
 	"context"
 	"embed"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -34,7 +35,7 @@ type console struct {
 // Section returns the pages and their menu.
 func Section(o page.Options) page.Section {
 	c := &console{Options: o}
-	return page.Section{Kind: account.OperatorSession, Path: "/operator", Handlers: c.handlers(), Menu: menu(),
+	return page.Section{Kind: account.OperatorSession, Path: "/operator", Handlers: c.handlers(), Menu: menu(o),
 		Find: "/operator/find", Templates: embedded}
 }
 
@@ -82,6 +83,13 @@ func (c *console) handlers() []page.Handler {
 		page.Post("/operator/codes/new", c.createCodes),
 		page.Action("/operator/codes/{id}/void", c.voidCode),
 
+		page.Get("/operator/top-ups", c.paying(c.listTopups)),
+		page.Get("/operator/top-ups/table", c.paying(c.downloadTopups)),
+		page.Get("/operator/top-ups/{id}", c.paying(c.showTopup)),
+		page.Post("/operator/top-ups/{id}/refund", c.paying(c.refundTopup)),
+		page.Action("/operator/top-ups/{id}/check", c.paying(c.checkTopup)),
+		page.Action("/operator/top-ups/problems/{id}/close", c.paying(c.closeProblem)),
+
 		page.Get("/operator/requests", c.listRequests),
 		page.Get("/operator/requests/{id}", c.showRequest),
 		page.Get("/operator/jobs", c.listJobs),
@@ -113,8 +121,9 @@ func (c *console) handlers() []page.Handler {
 	}
 }
 
-func menu() []ui.NavItem {
-	return []ui.NavItem{
+// menu returns the links to the pages. A shop without payments has no page of top-ups.
+func menu(o page.Options) []ui.NavItem {
+	items := []ui.NavItem{
 		{Href: page.Base + "/operator", Text: "Overview", Icon: "layout-dashboard"},
 		{Href: page.Base + "/operator/find", Text: "Find", Icon: "search"},
 		{Href: page.Base + "/operator/lines", Text: "Lines", Icon: "external-link"},
@@ -129,6 +138,11 @@ func menu() []ui.NavItem {
 		{Href: page.Base + "/operator/log", Text: "Log", Icon: "square-terminal"},
 		{Href: page.Base + "/operator/sessions", Text: "Sessions", Icon: "shield"},
 	}
+	if o.Topups != nil {
+		i := slices.IndexFunc(items, func(item ui.NavItem) bool { return item.Href == page.Base+"/operator/requests" })
+		items = slices.Insert(items, i, ui.NavItem{Href: page.Base + "/operator/top-ups", Text: "Top-ups", Icon: "download"})
+	}
+	return items
 }
 
 // refreshTimeout bounds the wait for this node to apply an operator's change.
