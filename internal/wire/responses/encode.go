@@ -102,7 +102,8 @@ func (e *encoder) checkSupported() error {
 	if err := e.CheckPriced("service_tier"); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(e.Stops, func(stop []byte) bool { return len(stop) > 2 }) {
+	// Coding agents of messages send stop sequences in requests that do not depend on them.
+	if e.Client != wire.FormMessages && slices.ContainsFunc(e.Stops, func(stop []byte) bool { return len(stop) > 2 }) {
 		return conversation.NotOffered(e.FieldName("stop"))
 	}
 	if e.target.Reasoning && e.asksLogprobs() {
