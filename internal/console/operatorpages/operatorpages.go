@@ -40,7 +40,16 @@ func Section(o page.Options) page.Section {
 }
 
 func (c *console) handlers() []page.Handler {
-	return []page.Handler{
+	var mails []page.Handler
+	if c.Mails.On() {
+		mails = []page.Handler{
+			page.Get(mailsPath, c.listMails),
+			page.Get(mailsPath+"/test", c.newTestMail),
+			page.Post(mailsPath+"/test", c.sendTestMail),
+			page.Action(mailsPath+"/{id}/resend", c.resendMail),
+		}
+	}
+	return append(mails, []page.Handler{
 		page.Get("/operator", c.home),
 		page.Get("/operator/live", c.liveHome),
 		page.Get("/operator/live/lines", c.liveLines),
@@ -118,10 +127,11 @@ func (c *console) handlers() []page.Handler {
 		page.Get("/operator/sessions", c.listSessions),
 		page.Action("/operator/sessions/end", page.EndSessions),
 		page.Action("/operator/sessions/{id}/end", page.EndSession("/operator/sessions")),
-	}
+	}...)
 }
 
-// menu returns the links to the pages. A shop without payments has no page of top-ups.
+// menu returns the links to the pages. A shop without payments has no page of top-ups, and one without
+// mail has no page of mails.
 func menu(o page.Options) []ui.NavItem {
 	items := []ui.NavItem{
 		{Href: page.Base + "/operator", Text: "Overview", Icon: "layout-dashboard"},
@@ -141,6 +151,10 @@ func menu(o page.Options) []ui.NavItem {
 	if o.Topups != nil {
 		i := slices.IndexFunc(items, func(item ui.NavItem) bool { return item.Href == page.Base+"/operator/requests" })
 		items = slices.Insert(items, i, ui.NavItem{Href: page.Base + "/operator/top-ups", Text: "Top-ups", Icon: "download"})
+	}
+	if o.Mails.On() {
+		i := slices.IndexFunc(items, func(item ui.NavItem) bool { return item.Href == page.Base+"/operator/deliveries" })
+		items = slices.Insert(items, i+1, ui.NavItem{Href: page.Base + mailsPath, Text: "Mails", Icon: "mail"})
 	}
 	return items
 }
