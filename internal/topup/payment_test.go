@@ -2,6 +2,7 @@ package topup_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -74,7 +75,8 @@ func TestInvalidPlans(t *testing.T) {
 	} {
 		for _, texts := range list {
 			_, err := topup.NewTerms(texts)
-			if e, ok := err.(*topup.TermsError); !ok || e.Field != field {
+			var wrong *topup.TermsError
+			if !errors.As(err, &wrong) || wrong.Field != field {
 				t.Errorf("%+v: got %v, want an error of %s", texts, err, field)
 			}
 		}
