@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/goccy/go-yaml"
+	"golang.org/x/text/language"
 )
 
 // Locale is a language of texts, as in the attribute lang of HTML.
@@ -23,6 +24,12 @@ const (
 
 // Locales returns all languages.
 func Locales() []Locale { return []Locale{English, Chinese} }
+
+// LocaleOf returns the language that fits a browser's header Accept-Language best.
+func LocaleOf(acceptLanguage string) Locale {
+	_, best := language.MatchStrings(language.NewMatcher([]language.Tag{language.English, language.SimplifiedChinese}), acceptLanguage)
+	return Locales()[best]
+}
 
 //go:embed texts
 var embedded embed.FS

@@ -75,3 +75,16 @@ func TestRender(t *testing.T) {
 		t.Errorf("the text has no second paragraph:\n%s", c.text)
 	}
 }
+
+// TestLocaleOf checks that the language of a mail is the reader's first one that has texts.
+func TestLocaleOf(t *testing.T) {
+	t.Parallel()
+	for header, want := range map[string]Locale{
+		"": English, "de-DE,de;q=0.9": English, "en-GB,zh;q=0.5": English, "zh-CN,zh;q=0.9,en;q=0.8": Chinese, "zh": Chinese,
+		"fr;q=0.9,zh-Hans;q=0.8": Chinese, "\x00;;": English,
+	} {
+		if got := LocaleOf(header); got != want {
+			t.Errorf("%q: %s, want %s", header, got, want)
+		}
+	}
+}

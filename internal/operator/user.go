@@ -36,14 +36,14 @@ func LinkAt(base string, l account.PasswordLink, token string) ConsoleLink {
 	return ConsoleLink{l, base + LinkPath + token}
 }
 
-// MailLinkTx mails a link to its user, if mail is on.
-func MailLinkTx(tx *store.Tx, mails *mail.Mailer, l ConsoleLink) error {
+// MailLinkTx mails a link to its user in a language, if mail is on.
+func MailLinkTx(tx *store.Tx, mails *mail.Mailer, l ConsoleLink, locale mail.Locale) error {
 	kind := mail.Invitation
 	if l.Kind == account.Reset {
 		kind = mail.Reset
 	}
 	return mails.EnqueueTx(tx, mail.Letter{Kind: kind, Subject: l.User.ID, Cause: id.New("link_"), Account: l.User.Account, To: l.User.Email,
-		Link: l.Address, ExpiresMS: l.ExpiresMS, Values: map[string]string{"expires": mail.Time(l.ExpiresMS)}})
+		Locale: locale, Link: l.Address, ExpiresMS: l.ExpiresMS, Values: map[string]string{"expires": mail.Time(l.ExpiresMS)}})
 }
 
 // CreateLinkTx creates a link at a base address with which a user sets a password, and mails it if mail
@@ -54,7 +54,7 @@ func CreateLinkTx(tx *store.Tx, by Actor, mails *mail.Mailer, base, user string)
 		return ConsoleLink{}, err
 	}
 	link := LinkAt(base, l, token)
-	if err := MailLinkTx(tx, mails, link); err != nil {
+	if err := MailLinkTx(tx, mails, link, mail.English); err != nil {
 		return ConsoleLink{}, err
 	}
 	return link, writeLogTx(tx, by, LogRow{Act: UserLink, Object: user, Account: l.User.Account,

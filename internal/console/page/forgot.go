@@ -30,7 +30,7 @@ func (srv *server) sendReset(v *Visit) (Responder, error) {
 	return v.Submit(&form, func() (Responder, error) {
 		err := srv.SignIns.RequestReset(v.Context(), form.Field("email").Value, v.Address(),
 			func(tx *store.Tx, l account.PasswordLink, token string) error {
-				return operator.MailLinkTx(tx, srv.Mails, operator.LinkAt(srv.PublicURL, l, token))
+				return operator.MailLinkTx(tx, srv.Mails, operator.LinkAt(srv.PublicURL, l, token), v.Locale())
 			})
 		if err != nil {
 			return nil, v.explainWrong(err, "")
@@ -39,6 +39,9 @@ func (srv *server) sendReset(v *Visit) (Responder, error) {
 			Text: "If a user signs in with this email, a mail with a link is on its way. It can take some minutes; look among the spam too."}}, nil
 	}, func() (FullPage, error) { return forgotPage(form), nil })
 }
+
+// Locale returns the language of the visitor's browser.
+func (v *Visit) Locale() mail.Locale { return mail.LocaleOf(v.Request.Header.Get("Accept-Language")) }
 
 // announceTx mails a user whose sign-in came from a browser without a valid mark.
 func (srv *server) announceTx(tx *store.Tx, v *Visit, user string) error {
@@ -63,6 +66,6 @@ func (srv *server) announceTx(tx *store.Tx, v *Visit, user string) error {
 	}
 	agent := v.Request.UserAgent()
 	return srv.Mails.EnqueueTx(tx, mail.Letter{Kind: mail.SignIn, Subject: u.ID, Cause: v.ID, Account: u.Account, To: u.Email,
-		Link: srv.PublicURL + Base + sessions, Values: map[string]string{"time": mail.Time(now), "address": v.Address().String(),
+		Locale: v.Locale(), Link: srv.PublicURL + Base + sessions, Values: map[string]string{"time": mail.Time(now), "address": v.Address().String(),
 			"browser": agent[:min(len(agent), 200)]}})
 }

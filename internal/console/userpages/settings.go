@@ -146,7 +146,7 @@ func (c *console) addUser(v *page.Visit) (page.Responder, error) {
 				return nil, err
 			}
 			link := operator.LinkAt(v.PublicURL(), l, token)
-			if err := operator.MailLinkTx(tx, c.Mails, link); err != nil {
+			if err := operator.MailLinkTx(tx, c.Mails, link, v.Locale()); err != nil {
 				return nil, err
 			}
 			return show.NewLink("User added", v.PublicURL(), link, page.Base+"/settings").Page(), nil
