@@ -173,6 +173,7 @@ func wantStatuses() map[string]statuses {
 		"GET /console/operator/deliveries":                       operatorsPage,
 		"GET /console/operator/top-ups":                          operatorsPage,
 		"GET /console/operator/top-ups/table":                    operatorsPage,
+		"GET /console/operator/top-ups/reconciliation":           operatorsPage,
 		"GET /console/operator/top-ups/{id}":                     operatorsPage,
 		"POST /console/operator/top-ups/{id}/refund":             {nobody: 303, operator: 422},
 		"POST /console/operator/top-ups/{id}/check":              operatorsAct,

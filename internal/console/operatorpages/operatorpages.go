@@ -94,6 +94,7 @@ func (c *console) handlers() []page.Handler {
 
 		page.Get("/operator/top-ups", c.paying(c.listTopups)),
 		page.Get("/operator/top-ups/table", c.paying(c.downloadTopups)),
+		page.Get("/operator/top-ups/reconciliation", c.paying(c.reconcile)),
 		page.Get("/operator/top-ups/{id}", c.paying(c.showTopup)),
 		page.Post("/operator/top-ups/{id}/refund", c.paying(c.refundTopup)),
 		page.Action("/operator/top-ups/{id}/check", c.paying(c.checkTopup)),

@@ -27,6 +27,14 @@ func TestTopups(t *testing.T) {
 		b.Get(path+"?state=paid").Want(t, http.StatusOK, "paid", "ada", row.ID)
 		b.Get(path+"?state=failed").Want(t, http.StatusOK, "Nothing matches")
 		b.Get(path+"/table").Want(t, http.StatusOK, "50.00,50.00,USD,55,", "stripe")
+		const reconciliation = path + "/reconciliation"
+		b.Get(reconciliation).Want(t, http.StatusOK, "No differences", "1 payment at Stripe and 1 credited top-up here")
+		s.Exec(`UPDATE topup SET total_minor = 6000 WHERE id = $1`, row.ID)
+		b.Get(reconciliation+"?provider=stripe&days=90").Want(t, http.StatusOK, "1 difference.", "the amounts differ", "60.00 with tax", address)
+		s.Exec(`UPDATE topup SET total_minor = 5000 WHERE id = $1`, row.ID)
+		s.Stripe.SetDown(http.StatusBadGateway)
+		b.Get(reconciliation).Want(t, http.StatusOK, "could not be compared")
+		s.Stripe.SetDown(0)
 		once := b.Get(address).Once(t)
 		refund := func(amount, reason, secret string) consoletest.Answer {
 			return b.Post(address+"/refund", "amount", amount, "reason", reason, "secret", secret, "once", once)
