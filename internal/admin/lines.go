@@ -25,13 +25,17 @@ func (s *server) listLines(c *call) (any, error) {
 		limit = math.MaxInt // all lines of a catalog
 	}
 	if !values.Has("node") {
-		var items []line.Status
+		var ids []string
 		if s.Lines != nil {
-			items = s.Lines.Statuses()
+			ids = s.Lines.IDs()
 		}
-		items, more, err := pageAfter(items, func(l line.Status) string { return l.Line }, after, limit)
+		ids, more, err := pageAfter(ids, func(id string) string { return id }, after, limit)
 		if err != nil {
 			return nil, err
+		}
+		var items []line.Status
+		if len(ids) > 0 {
+			items = s.Lines.Statuses(ids...)
 		}
 		over := s.overOfLines(c.ctx, items)
 		return newList(items, more, func(l line.Status) lineAnswer { return lineAnswer{l, over(l.Line)} }), nil
@@ -152,10 +156,8 @@ func (s *server) applyHere(ctx context.Context, result line.Status) line.Status 
 		s.Log.Warn("operator API: this node has not applied the change of a line yet, and tries again", "line", result.Line, "error", err)
 		return result
 	}
-	for _, state := range s.Lines.Statuses() {
-		if state.Line == result.Line {
-			return state
-		}
+	if states := s.Lines.Statuses(result.Line); len(states) == 1 {
+		return states[0]
 	}
 	return result
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -28,10 +29,18 @@ type nodeLines struct {
 	dbErr  error // result of Refresh and Report, if not nil
 }
 
-func (n *nodeLines) Statuses() []line.Status {
+func (n *nodeLines) IDs() []string {
+	var ids []string
+	for _, state := range n.Statuses() {
+		ids = append(ids, state.Line)
+	}
+	return ids
+}
+
+func (n *nodeLines) Statuses(ids ...string) []line.Status {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return append([]line.Status(nil), n.states...)
+	return slices.DeleteFunc(slices.Clone(n.states), func(s line.Status) bool { return len(ids) > 0 && !slices.Contains(ids, s.Line) })
 }
 
 func (n *nodeLines) Refresh(ctx context.Context) error {

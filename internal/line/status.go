@@ -57,14 +57,28 @@ const (
 // causeDrained is the cause of stateDrained.
 const causeDrained = "drained by the operator"
 
-// Statuses returns the state of each line of the current catalog on this node, in the order of the
-// document.
-func (l *Lines) Statuses() []Status {
+// IDs returns the ids of the lines of the current catalog, in the order of the document.
+func (l *Lines) IDs() []string {
+	var ids []string
+	for _, entry := range l.table(l.catalog.Current()).entries {
+		ids = append(ids, entry.line.ID)
+	}
+	return ids
+}
+
+// Statuses returns the state of lines of the current catalog on this node, in the order of the document.
+// It leaves out other ids. Without ids, it returns the state of every line.
+func (l *Lines) Statuses(ids ...string) []Status {
 	now := l.now()
-	table := l.table(l.catalog.Current())
-	statuses := make([]Status, 0, len(table.entries))
-	for _, entry := range table.entries {
-		statuses = append(statuses, l.status(now, entry))
+	chosen := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		chosen[id] = true
+	}
+	var statuses []Status
+	for _, entry := range l.table(l.catalog.Current()).entries {
+		if len(ids) == 0 || chosen[entry.line.ID] {
+			statuses = append(statuses, l.status(now, entry))
+		}
 	}
 	return statuses
 }

@@ -12,9 +12,11 @@ import (
 
 // LineControl controls the lines on this node. It is safe for concurrent use.
 type LineControl interface {
-	// Statuses returns the status of each line of this node's catalog, in its order. It does not
-	// block.
-	Statuses() []line.Status
+	// IDs returns the ids of the lines of this node's catalog, in its order. It does not block.
+	IDs() []string
+	// Statuses returns the status of the lines of this node's catalog with the given ids, or of all lines
+	// without ids, in the catalog's order. It does not block.
+	Statuses(ids ...string) []line.Status
 	// Refresh applies what line.DrainTx and line.ResumeTx have committed; if it returns nil,
 	// Statuses shows the result. An error comes from the database, and the node retries by itself.
 	Refresh(ctx context.Context) error
