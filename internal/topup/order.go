@@ -39,7 +39,7 @@ func (t *Topups) CreateTx(tx *store.Tx, o NewOrder) (Topup, error) {
 	}
 	if o.Minor < t.Terms.Minimum || o.Minor > t.Terms.Maximum {
 		return Topup{}, fault.At(fault.InvalidRequest, "amount", "The amount must be from %s to %s.",
-			t.Terms.Currency.Format(t.Terms.Minimum), t.Terms.Currency.Text(t.Terms.Maximum))
+			t.Terms.Currency.Decimal(t.Terms.Minimum), t.Terms.Currency.Text(t.Terms.Maximum))
 	}
 	quote, err := t.Terms.Quote(o.Minor)
 	if err != nil {

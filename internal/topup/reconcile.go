@@ -146,5 +146,5 @@ func paidText(c Currency, minor, total int64) string {
 	if total == minor {
 		return c.Text(minor)
 	}
-	return c.Text(minor) + " (" + c.Format(total) + " with tax)"
+	return c.Text(minor) + " (" + c.Decimal(total) + " with tax)"
 }

@@ -35,8 +35,8 @@ func CurrencyOf(code string) (Currency, error) {
 	return Currency{}, fmt.Errorf("must be one of %s %s", twoDecimals, noDecimals)
 }
 
-// Format returns an amount in the smallest unit as a decimal number.
-func (c Currency) Format(minor int64) string {
+// Decimal returns an amount in the smallest unit as a decimal number.
+func (c Currency) Decimal(minor int64) string {
 	sign := ""
 	if minor < 0 {
 		sign, minor = "-", -minor
@@ -50,7 +50,7 @@ func (c Currency) Format(minor int64) string {
 }
 
 // Text returns an amount with its currency for people, such as `20.00 USD`.
-func (c Currency) Text(minor int64) string { return c.Format(minor) + " " + strings.ToUpper(c.Code) }
+func (c Currency) Text(minor int64) string { return c.Decimal(minor) + " " + strings.ToUpper(c.Code) }
 
 // Parse reads a decimal number as an amount in the smallest unit, exactly.
 func (c Currency) Parse(text string) (int64, error) {
@@ -208,7 +208,7 @@ func (p Terms) readAmounts(texts []string) (amounts []int64, err error) {
 			return nil, fmt.Errorf("%q: %w", text, err)
 		}
 		if minor < p.Minimum || minor > p.Maximum {
-			return nil, fmt.Errorf("%q: must be from %s to %s", text, p.Currency.Format(p.Minimum), p.Currency.Text(p.Maximum))
+			return nil, fmt.Errorf("%q: must be from %s to %s", text, p.Currency.Decimal(p.Minimum), p.Currency.Text(p.Maximum))
 		}
 		amounts = append(amounts, minor)
 	}

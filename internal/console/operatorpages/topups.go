@@ -134,7 +134,7 @@ func topupsTableTx(tx *store.Tx, list []topup.Topup) (ui.DataTable, error) {
 		{Title: "Payment", Fold: true}, {Title: "Top-up", Fold: true}}}
 	for _, t := range list {
 		table.Rows = append(table.Rows, ui.DataRow{Href: page.Base + "/operator/top-ups/" + t.ID, Cells: []any{ui.Moment{MS: t.CreatedMS},
-			show.TopupBadge(t), names[t.Account], ui.Text{Text: t.Currency.Format(t.Minor)}, ui.Text{Text: t.Currency.Format(t.Total)},
+			show.TopupBadge(t), names[t.Account], ui.Text{Text: t.Currency.Decimal(t.Minor)}, ui.Text{Text: t.Currency.Decimal(t.Total)},
 			strings.ToUpper(t.Currency.Code), ui.Money{Amount: t.Credit}, ui.Moment{MS: t.PaidMS}, t.Provider,
 			ui.Ident{ID: t.Payment, Cut: true}, ui.Ident{ID: t.ID, Cut: true}}})
 	}
@@ -200,7 +200,7 @@ func (c *console) topupWith(v *page.Visit, form *ui.PostForm) (page.FullPage, er
 		Facts: append(ui.Facts{{Name: "Account", Value: accountLink(t.Account, name, "")}}, show.TopupFacts(t, info)...),
 		Check: ui.Button{Action: page.Base + "/operator/top-ups/" + t.ID + "/check", Label: "Ask " + info.Title}}
 	if left := topup.Left(t, reversals); t.IsPaid() && left > 0 {
-		fresh := refundForm(v, t, t.Currency.Format(left), rand.Text())
+		fresh := refundForm(v, t, t.Currency.Decimal(left), rand.Text())
 		if content.Refund = form; form == nil {
 			content.Refund = &fresh
 		}

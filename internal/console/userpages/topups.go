@@ -74,10 +74,10 @@ func (c *console) topupForm(once string) (ui.PostForm, error) {
 		if q.Bonus > 0 {
 			label += ", with a bonus of " + q.Bonus.String()
 		}
-		amounts.Options = append(amounts.Options, ui.Option{Value: terms.Currency.Format(minor), Label: label})
+		amounts.Options = append(amounts.Options, ui.Option{Value: terms.Currency.Decimal(minor), Label: label})
 	}
 	amounts.Options = append(amounts.Options, ui.Option{Value: otherAmount, Label: "Another amount"})
-	hint := "From " + terms.Currency.Format(terms.Minimum) + " to " + terms.Currency.Text(terms.Maximum) + "."
+	hint := "From " + terms.Currency.Decimal(terms.Minimum) + " to " + terms.Currency.Text(terms.Maximum) + "."
 	if terms.Currency.Code != "usd" || terms.Rate.String() != "1" {
 		hint += " 1 " + strings.ToUpper(terms.Currency.Code) + " buys " + terms.Rate.String() + " USD of credit."
 	}

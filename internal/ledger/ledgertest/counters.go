@@ -21,6 +21,7 @@ var fixed = map[string]string{
 	"seq": "numbers movements", "revision": "numbers catalogs", "version": "numbers changes of a key",
 	"number": "numbers submissions", "n": "numbers hits", "part": "numbers parts of a log", "id": "a name",
 	"schema": "numbers migrations", "compatible_since": "numbers migrations", "done": "a flag",
+	"decimals": "of a currency", "live": "a flag",
 	"series": "a name", "account": "a name", "model": "a name", "day": "a date", "batch": "numbers batches",
 	"beat": "numbers heartbeats", "worker": "a name",
 	"turn": "a place in a queue", "fence": "numbers take-overs", "generation": "numbers changes",

@@ -134,7 +134,7 @@ func (r *Request) checkPart(part []byte, at string) error {
 		case "fileData":
 			err = r.checkData(value, at, fileMembers)
 		case "functionCall":
-			err = checkMembers(value, at, "a function call", callMembers)
+			err = checkCall(value, at)
 		case "functionResponse":
 			err = r.checkResult(value, at)
 		case "mediaResolution", "videoMetadata":
@@ -174,8 +174,29 @@ func isStoredFile(uri string) bool {
 	return found && strings.HasSuffix("."+host, ".generativelanguage.googleapis.com")
 }
 
+func checkCall(call []byte, at string) error {
+	if err := checkMembers(call, at, "a function call", callMembers); err != nil {
+		return err
+	}
+	if name := rawjson.Field(call, "name"); !rawjson.IsText(name) || len(name) == 2 {
+		return fault.At(fault.InvalidMessages, at+".name", "`{param}` must be a string: the name of the function.")
+	}
+	return checkObject(rawjson.Field(call, "args"), at+".args")
+}
+
+// checkObject checks a value that may be missing.
+func checkObject(value []byte, at string) error {
+	if value != nil && value[0] != '{' {
+		return fault.At(fault.InvalidMessages, at, "`{param}` must be an object.")
+	}
+	return nil
+}
+
 func (r *Request) checkResult(result []byte, at string) error {
 	if err := checkMembers(result, at, "a function response", resultMembers); err != nil {
+		return err
+	}
+	if err := checkObject(rawjson.Field(result, "response"), at+".response"); err != nil {
 		return err
 	}
 	for k, part := range list(rawjson.Field(result, "parts")) {

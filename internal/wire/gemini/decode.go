@@ -182,7 +182,7 @@ func partsOf(part []byte, byModel bool, at string) ([]conversation.Part, error) 
 			err = readMedia(&p, string(name), value, byModel)
 			return []conversation.Part{p}, err
 		case "functionCall":
-			err = readCall(&p, value)
+			readCall(&p, value)
 			return append(state, p), err
 		case "functionResponse":
 			err = readResult(&p, value)
@@ -241,19 +241,13 @@ func standardBase64(data []byte) []byte {
 }
 
 // readCall reads a call.
-func readCall(p *conversation.Part, call []byte) error {
+func readCall(p *conversation.Part, call []byte) {
 	name, args := rawjson.Field(call, "name"), rawjson.Field(call, "args")
-	switch {
-	case !rawjson.IsText(name) || len(name) == 2:
-		return conversation.Unsupported(p.At+".functionCall.name", "`{param}` must be a string: the name of the function.")
-	case args == nil:
+	if args == nil {
 		args = []byte("{}")
-	case args[0] != '{':
-		return conversation.Unsupported(p.At+".functionCall.args", "`{param}` must be an object.")
 	}
 	p.Kind = conversation.ToolCall
 	p.Call = &conversation.CallPart{ID: rawjson.Unquote(rawjson.Field(call, "id")), Name: rawjson.Unquote(name), Arguments: args}
-	return nil
 }
 
 // readResult reads the result of a call: its response as text, and its images and files.
@@ -262,9 +256,6 @@ func readResult(p *conversation.Part, result []byte) error {
 	response := rawjson.Field(result, "response")
 	if response == nil {
 		response = []byte("{}")
-	}
-	if response[0] != '{' {
-		return conversation.Unsupported(at+".response", "`{param}` must be an object.")
 	}
 	p.Kind = conversation.ToolResult
 	p.Result = &conversation.ResultPart{ID: rawjson.Unquote(rawjson.Field(result, "id")), Name: rawjson.Unquote(rawjson.Field(result, "name"))}
