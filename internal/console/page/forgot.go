@@ -66,6 +66,7 @@ func (srv *server) announceTx(tx *store.Tx, v *Visit, user string) error {
 	}
 	agent := v.Request.UserAgent()
 	return srv.Mails.EnqueueTx(tx, mail.Letter{Kind: mail.SignIn, Subject: u.ID, Cause: v.ID, Account: u.Account, To: u.Email,
-		Locale: v.Locale(), Link: srv.PublicURL + Base + sessions, Values: map[string]string{"time": mail.Time(now), "address": v.Address().String(),
+		Locale: v.Locale(), Link: srv.PublicURL + Base + sessions,
+		Values: map[string]string{"time": mail.Time(now), "address": v.Address().String(),
 			"browser": agent[:min(len(agent), 200)]}})
 }
