@@ -60,7 +60,8 @@ func (c *console) reconcile(v *page.Visit) (page.Responder, error) {
 		{Title: "At " + info.Title}, {Title: "Payment", Fold: true}}}
 	for _, d := range r.Differences {
 		content.Table.Rows = append(content.Table.Rows, ui.DataRow{Href: page.Base + "/operator/top-ups/" + d.Topup, Cells: []any{
-			ui.Ident{ID: d.Topup, Cut: true}, ui.Text{Text: d.What}, ui.Text{Text: d.Here}, ui.Text{Text: d.There}, ui.Ident{ID: d.Payment, Cut: true}}})
+			ui.Ident{ID: d.Topup, Cut: true}, ui.Text{Text: d.What}, ui.Text{Text: d.Here}, ui.Text{Text: d.There},
+			ui.Ident{ID: d.Payment, Cut: true}}})
 	}
 	return page.FullPage{Name: "reconcile", Title: "Reconciliation", Main: content}, nil
 }
