@@ -14,11 +14,11 @@ import (
 type Reconciliation struct {
 	Payments    int // paid at the provider
 	Topups      int // paid here
-	Differences []Difference
+	Differences []Mismatch
 }
 
-// Difference is a payment that is not the same at the provider and here.
-type Difference struct {
+// Mismatch is a payment that is not the same at the provider and here.
+type Mismatch struct {
 	Topup, Payment string // empty if unknown
 	What           string
 	Here, There    string // amounts or states; empty if there is nothing
@@ -96,7 +96,7 @@ func beganTx(tx *store.Tx, f ListFilter, live bool) (map[string]Topup, error) {
 // compare returns the differences, by the ids of the top-ups. Payments credited after beforeMS are not
 // compared, because the provider's list may be older.
 func compare(here map[string]Topup, there map[string]ProviderPayment, beforeMS int64) (r Reconciliation) {
-	report := func(d Difference) { r.Differences = append(r.Differences, d) }
+	report := func(d Mismatch) { r.Differences = append(r.Differences, d) }
 	for id, p := range there {
 		if p.State != Succeeded {
 			continue
@@ -105,13 +105,13 @@ func compare(here map[string]Topup, there map[string]ProviderPayment, beforeMS i
 		row, found := here[id]
 		switch {
 		case !found:
-			report(Difference{id, p.ID, "paid at the provider, but there is no such top-up", "", p.text()})
+			report(Mismatch{id, p.ID, "paid at the provider, but there is no such top-up", "", p.text()})
 		case !row.IsPaid():
-			report(Difference{id, p.ID, "paid at the provider, but not credited", string(row.State), p.text()})
+			report(Mismatch{id, p.ID, "paid at the provider, but not credited", string(row.State), p.text()})
 		case row.Payment != p.ID:
-			report(Difference{id, p.ID, "the payment has another id", row.Payment, p.ID})
+			report(Mismatch{id, p.ID, "the payment has another id", row.Payment, p.ID})
 		case row.Currency.Code != p.Currency || row.Minor != p.Amount || row.Total != p.Total:
-			report(Difference{id, p.ID, "the amounts differ", row.text(), p.text()})
+			report(Mismatch{id, p.ID, "the amounts differ", row.text(), p.text()})
 		}
 	}
 	for id, row := range here {
@@ -122,12 +122,12 @@ func compare(here map[string]Topup, there map[string]ProviderPayment, beforeMS i
 		switch p, found := there[id]; {
 		case row.PaidMS >= beforeMS || found && p.State == Succeeded:
 		case found:
-			report(Difference{id, row.Payment, "credited, but not paid at the provider", row.text(), string(p.State)})
+			report(Mismatch{id, row.Payment, "credited, but not paid at the provider", row.text(), string(p.State)})
 		default:
-			report(Difference{id, row.Payment, "credited, but the provider does not list the payment", row.text(), ""})
+			report(Mismatch{id, row.Payment, "credited, but the provider does not list the payment", row.text(), ""})
 		}
 	}
-	slices.SortFunc(r.Differences, func(a, b Difference) int { return cmp.Compare(a.Topup, b.Topup) })
+	slices.SortFunc(r.Differences, func(a, b Mismatch) int { return cmp.Compare(a.Topup, b.Topup) })
 	return r
 }
 

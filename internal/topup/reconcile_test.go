@@ -18,7 +18,7 @@ func TestReconcile(t *testing.T) {
 		since := s.clock.Now().UnixMilli()
 		s.paid(2000)
 		s.begin(3000)
-		want := func(name string, payments, topups int, differences ...topup.Difference) {
+		want := func(name string, payments, topups int, differences ...topup.Mismatch) {
 			t.Helper()
 			s.clock.Advance(time.Minute)
 			r, err := s.Reconcile(t.Context(), "stripe", since)
@@ -47,7 +47,7 @@ func TestReconcile(t *testing.T) {
 			}
 			return p.ID
 		}()
-		want("not credited", 2, 1, topup.Difference{Topup: row.ID, Payment: payment, What: "paid at the provider, but not credited",
+		want("not credited", 2, 1, topup.Mismatch{Topup: row.ID, Payment: payment, What: "paid at the provider, but not credited",
 			Here: "pending", There: "50.00 USD"})
 		if err := s.Sync(t.Context(), row.ID, ""); err != nil {
 			t.Fatal(err)
@@ -61,20 +61,20 @@ func TestReconcile(t *testing.T) {
 			}
 		}
 		exec(`UPDATE topup SET total_minor = 5500 WHERE id = $1`, row.ID)
-		want("another amount", 2, 2, topup.Difference{Topup: row.ID, Payment: payment, What: "the amounts differ",
+		want("another amount", 2, 2, topup.Mismatch{Topup: row.ID, Payment: payment, What: "the amounts differ",
 			Here: "50.00 USD (55.00 with tax)", There: "50.00 USD"})
 		exec(`UPDATE topup SET total_minor = 5000, payment = 'pi_other' WHERE id = $1`, row.ID)
-		want("another payment", 2, 2, topup.Difference{Topup: row.ID, Payment: payment, What: "the payment has another id",
+		want("another payment", 2, 2, topup.Mismatch{Topup: row.ID, Payment: payment, What: "the payment has another id",
 			Here: "pi_other", There: payment})
 		exec(`UPDATE topup SET payment = $1 WHERE id = $2`, payment, row.ID)
 		s.stripe.Set(session, "payment_status", "unpaid")
-		want("not paid there", 1, 2, topup.Difference{Topup: row.ID, Payment: payment, What: "credited, but not paid at the provider",
+		want("not paid there", 1, 2, topup.Mismatch{Topup: row.ID, Payment: payment, What: "credited, but not paid at the provider",
 			Here: "50.00 USD", There: "open"})
 		s.stripe.Set(session, "payment_status", "paid")
 
 		created := s.row(old.ID).CreatedMS
 		exec(`UPDATE topup SET created_ms = $1 WHERE id = $2`, since+1, old.ID)
-		want("not listed", 2, 3, topup.Difference{Topup: old.ID, Payment: old.Payment,
+		want("not listed", 2, 3, topup.Mismatch{Topup: old.ID, Payment: old.Payment,
 			What: "credited, but the provider does not list the payment", Here: "10.00 USD"})
 		exec(`UPDATE topup SET created_ms = $1 WHERE id = $2`, created, old.ID)
 		if _, err := s.Reconcile(t.Context(), "other", since); !errors.Is(err, topup.ErrOff) {
