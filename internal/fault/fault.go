@@ -93,6 +93,12 @@ func Of(err error) *Error {
 	return Unavailable(err)
 }
 
+// Is reports whether err is an error with a code, or wraps one.
+func Is(err error, code Code) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Code == code
+}
+
 // WithCause sets the cause of e and returns e, so that calls can be chained.
 func (e *Error) WithCause(cause error) *Error {
 	e.Cause = cause

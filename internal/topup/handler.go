@@ -68,7 +68,7 @@ func (t *Topups) receive(x *httpapi.Exchange, p PaymentProvider) error {
 // for other errors.
 func (t *Topups) keep(n *Hint, err error) bool {
 	switch {
-	case isNotFound(err):
+	case fault.Is(err, fault.NotFound): // an unknown top-up
 		n.Warning = "a payment names a missing top-up here"
 	case errors.Is(err, ErrOff):
 		n.Warning = "a message is about a payment in the other mode (test or live)"

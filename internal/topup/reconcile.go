@@ -131,7 +131,7 @@ func compare(here map[string]Topup, there map[string]ProviderPayment, beforeMS i
 	return r
 }
 
-// text returns what was paid, without and with tax.
+// text returns the amount, without and with tax.
 func (t Topup) text() string { return paidText(t.Currency, t.Minor, t.Total) }
 
 func (p ProviderPayment) text() string {

@@ -12,8 +12,8 @@ import (
 )
 
 // RefundTx takes back the credit of an operator's refund and records the refund. The caller commits it
-// and then calls PayBack. minor is in the smallest unit of the payment, at most what is not refunded or
-// disputed yet. Errors that the operator can correct are *fault.Errors at amount or reason.
+// and then calls PayBack. minor is in the smallest unit of the payment. It is at most the part that is
+// neither refunded nor disputed. Errors that the operator can correct are *fault.Errors at amount or reason.
 func (t *Topups) RefundTx(tx *store.Tx, topup string, minor int64, reason string) (Reversal, error) {
 	row, found, err := lockTx(tx, topup)
 	if err == nil && !found {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"tollgate/internal/fault"
 	"tollgate/internal/store"
 )
 
@@ -91,10 +90,4 @@ func (t *Topups) postpone(ctx context.Context, row Topup) error {
 		}
 		return scheduleTx(tx, row.ID, nextCheck(row, false, now))
 	})
-}
-
-// isNotFound reports whether an error is the 404 of an unknown top-up.
-func isNotFound(err error) bool {
-	f, ok := errors.AsType[*fault.Error](err)
-	return ok && f.Code == fault.NotFound
 }

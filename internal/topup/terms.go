@@ -24,7 +24,7 @@ const (
 	noDecimals  = "clp jpy krw vnd"
 )
 
-// CurrencyOf returns a currency by its ISO 4217 code in lower case. The error says what is valid.
+// CurrencyOf returns a currency by its ISO 4217 code in lower case. The error lists the valid codes.
 func CurrencyOf(code string) (Currency, error) {
 	switch {
 	case slices.Contains(strings.Fields(twoDecimals), code):

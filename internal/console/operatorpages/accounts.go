@@ -63,15 +63,13 @@ func (c *console) listAccounts(v *page.Visit) (page.Responder, error) {
 // oneOrNone returns a list with the object, or an empty list if err is a 404.
 func oneOrNone[T any](found T, err error) ([]T, error) {
 	if err != nil {
-		if isNotFound(err) {
+		if fault.Is(err, fault.NotFound) {
 			err = nil
 		}
 		return nil, err
 	}
 	return []T{found}, nil
 }
-
-func isNotFound(err error) bool { return err != nil && fault.Of(err).Code == fault.NotFound }
 
 func accountsTable(list []account.Account) ui.DataTable {
 	t := ui.DataTable{Caption: "Accounts", Columns: []ui.Column{{Title: "Name"}, {Title: "State"}, {Title: "Email", Fold: true},

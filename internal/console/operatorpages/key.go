@@ -8,6 +8,7 @@ import (
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/show"
 	"tollgate/internal/console/ui"
+	"tollgate/internal/fault"
 	"tollgate/internal/ledger/spending"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
@@ -22,7 +23,7 @@ func keyLinkTx(tx *store.Tx, id string) (any, error) {
 	if err == nil {
 		return ui.Link{Href: page.Base + keyPath(id), Text: show.KeyName(k)}, nil
 	}
-	if !isNotFound(err) {
+	if !fault.Is(err, fault.NotFound) {
 		return nil, err
 	}
 	names, err := account.KeyNamesTx(tx, []string{id})

@@ -160,12 +160,10 @@ func endSessionTx(tx *store.Tx, s account.ConsoleSession) error {
 	if s.ID == "" {
 		return nil
 	}
-	err := account.EndSessionTx(tx, s.User.ID, s.ID)
-	var f *fault.Error
-	if errors.As(err, &f) && f.Code == fault.NotFound {
-		return nil
+	if err := account.EndSessionTx(tx, s.User.ID, s.ID); err != nil && !fault.Is(err, fault.NotFound) {
+		return err
 	}
-	return err
+	return nil
 }
 
 func (srv *server) signOut(v *Visit) (Responder, error) {

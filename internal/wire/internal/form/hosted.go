@@ -171,7 +171,7 @@ func (r *Request) checkChosen(t *field.Table, raw []byte, param string) error {
 	if slices.ContainsFunc(r.Tools, func(hosted wire.PricedField) bool { return hosted.Name == name }) {
 		return nil
 	}
-	if _, client := t.ClientTool(kind, kind[len(kind)-dateLength(kind):]); client {
+	if _, client := clientTool(t, kind); client {
 		return nil
 	}
 	return fault.At(fault.InvalidRequest, param, "`{param}` chooses a tool that is not in `tools`. Add it to `tools`.")
@@ -289,9 +289,14 @@ func digitsAsZeros(text string) string {
 	}, text)
 }
 
+// clientTool is field.Table.ClientTool for a type with its date, if it has one.
+func clientTool(t *field.Table, kind string) (condition string, ok bool) {
+	return t.ClientTool(kind, kind[len(kind)-dateLength(kind):])
+}
+
 // isClientTool reports whether the client executes a tool of a form. Every other tool is hosted.
 func isClientTool(t *field.Table, kind string, tool []byte) bool {
-	condition, ok := t.ClientTool(kind, kind[len(kind)-dateLength(kind):])
+	condition, ok := clientTool(t, kind)
 	path, want, bound := strings.Cut(condition, "=")
 	if !ok || !bound {
 		return ok
