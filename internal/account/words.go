@@ -1,19 +1,18 @@
 package account
 
 import (
-	"net/mail"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"tollgate/internal/fault"
+	"tollgate/internal/mail"
 )
 
 // Limits of typed texts.
 const (
-	maxName  = 200  // characters of an account's or key's name
-	maxNote  = 4000 // characters of an operator's note about an account
-	maxEmail = 254  // bytes of an address (RFC 5321, path length)
+	maxName = 200  // characters of an account's or key's name
+	maxNote = 4000 // characters of an operator's note about an account
 )
 
 // checkName is checkLabel for a required name.
@@ -131,23 +130,11 @@ func ParseEmail(text string) (string, error) {
 // readEmail is ParseEmail for comparison with stored addresses, which may have invisible characters
 // from former versions.
 func readEmail(text string) (string, error) {
-	invalid := fault.At(fault.InvalidRequest, "email", "email must be a plain address like name@example.com, at most %d bytes.", maxEmail)
-	text = strings.ToLower(strings.TrimSpace(text))
-	if len(text) > maxEmail || !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool {
-		return unicode.IsControl(r) || unicode.IsSpace(r)
-	}) {
-		return "", invalid
+	email, err := mail.ParseAddress(strings.ToLower(strings.TrimSpace(text)))
+	if err != nil {
+		return "", fault.At(fault.InvalidRequest, "email", "email %s.", err)
 	}
-	parsed, err := mail.ParseAddress(text)
-	if err != nil || parsed.Name != "" || parsed.Address != text {
-		return "", invalid
-	}
-	local, domain, _ := strings.Cut(text, "@")
-	if local == "" || len(local) > 64 || domain == "" || strings.ContainsAny(domain, "@[]") ||
-		strings.HasPrefix(domain, ".") || strings.HasSuffix(domain, ".") {
-		return "", invalid
-	}
-	return text, nil
+	return email, nil
 }
 
 // clip shortens a client's text for a message.

@@ -57,7 +57,7 @@ func (r *rooms) startTopups(context.Context) error {
 		}
 	}
 	r.topups = topup.New(topup.Options{DB: r.db, Terms: terms, Providers: providers, PublicURL: r.Base(),
-		DisableOnDispute: s.TopupDisputeDisables, Webhooks: r.webhooks, ForgetAccount: r.keys.ForgetAccount, Log: r.log})
+		DisableOnDispute: s.TopupDisputeDisables, Webhooks: r.webhooks, Mails: r.mails, ForgetAccount: r.keys.ForgetAccount, Log: r.log})
 	r.life.loop("top-ups", r.topups.Run)
 	return nil
 }

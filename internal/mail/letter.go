@@ -1,11 +1,14 @@
 package mail
 
 import (
-	"errors"
 	"fmt"
 	netmail "net/mail"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
+	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/id"
 )
@@ -19,13 +22,41 @@ const (
 	Invitation LetterKind = "invitation"     // a link for a user without a password
 	Reset      LetterKind = "password_reset" // a link for a user with a forgotten password
 	SignIn     LetterKind = "sign_in"        // a user signed in with a new browser
+
+	PaymentReceipt  LetterKind = "payment_receipt"  // a top-up is paid and credited
+	PaymentRefund   LetterKind = "payment_refund"   // a refund took credit back
+	PaymentDispute  LetterKind = "payment_dispute"  // a dispute took credit back
+	PaymentRestored LetterKind = "payment_restored" // a refund or dispute has ended and gave credit back
 )
 
 // Kinds returns all kinds.
-func Kinds() []LetterKind { return []LetterKind{Test, Invitation, Reset, SignIn} }
+func Kinds() []LetterKind {
+	return []LetterKind{Test, Invitation, Reset, SignIn, PaymentReceipt, PaymentRefund, PaymentDispute, PaymentRestored}
+}
 
 // hasLink reports whether the mails of a kind have a button.
 func (k LetterKind) hasLink() bool { return k != Test }
+
+// Topic is the reason why a reader gets a mail. The footer of the mail names it.
+type Topic string
+
+// The topics.
+const (
+	RequestTopic  Topic = "request"  // somebody asked for this mail
+	SecurityTopic Topic = "security" // the safety of the reader's sign-in
+	PaymentTopic  Topic = "payments"
+)
+
+// Topic returns the topic of a kind.
+func (k LetterKind) Topic() Topic {
+	switch k {
+	case Test, Invitation, Reset:
+		return RequestTopic
+	case SignIn:
+		return SecurityTopic
+	}
+	return PaymentTopic
+}
 
 // Letter is a mail before its texts are filled in.
 type Letter struct {
@@ -34,6 +65,7 @@ type Letter struct {
 	// address, and Cause is the reported event. A second Letter with the same three is dropped.
 	Subject, Cause string
 	Account        string // of the reader; empty for an operator
+	AccountName    string // replaces {account}; set in mails to the users of an account
 	To             string // the reader's address
 	Locale         Locale // of the texts; empty means English
 	// Values replace the placeholders of the texts, such as {key}.
@@ -45,14 +77,35 @@ type Letter struct {
 	ExpiresMS int64
 }
 
+// USD returns an amount of credit as it stands in mails, in whole cents, rounded towards zero.
+func USD(a money.Amount) string {
+	cents, sign := a/(money.USD/100), ""
+	if cents < 0 {
+		cents, sign = -cents, "-"
+	}
+	return fmt.Sprintf("%s$%d.%02d", sign, cents/100, cents%100)
+}
+
 // Time returns a time as it stands in mails.
 func Time(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04 UTC") }
 
-// ParseAddress checks a plain address such as name@example.com, without a name or brackets.
+// maxAddress is the maximum length of an address in bytes, and maxLocal that of its part before the @
+// (RFC 5321, 4.5.3.1).
+const (
+	maxAddress = 254
+	maxLocal   = 64
+)
+
+// ParseAddress checks a plain address such as name@example.com, without a name, brackets, spaces or an
+// address literal.
 func ParseAddress(text string) (string, error) {
 	parsed, err := netmail.ParseAddress(text)
-	if err != nil || parsed.Name != "" || parsed.Address != text || oneLine(text) != text {
-		return "", errors.New("must be a plain address like name@example.com")
+	local, domain, _ := strings.Cut(text, "@")
+	if err != nil || parsed.Name != "" || parsed.Address != text || !utf8.ValidString(text) ||
+		strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }) ||
+		len(text) > maxAddress || local == "" || len(local) > maxLocal || domain == "" || strings.ContainsAny(domain, "@[]") ||
+		strings.HasPrefix(domain, ".") || strings.HasSuffix(domain, ".") {
+		return "", fmt.Errorf("must be a plain address like name@example.com, at most %d bytes", maxAddress)
 	}
 	return text, nil
 }

@@ -107,7 +107,7 @@ func (m *Mailer) Test(ctx context.Context, to string) (OutboxMail, error) {
 		return OutboxMail{}, errOff()
 	}
 	if _, err := ParseAddress(to); err != nil {
-		return OutboxMail{}, fault.At(fault.InvalidRequest, "to", "to must be a plain address like name@example.com.")
+		return OutboxMail{}, fault.At(fault.InvalidRequest, "to", "to %s.", err)
 	}
 	return m.sendNow(ctx, func(tx *store.Tx) (string, error) {
 		return m.insertTx(tx, Letter{Kind: Test, Subject: to, Cause: id.New("test_"), To: to})

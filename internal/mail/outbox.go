@@ -23,14 +23,27 @@ const (
 // claimLock is the lock that makes claims exclusive over all nodes.
 const claimLock = "tollgate mail claim"
 
-// Statements of the outbox. A mail is free if no living node sends it.
+// free is the condition for a mail that no living node sends. $1 is the time, and $2 the living epochs.
+func free(tx *store.Tx) string {
+	return `(lease = '' OR until_ms <= $1 OR (epoch <> '' AND NOT ` + tx.In("epoch", 2) + `))`
+}
+
+func dueText(tx *store.Tx) string {
+	return `SELECT EXISTS (SELECT 1 FROM mail_outbox WHERE state < 2 AND due_ms <= $1 AND ` + free(tx) + `)`
+}
+
+func expireText(tx *store.Tx) string {
+	return `UPDATE mail_outbox SET state = 3, ended_ms = $1, body_text = '', body_html = '', lease = '', epoch = '', until_ms = 0,
+		error = $3 WHERE state < 2 AND expires_ms > 0 AND expires_ms <= $1 AND ` + free(tx)
+}
+
+func claimText(tx *store.Tx) string {
+	return `UPDATE mail_outbox SET lease = $3, epoch = $4, until_ms = $5 WHERE id IN (SELECT id FROM mail_outbox
+		WHERE state < 2 AND due_ms <= $1 AND ` + free(tx) + ` ORDER BY due_ms, id LIMIT $6)`
+}
+
+// Statements of the outbox.
 const (
-	freeCondition = `(lease = '' OR until_ms <= $1 OR (epoch <> '' AND NOT `
-	dueText       = `SELECT EXISTS (SELECT 1 FROM mail_outbox WHERE state < 2 AND due_ms <= $1 AND ` + freeCondition
-	expireText    = `UPDATE mail_outbox SET state = 3, ended_ms = $1, body_text = '', body_html = '', lease = '', epoch = '', until_ms = 0,
-		error = $3 WHERE state < 2 AND expires_ms > 0 AND expires_ms <= $1 AND ` + freeCondition
-	claimText = `UPDATE mail_outbox SET lease = $3, epoch = $4, until_ms = $5 WHERE id IN (SELECT id FROM mail_outbox
-		WHERE state < 2 AND due_ms <= $1 AND ` + freeCondition
 	claimedText = `SELECT id, kind, state, attempts, recipient, subject, body_text, body_html, created_ms, resends FROM mail_outbox
 		WHERE lease = $1 ORDER BY due_ms, id`
 	heldText    = `SELECT EXISTS (SELECT 1 FROM mail_outbox WHERE id = $1 AND lease = $2 AND until_ms >= $3)`
@@ -78,7 +91,7 @@ func (m *Mailer) hasDue(ctx context.Context) (due bool, err error) {
 			due = false
 			return err
 		}
-		return tx.QueryRow(dueText+tx.In("epoch", 2)+`)))`, now, store.List(living)).Scan(&due)
+		return tx.QueryRow(dueText(tx), now, store.List(living)).Scan(&due)
 	})
 	return due, err
 }
@@ -111,12 +124,10 @@ func (m *Mailer) claim(ctx context.Context) (batch []claimed, err error) {
 		if err != nil || living == nil {
 			return err
 		}
-		free := tx.In("epoch", 2) + `))`
-		if _, err := tx.Exec(expireText+free, now, store.List(living), "not sent before its link expired"); err != nil {
+		if _, err := tx.Exec(expireText(tx), now, store.List(living), "not sent before its link expired"); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(claimText+free+` ORDER BY due_ms, id LIMIT $6)`, now, store.List(living), lease, m.opts.Node.Epoch(),
-			now+leaseTime.Milliseconds(), maxClaims); err != nil {
+		if _, err := tx.Exec(claimText(tx), now, store.List(living), lease, m.opts.Node.Epoch(), now+leaseTime.Milliseconds(), maxClaims); err != nil {
 			return err
 		}
 		batch, err = claimedTx(tx, lease)

@@ -25,9 +25,12 @@ const (
 // Locales returns all languages.
 func Locales() []Locale { return []Locale{English, Chinese} }
 
+// matcher finds the best of Locales.
+var matcher = language.NewMatcher([]language.Tag{language.English, language.SimplifiedChinese})
+
 // LocaleOf returns the language that fits a browser's header Accept-Language best.
 func LocaleOf(acceptLanguage string) Locale {
-	_, best := language.MatchStrings(language.NewMatcher([]language.Tag{language.English, language.SimplifiedChinese}), acceptLanguage)
+	_, best := language.MatchStrings(matcher, acceptLanguage)
 	return Locales()[best]
 }
 
@@ -75,7 +78,7 @@ type letterData struct {
 	Paragraphs []string
 	Link       string
 	Action     string // the label of the link
-	Footer     string
+	Footer     string // who sent the mail, and why
 }
 
 // render fills in the texts of a letter. A missing text is an error.
@@ -84,7 +87,7 @@ func (t texts) render(service string, l Letter) (c content, err error) {
 	if !ok {
 		l.Locale, catalog = English, t.byLocale[English]
 	}
-	replaced := []string{"{service}", oneLine(service), "{to}", oneLine(l.To)}
+	replaced := []string{"{service}", oneLine(service), "{to}", oneLine(l.To), "{account}", oneLine(l.AccountName)}
 	for name, value := range l.Values {
 		replaced = append(replaced, "{"+name+"}", oneLine(value))
 	}
@@ -97,7 +100,8 @@ func (t texts) render(service string, l Letter) (c content, err error) {
 		return strings.TrimSpace(replacer.Replace(text))
 	}
 	kind := string(l.Kind)
-	data := letterData{Locale: l.Locale, Service: service, Subject: fill(kind + ".subject"), Link: l.Link, Footer: fill("footer"),
+	data := letterData{Locale: l.Locale, Service: service, Subject: fill(kind + ".subject"), Link: l.Link,
+		Footer:     fill("footer") + " " + fill("reason."+string(l.Kind.Topic())),
 		Paragraphs: strings.Split(fill(kind+".text"), "\n\n")}
 	if l.Link != "" {
 		data.Action = fill(kind + ".action")

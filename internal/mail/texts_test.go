@@ -23,6 +23,9 @@ var placeholder = regexp.MustCompile(`\{[a-z_]*\}`)
 func usedKeys() []string {
 	keys := []string{"footer"}
 	for _, kind := range Kinds() {
+		if reason := "reason." + string(kind.Topic()); !slices.Contains(keys, reason) {
+			keys = append(keys, reason)
+		}
 		keys = append(keys, string(kind)+".subject", string(kind)+".text")
 		if kind.hasLink() {
 			keys = append(keys, string(kind)+".action")

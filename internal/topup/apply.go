@@ -166,7 +166,7 @@ func (t *Topups) writeTx(tx *store.Tx, d decision) (b booking, err error) {
 			b.low = true
 		}
 	}
-	return b, nil
+	return b, t.mailTx(tx, d)
 }
 
 // scheduleTx sets the time of the next question to the provider. It does not count as a change of the

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tollgate/internal/ledger"
+	"tollgate/internal/mail"
 	"tollgate/internal/money"
 )
 
@@ -16,6 +17,7 @@ type decision struct {
 	reversals []Reversal // new or changed refunds and disputes
 	moves     []ledger.Payment
 	disputed  bool // a dispute is new
+	mails     []paymentMail
 	problem   problemKind
 	detail    string // about the problem
 }
@@ -74,6 +76,7 @@ func (d *decision) pay(p ProviderPayment, nowMS int64) {
 	t.State, t.Payment, t.Total, t.PaidMS = Paid, p.ID, p.Total, nowMS
 	t.Session, t.Address = p.Session, ""
 	d.moves = append(d.moves, ledger.Payment{Amount: t.Credit, Note: creditNote + t.ID, Reference: t.Reference()})
+	d.mails = append(d.mails, paymentMail{mail.PaymentReceipt, t.ID, t.Total, t.Credit})
 }
 
 // missingGrace is the time for a payment to appear at the provider after the end of its order.
@@ -144,6 +147,7 @@ func (d *decision) applyReversals(reversals []Reversal, p ProviderPayment, nowMS
 func (d *decision) keep(before, after Reversal) {
 	if before != after {
 		d.reversals = append(d.reversals, after)
+		d.report(before, after)
 		d.changed = true
 	}
 }

@@ -39,6 +39,7 @@ func (t *Topups) RefundTx(tx *store.Tx, topup string, minor int64, reason string
 	before := activeMinor(reversals)
 	d.move(&c, row.TakenAt(before+minor)-row.TakenAt(before))
 	d.reversals = []Reversal{c}
+	d.report(Reversal{}, c)
 	d.topup.State = stateOf(row, append(reversals, c))
 	d.topup.checkMS = nextCheck(d.topup, true, now)
 	_, err = t.writeTx(tx, d)

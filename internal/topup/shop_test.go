@@ -11,6 +11,7 @@ import (
 	"tollgate/internal/gatewaytest/fakepayment"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/audit"
+	"tollgate/internal/mail"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
 	"tollgate/internal/store/storetest"
@@ -48,6 +49,10 @@ func eachShop(t *testing.T, o topup.Options, test func(t *testing.T, s *shop)) {
 		s.stripe.Now = clock.Now
 		o := o
 		o.DB, o.PublicURL = db, "https://shop.example"
+		var err error
+		if o.Mails, err = mail.New(mail.Options{DB: db, Server: mail.SMTPServer{Host: "smtp.example.com"}, PublicURL: o.PublicURL}); err != nil {
+			t.Fatal(err)
+		}
 		if o.Terms.Currency.Code == "" {
 			o.Terms = terms(t, usd)
 		}

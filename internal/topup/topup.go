@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"tollgate/internal/loop"
+	"tollgate/internal/mail"
 	"tollgate/internal/store"
 	"tollgate/internal/webhook"
 )
@@ -39,6 +40,8 @@ type Options struct {
 	DisableOnDispute bool
 	// Webhooks announces low balances after a take-back. If nil, nothing is announced.
 	Webhooks *webhook.Webhooks
+	// Mails writes receipts, and mails about refunds and disputes.
+	Mails *mail.Mailer
 	// ForgetAccount, if not nil, makes this node's key cache forget a disabled account.
 	ForgetAccount func(account string)
 	// Log receives failures. If nil, nothing is logged.

@@ -1,0 +1,60 @@
+package topup
+
+import (
+	"fmt"
+	"strings"
+
+	"tollgate/internal/account"
+	"tollgate/internal/ledger"
+	"tollgate/internal/mail"
+	"tollgate/internal/money"
+	"tollgate/internal/store"
+)
+
+// paymentMail is a mail about a payment to the users of its account.
+type paymentMail struct {
+	kind   mail.LetterKind
+	cause  string
+	minor  int64        // of the payment
+	credit money.Amount // credited, taken back or given back
+}
+
+// report adds the mail about a change of a reversal. A refund is reported when it is final: the
+// provider can refuse an operator's refund before.
+func (d *decision) report(before, after Reversal) {
+	m := paymentMail{cause: after.reference(d.topup), minor: after.Minor, credit: after.Taken}
+	was, is := before.Active && !before.Requested, after.Active && !after.Requested
+	switch {
+	case was == is:
+		return
+	case was:
+		m.kind, m.credit = mail.PaymentRestored, before.Taken-after.Taken
+	case after.Kind == Refund:
+		m.kind = mail.PaymentRefund
+	default:
+		m.kind = mail.PaymentDispute
+	}
+	d.mails = append(d.mails, m)
+}
+
+// mailTx writes the mails of a decision, after its movements.
+func (t *Topups) mailTx(tx *store.Tx, d decision) error {
+	if len(d.mails) == 0 || !t.Mails.On() {
+		return nil
+	}
+	row := d.topup
+	states, err := ledger.AccountsTx(tx, []string{row.Account})
+	if err != nil {
+		return fmt.Errorf("read the balance for a mail: %w", err)
+	}
+	for _, m := range d.mails {
+		if err := account.MailUsersTx(tx, t.Mails, row.Account, mail.Letter{Kind: m.kind, Cause: m.cause,
+			Link: strings.TrimRight(t.PublicURL, "/") + "/console/billing/top-ups/" + row.ID,
+			Values: map[string]string{"amount": row.Currency.Text(m.minor), "credit": mail.USD(m.credit),
+				"balance": mail.USD(states[row.Account].Balance), "provider": t.Info(row.Provider).Title, "payment": row.Payment,
+				"paid": mail.Time(row.PaidMS)}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
