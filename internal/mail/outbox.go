@@ -127,7 +127,8 @@ func (m *Mailer) claim(ctx context.Context) (batch []claimed, err error) {
 		if _, err := tx.Exec(expireText(tx), now, store.List(living), "not sent before its link expired"); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(claimText(tx), now, store.List(living), lease, m.opts.Node.Epoch(), now+leaseTime.Milliseconds(), maxClaims); err != nil {
+		if _, err := tx.Exec(claimText(tx), now, store.List(living), lease, m.opts.Node.Epoch(), now+leaseTime.Milliseconds(),
+			maxClaims); err != nil {
 			return err
 		}
 		batch, err = claimedTx(tx, lease)
