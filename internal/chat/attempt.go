@@ -104,6 +104,7 @@ func (x *chatRequest) newTranslation(on *line.Candidate) wire.Translation {
 			Omit: on.Line.DroppedFields(x.Model, x.params.Extra)},
 		MaxOutput: x.Model.MaxOutputTokens, Reasoning: x.Model.Reasoning, OpenAI: on.Line.Host().AcceptsBothLimits(),
 		NoEncrypted: on.RefusesField(includeField), NoSummary: on.RefusesField(summaryField),
+		NoStops: on.RefusesField(stopField),
 	}
 }
 

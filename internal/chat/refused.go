@@ -21,8 +21,12 @@ const (
 	summaryField = "reasoning.summary" // asks for a summary, and needs a verified organisation
 )
 
+// stopField has the stop sequences of a chat line. If the model has none, the gateway ends the answers for
+// clients of other forms.
+const stopField = "stop"
+
 // retryWithout repeats a rejected call without the rejected field, if the gateway had added the
-// field, once for each such field. It records the model's rejection after an answer to the repeated
+// field or can do its work, once for each such field. It records the model's rejection after an answer to the repeated
 // call, or after a rejection of something else. err is the error of the first call; retryWithout
 // returns any other error unchanged.
 func (a *attempt) retryWithout(call chatcall.Call, err error) (*chatcall.Response, error) {
@@ -68,8 +72,9 @@ func (a *attempt) recordRejections(refused []string) {
 const sealedField = "encrypted_content"
 
 // rejectedField returns the rejected field of a call and removes it from the translation, if the client
-// has not sent the field, or only returned it. It returns the empty string if err is another error, if the field was
-// removed before, or if it replaces a field rejected before.
+// has not sent the field or only returned it, or if the gateway can do its work. It returns the empty
+// string if err is another error, if the field was removed before, or if it replaces a field rejected
+// before.
 func (a *attempt) rejectedField(before []string, err error) string {
 	var f *upstream.Failure
 	if !errors.As(err, &f) || f.Rejection == nil {
@@ -81,7 +86,10 @@ func (a *attempt) rejectedField(before []string, err error) string {
 		if field := a.rejectedLimit(t, before, f); field != "" {
 			return field
 		}
-		return a.rejectedNoThinking(t, f)
+		if field := a.rejectedNoThinking(t, f); field != "" {
+			return field
+		}
+		return a.rejectedStops(t, f)
 	case wire.FormResponses:
 		return a.rejectedReasoning(t, f)
 	case wire.FormMessages, wire.FormGemini, wire.FormInteractions:
@@ -140,6 +148,18 @@ func (x *chatRequest) rejectedNoThinking(t *wire.Translation, f *upstream.Failur
 	}
 	t.NoThinking = wire.Member{}
 	return name
+}
+
+// rejectedStops is rejectedField for the stop sequences on a chat line. They are the client's, but the gateway can
+// end the answer itself.
+func (x *chatRequest) rejectedStops(t *wire.Translation, f *upstream.Failure) string {
+	_, isChat := x.Body.(*completions.Request)
+	unsupported := isUnknown(f) || strings.Contains(strings.ToLower(f.Rejection.Template), "support")
+	if isChat || t.NoStops || !unsupported || !isAbout(f, stopField) {
+		return ""
+	}
+	t.NoStops = true
+	return stopField
 }
 
 // rejectedLimit is rejectedField for the limit of a chat line. The repeated call uses the other limit field.

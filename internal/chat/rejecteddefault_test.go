@@ -261,6 +261,39 @@ lines: [{id: only, provider: script, base_url: "https://api.moonshot.ai/v1", mod
 	}
 }
 
+// TestStopsOfModelsWithoutThem checks that the gateway ends the answers of a chat line whose model rejects stop
+// sequences, for clients of other forms, and that later requests do not send them.
+func TestStopsOfModelsWithoutThem(t *testing.T) {
+	t.Parallel()
+	const body = `{"model":"swift-1","max_tokens":100,"stop_sequences":[" is"],"messages":[{"role":"user","content":"hi"}]}`
+	good := good(wire.FormChat, false)
+	rejected := rejecting(`"message":"Unsupported parameter: 'stop' is not supported with this model.","type":"invalid_request_error",` +
+		`"param":"stop","code":"unsupported_parameter"`)
+	tr := newTrial(t, rejected, good, good)
+	call := formCall(t, wire.FormMessages, wire.FormChat, false)
+	call.Body = checked(t, wire.FormMessages, body)
+	for range 2 {
+		next := newTrial(t)
+		next.provider, next.lines = tr.provider, tr.lines
+		next.mustSend(call)
+		tr.lines = next.lines
+		if got := next.client.body(); !strings.Contains(got, `"text":"all"`) || !strings.Contains(got, `"stop_sequence":" is"`) {
+			t.Errorf("the client got %s", got)
+		}
+	}
+	for i, has := range []bool{true, false, false} {
+		if sent := string(tr.provider.calls[i].Body.Bytes()); strings.Contains(sent, `"stop":[" is"]`) != has {
+			t.Errorf("call %d: %s", i, sent)
+		}
+	}
+	own := newTrial(t, rejected)
+	call = formCall(t, wire.FormChat, wire.FormChat, false)
+	call.Body = checked(t, wire.FormChat, `{"model":"swift-1","stop":"lo","messages":[{"role":"user","content":"hi"}]}`)
+	if f := wantFault(t, own.send(call), "unsupported_parameter"); f.Param != "stop" {
+		t.Errorf("a chat client got %v about %q", f, f.Param)
+	}
+}
+
 // TestTranslationErrorsNameClientFields checks the errors of a request that is translated twice. An
 // error of the second translator must name a field of the client's form.
 func TestTranslationErrorsNameClientFields(t *testing.T) {

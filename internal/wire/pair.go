@@ -127,6 +127,8 @@ type Translation struct {
 	// NoEncrypted and NoSummary are set after the model rejected an addition of the gateway to a
 	// responses request: to return its reasoning encrypted, or to summarize it.
 	NoEncrypted, NoSummary bool
+	// NoStops is set after the model of a chat line rejected stop sequences.
+	NoStops bool
 	// OpenAI is set if the line's host is OpenAI's or Azure's. They know more than compatible
 	// hosts.
 	OpenAI bool

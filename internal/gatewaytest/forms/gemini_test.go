@@ -354,9 +354,6 @@ func geminiRefusals(t testing.TB) scene.Scenario {
 				`"generationConfig":{"candidateCount":2}}`, 400, "INVALID_ARGUMENT",
 				"invalid_request", "generationConfig.candidateCount"},
 			{geminiPath("g-refused", "generateContent"), `{"contents":[{"parts":[{"text":"hi"}]}],` +
-				`"generationConfig":{"stopSequences":["x"]}}`, 400, "INVALID_ARGUMENT",
-				"invalid_request", "generationConfig.stopSequences"},
-			{geminiPath("g-refused", "generateContent"), `{"contents":[{"parts":[{"text":"hi"}]}],` +
 				`"generationConfig":{"responseMimeType":"text/x.enum"}}`, 400,
 				"INVALID_ARGUMENT", "invalid_request", "generationConfig.responseMimeType"},
 			{geminiPath("g-refused", "generateContent"), `{"contents":[{"parts":[{"inlineData":{"mimeType":"video/mp4","data":"AA=="}` +

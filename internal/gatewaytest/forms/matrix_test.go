@@ -25,6 +25,7 @@ func TestForms(t *testing.T) {
 		playForms(t, binary, map[string]string{"private_networks": "127.0.0.1/32"}, addressScenes)
 	})
 	t.Run("empty answers", func(t *testing.T) { playForms(t, binary, nil, emptyAnswerScenes) })
+	t.Run("stops", func(t *testing.T) { playForms(t, binary, nil, stopScenes) })
 	t.Run("turns", func(t *testing.T) { playForms(t, binary, nil, turnScenes) })
 	t.Run("thinking", func(t *testing.T) { playForms(t, binary, nil, thinkingScenes) })
 	t.Run("accounts", func(t *testing.T) { playForms(t, binary, nil, accountScenes) })

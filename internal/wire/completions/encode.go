@@ -86,12 +86,13 @@ func (e *encoder) appendLimit() error {
 	if limit := cmp.Or(e.Limit, e.target.Limit); limit > 0 {
 		e.add(cmp.Or(e.target.LimitField, field), strconv.AppendInt(nil, limit, 10))
 	}
-	var stops []byte
-	for _, stop := range e.Stops[:min(len(e.Stops), maxStops)] {
-		stops = rawjson.Put(stops, ",", stop, "")
+	most := maxStops
+	if e.target.NoStops {
+		most = 0
 	}
-	e.add("stop", conversation.List(stops))
-	return nil
+	stops, err := e.TakeStops(most, nil)
+	e.add("stop", stops)
+	return err
 }
 
 // appendSampling appends the sampling fields. Reasoning models reject most of them.

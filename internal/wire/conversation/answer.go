@@ -61,6 +61,8 @@ type Event struct {
 	// Text is the contents of a JSON string; Logprobs are those of a text, a JSON array or nil.
 	Text, Logprobs []byte
 	Finish         form.FinishKind
+	// Stop is the stop sequence at which the gateway ended the choice, a JSON string, or nil.
+	Stop []byte
 }
 
 // Writer writes an answer in the client's form. It is not safe for concurrent use. Its output is well
@@ -100,6 +102,7 @@ type Answer struct {
 type OutputChoice struct {
 	Outputs []*Output
 	Finish  form.FinishKind
+	Stop    []byte // as of an Event
 }
 
 // Calls reports whether the choice calls a tool.
@@ -256,7 +259,7 @@ type stream struct {
 
 // NewStream returns the writer of a stream from a line of a form to a client.
 func NewStream(r *Request, id wire.Identity, line wire.Form, reader NewReader, w Writer) wire.Writer {
-	s := &stream{Emitter: Emitter{ID: id, Line: line, request: r, to: w}, writer: w}
+	s := &stream{Emitter: Emitter{ID: id, Line: line, request: r, to: r.withLocalStops(w)}, writer: w}
 	s.reader = reader(&s.Emitter)
 	return s
 }
@@ -298,7 +301,7 @@ func ReadAnswer(r *Request, id wire.Identity, line wire.Form, reader NewReader, 
 		return nil, wire.ErrMalformed
 	}
 	a := &Answer{}
-	m := &Emitter{ID: id, Line: line, request: r, to: a}
+	m := &Emitter{ID: id, Line: line, request: r, to: r.withLocalStops(a)}
 	from := reader(m)
 	from.Whole(data)
 	from.End()
@@ -327,7 +330,7 @@ func (a *Answer) Write(dst []byte, e Event) []byte {
 		e.Output.Text = append(e.Output.Text, e.Text...)
 		e.Output.Logprobs = appendLogprobLists(e.Output.Logprobs, e.Logprobs)
 	case Finish:
-		a.Choices[e.Choice].Finish = e.Finish
+		a.Choices[e.Choice].Finish, a.Choices[e.Choice].Stop = e.Finish, e.Stop
 	}
 	return dst
 }

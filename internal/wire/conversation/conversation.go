@@ -31,7 +31,10 @@ type Request struct {
 	Choice   Choice
 	Parallel []byte // whether several calls at once are allowed, a boolean
 
-	Stops                             [][]byte // strings
+	Stops [][]byte // strings
+	// LocalStops are the Stops that the line does not take: the gateway ends the answer there. TakeStops
+	// sets them.
+	LocalStops                        [][]byte
 	Temperature, TopP, TopK           []byte
 	PresencePenalty, FrequencyPenalty []byte
 	Seed                              []byte

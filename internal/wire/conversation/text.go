@@ -77,23 +77,6 @@ func (r *Request) FieldName(name string) string {
 	return name
 }
 
-// StopList returns the stop sequences as a list, or nil. Empty ones have no effect, and lines reject
-// them. It returns an error for more than limit sequences.
-func (r *Request) StopList(limit int) ([]byte, error) {
-	var stops []byte
-	n := 0
-	for _, stop := range r.Stops {
-		if len(stop) > 2 {
-			stops = rawjson.Put(stops, ",", stop, "")
-			n++
-		}
-	}
-	if n > limit {
-		return nil, Unsupported(r.FieldName("stop"), "`{param}` may hold at most %d sequences for this model.", limit)
-	}
-	return List(stops), nil
-}
-
 // OutputKinds returns the requested kinds of output, for a line with text and images. It returns an
 // error for another kind.
 func (r *Request) OutputKinds() (text, image bool, err error) {

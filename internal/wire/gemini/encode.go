@@ -360,7 +360,7 @@ func FoldSeed(raw []byte) string {
 
 // addStops adds the stop sequences.
 func (e *encoder) addStops(config *conversation.ObjectWriter) error {
-	stops, err := e.StopList(MaxStops)
+	stops, err := e.TakeStops(MaxStops, nil)
 	if stops != nil {
 		config.Add("stopSequences", string(stops))
 	}

@@ -142,7 +142,7 @@ func (e *encoder) generationConfig(choice []byte) (config conversation.ObjectWri
 	if e.Seed != nil {
 		config.Add("seed", gemini.FoldSeed(e.Seed))
 	}
-	stops, err := e.StopList(gemini.MaxStops)
+	stops, err := e.TakeStops(gemini.MaxStops, nil)
 	if err != nil {
 		return nil, err
 	}

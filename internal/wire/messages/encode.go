@@ -73,7 +73,12 @@ func Encode(c *conversation.Request, t wire.Translation, id wire.Identity) ([]by
 	if len(e.tools) == 0 {
 		e.addToolsOfHistory()
 	}
-	return e.body(mode, format), nil
+	// The form rejects blank sequences.
+	stops, err := e.TakeStops(len(e.Stops), func(stop []byte) bool { return !conversation.IsBlank(rawjson.Contents(stop)) })
+	if err != nil {
+		return nil, err
+	}
+	return e.body(mode, format, stops), nil
 }
 
 // endsInCalls reports whether a history ends in results of tools.
@@ -91,7 +96,7 @@ func endsInCalls(turns []conversation.Turn) bool {
 
 // body returns the body. Cache breakpoints are written in the order of the form: tools, system,
 // messages.
-func (e *encoder) body(mode thinkingMode, format []byte) []byte {
+func (e *encoder) body(mode thinkingMode, format, stops []byte) []byte {
 	marks := breakpoints{skip: countMarks(e.tools) + countMarks(e.system) - maxBreakpoints}
 	for _, t := range e.turns {
 		marks.skip += countMarks(t.first) + countMarks(t.then)
@@ -120,7 +125,7 @@ func (e *encoder) body(mode thinkingMode, format []byte) []byte {
 		sep = ','
 	}
 	out = append(out, ']')
-	if stops := e.stopSequences(); stops != nil {
+	if stops != nil {
 		out = rawjson.AppendMember(out, "stop_sequences", stops)
 	}
 	if mode.sampling {
@@ -164,18 +169,6 @@ func (e *encoder) appendSampling(out []byte) []byte {
 		return rawjson.AppendMember(out, "top_p", e.TopP)
 	}
 	return out
-}
-
-// stopSequences returns the stop sequences, or nil. Blank sequences, rejected by the form, are
-// dropped.
-func (e *encoder) stopSequences() []byte {
-	var list []byte
-	for _, stop := range e.Stops {
-		if !conversation.IsBlank(rawjson.Contents(stop)) {
-			list = rawjson.Put(list, ",", stop, "")
-		}
-	}
-	return conversation.List(list)
 }
 
 // user returns the client's name of its end user, with a hash instead of an e-mail address. It

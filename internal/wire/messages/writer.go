@@ -35,6 +35,7 @@ type writer struct {
 	refused  bool
 	finished bool
 	finish   form.FinishKind
+	sequence []byte // Stop of the event
 }
 
 // outBlock is a content block.
@@ -87,7 +88,7 @@ func (w *writer) Write(dst []byte, e conversation.Event) []byte {
 	case conversation.End:
 		return w.end(dst, e.Output)
 	case conversation.Finish:
-		w.finished, w.finish = true, e.Finish
+		w.finished, w.finish, w.sequence = true, e.Finish, e.Stop
 		for _, b := range w.queue {
 			b.done = true
 		}
@@ -300,19 +301,22 @@ func (w *writer) failTooLarge(dst []byte) []byte {
 		"The model's answer holds more tool calls at once than can be passed on. Please try again."))
 }
 
-// stopReason returns the stop_reason of a message with or without calls.
-func (w *writer) stopReason(kind form.FinishKind, calls bool) string {
+// appendStop appends the stop_reason and the stop_sequence of a message with or without calls.
+func (w *writer) appendStop(dst []byte, kind form.FinishKind, stop []byte, calls bool) []byte {
+	reason, sequence := "end_turn", []byte("null")
 	switch {
 	case kind == form.FinishLimit:
-		return "max_tokens"
+		reason = "max_tokens"
 	case kind == form.FinishFiltered:
-		return "refusal"
+		reason = "refusal"
 	case calls:
-		return "tool_use"
+		reason = "tool_use"
+	case stop != nil:
+		reason, sequence = "stop_sequence", stop
 	case w.refused:
-		return "refusal"
+		reason = "refusal"
 	}
-	return "end_turn"
+	return rawjson.Put(append(append(dst, `"stop_reason":"`...), reason...), `","stop_sequence":`, sequence, "")
 }
 
 // End implements conversation.Writer. It appends nothing to an unfinished or ended stream.
@@ -321,8 +325,8 @@ func (w *writer) End(dst []byte, u wire.Usage) []byte {
 		return dst
 	}
 	w.ended = true
-	dst = append(w.begin(dst), "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\""...)
-	dst = rawjson.Put(dst, "", w.stopReason(w.finish, w.hasCalls), `","stop_sequence":null},"usage":`)
+	dst = append(w.begin(dst), "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{"...)
+	dst = append(w.appendStop(dst, w.finish, w.sequence, w.hasCalls), `},"usage":`...)
 	dst = append(appendUsage(dst, u), "}\n\n"...)
 	return append(dst, sse.MessageStop...)
 }
@@ -346,7 +350,7 @@ func (w *writer) Whole(a *conversation.Answer, u wire.Usage) []byte {
 		out = w.appendBlock(out, o, choice.Finish == form.FinishLimit)
 	}
 	out = bytes.TrimSuffix(out, []byte(","))
-	out = rawjson.Put(out, `],"stop_reason":"`, w.stopReason(choice.Finish, choice.Calls()), `","stop_sequence":null,"usage":`)
+	out = append(w.appendStop(append(out, "],"...), choice.Finish, choice.Stop, choice.Calls()), `,"usage":`...)
 	return append(appendUsage(out, u), '}')
 }
 

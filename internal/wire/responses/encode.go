@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -102,9 +101,8 @@ func (e *encoder) checkSupported() error {
 	if err := e.CheckPriced("service_tier"); err != nil {
 		return err
 	}
-	// Coding agents of messages send stop sequences in requests that do not depend on them.
-	if e.Client != wire.FormMessages && slices.ContainsFunc(e.Stops, func(stop []byte) bool { return len(stop) > 2 }) {
-		return conversation.NotOffered(e.FieldName("stop"))
+	if _, err := e.TakeStops(0, nil); err != nil {
+		return err
 	}
 	if e.target.Reasoning && e.asksLogprobs() {
 		return conversation.Unsupported(e.FieldName("logprobs"), "`{param}` is not offered for this model, which thinks. Leave it out.")

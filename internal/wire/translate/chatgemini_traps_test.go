@@ -393,7 +393,6 @@ func TestGeminiTrapRefusals(t *testing.T) {
 		`"messages":[` + hi + `],"response_format":{"type":"grammar"}`: "response_format.type",
 		`"messages":[` + hi + `],"modalities":["text","video"]`:        "modalities[1]",
 		`"messages":[` + hi + `],"reasoning_effort":"huge"`:            "reasoning_effort",
-		`"messages":[` + hi + `],"stop":["1","2","3","4","5","6"]`:     "stop",
 		`"messages":[` + hi + `],"service_tier":"scale"`:               "service_tier",
 		`"messages":[` + hi + `],"speed":"fast"`:                       "speed",
 	} {

@@ -105,8 +105,9 @@ type lineTarget struct {
 	openAI bool
 }
 
-// encodeProbe returns the line's request for a request with a feature, or the error.
-func encodeProbe(client wire.Form, line lineTarget, f *feature, place map[string]string) (map[string]any, error) {
+// encodeProbe returns the line's request for a request with a feature and what the gateway does itself, or the
+// error.
+func encodeProbe(client wire.Form, line lineTarget, f *feature, place map[string]string) (sent map[string]any, local []string, err error) {
 	seal := string(wire.SealOf(originOf(pairtest.Identity().Origin, line.form))) + "c2ln"
 	place = maps.Clone(place)
 	for at, text := range place {
@@ -114,32 +115,33 @@ func encodeProbe(client wire.Form, line lineTarget, f *feature, place map[string
 	}
 	r, err := probe(client, f.open, place)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	t := wire.Translation{Edits: wire.Edits{Model: line.model}, MaxOutput: 99, Reasoning: f.thinks, OpenAI: line.openAI}
 	if line.form == wire.FormInteractions {
 		t.Images = func(addresses []string) []wire.FetchedImage { return make([]wire.FetchedImage, len(addresses)) }
 	}
-	body, err := New(r, line.form, pairtest.Identity()).Body(t)
+	p := New(r, line.form, pairtest.Identity())
+	body, err := p.Body(t)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var sent map[string]any
-	if err := json.Unmarshal(body.Bytes(), &sent); err != nil {
-		return nil, err
+	for _, stop := range p.(*pair).decoded.LocalStops {
+		local = append(local, "the gateway stops at `"+string(stop)+"`")
 	}
-	return sent, nil
+	err = json.Unmarshal(body.Bytes(), &sent)
+	return sent, local, err
 }
 
 // decision returns the changed members of the line's request for a feature of a client, the refused field
 // after "400", or "dropped".
 func decision(t *testing.T, client wire.Form, line lineTarget, f, with *feature) string {
 	t.Helper()
-	before, err := encodeProbe(client, line, f, with.in[client])
+	before, _, err := encodeProbe(client, line, f, with.in[client])
 	if err != nil {
 		t.Fatalf("%s: %s on %s without it: %v", f.name, client, line.form, err)
 	}
-	after, err := encodeProbe(client, line, f, f.in[client])
+	after, local, err := encodeProbe(client, line, f, f.in[client])
 	var refused *fault.Error
 	switch {
 	case errors.As(err, &refused) && refused.Code == fault.InvalidRequest:
@@ -149,6 +151,7 @@ func decision(t *testing.T, client wire.Form, line lineTarget, f, with *feature)
 	}
 	var changes changeList
 	changes.add("", before, after)
+	changes = append(changes, local...)
 	if len(changes) == 0 {
 		return "dropped"
 	}

@@ -39,8 +39,6 @@ func TestResponsesRefuse(t *testing.T) {
 		body, want string
 	}{
 		{true, chat(`,"n":2`), "n"},
-		{true, chat(`,"stop":"x"`), "stop"},
-		{true, chat(`,"stop":["x"]`), "stop"},
 		{true, chat(`,"logprobs":true`), "logprobs"},
 		{true, chat(`,"moderation":{}`), "moderation"},
 		{true, chat(`,"web_search_options":{}`), "web_search_options"},
@@ -130,7 +128,6 @@ func TestResponsesFields(t *testing.T) {
 		{false, `,"metadata":{"user_id":"plain"}`, "", "safety_identifier", `"plain"`},
 		{false, `,"output_config":{"format":{"type":"json_schema","schema":{"type":"object","properties":{"a":{}}}}}`, "", "text",
 			`{"format":{"type":"json_schema","name":"output","schema":{"type":"object","properties":{"a":{}}},"strict":false}}`},
-		{false, `,"top_k":5,"stop_sequences":["x"]`, "", "stop", ``},
 	} {
 		if got := forResponses(t, c.chat, c.members, c.words, c.name); got != c.want {
 			t.Errorf("chat %v %s (%s): %s is %s, want %s", c.chat, c.members, c.words, c.name, got, c.want)

@@ -14,6 +14,7 @@ type Answer struct {
 	Text, Thought, Refusal string
 	Calls                  []string // name and arguments
 	End                    string   // stop, calls, limit or filter
+	Stop                   string   // the stop sequence that ended it, in the form that names it
 	Prompt, Completion     int64
 	Error                  string // the message of an error
 }
@@ -212,7 +213,13 @@ func readMessages(raw []byte, strict bool) (a Answer, err error) {
 	}
 	a.Prompt, a.Completion = *m.Usage.Input, *m.Usage.Output
 	a.End, err = endOf(m.StopReason,
-		map[string]string{"end_turn": "stop", "tool_use": "calls", "max_tokens": "limit", "refusal": "filter"})
+		map[string]string{"end_turn": "stop", "stop_sequence": "stop", "tool_use": "calls", "max_tokens": "limit", "refusal": "filter"})
+	if (m.StopReason == "stop_sequence") != (m.StopSequence != nil) {
+		return a, fmt.Errorf("the stop_reason %s has the stop_sequence %v", m.StopReason, m.StopSequence)
+	}
+	if m.StopSequence != nil {
+		a.Stop = *m.StopSequence
+	}
 	return a, err
 }
 
