@@ -1,6 +1,7 @@
 package account
 
 import (
+	"errors"
 	"fmt"
 
 	"tollgate/internal/ledger/audit"
@@ -8,7 +9,7 @@ import (
 )
 
 // AuditTx checks that keys and sign-ins have an account, that accounts and keys match their rows in
-// the ledger, and that redeemed codes match their credits. It is an audit.Check.
+// the ledger, that redeemed codes match their credits, and trial credits their movements. It is an audit.Check.
 func AuditTx(tx *store.Tx, books *audit.Books) error {
 	accounts := map[string]bool{}
 	where, args := books.Where("id")
@@ -81,7 +82,7 @@ func AuditTx(tx *store.Tx, books *audit.Books) error {
 	if err != nil {
 		return fmt.Errorf("read sign-ins: %w", err)
 	}
-	return auditCodesTx(tx, books)
+	return errors.Join(auditCodesTx(tx, books), auditTrialsTx(tx, books))
 }
 
 // eachRecord calls fn with each row of a query for ids, accounts and deleted flags.

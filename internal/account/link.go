@@ -159,14 +159,21 @@ func endLinkTx(tx *store.Tx, user string) error {
 // of the address. A token of the wrong length is rejected without a query. Errors: ErrNoLink,
 // otherwise as for Password.
 func (s *SignIns) Link(ctx context.Context, token string, addr netip.Addr) (l PasswordLink, err error) {
+	err = s.useToken(ctx, token, addr, func(tx *store.Tx) (err error) {
+		l, err = linkTx(tx, token)
+		return err
+	})
+	return l, err
+}
+
+// useToken reads the object of a token. Wrong tokens count as failed sign-ins of the address. read
+// returns ErrNoLink for an invalid token.
+func (s *SignIns) useToken(ctx context.Context, token string, addr netip.Addr, read func(tx *store.Tx) error) error {
 	if len(token) != tokenLength {
-		return l, ErrNoLink
+		return ErrNoLink
 	}
-	err = s.attempt(ctx, addr, []subject{addressSubject(addr, maxAddressAttempts)}, func() (bool, error) {
-		err := s.db.View(ctx, func(tx *store.Tx) (err error) {
-			l, err = linkTx(tx, token)
-			return err
-		})
+	err := s.attempt(ctx, addr, []subject{addressSubject(addr, maxAddressAttempts)}, func() (bool, error) {
+		err := s.db.View(ctx, read)
 		if errors.Is(err, ErrNoLink) {
 			return false, nil
 		}
@@ -175,7 +182,7 @@ func (s *SignIns) Link(ctx context.Context, token string, addr netip.Addr) (l Pa
 	if errors.Is(err, ErrWrongSignIn) {
 		err = ErrNoLink
 	}
-	return l, err
+	return err
 }
 
 // UseLink sets the user's password and uses the link up. l is the result of Link for the token. A

@@ -62,6 +62,7 @@ type SignIns struct {
 	slots       chan struct{} // a slot for each attempt by password or code
 	tokens      chan struct{} // a slot for each attempt at the operator's token
 	browsers    chan struct{} // a slot for each attempt of a known browser
+	signUps     chan struct{} // a slot for each sign-up
 	perAddress  *limit.Semaphores[netip.Prefix]
 	wait        func(ctx context.Context, d time.Duration)
 }
@@ -77,6 +78,7 @@ func NewSignIns(db *store.DB, passwords *Passwords, log *slog.Logger) *SignIns {
 	rand.Read(hash)
 	return &SignIns{db: db, passwords: passwords, log: log, unknownHash: phcText(salt, hash), slots: make(chan struct{}, maxConcurrent),
 		tokens: make(chan struct{}, maxConcurrent), browsers: make(chan struct{}, maxConcurrent),
+		signUps:    make(chan struct{}, maxSignUps),
 		perAddress: limit.NewSemaphores[netip.Prefix](maxConcurrentFromAddress),
 		wait:       func(ctx context.Context, d time.Duration) { loop.Sleep(ctx, d) }}
 }
@@ -189,19 +191,11 @@ func (s *SignIns) attempt(ctx context.Context, addr netip.Addr, subjects []subje
 func (s *SignIns) attemptIn(
 	ctx context.Context, slots chan struct{}, addr netip.Addr, subjects []subject, check func() (bool, error),
 ) error {
-	busy := fault.New(fault.ServiceUnavailable, "Too many people are signing in at this moment. Try again in a few seconds.")
-	busy.RetryAfter = 5 * time.Second
-	release, err := s.perAddress.Acquire(ctx, limit.Network(addr))
+	leave, err := s.enter(ctx, slots, addr)
 	if err != nil {
-		return busy
+		return err
 	}
-	defer release()
-	select {
-	case slots <- struct{}{}:
-		defer func() { <-slots }()
-	default:
-		return busy
-	}
+	defer leave()
 	ids, err := store.Write(ctx, s.db, func(tx *store.Tx) ([]string, error) { return recordAttemptTx(tx, subjects) })
 	if err != nil {
 		return err
@@ -217,6 +211,23 @@ func (s *SignIns) attemptIn(
 		_, err := tx.Exec(`DELETE FROM account_attempt WHERE `+tx.In("id", 1), store.List(ids))
 		return err
 	})
+}
+
+// enter takes a slot, and one of the address's own slots. The caller must call leave.
+func (s *SignIns) enter(ctx context.Context, slots chan struct{}, addr netip.Addr) (leave func(), err error) {
+	busy := fault.New(fault.ServiceUnavailable, "Too many people are signing in at this moment. Try again in a few seconds.")
+	busy.RetryAfter = 5 * time.Second
+	release, err := s.perAddress.Acquire(ctx, limit.Network(addr))
+	if err != nil {
+		return nil, busy
+	}
+	select {
+	case slots <- struct{}{}:
+		return func() { <-slots; release() }, nil
+	default:
+		release()
+		return nil, busy
+	}
 }
 
 // slowDown delays an attempt with an email if many attempts with that email have failed, from any
@@ -316,12 +327,12 @@ func SignInsTx(tx *store.Tx) (users, operators bool, err error) {
 // sweepPeriod is the time between two sweeps.
 const sweepPeriod = 10 * time.Minute
 
-// Run deletes expired sessions, links and attempts, until ctx ends.
+// Run deletes expired sessions, links, sign-ups and attempts, until ctx ends.
 func (s *SignIns) Run(ctx context.Context) {
 	loop.Run(ctx, loop.Loop{Room: "account", Does: "delete ended sessions", Log: s.log, Period: sweepPeriod, Step: s.Sweep})
 }
 
-// Sweep deletes expired sessions, links and attempts.
+// Sweep deletes expired sessions, links, sign-ups and attempts.
 func (s *SignIns) Sweep(ctx context.Context) error {
 	return s.db.Update(ctx, func(tx *store.Tx) error {
 		now, err := tx.ExpiryMS()
@@ -333,6 +344,9 @@ func (s *SignIns) Sweep(ctx context.Context) error {
 		}
 		if _, err := tx.Exec(`DELETE FROM account_link WHERE expires_ms <= $1`, now); err != nil {
 			return fmt.Errorf("delete expired links: %w", err)
+		}
+		if _, err := tx.Exec(`DELETE FROM account_signup WHERE expires_ms <= $1`, now); err != nil {
+			return fmt.Errorf("delete expired sign-ups: %w", err)
 		}
 		if _, err := tx.Exec(`DELETE FROM account_attempt WHERE at_ms < $1`, now-attemptWindow.Milliseconds()); err != nil {
 			return fmt.Errorf("delete attempts to sign in: %w", err)

@@ -45,7 +45,8 @@ func (u *User) columns() []any {
 	return []any{&u.ID, &u.Account, &u.Email, &u.Disabled, &u.Barred, &u.Operator, &u.CreatedMS, &u.FactorMS, &u.NoPassword}
 }
 
-// CreateUserTx adds a console sign-in to an account. It returns an error if the email is in use.
+// CreateUserTx adds a console sign-in to an account. It returns an error if the email is in use. The
+// sign-ups with the email end, so that no password of an earlier, unverified sign-up opens the account.
 func CreateUserTx(tx *store.Tx, account string, s SignIn) (User, error) {
 	email, err := ParseEmail(s.Email)
 	if err != nil {
@@ -73,7 +74,7 @@ func CreateUserTx(tx *store.Tx, account string, s SignIn) (User, error) {
 	if added == 0 {
 		return User{}, emailTaken(email)
 	}
-	return u, nil
+	return u, endSignUpsTx(tx, email)
 }
 
 // GetUserTx returns a user.
@@ -197,6 +198,11 @@ func ChangeUserTx(tx *store.Tx, user string, c UserChange) (User, error) {
 			return User{}, err
 		}
 		u.FactorMS = 0
+	}
+	if u.Email != oldEmail {
+		if err := endSignUpsTx(tx, u.Email); err != nil {
+			return User{}, err
+		}
 	}
 	endSessions := c.PasswordHash != nil || u.Disabled
 	if endSessions || u.Email != oldEmail {

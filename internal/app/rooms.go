@@ -94,7 +94,7 @@ func (r *rooms) list() []func(context.Context) error {
 }
 
 func (r *rooms) checkSettings(context.Context) error {
-	if err := errors.Join(checkToken(r.settings), checkMail(r.settings)); err != nil {
+	if err := errors.Join(checkToken(r.settings), checkMail(r.settings), checkSignUp(r.settings)); err != nil {
 		return err
 	}
 	if err := checkPayments(r.settings); err != nil {
@@ -379,8 +379,8 @@ func (r *rooms) startSurfaces(context.Context) error {
 	}, console.Options{Options: page.Options{
 		DB: r.db, ReadLimit: page.NewReadLimit(), Keys: r.keys, Passwords: r.passwords, SignIns: r.sessions, Catalog: r.watcher,
 		Providers: r.providers, Lines: r.lines, Jobs: r.jobs, Webhooks: r.webhooks, Mails: r.mails, Audits: r.audits, Ledger: r.ledger,
-		Topups: r.topups,
-		Media:  r.files, ServeAs: public.ServeAs,
+		Topups: r.topups, SignUps: s.signUps(), Challenge: r.challenge(),
+		Media: r.files, ServeAs: public.ServeAs,
 		AdminToken: r.token, PublicURL: r.Base(), NoPublicURL: s.PublicURL == "", MediaURL: r.mediaBase(),
 		TrustedProxies: s.TrustedProxies, Log: r.log,
 	}})

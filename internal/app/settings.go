@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"tollgate/internal/account"
 	"tollgate/internal/mail"
 	"tollgate/internal/topup"
 	"tollgate/internal/topup/stripe"
@@ -64,6 +65,13 @@ type Settings struct {
 	SMTPPassword             string
 	MailFrom                 string // address of the sender
 	ServiceName              string // name of this service in mails; if empty, the host of PublicURL
+	SignUp                   account.SignUpMode
+	SignUpDomains            []string // of the addresses that may sign up, with SignUpDomains
+	Trial                    account.Trial
+	ChallengeSiteKey         string // if empty, sign-ups have no challenge
+	ChallengeSecret          string
+	ChallengeScriptURL       string
+	ChallengeVerifyURL       string
 	OTLPEndpoint             string // base address of the collector of traces; if empty, from OpenTelemetry's variables
 	OTLPHeaders              map[string]string
 	StripeKey                string // API key of Stripe; if empty, Stripe takes no payments
@@ -224,6 +232,19 @@ func (s *Settings) plain() []Setting {
 		{Key: "mail_from", Help: "sender's address of mails", read: to(&s.MailFrom, mail.ParseAddress)},
 		{Key: "service_name", Help: "name of this service in mails (default: the host of public_url)",
 			read: to(&s.ServiceName, readName)},
+		{Key: "sign_up", Default: "closed", Help: "who may create an account: closed, domains (of sign_up_domains) or open",
+			read: to(&s.SignUp, readSignUpMode)},
+		{Key: "sign_up_domains", Help: "domains whose addresses may sign up", List: true, read: to(&s.SignUpDomains, readDomains)},
+		{Key: "trial_credit", Help: "US dollars for each customer who signs up; unset means none", read: to(&s.Trial.Credit, readAmount)},
+		{Key: "trial_daily_budget", Help: "most trial credit of a UTC day, over all customers",
+			read: to(&s.Trial.DailyBudget, readAmount)},
+		{Key: "challenge_site_key", Help: "site key of Turnstile; the sign-up then checks that people send it",
+			read: to(&s.ChallengeSiteKey, readText)},
+		{Key: "challenge_secret", Help: "secret of Turnstile", Secret: true, read: to(&s.ChallengeSecret, readText)},
+		{Key: "challenge_script_url", Default: turnstileScript, Help: "address of the script of a service compatible with Turnstile",
+			read: to(&s.ChallengeScriptURL, readURL)},
+		{Key: "challenge_verify_url", Default: turnstileVerify, Help: "address that checks its answers",
+			read: to(&s.ChallengeVerifyURL, readURL)},
 		{Key: "otlp_endpoint", Help: "base address of an OpenTelemetry collector for traces (OTLP over HTTP)",
 			read: to(&s.OTLPEndpoint, readPublicURL)},
 		{Key: "otlp_headers", Help: "headers for the collector: NAME=VALUE, separated by commas", Secret: true,

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"tollgate/internal/account"
 	"tollgate/internal/mail"
 	"tollgate/internal/topup"
 	"tollgate/internal/topup/stripe"
@@ -35,6 +36,7 @@ func TestSettingsDefaults(t *testing.T) {
 		OutageGrace: 30 * time.Second, QueueWait: 2 * time.Second, LockTimeout: time.Second,
 		MaxAnswer: 64 << 20, NodeLease: 15 * time.Second,
 		RequestRetention: 2160 * time.Hour, DatabaseConnections: 16, KeyCache: 10_000, LogLevel: slog.LevelInfo, LogFormat: "text",
+		SignUp: account.SignUpClosed, ChallengeScriptURL: turnstileScript, ChallengeVerifyURL: turnstileVerify,
 		SMTPSecurity: mail.StartTLS,
 		StripeURL:    stripe.DefaultURL,
 		Topup:        topup.TermsTexts{Currency: "usd", Amounts: []string{"10", "20", "50", "100"}, Minimum: "5", Maximum: "1000"},

@@ -51,6 +51,12 @@ func wantStatuses() map[string]statuses {
 		"POST /console/link":          {nobody: 422, other: 422, owner: 422},
 		"POST /console/link/password": {nobody: 422, other: 422, owner: 422},
 
+		"GET /console/sign-up":         {nobody: 200, other: 303, owner: 303},
+		"POST /console/sign-up":        {nobody: 422, other: 422, owner: 422},
+		"GET /console/verify":          {nobody: 200, other: 200, owner: 200},
+		"POST /console/verify":         {nobody: 422, other: 422, owner: 422},
+		"POST /console/verify/confirm": {nobody: 422, other: 422, owner: 422},
+
 		"GET /console":      ownPage,
 		"GET /console/find": ownPage,
 

@@ -122,6 +122,8 @@ type Payment struct {
 	// Reference is the id of a payment. At most one movement of the installation has it, forever.
 	// The empty reference belongs to no payment.
 	Reference string
+	// Trial marks a credit of the shop for a new customer. It has an entry of its own kind.
+	Trial bool
 }
 
 // MoveResult is the result of MoveTx.
@@ -172,7 +174,10 @@ func MoveTx(tx *store.Tx, account string, p Payment) (MoveResult, error) {
 		return MoveResult{}, err
 	}
 	kind := books.EntryCredit
-	if p.Amount < 0 {
+	switch {
+	case p.Trial:
+		kind = books.EntryTrial
+	case p.Amount < 0:
 		kind = books.EntryTakeBack
 	}
 	inserted, err := tx.Exec(`INSERT INTO ledger_entry (id, account, seq, kind, amount_nano, balance_nano, note, reference, created_ms)

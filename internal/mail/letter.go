@@ -22,6 +22,8 @@ const (
 	Invitation LetterKind = "invitation"     // a link for a user without a password
 	Reset      LetterKind = "password_reset" // a link for a user with a forgotten password
 	SignIn     LetterKind = "sign_in"        // a user signed in with a new browser
+	SignUp     LetterKind = "sign_up"        // a link that verifies the address of a sign-up
+	KnownUser  LetterKind = "known_user"     // somebody signed up with the address of a user
 
 	PaymentReceipt  LetterKind = "payment_receipt"  // a top-up is paid and credited
 	PaymentRefund   LetterKind = "payment_refund"   // a refund took credit back
@@ -31,7 +33,8 @@ const (
 
 // Kinds returns all kinds.
 func Kinds() []LetterKind {
-	return []LetterKind{Test, Invitation, Reset, SignIn, PaymentReceipt, PaymentRefund, PaymentDispute, PaymentRestored}
+	return []LetterKind{Test, Invitation, Reset, SignIn, SignUp, KnownUser,
+		PaymentReceipt, PaymentRefund, PaymentDispute, PaymentRestored}
 }
 
 // hasLink reports whether the mails of a kind have a button.

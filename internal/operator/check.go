@@ -72,7 +72,7 @@ type loggedCredit struct {
 }
 
 // auditCreditsTx compares credits with the log. account.AuditTx checks redeemed codes, and
-// topup.AuditTx top-ups. Credits
+// topup.AuditTx top-ups, and account.AuditTx trial credits. Credits
 // before the first log row are exempt: the version that wrote them had no log.
 func auditCreditsTx(tx *store.Tx, books *audit.Books) error {
 	logged := map[loggedCredit]int{}
@@ -107,7 +107,7 @@ func auditCreditsTx(tx *store.Tx, books *audit.Books) error {
 		switch {
 		case logged[c] > 0:
 			logged[c]--
-		case account.IsCodeNote(m.Note), topup.IsNote(m.Note):
+		case account.IsCodeNote(m.Note), topup.IsNote(m.Note), m.IsTrial():
 		case m.Note == account.DemoNote && m.Amount == account.DemoCredit, first == 0, m.CreatedMS < first:
 		default:
 			books.Report(audit.Difference{Account: m.Account, Request: m.ID, What: "a credit is missing in the operators' log",

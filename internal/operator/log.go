@@ -25,9 +25,10 @@ const (
 	Console Way = "console"
 	Token   Way = "token" // the operator API
 	Shell   Way = "shell"
+	SignUp  Way = "sign_up" // a customer who signs up
 )
 
-// Actor identifies an operator.
+// Actor identifies an operator, or a customer who signs up.
 type Actor struct {
 	Way     Way
 	Name    string // the email of a user; empty for the operator's token and the shell
@@ -39,6 +40,7 @@ const (
 	AccountCreate  = "account.create"
 	AccountChange  = "account.change"
 	AccountCredit  = "account.credit"
+	AccountTrial   = "account.trial"
 	UserCreate     = "user.create"
 	UserChange     = "user.change"
 	UserLink       = "user.link"
@@ -65,7 +67,8 @@ const (
 
 // Acts returns all actions in the order of the console's filter.
 func Acts() []string {
-	return []string{AccountCreate, AccountChange, AccountCredit, UserCreate, UserChange, UserLink, UserDelete, KeyCreate, KeyChange, KeyDelete,
+	return []string{AccountCreate, AccountChange, AccountCredit, AccountTrial, UserCreate, UserChange, UserLink, UserDelete,
+		KeyCreate, KeyChange, KeyDelete,
 		CodeCreate, CodeVoid, WebhookChange, WebhookRoll, DeliveryResend, MailTest, MailResend,
 		JobCancel, JobRequeue, LineDrain, LineResume, CatalogApply,
 		TopupRefund, ProblemClose, AuditRun}

@@ -48,6 +48,17 @@ func (srv *server) cookieOf(r *http.Request, kind account.SessionKind) string {
 	return ""
 }
 
+// cookie returns the value of a cookie for all paths. If the cookie is missing, cookie returns an empty string.
+func (v *Visit) cookie(name string) string {
+	if v.server.secureFor(v.Request) {
+		name = cookiePrefix + name
+	}
+	if c, err := v.Request.Cookie(name); err == nil {
+		return c.Value
+	}
+	return ""
+}
+
 // setCookie stores a session's value in the browser for the maximum time of the session.
 func (v *Visit) setCookie(kind account.SessionKind, value string) {
 	v.sendCookie(sessionCookie(kind), value, "/", int(account.MaxSession(kind).Seconds()))

@@ -13,16 +13,22 @@ import (
 	"tollgate/internal/store"
 )
 
-// withMail returns a browser of a console with mail. Nothing is sent, so mails stay in the outbox.
-func withMail(t *testing.T, s *consoletest.Scene) *consoletest.Browser {
+// newMailer returns the mails of a console. Nothing is sent, so mails stay in the outbox.
+func newMailer(t *testing.T, s *consoletest.Scene) *mail.Mailer {
 	t.Helper()
 	mails, err := mail.New(mail.Options{DB: s.DB, From: "shop@example.com", PublicURL: consoletest.PublicURL,
 		Server: mail.SMTPServer{Host: "127.0.0.1", Port: 1, Security: mail.Plain}})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return mails
+}
+
+// withMail returns a browser of a console with mail.
+func withMail(t *testing.T, s *consoletest.Scene) *consoletest.Browser {
+	t.Helper()
 	b := s.Browser()
-	b.Handler = s.Console(func(o *console.Options) { o.Mails = mails })
+	b.Handler = s.Console(func(o *console.Options) { o.Mails = newMailer(t, s) })
 	return b
 }
 

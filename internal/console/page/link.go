@@ -13,16 +13,24 @@ import (
 type linkPage struct {
 	Title, Text string
 	Form        ui.PostForm
+	Footer      *linkFooter // may be nil
+	Script      string      // address of a challenge's script; empty without a challenge
+}
+
+// linkFooter is a sentence below a form that ends with a link.
+type linkFooter struct {
+	Text string
+	Link ui.Link
 }
 
 // invalidLink is the message for every invalid link.
 const invalidLink = "This link is no longer valid: it was used, has expired, or was replaced by a newer one. " +
 	"Ask your operator for a new link."
 
-// linkForm asks for a link. If the page's address has a fragment, console.js fills in the form and
+// linkForm asks for a link and sends it to a path. If the page's address has a fragment, console.js fills in the form and
 // sends it.
-func linkForm() ui.PostForm {
-	return ui.PostForm{Action: Base + "/link", Submit: "Go on", Cancel: Base + "/sign-in", Fields: []ui.FormField{
+func linkForm(path string) ui.PostForm {
+	return ui.PostForm{Action: Base + path, Submit: "Go on", Cancel: Base + "/sign-in", Fields: []ui.FormField{
 		{Name: "link", Label: "Link", Required: true, Fragment: true, Hint: "Paste the whole link."},
 	}}
 }
@@ -53,18 +61,18 @@ func tokenOf(link string) string {
 	return strings.TrimSpace(link[strings.LastIndexByte(link, '#')+1:])
 }
 
-func (srv *server) linkPage(*Visit) (Responder, error) { return showLinkForm(""), nil }
+func (srv *server) linkPage(*Visit) (Responder, error) { return showLinkForm("/link", ""), nil }
 
-// showLinkForm asks for a link. message is the error of a rejected link; it may be empty.
-func showLinkForm(message string) FullPage {
-	form := linkForm()
+// showLinkForm asks for a link and sends it to a path. message is the error of a rejected link; it may be empty.
+func showLinkForm(path, message string) FullPage {
+	form := linkForm(path)
 	form.Error = message
 	return FullPage{Name: "link", Title: "Use a link", Main: linkPage{Title: "Use a link", Form: form}}
 }
 
 // checkLink shows the password form for a valid link. The link stays valid.
 func (srv *server) checkLink(v *Visit) (Responder, error) {
-	form := linkForm()
+	form := linkForm("/link")
 	return v.Submit(&form, func() (Responder, error) {
 		token := tokenOf(form.Field("link").Value)
 		l, err := srv.SignIns.Link(v.Context(), token, v.Address())
@@ -74,7 +82,7 @@ func (srv *server) checkLink(v *Visit) (Responder, error) {
 		passwordForm := newPasswordForm()
 		fillPasswordForm(&passwordForm, l, token)
 		return passwordPage(l, passwordForm), nil
-	}, func() (FullPage, error) { return showLinkForm(form.Error), nil })
+	}, func() (FullPage, error) { return showLinkForm("/link", form.Error), nil })
 }
 
 // useLink sets the password of a link's user and signs the user in.
@@ -97,7 +105,7 @@ func (srv *server) useLink(v *Visit) (Responder, error) {
 		return srv.startSession(v, account.NewSession{Kind: v.section.Kind, User: l.User.ID}, "")
 	}, func() (FullPage, error) {
 		if l.User.ID == "" {
-			return showLinkForm(form.Error), nil
+			return showLinkForm("/link", form.Error), nil
 		}
 		return passwordPage(l, form), nil
 	})

@@ -62,8 +62,12 @@ type Options struct {
 	Jobs     *job.Jobs
 	Webhooks *webhook.Webhooks
 	Mails    *mail.Mailer // if nil, mail is off
-	Audits   *operator.Audits
-	Media    *media.Store
+	// SignUps lets customers create accounts, if on. Challenge checks that they are people; nil checks
+	// nothing.
+	SignUps   operator.SignUps
+	Challenge *Challenge
+	Audits    *operator.Audits
+	Media     *media.Store
 	// Topups takes the customers' payments. If nil, customers cannot pay.
 	Topups *topup.Topups
 	// ServeAs serves an API request with a key of an account (api.Door).
@@ -147,6 +151,7 @@ type server struct {
 	crossOrigin *http.CrossOriginProtection
 	secure      bool        // cookies are secure
 	headers     http.Header // of every response
+	challenged  string      // the content policy of a page with a challenge
 
 	operators bool // one of the sections is for operators
 }
@@ -174,6 +179,13 @@ func New(o Options, sections ...Section) (http.Handler, error) {
 		mediaOrigin = ""
 	}
 	srv.headers = headers(mediaOrigin, srv.secure)
+	if o.Challenge != nil {
+		challengeOrigin, err := originOf(o.Challenge.ScriptURL)
+		if err != nil {
+			return nil, err
+		}
+		srv.challenged = challengePolicy(srv.headers.Get(contentPolicy), challengeOrigin)
+	}
 	if srv.files, err = static.Read(); err != nil {
 		return nil, err
 	}
@@ -222,7 +234,12 @@ func (srv *server) signInHandlers(s Section) []Handler {
 		Post(s.Path+"/sign-in", srv.signIn),
 		Get("/link", srv.linkPage),
 		Post("/link", srv.checkLink),
-		Post("/link/password", srv.useLink))
+		Post("/link/password", srv.useLink),
+		Get("/sign-up", srv.withSignUp(srv.signUpPage)),
+		Post("/sign-up", srv.withSignUp(srv.signUp)),
+		Get("/verify", srv.withSignUp(srv.verifyPage)),
+		Post("/verify", srv.withSignUp(srv.checkVerification)),
+		Post("/verify/confirm", srv.withSignUp(srv.verify)))
 }
 
 // Patterns returns the patterns that New registers, as `METHOD /path`. It is for tests.
@@ -247,6 +264,8 @@ func originOf(address string) (string, error) {
 	return u.Scheme + "://" + u.Host, nil
 }
 
+const contentPolicy = "Content-Security-Policy"
+
 // headers returns the headers of every response. Inline scripts and styles are forbidden, so
 // injected markup cannot run or load anything.
 func headers(mediaOrigin string, secure bool) http.Header {
@@ -255,7 +274,7 @@ func headers(mediaOrigin string, secure bool) http.Header {
 		sources += " " + mediaOrigin
 	}
 	h := http.Header{}
-	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src "+sources+"; media-src "+sources+
+	h.Set(contentPolicy, "default-src 'none'; script-src 'self'; style-src 'self'; img-src "+sources+"; media-src "+sources+
 		"; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "+
 		"require-trusted-types-for 'script'; trusted-types fragment")
 	h.Set("X-Content-Type-Options", "nosniff")

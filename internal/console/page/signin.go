@@ -22,6 +22,7 @@ type signInPage struct {
 	LostPassword bool         // shows help for a lost password
 	Forgot       bool         // a link for a lost password comes by mail
 	OperatorLink bool         // shows a link to the operators' sign-in
+	SignUp       bool         // shows a link to the sign-up
 }
 
 // wrongSignIn is the message for every failed sign-in, so that the message does not show whether an
@@ -54,7 +55,8 @@ func (srv *server) signInPage(v *Visit) (Responder, error) {
 	if v.Session.ID != "" {
 		return Redirect(consoleAddress(v.Query("next"))), nil
 	}
-	content := signInPage{Title: "Sign in", Form: signInForm(Base+"/sign-in", v.Query("next")), Forgot: srv.Mails.On()}
+	content := signInPage{Title: "Sign in", Form: signInForm(Base+"/sign-in", v.Query("next")), Forgot: srv.Mails.On(),
+		SignUp: srv.SignUps.Rules.On()}
 	if err := v.View(func(tx *store.Tx) error {
 		users, operators, err := account.SignInsTx(tx)
 		content.NoUsers, content.OperatorLink = !users, srv.operators && (operators || srv.AdminToken.IsSet())
@@ -75,7 +77,8 @@ func (srv *server) signIn(v *Visit) (Responder, error) {
 		}
 		return srv.continueSignIn(v, u, form.Field("next").Value)
 	}, func() (FullPage, error) {
-		return signInPage{Title: "Sign in", Form: form, LostPassword: true, Forgot: srv.Mails.On()}.page(), nil
+		return signInPage{Title: "Sign in", Form: form, LostPassword: true, Forgot: srv.Mails.On(),
+			SignUp: srv.SignUps.Rules.On()}.page(), nil
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 var movementBadges = map[string]ui.Badge{
 	books.EntryCredit:   {Tone: ui.OK, Label: "credit"},
 	books.EntryTakeBack: {Tone: ui.Warn, Label: "taken back"},
+	books.EntryTrial:    {Tone: ui.OK, Label: "trial credit"},
 	"charge":            {Label: "charge"},
 }
 

@@ -13,6 +13,7 @@ const (
 	Checks = "checks" // any of Options
 	Check  = "check"  // yes or no
 	Hidden = "hidden"
+	Widget = "widget" // a box of a challenge service, which adds its own input; Value is the site key
 )
 
 // FormField is one field of a form, with its label, a hint and its error.

@@ -89,22 +89,25 @@ func (b *Books) checkSegment(a *accountSums, k *keySums, id, key string, seq int
 
 // Movement is a credit or a take-back.
 type Movement struct {
-	ID, Account, Note string
-	Amount, Balance   money.Amount // Balance is the balance after it
-	CreatedMS         int64
+	ID, Account, Kind, Note string
+	Amount, Balance         money.Amount // Balance is the balance after it
+	CreatedMS               int64
 }
+
+// IsTrial reports whether m is a trial credit.
+func (m Movement) IsTrial() bool { return m.Kind == books.EntryTrial }
 
 // Movements calls fn with each credit and take-back of the range, in the order of their ids.
 func (b *Books) Movements(fn func(Movement)) error {
 	where, args := b.Where("account")
 	return b.each(func(scan scanner) error {
 		var m Movement
-		if err := scan(&m.ID, &m.Account, &m.Note, &m.Amount, &m.Balance, &m.CreatedMS); err != nil {
+		if err := scan(&m.ID, &m.Account, &m.Kind, &m.Note, &m.Amount, &m.Balance, &m.CreatedMS); err != nil {
 			return err
 		}
 		fn(m)
 		return nil
-	}, `SELECT id, account, note, amount_nano, balance_nano, created_ms FROM ledger_entry WHERE `+where+` ORDER BY id`, args...)
+	}, `SELECT id, account, kind, note, amount_nano, balance_nano, created_ms FROM ledger_entry WHERE `+where+` ORDER BY id`, args...)
 }
 
 // BilledReceipt is the receipt of a billed request without a job.

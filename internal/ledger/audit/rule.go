@@ -61,9 +61,9 @@ func (r *receipt) checkStatus() (what, recorded string) {
 // checkEntry returns the error in a movement, or "".
 func checkEntry(kind string, amount, balance money.Amount) string {
 	switch {
-	case kind != books.EntryCredit && kind != books.EntryTakeBack:
+	case kind != books.EntryCredit && kind != books.EntryTakeBack && kind != books.EntryTrial:
 		return "a movement has an unknown kind"
-	case kind == books.EntryCredit && amount < 0, kind == books.EntryTakeBack && amount >= 0:
+	case kind == books.EntryCredit && amount < 0, kind == books.EntryTakeBack && amount >= 0, kind == books.EntryTrial && amount <= 0:
 		return "a movement's sign does not fit its kind"
 	case outside(balance):
 		return "a balance is out of range"

@@ -73,4 +73,5 @@ type HitKey struct {
 const (
 	EntryCredit   = "credit"
 	EntryTakeBack = "take_back"
+	EntryTrial    = "trial" // a credit of the shop for a new customer
 )

@@ -20,7 +20,7 @@ import (
 // Entry is one movement of an account's money.
 type Entry struct {
 	ID      string
-	Kind    string       // credit, take_back, or charge
+	Kind    string       // credit, take_back, trial, or charge
 	Amount  money.Amount // negative if money left the account
 	Balance money.Amount // after the movement
 	Request string       // of a charge
@@ -38,7 +38,7 @@ type KindFilter string
 
 // The filters.
 const (
-	Credits KindFilter = "credit" // credits and take-backs
+	Credits KindFilter = "credit" // credits, take-backs and trial credits
 	Charges KindFilter = "charge"
 )
 

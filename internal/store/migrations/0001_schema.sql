@@ -109,6 +109,28 @@ CREATE TABLE account_link (
 CREATE UNIQUE INDEX account_link_hash ON account_link (hash);
 CREATE INDEX account_link_expires ON account_link (expires_ms);
 
+-- The sign-ups whose address is not verified yet. An account begins with the verification.
+CREATE TABLE account_signup (
+    hash       TEXT   NOT NULL PRIMARY KEY, -- SHA-256 of the token in the mail, hexadecimal
+    email      TEXT   NOT NULL,             -- in canonical spelling; several people may sign up with it
+    password   TEXT   NOT NULL,             -- argon2id, in PHC string format
+    browser    TEXT   NOT NULL,             -- SHA-256 of the cookie of the browser that signed up, hexadecimal
+    expires_ms BIGINT NOT NULL
+);
+CREATE INDEX account_signup_email ON account_signup (email);
+CREATE INDEX account_signup_expires ON account_signup (expires_ms);
+
+-- The trial credits. Kept for ever, so that an identity gets one credit.
+CREATE TABLE account_trial (
+    identity   TEXT   NOT NULL PRIMARY KEY, -- SHA-256 of the folded address, hexadecimal
+    account    TEXT   NOT NULL,
+    usd_nano   BIGINT NOT NULL,
+    day        BIGINT NOT NULL,
+    created_ms BIGINT NOT NULL
+);
+CREATE INDEX account_trial_day ON account_trial (day);
+CREATE INDEX account_trial_account ON account_trial (account);
+
 -- The recovery codes of second factors. A used code is deleted.
 CREATE TABLE account_recovery (
     hash   TEXT NOT NULL PRIMARY KEY, -- SHA-256 of the code, hexadecimal
@@ -355,7 +377,7 @@ CREATE TABLE ledger_entry (
     id           TEXT   NOT NULL PRIMARY KEY,
     account      TEXT   NOT NULL,
     seq          BIGINT NOT NULL, -- the entry's number in its account
-    kind         TEXT   NOT NULL, -- credit, or take_back
+    kind         TEXT   NOT NULL, -- credit, take_back, or trial
     amount_nano  BIGINT NOT NULL,
     balance_nano BIGINT NOT NULL, -- of the account after the entry
     note         TEXT   NOT NULL,
@@ -823,7 +845,7 @@ CREATE INDEX topup_problem_open ON topup_problem (last_ms) WHERE closed_ms = 0;
 CREATE TABLE operator_log (
     id          TEXT   NOT NULL PRIMARY KEY,
     at_ms       BIGINT NOT NULL,
-    way         TEXT   NOT NULL, -- console, token, or shell
+    way         TEXT   NOT NULL, -- console, token, shell, or sign_up
     name        TEXT   NOT NULL, -- the operator's email, if known
     address     TEXT   NOT NULL, -- network address; '' in the shell
     act         TEXT   NOT NULL,

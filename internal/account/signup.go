@@ -1,0 +1,241 @@
+package account
+
+import (
+	"context"
+	"crypto/subtle"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/limit"
+	"tollgate/internal/store"
+)
+
+// SignUpMode is the setting of who may create an account without an operator.
+type SignUpMode string
+
+// The modes of sign-up.
+const (
+	SignUpClosed  SignUpMode = "closed"  // nobody
+	SignUpDomains SignUpMode = "domains" // people with an address at a listed domain
+	SignUpOpen    SignUpMode = "open"    // everybody with an address
+)
+
+// SignUpRules are the settings of sign-up. The zero value means closed.
+type SignUpRules struct {
+	Mode    SignUpMode
+	Domains []string // lower case; only with SignUpDomains
+}
+
+// On reports whether anybody may sign up.
+func (r SignUpRules) On() bool { return r.Mode == SignUpDomains || r.Mode == SignUpOpen }
+
+// CheckEmail returns an error if the rules exclude an email in canonical form. A listed domain does not
+// include its subdomains.
+func (r SignUpRules) CheckEmail(email string) error {
+	_, domain, _ := strings.Cut(email, "@")
+	if r.Mode == SignUpDomains && !slices.Contains(r.Domains, domain) {
+		return fault.At(fault.InvalidRequest, "email", "Sign-up is only for addresses at %s.", strings.Join(r.Domains, ", "))
+	}
+	return nil
+}
+
+// Limits of sign-ups. Sign-ups with known emails count too, so the limits reveal nothing.
+const (
+	maxSignUpAge      = 24 * time.Hour
+	maxEmailSignUps   = 3  // with an email, from any address, in attemptWindow
+	maxAddressSignUps = 10 // from an IPv4 address or an IPv6 network of 64 bits, in attemptWindow
+	maxSignUps        = 8  // in progress; Passwords hashes two at a time
+)
+
+// signUpTime is the time from the hash of the password to the answer of a sign-up. The work is shorter,
+// so the time does not reveal whether the email is known.
+const signUpTime = 500 * time.Millisecond
+
+// SignUp is a sign-up whose email is not verified yet.
+type SignUp struct {
+	Email     string // canonical
+	ExpiresMS int64
+	// SameBrowser reports whether the browser that verifies the email is the one that signed up. Another
+	// browser may be another person's, so it must choose a new password.
+	SameBrowser bool
+
+	password string // the hash
+}
+
+// SignUpRequest is a request to sign up.
+type SignUpRequest struct {
+	Email, Password string
+	Addr            netip.Addr
+	// Allow is called after the limits and before any mail. An error refuses the sign-up.
+	Allow func(ctx context.Context) error
+	// MailTx mails the token of a sign-up. If a user signs in with the email already, the token is empty
+	// and account is the user's account.
+	MailTx func(tx *store.Tx, s SignUp, token, account string) error
+}
+
+// RequestSignUp records a sign-up for 24 hours and calls MailTx in the same transaction. It returns the
+// value of a cookie for the browser. Its result and its time are the same whether or not the email is
+// known. Errors: *fault.Error at `email` or `password`; 429 with the time to wait after too many
+// sign-ups; 503 if too many are in progress; the error of Allow.
+func (s *SignIns) RequestSignUp(ctx context.Context, rules SignUpRules, r SignUpRequest) (browser string, err error) {
+	email, err := ParseEmail(r.Email)
+	if err == nil {
+		err = rules.CheckEmail(email)
+	}
+	if err := errors.Join(err, CheckPassword(r.Password)); err != nil {
+		return "", err
+	}
+	leave, err := s.enter(ctx, s.signUps, r.Addr)
+	if err != nil {
+		return "", err
+	}
+	defer leave()
+	if err := s.db.Update(ctx, func(tx *store.Tx) error {
+		_, err := recordAttemptTx(tx, []subject{
+			{name: "sign-up " + foldEmail(email), maxCount: maxEmailSignUps, message: "Too many sign-ups with this address."},
+			{name: "sign-up from " + limit.Network(r.Addr).String(), maxCount: maxAddressSignUps, message: "Too many sign-ups."},
+		})
+		return err
+	}); err != nil {
+		return "", err
+	}
+	if err := r.Allow(ctx); err != nil {
+		return "", err
+	}
+	hash, err := s.passwords.Hash(ctx, r.Password)
+	if err != nil {
+		return "", err
+	}
+	var pause sync.WaitGroup
+	pause.Go(func() { s.wait(ctx, signUpTime) })
+	defer pause.Wait()
+	browser = newToken()
+	return browser, s.db.Update(ctx, func(tx *store.Tx) error {
+		if err := claimEmailTx(tx, email); err != nil {
+			return err
+		}
+		u, found, err := lockEmailTx(tx, email)
+		if err != nil {
+			return err
+		}
+		now, err := tx.NowMS()
+		if err != nil {
+			return err
+		}
+		signUp := SignUp{Email: email, ExpiresMS: now + maxSignUpAge.Milliseconds()}
+		if found {
+			return r.MailTx(tx, signUp, "", u.Account)
+		}
+		token := newToken()
+		if _, err := tx.Exec(`INSERT INTO account_signup (hash, email, password, browser, expires_ms) VALUES ($1, $2, $3, $4, $5)`,
+			hashText(token), email, hash, hashText(browser), signUp.ExpiresMS); err != nil {
+			return fmt.Errorf("insert sign-up: %w", err)
+		}
+		return r.MailTx(tx, signUp, token, "")
+	})
+}
+
+// signUpTx returns the sign-up of a token, or ErrNoLink. browser is the browser's cookie.
+func signUpTx(tx *store.Tx, token, browser string) (s SignUp, err error) {
+	var browserHash string
+	err = tx.QueryRow(`SELECT email, password, browser, expires_ms FROM account_signup WHERE hash = $1`, hashText(token)).
+		Scan(&s.Email, &s.password, &browserHash, &s.ExpiresMS)
+	if errors.Is(err, sql.ErrNoRows) {
+		return SignUp{}, ErrNoLink
+	}
+	if err != nil {
+		return SignUp{}, fmt.Errorf("read sign-up: %w", err)
+	}
+	now, err := tx.NowMS()
+	if err != nil {
+		return SignUp{}, err
+	}
+	if now >= s.ExpiresMS {
+		return SignUp{}, ErrNoLink
+	}
+	s.SameBrowser = subtle.ConstantTimeCompare([]byte(hashText(browser)), []byte(browserHash)) == 1
+	return s, nil
+}
+
+// SignUp returns the sign-up of a token without using the token up. Wrong tokens count as failed
+// sign-ins of the address. Errors: ErrNoLink, otherwise as for Password.
+func (s *SignIns) SignUp(ctx context.Context, token, browser string, addr netip.Addr) (found SignUp, err error) {
+	err = s.useToken(ctx, token, addr, func(tx *store.Tx) (err error) {
+		found, err = signUpTx(tx, token, browser)
+		return err
+	})
+	return found, err
+}
+
+// VerifySignUp calls createTx with the email and the password hash of a sign-up, and ends all sign-ups
+// with the email. createTx must create the user. In another browser than that of the sign-up, password
+// replaces the sign-up's password; otherwise it is ignored. One of several concurrent calls with the
+// token succeeds. Errors: as for SignUp; *fault.Error at `password`; the error of createTx.
+func (s *SignIns) VerifySignUp(
+	ctx context.Context, token, browser, password string, addr netip.Addr, createTx func(tx *store.Tx, in SignIn) error,
+) error {
+	pending, err := s.SignUp(ctx, token, browser, addr)
+	if err != nil {
+		return err
+	}
+	hash := pending.password
+	if !pending.SameBrowser {
+		if hash, err = s.passwords.Hash(ctx, password); err != nil {
+			return err
+		}
+	}
+	return s.db.Update(ctx, func(tx *store.Tx) error {
+		if err := claimEmailTx(tx, pending.Email); err != nil {
+			return err
+		}
+		if _, err := signUpTx(tx, token, browser); err != nil {
+			return err
+		}
+		return createTx(tx, SignIn{Email: pending.Email, PasswordHash: hash})
+	})
+}
+
+// endSignUpsTx deletes the sign-ups with an email.
+func endSignUpsTx(tx *store.Tx, email string) error {
+	if _, err := tx.Exec(`DELETE FROM account_signup WHERE email = $1`, email); err != nil {
+		return fmt.Errorf("delete sign-ups: %w", err)
+	}
+	return nil
+}
+
+// foldedHosts are mail hosts that deliver several spellings of an address to one mailbox: they ignore
+// what follows a + and, if dots is true, dots. The value is the host of the folded address.
+var foldedHosts = map[string]struct {
+	host string
+	dots bool
+}{
+	"gmail.com": {"gmail.com", true}, "googlemail.com": {"gmail.com", true},
+	"outlook.com": {"outlook.com", false}, "hotmail.com": {"hotmail.com", false}, "live.com": {"live.com", false},
+	"icloud.com": {"icloud.com", false}, "me.com": {"icloud.com", false}, "mac.com": {"icloud.com", false},
+	"fastmail.com": {"fastmail.com", false},
+	"proton.me":    {"proton.me", true}, "protonmail.com": {"proton.me", true}, "pm.me": {"proton.me", true},
+}
+
+// foldEmail returns the mailbox of an email in canonical form. Two spellings of a mailbox at a known
+// host have the same result. It is for limits and never identifies a user.
+func foldEmail(email string) string {
+	local, domain, _ := strings.Cut(email, "@")
+	rule, known := foldedHosts[domain]
+	if !known {
+		return email
+	}
+	if bare, _, _ := strings.Cut(local, "+"); bare != "" {
+		local = bare
+	}
+	if bare := strings.ReplaceAll(local, ".", ""); rule.dots && bare != "" {
+		local = bare
+	}
+	return local + "@" + rule.host
+}
