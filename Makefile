@@ -125,7 +125,7 @@ hostile: ## run an account that provokes every provider error beside a normal on
 		./internal/gatewaytest/hostile
 
 .PHONY: agents
-agents: build ## run coding agents through the gateway (needs Node and Python 3.10 to 3.12, downloads 580 MB)
+agents: build ## run coding agents through the gateway (needs Node and Python 3.10 to 3.12, downloads 680 MB)
 	@scripts/packages agents aider
 	@cd clients && TOLLGATE_TEST_AGENTS=yes $(GO) test -count=1 -timeout=30m -run TestAgents -v .
 	@TOLLGATE_TEST_BINARY=$(CURDIR)/build/tollgate $(GO) test -count=1 -timeout=15m -v ./internal/gatewaytest/guides -run='^TestGuides$$/^coding-agents$$'

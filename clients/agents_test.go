@@ -27,7 +27,7 @@ func TestAgents(t *testing.T) {
 		return
 	}
 	programs := filepath.Join(packages(t, "agents"), "node_modules")
-	agents := []agent{claude(programs), codex(programs, "worker"), codex(programs, "gpt-5.5"), aider(t)}
+	agents := []agent{claude(programs), codex(programs, "worker"), codex(programs, "gpt-5.5"), geminiCLI(programs), aider(t)}
 	if runtime.GOOS == "linux" && runtime.GOARCH == "amd64" {
 		agents = append(agents, opencode(programs, "chat"), opencode(programs, "responses"), opencode(programs, "messages"), cline(programs))
 	} else {
@@ -134,6 +134,25 @@ func opencode(programs, form string) agent {
 					quote(gateway+speaks.path) + `,"apiKey":` + quote(key) + `},"models":{` + quote(model) + `:{"reasoning":true}}}}}`,
 				"OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1",
 			}
+			return cmd
+		},
+	}
+}
+
+// geminiCLI uses the Gemini form. It chooses the key by a setting.
+func geminiCLI(programs string) agent {
+	return agent{
+		name: "gemini-cli", keeps: []string{"responses", "gemini"},
+		reads: func(file string) call { return call{"read_file", `{"file_path":` + quote(file) + `}`} },
+		writes: func(file, content string) call {
+			return call{"write_file", `{"file_path":` + quote(file) + `,"content":` + quote(content) + `}`}
+		},
+		command: func(ctx context.Context, _, gateway, key, model, task string) *exec.Cmd {
+			const both = `mkdir "$HOME/.gemini" && ` +
+				`echo '{"security":{"auth":{"selectedType":"gemini-api-key"}}}' >"$HOME/.gemini/settings.json" && ` +
+				`exec "$1" --model "$2" --approval-mode yolo --skip-trust --prompt "$3"`
+			cmd := exec.CommandContext(ctx, "sh", "-c", both, "sh", filepath.Join(programs, ".bin/gemini"), model, task)
+			cmd.Env = []string{"GOOGLE_GEMINI_BASE_URL=" + gateway, "GEMINI_API_KEY=" + key, "GEMINI_CLI_NO_RELAUNCH=true"}
 			return cmd
 		},
 	}
