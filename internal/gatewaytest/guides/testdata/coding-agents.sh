@@ -4,3 +4,7 @@ git init --quiet
 ### $ npm install -g @openai/codex
 mkdir ~/.codex
 mv config.toml ~/.codex
+
+### $ npm install -g @google/gemini-cli
+mkdir ~/.gemini
+mv settings.json ~/.gemini
