@@ -1,14 +1,78 @@
 package account
 
 import (
+	"database/sql"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"tollgate/internal/mail"
 	"tollgate/internal/store"
 )
 
-// MailUsersTx adds a mail to the outbox for each user of an account who can sign in. Cause identifies
-// the reported event. MailUsersTx does nothing if mail is off.
+// MailPreferences are a user's choices about mails.
+type MailPreferences struct {
+	Locale   mail.Locale  // language of the mails; empty means the browser's, or English without a browser
+	Declined []mail.Topic // unwanted topics
+}
+
+const preferenceColumns = `locale, declined_mails`
+
+func scanPreferences(locale, declined string) MailPreferences {
+	p := MailPreferences{Locale: mail.Locale(locale)}
+	for topic := range strings.FieldsSeq(declined) {
+		p.Declined = append(p.Declined, mail.Topic(topic))
+	}
+	return p
+}
+
+// MailPreferencesTx returns a user's choices.
+func MailPreferencesTx(tx *store.Tx, user string) (MailPreferences, error) {
+	var locale, declined string
+	err := tx.QueryRow(`SELECT `+preferenceColumns+` FROM account_user WHERE id = $1`, user).Scan(&locale, &declined)
+	if errors.Is(err, sql.ErrNoRows) {
+		return MailPreferences{}, notFound("user", user)
+	}
+	if err != nil {
+		return MailPreferences{}, fmt.Errorf("read the choices about mails: %w", err)
+	}
+	return scanPreferences(locale, declined), nil
+}
+
+// SetMailPreferencesTx stores a user's choices. The locale must be empty or one of mail.Locales, and the
+// topics must be of mail.ChoosableTopics.
+func SetMailPreferencesTx(tx *store.Tx, user string, p MailPreferences) error {
+	declined := make([]string, 0, len(p.Declined))
+	for _, topic := range p.Declined {
+		declined = append(declined, string(topic))
+	}
+	changed, err := tx.Exec(`UPDATE account_user SET locale = $1, declined_mails = $2 WHERE id = $3`,
+		string(p.Locale), strings.Join(declined, " "), user)
+	if err != nil {
+		return fmt.Errorf("store the choices about mails: %w", err)
+	}
+	if changed == 0 {
+		return notFound("user", user)
+	}
+	return nil
+}
+
+// MailUserTx adds a mail to a user to the outbox, in the user's language if the user has chosen one, and
+// else in l.Locale. It does nothing if mail is off.
+func MailUserTx(tx *store.Tx, mails *mail.Mailer, u User, l mail.Letter) error {
+	if !mails.On() {
+		return nil
+	}
+	p, err := MailPreferencesTx(tx, u.ID)
+	if err != nil {
+		return err
+	}
+	return enqueueTx(tx, mails, u, p, l)
+}
+
+// MailUsersTx is MailUserTx for each user of an account who can sign in and wants mails of the topic. The
+// mails are in English if a user has chosen no language. Cause identifies the reported event.
 func MailUsersTx(tx *store.Tx, mails *mail.Mailer, account string, l mail.Letter) error {
 	if !mails.On() {
 		return nil
@@ -17,17 +81,36 @@ func MailUsersTx(tx *store.Tx, mails *mail.Mailer, account string, l mail.Letter
 	if err != nil {
 		return err
 	}
-	users, err := store.Collect(tx, scanUser, `SELECT `+userColumns+` FROM account_user
+	l.AccountName = a.Name
+	type reader struct {
+		user        User
+		preferences MailPreferences
+	}
+	readers, err := store.Collect(tx, func(row store.Row) (r reader, err error) {
+		var locale, declined string
+		err = row.Scan(append(r.user.columns(), &locale, &declined)...)
+		r.preferences = scanPreferences(locale, declined)
+		return r, err
+	}, `SELECT `+userColumns+`, `+preferenceColumns+` FROM account_user
 		WHERE account = $1 AND disabled = 0 AND password <> '`+noPassword+`' ORDER BY id`, account)
 	if err != nil {
 		return fmt.Errorf("read the readers of a mail: %w", err)
 	}
-	l.Account, l.AccountName = a.ID, a.Name
-	for _, u := range users {
-		l.Subject, l.To = u.ID, u.Email
-		if err := mails.EnqueueTx(tx, l); err != nil {
+	for _, r := range readers {
+		if slices.Contains(r.preferences.Declined, l.Kind.Topic()) {
+			continue
+		}
+		if err := enqueueTx(tx, mails, r.user, r.preferences, l); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func enqueueTx(tx *store.Tx, mails *mail.Mailer, u User, p MailPreferences, l mail.Letter) error {
+	l.Account, l.Subject, l.To = u.Account, u.ID, u.Email
+	if p.Locale != "" {
+		l.Locale = p.Locale
+	}
+	return mails.EnqueueTx(tx, l)
 }

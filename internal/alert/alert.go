@@ -1,5 +1,5 @@
-// Package alert owns the alerts about lines: it posts them to alert_url in order and tries
-// failed posts again.
+// Package alert owns the alerts about lines: it mails them to the addresses in alert_mail, and posts
+// them to alert_url in order and tries failed posts again.
 //
 // Invariants:
 //   - Send never waits for the receiver.
@@ -48,24 +48,27 @@ type Alert struct {
 	At    int64  `json:"at"`    // Unix seconds
 }
 
-// Sender posts alerts to one address (operator.md, Lines). The address is secret, because
-// anyone who knows it can post there.
+// Sender posts alerts to one address (operator.md, Lines) and mails them. The address is secret,
+// because anyone who knows it can post there.
 type Sender struct {
-	url       *url.URL // if nil, alerts are discarded
+	mails     Mails
+	url       *url.URL // if nil, alerts are not posted
 	secrets   []string // parts of the address to redact from errors
 	transport http.RoundTripper
 	log       *slog.Logger
 	queue     chan Alert
 	dropped   atomic.Int64 // since the queue was last empty
+
+	mailed hourCount // owned by Run
 }
 
-// New returns a sender. Without an address it discards alerts. If transport is nil, the
+// New returns a sender. Without an address it posts no alerts. If transport is nil, the
 // sender uses its own transport without proxies of the environment.
-func New(address string, log *slog.Logger, transport http.RoundTripper) *Sender {
+func New(address string, mails Mails, log *slog.Logger, transport http.RoundTripper) *Sender {
 	if transport == nil {
 		transport = newTransport()
 	}
-	s := &Sender{transport: transport, log: log, queue: make(chan Alert, maxQueue)}
+	s := &Sender{mails: mails, transport: transport, log: log, queue: make(chan Alert, maxQueue)}
 	if address == "" {
 		return s
 	}
@@ -95,37 +98,50 @@ func newTransport() http.RoundTripper {
 // Send queues an alert and never waits. If the queue is full, it drops the alert and logs
 // the first drop until the queue is empty.
 func (s *Sender) Send(alert Alert) {
-	if s.url == nil {
+	if s.off() {
 		return
 	}
 	select {
 	case s.queue <- alert:
 	default:
 		if s.dropped.Add(1) == 1 {
-			s.log.Warn("alerts about lines are dropped: too many wait for alert_url", "waiting", maxQueue)
+			s.log.Warn("alerts about lines are dropped: too many wait", "waiting", maxQueue)
 		}
 	}
 }
 
-// Run posts alerts in order until ctx ends, and then the queued alerts until work ends. Run
+// off reports whether alerts are discarded.
+func (s *Sender) off() bool { return s.url == nil && !s.mails.on() }
+
+// Run mails and posts alerts in order until ctx ends, and then the queued alerts until work ends. Run
 // must be called once.
 func (s *Sender) Run(ctx, work context.Context) {
-	if s.url == nil {
+	if s.off() {
 		return
 	}
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
 		case alert := <-s.queue:
-			s.post(work, ctx.Done(), alert)
+			s.deliver(work, ctx.Done(), alert)
 			s.logDropped()
 		}
 	}
 	for work.Err() == nil && len(s.queue) > 0 { // only Run receives from the queue
-		s.post(work, ctx.Done(), <-s.queue)
+		s.deliver(work, ctx.Done(), <-s.queue)
 	}
 	if n := len(s.queue); n > 0 {
-		s.log.Warn("alerts about lines were not posted before the stop", "alerts", n)
+		s.log.Warn("alerts about lines were not sent before the stop", "alerts", n)
+	}
+}
+
+// deliver mails an alert, and posts it. A mail needs only the database, so it goes first.
+func (s *Sender) deliver(ctx context.Context, stop <-chan struct{}, alert Alert) {
+	if s.mails.on() {
+		s.mail(ctx, alert)
+	}
+	if s.url != nil {
+		s.post(ctx, stop, alert)
 	}
 }
 

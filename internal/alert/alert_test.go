@@ -178,7 +178,7 @@ func TestAlertsArePostedInOrder(t *testing.T) {
 			w.WriteHeader(http.StatusAccepted)
 		})
 		defer r.close()
-		a := New(secretAddress, log, r.transport)
+		a := New(secretAddress, Mails{}, log, r.transport)
 		a.Send(Alert{Line: "main", State: "circuit_open", Cause: "5 failures in a row", At: 1700000000})
 		stop := start(a)
 		a.Send(Alert{Line: "main", Model: "swift-1", State: "model_out", Cause: "no such model", At: 1700000001})
@@ -272,7 +272,7 @@ func TestAlertTries(t *testing.T) {
 				d, log := newDiary()
 				r := receive(t, tt.answer)
 				defer r.close()
-				a := New(secretAddress, log, r.transport)
+				a := New(secretAddress, Mails{}, log, r.transport)
 				begin := time.Now()
 				stop := start(a)
 				a.Send(Alert{Line: "first", Model: "swift-1", State: "model_out"})
@@ -310,7 +310,7 @@ func TestFullAlerts(t *testing.T) {
 		open := make(chan struct{})
 		r := receive(t, func(int, http.ResponseWriter, *http.Request) { <-open })
 		defer r.close()
-		a := New(secretAddress, log, r.transport)
+		a := New(secretAddress, Mails{}, log, r.transport)
 		stop := start(a)
 		a.Send(Alert{Line: "first"})
 		synctest.Wait() // until the first alert is being posted
@@ -357,7 +357,7 @@ func TestAlertsAtStop(t *testing.T) {
 				d, log := newDiary()
 				r := receive(t, tt.answer)
 				defer r.close()
-				a := New(secretAddress, log, r.transport)
+				a := New(secretAddress, Mails{}, log, r.transport)
 				stop := start(a)
 				for range 3 {
 					a.Send(Alert{Line: "main"})
@@ -390,7 +390,7 @@ func TestAlertsAtStopWhileWaiting(t *testing.T) {
 			}
 		})
 		defer r.close()
-		a := New(secretAddress, log, r.transport)
+		a := New(secretAddress, Mails{}, log, r.transport)
 		stop := start(a)
 		a.Send(Alert{Line: "main"})
 		synctest.Wait() // until the pause before the second attempt
@@ -406,7 +406,7 @@ func TestAlertsAtStopWhileWaiting(t *testing.T) {
 func TestNoAddress(t *testing.T) {
 	t.Parallel()
 	d, log := newDiary()
-	a := New("", log, nil)
+	a := New("", Mails{}, log, nil)
 	for range maxQueue + 1 {
 		a.Send(Alert{Line: "main"})
 	}
@@ -414,7 +414,7 @@ func TestNoAddress(t *testing.T) {
 	if len(a.queue) > 0 || d.String() != "" {
 		t.Errorf("%d alerts are queued and the log has %s, want neither", len(a.queue), d)
 	}
-	a = New("http://secret host", log, nil)
+	a = New("http://secret host", Mails{}, log, nil)
 	a.Send(Alert{Line: "main"})
 	a.Run(t.Context(), t.Context())
 	if text := d.String(); strings.Contains(text, secretPart) || !strings.Contains(text, "alert_url") {
@@ -435,7 +435,7 @@ func TestAlertOverNetwork(t *testing.T) {
 	}))
 	defer server.Close()
 	d, log := newDiary()
-	a := New(server.URL, log, nil)
+	a := New(server.URL, Mails{}, log, nil)
 	stop := start(a)
 	a.Send(Alert{Line: "main", At: 1})
 	if got := <-bodies; !strings.HasPrefix(got, `{"line":"main","model":"","state":"","cause":"","at":1,"text":`) {
@@ -451,7 +451,7 @@ func TestAlertOverNetwork(t *testing.T) {
 func TestAlertErrorsHideTheAddress(t *testing.T) {
 	t.Parallel()
 	_, log := newDiary()
-	a := New(secretAddress, log, nil)
+	a := New(secretAddress, Mails{}, log, nil)
 	for _, err := range []error{
 		&url.Error{Op: "Post", URL: secretAddress, Err: errors.New("refused")},
 		fmt.Errorf("wrapped: %w", &url.Error{Op: "Post", URL: secretAddress, Err: errors.New("refused " + secretAddress)}),

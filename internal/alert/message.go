@@ -39,8 +39,17 @@ func newMessage(a Alert) message {
 
 // text returns a line of text about the alert.
 func (a Alert) text() string {
+	text := "tollgate: " + a.summary()
+	if a.Cause != "" {
+		text += ": " + a.Cause
+	}
+	return oneLine(text)
+}
+
+// summary says what has changed, without the cause.
+func (a Alert) summary() string {
 	var b strings.Builder
-	b.WriteString("tollgate: line " + a.Line)
+	b.WriteString("line " + a.Line)
 	if a.Model != "" {
 		b.WriteString(", model " + a.Model)
 	}
@@ -59,9 +68,6 @@ func (a Alert) text() string {
 		b.WriteString(" continues without a refused key (" + a.Key + ")")
 	default:
 		b.WriteString(" is out of service (" + a.State + ")")
-	}
-	if a.Cause != "" {
-		b.WriteString(": " + a.Cause)
 	}
 	return oneLine(b.String())
 }

@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"unicode"
 
 	"tollgate/internal/mail"
+	"tollgate/internal/money"
 	"tollgate/internal/node"
 	"tollgate/internal/store"
+	"tollgate/internal/warning"
 )
 
 // readSecurity reads the encryption of the SMTP connection.
@@ -35,11 +38,38 @@ func readName(text string) (string, error) {
 	return text, nil
 }
 
+// maxAlertAddresses bounds the readers of an alert.
+const maxAlertAddresses = 20
+
+// readAddresses reads the readers of alerts.
+func readAddresses(text string) ([]string, error) {
+	list := splitList(text)
+	if len(list) > maxAlertAddresses {
+		return nil, fmt.Errorf("must have at most %d addresses", maxAlertAddresses)
+	}
+	for _, address := range list {
+		if _, err := mail.ParseAddress(address); err != nil {
+			return nil, fmt.Errorf("%q %w", address, err)
+		}
+	}
+	return list, nil
+}
+
+// readUSD reads an amount that is not negative.
+func readUSD(text string) (money.Amount, error) {
+	amount, err := money.Parse(text)
+	if err != nil || amount < 0 {
+		return 0, errors.New("must be an amount in US dollars, such as 5 or 2.50")
+	}
+	return amount, nil
+}
+
 // checkMail checks the settings of mail together.
 func checkMail(s *Settings) error {
 	wrong := func(key, format string, args ...any) error { return &SettingError{key, fmt.Errorf(format, args...)} }
 	if s.SMTPServer == "" {
-		for _, set := range [][2]string{{"smtp_user", s.SMTPUser}, {"smtp_password", s.SMTPPassword}, {"mail_from", s.MailFrom}} {
+		for _, set := range [][2]string{{"smtp_user", s.SMTPUser}, {"smtp_password", s.SMTPPassword}, {"mail_from", s.MailFrom},
+			{"alert_mail", strings.Join(s.AlertMail, ",")}} {
 			if set[1] != "" {
 				return wrong(set[0], "needs smtp_server: set it to HOST:PORT of your mail provider, or remove %s", set[0])
 			}
@@ -84,9 +114,12 @@ func (s *Settings) newMailer(db *store.DB, self *node.Node, options mail.Options
 }
 
 func (r *rooms) startMail(context.Context) (err error) {
-	if r.mails, err = r.settings.newMailer(r.db, r.node, mail.Options{Log: r.log}); err != nil {
+	if r.mails, err = r.settings.newMailer(r.db, r.node, mail.Options{Registry: r.metrics.Registry(), Log: r.log}); err != nil {
 		return err
 	}
 	r.life.loop("mails", r.mails.Run)
+	warnings := warning.New(warning.Options{DB: r.db, Mails: r.mails, PublicURL: r.settings.PublicURL, LowBalance: r.settings.LowBalance,
+		Log: r.log})
+	r.life.loop("warnings", warnings.Run)
 	return nil
 }

@@ -290,7 +290,7 @@ func (r *rooms) setUp(ctx context.Context) (err error) {
 }
 
 func (r *rooms) startLines(ctx context.Context) error {
-	alerts := alert.New(r.settings.AlertURL, r.log, nil)
+	alerts := alert.New(r.settings.AlertURL, alert.Mails{DB: r.db, Mailer: r.mails, Addresses: r.settings.AlertMail}, r.log, nil)
 	r.life.lingering("alerts", alerts.Run)
 	set := adapters.New(adapters.Options{PublicTransport: r.guard.Transport()})
 	r.life.addCleanup("credentials of lines", func(context.Context) error { set.Close(); return nil })
@@ -379,7 +379,7 @@ func (r *rooms) startSurfaces(context.Context) error {
 	}, console.Options{Options: page.Options{
 		DB: r.db, ReadLimit: page.NewReadLimit(), Keys: r.keys, Passwords: r.passwords, SignIns: r.sessions, Catalog: r.watcher,
 		Providers: r.providers, Lines: r.lines, Jobs: r.jobs, Webhooks: r.webhooks, Mails: r.mails, Audits: r.audits, Ledger: r.ledger,
-		Topups: r.topups, SignUps: s.signUps(), Challenge: r.challenge(),
+		LowBalance: s.LowBalance, Topups: r.topups, SignUps: s.signUps(), Challenge: r.challenge(),
 		Media: r.files, ServeAs: public.ServeAs,
 		AdminToken: r.token, PublicURL: r.Base(), NoPublicURL: s.PublicURL == "", MediaURL: r.mediaBase(),
 		TrustedProxies: s.TrustedProxies, Log: r.log,

@@ -9,6 +9,7 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/mail"
+	"tollgate/internal/money"
 	"tollgate/internal/topup"
 	"tollgate/internal/topup/stripe"
 )
@@ -63,8 +64,10 @@ type Settings struct {
 	SMTPSecurity             mail.Security
 	SMTPUser                 string // if empty, without authentication
 	SMTPPassword             string
-	MailFrom                 string // address of the sender
-	ServiceName              string // name of this service in mails; if empty, the host of PublicURL
+	MailFrom                 string       // address of the sender
+	AlertMail                []string     // readers of alerts about lines
+	LowBalance               money.Amount // level of accounts without their own level; 0 means none
+	ServiceName              string       // name of this service in mails; if empty, the host of PublicURL
 	SignUp                   account.SignUpMode
 	SignUpDomains            []string // of the addresses that may sign up, with SignUpDomains
 	Trial                    account.Trial
@@ -230,6 +233,10 @@ func (s *Settings) plain() []Setting {
 		{Key: "smtp_user", Help: "user name at the SMTP server", read: to(&s.SMTPUser, readText)},
 		{Key: "smtp_password", Help: "password at the SMTP server", Secret: true, read: to(&s.SMTPPassword, readText)},
 		{Key: "mail_from", Help: "sender's address of mails", read: to(&s.MailFrom, mail.ParseAddress)},
+		{Key: "alert_mail", Help: "addresses that get a mail when a line leaves or returns to service", List: true,
+			read: to(&s.AlertMail, readAddresses)},
+		{Key: "low_balance", Default: "5", Help: "a customer whose balance falls below this amount in US dollars gets a mail; 0 means none",
+			read: to(&s.LowBalance, readUSD)},
 		{Key: "service_name", Help: "name of this service in mails (default: the host of public_url)",
 			read: to(&s.ServiceName, readName)},
 		{Key: "sign_up", Default: "closed", Help: "who may create an account: closed, domains (of sign_up_domains) or open",

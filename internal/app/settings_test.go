@@ -10,6 +10,7 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/mail"
+	"tollgate/internal/money"
 	"tollgate/internal/topup"
 	"tollgate/internal/topup/stripe"
 )
@@ -37,9 +38,9 @@ func TestSettingsDefaults(t *testing.T) {
 		MaxAnswer: 64 << 20, NodeLease: 15 * time.Second,
 		RequestRetention: 2160 * time.Hour, DatabaseConnections: 16, KeyCache: 10_000, LogLevel: slog.LevelInfo, LogFormat: "text",
 		SignUp: account.SignUpClosed, ChallengeScriptURL: turnstileScript, ChallengeVerifyURL: turnstileVerify,
-		SMTPSecurity: mail.StartTLS,
-		StripeURL:    stripe.DefaultURL,
-		Topup:        topup.TermsTexts{Currency: "usd", Amounts: []string{"10", "20", "50", "100"}, Minimum: "5", Maximum: "1000"},
+		SMTPSecurity: mail.StartTLS, LowBalance: 5 * money.USD,
+		StripeURL: stripe.DefaultURL,
+		Topup:     topup.TermsTexts{Currency: "usd", Amounts: []string{"10", "20", "50", "100"}, Minimum: "5", Maximum: "1000"},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("defaults:\n got %+v\nwant %+v", got, want)

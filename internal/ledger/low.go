@@ -52,6 +52,10 @@ func SetLowTx(tx *store.Tx, account string, level *money.Amount) error {
 	if level != nil {
 		row = books.Level{Set: true, Amount: *level, Armed: state.Balance >= *level}
 	}
+	// A balance below a new level was not seen to fall (LevelChangesTx).
+	if _, err := tx.Exec(`DELETE FROM ledger_armed WHERE account = $1`, account); err != nil {
+		return fmt.Errorf("store the level of a balance: %w", err)
+	}
 	_, err = tx.Exec(`UPDATE ledger_account SET low_set = $1, low_nano = $2, low_armed = $3 WHERE id = $4`,
 		store.Bool(row.Set), int64(row.Amount), store.Bool(row.Armed), account)
 	return err

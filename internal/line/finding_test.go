@@ -69,7 +69,7 @@ func newCluster(t *testing.T, db *store.DB, size int) *cluster {
 			t.Fatal(err)
 		}
 		m := &member{c: c, self: self, now: time.Unix(1_700_000_000, 0).Add(time.Duration(i) * 1000 * time.Hour)}
-		sender := alert.New("http://alerts.test/", slog.New(slog.DiscardHandler), c)
+		sender := alert.New("http://alerts.test/", alert.Mails{}, slog.New(slog.DiscardHandler), c)
 		m.Lines = New(Options{Open: func(upstream.Target) (chatcall.Adapter, error) { return m, nil }, Alerts: sender,
 			Catalog: catalog.NewStaticWatcher(c.s), DB: db, Node: self,
 			Now: func() time.Time { return m.now }})

@@ -95,7 +95,7 @@ func New(o Options) *Lines {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Alerts == nil {
-		o.Alerts = alert.New("", o.Log, nil)
+		o.Alerts = alert.New("", alert.Mails{}, o.Log, nil)
 	}
 	if o.Catalog == nil {
 		o.Catalog = catalog.NewStaticWatcher(&catalog.Snapshot{})

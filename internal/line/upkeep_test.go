@@ -94,7 +94,7 @@ func TestDrainAndResumeReachNodes(t *testing.T) {
 				t.Fatal(err)
 			}
 			alerts := &alertReceiver{received: make(chan struct{}, 100)}
-			sender := alert.New("http://alerts.test/", slog.New(slog.DiscardHandler), alerts)
+			sender := alert.New("http://alerts.test/", alert.Mails{}, slog.New(slog.DiscardHandler), alerts)
 			l := New(Options{Open: func(upstream.Target) (chatcall.Adapter, error) { return nil, nil },
 				Catalog: catalog.NewStaticWatcher(s), DB: db, Node: self, Alerts: sender})
 			go sender.Run(t.Context(), t.Context())

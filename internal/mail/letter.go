@@ -29,34 +29,60 @@ const (
 	PaymentRefund   LetterKind = "payment_refund"   // a refund took credit back
 	PaymentDispute  LetterKind = "payment_dispute"  // a dispute took credit back
 	PaymentRestored LetterKind = "payment_restored" // a refund or dispute has ended and gave credit back
+
+	LowBalance      LetterKind = "low_balance"       // the balance fell below its level
+	BudgetNear      LetterKind = "daily_budget_near" // much of a key's daily budget is spent
+	BudgetUsed      LetterKind = "daily_budget_used" // a key's daily budget is used up
+	LimitNear       LetterKind = "total_limit_near"  // much of a key's total limit is spent
+	LimitUsed       LetterKind = "total_limit_used"  // a key's total limit is used up
+	ReceiverFailing LetterKind = "webhook_failing"   // a receiver of webhooks fails
+
+	Alert LetterKind = "alert" // for operators, about a line
 )
 
 // Kinds returns all kinds.
 func Kinds() []LetterKind {
 	return []LetterKind{Test, Invitation, Reset, SignIn, SignUp, KnownUser,
-		PaymentReceipt, PaymentRefund, PaymentDispute, PaymentRestored}
+		PaymentReceipt, PaymentRefund, PaymentDispute, PaymentRestored,
+		LowBalance, BudgetNear, BudgetUsed, LimitNear, LimitUsed, ReceiverFailing, Alert}
 }
 
 // hasLink reports whether the mails of a kind have a button.
-func (k LetterKind) hasLink() bool { return k != Test }
+func (k LetterKind) hasLink() bool { return k != Test && k != Alert }
 
-// Topic is the reason why a reader gets a mail. The footer of the mail names it.
+// Topic is what a mail is about. Users choose among ChoosableTopics.
 type Topic string
 
 // The topics.
 const (
 	RequestTopic  Topic = "request"  // somebody asked for this mail
 	SecurityTopic Topic = "security" // the safety of the reader's sign-in
+	OperatorTopic Topic = "operator" // for the addresses in the setting alert_mail
 	PaymentTopic  Topic = "payments"
+	BalanceTopic  Topic = "balance"
+	BudgetTopic   Topic = "budgets"
+	WebhookTopic  Topic = "webhooks"
 )
+
+// ChoosableTopics returns the topics that a user can decline, in the order of the console. All of them are
+// about the user's account.
+func ChoosableTopics() []Topic { return []Topic{PaymentTopic, BalanceTopic, BudgetTopic, WebhookTopic} }
 
 // Topic returns the topic of a kind.
 func (k LetterKind) Topic() Topic {
 	switch k {
-	case Test, Invitation, Reset:
+	case Test, Invitation, Reset, SignUp, KnownUser:
 		return RequestTopic
 	case SignIn:
 		return SecurityTopic
+	case Alert:
+		return OperatorTopic
+	case LowBalance:
+		return BalanceTopic
+	case BudgetNear, BudgetUsed, LimitNear, LimitUsed:
+		return BudgetTopic
+	case ReceiverFailing:
+		return WebhookTopic
 	}
 	return PaymentTopic
 }
@@ -99,6 +125,9 @@ const (
 	maxLocal   = 64
 )
 
+// preferencesPath is the console's page on which users choose their mails.
+const preferencesPath = "/console/settings/mails"
+
 // ParseAddress checks a plain address such as name@example.com, without a name, brackets, spaces or an
 // address literal.
 func ParseAddress(text string) (string, error) {
@@ -137,7 +166,7 @@ func (m *Mailer) insertTx(tx *store.Tx, l Letter) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	c, err := m.texts.render(m.opts.Service, l)
+	c, err := m.texts.render(m.opts.Service, strings.TrimRight(m.opts.PublicURL, "/")+preferencesPath, l)
 	if err != nil {
 		return "", fmt.Errorf("write a mail: %w", err)
 	}

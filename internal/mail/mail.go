@@ -20,6 +20,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"tollgate/internal/loop"
 	"tollgate/internal/node"
 	"tollgate/internal/store"
@@ -39,15 +41,18 @@ type Options struct {
 	PublicURL string
 	// Node is this node; only Run needs it. Leases of dead epochs are taken over.
 	Node *node.Node
+	// Registry gets the metrics. It may be nil.
+	Registry prometheus.Registerer
 	// Log gets the operational errors. Nil discards them.
 	Log *slog.Logger
 }
 
 // Mailer writes and sends mails. It is safe for concurrent use. With a nil Mailer, mail is off.
 type Mailer struct {
-	opts   Options
-	texts  texts
-	failed atomic.Bool // the last attempt to reach the server failed
+	opts    Options
+	texts   texts
+	metrics metrics
+	failed  atomic.Bool // the last attempt to reach the server failed
 }
 
 // retention is how long mails stay in the outbox.
@@ -58,7 +63,7 @@ func New(o Options) (*Mailer, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	m := &Mailer{opts: o}
+	m := &Mailer{opts: o, metrics: newMetrics(o.Registry)}
 	if !m.On() {
 		return m, nil
 	}
@@ -97,6 +102,7 @@ func (m *Mailer) Run(ctx context.Context) {
 				defer cancel()
 				return m.SendWaiting(ctx, work)
 			}},
+		loop.Loop{Room: "mail", Does: "count the waiting mails", Log: m.opts.Log, Period: measureEvery, Step: m.Measure},
 		loop.Loop{Room: "mail", Does: "delete old mails", Log: m.opts.Log, Period: sweepEvery, Step: m.Forget},
 	)
 }

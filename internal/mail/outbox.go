@@ -220,12 +220,12 @@ func (m *Mailer) record(ctx context.Context, c claimed, o outcome) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
 	defer cancel()
 	var d decision
+	state := c.state
 	err := m.opts.DB.Update(ctx, func(tx *store.Tx) error {
 		if err := tx.Lock("mail_outbox", "id", c.id); err != nil {
 			return err
 		}
 		var lease string
-		var state int
 		var ended int64
 		if err := tx.QueryRow(`SELECT lease, state, ended_ms FROM mail_outbox WHERE id = $1`, c.id).Scan(&lease, &state, &ended); err != nil {
 			return fmt.Errorf("read a mail: %w", err)
@@ -252,6 +252,7 @@ func (m *Mailer) record(ctx context.Context, c claimed, o outcome) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("record that mail %s was attempted: %w", c.id, err), ctx.Err())
 	}
+	m.metrics.count(o, state, d)
 	if d.state == stateGivenUp && c.state != stateGivenUp {
 		m.opts.Log.Warn("mail: a mail was given up", "mail", c.id, "refused", o.refused, "attempts", c.attempts+1)
 	}

@@ -5,6 +5,7 @@ import (
 	"embed"
 	"fmt"
 	htmltemplate "html/template"
+	"slices"
 	"strings"
 	"text/template"
 	"unicode"
@@ -79,10 +80,13 @@ type letterData struct {
 	Link       string
 	Action     string // the label of the link
 	Footer     string // who sent the mail, and why
+	// Preferences is the address of the page on which the reader chooses the mails, and Choose its label.
+	// Both are empty if there is no choice.
+	Preferences, Choose string
 }
 
 // render fills in the texts of a letter. A missing text is an error.
-func (t texts) render(service string, l Letter) (c content, err error) {
+func (t texts) render(service, preferences string, l Letter) (c content, err error) {
 	catalog, ok := t.byLocale[l.Locale]
 	if !ok {
 		l.Locale, catalog = English, t.byLocale[English]
@@ -101,8 +105,11 @@ func (t texts) render(service string, l Letter) (c content, err error) {
 	}
 	kind := string(l.Kind)
 	data := letterData{Locale: l.Locale, Service: service, Subject: fill(kind + ".subject"), Link: l.Link,
-		Footer:     fill("footer") + " " + fill("reason."+string(l.Kind.Topic())),
+		Footer:     fill("footer") + " " + fill("reason."+l.Kind.Topic().reason()),
 		Paragraphs: strings.Split(fill(kind+".text"), "\n\n")}
+	if l.Kind.Topic().choosable() {
+		data.Preferences, data.Choose = preferences, fill("choose")
+	}
 	if l.Link != "" {
 		data.Action = fill(kind + ".action")
 	}
@@ -117,6 +124,16 @@ func (t texts) render(service string, l Letter) (c content, err error) {
 		return c, fmt.Errorf("fill in the HTML: %w", err)
 	}
 	return content{data.Subject, text.String(), html.String()}, nil
+}
+
+func (t Topic) choosable() bool { return slices.Contains(ChoosableTopics(), t) }
+
+// reason returns the end of the key of the text that says why the reader gets the mail.
+func (t Topic) reason() string {
+	if t.choosable() {
+		return "account"
+	}
+	return string(t)
 }
 
 // oneLine replaces control characters by spaces, so that a value begins no line and no header.

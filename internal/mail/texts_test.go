@@ -21,9 +21,9 @@ var placeholder = regexp.MustCompile(`\{[a-z_]*\}`)
 
 // usedKeys returns the keys of all texts that mails use.
 func usedKeys() []string {
-	keys := []string{"footer"}
+	keys := []string{"footer", "choose"}
 	for _, kind := range Kinds() {
-		if reason := "reason." + string(kind.Topic()); !slices.Contains(keys, reason) {
+		if reason := "reason." + kind.Topic().reason(); !slices.Contains(keys, reason) {
 			keys = append(keys, reason)
 		}
 		keys = append(keys, string(kind)+".subject", string(kind)+".text")
@@ -60,12 +60,12 @@ func TestTextsAreComplete(t *testing.T) {
 func TestRender(t *testing.T) {
 	t.Parallel()
 	all := mustTexts(t)
-	c, err := all.render("Shop\r\nBcc: x@example.com <b>", Letter{Kind: Test, To: "a@example.com", Locale: "xx",
+	c, err := all.render("Shop\r\nBcc: x@example.com <b>", "", Letter{Kind: Test, To: "a@example.com", Locale: "xx",
 		Link: "https://api.example.com/?a=1&b=2"})
 	if err == nil {
 		t.Errorf("a link without a label: got %q and no error", c.text)
 	}
-	if c, err = all.render("Shop\r\nBcc: x@example.com <b>", Letter{Kind: Test, To: "a@example.com", Locale: "xx"}); err != nil {
+	if c, err = all.render("Shop\r\nBcc: x@example.com <b>", "", Letter{Kind: Test, To: "a@example.com", Locale: "xx"}); err != nil {
 		t.Fatal(err)
 	}
 	if want := "A test mail from Shop  Bcc: x@example.com <b>"; c.subject != want {
@@ -88,6 +88,36 @@ func TestLocaleOf(t *testing.T) {
 	} {
 		if got := LocaleOf(header); got != want {
 			t.Errorf("%q: %s, want %s", header, got, want)
+		}
+	}
+}
+
+// TestFooter checks that each mail says why it came, and that exactly the mails of topics with a choice
+// link to the preferences.
+func TestFooter(t *testing.T) {
+	t.Parallel()
+	all := mustTexts(t)
+	const preferences = "https://api.example.com" + preferencesPath
+	for _, kind := range Kinds() {
+		for _, locale := range Locales() {
+			l := Letter{Kind: kind, To: "a@example.com", Locale: locale, AccountName: "Acme"}
+			if kind.hasLink() {
+				l.Link = "https://api.example.com/x"
+			}
+			c, err := all.render("Shop", preferences, l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := slices.Contains(ChoosableTopics(), kind.Topic())
+			if got := strings.Contains(c.text, preferences); got != want {
+				t.Errorf("%s in %s: the text has a link to the preferences: %v, want %v:\n%s", kind, locale, got, want, c.text)
+			}
+			if got := strings.Contains(c.html, `href="`+preferences+`"`); got != want {
+				t.Errorf("%s in %s: the HTML has a link to the preferences: %v, want %v:\n%s", kind, locale, got, want, c.html)
+			}
+			if reason := all.byLocale[locale]["reason."+kind.Topic().reason()]; reason == "" {
+				t.Errorf("%s in %s: no reason", kind, locale)
+			}
 		}
 	}
 }

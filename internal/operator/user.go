@@ -36,14 +36,14 @@ func LinkAt(base string, l account.PasswordLink, token string) ConsoleLink {
 	return ConsoleLink{l, base + LinkPath + token}
 }
 
-// MailLinkTx mails a link to its user in a language, if mail is on.
+// MailLinkTx mails a link to its user, if mail is on. locale is the language for a user without a choice.
 func MailLinkTx(tx *store.Tx, mails *mail.Mailer, l ConsoleLink, locale mail.Locale) error {
 	kind := mail.Invitation
 	if l.Kind == account.Reset {
 		kind = mail.Reset
 	}
-	return mails.EnqueueTx(tx, mail.Letter{Kind: kind, Subject: l.User.ID, Cause: id.New("link_"), Account: l.User.Account, To: l.User.Email,
-		Locale: locale, Link: l.Address, ExpiresMS: l.ExpiresMS, Values: map[string]string{"expires": mail.Time(l.ExpiresMS)}})
+	return account.MailUserTx(tx, mails, l.User, mail.Letter{Kind: kind, Cause: id.New("link_"), Locale: locale,
+		Link: l.Address, ExpiresMS: l.ExpiresMS, Values: map[string]string{"expires": mail.Time(l.ExpiresMS)}})
 }
 
 // CreateLinkTx creates a link at a base address with which a user sets a password, and mails it if mail

@@ -134,6 +134,7 @@ func (c *changes) write(t *round, tx *store.Tx) error {
 		exec(r.deliveries, retryText, "delivery", 3, r.dueMS, tries)
 	}
 	exec(keys(c.healthy), failingText, "id", 2, laneHealthy)
+	exec(keys(c.healthy), recoveredText, "receiver", 1)
 	exec(keys(c.failing), failingText, "id", 2, laneFailing)
 	return err
 }

@@ -26,8 +26,9 @@ const (
 	stateText = `UPDATE webhook_delivery SET state = $1 WHERE `
 	logText   = `INSERT INTO webhook_attempt (delivery, id, at_ms, status, took_ms, error) VALUES ($1, $2, $3, $4, $5, $6)
 		ON CONFLICT (delivery, id) DO NOTHING`
-	failingText = `UPDATE webhook_receiver SET failing = $1 WHERE failing <> $1 AND `
-	messageText = `SELECT id, event, url, body FROM webhook_delivery WHERE `
+	failingText   = `UPDATE webhook_receiver SET failing = $1 WHERE failing <> $1 AND `
+	recoveredText = `DELETE FROM webhook_report WHERE `
+	messageText   = `SELECT id, event, url, body FROM webhook_delivery WHERE `
 
 	// dueText returns 1 if the queue has a fresh delivery after $2, or else 0, and the time when the
 	// next receiver of each lane is ready.

@@ -21,6 +21,7 @@ import (
 	"tollgate/internal/ledger/spending"
 	"tollgate/internal/line"
 	"tollgate/internal/line/health"
+	"tollgate/internal/mail"
 	"tollgate/internal/money"
 	"tollgate/internal/node"
 	"tollgate/internal/operator"
@@ -48,9 +49,10 @@ type homeFragment struct {
 }
 
 // The overview reports receivers that fail for longer than maxReceiverFailure and jobs that wait
-// for longer than maxQueueWait. It shows at most maxProblems notices.
+// for longer than maxQueueWait, and mails for longer than maxMailWait. It shows at most maxProblems notices.
 const (
 	maxReceiverFailure = time.Hour
+	maxMailWait        = 15 * time.Minute
 	maxQueueWait       = 10 * time.Minute
 	maxProblems        = 20
 )
@@ -64,6 +66,7 @@ type serviceStatus struct {
 	recent       show.Recent
 	load         job.Load
 	failing      []webhook.Failing
+	mails        mail.Waiting
 	audits       []operator.AuditOutcome
 	setup        setup
 	holds        [2]ledger.OpenHolds // 0: requests, 1: jobs
@@ -189,6 +192,12 @@ func (c *console) readStatus(v *page.Visit) (w serviceStatus, err error) {
 			func() (err error) { w.recent, err = show.RecentTx(tx, w.nowMS, w.sandbox); return err },
 			func() (err error) { w.load, err = job.LoadTx(tx); return err },
 			func() (err error) { w.failing, err = webhook.FailingTx(tx, maxProblems); return err },
+			func() (err error) {
+				if c.Mails.On() {
+					w.mails, err = mail.WaitingTx(tx)
+				}
+				return err
+			},
 			func() (err error) { w.audits, err = operator.AuditsTx(tx, 1); return err },
 			func() error { return w.todayTx(tx) },
 			func() (err error) { w.month, err = c.month.chartsTx(tx, &w); return err },
@@ -288,6 +297,10 @@ func (w serviceStatus) problems() []ui.Notice {
 			add(ui.Warn, "A receiver has failed for "+ui.FormatDuration(since.Milliseconds())+".",
 				f.URL+" has "+ui.Thousands(f.Waiting)+" events waiting.", "/operator/accounts/"+f.Account+"?view=webhook", "Account")
 		}
+	}
+	if w.mails.Oldest > maxMailWait {
+		add(ui.Bad, "The oldest mail has waited for "+ui.FormatDuration(w.mails.Oldest.Milliseconds())+".",
+			ui.Thousands(w.mails.Mails)+" are waiting. The page of mails shows the answers of the SMTP server.", mailsPath+"?state=failed", "Mails")
 	}
 	if waiting := time.Duration(w.nowMS-w.load.OldestMS) * time.Millisecond; w.load.OldestMS > 0 && waiting > maxQueueWait {
 		add(ui.Warn, "The oldest job has waited for "+ui.FormatDuration(waiting.Milliseconds())+".", formatCapped(w.load.Waiting)+" are waiting.",

@@ -34,8 +34,8 @@ func (c *console) listMails(v *page.Visit) (page.Responder, error) {
 }
 
 func mailsTable(list []mail.OutboxMail) ui.DataTable {
-	t := ui.DataTable{Caption: "Mails", Columns: []ui.Column{{Title: "Time"}, {Title: "To"}, {Title: "Subject"}, {Title: "State"},
-		{Title: "Attempts", Right: true, Fold: true}, {Title: "Next attempt", Fold: true}, {Title: "Answer"}, {Title: "Change"}}}
+	t := ui.DataTable{Caption: "Mails", Columns: []ui.Column{{Title: "Time"}, {Title: "To, subject"}, {Title: "State"},
+		{Title: "Next attempt", Fold: true}, {Title: "Answer"}, {Title: "Change"}}}
 	for _, m := range list {
 		var next, change any = "", ui.Button{Action: page.Base + mailsPath + "/" + m.ID + "/resend", Label: "Resend", About: m.To}
 		if m.NextMS != 0 {
@@ -43,8 +43,8 @@ func mailsTable(list []mail.OutboxMail) ui.DataTable {
 		} else if m.Once {
 			change = ui.Text{Text: "had a single-use link", Muted: true}
 		}
-		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{ui.Moment{MS: m.CreatedMS}, m.To, m.Subject, mailState(m),
-			ui.Count{N: m.Attempts}, next, m.Error, change}})
+		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{ui.Moment{MS: m.CreatedMS}, ui.Text{Text: m.To + "\n" + m.Subject, Lines: true},
+			mailState(m), next, m.Error, change}})
 	}
 	return t
 }

@@ -55,5 +55,8 @@ func TestMails(t *testing.T) {
 		b.Get("/console/operator/log").Want(t, http.StatusOK, "mail.test", "mail.resend")
 		s.Exec(`UPDATE mail_outbox SET once = 1`)
 		b.Get(path).Without(t, "/resend")
+		b.Get("/console/operator").Without(t, "The oldest mail")
+		s.Exec(`UPDATE mail_outbox SET state = 1, created_ms = created_ms - 1200000`)
+		b.Get("/console/operator").Want(t, http.StatusOK, "The oldest mail has waited for 20", path+"?state=failed")
 	})
 }

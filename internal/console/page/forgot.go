@@ -65,7 +65,7 @@ func (srv *server) announceTx(tx *store.Tx, v *Visit, user string) error {
 		sessions = "/operator/sessions"
 	}
 	agent := v.Request.UserAgent()
-	return srv.Mails.EnqueueTx(tx, mail.Letter{Kind: mail.SignIn, Subject: u.ID, Cause: v.ID, Account: u.Account, To: u.Email,
+	return account.MailUserTx(tx, srv.Mails, u, mail.Letter{Kind: mail.SignIn, Cause: v.ID,
 		Locale: v.Locale(), Link: srv.PublicURL + Base + sessions,
 		Values: map[string]string{"time": mail.Time(now), "address": v.Address().String(),
 			"browser": agent[:min(len(agent), 200)]}})

@@ -31,6 +31,7 @@ import (
 	"tollgate/internal/ledger"
 	"tollgate/internal/mail"
 	"tollgate/internal/media"
+	"tollgate/internal/money"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
 	"tollgate/internal/topup"
@@ -62,6 +63,8 @@ type Options struct {
 	Jobs     *job.Jobs
 	Webhooks *webhook.Webhooks
 	Mails    *mail.Mailer // if nil, mail is off
+	// LowBalance is the level of a low balance of accounts without their own level; 0 means none.
+	LowBalance money.Amount
 	// SignUps lets customers create accounts, if on. Challenge checks that they are people; nil checks
 	// nothing.
 	SignUps   operator.SignUps

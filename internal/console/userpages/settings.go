@@ -17,6 +17,7 @@ type settingsPage struct {
 	Me       ui.Facts
 	Password ui.PostForm
 	Factor   ui.Badge
+	Mails    bool // the user can choose mails
 	Sessions show.SessionList
 	Users    ui.DataTable
 	Pager    ui.Pager // pages of users
@@ -41,7 +42,7 @@ func (c *console) settings(v *page.Visit) (page.Responder, error) {
 
 // settingsWith shows the page with forms, which may have errors.
 func (c *console) settingsWith(v *page.Visit, password, newUser ui.PostForm) (page.FullPage, error) {
-	content := settingsPage{Password: password, NewUser: newUser}
+	content := settingsPage{Password: password, Mails: c.Mails.On(), NewUser: newUser}
 	if err := v.View(func(tx *store.Tx) error {
 		a, err := account.GetTx(tx, v.Account())
 		if err != nil {

@@ -33,7 +33,11 @@ func Section(o page.Options) page.Section {
 }
 
 func (c *console) handlers() []page.Handler {
-	return []page.Handler{
+	var mails []page.Handler
+	if c.Mails.On() {
+		mails = []page.Handler{page.Get(mailsPath, c.showMails), page.Post(mailsPath, c.saveMails)}
+	}
+	return append(mails, []page.Handler{
 		page.Get("", c.overview),
 		page.Get("/find", c.find),
 
@@ -107,7 +111,7 @@ func (c *console) handlers() []page.Handler {
 		page.Action("/settings/users/{id}/disable", c.disableUser),
 		page.Action("/settings/users/{id}/enable", c.enableUser),
 		page.Action("/settings/users/{id}/delete", c.deleteUser),
-	}
+	}...)
 }
 
 func menu() []ui.NavItem {

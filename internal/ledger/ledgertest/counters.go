@@ -33,7 +33,8 @@ var fixed = map[string]string{
 	"low_set": "a flag", "low_armed": "a flag", "dead": "a flag", "drained": "a flag", "fresh": "a flag",
 	"explicit": "a flag", "wanted": "slots of a line", "granted": "slots of a line", "size": "of a file that we have",
 	"rpm": "set by people", "daily_budget_nano": "set by people", "total_limit_nano": "set by people", "floor_nano": "set by people",
-	"low_nano": "set by people", "price_factor": "set by people", "usd_nano": "set by people",
+	"low_nano":   "set by people",
+	"limit_nano": "set by people", "daily": "a flag", "stage": "a state", "price_factor": "set by people", "usd_nano": "set by people",
 }
 
 // isCounter reports whether an integer column is a counter. Times are not counters.

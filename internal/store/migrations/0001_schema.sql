@@ -94,6 +94,8 @@ CREATE TABLE account_user (
     totp_secret   TEXT   NOT NULL DEFAULT '', -- of the second factor
     totp_since_ms BIGINT NOT NULL DEFAULT 0,  -- the time of its confirmation
     totp_step     BIGINT NOT NULL DEFAULT 0,  -- the newest step used, so that a code works once
+    locale         TEXT  NOT NULL DEFAULT '', -- language of mails: mail.Locale; '' for the browser's
+    declined_mails TEXT  NOT NULL DEFAULT '', -- mail.Topics, separated by spaces
     created_ms    BIGINT NOT NULL
 );
 CREATE UNIQUE INDEX account_user_email ON account_user (email);
@@ -237,6 +239,28 @@ CREATE TABLE ledger_key (
     last_used_ms      BIGINT NOT NULL
 );
 CREATE INDEX ledger_key_account ON ledger_key (account);
+CREATE INDEX ledger_key_budget ON ledger_key (id) WHERE daily_budget_nano > 0;
+CREATE INDEX ledger_key_limit ON ledger_key (id) WHERE total_limit_nano > 0;
+
+-- The accounts whose balance was at or above its level at the last comparison. A warning follows when
+-- it is below.
+CREATE TABLE ledger_armed (
+    account TEXT NOT NULL PRIMARY KEY
+)
+-- SQLite: WITHOUT ROWID
+;
+
+-- The last warning about a budget of each key.
+CREATE TABLE ledger_budget_warning (
+    key        TEXT   NOT NULL,
+    daily      BIGINT NOT NULL, -- 1: about the daily budget, 0: about the total limit
+    stage      BIGINT NOT NULL, -- 1: much of it is spent, 2: it is used up
+    day        BIGINT NOT NULL,
+    limit_nano BIGINT NOT NULL, -- the budget then
+    PRIMARY KEY (key, daily)
+)
+-- SQLite: WITHOUT ROWID
+;
 
 -- The admitted requests in the rate window of a key.
 CREATE TABLE ledger_hit (
@@ -740,6 +764,11 @@ CREATE TABLE webhook_receiver (
     ready_ms BIGINT NOT NULL  -- the earliest time of the next attempt
 );
 CREATE INDEX webhook_receiver_ready ON webhook_receiver (failing, ready_ms, id);
+
+-- The receivers whose failure was reported since their last success.
+CREATE TABLE webhook_report (
+    receiver TEXT NOT NULL PRIMARY KEY
+);
 
 ---------------------------------------------------------------- internal/mail
 
