@@ -38,7 +38,7 @@ const (
 	password    = "correct-Horse-7"
 )
 
-var reading = regexp.MustCompile(`^(curl|cat|grep|tollgate (line|job|request) list) `)
+var reading = regexp.MustCompile(`^(curl|cat|grep|tollgate (line|job|mail|request) list) `)
 
 // repeatable reports whether a command only reads. Such a command is repeated until its output
 // matches, as a reader would repeat it.
