@@ -74,8 +74,9 @@ type gateway struct {
 
 var printed = regexp.MustCompile(`(?s)Email: +(\S+)\s+Password: +(\S+).*?\n  (sk-\S+)`)
 
-// start runs the binary in an empty folder until the test ends.
-func start(t *testing.T) *gateway {
+// start runs the binary in an empty folder until the test ends. settings are further variables,
+// NAME=VALUE.
+func start(t *testing.T, settings ...string) *gateway {
 	t.Helper()
 	program, err := binary()
 	if err != nil {
@@ -85,6 +86,7 @@ func start(t *testing.T) *gateway {
 	serve.Dir = t.TempDir()
 	serve.Env = append(os.Environ(), "TOLLGATE_LISTEN=127.0.0.1:0", "TOLLGATE_ADMIN_TOKEN="+adminToken,
 		"TOLLGATE_PRIVATE_NETWORKS=127.0.0.0/8")
+	serve.Env = append(serve.Env, settings...)
 	first, err := serve.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
