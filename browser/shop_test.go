@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// payAtOnce starts a payment provider with the part of Stripe's API that top-ups need. Every payment is
-// paid when it is asked about.
+// payAtOnce starts a payment provider with the part of Stripe's API for top-ups. Every payment is paid at
+// the first question.
 func payAtOnce(t *testing.T) (address string) {
 	t.Helper()
 	var mu sync.Mutex
@@ -39,8 +39,7 @@ func payAtOnce(t *testing.T) (address string) {
 	return server.URL
 }
 
-// TestShopPages checks the pages that exist only with mail or payments, on both displays. Nothing answers
-// at the address of the SMTP server.
+// TestShopPages checks the pages for mail and payments on both displays. The SMTP server does not answer.
 func TestShopPages(t *testing.T) {
 	t.Parallel()
 	for _, d := range displays {
@@ -77,7 +76,7 @@ func TestShopPages(t *testing.T) {
 	}
 }
 
-// preferences chooses mails, and first a level that is not valid.
+// preferences chooses mails, and first an invalid level.
 func (b *tab) preferences() {
 	b.t.Helper()
 	b.visit("/console/settings", "settings-shop")

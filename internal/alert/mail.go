@@ -19,8 +19,8 @@ type Mails struct {
 
 func (m Mails) on() bool { return m.Mailer.On() && len(m.Addresses) > 0 }
 
-// maxMailed bounds the alerts that a node mails in an hour, so that a line that fails and returns all
-// the time fills no mailbox.
+// maxMailed bounds the mailed alerts of a node in an hour, so a line with many changes fills no
+// mailbox.
 const maxMailed = 30
 
 // hourCount counts events in the current hour.

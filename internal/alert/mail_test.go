@@ -10,8 +10,8 @@ import (
 	"tollgate/internal/store/storetest"
 )
 
-// TestMails checks that each address gets one mail about an alert, also without alert_url, and that the
-// mails of an hour are bounded.
+// TestMails checks for one mail to each address about an alert, also without alert_url, and the bound of
+// an hour.
 func TestMails(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -46,7 +46,7 @@ func (a Alert) text() string {
 	return oneLine(text)
 }
 
-// summary says what has changed, without the cause.
+// summary describes the change without the cause.
 func (a Alert) summary() string {
 	var b strings.Builder
 	b.WriteString("line " + a.Line)

@@ -3,8 +3,8 @@
 //
 // Invariants:
 //   - Requests do nothing for warnings. A loop compares the tables once a minute, and only if mail is on.
-//   - A warning is written in the transaction that records it, under one lock over all nodes. So a
-//     cause has one mail for each user, whatever nodes there are and whichever of them dies.
+//   - One transaction writes a warning and records it, under one lock over all nodes. So a cause has
+//     one mail for each user, with any number of nodes and after the death of any node.
 package warning
 
 import (
@@ -30,8 +30,8 @@ type Options struct {
 	DB        *store.DB
 	Mails     *mail.Mailer
 	PublicURL string // base address of the console, for links
-	// LowBalance is the level below which a balance is low, for accounts without their own level. Zero
-	// means that those accounts get no warning.
+	// LowBalance is the level of accounts without their own level. Zero means no warning for those
+	// accounts.
 	LowBalance money.Amount
 	// Log receives failures. If nil, nothing is logged.
 	Log *slog.Logger
@@ -53,15 +53,15 @@ func New(o Options) *Warnings {
 const (
 	period   = time.Minute
 	pageSize = 500 // changed accounts or keys in one transaction
-	// refusedWithin is the age of refusals that show a used-up budget. It is longer than period, so that
-	// a slow step misses none.
+	// refusedWithin is the maximum age of a refusal for the decision about a used-up budget. It is longer
+	// than period, so a slow step misses no refusal.
 	refusedWithin = 3 * time.Minute
 	// failingFor is how long the oldest event of a failing receiver waits before the warning. With the
 	// default delays, three attempts have failed by then.
 	failingFor = 10 * time.Minute
 )
 
-// warningLock is the lock that makes steps exclusive over all nodes.
+// warningLock makes steps exclusive over all nodes.
 const warningLock = "tollgate warnings"
 
 // Run writes warnings until ctx ends. If mail is off, it returns at once.
@@ -85,8 +85,8 @@ func (w *Warnings) Step(ctx context.Context) error {
 	return w.receivers(ctx)
 }
 
-// pages calls read with the end of the page before until there is no further page. It first reads a page
-// without locks, and only if there is something to report again under the lock, to report it.
+// pages calls read with the end of the page before until there is no further page. It reads each page
+// without locks first. If the page has something to report, pages reads it again under the lock.
 func (w *Warnings) pages(
 	ctx context.Context, read func(tx *store.Tx, after string, report bool) (found bool, last string, err error),
 ) error {

@@ -105,8 +105,8 @@ func (s *scene) wantBody(words ...string) {
 
 const low = "Your balance at shop.example is low"
 
-// TestLowBalance checks that a drop below the level has one mail, which a later rise arms again, and that
-// a new account and a drop between two steps have none.
+// TestLowBalance checks one mail for each drop below the level, and none for a new account or for a drop
+// between two steps.
 func TestLowBalance(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *scene) {
@@ -129,8 +129,8 @@ func TestLowBalance(t *testing.T) {
 	})
 }
 
-// TestOwnLevel checks that the account's own level goes before that of the setting, that a level above
-// the balance waits for a rise, and that a removed level leaves that of the setting.
+// TestOwnLevel checks the precedence of the account's own level over the setting. A level above the
+// balance waits for a rise.
 func TestOwnLevel(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *scene) {
@@ -153,7 +153,7 @@ func TestOwnLevel(t *testing.T) {
 	})
 }
 
-// TestNodes checks that steps of many nodes at the same time write one mail for a cause.
+// TestNodes checks for one mail after steps of many nodes at the same time.
 func TestNodes(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *scene) {
@@ -176,7 +176,7 @@ func TestNodes(t *testing.T) {
 	})
 }
 
-// TestManyAccounts checks that each of more accounts than fit on a page is found.
+// TestManyAccounts checks the mails of more accounts than fit on a page.
 func TestManyAccounts(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *scene) {
@@ -202,7 +202,7 @@ func TestManyAccounts(t *testing.T) {
 	})
 }
 
-// TestFailureKeepsTheCause checks that a warning whose mail cannot be written comes later.
+// TestFailureKeepsTheCause checks for a later mail after a failure of the outbox.
 func TestFailureKeepsTheCause(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *scene) {
@@ -232,7 +232,7 @@ func (s *scene) key(settings account.KeySettings) (key string) {
 	return key
 }
 
-// spend records what a key has spent today and in total, in USD, as settlements do, and makes a step.
+// spend records the charges of a key today and in total, in USD, as settlements do, and makes a step.
 func (s *scene) spend(key string, today, total int64) {
 	s.t.Helper()
 	now := s.clock.Now().UnixMilli()
@@ -293,8 +293,7 @@ func TestTotalLimit(t *testing.T) {
 	})
 }
 
-// TestRefusedRequests checks that a budget counts as used up once requests are refused, but not if the
-// balance is what is short.
+// TestRefusedRequests checks the warning after refused requests, and no warning for an empty balance.
 func TestRefusedRequests(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -324,7 +323,7 @@ func TestRefusedRequests(t *testing.T) {
 	}
 }
 
-// refuse writes the receipt of a request of a key that was refused because money was short.
+// refuse writes the receipt of a refused request of a key, because money was short.
 func (s *scene) refuse(key string, at time.Time) {
 	s.t.Helper()
 	storetest.Exec(s.t, s.db, `INSERT INTO ledger_receipt (id, account, seq, key, model, endpoint, day, revision, outcome, status, code, line,
@@ -336,7 +335,7 @@ func (s *scene) refuse(key string, at time.Time) {
 
 const fails = "Your webhook receiver fails"
 
-// TestFailingReceiver checks that a receiver that fails for ten minutes has one mail until it has worked.
+// TestFailingReceiver checks for one mail about a receiver after ten minutes of failures, until a success.
 func TestFailingReceiver(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *scene) {
@@ -362,7 +361,7 @@ func TestFailingReceiver(t *testing.T) {
 	})
 }
 
-// TestDeclinedTopics checks that a user who declines a topic gets none of its mails, and a colleague does.
+// TestDeclinedTopics checks that a user gets no mails of a declined topic, and a colleague does.
 func TestDeclinedTopics(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *scene) {
