@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tollgate/internal/topup"
+	"tollgate/internal/topup/epay"
 	"tollgate/internal/topup/stripe"
 )
 
@@ -32,8 +33,33 @@ func checkPayments(s *Settings) error {
 	case s.StripeKey == "" && s.StripeWebhookSecret != "":
 		return &SettingError{"stripe_key", errors.New("must be set, because stripe_webhook_secret is set")}
 	}
+	if err := checkEPay(s); err != nil {
+		return err
+	}
 	_, err := termsOf(s)
 	return err
+}
+
+// checkEPay checks the settings of an EPay site.
+func checkEPay(s *Settings) error {
+	required := []struct{ key, value string }{{"epay_url", s.EPayURL}, {"epay_pid", s.EPayPID}, {"epay_key", s.EPayKey}}
+	isOn := false
+	for _, r := range required {
+		isOn = isOn || r.value != ""
+	}
+	if !isOn {
+		return nil
+	}
+	for _, r := range required {
+		if r.value == "" {
+			return &SettingError{r.key, errors.New("must be set, because another setting of EPay is set: address, pid and key are on the pages " +
+				"of your EPay site")}
+		}
+	}
+	if s.Topup.Currency != epay.CurrencyCode {
+		return &SettingError{"topup_currency", errors.New("must be cny, because EPay sites take payments in CNY only")}
+	}
+	return nil
 }
 
 // startTopups starts the payments, if a provider is configured.
@@ -43,6 +69,10 @@ func (r *rooms) startTopups(context.Context) error {
 	if s.StripeKey != "" {
 		providers = append(providers, stripe.New(stripe.Options{URL: s.StripeURL, Key: s.StripeKey, Secret: s.StripeWebhookSecret,
 			Tax: s.StripeTax, HTTP: r.guard.Client(paymentTimeout)}))
+	}
+	if s.EPayKey != "" {
+		providers = append(providers, epay.New(epay.Options{URL: s.EPayURL, PID: s.EPayPID, Key: s.EPayKey, Methods: s.EPayMethods,
+			Refunds: s.EPayRefunds, HTTP: r.guard.Client(paymentTimeout)}))
 	}
 	if len(providers) == 0 {
 		return nil

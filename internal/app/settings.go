@@ -11,6 +11,7 @@ import (
 	"tollgate/internal/mail"
 	"tollgate/internal/money"
 	"tollgate/internal/topup"
+	"tollgate/internal/topup/epay"
 	"tollgate/internal/topup/stripe"
 )
 
@@ -81,6 +82,11 @@ type Settings struct {
 	StripeWebhookSecret      string // signing secret of Stripe's webhook endpoint
 	StripeURL                string // base address of Stripe's API
 	StripeTax                bool   // Stripe Tax adds a tax to payments
+	EPayURL                  string // base address of an EPay site; if empty, EPay takes no payments
+	EPayPID                  string // the operator's number at the site
+	EPayKey                  string // the operator's key at the site
+	EPayMethods              []topup.PayMethod
+	EPayRefunds              bool // the site pays back by a call
 	Topup                    topup.TermsTexts
 	TopupDisputeDisables     bool // a disputed payment disables its account
 	NoDemo                   bool // a first start leaves demo account and sandbox catalog out
@@ -262,6 +268,14 @@ func (s *Settings) plain() []Setting {
 			read: to(&s.StripeWebhookSecret, checked(stripe.CheckSecret))},
 		{Key: "stripe_url", Default: stripe.DefaultURL, Help: "base address of Stripe's API", read: to(&s.StripeURL, readPublicURL)},
 		{Key: "stripe_tax", Default: "false", Help: "Stripe Tax adds a tax to payments", Switch: true, read: to(&s.StripeTax, readSwitch)},
+		{Key: "epay_url", Help: "base address of an EPay site; customers then top up by Alipay, WeChat Pay and others",
+			read: to(&s.EPayURL, readPublicURL)},
+		{Key: "epay_pid", Help: "your number (pid) at the EPay site", read: to(&s.EPayPID, checked(epay.CheckPID))},
+		{Key: "epay_key", Help: "your key at the EPay site", Secret: true, read: to(&s.EPayKey, checked(epay.CheckKey))},
+		{Key: "epay_methods", Default: "alipay,wxpay", Help: "ways to pay at the EPay site: its names, or NAME=TITLE", List: true,
+			read: to(&s.EPayMethods, readMethods)},
+		{Key: "epay_refunds", Default: "false", Help: "the EPay site pays whole payments back by a call and reports it", Switch: true,
+			read: to(&s.EPayRefunds, readSwitch)},
 		{Key: "topup_currency", Default: "usd", Help: "currency of payments", read: to(&s.Topup.Currency, readText)},
 		{Key: "topup_rate", Help: "US dollars that one unit of topup_currency is worth (default: 1 for usd)",
 			read: to(&s.Topup.Rate, readText)},

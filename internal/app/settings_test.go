@@ -39,8 +39,9 @@ func TestSettingsDefaults(t *testing.T) {
 		RequestRetention: 2160 * time.Hour, DatabaseConnections: 16, KeyCache: 10_000, LogLevel: slog.LevelInfo, LogFormat: "text",
 		SignUp: account.SignUpClosed, ChallengeScriptURL: turnstileScript, ChallengeVerifyURL: turnstileVerify,
 		SMTPSecurity: mail.StartTLS, LowBalance: 5 * money.USD,
-		StripeURL: stripe.DefaultURL,
-		Topup:     topup.TermsTexts{Currency: "usd", Amounts: []string{"10", "20", "50", "100"}, Minimum: "5", Maximum: "1000"},
+		StripeURL:   stripe.DefaultURL,
+		EPayMethods: []topup.PayMethod{{Name: "alipay", Title: "Alipay"}, {Name: "wxpay", Title: "WeChat Pay"}},
+		Topup:       topup.TermsTexts{Currency: "usd", Amounts: []string{"10", "20", "50", "100"}, Minimum: "5", Maximum: "1000"},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("defaults:\n got %+v\nwant %+v", got, want)

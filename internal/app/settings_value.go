@@ -12,6 +12,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"tollgate/internal/topup"
+	"tollgate/internal/topup/epay"
 )
 
 // The readers below turn the text of one setting into its value. Their errors describe a valid
@@ -339,6 +342,9 @@ func readText(text string) (string, error) { return text, nil }
 
 // readList reads any texts separated by commas.
 func readList(text string) ([]string, error) { return splitList(text), nil }
+
+// readMethods reads the ways to pay at an EPay site.
+func readMethods(text string) ([]topup.PayMethod, error) { return epay.ParseMethods(splitList(text)) }
 
 // checked reads a text that passes a check.
 func checked(check func(text string) error) func(text string) (string, error) {

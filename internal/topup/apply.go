@@ -19,8 +19,10 @@ import (
 const (
 	creditNote = "top-up "
 	noteOf     = " of "
-	idPrefix   = "topup_"
 )
+
+// IDPrefix begins the ids of top-ups, and so their numbers at a provider.
+const IDPrefix = "topup_"
 
 // IsNote reports whether a note looks like the note of a top-up's movement. No other movement may have
 // such a note, because the audit would take it for a top-up's.
@@ -29,7 +31,7 @@ func IsNote(note string) bool { return topupOf(note) != "" }
 // topupOf returns the top-up named in the note of its movement, or an empty string for other notes.
 func topupOf(note string) string {
 	for _, begin := range []string{creditNote, string(Refund) + noteOf, string(Dispute) + noteOf} {
-		if name, ok := strings.CutPrefix(note, begin); ok && strings.HasPrefix(name, idPrefix) {
+		if name, ok := strings.CutPrefix(note, begin); ok && strings.HasPrefix(name, IDPrefix) {
 			return name
 		}
 	}

@@ -48,6 +48,9 @@ func decide(t Topup, reversals []Reversal, p ProviderPayment, nowMS int64, newID
 	case !t.IsPaid():
 		d.follow(p, nowMS)
 	}
+	if p.HasRefund && d.topup.IsPaid() && activeMinor(reversals) == 0 {
+		d.problem, d.detail = problemRefunded, "the provider paid something back; record the refund here, so that its credit is taken back"
+	}
 	if d.topup.IsPaid() {
 		d.applyReversals(slices.Clone(reversals), p, nowMS, newID)
 	}
@@ -62,8 +65,12 @@ func mismatch(t Topup, p ProviderPayment) (kind problemKind, detail string) {
 		return problemMode, "the payment and the top-up are not both in test mode, or not both in live mode"
 	case p.Currency != t.Currency.Code:
 		return problemCurrency, fmt.Sprintf("the payment is in %s, the top-up in %s", p.Currency, t.Currency.Code)
-	case p.Amount < t.Minor || p.Total < p.Amount:
+	case p.Amount != t.Minor || p.Total < p.Amount:
 		return problemAmount, fmt.Sprintf("paid was %s, the top-up is for %s", t.Currency.Text(p.Amount), t.Currency.Text(t.Minor))
+	case p.Method != "" && p.Method != t.Method:
+		return problemMethod, fmt.Sprintf("the payment was made by %q, the top-up is by %q", p.Method, t.Method)
+	case p.HasRefund:
+		return problemRefunded, "the provider paid back a part of the payment or all of it before the credit"
 	case p.ID == "":
 		return problemAmount, "the payment has no id"
 	}

@@ -1,6 +1,7 @@
 package topup
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -51,7 +52,7 @@ func (t *Topups) receive(x *httpapi.Exchange, p PaymentProvider) error {
 		return err
 	}
 	if n.Topup != "" {
-		if err := t.Sync(ctx, n.Topup, n.Session); err != nil && !t.keep(&n, err) {
+		if err := t.heed(ctx, p, n); err != nil && !t.keep(&n, err) {
 			return err
 		}
 	}
@@ -64,12 +65,29 @@ func (t *Topups) receive(x *httpapi.Exchange, p PaymentProvider) error {
 	return nil
 }
 
+// errProvider reports that a message of one provider names a top-up of another one.
+var errProvider = errors.New("the top-up is paid at another provider")
+
+// heed asks a provider about the top-up that its message names.
+func (t *Topups) heed(ctx context.Context, p PaymentProvider, n Hint) error {
+	row, err := store.Read(ctx, t.DB, func(tx *store.Tx) (Topup, error) { return GetTx(tx, n.Topup) })
+	switch {
+	case err != nil:
+		return err
+	case row.Provider != p.Info().Name:
+		return errProvider
+	}
+	return t.Sync(ctx, n.Topup, n.Session)
+}
+
 // keep turns an error that no repetition can resolve into a warning for the operator. It returns false
 // for other errors.
 func (t *Topups) keep(n *Hint, err error) bool {
 	switch {
 	case fault.Is(err, fault.NotFound): // an unknown top-up
 		n.Warning = "a payment names a missing top-up here"
+	case errors.Is(err, errProvider):
+		n.Warning = "a message names a top-up of another provider; nothing was credited"
 	case errors.Is(err, ErrOff):
 		n.Warning = "a message is about a payment in the other mode (test or live)"
 	default:
@@ -85,8 +103,12 @@ func warnTx(tx *store.Tx, provider string, n Hint) error {
 		return err
 	}
 	problem := Problem{Provider: provider, Kind: problemWarning, Object: n.Object, Topup: n.Topup, Account: row.Account, Detail: n.Warning}
-	if n.Topup != "" && !found {
+	switch {
+	case n.Topup == "":
+	case !found:
 		problem.Kind = problemUnknown
+	case row.Provider != provider:
+		problem.Kind = problemProvider
 	}
 	return reportTx(tx, problem)
 }

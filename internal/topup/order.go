@@ -65,7 +65,7 @@ func (t *Topups) CreateTx(tx *store.Tx, o NewOrder) (Topup, error) {
 	if err != nil {
 		return Topup{}, err
 	}
-	row := Topup{ID: id.At(idPrefix, time.UnixMilli(now)), Account: o.Account, Provider: info.Name, Method: o.Method, Live: info.Live,
+	row := Topup{ID: id.At(IDPrefix, time.UnixMilli(now)), Account: o.Account, Provider: info.Name, Method: o.Method, Live: info.Live,
 		State: Created, Currency: t.Terms.Currency, Minor: quote.Minor, Rate: t.Terms.Rate, Bonus: quote.Bonus, Credit: quote.Credit,
 		CreatedMS: now, ExpiresMS: now + lifetime.Milliseconds(), checkMS: now + firstCheck.Milliseconds()}
 	return row, insertTx(tx, row)

@@ -16,12 +16,15 @@ const (
 	problemOtherTopup    problemKind = "other_topup"    // a payment names another top-up
 	problemMode          problemKind = "mode"           // test and live mode were mixed
 	problemCurrency      problemKind = "currency"       // paid in another currency
-	problemAmount        problemKind = "amount"         // less was paid
+	problemAmount        problemKind = "amount"         // another amount was paid
+	problemMethod        problemKind = "method"         // paid in another way than chosen
+	problemProvider      problemKind = "provider"       // a message of one provider names a top-up of another
 	problemSecondPayment problemKind = "second_payment" // a top-up was paid twice
 	problemUnpaid        problemKind = "unpaid"         // credited, but not paid at the provider
 	problemDispute       problemKind = "dispute"
-	problemWarning       problemKind = "warning" // the provider warns about a payment
-	problemRefund        problemKind = "refund"  // the provider refuses a refund
+	problemWarning       problemKind = "warning"  // the provider warns about a payment
+	problemRefund        problemKind = "refund"   // the provider refuses a refund
+	problemRefunded      problemKind = "refunded" // the provider paid back an amount that it does not report
 )
 
 // Problem is a payment for a person to examine. A repetition counts on the same row.

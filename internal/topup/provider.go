@@ -50,9 +50,23 @@ type ProviderInfo struct {
 	// Methods are the ways to pay. The customer chooses one before the provider's page. If empty, the
 	// provider's page offers them.
 	Methods []PayMethod
-	// RefundByHand is true if the provider has no call for refunds. The operator pays back on the
-	// provider's own pages.
-	RefundByHand bool
+	Refunds RefundCall
+}
+
+// RefundCall is what a provider pays back by a call. The operator pays back the rest on the provider's own
+// pages, and the refund here only takes back the credit.
+type RefundCall int
+
+// What a provider pays back by a call.
+const (
+	RefundAny    RefundCall = iota
+	RefundWhole             // whole payments only
+	RefundByHand            // nothing
+)
+
+// Covers reports whether the provider pays back minor of a payment of total by a call.
+func (c RefundCall) Covers(minor, total int64) bool {
+	return c == RefundAny || c == RefundWhole && minor == total
 }
 
 // PayMethod is a way to pay.
@@ -93,8 +107,8 @@ const (
 	Succeeded    PaymentState = "paid"    // the money has come
 	Unsuccessful PaymentState = "failed"  // the customer's payment failed for good
 	Lapsed       PaymentState = "expired" // the customer did not pay in time
-	// Missing is the state of a payment unknown to the provider, for example because the
-	// customer has not opened the provider's page.
+	// Missing is the state of an order without a payment that the provider does not end by itself, for
+	// example because the customer has not opened the provider's page. The order ends here.
 	Missing PaymentState = "missing"
 )
 
@@ -106,11 +120,15 @@ type ProviderPayment struct {
 	State     PaymentState
 	Live      bool
 	Currency  string // lower case
+	Method    string // PayMethod.Name, or empty
 	Amount    int64  // paid without tax
 	Total     int64  // paid with tax
 	CreatedMS int64
 	Refunds   []ProviderRefund
 	Disputes  []ProviderDispute
+	// HasRefund is true if the provider reports that a part of the payment or all of it was paid back,
+	// but not how much.
+	HasRefund bool
 }
 
 // ProviderRefund is a refund at the provider.

@@ -34,7 +34,7 @@ func (t *Topups) RefundTx(tx *store.Tx, topup string, minor int64, reason string
 		return Reversal{}, err
 	}
 	c := Reversal{ID: id.At("refund_", time.UnixMilli(now)), Topup: row.ID, Account: row.Account, Kind: Refund, Minor: minor, Active: true,
-		Requested: !t.Info(row.Provider).RefundByHand, Reason: reason, CreatedMS: now}
+		Requested: t.Info(row.Provider).Refunds.Covers(minor, row.Total), Reason: reason, CreatedMS: now}
 	d := decision{topup: row}
 	before := activeMinor(reversals)
 	d.move(&c, row.TakenAt(before+minor)-row.TakenAt(before))
@@ -105,7 +105,24 @@ func (t *Topups) PayBack(ctx context.Context, c Reversal) error {
 	case err != nil:
 		return fmt.Errorf("%w: refund %s at %s: %w", ErrNoAnswer, c.ID, row.Provider, err)
 	}
+	if err := t.confirmRefund(ctx, c); err != nil {
+		return err
+	}
 	return t.Sync(ctx, row.ID, "")
+}
+
+// confirmRefund records that the provider pays a refund back, so that the call is not repeated. Some
+// providers do not list their refunds.
+func (t *Topups) confirmRefund(ctx context.Context, c Reversal) error {
+	return t.DB.Update(ctx, func(tx *store.Tx) error {
+		if _, found, err := lockTx(tx, c.Topup); err != nil || !found {
+			return err
+		}
+		if _, err := tx.Exec(`UPDATE topup_reversal SET requested = 0 WHERE id = $1`, c.ID); err != nil {
+			return fmt.Errorf("confirm a refund: %w", err)
+		}
+		return nil
+	})
 }
 
 // cancelRefund gives back the credit of a refund refused by the provider.

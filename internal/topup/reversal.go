@@ -23,7 +23,7 @@ type Reversal struct {
 	Account string
 	Kind    ReversalKind
 	// Object is the provider's id of the refund or dispute. It is empty for a refund that the provider
-	// has not confirmed yet, or that was paid back by hand.
+	// has not listed yet or lists without an id, or that was paid back by hand.
 	Object string
 	Minor  int64 // of the payment
 	// Active is true while the money is with the customer, so that its credit is taken back.

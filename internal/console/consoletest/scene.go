@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"regexp"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -45,6 +46,7 @@ import (
 	"tollgate/internal/store/id"
 	"tollgate/internal/store/storetest"
 	"tollgate/internal/topup"
+	"tollgate/internal/topup/epay"
 	"tollgate/internal/topup/stripe"
 	"tollgate/internal/upstream/adapters"
 	"tollgate/internal/webhook"
@@ -177,6 +179,24 @@ func (s *Scene) takePayments() {
 	s.Options.Topups = topup.New(topup.Options{DB: s.DB, Terms: terms, PublicURL: PublicURL, Providers: []topup.PaymentProvider{
 		stripe.New(stripe.Options{URL: s.Stripe.URL, Key: fakepayment.StripeKey, Secret: fakepayment.StripeSecret, HTTP: http.DefaultClient}),
 	}})
+}
+
+// TakeCNY returns top-ups in CNY, by Stripe and by an EPay site. 1 CNY buys 0.1 USD.
+func (s *Scene) TakeCNY(site *fakepayment.EPay) *topup.Topups {
+	s.t.Helper()
+	terms, err := topup.NewTerms(topup.TermsTexts{Currency: "cny", Rate: "0.1", Amounts: []string{"50"}, Minimum: "5", Maximum: "500"})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	methods, err := epay.ParseMethods([]string{"alipay", "wxpay"})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	o := s.Options.Topups.Options
+	o.Terms = terms
+	o.Providers = append(slices.Clone(o.Providers), epay.New(epay.Options{URL: site.URL, PID: fakepayment.EPayPID, Key: fakepayment.EPayKey,
+		Methods: methods, HTTP: http.DefaultClient}))
+	return topup.New(o)
 }
 
 // Topup orders a top-up of 50 USD for an account and begins its payment.

@@ -30,7 +30,7 @@ type topupPage struct {
 	Check     ui.Button
 	Reversals ui.DataTable
 	Refund    *ui.PostForm
-	ByHand    *ui.Notice // the provider has no call for refunds
+	ByHand    *ui.Notice // what the provider does not pay back by a call
 }
 
 // paying returns a handler of a shop whose customers can pay. In other shops the page does not exist.
@@ -204,16 +204,26 @@ func (c *console) topupWith(v *page.Visit, form *ui.PostForm) (page.FullPage, er
 		if content.Refund = form; form == nil {
 			content.Refund = &fresh
 		}
-		if info.RefundByHand {
-			content.ByHand = &ui.Notice{Tone: ui.Warn, Title: "Pay the money back at " + info.Title + " first.",
-				Text: "It has no call for refunds, so this form only takes back the credit."}
-		}
+		content.ByHand = byHand(info)
 	}
 	return page.FullPage{Name: "topup", Title: "Top-up", Main: content}.WithNotice(v, map[string]string{
 		"checked":    "The payment provider was asked. This is the present state.",
 		"unanswered": "The payment provider does not answer at the moment. It is asked again by itself.",
 		"refunded":   "The refund is made, and its credit is taken back.",
 	}), nil
+}
+
+// byHand returns a notice about refunds that the operator has to pay back, or nil if there are none.
+func byHand(info topup.ProviderInfo) *ui.Notice {
+	switch info.Refunds {
+	case topup.RefundByHand:
+		return &ui.Notice{Tone: ui.Warn, Title: "Pay the money back at " + info.Title + " first.",
+			Text: "It has no call for refunds, so this form only takes back the credit."}
+	case topup.RefundWhole:
+		return &ui.Notice{Tone: ui.Warn, Title: info.Title + " pays back the whole payment only.",
+			Text: "For a part, pay the money back on its own pages first. This form then only takes back the credit."}
+	}
+	return nil
 }
 
 func refundForm(v *page.Visit, t topup.Topup, left, once string) ui.PostForm {

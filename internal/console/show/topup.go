@@ -29,6 +29,16 @@ func TopupBadge(t topup.Topup) ui.Badge {
 	return ui.Badge{Tone: topupTones[t.State], Label: TopupLabel(t.State), Title: string(t.State)}
 }
 
+// WayToPay returns the title of the way in which a top-up is paid. info is its provider.
+func WayToPay(t topup.Topup, info topup.ProviderInfo) string {
+	for _, m := range info.Methods {
+		if m.Name == t.Method {
+			return m.Title
+		}
+	}
+	return info.Title
+}
+
 // TopupFacts describes a top-up. info is its provider.
 func TopupFacts(t topup.Topup, info topup.ProviderInfo) ui.Facts {
 	facts := ui.Facts{{Name: "To pay", Value: ui.Text{Text: t.Currency.Text(t.Minor)}}}
@@ -46,13 +56,7 @@ func TopupFacts(t topup.Topup, info topup.ProviderInfo) ui.Facts {
 		rate := "1 " + strings.ToUpper(t.Currency.Code) + " = " + t.Rate.String() + " USD"
 		facts = append(facts, ui.Fact{Name: "Rate", Value: ui.Text{Text: rate}})
 	}
-	way := info.Title
-	for _, m := range info.Methods {
-		if m.Name == t.Method {
-			way = m.Title
-		}
-	}
-	facts = append(facts, ui.Fact{Name: "Way to pay", Value: ui.Text{Text: way}}, ui.Fact{Name: "Ordered", Value: ui.Moment{MS: t.CreatedMS}})
+	facts = append(facts, ui.Fact{Name: "Way to pay", Value: ui.Text{Text: WayToPay(t, info)}}, ui.Fact{Name: "Ordered", Value: ui.Moment{MS: t.CreatedMS}})
 	switch {
 	case t.IsPaid():
 		facts = append(facts, ui.Fact{Name: "Paid on", Value: ui.Moment{MS: t.PaidMS}},

@@ -44,7 +44,7 @@ func (c *console) listTopups(v *page.Visit) (page.Responder, error) {
 		for _, t := range list {
 			content.Table.Rows = append(content.Table.Rows, ui.DataRow{Href: page.Base + "/billing/top-ups/" + t.ID, Cells: []any{
 				ui.Moment{MS: t.CreatedMS}, show.TopupBadge(t), ui.Text{Text: t.Currency.Text(t.Minor)}, ui.Money{Amount: t.Credit},
-				c.Topups.Info(t.Provider).Title}})
+				show.WayToPay(t, c.Topups.Info(t.Provider))}})
 		}
 		content.Pager = v.Pager(content.Path, more, page.Last(list, func(t topup.Topup) string { return t.ID }))
 		return err
@@ -189,7 +189,7 @@ func (c *console) showTopup(v *page.Visit) (page.Responder, error) {
 		content.Title, content.Whose = "Receipt", v.Session.User.Email
 	}
 	if t.IsOpen() && t.Address != "" {
-		content.Pay = &ui.Link{Href: t.Address, Text: "Pay " + t.Currency.Text(t.Minor) + " with " + info.Title, Icon: "external-link",
+		content.Pay = &ui.Link{Href: t.Address, Text: "Pay " + t.Currency.Text(t.Minor) + " with " + show.WayToPay(t, info), Icon: "external-link",
 			Button: true, Main: true}
 	}
 	if !t.IsPaid() {

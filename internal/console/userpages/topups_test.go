@@ -1,6 +1,7 @@
 package userpages_test
 
 import (
+	"html"
 	"net/http"
 	"regexp"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"tollgate/internal/console"
 	"tollgate/internal/console/consoletest"
+	"tollgate/internal/gatewaytest/fakepayment"
 	"tollgate/internal/topup"
 )
 
@@ -71,6 +73,33 @@ func TestTopupWithoutAnswer(t *testing.T) {
 		s.Stripe.SetDown(0)
 		address = b.Post(strings.TrimSuffix(address, "?done=unanswered") + "/check").Header().Get("Location")
 		b.Get(address).Want(t, http.StatusOK, "Pay 10.00 USD with Stripe")
+	})
+}
+
+// TestTopupMethods chooses one of the ways to pay at an EPay site, next to Stripe.
+func TestTopupMethods(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		site := fakepayment.NewEPay(t)
+		b := s.SignedIn("ada@example.com")
+		b.Handler = s.Console(func(o *console.Options) { o.Topups = s.TakeCNY(site) })
+		const path = "/console/billing/top-ups/new"
+		form := b.Get(path)
+		form.Want(t, http.StatusOK, "50.00 CNY for $5.00 of credit", "1 CNY buys 0.1 USD", "Stripe", "Alipay", "WeChat Pay")
+		b.Post(path, "amount", "50.00", "provider", "epay/bank", "once", form.Once(t)).
+			Want(t, http.StatusUnprocessableEntity, "Choose one of the ways")
+		address := b.Post(path, "amount", "50.00", "provider", "epay/wxpay", "once", form.Once(t)).Header().Get("Location")
+		b.Get(address).Want(t, http.StatusOK, "Pay 50.00 CNY with WeChat Pay", site.URL+"/submit.php")
+		id := regexp.MustCompile(`topup_\w+`).FindString(address)
+		link := regexp.MustCompile(`href="(` + site.URL + `/submit.php[^"]+)"`).FindStringSubmatch(b.Get(address).Body.String())
+		site.Visit(html.UnescapeString(link[1]))
+		site.Pay(id) // the message is lost
+		b.Post(address + "/check")
+		b.Get(address).Want(t, http.StatusOK, "Receipt", "WeChat Pay", "50.00 CNY", "$5.00")
+		b.Get("/console/billing/top-ups").Want(t, http.StatusOK, "WeChat Pay")
+		op := s.Operator()
+		op.Handler = b.Handler
+		op.Get("/console/operator/top-ups/"+id).Want(t, http.StatusOK, "Pay the money back at EPay first")
 	})
 }
 

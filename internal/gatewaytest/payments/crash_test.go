@@ -3,6 +3,7 @@
 package payments
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -48,6 +49,9 @@ func newCustomer(t *testing.T, n *scene.Node) *customer {
 	c.post("/console/sign-in", url.Values{"email": {"ada@example.com"}, "password": {password}})
 	return c
 }
+
+// errUnanswered reports a message of a provider without an answer.
+var errUnanswered = errors.New("the message is not answered")
 
 // revive starts the process again if it was killed.
 func (c *customer) revive(err error) {
@@ -116,7 +120,7 @@ func (c *customer) deliver(s *fakepayment.Stripe) {
 				break
 			}
 			if status == 0 {
-				c.revive(io.EOF)
+				c.revive(errUnanswered)
 			}
 		}
 		if status != http.StatusOK {
@@ -206,6 +210,13 @@ func TestWithoutPayments(t *testing.T) {
 		{map[string]string{"stripe_webhook_secret": fakepayment.StripeSecret}, "stripe_key: must be set"},
 		{map[string]string{"stripe_key": "pk_live_1"}, "stripe_key (TOLLGATE_STRIPE_KEY): must be a secret or restricted key"},
 		{map[string]string{"stripe_key": fakepayment.StripeKey, "stripe_webhook_secret": "whsec_"}, "must be the signing secret"},
+		{map[string]string{"epay_key": fakepayment.EPayKey, "epay_pid": fakepayment.EPayPID}, "epay_url: must be set"},
+		{map[string]string{"epay_url": "https://pay.example", "epay_pid": fakepayment.EPayPID}, "epay_key: must be set"},
+		{map[string]string{"epay_url": "https://pay.example", "epay_key": fakepayment.EPayKey}, "epay_pid: must be set"},
+		{map[string]string{"epay_url": "https://pay.example", "epay_pid": fakepayment.EPayPID, "epay_key": fakepayment.EPayKey},
+			"topup_currency: must be cny"},
+		{map[string]string{"epay_key": "short"}, "epay_key (TOLLGATE_EPAY_KEY): must be your key"},
+		{map[string]string{"epay_methods": "douyin"}, "epay_methods (TOLLGATE_EPAY_METHODS): "},
 		{map[string]string{"topup_currency": "eur"}, "topup_rate: must be set"},
 		{map[string]string{"topup_amounts": "1"}, "topup_amounts:"},
 		{map[string]string{"topup_bonus": "much"}, "topup_bonus:"},
