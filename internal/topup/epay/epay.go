@@ -1,8 +1,8 @@
-// Package epay owns the payments of EPay sites, which resell Alipay, WeChat Pay and others: the page on
-// which customers pay, the calls of a site's api.php, and the signature of its messages.
+// Package epay owns the payments of EPay sites, resellers of Alipay, WeChat Pay and others: the site's
+// page for customers, the calls of its api.php, and the signature of its messages.
 //
 // Invariants: the site's order number is the id of the top-up. A message is believed only with a valid
-// signature over parameters that can be read in one way, and only as to which top-up to ask about. No
+// signature over unambiguous parameters, and only as to which top-up to ask about. No
 // answer, message or browser decides about a credit without a question to the site. No key is in an error.
 package epay
 
@@ -33,7 +33,7 @@ const CurrencyCode = "cny"
 
 // Options configure a Service. All fields but Refunds are required.
 type Options struct {
-	URL     string // base address of the site, which has submit.php and api.php
+	URL     string // base address of submit.php and api.php
 	PID     string // the operator's number at the site
 	Key     string // the operator's key at the site; see CheckKey
 	Methods []topup.PayMethod
@@ -105,7 +105,7 @@ func (c *Service) Info() topup.ProviderInfo {
 	return topup.ProviderInfo{Name: Name, Title: "EPay", Path: Path, Live: true, Methods: c.o.Methods, Refunds: refunds}
 }
 
-// Acknowledge implements topup.PaymentProvider. A site repeats its message until it reads this text.
+// Acknowledge implements topup.PaymentProvider. A site repeats its message until it reads the text success.
 func (c *Service) Acknowledge(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = io.WriteString(w, "success") // the site repeats the message if it is lost
@@ -138,7 +138,7 @@ const (
 	refundedStatus = "2" // in part or as a whole
 )
 
-// text is a member that some sites send as a string and others as a number.
+// text is a member sent as a string by some sites and as a number by others.
 type text string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -274,8 +274,7 @@ const (
 	maxAnswer = 1 << 20
 )
 
-// call calls api.php and reads its answer. The error is a *codeError if the site answers that it did not
-// do what was asked.
+// call calls api.php and reads its answer. The error is a *codeError if the site refuses the call.
 func (c *Service) call(ctx context.Context, method, act string, q url.Values, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -332,7 +331,7 @@ func readAnswer(act string, raw []byte, answer any) error {
 	return nil
 }
 
-// codeError is the answer to a call that a site did not carry out.
+// codeError is a site's refusal of a call.
 type codeError struct{ act, code, message string }
 
 // Error implements error.

@@ -36,8 +36,8 @@ var parameterName = regexp.MustCompile(`^[0-9A-Za-z_]+$`)
 
 // checkSignature checks the parameters of a message. The signed text does not separate names and values
 // safely, so a value with & or a name with other characters than letters is refused: otherwise the
-// signature of one message would be valid for others. It returns topup.ErrForged for a message that the
-// site did not sign.
+// signature of one message would be valid for others. It returns topup.ErrForged for a message without the
+// site's signature.
 func checkSignature(q url.Values, pid, key string) error {
 	if key == "" { // anyone can compute a signature without a key
 		return fmt.Errorf("%w: there is no key", topup.ErrForged)
@@ -68,8 +68,8 @@ func checkSignature(q url.Values, pid, key string) error {
 }
 
 // Verify implements topup.PaymentProvider. Sites send a GET request, some a POST request with a form. The
-// browser of the customer has the same parameters on its way back, so a message proves no more than that
-// the site can be asked.
+// browser of the customer has the same parameters on its way back, so a message proves little, and the
+// site is asked.
 func (c *Service) Verify(_ context.Context, r *http.Request, body []byte) (topup.Hint, error) {
 	query := r.URL.RawQuery
 	if r.Method == http.MethodPost {
