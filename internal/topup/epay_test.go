@@ -47,7 +47,8 @@ func (s *site) service(key string, refunds bool) *epay.Service {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return epay.New(epay.Options{URL: s.epay.URL, PID: fakepayment.EPayPID, Key: key, Methods: methods, Refunds: refunds, HTTP: http.DefaultClient})
+	return epay.New(epay.Options{URL: s.epay.URL, PID: fakepayment.EPayPID, Key: key, Methods: methods, Refunds: refunds,
+		HTTP: http.DefaultClient})
 }
 
 // order creates a top-up of the site and visits its page.
@@ -126,7 +127,8 @@ func TestEPayIsCredited(t *testing.T) {
 func TestEPayOrderIsChecked(t *testing.T) {
 	t.Parallel()
 	eachSite(t, func(t *testing.T, s *site) {
-		for _, o := range []topup.NewOrder{{Provider: epay.Name}, {Provider: epay.Name, Method: "qqpay"}, {Provider: "stripe", Method: "alipay"}} {
+		for _, o := range []topup.NewOrder{{Provider: epay.Name}, {Provider: epay.Name, Method: "qqpay"},
+			{Provider: "stripe", Method: "alipay"}} {
 			o.Account, o.Minor = s.account, 1000
 			if _, err := store.Write(t.Context(), s.db, func(tx *store.Tx) (topup.Topup, error) { return s.CreateTx(tx, o) }); err == nil {
 				t.Errorf("%+v: got a top-up, want an error", o)
@@ -156,7 +158,8 @@ func TestEPayMessagesMayRepeat(t *testing.T) {
 					method = http.MethodPost
 				}
 				// A node that loses a race five times makes the site repeat the message.
-				if status, body := deliver(handler, method, q); status == http.StatusOK && body != "success" || status != http.StatusOK && status != 503 {
+				status, body := deliver(handler, method, q)
+				if status != http.StatusServiceUnavailable && (status != http.StatusOK || body != "success") {
 					t.Errorf("got %d %q, want 200 and success, or 503", status, body)
 				}
 			})
@@ -344,7 +347,8 @@ func TestEPayFailureIsNotAcknowledged(t *testing.T) {
 		s.epay.Pay(row.ID)
 		for _, status := range []int{500, 403} {
 			s.epay.SetDown(status)
-			if got, body := deliver(s.handler, http.MethodGet, s.signed(row)); got != http.StatusServiceUnavailable || strings.Contains(body, "success") {
+			got, body := deliver(s.handler, http.MethodGet, s.signed(row))
+			if got != http.StatusServiceUnavailable || strings.Contains(body, "success") {
 				t.Errorf("the site answers %d: got %d %q, want 503", status, got, body)
 			}
 		}

@@ -56,7 +56,8 @@ func TopupFacts(t topup.Topup, info topup.ProviderInfo) ui.Facts {
 		rate := "1 " + strings.ToUpper(t.Currency.Code) + " = " + t.Rate.String() + " USD"
 		facts = append(facts, ui.Fact{Name: "Rate", Value: ui.Text{Text: rate}})
 	}
-	facts = append(facts, ui.Fact{Name: "Way to pay", Value: ui.Text{Text: WayToPay(t, info)}}, ui.Fact{Name: "Ordered", Value: ui.Moment{MS: t.CreatedMS}})
+	facts = append(facts, ui.Fact{Name: "Way to pay", Value: ui.Text{Text: WayToPay(t, info)}},
+		ui.Fact{Name: "Ordered", Value: ui.Moment{MS: t.CreatedMS}})
 	switch {
 	case t.IsPaid():
 		facts = append(facts, ui.Fact{Name: "Paid on", Value: ui.Moment{MS: t.PaidMS}},

@@ -189,8 +189,8 @@ func (c *console) showTopup(v *page.Visit) (page.Responder, error) {
 		content.Title, content.Whose = "Receipt", v.Session.User.Email
 	}
 	if t.IsOpen() && t.Address != "" {
-		content.Pay = &ui.Link{Href: t.Address, Text: "Pay " + t.Currency.Text(t.Minor) + " with " + show.WayToPay(t, info), Icon: "external-link",
-			Button: true, Main: true}
+		content.Pay = &ui.Link{Href: t.Address, Text: "Pay " + t.Currency.Text(t.Minor) + " with " + show.WayToPay(t, info),
+			Icon: "external-link", Button: true, Main: true}
 	}
 	if !t.IsPaid() {
 		content.Check = &ui.Button{Action: page.Base + "/billing/top-ups/" + t.ID + "/check", Label: "Check the payment"}

@@ -40,7 +40,8 @@ func TestKillBetweenStepsAtEPay(t *testing.T) {
 			if once == nil {
 				t.Fatal("the form has no once-value")
 			}
-			page := c.post("/console/billing/top-ups/new", url.Values{"amount": {"50.00"}, "provider": {"epay/alipay"}, "other": {""}, "once": {once[1]}})
+			page := c.post("/console/billing/top-ups/new", url.Values{"amount": {"50.00"},
+				"provider": {"epay/alipay"}, "other": {""}, "once": {once[1]}})
 			address := sitePage.FindStringSubmatch(c.get(page))
 			if address == nil {
 				t.Fatalf("round %d: the page of the top-up has no address of the site", round)

@@ -88,7 +88,8 @@ func TestAnswers(t *testing.T) {
 func FuzzSignature(f *testing.F) {
 	signed := fakepayment.SignEPay(url.Values{"pid": {fakepayment.EPayPID}, "trade_no": {"7"}, "out_trade_no": {"topup_1"}, "type": {"alipay"},
 		"name": {"API credit"}, "money": {"1.00"}, "trade_status": {"TRADE_SUCCESS"}}, fakepayment.EPayKey)
-	for _, query := range []string{signed.Encode(), "", "pid=1001", signed.Encode() + "&param=x", signed.Encode() + "&param=", "%zz", "a;b", "sign=&pid=1001",
+	for _, query := range []string{signed.Encode(), "", "pid=1001", signed.Encode() + "&param=x", signed.Encode() + "&param=", "%zz",
+		"a;b", "sign=&pid=1001",
 		strings.Replace(signed.Encode(), "&name=", "%26name=", 1), strings.Replace(signed.Encode(), "money=1.00", "money=1.000", 1)} {
 		f.Add(query)
 	}
