@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"tollgate/internal/fault"
@@ -114,15 +115,27 @@ func (t *Topups) PayBack(ctx context.Context, c Reversal) error {
 // confirmRefund records that the provider pays a refund back, so that the call is not repeated. Some
 // providers do not list their refunds.
 func (t *Topups) confirmRefund(ctx context.Context, c Reversal) error {
-	return t.DB.Update(ctx, func(tx *store.Tx) error {
-		if _, found, err := lockTx(tx, c.Topup); err != nil || !found {
-			return err
+	b, err := store.Write(ctx, t.DB, func(tx *store.Tx) (booking, error) {
+		row, found, err := lockTx(tx, c.Topup)
+		if err != nil || !found {
+			return booking{}, err
 		}
-		if _, err := tx.Exec(`UPDATE topup_reversal SET requested = 0 WHERE id = $1`, c.ID); err != nil {
-			return fmt.Errorf("confirm a refund: %w", err)
+		reversals, err := ReversalsTx(tx, row.ID)
+		if err != nil {
+			return booking{}, err
 		}
-		return nil
+		i := slices.IndexFunc(reversals, func(r Reversal) bool { return r.ID == c.ID && r.Requested })
+		if i < 0 {
+			return booking{}, nil
+		}
+		d, after := decision{topup: row}, reversals[i]
+		after.Requested = false
+		d.reversals = []Reversal{after}
+		d.report(reversals[i], after)
+		return t.writeTx(tx, d)
 	})
+	t.after(b)
+	return err
 }
 
 // cancelRefund gives back the credit of a refund refused by the provider.
