@@ -285,6 +285,8 @@ func (s *Settings) plain() []Setting {
 		{Key: "topup_maximum", Default: "1000", Help: "largest payment", read: to(&s.Topup.Maximum, readText)},
 		{Key: "topup_bonus", Help: "additional credit: FROM=PERCENT, such as 50=5,100=10", List: true,
 			read: to(&s.Topup.Tiers, readList)},
+		{Key: "topup_automatic_maximum", Help: "largest monthly maximum of automatic top-ups with a saved card; unset means none",
+			read: to(&s.Topup.Automatic, readText)},
 		{Key: "topup_dispute_disables", Default: "false", Help: "a disputed payment disables its account", Switch: true,
 			read: to(&s.TopupDisputeDisables, readSwitch)},
 		{Key: "no_demo", Default: "false", Help: "omit demo account and sandbox catalog from a first start", Switch: true,

@@ -149,6 +149,15 @@ func (t *Topups) writeTx(tx *store.Tx, d decision) (b booking, err error) {
 	if err := saveTx(tx, d.topup); err != nil {
 		return b, err
 	}
+	if err := saveCardTx(tx, d.topup, d.card); err != nil {
+		return b, err
+	}
+	if d.disputed {
+		d.pause = PauseDispute
+	}
+	if err := pauseTx(tx, d.topup.Account, d.pause); err != nil {
+		return b, err
+	}
 	for _, c := range d.reversals {
 		if err := saveReversalTx(tx, c); err != nil {
 			return b, err

@@ -1,6 +1,7 @@
 package topup
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -20,6 +21,8 @@ type decision struct {
 	mails     []paymentMail
 	problem   problemKind
 	detail    string // about the problem
+	card      Card   // to save, if it has an id
+	pause     Pause  // ends automatic top-ups, if not empty
 }
 
 // decide compares a top-up, with its refunds and disputes, with its payment. newID returns an identifier
@@ -82,6 +85,9 @@ func (d *decision) pay(p ProviderPayment, nowMS int64) {
 	t := &d.topup
 	t.State, t.Payment, t.Total, t.PaidMS = Paid, p.ID, p.Total, nowMS
 	t.Session, t.Address = p.Session, ""
+	if t.SavesCard {
+		d.card = p.Card
+	}
 	d.moves = append(d.moves, ledger.Payment{Amount: t.Credit, Note: creditNote + t.ID, Reference: t.Reference()})
 	d.mails = append(d.mails, paymentMail{mail.PaymentReceipt, t.ID, t.Total, t.Credit})
 }
@@ -95,6 +101,9 @@ func (d *decision) follow(p ProviderPayment, nowMS int64) {
 	switch {
 	case p.State == Unsuccessful && t.IsOpen():
 		t.State, t.Address = Failed, ""
+		if t.IsAutomatic() {
+			d.pause = cmp.Or(p.Pause, PauseDeclined)
+		}
 	case p.State == Lapsed && t.IsOpen(), p.State == Missing && t.IsOpen() && nowMS > t.ExpiresMS+missingGrace.Milliseconds():
 		t.State, t.Address = Expired, ""
 	case p.State == Open && t.State == Created:

@@ -28,6 +28,7 @@ type NewOrder struct {
 	Provider string // Info.Name
 	Method   string // Method.Name, or empty
 	Minor    int64  // in the smallest unit of the terms' currency
+	SaveCard bool   // for automatic top-ups
 }
 
 // CreateTx writes the row of a new top-up. The caller commits it and then calls Begin. Errors that the
@@ -65,9 +66,14 @@ func (t *Topups) CreateTx(tx *store.Tx, o NewOrder) (Topup, error) {
 	if err != nil {
 		return Topup{}, err
 	}
+	saved, _, err := AutomaticTx(tx, o.Account)
+	if err != nil {
+		return Topup{}, err
+	}
 	row := Topup{ID: id.At(IDPrefix, time.UnixMilli(now)), Account: o.Account, Provider: info.Name, Method: o.Method, Live: info.Live,
 		State: Created, Currency: t.Terms.Currency, Minor: quote.Minor, Rate: t.Terms.Rate, Bonus: quote.Bonus, Credit: quote.Credit,
-		CreatedMS: now, ExpiresMS: now + lifetime.Milliseconds(), checkMS: now + firstCheck.Milliseconds()}
+		CreatedMS: now, ExpiresMS: now + lifetime.Milliseconds(), checkMS: now + firstCheck.Milliseconds(),
+		SavesCard: o.SaveCard && saved.Card.ID == ""}
 	return row, insertTx(tx, row)
 }
 
@@ -82,12 +88,16 @@ func (t *Topups) choice(o NewOrder) (ProviderInfo, error) {
 		len(info.Methods) > 0 && !slices.ContainsFunc(info.Methods, func(m PayMethod) bool { return m.Name == o.Method }) {
 		return ProviderInfo{}, fault.At(fault.InvalidRequest, "provider", "Choose one of the ways to pay.")
 	}
+	if o.SaveCard && (!info.SavesCards || t.Terms.Automatic == 0) {
+		return ProviderInfo{}, fault.At(fault.InvalidRequest, "save", "Cards cannot be saved with this way to pay.")
+	}
 	return info, nil
 }
 
 // Begin creates the payment of a committed top-up at its provider and saves the address of the
 // provider's page. It may be repeated; it does nothing for a top-up with an address or for one no longer
-// open. If the provider does not answer, the error wraps ErrNoAnswer, and Sweep repeats the call.
+// open. For an automatic top-up, Begin charges the saved card. If the provider does not answer, the error
+// wraps ErrNoAnswer, and Sweep repeats the call.
 func (t *Topups) Begin(ctx context.Context, topup string) error {
 	var row Topup
 	var email string
@@ -99,7 +109,7 @@ func (t *Topups) Begin(ctx context.Context, topup string) error {
 		email = owner.Email
 		return err
 	})
-	if err != nil || row.Address != "" || !row.IsOpen() {
+	if err != nil || !row.IsOpen() || row.Address != "" || row.IsAutomatic() && row.Session != "" {
 		return err
 	}
 	p, err := t.provider(row.Provider)
@@ -109,9 +119,7 @@ func (t *Topups) Begin(ctx context.Context, topup string) error {
 	case p.Info().Live != row.Live:
 		return ErrOff
 	}
-	base := strings.TrimRight(t.PublicURL, "/")
-	checkout, err := p.Begin(ctx, Order{Topup: row, Email: email, ReturnURL: base + "/console/billing/top-ups/" + row.ID + "?done=back",
-		NotifyURL: base + p.Info().Path})
+	checkout, err := t.checkout(ctx, p, row, email)
 	refused := errors.Is(err, ErrRefused)
 	if err != nil && !refused {
 		return fmt.Errorf("%w: begin a payment at %s: %w", ErrNoAnswer, row.Provider, err)
@@ -120,6 +128,21 @@ func (t *Topups) Begin(ctx context.Context, topup string) error {
 		t.Log.Error("topup: the payment provider refuses a payment", "provider", row.Provider, "topup", row.ID, "error", err)
 	}
 	return t.DB.Update(ctx, func(tx *store.Tx) error { return beginTx(tx, topup, checkout, refused) })
+}
+
+// checkout asks the provider for its page, or to charge the saved card.
+func (t *Topups) checkout(ctx context.Context, p PaymentProvider, row Topup, email string) (Checkout, error) {
+	if row.IsAutomatic() {
+		cards, ok := p.(CardProvider)
+		if !ok {
+			return Checkout{}, fmt.Errorf("%w: it has no saved cards", ErrRefused)
+		}
+		session, err := cards.Charge(ctx, row)
+		return Checkout{Session: session}, err
+	}
+	base := strings.TrimRight(t.PublicURL, "/")
+	return p.Begin(ctx, Order{Topup: row, Email: email, ReturnURL: base + "/console/billing/top-ups/" + row.ID + "?done=back",
+		NotifyURL: base + p.Info().Path})
 }
 
 // ErrNoAnswer reports that a payment provider did not answer clearly. The call will be repeated.
@@ -133,6 +156,11 @@ func beginTx(tx *store.Tx, topup string, checkout Checkout, refused bool) error 
 	}
 	if refused {
 		row.State = Failed
+		if row.IsAutomatic() {
+			if err := pauseTx(tx, row.Account, PauseDeclined); err != nil {
+				return err
+			}
+		}
 		return saveTx(tx, row)
 	}
 	row.State, row.Session, row.Address = Pending, checkout.Session, checkout.Address

@@ -51,6 +51,27 @@ type ProviderInfo struct {
 	// provider's page offers them.
 	Methods []PayMethod
 	Refunds RefundCall
+	// SavesCards is true if the provider is a CardProvider and can save cards.
+	SavesCards bool
+}
+
+// CardProvider is a PaymentProvider that saves cards and charges them without the customer.
+type CardProvider interface {
+	PaymentProvider
+	// Charge charges the saved card of an automatic top-up, and returns the session of the payment. A
+	// repetition has no second effect, at any later time. A declined charge is no error: Query then reports
+	// the payment as Unsuccessful. An error that wraps ErrRefused is final.
+	Charge(ctx context.Context, t Topup) (session string, err error)
+	// Forget removes a saved card. Forgetting an unknown card is a no-op.
+	Forget(ctx context.Context, c Card) error
+}
+
+// Card is a card saved at its provider.
+type Card struct {
+	Customer string // the provider's id of the customer
+	ID       string // the provider's id of the card
+	Brand    string // such as visa
+	Last     string // its last four digits
 }
 
 // RefundCall is what a provider pays back by a call. The operator pays back the rest on the provider's own
@@ -124,6 +145,8 @@ type ProviderPayment struct {
 	Amount    int64  // paid without tax
 	Total     int64  // paid with tax
 	CreatedMS int64
+	Card      Card  // the saved card, if the top-up saves it
+	Pause     Pause // why the charge of a saved card failed; PauseDeclined if empty
 	Refunds   []ProviderRefund
 	Disputes  []ProviderDispute
 	// HasRefund is true if the provider reports that a part of the payment or all of it was paid back,

@@ -56,12 +56,19 @@ type Topup struct {
 	ExpiresMS int64 // the customer can pay until then
 	PaidMS    int64 // 0 until it is paid
 
+	SavesCard bool   // the customer wants the card saved for automatic top-ups
+	Customer  string // the provider's id of the customer with the saved card, or empty
+	Card      string // the provider's id of the saved card of an automatic top-up; empty for other top-ups
+
 	version int64 // number of changes of the row
 	checkMS int64 // time of the next question to the provider; 0 means never
 }
 
 // IsPaid reports whether the payment was credited.
 func (t Topup) IsPaid() bool { return t.PaidMS != 0 }
+
+// IsAutomatic reports whether the top-up was begun by the customer's settings, not by the customer.
+func (t Topup) IsAutomatic() bool { return t.Card != "" }
 
 // IsOpen reports whether the customer may still pay.
 func (t Topup) IsOpen() bool { return t.State == Created || t.State == Pending }
@@ -81,22 +88,24 @@ func (t Topup) TakenAt(minor int64) money.Amount {
 
 // columns are the columns read by scanTopup.
 const columns = `id, account, provider, method, live, state, currency, decimals, minor, rate_nano, bonus_millionths, credit_nano,
-	session, address, payment, total_minor, created_ms, expires_ms, paid_ms, version, check_ms`
+	session, address, payment, total_minor, created_ms, expires_ms, paid_ms, version, check_ms, saves_card, customer, card`
 
 func scanTopup(row store.Row) (t Topup, err error) {
-	var live int64
+	var live, saves int64
 	err = row.Scan(&t.ID, &t.Account, &t.Provider, &t.Method, &live, &t.State, &t.Currency.Code, &t.Currency.Decimals, &t.Minor, &t.Rate,
-		&t.Bonus, &t.Credit, &t.Session, &t.Address, &t.Payment, &t.Total, &t.CreatedMS, &t.ExpiresMS, &t.PaidMS, &t.version, &t.checkMS)
-	t.Live = live != 0
+		&t.Bonus, &t.Credit, &t.Session, &t.Address, &t.Payment, &t.Total, &t.CreatedMS, &t.ExpiresMS, &t.PaidMS, &t.version, &t.checkMS, &saves, &t.Customer,
+		&t.Card)
+	t.Live, t.SavesCard = live != 0, saves != 0
 	return t, err
 }
 
 // insertTx writes a new row.
 func insertTx(tx *store.Tx, t Topup) error {
 	_, err := tx.Exec(`INSERT INTO topup (`+columns+`)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, '', '', '', 0, $13, $14, 0, 0, $15)`,
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, '', '', '', 0, $13, $14, 0, 0, $15, $16, $17, $18)`,
 		t.ID, t.Account, t.Provider, t.Method, store.Bool(t.Live), string(t.State), t.Currency.Code, t.Currency.Decimals, t.Minor,
-		int64(t.Rate), int64(t.Bonus), int64(t.Credit), t.CreatedMS, t.ExpiresMS, t.checkMS)
+		int64(t.Rate), int64(t.Bonus), int64(t.Credit), t.CreatedMS, t.ExpiresMS, t.checkMS,
+		store.Bool(t.SavesCard), t.Customer, t.Card)
 	if err != nil {
 		return fmt.Errorf("insert a top-up: %w", err)
 	}

@@ -116,18 +116,20 @@ type BonusTier struct {
 	Bonus Bonus
 }
 
-// Terms are the operator's offer: amounts, their currency, its rate, and bonuses.
+// Terms are the operator's offer: amounts, their currency, its rate, bonuses, and automatic top-ups.
 type Terms struct {
 	Currency         Currency
 	Rate             Rate
 	Amounts          []int64 // the choices, ascending
 	Minimum, Maximum int64
 	Tiers            []BonusTier // ascending
+	// Automatic is the largest monthly maximum of automatic top-ups. Zero means that there are none.
+	Automatic int64
 }
 
 // TermsError is an invalid field of terms.
 type TermsError struct {
-	Field string // currency, rate, amounts, minimum, maximum or bonus
+	Field string // currency, rate, amounts, minimum, maximum, bonus or automatic_maximum
 	Err   error
 }
 
@@ -144,6 +146,7 @@ type TermsTexts struct {
 	Amounts          []string // in units of the currency
 	Minimum, Maximum string
 	Tiers            []string // FROM=PERCENT
+	Automatic        string   // empty means none
 }
 
 // NewTerms reads terms. The error is a *TermsError.
@@ -189,6 +192,15 @@ func NewTerms(o TermsTexts) (p Terms, err error) {
 	field = "maximum"
 	if _, err = p.Quote(p.Maximum); err != nil {
 		return p, err
+	}
+	field = "automatic_maximum"
+	if o.Automatic != "" {
+		if p.Automatic, err = p.Currency.Parse(o.Automatic); err == nil && p.Automatic < p.Minimum {
+			err = errors.New("must not be below the minimum of a payment")
+		}
+		if err != nil {
+			return p, err
+		}
 	}
 	field = "amounts"
 	p.Amounts, err = p.readAmounts(o.Amounts)

@@ -97,7 +97,8 @@ func (t *Topups) Info(name string) ProviderInfo {
 // sweepPeriod is the time between two sweeps.
 const sweepPeriod = 15 * time.Second
 
-// Run sweeps until ctx ends.
+// Run sweeps and begins automatic top-ups until ctx ends.
 func (t *Topups) Run(ctx context.Context) {
-	loop.Run(ctx, loop.Loop{Room: "topup", Does: "ask the payment providers", Log: t.Log, Period: sweepPeriod, Step: t.Sweep})
+	loop.Run(ctx, loop.Loop{Room: "topup", Does: "ask the payment providers", Log: t.Log, Period: sweepPeriod, Step: t.Sweep},
+		loop.Loop{Room: "topup", Does: "begin automatic top-ups", Log: t.Log, Period: sweepPeriod, Step: t.BeginAutomatic})
 }

@@ -172,7 +172,7 @@ func (s *Scene) takePayments() {
 	s.t.Helper()
 	s.Stripe = fakepayment.NewStripe(s.t)
 	terms, err := topup.NewTerms(topup.TermsTexts{Currency: "usd",
-		Amounts: []string{"10", "50"}, Minimum: "5", Maximum: "500", Tiers: []string{"50=10"}})
+		Amounts: []string{"10", "50"}, Minimum: "5", Maximum: "500", Tiers: []string{"50=10"}, Automatic: "300"})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -22,7 +22,9 @@ type billingPage struct {
 	Table   ui.DataTable
 	Pager   ui.Pager
 	Empty   *ui.EmptyState
-	Paying  bool // customers can top up
+	Paying  bool       // customers can top up
+	Saving  bool       // customers can save a card for automatic top-ups
+	Paused  *ui.Notice // automatic top-ups are paused
 }
 
 func redeemForm() ui.PostForm {
@@ -37,7 +39,7 @@ func (c *console) billing(v *page.Visit) (page.Responder, error) {
 
 // billingWith shows the page with a form, which may have errors.
 func (c *console) billingWith(v *page.Visit, form ui.PostForm) (page.FullPage, error) {
-	content := billingPage{Redeem: form, Paying: c.Topups != nil}
+	content := billingPage{Redeem: form, Paying: c.Topups != nil, Saving: c.Topups.SavesCards()}
 	f, query := movementsOf(v)
 	f.Limit = page.Rows
 	content.CSV = page.AddressOf("/billing/movements", query)
@@ -53,6 +55,9 @@ func (c *console) billingWith(v *page.Visit, form ui.PostForm) (page.FullPage, e
 			{Label: "Balance", Value: ui.Money{Amount: a.Money.Balance}, Note: ui.Text{Text: ui.Credits(a.Money.Balance)}},
 			{Label: "On hold", Value: ui.Money{Amount: a.Money.Held}, Note: ui.Text{Text: "for running requests"}},
 			{Label: "Available", Value: ui.Money{Amount: a.Money.Balance - a.Money.Held - a.Money.Floor}, Note: ui.Text{Text: overdraftNote(a)}},
+		}
+		if content.Paused, err = c.pausedTx(tx, a.ID); err != nil {
+			return err
 		}
 		nowMS, err := tx.NowMS()
 		if err != nil {

@@ -61,7 +61,7 @@ func (c *console) listTopups(v *page.Visit) (page.Responder, error) {
 const otherAmount = "other"
 
 // topupForm asks for an amount and a way to pay.
-func (c *console) topupForm(once string) (ui.PostForm, error) {
+func (c *console) topupForm(once string, save bool) (ui.PostForm, error) {
 	terms := c.Topups.Terms
 	form := ui.PostForm{Action: page.Base + "/billing/top-ups/new", Submit: "Continue", Cancel: page.Base + "/billing"}
 	amounts := ui.FormField{Name: "amount", Label: "Amount", Kind: ui.Choice, Required: true}
@@ -96,11 +96,15 @@ func (c *console) topupForm(once string) (ui.PostForm, error) {
 	form.Fields = []ui.FormField{amounts,
 		{Name: "other", Label: "Another amount", After: strings.ToUpper(terms.Currency.Code), Numeric: true, Hint: hint},
 		ways, {Name: "once", Kind: ui.Hidden, Value: once}}
+	if c.Topups.SavesCards() {
+		form.Fields = append(form.Fields, ui.FormField{Name: "save", Label: "Save my card for automatic top-ups", Kind: ui.Check, Checked: save,
+			Hint: "You switch them on afterwards. Only the kind of the card and its last four digits are stored here."})
+	}
 	return form, nil
 }
 
-func (c *console) newTopup(*page.Visit) (page.Responder, error) {
-	form, err := c.topupForm(rand.Text())
+func (c *console) newTopup(v *page.Visit) (page.Responder, error) {
+	form, err := c.topupForm(rand.Text(), v.Query("save") == "yes")
 	return page.FormPage("Add credit", form), err
 }
 
@@ -113,6 +117,9 @@ func (c *console) readTopupForm(v *page.Visit, form *ui.PostForm) (o topup.NewOr
 	}
 	o.Account = v.Account()
 	o.Provider, o.Method, _ = strings.Cut(form.Field("provider").Value, "/")
+	if save := form.Field("save"); save != nil {
+		o.SaveCard = save.Checked
+	}
 	if o.Minor, err = c.Topups.Terms.Currency.Parse(text); err != nil {
 		err = fault.At(fault.InvalidRequest, field, "The amount %s.", err)
 	}
@@ -122,7 +129,7 @@ func (c *console) readTopupForm(v *page.Visit, form *ui.PostForm) (o topup.NewOr
 // createTopup writes the order, commits it, and then asks the provider for its page. If the provider does
 // not answer, the page of the top-up has a button to try again.
 func (c *console) createTopup(v *page.Visit) (page.Responder, error) {
-	form, err := c.topupForm("")
+	form, err := c.topupForm("", false)
 	if err != nil {
 		return nil, err
 	}

@@ -76,6 +76,53 @@ func TestTopupWithoutAnswer(t *testing.T) {
 	})
 }
 
+// TestAutomaticTopup saves a card with a top-up, switches automatic top-ups on, sees a pause, switches them
+// off, and removes the card.
+func TestAutomaticTopup(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b := s.SignedIn("ada@example.com")
+		const path, order = "/console/billing/automatic", "/console/billing/top-ups/new"
+		b.Get("/console/billing").Want(t, http.StatusOK, path)
+		b.Get(path).Want(t, http.StatusOK, "No saved card", order+"?save=yes")
+		address := b.Post(order, "amount", "10.00", "provider", "stripe", "save", "yes", "once", b.Get(order).Once(t)).Header().Get("Location")
+		id := regexp.MustCompile(`topup_\w+`).FindString(address)
+		s.Stripe.Pay(s.Stripe.Session(id))
+		b.Post(address + "/check")
+		b.Get(path).Want(t, http.StatusOK, "Visa ending in 4242", "Up to 300.00 USD", "Switch on")
+		for _, c := range [][4]string{{"x", "20", "100", "must be an amount in USD"}, {"0", "20", "100", "above 0"}, {"10", "4", "100", "from 5.00"},
+			{"10", "20", "301", "at most 300.00 USD"}, {"10", "20", "1e3", "must be an amount"}} {
+			b.Post(path, "level", c[0], "amount", c[1], "monthly", c[2]).Want(t, http.StatusUnprocessableEntity, c[3])
+		}
+		if got := b.Post(path, "level", "500", "amount", "20", "monthly", "100").Header().Get("Location"); got != path+"?done=on" {
+			t.Errorf("switching on: got %s, want the page", got)
+		}
+		b.Get(path).Want(t, http.StatusOK, `value="500"`, `value="20.00"`, "Switch off", ">on<")
+		s.Stripe.FailCharges("authentication_required")
+		if err := s.Options.Topups.BeginAutomatic(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, page := range []string{path, "/console/billing"} {
+			b.Get(page).Want(t, http.StatusOK, "Automatic top-ups are paused", "wants you to confirm", order)
+		}
+		b.Get("/console/billing/top-ups").Want(t, http.StatusOK, "failed", "20.00 USD")
+		b.Post(path + "/off")
+		b.Get(path).Want(t, http.StatusOK, ">off<", "Switch on")
+		s.Stripe.SetDown(http.StatusBadGateway)
+		if got := b.Post(path + "/remove").Header().Get("Location"); got != path+"?done=unanswered" {
+			t.Errorf("removing without Stripe: got %s, want the notice", got)
+		}
+		s.Stripe.SetDown(0)
+		b.Post(path + "/remove")
+		b.Get(path+"?done=removed").Want(t, http.StatusOK, "Your card is removed", "No saved card")
+		b.Handler = s.Console(func(o *console.Options) {
+			off := o.Topups.Options.Providers
+			o.Topups = topup.New(topup.Options{DB: s.DB, Providers: off})
+		})
+		b.Get(path).Want(t, http.StatusNotFound, "There is no such page")
+	})
+}
+
 // TestTopupMethods chooses one of the ways to pay at an EPay site, next to Stripe.
 func TestTopupMethods(t *testing.T) {
 	t.Parallel()

@@ -44,6 +44,9 @@ type Stripe struct {
 	next     int
 	sessions []object // oldest first, like the other lists
 	intents  map[string]object
+	charges  []object          // the payment intents, oldest first
+	methods  map[string]object // saved cards
+	card     string            // the code with which charges of saved cards fail, or empty
 	refunds  []object
 	disputes []object
 	saved    map[string]savedAnswer // by idempotency key
@@ -68,7 +71,7 @@ type Event struct {
 
 // NewStripe starts an account.
 func NewStripe(t testing.TB) *Stripe {
-	s := &Stripe{t: t, Now: time.Now, intents: map[string]object{}, saved: map[string]savedAnswer{}, calls: map[string]int{}}
+	s := &Stripe{t: t, Now: time.Now, intents: map[string]object{}, methods: map[string]object{}, saved: map[string]savedAnswer{}, calls: map[string]int{}}
 	server := httptest.NewServer(http.HandlerFunc(s.serve))
 	t.Cleanup(server.Close)
 	s.URL = server.URL
@@ -88,7 +91,7 @@ func (s *Stripe) OnCall(hook func(method, path string)) { s.mu.Lock(); s.hook = 
 // Calls returns the number of answered calls of a method and path. Ids in the path are `{id}`.
 func (s *Stripe) Calls(call string) int { s.mu.Lock(); defer s.mu.Unlock(); return s.calls[call] }
 
-var pathID = regexp.MustCompile(`(cs_test|pi|re|dp)_[0-9]+`)
+var pathID = regexp.MustCompile(`(cs_test|pi|re|dp|pm)_[0-9]+`)
 
 func (s *Stripe) serve(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Path, "/pay/") {
@@ -142,7 +145,7 @@ func (s *Stripe) answer(r *http.Request) (int, object) {
 // sessionParams are the parameters of a new session that the fake knows.
 var sessionParams = regexp.MustCompile(`^(mode|client_reference_id|success_url|cancel_url|expires_at|customer_email|` +
 	`metadata\[[\w-]+\]|payment_intent_data\[metadata\]\[[\w-]+\]|adaptive_pricing\[enabled\]|automatic_tax\[enabled\]|` +
-	`line_items\[0\]\[quantity\]|line_items\[0\]\[price_data\]\[(currency|unit_amount|tax_behavior|product_data\]\[name)\])$`)
+	`customer_creation|payment_method_types\[0\]|payment_intent_data\[setup_future_usage\]|line_items\[0\]\[quantity\]|line_items\[0\]\[price_data\]\[(currency|unit_amount|tax_behavior|product_data\]\[name)\])$`)
 
 var refundParams = regexp.MustCompile(`^(payment_intent|amount|metadata\[[\w-]+\])$`)
 
@@ -172,6 +175,11 @@ func (s *Stripe) create(r *http.Request) (int, object) {
 		return s.createSession(r.PostForm)
 	case "/v1/refunds":
 		return s.createRefund(r.PostForm)
+	case "/v1/payment_intents":
+		return s.charge(r.PostForm)
+	}
+	if id, ok := strings.CutPrefix(r.URL.Path, "/v1/payment_methods/"); ok {
+		return s.detach(strings.TrimSuffix(id, "/detach"))
 	}
 	return failure(http.StatusNotFound, "", "Unrecognized request URL")
 }
@@ -203,7 +211,8 @@ func (s *Stripe) createSession(form url.Values) (int, object) {
 		"client_reference_id": form.Get("client_reference_id"), "metadata": metadataOf(form, "metadata"), "livemode": false,
 		"currency": form.Get("line_items[0][price_data][currency]"), "amount_subtotal": amount, "amount_total": amount + tax,
 		"total_details": object{"amount_tax": tax, "amount_discount": int64(0), "amount_shipping": int64(0)}, "payment_intent": nil,
-		"created": s.Now().Unix(), "expires_at": expires, "success_url": form.Get("success_url"), "cancel_url": form.Get("cancel_url"),
+		"saves_card": form.Get("payment_intent_data[setup_future_usage]") == "off_session" && form.Get("customer_creation") == "always",
+		"customer":   nil, "created": s.Now().Unix(), "expires_at": expires, "success_url": form.Get("success_url"), "cancel_url": form.Get("cancel_url"),
 		"intent_metadata": metadataOf(form, "payment_intent_data[metadata]")}
 	s.sessions = append(s.sessions, session)
 	return http.StatusOK, copyOf(session)
@@ -253,6 +262,11 @@ func (s *Stripe) read(r *http.Request) (int, object) {
 	case r.URL.Path == "/v1/checkout/sessions":
 		since, _ := strconv.ParseInt(query.Get("created[gte]"), 10, 64)
 		return s.list(query, s.sessions, func(o object) bool { return o["created"].(int64) >= since })
+	case r.URL.Path == "/v1/payment_intents":
+		since, _ := strconv.ParseInt(query.Get("created[gte]"), 10, 64)
+		return s.list(query, s.charges, func(o object) bool {
+			return o["created"].(int64) >= since && (query.Get("customer") == "" || o["customer"] == query.Get("customer"))
+		})
 	case r.URL.Path == "/v1/refunds", r.URL.Path == "/v1/disputes":
 		list := s.refunds
 		if r.URL.Path == "/v1/disputes" {
@@ -275,7 +289,11 @@ func (s *Stripe) read(r *http.Request) (int, object) {
 func (s *Stripe) expanded(session object) object {
 	session = copyOf(session)
 	if id, ok := session["payment_intent"].(string); ok {
-		session["payment_intent"] = copyOf(s.intents[id])
+		intent := copyOf(s.intents[id])
+		if m, ok := intent["payment_method"].(string); ok {
+			intent["payment_method"] = copyOf(s.methods[m])
+		}
+		session["payment_intent"] = intent
 	}
 	return session
 }
@@ -393,8 +411,17 @@ func (s *Stripe) complete(id string, paid bool) {
 		return
 	}
 	intent := object{"id": s.newID("pi_"), "object": "payment_intent", "status": "processing", "amount": session["amount_total"],
-		"currency": session["currency"], "metadata": session["intent_metadata"], "livemode": false}
+		"currency": session["currency"], "metadata": session["intent_metadata"], "livemode": false,
+		"created": s.Now().Unix(), "amount_received": int64(0), "customer": nil, "payment_method": nil}
+	if session["saves_card"] == true {
+		session["customer"] = s.newID("cus_")
+		m := object{"id": s.newID("pm_"), "object": "payment_method", "type": "card", "customer": session["customer"],
+			"card": object{"brand": "visa", "last4": "4242"}}
+		s.methods[m["id"].(string)] = m
+		intent["customer"], intent["payment_method"] = session["customer"], m["id"]
+	}
 	s.intents[intent["id"].(string)] = intent
+	s.charges = append(s.charges, intent)
 	session["payment_intent"], session["status"] = intent["id"], "complete"
 	if paid {
 		intent["status"], session["payment_status"] = "succeeded", "paid"

@@ -825,12 +825,32 @@ CREATE TABLE topup (
     expires_ms       BIGINT NOT NULL,
     paid_ms          BIGINT NOT NULL,
     version          BIGINT NOT NULL, -- number of changes of the row
-    check_ms         BIGINT NOT NULL  -- the next question to the provider; 0: never
+    check_ms         BIGINT NOT NULL, -- the next question to the provider; 0: never
+    saves_card       BIGINT NOT NULL, -- 1: the customer wants the card saved for automatic top-ups
+    customer         TEXT   NOT NULL, -- the provider's id of the customer with the saved card, or ''
+    card             TEXT   NOT NULL  -- the provider's id of the saved card of an automatic top-up; '' for other top-ups
 );
 CREATE INDEX topup_account ON topup (account, id);
 CREATE INDEX topup_state ON topup (state, id);
 CREATE UNIQUE INDEX topup_payment ON topup (provider, payment) WHERE payment <> '';
 CREATE INDEX topup_check ON topup (provider, live, check_ms) WHERE check_ms > 0;
+
+-- The saved cards of accounts, with the customers' settings for automatic top-ups.
+CREATE TABLE topup_automatic (
+    account       TEXT   NOT NULL PRIMARY KEY,
+    provider      TEXT   NOT NULL,
+    live          BIGINT NOT NULL,
+    customer      TEXT   NOT NULL, -- the provider's id of the customer
+    card          TEXT   NOT NULL, -- the provider's id of the card
+    brand         TEXT   NOT NULL,
+    last_digits   TEXT   NOT NULL,
+    switched_on   BIGINT NOT NULL,
+    level_nano    BIGINT NOT NULL, -- a balance below it begins a top-up
+    currency      TEXT   NOT NULL, -- of minor and monthly_minor
+    minor         BIGINT NOT NULL, -- the amount of a top-up
+    monthly_minor BIGINT NOT NULL, -- the largest sum of a calendar month (UTC)
+    pause         TEXT   NOT NULL  -- why no top-up begins, or ''
+);
 
 -- The refunds and disputes of paid top-ups. Kept for ever.
 CREATE TABLE topup_reversal (

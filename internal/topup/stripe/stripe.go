@@ -79,15 +79,18 @@ func CheckSecret(secret string) error {
 
 // Info implements topup.PaymentProvider.
 func (c *Service) Info() topup.ProviderInfo {
-	return topup.ProviderInfo{Name: Name, Title: "Stripe", Path: Path, Live: c.live}
+	return topup.ProviderInfo{Name: Name, Title: "Stripe", Path: Path, Live: c.live,
+		SavesCards: !c.o.Tax} // a charge of a saved card has no Stripe Tax
 }
 
 // Acknowledge implements topup.PaymentProvider.
 func (c *Service) Acknowledge(w http.ResponseWriter) { w.WriteHeader(http.StatusOK) }
 
-// metadata is the name of the field that names the top-up; refundKey names the refund of an operator.
+// metadata is the name of the field that names the top-up; refundKey names the refund of an operator;
+// automatic marks the payment intents of automatic top-ups.
 const (
 	metadata  = "tollgate-topup"
+	automatic = "tollgate-automatic"
 	refundKey = "tollgate-refund"
 )
 
@@ -109,6 +112,11 @@ func (c *Service) Begin(ctx context.Context, o topup.Order) (topup.Checkout, err
 	}
 	if o.Email != "" {
 		q.Set("customer_email", o.Email)
+	}
+	if o.SavesCard {
+		q.Set("customer_creation", "always")
+		q.Set("payment_method_types[0]", "card")
+		q.Set("payment_intent_data[setup_future_usage]", "off_session")
 	}
 	if c.o.Tax {
 		q.Set("automatic_tax[enabled]", "true")
@@ -134,9 +142,10 @@ type session struct {
 	Details       struct {
 		Tax int64 `json:"amount_tax"`
 	} `json:"total_details"`
-	Intent  *intent `json:"payment_intent"`
-	Live    bool    `json:"livemode"`
-	Created int64   `json:"created"`
+	Customer string  `json:"customer"`
+	Intent   *intent `json:"payment_intent"`
+	Live     bool    `json:"livemode"`
+	Created  int64   `json:"created"`
 }
 
 // intent is a payment intent. Stripe sends its id alone unless a call expands it.
@@ -145,6 +154,31 @@ type intent struct {
 	Status   string            `json:"status"`
 	Metadata map[string]string `json:"metadata"`
 	Live     bool              `json:"livemode"`
+	Currency string            `json:"currency"`
+	Received int64             `json:"amount_received"`
+	Created  int64             `json:"created"`
+	Failure  struct {
+		Code string `json:"code"`
+	} `json:"last_payment_error"`
+	Method *method `json:"payment_method"`
+}
+
+// method is a payment method. Stripe sends its id alone unless a call expands it.
+type method struct {
+	ID   string `json:"id"`
+	Card struct {
+		Brand string `json:"brand"`
+		Last  string `json:"last4"`
+	} `json:"card"`
+}
+
+// UnmarshalJSON reads an id or an object.
+func (m *method) UnmarshalJSON(raw []byte) error {
+	if len(raw) > 0 && raw[0] == '"' {
+		return json.Unmarshal(raw, &m.ID)
+	}
+	type plain method
+	return json.Unmarshal(raw, (*plain)(m))
 }
 
 // UnmarshalJSON reads an id or an object.
@@ -161,18 +195,12 @@ func (c *Service) Query(ctx context.Context, t topup.Topup) (topup.ProviderPayme
 	if t.Session == "" {
 		return topup.ProviderPayment{State: topup.Missing}, nil
 	}
-	var s session
-	err := c.call(ctx, http.MethodGet, "/v1/checkout/sessions/"+url.PathEscape(t.Session),
-		url.Values{"expand[]": {"payment_intent"}}, "", &s)
+	p, err := c.readPayment(ctx, t)
 	if isMissing(err) {
 		return topup.ProviderPayment{State: topup.Missing}, nil
 	}
-	if err != nil {
-		return topup.ProviderPayment{}, err
-	}
-	p := s.payment()
-	if p.State != topup.Succeeded {
-		return p, nil
+	if err != nil || p.State != topup.Succeeded {
+		return p, err
 	}
 	of := url.Values{"payment_intent": {p.ID}}
 	refunds, err := all[refund](ctx, c, "/v1/refunds", of, topup.MaxListed)
@@ -191,6 +219,25 @@ func (c *Service) Query(ctx context.Context, t topup.Topup) (topup.ProviderPayme
 		p.Disputes = append(p.Disputes, d.report())
 	}
 	return p, nil
+}
+
+// readPayment reads the payment of a top-up without its refunds and disputes. The session of an automatic
+// top-up is a payment intent.
+func (c *Service) readPayment(ctx context.Context, t topup.Topup) (topup.ProviderPayment, error) {
+	if t.IsAutomatic() {
+		var i intent
+		err := c.call(ctx, http.MethodGet, "/v1/payment_intents/"+url.PathEscape(t.Session), url.Values{}, "", &i)
+		return i.payment(), err
+	}
+	var s session
+	err := c.call(ctx, http.MethodGet, "/v1/checkout/sessions/"+url.PathEscape(t.Session),
+		url.Values{"expand[]": {"payment_intent.payment_method"}}, "", &s)
+	p := s.payment()
+	if s.Intent != nil && s.Intent.Method != nil && s.Customer != "" {
+		m := s.Intent.Method
+		p.Card = topup.Card{Customer: s.Customer, ID: m.ID, Brand: m.Card.Brand, Last: m.Card.Last}
+	}
+	return p, err
 }
 
 // payment returns the payment of a session.
@@ -264,7 +311,17 @@ func (c *Service) List(ctx context.Context, sinceMS int64) ([]topup.ProviderPaym
 	if err != nil {
 		return nil, err
 	}
+	intents, err := all[intent](ctx, c, "/v1/payment_intents", url.Values{"created[gte]": {strconv.FormatInt(sinceMS/1000, 10)}},
+		topup.MaxListed)
+	if err != nil {
+		return nil, err
+	}
 	var list []topup.ProviderPayment
+	for _, i := range intents {
+		if i.Metadata[automatic] != "" {
+			list = append(list, i.payment())
+		}
+	}
 	for _, s := range sessions {
 		if s.Metadata[metadata] != "" {
 			list = append(list, s.payment())
@@ -279,6 +336,7 @@ type item interface{ identifier() string }
 func (r refund) identifier() string  { return r.ID }
 func (d dispute) identifier() string { return d.ID }
 func (s session) identifier() string { return s.ID }
+func (i intent) identifier() string  { return i.ID }
 
 // pageSize is the largest page of Stripe's lists.
 const pageSize = 100
@@ -362,10 +420,11 @@ func callError(path string, status int, raw []byte) error {
 		Error struct {
 			Code    string `json:"code"`
 			Message string `json:"message"`
+			Intent  intent `json:"payment_intent"`
 		} `json:"error"`
 	}
 	_ = json.Unmarshal(raw, &answer) // the status alone is enough
-	err := error(&statusError{path, status, answer.Error.Code, answer.Error.Message})
+	err := error(&statusError{path, status, answer.Error.Code, answer.Error.Message, answer.Error.Intent.ID})
 	if status == http.StatusBadRequest || status == http.StatusPaymentRequired {
 		err = fmt.Errorf("%w: %w", topup.ErrRefused, err)
 	}
@@ -377,6 +436,7 @@ type statusError struct {
 	path          string
 	status        int
 	code, message string
+	intent        string // id of the payment intent that failed; may be empty
 }
 
 // Error implements error.

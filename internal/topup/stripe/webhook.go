@@ -117,6 +117,9 @@ func (c *Service) Verify(ctx context.Context, r *http.Request, body []byte) (top
 		return n, nil
 	case object.Metadata[metadata] != "":
 		n.Topup = object.Metadata[metadata]
+		if object.Metadata[automatic] != "" {
+			n.Session = object.ID
+		}
 	case object.Intent != nil && object.Intent.ID != "":
 		if n.Topup, err = c.topupOf(ctx, object.Intent.ID); err != nil {
 			return n, err
