@@ -235,12 +235,11 @@ func (t *Topups) beginAutomatic(ctx context.Context, account string) error {
 
 // automaticTx writes the row of an automatic top-up, if one is due, and returns its id.
 func (t *Topups) automaticTx(tx *store.Tx, name string) (string, error) {
-	owner, err := account.LockTx(tx, name)
-	if err != nil {
+	if _, err := account.LockTx(tx, name); err != nil {
 		return "", err
 	}
 	a, found, err := AutomaticTx(tx, name)
-	if err != nil || !found || !a.On || a.Pause != "" || owner.Money.Disabled || owner.Money.Balance >= a.Level {
+	if err != nil || !found || !a.On || a.Pause != "" {
 		return "", err
 	}
 	info := t.Info(a.Provider)
@@ -254,24 +253,37 @@ func (t *Topups) automaticTx(tx *store.Tx, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	at := time.UnixMilli(now).UTC()
-	month := time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC).UnixMilli()
-	var open, sum int64
-	err = tx.QueryRow(`SELECT COALESCE(SUM(CASE WHEN state IN ('created', 'pending') THEN 1 ELSE 0 END), 0),
-		COALESCE(SUM(CASE WHEN created_ms >= $2 THEN minor ELSE 0 END), 0)
-		FROM topup WHERE account = $1 AND card <> '' AND state NOT IN ('failed', 'expired')`, name, month).Scan(&open, &sum)
-	if err != nil {
-		return "", fmt.Errorf("sum automatic top-ups: %w", err)
+	// The balance is read after the state of the top-ups: a top-up that was paid between the two reads must
+	// not count as closed without its credit.
+	isFree, err := isFreeTx(tx, a, now)
+	if err != nil || !isFree {
+		return "", err
 	}
-	if open > 0 || sum+a.Minor > a.Monthly {
-		return "", nil
+	states, err := ledger.AccountsTx(tx, []string{name})
+	if err != nil || states[name].Disabled || states[name].Balance >= a.Level {
+		return "", err
 	}
 	quote, err := t.Terms.Quote(a.Minor)
 	if err != nil {
 		return "", err
 	}
-	row := Topup{ID: id.At(IDPrefix, at), Account: name, Provider: a.Provider, Live: a.Live, State: Created, Currency: t.Terms.Currency,
-		Minor: quote.Minor, Rate: t.Terms.Rate, Bonus: quote.Bonus, Credit: quote.Credit, CreatedMS: now,
+	row := Topup{ID: id.At(IDPrefix, time.UnixMilli(now)), Account: name, Provider: a.Provider, Live: a.Live, State: Created,
+		Currency: t.Terms.Currency, Minor: quote.Minor, Rate: t.Terms.Rate, Bonus: quote.Bonus, Credit: quote.Credit, CreatedMS: now,
 		ExpiresMS: now + lifetime.Milliseconds(), checkMS: now + firstCheck.Milliseconds(), Customer: a.Card.Customer, Card: a.Card.ID}
 	return row.ID, insertTx(tx, row)
+}
+
+// isFreeTx reports whether an account has no unpaid automatic top-up, and another one is within its monthly
+// maximum.
+func isFreeTx(tx *store.Tx, a Automatic, nowMS int64) (bool, error) {
+	at := time.UnixMilli(nowMS).UTC()
+	month := time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC).UnixMilli()
+	var open, sum int64
+	err := tx.QueryRow(`SELECT COALESCE(SUM(CASE WHEN state IN ('created', 'pending') THEN 1 ELSE 0 END), 0),
+		COALESCE(SUM(CASE WHEN created_ms >= $2 THEN minor ELSE 0 END), 0)
+		FROM topup WHERE account = $1 AND card <> '' AND state NOT IN ('failed', 'expired')`, a.Account, month).Scan(&open, &sum)
+	if err != nil {
+		return false, fmt.Errorf("sum automatic top-ups: %w", err)
+	}
+	return open == 0 && sum+a.Minor <= a.Monthly, nil
 }

@@ -196,12 +196,9 @@ func TestAutomaticPauses(t *testing.T) {
 		}
 		s.beginAutomatic()
 		s.wantBalance(40 * money.USD)
-		list, _, err := list(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.stripe.DisputeIntent(list[0].Payment, "needs_response")
-		if err := s.Sync(t.Context(), list[0].ID, ""); err != nil {
+		row := s.paidAutomatic()
+		s.stripe.DisputeIntent(row.Payment, "needs_response")
+		if err := s.Sync(t.Context(), row.ID, ""); err != nil {
 			t.Fatal(err)
 		}
 		s.wantBalance(10 * money.USD)
@@ -213,12 +210,23 @@ func TestAutomaticPauses(t *testing.T) {
 	})
 }
 
-func list(s *shop) (all []topup.Topup, more bool, err error) {
-	err = s.db.View(s.t.Context(), func(tx *store.Tx) (err error) {
-		all, more, err = topup.ListTx(tx, topup.ListFilter{Account: s.account, Limit: 10})
-		return err
+// paidAutomatic returns the automatic top-up that is paid.
+func (s *shop) paidAutomatic() topup.Topup {
+	s.t.Helper()
+	list, err := store.Read(s.t.Context(), s.db, func(tx *store.Tx) ([]topup.Topup, error) {
+		list, _, err := topup.ListTx(tx, topup.ListFilter{Account: s.account, State: topup.Paid, Limit: 10})
+		return list, err
 	})
-	return all, more, err
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, row := range list {
+		if row.IsAutomatic() {
+			return row
+		}
+	}
+	s.t.Fatal("no automatic top-up is paid")
+	return topup.Topup{}
 }
 
 // TestAutomaticSettings checks the customer's settings, and removes the card while Stripe does not answer.

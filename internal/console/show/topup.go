@@ -31,6 +31,9 @@ func TopupBadge(t topup.Topup) ui.Badge {
 
 // WayToPay returns the title of the way in which a top-up is paid. info is its provider.
 func WayToPay(t topup.Topup, info topup.ProviderInfo) string {
+	if t.IsAutomatic() {
+		return info.Title + ", automatic"
+	}
 	for _, m := range info.Methods {
 		if m.Name == t.Method {
 			return m.Title
