@@ -41,8 +41,8 @@ type Automatic struct {
 	Pause    Pause        // empty unless paused
 }
 
-const automaticColumns = `account, provider, live, customer, card, brand, last_digits, switched_on, level_nano, currency, minor, monthly_minor,
-	pause`
+const automaticColumns = `account, provider, live, customer, card, brand, last_digits, switched_on, level_nano, currency, minor,
+	monthly_minor, pause`
 
 func scanAutomatic(row store.Row) (a Automatic, err error) {
 	var live, on int64

@@ -178,7 +178,8 @@ func TestAutomaticPauses(t *testing.T) {
 	t.Parallel()
 	saver(t, func(t *testing.T, s *shop) {
 		spend(s, 10*money.USD)
-		for code, want := range map[string]topup.Pause{"card_declined": topup.PauseDeclined, "authentication_required": topup.PauseAuthentication} {
+		for code, want := range map[string]topup.Pause{"card_declined": topup.PauseDeclined,
+			"authentication_required": topup.PauseAuthentication} {
 			s.stripe.FailCharges(code)
 			if err := s.switchOn(15*money.USD, 3000, 9000); err != nil {
 				t.Fatal(err)

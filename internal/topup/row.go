@@ -93,8 +93,8 @@ const columns = `id, account, provider, method, live, state, currency, decimals,
 func scanTopup(row store.Row) (t Topup, err error) {
 	var live, saves int64
 	err = row.Scan(&t.ID, &t.Account, &t.Provider, &t.Method, &live, &t.State, &t.Currency.Code, &t.Currency.Decimals, &t.Minor, &t.Rate,
-		&t.Bonus, &t.Credit, &t.Session, &t.Address, &t.Payment, &t.Total, &t.CreatedMS, &t.ExpiresMS, &t.PaidMS, &t.version, &t.checkMS, &saves, &t.Customer,
-		&t.Card)
+		&t.Bonus, &t.Credit, &t.Session, &t.Address, &t.Payment, &t.Total, &t.CreatedMS, &t.ExpiresMS, &t.PaidMS, &t.version, &t.checkMS,
+		&saves, &t.Customer, &t.Card)
 	t.Live, t.SavesCard = live != 0, saves != 0
 	return t, err
 }

@@ -108,17 +108,16 @@ func (c *console) automaticWith(v *page.Visit, form *ui.PostForm) (page.FullPage
 	if err != nil {
 		return page.FullPage{}, err
 	}
-	content := automaticPage{State: ui.Badge{Label: "off"}, Remove: ui.Button{Action: page.Base + "/billing/automatic/remove", Label: "Remove card"}}
+	content := automaticPage{State: ui.Badge{Label: "off"},
+		Remove: ui.Button{Action: page.Base + "/billing/automatic/remove", Label: "Remove card"}}
 	switch {
 	case !found:
 		content.Empty = &ui.EmptyState{Title: "No saved card", Text: "Your card is saved with your next top-up, if you choose so. " +
 			"Then your account can add credit by itself when the balance is low, within a maximum that you set.",
 			Link: &ui.Link{Href: page.Base + "/billing/top-ups/new?save=yes", Text: "Add credit and save a card", Button: true, Main: true}}
 	default:
-		content.Card = strings.ToUpper(a.Card.Brand[:min(1, len(a.Card.Brand))]) + a.Card.Brand[min(1, len(a.Card.Brand)):] + " ending in " + a.Card.Last
-		fresh := c.automaticForm(a)
-		content.Form = fresh
-		if form != nil {
+		content.Card = a.Card.Brand + " ending in " + a.Card.Last
+		if content.Form = c.automaticForm(a); form != nil {
 			content.Form = *form
 		}
 	}

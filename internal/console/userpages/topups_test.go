@@ -89,8 +89,9 @@ func TestAutomaticTopup(t *testing.T) {
 		id := regexp.MustCompile(`topup_\w+`).FindString(address)
 		s.Stripe.Pay(s.Stripe.Session(id))
 		b.Post(address + "/check")
-		b.Get(path).Want(t, http.StatusOK, "Visa ending in 4242", "Up to 300.00 USD", "Switch on")
-		for _, c := range [][4]string{{"x", "20", "100", "must be an amount in USD"}, {"0", "20", "100", "above 0"}, {"10", "4", "100", "from 5.00"},
+		b.Get(path).Want(t, http.StatusOK, "visa ending in 4242", "Up to 300.00 USD", "Switch on")
+		for _, c := range [][4]string{{"x", "20", "100", "must be an amount in USD"}, {"0", "20", "100", "above 0"},
+			{"10", "4", "100", "from 5.00"},
 			{"10", "20", "301", "at most 300.00 USD"}, {"10", "20", "1e3", "must be an amount"}} {
 			b.Post(path, "level", c[0], "amount", c[1], "monthly", c[2]).Want(t, http.StatusUnprocessableEntity, c[3])
 		}

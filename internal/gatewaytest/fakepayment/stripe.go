@@ -71,7 +71,8 @@ type Event struct {
 
 // NewStripe starts an account.
 func NewStripe(t testing.TB) *Stripe {
-	s := &Stripe{t: t, Now: time.Now, intents: map[string]object{}, methods: map[string]object{}, saved: map[string]savedAnswer{}, calls: map[string]int{}}
+	s := &Stripe{t: t, Now: time.Now, intents: map[string]object{}, methods: map[string]object{},
+		saved: map[string]savedAnswer{}, calls: map[string]int{}}
 	server := httptest.NewServer(http.HandlerFunc(s.serve))
 	t.Cleanup(server.Close)
 	s.URL = server.URL
@@ -145,7 +146,8 @@ func (s *Stripe) answer(r *http.Request) (int, object) {
 // sessionParams are the parameters of a new session that the fake knows.
 var sessionParams = regexp.MustCompile(`^(mode|client_reference_id|success_url|cancel_url|expires_at|customer_email|` +
 	`metadata\[[\w-]+\]|payment_intent_data\[metadata\]\[[\w-]+\]|adaptive_pricing\[enabled\]|automatic_tax\[enabled\]|` +
-	`customer_creation|payment_method_types\[0\]|payment_intent_data\[setup_future_usage\]|line_items\[0\]\[quantity\]|line_items\[0\]\[price_data\]\[(currency|unit_amount|tax_behavior|product_data\]\[name)\])$`)
+	`customer_creation|payment_method_types\[0\]|payment_intent_data\[setup_future_usage\]|line_items\[0\]\[quantity\]|` +
+	`line_items\[0\]\[price_data\]\[(currency|unit_amount|tax_behavior|product_data\]\[name)\])$`)
 
 var refundParams = regexp.MustCompile(`^(payment_intent|amount|metadata\[[\w-]+\])$`)
 
@@ -212,7 +214,8 @@ func (s *Stripe) createSession(form url.Values) (int, object) {
 		"currency": form.Get("line_items[0][price_data][currency]"), "amount_subtotal": amount, "amount_total": amount + tax,
 		"total_details": object{"amount_tax": tax, "amount_discount": int64(0), "amount_shipping": int64(0)}, "payment_intent": nil,
 		"saves_card": form.Get("payment_intent_data[setup_future_usage]") == "off_session" && form.Get("customer_creation") == "always",
-		"customer":   nil, "created": s.Now().Unix(), "expires_at": expires, "success_url": form.Get("success_url"), "cancel_url": form.Get("cancel_url"),
+		"customer":   nil, "created": s.Now().Unix(), "expires_at": expires, "success_url": form.Get("success_url"),
+		"cancel_url":      form.Get("cancel_url"),
 		"intent_metadata": metadataOf(form, "payment_intent_data[metadata]")}
 	s.sessions = append(s.sessions, session)
 	return http.StatusOK, copyOf(session)
