@@ -80,7 +80,10 @@ func (c *console) automaticForm(a topup.Automatic) ui.PostForm {
 		level = a.Level.String()
 	}
 	submit := "Switch on"
-	if a.On {
+	switch {
+	case a.On && a.Pause != "":
+		submit = "Switch on again"
+	case a.On:
 		submit = "Save"
 	}
 	return ui.PostForm{Action: page.Base + "/billing/automatic", Submit: submit, Cancel: page.Base + "/billing", Fields: []ui.FormField{

@@ -106,6 +106,7 @@ func TestAutomaticTopup(t *testing.T) {
 		for _, page := range []string{path, "/console/billing"} {
 			b.Get(page).Want(t, http.StatusOK, "Automatic top-ups are paused", "wants you to confirm", order)
 		}
+		b.Get(path).Want(t, http.StatusOK, "Switch on again")
 		b.Get("/console/billing/top-ups").Want(t, http.StatusOK, "failed", "20.00 USD")
 		b.Post(path + "/off")
 		b.Get(path).Want(t, http.StatusOK, ">off<", "Switch on")
