@@ -2,7 +2,6 @@ package chat
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -12,7 +11,6 @@ import (
 	"tollgate/internal/ledger"
 	"tollgate/internal/upstream"
 	"tollgate/internal/wire"
-	"tollgate/internal/wire/translate"
 )
 
 // TestAddedFieldsAreTheLines checks that the rejection of a field added by the gateway counts
@@ -291,44 +289,5 @@ func TestStopsOfModelsWithoutThem(t *testing.T) {
 	call.Body = checked(t, wire.FormChat, `{"model":"swift-1","stop":"lo","messages":[{"role":"user","content":"hi"}]}`)
 	if f := wantFault(t, own.send(call), "unsupported_parameter"); f.Param != "stop" {
 		t.Errorf("a chat client got %v about %q", f, f.Param)
-	}
-}
-
-// TestTranslationErrorsNameClientFields checks the errors of a request that is translated twice. An
-// error of the second translator must name a field of the client's form.
-func TestTranslationErrorsNameClientFields(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		body     string
-		lineForm wire.Form
-		param    string
-	}{
-		"image": {`{"model":"swift-1","input":[{"role":"user","content":[{"type":"input_image",` +
-			`"image_url":"data:image/bmp;base64,eA=="}]}]}`, wire.FormMessages, "input[0].content[0].image_url"},
-		"file": {`{"model":"swift-1","input":[{"role":"user","content":[{"type":"input_file","filename":"a.txt",` +
-			`"file_data":"data:text/plain;base64,eA=="}]}]}`, wire.FormMessages, "input[0].content[0].file_data"},
-		"tool": {`{"model":"swift-1","input":"hi","tools":[{"type":"function","name":"f","parameters":7}]}`, wire.FormMessages,
-			"tools[0].parameters"},
-		"effort": {`{"model":"swift-1","input":"hi","reasoning":{"effort":"huge"}}`, wire.FormMessages, "reasoning.effort"},
-		"schema": {`{"model":"swift-1","input":"hi","text":{"format":{"type":"json_schema","name":"x","schema":7}}}`,
-			wire.FormMessages, "text.format.schema"},
-		"first step": {`{"model":"swift-1","input":[{"role":"user","content":[{"type":"input_file","file_url":"https://example.com/a.pdf"}]}]}`,
-			wire.FormMessages, "input[0].content[0].file_url"},
-		"one step": {`{"model":"swift-1","input":[{"role":"user","content":[{"type":"nobody_knows"}]}]}`, wire.FormChat,
-			"input[0].content[0].type"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			_, err := translate.New(checked(t, wire.FormResponses, c.body), c.lineForm, wire.Identity{}).Body(
-				wire.Translation{Edits: wire.Edits{Model: "vendor-model"}, MaxOutput: 100})
-			var f *fault.Error
-			if !errors.As(err, &f) {
-				t.Fatal(err)
-			}
-			if f.Code != fault.InvalidRequest || f.Param != c.param || !strings.Contains(f.Message(), "`"+c.param+"`") ||
-				strings.Contains(f.Message(), "messages[") {
-				t.Errorf("got %v, param %q; want %q", err, f.Param, c.param)
-			}
-		})
 	}
 }

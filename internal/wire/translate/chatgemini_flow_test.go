@@ -23,6 +23,11 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
+// someAnswer returns the identity of the answers in all tests.
+func someAnswer() wire.Identity {
+	return wire.Identity{Request: "req_0001", Model: "swift-1", Created: 1700000000}
+}
+
 // TestGeminiScenarios tests the files of testdata: the line's request (sent), the client's answer
 // (answer), and the meter's result (judged).
 func TestGeminiScenarios(t *testing.T) {

@@ -195,12 +195,15 @@ func (o modelOutput) stream(line wire.Form) string {
 		_ = json.Unmarshal([]byte(whole), &answer) // made above
 		add(`{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"v",` +
 			`"content":[],"usage":{"input_tokens":3,"output_tokens":1}}}`)
+		add(`{"type":"ping"}`)
 		calls := 0
 		for i, b := range answer.Content {
 			switch b.Type {
 			case "text":
 				add(`{"type":"content_block_start","index":%d,"content_block":{"type":"text","text":""}}`, i)
-				add(`{"type":"content_block_delta","index":%d,"delta":{"type":"text_delta","text":%q}}`, i, b.Text)
+				for piece := range strings.SplitAfterSeq(b.Text, "ö") {
+					add(`{"type":"content_block_delta","index":%d,"delta":{"type":"text_delta","text":%q}}`, i, piece)
+				}
 			case "thinking":
 				add(`{"type":"content_block_start","index":%d,"content_block":{"type":"thinking","thinking":"","signature":""}}`, i)
 				add(`{"type":"content_block_delta","index":%d,"delta":{"type":"thinking_delta","thinking":%q}}`, i, b.Thinking)

@@ -33,7 +33,7 @@ type scenario struct {
 
 // scenarios returns the rows.
 func scenarios() []scenario {
-	oneCall, twoCalls := []string{`f {"a":1}`}, []string{`f {"a":1}`, `f {"a":2}`}
+	oneCall, twoCalls := []string{`f {"a":12345678901234567890}`}, []string{`f {"a":1}`, `f {"a":2}`}
 	return []scenario{
 		{name: "text", output: modelOutput{text: "It \"is\" größe\n"}, want: wiretest.Answer{Text: "It \"is\" größe\n", End: "stop"}},
 		{name: "image", features: []string{"an inline image"}, sent: "iVBORw0KGgo=",
@@ -46,7 +46,7 @@ func scenarios() []scenario {
 		{name: "tool without arguments", features: []string{"a function"}, sent: `"f"`,
 			output: modelOutput{tool: "f", arguments: []string{`{}`}}, want: wiretest.Answer{Calls: []string{`f {}`}, End: "calls"}},
 		{name: "forced tool", features: []string{"this tool"}, sent: `"f"`,
-			output: modelOutput{tool: "f", arguments: []string{`{"a":1}`}}, want: wiretest.Answer{Calls: oneCall, End: "calls"}},
+			output: modelOutput{tool: "f", arguments: []string{`{"a":12345678901234567890}`}}, want: wiretest.Answer{Calls: oneCall, End: "calls"}},
 		{name: "structured output", features: []string{"a JSON schema"}, sent: `"required":["a"]`,
 			output: modelOutput{text: `{"a":"x"}`}, want: wiretest.Answer{Text: `{"a":"x"}`, End: "stop"}},
 		{name: "thinking", features: []string{"thinking is shown"}, thinks: true,
