@@ -147,8 +147,11 @@ func useLinkTx(tx *store.Tx, l PasswordLink, token, passwordHash string, addr ne
 	return nil
 }
 
-// endLinkTx makes a user's link void, if there is one.
+// endLinkTx makes a user's link and new address void, if there are any.
 func endLinkTx(tx *store.Tx, user string) error {
+	if _, err := tx.Exec(`DELETE FROM account_address WHERE member = $1`, user); err != nil {
+		return fmt.Errorf("delete new address: %w", err)
+	}
 	if _, err := tx.Exec(`DELETE FROM account_link WHERE member = $1`, user); err != nil {
 		return fmt.Errorf("delete link: %w", err)
 	}

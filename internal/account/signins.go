@@ -345,6 +345,9 @@ func (s *SignIns) Sweep(ctx context.Context) error {
 		if _, err := tx.Exec(`DELETE FROM account_link WHERE expires_ms <= $1`, now); err != nil {
 			return fmt.Errorf("delete expired links: %w", err)
 		}
+		if _, err := tx.Exec(`DELETE FROM account_address WHERE expires_ms <= $1`, now); err != nil {
+			return fmt.Errorf("delete expired new addresses: %w", err)
+		}
 		if _, err := tx.Exec(`DELETE FROM account_signup WHERE expires_ms <= $1`, now); err != nil {
 			return fmt.Errorf("delete expired sign-ups: %w", err)
 		}

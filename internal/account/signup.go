@@ -99,7 +99,7 @@ func (s *SignIns) RequestSignUp(ctx context.Context, rules SignUpRules, r SignUp
 	defer leave()
 	if err := s.db.Update(ctx, func(tx *store.Tx) error {
 		_, err := recordAttemptTx(tx, []subject{
-			{name: "sign-up " + foldEmail(email), maxCount: maxEmailSignUps, message: "Too many sign-ups with this address."},
+			mailboxSubject(email),
 			{name: "sign-up from " + limit.Network(r.Addr).String(), maxCount: maxAddressSignUps, message: "Too many sign-ups."},
 		})
 		return err
@@ -140,6 +140,11 @@ func (s *SignIns) RequestSignUp(ctx context.Context, rules SignUpRules, r SignUp
 		}
 		return r.MailTx(tx, signUp, token, "")
 	})
+}
+
+// mailboxSubject limits the mails that verify an address.
+func mailboxSubject(email string) subject {
+	return subject{name: "mailbox " + foldEmail(email), maxCount: maxEmailSignUps, message: "Too many mails to this address were asked for."}
 }
 
 // signUpTx returns the sign-up of a token, or ErrNoLink. browser is the browser's cookie.

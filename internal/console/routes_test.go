@@ -121,6 +121,10 @@ func wantStatuses() map[string]statuses {
 
 		"GET /console/settings":                     ownPage,
 		"POST /console/settings/password":           formAct,
+		"GET /console/settings/email":               {nobody: 303, other: 404, owner: 404}, // without mail
+		"POST /console/settings/email":              {nobody: 303, other: 404, owner: 404},
+		"POST /console/settings/email/check":        {nobody: 303, other: 404, owner: 404},
+		"POST /console/settings/email/confirm":      {nobody: 303, other: 404, owner: 404},
 		"GET /console/settings/factor":              ownPage,
 		"POST /console/settings/factor":             formAct,
 		"POST /console/settings/factor/confirm":     formAct,

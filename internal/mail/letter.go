@@ -23,6 +23,8 @@ const (
 	Reset      LetterKind = "password_reset" // a link for a user with a forgotten password
 	SignIn     LetterKind = "sign_in"        // a user signed in with a new browser
 	SignUp     LetterKind = "sign_up"        // a link that verifies the address of a sign-up
+	NewAddress LetterKind = "new_address"    // a link that verifies the new address of a user
+	OldAddress LetterKind = "old_address"    // to the old address: a user wants to change it
 	KnownUser  LetterKind = "known_user"     // somebody signed up with the address of a user
 
 	PaymentReceipt  LetterKind = "payment_receipt"  // a top-up is paid and credited
@@ -42,7 +44,7 @@ const (
 
 // Kinds returns all kinds.
 func Kinds() []LetterKind {
-	return []LetterKind{Test, Invitation, Reset, SignIn, SignUp, KnownUser,
+	return []LetterKind{Test, Invitation, Reset, SignIn, SignUp, NewAddress, OldAddress, KnownUser,
 		PaymentReceipt, PaymentRefund, PaymentDispute, PaymentRestored,
 		LowBalance, BudgetNear, BudgetUsed, LimitNear, LimitUsed, ReceiverFailing, Alert}
 }
@@ -71,9 +73,9 @@ func ChoosableTopics() []Topic { return []Topic{PaymentTopic, BalanceTopic, Budg
 // Topic returns the topic of a kind.
 func (k LetterKind) Topic() Topic {
 	switch k {
-	case Test, Invitation, Reset, SignUp, KnownUser:
+	case Test, Invitation, Reset, SignUp, KnownUser, NewAddress:
 		return RequestTopic
-	case SignIn:
+	case SignIn, OldAddress:
 		return SecurityTopic
 	case Alert:
 		return OperatorTopic

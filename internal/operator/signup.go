@@ -30,6 +30,25 @@ func MailSignUpTx(tx *store.Tx, mails *mail.Mailer, base string, s account.SignU
 	return mails.EnqueueTx(tx, l)
 }
 
+// NewAddressPath is the console's path of a link that verifies a user's new address.
+const NewAddressPath = "/console/settings/email#"
+
+// MailAddressTx mails the link of a new address to it, and the news to the old one. If a user has the
+// new address already, its mail says so, as for a sign-up.
+func MailAddressTx(tx *store.Tx, mails *mail.Mailer, base string, c account.AddressChange, token, cause string, locale mail.Locale) error {
+	old := mail.Letter{Kind: mail.OldAddress, Subject: c.User.ID, Cause: cause, Account: c.User.Account, To: c.User.Email, Locale: locale,
+		Link: base + "/console/settings", Values: map[string]string{"new": c.Email}}
+	if err := mails.EnqueueTx(tx, old); err != nil {
+		return err
+	}
+	if token == "" {
+		return MailSignUpTx(tx, mails, base, account.SignUp{Email: c.Email}, "", "", cause, locale)
+	}
+	return mails.EnqueueTx(tx, mail.Letter{Kind: mail.NewAddress, Subject: c.User.ID, Cause: cause, Account: c.User.Account, To: c.Email,
+		Locale: locale, Link: base + NewAddressPath + token, ExpiresMS: c.ExpiresMS,
+		Values: map[string]string{"from": c.User.Email, "expires": mail.Time(c.ExpiresMS)}})
+}
+
 // SignUpTx opens an account with its user for a customer with a verified address, and grants the trial
 // credit. The log names the customer.
 func SignUpTx(tx *store.Tx, in account.SignIn, addr netip.Addr, trial account.Trial) (account.User, error) {

@@ -27,9 +27,9 @@ type linkFooter struct {
 const invalidLink = "This link is no longer valid: it was used, has expired, or was replaced by a newer one. " +
 	"Ask your operator for a new link."
 
-// linkForm asks for a link and sends it to a path. If the page's address has a fragment, console.js fills in the form and
+// LinkForm asks for a link and sends it to a path. If the page's address has a fragment, console.js fills in the form and
 // sends it.
-func linkForm(path string) ui.PostForm {
+func LinkForm(path string) ui.PostForm {
 	return ui.PostForm{Action: Base + path, Submit: "Go on", Cancel: Base + "/sign-in", Fields: []ui.FormField{
 		{Name: "link", Label: "Link", Required: true, Fragment: true, Hint: "Paste the whole link."},
 	}}
@@ -56,8 +56,8 @@ func fillPasswordForm(form *ui.PostForm, l account.PasswordLink, token string) {
 	}
 }
 
-// tokenOf returns the token of a link. It accepts a bare token too.
-func tokenOf(link string) string {
+// TokenOf returns the token of a link. It accepts a bare token too.
+func TokenOf(link string) string {
 	return strings.TrimSpace(link[strings.LastIndexByte(link, '#')+1:])
 }
 
@@ -65,16 +65,16 @@ func (srv *server) linkPage(*Visit) (Responder, error) { return showLinkForm("/l
 
 // showLinkForm asks for a link and sends it to a path. message is the error of a rejected link; it may be empty.
 func showLinkForm(path, message string) FullPage {
-	form := linkForm(path)
+	form := LinkForm(path)
 	form.Error = message
 	return FullPage{Name: "link", Title: "Use a link", Main: linkPage{Title: "Use a link", Form: form}}
 }
 
 // checkLink shows the password form for a valid link. The link stays valid.
 func (srv *server) checkLink(v *Visit) (Responder, error) {
-	form := linkForm("/link")
+	form := LinkForm("/link")
 	return v.Submit(&form, func() (Responder, error) {
-		token := tokenOf(form.Field("link").Value)
+		token := TokenOf(form.Field("link").Value)
 		l, err := srv.SignIns.Link(v.Context(), token, v.Address())
 		if err != nil {
 			return nil, v.explainWrong(err, invalidLink)

@@ -126,9 +126,9 @@ func (srv *server) pendingSignUp(v *Visit, token string) (account.SignUp, error)
 // checkVerification shows the form that verifies an address. The link stays valid, because programs open
 // the links in mails.
 func (srv *server) checkVerification(v *Visit) (Responder, error) {
-	form := linkForm("/verify")
+	form := LinkForm("/verify")
 	return v.Submit(&form, func() (Responder, error) {
-		token := tokenOf(form.Field("link").Value)
+		token := TokenOf(form.Field("link").Value)
 		s, err := srv.pendingSignUp(v, token)
 		if err != nil {
 			return nil, err

@@ -15,6 +15,7 @@ import (
 // settingsPage shows the reader and the users of the account.
 type settingsPage struct {
 	Me       ui.Facts
+	Address  *ui.PostForm // nil without mail
 	Password ui.PostForm
 	Factor   ui.Badge
 	Mails    bool // the user can choose mails
@@ -37,12 +38,24 @@ func newUserForm() ui.PostForm {
 }
 
 func (c *console) settings(v *page.Visit) (page.Responder, error) {
-	return c.settingsWith(v, passwordForm(), newUserForm())
+	return c.settingsWith(v, settingsForms{})
 }
 
+// settingsForms are the rejected forms of the page. It shows new ones in place of nil.
+type settingsForms struct{ password, newUser, address *ui.PostForm }
+
 // settingsWith shows the page with forms, which may have errors.
-func (c *console) settingsWith(v *page.Visit, password, newUser ui.PostForm) (page.FullPage, error) {
-	content := settingsPage{Password: password, Mails: c.Mails.On(), NewUser: newUser}
+func (c *console) settingsWith(v *page.Visit, forms settingsForms) (page.FullPage, error) {
+	content := settingsPage{Password: passwordForm(), Mails: c.Mails.On(), NewUser: newUserForm()}
+	if forms.password != nil {
+		content.Password = *forms.password
+	}
+	if forms.newUser != nil {
+		content.NewUser = *forms.newUser
+	}
+	if content.Address = forms.address; forms.address == nil && c.Mails.On() {
+		content.Address = new(addressForm())
+	}
 	if err := v.View(func(tx *store.Tx) error {
 		a, err := account.GetTx(tx, v.Account())
 		if err != nil {
@@ -68,6 +81,8 @@ func (c *console) settingsWith(v *page.Visit, password, newUser ui.PostForm) (pa
 	return page.FullPage{Name: "settings", Title: "Settings", Main: content}.WithNotice(v, map[string]string{
 		"password": "Your password is changed, and all your other sessions have ended.",
 		"factor":   "Your second factor is off: your password is enough to sign in.",
+		"address":  "If the address is free, a mail with a link is on its way to it. Your old address gets a notice.",
+		"verified": "From now on you sign in with your new email.",
 		"ended":    "That session has ended.",
 		"added":    "The user can sign in now.",
 		"changed":  "The user is changed.",
@@ -118,7 +133,7 @@ func (c *console) changePassword(v *page.Visit) (page.Responder, error) {
 			_, err := account.ChangeUserTx(tx, v.Session.User.ID, account.UserChange{PasswordHash: &hash})
 			return err
 		})
-	}, func() (page.FullPage, error) { return c.settingsWith(v, form, newUserForm()) })
+	}, func() (page.FullPage, error) { return c.settingsWith(v, settingsForms{password: &form}) })
 }
 
 // confirmPassword returns an error for the field if password is not the visitor's password.
@@ -152,7 +167,7 @@ func (c *console) addUser(v *page.Visit) (page.Responder, error) {
 			}
 			return show.NewLink("User added", v.PublicURL(), link, page.Base+"/settings").Page(), nil
 		})
-	}, func() (page.FullPage, error) { return c.settingsWith(v, passwordForm(), form) })
+	}, func() (page.FullPage, error) { return c.settingsWith(v, settingsForms{newUser: &form}) })
 }
 
 // changeColleague calls act for another user of the visitor's account.

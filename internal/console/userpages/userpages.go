@@ -104,6 +104,10 @@ func (c *console) handlers() []page.Handler {
 
 		page.Get("/settings", c.settings),
 		page.Post("/settings/password", c.changePassword),
+		page.Post("/settings/email", c.mailing(c.changeAddress)),
+		page.Get("/settings/email", c.mailing(c.newAddressPage)),
+		page.Post("/settings/email/check", c.mailing(c.checkAddress)),
+		page.Post("/settings/email/confirm", c.mailing(c.verifyAddress)),
 		page.Get("/settings/factor", c.showFactor),
 		page.Post("/settings/factor", c.beginFactor),
 		page.Post("/settings/factor/confirm", c.confirmFactor),

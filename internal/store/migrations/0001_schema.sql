@@ -111,6 +111,16 @@ CREATE TABLE account_link (
 CREATE UNIQUE INDEX account_link_hash ON account_link (hash);
 CREATE INDEX account_link_expires ON account_link (expires_ms);
 
+-- The new addresses of users that are not verified yet, at most one for each user.
+CREATE TABLE account_address (
+    member     TEXT   NOT NULL PRIMARY KEY, -- the user
+    hash       TEXT   NOT NULL,             -- SHA-256 of the token in the mail, hexadecimal
+    email      TEXT   NOT NULL,             -- in canonical spelling
+    expires_ms BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX account_address_hash ON account_address (hash);
+CREATE INDEX account_address_expires ON account_address (expires_ms);
+
 -- The sign-ups whose address is not verified yet. An account begins with the verification.
 CREATE TABLE account_signup (
     hash       TEXT   NOT NULL PRIMARY KEY, -- SHA-256 of the token in the mail, hexadecimal
