@@ -34,6 +34,7 @@ import (
 	"tollgate/internal/topup"
 	"tollgate/internal/trace"
 	"tollgate/internal/upstream/adapters"
+	"tollgate/internal/upstream/exchange"
 	"tollgate/internal/webhook"
 )
 
@@ -292,7 +293,11 @@ func (r *rooms) setUp(ctx context.Context) (err error) {
 func (r *rooms) startLines(ctx context.Context) error {
 	alerts := alert.New(r.settings.AlertURL, alert.Mails{DB: r.db, Mailer: r.mails, Addresses: r.settings.AlertMail}, r.log, nil)
 	r.life.lingering("alerts", alerts.Run)
-	set := adapters.New(adapters.Options{PublicTransport: r.guard.Transport()})
+	options := adapters.Options{PublicTransport: r.guard.Transport()}
+	if r.settings.ProviderConnections == "standard" {
+		options.Transport = exchange.NewStandardTransport()
+	}
+	set := adapters.New(options)
 	r.life.addCleanup("credentials of lines", func(context.Context) error { set.Close(); return nil })
 	r.lines = line.New(line.Options{
 		Open: set.Open, Catalog: r.watcher, DB: r.db, Node: r.node,

@@ -49,6 +49,7 @@ type Settings struct {
 	QueueWait                time.Duration // longest time of an admission in the ledger's queue
 	LockTimeout              time.Duration // longest wait of a batch for a locked row
 	MaxAnswer                int64         // largest buffered answer of a provider, bytes
+	ProviderConnections      string        // "direct" or "standard"
 	NodeLease                time.Duration // silence after which a node is dead
 	RequestRetention         time.Duration // age at which rows of the request log are deleted
 	DatabaseConnections      int           // PostgreSQL connections of this process
@@ -208,6 +209,9 @@ func (s *Settings) plain() []Setting {
 			read: to(&s.LockTimeout, readLockTimeout)},
 		{Key: "max_answer", Default: "64MiB", Help: "largest provider answer that is not streamed",
 			read: to(&s.MaxAnswer, readSize)},
+		{Key: "provider_connections", Default: "direct",
+			Help: "how HTTP/1.1 is sent to providers: direct, by each request itself, or standard, by goroutines of net/http",
+			read: to(&s.ProviderConnections, oneOf("direct", "standard"))},
 		{Key: "node_lease", Default: "15s", Help: "a node that has not renewed its lease for this long is dead, and its holds are taken over",
 			read: to(&s.NodeLease, readLease)},
 		{Key: "request_retention", Default: "2160h", Help: "how long rows of the request log are kept; movements of money stay",

@@ -35,7 +35,7 @@ func TestSettingsDefaults(t *testing.T) {
 		MaxBody:        32 << 20, StartWait: time.Minute, ShutdownGrace: 30 * time.Second, RequestTimeout: 15 * time.Minute,
 		PictureWait: 2 * time.Minute, CountTokensPerMinute: 300,
 		OutageGrace: 30 * time.Second, QueueWait: 2 * time.Second, LockTimeout: time.Second,
-		MaxAnswer: 64 << 20, NodeLease: 15 * time.Second,
+		MaxAnswer: 64 << 20, ProviderConnections: "direct", NodeLease: 15 * time.Second,
 		RequestRetention: 2160 * time.Hour, DatabaseConnections: 16, KeyCache: 10_000, LogLevel: slog.LevelInfo, LogFormat: "text",
 		SignUp: account.SignUpClosed, ChallengeScriptURL: turnstileScript, ChallengeVerifyURL: turnstileVerify,
 		SMTPSecurity: mail.StartTLS, LowBalance: 5 * money.USD,

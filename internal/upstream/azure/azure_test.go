@@ -69,8 +69,7 @@ func open(t *testing.T, key string, options map[string]any) *line {
 		}
 		return fakeprovider.Good(formOf(r), r.IsStream())
 	})
-	transport := conformance.Transport(t)
-	l.tokens.Trust(transport)
+	transport := conformance.Transport(t, l.tokens.Trust)
 	keeper := &credential.Keeper{Now: func() time.Time { return time.Now().Add(l.later) }}
 	t.Cleanup(keeper.Close)
 	if options != nil {

@@ -22,6 +22,7 @@ import (
 	"tollgate/internal/upstream/adapters"
 	"tollgate/internal/upstream/chatcall"
 	"tollgate/internal/upstream/exchange"
+	"tollgate/internal/upstream/http1"
 )
 
 // Secret is the credential of every line in the suite.
@@ -54,9 +55,14 @@ func open(t testing.TB, provider, base string, options map[string]any) chatcall.
 	return openWith(t, Transport(t), provider, base, options)
 }
 
-// Transport returns a pool of connections for one test.
-func Transport(t testing.TB) *http.Transport {
-	transport := exchange.NewTransport()
+// Transport returns a pool of connections for one test. Each function in adjust may change the dialer
+// and the TLS settings.
+func Transport(t testing.TB, adjust ...func(*http.Transport)) *http1.Transport {
+	standard := exchange.NewStandardTransport()
+	for _, f := range adjust {
+		f(standard)
+	}
+	transport := http1.New(standard)
 	t.Cleanup(transport.CloseIdleConnections)
 	return transport
 }

@@ -1,12 +1,39 @@
 package exchange
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"tollgate/internal/wire/rawjson"
 )
+
+// maxJoined is the size up to which the pieces of a request's body are joined. It is sent in one write
+// with the request's head, which costs less than a second write.
+const maxJoined = 32 << 10
+
+// requestBody returns a new body of a request.
+func requestBody(text rawjson.Pieces) io.ReadCloser {
+	if text.Len() <= maxJoined {
+		return io.NopCloser(bytes.NewReader(text.Bytes())) // net/http knows these types
+	}
+	return &longBody{text.Reader(), text}
+}
+
+// longBody is a long body of a request. A transport may read it or send its pieces.
+type longBody struct {
+	io.Reader
+	text rawjson.Pieces
+}
+
+// Pieces returns the whole body, which must not be modified.
+func (b *longBody) Pieces() [][]byte { return b.text }
+
+// Close implements io.Closer.
+func (b *longBody) Close() error { return nil }
 
 // Bounds for draining the end of a finished stream in Close, so that the connection can serve the
 // next call.

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestTransportIsClosedToTheEnvironment(t *testing.T) {
 	t.Parallel()
-	transport := NewTransport()
+	transport := NewStandardTransport()
 	if transport.Proxy != nil || !transport.DisableCompression || transport.ResponseHeaderTimeout <= 0 ||
 		transport.TLSHandshakeTimeout <= 0 || transport.IdleConnTimeout <= 0 || transport.MaxResponseHeaderBytes <= 0 {
 		t.Errorf("the transport lacks a bound: %+v", transport)

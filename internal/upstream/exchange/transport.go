@@ -4,6 +4,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"tollgate/internal/upstream/http1"
 )
 
 // Bounds of the shared pool. The response time of a provider is bounded by the deadlines of lines,
@@ -17,12 +19,16 @@ const (
 	maxHeaderBytes = 64 << 10
 )
 
-// NewTransport returns the connection pool for all lines of a process.
+// NewTransport returns the connection pool for all lines of a process. It sends HTTP/1.1 on the
+// caller's goroutine, and HTTP/2 as NewStandardTransport does.
+func NewTransport() *http1.Transport { return http1.New(NewStandardTransport()) }
+
+// NewStandardTransport returns a pool of net/http's own connections.
 //
 // It uses no proxy from the environment, because a stray variable must not reroute credentials. It
 // requests no compression, so that bodies pass through unchanged. It uses HTTP/2 if the provider
 // supports HTTP/2.
-func NewTransport() *http.Transport {
+func NewStandardTransport() *http.Transport {
 	dialer := &net.Dialer{Timeout: dialWait, KeepAlive: 30 * time.Second}
 	return &http.Transport{
 		Proxy:                  nil,

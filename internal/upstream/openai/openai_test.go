@@ -2,11 +2,11 @@ package openai_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -186,37 +186,26 @@ func TestNeverSentTwice(t *testing.T) {
 // connection. Nothing was sent on the closed connection, so the call may use a new connection.
 func TestUnsentIsRetried(t *testing.T) {
 	t.Parallel()
-	transport := conformance.Transport(t)
-	dead := make(chan struct{}, 8)
-	dial := transport.DialContext
-	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		c, err := dial(ctx, network, address)
-		return &watchedConn{Conn: c, dead: dead}, err
-	}
+	dialed := make(chan net.Conn, 8)
+	transport := conformance.Transport(t, func(standard *http.Transport) {
+		dial := standard.DialContext
+		standard.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			c, err := dial(ctx, network, address)
+			dialed <- c
+			return c, err
+		}
+	})
 	p := fakeprovider.New(t, fakeprovider.Answer("one", 1, 1), fakeprovider.Answer("two", 1, 1))
 	a := openWith(t, p, transport)
 	readAll(t, a, false)
 	p.DropConnections()
-	<-dead // the transport has noticed that the connection is closed
+	if n, err := (<-dialed).Read(make([]byte, 1)); n > 0 || !errors.Is(err, io.EOF) { // waits for the end
+		t.Fatalf("the dropped connection has %d bytes, %v", n, err)
+	}
 	readAll(t, a, false)
 	if got := p.Requests(); len(got) != 2 || got[0].From == got[1].From {
 		t.Errorf("%d requests, want 2 on two connections", len(got))
 	}
-}
-
-// watchedConn reports the first failed read of a connection.
-type watchedConn struct {
-	net.Conn
-	dead chan struct{} // gets one value after the failed read
-	once sync.Once
-}
-
-func (w *watchedConn) Read(p []byte) (int, error) {
-	n, err := w.Conn.Read(p)
-	if err != nil {
-		w.once.Do(func() { w.dead <- struct{}{} })
-	}
-	return n, err
 }
 
 // TestConnectionIsKept checks that calls reuse the connection, even after a stream whose reader
@@ -268,8 +257,7 @@ func TestHTTP2(t *testing.T) {
 	t.Parallel()
 	p := fakeprovider.NewTLS(t, fakeprovider.Stream(3, 2, "a", "b"),
 		fakeprovider.Reply{Events: []string{fakeprovider.Text("a")}, End: fakeprovider.Cut})
-	transport := conformance.Transport(t)
-	transport.TLSClientConfig = p.Transport().TLSClientConfig
+	transport := conformance.Transport(t, func(standard *http.Transport) { standard.TLSClientConfig = p.Transport().TLSClientConfig })
 	a := openWith(t, p, transport)
 	readAll(t, a, true)
 	answer, err := a.Chat(t.Context(), call(true))

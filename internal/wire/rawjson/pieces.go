@@ -29,15 +29,10 @@ func (p Pieces) Bytes() []byte {
 	return bytes.Join(p, nil)
 }
 
-// maxJoined is the size up to which Reader joins the pieces. net/http sends an in-memory body in
-// one write with the request's head, and other bodies in a second write, which costs more than a
-// copy of this size.
-const maxJoined = 32 << 10
-
 // Reader returns a new reader of the text.
 func (p Pieces) Reader() io.Reader {
-	if len(p) == 1 || p.Len() <= maxJoined {
-		return bytes.NewReader(p.Bytes())
+	if len(p) == 1 {
+		return bytes.NewReader(p[0])
 	}
 	rest := net.Buffers(slices.Clone(p)) // Read modifies net.Buffers
 	return &rest

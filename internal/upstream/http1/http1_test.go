@@ -1,0 +1,620 @@
+package http1_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"tollgate/internal/upstream/http1"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// standard returns a transport of net/http with the limits that http1 uses.
+func standard() *http.Transport {
+	return &http.Transport{
+		DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext, ForceAttemptHTTP2: true, DisableCompression: true,
+		MaxIdleConns: 64, MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: 5 * time.Second,
+		ResponseHeaderTimeout: time.Minute, MaxResponseHeaderBytes: 16 << 10, ReadBufferSize: 4 << 10,
+	}
+}
+
+// own returns a transport under test.
+func own(t testing.TB, adjust ...func(*http.Transport)) *http1.Transport {
+	s := standard()
+	for _, f := range adjust {
+		f(s)
+	}
+	transport := http1.New(s)
+	t.Cleanup(transport.CloseIdleConnections)
+	return transport
+}
+
+// rawServer is a server that speaks whatever a test writes. serve is called for each connection, which
+// is closed when it returns.
+type rawServer struct {
+	address string
+	conns   atomic.Int64 // accepted connections
+}
+
+func newRawServer(t testing.TB, serve func(c net.Conn, in *bufio.Reader)) *rawServer {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &rawServer{address: "http://" + l.Addr().String()}
+	var running sync.WaitGroup
+	var mu sync.Mutex
+	open := make(map[net.Conn]bool)
+	running.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			s.conns.Add(1)
+			mu.Lock()
+			open[c] = true
+			mu.Unlock()
+			running.Go(func() {
+				defer c.Close()
+				serve(c, bufio.NewReader(c))
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		mu.Lock()
+		for c := range open {
+			c.Close()
+		}
+		mu.Unlock()
+		running.Wait()
+	})
+	return s
+}
+
+// readRequest reads a whole request.
+func readRequest(in *bufio.Reader) (*http.Request, string, error) {
+	req, err := http.ReadRequest(in)
+	if err != nil {
+		return nil, "", err
+	}
+	body, err := io.ReadAll(req.Body)
+	return req, string(body), err
+}
+
+// reply answers each request of a connection with a text.
+func reply(text string) func(net.Conn, *bufio.Reader) {
+	return func(c net.Conn, in *bufio.Reader) {
+		for {
+			if _, _, err := readRequest(in); err != nil {
+				return
+			}
+			if _, err := io.WriteString(c, text); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// once answers one request of a connection with a text and then closes it.
+func once(text string) func(net.Conn, *bufio.Reader) {
+	return func(c net.Conn, in *bufio.Reader) {
+		if _, _, err := readRequest(in); err == nil {
+			_, _ = io.WriteString(c, text) // the client may be gone
+		}
+	}
+}
+
+// result is what a caller learns of one request.
+type result struct {
+	status  int
+	body    string
+	trailer string
+	failed  bool // no response
+	broken  bool // a response whose body ends with an error
+}
+
+// call sends a request with a body of n bytes and reads the response.
+func call(t testing.TB, transport http.RoundTripper, address string, n int) result {
+	t.Helper()
+	body := strings.Repeat("x", n)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address+"/v1/x?y=1", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header["User-Agent"] = []string{"test"}
+	req.Header["idempotency-key"] = []string{"key"}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return result{failed: true}
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	return result{status: resp.StatusCode, body: string(got), trailer: resp.Trailer.Get("Sum"), broken: err != nil}
+}
+
+const ok = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood"
+
+// odd are servers that do unusual or wrong things.
+var odd = []struct {
+	name  string
+	serve func(c net.Conn, in *bufio.Reader)
+}{
+	{"plain", reply(ok)},
+	{"chunks", reply("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\ngo\r\n2;name=value\r\nod\r\n0\r\n\r\n")},
+	{"trailers", reply("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: Sum\r\n\r\n4\r\ngood\r\n0\r\nSum: 7\r\n\r\n")},
+	{"no body", reply("HTTP/1.1 204 No Content\r\n\r\n")},
+	{"empty body", reply("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")},
+	{"until the end", once("HTTP/1.1 200 OK\r\n\r\ngood")},
+	{"HTTP/1.0", once("HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\ngood")},
+	{"HTTP/1.0 kept", reply("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 4\r\n\r\ngood")},
+	{"said to close", reply("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\ngood")},
+	{"closes unsaid", once(ok)},
+	{"1xx", reply("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n" + ok)},
+	{"many 1xx", reply(strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 9) + ok)},
+	{"short body", once("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\ngood")},
+	{"long body", reply("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood, and more")},
+	{"cut chunk", once("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\ngood")},
+	{"cut between chunks", once("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ngood\r\n")},
+	{"bad chunk size", once("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\ngood\r\n")},
+	{"bad chunk end", once("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ngoodbad\r\n0\r\n\r\n")},
+	{"two lengths", once("HTTP/1.1 200 OK\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\ngood!")},
+	{"bad length", once("HTTP/1.1 200 OK\r\nContent-Length: four\r\n\r\ngood")},
+	{"unknown encoding", once("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\ngood")},
+	{"cut head", once("HTTP/1.1 200 OK\r\nContent-Le")},
+	{"no answer", func(_ net.Conn, in *bufio.Reader) { _, _, _ = readRequest(in) }},
+	{"closes at once", func(net.Conn, *bufio.Reader) {}},
+	{"no HTTP", once("220 mail.example.com ESMTP\r\n")},
+	{"bad status", once("HTTP/1.1 two hundred\r\n\r\n")},
+	{"bad header", once("HTTP/1.1 200 OK\r\nno colon\r\n\r\n")},
+	{"long head", once("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 40<<10) + "\r\n\r\n")},
+	{"slow head", func(c net.Conn, in *bufio.Reader) {
+		if _, _, err := readRequest(in); err == nil {
+			for i := range len(ok) {
+				_, _ = io.WriteString(c, ok[i:i+1]) // each byte is a packet of its own
+			}
+		}
+	}},
+	{"closes one half unsaid", func(c net.Conn, in *bufio.Reader) {
+		if _, _, err := readRequest(in); err == nil {
+			_, _ = io.WriteString(c, ok)      // the client may be gone
+			_ = c.(*net.TCPConn).CloseWrite() // tested by what the client reads
+			_, _ = io.Copy(io.Discard, in)    // until the client closes, too
+		}
+	}},
+	{"answers early", func(c net.Conn, in *bufio.Reader) { // and does not read the body
+		if _, err := http.ReadRequest(in); err == nil {
+			_, _ = io.WriteString(c, "HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 4\r\n\r\nmore")
+			_, _ = io.Copy(io.Discard, in) // so that the answer is not lost by a reset
+		}
+	}},
+}
+
+// TestOddServers checks that each transport tells the same about a server, for short bodies and long
+// ones, and that both use as many connections.
+func TestOddServers(t *testing.T) {
+	t.Parallel()
+	for _, tt := range odd {
+		for _, size := range []int{0, 100, 2 << 20} {
+			t.Run(fmt.Sprintf("%s, %d bytes", tt.name, size), func(t *testing.T) {
+				t.Parallel()
+				net1, net2 := newRawServer(t, tt.serve), newRawServer(t, tt.serve)
+				usual := standard()
+				t.Cleanup(usual.CloseIdleConnections)
+				transport := own(t)
+				calls := 3
+				if strings.HasSuffix(tt.name, " unsaid") {
+					calls = 1 // whether the client knows of it before the next call is a matter of luck
+				}
+				for i := range calls {
+					want, got := call(t, usual, net1.address, size), call(t, transport, net2.address, size)
+					if got != want {
+						t.Errorf("call %d: %+v, want %+v", i, got, want)
+					}
+				}
+				if got, want := net2.conns.Load(), net1.conns.Load(); got != want {
+					t.Errorf("%d connections, want %d", got, want)
+				}
+			})
+		}
+	}
+}
+
+// TestUnaskedUpgrade checks that a change of protocols that nobody asked for is a failure.
+func TestUnaskedUpgrade(t *testing.T) {
+	t.Parallel()
+	server := newRawServer(t, reply("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n"))
+	if got := call(t, own(t), server.address, 10); !got.failed {
+		t.Errorf("%+v, want a failure", got)
+	}
+}
+
+// TestRequests checks that the server reads the same request from each transport.
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{0, 100, 40_000, 2 << 20} {
+		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+			t.Run(fmt.Sprintf("%s %d", method, size), func(t *testing.T) {
+				t.Parallel()
+				seen := make(chan string, 8)
+				server := newRawServer(t, func(c net.Conn, in *bufio.Reader) {
+					for {
+						req, body, err := readRequest(in)
+						if err != nil {
+							return
+						}
+						seen <- fmt.Sprint(req.Method, req.RequestURI, req.Host, req.Header, req.ContentLength, len(body), req.Close)
+						_, _ = io.WriteString(c, ok) // the client reports an error
+					}
+				})
+				usual := standard()
+				t.Cleanup(usual.CloseIdleConnections)
+				for _, transport := range []http.RoundTripper{usual, own(t)} {
+					req, err := http.NewRequestWithContext(t.Context(), method, server.address+"/a%2Fb/ü?q=1&r=%20",
+						bytes.NewReader(make([]byte, size)))
+					if err != nil {
+						t.Fatal(err)
+					}
+					req.Header = http.Header{"User-Agent": {"test"}, "B": {"1", "2"}, "a": {"\tspaced "}, "Empty": {""}}
+					resp, err := transport.RoundTrip(req)
+					if err != nil {
+						t.Fatal(err)
+					}
+					resp.Body.Close()
+				}
+				if want, got := <-seen, <-seen; got != want {
+					t.Errorf("got  %s\nwant %s", got, want)
+				}
+			})
+		}
+	}
+}
+
+// TestStaleConnection checks that a request is not sent on a connection that the server has closed, or
+// on which something has arrived.
+func TestStaleConnection(t *testing.T) {
+	t.Parallel()
+	for name, after := range map[string]string{"closed": "", "a late byte": "x", "a whole response": ok} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			done := make(chan struct{}, 8)
+			server := newRawServer(t, func(c net.Conn, in *bufio.Reader) {
+				if _, _, err := readRequest(in); err != nil {
+					return
+				}
+				_, _ = io.WriteString(c, ok) // the client reports an error
+				if after != "" {
+					<-done // the client has read the response
+					_, _ = io.WriteString(c, after)
+					done <- struct{}{}
+					_, _ = io.Copy(io.Discard, in) // until the client closes
+				}
+			})
+			dialed := make(chan net.Conn, 8)
+			transport := own(t, func(s *http.Transport) {
+				dial := s.DialContext
+				s.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+					c, err := dial(ctx, network, address)
+					dialed <- c
+					return c, err
+				}
+			})
+			for i := range 2 {
+				if got := call(t, transport, server.address, 10); got.body != "good" {
+					t.Fatalf("call %d: %+v", i, got)
+				}
+				c := <-dialed
+				if after != "" {
+					done <- struct{}{}
+					<-done
+				} else if n, err := c.Read(make([]byte, 1)); n > 0 || !errors.Is(err, io.EOF) { // waits for the end
+					t.Fatalf("%d bytes, %v", n, err)
+				}
+			}
+			if got := server.conns.Load(); got != 2 {
+				t.Errorf("%d connections, want 2", got)
+			}
+		})
+	}
+}
+
+// TestCancel checks that the end of the context ends a request at every step, and that its connection is
+// not used again.
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("the cause")
+	tests := map[string]struct {
+		size  int
+		start string // of the response
+	}{
+		"before it is sent":         {0, ""},
+		"before the response":       {10, ""},
+		"while the body is written": {64 << 20, ""},
+		"in the head":               {10, "HTTP/1.1 200 OK\r\nContent"},
+		"in the body":               {10, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\ngood"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancelCause(t.Context())
+			if tt.size == 0 {
+				cancel(cause)
+			}
+			server := newRawServer(t, func(c net.Conn, in *bufio.Reader) {
+				if _, err := http.ReadRequest(in); err != nil {
+					return
+				}
+				_, _ = io.WriteString(c, tt.start) // the client reports an error
+				if !strings.Contains(tt.start, "\r\n\r\n") {
+					cancel(cause)
+				}
+				_, _ = io.Copy(io.Discard, in) // until the client closes
+			})
+			transport := own(t)
+			req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.address, bytes.NewReader(make([]byte, tt.size)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header["User-Agent"] = []string{"test"}
+			resp, err := transport.RoundTrip(req)
+			if err == nil {
+				cancel(cause)
+				_, err = io.ReadAll(resp.Body)
+				resp.Body.Close()
+			} else if !errors.Is(err, cause) {
+				t.Errorf("error %v, want the context's cause", err)
+			}
+			if err == nil {
+				t.Error("the request did not fail")
+			}
+			transport.CloseIdleConnections()
+		})
+	}
+}
+
+// TestUnreadBody checks that a connection whose response was not read to its end is closed.
+func TestUnreadBody(t *testing.T) {
+	t.Parallel()
+	closed := make(chan struct{}, 8)
+	server := newRawServer(t, func(c net.Conn, in *bufio.Reader) {
+		if _, _, err := readRequest(in); err != nil {
+			return
+		}
+		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\ngood") // the client reports an error
+		_, _ = io.Copy(io.Discard, in)                                               // until the client closes
+		closed <- struct{}{}
+	})
+	transport := own(t)
+	for range 2 {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.address, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header["User-Agent"] = []string{"test"}
+		resp, err := transport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		<-closed
+	}
+}
+
+// failingBody fails after some bytes.
+type failingBody struct {
+	rest int
+	err  error
+}
+
+func (b *failingBody) Read(p []byte) (int, error) {
+	if b.rest == 0 {
+		return 0, b.err
+	}
+	n := min(len(p), b.rest)
+	b.rest -= n
+	return n, nil
+}
+
+func (b *failingBody) Close() error { return nil }
+
+// TestFailingBody checks that a body that fails, or ends early, fails the request with its own error,
+// and that the server does not take it for a whole request.
+func TestFailingBody(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("the file is gone")
+	for _, length := range []int64{100, 1 << 20} {
+		for _, bodyErr := range []error{broken, io.EOF} {
+			whole := make(chan bool, 8)
+			server := newRawServer(t, func(c net.Conn, in *bufio.Reader) {
+				_, _, err := readRequest(in)
+				whole <- err == nil
+			})
+			transport := own(t)
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.address, &failingBody{int(length) - 1, bodyErr})
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.ContentLength = length
+			req.Header["User-Agent"] = []string{"test"}
+			_, err = transport.RoundTrip(req) //nolint:bodyclose // there is no response
+			if err == nil || errors.Is(bodyErr, broken) && !errors.Is(err, broken) {
+				t.Errorf("%d bytes, %v: error %v", length, bodyErr, err)
+			}
+			if <-whole {
+				t.Errorf("%d bytes, %v: the server read a whole request", length, bodyErr)
+			}
+		}
+	}
+}
+
+// TestTLS checks that a host is served by own connections once it is known to speak only HTTP/1.1, that
+// certificates are checked, and that an HTTP/2 host is left to the standard transport.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	for _, http2 := range []bool{false, true} {
+		t.Run(fmt.Sprint("HTTP/2 ", http2), func(t *testing.T) {
+			t.Parallel()
+			var mu sync.Mutex
+			var from, protocols []string
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				mu.Lock()
+				defer mu.Unlock()
+				from, protocols = append(from, r.RemoteAddr), append(protocols, r.TLS.NegotiatedProtocol)
+				body, _ := io.ReadAll(r.Body) // the client misses what is missing
+				_, _ = w.Write(body)          // and reports an error
+			}))
+			server.EnableHTTP2 = http2
+			server.StartTLS()
+			t.Cleanup(server.Close)
+			trust := server.Client().Transport.(*http.Transport).TLSClientConfig
+			transport := own(t, func(s *http.Transport) { s.TLSClientConfig = trust })
+			for i := range 4 {
+				if got := call(t, transport, server.URL, 70_000); len(got.body) != 70_000 {
+					t.Fatalf("call %d: status %d, %d bytes, failed %t", i, got.status, len(got.body), got.failed)
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			want := []string{"http/1.1", "http/1.1", "http/1.1", "http/1.1"} // the second one is that of an own connection
+			if http2 {
+				want = []string{"h2", "h2", "h2", "h2"}
+			}
+			if !slices.Equal(protocols, want) {
+				t.Errorf("protocols %q, want %q", protocols, want)
+			}
+			if moved := from[0] != from[1]; moved == http2 || from[1] != from[2] || from[2] != from[3] {
+				t.Errorf("connections %q", from)
+			}
+			distrusting := own(t)
+			if got := call(t, distrusting, server.URL, 1); !got.failed {
+				t.Errorf("a strange certificate was accepted: %+v", got)
+			}
+		})
+	}
+}
+
+// TestUntrusted checks that own connections check the certificate after the host changed it.
+func TestUntrusted(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(server.Close)
+	config := server.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	var checks atomic.Int64
+	config.VerifyConnection = func(tls.ConnectionState) error {
+		if checks.Add(1) > 1 {
+			return errors.New("another certificate")
+		}
+		return nil
+	}
+	transport := own(t, func(s *http.Transport) { s.TLSClientConfig = config })
+	if got := call(t, transport, server.URL, 1); got.status != 200 {
+		t.Fatalf("%+v", got)
+	}
+	if got := call(t, transport, server.URL, 1); !got.failed {
+		t.Errorf("%+v, want a failure", got)
+	}
+}
+
+// TestIdleConnections checks that the pool is bounded, and that idle connections are closed in time.
+func TestIdleConnections(t *testing.T) {
+	t.Parallel()
+	release, arrived := make(chan struct{}), make(chan struct{}, 64)
+	var open atomic.Int64
+	closed := make(chan struct{}, 64)
+	server := newRawServer(t, func(c net.Conn, in *bufio.Reader) {
+		open.Add(1)
+		defer func() { open.Add(-1); closed <- struct{}{} }()
+		for {
+			if _, _, err := readRequest(in); err != nil {
+				return
+			}
+			arrived <- struct{}{}
+			<-release
+			_, _ = io.WriteString(c, ok) // the client reports an error
+		}
+	})
+	transport := own(t, func(s *http.Transport) { s.MaxIdleConnsPerHost, s.IdleConnTimeout = 3, 40*time.Millisecond })
+	var calls sync.WaitGroup
+	for range 8 {
+		calls.Go(func() { call(t, transport, server.address, 1) })
+	}
+	for range 8 {
+		<-arrived
+	}
+	close(release)
+	calls.Wait()
+	for range 8 { // 5 at once, because the pool is full, and 3 when they have been idle for too long
+		<-closed
+	}
+	if got := call(t, transport, server.address, 1); got.body != "good" || server.conns.Load() != 9 {
+		t.Errorf("%+v, %d connections, want 9", got, server.conns.Load())
+	}
+}
+
+// TestReuse checks that requests that follow each other, and streams read to their end, use one
+// connection, and that concurrent callers do not mix up responses.
+func TestReuse(t *testing.T) {
+	t.Parallel()
+	server := newRawServer(t, func(c net.Conn, in *bufio.Reader) {
+		for {
+			_, body, err := readRequest(in)
+			if err != nil {
+				return
+			}
+			_, _ = fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body)
+		}
+	})
+	transport := own(t)
+	for n := range 20 {
+		if got := call(t, transport, server.address, n+1); len(got.body) != n+1 {
+			t.Fatalf("%+v", got)
+		}
+	}
+	if got := server.conns.Load(); got != 1 {
+		t.Errorf("%d connections, want 1", got)
+	}
+	var calls sync.WaitGroup
+	for n := range 16 {
+		calls.Go(func() {
+			for range 50 {
+				if got := call(t, transport, server.address, 1000*n+1); len(got.body) != 1000*n+1 {
+					t.Errorf("%d bytes, want %d", len(got.body), 1000*n+1)
+				}
+			}
+		})
+	}
+	calls.Wait()
+}
+
+// FuzzResponse checks that both transports read the same from any response.
+func FuzzResponse(f *testing.F) {
+	for _, text := range []string{ok, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ngood\r\n0\r\n\r\n", "HTTP/1.0 200\r\n\r\nx",
+		"HTTP/1.1 100 Continue\r\n\r\n" + ok, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", ok + ok} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		server := newRawServer(t, once(string(text)))
+		usual := standard()
+		t.Cleanup(usual.CloseIdleConnections)
+		if want, got := call(t, usual, server.address, 10), call(t, own(t), server.address, 10); got != want {
+			t.Errorf("%q: %+v, want %+v", text, got, want)
+		}
+	})
+}
