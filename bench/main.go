@@ -73,7 +73,7 @@ func main() {
 		}
 	}
 	var o options
-	cases := flag.String("cases", strings.Join(allCases(), ","), "chat cases to measure")
+	cases := flag.String("cases", strings.Join(defaultCases(), ","), "chat cases to measure")
 	flag.StringVar(&o.only, "only", "", "ledger, nodes, snapshot, chat, jobs, audit, usage, pages or aging; empty: all")
 	flag.IntVar(&o.rounds, "rounds", 3, "rounds per measurement; the median is printed")
 	flag.IntVar(&o.starts, "starts", 1, "starts of each gateway in the chat cases; all rounds run after each start")

@@ -17,6 +17,7 @@ type scenario struct {
 	wait        time.Duration // before the first byte
 	chunks      int
 	gap         time.Duration // between chunks; 0 means one burst
+	alone       bool          // measured only if -cases names it
 	note        string
 }
 
@@ -31,6 +32,8 @@ var scenarios = []scenario{
 		gap: time.Millisecond, note: "64 chunks 1 ms apart, 64 connections"},
 	{name: "slow", form: chatForm, connections: 1000, prompt: 200, stream: true, chunks: 50, gap: 20 * time.Millisecond,
 		note: "1,000 streams at once, 50 chunks 20 ms apart"},
+	{name: "open", form: chatForm, connections: 9_500, rate: 900, prompt: 200, stream: true, chunks: 10, gap: time.Second, alone: true,
+		note: "900 streams begin each second and take 10 s, so 9,000 are open after 10 s (-seconds 15)"},
 	{name: "large", form: chatForm, connections: 16, prompt: 200_000, note: "200 KB prompts, not streamed, 16 connections"},
 	{name: "messages", form: messagesForm, connections: 64, prompt: 200, note: "as throughput, native messages"},
 	{name: "messages-stream", form: messagesForm, connections: 64, prompt: 200, stream: true, wait: 20 * time.Millisecond, chunks: 64,
@@ -41,10 +44,12 @@ var scenarios = []scenario{
 		note: "64 pieces of 1 KB in one burst after 20 ms, 64 connections"},
 }
 
-// allCases returns the names of all cases.
-func allCases() (names []string) {
+// defaultCases returns the names of the cases that are measured if -cases names none.
+func defaultCases() (names []string) {
 	for _, s := range scenarios {
-		names = append(names, s.name)
+		if !s.alone {
+			names = append(names, s.name)
+		}
 	}
 	return names
 }
