@@ -273,6 +273,7 @@ func startGateway(o options, program, engine string, settings setup) (target, fu
 	env := []string{
 		"TOLLGATE_DATABASE=" + database, "TOLLGATE_CATALOG=" + catalog, "TOLLGATE_LISTEN=127.0.0.1:0",
 		"TOLLGATE_MEDIA=file:" + filepath.Join(o.folder, "media"), "TOLLGATE_NO_DEMO=true",
+		"TOLLGATE_MAX_CONNECTIONS=9800", "TOLLGATE_MAX_CONNECTIONS_PER_ADDRESS=9800",
 		"TOLLGATE_ADMIN_TOKEN=" + benchToken, "BENCH_UPSTREAM_KEY=none",
 	}
 	env = append(env, settings.env...)

@@ -1,5 +1,5 @@
-// Package allocations owns the budgets of memory: how many objects and bytes the gateway's process
-// allocates for a request, with all that it records of it.
+// Package allocations owns the budgets of memory: objects and bytes allocated by the gateway's process
+// for a request, including all records of it.
 package allocations
 
 import (
@@ -18,8 +18,8 @@ import (
 // it only with a reason in the commit's message.
 type budget struct{ objects, bytes float64 }
 
-// TestBudgets compares what a request and a streamed chunk allocate with their budgets, if line and
-// client speak the same form. Requests follow each other, so none shares a commit with others.
+// TestBudgets compares the allocations of a request and of a streamed chunk with their budgets, if line
+// and client speak the same form. Requests follow each other, so none shares a commit with others.
 func TestBudgets(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
@@ -74,7 +74,7 @@ func TestBudgets(t *testing.T) {
 	})
 }
 
-// allocated returns what the gateway's process has allocated since its start.
+// allocated returns the allocations of the gateway's process since its start.
 func allocated(t *testing.T, g *scene.Gateway) budget {
 	t.Helper()
 	res, err := scene.Do(t.Context(), g.Client, "GET", g.Process.URL+"/metrics", "", "Authorization", "Bearer "+scene.AdminToken)

@@ -20,14 +20,14 @@ type conn struct {
 	host      *host
 	socket    syscall.RawConn // for isReady; nil if the dialer does not return a socket
 	reader    *bufio.Reader
-	headLeft  int64 // bytes that the head of the response and 1xx responses before it may still have, while isHead
+	headLeft  int64 // bytes left for the head of the response and 1xx responses before it, while isHead
 	isHead    bool  // whether the head of a response is being read
 	reused    bool
 	idleSince time.Time
 }
 
 var (
-	// errNotSent is wrapped by the error of a request of which no byte was written.
+	// errNotSent is wrapped by the error of a request if none of its bytes was written.
 	errNotSent = errors.New("no byte of the request was sent")
 	// errHeadTooLong is the error of a response whose head exceeds Transport.MaxResponseHeaderBytes.
 	errHeadTooLong = errors.New("the response's headers are too long")

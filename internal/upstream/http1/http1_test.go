@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// standard returns a transport of net/http with the limits that http1 uses.
+// standard returns a transport of net/http with all limits.
 func standard() *http.Transport {
 	return &http.Transport{
 		DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext, ForceAttemptHTTP2: true, DisableCompression: true,
@@ -45,8 +45,7 @@ func own(t testing.TB, adjust ...func(*http.Transport)) *http1.Transport {
 	return transport
 }
 
-// rawServer is a server that speaks whatever a test writes. serve is called for each connection, which
-// is closed when it returns.
+// rawServer is a server on raw connections. Each connection is closed after serve returns.
 type rawServer struct {
 	address string
 	conns   atomic.Int64 // accepted connections
@@ -122,13 +121,13 @@ func once(text string) func(net.Conn, *bufio.Reader) {
 	}
 }
 
-// result is what a caller learns of one request.
+// result is the outcome of one request for its caller.
 type result struct {
 	status  int
 	body    string
 	trailer string
 	failed  bool // no response
-	broken  bool // a response whose body ends with an error
+	broken  bool // the response's body ends with an error
 }
 
 // call sends a request with a body of n bytes and reads the response.
@@ -152,7 +151,7 @@ func call(t testing.TB, transport http.RoundTripper, address string, n int) resu
 
 const ok = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood"
 
-// odd are servers that do unusual or wrong things.
+// odd are servers with unusual or wrong behaviour.
 var odd = []struct {
 	name  string
 	serve func(c net.Conn, in *bufio.Reader)
@@ -195,20 +194,20 @@ var odd = []struct {
 	{"closes one half unsaid", func(c net.Conn, in *bufio.Reader) {
 		if _, _, err := readRequest(in); err == nil {
 			_, _ = io.WriteString(c, ok)      // the client may be gone
-			_ = c.(*net.TCPConn).CloseWrite() // tested by what the client reads
+			_ = c.(*net.TCPConn).CloseWrite() // an error shows at the client
 			_, _ = io.Copy(io.Discard, in)    // until the client closes, too
 		}
 	}},
 	{"answers early", func(c net.Conn, in *bufio.Reader) { // and does not read the body
 		if _, err := http.ReadRequest(in); err == nil {
 			_, _ = io.WriteString(c, "HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 4\r\n\r\nmore")
-			_, _ = io.Copy(io.Discard, in) // so that the answer is not lost by a reset
+			_, _ = io.Copy(io.Discard, in) // a reset would lose the answer
 		}
 	}},
 }
 
-// TestOddServers checks that each transport tells the same about a server, for short bodies and long
-// ones, and that both use as many connections.
+// TestOddServers compares the outcomes of both transports and their numbers of connections, for short
+// and long bodies.
 func TestOddServers(t *testing.T) {
 	t.Parallel()
 	for _, tt := range odd {
@@ -237,7 +236,7 @@ func TestOddServers(t *testing.T) {
 	}
 }
 
-// TestUnaskedUpgrade checks that a change of protocols that nobody asked for is a failure.
+// TestUnaskedUpgrade checks that an upgrade without a request for it is a failure.
 func TestUnaskedUpgrade(t *testing.T) {
 	t.Parallel()
 	server := newRawServer(t, reply("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n"))
@@ -246,7 +245,7 @@ func TestUnaskedUpgrade(t *testing.T) {
 	}
 }
 
-// TestRequests checks that the server reads the same request from each transport.
+// TestRequests compares the requests of both transports as the server reads them.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{0, 100, 40_000, 2 << 20} {
@@ -287,8 +286,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestStaleConnection checks that a request is not sent on a connection that the server has closed, or
-// on which something has arrived.
+// TestStaleConnection checks that no request is sent on a connection after the server has closed it or
+// has sent something unasked.
 func TestStaleConnection(t *testing.T) {
 	t.Parallel()
 	for name, after := range map[string]string{"closed": "", "a late byte": "x", "a whole response": ok} {
@@ -335,8 +334,7 @@ func TestStaleConnection(t *testing.T) {
 	}
 }
 
-// TestCancel checks that the end of the context ends a request at every step, and that its connection is
-// not used again.
+// TestCancel ends the context at every step of a request: the request ends.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("the cause")
@@ -389,7 +387,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestUnreadBody checks that a connection whose response was not read to its end is closed.
+// TestUnreadBody closes responses before their end: their connections are closed.
 func TestUnreadBody(t *testing.T) {
 	t.Parallel()
 	closed := make(chan struct{}, 8)
@@ -434,8 +432,8 @@ func (b *failingBody) Read(p []byte) (int, error) {
 
 func (b *failingBody) Close() error { return nil }
 
-// TestFailingBody checks that a body that fails, or ends early, fails the request with its own error,
-// and that the server does not take it for a whole request.
+// TestFailingBody sends bodies with an error or an early end: the request fails with the body's error,
+// and the server does not read a whole request.
 func TestFailingBody(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("the file is gone")
@@ -464,8 +462,8 @@ func TestFailingBody(t *testing.T) {
 	}
 }
 
-// TestTLS checks that a host is served by own connections once it is known to speak only HTTP/1.1, that
-// certificates are checked, and that an HTTP/2 host is left to the standard transport.
+// TestTLS checks the second request to a host with TLS: it uses an own connection if the host speaks only
+// HTTP/1.1, and the standard transport if it speaks HTTP/2. Certificates are checked.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	for _, http2 := range []bool{false, true} {
@@ -477,7 +475,7 @@ func TestTLS(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				from, protocols = append(from, r.RemoteAddr), append(protocols, r.TLS.NegotiatedProtocol)
-				body, _ := io.ReadAll(r.Body) // the client misses what is missing
+				body, _ := io.ReadAll(r.Body) // the client compares the length
 				_, _ = w.Write(body)          // and reports an error
 			}))
 			server.EnableHTTP2 = http2
@@ -492,7 +490,7 @@ func TestTLS(t *testing.T) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			want := []string{"http/1.1", "http/1.1", "http/1.1", "http/1.1"} // the second one is that of an own connection
+			want := []string{"http/1.1", "http/1.1", "http/1.1", "http/1.1"} // from the second on, of an own connection
 			if http2 {
 				want = []string{"h2", "h2", "h2", "h2"}
 			}
@@ -510,7 +508,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestUntrusted checks that own connections check the certificate after the host changed it.
+// TestUntrusted changes the certificate of a host between two connections.
 func TestUntrusted(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -532,7 +530,7 @@ func TestUntrusted(t *testing.T) {
 	}
 }
 
-// TestIdleConnections checks that the pool is bounded, and that idle connections are closed in time.
+// TestIdleConnections checks the size of the pool and the time limit of idle connections.
 func TestIdleConnections(t *testing.T) {
 	t.Parallel()
 	release, arrived := make(chan struct{}), make(chan struct{}, 64)
@@ -568,8 +566,8 @@ func TestIdleConnections(t *testing.T) {
 	}
 }
 
-// TestReuse checks that requests that follow each other, and streams read to their end, use one
-// connection, and that concurrent callers do not mix up responses.
+// TestReuse checks that consecutive requests share one connection, and that concurrent callers get their
+// own responses.
 func TestReuse(t *testing.T) {
 	t.Parallel()
 	server := newRawServer(t, func(c net.Conn, in *bufio.Reader) {
@@ -603,7 +601,7 @@ func TestReuse(t *testing.T) {
 	calls.Wait()
 }
 
-// FuzzResponse checks that both transports read the same from any response.
+// FuzzResponse compares the outcomes of both transports for any response.
 func FuzzResponse(f *testing.F) {
 	for _, text := range []string{ok, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ngood\r\n0\r\n\r\n", "HTTP/1.0 200\r\n\r\nx",
 		"HTTP/1.1 100 Continue\r\n\r\n" + ok, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", ok + ok} {

@@ -20,7 +20,7 @@ const maxJoined = 32 << 10
 // buffers has buffers for heads and short bodies.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, maxJoined/4); return &b }}
 
-// sending is a body that is written on its own goroutine. It is nil if the whole request was written
+// sending is a body on its way, written by its own goroutine. It is nil if the whole request was written
 // at once.
 type sending struct {
 	done chan struct{}
@@ -132,7 +132,7 @@ func (c *conn) sendLong(head []byte, req *http.Request) error {
 	return err
 }
 
-// bodyReader keeps the error of reading a body apart from that of writing it.
+// bodyReader keeps the error of reading a body.
 type bodyReader struct {
 	r   io.Reader
 	err error
@@ -154,7 +154,7 @@ func checkEnd(req *http.Request) error {
 	return nil
 }
 
-// shortBody words the error of a body that ended early.
+// shortBody words the error of an early end of a body.
 func shortBody(req *http.Request, err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("the body is shorter than its Content-Length of %d", req.ContentLength)
@@ -201,7 +201,7 @@ func appendHead(b []byte, req *http.Request) []byte {
 }
 
 // canSend reports whether appendHead can write the head of a request. The standard transport sends, or
-// refuses, a request with headers about the connection, or with characters that a head cannot have.
+// refuses, a request with headers about the connection or with invalid characters.
 func canSend(req *http.Request) bool {
 	if !isToken(req.Method) && req.Method != "" || !isText(req.URL.RequestURI()) || strings.Contains(req.URL.RequestURI(), " ") {
 		return false

@@ -1,8 +1,8 @@
 // Package http1 sends requests over HTTP/1.1 connections of its own, on the caller's goroutine.
 //
 // net/http gives each connection two goroutines and passes every request and response between them
-// and the caller. For a small request that costs more than reading and writing it. This package
-// parses responses with net/http, so it reads what net/http reads.
+// and the caller. For a small request this costs more than reading and writing it. This package
+// parses responses with net/http.
 //
 // Invariants:
 //   - A request is sent again only if none of its bytes were written.
@@ -20,9 +20,8 @@ import (
 	"time"
 )
 
-// Transport is an http.RoundTripper. Requests that its own connections do not serve are sent by a
-// standard transport: those of hosts that speak HTTP/2, of hosts that were not reached yet by TLS,
-// and bodies of unknown length. It is safe for concurrent use.
+// Transport is an http.RoundTripper. A standard transport sends the other requests: to hosts with
+// HTTP/2, the first one to each host with TLS, and bodies of unknown length. It is safe for concurrent use.
 type Transport struct {
 	standard *http.Transport
 
@@ -45,8 +44,8 @@ type host struct {
 	idle  []*conn // the last one was used last
 }
 
-// New returns a transport with the dialer, TLS settings, limits and timeouts of standard, which must
-// not change afterwards.
+// New returns a transport with the dialer, TLS settings, limits and timeouts of standard. The caller
+// must not change standard afterwards.
 func New(standard *http.Transport) *Transport {
 	return &Transport{standard: standard, hosts: make(map[hostKey]*host)}
 }
@@ -159,7 +158,7 @@ func (t *Transport) connect(ctx context.Context, h *host) (*conn, error) {
 	}
 }
 
-// take removes the connection that was used last from the idle ones, and returns it, or nil.
+// take removes the most recently used idle connection and returns it, or nil.
 func (t *Transport) take(h *host) *conn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -195,7 +194,7 @@ func (t *Transport) put(c *conn) {
 // sweepWait is the time between two sweeps.
 func (t *Transport) sweepWait() time.Duration { return t.standard.IdleConnTimeout / 8 }
 
-// sweep closes the connections that were idle for too long or that the host has closed.
+// sweep closes connections after a long idle time and connections closed by the host.
 func (t *Transport) sweep() {
 	t.mu.Lock()
 	oldest := time.Now().Add(-t.standard.IdleConnTimeout + t.sweepWait())
