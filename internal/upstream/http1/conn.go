@@ -95,7 +95,7 @@ func (c *conn) fail(ctx context.Context, stop func() bool, err error) error {
 // readResponse reads the head of the response. It waits no longer than wait, unless wait is 0.
 func (c *conn) readResponse(req *http.Request, wait time.Duration) (*http.Response, error) {
 	if wait > 0 {
-		_ = c.SetReadDeadline(time.Now().Add(wait)) // if it fails, so does reading
+		_ = c.SetReadDeadline(c.transport.now().Add(wait)) // if it fails, so does reading
 		defer func() { _ = c.SetReadDeadline(time.Time{}) }()
 	}
 	c.isHead, c.headLeft = true, c.transport.standard.MaxResponseHeaderBytes

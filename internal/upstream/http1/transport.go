@@ -1,4 +1,5 @@
-// Package http1 sends requests over HTTP/1.1 connections of its own, on the caller's goroutine.
+// Package http1 owns HTTP/1.1 connections to providers. The caller's goroutine writes the request and
+// reads the response.
 //
 // net/http gives each connection two goroutines and passes every request and response between them
 // and the caller. For a small request this costs more than reading and writing it. This package
@@ -24,6 +25,7 @@ import (
 // HTTP/2, the first one to each host with TLS, and bodies of unknown length. It is safe for concurrent use.
 type Transport struct {
 	standard *http.Transport
+	now      func() time.Time
 
 	mu     sync.Mutex
 	hosts  map[hostKey]*host
@@ -47,7 +49,7 @@ type host struct {
 // New returns a transport with the dialer, TLS settings, limits and timeouts of standard. The caller
 // must not change standard afterwards.
 func New(standard *http.Transport) *Transport {
-	return &Transport{standard: standard, hosts: make(map[hostKey]*host)}
+	return &Transport{standard: standard, now: time.Now, hosts: make(map[hostKey]*host)}
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -178,7 +180,7 @@ func (t *Transport) put(c *conn) {
 	t.mu.Lock()
 	isFull := len(c.host.idle) >= t.standard.MaxIdleConnsPerHost || t.idle >= t.standard.MaxIdleConns
 	if !isFull {
-		c.idleSince = time.Now()
+		c.idleSince = t.now()
 		c.host.idle = append(c.host.idle, c)
 		t.idle++
 		if t.sweeps == nil {
@@ -197,7 +199,7 @@ func (t *Transport) sweepWait() time.Duration { return t.standard.IdleConnTimeou
 // sweep closes connections after a long idle time and connections closed by the host.
 func (t *Transport) sweep() {
 	t.mu.Lock()
-	oldest := time.Now().Add(-t.standard.IdleConnTimeout + t.sweepWait())
+	oldest := t.now().Add(-t.standard.IdleConnTimeout + t.sweepWait())
 	gone := t.remove(func(c *conn) bool { return c.idleSince.Before(oldest) || !c.isReady() })
 	if t.idle > 0 {
 		t.sweeps.Reset(t.sweepWait())
