@@ -127,7 +127,7 @@ func finishOf(reason []byte) form.FinishKind {
 	switch string(reason[1 : len(reason)-1]) {
 	case "", "FINISH_REASON_UNSPECIFIED":
 		return form.FinishNone
-	case "MAX_TOKENS", "CONTINUATION":
+	case "CONTINUATION":
 		return form.FinishLimit
 	}
 	return form.FinishOf(rawjson.Unquote(reason))

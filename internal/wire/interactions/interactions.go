@@ -59,9 +59,7 @@ func (e *ending) fail(err []byte) {
 
 // isBlock reports whether an error code says that Google withheld the output. The codes are the finish
 // reasons of generateContent in small letters, and content_blocked.
-func isBlock(code string) bool {
-	return code == "content_blocked" || form.FinishOf(strings.ToUpper(code)) == form.FinishFiltered
-}
+func isBlock(code string) bool { return form.FinishOf(code) == form.FinishFiltered }
 
 // readUsage reads a usage. Cached tokens are part of the input; thoughts are not part of the output.
 func readUsage(raw []byte) (u form.UsageReport) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"tollgate/internal/wire"
+	"tollgate/internal/wire/internal/wiretest"
 	"tollgate/internal/wire/translate/internal/pairtest"
 )
 
@@ -13,11 +14,12 @@ import (
 func TestFailedEnds(t *testing.T) {
 	t.Parallel()
 	for line, reasons := range map[wire.Form][]string{
-		wire.FormChat:      {"error", "network_error", "insufficient_system_resource", "abort", "MALFORMED_FUNCTION_CALL", "OTHER"},
-		wire.FormMessages:  {"error", "network_error"},
+		wire.FormChat: {"error", "network_error", "insufficient_system_resource", "abort", "MALFORMED_FUNCTION_CALL", "OTHER",
+			"ERROR", "engine_error", "TIMEOUT", "canceled", "function_call_filter: MALFORMED_FUNCTION_CALL", "time_limit", "overloaded"},
+		wire.FormMessages:  {"error", "network_error", "malformed_tool_use", "timeout"},
 		wire.FormResponses: {"failed", "cancelled"},
 		wire.FormGemini: {"MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "OTHER",
-			"LANGUAGE", "MISSING_THOUGHT_SIGNATURE", "NO_IMAGE", "IMAGE_OTHER"},
+			"LANGUAGE", "MISSING_THOUGHT_SIGNATURE", "NO_IMAGE", "IMAGE_OTHER", "ABORTED", "DEADLINE_EXCEEDED"},
 	} {
 		for _, client := range clientForms {
 			pair := New(request(t, client, toolRequest(client, "f")), line, pairtest.Identity())
@@ -36,6 +38,25 @@ func TestFailedEnds(t *testing.T) {
 						t.Errorf("%s on %s, %s: got the stream %s, want an error at its end", client, line, o.whole(line), stream)
 					}
 				}
+			}
+		}
+	}
+}
+
+// TestEndWords expects the words of vendors for a filtered, a limited and an ordinary end to be the same for all
+// clients.
+func TestEndWords(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[string]string{
+		"content_filter: PROHIBITED_CONTENT": "filter", "guardrail_intervened": "filter", "content_filtered": "filter", "MODEL_ARMOR": "filter",
+		"MAX_TOKENS": "limit", "token_limit": "limit", "max_output_tokens": "limit", "model_context_window_exceeded": "limit",
+		"eos": "stop", "STOP_SEQUENCE": "stop", "COMPLETE": "stop", "normal": "stop",
+	} {
+		for _, client := range clientForms[1:] {
+			pair := New(request(t, client, toolRequest(client, "f")), wire.FormChat, pairtest.Identity())
+			whole, _ := answers(t, pair, wire.FormChat, modelOutput{text: "Ha", finish: reason})
+			if got, err := wiretest.ReadAnswer(string(client), []byte(whole), true); err != nil || got.End != want {
+				t.Errorf("%s, %s: got %+v, %v, want the end %s", client, reason, got, err, want)
 			}
 		}
 	}

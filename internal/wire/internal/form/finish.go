@@ -2,6 +2,8 @@ package form
 
 import (
 	"math/bits"
+	"slices"
+	"strings"
 
 	"tollgate/internal/wire/rawjson"
 )
@@ -17,21 +19,38 @@ const (
 	FinishFailed                     // a failure of the provider
 )
 
-// FinishOf classifies a finish_reason of any vendor.
+// The words of finish reasons, in lower case. Vendors spell them in many ways, also joined, such as
+// "content_filter: RECITATION".
+var (
+	brokenWords = [...]string{"malformed", "unexpected", "missing", "too_many"}
+	filterWords = [...]string{"filter", "safety", "sensitive", "refus", "recitation", "prohibited", "block", "spii", "toxic", "guardrail", "armor",
+		"moderat"}
+	limitWords  = [...]string{"length", "max_tokens", "max_output", "token_limit", "context_window", "repetition"}
+	failedWords = [...]string{"error", "fail", "abort", "cancel", "timeout", "timed_out", "time_limit", "insufficient", "overload", "invalid",
+		"unavailable", "deadline", "language", "no_image"}
+)
+
+// FinishOf classifies a finish_reason of any vendor. An unknown reason is an ordinary end.
 func FinishOf(reason string) FinishKind {
 	switch reason {
 	case "", "null":
 		return FinishNone
-	case "length", "max_tokens", "model_length", "model_context_window_exceeded":
-		return FinishLimit
-	case "content_filter", "sensitive", "refusal",
-		"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII",
-		"IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION":
-		return FinishFiltered
-	case "error", "network_error", "insufficient_system_resource", "abort", "aborted", "cancelled", "failed", "server_error",
-		"OTHER", "LANGUAGE", "IMAGE_OTHER", "NO_IMAGE", "MISSING_THOUGHT_SIGNATURE",
-		"MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS":
+	case "stop", "tool_calls", "end_turn", "tool_use", "STOP":
+		return FinishStop
+	}
+	reason = strings.ToLower(reason)
+	has := func(words []string) bool {
+		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(reason, word) })
+	}
+	switch {
+	case has(brokenWords[:]):
 		return FinishFailed
+	case has(filterWords[:]):
+		return FinishFiltered
+	case has(failedWords[:]), reason == "other", reason == "image_other":
+		return FinishFailed
+	case has(limitWords[:]):
+		return FinishLimit
 	}
 	return FinishStop
 }
