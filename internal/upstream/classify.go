@@ -52,9 +52,12 @@ func (s Source) Classify(status int, contentType string, body []byte, header htt
 // classifyError classifies an error by its status and the notice in its body.
 func (s Source) classifyError(status int, n notice, header http.Header) *Failure {
 	var f *Failure
-	if status >= 200 && status < 300 {
+	switch {
+	case status != http.StatusTooManyRequests && isTooLong(n):
+		f = rejection(tooLongStatus(status), n)
+	case status >= 200 && status < 300:
 		f = s.classifyInner(n)
-	} else {
+	default:
 		f = s.classifyNotice(status, n)
 	}
 	f.Cause = noticeCause(n)
