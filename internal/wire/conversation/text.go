@@ -253,7 +253,8 @@ func SplitData(address []byte) (kind string, data []byte, ok bool) {
 	return strings.TrimSpace(kind), in[comma+1:], true
 }
 
-// CorrectMedia corrects the types of all files in the request (form.MediaType).
+// CorrectMedia corrects the types of all files in the request (form.MediaType). A PDF sent as an image
+// becomes a file, and an image sent as a file an image.
 func (r *Request) CorrectMedia() {
 	for i := range r.Turns {
 		correctMedia(r.Turns[i].Parts)
@@ -274,9 +275,16 @@ func correctMedia(parts []Part) {
 			continue
 		}
 		found := form.MediaType(declared, data)
-		if found != declared && (p.Kind == File) == (found == "application/pdf") {
-			p.Media.Address = rawjson.Put(make([]byte, 0, len(data)+64), `"data:`, found, ";base64,")
-			p.Media.Address = append(append(p.Media.Address, data...), '"')
+		switch {
+		case found == "application/pdf":
+			p.Kind = File
+		case strings.HasPrefix(found, "image/"):
+			p.Kind = Image
+		default:
+			continue
+		}
+		if head := `"data:` + found + ";base64,"; !bytes.HasPrefix(p.Media.Address, []byte(head)) {
+			p.Media.Address = append(append(append(make([]byte, 0, len(data)+64), head...), data...), '"')
 		}
 	}
 }

@@ -196,6 +196,8 @@ func partsOf(part []byte, byModel bool, at string) ([]conversation.Part, error) 
 func readMedia(p *conversation.Part, name string, data []byte, byModel bool) error {
 	at := p.At + "." + name
 	mime := strings.ToLower(rawjson.Unquote(rawjson.Field(data, "mimeType")))
+	content := rawjson.Field(data, "data")
+	mime = form.MediaType(mime, rawjson.Contents(content))
 	media := &conversation.Media{At: at, Generated: byModel}
 	if display := rawjson.Field(data, "displayName"); rawjson.IsText(display) && len(display) > 2 {
 		media.Name = display
@@ -223,7 +225,6 @@ func readMedia(p *conversation.Part, name string, data []byte, byModel bool) err
 		return nil
 	}
 	media.At += ".data"
-	content := rawjson.Field(data, "data")
 	if !rawjson.IsText(content) || len(content) == 2 {
 		return conversation.Unsupported(media.At, "`{param}` must be a string in base64.")
 	}

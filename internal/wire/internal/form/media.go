@@ -10,40 +10,67 @@ import (
 )
 
 // MediaType returns the media type of base64 data, the contents of a JSON string: the type of its first
-// bytes, if they are an image or a PDF, or else the declared one. Providers reject a wrong type, and
-// names such as image/jpg.
+// bytes, if they are an image or a PDF, or else the declared one, of an image in lower case and without
+// parameters. Providers reject a wrong type, and names such as image/jpg.
 func MediaType(declared string, data []byte) string {
 	const enough = 64 // of base64, for every signature
 	head := bytes.ReplaceAll(data[:min(len(data), 2*enough)], []byte(`\`), nil)
 	head = head[:min(len(head), enough)&^3]
 	var first [enough]byte
 	n, _ := base64.StdEncoding.Decode(first[:], head) // the bytes before an error count
-	switch found := http.DetectContentType(first[:n]); {
-	case strings.HasPrefix(found, "image/") && !strings.HasSuffix(found, "icon"), found == "application/pdf":
+	if found := contentType(first[:n]); found != "" {
 		return found
-	case declared == "image/jpg" || declared == "image/pjpeg":
+	}
+	kind, _, _ := strings.Cut(strings.ToLower(declared), ";")
+	switch kind = strings.TrimSpace(kind); {
+	case kind == "image/jpg" || kind == "image/pjpeg":
 		return "image/jpeg"
-	case declared == "image/x-png":
+	case kind == "image/x-png":
 		return "image/png"
+	case strings.HasPrefix(kind, "image/"):
+		return kind
 	}
 	return declared
+}
+
+// isoBrands are the brands of images in files of ISO's format and their types. The first of
+// them that a file names is its type; mif1 stands for any.
+var isoBrands = [...][2]string{{"avif", "image/avif"}, {"heic", "image/heic"}, {"heix", "image/heic"}, {"mif1", "image/heif"}}
+
+// contentType returns the type of an image or a PDF by its first bytes, or the empty string.
+func contentType(first []byte) string {
+	switch found := http.DetectContentType(first); {
+	case strings.HasPrefix(found, "image/") && !strings.HasSuffix(found, "icon"), found == "application/pdf":
+		return found
+	case len(first) < 12 || string(first[4:8]) != "ftyp":
+		return ""
+	}
+	for _, brand := range isoBrands {
+		if bytes.Contains(first[8:], []byte(brand[0])) {
+			return brand[1]
+		}
+	}
+	return ""
 }
 
 // CorrectMedia returns a body with the media types of its files corrected (MediaType). original is the
 // client's body; if all its types are right, the body stays.
 func CorrectMedia(body rawjson.Pieces, original []byte) rawjson.Pieces {
-	if !bytes.Contains(original, []byte("base64")) || len(wrongTypes(original)) == 0 {
+	if !bytes.Contains(original, []byte("base64")) && !bytes.Contains(original, []byte(inlineData)) || len(wrongTypes(original)) == 0 {
 		return body
 	}
 	whole := body.Bytes()
 	return rawjson.Pieces{rawjson.Replace(whole, wrongTypes(whole))}
 }
 
-// wrongTypes returns the edits of a body's wrong media types: of data addresses, and of base64 sources of
-// the messages form.
+// inlineData is the member with a file in the Gemini form.
+const inlineData = `"inlineData"`
+
+// wrongTypes returns the edits of a body's wrong media types: of data addresses, of base64 sources of the
+// messages form and of inline data of the Gemini form.
 func wrongTypes(body []byte) (edits []rawjson.Splice) {
 	add := func(from, to int, data []byte) {
-		declared := strings.ReplaceAll(strings.ToLower(string(body[from:to])), `\`, "")
+		declared := strings.ReplaceAll(string(body[from:to]), `\`, "")
 		if found := MediaType(declared, data); found != declared {
 			edits = append(edits, rawjson.Splice{From: from, To: to, Text: []byte(found)})
 		}
@@ -56,16 +83,17 @@ func wrongTypes(body []byte) (edits []rawjson.Splice) {
 			add(from, from+n, body[from+n+len(marker):])
 		}
 	}
-	const mediaType = `"media_type"`
-	for at := range indexes(body, mediaType) {
-		colon := rawjson.SkipSpace(body, at+len(mediaType))
-		from := rawjson.SkipSpace(body, min(colon+1, len(body)))
-		if from >= len(body) || body[colon] != ':' || body[from] != '"' {
-			continue
-		}
-		to := rawjson.SkipText(body, from)
-		if first, data := dataBeside(body, at, to); data != nil && isSource(body[:first], body[to:]) {
-			add(from+1, to-1, data)
+	for name, isFile := range map[string]func(before, after []byte) bool{`"media_type"`: isSource, `"mimeType"`: isInlineData} {
+		for at := range indexes(body, name) {
+			colon := rawjson.SkipSpace(body, at+len(name))
+			from := rawjson.SkipSpace(body, min(colon+1, len(body)))
+			if from >= len(body) || body[colon] != ':' || body[from] != '"' {
+				continue
+			}
+			to := rawjson.SkipText(body, from)
+			if first, data := dataBeside(body, at, to); data != nil && isFile(body[:first], body[to:]) {
+				add(from+1, to-1, data)
+			}
 		}
 	}
 	return edits
@@ -99,6 +127,13 @@ func isSource(before, after []byte) bool {
 	return bytes.Contains(before[max(0, len(before)-close):], word) || bytes.Contains(after[:min(len(after), close)], word)
 }
 
+// isInlineData reports whether before ends with the name of the member inlineData and the start of its object.
+func isInlineData(before, _ []byte) bool {
+	before, brace := bytes.CutSuffix(bytes.TrimRight(before, " \t\r\n"), []byte("{"))
+	before, colon := bytes.CutSuffix(bytes.TrimRight(before, " \t\r\n"), []byte(":"))
+	return brace && colon && bytes.HasSuffix(bytes.TrimRight(before, " \t\r\n"), []byte(inlineData))
+}
+
 // dataBeside returns the beginning of the contents of the member `data` directly before or after a member
 // at body[from:to], or nil. first is the offset of the first of the two members.
 func dataBeside(body []byte, from, to int) (first int, data []byte) {
@@ -116,7 +151,8 @@ func dataBeside(body []byte, from, to int) (first int, data []byte) {
 		return 0, nil
 	}
 	key, colon := bytes.CutSuffix(bytes.TrimRight(before[:start], " \t\r\n"), []byte(":"))
-	if !colon || !bytes.HasSuffix(bytes.TrimRight(key, " \t\r\n"), []byte(name)) {
+	key, found := bytes.CutSuffix(bytes.TrimRight(key, " \t\r\n"), []byte(name))
+	if !colon || !found {
 		return 0, nil
 	}
 	return len(key), before[start+1:]
