@@ -2,80 +2,81 @@ package translate
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"tollgate/internal/wire"
 )
 
+// fieldNames are the names of one field in the forms of clients. An empty name is that of the line.
+type fieldNames struct{ chat, messages, responses, gemini string }
+
+// clientNames are the clients' names of the top-level fields that lines of any form have.
+var clientNames = func() map[string]fieldNames {
+	names := map[string]fieldNames{}
+	for fields, name := range map[string]fieldNames{
+		"messages input contents": {"messages", "messages", "input", "contents"},
+		"system instructions":     {"messages", "system", "instructions", "systemInstruction"},
+		"reasoning reasoning_effort thinking output_config": {"reasoning_effort", "output_config.effort", "reasoning.effort",
+			"generationConfig.thinkingConfig"},
+		"response_format text output_format": {"response_format", "output_config.format", "text.format", "generationConfig.responseSchema"},
+		"tool_choice":                        {gemini: "toolConfig"},
+		"parallel_tool_calls":                {messages: "tool_choice", gemini: "toolConfig"},
+		"stop stop_sequences":                {"stop", "stop_sequences", "", "generationConfig.stopSequences"},
+		"top_p":                              {gemini: "generationConfig.topP"},
+		"temperature":                        {gemini: "generationConfig.temperature"},
+		"seed":                               {gemini: "generationConfig.seed"},
+		"max_tokens max_completion_tokens max_output_tokens": {gemini: "generationConfig.maxOutputTokens"},
+	} {
+		for field := range strings.FieldsSeq(fields) {
+			names[field] = name
+		}
+	}
+	return names
+}()
+
+// limitFields are the names of the limit on output tokens in the forms of lines.
+var limitFields = strings.Fields("max_tokens max_completion_tokens max_output_tokens")
+
 // ClientParam translates param, the name of a field in a provider's error, from the line's form to the
 // client's form. It returns param if the name is the same or unknown. params are the parameters of
 // the client's request.
 func ClientParam(client, line wire.Form, params *wire.Parameters, param string) string {
-	if client == wire.FormGemini && line != client {
-		return geminiParam(params, param)
-	}
-	if line != wire.FormResponses || client == line {
+	if client == line {
 		return param
-	}
-	isChat := client == wire.FormChat
-	either := func(chat, messages string) string {
-		if isChat {
-			return chat
-		}
-		return messages
 	}
 	field := param
 	if i := strings.IndexAny(field, ".["); i >= 0 {
 		field = field[:i]
 	}
 	switch {
-	case field == "input":
-		return "messages"
-	case field == "max_output_tokens" && params.LimitParam != "":
+	case slices.Contains(limitFields, field) && params.LimitParam != "":
 		return params.LimitParam
-	case field == "reasoning":
-		return either("reasoning_effort", "output_config.effort")
-	case strings.HasPrefix(param, "text.format"):
-		return either("response_format", "output_config.format")
-	case param == "text.verbosity" && isChat:
+	case param == "text.verbosity" && client == wire.FormChat:
 		return "verbosity"
 	case field == "tools":
-		tool, member, found := strings.Cut(param, ".")
-		switch {
-		case found && isChat:
-			return tool + ".function." + member
-		case found && strings.HasPrefix(member, "parameters"):
-			return tool + ".input_schema" + strings.TrimPrefix(member, "parameters")
-		}
+		return toolParam(client, line, param)
 	}
-	return param
+	names := clientNames[field]
+	return cmp.Or(map[wire.Form]string{wire.FormChat: names.chat, wire.FormMessages: names.messages, wire.FormResponses: names.responses,
+		wire.FormGemini: names.gemini}[client], param)
 }
 
-// geminiParam translates the name of a field of any line's form to the Gemini form.
-func geminiParam(params *wire.Parameters, param string) string {
-	field := param
-	if i := strings.IndexAny(field, ".["); i >= 0 {
-		field = field[:i]
+// toolParam translates the name of a tool's field. Tools of chat have a member function with the others, and
+// those of messages other schemas; a Gemini client has lists of functions.
+func toolParam(client, line wire.Form, param string) string {
+	tool, member, found := strings.Cut(param, ".")
+	if line == wire.FormChat {
+		member = strings.TrimPrefix(strings.TrimPrefix(member, "function"), ".")
+		found = member != ""
 	}
-	switch field {
-	case "messages", "input":
-		return "contents"
-	case "system", "instructions":
-		return "systemInstruction"
-	case "max_tokens", "max_completion_tokens", "max_output_tokens":
-		return cmp.Or(params.LimitParam, "generationConfig.maxOutputTokens")
-	case "reasoning", "reasoning_effort", "thinking", "output_config":
-		return "generationConfig.thinkingConfig"
-	case "response_format", "text", "output_format":
-		return "generationConfig.responseSchema"
-	case "tool_choice", "parallel_tool_calls":
-		return "toolConfig"
-	case "stop", "stop_sequences":
-		return "generationConfig.stopSequences"
-	case "top_p":
-		return "generationConfig.topP"
-	case "temperature", "seed":
-		return "generationConfig." + field
+	switch {
+	case !found || client == wire.FormGemini:
+		return tool
+	case client == wire.FormChat:
+		return tool + ".function." + member
+	case client == wire.FormMessages && strings.HasPrefix(member, "parameters"):
+		return tool + ".input_schema" + strings.TrimPrefix(member, "parameters")
 	}
-	return param
+	return tool + "." + member
 }
