@@ -51,7 +51,7 @@ func (d *delta) find(calls []*call) (*call, error) {
 	same := memory[:0] // the calls with the delta's number, the newest first
 	for i := len(calls) - 1; i >= 0; i-- {
 		c := calls[i]
-		if d.id != "" && c.id == d.id && (!d.hasIndex || c.key == d.key) {
+		if d.id != "" && c.id == d.id && (!d.hasIndex && !d.together || c.key == d.key) {
 			return c, nil
 		}
 		if d.numbers(c) {

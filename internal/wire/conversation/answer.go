@@ -34,8 +34,8 @@ type Output struct {
 	Text, Logprobs []byte
 
 	wrapped bool // the arguments are those of the function that replaces a custom tool
-	// begun is set after the first arguments of a call. empty is set if they were `{}`, which may be a
-	// placeholder of the provider.
+	// begun is set after the first arguments of a call. empty is set if they were one of
+	// placeholders.
 	begun, empty bool
 }
 
@@ -185,20 +185,26 @@ func (m *Emitter) restoreName(o *Output) {
 // emptyArguments are the arguments of a call without any.
 const emptyArguments = "{}"
 
-// withoutPlaceholder returns the arguments of a call to pass on. Some providers begin with `{}`, and then
-// send the arguments.
+// placeholders are what some providers send first, and then the arguments.
+var placeholders = [...]string{emptyArguments, "null"}
+
+// withoutPlaceholder returns the arguments of a call to pass on.
 func (o *Output) withoutPlaceholder(text []byte) []byte {
 	if o.Custom && !o.wrapped || len(text) == 0 {
 		return text
 	}
 	first := !o.begun
 	o.begun = true
-	switch rest, found := bytes.CutPrefix(text, []byte(emptyArguments)); {
-	case first && found && len(trim(rest)) == 0:
-		o.empty = true
-		return nil
-	case first && found && trim(rest)[0] == '{':
-		return rest
+	for _, word := range placeholders {
+		switch rest, found := bytes.CutPrefix(trim(text), []byte(word)); {
+		case first && found && len(trim(rest)) == 0:
+			o.empty = true
+			return nil
+		case first && found && trim(rest)[0] == '{':
+			return rest
+		}
+	}
+	switch {
 	case o.empty && trim(text) == nil:
 		return nil
 	case o.empty && trim(text)[0] != '{':

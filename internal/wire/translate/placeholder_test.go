@@ -27,6 +27,13 @@ func TestPlaceholdersOfArguments(t *testing.T) {
 		"a placeholder": {chatCalls(`{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}`,
 			`{"index":0,"function":{"arguments":"{\"x\":"}}`, `{"index":0,"function":{"arguments":"1}"}}`), `f{"x":1}`},
 		"a placeholder in the same piece": {chatCalls(`{"index":0,"id":"a","function":{"name":"f","arguments":"{}{\"x\":1}"}}`), `f{"x":1}`},
+		"null as placeholder": {chatCalls(`{"index":0,"id":"a","function":{"name":"f","arguments":"null"}}`,
+			`{"index":0,"function":{"arguments":"{\"x\":"}}`, `{"index":0,"function":{"arguments":"1}"}}`), `f{"x":1}`},
+		"null as arguments": {chatCalls(`{"index":0,"id":"a","function":{"name":"f","arguments":"null"}}`), `f{}`},
+		"a placeholder with spaces": {chatCalls(`{"index":0,"id":"a","function":{"name":"f","arguments":" {} "}}`,
+			`{"index":0,"function":{"arguments":"{\"x\":1}"}}`), `f{"x":1}`},
+		"one id for two calls of a message": {chatCalls(`{"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}},` +
+			`{"id":"a","function":{"name":"f","arguments":"{\"x\":2}"}}`), `f{"x":1} f{"x":2}`},
 		"an object as placeholder": {chatCalls(`{"index":0,"id":"a","function":{"name":"f","arguments":{}}}`,
 			`{"index":0,"function":{"arguments":"{\"x\":1}"}}`), `f{"x":1}`},
 		"no arguments": {chatCalls(`{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}`), `f{}`},
