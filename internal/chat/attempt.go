@@ -103,6 +103,7 @@ func (x *chatRequest) newTranslation(on *line.Candidate) wire.Translation {
 			Origin: on.Line.Origin(), Signs: on.Line.Host().SignsThinking(),
 			Omit: on.Line.DroppedFields(x.Model, x.params.Extra)},
 		MaxOutput: x.Model.MaxOutputTokens, Reasoning: x.Model.Reasoning, OpenAI: on.Line.Host().AcceptsBothLimits(),
+		NeedsReasoning: x.Model.Reasoning && on.Line.Host().NeedsReasoning(), NoReasoning: on.RefusesField(reasoningField),
 		NoEncrypted: on.RefusesField(includeField), NoSummary: on.RefusesField(summaryField),
 		NoStops: on.RefusesField(stopField),
 	}

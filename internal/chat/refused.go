@@ -3,6 +3,7 @@ package chat
 import (
 	"bytes"
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -19,6 +20,8 @@ import (
 const (
 	includeField = "include"           // reasoning comes back encrypted
 	summaryField = "reasoning.summary" // asks for a summary, and needs a verified organisation
+	// reasoningField is the reasoning in messages of chat lines. Some hosts reject it.
+	reasoningField = "reasoning_content"
 )
 
 // stopField has the stop sequences of a chat line. If the model has none, the gateway ends the answers for
@@ -86,6 +89,10 @@ func (a *attempt) rejectedField(before []string, err error) string {
 		if field := a.rejectedLimit(t, before, f); field != "" {
 			return field
 		}
+		if !t.NoReasoning && !t.NeedsReasoning && a.Form != wire.FormChat && rejectsReasoning(f) {
+			t.NoReasoning = true
+			return reasoningField
+		}
 		if field := a.rejectedNoThinking(t, f); field != "" {
 			return field
 		}
@@ -105,6 +112,14 @@ func (a *attempt) rejectedField(before []string, err error) string {
 func isUnknown(f *upstream.Failure) bool {
 	return f.Code == "unsupported_parameter" || f.Code == "unknown_parameter"
 }
+
+// rejectsReasoning reports whether a rejection is about reasoning in a message. A demand for it is none.
+func rejectsReasoning(f *upstream.Failure) bool {
+	return strings.Contains(f.Rejection.Param+f.Rejection.Template, reasoningField) &&
+		(isUnknown(f) || reasoningRejected.MatchString(f.Rejection.Template))
+}
+
+var reasoningRejected = regexp.MustCompile(`(?i)unsupported|not supported|not permitted|not allowed|unexpected|unrecognized|unknown|extra`)
 
 // isAbout reports whether a rejection is about a field: by its param, or without a param by the
 // quoted name in its message.

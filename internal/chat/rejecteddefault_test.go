@@ -291,3 +291,35 @@ func TestStopsOfModelsWithoutThem(t *testing.T) {
 		t.Errorf("a chat client got %v about %q", f, f.Param)
 	}
 }
+
+// TestRejectedReasoning checks that a request is repeated without the reasoning of its history after a chat line
+// refused the field, and not after the line demanded it.
+func TestRejectedReasoning(t *testing.T) {
+	t.Parallel()
+	const body = `{"model":"swift-1","max_tokens":100,"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[` +
+		`{"type":"thinking","thinking":"Hm.","signature":""},{"type":"tool_use","id":"a","name":"f","input":{}}]},` +
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"r"}]}]}`
+	for message, calls := range map[string]int{
+		"'messages.1': property 'reasoning_content' is unsupported":                  2,
+		"Extra inputs are not permitted, field: 'messages[1].reasoning_content'":     2,
+		"The reasoning_content in the thinking mode must be passed back to the API.": 1,
+	} {
+		refusal := rejecting(`"message":%q,"type":"invalid_request_error","param":null,"code":null`, message)
+		tr := newTrial(t, refusal, good(wire.FormChat, false))
+		c := formCall(t, wire.FormMessages, wire.FormChat, false)
+		model := *c.Model
+		model.Reasoning = true
+		c.Model, c.Body = &model, checked(t, wire.FormMessages, body)
+		out := tr.send(c)
+		sent := tr.provider.calls
+		if len(sent) != calls || (out.err == nil) != (calls == 2) {
+			t.Errorf("%s: got %d calls, %v, want %d", message, len(sent), out.err, calls)
+			continue
+		}
+		for i, call := range sent {
+			if strings.Contains(string(call.Body.Bytes()), "reasoning_content") != (i == 0) {
+				t.Errorf("%s: call %d has the body %s", message, i, call.Body)
+			}
+		}
+	}
+}

@@ -129,6 +129,11 @@ type Translation struct {
 	NoEncrypted, NoSummary bool
 	// NoStops is set after the model of a chat line rejected stop sequences.
 	NoStops bool
+	// NoReasoning is set after a chat line rejected the field for reasoning in the conversation.
+	NoReasoning bool
+	// NeedsReasoning is set if the line's host rejects a call in the model's current work without the
+	// reasoning before it.
+	NeedsReasoning bool
 	// OpenAI is set if the line's host is OpenAI's or Azure's. They know more than compatible
 	// hosts.
 	OpenAI bool

@@ -58,6 +58,10 @@ func (h Host) NoThinking() wire.Member {
 	return wire.Member{}
 }
 
+// NeedsReasoning reports whether the host's models that think reject a call in the model's current work
+// without the reasoning before it. They accept a blank text.
+func (h Host) NeedsReasoning() bool { return h.isWithin("deepseek.com", "moonshot.ai", "moonshot.cn") }
+
 // SignsThinking reports whether the host serves Claude's models, which refuse thinking without their
 // signature, whatever the name of the deployment.
 func (h Host) SignsThinking() bool {

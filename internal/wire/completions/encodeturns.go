@@ -85,8 +85,7 @@ func (e *encoder) wordsOf(t *conversation.Turn) *chatMessage {
 		p := &t.Parts[i]
 		switch {
 		case p.Kind == conversation.Thinking:
-			// Without a provider's signature, reasoning came from a chat line.
-			if t.Current && len(p.Signature.Data) == 0 {
+			if t.Current && !e.target.NoReasoning && !p.Signature.IsClaude() {
 				m.reasoning = append(m.reasoning, p.Text...)
 			}
 		case p.Kind == conversation.ToolCall:
@@ -95,8 +94,11 @@ func (e *encoder) wordsOf(t *conversation.Turn) *chatMessage {
 			words = append(words, *p)
 		}
 	}
-	if words == nil && m.calls == nil {
+	switch {
+	case words == nil && m.calls == nil:
 		return nil
+	case e.target.NeedsReasoning && t.Current && m.calls != nil && m.reasoning == nil && !e.disablesThinking():
+		m.reasoning = []byte(" ") // the reasoning was another line's
 	}
 	m.groups = [][]conversation.Part{words}
 	return m

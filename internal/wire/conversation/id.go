@@ -58,17 +58,26 @@ type CallIDs struct {
 	// Clean returns an id that the line accepts, of at most longest bytes if longest is not 0.
 	Clean func(id string, longest int) string
 	used  map[string]int
-	calls int
+	given map[*CallPart]string
 }
 
-// Next returns the line's id of the next call.
-func (c *CallIDs) Next(id string) string {
+// Of returns the line's id of a call.
+func (c *CallIDs) Of(call *CallPart) string {
 	if c.used == nil {
-		c.used = map[string]int{}
+		c.used, c.given = map[string]int{}, map[*CallPart]string{}
 	}
-	c.calls++
+	id, known := c.given[call]
+	if !known {
+		id = c.next(call.ID)
+		c.given[call] = id
+	}
+	return id
+}
+
+// next returns the id of the next call.
+func (c *CallIDs) next(id string) string {
 	if id == "" {
-		id = fmt.Sprintf("call_%d", c.calls)
+		id = fmt.Sprintf("call_%d", len(c.given)+1)
 	}
 	const ending = 6 // room for a number
 	id = c.Clean(id, 0)
@@ -99,6 +108,11 @@ func (s Signature) Open(id wire.Identity, line wire.Form) []byte {
 
 // IsSealed reports whether the state is sealed.
 func (s Signature) IsSealed() bool { return wire.IsSealed(s.Data) }
+
+// IsClaude reports whether the signature is Claude's, for a text of Claude's that no other model gets.
+func (s Signature) IsClaude() bool {
+	return s.Vendor == wire.FormMessages && len(s.Data) > 0 && !s.IsSealed()
+}
 
 // SignatureOf returns the signature in a JSON string of a client.
 func SignatureOf(raw []byte, vendor wire.Form) Signature {

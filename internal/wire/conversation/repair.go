@@ -11,7 +11,7 @@ const Continue = "Continue."
 // Repair returns the turns of a history that every line accepts. The results of a turn's calls follow
 // it in one turn, in the order of arrival: words between a call and its result follow the result, a
 // missing result is NoResult, a second result of a call is added to the first, and a result without
-// a call becomes a text of the user. Empty texts are left out, with their marks moved to the part
+// a call becomes words of the user. Empty texts are left out, with their marks moved to the part
 // before, and so are turns without parts. It returns an error for more than MaxTurnCalls calls in a
 // turn.
 func (r *Request) Repair() ([]Turn, error) {
@@ -70,12 +70,12 @@ func (h *history) add(t *Turn, current bool) error {
 	}
 	var words []Part
 	for i := range parts {
-		p := parts[i]
-		if p.Kind == ToolResult {
-			p = h.addResult(p)
-		}
-		if p.Kind != ToolResult {
+		switch p := parts[i]; {
+		case p.Kind != ToolResult:
 			words = append(words, p)
+		case !h.addResult(p):
+			text, others := p.ResultText()
+			words = append(append(words, Part{Kind: Text, Text: text, Mark: p.Mark, At: p.At}), others...)
 		}
 	}
 	if words = withoutBlanks(words); len(words) == 0 {
@@ -117,8 +117,8 @@ func (h *history) addAssistant(t Turn) error {
 	return nil
 }
 
-// addResult adds the result of a call. It returns the part, or a text for a result without a call.
-func (h *history) addResult(p Part) Part {
+// addResult adds the result of a call. It reports whether the call is there.
+func (h *history) addResult(p Part) bool {
 	twin := -1
 	for i := range h.calls {
 		c := &h.calls[i]
@@ -132,15 +132,14 @@ func (h *history) addResult(p Part) Part {
 		c.result = len(h.results)
 		p.Call = c.CallPart
 		h.results = append(h.results, p)
-		return p
+		return true
 	}
 	if twin >= 0 {
 		first := *h.results[twin].Result
 		first.Parts = append(first.Parts[:len(first.Parts):len(first.Parts)], p.Result.Parts...)
 		h.results[twin].Result = &first
-		return p
 	}
-	return Part{Kind: Text, Text: TextOf(p.Result.Parts), Mark: p.Mark, At: p.At}
+	return twin >= 0
 }
 
 // close ends the calls: those without a result get one, and the words after them follow.

@@ -29,6 +29,7 @@ type encoder struct {
 	id            wire.Identity
 	beforeGemini3 bool // the model accepts calls without a signature, and fetches nothing
 
+	ids     conversation.CallIDs
 	images  map[string]wire.FetchedImage // fetched images by address
 	missing []string                     // distinct addresses of images not fetched yet
 
@@ -40,7 +41,8 @@ type encoder struct {
 // Encode returns the body of a request for a line's generateContent; the model is in the URL, not in
 // the body. Fields that only adjust an answer (`logit_bias`, `verbosity`, `user`) are left out.
 func Encode(c *conversation.Request, t wire.Translation, id wire.Identity) ([]byte, error) {
-	e := &encoder{Request: c, target: t, id: id, beforeGemini3: generationOf(t.Model).isBefore3()}
+	ids := conversation.CallIDs{Clean: func(id string, _ int) string { return id }}
+	e := &encoder{Request: c, target: t, id: id, beforeGemini3: generationOf(t.Model).isBefore3(), ids: ids}
 	if err := e.checkSupported(); err != nil {
 		return nil, err
 	}
@@ -61,7 +63,7 @@ func Encode(c *conversation.Request, t wire.Translation, id wire.Identity) ([]by
 		for i, image := range t.Images(e.missing) {
 			images[e.missing[i]] = image
 		}
-		*e = encoder{Request: c, target: t, id: id, beforeGemini3: e.beforeGemini3, images: images}
+		*e = encoder{Request: c, target: t, id: id, beforeGemini3: e.beforeGemini3, ids: ids, images: images}
 		if err := e.addTurns(turns); err != nil {
 			return nil, err
 		}
@@ -200,7 +202,7 @@ func (e *encoder) parts(t *conversation.Turn) (dst []byte, err error) {
 func (e *encoder) appendCall(dst []byte, c *conversation.CallPart) []byte {
 	var call conversation.ObjectWriter
 	if c.ID != "" {
-		call.Add("id", string(rawjson.Quote(c.ID)))
+		call.Add("id", string(rawjson.Quote(e.ids.Of(c))))
 	}
 	call.Add("name", string(rawjson.Quote(e.NameOnLine(c.Name, c.Namespace))))
 	arguments := c.Arguments
@@ -244,7 +246,7 @@ func (e *encoder) addResults(calls []*conversation.CallPart, t *conversation.Tur
 		}
 		var result conversation.ObjectWriter
 		if call.ID != "" {
-			result.Add("id", string(rawjson.Quote(call.ID)))
+			result.Add("id", string(rawjson.Quote(e.ids.Of(call))))
 		}
 		result.Add("name", string(rawjson.Quote(e.NameOnLine(call.Name, call.Namespace))))
 		quoted := conversation.Quoted(text)

@@ -22,8 +22,7 @@ type stepWriter struct {
 	out    []byte
 	turn   modelTurn
 
-	ids     conversation.CallIDs
-	lineIDs map[*conversation.CallPart]string
+	ids conversation.CallIDs
 }
 
 // modelTurn is a turn of the model: its steps since the last one of the user.
@@ -37,7 +36,6 @@ type modelTurn struct {
 
 // turns writes a repaired history.
 func (w *stepWriter) turns(turns []conversation.Turn) error {
-	w.lineIDs = map[*conversation.CallPart]string{}
 	w.ids.Clean = func(id string, room int) string { return conversation.ShortID(conversation.ToolID(id), maxCallID-room) }
 	for i := range turns {
 		var err error
@@ -141,14 +139,13 @@ func (w *stepWriter) signatureOf(p *conversation.Part) []byte {
 
 // call returns the step of a call.
 func (w *stepWriter) call(c *conversation.CallPart) []byte {
-	w.lineIDs[c] = w.ids.Next(c.ID)
 	arguments := c.Arguments
 	if c.Custom {
 		arguments = c.FunctionText()
 	}
 	var out conversation.ObjectWriter
 	out.Add("type", `"function_call"`)
-	out.Add("id", string(rawjson.Quote(w.lineIDs[c])))
+	out.Add("id", string(rawjson.Quote(w.ids.Of(c))))
 	out.Add("name", string(rawjson.Quote(w.NameOnLine(c.Name, c.Namespace))))
 	out.Add("arguments", string(conversation.AppendObject(nil, arguments)))
 	return out.Object()
@@ -218,7 +215,7 @@ func (w *stepWriter) results(t *conversation.Turn) error {
 				continue
 			}
 			if !labelled {
-				label := rawjson.Put(nil, "From the result of the tool call ", w.lineIDs[p.Call], ":")
+				label := rawjson.Put(nil, "From the result of the tool call ", w.ids.Of(p.Call), ":")
 				attachments = append(attachments, conversation.Part{Text: label})
 				labelled = true
 			}
@@ -233,7 +230,7 @@ func (w *stepWriter) results(t *conversation.Turn) error {
 		}
 		var out conversation.ObjectWriter
 		out.Add("type", `"function_result"`)
-		out.Add("call_id", string(rawjson.Quote(w.lineIDs[p.Call])))
+		out.Add("call_id", string(rawjson.Quote(w.ids.Of(p.Call))))
 		out.Add("name", string(rawjson.Quote(w.NameOnLine(p.Call.Name, p.Call.Namespace))))
 		out.Add("result", string(conversation.List(content)))
 		if p.Result.Error {

@@ -50,12 +50,12 @@ func (r *Request) editState(edits *rawjson.Edits, e wire.Edits) {
 func editBlock(block []byte, e wire.Edits, signs bool) []byte {
 	switch rawjson.Unquote(rawjson.Field(block, "type")) {
 	case "thinking":
-		if e.NoSealed || signs && len(rawjson.Contents(rawjson.Field(block, "signature"))) == 0 {
+		if e.NoSealed || signs && conversation.IsBlank(rawjson.Contents(rawjson.Field(block, "signature"))) {
 			return nil
 		}
 		return form.OpenSealed(block, e.Origin, "signature")
 	case "redacted_thinking":
-		if e.NoSealed || signs && len(rawjson.Contents(rawjson.Field(block, "data"))) == 0 {
+		if e.NoSealed || signs && conversation.IsBlank(rawjson.Contents(rawjson.Field(block, "data"))) {
 			return nil
 		}
 		return form.OpenSealed(block, e.Origin, "data")

@@ -71,7 +71,6 @@ type turn struct {
 // addTurns adds a repaired history. Roles alternate, and the user begins.
 func (e *encoder) addTurns(turns []conversation.Turn) error {
 	ids := conversation.CallIDs{Clean: func(id string, _ int) string { return conversation.ToolID(id) }}
-	lineIDs := map[*conversation.CallPart]string{}
 	for i := range turns {
 		t := &turns[i]
 		for k := range t.Parts {
@@ -82,11 +81,10 @@ func (e *encoder) addTurns(turns []conversation.Turn) error {
 			}
 			switch {
 			case p.Kind == conversation.ToolCall:
-				lineIDs[p.Call] = ids.Next(p.Call.ID)
 				to := e.turnOf(false)
-				to.then = append(to.then, e.callBlock(p, lineIDs[p.Call]))
+				to.then = append(to.then, e.callBlock(p, ids.Of(p.Call)))
 			case p.Kind == conversation.ToolResult:
-				b, err := e.resultBlock(p, lineIDs[p.Call])
+				b, err := e.resultBlock(p, ids.Of(p.Call))
 				if err != nil {
 					return err
 				}

@@ -46,7 +46,7 @@ func (e *encoder) thinking(inLoop, forced bool) (thinkingMode, error) {
 		budget = highBudget
 	}
 	g := generationOf(t.Model)
-	shown := g.hidesThinking() && e.Effort.Show && (effort != "" || e.Client == wire.FormResponses) // chat shows reasoning by default
+	shown := g.hidesThinking() && e.Effort.Show && (effort != "" || e.Client != wire.FormChat) // chat shows reasoning by default
 	out := thinkingMode{sampling: g.number < 407, prefill: g.number < 406}
 	switch {
 	case !t.Reasoning && (effort == "none" || g.number > 0 && g.number < 406): // neither thinking nor effort

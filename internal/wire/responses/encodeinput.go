@@ -18,7 +18,7 @@ func (e *encoder) input() ([]byte, error) {
 	}
 	o := inputWriter{encoder: e, ids: conversation.CallIDs{Clean: func(id string, room int) string {
 		return conversation.ShortID(id, maxIDLength-room)
-	}}, lineIDs: map[*conversation.CallPart]string{}}
+	}}}
 	for i := range turns {
 		t := &turns[i]
 		switch t.Role {
@@ -52,7 +52,6 @@ type inputWriter struct {
 	reasoning  []byte // reasoning items, to be added before the next item of the assistant
 	lastIsText bool   // the last item is a text of the assistant
 	ids        conversation.CallIDs
-	lineIDs    map[*conversation.CallPart]string
 }
 
 // systemRole returns the role of instructions.
@@ -161,7 +160,6 @@ func (o *inputWriter) addReasoning(p *conversation.Part) {
 // call adds a call of a function or of a custom tool.
 func (o *inputWriter) call(p *conversation.Part) {
 	o.flush()
-	o.lineIDs[p.Call] = o.ids.Next(p.Call.ID)
 	kind, member, text := "function_call", "arguments", p.Call.FunctionText()
 	if o.isCustom(p.Call.Custom) {
 		kind, member, text = "custom_tool_call", "input", p.Call.Arguments
@@ -170,7 +168,7 @@ func (o *inputWriter) call(p *conversation.Part) {
 		}
 	}
 	o.out = rawjson.Put(o.out, `,{"type":"`, kind, `","call_id":`)
-	o.out = rawjson.Put(o.out, "", rawjson.Quote(o.lineIDs[p.Call]), `,"name":`)
+	o.out = rawjson.Put(o.out, "", rawjson.Quote(o.ids.Of(p.Call)), `,"name":`)
 	o.out = append(o.out, rawjson.Quote(o.NameOnLine(p.Call.Name, p.Call.Namespace))...)
 	o.out = append(rawjson.AppendMember(o.out, member, text), '}')
 	o.lastIsText = false
@@ -203,7 +201,7 @@ func (o *inputWriter) results(t *conversation.Turn) error {
 			}
 		}
 		o.out = rawjson.Put(o.out, `,{"type":"`, kind, `","call_id":`)
-		o.out = rawjson.Put(o.out, "", rawjson.Quote(o.lineIDs[p.Call]), "")
+		o.out = rawjson.Put(o.out, "", rawjson.Quote(o.ids.Of(p.Call)), "")
 		o.out = append(rawjson.AppendMember(o.out, "output", output), '}')
 	}
 	return nil

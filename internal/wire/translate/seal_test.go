@@ -153,6 +153,7 @@ func TestSignaturesRequired(t *testing.T) {
 		`{"type":"thinking","thinking":"Hm.","signature":""}`:       true,
 		`{"type":"thinking","thinking":"Hm.","signature":null}`:     true,
 		`{"type":"thinking","thinking":"Hm."}`:                      true,
+		`{"type":"thinking","thinking":"Hm.","signature":" \n"}`:    true,
 		`{"type":"redacted_thinking","data":""}`:                    true,
 		`{"type":"redacted_thinking"}`:                              true,
 		`{"type":"thinking","thinking":"Hm.","signature":"c2ln"}`:   false,

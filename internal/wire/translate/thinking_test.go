@@ -116,11 +116,12 @@ func TestForcedToolsStayForced(t *testing.T) {
 }
 
 // TestThinkingOfClaudeIsShown expects the text of thinking from Claude 4.7 on, which hides it by default, if
-// a chat client sets an effort or a responses client asks for a summary.
+// a chat client sets an effort, a responses client asks for a summary or a Gemini client for thoughts.
 func TestThinkingOfClaudeIsShown(t *testing.T) {
 	t.Parallel()
 	const shown = `"thinking":{"type":"adaptive","display":"summarized"}`
 	const chat, responses = `{"model":"m","messages":[{"role":"user","content":"x"}]%s}`, `{"model":"m","input":"x"%s}`
+	const gemini = `{"contents":[{"parts":[{"text":"x"}]}],"generationConfig":%s}`
 	for _, c := range []struct {
 		client       wire.Form
 		body, member string
@@ -136,6 +137,11 @@ func TestThinkingOfClaudeIsShown(t *testing.T) {
 		{wire.FormResponses, responses, `,"reasoning":{"effort":"high"}`, false},
 		{wire.FormResponses, responses, `,"reasoning":{"summary":"auto","effort":"none"}`, false},
 		{wire.FormResponses, responses, "", false},
+		{wire.FormGemini, gemini, `{"thinkingConfig":{"includeThoughts":true}}`, true},
+		{wire.FormGemini, gemini, `{"thinking_config":{"include_thoughts":true,"thinking_budget":-1}}`, true},
+		{wire.FormGemini, gemini, `{"thinkingConfig":{"includeThoughts":true,"thinkingLevel":"HIGH"}}`, true},
+		{wire.FormGemini, gemini, `{"thinkingConfig":{"thinkingLevel":"HIGH"}}`, false},
+		{wire.FormGemini, gemini, `{}`, false},
 	} {
 		for model, hides := range map[string]bool{"claude-opus-4-7": true, "claude-sonnet-5": true, "us.anthropic.claude-haiku-5-5-v1:0": true,
 			"claude-fable-5-1": true, "claude-opus-4-6": false, "claude-sonnet-4-5": false, "deepseek": false} {
