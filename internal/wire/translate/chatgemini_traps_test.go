@@ -417,7 +417,8 @@ func TestGeminiTrapHistoriesOfOtherLines(t *testing.T) {
 		hi + "," + calls + `,{"role":"tool","content":"x"}`:                "user:text model:Call,Call user:Response,Response",
 		hi + "," + calls + `,{"role":"function","name":"h","content":"x"}`: "user:text model:Call,Call user:Response,Response user:text",
 		hi + "," + noIDs: "user:text model:Call user:Response",
-		hi + `,{"role":"tool","tool_call_id":"x","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}}]}`: "user:text user:inlineData",
+		hi + `,{"role":"tool","tool_call_id":"x","content":[` +
+			`{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}}]}`: "user:text user:inlineData",
 	} {
 		if sent, body := sendGemini(t, messages, ""); sent.shape() != want {
 			t.Errorf("%s\ngot  %s\nwant %s\n%s", messages, sent.shape(), want, body)

@@ -98,8 +98,9 @@ func TestTypesOfDocuments(t *testing.T) {
 // TestDocumentsAsImages expects a PDF that a client sent as an image to be a file on lines of other forms.
 func TestDocumentsAsImages(t *testing.T) {
 	t.Parallel()
-	kinds := map[wire.Form]string{wire.FormChat: `"type":"file"`, wire.FormMessages: `"type":"document"`, wire.FormResponses: `"type":"input_file"`,
-		wire.FormGemini: `"mimeType":"application/pdf"`, wire.FormInteractions: `"type":"document"`}
+	kinds := map[wire.Form]string{wire.FormChat: `"type":"file"`, wire.FormMessages: `"type":"document"`,
+		wire.FormResponses: `"type":"input_file"`,
+		wire.FormGemini:    `"mimeType":"application/pdf"`, wire.FormInteractions: `"type":"document"`}
 	for client, bodies := range imageRequests {
 		for line, kind := range kinds {
 			if line == client {
@@ -119,8 +120,10 @@ func TestTypesInTexts(t *testing.T) {
 	t.Parallel()
 	for client, body := range map[wire.Form]string{
 		wire.FormChat: `{"model":"v","messages":[{"role":"user","content":"data:image/png;base64,/9j/4AAQSkZJRgAB"}],"store":false}`,
-		wire.FormGemini: `{"contents":[{"role":"model","parts":[{"functionCall":{"name":"f","args":{"mimeType":"image/png","data":"/9j/4AAQSkZJRgAB"}},` +
-			`"thoughtSignature":"c2ln"},{"text":"\"inlineData\":{\"mimeType\":\"image/png\",\"data\":\"/9j/4AAQSkZJRgAB\"}"}]},{"parts":[{"text":"x"}]}],` +
+		wire.FormGemini: `{"contents":[{"role":"model","parts":[{"functionCall":{"name":"f",` +
+			`"args":{"mimeType":"image/png","data":"/9j/4AAQSkZJRgAB"}},` +
+			`"thoughtSignature":"c2ln"},` +
+			`{"text":"\"inlineData\":{\"mimeType\":\"image/png\",\"data\":\"/9j/4AAQSkZJRgAB\"}"}]},{"parts":[{"text":"x"}]}],` +
 			`"generationConfig":{"responseModalities":["TEXT"]}}`,
 		wire.FormMessages: `{"model":"v","max_tokens":9,"messages":[{"role":"user","content":"data:image/png;base64,/9j/4AAQSkZJRgAB"},` +
 			`{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f",` +

@@ -61,11 +61,13 @@ func TestReasoningOfOtherLines(t *testing.T) {
 		{claude, "", wire.Translation{Reasoning: true, NeedsReasoning: true}, blank},
 		{claude, "", wire.Translation{Reasoning: true}, ""},
 		{"", "", wire.Translation{Reasoning: true, NeedsReasoning: true}, blank},
-		{"", `,{"role":"assistant","content":"Done."},{"role":"user","content":"x"}`, wire.Translation{Reasoning: true, NeedsReasoning: true}, ""},
+		{"", `,{"role":"assistant","content":"Done."},{"role":"user","content":"x"}`,
+			wire.Translation{Reasoning: true, NeedsReasoning: true}, ""},
 		{own, "", wire.Translation{Reasoning: true, NeedsReasoning: true}, given},
 		{own, "", wire.Translation{Reasoning: true, NoReasoning: true}, ""},
 	} {
-		r := pairtest.Messages(t, `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"},`+fmt.Sprintf(call, c.before)+c.after+`]}`)
+		r := pairtest.Messages(t, `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"},`+
+			fmt.Sprintf(call, c.before)+c.after+`]}`)
 		body, err := pairtest.Body(New(r, wire.FormChat, pairtest.Identity()), c.target)
 		if err != nil || !strings.Contains(string(body), c.want) || strings.Contains(string(body), "reasoning") != (c.want != "") {
 			t.Errorf("%s %+v: the line got %s, %v; want %q", c.before, c.target, body, err, c.want)

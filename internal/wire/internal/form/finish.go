@@ -23,11 +23,11 @@ const (
 // "content_filter: RECITATION".
 var (
 	brokenWords = [...]string{"malformed", "unexpected", "missing", "too_many"}
-	filterWords = [...]string{"filter", "safety", "sensitive", "refus", "recitation", "prohibited", "block", "spii", "toxic", "guardrail", "armor",
-		"moderat"}
+	filterWords = [...]string{"filter", "safety", "sensitive", "refus", "recitation", "prohibited", "block", "spii", "toxic",
+		"guardrail", "armor", "moderat"}
 	limitWords  = [...]string{"length", "max_tokens", "max_output", "token_limit", "context_window", "repetition"}
-	failedWords = [...]string{"error", "fail", "abort", "cancel", "timeout", "timed_out", "time_limit", "insufficient", "overload", "invalid",
-		"unavailable", "deadline", "language", "no_image"}
+	failedWords = [...]string{"error", "fail", "abort", "cancel", "timeout", "timed_out", "time_limit", "insufficient", "overload",
+		"invalid", "unavailable", "deadline", "language", "no_image"}
 )
 
 // FinishOf classifies a finish_reason of any vendor. An unknown reason is an ordinary end.

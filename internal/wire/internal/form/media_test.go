@@ -13,7 +13,8 @@ func FuzzCorrectMedia(f *testing.F) {
 	f.Add(`{"source":{"data":"R0lGODlh","media_type" : "image/png" ,"type":"base64"}}`)
 	f.Add(`{"image_url":{"url":"data:image/jpg;base64,iVBORw0KGgo"},"media_type"`)
 	f.Add(`{"file_data": "data:\u0041;base64,JVBERi0xLjcK","x":["\"data:",":\"data:;base64,\""]}`)
-	f.Add(`{"inlineData":{"mimeType":"IMAGE/JPG","data":"/9j/"},"x":{"inlineData" : {"data":"AAAAHGZ0eXBhdmlmAAAAAGF2aWZtaWYx","mimeType":""}}}`)
+	f.Add(`{"inlineData":{"mimeType":"IMAGE/JPG","data":"/9j/"},` +
+		`"x":{"inlineData" : {"data":"AAAAHGZ0eXBhdmlmAAAAAGF2aWZtaWYx","mimeType":""}}}`)
 	f.Fuzz(func(t *testing.T, body string) {
 		once := CorrectMedia(rawjson.Pieces{[]byte(body)}, []byte(body)).Bytes()
 		if !json.Valid([]byte(body)) {
