@@ -113,7 +113,8 @@ func isUnknown(f *upstream.Failure) bool {
 	return f.Code == "unsupported_parameter" || f.Code == "unknown_parameter"
 }
 
-// rejectsReasoning reports whether a rejection is about reasoning in a message. A demand for it is none.
+// rejectsReasoning reports whether a provider rejected the reasoning in a message. A demand for reasoning is
+// not a rejection.
 func rejectsReasoning(f *upstream.Failure) bool {
 	return strings.Contains(f.Rejection.Param+f.Rejection.Template, reasoningField) &&
 		(isUnknown(f) || reasoningRejected.MatchString(f.Rejection.Template))
