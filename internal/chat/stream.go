@@ -185,7 +185,9 @@ func (s *stream) send() error {
 	defer s.progress.Stop() // of a panic
 	end := s.forwardEvents()
 	s.progress.Stop()
-	return end()
+	err := end()
+	s.reader.Close() // nothing reads an event any more
+	return err
 }
 
 // forwardEvents sends a stream as it arrives, and returns the function to end it.

@@ -212,8 +212,8 @@ func lacksContent(item []byte, kind string) bool {
 // notStoredError rejects a reference to an item of an earlier answer. Some clients send it by
 // default because they expect answers to be stored.
 func notStoredError(param string) error {
-	return fault.At(fault.InvalidRequest, param, "`{param}` refers to an item of an earlier answer, and this service stores none. "+
-		"Send the item itself: clients do once their `store` is false.")
+	return fault.At(fault.InvalidRequest, param, "`{param}` refers to a single item of an earlier answer, which is not possible here. "+
+		"Send the item itself (clients do once their `store` is false), or `previous_response_id`.")
 }
 
 // checkContent checks the content of a message, or the output of a tool: a string, or parts.

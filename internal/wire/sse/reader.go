@@ -106,6 +106,13 @@ func (r *Reader) Buffered() bool { return r.search() }
 // wrapping io.EOF is not a clean end.
 func (r *Reader) Ended() bool { return r.ended }
 
+// Close frees the buffer for other readers. The reader and its events must not be used afterwards. A
+// reader without Close is left to the garbage collector.
+func (r *Reader) Close() {
+	freeBuffer(r.buf)
+	r.buf = nil
+}
+
 // fill reads once from the source. It returns false if Reserve did.
 func (r *Reader) fill() bool {
 	if r.start > 0 && (r.start == r.end || r.end == len(r.buf)) {
@@ -118,8 +125,9 @@ func (r *Reader) fill() bool {
 		if size > burstBuffer && !r.reserve(size-len(r.buf)) {
 			return false
 		}
-		grown := make([]byte, size)
+		grown := newBuffer(size)
 		copy(grown, r.buf[:r.end])
+		freeBuffer(r.buf)
 		r.buf = grown
 	}
 	n, err := r.src.Read(r.buf[r.end:])

@@ -213,6 +213,7 @@ func BenchmarkMessagesFromChat(b *testing.B) {
 // translateStream passes a whole stream through a writer, without a meter.
 func translateStream(b *testing.B, stream []byte, w wire.Writer) {
 	r := sse.NewReader(bytes.NewReader(stream), 1<<20)
+	defer r.Close()
 	var out []byte
 	for {
 		e, err := r.Next()

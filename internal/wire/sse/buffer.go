@@ -1,0 +1,33 @@
+package sse
+
+import "sync"
+
+// pools have the buffers of firstBuffer, twice and four times as much, and so on up to burstBuffer.
+var pools [4]sync.Pool
+
+// poolOf returns the pool for a size of buffers, or nil.
+func poolOf(size int) *sync.Pool {
+	for i := range pools {
+		if size == firstBuffer<<i {
+			return &pools[i]
+		}
+	}
+	return nil
+}
+
+// newBuffer returns a buffer with arbitrary contents.
+func newBuffer(size int) []byte {
+	if pool := poolOf(size); pool != nil {
+		if b, ok := pool.Get().(*[]byte); ok {
+			return *b
+		}
+	}
+	return make([]byte, size)
+}
+
+// freeBuffer frees a buffer of newBuffer.
+func freeBuffer(b []byte) {
+	if pool := poolOf(len(b)); pool != nil {
+		pool.Put(&b)
+	}
+}
