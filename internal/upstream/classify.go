@@ -144,7 +144,7 @@ func classifyUnaffordable(n notice) *Failure {
 		return unprovenFailure(HealthCredential)
 	}
 	return lineRejection(http.StatusBadRequest, notice{
-		message: "The model's provider does not take this many output tokens at the moment. Lower max_tokens.",
+		message: "The model's provider does not take this many output tokens at the moment. Ask for fewer.",
 		param:   "max_tokens",
 	})
 }

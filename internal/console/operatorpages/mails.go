@@ -34,8 +34,8 @@ func (c *console) listMails(v *page.Visit) (page.Responder, error) {
 }
 
 func mailsTable(list []mail.OutboxMail) ui.DataTable {
-	t := ui.DataTable{Caption: "Mails", Columns: []ui.Column{{Title: "Time"}, {Title: "To, subject"}, {Title: "State"},
-		{Title: "Next attempt", Fold: true}, {Title: "Answer"}, {Title: "Change"}}}
+	t := ui.DataTable{Caption: "Mails", Columns: []ui.Column{{Title: "Time"}, {Title: "To, subject, answer"},
+		{Title: "State"}, {Title: "Next attempt", Fold: true}, {Title: "Change"}}}
 	for _, m := range list {
 		var next, change any = "", ui.Button{Action: page.Base + mailsPath + "/" + m.ID + "/resend", Label: "Resend", About: m.To}
 		if m.NextMS != 0 {
@@ -43,8 +43,11 @@ func mailsTable(list []mail.OutboxMail) ui.DataTable {
 		} else if m.Once {
 			change = ui.Text{Text: "had a single-use link", Muted: true}
 		}
-		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{ui.Moment{MS: m.CreatedMS}, ui.Text{Text: m.To + "\n" + m.Subject, Lines: true},
-			mailState(m), next, m.Error, change}})
+		text := m.To + "\n" + m.Subject
+		if m.Error != "" {
+			text += "\n" + m.Error
+		}
+		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{ui.Moment{MS: m.CreatedMS}, ui.Text{Text: text, Lines: true}, mailState(m), next, change}})
 	}
 	return t
 }

@@ -26,6 +26,10 @@ func TestChangeEmail(t *testing.T) {
 		ada, bob := s.SignedIn("ada@example.com"), s.SignedIn("bob@example.com")
 		ada.Handler, bob.Handler = poisoned, poisoned
 		ada.Get("/console/settings").Want(t, http.StatusOK, "New email")
+		for _, path := range []string{"", "/check", "/confirm"} {
+			ada.Post("/console/settings/email"+path, "email", "new@example.com", "password", consoletest.Password, "link", "x", "account", "x").
+				Want(t, http.StatusBadRequest, "an unknown field")
+		}
 		ada.Post("/console/settings/email", "email", "new@example.com", "password", "wrong horse").
 			Want(t, http.StatusUnprocessableEntity, "That is not your password.", `value="new@example.com"`)
 		ada.Post("/console/settings/email", "email", "new@example.com", "password", consoletest.Password).
