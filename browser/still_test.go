@@ -3,6 +3,7 @@ package browser
 import (
 	"bytes"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 )
@@ -11,35 +12,12 @@ import (
 // a difference between two runs shows a change of the code.
 func TestPicturesAreStill(t *testing.T) {
 	t.Parallel()
-	pages := []string{"/console", "/console/keys", "/console/requests", "/console/usage?by=key", "/console/billing",
-		"/console/billing/statements", "/console/webhooks", "/console/settings", "/console/keys/new", "/console/nowhere"}
+	today := func() int { return time.Now().UTC().YearDay() }
 	var pictures [2][][]byte
-	for i := range pictures {
-		g := start(t)
-		g.seedUsage(t)
-		g.call(t, g.key, "/v1/chat/completions", 200, hello("sandbox-chat"))
-		b := open(t, g, "light", 1280)
-		b.signIn()
-		for _, path := range append(pages, "second request", "first delivery") {
-			switch path {
-			case "second request": // An older request: a new one may have taken less than a millisecond, and then it has no bar.
-				b.open("/console/requests")
-				b.press("tbody tr:nth-child(2) a.rowlink")
-			case "first delivery":
-				b.open("/console/webhooks")
-				b.press("tbody a.rowlink")
-			default:
-				b.open(path)
-			}
-			key := b.text("main")
-			picture, err := b.picture()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if b.text("main") != key {
-				t.Errorf("%s differs after its picture", path)
-			}
-			pictures[i] = append(pictures[i], picture)
+	for day := -1; day != today(); { // at midnight the pages show another day
+		day = today()
+		for i := range pictures {
+			pictures[i] = takePictures(t)
 		}
 	}
 	for n, picture := range pictures[0] {
@@ -49,6 +27,40 @@ func TestPicturesAreStill(t *testing.T) {
 			t.Fatalf("the picture of page %d differs: see build/browser/still-a.png and still-b.png", n)
 		}
 	}
+}
+
+// takePictures starts a gateway with a history and returns pictures of its pages.
+func takePictures(t *testing.T) (pictures [][]byte) {
+	t.Helper()
+	g := start(t)
+	g.seedUsage(t)
+	g.call(t, g.key, "/v1/chat/completions", 200, hello("sandbox-chat"))
+	b := open(t, g, "light", 1280)
+	b.signIn()
+	for _, path := range []string{"/console", "/console/keys", "/console/requests", "/console/usage?by=key", "/console/billing",
+		"/console/billing/statements", "/console/webhooks", "/console/settings", "/console/keys/new", "/console/nowhere",
+		"second request", "first delivery"} {
+		switch path {
+		case "second request": // An older request: a new one may have taken less than a millisecond, and then it has no bar.
+			b.open("/console/requests")
+			b.press("tbody tr:nth-child(2) a.rowlink")
+		case "first delivery":
+			b.open("/console/webhooks")
+			b.press("tbody a.rowlink")
+		default:
+			b.open(path)
+		}
+		key := b.text("main")
+		picture, err := b.picture()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b.text("main") != key {
+			t.Errorf("%s differs after its picture", path)
+		}
+		pictures = append(pictures, picture)
+	}
+	return pictures
 }
 
 // text returns the text of an element.
