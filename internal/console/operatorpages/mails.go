@@ -47,7 +47,8 @@ func mailsTable(list []mail.OutboxMail) ui.DataTable {
 		if m.Error != "" {
 			text += "\n" + m.Error
 		}
-		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{ui.Moment{MS: m.CreatedMS}, ui.Text{Text: text, Lines: true}, mailState(m), next, change}})
+		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{ui.Moment{MS: m.CreatedMS}, ui.Text{Text: text, Lines: true}, mailState(m),
+			next, change}})
 	}
 	return t
 }
