@@ -54,8 +54,8 @@ type Reader struct {
 const (
 	// firstBuffer is the first size of the buffer: several ordinary events.
 	firstBuffer = 4 << 10
-	// burstBuffer is the size up to which the buffer grows while reads fill it, so that a burst of
-	// events arrives at once.
+	// burstBuffer is the size after a read has filled the first buffer, so that a burst of events arrives
+	// at once.
 	burstBuffer = 32 << 10
 )
 
@@ -121,7 +121,13 @@ func (r *Reader) fill() bool {
 		r.start, r.end = 0, n
 	}
 	if r.end == len(r.buf) || r.full && len(r.buf) < burstBuffer {
-		size := max(firstBuffer, min(2*len(r.buf), r.max+firstBuffer))
+		size := firstBuffer
+		switch {
+		case len(r.buf) >= burstBuffer:
+			size = min(2*len(r.buf), r.max+firstBuffer)
+		case len(r.buf) > 0:
+			size = burstBuffer
+		}
 		if size > burstBuffer && !r.reserve(size-len(r.buf)) {
 			return false
 		}
