@@ -2,11 +2,8 @@ package account
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"net/netip"
-	"sync"
 	"time"
 
 	"tollgate/internal/store"
@@ -35,9 +32,7 @@ func (s *SignIns) RequestAddress(
 	if err != nil {
 		return err
 	}
-	var pause sync.WaitGroup
-	pause.Go(func() { s.wait(ctx, signUpTime) })
-	defer pause.Wait()
+	defer s.beginAnswer(ctx)()
 	return s.db.Update(ctx, func(tx *store.Tx) error {
 		if _, err := recordAttemptTx(tx, []subject{
 			{name: "address of " + user, maxCount: maxAddressChanges, message: "Too many new addresses."}, mailboxSubject(email),
@@ -72,25 +67,14 @@ func (s *SignIns) RequestAddress(
 
 // addressTx returns the new email of a user for a token, or ErrNoLink.
 func addressTx(tx *store.Tx, user, token string) (email string, err error) {
-	var expires int64
-	err = tx.QueryRow(`SELECT email, expires_ms FROM account_address WHERE hash = $1 AND member = $2`, hashText(token), user).
-		Scan(&email, &expires)
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", ErrNoLink
-	}
-	if err != nil {
-		return "", fmt.Errorf("read new address: %w", err)
-	}
-	now, err := tx.NowMS()
-	if err == nil && now >= expires {
-		err = ErrNoLink
-	}
+	_, err = scanTokenTx(tx, tx.QueryRow(`SELECT expires_ms, email FROM account_address WHERE hash = $1 AND member = $2`,
+		hashText(token), user), &email)
 	return email, err
 }
 
 // Address returns the new email of a signed-in user for a token, without using the token up. The token
-// of another user is invalid, so whoever reads a mail that went astray cannot use it. Errors: ErrNoLink,
-// otherwise as for Password.
+// of another user is invalid: the mail may have reached a stranger. Errors: ErrNoLink, otherwise as for
+// Password.
 func (s *SignIns) Address(ctx context.Context, user, token string, addr netip.Addr) (email string, err error) {
 	err = s.useToken(ctx, token, addr, func(tx *store.Tx) (err error) {
 		email, err = addressTx(tx, user, token)

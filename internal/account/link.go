@@ -89,19 +89,28 @@ func maySignInTx(tx *store.Tx, u User) (bool, error) {
 	return err == nil && !u.Disabled && !a.Money.Disabled, err
 }
 
+// scanTokenTx reads the row of a token: its expiry in ms, then dest. Error: ErrNoLink without a row and
+// after the expiry.
+func scanTokenTx(tx *store.Tx, row store.Row, dest ...any) (expiresMS int64, err error) {
+	err = row.Scan(append([]any{&expiresMS}, dest...)...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, ErrNoLink
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read the row of a token: %w", err)
+	}
+	now, err := tx.NowMS()
+	if err == nil && now >= expiresMS {
+		err = ErrNoLink
+	}
+	return expiresMS, err
+}
+
 // linkTx returns the link of a token, or ErrNoLink. The database compares hashes, so that timing
 // reveals nothing about a token.
 func linkTx(tx *store.Tx, token string) (PasswordLink, error) {
 	var member string
-	var expires int64
-	err := tx.QueryRow(`SELECT member, expires_ms FROM account_link WHERE hash = $1`, hashText(token)).Scan(&member, &expires)
-	if errors.Is(err, sql.ErrNoRows) {
-		return PasswordLink{}, ErrNoLink
-	}
-	if err != nil {
-		return PasswordLink{}, fmt.Errorf("read link: %w", err)
-	}
-	now, err := tx.NowMS()
+	expires, err := scanTokenTx(tx, tx.QueryRow(`SELECT expires_ms, member FROM account_link WHERE hash = $1`, hashText(token)), &member)
 	if err != nil {
 		return PasswordLink{}, err
 	}
@@ -113,10 +122,10 @@ func linkTx(tx *store.Tx, token string) (PasswordLink, error) {
 	if err != nil {
 		return PasswordLink{}, err
 	}
-	if !allowed || now >= expires {
+	if !allowed {
 		return PasswordLink{}, ErrNoLink
 	}
-	l := newLink(u, now)
+	l := newLink(u, 0)
 	l.ExpiresMS = expires
 	return l, nil
 }

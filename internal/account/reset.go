@@ -20,9 +20,16 @@ const (
 	maxAddressResets = 10 // from an IPv4 address or an IPv6 network of 64 bits
 )
 
-// resetTime is the time of each answer to a requested reset. The work is shorter, so the time does not
-// reveal whether the email is known.
-const resetTime = 500 * time.Millisecond
+// answerTime is the time of each answer to a request for a mail. The work is shorter, so the time does
+// not reveal whether the email is known.
+const answerTime = 500 * time.Millisecond
+
+// beginAnswer returns a function that waits until answerTime after the call of beginAnswer.
+func (s *SignIns) beginAnswer(ctx context.Context) (finish func()) {
+	var pause sync.WaitGroup
+	pause.Go(func() { s.wait(ctx, answerTime) })
+	return pause.Wait
+}
 
 // RequestReset creates a link for the user with an email and calls mailTx in the same transaction. The
 // link works once, for an hour, and voids the user's former link. RequestReset does nothing for an
@@ -31,9 +38,7 @@ const resetTime = 500 * time.Millisecond
 func (s *SignIns) RequestReset(
 	ctx context.Context, email string, addr netip.Addr, mailTx func(tx *store.Tx, l PasswordLink, token string) error,
 ) error {
-	var pause sync.WaitGroup
-	pause.Go(func() { s.wait(ctx, resetTime) })
-	defer pause.Wait()
+	defer s.beginAnswer(ctx)()
 	if canonical, err := readEmail(email); err == nil {
 		email = canonical
 	}

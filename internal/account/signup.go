@@ -3,13 +3,11 @@ package account
 import (
 	"context"
 	"crypto/subtle"
-	"database/sql"
 	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"tollgate/internal/fault"
@@ -53,10 +51,6 @@ const (
 	maxAddressSignUps = 10 // from an IPv4 address or an IPv6 network of 64 bits, in attemptWindow
 	maxSignUps        = 8  // in progress; Passwords hashes two at a time
 )
-
-// signUpTime is the time from the hash of the password to the answer of a sign-up. The work is shorter,
-// so the time does not reveal whether the email is known.
-const signUpTime = 500 * time.Millisecond
 
 // SignUp is a sign-up whose email is not verified yet.
 type SignUp struct {
@@ -113,9 +107,7 @@ func (s *SignIns) RequestSignUp(ctx context.Context, rules SignUpRules, r SignUp
 	if err != nil {
 		return "", err
 	}
-	var pause sync.WaitGroup
-	pause.Go(func() { s.wait(ctx, signUpTime) })
-	defer pause.Wait()
+	defer s.beginAnswer(ctx)()
 	browser = newToken()
 	return browser, s.db.Update(ctx, func(tx *store.Tx) error {
 		if err := claimEmailTx(tx, email); err != nil {
@@ -150,20 +142,10 @@ func mailboxSubject(email string) subject {
 // signUpTx returns the sign-up of a token, or ErrNoLink. browser is the browser's cookie.
 func signUpTx(tx *store.Tx, token, browser string) (s SignUp, err error) {
 	var browserHash string
-	err = tx.QueryRow(`SELECT email, password, browser, expires_ms FROM account_signup WHERE hash = $1`, hashText(token)).
-		Scan(&s.Email, &s.password, &browserHash, &s.ExpiresMS)
-	if errors.Is(err, sql.ErrNoRows) {
-		return SignUp{}, ErrNoLink
-	}
-	if err != nil {
-		return SignUp{}, fmt.Errorf("read sign-up: %w", err)
-	}
-	now, err := tx.NowMS()
+	s.ExpiresMS, err = scanTokenTx(tx, tx.QueryRow(`SELECT expires_ms, email, password, browser FROM account_signup WHERE hash = $1`,
+		hashText(token)), &s.Email, &s.password, &browserHash)
 	if err != nil {
 		return SignUp{}, err
-	}
-	if now >= s.ExpiresMS {
-		return SignUp{}, ErrNoLink
 	}
 	s.SameBrowser = subtle.ConstantTimeCompare([]byte(hashText(browser)), []byte(browserHash)) == 1
 	return s, nil

@@ -113,7 +113,7 @@ func TestSignUpLife(t *testing.T) {
 		if n := count(t, s.db, `SELECT COUNT(*) FROM account_signup`); n != 0 {
 			t.Errorf("%d sign-ups are left after their end, want 0", n)
 		}
-		if want := 4 * signUpTime; s.waited != want {
+		if want := 4 * answerTime; s.waited != want {
 			t.Errorf("four sign-ups waited %v, want %v", s.waited, want)
 		}
 	})
