@@ -1,7 +1,6 @@
 package exchange
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"sync"
@@ -11,29 +10,20 @@ import (
 	"tollgate/internal/wire/rawjson"
 )
 
-// maxJoined is the size up to which the pieces of a request's body are joined. It is sent in one write
-// with the request's head, which costs less than a second write.
-const maxJoined = 32 << 10
-
-// requestBody returns a new body of a request.
-func requestBody(text rawjson.Pieces) io.ReadCloser {
-	if text.Len() <= maxJoined {
-		return io.NopCloser(bytes.NewReader(text.Bytes())) // net/http knows these types
-	}
-	return &longBody{text.Reader(), text}
-}
-
-// longBody is a long body of a request. A transport may read it or send its pieces.
-type longBody struct {
+// requestBody is the body of a request. A transport may read it or send its pieces.
+type requestBody struct {
 	io.Reader
 	text rawjson.Pieces
 }
 
+// newRequestBody returns a new body of a request.
+func newRequestBody(text rawjson.Pieces) io.ReadCloser { return &requestBody{text.Reader(), text} }
+
 // Pieces returns the whole body, which must not be modified.
-func (b *longBody) Pieces() [][]byte { return b.text }
+func (b *requestBody) Pieces() [][]byte { return b.text }
 
 // Close implements io.Closer.
-func (b *longBody) Close() error { return nil }
+func (b *requestBody) Close() error { return nil }
 
 // Bounds for draining the end of a finished stream in Close, so that the connection can serve the
 // next call.

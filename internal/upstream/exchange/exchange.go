@@ -256,9 +256,9 @@ func (c *Client) request(ctx context.Context, p Post) *http.Request {
 		ProtoMajor:    1,
 		ProtoMinor:    1,
 		Header:        header,
-		Body:          requestBody(p.Call.Body),
+		Body:          newRequestBody(p.Call.Body),
 		ContentLength: int64(p.Call.Body.Len()),
-		GetBody:       func() (io.ReadCloser, error) { return requestBody(p.Call.Body), nil },
+		GetBody:       func() (io.ReadCloser, error) { return newRequestBody(p.Call.Body), nil },
 	}
 	switch {
 	case p.Call.File == nil:

@@ -203,7 +203,7 @@ func appendHead(b []byte, req *http.Request) []byte {
 // canSend reports whether appendHead can write the head of a request. The standard transport sends, or
 // refuses, a request with headers about the connection or with invalid characters.
 func canSend(req *http.Request) bool {
-	if !isToken(req.Method) && req.Method != "" || !isText(req.URL.RequestURI()) || strings.Contains(req.URL.RequestURI(), " ") {
+	if uri := req.URL.RequestURI(); !isToken(req.Method) && req.Method != "" || !isText(uri) || strings.Contains(uri, " ") {
 		return false
 	}
 	if req.Method == http.MethodConnect || len(req.Trailer) > 0 || len(req.TransferEncoding) > 0 {

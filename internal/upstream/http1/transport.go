@@ -54,11 +54,11 @@ func New(standard *http.Transport) *Transport {
 
 // RoundTrip implements http.RoundTripper.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	h := t.hostOf(req)
+	h, isHTTP1 := t.hostOf(req)
 	if h == nil {
 		return t.standard.RoundTrip(req)
 	}
-	if !t.speaksHTTP1(h) {
+	if !isHTTP1 {
 		resp, err := t.standard.RoundTrip(req)
 		if err == nil && resp.ProtoMajor == 1 {
 			t.mu.Lock()
@@ -108,23 +108,25 @@ func closeBody(req *http.Request) {
 	}
 }
 
-// hostOf returns the host of a request, or nil if the standard transport must send the request.
-func (t *Transport) hostOf(req *http.Request) *host {
+// hostOf returns the host of a request and whether it is known to speak HTTP/1.1. It returns nil if the
+// standard transport must send the request.
+func (t *Transport) hostOf(req *http.Request) (h *host, isHTTP1 bool) {
 	u := req.URL
 	isTLS := u != nil && u.Scheme == "https"
-	if !canCheck || u == nil || !isTLS && u.Scheme != "http" || !isPlain(u.Host) || !isPlain(req.Host) && req.Host != "" ||
+	if !canCheck || u == nil || !isTLS && u.Scheme != "http" || !isPlain(u.Host) ||
+		req.Host != "" && req.Host != u.Host && !isPlain(req.Host) ||
 		req.ContentLength < 0 || req.ContentLength == 0 && req.Body != nil && req.Body != http.NoBody || req.Close || !canSend(req) {
-		return nil
+		return nil, false
 	}
 	key := hostKey{isTLS, u.Host}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	h := t.hosts[key]
+	h = t.hosts[key]
 	if h == nil {
 		h = &host{key: key, http1: !isTLS}
 		t.hosts[key] = h
 	}
-	return h
+	return h, h.http1
 }
 
 // isPlain reports whether a host is sent and dialed as it is written: in ASCII, without a zone or an
@@ -136,13 +138,6 @@ func isPlain(address string) bool {
 		}
 	}
 	return address != "" && address[len(address)-1] != ':'
-}
-
-// speaksHTTP1 reports whether the host is known to speak HTTP/1.1.
-func (t *Transport) speaksHTTP1(h *host) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return h.http1
 }
 
 // connect returns an idle connection to the host, or a new one.
