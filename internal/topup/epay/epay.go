@@ -268,47 +268,25 @@ func (c *Service) List(ctx context.Context, sinceMS int64) (list []topup.Provide
 	}
 }
 
-// Bounds of a call.
-const (
-	callTime  = 10 * time.Second
-	maxAnswer = 1 << 20
-)
+// maxAnswer bounds an answer of api.php, in bytes.
+const maxAnswer = 1 << 20
 
 // call calls api.php and reads its answer. The error is a *codeError if the site refuses the call.
 func (c *Service) call(ctx context.Context, method, act string, q url.Values, answer any) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	q.Set("pid", c.o.PID)
 	q.Set("key", c.o.Key)
-	address, body := c.o.URL+"/api.php?act="+act, io.Reader(http.NoBody)
+	address := c.o.URL + "/api.php"
 	if method == http.MethodGet {
-		address += "&" + q.Encode()
+		q.Set("act", act)
 	} else {
-		body = strings.NewReader(q.Encode())
+		address += "?act=" + act
 	}
-	req, err := http.NewRequestWithContext(ctx, method, address, body)
-	if err != nil {
-		return errors.New("call epay: the address of the site is not valid")
-	}
-	if method == http.MethodPost {
-		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	}
-	resp, err := c.o.HTTP.Do(req)
-	if e, ok := errors.AsType[*url.Error](err); ok {
-		err = e.Err // the address has the key
-	}
-	if err != nil {
-		return fmt.Errorf("call epay: %s: %w", act, err)
-	}
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	status, raw, err := topup.ProviderCall{Method: method, URL: address, Params: q, MaxAnswer: maxAnswer}.Send(ctx, c.o.HTTP)
 	switch {
 	case err != nil:
 		return fmt.Errorf("call epay: %s: %w", act, err)
-	case len(raw) > maxAnswer:
-		return fmt.Errorf("call epay: the answer to %s is larger than %d bytes", act, maxAnswer)
-	case resp.StatusCode != http.StatusOK:
-		return fmt.Errorf("call epay: %s is answered with status %d", act, resp.StatusCode)
+	case status != http.StatusOK:
+		return fmt.Errorf("call epay: %s is answered with status %d", act, status)
 	}
 	return readAnswer(act, raw, answer)
 }

@@ -11,7 +11,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -367,45 +366,22 @@ func all[T item](ctx context.Context, c *Service, path string, q url.Values, lim
 	return list, nil
 }
 
-// Bounds of a call.
-const (
-	callTime  = 10 * time.Second
-	maxAnswer = 4 << 20
-)
+// maxAnswer bounds an answer of the API, in bytes.
+const maxAnswer = 4 << 20
 
 // call sends a call and reads its answer. An error wraps topup.ErrRefused if a repetition cannot succeed.
 func (c *Service) call(ctx context.Context, method, path string, q url.Values, key string, answer any) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	address, body := c.o.URL+path, io.Reader(http.NoBody)
-	if method == http.MethodGet {
-		address += "?" + q.Encode()
-	} else {
-		body = strings.NewReader(q.Encode())
-	}
-	req, err := http.NewRequestWithContext(ctx, method, address, body)
-	if err != nil {
-		return fmt.Errorf("call stripe: %w", err)
-	}
-	req.Header.Set("Authorization", "Bearer "+c.o.Key)
-	req.Header.Set("Stripe-Version", apiVersion)
+	header := http.Header{"Authorization": {"Bearer " + c.o.Key}, "Stripe-Version": {apiVersion}}
 	if method == http.MethodPost {
-		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		req.Header.Set("Idempotency-Key", key)
+		header.Set("Idempotency-Key", key)
 	}
-	resp, err := c.o.HTTP.Do(req)
-	if err != nil {
-		return fmt.Errorf("call stripe: %w", err)
-	}
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	status, raw, err := topup.ProviderCall{Method: method, URL: c.o.URL + path, Params: q, Header: header, MaxAnswer: maxAnswer}.
+		Send(ctx, c.o.HTTP)
 	switch {
 	case err != nil:
-		return fmt.Errorf("call stripe: %w", err)
-	case len(raw) > maxAnswer:
-		return fmt.Errorf("call stripe: the answer of %s is larger than %d bytes", path, maxAnswer)
-	case resp.StatusCode != http.StatusOK:
-		return callError(path, resp.StatusCode, raw)
+		return fmt.Errorf("call stripe: %s: %w", path, err)
+	case status != http.StatusOK:
+		return callError(path, status, raw)
 	}
 	if err := json.Unmarshal(raw, answer); err != nil {
 		return fmt.Errorf("call stripe: the answer of %s is not valid: %w", path, err)
