@@ -117,6 +117,14 @@ type Handler struct {
 	handle       func(*Visit) (Responder, error)
 }
 
+// OnlyIf returns handle if a page exists in this shop, or else a handler for a page that does not exist.
+func OnlyIf(exists bool, handle func(*Visit) (Responder, error)) func(*Visit) (Responder, error) {
+	if exists {
+		return handle
+	}
+	return func(*Visit) (Responder, error) { return nil, noPage() }
+}
+
 // Get registers a GET handler, which must not change anything.
 func Get(path string, handle func(*Visit) (Responder, error)) Handler {
 	return Handler{http.MethodGet, path, handle}

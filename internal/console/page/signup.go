@@ -19,12 +19,7 @@ const (
 // withSignUp returns a handler of a shop in which customers can sign up. In other shops the page does
 // not exist.
 func (srv *server) withSignUp(handle func(*Visit) (Responder, error)) func(*Visit) (Responder, error) {
-	return func(v *Visit) (Responder, error) {
-		if !srv.SignUps.Rules.On() {
-			return nil, noPage()
-		}
-		return handle(v)
-	}
+	return OnlyIf(srv.SignUps.Rules.On(), handle)
 }
 
 func newPasswordField() ui.FormField {

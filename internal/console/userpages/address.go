@@ -13,12 +13,7 @@ import (
 
 // mailing returns a handler of a shop that sends mails. In other shops the page does not exist.
 func (c *console) mailing(handle func(*page.Visit) (page.Responder, error)) func(*page.Visit) (page.Responder, error) {
-	return func(v *page.Visit) (page.Responder, error) {
-		if !c.Mails.On() {
-			return nil, fault.New(fault.NotFound, "There is no such page. Check its address.")
-		}
-		return handle(v)
-	}
+	return page.OnlyIf(c.Mails.On(), handle)
 }
 
 func addressForm() ui.PostForm {

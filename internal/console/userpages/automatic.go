@@ -25,12 +25,7 @@ type automaticPage struct {
 
 // saving returns a handler of a shop whose customers can save cards. In other shops the page does not exist.
 func (c *console) saving(handle func(*page.Visit) (page.Responder, error)) func(*page.Visit) (page.Responder, error) {
-	return c.paying(func(v *page.Visit) (page.Responder, error) {
-		if !c.Topups.SavesCards() {
-			return nil, fault.New(fault.NotFound, "There is no such page. Check its address.")
-		}
-		return handle(v)
-	})
+	return page.OnlyIf(c.Topups.SavesCards(), handle)
 }
 
 // pausedTx returns a notice if the automatic top-ups of an account are paused, or nil.

@@ -13,7 +13,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// TestMailPreferences checks the form of a user's mails, what it stores, and that it exists only with mail.
+// TestMailPreferences checks the form for a user's mails: it stores choices, and exists only with mail.
 func TestMailPreferences(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {

@@ -27,12 +27,7 @@ type topupPage struct {
 
 // paying returns a handler of a shop whose customers can pay. In other shops the page does not exist.
 func (c *console) paying(handle func(*page.Visit) (page.Responder, error)) func(*page.Visit) (page.Responder, error) {
-	return func(v *page.Visit) (page.Responder, error) {
-		if c.Topups == nil {
-			return nil, fault.New(fault.NotFound, "There is no such page. Check its address.")
-		}
-		return handle(v)
-	}
+	return page.OnlyIf(c.Topups != nil, handle)
 }
 
 func (c *console) listTopups(v *page.Visit) (page.Responder, error) {
