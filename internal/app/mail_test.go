@@ -10,7 +10,7 @@ import (
 func TestMailSettings(t *testing.T) {
 	t.Parallel()
 	const complete = "smtp_server: smtp.example.com:587\nmail_from: shop@example.com\npublic_url: https://api.example.com\n"
-	for name, c := range map[string]struct{ file, want string }{
+	checkSettings(t, map[string]settingsCase{
 		"off":                {"", ""},
 		"complete":           {complete, ""},
 		"with a user":        {complete + "smtp_user: a\nsmtp_password: b\nsmtp_security: tls\nservice_name: 商店", ""},
@@ -30,12 +30,21 @@ func TestMailSettings(t *testing.T) {
 		"no password":         {complete + "smtp_user: a", "smtp_user: needs smtp_password or smtp_password_file"},
 		"no user":             {complete + "smtp_password: b", "smtp_password: needs smtp_user"},
 		"a name with a break": {complete + `service_name: "a\nb"`, "must be visible characters and spaces"},
-	} {
+	}, checkMail)
+}
+
+// settingsCase is a settings file and a part of the error that it causes, or "" for none.
+type settingsCase struct{ file, want string }
+
+// checkSettings reads each file and passes its settings to check.
+func checkSettings(t *testing.T, cases map[string]settingsCase, check func(*Settings) error) {
+	t.Helper()
+	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, err := settingsFrom(c.file, nil, nil)
 			if err == nil {
-				err = checkMail(s)
+				err = check(s)
 			}
 			switch {
 			case c.want == "" && err != nil:

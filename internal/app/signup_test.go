@@ -1,16 +1,13 @@
 package app
 
-import (
-	"strings"
-	"testing"
-)
+import "testing"
 
 // TestSignUpSettings checks which settings of sign-up fit together, and that each error names the
 // setting to change and says how.
 func TestSignUpSettings(t *testing.T) {
 	t.Parallel()
 	const open = "smtp_server: smtp.example.com:587\nsign_up: open\n"
-	for name, c := range map[string]struct{ file, want string }{
+	checkSettings(t, map[string]settingsCase{
 		"off":                   {"", ""},
 		"open":                  {open, ""},
 		"domains":               {"smtp_server: a:25\nsign_up: domains\nsign_up_domains: [Example.com, b.example]", ""},
@@ -29,19 +26,5 @@ func TestSignUpSettings(t *testing.T) {
 		"a secret alone":        {open + "challenge_secret: b", "challenge_secret: needs challenge_site_key"},
 		"no secret":             {open + "challenge_site_key: a", "challenge_site_key: needs challenge_secret"},
 		"a challenge of nobody": {"challenge_site_key: a\nchallenge_secret: b", "challenge_site_key: needs sign_up"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s, err := settingsFrom(c.file, nil, nil)
-			if err == nil {
-				err = checkSignUp(s)
-			}
-			switch {
-			case c.want == "" && err != nil:
-				t.Errorf("got %v, want no error", err)
-			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
-				t.Errorf("got %v, want an error with %q", err, c.want)
-			}
-		})
-	}
+	}, checkSignUp)
 }
