@@ -11,6 +11,7 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
+	"tollgate/internal/invoice"
 	"tollgate/internal/job/proof"
 	"tollgate/internal/ledger/audit"
 	"tollgate/internal/operator"
@@ -209,7 +210,7 @@ func Audit(ctx context.Context, s *Settings, only string, copied bool) (report a
 		return report, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	checks := []audit.Check{audit.WithoutProcess(db.IsServed), account.AuditTx, topup.AuditTx, operator.Check(), proof.Check(s.JobRetention)}
+	checks := []audit.Check{audit.WithoutProcess(db.IsServed), account.AuditTx, topup.AuditTx, invoice.AuditTx, operator.Check(), proof.Check(s.JobRetention)}
 	if copied {
 		checks = append(checks, audit.AsCopy)
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"tollgate/internal/invoice"
 	"tollgate/internal/topup"
 	"tollgate/internal/topup/epay"
 	"tollgate/internal/topup/stripe"
@@ -36,7 +37,23 @@ func checkPayments(s *Settings) error {
 	if err := checkEPay(s); err != nil {
 		return err
 	}
-	_, err := termsOf(s)
+	if _, err := termsOf(s); err != nil {
+		return err
+	}
+	return checkInvoices(s)
+}
+
+// checkInvoices checks the settings of invoices.
+func checkInvoices(s *Settings) error {
+	terms, err := s.Invoice.Check()
+	if e, ok := errors.AsType[*invoice.TermsError](err); ok {
+		return &SettingError{"invoice_" + e.Field, e.Err}
+	}
+	if terms.On() && s.StripeKey == "" && s.EPayKey == "" {
+		return &SettingError{"invoice_seller_name", errors.New("needs a payment provider: set stripe_key or epay_url, " +
+			"because invoices are for payments of customers")}
+	}
+	s.Invoice = terms
 	return err
 }
 
@@ -86,8 +103,10 @@ func (r *rooms) startTopups(context.Context) error {
 			r.log.Warn("a payment provider is in test mode: test cards buy credit that can be spent", "provider", info.Name)
 		}
 	}
+	r.invoices = &invoice.Issuer{Terms: s.Invoice, Mails: r.mails, PublicURL: r.Base()}
 	r.topups = topup.New(topup.Options{DB: r.db, Terms: terms, Providers: providers, PublicURL: r.Base(),
-		DisableOnDispute: s.TopupDisputeDisables, Webhooks: r.webhooks, Mails: r.mails, ForgetAccount: r.keys.ForgetAccount, Log: r.log})
+		DisableOnDispute: s.TopupDisputeDisables, Webhooks: r.webhooks, Mails: r.mails, ForgetAccount: r.keys.ForgetAccount,
+		Settled: r.invoices.IssueTx, Log: r.log})
 	r.life.loop("top-ups", r.topups.Run)
 	return nil
 }

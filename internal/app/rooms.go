@@ -22,6 +22,7 @@ import (
 	"tollgate/internal/egress"
 	"tollgate/internal/fault"
 	"tollgate/internal/httpapi"
+	"tollgate/internal/invoice"
 	"tollgate/internal/job"
 	"tollgate/internal/ledger"
 	"tollgate/internal/line"
@@ -60,7 +61,8 @@ type rooms struct {
 	chat      *chat.Conductor
 	responses *response.Responses
 	audits    *operator.Audits
-	topups    *topup.Topups // nil if customers cannot pay
+	topups    *topup.Topups   // nil if customers cannot pay
+	invoices  *invoice.Issuer // nil if customers cannot pay
 }
 
 // list returns the start functions in order. Each one registers its own cleanup (lifecycle), so

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tollgate/internal/account"
+	"tollgate/internal/invoice"
 	"tollgate/internal/mail"
 	"tollgate/internal/money"
 	"tollgate/internal/topup"
@@ -90,6 +91,7 @@ type Settings struct {
 	EPayRefunds              bool // the site pays back by a call
 	Topup                    topup.TermsTexts
 	TopupDisputeDisables     bool // a disputed payment disables its account
+	Invoice                  invoice.Terms
 	NoDemo                   bool // a first start leaves demo account and sandbox catalog out
 	LogLevel                 slog.Level
 	LogFormat                string   // text or json
@@ -293,6 +295,19 @@ func (s *Settings) plain() []Setting {
 			read: to(&s.Topup.Automatic, readText)},
 		{Key: "topup_dispute_disables", Default: "false", Help: "a disputed payment disables its account", Switch: true,
 			read: to(&s.TopupDisputeDisables, readSwitch)},
+		{Key: "invoice_seller_name", Help: "your name on invoices; customers' payments then get invoices", read: to(&s.Invoice.Seller.Name, readText)},
+		{Key: "invoice_seller_address", Help: "lines of your address on invoices", List: true, read: to(&s.Invoice.Seller.Address, readList)},
+		{Key: "invoice_seller_country", Help: "two letters of your country, such as DE", read: to(&s.Invoice.Seller.Country, readText)},
+		{Key: "invoice_seller_tax_id", Help: "your tax id on invoices", read: to(&s.Invoice.Seller.TaxID, readText)},
+		{Key: "invoice_note", Help: "text at the end of each invoice", read: to(&s.Invoice.Note, readText)},
+		{Key: "invoice_tax_name", Default: "VAT", Help: "name of the tax on invoices", read: to(&s.Invoice.TaxName, readText)},
+		{Key: "invoice_tax_rate", Default: "0", Help: "percentage of tax contained in payments without a tax of Stripe Tax",
+			read: to(&s.Invoice.TaxRate, invoice.ParseTaxRate)},
+		{Key: "invoice_reverse_charge", Help: "note on invoices without tax to customers with a tax id in other countries; unset means none",
+			read: to(&s.Invoice.ReverseCharge, readText)},
+		{Key: "invoice_series", Default: "INVOICE", Help: "beginning of the numbers of invoices", read: to(&s.Invoice.InvoiceSeries, readText)},
+		{Key: "invoice_credit_series", Default: "CREDIT", Help: "beginning of the numbers of credit notes",
+			read: to(&s.Invoice.CreditSeries, readText)},
 		{Key: "no_demo", Default: "false", Help: "omit demo account and sandbox catalog from a first start", Switch: true,
 			read: to(&s.NoDemo, readSwitch)},
 		{Key: "log_level", Default: "info", Help: "lowest level of log lines: debug, info, warn or error",

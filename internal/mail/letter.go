@@ -32,6 +32,9 @@ const (
 	PaymentDispute  LetterKind = "payment_dispute"  // a dispute took credit back
 	PaymentRestored LetterKind = "payment_restored" // a refund or dispute has ended and gave credit back
 
+	Invoice    LetterKind = "invoice"     // an invoice was issued
+	CreditNote LetterKind = "credit_note" // a credit note was issued
+
 	LowBalance      LetterKind = "low_balance"       // the balance fell below its level
 	BudgetNear      LetterKind = "daily_budget_near" // much of a key's daily budget is spent
 	BudgetUsed      LetterKind = "daily_budget_used" // a key's daily budget is used up
@@ -45,7 +48,7 @@ const (
 // Kinds returns all kinds.
 func Kinds() []LetterKind {
 	return []LetterKind{Test, Invitation, Reset, SignIn, SignUp, NewAddress, OldAddress, KnownUser,
-		PaymentReceipt, PaymentRefund, PaymentDispute, PaymentRestored,
+		PaymentReceipt, PaymentRefund, PaymentDispute, PaymentRestored, Invoice, CreditNote,
 		LowBalance, BudgetNear, BudgetUsed, LimitNear, LimitUsed, ReceiverFailing, Alert}
 }
 
@@ -61,6 +64,7 @@ const (
 	SecurityTopic Topic = "security" // the safety of the reader's sign-in
 	OperatorTopic Topic = "operator" // for the addresses in the setting alert_mail
 	PaymentTopic  Topic = "payments"
+	InvoiceTopic  Topic = "invoices"
 	BalanceTopic  Topic = "balance"
 	BudgetTopic   Topic = "budgets"
 	WebhookTopic  Topic = "webhooks"
@@ -68,7 +72,9 @@ const (
 
 // ChoosableTopics returns the topics that a user can decline, in the order of the console. All of them are
 // about the user's account.
-func ChoosableTopics() []Topic { return []Topic{PaymentTopic, BalanceTopic, BudgetTopic, WebhookTopic} }
+func ChoosableTopics() []Topic {
+	return []Topic{PaymentTopic, InvoiceTopic, BalanceTopic, BudgetTopic, WebhookTopic}
+}
 
 // Topic returns the topic of a kind.
 func (k LetterKind) Topic() Topic {
@@ -79,6 +85,8 @@ func (k LetterKind) Topic() Topic {
 		return SecurityTopic
 	case Alert:
 		return OperatorTopic
+	case Invoice, CreditNote:
+		return InvoiceTopic
 	case LowBalance:
 		return BalanceTopic
 	case BudgetNear, BudgetUsed, LimitNear, LimitUsed:

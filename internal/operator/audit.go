@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tollgate/internal/account"
+	"tollgate/internal/invoice"
 	"tollgate/internal/job"
 	"tollgate/internal/job/proof"
 	"tollgate/internal/ledger/audit"
@@ -62,7 +63,7 @@ func (a *Audits) run(ctx context.Context, o audit.Options) (audit.Findings, erro
 		return audit.Findings{}, fmt.Errorf("wait for the running audit: %w", ctx.Err())
 	}
 	defer func() { <-a.slot }()
-	o.Checks, o.RangeRows = []audit.Check{account.AuditTx, topup.AuditTx, Check(), a.jobs}, a.rangeRows
+	o.Checks, o.RangeRows = []audit.Check{account.AuditTx, topup.AuditTx, invoice.AuditTx, Check(), a.jobs}, a.rangeRows
 	return audit.RunWith(ctx, a.db, o)
 }
 

@@ -177,6 +177,9 @@ func (t *Topups) writeTx(tx *store.Tx, d decision) (b booking, err error) {
 			b.low = true
 		}
 	}
+	if err := t.settleTx(tx, d); err != nil {
+		return b, err
+	}
 	return b, t.mailTx(tx, d)
 }
 

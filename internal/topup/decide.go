@@ -89,7 +89,7 @@ func (d *decision) pay(p ProviderPayment, nowMS int64) {
 		d.card = p.Card
 	}
 	d.moves = append(d.moves, ledger.Payment{Amount: t.Credit, Note: creditNote + t.ID, Reference: t.Reference()})
-	d.mails = append(d.mails, paymentMail{mail.PaymentReceipt, t.ID, t.Total, t.Credit})
+	d.mails = append(d.mails, paymentMail{kind: mail.PaymentReceipt, cause: t.ID, minor: t.Total, credit: t.Credit})
 }
 
 // missingGrace is the time for a payment to appear at the provider after the end of its order.

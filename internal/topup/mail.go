@@ -13,16 +13,17 @@ import (
 
 // paymentMail is a mail about a payment to the users of its account.
 type paymentMail struct {
-	kind   mail.LetterKind
-	cause  string
-	minor  int64        // of the payment
-	credit money.Amount // credited, taken back or given back
+	kind     mail.LetterKind
+	cause    string
+	reversal string       // id of the refund or dispute; empty for the payment
+	minor    int64        // of the payment
+	credit   money.Amount // credited, taken back or given back
 }
 
 // report adds the mail about a change of a reversal. A refund is reported when it is final: the
 // provider can refuse an operator's refund before.
 func (d *decision) report(before, after Reversal) {
-	m := paymentMail{cause: after.reference(d.topup), minor: after.Minor, credit: after.Taken}
+	m := paymentMail{cause: after.reference(d.topup), reversal: after.ID, minor: after.Minor, credit: after.Taken}
 	was, is := before.Active && !before.Requested, after.Active && !after.Requested
 	switch {
 	case was == is:

@@ -42,6 +42,8 @@ type Options struct {
 	Webhooks *webhook.Webhooks
 	// Mails writes receipts, and mails about refunds and disputes.
 	Mails *mail.Mailer
+	// Settled, if not nil, is called in the transaction of each settlement.
+	Settled func(tx *store.Tx, s Settlement) error
 	// ForgetAccount, if not nil, makes this node's key cache forget a disabled account.
 	ForgetAccount func(account string)
 	// Log receives failures. If nil, nothing is logged.

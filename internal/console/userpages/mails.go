@@ -20,6 +20,7 @@ const mailsPath = "/settings/mails"
 // topicLabels describe the topics of mails.
 var topicLabels = map[mail.Topic]string{
 	mail.PaymentTopic: "payments: receipts, refunds and disputes",
+	mail.InvoiceTopic: "invoices and credit notes",
 	mail.BalanceTopic: "a low balance",
 	mail.BudgetTopic:  "budgets of keys: 80 % is spent, or all of it",
 	mail.WebhookTopic: "a webhook receiver that fails",

@@ -898,6 +898,56 @@ CREATE TABLE topup_problem (
 CREATE UNIQUE INDEX topup_problem_object ON topup_problem (provider, kind, object);
 CREATE INDEX topup_problem_open ON topup_problem (last_ms) WHERE closed_ms = 0;
 
+-------------------------------------------------------------- internal/invoice
+
+-- The customers' names and addresses for their documents.
+CREATE TABLE invoice_customer (
+    account TEXT NOT NULL PRIMARY KEY,
+    name    TEXT NOT NULL,
+    address TEXT NOT NULL, -- lines
+    country TEXT NOT NULL, -- ISO 3166, two letters
+    tax_id  TEXT NOT NULL
+);
+
+-- The newest number of each series. The lock of a row is the right to issue the next number.
+CREATE TABLE invoice_series (
+    name      TEXT   NOT NULL PRIMARY KEY, -- begins the numbers, such as INVOICE
+    year      BIGINT NOT NULL,
+    number    BIGINT NOT NULL,             -- in the year
+    issued_ms BIGINT NOT NULL
+);
+
+-- The invoices and credit notes. Rows never change. Kept for ever. The amounts of credit notes are negative.
+CREATE TABLE invoice_document (
+    id          TEXT   NOT NULL PRIMARY KEY,
+    series      TEXT   NOT NULL,
+    year        BIGINT NOT NULL,
+    number      BIGINT NOT NULL, -- in the series and year, without gaps
+    name        TEXT   NOT NULL, -- series, year and number
+    kind        TEXT   NOT NULL, -- invoice, or credit_note
+    account     TEXT   NOT NULL,
+    topup       TEXT   NOT NULL,
+    reversal    TEXT   NOT NULL, -- the refund or dispute; '' for the payment
+    cause       TEXT   NOT NULL, -- topup.Settlement
+    corrects    TEXT   NOT NULL, -- name of the corrected document, or ''
+    live        BIGINT NOT NULL, -- 0: the provider was in test mode
+    currency    TEXT   NOT NULL, -- ISO 4217, lower case
+    decimals    BIGINT NOT NULL, -- of the currency's smallest unit
+    net_minor   BIGINT NOT NULL,
+    tax_minor   BIGINT NOT NULL,
+    total_minor BIGINT NOT NULL,
+    rate_nano   BIGINT NOT NULL, -- nano-dollars of one unit of the currency
+    credit_nano BIGINT NOT NULL,
+    issued_ms   BIGINT NOT NULL,
+    content     TEXT   NOT NULL, -- JSON: seller, customer and texts
+    digest      TEXT   NOT NULL  -- SHA-256 of the other columns, hexadecimal
+);
+CREATE UNIQUE INDEX invoice_document_number ON invoice_document (series, year, number);
+CREATE UNIQUE INDEX invoice_document_name ON invoice_document (name);
+CREATE UNIQUE INDEX invoice_document_cause ON invoice_document (cause);
+CREATE INDEX invoice_document_account ON invoice_document (account, id);
+CREATE INDEX invoice_document_topup ON invoice_document (topup, id);
+
 ------------------------------------------------------------ internal/operator
 
 -- The log of the operators' actions.
