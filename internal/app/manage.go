@@ -210,7 +210,8 @@ func Audit(ctx context.Context, s *Settings, only string, copied bool) (report a
 		return report, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	checks := []audit.Check{audit.WithoutProcess(db.IsServed), account.AuditTx, topup.AuditTx, invoice.AuditTx, operator.Check(), proof.Check(s.JobRetention)}
+	checks := []audit.Check{audit.WithoutProcess(db.IsServed), account.AuditTx, topup.AuditTx, invoice.AuditTx, operator.Check(),
+		proof.Check(s.JobRetention)}
 	if copied {
 		checks = append(checks, audit.AsCopy)
 	}

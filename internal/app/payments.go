@@ -46,7 +46,7 @@ func checkPayments(s *Settings) error {
 // checkInvoices checks the settings of invoices.
 func checkInvoices(s *Settings) error {
 	terms, err := s.Invoice.Check()
-	if e, ok := errors.AsType[*invoice.TermsError](err); ok {
+	if e, ok := errors.AsType[*invoice.SellerTermsError](err); ok {
 		return &SettingError{"invoice_" + e.Field, e.Err}
 	}
 	if terms.On() && s.StripeKey == "" && s.EPayKey == "" {

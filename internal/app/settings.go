@@ -91,7 +91,7 @@ type Settings struct {
 	EPayRefunds              bool // the site pays back by a call
 	Topup                    topup.TermsTexts
 	TopupDisputeDisables     bool // a disputed payment disables its account
-	Invoice                  invoice.Terms
+	Invoice                  invoice.SellerTerms
 	NoDemo                   bool // a first start leaves demo account and sandbox catalog out
 	LogLevel                 slog.Level
 	LogFormat                string   // text or json
@@ -295,7 +295,8 @@ func (s *Settings) plain() []Setting {
 			read: to(&s.Topup.Automatic, readText)},
 		{Key: "topup_dispute_disables", Default: "false", Help: "a disputed payment disables its account", Switch: true,
 			read: to(&s.TopupDisputeDisables, readSwitch)},
-		{Key: "invoice_seller_name", Help: "your name on invoices; customers' payments then get invoices", read: to(&s.Invoice.Seller.Name, readText)},
+		{Key: "invoice_seller_name", Help: "your name on invoices; customers' payments then get invoices",
+			read: to(&s.Invoice.Seller.Name, readText)},
 		{Key: "invoice_seller_address", Help: "lines of your address on invoices", List: true, read: to(&s.Invoice.Seller.Address, readList)},
 		{Key: "invoice_seller_country", Help: "two letters of your country, such as DE", read: to(&s.Invoice.Seller.Country, readText)},
 		{Key: "invoice_seller_tax_id", Help: "your tax id on invoices", read: to(&s.Invoice.Seller.TaxID, readText)},

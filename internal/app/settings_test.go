@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tollgate/internal/account"
+	"tollgate/internal/invoice"
 	"tollgate/internal/mail"
 	"tollgate/internal/money"
 	"tollgate/internal/topup"
@@ -42,6 +43,7 @@ func TestSettingsDefaults(t *testing.T) {
 		StripeURL:   stripe.DefaultURL,
 		EPayMethods: []topup.PayMethod{{Name: "alipay", Title: "Alipay"}, {Name: "wxpay", Title: "WeChat Pay"}},
 		Topup:       topup.TermsTexts{Currency: "usd", Amounts: []string{"10", "20", "50", "100"}, Minimum: "5", Maximum: "1000"},
+		Invoice:     invoice.SellerTerms{InvoiceSeries: "INVOICE", CreditSeries: "CREDIT", TaxName: "VAT"},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("defaults:\n got %+v\nwant %+v", got, want)

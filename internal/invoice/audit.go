@@ -79,7 +79,8 @@ func auditTopup(books *audit.Books, id string, sums *documentSums, settled map[s
 	case sums.isMixed || s.Topup.Account != sums.account || s.Topup.Currency != sums.currency:
 		report("a document has another account or currency than its top-up", first.Name, s.Topup.Currency.Code)
 	case first.Kind != Invoice || first.Reversal != "" || first.Total != s.Topup.Total || first.Credit != s.Topup.Credit:
-		report("the first document of a top-up is not the invoice of its payment", first.Currency.Text(first.Total), s.Topup.Currency.Text(s.Topup.Total))
+		report("the first document of a top-up is not the invoice of its payment", first.Currency.Text(first.Total),
+			s.Topup.Currency.Text(s.Topup.Total))
 	case sums.total != s.Minor:
 		report("the documents of a top-up do not add up to what is paid", first.Currency.Text(sums.total), first.Currency.Text(s.Minor))
 	case sums.tax != part(s.Minor, first.Tax, first.Total):

@@ -35,9 +35,9 @@ func (k DocumentKind) Title() string {
 	return "Invoice"
 }
 
-// Document is an issued document. Its amounts are in the smallest unit of the currency. They are
+// IssuedDocument is an issued document. Its amounts are in the smallest unit of the currency. They are
 // negative in credit notes.
-type Document struct {
+type IssuedDocument struct {
 	ID       string // invoice_…
 	Series   string
 	Year     int64
@@ -47,7 +47,7 @@ type Document struct {
 	Account  string
 	Topup    string
 	Reversal string // the refund or dispute; empty for the payment
-	Cause    string // topup.Settlement
+	Cause    string // topup.PaymentSettlement
 	Corrects string // Name of the corrected document, or empty
 	Live     bool   // false if no real money was paid
 
@@ -57,11 +57,11 @@ type Document struct {
 	Credit          money.Amount // received, or taken back if negative
 
 	IssuedMS int64
-	Content
+	DocumentContent
 }
 
-// Content are the texts of a document.
-type Content struct {
+// DocumentContent are the texts of a document.
+type DocumentContent struct {
 	Seller   Party  `json:"seller"`
 	Customer Party  `json:"customer"`
 	Line     string `json:"line"` // describes what was paid
@@ -92,7 +92,7 @@ const byIssue = ` ORDER BY CASE reversal WHEN '' THEN 0 ELSE 1 END, issued_ms, n
 
 // storedDocument is a row.
 type storedDocument struct {
-	Document
+	IssuedDocument
 	content, digest string
 }
 
@@ -104,15 +104,15 @@ func scanStored(row store.Row) (s storedDocument, err error) {
 	return s, err
 }
 
-func scanDocument(row store.Row) (Document, error) {
+func scanDocument(row store.Row) (IssuedDocument, error) {
 	s, err := scanStored(row)
 	if err != nil {
-		return s.Document, err
+		return s.IssuedDocument, err
 	}
-	if err := json.Unmarshal([]byte(s.content), &s.Content); err != nil {
-		return s.Document, fmt.Errorf("read the content of %s: %w", s.ID, err)
+	if err := json.Unmarshal([]byte(s.content), &s.DocumentContent); err != nil {
+		return s.IssuedDocument, fmt.Errorf("read the content of %s: %w", s.ID, err)
 	}
-	return s.Document, nil
+	return s.IssuedDocument, nil
 }
 
 // computeDigest returns the digest of the other columns.
@@ -128,12 +128,12 @@ func (s storedDocument) computeDigest() string {
 }
 
 // insertTx writes the row of a new document.
-func insertTx(tx *store.Tx, d Document) error {
-	raw, err := json.Marshal(d.Content)
+func insertTx(tx *store.Tx, d IssuedDocument) error {
+	raw, err := json.Marshal(d.DocumentContent)
 	if err != nil {
 		return fmt.Errorf("encode a document: %w", err)
 	}
-	s := storedDocument{Document: d, content: string(raw)}
+	s := storedDocument{IssuedDocument: d, content: string(raw)}
 	_, err = tx.Exec(`INSERT INTO invoice_document (`+columns+`)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`,
 		s.ID, s.Series, s.Year, s.Number, s.Name, string(s.Kind), s.Account, s.Topup, s.Reversal, s.Cause, s.Corrects, store.Bool(s.Live),
@@ -145,7 +145,7 @@ func insertTx(tx *store.Tx, d Document) error {
 }
 
 // GetTx returns a document by its id. The error for an unknown id is a 404.
-func GetTx(tx *store.Tx, id string) (Document, error) {
+func GetTx(tx *store.Tx, id string) (IssuedDocument, error) {
 	d, err := scanDocument(tx.QueryRow(`SELECT `+columns+` FROM invoice_document WHERE id = $1`, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return d, fault.New(fault.NotFound, "There is no document with the id %q. Check the id.", fault.Excerpt(id))
@@ -157,7 +157,7 @@ func GetTx(tx *store.Tx, id string) (Document, error) {
 }
 
 // OfTopupTx returns the documents of a top-up: the invoice of its payment, then its corrections.
-func OfTopupTx(tx *store.Tx, topup string) ([]Document, error) {
+func OfTopupTx(tx *store.Tx, topup string) ([]IssuedDocument, error) {
 	list, err := store.Collect(tx, scanDocument, `SELECT `+columns+` FROM invoice_document WHERE topup = $1`+byIssue, topup)
 	if err != nil {
 		return nil, fmt.Errorf("read the documents of a top-up: %w", err)
@@ -165,8 +165,8 @@ func OfTopupTx(tx *store.Tx, topup string) ([]Document, error) {
 	return list, nil
 }
 
-// ListFilter selects documents. Empty fields select all.
-type ListFilter struct {
+// DocumentFilter selects documents. Empty fields select all.
+type DocumentFilter struct {
 	Account string
 	Kind    DocumentKind
 	Name    string // the number for people
@@ -177,7 +177,7 @@ type ListFilter struct {
 }
 
 // ListTx returns documents, newest first, and reports whether there are more.
-func ListTx(tx *store.Tx, f ListFilter) ([]Document, bool, error) {
+func ListTx(tx *store.Tx, f DocumentFilter) ([]IssuedDocument, bool, error) {
 	where, args := []string{"1 = 1"}, []any{}
 	add := func(condition string, value any) {
 		args = append(args, value)

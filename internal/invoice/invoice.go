@@ -26,8 +26,8 @@ type Party struct {
 	TaxID   string   `json:"tax_id,omitempty"`
 }
 
-// Terms are the operator's settings of documents. Documents are on if the seller has a name.
-type Terms struct {
+// SellerTerms are the operator's settings of documents. Documents are on if the seller has a name.
+type SellerTerms struct {
 	Seller Party
 	Note   string // at the end of each document
 	// InvoiceSeries and CreditSeries begin the numbers of invoices and of credit notes.
@@ -42,12 +42,12 @@ type Terms struct {
 }
 
 // On reports whether payments get invoices.
-func (t Terms) On() bool { return t.Seller.Name != "" }
+func (t SellerTerms) On() bool { return t.Seller.Name != "" }
 
 // Issuer issues documents. It is safe for concurrent use.
 type Issuer struct {
 	// Terms apply to new invoices. Credit notes copy the seller and the customer of their invoice.
-	Terms Terms
+	Terms SellerTerms
 	// Mails announces documents to the users of their account. If nil, nothing is announced.
 	Mails *mail.Mailer
 	// PublicURL is the base address of the console.
@@ -126,24 +126,24 @@ func isHidden(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
 }
 
-// TermsError is an invalid field of Terms.
-type TermsError struct {
+// SellerTermsError is an invalid field of SellerTerms.
+type SellerTermsError struct {
 	Field string // the setting behind invoice_
 	Err   error
 }
 
 // Error implements error.
-func (e *TermsError) Error() string { return e.Field + " " + e.Err.Error() }
+func (e *SellerTermsError) Error() string { return e.Field + " " + e.Err.Error() }
 
 // Unwrap returns the cause.
-func (e *TermsError) Unwrap() error { return e.Err }
+func (e *SellerTermsError) Unwrap() error { return e.Err }
 
-// Check returns t without blanks at the ends of its texts. The error is a *TermsError.
-func (t Terms) Check() (Terms, error) {
+// Check returns t without blanks at the ends of its texts. The error is a *SellerTermsError.
+func (t SellerTerms) Check() (SellerTerms, error) {
 	var err error
 	if t.Seller, err = t.Seller.Check(); err != nil {
 		if p, ok := errors.AsType[*PartyError](err); ok {
-			err = &TermsError{"seller_" + p.Field, p.Err}
+			err = &SellerTermsError{"seller_" + p.Field, p.Err}
 		}
 		return t, err
 	}
@@ -156,31 +156,31 @@ func (t Terms) Check() (Terms, error) {
 		limit int
 	}{{"tax_name", &t.TaxName, maxTaxName}, {"reverse_charge", &t.ReverseCharge, maxNote}, {"note", &t.Note, maxNote}} {
 		if *s.text, err = checkText(*s.text, s.limit); err != nil {
-			return t, &TermsError{s.field, err}
+			return t, &SellerTermsError{s.field, err}
 		}
 	}
 	if err := checkSeries(t.InvoiceSeries); err != nil {
-		return t, &TermsError{"series", err}
+		return t, &SellerTermsError{"series", err}
 	}
 	if err := checkSeries(t.CreditSeries); err != nil {
-		return t, &TermsError{"credit_series", err}
+		return t, &SellerTermsError{"credit_series", err}
 	}
 	if t.InvoiceSeries == t.CreditSeries {
-		return t, &TermsError{"credit_series", errors.New("must differ from invoice_series, because each series is numbered on its own")}
+		return t, &SellerTermsError{"credit_series", errors.New("must differ from invoice_series, because each series is numbered on its own")}
 	}
 	return t, nil
 }
 
 // checkSeller checks that the details of the seller are complete.
-func (t Terms) checkSeller() error {
+func (t SellerTerms) checkSeller() error {
 	s := t.Seller
 	switch {
 	case !t.On() && (len(s.Address) > 0 || s.Country != "" || s.TaxID != ""):
-		return &TermsError{"seller_name", errors.New("must be set, because another detail of the seller is set")}
+		return &SellerTermsError{"seller_name", errors.New("must be set, because another detail of the seller is set")}
 	case t.On() && len(s.Address) == 0:
-		return &TermsError{"seller_address", errors.New("must be set, because invoice_seller_name is set")}
+		return &SellerTermsError{"seller_address", errors.New("must be set, because invoice_seller_name is set")}
 	case t.On() && s.Country == "":
-		return &TermsError{"seller_country", errors.New("must be set, because invoice_seller_name is set")}
+		return &SellerTermsError{"seller_country", errors.New("must be set, because invoice_seller_name is set")}
 	}
 	return nil
 }

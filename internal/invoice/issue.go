@@ -12,12 +12,12 @@ import (
 // IssueTx issues the document of a settlement in its transaction, which holds the lock of the top-up. A
 // payment gets an invoice if documents are on. A refund or dispute gets a credit note if its payment has an
 // invoice, even if documents are off now.
-func (i *Issuer) IssueTx(tx *store.Tx, s topup.Settlement) error {
+func (i *Issuer) IssueTx(tx *store.Tx, s topup.PaymentSettlement) error {
 	issued, err := OfTopupTx(tx, s.Topup.ID)
 	if err != nil {
 		return err
 	}
-	var d Document
+	var d IssuedDocument
 	switch {
 	case s.Minor == 0:
 		return nil
@@ -42,11 +42,11 @@ func (i *Issuer) IssueTx(tx *store.Tx, s topup.Settlement) error {
 }
 
 // invoice returns the invoice of a payment, without its number.
-func (t Terms) invoice(s topup.Settlement, customer Party) Document {
+func (t SellerTerms) invoice(s topup.PaymentSettlement, customer Party) IssuedDocument {
 	x := t.taxOf(s.Topup.Minor, s.Minor, customer)
-	d := Document{Series: t.InvoiceSeries, Kind: Invoice, Net: s.Minor - x.minor, Tax: x.minor, Total: s.Minor}
-	d.Content = Content{Seller: t.Seller, Customer: customer, Line: "Prepaid credit for the use of AI models", TaxName: t.TaxName,
-		TaxNote: x.note, Note: t.Note}
+	d := IssuedDocument{Series: t.InvoiceSeries, Kind: Invoice, Net: s.Minor - x.minor, Tax: x.minor, Total: s.Minor}
+	d.DocumentContent = DocumentContent{Seller: t.Seller, Customer: customer, Line: "Prepaid credit for the use of AI models",
+		TaxName: t.TaxName, TaxNote: x.note, Note: t.Note}
 	if x.rate > 0 {
 		d.TaxRate = x.rate.String()
 	}
@@ -57,9 +57,9 @@ func (t Terms) invoice(s topup.Settlement, customer Party) Document {
 // correction returns the document of a refund or dispute, or of its end, without its number. The parties
 // and the texts are those of the invoice. The tax is the difference of the invoice's tax on what the
 // customer has paid before and after, so that parts add up exactly.
-func (t Terms) correction(s topup.Settlement, issued []Document) Document {
+func (t SellerTerms) correction(s topup.PaymentSettlement, issued []IssuedDocument) IssuedDocument {
 	first := issued[0]
-	d := Document{Series: t.CreditSeries, Kind: CreditNote, Corrects: first.Name, Content: first.Content, Total: s.Minor}
+	d := IssuedDocument{Series: t.CreditSeries, Kind: CreditNote, Corrects: first.Name, DocumentContent: first.DocumentContent, Total: s.Minor}
 	d.Line = "Refund of prepaid credit"
 	if s.Minor > 0 {
 		d.Series, d.Kind, d.Line = t.InvoiceSeries, Invoice, "Prepaid credit, because a refund or dispute has ended"
@@ -80,7 +80,7 @@ func (t Terms) correction(s topup.Settlement, issued []Document) Document {
 }
 
 // describe sets the fields that follow from the top-up.
-func (d *Document) describe(s topup.Settlement) {
+func (d *IssuedDocument) describe(s topup.PaymentSettlement) {
 	t := s.Topup
 	d.Account, d.Topup, d.Reversal, d.Cause, d.Live = t.Account, t.ID, s.Reversal, s.Cause, t.Live
 	d.Currency, d.Rate, d.Credit = t.Currency, t.Rate, s.Credit
@@ -93,7 +93,7 @@ func (d *Document) describe(s topup.Settlement) {
 // numberTx gives a document the next number of its series. Other transactions that need a number of the
 // series wait until this one ends; if it is rolled back, the number is free again. The clock may go back, but the
 // dates of a series do not.
-func numberTx(tx *store.Tx, d *Document) error {
+func numberTx(tx *store.Tx, d *IssuedDocument) error {
 	if _, err := tx.Exec(`INSERT INTO invoice_series (name, year, number, issued_ms) VALUES ($1, 0, 0, 0) ON CONFLICT (name) DO NOTHING`,
 		d.Series); err != nil {
 		return fmt.Errorf("begin a series of documents: %w", err)

@@ -61,7 +61,7 @@ type tax struct {
 // taxOf decides the tax of a payment of total with tax, of which net buys credit. A tax added by the
 // payment provider is final. Otherwise the terms' rate is contained in the payment, except for a
 // reverse charge.
-func (t Terms) taxOf(net, total int64, customer Party) tax {
+func (t SellerTerms) taxOf(net, total int64, customer Party) tax {
 	switch {
 	case total > net:
 		return tax{minor: total - net}

@@ -9,9 +9,9 @@ import (
 	"tollgate/internal/store"
 )
 
-// Settlement is a final change of what the customer has paid for a top-up: the payment itself, a
+// PaymentSettlement is a final change of what the customer has paid for a top-up: the payment itself, a
 // confirmed refund, a dispute that took the money, or the end of one of them.
-type Settlement struct {
+type PaymentSettlement struct {
 	Topup Topup
 	// Reversal is the id of the refund or dispute. It is empty for the payment.
 	Reversal string
@@ -39,7 +39,7 @@ func (t *Topups) settleTx(tx *store.Tx, d decision) error {
 		returned -= m.returned()
 	}
 	for _, m := range d.mails {
-		s := Settlement{Topup: d.topup, Reversal: m.reversal, Cause: m.cause, Credit: m.credit}
+		s := PaymentSettlement{Topup: d.topup, Reversal: m.reversal, Cause: m.cause, Credit: m.credit}
 		if m.kind == mail.PaymentReceipt {
 			s.Minor = d.topup.Total
 		} else {

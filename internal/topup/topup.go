@@ -43,7 +43,7 @@ type Options struct {
 	// Mails writes receipts, and mails about refunds and disputes.
 	Mails *mail.Mailer
 	// Settled, if not nil, is called in the transaction of each settlement.
-	Settled func(tx *store.Tx, s Settlement) error
+	Settled func(tx *store.Tx, s PaymentSettlement) error
 	// ForgetAccount, if not nil, makes this node's key cache forget a disabled account.
 	ForgetAccount func(account string)
 	// Log receives failures. If nil, nothing is logged.

@@ -23,7 +23,8 @@ import (
 // settings configure payments by the fake.
 func settings(s *fakepayment.Stripe) map[string]string {
 	return map[string]string{"stripe_url": s.URL, "stripe_key": fakepayment.StripeKey, "stripe_webhook_secret": fakepayment.StripeSecret,
-		"topup_bonus": "50=10", "private_networks": "127.0.0.0/8", "node_lease": "1s"}
+		"topup_bonus": "50=10", "invoice_seller_name": "Lumen", "invoice_seller_address": "Ring 1", "invoice_seller_country": "DE",
+		"private_networks": "127.0.0.0/8", "node_lease": "1s"}
 }
 
 // customer is a browser of a customer. Its requests are repeated until they are answered, as people do.

@@ -928,7 +928,7 @@ CREATE TABLE invoice_document (
     account     TEXT   NOT NULL,
     topup       TEXT   NOT NULL,
     reversal    TEXT   NOT NULL, -- the refund or dispute; '' for the payment
-    cause       TEXT   NOT NULL, -- topup.Settlement
+    cause       TEXT   NOT NULL, -- topup.PaymentSettlement
     corrects    TEXT   NOT NULL, -- name of the corrected document, or ''
     live        BIGINT NOT NULL, -- 0: the provider was in test mode
     currency    TEXT   NOT NULL, -- ISO 4217, lower case
