@@ -175,7 +175,7 @@ func (c *console) fillTx(tx *store.Tx, p *accountPage, v *page.Visit, a account.
 			"No money has moved yet.")
 	case "requests":
 		results, err := requestlog.ListTx(tx, requestlog.Selection{Account: a.ID, After: after, Limit: page.Rows})
-		return list(err, requestsTable(results.Receipts, nil), results.More, results.Next, "No requests yet.")
+		return list(err, requestsTable(show.GroupRepeats(results.Receipts, false), nil), results.More, results.Next, "No requests yet.")
 	case "jobs":
 		results, more, err := job.ListTx(tx, job.Filter{Account: a.ID, After: after, Limit: page.Rows})
 		jobs := jobRows(results)

@@ -216,7 +216,7 @@ func (c *console) readStatus(v *page.Visit) (w serviceStatus, err error) {
 
 func (c *console) home(v *page.Visit) (page.Responder, error) {
 	fragment, err := c.homeFragment(v)
-	return page.FullPage{Name: "home", Title: "Overview", Main: fragment}, err
+	return page.FullPage{Name: "home", Title: "Status", Main: fragment}, err
 }
 
 func (c *console) liveHome(v *page.Visit) (page.Responder, error) {
@@ -224,7 +224,7 @@ func (c *console) liveHome(v *page.Visit) (page.Responder, error) {
 	return page.Fragment{Name: "now", Main: fragment}, err
 }
 
-// homeFragment returns the overview of the service.
+// homeFragment returns the status of the service.
 func (c *console) homeFragment(v *page.Visit) (homeFragment, error) {
 	w, err := c.readStatus(v)
 	if err != nil {

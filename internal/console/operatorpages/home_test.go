@@ -96,7 +96,7 @@ func TestOverviewUpdates(t *testing.T) {
 		name := map[store.Dialect]string{store.SQLite: "SQLite", store.PostgreSQL: "PostgreSQL"}[s.DB.Dialect()]
 		s.Request("ada", 200, "")
 		live := b.Get("/console/operator/live")
-		live.Want(t, http.StatusOK, `id="now"`, name, "B, last commit in ", "$7.00", `id="latency"`, ": 1.4 s</title>")
+		live.Want(t, http.StatusOK, `id="now"`, name, "B, last commit in ", "$7.00", `id="latency"`, "UTC: 1.4 s.")
 		live.Without(t, "<html")
 		s.AddUsage("ada", 0, spending.UsageRow{Model: "swift-1", Sums: spending.Sums{Requests: 1, Charged: 4 * money.USD}})
 		b.Get("/console/operator/live").Want(t, http.StatusOK, ": $4.00</title>", "0 of 1 request that ran") // today's values are not cached

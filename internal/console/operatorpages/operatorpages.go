@@ -135,7 +135,7 @@ func (c *console) handlers() []page.Handler {
 // mail has no page of mails.
 func menu(o page.Options) []ui.NavItem {
 	items := []ui.NavItem{
-		{Href: page.Base + "/operator", Text: "Overview", Icon: "layout-dashboard"},
+		{Href: page.Base + "/operator", Text: "Status", Icon: "layout-dashboard"},
 		{Href: page.Base + "/operator/find", Text: "Find", Icon: "search"},
 		{Href: page.Base + "/operator/lines", Text: "Lines", Icon: "external-link"},
 		{Href: page.Base + "/operator/accounts", Text: "Accounts", Icon: "users"},

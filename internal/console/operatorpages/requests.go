@@ -31,7 +31,9 @@ func (c *console) listRequests(v *page.Visit) (page.Responder, error) {
 			return err
 		}
 		names, err := accountNamesTx(tx, results.Receipts, func(r requestlog.Receipt) string { return r.Account })
-		content.Table, content.Pager = requestsTable(results.Receipts, names), v.Pager(content.Path, results.More, results.Next)
+		groups, tabs := show.GroupReceipts(v, content.Path, results.Receipts)
+		content.Table, content.Tabs = requestsTable(groups, names), tabs
+		content.Pager = v.Pager(content.Path, results.More, results.Next)
 		content.Empty = show.NoneSince(results, content.Pager)
 		return err
 	}); err != nil {
@@ -78,13 +80,13 @@ func accountCell(names map[string]string, id string) any {
 
 // requestsTable lists requests with their lines. If names is nil, all requests are of one account,
 // and the table has no account column.
-func requestsTable(list []requestlog.Receipt, names map[string]string) ui.DataTable {
+func requestsTable(list []show.Repeats, names map[string]string) ui.DataTable {
 	t := ui.DataTable{Caption: "Requests", Columns: []ui.Column{{Title: "Time"}, {Title: "Account"}, {Title: "Model", Fold: true},
 		{Title: "Line", Fold: true}, {Title: "Status"}, {Title: "Tokens", Right: true, Fold: true}, {Title: "Cost", Right: true},
 		{Title: "Duration", Right: true, Fold: true}, {Title: "Request", Fold: true}}}
 	for _, r := range list {
 		t.Rows = append(t.Rows, ui.DataRow{Href: page.Base + "/operator/requests/" + r.ID, Cells: []any{ui.Moment{MS: r.CreatedMS},
-			accountCell(names, r.Account), r.Model, ui.OrDash(r.Line), show.Status(r.Status, r.Code), show.Tokens(r.Tokens),
+			accountCell(names, r.Account), r.Model, ui.OrDash(r.Line), r.Status(), show.Tokens(r.Tokens),
 			ui.Money{Amount: r.Cost}, ui.Duration{MS: r.DurationMS}, ui.Ident{ID: r.ID, Cut: true}}})
 	}
 	if names == nil {

@@ -19,7 +19,7 @@ func TestUsage(t *testing.T) {
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		o := s.Operator()
 		o.Get("/console/operator/usage").Want(t, http.StatusOK, "No requests in these days")
-		o.Get("/console/operator").Want(t, http.StatusOK, "Overview")
+		o.Get("/console/operator").Want(t, http.StatusOK, "Status")
 		key := s.Key("ada", "backend")
 		s.AddUsage("ada", 1, spending.UsageRow{Key: key.ID, Model: "swift-1", Line: "main", Endpoint: "/v1/responses",
 			Sums: spending.Sums{Requests: 4, Failed: 1, Charged: 4 * money.USD, LineCost: 3 * money.USD, LineCosts: 3,

@@ -19,6 +19,9 @@ const maxUsageRows = 10_000
 // chartSeries is the number of groups with their own color in a chart.
 const chartSeries = 6
 
+// week is the minimum number of days in a chart.
+const week = 7
+
 // monthDays is the number of days in the charts of MonthTx.
 const monthDays = 30
 
@@ -96,6 +99,7 @@ func (g *grid) add(rows []spending.UsageRow, by spending.By) {
 		p.charged[day] += int64(rows[i].Charged)
 	}
 	g.sort(by)
+	g.trim()
 }
 
 // sort sorts groups by their charges, highest first. If the groups are days, the newest is first.
@@ -117,9 +121,27 @@ func (g *grid) namesTx(tx *store.Tx, by spending.By) (map[string]string, error) 
 	case spending.ByAccount:
 		return account.AccountNamesTx(tx, ids)
 	case spending.ByKey:
-		return account.KeyNamesTx(tx, ids)
+		names, err := account.KeyNamesTx(tx, ids)
+		for id, name := range names {
+			names[id] = labelOfHint(name)
+		}
+		return names, err
 	}
 	return nil, nil
+}
+
+// trim removes days before the first request, but not of the last week.
+func (g *grid) trim() {
+	start := 0
+	for start < len(g.days)-week && g.days[start].Requests == 0 {
+		start++
+	}
+	g.days = g.days[start:]
+	for i, p := range g.groups {
+		if p.charged != nil {
+			g.groups[i].charged = p.charged[start:]
+		}
+	}
 }
 
 func (g *grid) buckets() (names, axis []string) {
@@ -173,21 +195,16 @@ func (g *grid) counts() ui.Chart {
 	return c
 }
 
-// MonthTx returns the charts of the last 30 days. charges shows the charges of an account by model, and
-// counts shows the requests. If accountID is empty, the charts show all accounts. Requests in except are
-// left out.
+// MonthTx returns the charts of the charges and the requests of an account in the last 30 days. If
+// accountID is empty, the charts show all accounts. Requests in except are left out.
 func MonthTx(tx *store.Tx, accountID string, except spending.RequestSet) (charges, counts ui.Chart, err error) {
 	nowMS, err := tx.NowMS()
 	if err != nil {
 		return charges, counts, err
 	}
-	by := spending.ByModel
-	if accountID == "" {
-		by = spending.ByDay
-	}
 	today := books.DayOf(nowMS)
-	g, err := gridTx(tx, spending.Query{Account: accountID, Except: except, Since: max(0, today-monthDays+1), Until: today + 1}, by)
-	charges, counts = g.charges(by, nil), g.counts()
+	g, err := gridTx(tx, spending.Query{Account: accountID, Except: except, Since: max(0, today-monthDays+1), Until: today + 1}, spending.ByDay)
+	charges, counts = g.charges(spending.ByDay, nil), g.counts()
 	charges.Title, counts.Title = "Charged in the last 30 days (UTC)", "Requests of the last 30 days (UTC)"
 	return charges, counts, err
 }

@@ -14,22 +14,26 @@ func Keys(list []account.Key) ui.DataTable {
 		{Title: "Name"}, {Title: "Key"}, {Title: "State"}, {Title: "Limits", Fold: true}, {Title: "Today", Right: true, Fold: true},
 		{Title: "Total", Right: true, Fold: true}, {Title: "Last use", Fold: true}}}
 	for _, k := range list {
-		var hint any = ui.Ident{ID: k.Hint, Cut: true}
-		if k.Name == "" {
-			hint = "" // the hint is the key's name already
-		}
-		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{KeyName(k), hint, KeyState(k), keyLimits(k),
+		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{KeyName(k), ui.Ident{ID: k.Hint, Cut: true}, KeyState(k), keyLimits(k),
 			ui.Money{Amount: k.Ledger.SpentToday}, ui.Money{Amount: k.Ledger.Spent}, ui.Moment{MS: k.Ledger.LastUsedMS}}})
 	}
 	return t
 }
 
-// KeyName returns the name of a key, or its hint if the key has no name.
+// KeyName returns the name of a key. A key without a name is called after the end of its secret.
 func KeyName(k account.Key) string {
 	if k.Name == "" {
-		return k.Hint
+		return labelOfHint(k.Hint)
 	}
 	return k.Name
+}
+
+// labelOfHint returns the label of a key without a name for its hint. Other texts stay as they are.
+func labelOfHint(hint string) string {
+	if start, end, ok := strings.Cut(hint, "..."); ok && strings.HasPrefix(start, "sk-") {
+		return "Key …" + end
+	}
+	return hint
 }
 
 // KeyState returns the badge of a key's state.

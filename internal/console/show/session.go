@@ -24,16 +24,16 @@ func SessionsTx(tx *store.Tx, v *page.Visit, path, actionPath string) (SessionLi
 	last := page.Last(list, func(session account.ConsoleSession) string { return session.ID })
 	s := SessionList{Pager: v.PagerBy(sessionsAfter, path, more, last)}
 	s.Table = ui.DataTable{Caption: "Signed in", Columns: []ui.Column{
-		{Title: "Browser"}, {Title: "For"}, {Title: "Address"}, {Title: "Last use"}, {Title: "Since"}, {Title: "Change"}}}
+		{Title: "Browser"}, {Title: "Signed in to"}, {Title: "Address"}, {Title: "Last use"}, {Title: "Signed in"}, {Title: ""}}}
 	for _, session := range list {
 		pages := "your account"
 		if session.Kind == account.OperatorSession {
 			pages = "operator's pages"
 		}
 		browser := ui.Text{Text: browserName(session.Agent), Title: session.Agent}
-		var end any = ui.Button{Action: page.Base + actionPath + "/" + session.ID + "/end", Label: "End", About: browser.Text}
+		var end any = ui.Button{Action: page.Base + actionPath + "/" + session.ID + "/end", Label: "Sign out", About: browser.Text}
 		if session.ID == v.Session.ID {
-			end = ui.Badge{Tone: ui.OK, Label: "this one"}
+			end = ui.Badge{Tone: ui.OK, Label: "this browser"}
 		}
 		s.Table.Rows = append(s.Table.Rows, ui.DataRow{Cells: []any{browser, pages, ui.Text{Text: session.Address, Mono: true},
 			ui.Moment{MS: session.SeenMS}, ui.Moment{MS: session.CreatedMS}, end}})

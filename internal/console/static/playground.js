@@ -114,7 +114,11 @@ const trials = {
     path: "transcriptions", form: (prompt) => ({
       ...(prompt && { prompt }), ...(field("language").value.trim() && { language: field("language").value.trim() }),
     }),
-    show: async (answer, into) => into.append(make("p", "said", (await answer.json()).text || "(no words)")),
+    show: async (answer, into) => {
+      const { text } = await answer.json();
+      into.append(make("p", "said", text || "(no words)"));
+      acts(into, text);
+    },
   },
 };
 const trial = trials[kind];
@@ -187,6 +191,7 @@ function choices() {
     if (!one.voices.includes(field("voice").value)) field("voice").value = one.voices[0];
   }
   fill("n", Array.from({ length: Math.max(0, (one.images ?? 1) - 1) }, (_, i) => i + 2));
+  $("f-model-hint").textContent = one.price;
   $("attach").hidden = kind !== "chat" && kind !== "transcription" && !one.references;
   code();
 }
@@ -335,6 +340,37 @@ async function chat(answer, asked, one) {
   if (error) failed(into, error.message);
   if (text) turns.push(...asked, { role: "assistant", text, files: [] });
   followed(into, base + answer.headers.get("X-Request-Id") + "/cost");
+  acts(into, text, () => {
+    if (text) turns.splice(-2);
+    return asked[0];
+  });
+}
+
+// acts adds the buttons below an answer. undo takes the question and its answer back and returns the
+// question; only the newest answer can be asked for again.
+function acts(into, text, undo) {
+  document.querySelector("#talk .again")?.remove();
+  const row = make("div", "row");
+  const button = (name, act) => {
+    const one = make("button", "plain", name);
+    one.type = "button";
+    one.addEventListener("click", () => act(one));
+    row.append(one);
+    return one;
+  };
+  if (text) button("Copy", async (one) => { await navigator.clipboard.writeText(text); one.textContent = "Copied"; say("Copied"); }).hidden = !navigator.clipboard;
+  if (undo) {
+    button("Retry", () => {
+      if (running) return;
+      const asked = undo();
+      into.previousElementSibling.remove();
+      into.remove();
+      field("prompt").value = asked.text;
+      attach(asked.files);
+      send();
+    }).classList.add("again");
+  }
+  into.append(row);
 }
 
 async function send() {
@@ -396,7 +432,8 @@ const dataOf = (file) => new Promise((done, fail) => {
 
 form.addEventListener("submit", (event) => { event.preventDefault(); send(); });
 field("prompt").addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); send(); }
+  const sends = event.ctrlKey || event.metaKey || (kind === "chat" && !event.shiftKey && !event.isComposing);
+  if (event.key === "Enter" && sends) { event.preventDefault(); send(); }
 });
 form.addEventListener("input", code);
 field("model").addEventListener("change", choices);

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,8 +57,21 @@ func (c Chart) FormatValue(v int64) string {
 	return Thousands(v)
 }
 
-// Empty reports whether all values are zero.
-func (c Chart) Empty() bool { return c.maxSum() == 0 }
+// Sentence replaces a drawing without columns, or with one column alone: that says less than its figure.
+// It is empty for other charts.
+func (c Chart) Sentence() string {
+	var only string
+	for i, bucket := range c.Buckets {
+		switch sum := c.sum(i); {
+		case sum == 0:
+		case only != "":
+			return ""
+		default:
+			only = bucket + ": " + c.FormatValue(sum) + "."
+		}
+	}
+	return cmp.Or(only, c.EmptyText)
+}
 
 // maxSum returns the sum of the highest column.
 func (c Chart) maxSum() int64 {

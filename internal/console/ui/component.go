@@ -3,7 +3,6 @@ package ui
 import (
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"tollgate/internal/money"
 )
@@ -45,7 +44,7 @@ func (m Money) Text() string {
 	switch {
 	case m.InFull:
 		return ExactUSD(m.Amount)
-	case m.decimals == 0:
+	case m.decimals == 0, m.Amount == 0:
 		return USD(m.Amount)
 	}
 	return formatDecimals(m.Amount, m.decimals)
@@ -119,28 +118,7 @@ type Figure struct {
 	Note  any // a component, or nil
 }
 
-// maxWideFigure is the maximum length of a figure, in characters, next to another figure on a phone.
-const maxWideFigure = 9
-
-// Long reports whether the figure needs smaller letters.
-func (f Figure) Long() bool {
-	text := ""
-	switch v := f.Value.(type) {
-	case Money:
-		text = v.Text()
-	case Count:
-		text = v.Text()
-	case Text:
-		text = v.Text
-	case Link:
-		text = v.Text
-	case string:
-		text = v
-	}
-	return utf8.RuneCountInString(text) > maxWideFigure
-}
-
-// FigureRow is a row of figures.
+// FigureRow is a row of figures. The first is the figure of the page and is drawn large.
 type FigureRow []Figure
 
 // Facts is a list of names and values.

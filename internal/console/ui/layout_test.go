@@ -77,14 +77,3 @@ func TestFiltersFold(t *testing.T) {
 	f.Clear, f.Fields[0].Error = "/console/x", "no"
 	want(t, renderPage(t, Layout{}, f), `<details class="folder" open><summary>Filters (in use)</summary>`)
 }
-
-// TestLongFiguresAreSmaller checks that long figures get smaller letters, so that no figure is
-// broken into two lines.
-func TestLongFiguresAreSmaller(t *testing.T) {
-	t.Parallel()
-	page := renderPage(t, Layout{}, FigureRow{{Label: "a", Value: Money{Amount: -81750}}, {Label: "b", Value: Money{Amount: 5_000_000_000}},
-		{Label: "c", Value: Count{1_234_567_890}}, {Label: "d", Value: "nothing here"}})
-	if n := strings.Count(page, "stat card long"); n != 3 {
-		t.Errorf("%d figures have smaller letters, want 3: %s", n, page)
-	}
-}

@@ -25,6 +25,9 @@ type Column struct {
 	Right bool // right-aligned, for numbers
 	Fold  bool // omitted on phones in rows with a link
 	Exact bool // amounts are shown with all digits
+
+	Sort   string // address of the list sorted by this column; may be empty
+	Sorted string // ascending or descending if the list is sorted by this column
 }
 
 // DataRow is a row of a table. The first cell links to Href.

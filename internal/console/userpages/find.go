@@ -50,7 +50,7 @@ func (c *console) find(v *page.Visit) (page.Responder, error) {
 			content.Searched = 0
 		}
 		for _, k := range all {
-			if matches(k.Name, q) || strings.EqualFold(k.Hint, strings.ReplaceAll(q, "…", "...")) {
+			if matches(show.KeyName(k), q) || strings.EqualFold(k.Hint, strings.ReplaceAll(q, "…", "...")) {
 				keys = append(keys, k)
 			}
 		}

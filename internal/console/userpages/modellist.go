@@ -18,9 +18,6 @@ import (
 	"tollgate/internal/store"
 )
 
-// fewModels is the maximum number of models on a page without a search form.
-const fewModels = 12
-
 // modelPage shows one model with its abilities and prices.
 type modelPage struct {
 	ID     string
@@ -53,24 +50,18 @@ func (c *console) models(v *page.Visit) (page.Responder, error) {
 		return c.showModel(v, m, prices.FactorOf(m.ID)), nil
 	}
 	kind, name := v.Query("kind"), strings.TrimSpace(v.Query("name"))
-	available := 0
-	content := page.List{Title: "Models", Path: "/models", Table: ui.DataTable{Caption: "Models", Columns: []ui.Column{
-		{Title: "Model"}, {Title: "Kind"}, {Title: "State"}, {Title: "Price"}, {Title: "Limits", Fold: true}}}}
+	content := page.List{Title: "Models", Path: "/models"}
+	var listed []modelRow
 	for _, m := range snapshot.Models() {
-		if m.State == catalog.StateRetired || hidden[m.ID] || kind != "" && string(m.Kind) != kind {
+		if m.State == catalog.StateRetired || hidden[m.ID] || kind != "" && string(m.Kind) != kind || !matches(m.ID, name) {
 			continue
 		}
-		if available++; !matches(m.ID, name) {
-			continue
-		}
-		content.Table.Rows = append(content.Table.Rows, ui.DataRow{Href: modelPath(m), Cells: []any{
-			m.ID, string(m.Kind), show.ModelBadges(snapshot, m), show.ShortPrice(m, prices.FactorOf(m.ID)), shortLimits(m)}})
+		listed = append(listed, newModelRow(snapshot, m, prices.FactorOf(m.ID)))
 	}
+	content.Table = modelsTable(v, listed)
 	content.Tabs = v.Tabs("/models", "Kinds", "kind", append([]ui.Option{{Label: "All"}}, show.Kinds()...))
-	if available > fewModels || name != "" {
-		content.Filters = ui.Filters{Action: page.Base + "/models", Fields: []ui.FormField{{Name: "name", Label: "Name", Value: name},
-			{Name: "kind", Kind: ui.Hidden, Value: kind}}}
-	}
+	content.Filters = ui.Filters{Action: page.Base + "/models", Fields: []ui.FormField{{Name: "name", Label: "Name", Value: name},
+		{Name: "kind", Kind: ui.Hidden, Value: kind}, {Name: "sort", Kind: ui.Hidden, Value: v.Query("sort")}}}
 	if name != "" {
 		content.Filters.Clear = page.Base + "/models"
 	}
@@ -81,25 +72,6 @@ func (c *console) models(v *page.Visit) (page.Responder, error) {
 // modelPath returns the address of a model's page. The id is a parameter because it may contain a
 // slash.
 func modelPath(m *catalog.Model) string { return page.Base + "/models?id=" + url.QueryEscape(m.ID) }
-
-// shortLimits returns the limits of a model in one line.
-func shortLimits(m *catalog.Model) string {
-	switch m.Kind {
-	case catalog.KindChat:
-		return fmt.Sprintf("%s tokens, %s of answer", ui.Thousands(m.ContextWindow), ui.Thousands(m.MaxOutputTokens))
-	case catalog.KindImage:
-		return ui.Plural(int(m.MaxImages), "image") + " a request"
-	case catalog.KindVideo:
-		return durations(m)
-	}
-	var limits []string
-	for _, number := range m.Kind.Definition().Numbers {
-		if n := m.Number(number.Name); n > 0 {
-			limits = append(limits, strings.ReplaceAll(number.Name, "_", " ")+" "+ui.Thousands(n))
-		}
-	}
-	return strings.Join(limits, ", ")
-}
 
 func durations(m *catalog.Model) string {
 	switch d := m.Durations; {

@@ -62,7 +62,7 @@ func TestModelsShowThePricesOfTheAccount(t *testing.T) {
 		s.ChangeAccount("ada", account.Patch{Factor: &factor, Prices: &models})
 		b := s.SignedIn("ada@example.com")
 		input, second := "$"+chat.Price.Input.Times(increased), "$"+video.Tiers[0].Price.Times(reduced)
-		b.Get("/console/models").Want(t, http.StatusOK, input+" in", second+" per second")
+		b.Get("/console/models").Want(t, http.StatusOK, input+"<", second+" per second")
 		b.Get("/console/models?id=sandbox-chat").Want(t, http.StatusOK, input+"<")
 		b.Get("/console/models?id=sandbox-video").Want(t, http.StatusOK, second+"<")
 	})

@@ -2,8 +2,6 @@ package userpages
 
 import (
 	"net/http"
-	"net/url"
-	"slices"
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
@@ -19,19 +17,16 @@ import (
 // overviewPage summarizes the state and the spending of an account.
 type overviewPage struct {
 	Stats    ui.FigureRow
-	Spending *ui.Chart  // charges of 30 days, or nil if the account has no usage
-	Missing  *ui.Notice // replaces Spending if the chart cannot be read
-	More     ui.Tabs    // links to the usage of other periods and by other groups
-	Latency  *ui.Chart  // of the newest requests, or nil if no request was answered
-	Models   ui.Bars
-	First    ui.FirstSteps // first steps of an account without requests; otherwise empty
-	Failures ui.DataTable  // the newest failures among the newest requests
-	Searched int64         // number of requests searched for Latency and Failures
+	First    ui.FirstSteps   // first steps of an account without requests; otherwise empty
+	Play     *playgroundPage // the playground for an account without requests that can use it, or nil
+	Spending *ui.Chart       // charges of 30 days, or nil if the account has no usage
+	Missing  *ui.Notice      // replaces Spending if the chart cannot be read
+	Failures ui.DataTable    // the newest failures among the newest requests
+	Searched int64           // number of requests searched for Failures
 	Latest   ui.DataTable
 }
 
 const (
-	shownModels    = 9
 	shownLatest    = 10
 	shownFailures  = 5
 	recentRequests = 100
@@ -56,20 +51,27 @@ func (c *console) overview(v *page.Visit) (page.Responder, error) {
 			return err
 		}
 		latest := list.Receipts
-		content.Stats, content.Models, content.Searched = statsOf(a, u), modelBars(u.ByModel), int64(len(latest))
-		content.Latency = show.Latency(latest)
-		content.Latest, content.Failures = requestsTable(latest[:min(len(latest), shownLatest)]), requestsTable(failures(latest))
+		content.Stats, content.Searched = statsOf(a, u), int64(len(latest))
+		groups := show.GroupRepeats(latest, false)
+		content.Latest, content.Failures = requestsTable(groups[:min(len(groups), shownLatest)]), requestsTable(failures(groups))
 		if hasUsage = u.Total.Requests > 0; hasUsage {
 			return nil
 		}
 		keys, _, err := account.ListKeysTx(tx, v.Account(), "", 1)
-		content.First = firstSteps(a.Money.Balance, len(keys) > 0)
+		content.First = c.firstSteps(a.Money.Balance, len(keys) > 0)
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	if hasUsage {
-		content.More = moreUsage()
+	if !hasUsage {
+		play, err := c.playgroundOf(v)
+		if err != nil {
+			return nil, err
+		}
+		if play.Empty == nil {
+			content.Play = &play
+		}
+	} else {
 		content.Missing = v.TryView("chart of charges", func(tx *store.Tx) error {
 			spent, _, err := show.MonthTx(tx, v.Account(), spending.RequestSet{})
 			if err == nil {
@@ -96,22 +98,13 @@ func accountNotice(a account.Account) []ui.Notice {
 }
 
 // failures returns the newest failed requests of a list.
-func failures(list []requestlog.Receipt) (failed []requestlog.Receipt) {
+func failures(list []show.Repeats) (failed []show.Repeats) {
 	for _, r := range list {
-		if (r.Status >= http.StatusBadRequest || r.Code != "") && len(failed) < shownFailures {
+		if (r.Receipt.Status >= http.StatusBadRequest || r.Code != "") && len(failed) < shownFailures {
 			failed = append(failed, r)
 		}
 	}
 	return failed
-}
-
-func moreUsage() ui.Tabs {
-	tabs := ui.Tabs{Label: "Usage"}
-	for _, link := range [][2]string{{"span=7", "7 days"}, {"span=90", "90 days"}, {"by=key", "By key"}, {"by=endpoint", "By endpoint"},
-		{"by=day", "By day"}} {
-		tabs.Items = append(tabs.Items, ui.Tab{Href: page.Base + "/usage?" + link[0], Text: link[1]})
-	}
-	return tabs
 }
 
 func statsOf(a account.Account, u ledger.Usage) ui.FigureRow {
@@ -128,31 +121,13 @@ func statsOf(a account.Account, u ledger.Usage) ui.FigureRow {
 	}
 }
 
-// modelBars returns the models with the highest charges, and one bar for the rest.
-func modelBars(models []ledger.ModelTotals) ui.Bars {
-	models = slices.Clone(models)
-	slices.SortStableFunc(models, func(a, b ledger.ModelTotals) int { return int(max(-1, min(1, b.Cost-a.Cost))) })
-	var bars ui.Bars
-	var highest, rest money.Amount
-	for i, m := range models {
-		highest = max(highest, m.Cost)
-		if i >= shownModels {
-			rest += m.Cost
-			continue
-		}
-		bars = append(bars, ui.Bar{Label: m.Model, Href: page.AddressOf("/requests", url.Values{"model": {m.Model}}),
-			Value: ui.Money{Amount: m.Cost}, Percent: ui.Share(m.Cost, highest)})
-	}
-	if len(models) > shownModels {
-		bars = append(bars, ui.Bar{Label: "Other", Value: ui.Money{Amount: rest}, Percent: min(100, ui.Share(rest, highest))})
-	}
-	return bars
-}
-
 // firstSteps returns the steps to the first request of a new account.
-func firstSteps(balance money.Amount, hasKey bool) ui.FirstSteps {
-	return ui.FirstSteps{
-		{Done: balance > 0, Text: "Credit on the account. Your operator adds it."},
+func (c *console) firstSteps(balance money.Amount, hasKey bool) ui.FirstSteps {
+	credit := ui.FirstStep{Done: balance > 0, Text: "Credit on the account. Your operator adds it."}
+	if c.Topups != nil {
+		credit.Text, credit.Link = "Credit on the account.", &ui.Link{Href: page.Base + "/billing/top-ups/new", Text: "Add credit", Button: true}
+	}
+	return ui.FirstSteps{credit,
 		{Done: hasKey, Text: "A key for your programs.",
 			Link: &ui.Link{Href: page.Base + "/keys/new", Text: "Create a key", Button: true, Main: true}},
 		{Text: "A request. The key's page has one to copy; it appears here within a second.",

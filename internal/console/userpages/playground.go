@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strings"
 
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
@@ -46,6 +45,7 @@ type playgroundPage struct {
 type modelChoice struct {
 	ID         string      `json:"id"`
 	Label      string      `json:"label"`
+	Price      string      `json:"price"`
 	Keys       []string    `json:"keys"` // keys with access to the model
 	Forms      []wire.Form `json:"forms,omitempty"`
 	Tiers      []string    `json:"tiers,omitempty"`
@@ -127,9 +127,16 @@ const maxKeys = 200
 var olderKeys = fmt.Sprintf("the newest %d; older ones have their pages under Keys", maxKeys)
 
 func (c *console) playground(v *page.Visit) (page.Responder, error) {
+	content, err := c.playgroundOf(v)
+	return page.FullPage{Name: "playground", Title: "Playground", Main: content}, err
+}
+
+// playgroundOf returns the playground for the address of the visit.
+func (c *console) playgroundOf(v *page.Visit) (playgroundPage, error) {
 	content := playgroundPage{Kind: catalog.Kind(v.Query("kind")), Base: v.PublicURL()}
 	model, key, prompt := v.Query("model"), v.Query("key"), v.Query("prompt")
 	var keys []account.Key
+	var prices account.Prices
 	var test, more bool
 	if err := v.View(func(tx *store.Tx) (err error) {
 		if again := v.Query("again"); again != "" {
@@ -146,10 +153,13 @@ func (c *console) playground(v *page.Visit) (page.Responder, error) {
 			return err
 		}
 		test = a.Test
-		keys, more, err = chosenKeysTx(tx, v.Account(), key)
+		if keys, more, err = chosenKeysTx(tx, v.Account(), key); err != nil {
+			return err
+		}
+		prices, err = account.PricesTx(tx, v.Account())
 		return err
 	}); err != nil {
-		return nil, err
+		return content, err
 	}
 	if m, ok := c.Catalog.Current().Model(model); ok {
 		content.Kind = m.Kind
@@ -168,13 +178,16 @@ func (c *console) playground(v *page.Visit) (page.Responder, error) {
 				Current: kind.Value == string(content.Kind)})
 		}
 	}
-	if err := c.choices(&content, keys, test, model, key); err != nil {
-		return nil, err
+	if err := c.choices(&content, keys, prices, test, model, key); err != nil {
+		return content, err
 	}
 	if more {
 		content.Key.Options = append(content.Key.Options, ui.Option{Label: olderKeys, Disabled: true})
 	}
 	content.Prompt = ui.FormField{Name: "prompt", Label: form.prompt, Kind: ui.Area, Value: prompt}
+	if content.Chat {
+		content.Prompt.Hint = "Enter sends the message. Shift and Enter begin a new line."
+	}
 	if form.others != "" {
 		content.Others = &ui.FormField{Name: "others", Label: form.others, Kind: ui.Area, Value: form.compared}
 	}
@@ -186,7 +199,7 @@ func (c *console) playground(v *page.Visit) (page.Responder, error) {
 	if content.Codes.Tabs == nil {
 		content.Codes.Tabs = []ui.Snippet{{Name: "curl"}, {Name: "Python"}, {Name: "Node"}, {Name: "Go"}}
 	}
-	return page.FullPage{Name: "playground", Title: "Playground", Main: content}, nil
+	return content, nil
 }
 
 // modelPlaceholder stands for the model in code. playground.js replaces it.
@@ -206,7 +219,7 @@ func samplePrompts(kinds ...catalog.Kind) ui.Tabs {
 
 // choices fills in the keys, the models for the chosen key, and the settings of the kind. test is
 // true for a test account.
-func (c *console) choices(content *playgroundPage, keys []account.Key, test bool, model, key string) error {
+func (c *console) choices(content *playgroundPage, keys []account.Key, prices account.Prices, test bool, model, key string) error {
 	content.Model = ui.FormField{Name: "model", Label: "Model", Kind: ui.Choice}
 	content.Key = ui.FormField{Name: "key", Label: "Key that pays", Kind: ui.Choice}
 	keys = slices.DeleteFunc(slices.Clone(keys), func(k account.Key) bool { return k.Ledger.Limits.Disabled })
@@ -217,12 +230,13 @@ func (c *console) choices(content *playgroundPage, keys []account.Key, test bool
 			continue
 		}
 		if t := newModelChoice(m); t.setKeys(now.Catalog, keys, test) {
+			t.Price = show.ShortPrice(m, prices.FactorOf(m.ID))
 			models = append(models, t)
 		}
 	}
 	payingKey := chooseKey(keys, models, model, key)
 	for _, k := range keys {
-		label := strings.TrimSpace(k.Name + " " + k.Hint)
+		label := show.KeyName(k)
 		usable := slices.ContainsFunc(models, func(t modelChoice) bool { return slices.Contains(t.Keys, k.ID) })
 		if !usable {
 			label += " (no model of this kind)"
@@ -240,6 +254,9 @@ func (c *console) choices(content *playgroundPage, keys []account.Key, test bool
 	}
 	for _, t := range offered {
 		content.Model.Options = append(content.Model.Options, ui.Option{Value: t.ID, Label: t.Label, Selected: t.ID == model})
+		if t.ID == model {
+			content.Model.Hint = t.Price
+		}
 	}
 	switch {
 	case len(keys) == 0:

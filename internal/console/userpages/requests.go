@@ -101,7 +101,8 @@ func (c *console) listRequests(v *page.Visit) (page.Responder, error) {
 			c.modelField(f.Model), statusField(chosen.Get("status")), show.Choice("code", "Code", f.Code, show.Codes()),
 			slowField(chosen.Get("slow"))}}
 		list, err := requestlog.ListTx(tx, f)
-		content.Table = requestsTable(list.Receipts)
+		groups, tabs := show.GroupReceipts(v, content.Path, list.Receipts)
+		content.Table, content.Tabs = requestsTable(groups), tabs
 		content.Pager = v.Pager("/requests", list.More, list.Next)
 		content.Empty = show.NoneSince(list, content.Pager)
 		return err
@@ -175,13 +176,13 @@ func slowField(chosen string) ui.FormField {
 	return show.Choice("slow", "Duration at least", chosen, options)
 }
 
-func requestsTable(list []requestlog.Receipt) ui.DataTable {
+func requestsTable(list []show.Repeats) ui.DataTable {
 	t := ui.DataTable{Caption: "Requests", Columns: []ui.Column{
 		{Title: "Time"}, {Title: "Model"}, {Title: "Status"}, {Title: "Tokens", Right: true, Fold: true}, {Title: "Cost", Right: true},
 		{Title: "Duration", Right: true, Fold: true}, {Title: "Request", Fold: true}}}
 	for _, r := range list {
 		t.Rows = append(t.Rows, ui.DataRow{Href: page.Base + "/requests/" + r.ID, Cells: []any{
-			ui.Moment{MS: r.CreatedMS}, r.Model, show.Status(r.Status, r.Code), show.Tokens(r.Tokens),
+			ui.Moment{MS: r.CreatedMS}, r.Model, r.Status(), show.Tokens(r.Tokens),
 			ui.Money{Amount: r.Cost}, ui.Duration{MS: r.DurationMS}, ui.Ident{ID: r.ID, Cut: true}}})
 	}
 	return t
