@@ -203,7 +203,8 @@ func MonthTx(tx *store.Tx, accountID string, except spending.RequestSet) (charge
 		return charges, counts, err
 	}
 	today := books.DayOf(nowMS)
-	g, err := gridTx(tx, spending.Query{Account: accountID, Except: except, Since: max(0, today-monthDays+1), Until: today + 1}, spending.ByDay)
+	g, err := gridTx(tx, spending.Query{Account: accountID, Except: except, Since: max(0, today-monthDays+1), Until: today + 1},
+		spending.ByDay)
 	charges, counts = g.charges(spending.ByDay, nil), g.counts()
 	charges.Title, counts.Title = "Charged in the last 30 days (UTC)", "Requests of the last 30 days (UTC)"
 	return charges, counts, err

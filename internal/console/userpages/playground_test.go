@@ -31,7 +31,8 @@ func TestPlaygroundCalls(t *testing.T) {
 		b := s.SignedIn("ada@example.com")
 		b.Get("/console/playground").Want(t, http.StatusOK, "No enabled key")
 		k := s.Key("ada", "backend")
-		b.Get("/console/playground").Want(t, http.StatusOK, ">backend<", "$0.25 in, $2.00 out per million tokens", "sandbox-reasoner", `data-kind="chat"`,
+		b.Get("/console/playground").Want(t, http.StatusOK, ">backend<", "$0.25 in, $2.00 out per million tokens",
+			"sandbox-reasoner", `data-kind="chat"`,
 			"prompt=Explain&#43;how&#43;tides")
 		b.Get("/console/jobs").Want(t, http.StatusOK, "A lighthouse in the fog", "kind=video&amp;prompt=A&#43;paper&#43;boat")
 		b.Get("/console/playground?kind=image").Want(t, http.StatusOK, "sandbox-image", "Ratio")
