@@ -20,6 +20,7 @@ type commandLine struct {
 	Request    requestCommand    `cmd:"" help:"List requests; show the cost and the attempts of one."`
 	Job        jobCommand        `cmd:"" help:"List, show, cancel and repeat jobs."`
 	Line       lineCommand       `cmd:"" help:"List lines; take them out of service and back."`
+	Secret     secretCommand     `cmd:"" help:"Store the keys of providers in the database; encrypt them again with a new key."`
 	Audit      auditCommand      `cmd:"" help:"Recompute the books: exit 1 if anything differs."`
 	Health     healthCommand     `cmd:"" help:"Check that the service on this machine is ready: exit 1 if not."`
 	Completion completionCommand `cmd:"" help:"Print the completion script for bash, zsh or fish."`
@@ -107,6 +108,16 @@ type jobCommand struct {
 	Show    jobShow    `cmd:"" aliases:"get" help:"Show a job: its steps, and each attempt with its error."`
 	Cancel  jobCancel  `cmd:"" help:"Cancel and refund a job that has not ended. Needs the running service."`
 	Requeue jobRequeue `cmd:"" help:"Start a job again. Needs the running service."`
+}
+
+// secretCommand has the commands for the secrets of lines.
+type secretCommand struct {
+	format
+
+	List   secretList   `cmd:"" help:"List the secrets, without their values."`
+	Set    secretSet    `cmd:"" help:"Store or replace a secret, read from standard input."`
+	Delete secretDelete `cmd:"" help:"Delete a secret that no line uses."`
+	Rotate secretRotate `cmd:"" help:"Encrypt all secrets again, with the first key in secret_key."`
 }
 
 type lineCommand struct {

@@ -432,7 +432,8 @@ func TestFirstStart(t *testing.T) {
 	if status, answer := s.request("GET", "/v1/usage", secret, ""); status != 200 || !strings.Contains(answer, `"billed_requests":4`) {
 		t.Errorf("GET /v1/usage answered %d %s, want 4 billed requests", status, answer)
 	}
-	for name, mode := range map[string]os.FileMode{"data": 0o700, "data/tollgate.db": 0o600, "data/admin-token": 0o600} {
+	for name, mode := range map[string]os.FileMode{"data": 0o700, "data/tollgate.db": 0o600, "data/admin-token": 0o600,
+		"data/secret-key": 0o600} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode().Perm() != mode {
 			t.Errorf("%s has the permissions %v (%v), want %v", name, info.Mode(), err, mode)
 		}

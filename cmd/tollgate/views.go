@@ -55,6 +55,13 @@ func mailsView() view {
 	}
 }
 
+func secretsView() view {
+	return view{
+		tableColumns: []string{"name", "lines", "changed", "key", "problem"},
+		csvColumns:   []string{"name", "lines", "key", "problem", "changed"},
+	}
+}
+
 func requestsView() view {
 	return view{
 		tableColumns: []string{"id", "created", "status", "cost_usd", "model", "code", "line", "duration_ms", "prompt_tokens",

@@ -24,6 +24,7 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
 	"tollgate/internal/catalog/offer"
+	"tollgate/internal/catalog/vault"
 	"tollgate/internal/fault"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/job"
@@ -56,6 +57,8 @@ type Options struct {
 	// Catalog is this node's watcher. The API makes the watcher load a new catalog at once. If nil,
 	// this node finds a new catalog by polling.
 	Catalog *catalog.Watcher
+	// SecretKeys encrypt the secrets of lines. If empty, the API stores none.
+	SecretKeys vault.KeyRing
 	// Lines controls the lines of this node. Lines is nil in a process without lines, such as a
 	// subcommand.
 	Lines operator.LineControl
@@ -180,6 +183,11 @@ func (s *server) routes() []route {
 		{"GET", "/lines", s.listLines},
 		{"POST", "/lines/{id}/drain", noBody(s.drainLine)},
 		{"POST", "/lines/{id}/resume", noBody(s.resumeLine)},
+
+		{"GET", "/secrets", noQuery(s.listSecrets)},
+		{"PUT", "/secrets/{id}", noQuery(s.putSecret)},
+		{"DELETE", "/secrets/{id}", noBody(s.deleteSecret)},
+		{"POST", "/secrets/rotate", noBody(s.rotateSecrets)},
 
 		{"GET", "/audit", s.audit},
 		{"GET", "/log", s.listLog},

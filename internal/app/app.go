@@ -75,6 +75,9 @@ func New(ctx context.Context, s *Settings, o Options) (_ *App, err error) {
 	if s, err = withTokenFile(s); err != nil {
 		return nil, err
 	}
+	if s, err = withSecretKey(s); err != nil {
+		return nil, err
+	}
 	logger := newLog(s, o.Stderr)
 	a := &App{settings: s, options: o, log: slog.New(logger), metrics: metrics.New(o.Version),
 		token: httpapi.NewOperatorToken(s.AdminToken), outdated: make(chan error, 1)}

@@ -67,7 +67,7 @@ func (r *rooms) createToken(ctx context.Context) error {
 	}); err != nil || used {
 		return err
 	}
-	if err := writeToken(path); err != nil {
+	if err := writeSecretFile(path, rand.Text()); err != nil {
 		return &SettingError{"admin_token", fmt.Errorf("is not set, and no file can be written for a new one: %w", err)}
 	}
 	s, err := withTokenFile(r.settings)
@@ -79,15 +79,15 @@ func (r *rooms) createToken(ctx context.Context) error {
 	return nil
 }
 
-// writeToken writes a random token to a new file readable only by its owner.
-func writeToken(path string) error {
+// writeSecretFile writes a text to a new file readable only by its owner.
+func writeSecretFile(path, text string) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return ExplainPermission(err)
 	}
-	_, err = file.WriteString(rand.Text() + "\n")
+	_, err = file.WriteString(text + "\n")
 	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return errors.Join(err, os.Remove(path)) // the next start must not read half a token
+		return errors.Join(err, os.Remove(path)) // the next start must not read half of the text
 	}
 	return nil
 }

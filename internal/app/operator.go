@@ -56,6 +56,9 @@ func OpenOperator(ctx context.Context, s *Settings) (*Operator, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s, err = withSecretKey(s); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
 	mails, err := s.newMailer(db, nil, mail.Options{})
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
@@ -67,7 +70,7 @@ func OpenOperator(ctx context.Context, s *Settings) (*Operator, error) {
 		Webhooks: webhook.New(webhook.Options{
 			DB: db, Guard: egress.New(s.PrivateNetworks), Timeout: s.WebhookTimeout, Retention: s.DeliveryRetention,
 		}),
-		Mails: mails, Log: quiet(), Attached: true,
+		Mails: mails, SecretKeys: s.SecretKeys, Log: quiet(), Attached: true,
 	})
 	return o, nil
 }

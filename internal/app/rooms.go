@@ -77,6 +77,7 @@ func (r *rooms) list() []func(context.Context) error {
 		r.checkFirstStart,
 		r.migrate,
 		r.createToken,
+		r.createSecretKey,
 		r.startCatalog,
 		r.joinNodes,
 		r.createWebhooks,
@@ -220,7 +221,8 @@ func (r *rooms) migrate(ctx context.Context) error {
 }
 
 func (r *rooms) startCatalog(ctx context.Context) error {
-	r.watcher = catalog.NewWatcher(catalog.WatcherOptions{DB: r.db, Providers: r.providers, Lookup: r.options.Lookup, Log: r.log})
+	r.watcher = catalog.NewWatcher(catalog.WatcherOptions{DB: r.db, Providers: r.providers, Lookup: r.options.Lookup,
+		Keys: r.settings.SecretKeys, Log: r.log})
 	if err := r.refreshCatalog(ctx); err != nil {
 		return err
 	}
@@ -376,7 +378,7 @@ func (r *rooms) startSurfaces(context.Context) error {
 		api: public,
 		admin: admin.New(admin.Options{
 			Token: r.token, WrongTokens: guesses, DB: r.db, Keys: r.keys, Passwords: r.passwords,
-			PublicURL: r.Base(), Providers: r.providers, Catalog: r.watcher, Log: r.log,
+			PublicURL: r.Base(), Providers: r.providers, Catalog: r.watcher, SecretKeys: s.SecretKeys, Log: r.log,
 			Lines: r.lines, Jobs: r.jobs, Webhooks: r.webhooks, Mails: r.mails, Audits: r.audits,
 			TrustedProxies: s.TrustedProxies,
 		}),
@@ -385,7 +387,8 @@ func (r *rooms) startSurfaces(context.Context) error {
 		base: r.Base(), signIns: r.signIns,
 	}, console.Options{Options: page.Options{
 		DB: r.db, ReadLimit: page.NewReadLimit(), Keys: r.keys, Passwords: r.passwords, SignIns: r.sessions, Catalog: r.watcher,
-		Providers: r.providers, Lines: r.lines, Jobs: r.jobs, Webhooks: r.webhooks, Mails: r.mails, Audits: r.audits, Ledger: r.ledger,
+		SecretKeys: s.SecretKeys, Providers: r.providers,
+		Lines: r.lines, Jobs: r.jobs, Webhooks: r.webhooks, Mails: r.mails, Audits: r.audits, Ledger: r.ledger,
 		LowBalance: s.LowBalance, Topups: r.topups, SignUps: s.signUps(), Challenge: r.challenge(),
 		Media: r.files, ServeAs: public.ServeAs,
 		AdminToken: r.token, PublicURL: r.Base(), NoPublicURL: s.PublicURL == "", MediaURL: r.mediaBase(),

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tollgate/internal/account"
+	"tollgate/internal/catalog/vault"
 	"tollgate/internal/invoice"
 	"tollgate/internal/mail"
 	"tollgate/internal/money"
@@ -28,6 +29,7 @@ type Settings struct {
 	Catalog                  string         // path of the file applied while the database has no catalog, if not empty
 	AdminToken               string         // bearer token of the operator API; if empty, the API answers 404
 	AdminTokenFile           string         // file of AdminToken; empty if the token was set directly
+	SecretKeys               vault.KeyRing  // encrypt the secrets of lines in the database; if empty, none are stored
 	AdminListen              string         // host:port of the operator API; if empty, Listen serves it
 	PrivateNetworks          []netip.Prefix // non-public networks that user-given addresses may reach
 	StartLimit               time.Duration  // longest a job waits for its start
@@ -168,6 +170,9 @@ func (s *Settings) plain() []Setting {
 		{Key: "catalog", Help: "catalog file applied at start while the database has no catalog", read: to(&s.Catalog, readText)},
 		{Key: "admin_token", Help: "bearer token of the operator API (default: the content of the file admin-token beside a SQLite database)",
 			Secret: true, read: to(&s.AdminToken, readToken)},
+		{Key: "secret_key", Secret: true,
+			Help: "key that encrypts the keys of providers in the database (default: the file secret-key beside a SQLite database)",
+			read: to(&s.SecretKeys, vault.ParseKeys)},
 		{Key: "admin_listen", Help: "separate address for the operator API and its console",
 			read: to(&s.AdminListen, readListen)},
 		{Key: "private_networks", Help: "non-public networks (CIDRs) that addresses from users may reach; for development", List: true,

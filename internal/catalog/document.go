@@ -189,7 +189,7 @@ type LineSpec struct {
 	ID            string            `key:"id"`
 	Provider      string            `key:"provider"`             // a key of the providers given to Parse
 	BaseURL       string            `key:"base_url"`             // if empty, the provider's DefaultBaseURL
-	APIKey        string            `key:"api_key"`              // a reference `${NAME}` or `${file:PATH}`, or empty
+	APIKey        string            `key:"api_key"`              // a reference `${NAME}`, `${file:PATH}` or `${secret:NAME}`, or empty
 	APIKeys       []string          `key:"api_keys,flow"`        // references in place of APIKey, in the order of use
 	Models        map[string]string `key:"models,empty"`         // model id -> the provider's name of the model; at least one
 	Forms         []wire.Form       `key:"forms,flow"`           // nil for all forms of the provider
@@ -200,8 +200,8 @@ type LineSpec struct {
 	Timeouts      Timeouts          `key:"timeouts,flow"`
 	LimitField    LimitField        `key:"limit_field"`   // if empty, see Line.LimitFieldFor
 	IgnoresLimit  bool              `key:"ignores_limit"` // the vendor ignores limits on output tokens
-	// Headers are sent with every call, by canonical name. References in their values (`${NAME}`,
-	// `${file:PATH}`) are resolved on each node.
+	// Headers are sent with every call, by canonical name. References in their values are resolved on
+	// each node.
 	Headers map[string]string `key:"headers,flow"`
 	// Set has top-level fields that replace the client's. The values have the same types as in
 	// Options. Omit names fields that are never sent. If Omit is nil, the default of the host

@@ -135,7 +135,7 @@ func TestFaultsOfKeys(t *testing.T) {
 	for keys, want := range map[string]string{
 		`api_keys: []`: "lines[0].api_keys: must name at least one key",
 		`api_keys: ["${A}", "sk-literal"]`: "lines[0].api_keys[1]: must refer to an environment variable, ${NAME}, " +
-			"or to a file, ${file:PATH}. The catalog never contains a key itself",
+			"to a file, ${file:PATH}, or to a stored secret, ${secret:NAME}. The catalog never contains a key itself",
 		`api_keys: ["${A}", "${A}"]`:                       "lines[0].api_keys[1]: is given twice",
 		`api_key: "${A}", api_keys: ["${B}"]`:              "lines[0].api_keys: cannot be combined with api_key: remove one of the two",
 		`api_keys: ["${A}"], options: {auth: host}`:        "lines[0].api_keys: cannot be combined with these options",

@@ -115,7 +115,8 @@ func hasChatModel(l *LineSpec, modelsByID map[string]*Model) bool {
 
 // notReference is the fault of a key that is not a reference. The message does not repeat the value,
 // because the value is probably a secret.
-const notReference = "must refer to an environment variable, ${NAME}, or to a file, ${file:PATH}. The catalog never contains a key itself"
+const notReference = "must refer to an environment variable, ${NAME}, to a file, ${file:PATH}, or to a stored secret, ${secret:NAME}. " +
+	"The catalog never contains a key itself"
 
 // keys reads the references in api_keys, in the order of use.
 func (r *reader) keys(t *table) []string {
@@ -145,7 +146,8 @@ func (r *reader) checkKey(t *table, l *LineSpec, provider Provider, supported bo
 	switch {
 	case !supported || r.lenient:
 	case !hasKey && provider.requiresKey(l.Options):
-		t.fault("api_key", "is required for provider %s: a reference to an environment variable, ${NAME}, or to a file, ${file:PATH}", l.Provider)
+		t.fault("api_key", "is required for provider %s: a reference to an environment variable, ${NAME}, to a file, ${file:PATH}, "+
+			"or to a stored secret, ${secret:NAME}", l.Provider)
 	case hasKey && provider.NeedsKey && !provider.requiresKey(l.Options):
 		t.fault(name, "cannot be combined with these options, which already determine the credential of the line: remove one of the two")
 	}

@@ -19,7 +19,7 @@ import (
 var (
 	headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$")
 	// reference matches a reference in a header's value.
-	reference = regexp.MustCompile(`\$\{(?:[A-Za-z_][A-Za-z0-9_]{0,127}|file:[^${}]{1,1000})\}`)
+	reference = regexp.MustCompile(`\$\{(?:[A-Za-z_][A-Za-z0-9_]{0,127}|file:[^${}]{1,1000}|secret:[A-Za-z0-9][A-Za-z0-9._-]{0,63})\}`)
 )
 
 // reservedHeaders returns the headers that a line must not set, because they belong to one
@@ -58,9 +58,9 @@ func (r *reader) headers(t *table, provider Provider) map[string]string {
 		case isEmpty(value):
 			r.fault(path, value, "must not be empty")
 		case strings.Contains(literal, "${") && !r.lenient:
-			r.fault(path, value, "must refer to an environment variable, ${NAME}, or to a file, ${file:PATH}")
+			r.fault(path, value, "must refer to an environment variable, ${NAME}, to a file, ${file:PATH}, or to a stored secret, ${secret:NAME}")
 		case literal == text && slices.Contains(secretHeaders(), key) && text != "":
-			r.fault(path, value, "must refer to an environment variable, ${NAME}, or to a file, ${file:PATH}. "+
+			r.fault(path, value, "must refer to an environment variable, ${NAME}, to a file, ${file:PATH}, or to a stored secret, ${secret:NAME}. "+
 				"The catalog never contains a credential itself")
 		case text != "":
 			out[key] = text
@@ -99,6 +99,8 @@ func resolveReference(name string, lookup func(string) (string, bool)) (value, r
 		source := "the variable " + name
 		if path, isFile := strings.CutPrefix(name, "file:"); isFile {
 			source = "the file " + path
+		} else if stored := secret.StoredName("${" + name + "}"); stored != "" {
+			source = "the secret " + stored
 		}
 		return "", source + " has characters that a header cannot have, or is too long"
 	}

@@ -27,7 +27,7 @@ type Revision struct {
 
 // SQL statements, one table each.
 const (
-	selectHead     = `SELECT revision FROM catalog_head WHERE id = 'current'`
+	selectHead     = `SELECT revision, secrets FROM catalog_head WHERE id = 'current'`
 	updateHead     = `UPDATE catalog_head SET revision = $1 WHERE id = 'current'`
 	selectDocument = `SELECT document FROM catalog_revision WHERE revision = $1`
 	selectHistory  = `SELECT revision, applied_ms, changes FROM catalog_revision WHERE revision < $1 ORDER BY revision DESC LIMIT $2`
@@ -116,11 +116,18 @@ func compareTx(tx *store.Tx, doc *Document) (result ApplyResult, equal bool, err
 
 // HeadTx returns the number of the current revision, 0 before the first apply.
 func HeadTx(tx *store.Tx) (int64, error) {
-	var head int64
-	if err := tx.QueryRow(selectHead).Scan(&head); err != nil {
-		return 0, fmt.Errorf("read the current catalog revision: %w", err)
+	h, err := headTx(tx)
+	return h.revision, err
+}
+
+// head has the numbers of the current revision and of the last change of a stored secret.
+type head struct{ revision, secrets int64 }
+
+func headTx(tx *store.Tx) (h head, err error) {
+	if err := tx.QueryRow(selectHead).Scan(&h.revision, &h.secrets); err != nil {
+		return head{}, fmt.Errorf("read the current catalog revision: %w", err)
 	}
-	return head, nil
+	return h, nil
 }
 
 // CurrentTx returns the current document and its revision, or ErrNoRevision.

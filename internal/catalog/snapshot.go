@@ -212,7 +212,7 @@ func (s *Snapshot) reloadSecrets(providers map[string]Provider, lookup func(stri
 	for i, l := range next.lines {
 		old := s.lines[i]
 		switch {
-		case old.UnusableReason == "" && l.UnusableReason != "":
+		case old.UnusableReason == "" && l.UnusableReason != "" && len(l.storedSecrets()) == 0:
 			unreadable = append(unreadable, Warning{l.ID, l.UnusableReason})
 			l.secrets, l.UnusableReason = old.secrets, ""
 		default:
@@ -287,6 +287,32 @@ func (l *LineSpec) references() []string {
 		return []string{l.APIKey}
 	}
 	return l.APIKeys
+}
+
+// LinesWithSecret returns the IDs of the lines that refer to a stored secret, in the order of the
+// document. The result is never nil.
+func (d *Document) LinesWithSecret(name string) []string {
+	ids := []string{}
+	for i := range d.Lines {
+		if slices.Contains(d.Lines[i].storedSecrets(), name) {
+			ids = append(ids, d.Lines[i].ID)
+		}
+	}
+	return ids
+}
+
+// storedSecrets returns the names of the stored secrets that the line refers to.
+func (l *LineSpec) storedSecrets() (names []string) {
+	references := slices.Clone(l.references())
+	for _, value := range l.Headers {
+		references = append(references, reference.FindAllString(value, -1)...)
+	}
+	for _, r := range references {
+		if name := secret.StoredName(r); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // oldestKey returns the reference of the line's oldest key, or "" for a line without keys.

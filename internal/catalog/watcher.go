@@ -9,15 +9,18 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tollgate/internal/catalog/secret"
+	"tollgate/internal/catalog/vault"
 	"tollgate/internal/loop"
 	"tollgate/internal/store"
 )
 
-// WatcherOptions configures a Watcher. Interval is optional.
+// WatcherOptions configures a Watcher. Interval and Keys are optional.
 type WatcherOptions struct {
 	DB        *store.DB
 	Providers map[string]Provider
 	Lookup    func(name string) (string, bool) // the environment of this node
+	Keys      vault.KeyRing                    // decrypt the secrets of lines in the database
 	Log       *slog.Logger
 	Interval  time.Duration // between two polls of the database; one second if 0
 }
@@ -33,6 +36,9 @@ type Watcher struct {
 
 	mu             sync.Mutex // held during a poll; an older revision never replaces a newer one
 	failedRevision int64      // the newest revision if it could not be loaded; guarded by mu
+	secretsVersion int64      // of stored; -1 before the first poll; guarded by mu
+
+	stored atomic.Pointer[vault.Values] // the stored secrets
 
 	snapshotsMu sync.Mutex          // guards snapshots
 	snapshots   map[int64]*Snapshot // older snapshots, by revision
@@ -44,8 +50,10 @@ func NewWatcher(o WatcherOptions) *Watcher {
 	if o.Interval <= 0 {
 		o.Interval = time.Second
 	}
-	w := &Watcher{opts: o}
-	w.current.Store(NewSnapshot(0, &Document{}, o.Providers, o.Lookup))
+	w := &Watcher{opts: o, secretsVersion: -1}
+	w.stored.Store(&vault.Values{})
+	w.opts.Lookup = secret.Lookup(o.Lookup, func(name string) (string, bool) { return w.stored.Load().Lookup(name) })
+	w.current.Store(NewSnapshot(0, &Document{}, o.Providers, w.opts.Lookup))
 	return w
 }
 
@@ -116,6 +124,11 @@ func (w *Watcher) Run(ctx context.Context) {
 func (w *Watcher) ReloadSecrets() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.reloadSecrets()
+}
+
+// reloadSecrets is ReloadSecrets with w.mu held.
+func (w *Watcher) reloadSecrets() {
 	w.snapshotsMu.Lock()
 	defer w.snapshotsMu.Unlock()
 	for revision, s := range w.snapshots {
@@ -135,50 +148,82 @@ func (w *Watcher) ReloadSecrets() {
 	w.opts.Log.Info("catalog: the secrets of lines were read again", "lines", len(s.lines), "changed", len(changed), "kept", len(unreadable))
 }
 
-// Refresh loads the database's current revision unless the node has it already. If the node cannot
-// load the revision, Refresh logs the error once and keeps the former snapshot. It only returns
-// errors of the database.
+// Refresh loads the database's current revision and the stored secrets unless the node has them
+// already. If the node cannot load the revision, Refresh logs the error once and keeps the former
+// snapshot. It only returns errors of the database.
 func (w *Watcher) Refresh(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	var (
-		head    int64
+		newest  head
 		raw     string
+		stored  *vault.Values // nil if the node has the newest secrets
 		current = w.Current().Revision
 	)
-	err := w.opts.DB.View(ctx, func(tx *store.Tx) error {
-		var err error
-		if head, err = HeadTx(tx); err != nil || head == current || head == w.failedRevision {
+	hasRevision := func() bool { return newest.revision == current || newest.revision == w.failedRevision }
+	err := w.opts.DB.View(ctx, func(tx *store.Tx) (err error) {
+		stored = nil
+		if newest, err = headTx(tx); err != nil {
 			return err
 		}
-		raw, err = documentTx(tx, head)
+		if newest.secrets != w.secretsVersion {
+			if stored, err = w.opts.Keys.LoadTx(tx); err != nil {
+				return err
+			}
+		}
+		if !hasRevision() {
+			raw, err = documentTx(tx, newest.revision)
+		}
 		return err
 	})
 	if err != nil && !errors.Is(err, ErrNoRevision) {
 		return err
 	}
-	if head == current || head == w.failedRevision {
+	if stored != nil {
+		w.useSecrets(stored, newest.secrets)
+	}
+	if hasRevision() {
+		if stored != nil && current > 0 {
+			w.reloadSecrets()
+		}
 		return nil
 	}
+	w.load(newest.revision, raw, err)
+	return nil
+}
+
+// useSecrets makes the stored secrets those of the next snapshots. It logs secrets that this node
+// cannot decrypt.
+func (w *Watcher) useSecrets(stored *vault.Values, version int64) {
+	if err := stored.KeepFrom(w.stored.Load()); err != nil {
+		w.opts.Log.Error("catalog: secrets of lines cannot be decrypted on this node", "error", err)
+	}
+	w.stored.Store(stored)
+	w.secretsVersion = version
+}
+
+// load makes a revision the current snapshot. err is the error of reading the document raw.
+func (w *Watcher) load(revision int64, raw string, err error) {
+	current := w.Current().Revision
 	var doc *Document
 	var warnings []Warning
 	if err == nil {
 		doc, warnings, err = load([]byte(raw))
 	}
 	if err != nil {
-		w.failedRevision = head
-		w.opts.Log.Error("catalog: the newest revision cannot be loaded, so this node keeps the previous one", "revision", head, "serving",
+		w.failedRevision = revision
+		w.opts.Log.Error("catalog: the newest revision cannot be loaded, so this node keeps the previous one", "revision", revision, "serving",
 			current, "error", err)
-		return nil
+		return
 	}
-	s := NewSnapshot(head, doc, w.opts.Providers, w.opts.Lookup)
+	s := NewSnapshot(revision, doc, w.opts.Providers, w.opts.Lookup)
 	w.current.Store(s)
 	w.failedRevision = 0
-	w.opts.Log.Info("catalog: serving a new revision", "revision", head, "before", current, "models", len(s.models), "lines", len(s.lines))
+	w.opts.Log.Info("catalog: serving a new revision", "revision", revision, "before", current, "models", len(s.models), "lines", len(s.lines))
 	for _, warning := range warnings {
-		w.opts.Log.Warn("catalog: "+warning.String(), "revision", head)
+		w.opts.Log.Warn("catalog: "+warning.String(), "revision", revision)
 	}
 	for _, l := range s.lines {
 		if l.Enabled && l.UnusableReason != "" {
@@ -190,5 +235,4 @@ func (w *Watcher) Refresh(ctx context.Context) error {
 			}
 		}
 	}
-	return nil
 }

@@ -37,8 +37,9 @@ func Callers(explain func(code string) string) (*OpenAPI, error) {
 
 // Operators returns the document of the operator API: /admin/v1, metrics and health.
 func Operators(explain func(code string) string) (*OpenAPI, error) {
-	return read(explain, "operators/admin.yaml", "operators/accounts.yaml", "operators/keys.yaml", "operators/mails.yaml",
-		"operators/requests.yaml", "operators/gateway.yaml", "shared/process.yaml", "shared/job.yaml", "shared/usage.yaml", "shared/errors.yaml")
+	return read(explain, "operators/admin.yaml", "operators/accounts.yaml", "operators/keys.yaml", "operators/mails.yaml", 
+		"operators/secrets.yaml", "operators/requests.yaml", "operators/gateway.yaml",
+		"shared/process.yaml", "shared/job.yaml", "shared/usage.yaml", "shared/errors.yaml")
 }
 
 // read puts a document together: the members of its parts, in their order.

@@ -60,6 +60,9 @@ const (
 	LineDrain      = "line.drain"
 	LineResume     = "line.resume"
 	CatalogApply   = "catalog.apply"
+	SecretStore    = "secret.store"
+	SecretDelete   = "secret.delete"
+	SecretRotate   = "secret.rotate"
 	TopupRefund    = "topup.refund"
 	ProblemClose   = "problem.close"
 	AuditRun       = "audit.run"
@@ -71,6 +74,7 @@ func Acts() []string {
 		KeyCreate, KeyChange, KeyDelete,
 		CodeCreate, CodeVoid, WebhookChange, WebhookRoll, DeliveryResend, MailTest, MailResend,
 		JobCancel, JobRequeue, LineDrain, LineResume, CatalogApply,
+		SecretStore, SecretDelete, SecretRotate,
 		TopupRefund, ProblemClose, AuditRun}
 }
 

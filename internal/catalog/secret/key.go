@@ -80,10 +80,12 @@ func (k LineKey) Hint() string {
 	return "…" + value[len(value)-hintChars:]
 }
 
-// KeepUnreadable restores the old values of unreadable keys in current. It returns the reasons.
+// KeepUnreadable restores the old values of unreadable keys in current, except those of stored secrets,
+// which are unreadable only if an operator has deleted them. It returns the reasons.
 func KeepUnreadable(old, current []LineKey) (reasons []string) {
 	for i := range current {
-		if i < len(old) && current[i].MissingReason != "" && old[i].MissingReason == "" && old[i].Reference == current[i].Reference {
+		if i < len(old) && current[i].MissingReason != "" && old[i].MissingReason == "" && old[i].Reference == current[i].Reference &&
+			StoredName(current[i].Reference) == "" {
 			reasons = append(reasons, current[i].MissingReason)
 			current[i] = old[i]
 		}

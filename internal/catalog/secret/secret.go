@@ -1,8 +1,10 @@
-// Package secret owns the values of a catalog's references to variables and files on a node.
+// Package secret owns the values of a catalog's references to variables, files and stored secrets on a
+// node. Package vault stores the secrets.
 // Invariant: no error or message contains a value.
 package secret
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -18,15 +20,58 @@ const (
 	maxFile      = 64 << 10
 )
 
-// reference matches a valid reference to a variable or a file.
-var reference = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]{0,127}|file:[^${}]{1,1000})\}$`)
+// storedPrefix begins the name of a stored secret in a reference.
+const storedPrefix = "secret:"
 
-// IsReference reports whether text is a reference to a variable or a file.
+// reference matches a valid reference to a variable, a file or a stored secret.
+var (
+	reference = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]{0,127}|file:[^${}]{1,1000}|secret:` + secretName + `)\}$`)
+	name      = regexp.MustCompile(`^` + secretName + `$`)
+)
+
+// secretName is the pattern of the names of stored secrets, the same as of the IDs of lines.
+const secretName = `[A-Za-z0-9][A-Za-z0-9._-]{0,63}`
+
+// IsReference reports whether text is a reference to a variable, a file or a stored secret.
 func IsReference(text string) bool { return reference.MatchString(text) }
 
-// Resolve returns the value of a variable, or of a file if name begins with "file:", without
-// surrounding white space. If there is no value, reason says why.
+// IsName reports whether text can be the name of a stored secret.
+func IsName(text string) bool { return name.MatchString(text) }
+
+// ReferenceTo returns the reference to a stored secret.
+func ReferenceTo(name string) string { return "${" + storedPrefix + name + "}" }
+
+// StoredName returns the name of the stored secret in a reference, or "" for other references.
+func StoredName(reference string) string {
+	name, ok := strings.CutPrefix(reference, "${"+storedPrefix)
+	if !ok {
+		return ""
+	}
+	return strings.TrimSuffix(name, "}")
+}
+
+// Lookup returns lookup with the stored secrets added. stored returns the value of a secret, or the
+// reason for its absence and false.
+func Lookup(lookup, stored func(name string) (string, bool)) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		if secret, ok := strings.CutPrefix(name, storedPrefix); ok {
+			return stored(secret)
+		}
+		return lookup(name)
+	}
+}
+
+// Resolve returns the value of a variable, of a file if name begins with "file:", or of a stored
+// secret if name begins with "secret:", without surrounding white space. If there is no value, reason
+// says why. For a stored secret, lookup returns the value, or the reason and false.
 func Resolve(name string, lookup func(string) (string, bool)) (value, reason string) {
+	if strings.HasPrefix(name, storedPrefix) {
+		value, ok := lookup(name)
+		if !ok {
+			return "", cmp.Or(value, "stored secrets cannot be read here")
+		}
+		return value, ""
+	}
 	path, isFile := strings.CutPrefix(name, "file:")
 	if !isFile {
 		value, _ = lookup(name)

@@ -24,6 +24,7 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
+	"tollgate/internal/catalog/vault"
 	"tollgate/internal/console/static"
 	"tollgate/internal/console/ui"
 	"tollgate/internal/httpapi"
@@ -57,6 +58,8 @@ type Options struct {
 	// Catalog is this node's catalog watcher. Providers are the adapters for a catalog's lines.
 	Catalog   *catalog.Watcher
 	Providers map[string]catalog.Provider
+	// SecretKeys encrypt the secrets of lines. If empty, the console stores none.
+	SecretKeys vault.KeyRing
 	// Ledger, Lines, Jobs, Webhooks, Audits and Media belong to this node.
 	Ledger   *ledger.Ledger
 	Lines    operator.LineControl

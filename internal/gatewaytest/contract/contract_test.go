@@ -39,6 +39,7 @@ func TestAnswersKeepTheContracts(t *testing.T) {
 	binary := scene.Binary(t)
 	storetest.EachURL(t, func(t *testing.T, database string) {
 		v := newContractClient(t, scene.Start(t, binary, map[string]string{"database": database, "no_demo": "false",
+			"secret_key":       "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=",
 			"private_networks": "127.0.0.1/32"}))
 		account, key := v.process.Account(10, nil)
 		v.key = key
@@ -232,6 +233,12 @@ func (v *contractClient) media() {
 	v.ask(200, "POST", "/admin/v1/jobs/"+text(waiting, "id")+"/cancel", "")
 	v.ask(200, "GET", "/v1/videos/jobs/"+text(waiting, "id"), "")
 	v.ask(200, "POST", "/admin/v1/lines/sandbox/resume", "{}")
+	v.ask(200, "PUT", "/admin/v1/secrets/vendor", `{"value":"sk-of-a-provider"}`)
+	v.ask(400, "PUT", "/admin/v1/secrets/vendor", `{"value":"sk-of\na-provider"}`)
+	v.ask(200, "GET", "/admin/v1/secrets", "")
+	v.ask(200, "POST", "/admin/v1/secrets/rotate", "{}")
+	v.ask(200, "DELETE", "/admin/v1/secrets/vendor", "")
+	v.ask(404, "DELETE", "/admin/v1/secrets/vendor", "")
 }
 
 // wait polls a job until it has ended, and fails the test unless it has succeeded.

@@ -147,6 +147,8 @@ func operatorSamples(address string) map[string][]sample {
 		"POST /admin/v1/jobs/{id}/requeue":          {{also: []int{400}}, {body: `{}`, also: []int{400}}},
 		"POST /admin/v1/lines/{id}/drain":           {{}},
 		"POST /admin/v1/lines/{id}/resume":          {{}, {body: `{}`}},
+		"PUT /admin/v1/secrets/{id}":                {{body: `{"value":"sk-of-a-provider"}`, also: []int{400}}}, // 400: no secret_key
+		"POST /admin/v1/secrets/rotate":             {{also: []int{400}}, {body: `{}`, also: []int{400}}},
 	}
 }
 

@@ -18,7 +18,7 @@ type Counter struct{ Table, Column string }
 
 // fixed names the integer columns that are not counters. Every other integer column is a counter.
 var fixed = map[string]string{
-	"seq": "numbers movements", "revision": "numbers catalogs", "version": "numbers changes of a key",
+	"seq": "numbers movements", "revision": "numbers catalogs", "secrets": "numbers changes of secrets", "version": "numbers changes of a key",
 	"number": "numbers submissions", "n": "numbers hits", "part": "numbers parts of a log", "id": "a name",
 	"schema": "numbers migrations", "compatible_since": "numbers migrations", "done": "a flag",
 	"decimals": "of a currency", "live": "a flag", "saves_card": "a flag", "switched_on": "a flag",

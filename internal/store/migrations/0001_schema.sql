@@ -195,15 +195,23 @@ CREATE UNIQUE INDEX account_code_id ON account_code (id);
 -- The current revision, in one row. Applying a catalog locks the row; nodes poll it.
 CREATE TABLE catalog_head (
     id       TEXT   NOT NULL PRIMARY KEY, -- always 'current'
-    revision BIGINT NOT NULL              -- 0: no catalog yet
+    revision BIGINT NOT NULL,             -- 0: no catalog yet
+    secrets  BIGINT NOT NULL              -- rises with each change of catalog_secret
 );
-INSERT INTO catalog_head (id, revision) VALUES ('current', 0);
+INSERT INTO catalog_head (id, revision, secrets) VALUES ('current', 0, 0);
+
+-- Secrets of lines, encrypted with a key of the installation that is not in the database.
+CREATE TABLE catalog_secret (
+    name       TEXT   NOT NULL PRIMARY KEY,
+    sealed     TEXT   NOT NULL, -- MARK:BASE64, AES-256-GCM; the mark identifies the key
+    changed_ms BIGINT NOT NULL
+);
 
 -- Every applied catalog. Rows never change: requests and jobs are billed by the revision of their
 -- admission.
 CREATE TABLE catalog_revision (
     revision   BIGINT NOT NULL PRIMARY KEY, -- 1, 2, 3, ...
-    document   TEXT   NOT NULL,             -- canonical JSON, credentials as ${NAME}
+    document   TEXT   NOT NULL,             -- canonical JSON, credentials as references
     changes    TEXT   NOT NULL,             -- JSON list of sentences
     applied_ms BIGINT NOT NULL
 );

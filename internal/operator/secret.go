@@ -1,0 +1,78 @@
+package operator
+
+import (
+	"errors"
+	"strings"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/catalog/vault"
+	"tollgate/internal/fault"
+	"tollgate/internal/store"
+)
+
+// LineSecret is a stored secret with the lines of the current catalog that refer to it.
+type LineSecret struct {
+	vault.StoredSecret
+
+	Lines []string // IDs; never nil
+}
+
+// SecretsTx returns the stored secrets by name.
+func SecretsTx(tx *store.Tx, keys vault.KeyRing) ([]LineSecret, error) {
+	all, err := keys.ListTx(tx)
+	if err != nil {
+		return nil, err
+	}
+	doc, _, err := catalog.CurrentTx(tx)
+	if errors.Is(err, catalog.ErrNoRevision) {
+		doc, err = &catalog.Document{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	list := make([]LineSecret, 0, len(all))
+	for _, s := range all {
+		list = append(list, LineSecret{s, doc.LinesWithSecret(s.Name)})
+	}
+	return list, nil
+}
+
+// StoreSecretTx stores a secret for lines; see vault.KeyRing.StoreTx.
+func StoreSecretTx(tx *store.Tx, by Actor, keys vault.KeyRing, name, value string) error {
+	if err := keys.StoreTx(tx, name, value); err != nil {
+		return err
+	}
+	return writeLogTx(tx, by, LogRow{Act: SecretStore, Object: name})
+}
+
+// DeleteSecretTx deletes a secret. It returns a *fault.Error if a line of the current catalog refers
+// to the secret.
+func DeleteSecretTx(tx *store.Tx, by Actor, name string) error {
+	if err := vault.LockTx(tx); err != nil {
+		return err
+	}
+	doc, _, err := catalog.CurrentTx(tx)
+	if err != nil && !errors.Is(err, catalog.ErrNoRevision) {
+		return err
+	}
+	if err == nil {
+		if lines := doc.LinesWithSecret(name); len(lines) > 0 {
+			return fault.New(fault.InvalidRequest, "The lines of the catalog use this secret: %s. Remove them or change their keys first.",
+				strings.Join(lines, ", "))
+		}
+	}
+	if err := vault.DeleteTx(tx, name); err != nil {
+		return err
+	}
+	return writeLogTx(tx, by, LogRow{Act: SecretDelete, Object: name})
+}
+
+// RotateSecretsTx encrypts all secrets again with the first key of the installation; see
+// vault.KeyRing.RotateTx.
+func RotateSecretsTx(tx *store.Tx, by Actor, keys vault.KeyRing) ([]string, error) {
+	names, err := keys.RotateTx(tx)
+	if err != nil {
+		return nil, err
+	}
+	return names, writeLogTx(tx, by, LogRow{Act: SecretRotate, Object: "all", After: Details{"secrets": names}})
+}
