@@ -152,6 +152,16 @@ func readError(id string, err error) error {
 	return fault.TryAgain(err)
 }
 
+// withResponseID returns handle for paths with a possible ID. PostgreSQL does not take every text.
+func withResponseID(handle func(*apiRequest) error) func(*apiRequest) error {
+	return func(x *apiRequest) error {
+		if !isID(x.PathID()) {
+			return errNoResponse(x.PathID())
+		}
+		return handle(x)
+	}
+}
+
 // storedResponse answers GET /v1/responses/{id}.
 func (s *server) storedResponse(x *apiRequest) error {
 	if stream, ok := rawjson.Boolean([]byte(x.Request.URL.Query().Get("stream"))); x.Request.URL.Query().Has("stream") && (stream || !ok) {
