@@ -31,7 +31,7 @@ lines:
 	}
 	account := must(t, dir, "account", "create", "--name", "a", "--json")["id"].(string)
 	must(t, dir, "account", "credit", account, "5", "--json")
-	secret := must(t, dir, "key", "create", account, "--json")["key"].(string)
+	secret := must(t, dir, "key", "create", account, "--allowed-models", "swift-1,other", "--json")["key"].(string)
 	store := func(value string) {
 		t.Helper()
 		if r := tollgateWithInput(t, dir, value+"\n", "secret", "set", "main"); r.code != 0 || strings.Contains(r.out+r.errors, value) {

@@ -45,7 +45,7 @@ func ids(g *generator) []string {
 		"a#b", "a b", "+", "null", "%25", "NaN",
 	}
 	for _, before := range []string{"/v1/images/jobs/", "/v1/videos/jobs/", "/admin/v1/accounts/", "/admin/v1/keys/",
-		"/admin/v1/users/", "/admin/v1/deliveries/", "/admin/v1/lines/", "/media/"} {
+		"/admin/v1/users/", "/admin/v1/deliveries/", "/admin/v1/lines/", "/admin/v1/secrets/", "/media/"} {
 		odd = append(odd, g.ids[before]...)
 	}
 	return odd
