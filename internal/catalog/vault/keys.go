@@ -1,7 +1,7 @@
 // Package vault owns the secrets of lines in the database. A line refers to one as `${secret:NAME}`.
 //
-// Invariants: a secret is stored only as ciphertext, under a key of the installation that is not in
-// the database; a ciphertext belongs to the name of its secret, so a copied row does not decrypt; no
+// Invariants: a secret is stored only as ciphertext, under a key of the installation outside the
+// database; a ciphertext belongs to the name of its secret, so a copied row does not decrypt; no
 // error, list or message contains a secret.
 package vault
 
@@ -23,7 +23,7 @@ const KeyBytes = 32
 // maxKeys bounds the keys of a node. A rotation needs two.
 const maxKeys = 8
 
-// markBytes is the size of the digest that identifies a key.
+// markBytes is the size of a key's digest in its mark.
 const markBytes = 4
 
 // KeyRing holds the keys of the installation on a node. The first key encrypts, and all decrypt. The zero
@@ -68,14 +68,14 @@ func ParseKeys(text string) (KeyRing, error) {
 // Empty reports whether the node has no key, so that it can neither store nor read secrets.
 func (k KeyRing) Empty() bool { return len(k.all) == 0 }
 
-// seal encrypts a secret with the first key. The result is the key's mark, a colon and the ciphertext
+// seal encrypts a secret with the first key. The result consists of the key's mark, a colon and the ciphertext
 // in base64.
 func (k KeyRing) seal(name, value string) string {
 	first := k.all[0]
 	return first.mark + ":" + base64.StdEncoding.EncodeToString(first.aead.Seal(nil, nil, []byte(value), associated(name)))
 }
 
-// open decrypts a stored secret. If that is impossible, reason says why.
+// open decrypts a stored secret. If decryption is impossible, reason says why.
 func (k KeyRing) open(name, sealed string) (value, reason string) {
 	mark, text, _ := strings.Cut(sealed, ":")
 	i := slices.IndexFunc(k.all, func(key key) bool { return key.mark == mark })
@@ -98,7 +98,7 @@ func (k KeyRing) open(name, sealed string) (value, reason string) {
 	return string(raw), ""
 }
 
-// associated returns the data that bind a ciphertext to the name of its secret.
+// associated returns the data binding a ciphertext to the name of its secret.
 func associated(name string) []byte { return []byte("tollgate secret\n" + name) }
 
 // marks lists the marks of the keys.

@@ -85,7 +85,7 @@ func (k KeyRing) StoreTx(tx *store.Tx, name, value string) error {
 	return raiseTx(tx)
 }
 
-// DeleteTx deletes a secret. It returns a *fault.Error if there is none.
+// DeleteTx deletes a secret. It returns a *fault.Error if the secret does not exist.
 func DeleteTx(tx *store.Tx, name string) error {
 	n, err := tx.Exec(deleteSecret, name)
 	switch {
@@ -105,7 +105,7 @@ func raiseTx(tx *store.Tx) error {
 }
 
 // RotateTx encrypts all secrets again with the first key of this node, and returns their names. If
-// one cannot be decrypted, RotateTx changes nothing and returns a *fault.Error.
+// decryption of a secret fails, RotateTx changes nothing and returns a *fault.Error.
 func (k KeyRing) RotateTx(tx *store.Tx) (names []string, err error) {
 	if k.Empty() {
 		return nil, errNoKey
@@ -168,8 +168,8 @@ func (k KeyRing) rowsTx(tx *store.Tx) (rows []row, err error) {
 // Values are the secrets of a node, decrypted. The zero value has none.
 type Values struct{ byName map[string]row }
 
-// LoadTx returns all secrets. A secret that this node cannot decrypt has a reason in place of its
-// value; the others are not affected.
+// LoadTx returns all secrets. If this node cannot decrypt a secret, Lookup returns the reason; the other
+// secrets are not affected.
 func (k KeyRing) LoadTx(tx *store.Tx) (*Values, error) {
 	rows, err := k.rowsTx(tx)
 	if err != nil {
@@ -182,9 +182,9 @@ func (k KeyRing) LoadTx(tx *store.Tx) (*Values, error) {
 	return v, nil
 }
 
-// KeepFrom replaces the secrets in v that this node cannot decrypt by their earlier values, so that
-// lines go on while a new key of the installation reaches the nodes. The error names all secrets
-// that this node cannot decrypt, or is nil.
+// KeepFrom keeps the earlier values of secrets if this node cannot decrypt the new ones. So lines go on
+// while a new key of the installation reaches the nodes. The error names all of these secrets, or is
+// nil.
 func (v *Values) KeepFrom(earlier *Values) error {
 	var problems []error
 	for name, r := range v.byName {
@@ -200,7 +200,7 @@ func (v *Values) KeepFrom(earlier *Values) error {
 	return errors.Join(problems...)
 }
 
-// Lookup returns the value of a secret. If there is none, it returns the reason and false.
+// Lookup returns the value of a secret, or the reason for its absence and false.
 func (v *Values) Lookup(name string) (string, bool) {
 	switch r, ok := v.byName[name]; {
 	case !ok:

@@ -29,7 +29,7 @@ func keysOf(t *testing.T, bytes ...byte) KeyRing {
 	return keys
 }
 
-// TestParseKeysRejectsOtherTexts checks the errors, which must not contain the text.
+// TestParseKeysRejectsOtherTexts checks the errors, without the text.
 func TestParseKeysRejectsOtherTexts(t *testing.T) {
 	t.Parallel()
 	short := base64.StdEncoding.EncodeToString([]byte("a short key"))
