@@ -88,6 +88,11 @@ func wantStatuses() map[string]statuses {
 		"POST /console/billing/automatic/remove":     {nobody: 303, other: 303, owner: 303},
 		"GET /console/billing/top-ups/{id}":          ownObject,
 		"POST /console/billing/top-ups/{id}/check":   ownAct,
+		"GET /console/billing/invoices":              ownPage,
+		"GET /console/billing/invoices/details":      ownPage,
+		"POST /console/billing/invoices/details":     formAct,
+		"GET /console/billing/invoices/{id}":         ownObject,
+		"GET /console/billing/invoices/{id}/pdf":     ownObject,
 		"GET /console/billing/statements":            ownPage,
 		"GET /console/billing/statements/{id}":       ownPage, // each visitor's own
 		"GET /console/billing/statements/{id}/table": ownPage,
@@ -185,6 +190,11 @@ func wantStatuses() map[string]statuses {
 		"POST /console/operator/jobs/{id}/cancel":                operatorsAct,
 		"POST /console/operator/jobs/{id}/requeue":               operatorsAct,
 		"GET /console/operator/deliveries":                       operatorsPage,
+		"GET /console/operator/invoices":                         operatorsPage,
+		"GET /console/operator/invoices/table":                   operatorsPage,
+		"GET /console/operator/invoices/files":                   {nobody: 303, operator: 400}, // without a month
+		"GET /console/operator/invoices/{id}":                    operatorsPage,
+		"GET /console/operator/invoices/{id}/pdf":                operatorsPage,
 		"GET /console/operator/top-ups":                          operatorsPage,
 		"GET /console/operator/top-ups/table":                    operatorsPage,
 		"GET /console/operator/top-ups/reconciliation":           operatorsPage,
@@ -357,6 +367,9 @@ func objectPath(s *consoletest.Scene, path, visitor string) string {
 	case strings.Contains(path, "/top-ups/{id}"):
 		s.Exec(`UPDATE topup SET state = 'failed' WHERE state = 'pending'`) // an account has at most 20 open ones
 		id = s.Topup("ada").ID
+	case strings.Contains(path, "/invoices/{id}"):
+		s.Exec(`UPDATE topup SET state = 'failed' WHERE state = 'pending'`)
+		id = s.Invoice("ada").ID
 	case strings.Contains(path, "/codes/{id}"):
 		code, _ := s.Code()
 		id = code.ID

@@ -10,7 +10,7 @@ import (
 
 // mailTx announces a document to the users of its account.
 func (i *Issuer) mailTx(tx *store.Tx, d IssuedDocument) error {
-	l := mail.Letter{Kind: mail.Invoice, Cause: d.ID, Link: strings.TrimRight(i.PublicURL, "/") + "/console/billing/documents/" + d.ID,
+	l := mail.Letter{Kind: mail.Invoice, Cause: d.ID, Link: strings.TrimRight(i.PublicURL, "/") + "/console/billing/invoices/" + d.ID,
 		Values: map[string]string{"number": d.Name, "total": d.Currency.Text(d.Total)}}
 	if d.Kind == CreditNote {
 		l.Kind = mail.CreditNote

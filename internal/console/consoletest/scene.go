@@ -30,6 +30,7 @@ import (
 	"tollgate/internal/egress"
 	"tollgate/internal/gatewaytest/fakepayment"
 	"tollgate/internal/httpapi"
+	"tollgate/internal/invoice"
 	"tollgate/internal/job"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/books"
@@ -176,7 +177,10 @@ func (s *Scene) takePayments() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.Options.Topups = topup.New(topup.Options{DB: s.DB, Terms: terms, PublicURL: PublicURL, Providers: []topup.PaymentProvider{
+	s.Options.Invoices = &invoice.Issuer{PublicURL: PublicURL, Terms: invoice.SellerTerms{
+		Seller:        invoice.Party{Name: "Lumen GmbH", Address: []string{"Ring 1", "10115 Berlin"}, Country: "DE", TaxID: "DE123456789"},
+		InvoiceSeries: "INVOICE", CreditSeries: "CREDIT", TaxName: "VAT", TaxRate: 190_000}}
+	s.Options.Topups = topup.New(topup.Options{DB: s.DB, Terms: terms, PublicURL: PublicURL, Settled: s.Options.Invoices.IssueTx, Providers: []topup.PaymentProvider{
 		stripe.New(stripe.Options{URL: s.Stripe.URL, Key: fakepayment.StripeKey, Secret: fakepayment.StripeSecret, HTTP: http.DefaultClient}),
 	}})
 }
@@ -197,6 +201,25 @@ func (s *Scene) TakeCNY(site *fakepayment.EPay) *topup.Topups {
 	o.Providers = append(slices.Clone(o.Providers), epay.New(epay.Options{URL: site.URL, PID: fakepayment.EPayPID, Key: fakepayment.EPayKey,
 		Methods: methods, HTTP: http.DefaultClient}))
 	return topup.New(o)
+}
+
+// Invoice returns the invoice of a paid top-up of an account.
+func (s *Scene) Invoice(name string) invoice.IssuedDocument {
+	s.t.Helper()
+	t := s.Topup(name)
+	s.Stripe.Pay(s.Stripe.Session(t.ID))
+	if err := s.Options.Topups.Sync(s.t.Context(), t.ID, ""); err != nil {
+		s.t.Fatal(err)
+	}
+	var list []invoice.IssuedDocument
+	s.Update(func(tx *store.Tx) (err error) {
+		list, err = invoice.OfTopupTx(tx, t.ID)
+		return err
+	})
+	if len(list) != 1 {
+		s.t.Fatalf("got %d documents of a payment, want an invoice", len(list))
+	}
+	return list[0]
 }
 
 // Topup orders a top-up of 50 USD for an account and begins its payment.

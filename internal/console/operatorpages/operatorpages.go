@@ -100,6 +100,12 @@ func (c *console) handlers() []page.Handler {
 		page.Action("/operator/top-ups/{id}/check", c.paying(c.checkTopup)),
 		page.Action("/operator/top-ups/problems/{id}/close", c.paying(c.closeProblem)),
 
+		page.Get(invoicesPath, c.paying(c.listInvoices)),
+		page.Get(invoicesPath+"/table", c.paying(c.downloadInvoices)),
+		page.Get(invoicesPath+"/files", c.paying(c.zipInvoices)),
+		page.Get(invoicesPath+"/{id}", c.paying(c.showInvoice)),
+		page.Get(invoicesPath+"/{id}/pdf", c.paying(c.downloadInvoice)),
+
 		page.Get("/operator/requests", c.listRequests),
 		page.Get("/operator/requests/{id}", c.showRequest),
 		page.Get("/operator/jobs", c.listJobs),
@@ -152,6 +158,9 @@ func menu(o page.Options) []ui.NavItem {
 	if o.Topups != nil {
 		i := slices.IndexFunc(items, func(item ui.NavItem) bool { return item.Href == page.Base+"/operator/requests" })
 		items = slices.Insert(items, i, ui.NavItem{Href: page.Base + "/operator/top-ups", Text: "Top-ups", Icon: "download"})
+		if o.Invoices.Terms.On() {
+			items = slices.Insert(items, i+1, ui.NavItem{Href: page.Base + invoicesPath, Text: "Invoices", Icon: "receipt"})
+		}
 	}
 	if o.Mails.On() {
 		i := slices.IndexFunc(items, func(item ui.NavItem) bool { return item.Href == page.Base+"/operator/deliveries" })

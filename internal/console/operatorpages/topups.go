@@ -12,6 +12,7 @@ import (
 	"tollgate/internal/console/show"
 	"tollgate/internal/console/ui"
 	"tollgate/internal/fault"
+	"tollgate/internal/invoice"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
 	"tollgate/internal/topup"
@@ -29,6 +30,7 @@ type topupPage struct {
 	Facts     ui.Facts
 	Check     ui.Button
 	Reversals ui.DataTable
+	Papers    ui.DataTable // invoices and credit notes
 	Refund    *ui.PostForm
 	ByHand    *ui.Notice // what the provider does not pay back by a call
 }
@@ -175,12 +177,16 @@ func (c *console) showTopup(v *page.Visit) (page.Responder, error) {
 func (c *console) topupWith(v *page.Visit, form *ui.PostForm) (page.FullPage, error) {
 	var t topup.Topup
 	var reversals []topup.Reversal
+	var papers []invoice.IssuedDocument
 	var name string
 	err := v.View(func(tx *store.Tx) (err error) {
 		if t, err = topup.GetTx(tx, v.PathID()); err != nil {
 			return err
 		}
 		if reversals, err = topup.ReversalsTx(tx, t.ID); err != nil {
+			return err
+		}
+		if papers, err = invoice.OfTopupTx(tx, t.ID); err != nil {
 			return err
 		}
 		owner, err := account.GetTx(tx, t.Account)
@@ -192,8 +198,9 @@ func (c *console) topupWith(v *page.Visit, form *ui.PostForm) (page.FullPage, er
 	}
 	info := c.Topups.Info(t.Provider)
 	content := topupPage{State: show.TopupBadge(t), Reversals: show.TopupReversals(t, reversals),
-		Facts: append(ui.Facts{{Name: "Account", Value: accountLink(t.Account, name, "")}}, show.TopupFacts(t, info)...),
-		Check: ui.Button{Action: page.Base + "/operator/top-ups/" + t.ID + "/check", Label: "Ask " + info.Title}}
+		Papers: show.Documents(papers, invoicesPath),
+		Facts:  append(ui.Facts{{Name: "Account", Value: accountLink(t.Account, name, "")}}, show.TopupFacts(t, info)...),
+		Check:  ui.Button{Action: page.Base + "/operator/top-ups/" + t.ID + "/check", Label: "Ask " + info.Title}}
 	if left := topup.Left(t, reversals); t.IsPaid() && left > 0 {
 		fresh := refundForm(v, t, t.Currency.Decimal(left), rand.Text())
 		if content.Refund = form; form == nil {

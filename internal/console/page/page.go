@@ -28,6 +28,7 @@ import (
 	"tollgate/internal/console/static"
 	"tollgate/internal/console/ui"
 	"tollgate/internal/httpapi"
+	"tollgate/internal/invoice"
 	"tollgate/internal/job"
 	"tollgate/internal/ledger"
 	"tollgate/internal/mail"
@@ -76,6 +77,8 @@ type Options struct {
 	Media     *media.Store
 	// Topups takes the customers' payments. If nil, customers cannot pay.
 	Topups *topup.Topups
+	// Invoices issues the documents of payments. It is nil if Topups is.
+	Invoices *invoice.Issuer
 	// ServeAs serves an API request with a key of an account (api.Door).
 	ServeAs func(w http.ResponseWriter, r *http.Request, account, key string)
 	// AdminToken allows signing in to the operators' pages. If AdminToken is not set, only users

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
 
@@ -13,7 +14,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// Responder answers a visit: FullPage, Fragment, Redirect, CSV or NoResponse.
+// Responder answers a visit: FullPage, Fragment, Redirect, CSV, File or NoResponse.
 type Responder interface {
 	// send answers the visit. If send returns an error, it has written nothing.
 	send(v *Visit) error
@@ -123,6 +124,34 @@ func (v *Visit) ListFile(name string, read func(tx *store.Tx, after string, limi
 // CSVFile is a short table as a file.
 func CSVFile(name string, t ui.DataTable) CSV {
 	return CSV{Name: name, Next: func() (ui.DataTable, bool, error) { return t, false, nil }}
+}
+
+// File is a file for the visitor to save.
+type File struct {
+	Name string // with its extension
+	Type string // the media type
+	// Write writes the content.
+	Write func(w io.Writer) error
+}
+
+// PDF returns a PDF file.
+func PDF(name string, content []byte) File {
+	return File{Name: name + ".pdf", Type: "application/pdf", Write: func(w io.Writer) error {
+		_, err := w.Write(content)
+		return err
+	}}
+}
+
+func (f File) send(v *Visit) error {
+	v.Header().Set("Content-Type", f.Type)
+	v.Header().Set("Content-Disposition", `attachment; filename="`+f.Name+`"`)
+	if v.IsHead() {
+		return nil
+	}
+	if err := f.Write(v); err != nil {
+		panic(http.ErrAbortHandler) // an incomplete file must not look complete
+	}
+	return nil
 }
 
 func (c CSV) send(v *Visit) error {

@@ -15,16 +15,17 @@ import (
 
 // billingPage shows the balance and the movements of an account.
 type billingPage struct {
-	Figures ui.FigureRow
-	Redeem  ui.PostForm
-	Filters ui.Filters
-	CSV     string // address of the same movements as a file
-	Table   ui.DataTable
-	Pager   ui.Pager
-	Empty   *ui.EmptyState
-	Paying  bool       // customers can top up
-	Saving  bool       // customers can save a card for automatic top-ups
-	Paused  *ui.Notice // automatic top-ups are paused
+	Figures  ui.FigureRow
+	Redeem   ui.PostForm
+	Filters  ui.Filters
+	CSV      string // address of the same movements as a file
+	Table    ui.DataTable
+	Pager    ui.Pager
+	Empty    *ui.EmptyState
+	Paying   bool       // customers can top up
+	Invoices bool       // the customer gets invoices
+	Saving   bool       // customers can save a card for automatic top-ups
+	Paused   *ui.Notice // automatic top-ups are paused
 }
 
 func redeemForm() ui.PostForm {
@@ -57,6 +58,9 @@ func (c *console) billingWith(v *page.Visit, form ui.PostForm) (page.FullPage, e
 			{Label: "Available", Value: ui.Money{Amount: a.Money.Balance - a.Money.Held - a.Money.Floor}, Note: ui.Text{Text: overdraftNote(a)}},
 		}
 		if content.Paused, err = c.pausedTx(tx, a.ID); err != nil {
+			return err
+		}
+		if content.Invoices, err = c.hasInvoicesTx(tx, a.ID); err != nil {
 			return err
 		}
 		nowMS, err := tx.NowMS()

@@ -9,6 +9,7 @@ import (
 	"tollgate/internal/console/show"
 	"tollgate/internal/console/ui"
 	"tollgate/internal/fault"
+	"tollgate/internal/invoice"
 	"tollgate/internal/store"
 	"tollgate/internal/topup"
 )
@@ -23,6 +24,7 @@ type topupPage struct {
 	Check   *ui.Button // asks the provider
 	Test    *ui.Notice // the provider is in test mode
 	Changes ui.DataTable
+	Papers  ui.DataTable // invoices and credit notes
 }
 
 // paying returns a handler of a shop whose customers can pay. In other shops the page does not exist.
@@ -166,7 +168,7 @@ func (c *console) beginTopup(v *page.Visit, id string) (page.Responder, error) {
 }
 
 // ownTopup returns the visitor's top-up in the path of the page.
-func ownTopup(v *page.Visit) (t topup.Topup, changes []topup.Reversal, err error) {
+func ownTopup(v *page.Visit) (t topup.Topup, changes []topup.Reversal, papers []invoice.IssuedDocument, err error) {
 	err = v.View(func(tx *store.Tx) (err error) {
 		if t, err = topup.GetTx(tx, v.PathID()); err != nil {
 			return err
@@ -174,19 +176,23 @@ func ownTopup(v *page.Visit) (t topup.Topup, changes []topup.Reversal, err error
 		if t.Account != v.Account() {
 			return fault.New(fault.NotFound, "There is no top-up with the id %q. Check the id.", fault.Excerpt(v.PathID()))
 		}
-		changes, err = topup.ReversalsTx(tx, t.ID)
+		if changes, err = topup.ReversalsTx(tx, t.ID); err != nil {
+			return err
+		}
+		papers, err = invoice.OfTopupTx(tx, t.ID)
 		return err
 	})
-	return t, changes, err
+	return t, changes, papers, err
 }
 
 func (c *console) showTopup(v *page.Visit) (page.Responder, error) {
-	t, changes, err := ownTopup(v)
+	t, changes, papers, err := ownTopup(v)
 	if err != nil {
 		return nil, err
 	}
 	info := c.Topups.Info(t.Provider)
-	content := topupPage{Title: "Top-up", State: show.TopupBadge(t), Facts: show.TopupFacts(t, info), Changes: show.TopupReversals(t, changes)}
+	content := topupPage{Title: "Top-up", State: show.TopupBadge(t), Facts: show.TopupFacts(t, info), Changes: show.TopupReversals(t, changes),
+		Papers: show.Documents(papers, invoicesPath)}
 	if t.IsPaid() {
 		content.Title, content.Whose = "Receipt", v.Session.User.Email
 	}
@@ -215,7 +221,7 @@ func (c *console) showTopup(v *page.Visit) (page.Responder, error) {
 
 // checkTopup asks the provider about a top-up, or for its page if the top-up has no page yet.
 func (c *console) checkTopup(v *page.Visit) (page.Responder, error) {
-	t, _, err := ownTopup(v)
+	t, _, _, err := ownTopup(v)
 	if err != nil {
 		return nil, err
 	}
