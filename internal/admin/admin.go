@@ -175,6 +175,10 @@ func (s *server) routes() []route {
 		{"GET", "/requests", s.listRequests},
 		{"GET", "/requests/{id}", noQuery(s.getRequest)},
 
+		{"GET", "/invoices", s.listInvoices},
+		{"GET", "/invoices/{id}", noQuery(s.getInvoice)},
+		{"GET", "/invoices/{id}/pdf", noQuery(s.downloadInvoice)},
+
 		{"GET", "/jobs", s.listJobs},
 		{"GET", "/jobs/{id}", noQuery(s.getJob)},
 		{"POST", "/jobs/{id}/cancel", noBody(s.cancelJob)},

@@ -72,4 +72,4 @@ func (p Party) lines() []string {
 }
 
 // day returns the UTC day of a time.
-func day(ms int64) string { return time.UnixMilli(ms).UTC().Format("2 January 2006") }
+func day(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.DateOnly) }

@@ -180,9 +180,10 @@ func (s *Scene) takePayments() {
 	s.Options.Invoices = &invoice.Issuer{PublicURL: PublicURL, Terms: invoice.SellerTerms{
 		Seller:        invoice.Party{Name: "Lumen GmbH", Address: []string{"Ring 1", "10115 Berlin"}, Country: "DE", TaxID: "DE123456789"},
 		InvoiceSeries: "INVOICE", CreditSeries: "CREDIT", TaxName: "VAT", TaxRate: 190_000}}
-	s.Options.Topups = topup.New(topup.Options{DB: s.DB, Terms: terms, PublicURL: PublicURL, Settled: s.Options.Invoices.IssueTx, Providers: []topup.PaymentProvider{
-		stripe.New(stripe.Options{URL: s.Stripe.URL, Key: fakepayment.StripeKey, Secret: fakepayment.StripeSecret, HTTP: http.DefaultClient}),
-	}})
+	s.Options.Topups = topup.New(topup.Options{DB: s.DB, Terms: terms, PublicURL: PublicURL, Settled: s.Options.Invoices.IssueTx,
+		Providers: []topup.PaymentProvider{
+			stripe.New(stripe.Options{URL: s.Stripe.URL, Key: fakepayment.StripeKey, Secret: fakepayment.StripeSecret, HTTP: http.DefaultClient}),
+		}})
 }
 
 // TakeCNY returns top-ups in CNY, by Stripe and by an EPay site. 1 CNY buys 0.1 USD.

@@ -148,7 +148,7 @@ func (c *console) zipInvoices(v *page.Visit) (page.Responder, error) {
 		}
 		return err
 	})
-	return page.File{Name: "invoices-" + query.Get("month") + ".zip", Type: "application/zip", Write: func(w io.Writer) error {
+	return page.Attachment{Name: "invoices-" + query.Get("month") + ".zip", Type: "application/zip", Write: func(w io.Writer) error {
 		return writeZIP(v, w, list)
 	}}, err
 }

@@ -14,7 +14,7 @@ import (
 	"tollgate/internal/store"
 )
 
-// Responder answers a visit: FullPage, Fragment, Redirect, CSV, File or NoResponse.
+// Responder answers a visit: FullPage, Fragment, Redirect, CSV, Attachment or NoResponse.
 type Responder interface {
 	// send answers the visit. If send returns an error, it has written nothing.
 	send(v *Visit) error
@@ -126,8 +126,8 @@ func CSVFile(name string, t ui.DataTable) CSV {
 	return CSV{Name: name, Next: func() (ui.DataTable, bool, error) { return t, false, nil }}
 }
 
-// File is a file for the visitor to save.
-type File struct {
+// Attachment is a file for the visitor to save.
+type Attachment struct {
 	Name string // with its extension
 	Type string // the media type
 	// Write writes the content.
@@ -135,14 +135,14 @@ type File struct {
 }
 
 // PDF returns a PDF file.
-func PDF(name string, content []byte) File {
-	return File{Name: name + ".pdf", Type: "application/pdf", Write: func(w io.Writer) error {
+func PDF(name string, content []byte) Attachment {
+	return Attachment{Name: name + ".pdf", Type: "application/pdf", Write: func(w io.Writer) error {
 		_, err := w.Write(content)
 		return err
 	}}
 }
 
-func (f File) send(v *Visit) error {
+func (f Attachment) send(v *Visit) error {
 	v.Header().Set("Content-Type", f.Type)
 	v.Header().Set("Content-Disposition", `attachment; filename="`+f.Name+`"`)
 	if v.IsHead() {

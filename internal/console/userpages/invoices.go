@@ -41,7 +41,7 @@ func (c *console) listInvoices(v *page.Visit) (page.Responder, error) {
 func ownInvoice(v *page.Visit) (invoice.IssuedDocument, error) {
 	d, err := page.Read(v, func(tx *store.Tx) (invoice.IssuedDocument, error) { return invoice.GetTx(tx, v.PathID()) })
 	if err == nil && d.Account != v.Account() {
-		return invoice.IssuedDocument{}, fault.New(fault.NotFound, "There is no document with the id %q. Check the id.", fault.Excerpt(v.PathID()))
+		return d, fault.New(fault.NotFound, "There is no document with the id %q. Check the id.", fault.Excerpt(v.PathID()))
 	}
 	return d, err
 }

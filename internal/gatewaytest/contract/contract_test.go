@@ -53,6 +53,7 @@ func TestAnswersKeepTheContracts(t *testing.T) {
 		v.webhooks(account)
 		v.codes()
 		v.mails(binary)
+		v.invoices(binary)
 		v.gateway()
 		for _, operation := range v.checker.MissingOperations() {
 			t.Errorf("%s: no successful answer was checked against the contract", operation)

@@ -55,7 +55,8 @@ func (s Sheet) PDF() ([]byte, error) {
 	w.print(s)
 	if fonts.unknown {
 		w.space(gap / 2)
-		w.paragraph("A question mark can stand for a character that this file cannot print. The document's page in the console shows it.", smallSize)
+		w.paragraph("A question mark can stand for a character that this file cannot print. The document's page in the console shows it.",
+			smallSize)
 	}
 	w.footers(s.Footer, height)
 	if fonts.err != nil {
