@@ -152,7 +152,7 @@ func (g *gateway) createObjects() {
 	ids["/admin/v1/lines/"], ids["/admin/v1/catalog/revisions/"] = []string{"spare"}, []string{"1"}
 	ids["/admin/v1/secrets/"] = []string{"vendor"}
 	ids["/admin/v1/mails/"] = []string{"mail_01m84x8k5ye9nm422fe2y6fm98"}       // an unknown mail: mail is off
-	ids["/admin/v1/invoices/"] = []string{"invoice_01m84x8k5ye9nm422fe2y6fm98"} // an unknown one: nobody has paid
+	ids["/admin/v1/invoices/"] = []string{"invoice_01m84x8k5ye9nm422fe2y6fm98"} // no invoice exists, because no customer has paid
 }
 
 // ask sends a valid request.
