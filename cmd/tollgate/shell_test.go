@@ -92,6 +92,11 @@ func TestAccountAndUserCommands(t *testing.T) {
 		if got := must(t, dir, "user", "change", user, "--no-operator", db); got["disabled"] != false || got["operator"] != false {
 			t.Errorf("user change --no-operator printed %v, want an enabled user, no operator", got)
 		}
+		for role, want := range map[string]any{"support": "support", "none": nil} {
+			if got := must(t, dir, "user", "change", user, "--role", role, db); got["role"] != want {
+				t.Errorf("user change --role %s printed %v, want the role %v", role, got, want)
+			}
+		}
 		if got := must(t, dir, "user", "change", user, "--no-second-factor", db); got["second_factor"] != false {
 			t.Errorf("user change --no-second-factor printed %v, want no second factor", got)
 		}

@@ -10,13 +10,18 @@ import (
 type userFlags struct {
 	Email    *string `help:"Email address for signing in." placeholder:"ADDRESS"`
 	Password *string `help:"Password; - asks for it, or reads a line from standard input." placeholder:"TEXT"`
-	Operator *bool   `help:"Give the user access to the operator's part of the console." negatable:""`
+	Operator *bool   `help:"Make the user an owner, with access to the operator's part of the console." negatable:"" xor:"role"`
+	Role     *string `help:"Role in the operator's part of the console: owner, operator, support, or none." placeholder:"ROLE" xor:"role"`
 }
 
 func (f userFlags) fields(p *process) (fields, error) {
 	body := fields{}
 	set(body, "email", f.Email)
 	set(body, "operator", f.Operator)
+	set(body, "role", f.Role)
+	if f.Role != nil && *f.Role == "none" {
+		body["role"] = nil
+	}
 	if f.Password == nil {
 		return body, nil
 	}

@@ -29,8 +29,8 @@ func keysView() view {
 
 func usersView() view {
 	return view{
-		tableColumns: []string{"id", "email", "disabled", "operator", "created", "has_password", "second_factor"},
-		csvColumns:   []string{"id", "account", "email", "disabled", "operator", "has_password", "second_factor", "created"},
+		tableColumns: []string{"id", "email", "disabled", "operator", "role", "created", "has_password", "second_factor"},
+		csvColumns:   []string{"id", "account", "email", "disabled", "operator", "role", "has_password", "second_factor", "created"},
 	}
 }
 

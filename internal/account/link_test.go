@@ -153,7 +153,7 @@ func TestVoidLinks(t *testing.T) {
 		l.wantInvalid(token, "of a user who was disabled and enabled again")
 
 		_, token = l.make()
-		l.change(UserChange{Email: &email, Operator: &yes})
+		l.change(UserChange{Email: &email, Role: ptr(Owner)})
 		if _, err := l.signIns.Link(t.Context(), token, linkAddress); err != nil {
 			t.Error("after setting the same email, Link returned the error", err)
 		}

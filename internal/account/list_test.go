@@ -18,8 +18,8 @@ func TestListsUseIndexes(t *testing.T) {
 			`INSERT INTO account (id, name, email, created_ms)` + numbers + `SELECT 'a' || CAST(i AS TEXT), '', '', 0 FROM n`,
 			`INSERT INTO api_key (id, account, hash, name, hint, allowed_models, allowed_ips, created_ms, deleted)` + numbers +
 				`SELECT 'k' || CAST(i AS TEXT), ` + owner + `, CAST(i AS TEXT), '', '', '', '', 0, 0 FROM n`,
-			`INSERT INTO account_user (id, account, email, password, disabled, operator, created_ms)` + numbers +
-				`SELECT 'u' || CAST(i AS TEXT), ` + owner + `, CAST(i AS TEXT), '', 0, 0, 0 FROM n`,
+			`INSERT INTO account_user (id, account, email, password, disabled, role, created_ms)` + numbers +
+				`SELECT 'u' || CAST(i AS TEXT), ` + owner + `, CAST(i AS TEXT), '', 0, '', 0 FROM n`,
 			`INSERT INTO account_code (hash, id, batch, hint, usd_nano, created_ms, expires_ms, account, redeemed_ms, voided_ms)` + numbers +
 				`SELECT CAST(i AS TEXT), 'c' || CAST(i AS TEXT), '', '', 1, 0, 0, '', 0, 0 FROM n`,
 			`INSERT INTO account_session (hash, id, kind, member, token, address, agent, created_ms, seen_ms)` + numbers +
@@ -36,6 +36,7 @@ func TestListsUseIndexes(t *testing.T) {
 			storetest.WalksIndex(t, tx, "keys", keysPage, "a0", "", 51)
 			storetest.WalksIndex(t, tx, "newest keys", newestKeys, "a0", 51)
 			storetest.WalksIndex(t, tx, "users", usersPage, "a0", "", 51)
+			storetest.WalksIndex(t, tx, "operators", operatorsPage, "", 51)
 			storetest.WalksIndex(t, tx, "newest codes", newestCodes, 51)
 			storetest.WalksIndex(t, tx, "codes", codesPage, "c5", 51)
 			storetest.WalksIndex(t, tx, "accounts that contain a text", accountsMatching, "a5", "%x%", "x", 51)

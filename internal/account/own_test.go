@@ -31,8 +31,8 @@ func TestOwnKeysAndUsersAreBounded(t *testing.T) {
 	const (
 		keys = `INSERT INTO api_key (id, account, hash, name, hint, allowed_models, allowed_ips, created_ms, deleted)
 			SELECT 'key_' || CAST(i AS TEXT), CAST($1 AS TEXT), CAST(i AS TEXT), '', '', '', '', 0, 0 FROM n`
-		users = `INSERT INTO account_user (id, account, email, password, disabled, operator, created_ms)
-			SELECT 'user_' || CAST(i AS TEXT), CAST($1 AS TEXT), 'u' || CAST(i AS TEXT) || '@example.com', '', 0, 0, 0 FROM n`
+		users = `INSERT INTO account_user (id, account, email, password, disabled, role, created_ms)
+			SELECT 'user_' || CAST(i AS TEXT), CAST($1 AS TEXT), 'u' || CAST(i AS TEXT) || '@example.com', '', 0, '', 0 FROM n`
 	)
 	for name, test := range map[string]struct {
 		insert    string

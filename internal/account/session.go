@@ -72,6 +72,15 @@ type ConsoleSession struct {
 	User User
 }
 
+// Role returns the role of the session's user. A session by the operator's token has the role of an
+// owner, and the zero ConsoleSession has no role.
+func (s ConsoleSession) Role() Role {
+	if s.ID != "" && s.User.ID == "" {
+		return Owner
+	}
+	return s.User.Role
+}
+
 // ended reports whether a session has ended by its age or by inactivity.
 func (s ConsoleSession) ended(nowMS int64) bool {
 	idle, total := s.Kind.limits()
@@ -124,14 +133,14 @@ func OpenSessionTx(tx *store.Tx, n NewSession) (ConsoleSession, string, error) {
 func SessionTx(tx *store.Tx, kind SessionKind, value, operatorToken string) (s ConsoleSession, stale bool, err error) {
 	var user User
 	var member, token string
-	var disabled, operator sql.NullBool
-	var account, email sql.NullString
+	var disabled sql.NullBool
+	var account, email, role sql.NullString
 	var created, factor sql.NullInt64
 	err = tx.QueryRow(`SELECT s.id, s.member, s.token, s.address, s.agent, s.created_ms, s.seen_ms,
-		u.account, u.email, u.disabled, u.operator, u.created_ms, u.totp_since_ms
+		u.account, u.email, u.disabled, u.role, u.created_ms, u.totp_since_ms
 		FROM account_session s LEFT JOIN account_user u ON u.id = s.member WHERE s.hash = $1 AND s.kind = $2`,
 		hashText(value), string(kind)).Scan(&s.ID, &member, &token, &s.Address, &s.Agent, &s.CreatedMS, &s.SeenMS,
-		&account, &email, &disabled, &operator, &created, &factor)
+		&account, &email, &disabled, &role, &created, &factor)
 	if errors.Is(err, sql.ErrNoRows) {
 		return ConsoleSession{}, false, ErrNoSession
 	}
@@ -145,11 +154,11 @@ func SessionTx(tx *store.Tx, kind SessionKind, value, operatorToken string) (s C
 	}
 	if member != "" {
 		user = User{ID: member, Account: account.String, Email: email.String, Disabled: disabled.Bool,
-			Operator: operator.Bool, CreatedMS: created.Int64, FactorMS: factor.Int64}
+			Role: Role(role.String), CreatedMS: created.Int64, FactorMS: factor.Int64}
 	}
 	switch {
 	case s.ended(now), member != "" && (!account.Valid || user.Disabled),
-		(kind == OperatorSession || kind == OperatorSession.Halfway()) && member != "" && !user.Operator,
+		(kind == OperatorSession || kind == OperatorSession.Halfway()) && member != "" && user.Role == "",
 		member == "" && (operatorToken == "" || token != hashText(operatorToken)):
 		return ConsoleSession{}, false, ErrNoSession
 	}

@@ -38,7 +38,7 @@ func TestSessionLife(t *testing.T) {
 	t.Parallel()
 	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
 		a := createAccount(t, db, "a")
-		u := createUser(t, db, a.ID, SignIn{Email: "a@example.com", PasswordHash: "$h", Operator: true})
+		u := createUser(t, db, a.ID, SignIn{Email: "a@example.com", PasswordHash: "$h", Role: Owner})
 		open := func(n NewSession) string {
 			return openSession(t, db, n)
 		}
@@ -99,7 +99,7 @@ func TestSessionLife(t *testing.T) {
 			wantNoSession(t, db, UserSession, value, "", name)
 		}
 		operator = open(NewSession{Kind: OperatorSession, User: u.ID})
-		changeUser(t, db, u.ID, UserChange{Operator: &no})
+		changeUser(t, db, u.ID, UserChange{Role: ptr(Role(""))})
 		wantNoSession(t, db, OperatorSession, operator, "", "no operator any more")
 
 		firstOfTwo, secondOfTwo := open(user), open(user)
@@ -128,7 +128,7 @@ func TestSessionsOfAUserAreBounded(t *testing.T) {
 	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
 		a := createAccount(t, db, "a")
 		user := func(email string) string {
-			return createUser(t, db, a.ID, SignIn{Email: email, PasswordHash: "$h", Operator: true}).ID
+			return createUser(t, db, a.ID, SignIn{Email: email, PasswordHash: "$h", Role: Owner}).ID
 		}
 		open := func(user string, kind SessionKind) (value string) {
 			clock.Advance(time.Millisecond)
@@ -316,7 +316,7 @@ func TestSignInsTx(t *testing.T) {
 			t.Errorf("without users: SignInsTx = %v, want false and false", got)
 		}
 		add := func(s SignIn) { createUser(t, db, a.ID, s) }
-		add(SignIn{Email: "a@example.com", PasswordHash: "$h", Operator: true, Disabled: true})
+		add(SignIn{Email: "a@example.com", PasswordHash: "$h", Role: Owner, Disabled: true})
 		if got := signIns(); got != [2]bool{} {
 			t.Errorf("with a disabled user: SignInsTx = %v, want false and false", got)
 		}
@@ -324,7 +324,7 @@ func TestSignInsTx(t *testing.T) {
 		if got := signIns(); got != [2]bool{true, false} {
 			t.Errorf("with a user: SignInsTx = %v, want true and false", got)
 		}
-		add(SignIn{Email: "c@example.com", PasswordHash: "$h", Operator: true})
+		add(SignIn{Email: "c@example.com", PasswordHash: "$h", Role: Owner})
 		if got := signIns(); got != [2]bool{true, true} {
 			t.Errorf("with an operator: SignInsTx = %v, want true and true", got)
 		}

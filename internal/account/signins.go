@@ -317,7 +317,7 @@ func waitText(d time.Duration) string {
 // SignInsTx reports whether any user can sign in, and whether any operator can.
 func SignInsTx(tx *store.Tx) (users, operators bool, err error) {
 	err = tx.QueryRow(`SELECT EXISTS (SELECT 1 FROM account_user WHERE disabled = 0),
-		EXISTS (SELECT 1 FROM account_user WHERE operator = 1 AND disabled = 0)`).Scan(&users, &operators)
+		EXISTS (SELECT 1 FROM account_user WHERE role <> '' AND disabled = 0)`).Scan(&users, &operators)
 	if err != nil {
 		return false, false, fmt.Errorf("look for sign-ins: %w", err)
 	}

@@ -17,7 +17,7 @@ type User struct {
 	Email     string // canonical, unique among all users
 	Disabled  bool   // may not sign in
 	Barred    bool   // disabled by an operator, so no colleague can enable or delete the user
-	Operator  bool   // sees the operator's part of the console
+	Role      Role   // in the operator's part of the console; empty for customers
 	CreatedMS int64
 	FactorMS  int64 // start of the second factor for sign-ins; 0 without a second factor
 
@@ -30,10 +30,10 @@ type SignIn struct {
 	Email        string
 	PasswordHash string // from Passwords.Hash; empty for no password yet, see CreateLinkTx
 	Disabled     bool   // by an operator
-	Operator     bool
+	Role         Role
 }
 
-const userColumns = `id, account, email, disabled, disabled * barred, operator, created_ms, totp_since_ms, password = '` + noPassword + `'`
+const userColumns = `id, account, email, disabled, disabled * barred, role, created_ms, totp_since_ms, password = '` + noPassword + `'`
 
 func scanUser(row store.Row) (u User, err error) {
 	err = row.Scan(u.columns()...)
@@ -42,7 +42,7 @@ func scanUser(row store.Row) (u User, err error) {
 
 // columns returns the destinations for userColumns.
 func (u *User) columns() []any {
-	return []any{&u.ID, &u.Account, &u.Email, &u.Disabled, &u.Barred, &u.Operator, &u.CreatedMS, &u.FactorMS, &u.NoPassword}
+	return []any{&u.ID, &u.Account, &u.Email, &u.Disabled, &u.Barred, &u.Role, &u.CreatedMS, &u.FactorMS, &u.NoPassword}
 }
 
 // CreateUserTx adds a console sign-in to an account. It returns an error if the email is in use. The
@@ -63,10 +63,10 @@ func CreateUserTx(tx *store.Tx, account string, s SignIn) (User, error) {
 		return User{}, err
 	}
 	u := User{ID: newID("user_", now), Account: account, Email: email, Disabled: s.Disabled, Barred: s.Disabled,
-		Operator: s.Operator, CreatedMS: now, NoPassword: s.PasswordHash == ""}
-	added, err := tx.Exec(`INSERT INTO account_user (id, account, email, password, disabled, barred, operator, created_ms)
+		Role: s.Role, CreatedMS: now, NoPassword: s.PasswordHash == ""}
+	added, err := tx.Exec(`INSERT INTO account_user (id, account, email, password, disabled, barred, role, created_ms)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (email) DO NOTHING`,
-		u.ID, u.Account, u.Email, cmp.Or(s.PasswordHash, noPassword), store.Bool(u.Disabled), store.Bool(u.Barred), store.Bool(u.Operator),
+		u.ID, u.Account, u.Email, cmp.Or(s.PasswordHash, noPassword), store.Bool(u.Disabled), store.Bool(u.Barred), string(u.Role),
 		u.CreatedMS)
 	if err != nil {
 		return User{}, fmt.Errorf("insert user: %w", err)
@@ -112,7 +112,7 @@ func ColleagueTx(tx *store.Tx, account, self, user string) (User, error) {
 	if err != nil {
 		return User{}, err
 	}
-	if u.ID == self || u.Operator {
+	if u.ID == self || u.Role != "" {
 		return User{}, fault.New(fault.PermissionDenied, "You cannot do this to yourself, or to an operator. Ask the operator of this service.")
 	}
 	if u.Barred {
@@ -149,9 +149,9 @@ type UserChange struct {
 	Email        *string
 	PasswordHash *string // from Passwords.Hash
 	Disabled     *bool
-	ByOperator   bool // the change of Disabled comes from an operator, so that no colleague can undo it
-	Operator     *bool
-	NoFactor     bool // turns the second factor off, with its recovery codes
+	ByOperator   bool  // the change of Disabled comes from an operator, so that no colleague can undo it
+	Role         *Role // empty for no role
+	NoFactor     bool  // turns the second factor off, with its recovery codes
 }
 
 // ChangeUserTx changes a user and returns the new state. A new password, or disabling, ends all
@@ -175,12 +175,12 @@ func ChangeUserTx(tx *store.Tx, user string, c UserChange) (User, error) {
 		u.Disabled = *c.Disabled
 		u.Barred = u.Disabled && c.ByOperator
 	}
-	if c.Operator != nil {
-		u.Operator = *c.Operator
+	if c.Role != nil {
+		u.Role = *c.Role
 	}
-	changed, err := tx.Exec(`UPDATE account_user SET email = $1, disabled = $2, barred = $3, operator = $4
+	changed, err := tx.Exec(`UPDATE account_user SET email = $1, disabled = $2, barred = $3, role = $4
 		WHERE id = $5 AND NOT EXISTS (SELECT 1 FROM account_user WHERE email = $1 AND id <> $5)`,
-		u.Email, store.Bool(u.Disabled), store.Bool(u.Barred), store.Bool(u.Operator), u.ID)
+		u.Email, store.Bool(u.Disabled), store.Bool(u.Barred), string(u.Role), u.ID)
 	if err != nil {
 		return User{}, fmt.Errorf("change user: %w", err)
 	}

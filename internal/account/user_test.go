@@ -18,17 +18,17 @@ func TestUserLife(t *testing.T) {
 		a := update(t, db, func(tx *store.Tx) (Account, error) {
 			return CreateTx(tx, NewAccount{Name: "a", Email: "first@example.com", PasswordHash: "$one"})
 		})
-		second := createUser(t, db, a.ID, SignIn{Email: "Second@Example.com", PasswordHash: "$two", Operator: true})
-		if second.Email != "second@example.com" || !second.Operator || second.Disabled || second.Account != a.ID {
+		second := createUser(t, db, a.ID, SignIn{Email: "Second@Example.com", PasswordHash: "$two", Role: Owner})
+		if second.Email != "second@example.com" || second.Role != Owner || second.Disabled || second.Account != a.ID {
 			t.Errorf("created %+v, want an enabled operator with the email second@example.com", second)
 		}
 		if got := getUser(t, db, second.ID); got != second {
 			t.Errorf("GetUserTx = %+v, want %+v", got, second)
 		}
-		email, hash, yes, no := "new@example.com", "$three", true, false
-		changed := changeUser(t, db, second.ID, UserChange{Email: &email, PasswordHash: &hash, Disabled: &yes, Operator: &no})
+		email, hash, yes := "new@example.com", "$three", true
+		changed := changeUser(t, db, second.ID, UserChange{Email: &email, PasswordHash: &hash, Disabled: &yes, Role: ptr(Role(""))})
 		want := second
-		want.Email, want.Disabled, want.Operator = email, true, false
+		want.Email, want.Disabled, want.Role = email, true, ""
 		if changed != want {
 			t.Errorf("changed to %+v, want %+v", changed, want)
 		}
@@ -106,7 +106,7 @@ func TestBarredUser(t *testing.T) {
 			{UserChange{Email: ptr("v@example.com"), PasswordHash: ptr("$i"), ByOperator: true}, true, true},
 			{UserChange{Disabled: ptr(false), ByOperator: true}, false, false},
 			{UserChange{Disabled: ptr(true)}, true, false},
-			{UserChange{Operator: ptr(false), ByOperator: true}, true, false},
+			{UserChange{Role: ptr(Role("")), ByOperator: true}, true, false},
 			{UserChange{Disabled: ptr(true), ByOperator: true}, true, true},
 			{UserChange{Disabled: ptr(false)}, false, false},
 		} {

@@ -226,7 +226,7 @@ func TestUsers(t *testing.T) {
 	eachDB(t, func(t *testing.T, c *caller) {
 		account := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		u := c.ok("POST", "/accounts/"+account+"/users", `{"email":"Ada@Example.com","password":"correct horse","operator":true}`)
-		u.wantNames("id", "account", "email", "disabled", "operator", "has_password", "second_factor", "created")
+		u.wantNames("id", "account", "email", "disabled", "operator", "role", "has_password", "second_factor", "created")
 		u.want(`{"account":"` + account + `","email":"ada@example.com","disabled":false,"operator":true,"has_password":true,` +
 			`"second_factor":false}`)
 		id := u.text("id")
@@ -245,6 +245,9 @@ func TestUsers(t *testing.T) {
 			`{"email":"b@example.com","password":12345678}`:                "password",
 			`{"email":"b@example.com","password":"12345678","operator":1}`: "operator",
 			`{"email":"b@example.com","password":"12345678","admin":true}`: "admin",
+			`{"email":"b@example.com","role":"root"}`:                      "role",
+			`{"email":"b@example.com","role":1}`:                           "role",
+			`{"email":"b@example.com","role":"support","operator":true}`:   "role",
 			`{"email":"b","password":"12345678"}`:                          "email",
 		} {
 			c.do("POST", "/accounts/"+account+"/users", body).wantFault(fault.InvalidRequest, param)

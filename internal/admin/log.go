@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"tollgate/internal/account"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
@@ -9,9 +10,9 @@ import (
 // actor returns the actor of a call.
 func (s *server) actor(c *call) operator.Actor {
 	if s.Attached {
-		return operator.Actor{Way: operator.Shell}
+		return operator.Actor{Way: operator.Shell, Role: account.Owner}
 	}
-	return operator.Actor{Way: operator.Token, Address: httpapi.ClientAddress(c.Request, s.TrustedProxies).String()}
+	return operator.Actor{Way: operator.Token, Role: account.Owner, Address: httpapi.ClientAddress(c.Request, s.TrustedProxies).String()}
 }
 
 // logAnswer is a row of the operators' log.

@@ -69,7 +69,7 @@ func TestActionAndLogRowAreOneTransaction(t *testing.T) {
 		acct := c.ok("POST", "/accounts", `{"name":"Acme"}`).text("id")
 		errRollback := store.ErrUncertain
 		err := c.db.Update(t.Context(), func(tx *store.Tx) error {
-			if _, err := operator.CreditTx(tx, operator.Actor{Way: operator.Shell}, acct, operator.Credit{USD: 5}); err != nil {
+			if _, err := operator.CreditTx(tx, operator.Actor{Way: operator.Shell, Role: account.Owner}, acct, operator.Credit{USD: 5}); err != nil {
 				return err
 			}
 			return errRollback
@@ -91,7 +91,7 @@ func TestLogRowsOfConcurrentChanges(t *testing.T) {
 	c := newCaller(t, storetest.Open(t, storetest.PostgreSQL(t), store.Options{}))
 	acct := c.ok("POST", "/accounts", `{"name":"Acme"}`).text("id")
 	user := c.ok("POST", "/accounts/"+acct+"/users", `{"email":"ada@example.com","password":"right horse"}`).text("id")
-	actor := operator.Actor{Way: operator.Shell}
+	actor := operator.Actor{Way: operator.Shell, Role: account.Owner}
 	for _, test := range []struct {
 		first      func(tx *store.Tx) error
 		path, body string

@@ -15,7 +15,8 @@ type userAnswer struct {
 	Account  string `json:"account"`
 	Email    string `json:"email"`
 	Disabled bool   `json:"disabled"`
-	Operator bool   `json:"operator"`
+	Operator bool   `json:"operator"` // whether the user has a role
+	Role     string `json:"role,omitempty"`
 	// HasPassword is false until the user has used the first link.
 	HasPassword  bool  `json:"has_password"`
 	SecondFactor bool  `json:"second_factor"`
@@ -23,8 +24,8 @@ type userAnswer struct {
 }
 
 func showUser(u account.User) userAnswer {
-	return userAnswer{ID: u.ID, Account: u.Account, Email: u.Email, Disabled: u.Disabled, Operator: u.Operator, HasPassword: !u.NoPassword,
-		SecondFactor: u.FactorMS != 0, Created: seconds(u.CreatedMS)}
+	return userAnswer{ID: u.ID, Account: u.Account, Email: u.Email, Disabled: u.Disabled, Operator: u.Role != "", Role: string(u.Role),
+		HasPassword: !u.NoPassword, SecondFactor: u.FactorMS != 0, Created: seconds(u.CreatedMS)}
 }
 
 // invitationAnswer is a new user without a password, with a link to set the password. Only the first
@@ -45,11 +46,16 @@ type linkAnswer struct {
 	Expires int64            `json:"link_expires"`
 }
 
-// readUser decodes the settable fields of a user and the extra fields, and hashes the password.
+// readUser decodes the settable fields of a user and the extra fields, and hashes the password. The old
+// field operator stands for the role of an owner, or for no role.
 func (s *server) readUser(ctx context.Context, body object, extra ...field) (u account.UserChange, err error) {
-	var password *string
+	var password, role *string
+	var isOperator *bool
 	if err := body.decode(append([]field{optionalTextField("email", &u.Email), optionalTextField("password", &password),
-		flagField("disabled", &u.Disabled), flagField("operator", &u.Operator)}, extra...)...); err != nil {
+		flagField("disabled", &u.Disabled), flagField("operator", &isOperator), roleField(&role)}, extra...)...); err != nil {
+		return u, err
+	}
+	if u.Role, err = roleOf(isOperator, role); err != nil {
 		return u, err
 	}
 	if password != nil {
@@ -60,6 +66,29 @@ func (s *server) readUser(ctx context.Context, body object, extra ...field) (u a
 		u.PasswordHash = &hash
 	}
 	return u, nil
+}
+
+// roleField is the field of a role; null takes the role away.
+func roleField(dst **string) field {
+	f := optionalTextField("role", dst)
+	f.must, f.null = "a text or null", func() { *dst = new("") }
+	return f
+}
+
+// roleOf returns the role in the fields operator and role, or nil if both are missing.
+func roleOf(isOperator *bool, name *string) (*account.Role, error) {
+	switch {
+	case name != nil && isOperator != nil:
+		return nil, fault.At(fault.InvalidRequest, "role", "role and operator mean the same: send role alone.")
+	case name != nil && *name == "", isOperator != nil && !*isOperator:
+		return new(account.Role("")), nil
+	case name != nil:
+		role, err := account.ParseRole(*name)
+		return &role, err
+	case isOperator != nil:
+		return new(account.Owner), nil
+	}
+	return nil, nil
 }
 
 func (s *server) createUser(c *call) (any, error) {
@@ -74,7 +103,10 @@ func (s *server) createUser(c *call) (any, error) {
 	if u.Email == nil {
 		return nil, fault.At(fault.InvalidRequest, "email", "email is required: it is what the user signs in with.")
 	}
-	signIn := account.SignIn{Email: *u.Email, Disabled: u.Disabled != nil && *u.Disabled, Operator: u.Operator != nil && *u.Operator}
+	signIn := account.SignIn{Email: *u.Email, Disabled: u.Disabled != nil && *u.Disabled}
+	if u.Role != nil {
+		signIn.Role = *u.Role
+	}
 	if u.PasswordHash == nil {
 		return s.inviteUser(c, body, signIn)
 	}

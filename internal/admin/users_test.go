@@ -32,13 +32,13 @@ func TestInvitation(t *testing.T) {
 		id := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
 		body := `{"email":"ada@example.com","operator":true}`
 		u := c.ok("POST", "/accounts/"+id+"/users", body, "Idempotency-Key", "u")
-		u.wantNames("id", "account", "email", "disabled", "operator", "has_password", "second_factor", "created", "link", "link_expires")
-		u.want(`{"email":"ada@example.com","operator":true,"has_password":false}`)
+		u.wantNames("id", "account", "email", "disabled", "operator", "role", "has_password", "second_factor", "created", "link", "link_expires")
+		u.want(`{"email":"ada@example.com","operator":true,"role":"owner","has_password":false}`)
 		if l, ok := c.linkOf(u.text("link")); !ok || l.Kind != account.Invitation || l.User.ID != u.text("id") {
 			t.Errorf("the link is %+v, valid %v, want an invitation of the user", l, ok)
 		}
 		repeated := c.ok("POST", "/accounts/"+id+"/users", body, "Idempotency-Key", "u")
-		repeated.wantNames("id", "account", "email", "disabled", "operator", "has_password", "second_factor", "created")
+		repeated.wantNames("id", "account", "email", "disabled", "operator", "role", "has_password", "second_factor", "created")
 		if repeated.header.Get("Idempotent-Replayed") != "true" {
 			t.Errorf("the repetition has the header %v, want Idempotent-Replayed", repeated.header)
 		}
@@ -46,6 +46,23 @@ func TestInvitation(t *testing.T) {
 		if users, _ := c.ok("GET", "/accounts/"+id+"/users", "").list(); len(users) != 1 {
 			t.Errorf("the users are %v, want 1", users)
 		}
+	})
+}
+
+// TestRoles checks that role and the short operator set a role, that null and false take it away, and that the
+// operator's token may change the last owner.
+func TestRoles(t *testing.T) {
+	t.Parallel()
+	eachDB(t, func(t *testing.T, c *caller) {
+		id := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+		u := c.ok("POST", "/accounts/"+id+"/users", `{"email":"ada@example.com","role":"support"}`)
+		u.want(`{"operator":true,"role":"support"}`)
+		path := "/users/" + u.text("id")
+		c.ok("PATCH", path, `{"disabled":false}`).want(`{"role":"support"}`)
+		c.ok("PATCH", path, `{"operator":true}`).want(`{"operator":true,"role":"owner"}`)
+		c.ok("PATCH", path, `{"role":null}`).wantNames("id", "account", "email", "disabled", "operator", "has_password", "second_factor", "created")
+		c.ok("PATCH", path, `{"role":"owner"}`)
+		c.ok("PATCH", path, `{"operator":false}`).want(`{"operator":false}`)
 	})
 }
 

@@ -75,7 +75,7 @@ func Apply(ctx context.Context, s *Settings, path string, options Applying) (err
 		applied, err = store.Read(ctx, db, func(tx *store.Tx) (catalog.ApplyResult, error) { return catalog.PreviewTx(tx, doc) })
 	} else {
 		applied, err = store.Write(ctx, db, func(tx *store.Tx) (catalog.ApplyResult, error) {
-			return operator.ApplyTx(tx, operator.Actor{Way: operator.Shell}, doc)
+			return operator.ApplyTx(tx, operator.Actor{Way: operator.Shell, Role: account.Owner}, doc)
 		})
 	}
 	if err != nil {

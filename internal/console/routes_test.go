@@ -51,6 +51,9 @@ func wantStatuses() map[string]statuses {
 		"POST /console/link":          {nobody: 422, other: 422, owner: 422},
 		"POST /console/link/password": {nobody: 422, other: 422, owner: 422},
 
+		"GET /console/forgot":  {nobody: 200, other: 200, owner: 200},
+		"POST /console/forgot": {nobody: 422, other: 422, owner: 422},
+
 		"GET /console/sign-up":         {nobody: 200, other: 303, owner: 303},
 		"POST /console/sign-up":        {nobody: 422, other: 422, owner: 422},
 		"GET /console/verify":          {nobody: 200, other: 200, owner: 200},
@@ -126,10 +129,12 @@ func wantStatuses() map[string]statuses {
 
 		"GET /console/settings":                     ownPage,
 		"POST /console/settings/password":           formAct,
-		"GET /console/settings/email":               {nobody: 303, other: 404, owner: 404}, // without mail
-		"POST /console/settings/email":              {nobody: 303, other: 404, owner: 404},
-		"POST /console/settings/email/check":        {nobody: 303, other: 404, owner: 404},
-		"POST /console/settings/email/confirm":      {nobody: 303, other: 404, owner: 404},
+		"GET /console/settings/email":               ownPage,
+		"POST /console/settings/email":              formAct,
+		"POST /console/settings/email/check":        formAct,
+		"POST /console/settings/email/confirm":      formAct,
+		"GET /console/settings/mails":               ownPage,
+		"POST /console/settings/mails":              formAct,
 		"GET /console/settings/factor":              ownPage,
 		"POST /console/settings/factor":             formAct,
 		"POST /console/settings/factor/confirm":     formAct,
@@ -155,6 +160,15 @@ func wantStatuses() map[string]statuses {
 		"GET /console/operator/live/lines":                       operatorsPage,
 		"GET /console/operator/live/books":                       operatorsPage,
 		"GET /console/operator/sessions":                         operatorsPage,
+		"GET /console/operator/mails":                            operatorsPage,
+		"GET /console/operator/mails/test":                       operatorsPage,
+		"POST /console/operator/mails/test":                      {nobody: 303, operator: 422},
+		"POST /console/operator/mails/{id}/resend":               operatorsAct,
+		"GET /console/operator/operators":                        operatorsPage,
+		"GET /console/operator/operators/new":                    operatorsPage,
+		"POST /console/operator/operators/new":                   {nobody: 303, operator: 422},
+		"GET /console/operator/operators/{id}":                   operatorsPage,
+		"POST /console/operator/operators/{id}":                  {nobody: 303, operator: 422},
 		"GET /console/operator/find":                             operatorsPage,
 		"GET /console/operator/lines":                            operatorsPage,
 		"GET /console/operator/lines/{id}":                       operatorsPage,
@@ -370,10 +384,12 @@ func objectPath(s *consoletest.Scene, path, visitor string) string {
 	case strings.Contains(path, "/invoices/{id}"):
 		s.Exec(`UPDATE topup SET state = 'failed' WHERE state = 'pending'`)
 		id = s.Invoice("ada").ID
+	case strings.Contains(path, "/mails/{id}"):
+		id = s.WroteMail()
 	case strings.Contains(path, "/codes/{id}"):
 		code, _ := s.Code()
 		id = code.ID
-	case strings.Contains(path, "/users/{id}"):
+	case strings.Contains(path, "/users/{id}"), strings.Contains(path, "/operators/{id}"):
 		id = s.User("ada", account.SignIn{
 			Email: strings.ReplaceAll(visitor, " ", "")[:3] + "-" + strings.ToLower(http.MethodGet) + newSuffix(s) + "@example.com",
 		}).ID

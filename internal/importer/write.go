@@ -23,7 +23,7 @@ var errDry = errors.New("dry run")
 // imported entries, so Write may be repeated after an interruption. A dry run rolls back each
 // transaction and returns the same counts.
 func (c *Contents) Write(ctx context.Context, db *store.DB, dryRun bool) (*ImportReport, error) {
-	w := writer{plan: c, db: db, dry: dryRun, by: operator.Actor{Way: operator.Shell}}
+	w := writer{plan: c, db: db, dry: dryRun, by: operator.Actor{Way: operator.Shell, Role: account.Owner}}
 	for i := range c.Accounts {
 		if err := w.account(ctx, &c.Accounts[i]); err != nil {
 			return nil, fmt.Errorf("import %s %s: %w", c.Name, c.Accounts[i].ID, err)

@@ -18,14 +18,15 @@ type LetterKind string
 
 // The kinds of mails.
 const (
-	Test       LetterKind = "test"           // for operators, to check the settings
-	Invitation LetterKind = "invitation"     // a link for a user without a password
-	Reset      LetterKind = "password_reset" // a link for a user with a forgotten password
-	SignIn     LetterKind = "sign_in"        // a user signed in with a new browser
-	SignUp     LetterKind = "sign_up"        // a link that verifies the address of a sign-up
-	NewAddress LetterKind = "new_address"    // a link that verifies the new address of a user
-	OldAddress LetterKind = "old_address"    // to the old address: a user wants to change it
-	KnownUser  LetterKind = "known_user"     // somebody signed up with the address of a user
+	Test               LetterKind = "test"                // for operators, to check the settings
+	Invitation         LetterKind = "invitation"          // a link for a user without a password
+	OperatorInvitation LetterKind = "operator_invitation" // the same for a new operator
+	Reset              LetterKind = "password_reset"      // a link for a user with a forgotten password
+	SignIn             LetterKind = "sign_in"             // a user signed in with a new browser
+	SignUp             LetterKind = "sign_up"             // a link that verifies the address of a sign-up
+	NewAddress         LetterKind = "new_address"         // a link that verifies the new address of a user
+	OldAddress         LetterKind = "old_address"         // to the old address: a user wants to change it
+	KnownUser          LetterKind = "known_user"          // somebody signed up with the address of a user
 
 	PaymentReceipt  LetterKind = "payment_receipt"  // a top-up is paid and credited
 	PaymentRefund   LetterKind = "payment_refund"   // a refund took credit back
@@ -47,7 +48,7 @@ const (
 
 // Kinds returns all kinds.
 func Kinds() []LetterKind {
-	return []LetterKind{Test, Invitation, Reset, SignIn, SignUp, NewAddress, OldAddress, KnownUser,
+	return []LetterKind{Test, Invitation, OperatorInvitation, Reset, SignIn, SignUp, NewAddress, OldAddress, KnownUser,
 		PaymentReceipt, PaymentRefund, PaymentDispute, PaymentRestored, Invoice, CreditNote,
 		LowBalance, BudgetNear, BudgetUsed, LimitNear, LimitUsed, ReceiverFailing, Alert}
 }
@@ -79,7 +80,7 @@ func ChoosableTopics() []Topic {
 // Topic returns the topic of a kind.
 func (k LetterKind) Topic() Topic {
 	switch k {
-	case Test, Invitation, Reset, SignUp, KnownUser, NewAddress:
+	case Test, Invitation, OperatorInvitation, Reset, SignUp, KnownUser, NewAddress:
 		return RequestTopic
 	case SignIn, OldAddress:
 		return SecurityTopic

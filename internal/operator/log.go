@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tollgate/internal/account"
 	"tollgate/internal/store"
 	"tollgate/internal/store/id"
 )
@@ -33,6 +34,8 @@ type Actor struct {
 	Way     Way
 	Name    string // the email of a user; empty for the operator's token and the shell
 	Address string // the client address; empty in the shell
+	// Role is Owner for the operator's token and the shell. The log does not have it.
+	Role account.Role
 }
 
 // Actions in the log.

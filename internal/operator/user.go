@@ -2,17 +2,34 @@ package operator
 
 import (
 	"tollgate/internal/account"
+	"tollgate/internal/fault"
 	"tollgate/internal/mail"
 	"tollgate/internal/store"
 	"tollgate/internal/store/id"
 )
 
 func userDetails(u account.User) Details {
-	return Details{"email": u.Email, "disabled": u.Disabled, "operator": u.Operator}
+	f := Details{"email": u.Email, "disabled": u.Disabled, "operator": u.Role != ""}
+	if u.Role != "" {
+		f["role"] = u.Role
+	}
+	return f
 }
 
-// CreateUserTx adds a sign-in to an account.
+// checkRole returns an error unless an actor may change the sign-in of a user with a role.
+func checkRole(by Actor, role account.Role) error {
+	if role == "" || by.Role == account.Owner {
+		return nil
+	}
+	return fault.New(fault.PermissionDenied,
+		"Only an owner of this service may change operators and their sign-ins. Ask an owner to do this, or to make you an owner.")
+}
+
+// CreateUserTx adds a sign-in to an account. Only an owner can give it a role.
 func CreateUserTx(tx *store.Tx, by Actor, id string, in account.SignIn) (account.User, error) {
+	if err := checkRole(by, in.Role); err != nil {
+		return account.User{}, err
+	}
 	u, err := account.CreateUserTx(tx, id, in)
 	if err != nil {
 		return u, err
@@ -38,12 +55,15 @@ func LinkAt(base string, l account.PasswordLink, token string) ConsoleLink {
 
 // MailLinkTx mails a link to its user, if mail is on. locale is the language for a user without a choice.
 func MailLinkTx(tx *store.Tx, mails *mail.Mailer, l ConsoleLink, locale mail.Locale) error {
-	kind := mail.Invitation
-	if l.Kind == account.Reset {
+	kind, values := mail.Invitation, map[string]string{"expires": mail.Time(l.ExpiresMS)}
+	switch {
+	case l.Kind == account.Reset:
 		kind = mail.Reset
+	case l.User.Role != "":
+		kind, values["role"] = mail.OperatorInvitation, string(l.User.Role)
 	}
 	return account.MailUserTx(tx, mails, l.User, mail.Letter{Kind: kind, Cause: id.New("link_"), Locale: locale,
-		Link: l.Address, ExpiresMS: l.ExpiresMS, Values: map[string]string{"expires": mail.Time(l.ExpiresMS)}})
+		Link: l.Address, ExpiresMS: l.ExpiresMS, Values: values})
 }
 
 // CreateLinkTx creates a link at a base address with which a user sets a password, and mails it if mail
@@ -51,6 +71,9 @@ func MailLinkTx(tx *store.Tx, mails *mail.Mailer, l ConsoleLink, locale mail.Loc
 func CreateLinkTx(tx *store.Tx, by Actor, mails *mail.Mailer, base, user string) (ConsoleLink, error) {
 	l, token, err := account.CreateLinkTx(tx, user)
 	if err != nil {
+		return ConsoleLink{}, err
+	}
+	if err := checkRole(by, l.User.Role); err != nil {
 		return ConsoleLink{}, err
 	}
 	link := LinkAt(base, l, token)
@@ -70,15 +93,51 @@ func InviteTx(tx *store.Tx, by Actor, mails *mail.Mailer, base, id string, in ac
 	return CreateLinkTx(tx, by, mails, base, u.ID)
 }
 
-// ChangeUserTx changes a sign-in. A user disabled here cannot be enabled by colleagues.
+// InviteOperatorTx opens an account for a new operator, without credit, and adds the sign-in as InviteTx
+// does. The account is the operator's own, so that no role opens the account of a customer.
+func InviteOperatorTx(tx *store.Tx, by Actor, mails *mail.Mailer, base string, in account.SignIn) (ConsoleLink, error) {
+	a, err := CreateAccountTx(tx, by, account.NewAccount{Name: accountName(in.Email), Email: in.Email})
+	if err != nil {
+		return ConsoleLink{}, err
+	}
+	return InviteTx(tx, by, mails, base, a.ID, in)
+}
+
+// SetRoleTx gives a user a role, or takes it away if role is empty. Errors as for ChangeUserTx.
+func SetRoleTx(tx *store.Tx, by Actor, user string, role account.Role) (account.User, error) {
+	return ChangeUserTx(tx, by, user, account.UserChange{Role: &role})
+}
+
+// keepOwnerTx returns an error if a change takes the last owner away. The operator's token and the shell
+// are owners that stay, so programs may remove every user.
+func keepOwnerTx(tx *store.Tx, by Actor, before, after account.User) error {
+	wasOwner, isOwner := before.Role == account.Owner && !before.Disabled, after.Role == account.Owner && !after.Disabled
+	if !wasOwner || isOwner || by.Way == Token || by.Way == Shell {
+		return nil
+	}
+	return account.KeepOwnerTx(tx)
+}
+
+// ChangeUserTx changes a sign-in. A user disabled here cannot be enabled by colleagues. Only an owner can
+// change a role, and the sign-in of a user with a role. In the console, an enabled owner must stay.
 func ChangeUserTx(tx *store.Tx, by Actor, user string, c account.UserChange) (account.User, error) {
 	was, err := account.LockUserTx(tx, user)
 	if err != nil {
 		return was, err
 	}
+	role := was.Role
+	if c.Role != nil && role == "" {
+		role = *c.Role
+	}
+	if err := checkRole(by, role); err != nil {
+		return was, err
+	}
 	c.ByOperator = true
 	u, err := account.ChangeUserTx(tx, user, c)
 	if err != nil {
+		return u, err
+	}
+	if err := keepOwnerTx(tx, by, was, u); err != nil {
 		return u, err
 	}
 	before, after := userDetails(was), userDetails(u)
@@ -94,13 +153,19 @@ func ChangeUserTx(tx *store.Tx, by Actor, user string, c account.UserChange) (ac
 	return u, writeLogTx(tx, by, LogRow{Act: UserChange, Object: user, Account: u.Account, Before: before, After: after})
 }
 
-// DeleteUserTx deletes a sign-in permanently.
+// DeleteUserTx deletes a sign-in permanently. Errors as for ChangeUserTx.
 func DeleteUserTx(tx *store.Tx, by Actor, user string) error {
 	before, err := account.LockUserTx(tx, user)
 	if err != nil {
 		return err
 	}
+	if err := checkRole(by, before.Role); err != nil {
+		return err
+	}
 	if err := account.DeleteUserTx(tx, user); err != nil {
+		return err
+	}
+	if err := keepOwnerTx(tx, by, before, account.User{}); err != nil {
 		return err
 	}
 	return writeLogTx(tx, by, LogRow{Act: UserDelete, Object: user, Account: before.Account, Before: userDetails(before)})

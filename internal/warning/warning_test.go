@@ -184,8 +184,8 @@ func TestManyAccounts(t *testing.T) {
 		numbers := fmt.Sprintf(`WITH RECURSIVE n (i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < %d) SELECT `, accounts)
 		for _, text := range []string{
 			`INSERT INTO account (id, name, email, created_ms) ` + numbers + `'a' || CAST(i AS TEXT), 'A', '', 0 FROM n`,
-			`INSERT INTO account_user (id, account, email, password, disabled, operator, created_ms) ` + numbers +
-				`'u' || CAST(i AS TEXT), 'a' || CAST(i AS TEXT), 'u' || CAST(i AS TEXT) || '@example.com', 'x', 0, 0, 0 FROM n`,
+			`INSERT INTO account_user (id, account, email, password, disabled, role, created_ms) ` + numbers +
+				`'u' || CAST(i AS TEXT), 'a' || CAST(i AS TEXT), 'u' || CAST(i AS TEXT) || '@example.com', 'x', 0, '', 0 FROM n`,
 			`INSERT INTO ledger_account (id, balance_nano, floor_nano, disabled, seq) ` + numbers +
 				`'a' || CAST(i AS TEXT), 10000000000, 0, 0, 0 FROM n`,
 		} {

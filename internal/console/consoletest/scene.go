@@ -28,6 +28,7 @@ import (
 	"tollgate/internal/console"
 	"tollgate/internal/console/page"
 	"tollgate/internal/egress"
+	"tollgate/internal/gatewaytest/fakemail"
 	"tollgate/internal/gatewaytest/fakepayment"
 	"tollgate/internal/httpapi"
 	"tollgate/internal/invoice"
@@ -38,6 +39,7 @@ import (
 	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/ledger/spending"
 	"tollgate/internal/line"
+	"tollgate/internal/mail"
 	"tollgate/internal/media"
 	"tollgate/internal/money"
 	"tollgate/internal/node"
@@ -76,6 +78,8 @@ type Scene struct {
 	Users    map[string]account.User
 	// Stripe is the fake that takes the payments of customers.
 	Stripe *fakepayment.Stripe
+	// Mail is the fake server that takes the mails.
+	Mail *fakemail.Server
 
 	t          *testing.T
 	handler    http.Handler
@@ -112,6 +116,7 @@ func Each(t *testing.T, test func(t *testing.T, s *Scene)) {
 			SignUps:    operator.SignUps{Rules: account.SignUpRules{Mode: account.SignUpOpen}},
 			AdminToken: httpapi.NewOperatorToken(AdminToken), PublicURL: PublicURL, MediaURL: PublicURL + "/media"}}
 		s.startServices(watcher)
+		s.sendMails()
 		s.takePayments()
 		s.handler = s.Console(nil)
 		s.account("ada", "ada@example.com")
@@ -166,6 +171,39 @@ func (s *Scene) startServices(watcher *catalog.Watcher) {
 		Guard: egress.New(nil), MaxBody: 1 << 20})
 	s.Options.Ledger, s.Options.Lines, s.Options.Jobs, s.Options.Media = books, lines, jobs, files
 	s.Options.ServeAs = server.ServeAs
+}
+
+// sendMails configures mail. Nothing sends the waiting mails, but the pages send single ones.
+func (s *Scene) sendMails() {
+	s.t.Helper()
+	s.Mail = fakemail.Start(s.t, fakemail.Options{})
+	at, err := netip.ParseAddrPort(s.Mail.Address)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.Options.Mails, err = mail.New(mail.Options{DB: s.DB, From: "shop@example.com", PublicURL: PublicURL,
+		Server: mail.SMTPServer{Host: at.Addr().String(), Port: int(at.Port()), Security: mail.Plain}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// WithoutMail returns a console that sends no mail.
+func (s *Scene) WithoutMail() http.Handler {
+	return s.Console(func(o *console.Options) { o.Mails = nil })
+}
+
+// WroteMail writes a mail to ada to the outbox, and returns its id.
+func (s *Scene) WroteMail() (mailID string) {
+	s.t.Helper()
+	s.Update(func(tx *store.Tx) error {
+		err := account.MailUserTx(tx, s.Options.Mails, s.Users["ada@example.com"], mail.Letter{Kind: mail.Test, Cause: id.New("test_")})
+		if err != nil {
+			return err
+		}
+		return tx.QueryRow(`SELECT id FROM mail_outbox ORDER BY id DESC LIMIT 1`).Scan(&mailID)
+	})
+	return mailID
 }
 
 // takePayments configures Stripe with a bonus of 10 % from 50 USD on.
@@ -356,7 +394,7 @@ func (s *Scene) User(name string, signIn account.SignIn) account.User {
 func (s *Scene) Invite(name string, signIn account.SignIn) (address string) {
 	s.t.Helper()
 	s.Update(func(tx *store.Tx) error {
-		l, err := operator.InviteTx(tx, operator.Actor{Way: operator.Shell}, nil, PublicURL, s.Accounts[name].ID, signIn)
+		l, err := operator.InviteTx(tx, operator.Actor{Way: operator.Shell, Role: account.Owner}, nil, PublicURL, s.Accounts[name].ID, signIn)
 		s.Users[signIn.Email], address = l.User, l.Address
 		return err
 	})

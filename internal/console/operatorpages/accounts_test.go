@@ -261,7 +261,7 @@ func TestFindAndChangeAccounts(t *testing.T) {
 func TestNoteOfAnAccount(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
-		op := s.User("bob", account.SignIn{Email: "op@example.com", Operator: true})
+		op := s.User("bob", account.SignIn{Email: "op@example.com", Role: account.Owner})
 		b := s.Session(account.OperatorSession, op.Email)
 		path := "/console/operator/accounts/" + s.Accounts["ada"].ID
 		b.Post(path+"/note", "note", " pays late\r\n<b>call</b> first ").Want(t, http.StatusSeeOther, path+"?done=changed")
@@ -318,7 +318,7 @@ func TestForeignLinkFillsInNothing(t *testing.T) {
 func TestPricesOfAnAccount(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
-		op := s.User("bob", account.SignIn{Email: "op@example.com", Operator: true})
+		op := s.User("bob", account.SignIn{Email: "op@example.com", Role: account.Owner})
 		b := s.Session(account.OperatorSession, op.Email)
 		path := "/console/operator/accounts/" + s.Accounts["ada"].ID
 		b.Post(path+"/prices", "price_factor", "0.9", "prices", "easel-1 1.333333\r\n\r\n other\t2 ").

@@ -29,6 +29,7 @@ type catalogPage struct {
 	History  ui.DataTable
 	Pager    ui.Pager
 	YAML     string
+	Edit     ui.Link
 	Empty    *ui.EmptyState
 }
 
@@ -93,6 +94,7 @@ func (c *console) showCatalog(v *page.Visit) (page.Responder, error) {
 			content.Warnings = append(content.Warnings, w.Message)
 		}
 		content.Sandbox = c.Catalog.Current().OpenSandboxModels()
+		content.Edit = ui.Link{Href: page.Base + "/operator/catalog/edit", Text: "Edit", Button: true, Main: true}
 		content.Retire = ui.Button{Action: page.Base + "/operator/catalog/sandbox/retire", Label: "Retire the sandbox models"}
 		content.Pager = v.Pager("/operator/catalog", more, page.Last(history, func(r catalog.Revision) string { return revisionText(r.Number) }))
 		if len(history) > 0 && before == 0 {

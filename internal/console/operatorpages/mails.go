@@ -10,8 +10,13 @@ import (
 	"tollgate/internal/store"
 )
 
-// mailsPath is the path of the outbox. The page and its menu item exist only with mail.
+// mailsPath is the path of the outbox.
 const mailsPath = "/operator/mails"
+
+// mailing returns a handler of a shop with mail. In other shops the page does not exist.
+func (c *console) mailing(handle func(*page.Visit) (page.Responder, error)) func(*page.Visit) (page.Responder, error) {
+	return page.OnlyIf(c.Mails.On(), handle)
+}
 
 func (c *console) listMails(v *page.Visit) (page.Responder, error) {
 	content := page.List{Title: "Mails", Path: mailsPath, New: page.CreateLink(mailsPath+"/test", "Send a test mail")}

@@ -1,15 +1,11 @@
 package operatorpages_test
 
 import (
-	"net"
 	"net/http"
-	"strconv"
 	"testing"
 
-	"tollgate/internal/console"
 	"tollgate/internal/console/consoletest"
 	"tollgate/internal/gatewaytest/fakemail"
-	"tollgate/internal/mail"
 	"tollgate/internal/store"
 )
 
@@ -20,27 +16,15 @@ func TestMails(t *testing.T) {
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		const path = "/console/operator/mails"
 		b := s.Operator()
+		handler := b.Handler
+		b.Handler = s.WithoutMail()
 		b.Get(path).Want(t, http.StatusNotFound)
 		b.Get("/console/operator").Without(t, path)
-		server := fakemail.Start(t, fakemail.Options{})
-		host, text, err := net.SplitHostPort(server.Address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		port, err := strconv.Atoi(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		mails, err := mail.New(mail.Options{DB: s.DB, From: "shop@example.com", PublicURL: consoletest.PublicURL,
-			Server: mail.SMTPServer{Host: host, Port: port, Security: mail.Plain}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.Handler = s.Console(func(o *console.Options) { o.Mails = mails })
+		b.Handler = handler
 		b.Get(path).Want(t, http.StatusOK, "No mail was written yet", `href="`+path+`/test"`)
 		b.Get(path+"/test").Want(t, http.StatusOK, `name="to"`)
 		b.Post(path+"/test", "to", "nobody").Want(t, http.StatusUnprocessableEntity, "plain address")
-		server.Plan(fakemail.Refuse)
+		s.Mail.Plan(fakemail.Refuse)
 		b.Post(path+"/test", "to", "ann@example.com").Want(t, http.StatusSeeOther, path)
 		b.Get(path).Want(t, http.StatusOK, "ann@example.com", "given up", "No such user here")
 		b.Get(path+"?state=sent").Without(t, "ann@example.com")
@@ -49,7 +33,7 @@ func TestMails(t *testing.T) {
 		s.Update(func(tx *store.Tx) error { return tx.QueryRow(`SELECT id FROM mail_outbox`).Scan(&id) })
 		b.Post(path+"/"+id+"/resend").Want(t, http.StatusSeeOther, path)
 		b.Get(path+"?state=sent").Want(t, http.StatusOK, "ann@example.com")
-		if n := len(server.Mails()); n != 1 {
+		if n := len(s.Mail.Mails()); n != 1 {
 			t.Errorf("the server took %d mails, want 1", n)
 		}
 		b.Get("/console/operator/log").Want(t, http.StatusOK, "mail.test", "mail.resend")

@@ -39,102 +39,107 @@ func Section(o page.Options) page.Section {
 		Find: "/operator/find", Templates: embedded}
 }
 
+// handlers returns the handlers with the role that each one needs. Support sees everything, and may do what
+// neither moves money nor changes what customers or operators can do.
 func (c *console) handlers() []page.Handler {
-	var mails []page.Handler
-	if c.Mails.On() {
-		mails = []page.Handler{
-			page.Get(mailsPath, c.listMails),
-			page.Get(mailsPath+"/test", c.newTestMail),
-			page.Post(mailsPath+"/test", c.sendTestMail),
-			page.Action(mailsPath+"/{id}/resend", c.resendMail),
-		}
+	const support, operator, owner = account.Support, account.Operator, account.Owner
+	return []page.Handler{
+		page.Get("/operator", c.home).Needs(support),
+		page.Get("/operator/live", c.liveHome).Needs(support),
+		page.Get("/operator/live/lines", c.liveLines).Needs(support),
+		page.Get("/operator/live/books", c.liveBooks).Needs(support),
+		page.Get("/operator/find", c.find).Needs(support),
+
+		page.Get("/operator/lines", c.listLines).Needs(support),
+		page.Get("/operator/lines/{id}", c.showLine).Needs(support),
+		page.Action("/operator/lines/{id}/drain", c.drainLine).Needs(operator),
+		page.Action("/operator/lines/{id}/resume", c.resumeLine).Needs(operator),
+
+		page.Get("/operator/accounts", c.listAccounts).Needs(support),
+		page.Get("/operator/accounts/new", c.newAccount).Needs(operator),
+		page.Post("/operator/accounts/new", c.createAccount).Needs(operator),
+		page.Get("/operator/accounts/{id}", c.showAccount).Needs(support),
+		page.Post("/operator/accounts/{id}", c.changeAccount).Needs(operator),
+		page.Post("/operator/accounts/{id}/prices", c.savePrices).Needs(operator),
+		page.Post("/operator/accounts/{id}/note", c.saveNote).Needs(operator),
+		page.Post("/operator/accounts/{id}/credit", c.creditAccount).Needs(operator),
+		page.Action("/operator/accounts/{id}/disable", c.disableAccount).Needs(operator),
+		page.Action("/operator/accounts/{id}/enable", c.enableAccount).Needs(operator),
+		page.Post("/operator/accounts/{id}/keys", c.createKey).Needs(operator),
+		page.Post("/operator/accounts/{id}/users", c.addAccountUser).Needs(operator),
+		page.Get("/operator/keys/{id}", c.showKey).Needs(support),
+		page.Post("/operator/keys/{id}", c.changeKey).Needs(operator),
+		page.Action("/operator/keys/{id}/disable", c.disableKey).Needs(operator),
+		page.Action("/operator/keys/{id}/enable", c.enableKey).Needs(operator),
+		page.Post("/operator/keys/{id}/delete", c.deleteKey).Needs(operator),
+		page.Action("/operator/users/{id}/disable", c.disableUser).Needs(operator),
+		page.Action("/operator/users/{id}/enable", c.enableUser).Needs(operator),
+		page.Action("/operator/users/{id}/delete", c.deleteUser).Needs(operator),
+		page.Action("/operator/users/{id}/factor/off", c.endFactor).Needs(operator),
+		page.Action("/operator/users/{id}/link", c.linkUser).Needs(support),
+
+		page.Get("/operator/deliveries", c.listDeliveries).Needs(support),
+		page.Action("/operator/deliveries/{id}/resend", c.resendDelivery).Needs(support),
+
+		page.Get(mailsPath, c.mailing(c.listMails)).Needs(support),
+		page.Get(mailsPath+"/test", c.mailing(c.newTestMail)).Needs(operator),
+		page.Post(mailsPath+"/test", c.mailing(c.sendTestMail)).Needs(operator),
+		page.Action(mailsPath+"/{id}/resend", c.mailing(c.resendMail)).Needs(support),
+
+		page.Get("/operator/codes", c.listCodes).Needs(support),
+		page.Get("/operator/codes/new", c.newCodes).Needs(operator),
+		page.Post("/operator/codes/new", c.createCodes).Needs(operator),
+		page.Action("/operator/codes/{id}/void", c.voidCode).Needs(operator),
+
+		page.Get("/operator/top-ups", c.paying(c.listTopups)).Needs(support),
+		page.Get("/operator/top-ups/table", c.paying(c.downloadTopups)).Needs(support),
+		page.Get("/operator/top-ups/reconciliation", c.paying(c.reconcile)).Needs(support),
+		page.Get("/operator/top-ups/{id}", c.paying(c.showTopup)).Needs(support),
+		page.Post("/operator/top-ups/{id}/refund", c.paying(c.refundTopup)).Needs(operator),
+		page.Action("/operator/top-ups/{id}/check", c.paying(c.checkTopup)).Needs(support),
+		page.Action("/operator/top-ups/problems/{id}/close", c.paying(c.closeProblem)).Needs(operator),
+
+		page.Get(invoicesPath, c.paying(c.listInvoices)).Needs(support),
+		page.Get(invoicesPath+"/table", c.paying(c.downloadInvoices)).Needs(support),
+		page.Get(invoicesPath+"/files", c.paying(c.zipInvoices)).Needs(support),
+		page.Get(invoicesPath+"/{id}", c.paying(c.showInvoice)).Needs(support),
+		page.Get(invoicesPath+"/{id}/pdf", c.paying(c.downloadInvoice)).Needs(support),
+
+		page.Get("/operator/requests", c.listRequests).Needs(support),
+		page.Get("/operator/requests/{id}", c.showRequest).Needs(support),
+		page.Get("/operator/jobs", c.listJobs).Needs(support),
+		page.Get("/operator/jobs/{id}", c.showJob).Needs(support),
+		page.Action("/operator/jobs/{id}/cancel", c.cancelJob).Needs(operator),
+		page.Post("/operator/jobs/{id}/requeue", c.requeueJob).Needs(operator),
+
+		page.Get("/operator/usage", c.usage).Needs(support),
+		page.Get("/operator/usage/table", c.downloadUsage).Needs(support),
+
+		page.Get("/operator/catalog", c.showCatalog).Needs(support),
+		page.Get("/operator/catalog/edit", c.editCatalog).Needs(operator),
+		page.Post("/operator/catalog/edit", c.putCatalog).Needs(operator),
+		page.Get("/operator/catalog/revisions/{id}", c.showRevision).Needs(support),
+		page.Post("/operator/catalog/revisions/{id}/apply", c.rollBack).Needs(operator),
+		page.Post("/operator/catalog/sandbox/retire", c.retireSandbox).Needs(operator),
+		page.Post("/operator/catalog/models/{id}/open", c.switchModel(catalog.StateOpen)).Needs(operator),
+		page.Post("/operator/catalog/models/{id}/maintenance", c.switchModel(catalog.StateMaintenance)).Needs(operator),
+		page.Post("/operator/catalog/models/{id}/coming_soon", c.switchModel(catalog.StateComingSoon)).Needs(operator),
+		page.Post("/operator/catalog/models/{id}/retired", c.switchModel(catalog.StateRetired)).Needs(operator),
+
+		page.Get("/operator/books", c.books).Needs(support),
+		page.Action("/operator/books/run", c.runAudit).Needs(operator),
+		page.Get("/operator/log", c.showLog).Needs(support),
+
+		page.Get(operatorsPath, c.listOperators).Needs(support),
+		page.Get(operatorsPath+"/new", c.newOperator).Needs(owner),
+		page.Post(operatorsPath+"/new", c.inviteOperator).Needs(owner),
+		page.Get(operatorsPath+"/{id}", c.showRole).Needs(owner),
+		page.Post(operatorsPath+"/{id}", c.changeRole).Needs(owner),
+
+		page.Get("/operator/sessions", c.listSessions).Needs(support),
+		page.Action("/operator/sessions/end", page.EndSessions).Needs(support),
+		page.Action("/operator/sessions/{id}/end", page.EndSession("/operator/sessions")).Needs(support),
 	}
-	return append(mails, []page.Handler{
-		page.Get("/operator", c.home),
-		page.Get("/operator/live", c.liveHome),
-		page.Get("/operator/live/lines", c.liveLines),
-		page.Get("/operator/live/books", c.liveBooks),
-		page.Get("/operator/find", c.find),
-
-		page.Get("/operator/lines", c.listLines),
-		page.Get("/operator/lines/{id}", c.showLine),
-		page.Action("/operator/lines/{id}/drain", c.drainLine),
-		page.Action("/operator/lines/{id}/resume", c.resumeLine),
-
-		page.Get("/operator/accounts", c.listAccounts),
-		page.Get("/operator/accounts/new", c.newAccount),
-		page.Post("/operator/accounts/new", c.createAccount),
-		page.Get("/operator/accounts/{id}", c.showAccount),
-		page.Post("/operator/accounts/{id}", c.changeAccount),
-		page.Post("/operator/accounts/{id}/prices", c.savePrices),
-		page.Post("/operator/accounts/{id}/note", c.saveNote),
-		page.Post("/operator/accounts/{id}/credit", c.creditAccount),
-		page.Action("/operator/accounts/{id}/disable", c.disableAccount),
-		page.Action("/operator/accounts/{id}/enable", c.enableAccount),
-		page.Post("/operator/accounts/{id}/keys", c.createKey),
-		page.Post("/operator/accounts/{id}/users", c.addAccountUser),
-		page.Get("/operator/keys/{id}", c.showKey),
-		page.Post("/operator/keys/{id}", c.changeKey),
-		page.Action("/operator/keys/{id}/disable", c.disableKey),
-		page.Action("/operator/keys/{id}/enable", c.enableKey),
-		page.Post("/operator/keys/{id}/delete", c.deleteKey),
-		page.Action("/operator/users/{id}/disable", c.disableUser),
-		page.Action("/operator/users/{id}/enable", c.enableUser),
-		page.Action("/operator/users/{id}/delete", c.deleteUser),
-		page.Action("/operator/users/{id}/factor/off", c.endFactor),
-		page.Action("/operator/users/{id}/link", c.linkUser),
-
-		page.Get("/operator/deliveries", c.listDeliveries),
-		page.Action("/operator/deliveries/{id}/resend", c.resendDelivery),
-
-		page.Get("/operator/codes", c.listCodes),
-		page.Get("/operator/codes/new", c.newCodes),
-		page.Post("/operator/codes/new", c.createCodes),
-		page.Action("/operator/codes/{id}/void", c.voidCode),
-
-		page.Get("/operator/top-ups", c.paying(c.listTopups)),
-		page.Get("/operator/top-ups/table", c.paying(c.downloadTopups)),
-		page.Get("/operator/top-ups/reconciliation", c.paying(c.reconcile)),
-		page.Get("/operator/top-ups/{id}", c.paying(c.showTopup)),
-		page.Post("/operator/top-ups/{id}/refund", c.paying(c.refundTopup)),
-		page.Action("/operator/top-ups/{id}/check", c.paying(c.checkTopup)),
-		page.Action("/operator/top-ups/problems/{id}/close", c.paying(c.closeProblem)),
-
-		page.Get(invoicesPath, c.paying(c.listInvoices)),
-		page.Get(invoicesPath+"/table", c.paying(c.downloadInvoices)),
-		page.Get(invoicesPath+"/files", c.paying(c.zipInvoices)),
-		page.Get(invoicesPath+"/{id}", c.paying(c.showInvoice)),
-		page.Get(invoicesPath+"/{id}/pdf", c.paying(c.downloadInvoice)),
-
-		page.Get("/operator/requests", c.listRequests),
-		page.Get("/operator/requests/{id}", c.showRequest),
-		page.Get("/operator/jobs", c.listJobs),
-		page.Get("/operator/jobs/{id}", c.showJob),
-		page.Action("/operator/jobs/{id}/cancel", c.cancelJob),
-		page.Post("/operator/jobs/{id}/requeue", c.requeueJob),
-
-		page.Get("/operator/usage", c.usage),
-		page.Get("/operator/usage/table", c.downloadUsage),
-
-		page.Get("/operator/catalog", c.showCatalog),
-		page.Get("/operator/catalog/edit", c.editCatalog),
-		page.Post("/operator/catalog/edit", c.putCatalog),
-		page.Get("/operator/catalog/revisions/{id}", c.showRevision),
-		page.Post("/operator/catalog/revisions/{id}/apply", c.rollBack),
-		page.Post("/operator/catalog/sandbox/retire", c.retireSandbox),
-		page.Post("/operator/catalog/models/{id}/open", c.switchModel(catalog.StateOpen)),
-		page.Post("/operator/catalog/models/{id}/maintenance", c.switchModel(catalog.StateMaintenance)),
-		page.Post("/operator/catalog/models/{id}/coming_soon", c.switchModel(catalog.StateComingSoon)),
-		page.Post("/operator/catalog/models/{id}/retired", c.switchModel(catalog.StateRetired)),
-
-		page.Get("/operator/books", c.books),
-		page.Action("/operator/books/run", c.runAudit),
-		page.Get("/operator/log", c.showLog),
-
-		page.Get("/operator/sessions", c.listSessions),
-		page.Action("/operator/sessions/end", page.EndSessions),
-		page.Action("/operator/sessions/{id}/end", page.EndSession("/operator/sessions")),
-	}...)
 }
 
 // menu returns the links to the pages. A shop without payments has no page of top-ups, and one without
@@ -153,6 +158,7 @@ func menu(o page.Options) []ui.NavItem {
 		{Href: page.Base + "/operator/catalog", Text: "Catalog", Icon: "boxes"},
 		{Href: page.Base + "/operator/books", Text: "Books", Icon: "receipt"},
 		{Href: page.Base + "/operator/log", Text: "Log", Icon: "square-terminal"},
+		{Href: page.Base + operatorsPath, Text: "Operators", Icon: "settings"},
 		{Href: page.Base + "/operator/sessions", Text: "Sessions", Icon: "shield"},
 	}
 	if o.Topups != nil {

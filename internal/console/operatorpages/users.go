@@ -14,38 +14,57 @@ func accountUserForm(id string) ui.PostForm {
 	return ui.PostForm{Action: page.Base + "/operator/accounts/" + id + "/users", Submit: "Add user", Fields: show.NewUserFields()}
 }
 
-func usersTable(v *page.Visit, users []account.User) ui.DataTable {
+func (c *console) usersTable(v *page.Visit, users []account.User) ui.DataTable {
 	t := ui.DataTable{Caption: "Users", Columns: []ui.Column{
 		{Title: "Email"}, {Title: "State"}, {Title: "Second factor"}, {Title: "Since"}, {Title: "Change"}}}
 	for _, u := range users {
-		path := page.Base + "/operator/users/" + u.ID
 		state := show.UserState(u)
-		if u.Operator {
-			state.Label += ", operator"
+		if u.Role != "" {
+			state.Label += ", " + string(u.Role)
 		}
-		changes := ui.Group{ui.Button{Action: path + "/link", Label: "Make a link", About: u.Email},
-			ui.Button{Action: path + "/disable", Label: "Disable", About: u.Email}}
-		if u.Disabled {
-			changes = ui.Group{ui.Button{Action: path + "/enable", Label: "Enable", About: u.Email}}
-			if !u.Barred {
-				changes = append(changes, ui.Button{Action: path + "/disable", Label: "Keep disabled", About: u.Email})
-			}
-		}
-		if u.ID != v.Session.User.ID {
-			changes = append(changes, v.Confirm(ui.Confirm{ID: "delete-" + u.ID, Button: "Delete", Danger: true,
-				Title: "Delete " + u.Email + "?", Action: path + "/delete",
-				Text: []string{"This user can no longer sign in, unless an operator or a user of the account adds the user again. " +
-					"The account keeps its keys and balance. To keep the user out, disable the user instead."}}))
-		}
-		if u.FactorMS != 0 {
-			changes = append(changes, v.Confirm(ui.Confirm{ID: "factor-" + u.ID, Button: "Turn off second factor", Danger: true,
-				Title: "Turn off the second factor of " + u.Email + "?", Action: path + "/factor/off",
-				Text: []string{"For a user who has lost the second factor. Make sure that the request comes from this user: afterwards, the " +
-					"password alone is enough to sign in."}}))
-		}
-		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{u.Email, state, show.Factor(u), ui.Moment{MS: u.CreatedMS}, changes}})
+		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{u.Email, state, show.Factor(u), ui.Moment{MS: u.CreatedMS}, c.userChanges(v, u)}})
 	}
 	return t
+}
+
+// seesLinks reports whether the visitor may see the links of customers. With a link, the visitor could set
+// a customer's password, so support can only mail links.
+func seesLinks(v *page.Visit) bool { return v.Session.Role().Includes(account.Operator) }
+
+// userChanges returns the buttons for a user.
+func (c *console) userChanges(v *page.Visit, u account.User) ui.Group {
+	if u.Role != "" && v.Session.Role() != account.Owner {
+		return ui.Group{ui.Text{Text: "Only an owner can change an operator.", Muted: true}}
+	}
+	path := page.Base + "/operator/users/" + u.ID
+	changes := ui.Group{ui.Button{Action: path + "/disable", Label: "Disable", About: u.Email}}
+	if u.Disabled {
+		changes = ui.Group{ui.Button{Action: path + "/enable", Label: "Enable", About: u.Email}}
+		if !u.Barred {
+			changes = append(changes, ui.Button{Action: path + "/disable", Label: "Keep disabled", About: u.Email})
+		}
+	} else if link := (ui.Button{Action: path + "/link", Label: "Make a link", About: u.Email}); seesLinks(v) {
+		changes = append(ui.Group{link}, changes...)
+	} else if c.Mails.On() {
+		link.Label = "Mail a link"
+		changes = append(ui.Group{link}, changes...)
+	}
+	if u.ID != v.Session.User.ID {
+		changes = append(changes, v.Confirm(ui.Confirm{ID: "delete-" + u.ID, Button: "Delete", Danger: true,
+			Title: "Delete " + u.Email + "?", Action: path + "/delete",
+			Text: []string{"This user can no longer sign in, unless an operator or a user of the account adds the user again. " +
+				"The account keeps its keys and balance. To keep the user out, disable the user instead."}}))
+	}
+	if u.FactorMS != 0 {
+		changes = append(changes, v.Confirm(ui.Confirm{ID: "factor-" + u.ID, Button: "Turn off second factor", Danger: true,
+			Title: "Turn off the second factor of " + u.Email + "?", Action: path + "/factor/off",
+			Text: []string{"For a user who has lost the second factor. Make sure that the request comes from this user: afterwards, the " +
+				"password alone is enough to sign in."}}))
+	}
+	if u.ID != v.Session.User.ID && v.Session.Role() == account.Owner {
+		changes = append(changes, roleLink(u))
+	}
+	return changes
 }
 
 func (c *console) addAccountUser(v *page.Visit) (page.Responder, error) {
@@ -72,11 +91,20 @@ func (c *console) addAccountUser(v *page.Visit) (page.Responder, error) {
 }
 
 // linkUser creates a link for a user and shows the link in the same response. If the form is sent
-// again, linkUser creates another link and invalidates the previous link.
+// again, linkUser creates another link and invalidates the previous link. For support, the link is
+// mailed and not shown.
 func (c *console) linkUser(v *page.Visit) (page.Responder, error) {
-	return c.createLink(v, func(tx *store.Tx) (operator.ConsoleLink, error) {
+	create := func(tx *store.Tx) (operator.ConsoleLink, error) {
 		return operator.CreateLinkTx(tx, show.Actor(v), c.Mails, c.PublicURL, v.PathID())
-	})
+	}
+	if seesLinks(v) {
+		return c.createLink(v, create)
+	}
+	if !c.Mails.On() {
+		return nil, fault.New(fault.PermissionDenied, "Your role may only mail links, and this service sends no mail. Ask an operator to make one.")
+	}
+	l, err := page.Write(v, create)
+	return page.Redirect(page.Base + "/operator/accounts/" + l.User.Account + "?view=users&done=mailed"), err
 }
 
 func (c *console) disableUser(v *page.Visit) (page.Responder, error) {

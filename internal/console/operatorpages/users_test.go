@@ -73,7 +73,7 @@ func TestInviteUser(t *testing.T) {
 func TestOperatorsCannotRemoveThemselves(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
-		me := s.User("ada", account.SignIn{Email: "op@example.com", Operator: true})
+		me := s.User("ada", account.SignIn{Email: "op@example.com", Role: account.Owner})
 		b := s.Session(account.OperatorSession, me.Email)
 		path := "/console/operator/users/" + me.ID
 		list := b.Get("/console/operator/accounts/" + s.Accounts["ada"].ID + "?view=users")

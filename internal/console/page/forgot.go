@@ -3,6 +3,7 @@ package page
 import (
 	"tollgate/internal/account"
 	"tollgate/internal/console/ui"
+	"tollgate/internal/fault"
 	"tollgate/internal/mail"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
@@ -28,6 +29,9 @@ func (srv *server) forgotPage(*Visit) (Responder, error) {
 func (srv *server) sendReset(v *Visit) (Responder, error) {
 	form := forgotForm()
 	return v.Submit(&form, func() (Responder, error) {
+		if form.Field("email").Value == "" {
+			return nil, fault.At(fault.InvalidRequest, "email", "Enter the email with which you sign in.")
+		}
 		err := srv.SignIns.RequestReset(v.Context(), form.Field("email").Value, v.Address(),
 			func(tx *store.Tx, l account.PasswordLink, token string) error {
 				return operator.MailLinkTx(tx, srv.Mails, operator.LinkAt(srv.PublicURL, l, token), v.Locale())
@@ -35,9 +39,14 @@ func (srv *server) sendReset(v *Visit) (Responder, error) {
 		if err != nil {
 			return nil, v.explainWrong(err, "")
 		}
-		return FullPage{Name: "link", Title: "Look into your mailbox", Main: linkPage{Title: "Look into your mailbox",
+		return FullPage{Name: "link", Title: "Look into your mailbox", Main: linkPage{Title: "Look into your mailbox", Footer: backToSignIn(),
 			Text: "If a user signs in with this email, a mail with a link is on its way. It can take some minutes; look among the spam too."}}, nil
 	}, func() (FullPage, error) { return forgotPage(form), nil })
+}
+
+// backToSignIn is the way on from a page about a mail.
+func backToSignIn() *linkFooter {
+	return &linkFooter{Text: "No mail, or another address?", Link: ui.Link{Href: Base + "/sign-in", Text: "Back to the sign-in"}}
 }
 
 // Locale returns the language of the visitor's browser.

@@ -7,30 +7,9 @@ import (
 	"time"
 
 	"tollgate/internal/account"
-	"tollgate/internal/console"
 	"tollgate/internal/console/consoletest"
-	"tollgate/internal/mail"
 	"tollgate/internal/store"
 )
-
-// newMailer returns the mails of a console. Nothing is sent, so mails stay in the outbox.
-func newMailer(t *testing.T, s *consoletest.Scene) *mail.Mailer {
-	t.Helper()
-	mails, err := mail.New(mail.Options{DB: s.DB, From: "shop@example.com", PublicURL: consoletest.PublicURL,
-		Server: mail.SMTPServer{Host: "127.0.0.1", Port: 1, Security: mail.Plain}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return mails
-}
-
-// withMail returns a browser of a console with mail.
-func withMail(t *testing.T, s *consoletest.Scene) *consoletest.Browser {
-	t.Helper()
-	b := s.Browser()
-	b.Handler = s.Console(func(o *console.Options) { o.Mails = newMailer(t, s) })
-	return b
-}
 
 // letter is a mail in the outbox.
 type letter struct{ kind, to, text string }
@@ -63,13 +42,16 @@ func tokenIn(t *testing.T, l letter) string {
 func TestForgottenPassword(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
-		b := withMail(t, s)
-		old := s.SignedIn("ada@example.com")
-		s.Browser().Get("/console/sign-in").Without(t, "/console/forgot")
-		s.Browser().Get("/console/forgot").Want(t, http.StatusNotFound)
+		b := s.Browser()
+		old := s.Session(account.UserSession, "ada@example.com")
+		off := s.Browser()
+		off.Handler = s.WithoutMail()
+		off.Get("/console/sign-in").Without(t, "/console/forgot")
+		off.Get("/console/forgot").Want(t, http.StatusNotFound)
 		b.Get("/console/sign-in").Want(t, http.StatusOK, `href="/console/forgot"`)
 		b.Get("/console/forgot").Want(t, http.StatusOK, `name="email"`)
-		b.Post("/console/forgot", "email", "Ada@Example.com").Want(t, http.StatusOK, "Look into your mailbox")
+		b.Post("/console/forgot", "email", "").Want(t, http.StatusUnprocessableEntity, "Enter the email")
+		b.Post("/console/forgot", "email", "Ada@Example.com").Want(t, http.StatusOK, "Look into your mailbox", `href="/console/sign-in"`)
 		mails := outbox(s)
 		if len(mails) != 1 || mails[0].kind != "password_reset" || mails[0].to != "ada@example.com" {
 			t.Fatalf("the outbox has %+v, want one reset to ada@example.com", mails)
@@ -103,7 +85,7 @@ func TestForgottenPassword(t *testing.T) {
 func TestForgottenPasswordRevealsNothing(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
-		b := withMail(t, s)
+		b := s.Browser()
 		s.ChangeUser("bob@example.com", account.UserChange{Disabled: new(true)})
 		answers := map[string]string{}
 		for _, email := range []string{"ada@example.com", "bob@example.com", "nobody@example.com", "no email"} {
@@ -128,7 +110,7 @@ func TestForgottenPasswordRevealsNothing(t *testing.T) {
 func TestForgottenPasswordLimits(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
-		b := withMail(t, s)
+		b := s.Browser()
 		for _, email := range []string{"ada@example.com", "nobody@example.com"} {
 			for range 3 {
 				b.Post("/console/forgot", "email", email).Want(t, http.StatusOK)
@@ -150,7 +132,7 @@ func TestForgottenPasswordLimits(t *testing.T) {
 func TestNewBrowserIsMailed(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
-		b := withMail(t, s)
+		b := s.Browser()
 		b.SignIn("ada@example.com", "wrong horse").Want(t, http.StatusUnprocessableEntity)
 		for range 2 {
 			b.SignIn("ada@example.com", consoletest.Password).Want(t, http.StatusSeeOther)
@@ -161,7 +143,7 @@ func TestNewBrowserIsMailed(t *testing.T) {
 			t.Fatalf("the outbox has %+v, want one mail about the first sign-in", mails)
 		}
 		b.Get("/console").Want(t, http.StatusOK)
-		other := withMail(t, s)
+		other := s.Browser()
 		other.SignIn("ada@example.com", consoletest.Password).Want(t, http.StatusSeeOther)
 		if n := len(outbox(s)); n != 2 {
 			t.Errorf("%d mails after a sign-in with another browser, want 2", n)

@@ -21,6 +21,7 @@ func TestInvitation(t *testing.T) {
 		}
 		_, token, _ := strings.Cut(address, "#")
 		b := s.Browser()
+		b.Handler = s.WithoutMail()
 		b.Get("/console/sign-in").Want(t, http.StatusOK, "Ask your operator for a link", `href="/console/link"`)
 		b.Get("/console/link").Want(t, http.StatusOK, "data-fragment", `name="link"`)
 		for _, sent := range []string{address, " " + address + "\n", token} {

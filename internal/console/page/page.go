@@ -121,6 +121,14 @@ type Section struct {
 type Handler struct {
 	method, path string
 	handle       func(*Visit) (Responder, error)
+	role         account.Role // see Needs
+}
+
+// Needs returns the handler for visitors whose role includes role. Each handler of the operators' pages
+// needs a role; see New.
+func (h Handler) Needs(role account.Role) Handler {
+	h.role = role
+	return h
 }
 
 // OnlyIf returns handle if a page exists in this shop, or else a handler for a page that does not exist.
@@ -133,12 +141,12 @@ func OnlyIf(exists bool, handle func(*Visit) (Responder, error)) func(*Visit) (R
 
 // Get registers a GET handler, which must not change anything.
 func Get(path string, handle func(*Visit) (Responder, error)) Handler {
-	return Handler{http.MethodGet, path, handle}
+	return Handler{method: http.MethodGet, path: path, handle: handle}
 }
 
 // Post registers the POST handler of a form.
 func Post(path string, handle func(*Visit) (Responder, error)) Handler {
-	return Handler{http.MethodPost, path, handle}
+	return Handler{method: http.MethodPost, path: path, handle: handle}
 }
 
 // Action registers a POST handler for a button without fields. A request with form fields is
@@ -154,10 +162,10 @@ func Action(path string, handle func(*Visit) (Responder, error)) Handler {
 
 func (h Handler) pattern() string { return h.method + " " + Base + h.path }
 
-// section is a section with its templates.
+// section is a section with its templates, for each role of its visitors.
 type section struct {
 	Section
-	pages *ui.Pages
+	pages map[account.Role]*ui.Pages
 }
 
 // server serves the sections.
@@ -174,7 +182,7 @@ type server struct {
 }
 
 // New returns a handler for sections, which expects paths below Base. It returns an error if
-// an address in the options or an embedded file is invalid.
+// an address in the options or an embedded file is invalid, or if a handler for operators needs no role.
 func New(o Options, sections ...Section) (http.Handler, error) {
 	srv := &server{Options: o, crossOrigin: http.NewCrossOriginProtection(), secure: strings.HasPrefix(o.PublicURL, "https://")}
 	if srv.ReadLimit == nil {
@@ -206,7 +214,7 @@ func New(o Options, sections ...Section) (http.Handler, error) {
 	if srv.files, err = static.Read(); err != nil {
 		return nil, err
 	}
-	srv.common = ui.New(srv.files.Path, embedded)
+	srv.common = ui.New(srv.files.Path, nil, embedded)
 	var routes []httpapi.Route
 	add := func(s *section, public bool, handlers []Handler) {
 		for _, h := range handlers {
@@ -215,7 +223,10 @@ func New(o Options, sections ...Section) (http.Handler, error) {
 	}
 	add(nil, true, srv.sharedHandlers())
 	for _, spec := range sections {
-		s := &section{Section: spec, pages: ui.New(srv.files.Path, embedded, spec.Templates)}
+		s, err := srv.newSection(spec)
+		if err != nil {
+			return nil, err
+		}
 		srv.operators = srv.operators || spec.Kind == account.OperatorSession
 		add(s, true, srv.signInHandlers(spec))
 		add(s, false, spec.Handlers)
@@ -243,15 +254,14 @@ func (srv *server) signInHandlers(s Section) []Handler {
 			Get(s.Path+"/sign-in", srv.operatorSignInPage),
 			Post(s.Path+"/sign-in", srv.operatorSignIn))
 	}
-	if srv.Mails.On() {
-		handlers = append(handlers, Get("/forgot", srv.forgotPage), Post("/forgot", srv.sendReset))
-	}
 	return append(handlers,
 		Get(s.Path+"/sign-in", srv.signInPage),
 		Post(s.Path+"/sign-in", srv.signIn),
 		Get("/link", srv.linkPage),
 		Post("/link", srv.checkLink),
 		Post("/link/password", srv.useLink),
+		Get("/forgot", OnlyIf(srv.Mails.On(), srv.forgotPage)),
+		Post("/forgot", OnlyIf(srv.Mails.On(), srv.sendReset)),
 		Get("/sign-up", srv.withSignUp(srv.signUpPage)),
 		Post("/sign-up", srv.withSignUp(srv.signUp)),
 		Get("/verify", srv.withSignUp(srv.verifyPage)),

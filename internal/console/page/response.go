@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"tollgate/internal/console/ui"
 	"tollgate/internal/fault"
@@ -39,7 +40,7 @@ func (p FullPage) WithNotice(v *Visit, texts map[string]string) FullPage {
 }
 
 func (p FullPage) send(v *Visit) error {
-	body, err := v.section.pages.Render(p.Name, v.layout(p))
+	body, err := v.section.pages[v.Session.Role()].Render(p.Name, v.layout(p))
 	if err != nil {
 		return err
 	}
@@ -59,7 +60,7 @@ type Fragment struct {
 }
 
 func (f Fragment) send(v *Visit) error {
-	body, err := v.section.pages.RenderFragment(f.Name, f.Main)
+	body, err := v.section.pages[v.Session.Role()].RenderFragment(f.Name, f.Main)
 	if err != nil {
 		return err
 	}
@@ -211,6 +212,7 @@ func explainUncertain(err error) error {
 // failure is the content of an error page.
 type failure struct {
 	Title, Text, Request string
+	Home                 string // address of the first page of the section
 	RetryHref            string // address of the retry, or empty if a retry cannot help
 }
 
@@ -219,13 +221,18 @@ func (srv *server) showError(x *httpapi.Exchange, f *fault.Error) {
 	if httpapi.RedirectTrailingSlash(x) {
 		return
 	}
-	content := failure{Title: "Something went wrong", Text: f.Message(), Request: x.ID}
+	content := failure{Title: "Something went wrong", Text: f.Message(), Request: x.ID, Home: Base}
+	if operators := Base + "/operator"; x.Request.URL.Path == operators || strings.HasPrefix(x.Request.URL.Path, operators+"/") {
+		content.Home = operators
+	}
 	switch {
 	case f.Code == fault.NotFound:
 		content.Title = "Not found"
 		if x.Endpoint() == "unknown" {
 			content.Text = "There is no such page. Check its address."
 		}
+	case f.Code == fault.PermissionDenied:
+		content.Title = "Not allowed"
 	case f.Status() == http.StatusServiceUnavailable:
 		content.Title = "Temporarily unavailable"
 		if f.Cause != nil {
@@ -235,7 +242,7 @@ func (srv *server) showError(x *httpapi.Exchange, f *fault.Error) {
 			content.RetryHref = x.Request.URL.RequestURI()
 		}
 	}
-	frame := ui.Layout{Title: content.Title, Theme: themeOf(x.Request), NoShortcuts: noShortcuts(x.Request), Home: Base, Main: content}
+	frame := ui.Layout{Title: content.Title, Theme: themeOf(x.Request), NoShortcuts: noShortcuts(x.Request), Home: content.Home, Main: content}
 	contentType := "text/html; charset=utf-8"
 	body, err := srv.common.Render("error", frame)
 	if err != nil {

@@ -34,6 +34,9 @@ func (srv *server) handler(s *section, h Handler, public bool) func(*httpapi.Exc
 		}
 		out, err := srv.authorize(v, public)
 		if out == nil && err == nil {
+			err = v.checkRole(h)
+		}
+		if out == nil && err == nil {
 			out, err = h.handle(v)
 		}
 		if err != nil {

@@ -242,7 +242,7 @@ func (srv *server) operatorSignIn(v *Visit) (Responder, error) {
 			return srv.startSession(v, account.NewSession{Kind: account.OperatorSession, Token: token}, next)
 		}
 		u, err := srv.SignIns.Password(v.Context(), form.Field("email").Value, form.Field("password").Value, v.Address(), v.Marks()...)
-		if err == nil && !u.Operator {
+		if err == nil && u.Role == "" {
 			err = account.ErrWrongSignIn
 		}
 		if err != nil {

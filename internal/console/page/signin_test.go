@@ -73,7 +73,7 @@ func TestLinkToOperatorsSignIn(t *testing.T) {
 			b.Handler = s.Console(change)
 			b.Get("/console/sign-in").Without(t, link)
 		}
-		s.User("ada", account.SignIn{Email: "op@example.com", Operator: true})
+		s.User("ada", account.SignIn{Email: "op@example.com", Role: account.Owner})
 		b.Get("/console/sign-in").Want(t, http.StatusOK)
 		b.Handler = s.Console(func(o *console.Options) { o.AdminToken = httpapi.NewOperatorToken("") })
 		b.Get("/console/sign-in").Want(t, http.StatusOK, link)
@@ -122,12 +122,12 @@ func TestOperatorsSignIn(t *testing.T) {
 		b.Handler = s.Console(func(o *console.Options) { o.AdminToken = nil })
 		b.Get("/console/operator").Want(t, http.StatusNotFound)
 		b.Get("/console/operator/sign-in").Want(t, http.StatusNotFound)
-		s.User("ada", account.SignIn{Email: "op@example.com", Operator: true})
+		s.User("ada", account.SignIn{Email: "op@example.com", Role: account.Owner})
 		b.Get("/console/operator/sign-in").Want(t, http.StatusOK)
 		b.Post("/console/operator/sign-in", "admin_token", "").Want(t, http.StatusUnprocessableEntity)
 		b.Post("/console/operator/sign-in", "email", "op@example.com", "password", consoletest.Password).Want(t, http.StatusSeeOther)
 		b.Get("/console/operator").Want(t, http.StatusOK, "op@example.com")
-		s.ChangeUser("op@example.com", account.UserChange{Operator: new(false)})
+		s.ChangeUser("op@example.com", account.UserChange{Role: new(account.Role(""))})
 		b.Get("/console/operator").Want(t, http.StatusNotFound)
 	})
 }
@@ -137,7 +137,7 @@ func TestOperatorsSignIn(t *testing.T) {
 func TestSessionsOpenOnlyTheirSection(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
-		s.User("ada", account.SignIn{Email: "op@example.com", Operator: true})
+		s.User("ada", account.SignIn{Email: "op@example.com", Role: account.Owner})
 		user, operator := s.SignedIn("op@example.com"), s.Browser()
 		operator.Post("/console/operator/sign-in", "email", "op@example.com", "password", consoletest.Password).Want(t, http.StatusSeeOther)
 		token := s.Operator()
@@ -269,7 +269,7 @@ func TestSignInShowsUsableForms(t *testing.T) {
 			[]string{password, separator})
 		b.Handler = withoutToken
 		b.Get(page).Want(t, http.StatusNotFound)
-		s.User("ada", account.SignIn{Email: "op@example.com", Operator: true})
+		s.User("ada", account.SignIn{Email: "op@example.com", Role: account.Owner})
 		check(b.Get(page), http.StatusOK, []string{password}, []string{token, separator})
 		b.Handler = withToken
 		b.Get(page).Want(t, http.StatusOK, password, token, separator)
@@ -339,7 +339,7 @@ func TestSignInWithCode(t *testing.T) {
 func TestOperatorSignInWithCode(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
-		op := s.User("ada", account.SignIn{Email: "op@example.com", Operator: true})
+		op := s.User("ada", account.SignIn{Email: "op@example.com", Role: account.Owner})
 		_, recovery := s.SignedIn(op.Email).EnableFactor(t)
 		b := s.Browser()
 		b.Post("/console/operator/sign-in", "email", op.Email, "password", consoletest.Password, "next", "/console/operator/log").
@@ -357,7 +357,7 @@ func TestOperatorSignInWithCode(t *testing.T) {
 		other.Post(path).Want(t, http.StatusSeeOther, "done=factor")
 		other.Post(path).Want(t, http.StatusSeeOther)
 		other.Get("/console/operator/log?object="+op.ID).Want(t, http.StatusOK, "second factor: on → off")
-		s.ChangeUser(op.Email, account.UserChange{Operator: new(false)})
+		s.ChangeUser(op.Email, account.UserChange{Role: new(account.Role(""))})
 		s.SignedIn(op.Email)
 	})
 }

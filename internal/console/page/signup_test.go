@@ -21,7 +21,6 @@ func withSignUp(t *testing.T, s *consoletest.Scene, change func(*console.Options
 	t.Helper()
 	b := s.Browser()
 	b.Handler = s.Console(func(o *console.Options) {
-		o.Mails = newMailer(t, s)
 		o.SignUps.Trial = account.Trial{Credit: money.USD, DailyBudget: 10 * money.USD}
 		if change != nil {
 			change(o)

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/netip"
@@ -160,8 +161,8 @@ func (v *Visit) layout(p FullPage) ui.Layout {
 		f.Find = Base + v.section.Find
 	}
 	f.User = v.Session.User.Email
-	if v.Session.User.ID == "" {
-		f.User = "operator"
+	if v.section.Kind == account.OperatorSession {
+		f.User, f.Role = cmp.Or(f.User, "operator's token"), string(v.Session.Role())
 	}
 	for _, e := range v.section.Menu {
 		path := strings.TrimPrefix(e.Href, Base)

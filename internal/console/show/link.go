@@ -56,6 +56,10 @@ func LinkText(base string, l operator.ConsoleLink) string {
 	if l.Kind == account.Reset {
 		purpose = "set a new password for the console of " + Host(base)
 	}
-	return fmt.Sprintf("With this link you %s. It works once, until %s:\n%s\n\nLater you sign in at %s%s as %s.",
-		purpose, ui.UTC(l.ExpiresMS), l.Address, base, page.Base, l.User.Email)
+	signIn := base + page.Base
+	if l.User.Role != "" { // may be at an address of its own
+		signIn = "the operator's pages, " + page.Base + "/operator"
+	}
+	return fmt.Sprintf("With this link you %s. It works once, until %s:\n%s\n\nLater you sign in at %s as %s.",
+		purpose, ui.UTC(l.ExpiresMS), l.Address, signIn, l.User.Email)
 }

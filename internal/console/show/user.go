@@ -62,7 +62,7 @@ func Factor(u account.User) ui.Badge {
 
 // Actor returns the acting operator of a visit.
 func Actor(v *page.Visit) operator.Actor {
-	return operator.Actor{Way: operator.Console, Name: v.Session.User.Email, Address: v.Address().String()}
+	return operator.Actor{Way: operator.Console, Name: v.Session.User.Email, Address: v.Address().String(), Role: v.Session.Role()}
 }
 
 // ActorName returns the name of an operator for people, or an empty string if it is unknown.

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 
@@ -256,6 +257,24 @@ type Button struct {
 	Action string // address of the form
 	Label  string
 	About  string // the object's name, for screen readers
+}
+
+// control is a component that leads to a handler.
+type control interface {
+	// target returns the handler's method and address, and the label of the component, which is empty for a
+	// form.
+	target() (method, address, label string)
+}
+
+func (b Button) target() (method, address, label string)   { return http.MethodPost, b.Action, b.Label }
+func (c Confirm) target() (method, address, label string)  { return http.MethodPost, c.Action, c.Button }
+func (f PostForm) target() (method, address, label string) { return http.MethodPost, f.Action, "" }
+func (l Link) target() (method, address, label string)     { return http.MethodGet, l.Href, l.Text }
+
+// Refused replaces a button, form or link that the visitor may not use.
+type Refused struct {
+	Label  string // empty for a form
+	Reason string
 }
 
 // ButtonMenu has the buttons for one object. First is the usual button, and a menu has the others.

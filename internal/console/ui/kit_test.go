@@ -49,7 +49,7 @@ func kit(word string) []any {
 		Timeline{{Tone: OK, Label: word, At: Moment{1}, Note: word}, {Label: word}},
 		Bars{{Label: word, Href: "/console", Percent: 40, Value: Money{}}, {Label: word, Value: Count{}}},
 		FirstSteps{{Done: true, Text: word}, {Text: word, Link: &Link{Href: "/console", Text: word}}, {Text: word}},
-		Button{Action: "/console/x", Label: word, About: word},
+		Button{Action: "/console/x", Label: word, About: word}, Refused{Label: word, Reason: word}, Refused{Reason: word},
 		ButtonMenu{First: Button{Action: "/console/x", Label: word, About: word}, Label: word, About: word,
 			Others: []Button{{Action: "/console/x", Label: word, About: word}}}, Group{Badge{}, word},
 		Confirm{ID: "confirm", Button: word, Title: word, Text: []string{word}, Action: "/console/x", Type: word, Danger: true,
@@ -85,7 +85,7 @@ func kitCharts(word string) []any {
 
 // newPages returns pages with page as the template kit.
 func newPages(page string) *Pages {
-	return New(func(name string) string { return "/console/static/" + name }, fstest.MapFS{"html/kit.html": {Data: []byte(page)}})
+	return New(func(name string) string { return "/console/static/" + name }, nil, fstest.MapFS{"html/kit.html": {Data: []byte(page)}})
 }
 
 // inline matches scripts, and style and event attributes in tags.

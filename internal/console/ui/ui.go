@@ -30,15 +30,21 @@ var embedded embed.FS
 // a start is faster and a gateway without console visitors saves the memory.
 type Pages struct {
 	templates func() (*template.Template, error) // the parsed templates
+	refusal   Refusal
 }
+
+// Refusal returns why the visitor may not use the handler of a method and an address, or an empty text if
+// the visitor may.
+type Refusal func(method, address string) string
 
 // pagePrefix is the prefix of the names of page templates. Component templates have no prefix.
 const pagePrefix = "page/"
 
 // New returns the pages in the files html/NAME.html of folders. Other templates call such a page
-// `page/NAME`. asset returns the address of a static file.
-func New(asset func(name string) string, folders ...fs.FS) *Pages {
-	p := &Pages{}
+// `page/NAME`. asset returns the address of a static file. Buttons, forms and links that refusal refuses are
+// disabled; if refusal is nil, none is.
+func New(asset func(name string) string, refusal Refusal, folders ...fs.FS) *Pages {
+	p := &Pages{refusal: refusal}
 	p.templates = sync.OnceValues(func() (*template.Template, error) {
 		all := template.New("").Funcs(template.FuncMap{
 			"render": p.render,
@@ -94,6 +100,7 @@ type Layout struct {
 	Find        string    // address of the search box, with the parameter q; if empty, there is no box
 	Home        string    // address of the link on the product's name
 	User        string    // the signed-in user in the menu
+	Role        string    // the role of the user; empty for customers
 	SignOut     string    // address of the sign-out form
 	Notices     []Notice
 	Main        any // data of the page's template
@@ -177,6 +184,12 @@ func (p *Pages) render(component any) (template.HTML, error) {
 	case v.Type() == reflect.TypeFor[string]():
 		component = Text{Text: v.String()}
 		v = reflect.ValueOf(component)
+	}
+	if c, ok := v.Interface().(control); ok && p.refusal != nil {
+		method, address, label := c.target()
+		if reason := p.refusal(method, address); reason != "" {
+			v = reflect.ValueOf(Refused{Label: label, Reason: reason})
+		}
 	}
 	if v.Type().PkgPath() != reflect.TypeFor[Layout]().PkgPath() {
 		return "", fmt.Errorf("%T: %w", component, errNotComponent)

@@ -19,13 +19,10 @@ func TestMailPreferences(t *testing.T) {
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		const path = "/console/settings/mails"
 		b := s.Session(account.UserSession, "ada@example.com")
+		b.Handler = s.WithoutMail()
 		b.Get(path).Want(t, http.StatusNotFound)
 		b.Get("/console/settings").Without(t, path)
-		mails, err := mail.New(mail.Options{DB: s.DB, PublicURL: consoletest.PublicURL, Server: mail.SMTPServer{Host: "smtp.example.com"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.Handler = s.Console(func(o *console.Options) { o.Mails, o.LowBalance = mails, 5*money.USD })
+		b.Handler = s.Console(func(o *console.Options) { o.LowBalance = 5 * money.USD })
 		b.Get("/console/settings").Want(t, http.StatusOK, `href="`+path+`"`)
 		b.Get(path).Want(t, http.StatusOK, `value="payments" checked`, `value="webhooks" checked`, `<option value="" selected`,
 			"empty for $5.00")

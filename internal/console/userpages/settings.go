@@ -104,7 +104,7 @@ func (s *settingsPage) listUsers(v *page.Visit, users []account.User) {
 		var change any = ui.Text{Text: "you", Muted: true}
 		switch {
 		case u.ID == v.Session.User.ID:
-		case u.Operator:
+		case u.Role != "":
 			change = ui.Text{Text: "operator", Muted: true}
 		case u.Barred:
 			change = ui.Text{Text: "by the operator", Muted: true}

@@ -71,7 +71,7 @@ func TestUsersOfAnAccount(t *testing.T) {
 			return err
 		})
 		cleoUser := users[len(users)-1]
-		if cleoUser.Email != "cleo@example.com" || cleoUser.Operator {
+		if cleoUser.Email != "cleo@example.com" || cleoUser.Role != "" {
 			t.Fatalf("the last user is %+v, want cleo, who is no operator", cleoUser)
 		}
 		path := "/console/settings/users/" + cleoUser.ID
@@ -85,7 +85,7 @@ func TestUsersOfAnAccount(t *testing.T) {
 		b.Post(path+"/delete").Want(t, http.StatusNotFound)
 
 		// Users can disable neither themselves nor an operator.
-		op := s.User("ada", account.SignIn{Email: "op@example.com", Operator: true})
+		op := s.User("ada", account.SignIn{Email: "op@example.com", Role: account.Owner})
 		for _, id := range []string{s.Users["ada@example.com"].ID, op.ID} {
 			b.Post("/console/settings/users/"+id+"/disable").Want(t, http.StatusForbidden)
 		}
@@ -169,8 +169,8 @@ func TestAccountIsFull(t *testing.T) {
 		}
 		insertMany(`INSERT INTO api_key (id, account, hash, name, hint, allowed_models, allowed_ips, created_ms, deleted)
 			SELECT 'key_0' || CAST(i AS TEXT), CAST($1 AS TEXT), CAST(i AS TEXT), '', '', '', '', 0, 0 FROM n`, 999)
-		insertMany(`INSERT INTO account_user (id, account, email, password, disabled, operator, created_ms)
-			SELECT 'user_0' || CAST(i AS TEXT), CAST($1 AS TEXT), 'u' || CAST(i AS TEXT) || '@example.com', '', 0, 0, 0 FROM n`, 98)
+		insertMany(`INSERT INTO account_user (id, account, email, password, disabled, role, created_ms)
+			SELECT 'user_0' || CAST(i AS TEXT), CAST($1 AS TEXT), 'u' || CAST(i AS TEXT) || '@example.com', '', 0, '', 0 FROM n`, 98)
 
 		create := func(name string) consoletest.Answer {
 			return b.Post("/console/keys/new", "name", name, "once", rand.Text())
@@ -234,9 +234,9 @@ func TestEverySessionAndUserIsListed(t *testing.T) {
 					return err
 				}
 			}
-			_, err := tx.Exec(`INSERT INTO account_user (id, account, email, password, disabled, operator, created_ms)
+			_, err := tx.Exec(`INSERT INTO account_user (id, account, email, password, disabled, role, created_ms)
 				WITH RECURSIVE n (i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < 109)
-				SELECT 'user_z' || CAST(1000 + i AS TEXT), CAST($1 AS TEXT), 'user' || CAST(i AS TEXT) || '@example.com', '', 0, 0, 0 FROM n`,
+				SELECT 'user_z' || CAST(1000 + i AS TEXT), CAST($1 AS TEXT), 'user' || CAST(i AS TEXT) || '@example.com', '', 0, '', 0 FROM n`,
 				s.Accounts["ada"].ID)
 			return err
 		})

@@ -33,11 +33,7 @@ func Section(o page.Options) page.Section {
 }
 
 func (c *console) handlers() []page.Handler {
-	var mails []page.Handler
-	if c.Mails.On() {
-		mails = []page.Handler{page.Get(mailsPath, c.showMails), page.Post(mailsPath, c.saveMails)}
-	}
-	return append(mails, []page.Handler{
+	return []page.Handler{
 		page.Get("", c.overview),
 		page.Get("/find", c.find),
 
@@ -124,7 +120,9 @@ func (c *console) handlers() []page.Handler {
 		page.Action("/settings/users/{id}/disable", c.disableUser),
 		page.Action("/settings/users/{id}/enable", c.enableUser),
 		page.Action("/settings/users/{id}/delete", c.deleteUser),
-	}...)
+		page.Get(mailsPath, c.mailing(c.showMails)),
+		page.Post(mailsPath, c.mailing(c.saveMails)),
+	}
 }
 
 func menu() []ui.NavItem {

@@ -30,7 +30,7 @@ var fixed = map[string]string{
 	"begun": "a mark modulo 2^64", "ended": "a mark modulo 2^64", "folded": "a mark modulo 2^64", "kept_mark": "a mark modulo 2^64",
 	"receipts": "the length of a chain", "kept": "the length of a chain", "stands_for": "refusals of one client",
 	"outcome": "a state", "status": "a state", "source": "a state", "state": "a state",
-	"disabled": "a flag", "closed": "a flag", "free": "a flag", "deleted": "a flag", "operator": "a flag", "barred": "a flag",
+	"disabled": "a flag", "closed": "a flag", "free": "a flag", "deleted": "a flag", "barred": "a flag",
 	"low_set": "a flag", "low_armed": "a flag", "dead": "a flag", "drained": "a flag", "fresh": "a flag",
 	"explicit": "a flag", "wanted": "slots of a line", "granted": "slots of a line", "size": "of a file that we have",
 	"rpm": "set by people", "daily_budget_nano": "set by people", "total_limit_nano": "set by people", "floor_nano": "set by people",

@@ -89,7 +89,7 @@ CREATE TABLE account_user (
     email         TEXT   NOT NULL,            -- in canonical spelling
     password      TEXT   NOT NULL,            -- argon2id, in PHC string format
     disabled      BIGINT NOT NULL,
-    operator      BIGINT NOT NULL,            -- 1 if the user may use the operator's pages
+    role          TEXT   NOT NULL DEFAULT '', -- of an operator: account.Role; '' for customers
     barred        BIGINT NOT NULL DEFAULT 0,  -- 1 if the operator disabled the user
     totp_secret   TEXT   NOT NULL DEFAULT '', -- of the second factor
     totp_since_ms BIGINT NOT NULL DEFAULT 0,  -- the time of its confirmation
@@ -100,7 +100,7 @@ CREATE TABLE account_user (
 );
 CREATE UNIQUE INDEX account_user_email ON account_user (email);
 CREATE INDEX account_user_account ON account_user (account, id);
-CREATE INDEX account_user_operator ON account_user (id) WHERE operator = 1;
+CREATE INDEX account_user_operator ON account_user (id) WHERE role <> '';
 
 -- The links with which a user sets a password, at most one for each user.
 CREATE TABLE account_link (

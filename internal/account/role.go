@@ -1,0 +1,68 @@
+package account
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tollgate/internal/fault"
+	"tollgate/internal/store"
+)
+
+// Role is the role of a user in the operator's part of the console. A user without a role, the zero
+// value, may not use that part.
+type Role string
+
+// The roles. Each role may do everything that the next one may do.
+const (
+	Owner    Role = "owner"    // everything, with the roles and sign-ins of operators
+	Operator Role = "operator" // everything else: money, keys, catalog, lines
+	Support  Role = "support"  // sees everything, and changes nothing but to resend and check things
+)
+
+// Roles returns all roles, the most powerful first.
+func Roles() []Role { return []Role{Owner, Operator, Support} }
+
+// Includes reports whether r may do what needed may do. No role includes another, and none includes the
+// zero value.
+func (r Role) Includes(needed Role) bool {
+	rank, neededRank := slices.Index(Roles(), r), slices.Index(Roles(), needed)
+	return rank >= 0 && rank <= neededRank
+}
+
+// ParseRole returns the role with a name. The error is at the parameter role.
+func ParseRole(name string) (Role, error) {
+	if !slices.Contains(Roles(), Role(name)) {
+		names := make([]string, 0, len(Roles()))
+		for _, r := range Roles() {
+			names = append(names, string(r))
+		}
+		return "", fault.At(fault.InvalidRequest, "role", "{param} must be one of %s.", strings.Join(names, ", "))
+	}
+	return Role(name), nil
+}
+
+// KeepOwnerTx returns an error if no enabled user is an owner. Call it after a change that takes the role
+// of an owner away: concurrent calls wait for each other, so the last two owners cannot remove one
+// another.
+func KeepOwnerTx(tx *store.Tx) error {
+	if err := tx.Serialize("account_user owner"); err != nil {
+		return err
+	}
+	var owners int
+	if err := tx.QueryRow(`SELECT count(*) FROM account_user WHERE role = $1 AND disabled = 0`, string(Owner)).Scan(&owners); err != nil {
+		return fmt.Errorf("count owners: %w", err)
+	}
+	if owners == 0 {
+		return fault.At(fault.InvalidRequest, "role", "This is the last owner, and one must stay. Make another user an owner first.")
+	}
+	return nil
+}
+
+const operatorsPage = `SELECT ` + userColumns + ` FROM account_user WHERE role <> '' AND id > $1 ORDER BY id LIMIT $2`
+
+// ListOperatorsTx returns up to limit users with a role in the order of their creation, beginning after
+// the identifier in after, and reports whether there are more.
+func ListOperatorsTx(tx *store.Tx, after string, limit int) ([]User, bool, error) {
+	return listTx(tx, limit, scanUser, operatorsPage, after, limit+1)
+}

@@ -1,0 +1,73 @@
+package page
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console/ui"
+	"tollgate/internal/fault"
+)
+
+// newSection parses the templates of a section. The pages of operators are rendered for each role:
+// buttons, forms and links to handlers that need another role are disabled.
+func (srv *server) newSection(spec Section) (*section, error) {
+	s := &section{Section: spec, pages: map[account.Role]*ui.Pages{}}
+	pages := ui.New(srv.files.Path, nil, embedded, spec.Templates)
+	for _, role := range append(account.Roles(), "") {
+		s.pages[role] = pages
+	}
+	if spec.Kind != account.OperatorSession {
+		return s, nil
+	}
+	for _, role := range []account.Role{account.Operator, account.Support} {
+		s.pages[role] = ui.New(srv.files.Path, s.refusal(role), embedded, spec.Templates)
+	}
+	for _, h := range spec.Handlers {
+		if !slices.Contains(account.Roles(), h.role) {
+			return nil, fmt.Errorf("%s needs no role", h.pattern())
+		}
+	}
+	return s, nil
+}
+
+// refusal returns why a visitor with a role may not use the handler of an address. An address without a
+// handler is allowed.
+func (s *section) refusal(role account.Role) ui.Refusal {
+	patterns := http.NewServeMux() // finds the pattern of an address
+	refused := map[string]account.Role{}
+	for _, h := range s.Handlers {
+		if !role.Includes(h.role) {
+			refused[h.pattern()] = h.role
+		}
+		patterns.HandleFunc(h.pattern(), http.NotFound)
+	}
+	return func(method, address string) string {
+		path, _, _ := strings.Cut(address, "?")
+		r, err := http.NewRequest(method, path, nil)
+		if err != nil {
+			return ""
+		}
+		_, pattern := patterns.Handler(r)
+		if refused[pattern] == "" {
+			return ""
+		}
+		return roleText(role, refused[pattern])
+	}
+}
+
+// roleText explains to a visitor with a role that an act needs another one.
+func roleText(role, needed account.Role) string {
+	return fmt.Sprintf("Your role is %s, and this needs the role %s.", role, needed)
+}
+
+// checkRole returns an error if the visitor's role does not include the role that a handler needs.
+func (v *Visit) checkRole(h Handler) error {
+	if role := v.Session.Role(); h.role != "" && !role.Includes(h.role) {
+		return fault.New(fault.PermissionDenied, "%s Ask somebody with that role to do it, or an owner to change yours.",
+			roleText(role, h.role))
+	}
+	return nil
+}
