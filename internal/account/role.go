@@ -9,37 +9,37 @@ import (
 	"tollgate/internal/store"
 )
 
-// Role is the role of a user in the operator's part of the console. A user without a role, the zero
+// OperatorRole is the role of a user in the operator's part of the console. A user without a role, the zero
 // value, may not use that part.
-type Role string
+type OperatorRole string
 
 // The roles. Each role may do everything that the next one may do.
 const (
-	Owner    Role = "owner"    // everything, with the roles and sign-ins of operators
-	Operator Role = "operator" // everything else: money, keys, catalog, lines
-	Support  Role = "support"  // sees everything, and changes nothing but to resend and check things
+	Owner    OperatorRole = "owner"    // everything, with the roles and sign-ins of operators
+	Operator OperatorRole = "operator" // everything else: money, keys, catalog, lines
+	Support  OperatorRole = "support"  // sees everything, and changes nothing but to resend and check things
 )
 
 // Roles returns all roles, the most powerful first.
-func Roles() []Role { return []Role{Owner, Operator, Support} }
+func Roles() []OperatorRole { return []OperatorRole{Owner, Operator, Support} }
 
 // Includes reports whether r may do what needed may do. No role includes another, and none includes the
 // zero value.
-func (r Role) Includes(needed Role) bool {
+func (r OperatorRole) Includes(needed OperatorRole) bool {
 	rank, neededRank := slices.Index(Roles(), r), slices.Index(Roles(), needed)
 	return rank >= 0 && rank <= neededRank
 }
 
 // ParseRole returns the role with a name. The error is at the parameter role.
-func ParseRole(name string) (Role, error) {
-	if !slices.Contains(Roles(), Role(name)) {
+func ParseRole(name string) (OperatorRole, error) {
+	if !slices.Contains(Roles(), OperatorRole(name)) {
 		names := make([]string, 0, len(Roles()))
 		for _, r := range Roles() {
 			names = append(names, string(r))
 		}
 		return "", fault.At(fault.InvalidRequest, "role", "{param} must be one of %s.", strings.Join(names, ", "))
 	}
-	return Role(name), nil
+	return OperatorRole(name), nil
 }
 
 // KeepOwnerTx returns an error if no enabled user is an owner. Call it after a change that takes the role

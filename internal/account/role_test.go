@@ -12,7 +12,7 @@ import (
 func TestRoleIncludes(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		role, needed Role
+		role, needed OperatorRole
 		want         bool
 	}{
 		{Owner, Owner, true}, {Owner, Support, true}, {Operator, Owner, false}, {Operator, Operator, true}, {Operator, Support, true},

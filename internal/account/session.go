@@ -74,7 +74,7 @@ type ConsoleSession struct {
 
 // Role returns the role of the session's user. A session by the operator's token has the role of an
 // owner, and the zero ConsoleSession has no role.
-func (s ConsoleSession) Role() Role {
+func (s ConsoleSession) Role() OperatorRole {
 	if s.ID != "" && s.User.ID == "" {
 		return Owner
 	}
@@ -154,7 +154,7 @@ func SessionTx(tx *store.Tx, kind SessionKind, value, operatorToken string) (s C
 	}
 	if member != "" {
 		user = User{ID: member, Account: account.String, Email: email.String, Disabled: disabled.Bool,
-			Role: Role(role.String), CreatedMS: created.Int64, FactorMS: factor.Int64}
+			Role: OperatorRole(role.String), CreatedMS: created.Int64, FactorMS: factor.Int64}
 	}
 	switch {
 	case s.ended(now), member != "" && (!account.Valid || user.Disabled),

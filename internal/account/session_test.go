@@ -99,7 +99,7 @@ func TestSessionLife(t *testing.T) {
 			wantNoSession(t, db, UserSession, value, "", name)
 		}
 		operator = open(NewSession{Kind: OperatorSession, User: u.ID})
-		changeUser(t, db, u.ID, UserChange{Role: ptr(Role(""))})
+		changeUser(t, db, u.ID, UserChange{Role: ptr(OperatorRole(""))})
 		wantNoSession(t, db, OperatorSession, operator, "", "no operator any more")
 
 		firstOfTwo, secondOfTwo := open(user), open(user)

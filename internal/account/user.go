@@ -14,10 +14,10 @@ import (
 type User struct {
 	ID        string // user_…
 	Account   string
-	Email     string // canonical, unique among all users
-	Disabled  bool   // may not sign in
-	Barred    bool   // disabled by an operator, so no colleague can enable or delete the user
-	Role      Role   // in the operator's part of the console; empty for customers
+	Email     string       // canonical, unique among all users
+	Disabled  bool         // may not sign in
+	Barred    bool         // disabled by an operator, so no colleague can enable or delete the user
+	Role      OperatorRole // in the operator's part of the console; empty for customers
 	CreatedMS int64
 	FactorMS  int64 // start of the second factor for sign-ins; 0 without a second factor
 
@@ -30,7 +30,7 @@ type SignIn struct {
 	Email        string
 	PasswordHash string // from Passwords.Hash; empty for no password yet, see CreateLinkTx
 	Disabled     bool   // by an operator
-	Role         Role
+	Role         OperatorRole
 }
 
 const userColumns = `id, account, email, disabled, disabled * barred, role, created_ms, totp_since_ms, password = '` + noPassword + `'`
@@ -149,9 +149,9 @@ type UserChange struct {
 	Email        *string
 	PasswordHash *string // from Passwords.Hash
 	Disabled     *bool
-	ByOperator   bool  // the change of Disabled comes from an operator, so that no colleague can undo it
-	Role         *Role // empty for no role
-	NoFactor     bool  // turns the second factor off, with its recovery codes
+	ByOperator   bool          // the change of Disabled comes from an operator, so that no colleague can undo it
+	Role         *OperatorRole // empty for no role
+	NoFactor     bool          // turns the second factor off, with its recovery codes
 }
 
 // ChangeUserTx changes a user and returns the new state. A new password, or disabling, ends all

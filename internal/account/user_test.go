@@ -26,7 +26,7 @@ func TestUserLife(t *testing.T) {
 			t.Errorf("GetUserTx = %+v, want %+v", got, second)
 		}
 		email, hash, yes := "new@example.com", "$three", true
-		changed := changeUser(t, db, second.ID, UserChange{Email: &email, PasswordHash: &hash, Disabled: &yes, Role: ptr(Role(""))})
+		changed := changeUser(t, db, second.ID, UserChange{Email: &email, PasswordHash: &hash, Disabled: &yes, Role: ptr(OperatorRole(""))})
 		want := second
 		want.Email, want.Disabled, want.Role = email, true, ""
 		if changed != want {
@@ -106,7 +106,7 @@ func TestBarredUser(t *testing.T) {
 			{UserChange{Email: ptr("v@example.com"), PasswordHash: ptr("$i"), ByOperator: true}, true, true},
 			{UserChange{Disabled: ptr(false), ByOperator: true}, false, false},
 			{UserChange{Disabled: ptr(true)}, true, false},
-			{UserChange{Role: ptr(Role("")), ByOperator: true}, true, false},
+			{UserChange{Role: ptr(OperatorRole("")), ByOperator: true}, true, false},
 			{UserChange{Disabled: ptr(true), ByOperator: true}, true, true},
 			{UserChange{Disabled: ptr(false)}, false, false},
 		} {

@@ -76,12 +76,12 @@ func roleField(dst **string) field {
 }
 
 // roleOf returns the role in the fields operator and role, or nil if both are missing.
-func roleOf(isOperator *bool, name *string) (*account.Role, error) {
+func roleOf(isOperator *bool, name *string) (*account.OperatorRole, error) {
 	switch {
 	case name != nil && isOperator != nil:
 		return nil, fault.At(fault.InvalidRequest, "role", "role and operator mean the same: send role alone.")
 	case name != nil && *name == "", isOperator != nil && !*isOperator:
-		return new(account.Role("")), nil
+		return new(account.OperatorRole("")), nil
 	case name != nil:
 		role, err := account.ParseRole(*name)
 		return &role, err

@@ -60,7 +60,8 @@ func TestRoles(t *testing.T) {
 		path := "/users/" + u.text("id")
 		c.ok("PATCH", path, `{"disabled":false}`).want(`{"role":"support"}`)
 		c.ok("PATCH", path, `{"operator":true}`).want(`{"operator":true,"role":"owner"}`)
-		c.ok("PATCH", path, `{"role":null}`).wantNames("id", "account", "email", "disabled", "operator", "has_password", "second_factor", "created")
+		c.ok("PATCH", path, `{"role":null}`).wantNames("id", "account", "email", "disabled", "operator", "has_password",
+			"second_factor", "created")
 		c.ok("PATCH", path, `{"role":"owner"}`)
 		c.ok("PATCH", path, `{"operator":false}`).want(`{"operator":false}`)
 	})

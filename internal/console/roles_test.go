@@ -13,7 +13,7 @@ import (
 
 // neededRole returns the role that a route of the operators' pages needs. Pages need support and acts need
 // operator, except for those listed here.
-func neededRole(route string) account.Role {
+func neededRole(route string) account.OperatorRole {
 	switch {
 	case strings.Contains(route, "/operator/operators/"):
 		return account.Owner
@@ -87,7 +87,7 @@ func TestRolesAreReadAtOnce(t *testing.T) {
 		s.ChangeUser("op@example.com", account.UserChange{Role: new(account.Support)})
 		b.Post(drain).Want(t, http.StatusForbidden, "Your role is support, and this needs the role operator.")
 		b.Get("/console/operator/lines").Want(t, http.StatusOK, "disabled title=", "Role: support")
-		s.ChangeUser("op@example.com", account.UserChange{Role: new(account.Role(""))})
+		s.ChangeUser("op@example.com", account.UserChange{Role: new(account.OperatorRole(""))})
 		b.Get("/console/operator/lines").Want(t, http.StatusSeeOther, "sign-in")
 	})
 }

@@ -84,7 +84,7 @@ func addData(t *testing.T, s *consoletest.Scene) {
 		t.Fatal(err)
 	}
 	s.Update(func(tx *store.Tx) error {
-		_, _, err := operator.CreateCodesTx(tx, operator.Actor{Way: operator.Shell, Role: account.Owner}, account.NewCodes{Value: money.USD, Count: 1,
+		_, _, err := operator.CreateCodesTx(tx, operator.Actor{Way: operator.Shell}, account.NewCodes{Value: money.USD, Count: 1,
 			ExpiresMS: time.Now().AddDate(0, 0, 3).UnixMilli()})
 		return err
 	})

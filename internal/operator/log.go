@@ -35,7 +35,7 @@ type Actor struct {
 	Name    string // the email of a user; empty for the operator's token and the shell
 	Address string // the client address; empty in the shell
 	// Role is Owner for the operator's token and the shell. The log does not have it.
-	Role account.Role
+	Role account.OperatorRole
 }
 
 // Actions in the log.

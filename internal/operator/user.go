@@ -17,7 +17,7 @@ func userDetails(u account.User) Details {
 }
 
 // checkRole returns an error unless an actor may change the sign-in of a user with a role.
-func checkRole(by Actor, role account.Role) error {
+func checkRole(by Actor, role account.OperatorRole) error {
 	if role == "" || by.Role == account.Owner {
 		return nil
 	}
@@ -104,7 +104,7 @@ func InviteOperatorTx(tx *store.Tx, by Actor, mails *mail.Mailer, base string, i
 }
 
 // SetRoleTx gives a user a role, or takes it away if role is empty. Errors as for ChangeUserTx.
-func SetRoleTx(tx *store.Tx, by Actor, user string, role account.Role) (account.User, error) {
+func SetRoleTx(tx *store.Tx, by Actor, user string, role account.OperatorRole) (account.User, error) {
 	return ChangeUserTx(tx, by, user, account.UserChange{Role: &role})
 }
 

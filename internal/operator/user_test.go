@@ -72,7 +72,8 @@ func TestOnlyOwnersChangeOperators(t *testing.T) {
 				}
 				var after, users int
 				storetest.Update(t, db, func(tx *store.Tx) error {
-					return tx.QueryRow(`SELECT (SELECT count(*) FROM operator_log), (SELECT count(*) FROM account_user WHERE role = '' OR role = 'operator')`).
+					return tx.QueryRow(`SELECT (SELECT count(*) FROM operator_log),
+						(SELECT count(*) FROM account_user WHERE role = '' OR role = 'operator')`).
 						Scan(&after, &users)
 				})
 				if after != rows || users != 2 {

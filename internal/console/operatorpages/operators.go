@@ -21,6 +21,7 @@ func (c *console) listOperators(v *page.Visit) (page.Responder, error) {
 			{Title: "Second factor"}, {Title: "Since", Fold: true}, {Title: "Change"}}}}
 	if err := v.View(func(tx *store.Tx) error {
 		list, more, err := account.ListOperatorsTx(tx, v.Query("after"), page.Rows)
+		content.Table.Rows = nil
 		for _, u := range list {
 			var change any = roleLink(u)
 			if u.ID == v.Session.User.ID {
@@ -118,7 +119,7 @@ func (c *console) changeRole(v *page.Visit) (page.Responder, error) {
 	}
 	form := roleForm(v, u)
 	return v.Submit(&form, func() (page.Responder, error) {
-		var role account.Role
+		var role account.OperatorRole
 		if name := form.Field("role").Value; name != noRole {
 			if role, err = account.ParseRole(name); err != nil {
 				return nil, err

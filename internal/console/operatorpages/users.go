@@ -101,7 +101,8 @@ func (c *console) linkUser(v *page.Visit) (page.Responder, error) {
 		return c.createLink(v, create)
 	}
 	if !c.Mails.On() {
-		return nil, fault.New(fault.PermissionDenied, "Your role may only mail links, and this service sends no mail. Ask an operator to make one.")
+		return nil, fault.New(fault.PermissionDenied,
+			"Your role may only mail links, and this service sends no mail. Ask an operator to make one.")
 	}
 	l, err := page.Write(v, create)
 	return page.Redirect(page.Base + "/operator/accounts/" + l.User.Account + "?view=users&done=mailed"), err

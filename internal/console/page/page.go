@@ -121,12 +121,12 @@ type Section struct {
 type Handler struct {
 	method, path string
 	handle       func(*Visit) (Responder, error)
-	role         account.Role // see Needs
+	role         account.OperatorRole // see Needs
 }
 
 // Needs returns the handler for visitors whose role includes role. Each handler of the operators' pages
 // needs a role; see New.
-func (h Handler) Needs(role account.Role) Handler {
+func (h Handler) Needs(role account.OperatorRole) Handler {
 	h.role = role
 	return h
 }
@@ -165,7 +165,7 @@ func (h Handler) pattern() string { return h.method + " " + Base + h.path }
 // section is a section with its templates, for each role of its visitors.
 type section struct {
 	Section
-	pages map[account.Role]*ui.Pages
+	pages map[account.OperatorRole]*ui.Pages
 }
 
 // server serves the sections.

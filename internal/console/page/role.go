@@ -14,7 +14,7 @@ import (
 // newSection parses the templates of a section. The pages of operators are rendered for each role:
 // buttons, forms and links to handlers that need another role are disabled.
 func (srv *server) newSection(spec Section) (*section, error) {
-	s := &section{Section: spec, pages: map[account.Role]*ui.Pages{}}
+	s := &section{Section: spec, pages: map[account.OperatorRole]*ui.Pages{}}
 	pages := ui.New(srv.files.Path, nil, embedded, spec.Templates)
 	for _, role := range append(account.Roles(), "") {
 		s.pages[role] = pages
@@ -22,7 +22,7 @@ func (srv *server) newSection(spec Section) (*section, error) {
 	if spec.Kind != account.OperatorSession {
 		return s, nil
 	}
-	for _, role := range []account.Role{account.Operator, account.Support} {
+	for _, role := range []account.OperatorRole{account.Operator, account.Support} {
 		s.pages[role] = ui.New(srv.files.Path, s.refusal(role), embedded, spec.Templates)
 	}
 	for _, h := range spec.Handlers {
@@ -35,9 +35,9 @@ func (srv *server) newSection(spec Section) (*section, error) {
 
 // refusal returns why a visitor with a role may not use the handler of an address. An address without a
 // handler is allowed.
-func (s *section) refusal(role account.Role) ui.Refusal {
+func (s *section) refusal(role account.OperatorRole) ui.AccessCheck {
 	patterns := http.NewServeMux() // finds the pattern of an address
-	refused := map[string]account.Role{}
+	refused := map[string]account.OperatorRole{}
 	for _, h := range s.Handlers {
 		if !role.Includes(h.role) {
 			refused[h.pattern()] = h.role
@@ -59,7 +59,7 @@ func (s *section) refusal(role account.Role) ui.Refusal {
 }
 
 // roleText explains to a visitor with a role that an act needs another one.
-func roleText(role, needed account.Role) string {
+func roleText(role, needed account.OperatorRole) string {
 	return fmt.Sprintf("Your role is %s, and this needs the role %s.", role, needed)
 }
 

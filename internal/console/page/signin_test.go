@@ -127,7 +127,7 @@ func TestOperatorsSignIn(t *testing.T) {
 		b.Post("/console/operator/sign-in", "admin_token", "").Want(t, http.StatusUnprocessableEntity)
 		b.Post("/console/operator/sign-in", "email", "op@example.com", "password", consoletest.Password).Want(t, http.StatusSeeOther)
 		b.Get("/console/operator").Want(t, http.StatusOK, "op@example.com")
-		s.ChangeUser("op@example.com", account.UserChange{Role: new(account.Role(""))})
+		s.ChangeUser("op@example.com", account.UserChange{Role: new(account.OperatorRole(""))})
 		b.Get("/console/operator").Want(t, http.StatusNotFound)
 	})
 }
@@ -357,7 +357,7 @@ func TestOperatorSignInWithCode(t *testing.T) {
 		other.Post(path).Want(t, http.StatusSeeOther, "done=factor")
 		other.Post(path).Want(t, http.StatusSeeOther)
 		other.Get("/console/operator/log?object="+op.ID).Want(t, http.StatusOK, "second factor: on → off")
-		s.ChangeUser(op.Email, account.UserChange{Role: new(account.Role(""))})
+		s.ChangeUser(op.Email, account.UserChange{Role: new(account.OperatorRole(""))})
 		s.SignedIn(op.Email)
 	})
 }

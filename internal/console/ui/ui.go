@@ -30,12 +30,12 @@ var embedded embed.FS
 // a start is faster and a gateway without console visitors saves the memory.
 type Pages struct {
 	templates func() (*template.Template, error) // the parsed templates
-	refusal   Refusal
+	refusal   AccessCheck
 }
 
-// Refusal returns why the visitor may not use the handler of a method and an address, or an empty text if
+// AccessCheck returns why the visitor may not use the handler of a method and an address, or an empty text if
 // the visitor may.
-type Refusal func(method, address string) string
+type AccessCheck func(method, address string) string
 
 // pagePrefix is the prefix of the names of page templates. Component templates have no prefix.
 const pagePrefix = "page/"
@@ -43,7 +43,7 @@ const pagePrefix = "page/"
 // New returns the pages in the files html/NAME.html of folders. Other templates call such a page
 // `page/NAME`. asset returns the address of a static file. Buttons, forms and links that refusal refuses are
 // disabled; if refusal is nil, none is.
-func New(asset func(name string) string, refusal Refusal, folders ...fs.FS) *Pages {
+func New(asset func(name string) string, refusal AccessCheck, folders ...fs.FS) *Pages {
 	p := &Pages{refusal: refusal}
 	p.templates = sync.OnceValues(func() (*template.Template, error) {
 		all := template.New("").Funcs(template.FuncMap{

@@ -89,7 +89,7 @@ CREATE TABLE account_user (
     email         TEXT   NOT NULL,            -- in canonical spelling
     password      TEXT   NOT NULL,            -- argon2id, in PHC string format
     disabled      BIGINT NOT NULL,
-    role          TEXT   NOT NULL DEFAULT '', -- of an operator: account.Role; '' for customers
+    role          TEXT   NOT NULL DEFAULT '', -- of an operator: account.OperatorRole; '' for customers
     barred        BIGINT NOT NULL DEFAULT 0,  -- 1 if the operator disabled the user
     totp_secret   TEXT   NOT NULL DEFAULT '', -- of the second factor
     totp_since_ms BIGINT NOT NULL DEFAULT 0,  -- the time of its confirmation
