@@ -101,6 +101,7 @@ func checkMail(s *Settings) error {
 func (s *Settings) newMailer(db *store.DB, self *node.Node, options mail.Options) (*mail.Mailer, error) {
 	options.DB, options.Node = db, self
 	options.From, options.Service, options.PublicURL = s.MailFrom, s.ServiceName, s.PublicURL
+	options.Contact, options.Color = strings.TrimPrefix(s.shop.contact, "mailto:"), string(s.shop.color.OnWhite())
 	if s.SMTPServer != "" {
 		host, text, _ := net.SplitHostPort(s.SMTPServer) // checkMail has checked both
 		port, _ := strconv.Atoi(text)

@@ -262,7 +262,7 @@ func (r *rooms) startLedger(ctx context.Context) error {
 	r.ledger = ledger.New(ledger.Options{
 		DB: r.db, Node: r.node, OutageGrace: r.settings.OutageGrace,
 		QueueWait: r.settings.QueueWait, LockTimeout: r.settings.LockTimeout,
-		Retention: r.settings.RequestRetention, Log: r.log, Observer: r.metrics.Ledger(),
+		Retention: r.settings.RequestRetention, Help: r.settings.help(), Log: r.log, Observer: r.metrics.Ledger(),
 		AnnounceLow: func(q *store.Batch, nowMS int64, low ledger.Low) {
 			r.webhooks.EmitLow(q, nowMS, low.Account, low.Balance, low.Level)
 		},
@@ -389,7 +389,8 @@ func (r *rooms) startSurfaces(context.Context) error {
 		DB: r.db, ReadLimit: page.NewReadLimit(), Keys: r.keys, Passwords: r.passwords, SignIns: r.sessions, Catalog: r.watcher,
 		SecretKeys: s.SecretKeys, Providers: r.providers,
 		Lines: r.lines, Jobs: r.jobs, Webhooks: r.webhooks, Mails: r.mails, Audits: r.audits, Ledger: r.ledger,
-		LowBalance: s.LowBalance, Topups: r.topups, Invoices: r.invoices, SignUps: s.signUps(), Challenge: r.challenge(),
+		LowBalance: s.LowBalance, Topups: r.topups, Invoices: r.invoices, Brand: s.brand(),
+		SignUps: s.signUps(), Challenge: r.challenge(),
 		Media: r.files, ServeAs: public.ServeAs,
 		AdminToken: r.token, PublicURL: r.Base(), NoPublicURL: s.PublicURL == "", MediaURL: r.mediaBase(),
 		TrustedProxies: s.TrustedProxies, Log: r.log,

@@ -9,6 +9,7 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/catalog/vault"
+	"tollgate/internal/console/page"
 	"tollgate/internal/invoice"
 	"tollgate/internal/mail"
 	"tollgate/internal/money"
@@ -72,7 +73,8 @@ type Settings struct {
 	MailFrom                 string       // address of the sender
 	AlertMail                []string     // readers of alerts about lines
 	LowBalance               money.Amount // level of accounts without their own level; 0 means none
-	ServiceName              string       // name of this service in mails; if empty, the host of PublicURL
+	ServiceName              string       // name of this service; if empty, mails have the host of PublicURL
+	shop                     brandSettings
 	SignUp                   account.SignUpMode
 	SignUpDomains            []string // of the addresses that may sign up, with SignUpDomains
 	Trial                    account.Trial
@@ -254,8 +256,12 @@ func (s *Settings) plain() []Setting {
 			read: to(&s.AlertMail, readAddresses)},
 		{Key: "low_balance", Default: "5", Help: "a customer whose balance falls below this amount in US dollars gets a mail; 0 means none",
 			read: to(&s.LowBalance, readUSD)},
-		{Key: "service_name", Help: "name of this service in mails (default: the host of public_url)",
+		{Key: "service_name", Help: "name of this service in the console and in mails (default there: the host of public_url)",
 			read: to(&s.ServiceName, readName)},
+		{Key: "service_contact", Help: "where customers get help: a mail address or the address of a page",
+			read: to(&s.shop.contact, readContact)},
+		{Key: "brand_logo", Help: "file with the logo of this service, an SVG or a PNG", read: s.shop.readLogo},
+		{Key: "brand_color", Help: "color of links and buttons, such as #1f5fbf", read: to(&s.shop.color, page.ParseColor)},
 		{Key: "sign_up", Default: "closed", Help: "who may create an account: closed, domains (of sign_up_domains) or open",
 			read: to(&s.SignUp, readSignUpMode)},
 		{Key: "sign_up_domains", Help: "domains whose addresses may sign up", List: true, read: to(&s.SignUpDomains, readDomains)},

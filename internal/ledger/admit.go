@@ -48,6 +48,7 @@ func (l *Ledger) Admit(ctx context.Context, a Admission) (*Hold, error) { return
 // exactly one receipt. hook is nil for a chat request.
 func (l *Ledger) admit(ctx context.Context, a Admission, hook AdmissionHook) (*Hold, error) {
 	start := l.now()
+	a.Help = l.opts.Help
 	hold, logged, err := l.await(ctx, a, hook)
 	if l.opts.Observer.Admitted != nil {
 		l.opts.Observer.Admitted(l.now().Sub(start), err == nil)

@@ -58,6 +58,8 @@ type Options struct {
 	// Retention is how long receipts are kept. Their sums are kept for ever. The default is 90
 	// days.
 	Retention time.Duration
+	// Help tells customers where to add credit, in the error message about a low balance.
+	Help string
 	// AnnounceLow, if not nil, adds the statements that announce a low balance to the transaction of
 	// the charge.
 	AnnounceLow func(q *store.Batch, nowMS int64, low Low)

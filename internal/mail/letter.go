@@ -177,7 +177,7 @@ func (m *Mailer) insertTx(tx *store.Tx, l Letter) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	c, err := m.texts.render(m.opts.Service, strings.TrimRight(m.opts.PublicURL, "/")+preferencesPath, l)
+	c, err := m.texts.render(m.opts, strings.TrimRight(m.opts.PublicURL, "/")+preferencesPath, l)
 	if err != nil {
 		return "", fmt.Errorf("write a mail: %w", err)
 	}

@@ -37,6 +37,10 @@ type Options struct {
 	From string
 	// Service is the name of this service in mails. If empty, it is the host of PublicURL.
 	Service string
+	// Contact is where readers get help. It may be empty.
+	Contact string
+	// Color is the color of buttons, such as #1f5fbf. If empty, it is a blue.
+	Color string
 	// PublicURL is the base address of this service, for links.
 	PublicURL string
 	// Node is this node; only Run needs it. Leases of dead epochs are taken over.

@@ -2,6 +2,7 @@ package mail
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"fmt"
 	htmltemplate "html/template"
@@ -79,19 +80,23 @@ type letterData struct {
 	Paragraphs []string
 	Link       string
 	Action     string // the label of the link
-	Footer     string // who sent the mail, and why
+	Footer     string // who sent the mail, why, and where to get help
+	Color      string // of the button
 	// Preferences is the address of the page on which the reader chooses the mails, and Choose its label.
 	// Both are empty if there is no choice.
 	Preferences, Choose string
 }
 
+// buttonColor is the color of buttons without a setting.
+const buttonColor = "#1f5fd6"
+
 // render fills in the texts of a letter. A missing text is an error.
-func (t texts) render(service, preferences string, l Letter) (c content, err error) {
+func (t texts) render(o Options, preferences string, l Letter) (c content, err error) {
 	catalog, ok := t.byLocale[l.Locale]
 	if !ok {
 		l.Locale, catalog = English, t.byLocale[English]
 	}
-	replaced := []string{"{service}", oneLine(service), "{to}", oneLine(l.To), "{account}", oneLine(l.AccountName)}
+	replaced := []string{"{service}", oneLine(o.Service), "{contact}", oneLine(o.Contact), "{to}", oneLine(l.To), "{account}", oneLine(l.AccountName)}
 	for name, value := range l.Values {
 		replaced = append(replaced, "{"+name+"}", oneLine(value))
 	}
@@ -104,9 +109,12 @@ func (t texts) render(service, preferences string, l Letter) (c content, err err
 		return strings.TrimSpace(replacer.Replace(text))
 	}
 	kind := string(l.Kind)
-	data := letterData{Locale: l.Locale, Service: service, Subject: fill(kind + ".subject"), Link: l.Link,
+	data := letterData{Locale: l.Locale, Service: o.Service, Color: cmp.Or(o.Color, buttonColor), Subject: fill(kind + ".subject"), Link: l.Link,
 		Footer:     fill("footer") + " " + fill("reason."+l.Kind.Topic().reason()),
 		Paragraphs: strings.Split(fill(kind+".text"), "\n\n")}
+	if o.Contact != "" {
+		data.Footer += " " + fill("contact")
+	}
 	if l.Kind.Topic().choosable() {
 		data.Preferences, data.Choose = preferences, fill("choose")
 	}

@@ -21,7 +21,7 @@ var placeholder = regexp.MustCompile(`\{[a-z_]*\}`)
 
 // usedKeys returns the keys of all texts that mails use.
 func usedKeys() []string {
-	keys := []string{"footer", "choose"}
+	keys := []string{"footer", "contact", "choose"}
 	for _, kind := range Kinds() {
 		if reason := "reason." + kind.Topic().reason(); !slices.Contains(keys, reason) {
 			keys = append(keys, reason)
@@ -60,12 +60,12 @@ func TestTextsAreComplete(t *testing.T) {
 func TestRender(t *testing.T) {
 	t.Parallel()
 	all := mustTexts(t)
-	c, err := all.render("Shop\r\nBcc: x@example.com <b>", "", Letter{Kind: Test, To: "a@example.com", Locale: "xx",
+	c, err := all.render(Options{Service: "Shop\r\nBcc: x@example.com <b>"}, "", Letter{Kind: Test, To: "a@example.com", Locale: "xx",
 		Link: "https://api.example.com/?a=1&b=2"})
 	if err == nil {
 		t.Errorf("a link without a label: got %q and no error", c.text)
 	}
-	if c, err = all.render("Shop\r\nBcc: x@example.com <b>", "", Letter{Kind: Test, To: "a@example.com", Locale: "xx"}); err != nil {
+	if c, err = all.render(Options{Service: "Shop\r\nBcc: x@example.com <b>"}, "", Letter{Kind: Test, To: "a@example.com", Locale: "xx"}); err != nil {
 		t.Fatal(err)
 	}
 	if want := "A test mail from Shop  Bcc: x@example.com <b>"; c.subject != want {
@@ -104,7 +104,7 @@ func TestFooter(t *testing.T) {
 			if kind.hasLink() {
 				l.Link = "https://api.example.com/x"
 			}
-			c, err := all.render("Shop", preferences, l)
+			c, err := all.render(Options{Service: "Shop", Contact: "help@shop.example", Color: "#aa3300"}, preferences, l)
 			if err != nil {
 				t.Fatal(err)
 			}

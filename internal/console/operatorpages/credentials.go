@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"tollgate/internal/account"
+	"tollgate/internal/catalog"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/show"
 	"tollgate/internal/console/ui"
@@ -56,11 +57,11 @@ func (c *console) welcomeText(a account.Account, link *operator.ConsoleLink, sec
 	default:
 		keyText = "it comes apart from this"
 	}
-	paragraphs := []string{"Hello,", "your account " + a.Name + " is ready at " + show.Host(c.PublicURL) + ".",
+	paragraphs := []string{"Hello,", "your account " + a.Name + " is ready at " + show.ServiceName(c.Brand, c.PublicURL) + ".",
 		fmt.Sprintf("Address of the API: %s/v1\nYour key: %s", c.PublicURL, keyText)}
 	switch {
 	case link != nil:
-		paragraphs = append(paragraphs, show.LinkText(c.PublicURL, *link))
+		paragraphs = append(paragraphs, show.LinkText(show.ServiceName(c.Brand, c.PublicURL), c.PublicURL, *link))
 	case a.Email != "":
 		paragraphs = append(paragraphs, fmt.Sprintf("Console: %s%s (sign in as %s)", c.PublicURL, page.Base, a.Email))
 	}
@@ -68,8 +69,32 @@ func (c *console) welcomeText(a account.Account, link *operator.ConsoleLink, sec
 		paragraphs = append(paragraphs, "Try it:", codes[0].Text)
 	}
 	paragraphs = append(paragraphs, "Any client of OpenAI's interface works with this address and key.")
+	if prices := c.priceLines(a); prices != "" {
+		paragraphs = append(paragraphs, prices)
+	}
+	if line := show.ContactLine(c.Brand); line != "" {
+		paragraphs = append(paragraphs, strings.TrimSpace(line))
+	}
 	return ui.Snippets{ID: "welcome", Tabs: []ui.Snippet{{Name: "Welcome text", Text: strings.Join(paragraphs, "\n\n") + "\n",
 		Prose: true}}}
+}
+
+// shownPrices is the maximum number of models with prices in a text for a customer.
+const shownPrices = 5
+
+// priceLines lists prices of an account, or nothing if the catalog sells only the sandbox.
+func (c *console) priceLines(a account.Account) string {
+	now := c.Catalog.Current()
+	var lines []string
+	for _, m := range now.Models() {
+		if m.State == catalog.StateOpen && !now.IsSandbox(m.ID) && len(lines) < shownPrices {
+			lines = append(lines, "- "+m.ID+": "+show.ShortPrice(m, a.Prices.FactorOf(m.ID)))
+		}
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	return "Prices:\n" + strings.Join(lines, "\n") + "\nAll models and prices: " + c.PublicURL + page.Base + "/models"
 }
 
 func (c *console) offer() show.Offer {
@@ -79,7 +104,7 @@ func (c *console) offer() show.Offer {
 // createLink creates a link for a user and shows the link once.
 func (c *console) createLink(v *page.Visit, create func(*store.Tx) (operator.ConsoleLink, error)) (page.Responder, error) {
 	l, err := page.Write(v, create)
-	content := show.NewLink("Link for "+l.User.Email, c.PublicURL, l, page.Base+"/operator/accounts/"+l.User.Account+"?view=users")
+	content := show.NewLink(c.Brand, "Link for "+l.User.Email, c.PublicURL, l, page.Base+"/operator/accounts/"+l.User.Account+"?view=users")
 	content.PublicURLWarning = c.publicURLWarning()
 	return content.Page(), err
 }

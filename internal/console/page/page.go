@@ -73,8 +73,10 @@ type Options struct {
 	// nothing.
 	SignUps   operator.SignUps
 	Challenge *Challenge
-	Audits    *operator.Audits
-	Media     *media.Store
+	// Brand is the appearance of the shop.
+	Brand  Brand
+	Audits *operator.Audits
+	Media  *media.Store
 	// Topups takes the customers' payments. If nil, customers cannot pay.
 	Topups *topup.Topups
 	// Invoices issues the documents of payments. It is nil if Topups is.
@@ -176,7 +178,8 @@ type server struct {
 	crossOrigin *http.CrossOriginProtection
 	secure      bool        // cookies are secure
 	headers     http.Header // of every response
-	challenged  string      // the content policy of a page with a challenge
+	brand       ui.Brand
+	challenged  string // the content policy of a page with a challenge
 
 	operators bool // one of the sections is for operators
 }
@@ -214,6 +217,7 @@ func New(o Options, sections ...Section) (http.Handler, error) {
 	if srv.files, err = static.Read(); err != nil {
 		return nil, err
 	}
+	srv.files, srv.brand = o.Brand.files(srv.files)
 	srv.common = ui.New(srv.files.Path, nil, embedded)
 	var routes []httpapi.Route
 	add := func(s *section, public bool, handlers []Handler) {

@@ -242,7 +242,8 @@ func (srv *server) showError(x *httpapi.Exchange, f *fault.Error) {
 			content.RetryHref = x.Request.URL.RequestURI()
 		}
 	}
-	frame := ui.Layout{Title: content.Title, Theme: themeOf(x.Request), NoShortcuts: noShortcuts(x.Request), Home: content.Home, Main: content}
+	frame := ui.Layout{Title: content.Title, Brand: srv.brand,
+		Theme: themeOf(x.Request), NoShortcuts: noShortcuts(x.Request), Home: content.Home, Main: content}
 	contentType := "text/html; charset=utf-8"
 	body, err := srv.common.Render("error", frame)
 	if err != nil {

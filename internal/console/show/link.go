@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"strings"
@@ -30,9 +31,9 @@ func (c Credentials) Page() page.FullPage {
 }
 
 // NewLink returns the content for a new link of a user. base is the base address of the console.
-func NewLink(title, base string, l operator.ConsoleLink, back string) Credentials {
+func NewLink(b page.Brand, title, base string, l operator.ConsoleLink, back string) Credentials {
 	return Credentials{Title: title, Items: "this link", To: l.User.Email, Secrets: []ui.CopyField{LinkToCopy(l)}, Back: back,
-		Text: ui.Snippets{ID: "letter", Tabs: []ui.Snippet{{Name: "Text", Text: "Hello,\n\n" + LinkText(base, l) + "\n", Prose: true}}}}
+		Text: ui.Snippets{ID: "letter", Tabs: []ui.Snippet{{Name: "Text", Text: "Hello,\n\n" + LinkText(ServiceName(b, base), base, l) + "\n" + ContactLine(b), Prose: true}}}}
 }
 
 // LinkToCopy returns a user's link in a field to copy. The link is shown only once.
@@ -50,11 +51,22 @@ func Host(base string) string {
 	return "tollgate"
 }
 
-// LinkText explains a user's link. base is the base address of the console.
-func LinkText(base string, l operator.ConsoleLink) string {
-	purpose := "set your password for the console of " + Host(base)
+// ContactLine returns the last line of a text to send, or an empty string if the shop names no contact.
+func ContactLine(b page.Brand) string {
+	if link := b.ContactLink(); link != nil {
+		return "\nQuestions? " + link.Text + "\n"
+	}
+	return ""
+}
+
+// ServiceName returns the name of the shop in texts to send. base is the base address of the console.
+func ServiceName(b page.Brand, base string) string { return cmp.Or(b.Name, Host(base)) }
+
+// LinkText explains a user's link to the console of a service. base is the base address of the console.
+func LinkText(service, base string, l operator.ConsoleLink) string {
+	purpose := "set your password for the console of " + service
 	if l.Kind == account.Reset {
-		purpose = "set a new password for the console of " + Host(base)
+		purpose = "set a new password for the console of " + service
 	}
 	signIn := base + page.Base
 	if l.User.Role != "" { // may be at an address of its own

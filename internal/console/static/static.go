@@ -1,6 +1,6 @@
 // Package static owns the console's immutable files: stylesheet, scripts and pictures.
 //
-// Invariants: all files are embedded in the binary; each file is compressed once, at its first
+// Invariants: all files but those of the shop are embedded in the binary; each file is compressed once, at its first
 // request; the address of a file contains a checksum of its content, so browsers may cache the file
 // for ever and a new version has a new address.
 package static
@@ -12,6 +12,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -58,14 +59,25 @@ var readOnce = sync.OnceValues(func() (*Files, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", name, err)
 		}
-		sum := sha256.Sum256(raw)
-		stem, extension, _ := strings.Cut(name, ".")
-		segment := stem + "." + hex.EncodeToString(sum[:6]) + "." + extension
-		f.bySegment[segment] = file{contentType, raw, sync.OnceValues(func() ([]byte, error) { return compress(raw) })}
-		f.paths[name] = Base + "/" + segment
+		f.add(name, contentType, raw)
 	}
 	return f, nil
 })
+
+// With returns the files with another one.
+func (f *Files) With(name, contentType string, raw []byte) *Files {
+	all := &Files{maps.Clone(f.bySegment), maps.Clone(f.paths)}
+	all.add(name, contentType, raw)
+	return all
+}
+
+func (f *Files) add(name, contentType string, raw []byte) {
+	sum := sha256.Sum256(raw)
+	stem, extension, _ := strings.Cut(name, ".")
+	segment := stem + "." + hex.EncodeToString(sum[:6]) + "." + extension
+	f.bySegment[segment] = file{contentType, raw, sync.OnceValues(func() ([]byte, error) { return compress(raw) })}
+	f.paths[name] = Base + "/" + segment
+}
 
 // compress compresses a file with the best compression.
 func compress(raw []byte) ([]byte, error) {

@@ -101,8 +101,8 @@ func TestKit(t *testing.T) {
 		"ordinary": "swift-1", "none": "", "long": strings.Repeat("wörter ", 1500), "rtl": "\u202eabc مرحبا",
 		"hostile": `"><script>alert(1)</script><img src=x onerror=alert(1)>' style=x javascript:`,
 	} {
-		layout := Layout{Title: word, Home: "/console", SignOut: "/console/sign-out", Main: kit(word), User: word,
-			Nav: []NavItem{{"/console", word, "menu", true}}}
+		layout := Layout{Title: word, Brand: Brand{Name: word, Logo: "/console/static/logo.svg"}, Home: "/console",
+			SignOut: "/console/sign-out", Main: kit(word), User: word, Nav: []NavItem{{"/console", word, "menu", true}}}
 		raw, err := p.Render("kit", layout)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)

@@ -91,14 +91,24 @@ func parse(all *template.Template, prefix string, folder fs.FS) error {
 
 func nameOf(file string) string { return strings.TrimSuffix(path.Base(file), ".html") }
 
+// Brand is the appearance of the shop in the layout.
+type Brand struct {
+	Name  string
+	Logo  string // address of the picture
+	Style string // address of a stylesheet; may be empty
+	// Contact leads to the shop's help. It may be nil.
+	Contact *Link
+}
+
 // Layout is the data of a page, including the menu and the notices around the content.
 type Layout struct {
 	Title       string
+	Brand       Brand
 	Theme       string    // light or dark; if empty, the theme of the reader's system
 	NoShortcuts bool      // the reader has turned off keyboard shortcuts
 	Nav         []NavItem // empty if the visitor is not signed in; then the page has no menu
 	Find        string    // address of the search box, with the parameter q; if empty, there is no box
-	Home        string    // address of the link on the product's name
+	Home        string    // address of the link on the shop's name
 	User        string    // the signed-in user in the menu
 	Role        string    // the role of the user; empty for customers
 	SignOut     string    // address of the sign-out form

@@ -127,7 +127,7 @@ func (c *console) beginFactor(v *page.Visit) (page.Responder, error) {
 			return nil, err
 		}
 		return c.factorWith(v, factorPage{Setup: &factorSetup{
-			QR:      ui.QR{Label: "QR code of the secret", Text: authenticatorAddress(show.Host(v.PublicURL()), v.Session.User.Email, secret)},
+			QR:      ui.QR{Label: "QR code of the secret", Text: authenticatorAddress(show.ServiceName(c.Brand, v.PublicURL()), v.Session.User.Email, secret)},
 			Secret:  ui.CopyField{ID: "secret", Label: "Secret, not shown again", Value: secret},
 			Confirm: confirmFactorForm(),
 		}})
@@ -135,8 +135,9 @@ func (c *console) beginFactor(v *page.Visit) (page.Responder, error) {
 }
 
 // authenticatorAddress returns the otpauth address for a QR code. Apps show the issuer beside the
-// email.
+// email. The parts of the label must not have a colon.
 func authenticatorAddress(issuer, email, secret string) string {
+	issuer = strings.ReplaceAll(issuer, ":", " ")
 	return "otpauth://totp/" + url.PathEscape(issuer) + ":" + url.PathEscape(email) +
 		"?secret=" + secret + "&issuer=" + url.QueryEscape(issuer)
 }

@@ -66,7 +66,7 @@ func (c *console) models(v *page.Visit) (page.Responder, error) {
 		content.Filters.Clear = page.Base + "/models"
 	}
 	return content.Page(name != "", ui.EmptyState{Title: "No models are available to you",
-		Text: "Ask your operator which models are planned."}), nil
+		Text: c.Brand.AskFor("which models are planned")}), nil
 }
 
 // modelPath returns the address of a model's page. The id is a parameter because it may contain a

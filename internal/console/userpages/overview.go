@@ -41,7 +41,7 @@ func (c *console) overview(v *page.Visit) (page.Responder, error) {
 		if err != nil {
 			return err
 		}
-		notices = accountNotice(a)
+		notices = c.accountNotice(a)
 		u, err := ledger.UsageTx(tx, v.Account())
 		if err != nil {
 			return err
@@ -84,17 +84,25 @@ func (c *console) overview(v *page.Visit) (page.Responder, error) {
 }
 
 // accountNotice returns a notice if the account's requests are rejected.
-func accountNotice(a account.Account) []ui.Notice {
+func (c *console) accountNotice(a account.Account) []ui.Notice {
 	switch {
 	case a.Money.Disabled:
 		return []ui.Notice{{Tone: ui.Bad, Title: "This account is disabled.",
-			Text: "Requests with its keys get a 401, and nothing is charged. Ask your operator."}}
+			Text: "Requests with its keys get a 401, and nothing is charged. " + c.Brand.AskFor("why"), Link: c.Brand.ContactLink()}}
 	case a.Money.Balance <= a.Money.Floor:
 		return []ui.Notice{{Tone: ui.Warn, Title: "The balance is used up.",
-			Text: "New requests that cost something get a 402 until you have credit. Redeem a code, or ask your operator.",
+			Text: "New requests that cost something get a 402 until you have credit. " + c.wayToCredit(),
 			Link: &ui.Link{Href: page.Base + "/billing", Text: "To your balance"}}}
 	}
 	return nil
+}
+
+// wayToCredit tells a customer without money what to do.
+func (c *console) wayToCredit() string {
+	if c.Topups != nil {
+		return "Add credit, or redeem a code. " + c.Brand.AskFor("if you cannot pay")
+	}
+	return "Redeem a code. " + c.Brand.AskFor("for one")
 }
 
 // failures returns the newest failed requests of a list.
@@ -123,7 +131,7 @@ func statsOf(a account.Account, u ledger.Usage) ui.FigureRow {
 
 // firstSteps returns the steps to the first request of a new account.
 func (c *console) firstSteps(balance money.Amount, hasKey bool) ui.FirstSteps {
-	credit := ui.FirstStep{Done: balance > 0, Text: "Credit on the account. Your operator adds it."}
+	credit := ui.FirstStep{Done: balance > 0, Text: "Credit on the account. " + c.Brand.AskFor("for it")}
 	if c.Topups != nil {
 		credit.Text, credit.Link = "Credit on the account.", &ui.Link{Href: page.Base + "/billing/top-ups/new", Text: "Add credit", Button: true}
 	}

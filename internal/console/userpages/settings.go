@@ -165,7 +165,7 @@ func (c *console) addUser(v *page.Visit) (page.Responder, error) {
 			if err := operator.MailLinkTx(tx, c.Mails, link, v.Locale()); err != nil {
 				return nil, err
 			}
-			return show.NewLink("User added", v.PublicURL(), link, page.Base+"/settings").Page(), nil
+			return show.NewLink(c.Brand, "User added", v.PublicURL(), link, page.Base+"/settings").Page(), nil
 		})
 	}, func() (page.FullPage, error) { return c.settingsWith(v, settingsForms{newUser: &form}) })
 }

@@ -88,8 +88,8 @@ func (b *Books) Admit(a Admission, epoch string) (*HoldRow, error) {
 			key.Limit, a.Amount, key.Spent, heldByKey, a.advice())
 	case !acct.covers(heldByAll, a.Amount):
 		return nil, refuseQuota("The balance does not cover the request's highest possible cost of %s USD "+
-			"(balance %s USD, %s USD held by running requests). Top up, wait for running requests to end, or %s.",
-			a.Amount, acct.Balance, heldByAll, a.advice())
+			"(balance %s USD, %s USD held by running requests). Top up, wait for running requests to end, or %s.%s",
+			a.Amount, acct.Balance, heldByAll, a.advice(), a.help())
 	}
 
 	hold := &HoldRow{
@@ -148,6 +148,14 @@ func (a *Admission) advice() string {
 		return "send a smaller request"
 	}
 	return a.Advice
+}
+
+// help returns Help as the end of a message.
+func (a *Admission) help() string {
+	if a.Help == "" {
+		return ""
+	}
+	return " " + a.Help
 }
 
 func capitalize(text string) string { return strings.ToUpper(text[:1]) + text[1:] }

@@ -35,6 +35,8 @@ type Admission struct {
 	// Advice says how to make the request cheaper, as the last clause of an error message: "lower
 	// max_tokens".
 	Advice string
+	// Help says where to add credit, as sentences of the message about a low balance. It may be empty.
+	Help string
 	// Amount is the maximum cost of the request over all attempts.
 	Amount money.Amount
 	// FreeDaily is a free model's number of requests for each account and UTC day. Zero means that
