@@ -60,12 +60,13 @@ func TestTextsAreComplete(t *testing.T) {
 func TestRender(t *testing.T) {
 	t.Parallel()
 	all := mustTexts(t)
-	c, err := all.render(Options{Service: "Shop\r\nBcc: x@example.com <b>"}, "", Letter{Kind: Test, To: "a@example.com", Locale: "xx",
+	hostile := Options{Service: "Shop\r\nBcc: x@example.com <b>"}
+	c, err := all.render(hostile, "", Letter{Kind: Test, To: "a@example.com", Locale: "xx",
 		Link: "https://api.example.com/?a=1&b=2"})
 	if err == nil {
 		t.Errorf("a link without a label: got %q and no error", c.text)
 	}
-	if c, err = all.render(Options{Service: "Shop\r\nBcc: x@example.com <b>"}, "", Letter{Kind: Test, To: "a@example.com", Locale: "xx"}); err != nil {
+	if c, err = all.render(hostile, "", Letter{Kind: Test, To: "a@example.com", Locale: "xx"}); err != nil {
 		t.Fatal(err)
 	}
 	if want := "A test mail from Shop  Bcc: x@example.com <b>"; c.subject != want {
