@@ -96,7 +96,8 @@ func (t texts) render(o Options, preferences string, l Letter) (c content, err e
 	if !ok {
 		l.Locale, catalog = English, t.byLocale[English]
 	}
-	replaced := []string{"{service}", oneLine(o.Service), "{contact}", oneLine(o.Contact), "{to}", oneLine(l.To), "{account}", oneLine(l.AccountName)}
+	replaced := []string{"{service}", oneLine(o.Service), "{contact}", oneLine(o.Contact),
+		"{to}", oneLine(l.To), "{account}", oneLine(l.AccountName)}
 	for name, value := range l.Values {
 		replaced = append(replaced, "{"+name+"}", oneLine(value))
 	}
@@ -109,7 +110,8 @@ func (t texts) render(o Options, preferences string, l Letter) (c content, err e
 		return strings.TrimSpace(replacer.Replace(text))
 	}
 	kind := string(l.Kind)
-	data := letterData{Locale: l.Locale, Service: o.Service, Color: cmp.Or(o.Color, buttonColor), Subject: fill(kind + ".subject"), Link: l.Link,
+	data := letterData{Locale: l.Locale, Service: o.Service, Color: cmp.Or(o.Color, buttonColor),
+		Subject: fill(kind + ".subject"), Link: l.Link,
 		Footer:     fill("footer") + " " + fill("reason."+l.Kind.Topic().reason()),
 		Paragraphs: strings.Split(fill(kind+".text"), "\n\n")}
 	if o.Contact != "" {

@@ -152,7 +152,8 @@ func (v *Visit) Confirm(c ui.Confirm) ui.Confirm {
 // layout returns the layout of a page, with title, menu and notices.
 func (v *Visit) layout(p FullPage) ui.Layout {
 	home := Base + v.section.Path
-	f := ui.Layout{Title: p.Title, Brand: v.server.brand, Theme: themeOf(v.Request), NoShortcuts: noShortcuts(v.Request), Main: p.Main, Home: home,
+	f := ui.Layout{Title: p.Title, Brand: v.server.brand,
+		Theme: themeOf(v.Request), NoShortcuts: noShortcuts(v.Request), Main: p.Main, Home: home,
 		SignOut: home + "/sign-out", Notices: p.Notices}
 	if v.Session.ID == "" {
 		return f

@@ -32,8 +32,9 @@ func (c Credentials) Page() page.FullPage {
 
 // NewLink returns the content for a new link of a user. base is the base address of the console.
 func NewLink(b page.Brand, title, base string, l operator.ConsoleLink, back string) Credentials {
+	letter := "Hello,\n\n" + LinkText(ServiceName(b, base), base, l) + "\n" + ContactLine(b)
 	return Credentials{Title: title, Items: "this link", To: l.User.Email, Secrets: []ui.CopyField{LinkToCopy(l)}, Back: back,
-		Text: ui.Snippets{ID: "letter", Tabs: []ui.Snippet{{Name: "Text", Text: "Hello,\n\n" + LinkText(ServiceName(b, base), base, l) + "\n" + ContactLine(b), Prose: true}}}}
+		Text: ui.Snippets{ID: "letter", Tabs: []ui.Snippet{{Name: "Text", Text: letter, Prose: true}}}}
 }
 
 // LinkToCopy returns a user's link in a field to copy. The link is shown only once.

@@ -126,8 +126,9 @@ func (c *console) beginFactor(v *page.Visit) (page.Responder, error) {
 		if err != nil {
 			return nil, err
 		}
+		address := authenticatorAddress(show.ServiceName(c.Brand, v.PublicURL()), v.Session.User.Email, secret)
 		return c.factorWith(v, factorPage{Setup: &factorSetup{
-			QR:      ui.QR{Label: "QR code of the secret", Text: authenticatorAddress(show.ServiceName(c.Brand, v.PublicURL()), v.Session.User.Email, secret)},
+			QR:      ui.QR{Label: "QR code of the secret", Text: address},
 			Secret:  ui.CopyField{ID: "secret", Label: "Secret, not shown again", Value: secret},
 			Confirm: confirmFactorForm(),
 		}})
