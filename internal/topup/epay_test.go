@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"tollgate/internal/fault"
 	"tollgate/internal/gatewaytest/fakepayment"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
@@ -389,19 +390,22 @@ func TestEPayRefunds(t *testing.T) {
 	t.Parallel()
 	eachSite(t, func(t *testing.T, s *site) {
 		row := s.bought(10000)
-		s.epay.SetDown(500)
+		s.epay.OnCall(func(act string) {
+			if act == "refund" {
+				panic(http.ErrAbortHandler) // it had its effect
+			}
+		})
 		if _, err := s.refund(row, 10000); !isNoAnswer(err) {
 			t.Errorf("a refund without an answer: got %v, want ErrNoAnswer", err)
 		}
 		s.wantBalance(0)
-		s.epay.SetDown(0)
-		s.epay.Change(row.ID, "status", "2") // the refund had its effect
+		s.epay.OnCall(nil)
 		for range 3 {
 			s.clock.Advance(25 * time.Hour)
 			s.sweepOK()
 		}
-		if got := s.epay.Calls("refund"); got != 0 {
-			t.Errorf("calls for a refund that had its effect: got %d, want none", got)
+		if got := s.epay.Calls("refund"); got != 1 {
+			t.Errorf("calls for a refund that had its effect: got %d, want 1", got)
 		}
 		s.wantState(row, topup.Refunded)
 
@@ -411,17 +415,21 @@ func TestEPayRefunds(t *testing.T) {
 		}
 		s.wantState(part, topup.PartlyRefunded)
 		s.wantBalance(7_500_000_000)
-		if got := s.epay.Calls("refund"); got != 0 {
-			t.Errorf("calls for a part: got %d, want none", got)
+		if got := s.epay.Calls("refund"); got != 1 {
+			t.Errorf("calls after a part: got %d, want the 1 before it", got)
 		}
 
 		whole := s.bought(1000)
-		if _, err := s.refund(whole, 1000); err != nil {
+		c, err := s.refund(whole, 1000)
+		if err != nil {
 			t.Fatal(err)
 		}
+		if err := s.PayBack(t.Context(), c); err != nil { // as another node that has read the refund before
+			t.Errorf("a repetition: got %v, want none", err)
+		}
 		s.wantState(whole, topup.Refunded)
-		if got := s.epay.Calls("refund"); got != 1 {
-			t.Errorf("calls for a whole payment: got %d, want 1", got)
+		if got := s.epay.Calls("refund"); got != 2 {
+			t.Errorf("calls after a whole payment: got %d, want 2", got)
 		}
 		s.wantProblems()
 
@@ -445,6 +453,39 @@ func TestEPayRefunds(t *testing.T) {
 			t.Errorf("a refund by hand: got %v, want none", err)
 		}
 		s.wantState(refused, topup.Refunded)
+	})
+}
+
+// TestEPayRefundAfterPartThere checks that a refund of the whole payment by a call takes no credit back if the
+// operator has paid back a part on the site's pages, and that the part can then be entered, without a call.
+func TestEPayRefundAfterPartThere(t *testing.T) {
+	t.Parallel()
+	eachSite(t, func(t *testing.T, s *site) {
+		row := s.bought(10000)
+		s.epay.Change(row.ID, "status", "2") // a quarter was paid back there
+		if _, err := s.refund(row, 10000); !fault.Is(err, fault.InvalidRequest) {
+			t.Errorf("a refund of the whole payment: got %v, want invalid_request", err)
+		}
+		s.wantState(row, topup.Paid)
+		s.wantBalance(10 * money.USD)
+		s.wantProblems("refunded", "refund")
+		if _, err := s.refund(row, 2500); err != nil {
+			t.Fatal(err)
+		}
+		s.wantState(row, topup.PartlyRefunded)
+		s.wantBalance(7_500_000_000)
+		whole := s.bought(1000)
+		s.epay.Change(whole.ID, "status", "2") // all of it was paid back there
+		if err := s.Sync(t.Context(), whole.ID, ""); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.refund(whole, 1000); err != nil {
+			t.Errorf("a whole refund that was made there: got %v, want none", err)
+		}
+		s.wantState(whole, topup.Refunded)
+		if got := s.epay.Calls("refund"); got != 0 {
+			t.Errorf("calls: got %d, want none", got)
+		}
 	})
 }
 

@@ -75,6 +75,16 @@ func reportTx(tx *store.Tx, p Problem) error {
 	return nil
 }
 
+// hasProblemTx reports whether a top-up has, or had, a problem of a kind.
+func hasProblemTx(tx *store.Tx, t Topup, kind problemKind) (has bool, err error) {
+	err = tx.QueryRow(`SELECT EXISTS (SELECT 1 FROM topup_problem WHERE provider = $1 AND kind = $2 AND object = $3)`,
+		t.Provider, string(kind), t.Payment).Scan(&has)
+	if err != nil {
+		return false, fmt.Errorf("look for a problem of a payment: %w", err)
+	}
+	return has, nil
+}
+
 // ProblemsTx returns the open problems, newest first, at most limit.
 func ProblemsTx(tx *store.Tx, limit int) ([]Problem, error) {
 	list, err := store.Collect(tx, scanProblem, `SELECT `+problemColumns+` FROM topup_problem WHERE closed_ms = 0

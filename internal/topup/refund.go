@@ -34,8 +34,13 @@ func (t *Topups) RefundTx(tx *store.Tx, topup string, minor int64, reason string
 	if err != nil {
 		return Reversal{}, err
 	}
+	// An amount that was paid back on the provider's own pages needs no call.
+	paidBackThere, err := hasProblemTx(tx, row, problemRefunded)
+	if err != nil {
+		return Reversal{}, err
+	}
 	c := Reversal{ID: id.At("refund_", time.UnixMilli(now)), Topup: row.ID, Account: row.Account, Kind: Refund, Minor: minor, Active: true,
-		Requested: t.Info(row.Provider).Refunds.Covers(minor, row.Total), Reason: reason, CreatedMS: now}
+		Requested: t.Info(row.Provider).Refunds.Covers(minor, row.Total) && !paidBackThere, Reason: reason, CreatedMS: now}
 	d := decision{topup: row}
 	before := activeMinor(reversals)
 	d.move(&c, row.TakenAt(before+minor)-row.TakenAt(before))
@@ -94,11 +99,17 @@ func (t *Topups) PayBack(ctx context.Context, c Reversal) error {
 	case p.Info().Live != row.Live:
 		return ErrOff
 	}
+	if !c.called {
+		if err := t.beginRefund(ctx, p, row, c); err != nil {
+			return err
+		}
+		c.called = true
+	}
 	err = p.Refund(ctx, row, c.Minor, c.ID)
 	switch {
 	case errors.Is(err, ErrRefused):
 		t.Log.Error("topup: the payment provider refuses a refund", "provider", row.Provider, "topup", row.ID, "refund", c.ID, "error", err)
-		if err := t.cancelRefund(ctx, c, err); err != nil {
+		if _, err := t.cancelRefund(ctx, c, err); err != nil {
 			return err
 		}
 		return fault.New(fault.InvalidRequest, "%s refuses the refund, so the credit was given back. Its reason is among the problems.",
@@ -112,9 +123,37 @@ func (t *Topups) PayBack(ctx context.Context, c Reversal) error {
 	return t.Sync(ctx, row.ID, "")
 }
 
+// beginRefund records that the provider is about to be asked to pay a refund back. Some providers report only
+// that something was paid back, and not what. If that happened before the first call, then not by the
+// call, so the call would take the credit of the whole refund back for a part of the money: it is not made,
+// and the credit is given back.
+func (t *Topups) beginRefund(ctx context.Context, p PaymentProvider, row Topup, c Reversal) error {
+	payment, err := p.Query(ctx, row)
+	if err != nil {
+		return fmt.Errorf("%w: refund %s at %s: %w", ErrNoAnswer, c.ID, row.Provider, err)
+	}
+	if !payment.HasRefund {
+		return t.changeRefund(ctx, c, func(r *Reversal) { r.called = true })
+	}
+	canceled, err := t.cancelRefund(ctx, c, fmt.Errorf("%w: something was paid back already", ErrRefused))
+	if err != nil || !canceled { // not canceled: another node has called since c was read
+		return err
+	}
+	if err := t.Sync(ctx, row.ID, ""); err != nil {
+		return err
+	}
+	return fault.New(fault.InvalidRequest, "%s has paid something back already and does not say how much. No more was paid back now. "+
+		"Enter the amount that was paid back there: only its credit is taken back then.", p.Info().Title)
+}
+
 // confirmRefund records that the provider pays a refund back, so that the call is not repeated. Some
 // providers do not list their refunds.
 func (t *Topups) confirmRefund(ctx context.Context, c Reversal) error {
+	return t.changeRefund(ctx, c, func(r *Reversal) { r.Requested = false })
+}
+
+// changeRefund changes the row of a refund without the provider's confirmation.
+func (t *Topups) changeRefund(ctx context.Context, c Reversal, change func(r *Reversal)) error {
 	b, err := store.Write(ctx, t.DB, func(tx *store.Tx) (booking, error) {
 		row, found, err := lockTx(tx, c.Topup)
 		if err != nil || !found {
@@ -129,7 +168,7 @@ func (t *Topups) confirmRefund(ctx context.Context, c Reversal) error {
 			return booking{}, nil
 		}
 		d, after := decision{topup: row}, reversals[i]
-		after.Requested = false
+		change(&after)
 		d.reversals = []Reversal{after}
 		d.report(reversals[i], after)
 		return t.writeTx(tx, d)
@@ -138,8 +177,9 @@ func (t *Topups) confirmRefund(ctx context.Context, c Reversal) error {
 	return err
 }
 
-// cancelRefund gives back the credit of a refund refused by the provider.
-func (t *Topups) cancelRefund(ctx context.Context, c Reversal, cause error) error {
+// cancelRefund gives back the credit of a refund refused by the provider. canceled is false if the refund has
+// changed since c was read.
+func (t *Topups) cancelRefund(ctx context.Context, c Reversal, cause error) (canceled bool, err error) {
 	b, err := store.Write(ctx, t.DB, func(tx *store.Tx) (booking, error) {
 		row, found, err := lockTx(tx, c.Topup)
 		if err != nil || !found {
@@ -151,7 +191,7 @@ func (t *Topups) cancelRefund(ctx context.Context, c Reversal, cause error) erro
 		}
 		d := decision{topup: row}
 		for i := range reversals {
-			if reversals[i].ID != c.ID || !reversals[i].Requested {
+			if reversals[i].ID != c.ID || !reversals[i].Requested || reversals[i].called != c.called {
 				continue
 			}
 			before := activeMinor(reversals)
@@ -159,7 +199,7 @@ func (t *Topups) cancelRefund(ctx context.Context, c Reversal, cause error) erro
 			d.move(&reversals[i], row.TakenAt(activeMinor(reversals))-row.TakenAt(before))
 			d.reversals = []Reversal{reversals[i]}
 		}
-		if len(d.reversals) == 0 {
+		if canceled = len(d.reversals) > 0; !canceled {
 			return booking{}, nil
 		}
 		d.topup.State = stateOf(row, reversals)
@@ -170,7 +210,7 @@ func (t *Topups) cancelRefund(ctx context.Context, c Reversal, cause error) erro
 		return t.writeTx(tx, d)
 	})
 	t.after(b)
-	return err
+	return canceled && err == nil, err
 }
 
 // repeatRefunds repeats the calls for unconfirmed refunds.

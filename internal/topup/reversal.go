@@ -35,6 +35,7 @@ type Reversal struct {
 	// with others can take less than its part.
 	Taken     money.Amount
 	Requested bool   // an operator's refund without the provider's confirmation
+	called    bool   // the provider was asked to pay back the requested refund, perhaps without an answer
 	Reason    string // by the operator
 	CreatedMS int64
 }
@@ -51,13 +52,30 @@ func (c Reversal) reference(t Topup) string {
 	return fmt.Sprintf("%s:%d", base, c.Moves+1)
 }
 
+// The values of the column requested, besides 0.
+const (
+	requestedRefund = 1
+	calledRefund    = 2
+)
+
+// requestedColumn returns the value of the column requested.
+func (c Reversal) requestedColumn() int {
+	switch {
+	case !c.Requested:
+		return 0
+	case c.called:
+		return calledRefund
+	}
+	return requestedRefund
+}
+
 const reversalColumns = `id, topup, account, kind, object, minor, active, moves, taken_nano, requested, reason, created_ms`
 
 func scanReversal(row store.Row) (c Reversal, err error) {
 	var active, requested int64
 	err = row.Scan(&c.ID, &c.Topup, &c.Account, &c.Kind, &c.Object, &c.Minor, &active, &c.Moves, &c.Taken, &requested, &c.Reason,
 		&c.CreatedMS)
-	c.Active, c.Requested = active != 0, requested != 0
+	c.Active, c.Requested, c.called = active != 0, requested != 0, requested == calledRefund
 	return c, err
 }
 
@@ -77,7 +95,7 @@ func saveReversalTx(tx *store.Tx, c Reversal) error {
 		ON CONFLICT (id) DO UPDATE SET object = excluded.object, minor = excluded.minor, active = excluded.active, moves = excluded.moves,
 		taken_nano = excluded.taken_nano, requested = excluded.requested`,
 		c.ID, c.Topup, c.Account, string(c.Kind), c.Object, c.Minor, store.Bool(c.Active), c.Moves, int64(c.Taken),
-		store.Bool(c.Requested), c.Reason, c.CreatedMS)
+		c.requestedColumn(), c.Reason, c.CreatedMS)
 	if err != nil {
 		return fmt.Errorf("save a refund: %w", err)
 	}

@@ -881,7 +881,7 @@ CREATE TABLE topup_reversal (
     active     BIGINT NOT NULL, -- 1: its credit is taken back
     moves      BIGINT NOT NULL, -- movements of credit that it has caused
     taken_nano BIGINT NOT NULL, -- taken and not given back
-    requested  BIGINT NOT NULL, -- 1: the provider has not confirmed it yet
+    requested  BIGINT NOT NULL, -- not confirmed by the provider yet: 1 before, 2 after it was asked
     reason     TEXT   NOT NULL, -- by the operator
     created_ms BIGINT NOT NULL
 );
