@@ -389,7 +389,7 @@ func (r *rooms) startSurfaces(context.Context) error {
 		DB: r.db, ReadLimit: page.NewReadLimit(), Keys: r.keys, Passwords: r.passwords, SignIns: r.sessions, Catalog: r.watcher,
 		SecretKeys: s.SecretKeys, Providers: r.providers,
 		Lines: r.lines, Jobs: r.jobs, Webhooks: r.webhooks, Mails: r.mails, Audits: r.audits, Ledger: r.ledger,
-		LowBalance: s.LowBalance, Topups: r.topups, Invoices: r.invoices, Brand: s.brand(),
+		LowBalance: s.LowBalance, Topups: r.topups, Invoices: r.invoices, Brand: s.brand(), PublicPrices: s.PublicPrices,
 		SignUps: s.signUps(), Challenge: r.challenge(),
 		Media: r.files, ServeAs: public.ServeAs,
 		AdminToken: r.token, PublicURL: r.Base(), NoPublicURL: s.PublicURL == "", MediaURL: r.mediaBase(),

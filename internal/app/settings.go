@@ -75,6 +75,7 @@ type Settings struct {
 	LowBalance               money.Amount // level of accounts without their own level; 0 means none
 	ServiceName              string       // name of this service; if empty, mails have the host of PublicURL
 	shop                     brandSettings
+	PublicPrices             bool // everybody sees the models and their prices
 	SignUp                   account.SignUpMode
 	SignUpDomains            []string // of the addresses that may sign up, with SignUpDomains
 	Trial                    account.Trial
@@ -262,6 +263,8 @@ func (s *Settings) plain() []Setting {
 			read: to(&s.shop.contact, readContact)},
 		{Key: "brand_logo", Help: "file with the logo of this service, an SVG or a PNG", read: s.shop.readLogo},
 		{Key: "brand_color", Help: "color of links and buttons, such as #1f5fbf", read: to(&s.shop.color, page.ParseColor)},
+		{Key: "public_prices", Default: "false", Help: "everybody sees the models and their prices at /console/prices", Switch: true,
+			read: to(&s.PublicPrices, readSwitch)},
 		{Key: "sign_up", Default: "closed", Help: "who may create an account: closed, domains (of sign_up_domains) or open",
 			read: to(&s.SignUp, readSignUpMode)},
 		{Key: "sign_up_domains", Help: "domains whose addresses may sign up", List: true, read: to(&s.SignUpDomains, readDomains)},

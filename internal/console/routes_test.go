@@ -51,6 +51,8 @@ func wantStatuses() map[string]statuses {
 		"POST /console/link":          {nobody: 422, other: 422, owner: 422},
 		"POST /console/link/password": {nobody: 422, other: 422, owner: 422},
 
+		"GET /console/prices": {nobody: 200, other: 200, owner: 200},
+
 		"GET /console/forgot":  {nobody: 200, other: 200, owner: 200},
 		"POST /console/forgot": {nobody: 422, other: 422, owner: 422},
 

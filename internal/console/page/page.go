@@ -19,6 +19,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -81,6 +82,8 @@ type Options struct {
 	Topups *topup.Topups
 	// Invoices issues the documents of payments. It is nil if Topups is.
 	Invoices *invoice.Issuer
+	// PublicPrices shows the models and their prices to everybody.
+	PublicPrices bool
 	// ServeAs serves an API request with a key of an account (api.Door).
 	ServeAs func(w http.ResponseWriter, r *http.Request, account, key string)
 	// AdminToken allows signing in to the operators' pages. If AdminToken is not set, only users
@@ -110,6 +113,8 @@ type Section struct {
 	// Path is the path of the first page below Base, and the prefix of all other paths.
 	Path     string
 	Handlers []Handler
+	// Public has handlers of pages that everybody may see, also without a session.
+	Public []Handler
 	// Menu links to the pages.
 	Menu []ui.NavItem
 	// Find is the path of the search page below Base. If it is empty, the menu has no
@@ -232,7 +237,7 @@ func New(o Options, sections ...Section) (http.Handler, error) {
 			return nil, err
 		}
 		srv.operators = srv.operators || spec.Kind == account.OperatorSession
-		add(s, true, srv.signInHandlers(spec))
+		add(s, true, append(srv.signInHandlers(spec), spec.Public...))
 		add(s, false, spec.Handlers)
 	}
 	return httpapi.New(httpapi.Options{Log: o.Log, Enter: srv.enter, Refuse: srv.showError, Observe: o.Observe}, routes), nil
@@ -278,7 +283,7 @@ func Patterns(sections ...Section) (all []string) {
 	srv := new(server)
 	handlers := srv.sharedHandlers()
 	for _, s := range sections {
-		handlers = append(append(handlers, srv.signInHandlers(s)...), s.Handlers...)
+		handlers = append(append(handlers, srv.signInHandlers(s)...), append(slices.Clip(s.Public), s.Handlers...)...)
 	}
 	for _, h := range handlers {
 		all = append(all, h.pattern())

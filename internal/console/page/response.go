@@ -28,6 +28,7 @@ type FullPage struct {
 	Main    any // data of the template
 	Status  int // zero means 200
 	Notices []ui.Notice
+	Wide    bool // visitors without a session see the page in the width of a table
 }
 
 // WithNotice adds a notice about the action that has redirected to this page. The parameter done of

@@ -156,6 +156,10 @@ func (v *Visit) layout(p FullPage) ui.Layout {
 		Theme: themeOf(v.Request), NoShortcuts: noShortcuts(v.Request), Main: p.Main, Home: home,
 		SignOut: home + "/sign-out", Notices: p.Notices}
 	if v.Session.ID == "" {
+		f.Wide = p.Wide
+		if v.server.PublicPrices {
+			f.Footer = append(f.Footer, ui.Link{Href: Base + "/prices", Text: "Models and prices"})
+		}
 		return f
 	}
 	if v.section.Find != "" {

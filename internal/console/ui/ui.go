@@ -113,7 +113,9 @@ type Layout struct {
 	Role        string    // the role of the user; empty for customers
 	SignOut     string    // address of the sign-out form
 	Notices     []Notice
-	Main        any // data of the page's template
+	Footer      []Link // public pages, for visitors who are not signed in
+	Wide        bool   // such a visitor sees the page in the width of a table
+	Main        any    // data of the page's template
 }
 
 // NavItem is one entry of the menu.

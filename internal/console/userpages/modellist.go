@@ -56,9 +56,11 @@ func (c *console) models(v *page.Visit) (page.Responder, error) {
 		if m.State == catalog.StateRetired || hidden[m.ID] || kind != "" && string(m.Kind) != kind || !matches(m.ID, name) {
 			continue
 		}
-		listed = append(listed, newModelRow(snapshot, m, prices.FactorOf(m.ID)))
+		r := newModelRow(snapshot, m, prices.FactorOf(m.ID))
+		r.href = modelPath(m)
+		listed = append(listed, r)
 	}
-	content.Table = modelsTable(v, listed)
+	content.Table = modelsTable(v, content.Path, listed)
 	content.Tabs = v.Tabs("/models", "Kinds", "kind", append([]ui.Option{{Label: "All"}}, show.Kinds()...))
 	content.Filters = ui.Filters{Action: page.Base + "/models", Fields: []ui.FormField{{Name: "name", Label: "Name", Value: name},
 		{Name: "kind", Kind: ui.Hidden, Value: kind}, {Name: "sort", Kind: ui.Hidden, Value: v.Query("sort")}}}
@@ -67,6 +69,25 @@ func (c *console) models(v *page.Visit) (page.Responder, error) {
 	}
 	return content.Page(name != "", ui.EmptyState{Title: "No models are available to you",
 		Text: c.Brand.AskFor("which models are planned")}), nil
+}
+
+// pricesPath is the path of the models and prices that everybody may see.
+const pricesPath = "/prices"
+
+// publicPrices lists the models on sale and the catalog's prices, without those of single accounts.
+func (c *console) publicPrices(v *page.Visit) (page.Responder, error) {
+	snapshot := c.Catalog.Current()
+	content := page.List{Title: "Models and prices", Path: pricesPath}
+	var listed []modelRow
+	for _, m := range snapshot.Models() {
+		if m.State != catalog.StateRetired && !snapshot.IsSandbox(m.ID) {
+			listed = append(listed, newModelRow(snapshot, m, money.One))
+		}
+	}
+	content.Table = modelsTable(v, pricesPath, listed)
+	p := content.Page(false, ui.EmptyState{Title: "No models are for sale yet"})
+	p.Wide = true
+	return p, nil
 }
 
 // modelPath returns the address of a model's page. The id is a parameter because it may contain a

@@ -8,6 +8,7 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
+	"tollgate/internal/console"
 	"tollgate/internal/console/consoletest"
 	"tollgate/internal/money"
 )
@@ -126,5 +127,23 @@ func TestSandboxIsHidden(t *testing.T) {
 		s.ChangeAccount("ada", account.Patch{Test: new(true)})
 		s.Key("ada", "another")
 		wantModel("sandbox-image", "/console/models", "/console/playground?kind=image")
+	})
+}
+
+// TestPublicPrices checks that everybody sees the models on sale with the catalog's prices, sorted by a
+// column, and that the page does not exist without its setting.
+func TestPublicPrices(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		b := s.Browser()
+		b.Get("/console/prices").Want(t, http.StatusOK, "coming soon")
+		s.SellReal()
+		page := b.Get("/console/prices?sort=input")
+		page.Want(t, http.StatusOK, "sold", "$1.00", `aria-sort="ascending"`, "Models and prices")
+		page.Without(t, "sandbox-chat", "/console/models?id=", "Sign out")
+		b.Get("/console/sign-in").Want(t, http.StatusOK, `href="/console/prices"`)
+		b.Handler = s.Console(func(o *console.Options) { o.PublicPrices = false })
+		b.Get("/console/prices").Want(t, http.StatusNotFound)
+		b.Get("/console/sign-in").Without(t, "/console/prices")
 	})
 }

@@ -14,7 +14,8 @@ import (
 
 // modelRow is a row of the list of models.
 type modelRow struct {
-	id, href      string
+	id            string
+	href          string      // of the model's page; may be empty
 	kind          ui.Group    // with badges
 	input, output string      // prices, with their units unless these are a million tokens
 	in, out       money.Price // for sorting
@@ -23,7 +24,7 @@ type modelRow struct {
 }
 
 func newModelRow(s *catalog.Snapshot, m *catalog.Model, factor money.Factor) modelRow {
-	r := modelRow{id: m.ID, href: modelPath(m), context: m.ContextWindow, abilities: abilities(m)}
+	r := modelRow{id: m.ID, context: m.ContextWindow, abilities: abilities(m)}
 	r.kind = ui.Group{ui.Text{Text: string(m.Kind)}}
 	for _, badge := range show.ModelBadges(s, m) {
 		if badge != any(show.ModelState(catalog.StateOpen)) {
@@ -88,8 +89,8 @@ var modelOrders = map[string]func(a, b modelRow) int{
 	"context": func(a, b modelRow) int { return cmp.Compare(b.context, a.context) },
 }
 
-// modelsTable lists models in the order of the visit.
-func modelsTable(v *page.Visit, rows []modelRow) ui.DataTable {
+// modelsTable lists models on the page at path, in the order of the visit.
+func modelsTable(v *page.Visit, path string, rows []modelRow) ui.DataTable {
 	order := v.Query("sort")
 	if compare, ok := modelOrders[order]; ok {
 		slices.SortStableFunc(rows, compare)
@@ -97,7 +98,7 @@ func modelsTable(v *page.Visit, rows []modelRow) ui.DataTable {
 	sorted := func(column ui.Column, name, direction string) ui.Column {
 		values := v.Request.URL.Query()
 		values.Set("sort", name)
-		column.Sort = page.AddressOf("/models", values)
+		column.Sort = page.AddressOf(path, values)
 		if order == name {
 			column.Sorted = direction
 		}

@@ -29,7 +29,8 @@ type console struct {
 // Section returns the pages and their menu.
 func Section(o page.Options) page.Section {
 	c := &console{Options: o}
-	return page.Section{Kind: account.UserSession, Handlers: c.handlers(), Menu: menu(), Find: "/find", Templates: embedded}
+	return page.Section{Kind: account.UserSession, Handlers: c.handlers(), Public: []page.Handler{
+		page.Get(pricesPath, page.OnlyIf(o.PublicPrices, c.publicPrices))}, Menu: menu(), Find: "/find", Templates: embedded}
 }
 
 func (c *console) handlers() []page.Handler {
