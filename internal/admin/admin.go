@@ -148,6 +148,9 @@ func (s *server) routes() []route {
 
 		{"POST", "/accounts/{id}/credits", s.credit},
 		{"GET", "/accounts/{id}/entries", s.listEntries},
+		{"PATCH", "/entries/{id}", s.markEntry},
+		{"GET", "/statements/{id}", s.statement},
+		{"GET", "/statements/{id}/pdf", noQuery(s.statementFile)},
 
 		{"POST", "/accounts/{id}/keys", s.createKey},
 		{"GET", "/accounts/{id}/keys", s.listKeys},

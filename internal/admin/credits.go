@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"strconv"
 	"time"
 
 	"tollgate/internal/account"
@@ -20,14 +21,17 @@ type balanceAnswer struct {
 
 func (s *server) credit(c *call) (any, error) {
 	var usd *money.Amount
+	var paid *bool
 	var credit operator.Credit
-	body, err := c.decodeBody(moneyField("usd", &usd), textField("note", &credit.Note), textField("reference", &credit.Reference))
+	body, err := c.decodeBody(moneyField("usd", &usd), textField("note", &credit.Note), textField("reference", &credit.Reference),
+		flagField("paid", &paid))
 	if err != nil {
 		return nil, err
 	}
 	if usd != nil {
 		credit.USD = *usd
 	}
+	credit.Paid = paid != nil && *paid
 	var result operator.CreditResult
 	out, err := s.update(c, body, func(tx *store.Tx) (out any, err error) {
 		result = operator.CreditResult{} // this function may run again after an earlier attempt set result
@@ -58,20 +62,25 @@ type entryAnswer struct {
 	Model   string       `json:"model,omitempty"`
 	Note    string       `json:"note,omitempty"`
 	Ref     string       `json:"reference,omitempty"`
+	Paid    *bool        `json:"paid,omitempty"` // of credits and take-backs
 	Created int64        `json:"created"`
 }
 
 func showEntry(e movement.Entry) entryAnswer {
-	return entryAnswer{ID: e.ID, Kind: e.Kind, USD: e.Amount, Balance: e.Balance,
+	var paid *bool
+	if e.Request == "" {
+		paid = &e.Paid
+	}
+	return entryAnswer{Paid: paid, ID: e.ID, Kind: e.Kind, USD: e.Amount, Balance: e.Balance,
 		Request: e.Request, Job: e.Job, Model: e.Model, Note: e.Note, Ref: e.Reference, Created: seconds(e.CreatedMS)}
 }
 
 // entryColumns are the CSV columns of movements; entryCells returns the values of one movement.
-var entryColumns = []string{"id", "kind", "usd", "balance_usd", "request_id", "job_id", "model", "note", "created", "reference"}
+var entryColumns = []string{"id", "kind", "usd", "balance_usd", "request_id", "job_id", "model", "note", "created", "reference", "paid"}
 
 func entryCells(e movement.Entry) []string {
 	return []string{e.ID, e.Kind, e.Amount.String(), e.Balance.String(), e.Request, e.Job, sheet.Cell(e.Model), sheet.Cell(e.Note),
-		time.UnixMilli(e.CreatedMS).UTC().Format(time.RFC3339), sheet.Cell(e.Reference)}
+		time.UnixMilli(e.CreatedMS).UTC().Format(time.RFC3339), sheet.Cell(e.Reference), strconv.FormatBool(e.Paid)}
 }
 
 // csvBatch is the number of movements read in one transaction for CSV.

@@ -13,6 +13,7 @@ import (
 	"tollgate/internal/console"
 	"tollgate/internal/console/consoletest"
 	"tollgate/internal/ledger/ledgertest"
+	"tollgate/internal/ledger/movement"
 	"tollgate/internal/store"
 )
 
@@ -206,6 +207,11 @@ func wantStatuses() map[string]statuses {
 		"POST /console/operator/jobs/{id}/cancel":                operatorsAct,
 		"POST /console/operator/jobs/{id}/requeue":               operatorsAct,
 		"GET /console/operator/deliveries":                       operatorsPage,
+		"GET /console/operator/statements":                       operatorsPage,
+		"GET /console/operator/statements/table":                 operatorsPage,
+		"GET /console/operator/statements/file":                  operatorsPage,
+		"POST /console/operator/entries/{id}/paid":               operatorsAct,
+		"POST /console/operator/entries/{id}/unpaid":             operatorsAct,
 		"GET /console/operator/invoices":                         operatorsPage,
 		"GET /console/operator/invoices/table":                   operatorsPage,
 		"GET /console/operator/invoices/files":                   {nobody: 303, operator: 400}, // without a month
@@ -383,6 +389,12 @@ func objectPath(s *consoletest.Scene, path, visitor string) string {
 	case strings.Contains(path, "/top-ups/{id}"):
 		s.Exec(`UPDATE topup SET state = 'failed' WHERE state = 'pending'`) // an account has at most 20 open ones
 		id = s.Topup("ada").ID
+	case strings.Contains(path, "/entries/{id}"):
+		s.Update(func(tx *store.Tx) error {
+			list, _, err := movement.ListTx(tx, movement.Selection{Account: s.Accounts["ada"].ID, Kind: movement.Credits, Limit: 1})
+			id = list[0].ID
+			return err
+		})
 	case strings.Contains(path, "/invoices/{id}"):
 		s.Exec(`UPDATE topup SET state = 'failed' WHERE state = 'pending'`)
 		id = s.Invoice("ada").ID

@@ -124,6 +124,8 @@ type Payment struct {
 	Reference string
 	// Trial marks a credit of the shop for a new customer. It has an entry of its own kind.
 	Trial bool
+	// Paid marks money that the customer has paid, or got back. See movement.SetPaidTx.
+	Paid bool
 }
 
 // MoveResult is the result of MoveTx.
@@ -180,9 +182,9 @@ func MoveTx(tx *store.Tx, account string, p Payment) (MoveResult, error) {
 	case p.Amount < 0:
 		kind = books.EntryTakeBack
 	}
-	inserted, err := tx.Exec(`INSERT INTO ledger_entry (id, account, seq, kind, amount_nano, balance_nano, note, reference, created_ms)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (reference) WHERE reference <> '' DO NOTHING`,
-		id.New("ent_"), account, seq+1, kind, int64(p.Amount), int64(balance), p.Note, p.Reference, now)
+	inserted, err := tx.Exec(`INSERT INTO ledger_entry (id, account, seq, kind, amount_nano, balance_nano, note, reference, created_ms, paid)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (reference) WHERE reference <> '' DO NOTHING`,
+		id.New("ent_"), account, seq+1, kind, int64(p.Amount), int64(balance), p.Note, p.Reference, now, store.Bool(p.Paid))
 	if err != nil {
 		return MoveResult{}, fmt.Errorf("write the entry: %w", err)
 	}

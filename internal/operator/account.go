@@ -71,6 +71,7 @@ type Credit struct {
 	USD       money.Amount
 	Note      string
 	Reference string // see ledger.Payment
+	Paid      bool   // the customer has paid the credit
 }
 
 // Check normalizes the texts. It returns the joined errors of the fields usd, note and reference.
@@ -117,7 +118,7 @@ func CreditTx(tx *store.Tx, by Actor, id string, c Credit) (CreditResult, error)
 	if _, err := account.GetTx(tx, id); err != nil {
 		return CreditResult{}, err
 	}
-	m, err := ledger.MoveTx(tx, id, ledger.Payment{Amount: c.USD, Note: c.Note, Reference: c.Reference})
+	m, err := ledger.MoveTx(tx, id, ledger.Payment{Amount: c.USD, Note: c.Note, Reference: c.Reference, Paid: c.Paid})
 	var used *ledger.ReferenceError
 	switch {
 	case errors.Is(err, ledger.ErrRange):
@@ -135,6 +136,9 @@ func CreditTx(tx *store.Tx, by Actor, id string, c Credit) (CreditResult, error)
 	after := Details{"balance_usd": m.Balance, "usd": c.USD, "note": c.Note}
 	if c.Reference != "" {
 		after["reference"] = c.Reference
+	}
+	if c.Paid {
+		after["paid"] = true
 	}
 	return CreditResult{Balance: m.Balance, Low: m.Low != nil}, writeLogTx(tx, by, LogRow{Act: AccountCredit, Object: id, Account: id,
 		Before: Details{"balance_usd": m.Balance - c.USD}, After: after})

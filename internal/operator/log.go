@@ -44,6 +44,7 @@ const (
 	AccountChange  = "account.change"
 	AccountCredit  = "account.credit"
 	AccountTrial   = "account.trial"
+	EntryChange    = "entry.change"
 	UserCreate     = "user.create"
 	UserChange     = "user.change"
 	UserLink       = "user.link"
@@ -73,7 +74,7 @@ const (
 
 // Acts returns all actions in the order of the console's filter.
 func Acts() []string {
-	return []string{AccountCreate, AccountChange, AccountCredit, AccountTrial, UserCreate, UserChange, UserLink, UserDelete,
+	return []string{AccountCreate, AccountChange, AccountCredit, AccountTrial, EntryChange, UserCreate, UserChange, UserLink, UserDelete,
 		KeyCreate, KeyChange, KeyDelete,
 		CodeCreate, CodeVoid, WebhookChange, WebhookRoll, DeliveryResend, MailTest, MailResend,
 		JobCancel, JobRequeue, LineDrain, LineResume, CatalogApply,

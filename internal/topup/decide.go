@@ -88,7 +88,7 @@ func (d *decision) pay(p ProviderPayment, nowMS int64) {
 	if t.SavesCard {
 		d.card = p.Card
 	}
-	d.moves = append(d.moves, ledger.Payment{Amount: t.Credit, Note: creditNote + t.ID, Reference: t.Reference()})
+	d.moves = append(d.moves, ledger.Payment{Amount: t.Credit, Note: creditNote + t.ID, Reference: t.Reference(), Paid: true})
 	d.mails = append(d.mails, paymentMail{kind: mail.PaymentReceipt, cause: t.ID, minor: t.Total, credit: t.Credit})
 }
 
@@ -174,7 +174,8 @@ func (d *decision) move(c *Reversal, taken money.Amount) {
 	if taken == 0 {
 		return
 	}
-	d.moves = append(d.moves, ledger.Payment{Amount: -taken, Note: string(c.Kind) + noteOf + d.topup.ID, Reference: c.reference(d.topup)})
+	d.moves = append(d.moves, ledger.Payment{Amount: -taken, Note: string(c.Kind) + noteOf + d.topup.ID, Reference: c.reference(d.topup),
+		Paid: true})
 	c.Moves++
 }
 

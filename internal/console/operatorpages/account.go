@@ -141,6 +141,7 @@ func (c *console) accountWith(v *page.Visit, a account.Account, forms accountFor
 		"created":  "The account is created. Credit it, create a key, and send the welcome text.",
 		"credited": "Done. The balance below includes the change.",
 		"repeated": "This reference was credited to the account before, so no money was moved.",
+		"marked":   "Saved. The statements show the change.",
 		"changed":  "Saved.",
 		"priced":   "Saved. The prices apply to new requests.",
 		"disabled": "The account is disabled: its keys answer 401.",
@@ -172,7 +173,7 @@ func (c *console) fillTx(tx *store.Tx, p *accountPage, v *page.Visit, a account.
 			"Nobody signs in to this account.")
 	case "money":
 		moves, more, err := movement.ListTx(tx, movement.Selection{Account: a.ID, After: after, Limit: page.Rows})
-		return list(err, show.Movements(moves, page.Base+"/operator"), more, page.Last(moves, func(e movement.Entry) string { return e.ID }),
+		return list(err, movementsTable(moves), more, page.Last(moves, func(e movement.Entry) string { return e.ID }),
 			"No money has moved yet.")
 	case "requests":
 		results, err := requestlog.ListTx(tx, requestlog.Selection{Account: a.ID, After: after, Limit: page.Rows})

@@ -3,6 +3,7 @@ package operatorpages
 import (
 	"errors"
 	"net/url"
+	"slices"
 	"strings"
 
 	"tollgate/internal/account"
@@ -110,11 +111,17 @@ func creditForm(id, once string) ui.PostForm {
 	return ui.PostForm{Action: page.Base + "/operator/accounts/" + id + "/credit", Submit: "Preview the credit", Fields: []ui.FormField{
 		{Name: "usd", Label: "Credit", Before: "$", Numeric: true, Required: true, Hint: "A negative amount takes credit back."},
 		{Name: "note", Label: "Note", Hint: "For example invoice 1043. The account's users see it."},
-		referenceField(),
+		referenceField(), paidField(),
 		{Name: "once", Kind: ui.Hidden, Value: once},
 		{Name: "sure", Kind: ui.Hidden},
 		{Name: "secret", Kind: ui.Hidden},
 	}}
+}
+
+// paidField is the mark of a credit as paid.
+func paidField() ui.FormField {
+	return ui.FormField{Name: "paid", Label: "The customer has paid it", Kind: ui.Check,
+		Hint: "Otherwise the statements show the credit as due until you mark it as paid."}
 }
 
 // referenceField is the optional field of a payment's id.
@@ -136,6 +143,7 @@ func (c *console) creditAccount(v *page.Visit) (page.Responder, error) {
 	return v.Submit(&form, func() (page.Responder, error) {
 		usd, err := dollars(&form, "usd")
 		credit.Note, credit.Reference = form.Field("note").Value, form.Field("reference").Value
+		credit.Paid = form.Field("paid").Checked
 		if usd != nil {
 			credit.USD = *usd
 		}
@@ -204,8 +212,14 @@ func (c *console) confirmIdentity(v *page.Visit, secret, consequence string) err
 
 // previewCredit previews a credit and asks for a confirmation.
 func (c *console) previewCredit(v *page.Visit, a account.Account, credit operator.Credit, form ui.PostForm) page.FullPage {
-	for _, name := range []string{"usd", "note", "reference"} {
+	for _, name := range []string{"usd", "note", "reference", "paid"} {
 		form.Field(name).Kind = ui.Hidden
+	}
+	paid := "no"
+	if credit.Paid {
+		paid, form.Field("paid").Value = "yes", "yes"
+	} else { // a form that is sent has only the fields of marked boxes
+		form.Fields = slices.DeleteFunc(form.Fields, func(f ui.FormField) bool { return f.Name == "paid" })
 	}
 	form.Field("sure").Value = "yes"
 	form.Cancel = page.Base + "/operator/accounts/" + a.ID
@@ -219,7 +233,7 @@ func (c *console) previewCredit(v *page.Visit, a account.Account, credit operato
 	content := creditPage{Name: a.Name, Form: form, Facts: ui.Facts{{Name: "Account", Value: a.Name},
 		{Name: "Balance now", Value: ui.Money{Amount: a.Money.Balance}}, {Name: strings.TrimSpace(verb), Value: ui.Money{Amount: amount}},
 		{Name: "New balance", Value: ui.Money{Amount: a.Money.Balance + credit.USD}}, {Name: "Note", Value: ui.OrDash(credit.Note)},
-		{Name: "Reference", Value: ui.OrDash(credit.Reference)}}}
+		{Name: "Reference", Value: ui.OrDash(credit.Reference)}, {Name: "Paid", Value: paid}}}
 	return page.FullPage{Name: "credit", Title: strings.TrimSpace(verb) + " " + a.Name, Main: content}
 }
 

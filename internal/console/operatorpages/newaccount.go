@@ -17,8 +17,9 @@ import (
 // customer is a new account with a first user, key and credit.
 type customer struct {
 	opening account.NewAccount
-	invite  bool            // send a sign-in link to the contact address
-	key     bool            // create a key
+	invite  bool // send a sign-in link to the contact address
+	key     bool // create a key
+	limits  account.KeySettings
 	credit  operator.Credit // zero for no credit
 
 	account account.Account       // set by createTx
@@ -36,11 +37,15 @@ func newAccountForm(once string) ui.PostForm {
 			{Name: "password", Label: "First password", Kind: "password", Complete: "new-password",
 				Hint: "Replaces the link. At least 8 characters. Tollgate sends no mail, so pass it on yourself."},
 			{Name: "key", Label: "Also create a key", Kind: ui.Check, Checked: true,
-				Hint: "The key is part of the text to send. You can set limits later."},
+				Hint: "The key is part of the text to send."},
+			{Name: "daily_budget_usd", Label: "Daily budget of the key", Before: "$", Numeric: true,
+				Hint: "Per UTC day. Leave empty for no limit. More limits are on the key's page."},
+			{Name: "total_limit_usd", Label: "Total limit of the key", Before: "$", Numeric: true,
+				Hint: "For the life of the key. Leave empty for no limit."},
 			{Name: "usd", Label: "First credit", Before: "$", Numeric: true,
 				Hint: "The amount paid in advance. Leave empty to credit the account later."},
 			{Name: "note", Label: "Note for the credit", Hint: "For example, invoice 1043. Shown to the account's users."},
-			referenceField(),
+			referenceField(), paidField(),
 			{Name: "overdraft_floor_usd", Label: "Floor", Before: "$", Numeric: true, Value: "0",
 				Hint: "The lowest allowed balance, zero or negative: -5 allows 5 dollars of debt."},
 			{Name: "price_factor", Label: "Price factor", Before: "×", Numeric: true, Value: money.One.String(),
@@ -103,7 +108,7 @@ func (c *console) readCustomer(v *page.Visit, form *ui.PostForm) (n customer, er
 	if password != "" {
 		passwordErr = account.CheckPassword(password)
 	}
-	if err := errors.Join(n.opening.Check(), passwordErr, creditErr, floorErr, factorErr); err != nil {
+	if err := errors.Join(n.opening.Check(), passwordErr, readLimits(form, &n.limits), creditErr, floorErr, factorErr); err != nil {
 		return n, err // before the expensive hashing
 	}
 	n.key = form.Field("key").Checked
@@ -115,12 +120,21 @@ func (c *console) readCustomer(v *page.Visit, form *ui.PostForm) (n customer, er
 	return n, err
 }
 
+// readLimits reads the limits of the first key.
+func readLimits(form *ui.PostForm, s *account.KeySettings) error {
+	var dailyErr, totalErr error
+	s.DailyBudget, dailyErr = dollars(form, "daily_budget_usd")
+	s.TotalLimit, totalErr = dollars(form, "total_limit_usd")
+	return errors.Join(dailyErr, totalErr, s.Check())
+}
+
 func firstCredit(form *ui.PostForm) (credit operator.Credit, err error) {
 	usd, err := dollars(form, "usd")
 	if err == nil && (usd == nil || *usd == 0) {
 		return credit, nil
 	}
 	credit.Note, credit.Reference = form.Field("note").Value, form.Field("reference").Value
+	credit.Paid = form.Field("paid").Checked
 	switch {
 	case err != nil:
 	case *usd < 0:
@@ -143,7 +157,7 @@ func (c *console) createTx(tx *store.Tx, actor operator.Actor, n *customer) (err
 		n.link = &link
 	}
 	if n.key {
-		if _, n.secret, err = operator.CreateKeyTx(tx, actor, n.account.ID, account.KeySettings{}); err != nil {
+		if _, n.secret, err = operator.CreateKeyTx(tx, actor, n.account.ID, n.limits); err != nil {
 			return err
 		}
 	}

@@ -112,6 +112,12 @@ func (c *console) handlers() []page.Handler {
 		page.Action("/operator/jobs/{id}/cancel", c.cancelJob).Needs(operator),
 		page.Post("/operator/jobs/{id}/requeue", c.requeueJob).Needs(operator),
 
+		page.Get(statementsPath, c.showStatements).Needs(support),
+		page.Get(statementsPath+"/table", c.downloadStatement).Needs(support),
+		page.Get(statementsPath+"/file", c.printStatement).Needs(support),
+		page.Action("/operator/entries/{id}/paid", c.markEntry(true)).Needs(operator),
+		page.Action("/operator/entries/{id}/unpaid", c.markEntry(false)).Needs(operator),
+
 		page.Get("/operator/usage", c.usage).Needs(support),
 		page.Get("/operator/usage/table", c.downloadUsage).Needs(support),
 
@@ -155,6 +161,7 @@ func menu(o page.Options) []ui.NavItem {
 		{Href: page.Base + "/operator/deliveries", Text: "Deliveries", Icon: "webhook"},
 		{Href: page.Base + "/operator/codes", Text: "Codes", Icon: "key-round"},
 		{Href: page.Base + "/operator/usage", Text: "Usage", Icon: "chart-column"},
+		{Href: page.Base + statementsPath, Text: "Statements", Icon: "receipt"},
 		{Href: page.Base + "/operator/catalog", Text: "Catalog", Icon: "boxes"},
 		{Href: page.Base + "/operator/books", Text: "Books", Icon: "receipt"},
 		{Href: page.Base + "/operator/log", Text: "Log", Icon: "square-terminal"},

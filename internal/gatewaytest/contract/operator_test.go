@@ -1,6 +1,8 @@
 package contract
 
 import (
+	"time"
+
 	"tollgate/internal/gatewaytest/fakemail"
 	"tollgate/internal/gatewaytest/scene"
 	"tollgate/internal/store/storetest"
@@ -17,6 +19,15 @@ func (v *contractClient) accounts(account string) {
 	v.ask(200, "PATCH", base, `{"name":"m","disabled":true}`)
 	v.ask(200, "POST", base+"/credits", `{"usd":"2.5","note":"n"}`)
 	v.ask(400, "POST", base+"/credits", `{"usd":"much"}`)
+	entry := first(v.ask(200, "GET", base+"/entries", ""))
+	v.ask(200, "PATCH", "/admin/v1/entries/"+text(entry, "id"), `{"paid":true}`)
+	v.ask(400, "PATCH", "/admin/v1/entries/"+text(entry, "id"), `{}`)
+	v.ask(404, "PATCH", "/admin/v1/entries/ent_none", `{"paid":true}`)
+	month := "/admin/v1/statements/" + time.Now().UTC().Format("2006-01")
+	v.ask(200, "GET", month, "")
+	v.ask(200, "GET", month+"?format=csv", "")
+	v.ask(200, "GET", month+"/pdf", "")
+	v.ask(404, "GET", "/admin/v1/statements/2999-01", "")
 	v.ask(200, "GET", "/admin/v1/accounts/"+account+"/entries", "")
 	user := v.ask(200, "POST", base+"/users", `{"email":"m@example.com","password":"long enough password","operator":true}`)
 	v.ask(200, "GET", base+"/users", "")

@@ -23,7 +23,7 @@ var fixed = map[string]string{
 	"schema": "numbers migrations", "compatible_since": "numbers migrations", "done": "a flag",
 	"decimals": "of a currency", "live": "a flag", "saves_card": "a flag", "switched_on": "a flag",
 	"level_nano": "set by people", "monthly_minor": "set by people",
-	"year": "a date", "series": "a name", "account": "a name", "model": "a name", "day": "a date", "batch": "numbers batches",
+	"year": "a date", "paid": "a flag", "series": "a name", "account": "a name", "model": "a name", "day": "a date", "batch": "numbers batches",
 	"beat": "numbers heartbeats", "worker": "a name",
 	"turn": "a place in a queue", "fence": "numbers take-overs", "generation": "numbers changes",
 	"tries": "our own calls, which have an end", "failing": "our own calls, which have an end", "totp_step": "a time",

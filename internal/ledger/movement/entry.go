@@ -2,7 +2,7 @@
 // single charge. Charges with deleted receipts are kept for good in a compact form.
 //
 // Invariants: the transaction that deletes a receipt writes the kept charge and records it for the
-// audit. No row is ever changed.
+// audit. No row is ever changed, except for the mark of a credit as paid.
 package movement
 
 import (
@@ -29,6 +29,8 @@ type Entry struct {
 	Note    string
 	// Reference is the payment's id of a credit or a take-back. Empty means none.
 	Reference string
+	// Paid is true if the customer has paid a credit, or got a take-back back.
+	Paid bool
 	// CreatedMS is the time of the movement in Unix milliseconds.
 	CreatedMS int64
 }
@@ -155,7 +157,7 @@ type numberedEntry struct {
 // kept soon (audit.Unfolded), and kept charges.
 const (
 	newestFirst = ` ORDER BY seq DESC LIMIT $4`
-	movesPage   = `SELECT seq, id, kind, amount_nano, balance_nano, note, reference, created_ms FROM ledger_entry
+	movesPage   = `SELECT seq, id, kind, amount_nano, balance_nano, note, reference, created_ms, paid FROM ledger_entry
 		WHERE account = $1 AND seq < $2 AND seq >= $3` + newestFirst
 	chargesPage = `SELECT seq, id, cost_nano, balance_nano, job, model, ended_ms FROM ledger_receipt
 		WHERE account = $1 AND seq < $2 AND seq >= $3 AND cost_nano > 0` + newestFirst
@@ -183,7 +185,7 @@ const (
 )
 
 func scanMove(e *numberedEntry, scan func(dest ...any) error) error {
-	return scan(&e.seq, &e.ID, &e.Kind, &e.Amount, &e.Balance, &e.Note, &e.Reference, &e.CreatedMS)
+	return scan(&e.seq, &e.ID, &e.Kind, &e.Amount, &e.Balance, &e.Note, &e.Reference, &e.CreatedMS, &e.Paid)
 }
 
 func scanCharge(e *numberedEntry, scan func(dest ...any) error) error {

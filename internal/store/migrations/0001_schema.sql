@@ -424,7 +424,8 @@ CREATE TABLE ledger_entry (
     balance_nano BIGINT NOT NULL, -- of the account after the entry
     note         TEXT   NOT NULL,
     reference    TEXT   NOT NULL DEFAULT '', -- id of the payment
-    created_ms   BIGINT NOT NULL
+    created_ms   BIGINT NOT NULL,
+    paid         BIGINT NOT NULL DEFAULT 0   -- 1: the customer has paid it; the only column that changes
 );
 CREATE UNIQUE INDEX ledger_entry_reference ON ledger_entry (reference) WHERE reference <> '';
 CREATE INDEX ledger_entry_account ON ledger_entry (account, seq);

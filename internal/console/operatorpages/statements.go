@@ -1,0 +1,130 @@
+package operatorpages
+
+import (
+	"time"
+
+	"tollgate/internal/console/page"
+	"tollgate/internal/console/show"
+	"tollgate/internal/console/ui"
+	"tollgate/internal/ledger/movement"
+	"tollgate/internal/operator"
+	"tollgate/internal/store"
+)
+
+// statementsPath is the path of the statement of all accounts below page.Base.
+const statementsPath = "/operator/statements"
+
+// statementsPage shows the statement of all accounts for a month.
+type statementsPage struct {
+	page.List
+	PDF string // address of the file
+}
+
+// month returns the month in the page's address, or the present one.
+func month(v *page.Visit, nowMS int64) string {
+	if text := v.Query("month"); text != "" {
+		return text
+	}
+	return time.UnixMilli(nowMS).UTC().Format(operator.MonthFormat)
+}
+
+func statementOf(v *page.Visit) (operator.Statement, error) {
+	return page.Read(v, func(tx *store.Tx) (operator.Statement, error) {
+		now, err := tx.NowMS()
+		if err != nil {
+			return operator.Statement{}, err
+		}
+		return operator.StatementTx(tx, month(v, now))
+	})
+}
+
+func (c *console) showStatements(v *page.Visit) (page.Responder, error) {
+	s, err := statementOf(v)
+	if err != nil {
+		return nil, err
+	}
+	name := s.First.Format(operator.MonthFormat)
+	content := statementsPage{PDF: page.Base + statementsPath + "/file?month=" + name, List: page.List{
+		Title: "Statement of all accounts", Path: statementsPath, CSV: page.Base + statementsPath + "/table?month=" + name,
+		Filters: ui.Filters{Action: page.Base + statementsPath, Fields: []ui.FormField{
+			{Name: "month", Label: "Month (UTC)", Kind: ui.Choice, Options: show.Select(show.Months(s.MadeMS), name)}}},
+		Table: statementTable(s)}}
+	if len(s.Rows) == 0 {
+		content.Empty = &ui.EmptyState{Title: "Nothing in " + ui.Month(s.First), Text: "No account was credited or charged."}
+	}
+	return page.FullPage{Name: "statements", Title: content.Title, Main: content}, nil
+}
+
+func statementTable(s operator.Statement) ui.DataTable {
+	t := ui.DataTable{Caption: "Statement of " + ui.Month(s.First), Columns: []ui.Column{{Title: "Account"}, {Title: "Paid", Right: true},
+		{Title: "Unpaid", Right: true, Fold: true}, {Title: "Trial", Right: true, Fold: true}, {Title: "Charged", Right: true},
+		{Title: "Due", Right: true}, {Title: "Balance", Right: true}}}
+	cells := func(account any, r operator.StatementRow) []any {
+		return []any{account, ui.Money{Amount: r.Paid}, ui.Money{Amount: r.Unpaid}, ui.Money{Amount: r.Trial}, ui.Money{Amount: r.Charged},
+			ui.Money{Amount: r.Due}, ui.Money{Amount: r.Balance}}
+	}
+	for _, r := range s.Rows {
+		t.Rows = append(t.Rows, ui.DataRow{Href: page.Base + "/operator/accounts/" + r.Account + "?view=money",
+			Cells: cells(accountCell(map[string]string{r.Account: r.Name}, r.Account), r)})
+	}
+	if len(t.Rows) > 0 {
+		t.Foot = cells("Total", s.Total)
+	}
+	return t
+}
+
+// downloadStatement returns the statement as a CSV file, with the exact amounts and the total as the last row.
+func (c *console) downloadStatement(v *page.Visit) (page.Responder, error) {
+	s, err := statementOf(v)
+	t := statementTable(s)
+	if t.Foot != nil {
+		t.Rows = append(t.Rows, ui.DataRow{Cells: t.Foot})
+	}
+	return page.CSVFile("statement-"+s.First.Format(operator.MonthFormat), t), err
+}
+
+func (c *console) printStatement(v *page.Visit) (page.Responder, error) {
+	s, err := statementOf(v)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := s.Sheet().PDF()
+	return page.PDF("statement-"+s.First.Format(operator.MonthFormat), raw), err
+}
+
+// movementsTable lists the movements of an account with the marks of its credits.
+func movementsTable(list []movement.Entry) ui.DataTable {
+	t := show.Movements(list, page.Base+"/operator")
+	t.Columns = append(t.Columns, ui.Column{Title: "Paid"}, ui.Column{Title: "Change"})
+	for i, e := range list {
+		var state, change any = "", ""
+		if operator.CanMark(e) || e.Paid {
+			state = ui.Badge{Tone: ui.Warn, Label: "no"}
+			if e.Paid {
+				state = ui.Badge{Tone: ui.OK, Label: "yes"}
+			}
+		}
+		if operator.CanMark(e) {
+			change = ui.Button{Action: page.Base + "/operator/entries/" + e.ID + "/paid", Label: "Mark as paid", About: show.Reason(e)}
+			if e.Paid {
+				change = ui.Button{Action: page.Base + "/operator/entries/" + e.ID + "/unpaid", Label: "Mark as unpaid", About: show.Reason(e)}
+			}
+		}
+		t.Rows[i].Cells = append(t.Rows[i].Cells, state, change)
+	}
+	return t
+}
+
+// markEntry returns the handler that marks a credit as paid or unpaid.
+func (c *console) markEntry(paid bool) func(*page.Visit) (page.Responder, error) {
+	return func(v *page.Visit) (page.Responder, error) {
+		account, err := page.Write(v, func(tx *store.Tx) (string, error) {
+			if _, err := operator.MarkPaidTx(tx, show.Actor(v), v.PathID(), paid); err != nil {
+				return "", err
+			}
+			_, account, err := movement.CreditTx(tx, v.PathID())
+			return account, err
+		})
+		return page.Redirect(page.Base + "/operator/accounts/" + account + "?view=money&done=marked"), err
+	}
+}
