@@ -63,8 +63,8 @@ func (s *server) statement(c *call) (any, error) {
 			return cells, false, nil
 		}}, nil
 	}
-	out := statementAnswer{Object: "statement", Month: st.First.Format(operator.MonthFormat), Running: st.Running, Total: showStatementRow(st.Total),
-		Data: []statementRow{}}
+	out := statementAnswer{Object: "statement", Month: st.First.Format(operator.MonthFormat), Running: st.Running,
+		Total: showStatementRow(st.Total), Data: []statementRow{}}
 	for _, r := range st.Rows {
 		out.Data = append(out.Data, showStatementRow(r))
 	}

@@ -160,7 +160,8 @@ func MarkPaidTx(tx *store.Tx, by Actor, id string, paid bool) (movement.Entry, e
 	}
 	was := e.Paid
 	e.Paid = paid
-	return e, writeLogTx(tx, by, LogRow{Act: EntryChange, Object: id, Account: owner, Before: Details{"paid": was}, After: Details{"paid": paid}})
+	return e, writeLogTx(tx, by, LogRow{Act: EntryChange, Object: id, Account: owner, Before: Details{"paid": was},
+		After: Details{"paid": paid}})
 }
 
 // CanMark reports whether an operator may mark a movement as paid or unpaid.

@@ -60,7 +60,8 @@ func TestStatement(t *testing.T) {
 		november := operator.StatementRow{Account: acme.ID, Name: "Acme", Paid: 20 * money.USD, Unpaid: 50 * money.USD, Trial: 3 * money.USD,
 			Due: 50 * money.USD, Balance: 73 * money.USD}
 		want("2026-11", november)
-		december := []operator.StatementRow{{Account: acme.ID, Name: "Acme", Unpaid: -10 * money.USD, Due: 40 * money.USD, Balance: 63 * money.USD},
+		december := []operator.StatementRow{
+			{Account: acme.ID, Name: "Acme", Unpaid: -10 * money.USD, Due: 40 * money.USD, Balance: 63 * money.USD},
 			{Account: beta.ID, Name: "Beta", Unpaid: 7 * money.USD, Due: 7 * money.USD, Balance: 7 * money.USD}}
 		want("2026-12", december...)
 		mark := func(note string, paid bool) error {

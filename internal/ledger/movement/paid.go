@@ -18,7 +18,8 @@ func CreditTx(tx *store.Tx, id string) (e Entry, account string, err error) {
 		return e, "", err
 	}
 	e.ID = id
-	err = tx.QueryRow(`SELECT account, kind, amount_nano, balance_nano, note, reference, created_ms, paid FROM ledger_entry WHERE id = $1`, id).
+	err = tx.QueryRow(`SELECT account, kind, amount_nano, balance_nano, note, reference, created_ms, paid FROM ledger_entry
+		WHERE id = $1`, id).
 		Scan(&account, &e.Kind, &e.Amount, &e.Balance, &e.Note, &e.Reference, &e.CreatedMS, &e.Paid)
 	if errors.Is(err, sql.ErrNoRows) {
 		return e, "", ErrNoEntry
@@ -60,8 +61,9 @@ func TotalsTx(tx *store.Tx, sinceMS, untilMS int64) (map[string]CreditTotals, er
 		err := row.Scan(&account, &t.Paid, &t.Unpaid, &t.Trial, &t.Due, &t.Later)
 		totals[account] = t
 		return err
-	}, `SELECT account, `+sum(inside+"paid = 1")+`, `+sum(inside+"paid = 0 AND kind <> 'trial'")+`, `+sum(inside+"paid = 0 AND kind = 'trial'")+`, `+
-		sum("created_ms < $2 AND paid = 0 AND kind <> 'trial'")+`, `+sum("created_ms >= $2")+` FROM ledger_entry GROUP BY account`, sinceMS, untilMS)
+	}, `SELECT account, `+sum(inside+"paid = 1")+`, `+sum(inside+"paid = 0 AND kind <> 'trial'")+`,
+		`+sum(inside+"paid = 0 AND kind = 'trial'")+`, `+sum("created_ms < $2 AND paid = 0 AND kind <> 'trial'")+`,
+		`+sum("created_ms >= $2")+` FROM ledger_entry GROUP BY account`, sinceMS, untilMS)
 	if err != nil {
 		return nil, fmt.Errorf("add up the credits: %w", err)
 	}
