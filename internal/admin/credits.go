@@ -62,16 +62,12 @@ type entryAnswer struct {
 	Model   string       `json:"model,omitempty"`
 	Note    string       `json:"note,omitempty"`
 	Ref     string       `json:"reference,omitempty"`
-	Paid    *bool        `json:"paid,omitempty"` // of credits and take-backs
+	Paid    bool         `json:"paid,omitempty"`
 	Created int64        `json:"created"`
 }
 
 func showEntry(e movement.Entry) entryAnswer {
-	var paid *bool
-	if e.Request == "" {
-		paid = &e.Paid
-	}
-	return entryAnswer{Paid: paid, ID: e.ID, Kind: e.Kind, USD: e.Amount, Balance: e.Balance,
+	return entryAnswer{Paid: e.Paid, ID: e.ID, Kind: e.Kind, USD: e.Amount, Balance: e.Balance,
 		Request: e.Request, Job: e.Job, Model: e.Model, Note: e.Note, Ref: e.Reference, Created: seconds(e.CreatedMS)}
 }
 
