@@ -206,10 +206,13 @@ type LineSpec struct {
 	// Set has top-level fields that replace the client's. The values have the same types as in
 	// Options. Omit names fields that are never sent. If Omit is nil, the default of the host
 	// applies; if empty, no field is omitted.
-	Set            map[string]any `key:"set,flow"`
-	Omit           []string       `key:"omit,flow,empty"`
-	Pass           []string       `key:"pass,flow"`       // fields sent although they may cost more or are undocumented; PassAll for all
-	Costs          Costs          `key:"cost,flow"`       // prices of the provider
+	Set   map[string]any `key:"set,flow"`
+	Omit  []string       `key:"omit,flow,empty"`
+	Pass  []string       `key:"pass,flow"` // fields sent although they may cost more or are undocumented; PassAll for all
+	Costs Costs          `key:"cost,flow"` // prices of the provider
+	// Margin is the share of the costs that the form for providers has last added to the prices. It is a
+	// mark of a line from the form and decides nothing. Nil for other lines.
+	Margin         *money.Factor  `key:"margin"`
 	Options        map[string]any `key:"options,flow"`    // for the adapter: values are string, bool, int64, float64, []any, map[string]any
 	ErrorSentences []string       `key:"error_sentences"` // regular expressions in RE2 syntax
 	Enabled        bool           `key:"enabled" default:"true"`

@@ -12,6 +12,7 @@ import (
 
 	"tollgate/internal/catalog/secret"
 	"tollgate/internal/catalog/tree"
+	"tollgate/internal/money"
 	"tollgate/internal/wire"
 	"tollgate/internal/wire/field"
 )
@@ -97,6 +98,11 @@ func (r *reader) line(t *table, modelsByID map[string]*Model, pathsByID map[stri
 	l.Omit = r.omittedFields(t, &l, provider, modelsByID, storing)
 	l.Pass = r.passFields(t)
 	l.Costs = r.costs(t, &l, modelsByID)
+	if n := t.get("margin"); n != nil {
+		if margin, ok := decimal(r, t.pathOf("margin"), n, money.ParseFactor); ok {
+			l.Margin = &margin
+		}
+	}
 	l.ErrorSentences = r.sentences(t)
 	l.Enabled = t.boolean("enabled", true)
 	t.close()

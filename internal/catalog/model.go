@@ -25,6 +25,12 @@ var (
 	ratesNames = []string{"input", "output", "cached_input", "cache_write", "cache_write_1h"}
 )
 
+// IsModelID reports whether text can be the ID of a model.
+func IsModelID(text string) bool { return modelID.MatchString(text) }
+
+// IsLineID reports whether text can be the ID of a line.
+func IsLineID(text string) bool { return lineID.MatchString(text) }
+
 // document reads a whole document. The result is nil if root is not a mapping.
 func (r *reader) document(root *tree.Value) *Document {
 	if root.Kind != tree.TableKind {

@@ -106,6 +106,15 @@ func (w *Watcher) SnapshotAt(ctx context.Context, revision int64) (*Snapshot, er
 	return s, nil
 }
 
+// Resolve returns the value of a reference on this node. If there is no value, reason says why.
+func (w *Watcher) Resolve(reference string) (value, reason string) {
+	keys, reason := secret.Keys([]string{reference}, w.opts.Lookup)
+	if reason != "" {
+		return "", reason
+	}
+	return keys[0].Value(), ""
+}
+
 // NodeWarnings calls the function NodeWarnings with the providers and environment of this node.
 func (w *Watcher) NodeWarnings(doc *Document) []Warning {
 	return NodeWarnings(doc, w.opts.Providers, w.opts.Lookup)

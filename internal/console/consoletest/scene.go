@@ -8,6 +8,7 @@ package consoletest
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -24,6 +26,7 @@ import (
 	"tollgate/internal/app"
 	"tollgate/internal/call"
 	"tollgate/internal/catalog"
+	"tollgate/internal/catalog/vault"
 	"tollgate/internal/chat"
 	"tollgate/internal/console"
 	"tollgate/internal/console/page"
@@ -100,7 +103,11 @@ func Each(t *testing.T, test func(t *testing.T, s *Scene)) {
 		}
 		s := &Scene{t: t, DB: db, Accounts: map[string]account.Account{}, Users: map[string]account.User{}}
 		s.Update(func(tx *store.Tx) error { _, _, err := catalog.ApplyFirstTx(tx, doc); return err })
-		watcher := catalog.NewWatcher(catalog.WatcherOptions{DB: db, Providers: app.Providers(),
+		secretKeys, err := vault.ParseKeys(base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", vault.KeyBytes))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		watcher := catalog.NewWatcher(catalog.WatcherOptions{DB: db, Providers: app.Providers(), Keys: secretKeys,
 			Lookup: func(string) (string, bool) { return "", false }, Log: slog.New(slog.DiscardHandler)})
 		if err := watcher.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
@@ -113,6 +120,7 @@ func Each(t *testing.T, test func(t *testing.T, s *Scene)) {
 		s.Options = console.Options{Options: page.Options{DB: db, Keys: keys, Passwords: passwords,
 			SignIns: account.NewSignIns(db, passwords, nil), Catalog: watcher, Providers: app.Providers(), Webhooks: hooks,
 			Audits:       operator.NewAudits(db, nil, nil, nil),
+			SecretKeys:   secretKeys, ProviderHTTP: egress.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}).Client(10 * time.Second),
 			PublicPrices: true,
 			SignUps:      operator.SignUps{Rules: account.SignUpRules{Mode: account.SignUpOpen}},
 			AdminToken:   httpapi.NewOperatorToken(AdminToken), PublicURL: PublicURL, MediaURL: PublicURL + "/media"}}

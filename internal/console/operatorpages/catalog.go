@@ -45,6 +45,7 @@ type catalogEditPage struct {
 	Form     ui.PostForm
 	Examples ui.Snippets // example catalogs
 	Checked  bool
+	FromForm []ui.Link // lines of the form for providers
 }
 
 // numberedLine is a line of a rejected text. Wrong marks a line with a fault.
@@ -73,7 +74,7 @@ func (c *console) showCatalog(v *page.Visit) (page.Responder, error) {
 		if errors.Is(err, catalog.ErrNoRevision) {
 			content.Empty = &ui.EmptyState{Title: "No catalog yet",
 				Text: "The catalog lists the models you sell, their prices, and the lines to your providers.",
-				Link: &ui.Link{Href: page.Base + "/operator/catalog/edit", Text: "Write the catalog", Button: true, Main: true}}
+				Link: &ui.Link{Href: page.Base + providersPath + "/new", Text: "Add a provider", Button: true, Main: true}}
 			return nil
 		}
 		if err != nil {
@@ -194,19 +195,23 @@ func catalogForm(text string, base int64) ui.PostForm {
 }
 
 func (c *console) editCatalog(v *page.Visit) (page.Responder, error) {
-	var text string
-	var base int64
-	if err := v.View(func(tx *store.Tx) error {
-		doc, revision, err := catalog.CurrentTx(tx)
-		if err == nil {
-			text, base = string(doc.YAML()), revision
-		}
-		return err
-	}); err != nil && !errors.Is(err, catalog.ErrNoRevision) {
+	doc, base, err := c.currentDocument(v)
+	if err != nil {
 		return nil, err
 	}
-	return page.FullPage{Name: "catalogedit", Title: "Edit the catalog", Main: catalogEditPage{Base: base, Form: catalogForm(text, base),
-		Examples: examples()}}, nil
+	text := ""
+	if base > 0 {
+		text = string(doc.YAML())
+	}
+	content := catalogEditPage{Base: base, Form: catalogForm(text, base), Examples: examples()}
+	for number, line := range strings.Split(text, "\n") {
+		id, ok := strings.CutPrefix(line, "  - id: ")
+		if i := slices.IndexFunc(doc.Lines, func(l catalog.LineSpec) bool { return l.ID == id && l.Margin != nil }); ok && i >= 0 {
+			content.FromForm = append(content.FromForm, ui.Link{Href: page.Base + providersPath + "/" + url.PathEscape(id),
+				Text: id + " (line " + strconv.Itoa(number+1) + ")"})
+		}
+	}
+	return page.FullPage{Name: "catalogedit", Title: "Edit the catalog", Main: content}, nil
 }
 
 // maxCatalog is the maximum size of a catalog in bytes, as in the operator API.

@@ -130,7 +130,7 @@ func TestFirstSteps(t *testing.T) {
 				t.Errorf("%d steps are marked as done, want %d: %s", n, want, page.Body)
 			}
 		}
-		wantDone(0, "Write the catalog", "Create an account")
+		wantDone(0, "Add a provider", "Create an account")
 		s.Sell("", `  - {id: main, provider: openai, models: {sandbox-chat: x}, api_key: "${X}"}`+"\n")
 		wantDone(1)
 		s.Update(func(tx *store.Tx) error {

@@ -76,8 +76,8 @@ func (b setup) steps() ui.FirstSteps {
 		return &ui.Link{Href: page.Base + address, Text: text, Button: true}
 	}
 	steps := ui.FirstSteps{
-		{Done: b.hasLine, Text: "A catalog with a line to your provider, your models and their prices. The sandbox only makes up answers.",
-			Link: link("/operator/catalog/edit", "Write the catalog")},
+		{Done: b.hasLine, Text: "A provider with your key, its models and your margin. The sandbox only makes up answers.",
+			Link: link(providersPath+"/new", "Add a provider")},
 		{Done: b.account != "", Text: "An account for your first customer. You get one text to send, with a key and a sign-in link.",
 			Link: link("/operator/accounts/new", "Create an account")},
 		{Done: b.hasCredit, Text: "A credit on the account, with the number of your invoice as its note."},
