@@ -18,7 +18,8 @@ func neededRole(route string) account.OperatorRole {
 	case strings.Contains(route, "/operator/operators/"):
 		return account.Owner
 	case route == "GET /console/operator/accounts/new", route == "GET /console/operator/codes/new",
-		route == "GET /console/operator/catalog/edit", route == "GET /console/operator/mails/test":
+		route == "GET /console/operator/catalog/edit", route == "GET /console/operator/mails/test",
+		strings.HasPrefix(route, "GET /console/operator/providers/"):
 		return account.Operator
 	case route == "POST /console/operator/users/{id}/link", route == "POST /console/operator/top-ups/{id}/check",
 		route == "POST /console/operator/deliveries/{id}/resend", route == "POST /console/operator/mails/{id}/resend",

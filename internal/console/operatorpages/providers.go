@@ -24,6 +24,8 @@ const providersPath = "/operator/providers"
 
 // providersPage lists the lines and the stored keys.
 type providersPage struct {
+	Add     ui.Link
+	Editor  ui.Link
 	Lines   ui.DataTable
 	Secrets []storedSecret
 }
@@ -58,7 +60,8 @@ type providerPage struct {
 const testTimeout = 10 * time.Second
 
 func (c *console) listProviders(v *page.Visit) (page.Responder, error) {
-	var content providersPage
+	content := providersPage{Add: ui.Link{Href: page.Base + providersPath + "/new", Text: "Add a provider", Button: true, Main: true},
+		Editor: ui.Link{Href: page.Base + "/operator/catalog/edit", Text: "Edit the catalog"}}
 	var all []operator.LineSecret
 	if err := v.View(func(tx *store.Tx) (err error) {
 		all, err = operator.SecretsTx(tx, c.SecretKeys)
