@@ -74,6 +74,7 @@ modules: ## verify the modules' checksums, and that every go.mod is tidy
 	@cd browser && $(GO) mod verify && $(GO) mod tidy -diff
 	@cd tools && $(GO) mod verify && $(GO) mod tidy -diff
 	@cd tools/versitygw && $(GO) mod verify && $(GO) mod tidy -diff
+	@cd tools/idp && $(GO) mod verify && $(GO) mod tidy -diff
 	@cd tools/sbom && $(GO) mod verify && $(GO) mod tidy -diff
 	@cd tools/grafana && $(GO) mod verify && $(GO) mod tidy -diff
 

@@ -24,18 +24,26 @@ const MaxMarks = 20
 // MarkBrowserTx returns a mark for a browser after a user signed in. The browser sends the mark
 // with later sign-ins, so that its attempts have their own limit (SignIns.Password). A mark is
 // valid for one user, for MarkLifetime or until the password changes, and grants no access. The
-// mark is signed with the user's password hash, so that every node can check it without a table.
+// mark is signed with a key in the user's row, so that every node can check it without a table.
 func MarkBrowserTx(tx *store.Tx, user string) (string, error) {
 	now, err := tx.NowMS()
 	if err != nil {
 		return "", err
 	}
-	var hash string
-	if err := tx.QueryRow(`SELECT password FROM account_user WHERE id = $1`, user).Scan(&hash); err != nil {
-		return "", fmt.Errorf("read a user's password: %w", err)
+	key, err := markKeyTx(tx, user)
+	if err != nil {
+		return "", err
 	}
 	browser, createdMS := newToken(), strconv.FormatInt(now, 10)
-	return strings.Join([]string{browser, createdMS, signMark(hash, user, browser, createdMS)}, "."), nil
+	return strings.Join([]string{browser, createdMS, signMark(key, user, browser, createdMS)}, "."), nil
+}
+
+// markKeyTx returns the key that signs the marks of a user.
+func markKeyTx(tx *store.Tx, user string) (key string, err error) {
+	if err := tx.QueryRow(`SELECT mark_key FROM account_user WHERE id = $1`, user).Scan(&key); err != nil {
+		return "", fmt.Errorf("read the key of a user's marks: %w", err)
+	}
+	return key, nil
 }
 
 // MarkName returns a short name for a user's mark. A browser has one mark for each user, and the
@@ -43,8 +51,8 @@ func MarkBrowserTx(tx *store.Tx, user string) (string, error) {
 func MarkName(user string) string { return hashText("browser " + user)[:12] }
 
 // signMark returns the signature of a mark.
-func signMark(passwordHash, user, browser, createdMS string) string {
-	mac := hmac.New(sha256.New, []byte("browser "+passwordHash))
+func signMark(key, user, browser, createdMS string) string {
+	mac := hmac.New(sha256.New, []byte("browser "+key))
 	fmt.Fprintf(mac, "%s.%s.%s", user, browser, createdMS)
 	return hex.EncodeToString(mac.Sum(nil))
 }
@@ -60,8 +68,8 @@ func (s *SignIns) markedBrowser(ctx context.Context, email string, marks []strin
 		if err != nil {
 			return err
 		}
-		var user, hash string
-		err = tx.QueryRow(`SELECT id, password FROM account_user WHERE email = $1`, email).Scan(&user, &hash)
+		var user, key string
+		err = tx.QueryRow(`SELECT id, mark_key FROM account_user WHERE email = $1`, email).Scan(&user, &key)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
@@ -69,7 +77,7 @@ func (s *SignIns) markedBrowser(ctx context.Context, email string, marks []strin
 			return fmt.Errorf("read user: %w", err)
 		}
 		for _, mark := range marks[:min(len(marks), MaxMarks)] {
-			if name := readMark(mark, hash, user, now); name != "" {
+			if name := readMark(mark, key, user, now); name != "" {
 				browser = name
 			}
 		}
@@ -85,12 +93,12 @@ func KnowsBrowserTx(tx *store.Tx, user string, marks []string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	var hash string
-	if err := tx.QueryRow(`SELECT password FROM account_user WHERE id = $1`, user).Scan(&hash); err != nil {
-		return false, fmt.Errorf("read a user's password: %w", err)
+	key, err := markKeyTx(tx, user)
+	if err != nil {
+		return false, err
 	}
 	for _, mark := range marks[:min(len(marks), MaxMarks)] {
-		if readMark(mark, hash, user, now) != "" {
+		if readMark(mark, key, user, now) != "" {
 			return true, nil
 		}
 	}
@@ -98,12 +106,12 @@ func KnowsBrowserTx(tx *store.Tx, user string, marks []string) (bool, error) {
 }
 
 // readMark returns the browser in a mark, or "" if the mark is invalid.
-func readMark(mark, passwordHash, user string, nowMS int64) string {
+func readMark(mark, key, user string, nowMS int64) string {
 	browser, rest, _ := strings.Cut(mark, ".")
 	createdMS, signature, ok := strings.Cut(rest, ".")
 	ms, err := strconv.ParseInt(createdMS, 10, 64)
-	if !ok || err != nil || len(browser) != tokenLength || passwordHash == "" || nowMS-ms >= MarkLifetime.Milliseconds() ||
-		!hmac.Equal([]byte(signature), []byte(signMark(passwordHash, user, browser, createdMS))) {
+	if !ok || err != nil || len(browser) != tokenLength || key == "" || nowMS-ms >= MarkLifetime.Milliseconds() ||
+		!hmac.Equal([]byte(signature), []byte(signMark(key, user, browser, createdMS))) {
 		return ""
 	}
 	return browser

@@ -24,8 +24,8 @@ type LinkKind string
 
 // The kinds of links.
 const (
-	Invitation LinkKind = "invitation" // for a user without a password yet
-	Reset      LinkKind = "reset"      // for a user with a forgotten password
+	Invitation LinkKind = "invitation" // for a user with no way to sign in yet
+	Reset      LinkKind = "reset"      // for a user with a forgotten password, or with an identity only
 )
 
 // PasswordLink is a link to set a user's password once. It does not have the link's token.
@@ -77,7 +77,7 @@ func insertLinkTx(tx *store.Tx, l PasswordLink) (string, error) {
 
 // newLink returns a new link for a user.
 func newLink(u User, nowMS int64) PasswordLink {
-	if u.NoPassword {
+	if u.Invited() {
 		return PasswordLink{Kind: Invitation, User: u, ExpiresMS: nowMS + maxInvitationAge.Milliseconds()}
 	}
 	return PasswordLink{Kind: Reset, User: u, ExpiresMS: nowMS + maxResetAge.Milliseconds()}
@@ -108,9 +108,12 @@ func scanTokenTx(tx *store.Tx, row store.Row, dest ...any) (expiresMS int64, err
 
 // linkTx returns the link of a token, or ErrNoLink. The database compares hashes, so that timing
 // reveals nothing about a token.
-func linkTx(tx *store.Tx, token string) (PasswordLink, error) {
+func linkTx(tx *store.Tx, token string) (PasswordLink, error) { return linkOfTx(tx, hashText(token)) }
+
+// linkOfTx is linkTx for the hash of a token.
+func linkOfTx(tx *store.Tx, hash string) (PasswordLink, error) {
 	var member string
-	expires, err := scanTokenTx(tx, tx.QueryRow(`SELECT expires_ms, member FROM account_link WHERE hash = $1`, hashText(token)), &member)
+	expires, err := scanTokenTx(tx, tx.QueryRow(`SELECT expires_ms, member FROM account_link WHERE hash = $1`, hash), &member)
 	if err != nil {
 		return PasswordLink{}, err
 	}

@@ -92,7 +92,7 @@ func MailUsersTx(tx *store.Tx, mails *mail.Mailer, account string, l mail.Letter
 		r.preferences = scanPreferences(locale, declined)
 		return r, err
 	}, `SELECT `+userColumns+`, `+preferenceColumns+` FROM account_user
-		WHERE account = $1 AND disabled = 0 AND password <> '`+noPassword+`' ORDER BY id`, account)
+		WHERE account = $1 AND disabled = 0 AND (password <> '`+noPassword+`' OR `+hasIdentity+`) ORDER BY id`, account)
 	if err != nil {
 		return fmt.Errorf("read the readers of a mail: %w", err)
 	}

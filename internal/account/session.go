@@ -53,6 +53,9 @@ const maxSessions = 1000
 // touchPeriod is the age from which the recorded last use of a session is stale.
 const touchPeriod = 5 * time.Minute
 
+// confirmWindow is the time for which a confirmation permits actions that need one.
+const confirmWindow = 10 * time.Minute
+
 // maxAgent bounds the stored User-Agent, in bytes.
 const maxAgent = 200
 
@@ -68,6 +71,9 @@ type ConsoleSession struct {
 	Agent     string // the client's User-Agent, shortened
 	CreatedMS int64
 	SeenMS    int64 // the last use, up to five minutes late
+	// Confirmed reports whether the user gave the password or a code, or signed in anew at a provider,
+	// within confirmWindow.
+	Confirmed bool
 	// User is the signed-in user, or the zero User for a sign-in by the operator's token.
 	User User
 }
@@ -91,6 +97,8 @@ func (s ConsoleSession) ended(nowMS int64) bool {
 type NewSession struct {
 	Kind SessionKind
 	User string // id of the user; empty for a session by the operator's Token
+	// Confirmed reports whether the user has just given the password or a code.
+	Confirmed bool
 	// Token is the operator's token; the session ends when the setting changes.
 	Token          string
 	Address, Agent string
@@ -116,13 +124,16 @@ func OpenSessionTx(tx *store.Tx, n NewSession) (ConsoleSession, string, error) {
 			return ConsoleSession{}, "", fmt.Errorf("end the oldest session: %w", err)
 		}
 	}
-	token := ""
+	token, confirmedMS := "", int64(0)
 	if n.User == "" {
 		token = hashText(n.Token)
 	}
-	if _, err := tx.Exec(`INSERT INTO account_session (hash, id, kind, member, token, address, agent, created_ms, seen_ms)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-		hashText(value), s.ID, string(s.Kind), n.User, token, s.Address, s.Agent, s.CreatedMS, s.SeenMS); err != nil {
+	if s.Confirmed = n.Confirmed; n.Confirmed {
+		confirmedMS = now
+	}
+	if _, err := tx.Exec(`INSERT INTO account_session (hash, id, kind, member, token, address, agent, created_ms, seen_ms, confirmed_ms)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+		hashText(value), s.ID, string(s.Kind), n.User, token, s.Address, s.Agent, s.CreatedMS, s.SeenMS, confirmedMS); err != nil {
 		return ConsoleSession{}, "", fmt.Errorf("insert session: %w", err)
 	}
 	return s, value, nil
@@ -133,14 +144,15 @@ func OpenSessionTx(tx *store.Tx, n NewSession) (ConsoleSession, string, error) {
 func SessionTx(tx *store.Tx, kind SessionKind, value, operatorToken string) (s ConsoleSession, stale bool, err error) {
 	var user User
 	var member, token string
-	var disabled sql.NullBool
+	var disabled, passwordless sql.NullBool
+	var confirmedMS int64
 	var account, email, role sql.NullString
 	var created, factor sql.NullInt64
-	err = tx.QueryRow(`SELECT s.id, s.member, s.token, s.address, s.agent, s.created_ms, s.seen_ms,
-		u.account, u.email, u.disabled, u.role, u.created_ms, u.totp_since_ms
+	err = tx.QueryRow(`SELECT s.id, s.member, s.token, s.address, s.agent, s.created_ms, s.seen_ms, s.confirmed_ms,
+		u.account, u.email, u.disabled, u.role, u.created_ms, u.totp_since_ms, u.password = $3
 		FROM account_session s LEFT JOIN account_user u ON u.id = s.member WHERE s.hash = $1 AND s.kind = $2`,
-		hashText(value), string(kind)).Scan(&s.ID, &member, &token, &s.Address, &s.Agent, &s.CreatedMS, &s.SeenMS,
-		&account, &email, &disabled, &role, &created, &factor)
+		hashText(value), string(kind), noPassword).Scan(&s.ID, &member, &token, &s.Address, &s.Agent, &s.CreatedMS, &s.SeenMS,
+		&confirmedMS, &account, &email, &disabled, &role, &created, &factor, &passwordless)
 	if errors.Is(err, sql.ErrNoRows) {
 		return ConsoleSession{}, false, ErrNoSession
 	}
@@ -154,7 +166,8 @@ func SessionTx(tx *store.Tx, kind SessionKind, value, operatorToken string) (s C
 	}
 	if member != "" {
 		user = User{ID: member, Account: account.String, Email: email.String, Disabled: disabled.Bool,
-			Role: OperatorRole(role.String), CreatedMS: created.Int64, FactorMS: factor.Int64}
+			Role: OperatorRole(role.String), CreatedMS: created.Int64, FactorMS: factor.Int64,
+			NoPassword: passwordless.Bool}
 	}
 	switch {
 	case s.ended(now), member != "" && (!account.Valid || user.Disabled),
@@ -163,7 +176,21 @@ func SessionTx(tx *store.Tx, kind SessionKind, value, operatorToken string) (s C
 		return ConsoleSession{}, false, ErrNoSession
 	}
 	s.User = user
+	s.Confirmed = confirmedMS > now-confirmWindow.Milliseconds() && confirmedMS <= now
 	return s, now-s.SeenMS >= touchPeriod.Milliseconds(), nil
+}
+
+// ConfirmSessionTx records that the user of a session gave the password or a code, or signed in anew at
+// a provider.
+func ConfirmSessionTx(tx *store.Tx, session string) error {
+	now, err := tx.NowMS()
+	if err != nil {
+		return err
+	}
+	if _, err := tx.Exec(`UPDATE account_session SET confirmed_ms = $1 WHERE id = $2`, now, session); err != nil {
+		return fmt.Errorf("confirm a session: %w", err)
+	}
+	return nil
 }
 
 // TouchSessionTx records a use of a session.

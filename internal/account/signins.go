@@ -327,12 +327,12 @@ func SignInsTx(tx *store.Tx) (users, operators bool, err error) {
 // sweepPeriod is the time between two sweeps.
 const sweepPeriod = 10 * time.Minute
 
-// Run deletes expired sessions, links, sign-ups and attempts, until ctx ends.
+// Run deletes expired sessions, links, sign-ups, flows and attempts, until ctx ends.
 func (s *SignIns) Run(ctx context.Context) {
 	loop.Run(ctx, loop.Loop{Room: "account", Does: "delete ended sessions", Log: s.log, Period: sweepPeriod, Step: s.Sweep})
 }
 
-// Sweep deletes expired sessions, links, sign-ups and attempts.
+// Sweep deletes expired sessions, links, sign-ups, flows and attempts.
 func (s *SignIns) Sweep(ctx context.Context) error {
 	return s.db.Update(ctx, func(tx *store.Tx) error {
 		now, err := tx.ExpiryMS()
@@ -350,6 +350,9 @@ func (s *SignIns) Sweep(ctx context.Context) error {
 		}
 		if _, err := tx.Exec(`DELETE FROM account_signup WHERE expires_ms <= $1`, now); err != nil {
 			return fmt.Errorf("delete expired sign-ups: %w", err)
+		}
+		if _, err := tx.Exec(`DELETE FROM account_flow WHERE expires_ms <= $1`, now); err != nil {
+			return fmt.Errorf("delete expired visits to providers: %w", err)
 		}
 		if _, err := tx.Exec(`DELETE FROM account_attempt WHERE at_ms < $1`, now-attemptWindow.Milliseconds()); err != nil {
 			return fmt.Errorf("delete attempts to sign in: %w", err)

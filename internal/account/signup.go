@@ -94,7 +94,7 @@ func (s *SignIns) RequestSignUp(ctx context.Context, rules SignUpRules, r SignUp
 	if err := s.db.Update(ctx, func(tx *store.Tx) error {
 		_, err := recordAttemptTx(tx, []subject{
 			mailboxSubject(email),
-			{name: "sign-up from " + limit.Network(r.Addr).String(), maxCount: maxAddressSignUps, message: "Too many sign-ups."},
+			addressSignUpSubject(r.Addr),
 		})
 		return err
 	}); err != nil {
@@ -137,6 +137,11 @@ func (s *SignIns) RequestSignUp(ctx context.Context, rules SignUpRules, r SignUp
 // mailboxSubject limits the mails that verify an address.
 func mailboxSubject(email string) subject {
 	return subject{name: "mailbox " + foldEmail(email), maxCount: maxEmailSignUps, message: "Too many mails to this address were asked for."}
+}
+
+// addressSignUpSubject limits the sign-ups from an address.
+func addressSignUpSubject(addr netip.Addr) subject {
+	return subject{name: "sign-up from " + limit.Network(addr).String(), maxCount: maxAddressSignUps, message: "Too many sign-ups."}
 }
 
 // signUpTx returns the sign-up of a token, or ErrNoLink. browser is the browser's cookie.

@@ -21,9 +21,12 @@ type User struct {
 	CreatedMS int64
 	FactorMS  int64 // start of the second factor for sign-ins; 0 without a second factor
 
-	// NoPassword is true if the user has no password yet and needs a link.
-	NoPassword bool
+	NoPassword bool // has no password yet
+	Linked     bool // signs in with an identity at a provider
 }
+
+// Invited reports whether the user has no way to sign in yet and needs a link.
+func (u User) Invited() bool { return u.NoPassword && !u.Linked }
 
 // SignIn has the fields of a new user.
 type SignIn struct {
@@ -33,7 +36,11 @@ type SignIn struct {
 	Role         OperatorRole
 }
 
-const userColumns = `id, account, email, disabled, disabled * barred, role, created_ms, totp_since_ms, password = '` + noPassword + `'`
+const userColumns = `id, account, email, disabled, disabled * barred, role, created_ms, totp_since_ms,
+	password = '` + noPassword + `', ` + hasIdentity
+
+// hasIdentity is a condition on account_user.
+const hasIdentity = `EXISTS (SELECT 1 FROM account_identity WHERE member = account_user.id)`
 
 func scanUser(row store.Row) (u User, err error) {
 	err = row.Scan(u.columns()...)
@@ -42,7 +49,7 @@ func scanUser(row store.Row) (u User, err error) {
 
 // columns returns the destinations for userColumns.
 func (u *User) columns() []any {
-	return []any{&u.ID, &u.Account, &u.Email, &u.Disabled, &u.Barred, &u.Role, &u.CreatedMS, &u.FactorMS, &u.NoPassword}
+	return []any{&u.ID, &u.Account, &u.Email, &u.Disabled, &u.Barred, &u.Role, &u.CreatedMS, &u.FactorMS, &u.NoPassword, &u.Linked}
 }
 
 // CreateUserTx adds a console sign-in to an account. It returns an error if the email is in use. The
@@ -64,10 +71,10 @@ func CreateUserTx(tx *store.Tx, account string, s SignIn) (User, error) {
 	}
 	u := User{ID: newID("user_", now), Account: account, Email: email, Disabled: s.Disabled, Barred: s.Disabled,
 		Role: s.Role, CreatedMS: now, NoPassword: s.PasswordHash == ""}
-	added, err := tx.Exec(`INSERT INTO account_user (id, account, email, password, disabled, barred, role, created_ms)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (email) DO NOTHING`,
+	added, err := tx.Exec(`INSERT INTO account_user (id, account, email, password, disabled, barred, role, created_ms, mark_key)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (email) DO NOTHING`,
 		u.ID, u.Account, u.Email, cmp.Or(s.PasswordHash, noPassword), store.Bool(u.Disabled), store.Bool(u.Barred), string(u.Role),
-		u.CreatedMS)
+		u.CreatedMS, newToken())
 	if err != nil {
 		return User{}, fmt.Errorf("insert user: %w", err)
 	}
@@ -188,7 +195,8 @@ func ChangeUserTx(tx *store.Tx, user string, c UserChange) (User, error) {
 		return User{}, emailTaken(u.Email)
 	}
 	if c.PasswordHash != nil {
-		if _, err := tx.Exec(`UPDATE account_user SET password = $1 WHERE id = $2`, *c.PasswordHash, u.ID); err != nil {
+		if _, err := tx.Exec(`UPDATE account_user SET password = $1, mark_key = $2 WHERE id = $3`,
+			*c.PasswordHash, newToken(), u.ID); err != nil {
 			return User{}, fmt.Errorf("change password: %w", err)
 		}
 		u.NoPassword = false
@@ -216,7 +224,7 @@ func ChangeUserTx(tx *store.Tx, user string, c UserChange) (User, error) {
 	return u, nil
 }
 
-// DeleteUserTx deletes a user permanently, with its sessions, recovery codes and link.
+// DeleteUserTx deletes a user permanently, with its sessions, identities, recovery codes and link.
 func DeleteUserTx(tx *store.Tx, user string) error {
 	deleted, err := tx.Exec(`DELETE FROM account_user WHERE id = $1`, user)
 	if err != nil {
@@ -227,6 +235,9 @@ func DeleteUserTx(tx *store.Tx, user string) error {
 	}
 	if err := forgetRecoveryTx(tx, user); err != nil {
 		return err
+	}
+	if _, err := tx.Exec(`DELETE FROM account_identity WHERE member = $1`, user); err != nil {
+		return fmt.Errorf("delete identities: %w", err)
 	}
 	if err := endLinkTx(tx, user); err != nil {
 		return err

@@ -99,7 +99,7 @@ func (r *rooms) list() []func(context.Context) error {
 }
 
 func (r *rooms) checkSettings(context.Context) error {
-	if err := errors.Join(checkToken(r.settings), checkMail(r.settings), checkSignUp(r.settings)); err != nil {
+	if err := errors.Join(checkToken(r.settings), checkMail(r.settings), checkSignUp(r.settings), checkSignInWith(r.settings)); err != nil {
 		return err
 	}
 	if err := checkPayments(r.settings); err != nil {
@@ -394,7 +394,7 @@ func (r *rooms) startSurfaces(context.Context) error {
 		SecretKeys: s.SecretKeys, ProviderHTTP: r.guard.Client(providerTestTimeout), Providers: r.providers,
 		Lines: r.lines, Jobs: r.jobs, Webhooks: r.webhooks, Mails: r.mails, Audits: r.audits, Ledger: r.ledger,
 		LowBalance: s.LowBalance, Topups: r.topups, Invoices: r.invoices, Brand: s.brand(), PublicPrices: s.PublicPrices,
-		SignUps: s.signUps(), Challenge: r.challenge(),
+		SignUps: s.signUps(), Challenge: r.challenge(), Identities: r.identityProviders(),
 		Media: r.files, ServeAs: public.ServeAs,
 		AdminToken: r.token, PublicURL: r.Base(), NoPublicURL: s.PublicURL == "", MediaURL: r.mediaBase(),
 		TrustedProxies: s.TrustedProxies, Log: r.log,

@@ -10,6 +10,7 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/catalog/vault"
 	"tollgate/internal/console/page"
+	"tollgate/internal/identity"
 	"tollgate/internal/invoice"
 	"tollgate/internal/mail"
 	"tollgate/internal/money"
@@ -83,7 +84,8 @@ type Settings struct {
 	ChallengeSecret          string
 	ChallengeScriptURL       string
 	ChallengeVerifyURL       string
-	OTLPEndpoint             string // base address of the collector of traces; if empty, from OpenTelemetry's variables
+	SignInWith               []identity.Config // identity providers, in the order of their buttons
+	OTLPEndpoint             string            // base address of the collector of traces; if empty, from OpenTelemetry's variables
 	OTLPHeaders              map[string]string
 	StripeKey                string // API key of Stripe; if empty, Stripe takes no payments
 	StripeWebhookSecret      string // signing secret of Stripe's webhook endpoint
@@ -111,6 +113,7 @@ type Setting struct {
 	Help    string                  // one clause, for --help and the documents
 	Switch  bool                    // true or false; the flag alone means true
 	List    bool                    // several values: a YAML list, or separated by commas
+	YAML    bool                    // a YAML document: a node of the file, or its text elsewhere
 	Secret  bool                    // its value may contain a secret: see Hides
 	read    func(text string) error // sets the field of the Settings
 }
@@ -278,6 +281,8 @@ func (s *Settings) plain() []Setting {
 			read: to(&s.ChallengeScriptURL, readURL)},
 		{Key: "challenge_verify_url", Default: turnstileVerify, Help: "address that checks its answers",
 			read: to(&s.ChallengeVerifyURL, readURL)},
+		{Key: "sign_in_with", Help: "identity providers with which people sign in: a YAML list, see Sign-in with other providers",
+			YAML: true, Secret: true, read: to(&s.SignInWith, readProviders)},
 		{Key: "otlp_endpoint", Help: "base address of an OpenTelemetry collector for traces (OTLP over HTTP)",
 			read: to(&s.OTLPEndpoint, readPublicURL)},
 		{Key: "otlp_headers", Help: "headers for the collector: NAME=VALUE, separated by commas", Secret: true,

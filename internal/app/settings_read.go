@@ -138,7 +138,7 @@ func parseFile(path string, raw []byte) (map[string]sourcedValue, error) {
 			if _, twice := out[key]; twice {
 				return nil, fmt.Errorf("%s (%s): set twice", key, where)
 			}
-			text, set, err := textOf(entry.Value, setting.List)
+			text, set, err := setting.textOf(entry.Value)
 			if err != nil {
 				return nil, fmt.Errorf("%s (%s): %w", key, where, err)
 			}
@@ -161,6 +161,14 @@ func entriesOf(node ast.Node) ([]*ast.MappingValueNode, error) {
 		return []*ast.MappingValueNode{n}, nil
 	}
 	return nil, errors.New("not a mapping")
+}
+
+// textOf returns the text of the setting's value in the file.
+func (s Setting) textOf(node ast.Node) (string, bool, error) {
+	if s.YAML {
+		return node.String(), node.Type() != ast.NullType, nil
+	}
+	return textOf(node, s.List)
 }
 
 // textOf returns the text of a scalar, or the entries of a list joined with commas. It returns

@@ -28,6 +28,9 @@ const (
 	OldAddress         LetterKind = "old_address"         // to the old address: a user wants to change it
 	KnownUser          LetterKind = "known_user"          // somebody signed up with the address of a user
 
+	IdentityAdded   LetterKind = "identity_added"   // a user can sign in with an identity provider now
+	IdentityRemoved LetterKind = "identity_removed" // and no longer
+
 	PaymentReceipt  LetterKind = "payment_receipt"  // a top-up is paid and credited
 	PaymentRefund   LetterKind = "payment_refund"   // a refund took credit back
 	PaymentDispute  LetterKind = "payment_dispute"  // a dispute took credit back
@@ -49,6 +52,7 @@ const (
 // Kinds returns all kinds.
 func Kinds() []LetterKind {
 	return []LetterKind{Test, Invitation, OperatorInvitation, Reset, SignIn, SignUp, NewAddress, OldAddress, KnownUser,
+		IdentityAdded, IdentityRemoved,
 		PaymentReceipt, PaymentRefund, PaymentDispute, PaymentRestored, Invoice, CreditNote,
 		LowBalance, BudgetNear, BudgetUsed, LimitNear, LimitUsed, ReceiverFailing, Alert}
 }
@@ -82,7 +86,7 @@ func (k LetterKind) Topic() Topic {
 	switch k {
 	case Test, Invitation, OperatorInvitation, Reset, SignUp, KnownUser, NewAddress:
 		return RequestTopic
-	case SignIn, OldAddress:
+	case SignIn, OldAddress, IdentityAdded, IdentityRemoved:
 		return SecurityTopic
 	case Alert:
 		return OperatorTopic

@@ -27,6 +27,8 @@ const (
 	Token   Way = "token" // the operator API
 	Shell   Way = "shell"
 	SignUp  Way = "sign_up" // a customer who signs up
+
+	Settings Way = "settings" // a user in the own settings, with an invitation, or by a claim at a sign-in
 )
 
 // Actor identifies an operator, or a customer who signs up.
@@ -40,15 +42,19 @@ type Actor struct {
 
 // Actions in the log.
 const (
-	AccountCreate  = "account.create"
-	AccountChange  = "account.change"
-	AccountCredit  = "account.credit"
-	AccountTrial   = "account.trial"
-	EntryChange    = "entry.change"
-	UserCreate     = "user.create"
-	UserChange     = "user.change"
-	UserLink       = "user.link"
-	UserDelete     = "user.delete"
+	AccountCreate = "account.create"
+	AccountChange = "account.change"
+	AccountCredit = "account.credit"
+	AccountTrial  = "account.trial"
+	EntryChange   = "entry.change"
+	UserCreate    = "user.create"
+	UserChange    = "user.change"
+	UserLink      = "user.link"
+	UserDelete    = "user.delete"
+
+	UserIdentityAdd    = "user.identity_add"
+	UserIdentityRemove = "user.identity_remove"
+
 	KeyCreate      = "key.create"
 	KeyChange      = "key.change"
 	KeyDelete      = "key.delete"
@@ -75,6 +81,7 @@ const (
 // Acts returns all actions in the order of the console's filter.
 func Acts() []string {
 	return []string{AccountCreate, AccountChange, AccountCredit, AccountTrial, EntryChange, UserCreate, UserChange, UserLink, UserDelete,
+		UserIdentityAdd, UserIdentityRemove,
 		KeyCreate, KeyChange, KeyDelete,
 		CodeCreate, CodeVoid, WebhookChange, WebhookRoll, DeliveryResend, MailTest, MailResend,
 		JobCancel, JobRequeue, LineDrain, LineResume, CatalogApply,

@@ -199,13 +199,19 @@ func (c *console) confirmTakeBack(v *page.Visit, credit operator.Credit, secret 
 // action that was not taken.
 func (c *console) confirmIdentity(v *page.Visit, secret, consequence string) error {
 	var err error
-	if v.Session.User.ID == "" {
+	switch u := v.Session.User; {
+	case u.ID == "":
 		err = c.SignIns.Token(v.Context(), c.AdminToken.Is(secret), v.Address())
-	} else {
-		err = c.SignIns.Confirm(v.Context(), v.Session.User, secret, v.Address(), v.Marks()...)
+	case u.NoPassword && u.FactorMS == 0:
+		return fault.At(fault.InvalidRequest, "secret", "You have neither a password nor a second factor, so %s. Set one up in your own "+
+			"settings at %s/settings.", consequence, page.Base)
+	case u.NoPassword:
+		err = c.SignIns.Code(v.Context(), u.ID, secret, v.Address())
+	default:
+		err = c.SignIns.Confirm(v.Context(), u, secret, v.Address(), v.Marks()...)
 	}
 	if errors.Is(err, account.ErrWrongSignIn) {
-		return fault.At(fault.InvalidRequest, "secret", "The password or token is wrong, so %s.", consequence)
+		return fault.At(fault.InvalidRequest, "secret", "The password, token or code is wrong, so %s.", consequence)
 	}
 	return err
 }

@@ -103,6 +103,8 @@ func secretField(v *page.Visit, hint string) ui.FormField {
 	f := ui.FormField{Name: "secret", Kind: "password", Label: "Your password", Complete: "current-password", Required: true, Hint: hint}
 	if v.Session.User.ID == "" {
 		f.Label, f.Complete = "Operator's token", "off"
+	} else if v.Session.User.NoPassword {
+		f.Label, f.Complete = "Code of your second factor", "one-time-code"
 	}
 	return f
 }

@@ -15,6 +15,7 @@ type linkPage struct {
 	Form        ui.PostForm
 	Footer      *linkFooter // may be nil
 	Script      string      // address of a challenge's script; empty without a challenge
+	Providers   []ui.Button // go on with identity providers
 }
 
 // linkFooter is a sentence below a form that ends with a link.
@@ -81,7 +82,7 @@ func (srv *server) checkLink(v *Visit) (Responder, error) {
 		}
 		passwordForm := newPasswordForm()
 		fillPasswordForm(&passwordForm, l, token)
-		return passwordPage(l, passwordForm), nil
+		return srv.passwordPage(v, l, passwordForm), nil
 	}, func() (FullPage, error) { return showLinkForm("/link", form.Error), nil })
 }
 
@@ -102,17 +103,20 @@ func (srv *server) useLink(v *Visit) (Responder, error) {
 			}
 			return nil, v.explainWrong(err, invalidLink)
 		}
-		return srv.startSession(v, account.NewSession{Kind: v.section.Kind, User: l.User.ID}, "")
+		return srv.startSession(v, account.NewSession{Kind: v.section.Kind, User: l.User.ID, Confirmed: true}, "")
 	}, func() (FullPage, error) {
 		if l.User.ID == "" {
 			return showLinkForm("/link", form.Error), nil
 		}
-		return passwordPage(l, form), nil
+		return srv.passwordPage(v, l, form), nil
 	})
 }
 
-func passwordPage(l account.PasswordLink, form ui.PostForm) FullPage {
+func (srv *server) passwordPage(v *Visit, l account.PasswordLink, form ui.PostForm) FullPage {
 	content := linkPage{Title: "Set your password", Text: "Use it to sign in from now on. The link works once.", Form: form}
+	if l.Kind == account.Invitation {
+		content.Providers = v.providerButtons("link", form.Field("link").Value)
+	}
 	if l.Kind == account.Reset {
 		content.Text = "It replaces your old password and ends all your other sessions. The link works once."
 	}

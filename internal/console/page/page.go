@@ -29,6 +29,7 @@ import (
 	"tollgate/internal/console/static"
 	"tollgate/internal/console/ui"
 	"tollgate/internal/httpapi"
+	"tollgate/internal/identity"
 	"tollgate/internal/invoice"
 	"tollgate/internal/job"
 	"tollgate/internal/ledger"
@@ -77,9 +78,11 @@ type Options struct {
 	SignUps   operator.SignUps
 	Challenge *Challenge
 	// Brand is the appearance of the shop.
-	Brand  Brand
-	Audits *operator.Audits
-	Media  *media.Store
+	Brand Brand
+	// Identities are the identity providers with which people sign in, in the order of their buttons.
+	Identities []*identity.IDProvider
+	Audits     *operator.Audits
+	Media      *media.Store
 	// Topups takes the customers' payments. If nil, customers cannot pay.
 	Topups *topup.Topups
 	// Invoices issues the documents of payments. It is nil if Topups is.
@@ -260,10 +263,20 @@ func (srv *server) signInHandlers(s Section) []Handler {
 		Post(s.Path+"/sign-in/code", srv.checkCode),
 		Action(s.Path+"/sign-out", srv.signOut),
 	}
+	if len(srv.Identities) > 0 {
+		handlers = append(handlers,
+			Post(s.Path+"/sign-in/with/{id}", srv.withProvider(srv.beginSignIn)),
+			Get(s.Path+"/sign-in/with/{id}/callback", srv.withProvider(srv.callback)))
+	}
 	if s.Kind == account.OperatorSession {
 		return append(handlers,
 			Get(s.Path+"/sign-in", srv.operatorSignInPage),
 			Post(s.Path+"/sign-in", srv.operatorSignIn))
+	}
+	if len(srv.Identities) > 0 {
+		handlers = append(handlers,
+			Get(newAccountPath, srv.withSignUp(srv.newAccountPage)),
+			Post(newAccountPath, srv.withSignUp(srv.createNewAccount)))
 	}
 	return append(handlers,
 		Get(s.Path+"/sign-in", srv.signInPage),

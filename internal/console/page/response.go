@@ -88,6 +88,13 @@ func To(path, done string) Redirect {
 	return Redirect(address)
 }
 
+// ToAddress redirects to an address of the console that a form has sent, or to the first page if the
+// address is not one. done is as for To.
+func ToAddress(address, done string) Redirect {
+	path, _, _ := strings.Cut(consoleAddress(address), "?")
+	return To(strings.TrimPrefix(path, Base), done)
+}
+
 func (r Redirect) send(v *Visit) error {
 	v.Header().Set("Location", string(r))
 	v.WriteHeader(http.StatusSeeOther)

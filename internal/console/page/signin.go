@@ -23,6 +23,7 @@ type signInPage struct {
 	Forgot       bool         // a link for a lost password comes by mail
 	OperatorLink bool         // shows a link to the operators' sign-in
 	SignUp       bool         // shows a link to the sign-up
+	Providers    []ui.Button  // sign in with identity providers
 }
 
 // wrongSignIn is the message for every failed sign-in, so that the message does not show whether an
@@ -56,7 +57,7 @@ func (srv *server) signInPage(v *Visit) (Responder, error) {
 		return Redirect(consoleAddress(v.Query("next"))), nil
 	}
 	content := signInPage{Title: "Sign in", Form: signInForm(Base+"/sign-in", v.Query("next")), Forgot: srv.Mails.On(),
-		SignUp: srv.SignUps.Rules.On()}
+		SignUp: srv.SignUps.Rules.On(), Providers: v.providerButtons("next", v.Query("next"))}
 	if err := v.View(func(tx *store.Tx) error {
 		users, operators, err := account.SignInsTx(tx)
 		content.NoUsers, content.OperatorLink = !users, srv.operators && (operators || srv.AdminToken.IsSet())
@@ -78,7 +79,7 @@ func (srv *server) signIn(v *Visit) (Responder, error) {
 		return srv.continueSignIn(v, u, form.Field("next").Value)
 	}, func() (FullPage, error) {
 		return signInPage{Title: "Sign in", Form: form, LostPassword: true, Forgot: srv.Mails.On(),
-			SignUp: srv.SignUps.Rules.On()}.page(), nil
+			SignUp: srv.SignUps.Rules.On(), Providers: v.providerButtons("next", form.Field("next").Value)}.page(), nil
 	})
 }
 
@@ -88,14 +89,16 @@ func (srv *server) continueSignIn(v *Visit, u account.User, next string) (Respon
 	if u.FactorMS != 0 {
 		return srv.askForCode(v, u, next)
 	}
-	return srv.signInUser(v, u.ID, next)
+	return srv.signInUser(v, account.NewSession{User: u.ID, Confirmed: true}, next)
 }
 
-// signInUser starts a session after a right password, and a right code if the user has a second factor.
-// It mails the user if the browser is new.
-func (srv *server) signInUser(v *Visit, user, next string, oldSessions ...account.ConsoleSession) (Responder, error) {
-	return srv.startSessionAnd(v, account.NewSession{Kind: v.section.Kind, User: user}, next,
-		func(tx *store.Tx) error { return srv.announceTx(tx, v, user) }, oldSessions...)
+// signInUser starts a session of the section after a right password or a sign-in at a provider, and a
+// right code if the user has a second factor. It mails the user if the browser is new.
+func (srv *server) signInUser(
+	v *Visit, n account.NewSession, next string, oldSessions ...account.ConsoleSession,
+) (Responder, error) {
+	n.Kind = v.section.Kind
+	return srv.startSessionAnd(v, n, next, func(tx *store.Tx) error { return srv.announceTx(tx, v, n.User) }, oldSessions...)
 }
 
 // startSession gives a browser a new session with a new value, so a cookie planted before the sign-in is
@@ -131,7 +134,7 @@ func (srv *server) startSessionAnd(
 // WithNewSession runs act, which must end all sessions of the visitor, and gives the visitor's browser a
 // new session and a new mark.
 func (v *Visit) WithNewSession(act func(tx *store.Tx) error) error {
-	return v.newSession(account.NewSession{Kind: v.section.Kind, User: v.Session.User.ID}, act)
+	return v.newSession(account.NewSession{Kind: v.section.Kind, User: v.Session.User.ID, Confirmed: v.Session.Confirmed}, act)
 }
 
 // newSession runs act and gives the browser a new session, and a new mark if the user is signed in.
@@ -219,7 +222,7 @@ func (srv *server) operatorSignInPage(v *Visit) (Responder, error) {
 
 // operatorPage returns the operators' sign-in without the form for email and password.
 func (srv *server) operatorPage(v *Visit, next string) (signInPage, error) {
-	content := signInPage{Title: "Operator's sign-in", Token: srv.operatorTokenForm(next)}
+	content := signInPage{Title: "Operator's sign-in", Token: srv.operatorTokenForm(next), Providers: v.providerButtons("next", next)}
 	err := v.View(func(tx *store.Tx) error {
 		_, operators, err := account.SignInsTx(tx)
 		content.TokenOnly = !operators && content.Token != nil
@@ -339,7 +342,7 @@ func (srv *server) checkCode(v *Visit) (Responder, error) {
 		if err := srv.SignIns.Code(v.Context(), pending.User.ID, form.Field("code").Value, v.Address()); err != nil {
 			return nil, v.explainWrong(err, "The code is wrong or was already used. Enter the code that your app shows now.")
 		}
-		out, err := srv.signInUser(v, pending.User.ID, next, pending)
+		out, err := srv.signInUser(v, account.NewSession{User: pending.User.ID, Confirmed: true}, next, pending)
 		if err == nil {
 			v.clearCookie(pending.Kind)
 		}

@@ -32,18 +32,37 @@ func (srv *server) signUpForm() ui.PostForm {
 		{Name: "email", Label: "Email", Kind: "email", Complete: "username", Required: true, Hint: "You get a mail to verify it."},
 		newPasswordField(),
 	}}
+	srv.addChallenge(&form)
+	return form
+}
+
+// addChallenge adds the challenge to a form, if there is one.
+func (srv *server) addChallenge(form *ui.PostForm) {
 	if srv.Challenge != nil {
 		form.Fields = append(form.Fields, ui.FormField{Name: challengeField, Label: "The check", Kind: ui.Widget, Value: srv.Challenge.SiteKey})
 	}
-	return form
+}
+
+// checkChallenge checks the answer in a form with addChallenge.
+func (srv *server) checkChallenge(ctx context.Context, v *Visit, form *ui.PostForm) error {
+	if srv.Challenge == nil {
+		return nil
+	}
+	return srv.Challenge.check(ctx, form.Field(challengeField).Value, v.Address())
 }
 
 // signUpWith shows the sign-up with a form, which may have errors.
 func (srv *server) signUpWith(v *Visit, form ui.PostForm) FullPage {
 	content := linkPage{Title: "Sign up", Form: form,
-		Footer: &linkFooter{"You have an account?", ui.Link{Href: Base + "/sign-in", Text: "Sign in"}}}
+		Footer:    &linkFooter{"You have an account?", ui.Link{Href: Base + "/sign-in", Text: "Sign in"}},
+		Providers: v.providerButtons("next", "")}
+	return srv.challengePage(v, content)
+}
+
+// challengePage shows a page whose form may have a challenge.
+func (srv *server) challengePage(v *Visit, content linkPage) FullPage {
 	if srv.Challenge != nil {
-		form.Field(challengeField).Value = srv.Challenge.SiteKey
+		content.Form.Field(challengeField).Value = srv.Challenge.SiteKey
 		content.Script = srv.Challenge.ScriptURL
 		v.Header().Set(contentPolicy, srv.challenged)
 	}
@@ -63,12 +82,7 @@ func (srv *server) signUp(v *Visit) (Responder, error) {
 	return v.Submit(&form, func() (Responder, error) {
 		browser, err := srv.SignIns.RequestSignUp(v.Context(), srv.SignUps.Rules, account.SignUpRequest{
 			Email: form.Field("email").Value, Password: form.Field("password").Value, Addr: v.Address(),
-			Allow: func(ctx context.Context) error {
-				if srv.Challenge == nil {
-					return nil
-				}
-				return srv.Challenge.check(ctx, form.Field(challengeField).Value, v.Address())
-			},
+			Allow: func(ctx context.Context) error { return srv.checkChallenge(ctx, v, &form) },
 			MailTx: func(tx *store.Tx, s account.SignUp, token, account string) error {
 				return operator.MailSignUpTx(tx, srv.Mails, srv.PublicURL, s, token, account, v.ID, v.Locale())
 			}})
@@ -152,7 +166,7 @@ func (srv *server) verify(v *Visit) (Responder, error) {
 			return nil, v.explainWrong(err, invalidVerification)
 		}
 		v.sendCookie(signUpCookie, "", "/", -1)
-		return srv.startSession(v, account.NewSession{Kind: v.section.Kind, User: u.ID}, "")
+		return srv.startSession(v, account.NewSession{Kind: v.section.Kind, User: u.ID, Confirmed: true}, "")
 	}, func() (FullPage, error) {
 		if s.Email == "" {
 			return showLinkForm("/verify", form.Error), nil

@@ -46,7 +46,7 @@ func UserState(u account.User) ui.Badge {
 		return ui.Badge{Label: "disabled by the operator"}
 	case u.Disabled:
 		return ui.Badge{Label: "disabled"}
-	case u.NoPassword:
+	case u.Invited():
 		return ui.Badge{Tone: ui.Warn, Label: "invited, no password yet"}
 	}
 	return ui.Badge{Tone: ui.OK, Label: "can sign in"}

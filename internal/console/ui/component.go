@@ -256,7 +256,8 @@ func (b Bars) AlignDecimals() Bars {
 type Button struct {
 	Action string // address of the form
 	Label  string
-	About  string // the object's name, for screen readers
+	About  string      // the object's name, for screen readers
+	Hidden []FormField // of the kind Hidden
 }
 
 // control is a component that leads to a handler.

@@ -16,21 +16,18 @@ func (c *console) mailing(handle func(*page.Visit) (page.Responder, error)) func
 	return page.OnlyIf(c.Mails.On(), handle)
 }
 
-func addressForm() ui.PostForm {
-	field := passwordField()
-	field.Prefix = "address-"
-	return ui.PostForm{Action: page.Base + "/settings/email", Submit: "Change email", Fields: []ui.FormField{
+func addressForm(v *page.Visit) ui.PostForm {
+	return ui.PostForm{Action: page.Base + "/settings/email", Submit: "Change email", Fields: append([]ui.FormField{
 		{Name: "email", Label: "New email", Kind: "email", Complete: "email", Required: true, Prefix: "address-",
 			Hint: "You get a mail with a link to verify it. Until then you sign in with the old one."},
-		field,
-	}}
+	}, passwordFields(v, "address-")...)}
 }
 
 // changeAddress mails a link to the new address of the visitor. The answer is the same for every address.
 func (c *console) changeAddress(v *page.Visit) (page.Responder, error) {
-	form := addressForm()
+	form := addressForm(v)
 	return v.Submit(&form, func() (page.Responder, error) {
-		if err := c.confirmPassword(v, "password", form.Field("password").Value); err != nil {
+		if err := c.confirmPassword(v, &form, "password"); err != nil {
 			return nil, err
 		}
 		return page.To("/settings", "address"), c.SignIns.RequestAddress(v.Context(), v.Session.User.ID, form.Field("email").Value,

@@ -23,6 +23,7 @@ type factorPage struct {
 	Facts    ui.Facts
 	Renew    *ui.PostForm // renews the recovery codes
 	End      *ui.PostForm
+	Confirm  *ui.Link // for a visitor who must confirm first that it is the user
 }
 
 // factorSetup shows the secret for an authenticator app.
@@ -32,12 +33,18 @@ type factorSetup struct {
 	Confirm ui.PostForm
 }
 
-func passwordField() ui.FormField {
-	return ui.FormField{Name: "password", Label: "Password", Kind: "password", Complete: "current-password", Required: true}
+// passwordFields asks for the password of a visitor who has one. prefix distinguishes the fields of several
+// forms on a page.
+func passwordFields(v *page.Visit, prefix string) []ui.FormField {
+	if v.Session.User.NoPassword {
+		return nil
+	}
+	return []ui.FormField{{Name: "password", Label: "Password", Kind: "password", Complete: "current-password", Required: true,
+		Prefix: prefix}}
 }
 
-func beginFactorForm() ui.PostForm {
-	return ui.PostForm{Action: page.Base + "/settings/factor", Submit: "Set up", Fields: []ui.FormField{passwordField()}}
+func beginFactorForm(v *page.Visit) ui.PostForm {
+	return ui.PostForm{Action: page.Base + "/settings/factor", Submit: "Set up", Fields: passwordFields(v, "")}
 }
 
 func confirmFactorForm() ui.PostForm {
@@ -59,9 +66,9 @@ func renewRecoveryForm() ui.PostForm {
 		Fields: []ui.FormField{codeField("renew-")}}
 }
 
-func endFactorForm() ui.PostForm {
+func endFactorForm(v *page.Visit) ui.PostForm {
 	return ui.PostForm{Action: page.Base + "/settings/factor/off", Submit: "Turn off", Danger: true,
-		Fields: []ui.FormField{passwordField(), codeField("")}}
+		Fields: append(passwordFields(v, ""), codeField(""))}
 }
 
 func (c *console) showFactor(v *page.Visit) (page.Responder, error) {
@@ -84,16 +91,17 @@ func (c *console) factorWith(v *page.Visit, content factorPage) (page.FullPage, 
 			return err
 		}
 		content.State = show.Factor(u)
+		content.Confirm = confirmLink(v, "/settings/factor")
 		if u.FactorMS == 0 {
 			content.End, content.Renew = dropForm(content.End), dropForm(content.Renew)
 			if content.Begin == nil && content.Setup == nil {
-				content.Begin = new(beginFactorForm())
+				content.Begin = new(beginFactorForm(v))
 			}
 			return nil
 		}
 		content.Begin, content.Retry = dropForm(content.Begin), dropForm(content.Retry)
 		if content.Recovery == nil {
-			content.addForms()
+			content.addForms(v)
 		}
 		codesLeft, err := account.CountRecoveryTx(tx, u.ID)
 		content.Facts = ui.Facts{{Name: "Enabled", Value: ui.Moment{MS: u.FactorMS}},
@@ -106,20 +114,20 @@ func (c *console) factorWith(v *page.Visit, content factorPage) (page.FullPage, 
 }
 
 // addForms adds the forms of an active second factor, unless the page has them already.
-func (f *factorPage) addForms() {
+func (f *factorPage) addForms(v *page.Visit) {
 	if f.Renew == nil {
 		f.Renew = new(renewRecoveryForm())
 	}
 	if f.End == nil {
-		f.End = new(endFactorForm())
+		f.End = new(endFactorForm(v))
 	}
 }
 
 // beginFactor creates a secret and shows it in the same response.
 func (c *console) beginFactor(v *page.Visit) (page.Responder, error) {
-	form := beginFactorForm()
+	form := beginFactorForm(v)
 	return v.Submit(&form, func() (page.Responder, error) {
-		if err := c.confirmPassword(v, "password", form.Field("password").Value); err != nil {
+		if err := c.confirmPassword(v, &form, "password"); err != nil {
 			return nil, err
 		}
 		secret, err := page.Write(v, func(tx *store.Tx) (string, error) { return account.BeginFactorTx(tx, v.Session.User.ID) })
@@ -187,9 +195,9 @@ func (c *console) renewRecovery(v *page.Visit) (page.Responder, error) {
 
 // endFactor turns the second factor off after a valid password and code.
 func (c *console) endFactor(v *page.Visit) (page.Responder, error) {
-	form := endFactorForm()
+	form := endFactorForm(v)
 	return v.Submit(&form, func() (page.Responder, error) {
-		if err := c.confirmPassword(v, "password", form.Field("password").Value); err != nil {
+		if err := c.confirmPassword(v, &form, "password"); err != nil {
 			return nil, err
 		}
 		if err := c.confirmCode(v, &form); err != nil { // uses the code up, so the password comes first

@@ -17,6 +17,7 @@ type settingsPage struct {
 	Me       ui.Facts
 	Address  *ui.PostForm // nil without mail
 	Password ui.PostForm
+	Ways     *waysToSignIn // nil without identity providers
 	Factor   ui.Badge
 	Mails    bool // the user can choose mails
 	Sessions show.SessionList
@@ -25,12 +26,19 @@ type settingsPage struct {
 	NewUser  ui.PostForm
 }
 
-func passwordForm() ui.PostForm {
-	return ui.PostForm{Action: page.Base + "/settings/password", Submit: "Change password", Fields: []ui.FormField{
-		{Name: "current", Label: "Current password", Kind: "password", Complete: "current-password", Required: true},
+// passwordForm asks a user without a password for no current one.
+func passwordForm(v *page.Visit) ui.PostForm {
+	form := ui.PostForm{Action: page.Base + "/settings/password", Submit: "Change password", Fields: []ui.FormField{
 		{Name: "password", Label: "New password", Kind: "password", Complete: "new-password", Required: true,
 			Hint: "At least 8 characters. This ends all your other sessions."},
 	}}
+	if v.Session.User.NoPassword {
+		form.Submit = "Set a password"
+		return form
+	}
+	form.Fields = append([]ui.FormField{{Name: "current", Label: "Current password", Kind: "password", Complete: "current-password",
+		Required: true}}, form.Fields...)
+	return form
 }
 
 func newUserForm() ui.PostForm {
@@ -46,7 +54,7 @@ type settingsForms struct{ password, newUser, address *ui.PostForm }
 
 // settingsWith shows the page with forms, which may have errors.
 func (c *console) settingsWith(v *page.Visit, forms settingsForms) (page.FullPage, error) {
-	content := settingsPage{Password: passwordForm(), Mails: c.Mails.On(), NewUser: newUserForm()}
+	content := settingsPage{Password: passwordForm(v), Mails: c.Mails.On(), NewUser: newUserForm()}
 	if forms.password != nil {
 		content.Password = *forms.password
 	}
@@ -54,7 +62,7 @@ func (c *console) settingsWith(v *page.Visit, forms settingsForms) (page.FullPag
 		content.NewUser = *forms.newUser
 	}
 	if content.Address = forms.address; forms.address == nil && c.Mails.On() {
-		content.Address = new(addressForm())
+		content.Address = new(addressForm(v))
 	}
 	if err := v.View(func(tx *store.Tx) error {
 		a, err := account.GetTx(tx, v.Account())
@@ -68,6 +76,9 @@ func (c *console) settingsWith(v *page.Visit, forms settingsForms) (page.FullPag
 			return err
 		}
 		content.Factor = show.Factor(u)
+		if content.Ways, err = c.waysTx(tx, v); err != nil {
+			return err
+		}
 		if content.Sessions, err = show.SessionsTx(tx, v, "/settings", "/settings/sessions"); err != nil {
 			return err
 		}
@@ -84,6 +95,9 @@ func (c *console) settingsWith(v *page.Visit, forms settingsForms) (page.FullPag
 		"address":  "If the address is free, a mail with a link is on its way to it. Your old address gets a notice.",
 		"verified": "From now on you sign in with your new email.",
 		"ended":    "That session has ended.",
+		"linked":   "From now on you can sign in that way too. A mail tells you about it.",
+		"unlinked": "That no longer signs you in.",
+		"confirm":  "Thank you. For ten minutes you need not confirm it again.",
 		"added":    "The user can sign in now.",
 		"changed":  "The user is changed.",
 		"deleted":  "The user is deleted, and all its sessions have ended.",
@@ -119,10 +133,10 @@ func (s *settingsPage) listUsers(v *page.Visit, users []account.User) {
 }
 
 func (c *console) changePassword(v *page.Visit) (page.Responder, error) {
-	form := passwordForm()
+	form := passwordForm(v)
 	return v.Submit(&form, func() (page.Responder, error) {
 		newPassword := form.Field("password").Value
-		if err := errors.Join(c.confirmPassword(v, "current", form.Field("current").Value), account.CheckPassword(newPassword)); err != nil {
+		if err := errors.Join(c.confirmPassword(v, &form, "current"), account.CheckPassword(newPassword)); err != nil {
 			return nil, err
 		}
 		hash, err := c.Passwords.Hash(v.Context(), newPassword)
@@ -136,9 +150,16 @@ func (c *console) changePassword(v *page.Visit) (page.Responder, error) {
 	}, func() (page.FullPage, error) { return c.settingsWith(v, settingsForms{password: &form}) })
 }
 
-// confirmPassword returns an error for the field if password is not the visitor's password.
-func (c *console) confirmPassword(v *page.Visit, field, password string) error {
-	err := c.SignIns.Confirm(v.Context(), v.Session.User, password, v.Address(), v.Marks()...)
+// confirmPassword returns an error for a field of a form unless the field has the visitor's password. A
+// visitor without a password must have confirmed the session.
+func (c *console) confirmPassword(v *page.Visit, form *ui.PostForm, field string) error {
+	if v.Session.User.NoPassword {
+		if !v.Session.Confirmed {
+			return fault.New(fault.InvalidRequest, "Confirm first that it is you: the settings have a button for it.")
+		}
+		return nil
+	}
+	err := c.SignIns.Confirm(v.Context(), v.Session.User, form.Field(field).Value, v.Address(), v.Marks()...)
 	if errors.Is(err, account.ErrWrongSignIn) {
 		return fault.At(fault.InvalidRequest, field, "That is not your password.")
 	}

@@ -34,7 +34,16 @@ func Section(o page.Options) page.Section {
 }
 
 func (c *console) handlers() []page.Handler {
-	return []page.Handler{
+	var optional []page.Handler
+	if len(c.Identities) > 0 {
+		optional = append(optional,
+			page.Action("/settings/link/{id}", c.linkProvider),
+			page.Action("/settings/identities/{id}/unlink", c.unlinkIdentity),
+			page.Get(confirmPath, c.showConfirm),
+			page.Post(confirmPath, c.confirm),
+			page.Post(confirmPath+"/{id}", c.confirmByProvider))
+	}
+	return append(optional, []page.Handler{
 		page.Get("", c.overview),
 		page.Get("/find", c.find),
 
@@ -123,7 +132,7 @@ func (c *console) handlers() []page.Handler {
 		page.Action("/settings/users/{id}/delete", c.deleteUser),
 		page.Get(mailsPath, c.mailing(c.showMails)),
 		page.Post(mailsPath, c.mailing(c.saveMails)),
-	}
+	}...)
 }
 
 func menu() []ui.NavItem {

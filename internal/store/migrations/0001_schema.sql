@@ -96,6 +96,7 @@ CREATE TABLE account_user (
     totp_step     BIGINT NOT NULL DEFAULT 0,  -- the newest step used, so that a code works once
     locale         TEXT  NOT NULL DEFAULT '', -- language of mails: mail.Locale; '' for the browser's
     declined_mails TEXT  NOT NULL DEFAULT '', -- mail.Topics, separated by spaces
+    mark_key      TEXT   NOT NULL DEFAULT '', -- signs the marks of the user's browsers; a new password replaces it
     created_ms    BIGINT NOT NULL
 );
 CREATE UNIQUE INDEX account_user_email ON account_user (email);
@@ -160,11 +161,46 @@ CREATE TABLE account_session (
     address    TEXT   NOT NULL,             -- of the newest request
     agent      TEXT   NOT NULL,             -- User-Agent of the newest request
     created_ms BIGINT NOT NULL,
-    seen_ms    BIGINT NOT NULL              -- the time of the newest request
+    seen_ms    BIGINT NOT NULL,             -- the time of the newest request
+    confirmed_ms BIGINT NOT NULL DEFAULT 0  -- the time of the newest password, code or sign-in anew at a provider; 0: none
 );
 CREATE UNIQUE INDEX account_session_id ON account_session (id);
 CREATE INDEX account_session_member ON account_session (member, id);
 CREATE INDEX account_session_seen ON account_session (seen_ms);
+
+-- The people at identity providers as which users sign in.
+CREATE TABLE account_identity (
+    issuer     TEXT   NOT NULL, -- of the provider: an issuer's URL, or the address of GitHub
+    subject    TEXT   NOT NULL, -- the provider's id of the person
+    id         TEXT   NOT NULL, -- the name in forms
+    member     TEXT   NOT NULL, -- the user
+    email      TEXT   NOT NULL, -- at the provider, for people only; '' if the provider names none
+    role       TEXT   NOT NULL, -- of an operator, by the provider's claim at the newest sign-in; '' for none
+    created_ms BIGINT NOT NULL,
+    used_ms    BIGINT NOT NULL, -- the time of the newest sign-in
+    PRIMARY KEY (issuer, subject)
+);
+CREATE INDEX account_identity_member ON account_identity (member, id);
+
+-- The visits to identity providers that have not ended, and the sign-ups that follow from them.
+CREATE TABLE account_flow (
+    hash       TEXT   NOT NULL PRIMARY KEY, -- SHA-256 of the browser's cookie, hexadecimal
+    state      TEXT   NOT NULL,             -- SHA-256 of the parameter state, hexadecimal
+    nonce      TEXT   NOT NULL,
+    verifier   TEXT   NOT NULL,             -- of PKCE
+    provider   TEXT   NOT NULL,             -- the name in the settings
+    purpose    TEXT   NOT NULL,
+    kind       TEXT   NOT NULL,             -- of the session: user, or operator
+    session    TEXT   NOT NULL,             -- the id of the visitor's session; '' if nobody is signed in
+    link       TEXT   NOT NULL,             -- SHA-256 of an invitation's token, hexadecimal; '' without an invitation
+    next       TEXT   NOT NULL,             -- the page to show afterwards
+    issuer     TEXT   NOT NULL,             -- issuer, subject and email of a person who may sign up; '' before
+    subject    TEXT   NOT NULL,
+    email      TEXT   NOT NULL,
+    created_ms BIGINT NOT NULL,
+    expires_ms BIGINT NOT NULL
+);
+CREATE INDEX account_flow_expires ON account_flow (expires_ms);
 
 -- The failed and running attempts to sign in.
 CREATE TABLE account_attempt (

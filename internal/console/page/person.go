@@ -1,0 +1,198 @@
+package page
+
+import (
+	"errors"
+	"net/http"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console/ui"
+	"tollgate/internal/fault"
+	"tollgate/internal/identity"
+	"tollgate/internal/operator"
+	"tollgate/internal/store"
+)
+
+// newAccountPath is the page for an unknown person after a visit to a provider.
+const newAccountPath = "/sign-up/with"
+
+// signInPerson signs in the user of a person. The email of an unknown person signs nobody in: the person
+// may create an account, or must sign in otherwise and link the provider.
+func (srv *server) signInPerson(v *Visit, p *identity.IDProvider, person identity.Person, f account.IdentityFlow) (Responder, error) {
+	var u account.User
+	found := false
+	if err := v.Update(func(tx *store.Tx) (err error) {
+		var i account.LinkedIdentity
+		if i, found, err = account.IdentityTx(tx, person.Issuer, person.Subject); err != nil || !found {
+			return err
+		}
+		if u, err = account.GetUserTx(tx, i.User); err != nil {
+			return err
+		}
+		if p.Roles.Claim != "" {
+			if u, err = operator.ClaimRoleTx(tx, v.news(u.Email, p.Title).By, u, i, account.OperatorRole(person.Role)); err != nil {
+				return err
+			}
+			i.Role = account.OperatorRole(person.Role)
+		}
+		i.Email = readable(person.Email)
+		return account.UseIdentityTx(tx, i)
+	}); err != nil {
+		return nil, err
+	}
+	if !found {
+		return srv.unknownPerson(v, p, person, f)
+	}
+	return srv.signInKnown(v, p, person, u, f.Next)
+}
+
+// signInKnown signs a user in, after the code of the second factor unless the provider is trusted for it.
+func (srv *server) signInKnown(v *Visit, p *identity.IDProvider, person identity.Person, u account.User, next string) (Responder, error) {
+	switch {
+	case u.Disabled:
+		return v.providerPage(p, http.StatusForbidden, "You cannot sign in here at the moment. Ask who runs this service."), nil
+	case v.section.Kind == account.OperatorSession && u.Role == "":
+		return v.providerPage(p, http.StatusForbidden, "You are not an operator of this service."), nil
+	case u.FactorMS != 0 && !person.SecondFactor:
+		return srv.askForCode(v, u, next)
+	}
+	return srv.signInUser(v, account.NewSession{User: u.ID}, next)
+}
+
+// unknownPerson offers a new account to a person without a user, or says how to link the provider.
+func (srv *server) unknownPerson(v *Visit, p *identity.IDProvider, person identity.Person, f account.IdentityFlow) (Responder, error) {
+	text := "No user signs in with this " + p.Title + " account yet. Sign in as before, and then link " + p.Title + " in your settings."
+	if !srv.SignUps.Rules.On() || v.section.Kind != account.UserSession {
+		return v.providerPage(p, http.StatusForbidden, text), nil
+	}
+	if !person.EmailVerified {
+		return v.providerPage(p, http.StatusForbidden, text+" Without an account, sign up with your email, because "+p.Title+
+			" does not confirm that it is yours."), nil
+	}
+	email, err := account.ParseEmail(person.Email)
+	if err == nil {
+		err = srv.SignUps.Rules.CheckEmail(email)
+	}
+	if refusal, ok := errors.AsType[*fault.Error](err); ok {
+		return v.providerPage(p, http.StatusForbidden, text+" "+refusal.Message()), nil
+	}
+	taken, cookie := false, ""
+	if err := v.Update(func(tx *store.Tx) (err error) {
+		if taken, err = account.EmailTakenTx(tx, email); err != nil || taken {
+			return err
+		}
+		_, cookie, _, err = account.BeginFlowTx(tx, account.IdentityFlow{Purpose: account.FlowSignUp, Provider: p.Name, Kind: f.Kind,
+			Next: f.Next, Issuer: person.Issuer, Subject: person.Subject, Email: email})
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	if taken {
+		return v.providerPage(p, http.StatusForbidden, text), nil
+	}
+	v.sendCookie(flowCookie, cookie, "/", int(account.FlowAge.Seconds()))
+	return To(newAccountPath, ""), nil
+}
+
+// acceptInvitation adds a way to sign in to an invited user, in place of a password.
+func (srv *server) acceptInvitation(v *Visit, p *identity.IDProvider, person identity.Person, f account.IdentityFlow) (Responder, error) {
+	u, err := Write(v, func(tx *store.Tx) (account.User, error) {
+		return operator.AcceptInvitationTx(tx, f.Link, identityOf(person), v.news("", p.Title))
+	})
+	if errors.Is(err, account.ErrNoLink) {
+		return v.providerPage(p, http.StatusUnprocessableEntity, invalidLink), nil
+	}
+	if text := explainIdentity(p, err); text != "" {
+		return v.providerPage(p, http.StatusUnprocessableEntity, text), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return srv.signInKnown(v, p, person, u, f.Next)
+}
+
+func (srv *server) newAccountForm(f account.IdentityFlow) ui.PostForm {
+	form := ui.PostForm{Action: Base + newAccountPath, Submit: "Create the account", Cancel: Base + "/sign-in", Fields: []ui.FormField{
+		{Name: "email", Label: "Email", Kind: "email", ReadOnly: true, Value: f.Email},
+	}}
+	srv.addChallenge(&form)
+	return form
+}
+
+func (srv *server) newAccountWith(v *Visit, f account.IdentityFlow, form ui.PostForm) FullPage {
+	title := f.Provider
+	if p := srv.provider(account.UserSession, f.Provider); p != nil {
+		title = p.Title
+	}
+	return srv.challengePage(v, linkPage{Title: "Create an account", Form: form,
+		Text: "You sign in with " + title + " from now on. Nobody here has used it before. If you have an account already, cancel, sign in as " +
+			"before, and link " + title + " in your settings."})
+}
+
+// newAccountPage asks a person whether to create an account.
+func (srv *server) newAccountPage(v *Visit) (Responder, error) {
+	f, err := Read(v, func(tx *store.Tx) (account.IdentityFlow, error) {
+		return account.SignUpFlowTx(tx, v.cookie(flowCookie))
+	})
+	if errors.Is(err, account.ErrNoFlow) {
+		return To("/sign-up", ""), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return srv.newAccountWith(v, f, srv.newAccountForm(f)), nil
+}
+
+// createNewAccount creates the account of a person at a provider and signs its user in.
+func (srv *server) createNewAccount(v *Visit) (Responder, error) {
+	cookie := v.cookie(flowCookie)
+	form := srv.newAccountForm(account.IdentityFlow{})
+	var f account.IdentityFlow
+	return v.Submit(&form, func() (_ Responder, err error) {
+		if f, err = Read(v, func(tx *store.Tx) (account.IdentityFlow, error) { return account.SignUpFlowTx(tx, cookie) }); err != nil {
+			return nil, explainSignUpFlow(err)
+		}
+		form.Field("email").Value = f.Email
+		if err := srv.SignIns.CountIdentitySignUp(v.Context(), v.Address()); err != nil {
+			return nil, v.explainWrong(err, "")
+		}
+		if err := srv.checkChallenge(v.Context(), v, &form); err != nil {
+			return nil, err
+		}
+		u, err := Write(v, func(tx *store.Tx) (account.User, error) { return srv.createNewAccountTx(tx, v, cookie) })
+		if err != nil {
+			return nil, explainSignUpFlow(err)
+		}
+		v.sendCookie(flowCookie, "", "/", -1)
+		return srv.startSession(v, account.NewSession{Kind: v.section.Kind, User: u.ID}, f.Next)
+	}, func() (FullPage, error) { return srv.newAccountWith(v, f, form), nil })
+}
+
+// createNewAccountTx creates the account of a flow and uses the flow up.
+func (srv *server) createNewAccountTx(tx *store.Tx, v *Visit, cookie string) (account.User, error) {
+	f, err := account.TakeSignUpFlowTx(tx, cookie)
+	if err != nil {
+		return account.User{}, err
+	}
+	p := srv.provider(account.UserSession, f.Provider)
+	if p == nil || p.Issuer != f.Issuer {
+		return account.User{}, account.ErrNoFlow
+	}
+	if err := srv.SignUps.Rules.CheckEmail(f.Email); err != nil {
+		return account.User{}, err
+	}
+	u, err := operator.SignUpTx(tx, account.SignIn{Email: f.Email}, v.Address(), srv.SignUps.Trial)
+	if err != nil {
+		return account.User{}, err
+	}
+	return u, operator.AddIdentityTx(tx, u.ID, account.LinkedIdentity{Issuer: f.Issuer, Subject: f.Subject, Email: f.Email},
+		v.news(f.Email, p.Title))
+}
+
+// explainSignUpFlow returns the error to show for an error of a sign-up after a visit to a provider.
+func explainSignUpFlow(err error) error {
+	if errors.Is(err, account.ErrNoFlow) || errors.Is(err, account.ErrIdentityTaken) {
+		return fault.New(fault.InvalidRequest, "This sign-up took longer than ten minutes, or was finished elsewhere. Go back to the sign-in "+
+			"and begin again.")
+	}
+	return err
+}

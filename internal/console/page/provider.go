@@ -1,0 +1,252 @@
+package page
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"tollgate/internal/account"
+	"tollgate/internal/console/ui"
+	"tollgate/internal/fault"
+	"tollgate/internal/identity"
+	"tollgate/internal/operator"
+	"tollgate/internal/store"
+)
+
+// flowCookie ties a visit to an identity provider to its browser.
+const flowCookie = "tollgate-flow"
+
+// maxProviderAnswer bounds each parameter of a provider's answer, in bytes.
+const maxProviderAnswer = 4096
+
+// provider returns the identity provider with a name for a kind of sessions, or nil.
+func (srv *server) provider(kind account.SessionKind, name string) *identity.IDProvider {
+	i := slices.IndexFunc(srv.Identities, func(p *identity.IDProvider) bool {
+		return p.Name == name && (kind == account.OperatorSession && p.ForOperators() || kind == account.UserSession && p.ForCustomers())
+	})
+	if i < 0 {
+		return nil
+	}
+	return srv.Identities[i]
+}
+
+// withProvider returns a handler of a path with the name of an identity provider. Without the provider
+// the page does not exist.
+func (srv *server) withProvider(handle func(*Visit, *identity.IDProvider) (Responder, error)) func(*Visit) (Responder, error) {
+	return func(v *Visit) (Responder, error) {
+		p := srv.provider(v.section.Kind, v.PathID())
+		if p == nil {
+			return nil, noPage()
+		}
+		return handle(v, p)
+	}
+}
+
+// providerButtons returns the buttons for a sign-in with an identity provider, with one hidden field.
+func (v *Visit) providerButtons(field, value string) (all []ui.Button) {
+	for _, p := range v.server.Identities {
+		if v.server.provider(v.section.Kind, p.Name) != nil {
+			all = append(all, ui.Button{Action: Base + v.section.Path + "/sign-in/with/" + p.Name, Label: "Go on with " + p.Title,
+				Hidden: []ui.FormField{{Name: field, Kind: ui.Hidden, Value: value}}})
+		}
+	}
+	return all
+}
+
+// beginSignIn sends the browser to a provider, to sign in or to accept an invitation.
+func (srv *server) beginSignIn(v *Visit, p *identity.IDProvider) (Responder, error) {
+	form := ui.PostForm{Fields: []ui.FormField{{Name: "next", Kind: ui.Hidden}, {Name: "link", Kind: ui.Hidden}}}
+	if err := v.ReadForm(&form); err != nil {
+		return nil, err
+	}
+	next := consoleAddress(form.Field("next").Value)
+	if v.Session.ID != "" {
+		return Redirect(next), nil
+	}
+	f := account.IdentityFlow{Purpose: account.FlowSignIn, Next: next}
+	if token := form.Field("link").Value; token != "" {
+		f.Purpose, f.Link = account.FlowInvitation, account.InvitationHash(token)
+	}
+	return v.BeginFlow(p, f)
+}
+
+// BeginFlow sends the browser to a provider. The caller sets the flow's Purpose, Next and Link.
+func (v *Visit) BeginFlow(p *identity.IDProvider, f account.IdentityFlow) (Responder, error) {
+	if err := v.server.SignIns.CountFlow(v.Context(), v.Address()); err != nil {
+		return nil, err
+	}
+	f.Provider, f.Kind, f.Session = p.Name, v.section.Kind, v.Session.ID
+	var cookie, state string
+	if err := v.Update(func(tx *store.Tx) (err error) {
+		f, cookie, state, err = account.BeginFlowTx(tx, f)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	address, err := p.AuthorizationURL(v.Context(), v.providerRequest(p, f, state))
+	if err != nil {
+		return v.providerFailed(p, err), nil
+	}
+	v.sendCookie(flowCookie, cookie, "/", int(account.FlowAge.Seconds()))
+	// A redirect after a form is subject to the policy form-action. A refresh is not.
+	v.Header().Set("Refresh", "0; url="+address)
+	return FullPage{Name: "link", Title: "On to " + p.Title, Main: linkPage{Title: "On to " + p.Title,
+		Footer: &linkFooter{"Nothing happens?", ui.Link{Href: address, Text: "Go on to " + p.Title}}}}, nil
+}
+
+// providerRequest returns the request of a flow. The redirect URI has the public address of the settings,
+// never the Host of the request.
+func (v *Visit) providerRequest(p *identity.IDProvider, f account.IdentityFlow, state string) identity.AuthRequest {
+	return identity.AuthRequest{State: state, Nonce: f.Nonce, Verifier: f.Verifier, Anew: f.Purpose == account.FlowConfirm,
+		RedirectURI: v.server.PublicURL + Base + v.section.Path + "/sign-in/with/" + p.Name + "/callback"}
+}
+
+// providerPage shows why a visit to a provider has not signed the visitor in.
+func (v *Visit) providerPage(p *identity.IDProvider, status int, text string) FullPage {
+	back := ui.Link{Href: Base + v.section.Path + "/sign-in", Text: "To the sign-in"}
+	if v.Session.ID != "" {
+		back = ui.Link{Href: Base + "/settings", Text: "To your settings"}
+	}
+	return FullPage{Name: "link", Title: "Sign-in with " + p.Title, Status: status,
+		Main: linkPage{Title: "Sign-in with " + p.Title, Text: text, Footer: &linkFooter{"", back}}}
+}
+
+// providerFailed shows the error of a provider and logs its cause.
+func (v *Visit) providerFailed(p *identity.IDProvider, err error) FullPage {
+	if refused, ok := errors.AsType[*identity.RefusedError](err); ok {
+		return v.providerPage(p, http.StatusForbidden, refused.Text)
+	}
+	v.server.Log.Warn("console: sign-in with an identity provider failed", "request", v.ID, "provider", p.Name, "error", err)
+	if errors.Is(err, identity.ErrInvalid) {
+		return v.providerPage(p, http.StatusUnprocessableEntity, "The answer of "+p.Title+" was not valid, so you are not signed in. Try again. "+
+			"If it happens again, tell who runs this service: request "+v.ID+".")
+	}
+	return v.providerPage(p, http.StatusServiceUnavailable, p.Title+" does not answer at the moment. Try again in a minute, "+
+		"or use another way. Request "+v.ID+".")
+}
+
+// callback ends a visit to a provider.
+func (srv *server) callback(v *Visit, p *identity.IDProvider) (Responder, error) {
+	params := v.Request.URL.Query()
+	f, err := Write(v, func(tx *store.Tx) (account.IdentityFlow, error) {
+		return account.TakeFlowTx(tx, v.cookie(flowCookie), params.Get("state"))
+	})
+	if err == nil && (f.Provider != p.Name || f.Kind != v.section.Kind) {
+		err = account.ErrNoFlow
+	}
+	if errors.Is(err, account.ErrNoFlow) {
+		return v.providerPage(p, http.StatusUnprocessableEntity, "This answer of "+p.Title+" belongs to no sign-in in this browser: "+
+			"it was used, took longer than ten minutes, or another one was begun since. Try again."), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	v.sendCookie(flowCookie, "", "/", -1)
+	if code := params.Get("error"); code != "" {
+		return v.providerPage(p, http.StatusUnprocessableEntity, providerError(p, code, params.Get("error_description"))), nil
+	}
+	answer := identity.Callback{Code: params.Get("code"), Issuer: params.Get("iss")}
+	if answer.Code == "" || len(answer.Code) > maxProviderAnswer || len(answer.Issuer) > maxProviderAnswer {
+		return v.providerPage(p, http.StatusUnprocessableEntity, "The answer of "+p.Title+" has no usable code. Try again."), nil
+	}
+	person, err := p.Identify(v.Context(), answer, v.providerRequest(p, f, params.Get("state")))
+	if err != nil {
+		return v.providerFailed(p, err), nil
+	}
+	switch f.Purpose {
+	case account.FlowInvitation:
+		return srv.acceptInvitation(v, p, person, f)
+	case account.FlowLink, account.FlowConfirm:
+		if v.Session.ID == "" || v.Session.ID != f.Session {
+			return v.providerPage(p, http.StatusForbidden, "Your session has ended since. Sign in and try again."), nil
+		}
+		if f.Purpose == account.FlowConfirm {
+			return srv.confirmByProvider(v, p, person, f)
+		}
+		return srv.linkIdentity(v, p, person, f)
+	}
+	return srv.signInPerson(v, p, person, f)
+}
+
+// providerError returns the text for an error in the address. Anybody can write such an address.
+func providerError(p *identity.IDProvider, code, description string) string {
+	if code == "access_denied" {
+		return "You have not signed in at " + p.Title + ", or it does not let you in here."
+	}
+	text := p.Title + " answers: " + fault.Excerpt(code)
+	if description != "" {
+		text += " (" + fault.Excerpt(description) + ")"
+	}
+	return text + ". Try again."
+}
+
+// news describes a change of the visitor's identities.
+func (v *Visit) news(name, provider string) operator.IdentityNews {
+	return operator.IdentityNews{By: operator.Actor{Way: operator.Settings, Name: name, Address: v.Address().String()},
+		Mails: v.server.Mails, Base: v.server.PublicURL, Cause: v.ID, Locale: v.Locale(), Provider: provider}
+}
+
+func identityOf(person identity.Person) account.LinkedIdentity {
+	return account.LinkedIdentity{Issuer: person.Issuer, Subject: person.Subject, Email: readable(person.Email)}
+}
+
+// readable returns an email of a provider as it may be stored and shown.
+func readable(email string) string {
+	if !isPlainText(email) || len(email) > 254 {
+		return ""
+	}
+	return email
+}
+
+// takenText is the message for account.ErrIdentityTaken.
+func takenText(p *identity.IDProvider) string {
+	return "Another user signs in with this " + p.Title + " account. Sign out, go on with " + p.Title + ", and unlink it there first."
+}
+
+// linkIdentity adds a way to sign in to the visitor. BeginFlow was called for a confirmed session.
+func (srv *server) linkIdentity(v *Visit, p *identity.IDProvider, person identity.Person, f account.IdentityFlow) (Responder, error) {
+	user := v.Session.User
+	err := v.Update(func(tx *store.Tx) error {
+		return operator.AddIdentityTx(tx, user.ID, identityOf(person), v.news(user.Email, p.Title))
+	})
+	if text := explainIdentity(p, err); text != "" {
+		return v.providerPage(p, http.StatusUnprocessableEntity, text), nil
+	}
+	return To(strings.TrimPrefix(f.Next, Base), "linked"), err
+}
+
+// explainIdentity returns the text for an error of operator.AddIdentityTx about the visitor, or "".
+func explainIdentity(p *identity.IDProvider, err error) string {
+	if errors.Is(err, account.ErrIdentityTaken) {
+		return takenText(p)
+	}
+	if f, ok := errors.AsType[*fault.Error](err); ok && f.Status() < http.StatusInternalServerError {
+		return f.Message()
+	}
+	return ""
+}
+
+// confirmByProvider confirms the session of a visitor after a new sign-in at a provider.
+func (srv *server) confirmByProvider(v *Visit, p *identity.IDProvider, person identity.Person, f account.IdentityFlow) (Responder, error) {
+	// The clocks of two machines differ by a few seconds.
+	const skew = 30_000
+	if person.SignedInAt.IsZero() || person.SignedInAt.UnixMilli() < f.CreatedMS-skew {
+		return v.providerPage(p, http.StatusUnprocessableEntity, p.Title+" does not say that you have signed in anew, so this confirms nothing. "+
+			"Use your second factor, or set a password."), nil
+	}
+	own := false
+	if err := v.Update(func(tx *store.Tx) error {
+		i, found, err := account.IdentityTx(tx, person.Issuer, person.Subject)
+		if own = found && i.User == v.Session.User.ID; err != nil || !own {
+			return err
+		}
+		return account.ConfirmSessionTx(tx, v.Session.ID)
+	}); err != nil {
+		return nil, err
+	}
+	if !own {
+		return v.providerPage(p, http.StatusForbidden, "You do not sign in with this "+p.Title+" account, so it confirms nothing."), nil
+	}
+	return Redirect(f.Next), nil
+}
