@@ -48,7 +48,9 @@ func TestShopPages(t *testing.T) {
 			g := start(t, "TOLLGATE_PUBLIC_URL=http://127.0.0.1", "TOLLGATE_SERVICE_NAME=Example AI", "TOLLGATE_SMTP_SERVER=127.0.0.1:1",
 				"TOLLGATE_SMTP_SECURITY=none", "TOLLGATE_MAIL_FROM=ai@example.com", "TOLLGATE_ALERT_MAIL=ops@example.com",
 				"TOLLGATE_STRIPE_KEY=sk_test_0123456789abcdef", "TOLLGATE_STRIPE_WEBHOOK_SECRET=whsec_0123456789abcdef0123456789abcdef",
-				"TOLLGATE_STRIPE_URL="+payAtOnce(t), "TOLLGATE_TOPUP_BONUS=50=5,100=10")
+				"TOLLGATE_STRIPE_URL="+payAtOnce(t), "TOLLGATE_TOPUP_BONUS=50=5,100=10",
+				"TOLLGATE_INVOICE_SELLER_NAME=Lumen GmbH", "TOLLGATE_INVOICE_SELLER_ADDRESS=Ring 1,10115 Berlin",
+				"TOLLGATE_INVOICE_SELLER_COUNTRY=DE", "TOLLGATE_INVOICE_TAX_RATE=19")
 			b := open(t, g, d.theme, d.width)
 			b.open("/console/sign-in")
 			b.press(`a[href="/console/forgot"]`)
@@ -72,6 +74,8 @@ func TestShopPages(t *testing.T) {
 			b.press("tbody a.rowlink")
 			b.checkPage("operator-top-up")
 			b.visit("/console/operator/top-ups/reconciliation", "reconciliation")
+			b.visit("/console/operator/invoices", "operator-invoices")
+			b.visit("/console/operator/statements", "operator-statements")
 		})
 	}
 }
@@ -103,4 +107,8 @@ func (b *tab) topUp() {
 	b.press(`form[action$="/check"] button`)
 	b.checkPage("top-up-paid")
 	b.visit("/console/billing/top-ups", "top-ups")
+	b.visit("/console/billing/invoices/details", "invoice-details")
+	b.visit("/console/billing/invoices", "invoices")
+	b.press("tbody a.rowlink")
+	b.checkPage("invoice")
 }
