@@ -32,6 +32,7 @@ import (
 	"tollgate/internal/mail"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
+	"tollgate/internal/topup"
 	"tollgate/internal/webhook"
 )
 
@@ -70,6 +71,8 @@ type Options struct {
 	Webhooks *webhook.Webhooks
 	// Mails sends test mails and resends mails, even if Mails.Run is not running.
 	Mails *mail.Mailer
+	// Topups take the customers' payments. If nil, customers cannot pay.
+	Topups *topup.Topups
 	// TrustedProxies are the networks of proxies with a trusted X-Forwarded-For.
 	TrustedProxies []netip.Prefix
 	// Log receives the causes of 503 answers. If nil, nothing is logged.
@@ -178,6 +181,11 @@ func (s *server) routes() []route {
 		{"GET", "/requests", s.listRequests},
 		{"GET", "/requests/{id}", noQuery(s.getRequest)},
 
+		{"GET", "/top-ups", s.listTopups},
+		{"GET", "/top-ups/reconciliation", s.reconcileTopups},
+		{"GET", "/top-ups/{id}", noQuery(s.getTopup)},
+		{"POST", "/top-ups/{id}/refunds", noQuery(s.refundTopup)},
+		{"POST", "/top-ups/{id}/check", noBody(s.checkTopup)},
 		{"GET", "/invoices", s.listInvoices},
 		{"GET", "/invoices/{id}", noQuery(s.getInvoice)},
 		{"GET", "/invoices/{id}/pdf", noQuery(s.downloadInvoice)},

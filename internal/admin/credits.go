@@ -79,7 +79,7 @@ func entryCells(e movement.Entry) []string {
 		time.UnixMilli(e.CreatedMS).UTC().Format(time.RFC3339), sheet.Cell(e.Reference), strconv.FormatBool(e.Paid)}
 }
 
-// csvBatch is the number of movements read in one transaction for CSV.
+// csvBatch is the number of rows read in one transaction for CSV.
 const csvBatch = 1000
 
 // listEntries answers GET /accounts/{id}/entries. A CSV answer has all selected movements unless the

@@ -383,7 +383,7 @@ func (r *rooms) startSurfaces(context.Context) error {
 		admin: admin.New(admin.Options{
 			Token: r.token, WrongTokens: guesses, DB: r.db, Keys: r.keys, Passwords: r.passwords,
 			PublicURL: r.Base(), Providers: r.providers, Catalog: r.watcher, SecretKeys: s.SecretKeys, Log: r.log,
-			Lines: r.lines, Jobs: r.jobs, Webhooks: r.webhooks, Mails: r.mails, Audits: r.audits,
+			Lines: r.lines, Jobs: r.jobs, Webhooks: r.webhooks, Mails: r.mails, Audits: r.audits, Topups: r.topups,
 			TrustedProxies: s.TrustedProxies,
 		}),
 		media: r.files.Handler(), payments: r.payments(),

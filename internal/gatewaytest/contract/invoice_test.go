@@ -62,4 +62,20 @@ func (v *contractClient) invoices(binary string) {
 	v.ask(200, "GET", "/admin/v1/invoices/"+text(document, "id"), "")
 	v.ask(200, "GET", "/admin/v1/invoices/"+text(document, "id")+"/pdf", "")
 	v.ask(404, "GET", "/admin/v1/invoices/invoice_none/pdf", "")
+
+	paid := "/admin/v1/top-ups/" + text(first(v.ask(200, "GET", "/admin/v1/top-ups?state=partly_refunded&since=2026-01-01", "")), "id")
+	v.ask(400, "GET", "/admin/v1/top-ups?state=lost", "")
+	v.ask(200, "GET", "/admin/v1/top-ups?format=csv", "")
+	v.ask(200, "POST", paid+"/refunds", `{"amount":"2.50","reason":"asked for it"}`, "Idempotency-Key", "refund")
+	v.ask(200, "POST", paid+"/refunds", `{"amount":"2.50","reason":"asked for it"}`, "Idempotency-Key", "refund")
+	v.ask(400, "POST", paid+"/refunds", `{"amount":"50.00","reason":"more than is left"}`)
+	v.ask(400, "POST", paid+"/refunds", `{"amount":"1.00"}`)
+	v.ask(200, "POST", paid+"/check", "")
+	if reversals, _ := v.ask(200, "GET", paid, "")["reversals"].([]any); len(reversals) != 2 {
+		v.t.Errorf("the top-up has %d refunds, want 2: one made elsewhere, and one for two requests with the same Idempotency-Key", len(reversals))
+	}
+	v.ask(404, "POST", "/admin/v1/top-ups/topup_none/check", "")
+	v.ask(200, "GET", "/admin/v1/top-ups/reconciliation?days=30&provider=stripe", "")
+	v.ask(400, "GET", "/admin/v1/top-ups/reconciliation?days=91", "")
+	v.ask(400, "GET", "/admin/v1/top-ups/reconciliation?provider=paypal", "")
 }

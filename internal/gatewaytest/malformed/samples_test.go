@@ -144,6 +144,8 @@ func operatorSamples(address string) map[string][]sample {
 		"POST /admin/v1/deliveries/{id}/resend":     {{also: []int{400}}},
 		"POST /admin/v1/mails/test":                 {{body: `{"to":"ann@example.com"}`, also: []int{400}}}, // 400: mail is off
 		"POST /admin/v1/mails/{id}/resend":          {{also: []int{400, 404}}},
+		"POST /admin/v1/top-ups/{id}/check":         {{also: []int{400}}}, // 400: the gateway takes no payments
+		"POST /admin/v1/top-ups/{id}/refunds":       {{body: `{"amount":"1.50","reason":"r"}`, also: []int{400}}},
 		"POST /admin/v1/jobs/{id}/cancel":           {{also: []int{400}}},
 		"POST /admin/v1/jobs/{id}/requeue":          {{also: []int{400}}, {body: `{}`, also: []int{400}}},
 		"POST /admin/v1/lines/{id}/drain":           {{}},
