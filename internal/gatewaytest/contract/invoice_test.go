@@ -72,7 +72,7 @@ func (v *contractClient) invoices(binary string) {
 	v.ask(400, "POST", paid+"/refunds", `{"amount":"1.00"}`)
 	v.ask(200, "POST", paid+"/check", "")
 	if reversals, _ := v.ask(200, "GET", paid, "")["reversals"].([]any); len(reversals) != 2 {
-		v.t.Errorf("the top-up has %d refunds, want 2: one made elsewhere, and one for two requests with the same Idempotency-Key", len(reversals))
+		v.t.Errorf("the top-up has %d refunds, want 2: one made elsewhere, and one for two requests with one key", len(reversals))
 	}
 	v.ask(404, "POST", "/admin/v1/top-ups/topup_none/check", "")
 	v.ask(200, "GET", "/admin/v1/top-ups/reconciliation?days=30&provider=stripe", "")
