@@ -262,9 +262,11 @@ func (s *server) reconcileTopups(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := reconciliationAnswer{Provider: provider, Since: seconds(since), Payments: r.Payments, Topups: r.Topups, Differences: []differenceAnswer{}}
+	a := reconciliationAnswer{Provider: provider, Since: seconds(since), Payments: r.Payments, Topups: r.Topups,
+		Differences: []differenceAnswer{}}
 	for _, d := range r.Differences {
-		a.Differences = append(a.Differences, differenceAnswer{nilIfZero(d.Topup), nilIfZero(d.Payment), d.What, nilIfZero(d.Here), nilIfZero(d.There)})
+		a.Differences = append(a.Differences, differenceAnswer{nilIfZero(d.Topup), nilIfZero(d.Payment), d.What,
+			nilIfZero(d.Here), nilIfZero(d.There)})
 	}
 	return a, nil
 }
