@@ -22,7 +22,7 @@ import (
 
 const (
 	defaultSeed  = 20261122
-	defaultCount = 1200 // `make malformed` sends 20,000
+	defaultCount = 1600 // `make malformed` sends 20,000
 	callers      = 8
 	// moreGoroutines and moreHeap are the maximum growth after the first fifth of the requests, for
 	// example because of new connections.
