@@ -36,6 +36,8 @@ const (
 	PaymentDispute  LetterKind = "payment_dispute"  // a dispute took credit back
 	PaymentRestored LetterKind = "payment_restored" // a refund or dispute has ended and gave credit back
 
+	AutomaticPaused LetterKind = "automatic_topup_paused" // no automatic top-up until the customer acts
+
 	Invoice    LetterKind = "invoice"     // an invoice was issued
 	CreditNote LetterKind = "credit_note" // a credit note was issued
 
@@ -53,7 +55,7 @@ const (
 func Kinds() []LetterKind {
 	return []LetterKind{Test, Invitation, OperatorInvitation, Reset, SignIn, SignUp, NewAddress, OldAddress, KnownUser,
 		IdentityAdded, IdentityRemoved,
-		PaymentReceipt, PaymentRefund, PaymentDispute, PaymentRestored, Invoice, CreditNote,
+		PaymentReceipt, PaymentRefund, PaymentDispute, PaymentRestored, AutomaticPaused, Invoice, CreditNote,
 		LowBalance, BudgetNear, BudgetUsed, LimitNear, LimitUsed, ReceiverFailing, Alert}
 }
 

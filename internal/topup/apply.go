@@ -152,12 +152,6 @@ func (t *Topups) writeTx(tx *store.Tx, d decision) (b booking, err error) {
 	if err := saveCardTx(tx, d.topup, d.card); err != nil {
 		return b, err
 	}
-	if d.disputed {
-		d.pause = PauseDispute
-	}
-	if err := pauseTx(tx, d.topup.Account, d.pause); err != nil {
-		return b, err
-	}
 	for _, c := range d.reversals {
 		if err := saveReversalTx(tx, c); err != nil {
 			return b, err
@@ -176,6 +170,12 @@ func (t *Topups) writeTx(tx *store.Tx, d decision) (b booking, err error) {
 			}
 			b.low = true
 		}
+	}
+	if d.disputed {
+		d.pause = PauseDispute
+	}
+	if err := t.pauseTx(tx, d.topup.Account, d.pause, d.topup.ID); err != nil {
+		return b, err
 	}
 	if err := t.settleTx(tx, d); err != nil {
 		return b, err

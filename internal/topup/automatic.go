@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"tollgate/internal/account"
@@ -79,15 +80,23 @@ func saveCardTx(tx *store.Tx, t Topup, c Card) error {
 	return nil
 }
 
-// pauseTx pauses the automatic top-ups of an account. An empty reason is a no-op.
-func pauseTx(tx *store.Tx, account string, reason Pause) error {
+// pauseTx pauses the automatic top-ups of an account, and mails its users about it. cause is the top-up or
+// the time of the pause. An empty reason is a no-op.
+func (t *Topups) pauseTx(tx *store.Tx, account string, reason Pause, cause string) error {
 	if reason == "" {
 		return nil
+	}
+	a, _, err := AutomaticTx(tx, account)
+	if err != nil {
+		return err
 	}
 	if _, err := tx.Exec(`UPDATE topup_automatic SET pause = $1 WHERE account = $2`, string(reason), account); err != nil {
 		return fmt.Errorf("pause automatic top-ups: %w", err)
 	}
-	return nil
+	if !a.On || a.Pause != "" {
+		return nil
+	}
+	return t.mailPauseTx(tx, account, string(reason)+" "+cause)
 }
 
 // SavesCards reports whether customers can save a card for automatic top-ups. A nil Topups saves none.
@@ -246,12 +255,12 @@ func (t *Topups) automaticTx(tx *store.Tx, name string) (string, error) {
 	if !info.SavesCards || info.Live != a.Live {
 		return "", nil
 	}
-	if a.Currency != t.Terms.Currency.Code || a.Minor < t.Terms.Minimum || a.Minor > t.Terms.Maximum || a.Monthly > t.Terms.Automatic {
-		return "", pauseTx(tx, name, PauseCurrency)
-	}
 	now, err := tx.NowMS()
 	if err != nil {
 		return "", err
+	}
+	if a.Currency != t.Terms.Currency.Code || a.Minor < t.Terms.Minimum || a.Minor > t.Terms.Maximum || a.Monthly > t.Terms.Automatic {
+		return "", t.pauseTx(tx, name, PauseCurrency, strconv.FormatInt(now, 10))
 	}
 	// The balance is read after the state of the top-ups: a top-up that was paid between the two reads must
 	// not count as closed without its credit.

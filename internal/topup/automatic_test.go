@@ -177,6 +177,15 @@ func TestAutomaticAfterLostAnswers(t *testing.T) {
 func TestAutomaticPauses(t *testing.T) {
 	t.Parallel()
 	saver(t, func(t *testing.T, s *shop) {
+		s.addUser("ann@example.com")
+		paused := func() (n int) {
+			for _, m := range s.mails() {
+				if m == "automatic_topup_paused ann@example.com" {
+					n++
+				}
+			}
+			return n
+		}
 		spend(s, 10*money.USD)
 		for code, want := range map[string]topup.Pause{"card_declined": topup.PauseDeclined,
 			"authentication_required": topup.PauseAuthentication} {
@@ -191,6 +200,9 @@ func TestAutomaticPauses(t *testing.T) {
 			s.stripe.FailCharges("")
 			s.beginAutomatic()
 			s.wantBalance(10 * money.USD)
+		}
+		if got := paused(); got != 2 {
+			t.Errorf("got %d mails about two pauses, want 2", got)
 		}
 		if err := s.switchOn(15*money.USD, 3000, 9000); err != nil {
 			t.Fatal(err)
@@ -208,6 +220,10 @@ func TestAutomaticPauses(t *testing.T) {
 		if got := s.automatic().Pause; got != topup.PauseDispute {
 			t.Errorf("after a dispute: got the pause %q, want %q", got, topup.PauseDispute)
 		}
+		if got := paused(); got != 3 {
+			t.Errorf("got %d mails about three pauses, want 3", got)
+		}
+		s.wantWords("automatic_topup_paused", "The balance is $10.00", "/console/billing/automatic")
 	})
 }
 

@@ -38,6 +38,20 @@ func (d *decision) report(before, after Reversal) {
 	d.mails = append(d.mails, m)
 }
 
+// mailPauseTx writes the mail about paused automatic top-ups.
+func (t *Topups) mailPauseTx(tx *store.Tx, name, cause string) error {
+	if !t.Mails.On() {
+		return nil
+	}
+	states, err := ledger.AccountsTx(tx, []string{name})
+	if err != nil {
+		return fmt.Errorf("read the balance for a mail: %w", err)
+	}
+	return account.MailUsersTx(tx, t.Mails, name, mail.Letter{Kind: mail.AutomaticPaused, Cause: cause,
+		Link:   strings.TrimRight(t.PublicURL, "/") + "/console/billing/automatic",
+		Values: map[string]string{"balance": mail.USD(states[name].Balance)}})
+}
+
 // mailTx writes the mails of a decision, after its movements.
 func (t *Topups) mailTx(tx *store.Tx, d decision) error {
 	if len(d.mails) == 0 || !t.Mails.On() {

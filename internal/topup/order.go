@@ -127,7 +127,7 @@ func (t *Topups) Begin(ctx context.Context, topup string) error {
 	if refused {
 		t.Log.Error("topup: the payment provider refuses a payment", "provider", row.Provider, "topup", row.ID, "error", err)
 	}
-	return t.DB.Update(ctx, func(tx *store.Tx) error { return beginTx(tx, topup, checkout, refused) })
+	return t.DB.Update(ctx, func(tx *store.Tx) error { return t.beginTx(tx, topup, checkout, refused) })
 }
 
 // checkout asks the provider for its page, or to charge the saved card.
@@ -149,7 +149,7 @@ func (t *Topups) checkout(ctx context.Context, p PaymentProvider, row Topup, ema
 var ErrNoAnswer = errors.New("the payment provider did not answer")
 
 // beginTx saves the result of Begin, unless the top-up was paid or ended meanwhile.
-func beginTx(tx *store.Tx, topup string, checkout Checkout, refused bool) error {
+func (t *Topups) beginTx(tx *store.Tx, topup string, checkout Checkout, refused bool) error {
 	row, found, err := lockTx(tx, topup)
 	if err != nil || !found || !row.IsOpen() {
 		return err
@@ -157,7 +157,7 @@ func beginTx(tx *store.Tx, topup string, checkout Checkout, refused bool) error 
 	if refused {
 		row.State = Failed
 		if row.IsAutomatic() {
-			if err := pauseTx(tx, row.Account, PauseDeclined); err != nil {
+			if err := t.pauseTx(tx, row.Account, PauseDeclined, row.ID); err != nil {
 				return err
 			}
 		}
