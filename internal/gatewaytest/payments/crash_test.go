@@ -229,3 +229,63 @@ func TestWithoutPayments(t *testing.T) {
 		}
 	}
 }
+
+// TestKillDuringAutomaticTopup lets the balance fall below its level. In each round the process is killed
+// at another of the first calls of Stripe's API, after the call has had its effect and before its answer.
+// Each round ends with one charge of the card and one credit.
+func TestKillDuringAutomaticTopup(t *testing.T) {
+	storetest.EachURL(t, func(t *testing.T, database string) {
+		s := fakepayment.NewStripe(t)
+		with := settings(s)
+		with["topup_automatic_maximum"] = "1000"
+		n := scene.NewNode(t, scene.Binary(t), database, with)
+		c := newCustomer(t, n)
+		once := onceValue.FindStringSubmatch(c.get("/console/billing/top-ups/new"))
+		page := c.post("/console/billing/top-ups/new", url.Values{"amount": {"50.00"}, "provider": {"stripe"}, "other": {""}, "save": {"on"},
+			"once": {once[1]}})
+		s.Pay(s.Session(topupID.FindString(page)))
+		c.deliver(s)
+		c.post("/console/billing/automatic", url.Values{"level": {"50"}, "amount": {"20"}, "monthly": {"1000"}})
+
+		var calls, killAt atomic.Int64
+		var dead atomic.Bool
+		s.OnCall(func(string, string) {
+			if calls.Add(1) == killAt.Load() {
+				n.Kill()
+				dead.Store(true)
+			}
+		})
+		want := n.FundsOf(c.id).Balance
+		for round, killed := int64(1), true; killed; round++ {
+			killAt.Store(0)
+			n.Admin("POST", "/accounts/"+c.id+"/credits", map[string]any{"usd": "-20", "note": "spent elsewhere"}, nil)
+			charges := s.Charges()
+			calls.Store(0)
+			killAt.Store(round)
+			c.revive(errUnanswered) // the loop of a new process begins at once
+			scene.Eventually(t, "the card is charged", func() bool {
+				if dead.Swap(false) {
+					c.revive(errUnanswered)
+					c.post("/console/billing/top-ups/"+topupID.FindString(c.get("/console/billing/top-ups"))+"/check", nil)
+				}
+				return s.Charges() > charges
+			})
+			c.deliver(s)
+			killAt.Store(0)
+			if dead.Swap(false) {
+				c.revive(errUnanswered)
+			}
+			c.deliver(s)
+			if got := s.Charges() - charges; got != 1 {
+				t.Errorf("round %d: got %d charges, want 1", round, got)
+			}
+			if got := n.FundsOf(c.id).Balance; got != want {
+				t.Errorf("round %d: balance: got %s, want %s", round, got, want)
+			}
+			n.Audit(t)
+			killed = calls.Load() >= round && round < 6
+		}
+		n.CheckStop(t)
+		scene.CheckBooks(t, n.Binary, n.Settings)
+	})
+}
