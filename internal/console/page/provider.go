@@ -47,7 +47,7 @@ func (srv *server) withProvider(handle func(*Visit, *identity.IDProvider) (Respo
 func (v *Visit) providerButtons(field, value string) (all []ui.Button) {
 	for _, p := range v.server.Identities {
 		if v.server.provider(v.section.Kind, p.Name) != nil {
-			all = append(all, ui.Button{Action: Base + v.section.Path + "/sign-in/with/" + p.Name, Label: "Go on with " + p.Title,
+			all = append(all, ui.Button{Action: Base + v.section.Path + "/sign-in/with/" + p.Name, Label: "Continue with " + p.Title,
 				Hidden: []ui.FormField{{Name: field, Kind: ui.Hidden, Value: value}}})
 		}
 	}

@@ -74,8 +74,8 @@ func TestSignInWithProvider(t *testing.T) {
 		b := withProviders(t, s, corp(oidc), hub(github))
 		link(s, "ada@example.com", oidc.URL, "person-1")
 		link(s, "bob@example.com", github.URL, "4711")
-		b.Get("/console/sign-in").Want(t, http.StatusOK, "Go on with Corp", "Go on with Hub")
-		b.Get("/console/sign-up").Want(t, http.StatusOK, "Go on with Corp")
+		b.Get("/console/sign-in").Want(t, http.StatusOK, "Continue with Corp", "Continue with Hub")
+		b.Get("/console/sign-up").Want(t, http.StatusOK, "Continue with Corp")
 		b.Get("/console/sign-in/with/corp").Want(t, http.StatusMethodNotAllowed)
 		b.Post("/console/sign-in/with/none", "next", "").Want(t, http.StatusNotFound)
 		visit(t, b, oidc, "corp", "next", "/console/keys").Want(t, http.StatusSeeOther, "/console/keys")
@@ -95,7 +95,7 @@ func TestProvidersOff(t *testing.T) {
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b := withSignUp(t, s, nil)
 		for _, path := range []string{"/console/sign-in", "/console/sign-up"} {
-			b.Get(path).Without(t, "Go on with", "without a password")
+			b.Get(path).Without(t, "Continue with", "without a password")
 		}
 		b.Post("/console/sign-in/with/corp", "next", "").Want(t, http.StatusNotFound)
 		b.Get("/console/sign-in/with/corp/callback?state=x&code=y").Want(t, http.StatusNotFound)
@@ -273,7 +273,7 @@ func TestProviderDown(t *testing.T) {
 				`","authorization_endpoint":"javascript:alert(1)","token_endpoint":"` + p.URL + `/token"}`} {
 			p.Serve = func(w http.ResponseWriter, r *http.Request) bool { fmt.Fprint(w, body); return true }
 			b := withProviders(t, s, corp(p))
-			b.Get("/console/sign-in").Want(t, http.StatusOK, "Go on with Corp")
+			b.Get("/console/sign-in").Want(t, http.StatusOK, "Continue with Corp")
 			t.Log(name)
 			b.Post("/console/sign-in/with/corp").Want(t, http.StatusServiceUnavailable, "does not answer at the moment")
 			b.SignIn("ada@example.com", consoletest.Password).Want(t, http.StatusSeeOther)
@@ -386,7 +386,7 @@ func TestInvitationWithProvider(t *testing.T) {
 		p := fakeidentity.New(t)
 		b := withProviders(t, s, corp(p))
 		_, token, _ := strings.Cut(s.Invite("ada", account.SignIn{Email: "dan@example.com"}), "#")
-		b.Post("/console/link", "link", token).Want(t, http.StatusOK, "Go on with Corp", token)
+		b.Post("/console/link", "link", token).Want(t, http.StatusOK, "Continue with Corp", token)
 		visit(t, b, p, "corp", "link", token).Want(t, http.StatusSeeOther, "/console")
 		b.Get("/console/settings").Want(t, http.StatusOK, "dan@example.com", "Ways to sign in")
 		if mails := outbox(s); len(mails) == 0 || mails[0].kind != "identity_added" || mails[0].to != "dan@example.com" {
@@ -398,7 +398,7 @@ func TestInvitationWithProvider(t *testing.T) {
 		visit(t, c, other, "corp", "link", token).Want(t, http.StatusUnprocessableEntity, "no longer valid")
 		reset := s.Link("ada@example.com")
 		c.Post("/console/link", "link", reset).Want(t, http.StatusOK, "replaces your old password")
-		c.Post("/console/link", "link", reset).Without(t, "Go on with")
+		c.Post("/console/link", "link", reset).Without(t, "Continue with")
 		visit(t, c, other, "corp", "link", reset).Want(t, http.StatusUnprocessableEntity, "no longer valid")
 	})
 }
@@ -453,7 +453,7 @@ func TestOperatorsByClaim(t *testing.T) {
 		claiming := plain
 		claiming.Roles = identity.RoleClaim{Claim: "groups", Roles: map[string]string{"admins": "owner"}, Order: []string{"owner", "support"}}
 		b := withProviders(t, s, claiming)
-		b.Get("/console/operator/sign-in").Want(t, http.StatusOK, "Go on with Corp")
+		b.Get("/console/operator/sign-in").Want(t, http.StatusOK, "Continue with Corp")
 		enter(b).Want(t, http.StatusSeeOther, "/console/operator")
 		b.Get("/console/operator/accounts").Want(t, http.StatusOK)
 		delete(p.Claims, "groups")

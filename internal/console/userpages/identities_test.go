@@ -207,7 +207,7 @@ func TestPasswordByMailForLinkedUser(t *testing.T) {
 		if kind != "password_reset" {
 			t.Errorf("the mail is of the kind %q, want password_reset", kind)
 		}
-		l.Post("/console/link", "link", token).Without(t, "Go on with")
+		l.Post("/console/link", "link", token).Without(t, "Continue with")
 		l.Post("/console/link/password", "email", "dan@example.com", "link", token, "password", "a new horse").Want(t, http.StatusSeeOther)
 		l.Get("/console/settings").Want(t, http.StatusOK, "dan@example.com", "Unlink")
 	})
