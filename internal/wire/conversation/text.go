@@ -218,7 +218,7 @@ func Contents(raw []byte) []byte {
 	case raw == nil:
 		return nil
 	case rawjson.IsString(raw):
-		return raw[1 : len(raw)-1]
+		return rawjson.Contents(raw)
 	case rawjson.IsText(raw):
 		return AppendEscaped(nil, rawjson.AppendUnquoted(nil, raw[1:len(raw)-1]))
 	}

@@ -93,10 +93,10 @@ func (r *reader) start(index int64, block []byte) {
 		text = conversation.Contents(rawjson.Field(block, "text"))
 	case "thinking":
 		o.Kind, text = conversation.Thinking, conversation.Contents(rawjson.Field(block, "thinking"))
-		o.Signature = conversation.SignatureOf(rawjson.Field(block, "signature"), wire.FormMessages)
+		o.Signature = signatureOf(rawjson.Field(block, "signature"))
 	case "redacted_thinking":
 		o.Kind = conversation.Thinking
-		o.Signature = conversation.SignatureOf(rawjson.Field(block, "data"), wire.FormMessages)
+		o.Signature = signatureOf(rawjson.Field(block, "data"))
 	case "tool_use":
 		o.Kind, o.Number = conversation.ToolCall, r.calls
 		o.Name = conversation.Contents(rawjson.Field(block, "name"))
@@ -118,6 +118,11 @@ func (r *reader) start(index int64, block []byte) {
 	r.Start(o, nil)
 	r.Text(o, text, nil)
 	o.Complete = complete
+}
+
+// signatureOf returns a copy of a signature, because the block ends in a later event.
+func signatureOf(raw []byte) conversation.Signature {
+	return conversation.Signature{Data: slices.Clone(conversation.Contents(raw)), Vendor: wire.FormMessages}
 }
 
 // delta reads a delta of a block.

@@ -24,3 +24,24 @@ func TestIndexIsField(t *testing.T) {
 		}
 	}
 }
+
+// TestValuesDoNotGrowIntoTheRest checks that appending to a part of a text does not overwrite the text.
+func TestValuesDoNotGrowIntoTheRest(t *testing.T) {
+	t.Parallel()
+	const text = `{"a":"","b":["",{}],"c":"x"}`
+	for name, part := range map[string]func(raw []byte) []byte{
+		"Field":        func(raw []byte) []byte { return Field(raw, "b") },
+		"Contents":     func(raw []byte) []byte { return Contents(Field(raw, "a")) },
+		"UnquoteBytes": func(raw []byte) []byte { return UnquoteBytes(Field(raw, "c")) },
+		"Elements": func(raw []byte) (last []byte) {
+			for _, last = range Elements(Field(raw, "b")) {
+			}
+			return last
+		},
+	} {
+		raw := []byte(text)
+		if _ = append(part(raw), "overwritten"...); string(raw) != text {
+			t.Errorf("%s: the text is now %s", name, raw)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package rawjson
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -36,7 +37,7 @@ func keyText(raw []byte) []byte {
 	if len(raw) > shortText && bytes.IndexByte(raw, '\\') >= 0 {
 		return []byte(Unquote(raw))
 	}
-	return raw[1 : len(raw)-1]
+	return slices.Clip(raw[1 : len(raw)-1])
 }
 
 // UnquoteBytes returns the text of a JSON string, or nil if raw is not a string.
@@ -47,12 +48,13 @@ func UnquoteBytes(raw []byte) []byte {
 	return keyText(raw)
 }
 
-// Contents returns the bytes between the quotes of a JSON string, escapes included.
+// Contents returns the bytes between the quotes of a JSON string, escapes included. Appending to them does
+// not overwrite the rest of the text.
 func Contents(raw []byte) []byte {
 	if !IsText(raw) {
 		return nil
 	}
-	return raw[1 : len(raw)-1]
+	return slices.Clip(raw[1 : len(raw)-1])
 }
 
 // Quote returns text as a JSON string, without HTML escapes.

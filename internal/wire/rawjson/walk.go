@@ -93,7 +93,7 @@ func SkipSpace(src []byte, i int) int {
 func Members(object []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(name, value []byte) bool) {
 		for m := range Spans(object) {
-			if !yield(m.Name, object[m.From:m.To]) {
+			if !yield(m.Name, object[m.From:m.To:m.To]) {
 				return
 			}
 		}
@@ -130,7 +130,7 @@ func Elements(array []byte) iter.Seq2[int, []byte] {
 	return func(yield func(index int, value []byte) bool) {
 		n := 0
 		for from, to := range ElementSpans(array) {
-			if !yield(n, array[from:to]) {
+			if !yield(n, array[from:to:to]) {
 				return
 			}
 			n++

@@ -3,7 +3,9 @@ package pairtest
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
 	"testing"
 
 	"tollgate/internal/fault"
@@ -15,8 +17,9 @@ import (
 // in Fail, a complete stream in End with the usage u, and an incomplete stream in neither.
 func Flow(stream []byte, w wire.Writer, m wire.Meter, u wire.Usage) (out []byte) {
 	r := sse.NewReader(bytes.NewReader(stream), 1<<20)
+	var memory lender
 	for {
-		e, err := r.Next()
+		read, err := r.Next()
 		switch {
 		case errors.Is(err, io.EOF) && m.Complete():
 			return w.End(out, u)
@@ -25,15 +28,53 @@ func Flow(stream []byte, w wire.Writer, m wire.Meter, u wire.Usage) (out []byte)
 		case err != nil:
 			return w.Fail(out, fault.New(fault.UpstreamConnectionError, "The connection broke."))
 		}
+		e, giveBack := memory.lend(read)
 		f, err := m.Read(e)
 		if err != nil || f.Err != nil {
 			return w.Fail(out, fault.New(fault.UpstreamUnavailable, "The provider failed."))
 		}
-		if out = w.Append(out, e, f); w.Err() != nil {
+		out = w.Append(out, e, f)
+		if giveBack(); w.Err() != nil {
 			return w.Fail(out, fault.New(fault.UpstreamUnavailable, "The stream cannot be written."))
 		}
 		if f.Done && m.Complete() {
 			return w.End(out, u)
+		}
+	}
+}
+
+// lender gives out events in one memory, as a sse.Reader does: each event overwrites the one before it.
+type lender struct{ memory []byte }
+
+// behind is the number of bytes behind an event in the memory. They belong to the next events.
+const behind = 1 << 10
+
+// lend returns an event in the memory. giveBack overwrites it, and panics if a byte behind the event was
+// changed.
+func (l *lender) lend(e sse.Event) (lent sse.Event, giveBack func()) {
+	if need := len(e.Raw) + len(e.Data) + behind; len(l.memory) < need {
+		l.memory = make([]byte, 2*need)
+	}
+	end := copy(l.memory, e.Raw)
+	lent = e
+	lent.Raw = l.memory[:end]
+	if e.Offset >= 0 && e.Data != nil {
+		lent.Data = l.memory[e.Offset : e.Offset+len(e.Data)]
+	} else {
+		lent.Data = slices.Clone(e.Data)
+	}
+	rest := l.memory[end:]
+	for i := range rest {
+		rest[i] = '#'
+	}
+	return lent, func() {
+		if i := bytes.IndexFunc(rest, func(r rune) bool { return r != '#' }); i >= 0 {
+			panic(fmt.Sprintf("the bytes behind the event %s were changed: %s", e.Raw, rest[i:min(len(rest), i+behind)]))
+		}
+		for _, memory := range [][]byte{l.memory, lent.Data} {
+			for i := range memory {
+				memory[i] = '?'
+			}
 		}
 	}
 }
