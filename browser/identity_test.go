@@ -116,7 +116,9 @@ func TestSignInWithProvider(t *testing.T) {
 			other.open("/console/sign-in?next=/console/keys")
 			other.identify("/console/sign-in/with/corp", issuer)
 			other.waitFor(`location.pathname === "/console/keys"`)
-			other.visit("/console/sign-in/with/corp/callback?error=access_denied&state=forged", "provider-refused")
+			other.open("/console/sign-in/with/corp/callback?error=access_denied&state=forged")
+			other.expect("422")
+			other.checkPage("provider-refused")
 		})
 	}
 }

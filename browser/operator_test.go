@@ -93,6 +93,9 @@ func TestFirstPayingCustomer(t *testing.T) {
 	b.waitForText("Steps to your first paying customer")
 	b.checkPage("home-new")
 	b.click(`main .steps a.main`)
+	b.waitForText("Where to get a key")
+	b.checkPage("provider-new")
+	b.click(`main a[href="/console/operator/catalog/edit"]`)
 	b.do(chromedp.Click(chromedp.CSS("main details summary")))
 	b.waitForText("the name your customers use")
 	b.checkPage("catalog-edit")
@@ -108,7 +111,7 @@ func TestFirstPayingCustomer(t *testing.T) {
 	b.click("main form button.main")
 	b.waitForText("Applied.")
 	b.checkPage("catalog-applied")
-	b.checkClicks("signing in and selling a model, with a fault on the way", 7)
+	b.checkClicks("signing in and selling a model, with a fault on the way", 8)
 
 	b.click(menu(""))
 	b.click(`main .steps a.main`)
