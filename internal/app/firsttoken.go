@@ -18,21 +18,21 @@ import (
 // first start (docs/operator.md, First start).
 const tokenFile = "admin-token"
 
-// tokenPath returns the path of the token's file. It returns "" for PostgreSQL: nodes that share a
-// database do not share a folder, and each would create its own token.
-func tokenPath(s *Settings) string {
+// nextToDatabase returns the path of a file next to a SQLite database. It returns "" for PostgreSQL: nodes
+// that share a database do not share a folder, and each would create its own file.
+func nextToDatabase(s *Settings, file string) string {
 	path, sqlite := strings.CutPrefix(s.Database, "sqlite:")
 	if !sqlite {
 		return ""
 	}
-	return filepath.Join(filepath.Dir(path), tokenFile)
+	return filepath.Join(filepath.Dir(path), file)
 }
 
 // withTokenFile returns the settings with the token of the file next to the database, as if
 // admin_token_file named the file. It returns the settings unchanged if they have a token or if
 // there is no such file.
 func withTokenFile(s *Settings) (*Settings, error) {
-	path := tokenPath(s)
+	path := nextToDatabase(s, tokenFile)
 	if s.AdminToken != "" || path == "" {
 		return s, nil
 	}
@@ -55,7 +55,7 @@ func withTokenFile(s *Settings) (*Settings, error) {
 // createToken writes a new operator's token to the file next to the database and accepts it. It is
 // a no-op if there is a token or the database has accounts: later starts change nothing.
 func (r *rooms) createToken(ctx context.Context) error {
-	path := tokenPath(r.settings)
+	path := nextToDatabase(r.settings, tokenFile)
 	if r.settings.AdminToken != "" || path == "" {
 		return nil
 	}

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"tollgate/internal/catalog/vault"
 	"tollgate/internal/store"
@@ -19,21 +17,11 @@ import (
 // secrets of lines.
 const secretKeyFile = "secret-key"
 
-// secretKeyPath returns the path of the key's file. It returns "" for PostgreSQL: nodes that share a
-// database do not share a folder, and each would create its own key.
-func secretKeyPath(s *Settings) string {
-	path, sqlite := strings.CutPrefix(s.Database, "sqlite:")
-	if !sqlite {
-		return ""
-	}
-	return filepath.Join(filepath.Dir(path), secretKeyFile)
-}
-
 // withSecretKey returns the settings with the key of the file next to the database, as if
 // secret_key_file named the file. It returns the settings unchanged if they have a key or if there is
 // no such file.
 func withSecretKey(s *Settings) (*Settings, error) {
-	path := secretKeyPath(s)
+	path := nextToDatabase(s, secretKeyFile)
 	if !s.SecretKeys.Empty() || path == "" {
 		return s, nil
 	}
@@ -55,7 +43,7 @@ func withSecretKey(s *Settings) (*Settings, error) {
 // createSecretKey writes a new key to the file next to the database. It is a no-op if there is a key
 // or if the database has secrets, because a new key would not decrypt them.
 func (r *rooms) createSecretKey(ctx context.Context) error {
-	path := secretKeyPath(r.settings)
+	path := nextToDatabase(r.settings, secretKeyFile)
 	if !r.settings.SecretKeys.Empty() || path == "" {
 		return nil
 	}

@@ -64,7 +64,7 @@ func (n storedKeyNode) want(value, reason string) {
 
 // TestNodesFollowStoredSecrets checks on two nodes that a stored, replaced and deleted secret takes
 // effect with the next poll, without a new revision. A node without the right key of the installation
-// names the secret, keeps what it could read before, and serves its other lines.
+// names the secret, keeps the values that it read earlier, and serves its other lines.
 func TestNodesFollowStoredSecrets(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -64,7 +64,7 @@ type IssuedDocument struct {
 type DocumentContent struct {
 	Seller   Party  `json:"seller"`
 	Customer Party  `json:"customer"`
-	Line     string `json:"line"` // describes what was paid
+	Line     string `json:"line"` // description of the paid item
 	// TaxName and TaxRate describe Tax. TaxRate is empty if the payment provider computed the tax.
 	TaxName string `json:"tax_name,omitempty"`
 	TaxRate string `json:"tax_rate,omitempty"`

@@ -21,7 +21,7 @@ import (
 // StatementRow is the month of an account. Amounts are in US dollars of credit.
 type StatementRow struct {
 	Account, Name string
-	Paid          money.Amount // credits of the month that the customer has paid, less what was paid back
+	Paid          money.Amount // paid credits of the month, less refunds of payments
 	Unpaid        money.Amount // credits of the month that are not marked as paid
 	Trial         money.Amount
 	Charged       money.Amount

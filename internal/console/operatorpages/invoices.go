@@ -36,10 +36,7 @@ func invoiceFilter(v *page.Visit) (f invoice.DocumentFilter, query url.Values) {
 	if f.Name != "" {
 		query.Set("number", f.Name)
 	}
-	if first, err := time.Parse(show.MonthFormat, v.Query("month")); err == nil && first.Year() >= 1970 {
-		f.SinceMS, f.UntilMS = first.UnixMilli(), first.AddDate(0, 1, 0).UnixMilli()
-		query.Set("month", first.Format(show.MonthFormat))
-	}
+	f.SinceMS, f.UntilMS = show.MonthFilter(v, query)
 	return f, query
 }
 
@@ -83,13 +80,8 @@ func (c *console) listInvoices(v *page.Visit) (page.Responder, error) {
 		content.Table, err = invoicesTableTx(tx, list)
 		return err
 	})
-	switch {
-	case len(content.Table.Rows) > 0 || f.After != "":
-	case content.Filters.Clear != "":
-		content.Empty = page.NoneMatch(content.Path, "All invoices")
-	default:
-		content.Empty = &ui.EmptyState{Title: "No invoices yet", Text: "Each payment gets an invoice, and each refund a credit note."}
-	}
+	content.ReplaceEmpty(content.Filters.Clear != "",
+		ui.EmptyState{Title: "No invoices yet", Text: "Each payment gets an invoice, and each refund a credit note."})
 	return page.FullPage{Name: "invoices", Title: content.Title, Main: content}, err
 }
 

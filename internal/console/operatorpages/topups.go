@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/url"
 	"strings"
-	"time"
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
@@ -56,10 +55,7 @@ func topupFilter(v *page.Visit) (f topup.ListFilter, query url.Values) {
 	if f.Payment != "" {
 		query.Set("payment", f.Payment)
 	}
-	if first, err := time.Parse(show.MonthFormat, v.Query("month")); err == nil && first.Year() >= 1970 {
-		f.SinceMS, f.UntilMS = first.UnixMilli(), first.AddDate(0, 1, 0).UnixMilli()
-		query.Set("month", first.Format(show.MonthFormat))
-	}
+	f.SinceMS, f.UntilMS = show.MonthFilter(v, query)
 	return f, query
 }
 
@@ -100,13 +96,8 @@ func (c *console) listTopups(v *page.Visit) (page.Responder, error) {
 		content.Problems = problemsTable(problems)
 		return err
 	})
-	switch {
-	case len(content.Table.Rows) > 0 || f.After != "":
-	case content.Filters.Clear != "":
-		content.Empty = page.NoneMatch(content.Path, "All top-ups")
-	default:
-		content.Empty = &ui.EmptyState{Title: "No top-ups yet", Text: "Customers add credit on their page Billing. Each order appears here."}
-	}
+	content.ReplaceEmpty(content.Filters.Clear != "",
+		ui.EmptyState{Title: "No top-ups yet", Text: "Customers add credit on their page Billing. Each order appears here."})
 	return page.FullPage{Name: "topups", Title: content.Title, Main: content}.WithNotice(v, map[string]string{
 		"closed": "The problem is closed.",
 	}), err

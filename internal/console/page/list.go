@@ -23,9 +23,9 @@ type List struct {
 	Pager   ui.Pager
 }
 
-// Page returns the page. An empty list is replaced by a link to the whole list if filtered is true,
-// and by empty otherwise.
-func (l List) Page(filtered bool, empty ui.EmptyState) FullPage {
+// ReplaceEmpty replaces an empty list by a link to the whole list if filtered is true, and by empty
+// otherwise.
+func (l *List) ReplaceEmpty(filtered bool, empty ui.EmptyState) {
 	switch {
 	case len(l.Table.Rows) > 0 || l.Empty != nil || l.Pager.First != "":
 	case filtered:
@@ -33,6 +33,11 @@ func (l List) Page(filtered bool, empty ui.EmptyState) FullPage {
 	default:
 		l.Empty = &empty
 	}
+}
+
+// Page returns the page, after ReplaceEmpty.
+func (l List) Page(filtered bool, empty ui.EmptyState) FullPage {
+	l.ReplaceEmpty(filtered, empty)
 	return FullPage{Name: "list", Title: l.Title, Main: l}
 }
 

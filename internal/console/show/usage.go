@@ -17,6 +17,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger/measure"
 	"tollgate/internal/ledger/spending"
+	"tollgate/internal/operator"
 	"tollgate/internal/store"
 )
 
@@ -48,8 +49,16 @@ type Usage struct {
 	Empty    *ui.EmptyState
 }
 
-// MonthFormat is the format of a month in addresses.
-const MonthFormat = "2006-01"
+// MonthFilter returns the bounds of the month in the page's address, and adds it to the chosen filters. Unknown
+// values are ignored.
+func MonthFilter(v *page.Visit, chosen url.Values) (sinceMS, untilMS int64) {
+	first, err := time.Parse(operator.MonthFormat, v.Query("month"))
+	if err != nil || first.Year() < 1970 {
+		return 0, 0
+	}
+	chosen.Set("month", first.Format(operator.MonthFormat))
+	return first.UnixMilli(), first.AddDate(0, 1, 0).UnixMilli()
+}
 
 const (
 	// usageMonths is the number of past months to choose from.
@@ -144,7 +153,7 @@ func (s UsageView) filters() (names []string) {
 // parseSpan reads a span: a number of days up to today, or a month such as 2026-05.
 func parseSpan(span string, nowMS int64) (name, since, until string) {
 	today := time.UnixMilli(nowMS).UTC()
-	if first, err := time.Parse(MonthFormat, span); err == nil {
+	if first, err := time.Parse(operator.MonthFormat, span); err == nil {
 		last := first.AddDate(0, 1, -1)
 		if last.After(today) {
 			last = today
@@ -252,7 +261,7 @@ func Months(nowMS int64) (choices []ui.Option) {
 	now := time.UnixMilli(nowMS).UTC()
 	for back := range usageMonths + 1 {
 		month := time.Date(now.Year(), now.Month()-time.Month(back), 1, 0, 0, 0, 0, time.UTC)
-		choices = append(choices, ui.Option{Value: month.Format(MonthFormat), Label: ui.Month(month)})
+		choices = append(choices, ui.Option{Value: month.Format(operator.MonthFormat), Label: ui.Month(month)})
 	}
 	return choices
 }

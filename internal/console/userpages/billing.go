@@ -3,7 +3,6 @@ package userpages
 import (
 	"net/url"
 	"strings"
-	"time"
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
@@ -99,10 +98,7 @@ func movementsOf(v *page.Visit) (f movement.Selection, query url.Values) {
 		f.Kind = kind
 		query.Set("kind", string(kind))
 	}
-	if first, err := time.Parse(show.MonthFormat, v.Query("month")); err == nil && first.Year() >= 1970 {
-		f.SinceMS, f.UntilMS = first.UnixMilli(), first.AddDate(0, 1, 0).UnixMilli()
-		query.Set("month", first.Format(show.MonthFormat))
-	}
+	f.SinceMS, f.UntilMS = show.MonthFilter(v, query)
 	return f, query
 }
 

@@ -14,6 +14,7 @@ import (
 	"tollgate/internal/ledger/movement"
 	"tollgate/internal/ledger/spending"
 	"tollgate/internal/money"
+	"tollgate/internal/operator"
 	"tollgate/internal/store"
 )
 
@@ -129,7 +130,7 @@ func statementsTable(list []statement) ui.DataTable {
 		{Title: "Credits", Right: true}, {Title: "Taken back", Right: true}, {Title: "Charges", Right: true},
 		{Title: "Closing balance", Right: true}}}
 	for _, s := range list {
-		t.Rows = append(t.Rows, ui.DataRow{Href: page.Base + "/billing/statements/" + s.first.Format(show.MonthFormat),
+		t.Rows = append(t.Rows, ui.DataRow{Href: page.Base + "/billing/statements/" + s.first.Format(operator.MonthFormat),
 			Cells: []any{ui.Month(s.first), ui.Money{Amount: s.opening}, ui.Money{Amount: s.credits},
 				ui.Money{Amount: s.takenBack}, ui.Money{Amount: -s.charges}, ui.Money{Amount: s.closing, InFull: true}}})
 	}
@@ -163,7 +164,7 @@ func statementOf(v *page.Visit) (content statementPage, err error) {
 
 // findMonth returns the statement of a month, such as 2026-05.
 func findMonth(list []statement, month string) (statement, error) {
-	i := slices.IndexFunc(list, func(s statement) bool { return s.first.Format(show.MonthFormat) == month })
+	i := slices.IndexFunc(list, func(s statement) bool { return s.first.Format(operator.MonthFormat) == month })
 	if i < 0 {
 		return statement{}, fault.New(fault.NotFound, "There is no statement of this month.")
 	}

@@ -38,7 +38,7 @@ func SetPaidTx(tx *store.Tx, id string, paid bool) error {
 	return nil
 }
 
-// CreditTotals are sums of an account's credits less what was taken back.
+// CreditTotals are sums of an account's credits, less the credit taken back.
 type CreditTotals struct {
 	Paid   money.Amount // of the period, paid
 	Unpaid money.Amount // of the period, not paid, without trial credits

@@ -252,7 +252,7 @@ func (r *reader) call(object []byte, d delta) {
 		}
 	}
 	if raw := rawjson.Field(rawjson.Field(extra, "google"), "thought_signature"); len(rawjson.Contents(raw)) > 0 {
-		d.signature = conversation.Signature{Data: slices.Clone(conversation.Contents(raw)), Vendor: wire.FormGemini}
+		d.signature = conversation.LineSignature(raw, wire.FormGemini)
 	}
 	r.function(function, d)
 }

@@ -3,6 +3,7 @@ package conversation
 import (
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -112,6 +113,12 @@ func (s Signature) IsSealed() bool { return wire.IsSealed(s.Data) }
 // IsClaude reports whether the signature is Claude's, for a text of Claude's that no other model gets.
 func (s Signature) IsClaude() bool {
 	return s.Vendor == wire.FormMessages && len(s.Data) > 0 && !s.IsSealed()
+}
+
+// LineSignature returns a copy of the signature in a JSON string of a provider, because the memory of an event
+// is used again before its part ends.
+func LineSignature(raw []byte, vendor wire.Form) Signature {
+	return Signature{Data: slices.Clone(Contents(raw)), Vendor: vendor}
 }
 
 // SignatureOf returns the signature in a JSON string of a client.

@@ -114,7 +114,7 @@ func signatureOf(part Part) conversation.Signature {
 	if part.Signature == nil {
 		return conversation.Signature{}
 	}
-	return conversation.Signature{Data: slices.Clone(conversation.Contents(part.Signature)), Vendor: wire.FormGemini}
+	return conversation.LineSignature(part.Signature, wire.FormGemini)
 }
 
 // text reads a text or reasoning.

@@ -93,10 +93,10 @@ func (r *reader) start(index int64, block []byte) {
 		text = conversation.Contents(rawjson.Field(block, "text"))
 	case "thinking":
 		o.Kind, text = conversation.Thinking, conversation.Contents(rawjson.Field(block, "thinking"))
-		o.Signature = signatureOf(rawjson.Field(block, "signature"))
+		o.Signature = conversation.LineSignature(rawjson.Field(block, "signature"), wire.FormMessages)
 	case "redacted_thinking":
 		o.Kind = conversation.Thinking
-		o.Signature = signatureOf(rawjson.Field(block, "data"))
+		o.Signature = conversation.LineSignature(rawjson.Field(block, "data"), wire.FormMessages)
 	case "tool_use":
 		o.Kind, o.Number = conversation.ToolCall, r.calls
 		o.Name = conversation.Contents(rawjson.Field(block, "name"))
@@ -118,11 +118,6 @@ func (r *reader) start(index int64, block []byte) {
 	r.Start(o, nil)
 	r.Text(o, text, nil)
 	o.Complete = complete
-}
-
-// signatureOf returns a copy of a signature, because the block ends in a later event.
-func signatureOf(raw []byte) conversation.Signature {
-	return conversation.Signature{Data: slices.Clone(conversation.Contents(raw)), Vendor: wire.FormMessages}
 }
 
 // delta reads a delta of a block.
