@@ -16,6 +16,7 @@ package health
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"tollgate/internal/upstream"
@@ -272,11 +273,11 @@ func (h *health) credentialsFailed(now time.Time, origin Origin, f *upstream.Fai
 	return h.restrict(now, origin, reportedBy(origin.Account))
 }
 
-// clear brings the line back into service and removes all blocks.
+// clear brings the line back into service and removes all blocks. Its messages begin with the line.
 func (h *health) clear(now time.Time) (changes []Change) {
-	for _, s := range h.subjects {
-		if s.announced != healthy {
-			changes = append(changes, s.part.newChange(StateInService, ""))
+	for _, part := range slices.SortedFunc(maps.Keys(h.subjects), LinePart.compare) {
+		if h.subjects[part].announced != healthy {
+			changes = append(changes, part.newChange(StateInService, ""))
 		}
 	}
 	h.reset()

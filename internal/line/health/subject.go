@@ -1,7 +1,9 @@
 package health
 
 import (
+	"cmp"
 	"iter"
+	"strconv"
 	"time"
 
 	"tollgate/internal/upstream"
@@ -14,6 +16,12 @@ type LinePart struct {
 	Model string
 	Form  wire.Form // empty for all forms
 	Tools bool      // only requests with tools
+}
+
+// compare orders parts: the whole line first, then by model, form and tools.
+func (p LinePart) compare(q LinePart) int {
+	return cmp.Or(cmp.Compare(p.Model, q.Model), cmp.Compare(p.Form, q.Form),
+		cmp.Compare(strconv.FormatBool(p.Tools), strconv.FormatBool(q.Tools)))
 }
 
 // newChange returns the message to the operator about a line or part.
