@@ -69,6 +69,7 @@ type gateway struct {
 	url             string // http://HOST:PORT
 	email, password string // of the demo account's user
 	key             string // of the demo account
+	token           string // of the operator
 	folder          string // working directory
 }
 
@@ -130,7 +131,7 @@ func start(t *testing.T, settings ...string) *gateway {
 		if m == nil {
 			t.Fatalf("the first start prints no sign-in: %v\n%s", err, output[:n])
 		}
-		return &gateway{url: url, email: m[1], password: m[2], key: m[3], folder: serve.Dir}
+		return &gateway{url: url, email: m[1], password: m[2], key: m[3], token: adminToken, folder: serve.Dir}
 	case <-drained:
 		t.Fatalf("the gateway ended before it was ready:\n%s", logged)
 	case <-time.After(time.Minute):
@@ -183,4 +184,15 @@ func (g *gateway) chat(t *testing.T, key, model string) (status int, id string) 
 // hello is the body of a chat request.
 func hello(model string) map[string]any {
 	return map[string]any{"model": model, "messages": []map[string]string{{"role": "user", "content": "Hello!"}}}
+}
+
+// eventually waits until a condition is true.
+func eventually(t *testing.T, failure string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(3 * stepTimeout); !holds(); {
+		if time.Now().After(deadline) {
+			t.Fatal(failure)
+		}
+		<-time.After(50 * time.Millisecond)
+	}
 }

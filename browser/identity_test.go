@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
-	"time"
 )
 
 // identityProvider builds zitadel's example of an OpenID provider, with a login page of its own.
@@ -60,28 +59,15 @@ func startIdentityProvider(t *testing.T, redirectURI string) (issuer string) {
 		_ = serve.Wait()
 	})
 	issuer = "http://localhost:" + port + "/"
-	for deadline := time.Now().Add(time.Minute); ; {
+	eventually(t, "the identity provider does not listen", func() bool {
 		resp, err := http.Get(issuer + ".well-known/openid-configuration")
-		if err == nil {
-			resp.Body.Close()
-			return issuer
+		if err != nil {
+			return false
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the identity provider does not listen: %v", err)
-		}
-		<-time.After(10 * time.Millisecond)
-	}
-}
-
-// identify presses the button of a form that leads to the identity provider, and signs its user in there.
-func (b *tab) identify(action, issuer string) {
-	b.t.Helper()
-	b.press(`form[action="` + action + `"] button`)
-	b.waitFor(`document.querySelector("#username") !== null && document.querySelector("#password") !== null`)
-	b.fill("#username", "test-user@localhost")
-	b.fill("#password", "verysecure")
-	b.press("form button")
-	b.expect(issuer)
+		resp.Body.Close()
+		return true
+	})
+	return issuer
 }
 
 // TestSignInWithProvider follows a customer with an OpenID provider: a new account, the settings, the

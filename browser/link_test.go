@@ -10,14 +10,6 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// operator signs in with the operator's token.
-func (b *tab) operator() {
-	b.t.Helper()
-	b.open("/console/operator/sign-in")
-	b.fill("#f-admin_token", adminToken)
-	b.press(`form:has(#f-admin_token) button`)
-}
-
 // link returns the link on the page as a path of the gateway.
 func (b *tab) link() string {
 	b.t.Helper()

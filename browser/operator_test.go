@@ -79,6 +79,15 @@ func (c *clicks) addModels(models, lines string) {
 	c.click("main form button.main")
 }
 
+// sell adds a model of a provider to the catalog.
+func (c *clicks) sell(p *provider) {
+	c.t.Helper()
+	c.open("/console/operator/catalog/edit")
+	c.addModels(p.catalogEntries("swift-1", "main"))
+	c.click("main form button.main")
+	c.waitForText("Applied.")
+}
+
 // TestFirstPayingCustomer goes from an empty machine to a charged request of a customer, following
 // the pages' own instructions. Then come a complaint, a change of prices, a customer with a
 // discount, and the end of a month.
@@ -251,9 +260,7 @@ func TestProviderGoesDown(t *testing.T) {
 		p := startProvider(t)
 		b := &clicks{tab: open(t, g, d.theme, d.width)}
 		b.operator()
-		b.open("/console/operator/catalog/edit")
-		b.addModels(p.catalogEntries("swift-1", "main"))
-		b.click("main form button.main")
+		b.sell(p)
 		b.open("/console/operator/accounts/new")
 		b.fill("#f-name", "Acme")
 		b.fill("#f-usd", "5")

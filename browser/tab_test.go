@@ -277,16 +277,6 @@ func (b *tab) value(selector string) string {
 	return run(b, chromedp.Value(chromedp.CSS(selector)))
 }
 
-// signIn signs in the demo account's user.
-func (b *tab) signIn() {
-	b.t.Helper()
-	b.open("/")
-	b.fill("#f-email", b.g.email)
-	b.fill("#f-password", b.g.password)
-	b.press("main button.main")
-	b.waitForText("Overview")
-}
-
 func (b *tab) file(name string) string {
 	return strings.ReplaceAll(b.t.Name()+"-"+name, "/", "-") + ".png"
 }
