@@ -14,15 +14,25 @@ import (
 // memoryLimitEnv is the variable for the operator's own limit.
 const memoryLimitEnv = "GOMEMLIMIT"
 
-// maxBallast is the largest ballast in bytes. Twice as much would halve the collector's work again,
-// but would not fit into a processor's caches; where neighbours use much of the caches, the cost
-// exceeds the gain.
-const maxBallast = 8 << 20
+const (
+	// maxBallast is the largest ballast in bytes.
+	maxBallast = 30 << 20
+	// garbagePercent is the growth of the heap, with ballast and stacks, after which garbage is collected. A
+	// small heap grows by 15 MiB, which fits into a processor's caches; a heap with thousands of streams
+	// is not doubled by garbage.
+	garbagePercent = 50
+)
 
-// boundMemory limits the runtime to four fifths of the memory of the process's control group,
-// unless the environment sets a limit. It returns the process's memory, by the group or by that
-// limit, or 0 if it is unlimited.
+// garbageEnv is the variable for the operator's own percentage.
+const garbageEnv = "GOGC"
+
+// boundMemory sets when garbage is collected, and limits the runtime to four fifths of the memory of
+// the process's control group, unless the environment sets these. It returns the process's memory,
+// by the group or by that limit, or 0 if it is unlimited.
 func boundMemory(lookup func(string) (string, bool)) int64 {
+	if set, _ := lookup(garbageEnv); set == "" {
+		debug.SetGCPercent(garbagePercent)
+	}
 	limit := groupMemory(os.ReadFile)
 	if set, _ := lookup(memoryLimitEnv); set != "" {
 		return smallest(limit, debug.SetMemoryLimit(-1))
@@ -35,14 +45,14 @@ func boundMemory(lookup func(string) (string, bool)) int64 {
 }
 
 // ballastSize returns the ballast of a process with this much memory; 0 means unlimited. The
-// runtime collects garbage whenever the heap has doubled, and a gateway's heap is so small that it
-// would do little else under load. The runtime counts the ballast as heap, although untouched
-// memory uses none of the machine's memory, so the ballast allows more garbage.
+// runtime collects garbage whenever the heap has grown by a share of it, and a gateway's heap is so
+// small that it would do little else under load. The runtime counts the ballast as heap, although
+// untouched memory uses none of the machine's memory, so the ballast allows more garbage.
 func ballastSize(memory int64) int64 {
 	if memory == 0 {
 		return maxBallast
 	}
-	return min(maxBallast, memory/16)
+	return min(maxBallast, memory/8)
 }
 
 // smallest returns the smaller of a group's limit, where 0 means unlimited, and the runtime's

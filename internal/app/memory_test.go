@@ -45,11 +45,11 @@ func TestSmallestMemory(t *testing.T) {
 	}
 }
 
-// TestBallastSize checks that the ballast is at most a sixteenth of a small memory, so that budgets
+// TestBallastSize checks that the ballast is at most an eighth of a small memory, so that budgets
 // and garbage have the rest.
 func TestBallastSize(t *testing.T) {
 	t.Parallel()
-	for memory, want := range map[int64]int64{0: 8 << 20, 64 << 20: 4 << 20, 512 << 20: 8 << 20, 8 << 30: 8 << 20} {
+	for memory, want := range map[int64]int64{0: 30 << 20, 64 << 20: 8 << 20, 512 << 20: 30 << 20, 8 << 30: 30 << 20} {
 		if got := ballastSize(memory); got != want {
 			t.Errorf("%d bytes of memory: %d, want %d", memory, got, want)
 		}

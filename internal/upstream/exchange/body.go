@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tollgate/internal/wire/rawjson"
+	"tollgate/internal/wire/sse"
 )
 
 // requestBody is the body of a request. A transport may read it or send its pieces.
@@ -48,6 +49,13 @@ func (b *body) Read(p []byte) (int, error) {
 	n, err := b.src.Read(p)
 	b.finished.Store(b.ends.read(p[:n]) && err == nil)
 	return n, err
+}
+
+// Wait implements sse.Waiter.
+func (b *body) Wait() {
+	if source, ok := b.src.(sse.Waiter); ok {
+		source.Wait()
+	}
 }
 
 // Close cancels the call at the provider. If the last event of a stream was read, Close first reads

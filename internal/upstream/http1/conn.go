@@ -142,6 +142,13 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Wait waits until the connection has data or fails.
+func (b *body) Wait() {
+	if !b.ended.Load() {
+		_, _ = b.conn.reader.Peek(1) // Read returns the error
+	}
+}
+
 // Close implements io.Closer. It closes the connection unless the body was read to its end.
 func (b *body) Close() error {
 	b.end(false)

@@ -2,19 +2,19 @@ package sse
 
 import "sync"
 
-// Buffers of ended readers, for others.
+// Buffers of readers that wait or have ended, for others.
 var (
-	firstBuffers = sync.Pool{New: func() any { b := make([]byte, firstBuffer); return &b }}
-	burstBuffers = sync.Pool{New: func() any { b := make([]byte, burstBuffer); return &b }}
+	firstBuffers = sync.Pool{New: func() any { return new([firstBuffer]byte) }}
+	burstBuffers = sync.Pool{New: func() any { return new([burstBuffer]byte) }}
 )
 
 // newBuffer returns a buffer with arbitrary contents.
 func newBuffer(size int) []byte {
 	switch size {
 	case firstBuffer:
-		return *firstBuffers.Get().(*[]byte)
+		return firstBuffers.Get().(*[firstBuffer]byte)[:]
 	case burstBuffer:
-		return *burstBuffers.Get().(*[]byte)
+		return burstBuffers.Get().(*[burstBuffer]byte)[:]
 	}
 	return make([]byte, size)
 }
@@ -23,8 +23,8 @@ func newBuffer(size int) []byte {
 func freeBuffer(b []byte) {
 	switch len(b) {
 	case firstBuffer:
-		firstBuffers.Put(&b)
+		firstBuffers.Put((*[firstBuffer]byte)(b))
 	case burstBuffer:
-		burstBuffers.Put(&b)
+		burstBuffers.Put((*[burstBuffer]byte)(b))
 	}
 }

@@ -24,8 +24,8 @@ var (
 )
 
 // Reader reads server-sent events (line ends CR, LF or CRLF; byte order mark; comments). It does
-// not allocate per event once its buffer has the size of the events. It is not safe for concurrent
-// use.
+// not allocate per event once its buffer has the size of the events. If its source is a Waiter, it
+// has no buffer while it waits between events. It is not safe for concurrent use.
 type Reader struct {
 	// Reserve, if not nil, is called with each growth in bytes beyond the buffer for ordinary
 	// events. If it returns false, Next returns ErrNoRoom.
@@ -49,6 +49,12 @@ type Reader struct {
 	name   string
 	full   bool // the last read filled the buffer
 	ended  bool // the stream ended between two events
+}
+
+// Waiter is a source whose arrival of data can be awaited without a buffer.
+type Waiter interface {
+	// Wait returns when the source has data, has ended or has failed; Read says which.
+	Wait()
 }
 
 const (
@@ -120,12 +126,15 @@ func (r *Reader) fill() bool {
 		r.next, r.at = r.next-r.start, r.at-r.start
 		r.start, r.end = 0, n
 	}
+	if r.end == 0 {
+		r.wait()
+	}
 	if r.end == len(r.buf) || r.full && len(r.buf) < burstBuffer {
 		size := firstBuffer
 		switch {
 		case len(r.buf) >= burstBuffer:
 			size = min(2*len(r.buf), r.max+firstBuffer)
-		case len(r.buf) > 0:
+		case r.full:
 			size = burstBuffer
 		}
 		if size > burstBuffer && !r.reserve(size-len(r.buf)) {
@@ -141,6 +150,17 @@ func (r *Reader) fill() bool {
 	r.full = r.end == len(r.buf)
 	r.err, r.eof = err, err == io.EOF
 	return true
+}
+
+// wait waits for data, and lends the empty buffer to other readers. A larger buffer than theirs stays.
+func (r *Reader) wait() {
+	source, ok := r.src.(Waiter)
+	if !ok || len(r.buf) > burstBuffer {
+		return
+	}
+	freeBuffer(r.buf)
+	r.buf = nil
+	source.Wait()
 }
 
 // last returns the result of Next at the end of the source.
