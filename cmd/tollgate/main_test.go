@@ -258,6 +258,7 @@ func TestExitCodes(t *testing.T) {
 		{"import one-api gone.db --unlimited-usd much", 2, "--unlimited-usd"},
 		{"apply", 2, "<file>"},
 		{"apply gone.yaml", 2, "gone.yaml"},
+		{"apply gone.yaml --note new", 2, "need --at"},
 		{"apply gone.yaml --database sqlite:gone.db", 2, "gone.yaml"},
 		{"apply one.yaml", 2, "tollgate: file: one.yaml: more: is not a known key"},
 		{"account create", 2, "--name"},
@@ -347,6 +348,13 @@ func TestApply(t *testing.T) {
 		t.Errorf("applying the same catalog ended with %+v, want no changes", got)
 	}
 	writeSandboxCatalog(t, dir, "{delay: 5ms}")
+	scheduled := tollgate(t, dir, "apply", file, "--at", "24h", "--note", "slower")
+	if !strings.Contains(scheduled.out, "scheduled for") || tollgate(t, dir, "catalog", "--scheduled").out != scheduled.out {
+		t.Errorf("apply --at ended with %+v, want the change, also in the list", scheduled)
+	}
+	if got := tollgate(t, dir, "apply", file, "--at", "2020-01-01"); got.code != 1 || !strings.Contains(got.errors, "in the future") {
+		t.Errorf("apply at a past time ended with %+v, want exit 1", got)
+	}
 	if got := tollgate(t, dir, "apply", file, "--dry-run"); got.code != 0 || !strings.Contains(got.out, "5ms") ||
 		!strings.Contains(got.out, "revision 1 stays current") {
 		t.Errorf("the dry run ended with %+v, want the change and revision 1", got)

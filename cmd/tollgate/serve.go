@@ -91,12 +91,21 @@ type applyCommand struct {
 	File   string `arg:"" help:"Catalog file, YAML or JSON; - reads standard input."`
 	DryRun bool   `help:"Only show the changes."`
 	Yes    bool   `help:"Do not ask before removing models with requests in the last 30 days." short:"y"`
+
+	At            *moment `help:"Schedule the changes: a UTC day, an RFC 3339 time, or a duration such as 24h." placeholder:"TIME"`
+	Note          string  `help:"With --at: a line for operators."`
+	TellCustomers bool    `help:"With --at: customers see the new prices before, and get a mail if mail is on."`
 }
 
 func (c applyCommand) Run(p *process, settings *app.Settings) error {
 	options := app.Applying{DryRun: c.DryRun, Lookup: p.lookupEnv, In: p.stdin, Streams: app.Streams{Out: p.stdout, Err: p.stderr}}
 	if !c.Yes && p.canAsk() {
 		options.Confirm = p.ask
+	}
+	if c.At != nil {
+		options.At, options.Note, options.TellCustomers = c.At.resolve(p.now()), c.Note, c.TellCustomers
+	} else if c.Note != "" || c.TellCustomers {
+		return usageError{errors.New("--note and --tell-customers need --at")}
 	}
 	err := app.Apply(p.ctx, settings, c.File, options)
 	if errors.Is(err, app.ErrCatalog) {
@@ -108,11 +117,16 @@ func (c applyCommand) Run(p *process, settings *app.Settings) error {
 type catalogCommand struct {
 	History  bool   `help:"List the revisions with their changes." xor:"what"`
 	Revision *int64 `help:"Print this revision instead of the current one." xor:"what" placeholder:"N"`
+
+	Scheduled bool `help:"List the pending changes with their times." xor:"what"`
 }
 
 func (c catalogCommand) Run(p *process, settings *app.Settings) error {
 	if c.History {
 		return app.PrintHistory(p.ctx, settings, p.stdout)
+	}
+	if c.Scheduled {
+		return app.PrintScheduled(p.ctx, settings, p.stdout)
 	}
 	if c.Revision == nil {
 		return app.PrintCatalog(p.ctx, settings, 0, p.stdout)

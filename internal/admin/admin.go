@@ -136,6 +136,9 @@ func (s *server) routes() []route {
 		{"PUT", "/catalog", s.putCatalog},
 		{"GET", "/catalog/revisions", s.listRevisions},
 		{"GET", "/catalog/revisions/{id}", noQuery(s.getRevision)},
+		{"GET", "/catalog/changes", s.listChanges},
+		{"GET", "/catalog/changes/{id}", noQuery(s.getChange)},
+		{"POST", "/catalog/changes/{id}/cancel", noBody(s.cancelChange)},
 
 		{"POST", "/accounts", s.createAccount},
 		{"GET", "/accounts", s.listAccounts},

@@ -94,13 +94,17 @@ type applyAnswer struct {
 }
 
 func (s *server) putCatalog(c *call) (any, error) {
-	values, err := c.query("dry_run")
+	values, err := c.query("dry_run", "at", "note", "tell_customers")
 	if err != nil {
 		return nil, err
 	}
-	dryRun := values.Get("dry_run") == "true"
-	if values.Has("dry_run") && !dryRun && values.Get("dry_run") != "false" {
-		return nil, fault.At(fault.InvalidRequest, "dry_run", "dry_run must be true or false.")
+	dryRun, err := boolean(values, "dry_run")
+	if err != nil {
+		return nil, err
+	}
+	schedule, err := scheduleOf(values)
+	if err != nil {
+		return nil, err
 	}
 	body, err := c.read(maxCatalog)
 	if err != nil {
@@ -118,6 +122,9 @@ func (s *server) putCatalog(c *call) (any, error) {
 		return nil, err
 	}
 	out := applyAnswer{Warnings: append(lines(warnings), removals...), DryRun: dryRun}
+	if schedule.AtMS != 0 && !dryRun {
+		return s.schedule(c, doc, schedule, out.Warnings)
+	}
 	inTx, apply := view[catalog.ApplyResult], catalog.PreviewTx
 	if !dryRun {
 		inTx, apply = change[catalog.ApplyResult], func(tx *store.Tx, doc *catalog.Document) (catalog.ApplyResult, error) {

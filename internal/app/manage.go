@@ -35,6 +35,11 @@ type Applying struct {
 	Confirm func(string) bool // asks before models in use are dropped; nil if nobody can answer
 	Lookup  func(name string) (string, bool)
 	In      io.Reader // read for the path "-"
+	// At, if set, schedules the changes for that time. Note and TellCustomers are then as in
+	// catalog.Schedule.
+	At            time.Time
+	Note          string
+	TellCustomers bool
 	Streams
 }
 
@@ -70,6 +75,9 @@ func Apply(ctx context.Context, s *Settings, path string, options Applying) (err
 	if err := warnOfRemovals(ctx, db, doc, options); err != nil {
 		return fmt.Errorf("apply %s: %w", path, err)
 	}
+	if !options.At.IsZero() && !dryRun {
+		return schedule(ctx, db, doc, options)
+	}
 	var applied catalog.ApplyResult
 	if dryRun {
 		applied, err = store.Read(ctx, db, func(tx *store.Tx) (catalog.ApplyResult, error) { return catalog.PreviewTx(tx, doc) })
@@ -83,6 +91,37 @@ func Apply(ctx context.Context, s *Settings, path string, options Applying) (err
 	}
 	_, err = io.WriteString(out.Out, describe(applied, dryRun))
 	return err
+}
+
+// schedule schedules a catalog and prints the change.
+func schedule(ctx context.Context, db *store.DB, doc *catalog.Document, options Applying) error {
+	c, err := store.Write(ctx, db, func(tx *store.Tx) (catalog.ScheduledChange, error) {
+		return operator.ScheduleTx(tx, operator.Actor{Way: operator.Shell, Role: account.Owner}, doc, 0,
+			catalog.Schedule{AtMS: options.At.UnixMilli(), Note: options.Note, Announced: options.TellCustomers})
+	})
+	if err != nil {
+		return fmt.Errorf("schedule the changes: %w", err)
+	}
+	return printChange(options.Out, c)
+}
+
+func printChange(w io.Writer, c catalog.ScheduledChange) error {
+	_, err := fmt.Fprintf(w, "change %s, scheduled for %s\n  %s\n", c.ID, time.UnixMilli(c.AtMS).UTC().Format(time.RFC3339),
+		strings.Join(c.Changes, "\n  "))
+	return err
+}
+
+// PrintScheduled lists the pending changes of the catalog by time.
+func PrintScheduled(ctx context.Context, s *Settings, w io.Writer) error {
+	return view(ctx, s, func(tx *store.Tx) error {
+		pending, err := catalog.PendingChangesTx(tx)
+		for _, c := range pending {
+			if err := printChange(w, c); err != nil {
+				return err
+			}
+		}
+		return err
+	})
 }
 
 // warnOfRemovals warns of models in use that a document drops, and asks for confirmation.

@@ -48,7 +48,8 @@ const (
 	LimitUsed       LetterKind = "total_limit_used"  // a key's total limit is used up
 	ReceiverFailing LetterKind = "webhook_failing"   // a receiver of webhooks fails
 
-	Alert LetterKind = "alert" // for operators, about a line
+	Alert        LetterKind = "alert"                 // for operators, about a line
+	ChangeFailed LetterKind = "catalog_change_failed" // for operators: a scheduled change was not applied
 )
 
 // Kinds returns all kinds.
@@ -56,11 +57,11 @@ func Kinds() []LetterKind {
 	return []LetterKind{Test, Invitation, OperatorInvitation, Reset, SignIn, SignUp, NewAddress, OldAddress, KnownUser,
 		IdentityAdded, IdentityRemoved,
 		PaymentReceipt, PaymentRefund, PaymentDispute, PaymentRestored, AutomaticPaused, Invoice, CreditNote,
-		LowBalance, BudgetNear, BudgetUsed, LimitNear, LimitUsed, ReceiverFailing, Alert}
+		LowBalance, BudgetNear, BudgetUsed, LimitNear, LimitUsed, ReceiverFailing, Alert, ChangeFailed}
 }
 
 // hasLink reports whether the mails of a kind have a button.
-func (k LetterKind) hasLink() bool { return k != Test && k != Alert }
+func (k LetterKind) hasLink() bool { return k != Test && k.Topic() != OperatorTopic }
 
 // Topic is what a mail is about. Users choose among ChoosableTopics.
 type Topic string
@@ -90,7 +91,7 @@ func (k LetterKind) Topic() Topic {
 		return RequestTopic
 	case SignIn, OldAddress, IdentityAdded, IdentityRemoved:
 		return SecurityTopic
-	case Alert:
+	case Alert, ChangeFailed:
 		return OperatorTopic
 	case Invoice, CreditNote:
 		return InvoiceTopic

@@ -70,12 +70,16 @@ const (
 	LineDrain      = "line.drain"
 	LineResume     = "line.resume"
 	CatalogApply   = "catalog.apply"
-	SecretStore    = "secret.store"
-	SecretDelete   = "secret.delete"
-	SecretRotate   = "secret.rotate"
-	TopupRefund    = "topup.refund"
-	ProblemClose   = "problem.close"
-	AuditRun       = "audit.run"
+
+	CatalogSchedule = "catalog.schedule"
+	CatalogCancel   = "catalog.cancel"
+
+	SecretStore  = "secret.store"
+	SecretDelete = "secret.delete"
+	SecretRotate = "secret.rotate"
+	TopupRefund  = "topup.refund"
+	ProblemClose = "problem.close"
+	AuditRun     = "audit.run"
 )
 
 // Acts returns all actions in the order of the console's filter.
@@ -84,7 +88,7 @@ func Acts() []string {
 		UserIdentityAdd, UserIdentityRemove,
 		KeyCreate, KeyChange, KeyDelete,
 		CodeCreate, CodeVoid, WebhookChange, WebhookRoll, DeliveryResend, MailTest, MailResend,
-		JobCancel, JobRequeue, LineDrain, LineResume, CatalogApply,
+		JobCancel, JobRequeue, LineDrain, LineResume, CatalogApply, CatalogSchedule, CatalogCancel,
 		SecretStore, SecretDelete, SecretRotate,
 		TopupRefund, ProblemClose, AuditRun}
 }

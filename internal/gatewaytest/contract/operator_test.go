@@ -1,6 +1,8 @@
 package contract
 
 import (
+	"strconv"
+	"strings"
 	"time"
 
 	"tollgate/internal/gatewaytest/fakemail"
@@ -87,6 +89,18 @@ func (v *contractClient) codes() {
 	v.ask(200, "DELETE", "/admin/v1/codes/"+text(first(created), "id"), "")
 }
 
+// change schedules a catalog and cancels the change.
+func (v *contractClient) change(catalog string) {
+	at := strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10)
+	id := text(v.ask(200, "PUT", "/admin/v1/catalog?note=new&tell_customers=true&at="+at, catalog), "id")
+	v.ask(400, "PUT", "/admin/v1/catalog?at=1", catalog)
+	v.ask(200, "GET", "/admin/v1/catalog/changes", "")
+	v.ask(200, "GET", "/admin/v1/catalog/changes/"+id, "")
+	v.ask(200, "POST", "/admin/v1/catalog/changes/"+id+"/cancel", "")
+	v.ask(400, "POST", "/admin/v1/catalog/changes/"+id+"/cancel", "")
+	v.ask(404, "GET", "/admin/v1/catalog/changes/chg_none", "")
+}
+
 // gateway calls the operations of the catalog, the lines and the books.
 func (v *contractClient) gateway() {
 	const catalog = `{"models":[{"id":"x","kind":"chat","forms":["chat"],"context_window":1000,"max_output_tokens":100,` +
@@ -101,6 +115,7 @@ func (v *contractClient) gateway() {
 	v.ask(400, "PUT", "/admin/v1/catalog", catalog, "Content-Encoding", "gzip")
 	v.ask(200, "GET", "/admin/v1/catalog/revisions", "")
 	v.ask(200, "GET", "/admin/v1/catalog/revisions/1", "")
+	v.change(strings.Replace(catalog, `"input":1`, `"input":3`, 1))
 	v.ask(404, "GET", "/admin/v1/catalog/revisions/99", "")
 	v.ask(200, "GET", "/admin/v1/log", "")
 	v.ask(200, "GET", "/admin/v1/audit", "")

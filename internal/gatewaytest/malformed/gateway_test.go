@@ -150,6 +150,7 @@ func (g *gateway) createObjects() {
 	ids["/v1/models/"] = []string{"own", "chat-line", "messages-line", "gemini-line"}
 	ids["/v1beta/models/"] = ids["/v1/models/"]
 	ids["/admin/v1/lines/"], ids["/admin/v1/catalog/revisions/"] = []string{"spare"}, []string{"1"}
+	ids["/admin/v1/catalog/changes/"] = []string{"chg_01m84x8k5ye9nm422fe2y6fm98"} // an unknown change
 	ids["/admin/v1/secrets/"] = []string{"vendor"}
 	ids["/admin/v1/mails/"] = []string{"mail_01m84x8k5ye9nm422fe2y6fm98"} // an unknown mail: mail is off
 	ids["/admin/v1/statements/"], ids["/admin/v1/entries/"] = []string{"2026-11"}, []string{"ent_01m84x8k5ye9nm422fe2y6fm98"}

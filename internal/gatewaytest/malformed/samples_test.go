@@ -139,19 +139,20 @@ func operatorSamples(address string) map[string][]sample {
 			`"allowed_models":["own","easel"],"disabled":false}`}},
 		"PUT /admin/v1/accounts/{id}/webhook": {{body: fmt.Sprintf(`{"url":"%s/callback","events":["image.completed","balance.low"],`+
 			`"balance_low_credits":10}`, address)}},
-		"POST /admin/v1/accounts/{id}/webhook/roll": {{}, {body: `{}`}},
-		"POST /admin/v1/accounts/{id}/webhook/test": {{}, {body: `{}`}},
-		"POST /admin/v1/deliveries/{id}/resend":     {{also: []int{400}}},
-		"POST /admin/v1/mails/test":                 {{body: `{"to":"ann@example.com"}`, also: []int{400}}}, // 400: mail is off
-		"POST /admin/v1/mails/{id}/resend":          {{also: []int{400, 404}}},
-		"POST /admin/v1/top-ups/{id}/check":         {{also: []int{400}}}, // 400: the gateway takes no payments
-		"POST /admin/v1/top-ups/{id}/refunds":       {{body: `{"amount":"1.50","reason":"r"}`, also: []int{400}}},
-		"POST /admin/v1/jobs/{id}/cancel":           {{also: []int{400}}},
-		"POST /admin/v1/jobs/{id}/requeue":          {{also: []int{400}}, {body: `{}`, also: []int{400}}},
-		"POST /admin/v1/lines/{id}/drain":           {{}},
-		"POST /admin/v1/lines/{id}/resume":          {{}, {body: `{}`}},
-		"PUT /admin/v1/secrets/{id}":                {{body: `{"value":"sk-of-a-provider"}`, also: []int{400}}}, // 400: no secret_key
-		"POST /admin/v1/secrets/rotate":             {{also: []int{400}}, {body: `{}`, also: []int{400}}},
+		"POST /admin/v1/accounts/{id}/webhook/roll":  {{}, {body: `{}`}},
+		"POST /admin/v1/accounts/{id}/webhook/test":  {{}, {body: `{}`}},
+		"POST /admin/v1/deliveries/{id}/resend":      {{also: []int{400}}},
+		"POST /admin/v1/mails/test":                  {{body: `{"to":"ann@example.com"}`, also: []int{400}}}, // 400: mail is off
+		"POST /admin/v1/mails/{id}/resend":           {{also: []int{400, 404}}},
+		"POST /admin/v1/top-ups/{id}/check":          {{also: []int{400}}}, // 400: the gateway takes no payments
+		"POST /admin/v1/top-ups/{id}/refunds":        {{body: `{"amount":"1.50","reason":"r"}`, also: []int{400}}},
+		"POST /admin/v1/jobs/{id}/cancel":            {{also: []int{400}}},
+		"POST /admin/v1/catalog/changes/{id}/cancel": {{also: []int{404}}},
+		"POST /admin/v1/jobs/{id}/requeue":           {{also: []int{400}}, {body: `{}`, also: []int{400}}},
+		"POST /admin/v1/lines/{id}/drain":            {{}},
+		"POST /admin/v1/lines/{id}/resume":           {{}, {body: `{}`}},
+		"PUT /admin/v1/secrets/{id}":                 {{body: `{"value":"sk-of-a-provider"}`, also: []int{400}}}, // 400: no secret_key
+		"POST /admin/v1/secrets/rotate":              {{also: []int{400}}, {body: `{}`, also: []int{400}}},
 	}
 }
 

@@ -232,9 +232,10 @@ CREATE UNIQUE INDEX account_code_id ON account_code (id);
 CREATE TABLE catalog_head (
     id       TEXT   NOT NULL PRIMARY KEY, -- always 'current'
     revision BIGINT NOT NULL,             -- 0: no catalog yet
-    secrets  BIGINT NOT NULL              -- rises with each change of catalog_secret
+    secrets  BIGINT NOT NULL,             -- rises with each change of catalog_secret
+    changes  BIGINT NOT NULL              -- rises with each change of catalog_change
 );
-INSERT INTO catalog_head (id, revision, secrets) VALUES ('current', 0, 0);
+INSERT INTO catalog_head (id, revision, secrets, changes) VALUES ('current', 0, 0, 0);
 
 -- Secrets of lines, encrypted with a key of the installation that is not in the database.
 CREATE TABLE catalog_secret (
@@ -251,6 +252,25 @@ CREATE TABLE catalog_revision (
     changes    TEXT   NOT NULL,             -- JSON list of sentences
     applied_ms BIGINT NOT NULL
 );
+
+-- Changes of the catalog at a time in the future. Ended changes stay as a history.
+CREATE TABLE catalog_change (
+    id         TEXT   NOT NULL PRIMARY KEY, -- chg_...
+    base       BIGINT NOT NULL, -- the revision that the document changes
+    document   TEXT   NOT NULL, -- canonical JSON
+    changes    TEXT   NOT NULL, -- JSON list of sentences, from the base
+    note       TEXT   NOT NULL, -- of the operator
+    at_ms      BIGINT NOT NULL,
+    state      BIGINT NOT NULL, -- 0 pending, 1 applied, 2 failed, 3 cancelled
+    revision   BIGINT NOT NULL, -- the current one after the apply; 0 before
+    reason     TEXT   NOT NULL, -- why it failed
+    announced  BIGINT NOT NULL, -- 1 if customers see the new prices before
+    mailed_to  TEXT   NOT NULL, -- the last account with mails about the new prices
+    mailed     BIGINT NOT NULL, -- 1 if no mails remain to be written
+    created_ms BIGINT NOT NULL,
+    ended_ms   BIGINT NOT NULL  -- 0 while pending
+);
+CREATE INDEX catalog_change_due ON catalog_change (state, at_ms);
 
 -- The models of all catalogs.
 CREATE TABLE catalog_model (

@@ -1,0 +1,221 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/fault"
+	"tollgate/internal/mail"
+	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
+)
+
+// priced returns a catalog of chat models, `ID=PRICE`.
+func priced(t *testing.T, prices ...string) *catalog.Document {
+	t.Helper()
+	var text strings.Builder
+	text.WriteString("models:\n")
+	for _, p := range prices {
+		id, price, _ := strings.Cut(p, "=")
+		fmt.Fprintf(&text, "  - {id: %s, kind: chat, forms: [chat], context_window: 1000, max_output_tokens: 100, "+
+			"price: {input: %s, output: 1}}\n", id, price)
+	}
+	doc, _, err := catalog.Parse([]byte(text.String()+"lines: []\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+// agenda is a catalog with scheduled changes on two nodes.
+type agenda struct {
+	t     *testing.T
+	db    *store.DB
+	nodes [2]*Scheduler
+	clock *storetest.Clock
+}
+
+func newAgenda(t *testing.T, db *store.DB, clock *storetest.Clock, prices ...string) agenda {
+	mails, err := mail.New(mail.Options{DB: db, Server: mail.SMTPServer{Host: "smtp.example.com"}, PublicURL: "https://shop.example"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := agenda{t: t, db: db, clock: clock}
+	for i := range a.nodes {
+		a.nodes[i] = NewScheduler(SchedulerOptions{DB: db, Mails: mails, Readers: []string{"ops@shop.example"}})
+	}
+	a.apply(prices...)
+	return a
+}
+
+func (a agenda) apply(prices ...string) {
+	a.t.Helper()
+	storetest.Update(a.t, a.db, func(tx *store.Tx) error {
+		_, err := ApplyTx(tx, Actor{Way: Shell}, priced(a.t, prices...))
+		return err
+	})
+}
+
+// schedule schedules a catalog for an hour from now.
+func (a agenda) schedule(base int64, prices ...string) (c catalog.ScheduledChange, err error) {
+	a.t.Helper()
+	err = a.db.Update(a.t.Context(), func(tx *store.Tx) error {
+		now, err := tx.NowMS()
+		if err != nil {
+			return err
+		}
+		c, err = ScheduleTx(tx, Actor{Way: Console, Name: "ann@shop.example"}, priced(a.t, prices...), base,
+			catalog.Schedule{AtMS: now + time.Hour.Milliseconds(), Note: "new prices"})
+		return err
+	})
+	return c, err
+}
+
+// step lets both nodes apply changes at the same time.
+func (a agenda) step() {
+	a.t.Helper()
+	var wg sync.WaitGroup
+	for _, n := range a.nodes {
+		wg.Go(func() {
+			if err := n.ApplyDue(context.WithoutCancel(a.t.Context())); err != nil {
+				a.t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// check compares the current catalog and the state of a change.
+func (a agenda) check(id string, state catalog.ChangeState, revision int64, prices ...string) (c catalog.ScheduledChange) {
+	a.t.Helper()
+	storetest.View(a.t, a.db, func(tx *store.Tx) (err error) {
+		if c, err = catalog.ScheduledChangeTx(tx, id); err != nil {
+			return err
+		}
+		doc, current, err := catalog.CurrentTx(tx)
+		if want := priced(a.t, prices...); err != nil || c.State != state || current != revision || !catalog.Equal(doc, want) {
+			a.t.Errorf("change %s (%s), revision %d, error %v:\n%s\nwant %s, revision %d:\n%s", c.State, c.Reason, current, err, doc.YAML(), state,
+				revision, want.YAML())
+		}
+		return nil
+	})
+	return c
+}
+
+// eachAgenda runs a test on both databases.
+func eachAgenda(t *testing.T, test func(a agenda)) {
+	storetest.EachClock(t, func(t *testing.T, db *store.DB, clock *storetest.Clock) {
+		test(newAgenda(t, db, clock, "a=1", "b=1"))
+	})
+}
+
+// TestScheduledChange checks that a change is applied once, at its time, by one of two nodes, and keeps
+// what another apply has changed.
+func TestScheduledChange(t *testing.T) {
+	t.Parallel()
+	eachAgenda(t, func(a agenda) {
+		c, err := a.schedule(1, "a=2", "b=1")
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		a.apply("a=1", "b=3")
+		a.step()
+		a.check(c.ID, catalog.ChangePending, 2, "a=1", "b=3")
+		a.clock.Advance(time.Hour)
+		a.step()
+		a.step()
+		if c := a.check(c.ID, catalog.ChangeApplied, 3, "a=2", "b=3"); c.Revision != 3 || c.EndedMS < c.AtMS {
+			a.t.Errorf("the change has revision %d and ended %d ms after its time", c.Revision, c.EndedMS-c.AtMS)
+		}
+		storetest.View(a.t, a.db, func(tx *store.Tx) error {
+			by, err := LastActorsTx(tx, CatalogApply, []string{"3"})
+			if by["3"].Name != "ann@shop.example" {
+				a.t.Errorf("revision 3 was applied by %q, want the operator who scheduled it", by["3"].Name)
+			}
+			return err
+		})
+	})
+}
+
+// TestScheduledChangeDoesNotFit checks that a change whose model has changed since is not applied, and
+// that one alert is mailed.
+func TestScheduledChangeDoesNotFit(t *testing.T) {
+	t.Parallel()
+	eachAgenda(t, func(a agenda) {
+		c, err := a.schedule(1, "a=2", "b=1")
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		a.apply("a=5", "b=1")
+		a.clock.Advance(time.Hour)
+		a.step()
+		a.step()
+		if c := a.check(c.ID, catalog.ChangeFailed, 2, "a=5", "b=1"); !strings.Contains(c.Reason, "model a was changed") {
+			a.t.Errorf("reason %q, want the model", c.Reason)
+		}
+		storetest.View(a.t, a.db, func(tx *store.Tx) error {
+			mails, _, err := mail.ListTx(tx, mail.OutboxFilter{Limit: 10})
+			if len(mails) != 1 || mails[0].Kind != mail.ChangeFailed {
+				a.t.Errorf("got the mails %+v, want one alert", mails)
+			}
+			return err
+		})
+	})
+}
+
+// TestRefusedSchedules checks the refused schedules and cancellations.
+func TestRefusedSchedules(t *testing.T) {
+	t.Parallel()
+	eachAgenda(t, func(a agenda) {
+		refused := func(err error, words string) {
+			a.t.Helper()
+			var f *fault.Error
+			if !errors.As(err, &f) || !strings.Contains(f.Error(), words) {
+				a.t.Errorf("error %v, want a refusal with %q", err, words)
+			}
+		}
+		if _, err := a.schedule(7, "a=2", "b=1"); !errors.Is(err, ErrApplied) {
+			a.t.Errorf("error %v on another revision, want %v", err, ErrApplied)
+		}
+		_, err := a.schedule(0, "a=1", "b=1")
+		refused(err, "nothing to schedule")
+		c, err := a.schedule(0, "a=2", "b=1")
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		_, err = a.schedule(0, "a=3", "b=1")
+		refused(err, "changes model a too")
+		cancel := func() error {
+			return a.db.Update(a.t.Context(), func(tx *store.Tx) error {
+				_, err := CancelChangeTx(tx, Actor{Way: Token}, c.ID)
+				return err
+			})
+		}
+		if err := cancel(); err != nil {
+			a.t.Fatal(err)
+		}
+		refused(cancel(), "is cancelled")
+		a.clock.Advance(time.Hour)
+		a.step()
+		a.check(c.ID, catalog.ChangeCancelled, 1, "a=1", "b=1")
+		err = a.db.Update(a.t.Context(), func(tx *store.Tx) error {
+			_, err := catalog.ScheduleTx(tx, priced(a.t, "a=4", "b=1"), catalog.Schedule{AtMS: 1})
+			return err
+		})
+		refused(err, "in the future")
+		storetest.View(a.t, a.db, func(tx *store.Tx) error {
+			all, more, err := catalog.ScheduledChangesTx(tx, "", 10)
+			if len(all) != 1 || more || !slices.Equal(all[0].Changes, []string{"model a: price.input 1 -> 2"}) || all[0].Note != "new prices" {
+				a.t.Errorf("the list has %+v, want the cancelled change", all)
+			}
+			return err
+		})
+	})
+}
