@@ -135,9 +135,12 @@ func TestStory(t *testing.T) {
 	dispute := s.stripe.Dispute(s.stripe.Session(id), "needs_response")
 	s.wantBalance(t, ada, "-0.00001025")
 	waitForMail(t, s.mails, ada, "is disputed")
+	waitForMail(t, s.mails, "ops@example.com", "a payment needs you")
 	if status, _ := s.chat(t, key, "swift-1"); status != http.StatusPaymentRequired {
 		t.Errorf("a request during the dispute got status %d, want 402", status)
 	}
+	op.open("/console/operator")
+	op.waitForText("A payment needs you")
 	op.visit("/console/operator/top-ups", "disputed")
 	b.visit("/console/billing/top-ups/"+id, "receipt-disputed")
 	s.stripe.EndDispute(dispute, "won")

@@ -149,6 +149,37 @@ func (s *server) topupRows(c *call, f topup.ListFilter) rows {
 // csvTime returns a time in a CSV answer.
 func csvTime(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
 
+// problemAnswer is a payment that needs a person.
+type problemAnswer struct {
+	ID       string  `json:"id"`
+	Provider string  `json:"provider"`
+	Kind     string  `json:"kind"`
+	Object   string  `json:"object"`
+	Topup    *string `json:"top_up"`
+	Account  *string `json:"account"`
+	Detail   string  `json:"detail"`
+	Count    int64   `json:"count"`
+	First    int64   `json:"first_seen"`
+	Last     int64   `json:"last_seen"`
+	Due      *int64  `json:"due"`
+}
+
+// listProblems lists the open problems of payments.
+func (s *server) listProblems(c *call) (any, error) {
+	_, after, limit, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	return view(s, c, func(tx *store.Tx) (any, error) {
+		items, more, err := topup.ProblemsTx(tx, after, limit)
+		return newList(items, more, func(p topup.Problem) problemAnswer {
+			return problemAnswer{ID: p.ID, Provider: p.Provider, Kind: string(p.Kind), Object: p.Object, Topup: nilIfZero(p.Topup),
+				Account: nilIfZero(p.Account), Detail: p.Detail, Count: p.Count, First: seconds(p.FirstMS), Last: seconds(p.LastMS),
+				Due: nilIfZero(seconds(p.DueMS))}
+		}), err
+	})
+}
+
 // checkPayments returns an error if customers cannot pay here.
 func (s *server) checkPayments() error {
 	if s.Topups == nil {

@@ -16,6 +16,9 @@ func TestTopupsWithoutPayments(t *testing.T) {
 		if got := c.do("GET", "/top-ups?format=csv", ""); got.status != 200 {
 			t.Errorf("the CSV file of no top-ups: status %d, want 200", got.status)
 		}
+		if list, _ := c.ok("GET", "/top-ups/problems", "").list(); len(list) != 0 {
+			t.Errorf("the problems are %v, want none", list)
+		}
 		c.do("GET", "/top-ups?state=lost", "").wantFault(fault.InvalidRequest, "state")
 		c.do("GET", "/top-ups?format=xml", "").wantFault(fault.InvalidRequest, "format")
 		c.do("GET", "/top-ups/topup_none", "").wantFault(fault.NotFound, "")

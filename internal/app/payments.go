@@ -106,7 +106,7 @@ func (r *rooms) startTopups(context.Context) error {
 	r.invoices = &invoice.Issuer{Terms: s.Invoice, Mails: r.mails, PublicURL: r.Base()}
 	r.topups = topup.New(topup.Options{DB: r.db, Terms: terms, Providers: providers, PublicURL: r.Base(),
 		DisableOnDispute: s.TopupDisputeDisables, Webhooks: r.webhooks, Mails: r.mails, ForgetAccount: r.keys.ForgetAccount,
-		Settled: r.invoices.IssueTx, Log: r.log})
+		Settled: r.invoices.IssueTx, AlertMail: s.AlertMail, Registry: r.metrics.Registry(), Log: r.log})
 	r.life.loop("top-ups", r.topups.Run)
 	return nil
 }

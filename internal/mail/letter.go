@@ -36,6 +36,8 @@ const (
 	PaymentDispute  LetterKind = "payment_dispute"  // a dispute took credit back
 	PaymentRestored LetterKind = "payment_restored" // a refund or dispute has ended and gave credit back
 
+	PaymentProblem LetterKind = "payment_problem" // for operators, about payments that need a person
+
 	AutomaticPaused LetterKind = "automatic_topup_paused" // no automatic top-up until the customer acts
 
 	Invoice    LetterKind = "invoice"     // an invoice was issued
@@ -57,11 +59,13 @@ func Kinds() []LetterKind {
 	return []LetterKind{Test, Invitation, OperatorInvitation, Reset, SignIn, SignUp, NewAddress, OldAddress, KnownUser,
 		IdentityAdded, IdentityRemoved,
 		PaymentReceipt, PaymentRefund, PaymentDispute, PaymentRestored, AutomaticPaused, Invoice, CreditNote,
-		LowBalance, BudgetNear, BudgetUsed, LimitNear, LimitUsed, ReceiverFailing, Alert, ChangeFailed}
+		LowBalance, BudgetNear, BudgetUsed, LimitNear, LimitUsed, ReceiverFailing, Alert, ChangeFailed, PaymentProblem}
 }
 
 // hasLink reports whether the mails of a kind have a button.
-func (k LetterKind) hasLink() bool { return k != Test && k.Topic() != OperatorTopic }
+func (k LetterKind) hasLink() bool {
+	return k == PaymentProblem || k != Test && k.Topic() != OperatorTopic
+}
 
 // Topic is what a mail is about. Users choose among ChoosableTopics.
 type Topic string
@@ -91,7 +95,7 @@ func (k LetterKind) Topic() Topic {
 		return RequestTopic
 	case SignIn, OldAddress, IdentityAdded, IdentityRemoved:
 		return SecurityTopic
-	case Alert, ChangeFailed:
+	case Alert, ChangeFailed, PaymentProblem:
 		return OperatorTopic
 	case Invoice, CreditNote:
 		return InvoiceTopic

@@ -126,10 +126,15 @@ func (t *Topups) bookTx(tx *store.Tx, seen Topup, p ProviderPayment) (b booking,
 		}
 	}
 	d.topup.checkMS = nextCheck(d.topup, slices.ContainsFunc(reversals, func(c Reversal) bool { return c.Requested }), now)
-	if !d.changed {
-		return b, scheduleTx(tx, row.ID, d.topup.checkMS)
+	if d.changed {
+		b, err = t.writeTx(tx, d)
+	} else {
+		err = scheduleTx(tx, row.ID, d.topup.checkMS)
 	}
-	return t.writeTx(tx, d)
+	if err == nil && len(p.Disputes) > 0 {
+		err = dueTx(tx, d.topup, p.Disputes)
+	}
+	return b, err
 }
 
 // writeTx writes a decision.

@@ -22,10 +22,17 @@ const (
 	problemSecondPayment problemKind = "second_payment" // a top-up was paid twice
 	problemUnpaid        problemKind = "unpaid"         // credited, but not paid at the provider
 	problemDispute       problemKind = "dispute"
-	problemWarning       problemKind = "warning"  // the provider warns about a payment
-	problemRefund        problemKind = "refund"   // the provider refuses a refund
-	problemRefunded      problemKind = "refunded" // the provider paid back an amount that it does not report
+	problemWarning       problemKind = "warning"    // the provider warns about a payment
+	problemRefund        problemKind = "refund"     // the provider refuses a refund
+	problemRefunded      problemKind = "refunded"   // the provider paid back an amount that it does not report
+	problemUnanswered    problemKind = "unanswered" // the provider has not answered about a top-up for long
 )
+
+// problemKinds returns all kinds.
+func problemKinds() []problemKind {
+	return []problemKind{problemUnknown, problemOtherTopup, problemMode, problemCurrency, problemAmount, problemMethod, problemProvider,
+		problemSecondPayment, problemUnpaid, problemDispute, problemWarning, problemRefund, problemRefunded, problemUnanswered}
+}
 
 // Problem is a payment for a person to examine. A repetition counts on the same row.
 type Problem struct {
@@ -40,6 +47,7 @@ type Problem struct {
 	FirstMS  int64
 	LastMS   int64
 	ClosedMS int64 // when an operator closed it; 0 while it is open
+	DueMS    int64 // when the provider needs the answer to a dispute; 0 if it needs none
 }
 
 // problemObject returns the provider's most specific id of a payment.
@@ -52,23 +60,26 @@ func problemObject(t Topup, p ProviderPayment) string {
 	return t.ID
 }
 
-const problemColumns = `id, provider, kind, object, topup, account, detail, seen, first_ms, last_ms, closed_ms`
+const problemColumns = `id, provider, kind, object, topup, account, detail, seen, first_ms, last_ms, closed_ms, due_ms`
 
 func scanProblem(row store.Row) (p Problem, err error) {
-	err = row.Scan(&p.ID, &p.Provider, &p.Kind, &p.Object, &p.Topup, &p.Account, &p.Detail, &p.Count, &p.FirstMS, &p.LastMS, &p.ClosedMS)
+	err = row.Scan(&p.ID, &p.Provider, &p.Kind, &p.Object, &p.Topup, &p.Account, &p.Detail, &p.Count, &p.FirstMS, &p.LastMS, &p.ClosedMS,
+		&p.DueMS)
 	return p, err
 }
 
-// reportTx records a problem. A closed problem stays closed.
+// reportTx records a problem. A closed problem stays closed, unless the provider does not answer again.
 func reportTx(tx *store.Tx, p Problem) error {
 	now, err := tx.NowMS()
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(`INSERT INTO topup_problem (`+problemColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, 1, $8, $8, 0)
+	_, err = tx.Exec(`INSERT INTO topup_problem (`+problemColumns+`, mailed) VALUES ($1, $2, $3, $4, $5, $6, $7, 1, $8, $8, 0, 0, 0)
 		ON CONFLICT (provider, kind, object) DO UPDATE SET seen = topup_problem.seen + 1, last_ms = excluded.last_ms,
-		detail = excluded.detail`,
-		id.New("problem_"), p.Provider, string(p.Kind), p.Object, p.Topup, p.Account, p.Detail, now)
+		detail = excluded.detail,
+		mailed = CASE WHEN $3 = $9 AND topup_problem.closed_ms > 0 THEN 0 ELSE topup_problem.mailed END,
+		closed_ms = CASE WHEN $3 = $9 THEN 0 ELSE topup_problem.closed_ms END`,
+		id.New("problem_"), p.Provider, string(p.Kind), p.Object, p.Topup, p.Account, p.Detail, now, string(problemUnanswered))
 	if err != nil {
 		return fmt.Errorf("record a problem of a payment: %w", err)
 	}
@@ -85,14 +96,31 @@ func hasProblemTx(tx *store.Tx, t Topup, kind problemKind) (has bool, err error)
 	return has, nil
 }
 
-// ProblemsTx returns the open problems, newest first, at most limit.
-func ProblemsTx(tx *store.Tx, limit int) ([]Problem, error) {
-	list, err := store.Collect(tx, scanProblem, `SELECT `+problemColumns+` FROM topup_problem WHERE closed_ms = 0
-		ORDER BY last_ms DESC, id DESC LIMIT $1`, limit)
-	if err != nil {
-		return nil, fmt.Errorf("list the problems of payments: %w", err)
+// dueTx sets the time of the answer to the disputes of a payment: the earliest one of those that are open.
+func dueTx(tx *store.Tx, t Topup, disputes []ProviderDispute) error {
+	due := int64(0)
+	for _, d := range disputes {
+		if d.Open && d.DueMS > 0 && (due == 0 || d.DueMS < due) {
+			due = d.DueMS
+		}
 	}
-	return list, nil
+	_, err := tx.Exec(`UPDATE topup_problem SET due_ms = $1 WHERE provider = $2 AND kind = $3 AND object = $4 AND due_ms <> $1`,
+		due, t.Provider, string(problemDispute), t.Payment)
+	if err != nil {
+		return fmt.Errorf("record the end of a dispute: %w", err)
+	}
+	return nil
+}
+
+// ProblemsTx returns the open problems, newest first, at most limit. If after is not empty, the list begins
+// after the problem with that id. more reports whether there are further ones.
+func ProblemsTx(tx *store.Tx, after string, limit int) (list []Problem, more bool, err error) {
+	list, err = store.Collect(tx, scanProblem, `SELECT `+problemColumns+` FROM topup_problem WHERE closed_ms = 0
+		AND ($1 = '' OR id < $1) ORDER BY id DESC LIMIT $2`, after, limit+1)
+	if err != nil {
+		return nil, false, fmt.Errorf("list the problems of payments: %w", err)
+	}
+	return list[:min(len(list), limit)], len(list) > limit, nil
 }
 
 // CloseProblemTx closes a problem and returns it. isNew is false if the problem was closed before.

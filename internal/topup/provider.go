@@ -166,6 +166,7 @@ type ProviderRefund struct {
 type ProviderDispute struct {
 	ID    string
 	Minor int64
-	Taken bool // the provider has withdrawn the money from the operator
-	Open  bool // not decided yet
+	Taken bool  // the provider has withdrawn the money from the operator
+	Open  bool  // not decided yet
+	DueMS int64 // when the provider needs the operator's answer, in Unix milliseconds; 0 if it needs none
 }

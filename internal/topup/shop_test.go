@@ -152,7 +152,10 @@ func (s *shop) wantBalance(want money.Amount) {
 // wantProblems checks the details of the open problems.
 func (s *shop) wantProblems(want ...string) {
 	s.t.Helper()
-	list, err := store.Read(s.t.Context(), s.db, func(tx *store.Tx) ([]topup.Problem, error) { return topup.ProblemsTx(tx, 100) })
+	list, err := store.Read(s.t.Context(), s.db, func(tx *store.Tx) (list []topup.Problem, err error) {
+		list, _, err = topup.ProblemsTx(tx, "", 100)
+		return list, err
+	})
 	if err != nil {
 		s.t.Fatal(err)
 	}

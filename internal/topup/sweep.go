@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"tollgate/internal/fault"
 	"tollgate/internal/store"
 )
 
@@ -24,12 +26,25 @@ func (t *Topups) Sweep(ctx context.Context) error {
 		return err
 	}
 	var failures []error
+	answers := map[string]bool{} // by provider, whether it has answered each question
 	for _, row := range due {
-		if err := t.check(ctx, row); err != nil && ctx.Err() == nil {
-			failures = append(failures, errors.Join(err, t.postpone(ctx, row)))
-		}
-		if len(failures) == sweepTries || ctx.Err() != nil {
+		err := t.check(ctx, row)
+		if ctx.Err() != nil {
 			break
+		}
+		if _, asked := answers[row.Provider]; !asked || err != nil {
+			answers[row.Provider] = err == nil
+		}
+		if err != nil {
+			failures = append(failures, errors.Join(err, t.postpone(ctx, row, err)))
+		}
+		if len(failures) == sweepTries {
+			break
+		}
+	}
+	for provider, answered := range answers {
+		if answered {
+			failures = append(failures, t.endSilence(ctx, provider))
 		}
 	}
 	return errors.Join(failures...)
@@ -81,13 +96,67 @@ func (t *Topups) check(ctx context.Context, row Topup) error {
 	return t.repeatRefunds(ctx, row.ID)
 }
 
-// postpone sets the next question about a top-up after a failure.
-func (t *Topups) postpone(ctx context.Context, row Topup) error {
+// postpone sets the next question about a top-up after a failure. If the answer is overdue, it reports that
+// the provider does not answer.
+func (t *Topups) postpone(ctx context.Context, row Topup, cause error) error {
 	return t.DB.Update(ctx, func(tx *store.Tx) error {
 		now, err := tx.NowMS()
 		if err != nil {
 			return err
 		}
+		since, waits, err := waitsSinceTx(tx, row)
+		if err != nil {
+			return err
+		}
+		if waits && now-since > silence.Milliseconds() {
+			detail := "the provider does not answer, so payments and refunds wait: " + fault.Excerpt(cause.Error())
+			if err := reportTx(tx, Problem{Provider: row.Provider, Kind: problemUnanswered, Object: row.Provider, Topup: row.ID,
+				Account: row.Account, Detail: detail}); err != nil {
+				return err
+			}
+		}
 		return scheduleTx(tx, row.ID, nextCheck(row, false, now))
+	})
+}
+
+// silence is the time without an answer after which a person has to look at the provider.
+const silence = time.Hour
+
+// waitsSinceTx returns since when somebody waits for the provider's answer about a top-up: the customer for
+// the credit, or the operator for a refund. waits is false if nobody waits.
+func waitsSinceTx(tx *store.Tx, row Topup) (sinceMS int64, waits bool, err error) {
+	if !row.IsPaid() {
+		return row.CreatedMS, row.IsOpen(), nil
+	}
+	reversals, err := ReversalsTx(tx, row.ID)
+	if err != nil {
+		return 0, false, err
+	}
+	for _, c := range reversals {
+		if c.Requested {
+			return c.CreatedMS, true, nil
+		}
+	}
+	return 0, false, nil
+}
+
+// endSilence closes the problem of a provider that answers again.
+func (t *Topups) endSilence(ctx context.Context, provider string) error {
+	isOpen, err := store.Read(ctx, t.DB, func(tx *store.Tx) (isOpen bool, err error) {
+		err = tx.QueryRow(`SELECT EXISTS (SELECT 1 FROM topup_problem WHERE provider = $1 AND kind = $2 AND object = $1 AND closed_ms = 0)`,
+			provider, string(problemUnanswered)).Scan(&isOpen)
+		return isOpen, err
+	})
+	if err != nil || !isOpen {
+		return err
+	}
+	return t.DB.Update(ctx, func(tx *store.Tx) error {
+		now, err := tx.NowMS()
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(`UPDATE topup_problem SET closed_ms = $1 WHERE provider = $2 AND kind = $3 AND object = $2 AND closed_ms = 0`,
+			now, provider, string(problemUnanswered))
+		return err
 	})
 }

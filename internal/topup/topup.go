@@ -22,6 +22,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"tollgate/internal/loop"
 	"tollgate/internal/mail"
 	"tollgate/internal/store"
@@ -46,6 +48,10 @@ type Options struct {
 	Settled func(tx *store.Tx, s PaymentSettlement) error
 	// ForgetAccount, if not nil, makes this node's key cache forget a disabled account.
 	ForgetAccount func(account string)
+	// AlertMail has the addresses of operators who get a mail about new problems.
+	AlertMail []string
+	// Registry gets the metrics. It may be nil.
+	Registry prometheus.Registerer
 	// Log receives failures. If nil, nothing is logged.
 	Log *slog.Logger
 }
@@ -53,6 +59,7 @@ type Options struct {
 // Topups takes payments. It is safe for concurrent use. A nil Topups is a shop without payments.
 type Topups struct {
 	Options
+	metrics metrics
 
 	forgedMS atomic.Int64 // time of the last log line about a forged message
 }
@@ -62,7 +69,7 @@ func New(o Options) *Topups {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Topups{Options: o}
+	return &Topups{Options: o, metrics: newMetrics(o.Registry)}
 }
 
 // ErrOff reports a payment of a provider that is not configured, or that is configured in the other of
@@ -99,8 +106,9 @@ func (t *Topups) Info(name string) ProviderInfo {
 // sweepPeriod is the time between two sweeps.
 const sweepPeriod = 15 * time.Second
 
-// Run sweeps and begins automatic top-ups until ctx ends.
+// Run sweeps, begins automatic top-ups and watches problems until ctx ends.
 func (t *Topups) Run(ctx context.Context) {
 	loop.Run(ctx, loop.Loop{Room: "topup", Does: "ask the payment providers", Log: t.Log, Period: sweepPeriod, Step: t.Sweep},
-		loop.Loop{Room: "topup", Does: "begin automatic top-ups", Log: t.Log, Period: sweepPeriod, Step: t.BeginAutomatic})
+		loop.Loop{Room: "topup", Does: "begin automatic top-ups", Log: t.Log, Period: sweepPeriod, Step: t.BeginAutomatic},
+		loop.Loop{Room: "topup", Does: "look for problems of payments", Log: t.Log, Period: watchPeriod, Step: t.Watch})
 }

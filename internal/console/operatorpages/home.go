@@ -26,6 +26,7 @@ import (
 	"tollgate/internal/node"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
+	"tollgate/internal/topup"
 	"tollgate/internal/webhook"
 )
 
@@ -67,6 +68,7 @@ type serviceStatus struct {
 	load         job.Load
 	failing      []webhook.Failing
 	mails        mail.Waiting
+	payments     []topup.Problem
 	audits       []operator.AuditOutcome
 	setup        setup
 	holds        [2]ledger.OpenHolds // 0: requests, 1: jobs
@@ -198,6 +200,12 @@ func (c *console) readStatus(v *page.Visit) (w serviceStatus, err error) {
 				}
 				return err
 			},
+			func() (err error) {
+				if c.Topups != nil {
+					w.payments, _, err = topup.ProblemsTx(tx, "", maxProblems)
+				}
+				return err
+			},
 			func() (err error) { w.audits, err = operator.AuditsTx(tx, 1); return err },
 			func() error { return w.todayTx(tx) },
 			func() (err error) { w.month, err = c.month.chartsTx(tx, &w); return err },
@@ -297,6 +305,13 @@ func (w serviceStatus) problems() []ui.Notice {
 			add(ui.Warn, "A receiver has failed for "+ui.FormatDuration(since.Milliseconds())+".",
 				f.URL+" has "+ui.Thousands(f.Waiting)+" events waiting.", "/operator/accounts/"+f.Account+"?view=webhook", "Account")
 		}
+	}
+	if len(w.payments) > 0 {
+		text := w.payments[0].Detail + "."
+		if n := len(w.payments) - 1; n > 0 {
+			text += " " + ui.Plural(n, "more problem") + "."
+		}
+		add(ui.Warn, "A payment needs you.", text, "/operator/top-ups", "Top-ups")
 	}
 	if w.mails.Oldest > maxMailWait {
 		add(ui.Bad, "The oldest mail has waited for "+ui.FormatDuration(w.mails.Oldest.Milliseconds())+".",

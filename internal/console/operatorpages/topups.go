@@ -92,7 +92,7 @@ func (c *console) listTopups(v *page.Visit) (page.Responder, error) {
 		if content.Table, err = topupsTableTx(tx, list); err != nil {
 			return err
 		}
-		problems, err := topup.ProblemsTx(tx, shownProblems)
+		problems, _, err := topup.ProblemsTx(tx, "", shownProblems)
 		content.Problems = problemsTable(problems)
 		return err
 	})

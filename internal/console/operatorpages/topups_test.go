@@ -53,8 +53,8 @@ func TestTopups(t *testing.T) {
 		b.Get(address).Want(t, http.StatusOK, "partly refunded", "20.00 USD", "$22.00", `value="30.00"`)
 		b.Get("/console/operator/log").Want(t, http.StatusOK, "refund topup", "asked")
 		s.Stripe.Set(session, "amount_total", int64(1)) // no effect on a paid top-up
-		s.Exec(`INSERT INTO topup_problem (id, provider, kind, object, topup, account, detail, seen, first_ms, last_ms, closed_ms)
-			VALUES ('problem_1', 'stripe', 'amount', 'pi_1', $1, '', 'paid was less', 1, 1, 1, 0)`, row.ID)
+		s.Exec(`INSERT INTO topup_problem (id, provider, kind, object, topup, account, detail, seen, first_ms, last_ms, closed_ms, due_ms, mailed)
+			VALUES ('problem_1', 'stripe', 'amount', 'pi_1', $1, '', 'paid was less', 1, 1, 1, 0, 0, 0)`, row.ID)
 		b.Get(path).Want(t, http.StatusOK, "paid was less", "/problems/problem_1/close")
 		if got := b.Post(path + "/problems/problem_1/close").Header().Get("Location"); got != path+"?done=closed" {
 			t.Errorf("close: got %s, want the list", got)

@@ -76,6 +76,10 @@ func (v *contractClient) invoices(binary string) {
 	}
 	v.ask(404, "POST", "/admin/v1/top-ups/topup_none/check", "")
 	v.ask(200, "GET", "/admin/v1/top-ups/reconciliation?days=30&provider=stripe", "")
+	s.Dispute(session, "needs_response")
+	if p := first(v.ask(200, "GET", "/admin/v1/top-ups/problems?limit=1", "")); text(p, "kind") != "dispute" || p["due"] == nil {
+		v.t.Errorf("the problem is %v, want a dispute that is due", p)
+	}
 	v.ask(400, "GET", "/admin/v1/top-ups/reconciliation?days=91", "")
 	v.ask(400, "GET", "/admin/v1/top-ups/reconciliation?provider=paypal", "")
 }

@@ -501,12 +501,15 @@ func (s *Stripe) Refunds() (n int) {
 	return n
 }
 
+// DisputeTime is the time for the answer to a dispute.
+const DisputeTime = 7 * 24 * time.Hour
+
 // Dispute opens a dispute about the whole payment of a session, and returns its id.
 func (s *Stripe) Dispute(session, status string) (id string) {
 	s.change(func() {
 		intent := s.intents[find(s.sessions, session)["payment_intent"].(string)]
 		d := object{"id": s.newID("dp_"), "object": "dispute", "amount": intent["amount"], "payment_intent": intent["id"],
-			"status": status, "metadata": object{}}
+			"status": status, "metadata": object{}, "evidence_details": object{"due_by": s.Now().Add(DisputeTime).Unix()}}
 		s.disputes, id = append(s.disputes, d), d["id"].(string)
 		s.addEvent("charge.dispute.created", d)
 	})

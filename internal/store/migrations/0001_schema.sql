@@ -958,7 +958,9 @@ CREATE TABLE topup_problem (
     seen      BIGINT NOT NULL,
     first_ms  BIGINT NOT NULL,
     last_ms   BIGINT NOT NULL,
-    closed_ms BIGINT NOT NULL
+    closed_ms BIGINT NOT NULL,
+    due_ms    BIGINT NOT NULL, -- when the provider needs an answer to a dispute; 0 if it needs none
+    mailed    BIGINT NOT NULL  -- 1 after the mail to the operators
 );
 CREATE UNIQUE INDEX topup_problem_object ON topup_problem (provider, kind, object);
 CREATE INDEX topup_problem_open ON topup_problem (last_ms) WHERE closed_ms = 0;

@@ -271,11 +271,18 @@ type dispute struct {
 	ID     string `json:"id"`
 	Amount int64  `json:"amount"`
 	Status string `json:"status"`
+	// Evidence has the time of the answer in Unix seconds; 0 if none is needed.
+	Evidence struct {
+		Due int64 `json:"due_by"`
+	} `json:"evidence_details"`
 }
 
 // report returns the dispute for topup. An inquiry (warning_…) takes no money.
 func (d dispute) report() topup.ProviderDispute {
 	p := topup.ProviderDispute{ID: d.ID, Minor: d.Amount}
+	if strings.HasSuffix(d.Status, "needs_response") {
+		p.DueMS = d.Evidence.Due * 1000
+	}
 	switch d.Status {
 	case "needs_response", "under_review":
 		p.Taken, p.Open = true, true
