@@ -27,10 +27,12 @@ type catalogPage struct {
 	Sandbox  []string  // open sandbox models in a catalog with lines of real providers
 	Retire   ui.Button // retires the sandbox models
 	History  ui.DataTable
-	Pager    ui.Pager
-	YAML     string
-	Edit     ui.Link
-	Empty    *ui.EmptyState
+
+	Scheduled ui.DataTable
+	Pager     ui.Pager
+	YAML      string
+	Edit      ui.Link
+	Empty     *ui.EmptyState
 }
 
 // catalogEditPage is the editor of the catalog.
@@ -42,6 +44,7 @@ type catalogEditPage struct {
 	Changes  []string
 	Warnings []string
 	Diff     ui.Diff
+	NextText string // the checked catalog
 	Form     ui.PostForm
 	Examples ui.Snippets // example catalogs
 	Checked  bool
@@ -89,6 +92,9 @@ func (c *console) showCatalog(v *page.Visit) (page.Responder, error) {
 		if err != nil {
 			return err
 		}
+		if content.Scheduled, err = scheduledTableTx(tx); err != nil {
+			return err
+		}
 		content.Revision, content.YAML, content.Models = revision, string(doc.YAML()), catalogModels(doc, c.Catalog.Current())
 		content.By, content.History = show.ActorName(actors[revisionText(revision)]), historyTable(history, revision, actors)
 		for _, w := range doc.CostWarnings() {
@@ -106,9 +112,11 @@ func (c *console) showCatalog(v *page.Visit) (page.Responder, error) {
 		return nil, err
 	}
 	return page.FullPage{Name: "catalog", Title: "Catalog", Main: content}.WithNotice(v, map[string]string{
-		"applied":  "Applied. New requests use this catalog; running requests finish with the previous one.",
-		"same":     "This is the current catalog, so nothing was applied.",
-		"switched": "The state was changed in a new revision.",
+		"scheduled": "Scheduled. Cancel the change below if you change your mind.",
+		"cancelled": "Cancelled. The catalog will not change at that time.",
+		"applied":   "Applied. New requests use this catalog; running requests finish with the previous one.",
+		"same":      "This is the current catalog, so nothing was applied.",
+		"switched":  "The state was changed in a new revision.",
 	}), nil
 }
 
@@ -169,19 +177,25 @@ func stateButtons(m *catalog.Model) ui.ButtonMenu {
 func historyTable(history []catalog.Revision, current int64, actors map[string]operator.Actor) ui.DataTable {
 	t := ui.DataTable{Caption: "History", Columns: []ui.Column{{Title: "Revision"}, {Title: "Applied"}, {Title: "By"}, {Title: "Changes"}}}
 	for _, r := range history {
-		changes := strings.Join(r.Changes[:min(len(r.Changes), 5)], "\n")
-		if n := len(r.Changes) - 5; n > 0 {
-			changes += "\nand " + strconv.Itoa(n) + " more"
-		}
 		name := "Revision " + revisionText(r.Number)
 		if r.Number == current {
 			name += ", current"
 		}
 		t.Rows = append(t.Rows, ui.DataRow{Href: page.Base + "/operator/catalog/revisions/" + revisionText(r.Number),
 			Cells: []any{name, ui.Moment{MS: r.AppliedMS}, ui.OrDash(show.ActorName(actors[revisionText(r.Number)])),
-				ui.Text{Text: ui.OrDash(changes), Lines: true}}})
+				ui.Text{Text: ui.OrDash(firstChanges(r.Changes)), Lines: true}}})
 	}
 	return t
+}
+
+// firstChanges returns the first changes of a list, one per line.
+func firstChanges(all []string) string {
+	const shown = 5
+	text := strings.Join(all[:min(len(all), shown)], "\n")
+	if n := len(all) - shown; n > 0 {
+		text += "\nand " + strconv.Itoa(n) + " more"
+	}
+	return text
 }
 
 func catalogForm(text string, base int64) ui.PostForm {
@@ -317,7 +331,8 @@ func (p *catalogEditPage) compareTx(tx *store.Tx, doc *catalog.Document) error {
 		}
 		old = string(current.YAML())
 	}
-	p.Checked, p.Changes, p.Diff = true, preview.Changes, ui.DiffOf(old, string(doc.YAML()))
+	p.NextText = string(doc.YAML())
+	p.Checked, p.Changes, p.Diff = true, preview.Changes, ui.DiffOf(old, p.NextText)
 	if preview.Revision != p.Base {
 		p.Conflict = &ui.Notice{Tone: ui.Warn, Title: "Nothing was applied.", Focus: true,
 			Text: "Somebody has applied revision " + revisionText(preview.Revision) +

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/console/consoletest"
@@ -180,5 +181,31 @@ func TestSandboxCanBeRetired(t *testing.T) {
 		if _, n := currentCatalog(s); n != 3 {
 			t.Errorf("after retiring no model, the current revision is %d, want 3", n)
 		}
+	})
+}
+
+// TestScheduleCatalog checks that a change is scheduled from the preview, shown, and cancelled, and the
+// errors of its form.
+func TestScheduleCatalog(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		const changes = "/console/operator/catalog/changes"
+		b := s.Operator()
+		text, _ := currentCatalog(s)
+		text = strings.Replace(text, "input: ", "input: 7", 1)
+		b.Post("/console/operator/catalog/edit", "yaml", text, "base", "1").Want(t, http.StatusOK, "Apply later", "datetime-local")
+		b.Post(changes, "yaml", text, "base", "1", "at", "2020-01-01T00:00").Want(t, http.StatusUnprocessableEntity,
+			"Time in UTC must be in the future", "sandbox-chat")
+		b.Post(changes, "yaml", text, "base", "1", "at", "soon").Want(t, http.StatusUnprocessableEntity, "Time in UTC must be a date")
+		b.Post(changes, "yaml", text, "base", "2", "at", time.Now().UTC().Add(time.Hour).Format("2006-01-02T15:04")).Want(t,
+			http.StatusUnprocessableEntity, "in the meantime")
+		b.Post(changes, "yaml", text, "base", "1", "at", time.Now().UTC().Add(time.Hour).Format("2006-01-02T15:04"), "note", "for December",
+			"tell_customers", "on").Want(t, http.StatusSeeOther, "done=scheduled")
+		id := logged(t, s, operator.CatalogSchedule, 1)[0].Object
+		b.Get("/console/operator/catalog").Want(t, http.StatusOK, "Scheduled changes", "for December", "pending", id)
+		b.Get(changes+"/"+id).Want(t, http.StatusOK, "for December", "Cancel the change", "price.input")
+		b.Post(changes+"/"+id+"/cancel").Want(t, http.StatusSeeOther, "done=cancelled")
+		b.Get(changes+"/"+id).Want(t, http.StatusOK, "cancelled")
+		b.Post(changes+"/"+id+"/cancel").Want(t, http.StatusBadRequest, "cannot be cancelled")
 	})
 }
