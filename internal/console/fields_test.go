@@ -20,6 +20,7 @@ func takesJSON(route string) bool { return strings.Contains(route, "/playground/
 func TestFormsRejectUnknownFields(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		s.AddProvider()
 		c := browsers{}
 		for _, route := range console.Routes() {
 			method, path, _ := strings.Cut(route, " ")
@@ -51,6 +52,7 @@ func TestFormsRejectUnknownFields(t *testing.T) {
 func TestPagesHideOtherAccounts(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		s.AddProvider()
 		key, request, job, delivery := s.Key("ada", "xylophone"), s.Request("ada", 200, ""), s.Job("ada", "a xylophone"), s.Delivery("ada")
 		ids := []string{key.ID, key.Hint, request, job, delivery, s.Accounts["ada"].ID, s.Users["ada@example.com"].ID}
 		queries := map[string][]string{"q": ids, "id": ids, "after": ids, "key": {key.ID}, "again": {job}, "account": {s.Accounts["ada"].ID}}

@@ -52,6 +52,16 @@ func wantStatuses() map[string]statuses {
 		"POST /console/link":          {nobody: 422, other: 422, owner: 422},
 		"POST /console/link/password": {nobody: 422, other: 422, owner: 422},
 
+		"POST /console/sign-in/with/{id}":               {nobody: 503, other: 303, owner: 303}, // the provider does not answer
+		"GET /console/sign-in/with/{id}/callback":       {nobody: 422, other: 422, owner: 422},
+		"GET /console/sign-up/with":                     {nobody: 303, other: 303, owner: 303},
+		"POST /console/sign-up/with":                    {nobody: 422, other: 422, owner: 422},
+		"GET /console/settings/confirm":                 ownPage,
+		"POST /console/settings/confirm":                formAct,
+		"POST /console/settings/confirm/{id}":           {nobody: 303, other: 503, owner: 503},
+		"POST /console/settings/link/{id}":              {nobody: 303, other: 303, owner: 303}, // first the confirmation
+		"POST /console/settings/identities/{id}/unlink": {nobody: 303, other: 303, owner: 303},
+
 		"GET /console/prices": {nobody: 200, other: 200, owner: 200},
 
 		"GET /console/forgot":  {nobody: 200, other: 200, owner: 200},
@@ -150,13 +160,15 @@ func wantStatuses() map[string]statuses {
 		"POST /console/settings/users/{id}/enable":  ownAct,
 		"POST /console/settings/users/{id}/delete":  ownAct,
 
-		"GET /console/operator/sign-in":            {nobody: 200, operator: 303},
-		"POST /console/operator/sign-in":           {nobody: 422, operator: 422},
-		"GET /console/operator/sign-in/code":       {nobody: 303, operator: 303},
-		"POST /console/operator/sign-in/code":      {nobody: 303, operator: 303},
-		"POST /console/operator/sign-out":          {nobody: 303, operator: 303},
-		"POST /console/operator/sessions/end":      {nobody: 303, operator: 303},
-		"POST /console/operator/sessions/{id}/end": {nobody: 303, operator: 404},
+		"GET /console/operator/sign-in":                    {nobody: 200, operator: 303},
+		"POST /console/operator/sign-in":                   {nobody: 422, operator: 422},
+		"POST /console/operator/sign-in/with/{id}":         {nobody: 503, operator: 303},
+		"GET /console/operator/sign-in/with/{id}/callback": {nobody: 422, operator: 422},
+		"GET /console/operator/sign-in/code":               {nobody: 303, operator: 303},
+		"POST /console/operator/sign-in/code":              {nobody: 303, operator: 303},
+		"POST /console/operator/sign-out":                  {nobody: 303, operator: 303},
+		"POST /console/operator/sessions/end":              {nobody: 303, operator: 303},
+		"POST /console/operator/sessions/{id}/end":         {nobody: 303, operator: 404},
 
 		"GET /console/operator":                                  operatorsPage,
 		"GET /console/operator/live":                             operatorsPage,
@@ -264,6 +276,7 @@ func wantStatuses() map[string]statuses {
 func TestEveryRouteAsEverybody(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		s.AddProvider()
 		rows := wantStatuses()
 		handlers := map[console.Sections]http.Handler{}
 		for _, section := range []console.Sections{console.UserSection, console.OperatorSection} {
@@ -376,6 +389,8 @@ func objectPath(s *consoletest.Scene, path, visitor string) string {
 		page := s.Browser().Get("/console/sign-in").Body.String()
 		at := strings.Index(page, "/console/static/")
 		return page[at : at+strings.IndexByte(page[at:], '"')]
+	case strings.Contains(path, "/with/{id}"), strings.Contains(path, "/link/{id}"), strings.Contains(path, "/confirm/{id}"):
+		id = "corp"
 	case strings.Contains(path, "/operator/lines/{id}"):
 		id = "sandbox"
 	case strings.Contains(path, "/operator/accounts/{id}"):
@@ -517,6 +532,7 @@ func pagePaths() (paths []string) {
 func TestEveryPageAtMaxCounters(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		s.AddProvider()
 		rows, visitors := wantStatuses(), visitorsOf(s)
 		paths := map[string]string{}
 		for _, path := range pagePaths() {

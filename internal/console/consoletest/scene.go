@@ -34,6 +34,7 @@ import (
 	"tollgate/internal/gatewaytest/fakemail"
 	"tollgate/internal/gatewaytest/fakepayment"
 	"tollgate/internal/httpapi"
+	"tollgate/internal/identity"
 	"tollgate/internal/invoice"
 	"tollgate/internal/job"
 	"tollgate/internal/ledger"
@@ -195,6 +196,15 @@ func (s *Scene) sendMails() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+}
+
+// AddProvider configures an identity provider with the name corp, for customers and operators. It does not
+// answer.
+func (s *Scene) AddProvider() {
+	s.t.Helper()
+	s.Options.Identities = []*identity.IDProvider{identity.New(identity.Options{HTTP: http.DefaultClient, Config: identity.Config{
+		Name: "corp", Title: "Corp", Kind: identity.OIDC, Issuer: "http://127.0.0.1:1", ClientID: "a", ClientSecret: "b", For: identity.Both}})}
+	s.handler = s.Console(nil)
 }
 
 // WithoutMail returns a console that sends no mail.

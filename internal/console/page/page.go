@@ -262,23 +262,17 @@ func (srv *server) signInHandlers(s Section) []Handler {
 		Get(s.Path+"/sign-in/code", srv.codePage),
 		Post(s.Path+"/sign-in/code", srv.checkCode),
 		Action(s.Path+"/sign-out", srv.signOut),
-	}
-	if len(srv.Identities) > 0 {
-		handlers = append(handlers,
-			Post(s.Path+"/sign-in/with/{id}", srv.withProvider(srv.beginSignIn)),
-			Get(s.Path+"/sign-in/with/{id}/callback", srv.withProvider(srv.callback)))
+		Post(s.Path+"/sign-in/with/{id}", srv.withProvider(srv.beginSignIn)),
+		Get(s.Path+"/sign-in/with/{id}/callback", srv.withProvider(srv.callback)),
 	}
 	if s.Kind == account.OperatorSession {
 		return append(handlers,
 			Get(s.Path+"/sign-in", srv.operatorSignInPage),
 			Post(s.Path+"/sign-in", srv.operatorSignIn))
 	}
-	if len(srv.Identities) > 0 {
-		handlers = append(handlers,
-			Get(newAccountPath, srv.withSignUp(srv.newAccountPage)),
-			Post(newAccountPath, srv.withSignUp(srv.createNewAccount)))
-	}
 	return append(handlers,
+		Get(newAccountPath, OnlyIf(len(srv.Identities) > 0, srv.withSignUp(srv.newAccountPage))),
+		Post(newAccountPath, OnlyIf(len(srv.Identities) > 0, srv.withSignUp(srv.createNewAccount))),
 		Get(s.Path+"/sign-in", srv.signInPage),
 		Post(s.Path+"/sign-in", srv.signIn),
 		Get("/link", srv.linkPage),

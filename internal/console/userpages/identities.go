@@ -23,6 +23,11 @@ type waysToSignIn struct {
 	Link    []ui.Button
 }
 
+// identifying returns a handler of a shop with identity providers. In other shops the page does not exist.
+func (c *console) identifying(handle func(*page.Visit) (page.Responder, error)) func(*page.Visit) (page.Responder, error) {
+	return page.OnlyIf(len(c.Identities) > 0, handle)
+}
+
 // confirmAddress returns the address of the confirmation before a change on a page.
 func confirmAddress(back string) string {
 	return page.Base + confirmPath + "?next=" + url.QueryEscape(page.Base+back)

@@ -34,16 +34,12 @@ func Section(o page.Options) page.Section {
 }
 
 func (c *console) handlers() []page.Handler {
-	var optional []page.Handler
-	if len(c.Identities) > 0 {
-		optional = append(optional,
-			page.Action("/settings/link/{id}", c.linkProvider),
-			page.Action("/settings/identities/{id}/unlink", c.unlinkIdentity),
-			page.Get(confirmPath, c.showConfirm),
-			page.Post(confirmPath, c.confirm),
-			page.Post(confirmPath+"/{id}", c.confirmByProvider))
-	}
-	return append(optional, []page.Handler{
+	return []page.Handler{
+		page.Action("/settings/link/{id}", c.identifying(c.linkProvider)),
+		page.Action("/settings/identities/{id}/unlink", c.identifying(c.unlinkIdentity)),
+		page.Get(confirmPath, c.identifying(c.showConfirm)),
+		page.Post(confirmPath, c.identifying(c.confirm)),
+		page.Post(confirmPath+"/{id}", c.identifying(c.confirmByProvider)),
 		page.Get("", c.overview),
 		page.Get("/find", c.find),
 
@@ -132,7 +128,7 @@ func (c *console) handlers() []page.Handler {
 		page.Action("/settings/users/{id}/delete", c.deleteUser),
 		page.Get(mailsPath, c.mailing(c.showMails)),
 		page.Post(mailsPath, c.mailing(c.saveMails)),
-	}...)
+	}
 }
 
 func menu() []ui.NavItem {
