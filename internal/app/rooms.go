@@ -359,7 +359,7 @@ func (r *rooms) startAudits(context.Context) error {
 	r.audits = operator.NewAudits(r.db, r.node, r.jobs, r.log)
 	r.life.loop("audits", r.audits.Run)
 	scheduler := operator.NewScheduler(operator.SchedulerOptions{DB: r.db, Providers: r.providers, Mails: r.mails,
-		Readers: r.settings.AlertMail, Log: r.log, Registry: r.metrics.Registry()})
+		Readers: r.settings.AlertMail, PublicURL: r.Base(), Log: r.log, Registry: r.metrics.Registry()})
 	r.life.loop("scheduled changes of the catalog", scheduler.Run)
 	return nil
 }

@@ -27,7 +27,7 @@ type Revision struct {
 
 // SQL statements, one table each.
 const (
-	selectHead     = `SELECT revision, secrets FROM catalog_head WHERE id = 'current'`
+	selectHead     = `SELECT revision, secrets, changes FROM catalog_head WHERE id = 'current'`
 	updateHead     = `UPDATE catalog_head SET revision = $1 WHERE id = 'current'`
 	selectDocument = `SELECT document FROM catalog_revision WHERE revision = $1`
 	selectHistory  = `SELECT revision, applied_ms, changes FROM catalog_revision WHERE revision < $1 ORDER BY revision DESC LIMIT $2`
@@ -120,11 +120,12 @@ func HeadTx(tx *store.Tx) (int64, error) {
 	return h.revision, err
 }
 
-// head has the numbers of the current revision and of the last change of a stored secret.
-type head struct{ revision, secrets int64 }
+// head has the numbers of the current revision, of the last change of a stored secret, and of the last
+// change of a scheduled change.
+type head struct{ revision, secrets, changes int64 }
 
 func headTx(tx *store.Tx) (h head, err error) {
-	if err := tx.QueryRow(selectHead).Scan(&h.revision, &h.secrets); err != nil {
+	if err := tx.QueryRow(selectHead).Scan(&h.revision, &h.secrets, &h.changes); err != nil {
 		return head{}, fmt.Errorf("read the current catalog revision: %w", err)
 	}
 	return h, nil

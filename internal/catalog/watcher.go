@@ -37,8 +37,10 @@ type Watcher struct {
 	mu             sync.Mutex // held during a poll; an older revision never replaces a newer one
 	failedRevision int64      // the newest revision if it could not be loaded; guarded by mu
 	secretsVersion int64      // of stored; -1 before the first poll; guarded by mu
+	changesVersion int64      // of coming; -1 before the first poll; guarded by mu
 
-	stored atomic.Pointer[vault.Values] // the stored secrets
+	stored atomic.Pointer[vault.Values]   // the stored secrets
+	coming atomic.Pointer[[]ComingPrices] // nil before the first poll
 
 	snapshotsMu sync.Mutex          // guards snapshots
 	snapshots   map[int64]*Snapshot // older snapshots, by revision
@@ -50,7 +52,7 @@ func NewWatcher(o WatcherOptions) *Watcher {
 	if o.Interval <= 0 {
 		o.Interval = time.Second
 	}
-	w := &Watcher{opts: o, secretsVersion: -1}
+	w := &Watcher{opts: o, secretsVersion: -1, changesVersion: -1}
 	w.stored.Store(&vault.Values{})
 	w.opts.Lookup = secret.Lookup(o.Lookup, func(name string) (string, bool) { return w.stored.Load().Lookup(name) })
 	w.current.Store(NewSnapshot(0, &Document{}, o.Providers, w.opts.Lookup))
@@ -168,17 +170,23 @@ func (w *Watcher) Refresh(ctx context.Context) error {
 	var (
 		newest  head
 		raw     string
-		stored  *vault.Values // nil if the node has the newest secrets
+		stored  *vault.Values  // nil if the node has the newest secrets
+		coming  []ComingPrices // nil if the node has the newest ones
 		current = w.Current().Revision
 	)
 	hasRevision := func() bool { return newest.revision == current || newest.revision == w.failedRevision }
 	err := w.opts.DB.View(ctx, func(tx *store.Tx) (err error) {
-		stored = nil
+		stored, coming = nil, nil
 		if newest, err = headTx(tx); err != nil {
 			return err
 		}
 		if newest.secrets != w.secretsVersion {
 			if stored, err = w.opts.Keys.LoadTx(tx); err != nil {
+				return err
+			}
+		}
+		if newest.changes != w.changesVersion {
+			if coming, err = comingTx(tx); err != nil {
 				return err
 			}
 		}
@@ -192,6 +200,10 @@ func (w *Watcher) Refresh(ctx context.Context) error {
 	}
 	if stored != nil {
 		w.useSecrets(stored, newest.secrets)
+	}
+	if coming != nil {
+		w.coming.Store(&coming)
+		w.changesVersion = newest.changes
 	}
 	if hasRevision() {
 		if stored != nil && current > 0 {

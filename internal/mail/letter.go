@@ -50,6 +50,8 @@ const (
 	LimitUsed       LetterKind = "total_limit_used"  // a key's total limit is used up
 	ReceiverFailing LetterKind = "webhook_failing"   // a receiver of webhooks fails
 
+	PriceChange LetterKind = "price_change" // prices of models that a customer uses will change
+
 	Alert        LetterKind = "alert"                 // for operators, about a line
 	ChangeFailed LetterKind = "catalog_change_failed" // for operators: a scheduled change was not applied
 )
@@ -59,7 +61,7 @@ func Kinds() []LetterKind {
 	return []LetterKind{Test, Invitation, OperatorInvitation, Reset, SignIn, SignUp, NewAddress, OldAddress, KnownUser,
 		IdentityAdded, IdentityRemoved,
 		PaymentReceipt, PaymentRefund, PaymentDispute, PaymentRestored, AutomaticPaused, Invoice, CreditNote,
-		LowBalance, BudgetNear, BudgetUsed, LimitNear, LimitUsed, ReceiverFailing, Alert, ChangeFailed, PaymentProblem}
+		LowBalance, BudgetNear, BudgetUsed, LimitNear, LimitUsed, ReceiverFailing, PriceChange, Alert, ChangeFailed, PaymentProblem}
 }
 
 // hasLink reports whether the mails of a kind have a button.
@@ -80,12 +82,13 @@ const (
 	BalanceTopic  Topic = "balance"
 	BudgetTopic   Topic = "budgets"
 	WebhookTopic  Topic = "webhooks"
+	PriceTopic    Topic = "prices"
 )
 
 // ChoosableTopics returns the topics that a user can decline, in the order of the console. All of them are
 // about the user's account.
 func ChoosableTopics() []Topic {
-	return []Topic{PaymentTopic, InvoiceTopic, BalanceTopic, BudgetTopic, WebhookTopic}
+	return []Topic{PaymentTopic, InvoiceTopic, BalanceTopic, BudgetTopic, WebhookTopic, PriceTopic}
 }
 
 // Topic returns the topic of a kind.
@@ -105,6 +108,8 @@ func (k LetterKind) Topic() Topic {
 		return BudgetTopic
 	case ReceiverFailing:
 		return WebhookTopic
+	case PriceChange:
+		return PriceTopic
 	}
 	return PaymentTopic
 }

@@ -55,9 +55,11 @@ func CancelChangeTx(tx *store.Tx, by Actor, id string) (catalog.ScheduledChange,
 type SchedulerOptions struct {
 	DB        *store.DB
 	Providers map[string]catalog.Provider
-	// Mails writes alerts about failed changes to the addresses Readers. If nil, there are no mails.
-	Mails   *mail.Mailer
-	Readers []string
+	// Mails writes alerts about failed changes to the addresses Readers, and mails about announced prices
+	// with links below PublicURL. If nil, there are no mails.
+	Mails     *mail.Mailer
+	Readers   []string
+	PublicURL string
 	// Log receives applied and failed changes. If nil, nothing is logged.
 	Log      *slog.Logger
 	Registry prometheus.Registerer // may be nil
@@ -89,10 +91,17 @@ func NewScheduler(o SchedulerOptions) *Scheduler {
 	return s
 }
 
-// Run applies changes until ctx ends.
+// mailPeriod is the longest time between a schedule and the first mails about its prices.
+const mailPeriod = 10 * time.Second
+
+// Run applies changes and mails announced prices until ctx ends.
 func (s *Scheduler) Run(ctx context.Context) {
-	loop.Run(ctx, loop.Loop{Room: "operator", Does: "apply scheduled changes of the catalog", Log: s.Log, Period: schedulePeriod,
-		Step: s.ApplyDue})
+	loops := []loop.Loop{{Room: "operator", Does: "apply scheduled changes of the catalog", Log: s.Log, Period: schedulePeriod,
+		Step: s.ApplyDue}}
+	if s.Mails.On() {
+		loops = append(loops, loop.Loop{Room: "operator", Does: "mail announced prices", Log: s.Log, Period: mailPeriod, Step: s.MailPrices})
+	}
+	loop.Run(ctx, loops...)
 }
 
 // ApplyDue applies the changes whose time has come, the earliest first. A change that does not fit the

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"tollgate/internal/account"
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
 	"tollgate/internal/mail"
@@ -214,6 +215,65 @@ func TestRefusedSchedules(t *testing.T) {
 			all, more, err := catalog.ScheduledChangesTx(tx, "", 10)
 			if len(all) != 1 || more || !slices.Equal(all[0].Changes, []string{"model a: price.input 1 -> 2"}) || all[0].Note != "new prices" {
 				a.t.Errorf("the list has %+v, want the cancelled change", all)
+			}
+			return err
+		})
+	})
+}
+
+// TestMailPrices checks that the users of accounts that used a model get one mail about its announced
+// price, with two nodes.
+func TestMailPrices(t *testing.T) {
+	t.Parallel()
+	eachAgenda(t, func(a agenda) {
+		storetest.Update(a.t, a.db, func(tx *store.Tx) error {
+			now, err := tx.NowMS()
+			if err != nil {
+				return err
+			}
+			for i := range 120 { // every second one has used the model
+				used, err := account.CreateTx(tx, account.NewAccount{Name: "n"})
+				if err != nil {
+					return err
+				}
+				signIn := account.SignIn{Email: fmt.Sprintf("u%d@example.com", i), PasswordHash: "$x"}
+				if _, err := account.CreateUserTx(tx, used.ID, signIn); err != nil {
+					return err
+				}
+				model := []string{"a", "b"}[i%2]
+				if _, err := tx.Exec(`INSERT INTO ledger_series (id, account, key, model, line, endpoint, folded)
+					VALUES ($1, $2, '', $3, '', '', 0)`, i+1, used.ID, model); err != nil {
+					return err
+				}
+				if _, err := tx.Exec(`INSERT INTO ledger_day (day, series, requests, billed, failed, prompt_tokens, cached_tokens,
+					completion_tokens, quantity, cost_nano, line_cost_nano, line_costs, known_cost_nano, unit)
+					VALUES ($1, $2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, '')`, now/(24*time.Hour).Milliseconds(), i+1); err != nil {
+					return err
+				}
+			}
+			_, err = ScheduleTx(tx, Actor{Way: Console}, priced(a.t, "a=2", "b=1"), 0,
+				catalog.Schedule{AtMS: now + time.Hour.Milliseconds(), Announced: true})
+			return err
+		})
+		var wg sync.WaitGroup
+		for range 2 {
+			for _, n := range a.nodes {
+				wg.Go(func() {
+					if err := n.MailPrices(context.WithoutCancel(a.t.Context())); err != nil {
+						a.t.Error(err)
+					}
+				})
+			}
+		}
+		wg.Wait()
+		storetest.View(a.t, a.db, func(tx *store.Tx) error {
+			mails, _, err := mail.ListTx(tx, mail.OutboxFilter{Limit: 500})
+			readers := map[string]bool{}
+			for _, m := range mails {
+				readers[m.To] = true
+			}
+			if len(mails) != 60 || len(readers) != 60 || !readers["u0@example.com"] || readers["u1@example.com"] {
+				a.t.Errorf("%d mails to %d readers, want one to each of 60", len(mails), len(readers))
 			}
 			return err
 		})

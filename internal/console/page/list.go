@@ -18,6 +18,7 @@ type List struct {
 	CSV     string   // address of the list as a file; may be empty
 	Tabs    ui.Tabs
 	Filters ui.Filters
+	Coming  []string // announced changes of prices
 	Table   ui.DataTable
 	Empty   *ui.EmptyState // replaces an empty table
 	Pager   ui.Pager

@@ -24,6 +24,7 @@ var topicLabels = map[mail.Topic]string{
 	mail.BalanceTopic: "a low balance",
 	mail.BudgetTopic:  "budgets of keys: 80 % is spent, or all of it",
 	mail.WebhookTopic: "a webhook receiver that fails",
+	mail.PriceTopic:   "new prices of models that you use",
 }
 
 // localeLabels are the names of languages, each in its own language.

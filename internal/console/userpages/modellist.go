@@ -25,6 +25,7 @@ type modelPage struct {
 	Try    *ui.Link // to the playground, or nil if the model is not open
 	Facts  ui.Facts
 	Prices ui.DataTable
+	Coming []string // changes of the prices
 	Codes  ui.Snippets
 }
 
@@ -52,6 +53,7 @@ func (c *console) models(v *page.Visit) (page.Responder, error) {
 	kind, name := v.Query("kind"), strings.TrimSpace(v.Query("name"))
 	content := page.List{Title: "Models", Path: "/models"}
 	var listed []modelRow
+	factors := map[string]money.Factor{}
 	for _, m := range snapshot.Models() {
 		if m.State == catalog.StateRetired || hidden[m.ID] || kind != "" && string(m.Kind) != kind || !matches(m.ID, name) {
 			continue
@@ -59,7 +61,9 @@ func (c *console) models(v *page.Visit) (page.Responder, error) {
 		r := newModelRow(snapshot, m, prices.FactorOf(m.ID))
 		r.href = modelPath(m)
 		listed = append(listed, r)
+		factors[m.ID] = prices.FactorOf(m.ID)
 	}
+	content.Coming = c.comingPrices(factors)
 	content.Table = modelsTable(v, content.Path, listed)
 	content.Tabs = v.Tabs("/models", "Kinds", "kind", append([]ui.Option{{Label: "All"}}, show.Kinds()...))
 	content.Filters = ui.Filters{Action: page.Base + "/models", Fields: []ui.FormField{{Name: "name", Label: "Name", Value: name},
@@ -79,11 +83,14 @@ func (c *console) publicPrices(v *page.Visit) (page.Responder, error) {
 	snapshot := c.Catalog.Current()
 	content := page.List{Title: "Models and prices", Path: pricesPath}
 	var listed []modelRow
+	factors := map[string]money.Factor{}
 	for _, m := range snapshot.Models() {
 		if m.State != catalog.StateRetired && !snapshot.IsSandbox(m.ID) {
 			listed = append(listed, newModelRow(snapshot, m, money.One))
+			factors[m.ID] = money.One
 		}
 	}
+	content.Coming = c.comingPrices(factors)
 	content.Table = modelsTable(v, pricesPath, listed)
 	p := content.Page(false, ui.EmptyState{Title: "No models are for sale yet"})
 	p.Wide = true
@@ -110,7 +117,8 @@ func durations(m *catalog.Model) string {
 
 func (c *console) showModel(v *page.Visit, m *catalog.Model, factor money.Factor) page.Responder {
 	content := modelPage{ID: m.ID, State: show.ModelBadges(c.Catalog.Current(), m), Prices: pricesOf(m, factor),
-		Codes: ui.Snippets{ID: "use", Tabs: show.ModelSnippets(v.PublicURL(), m)}}
+		Coming: c.comingPrices(map[string]money.Factor{m.ID: factor}),
+		Codes:  ui.Snippets{ID: "use", Tabs: show.ModelSnippets(v.PublicURL(), m)}}
 	if _, ok := newTrial(m.Kind); ok && m.State == catalog.StateOpen {
 		content.Try = &ui.Link{Href: page.AddressOf("/playground", url.Values{"model": {m.ID}}), Text: "Try it", Icon: "play",
 			Button: true, Main: true}

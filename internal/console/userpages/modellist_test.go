@@ -5,12 +5,14 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
 	"tollgate/internal/console"
 	"tollgate/internal/console/consoletest"
 	"tollgate/internal/money"
+	"tollgate/internal/store"
 )
 
 // TestModels checks the list of models with the filters, and the page of each model.
@@ -145,5 +147,39 @@ func TestPublicPrices(t *testing.T) {
 		b.Handler = s.Console(func(o *console.Options) { o.PublicPrices = false })
 		b.Get("/console/prices").Want(t, http.StatusNotFound)
 		b.Get("/console/sign-in").Without(t, "/console/prices")
+	})
+}
+
+// TestComingPrices checks that an announced change of prices is shown beside the models and on the public
+// page, with the factor of the account, and that another scheduled change is not.
+func TestComingPrices(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		s.SellReal()
+		half, at := money.Factor(500_000), time.Now().UTC().Add(48*time.Hour)
+		s.ChangeAccount("ada", account.Patch{Factor: &half})
+		schedule := func(model string, form ...string) {
+			var text string
+			s.Update(func(tx *store.Tx) error {
+				doc, _, err := catalog.CurrentTx(tx)
+				text = string(doc.YAML())
+				return err
+			})
+			before, after, _ := strings.Cut(text, "id: "+model+"\n")
+			text = before + "id: " + model + "\n" + strings.Replace(after, "input: 1\n", "input: 3\n", 1)
+			s.Operator().Post("/console/operator/catalog/changes", append(form, "yaml", text, "base", "2",
+				"at", at.Format("2006-01-02T15:04"))...).Want(t, http.StatusSeeOther, "done=scheduled")
+		}
+		schedule("sold", "tell_customers", "on")
+		schedule("both")
+		from := "sold from " + at.Format("2 Jan 2006 15:04 UTC") + ": Input "
+		b := s.SignedIn("ada@example.com")
+		for _, path := range []string{"/console/models", "/console/models?id=sold"} {
+			shown := b.Get(path)
+			shown.Want(t, http.StatusOK, from+"$1.50, was $0.50")
+			shown.Without(t, "both from")
+		}
+		b.Get("/console/models?id=both").Without(t, "will change")
+		s.Browser().Get("/console/prices").Want(t, http.StatusOK, from+"$3.00, was $1.00")
 	})
 }

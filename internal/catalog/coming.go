@@ -1,0 +1,99 @@
+package catalog
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"tollgate/internal/catalog/tree"
+	"tollgate/internal/store"
+)
+
+// SQL statements for the announcement of prices. A change is mailed account by account.
+const (
+	selectUnmailed = `SELECT id, mailed_to FROM catalog_change WHERE state = 0 AND mailed = 0 ORDER BY at_ms, id LIMIT 1`
+	updateMailed   = `UPDATE catalog_change SET mailed_to = $3, mailed = $4 WHERE id = $1 AND state = 0 AND mailed_to = $2`
+)
+
+// ComingPrices has the models whose prices an announced change will change.
+type ComingPrices struct {
+	AtMS   int64
+	Models []Model // with the new prices
+}
+
+// Coming returns the announced changes of prices by time. It does not block.
+func (w *Watcher) Coming() []ComingPrices {
+	if coming := w.coming.Load(); coming != nil {
+		return *coming
+	}
+	return nil
+}
+
+func comingTx(tx *store.Tx) ([]ComingPrices, error) {
+	pending, err := PendingChangesTx(tx)
+	coming := []ComingPrices{}
+	for _, c := range pending {
+		if !c.Announced {
+			continue
+		}
+		models, err := c.NewPricesTx(tx)
+		if err != nil {
+			return nil, err
+		}
+		coming = append(coming, ComingPrices{c.AtMS, models})
+	}
+	return coming, err
+}
+
+// NewPricesTx returns the models whose prices the change changes, as they are afterwards. New models are
+// not among them.
+func (c ScheduledChange) NewPricesTx(tx *store.Tx) (models []Model, err error) {
+	base, next, err := c.DocumentsTx(tx)
+	if err != nil {
+		return nil, err
+	}
+	before := map[string]string{}
+	for i := range base.Models {
+		before[base.Models[i].ID] = base.Models[i].priceText()
+	}
+	for i := range next.Models {
+		if text, ok := before[next.Models[i].ID]; ok && text != next.Models[i].priceText() {
+			models = append(models, next.Models[i])
+		}
+	}
+	return models, nil
+}
+
+// priceText is equal for models with equal prices.
+func (m *Model) priceText() string {
+	text, n := "", m.Tree()
+	for _, key := range []string{"price", "per_clip", "free_daily_requests"} {
+		if value := n.Get(key); value != nil {
+			text += key + string(tree.JSON(value, ""))
+		}
+	}
+	return text
+}
+
+// UnmailedChangeTx returns the first pending change with mails to write, and the last account that has
+// its mails. The ID is empty if there is none.
+func UnmailedChangeTx(tx *store.Tx) (id, mailedTo string, err error) {
+	err = tx.QueryRow(selectUnmailed).Scan(&id, &mailedTo)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", "", nil
+	}
+	if err != nil {
+		return "", "", fmt.Errorf("look for prices to announce: %w", err)
+	}
+	return id, mailedTo, nil
+}
+
+// RecordMailedTx records the last account that has its mails about a pending change, after mailedTo. It
+// returns false, and changes nothing, if another node was faster or the change has ended.
+func RecordMailedTx(tx *store.Tx, id, mailedTo, last string, done bool) (bool, error) {
+	changed, err := tx.Exec(updateMailed, id, mailedTo, last, store.Bool(done))
+	if err != nil {
+		return false, fmt.Errorf("record the mails about new prices: %w", err)
+	}
+	return changed > 0, nil
+}

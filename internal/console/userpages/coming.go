@@ -1,0 +1,58 @@
+package userpages
+
+import (
+	"strings"
+	"time"
+
+	"tollgate/internal/catalog"
+	"tollgate/internal/console/show"
+	"tollgate/internal/money"
+)
+
+// comingPrices describes the announced changes of prices, a line for each model. factors has the factor
+// of each shown model.
+func (c *console) comingPrices(factors map[string]money.Factor) (lines []string) {
+	for _, change := range c.Catalog.Coming() {
+		for i := range change.Models {
+			after := &change.Models[i]
+			factor, shown := factors[after.ID]
+			now, ok := c.Catalog.Current().Model(after.ID)
+			if !shown || !ok {
+				continue
+			}
+			if changes := priceChanges(now, after, factor); len(changes) > 0 {
+				lines = append(lines, after.ID+" from "+time.UnixMilli(change.AtMS).UTC().Format("2 Jan 2006 15:04 UTC")+": "+
+					strings.Join(changes, "; "))
+			}
+		}
+	}
+	return lines
+}
+
+// priceChanges describes the differences between the prices of a model.
+func priceChanges(before, after *catalog.Model, factor money.Factor) (changes []string) {
+	old := map[any]any{}
+	for _, row := range pricesOf(before, factor).Rows {
+		old[row.Cells[0]] = row.Cells[1]
+	}
+	add := func(item any, words string) { changes = append(changes, item.(string)+" "+words) }
+	for _, row := range pricesOf(after, factor).Rows {
+		item, price := row.Cells[0], row.Cells[1].(string)
+		switch was, ok := old[item]; {
+		case !ok:
+			add(item, price)
+		case was != price:
+			add(item, price+", was "+was.(string))
+		}
+		delete(old, item)
+	}
+	for _, row := range pricesOf(before, factor).Rows {
+		if _, left := old[row.Cells[0]]; left {
+			add(row.Cells[0], "without a price of its own")
+		}
+	}
+	if before.FreeDailyRequests != after.FreeDailyRequests {
+		changes = append(changes, show.ShortPrice(after, factor)+", was "+show.ShortPrice(before, factor))
+	}
+	return changes
+}

@@ -1,0 +1,103 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"tollgate/internal/account"
+	"tollgate/internal/catalog"
+	"tollgate/internal/ledger/books"
+	"tollgate/internal/ledger/spending"
+	"tollgate/internal/mail"
+	"tollgate/internal/store"
+)
+
+// mailedAccounts is the number of accounts with mails in one transaction.
+const mailedAccounts = 50
+
+// priceNews are the next mails about an announced change.
+type priceNews struct {
+	change   string
+	mailedTo string              // the last account of the step before
+	accounts []string            // the next ones
+	models   map[string][]string // the models with new prices that an account has used
+	done     bool                // no account follows
+}
+
+// MailPrices writes the mails about announced prices, in steps. The readers are the users of accounts
+// that have used one of the models in the last usageDays days.
+func (s *Scheduler) MailPrices(ctx context.Context) error {
+	for {
+		news, err := store.Read(ctx, s.DB, priceNewsTx)
+		if err != nil || news.change == "" {
+			return err
+		}
+		if err := s.DB.Update(ctx, func(tx *store.Tx) error { return s.mailTx(tx, news) }); err != nil {
+			return fmt.Errorf("mail the prices of the change %s: %w", news.change, err)
+		}
+	}
+}
+
+func priceNewsTx(tx *store.Tx) (news priceNews, err error) {
+	if news.change, news.mailedTo, err = catalog.UnmailedChangeTx(tx); err != nil || news.change == "" {
+		return news, err
+	}
+	c, err := catalog.ScheduledChangeTx(tx, news.change)
+	if err != nil {
+		return news, err
+	}
+	models, err := c.NewPricesTx(tx)
+	if err != nil {
+		return news, err
+	}
+	now, err := tx.NowMS()
+	if err != nil {
+		return news, fmt.Errorf("read the clock: %w", err)
+	}
+	news.models = map[string][]string{}
+	for _, m := range models {
+		rows, err := spending.ReadTx(tx, spending.Query{Model: m.ID, Since: books.DayOf(now) - usageDays, Until: books.DayOf(now) + 1,
+			By: []spending.By{spending.ByAccount}, Limit: maxUsageRows})
+		if err != nil {
+			return news, fmt.Errorf("read who uses %s: %w", m.ID, err)
+		}
+		for _, r := range rows {
+			if r.Requests > 0 && r.Account > news.mailedTo {
+				if news.models[r.Account] == nil {
+					news.accounts = append(news.accounts, r.Account)
+				}
+				news.models[r.Account] = append(news.models[r.Account], m.ID)
+			}
+		}
+	}
+	slices.Sort(news.accounts)
+	news.done = len(news.accounts) <= mailedAccounts
+	news.accounts = news.accounts[:min(len(news.accounts), mailedAccounts)]
+	return news, nil
+}
+
+// mailTx writes the mails of a step. It does nothing if another node was faster, or if the change has
+// ended.
+func (s *Scheduler) mailTx(tx *store.Tx, news priceNews) error {
+	c, err := catalog.LockChangeTx(tx, news.change)
+	if err != nil {
+		return err
+	}
+	last := news.mailedTo
+	if len(news.accounts) > 0 {
+		last = news.accounts[len(news.accounts)-1]
+	}
+	if first, err := catalog.RecordMailedTx(tx, news.change, news.mailedTo, last, news.done); err != nil || !first {
+		return err
+	}
+	for _, id := range news.accounts {
+		if err := account.MailUsersTx(tx, s.Mails, id, mail.Letter{Kind: mail.PriceChange, Cause: c.ID,
+			Link:   strings.TrimRight(s.PublicURL, "/") + "/console/models",
+			Values: map[string]string{"time": mail.Time(c.AtMS), "models": strings.Join(news.models[id], ", ")}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
