@@ -85,6 +85,7 @@ func TestAccountAndUserCommands(t *testing.T) {
 			t.Fatalf("user create ended with %+v, want the email in lower case", created)
 		}
 		user, _ := listEntries(t, dir, "user", "list", id, db)[0]["id"].(string)
+		must(t, dir, "user", "create", id, "--email", "boss@example.com", "--role", "owner", db) // one owner must stay
 		if got := must(t, dir, "user", "disable", user, db); got["disabled"] != true || got["operator"] != true {
 			t.Errorf("user disable printed %v, want a disabled operator", got)
 		}

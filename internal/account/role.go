@@ -59,6 +59,20 @@ func KeepOwnerTx(tx *store.Tx) error {
 	return nil
 }
 
+// IsLastOwnerTx reports whether no other enabled user is an owner. Concurrent calls wait for each other, as
+// for KeepOwnerTx.
+func IsLastOwnerTx(tx *store.Tx, user string) (isLast bool, err error) {
+	if err := tx.Serialize("account_user owner"); err != nil {
+		return false, err
+	}
+	err = tx.QueryRow(`SELECT NOT EXISTS (SELECT 1 FROM account_user WHERE role = $1 AND disabled = 0 AND id <> $2)`, string(Owner), user).
+		Scan(&isLast)
+	if err != nil {
+		return false, fmt.Errorf("look for another owner: %w", err)
+	}
+	return isLast, nil
+}
+
 const operatorsPage = `SELECT ` + userColumns + ` FROM account_user WHERE role <> '' AND id > $1 ORDER BY id LIMIT $2`
 
 // ListOperatorsTx returns up to limit users with a role in the order of their creation, beginning after

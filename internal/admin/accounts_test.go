@@ -229,6 +229,7 @@ func TestUsers(t *testing.T) {
 		u.wantNames("id", "account", "email", "disabled", "operator", "role", "has_password", "second_factor", "created")
 		u.want(`{"account":"` + account + `","email":"ada@example.com","disabled":false,"operator":true,"has_password":true,` +
 			`"second_factor":false}`)
+		c.ok("POST", "/accounts/"+account+"/users", `{"email":"boss@example.com","role":"owner"}`) // one owner must stay
 		id := u.text("id")
 		if !strings.HasPrefix(id, "user_") || strings.Contains(u.body, "argon2") {
 			t.Errorf("the new user is %s, want an id user_… and no password hash", u.body)
@@ -256,8 +257,8 @@ func TestUsers(t *testing.T) {
 		c.do("PATCH", "/users/"+id, `{"password":"b"}`).wantFault(fault.InvalidRequest, "password")
 		c.ok("DELETE", "/users/"+id, "").want(`{"id":"` + id + `","deleted":true}`)
 		c.do("DELETE", "/users/"+id, "").wantFault(fault.NotFound, "")
-		if list, _ := c.ok("GET", "/accounts/"+account+"/users", "").list(); len(list) != 0 {
-			t.Errorf("after the deletion the users are %v, want none", list)
+		if list, _ := c.ok("GET", "/accounts/"+account+"/users", "").list(); len(list) != 1 {
+			t.Errorf("after the deletion the users are %v, want the other owner", list)
 		}
 	})
 }

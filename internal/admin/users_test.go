@@ -50,7 +50,7 @@ func TestInvitation(t *testing.T) {
 }
 
 // TestRoles checks that role and the short operator set a role, that null and false take it away, and that the
-// operator's token may change the last owner.
+// last owner stays.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	eachDB(t, func(t *testing.T, c *caller) {
@@ -60,6 +60,9 @@ func TestRoles(t *testing.T) {
 		path := "/users/" + u.text("id")
 		c.ok("PATCH", path, `{"disabled":false}`).want(`{"role":"support"}`)
 		c.ok("PATCH", path, `{"operator":true}`).want(`{"operator":true,"role":"owner"}`)
+		c.do("PATCH", path, `{"role":null}`).wantFault(fault.InvalidRequest, "role")
+		c.do("DELETE", path, "").wantFault(fault.InvalidRequest, "role")
+		c.ok("POST", "/accounts/"+id+"/users", `{"email":"bob@example.com","role":"owner"}`)
 		c.ok("PATCH", path, `{"role":null}`).wantNames("id", "account", "email", "disabled", "operator", "has_password",
 			"second_factor", "created")
 		c.ok("PATCH", path, `{"role":"owner"}`)

@@ -71,18 +71,21 @@ func tellIdentityTx(tx *store.Tx, act string, kind mail.LetterKind, i account.Li
 }
 
 // ClaimRoleTx gives a user the role that a provider claims at a sign-in with an identity. Without a claim,
-// it takes away a role that an earlier claim gave, also from the last owner: the operator's token and the
-// shell stay.
+// it takes away a role that an earlier claim gave. The last owner keeps the role; kept then is true.
 func ClaimRoleTx(
 	tx *store.Tx, by Actor, u account.User, i account.LinkedIdentity, claimed account.OperatorRole,
-) (account.User, error) {
+) (changed account.User, kept bool, err error) {
 	if u.Role == claimed || claimed == "" && u.Role != i.Role {
-		return u, nil
+		return u, false, nil
 	}
-	changed, err := account.ChangeUserTx(tx, u.ID, account.UserChange{Role: &claimed})
-	if err != nil {
-		return u, err
+	if u.Role == account.Owner && !u.Disabled {
+		if isLast, err := account.IsLastOwnerTx(tx, u.ID); err != nil || isLast {
+			return u, isLast, err
+		}
 	}
-	return changed, writeLogTx(tx, by, LogRow{Act: UserChange, Object: u.ID, Account: u.Account,
+	if changed, err = account.ChangeUserTx(tx, u.ID, account.UserChange{Role: &claimed}); err != nil {
+		return u, false, err
+	}
+	return changed, false, writeLogTx(tx, by, LogRow{Act: UserChange, Object: u.ID, Account: u.Account,
 		Before: userDetails(u), After: userDetails(changed)})
 }

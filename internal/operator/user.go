@@ -108,18 +108,17 @@ func SetRoleTx(tx *store.Tx, by Actor, user string, role account.OperatorRole) (
 	return ChangeUserTx(tx, by, user, account.UserChange{Role: &role})
 }
 
-// keepOwnerTx returns an error if a change takes the last owner away. The operator's token and the shell
-// are owners that stay, so programs may remove every user.
-func keepOwnerTx(tx *store.Tx, by Actor, before, after account.User) error {
+// keepOwnerTx returns an error if a change takes the last owner away.
+func keepOwnerTx(tx *store.Tx, before, after account.User) error {
 	wasOwner, isOwner := before.Role == account.Owner && !before.Disabled, after.Role == account.Owner && !after.Disabled
-	if !wasOwner || isOwner || by.Way == Token || by.Way == Shell {
+	if !wasOwner || isOwner {
 		return nil
 	}
 	return account.KeepOwnerTx(tx)
 }
 
 // ChangeUserTx changes a sign-in. A user disabled here cannot be enabled by colleagues. Only an owner can
-// change a role, and the sign-in of a user with a role. In the console, an enabled owner must stay.
+// change a role, and the sign-in of a user with a role. An enabled owner must stay.
 func ChangeUserTx(tx *store.Tx, by Actor, user string, c account.UserChange) (account.User, error) {
 	was, err := account.LockUserTx(tx, user)
 	if err != nil {
@@ -137,7 +136,7 @@ func ChangeUserTx(tx *store.Tx, by Actor, user string, c account.UserChange) (ac
 	if err != nil {
 		return u, err
 	}
-	if err := keepOwnerTx(tx, by, was, u); err != nil {
+	if err := keepOwnerTx(tx, was, u); err != nil {
 		return u, err
 	}
 	before, after := userDetails(was), userDetails(u)
@@ -165,7 +164,7 @@ func DeleteUserTx(tx *store.Tx, by Actor, user string) error {
 	if err := account.DeleteUserTx(tx, user); err != nil {
 		return err
 	}
-	if err := keepOwnerTx(tx, by, before, account.User{}); err != nil {
+	if err := keepOwnerTx(tx, before, account.User{}); err != nil {
 		return err
 	}
 	return writeLogTx(tx, by, LogRow{Act: UserDelete, Object: user, Account: before.Account, Before: userDetails(before)})

@@ -19,8 +19,9 @@ const newAccountPath = "/sign-up/with"
 // may create an account, or must sign in otherwise and link the provider.
 func (srv *server) signInPerson(v *Visit, p *identity.IDProvider, person identity.Person, f account.IdentityFlow) (Responder, error) {
 	var u account.User
-	found := false
+	found, kept := false, false
 	if err := v.Update(func(tx *store.Tx) (err error) {
+		kept = false
 		var i account.LinkedIdentity
 		if i, found, err = account.IdentityTx(tx, person.Issuer, person.Subject); err != nil || !found {
 			return err
@@ -29,15 +30,22 @@ func (srv *server) signInPerson(v *Visit, p *identity.IDProvider, person identit
 			return err
 		}
 		if p.Roles.Claim != "" {
-			if u, err = operator.ClaimRoleTx(tx, v.news(u.Email, p.Title).By, u, i, account.OperatorRole(person.Role)); err != nil {
+			claimed := account.OperatorRole(person.Role)
+			if u, kept, err = operator.ClaimRoleTx(tx, v.news(u.Email, p.Title).By, u, i, claimed); err != nil {
 				return err
 			}
-			i.Role = account.OperatorRole(person.Role)
+			if !kept { // else the next sign-in tries again
+				i.Role = claimed
+			}
 		}
 		i.Email = readable(person.Email)
 		return account.UseIdentityTx(tx, i)
 	}); err != nil {
 		return nil, err
+	}
+	if kept {
+		srv.Log.Warn("console: the last owner keeps the role that a claim would take away; make another user an owner first",
+			"user", u.Email, "provider", p.Name, "claimed", person.Role)
 	}
 	if !found {
 		return srv.unknownPerson(v, p, person, f)

@@ -457,6 +457,9 @@ func TestOperatorsByClaim(t *testing.T) {
 		enter(b).Want(t, http.StatusSeeOther, "/console/operator")
 		b.Get("/console/operator/accounts").Want(t, http.StatusOK)
 		delete(p.Claims, "groups")
+		enter(withProviders(t, s, claiming)).Want(t, http.StatusSeeOther, "/console/operator") // the last owner
+		b.Get("/console/operator/accounts").Want(t, http.StatusOK)
+		s.User("bob", account.SignIn{Email: "boss@example.com", Role: account.Owner})
 		enter(withProviders(t, s, claiming)).Want(t, http.StatusForbidden, "not an operator")
 		b.Get("/console/operator/accounts").Want(t, http.StatusSeeOther, "/console/operator/sign-in")
 		s.Operator().Get("/console/operator/log").Want(t, http.StatusOK, "user.change", "owner")

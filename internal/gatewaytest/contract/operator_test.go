@@ -32,6 +32,8 @@ func (v *contractClient) accounts(account string) {
 	v.ask(404, "GET", "/admin/v1/statements/2999-01", "")
 	v.ask(200, "GET", "/admin/v1/accounts/"+account+"/entries", "")
 	user := v.ask(200, "POST", base+"/users", `{"email":"m@example.com","password":"long enough password","operator":true}`)
+	v.ask(400, "DELETE", "/admin/v1/users/"+text(user, "id"), "") // the last owner
+	v.ask(200, "POST", base+"/users", `{"email":"boss@example.com","password":"long enough password","role":"owner"}`)
 	v.ask(200, "GET", base+"/users", "")
 	v.ask(200, "GET", "/admin/v1/users/"+text(user, "id"), "")
 	v.ask(200, "PATCH", "/admin/v1/users/"+text(user, "id"), `{"disabled":true}`)
