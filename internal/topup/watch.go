@@ -41,7 +41,7 @@ const watchPeriod = time.Minute
 // openProblems are the open problems of payments.
 type openProblems struct {
 	counts   map[problemKind]int64
-	nextDue  int64 // the earliest DueMS; 0 if there is none
+	nextDue  int64 // the earliest DueMS; zero if no dispute is due
 	unmailed int64
 }
 
