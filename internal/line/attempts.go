@@ -149,10 +149,13 @@ func (w *Attempts) allowRetry(a *Attempt, err error) {
 	}
 }
 
-// noneTranslatable reports whether none of the skipped lines could have expressed the request.
+// noneTranslatable reports whether none of the skipped lines could have expressed the request, if no
+// attempted line could. A line of an attempted line's form could not.
 func (w *Attempts) noneTranslatable() bool {
 	for i := range w.order {
-		if c := &w.order[i]; !c.attempted && c.form != "" {
+		if c := &w.order[i]; !c.attempted && c.form != "" && !slices.ContainsFunc(w.order, func(other rankedLine) bool {
+			return other.attempted && other.form == c.form
+		}) {
 			return false
 		}
 	}

@@ -368,6 +368,35 @@ func TestBusy(t *testing.T) {
 	}
 }
 
+// TestUntranslatableForAllLines checks the error for a request that the form of a line cannot express,
+// while another line has no free slot: a line of the same form could not express it either.
+func TestUntranslatableForAllLines(t *testing.T) {
+	t.Parallel()
+	wrong := fault.At(fault.InvalidRequest, "speed", "speed is not offered.")
+	for form, want := range map[wire.Form]fault.Code{wire.FormChat: fault.InvalidRequest, wire.FormMessages: fault.RateLimitExceeded} {
+		a, b := spec("a"), spec("b")
+		a.Priority, b.Priority, b.MaxConcurrent, b.Forms = 1, 2, 1, []wire.Form{form}
+		s := snapshot(1, a, b)
+		l := line.New(line.Options{Open: (&fakeProvider{}).open, Catalog: catalog.NewStaticWatcher(s)})
+		tryOnce := func() error {
+			_, err := l.Try(t.Context(), request(s), func(ctx context.Context, attempt *line.Attempt) error {
+				if attempt.Line.ID == "a" {
+					return line.UntranslatableError{Err: wrong}
+				}
+				_, err := attempt.Chat(ctx, chatcall.Call{}) // the answer stays open and keeps its slot
+				return err
+			})
+			return err
+		}
+		if err := tryOnce(); err != nil {
+			t.Fatal(form, err)
+		}
+		if err := tryOnce(); fault.Of(err).Code != want {
+			t.Errorf("with a busy line of the form %s: error %v, want %s", form, err, want)
+		}
+	}
+}
+
 // TestNoLine checks the status, code and Retry-After in each form for a model without lines.
 func TestNoLine(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func snapshot(revision int64, lines ...catalog.LineSpec) *catalog.Snapshot {
 	doc := &catalog.Document{Models: []catalog.Model{{ID: "swift", Kind: catalog.KindChat}}, Lines: lines}
 	return catalog.NewSnapshot(revision, doc,
-		map[string]catalog.Provider{"fake": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormChat}}},
+		map[string]catalog.Provider{"fake": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormChat, wire.FormMessages}}},
 		func(string) (string, bool) { return "", false })
 }
 
@@ -363,7 +363,7 @@ func TestCredentialIsRedacted(t *testing.T) {
 	ln.APIKey = "${KEY}"
 	doc := &catalog.Document{Models: []catalog.Model{{ID: "swift", Kind: catalog.KindChat}}, Lines: []catalog.LineSpec{ln}}
 	s := catalog.NewSnapshot(1, doc,
-		map[string]catalog.Provider{"fake": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormChat}}},
+		map[string]catalog.Provider{"fake": {Kinds: []catalog.Kind{catalog.KindChat}, Forms: []wire.Form{wire.FormChat, wire.FormMessages}}},
 		func(string) (string, bool) { return key, true })
 	failure := func() *upstream.Failure {
 		return upstream.Classify(200, "", []byte(`{"error":{"type":"invalid_request_error","message":"bad `+key+`"}}`), nil)
