@@ -397,6 +397,7 @@ func (r *rooms) startSurfaces(context.Context) error {
 		SecretKeys: s.SecretKeys, ProviderHTTP: r.guard.Client(providerTestTimeout), Providers: r.providers,
 		Lines: r.lines, Jobs: r.jobs, Webhooks: r.webhooks, Mails: r.mails, Audits: r.audits, Ledger: r.ledger,
 		LowBalance: s.LowBalance, Topups: r.topups, Invoices: r.invoices, Brand: s.brand(), PublicPrices: s.PublicPrices,
+		Legal:   s.legal,
 		SignUps: s.signUps(), Challenge: r.challenge(), Identities: r.identityProviders(),
 		Media: r.files, ServeAs: public.ServeAs,
 		AdminToken: r.token, PublicURL: r.Base(), NoPublicURL: s.PublicURL == "", MediaURL: r.mediaBase(),

@@ -77,6 +77,7 @@ type Settings struct {
 	ServiceName              string       // name of this service; if empty, mails have the host of PublicURL
 	shop                     brandSettings
 	PublicPrices             bool // everybody sees the models and their prices
+	legal                    page.Legal
 	SignUp                   account.SignUpMode
 	SignUpDomains            []string // of the addresses that may sign up, with SignUpDomains
 	Trial                    account.Trial
@@ -268,6 +269,9 @@ func (s *Settings) plain() []Setting {
 		{Key: "brand_color", Help: "color of links and buttons, such as #1f5fbf", read: to(&s.shop.color, page.ParseColor)},
 		{Key: "public_prices", Default: "false", Help: "everybody sees the models and their prices at /console/prices", Switch: true,
 			read: to(&s.PublicPrices, readSwitch)},
+		{Key: "terms_file", Help: "file with your terms, shown at /console/terms: Markdown if its name ends in .md",
+			read: to(&s.legal.Terms, readLegal)},
+		{Key: "privacy_file", Help: "file with your privacy policy, shown at /console/privacy", read: to(&s.legal.Privacy, readLegal)},
 		{Key: "sign_up", Default: "closed", Help: "who may create an account: closed, domains (of sign_up_domains) or open",
 			read: to(&s.SignUp, readSignUpMode)},
 		{Key: "sign_up_domains", Help: "domains whose addresses may sign up", List: true, read: to(&s.SignUpDomains, readDomains)},

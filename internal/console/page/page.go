@@ -89,6 +89,8 @@ type Options struct {
 	Invoices *invoice.Issuer
 	// PublicPrices shows the models and their prices to everybody.
 	PublicPrices bool
+	// Legal has the shop's terms and privacy policy.
+	Legal Legal
 	// ServeAs serves an API request with a key of an account (api.Door).
 	ServeAs func(w http.ResponseWriter, r *http.Request, account, key string)
 	// AdminToken allows signing in to the operators' pages. If AdminToken is not set, only users
@@ -228,6 +230,7 @@ func New(o Options, sections ...Section) (http.Handler, error) {
 		return nil, err
 	}
 	srv.files, srv.brand = o.Brand.files(srv.files)
+	srv.brand.Links = o.publicLinks()
 	srv.common = ui.New(srv.files.Path, nil, embedded)
 	var routes []httpapi.Route
 	add := func(s *section, public bool, handlers []Handler) {
@@ -273,6 +276,8 @@ func (srv *server) signInHandlers(s Section) []Handler {
 	return append(handlers,
 		Get(newAccountPath, OnlyIf(len(srv.Identities) > 0, srv.withSignUp(srv.newAccountPage))),
 		Post(newAccountPath, OnlyIf(len(srv.Identities) > 0, srv.withSignUp(srv.createNewAccount))),
+		Get(termsPath, OnlyIf(srv.Legal.Terms != nil, srv.legalPage("Terms", srv.Legal.Terms))),
+		Get(privacyPath, OnlyIf(srv.Legal.Privacy != nil, srv.legalPage("Privacy", srv.Legal.Privacy))),
 		Get(s.Path+"/sign-in", srv.signInPage),
 		Post(s.Path+"/sign-in", srv.signIn),
 		Get("/link", srv.linkPage),

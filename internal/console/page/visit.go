@@ -157,9 +157,6 @@ func (v *Visit) layout(p FullPage) ui.Layout {
 		SignOut: home + "/sign-out", Notices: p.Notices}
 	if v.Session.ID == "" {
 		f.Wide = p.Wide
-		if v.server.PublicPrices {
-			f.Footer = append(f.Footer, ui.Link{Href: Base + "/prices", Text: "Models and prices"})
-		}
 		return f
 	}
 	if v.section.Find != "" {

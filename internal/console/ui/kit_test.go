@@ -57,6 +57,7 @@ func kit(word string) []any {
 		inputs.Fields[0], inputs, PostForm{Action: "/console/x", Submit: word},
 		DiffOf("a\nb\n"+word+"\n", "a\n"+word+"\n"), Diff{}, Diff{{}, {Old: 1, Text: word}},
 		Filters{Action: "/console", Clear: "/console", Fields: inputs.Fields[2:3]},
+		Prose{Plain: word, Lang: "en"},
 	}
 	return append(append(all, kitTables(word)...), kitCharts(word)...)
 }

@@ -21,6 +21,11 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/text"
 )
 
 //go:embed html/*.html
@@ -98,6 +103,8 @@ type Brand struct {
 	Style string // address of a stylesheet; may be empty
 	// Contact leads to the shop's help. It may be nil.
 	Contact *Link
+	// Links lead to the public pages of the shop, for the end of each page.
+	Links []Link
 }
 
 // Layout is the data of a page, including the menu and the notices around the content.
@@ -113,9 +120,8 @@ type Layout struct {
 	Role        string    // the role of the user; empty for customers
 	SignOut     string    // address of the sign-out form
 	Notices     []Notice
-	Footer      []Link // public pages, for visitors who are not signed in
-	Wide        bool   // such a visitor sees the page in the width of a table
-	Main        any    // data of the page's template
+	Wide        bool // a visitor who is not signed in sees the page in the width of a table
+	Main        any  // data of the page's template
 }
 
 // NavItem is one entry of the menu.
@@ -211,4 +217,29 @@ func (p *Pages) render(component any) (template.HTML, error) {
 		return "", fmt.Errorf("render %T: %w", component, err)
 	}
 	return template.HTML(raw), nil //nolint:gosec // our own template has escaped its data
+}
+
+// Prose is a long text of the operator.
+type Prose struct {
+	Title string // first heading of a text in Markdown, if the text begins with a heading of level 1
+	Lang  string // as in the attribute lang of HTML; if empty, the page's
+	Plain string // a text without markup, or empty
+	HTML  template.HTML
+}
+
+// Markdown returns a text in Markdown with tables. HTML in the text is left out, and links with a script lead
+// nowhere.
+func Markdown(source []byte) (Prose, error) {
+	md := goldmark.New(goldmark.WithExtensions(extension.Table))
+	doc := md.Parser().Parse(text.NewReader(source))
+	var p Prose
+	if h, ok := doc.FirstChild().(*ast.Heading); ok && h.Level == 1 {
+		p.Title = string(h.Lines().Value(source))
+	}
+	var out bytes.Buffer
+	if err := md.Renderer().Render(&out, source, doc); err != nil {
+		return Prose{}, fmt.Errorf("render Markdown: %w", err)
+	}
+	p.HTML = template.HTML(out.String()) //nolint:gosec // the renderer escapes texts and leaves HTML out
+	return p, nil
 }

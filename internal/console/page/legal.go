@@ -1,0 +1,61 @@
+package page
+
+import (
+	"cmp"
+
+	"tollgate/internal/console/ui"
+	"tollgate/internal/mail"
+)
+
+// Legal has the shop's terms and privacy policy. Its zero value is a shop without them.
+type Legal struct {
+	Terms, Privacy LegalText
+}
+
+// LegalText is a text in one or more languages. It is nil if the shop has no such text, and otherwise has
+// the language mail.English, which everybody without a better one sees.
+type LegalText map[mail.Locale]ui.Prose
+
+// Paths of the pages of Legal.
+const (
+	termsPath   = "/terms"
+	privacyPath = "/privacy"
+)
+
+// publicLinks returns the links to the shop's public pages. An address for operators alone has no such pages.
+func (o Options) publicLinks() (links []ui.Link) {
+	for _, l := range []struct {
+		on         bool
+		path, text string
+	}{
+		{o.PublicPrices, "/prices", "Models and prices"},
+		{o.Legal.Terms != nil, termsPath, "Terms"},
+		{o.Legal.Privacy != nil, privacyPath, "Privacy"},
+	} {
+		if l.on && !o.OwnAddress {
+			links = append(links, ui.Link{Href: Base + l.path, Text: l.text})
+		}
+	}
+	return links
+}
+
+// legalContent is the content of the page with a text of the shop.
+type legalContent struct {
+	Title string
+	Text  ui.Prose
+}
+
+// legalPage returns the handler of the page with a text.
+func (srv *server) legalPage(title string, text LegalText) func(*Visit) (Responder, error) {
+	return func(v *Visit) (Responder, error) {
+		locale := v.Locale()
+		if _, ok := text[locale]; !ok {
+			locale = mail.English
+		}
+		content := legalContent{Title: title, Text: text[locale]}
+		if locale != mail.English {
+			content.Text.Lang = string(locale)
+		}
+		return FullPage{Name: "legal", Title: cmp.Or(content.Text.Title, title), Main: content, Wide: true}, nil
+	}
+}
