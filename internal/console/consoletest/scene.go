@@ -122,8 +122,7 @@ func Each(t *testing.T, test func(t *testing.T, s *Scene)) {
 			SignIns: account.NewSignIns(db, passwords, nil), Catalog: watcher, Providers: app.Providers(), Webhooks: hooks,
 			Audits:     operator.NewAudits(db, nil, nil, nil),
 			SecretKeys: secretKeys, ProviderHTTP: egress.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}).Client(10 * time.Second),
-			PublicPrices: true, Legal: page.Legal{Terms: page.LegalText{mail.English: {Plain: "Be kind."}},
-				Privacy: page.LegalText{mail.English: {Plain: "We keep little."}}},
+			PublicPrices: true, Legal: legalTexts(),
 			SignUps:    operator.SignUps{Rules: account.SignUpRules{Mode: account.SignUpOpen}},
 			AdminToken: httpapi.NewOperatorToken(AdminToken), PublicURL: PublicURL, MediaURL: PublicURL + "/media"}}
 		s.startServices(watcher)

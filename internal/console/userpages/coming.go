@@ -2,10 +2,10 @@ package userpages
 
 import (
 	"strings"
-	"time"
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/console/show"
+	"tollgate/internal/console/ui"
 	"tollgate/internal/money"
 )
 
@@ -21,7 +21,7 @@ func (c *console) comingPrices(factors map[string]money.Factor) (lines []string)
 				continue
 			}
 			if changes := priceChanges(now, after, factor); len(changes) > 0 {
-				lines = append(lines, after.ID+" from "+time.UnixMilli(change.AtMS).UTC().Format("2 Jan 2006 15:04 UTC")+": "+
+				lines = append(lines, after.ID+" from "+ui.UTC(change.AtMS)+": "+
 					strings.Join(changes, "; "))
 			}
 		}

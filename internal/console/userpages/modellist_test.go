@@ -172,7 +172,7 @@ func TestComingPrices(t *testing.T) {
 		}
 		schedule("sold", "tell_customers", "on")
 		schedule("both")
-		from := "sold from " + at.Format("2 Jan 2006 15:04 UTC") + ": Input "
+		from := "sold from " + at.Format("2006-01-02 15:04:00 UTC") + ": Input "
 		b := s.SignedIn("ada@example.com")
 		for _, path := range []string{"/console/models", "/console/models?id=sold"} {
 			shown := b.Get(path)
