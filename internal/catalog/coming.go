@@ -76,7 +76,7 @@ func (m *Model) priceText() string {
 }
 
 // UnmailedChangeTx returns the first pending change with mails to write, and the last account that has
-// its mails. The ID is empty if there is none.
+// its mails. The ID is empty if no mails are left to write.
 func UnmailedChangeTx(tx *store.Tx) (id, mailedTo string, err error) {
 	err = tx.QueryRow(selectUnmailed).Scan(&id, &mailedTo)
 	if errors.Is(err, sql.ErrNoRows) {
