@@ -21,8 +21,7 @@ func (c *console) comingPrices(factors map[string]money.Factor) (lines []string)
 				continue
 			}
 			if changes := priceChanges(now, after, factor); len(changes) > 0 {
-				lines = append(lines, after.ID+" from "+ui.UTC(change.AtMS)+": "+
-					strings.Join(changes, "; "))
+				lines = append(lines, after.ID+" from "+ui.UTC(change.AtMS)+": "+strings.Join(changes, "; "))
 			}
 		}
 	}
@@ -31,8 +30,8 @@ func (c *console) comingPrices(factors map[string]money.Factor) (lines []string)
 
 // priceChanges describes the differences between the prices of a model.
 func priceChanges(before, after *catalog.Model, factor money.Factor) (changes []string) {
-	old := map[any]any{}
-	for _, row := range pricesOf(before, factor).Rows {
+	rows, old := pricesOf(before, factor).Rows, map[any]any{}
+	for _, row := range rows {
 		old[row.Cells[0]] = row.Cells[1]
 	}
 	add := func(item any, words string) { changes = append(changes, item.(string)+" "+words) }
@@ -46,7 +45,7 @@ func priceChanges(before, after *catalog.Model, factor money.Factor) (changes []
 		}
 		delete(old, item)
 	}
-	for _, row := range pricesOf(before, factor).Rows {
+	for _, row := range rows {
 		if _, left := old[row.Cells[0]]; left {
 			add(row.Cells[0], "without a price of its own")
 		}

@@ -17,7 +17,7 @@ type change struct {
 }
 
 // TestScheduledChangeSurvivesKills kills all nodes again and again around the time of a change. The change
-// is applied once, at its time, and keeps what was applied in between.
+// is applied once, at its time, and does not undo other changes applied before that time.
 func TestScheduledChangeSurvivesKills(t *testing.T) {
 	t.Parallel()
 	binary := scene.Binary(t)
