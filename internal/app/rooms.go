@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"time"
 
 	"tollgate/internal/account"
 	"tollgate/internal/admin"
@@ -31,6 +30,7 @@ import (
 	"tollgate/internal/media"
 	"tollgate/internal/node"
 	"tollgate/internal/operator"
+	"tollgate/internal/provider"
 	"tollgate/internal/response"
 	"tollgate/internal/store"
 	"tollgate/internal/topup"
@@ -364,9 +364,6 @@ func (r *rooms) startAudits(context.Context) error {
 	return nil
 }
 
-// providerTestTimeout bounds each exchange of a test call to a provider.
-const providerTestTimeout = 10 * time.Second
-
 // startSurfaces creates the handlers of the APIs and the console.
 func (r *rooms) startSurfaces(context.Context) error {
 	s := r.settings
@@ -394,7 +391,7 @@ func (r *rooms) startSurfaces(context.Context) error {
 		base: r.Base(), signIns: r.signIns,
 	}, console.Options{Options: page.Options{
 		DB: r.db, ReadLimit: page.NewReadLimit(), Keys: r.keys, Passwords: r.passwords, SignIns: r.sessions, Catalog: r.watcher,
-		SecretKeys: s.SecretKeys, ProviderHTTP: r.guard.Client(providerTestTimeout), Providers: r.providers,
+		SecretKeys: s.SecretKeys, ProviderHTTP: provider.NewClient(), Providers: r.providers,
 		Lines: r.lines, Jobs: r.jobs, Webhooks: r.webhooks, Mails: r.mails, Audits: r.audits, Ledger: r.ledger,
 		LowBalance: s.LowBalance, Topups: r.topups, Invoices: r.invoices, Brand: s.brand(), PublicPrices: s.PublicPrices,
 		Legal:   s.legal,

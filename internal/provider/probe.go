@@ -4,23 +4,37 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/egress"
 	"tollgate/internal/fault"
+	"tollgate/internal/upstream/exchange"
 )
 
 // Bounds of a test call.
 const (
-	maxList   = 8 << 20 // bytes
-	maxModels = 2000
+	maxList      = 8 << 20 // bytes
+	maxModels    = 2000
+	exchangeWait = 10 * time.Second // for each exchange of a test call
 )
+
+// NewClient returns the client for test calls. As the requests of lines do, it reaches private addresses
+// too, and it returns redirects like any other answer. No connection stays open after its exchange.
+func NewClient() *http.Client {
+	transport := exchange.NewStandardTransport()
+	transport.DisableKeepAlives = true
+	return &http.Client{Transport: transport, Timeout: exchangeWait,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
 
 // Connection is a vendor's API with the operator's key.
 type Connection struct {
@@ -30,9 +44,9 @@ type Connection struct {
 }
 
 // ListModels is the test call: it asks for the list of models, and if the API has none, for an answer
-// of one token from the first model with a list price. client must be a client of egress. It returns
-// the IDs in alphabetical order; without a list, those with a list price. The error is a *fault.Error
-// with the form's field at fault: base_url or key.
+// of one token from the first model with a list price. It returns the IDs in alphabetical order; without
+// a list, those with a list price. The error is a *fault.Error with the form's field at fault: base_url
+// or key.
 func (c Connection) ListModels(ctx context.Context, client *http.Client) ([]string, error) {
 	status, body, err := c.do(ctx, client, http.MethodGet, c.listPath(), nil)
 	if err != nil {
@@ -89,20 +103,27 @@ func (c Connection) do(ctx context.Context, client *http.Client, method, path st
 	}
 	got, err := client.Do(r)
 	if err != nil {
-		return 0, nil, badAddress(fmt.Sprintf("The provider did not answer: %s. Check the address and this machine's network. "+
-			"For a server in your own network, add its network to private_networks.", egress.Explain(err)))
+		return 0, nil, badAddress(fmt.Sprintf("The provider did not answer: %s. Check the address and this machine's network.", explain(err)))
 	}
 	defer got.Body.Close()
 	answer, err = io.ReadAll(io.LimitReader(got.Body, maxList+1))
 	switch kind, _, _ := mime.ParseMediaType(got.Header.Get("Content-Type")); {
 	case err != nil:
-		return 0, nil, badAddress(fmt.Sprintf("The provider's answer broke off: %s. Try again.", egress.Explain(err)))
+		return 0, nil, badAddress(fmt.Sprintf("The provider's answer broke off: %s. Try again.", explain(err)))
 	case len(answer) > maxList:
 		return 0, nil, badAddress(fmt.Sprintf("The answer has more than %d MiB, so it is no list of models. Check the address.", maxList>>20))
 	case kind == "text/html" || bytes.HasPrefix(bytes.TrimSpace(answer), []byte("<")):
 		return 0, nil, badAddress("The answer is a web page and not an API. Check the address: it usually ends in /v1.")
 	}
 	return got.StatusCode, answer, nil
+}
+
+// explain is egress.Explain for the operator, who may learn that a name does not exist.
+func explain(err error) string {
+	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
+		return "the host's name does not exist"
+	}
+	return egress.Explain(err)
 }
 
 func badAddress(text string) error { return fault.At(fault.InvalidRequest, "base_url", "%s", text) }

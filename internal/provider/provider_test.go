@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +13,6 @@ import (
 
 	"tollgate/internal/app"
 	"tollgate/internal/catalog"
-	"tollgate/internal/egress"
 	"tollgate/internal/fault"
 	"tollgate/internal/money"
 	"tollgate/internal/provider"
@@ -109,7 +107,7 @@ func TestMarginOfAnExistingLine(t *testing.T) {
 	}
 }
 
-// connect returns a fake provider as a connection, with a client of egress for the loopback network.
+// connect returns a fake provider on a private address as a connection, with a client for test calls.
 func connect(t *testing.T, vendor string, handle http.HandlerFunc) (provider.Connection, *http.Client) {
 	t.Helper()
 	server := httptest.NewServer(handle)
@@ -118,9 +116,7 @@ func connect(t *testing.T, vendor string, handle http.HandlerFunc) (provider.Con
 	if !ok {
 		t.Fatalf("no vendor %s", vendor)
 	}
-	client := egress.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}).Client(time.Minute)
-	t.Cleanup(client.CloseIdleConnections)
-	return provider.Connection{Vendor: v, BaseURL: server.URL, Key: key}, client
+	return provider.Connection{Vendor: v, BaseURL: server.URL, Key: key}, provider.NewClient()
 }
 
 // TestListModels checks the test calls of each kind of API.
@@ -206,8 +202,8 @@ func TestListModelsExplainsFailures(t *testing.T) {
 	if _, err := slow.ListModels(ctx, client); err == nil || !strings.Contains(err.Error(), "did not answer") {
 		t.Errorf("a slow provider: error %v, want that it did not answer", err)
 	}
-	private := egress.New(nil).Client(time.Minute)
-	if _, err := slow.ListModels(t.Context(), private); err == nil || !strings.Contains(err.Error(), "private_networks") {
-		t.Errorf("a private address: error %v, want private_networks", err)
+	unknown := provider.Connection{Vendor: slow.Vendor, BaseURL: "http://host.invalid"}
+	if _, err := unknown.ListModels(t.Context(), client); err == nil || !strings.Contains(err.Error(), "name") {
+		t.Errorf("an unknown host: error %v, want one about its name", err)
 	}
 }

@@ -48,6 +48,7 @@ import (
 	"tollgate/internal/money"
 	"tollgate/internal/node"
 	"tollgate/internal/operator"
+	"tollgate/internal/provider"
 	"tollgate/internal/response"
 	"tollgate/internal/store"
 	"tollgate/internal/store/id"
@@ -121,8 +122,7 @@ func Each(t *testing.T, test func(t *testing.T, s *Scene)) {
 		s.Options = console.Options{Options: page.Options{DB: db, Keys: keys, Passwords: passwords,
 			SignIns: account.NewSignIns(db, passwords, nil), Catalog: watcher, Providers: app.Providers(), Webhooks: hooks,
 			Audits:     operator.NewAudits(db, nil, nil, nil),
-			SecretKeys: secretKeys, ProviderHTTP: egress.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}).Client(10 * time.Second),
-			PublicPrices: true, Legal: legalTexts(),
+			SecretKeys: secretKeys, ProviderHTTP: provider.NewClient(), PublicPrices: true, Legal: legalTexts(),
 			SignUps:    operator.SignUps{Rules: account.SignUpRules{Mode: account.SignUpOpen}},
 			AdminToken: httpapi.NewOperatorToken(AdminToken), PublicURL: PublicURL, MediaURL: PublicURL + "/media"}}
 		s.startServices(watcher)

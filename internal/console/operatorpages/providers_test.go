@@ -90,7 +90,6 @@ func TestAddAProvider(t *testing.T) {
 		start("key", providerKey+"\n evil").Want(t, http.StatusUnprocessableEntity, "a space or a line break")
 		start("line", "sandbox").Want(t, http.StatusUnprocessableEntity, "There is a line sandbox already")
 		start("line", "a: {b").Want(t, http.StatusUnprocessableEntity, "must begin with a letter")
-		start("base_url", "http://10.1.2.3/v1").Want(t, http.StatusUnprocessableEntity, "private_networks")
 		start("key", "", "reference", "sk-literal").Want(t, http.StatusUnprocessableEntity, "and not the key itself")
 		start("key", "", "reference", "${NOT_SET}").Want(t, http.StatusUnprocessableEntity, "the variable NOT_SET is not set")
 		start("vendor", "deepseek", "key", "").Want(t, http.StatusUnprocessableEntity, "Paste the key")

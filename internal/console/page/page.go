@@ -61,7 +61,7 @@ type Options struct {
 	// Catalog is this node's catalog watcher. Providers are the adapters for a catalog's lines.
 	Catalog   *catalog.Watcher
 	Providers map[string]catalog.Provider
-	// ProviderHTTP makes the test calls of providers, through egress.
+	// ProviderHTTP makes the test calls of providers.
 	ProviderHTTP *http.Client
 	// SecretKeys encrypt the secrets of lines. If empty, the console stores none.
 	SecretKeys vault.KeyRing
