@@ -41,6 +41,9 @@ lines:
 	store("sk-wrong-key")
 	store("sk-first-key")
 	s.waitFor(secret, "swift-1", 200)
+	if applied := tollgate(t, dir, "apply", file); applied.code != 0 || strings.Contains(applied.errors, "main") {
+		t.Errorf("apply with the stored secret ended with %+v, want 0 and no warning about it", applied)
+	}
 	if refused := tollgate(t, dir, "secret", "delete", "main"); refused.code != 1 ||
 		!strings.Contains(refused.errors, "use this secret: main") {
 		t.Errorf("secret delete ended with %+v, want the line in an error", refused)

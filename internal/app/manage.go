@@ -11,6 +11,7 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
+	"tollgate/internal/catalog/secret"
 	"tollgate/internal/invoice"
 	"tollgate/internal/job/proof"
 	"tollgate/internal/ledger/audit"
@@ -52,18 +53,12 @@ func Apply(ctx context.Context, s *Settings, path string, options Applying) (err
 	if err != nil {
 		return err
 	}
-	for _, w := range catalog.NodeWarnings(doc, Providers(), options.Lookup) {
-		note := ""
-		if strings.HasPrefix(w.Path, "lines[") {
-			note = " (checked in this terminal; the service may have it)"
-		}
-		printMessage(out.Err, "warning: %s%s\n", w, note)
-	}
 	for _, words := range unreadVariables(s.Unknown, variables(), doc.Lines) {
 		printMessage(out.Err, "warning: %s\n", words)
 	}
 	db, err := OpenDatabase(ctx, s, !dryRun)
 	if dryRun && errors.Is(err, ErrNoDatabase) {
+		warnOfLines(doc, options)
 		printMessage(out.Err, "warning: %s\n", err)
 		_, err = io.WriteString(out.Out, describe(catalog.ApplyResult{Changes: catalog.Changes(nil, doc)}, dryRun))
 		return err
@@ -72,6 +67,10 @@ func Apply(ctx context.Context, s *Settings, path string, options Applying) (err
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+	if options.Lookup, err = withStoredSecrets(ctx, s, db, options); err != nil {
+		return fmt.Errorf("apply %s: %w", path, err)
+	}
+	warnOfLines(doc, options)
 	if err := warnOfRemovals(ctx, db, doc, options); err != nil {
 		return fmt.Errorf("apply %s: %w", path, err)
 	}
@@ -91,6 +90,33 @@ func Apply(ctx context.Context, s *Settings, path string, options Applying) (err
 	}
 	_, err = io.WriteString(out.Out, describe(applied, dryRun))
 	return err
+}
+
+// withStoredSecrets returns options.Lookup with the secrets in the database added. If their key cannot be
+// read, it prints a warning, because the service may have the key.
+func withStoredSecrets(ctx context.Context, s *Settings, db *store.DB, options Applying) (func(string) (string, bool), error) {
+	keys := s.SecretKeys
+	if with, err := withSecretKey(s); err == nil {
+		keys = with.SecretKeys
+	} else {
+		printMessage(options.Err, "warning: %s\n", err)
+	}
+	stored, err := store.Read(ctx, db, keys.LoadTx)
+	if err != nil {
+		return nil, err
+	}
+	return secret.Lookup(options.Lookup, stored.Lookup), nil
+}
+
+// warnOfLines prints the warnings about the lines of a document.
+func warnOfLines(doc *catalog.Document, options Applying) {
+	for _, w := range catalog.NodeWarnings(doc, Providers(), options.Lookup) {
+		note := ""
+		if strings.HasPrefix(w.Path, "lines[") {
+			note = " (checked in this terminal; the service may have it)"
+		}
+		printMessage(options.Err, "warning: %s%s\n", w, note)
+	}
 }
 
 // schedule schedules a catalog and prints the change.
