@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
+	"tollgate/internal/catalog/vault"
 	"tollgate/internal/fault"
 	"tollgate/internal/mail"
 	"tollgate/internal/store"
@@ -218,6 +220,51 @@ func TestRefusedSchedules(t *testing.T) {
 			}
 			return err
 		})
+	})
+}
+
+// TestSecretOfAScheduledChange checks that a secret cannot be deleted while a pending change brings a line
+// with it.
+func TestSecretOfAScheduledChange(t *testing.T) {
+	t.Parallel()
+	eachAgenda(t, func(a agenda) {
+		keys, err := vault.ParseKeys(base64.StdEncoding.EncodeToString(make([]byte, vault.KeyBytes)))
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		doc := priced(a.t, "a=1", "b=1")
+		doc.Lines = []catalog.LineSpec{{ID: "main", Provider: "openai", BaseURL: "https://api.example.com/v1",
+			APIKey: "${secret:coming}", Models: map[string]string{"a": "a"}, Weight: 1, Priority: 1}}
+		var c catalog.ScheduledChange
+		storetest.Update(a.t, a.db, func(tx *store.Tx) error {
+			for _, name := range []string{"coming", "idle"} {
+				if err := StoreSecretTx(tx, Actor{Way: Token}, keys, name, "sk-1"); err != nil {
+					return err
+				}
+			}
+			now, err := tx.NowMS()
+			if err == nil {
+				c, err = ScheduleTx(tx, Actor{Way: Token}, doc, 0, catalog.Schedule{AtMS: now + time.Hour.Milliseconds()})
+			}
+			return err
+		})
+		remove := func(name string) error {
+			return a.db.Update(a.t.Context(), func(tx *store.Tx) error { return DeleteSecretTx(tx, Actor{Way: Token}, name) })
+		}
+		var f *fault.Error
+		if err := remove("coming"); !errors.As(err, &f) || !strings.Contains(f.Error(), c.ID) || !strings.Contains(f.Error(), "line main") {
+			a.t.Errorf("deleting the secret of a pending change: error %v, want one with %s and its line", err, c.ID)
+		}
+		if err := remove("idle"); err != nil {
+			a.t.Errorf("deleting another secret: error %v, want none", err)
+		}
+		storetest.Update(a.t, a.db, func(tx *store.Tx) error {
+			_, err := CancelChangeTx(tx, Actor{Way: Token}, c.ID)
+			return err
+		})
+		if err := remove("coming"); err != nil {
+			a.t.Errorf("deleting the secret of a cancelled change: error %v, want none", err)
+		}
 	})
 }
 

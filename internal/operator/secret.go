@@ -2,7 +2,9 @@ package operator
 
 import (
 	"errors"
+	"slices"
 	"strings"
+	"time"
 
 	"tollgate/internal/catalog"
 	"tollgate/internal/catalog/vault"
@@ -45,8 +47,8 @@ func StoreSecretTx(tx *store.Tx, by Actor, keys vault.KeyRing, name, value strin
 	return writeLogTx(tx, by, LogRow{Act: SecretStore, Object: name})
 }
 
-// DeleteSecretTx deletes a secret. It returns a *fault.Error if a line of the current catalog refers
-// to the secret.
+// DeleteSecretTx deletes a secret. It returns a *fault.Error if a line refers to the secret: in the
+// current catalog, or in a pending change.
 func DeleteSecretTx(tx *store.Tx, by Actor, name string) error {
 	if err := vault.LockTx(tx); err != nil {
 		return err
@@ -61,10 +63,35 @@ func DeleteSecretTx(tx *store.Tx, by Actor, name string) error {
 				strings.Join(lines, ", "))
 		}
 	}
+	if err := checkUnscheduledTx(tx, name); err != nil {
+		return err
+	}
 	if err := vault.DeleteTx(tx, name); err != nil {
 		return err
 	}
 	return writeLogTx(tx, by, LogRow{Act: SecretDelete, Object: name})
+}
+
+// checkUnscheduledTx returns a *fault.Error if a pending change of the catalog brings a line with a secret.
+func checkUnscheduledTx(tx *store.Tx, name string) error {
+	pending, err := catalog.PendingChangesTx(tx)
+	if err != nil {
+		return err
+	}
+	for _, c := range pending {
+		base, next, err := c.DocumentsTx(tx)
+		if err != nil {
+			return err
+		}
+		before := base.LinesWithSecret(name)
+		for _, line := range next.LinesWithSecret(name) {
+			if !slices.Contains(before, line) {
+				return fault.New(fault.InvalidRequest, "The change %s, scheduled for %s, uses this secret in line %s. "+
+					"Cancel the change first.", c.ID, time.UnixMilli(c.AtMS).UTC().Format(time.RFC3339), line)
+			}
+		}
+	}
+	return nil
 }
 
 // RotateSecretsTx encrypts all secrets again with the first key of the installation; see
