@@ -1,7 +1,11 @@
 package browser
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
+
+	"github.com/chromedp/chromedp"
 
 	"tollgate/internal/gatewaytest/fakepayment"
 )
@@ -44,6 +48,45 @@ func TestShopPages(t *testing.T) {
 			b.visit("/console/operator/top-ups/reconciliation", "reconciliation")
 			b.visit("/console/operator/invoices", "operator-invoices")
 			b.visit("/console/operator/statements", "operator-statements")
+		})
+	}
+}
+
+// TestTermsPages checks the pages of terms and their acceptance on both displays.
+func TestTermsPages(t *testing.T) {
+	t.Parallel()
+	terms := filepath.Join(t.TempDir(), "terms.md")
+	if err := os.WriteFile(terms, []byte("# Terms\n\nPay **first**.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range displays {
+		t.Run(d.String(), func(t *testing.T) {
+			t.Parallel()
+			g := start(t, "TOLLGATE_PUBLIC_URL=http://127.0.0.1", "TOLLGATE_SMTP_SERVER=127.0.0.1:1", "TOLLGATE_SMTP_SECURITY=none",
+				"TOLLGATE_MAIL_FROM=ai@example.com", "TOLLGATE_SIGN_UP=open", "TOLLGATE_TERMS_FILE="+terms, "TOLLGATE_PRIVACY_FILE="+terms,
+				"TOLLGATE_TERMS_VERSION=2026-12-01")
+			b := open(t, g, d.theme, d.width)
+			b.visit("/console/terms", "terms")
+			b.visit("/console/sign-up", "sign-up-terms")
+			b.fill("#f-email", "cleo@example.com")
+			b.fill("#f-password", "a new horse")
+			b.press("main button.main")
+			b.waitForText("Accept the terms to go on.")
+			b.expect("422")
+			b.checkPage("sign-up-terms-wrong")
+			b.open("/console/sign-in")
+			b.signIn()
+			b.waitForText("I accept the terms of this service.")
+			b.checkPage("accept-terms")
+			b.do(chromedp.Click("#f-terms", chromedp.ByQuery))
+			b.press("main button.main")
+			b.waitForText("Overview")
+			b.operator()
+			b.press(`a[href="/console/operator/accounts"]`)
+			b.press("tbody a.rowlink")
+			b.press(`a[href$="view=users"]`)
+			b.waitForText("2026-12-01")
+			b.checkPage("operator-users-terms")
 		})
 	}
 }

@@ -205,7 +205,7 @@ func TestConfirmedSession(t *testing.T) {
 		check := func(want bool) {
 			t.Helper()
 			got := update(t, db, func(tx *store.Tx) (ConsoleSession, error) {
-				s, _, err := SessionTx(tx, UserSession, value, "")
+				s, _, err := SessionTx(tx, UserSession, value, SessionSettings{})
 				return s, err
 			})
 			if got.Confirmed != want || !got.User.NoPassword {

@@ -74,6 +74,8 @@ type ConsoleSession struct {
 	// Confirmed reports whether the user gave the password or a code, or signed in anew at a provider,
 	// within confirmWindow.
 	Confirmed bool
+	// Accepted reports whether the user has accepted the version of the terms in SessionSettings.
+	Accepted bool
 	// User is the signed-in user, or the zero User for a sign-in by the operator's token.
 	User User
 }
@@ -139,9 +141,20 @@ func OpenSessionTx(tx *store.Tx, n NewSession) (ConsoleSession, string, error) {
 	return s, value, nil
 }
 
-// SessionTx returns the session of a kind for a cookie's value. operatorToken is the current
-// setting. stale reports whether TouchSessionTx is due. Error: ErrNoSession.
-func SessionTx(tx *store.Tx, kind SessionKind, value, operatorToken string) (s ConsoleSession, stale bool, err error) {
+// SessionSettings are the current settings for SessionTx.
+type SessionSettings struct {
+	OperatorToken string
+	TermsVersion  string
+}
+
+// isOperatorToken reports whether a hash is that of the operator's token.
+func (s SessionSettings) isOperatorToken(hash string) bool {
+	return s.OperatorToken != "" && hash == hashText(s.OperatorToken)
+}
+
+// SessionTx returns the session of a kind for a cookie's value. stale reports whether TouchSessionTx is due.
+// Error: ErrNoSession.
+func SessionTx(tx *store.Tx, kind SessionKind, value string, current SessionSettings) (s ConsoleSession, stale bool, err error) {
 	var user User
 	var member, token string
 	var disabled, passwordless sql.NullBool
@@ -149,10 +162,11 @@ func SessionTx(tx *store.Tx, kind SessionKind, value, operatorToken string) (s C
 	var account, email, role sql.NullString
 	var created, factor sql.NullInt64
 	err = tx.QueryRow(`SELECT s.id, s.member, s.token, s.address, s.agent, s.created_ms, s.seen_ms, s.confirmed_ms,
-		u.account, u.email, u.disabled, u.role, u.created_ms, u.totp_since_ms, u.password = $3
+		u.account, u.email, u.disabled, u.role, u.created_ms, u.totp_since_ms, u.password = $3,
+		EXISTS (SELECT 1 FROM account_acceptance WHERE member = s.member AND version = $4)
 		FROM account_session s LEFT JOIN account_user u ON u.id = s.member WHERE s.hash = $1 AND s.kind = $2`,
-		hashText(value), string(kind), noPassword).Scan(&s.ID, &member, &token, &s.Address, &s.Agent, &s.CreatedMS, &s.SeenMS,
-		&confirmedMS, &account, &email, &disabled, &role, &created, &factor, &passwordless)
+		hashText(value), string(kind), noPassword, current.TermsVersion).Scan(&s.ID, &member, &token, &s.Address, &s.Agent,
+		&s.CreatedMS, &s.SeenMS, &confirmedMS, &account, &email, &disabled, &role, &created, &factor, &passwordless, &s.Accepted)
 	if errors.Is(err, sql.ErrNoRows) {
 		return ConsoleSession{}, false, ErrNoSession
 	}
@@ -172,7 +186,7 @@ func SessionTx(tx *store.Tx, kind SessionKind, value, operatorToken string) (s C
 	switch {
 	case s.ended(now), member != "" && (!account.Valid || user.Disabled),
 		(kind == OperatorSession || kind == OperatorSession.Halfway()) && member != "" && user.Role == "",
-		member == "" && (operatorToken == "" || token != hashText(operatorToken)):
+		member == "" && !current.isOperatorToken(token):
 		return ConsoleSession{}, false, ErrNoSession
 	}
 	s.User = user

@@ -21,7 +21,7 @@ import (
 func findSession(t *testing.T, db *store.DB, kind SessionKind, value, token string) (s ConsoleSession, stale bool, err error) {
 	t.Helper()
 	viewed := db.View(context.Background(), func(tx *store.Tx) error {
-		s, stale, err = SessionTx(tx, kind, value, token)
+		s, stale, err = SessionTx(tx, kind, value, SessionSettings{OperatorToken: token, TermsVersion: "2"})
 		return nil
 	})
 	return s, stale, errors.Join(viewed, err)

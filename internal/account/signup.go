@@ -61,12 +61,15 @@ type SignUp struct {
 	SameBrowser bool
 
 	password string // the hash
+	terms    string // the accepted version; empty for none
 }
 
 // SignUpRequest is a request to sign up.
 type SignUpRequest struct {
 	Email, Password string
 	Addr            netip.Addr
+	// TermsVersion is the version of the terms accepted in the form. It may be empty.
+	TermsVersion string
 	// Allow is called after the limits and before any mail. An error refuses the sign-up.
 	Allow func(ctx context.Context) error
 	// MailTx mails the token of a sign-up. If a user signs in with the email already, the token is empty
@@ -126,8 +129,8 @@ func (s *SignIns) RequestSignUp(ctx context.Context, rules SignUpRules, r SignUp
 			return r.MailTx(tx, signUp, "", u.Account)
 		}
 		token := newToken()
-		if _, err := tx.Exec(`INSERT INTO account_signup (hash, email, password, browser, expires_ms) VALUES ($1, $2, $3, $4, $5)`,
-			hashText(token), email, hash, hashText(browser), signUp.ExpiresMS); err != nil {
+		if _, err := tx.Exec(`INSERT INTO account_signup (hash, email, password, browser, terms, expires_ms) VALUES ($1, $2, $3, $4, $5, $6)`,
+			hashText(token), email, hash, hashText(browser), r.TermsVersion, signUp.ExpiresMS); err != nil {
 			return fmt.Errorf("insert sign-up: %w", err)
 		}
 		return r.MailTx(tx, signUp, token, "")
@@ -147,8 +150,8 @@ func addressSignUpSubject(addr netip.Addr) subject {
 // signUpTx returns the sign-up of a token, or ErrNoLink. browser is the browser's cookie.
 func signUpTx(tx *store.Tx, token, browser string) (s SignUp, err error) {
 	var browserHash string
-	s.ExpiresMS, err = scanTokenTx(tx, tx.QueryRow(`SELECT expires_ms, email, password, browser FROM account_signup WHERE hash = $1`,
-		hashText(token)), &s.Email, &s.password, &browserHash)
+	s.ExpiresMS, err = scanTokenTx(tx, tx.QueryRow(`SELECT expires_ms, email, password, terms, browser FROM account_signup WHERE hash = $1`,
+		hashText(token)), &s.Email, &s.password, &s.terms, &browserHash)
 	if err != nil {
 		return SignUp{}, err
 	}
@@ -168,8 +171,8 @@ func (s *SignIns) SignUp(ctx context.Context, token, browser string, addr netip.
 
 // VerifySignUp calls createTx with the email and the password hash of a sign-up, and ends all sign-ups
 // with the email. createTx must create the user. In another browser than that of the sign-up, password
-// replaces the sign-up's password; otherwise it is ignored. One of several concurrent calls with the
-// token succeeds. Errors: as for SignUp; *fault.Error at `password`; the error of createTx.
+// replaces the sign-up's password and the acceptance of the terms is lost; otherwise password is ignored.
+// One of several concurrent calls with the token succeeds. Errors: as for SignUp; *fault.Error at `password`; the error of createTx.
 func (s *SignIns) VerifySignUp(
 	ctx context.Context, token, browser, password string, addr netip.Addr, createTx func(tx *store.Tx, in SignIn) error,
 ) error {
@@ -177,11 +180,12 @@ func (s *SignIns) VerifySignUp(
 	if err != nil {
 		return err
 	}
-	hash := pending.password
+	in := SignIn{Email: pending.Email, PasswordHash: pending.password, TermsVersion: pending.terms}
 	if !pending.SameBrowser {
-		if hash, err = s.passwords.Hash(ctx, password); err != nil {
+		if in.PasswordHash, err = s.passwords.Hash(ctx, password); err != nil {
 			return err
 		}
+		in.TermsVersion = ""
 	}
 	return s.db.Update(ctx, func(tx *store.Tx) error {
 		if err := claimEmailTx(tx, pending.Email); err != nil {
@@ -190,7 +194,7 @@ func (s *SignIns) VerifySignUp(
 		if _, err := signUpTx(tx, token, browser); err != nil {
 			return err
 		}
-		return createTx(tx, SignIn{Email: pending.Email, PasswordHash: hash})
+		return createTx(tx, in)
 	})
 }
 

@@ -23,6 +23,9 @@ type User struct {
 
 	NoPassword bool // has no password yet
 	Linked     bool // signs in with an identity at a provider
+
+	TermsVersion string // the newest accepted version of the terms; empty for none
+	TermsMS      int64  // the time of its acceptance
 }
 
 // Invited reports whether the user has no way to sign in yet and needs a link.
@@ -34,10 +37,11 @@ type SignIn struct {
 	PasswordHash string // from Passwords.Hash; empty for no password yet, see CreateLinkTx
 	Disabled     bool   // by an operator
 	Role         OperatorRole
+	TermsVersion string // the accepted version of the terms; empty for none
 }
 
 const userColumns = `id, account, email, disabled, disabled * barred, role, created_ms, totp_since_ms,
-	password = '` + noPassword + `', ` + hasIdentity
+	password = '` + noPassword + `', ` + hasIdentity + `, ` + acceptanceColumns
 
 // hasIdentity is a condition on account_user.
 const hasIdentity = `EXISTS (SELECT 1 FROM account_identity WHERE member = account_user.id)`
@@ -49,7 +53,8 @@ func scanUser(row store.Row) (u User, err error) {
 
 // columns returns the destinations for userColumns.
 func (u *User) columns() []any {
-	return []any{&u.ID, &u.Account, &u.Email, &u.Disabled, &u.Barred, &u.Role, &u.CreatedMS, &u.FactorMS, &u.NoPassword, &u.Linked}
+	return []any{&u.ID, &u.Account, &u.Email, &u.Disabled, &u.Barred, &u.Role, &u.CreatedMS, &u.FactorMS, &u.NoPassword, &u.Linked,
+		&u.TermsVersion, &u.TermsMS}
 }
 
 // CreateUserTx adds a console sign-in to an account. It returns an error if the email is in use. The
@@ -224,7 +229,8 @@ func ChangeUserTx(tx *store.Tx, user string, c UserChange) (User, error) {
 	return u, nil
 }
 
-// DeleteUserTx deletes a user permanently, with its sessions, identities, recovery codes and link.
+// DeleteUserTx deletes a user permanently, with its sessions, identities, recovery codes, link and
+// acceptances of the terms.
 func DeleteUserTx(tx *store.Tx, user string) error {
 	deleted, err := tx.Exec(`DELETE FROM account_user WHERE id = $1`, user)
 	if err != nil {
@@ -239,7 +245,7 @@ func DeleteUserTx(tx *store.Tx, user string) error {
 	if _, err := tx.Exec(`DELETE FROM account_identity WHERE member = $1`, user); err != nil {
 		return fmt.Errorf("delete identities: %w", err)
 	}
-	if err := endLinkTx(tx, user); err != nil {
+	if err := errors.Join(endLinkTx(tx, user), forgetAcceptancesTx(tx, user)); err != nil {
 		return err
 	}
 	return EndSessionsTx(tx, user)

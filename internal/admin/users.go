@@ -18,14 +18,18 @@ type userAnswer struct {
 	Operator bool   `json:"operator"` // whether the user has a role
 	Role     string `json:"role,omitempty"`
 	// HasPassword is false until the user has used the first link.
-	HasPassword  bool  `json:"has_password"`
-	SecondFactor bool  `json:"second_factor"`
-	Created      int64 `json:"created"`
+	HasPassword  bool `json:"has_password"`
+	SecondFactor bool `json:"second_factor"`
+	// TermsVersion is the version of the terms that the user accepted last, and TermsAccepted the time of that.
+	TermsVersion  string `json:"terms_version,omitempty"`
+	TermsAccepted int64  `json:"terms_accepted,omitempty"`
+	Created       int64  `json:"created"`
 }
 
 func showUser(u account.User) userAnswer {
 	return userAnswer{ID: u.ID, Account: u.Account, Email: u.Email, Disabled: u.Disabled, Operator: u.Role != "", Role: string(u.Role),
-		HasPassword: !u.NoPassword, SecondFactor: u.FactorMS != 0, Created: seconds(u.CreatedMS)}
+		HasPassword: !u.NoPassword, SecondFactor: u.FactorMS != 0,
+		TermsVersion: u.TermsVersion, TermsAccepted: seconds(u.TermsMS), Created: seconds(u.CreatedMS)}
 }
 
 // invitationAnswer is a new user without a password, with a link to set the password. Only the first

@@ -70,6 +70,22 @@ func TestRoles(t *testing.T) {
 	})
 }
 
+// TestAcceptedTerms checks that a user shows the version of the terms that it accepted last.
+func TestAcceptedTerms(t *testing.T) {
+	t.Parallel()
+	eachDB(t, func(t *testing.T, c *caller) {
+		id := c.ok("POST", "/accounts", `{"name":"a"}`).text("id")
+		user := c.ok("POST", "/accounts/"+id+"/users", `{"email":"ada@example.com","password":"right horse"}`).text("id")
+		storetest.Update(t, c.db, func(tx *store.Tx) error {
+			return account.AcceptTermsTx(tx, user, "2026-12-01", netip.MustParseAddr("192.0.2.1"))
+		})
+		got := c.ok("GET", "/users/"+user, "")
+		got.wantNames("id", "account", "email", "disabled", "operator", "has_password", "second_factor", "terms_version",
+			"terms_accepted", "created")
+		got.want(`{"terms_version":"2026-12-01"}`)
+	})
+}
+
 // TestTurnOffSecondFactor checks that an operator can turn a second factor off, but not on.
 func TestTurnOffSecondFactor(t *testing.T) {
 	t.Parallel()

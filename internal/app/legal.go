@@ -62,3 +62,11 @@ func readProse(path string) (ui.Prose, error) {
 	}
 	return ui.Prose{Plain: string(raw)}, nil
 }
+
+// checkLegal checks the settings of terms together.
+func checkLegal(s *Settings) error {
+	if s.legal.Version != "" && s.legal.Terms == nil {
+		return &SettingError{"terms_version", errors.New("needs terms_file: users must be able to read what they accept")}
+	}
+	return nil
+}

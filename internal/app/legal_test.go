@@ -27,11 +27,17 @@ func TestLegalSettings(t *testing.T) {
 		{"privacy_file: " + write("privacy.txt", "<b>We keep nothing.</b>"), ""},
 		{"terms_file: " + filepath.Join(dir, "none.md"), "no such file"},
 		{"terms_file: " + dir, "is a directory"},
+		{"terms_file: " + terms + "\nterms_version: 2026-12-01", ""},
+		{"terms_file: " + terms + "\nterms_version: " + strings.Repeat("1", 81), "at most 80 bytes"},
+		{"terms_version: 2026-12-01", "needs terms_file"},
 		{"terms_file: " + write("empty.md", " \n"), "is empty"},
 		{"terms_file: " + write("large.md", strings.Repeat("x", maxLegal+1)), "at most 256 KB"},
 		{"terms_file: " + write("picture.md", "\xff\xd8\xff"), "a text in UTF-8"},
 	} {
-		_, err := settingsFrom(c.settings, nil, nil)
+		s, err := settingsFrom(c.settings, nil, nil)
+		if err == nil {
+			err = checkLegal(s)
+		}
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want %q", c.settings, err, c.want)
 		}

@@ -99,7 +99,8 @@ func (r *rooms) list() []func(context.Context) error {
 }
 
 func (r *rooms) checkSettings(context.Context) error {
-	if err := errors.Join(checkToken(r.settings), checkMail(r.settings), checkSignUp(r.settings), checkSignInWith(r.settings)); err != nil {
+	if err := errors.Join(checkToken(r.settings), checkMail(r.settings), checkSignUp(r.settings), checkLegal(r.settings),
+		checkSignInWith(r.settings)); err != nil {
 		return err
 	}
 	if err := checkPayments(r.settings); err != nil {

@@ -271,6 +271,8 @@ func (s *Settings) plain() []Setting {
 			read: to(&s.PublicPrices, readSwitch)},
 		{Key: "terms_file", Help: "file with your terms, shown at /console/terms: Markdown if its name ends in .md",
 			read: to(&s.legal.Terms, readLegal)},
+		{Key: "terms_version", Help: "version of your terms, such as a date; users then accept them, and again when it changes",
+			read: to(&s.legal.Version, readName)},
 		{Key: "privacy_file", Help: "file with your privacy policy, shown at /console/privacy", read: to(&s.legal.Privacy, readLegal)},
 		{Key: "sign_up", Default: "closed", Help: "who may create an account: closed, domains (of sign_up_domains) or open",
 			read: to(&s.SignUp, readSignUpMode)},

@@ -67,6 +67,9 @@ func wantStatuses() map[string]statuses {
 		"GET /console/terms":   {nobody: 200, other: 200, owner: 200},
 		"GET /console/privacy": {nobody: 200, other: 200, owner: 200},
 
+		"GET /console/terms/accept":  redirect, // nothing to accept
+		"POST /console/terms/accept": redirect,
+
 		"GET /console/forgot":  {nobody: 200, other: 200, owner: 200},
 		"POST /console/forgot": {nobody: 422, other: 422, owner: 422},
 

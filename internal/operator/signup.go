@@ -49,8 +49,8 @@ func MailAddressTx(tx *store.Tx, mails *mail.Mailer, base string, c account.Addr
 		Values: map[string]string{"from": c.User.Email, "expires": mail.Time(c.ExpiresMS)}})
 }
 
-// SignUpTx opens an account with its user for a customer with a verified address, and grants the trial
-// credit. The log names the customer.
+// SignUpTx opens an account with its user for a customer with a verified address, records the accepted
+// terms, and grants the trial credit. The log names the customer.
 func SignUpTx(tx *store.Tx, in account.SignIn, addr netip.Addr, trial account.Trial) (account.User, error) {
 	by := Actor{Way: SignUp, Name: in.Email, Address: addr.String()}
 	a, err := CreateAccountTx(tx, by, account.NewAccount{Name: accountName(in.Email), Email: in.Email})
@@ -58,6 +58,9 @@ func SignUpTx(tx *store.Tx, in account.SignIn, addr netip.Addr, trial account.Tr
 		return account.User{}, err
 	}
 	u, err := CreateUserTx(tx, by, a.ID, in)
+	if err == nil && in.TermsVersion != "" {
+		err = account.AcceptTermsTx(tx, u.ID, in.TermsVersion, addr)
+	}
 	if err != nil {
 		return u, err
 	}

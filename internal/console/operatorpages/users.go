@@ -1,6 +1,8 @@
 package operatorpages
 
 import (
+	"slices"
+
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/show"
@@ -17,14 +19,32 @@ func accountUserForm(id string) ui.PostForm {
 func (c *console) usersTable(v *page.Visit, users []account.User) ui.DataTable {
 	t := ui.DataTable{Caption: "Users", Columns: []ui.Column{
 		{Title: "Email"}, {Title: "State"}, {Title: "Second factor"}, {Title: "Since"}, {Title: "Change"}}}
+	if c.Legal.Version != "" {
+		t.Columns = slices.Insert(t.Columns, termsCell, ui.Column{Title: "Terms accepted"})
+	}
 	for _, u := range users {
 		state := show.UserState(u)
 		if u.Role != "" {
 			state.Label += ", " + string(u.Role)
 		}
-		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{u.Email, state, show.Factor(u), ui.Moment{MS: u.CreatedMS}, c.userChanges(v, u)}})
+		cells := []any{u.Email, state, show.Factor(u), ui.Moment{MS: u.CreatedMS}, c.userChanges(v, u)}
+		if c.Legal.Version != "" {
+			cells = slices.Insert(cells, termsCell, any(acceptedTerms(u)))
+		}
+		t.Rows = append(t.Rows, ui.DataRow{Cells: cells})
 	}
 	return t
+}
+
+// termsCell is the place of the terms in the table of users.
+const termsCell = 3
+
+// acceptedTerms returns the version of the terms that a user accepted last, and its time.
+func acceptedTerms(u account.User) ui.Group {
+	if u.TermsVersion == "" {
+		return ui.Group{ui.Text{Text: "none", Muted: true}}
+	}
+	return ui.Group{ui.Text{Text: u.TermsVersion}, ui.Moment{MS: u.TermsMS}}
 }
 
 // seesLinks reports whether the visitor may see the links of customers. With a link, the visitor could set

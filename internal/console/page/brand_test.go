@@ -1,11 +1,11 @@
 package page
 
 import (
-	"fmt"
 	"regexp"
 	"testing"
 
 	"tollgate/internal/console/static"
+	"tollgate/internal/console/ui"
 )
 
 // TestColorKeepsContrast checks that texts and buttons in the color of a shop can be read in both themes,
@@ -56,8 +56,8 @@ func TestBrandFiles(t *testing.T) {
 	if b.Name != "Blue Sky" || b.Logo != files.Path("shop.svg") || b.Logo == "" || b.Style != files.Path("brand.css") || b.Style == "" {
 		t.Errorf("the brand is %+v", b)
 	}
-	if got, want := fmt.Sprint(*b.Contact), "{mailto:help@example.com help@example.com  false false}"; got != want {
-		t.Errorf("the contact is %s, want %s", got, want)
+	if want := (ui.Link{Href: "mailto:help@example.com", Text: "help@example.com"}); *b.Contact != want {
+		t.Errorf("the contact is %+v, want %+v", *b.Contact, want)
 	}
 	if own.Path("brand.css") != "" {
 		t.Error("the files of one brand are served by all consoles")

@@ -10,6 +10,8 @@ import (
 // Legal has the shop's terms and privacy policy. Its zero value is a shop without them.
 type Legal struct {
 	Terms, Privacy LegalText
+	// Version names the terms that users must accept. If empty, they accept none.
+	Version string
 }
 
 // LegalText is a text in one or more languages. It is nil if the shop has no such text, and otherwise has
@@ -20,6 +22,7 @@ type LegalText map[mail.Locale]ui.Prose
 const (
 	termsPath   = "/terms"
 	privacyPath = "/privacy"
+	acceptPath  = "/terms/accept"
 )
 
 // publicLinks returns the links to the shop's public pages. An address for operators alone has no such pages.

@@ -278,6 +278,8 @@ func (srv *server) signInHandlers(s Section) []Handler {
 		Post(newAccountPath, OnlyIf(len(srv.Identities) > 0, srv.withSignUp(srv.createNewAccount))),
 		Get(termsPath, OnlyIf(srv.Legal.Terms != nil, srv.legalPage("Terms", srv.Legal.Terms))),
 		Get(privacyPath, OnlyIf(srv.Legal.Privacy != nil, srv.legalPage("Privacy", srv.Legal.Privacy))),
+		Get(acceptPath, srv.acceptancePage),
+		Post(acceptPath, srv.acceptTerms),
 		Get(s.Path+"/sign-in", srv.signInPage),
 		Post(s.Path+"/sign-in", srv.signIn),
 		Get("/link", srv.linkPage),

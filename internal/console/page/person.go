@@ -122,6 +122,7 @@ func (srv *server) newAccountForm(f account.IdentityFlow) ui.PostForm {
 	form := ui.PostForm{Action: Base + newAccountPath, Submit: "Create the account", Cancel: Base + "/sign-in", Fields: []ui.FormField{
 		{Name: "email", Label: "Email", Kind: "email", ReadOnly: true, Value: f.Email},
 	}}
+	srv.addTerms(&form)
 	srv.addChallenge(&form)
 	return form
 }
@@ -160,6 +161,9 @@ func (srv *server) createNewAccount(v *Visit) (Responder, error) {
 			return nil, explainSignUpFlow(err)
 		}
 		form.Field("email").Value = f.Email
+		if err := srv.checkTerms(&form); err != nil {
+			return nil, err
+		}
 		if err := srv.SignIns.CountIdentitySignUp(v.Context(), v.Address()); err != nil {
 			return nil, v.explainWrong(err, "")
 		}
@@ -188,7 +192,7 @@ func (srv *server) createNewAccountTx(tx *store.Tx, v *Visit, cookie string) (ac
 	if err := srv.SignUps.Rules.CheckEmail(f.Email); err != nil {
 		return account.User{}, err
 	}
-	u, err := operator.SignUpTx(tx, account.SignIn{Email: f.Email}, v.Address(), srv.SignUps.Trial)
+	u, err := operator.SignUpTx(tx, account.SignIn{Email: f.Email, TermsVersion: srv.Legal.Version}, v.Address(), srv.SignUps.Trial)
 	if err != nil {
 		return account.User{}, err
 	}

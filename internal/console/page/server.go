@@ -54,8 +54,14 @@ func (srv *server) authorize(v *Visit, public bool) (Responder, error) {
 	if v.section == nil {
 		return nil, nil
 	}
-	if err := v.loadSession(v.section.Kind); err != nil || v.Session.ID != "" {
+	if err := v.loadSession(v.section.Kind); err != nil {
 		return nil, err
+	}
+	if v.Session.ID != "" {
+		if !public && v.mustAcceptTerms() {
+			return v.toSignIn(acceptPath, v.returnAddress()), nil
+		}
+		return nil, nil
 	}
 	if v.section.Kind == account.OperatorSession && !srv.AdminToken.IsSet() {
 		var operatorExists bool
@@ -93,7 +99,8 @@ func (v *Visit) loadSession(kind account.SessionKind) error {
 	}
 	stale := false
 	err := v.View(func(tx *store.Tx) (err error) {
-		v.Session, stale, err = account.SessionTx(tx, kind, value, v.server.AdminToken.Value())
+		v.Session, stale, err = account.SessionTx(tx, kind, value,
+			account.SessionSettings{OperatorToken: v.server.AdminToken.Value(), TermsVersion: v.server.Legal.Version})
 		return err
 	})
 	if errors.Is(err, account.ErrNoSession) {

@@ -288,7 +288,8 @@ func (srv *server) askForCode(v *Visit, u account.User, next string) (Responder,
 	return v.toSignIn("/sign-in/code", next), nil
 }
 
-// toSignIn redirects to a page of the section's sign-in. next is the address after the sign-in.
+// toSignIn redirects to a page of the section's sign-in, or to another page before next. next is the address
+// after that page.
 func (v *Visit) toSignIn(path, next string) Redirect {
 	address := Base + v.section.Path + path
 	if next != "" {
@@ -306,7 +307,7 @@ func (v *Visit) pendingSession() (s account.ConsoleSession, err error) {
 		return s, nil
 	}
 	err = v.View(func(tx *store.Tx) (err error) {
-		s, _, err = account.SessionTx(tx, kind, value, "")
+		s, _, err = account.SessionTx(tx, kind, value, account.SessionSettings{})
 		return err
 	})
 	if errors.Is(err, account.ErrNoSession) {

@@ -32,6 +32,7 @@ func (srv *server) signUpForm() ui.PostForm {
 		{Name: "email", Label: "Email", Kind: "email", Complete: "username", Required: true, Hint: "You get a mail to verify it."},
 		newPasswordField(),
 	}}
+	srv.addTerms(&form)
 	srv.addChallenge(&form)
 	return form
 }
@@ -80,9 +81,13 @@ func (srv *server) signUpPage(v *Visit) (Responder, error) {
 func (srv *server) signUp(v *Visit) (Responder, error) {
 	form := srv.signUpForm()
 	return v.Submit(&form, func() (Responder, error) {
+		if err := srv.checkTerms(&form); err != nil {
+			return nil, err
+		}
 		browser, err := srv.SignIns.RequestSignUp(v.Context(), srv.SignUps.Rules, account.SignUpRequest{
 			Email: form.Field("email").Value, Password: form.Field("password").Value, Addr: v.Address(),
-			Allow: func(ctx context.Context) error { return srv.checkChallenge(ctx, v, &form) },
+			TermsVersion: srv.Legal.Version,
+			Allow:        func(ctx context.Context) error { return srv.checkChallenge(ctx, v, &form) },
 			MailTx: func(tx *store.Tx, s account.SignUp, token, account string) error {
 				return operator.MailSignUpTx(tx, srv.Mails, srv.PublicURL, s, token, account, v.ID, v.Locale())
 			}})

@@ -29,10 +29,10 @@ func withSignUp(t *testing.T, s *consoletest.Scene, change func(*console.Options
 	return b
 }
 
-// signUp signs up and returns the token in the mail.
-func signUp(t *testing.T, s *consoletest.Scene, b *consoletest.Browser, email string) (token string) {
+// signUp signs up, with further fields of the form, and returns the token in the mail.
+func signUp(t *testing.T, s *consoletest.Scene, b *consoletest.Browser, email string, fields ...string) (token string) {
 	t.Helper()
-	b.Post("/console/sign-up", "email", email, "password", "a new horse").Want(t, http.StatusOK, "Look into your mailbox")
+	b.Post("/console/sign-up", append(fields, "email", email, "password", "a new horse")...).Want(t, http.StatusOK, "Look into your mailbox")
 	mails := outbox(s)
 	last := mails[len(mails)-1]
 	_, rest, found := strings.Cut(last.text, consoletest.PublicURL+"/console/verify#")

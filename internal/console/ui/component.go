@@ -110,6 +110,7 @@ type Link struct {
 	Icon       string
 	Button     bool // looks like a button
 	Main       bool // the main action of a page
+	NewTab     bool // opens in a new tab
 }
 
 // Figure is one figure of a FigureRow.

@@ -23,6 +23,7 @@ type FormField struct {
 	Value       string
 	Options     []Option // options of a choice, or suggestions for a text
 	Checked     bool     // for the kind Check; after ReadForm, whether the form has sent the field
+	Links       []Link   // after the label of a check
 	Hint, Error string
 	Before      string // text before the value, such as $
 	After       string // text after the value

@@ -128,10 +128,22 @@ CREATE TABLE account_signup (
     email      TEXT   NOT NULL,             -- in canonical spelling; several people may sign up with it
     password   TEXT   NOT NULL,             -- argon2id, in PHC string format
     browser    TEXT   NOT NULL,             -- SHA-256 of the cookie of the browser that signed up, hexadecimal
+    terms      TEXT   NOT NULL,             -- the accepted version of the terms; '' for none
     expires_ms BIGINT NOT NULL
 );
 CREATE INDEX account_signup_email ON account_signup (email);
 CREATE INDEX account_signup_expires ON account_signup (expires_ms);
+
+-- The versions of the shop's terms that users have accepted.
+CREATE TABLE account_acceptance (
+    member  TEXT   NOT NULL, -- the user
+    version TEXT   NOT NULL, -- the setting terms_version at that time
+    address TEXT   NOT NULL, -- of the user's browser
+    at_ms   BIGINT NOT NULL, -- the time of the first acceptance; after a sign-up, of its verification
+    PRIMARY KEY (member, version)
+)
+-- SQLite: WITHOUT ROWID
+;
 
 -- The trial credits. Kept for ever, so that an identity gets one credit.
 CREATE TABLE account_trial (
