@@ -27,6 +27,7 @@ import (
 	"tollgate/internal/catalog/vault"
 	"tollgate/internal/fault"
 	"tollgate/internal/httpapi"
+	"tollgate/internal/invoice"
 	"tollgate/internal/job"
 	"tollgate/internal/limit"
 	"tollgate/internal/mail"
@@ -73,6 +74,8 @@ type Options struct {
 	Mails *mail.Mailer
 	// Topups take the customers' payments. If nil, customers cannot pay.
 	Topups *topup.Topups
+	// Invoices issues documents. If nil, invoices are off.
+	Invoices *invoice.Issuer
 	// TrustedProxies are the networks of proxies with a trusted X-Forwarded-For.
 	TrustedProxies []netip.Prefix
 	// Log receives the causes of 503 answers. If nil, nothing is logged.
@@ -155,6 +158,7 @@ func (s *server) routes() []route {
 		{"POST", "/accounts/{id}/credits", s.credit},
 		{"GET", "/accounts/{id}/entries", s.listEntries},
 		{"PATCH", "/entries/{id}", s.markEntry},
+		{"POST", "/entries/{id}/invoice", s.issueInvoice},
 		{"GET", "/statements/{id}", s.statement},
 		{"GET", "/statements/{id}/pdf", noQuery(s.statementFile)},
 

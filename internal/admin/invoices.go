@@ -5,6 +5,7 @@ import (
 	"tollgate/internal/invoice"
 	"tollgate/internal/ledger/requestlog"
 	"tollgate/internal/money"
+	"tollgate/internal/operator"
 	"tollgate/internal/store"
 )
 
@@ -23,8 +24,9 @@ type invoiceAnswer struct {
 	Number   string       `json:"number"`
 	Kind     string       `json:"kind"`
 	Account  string       `json:"account"`
-	Topup    string       `json:"topup"`
-	Payment  string       `json:"payment"`
+	Topup    *string      `json:"topup"`
+	Entry    *string      `json:"entry"`
+	Payment  *string      `json:"payment"`
 	Corrects *string      `json:"corrects"`
 	Test     bool         `json:"test"`
 	Currency string       `json:"currency"`
@@ -43,10 +45,29 @@ func showParty(p invoice.Party) partyAnswer {
 }
 
 func showInvoice(d invoice.IssuedDocument) invoiceAnswer {
-	return invoiceAnswer{ID: d.ID, Number: d.Name, Kind: string(d.Kind), Account: d.Account, Topup: d.Topup, Payment: d.Payment,
-		Corrects: nilIfZero(d.Corrects), Test: !d.Live, Currency: d.Currency.Code, Net: d.Currency.Decimal(d.Net), Tax: d.Currency.Decimal(d.Tax),
-		Total: d.Currency.Decimal(d.Total), Credit: d.Credit, Rate: money.Amount(d.Rate), Seller: showParty(d.Seller),
-		Customer: showParty(d.Customer), Created: seconds(d.IssuedMS)}
+	a := invoiceAnswer{ID: d.ID, Number: d.Name, Kind: string(d.Kind), Account: d.Account, Topup: nilIfZero(d.Topup),
+		Payment: nilIfZero(d.Payment), Corrects: nilIfZero(d.Corrects), Test: !d.Live, Currency: d.Currency.Code,
+		Net: d.Currency.Decimal(d.Net), Tax: d.Currency.Decimal(d.Tax), Total: d.Currency.Decimal(d.Total), Credit: d.Credit,
+		Rate: money.Amount(d.Rate), Seller: showParty(d.Seller), Customer: showParty(d.Customer), Created: seconds(d.IssuedMS)}
+	if d.Topup == "" {
+		a.Entry = &d.Cause
+	}
+	return a
+}
+
+// issueInvoice answers POST /entries/{id}/invoice.
+func (s *server) issueInvoice(c *call) (any, error) {
+	var corrects string
+	if _, err := c.decodeBody(textField("corrects", &corrects)); err != nil {
+		return nil, err
+	}
+	if s.Invoices == nil {
+		return nil, fault.New(fault.NotFound, "Invoices are off. Set invoice_seller_name and the other details of the seller.")
+	}
+	return change(s, c, func(tx *store.Tx) (any, error) {
+		d, err := operator.IssueDocumentTx(tx, s.actor(c), s.Invoices, c.id, corrects)
+		return showInvoice(d), err
+	})
 }
 
 func (s *server) listInvoices(c *call) (any, error) {

@@ -49,10 +49,6 @@ func checkInvoices(s *Settings) error {
 	if e, ok := errors.AsType[*invoice.SellerTermsError](err); ok {
 		return &SettingError{"invoice_" + e.Field, e.Err}
 	}
-	if terms.On() && s.StripeKey == "" && s.EPayKey == "" {
-		return &SettingError{"invoice_seller_name", errors.New("needs a payment provider: set stripe_key or epay_url, " +
-			"because invoices are for payments of customers")}
-	}
 	s.Invoice = terms
 	return err
 }
@@ -79,7 +75,7 @@ func checkEPay(s *Settings) error {
 	return nil
 }
 
-// startTopups starts the payments, if a provider is configured.
+// startTopups starts the payments, if a provider is configured, and the invoices.
 func (r *rooms) startTopups(context.Context) error {
 	s := r.settings
 	var providers []topup.PaymentProvider
@@ -90,6 +86,9 @@ func (r *rooms) startTopups(context.Context) error {
 	if s.EPayKey != "" {
 		providers = append(providers, epay.New(epay.Options{URL: s.EPayURL, PID: s.EPayPID, Key: s.EPayKey, Methods: s.EPayMethods,
 			Refunds: s.EPayRefunds, HTTP: r.guard.Client(paymentTimeout)}))
+	}
+	if len(providers) > 0 || s.Invoice.On() {
+		r.invoices = &invoice.Issuer{Terms: s.Invoice, Mails: r.mails, PublicURL: r.Base()}
 	}
 	if len(providers) == 0 {
 		return nil
@@ -103,7 +102,6 @@ func (r *rooms) startTopups(context.Context) error {
 			r.log.Warn("a payment provider is in test mode: test cards buy credit that can be spent", "provider", info.Name)
 		}
 	}
-	r.invoices = &invoice.Issuer{Terms: s.Invoice, Mails: r.mails, PublicURL: r.Base()}
 	r.topups = topup.New(topup.Options{DB: r.db, Terms: terms, Providers: providers, PublicURL: r.Base(),
 		DisableOnDispute: s.TopupDisputeDisables, Webhooks: r.webhooks, Mails: r.mails, ForgetAccount: r.keys.ForgetAccount,
 		Settled: r.invoices.IssueTx, AlertMail: s.AlertMail, Registry: r.metrics.Registry(), Log: r.log})

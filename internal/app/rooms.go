@@ -63,7 +63,7 @@ type rooms struct {
 	responses *response.Responses
 	audits    *operator.Audits
 	topups    *topup.Topups   // nil if customers cannot pay
-	invoices  *invoice.Issuer // nil if customers cannot pay
+	invoices  *invoice.Issuer // nil if customers cannot pay and invoices are off
 }
 
 // list returns the start functions in order. Each one registers its own cleanup (lifecycle), so
@@ -385,7 +385,7 @@ func (r *rooms) startSurfaces(context.Context) error {
 			Token: r.token, WrongTokens: guesses, DB: r.db, Keys: r.keys, Passwords: r.passwords,
 			PublicURL: r.Base(), Providers: r.providers, Catalog: r.watcher, SecretKeys: s.SecretKeys, Log: r.log,
 			Lines: r.lines, Jobs: r.jobs, Webhooks: r.webhooks, Mails: r.mails, Audits: r.audits, Topups: r.topups,
-			TrustedProxies: s.TrustedProxies,
+			Invoices: r.invoices, TrustedProxies: s.TrustedProxies,
 		}),
 		media: r.files.Handler(), payments: r.payments(),
 		metrics: r.metrics.Handler(), ready: r.ready, token: r.token, wrong: guesses, proxies: s.TrustedProxies, log: r.log,

@@ -230,6 +230,7 @@ func wantStatuses() map[string]statuses {
 		"GET /console/operator/statements/file":                  operatorsPage,
 		"POST /console/operator/entries/{id}/paid":               operatorsAct,
 		"POST /console/operator/entries/{id}/unpaid":             operatorsAct,
+		"POST /console/operator/entries/{id}/invoice":            {nobody: 303, operator: 400}, // not marked as paid
 		"GET /console/operator/invoices":                         operatorsPage,
 		"GET /console/operator/invoices/table":                   operatorsPage,
 		"GET /console/operator/invoices/files":                   {nobody: 303, operator: 400}, // without a month

@@ -18,13 +18,14 @@ type documentSums struct {
 }
 
 // AuditTx checks the documents: no row has changed since its issue; the documents of a top-up add up to
-// what its customer has paid and not got back; the numbers of each series have no gaps. It is an
-// audit.Check.
+// what its customer has paid and not got back; those of credits by operators agree with the credits; the
+// numbers of each series have no gaps. It is an audit.Check.
 func AuditTx(tx *store.Tx, books *audit.Books) error {
 	if books.Rest() {
 		return auditNumbers(tx, books)
 	}
 	topups := map[string]*documentSums{}
+	var credits []storedDocument
 	where, args := books.Where("account")
 	err := tx.Each(func(row store.Row) error {
 		s, err := scanStored(row)
@@ -41,6 +42,10 @@ func AuditTx(tx *store.Tx, books *audit.Books) error {
 		if s.Net+s.Tax != s.Total || (s.Total < 0) != (s.Kind == CreditNote) {
 			report("the amounts of a document do not add up", s.Currency.Text(s.Total), s.Currency.Text(s.Net+s.Tax))
 		}
+		if s.Topup == "" {
+			credits = append(credits, s)
+			return nil
+		}
 		sums := topups[s.Topup]
 		if sums == nil {
 			sums = &documentSums{account: s.Account, first: s, currency: s.Currency}
@@ -53,8 +58,8 @@ func AuditTx(tx *store.Tx, books *audit.Books) error {
 	if err != nil {
 		return fmt.Errorf("read documents: %w", err)
 	}
-	if len(topups) == 0 {
-		return nil
+	if err := auditCredits(tx, books, credits); err != nil || len(topups) == 0 {
+		return err
 	}
 	settled, err := topup.SettledTx(tx, books)
 	if err != nil {

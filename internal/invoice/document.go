@@ -45,9 +45,9 @@ type IssuedDocument struct {
 	Name     string // Series, Year and Number, such as INVOICE-2026-00001
 	Kind     DocumentKind
 	Account  string
-	Topup    string
+	Topup    string // empty for a credit by an operator
 	Reversal string // the refund or dispute; empty for the payment
-	Cause    string // topup.PaymentSettlement
+	Cause    string // topup.PaymentSettlement, or the id of the credit by an operator
 	Corrects string // Name of the corrected document, or empty
 	Live     bool   // false if no real money was paid
 
@@ -72,7 +72,8 @@ type DocumentContent struct {
 	TaxNote string `json:"tax_note,omitempty"`
 	Note    string `json:"note,omitempty"` // at the end
 	PaidMS  int64  `json:"paid_ms"`
-	// PaidBy is the payment provider, and Payment its id of the payment.
+	// PaidBy is the payment provider, and Payment its id of the payment. For a credit by an operator, PaidMS
+	// and PaidBy are empty, and Payment is the credit's reference.
 	PaidBy  string `json:"paid_by"`
 	Payment string `json:"payment"`
 }

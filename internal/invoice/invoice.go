@@ -1,7 +1,9 @@
 // Package invoice owns the documents of payments: invoices, and credit notes for refunds and disputes.
+// Payments are those of top-ups, and credits by operators that are marked as paid.
 //
 // Invariants, even after `kill -9` at any time:
 //   - A document is issued in the transaction that books its payment, refund or dispute (Issuer.IssueTx).
+//     The document of a credit by an operator is issued later, once (Issuer.IssueCreditTx).
 //   - Rows of documents never change. Seller, customer and texts are copied at issue.
 //   - The numbers of a series have no gaps within a year, and their dates never decrease.
 //   - The documents of a top-up add up to the part of its payment that the customer has not got back.

@@ -32,13 +32,19 @@ func (i *Issuer) IssueTx(tx *store.Tx, s topup.PaymentSettlement) error {
 	default:
 		return nil
 	}
+	_, err = i.issueTx(tx, d)
+	return err
+}
+
+// issueTx numbers, inserts and announces a document.
+func (i *Issuer) issueTx(tx *store.Tx, d IssuedDocument) (IssuedDocument, error) {
 	if err := numberTx(tx, &d); err != nil {
-		return err
+		return d, err
 	}
 	if err := insertTx(tx, d); err != nil {
-		return err
+		return d, err
 	}
-	return i.mailTx(tx, d)
+	return d, i.mailTx(tx, d)
 }
 
 // invoice returns the invoice of a payment, without its number.

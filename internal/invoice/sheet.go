@@ -19,8 +19,12 @@ func (d IssuedDocument) Sheet() paper.Sheet {
 	if d.Corrects != "" {
 		s.Facts = append(s.Facts, paper.SheetFact{Label: "Corrects", Value: d.Corrects})
 	}
-	s.Facts = append(s.Facts, paper.SheetFact{Label: "Paid on", Value: day(d.PaidMS)},
-		paper.SheetFact{Label: "Payment", Value: d.PaidBy + ", " + d.Payment})
+	if d.PaidMS != 0 {
+		s.Facts = append(s.Facts, paper.SheetFact{Label: "Paid on", Value: day(d.PaidMS)})
+	}
+	if payment := strings.TrimPrefix(d.PaidBy+", "+d.Payment, ", "); payment != "" {
+		s.Facts = append(s.Facts, paper.SheetFact{Label: "Payment", Value: payment})
+	}
 	tax, rate := d.TaxName, d.TaxRate
 	if rate != "" {
 		tax += " " + rate

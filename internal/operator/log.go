@@ -47,6 +47,7 @@ const (
 	AccountCredit = "account.credit"
 	AccountTrial  = "account.trial"
 	EntryChange   = "entry.change"
+	EntryInvoice  = "entry.invoice"
 	UserCreate    = "user.create"
 	UserChange    = "user.change"
 	UserLink      = "user.link"
@@ -84,7 +85,8 @@ const (
 
 // Acts returns all actions in the order of the console's filter.
 func Acts() []string {
-	return []string{AccountCreate, AccountChange, AccountCredit, AccountTrial, EntryChange, UserCreate, UserChange, UserLink, UserDelete,
+	return []string{AccountCreate, AccountChange, AccountCredit, AccountTrial, EntryChange, EntryInvoice, UserCreate, UserChange, UserLink,
+		UserDelete,
 		UserIdentityAdd, UserIdentityRemove,
 		KeyCreate, KeyChange, KeyDelete,
 		CodeCreate, CodeVoid, WebhookChange, WebhookRoll, DeliveryResend, MailTest, MailResend,

@@ -8,6 +8,7 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/fault"
+	"tollgate/internal/invoice"
 	"tollgate/internal/invoice/paper"
 	"tollgate/internal/ledger"
 	"tollgate/internal/ledger/books"
@@ -144,16 +145,17 @@ func (s Statement) Sheet() paper.Sheet {
 // MarkPaidTx marks a credit by an operator as paid or unpaid. The error for an unknown credit is a 404. The
 // payments of top-ups and trial credits keep their mark.
 func MarkPaidTx(tx *store.Tx, by Actor, id string, paid bool) (movement.Entry, error) {
-	e, owner, err := movement.CreditTx(tx, id)
-	switch {
-	case errors.Is(err, movement.ErrNoEntry):
-		return e, fault.New(fault.NotFound, "There is no credit with the id %q. Check the id.", fault.Excerpt(id))
-	case err != nil:
+	e, owner, err := markableTx(tx, id)
+	if err != nil || e.Paid == paid {
 		return e, err
-	case !CanMark(e):
-		return e, fault.At(fault.InvalidRequest, "paid", "This movement cannot be marked: its payment is known, or it is a trial credit.")
-	case e.Paid == paid:
-		return e, nil
+	}
+	documents, err := invoice.OfCreditsTx(tx, []string{id})
+	if d, ok := documents[id]; ok {
+		return e, fault.At(fault.InvalidRequest, "paid", "The credit has the document %s, so it stays marked as paid. To correct an invoice, "+
+			"take the credit back, and issue a credit note for the take-back.", d.Name)
+	}
+	if err != nil {
+		return e, err
 	}
 	if err := movement.SetPaidTx(tx, id, paid); err != nil {
 		return e, err
@@ -162,6 +164,33 @@ func MarkPaidTx(tx *store.Tx, by Actor, id string, paid bool) (movement.Entry, e
 	e.Paid = paid
 	return e, writeLogTx(tx, by, LogRow{Act: EntryChange, Object: id, Account: owner, Before: Details{"paid": was},
 		After: Details{"paid": paid}})
+}
+
+// markableTx locks and returns a credit that an operator may mark, and its account.
+func markableTx(tx *store.Tx, id string) (movement.Entry, string, error) {
+	e, owner, err := movement.CreditTx(tx, id)
+	switch {
+	case errors.Is(err, movement.ErrNoEntry):
+		err = fault.New(fault.NotFound, "There is no credit with the id %q. Check the id.", fault.Excerpt(id))
+	case err == nil && !CanMark(e):
+		err = fault.At(fault.InvalidRequest, "paid", "This movement cannot be marked: its payment is known, or it is a trial credit.")
+	}
+	return e, owner, err
+}
+
+// IssueDocumentTx issues the invoice of a credit by an operator, or the credit note of a take-back, which
+// corrects the invoice with the number corrects. A second call returns the same document.
+func IssueDocumentTx(tx *store.Tx, by Actor, issuer *invoice.Issuer, id, corrects string) (invoice.IssuedDocument, error) {
+	e, owner, err := markableTx(tx, id)
+	if err != nil {
+		return invoice.IssuedDocument{}, err
+	}
+	d, isNew, err := issuer.IssueCreditTx(tx, owner, e, corrects)
+	if err != nil || !isNew {
+		return d, err
+	}
+	return d, writeLogTx(tx, by, LogRow{Act: EntryInvoice, Object: id, Account: owner,
+		After: Details{"number": d.Name, "total": d.Currency.Text(d.Total)}})
 }
 
 // CanMark reports whether an operator may mark a movement as paid or unpaid.

@@ -173,7 +173,11 @@ func (c *console) fillTx(tx *store.Tx, p *accountPage, v *page.Visit, a account.
 			"Nobody signs in to this account.")
 	case "money":
 		moves, more, err := movement.ListTx(tx, movement.Selection{Account: a.ID, After: after, Limit: page.Rows})
-		return list(err, movementsTable(moves), more, page.Last(moves, func(e movement.Entry) string { return e.ID }),
+		if err != nil {
+			return err
+		}
+		t, err := c.movementsTableTx(tx, v, a.ID, moves)
+		return list(err, t, more, page.Last(moves, func(e movement.Entry) string { return e.ID }),
 			"No money has moved yet.")
 	case "requests":
 		results, err := requestlog.ListTx(tx, requestlog.Selection{Account: a.ID, After: after, Limit: page.Rows})

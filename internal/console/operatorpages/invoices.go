@@ -19,6 +19,11 @@ import (
 // invoicesPath is the path of the list of documents below page.Base.
 const invoicesPath = "/operator/invoices"
 
+// invoicing returns a handler of a shop with invoices. In other shops the page does not exist.
+func (c *console) invoicing(handle func(*page.Visit) (page.Responder, error)) func(*page.Visit) (page.Responder, error) {
+	return page.OnlyIf(c.Invoices != nil, handle)
+}
+
 // invoicesPage lists documents.
 type invoicesPage struct {
 	page.List
@@ -81,7 +86,8 @@ func (c *console) listInvoices(v *page.Visit) (page.Responder, error) {
 		return err
 	})
 	content.ReplaceEmpty(content.Filters.Clear != "",
-		ui.EmptyState{Title: "No invoices yet", Text: "Each payment gets an invoice, and each refund a credit note."})
+		ui.EmptyState{Title: "No invoices yet", Text: "Each payment gets an invoice, and each refund a credit note. " +
+			"For a credit that you gave, use the account's page under Money."})
 	return page.FullPage{Name: "invoices", Title: content.Title, Main: content}, err
 }
 

@@ -99,11 +99,11 @@ func (c *console) handlers() []page.Handler {
 		page.Action("/operator/top-ups/{id}/check", c.paying(c.checkTopup)).Needs(support),
 		page.Action("/operator/top-ups/problems/{id}/close", c.paying(c.closeProblem)).Needs(operator),
 
-		page.Get(invoicesPath, c.paying(c.listInvoices)).Needs(support),
-		page.Get(invoicesPath+"/table", c.paying(c.downloadInvoices)).Needs(support),
-		page.Get(invoicesPath+"/files", c.paying(c.zipInvoices)).Needs(support),
-		page.Get(invoicesPath+"/{id}", c.paying(c.showInvoice)).Needs(support),
-		page.Get(invoicesPath+"/{id}/pdf", c.paying(c.downloadInvoice)).Needs(support),
+		page.Get(invoicesPath, c.invoicing(c.listInvoices)).Needs(support),
+		page.Get(invoicesPath+"/table", c.invoicing(c.downloadInvoices)).Needs(support),
+		page.Get(invoicesPath+"/files", c.invoicing(c.zipInvoices)).Needs(support),
+		page.Get(invoicesPath+"/{id}", c.invoicing(c.showInvoice)).Needs(support),
+		page.Get(invoicesPath+"/{id}/pdf", c.invoicing(c.downloadInvoice)).Needs(support),
 
 		page.Get("/operator/requests", c.listRequests).Needs(support),
 		page.Get("/operator/requests/{id}", c.showRequest).Needs(support),
@@ -117,6 +117,7 @@ func (c *console) handlers() []page.Handler {
 		page.Get(statementsPath+"/file", c.printStatement).Needs(support),
 		page.Action("/operator/entries/{id}/paid", c.markEntry(true)).Needs(operator),
 		page.Action("/operator/entries/{id}/unpaid", c.markEntry(false)).Needs(operator),
+		page.Post("/operator/entries/{id}/invoice", c.invoicing(c.issueInvoice)).Needs(operator),
 
 		page.Get("/operator/usage", c.usage).Needs(support),
 		page.Get("/operator/usage/table", c.downloadUsage).Needs(support),
@@ -161,8 +162,8 @@ func (c *console) handlers() []page.Handler {
 	}
 }
 
-// menu returns the links to the pages. A shop without payments has no page of top-ups, and one without
-// mail has no page of mails.
+// menu returns the links to the pages. A shop without payments has no page of top-ups, and the same holds for
+// invoices and mails.
 func menu(o page.Options) []ui.NavItem {
 	items := []ui.NavItem{
 		{Href: page.Base + "/operator", Text: "Status", Icon: "layout-dashboard"},
@@ -182,12 +183,12 @@ func menu(o page.Options) []ui.NavItem {
 		{Href: page.Base + operatorsPath, Text: "Operators", Icon: "settings"},
 		{Href: page.Base + "/operator/sessions", Text: "Sessions", Icon: "shield"},
 	}
+	i := slices.IndexFunc(items, func(item ui.NavItem) bool { return item.Href == page.Base+"/operator/requests" })
+	if o.Invoices != nil && o.Invoices.Terms.On() {
+		items = slices.Insert(items, i, ui.NavItem{Href: page.Base + invoicesPath, Text: "Invoices", Icon: "receipt"})
+	}
 	if o.Topups != nil {
-		i := slices.IndexFunc(items, func(item ui.NavItem) bool { return item.Href == page.Base+"/operator/requests" })
 		items = slices.Insert(items, i, ui.NavItem{Href: page.Base + "/operator/top-ups", Text: "Top-ups", Icon: "download"})
-		if o.Invoices.Terms.On() {
-			items = slices.Insert(items, i+1, ui.NavItem{Href: page.Base + invoicesPath, Text: "Invoices", Icon: "receipt"})
-		}
 	}
 	if o.Mails.On() {
 		i := slices.IndexFunc(items, func(item ui.NavItem) bool { return item.Href == page.Base+"/operator/deliveries" })

@@ -6,6 +6,7 @@ import (
 	"tollgate/internal/console/page"
 	"tollgate/internal/console/show"
 	"tollgate/internal/console/ui"
+	"tollgate/internal/invoice"
 	"tollgate/internal/ledger/movement"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
@@ -92,8 +93,9 @@ func (c *console) printStatement(v *page.Visit) (page.Responder, error) {
 	return page.PDF("statement-"+s.First.Format(operator.MonthFormat), raw), err
 }
 
-// movementsTable lists the movements of an account with the marks of its credits.
-func movementsTable(list []movement.Entry) ui.DataTable {
+// movementsTableTx lists the movements of an account with the marks and the documents of its credits.
+func (c *console) movementsTableTx(tx *store.Tx, v *page.Visit, account string, list []movement.Entry) (ui.DataTable, error) {
+	papers, err := c.papersTx(tx, account, list)
 	t := show.Movements(list, page.Base+"/operator")
 	t.Columns = append(t.Columns, ui.Column{Title: "Paid"}, ui.Column{Title: "Change"})
 	for i, e := range list {
@@ -109,10 +111,80 @@ func movementsTable(list []movement.Entry) ui.DataTable {
 			if e.Paid {
 				change = ui.Button{Action: page.Base + "/operator/entries/" + e.ID + "/unpaid", Label: "Mark as unpaid", About: show.Reason(e)}
 			}
+			if d, isIssued := papers.documents[e.ID]; isIssued {
+				change = ui.Link{Href: page.Base + invoicesPath + "/" + d.ID, Text: d.Name}
+			} else if e.Paid && c.Invoices != nil {
+				change = ui.Group{change, v.Confirm(papers.confirm(e))}
+			}
 		}
 		t.Rows[i].Cells = append(t.Rows[i].Cells, state, change)
 	}
-	return t
+	return t, err
+}
+
+// creditPapers are the documents of an account's credits by operators.
+type creditPapers struct {
+	documents map[string]invoice.IssuedDocument // by credit
+	customer  invoice.Party
+	invoices  []ui.Option // the newest invoices, for credit notes
+}
+
+// papersTx reads the documents for a list of movements. Without invoices or paid credits, papersTx does not
+// read the database.
+func (c *console) papersTx(tx *store.Tx, account string, list []movement.Entry) (p creditPapers, err error) {
+	if c.Invoices == nil {
+		return p, nil
+	}
+	var ids []string
+	takesBack := false
+	for _, e := range list {
+		if operator.CanMark(e) && e.Paid {
+			ids, takesBack = append(ids, e.ID), takesBack || e.Amount < 0
+		}
+	}
+	if len(ids) == 0 {
+		return p, nil
+	}
+	if p.documents, err = invoice.OfCreditsTx(tx, ids); err != nil {
+		return p, err
+	}
+	if p.customer, err = invoice.CustomerTx(tx, account); err != nil || !takesBack {
+		return p, err
+	}
+	invoices, _, err := invoice.ListTx(tx, invoice.DocumentFilter{Account: account, Kind: invoice.Invoice, Limit: page.Rows})
+	for _, d := range invoices {
+		if d.Topup == "" {
+			p.invoices = append(p.invoices, ui.Option{Value: d.Name, Label: d.Name + ", " + d.Currency.Text(d.Total)})
+		}
+	}
+	return p, err
+}
+
+// confirm returns the dialog that issues the document of a paid credit.
+func (p creditPapers) confirm(e movement.Entry) ui.Confirm {
+	d := ui.Confirm{ID: "invoice-" + e.ID, Button: "Issue invoice", Title: "Issue an invoice over " + ui.USD(e.Amount) + "?",
+		Action: page.Base + "/operator/entries/" + e.ID + "/invoice",
+		Text: []string{"The customer on the invoice is " + p.customer.Name + ". The customer enters the address under Billing, Invoices.",
+			"An invoice never changes, and the credit stays marked as paid."}}
+	if e.Amount < 0 {
+		d.Button, d.Title = "Issue credit note", "Issue a credit note over "+ui.USD(-e.Amount)+"?"
+		d.Text = []string{"A credit note never changes, and the take-back stays marked as paid."}
+		d.Fields = []ui.FormField{{Name: "corrects", Label: "Invoice", Kind: ui.Choice, Options: p.invoices, Prefix: e.ID + "-",
+			Hint: "The invoice of the credit that was taken back."}}
+	}
+	return d
+}
+
+// issueInvoice issues the document of a paid credit and opens the page of the document.
+func (c *console) issueInvoice(v *page.Visit) (page.Responder, error) {
+	form := ui.PostForm{Fields: []ui.FormField{{Name: "corrects"}}}
+	if err := v.ReadForm(&form); err != nil {
+		return nil, err
+	}
+	d, err := page.Write(v, func(tx *store.Tx) (invoice.IssuedDocument, error) {
+		return operator.IssueDocumentTx(tx, show.Actor(v), c.Invoices, v.PathID(), form.Field("corrects").Value)
+	})
+	return page.Redirect(page.Base + invoicesPath + "/" + d.ID), err
 }
 
 // markEntry returns the handler that marks a credit as paid or unpaid.

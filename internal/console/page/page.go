@@ -85,7 +85,7 @@ type Options struct {
 	Media      *media.Store
 	// Topups takes the customers' payments. If nil, customers cannot pay.
 	Topups *topup.Topups
-	// Invoices issues the documents of payments. It is nil if Topups is.
+	// Invoices issues the documents of payments. If nil, invoices are off and customers cannot pay.
 	Invoices *invoice.Issuer
 	// PublicPrices shows the models and their prices to everybody.
 	PublicPrices bool

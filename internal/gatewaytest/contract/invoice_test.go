@@ -63,6 +63,16 @@ func (v *contractClient) invoices(binary string) {
 	v.ask(200, "GET", "/admin/v1/invoices/"+text(document, "id")+"/pdf", "")
 	v.ask(404, "GET", "/admin/v1/invoices/invoice_none/pdf", "")
 
+	account := text(document, "account")
+	v.ask(200, "POST", "/admin/v1/accounts/"+account+"/credits", `{"usd":50,"reference":"bank-1","paid":true}`)
+	entry := "/admin/v1/entries/" + text(first(v.ask(200, "GET", "/admin/v1/accounts/"+account+"/entries", "")), "id")
+	issued := v.ask(200, "POST", entry+"/invoice", `{}`)
+	if again := v.ask(200, "POST", entry+"/invoice", `{}`); again["number"] != issued["number"] {
+		v.t.Errorf("the second request: got %v, want the invoice %v", again["number"], issued["number"])
+	}
+	v.ask(400, "PATCH", entry, `{"paid":false}`)
+	v.ask(404, "POST", "/admin/v1/entries/ent_none/invoice", `{"corrects":"INVOICE-2026-00001"}`)
+
 	paid := "/admin/v1/top-ups/" + text(first(v.ask(200, "GET", "/admin/v1/top-ups?state=partly_refunded&since=2026-01-01", "")), "id")
 	v.ask(400, "GET", "/admin/v1/top-ups?state=lost", "")
 	v.ask(200, "GET", "/admin/v1/top-ups?format=csv", "")

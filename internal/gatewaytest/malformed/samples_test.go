@@ -132,6 +132,7 @@ func operatorSamples(address string) map[string][]sample {
 		"POST /admin/v1/users/{id}/link":       {{also: []int{400}}, {body: `{}`, also: []int{400}}}, // 400 for a disabled user
 		"POST /admin/v1/accounts/{id}/credits": {{body: `{"usd":0.25,"note":"n"}`}, {body: `{"usd":"-0.05"}`}},
 		"PATCH /admin/v1/entries/{id}":         {{body: `{"paid":true}`, also: []int{404}}},
+		"POST /admin/v1/entries/{id}/invoice":  {{body: `{}`, also: []int{404}}, {body: `{"corrects":"INVOICE-2026-00001"}`, also: []int{404}}},
 		"POST /admin/v1/codes":                 {{body: `{"usd":"0.5","count":2,"expires":4102444800}`}, {body: `{"usd":1}`}},
 		"POST /admin/v1/accounts/{id}/keys": {{body: `{"name":"k","rpm":5,"daily_budget_usd":1,"total_limit_usd":"2",` +
 			`"allowed_models":["own"],"allowed_ips":["127.0.0.1","10.0.0.0/8"]}`}},

@@ -17,6 +17,11 @@ func CreditTx(tx *store.Tx, id string) (e Entry, account string, err error) {
 	if err := tx.Lock("ledger_entry", "id", id); err != nil {
 		return e, "", err
 	}
+	return FindCreditTx(tx, id)
+}
+
+// FindCreditTx is CreditTx without the lock.
+func FindCreditTx(tx *store.Tx, id string) (e Entry, account string, err error) {
 	e.ID = id
 	err = tx.QueryRow(`SELECT account, kind, amount_nano, balance_nano, note, reference, created_ms, paid FROM ledger_entry
 		WHERE id = $1`, id).

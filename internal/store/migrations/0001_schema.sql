@@ -1005,9 +1005,9 @@ CREATE TABLE invoice_document (
     name        TEXT   NOT NULL, -- series, year and number
     kind        TEXT   NOT NULL, -- invoice, or credit_note
     account     TEXT   NOT NULL,
-    topup       TEXT   NOT NULL,
+    topup       TEXT   NOT NULL, -- '' for a credit by an operator
     reversal    TEXT   NOT NULL, -- the refund or dispute; '' for the payment
-    cause       TEXT   NOT NULL, -- topup.PaymentSettlement
+    cause       TEXT   NOT NULL, -- topup.PaymentSettlement, or the id of the credit by an operator
     corrects    TEXT   NOT NULL, -- name of the corrected document, or ''
     live        BIGINT NOT NULL, -- 0: the provider was in test mode
     currency    TEXT   NOT NULL, -- ISO 4217, lower case
