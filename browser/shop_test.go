@@ -78,7 +78,7 @@ func TestTermsPages(t *testing.T) {
 			b.signIn()
 			b.waitForText("I accept the terms of this service.")
 			b.checkPage("accept-terms")
-			b.do(chromedp.Click("#f-terms", chromedp.ByQuery))
+			b.do(chromedp.Click(chromedp.CSS("#f-terms")))
 			b.press("main button.main")
 			b.waitForText("Overview")
 			b.operator()
