@@ -1,5 +1,5 @@
-// Package alert owns the alerts about lines: it mails them to the addresses in alert_mail, and posts
-// them to alert_url in order and tries failed posts again.
+// Package alert owns the alerts about lines and failed changes of the catalog: it mails them to the
+// addresses in alert_mail, and posts them to alert_url in order and tries failed posts again.
 //
 // Invariants:
 //   - Send never waits for the receiver.
@@ -35,10 +35,10 @@ const (
 // pauses are the delays before the second and the third attempt. There is no fourth.
 func pauses() []time.Duration { return []time.Duration{time.Second, 5 * time.Second} }
 
-// Alert reports a change seen by this node: a line or its model left service or returned, or
-// a provider rejected or accepted a key.
+// Alert reports a change seen by this node: a line or its model left service or returned, a provider
+// rejected or accepted a key, or a scheduled change of the catalog failed.
 type Alert struct {
-	Line  string `json:"line"`
+	Line  string `json:"line"`            // empty for a change of the catalog
 	Model string `json:"model"`           // empty for the whole line
 	Form  string `json:"form,omitempty"`  // empty for all forms
 	Tools bool   `json:"tools,omitempty"` // only requests with tools
@@ -46,6 +46,9 @@ type Alert struct {
 	State string `json:"state"`
 	Cause string `json:"cause"` // empty for a return
 	At    int64  `json:"at"`    // Unix seconds
+
+	Change string `json:"change,omitempty"` // ID of a scheduled change of the catalog
+	Mailed bool   `json:"-"`                // the sender of the alert has mailed it
 }
 
 // Sender posts alerts to one address (operator.md, Lines) and mails them. The address is secret,
@@ -105,7 +108,7 @@ func (s *Sender) Send(alert Alert) {
 	case s.queue <- alert:
 	default:
 		if s.dropped.Add(1) == 1 {
-			s.log.Warn("alerts about lines are dropped: too many wait", "waiting", maxQueue)
+			s.log.Warn("alerts are dropped: too many wait", "waiting", maxQueue)
 		}
 	}
 }
@@ -131,13 +134,13 @@ func (s *Sender) Run(ctx, work context.Context) {
 		s.deliver(work, ctx.Done(), <-s.queue)
 	}
 	if n := len(s.queue); n > 0 {
-		s.log.Warn("alerts about lines were not sent before the stop", "alerts", n)
+		s.log.Warn("alerts were not sent before the stop", "alerts", n)
 	}
 }
 
 // deliver mails an alert, and posts it. A mail needs only the database, so it goes first.
 func (s *Sender) deliver(ctx context.Context, stop <-chan struct{}, alert Alert) {
-	if s.mails.on() {
+	if s.mails.on() && !alert.Mailed {
 		s.mail(ctx, alert)
 	}
 	if s.url != nil {
@@ -151,7 +154,7 @@ func (s *Sender) logDropped() {
 		return
 	}
 	if n := s.dropped.Swap(0); n > 0 {
-		s.log.Warn("alerts about lines were dropped", "alerts", n)
+		s.log.Warn("alerts were dropped", "alerts", n)
 	}
 }
 
@@ -159,7 +162,7 @@ func (s *Sender) logDropped() {
 func (s *Sender) post(ctx context.Context, stop <-chan struct{}, alert Alert) {
 	body, err := json.Marshal(newMessage(alert))
 	if err != nil {
-		s.log.Error("an alert about a line cannot be encoded as JSON", "line", alert.Line, "error", err)
+		s.log.Error("an alert cannot be encoded as JSON", "line", alert.Line, "error", err)
 		return
 	}
 	pauses := pauses()
@@ -168,8 +171,8 @@ func (s *Sender) post(ctx context.Context, stop <-chan struct{}, alert Alert) {
 			return
 		}
 		if try == len(pauses) || ctx.Err() != nil {
-			s.log.Warn("an alert about a line was not taken by alert_url",
-				"line", alert.Line, "model", alert.Model, "state", alert.State, "tries", try+1, "error", s.redact(err))
+			s.log.Warn("an alert was not taken by alert_url", "change", alert.Change, "line", alert.Line,
+				"model", alert.Model, "state", alert.State, "tries", try+1, "error", s.redact(err))
 			return
 		}
 		pause := time.NewTimer(pauses[try])

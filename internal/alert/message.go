@@ -26,6 +26,9 @@ const (
 	keyAccepted = "key_accepted"
 )
 
+// ChangeFailed is the state of a scheduled change of the catalog that was not applied.
+const ChangeFailed = "change_failed"
+
 // maxText is the maximum length of the text in characters. Even if each character is escaped,
 // the text fits into Discord's limit of 2,000.
 const maxText = 900
@@ -48,6 +51,9 @@ func (a Alert) text() string {
 
 // summary describes the change without the cause.
 func (a Alert) summary() string {
+	if a.Change != "" {
+		return "the scheduled change " + a.Change + " of the catalog was not applied"
+	}
 	var b strings.Builder
 	b.WriteString("line " + a.Line)
 	if a.Model != "" {

@@ -56,6 +56,7 @@ type rooms struct {
 	keys      *account.Keys
 	passwords *account.Passwords
 	sessions  *account.SignIns
+	alerts    *alert.Sender
 	lines     *line.Lines
 	jobs      *job.Jobs
 	calls     *call.Engine
@@ -297,8 +298,8 @@ func (r *rooms) setUp(ctx context.Context) (err error) {
 }
 
 func (r *rooms) startLines(ctx context.Context) error {
-	alerts := alert.New(r.settings.AlertURL, alert.Mails{DB: r.db, Mailer: r.mails, Addresses: r.settings.AlertMail}, r.log, nil)
-	r.life.lingering("alerts", alerts.Run)
+	r.alerts = alert.New(r.settings.AlertURL, alert.Mails{DB: r.db, Mailer: r.mails, Addresses: r.settings.AlertMail}, r.log, nil)
+	r.life.lingering("alerts", r.alerts.Run)
 	options := adapters.Options{PublicTransport: r.guard.Transport()}
 	if r.settings.ProviderConnections == "standard" {
 		options.Transport = exchange.NewStandardTransport()
@@ -307,7 +308,7 @@ func (r *rooms) startLines(ctx context.Context) error {
 	r.life.addCleanup("credentials of lines", func(context.Context) error { set.Close(); return nil })
 	r.lines = line.New(line.Options{
 		Open: set.Open, Catalog: r.watcher, DB: r.db, Node: r.node,
-		Alerts: alerts, Log: r.log, Registry: r.metrics.Registry(),
+		Alerts: r.alerts, Log: r.log, Registry: r.metrics.Registry(),
 	})
 	if err := r.lines.Refresh(ctx); err != nil {
 		return fmt.Errorf("read the operator's settings of lines: %w", err)
@@ -360,7 +361,7 @@ func (r *rooms) startAudits(context.Context) error {
 	r.audits = operator.NewAudits(r.db, r.node, r.jobs, r.log)
 	r.life.loop("audits", r.audits.Run)
 	scheduler := operator.NewScheduler(operator.SchedulerOptions{DB: r.db, Providers: r.providers, Mails: r.mails,
-		Readers: r.settings.AlertMail, PublicURL: r.Base(), Log: r.log, Registry: r.metrics.Registry()})
+		Readers: r.settings.AlertMail, PublicURL: r.Base(), Alert: r.alerts.Send, Log: r.log, Registry: r.metrics.Registry()})
 	r.life.loop("scheduled changes of the catalog", scheduler.Run)
 	return nil
 }

@@ -66,13 +66,13 @@ type Settings struct {
 	MetricsListen            string   // host:port that serves /metrics without a token, if not empty
 	ExposeLine               bool     // answers carry x-tollgate-line
 	RefuseUnknownFields      bool     // refuse fields of requests that no line would get
-	AlertURL                 string   // URL for line alerts, if not empty
+	AlertURL                 string   // URL for alerts, if not empty
 	SMTPServer               string   // host:port of the server that takes mails; if empty, mail is off
 	SMTPSecurity             mail.Security
 	SMTPUser                 string // if empty, without authentication
 	SMTPPassword             string
 	MailFrom                 string       // address of the sender
-	AlertMail                []string     // readers of alerts about lines
+	AlertMail                []string     // readers of alerts
 	LowBalance               money.Amount // level of accounts without their own level; 0 means none
 	ServiceName              string       // name of this service; if empty, mails have the host of PublicURL
 	shop                     brandSettings

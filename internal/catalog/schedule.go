@@ -70,8 +70,14 @@ const (
 	selectChanges = `SELECT ` + changeColumns + ` FROM catalog_change WHERE id < $1 ORDER BY id DESC LIMIT $2`
 	selectPending = `SELECT ` + changeColumns + ` FROM catalog_change WHERE state = 0 ORDER BY at_ms, id`
 	selectDue     = `SELECT id FROM catalog_change WHERE state = 0 AND at_ms <= $1 ORDER BY at_ms, id LIMIT 1`
-	selectNext    = `SELECT document FROM catalog_change WHERE id = $1`
-	insertChange  = `INSERT INTO catalog_change (id, base, document, changes, note, at_ms, state, revision, reason, announced,
+	// selectFailed has the changes that failed after $1, unless an operator has applied the current revision
+	// or scheduled another change since.
+	selectFailed = `SELECT ` + changeColumns + ` FROM catalog_change c WHERE state = 2 AND ended_ms > $1
+		AND NOT EXISTS (SELECT 1 FROM catalog_change WHERE created_ms > c.ended_ms)
+		AND ended_ms >= COALESCE((SELECT r.applied_ms FROM catalog_revision r JOIN catalog_head h ON h.revision = r.revision
+			WHERE r.revision NOT IN (SELECT revision FROM catalog_change WHERE state = 1)), 0) ORDER BY id`
+	selectNext   = `SELECT document FROM catalog_change WHERE id = $1`
+	insertChange = `INSERT INTO catalog_change (id, base, document, changes, note, at_ms, state, revision, reason, announced,
 		mailed_to, mailed, created_ms, ended_ms) VALUES ($1, $2, $3, $4, $5, $6, 0, 0, '', $7, '', $8, $9, 0)`
 	endChange    = `UPDATE catalog_change SET state = $2, revision = $3, reason = $4, ended_ms = $5 WHERE id = $1 AND state = 0`
 	raiseChanges = `UPDATE catalog_head SET changes = changes + 1 WHERE id = 'current'`
@@ -297,6 +303,19 @@ func ScheduledChangeTx(tx *store.Tx, id string) (ScheduledChange, error) {
 // PendingChangesTx returns the pending changes by time.
 func PendingChangesTx(tx *store.Tx) ([]ScheduledChange, error) {
 	return changesTx(tx, selectPending)
+}
+
+// failureAge is how long operators are told about a failed change.
+const failureAge = 7 * 24 * time.Hour
+
+// FailedChangesTx returns the changes that failed in the last week, unless an operator has changed the
+// catalog or scheduled another change since.
+func FailedChangesTx(tx *store.Tx) ([]ScheduledChange, error) {
+	now, err := tx.NowMS()
+	if err != nil {
+		return nil, fmt.Errorf("read the clock: %w", err)
+	}
+	return changesTx(tx, selectFailed, now-failureAge.Milliseconds())
 }
 
 // ScheduledChangesTx returns up to limit changes in all states, newest first, and reports whether there

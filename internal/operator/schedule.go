@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"tollgate/internal/alert"
 	"tollgate/internal/catalog"
 	"tollgate/internal/fault"
 	"tollgate/internal/loop"
@@ -60,6 +61,8 @@ type SchedulerOptions struct {
 	Mails     *mail.Mailer
 	Readers   []string
 	PublicURL string
+	// Alert sends the alerts about failed changes to alert_url. If nil, there are none.
+	Alert func(alert.Alert)
 	// Log receives applied and failed changes. If nil, nothing is logged.
 	Log      *slog.Logger
 	Registry prometheus.Registerer // may be nil
@@ -80,6 +83,9 @@ const schedulePeriod = time.Second
 func NewScheduler(o SchedulerOptions) *Scheduler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Alert == nil {
+		o.Alert = func(alert.Alert) {}
 	}
 	s := &Scheduler{o, promauto.With(o.Registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "tollgate_catalog_changes_total",
@@ -178,6 +184,7 @@ func (s *Scheduler) record(c catalog.ScheduledChange) {
 		s.Log.Info("catalog: applied a scheduled change", "change", c.ID, "revision", c.Revision)
 	case catalog.ChangeFailed:
 		s.Log.Error("catalog: a scheduled change does not fit the current catalog, so nothing was changed", "change", c.ID, "reason", c.Reason)
+		s.Alert(alert.Alert{Change: c.ID, State: alert.ChangeFailed, Cause: c.Reason, At: c.AtMS / 1000, Mailed: true})
 	default: // another node has ended the change
 		return
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tollgate/internal/account"
+	"tollgate/internal/alert"
 	"tollgate/internal/catalog"
 	"tollgate/internal/catalog/vault"
 	"tollgate/internal/fault"
@@ -43,6 +44,8 @@ type agenda struct {
 	db    *store.DB
 	nodes [2]*Scheduler
 	clock *storetest.Clock
+
+	alerts chan alert.Alert
 }
 
 func newAgenda(t *testing.T, db *store.DB, clock *storetest.Clock, prices ...string) agenda {
@@ -50,9 +53,10 @@ func newAgenda(t *testing.T, db *store.DB, clock *storetest.Clock, prices ...str
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := agenda{t: t, db: db, clock: clock}
+	a := agenda{t: t, db: db, clock: clock, alerts: make(chan alert.Alert, 10)}
 	for i := range a.nodes {
-		a.nodes[i] = NewScheduler(SchedulerOptions{DB: db, Mails: mails, Readers: []string{"ops@shop.example"}})
+		a.nodes[i] = NewScheduler(SchedulerOptions{DB: db, Mails: mails, Readers: []string{"ops@shop.example"},
+			Alert: func(l alert.Alert) { a.alerts <- l }})
 	}
 	a.apply(prices...)
 	return a
@@ -147,8 +151,8 @@ func TestScheduledChange(t *testing.T) {
 	})
 }
 
-// TestScheduledChangeDoesNotFit checks that a change whose model has changed since is not applied, and
-// that one alert is mailed.
+// TestScheduledChangeDoesNotFit checks that a change whose model has changed since is not applied, that
+// one alert is mailed and one is sent, and that operators see the failure until they change the catalog.
 func TestScheduledChangeDoesNotFit(t *testing.T) {
 	t.Parallel()
 	eachAgenda(t, func(a agenda) {
@@ -170,6 +174,25 @@ func TestScheduledChangeDoesNotFit(t *testing.T) {
 			}
 			return err
 		})
+		if l := <-a.alerts; l.Change != c.ID || l.State != alert.ChangeFailed || !l.Mailed || len(a.alerts) > 0 {
+			a.t.Errorf("got the alert %+v and %d more, want one about the change", l, len(a.alerts))
+		}
+		failed := func() (n int) {
+			storetest.View(a.t, a.db, func(tx *store.Tx) error {
+				all, err := catalog.FailedChangesTx(tx)
+				n = len(all)
+				return err
+			})
+			return n
+		}
+		a.clock.Advance(time.Minute)
+		if n := failed(); n != 1 {
+			a.t.Errorf("%d failed changes, want 1", n)
+		}
+		a.apply("a=6", "b=1")
+		if n := failed(); n != 0 {
+			a.t.Errorf("%d failed changes after an apply, want 0", n)
+		}
 	})
 }
 

@@ -69,6 +69,7 @@ type serviceStatus struct {
 	failing      []webhook.Failing
 	mails        mail.Waiting
 	payments     []topup.Problem
+	changes      []catalog.ScheduledChange // that failed
 	audits       []operator.AuditOutcome
 	setup        setup
 	holds        [2]ledger.OpenHolds // 0: requests, 1: jobs
@@ -206,6 +207,7 @@ func (c *console) readStatus(v *page.Visit) (w serviceStatus, err error) {
 				}
 				return err
 			},
+			func() (err error) { w.changes, err = catalog.FailedChangesTx(tx); return err },
 			func() (err error) { w.audits, err = operator.AuditsTx(tx, 1); return err },
 			func() error { return w.todayTx(tx) },
 			func() (err error) { w.month, err = c.month.chartsTx(tx, &w); return err },
@@ -312,6 +314,10 @@ func (w serviceStatus) problems() []ui.Notice {
 			text += " " + ui.Plural(n, "more problem") + "."
 		}
 		add(ui.Warn, "A payment needs you.", text, "/operator/top-ups", "Top-ups")
+	}
+	for _, c := range w.changes {
+		add(ui.Bad, "A scheduled change of the catalog was not applied.", c.Reason+". Apply it, or schedule it again.",
+			changesPath+"/"+c.ID, "Change")
 	}
 	if w.mails.Oldest > maxMailWait {
 		add(ui.Bad, "The oldest mail has waited for "+ui.FormatDuration(w.mails.Oldest.Milliseconds())+".",

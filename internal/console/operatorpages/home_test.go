@@ -43,6 +43,20 @@ func TestOverviewShowsProblems(t *testing.T) {
 	})
 }
 
+// TestOverviewShowsFailedChange checks that the first page shows a scheduled change that was not applied.
+func TestOverviewShowsFailedChange(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		s.Exec(`INSERT INTO catalog_change (id, base, document, changes, note, at_ms, state, revision, reason, announced, mailed_to, mailed,
+			created_ms, ended_ms) SELECT 'chg_1', 1, document, '["a"]', '', applied_ms + 5, 2, 0, 'model a was changed', 0, '', 1, applied_ms,
+			applied_ms + 5 FROM catalog_revision WHERE revision = 1`)
+		b := s.Operator()
+		b.Get("/console/operator/lines") // refreshes this node's report
+		b.Get("/console/operator").Want(t, http.StatusOK, "1 thing needs you", "A scheduled change of the catalog was not applied",
+			"model a was changed. Apply it", "/console/operator/catalog/changes/chg_1")
+	})
+}
+
 // TestOverviewWarnsOfFailingRequests checks that the first page warns if requests of the last minutes
 // fail at a rate noticeable for users. Requests rejected for errors of the client do not count.
 func TestOverviewWarnsOfFailingRequests(t *testing.T) {
