@@ -172,13 +172,17 @@ func (c *Checker) find(method, at string) (found *operation, known bool) {
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
+	isVerb := false // the path ends in a verb, so it is no operation's id, whatever the method
 	for _, o := range c.operations {
-		if !o.matches.MatchString(at) {
+		hasVerb := strings.Contains(o.path, "}:")
+		if !o.matches.MatchString(at) || isVerb && !hasVerb {
 			continue
 		}
-		known = true
-		// A path without {id} wins, and one with a verb after it.
-		if o.method == method && (found == nil || strings.Count(o.path, "{") < strings.Count(found.path, "{") || strings.Contains(o.path, "}:")) {
+		if known = true; hasVerb && !isVerb {
+			isVerb, found = true, nil
+		}
+		// A path without {id} wins.
+		if o.method == method && (found == nil || strings.Count(o.path, "{") < strings.Count(found.path, "{")) {
 			found = o
 		}
 	}
