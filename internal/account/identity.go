@@ -58,9 +58,10 @@ func IdentityTx(tx *store.Tx, issuer, subject string) (i LinkedIdentity, found b
 	return i, found, err
 }
 
-// IdentitiesTx returns the identities of a user, oldest first.
-func IdentitiesTx(tx *store.Tx, user string) ([]LinkedIdentity, error) {
-	all, err := store.Collect(tx, scanIdentity, `SELECT `+identityColumns+` FROM account_identity WHERE member = $1 ORDER BY id`, user)
+// IdentitiesTx returns the identities of users, oldest first.
+func IdentitiesTx(tx *store.Tx, users ...string) ([]LinkedIdentity, error) {
+	all, err := store.Collect(tx, scanIdentity, `SELECT `+identityColumns+` FROM account_identity WHERE `+tx.In("member", 1)+` ORDER BY id`,
+		store.List(users))
 	if err != nil {
 		return nil, fmt.Errorf("read identities: %w", err)
 	}
@@ -140,10 +141,39 @@ func RemoveIdentityTx(tx *store.Tx, user, id string, issuers []string) (LinkedId
 		return LinkedIdentity{}, fault.New(fault.InvalidRequest,
 			"This is your only way to sign in, so it stays. Set a password or link another way first.")
 	}
-	if _, err := tx.Exec(`DELETE FROM account_identity WHERE id = $1 AND member = $2`, id, user); err != nil {
-		return LinkedIdentity{}, fmt.Errorf("delete identity: %w", err)
+	return own[at], deleteIdentityTx(tx, own[at])
+}
+
+func deleteIdentityTx(tx *store.Tx, i LinkedIdentity) error {
+	if _, err := tx.Exec(`DELETE FROM account_identity WHERE id = $1 AND member = $2`, i.ID, i.User); err != nil {
+		return fmt.Errorf("delete identity: %w", err)
 	}
-	return own[at], nil
+	return nil
+}
+
+// DropIdentityTx takes an identity from its user for an operator, also the last way to sign in, and ends the
+// user's sessions. DropIdentityTx locks the user first.
+func DropIdentityTx(tx *store.Tx, id string) (LinkedIdentity, error) {
+	var user string
+	err := tx.QueryRow(`SELECT member FROM account_identity WHERE id = $1`, id).Scan(&user)
+	if errors.Is(err, sql.ErrNoRows) {
+		return LinkedIdentity{}, notFound("identity", id)
+	}
+	if err != nil {
+		return LinkedIdentity{}, fmt.Errorf("read identity: %w", err)
+	}
+	if _, err := LockUserTx(tx, user); err != nil {
+		return LinkedIdentity{}, err
+	}
+	own, err := IdentitiesTx(tx, user)
+	if err != nil {
+		return LinkedIdentity{}, err
+	}
+	at := slices.IndexFunc(own, func(i LinkedIdentity) bool { return i.ID == id })
+	if at < 0 {
+		return LinkedIdentity{}, notFound("identity", id)
+	}
+	return own[at], errors.Join(deleteIdentityTx(tx, own[at]), EndSessionsTx(tx, user))
 }
 
 // AcceptInvitationTx lets the user of an invitation sign in with an identity, in place of a password,

@@ -228,6 +228,7 @@ func wantStatuses() map[string]statuses {
 		"GET /console/operator/statements":                       operatorsPage,
 		"GET /console/operator/statements/table":                 operatorsPage,
 		"GET /console/operator/statements/file":                  operatorsPage,
+		"POST /console/operator/identities/{id}/unlink":          {nobody: 303, operator: 404}, // an unknown one
 		"POST /console/operator/entries/{id}/paid":               operatorsAct,
 		"POST /console/operator/entries/{id}/unpaid":             operatorsAct,
 		"POST /console/operator/entries/{id}/invoice":            {nobody: 303, operator: 400}, // not marked as paid

@@ -48,6 +48,24 @@ func RemoveIdentityTx(tx *store.Tx, user, id string, issuers []string, title fun
 	return tellIdentityTx(tx, UserIdentityRemove, mail.IdentityRemoved, removed, n)
 }
 
+// DropIdentityTx takes an identity from a user for an operator, logs it and tells the user by mail. The user's
+// sessions end. Only an owner can take the identity of a user with a role. n.Provider is set by title.
+func DropIdentityTx(tx *store.Tx, id string, title func(issuer string) string, n IdentityNews) (account.User, error) {
+	dropped, err := account.DropIdentityTx(tx, id)
+	if err != nil {
+		return account.User{}, err
+	}
+	u, err := account.GetUserTx(tx, dropped.User)
+	if err != nil {
+		return u, err
+	}
+	if err := checkRole(n.By, u.Role); err != nil {
+		return u, err
+	}
+	n.Provider = title(dropped.Issuer)
+	return u, tellIdentityTx(tx, UserIdentityRemove, mail.IdentityRemoved, dropped, n)
+}
+
 // tellIdentityTx writes the log row and the mail of a change.
 func tellIdentityTx(tx *store.Tx, act string, kind mail.LetterKind, i account.LinkedIdentity, n IdentityNews) error {
 	u, err := account.GetUserTx(tx, i.User)
@@ -66,8 +84,12 @@ func tellIdentityTx(tx *store.Tx, act string, kind mail.LetterKind, i account.Li
 	if err := writeLogTx(tx, n.By, row); err != nil {
 		return err
 	}
+	address := n.By.Address
+	if n.By.Role != "" {
+		address = "an operator" // the operator's address is not for customers
+	}
 	return account.MailUserTx(tx, n.Mails, u, mail.Letter{Kind: kind, Cause: n.Cause, Locale: n.Locale, Link: n.Base + "/console/settings",
-		Values: map[string]string{"provider": n.Provider, "time": mail.Time(now), "address": n.By.Address}})
+		Values: map[string]string{"provider": n.Provider, "time": mail.Time(now), "address": address}})
 }
 
 // ClaimRoleTx gives a user the role that a provider claims at a sign-in with an identity. Without a claim,

@@ -149,6 +149,7 @@ func (c *console) accountWith(v *page.Visit, a account.Account, forms accountFor
 		"factor":   "The second factor is off. The user signs in with the password alone and can set up a new one.",
 		"user":     "Done. No mail is sent: tell the user yourself.",
 		"mailed":   "The link is on its way by mail. It is not shown here.",
+		"unlinked": "The provider no longer signs the user in, and all sessions of the user have ended.",
 		"gone":     "The user is deleted, and all its sessions have ended.",
 		"deleted":  "The key is deleted: it answers 401 from now on.",
 	}), nil
@@ -169,7 +170,11 @@ func (c *console) fillTx(tx *store.Tx, p *accountPage, v *page.Visit, a account.
 	case "users":
 		p.New, p.NewTitle = cmp.Or(forms.user, new(accountUserForm(a.ID))), "Add a user"
 		users, more, err := account.ListUsersTx(tx, a.ID, after, page.Rows)
-		return list(err, c.usersTable(v, users), more, page.Last(users, func(u account.User) string { return u.ID }),
+		if err != nil {
+			return err
+		}
+		t, err := c.usersTableTx(tx, v, users)
+		return list(err, t, more, page.Last(users, func(u account.User) string { return u.ID }),
 			"Nobody signs in to this account.")
 	case "money":
 		moves, more, err := movement.ListTx(tx, movement.Selection{Account: a.ID, After: after, Limit: page.Rows})

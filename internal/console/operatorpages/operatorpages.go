@@ -77,6 +77,7 @@ func (c *console) handlers() []page.Handler {
 		page.Action("/operator/users/{id}/delete", c.deleteUser).Needs(operator),
 		page.Action("/operator/users/{id}/factor/off", c.endFactor).Needs(operator),
 		page.Action("/operator/users/{id}/link", c.linkUser).Needs(support),
+		page.Action("/operator/identities/{id}/unlink", c.unlinkUser).Needs(operator),
 
 		page.Get("/operator/deliveries", c.listDeliveries).Needs(support),
 		page.Action("/operator/deliveries/{id}/resend", c.resendDelivery).Needs(support),

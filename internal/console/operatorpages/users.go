@@ -2,6 +2,7 @@ package operatorpages
 
 import (
 	"slices"
+	"strings"
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
@@ -16,7 +17,16 @@ func accountUserForm(id string) ui.PostForm {
 	return ui.PostForm{Action: page.Base + "/operator/accounts/" + id + "/users", Submit: "Add user", Fields: show.NewUserFields()}
 }
 
-func (c *console) usersTable(v *page.Visit, users []account.User) ui.DataTable {
+func (c *console) usersTableTx(tx *store.Tx, v *page.Visit, users []account.User) (ui.DataTable, error) {
+	var linked []account.LinkedIdentity
+	var err error
+	if len(c.Identities) > 0 {
+		var ids []string
+		for _, u := range users {
+			ids = append(ids, u.ID)
+		}
+		linked, err = account.IdentitiesTx(tx, ids...)
+	}
 	t := ui.DataTable{Caption: "Users", Columns: []ui.Column{
 		{Title: "Email"}, {Title: "State"}, {Title: "Second factor"}, {Title: "Since"}, {Title: "Change"}}}
 	if c.Legal.Version != "" {
@@ -27,13 +37,13 @@ func (c *console) usersTable(v *page.Visit, users []account.User) ui.DataTable {
 		if u.Role != "" {
 			state.Label += ", " + string(u.Role)
 		}
-		cells := []any{u.Email, state, show.Factor(u), ui.Moment{MS: u.CreatedMS}, c.userChanges(v, u)}
+		cells := []any{u.Email, state, show.Factor(u), ui.Moment{MS: u.CreatedMS}, c.userChanges(v, u, linked)}
 		if c.Legal.Version != "" {
 			cells = slices.Insert(cells, termsCell, any(acceptedTerms(u)))
 		}
 		t.Rows = append(t.Rows, ui.DataRow{Cells: cells})
 	}
-	return t
+	return t, err
 }
 
 // termsCell is the place of the terms in the table of users.
@@ -51,8 +61,8 @@ func acceptedTerms(u account.User) ui.Group {
 // a customer's password, so support can only mail links.
 func seesLinks(v *page.Visit) bool { return v.Session.Role().Includes(account.Operator) }
 
-// userChanges returns the buttons for a user.
-func (c *console) userChanges(v *page.Visit, u account.User) ui.Group {
+// userChanges returns the buttons for a user. linked are the identities of all users on the page.
+func (c *console) userChanges(v *page.Visit, u account.User, linked []account.LinkedIdentity) ui.Group {
 	if u.Role != "" && v.Session.Role() != account.Owner {
 		return ui.Group{ui.Text{Text: "Only an owner can change an operator.", Muted: true}}
 	}
@@ -80,6 +90,16 @@ func (c *console) userChanges(v *page.Visit, u account.User) ui.Group {
 			Title: "Turn off the second factor of " + u.Email + "?", Action: path + "/factor/off",
 			Text: []string{"For a user who has lost the second factor. Make sure that the request comes from this user: afterwards, the " +
 				"password alone is enough to sign in."}}))
+	}
+	for _, i := range linked {
+		if i.User == u.ID && u.ID != v.Session.User.ID {
+			title := c.ProviderTitle(i.Issuer)
+			changes = append(changes, v.Confirm(ui.Confirm{ID: "unlink-" + i.ID, Button: "Unlink " + title, Danger: true,
+				Title: "Unlink " + title + " from " + u.Email + "?", Action: page.Base + "/operator/identities/" + i.ID + "/unlink",
+				Text: []string{strings.TrimSpace("The person at "+title+" "+i.Email) + " can no longer sign in as this user, and all sessions of the " +
+					"user end. The user can link the provider again, after signing in another way. A user without a password or another provider " +
+					"needs a link from you."}}))
+		}
 	}
 	if u.ID != v.Session.User.ID && v.Session.Role() == account.Owner {
 		changes = append(changes, roleLink(u))
@@ -143,6 +163,15 @@ func (c *console) deleteUser(v *page.Visit) (page.Responder, error) {
 func (c *console) endFactor(v *page.Visit) (page.Responder, error) {
 	return c.changeUser(v, "Your own second factor is turned off in your settings, with a code.", "factor",
 		userChange(account.UserChange{NoFactor: true}))
+}
+
+// unlinkUser takes an identity from its user.
+func (c *console) unlinkUser(v *page.Visit) (page.Responder, error) {
+	u, err := page.Write(v, func(tx *store.Tx) (account.User, error) {
+		return operator.DropIdentityTx(tx, v.PathID(), c.ProviderTitle,
+			operator.IdentityNews{By: show.Actor(v), Mails: c.Mails, Base: c.PublicURL, Cause: v.ID})
+	})
+	return page.Redirect(page.Base + "/operator/accounts/" + u.Account + "?view=users&done=unlinked"), err
 }
 
 // changeUser calls change for the user in the path. If selfError is not empty, operators cannot

@@ -10,6 +10,7 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/console/consoletest"
 	"tollgate/internal/operator"
+	"tollgate/internal/store"
 )
 
 // linkField matches the token of the link on a page.
@@ -139,5 +140,47 @@ func TestWelcomeText(t *testing.T) {
 		// Without an email there is no invitation, but a key.
 		fields = []string{"name", "Nobody", "email", "", "invite", "on", "key", "on", "once", b.Get("/console/operator/accounts/new").Once(t)}
 		b.Post("/console/operator/accounts/new", fields...).Want(t, http.StatusOK, "Copy this key,")
+	})
+}
+
+// TestUnlinkUser unlinks the provider of a user, who is signed in. The session ends, and the user can link the
+// provider again. Only an owner unlinks the provider of an operator.
+func TestUnlinkUser(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		s.AddProvider()
+		link := func(user string) {
+			t.Helper()
+			s.Update(func(tx *store.Tx) error {
+				_, err := account.AddIdentityTx(tx, user, account.LinkedIdentity{Issuer: "http://127.0.0.1:1", Subject: user, Email: "a@corp.example"})
+				return err
+			})
+		}
+		ada, owner := s.Users["ada@example.com"], s.User("ada", account.SignIn{Email: "owner@example.com", Role: account.Owner})
+		clerk := s.User("bob", account.SignIn{Email: "clerk@example.com", Role: account.Operator})
+		link(ada.ID)
+		link(owner.ID)
+		user, b := s.Session(account.UserSession, ada.Email), s.Session(account.OperatorSession, clerk.Email)
+		user.Get("/console/settings").Want(t, http.StatusOK, "Corp")
+		list := b.Get("/console/operator/accounts/" + ada.Account + "?view=users")
+		list.Want(t, http.StatusOK, "Unlink Corp from ada@example.com?", "a@corp.example")
+		list.Without(t, "Unlink Corp from owner@example.com?")
+		var ownersID string
+		s.Update(func(tx *store.Tx) error {
+			list, err := account.IdentitiesTx(tx, owner.ID)
+			ownersID = list[0].ID
+			return err
+		})
+		b.Post("/console/operator/identities/"+ownersID+"/unlink").Want(t, http.StatusForbidden)
+		path := regexp.MustCompile(`/console/operator/identities/idn_\w+/unlink`).FindString(list.Body.String())
+		b.Post(path).Want(t, http.StatusSeeOther, "view=users", "done=unlinked")
+		b.Post(path).Want(t, http.StatusNotFound)
+		user.Get("/console/settings").Want(t, http.StatusSeeOther, "/console/sign-in")
+		if rows := logged(t, s, operator.UserIdentityRemove, 1); rows[0].Before["subject"] != ada.ID || rows[0].Name != clerk.Email {
+			t.Errorf("the log has %+v, want ada's identity, removed by the clerk", rows[0])
+		}
+		link(ada.ID)
+		s.Session(account.UserSession, ada.Email).Get("/console/settings").Want(t, http.StatusOK, "a@corp.example")
+		b.Get("/console/operator/accounts/"+ada.Account+"?view=users").Want(t, http.StatusOK, "Unlink Corp from ada@example.com?")
 	})
 }

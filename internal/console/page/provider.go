@@ -31,6 +31,16 @@ func (srv *server) provider(kind account.SessionKind, name string) *identity.IDP
 	return srv.Identities[i]
 }
 
+// ProviderTitle returns the title of the identity provider of an issuer.
+func (o Options) ProviderTitle(issuer string) string {
+	for _, p := range o.Identities {
+		if p.Issuer == issuer {
+			return p.Title
+		}
+	}
+	return issuer
+}
+
 // withProvider returns a handler of a path with the name of an identity provider. Without the provider
 // the page does not exist.
 func (srv *server) withProvider(handle func(*Visit, *identity.IDProvider) (Responder, error)) func(*Visit) (Responder, error) {

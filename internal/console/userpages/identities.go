@@ -49,16 +49,6 @@ func (c *console) ownProviders(v *page.Visit) []*identity.IDProvider {
 	})
 }
 
-// titleOf returns the title of the provider of an issuer.
-func (c *console) titleOf(issuer string) string {
-	for _, p := range c.Identities {
-		if p.Issuer == issuer {
-			return p.Title
-		}
-	}
-	return issuer
-}
-
 // waysTx returns the visitor's ways to sign in, or nil in a shop without identity providers.
 func (c *console) waysTx(tx *store.Tx, v *page.Visit) (*waysToSignIn, error) {
 	if len(c.Identities) == 0 {
@@ -71,7 +61,7 @@ func (c *console) waysTx(tx *store.Tx, v *page.Visit) (*waysToSignIn, error) {
 	w := &waysToSignIn{Confirm: confirmLink(v, "/settings"), Linked: ui.DataTable{Caption: "Linked accounts",
 		Columns: []ui.Column{{Title: "Account"}, {Title: "Its email"}, {Title: "Linked"}, {Title: "Last used"}, {Title: "Change"}}}}
 	for _, i := range own {
-		title := c.titleOf(i.Issuer)
+		title := c.ProviderTitle(i.Issuer)
 		w.Linked.Rows = append(w.Linked.Rows, ui.DataRow{Cells: []any{title, ui.OrDash(i.Email), ui.Moment{MS: i.CreatedMS},
 			ui.Moment{MS: i.UsedMS}, ui.Button{Action: page.Base + "/settings/identities/" + i.ID + "/unlink", Label: "Unlink", About: title}}})
 	}
@@ -119,7 +109,7 @@ func (c *console) unlinkIdentity(v *page.Visit) (page.Responder, error) {
 	news := operator.IdentityNews{By: operator.Actor{Way: operator.Settings, Name: v.Session.User.Email, Address: v.Address().String()},
 		Mails: c.Mails, Base: c.PublicURL, Cause: v.ID, Locale: v.Locale()}
 	return v.Done("/settings", "unlinked", func(tx *store.Tx) error {
-		return operator.RemoveIdentityTx(tx, v.Session.User.ID, v.PathID(), issuers, c.titleOf, news)
+		return operator.RemoveIdentityTx(tx, v.Session.User.ID, v.PathID(), issuers, c.ProviderTitle, news)
 	})
 }
 
