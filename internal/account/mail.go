@@ -13,7 +13,7 @@ import (
 
 // MailPreferences are a user's choices about mails.
 type MailPreferences struct {
-	Locale   mail.Locale  // language of the mails; empty means the browser's, or English without a browser
+	Locale   mail.Locale  // language of mails and of the console; empty means the browser's, or English without a browser
 	Declined []mail.Topic // unwanted topics
 }
 
@@ -47,10 +47,20 @@ func SetMailPreferencesTx(tx *store.Tx, user string, p MailPreferences) error {
 	for _, topic := range p.Declined {
 		declined = append(declined, string(topic))
 	}
-	changed, err := tx.Exec(`UPDATE account_user SET locale = $1, declined_mails = $2 WHERE id = $3`,
-		string(p.Locale), strings.Join(declined, " "), user)
-	if err != nil {
+	if err := SetLocaleTx(tx, user, p.Locale); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(`UPDATE account_user SET declined_mails = $1 WHERE id = $2`, strings.Join(declined, " "), user); err != nil {
 		return fmt.Errorf("store the choices about mails: %w", err)
+	}
+	return nil
+}
+
+// SetLocaleTx stores a user's language, which is empty or one of mail.Locales.
+func SetLocaleTx(tx *store.Tx, user string, locale mail.Locale) error {
+	changed, err := tx.Exec(`UPDATE account_user SET locale = $1 WHERE id = $2`, string(locale), user)
+	if err != nil {
+		return fmt.Errorf("store a user's language: %w", err)
 	}
 	if changed == 0 {
 		return notFound("user", user)

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode"
 
+	"tollgate/internal/mail"
 	"tollgate/internal/store"
 )
 
@@ -78,6 +79,8 @@ type ConsoleSession struct {
 	Accepted bool
 	// User is the signed-in user, or the zero User for a sign-in by the operator's token.
 	User User
+	// Locale is the language that the user has chosen, or empty.
+	Locale mail.Locale
 }
 
 // Role returns the role of the session's user. A session by the operator's token has the role of an
@@ -159,14 +162,15 @@ func SessionTx(tx *store.Tx, kind SessionKind, value string, current SessionSett
 	var member, token string
 	var disabled, passwordless sql.NullBool
 	var confirmedMS int64
-	var account, email, role sql.NullString
+	var account, email, role, locale sql.NullString
 	var created, factor sql.NullInt64
 	err = tx.QueryRow(`SELECT s.id, s.member, s.token, s.address, s.agent, s.created_ms, s.seen_ms, s.confirmed_ms,
-		u.account, u.email, u.disabled, u.role, u.created_ms, u.totp_since_ms, u.password = $3,
+		u.account, u.email, u.disabled, u.role, u.created_ms, u.totp_since_ms, u.password = $3, u.locale,
 		EXISTS (SELECT 1 FROM account_acceptance WHERE member = s.member AND version = $4)
 		FROM account_session s LEFT JOIN account_user u ON u.id = s.member WHERE s.hash = $1 AND s.kind = $2`,
 		hashText(value), string(kind), noPassword, current.TermsVersion).Scan(&s.ID, &member, &token, &s.Address, &s.Agent,
-		&s.CreatedMS, &s.SeenMS, &confirmedMS, &account, &email, &disabled, &role, &created, &factor, &passwordless, &s.Accepted)
+		&s.CreatedMS, &s.SeenMS, &confirmedMS, &account, &email, &disabled, &role, &created, &factor, &passwordless,
+		&locale, &s.Accepted)
 	if errors.Is(err, sql.ErrNoRows) {
 		return ConsoleSession{}, false, ErrNoSession
 	}
@@ -189,7 +193,7 @@ func SessionTx(tx *store.Tx, kind SessionKind, value string, current SessionSett
 		member == "" && !current.isOperatorToken(token):
 		return ConsoleSession{}, false, ErrNoSession
 	}
-	s.User = user
+	s.User, s.Locale = user, mail.Locale(locale.String)
 	s.Confirmed = confirmedMS > now-confirmWindow.Milliseconds() && confirmedMS <= now
 	return s, now-s.SeenMS >= touchPeriod.Milliseconds(), nil
 }

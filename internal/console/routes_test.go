@@ -42,6 +42,7 @@ func wantStatuses() map[string]statuses {
 		"GET /console/static/{id}": openPage,
 		"POST /console/theme":      redirect,
 		"POST /console/shortcuts":  redirect,
+		"POST /console/language":   redirect,
 
 		"GET /console/sign-in":        {nobody: 200, other: 303, owner: 303},
 		"POST /console/sign-in":       {nobody: 422, other: 422, owner: 422},
@@ -358,7 +359,7 @@ func checkRoute(t *testing.T, s *consoletest.Scene, c browsers, handlers map[con
 			t.Errorf("%s as %s: status %d, want %d: %s", route, name, got.Code, want, got.Body)
 		}
 		checkAnswer(t, s, route+" as "+name, got)
-		for _, choice := range []string{"tollgate-theme", "tollgate-keys"} {
+		for _, choice := range []string{"tollgate-theme", "tollgate-keys", "tollgate-language"} {
 			delete(b.Cookies, choice)
 		}
 		if visitor := c[name]; visitor != nil && !maps.EqualFunc(b.Cookies, visitor.Cookies, sameCookie) {
@@ -369,7 +370,8 @@ func checkRoute(t *testing.T, s *consoletest.Scene, c browsers, handlers map[con
 		b := s.Browser()
 		b.Handler = handler
 		got := b.Do(method, objectPath(s, path, "elsewhere"), form(route))
-		shared := strings.HasPrefix(path, "/console/static") || path == "/console/theme" || path == "/console/shortcuts"
+		shared := strings.HasPrefix(path, "/console/static") || path == "/console/theme" || path == "/console/shortcuts" ||
+			path == "/console/language"
 		exists := shared || operators == (section == console.OperatorSection)
 		if exists != (got.Code != http.StatusNotFound) {
 			t.Errorf("%s in section %d: status %d, want a route: %v", route, section, got.Code, exists)

@@ -22,6 +22,10 @@ type Error struct {
 	// Template is the message for people and tells them what to do. "{param}" stands for Param. The
 	// message never contains a secret, a line's name or an internal cause.
 	Template string
+	// Format and Values are the format of Template and its values, for a translation. Format is empty if
+	// the message has no translation.
+	Format string
+	Values []any
 	// Param is the path of the field at fault (`messages[2].role`). An empty Param is sent as null.
 	Param string
 	// RetryAfter is sent as the header Retry-After, in whole seconds, rounded up. If zero, the
@@ -53,7 +57,7 @@ type Rejection struct {
 
 // New returns an error with a code and a formatted message.
 func New(code Code, format string, args ...any) *Error {
-	return &Error{Code: code, Template: fmt.Sprintf(format, args...)}
+	return &Error{Code: code, Template: fmt.Sprintf(format, args...), Format: format, Values: args}
 }
 
 // At is New for an error with a field at fault. "{param}" in format stands for param.

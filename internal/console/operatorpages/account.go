@@ -73,7 +73,7 @@ func pricesForm(a account.Account) ui.PostForm {
 			"Save both fields to fix them."
 	}
 	return ui.PostForm{Action: page.Base + "/operator/accounts/" + a.ID + "/prices", Submit: "Save prices", Fields: []ui.FormField{
-		{Name: "price_factor", Label: "Price factor", Before: "×", Numeric: true, Value: a.Prices.Factor.String(), Hint: hint},
+		{Name: "price_factor", Label: "Price factor", Before: "×", Numeric: true, Value: a.Prices.Factor.String(), Hint: ui.Data(hint)},
 		{Name: "prices", Label: "Factors of single models", Kind: ui.Area, Value: models.String(),
 			Hint: "Override the price factor for single models. One model and factor per line: swift-1 0.8."},
 	}}
@@ -115,7 +115,7 @@ func (c *console) accountWith(v *page.Visit, a account.Account, forms accountFor
 	}
 	content := accountPage{Name: a.Name, State: accountBadge(a), Tabs: ui.Tabs{Label: "Of this account"}}
 	for _, name := range accountViews() {
-		tab := ui.Tab{Href: page.Base + path + "?view=" + name, Text: ui.Title(name), Current: name == view}
+		tab := ui.Tab{Href: page.Base + path + "?view=" + name, Text: ui.Data(ui.Title(name)), Current: name == view}
 		if name == "" {
 			tab.Href, tab.Text = page.Base+path, "Overview"
 		}
@@ -123,11 +123,11 @@ func (c *console) accountWith(v *page.Visit, a account.Account, forms accountFor
 	}
 	content.Tabs.Items = append(content.Tabs.Items, ui.Tab{Text: "Usage",
 		Href: page.AddressOf("/operator/usage", url.Values{"account": {a.ID}, "by": {string(spending.ByModel)}})})
-	content.Switch = v.Confirm(ui.Confirm{ID: "disable", Button: "Disable", Title: "Disable " + a.Name + "?", Danger: true,
-		Action: page.Base + path + "/disable", Text: []string{"All its keys answer 401 at once, and " +
+	content.Switch = v.Confirm(ui.Confirm{ID: "disable", Button: "Disable", Title: ui.Sayf("Disable %s?", a.Name), Danger: true,
+		Action: page.Base + path + "/disable", Text: []ui.Words{"All its keys answer 401 at once, and " +
 			"its queued jobs fail and are refunded. The balance is kept, and its users can still sign in. You can enable it again."}})
 	if a.Money.Disabled {
-		content.Switch = ui.Button{Action: page.Base + path + "/enable", Label: "Enable", About: a.Name}
+		content.Switch = ui.Button{Action: page.Base + path + "/enable", Label: "Enable", About: ui.Data(a.Name)}
 	}
 	content.Stats = ui.FigureRow{{Label: "Balance", Value: ui.Money{Amount: a.Money.Balance},
 		Note: ui.Text{Text: ui.Credits(a.Money.Balance)}},
@@ -137,7 +137,7 @@ func (c *console) accountWith(v *page.Visit, a account.Account, forms accountFor
 	if err := v.View(func(tx *store.Tx) error { return c.fillTx(tx, &content, v, a, view, forms) }); err != nil {
 		return page.FullPage{}, err
 	}
-	return page.FullPage{Name: "account", Title: a.Name, Main: content}.WithNotice(v, map[string]string{
+	return page.FullPage{Name: "account", Title: ui.Data(a.Name), Main: content}.WithNotice(v, map[string]ui.Words{
 		"created":  "The account is created. Credit it, create a key, and send the welcome text.",
 		"credited": "Done. The balance below includes the change.",
 		"repeated": "This reference was credited to the account before, so no money was moved.",
@@ -209,9 +209,10 @@ func (c *console) overviewTx(tx *store.Tx, p *accountPage, v *page.Visit, a acco
 		return err
 	}
 	p.Facts = ui.Facts{{Name: "Id", Value: ui.Ident{ID: a.ID}}, {Name: "Email", Value: ui.OrDash(a.Email)},
-		{Name: "Since", Value: ui.Moment{MS: a.CreatedMS}}, {Name: "Today (UTC)", Value: ui.Text{Text: fmt.Sprintf("%s, %s failed, %s",
+		{Name: "Since", Value: ui.Moment{MS: a.CreatedMS}},
+		{Name: "Today (UTC)", Value: ui.Text{Text: ui.Sayf("%s, %s failed, %s",
 			ui.Requests(u.Today.Requests), ui.Thousands(u.Today.Failed), ui.USD(u.Today.Cost))}},
-		{Name: "Total", Value: ui.Text{Text: ui.Requests(u.Total.Requests) + ", " + ui.USD(u.Total.Cost)}}}
+		{Name: "Total", Value: ui.Text{Text: ui.Sayf("%s, %s", ui.Requests(u.Total.Requests), ui.USD(u.Total.Cost))}}}
 	credit := creditForm(a.ID, rand.Text())
 	credit.Field("usd").Value, credit.Field("note").Value = v.Prefill("usd"), v.Prefill("note")
 	p.Credit, p.Change = cmp.Or(forms.credit, &credit), cmp.Or(forms.change, new(accountForm(a)))
@@ -227,8 +228,8 @@ func deliveriesTable(list []webhook.Delivery) ui.DataTable {
 	t := show.Deliveries(list)
 	t.Columns = append(t.Columns, ui.Column{Title: "Address"}, ui.Column{Title: "Change"})
 	for i, d := range list {
-		t.Rows[i].Cells = append(t.Rows[i].Cells, ui.Text{Text: d.URL, Mono: true},
-			ui.Button{Action: page.Base + "/operator/deliveries/" + d.ID + "/resend", Label: "Resend", About: d.Event})
+		t.Rows[i].Cells = append(t.Rows[i].Cells, ui.Text{Text: ui.Data(d.URL), Mono: true},
+			ui.Button{Action: page.Base + "/operator/deliveries/" + d.ID + "/resend", Label: "Resend", About: ui.Data(d.Event)})
 	}
 	return t
 }

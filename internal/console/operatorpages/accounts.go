@@ -34,7 +34,7 @@ func searchFilter(path, q string) ui.Filters {
 
 func (c *console) listAccounts(v *page.Visit) (page.Responder, error) {
 	q := strings.TrimSpace(v.Query("q"))
-	content := page.List{Title: "Accounts", Path: "/operator/accounts", Filters: searchFilter("/operator/accounts", q),
+	content := page.List{Title: "Accounts", All: "All accounts", Path: "/operator/accounts", Filters: searchFilter("/operator/accounts", q),
 		New: page.CreateLink("/operator/accounts/new", "Create an account")}
 	if err := v.View(func(tx *store.Tx) (err error) {
 		var list []account.Account
@@ -235,12 +235,13 @@ func (c *console) previewCredit(v *page.Visit, a account.Account, credit operato
 		verb, amount, form.Danger = "Take back ", -amount, true
 		*form.Field("secret") = secretField(v, "Required to take money back.")
 	}
-	form.Submit = verb + ui.USD(amount)
+	form.Submit = ui.Data(verb + ui.USD(amount))
 	content := creditPage{Name: a.Name, Form: form, Facts: ui.Facts{{Name: "Account", Value: a.Name},
-		{Name: "Balance now", Value: ui.Money{Amount: a.Money.Balance}}, {Name: strings.TrimSpace(verb), Value: ui.Money{Amount: amount}},
+		{Name: "Balance now", Value: ui.Money{Amount: a.Money.Balance}},
+		{Name: ui.Data(strings.TrimSpace(verb)), Value: ui.Money{Amount: amount}},
 		{Name: "New balance", Value: ui.Money{Amount: a.Money.Balance + credit.USD}}, {Name: "Note", Value: ui.OrDash(credit.Note)},
 		{Name: "Reference", Value: ui.OrDash(credit.Reference)}, {Name: "Paid", Value: paid}}}
-	return page.FullPage{Name: "credit", Title: strings.TrimSpace(verb) + " " + a.Name, Main: content}
+	return page.FullPage{Name: "credit", Title: ui.Data(strings.TrimSpace(verb) + " " + a.Name), Main: content}
 }
 
 func (c *console) changeAccount(v *page.Visit) (page.Responder, error) {

@@ -14,8 +14,8 @@ import (
 
 // booksFragment shows the results of audits of the books. The page reloads it during an audit.
 type booksFragment struct {
-	Address      string // address of its updates
-	Announcement string // read out by screen readers after a change
+	Address      string   // address of its updates
+	Announcement ui.Words // read out by screen readers after a change
 	Running      bool
 	State        ui.Badge
 	Run          ui.Button
@@ -30,7 +30,7 @@ type booksFragment struct {
 
 const shownAudits = 20
 
-func booksLabel(o operator.AuditOutcome) string {
+func booksLabel(o operator.AuditOutcome) ui.Words {
 	switch {
 	case o.EndedMS == 0:
 		return "audit running"
@@ -39,7 +39,7 @@ func booksLabel(o operator.AuditOutcome) string {
 	case o.Findings.OK:
 		return "agree"
 	}
-	return ui.Plural(len(o.Findings.Differences)+int(o.Findings.Omitted), "difference")
+	return ui.Plural(len(o.Findings.Differences)+int(o.Findings.Omitted), "%s difference", "%s differences")
 }
 
 func booksBadge(o operator.AuditOutcome) ui.Badge {
@@ -57,7 +57,7 @@ func booksBadge(o operator.AuditOutcome) ui.Badge {
 
 func (c *console) books(v *page.Visit) (page.Responder, error) {
 	fragment, err := c.booksFragment(v)
-	return page.FullPage{Name: "books", Title: "Books", Main: fragment}.WithNotice(v, map[string]string{
+	return page.FullPage{Name: "books", Title: "Books", Main: fragment}.WithNotice(v, map[string]ui.Words{
 		"begun": "The audit has started. The service keeps running, and the result appears here.",
 		"runs":  "An audit is already running on this node. Its result appears here.",
 	}), err
@@ -79,7 +79,7 @@ func (c *console) booksFragment(v *page.Visit) (booksFragment, error) {
 		content.Empty = &ui.EmptyState{Title: "Not run yet",
 			Text: "An audit recomputes every balance, reservation and total from the recorded movements. The service keeps running."}
 	} else {
-		content.Running, content.Announcement = runs[0].EndedMS == 0, "The books: "+booksLabel(runs[0])+"."
+		content.Running, content.Announcement = runs[0].EndedMS == 0, ui.Sayf("The books: %s.", booksLabel(runs[0]))
 		content.lastRun(runs[0])
 	}
 	content.Audits = ui.DataTable{Caption: "Audits", Columns: []ui.Column{{Title: "Started"}, {Title: "Books"},
@@ -100,9 +100,9 @@ func (p *booksFragment) lastRun(o operator.AuditOutcome) {
 	switch {
 	case o.EndedMS == 0:
 		facts = append(facts, ui.Fact{Name: "State",
-			Value: "Running. If its node ends, the audit continues after the next start, or on another node."})
+			Value: ui.Words("Running. If its node ends, the audit continues after the next start, or on another node.")})
 	case o.Fault != "":
-		facts = append(facts, ui.Fact{Name: "No result", Value: ui.Text{Text: o.Fault}})
+		facts = append(facts, ui.Fact{Name: "No result", Value: ui.Text{Text: ui.Data(o.Fault)}})
 	default:
 		facts = append(facts, ui.Fact{Name: "Ended", Value: ui.Moment{MS: o.EndedMS}})
 	}
@@ -114,9 +114,9 @@ func (p *booksFragment) lastRun(o operator.AuditOutcome) {
 		{Title: "Computed", Right: true}, {Title: "Concerns"}}}
 	for _, d := range o.Findings.Differences {
 		ids := strings.Join(slices.DeleteFunc([]string{d.Account, d.Key, d.Model, d.Request}, func(s string) bool { return s == "" }), " ")
-		p.Differences.Rows = append(p.Differences.Rows, ui.DataRow{Cells: []any{d.What, ui.Text{Text: d.Recorded},
-			ui.Text{Text: d.Computed},
-			ui.Text{Text: ids, Mono: true}}})
+		p.Differences.Rows = append(p.Differences.Rows, ui.DataRow{Cells: []any{d.What, ui.Text{Text: ui.Data(d.Recorded)},
+			ui.Text{Text: ui.Data(d.Computed)},
+			ui.Text{Text: ui.Data(ids), Mono: true}}})
 	}
 }
 

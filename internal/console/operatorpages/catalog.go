@@ -21,7 +21,7 @@ import (
 type catalogPage struct {
 	Revision int64
 	Applied  ui.Moment
-	By       string // the operator of the current revision
+	By       ui.Words // the operator of the current revision
 	Models   ui.DataTable
 	Warnings []string
 	Sandbox  []string  // open sandbox models in a catalog with lines of real providers
@@ -111,7 +111,7 @@ func (c *console) showCatalog(v *page.Visit) (page.Responder, error) {
 	}); err != nil {
 		return nil, err
 	}
-	return page.FullPage{Name: "catalog", Title: "Catalog", Main: content}.WithNotice(v, map[string]string{
+	return page.FullPage{Name: "catalog", Title: "Catalog", Main: content}.WithNotice(v, map[string]ui.Words{
 		"scheduled": "Scheduled. Cancel the change below if you change your mind.",
 		"cancelled": "Cancelled. The catalog will not change at that time.",
 		"applied":   "Applied. New requests use this catalog; running requests finish with the previous one.",
@@ -158,13 +158,13 @@ func catalogModels(doc *catalog.Document, snapshot *catalog.Snapshot) ui.DataTab
 // stateButtons returns the buttons for the other states of a model. The first button opens the model
 // or puts an open model into maintenance.
 func stateButtons(m *catalog.Model) ui.ButtonMenu {
-	menu := ui.ButtonMenu{Label: "Other", About: "states of " + m.ID}
+	menu := ui.ButtonMenu{Label: "Other", About: ui.Sayf("states of %s", m.ID)}
 	for _, state := range []catalog.ModelState{catalog.StateOpen, catalog.StateMaintenance, catalog.StateComingSoon, catalog.StateRetired} {
 		if state == m.State {
 			continue
 		}
 		button := ui.Button{Action: page.Base + "/operator/catalog/models/" + url.PathEscape(m.ID) + "/" + string(state),
-			Label: show.StateLabel(string(state)), About: m.ID}
+			Label: show.StateLabel(string(state)), About: ui.Data(m.ID)}
 		if menu.First.Action == "" {
 			menu.First = button
 		} else {
@@ -183,7 +183,7 @@ func historyTable(history []catalog.Revision, current int64, actors map[string]o
 		}
 		t.Rows = append(t.Rows, ui.DataRow{Href: page.Base + "/operator/catalog/revisions/" + revisionText(r.Number),
 			Cells: []any{name, ui.Moment{MS: r.AppliedMS}, ui.OrDash(show.ActorName(actors[revisionText(r.Number)])),
-				ui.Text{Text: ui.OrDash(firstChanges(r.Changes)), Lines: true}}})
+				ui.Text{Text: ui.Data(ui.OrDash(firstChanges(r.Changes))), Lines: true}}})
 	}
 	return t
 }
@@ -222,7 +222,7 @@ func (c *console) editCatalog(v *page.Visit) (page.Responder, error) {
 		id, ok := strings.CutPrefix(line, "  - id: ")
 		if i := slices.IndexFunc(doc.Lines, func(l catalog.LineSpec) bool { return l.ID == id && l.Margin != nil }); ok && i >= 0 {
 			content.FromForm = append(content.FromForm, ui.Link{Href: page.Base + providersPath + "/" + url.PathEscape(id),
-				Text: id + " (line " + strconv.Itoa(number+1) + ")"})
+				Text: ui.Sayf("%s (line %s)", id, strconv.Itoa(number+1))})
 		}
 	}
 	return page.FullPage{Name: "catalogedit", Title: "Edit the catalog", Main: content}, nil
@@ -303,7 +303,7 @@ func (p *catalogEditPage) showFaults(text string, faults catalog.Faults) {
 			href = "#line-" + strconv.Itoa(f.Line)
 			wrong[f.Line] = true
 		}
-		p.Faults = append(p.Faults, ui.Link{Href: href, Text: words})
+		p.Faults = append(p.Faults, ui.Link{Href: href, Text: ui.Data(words)})
 	}
 	for i, line := range strings.Split(text, "\n") {
 		near := false
@@ -335,9 +335,8 @@ func (p *catalogEditPage) compareTx(tx *store.Tx, doc *catalog.Document) error {
 	p.Checked, p.Changes, p.Diff = true, preview.Changes, ui.DiffOf(old, p.NextText)
 	if preview.Revision != p.Base {
 		p.Conflict = &ui.Notice{Tone: ui.Warn, Title: "Nothing was applied.", Focus: true,
-			Text: "Somebody has applied revision " + revisionText(preview.Revision) +
-				" in the meantime. The changes below are from that revision to your text, " +
-				"including changes that your text would undo. Edit your text, or apply it."}
+			Text: ui.Sayf("Somebody has applied revision %s in the meantime. The changes below are from that revision to your text, "+
+				"including changes that your text would undo. Edit your text, or apply it.", revisionText(preview.Revision))}
 		p.Base = preview.Revision
 	}
 	p.Form.Field("base").Value = revisionText(p.Base)
@@ -352,7 +351,7 @@ func (p catalogEditPage) Apply() ui.PostForm {
 		f.Fields[i].Kind = ui.Hidden
 	}
 	f.Field("sure").Value = "yes"
-	f.Submit = "Apply as revision " + revisionText(p.Base+1)
+	f.Submit = ui.Sayf("Apply as revision %s", revisionText(p.Base+1))
 	return f
 }
 
@@ -387,15 +386,22 @@ func (c *console) showRevision(v *page.Visit) (page.Responder, error) {
 	if err != nil {
 		return nil, err
 	}
-	text := preview.Changes
-	if len(text) > 12 {
-		text = append(append([]string(nil), text[:12]...), "and "+strconv.Itoa(len(preview.Changes)-12)+" more")
+	text := []ui.Words{"The rollback creates a new revision with these changes:"}
+	for _, change := range preview.Changes[:min(len(preview.Changes), 12)] {
+		text = append(text, ui.Data(change))
 	}
-	content.RollBack = v.Confirm(ui.Confirm{ID: "rollback", Button: "Roll back to this", Title: "Roll back to revision " + v.PathID() + "?",
+	if n := len(preview.Changes) - 12; n > 0 {
+		text = append(text, ui.Sayf("and %s more", n))
+	}
+	for _, warning := range moreWarnings {
+		text = append(text, ui.Data(warning))
+	}
+	content.RollBack = v.Confirm(ui.Confirm{ID: "rollback", Button: "Roll back to this", Title: ui.Sayf("Roll back to revision %s?",
+		v.PathID()),
 		Action: page.Base + "/operator/catalog/revisions/" + v.PathID() + "/apply",
-		Text:   slices.Concat([]string{"The rollback creates a new revision with these changes:"}, text, moreWarnings),
+		Text:   text,
 		Fields: []ui.FormField{{Name: "base", Kind: ui.Hidden, Value: revisionText(preview.Revision)}}})
-	return page.FullPage{Name: "revision", Title: "Revision " + v.PathID(), Main: content}, nil
+	return page.FullPage{Name: "revision", Title: ui.Sayf("Revision %s", v.PathID()), Main: content}, nil
 }
 
 // warningsTx returns warnings about lines that this node cannot use and about models in use that

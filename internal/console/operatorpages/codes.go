@@ -18,14 +18,14 @@ import (
 
 // createdCodesPage shows new codes once.
 type createdCodesPage struct {
-	Title string
+	Title ui.Words
 	Codes *ui.Snippets // nil if the codes were shown before
 }
 
 var codeTones = map[string]ui.Tone{account.CodeUnused: ui.Info, account.CodeUsed: ui.OK, account.CodeExpired: ui.Warn}
 
 func (c *console) listCodes(v *page.Visit) (page.Responder, error) {
-	content := page.List{Title: "Codes", Path: "/operator/codes"}
+	content := page.List{Title: "Codes", All: "All codes", Path: "/operator/codes"}
 	if err := v.View(func(tx *store.Tx) error {
 		list, more, err := account.ListCodesTx(tx, v.Query("after"), page.Rows)
 		if err != nil {
@@ -42,7 +42,7 @@ func (c *console) listCodes(v *page.Visit) (page.Responder, error) {
 		content.New = create
 	}
 	return content.Page(false, ui.EmptyState{Title: "No codes yet", Link: create,
-		Text: "A customer redeems a code once in the console and gets its value as credit."}).WithNotice(v, map[string]string{
+		Text: "A customer redeems a code once in the console and gets its value as credit."}).WithNotice(v, map[string]ui.Words{
 		"void": "The code is void and can no longer be redeemed.",
 	}), nil
 }
@@ -64,16 +64,17 @@ func codesTableTx(tx *store.Tx, v *page.Visit, list []account.RedeemCode) (ui.Da
 		}
 		accountCell, changeCell := any(ui.Text{Text: "–", Muted: true}), any(ui.Text{Text: "–", Muted: true})
 		if code.Account != "" {
-			accountCell = ui.Link{Href: page.Base + "/operator/accounts/" + code.Account, Text: names[code.Account]}
+			accountCell = ui.Link{Href: page.Base + "/operator/accounts/" + code.Account, Text: ui.Data(names[code.Account])}
 		}
 		if state == account.CodeUnused {
-			changeCell = v.Confirm(ui.Confirm{ID: code.ID, Button: "Void", Title: "Void the code that ends in " + code.Hint + "?", Danger: true,
+			changeCell = v.Confirm(ui.Confirm{ID: code.ID, Button: "Void", Title: ui.Sayf("Void the code that ends in %s?", code.Hint), Danger: true,
 				Action: page.Base + "/operator/codes/" + code.ID + "/void",
-				Text:   []string{"It can no longer be redeemed for " + ui.USD(code.Value) + ". This cannot be undone."}})
+				Text:   []ui.Words{ui.Sayf("It can no longer be redeemed for %s. This cannot be undone.", ui.USD(code.Value))}})
 		}
-		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{ui.Text{Text: code.Hint, Mono: true}, ui.Badge{Tone: codeTones[state], Label: state},
-			ui.Money{Amount: code.Value}, ui.Moment{MS: code.CreatedMS}, expiresCell, accountCell, ui.Moment{MS: code.RedeemedMS},
-			ui.Ident{ID: code.Batch, Cut: true}, changeCell}})
+		t.Rows = append(t.Rows,
+			ui.DataRow{Cells: []any{ui.Text{Text: ui.Data(code.Hint), Mono: true}, ui.Badge{Tone: codeTones[state], Label: ui.Data(state)},
+				ui.Money{Amount: code.Value}, ui.Moment{MS: code.CreatedMS}, expiresCell, accountCell, ui.Moment{MS: code.RedeemedMS},
+				ui.Ident{ID: code.Batch, Cut: true}, changeCell}})
 	}
 	return t, err
 }
@@ -100,7 +101,8 @@ func newCodesForm(v *page.Visit, once string) ui.PostForm {
 
 // secretField asks an operator for the credential of the current session.
 func secretField(v *page.Visit, hint string) ui.FormField {
-	f := ui.FormField{Name: "secret", Kind: "password", Label: "Your password", Complete: "current-password", Required: true, Hint: hint}
+	f := ui.FormField{Name: "secret", Kind: "password", Label: "Your password", Complete: "current-password", Required: true,
+		Hint: ui.Data(hint)}
 	if v.Session.User.ID == "" {
 		f.Label, f.Complete = "Operator's token", "off"
 	} else if v.Session.User.NoPassword {
@@ -181,9 +183,9 @@ func showCodes(codes []account.RedeemCode, texts []string, asCSV bool) (page.Res
 		if err := t.CSV(&file, true); err != nil {
 			return nil, err
 		}
-		content.Title = ui.Plural(len(codes), "code") + " of " + ui.USD(codes[0].Value) + " created"
-		content.Codes = &ui.Snippets{ID: "codes", Tabs: []ui.Snippet{{Name: "Codes", Text: strings.Join(texts, "\n")},
-			{Name: "CSV", Text: file.String()}}}
+		content.Title = ui.Sayf("%s of %s created", ui.Plural(len(codes), "%s code", "%s codes"), ui.USD(codes[0].Value))
+		content.Codes = &ui.Snippets{ID: "codes", Tabs: []ui.Snippet{{Name: "Codes", Text: ui.Data(strings.Join(texts, "\n"))},
+			{Name: "CSV", Text: ui.Data(file.String())}}}
 	}
 	return page.FullPage{Name: "createdcodes", Title: content.Title, Main: content}, nil
 }

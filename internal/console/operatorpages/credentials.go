@@ -17,12 +17,13 @@ import (
 func (c *console) showCredentials(
 	title string, a account.Account, link *operator.ConsoleLink, secret string, credit operator.Credit,
 ) page.Responder {
-	content := show.Credentials{Title: title, To: a.Name, Text: c.welcomeText(a, link, secret), PublicURLWarning: c.publicURLWarning(),
-		Back: page.Base + "/operator/accounts/" + a.ID}
+	content := show.Credentials{Title: ui.Data(title), To: a.Name, Text: c.welcomeText(a, link, secret),
+		PublicURLWarning: c.publicURLWarning(),
+		Back:             page.Base + "/operator/accounts/" + a.ID}
 	if credit.USD > 0 {
 		content.Credit = ui.USD(credit.USD)
 	}
-	var items []string
+	var items []ui.Words
 	if link != nil {
 		items = append(items, "this link")
 		content.Secrets = append(content.Secrets, show.LinkToCopy(*link))
@@ -42,8 +43,8 @@ func (c *console) publicURLWarning() *ui.Notice {
 		return nil
 	}
 	return &ui.Notice{Tone: ui.Warn, Title: "The setting public_url is not set.",
-		Text: "Links, programs to copy and texts for customers name " + c.PublicURL + ", which customers may not reach. " +
-			"Set public_url to your public address, such as https://ai.example.com, before you send them anything."}
+		Text: ui.Sayf("Links, programs to copy and texts for customers name %s, which customers may not reach. Set public_url to "+
+			"your public address, such as https://ai.example.com, before you send them anything.", c.PublicURL)}
 }
 
 // welcomeText returns the text for a customer: the address of the API, the sign-in, the key's
@@ -66,7 +67,7 @@ func (c *console) welcomeText(a account.Account, link *operator.ConsoleLink, sec
 		paragraphs = append(paragraphs, fmt.Sprintf("Console: %s%s (sign in as %s)", c.PublicURL, page.Base, a.Email))
 	}
 	if codes := show.KeySnippets(c.PublicURL, c.offer(), nil, secret); len(codes) > 0 {
-		paragraphs = append(paragraphs, "Try it:", codes[0].Text)
+		paragraphs = append(paragraphs, "Try it:", codes[0].Text.String())
 	}
 	paragraphs = append(paragraphs, "Any client of OpenAI's interface works with this address and key.")
 	if prices := c.priceLines(a); prices != "" {
@@ -75,7 +76,7 @@ func (c *console) welcomeText(a account.Account, link *operator.ConsoleLink, sec
 	if line := show.ContactLine(c.Brand); line != "" {
 		paragraphs = append(paragraphs, strings.TrimSpace(line))
 	}
-	return ui.Snippets{ID: "welcome", Tabs: []ui.Snippet{{Name: "Welcome text", Text: strings.Join(paragraphs, "\n\n") + "\n",
+	return ui.Snippets{ID: "welcome", Tabs: []ui.Snippet{{Name: "Welcome text", Text: ui.Data(strings.Join(paragraphs, "\n\n") + "\n"),
 		Prose: true}}}
 }
 
@@ -88,7 +89,7 @@ func (c *console) priceLines(a account.Account) string {
 	var lines []string
 	for _, m := range now.Models() {
 		if m.State == catalog.StateOpen && !now.IsSandbox(m.ID) && len(lines) < shownPrices {
-			lines = append(lines, "- "+m.ID+": "+show.ShortPrice(m, a.Prices.FactorOf(m.ID)))
+			lines = append(lines, "- "+m.ID+": "+show.ShortPrice(m, a.Prices.FactorOf(m.ID)).String())
 		}
 	}
 	if len(lines) == 0 {
@@ -104,7 +105,8 @@ func (c *console) offer() show.Offer {
 // createLink creates a link for a user and shows the link once.
 func (c *console) createLink(v *page.Visit, create func(*store.Tx) (operator.ConsoleLink, error)) (page.Responder, error) {
 	l, err := page.Write(v, create)
-	content := show.NewLink(c.Brand, "Link for "+l.User.Email, c.PublicURL, l, page.Base+"/operator/accounts/"+l.User.Account+"?view=users")
+	content := show.NewLink(c.Brand, ui.Sayf("Link for %s", l.User.Email), c.PublicURL, l,
+		page.Base+"/operator/accounts/"+l.User.Account+"?view=users")
 	content.PublicURLWarning = c.publicURLWarning()
 	return content.Page(), err
 }

@@ -11,7 +11,7 @@ import (
 )
 
 func (c *console) listDeliveries(v *page.Visit) (page.Responder, error) {
-	content := page.List{Title: "Deliveries", Path: "/operator/deliveries"}
+	content := page.List{Title: "Deliveries", All: "All deliveries", Path: "/operator/deliveries"}
 	f := webhook.DeliveryFilter{State: v.Query("state"), After: v.Query("after"), Limit: page.Rows}
 	var err error
 	if content.Tabs, err = show.DeliveryTabs(v, content.Path); err != nil {
@@ -37,7 +37,7 @@ func (c *console) listDeliveries(v *page.Visit) (page.Responder, error) {
 		content.Table = deliveriesTable(list)
 		content.Table.Columns = slices.Insert(content.Table.Columns, 1, ui.Column{Title: "Account"})
 		for i, d := range list {
-			link := ui.Link{Href: page.Base + "/operator/accounts/" + d.Account + "?view=webhook", Text: names[d.Account]}
+			link := ui.Link{Href: page.Base + "/operator/accounts/" + d.Account + "?view=webhook", Text: ui.Data(names[d.Account])}
 			content.Table.Rows[i].Cells = slices.Insert(content.Table.Rows[i].Cells, 1, any(link))
 		}
 		content.Pager = v.Pager(content.Path, more, page.Last(list, func(d webhook.Delivery) string { return d.ID }))

@@ -28,8 +28,8 @@ func TestExamplesApply(t *testing.T) {
 		}
 	}
 	for _, e := range operatorpages.Examples().Tabs {
-		check(e.Name, e.Text)
-		modelText, lineText, _ := strings.Cut(strings.TrimPrefix(e.Text, "models:\n"), "lines:\n")
+		check(e.Name.String(), e.Text.String())
+		modelText, lineText, _ := strings.Cut(strings.TrimPrefix(e.Text.String(), "models:\n"), "lines:\n")
 		models, lines = models+modelText, lines+lineText
 	}
 	check("all", "models:\n"+models+"lines:\n"+lines)

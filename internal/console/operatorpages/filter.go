@@ -39,7 +39,7 @@ func (l listFilter) formTx(tx *store.Tx, v *page.Visit) (f ui.Filters, ids selec
 	f.Action = page.Base + l.Path
 	for _, name := range l.Names {
 		value := v.Query(name)
-		field := ui.FormField{Name: name, Label: ui.Title(name), Value: value}
+		field := ui.FormField{Name: name, Label: ui.Data(ui.Title(name)), Value: value}
 		switch name {
 		case "account":
 			field, ids.Account, err = accountFieldTx(tx, value)
@@ -54,7 +54,7 @@ func (l listFilter) formTx(tx *store.Tx, v *page.Visit) (f ui.Filters, ids selec
 		case "status":
 			field.Numeric, field.Options = true, show.Words(statuses())
 		case "since", "until":
-			field.Label = map[string]string{"since": "From (UTC)", "until": "To (UTC)"}[name]
+			field.Label = map[string]ui.Words{"since": "From (UTC)", "until": "To (UTC)"}[name]
 			if _, err := time.Parse(time.DateOnly, value); err == nil || value == "" {
 				field.Kind = "date"
 			}
@@ -111,7 +111,7 @@ func accountOptions(list []account.Account) (options []ui.Option) {
 		return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name))
 	})
 	for _, a := range list {
-		options = append(options, ui.Option{Value: a.ID, Label: a.Name})
+		options = append(options, ui.Option{Value: a.ID, Label: ui.Data(a.Name)})
 	}
 	return options
 }
@@ -134,7 +134,7 @@ func keyFieldTx(tx *store.Tx, value string) (f ui.FormField, id string, err erro
 func modelField(s *catalog.Snapshot, value string) ui.FormField {
 	var options []ui.Option
 	for _, m := range s.Models() {
-		options = append(options, ui.Option{Value: m.ID, Label: show.ModelLabel(s, m.ID)})
+		options = append(options, ui.Option{Value: m.ID, Label: ui.Data(show.ModelLabel(s, m.ID))})
 	}
 	return show.Choice("model", "Model", value, options)
 }

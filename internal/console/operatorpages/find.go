@@ -130,7 +130,7 @@ func (p *findPage) searchTx(tx *store.Tx, v *page.Visit, q string) (target strin
 	p.Keys = ui.DataTable{Caption: "Keys", Columns: []ui.Column{{Title: "Key"}, {Title: "Name"}, {Title: "Account"}}}
 	for _, k := range keys {
 		p.Keys.Rows = append(p.Keys.Rows, ui.DataRow{Href: page.Base + keyPath(k.ID),
-			Cells: []any{ui.Text{Text: k.Hint, Mono: true}, ui.OrDash(k.Name), accountCell(names, k.Account)}})
+			Cells: []any{ui.Text{Text: ui.Data(k.Hint), Mono: true}, ui.OrDash(k.Name), accountCell(names, k.Account)}})
 	}
 	return "", err
 }

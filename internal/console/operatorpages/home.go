@@ -260,58 +260,61 @@ func (c *console) databaseFigure(w serviceStatus) ui.Figure {
 	if c.DB.Dialect() == store.PostgreSQL {
 		name = "PostgreSQL"
 	}
-	note := ui.FormatBytes(w.bytes)
+	note := ui.Data(ui.FormatBytes(w.bytes))
 	if duration := c.DB.LastCommit(); duration > 0 {
-		note += ", last commit in " + ui.FormatDuration(max(1, duration.Milliseconds()))
+		note = ui.Sayf("%s, last commit in %s", note, ui.FormatDuration(max(1, duration.Milliseconds())))
 	}
-	return ui.Figure{Label: "Database", Value: ui.Text{Text: name}, Note: ui.Text{Text: note}}
+	return ui.Figure{Label: "Database", Value: ui.Text{Text: ui.Data(name)}, Note: ui.Text{Text: note}}
 }
 
 // problems returns the problems for the operator, the worst first.
 func (w serviceStatus) problems() []ui.Notice {
 	var all []ui.Notice
-	add := func(tone ui.Tone, title, text, href, word string) {
+	add := func(tone ui.Tone, title, text ui.Words, href string, word ui.Words) {
 		if len(all) < maxProblems {
 			all = append(all, ui.Notice{Tone: tone, Title: title, Text: text, Link: &ui.Link{Href: page.Base + href, Text: word}})
 		}
 	}
 	if w.writable != nil {
-		add(ui.Bad, "The database does not accept writes.", "New requests are rejected until it does. "+w.writable.Error(), "/operator/books",
+		add(ui.Bad, "The database does not accept writes.", ui.Sayf("New requests are rejected until it does. %s",
+			w.writable.Error()), "/operator/books",
 			"Books")
 	}
 	explained := false // a line's notice explains the failing requests
 	for _, l := range w.lines {
 		if isOut(l.Status) || l.State == health.StateHalfOpen {
 			explained = true
-			add(ui.Bad, "Line "+l.Line+": "+show.StateLabel(l.State)+".", outReason(l.Status), "/operator/lines/"+url.PathEscape(l.Line), "Line")
+			add(ui.Bad, ui.Sayf("Line %s: %s.", l.Line, show.StateLabel(l.State)), outReason(l.Status),
+				"/operator/lines/"+url.PathEscape(l.Line), "Line")
 		}
 	}
 	for _, l := range w.lines {
 		for _, out := range l.ModelsOut {
-			add(ui.Warn, "Line "+l.Line+" gets no requests for "+out.Model+".", out.Cause, "/operator/lines/"+url.PathEscape(l.Line), "Line")
+			add(ui.Warn, ui.Sayf("Line %s gets no requests for %s.", l.Line, out.Model), ui.Data(out.Cause),
+				"/operator/lines/"+url.PathEscape(l.Line), "Line")
 		}
 	}
 	if w.recent.Failing() && !explained {
-		add(ui.Bad, ui.Thousands(w.recent.Failed)+" of "+ui.Requests(w.recent.Requests)+" failed in the last 10 minutes.",
+		add(ui.Bad, ui.Sayf("%s of %s failed in the last 10 minutes.", ui.Thousands(w.recent.Failed), ui.Requests(w.recent.Requests)),
 			"These are errors of the service (5xx). The request log shows the causes.",
 			"/operator/requests", "Requests")
 	}
 	for epoch, alive := range w.nodes {
 		if !alive {
-			add(ui.Warn, "A node has died.", "Another node has taken over its work: "+epoch+". It leaves this list after a day.",
+			add(ui.Warn, "A node has died.", ui.Sayf("Another node has taken over its work: %s. It leaves this list after a day.", epoch),
 				"/operator/lines", "Lines")
 		}
 	}
 	for _, f := range w.failing {
 		if since := time.Duration(w.nowMS-f.SinceMS) * time.Millisecond; since > maxReceiverFailure {
-			add(ui.Warn, "A receiver has failed for "+ui.FormatDuration(since.Milliseconds())+".",
-				f.URL+" has "+ui.Thousands(f.Waiting)+" events waiting.", "/operator/accounts/"+f.Account+"?view=webhook", "Account")
+			add(ui.Warn, ui.Sayf("A receiver has failed for %s.", ui.FormatDuration(since.Milliseconds())),
+				ui.Sayf("%s has %s events waiting.", f.URL, ui.Thousands(f.Waiting)), "/operator/accounts/"+f.Account+"?view=webhook", "Account")
 		}
 	}
 	if len(w.payments) > 0 {
-		text := w.payments[0].Detail + "."
+		text := ui.Sayf("%s.", w.payments[0].Detail)
 		if n := len(w.payments) - 1; n > 0 {
-			text += " " + ui.Plural(n, "more problem") + "."
+			text = ui.Sayf("%s %s.", text, ui.Plural(n, "%s more problem", "%s more problems"))
 		}
 		add(ui.Warn, "A payment needs you.", text, "/operator/top-ups", "Top-ups")
 	}
@@ -320,11 +323,13 @@ func (w serviceStatus) problems() []ui.Notice {
 			changesPath+"/"+c.ID, "Change")
 	}
 	if w.mails.Oldest > maxMailWait {
-		add(ui.Bad, "The oldest mail has waited for "+ui.FormatDuration(w.mails.Oldest.Milliseconds())+".",
-			ui.Thousands(w.mails.Mails)+" are waiting. The page of mails shows the answers of the SMTP server.", mailsPath+"?state=failed", "Mails")
+		add(ui.Bad, ui.Sayf("The oldest mail has waited for %s.", ui.FormatDuration(w.mails.Oldest.Milliseconds())),
+			ui.Sayf("%s are waiting. The page of mails shows the answers of the SMTP server.", ui.Thousands(w.mails.Mails)),
+			mailsPath+"?state=failed", "Mails")
 	}
 	if waiting := time.Duration(w.nowMS-w.load.OldestMS) * time.Millisecond; w.load.OldestMS > 0 && waiting > maxQueueWait {
-		add(ui.Warn, "The oldest job has waited for "+ui.FormatDuration(waiting.Milliseconds())+".", formatCapped(w.load.Waiting)+" are waiting.",
+		add(ui.Warn, ui.Sayf("The oldest job has waited for %s.", ui.FormatDuration(waiting.Milliseconds())),
+			ui.Sayf("%s are waiting.", formatCapped(w.load.Waiting)),
 			"/operator/jobs?status=queued", "Jobs")
 	}
 	if len(w.audits) > 0 && w.audits[0].EndedMS > 0 && !w.audits[0].Findings.OK {
@@ -350,22 +355,23 @@ func (w serviceStatus) stats() ui.FigureRow {
 		}
 		inFlight += l.InFlight
 	}
-	queue := "nothing waits"
+	queue := ui.Words("nothing waits")
 	if w.load.OldestMS > 0 {
-		queue = "the oldest for " + ui.FormatDuration(w.nowMS-w.load.OldestMS)
+		queue = ui.Sayf("the oldest for %s", ui.FormatDuration(w.nowMS-w.load.OldestMS))
 	}
 	books, when := ui.Text{Text: "not run yet"}, ui.Text{Text: "run an audit to see"}
 	if len(w.audits) > 0 {
 		books.Text = booksLabel(w.audits[0])
 		when.Text = ui.UTC(w.audits[0].BeganMS)
 	}
-	text := func(s string) ui.Text { return ui.Text{Text: s} }
+	text := func(w ui.Words) ui.Text { return ui.Text{Text: w} }
 	return ui.FigureRow{
 		{Label: "Lines in use", Value: text(
-			strconv.Itoa(usable) + " of " + strconv.Itoa(len(w.lines))),
-			Note: text(ui.Thousands(inFlight) + " calls in flight")},
-		{Label: "Jobs waiting", Value: text(formatCapped(w.load.Waiting)), Note: text(queue + ", " + formatCapped(w.load.Running) + " run")},
-		{Label: "Nodes", Value: text(strconv.Itoa(living) + " / " + strconv.Itoa(len(w.nodes))),
+			ui.Sayf("%s of %s", strconv.Itoa(usable), strconv.Itoa(len(w.lines)))),
+			Note: text(ui.Sayf("%s calls in flight", ui.Thousands(inFlight)))},
+		{Label: "Jobs waiting", Value: text(ui.Data(formatCapped(w.load.Waiting))),
+			Note: text(ui.Sayf("%s, %s run", queue, formatCapped(w.load.Running)))},
+		{Label: "Nodes", Value: text(ui.Sayf("%s / %s", strconv.Itoa(living), strconv.Itoa(len(w.nodes)))),
 			Note: text("running / seen in 24 h")},
 		{Label: "Books", Value: ui.Link{Href: page.Base + "/operator/books", Text: books.Text}, Note: when},
 	}
@@ -374,13 +380,14 @@ func (w serviceStatus) stats() ui.FigureRow {
 // held returns the amount on hold on all nodes.
 func (w serviceStatus) held() ui.Figure {
 	return ui.Figure{Label: "On hold", Value: ui.Money{Amount: w.holds[0].Amount + w.holds[1].Amount},
-		Note: ui.Text{Text: ui.Requests(w.holds[0].Holds) + ", " + ui.Plural(int(w.holds[1].Holds), "job")}}
+		Note: ui.Text{Text: ui.Sayf("%s, %s", ui.Requests(w.holds[0].Holds), ui.Plural(int(w.holds[1].Holds), "%s job", "%s jobs"))}}
 }
 
 func (w serviceStatus) topBars() ui.Bars {
 	var bars ui.Bars
 	for _, t := range w.top {
-		bars = append(bars, ui.Bar{Label: t.name, Href: page.Base + "/operator/accounts/" + t.Account, Value: ui.Money{Amount: t.Charged},
+		bars = append(bars, ui.Bar{Label: ui.Data(t.name), Href: page.Base + "/operator/accounts/" + t.Account,
+			Value:   ui.Money{Amount: t.Charged},
 			Percent: ui.Share(t.Charged, w.top[0].Charged)})
 	}
 	return bars
@@ -405,7 +412,7 @@ func marginTable(lines []line.CombinedStatus) ui.DataTable {
 		}
 	}
 	if len(t.Rows) > 0 {
-		t.Foot = []any{"All", "", "", ui.Money{Amount: charged}, "", ""}
+		t.Foot = []any{ui.Words("All"), "", "", ui.Money{Amount: charged}, "", ""}
 	}
 	return t
 }

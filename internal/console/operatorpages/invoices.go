@@ -48,7 +48,7 @@ func invoiceFilter(v *page.Visit) (f invoice.DocumentFilter, query url.Values) {
 func (c *console) listInvoices(v *page.Visit) (page.Responder, error) {
 	f, query := invoiceFilter(v)
 	f.Limit = page.Rows
-	content := invoicesPage{List: page.List{Title: "Invoices", Path: invoicesPath}}
+	content := invoicesPage{List: page.List{Title: "Invoices", All: "All invoices", Path: invoicesPath}}
 	err := v.View(func(tx *store.Tx) error {
 		var ids selectedIDs
 		var err error
@@ -101,8 +101,8 @@ func invoicesTableTx(tx *store.Tx, list []invoice.IssuedDocument) (ui.DataTable,
 		{Title: "Payment", Fold: true}, {Title: "Top-up", Fold: true}}}
 	for _, d := range list {
 		t.Rows = append(t.Rows, ui.DataRow{Href: page.Base + invoicesPath + "/" + d.ID, Cells: []any{ui.Moment{MS: d.IssuedMS}, d.Name,
-			accountCell(names, d.Account), d.Customer.Name, d.Customer.Country, d.Customer.TaxID, ui.Text{Text: d.Currency.Decimal(d.Net)},
-			ui.Text{Text: d.Currency.Decimal(d.Tax)}, ui.Text{Text: d.Currency.Decimal(d.Total)}, strings.ToUpper(d.Currency.Code),
+			accountCell(names, d.Account), d.Customer.Name, d.Customer.Country, d.Customer.TaxID, ui.Text{Text: ui.Data(d.Currency.Decimal(d.Net))},
+			ui.Text{Text: ui.Data(d.Currency.Decimal(d.Tax))}, ui.Text{Text: ui.Data(d.Currency.Decimal(d.Total))}, strings.ToUpper(d.Currency.Code),
 			ui.Money{Amount: d.Credit}, d.Corrects, ui.Ident{ID: d.Payment, Cut: true}, ui.Ident{ID: d.Topup, Cut: true}}})
 	}
 	return t, err

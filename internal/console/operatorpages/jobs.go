@@ -3,7 +3,6 @@ package operatorpages
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
@@ -57,7 +56,7 @@ func jobRows(views []job.View) []jobRow {
 func (r jobRow) badge() ui.Badge {
 	b := show.JobBadge(r.Status)
 	if r.Error != nil {
-		b.Label += ": " + r.Error.Code
+		b.Label = ui.Sayf("%s: %s", b.Label, r.Error.Code)
 	}
 	return b
 }
@@ -81,7 +80,8 @@ func jobsTable(rows []jobRow, names map[string]string) ui.DataTable {
 
 func (c *console) listJobs(v *page.Visit) (page.Responder, error) {
 	status := v.Query("status")
-	content := page.List{Title: "Jobs", Path: "/operator/jobs", Tabs: v.Tabs("/operator/jobs", "State", "status", show.JobStates())}
+	content := page.List{Title: "Jobs", All: "All jobs", Path: "/operator/jobs", Tabs: v.Tabs("/operator/jobs", "State", "status",
+		show.JobStates())}
 	if !content.Tabs.HasCurrent() {
 		return nil, fault.New(fault.InvalidRequest, "%q is not a state of jobs.", status)
 	}
@@ -155,7 +155,7 @@ func (c *console) showJob(v *page.Visit) (page.Responder, error) {
 		{Name: "Machine", Value: ui.OrDash(r.Host)},
 		{Name: "Submitted", Value: ui.Moment{MS: r.Created * 1000}}, {Name: "Ended", Value: ui.Moment{MS: r.EndedMS}}}
 	if r.Error != nil {
-		content.Facts = append(ui.Facts{{Name: "Message to the user", Value: ui.Text{Text: r.Error.Message}}}, content.Facts...)
+		content.Facts = append(ui.Facts{{Name: "Message to the user", Value: ui.Text{Text: ui.Data(r.Error.Message)}}}, content.Facts...)
 	}
 	if r.Over > 0 {
 		content.Facts = append(content.Facts, ui.Fact{Name: "Usage above the hold", Value: ui.Money{Amount: r.Over}})
@@ -166,11 +166,11 @@ func (c *console) showJob(v *page.Visit) (page.Responder, error) {
 			stage.Label = word
 		}
 		if s.Line != "" {
-			stage.Note = ui.Text{Text: s.Line, Muted: true}
+			stage.Note = ui.Text{Text: ui.Data(s.Line), Muted: true}
 		}
 		content.Steps = append(content.Steps, stage)
 	}
-	return page.FullPage{Name: "job", Title: "Job " + r.ID, Main: content}.WithNotice(v, map[string]string{
+	return page.FullPage{Name: "job", Title: ui.Sayf("Job %s", r.ID), Main: content}.WithNotice(v, map[string]ui.Words{
 		"cancelled": "The job is cancelled. Its user was refunded. The provider was told to stop, if it supports that.",
 		"requeued":  "The job was requeued. If it had ended, this is its new job.",
 	}), nil
@@ -182,13 +182,13 @@ func jobButtons(v *page.Visit, r jobRow) []any {
 	if r.EndedMS == 0 {
 		buttons = append(buttons, v.Confirm(ui.Confirm{ID: "cancel", Button: "Cancel the job", Title: "Cancel this job?", Danger: true,
 			Action: path + "/cancel",
-			Text: []string{fmt.Sprintf("The job fails, and its user gets %s back. The gateway asks the provider to stop the task, if the provider "+
-				"supports that. The provider may still charge for it.", ui.USD(r.Held))}}))
+			Text: []ui.Words{ui.Sayf("The job fails, and its user gets %s back. The gateway asks the provider to stop the task, "+
+				"if the provider supports that. The provider may still charge for it.", ui.USD(r.Held))}}))
 	}
 	requeue := ui.Confirm{ID: "requeue", Button: "Requeue", Title: "Run this job again?", Action: path + "/requeue",
-		Text: []string{"The job leaves its line, loses its attempts and waits again at its old place. Its hold stays."}}
+		Text: []ui.Words{"The job leaves its line, loses its attempts and waits again at its old place. Its hold stays."}}
 	if r.EndedMS > 0 {
-		requeue.Text = []string{"The job is submitted again as a new job with the same key, at its user's expense."}
+		requeue.Text = []ui.Words{"The job is submitted again as a new job with the same key, at its user's expense."}
 	}
 	if r.Status == "succeeded" {
 		requeue.Danger = true
@@ -206,7 +206,7 @@ func jobAttemptsTable(list []row.TracedAttempt) ui.DataTable {
 		outcome := ui.Badge{Tone: ui.OK, Label: "succeeded"}
 		switch {
 		case a.Code != "":
-			outcome = ui.Badge{Tone: ui.Bad, Label: a.Code}
+			outcome = ui.Badge{Tone: ui.Bad, Label: ui.Data(a.Code)}
 		case a.Lost:
 			outcome = ui.Badge{Tone: ui.Warn, Label: "no answer"}
 		case a.Ended == 0:
@@ -216,8 +216,8 @@ func jobAttemptsTable(list []row.TracedAttempt) ui.DataTable {
 		if cause == "" {
 			cause = a.Message
 		}
-		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{a.Line, outcome, ui.Text{Text: ui.OrDash(cause)}, ui.Moment{MS: a.Submitted},
-			ui.Moment{MS: a.Ended}, ui.Text{Text: ui.OrDash(a.Ticket), Mono: true}, knownAmount(a.LineCost)}})
+		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{a.Line, outcome, ui.Text{Text: ui.Data(ui.OrDash(cause))}, ui.Moment{MS: a.Submitted},
+			ui.Moment{MS: a.Ended}, ui.Text{Text: ui.Data(ui.OrDash(a.Ticket)), Mono: true}, knownAmount(a.LineCost)}})
 	}
 	return t
 }

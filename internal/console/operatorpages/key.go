@@ -21,13 +21,13 @@ func keyPath(id string) string { return "/operator/keys/" + id }
 func keyLinkTx(tx *store.Tx, id string) (any, error) {
 	k, err := account.GetKeyTx(tx, id)
 	if err == nil {
-		return ui.Link{Href: page.Base + keyPath(id), Text: show.KeyName(k)}, nil
+		return ui.Link{Href: page.Base + keyPath(id), Text: ui.Data(show.KeyName(k))}, nil
 	}
 	if !fault.Is(err, fault.NotFound) {
 		return nil, err
 	}
 	names, err := account.KeyNamesTx(tx, []string{id})
-	return ui.Text{Text: strings.TrimSpace(names[id] + " (deleted)"), Muted: true}, err
+	return ui.Text{Text: ui.Data(strings.TrimSpace(names[id] + " (deleted)")), Muted: true}, err
 }
 
 func keysTable(keys []account.Key) ui.DataTable {
@@ -63,16 +63,16 @@ func (c *console) keyWith(v *page.Visit, k account.Key, form ui.PostForm, delete
 	if err != nil {
 		return page.FullPage{}, err
 	}
-	content := show.NewKeyPage(v, k, page.Base+keyPath(k.ID), form, deleteError,
-		"What "+owner.Name+" runs with this key stops working at once, and the key cannot be brought back. "+
-			"Its requests and charges stay on record. Disabling it can be taken back.")
+	content := show.NewKeyPage(v, k, page.Base+keyPath(k.ID), form, ui.Data(deleteError),
+		ui.Sayf("What %s runs with this key stops working at once, and the key cannot be brought back. Its requests and charges "+
+			"stay on record. Disabling it can be taken back.", owner.Name))
 	content.Stats = append(content.Stats, ui.Figure{Label: "Usage above reservations", Value: ui.Money{Amount: k.Over},
 		Note: ui.Text{Text: "not charged to anybody"}})
 	content.Facts = append(ui.Facts{{Name: "Account", Value: accountLink(k.Account, owner.Name, "keys")}}, content.Facts...)
 	content.Uses.Items = []ui.Tab{
 		{Href: page.AddressOf("/operator/requests", url.Values{"key": {k.ID}}), Text: "Its requests"},
 		{Href: page.AddressOf("/operator/usage", url.Values{"key": {k.ID}, "by": {string(spending.ByModel)}}), Text: "Its usage"}}
-	return page.FullPage{Name: "key", Title: content.Name, Main: content}.WithNotice(v, map[string]string{
+	return page.FullPage{Name: "key", Title: ui.Data(content.Name), Main: content}.WithNotice(v, map[string]ui.Words{
 		"saved":    "Saved. The settings apply from the next request. The account's users see it too, and can change it.",
 		"disabled": "The key is disabled: it answers 401. The account's users can enable it; disable the account to stop it.",
 		"enabled":  "The key works again.",

@@ -19,11 +19,11 @@ import (
 
 // linesFragment lists the lines. It is updated every ten seconds.
 type linesFragment struct {
-	Address      string // address of its updates
-	Announcement string // read out by screen readers after a change
+	Address      string   // address of its updates
+	Announcement ui.Words // read out by screen readers after a change
 	Table        ui.DataTable
 	Empty        *ui.EmptyState
-	Nodes        string
+	Nodes        ui.Words
 }
 
 // linePage shows one line.
@@ -64,15 +64,18 @@ func lineBadge(state string) ui.Badge {
 }
 
 // outReason returns the cause of a line's state and the time of the next probe.
-func outReason(s line.Status) string {
-	cause := s.Cause
+func outReason(s line.Status) ui.Words {
+	cause := ui.Data(s.Cause)
 	if s.State == health.StateInService && cause != "" {
-		cause = "last failure: " + cause
+		cause = ui.Sayf("last failure: %s", s.Cause)
 	}
 	if s.CoolingUntil > 0 {
-		cause = strings.TrimSuffix(cause, ".") + ". Next probe " + ui.UTC(s.CoolingUntil*1000) + "."
+		if s.Cause == "" {
+			return ui.Sayf("Next probe %s.", ui.UTC(s.CoolingUntil*1000))
+		}
+		return ui.Sayf("%s. Next probe %s.", strings.TrimSuffix(cause.String(), "."), ui.UTC(s.CoolingUntil*1000))
 	}
-	return strings.TrimPrefix(cause, ". ")
+	return cause
 }
 
 // linesTable lists lines. If act is not nil, the last column has the buttons for each line.
@@ -103,12 +106,12 @@ func lineFigures(s line.Status) []any {
 	}
 	success, first := any(ui.Text{Text: "–", Muted: true}), any(ui.Text{Text: "–", Muted: true})
 	if s.SuccessRate != nil {
-		success = ui.Text{Text: ui.Percent(int64(*s.SuccessRate*1000+0.5), 1000)}
+		success = ui.Text{Text: ui.Data(ui.Percent(int64(*s.SuccessRate*1000+0.5), 1000))}
 	}
 	if s.FirstByteMS != nil {
 		first = ui.Duration{MS: *s.FirstByteMS}
 	}
-	return []any{ui.Text{Text: inFlight}, success, first}
+	return []any{ui.Text{Text: ui.Data(inFlight)}, success, first}
 }
 
 // unavailableModels lists the models and forms for which the line gets no requests.
@@ -155,7 +158,8 @@ func (c *console) linesNow(v *page.Visit) (linesFragment, error) {
 	if err != nil {
 		return linesFragment{}, err
 	}
-	content := linesFragment{Address: page.Base + "/operator/live/lines", Nodes: ui.Plural(nodes, "node") + " reported.",
+	content := linesFragment{Address: page.Base + "/operator/live/lines",
+		Nodes: ui.Sayf("%s reported.", ui.Plural(nodes, "%s node", "%s nodes")),
 		Table: linesTable(list, func(l line.CombinedStatus) any { return c.lineActs(v, l, list) })}
 	out := 0
 	for _, l := range list {
@@ -165,7 +169,7 @@ func (c *console) linesNow(v *page.Visit) (linesFragment, error) {
 	}
 	content.Announcement = "No line is out of use by itself."
 	if out > 0 {
-		content.Announcement = ui.Plural(out, "line") + " out of use."
+		content.Announcement = ui.Sayf("%s out of use.", ui.Plural(out, "%s line", "%s lines"))
 	}
 	if len(list) == 0 {
 		content.Empty = &ui.EmptyState{Title: "No lines yet", Text: "A line connects models to a provider. Lines are part of the catalog.",
@@ -174,8 +178,8 @@ func (c *console) linesNow(v *page.Visit) (linesFragment, error) {
 	return content, nil
 }
 
-func lineNotices() map[string]string {
-	return map[string]string{
+func lineNotices() map[string]ui.Words {
+	return map[string]ui.Words{
 		"drained": "The line is drained on all nodes. Running requests finish, and no new ones start.",
 		"resumed": "The line is back in use on all nodes, and its failures are reset.",
 	}
@@ -189,14 +193,14 @@ func (c *console) lineActs(v *page.Visit, l line.CombinedStatus, all []line.Comb
 		return nil
 	}
 	if l.State != health.StateInService {
-		acts = append(acts, ui.Button{Action: path + "/resume", Label: "Resume", About: l.Line})
+		acts = append(acts, ui.Button{Action: path + "/resume", Label: "Resume", About: ui.Data(l.Line)})
 	}
 	if l.State != "drained" {
-		drain := ui.Confirm{ID: "drain-" + l.Line, Button: "Drain", Title: "Drain the line " + l.Line + "?", Action: path + "/drain",
-			Text: []string{"No node sends new requests to it until you resume it. Running requests finish."}}
+		drain := ui.Confirm{ID: "drain-" + l.Line, Button: "Drain", Title: ui.Sayf("Drain the line %s?", l.Line), Action: path + "/drain",
+			Text: []ui.Words{"No node sends new requests to it until you resume it. Running requests finish."}}
 		if unserved := c.onlyServedBy(l.Line, all); len(unserved) > 0 {
-			drain.Text = append(drain.Text, "No other line in use has "+ui.JoinAnd(unserved)+
-				": requests for it fail until then, and nobody is charged.")
+			drain.Text = append(drain.Text,
+				ui.Sayf("No other line in use has %s: requests for it fail until then, and nobody is charged.", ui.JoinAnd(unserved)))
 		}
 		acts = append(acts, v.Confirm(drain))
 	}
@@ -237,7 +241,8 @@ func (c *console) showLine(v *page.Visit) (page.Responder, error) {
 	}
 	figures := lineFigures(l.Status)
 	content.Stats = ui.FigureRow{{Label: "In flight", Value: figures[0]}, {Label: "Success, recent", Value: figures[1],
-		Note: ui.Text{Text: "of " + ui.Plural(l.Attempts, "attempt")}}, {Label: "First byte, median", Value: figures[2]}}
+		Note: ui.Text{Text: ui.Sayf("of %s", ui.Plural(l.Attempts, "%s attempt", "%s attempts"))}},
+		{Label: "First byte, median", Value: figures[2]}}
 	content.Facts = ui.Facts{{Name: "Provider", Value: l.Provider}}
 	for _, spec := range c.Catalog.Current().AllLines() {
 		if spec.ID == l.Line {
@@ -246,7 +251,7 @@ func (c *console) showLine(v *page.Visit) (page.Responder, error) {
 	}
 	content.Facts = append(content.Facts, ui.Fact{Name: "Last failure", Value: ui.OrDash(l.Cause)},
 		ui.Fact{Name: "Log", Value: ui.Link{Href: page.Base + "/operator/requests?line=" + url.QueryEscape(l.Line), Text: "its requests"}})
-	return page.FullPage{Name: "line", Title: "Line " + l.Line, Main: content}.WithNotice(v, lineNotices()), nil
+	return page.FullPage{Name: "line", Title: ui.Sayf("Line %s", l.Line), Main: content}.WithNotice(v, lineNotices()), nil
 }
 
 // specFacts returns a line's settings in the catalog, without its credential.
@@ -259,7 +264,7 @@ func specFacts(l *catalog.Line) ui.Facts {
 	facts := ui.Facts{{Name: "Models", Value: ui.JoinAnd(models)},
 		{Name: "Priority, weight", Value: strconv.Itoa(l.Priority) + ", " + strconv.Itoa(l.Weight)}}
 	if l.BaseURL != "" {
-		facts = append(ui.Facts{{Name: "Address", Value: ui.Text{Text: l.BaseURL, Mono: true}}}, facts...)
+		facts = append(ui.Facts{{Name: "Address", Value: ui.Text{Text: ui.Data(l.BaseURL), Mono: true}}}, facts...)
 	}
 	return facts
 }
@@ -285,7 +290,7 @@ func modelsTable(l line.CombinedStatus) ui.DataTable {
 			form += " with tools"
 		}
 		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{s.Model, ui.OrDash(form), lineBadge(s.State),
-			ui.Text{Text: ui.OrDash(s.Cause), Muted: true}, momentOrDash(s.Since), momentOrDash(s.Until)}})
+			ui.Text{Text: ui.Data(ui.OrDash(s.Cause)), Muted: true}, momentOrDash(s.Since), momentOrDash(s.Until)}})
 	}
 	return t
 }
@@ -295,8 +300,8 @@ func lineKeysTable(l line.CombinedStatus) ui.DataTable {
 	t := ui.DataTable{Caption: "Keys, in the order of their use",
 		Columns: []ui.Column{{Title: "Key"}, {Title: "Ends in"}, {Title: "State"}, {Title: "Why"}, {Title: "Since"}, {Title: "Until"}}}
 	for _, k := range l.Keys {
-		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{ui.Text{Text: k.Reference, Mono: true}, ui.OrDash(k.Hint),
-			strings.ReplaceAll(k.State, "_", " "), ui.Text{Text: ui.OrDash(k.Cause), Muted: true},
+		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{ui.Text{Text: ui.Data(k.Reference), Mono: true}, ui.OrDash(k.Hint),
+			strings.ReplaceAll(k.State, "_", " "), ui.Text{Text: ui.Data(ui.OrDash(k.Cause)), Muted: true},
 			momentOrDash(k.Since), momentOrDash(k.Until)}})
 	}
 	return t

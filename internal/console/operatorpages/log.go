@@ -13,10 +13,10 @@ import (
 )
 
 func (c *console) showLog(v *page.Visit) (page.Responder, error) {
-	content := page.List{Title: "Log", Path: "/operator/log"}
+	content := page.List{Title: "Log", All: "All log", Path: "/operator/log"}
 	var acts []ui.Option
 	for _, name := range operator.Acts() {
-		acts = append(acts, ui.Option{Value: name, Label: actLabel(name)})
+		acts = append(acts, ui.Option{Value: name, Label: ui.Data(actLabel(name))})
 	}
 	if err := v.View(func(tx *store.Tx) (err error) {
 		var ids selectedIDs
@@ -61,14 +61,15 @@ func logTable(list []operator.LogRow, names map[string]string) ui.DataTable {
 	for _, e := range list {
 		who := show.ActorName(e.Actor)
 		if e.Address != "" {
-			who += ", " + e.Address
+			who = ui.Sayf("%s, %s", who, e.Address)
 		}
 		accountCell := any(ui.Text{Text: "–", Muted: true})
 		if e.Account != "" {
 			accountCell = accountLink(e.Account, names[e.Account], "")
 		}
 		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{ui.Moment{MS: e.AtMS}, ui.Text{Text: who}, actLabel(e.Act), accountCell,
-			ui.Ident{ID: e.Object, Href: objectHref(e), Cut: true}, ui.Text{Text: ui.OrDash(formatChange(e.Before, e.After)), Lines: true}}})
+			ui.Ident{ID: e.Object, Href: objectHref(e), Cut: true},
+			ui.Text{Text: ui.Data(ui.OrDash(formatChange(e.Before, e.After))), Lines: true}}})
 	}
 	if names == nil {
 		t = t.Without(3)

@@ -19,7 +19,7 @@ func (c *console) mailing(handle func(*page.Visit) (page.Responder, error)) func
 }
 
 func (c *console) listMails(v *page.Visit) (page.Responder, error) {
-	content := page.List{Title: "Mails", Path: mailsPath, New: page.CreateLink(mailsPath+"/test", "Send a test mail")}
+	content := page.List{Title: "Mails", All: "All mails", Path: mailsPath, New: page.CreateLink(mailsPath+"/test", "Send a test mail")}
 	content.Tabs = v.Tabs(mailsPath, "State", "state", []ui.Option{{Label: "All"}, {Value: "waiting", Label: "Waiting"},
 		{Value: "failed", Label: "Trying again"}, {Value: "given_up", Label: "Given up"}, {Value: "sent", Label: "Sent"}})
 	f := mail.OutboxFilter{State: v.Query("state"), After: v.Query("after"), Limit: page.Rows}
@@ -42,7 +42,7 @@ func mailsTable(list []mail.OutboxMail) ui.DataTable {
 	t := ui.DataTable{Caption: "Mails", Columns: []ui.Column{{Title: "Time"}, {Title: "To, subject, answer"},
 		{Title: "State"}, {Title: "Next attempt", Fold: true}, {Title: "Change"}}}
 	for _, m := range list {
-		var next, change any = "", ui.Button{Action: page.Base + mailsPath + "/" + m.ID + "/resend", Label: "Resend", About: m.To}
+		var next, change any = "", ui.Button{Action: page.Base + mailsPath + "/" + m.ID + "/resend", Label: "Resend", About: ui.Data(m.To)}
 		if m.NextMS != 0 {
 			next = ui.Moment{MS: m.NextMS}
 		} else if m.Once {
@@ -52,7 +52,7 @@ func mailsTable(list []mail.OutboxMail) ui.DataTable {
 		if m.Error != "" {
 			text += "\n" + m.Error
 		}
-		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{ui.Moment{MS: m.CreatedMS}, ui.Text{Text: text, Lines: true}, mailState(m),
+		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{ui.Moment{MS: m.CreatedMS}, ui.Text{Text: ui.Data(text), Lines: true}, mailState(m),
 			next, change}})
 	}
 	return t

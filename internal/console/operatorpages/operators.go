@@ -16,7 +16,8 @@ import (
 const operatorsPath = "/operator/operators"
 
 func (c *console) listOperators(v *page.Visit) (page.Responder, error) {
-	content := page.List{Title: "Operators", Path: operatorsPath, New: page.CreateLink(operatorsPath+"/new", "Invite an operator"),
+	content := page.List{Title: "Operators", All: "All operators", Path: operatorsPath, New: page.CreateLink(operatorsPath+"/new",
+		"Invite an operator"),
 		Table: ui.DataTable{Caption: "Operators", Columns: []ui.Column{{Title: "Email"}, {Title: "Role"}, {Title: "State"},
 			{Title: "Second factor"}, {Title: "Since", Fold: true}, {Title: "Change"}}}}
 	if err := v.View(func(tx *store.Tx) error {
@@ -28,7 +29,7 @@ func (c *console) listOperators(v *page.Visit) (page.Responder, error) {
 				change = ui.Text{Text: "you", Muted: true}
 			}
 			content.Table.Rows = append(content.Table.Rows, ui.DataRow{Cells: []any{
-				ui.Link{Href: page.Base + "/operator/accounts/" + u.Account + "?view=users", Text: u.Email}, string(u.Role), show.UserState(u),
+				ui.Link{Href: page.Base + "/operator/accounts/" + u.Account + "?view=users", Text: ui.Data(u.Email)}, string(u.Role), show.UserState(u),
 				show.Factor(u), ui.Moment{MS: u.CreatedMS}, change}})
 		}
 		content.Pager = v.Pager(operatorsPath, more, page.Last(list, func(u account.User) string { return u.ID }))
@@ -38,7 +39,7 @@ func (c *console) listOperators(v *page.Visit) (page.Responder, error) {
 	}
 	return content.Page(false, ui.EmptyState{Title: "No operator has a name yet",
 		Text: "Operators without a name sign in with the operator's token. Invite them, so that the log names them and each has a role."},
-	).WithNotice(v, map[string]string{
+	).WithNotice(v, map[string]ui.Words{
 		"role": "Saved. The role applies at once, also to open pages.",
 	}), nil
 }
@@ -109,7 +110,7 @@ func userOfRole(v *page.Visit) (account.User, error) {
 
 func (c *console) showRole(v *page.Visit) (page.Responder, error) {
 	u, err := userOfRole(v)
-	return page.FormPage("Role of "+u.Email, roleForm(v, u)), err
+	return page.FormPage(ui.Sayf("Role of %s", u.Email), roleForm(v, u)), err
 }
 
 func (c *console) changeRole(v *page.Visit) (page.Responder, error) {
@@ -132,5 +133,5 @@ func (c *console) changeRole(v *page.Visit) (page.Responder, error) {
 			_, err := operator.SetRoleTx(tx, show.Actor(v), u.ID, role)
 			return err
 		})
-	}, func() (page.FullPage, error) { return page.FormPage("Role of "+u.Email, form), nil })
+	}, func() (page.FullPage, error) { return page.FormPage(ui.Sayf("Role of %s", u.Email), form), nil })
 }

@@ -72,18 +72,18 @@ func (c *console) readOffer(form *ui.PostForm, doc *catalog.Document) (o provide
 // modelsForm is the form to choose models.
 func modelsForm(o provider.LineOffer, exists bool, ids []string) ui.PostForm {
 	choice := ui.FormField{Name: "models", Label: "Models to sell", Kind: ui.Checks,
-		Hint: "At most " + strconv.Itoa(maxPricedModels) + " at a time. Prices are the vendor's, as known to this version."}
-	option := func(id string, listed bool, label string) {
+		Hint: ui.Sayf("At most %s at a time. Prices are the vendor's, as known to this version.", strconv.Itoa(maxPricedModels))}
+	option := func(id string, listed bool, label ui.Words) {
 		choice.Options = append(choice.Options, ui.Option{Value: id, Label: label, Selected: listed && o.Vendor.BaseURL != ""})
 	}
 	for _, id := range ids { // those with a known price first
 		if l, ok := o.Vendor.ListedModel(id); ok {
-			option(id, true, id+": "+show.Price(l.Cost.Input, 0)+" in, "+show.Price(l.Cost.Output, 0)+" out per million tokens")
+			option(id, true, ui.Sayf("%s: %s in, %s out per million tokens", id, show.Price(l.Cost.Input, 0), show.Price(l.Cost.Output, 0)))
 		}
 	}
 	for _, id := range ids {
 		if _, ok := o.Vendor.ListedModel(id); !ok {
-			option(id, false, id)
+			option(id, false, ui.Data(id))
 		}
 	}
 	return ui.PostForm{Action: page.Base + providersPath + "/choose", Submit: "Set prices", Cancel: page.Base + providersPath,
@@ -96,7 +96,7 @@ func (c *console) chooseModels(o provider.LineOffer, line *catalog.LineSpec, ids
 }
 
 func modelsPage(o provider.LineOffer, form ui.PostForm) page.FullPage {
-	return page.FullPage{Name: "providermodels", Title: "Models of " + o.Line,
+	return page.FullPage{Name: "providermodels", Title: ui.Sayf("Models of %s", o.Line),
 		Main: providerModelsPage{Line: o.Line, Vendor: o.Vendor.Name, Form: form}}
 }
 
@@ -140,7 +140,7 @@ func (c *console) choosePrices(v *page.Visit) (page.Responder, error) {
 		}
 	}
 	if len(chosen) == 0 || len(chosen) > maxPricedModels {
-		form.AddError("models", "Choose at least one model, and at most "+strconv.Itoa(maxPricedModels)+".")
+		form.AddError("models", ui.Sayf("Choose at least one model, and at most %s.", strconv.Itoa(maxPricedModels)))
 		p := modelsPage(o, form)
 		p.Status = http.StatusUnprocessableEntity
 		return p, nil
@@ -154,7 +154,7 @@ func (c *console) choosePrices(v *page.Visit) (page.Responder, error) {
 }
 
 func pricesPageOf(o provider.LineOffer, form ui.PostForm, preview *catalogEditPage) page.FullPage {
-	return page.FullPage{Name: "providerprices", Title: "Prices of " + o.Line,
+	return page.FullPage{Name: "providerprices", Title: ui.Sayf("Prices of %s", o.Line),
 		Main: pricesPage{Line: o.Line, Vendor: o.Vendor.Name, Form: form, Preview: preview}}
 }
 
@@ -252,7 +252,7 @@ func (c *console) putPrices(v *page.Visit) (page.Responder, error) {
 	next, warnings, err := catalog.Parse(o.Document(doc).YAML(), c.Providers)
 	var faults catalog.Faults
 	if errors.As(err, &faults) {
-		form.Error = "The catalog would not be valid: " + faults[0].String() + "."
+		form.Error = ui.Sayf("The catalog would not be valid: %s.", faults[0].String())
 		return rejected()
 	}
 	if err != nil {
@@ -284,8 +284,8 @@ func (c *console) putPrices(v *page.Visit) (page.Responder, error) {
 	p := pricesPageOf(o, form, &preview)
 	if preview.Conflict != nil {
 		p.Status = http.StatusConflict
-		preview.Conflict.Text = "Somebody has applied revision " + revisionText(revision) +
-			" in the meantime. The changes below are from that revision. Look at them, and apply them."
+		preview.Conflict.Text = ui.Sayf("Somebody has applied revision %s in the meantime. The changes below are from that "+
+			"revision. Look at them, and apply them.", revisionText(revision))
 	}
 	return p, nil
 }
@@ -314,7 +314,7 @@ func readPrices(form *ui.PostForm, o *provider.LineOffer) {
 			field := form.Field(name + number)
 			p, err := money.ParsePrice(strings.TrimSpace(field.Value))
 			if err != nil {
-				field.Error = "Enter what the vendor takes for a million tokens of " + m.ID + ", in US dollars."
+				field.Error = ui.Sayf("Enter what the vendor takes for a million tokens of %s, in US dollars.", m.ID)
 			}
 			*to = p
 		}
@@ -322,7 +322,7 @@ func readPrices(form *ui.PostForm, o *provider.LineOffer) {
 			field := form.Field(name + number)
 			count, err := strconv.ParseInt(strings.TrimSpace(field.Value), 10, 64)
 			if err != nil || count < 1 {
-				field.Error = "Enter the " + what + " of " + m.ID + ", in tokens."
+				field.Error = ui.Sayf("Enter the %s of %s, in tokens.", what, m.ID)
 			}
 			*to = count
 		}
@@ -330,8 +330,8 @@ func readPrices(form *ui.PostForm, o *provider.LineOffer) {
 		cost(outputCost, &m.Output)
 		count(contextInput, "context window", &m.Context)
 		count(answerInput, "longest answer", &m.MaxOutput)
-		form.Field(inputCost + number).Hint = "Sells at " + show.Price(o.Sale(m.Input), 0)
-		form.Field(outputCost + number).Hint = "Sells at " + show.Price(o.Sale(m.Output), 0)
+		form.Field(inputCost + number).Hint = ui.Sayf("Sells at %s", show.Price(o.Sale(m.Input), 0))
+		form.Field(outputCost + number).Hint = ui.Sayf("Sells at %s", show.Price(o.Sale(m.Output), 0))
 		o.Models = append(o.Models, m)
 	}
 }

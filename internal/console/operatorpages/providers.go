@@ -72,7 +72,7 @@ func (c *console) listProviders(v *page.Visit) (page.Responder, error) {
 	content.Lines = ui.DataTable{Caption: "Providers", Columns: []ui.Column{{Title: "Line"}, {Title: "Provider"}, {Title: "Models"},
 		{Title: "Margin"}, {Title: "State"}}}
 	for _, l := range c.Catalog.Current().AllLines() {
-		row := ui.DataRow{Cells: []any{l.ID, l.Provider, ui.Count{N: int64(len(l.Models))}, "from YAML", lineState(l)}}
+		row := ui.DataRow{Cells: []any{l.ID, l.Provider, ui.Count{N: int64(len(l.Models))}, ui.Words("from YAML"), lineState(l)}}
 		if vendor, ok := provider.VendorOf(&l.LineSpec); ok {
 			row.Cells[1], row.Href = vendor.Name, page.Base+providersPath+"/"+url.PathEscape(l.ID)
 		}
@@ -84,16 +84,16 @@ func (c *console) listProviders(v *page.Visit) (page.Responder, error) {
 	for _, s := range all {
 		stored := storedSecret{Name: s.Name, Problem: s.Problem}
 		if len(s.Lines) == 0 {
-			confirm := v.Confirm(ui.Confirm{ID: "delete-" + s.Name, Button: "Delete", Title: "Delete the key " + s.Name + "?", Danger: true,
+			confirm := v.Confirm(ui.Confirm{ID: "delete-" + s.Name, Button: "Delete", Title: ui.Sayf("Delete the key %s?", s.Name), Danger: true,
 				Action: page.Base + providersPath + "/keys/" + url.PathEscape(s.Name) + "/delete",
-				Text:   []string{"No line of the catalog uses this key. It cannot be shown or restored."}})
+				Text:   []ui.Words{"No line of the catalog uses this key. It cannot be shown or restored."}})
 			stored.Delete = &confirm
 		}
 		if stored.Problem != "" || stored.Delete != nil {
 			content.Secrets = append(content.Secrets, stored)
 		}
 	}
-	return page.FullPage{Name: "providers", Title: "Providers", Main: content}.WithNotice(v, map[string]string{
+	return page.FullPage{Name: "providers", Title: "Providers", Main: content}.WithNotice(v, map[string]ui.Words{
 		"applied": "Applied. The models are in service on all nodes within two seconds.",
 		"same":    "Nothing was changed.",
 		"key":     "The key was replaced. All nodes use it within two seconds.",
@@ -125,7 +125,7 @@ func (c *console) deleteStoredKey(v *page.Visit) (page.Responder, error) {
 func (c *console) providerForm() ui.PostForm {
 	vendor := ui.FormField{Name: "vendor", Label: "Vendor", Kind: ui.Choice}
 	for _, v := range provider.Vendors() {
-		vendor.Options = append(vendor.Options, ui.Option{Value: v.ID, Label: v.Name})
+		vendor.Options = append(vendor.Options, ui.Option{Value: v.ID, Label: ui.Data(v.Name)})
 	}
 	hint := "From the vendor's page. It is stored encrypted and never shown again."
 	if c.SecretKeys.Empty() {
@@ -134,7 +134,7 @@ func (c *console) providerForm() ui.PostForm {
 	}
 	fields := []ui.FormField{
 		vendor,
-		{Name: "key", Label: "Key", Kind: "password", Hint: hint},
+		{Name: "key", Label: "Key", Kind: "password", Hint: ui.Data(hint)},
 		{Name: "reference", Label: "Or where the key is", Hint: "${NAME} for an environment variable, ${file:/run/secrets/key} for a file."},
 		{Name: "base_url", Label: "Address", Hint: "Only for another API than the vendor's usual one. Most end in /v1."},
 		{Name: "line", Label: "Name", Hint: "Of the line in the catalog. Default: the vendor's name."},
@@ -150,7 +150,7 @@ func (c *console) providerFormPage(form ui.PostForm) page.FullPage {
 	content := newProviderPage{Form: form}
 	for _, v := range provider.Vendors() {
 		if v.KeyPage != "" {
-			content.KeyPages = append(content.KeyPages, ui.Fact{Name: v.Name, Value: v.KeyPage})
+			content.KeyPages = append(content.KeyPages, ui.Fact{Name: ui.Data(v.Name), Value: v.KeyPage})
 		}
 	}
 	return page.FullPage{Name: "newprovider", Title: "Add a provider", Main: content}
@@ -273,7 +273,7 @@ func (c *console) showProvider(v *page.Visit) (page.Responder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return page.FullPage{Name: "provider", Title: content.Line, Main: content}, nil
+	return page.FullPage{Name: "provider", Title: ui.Data(content.Line), Main: content}, nil
 }
 
 // lineOf returns the line of the page's address, with its vendor.
@@ -349,7 +349,7 @@ func (c *console) replaceProviderKey(v *page.Visit) (page.Responder, error) {
 	}, func() (page.FullPage, error) {
 		content, err := c.providerContent(v)
 		content.Key = form
-		return page.FullPage{Name: "provider", Title: content.Line, Main: content}, err
+		return page.FullPage{Name: "provider", Title: ui.Data(content.Line), Main: content}, err
 	})
 }
 

@@ -22,7 +22,7 @@ func (c *console) reconcile(v *page.Visit) (page.Responder, error) {
 	infos := c.Topups.Infos()
 	info, providers := infos[0], []ui.Option{}
 	for _, i := range infos {
-		providers = append(providers, ui.Option{Value: i.Name, Label: i.Title})
+		providers = append(providers, ui.Option{Value: i.Name, Label: ui.Data(i.Title)})
 		if i.Name == v.Query("provider") {
 			info = i
 		}
@@ -30,7 +30,7 @@ func (c *console) reconcile(v *page.Visit) (page.Responder, error) {
 	days, periods := 7, []ui.Option{}
 	for _, n := range []int{7, 30, 90} {
 		text := strconv.Itoa(n)
-		periods = append(periods, ui.Option{Value: text, Label: "Last " + text + " days"})
+		periods = append(periods, ui.Option{Value: text, Label: ui.Sayf("Last %s days", text)})
 		if text == v.Query("days") {
 			days = n
 		}
@@ -51,16 +51,17 @@ func (c *console) reconcile(v *page.Visit) (page.Responder, error) {
 			Text: "Reload this page in some minutes, or choose a shorter period. The log has the cause."}
 	case len(r.Differences) == 0:
 		content.Notice = ui.Notice{Tone: ui.OK, Title: "No differences.",
-			Text: ui.Plural(r.Payments, "payment") + " at " + info.Title + " and " + ui.Plural(r.Topups, "credited top-up") + " here."}
+			Text: ui.Sayf("%s at %s and %s here.", ui.Plural(r.Payments, "%s payment", "%s payments"), info.Title,
+				ui.Plural(r.Topups, "%s credited top-up", "%s credited top-ups"))}
 	default:
-		content.Notice = ui.Notice{Tone: ui.Warn, Title: ui.Plural(len(r.Differences), "difference") + ".",
-			Text: "A payment of the last minutes may only be on its way. Otherwise open the top-up and ask " + info.Title + "."}
+		content.Notice = ui.Notice{Tone: ui.Warn, Title: ui.Sayf("%s.", ui.Plural(len(r.Differences), "%s difference", "%s differences")),
+			Text: ui.Sayf("A payment of the last minutes may only be on its way. Otherwise open the top-up and ask %s.", info.Title)}
 	}
 	content.Table = ui.DataTable{Caption: "Differences", Columns: []ui.Column{{Title: "Top-up"}, {Title: "Difference"}, {Title: "Here"},
-		{Title: "At " + info.Title}, {Title: "Payment", Fold: true}}}
+		{Title: ui.Sayf("At %s", info.Title)}, {Title: "Payment", Fold: true}}}
 	for _, d := range r.Differences {
 		content.Table.Rows = append(content.Table.Rows, ui.DataRow{Href: page.Base + "/operator/top-ups/" + d.Topup, Cells: []any{
-			ui.Ident{ID: d.Topup, Cut: true}, ui.Text{Text: d.What}, ui.Text{Text: d.Here}, ui.Text{Text: d.There},
+			ui.Ident{ID: d.Topup, Cut: true}, ui.Text{Text: ui.Data(d.What)}, ui.Text{Text: ui.Data(d.Here)}, ui.Text{Text: ui.Data(d.There)},
 			ui.Ident{ID: d.Payment, Cut: true}}})
 	}
 	return page.FullPage{Name: "reconcile", Title: "Reconciliation", Main: content}, nil

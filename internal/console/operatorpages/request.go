@@ -36,9 +36,9 @@ type requestPage struct {
 
 // outcomeLabels and sourceLabels are the texts for values of the log.
 var (
-	outcomeLabels = map[ledger.Outcome]string{ledger.Billed: "billed", ledger.Failed: "failed",
+	outcomeLabels = map[ledger.Outcome]ui.Words{ledger.Billed: "billed", ledger.Failed: "failed",
 		ledger.Closed: "closed by its client before the answer began", ledger.Refused: "refused"}
-	sourceLabels = map[ledger.UsageSource]string{ledger.SourceProvider: "the provider", ledger.SourceGateway: "the gateway",
+	sourceLabels = map[ledger.UsageSource]ui.Words{ledger.SourceProvider: "the provider", ledger.SourceGateway: "the gateway",
 		ledger.SourceBoth:     "the provider (prompt) and the gateway (answer), or the other way round",
 		ledger.SourceProgress: "the gateway, until its node died"}
 )
@@ -94,7 +94,7 @@ func (c *console) showRequest(v *page.Visit) (page.Responder, error) {
 	} else {
 		content.showReceipt(f)
 	}
-	return page.FullPage{Name: "request", Title: "Request " + content.ID, Main: content}, nil
+	return page.FullPage{Name: "request", Title: ui.Sayf("Request %s", content.ID), Main: content}, nil
 }
 
 func (p *requestPage) showReceipt(f requestData) {
@@ -111,10 +111,10 @@ func (p *requestPage) showReceipt(f requestData) {
 		p.Attempts = jobAttemptsTable(traced)
 	}
 	p.Stats = ui.FigureRow{{Label: "Charged", Value: ui.Money{Amount: r.Cost, InFull: true}, Note: costNote(r)},
-		{Label: "Held", Value: ui.Money{Amount: r.Held, InFull: true}, Note: ui.Text{Text: ui.ExactUSD(r.Held-r.Cost) + " released"}},
+		{Label: "Held", Value: ui.Money{Amount: r.Held, InFull: true}, Note: ui.Text{Text: ui.Sayf("%s released", ui.ExactUSD(r.Held-r.Cost))}},
 		{Label: "First byte", Value: firstByteCell(r.FirstByteMS)}, {Label: "Duration", Value: ui.Duration{MS: r.DurationMS}}}
 	p.Facts = ui.Facts{{Name: "Received", Value: ui.Moment{MS: r.CreatedMS}}, {Name: "Outcome", Value: outcomeLabels[r.Outcome]}}
-	add := func(name string, value any) { p.Facts = append(p.Facts, ui.Fact{Name: name, Value: value}) }
+	add := func(name string, value any) { p.Facts = append(p.Facts, ui.Fact{Name: ui.Data(name), Value: value}) }
 	if r.Account != "" {
 		add("Account", accountLink(r.Account, f.owner, ""))
 	}
@@ -123,7 +123,7 @@ func (p *requestPage) showReceipt(f requestData) {
 		add("Key id", ui.Ident{ID: r.Key, Href: page.Base + "/operator/requests?key=" + url.QueryEscape(r.Key)})
 	}
 	add("Model", r.Model)
-	add("Endpoint", ui.Text{Text: r.Endpoint, Mono: true})
+	add("Endpoint", ui.Text{Text: ui.Data(r.Endpoint), Mono: true})
 	add("Line", lineLink(r.Line))
 	if words := sourceLabels[r.Source]; words != "" {
 		add("Counted by", words)
@@ -132,14 +132,14 @@ func (p *requestPage) showReceipt(f requestData) {
 		add("Usage above the hold", ui.Money{Amount: r.Over})
 	}
 	if r.StandsFor > 1 {
-		add("Stands for", ui.Text{Text: ui.Thousands(r.StandsFor) + " equal refusals"})
+		add("Stands for", ui.Text{Text: ui.Sayf("%s equal refusals", ui.Thousands(r.StandsFor))})
 	}
 	if r.Job != "" {
 		add("Job", ui.Ident{ID: r.Job, Href: page.Base + "/operator/jobs/" + r.Job})
 	}
 	if r.Revision > 0 {
 		revision := strconv.FormatInt(r.Revision, 10)
-		add("Priced by", ui.Link{Text: "revision " + revision, Href: page.Base + "/operator/catalog/revisions/" + revision})
+		add("Priced by", ui.Link{Text: ui.Sayf("revision %s", revision), Href: page.Base + "/operator/catalog/revisions/" + revision})
 	}
 	if r.Factor != 0 {
 		add("Times the account's factor", "× "+r.Factor.String())
@@ -173,17 +173,17 @@ func costNote(r requestlog.Receipt) ui.Text {
 	if cost == nil {
 		return ui.Text{}
 	}
-	return ui.Text{Text: "provider cost " + ui.USD(*cost)}
+	return ui.Text{Text: ui.Sayf("provider cost %s", ui.USD(*cost))}
 }
 
 // accountLink returns a link to an account by its name, or to the list view of the account.
 func accountLink(id, name, view string) ui.Link {
-	l := ui.Link{Href: page.Base + "/operator/accounts/" + id, Text: name}
+	l := ui.Link{Href: page.Base + "/operator/accounts/" + id, Text: ui.Data(name)}
 	if view != "" {
 		l.Href += "?view=" + view
 	}
 	if name == "" {
-		l.Text = id
+		l.Text = ui.Data(id)
 	}
 	return l
 }
@@ -193,7 +193,7 @@ func lineLink(id string) any {
 	if id == "" {
 		return ui.OrDash("")
 	}
-	return ui.Link{Href: page.Base + "/operator/lines/" + url.PathEscape(id), Text: id}
+	return ui.Link{Href: page.Base + "/operator/lines/" + url.PathEscape(id), Text: ui.Data(id)}
 }
 
 // refundLink returns a link to the credit form, filled in with the charge. It returns nil if
@@ -203,6 +203,7 @@ func refundLink(accountID, request string, charged money.Amount) *ui.Link {
 		return nil
 	}
 	values := url.Values{"usd": {charged.String()}, "note": {"refund of " + request}}
-	return &ui.Link{Href: page.AddressOf("/operator/accounts/"+accountID, values) + "#f-usd", Text: "Give " + ui.ExactUSD(charged) + " back",
+	return &ui.Link{Href: page.AddressOf("/operator/accounts/"+accountID, values) + "#f-usd",
+		Text:   ui.Sayf("Give %s back", ui.ExactUSD(charged)),
 		Button: true}
 }

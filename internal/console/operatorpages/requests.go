@@ -1,6 +1,7 @@
 package operatorpages
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 
@@ -14,7 +15,7 @@ import (
 )
 
 func (c *console) listRequests(v *page.Visit) (page.Responder, error) {
-	content := page.List{Title: "Requests", Path: "/operator/requests"}
+	content := page.List{Title: "Requests", All: "All requests", Path: "/operator/requests"}
 	if err := v.View(func(tx *store.Tx) (err error) {
 		form := listFilter{Path: content.Path, Codes: requestCodes(), Catalog: c.Catalog.Current(),
 			Names: []string{"account", "key", "model", "line", "status", "code", "since", "until", "min_duration_ms"}}
@@ -73,7 +74,7 @@ func accountNamesTx[T any](tx *store.Tx, list []T, accountID func(T) string) (ma
 // accountCell shows an account by its name, or by its id if the name is unknown.
 func accountCell(names map[string]string, id string) any {
 	if name := names[id]; name != "" {
-		return ui.Text{Text: name, Title: id}
+		return ui.Text{Text: ui.Data(name), Title: ui.Data(id)}
 	}
 	return ui.Ident{ID: ui.OrDash(id), Cut: true}
 }
@@ -108,10 +109,10 @@ func attemptsTable(raw json.RawMessage) ui.DataTable {
 		case a.Skipped != "":
 			answer = ui.Badge{Label: "not asked"}
 		case a.Code != "":
-			answer = ui.Badge{Tone: ui.Bad, Label: a.Code}
+			answer = ui.Badge{Tone: ui.Bad, Label: ui.Data(a.Code)}
 		}
 		if a.Status != 0 {
-			answer.Label += " " + strconv.Itoa(a.Status)
+			answer.Label = ui.Sayf("%s %s", answer.Label, strconv.Itoa(a.Status))
 		}
 		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{lineLink(a.Line), answer,
 			ui.Text{Text: ui.OrDash(attemptCause(a))},
@@ -122,22 +123,22 @@ func attemptsTable(raw json.RawMessage) ui.DataTable {
 
 // attemptCause returns the cause of a failed attempt, or the reason and the failure for a skipped
 // line. It names the fields left out of the line's request.
-func attemptCause(a line.AttemptRecord) string {
+func attemptCause(a line.AttemptRecord) ui.Words {
 	switch {
 	case a.Ignored != "" && a.Cause != "":
-		return a.Cause + "; fields left out: " + a.Ignored
+		return ui.Sayf("%s; fields left out: %s", a.Cause, a.Ignored)
 	case a.Ignored != "":
-		return "fields left out: " + a.Ignored
+		return ui.Sayf("fields left out: %s", a.Ignored)
 	case a.Skipped == "" || a.Cause == "":
-		return a.Cause + show.StateLabel(a.Skipped)
+		return cmp.Or(ui.Data(a.Cause), show.StateLabel(a.Skipped))
 	}
-	return show.StateLabel(a.Skipped) + ": " + a.Cause
+	return ui.Sayf("%s: %s", show.StateLabel(a.Skipped), a.Cause)
 }
 
 // firstByteCell returns the time to the first byte, or a dash if no byte was sent.
 func firstByteCell(ms int64) any {
 	if ms == 0 {
-		return ui.Text{Text: ui.OrDash("")}
+		return ui.Text{Text: ui.Data(ui.OrDash(""))}
 	}
 	return ui.Duration{MS: ms}
 }

@@ -102,7 +102,7 @@ func (c *console) schedule(v *page.Visit, doc *catalog.Document, base string, s 
 // changeBadge shows the state of a scheduled change.
 func changeBadge(s catalog.ChangeState) ui.Badge {
 	tone := map[catalog.ChangeState]ui.Tone{catalog.ChangePending: ui.Info, catalog.ChangeApplied: ui.OK, catalog.ChangeFailed: ui.Bad}[s]
-	return ui.Badge{Tone: tone, Label: s.String()}
+	return ui.Badge{Tone: tone, Label: ui.Data(s.String())}
 }
 
 // scheduledRows is the number of scheduled changes on the page of the catalog.
@@ -115,7 +115,8 @@ func scheduledTableTx(tx *store.Tx) (ui.DataTable, error) {
 	all, _, err := catalog.ScheduledChangesTx(tx, "", scheduledRows)
 	for _, c := range all {
 		t.Rows = append(t.Rows, ui.DataRow{Href: page.Base + changesPath + "/" + c.ID,
-			Cells: []any{ui.Moment{MS: c.AtMS}, changeBadge(c.State), ui.Text{Text: firstChanges(c.Changes), Lines: true}, ui.OrDash(c.Note)}})
+			Cells: []any{ui.Moment{MS: c.AtMS}, changeBadge(c.State), ui.Text{Text: ui.Data(firstChanges(c.Changes)), Lines: true},
+				ui.OrDash(c.Note)}})
 	}
 	return t, err
 }
@@ -146,12 +147,12 @@ func (c *console) showChange(v *page.Visit) (page.Responder, error) {
 				{Name: "Customers are told", Value: told}, {Name: "On revision", Value: revisionText(change.Base)}}}
 		if change.State == catalog.ChangePending {
 			confirm := v.Confirm(ui.Confirm{ID: "cancel", Button: "Cancel the change", Title: "Cancel this change?", Danger: true,
-				Action: page.Base + changesPath + "/" + change.ID + "/cancel", Text: []string{"The catalog stays as it is at that time."}})
+				Action: page.Base + changesPath + "/" + change.ID + "/cancel", Text: []ui.Words{"The catalog stays as it is at that time."}})
 			content.Cancel = &confirm
 		}
 		if change.Revision > 0 {
 			content.Facts = append(content.Facts, ui.Fact{Name: "Revision", Value: ui.Link{
-				Href: page.Base + "/operator/catalog/revisions/" + revisionText(change.Revision), Text: revisionText(change.Revision)}})
+				Href: page.Base + "/operator/catalog/revisions/" + revisionText(change.Revision), Text: ui.Data(revisionText(change.Revision))}})
 		}
 		return nil
 	})

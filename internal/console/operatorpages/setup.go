@@ -73,7 +73,7 @@ func (b setup) steps() ui.FirstSteps {
 		return nil
 	}
 	link := func(address, text string) *ui.Link {
-		return &ui.Link{Href: page.Base + address, Text: text, Button: true}
+		return &ui.Link{Href: page.Base + address, Text: ui.Data(text), Button: true}
 	}
 	steps := ui.FirstSteps{
 		{Done: b.hasLine, Text: "A provider with your key, its models and your margin. The sandbox only makes up answers.",

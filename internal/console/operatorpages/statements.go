@@ -51,15 +51,16 @@ func (c *console) showStatements(v *page.Visit) (page.Responder, error) {
 			{Name: "month", Label: "Month (UTC)", Kind: ui.Choice, Options: show.Select(show.Months(s.MadeMS), name)}}},
 		Table: statementTable(s)}}
 	if len(s.Rows) == 0 {
-		content.Empty = &ui.EmptyState{Title: "Nothing in " + ui.Month(s.First), Text: "No account was credited or charged."}
+		content.Empty = &ui.EmptyState{Title: ui.Sayf("Nothing in %s", ui.Month(s.First)), Text: "No account was credited or charged."}
 	}
 	return page.FullPage{Name: "statements", Title: content.Title, Main: content}, nil
 }
 
 func statementTable(s operator.Statement) ui.DataTable {
-	t := ui.DataTable{Caption: "Statement of " + ui.Month(s.First), Columns: []ui.Column{{Title: "Account"}, {Title: "Paid", Right: true},
-		{Title: "Unpaid", Right: true, Fold: true}, {Title: "Trial", Right: true, Fold: true}, {Title: "Charged", Right: true},
-		{Title: "Due", Right: true}, {Title: "Balance", Right: true}}}
+	t := ui.DataTable{Caption: ui.Sayf("Statement of %s", ui.Month(s.First)),
+		Columns: []ui.Column{{Title: "Account"}, {Title: "Paid", Right: true},
+			{Title: "Unpaid", Right: true, Fold: true}, {Title: "Trial", Right: true, Fold: true}, {Title: "Charged", Right: true},
+			{Title: "Due", Right: true}, {Title: "Balance", Right: true}}}
 	cells := func(account any, r operator.StatementRow) []any {
 		return []any{account, ui.Money{Amount: r.Paid}, ui.Money{Amount: r.Unpaid}, ui.Money{Amount: r.Trial}, ui.Money{Amount: r.Charged},
 			ui.Money{Amount: r.Due}, ui.Money{Amount: r.Balance}}
@@ -69,7 +70,7 @@ func statementTable(s operator.Statement) ui.DataTable {
 			Cells: cells(accountCell(map[string]string{r.Account: r.Name}, r.Account), r)})
 	}
 	if len(t.Rows) > 0 {
-		t.Foot = cells("Total", s.Total)
+		t.Foot = cells(ui.Words("Total"), s.Total)
 	}
 	return t
 }

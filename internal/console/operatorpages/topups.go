@@ -62,7 +62,7 @@ func topupFilter(v *page.Visit) (f topup.ListFilter, query url.Values) {
 func (c *console) listTopups(v *page.Visit) (page.Responder, error) {
 	f, query := topupFilter(v)
 	f.Limit = page.Rows
-	content := topupsPage{List: page.List{Title: "Top-ups", Path: "/operator/top-ups"}}
+	content := topupsPage{List: page.List{Title: "Top-ups", All: "All top-ups", Path: "/operator/top-ups"}}
 	err := v.View(func(tx *store.Tx) error {
 		var ids selectedIDs
 		var err error
@@ -98,7 +98,7 @@ func (c *console) listTopups(v *page.Visit) (page.Responder, error) {
 	})
 	content.ReplaceEmpty(content.Filters.Clear != "",
 		ui.EmptyState{Title: "No top-ups yet", Text: "Customers add credit on their page Billing. Each order appears here."})
-	return page.FullPage{Name: "topups", Title: content.Title, Main: content}.WithNotice(v, map[string]string{
+	return page.FullPage{Name: "topups", Title: content.Title, Main: content}.WithNotice(v, map[string]ui.Words{
 		"closed": "The problem is closed.",
 	}), err
 }
@@ -106,7 +106,7 @@ func (c *console) listTopups(v *page.Visit) (page.Responder, error) {
 func topupFields(query url.Values, nowMS int64) []ui.FormField {
 	var states []ui.Option
 	for _, state := range topup.States() {
-		states = append(states, ui.Option{Value: string(state), Label: strings.ReplaceAll(string(state), "_", " ")})
+		states = append(states, ui.Option{Value: string(state), Label: ui.Data(strings.ReplaceAll(string(state), "_", " "))})
 	}
 	return []ui.FormField{show.Choice("state", "State", query.Get("state"), states),
 		show.Choice("month", "Month (UTC)", query.Get("month"), show.Months(nowMS)),
@@ -122,7 +122,8 @@ func topupsTableTx(tx *store.Tx, list []topup.Topup) (ui.DataTable, error) {
 		{Title: "Payment", Fold: true}, {Title: "Top-up", Fold: true}}}
 	for _, t := range list {
 		table.Rows = append(table.Rows, ui.DataRow{Href: page.Base + "/operator/top-ups/" + t.ID, Cells: []any{ui.Moment{MS: t.CreatedMS},
-			show.TopupBadge(t), names[t.Account], ui.Text{Text: t.Currency.Decimal(t.Minor)}, ui.Text{Text: t.Currency.Decimal(t.Total)},
+			show.TopupBadge(t), names[t.Account], ui.Text{Text: ui.Data(t.Currency.Decimal(t.Minor))},
+			ui.Text{Text: ui.Data(t.Currency.Decimal(t.Total))},
 			strings.ToUpper(t.Currency.Code), ui.Money{Amount: t.Credit}, ui.Moment{MS: t.PaidMS}, t.Provider,
 			ui.Ident{ID: t.Payment, Cut: true}, ui.Ident{ID: t.ID, Cut: true}}})
 	}
@@ -133,9 +134,9 @@ func problemsTable(problems []topup.Problem) ui.DataTable {
 	t := ui.DataTable{Caption: "Problems", Columns: []ui.Column{{Title: "Last seen"}, {Title: "Problem"}, {Title: "Times", Right: true},
 		{Title: "Top-up"}, {Title: "At the provider"}, {Title: "Change"}}}
 	for _, p := range problems {
-		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{ui.Moment{MS: p.LastMS}, ui.Text{Text: p.Detail}, ui.Count{N: p.Count},
+		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{ui.Moment{MS: p.LastMS}, ui.Text{Text: ui.Data(p.Detail)}, ui.Count{N: p.Count},
 			ui.Ident{ID: p.Topup, Href: page.Base + "/operator/top-ups/" + p.Topup, Cut: true}, ui.Ident{ID: p.Object},
-			ui.Button{Action: page.Base + "/operator/top-ups/problems/" + p.ID + "/close", Label: "Close", About: p.Object}}})
+			ui.Button{Action: page.Base + "/operator/top-ups/problems/" + p.ID + "/close", Label: "Close", About: ui.Data(p.Object)}}})
 	}
 	return t
 }
@@ -191,7 +192,7 @@ func (c *console) topupWith(v *page.Visit, form *ui.PostForm) (page.FullPage, er
 	content := topupPage{State: show.TopupBadge(t), Reversals: show.TopupReversals(t, reversals),
 		Papers: show.Documents(papers, invoicesPath),
 		Facts:  append(ui.Facts{{Name: "Account", Value: accountLink(t.Account, name, "")}}, show.TopupFacts(t, info)...),
-		Check:  ui.Button{Action: page.Base + "/operator/top-ups/" + t.ID + "/check", Label: "Ask " + info.Title}}
+		Check:  ui.Button{Action: page.Base + "/operator/top-ups/" + t.ID + "/check", Label: ui.Sayf("Ask %s", info.Title)}}
 	if left := topup.Left(t, reversals); t.IsPaid() && left > 0 {
 		fresh := refundForm(v, t, t.Currency.Decimal(left), rand.Text())
 		if content.Refund = form; form == nil {
@@ -199,7 +200,7 @@ func (c *console) topupWith(v *page.Visit, form *ui.PostForm) (page.FullPage, er
 		}
 		content.ByHand = byHand(info)
 	}
-	return page.FullPage{Name: "topup", Title: "Top-up", Main: content}.WithNotice(v, map[string]string{
+	return page.FullPage{Name: "topup", Title: "Top-up", Main: content}.WithNotice(v, map[string]ui.Words{
 		"checked":    "The payment provider was asked. This is the present state.",
 		"unanswered": "The payment provider does not answer at the moment. It is asked again by itself.",
 		"refunded":   "The refund is made, and its credit is taken back.",
@@ -210,10 +211,10 @@ func (c *console) topupWith(v *page.Visit, form *ui.PostForm) (page.FullPage, er
 func byHand(info topup.ProviderInfo) *ui.Notice {
 	switch info.Refunds {
 	case topup.RefundByHand:
-		return &ui.Notice{Tone: ui.Warn, Title: "Pay the money back at " + info.Title + " first.",
+		return &ui.Notice{Tone: ui.Warn, Title: ui.Sayf("Pay the money back at %s first.", info.Title),
 			Text: "It has no call for refunds, so this form only takes back the credit."}
 	case topup.RefundWhole:
-		return &ui.Notice{Tone: ui.Warn, Title: info.Title + " pays back the whole payment only.",
+		return &ui.Notice{Tone: ui.Warn, Title: ui.Sayf("%s pays back the whole payment only.", info.Title),
 			Text: "For a part, pay the money back on its own pages first. This form then only takes back the credit."}
 	}
 	return nil
@@ -221,7 +222,7 @@ func byHand(info topup.ProviderInfo) *ui.Notice {
 
 func refundForm(v *page.Visit, t topup.Topup, left, once string) ui.PostForm {
 	return ui.PostForm{Action: page.Base + "/operator/top-ups/" + t.ID + "/refund", Submit: "Refund", Danger: true, Fields: []ui.FormField{
-		{Name: "amount", Label: "Amount", After: strings.ToUpper(t.Currency.Code), Numeric: true, Required: true, Value: left,
+		{Name: "amount", Label: "Amount", After: ui.Data(strings.ToUpper(t.Currency.Code)), Numeric: true, Required: true, Value: left,
 			Hint: "The credit of the same part is taken back, also below zero."},
 		{Name: "reason", Label: "Reason", Required: true, Hint: "For the log. The customer does not see it."},
 		secretField(v, "Required to take money back."),

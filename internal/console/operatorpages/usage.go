@@ -39,30 +39,30 @@ func (c *console) downloadUsage(v *page.Visit) (page.Responder, error) {
 }
 
 // marginNote describes the requests included in the margin.
-func marginNote(s spending.Sums) string {
+func marginNote(s spending.Sums) ui.Words {
 	if s.LineCosts == s.Requests {
 		return "charges minus provider cost"
 	}
-	return ui.Thousands(s.LineCosts) + " of " + ui.Requests(s.Requests) + " have a known cost"
+	return ui.Sayf("%s of %s have a known cost", ui.Thousands(s.LineCosts), ui.Requests(s.Requests))
 }
 
 // earnings returns the figures of requests. suffix is added to labels, for example " today".
 func earnings(suffix string, s spending.Sums) ui.FigureRow {
 	cost, margin := any(ui.Text{Text: "–", Muted: true}), any(ui.Text{Text: "–", Muted: true})
-	coverage := "no request with a known cost"
+	coverage := ui.Words("no request with a known cost")
 	if amount, known := s.Margin(); known {
 		cost, margin = ui.Money{Amount: s.LineCost}, ui.Money{Amount: amount}
-		coverage = "known of " + ui.Requests(s.LineCosts)
+		coverage = ui.Sayf("known of %s", ui.Requests(s.LineCosts))
 	}
 	label := "Charged" + suffix
 	if suffix != "" {
 		label += " (UTC)"
 	}
 	return ui.FigureRow{
-		{Label: label, Value: ui.Money{Amount: s.Charged}, Note: ui.Text{Text: ui.Requests(s.Requests)}},
+		{Label: ui.Data(label), Value: ui.Money{Amount: s.Charged}, Note: ui.Text{Text: ui.Requests(s.Requests)}},
 		{Label: "Provider cost", Value: cost, Note: ui.Text{Text: coverage}},
 		{Label: "Margin", Value: margin, Note: ui.Text{Text: marginNote(s)}},
-		{Label: "Errors" + suffix, Value: ui.Text{Text: ui.Percent(s.Failed, s.Requests)},
-			Note: ui.Text{Text: ui.Thousands(s.Failed) + " of " + ui.Requests(s.Requests) + " that ran"}},
+		{Label: ui.Sayf("Errors%s", suffix), Value: ui.Text{Text: ui.Data(ui.Percent(s.Failed, s.Requests))},
+			Note: ui.Text{Text: ui.Sayf("%s of %s that ran", ui.Thousands(s.Failed), ui.Requests(s.Requests))}},
 	}
 }

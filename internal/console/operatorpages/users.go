@@ -35,7 +35,7 @@ func (c *console) usersTableTx(tx *store.Tx, v *page.Visit, users []account.User
 	for _, u := range users {
 		state := show.UserState(u)
 		if u.Role != "" {
-			state.Label += ", " + string(u.Role)
+			state.Label = ui.Sayf("%s, %s", state.Label, string(u.Role))
 		}
 		cells := []any{u.Email, state, show.Factor(u), ui.Moment{MS: u.CreatedMS}, c.userChanges(v, u, linked)}
 		if c.Legal.Version != "" {
@@ -67,13 +67,13 @@ func (c *console) userChanges(v *page.Visit, u account.User, linked []account.Li
 		return ui.Group{ui.Text{Text: "Only an owner can change an operator.", Muted: true}}
 	}
 	path := page.Base + "/operator/users/" + u.ID
-	changes := ui.Group{ui.Button{Action: path + "/disable", Label: "Disable", About: u.Email}}
+	changes := ui.Group{ui.Button{Action: path + "/disable", Label: "Disable", About: ui.Data(u.Email)}}
 	if u.Disabled {
-		changes = ui.Group{ui.Button{Action: path + "/enable", Label: "Enable", About: u.Email}}
+		changes = ui.Group{ui.Button{Action: path + "/enable", Label: "Enable", About: ui.Data(u.Email)}}
 		if !u.Barred {
-			changes = append(changes, ui.Button{Action: path + "/disable", Label: "Keep disabled", About: u.Email})
+			changes = append(changes, ui.Button{Action: path + "/disable", Label: "Keep disabled", About: ui.Data(u.Email)})
 		}
-	} else if link := (ui.Button{Action: path + "/link", Label: "Make a link", About: u.Email}); seesLinks(v) {
+	} else if link := (ui.Button{Action: path + "/link", Label: "Make a link", About: ui.Data(u.Email)}); seesLinks(v) {
 		changes = append(ui.Group{link}, changes...)
 	} else if c.Mails.On() {
 		link.Label = "Mail a link"
@@ -81,14 +81,14 @@ func (c *console) userChanges(v *page.Visit, u account.User, linked []account.Li
 	}
 	if u.ID != v.Session.User.ID {
 		changes = append(changes, v.Confirm(ui.Confirm{ID: "delete-" + u.ID, Button: "Delete", Danger: true,
-			Title: "Delete " + u.Email + "?", Action: path + "/delete",
-			Text: []string{"This user can no longer sign in, unless an operator or a user of the account adds the user again. " +
+			Title: ui.Sayf("Delete %s?", u.Email), Action: path + "/delete",
+			Text: []ui.Words{"This user can no longer sign in, unless an operator or a user of the account adds the user again. " +
 				"The account keeps its keys and balance. To keep the user out, disable the user instead."}}))
 	}
 	if u.FactorMS != 0 {
 		changes = append(changes, v.Confirm(ui.Confirm{ID: "factor-" + u.ID, Button: "Turn off second factor", Danger: true,
-			Title: "Turn off the second factor of " + u.Email + "?", Action: path + "/factor/off",
-			Text: []string{"For a user who has lost the second factor. Make sure that the request comes from this user: afterwards, the " +
+			Title: ui.Sayf("Turn off the second factor of %s?", u.Email), Action: path + "/factor/off",
+			Text: []ui.Words{"For a user who has lost the second factor. Make sure that the request comes from this user: afterwards, the " +
 				"password alone is enough to sign in."}}))
 	}
 	for _, i := range linked {
@@ -215,7 +215,7 @@ func (c *console) listSessions(v *page.Visit) (page.Responder, error) {
 		content.Sessions, err = show.SessionsTx(tx, v, "/operator/sessions", "/operator/sessions")
 		return err
 	})
-	return page.FullPage{Name: "sessions", Title: "Sessions", Main: content}.WithNotice(v, map[string]string{
+	return page.FullPage{Name: "sessions", Title: "Sessions", Main: content}.WithNotice(v, map[string]ui.Words{
 		"ended": "That session has ended.",
 	}), err
 }

@@ -151,13 +151,13 @@ func (b Brand) ContactLink() *ui.Link {
 	if text == "" {
 		text = u.Host + strings.TrimSuffix(u.Path, "/")
 	}
-	return &ui.Link{Href: b.Contact, Text: text}
+	return &ui.Link{Href: b.Contact, Text: ui.Data(text)}
 }
 
 // AskFor returns a sentence that tells the visitor whom to ask for something, such as "for credit".
-func (b Brand) AskFor(what string) string {
+func (b Brand) AskFor(what ui.Words) ui.Words {
 	if link := b.ContactLink(); link != nil {
-		return "Ask " + link.Text + " " + what + "."
+		return ui.Sayf("Ask %s %s.", link.Text, what)
 	}
-	return "Ask your operator " + what + "."
+	return ui.Sayf("Ask your operator %s.", what)
 }

@@ -109,23 +109,24 @@ func noShortcuts(r *http.Request) bool {
 
 // setTheme saves the reader's theme: light, dark or the system's.
 func (srv *server) setTheme(v *Visit) (Responder, error) {
-	return srv.setChoice(v, themeCookie, ui.FormField{Name: "theme", Label: "Theme"}, "light", "dark")
+	return srv.setChoice(v, themeCookie, &ui.FormField{Name: "theme", Label: "Theme"}, "light", "dark")
 }
 
 // setShortcuts turns the keyboard shortcuts on or off for a reader. The shortcuts are on by default.
 func (srv *server) setShortcuts(v *Visit) (Responder, error) {
-	return srv.setChoice(v, shortcutsCookie, ui.FormField{Name: "keys", Label: "Shortcuts"}, "off")
+	return srv.setChoice(v, shortcutsCookie, &ui.FormField{Name: "keys", Label: "Shortcuts"}, "off")
 }
 
 // setChoice saves a reader's choice in a cookie and redirects to the page of the form. The server
 // writes the choice into the page, so the default is never visible first. Any value outside values
 // means the default and deletes the cookie.
-func (srv *server) setChoice(v *Visit, cookie string, field ui.FormField, values ...string) (Responder, error) {
-	form := ui.PostForm{Fields: []ui.FormField{field}}
+func (srv *server) setChoice(v *Visit, cookie string, field *ui.FormField, values ...string) (Responder, error) {
+	form := ui.PostForm{Fields: []ui.FormField{*field}}
 	if err := v.ReadForm(&form); err != nil {
 		return nil, err
 	}
-	if choice := form.Fields[0].Value; slices.Contains(values, choice) {
+	*field = form.Fields[0]
+	if choice := field.Value; slices.Contains(values, choice) {
 		v.sendCookie(cookie, choice, Base, 365*24*3600)
 	} else {
 		v.sendCookie(cookie, "", Base, -1)

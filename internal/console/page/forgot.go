@@ -49,9 +49,6 @@ func backToSignIn() *linkFooter {
 	return &linkFooter{Text: "No mail, or another address?", Link: ui.Link{Href: Base + "/sign-in", Text: "Back to the sign-in"}}
 }
 
-// Locale returns the language of the visitor's browser.
-func (v *Visit) Locale() mail.Locale { return mail.LocaleOf(v.Request.Header.Get("Accept-Language")) }
-
 // announceTx mails a user whose sign-in came from a browser without a valid mark.
 func (srv *server) announceTx(tx *store.Tx, v *Visit, user string) error {
 	if !srv.Mails.On() {

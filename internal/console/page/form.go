@@ -123,7 +123,7 @@ func AddErrors(form *ui.PostForm, err error) error {
 		return err
 	}
 	for _, f := range faults {
-		form.AddError(f.Param, f.Message())
+		form.AddError(f.Param, faultWords(f))
 	}
 	form.ClearPasswords()
 	return nil

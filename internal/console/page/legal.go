@@ -28,8 +28,9 @@ const (
 // publicLinks returns the links to the shop's public pages. An address for operators alone has no such pages.
 func (o Options) publicLinks() (links []ui.Link) {
 	for _, l := range []struct {
-		on         bool
-		path, text string
+		on   bool
+		path string
+		text ui.Words
 	}{
 		{o.PublicPrices, "/prices", "Models and prices"},
 		{o.Legal.Terms != nil, termsPath, "Terms"},
@@ -44,12 +45,12 @@ func (o Options) publicLinks() (links []ui.Link) {
 
 // legalContent is the content of the page with a text of the shop.
 type legalContent struct {
-	Title string
+	Title ui.Words
 	Text  ui.Prose
 }
 
 // legalPage returns the handler of the page with a text.
-func (srv *server) legalPage(title string, text LegalText) func(*Visit) (Responder, error) {
+func (srv *server) legalPage(title ui.Words, text LegalText) func(*Visit) (Responder, error) {
 	return func(v *Visit) (Responder, error) {
 		locale := v.Locale()
 		if _, ok := text[locale]; !ok {
@@ -59,6 +60,6 @@ func (srv *server) legalPage(title string, text LegalText) func(*Visit) (Respond
 		if locale != mail.English {
 			content.Text.Lang = string(locale)
 		}
-		return FullPage{Name: "legal", Title: cmp.Or(content.Text.Title, title), Main: content, Wide: true}, nil
+		return FullPage{Name: "legal", Title: cmp.Or(ui.Data(content.Text.Title), title), Main: content, Wide: true}, nil
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // linkPage is the content of the page with the form for a user's link or new password.
 type linkPage struct {
-	Title, Text string
+	Title, Text ui.Words
 	Form        ui.PostForm
 	Footer      *linkFooter // may be nil
 	Script      string      // address of a challenge's script; empty without a challenge
@@ -20,7 +20,7 @@ type linkPage struct {
 
 // linkFooter is a sentence below a form that ends with a link.
 type linkFooter struct {
-	Text string
+	Text ui.Words
 	Link ui.Link
 }
 
@@ -65,7 +65,7 @@ func TokenOf(link string) string {
 func (srv *server) linkPage(*Visit) (Responder, error) { return showLinkForm("/link", ""), nil }
 
 // showLinkForm asks for a link and sends it to a path. message is the error of a rejected link; it may be empty.
-func showLinkForm(path, message string) FullPage {
+func showLinkForm(path string, message ui.Words) FullPage {
 	form := LinkForm(path)
 	form.Error = message
 	return FullPage{Name: "link", Title: "Use a link", Main: linkPage{Title: "Use a link", Form: form}}

@@ -2,7 +2,6 @@ package page
 
 import (
 	"net/url"
-	"strings"
 
 	"tollgate/internal/console/ui"
 )
@@ -12,13 +11,14 @@ const Rows = 50
 
 // List is the content of a page with one list.
 type List struct {
-	Title   string
+	Title   ui.Words
+	All     ui.Words // text of the link to the whole list
 	Path    string   // path of the page below Base
 	New     *ui.Link // leads to the form for a new object; may be nil
 	CSV     string   // address of the list as a file; may be empty
 	Tabs    ui.Tabs
 	Filters ui.Filters
-	Coming  []string // announced changes of prices
+	Coming  []ui.Words // announced changes of prices
 	Table   ui.DataTable
 	Empty   *ui.EmptyState // replaces an empty table
 	Pager   ui.Pager
@@ -30,7 +30,7 @@ func (l *List) ReplaceEmpty(filtered bool, empty ui.EmptyState) {
 	switch {
 	case len(l.Table.Rows) > 0 || l.Empty != nil || l.Pager.First != "":
 	case filtered:
-		l.Empty = NoneMatch(l.Path, "All "+strings.ToLower(l.Title))
+		l.Empty = NoneMatch(l.Path, l.All)
 	default:
 		l.Empty = &empty
 	}
@@ -43,18 +43,18 @@ func (l List) Page(filtered bool, empty ui.EmptyState) FullPage {
 }
 
 // CreateLink returns a link to the form for a new object.
-func CreateLink(path, text string) *ui.Link {
+func CreateLink(path string, text ui.Words) *ui.Link {
 	return &ui.Link{Href: Base + path, Text: text, Icon: "plus", Button: true, Main: true}
 }
 
 // formPage is the content of a page with one form.
 type formPage struct {
-	Title string
+	Title ui.Words
 	Form  ui.PostForm
 }
 
 // FormPage returns a page with one form.
-func FormPage(title string, form ui.PostForm) FullPage {
+func FormPage(title ui.Words, form ui.PostForm) FullPage {
 	return FullPage{Name: "form", Title: title, Main: formPage{title, form}}
 }
 
@@ -83,7 +83,7 @@ func (v *Visit) PagerBy(name, path string, more bool, last string) ui.Pager {
 
 // Tabs returns tabs for the values of a parameter in the page's address. A tab keeps the other
 // parameters and leads to the first page of the list.
-func (v *Visit) Tabs(path, label, name string, choices []ui.Option) ui.Tabs {
+func (v *Visit) Tabs(path string, label ui.Words, name string, choices []ui.Option) ui.Tabs {
 	tabs := ui.Tabs{Label: label}
 	for _, c := range choices {
 		values := v.Request.URL.Query()
@@ -116,6 +116,6 @@ func Last[T any](list []T, id func(T) string) string {
 
 // NoneMatch replaces a list if no row matches the filters. linkText is the text of the link to the
 // list without filters.
-func NoneMatch(path, linkText string) *ui.EmptyState {
+func NoneMatch(path string, linkText ui.Words) *ui.EmptyState {
 	return &ui.EmptyState{Title: "Nothing matches these filters", Link: &ui.Link{Href: Base + path, Text: linkText, Button: true}}
 }

@@ -256,6 +256,7 @@ func (srv *server) sharedHandlers() []Handler {
 		Get("/static/{id}", srv.static),
 		Post("/theme", srv.setTheme),
 		Post("/shortcuts", srv.setShortcuts),
+		Post("/language", srv.chooseLanguage),
 	}
 }
 

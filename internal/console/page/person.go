@@ -68,20 +68,21 @@ func (srv *server) signInKnown(v *Visit, p *identity.IDProvider, person identity
 
 // unknownPerson offers a new account to a person without a user, or says how to link the provider.
 func (srv *server) unknownPerson(v *Visit, p *identity.IDProvider, person identity.Person, f account.IdentityFlow) (Responder, error) {
-	text := "No user signs in with this " + p.Title + " account yet. Sign in as before, and then link " + p.Title + " in your settings."
+	text := ui.Sayf("No user signs in with this %[1]s account yet. Sign in as before, and then link %[1]s in your settings.", p.Title)
 	if !srv.SignUps.Rules.On() || v.section.Kind != account.UserSession {
 		return v.providerPage(p, http.StatusForbidden, text), nil
 	}
 	if !person.EmailVerified {
-		return v.providerPage(p, http.StatusForbidden, text+" Without an account, sign up with your email, because "+p.Title+
-			" does not confirm that it is yours."), nil
+		return v.providerPage(p, http.StatusForbidden,
+			ui.Sayf("%s Without an account, sign up with your email, because %s does not confirm that it is yours.",
+				text, p.Title)), nil
 	}
 	email, err := account.ParseEmail(person.Email)
 	if err == nil {
 		err = srv.SignUps.Rules.CheckEmail(email)
 	}
 	if refusal, ok := errors.AsType[*fault.Error](err); ok {
-		return v.providerPage(p, http.StatusForbidden, text+" "+refusal.Message()), nil
+		return v.providerPage(p, http.StatusForbidden, ui.Sayf("%s %s", text, faultWords(refusal))), nil
 	}
 	taken, cookie := false, ""
 	if err := v.Update(func(tx *store.Tx) (err error) {
@@ -133,8 +134,8 @@ func (srv *server) newAccountWith(v *Visit, f account.IdentityFlow, form ui.Post
 		title = p.Title
 	}
 	return srv.challengePage(v, linkPage{Title: "Create an account", Form: form,
-		Text: "You sign in with " + title + " from now on. Nobody here has used it before. If you have an account already, cancel, sign in as " +
-			"before, and link " + title + " in your settings."})
+		Text: ui.Sayf("You sign in with %[1]s from now on. Nobody here has used it before. If you have an account already, cancel, "+
+			"sign in as before, and link %[1]s in your settings.", title)})
 }
 
 // newAccountPage asks a person whether to create an account.

@@ -57,7 +57,7 @@ func (srv *server) withProvider(handle func(*Visit, *identity.IDProvider) (Respo
 func (v *Visit) providerButtons(field, value string) (all []ui.Button) {
 	for _, p := range v.server.Identities {
 		if v.server.provider(v.section.Kind, p.Name) != nil {
-			all = append(all, ui.Button{Action: Base + v.section.Path + "/sign-in/with/" + p.Name, Label: "Continue with " + p.Title,
+			all = append(all, ui.Button{Action: Base + v.section.Path + "/sign-in/with/" + p.Name, Label: ui.Sayf("Continue with %s", p.Title),
 				Hidden: []ui.FormField{{Name: field, Kind: ui.Hidden, Value: value}}})
 		}
 	}
@@ -101,8 +101,8 @@ func (v *Visit) BeginFlow(p *identity.IDProvider, f account.IdentityFlow) (Respo
 	v.sendCookie(flowCookie, cookie, "/", int(account.FlowAge.Seconds()))
 	// A redirect after a form is subject to the policy form-action. A refresh is not.
 	v.Header().Set("Refresh", "0; url="+address)
-	return FullPage{Name: "link", Title: "On to " + p.Title, Main: linkPage{Title: "On to " + p.Title,
-		Footer: &linkFooter{"Nothing happens?", ui.Link{Href: address, Text: "Go on to " + p.Title}}}}, nil
+	return FullPage{Name: "link", Title: ui.Sayf("On to %s", p.Title), Main: linkPage{Title: ui.Sayf("On to %s", p.Title),
+		Footer: &linkFooter{"Nothing happens?", ui.Link{Href: address, Text: ui.Sayf("Go on to %s", p.Title)}}}}, nil
 }
 
 // providerRequest returns the request of a flow. The redirect URI has the public address of the settings,
@@ -113,27 +113,27 @@ func (v *Visit) providerRequest(p *identity.IDProvider, f account.IdentityFlow, 
 }
 
 // providerPage shows why a visit to a provider has not signed the visitor in.
-func (v *Visit) providerPage(p *identity.IDProvider, status int, text string) FullPage {
+func (v *Visit) providerPage(p *identity.IDProvider, status int, text ui.Words) FullPage {
 	back := ui.Link{Href: Base + v.section.Path + "/sign-in", Text: "To the sign-in"}
 	if v.Session.ID != "" {
 		back = ui.Link{Href: Base + "/settings", Text: "To your settings"}
 	}
-	return FullPage{Name: "link", Title: "Sign-in with " + p.Title, Status: status,
-		Main: linkPage{Title: "Sign-in with " + p.Title, Text: text, Footer: &linkFooter{"", back}}}
+	return FullPage{Name: "link", Title: ui.Sayf("Sign-in with %s", p.Title), Status: status,
+		Main: linkPage{Title: ui.Sayf("Sign-in with %s", p.Title), Text: text, Footer: &linkFooter{"", back}}}
 }
 
 // providerFailed shows the error of a provider and logs its cause.
 func (v *Visit) providerFailed(p *identity.IDProvider, err error) FullPage {
 	if refused, ok := errors.AsType[*identity.RefusedError](err); ok {
-		return v.providerPage(p, http.StatusForbidden, refused.Text)
+		return v.providerPage(p, http.StatusForbidden, ui.Data(refused.Text))
 	}
 	v.server.Log.Warn("console: sign-in with an identity provider failed", "request", v.ID, "provider", p.Name, "error", err)
 	if errors.Is(err, identity.ErrInvalid) {
-		return v.providerPage(p, http.StatusUnprocessableEntity, "The answer of "+p.Title+" was not valid, so you are not signed in. Try again. "+
-			"If it happens again, tell who runs this service: request "+v.ID+".")
+		return v.providerPage(p, http.StatusUnprocessableEntity, ui.Sayf("The answer of %s was not valid, so you are not signed in. "+
+			"Try again. If it happens again, tell who runs this service: request %s.", p.Title, v.ID))
 	}
-	return v.providerPage(p, http.StatusServiceUnavailable, p.Title+" does not answer at the moment. Try again in a minute, "+
-		"or use another way. Request "+v.ID+".")
+	return v.providerPage(p, http.StatusServiceUnavailable,
+		ui.Sayf("%s does not answer at the moment. Try again in a minute, or use another way. Request %s.", p.Title, v.ID))
 }
 
 // callback ends a visit to a provider.
@@ -146,8 +146,8 @@ func (srv *server) callback(v *Visit, p *identity.IDProvider) (Responder, error)
 		err = account.ErrNoFlow
 	}
 	if errors.Is(err, account.ErrNoFlow) {
-		return v.providerPage(p, http.StatusUnprocessableEntity, "This answer of "+p.Title+" belongs to no sign-in in this browser: "+
-			"it was used, took longer than ten minutes, or another one was begun since. Try again."), nil
+		return v.providerPage(p, http.StatusUnprocessableEntity, ui.Sayf("This answer of %s belongs to no sign-in in this browser: "+
+			"it was used, took longer than ten minutes, or another one was begun since. Try again.", p.Title)), nil
 	}
 	if err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ func (srv *server) callback(v *Visit, p *identity.IDProvider) (Responder, error)
 	}
 	answer := identity.Callback{Code: params.Get("code"), Issuer: params.Get("iss")}
 	if answer.Code == "" || len(answer.Code) > maxProviderAnswer || len(answer.Issuer) > maxProviderAnswer {
-		return v.providerPage(p, http.StatusUnprocessableEntity, "The answer of "+p.Title+" has no usable code. Try again."), nil
+		return v.providerPage(p, http.StatusUnprocessableEntity, ui.Sayf("The answer of %s has no usable code. Try again.", p.Title)), nil
 	}
 	person, err := p.Identify(v.Context(), answer, v.providerRequest(p, f, params.Get("state")))
 	if err != nil {
@@ -180,15 +180,14 @@ func (srv *server) callback(v *Visit, p *identity.IDProvider) (Responder, error)
 }
 
 // providerError returns the text for an error in the address. Anybody can write such an address.
-func providerError(p *identity.IDProvider, code, description string) string {
+func providerError(p *identity.IDProvider, code, description string) ui.Words {
 	if code == "access_denied" {
-		return "You have not signed in at " + p.Title + ", or it does not let you in here."
+		return ui.Sayf("You have not signed in at %s, or it does not let you in here.", p.Title)
 	}
-	text := p.Title + " answers: " + fault.Excerpt(code)
-	if description != "" {
-		text += " (" + fault.Excerpt(description) + ")"
+	if description == "" {
+		return ui.Sayf("%s answers: %s. Try again.", p.Title, fault.Excerpt(code))
 	}
-	return text + ". Try again."
+	return ui.Sayf("%s answers: %s (%s). Try again.", p.Title, fault.Excerpt(code), fault.Excerpt(description))
 }
 
 // news describes a change of the visitor's identities.
@@ -210,8 +209,8 @@ func readable(email string) string {
 }
 
 // takenText is the message for account.ErrIdentityTaken.
-func takenText(p *identity.IDProvider) string {
-	return "Another user signs in with this " + p.Title + " account. Sign out, go on with " + p.Title + ", and unlink it there first."
+func takenText(p *identity.IDProvider) ui.Words {
+	return ui.Sayf("Another user signs in with this %[1]s account. Sign out, go on with %[1]s, and unlink it there first.", p.Title)
 }
 
 // linkIdentity adds a way to sign in to the visitor. BeginFlow was called for a confirmed session.
@@ -227,12 +226,12 @@ func (srv *server) linkIdentity(v *Visit, p *identity.IDProvider, person identit
 }
 
 // explainIdentity returns the text for an error of operator.AddIdentityTx about the visitor, or "".
-func explainIdentity(p *identity.IDProvider, err error) string {
+func explainIdentity(p *identity.IDProvider, err error) ui.Words {
 	if errors.Is(err, account.ErrIdentityTaken) {
 		return takenText(p)
 	}
 	if f, ok := errors.AsType[*fault.Error](err); ok && f.Status() < http.StatusInternalServerError {
-		return f.Message()
+		return faultWords(f)
 	}
 	return ""
 }
@@ -242,8 +241,8 @@ func (srv *server) confirmByProvider(v *Visit, p *identity.IDProvider, person id
 	// The clocks of two machines differ by a few seconds.
 	const skew = 30_000
 	if person.SignedInAt.IsZero() || person.SignedInAt.UnixMilli() < f.CreatedMS-skew {
-		return v.providerPage(p, http.StatusUnprocessableEntity, p.Title+" does not say that you have signed in anew, so this confirms nothing. "+
-			"Use your second factor, or set a password."), nil
+		return v.providerPage(p, http.StatusUnprocessableEntity, ui.Sayf("%s does not say that you have signed in anew, so this "+
+			"confirms nothing. Use your second factor, or set a password.", p.Title)), nil
 	}
 	own := false
 	if err := v.Update(func(tx *store.Tx) error {
@@ -256,7 +255,7 @@ func (srv *server) confirmByProvider(v *Visit, p *identity.IDProvider, person id
 		return nil, err
 	}
 	if !own {
-		return v.providerPage(p, http.StatusForbidden, "You do not sign in with this "+p.Title+" account, so it confirms nothing."), nil
+		return v.providerPage(p, http.StatusForbidden, ui.Sayf("You do not sign in with this %s account, so it confirms nothing.", p.Title)), nil
 	}
 	return Redirect(f.Next), nil
 }

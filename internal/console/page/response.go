@@ -24,7 +24,7 @@ type Responder interface {
 // FullPage is a whole page.
 type FullPage struct {
 	Name    string // name of the template
-	Title   string
+	Title   ui.Words
 	Main    any // data of the template
 	Status  int // zero means 200
 	Notices []ui.Notice
@@ -33,7 +33,7 @@ type FullPage struct {
 
 // WithNotice adds a notice about the action that has redirected to this page. The parameter done of
 // the page's address selects one of texts, as in `?done=saved`. An unknown value adds no notice.
-func (p FullPage) WithNotice(v *Visit, texts map[string]string) FullPage {
+func (p FullPage) WithNotice(v *Visit, texts map[string]ui.Words) FullPage {
 	if text, ok := texts[v.Query("done")]; ok {
 		p.Notices = append(p.Notices, ui.Notice{Tone: ui.OK, Text: text, Focus: true})
 	}
@@ -45,6 +45,7 @@ func (p FullPage) send(v *Visit) error {
 	if err != nil {
 		return err
 	}
+	setLanguage(v.Header(), v.Locale())
 	v.Header().Set("Content-Type", "text/html; charset=utf-8")
 	if p.Status != 0 {
 		v.WriteHeader(p.Status)
@@ -61,7 +62,7 @@ type Fragment struct {
 }
 
 func (f Fragment) send(v *Visit) error {
-	body, err := v.section.pages[v.Session.Role()].RenderFragment(f.Name, f.Main)
+	body, err := v.section.pages[v.Session.Role()].RenderFragment(v.Locale(), f.Name, f.Main)
 	if err != nil {
 		return err
 	}
@@ -219,9 +220,10 @@ func explainUncertain(err error) error {
 
 // failure is the content of an error page.
 type failure struct {
-	Title, Text, Request string
-	Home                 string // address of the first page of the section
-	RetryHref            string // address of the retry, or empty if a retry cannot help
+	Title, Text ui.Words
+	Request     string
+	Home        string // address of the first page of the section
+	RetryHref   string // address of the retry, or empty if a retry cannot help
 }
 
 func (srv *server) showError(x *httpapi.Exchange, f *fault.Error) {
@@ -229,7 +231,7 @@ func (srv *server) showError(x *httpapi.Exchange, f *fault.Error) {
 	if httpapi.RedirectTrailingSlash(x) {
 		return
 	}
-	content := failure{Title: "Something went wrong", Text: f.Message(), Request: x.ID, Home: Base}
+	content := failure{Title: "Something went wrong", Text: faultWords(f), Request: x.ID, Home: Base}
 	if operators := Base + "/operator"; x.Request.URL.Path == operators || strings.HasPrefix(x.Request.URL.Path, operators+"/") {
 		content.Home = operators
 	}
@@ -250,15 +252,17 @@ func (srv *server) showError(x *httpapi.Exchange, f *fault.Error) {
 			content.RetryHref = x.Request.URL.RequestURI()
 		}
 	}
-	frame := ui.Layout{Title: content.Title, Brand: srv.brand,
+	locale := localeOf(x.Request)
+	frame := ui.Layout{Title: content.Title, Locale: locale, Languages: Languages(locale), Brand: srv.brand,
 		Theme: themeOf(x.Request), NoShortcuts: noShortcuts(x.Request), Home: content.Home, Main: content}
 	contentType := "text/html; charset=utf-8"
 	body, err := srv.common.Render("error", frame)
 	if err != nil {
 		srv.Log.Error("the error page cannot be rendered", "request", x.ID, "cause", err)
 		contentType = "text/plain; charset=utf-8"
-		body = []byte(content.Text)
+		body = []byte(f.Message())
 	}
+	setLanguage(x.Header(), locale)
 	x.Header().Set("Content-Type", contentType)
 	x.WriteHeader(f.Status())
 	_, _ = x.Write(body) // the reader may have disconnected

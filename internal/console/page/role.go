@@ -44,7 +44,7 @@ func (s *section) refusal(role account.OperatorRole) ui.AccessCheck {
 		}
 		patterns.HandleFunc(h.pattern(), http.NotFound)
 	}
-	return func(method, address string) string {
+	return func(method, address string) ui.Words {
 		path, _, _ := strings.Cut(address, "?")
 		r, err := http.NewRequest(method, path, nil)
 		if err != nil {
@@ -54,20 +54,15 @@ func (s *section) refusal(role account.OperatorRole) ui.AccessCheck {
 		if refused[pattern] == "" {
 			return ""
 		}
-		return roleText(role, refused[pattern])
+		return ui.Sayf("Your role is %s, and this needs the role %s.", ui.Words(role), ui.Words(refused[pattern]))
 	}
-}
-
-// roleText explains to a visitor with a role that an act needs another one.
-func roleText(role, needed account.OperatorRole) string {
-	return fmt.Sprintf("Your role is %s, and this needs the role %s.", role, needed)
 }
 
 // checkRole returns an error if the visitor's role does not include the role that a handler needs.
 func (v *Visit) checkRole(h Handler) error {
 	if role := v.Session.Role(); h.role != "" && !role.Includes(h.role) {
-		return fault.New(fault.PermissionDenied, "%s Ask somebody with that role to do it, or an owner to change yours.",
-			roleText(role, h.role))
+		return fault.New(fault.PermissionDenied, "Your role is %s, and this needs the role %s. "+
+			"Ask somebody with that role to do it, or an owner to change yours.", role, h.role)
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 
 // signInPage is the content of both sign-in pages.
 type signInPage struct {
-	Title        string
+	Title        ui.Words
 	Form         ui.PostForm
 	Token        *ui.PostForm // form of the operator's token, or nil if no token is set
 	NoUsers      bool         // no user can sign in yet, so the form is hidden

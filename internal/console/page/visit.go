@@ -90,14 +90,14 @@ func Read[T any](v *Visit, read func(tx *store.Tx) (T, error)) (out T, err error
 
 // TryView runs read for one part of a page. If read fails, TryView returns a notice to show instead of
 // the part called name; the rest of the page is not affected. Otherwise it returns nil.
-func (v *Visit) TryView(name string, read func(tx *store.Tx) error) *ui.Notice {
+func (v *Visit) TryView(name ui.Words, read func(tx *store.Tx) error) *ui.Notice {
 	err := v.View(read)
 	if err == nil {
 		return nil
 	}
-	v.server.Log.Error("part of a page cannot be read", "request", v.ID, "page", v.path, "part", name, "cause", err)
-	return &ui.Notice{Tone: ui.Bad, Title: "The " + name + " cannot be shown at this moment.",
-		Text: "The rest of this page is correct. Request " + v.ID + ".",
+	v.server.Log.Error("part of a page cannot be read", "request", v.ID, "page", v.path, "part", name.String(), "cause", err)
+	return &ui.Notice{Tone: ui.Bad, Title: ui.Sayf("The %s cannot be shown at this moment.", name),
+		Text: ui.Sayf("The rest of this page is correct. Request %s.", v.ID),
 		Link: &ui.Link{Href: v.Request.URL.RequestURI(), Text: "Try again"}}
 }
 
@@ -152,7 +152,7 @@ func (v *Visit) Confirm(c ui.Confirm) ui.Confirm {
 // layout returns the layout of a page, with title, menu and notices.
 func (v *Visit) layout(p FullPage) ui.Layout {
 	home := Base + v.section.Path
-	f := ui.Layout{Title: p.Title, Brand: v.server.brand,
+	f := ui.Layout{Title: p.Title, Locale: v.Locale(), Languages: Languages(v.Locale()), Brand: v.server.brand,
 		Theme: themeOf(v.Request), NoShortcuts: noShortcuts(v.Request), Main: p.Main, Home: home,
 		SignOut: home + "/sign-out", Notices: p.Notices}
 	if v.Session.ID == "" {
@@ -162,9 +162,9 @@ func (v *Visit) layout(p FullPage) ui.Layout {
 	if v.section.Find != "" {
 		f.Find = Base + v.section.Find
 	}
-	f.User = v.Session.User.Email
+	f.User = ui.Data(v.Session.User.Email)
 	if v.section.Kind == account.OperatorSession {
-		f.User, f.Role = cmp.Or(f.User, "operator's token"), string(v.Session.Role())
+		f.User, f.Role = cmp.Or(f.User, "operator's token"), ui.Words(v.Session.Role())
 	}
 	for _, e := range v.section.Menu {
 		path := strings.TrimPrefix(e.Href, Base)

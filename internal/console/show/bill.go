@@ -11,9 +11,9 @@ import (
 
 // billLine is a line of a bill.
 type billLine struct {
-	item     string
-	quantity string // such as 1,200 tokens; may be empty
-	price    string // empty if unknown
+	item     ui.Words
+	quantity ui.Words // such as 1,200 tokens; may be empty
+	price    ui.Words // empty if unknown
 	amount   money.Amount
 }
 
@@ -31,7 +31,7 @@ func Bill(r requestlog.Receipt, m *catalog.Model) ui.DataTable {
 		}
 		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{l.item, ui.OrDash(l.quantity), ui.OrDash(l.price), amount}})
 	}
-	t.Foot = []any{"Charged", "", "", ui.Money{Amount: r.Cost}}
+	t.Foot = []any{ui.Words("Charged"), "", "", ui.Money{Amount: r.Cost}}
 	return t
 }
 
@@ -68,7 +68,7 @@ func billLines(r requestlog.Receipt, m *catalog.Model) []billLine {
 
 // countLines returns lines without prices.
 func countLines(r requestlog.Receipt) (lines []billLine) {
-	add := func(item string, n int64, unit string) {
+	add := func(item ui.Words, n int64, unit ui.Words) {
 		if n > 0 {
 			lines = append(lines, billLine{item: item, quantity: formatQuantity(n, unit)})
 		}
@@ -80,36 +80,38 @@ func countLines(r requestlog.Receipt) (lines []billLine) {
 	case unit == measure.VideoMS:
 		add("Clips", 1, "clip")
 	case r.Quantity.N > 0:
-		lines = append(lines, billLine{item: unit.Title(), quantity: Count(r.Quantity)})
+		lines = append(lines, billLine{item: ui.Words(unit.Title()), quantity: Count(r.Quantity)})
 	}
 	return lines
 }
 
 // Count returns a quantity in words, such as 2 images.
-func Count(q measure.Quantity) string {
+func Count(q measure.Quantity) ui.Words {
 	n := q.Unit.Whole(q.N)
-	return ui.Thousands(n) + " " + q.Unit.Noun(n)
+	return ui.Sayf("%s %s", ui.Thousands(n), ui.Words(q.Unit.Noun(n)))
 }
 
-func formatQuantity(n int64, unit string) string {
+// formatQuantity returns a number of a unit in words.
+func formatQuantity(n int64, unit ui.Words) ui.Words {
 	if n != 1 {
-		unit += "s"
+		unit = map[ui.Words]ui.Words{
+			"token": "tokens", "request": "requests", "image": "images", "clip": "clips", "second": "seconds"}[unit]
 	}
-	return ui.Thousands(n) + " " + unit
+	return ui.Sayf("%s %s", ui.Thousands(n), unit)
 }
 
 // tokenLines returns the tokens of a chat request at their prices.
 func tokenLines(r requestlog.Receipt, m *catalog.Model) (lines []billLine) {
 	n := r.Tokens
 	rates := m.RatesFor(n.Prompt)
-	add := func(item string, tokens int64, price money.Price) {
+	add := func(item ui.Words, tokens int64, price money.Price) {
 		if tokens <= 0 {
 			return
 		}
 		var s money.Sum
 		s.Tokens(tokens, price, money.One)
 		lines = append(lines, billLine{item: item, quantity: formatQuantity(tokens, "token"),
-			price: Price(price, r.Factor) + " per million", amount: s.Charge(r.Factor)})
+			price: ui.Sayf("%s per million", Price(price, r.Factor)), amount: s.Charge(r.Factor)})
 	}
 	add("Prompt", n.Prompt-n.Cached, rates.Input)
 	add("Prompt from the cache", n.Cached, rates.CachedInput)
@@ -121,18 +123,19 @@ func tokenLines(r requestlog.Receipt, m *catalog.Model) (lines []billLine) {
 // for tokens of text and sound with different prices, because a receipt does not tell them apart.
 func measureLines(r requestlog.Receipt, m *catalog.Model) (lines []billLine) {
 	measured := m.Measure()
-	add := func(unit kind.PriceUnit, n int64, noun string) {
+	add := func(unit kind.PriceUnit, n int64, quantity ui.Words) {
 		if n > 0 {
-			lines = append(lines, billLine{item: ui.Title(UnitName(unit)), quantity: formatQuantity(r.Quantity.Unit.Whole(n), noun),
-				price: Price(m.UnitPrice(unit), r.Factor) + " per " + measured.Noun, amount: m.UnitCost(kind.Quantities{unit: n}, r.Factor)})
+			lines = append(lines, billLine{item: ui.Title(UnitName(unit)), quantity: quantity,
+				price:  ui.Sayf("%s per %s", Price(m.UnitPrice(unit), r.Factor), ui.Words(measured.Noun)),
+				amount: m.UnitCost(kind.Quantities{unit: n}, r.Factor)})
 		}
 	}
 	switch {
 	case measured.Quantity != "":
-		add(measured.Units[0], r.Quantity.N, r.Quantity.Unit.Noun(1))
+		add(measured.Units[0], r.Quantity.N, Count(r.Quantity))
 		return lines
 	case !measured.CountsTokens():
-		add(measured.Units[0], 1, "request")
+		add(measured.Units[0], 1, formatQuantity(1, "request"))
 		return lines
 	}
 	for _, side := range []struct {
@@ -144,7 +147,7 @@ func measureLines(r requestlog.Receipt, m *catalog.Model) (lines []billLine) {
 			return nil
 		}
 		if len(units) > 0 {
-			add(units[0], side.tokens, "token")
+			add(units[0], side.tokens, formatQuantity(side.tokens, "token"))
 		}
 	}
 	return lines
@@ -161,8 +164,8 @@ func unitLines(r requestlog.Receipt, m *catalog.Model) (lines []billLine) {
 		var s money.Sum
 		s.Each(n, tier.Price, money.One)
 		if amount := s.Charge(r.Factor); n > 0 && amount == r.Cost {
-			lines = append(lines, billLine{item: tier.Name, quantity: formatQuantity(n, PriceUnit(m)),
-				price: Price(tier.Price, r.Factor) + " per " + PriceUnit(m), amount: amount})
+			lines = append(lines, billLine{item: ui.Data(tier.Name), quantity: formatQuantity(n, PriceUnit(m)),
+				price: ui.Sayf("%s per %s", Price(tier.Price, r.Factor), PriceUnit(m)), amount: amount})
 		}
 	}
 	if len(lines) != 1 {

@@ -51,9 +51,9 @@ func lastAnswer(d webhook.Delivery) ui.Text {
 	last := d.Attempts[len(d.Attempts)-1]
 	switch {
 	case last.Status == 0:
-		return ui.Text{Text: last.Error}
+		return ui.Text{Text: ui.Data(last.Error)}
 	case last.Error == "":
-		return ui.Text{Text: fmt.Sprintf("%d in %s", last.Status, ui.FormatDuration(last.TookMS))}
+		return ui.Text{Text: ui.Sayf("%s in %s", last.Status, ui.FormatDuration(last.TookMS))}
 	}
 	text := fmt.Sprintf("%d in %s", last.Status, ui.FormatDuration(last.TookMS))
 	// text already has the status.
@@ -61,5 +61,5 @@ func lastAnswer(d webhook.Delivery) ui.Text {
 	if cause = strings.TrimPrefix(cause, ": "); cause != "" {
 		text += ": " + cause
 	}
-	return ui.Text{Text: text}
+	return ui.Text{Text: ui.Data(text)}
 }

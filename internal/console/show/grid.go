@@ -144,9 +144,9 @@ func (g *grid) trim() {
 	}
 }
 
-func (g *grid) buckets() (names, axis []string) {
+func (g *grid) buckets() (names, axis []ui.Words) {
 	for _, d := range g.days {
-		names, axis = append(names, ui.Day(d.date)), append(axis, ui.AxisDay(d.date))
+		names, axis = append(names, ui.Data(ui.Day(d.date))), append(axis, ui.AxisDay(d.date))
 	}
 	return names, axis
 }

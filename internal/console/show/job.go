@@ -20,12 +20,12 @@ func JobBadge(status string) ui.Badge {
 	case "failed":
 		return ui.Badge{Tone: ui.Bad, Label: "failed"}
 	}
-	return ui.Badge{Label: status}
+	return ui.Badge{Label: ui.Words(status)}
 }
 
 // JobStep returns the word for a step of a job. ok is false if users do not see the step.
-func JobStep(name string) (word string, ok bool) {
-	word, ok = map[string]string{
+func JobStep(name string) (word ui.Words, ok bool) {
+	word, ok = map[string]ui.Words{
 		"queued": "Waiting", "processing": "Started", "submitted": "Sent to a provider", "rendered": "Generated",
 		"kept": "Waiting to be stored", "stored": "Stored",
 		"attempt_failed": "An attempt failed", "requeued": "Waiting again", "cancelled": "Cancelled by the operator",

@@ -50,9 +50,9 @@ func KeyState(k account.Key) ui.Badge {
 // KeySwitch returns the button to turn a key off or on. path is the path of the key's page.
 func KeySwitch(k account.Key, path string) ui.Button {
 	if k.Ledger.Limits.Disabled {
-		return ui.Button{Action: path + "/enable", Label: "Enable", About: KeyName(k)}
+		return ui.Button{Action: path + "/enable", Label: "Enable", About: ui.Data(KeyName(k))}
 	}
-	return ui.Button{Action: path + "/disable", Label: "Disable", About: KeyName(k)}
+	return ui.Button{Action: path + "/disable", Label: "Disable", About: ui.Data(KeyName(k))}
 }
 
 // KeyNotDeleted is the error message after the visitor has typed another name than the key's.
@@ -73,39 +73,39 @@ type KeyPage struct {
 
 // NewKeyPage returns the page of a key at an address, without Uses and Codes. deleteError is the error
 // of a rejected deletion; it may be empty. effect describes the effect of a deletion.
-func NewKeyPage(v *page.Visit, k account.Key, address string, form ui.PostForm, deleteError, effect string) KeyPage {
+func NewKeyPage(v *page.Visit, k account.Key, address string, form ui.PostForm, deleteError, effect ui.Words) KeyPage {
 	p := KeyPage{Name: KeyName(k), State: KeyState(k), Switch: KeySwitch(k, address), Form: form,
 		Uses: ui.Tabs{Label: "Usage of the key"}}
-	p.Delete = v.Confirm(ui.Confirm{ID: "delete", Button: "Delete", Title: "Delete the key " + p.Name + "?", Danger: true,
-		Type: p.Name, Action: address + "/delete", Error: deleteError, Text: []string{effect}})
+	p.Delete = v.Confirm(ui.Confirm{ID: "delete", Button: "Delete", Title: ui.Sayf("Delete the key %s?", p.Name), Danger: true,
+		Type: p.Name, Action: address + "/delete", Error: deleteError, Text: []ui.Words{effect}})
 	p.Delete.Open = p.Delete.Open || deleteError != ""
 	p.Stats = ui.FigureRow{{Label: "Spent today (UTC)", Value: ui.Money{Amount: k.Ledger.SpentToday}},
 		{Label: "Spent in total", Value: ui.Money{Amount: k.Ledger.Spent}}, {Label: "On hold", Value: ui.Money{Amount: k.Ledger.Held}}}
-	p.Facts = ui.Facts{{Name: "Key", Value: ui.Text{Text: k.Hint, Mono: true}}, {Name: "Id", Value: ui.Ident{ID: k.ID}},
+	p.Facts = ui.Facts{{Name: "Key", Value: ui.Text{Text: ui.Data(k.Hint), Mono: true}}, {Name: "Id", Value: ui.Ident{ID: k.ID}},
 		{Name: "Last use", Value: ui.Moment{MS: k.Ledger.LastUsedMS}}, {Name: "Created", Value: ui.Moment{MS: k.CreatedMS}}}
 	return p
 }
 
 func keyLimits(k account.Key) ui.Text {
-	var limits []string
+	var limits []ui.Words
 	l := k.Ledger.Limits
 	if l.RPM != nil {
-		limits = append(limits, ui.Thousands(*l.RPM)+"/min")
+		limits = append(limits, ui.Sayf("%s/min", ui.Thousands(*l.RPM)))
 	}
 	if l.DailyBudget != nil {
-		limits = append(limits, ui.USD(*l.DailyBudget)+"/day")
+		limits = append(limits, ui.Sayf("%s/day", ui.USD(*l.DailyBudget)))
 	}
 	if l.TotalLimit != nil {
-		limits = append(limits, ui.USD(*l.TotalLimit)+" in all")
+		limits = append(limits, ui.Sayf("%s in all", ui.USD(*l.TotalLimit)))
 	}
 	if n := len(k.AllowedModels); n > 0 {
-		limits = append(limits, ui.Plural(n, "model"))
+		limits = append(limits, ui.Plural(n, "%s model", "%s models"))
 	}
 	if n := len(k.AllowedIPs); n > 0 {
-		limits = append(limits, ui.Plural(n, "address"))
+		limits = append(limits, ui.Plural(n, "%s address", "%s addresses"))
 	}
 	if len(limits) == 0 {
 		return ui.Text{Text: "none", Muted: true}
 	}
-	return ui.Text{Text: strings.Join(limits, ", ")}
+	return ui.Text{Text: ui.JoinComma(limits)}
 }

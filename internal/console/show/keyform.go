@@ -13,7 +13,7 @@ import (
 )
 
 // KeyForm asks for the settings of a key. The fields have the names of the API.
-func KeyForm(now *catalog.Snapshot, action, submit string) ui.PostForm {
+func KeyForm(now *catalog.Snapshot, action string, submit ui.Words) ui.PostForm {
 	f := ui.PostForm{Action: action, Submit: submit, Fields: []ui.FormField{
 		{Name: "name", Label: "Name", Hint: "What uses the key, for example backend."},
 		{Name: "rpm", Label: "Requests per minute", Numeric: true, Hint: "Leave empty for no limit. Requests above it get a 429."},
@@ -29,7 +29,7 @@ func KeyForm(now *catalog.Snapshot, action, submit string) ui.PostForm {
 	for _, m := range now.Models() {
 		if m.State != catalog.StateRetired {
 			models := f.Field("allowed_models")
-			models.Options = append(models.Options, ui.Option{Value: m.ID, Label: ModelLabel(now, m.ID)})
+			models.Options = append(models.Options, ui.Option{Value: m.ID, Label: ui.Data(ModelLabel(now, m.ID))})
 		}
 	}
 	return f
@@ -57,7 +57,8 @@ func FillKeyForm(f *ui.PostForm, k account.Key) {
 			}
 		}
 		if !listed {
-			models.Options = append(models.Options, ui.Option{Value: allowed, Label: allowed + " (not in the catalog, or retired)", Selected: true})
+			models.Options = append(models.Options,
+				ui.Option{Value: allowed, Label: ui.Sayf("%s (not in the catalog, or retired)", allowed), Selected: true})
 		}
 	}
 	f.Field("allowed_ips").Value = strings.Join(account.ShowIPs(k.AllowedIPs), "\n")

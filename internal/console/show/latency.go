@@ -28,21 +28,21 @@ func Latency(receipts []requestlog.Receipt) *ui.Chart {
 	}
 	n := len(answers)
 	perColumn := (n + latencyColumns - 1) / latencyColumns
-	title := "How long the last " + ui.Plural(n, "answer") + " took"
+	title := ui.Sayf("How long the last %s answers took (UTC)", n)
 	if n == 1 {
-		title = "How long the last answer took"
+		title = "How long the last answer took (UTC)"
 	}
 	if perColumn > 1 {
-		title += ", median of each " + ui.Thousands(int64(perColumn))
+		title = ui.Sayf("How long the last %s answers took, median of each %s (UTC)", n, ui.Thousands(int64(perColumn)))
 	}
-	c := ui.Chart{ID: "latency", Title: title + " (UTC)", Unit: ui.InMS, EmptyText: "Less than a millisecond."}
+	c := ui.Chart{ID: "latency", Title: title, Unit: ui.InMS, EmptyText: "Less than a millisecond."}
 	oneDay := dayOf(answers[0]).Equal(dayOf(answers[n-1]))
 	first, rest := ui.ChartSeries{Name: "Until the first byte"}, ui.ChartSeries{Name: "Until the end"}
 	for chunk := range slices.Chunk(answers, perColumn) {
 		created := chunk[0].CreatedMS
 		label := ui.AxisDay(dayOf(chunk[0]))
 		if oneDay {
-			label = ui.AxisClock(created)
+			label = ui.Data(ui.AxisClock(created))
 		}
 		c.Buckets, c.Axis = append(c.Buckets, ui.UTC(created)), append(c.Axis, label)
 		slices.SortFunc(chunk, func(a, b requestlog.Receipt) int { return cmp.Compare(a.DurationMS, b.DurationMS) })

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -23,7 +24,7 @@ func TestLatency(t *testing.T) {
 		t.Errorf("Latency without answers = %+v, want nil", got)
 	}
 	few := Latency([]requestlog.Receipt{job, answer(5, 300, 900), refused, answer(1, 0, 400)})
-	if few == nil || few.Title != "How long the last 2 answers took (UTC)" || !slices.Equal(few.Axis, []string{"12:01", "12:05"}) ||
+	if few == nil || few.Title.String() != "How long the last 2 answers took (UTC)" || fmt.Sprint(few.Axis) != "[12:01 12:05]" ||
 		!slices.Equal(few.Series[0].Values, []int64{0, 300}) || !slices.Equal(few.Series[1].Values, []int64{400, 600}) {
 		t.Errorf("the chart of two answers at 12:01 and 12:05 is %+v", few)
 	}
@@ -39,8 +40,8 @@ func TestLatency(t *testing.T) {
 		newest = append(newest, answer(-60*i, 100, 1000+i))
 	}
 	many := Latency(newest)
-	if many.Title != "How long the last 100 answers took, median of each 4 (UTC)" || len(many.Buckets) != 25 ||
-		many.Axis[0] != "22 Nov" || many.Axis[24] != "26 Nov" || many.Buckets[24] != "2026-11-26 09:00:00 UTC" {
+	if many.Title.String() != "How long the last 100 answers took, median of each 4 (UTC)" || len(many.Buckets) != 25 ||
+		many.Axis[0].String() != "22 Nov" || many.Axis[24].String() != "26 Nov" || many.Buckets[24].String() != "2026-11-26 09:00:00 UTC" {
 		t.Errorf("the chart of 100 answers has the title %q and the columns %v, want 25 columns", many.Title, many.Buckets)
 	}
 	if last := many.Series[0].Values[24] + many.Series[1].Values[24]; last != 1002 {

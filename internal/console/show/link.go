@@ -15,8 +15,8 @@ import (
 // Credentials is the content of a page with a new link or key and a text to send. The page is shown
 // once.
 type Credentials struct {
-	Title            string
-	Items            string         // the created objects, such as this key
+	Title            ui.Words
+	Items            ui.Words       // the created objects, such as this key
 	Secrets          []ui.CopyField // empty if the form was sent before
 	Credit           string         // the first credit of an account; may be empty
 	To               string         // recipient of the text
@@ -31,15 +31,15 @@ func (c Credentials) Page() page.FullPage {
 }
 
 // NewLink returns the content for a new link of a user. base is the base address of the console.
-func NewLink(b page.Brand, title, base string, l operator.ConsoleLink, back string) Credentials {
+func NewLink(b page.Brand, title ui.Words, base string, l operator.ConsoleLink, back string) Credentials {
 	letter := "Hello,\n\n" + LinkText(ServiceName(b, base), base, l) + "\n" + ContactLine(b)
 	return Credentials{Title: title, Items: "this link", To: l.User.Email, Secrets: []ui.CopyField{LinkToCopy(l)}, Back: back,
-		Text: ui.Snippets{ID: "letter", Tabs: []ui.Snippet{{Name: "Text", Text: letter, Prose: true}}}}
+		Text: ui.Snippets{ID: "letter", Tabs: []ui.Snippet{{Name: "Text", Text: ui.Data(letter), Prose: true}}}}
 }
 
 // LinkToCopy returns a user's link in a field to copy. The link is shown only once.
 func LinkToCopy(l operator.ConsoleLink) ui.CopyField {
-	return ui.CopyField{ID: "link", Label: "Link, works once until " + ui.UTC(l.ExpiresMS), Value: l.Address}
+	return ui.CopyField{ID: "link", Label: ui.Sayf("Link, works once until %s", ui.UTC(l.ExpiresMS)), Value: l.Address}
 }
 
 // Host returns the host name of a base address as the name of the service, for sentences and for
@@ -55,7 +55,7 @@ func Host(base string) string {
 // ContactLine returns the last line of a text to send, or an empty string if the shop names no contact.
 func ContactLine(b page.Brand) string {
 	if link := b.ContactLink(); link != nil {
-		return "\nQuestions? " + link.Text + "\n"
+		return "\nQuestions? " + link.Text.String() + "\n"
 	}
 	return ""
 }

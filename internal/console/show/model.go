@@ -1,7 +1,6 @@
 package show
 
 import (
-	"fmt"
 	"strings"
 
 	"tollgate/internal/catalog"
@@ -13,15 +12,15 @@ import (
 
 // Price returns a price times an account's factor, in US dollars, exact, with at least two
 // decimals.
-func Price(price money.Price, factor money.Factor) string {
+func Price(price money.Price, factor money.Factor) ui.Words {
 	whole, decimals, _ := strings.Cut(offer.AccountPrice(price, factor), ".")
-	return "$" + whole + "." + decimals + strings.Repeat("0", max(0, 2-len(decimals)))
+	return ui.Data("$" + whole + "." + decimals + strings.Repeat("0", max(0, 2-len(decimals))))
 }
 
 // Kinds returns the kinds of models as options.
 func Kinds() (options []ui.Option) {
 	for _, kind := range catalog.Kinds() {
-		options = append(options, ui.Option{Value: string(kind), Label: ui.Title(string(kind))})
+		options = append(options, ui.Option{Value: string(kind), Label: ui.Words(ui.Title(string(kind)))})
 	}
 	return options
 }
@@ -36,14 +35,14 @@ func ModelState(s catalog.ModelState) ui.Badge {
 	case catalog.StateComingSoon:
 		return ui.Badge{Tone: ui.Info, Label: "coming soon"}
 	}
-	return ui.Badge{Label: string(s)}
+	return ui.Badge{Label: ui.Words(s)}
 }
 
 // PriceUnit returns the unit of a tier's price, or the measure of other prices.
-func PriceUnit(m *catalog.Model) string {
+func PriceUnit(m *catalog.Model) ui.Words {
 	switch {
 	case m.Kind.Definition() != nil:
-		return m.Measure().Noun
+		return ui.Words(m.Measure().Noun)
 	case m.Kind == catalog.KindImage:
 		return "image"
 	case m.PerClip:
@@ -53,30 +52,32 @@ func PriceUnit(m *catalog.Model) string {
 }
 
 // UnitName returns a unit in words: input audio for input_audio.
-func UnitName(unit kind.PriceUnit) string { return strings.ReplaceAll(string(unit), "_", " ") }
+func UnitName(unit kind.PriceUnit) ui.Words {
+	return ui.Words(strings.ReplaceAll(string(unit), "_", " "))
+}
 
 // ShortPrice returns the price of a model for an account with a factor, in one line.
-func ShortPrice(m *catalog.Model, factor money.Factor) string {
+func ShortPrice(m *catalog.Model, factor money.Factor) ui.Words {
 	if m.FreeDailyRequests > 0 {
-		return "free, " + ui.Thousands(m.FreeDailyRequests) + " requests a day"
+		return ui.Sayf("free, %s requests a day", ui.Thousands(m.FreeDailyRequests))
 	}
 	if m.Kind == catalog.KindChat {
-		return fmt.Sprintf("%s in, %s out per million tokens", Price(m.Price.Input, factor), Price(m.Price.Output, factor))
+		return ui.Sayf("%s in, %s out per million tokens", Price(m.Price.Input, factor), Price(m.Price.Output, factor))
 	}
 	if m.Kind.Definition() != nil {
 		units := m.Measure().Units
 		if len(units) == 1 {
-			return Price(m.UnitPrice(units[0]), factor) + " per " + m.Measure().Noun
+			return ui.Sayf("%s per %s", Price(m.UnitPrice(units[0]), factor), ui.Words(m.Measure().Noun))
 		}
-		var prices []string
+		var prices []ui.Words
 		for _, unit := range units {
-			prices = append(prices, fmt.Sprintf("%s %s", Price(m.UnitPrice(unit), factor), UnitName(unit)))
+			prices = append(prices, ui.Sayf("%s %s", Price(m.UnitPrice(unit), factor), UnitName(unit)))
 		}
-		return strings.Join(prices, ", ") + " per " + m.Measure().Noun
+		return ui.Sayf("%s per %s", ui.JoinComma(prices), ui.Words(m.Measure().Noun))
 	}
-	price := fmt.Sprintf("%s per %s (%s)", Price(m.Tiers[0].Price, factor), PriceUnit(m), m.Tiers[0].Name)
+	price := ui.Sayf("%s per %s (%s)", Price(m.Tiers[0].Price, factor), PriceUnit(m), m.Tiers[0].Name)
 	if len(m.Tiers) > 1 {
-		price = "from " + price
+		price = ui.Sayf("from %s", price)
 	}
 	return price
 }
@@ -85,8 +86,8 @@ func ShortPrice(m *catalog.Model, factor money.Factor) string {
 // empty lists.
 func KindFields(m *catalog.Model) (fields ui.Facts) {
 	d := m.Kind.Definition()
-	add := func(name, value string) {
-		fields = append(fields, ui.Fact{Name: ui.Title(strings.ReplaceAll(name, "_", " ")), Value: value})
+	add := func(name string, value any) {
+		fields = append(fields, ui.Fact{Name: ui.Words(ui.Title(strings.ReplaceAll(name, "_", " "))), Value: value})
 	}
 	for _, number := range d.Numbers {
 		if n := m.Number(number.Name); n > 0 {
@@ -100,7 +101,7 @@ func KindFields(m *catalog.Model) (fields ui.Facts) {
 	}
 	for _, flag := range d.Flags {
 		if m.Flag(flag) {
-			add(flag, "yes")
+			add(flag, ui.Words("yes"))
 		}
 	}
 	return fields

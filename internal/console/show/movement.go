@@ -18,23 +18,23 @@ var movementBadges = map[string]ui.Badge{
 
 // Note returns the note of a credit for people. The books keep the note of a redeemed code as the
 // word code and the code's id; Note shows only the id after "redeemed".
-func Note(note string) string {
+func Note(note string) ui.Words {
 	if id, ok := strings.CutPrefix(note, "code "); ok && strings.HasPrefix(id, "code_") {
-		return "redeemed " + id
+		return ui.Sayf("redeemed %s", id)
 	}
-	return note
+	return ui.Data(note)
 }
 
 // Reason returns the note and the reference of a credit for people.
-func Reason(e movement.Entry) string {
+func Reason(e movement.Entry) ui.Words {
 	note := Note(e.Note)
 	switch {
 	case e.Reference == "":
 		return note
 	case note == "":
-		return e.Reference
+		return ui.Data(e.Reference)
 	}
-	return note + " · " + e.Reference
+	return ui.Sayf("%s · %s", note, e.Reference)
 }
 
 // Movements lists the movements of an account's money. A charge links to the page of its job or request
@@ -46,7 +46,7 @@ func Movements(list []movement.Entry, section string) ui.DataTable {
 	for _, e := range list {
 		kind, known := movementBadges[e.Kind]
 		if !known {
-			kind = ui.Badge{Label: e.Kind}
+			kind = ui.Badge{Label: ui.Words(e.Kind)}
 		}
 		var reason any = ui.Text{Text: Reason(e)}
 		switch {

@@ -18,7 +18,7 @@ type Repeats struct {
 func (r Repeats) Status() ui.Badge {
 	b := Status(r.Receipt.Status, r.Code)
 	if r.N > 1 {
-		b.Label += ", " + ui.Plural(r.N, "time")
+		b.Label = ui.Sayf("%s, %s times", b.Label, r.N)
 	}
 	return b
 }

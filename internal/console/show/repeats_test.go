@@ -29,7 +29,7 @@ func TestGroupRepeats(t *testing.T) {
 	if got := len(counts(true)); got != len(list) {
 		t.Errorf("%d groups of each request, want %d", got, len(list))
 	}
-	if got, want := GroupRepeats(list, false)[0].Status().Label, "503 service unavailable, 3 times"; got != want {
+	if got, want := GroupRepeats(list, false)[0].Status().Label, "503 service unavailable, 3 times"; got.String() != want {
 		t.Errorf("label %q, want %q", got, want)
 	}
 }

@@ -29,7 +29,7 @@ func ReplyOfCharge(c movement.Charge) ui.Snippets {
 
 func replySnippet(paragraphs ...string) ui.Snippets {
 	text := strings.Join(paragraphs, "\n\n") + "\n"
-	return ui.Snippets{ID: "reply", Tabs: []ui.Snippet{{Name: "Answer", Text: text, Prose: true}}}
+	return ui.Snippets{ID: "reply", Tabs: []ui.Snippet{{Name: "Answer", Text: ui.Data(text), Prose: true}}}
 }
 
 func describeOutcome(r requestlog.Receipt) string {
@@ -42,7 +42,7 @@ func describeOutcome(r requestlog.Receipt) string {
 	case r.Outcome == ledger.Billed && r.Code != "":
 		return "The answer began and then broke off (" + r.Code + ")."
 	case r.Outcome == ledger.Billed:
-		return "It was answered after " + ui.FormatDuration(r.DurationMS) + "."
+		return "It was answered after " + ui.FormatDuration(r.DurationMS).String() + "."
 	case r.Outcome == ledger.Refused:
 		return "It was refused with " + code + describeCode(r.Code)
 	case r.Job != "":
@@ -78,7 +78,7 @@ func describeCost(r requestlog.Receipt) string {
 	} else if q := r.Quantity; q.Unit == measure.VideoMS {
 		text += fmt.Sprintf(", for 1 clip, %d s in all", q.Unit.Whole(q.N))
 	} else if q.N > 0 {
-		text += ", for " + Count(q)
+		text += ", for " + Count(q).String()
 	}
 	if r.Status == http.StatusOK && r.Code != "" {
 		text += ": you pay for the part of the stream that was sent before it broke off"

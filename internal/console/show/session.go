@@ -26,20 +26,20 @@ func SessionsTx(tx *store.Tx, v *page.Visit, path, actionPath string) (SessionLi
 	s.Table = ui.DataTable{Caption: "Signed in", Columns: []ui.Column{
 		{Title: "Browser"}, {Title: "Signed in to"}, {Title: "Address"}, {Title: "Last use"}, {Title: "Signed in"}, {Title: ""}}}
 	for _, session := range list {
-		pages := "your account"
+		pages := ui.Words("your account")
 		if session.Kind == account.OperatorSession {
 			pages = "operator's pages"
 		}
-		browser := ui.Text{Text: browserName(session.Agent), Title: session.Agent}
+		browser := ui.Text{Text: ui.Data(browserName(session.Agent)), Title: ui.Data(session.Agent)}
 		var end any = ui.Button{Action: page.Base + actionPath + "/" + session.ID + "/end", Label: "Sign out", About: browser.Text}
 		if session.ID == v.Session.ID {
 			end = ui.Badge{Tone: ui.OK, Label: "this browser"}
 		}
-		s.Table.Rows = append(s.Table.Rows, ui.DataRow{Cells: []any{browser, pages, ui.Text{Text: session.Address, Mono: true},
+		s.Table.Rows = append(s.Table.Rows, ui.DataRow{Cells: []any{browser, pages, ui.Text{Text: ui.Data(session.Address), Mono: true},
 			ui.Moment{MS: session.SeenMS}, ui.Moment{MS: session.CreatedMS}, end}})
 	}
 	s.All = v.Confirm(ui.Confirm{ID: "end-all", Button: "Sign out everywhere", Title: "Sign out everywhere?",
 		Action: page.Base + actionPath + "/end",
-		Text:   []string{"All browsers, including this one, must sign in again. API keys keep working."}})
+		Text:   []ui.Words{"All browsers, including this one, must sign in again. API keys keep working."}})
 	return s, err
 }

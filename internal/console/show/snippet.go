@@ -128,8 +128,9 @@ func CallSnippets(base, endpoint, model, prompt string) []ui.Snippet {
 // snippet replaces BASE, SECRET, MODEL and PROMPT in a text with the values of the call, the last
 // two in quotes.
 func (c call) snippet(name, text string) ui.Snippet {
-	return ui.Snippet{Name: name, Text: strings.NewReplacer("BASE", c.base, "SECRET", c.secret, "MODEL", fmt.Sprintf("%q", c.model),
-		"PROMPT", fmt.Sprintf("%q", c.prompt)).Replace(text)}
+	return ui.Snippet{Name: ui.Data(name),
+		Text: ui.Data(strings.NewReplacer("BASE", c.base, "SECRET", c.secret, "MODEL", fmt.Sprintf("%q", c.model),
+			"PROMPT", fmt.Sprintf("%q", c.prompt)).Replace(text))}
 }
 
 // chat returns examples in the chat-completions form.
@@ -362,9 +363,8 @@ func main() {
 }
 
 func (c call) messagesAgent() ui.Snippet {
-	return ui.Snippet{Name: "Claude Code", Text: fmt.Sprintf(`export ANTHROPIC_BASE_URL=%s/native
-export ANTHROPIC_API_KEY=%s
-claude --model %s`, c.base, c.secret, c.model)}
+	return ui.Snippet{Name: "Claude Code",
+		Text: ui.Sayf("export ANTHROPIC_BASE_URL=%s/native\nexport ANTHROPIC_API_KEY=%s\nclaude --model %s", c.base, c.secret, c.model)}
 }
 
 func (c call) responsesAgent() ui.Snippet {
@@ -386,8 +386,6 @@ codex`)
 }
 
 func (c call) chatAgent() ui.Snippet {
-	return ui.Snippet{Name: "Cline", Text: fmt.Sprintf(`API Provider:  OpenAI Compatible
-Base URL:      %s/v1
-API Key:       %s
-Model ID:      %s`, c.base, c.secret, c.model)}
+	return ui.Snippet{Name: "Cline", Text: ui.Sayf("API Provider:  OpenAI Compatible\nBase URL:      %s/v1\nAPI Key:       "+
+		"%s\nModel ID:      %s", c.base, c.secret, c.model)}
 }

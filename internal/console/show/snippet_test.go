@@ -65,7 +65,7 @@ lines:
 			t.Errorf("%s: %d snippets, want at least 7", name, len(codes))
 		}
 		for _, s := range codes {
-			if !strings.Contains(s.Text, c.want) {
+			if !strings.Contains(s.Text.String(), c.want) {
 				t.Errorf("%s: %s does not use %s: %s", name, s.Name, c.want, s.Text)
 			}
 		}

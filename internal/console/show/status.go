@@ -14,7 +14,7 @@ import (
 // Status returns a badge with the status of a request and the words of its error code. The job of
 // an accepted request may have an error code too.
 func Status(status int, code string) ui.Badge {
-	b := ui.Badge{Tone: ui.OK, Label: strconv.Itoa(status), Title: code}
+	b := ui.Badge{Tone: ui.OK, Label: ui.Data(strconv.Itoa(status)), Title: code}
 	switch {
 	case fault.Code(code) == fault.ClientClosed:
 		b.Tone = ui.Plain
@@ -24,13 +24,13 @@ func Status(status int, code string) ui.Badge {
 		b.Tone = ui.Warn
 	}
 	if code != "" {
-		b.Label += " " + CodeLabel(code)
+		b.Label = ui.Sayf("%s %s", status, CodeLabel(code))
 	}
 	return b
 }
 
 // codeLabels are the codes of errors and of failed jobs in a few words.
-var codeLabels = map[fault.Code]string{
+var codeLabels = map[fault.Code]ui.Words{
 	fault.MissingAPIKey: "no key", fault.InvalidAPIKey: "unknown key", fault.InsufficientQuota: "not enough money",
 	fault.PermissionDenied: "not allowed", fault.RateLimitExceeded: "too many at a time", fault.InvalidJSON: "invalid JSON",
 	fault.InvalidEncoding: "not UTF-8", fault.InvalidRequest: "wrong field", fault.InvalidMessages: "wrong messages",
@@ -52,11 +52,11 @@ var codeLabels = map[fault.Code]string{
 }
 
 // CodeLabel returns a code in a few words. It returns a provider's own code unchanged.
-func CodeLabel(code string) string {
+func CodeLabel(code string) ui.Words {
 	if words, known := codeLabels[fault.Code(code)]; known {
 		return words
 	}
-	return code
+	return ui.Data(code)
 }
 
 // Codes returns the possible error codes of requests as options: first the codes of errors, then the
@@ -65,7 +65,7 @@ func Codes() (options []ui.Option) {
 	seen := map[fault.Code]bool{}
 	add := func(code fault.Code) {
 		if !seen[code] {
-			options = append(options, ui.Option{Value: string(code), Label: string(code) + ": " + CodeLabel(string(code))})
+			options = append(options, ui.Option{Value: string(code), Label: ui.Sayf("%s: %s", code, CodeLabel(string(code)))})
 		}
 		seen[code] = true
 	}
@@ -83,13 +83,13 @@ func Codes() (options []ui.Option) {
 
 // Meaning explains an error and gives advice, in sentences. It returns an empty string for an
 // unknown code.
-func Meaning(code string) string {
+func Meaning(code string) ui.Words {
 	row, known := fault.Lookup(fault.Code(code))
 	if !known {
 		return ""
 	}
 	when := strings.ReplaceAll(row.When, "`", "")
-	return strings.ToUpper(when[:1]) + when[1:] + ". " + strings.ReplaceAll(row.Do, "`", "")
+	return ui.Data(strings.ToUpper(when[:1]) + when[1:] + ". " + strings.ReplaceAll(row.Do, "`", ""))
 }
 
 // Tokens formats the numbers of prompt and answer tokens.
@@ -97,7 +97,7 @@ func Tokens(t ledger.Tokens) ui.Text {
 	if t.Prompt == 0 && t.Completion == 0 {
 		return ui.Text{Text: "–", Muted: true}
 	}
-	return ui.Text{Text: ui.Thousands(t.Prompt) + " → " + ui.Thousands(t.Completion)}
+	return ui.Text{Text: ui.Data(ui.Thousands(t.Prompt) + " → " + ui.Thousands(t.Completion))}
 }
 
 // NoneSince returns a hint if a page of the log has no rows but older rows remain to be searched.
@@ -106,7 +106,7 @@ func NoneSince(p requestlog.Page, pager ui.Pager) *ui.EmptyState {
 	if len(p.Receipts) > 0 || !p.More {
 		return nil
 	}
-	return &ui.EmptyState{Title: "Nothing matches since " + ui.UTC(p.BackMS),
+	return &ui.EmptyState{Title: ui.Sayf("Nothing matches since %s", ui.UTC(p.BackMS)),
 		Text: "A page searches a limited part of the log. " +
 			"Choose a range of days to search it directly.", Link: &ui.Link{Href: pager.Next, Text: "Look further back", Button: true}}
 }

@@ -16,7 +16,8 @@ func TestCodesHaveWords(t *testing.T) {
 	codes := map[fault.Code]bool{fault.ClientClosed: true}
 	for _, row := range fault.Table() {
 		codes[row.Code] = true
-		if meaning := Meaning(string(row.Code)); strings.Contains(meaning, "`") || !strings.HasSuffix(meaning, ".") || meaning[0] > 'Z' {
+		if meaning := Meaning(string(row.Code)); strings.Contains(meaning.String(), "`") || !strings.HasSuffix(meaning.String(),
+			".") || meaning[0] > 'Z' {
 			t.Errorf("Meaning(%s) = %q, want sentences without backticks", row.Code, meaning)
 		}
 	}
@@ -24,7 +25,7 @@ func TestCodesHaveWords(t *testing.T) {
 		codes[row.Code] = true
 	}
 	for code := range codes {
-		if words := CodeLabel(string(code)); words == string(code) || len(words) > 24 {
+		if words := CodeLabel(string(code)); words.String() == string(code) || len(words) > 24 {
 			t.Errorf("CodeLabel(%s) = %q, want words of at most 24 bytes", code, words)
 		}
 	}
@@ -33,7 +34,7 @@ func TestCodesHaveWords(t *testing.T) {
 			t.Errorf("codeLabels has %s, which is not an error code", code)
 		}
 	}
-	if CodeLabel("model_overheated") != "model_overheated" || Meaning("model_overheated") != "" {
+	if CodeLabel("model_overheated").String() != "model_overheated" || Meaning("model_overheated") != "" {
 		t.Error("a provider's own code has a label or a meaning")
 	}
 	if n := len(Codes()); n < 40 {
@@ -54,7 +55,8 @@ func TestStatus(t *testing.T) {
 		{499, "client_closed", ui.Badge{Label: "499 client left", Title: "client_closed"}},
 		{502, "upstream_busy", ui.Badge{Tone: ui.Bad, Label: "502 provider busy", Title: "upstream_busy"}},
 	} {
-		if got := Status(c.status, c.code); got != c.want {
+		got := Status(c.status, c.code)
+		if got.Label = ui.Words(got.Label.String()); got != c.want {
 			t.Errorf("Status(%d, %q) = %+v, want %+v", c.status, c.code, got, c.want)
 		}
 	}
@@ -68,7 +70,7 @@ func TestPrice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := [2]string{Price(price, 0), Price(price, money.One/2)}; got != want {
+		if got := [2]string{Price(price, 0).String(), Price(price, money.One/2).String()}; got != want {
 			t.Errorf("Price(%s) with the factors 1 and 0.5 = %v, want %v", text, got, want)
 		}
 	}

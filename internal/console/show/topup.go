@@ -14,14 +14,14 @@ var topupTones = map[topup.TopupState]ui.Tone{topup.Created: ui.Info, topup.Pend
 
 // TopupLabel returns the name of a state of top-ups for people. Customers need not tell a top-up without
 // a page of the provider from one with a page.
-func TopupLabel(s topup.TopupState) string {
+func TopupLabel(s topup.TopupState) ui.Words {
 	switch s {
 	case topup.Created, topup.Pending:
 		return "waiting for the payment"
 	case topup.PartlyRefunded:
 		return "partly refunded"
 	}
-	return string(s)
+	return ui.Data(string(s))
 }
 
 // TopupBadge returns the state of a top-up.
@@ -30,34 +30,34 @@ func TopupBadge(t topup.Topup) ui.Badge {
 }
 
 // WayToPay returns the title of the way in which a top-up is paid. info is its provider.
-func WayToPay(t topup.Topup, info topup.ProviderInfo) string {
+func WayToPay(t topup.Topup, info topup.ProviderInfo) ui.Words {
 	if t.IsAutomatic() {
-		return info.Title + ", automatic"
+		return ui.Sayf("%s, automatic", info.Title)
 	}
 	for _, m := range info.Methods {
 		if m.Name == t.Method {
-			return m.Title
+			return ui.Data(m.Title)
 		}
 	}
-	return info.Title
+	return ui.Data(info.Title)
 }
 
 // TopupFacts describes a top-up. info is its provider.
 func TopupFacts(t topup.Topup, info topup.ProviderInfo) ui.Facts {
-	facts := ui.Facts{{Name: "To pay", Value: ui.Text{Text: t.Currency.Text(t.Minor)}}}
+	facts := ui.Facts{{Name: "To pay", Value: ui.Text{Text: ui.Data(t.Currency.Text(t.Minor))}}}
 	if t.IsPaid() {
-		facts = ui.Facts{{Name: "Paid", Value: ui.Text{Text: t.Currency.Text(t.Total)}}}
+		facts = ui.Facts{{Name: "Paid", Value: ui.Text{Text: ui.Data(t.Currency.Text(t.Total))}}}
 		if tax := t.Total - t.Minor; tax > 0 {
-			facts = append(facts, ui.Fact{Name: "Of it tax", Value: ui.Text{Text: t.Currency.Text(tax)}})
+			facts = append(facts, ui.Fact{Name: "Of it tax", Value: ui.Text{Text: ui.Data(t.Currency.Text(tax))}})
 		}
 	}
 	facts = append(facts, ui.Fact{Name: "Credit", Value: ui.Money{Amount: t.Credit, InFull: true}})
 	if t.Bonus > 0 {
-		facts = append(facts, ui.Fact{Name: "Bonus in it", Value: ui.Text{Text: t.Bonus.String()}})
+		facts = append(facts, ui.Fact{Name: "Bonus in it", Value: ui.Text{Text: ui.Data(t.Bonus.String())}})
 	}
 	if t.Currency.Code != "usd" || t.Rate.String() != "1" {
 		rate := "1 " + strings.ToUpper(t.Currency.Code) + " = " + t.Rate.String() + " USD"
-		facts = append(facts, ui.Fact{Name: "Rate", Value: ui.Text{Text: rate}})
+		facts = append(facts, ui.Fact{Name: "Rate", Value: ui.Text{Text: ui.Data(rate)}})
 	}
 	facts = append(facts, ui.Fact{Name: "Way to pay", Value: ui.Text{Text: WayToPay(t, info)}},
 		ui.Fact{Name: "Ordered", Value: ui.Moment{MS: t.CreatedMS}})
@@ -86,7 +86,7 @@ func TopupReversals(t topup.Topup, reversals []topup.Reversal) ui.DataTable {
 			state = ui.Badge{Label: "nothing taken"}
 		}
 		table.Rows = append(table.Rows, ui.DataRow{Cells: []any{ui.Moment{MS: c.CreatedMS}, string(c.Kind), state,
-			ui.Text{Text: t.Currency.Text(c.Minor)}, ui.Money{Amount: c.Taken}}})
+			ui.Text{Text: ui.Data(t.Currency.Text(c.Minor))}, ui.Money{Amount: c.Taken}}})
 	}
 	return table
 }

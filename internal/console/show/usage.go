@@ -68,13 +68,13 @@ const (
 )
 
 // groupLabels are the singular and the plural of the groups.
-var groupLabels = map[spending.By][2]string{
+var groupLabels = map[spending.By][2]ui.Words{
 	spending.ByModel: {"Model", "Models"}, spending.ByKey: {"Key", "Keys"}, spending.ByEndpoint: {"Endpoint", "Endpoints"},
 	spending.ByAccount: {"Account", "Accounts"}, spending.ByLine: {"Line", "Lines"}, spending.ByDay: {"Day (UTC)", "Days"},
 }
 
 // GroupLabel returns the singular of a group.
-func GroupLabel(by spending.By) string { return groupLabels[by][0] }
+func GroupLabel(by spending.By) ui.Words { return groupLabels[by][0] }
 
 // EndpointField returns the field to choose an endpoint of a catalog's models.
 func EndpointField(s *catalog.Snapshot, chosen string) ui.FormField {
@@ -98,7 +98,7 @@ type selection struct {
 	values url.Values // known parameters of the address
 	fields []ui.FormField
 	// filterError is the error of a filter; it may be empty.
-	filterError string
+	filterError ui.Words
 	days        [2]string // the first and the last day
 	nowMS       int64
 }
@@ -220,9 +220,9 @@ func SandboxNote(s spending.Sums, lines []string) ui.Group {
 	if s.Requests == 0 {
 		return nil
 	}
-	note := ui.Group{ui.Text{Text: "Not counted: " + ui.Requests(s.Requests) + " to the sandbox, charged " + ui.USD(s.Charged) + "."}}
+	note := ui.Group{ui.Text{Text: ui.Sayf("Not counted: %s to the sandbox, charged %s.", ui.Requests(s.Requests), ui.USD(s.Charged))}}
 	for _, line := range lines {
-		note = append(note, ui.Link{Href: page.AddressOf("/operator/usage", url.Values{"line": {line}}), Text: line})
+		note = append(note, ui.Link{Href: page.AddressOf("/operator/usage", url.Values{"line": {line}}), Text: ui.Data(line)})
 	}
 	return note
 }
@@ -235,7 +235,7 @@ func (a selection) usage(g grid, names map[string]string) Usage {
 	u.Table = a.table(g, names)
 	if g.tooMany {
 		u.TooMany = &ui.Notice{Tone: ui.Warn, Title: "There are too many rows for this page.",
-			Text: "The charts are complete. Choose a shorter span, another grouping or a filter to see usage by " + string(a.by) + "."}
+			Text: ui.Sayf("The charts are complete. Choose a shorter span, another grouping or a filter to see usage by %s.", ui.Words(a.by))}
 	}
 	if g.total.Requests == 0 {
 		u.Empty = &ui.EmptyState{Title: "No requests in these days", Text: "Usage is summed by UTC day."}
@@ -267,14 +267,14 @@ func Months(nowMS int64) (choices []ui.Option) {
 }
 
 // Choice returns a filter field to choose All or one of options. An unknown value stays an option.
-func Choice(name, label, value string, options []ui.Option) ui.FormField {
+func Choice(name string, label ui.Words, value string, options []ui.Option) ui.FormField {
 	return ui.FormField{Name: name, Label: label, Kind: ui.Choice, Options: Select(append([]ui.Option{{Label: "All"}}, options...), value)}
 }
 
 // Words returns an option for each word.
 func Words(words []string) (options []ui.Option) {
 	for _, word := range words {
-		options = append(options, ui.Option{Value: word, Label: word})
+		options = append(options, ui.Option{Value: word, Label: ui.Data(word)})
 	}
 	return options
 }
@@ -287,7 +287,7 @@ func Select(choices []ui.Option, value string) []ui.Option {
 			return choices
 		}
 	}
-	return append(choices, ui.Option{Value: value, Label: value, Selected: true})
+	return append(choices, ui.Option{Value: value, Label: ui.Data(value), Selected: true})
 }
 
 func (a selection) groups() ui.Tabs {
@@ -313,13 +313,13 @@ func (a selection) filterForm() ui.Filters {
 
 // usageColumn is a column of the table with the function for its cells.
 type usageColumn struct {
-	title string
+	title ui.Words
 	cell  func(s spending.Sums) any
 }
 
 // columns returns the columns of the table, with money before tokens and only the units in total.
 func (a selection) columns(total spending.Sums) []usageColumn {
-	count := func(title string, n func(s spending.Sums) int64) usageColumn {
+	count := func(title ui.Words, n func(s spending.Sums) int64) usageColumn {
 		return usageColumn{title, func(s spending.Sums) any { return ui.Count{N: n(s)} }}
 	}
 	all := []usageColumn{count("Requests", func(s spending.Sums) int64 { return s.Requests }),
@@ -336,7 +336,7 @@ func (a selection) columns(total spending.Sums) []usageColumn {
 		case unit == measure.VideoMS:
 			all = append(all, count("Clips", func(s spending.Sums) int64 { return s.Quantities[unit].Requests }))
 		default:
-			all = append(all, count(unit.Title(), func(s spending.Sums) int64 { return unit.Whole(s.Quantities[unit].N) }))
+			all = append(all, count(ui.Words(unit.Title()), func(s spending.Sums) int64 { return unit.Whole(s.Quantities[unit].N) }))
 		}
 	}
 	return all
@@ -366,17 +366,17 @@ func marginShare(s spending.Sums) any {
 	if !known || s.KnownCost <= 0 {
 		return unknownCell()
 	}
-	return ui.Text{Text: strconv.FormatInt(int64(math.Round(float64(amount)/float64(s.KnownCost)*100)), 10) + " %"}
+	return ui.Text{Text: ui.Data(strconv.FormatInt(int64(math.Round(float64(amount)/float64(s.KnownCost)*100)), 10) + " %")}
 }
 
 // table lists the groups with the highest charges first, or the days with the newest first.
 func (a selection) table(g grid, names map[string]string) ui.DataTable {
 	columns := a.columns(g.total)
-	t := ui.DataTable{Caption: "Usage by " + string(a.by), Columns: []ui.Column{{Title: groupLabels[a.by][0]}}}
+	t := ui.DataTable{Caption: ui.Sayf("Usage by %s", ui.Words(a.by)), Columns: []ui.Column{{Title: groupLabels[a.by][0]}}}
 	for _, c := range columns {
 		t.Columns = append(t.Columns, ui.Column{Title: c.title, Right: true})
 	}
-	cells := func(name string, s spending.Sums) []any {
+	cells := func(name ui.Words, s spending.Sums) []any {
 		row := []any{name}
 		for _, c := range columns {
 			row = append(row, c.cell(s))
@@ -395,7 +395,7 @@ func (a selection) table(g grid, names map[string]string) ui.DataTable {
 		t.Rows = append(t.Rows, ui.DataRow{Href: a.drillDown(p.name), Cells: cells(groupName(p.name, names), p.Sums)})
 	}
 	if n := len(g.groups) - len(groups); n > 0 {
-		t.Rows = append(t.Rows, ui.DataRow{Cells: cells(ui.Thousands(int64(n))+" others", rest)})
+		t.Rows = append(t.Rows, ui.DataRow{Cells: cells(ui.Sayf("%s others", ui.Thousands(int64(n))), rest)})
 	}
 	if len(t.Rows) > 0 {
 		t.Foot = cells("All", g.total)
@@ -421,14 +421,14 @@ func (a selection) drillDown(name string) string {
 }
 
 // groupName returns the name of a group.
-func groupName(name string, names map[string]string) string {
+func groupName(name string, names map[string]string) ui.Words {
 	if label := names[name]; label != "" {
-		return label
+		return ui.Data(label)
 	}
 	if name == "" {
 		return "none"
 	}
-	return name
+	return ui.Data(name)
 }
 
 // Download returns the report selected by a visit as a file.
@@ -460,7 +460,7 @@ func (s UsageView) Download(v *page.Visit) (page.Responder, error) {
 	columns, rows := report.Cells()
 	var t ui.DataTable
 	for _, name := range columns {
-		t.Columns = append(t.Columns, ui.Column{Title: name})
+		t.Columns = append(t.Columns, ui.Column{Title: ui.Data(name)})
 	}
 	for _, row := range rows {
 		cells := make([]any, len(row))

@@ -66,12 +66,12 @@ func Actor(v *page.Visit) operator.Actor {
 }
 
 // ActorName returns the name of an operator for people, or an empty string if it is unknown.
-func ActorName(a operator.Actor) string {
+func ActorName(a operator.Actor) ui.Words {
 	if a.Name != "" {
-		return a.Name
+		return ui.Data(a.Name)
 	}
-	return map[operator.Way]string{operator.Console: "operator's token", operator.Token: "operator API", operator.Shell: "shell"}[a.Way]
+	return map[operator.Way]ui.Words{operator.Console: "operator's token", operator.Token: "operator API", operator.Shell: "shell"}[a.Way]
 }
 
 // StateLabel formats a state for people, for example circuit_open as "circuit open".
-func StateLabel(state string) string { return strings.ReplaceAll(state, "_", " ") }
+func StateLabel(state string) ui.Words { return ui.Words(strings.ReplaceAll(state, "_", " ")) }

@@ -32,7 +32,7 @@ func Value(name string, value any) string {
 		case strings.HasSuffix(name, "_usd") || name == "usd":
 			return formatUSD(v)
 		case name == "expires" && v > 0:
-			return ui.UTC(int64(v) * 1000)
+			return ui.UTC(int64(v) * 1000).String()
 		}
 	case []any:
 		all := make([]string, len(v))

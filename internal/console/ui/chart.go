@@ -24,17 +24,17 @@ const (
 // series as the last one, with the name Other and Rest.
 type Chart struct {
 	ID        string // unique on the page
-	Title     string
+	Title     Words
 	Unit      ChartUnit
-	Buckets   []string // names of the columns, such as `2026-05-03`
-	Axis      []string // short names of the columns for the axis; if nil, Buckets
+	Buckets   []Words // names of the columns, such as `2026-05-03`
+	Axis      []Words // short names of the columns for the axis; if nil, Buckets
 	Series    []ChartSeries
-	EmptyText string // text if all values are zero
+	EmptyText Words // text if all values are zero
 }
 
 // ChartSeries is one series of a chart. Values has one value per bucket, never negative.
 type ChartSeries struct {
-	Name   string
+	Name   Words
 	Rest   bool // the sum of all series without a color
 	Values []int64
 }
@@ -47,27 +47,27 @@ const (
 )
 
 // FormatValue formats a value for people.
-func (c Chart) FormatValue(v int64) string {
+func (c Chart) FormatValue(v int64) Words {
 	switch c.Unit {
 	case InUSD:
-		return USD(money.Amount(v))
+		return Data(USD(money.Amount(v)))
 	case InMS:
 		return FormatDuration(v)
 	}
-	return Thousands(v)
+	return Data(Thousands(v))
 }
 
 // Sentence replaces a drawing without columns, or with one column alone: that says less than its figure.
 // It is empty for other charts.
-func (c Chart) Sentence() string {
-	var only string
+func (c Chart) Sentence() Words {
+	var only Words
 	for i, bucket := range c.Buckets {
 		switch sum := c.sum(i); {
 		case sum == 0:
 		case only != "":
 			return ""
 		default:
-			only = bucket + ": " + c.FormatValue(sum) + "."
+			only = Sayf("%s: %s.", bucket, c.FormatValue(sum))
 		}
 	}
 	return cmp.Or(only, c.EmptyText)
@@ -103,19 +103,19 @@ func (c Chart) top() int64 {
 }
 
 // Scale returns the labels of the scale, from the end of the scale down to zero.
-func (c Chart) Scale() []string {
+func (c Chart) Scale() []Words {
 	top := c.top()
 	half := c.FormatValue(top / 2)
 	if top < 2 || c.Unit == InCount && top%2 == 1 {
 		half = "" // a rounded label would be at the wrong place
 	}
-	return []string{c.FormatValue(top), half, c.FormatValue(0)}
+	return []Words{c.FormatValue(top), half, c.FormatValue(0)}
 }
 
 // AxisLabel is the label below a column.
 type AxisLabel struct {
 	X, Anchor string
-	Text      string
+	Text      Words
 	Class     string // CSS class of the widths with room for the label; if empty, all widths
 }
 
@@ -166,7 +166,8 @@ func labeledColumns(n int) (columns []int) {
 
 // SeriesPath is one series as an SVG path, with its legend.
 type SeriesPath struct {
-	Class, Name, Path, Total string
+	Class, Path string
+	Name, Total Words
 }
 
 // Paths returns a path for each series, the bottom one first.
@@ -205,7 +206,7 @@ func coordinate(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
 // HoverArea is the area of a column. It shows the column's figures to a pointer above it.
 type HoverArea struct {
 	X, Width string
-	Text     string
+	Text     Words
 }
 
 // HoverAreas returns the areas of all columns.
@@ -214,7 +215,7 @@ func (c Chart) HoverAreas() []HoverArea {
 	areas := make([]HoverArea, len(c.Buckets))
 	for i, bucket := range c.Buckets {
 		areas[i] = HoverArea{X: coordinate(float64(i) * columnWidth), Width: coordinate(columnWidth),
-			Text: bucket + ": " + c.FormatValue(c.sum(i))}
+			Text: Sayf("%s: %s", bucket, c.FormatValue(c.sum(i)))}
 	}
 	return areas
 }

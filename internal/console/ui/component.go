@@ -1,9 +1,9 @@
 package ui
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
 	"tollgate/internal/money"
 )
@@ -23,13 +23,13 @@ const (
 // Icon is a symbol of icons.svg. It only decorates the word beside it.
 type Icon string
 
-// Text is a text of any origin, because templates escape it.
+// Text is a text of any origin, because templates escape it. Data has no translation.
 type Text struct {
-	Text  string
+	Text  Words
 	Muted bool
 	Mono  bool
-	Lines bool   // keeps its line ends
-	Title string // the full text if Text is shortened
+	Lines bool  // keeps its line ends
+	Title Words // the full text if Text is shortened
 }
 
 // Money is an amount. Its title shows the exact value.
@@ -68,19 +68,19 @@ type Moment struct{ MS int64 }
 func (m Moment) ISO() string { return ISO(m.MS) }
 
 // Text returns the time in UTC.
-func (m Moment) Text() string { return UTC(m.MS) }
+func (m Moment) Text() Words { return UTC(m.MS) }
 
 // Duration is a span of time in milliseconds.
 type Duration struct{ MS int64 }
 
 // Text formats the span for people.
-func (t Duration) Text() string { return FormatDuration(t.MS) }
+func (t Duration) Text() Words { return FormatDuration(t.MS) }
 
 // Elapsed is the time since a start in Unix milliseconds. Without console.js it shows the start.
 type Elapsed struct{ SinceMS int64 }
 
 // Start returns the start in UTC.
-func (e Elapsed) Start() string { return UTC(e.SinceMS) }
+func (e Elapsed) Start() Words { return UTC(e.SinceMS) }
 
 // Ident is an identifier with an optional link, Href. With Cut, a long identifier is shortened and
 // its title has the full one.
@@ -100,22 +100,23 @@ func (i Ident) Text() string {
 // Badge shows a state as a dot and a word.
 type Badge struct {
 	Tone  Tone
-	Label string
+	Label Words
 	Title string // the name in the API
 }
 
 // Link leads to a path below /console, or to an http(s) address from our own code.
 type Link struct {
-	Href, Text string
-	Icon       string
-	Button     bool // looks like a button
-	Main       bool // the main action of a page
-	NewTab     bool // opens in a new tab
+	Href   string
+	Text   Words
+	Icon   string
+	Button bool // looks like a button
+	Main   bool // the main action of a page
+	NewTab bool // opens in a new tab
 }
 
 // Figure is one figure of a FigureRow.
 type Figure struct {
-	Label string
+	Label Words
 	Value any // a component
 	Note  any // a component, or nil
 }
@@ -128,15 +129,15 @@ type Facts []Fact
 
 // Fact is one of Facts.
 type Fact struct {
-	Name  string
+	Name  Words
 	Value any // a component
 }
 
 // Notice is a message about a completed act or about a state.
 type Notice struct {
 	Tone  Tone
-	Title string
-	Text  string
+	Title Words
+	Text  Words
 	Link  *Link
 	Focus bool // the notice gets the focus when the page opens
 }
@@ -156,19 +157,20 @@ func (n Notice) Symbol() Icon {
 
 // EmptyState replaces an empty list.
 type EmptyState struct {
-	Title, Text string
+	Title, Text Words
 	Link        *Link
 }
 
 // Tab is one of Tabs.
 type Tab struct {
-	Href, Text string
-	Current    bool
+	Href    string
+	Text    Words
+	Current bool
 }
 
 // Tabs are links to lists, side by side.
 type Tabs struct {
-	Label string // name of the choice
+	Label Words // name of the choice
 	Items []Tab
 }
 
@@ -182,7 +184,9 @@ type Pager struct{ First, Next string }
 
 // CopyField is a text in a field with a copy button. ID is unique on the page.
 type CopyField struct {
-	ID, Label, Value string
+	ID    string
+	Label Words
+	Value string
 }
 
 // Snippets is the same text in several languages, as tabs. ID is unique on the page.
@@ -193,17 +197,18 @@ type Snippets struct {
 
 // Snippet is one of Snippets.
 type Snippet struct {
-	Name, Text string
+	Name, Text Words
 	Prose      bool // sentences; long lines are wrapped
 }
 
 // Tile is one result of a gallery.
 type Tile struct {
-	Href, Title string
-	Image, Alt  string // address of the gateway's own picture; if empty, State is shown
-	Clip        string // address of the gateway's own clip, fetched on play
-	State       Badge
-	Notes       []any // components
+	Href       string
+	Title, Alt Words
+	Image      string // address of the gateway's own picture; if empty, State is shown
+	Clip       string // address of the gateway's own clip, fetched on play
+	State      Badge
+	Notes      []any // components
 }
 
 // Tiles is a gallery.
@@ -215,7 +220,7 @@ type Timeline []Stage
 // Stage is one event of a Timeline.
 type Stage struct {
 	Tone  Tone
-	Label string
+	Label Words
 	At    Moment
 	Note  any // a component, or nil
 }
@@ -226,15 +231,16 @@ type FirstSteps []FirstStep
 // FirstStep is one of FirstSteps.
 type FirstStep struct {
 	Done bool
-	Text string
+	Text Words
 	Link *Link // to the page of the step, or nil
 }
 
 // Bar is a row with a bar behind the label.
 type Bar struct {
-	Label, Href string
-	Percent     int // length of the bar, 0 to 100
-	Value       any // a component
+	Label   Words
+	Href    string
+	Percent int // length of the bar, 0 to 100
+	Value   any // a component
 }
 
 // Bars are rows with bars.
@@ -256,8 +262,8 @@ func (b Bars) AlignDecimals() Bars {
 // Button is a button with an immediate and reversible effect.
 type Button struct {
 	Action string // address of the form
-	Label  string
-	About  string      // the object's name, for screen readers
+	Label  Words
+	About  Words       // the object's name, for screen readers
 	Hidden []FormField // of the kind Hidden
 }
 
@@ -265,25 +271,31 @@ type Button struct {
 type control interface {
 	// target returns the handler's method and address, and the label of the component, which is empty for a
 	// form.
-	target() (method, address, label string)
+	target() (method, address string, label Words)
 }
 
-func (b Button) target() (method, address, label string)   { return http.MethodPost, b.Action, b.Label }
-func (c Confirm) target() (method, address, label string)  { return http.MethodPost, c.Action, c.Button }
-func (f PostForm) target() (method, address, label string) { return http.MethodPost, f.Action, "" }
-func (l Link) target() (method, address, label string)     { return http.MethodGet, l.Href, l.Text }
+func (b Button) target() (method, address string, label Words) {
+	return http.MethodPost, b.Action, b.Label
+}
+func (c Confirm) target() (method, address string, label Words) {
+	return http.MethodPost, c.Action, c.Button
+}
+func (f PostForm) target() (method, address string, label Words) {
+	return http.MethodPost, f.Action, ""
+}
+func (l Link) target() (method, address string, label Words) { return http.MethodGet, l.Href, l.Text }
 
 // Refused replaces a button, form or link that the visitor may not use.
 type Refused struct {
-	Label  string // empty for a form
-	Reason string
+	Label  Words // empty for a form
+	Reason Words
 }
 
 // ButtonMenu has the buttons for one object. First is the usual button, and a menu has the others.
 type ButtonMenu struct {
 	First  Button
-	Label  string // name of the menu of Others, followed by About
-	About  string
+	Label  Words // name of the menu of Others, followed by About
+	About  Words
 	Others []Button
 }
 
@@ -294,27 +306,51 @@ type Group []any
 // page with the dialog open: `?confirm=ID`.
 type Confirm struct {
 	ID     string // unique on the page
-	Button string // the effect in one or two words
-	Title  string
-	Text   []string    // the changes, including money
+	Button Words  // the effect in one or two words
+	Title  Words
+	Text   []Words     // the changes, including money
 	Action string      // address of the form
 	Type   string      // text to type for a confirmation; may be empty
 	Fields []FormField // further fields
 	Danger bool
 	Open   bool
-	Error  string // why the action was rejected
+	Error  Words // why the action was rejected
 }
 
 // TypeLabel returns the label of the field for Type.
-func (c Confirm) TypeLabel() string { return "Type " + c.Type + " to confirm" }
+func (c Confirm) TypeLabel() Words { return Sayf("Type %s to confirm", c.Type) }
 
-// JoinAnd joins words with commas and a final "and".
-func JoinAnd(words []string) string {
-	switch len(words) {
-	case 0:
-		return ""
-	case 1:
-		return words[0]
+// JoinAnd joins words, or strings without a translation, with commas and a final "and".
+func JoinAnd[W Words | string](words []W) Words {
+	if len(words) < 2 {
+		return JoinComma(words)
 	}
-	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
+	last := len(words) - 1
+	return Sayf("%s and %s", JoinComma(words[:last]), words[last])
+}
+
+// JoinComma joins words, or strings without a translation, with commas.
+func JoinComma[W Words | string](words []W) Words { return joinBy("%s, %s", words) }
+
+// JoinSemicolon joins words, or strings without a translation, with semicolons.
+func JoinSemicolon[W Words | string](words []W) Words { return joinBy("%s; %s", words) }
+
+// joinBy joins words with a format for two words.
+func joinBy[W Words | string](format Words, words []W) (joined Words) {
+	for i, w := range words {
+		if i == 0 {
+			joined = asWords(w)
+		} else {
+			joined = Sayf(format, joined, w)
+		}
+	}
+	return joined
+}
+
+// asWords returns a value of the type Words or string as Words.
+func asWords(value any) Words {
+	if w, ok := value.(Words); ok {
+		return w
+	}
+	return Data(fmt.Sprint(value))
 }

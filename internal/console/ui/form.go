@@ -18,15 +18,16 @@ const (
 
 // FormField is one field of a form, with its label, a hint and its error.
 type FormField struct {
-	Name, Label string
+	Name        string
+	Label       Words
 	Kind        string // empty means text
 	Value       string
 	Options     []Option // options of a choice, or suggestions for a text
 	Checked     bool     // for the kind Check; after ReadForm, whether the form has sent the field
 	Links       []Link   // after the label of a check
-	Hint, Error string
-	Before      string // text before the value, such as $
-	After       string // text after the value
+	Hint, Error Words
+	Before      Words  // text before the value, such as $
+	After       Words  // text after the value
 	Complete    string // value of autocomplete; if empty, off
 	Numeric     bool   // phones show a keyboard of digits
 	Code        bool   // an area for code, with the maximum height
@@ -38,9 +39,10 @@ type FormField struct {
 
 // Option is an option of a choice.
 type Option struct {
-	Value, Label string
-	Selected     bool
-	Disabled     bool // not selectable; the label explains the other options
+	Value    string
+	Label    Words
+	Selected bool
+	Disabled bool // not selectable; the label explains the other options
 }
 
 // ID returns the id of the field on the page.
@@ -78,11 +80,11 @@ func (f FormField) Autocomplete() string {
 // a link to its field.
 type PostForm struct {
 	Action string
-	Submit string
+	Submit Words
 	Cancel string // address of the cancel link; may be empty
 	Danger bool
 	Fields []FormField
-	Error  string // error of the whole form
+	Error  Words // error of the whole form
 }
 
 // Field returns the field with a name, or nil.
@@ -96,7 +98,7 @@ func (f *PostForm) Field(name string) *FormField {
 
 // AddError sets the error of a field, or of the whole form if the form does not show the field. It
 // does not replace an earlier error of the field.
-func (f *PostForm) AddError(name, message string) {
+func (f *PostForm) AddError(name string, message Words) {
 	name, _, _ = strings.Cut(name, "[") // a list is one field of the form
 	field := f.Field(name)
 	if field == nil || field.Kind == Hidden {
@@ -106,13 +108,7 @@ func (f *PostForm) AddError(name, message string) {
 	if field.Error != "" {
 		return
 	}
-	// Messages name a field as the API does; the form shows a label.
-	if strings.Contains(name, "_") {
-		message = strings.ReplaceAll(message, name, field.Label)
-	} else if rest, ok := strings.CutPrefix(message, name+" "); ok {
-		message = field.Label + " " + rest
-	}
-	field.Error = message
+	field.Error = messageOf(message, name, field.Label)
 }
 
 // ClearPasswords clears the password fields.

@@ -88,23 +88,23 @@ func abs(a money.Amount) money.Amount {
 }
 
 // Credits formats an amount in credits, with one decimal.
-func Credits(a money.Amount) string {
-	sign := ""
+func Credits(a money.Amount) Words {
+	text := ""
 	if a < 0 {
-		sign, a = "-", -a
+		text, a = "-", -a
 	}
 	tenths := int64((a + money.Credit/20) / (money.Credit / 10))
 	if tenths == 0 && a > 0 {
-		return sign + "< 0.1 credits"
+		return Sayf("%s credits", text+"< 0.1")
 	}
-	text := Thousands(tenths / 10)
+	text += Thousands(tenths / 10)
 	if tenths%10 != 0 {
 		text += "." + strconv.FormatInt(tenths%10, 10)
 	}
 	if tenths == 10 {
-		return sign + text + " credit"
+		return Sayf("%s credit", text)
 	}
-	return sign + text + " credits"
+	return Sayf("%s credits", text)
 }
 
 // Thousands formats a whole number with separators.
@@ -134,7 +134,10 @@ func Percent(part, whole int64) string {
 
 // UTC formats a time in Unix milliseconds. It is the console's only format of a time for people;
 // console.js shows the same format in the reader's zone.
-func UTC(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05 UTC") }
+func UTC(ms int64) Words {
+	t := time.UnixMilli(ms).UTC()
+	return Sayf("%s-%s-%s %s UTC", t.Format("2006"), t.Format("01"), t.Format("02"), t.Format(time.TimeOnly))
+}
 
 // ISO formats a time in Unix milliseconds for programs.
 func ISO(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
@@ -143,35 +146,37 @@ func ISO(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339)
 func Day(t time.Time) string { return t.Format(time.DateOnly) }
 
 // Month formats a month for people.
-func Month(t time.Time) string { return t.Format("January 2006") }
+func Month(t time.Time) Words {
+	return Sayf([...]Words{"January %s", "February %s", "March %s", "April %s", "May %s", "June %s", "July %s", "August %s",
+		"September %s", "October %s", "November %s", "December %s"}[t.Month()-1], t.Format("2006"))
+}
 
 // AxisDay formats a day below a chart, where Day has no room.
-func AxisDay(t time.Time) string { return t.Format("2 Jan") }
+func AxisDay(t time.Time) Words {
+	return Sayf([...]Words{"%s Jan", "%s Feb", "%s Mar", "%s Apr", "%s May", "%s Jun", "%s Jul", "%s Aug", "%s Sep", "%s Oct", "%s Nov",
+		"%s Dec"}[t.Month()-1], t.Day())
+}
 
 // AxisClock formats a time of day below a chart, where UTC has no room.
 func AxisClock(ms int64) string { return time.UnixMilli(ms).UTC().Format("15:04") }
 
 // FormatDuration formats milliseconds: 84 ms, 1.4 s, 3 min 20 s, 2 h 5 min.
-func FormatDuration(ms int64) string {
+func FormatDuration(ms int64) Words {
 	d := time.Duration(ms) * time.Millisecond
 	switch {
 	case d < time.Second:
-		return strconv.FormatInt(ms, 10) + " ms"
+		return Sayf("%s ms", ms)
 	case d < time.Minute:
-		return strconv.FormatFloat(float64((ms+50)/100)/10, 'f', -1, 64) + " s"
+		return Sayf("%s s", strconv.FormatFloat(float64((ms+50)/100)/10, 'f', -1, 64))
 	case d < time.Hour:
-		return strconv.Itoa(int(d.Minutes())) + " min" + unlessZero(int(d.Seconds())%60, " s")
+		if seconds := int(d.Seconds()) % 60; seconds > 0 {
+			return Sayf("%s min %s s", int(d.Minutes()), seconds)
+		}
+		return Sayf("%s min", int(d.Minutes()))
+	case d%time.Hour >= time.Minute:
+		return Sayf("%s h %s min", int(d.Hours()), int(d.Minutes())%60)
 	}
-	return strconv.Itoa(int(d.Hours())) + " h" + unlessZero(int(d.Minutes())%60, " min")
-}
-
-// unlessZero returns the smaller unit after a number of minutes or hours, or an empty string for
-// zero: 1 min, not 1 min 0 s.
-func unlessZero(n int, unit string) string {
-	if n == 0 {
-		return ""
-	}
-	return " " + strconv.Itoa(n) + unit
+	return Sayf("%s h", int(d.Hours()))
 }
 
 // FormatBytes formats a size in bytes: 900 B, 84 KB, 1.8 MB, 2.5 GB.
@@ -187,36 +192,32 @@ func FormatBytes(bytes int64) string {
 	return strconv.FormatFloat(float64((bytes+50_000_000)/100_000_000)/10, 'f', -1, 64) + " GB"
 }
 
-// Plural formats a count with a word in the singular or plural.
-func Plural(n int, word string) string {
-	switch {
-	case n == 1:
-	case strings.HasSuffix(word, "s"):
-		word += "es"
-	default:
-		word += "s"
+// Plural formats a count with a format for one and a format for any other number.
+func Plural(n int, one, many Words) Words {
+	if n == 1 {
+		return Sayf(one, n)
 	}
-	return strconv.Itoa(n) + " " + word
+	return Sayf(many, n)
 }
 
 // Requests formats a number of requests.
-func Requests(n int64) string {
+func Requests(n int64) Words {
 	if n == 1 {
 		return "1 request"
 	}
-	return Thousands(n) + " requests"
+	return Sayf("%s requests", Thousands(n))
 }
 
 // Title returns a word with a capital first letter.
-func Title(word string) string {
+func Title[T Words | string](word T) T {
 	if word == "" {
 		return ""
 	}
-	return strings.ToUpper(word[:1]) + word[1:]
+	return T(strings.ToUpper(string(word[:1]))) + word[1:]
 }
 
 // OrDash returns the text, or a dash if the text is empty.
-func OrDash(text string) string {
+func OrDash[T Words | string](text T) T {
 	if text == "" {
 		return "–"
 	}

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"regexp"
 	"strconv"
@@ -19,7 +20,7 @@ func TestFormats(t *testing.T) {
 		14_999_999: "$0.015", 12_500_000: "$0.0125", 999_940_000: "$0.9999", 41_200_000_000: "$41.20", 1_234_567_890_000_000: "$1,234,567.89",
 		-5_000_000_000: "-$5.00", -1: "-$0.000000001", money.Max: "$1,000,000,000.00", 999_999_999: "$1.00", math.MinInt64: "-$9,223,372,036.85",
 	} {
-		if got := USD(amount); got != want {
+		if got := USD(amount); fmt.Sprint(got) != want {
 			t.Errorf("USD(%s) = %s, want %s", amount, got, want)
 		}
 	}
@@ -27,13 +28,13 @@ func TestFormats(t *testing.T) {
 		money.USD: "200 credits", money.Credit: "1 credit", -money.USD * 10: "-2,000 credits",
 		money.Credit * 5 / 4: "1.3 credits", 0: "0 credits", 1: "< 0.1 credits",
 	} {
-		if got := Credits(amount); got != want {
+		if got := Credits(amount); fmt.Sprint(got) != want {
 			t.Errorf("Credits(%s) = %s, want %s", amount, got, want)
 		}
 	}
 	for ms, want := range map[int64]string{0: "0 ms", 999: "999 ms", 1400: "1.4 s", 60_000: "1 min", 200_000: "3 min 20 s",
 		7_200_000: "2 h", 3_900_000: "1 h 5 min"} {
-		if got := FormatDuration(ms); got != want {
+		if got := FormatDuration(ms); fmt.Sprint(got) != want {
 			t.Errorf("FormatDuration(%d) = %s, want %s", ms, got, want)
 		}
 	}
@@ -81,7 +82,7 @@ func TestChartsFit(t *testing.T) {
 		for range c.values {
 			chart.Buckets = append(chart.Buckets, "x")
 		}
-		scale := strings.ReplaceAll(strings.Join(chart.Scale(), " "), "  ", " – ")
+		scale := strings.ReplaceAll(joinBy("%s %s", chart.Scale()).String(), "  ", " – ")
 		if c.scale != "" && scale != c.scale {
 			t.Errorf("%v has the scale %s, want %s", c.values, scale, c.scale)
 		}
@@ -104,7 +105,7 @@ func TestChartsFit(t *testing.T) {
 			big.Series[n].Values = append(big.Series[n].Values, int64(i*n+1)*1_234_567)
 		}
 	}
-	raw, err := newPages(`{{range .}}<path d="{{.Path}}"/>{{end}}`).RenderFragment("kit", big.Paths())
+	raw, err := newPages(`{{range .}}<path d="{{.Path}}"/>{{end}}`).RenderFragment("en", "kit", big.Paths())
 	if err != nil || len(raw) > 15_000 {
 		t.Errorf("a chart of 60 columns and 6 series has %d bytes, want at most 15,000; error %v", len(raw), err)
 	}
@@ -117,7 +118,7 @@ func TestAxis(t *testing.T) {
 	for n := range 120 {
 		c := Chart{}
 		for i := range n {
-			c.Buckets = append(c.Buckets, strconv.Itoa(i))
+			c.Buckets = append(c.Buckets, Data(strconv.Itoa(i)))
 		}
 		labels := c.Labels()
 		if n == 0 {
@@ -127,7 +128,7 @@ func TestAxis(t *testing.T) {
 			continue
 		}
 		first, last := labels[0], labels[len(labels)-1]
-		if first.Text != "0" || last.Text != strconv.Itoa(n-1) || first.Class+last.Class != "" || len(labels) > maxLabels ||
+		if first.Text.String() != "0" || last.Text.String() != strconv.Itoa(n-1) || first.Class+last.Class != "" || len(labels) > maxLabels ||
 			len(labels) < min(n, maxLabels/2) {
 			t.Errorf("%d columns: labels %v, want the first and the last, and at most %d", n, labels, maxLabels)
 		}

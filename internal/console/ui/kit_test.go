@@ -15,55 +15,57 @@ import (
 )
 
 // kit returns an example of every component, with word in every text.
-func kit(word string) []any {
+func kit(text string) []any {
+	word := Data(text)
 	inputs := PostForm{Action: "/console/x", Submit: word, Cancel: "/console", Error: word, Danger: true, Fields: []FormField{
-		{Name: "a", Label: word, Value: word, Hint: word, Error: word, Before: "$", After: "min", Required: true, Numeric: true},
+		{Name: "a", Label: word, Value: text, Hint: word, Error: word, Before: "$", After: "min", Required: true, Numeric: true},
 		{Name: "b2", Kind: Area, Label: word, Code: true},
-		{Name: "b", Kind: Area, Label: word, Value: word, Error: word},
-		{Name: "c", Kind: Choice, Label: word, Options: []Option{{Value: word, Label: word, Selected: true}}},
-		{Name: "d", Kind: Checks, Label: word, Options: []Option{{Value: word, Label: word, Selected: true}}},
+		{Name: "b", Kind: Area, Label: word, Value: text, Error: word},
+		{Name: "c", Kind: Choice, Label: word, Options: []Option{{Value: text, Label: word, Selected: true}}},
+		{Name: "d", Kind: Checks, Label: word, Options: []Option{{Value: text, Label: word, Selected: true}}},
 		{Name: "e", Kind: Check, Label: word, Checked: true},
-		{Name: "f", Kind: Hidden, Value: word},
-		{Name: "i", Label: word, Options: []Option{{Value: word}}},
+		{Name: "f", Kind: Hidden, Value: text},
+		{Name: "i", Label: word, Options: []Option{{Value: text}}},
 		{Name: "j", Kind: "date", Label: word, Value: "2026-05-31"},
 		{Name: "g", Kind: "password", Label: word, Complete: "current-password"},
 	}}
-	link := Link{Href: "/console/x?y=" + word, Text: word, Icon: "plus", Button: true, Main: true}
+	link := Link{Href: "/console/x?y=" + text, Text: word, Icon: "plus", Button: true, Main: true}
 	all := []any{
 		Icon("check"),
 		Text{Text: word}, Text{Text: word, Mono: true, Muted: true}, Text{Text: word, Lines: true},
 		Text{Text: "in short", Title: word},
 		Money{Amount: -1}, Money{Amount: 5 * money.USD},
 		Count{1_234_567}, Duration{1400}, Elapsed{1_800_000_000_000}, Moment{}, Moment{1_800_000_000_000},
-		Ident{ID: word, Href: "/console/x", Cut: true}, Badge{Tone: Bad, Label: word, Title: word},
+		Ident{ID: text, Href: "/console/x", Cut: true}, Badge{Tone: Bad, Label: word, Title: text},
 		link, Link{Href: "/console", Text: word},
-		Figure{Label: word, Value: word, Note: word}, FigureRow{{Label: word, Value: Count{1}}}, Facts{{word, word}},
+		Figure{Label: word, Value: text, Note: text}, FigureRow{{Label: word, Value: Count{1}}}, Facts{{word, text}},
 		Notice{Tone: Bad, Title: word, Text: word, Link: &link, Focus: true}, Notice{},
 		EmptyState{Title: word, Text: word, Link: &link},
-		Tabs{Label: word, Items: []Tab{{"/console", word, true}}}, Pager{}, Pager{First: "/console", Next: "/console?after=" + word},
+		Tabs{Label: word, Items: []Tab{{"/console", word, true}}}, Pager{}, Pager{First: "/console", Next: "/console?after=" + text},
 		QR{Label: word, Text: "otpauth://totp/x"},
-		CopyField{ID: "copy", Label: word, Value: word}, Snippets{ID: "codes", Tabs: []Snippet{{word, word, false}, {word, word, true}}},
+		CopyField{ID: "copy", Label: word, Value: text}, Snippets{ID: "codes", Tabs: []Snippet{{word, word, false}, {word, word, true}}},
 		Tile{Href: "/console", Title: word, Image: "/media/x.jpg", Alt: word, State: Badge{Tone: Info, Label: word}, Notes: []any{Money{}}},
 		Tile{Href: "/console", Title: word, Clip: "/media/x.mp4", Alt: word, State: Badge{Tone: OK, Label: word}},
 		Tiles{{Href: "/console", Title: word, State: Badge{Tone: Warn, Label: word}}},
-		Timeline{{Tone: OK, Label: word, At: Moment{1}, Note: word}, {Label: word}},
+		Timeline{{Tone: OK, Label: word, At: Moment{1}, Note: text}, {Label: word}},
 		Bars{{Label: word, Href: "/console", Percent: 40, Value: Money{}}, {Label: word, Value: Count{}}},
 		FirstSteps{{Done: true, Text: word}, {Text: word, Link: &Link{Href: "/console", Text: word}}, {Text: word}},
 		Button{Action: "/console/x", Label: word, About: word}, Refused{Label: word, Reason: word}, Refused{Reason: word},
 		ButtonMenu{First: Button{Action: "/console/x", Label: word, About: word}, Label: word, About: word,
-			Others: []Button{{Action: "/console/x", Label: word, About: word}}}, Group{Badge{}, word},
-		Confirm{ID: "confirm", Button: word, Title: word, Text: []string{word}, Action: "/console/x", Type: word, Danger: true,
+			Others: []Button{{Action: "/console/x", Label: word, About: word}}}, Group{Badge{}, text},
+		Confirm{ID: "confirm", Button: word, Title: word, Text: []Words{word}, Action: "/console/x", Type: text, Danger: true,
 			Open: true, Error: word, Fields: []FormField{{Name: "h", Label: word}}},
 		inputs.Fields[0], inputs, PostForm{Action: "/console/x", Submit: word},
-		DiffOf("a\nb\n"+word+"\n", "a\n"+word+"\n"), Diff{}, Diff{{}, {Old: 1, Text: word}},
+		DiffOf("a\nb\n"+text+"\n", "a\n"+text+"\n"), Diff{}, Diff{{}, {Old: 1, Text: text}},
 		Filters{Action: "/console", Clear: "/console", Fields: inputs.Fields[2:3]},
-		Prose{Plain: word, Lang: "en"},
+		Prose{Plain: text, Lang: "en"},
 	}
-	return append(append(all, kitTables(word)...), kitCharts(word)...)
+	return append(append(all, kitTables(text)...), kitCharts(text)...)
 }
 
-func kitTables(word string) []any {
-	cells := []any{Ident{ID: word}, Badge{Tone: OK, Label: word}, Money{Amount: 41_200_000_000}, Moment{1_800_000_000_000}, word}
+func kitTables(text string) []any {
+	word := Data(text)
+	cells := []any{Ident{ID: text}, Badge{Tone: OK, Label: word}, Money{Amount: 41_200_000_000}, Moment{1_800_000_000_000}, text}
 	columns := []Column{{Title: word}, {Title: word, Fold: true}, {Title: word, Right: true}, {Title: word}, {Title: word}}
 	return []any{
 		DataTable{Caption: word, Columns: columns, Rows: []DataRow{{Href: "/console/x", Cells: cells}, {Cells: cells}}, Foot: cells},
@@ -71,7 +73,8 @@ func kitTables(word string) []any {
 	}
 }
 
-func kitCharts(word string) []any {
+func kitCharts(text string) []any {
+	word := Data(text)
 	chart := func(unit ChartUnit, values ...int64) Chart {
 		c := Chart{ID: "c" + string(unit), Title: word, Unit: unit, EmptyText: word,
 			Series: []ChartSeries{{Name: word}, {Name: "Other", Rest: true}}}
@@ -102,8 +105,8 @@ func TestKit(t *testing.T) {
 		"ordinary": "swift-1", "none": "", "long": strings.Repeat("wörter ", 1500), "rtl": "\u202eabc مرحبا",
 		"hostile": `"><script>alert(1)</script><img src=x onerror=alert(1)>' style=x javascript:`,
 	} {
-		layout := Layout{Title: word, Brand: Brand{Name: word, Logo: "/console/static/logo.svg"}, Home: "/console",
-			SignOut: "/console/sign-out", Main: kit(word), User: word, Nav: []NavItem{{"/console", word, "menu", true}}}
+		layout := Layout{Locale: "en", Title: Data(word), Brand: Brand{Name: word, Logo: "/console/static/logo.svg"}, Home: "/console",
+			SignOut: "/console/sign-out", Main: kit(word), User: Data(word), Nav: []NavItem{{"/console", Data(word), "menu", true}}}
 		raw, err := p.Render("kit", layout)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -144,17 +147,17 @@ func TestForeignTypesAreRejected(t *testing.T) {
 	t.Parallel()
 	p := newPages(`{{render .}}`)
 	for _, v := range []any{7, money.USD, struct{}{}, []string{"a"}, Layout{}} {
-		if _, err := p.RenderFragment("kit", v); err == nil {
+		if _, err := p.RenderFragment("en", "kit", v); err == nil {
 			t.Errorf("rendering a %T returned no error", v)
 		}
 	}
 	var none *Link
 	for _, v := range []any{nil, none, ""} {
-		if _, err := p.RenderFragment("kit", v); err != nil {
+		if _, err := p.RenderFragment("en", "kit", v); err != nil {
 			t.Errorf("rendering %#v: error %v, want none", v, err)
 		}
 	}
-	if _, err := p.RenderFragment("other", nil); err == nil {
+	if _, err := p.RenderFragment("en", "other", nil); err == nil {
 		t.Error("rendering a missing page returned no error")
 	}
 }

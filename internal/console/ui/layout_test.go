@@ -8,7 +8,7 @@ import (
 // renderPage returns a page with one component.
 func renderPage(t *testing.T, layout Layout, component any) string {
 	t.Helper()
-	layout.Main = component
+	layout.Main, layout.Locale = component, "en"
 	page, err := newPages(`<h1>Kit</h1>{{render .}}`).Render("kit", layout)
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 
 // QR is a QR code of Text. The code is black on white in every theme.
 type QR struct {
-	Label string
+	Label Words
 	Text  string
 }
 

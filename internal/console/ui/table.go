@@ -13,7 +13,7 @@ import (
 // DataTable is a list of objects. On a phone each row is a card, unless the table is narrow. If a
 // row has a link, its card omits the columns with Fold; the linked page shows them.
 type DataTable struct {
-	Caption string // name of the list
+	Caption Words // name of the list
 	Columns []Column
 	Rows    []DataRow
 	Foot    []any // one component per column; may be nil
@@ -21,7 +21,7 @@ type DataTable struct {
 
 // Column describes a column of a table.
 type Column struct {
-	Title string
+	Title Words
 	Right bool // right-aligned, for numbers
 	Fold  bool // omitted on phones in rows with a link
 	Exact bool // amounts are shown with all digits
@@ -112,7 +112,8 @@ func alignDecimals(cells []any, columns []int) []any {
 func (t DataTable) RowCells(r DataRow) []tableCell {
 	cells := make([]tableCell, len(r.Cells))
 	for i, c := range r.Cells {
-		cells[i] = tableCell{Column: t.Columns[i], Cell: c, First: i == 0, Folds: t.Columns[i].Fold && r.Href != "", Blank: c == "" || c == nil}
+		cells[i] = tableCell{Column: t.Columns[i], Cell: c, First: i == 0, Folds: t.Columns[i].Fold && r.Href != "",
+			Blank: c == "" || c == Words("") || c == nil}
 		if i == 0 {
 			cells[i].Href = r.Href
 		}
@@ -137,14 +138,14 @@ func (t DataTable) Without(column int) DataTable {
 	return t
 }
 
-// CSV writes the table for programs, with exact amounts, and times in ISO 8601 in UTC. A text gets a
+// CSV writes the table for programs, in English, with exact amounts, and times in ISO 8601 in UTC. A text gets a
 // leading ' if a spreadsheet would take it for a formula. If withTitles is true, CSV first
 // writes the titles of the columns. A long table is written in batches.
 func (t DataTable) CSV(w io.Writer, withTitles bool) error {
 	out := csv.NewWriter(w)
 	titles := make([]string, len(t.Columns))
 	for i, c := range t.Columns {
-		titles[i] = c.Title
+		titles[i] = c.Title.String()
 	}
 	if withTitles {
 		if err := out.Write(titles); err != nil {
@@ -169,14 +170,16 @@ func csvValue(component any) string {
 	switch c := component.(type) {
 	case string:
 		return sheet.Cell(c)
+	case Words:
+		return sheet.Cell(c.String())
 	case Text:
-		return sheet.Cell(c.Text)
+		return sheet.Cell(c.Text.String())
 	case Ident:
 		return sheet.Cell(c.ID)
 	case Link:
-		return sheet.Cell(c.Text)
+		return sheet.Cell(c.Text.String())
 	case Badge:
-		return sheet.Cell(c.Label)
+		return sheet.Cell(c.Label.String())
 	case Money:
 		return c.Amount.String()
 	case Count:

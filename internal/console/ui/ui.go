@@ -15,6 +15,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"html"
 	"html/template"
 	"io/fs"
 	"path"
@@ -26,21 +27,35 @@ import (
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/text"
+
+	"tollgate/internal/mail"
 )
 
 //go:embed html/*.html
 var embedded embed.FS
 
-// Pages has the templates of pages. The templates are parsed when the first page is rendered, so that
-// a start is faster and a gateway without console visitors saves the memory.
+// Pages has the templates of pages, in each language. The templates are parsed when the first page in
+// the language is rendered, so that a start is faster and a gateway without console visitors saves the
+// memory.
 type Pages struct {
-	templates func() (*template.Template, error) // the parsed templates
-	refusal   AccessCheck
+	editions map[mail.Locale]*edition
+}
+
+// edition is the pages in one language.
+type edition struct {
+	load    func() (parsed, error)
+	refusal AccessCheck
+}
+
+// parsed are the templates and the texts of an edition.
+type parsed struct {
+	templates *template.Template
+	texts     Texts
 }
 
 // AccessCheck returns why the visitor may not use the handler of a method and an address, or an empty text if
 // the visitor may.
-type AccessCheck func(method, address string) string
+type AccessCheck func(method, address string) Words
 
 // pagePrefix is the prefix of the names of page templates. Component templates have no prefix.
 const pagePrefix = "page/"
@@ -49,31 +64,65 @@ const pagePrefix = "page/"
 // `page/NAME`. asset returns the address of a static file. Buttons, forms and links that refusal refuses are
 // disabled; if refusal is nil, none is.
 func New(asset func(name string) string, refusal AccessCheck, folders ...fs.FS) *Pages {
-	p := &Pages{refusal: refusal}
-	p.templates = sync.OnceValues(func() (*template.Template, error) {
-		all := template.New("").Funcs(template.FuncMap{
-			"render": p.render,
-			"asset":  asset,
-			"icon":   func(name string) Icon { return Icon(name) },
-		})
-		if err := parse(all, "", embedded); err != nil {
-			return nil, err
-		}
-		for _, folder := range folders {
-			if err := parse(all, pagePrefix, folder); err != nil {
-				return nil, err
-			}
-		}
-		return all, nil
-	})
+	p := &Pages{editions: map[mail.Locale]*edition{}}
+	for _, locale := range mail.Locales() {
+		e := &edition{refusal: refusal}
+		e.load = sync.OnceValues(func() (parsed, error) { return e.read(locale, asset, folders) })
+		p.editions[locale] = e
+	}
 	return p
+}
+
+// read parses the templates of an edition.
+func (e *edition) read(locale mail.Locale, asset func(name string) string, folders []fs.FS) (parsed, error) {
+	texts, err := ReadTexts(locale)
+	if err != nil {
+		return parsed{}, err
+	}
+	all := template.New("").Funcs(template.FuncMap{
+		"render": e.render,
+		"asset":  asset,
+		"icon":   func(name string) Icon { return Icon(name) },
+		"say":    func(format string, values ...any) string { return texts.Say(Sayf(Words(format), values...)) },
+		"words":  texts.shown,
+	})
+	if err := parseFolder(all, "", embedded); err != nil {
+		return parsed{}, err
+	}
+	for _, folder := range folders {
+		if err := parseFolder(all, pagePrefix, folder); err != nil {
+			return parsed{}, err
+		}
+	}
+	for _, t := range all.Templates() {
+		if t.Tree != nil {
+			EachText(t.Tree, texts.markup)
+		}
+	}
+	return parsed{all, texts}, nil
+}
+
+// shown returns the text of a value that is Words, and other values unchanged.
+func (t Texts) shown(value any) any {
+	if w, ok := value.(Words); ok {
+		return t.Say(w)
+	}
+	return value
+}
+
+// markup translates a text of a template's markup.
+func (t Texts) markup(text string) string {
+	if translated, ok := t[Words(html.UnescapeString(text))]; ok {
+		return html.EscapeString(translated)
+	}
+	return text
 }
 
 // errDuplicate reports two folders with the same page name.
 var errDuplicate = errors.New("another folder has a page with the same name")
 
-// parse reads a folder's templates and adds prefix to their names.
-func parse(all *template.Template, prefix string, folder fs.FS) error {
+// parseFolder reads a folder's templates and adds prefix to their names.
+func parseFolder(all *template.Template, prefix string, folder fs.FS) error {
 	files, err := fs.Glob(folder, "html/*.html")
 	if err != nil {
 		return err
@@ -109,26 +158,36 @@ type Brand struct {
 
 // Layout is the data of a page, including the menu and the notices around the content.
 type Layout struct {
-	Title       string
+	Title       Words
+	Locale      mail.Locale // language of the page
+	Languages   []Language  // the choice of languages
 	Brand       Brand
 	Theme       string    // light or dark; if empty, the theme of the reader's system
 	NoShortcuts bool      // the reader has turned off keyboard shortcuts
 	Nav         []NavItem // empty if the visitor is not signed in; then the page has no menu
 	Find        string    // address of the search box, with the parameter q; if empty, there is no box
 	Home        string    // address of the link on the shop's name
-	User        string    // the signed-in user in the menu
-	Role        string    // the role of the user; empty for customers
+	User        Words     // the signed-in user in the menu
+	Role        Words     // the role of the user; empty for customers
 	SignOut     string    // address of the sign-out form
 	Notices     []Notice
 	Wide        bool // a visitor who is not signed in sees the page in the width of a table
 	Main        any  // data of the page's template
 }
 
+// Language is one of the languages that a reader can choose.
+type Language struct {
+	Locale  mail.Locale
+	Name    string // in the language itself
+	Current bool
+}
+
 // NavItem is one entry of the menu.
 type NavItem struct {
-	Href, Text string
-	Icon       string
-	Current    bool
+	Href    string
+	Text    Words
+	Icon    string
+	Current bool
 }
 
 // menuEntry is an entry of the menu with its shortcut, a letter typed after g.
@@ -143,7 +202,7 @@ func (f Layout) Menu() []menuEntry {
 	menu, used := make([]menuEntry, len(f.Nav)), map[rune]bool{}
 	for i, item := range f.Nav {
 		menu[i].NavItem = item
-		for _, letter := range strings.ToLower(item.Text) {
+		for _, letter := range strings.ToLower(item.Text.String()) {
 			if 'a' <= letter && letter <= 'z' && !used[letter] {
 				menu[i].Letter, used[letter] = string(letter), true
 				break
@@ -153,13 +212,13 @@ func (f Layout) Menu() []menuEntry {
 	return menu
 }
 
-// Render renders a page.
+// Render renders a page in the language of its layout.
 func (p *Pages) Render(page string, f Layout) ([]byte, error) {
-	main, err := p.RenderFragment(page, f.Main)
+	main, err := p.RenderFragment(f.Locale, page, f.Main)
 	if err != nil {
 		return nil, err
 	}
-	return p.execute("layout", layoutData{f, template.HTML(main)}) //nolint:gosec // our own template has escaped its data
+	return p.editions[f.Locale].execute("layout", layoutData{f, template.HTML(main)}) //nolint:gosec // our own template has escaped its data
 }
 
 // layoutData is the data of the layout template.
@@ -169,26 +228,27 @@ type layoutData struct {
 }
 
 // RenderFragment renders a template without the layout, for an update of an open page.
-func (p *Pages) RenderFragment(page string, main any) ([]byte, error) {
-	return p.execute(pagePrefix+page, main)
+func (p *Pages) RenderFragment(locale mail.Locale, page string, main any) ([]byte, error) {
+	return p.editions[locale].execute(pagePrefix+page, main)
 }
 
 // execute executes a template. An error means a missing or invalid embedded template.
-func (p *Pages) execute(name string, data any) ([]byte, error) {
-	all, err := p.templates()
+func (e *edition) execute(name string, data any) ([]byte, error) {
+	all, err := e.load()
 	if err != nil {
 		return nil, err
 	}
 	var out bytes.Buffer
-	err = all.ExecuteTemplate(&out, name, data)
+	err = all.templates.ExecuteTemplate(&out, name, data)
 	return out.Bytes(), err
 }
 
 // errNotComponent reports a value in a template whose type is not a component.
 var errNotComponent = errors.New("not a component")
 
-// render renders a component. It renders nothing for nil, and a string as Text.
-func (p *Pages) render(component any) (template.HTML, error) {
+// render renders a component. It renders nothing for nil, Words as Text, and a string as Text without a
+// translation.
+func (e *edition) render(component any) (template.HTML, error) {
 	v := reflect.ValueOf(component)
 	if v.Kind() == reflect.Pointer {
 		if v.IsNil() {
@@ -200,19 +260,22 @@ func (p *Pages) render(component any) (template.HTML, error) {
 	case !v.IsValid():
 		return "", nil
 	case v.Type() == reflect.TypeFor[string]():
-		component = Text{Text: v.String()}
+		component = Text{Text: Data(v.String())}
+		v = reflect.ValueOf(component)
+	case v.Type() == reflect.TypeFor[Words]():
+		component = Text{Text: Words(v.String())}
 		v = reflect.ValueOf(component)
 	}
-	if c, ok := v.Interface().(control); ok && p.refusal != nil {
+	if c, ok := v.Interface().(control); ok && e.refusal != nil {
 		method, address, label := c.target()
-		if reason := p.refusal(method, address); reason != "" {
+		if reason := e.refusal(method, address); reason != "" {
 			v = reflect.ValueOf(Refused{Label: label, Reason: reason})
 		}
 	}
 	if v.Type().PkgPath() != reflect.TypeFor[Layout]().PkgPath() {
 		return "", fmt.Errorf("%T: %w", component, errNotComponent)
 	}
-	raw, err := p.execute(strings.ToLower(v.Type().Name()), v.Interface())
+	raw, err := e.execute(strings.ToLower(v.Type().Name()), v.Interface())
 	if err != nil {
 		return "", fmt.Errorf("render %T: %w", component, err)
 	}

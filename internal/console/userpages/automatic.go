@@ -81,13 +81,14 @@ func (c *console) automaticForm(a topup.Automatic) ui.PostForm {
 	case a.On:
 		submit = "Save"
 	}
-	return ui.PostForm{Action: page.Base + "/billing/automatic", Submit: submit, Cancel: page.Base + "/billing", Fields: []ui.FormField{
-		{Name: "level", Label: "When the balance falls below", Before: "$", Numeric: true, Required: true, Value: level},
-		{Name: "amount", Label: "Pay", After: unit, Numeric: true, Required: true, Value: amount(a.Minor),
-			Hint: "From " + terms.Currency.Decimal(terms.Minimum) + " to " + terms.Currency.Text(terms.Maximum) + " each time."},
-		{Name: "monthly", Label: "At most in a month", After: unit, Numeric: true, Required: true, Value: amount(a.Monthly),
-			Hint: "Up to " + terms.Currency.Text(terms.Automatic) + ". A month is a calendar month in UTC."},
-	}}
+	return ui.PostForm{Action: page.Base + "/billing/automatic", Submit: ui.Data(submit), Cancel: page.Base + "/billing",
+		Fields: []ui.FormField{
+			{Name: "level", Label: "When the balance falls below", Before: "$", Numeric: true, Required: true, Value: level},
+			{Name: "amount", Label: "Pay", After: ui.Data(unit), Numeric: true, Required: true, Value: amount(a.Minor),
+				Hint: ui.Sayf("From %s to %s each time.", terms.Currency.Decimal(terms.Minimum), terms.Currency.Text(terms.Maximum))},
+			{Name: "monthly", Label: "At most in a month", After: ui.Data(unit), Numeric: true, Required: true, Value: amount(a.Monthly),
+				Hint: ui.Sayf("Up to %s. A month is a calendar month in UTC.", terms.Currency.Text(terms.Automatic))},
+		}}
 }
 
 func (c *console) automatic(v *page.Visit) (page.Responder, error) {
@@ -126,7 +127,7 @@ func (c *console) automaticWith(v *page.Visit, form *ui.PostForm) (page.FullPage
 	if content.Paused != nil {
 		content.State = ui.Badge{Tone: ui.Warn, Label: "paused"}
 	}
-	return page.FullPage{Name: "automatic", Title: "Automatic top-up", Main: content}.WithNotice(v, map[string]string{
+	return page.FullPage{Name: "automatic", Title: "Automatic top-up", Main: content}.WithNotice(v, map[string]ui.Words{
 		"on":         "Automatic top-ups are on.",
 		"off":        "Automatic top-ups are off. Your card is still saved.",
 		"removed":    "Your card is removed, and automatic top-ups are off.",

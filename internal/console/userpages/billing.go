@@ -85,7 +85,7 @@ func (c *console) billingWith(v *page.Visit, form ui.PostForm) (page.FullPage, e
 			content.Empty.Text = "Add credit, or redeem a code. Every charge then appears here."
 		}
 	}
-	return page.FullPage{Name: "billing", Title: "Billing", Main: content}.WithNotice(v, map[string]string{
+	return page.FullPage{Name: "billing", Title: "Billing", Main: content}.WithNotice(v, map[string]ui.Words{
 		"redeemed": "The code is redeemed: its value is the newest movement below.",
 	}), nil
 }
@@ -110,11 +110,11 @@ func movementFields(query url.Values, nowMS int64) []ui.FormField {
 	}
 }
 
-func overdraftNote(a account.Account) string {
+func overdraftNote(a account.Account) ui.Words {
 	if a.Money.Floor == 0 {
 		return "for new requests"
 	}
-	return "for new requests, with " + ui.USD(-a.Money.Floor) + " of overdraft"
+	return ui.Sayf("for new requests, with %s of overdraft", ui.USD(-a.Money.Floor))
 }
 
 // downloadMovements returns the movements, newest first, as a CSV file.

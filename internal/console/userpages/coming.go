@@ -1,8 +1,6 @@
 package userpages
 
 import (
-	"strings"
-
 	"tollgate/internal/catalog"
 	"tollgate/internal/console/show"
 	"tollgate/internal/console/ui"
@@ -11,7 +9,7 @@ import (
 
 // comingPrices describes the announced changes of prices, a line for each model. factors has the factor
 // of each shown model.
-func (c *console) comingPrices(factors map[string]money.Factor) (lines []string) {
+func (c *console) comingPrices(factors map[string]money.Factor) (lines []ui.Words) {
 	for _, change := range c.Catalog.Coming() {
 		for i := range change.Models {
 			after := &change.Models[i]
@@ -21,7 +19,7 @@ func (c *console) comingPrices(factors map[string]money.Factor) (lines []string)
 				continue
 			}
 			if changes := priceChanges(now, after, factor); len(changes) > 0 {
-				lines = append(lines, after.ID+" from "+ui.UTC(change.AtMS)+": "+strings.Join(changes, "; "))
+				lines = append(lines, ui.Sayf("%s from %s: %s", after.ID, ui.UTC(change.AtMS), ui.JoinSemicolon(changes)))
 			}
 		}
 	}
@@ -29,19 +27,19 @@ func (c *console) comingPrices(factors map[string]money.Factor) (lines []string)
 }
 
 // priceChanges describes the differences between the prices of a model.
-func priceChanges(before, after *catalog.Model, factor money.Factor) (changes []string) {
+func priceChanges(before, after *catalog.Model, factor money.Factor) (changes []ui.Words) {
 	rows, old := pricesOf(before, factor).Rows, map[any]any{}
 	for _, row := range rows {
 		old[row.Cells[0]] = row.Cells[1]
 	}
-	add := func(item any, words string) { changes = append(changes, item.(string)+" "+words) }
+	add := func(item any, words ui.Words) { changes = append(changes, ui.Sayf("%s %s", item, words)) }
 	for _, row := range pricesOf(after, factor).Rows {
-		item, price := row.Cells[0], row.Cells[1].(string)
+		item, price := row.Cells[0], row.Cells[1].(ui.Words)
 		switch was, ok := old[item]; {
 		case !ok:
 			add(item, price)
 		case was != price:
-			add(item, price+", was "+was.(string))
+			add(item, ui.Sayf("%s, was %s", price, was))
 		}
 		delete(old, item)
 	}
@@ -51,7 +49,7 @@ func priceChanges(before, after *catalog.Model, factor money.Factor) (changes []
 		}
 	}
 	if before.FreeDailyRequests != after.FreeDailyRequests {
-		changes = append(changes, show.ShortPrice(after, factor)+", was "+show.ShortPrice(before, factor))
+		changes = append(changes, ui.Sayf("%s, was %s", show.ShortPrice(after, factor), show.ShortPrice(before, factor)))
 	}
 	return changes
 }

@@ -167,9 +167,9 @@ func (c *console) confirmFactor(v *page.Visit) (page.Responder, error) {
 }
 
 // showRecovery shows new recovery codes once, with title as the notice of the change.
-func (c *console) showRecovery(v *page.Visit, recovery []string, title string) (page.Responder, error) {
+func (c *console) showRecovery(v *page.Visit, recovery []string, title ui.Words) (page.Responder, error) {
 	content, err := c.factorWith(v, factorPage{Recovery: &ui.Snippets{ID: "recovery",
-		Tabs: []ui.Snippet{{Name: "Not shown again", Text: strings.Join(recovery, "\n")}}}})
+		Tabs: []ui.Snippet{{Name: "Not shown again", Text: ui.Data(strings.Join(recovery, "\n"))}}}})
 	content.Notices = []ui.Notice{{Tone: ui.OK, Focus: true, Title: title, Text: "Store the recovery codes now."}}
 	return content, err
 }

@@ -63,11 +63,12 @@ func (c *console) waysTx(tx *store.Tx, v *page.Visit) (*waysToSignIn, error) {
 	for _, i := range own {
 		title := c.ProviderTitle(i.Issuer)
 		w.Linked.Rows = append(w.Linked.Rows, ui.DataRow{Cells: []any{title, ui.OrDash(i.Email), ui.Moment{MS: i.CreatedMS},
-			ui.Moment{MS: i.UsedMS}, ui.Button{Action: page.Base + "/settings/identities/" + i.ID + "/unlink", Label: "Unlink", About: title}}})
+			ui.Moment{MS: i.UsedMS}, ui.Button{Action: page.Base + "/settings/identities/" + i.ID + "/unlink", Label: "Unlink",
+				About: ui.Data(title)}}})
 	}
 	for _, p := range c.ownProviders(v) {
 		if !slices.ContainsFunc(own, func(i account.LinkedIdentity) bool { return i.Issuer == p.Issuer }) {
-			w.Link = append(w.Link, ui.Button{Action: page.Base + "/settings/link/" + p.Name, Label: "Link " + p.Title})
+			w.Link = append(w.Link, ui.Button{Action: page.Base + "/settings/link/" + p.Name, Label: ui.Sayf("Link %s", p.Title)})
 		}
 	}
 	return w, nil
@@ -147,7 +148,7 @@ func (c *console) confirmWith(v *page.Visit, form ui.PostForm) (page.FullPage, e
 		for _, p := range c.ownProviders(v) {
 			if p.CanConfirm() && slices.ContainsFunc(own, func(i account.LinkedIdentity) bool { return i.Issuer == p.Issuer }) {
 				content.Providers = append(content.Providers, ui.Button{Action: page.Base + confirmPath + "/" + p.Name,
-					Label: "Sign in with " + p.Title + " again", Hidden: []ui.FormField{form.Fields[1]}})
+					Label: ui.Sayf("Sign in with %s again", p.Title), Hidden: []ui.FormField{form.Fields[1]}})
 			}
 		}
 		if content.Form == nil && len(content.Providers) == 0 {

@@ -29,7 +29,7 @@ func (c *console) hasInvoicesTx(tx *store.Tx, account string) (bool, error) {
 }
 
 func (c *console) listInvoices(v *page.Visit) (page.Responder, error) {
-	content := page.List{Title: "Invoices", Path: invoicesPath,
+	content := page.List{Title: "Invoices", All: "All invoices", Path: invoicesPath,
 		New: &ui.Link{Href: page.Base + invoicesPath + "/details", Text: "Invoice details", Icon: "settings", Button: true}}
 	err := v.View(func(tx *store.Tx) error {
 		list, more, err := invoice.ListTx(tx, invoice.DocumentFilter{Account: v.Account(), After: v.Query("after"), Limit: page.Rows})
@@ -39,7 +39,7 @@ func (c *console) listInvoices(v *page.Visit) (page.Responder, error) {
 	})
 	return content.Page(false, ui.EmptyState{Title: "No invoices yet",
 		Text: "Each payment gets an invoice, and each refund a credit note. Enter your name and address before you pay."}).
-		WithNotice(v, map[string]string{"saved": "Your details are saved. They apply to your next invoices."}), err
+		WithNotice(v, map[string]ui.Words{"saved": "Your details are saved. They apply to your next invoices."}), err
 }
 
 // ownInvoice returns the visitor's document in the path of the page.

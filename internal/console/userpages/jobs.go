@@ -37,9 +37,9 @@ type jobsPage struct {
 
 // galleryFragment is the gallery, updated while jobs run.
 type galleryFragment struct {
-	Address      string // address of its updates
-	Running      bool   // a job has not ended
-	Announcement string // read out by screen readers after a change
+	Address      string   // address of its updates
+	Running      bool     // a job has not ended
+	Announcement ui.Words // read out by screen readers after a change
 	Tabs         ui.Tabs
 	Tiles        ui.Tiles
 	unfetched    int64 // jobs with results not fetched yet
@@ -47,7 +47,7 @@ type galleryFragment struct {
 
 // jobPage shows one job.
 type jobPage struct {
-	Title  string
+	Title  ui.Words
 	Again  ui.Link
 	Result jobFragment
 	Prompt ui.Text
@@ -58,7 +58,7 @@ type jobPage struct {
 type jobFragment struct {
 	Address      string
 	Running      bool
-	Announcement string
+	Announcement ui.Words
 	State        ui.Badge
 	Text         ui.Text
 	Failure      *ui.Notice
@@ -136,7 +136,7 @@ func unfetchedNotice(count int64, s gallery.UserFilter) *ui.Notice {
 	if count == 0 {
 		return nil
 	}
-	n := &ui.Notice{Tone: ui.Warn, Title: "Nobody has fetched " + atMost(count, maxTally, "result") + ".",
+	n := &ui.Notice{Tone: ui.Warn, Title: ui.Sayf("Nobody has fetched %s.", atMost(count, maxTally, "%s result", "%s results")),
 		Text: "They were charged. If your program expects the picture in the response, let its key wait for pictures."}
 	if s.Status != gallery.Unfetched {
 		n.Link = &ui.Link{Href: page.Base + "/jobs?status=" + gallery.Unfetched, Text: "Show them"}
@@ -146,19 +146,19 @@ func unfetchedNotice(count int64, s gallery.UserFilter) *ui.Notice {
 	return n
 }
 
-// atMost returns a count with a noun, or the limit if the count is higher.
-func atMost(count, limit int64, noun string) string {
+// atMost returns a count in a format for one or many, or the limit if the count is higher.
+func atMost(count, limit int64, one, many ui.Words) ui.Words {
 	if count > limit {
-		return "more than " + ui.Thousands(limit) + " " + noun + "s"
+		return ui.Sayf("more than %s", ui.Sayf(many, ui.Thousands(limit)))
 	}
-	return ui.Plural(int(count), noun)
+	return ui.Plural(int(count), one, many)
 }
 
-func days(d interface{ Hours() float64 }) string {
+func days(d interface{ Hours() float64 }) ui.Words {
 	if hours := int(d.Hours()); hours < 48 {
-		return ui.Plural(hours, "hour")
+		return ui.Plural(hours, "%s hour", "%s hours")
 	}
-	return ui.Plural(int(d.Hours())/24, "day")
+	return ui.Plural(int(d.Hours())/24, "%s day", "%s days")
 }
 
 func (c *console) liveJobs(v *page.Visit) (page.Responder, error) {
@@ -207,7 +207,8 @@ func (c *console) gallery(v *page.Visit, s gallery.UserFilter) (g galleryFragmen
 	}
 	g.Address, g.Tabs = page.AddressOf("/jobs/live", v.Request.URL.Query()), jobTabs(v, tally)
 	g.Running = tally.Queued+tally.Processing > 0
-	g.Announcement = ui.Plural(int(tally.Queued), "job") + " waiting, " + strconv.FormatInt(tally.Processing, 10) + " running"
+	g.Announcement = ui.Sayf("%s waiting, %s running", ui.Plural(int(tally.Queued), "%s job", "%s jobs"),
+		strconv.FormatInt(tally.Processing, 10))
 	room := int64(shownBytes)
 	for i := range list {
 		list[i].Fetched = list[i].Fetched || delivered
@@ -226,9 +227,9 @@ func jobTabs(v *page.Visit, t gallery.Counts) ui.Tabs {
 		states, counts = append(states, ui.Option{Value: gallery.Unfetched, Label: "Not fetched"}), append(counts, t.Unfetched)
 	}
 	for i, count := range counts {
-		states[i].Label += " " + ui.Thousands(min(count, maxTally))
+		states[i].Label = ui.Sayf("%s %s", states[i].Label, ui.Thousands(min(count, maxTally)))
 		if count > maxTally {
-			states[i].Label += "+"
+			states[i].Label = ui.Sayf("%s+", states[i].Label)
 		}
 	}
 	return v.Tabs("/jobs", "State", "status", states)
@@ -237,24 +238,24 @@ func jobTabs(v *page.Visit, t gallery.Counts) ui.Tabs {
 // tileOf returns the tile of a job. room is the size in bytes left for pictures on the page. The tile
 // shows a picture only if the size fits, and reduces room.
 func tileOf(e *gallery.UserJob, retention time.Duration, sizes map[string]int64, room *int64) ui.Tile {
-	t := ui.Tile{Href: page.Base + "/jobs/" + e.ID, Title: titleOf(e), Alt: altOf(e), State: show.JobBadge(e.Status)}
+	t := ui.Tile{Href: page.Base + "/jobs/" + e.ID, Title: ui.Data(titleOf(e)), Alt: ui.Data(altOf(e)), State: show.JobBadge(e.Status)}
 	switch e.Status {
 	case "queued":
 		t.Notes = append(t.Notes, ui.Text{Text: queuePosition(e), Muted: true})
 	case "processing":
 		t.Notes = append(t.Notes, ui.Elapsed{SinceMS: e.StartedMS})
 	case "failed":
-		t.Notes = append(t.Notes, ui.Text{Text: shorten(e.Message, altLength)})
+		t.Notes = append(t.Notes, ui.Text{Text: ui.Data(shorten(e.Message, altLength))})
 	case "succeeded":
 		if !e.Fetched {
 			t.Notes = append(t.Notes, ui.Badge{Tone: ui.Warn, Label: "not fetched"})
 		}
 		t.Notes = append(t.Notes, ui.Money{Amount: e.Cost})
 		if e.Seconds > 0 {
-			t.Notes = append(t.Notes, ui.Text{Text: strconv.FormatInt(e.Seconds, 10) + " s", Muted: true})
+			t.Notes = append(t.Notes, ui.Text{Text: ui.Sayf("%s s", strconv.FormatInt(e.Seconds, 10)), Muted: true})
 		}
 		if len(e.Links) > 1 {
-			t.Notes = append(t.Notes, ui.Text{Text: ui.Plural(len(e.Links), "image"), Muted: true})
+			t.Notes = append(t.Notes, ui.Text{Text: ui.Plural(len(e.Links), "%s image", "%s images"), Muted: true})
 		}
 		if len(e.Links) == 0 {
 			break
@@ -262,7 +263,7 @@ func tileOf(e *gallery.UserJob, retention time.Duration, sizes map[string]int64,
 		size, exists := sizes[path.Base(e.Links[0])]
 		if exists {
 			until := ui.Day(time.UnixMilli(e.EndedMS).Add(retention).UTC())
-			t.Notes = append(t.Notes, ui.Text{Text: "until " + until + " UTC", Muted: true})
+			t.Notes = append(t.Notes, ui.Text{Text: ui.Sayf("until %s UTC", until), Muted: true})
 		}
 		switch {
 		case !exists:
@@ -273,10 +274,10 @@ func tileOf(e *gallery.UserJob, retention time.Duration, sizes map[string]int64,
 			t.Image = e.Links[0]
 			*room -= size
 		default:
-			t.Notes = append(t.Notes, ui.Text{Text: "open it to see it, " + ui.FormatBytes(size), Muted: true})
+			t.Notes = append(t.Notes, ui.Text{Text: ui.Sayf("open it to see it, %s", ui.FormatBytes(size)), Muted: true})
 		}
 	}
-	t.Notes = append(t.Notes, ui.Text{Text: e.Model, Muted: true, Mono: true})
+	t.Notes = append(t.Notes, ui.Text{Text: ui.Data(e.Model), Muted: true, Mono: true})
 	return t
 }
 
@@ -298,13 +299,13 @@ func shorten(text string, n int) string {
 }
 
 // queuePosition describes a job's position in its queue and its expected wait.
-func queuePosition(e *gallery.UserJob) string {
-	position := "next in its queue"
+func queuePosition(e *gallery.UserJob) ui.Words {
+	position := ui.Words("next in its queue")
 	if e.Ahead > 0 {
-		position = ui.Thousands(e.Ahead) + " before it"
+		position = ui.Sayf("%s before it", ui.Thousands(e.Ahead))
 	}
 	if e.WaitSeconds > 0 {
-		position += ", about " + ui.FormatDuration(e.WaitSeconds*1000)
+		position = ui.Sayf("%s, about %s", position, ui.FormatDuration(e.WaitSeconds*1000))
 	}
 	return position
 }
@@ -343,10 +344,10 @@ func (c *console) showJob(v *page.Visit) (page.Responder, error) {
 	if err != nil {
 		return nil, err
 	}
-	content := jobPage{Title: titleOf(&e), Result: c.resultsOf(&e, sizes), Facts: settingsOf(&e, key),
-		Prompt: ui.Text{Text: e.Prompt, Lines: true}}
+	content := jobPage{Title: ui.Data(titleOf(&e)), Result: c.resultsOf(&e, sizes), Facts: settingsOf(&e, key),
+		Prompt: ui.Text{Text: ui.Data(e.Prompt), Lines: true}}
 	content.Again = ui.Link{Href: page.Base + "/playground?again=" + e.ID, Text: "Again in the playground", Icon: "refresh-cw", Button: true}
-	return page.FullPage{Name: "job", Title: titleOf(&e), Main: content}, nil
+	return page.FullPage{Name: "job", Title: ui.Data(titleOf(&e)), Main: content}, nil
 }
 
 func (c *console) liveJob(v *page.Visit) (page.Responder, error) {
@@ -361,18 +362,18 @@ func (c *console) resultsOf(e *gallery.UserJob, sizes map[string]int64) jobFragm
 	p := jobFragment{Address: page.Base + "/jobs/" + e.ID + "/live", Running: !e.Final(), State: show.JobBadge(e.Status), Steps: stepsOf(e)}
 	switch e.Status {
 	case "queued":
-		p.Text = ui.Text{Text: "It is waiting for a free slot: " + queuePosition(e) + "."}
+		p.Text = ui.Text{Text: ui.Sayf("It is waiting for a free slot: %s.", queuePosition(e))}
 	case "processing":
 		p.Text = ui.Text{Text: "It is being created."}
 	case "failed":
-		p.Failure = &ui.Notice{Tone: ui.Bad, Title: "It failed.", Text: e.Message}
-		p.Receipt = ui.Facts{{Name: "Code", Value: ui.Text{Text: e.Code, Mono: true}}}
+		p.Failure = &ui.Notice{Tone: ui.Bad, Title: "It failed.", Text: ui.Data(e.Message)}
+		p.Receipt = ui.Facts{{Name: "Code", Value: ui.Text{Text: ui.Data(e.Code), Mono: true}}}
 	}
 	room := int64(shownBytes)
 	for i, link := range e.Links {
 		size, exists := sizes[path.Base(link)]
 		if !exists {
-			p.Text = ui.Text{Text: "Its files are deleted: they are kept for " + days(c.Media.Retention()) + ".", Muted: true}
+			p.Text = ui.Text{Text: ui.Sayf("Its files are deleted: they are kept for %s.", days(c.Media.Retention())), Muted: true}
 			continue
 		}
 		r := result{Link: link, Alt: altOf(e), Clip: e.Kind == media.KindVideo,
@@ -385,7 +386,7 @@ func (c *console) resultsOf(e *gallery.UserJob, sizes map[string]int64) jobFragm
 		}
 		p.Results = append(p.Results, r)
 	}
-	p.Announcement = "The job is " + p.State.Label
+	p.Announcement = ui.Sayf("The job is %s", p.State.Label)
 	if e.Status == "failed" {
 		p.Announcement = "The job has failed"
 	}
@@ -420,10 +421,10 @@ func stepsOf(e *gallery.UserJob) ui.Timeline {
 }
 
 func settingsOf(e *gallery.UserJob, key any) ui.Facts {
-	facts := ui.Facts{{Name: "Model", Value: ui.Text{Text: e.Model, Mono: true}}, {Name: "Resolution", Value: e.Tier}}
+	facts := ui.Facts{{Name: "Model", Value: ui.Text{Text: ui.Data(e.Model), Mono: true}}, {Name: "Resolution", Value: e.Tier}}
 	add := func(name, value string) {
 		if value != "" {
-			facts = append(facts, ui.Fact{Name: name, Value: value})
+			facts = append(facts, ui.Fact{Name: ui.Data(name), Value: value})
 		}
 	}
 	add("Ratio", e.Ratio)

@@ -25,12 +25,12 @@ type createdKeyPage struct {
 type arrivalFragment struct {
 	Key     string
 	Arrived bool
-	Text    string
+	Text    ui.Words
 	Request *ui.Ident // the newest request, or nil
 }
 
 func (c *console) listKeys(v *page.Visit) (page.Responder, error) {
-	content, create := page.List{Title: "Keys"}, page.CreateLink("/keys/new", "Create a key")
+	content, create := page.List{Title: "Keys", All: "All keys"}, page.CreateLink("/keys/new", "Create a key")
 	if err := v.View(func(tx *store.Tx) error {
 		list, more, err := account.ListKeysTx(tx, v.Account(), v.Query("after"), page.Rows)
 		content.Table = keysTable(list)
@@ -44,7 +44,7 @@ func (c *console) listKeys(v *page.Visit) (page.Responder, error) {
 	}
 	return content.Page(false, ui.EmptyState{Title: "No keys yet", Link: create,
 		Text: "Your programs authenticate with a key. Each key has its own limits and shows what it spends."}).WithNotice(v,
-		map[string]string{"deleted": "The key is deleted. It answers 401 from now on."}), nil
+		map[string]ui.Words{"deleted": "The key is deleted. It answers 401 from now on."}), nil
 }
 
 func keyPath(k account.Key) string { return page.Base + "/keys/" + k.ID }
@@ -62,7 +62,7 @@ func keysTable(list []account.Key) ui.DataTable {
 // account has stopped being a test account.
 func (c *console) keyForm(allowed []string, action, submit string) ui.PostForm {
 	now := c.Catalog.Current()
-	f := show.KeyForm(now, action, submit)
+	f := show.KeyForm(now, action, ui.Data(submit))
 	models := f.Field("allowed_models")
 	models.Options = slices.DeleteFunc(models.Options, func(o ui.Option) bool {
 		return now.HidesSandbox(o.Value, false, allowed)
@@ -135,7 +135,7 @@ func arrivalOf(k account.Key, latest []requestlog.Receipt) arrivalFragment {
 	}
 	if len(latest) > 0 {
 		r := latest[0]
-		a.Arrived, a.Text = true, "It arrived: "+show.Status(r.Status, r.Code).Label+", "+ui.USD(r.Cost)
+		a.Arrived, a.Text = true, ui.Sayf("It arrived: %s, %s", show.Status(r.Status, r.Code).Label, ui.USD(r.Cost))
 		a.Request = &ui.Ident{ID: r.ID, Href: page.Base + "/requests/" + r.ID}
 	}
 	return a
@@ -178,14 +178,14 @@ func (c *console) showKey(v *page.Visit) (page.Responder, error) {
 // keyWith shows a key with a form, which may have errors. deleteError is the error of a rejected
 // deletion; it may be empty.
 func (c *console) keyWith(v *page.Visit, k account.Key, form ui.PostForm, deleteError string) page.FullPage {
-	content := show.NewKeyPage(v, k, keyPath(k), form, deleteError,
+	content := show.NewKeyPage(v, k, keyPath(k), form, ui.Data(deleteError),
 		"The key stops working immediately and cannot be restored. Its requests and charges stay in the log.")
 	content.Codes = c.keySnippets(v, k, "")
 	content.Uses.Items = []ui.Tab{
 		{Href: page.AddressOf("/requests", url.Values{"key": {k.ID}}), Text: "Its requests"},
 		{Href: page.AddressOf("/usage", url.Values{"key": {k.ID}}), Text: "Its usage"},
 		{Href: page.AddressOf("/playground", url.Values{"key": {k.ID}}), Text: "Playground"}}
-	return page.FullPage{Name: "key", Title: content.Name, Main: content}.WithNotice(v, map[string]string{
+	return page.FullPage{Name: "key", Title: ui.Data(content.Name), Main: content}.WithNotice(v, map[string]ui.Words{
 		"saved":    "Saved. The settings apply from the next request.",
 		"disabled": "The key is disabled: it answers 401 until you enable it.",
 		"enabled":  "The key works again.",

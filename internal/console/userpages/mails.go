@@ -18,7 +18,7 @@ import (
 const mailsPath = "/settings/mails"
 
 // topicLabels describe the topics of mails.
-var topicLabels = map[mail.Topic]string{
+var topicLabels = map[mail.Topic]ui.Words{
 	mail.PaymentTopic: "payments: receipts, refunds and disputes",
 	mail.InvoiceTopic: "invoices and credit notes",
 	mail.BalanceTopic: "a low balance",
@@ -27,21 +27,18 @@ var topicLabels = map[mail.Topic]string{
 	mail.PriceTopic:   "new prices of models that you use",
 }
 
-// localeLabels are the names of languages, each in its own language.
-var localeLabels = map[mail.Locale]string{mail.English: "English", mail.Chinese: "简体中文"}
-
 func (c *console) mailsForm() ui.PostForm {
-	fallback := "Leave empty for no warning."
+	fallback := ui.Words("Leave empty for no warning.")
 	if c.LowBalance > 0 {
-		fallback = "Leave empty for " + ui.USD(c.LowBalance) + "."
+		fallback = ui.Sayf("Leave empty for %s.", ui.USD(c.LowBalance))
 	}
 	form := ui.PostForm{Action: page.Base + mailsPath, Submit: "Save", Cancel: page.Base + "/settings", Fields: []ui.FormField{
 		{Name: "topics", Label: "You get mails about", Kind: ui.Checks,
 			Hint: "Mails about the security of your sign-in are always sent. Your colleagues choose for themselves."},
-		{Name: "locale", Label: "Language of mails", Kind: ui.Choice},
+		{Name: "locale", Label: "Language of mails and of the console", Kind: ui.Choice},
 		{Name: "level", Label: "Low balance", After: "USD", Numeric: true,
-			Hint: "Mails are sent when the balance falls below this amount. It counts for all users of the account, " +
-				"and for the webhook event balance.low. " + fallback},
+			Hint: ui.Sayf("Mails are sent when the balance falls below this amount. It counts for all users of the account, and for "+
+				"the webhook event balance.low. %s", fallback)},
 	}}
 	for _, topic := range mail.ChoosableTopics() {
 		topics := form.Field("topics")
@@ -50,7 +47,7 @@ func (c *console) mailsForm() ui.PostForm {
 	locales := form.Field("locale")
 	locales.Options = []ui.Option{{Value: "", Label: "As in your browser, else English"}}
 	for _, locale := range mail.Locales() {
-		locales.Options = append(locales.Options, ui.Option{Value: string(locale), Label: localeLabels[locale]})
+		locales.Options = append(locales.Options, ui.Option{Value: string(locale), Label: page.LanguageName(locale)})
 	}
 	return form
 }
@@ -79,7 +76,7 @@ func (c *console) showMails(v *page.Visit) (page.Responder, error) {
 		}
 		return err
 	})
-	return mailsPage(form).WithNotice(v, map[string]string{"saved": "Saved."}), err
+	return mailsPage(form).WithNotice(v, map[string]ui.Words{"saved": "Saved."}), err
 }
 
 func (c *console) saveMails(v *page.Visit) (page.Responder, error) {

@@ -25,7 +25,7 @@ type modelPage struct {
 	Try    *ui.Link // to the playground, or nil if the model is not open
 	Facts  ui.Facts
 	Prices ui.DataTable
-	Coming []string // changes of the prices
+	Coming []ui.Words // changes of the prices
 	Codes  ui.Snippets
 }
 
@@ -51,7 +51,7 @@ func (c *console) models(v *page.Visit) (page.Responder, error) {
 		return c.showModel(v, m, prices.FactorOf(m.ID)), nil
 	}
 	kind, name := v.Query("kind"), strings.TrimSpace(v.Query("name"))
-	content := page.List{Title: "Models", Path: "/models"}
+	content := page.List{Title: "Models", All: "All models", Path: "/models"}
 	var listed []modelRow
 	factors := map[string]money.Factor{}
 	for _, m := range snapshot.Models() {
@@ -81,7 +81,7 @@ const pricesPath = "/prices"
 // publicPrices lists the models on sale and the catalog's prices, without those of single accounts.
 func (c *console) publicPrices(v *page.Visit) (page.Responder, error) {
 	snapshot := c.Catalog.Current()
-	content := page.List{Title: "Models and prices", Path: pricesPath}
+	content := page.List{Title: "Models and prices", All: "All models and prices", Path: pricesPath}
 	var listed []modelRow
 	factors := map[string]money.Factor{}
 	for _, m := range snapshot.Models() {
@@ -101,16 +101,16 @@ func (c *console) publicPrices(v *page.Visit) (page.Responder, error) {
 // slash.
 func modelPath(m *catalog.Model) string { return page.Base + "/models?id=" + url.QueryEscape(m.ID) }
 
-func durations(m *catalog.Model) string {
+func durations(m *catalog.Model) ui.Words {
 	switch d := m.Durations; {
 	case len(d.List) > 0:
 		words := make([]string, len(d.List))
 		for i, n := range d.List {
 			words[i] = fmt.Sprint(n)
 		}
-		return strings.Join(words, ", ") + " s"
+		return ui.Sayf("%s s", strings.Join(words, ", "))
 	case d.Max > 0:
-		return fmt.Sprintf("%d to %d s", d.Min, d.Max)
+		return ui.Sayf("%s to %s s", d.Min, d.Max)
 	}
 	return "any length"
 }
@@ -124,7 +124,7 @@ func (c *console) showModel(v *page.Visit, m *catalog.Model, factor money.Factor
 			Button: true, Main: true}
 	}
 	content.Facts = ui.Facts{{Name: "Kind", Value: string(m.Kind)}, {Name: "Owner", Value: m.Owner()}}
-	add := func(name, value string) {
+	add := func(name, value ui.Words) {
 		if value != "" {
 			content.Facts = append(content.Facts, ui.Fact{Name: name, Value: value})
 		}
@@ -133,66 +133,67 @@ func (c *console) showModel(v *page.Visit, m *catalog.Model, factor money.Factor
 		add("Sandbox", show.SandboxHint)
 	}
 	if m.FreeDailyRequests > 0 {
-		add("Free", ui.Thousands(m.FreeDailyRequests)+" requests of your account a UTC day")
+		add("Free", ui.Sayf("%s requests of your account a UTC day", ui.Thousands(m.FreeDailyRequests)))
 	}
-	add("Endpoints", strings.Join(offer.Endpoints(m), ", "))
+	add("Endpoints", ui.Data(strings.Join(offer.Endpoints(m), ", ")))
 	switch {
 	case m.Kind == catalog.KindChat:
-		add("Context", ui.Thousands(m.ContextWindow)+" tokens")
-		add("Longest answer", ui.Thousands(m.MaxOutputTokens)+" tokens")
+		add("Context", ui.Sayf("%s tokens", ui.Thousands(m.ContextWindow)))
+		add("Longest answer", ui.Sayf("%s tokens", ui.Thousands(m.MaxOutputTokens)))
 		if m.Reasoning {
 			add("Thinks", "before it answers")
 		}
-		add("Effort", strings.Join(m.Efforts, ", "))
+		add("Effort", ui.Data(strings.Join(m.Efforts, ", ")))
 	case m.Kind.IsJob():
-		add("Ratios", strings.Join(m.Ratios, ", "))
-		add("References", ui.Thousands(m.MaxReferences)+" at most")
-		add("Roles", strings.Join(m.Roles, ", "))
-		add("Further fields", strings.Join(m.Params, ", "))
+		add("Ratios", ui.Data(strings.Join(m.Ratios, ", ")))
+		add("References", ui.Sayf("%s at most", ui.Thousands(m.MaxReferences)))
+		add("Roles", ui.Data(strings.Join(m.Roles, ", ")))
+		add("Further fields", ui.Data(strings.Join(m.Params, ", ")))
 	default:
 		content.Facts = append(content.Facts, show.KindFields(m)...)
 	}
 	switch m.Kind {
 	case catalog.KindImage:
-		add("Images", ui.Thousands(m.MaxImages)+" a request at most")
+		add("Images", ui.Sayf("%s a request at most", ui.Thousands(m.MaxImages)))
 	case catalog.KindVideo:
 		add("Length", durations(m))
-		add("Sound", map[catalog.Sound]string{
+		add("Sound", map[catalog.Sound]ui.Words{
 			catalog.SoundOn: "always", catalog.SoundOff: "never", catalog.SoundOptional: "as asked for"}[m.Audio])
 	}
-	return page.FullPage{Name: "model", Title: m.ID, Main: content}
+	return page.FullPage{Name: "model", Title: ui.Data(m.ID), Main: content}
 }
 
 // pricesOf lists a model's prices for an account with a factor.
 func pricesOf(m *catalog.Model, factor money.Factor) ui.DataTable {
-	t := ui.DataTable{Caption: "Prices of " + m.ID, Columns: []ui.Column{{Title: "For"}, {Title: "Price", Right: true}, {Title: "Per"}}}
-	add := func(item string, price money.Price, per string) {
+	t := ui.DataTable{Caption: ui.Sayf("Prices of %s", m.ID), Columns: []ui.Column{{Title: "For"}, {Title: "Price", Right: true},
+		{Title: "Per"}}}
+	add := func(item ui.Words, price money.Price, per ui.Words) {
 		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{item, show.Price(price, factor), per}})
 	}
 	if m.Kind.Definition() != nil {
 		for _, unit := range m.Measure().Units {
-			add(ui.Title(show.UnitName(unit)), m.UnitPrice(unit), m.Measure().Noun)
+			add(ui.Title(show.UnitName(unit)), m.UnitPrice(unit), ui.Words(m.Measure().Noun))
 		}
 		return t
 	}
 	if m.Kind.IsJob() {
 		for _, tier := range m.Tiers {
-			add(tier.Name, tier.Price, show.PriceUnit(m))
+			add(ui.Data(tier.Name), tier.Price, show.PriceUnit(m))
 		}
 		return t
 	}
 	const million = "million tokens"
 	rates := func(r *catalog.Rates, suffix string) {
-		add("Input"+suffix, r.Input, million)
-		add("Output"+suffix, r.Output, million)
+		add(ui.Sayf("Input%s", suffix), r.Input, million)
+		add(ui.Sayf("Output%s", suffix), r.Output, million)
 		if r.CachedInput != r.Input {
-			add("Cached input"+suffix, r.CachedInput, million)
+			add(ui.Sayf("Cached input%s", suffix), r.CachedInput, million)
 		}
 		if r.CacheWrite != r.Input {
-			add("Cache write"+suffix, r.CacheWrite, million)
+			add(ui.Sayf("Cache write%s", suffix), r.CacheWrite, million)
 		}
 		if r.CacheWrite1h != r.CacheWrite {
-			add("Cache write, an hour"+suffix, r.CacheWrite1h, million)
+			add(ui.Sayf("Cache write, an hour%s", suffix), r.CacheWrite1h, million)
 		}
 	}
 	rates(&m.Price.Rates, "")
@@ -201,12 +202,12 @@ func pricesOf(m *catalog.Model, factor money.Factor) ui.DataTable {
 		rates(&band.Rates, ", prompts above "+ui.Thousands(band.PromptTokens)+" tokens")
 	}
 	for _, tool := range sortedKeys(m.Price.Tools) {
-		add("Tool "+tool, m.Price.Tools[tool], "call")
+		add(ui.Sayf("Tool %s", tool), m.Price.Tools[tool], "call")
 	}
 	for _, option := range sortedKeys(m.Price.Options) {
 		for _, value := range sortedKeys(m.Price.Options[option]) {
 			factor := m.Price.Options[option][value]
-			t.Rows = append(t.Rows, ui.DataRow{Cells: []any{option + ": " + value, "× " + factor.String(), "all of the above"}})
+			t.Rows = append(t.Rows, ui.DataRow{Cells: []any{option + ": " + value, "× " + factor.String(), ui.Words("all of the above")}})
 		}
 	}
 	return t

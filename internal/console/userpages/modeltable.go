@@ -17,15 +17,15 @@ type modelRow struct {
 	id            string
 	href          string      // of the model's page; may be empty
 	kind          ui.Group    // with badges
-	input, output string      // prices, with their units unless these are a million tokens
+	input, output ui.Words    // prices, with their units unless these are a million tokens
 	in, out       money.Price // for sorting
 	context       int64       // tokens; zero if the kind has no context
-	abilities     []string
+	abilities     []ui.Words
 }
 
 func newModelRow(s *catalog.Snapshot, m *catalog.Model, factor money.Factor) modelRow {
 	r := modelRow{id: m.ID, context: m.ContextWindow, abilities: abilities(m)}
-	r.kind = ui.Group{ui.Text{Text: string(m.Kind)}}
+	r.kind = ui.Group{ui.Text{Text: ui.Data(string(m.Kind))}}
 	for _, badge := range show.ModelBadges(s, m) {
 		if badge != any(show.ModelState(catalog.StateOpen)) {
 			r.kind = append(r.kind, badge)
@@ -48,20 +48,20 @@ func newModelRow(s *catalog.Snapshot, m *catalog.Model, factor money.Factor) mod
 }
 
 // abilities returns the abilities and the limits of a model in a few words each.
-func abilities(m *catalog.Model) (words []string) {
-	add := func(applies bool, word string) {
+func abilities(m *catalog.Model) (words []ui.Words) {
+	add := func(applies bool, word ui.Words) {
 		if applies {
 			words = append(words, word)
 		}
 	}
-	add(m.FreeDailyRequests > 0, ui.Thousands(m.FreeDailyRequests)+" requests a day")
+	add(m.FreeDailyRequests > 0, ui.Sayf("%s requests a day", ui.Thousands(m.FreeDailyRequests)))
 	switch m.Kind {
 	case catalog.KindChat:
 		add(m.Reasoning, "thinks")
-		add(true, "answers up to "+ui.Thousands(m.MaxOutputTokens)+" tokens")
+		add(true, ui.Sayf("answers up to %s tokens", ui.Thousands(m.MaxOutputTokens)))
 		add(len(m.Price.Tools) > 0, "hosted tools")
 	case catalog.KindImage:
-		add(true, "up to "+ui.Plural(int(m.MaxImages), "image"))
+		add(true, ui.Sayf("up to %s", ui.Plural(int(m.MaxImages), "%s image", "%s images")))
 		add(m.MaxReferences > 0, "edits")
 	case catalog.KindVideo:
 		add(true, durations(m))
@@ -70,7 +70,7 @@ func abilities(m *catalog.Model) (words []string) {
 	default:
 		for _, number := range m.Kind.Definition().Numbers {
 			if n := m.Number(number.Name); n > 0 && strings.HasPrefix(number.Name, "max_") {
-				add(true, "up to "+ui.Thousands(n)+" "+limitNames.Replace(strings.TrimPrefix(number.Name, "max_")))
+				add(true, ui.Sayf("up to %s %s", ui.Thousands(n), limitNames.Replace(strings.TrimPrefix(number.Name, "max_"))))
 			}
 		}
 	}
@@ -115,7 +115,7 @@ func modelsTable(v *page.Visit, path string, rows []modelRow) ui.DataTable {
 			window = ui.Count{N: r.context}
 		}
 		t.Rows = append(t.Rows, ui.DataRow{Href: r.href, Cells: []any{
-			r.id, r.kind, ui.Text{Text: r.input}, ui.Text{Text: r.output}, window, ui.Text{Text: strings.Join(r.abilities, ", "), Muted: true}}})
+			r.id, r.kind, ui.Text{Text: r.input}, ui.Text{Text: r.output}, window, ui.Text{Text: ui.JoinComma(r.abilities), Muted: true}}})
 	}
 	return t
 }

@@ -88,21 +88,21 @@ func (c *console) accountNotice(a account.Account) []ui.Notice {
 	switch {
 	case a.Money.Disabled:
 		return []ui.Notice{{Tone: ui.Bad, Title: "This account is disabled.",
-			Text: "Requests with its keys get a 401, and nothing is charged. " + c.Brand.AskFor("why"), Link: c.Brand.ContactLink()}}
+			Text: ui.Sayf("Requests with its keys get a 401, and nothing is charged. %s", c.Brand.AskFor("why")), Link: c.Brand.ContactLink()}}
 	case a.Money.Balance <= a.Money.Floor:
 		return []ui.Notice{{Tone: ui.Warn, Title: "The balance is used up.",
-			Text: "New requests that cost something get a 402 until you have credit. " + c.wayToCredit(),
+			Text: ui.Sayf("New requests that cost something get a 402 until you have credit. %s", c.wayToCredit()),
 			Link: &ui.Link{Href: page.Base + "/billing", Text: "To your balance"}}}
 	}
 	return nil
 }
 
 // wayToCredit tells a customer without money what to do.
-func (c *console) wayToCredit() string {
+func (c *console) wayToCredit() ui.Words {
 	if c.Topups != nil {
-		return "Add credit, or redeem a code. " + c.Brand.AskFor("if you cannot pay")
+		return ui.Sayf("Add credit, or redeem a code. %s", c.Brand.AskFor("if you cannot pay"))
 	}
-	return "Redeem a code. " + c.Brand.AskFor("for one")
+	return ui.Sayf("Redeem a code. %s", c.Brand.AskFor("for one"))
 }
 
 // failures returns the newest failed requests of a list.
@@ -124,14 +124,14 @@ func statsOf(a account.Account, u ledger.Usage) ui.FigureRow {
 		{Label: "Balance", Value: ui.Money{Amount: a.Money.Balance}, Note: available},
 		{Label: "On hold", Value: ui.Money{Amount: a.Money.Held}, Note: ui.Text{Text: "for running requests"}},
 		{Label: "Today (UTC)", Value: ui.Money{Amount: u.Today.Cost}, Note: ui.Text{Text: ui.Requests(u.Today.Requests)}},
-		{Label: "Errors today", Value: ui.Text{Text: ui.Percent(u.Today.Failed, u.Today.Requests)},
-			Note: ui.Text{Text: ui.Thousands(u.Today.Failed) + " of " + ui.Requests(u.Today.Requests) + " that ran"}},
+		{Label: "Errors today", Value: ui.Text{Text: ui.Data(ui.Percent(u.Today.Failed, u.Today.Requests))},
+			Note: ui.Text{Text: ui.Sayf("%s of %s that ran", ui.Thousands(u.Today.Failed), ui.Requests(u.Today.Requests))}},
 	}
 }
 
 // firstSteps returns the steps to the first request of a new account.
 func (c *console) firstSteps(balance money.Amount, hasKey bool) ui.FirstSteps {
-	credit := ui.FirstStep{Done: balance > 0, Text: "Credit on the account. " + c.Brand.AskFor("for it")}
+	credit := ui.FirstStep{Done: balance > 0, Text: ui.Sayf("Credit on the account. %s", c.Brand.AskFor("for it"))}
 	if c.Topups != nil {
 		credit.Text, credit.Link = "Credit on the account.", &ui.Link{Href: page.Base + "/billing/top-ups/new", Text: "Add credit", Button: true}
 	}

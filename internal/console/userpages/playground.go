@@ -45,8 +45,8 @@ type playgroundPage struct {
 type modelChoice struct {
 	ID         string      `json:"id"`
 	Label      string      `json:"label"`
-	Price      string      `json:"price"`
-	Keys       []string    `json:"keys"` // keys with access to the model
+	Price      ui.Words    `json:"price"` // of a page in English
+	Keys       []string    `json:"keys"`  // keys with access to the model
 	Forms      []wire.Form `json:"forms,omitempty"`
 	Tiers      []string    `json:"tiers,omitempty"`
 	Ratios     []string    `json:"ratios,omitempty"`
@@ -182,14 +182,14 @@ func (c *console) playgroundOf(v *page.Visit) (playgroundPage, error) {
 		return content, err
 	}
 	if more {
-		content.Key.Options = append(content.Key.Options, ui.Option{Label: olderKeys, Disabled: true})
+		content.Key.Options = append(content.Key.Options, ui.Option{Label: ui.Data(olderKeys), Disabled: true})
 	}
-	content.Prompt = ui.FormField{Name: "prompt", Label: form.prompt, Kind: ui.Area, Value: prompt}
+	content.Prompt = ui.FormField{Name: "prompt", Label: ui.Data(form.prompt), Kind: ui.Area, Value: prompt}
 	if content.Chat {
 		content.Prompt.Hint = "Enter sends the message. Shift and Enter begin a new line."
 	}
 	if form.others != "" {
-		content.Others = &ui.FormField{Name: "others", Label: form.others, Kind: ui.Area, Value: form.compared}
+		content.Others = &ui.FormField{Name: "others", Label: ui.Data(form.others), Kind: ui.Area, Value: form.compared}
 	}
 	if form.sound { // the pages of the console may not use the microphone otherwise
 		v.Header().Set("Permissions-Policy", "camera=(), microphone=(self), geolocation=()")
@@ -210,7 +210,7 @@ func samplePrompts(kinds ...catalog.Kind) ui.Tabs {
 	for _, kind := range kinds {
 		form, _ := newTrial(kind)
 		for _, prompt := range form.samples {
-			tabs.Items = append(tabs.Items, ui.Tab{Text: prompt,
+			tabs.Items = append(tabs.Items, ui.Tab{Text: ui.Data(prompt),
 				Href: page.AddressOf("/playground", url.Values{"kind": {string(kind)}, "prompt": {prompt}})})
 		}
 	}
@@ -236,10 +236,10 @@ func (c *console) choices(content *playgroundPage, keys []account.Key, prices ac
 	}
 	payingKey := chooseKey(keys, models, model, key)
 	for _, k := range keys {
-		label := show.KeyName(k)
+		label := ui.Data(show.KeyName(k))
 		usable := slices.ContainsFunc(models, func(t modelChoice) bool { return slices.Contains(t.Keys, k.ID) })
 		if !usable {
-			label += " (no model of this kind)"
+			label = ui.Sayf("%s (no model of this kind)", label)
 		}
 		content.Key.Options = append(content.Key.Options, ui.Option{Value: k.ID, Label: label, Selected: k.ID == payingKey, Disabled: !usable})
 	}
@@ -253,7 +253,7 @@ func (c *console) choices(content *playgroundPage, keys []account.Key, prices ac
 		}
 	}
 	for _, t := range offered {
-		content.Model.Options = append(content.Model.Options, ui.Option{Value: t.ID, Label: t.Label, Selected: t.ID == model})
+		content.Model.Options = append(content.Model.Options, ui.Option{Value: t.ID, Label: ui.Data(t.Label), Selected: t.ID == model})
 		if t.ID == model {
 			content.Model.Hint = t.Price
 		}
@@ -351,12 +351,12 @@ func (c *console) cost(v *page.Visit) (page.Responder, error) {
 			return requestlog.ErrNone
 		}
 		content.Final = true
-		counted := ""
+		counted := ui.Words("")
 		switch {
 		case r.Quantity.Unit != "":
 			counted = show.Count(r.Quantity)
 		case r.Tokens.Prompt+r.Tokens.Completion > 0:
-			counted = ui.Thousands(r.Tokens.Prompt) + " + " + ui.Thousands(r.Tokens.Completion) + " tokens"
+			counted = ui.Sayf("%s + %s tokens", ui.Thousands(r.Tokens.Prompt), ui.Thousands(r.Tokens.Completion))
 		}
 		content.Parts = ui.Group{ui.Text{Text: counted, Muted: true}, ui.Money{Amount: r.Cost}, ui.Duration{MS: r.DurationMS},
 			ui.Ident{ID: r.ID, Href: page.Base + "/requests/" + r.ID}}

@@ -55,7 +55,7 @@ func (c *console) showRequest(v *page.Visit) (page.Responder, error) {
 		Codes: ui.Snippets{ID: "code", Tabs: show.CallSnippets(v.PublicURL(), r.Endpoint, r.Model, promptPlaceholder)}}
 	content.Meaning = meaningOf(r)
 	content.Facts = factsOf(r, key)
-	return page.FullPage{Name: "request", Title: "Request " + r.ID, Main: content}, nil
+	return page.FullPage{Name: "request", Title: ui.Sayf("Request %s", r.ID), Main: content}, nil
 }
 
 // keyLinkTx returns a link to an account's key, or nil if the request had no key.
@@ -67,7 +67,7 @@ func keyLinkTx(tx *store.Tx, accountID, key string) (any, error) {
 	if account.IsNotFound(err) {
 		return "a deleted key", nil
 	}
-	return ui.Link{Href: page.Base + "/keys/" + key, Text: show.KeyName(k)}, err
+	return ui.Link{Href: page.Base + "/keys/" + key, Text: ui.Data(show.KeyName(k))}, err
 }
 
 // pricedModelTx returns the model of a request with the prices of the request. It returns nil if the
@@ -110,7 +110,7 @@ func meaningOf(r requestlog.Receipt) *ui.Notice {
 }
 
 // sourceLabels are the words for the source of a charge's token counts.
-var sourceLabels = map[ledger.UsageSource]string{
+var sourceLabels = map[ledger.UsageSource]ui.Words{
 	ledger.SourceProvider: "by the provider",
 	ledger.SourceGateway:  "by this service, because the provider reported no usage",
 	ledger.SourceBoth:     "partly by the provider and partly by this service",
@@ -118,8 +118,8 @@ var sourceLabels = map[ledger.UsageSource]string{
 }
 
 func factsOf(r requestlog.Receipt, key any) ui.Facts {
-	facts := ui.Facts{{Name: "Endpoint", Value: ui.Text{Text: r.Endpoint, Mono: true}}, {Name: "Model", Value: ui.OrDash(r.Model)}}
-	add := func(name string, value any) { facts = append(facts, ui.Fact{Name: name, Value: value}) }
+	facts := ui.Facts{{Name: "Endpoint", Value: ui.Text{Text: ui.Data(r.Endpoint), Mono: true}}, {Name: "Model", Value: ui.OrDash(r.Model)}}
+	add := func(name ui.Words, value any) { facts = append(facts, ui.Fact{Name: name, Value: value}) }
 	if key != nil {
 		add("Key", key)
 	}
@@ -127,7 +127,7 @@ func factsOf(r requestlog.Receipt, key any) ui.Facts {
 		add("Job", ui.Ident{ID: r.Job, Href: page.Base + "/jobs/" + r.Job})
 	}
 	if r.Code != "" {
-		add("Code", ui.Text{Text: r.Code, Mono: true})
+		add("Code", ui.Text{Text: ui.Data(r.Code), Mono: true})
 	}
 	add("Received", ui.Moment{MS: r.CreatedMS})
 	add("Duration", ui.Duration{MS: r.DurationMS})
@@ -139,7 +139,7 @@ func factsOf(r requestlog.Receipt, key any) ui.Facts {
 		add("Counted", words)
 	}
 	if r.StandsFor > 1 {
-		add("Stands for", ui.Requests(r.StandsFor)+" with the same refusal")
+		add("Stands for", ui.Sayf("%s with the same refusal", ui.Requests(r.StandsFor)))
 	}
 	return facts
 }
@@ -150,7 +150,7 @@ func timesOf(r requestlog.Receipt) ui.Bars {
 	if first <= 0 || rest <= 0 {
 		return nil
 	}
-	bar := func(label string, ms int64) ui.Bar {
+	bar := func(label ui.Words, ms int64) ui.Bar {
 		return ui.Bar{Label: label, Percent: int(100 * ms / r.DurationMS), Value: ui.Duration{MS: ms}}
 	}
 	return ui.Bars{bar("Until the first byte", first), bar("Until the end", rest)}
@@ -172,22 +172,22 @@ func timelineOf(r requestlog.Receipt) ui.Timeline {
 			case a.Skipped != "":
 			case a.Code == "":
 				all = append(all, ui.Stage{Tone: ui.OK, Label: "a provider answered",
-					Note: ui.Text{Text: "in " + ui.FormatDuration(a.DurationMS), Muted: true}})
+					Note: ui.Text{Text: ui.Sayf("in %s", ui.FormatDuration(a.DurationMS)), Muted: true}})
 			default:
-				note := "after " + ui.FormatDuration(a.DurationMS)
+				note := ui.Sayf("after %s", ui.FormatDuration(a.DurationMS))
 				if words := show.CodeLabel(a.Code); words != "provider failed" {
-					note = words + ", " + note
+					note = ui.Sayf("%s, %s", words, note)
 				}
-				all = append(all, ui.Stage{Tone: ui.Bad, Label: "a provider failed", Note: ui.Text{Text: note, Muted: true, Title: a.Code}})
+				all = append(all, ui.Stage{Tone: ui.Bad, Label: "a provider failed", Note: ui.Text{Text: note, Muted: true, Title: ui.Data(a.Code)}})
 			}
 		}
 	}
-	end := ui.Stage{Tone: ui.OK, Label: "answered " + strconv.Itoa(r.Status), At: ui.Moment{MS: r.CreatedMS + r.DurationMS}}
+	end := ui.Stage{Tone: ui.OK, Label: ui.Sayf("answered %s", strconv.Itoa(r.Status)), At: ui.Moment{MS: r.CreatedMS + r.DurationMS}}
 	switch {
 	case fault.Code(r.Code) == fault.ClientClosed:
 		end.Tone, end.Label = ui.Plain, "your program disconnected"
 	case r.Outcome == ledger.Refused:
-		end.Tone, end.Label = ui.Bad, "refused with "+strconv.Itoa(r.Status)
+		end.Tone, end.Label = ui.Bad, ui.Sayf("refused with %s", strconv.Itoa(r.Status))
 	case r.Status >= http.StatusBadRequest:
 		end.Tone = ui.Bad
 	case r.Code != "":

@@ -77,13 +77,13 @@ func spanField(chosen string, nowMS int64) ui.FormField {
 	options := []ui.Option{{Value: "1", Label: "Last 24 hours"}, {Value: "7", Label: "Last 7 days"}, {Value: "30", Label: "Last 30 days"}}
 	for back := range spanDays {
 		day := time.UnixMilli(nowMS).UTC().AddDate(0, 0, -back)
-		options = append(options, ui.Option{Value: ui.Day(day), Label: ui.Day(day) + " UTC"})
+		options = append(options, ui.Option{Value: ui.Day(day), Label: ui.Sayf("%s UTC", ui.Day(day))})
 	}
 	return show.Choice("span", "Time (UTC)", chosen, options)
 }
 
 func (c *console) listRequests(v *page.Visit) (page.Responder, error) {
-	content := page.List{Title: "Requests", Path: "/requests"}
+	content := page.List{Title: "Requests", All: "All requests", Path: "/requests"}
 	var f requestlog.Selection
 	var chosen url.Values
 	if err := v.View(func(tx *store.Tx) error {
@@ -150,11 +150,11 @@ func keyFieldTx(tx *store.Tx, accountID, chosen string) (ui.FormField, error) {
 	keys, more, err := chosenKeysTx(tx, accountID, chosen)
 	var options []ui.Option
 	for _, k := range keys {
-		options = append(options, ui.Option{Value: k.ID, Label: show.KeyName(k)})
+		options = append(options, ui.Option{Value: k.ID, Label: ui.Data(show.KeyName(k))})
 	}
 	f := show.Choice("key", "Key", chosen, options)
 	if more {
-		f.Options = append(f.Options, ui.Option{Label: olderKeys, Disabled: true})
+		f.Options = append(f.Options, ui.Option{Label: ui.Data(olderKeys), Disabled: true})
 	}
 	return f, err
 }
@@ -163,7 +163,7 @@ func statusField(chosen string) ui.FormField {
 	var options []ui.Option
 	for _, status := range statusChoices {
 		label := strconv.Itoa(status) + " " + cmp.Or(http.StatusText(status), "Client left")
-		options = append(options, ui.Option{Value: strconv.Itoa(status), Label: label})
+		options = append(options, ui.Option{Value: strconv.Itoa(status), Label: ui.Data(label)})
 	}
 	return show.Choice("status", "Status", chosen, options)
 }
@@ -213,7 +213,7 @@ func requestsFile(list []requestlog.Receipt) ui.DataTable {
 	for _, name := range []string{"id", "created", "endpoint", "model", "key", "job_id", "status", "code", "prompt_tokens", "cached_tokens",
 		"completion_tokens", "image_count", "clip_count", "cost_usd", "held_usd", "first_byte_ms", "duration_ms", "stands_for", "unit",
 		"quantity"} {
-		t.Columns = append(t.Columns, ui.Column{Title: name})
+		t.Columns = append(t.Columns, ui.Column{Title: ui.Data(name)})
 	}
 	for _, r := range list {
 		counts := measure.Of(r.Quantity.Unit, 1, r.Quantity.N)

@@ -8,6 +8,7 @@ import (
 	"tollgate/internal/console/show"
 	"tollgate/internal/console/ui"
 	"tollgate/internal/fault"
+	"tollgate/internal/mail"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
 )
@@ -15,6 +16,7 @@ import (
 // settingsPage shows the reader and the users of the account.
 type settingsPage struct {
 	Me       ui.Facts
+	Locale   mail.Locale
 	Address  *ui.PostForm // nil without mail
 	Password ui.PostForm
 	Ways     *waysToSignIn // nil without identity providers
@@ -25,6 +27,9 @@ type settingsPage struct {
 	Pager    ui.Pager // pages of users
 	NewUser  ui.PostForm
 }
+
+// Languages returns the choice of languages.
+func (s settingsPage) Languages() []ui.Language { return page.Languages(s.Locale) }
 
 // passwordForm asks a user without a password for no current one.
 func passwordForm(v *page.Visit) ui.PostForm {
@@ -54,7 +59,7 @@ type settingsForms struct{ password, newUser, address *ui.PostForm }
 
 // settingsWith shows the page with forms, which may have errors.
 func (c *console) settingsWith(v *page.Visit, forms settingsForms) (page.FullPage, error) {
-	content := settingsPage{Password: passwordForm(v), Mails: c.Mails.On(), NewUser: newUserForm()}
+	content := settingsPage{Locale: v.Locale(), Password: passwordForm(v), Mails: c.Mails.On(), NewUser: newUserForm()}
 	if forms.password != nil {
 		content.Password = *forms.password
 	}
@@ -89,7 +94,7 @@ func (c *console) settingsWith(v *page.Visit, forms settingsForms) (page.FullPag
 	}); err != nil {
 		return page.FullPage{}, err
 	}
-	return page.FullPage{Name: "settings", Title: "Settings", Main: content}.WithNotice(v, map[string]string{
+	return page.FullPage{Name: "settings", Title: "Settings", Main: content}.WithNotice(v, map[string]ui.Words{
 		"password": "Your password is changed, and all your other sessions have ended.",
 		"factor":   "Your second factor is off: your password is enough to sign in.",
 		"address":  "If the address is free, a mail with a link is on its way to it. Your old address gets a notice.",
@@ -111,9 +116,9 @@ func (s *settingsPage) listUsers(v *page.Visit, users []account.User) {
 		{Title: "Email"}, {Title: "State"}, {Title: "Since"}, {Title: "Change"}}}
 	for _, u := range users {
 		path := page.Base + "/settings/users/" + u.ID
-		toggle := ui.Button{Action: path + "/disable", Label: "Disable", About: u.Email}
+		toggle := ui.Button{Action: path + "/disable", Label: "Disable", About: ui.Data(u.Email)}
 		if u.Disabled {
-			toggle = ui.Button{Action: path + "/enable", Label: "Enable", About: u.Email}
+			toggle = ui.Button{Action: path + "/enable", Label: "Enable", About: ui.Data(u.Email)}
 		}
 		var change any = ui.Text{Text: "you", Muted: true}
 		switch {
@@ -124,8 +129,8 @@ func (s *settingsPage) listUsers(v *page.Visit, users []account.User) {
 			change = ui.Text{Text: "by the operator", Muted: true}
 		default:
 			change = ui.Group{toggle, v.Confirm(ui.Confirm{
-				ID: "delete-" + u.ID, Button: "Delete", Title: "Delete " + u.Email + "?", Danger: true, Action: path + "/delete",
-				Text: []string{"This user can no longer sign in. The keys and the balance of the account stay as they are."},
+				ID: "delete-" + u.ID, Button: "Delete", Title: ui.Sayf("Delete %s?", u.Email), Danger: true, Action: path + "/delete",
+				Text: []ui.Words{"This user can no longer sign in. The keys and the balance of the account stay as they are."},
 			})}
 		}
 		s.Users.Rows = append(s.Users.Rows, ui.DataRow{Cells: []any{u.Email, show.UserState(u), ui.Moment{MS: u.CreatedMS}, change}})

@@ -20,7 +20,7 @@ import (
 
 // statementPage shows the statement of one month.
 type statementPage struct {
-	Month   string
+	Month   ui.Words
 	Running bool     // the month has not ended
 	Whose   ui.Facts // the account and the days of the statement
 	Figures ui.FigureRow
@@ -150,8 +150,7 @@ func statementOf(v *page.Visit) (content statementPage, err error) {
 		content = statementPage{Month: ui.Month(s.first), Running: s.running,
 			CSV: page.Base + "/billing/statements/" + v.PathID() + "/table"}
 		content.Whose = ui.Facts{{Name: "Account", Value: a.Name}, {Name: "Id", Value: ui.Ident{ID: a.ID}},
-			{Name: "Days", Value: ui.Text{Text: ui.Day(s.first) + " to " + ui.Day(s.until) +
-				", UTC" + s.soFar()}}}
+			{Name: "Days", Value: ui.Text{Text: ui.Sayf("%s to %s, UTC%s", ui.Day(s.first), ui.Day(s.until), s.soFar())}}}
 		content.Figures = ui.FigureRow{{Label: "Opening balance", Value: ui.Money{Amount: s.opening, InFull: true}},
 			{Label: "Credits", Value: ui.Money{Amount: s.credits + s.takenBack, InFull: true}},
 			{Label: "Charges", Value: ui.Money{Amount: -s.charges, InFull: true}},
@@ -172,7 +171,7 @@ func findMonth(list []statement, month string) (statement, error) {
 }
 
 // soFar returns a suffix for a month before its end.
-func (s statement) soFar() string {
+func (s statement) soFar() ui.Words {
 	if s.running {
 		return ", so far"
 	}
@@ -183,12 +182,12 @@ func (s statement) end() time.Time { return s.first.AddDate(0, 1, 0) }
 
 // tableTx lists the rows of a statement: its credits, and its charges by model.
 func (s statement) tableTx(tx *store.Tx, accountID string) (ui.DataTable, error) {
-	t := ui.DataTable{Caption: "Statement of " + ui.Month(s.first), Columns: []ui.Column{{Title: "What"},
+	t := ui.DataTable{Caption: ui.Sayf("Statement of %s", ui.Month(s.first)), Columns: []ui.Column{{Title: "What"},
 		{Title: "For"}, {Title: "Charged requests", Right: true}, {Title: "Amount", Right: true, Exact: true}}}
-	add := func(label string, reason string, requests any, amount money.Amount) {
+	add := func(label, reason ui.Words, requests any, amount money.Amount) {
 		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{label, reason, requests, ui.Money{Amount: amount}}})
 	}
-	add("Opening balance", ui.Day(s.first), "", s.opening)
+	add("Opening balance", ui.Data(ui.Day(s.first)), "", s.opening)
 	credits, more, err := movement.ListTx(tx, movement.Selection{Account: accountID, Kind: movement.Credits, SinceMS: s.first.UnixMilli(),
 		UntilMS: s.end().UnixMilli(), Limit: shownCredits})
 	if err != nil {
@@ -207,7 +206,7 @@ func (s statement) tableTx(tx *store.Tx, accountID string) (ui.DataTable, error)
 		if e.Amount < 0 {
 			label = "Taken back"
 		}
-		add(label+", "+ui.Day(time.UnixMilli(e.CreatedMS).UTC()), show.Reason(e), "", e.Amount)
+		add(ui.Data(label+", "+ui.Day(time.UnixMilli(e.CreatedMS).UTC())), show.Reason(e), "", e.Amount)
 	}
 	models, err := spending.ReadTx(tx, spending.Query{Account: accountID, Since: books.DayOf(s.first.UnixMilli()),
 		Until: books.DayOf(s.end().UnixMilli()),
@@ -220,15 +219,15 @@ func (s statement) tableTx(tx *store.Tx, accountID string) (ui.DataTable, error)
 		if m.Charged == 0 {
 			continue // nothing was charged
 		}
-		add("Charges", m.Model, ui.Count{N: m.Billed}, -m.Charged)
+		add("Charges", ui.Data(m.Model), ui.Count{N: m.Billed}, -m.Charged)
 	}
-	t.Foot = []any{"Closing balance", ui.Day(s.until) + s.soFar(), "", ui.Money{Amount: s.closing, InFull: true}}
+	t.Foot = []any{ui.Words("Closing balance"), ui.Sayf("%s%s", ui.Day(s.until), s.soFar()), "", ui.Money{Amount: s.closing, InFull: true}}
 	return t, nil
 }
 
 func (c *console) showStatement(v *page.Visit) (page.Responder, error) {
 	content, err := statementOf(v)
-	return page.FullPage{Name: "statement", Title: "Statement of " + content.Month, Main: content}, err
+	return page.FullPage{Name: "statement", Title: ui.Sayf("Statement of %s", content.Month), Main: content}, err
 }
 
 // downloadStatement returns a statement as a CSV file with the closing balance as the last row.

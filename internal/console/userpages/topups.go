@@ -16,7 +16,7 @@ import (
 
 // topupPage shows a top-up. For a paid one the page is the receipt.
 type topupPage struct {
-	Title   string
+	Title   ui.Words
 	State   ui.Badge
 	Whose   string
 	Facts   ui.Facts
@@ -33,14 +33,15 @@ func (c *console) paying(handle func(*page.Visit) (page.Responder, error)) func(
 }
 
 func (c *console) listTopups(v *page.Visit) (page.Responder, error) {
-	content := page.List{Title: "Top-ups", Path: "/billing/top-ups", New: page.CreateLink("/billing/top-ups/new", "Add credit")}
+	content := page.List{Title: "Top-ups", All: "All top-ups", Path: "/billing/top-ups",
+		New: page.CreateLink("/billing/top-ups/new", "Add credit")}
 	err := v.View(func(tx *store.Tx) error {
 		list, more, err := topup.ListTx(tx, topup.ListFilter{Account: v.Account(), After: v.Query("after"), Limit: page.Rows})
 		content.Table = ui.DataTable{Caption: content.Title, Columns: []ui.Column{{Title: "Ordered"}, {Title: "State"},
 			{Title: "Amount", Right: true}, {Title: "Credit", Right: true, Exact: true}, {Title: "Way to pay", Fold: true}}}
 		for _, t := range list {
 			content.Table.Rows = append(content.Table.Rows, ui.DataRow{Href: page.Base + "/billing/top-ups/" + t.ID, Cells: []any{
-				ui.Moment{MS: t.CreatedMS}, show.TopupBadge(t), ui.Text{Text: t.Currency.Text(t.Minor)}, ui.Money{Amount: t.Credit},
+				ui.Moment{MS: t.CreatedMS}, show.TopupBadge(t), ui.Text{Text: ui.Data(t.Currency.Text(t.Minor))}, ui.Money{Amount: t.Credit},
 				show.WayToPay(t, c.Topups.Info(t.Provider))}})
 		}
 		content.Pager = v.Pager(content.Path, more, page.Last(list, func(t topup.Topup) string { return t.ID }))
@@ -71,7 +72,7 @@ func (c *console) topupForm(once string, save bool) (ui.PostForm, error) {
 		if q.Bonus > 0 {
 			label += ", with a bonus of " + q.Bonus.String()
 		}
-		amounts.Options = append(amounts.Options, ui.Option{Value: terms.Currency.Decimal(minor), Label: label})
+		amounts.Options = append(amounts.Options, ui.Option{Value: terms.Currency.Decimal(minor), Label: ui.Data(label)})
 	}
 	amounts.Options = append(amounts.Options, ui.Option{Value: otherAmount, Label: "Another amount"})
 	hint := "From " + terms.Currency.Decimal(terms.Minimum) + " to " + terms.Currency.Text(terms.Maximum) + "."
@@ -84,14 +85,14 @@ func (c *console) topupForm(once string, save bool) (ui.PostForm, error) {
 	ways := ui.FormField{Name: "provider", Label: "Way to pay", Kind: ui.Choice, Required: true}
 	for _, info := range c.Topups.Infos() {
 		if len(info.Methods) == 0 {
-			ways.Options = append(ways.Options, ui.Option{Value: info.Name, Label: info.Title})
+			ways.Options = append(ways.Options, ui.Option{Value: info.Name, Label: ui.Data(info.Title)})
 		}
 		for _, m := range info.Methods {
-			ways.Options = append(ways.Options, ui.Option{Value: info.Name + "/" + m.Name, Label: m.Title})
+			ways.Options = append(ways.Options, ui.Option{Value: info.Name + "/" + m.Name, Label: ui.Data(m.Title)})
 		}
 	}
 	form.Fields = []ui.FormField{amounts,
-		{Name: "other", Label: "Another amount", After: strings.ToUpper(terms.Currency.Code), Numeric: true, Hint: hint},
+		{Name: "other", Label: "Another amount", After: ui.Data(strings.ToUpper(terms.Currency.Code)), Numeric: true, Hint: ui.Data(hint)},
 		ways, {Name: "once", Kind: ui.Hidden, Value: once}}
 	if c.Topups.SavesCards() {
 		form.Fields = append(form.Fields, ui.FormField{Name: "save", Label: "Save my card for automatic top-ups", Kind: ui.Check, Checked: save,
@@ -197,7 +198,7 @@ func (c *console) showTopup(v *page.Visit) (page.Responder, error) {
 		content.Title, content.Whose = "Receipt", v.Session.User.Email
 	}
 	if t.IsOpen() && t.Address != "" {
-		content.Pay = &ui.Link{Href: t.Address, Text: "Pay " + t.Currency.Text(t.Minor) + " with " + show.WayToPay(t, info),
+		content.Pay = &ui.Link{Href: t.Address, Text: ui.Sayf("Pay %s with %s", t.Currency.Text(t.Minor), show.WayToPay(t, info)),
 			Icon: "external-link", Button: true, Main: true}
 	}
 	if !t.IsPaid() {
@@ -209,7 +210,7 @@ func (c *console) showTopup(v *page.Visit) (page.Responder, error) {
 	if !t.Live && t.IsOpen() {
 		content.Test = &ui.Notice{Tone: ui.Warn, Title: "This shop takes no real money yet.", Text: "Pay with a test card."}
 	}
-	texts := map[string]string{
+	texts := map[string]ui.Words{
 		"unanswered": "The payment provider does not answer at the moment. Try again in a minute; nothing was charged.",
 		"checked":    "The payment provider was asked. This is the present state.",
 	}

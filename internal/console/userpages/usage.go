@@ -31,11 +31,12 @@ func (c *console) usage(v *page.Visit) (page.Responder, error) {
 	u, err := c.usageOf(v).Read(v)
 	u.Figures = ui.FigureRow{
 		{Label: "Charged", Value: ui.Money{Amount: u.Total.Charged}, Note: ui.Text{Text: ui.Credits(u.Total.Charged)}},
-		{Label: "Requests", Value: ui.Count{N: u.Total.Requests}, Note: ui.Text{Text: ui.Thousands(u.Total.Billed) + " of them charged"}},
-		{Label: "Errors", Value: ui.Text{Text: ui.Percent(u.Total.Failed, u.Total.Requests)},
-			Note: ui.Text{Text: ui.Thousands(u.Total.Failed) + " of " + ui.Requests(u.Total.Requests)}},
+		{Label: "Requests", Value: ui.Count{N: u.Total.Requests},
+			Note: ui.Text{Text: ui.Sayf("%s of them charged", ui.Thousands(u.Total.Billed))}},
+		{Label: "Errors", Value: ui.Text{Text: ui.Data(ui.Percent(u.Total.Failed, u.Total.Requests))},
+			Note: ui.Text{Text: ui.Sayf("%s of %s", ui.Thousands(u.Total.Failed), ui.Requests(u.Total.Requests))}},
 		{Label: "Tokens", Value: ui.Count{N: u.Total.Prompt + u.Total.Completion},
-			Note: ui.Text{Text: ui.Thousands(u.Total.Prompt) + " sent, " + ui.Thousands(u.Total.Completion) + " answered"}},
+			Note: ui.Text{Text: ui.Sayf("%s sent, %s answered", ui.Thousands(u.Total.Prompt), ui.Thousands(u.Total.Completion))}},
 	}
 	return page.FullPage{Name: "usage", Title: "Usage", Main: u}, err
 }

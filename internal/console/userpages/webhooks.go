@@ -44,7 +44,7 @@ type deliveryPage struct {
 }
 
 // eventLabels describe the cause of each event.
-var eventLabels = map[string]string{
+var eventLabels = map[string]ui.Words{
 	webhook.VideoCompleted: "a video is done", webhook.VideoFailed: "a video failed", webhook.ImageCompleted: "an image is done",
 	webhook.ImageFailed: "an image failed", webhook.BalanceLow: "the balance is low",
 }
@@ -61,7 +61,7 @@ func webhookForm() ui.PostForm {
 	for _, name := range webhook.Types() {
 		if words := eventLabels[name]; words != "" {
 			events := f.Field("events")
-			events.Options = append(events.Options, ui.Option{Value: name, Label: name + ": " + words})
+			events.Options = append(events.Options, ui.Option{Value: name, Label: ui.Sayf("%s: %s", name, words)})
 		}
 	}
 	return f
@@ -126,7 +126,7 @@ func (c *console) webhooksWith(
 	}
 	content.Roll = v.Confirm(ui.Confirm{ID: "roll", Button: "Roll the secret", Title: "Replace the signing secret?", Danger: true,
 		Action: page.Base + "/webhooks/roll",
-		Text: []string{"The current secret stops working immediately. New events are signed with the new one.",
+		Text: []ui.Words{"The current secret stops working immediately. New events are signed with the new one.",
 			"Put it into your receiver."}})
 	switch {
 	case len(content.Log.Rows) > 0 || f.After != "":
@@ -138,7 +138,7 @@ func (c *console) webhooksWith(
 			Text: "Set an address, choose events and send a test. The test appears here with your receiver's answer."}
 	}
 	p := page.FullPage{Name: "webhooks", Title: "Webhooks", Main: content, Notices: notices}
-	return p.WithNotice(v, map[string]string{"saved": "Saved. Events go there from now on."}), nil
+	return p.WithNotice(v, map[string]ui.Words{"saved": "Saved. Events go there from now on."}), nil
 }
 
 func (c *console) saveWebhook(v *page.Visit) (page.Responder, error) {
@@ -214,18 +214,18 @@ func (c *console) testWebhook(v *page.Visit) (page.Responder, error) {
 	var f *fault.Error
 	switch {
 	case errors.As(err, &f) && f.Status() < http.StatusInternalServerError:
-		return c.storedWebhooks(v, nil, ui.Notice{Tone: ui.Bad, Text: f.Message(), Focus: true})
+		return c.storedWebhooks(v, nil, ui.Notice{Tone: ui.Bad, Text: ui.Data(f.Message()), Focus: true})
 	case err != nil:
 		return nil, err
 	case result.Error == "":
 		return c.storedWebhooks(v, nil, ui.Notice{Tone: ui.OK, Focus: true, Title: "Your receiver works.",
-			Text: fmt.Sprintf("It answered %d in %s.", result.Status, ui.FormatDuration(result.ResponseMS))})
+			Text: ui.Sayf("It answered %s in %s.", result.Status, ui.FormatDuration(result.ResponseMS))})
 	}
 	text := result.Error
 	if result.Status != 0 {
 		text = fmt.Sprintf("It answered %d in %s. %s", result.Status, ui.FormatDuration(result.ResponseMS), result.Error)
 	}
-	return c.storedWebhooks(v, nil, ui.Notice{Tone: ui.Bad, Focus: true, Title: "The test was not delivered.", Text: text})
+	return c.storedWebhooks(v, nil, ui.Notice{Tone: ui.Bad, Focus: true, Title: "The test was not delivered.", Text: ui.Data(text)})
 }
 
 func (c *console) showDelivery(v *page.Visit) (page.Responder, error) {
@@ -243,7 +243,7 @@ func (c *console) showDelivery(v *page.Visit) (page.Responder, error) {
 	content := deliveryPage{State: show.DeliveryState(d), Body: bodyCodes(body),
 		Resend: ui.Button{Action: page.Base + "/webhooks/deliveries/" + d.ID + "/resend", Label: "Resend"}}
 	content.Facts = ui.Facts{{Name: "Event", Value: d.Type}, {Name: "Event id", Value: ui.Ident{ID: d.Event}},
-		{Name: "Address", Value: ui.Text{Text: d.URL, Mono: true}}, {Name: "Created", Value: ui.Moment{MS: d.CreatedMS}}}
+		{Name: "Address", Value: ui.Text{Text: ui.Data(d.URL), Mono: true}}, {Name: "Created", Value: ui.Moment{MS: d.CreatedMS}}}
 	if d.NextMS != 0 {
 		content.Facts = append(content.Facts, ui.Fact{Name: "Next attempt", Value: ui.Moment{MS: d.NextMS}})
 	}
@@ -264,17 +264,17 @@ func (c *console) showDelivery(v *page.Visit) (page.Responder, error) {
 		cells := []any{ui.Count{N: int64(i + 1)}, ui.Moment{MS: a.AtMS}, status, ui.Duration{MS: a.TookMS}, outcome}
 		content.Attempts.Rows = append(content.Attempts.Rows, ui.DataRow{Cells: cells})
 	}
-	return page.FullPage{Name: "delivery", Title: "Delivery of " + d.Type, Main: content}.WithNotice(v, map[string]string{
+	return page.FullPage{Name: "delivery", Title: ui.Sayf("Delivery of %s", d.Type), Main: content}.WithNotice(v, map[string]ui.Words{
 		"sent": "It was sent again. The last attempt shows the result.",
 	}), nil
 }
 
 // bodyCodes returns the body of an event indented and as sent.
 func bodyCodes(body string) ui.Snippets {
-	codes := ui.Snippets{ID: "body", Tabs: []ui.Snippet{{Name: "As sent", Text: body}}}
+	codes := ui.Snippets{ID: "body", Tabs: []ui.Snippet{{Name: "As sent", Text: ui.Data(body)}}}
 	var indented bytes.Buffer
 	if json.Indent(&indented, []byte(body), "", "  ") == nil {
-		codes.Tabs = slices.Insert(codes.Tabs, 0, ui.Snippet{Name: "Formatted", Text: indented.String()})
+		codes.Tabs = slices.Insert(codes.Tabs, 0, ui.Snippet{Name: "Formatted", Text: ui.Data(indented.String())})
 	}
 	return codes
 }
@@ -304,7 +304,7 @@ func receiverCodes() (ui.Snippets, error) {
 		if err != nil {
 			return codes, err
 		}
-		codes.Tabs = append(codes.Tabs, ui.Snippet{Name: example.name, Text: string(text)})
+		codes.Tabs = append(codes.Tabs, ui.Snippet{Name: ui.Data(example.name), Text: ui.Data(string(text))})
 	}
 	return codes, nil
 }

@@ -94,7 +94,7 @@ CREATE TABLE account_user (
     totp_secret   TEXT   NOT NULL DEFAULT '', -- of the second factor
     totp_since_ms BIGINT NOT NULL DEFAULT 0,  -- the time of its confirmation
     totp_step     BIGINT NOT NULL DEFAULT 0,  -- the newest step used, so that a code works once
-    locale         TEXT  NOT NULL DEFAULT '', -- language of mails: mail.Locale; '' for the browser's
+    locale         TEXT  NOT NULL DEFAULT '', -- language of mails and of the console: mail.Locale; '' for the browser's
     declined_mails TEXT  NOT NULL DEFAULT '', -- mail.Topics, separated by spaces
     mark_key      TEXT   NOT NULL DEFAULT '', -- signs the marks of the user's browsers; a new password replaces it
     created_ms    BIGINT NOT NULL

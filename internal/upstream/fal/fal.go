@@ -51,8 +51,8 @@ func Info() upstream.Info {
 }
 
 // defaults returns the default field names of fal's models.
-func defaults() input.Words {
-	return input.Words{
+func defaults() input.Defaults {
+	return input.Defaults{
 		Fields: map[string]string{
 			input.Prompt: "prompt", input.Count: "num_images",
 			input.Image: "image_url", input.Images: "image_urls", input.Video: "video_url", input.Videos: "video_urls", input.Mask: "mask_url",

@@ -18,8 +18,8 @@ import (
 type object = map[string]any
 
 // defaultWords returns the defaults of a provider for tests.
-func defaultWords() input.Words {
-	return input.Words{
+func defaultWords() input.Defaults {
+	return input.Defaults{
 		Fields: map[string]string{
 			input.Prompt: "prompt", input.Count: "n", input.Image: "image", input.Images: "images", input.Mask: "mask",
 			input.Size: "image_size", input.Width: "width", input.Height: "height",

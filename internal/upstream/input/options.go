@@ -1,6 +1,6 @@
 // Package input owns the model input of tasks for providers with many families of models. The input
 // is a flat JSON object. Each family has its own names of members and its own spelling of values: a
-// provider has defaults (Words), and a line's options change the defaults.
+// provider has defaults (Defaults), and a line's options change the defaults.
 //
 // Invariants:
 //   - Fields with an effect on the price (count, size, ratio, resolution, duration) and references
@@ -73,8 +73,8 @@ func sizes() []string         { return []string{SizeRatio, SizePixels, SizeObjec
 func durations() []string     { return []string{DurationNumber, DurationText, DurationSeconds} }
 func spelledFields() []string { return []string{Ratio, Resolution, Duration} }
 
-// Words are the defaults for a provider's models.
-type Words struct {
+// Defaults are the options of a provider's models.
+type Defaults struct {
 	// Fields maps each field of a task to the name of its member. A field with a missing or empty
 	// name is not written.
 	Fields map[string]string
@@ -269,7 +269,7 @@ type Style struct {
 // Style returns the style of a task: the provider's defaults, changed first by the line's options
 // and then by the model's options. If the option `references` names a model, a task with references
 // is sent to that model, in that model's style.
-func (o *Options) Style(task jobcall.Task, defaults Words) *Style {
+func (o *Options) Style(task jobcall.Task, defaults Defaults) *Style {
 	s := &Style{Model: task.Model}
 	if len(task.References) > 0 {
 		if model := o.models[task.Model].references; model != "" {

@@ -52,8 +52,8 @@ func Info() upstream.Info {
 }
 
 // defaults returns the default field names of Replicate's models.
-func defaults() input.Words {
-	return input.Words{
+func defaults() input.Defaults {
+	return input.Defaults{
 		Fields: map[string]string{
 			input.Prompt: "prompt", input.Count: "num_outputs",
 			input.Image: "image", input.Images: "input_images", input.Video: "video", input.Mask: "mask",
