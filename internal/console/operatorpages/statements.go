@@ -113,7 +113,7 @@ func (c *console) movementsTableTx(tx *store.Tx, v *page.Visit, account string, 
 				change = ui.Button{Action: page.Base + "/operator/entries/" + e.ID + "/unpaid", Label: "Mark as unpaid", About: show.Reason(e)}
 			}
 			if d, isIssued := papers.documents[e.ID]; isIssued {
-				change = ui.Link{Href: page.Base + invoicesPath + "/" + d.ID, Text: d.Name}
+				change = ui.Link{Href: page.Base + invoicesPath + "/" + d.ID, Text: ui.Data(d.Name)}
 			} else if e.Paid && c.Invoices != nil {
 				change = ui.Group{change, v.Confirm(papers.confirm(e))}
 			}
@@ -155,7 +155,7 @@ func (c *console) papersTx(tx *store.Tx, account string, list []movement.Entry) 
 	invoices, _, err := invoice.ListTx(tx, invoice.DocumentFilter{Account: account, Kind: invoice.Invoice, Limit: page.Rows})
 	for _, d := range invoices {
 		if d.Topup == "" {
-			p.invoices = append(p.invoices, ui.Option{Value: d.Name, Label: d.Name + ", " + d.Currency.Text(d.Total)})
+			p.invoices = append(p.invoices, ui.Option{Value: d.Name, Label: ui.Data(d.Name + ", " + d.Currency.Text(d.Total))})
 		}
 	}
 	return p, err
@@ -163,13 +163,13 @@ func (c *console) papersTx(tx *store.Tx, account string, list []movement.Entry) 
 
 // confirm returns the dialog that issues the document of a paid credit.
 func (p creditPapers) confirm(e movement.Entry) ui.Confirm {
-	d := ui.Confirm{ID: "invoice-" + e.ID, Button: "Issue invoice", Title: "Issue an invoice over " + ui.USD(e.Amount) + "?",
+	d := ui.Confirm{ID: "invoice-" + e.ID, Button: "Issue invoice", Title: ui.Sayf("Issue an invoice over %s?", ui.USD(e.Amount)),
 		Action: page.Base + "/operator/entries/" + e.ID + "/invoice",
-		Text: []string{"The customer on the invoice is " + p.customer.Name + ". The customer enters the address under Billing, Invoices.",
+		Text: []ui.Words{ui.Sayf("The customer on the invoice is %s. The customer enters the address under Billing, Invoices.", p.customer.Name),
 			"An invoice never changes, and the credit stays marked as paid."}}
 	if e.Amount < 0 {
-		d.Button, d.Title = "Issue credit note", "Issue a credit note over "+ui.USD(-e.Amount)+"?"
-		d.Text = []string{"A credit note never changes, and the take-back stays marked as paid."}
+		d.Button, d.Title = "Issue credit note", ui.Sayf("Issue a credit note over %s?", ui.USD(-e.Amount))
+		d.Text = []ui.Words{"A credit note never changes, and the take-back stays marked as paid."}
 		d.Fields = []ui.FormField{{Name: "corrects", Label: "Invoice", Kind: ui.Choice, Options: p.invoices, Prefix: e.ID + "-",
 			Hint: "The invoice of the credit that was taken back."}}
 	}

@@ -54,7 +54,7 @@ func acceptedTerms(u account.User) ui.Group {
 	if u.TermsVersion == "" {
 		return ui.Group{ui.Text{Text: "none", Muted: true}}
 	}
-	return ui.Group{ui.Text{Text: u.TermsVersion}, ui.Moment{MS: u.TermsMS}}
+	return ui.Group{ui.Text{Text: ui.Data(u.TermsVersion)}, ui.Moment{MS: u.TermsMS}}
 }
 
 // seesLinks reports whether the visitor may see the links of customers. With a link, the visitor could set

@@ -56,7 +56,7 @@ func TestBrandFiles(t *testing.T) {
 	if b.Name != "Blue Sky" || b.Logo != files.Path("shop.svg") || b.Logo == "" || b.Style != files.Path("brand.css") || b.Style == "" {
 		t.Errorf("the brand is %+v", b)
 	}
-	if want := (ui.Link{Href: "mailto:help@example.com", Text: "help@example.com"}); *b.Contact != want {
+	if want := (ui.Link{Href: "mailto:help@example.com", Text: ui.Data("help@example.com")}); *b.Contact != want {
 		t.Errorf("the contact is %+v, want %+v", *b.Contact, want)
 	}
 	if own.Path("brand.css") != "" {
