@@ -319,7 +319,7 @@ func (w serviceStatus) problems() []ui.Notice {
 		add(ui.Warn, "A payment needs you.", text, "/operator/top-ups", "Top-ups")
 	}
 	for _, c := range w.changes {
-		add(ui.Bad, "A scheduled change of the catalog was not applied.", c.Reason+". Apply it, or schedule it again.",
+		add(ui.Bad, "A scheduled change of the catalog was not applied.", ui.Sayf("%s. Apply it, or schedule it again.", c.Reason),
 			changesPath+"/"+c.ID, "Change")
 	}
 	if w.mails.Oldest > maxMailWait {

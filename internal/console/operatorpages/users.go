@@ -94,11 +94,11 @@ func (c *console) userChanges(v *page.Visit, u account.User, linked []account.Li
 	for _, i := range linked {
 		if i.User == u.ID && u.ID != v.Session.User.ID {
 			title := c.ProviderTitle(i.Issuer)
-			changes = append(changes, v.Confirm(ui.Confirm{ID: "unlink-" + i.ID, Button: "Unlink " + title, Danger: true,
-				Title: "Unlink " + title + " from " + u.Email + "?", Action: page.Base + "/operator/identities/" + i.ID + "/unlink",
-				Text: []string{strings.TrimSpace("The person at "+title+" "+i.Email) + " can no longer sign in as this user, and all sessions of the " +
-					"user end. The user can link the provider again, after signing in another way. A user without a password or another provider " +
-					"needs a link from you."}}))
+			changes = append(changes, v.Confirm(ui.Confirm{ID: "unlink-" + i.ID, Button: ui.Sayf("Unlink %s", title), Danger: true,
+				Title: ui.Sayf("Unlink %s from %s?", title, u.Email), Action: page.Base + "/operator/identities/" + i.ID + "/unlink",
+				Text: []ui.Words{ui.Sayf("The person at %s can no longer sign in as this user, and all sessions of the user end. The user can "+
+					"link the provider again, after signing in another way. A user without a password or another provider needs a link "+
+					"from you.", strings.TrimSpace(title+" "+i.Email))}}))
 		}
 	}
 	if u.ID != v.Session.User.ID && v.Session.Role() == account.Owner {
