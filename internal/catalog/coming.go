@@ -13,6 +13,11 @@ import (
 const (
 	selectUnmailed = `SELECT id, mailed_to FROM catalog_change WHERE state = 0 AND mailed = 0 ORDER BY at_ms, id LIMIT 1`
 	updateMailed   = `UPDATE catalog_change SET mailed_to = $3, mailed = $4 WHERE id = $1 AND state = 0 AND mailed_to = $2`
+	insertMailed   = `INSERT INTO catalog_price_mail (change, account) VALUES ($1, $2)`
+	forgetMailed   = `DELETE FROM catalog_price_mail WHERE change = $1`
+	selectWithdraw = `SELECT m.change, m.account FROM catalog_price_mail m JOIN catalog_change c ON c.id = m.change
+		WHERE c.state = 3 ORDER BY m.change, m.account LIMIT $1`
+	deleteWithdraw = `DELETE FROM catalog_price_mail WHERE change = $1 AND account = $2`
 )
 
 // ComingPrices has the models whose prices an announced change will change.
@@ -88,12 +93,49 @@ func UnmailedChangeTx(tx *store.Tx) (id, mailedTo string, err error) {
 	return id, mailedTo, nil
 }
 
-// RecordMailedTx records the last account that has its mails about a pending change, after mailedTo. It
-// returns false, and changes nothing, if another node was faster or the change has ended.
-func RecordMailedTx(tx *store.Tx, id, mailedTo, last string, done bool) (bool, error) {
+// RecordMailedTx records the next accounts, in order, that have their mails about a pending change, after
+// mailedTo. It returns false, and changes nothing, if another node was faster or the change has ended.
+func RecordMailedTx(tx *store.Tx, id, mailedTo string, accounts []string, done bool) (bool, error) {
+	last := mailedTo
+	if len(accounts) > 0 {
+		last = accounts[len(accounts)-1]
+	}
 	changed, err := tx.Exec(updateMailed, id, mailedTo, last, store.Bool(done))
 	if err != nil {
 		return false, fmt.Errorf("record the mails about new prices: %w", err)
+	}
+	if changed == 0 {
+		return false, nil
+	}
+	for _, account := range accounts {
+		if _, err := tx.Exec(insertMailed, id, account); err != nil {
+			return false, fmt.Errorf("record a mail about new prices: %w", err)
+		}
+	}
+	return true, nil
+}
+
+// MailedAccount is an account whose users have mails about the new prices of a change.
+type MailedAccount struct{ Change, Account string }
+
+// WithdrawnTx returns up to limit accounts with mails about a change that was cancelled afterwards.
+func WithdrawnTx(tx *store.Tx, limit int) ([]MailedAccount, error) {
+	all, err := store.Collect(tx, func(row store.Row) (a MailedAccount, err error) {
+		err = row.Scan(&a.Change, &a.Account)
+		return a, err
+	}, selectWithdraw, limit)
+	if err != nil {
+		return nil, fmt.Errorf("look for withdrawn prices: %w", err)
+	}
+	return all, nil
+}
+
+// EndWithdrawalTx records that the users of an account are told that the prices of a change are
+// withdrawn. It returns false if they were told before.
+func EndWithdrawalTx(tx *store.Tx, a MailedAccount) (bool, error) {
+	changed, err := tx.Exec(deleteWithdraw, a.Change, a.Account)
+	if err != nil {
+		return false, fmt.Errorf("record a mail about withdrawn prices: %w", err)
 	}
 	return changed > 0, nil
 }

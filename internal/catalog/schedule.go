@@ -245,7 +245,8 @@ func (c ScheduledChange) MergeTx(tx *store.Tx, providers map[string]Provider) (d
 }
 
 // EndTx ends a pending change that is locked. Revision is the current revision after an apply, and
-// reason says why the change failed.
+// reason says why the change failed. After a cancellation, WithdrawnTx returns the accounts with mails
+// about it.
 func (c ScheduledChange) EndTx(tx *store.Tx, state ChangeState, revision int64, reason string) error {
 	now, err := tx.NowMS()
 	if err != nil {
@@ -253,6 +254,11 @@ func (c ScheduledChange) EndTx(tx *store.Tx, state ChangeState, revision int64, 
 	}
 	if _, err := tx.Exec(endChange, c.ID, int64(state), revision, reason, now); err != nil {
 		return fmt.Errorf("end the change %s: %w", c.ID, err)
+	}
+	if state != ChangeCancelled {
+		if _, err := tx.Exec(forgetMailed, c.ID); err != nil {
+			return fmt.Errorf("end the mails about the change %s: %w", c.ID, err)
+		}
 	}
 	return raiseChangesTx(tx)
 }

@@ -50,7 +50,8 @@ const (
 	LimitUsed       LetterKind = "total_limit_used"  // a key's total limit is used up
 	ReceiverFailing LetterKind = "webhook_failing"   // a receiver of webhooks fails
 
-	PriceChange LetterKind = "price_change" // prices of models that a customer uses will change
+	PriceChange    LetterKind = "price_change"    // prices of models that a customer uses will change
+	PriceWithdrawn LetterKind = "price_withdrawn" // and will not, because the change was cancelled
 
 	Alert        LetterKind = "alert"                 // for operators, about a line
 	ChangeFailed LetterKind = "catalog_change_failed" // for operators: a scheduled change was not applied
@@ -61,7 +62,8 @@ func Kinds() []LetterKind {
 	return []LetterKind{Test, Invitation, OperatorInvitation, Reset, SignIn, SignUp, NewAddress, OldAddress, KnownUser,
 		IdentityAdded, IdentityRemoved,
 		PaymentReceipt, PaymentRefund, PaymentDispute, PaymentRestored, AutomaticPaused, Invoice, CreditNote,
-		LowBalance, BudgetNear, BudgetUsed, LimitNear, LimitUsed, ReceiverFailing, PriceChange, Alert, ChangeFailed, PaymentProblem}
+		LowBalance, BudgetNear, BudgetUsed, LimitNear, LimitUsed, ReceiverFailing, PriceChange, PriceWithdrawn,
+		Alert, ChangeFailed, PaymentProblem}
 }
 
 // hasLink reports whether the mails of a kind have a button.
@@ -108,7 +110,7 @@ func (k LetterKind) Topic() Topic {
 		return BudgetTopic
 	case ReceiverFailing:
 		return WebhookTopic
-	case PriceChange:
+	case PriceChange, PriceWithdrawn:
 		return PriceTopic
 	}
 	return PaymentTopic

@@ -85,19 +85,54 @@ func (s *Scheduler) mailTx(tx *store.Tx, news priceNews) error {
 	if err != nil {
 		return err
 	}
-	last := news.mailedTo
-	if len(news.accounts) > 0 {
-		last = news.accounts[len(news.accounts)-1]
-	}
-	if first, err := catalog.RecordMailedTx(tx, news.change, news.mailedTo, last, news.done); err != nil || !first {
+	if first, err := catalog.RecordMailedTx(tx, news.change, news.mailedTo, news.accounts, news.done); err != nil || !first {
 		return err
 	}
 	for _, id := range news.accounts {
-		if err := account.MailUsersTx(tx, s.Mails, id, mail.Letter{Kind: mail.PriceChange, Cause: c.ID,
-			Link:   strings.TrimRight(s.PublicURL, "/") + "/console/models",
+		if err := account.MailUsersTx(tx, s.Mails, id, mail.Letter{Kind: mail.PriceChange, Cause: c.ID, Link: s.modelsLink(),
 			Values: map[string]string{"time": mail.Time(c.AtMS), "models": strings.Join(news.models[id], ", ")}}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// MailWithdrawals writes the mails about cancelled changes to the users who have mails about their prices,
+// in steps.
+func (s *Scheduler) MailWithdrawals(ctx context.Context) error {
+	for {
+		accounts, err := store.Read(ctx, s.DB, func(tx *store.Tx) ([]catalog.MailedAccount, error) {
+			return catalog.WithdrawnTx(tx, mailedAccounts)
+		})
+		if err != nil || len(accounts) == 0 {
+			return err
+		}
+		if err := s.DB.Update(ctx, func(tx *store.Tx) error { return s.withdrawTx(tx, accounts) }); err != nil {
+			return fmt.Errorf("mail withdrawn prices: %w", err)
+		}
+	}
+}
+
+// withdrawTx writes the mails of a step. It leaves out accounts for which another node was faster.
+func (s *Scheduler) withdrawTx(tx *store.Tx, accounts []catalog.MailedAccount) error {
+	for _, a := range accounts {
+		c, err := catalog.ScheduledChangeTx(tx, a.Change)
+		if err != nil {
+			return err
+		}
+		first, err := catalog.EndWithdrawalTx(tx, a)
+		if err == nil && first {
+			err = account.MailUsersTx(tx, s.Mails, a.Account, mail.Letter{Kind: mail.PriceWithdrawn, Cause: c.ID, Link: s.modelsLink(),
+				Values: map[string]string{"time": mail.Time(c.AtMS)}})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// modelsLink returns the address of the page with the prices.
+func (s *Scheduler) modelsLink() string {
+	return strings.TrimRight(s.PublicURL, "/") + "/console/models"
 }

@@ -97,7 +97,8 @@ func NewScheduler(o SchedulerOptions) *Scheduler {
 	return s
 }
 
-// mailPeriod is the longest time between a schedule and the first mails about its prices.
+// mailPeriod is the longest time between a schedule, or its cancellation, and the first mails about its
+// prices.
 const mailPeriod = 10 * time.Second
 
 // Run applies changes and mails announced prices until ctx ends.
@@ -105,7 +106,8 @@ func (s *Scheduler) Run(ctx context.Context) {
 	loops := []loop.Loop{{Room: "operator", Does: "apply scheduled changes of the catalog", Log: s.Log, Period: schedulePeriod,
 		Step: s.ApplyDue}}
 	if s.Mails.On() {
-		loops = append(loops, loop.Loop{Room: "operator", Does: "mail announced prices", Log: s.Log, Period: mailPeriod, Step: s.MailPrices})
+		loops = append(loops, loop.Loop{Room: "operator", Does: "mail announced prices", Log: s.Log, Period: mailPeriod, Step: s.MailPrices},
+			loop.Loop{Room: "operator", Does: "mail withdrawn prices", Log: s.Log, Period: mailPeriod, Step: s.MailWithdrawals})
 	}
 	loop.Run(ctx, loops...)
 }

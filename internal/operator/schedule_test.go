@@ -291,61 +291,116 @@ func TestSecretOfAScheduledChange(t *testing.T) {
 	})
 }
 
-// TestMailPrices checks that the users of accounts that used a model get one mail about its announced
-// price, with two nodes.
-func TestMailPrices(t *testing.T) {
-	t.Parallel()
-	eachAgenda(t, func(a agenda) {
-		storetest.Update(a.t, a.db, func(tx *store.Tx) error {
-			now, err := tx.NowMS()
+// announce creates 120 accounts, of which every second one has used model a, and announces a price of a.
+func (a agenda) announce() (c catalog.ScheduledChange) {
+	a.t.Helper()
+	storetest.Update(a.t, a.db, func(tx *store.Tx) error {
+		now, err := tx.NowMS()
+		if err != nil {
+			return err
+		}
+		for i := range 120 {
+			used, err := account.CreateTx(tx, account.NewAccount{Name: "n"})
 			if err != nil {
 				return err
 			}
-			for i := range 120 { // every second one has used the model
-				used, err := account.CreateTx(tx, account.NewAccount{Name: "n"})
-				if err != nil {
-					return err
-				}
-				signIn := account.SignIn{Email: fmt.Sprintf("u%d@example.com", i), PasswordHash: "$x"}
-				if _, err := account.CreateUserTx(tx, used.ID, signIn); err != nil {
-					return err
-				}
-				model := []string{"a", "b"}[i%2]
-				if _, err := tx.Exec(`INSERT INTO ledger_series (id, account, key, model, line, endpoint, folded)
+			signIn := account.SignIn{Email: fmt.Sprintf("u%d@example.com", i), PasswordHash: "$x"}
+			if _, err := account.CreateUserTx(tx, used.ID, signIn); err != nil {
+				return err
+			}
+			model := []string{"a", "b"}[i%2]
+			if _, err := tx.Exec(`INSERT INTO ledger_series (id, account, key, model, line, endpoint, folded)
 					VALUES ($1, $2, '', $3, '', '', 0)`, i+1, used.ID, model); err != nil {
-					return err
-				}
-				if _, err := tx.Exec(`INSERT INTO ledger_day (day, series, requests, billed, failed, prompt_tokens, cached_tokens,
+				return err
+			}
+			if _, err := tx.Exec(`INSERT INTO ledger_day (day, series, requests, billed, failed, prompt_tokens, cached_tokens,
 					completion_tokens, quantity, cost_nano, line_cost_nano, line_costs, known_cost_nano, unit)
 					VALUES ($1, $2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, '')`, now/(24*time.Hour).Milliseconds(), i+1); err != nil {
-					return err
-				}
-			}
-			_, err = ScheduleTx(tx, Actor{Way: Console}, priced(a.t, "a=2", "b=1"), 0,
-				catalog.Schedule{AtMS: now + time.Hour.Milliseconds(), Announced: true})
-			return err
-		})
-		var wg sync.WaitGroup
-		for range 2 {
-			for _, n := range a.nodes {
-				wg.Go(func() {
-					if err := n.MailPrices(context.WithoutCancel(a.t.Context())); err != nil {
-						a.t.Error(err)
-					}
-				})
+				return err
 			}
 		}
-		wg.Wait()
-		storetest.View(a.t, a.db, func(tx *store.Tx) error {
-			mails, _, err := mail.ListTx(tx, mail.OutboxFilter{Limit: 500})
-			readers := map[string]bool{}
-			for _, m := range mails {
+		c, err = ScheduleTx(tx, Actor{Way: Console}, priced(a.t, "a=2", "b=1"), 0,
+			catalog.Schedule{AtMS: now + time.Hour.Milliseconds(), Announced: true})
+		return err
+	})
+	return c
+}
+
+// together runs a step twice on each node at the same time.
+func (a agenda) together(step func(s *Scheduler, ctx context.Context) error) {
+	a.t.Helper()
+	var wg sync.WaitGroup
+	for range 2 {
+		for _, n := range a.nodes {
+			wg.Go(func() {
+				if err := step(n, context.WithoutCancel(a.t.Context())); err != nil {
+					a.t.Error(err)
+				}
+			})
+		}
+	}
+	wg.Wait()
+}
+
+// wantMails checks that as many users as mails have one mail of a kind each, and all have used model a.
+func (a agenda) wantMails(kind mail.LetterKind, want int) {
+	a.t.Helper()
+	storetest.View(a.t, a.db, func(tx *store.Tx) error {
+		all, _, err := mail.ListTx(tx, mail.OutboxFilter{Limit: 500})
+		readers, mails := map[string]bool{}, 0
+		for _, m := range all {
+			if m.Kind == kind {
+				mails++
 				readers[m.To] = true
 			}
-			if len(mails) != 60 || len(readers) != 60 || !readers["u0@example.com"] || readers["u1@example.com"] {
-				a.t.Errorf("%d mails to %d readers, want one to each of 60", len(mails), len(readers))
-			}
-			return err
-		})
+		}
+		if mails != want || len(readers) != want || readers["u1@example.com"] {
+			a.t.Errorf("%d mails %s to %d readers, want one to each of %d", mails, kind, len(readers), want)
+		}
+		return err
+	})
+}
+
+func (a agenda) cancel(id string) {
+	a.t.Helper()
+	storetest.Update(a.t, a.db, func(tx *store.Tx) error {
+		_, err := CancelChangeTx(tx, Actor{Way: Token}, id)
+		return err
+	})
+}
+
+// TestMailPrices checks that the users of accounts that used a model get one mail about its announced
+// price, with two nodes, and one about its withdrawal.
+func TestMailPrices(t *testing.T) {
+	t.Parallel()
+	eachAgenda(t, func(a agenda) {
+		c := a.announce()
+		a.together((*Scheduler).MailPrices)
+		a.wantMails(mail.PriceChange, 60)
+		a.together((*Scheduler).MailWithdrawals)
+		a.wantMails(mail.PriceWithdrawn, 0)
+		a.cancel(c.ID)
+		a.together((*Scheduler).MailWithdrawals)
+		a.together((*Scheduler).MailWithdrawals)
+		a.wantMails(mail.PriceWithdrawn, 60)
+	})
+}
+
+// TestWithdrawHalfMailedPrices checks that only users with a mail about a change get one about its
+// withdrawal, if the change is cancelled while its mails are written.
+func TestWithdrawHalfMailedPrices(t *testing.T) {
+	t.Parallel()
+	eachAgenda(t, func(a agenda) {
+		c := a.announce()
+		news, err := store.Read(a.t.Context(), a.db, priceNewsTx)
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		storetest.Update(a.t, a.db, func(tx *store.Tx) error { return a.nodes[0].mailTx(tx, news) })
+		a.cancel(c.ID)
+		a.together((*Scheduler).MailPrices)
+		a.together((*Scheduler).MailWithdrawals)
+		a.wantMails(mail.PriceChange, mailedAccounts)
+		a.wantMails(mail.PriceWithdrawn, mailedAccounts)
 	})
 }

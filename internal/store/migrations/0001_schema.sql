@@ -284,6 +284,14 @@ CREATE TABLE catalog_change (
 );
 CREATE INDEX catalog_change_due ON catalog_change (state, at_ms);
 
+-- The accounts whose users have mails about the new prices of a change that is pending, or is cancelled and
+-- whose prices are to be withdrawn by mail.
+CREATE TABLE catalog_price_mail (
+    change  TEXT NOT NULL,
+    account TEXT NOT NULL,
+    PRIMARY KEY (change, account)
+);
+
 -- The models of all catalogs.
 CREATE TABLE catalog_model (
     id         TEXT   NOT NULL PRIMARY KEY,
