@@ -46,7 +46,8 @@ type homeFragment struct {
 	Lines            ui.DataTable
 	Margins          ui.DataTable
 	First            ui.FirstSteps // to the first paying customer
-	PublicURLWarning *ui.Notice    // warns that public_url is not set; may be nil
+	Missing          *missingSettings
+	PublicURLWarning *ui.Notice // warns that public_url is not set; may be nil
 }
 
 // The overview reports receivers that fail for longer than maxReceiverFailure and jobs that wait
@@ -251,7 +252,7 @@ func (c *console) homeFragment(v *page.Visit) (homeFragment, error) {
 	} else if n > 1 {
 		content.Announcement = strconv.Itoa(n) + " things need you"
 	}
-	content.First, content.PublicURLWarning = w.setup.steps(), c.publicURLWarning()
+	content.First, content.Missing, content.PublicURLWarning = w.setup.steps(), c.missing(w.setup), c.publicURLWarning()
 	return content, nil
 }
 

@@ -136,6 +136,7 @@ func TestFirstSteps(t *testing.T) {
 		s.Exec(`DELETE FROM account WHERE name = 'bob'`)
 		s.Exec(`UPDATE account SET email = 'demo@example.com' WHERE name = 'ada'`)
 		b := s.Operator()
+		b.Handler = s.Console(func(o *console.Options) { o.SignUps = operator.SignUps{} })
 		wantDone := func(want int, links ...string) {
 			t.Helper()
 			page := b.Get("/console/operator")
@@ -144,7 +145,8 @@ func TestFirstSteps(t *testing.T) {
 				t.Errorf("%d steps are marked as done, want %d: %s", n, want, page.Body)
 			}
 		}
-		wantDone(0, "Add a provider", "Create an account")
+		wantDone(0, "Add a provider", "Create an account", "Customers cannot sign up", "sign_up: open")
+		b.Get("/console/operator").Without(t, "Customers cannot pay yet") // the scene takes payments
 		s.Sell("", `  - {id: main, provider: openai, models: {sandbox-chat: x}, api_key: "${X}"}`+"\n")
 		wantDone(1)
 		s.Update(func(tx *store.Tx) error {
@@ -160,6 +162,7 @@ func TestFirstSteps(t *testing.T) {
 			_, err := ledger.CreditTx(tx, s.Accounts["Acme"].ID, money.USD, "invoice 1")
 			return err
 		})
+		b.Get("/console/operator").Without(t, "Customers cannot sign up") // credit by hand works too
 		s.AddUsage("Acme", 0, spending.UsageRow{Model: "m", Sums: spending.Sums{Requests: 1, Charged: 1}})
 		b.Get("/console/operator").Without(t, "Steps to your first paying customer")
 	})

@@ -2,6 +2,7 @@ package operatorpages
 
 import (
 	"net/url"
+	"strings"
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
@@ -98,4 +99,40 @@ func (b setup) steps() ui.FirstSteps {
 		}
 	}
 	return steps
+}
+
+// missingSettings names the settings without which customers cannot sign up and pay by themselves.
+type missingSettings struct {
+	Hints  []ui.Words
+	Sample ui.Snippets // of the settings file
+}
+
+// missing returns the missing settings of a new shop. It returns nil if no setting is missing, the first
+// steps are complete, or a customer has credit, because such a shop works without the settings.
+func (c *console) missing(b setup) *missingSettings {
+	if b.hasCredit || b.steps() == nil {
+		return nil
+	}
+	var m missingSettings
+	var lines []string
+	add := func(isMissing bool, hint ui.Words, settings ...string) {
+		if isMissing {
+			m.Hints, lines = append(m.Hints, hint), append(lines, settings...)
+		}
+	}
+	add(!c.Mails.On(), "No mail can be sent: set smtp_server and mail_from.", "smtp_server: smtp.example.com:587", "smtp_user: ai@example.com",
+		"smtp_password_file: smtp-password", "mail_from: ai@example.com")
+	add(!c.SignUps.Rules.On(), "Customers cannot sign up: set sign_up to open. This needs mail, because addresses are verified.",
+		"sign_up: open")
+	add(c.Topups == nil, ui.Sayf("Customers cannot pay yet: set stripe_key_file and stripe_webhook_secret_file, or epay_url, epay_pid and "+
+		"epay_key_file. The webhook of Stripe is %s.", c.PublicURL+"/payments/stripe/webhook"), "stripe_key_file: stripe-key",
+		"stripe_webhook_secret_file: stripe-secret")
+	if len(lines) == 0 {
+		return nil
+	}
+	if c.NoPublicURL {
+		lines = append([]string{"public_url: https://ai.example.com"}, lines...)
+	}
+	m.Sample = ui.Snippets{ID: "settings", Tabs: []ui.Snippet{{Name: ui.Data("tollgate.yaml"), Text: ui.Data(strings.Join(lines, "\n"))}}}
+	return &m
 }
