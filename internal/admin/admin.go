@@ -191,6 +191,7 @@ func (s *server) routes() []route {
 		{"GET", "/top-ups", s.listTopups},
 		{"GET", "/top-ups/reconciliation", s.reconcileTopups},
 		{"GET", "/top-ups/problems", s.listProblems},
+		{"POST", "/top-ups/problems/{id}/close", noBody(s.closeProblem)},
 		{"GET", "/top-ups/{id}", noQuery(s.getTopup)},
 		{"POST", "/top-ups/{id}/refunds", noQuery(s.refundTopup)},
 		{"POST", "/top-ups/{id}/check", noBody(s.checkTopup)},

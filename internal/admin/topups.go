@@ -172,11 +172,27 @@ func (s *server) listProblems(c *call) (any, error) {
 	}
 	return view(s, c, func(tx *store.Tx) (any, error) {
 		items, more, err := topup.ProblemsTx(tx, after, limit)
-		return newList(items, more, func(p topup.Problem) problemAnswer {
-			return problemAnswer{ID: p.ID, Provider: p.Provider, Kind: string(p.Kind), Object: p.Object, Topup: nilIfZero(p.Topup),
-				Account: nilIfZero(p.Account), Detail: p.Detail, Count: p.Count, First: seconds(p.FirstMS), Last: seconds(p.LastMS),
-				Due: nilIfZero(seconds(p.DueMS))}
-		}), err
+		return newList(items, more, showProblem), err
+	})
+}
+
+func showProblem(p topup.Problem) problemAnswer {
+	return problemAnswer{ID: p.ID, Provider: p.Provider, Kind: string(p.Kind), Object: p.Object, Topup: nilIfZero(p.Topup),
+		Account: nilIfZero(p.Account), Detail: p.Detail, Count: p.Count, First: seconds(p.FirstMS), Last: seconds(p.LastMS),
+		Due: nilIfZero(seconds(p.DueMS))}
+}
+
+// closedProblemAnswer is a problem that an operator has closed.
+type closedProblemAnswer struct {
+	problemAnswer
+	Closed int64 `json:"closed"`
+}
+
+// closeProblem closes a problem. A repetition answers the time of the first call.
+func (s *server) closeProblem(c *call) (any, error) {
+	return change(s, c, func(tx *store.Tx) (any, error) {
+		p, err := operator.CloseProblemTx(tx, s.actor(c), c.id)
+		return closedProblemAnswer{showProblem(p), seconds(p.ClosedMS)}, err
 	})
 }
 

@@ -33,11 +33,11 @@ func RefundTopupTx(tx *store.Tx, by Actor, shop *topup.Topups, id string, minor 
 }
 
 // CloseProblemTx closes a problem of a payment. Closing a problem again is a no-op.
-func CloseProblemTx(tx *store.Tx, by Actor, id string) error {
+func CloseProblemTx(tx *store.Tx, by Actor, id string) (topup.Problem, error) {
 	p, isNew, err := topup.CloseProblemTx(tx, id)
 	if err != nil || !isNew {
-		return err
+		return p, err
 	}
-	return writeLogTx(tx, by, LogRow{Act: ProblemClose, Object: id, Account: p.Account,
+	return p, writeLogTx(tx, by, LogRow{Act: ProblemClose, Object: id, Account: p.Account,
 		After: Details{"kind": p.Kind, "detail": fault.Excerpt(p.Detail)}})
 }

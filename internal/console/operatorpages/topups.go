@@ -280,5 +280,8 @@ func (c *console) checkTopup(v *page.Visit) (page.Responder, error) {
 }
 
 func (c *console) closeProblem(v *page.Visit) (page.Responder, error) {
-	return v.Done("/operator/top-ups", "closed", func(tx *store.Tx) error { return operator.CloseProblemTx(tx, show.Actor(v), v.PathID()) })
+	return v.Done("/operator/top-ups", "closed", func(tx *store.Tx) error {
+		_, err := operator.CloseProblemTx(tx, show.Actor(v), v.PathID())
+		return err
+	})
 }

@@ -87,9 +87,18 @@ func (v *contractClient) invoices(binary string) {
 	v.ask(404, "POST", "/admin/v1/top-ups/topup_none/check", "")
 	v.ask(200, "GET", "/admin/v1/top-ups/reconciliation?days=30&provider=stripe", "")
 	s.Dispute(session, "needs_response")
-	if p := first(v.ask(200, "GET", "/admin/v1/top-ups/problems?limit=1", "")); text(p, "kind") != "dispute" || p["due"] == nil {
+	p := first(v.ask(200, "GET", "/admin/v1/top-ups/problems?limit=1", ""))
+	if text(p, "kind") != "dispute" || p["due"] == nil {
 		v.t.Errorf("the problem is %v, want a dispute that is due", p)
 	}
+	closing := "/admin/v1/top-ups/problems/" + text(p, "id") + "/close"
+	if closed, again := v.ask(200, "POST", closing, ""), v.ask(200, "POST", closing, ""); closed["closed"] != again["closed"] {
+		v.t.Errorf("the problem was closed at %v, and again at %v, want one time", closed["closed"], again["closed"])
+	}
+	if left, _ := v.ask(200, "GET", "/admin/v1/top-ups/problems", "")["data"].([]any); len(left) != 0 {
+		v.t.Errorf("the open problems are %v, want none", left)
+	}
+	v.ask(404, "POST", "/admin/v1/top-ups/problems/problem_none/close", "")
 	v.ask(400, "GET", "/admin/v1/top-ups/reconciliation?days=91", "")
 	v.ask(400, "GET", "/admin/v1/top-ups/reconciliation?provider=paypal", "")
 }

@@ -155,6 +155,7 @@ func (g *gateway) createObjects() {
 	ids["/admin/v1/mails/"] = []string{"mail_01m84x8k5ye9nm422fe2y6fm98"} // an unknown mail: mail is off
 	ids["/admin/v1/statements/"], ids["/admin/v1/entries/"] = []string{"2026-11"}, []string{"ent_01m84x8k5ye9nm422fe2y6fm98"}
 	ids["/admin/v1/top-ups/"] = []string{"topup_01m84x8k5ye9nm422fe2y6fm98"}
+	ids["/admin/v1/top-ups/problems/"] = []string{"problem_01m84x8k5ye9nm422fe2y6fm98"}
 	ids["/admin/v1/invoices/"] = []string{"invoice_01m84x8k5ye9nm422fe2y6fm98"} // no invoice exists, because no customer has paid
 }
 

@@ -146,6 +146,7 @@ func operatorSamples(address string) map[string][]sample {
 		"POST /admin/v1/mails/test":                  {{body: `{"to":"ann@example.com"}`, also: []int{400}}}, // 400: mail is off
 		"POST /admin/v1/mails/{id}/resend":           {{also: []int{400, 404}}},
 		"POST /admin/v1/top-ups/{id}/check":          {{also: []int{400}}}, // 400: the gateway takes no payments
+		"POST /admin/v1/top-ups/problems/{id}/close": {{also: []int{404}}},
 		"POST /admin/v1/top-ups/{id}/refunds":        {{body: `{"amount":"1.50","reason":"r"}`, also: []int{400}}},
 		"POST /admin/v1/jobs/{id}/cancel":            {{also: []int{400}}},
 		"POST /admin/v1/catalog/changes/{id}/cancel": {{also: []int{404}}},
