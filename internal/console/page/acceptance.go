@@ -55,8 +55,7 @@ func (srv *server) acceptanceForm(next string) ui.PostForm {
 
 func acceptanceWith(form ui.PostForm) FullPage {
 	return FullPage{Name: "link", Title: "Terms of this service", Main: linkPage{Title: "Terms of this service", Form: form,
-		Text: "The terms are new, or have changed since you accepted them. The console goes on when you accept them. Your API keys work " +
-			"meanwhile."}}
+		Text: "The terms are new, or have changed since you accepted them. Accept them to go on here. Your API keys work in any case."}}
 }
 
 // acceptancePage asks a user to accept the terms. Other visitors have nothing to accept.
