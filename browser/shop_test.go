@@ -64,8 +64,9 @@ func TestTermsPages(t *testing.T) {
 			t.Parallel()
 			g := start(t, "TOLLGATE_PUBLIC_URL=http://127.0.0.1", "TOLLGATE_SMTP_SERVER=127.0.0.1:1", "TOLLGATE_SMTP_SECURITY=none",
 				"TOLLGATE_MAIL_FROM=ai@example.com", "TOLLGATE_SIGN_UP=open", "TOLLGATE_TERMS_FILE="+terms, "TOLLGATE_PRIVACY_FILE="+terms,
-				"TOLLGATE_TERMS_VERSION=2026-12-01")
+				"TOLLGATE_TERMS_VERSION=2026-12-01", "TOLLGATE_PUBLIC_STATUS=true")
 			b := open(t, g, d.theme, d.width)
+			b.visit("/console/status", "status-none")
 			b.visit("/console/terms", "terms")
 			b.visit("/console/sign-up", "sign-up-terms")
 			b.fill("#f-email", "cleo@example.com")

@@ -12,6 +12,7 @@ import (
 	"tollgate/internal/alert"
 	"tollgate/internal/api"
 	"tollgate/internal/app/server"
+	"tollgate/internal/availability"
 	"tollgate/internal/call"
 	"tollgate/internal/catalog"
 	"tollgate/internal/chat"
@@ -25,6 +26,7 @@ import (
 	"tollgate/internal/invoice"
 	"tollgate/internal/job"
 	"tollgate/internal/ledger"
+	"tollgate/internal/ledger/books"
 	"tollgate/internal/line"
 	"tollgate/internal/mail"
 	"tollgate/internal/media"
@@ -63,8 +65,10 @@ type rooms struct {
 	chat      *chat.Conductor
 	responses *response.Responses
 	audits    *operator.Audits
-	topups    *topup.Topups   // nil if customers cannot pay
-	invoices  *invoice.Issuer // nil if customers cannot pay and invoices are off
+	// availability is nil if the status page is off.
+	availability *availability.Availability
+	topups       *topup.Topups   // nil if customers cannot pay
+	invoices     *invoice.Issuer // nil if customers cannot pay and invoices are off
 }
 
 // list returns the start functions in order. Each one registers its own cleanup (lifecycle), so
@@ -83,6 +87,7 @@ func (r *rooms) list() []func(context.Context) error {
 		r.startCatalog,
 		r.joinNodes,
 		r.createWebhooks,
+		r.startAvailability,
 		r.startLedger,
 		r.startMail,
 		r.startKeys,
@@ -259,13 +264,31 @@ func (r *rooms) createWebhooks(context.Context) error {
 	return nil
 }
 
+// startAvailability counts the requests of models, if the status page is on.
+func (r *rooms) startAvailability(context.Context) error {
+	if r.settings.PublicStatus {
+		r.availability = availability.New(availability.Options{DB: r.db, Log: r.log,
+			Known: func(model string) bool { _, ok := r.watcher.Current().Model(model); return ok }})
+		r.life.loop("availability of models", r.availability.Run)
+	}
+	return nil
+}
+
 // startLedger starts the ledger. Its loop also keeps this node alive. It announces low balances by
 // webhook.
 func (r *rooms) startLedger(ctx context.Context) error {
+	observer := r.metrics.Ledger()
+	if r.availability != nil {
+		measure := observer.Ended
+		observer.Ended = func(e books.EndedRequest) {
+			measure(e)
+			r.availability.Ended(e.Model, e.Code, e.Refused)
+		}
+	}
 	r.ledger = ledger.New(ledger.Options{
 		DB: r.db, Node: r.node, OutageGrace: r.settings.OutageGrace,
 		QueueWait: r.settings.QueueWait, LockTimeout: r.settings.LockTimeout,
-		Retention: r.settings.RequestRetention, Help: r.settings.help(), Log: r.log, Observer: r.metrics.Ledger(),
+		Retention: r.settings.RequestRetention, Help: r.settings.help(), Log: r.log, Observer: observer,
 		AnnounceLow: func(q *store.Batch, nowMS int64, low ledger.Low) {
 			r.webhooks.EmitLow(q, nowMS, low.Account, low.Balance, low.Level)
 		},
@@ -396,7 +419,7 @@ func (r *rooms) startSurfaces(context.Context) error {
 		SecretKeys: s.SecretKeys, ProviderHTTP: provider.NewClient(), Providers: r.providers,
 		Lines: r.lines, Jobs: r.jobs, Webhooks: r.webhooks, Mails: r.mails, Audits: r.audits, Ledger: r.ledger,
 		LowBalance: s.LowBalance, Topups: r.topups, Invoices: r.invoices, Brand: s.brand(), PublicPrices: s.PublicPrices,
-		Legal:   s.legal,
+		Legal: s.legal, Availability: r.availability,
 		SignUps: s.signUps(), Challenge: r.challenge(), Identities: r.identityProviders(),
 		Media: r.files, ServeAs: public.ServeAs,
 		AdminToken: r.token, PublicURL: r.Base(), NoPublicURL: s.PublicURL == "", MediaURL: r.mediaBase(),

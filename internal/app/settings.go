@@ -77,6 +77,7 @@ type Settings struct {
 	ServiceName              string       // name of this service; if empty, mails have the host of PublicURL
 	shop                     brandSettings
 	PublicPrices             bool // everybody sees the models and their prices
+	PublicStatus             bool // everybody sees the availability of models
 	legal                    page.Legal
 	SignUp                   account.SignUpMode
 	SignUpDomains            []string // of the addresses that may sign up, with SignUpDomains
@@ -269,6 +270,8 @@ func (s *Settings) plain() []Setting {
 		{Key: "brand_color", Help: "color of links and buttons, such as #1f5fbf", read: to(&s.shop.color, page.ParseColor)},
 		{Key: "public_prices", Default: "false", Help: "everybody sees the models and their prices at /console/prices", Switch: true,
 			read: to(&s.PublicPrices, readSwitch)},
+		{Key: "public_status", Default: "false", Help: "everybody sees the availability of models at /console/status", Switch: true,
+			read: to(&s.PublicStatus, readSwitch)},
 		{Key: "terms_file", Help: "file with your terms, shown at /console/terms: Markdown if its name ends in .md",
 			read: to(&s.legal.Terms, readLegal)},
 		{Key: "terms_version", Help: "version of your terms, such as a date; users then accept them, and again when it changes",

@@ -64,6 +64,7 @@ func wantStatuses() map[string]statuses {
 		"POST /console/settings/identities/{id}/unlink": {nobody: 303, other: 303, owner: 303},
 
 		"GET /console/prices": {nobody: 200, other: 200, owner: 200},
+		"GET /console/status": {nobody: 200, other: 200, owner: 200},
 
 		"GET /console/terms":   {nobody: 200, other: 200, owner: 200},
 		"GET /console/privacy": {nobody: 200, other: 200, owner: 200},

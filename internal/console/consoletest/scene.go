@@ -121,10 +121,10 @@ func Each(t *testing.T, test func(t *testing.T, s *Scene)) {
 		})
 		s.Options = console.Options{Options: page.Options{DB: db, Keys: keys, Passwords: passwords,
 			SignIns: account.NewSignIns(db, passwords, nil), Catalog: watcher, Providers: app.Providers(), Webhooks: hooks,
-			Audits:     operator.NewAudits(db, nil, nil, nil),
-			SecretKeys: secretKeys, ProviderHTTP: provider.NewClient(), PublicPrices: true, Legal: legalTexts(),
+			Audits: operator.NewAudits(db, nil, nil, nil), SecretKeys: secretKeys, ProviderHTTP: provider.NewClient(),
 			SignUps:    operator.SignUps{Rules: account.SignUpRules{Mode: account.SignUpOpen}},
 			AdminToken: httpapi.NewOperatorToken(AdminToken), PublicURL: PublicURL, MediaURL: PublicURL + "/media"}}
+		s.showPublicPages()
 		s.startServices(watcher)
 		s.sendMails()
 		s.takePayments()

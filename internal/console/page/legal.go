@@ -25,6 +25,9 @@ const (
 	acceptPath  = "/terms/accept"
 )
 
+// StatusPath is the path of the page with the availability of models.
+const StatusPath = "/status"
+
 // publicLinks returns the links to the shop's public pages. An address for operators alone has no such pages.
 func (o Options) publicLinks() (links []ui.Link) {
 	for _, l := range []struct {
@@ -33,6 +36,7 @@ func (o Options) publicLinks() (links []ui.Link) {
 		text ui.Words
 	}{
 		{o.PublicPrices, "/prices", "Models and prices"},
+		{o.Availability != nil, StatusPath, "Availability"},
 		{o.Legal.Terms != nil, termsPath, "Terms"},
 		{o.Legal.Privacy != nil, privacyPath, "Privacy"},
 	} {

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"tollgate/internal/account"
+	"tollgate/internal/availability"
 	"tollgate/internal/catalog"
 	"tollgate/internal/catalog/vault"
 	"tollgate/internal/console/static"
@@ -89,6 +90,8 @@ type Options struct {
 	Invoices *invoice.Issuer
 	// PublicPrices shows the models and their prices to everybody.
 	PublicPrices bool
+	// Availability shows the availability of models to everybody. If nil, there is no such page.
+	Availability *availability.Availability
 	// Legal has the shop's terms and privacy policy.
 	Legal Legal
 	// ServeAs serves an API request with a key of an account (api.Door).

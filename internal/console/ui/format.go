@@ -132,6 +132,15 @@ func Percent(part, whole int64) string {
 	return strconv.FormatFloat(float64(tenths)/10, 'f', -1, 64) + " %"
 }
 
+// PercentFloor formats part of whole with two decimals, or as a dash if whole is zero. It rounds down, so that
+// only the whole is 100 %.
+func PercentFloor(part, whole int64) string {
+	if whole == 0 {
+		return "–"
+	}
+	return strconv.FormatFloat(float64(part*10_000/whole)/100, 'f', -1, 64) + " %"
+}
+
 // UTC formats a time in Unix milliseconds. It is the console's only format of a time for people;
 // console.js shows the same format in the reader's zone.
 func UTC(ms int64) Words {

@@ -59,6 +59,7 @@ func kit(text string) []any {
 		DiffOf("a\nb\n"+text+"\n", "a\n"+text+"\n"), Diff{}, Diff{{}, {Old: 1, Text: text}},
 		Filters{Action: "/console", Clear: "/console", Fields: inputs.Fields[2:3]},
 		Prose{Plain: text, Lang: "en"},
+		DayBars{Label: word, Days: []DayBar{{Day: "2026-05-01"}, {"2026-05-02", 9, 9}, {"2026-05-03", 98, 100}, {"2026-05-04", 0, 7}}}, DayBars{},
 	}
 	return append(append(all, kitTables(text)...), kitCharts(text)...)
 }

@@ -30,7 +30,8 @@ type console struct {
 func Section(o page.Options) page.Section {
 	c := &console{Options: o}
 	return page.Section{Kind: account.UserSession, Handlers: c.handlers(), Public: []page.Handler{
-		page.Get(pricesPath, page.OnlyIf(o.PublicPrices, c.publicPrices))}, Menu: menu(), Find: "/find", Templates: embedded}
+		page.Get(pricesPath, page.OnlyIf(o.PublicPrices, c.publicPrices)),
+		page.Get(page.StatusPath, page.OnlyIf(o.Availability != nil, c.status))}, Menu: menu(), Find: "/find", Templates: embedded}
 }
 
 func (c *console) handlers() []page.Handler {

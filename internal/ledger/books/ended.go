@@ -4,6 +4,7 @@ import "tollgate/internal/money"
 
 // EndedRequest is the outcome of a request, for metrics.
 type EndedRequest struct {
+	Refused bool // before or at admission
 	// Model and Code are the values of the request log: the model of a refusal is the client's
 	// text, and the code of a rejection is the provider's.
 	Model, Code string

@@ -33,7 +33,7 @@ func (r *Refusal) anonymous() bool { return r.Account == "" }
 // LogRefusal logs a refusal. It does not wait: the next batch writes the row.
 func (c *Committer) LogRefusal(r Refusal, now time.Time) {
 	if c.opts.Observer.Ended != nil {
-		c.opts.Observer.Ended(books.EndedRequest{Model: r.Model, Code: r.Code})
+		c.opts.Observer.Ended(books.EndedRequest{Refused: true, Model: r.Model, Code: r.Code})
 	}
 	r.standsFor = c.refusals.count(r, now)
 	switch {

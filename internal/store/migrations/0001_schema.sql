@@ -793,6 +793,21 @@ CREATE INDEX response_chain ON response (chain, previous);
 CREATE INDEX response_own ON response (account, used_ms) WHERE used_ms > 0;
 CREATE INDEX response_used ON response (used_ms) WHERE used_ms > 0;
 
+-------------------------------------------------------- internal/availability
+
+-- The availability of each model on each day, for 90 days. A node adds its minutes once a minute.
+CREATE TABLE availability_day (
+    day       BIGINT NOT NULL,
+    model     TEXT   NOT NULL,
+    minutes   BIGINT NOT NULL, -- with requests, over all nodes
+    up        BIGINT NOT NULL, -- of these, the minutes in which at most half of the requests failed
+    newest_ms BIGINT NOT NULL, -- the end of the newest minute
+    newest_up BIGINT NOT NULL, -- 1 if it is in up
+    PRIMARY KEY (day, model)
+)
+-- SQLite: WITHOUT ROWID
+;
+
 ------------------------------------------------------------- internal/webhook
 
 -- An account's webhook. The secret also signs callbacks of single requests, so the row may have no
