@@ -79,19 +79,33 @@ var printed = regexp.MustCompile(`(?s)Email: +(\S+)\s+Password: +(\S+).*?\n  (sk
 // NAME=VALUE.
 func start(t *testing.T, settings ...string) *gateway {
 	t.Helper()
+	folder := t.TempDir()
+	url, output, _ := serve(t, folder, append([]string{"TOLLGATE_LISTEN=127.0.0.1:0", "TOLLGATE_ADMIN_TOKEN=" + adminToken,
+		"TOLLGATE_PRIVATE_NETWORKS=127.0.0.0/8"}, settings...))
+	m := printed.FindStringSubmatch(output)
+	if m == nil {
+		t.Fatalf("the first start prints no sign-in: %s", output)
+	}
+	return &gateway{url: url, email: m[1], password: m[2], key: m[3], token: adminToken, folder: folder}
+}
+
+// serve runs the binary in a folder until stop or the end of the test. It returns the address and what the
+// program has printed to standard output.
+func serve(t *testing.T, folder string, settings []string, flags ...string) (url, output string, stop func()) {
+	t.Helper()
 	program, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	serve := exec.Command(program, "serve")
-	serve.Dir = t.TempDir()
-	serve.Env = append(os.Environ(), "TOLLGATE_LISTEN=127.0.0.1:0", "TOLLGATE_ADMIN_TOKEN="+adminToken,
-		"TOLLGATE_PRIVATE_NETWORKS=127.0.0.0/8")
-	serve.Env = append(serve.Env, settings...)
-	first, err := serve.StdoutPipe()
+	serve := exec.Command(program, append([]string{"serve"}, flags...)...)
+	serve.Dir = folder
+	serve.Env = append(os.Environ(), settings...)
+	first, err := os.CreateTemp(t.TempDir(), "stdout")
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer func() { _ = first.Close() }()
+	serve.Stdout = first
 	stderr, err := serve.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +125,7 @@ func start(t *testing.T, settings ...string) *gateway {
 			}
 		}
 	}()
-	t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		if err := serve.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			t.Error(err)
 		}
@@ -123,21 +137,20 @@ func start(t *testing.T, settings ...string) *gateway {
 			t.Errorf("the gateway ended with %v:\n%s", err, logged)
 		}
 	})
+	t.Cleanup(stop)
 	select {
-	case url := <-ready:
-		output := make([]byte, 4096) // printed earlier, in one write
-		n, err := first.Read(output)
-		m := printed.FindStringSubmatch(string(output[:n]))
-		if m == nil {
-			t.Fatalf("the first start prints no sign-in: %v\n%s", err, output[:n])
+	case url = <-ready:
+		text, err := os.ReadFile(first.Name()) // printed earlier
+		if err != nil {
+			t.Fatal(err)
 		}
-		return &gateway{url: url, email: m[1], password: m[2], key: m[3], token: adminToken, folder: serve.Dir}
+		return url, string(text), stop
 	case <-drained:
 		t.Fatalf("the gateway ended before it was ready:\n%s", logged)
 	case <-time.After(time.Minute):
 		t.Fatal("the gateway was not ready within a minute")
 	}
-	return nil
+	return "", "", nil
 }
 
 // request sends a request to the API and returns the status, the request's id and the answer.

@@ -21,8 +21,12 @@ type provider struct {
 func startProvider(t *testing.T) *provider {
 	t.Helper()
 	p := &provider{}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == "/v1/models" {
+			_, _ = fmt.Fprint(w, `{"object": "list", "data": [{"id": "vendor-1", "object": "model"}]}`)
+			return
+		}
 		if p.down.Load() {
 			w.WriteHeader(http.StatusBadGateway)
 			_, _ = fmt.Fprint(w, `{"error": {"message": "upstream connect error", "type": "server_error"}}`)
