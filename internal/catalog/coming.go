@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 
 	"tollgate/internal/catalog/tree"
 	"tollgate/internal/store"
@@ -41,7 +42,7 @@ func comingTx(tx *store.Tx) ([]ComingPrices, error) {
 		if !c.Announced {
 			continue
 		}
-		models, err := c.NewPricesTx(tx)
+		_, models, err := c.NewPricesTx(tx)
 		if err != nil {
 			return nil, err
 		}
@@ -50,23 +51,20 @@ func comingTx(tx *store.Tx) ([]ComingPrices, error) {
 	return coming, err
 }
 
-// NewPricesTx returns the models whose prices the change changes, as they are afterwards. New models are
-// not among them.
-func (c ScheduledChange) NewPricesTx(tx *store.Tx) (models []Model, err error) {
+// NewPricesTx returns the models whose prices the change changes, as they are before and afterwards. New
+// models are not among them.
+func (c ScheduledChange) NewPricesTx(tx *store.Tx) (before, after []Model, err error) {
 	base, next, err := c.DocumentsTx(tx)
 	if err != nil {
-		return nil, err
-	}
-	before := map[string]string{}
-	for i := range base.Models {
-		before[base.Models[i].ID] = base.Models[i].priceText()
+		return nil, nil, err
 	}
 	for i := range next.Models {
-		if text, ok := before[next.Models[i].ID]; ok && text != next.Models[i].priceText() {
-			models = append(models, next.Models[i])
+		j := slices.IndexFunc(base.Models, func(m Model) bool { return m.ID == next.Models[i].ID })
+		if j >= 0 && base.Models[j].priceText() != next.Models[i].priceText() {
+			before, after = append(before, base.Models[j]), append(after, next.Models[i])
 		}
 	}
-	return models, nil
+	return before, after, nil
 }
 
 // priceText is equal for models with equal prices.

@@ -128,11 +128,28 @@ type Letter struct {
 	Locale         Locale // of the texts; empty means English
 	// Values replace the placeholders of the texts, such as {key}.
 	Values map[string]string
+	// Prices replace the paragraph {prices} of the texts.
+	Prices []ModelPrices
 	// Link is the address of the mail's button, if its kind has one.
 	Link string
 	// ExpiresMS, if not zero, means that Link works once, until then. The text is deleted when the mail
 	// is sent or given up, and the mail is not sent later.
 	ExpiresMS int64
+}
+
+// ModelPrices are the prices of a model that change.
+type ModelPrices struct {
+	Model   string
+	Unit    string // million_tokens, image, second or clip, or a noun
+	Changes []PriceRow
+}
+
+// PriceRow is a price before and after a change. An absent one is empty.
+type PriceRow struct {
+	Item          string // the end of the key of a text
+	Name          string // replaces {name} there
+	Tokens        string // the price is for longer prompts; empty for all prompts
+	Before, After string
 }
 
 // USD returns an amount of credit as it stands in mails, in whole cents, rounded towards zero.

@@ -114,6 +114,9 @@ func (t texts) render(o Options, preferences string, l Letter) (c content, err e
 		Subject: fill(kind + ".subject"), Link: l.Link,
 		Footer:     fill("footer") + " " + fill("reason."+l.Kind.Topic().reason()),
 		Paragraphs: strings.Split(fill(kind+".text"), "\n\n")}
+	if i := slices.Index(data.Paragraphs, "{prices}"); i >= 0 {
+		data.Paragraphs = slices.Replace(data.Paragraphs, i, i+1, priceParagraphs(l.Prices, fill)...)
+	}
 	if o.Contact != "" {
 		data.Footer += " " + fill("contact")
 	}
@@ -134,6 +137,29 @@ func (t texts) render(o Options, preferences string, l Letter) (c content, err e
 		return c, fmt.Errorf("fill in the HTML: %w", err)
 	}
 	return content{data.Subject, text.String(), html.String()}, nil
+}
+
+// priceUnits are the units with a text.
+func priceUnits() []string { return []string{"million_tokens", "image", "second", "clip"} }
+
+// priceParagraphs returns a paragraph for each model, with a line for each price. fill returns a text.
+func priceParagraphs(models []ModelPrices, fill func(key string) string) (paragraphs []string) {
+	for _, m := range models {
+		unit := oneLine(m.Unit)
+		if slices.Contains(priceUnits(), unit) {
+			unit = fill("price_unit." + unit)
+		}
+		lines := []string{strings.NewReplacer("{model}", oneLine(m.Model), "{unit}", unit).Replace(fill("price_model"))}
+		for _, p := range m.Changes {
+			item := strings.ReplaceAll(fill("price."+p.Item), "{name}", oneLine(p.Name))
+			if p.Tokens != "" {
+				item = strings.NewReplacer("{item}", item, "{tokens}", p.Tokens).Replace(fill("price_above"))
+			}
+			lines = append(lines, item+": "+cmp.Or(p.Before, "–")+" → "+cmp.Or(p.After, "–"))
+		}
+		paragraphs = append(paragraphs, strings.Join(lines, "\n"))
+	}
+	return paragraphs
 }
 
 func (t Topic) choosable() bool { return slices.Contains(ChoosableTopics(), t) }

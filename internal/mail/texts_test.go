@@ -1,11 +1,14 @@
 package mail
 
 import (
+	"html"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"tollgate/internal/catalog/offer"
 )
 
 func mustTexts(t *testing.T) texts {
@@ -30,6 +33,13 @@ func usedKeys() []string {
 		if kind.hasLink() {
 			keys = append(keys, string(kind)+".action")
 		}
+	}
+	keys = append(keys, "price_model", "price_above")
+	for _, unit := range priceUnits() {
+		keys = append(keys, "price_unit."+unit)
+	}
+	for _, item := range offer.Items() {
+		keys = append(keys, "price."+string(item))
 	}
 	slices.Sort(keys)
 	return keys
@@ -77,6 +87,37 @@ func TestRender(t *testing.T) {
 	}
 	if !strings.Contains(c.text, "\n\nAn operator asked for it.") {
 		t.Errorf("the text has no second paragraph:\n%s", c.text)
+	}
+}
+
+// TestRenderPrices checks the lines of changed prices in both forms and languages.
+func TestRenderPrices(t *testing.T) {
+	t.Parallel()
+	all := mustTexts(t)
+	l := Letter{Kind: PriceChange, To: "a@example.com", AccountName: "Acme", Link: "https://shop.example/",
+		Values: map[string]string{"time": "T"},
+		Prices: []ModelPrices{{Model: "swift-1", Unit: "million_tokens", Changes: []PriceRow{{Item: "input", Before: "$1.00", After: "$1.50"},
+			{Item: "output", Tokens: "200000", Before: "$2.00"}}},
+			{Model: "<b>", Unit: "page", Changes: []PriceRow{{Item: "other", Name: "2K", After: "$3.00"}}}}}
+	for locale, want := range map[Locale][]string{
+		English: {"swift-1, US dollars per million tokens\nInput: $1.00 → $1.50\nOutput, prompts above 200000 tokens: $2.00 → –\n\n",
+			"<b>, US dollars per page\n2K: – → $3.00\n\nRequests sent"},
+		Chinese: {"swift-1，每百万 token（美元）\n输入: $1.00 → $1.50\n"},
+	} {
+		l.Locale = locale
+		c, err := all.render(Options{Service: "Shop"}, "", l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range want {
+			first, _, _ := strings.Cut(w, "\n\n") // a paragraph
+			if !strings.Contains(c.text, w) || !strings.Contains(html.UnescapeString(c.html), strings.TrimSpace(first)) {
+				t.Errorf("%s: no %q in\n%s\n%s", locale, w, c.text, c.html)
+			}
+		}
+		if strings.Contains(c.html, "<b>") {
+			t.Errorf("the name of a model is not escaped: %s", c.html)
+		}
 	}
 }
 

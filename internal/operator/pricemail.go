@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
+	"tollgate/internal/catalog/offer"
 	"tollgate/internal/ledger/books"
 	"tollgate/internal/ledger/spending"
 	"tollgate/internal/mail"
@@ -20,10 +22,12 @@ const mailedAccounts = 50
 // priceNews are the next mails about an announced change.
 type priceNews struct {
 	change   string
-	mailedTo string              // the last account of the step before
-	accounts []string            // the next ones
-	models   map[string][]string // the models with new prices that an account has used
-	done     bool                // no account follows
+	mailedTo string           // the last account of the step before
+	accounts []string         // the next ones
+	models   map[string][]int // indexes in before of the models that an account has used
+	before   []catalog.Model
+	after    []catalog.Model
+	done     bool // no account follows
 }
 
 // MailPrices writes the mails about announced prices, in steps. The readers are the users of accounts
@@ -48,7 +52,7 @@ func priceNewsTx(tx *store.Tx) (news priceNews, err error) {
 	if err != nil {
 		return news, err
 	}
-	models, err := c.NewPricesTx(tx)
+	news.before, news.after, err = c.NewPricesTx(tx)
 	if err != nil {
 		return news, err
 	}
@@ -56,8 +60,11 @@ func priceNewsTx(tx *store.Tx) (news priceNews, err error) {
 	if err != nil {
 		return news, fmt.Errorf("read the clock: %w", err)
 	}
-	news.models = map[string][]string{}
-	for _, m := range models {
+	news.models = map[string][]int{}
+	for i, m := range news.after {
+		if len(offer.PriceChanges(&news.before[i], &m, 0)) == 0 { // only the text of the catalog changes
+			continue
+		}
 		rows, err := spending.ReadTx(tx, spending.Query{Model: m.ID, Since: books.DayOf(now) - usageDays, Until: books.DayOf(now) + 1,
 			By: []spending.By{spending.ByAccount}, Limit: maxUsageRows})
 		if err != nil {
@@ -68,7 +75,7 @@ func priceNewsTx(tx *store.Tx) (news priceNews, err error) {
 				if news.models[r.Account] == nil {
 					news.accounts = append(news.accounts, r.Account)
 				}
-				news.models[r.Account] = append(news.models[r.Account], m.ID)
+				news.models[r.Account] = append(news.models[r.Account], i)
 			}
 		}
 	}
@@ -89,12 +96,36 @@ func (s *Scheduler) mailTx(tx *store.Tx, news priceNews) error {
 		return err
 	}
 	for _, id := range news.accounts {
+		prices, err := account.PricesTx(tx, id)
+		if err != nil {
+			return err
+		}
 		if err := account.MailUsersTx(tx, s.Mails, id, mail.Letter{Kind: mail.PriceChange, Cause: c.ID, Link: s.modelsLink(),
-			Values: map[string]string{"time": mail.Time(c.AtMS), "models": strings.Join(news.models[id], ", ")}}); err != nil {
+			Values: map[string]string{"time": mail.Time(c.AtMS)}, Prices: news.pricesOf(id, prices)}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// pricesOf returns the changed prices of the models that an account has used, as the account pays them.
+func (n priceNews) pricesOf(id string, prices account.Prices) (all []mail.ModelPrices) {
+	for _, i := range n.models[id] {
+		m := &n.after[i]
+		list := mail.ModelPrices{Model: m.ID, Unit: offer.PriceUnit(m)}
+		if m.Kind.Definition() != nil {
+			list.Unit = m.Measure().Noun
+		}
+		for _, c := range offer.PriceChanges(&n.before[i], m, prices.FactorOf(m.ID)) {
+			p := mail.PriceRow{Item: string(c.Item), Name: c.Name, Before: c.Before, After: c.After}
+			if c.Above > 0 {
+				p.Tokens = strconv.FormatInt(c.Above, 10)
+			}
+			list.Changes = append(list.Changes, p)
+		}
+		all = append(all, list)
+	}
+	return all
 }
 
 // MailWithdrawals writes the mails about cancelled changes to the users who have mails about their prices,

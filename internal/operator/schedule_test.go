@@ -319,6 +319,9 @@ func (a agenda) announce() (c catalog.ScheduledChange) {
 				return err
 			}
 		}
+		if _, err := tx.Exec(`UPDATE account SET price_factor = 500000`); err != nil {
+			return err
+		}
 		c, err = ScheduleTx(tx, Actor{Way: Console}, priced(a.t, "a=2", "b=1"), 0,
 			catalog.Schedule{AtMS: now + time.Hour.Milliseconds(), Announced: true})
 		return err
@@ -377,6 +380,13 @@ func TestMailPrices(t *testing.T) {
 		c := a.announce()
 		a.together((*Scheduler).MailPrices)
 		a.wantMails(mail.PriceChange, 60)
+		var text string
+		storetest.View(a.t, a.db, func(tx *store.Tx) error {
+			return tx.QueryRow(`SELECT body_text FROM mail_outbox WHERE recipient = 'u0@example.com'`).Scan(&text)
+		})
+		if want := "a, US dollars per million tokens\nInput: $0.50 → $1.00\n"; !strings.Contains(text, want) {
+			a.t.Errorf("the mail is\n%s\nwant %q in it, with the account's factor", text, want)
+		}
 		a.together((*Scheduler).MailWithdrawals)
 		a.wantMails(mail.PriceWithdrawn, 0)
 		a.cancel(c.ID)

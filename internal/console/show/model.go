@@ -13,8 +13,7 @@ import (
 // Price returns a price times an account's factor, in US dollars, exact, with at least two
 // decimals.
 func Price(price money.Price, factor money.Factor) ui.Words {
-	whole, decimals, _ := strings.Cut(offer.AccountPrice(price, factor), ".")
-	return ui.Data("$" + whole + "." + decimals + strings.Repeat("0", max(0, 2-len(decimals))))
+	return ui.Data(offer.Dollars(price, factor))
 }
 
 // Kinds returns the kinds of models as options.
