@@ -68,6 +68,7 @@ func TestTermsPages(t *testing.T) {
 			b := open(t, g, d.theme, d.width)
 			b.visit("/console/status", "status-none")
 			b.visit("/console/terms", "terms")
+			b.visit("/console/privacy", "privacy")
 			b.visit("/console/sign-up", "sign-up-terms")
 			b.fill("#f-email", "cleo@example.com")
 			b.fill("#f-password", "a new horse")

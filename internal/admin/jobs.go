@@ -178,16 +178,11 @@ func (c *call) readForce() (body object, force bool, err error) {
 	if err := body.decode(flagField("force", &inBody)); err != nil {
 		return body, false, err
 	}
-	switch values.Get("force") {
-	case "":
-	case "true", "false":
-		if inBody == nil {
-			return body, values.Get("force") == "true", nil
-		}
-	default:
-		return body, false, fault.At(fault.InvalidRequest, "force", "force must be true or false.")
+	inQuery, err := boolean(values, "force")
+	if inBody != nil {
+		return body, *inBody, err
 	}
-	return body, inBody != nil && *inBody, nil
+	return body, inQuery, err
 }
 
 func noJobs() error { return fault.Unavailable(errors.New("no jobs run in this process")) }

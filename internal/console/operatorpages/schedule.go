@@ -3,6 +3,7 @@ package operatorpages
 import (
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -54,9 +55,9 @@ func (c *console) scheduleCatalog(v *page.Visit) (page.Responder, error) {
 	if err := v.ReadLongForm(&form, maxCatalog); err != nil {
 		return nil, err
 	}
-	base := form.Field("base").Value
+	base, baseErr := strconv.ParseInt(form.Field("base").Value, 10, 64)
 	doc, _, err := catalog.Parse([]byte(form.Field("yaml").Value), c.Providers)
-	if err != nil || base == "" || base == "0" {
+	if err != nil || baseErr != nil || base == 0 {
 		return nil, fault.New(fault.InvalidRequest, "This form is incomplete. Check the catalog again, and schedule it then.")
 	}
 	at, err := time.Parse("2006-01-02T15:04", strings.TrimSpace(form.Field("at").Value))
@@ -77,16 +78,9 @@ func (c *console) scheduleCatalog(v *page.Visit) (page.Responder, error) {
 		Status: http.StatusUnprocessableEntity}, err
 }
 
-func (c *console) schedule(v *page.Visit, doc *catalog.Document, base string, s catalog.Schedule) error {
+func (c *console) schedule(v *page.Visit, doc *catalog.Document, base int64, s catalog.Schedule) error {
 	err := v.Update(func(tx *store.Tx) error {
-		head, err := catalog.HeadTx(tx)
-		if err == nil && revisionText(head) != base {
-			err = operator.ErrApplied
-		}
-		if err != nil {
-			return err
-		}
-		_, err = operator.ScheduleTx(tx, show.Actor(v), doc, head, s)
+		_, err := operator.ScheduleTx(tx, show.Actor(v), doc, base, s)
 		return err
 	})
 	if errors.Is(err, operator.ErrApplied) {

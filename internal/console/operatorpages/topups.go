@@ -92,6 +92,10 @@ func (c *console) listTopups(v *page.Visit) (page.Responder, error) {
 		if content.Table, err = topupsTableTx(tx, list); err != nil {
 			return err
 		}
+		content.Table.Columns = content.Table.Columns[:shownColumns]
+		for i := range content.Table.Rows {
+			content.Table.Rows[i].Cells = content.Table.Rows[i].Cells[:shownColumns]
+		}
 		problems, _, err := topup.ProblemsTx(tx, "", shownProblems)
 		content.Problems = problemsTable(problems)
 		return err
@@ -113,18 +117,20 @@ func topupFields(query url.Values, nowMS int64) []ui.FormField {
 		{Name: "payment", Label: "Payment", Value: query.Get("payment")}}
 }
 
+// shownColumns are the first columns of top-ups, which the page shows. The CSV file has all of them.
+const shownColumns = 7
+
 // topupsTableTx lists top-ups with their accounts. The exact figures are for the CSV file too.
 func topupsTableTx(tx *store.Tx, list []topup.Topup) (ui.DataTable, error) {
 	names, err := accountNamesTx(tx, list, func(t topup.Topup) string { return t.Account })
 	table := ui.DataTable{Caption: "Top-ups", Columns: []ui.Column{{Title: "Ordered"}, {Title: "State"}, {Title: "Account"},
-		{Title: "Amount", Right: true}, {Title: "Paid", Right: true, Fold: true}, {Title: "Currency", Fold: true},
-		{Title: "Credit", Right: true, Exact: true}, {Title: "Paid on", Fold: true}, {Title: "Provider", Fold: true},
+		{Title: "Amount", Right: true}, {Title: "Currency", Fold: true}, {Title: "Credit", Right: true, Exact: true},
+		{Title: "Provider", Fold: true}, {Title: "Paid", Right: true, Fold: true}, {Title: "Paid on", Fold: true},
 		{Title: "Payment", Fold: true}, {Title: "Top-up", Fold: true}}}
 	for _, t := range list {
 		table.Rows = append(table.Rows, ui.DataRow{Href: page.Base + "/operator/top-ups/" + t.ID, Cells: []any{ui.Moment{MS: t.CreatedMS},
-			show.TopupBadge(t), names[t.Account], ui.Text{Text: ui.Data(t.Currency.Decimal(t.Minor))},
-			ui.Text{Text: ui.Data(t.Currency.Decimal(t.Total))},
-			strings.ToUpper(t.Currency.Code), ui.Money{Amount: t.Credit}, ui.Moment{MS: t.PaidMS}, t.Provider,
+			show.TopupBadge(t), names[t.Account], ui.Text{Text: ui.Data(t.Currency.Decimal(t.Minor))}, strings.ToUpper(t.Currency.Code),
+			ui.Money{Amount: t.Credit}, t.Provider, ui.Text{Text: ui.Data(t.Currency.Decimal(t.Total))}, ui.Moment{MS: t.PaidMS},
 			ui.Ident{ID: t.Payment, Cut: true}, ui.Ident{ID: t.ID, Cut: true}}})
 	}
 	return table, err
