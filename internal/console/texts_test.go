@@ -21,8 +21,10 @@ import (
 	"tollgate/internal/catalog"
 	"tollgate/internal/console/show"
 	"tollgate/internal/console/ui"
+	"tollgate/internal/fault"
 	"tollgate/internal/ledger/measure"
 	"tollgate/internal/mail"
+	"tollgate/internal/topup"
 )
 
 // faultRooms are the rooms with faults for forms and pages of the console. The value is false for rooms with
@@ -234,6 +236,15 @@ func (c *texts) addNames() {
 		if d == nil {
 			continue
 		}
+		for _, number := range d.Numbers {
+			add(show.FieldTitle(number.Name))
+		}
+		for _, list := range d.Lists {
+			add(show.FieldTitle(list.Name))
+		}
+		for _, flag := range d.Flags {
+			add(show.FieldTitle(flag))
+		}
 		for i := range d.Measures {
 			m := &d.Measures[i]
 			add(m.Noun)
@@ -248,4 +259,11 @@ func (c *texts) addNames() {
 	for _, role := range account.Roles() {
 		add(string(role))
 	}
+	for _, row := range fault.Table() {
+		add(string(show.Meaning(string(row.Code))))
+	}
+	for _, state := range topup.States() {
+		add(strings.ReplaceAll(string(state), "_", " "))
+	}
+	add(account.CodeUnused, account.CodeUsed, account.CodeExpired, account.CodeVoid)
 }

@@ -67,13 +67,13 @@ func pricesForm(a account.Account) ui.PostForm {
 	for _, id := range slices.Sorted(maps.Keys(a.Prices.Models)) {
 		fmt.Fprintf(&models, "%s %s\n", id, a.Prices.Models[id])
 	}
-	hint := "Multiplies the catalog's prices: 0.9 gives 10 % off. It applies to new requests."
+	hint := ui.Words("Multiplies the catalog's prices: 0.9 gives 10 % off. It applies to new requests.")
 	if a.Prices.Unreadable != "" {
-		hint = "The stored prices cannot be read (" + a.Prices.Unreadable + "), and the account's requests are refused. " +
-			"Save both fields to fix them."
+		hint = ui.Sayf("The stored prices cannot be read (%s), and the account's requests are refused. Save both fields to fix them.",
+			a.Prices.Unreadable)
 	}
 	return ui.PostForm{Action: page.Base + "/operator/accounts/" + a.ID + "/prices", Submit: "Save prices", Fields: []ui.FormField{
-		{Name: "price_factor", Label: "Price factor", Before: "×", Numeric: true, Value: a.Prices.Factor.String(), Hint: ui.Data(hint)},
+		{Name: "price_factor", Label: "Price factor", Before: "×", Numeric: true, Value: a.Prices.Factor.String(), Hint: hint},
 		{Name: "prices", Label: "Factors of single models", Kind: ui.Area, Value: models.String(),
 			Hint: "Override the price factor for single models. One model and factor per line: swift-1 0.8."},
 	}}

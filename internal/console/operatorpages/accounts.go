@@ -229,19 +229,20 @@ func (c *console) previewCredit(v *page.Visit, a account.Account, credit operato
 	}
 	form.Field("sure").Value = "yes"
 	form.Cancel = page.Base + "/operator/accounts/" + a.ID
-	verb := "Credit "
+	verb, submit, title := ui.Words("Credit"), ui.Words("Credit %s"), ui.Words("Credit for %s")
 	amount := credit.USD
 	if amount < 0 {
-		verb, amount, form.Danger = "Take back ", -amount, true
+		verb, submit, title = "Take back", "Take back %s", "Take back from %s"
+		amount, form.Danger = -amount, true
 		*form.Field("secret") = secretField(v, "Required to take money back.")
 	}
-	form.Submit = ui.Data(verb + ui.USD(amount))
+	form.Submit = ui.Sayf(submit, ui.USD(amount))
 	content := creditPage{Name: a.Name, Form: form, Facts: ui.Facts{{Name: "Account", Value: a.Name},
 		{Name: "Balance now", Value: ui.Money{Amount: a.Money.Balance}},
-		{Name: ui.Data(strings.TrimSpace(verb)), Value: ui.Money{Amount: amount}},
+		{Name: verb, Value: ui.Money{Amount: amount}},
 		{Name: "New balance", Value: ui.Money{Amount: a.Money.Balance + credit.USD}}, {Name: "Note", Value: ui.OrDash(credit.Note)},
 		{Name: "Reference", Value: ui.OrDash(credit.Reference)}, {Name: "Paid", Value: paid}}}
-	return page.FullPage{Name: "credit", Title: ui.Data(strings.TrimSpace(verb) + " " + a.Name), Main: content}
+	return page.FullPage{Name: "credit", Title: ui.Sayf(title, a.Name), Main: content}
 }
 
 func (c *console) changeAccount(v *page.Visit) (page.Responder, error) {

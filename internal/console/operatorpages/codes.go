@@ -72,7 +72,7 @@ func codesTableTx(tx *store.Tx, v *page.Visit, list []account.RedeemCode) (ui.Da
 				Text:   []ui.Words{ui.Sayf("It can no longer be redeemed for %s. This cannot be undone.", ui.USD(code.Value))}})
 		}
 		t.Rows = append(t.Rows,
-			ui.DataRow{Cells: []any{ui.Text{Text: ui.Data(code.Hint), Mono: true}, ui.Badge{Tone: codeTones[state], Label: ui.Data(state)},
+			ui.DataRow{Cells: []any{ui.Text{Text: ui.Data(code.Hint), Mono: true}, ui.Badge{Tone: codeTones[state], Label: ui.Words(state)},
 				ui.Money{Amount: code.Value}, ui.Moment{MS: code.CreatedMS}, expiresCell, accountCell, ui.Moment{MS: code.RedeemedMS},
 				ui.Ident{ID: code.Batch, Cut: true}, changeCell}})
 	}
@@ -100,9 +100,9 @@ func newCodesForm(v *page.Visit, once string) ui.PostForm {
 }
 
 // secretField asks an operator for the credential of the current session.
-func secretField(v *page.Visit, hint string) ui.FormField {
+func secretField(v *page.Visit, hint ui.Words) ui.FormField {
 	f := ui.FormField{Name: "secret", Kind: "password", Label: "Your password", Complete: "current-password", Required: true,
-		Hint: ui.Data(hint)}
+		Hint: hint}
 	if v.Session.User.ID == "" {
 		f.Label, f.Complete = "Operator's token", "off"
 	} else if v.Session.User.NoPassword {

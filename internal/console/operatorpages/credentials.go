@@ -15,9 +15,9 @@ import (
 
 // showCredentials shows the new link and the new key of an account. Either may be missing.
 func (c *console) showCredentials(
-	title string, a account.Account, link *operator.ConsoleLink, secret string, credit operator.Credit,
+	title ui.Words, a account.Account, link *operator.ConsoleLink, secret string, credit operator.Credit,
 ) page.Responder {
-	content := show.Credentials{Title: ui.Data(title), To: a.Name, Text: c.welcomeText(a, link, secret),
+	content := show.Credentials{Title: title, To: a.Name, Text: c.welcomeText(a, link, secret),
 		PublicURLWarning: c.publicURLWarning(),
 		Back:             page.Base + "/operator/accounts/" + a.ID}
 	if credit.USD > 0 {

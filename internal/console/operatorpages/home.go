@@ -242,7 +242,7 @@ func (c *console) homeFragment(v *page.Visit) (homeFragment, error) {
 		return homeFragment{}, err
 	}
 	content := homeFragment{Address: page.Base + "/operator/live", Problems: w.problems(), Stats: append(w.stats(), c.databaseFigure(w)),
-		Today: append(earnings(" today", w.today), w.held()), Sandbox: show.SandboxNote(w.sandboxToday, w.sandbox.Lines),
+		Today: append(earnings(true, w.today), w.held()), Sandbox: show.SandboxNote(w.sandboxToday, w.sandbox.Lines),
 		Charges: w.month.charges, Counts: w.month.counts, Latency: w.recent.Latency,
 		Top: w.topBars(), Lines: linesTable(w.lines, nil), Margins: marginTable(w.realLines())}
 	content.OK = len(content.Problems) == 0

@@ -1,6 +1,7 @@
 package operatorpages
 
 import (
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -116,11 +117,11 @@ func lineFigures(s line.Status) []any {
 
 // unavailableModels lists the models and forms for which the line gets no requests.
 func unavailableModels(s line.Status) ui.Text {
-	var out []string
+	var out []ui.Words
 	for _, p := range slices.Concat(s.ModelsOut, s.FormsOut, s.ModelsCooling) {
-		name := p.Model
+		name := ui.Data(p.Model)
 		if p.Form != "" {
-			name += " as " + string(p.Form)
+			name = ui.Sayf("%s as %s", p.Model, p.Form)
 		}
 		out = append(out, name)
 	}
@@ -256,11 +257,10 @@ func (c *console) showLine(v *page.Visit) (page.Responder, error) {
 
 // specFacts returns a line's settings in the catalog, without its credential.
 func specFacts(l *catalog.Line) ui.Facts {
-	var models []string
-	for model, vendorModel := range l.Models {
-		models = append(models, model+" as "+vendorModel)
+	var models []ui.Words
+	for _, model := range slices.Sorted(maps.Keys(l.Models)) {
+		models = append(models, ui.Sayf("%s as %s", model, l.Models[model]))
 	}
-	slices.Sort(models)
 	facts := ui.Facts{{Name: "Models", Value: ui.JoinAnd(models)},
 		{Name: "Priority, weight", Value: strconv.Itoa(l.Priority) + ", " + strconv.Itoa(l.Weight)}}
 	if l.BaseURL != "" {

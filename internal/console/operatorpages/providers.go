@@ -127,14 +127,14 @@ func (c *console) providerForm() ui.PostForm {
 	for _, v := range provider.Vendors() {
 		vendor.Options = append(vendor.Options, ui.Option{Value: v.ID, Label: ui.Data(v.Name)})
 	}
-	hint := "From the vendor's page. It is stored encrypted and never shown again."
+	hint := ui.Words("From the vendor's page. It is stored encrypted and never shown again.")
 	if c.SecretKeys.Empty() {
 		hint = "This installation has no secret_key, so keys cannot be stored: name a file or a variable below, " +
 			"or set secret_key_file and restart."
 	}
 	fields := []ui.FormField{
 		vendor,
-		{Name: "key", Label: "Key", Kind: "password", Hint: ui.Data(hint)},
+		{Name: "key", Label: "Key", Kind: "password", Hint: hint},
 		{Name: "reference", Label: "Or where the key is", Hint: "${NAME} for an environment variable, ${file:/run/secrets/key} for a file."},
 		{Name: "base_url", Label: "Address", Hint: "Only for another API than the vendor's usual one. Most end in /v1."},
 		{Name: "line", Label: "Name", Hint: "Of the line in the catalog. Default: the vendor's name."},

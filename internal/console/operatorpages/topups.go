@@ -110,7 +110,7 @@ func (c *console) listTopups(v *page.Visit) (page.Responder, error) {
 func topupFields(query url.Values, nowMS int64) []ui.FormField {
 	var states []ui.Option
 	for _, state := range topup.States() {
-		states = append(states, ui.Option{Value: string(state), Label: ui.Data(strings.ReplaceAll(string(state), "_", " "))})
+		states = append(states, ui.Option{Value: string(state), Label: ui.Words(strings.ReplaceAll(string(state), "_", " "))})
 	}
 	return []ui.FormField{show.Choice("state", "State", query.Get("state"), states),
 		show.Choice("month", "Month (UTC)", query.Get("month"), show.Months(nowMS)),

@@ -30,7 +30,7 @@ func (c *console) usageFieldTx(tx *store.Tx, by spending.By, value string) (f ui
 
 func (c *console) usage(v *page.Visit) (page.Responder, error) {
 	u, err := c.usageOfAll().Read(v)
-	u.Figures = earnings("", u.Total)
+	u.Figures = earnings(false, u.Total)
 	return page.FullPage{Name: "usage", Title: "Usage", Main: u}, err
 }
 
@@ -46,23 +46,23 @@ func marginNote(s spending.Sums) ui.Words {
 	return ui.Sayf("%s of %s have a known cost", ui.Thousands(s.LineCosts), ui.Requests(s.Requests))
 }
 
-// earnings returns the figures of requests. suffix is added to labels, for example " today".
-func earnings(suffix string, s spending.Sums) ui.FigureRow {
+// earnings returns the figures of requests, of today or of another time.
+func earnings(today bool, s spending.Sums) ui.FigureRow {
 	cost, margin := any(ui.Text{Text: "–", Muted: true}), any(ui.Text{Text: "–", Muted: true})
 	coverage := ui.Words("no request with a known cost")
 	if amount, known := s.Margin(); known {
 		cost, margin = ui.Money{Amount: s.LineCost}, ui.Money{Amount: amount}
 		coverage = ui.Sayf("known of %s", ui.Requests(s.LineCosts))
 	}
-	label := "Charged" + suffix
-	if suffix != "" {
-		label += " (UTC)"
+	charged, failed := ui.Words("Charged"), ui.Words("Errors")
+	if today {
+		charged, failed = "Charged today (UTC)", "Errors today"
 	}
 	return ui.FigureRow{
-		{Label: ui.Data(label), Value: ui.Money{Amount: s.Charged}, Note: ui.Text{Text: ui.Requests(s.Requests)}},
+		{Label: charged, Value: ui.Money{Amount: s.Charged}, Note: ui.Text{Text: ui.Requests(s.Requests)}},
 		{Label: "Provider cost", Value: cost, Note: ui.Text{Text: coverage}},
 		{Label: "Margin", Value: margin, Note: ui.Text{Text: marginNote(s)}},
-		{Label: ui.Sayf("Errors%s", suffix), Value: ui.Text{Text: ui.Data(ui.Percent(s.Failed, s.Requests))},
+		{Label: failed, Value: ui.Text{Text: ui.Data(ui.Percent(s.Failed, s.Requests))},
 			Note: ui.Text{Text: ui.Sayf("%s of %s that ran", ui.Thousands(s.Failed), ui.Requests(s.Requests))}},
 	}
 }

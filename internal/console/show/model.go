@@ -81,12 +81,15 @@ func ShortPrice(m *catalog.Model, factor money.Factor) ui.Words {
 	return price
 }
 
+// FieldTitle returns the title of a field of the catalog.
+func FieldTitle(name string) string { return ui.Title(strings.ReplaceAll(name, "_", " ")) }
+
 // KindFields returns the further fields of a model of a kind with a Definition, without zeros and
 // empty lists.
 func KindFields(m *catalog.Model) (fields ui.Facts) {
 	d := m.Kind.Definition()
 	add := func(name string, value any) {
-		fields = append(fields, ui.Fact{Name: ui.Words(ui.Title(strings.ReplaceAll(name, "_", " "))), Value: value})
+		fields = append(fields, ui.Fact{Name: ui.Words(FieldTitle(name)), Value: value})
 	}
 	for _, number := range d.Numbers {
 		if n := m.Number(number.Name); n > 0 {

@@ -89,7 +89,7 @@ func Meaning(code string) ui.Words {
 		return ""
 	}
 	when := strings.ReplaceAll(row.When, "`", "")
-	return ui.Data(strings.ToUpper(when[:1]) + when[1:] + ". " + strings.ReplaceAll(row.Do, "`", ""))
+	return ui.Words(strings.ToUpper(when[:1]) + when[1:] + ". " + strings.ReplaceAll(row.Do, "`", ""))
 }
 
 // Tokens formats the numbers of prompt and answer tokens.

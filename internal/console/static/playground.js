@@ -191,7 +191,7 @@ function choices() {
     if (!one.voices.includes(field("voice").value)) field("voice").value = one.voices[0];
   }
   fill("n", Array.from({ length: Math.max(0, (one.images ?? 1) - 1) }, (_, i) => i + 2));
-  $("f-model-hint").textContent = one.price;
+  $("f-model-hint").textContent = document.querySelector(`data[value="${CSS.escape(one.id)}"]`).textContent;
   $("attach").hidden = kind !== "chat" && kind !== "transcription" && !one.references;
   code();
 }

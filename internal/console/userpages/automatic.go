@@ -74,14 +74,14 @@ func (c *console) automaticForm(a topup.Automatic) ui.PostForm {
 	if a.Level > 0 {
 		level = a.Level.String()
 	}
-	submit := "Switch on"
+	submit := ui.Words("Switch on")
 	switch {
 	case a.On && a.Pause != "":
 		submit = "Switch on again"
 	case a.On:
 		submit = "Save"
 	}
-	return ui.PostForm{Action: page.Base + "/billing/automatic", Submit: ui.Data(submit), Cancel: page.Base + "/billing",
+	return ui.PostForm{Action: page.Base + "/billing/automatic", Submit: submit, Cancel: page.Base + "/billing",
 		Fields: []ui.FormField{
 			{Name: "level", Label: "When the balance falls below", Before: "$", Numeric: true, Required: true, Value: level},
 			{Name: "amount", Label: "Pay", After: ui.Data(unit), Numeric: true, Required: true, Value: amount(a.Minor),

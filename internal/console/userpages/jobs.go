@@ -3,7 +3,6 @@ package userpages
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -32,7 +31,7 @@ type jobsPage struct {
 	Empty     *ui.EmptyState
 	Samples   ui.Tabs // prompts to begin with
 	Pager     ui.Pager
-	Retention string
+	Retention ui.Words
 }
 
 // galleryFragment is the gallery, updated while jobs run.
@@ -108,7 +107,7 @@ func (c *console) listJobs(v *page.Visit) (page.Responder, error) {
 		return nil, err
 	}
 	content := jobsPage{Gallery: g, Unfetched: unfetchedNotice(g.unfetched, s), Pager: v.Pager("/jobs", last != "", last)}
-	content.Retention = fmt.Sprintf("Jobs are listed for %s after their end. Their files work for %s.",
+	content.Retention = ui.Sayf("Jobs are listed for %s after their end. Their files work for %s.",
 		days(c.Jobs.Retention()), days(c.Media.Retention()))
 	content.Kinds = v.Tabs("/jobs", "Kind", "kind", []ui.Option{{Label: "Images and videos"},
 		{Value: media.KindImage, Label: "Images"}, {Value: media.KindVideo, Label: "Videos"}})

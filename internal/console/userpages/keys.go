@@ -60,9 +60,9 @@ func keysTable(list []account.Key) ui.DataTable {
 // keyForm asks for the settings of a key. allowed are the key's current models. Only operators can
 // add a sandbox model to a key, also for a test account. The key would keep the model after the
 // account has stopped being a test account.
-func (c *console) keyForm(allowed []string, action, submit string) ui.PostForm {
+func (c *console) keyForm(allowed []string, action string, submit ui.Words) ui.PostForm {
 	now := c.Catalog.Current()
-	f := show.KeyForm(now, action, ui.Data(submit))
+	f := show.KeyForm(now, action, submit)
 	models := f.Field("allowed_models")
 	models.Options = slices.DeleteFunc(models.Options, func(o ui.Option) bool {
 		return now.HidesSandbox(o.Value, false, allowed)

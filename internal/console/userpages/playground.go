@@ -25,12 +25,13 @@ type playgroundPage struct {
 	Kinds    ui.Tabs
 	Kind     catalog.Kind
 	Chat     bool
-	Files    string // types of attachments, as in the accept attribute
-	Sound    bool   // the attachment is one file of sound, which can be recorded
-	Send     string // label of the button
-	Group    string // label of the answers
-	Models   string // JSON of []modelChoice, for playground.js
-	Base     string // base address of the API in code
+	Files    string       // types of attachments, as in the accept attribute
+	Sound    bool         // the attachment is one file of sound, which can be recorded
+	Send     ui.Words     // label of the button
+	Group    ui.Words     // label of the answers
+	Prices   []modelPrice // of the models, for playground.js
+	Models   string       // JSON of []modelChoice, for playground.js
+	Base     string       // base address of the API in code
 	Model    ui.FormField
 	Key      ui.FormField
 	Settings []ui.FormField
@@ -41,12 +42,17 @@ type playgroundPage struct {
 	Empty    *ui.EmptyState
 }
 
+// modelPrice is a model and its price.
+type modelPrice struct {
+	ID    string
+	Price ui.Words
+}
+
 // modelChoice is a model's data for playground.js.
 type modelChoice struct {
 	ID         string      `json:"id"`
 	Label      string      `json:"label"`
-	Price      ui.Words    `json:"price"` // of a page in English
-	Keys       []string    `json:"keys"`  // keys with access to the model
+	Keys       []string    `json:"keys"` // keys with access to the model
 	Forms      []wire.Form `json:"forms,omitempty"`
 	Tiers      []string    `json:"tiers,omitempty"`
 	Ratios     []string    `json:"ratios,omitempty"`
@@ -60,8 +66,8 @@ type modelChoice struct {
 
 // trial is the form of a kind of models. playground.js has the requests and the answers of the same kinds.
 type trial struct {
-	prompt, others string // labels; others may be empty
-	send, group    string
+	prompt, others ui.Words // labels; others may be empty
+	send, group    ui.Words
 	files          string
 	sound          bool
 	samples        []string // prompts to begin with
@@ -184,12 +190,12 @@ func (c *console) playgroundOf(v *page.Visit) (playgroundPage, error) {
 	if more {
 		content.Key.Options = append(content.Key.Options, ui.Option{Label: ui.Data(olderKeys), Disabled: true})
 	}
-	content.Prompt = ui.FormField{Name: "prompt", Label: ui.Data(form.prompt), Kind: ui.Area, Value: prompt}
+	content.Prompt = ui.FormField{Name: "prompt", Label: form.prompt, Kind: ui.Area, Value: prompt}
 	if content.Chat {
 		content.Prompt.Hint = "Enter sends the message. Shift and Enter begin a new line."
 	}
 	if form.others != "" {
-		content.Others = &ui.FormField{Name: "others", Label: ui.Data(form.others), Kind: ui.Area, Value: form.compared}
+		content.Others = &ui.FormField{Name: "others", Label: form.others, Kind: ui.Area, Value: form.compared}
 	}
 	if form.sound { // the pages of the console may not use the microphone otherwise
 		v.Header().Set("Permissions-Policy", "camera=(), microphone=(self), geolocation=()")
@@ -230,8 +236,8 @@ func (c *console) choices(content *playgroundPage, keys []account.Key, prices ac
 			continue
 		}
 		if t := newModelChoice(m); t.setKeys(now.Catalog, keys, test) {
-			t.Price = show.ShortPrice(m, prices.FactorOf(m.ID))
 			models = append(models, t)
+			content.Prices = append(content.Prices, modelPrice{m.ID, show.ShortPrice(m, prices.FactorOf(m.ID))})
 		}
 	}
 	payingKey := chooseKey(keys, models, model, key)
@@ -254,9 +260,9 @@ func (c *console) choices(content *playgroundPage, keys []account.Key, prices ac
 	}
 	for _, t := range offered {
 		content.Model.Options = append(content.Model.Options, ui.Option{Value: t.ID, Label: ui.Data(t.Label), Selected: t.ID == model})
-		if t.ID == model {
-			content.Model.Hint = t.Price
-		}
+	}
+	if i := slices.IndexFunc(content.Prices, func(p modelPrice) bool { return p.ID == model }); i >= 0 {
+		content.Model.Hint = content.Prices[i].Price
 	}
 	switch {
 	case len(keys) == 0:

@@ -75,12 +75,12 @@ func (c *console) topupForm(once string, save bool) (ui.PostForm, error) {
 		amounts.Options = append(amounts.Options, ui.Option{Value: terms.Currency.Decimal(minor), Label: ui.Data(label)})
 	}
 	amounts.Options = append(amounts.Options, ui.Option{Value: otherAmount, Label: "Another amount"})
-	hint := "From " + terms.Currency.Decimal(terms.Minimum) + " to " + terms.Currency.Text(terms.Maximum) + "."
+	hint := ui.Sayf("From %s to %s.", terms.Currency.Decimal(terms.Minimum), terms.Currency.Text(terms.Maximum))
 	if terms.Currency.Code != "usd" || terms.Rate.String() != "1" {
-		hint += " 1 " + strings.ToUpper(terms.Currency.Code) + " buys " + terms.Rate.String() + " USD of credit."
+		hint = ui.Sayf("%s 1 %s buys %s USD of credit.", hint, strings.ToUpper(terms.Currency.Code), terms.Rate)
 	}
 	for _, tier := range terms.Tiers {
-		hint += " From " + terms.Currency.Text(tier.From) + " on there is a bonus of " + tier.Bonus.String() + "."
+		hint = ui.Sayf("%s From %s on there is a bonus of %s.", hint, terms.Currency.Text(tier.From), tier.Bonus)
 	}
 	ways := ui.FormField{Name: "provider", Label: "Way to pay", Kind: ui.Choice, Required: true}
 	for _, info := range c.Topups.Infos() {
@@ -92,7 +92,7 @@ func (c *console) topupForm(once string, save bool) (ui.PostForm, error) {
 		}
 	}
 	form.Fields = []ui.FormField{amounts,
-		{Name: "other", Label: "Another amount", After: ui.Data(strings.ToUpper(terms.Currency.Code)), Numeric: true, Hint: ui.Data(hint)},
+		{Name: "other", Label: "Another amount", After: ui.Data(strings.ToUpper(terms.Currency.Code)), Numeric: true, Hint: hint},
 		ways, {Name: "once", Kind: ui.Hidden, Value: once}}
 	if c.Topups.SavesCards() {
 		form.Fields = append(form.Fields, ui.FormField{Name: "save", Label: "Save my card for automatic top-ups", Kind: ui.Check, Checked: save,

@@ -1,0 +1,100 @@
+package browser
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"tollgate/internal/gatewaytest/fakepayment"
+)
+
+// englishTexts returns texts of the open page with three or more English words in a row, except those of
+// the demo account and messages of the API.
+const englishTexts = `(() => {
+  const texts = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const node = walker.currentNode;
+    if (node.parentElement.closest("script, style, noscript, pre, code, textarea, .data, .mono, [data-text]")) continue;
+    if (/\b[A-Za-z]{2,} [a-z]{2,} [a-z]{2,}\b/.test(node.textContent)) texts.push(node.textContent.trim());
+  }
+  for (const node of document.querySelectorAll("[title], [aria-label], [placeholder], [alt]"))
+    for (const name of ["title", "aria-label", "placeholder", "alt"])
+      if (/\b[A-Za-z]{2,} [a-z]{2,} [a-z]{2,}\b/.test(node.getAttribute(name) ?? "")) texts.push(name + ": " + node.getAttribute(name));
+  return texts.filter((text) => !["lighthouse", "paper boat", "two cats", "the nightly run", "haiku", "Explain how", "The provider's safety",
+    "The prompt, a reference"].some((known) => text.includes(known)));
+})()`
+
+// visitChinese goes to a page, and checks it and its language.
+func (b *tab) visitChinese(path, name string) {
+	b.t.Helper()
+	b.visit(path, name)
+	if language := run(b, chromedp.Evaluate[string](`document.documentElement.lang`)); language != "zh-CN" {
+		b.t.Errorf("%s: the language is %q", name, language)
+	}
+	for _, text := range run(b, chromedp.Evaluate[[]string](englishTexts)) {
+		b.t.Errorf("%s: English text %q", name, text)
+	}
+}
+
+// TestChinese checks the pages of an account in use, and those of operators, in Chinese on both displays.
+func TestChinese(t *testing.T) {
+	t.Parallel()
+	for _, d := range displays {
+		t.Run(d.String(), func(t *testing.T) {
+			t.Parallel()
+			g := start(t)
+			g.addHistory(t)
+			b := open(t, g, d.theme, d.width)
+			b.openInChinese(g)
+			for _, p := range livelyPages {
+				b.visitChinese(p.path, p.name)
+			}
+			for _, path := range []string{"keys/new", "models?id=sandbox-messages", "playground", "settings"} {
+				b.visitChinese("/console/"+path, strings.ReplaceAll(path, "/", "-"))
+			}
+			b.operator()
+			for name, path := range operatorPages {
+				b.visitChinese("/console/operator/"+path, "operator-"+name)
+			}
+		})
+	}
+}
+
+// openInChinese chooses Chinese on the page to sign in, and signs in the demo account's user.
+func (b *tab) openInChinese(g *gateway) {
+	b.t.Helper()
+	b.open("/console/sign-in")
+	b.press(`button[name="language"][value="zh-CN"]`)
+	b.fillSignIn(g.email, g.password)
+	b.waitFor(`location.pathname === "/console"`)
+}
+
+// TestShopInChinese checks the pages for sign-up, mails and payments in Chinese on both displays.
+func TestShopInChinese(t *testing.T) {
+	t.Parallel()
+	for _, d := range displays {
+		t.Run(d.String(), func(t *testing.T) {
+			t.Parallel()
+			stripe := fakepayment.NewStripe(t)
+			g := start(t, "TOLLGATE_PUBLIC_URL=http://127.0.0.1", "TOLLGATE_SERVICE_NAME=Lumen", "TOLLGATE_SMTP_SERVER=127.0.0.1:1",
+				"TOLLGATE_SMTP_SECURITY=none", "TOLLGATE_MAIL_FROM=ai@example.com", "TOLLGATE_PUBLIC_PRICES=true", "TOLLGATE_SIGN_UP=open",
+				"TOLLGATE_STRIPE_KEY="+fakepayment.StripeKey, "TOLLGATE_STRIPE_WEBHOOK_SECRET="+fakepayment.StripeSecret,
+				"TOLLGATE_STRIPE_URL="+stripe.URL, "TOLLGATE_INVOICE_SELLER_NAME=Lumen GmbH",
+				"TOLLGATE_INVOICE_SELLER_ADDRESS=Ring 1,10115 Berlin", "TOLLGATE_INVOICE_SELLER_COUNTRY=DE", "TOLLGATE_INVOICE_TAX_RATE=19")
+			b := open(t, g, d.theme, d.width)
+			b.openInChinese(g)
+			for _, path := range []string{"settings/mails", "billing", "billing/top-ups", "billing/top-ups/new", "billing/invoices",
+				"billing/invoices/details", "operator/top-ups", "operator/top-ups/reconciliation", "operator/invoices", "operator/statements",
+				"operator/mails", "operator/operators"} {
+				b.visitChinese("/console/"+path, strings.ReplaceAll(path, "/", "-"))
+			}
+			b.open("/console/settings")
+			b.press(`form[action$="/sign-out"] button`)
+			for _, path := range []string{"sign-in", "sign-up", "forgot", "link", "prices"} {
+				b.visitChinese("/console/"+path, path)
+			}
+		})
+	}
+}
