@@ -23,6 +23,7 @@ import (
 	"tollgate/internal/console/ui"
 	"tollgate/internal/fault"
 	"tollgate/internal/ledger/measure"
+	"tollgate/internal/line/health"
 	"tollgate/internal/mail"
 	"tollgate/internal/topup"
 )
@@ -264,6 +265,17 @@ func (c *texts) addNames() {
 	}
 	for _, state := range topup.States() {
 		add(strings.ReplaceAll(string(state), "_", " "))
+	}
+	for _, state := range []string{health.StateInService, health.StateCooling, health.StateCircuitOpen, health.StateHalfOpen,
+		health.StateCredentialsOut, health.StateModelOut, health.StateFormOut, string(catalog.StateOpen), string(catalog.StateMaintenance),
+		string(catalog.StateComingSoon), string(catalog.StateRetired)} {
+		add(string(show.StateLabel(state)))
+	}
+	add("Keys", "Users", "Money", "Requests", "Jobs", "Webhook", "Log", "Account", "Key", "Model", "Line", "Code", "Status", "Object")
+	for _, counted := range []string{"accounts", "accounts with deleted receipts", "codes", "credits", "days of limits", "days of series",
+		"documents", "ended jobs", "entries", "holds", "holds of jobs", "kept charges", "keys", "parts of keys' logs", "rate windows", "receipts",
+		"recomputed charges", "running jobs", "series", "sums above holds", "top-ups", "trial credits", "open holds of ended processes"} {
+		add(ui.Title(counted))
 	}
 	add(account.CodeUnused, account.CodeUsed, account.CodeExpired, account.CodeVoid)
 }

@@ -115,7 +115,7 @@ func (c *console) accountWith(v *page.Visit, a account.Account, forms accountFor
 	}
 	content := accountPage{Name: a.Name, State: accountBadge(a), Tabs: ui.Tabs{Label: "Of this account"}}
 	for _, name := range accountViews() {
-		tab := ui.Tab{Href: page.Base + path + "?view=" + name, Text: ui.Data(ui.Title(name)), Current: name == view}
+		tab := ui.Tab{Href: page.Base + path + "?view=" + name, Text: ui.Words(ui.Title(name)), Current: name == view}
 		if name == "" {
 			tab.Href, tab.Text = page.Base+path, "Overview"
 		}

@@ -39,7 +39,7 @@ func (l listFilter) formTx(tx *store.Tx, v *page.Visit) (f ui.Filters, ids selec
 	f.Action = page.Base + l.Path
 	for _, name := range l.Names {
 		value := v.Query(name)
-		field := ui.FormField{Name: name, Label: ui.Data(ui.Title(name)), Value: value}
+		field := ui.FormField{Name: name, Label: ui.Words(ui.Title(name)), Value: value}
 		switch name {
 		case "account":
 			field, ids.Account, err = accountFieldTx(tx, value)
