@@ -12,18 +12,18 @@ import (
 // englishTexts returns texts of the open page with three or more English words in a row, except those of
 // the demo account and messages of the API.
 const englishTexts = `(() => {
-  const texts = [];
+  const texts = [], english = /\b[A-Za-z]{2,} [a-z]{2,} [a-z]{2,}\b/;
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
     const node = walker.currentNode;
     if (node.parentElement.closest("script, style, noscript, pre, code, textarea, .data, .mono, [data-text]")) continue;
-    if (/\b[A-Za-z]{2,} [a-z]{2,} [a-z]{2,}\b/.test(node.textContent)) texts.push(node.textContent.trim());
+    if (english.test(node.textContent)) texts.push(node.textContent.trim());
   }
-  for (const node of document.querySelectorAll("[title], [aria-label], [placeholder], [alt]"))
-    for (const name of ["title", "aria-label", "placeholder", "alt"])
-      if (/\b[A-Za-z]{2,} [a-z]{2,} [a-z]{2,}\b/.test(node.getAttribute(name) ?? "")) texts.push(name + ": " + node.getAttribute(name));
-  return texts.filter((text) => !["lighthouse", "paper boat", "two cats", "the nightly run", "haiku", "Explain how", "The provider's safety",
-    "The prompt, a reference"].some((known) => text.includes(known)));
+  for (const name of ["title", "aria-label", "placeholder", "alt"])
+    for (const node of document.querySelectorAll(`[${name}]`))
+      if (english.test(node.getAttribute(name))) texts.push(name + ": " + node.getAttribute(name));
+  const known = /lighthouse|paper boat|two cats|the nightly run|haiku|Explain how|The provider's safety|The prompt, a reference/;
+  return texts.filter((text) => !known.test(text));
 })()`
 
 // visitChinese goes to a page, and checks it and its language.
