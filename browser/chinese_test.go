@@ -16,11 +16,11 @@ const englishTexts = `(() => {
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
     const node = walker.currentNode;
-    if (node.parentElement.closest("script, style, noscript, pre, code, textarea, .data, .mono, [data-text]")) continue;
+    if (node.parentElement.closest("script, style, noscript, pre, code, textarea")) continue;
     if (english.test(node.textContent)) texts.push(node.textContent.trim());
   }
   for (const name of ["title", "aria-label", "placeholder", "alt"])
-    for (const node of document.querySelectorAll(`[${name}]`))
+    for (const node of document.querySelectorAll("[" + name + "]"))
       if (english.test(node.getAttribute(name))) texts.push(name + ": " + node.getAttribute(name));
   const known = /lighthouse|paper boat|two cats|the nightly run|haiku|Explain how|The provider's safety|The prompt, a reference/;
   return texts.filter((text) => !known.test(text));
