@@ -68,11 +68,11 @@ func (c *console) topupForm(once string, save bool) (ui.PostForm, error) {
 		if err != nil {
 			return form, err
 		}
-		label := terms.Currency.Text(minor) + " for " + ui.USD(q.Credit) + " of credit"
+		label := ui.Sayf("%s for %s of credit", terms.Currency.Text(minor), ui.USD(q.Credit))
 		if q.Bonus > 0 {
-			label += ", with a bonus of " + q.Bonus.String()
+			label = ui.Sayf("%s, with a bonus of %s", label, q.Bonus)
 		}
-		amounts.Options = append(amounts.Options, ui.Option{Value: terms.Currency.Decimal(minor), Label: ui.Data(label)})
+		amounts.Options = append(amounts.Options, ui.Option{Value: terms.Currency.Decimal(minor), Label: label})
 	}
 	amounts.Options = append(amounts.Options, ui.Option{Value: otherAmount, Label: "Another amount"})
 	hint := ui.Sayf("From %s to %s.", terms.Currency.Decimal(terms.Minimum), terms.Currency.Text(terms.Maximum))
