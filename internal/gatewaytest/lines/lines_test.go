@@ -275,14 +275,19 @@ func allBusyScene(t testing.TB, kind string) scene.Scenario {
 		Play: func(t *testing.T, g *scene.Gateway) {
 			running, c := newClient(t, g), newClient(t, g)
 			var group sync.WaitGroup
+			release := sync.OnceFunc(func() { close(open) })
+			t.Cleanup(release)
+			arrives := func(p *provider) {
+				scene.Eventually(t, "a request for "+model, func() bool { return clientRequests(p.Server) == 1 })
+			}
 			begin := func(p *provider) {
 				group.Go(func() { running.waitForSlot(model) })
-				p.WaitRequest()
+				arrives(p)
 			}
 			begin(first) // a cooling line: the request fails over to the second line
 			answers := 1
 			if kind == "cooling" {
-				second.WaitRequest()
+				arrives(second)
 			} else {
 				begin(second)
 				answers = 2
@@ -293,7 +298,7 @@ func allBusyScene(t testing.TB, kind string) scene.Scenario {
 			first.checkRequests(t, 1)
 			second.checkRequests(t, 1)
 			c.checkSettled(0)
-			close(open)
+			release()
 			group.Wait()
 			second.setReply(working())
 			c.waitForSlot(model)
