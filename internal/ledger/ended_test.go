@@ -44,10 +44,10 @@ func TestObserverGetsEnds(t *testing.T) {
 		defer mu.Unlock()
 		want := []books.EndedRequest{
 			{Model: "m", Tokens: end.Tokens, Charged: money.USD}, {Model: "m", Code: failed().Code},
-			{Model: "m", Code: string(fault.InsufficientQuota)},
+			{Refused: true, Model: "m", Code: string(fault.InsufficientQuota)},
 		}
 		for range refusals {
-			want = append(want, books.EndedRequest{Model: "no-such", Code: "model_not_found"})
+			want = append(want, books.EndedRequest{Refused: true, Model: "no-such", Code: "model_not_found"})
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("got %v\nwant %v", got, want)
