@@ -129,19 +129,27 @@ func RemoveIdentityTx(tx *store.Tx, user, id string, issuers []string) (LinkedId
 	if err != nil {
 		return LinkedIdentity{}, err
 	}
-	own, err := IdentitiesTx(tx, user)
+	own, i, err := identityTx(tx, user, id)
 	if err != nil {
 		return LinkedIdentity{}, err
-	}
-	at := slices.IndexFunc(own, func(i LinkedIdentity) bool { return i.ID == id })
-	if at < 0 {
-		return LinkedIdentity{}, notFound("identity", id)
 	}
 	if u.NoPassword && !slices.ContainsFunc(own, func(i LinkedIdentity) bool { return i.ID != id && slices.Contains(issuers, i.Issuer) }) {
 		return LinkedIdentity{}, fault.New(fault.InvalidRequest,
 			"This is your only way to sign in, so it stays. Set a password or link another way first.")
 	}
-	return own[at], deleteIdentityTx(tx, own[at])
+	return i, deleteIdentityTx(tx, i)
+}
+
+// identityTx returns an identity of a user, and all of the user's identities.
+func identityTx(tx *store.Tx, user, id string) (own []LinkedIdentity, i LinkedIdentity, err error) {
+	if own, err = IdentitiesTx(tx, user); err != nil {
+		return nil, i, err
+	}
+	at := slices.IndexFunc(own, func(i LinkedIdentity) bool { return i.ID == id })
+	if at < 0 {
+		return nil, i, notFound("identity", id)
+	}
+	return own, own[at], nil
 }
 
 func deleteIdentityTx(tx *store.Tx, i LinkedIdentity) error {
@@ -165,15 +173,11 @@ func DropIdentityTx(tx *store.Tx, id string) (LinkedIdentity, error) {
 	if _, err := LockUserTx(tx, user); err != nil {
 		return LinkedIdentity{}, err
 	}
-	own, err := IdentitiesTx(tx, user)
+	_, i, err := identityTx(tx, user, id)
 	if err != nil {
 		return LinkedIdentity{}, err
 	}
-	at := slices.IndexFunc(own, func(i LinkedIdentity) bool { return i.ID == id })
-	if at < 0 {
-		return LinkedIdentity{}, notFound("identity", id)
-	}
-	return own[at], errors.Join(deleteIdentityTx(tx, own[at]), EndSessionsTx(tx, user))
+	return i, errors.Join(deleteIdentityTx(tx, i), EndSessionsTx(tx, user))
 }
 
 // AcceptInvitationTx lets the user of an invitation sign in with an identity, in place of a password,

@@ -19,11 +19,6 @@ import (
 // invoicesPath is the path of the list of documents below page.Base.
 const invoicesPath = "/operator/invoices"
 
-// invoicing returns a handler of a shop with invoices. In other shops the page does not exist.
-func (c *console) invoicing(handle func(*page.Visit) (page.Responder, error)) func(*page.Visit) (page.Responder, error) {
-	return page.OnlyIf(c.Invoices != nil, handle)
-}
-
 // invoicesPage lists documents.
 type invoicesPage struct {
 	page.List

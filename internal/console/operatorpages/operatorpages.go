@@ -100,11 +100,11 @@ func (c *console) handlers() []page.Handler {
 		page.Action("/operator/top-ups/{id}/check", c.paying(c.checkTopup)).Needs(support),
 		page.Action("/operator/top-ups/problems/{id}/close", c.paying(c.closeProblem)).Needs(operator),
 
-		page.Get(invoicesPath, c.invoicing(c.listInvoices)).Needs(support),
-		page.Get(invoicesPath+"/table", c.invoicing(c.downloadInvoices)).Needs(support),
-		page.Get(invoicesPath+"/files", c.invoicing(c.zipInvoices)).Needs(support),
-		page.Get(invoicesPath+"/{id}", c.invoicing(c.showInvoice)).Needs(support),
-		page.Get(invoicesPath+"/{id}/pdf", c.invoicing(c.downloadInvoice)).Needs(support),
+		page.Get(invoicesPath, c.OnlyInvoicing(c.listInvoices)).Needs(support),
+		page.Get(invoicesPath+"/table", c.OnlyInvoicing(c.downloadInvoices)).Needs(support),
+		page.Get(invoicesPath+"/files", c.OnlyInvoicing(c.zipInvoices)).Needs(support),
+		page.Get(invoicesPath+"/{id}", c.OnlyInvoicing(c.showInvoice)).Needs(support),
+		page.Get(invoicesPath+"/{id}/pdf", c.OnlyInvoicing(c.downloadInvoice)).Needs(support),
 
 		page.Get("/operator/requests", c.listRequests).Needs(support),
 		page.Get("/operator/requests/{id}", c.showRequest).Needs(support),
@@ -118,7 +118,7 @@ func (c *console) handlers() []page.Handler {
 		page.Get(statementsPath+"/file", c.printStatement).Needs(support),
 		page.Action("/operator/entries/{id}/paid", c.markEntry(true)).Needs(operator),
 		page.Action("/operator/entries/{id}/unpaid", c.markEntry(false)).Needs(operator),
-		page.Post("/operator/entries/{id}/invoice", c.invoicing(c.issueInvoice)).Needs(operator),
+		page.Post("/operator/entries/{id}/invoice", c.OnlyInvoicing(c.issueInvoice)).Needs(operator),
 
 		page.Get("/operator/usage", c.usage).Needs(support),
 		page.Get("/operator/usage/table", c.downloadUsage).Needs(support),

@@ -53,9 +53,13 @@ func setLanguage(h http.Header, locale mail.Locale) {
 // chooseLanguage saves a reader's language in a cookie and, for a signed-in user, with the user.
 func (srv *server) chooseLanguage(v *Visit) (Responder, error) {
 	field := ui.FormField{Name: "language", Label: "Language"}
-	out, err := srv.setChoice(v, languageCookie, &field, string(mail.English), string(mail.Chinese))
+	var values []string
+	for _, locale := range mail.Locales() {
+		values = append(values, string(locale))
+	}
+	out, err := srv.setChoice(v, languageCookie, &field, values...)
 	locale := mail.Locale(field.Value)
-	if err != nil || !slices.Contains(mail.Locales(), locale) {
+	if err != nil || !slices.Contains(values, field.Value) {
 		return out, err
 	}
 	for _, kind := range []account.SessionKind{account.UserSession, account.OperatorSession} {

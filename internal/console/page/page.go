@@ -156,6 +156,11 @@ func OnlyIf(exists bool, handle func(*Visit) (Responder, error)) func(*Visit) (R
 	return func(*Visit) (Responder, error) { return nil, noPage() }
 }
 
+// OnlyInvoicing is OnlyIf for pages of a shop with invoices.
+func (o Options) OnlyInvoicing(handle func(*Visit) (Responder, error)) func(*Visit) (Responder, error) {
+	return OnlyIf(o.Invoices != nil, handle)
+}
+
 // Get registers a GET handler, which must not change anything.
 func Get(path string, handle func(*Visit) (Responder, error)) Handler {
 	return Handler{method: http.MethodGet, path: path, handle: handle}

@@ -14,11 +14,6 @@ import (
 // invoicesPath is the path of the list of documents below page.Base.
 const invoicesPath = "/billing/invoices"
 
-// invoicing returns a handler of a shop with invoices. In other shops the page does not exist.
-func (c *console) invoicing(handle func(*page.Visit) (page.Responder, error)) func(*page.Visit) (page.Responder, error) {
-	return page.OnlyIf(c.Invoices != nil, handle)
-}
-
 // hasInvoicesTx reports whether an account gets invoices or has some from before.
 func (c *console) hasInvoicesTx(tx *store.Tx, account string) (bool, error) {
 	if c.Invoices == nil || c.Invoices.Terms.On() {
