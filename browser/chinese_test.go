@@ -41,27 +41,23 @@ func (b *tab) visitChinese(path, name string) {
 // TestChinese checks the pages of an account in use, and those of operators, in Chinese on both displays.
 func TestChinese(t *testing.T) {
 	t.Parallel()
-	for _, d := range displays {
-		t.Run(d.String(), func(t *testing.T) {
-			t.Parallel()
-			g := start(t)
-			g.addHistory(t)
-			b := open(t, g, d.theme, d.width)
-			b.chooseChinese()
-			b.fillSignIn(g.email, g.password)
-			b.waitFor(`location.pathname === "/console"`)
-			for _, p := range livelyPages {
-				b.visitChinese(p.path, p.name)
-			}
-			for _, path := range []string{"keys/new", "models?id=sandbox-messages", "playground", "settings"} {
-				b.visitChinese("/console/"+path, strings.ReplaceAll(path, "/", "-"))
-			}
-			b.operator()
-			for name, path := range operatorPages {
-				b.visitChinese("/console/operator/"+path, "operator-"+name)
-			}
-		})
-	}
+	onDisplays(t, func(t *testing.T, g *gateway, d display) {
+		g.addHistory(t)
+		b := open(t, g, d.theme, d.width)
+		b.chooseChinese()
+		b.fillSignIn(g.email, g.password)
+		b.waitFor(`location.pathname === "/console"`)
+		for _, p := range livelyPages {
+			b.visitChinese(p.path, p.name)
+		}
+		for _, path := range []string{"keys/new", "models?id=sandbox-messages", "playground", "settings"} {
+			b.visitChinese("/console/"+path, strings.ReplaceAll(path, "/", "-"))
+		}
+		b.operator()
+		for name, path := range operatorPages {
+			b.visitChinese("/console/operator/"+path, "operator-"+name)
+		}
+	})
 }
 
 // chooseChinese chooses Chinese on the page to sign in.
@@ -78,11 +74,7 @@ func TestShopInChinese(t *testing.T) {
 		t.Run(d.String(), func(t *testing.T) {
 			t.Parallel()
 			stripe := fakepayment.NewStripe(t)
-			g := start(t, "TOLLGATE_PUBLIC_URL=http://127.0.0.1", "TOLLGATE_SERVICE_NAME=Lumen", "TOLLGATE_SMTP_SERVER=127.0.0.1:1",
-				"TOLLGATE_SMTP_SECURITY=none", "TOLLGATE_MAIL_FROM=ai@example.com", "TOLLGATE_PUBLIC_PRICES=true", "TOLLGATE_SIGN_UP=open",
-				"TOLLGATE_STRIPE_KEY="+fakepayment.StripeKey, "TOLLGATE_STRIPE_WEBHOOK_SECRET="+fakepayment.StripeSecret,
-				"TOLLGATE_STRIPE_URL="+stripe.URL, "TOLLGATE_INVOICE_SELLER_NAME=Lumen GmbH",
-				"TOLLGATE_INVOICE_SELLER_ADDRESS=Ring 1,10115 Berlin", "TOLLGATE_INVOICE_SELLER_COUNTRY=DE", "TOLLGATE_INVOICE_TAX_RATE=19")
+			g := start(t, append(shopSettings(stripe), "TOLLGATE_PUBLIC_PRICES=true", "TOLLGATE_SIGN_UP=open")...)
 			b := open(t, g, d.theme, d.width)
 			b.chooseChinese()
 			for _, path := range []string{"sign-in", "sign-up", "forgot", "link", "prices"} {

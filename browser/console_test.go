@@ -23,13 +23,13 @@ var displays = []display{{"light", 1280}, {"dark", 390}}
 
 func (d display) String() string { return fmt.Sprintf("%s-%d", d.theme, d.width) }
 
-// onDisplays runs a test for each display, each with its own gateway.
-func onDisplays(t *testing.T, test func(t *testing.T, g *gateway, d display)) {
+// onDisplays runs a test for each display, each with its own gateway. settings are those of start.
+func onDisplays(t *testing.T, test func(t *testing.T, g *gateway, d display), settings ...string) {
 	t.Helper()
 	for _, d := range displays {
 		t.Run(d.String(), func(t *testing.T) {
 			t.Parallel()
-			test(t, start(t), d)
+			test(t, start(t, settings...), d)
 		})
 	}
 }

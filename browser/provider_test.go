@@ -42,54 +42,48 @@ func startVendor(t *testing.T) (base string) {
 // the margin.
 func TestAddProvider(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		theme string
-		width int64
-	}{{"light", 1280}, {"dark", 390}} {
-		t.Run(c.theme, func(t *testing.T) {
-			t.Parallel()
-			g, base := start(t, "TOLLGATE_PRIVATE_NETWORKS="), startVendor(t)
-			b := open(t, g, c.theme, c.width)
-			b.operator()
-			b.open("/console/operator/providers")
-			b.press(`main a[href$="/providers/new"]`)
-			b.waitForText("Where to get a key")
-			b.choose("#f-vendor", "deepseek")
-			b.fill("#f-key", "sk-wrong")
-			b.fill("#f-base_url", base)
-			b.press("main form button.main")
-			b.expect("422")
-			b.waitForText("The provider refused the key (status 401)")
-			b.checkPage("provider-refused-key")
-			b.fill("#f-key", vendorKey)
-			b.press("main form button.main")
-			b.waitForText("The provider answered and accepts the key.")
-			b.waitForText("deepseek-flash: $0.30 in, $1.20 out per million tokens")
-			b.checkPage("provider-models")
-			b.press("main form button.main") // the model with a list price is chosen
-			b.waitForText("Step 3 of 3")
-			if input := b.value("#f-input0"); input != "0.3" {
-				t.Errorf("the form suggests %q as the cost of input, want the list price", input)
-			}
-			b.fill("#f-margin", "50")
-			b.press("main form button.main")
-			b.waitForText("Sells at $1.80")
-			b.checkPage("provider-preview")
-			b.press("main form button.main")
-			b.waitForText("Applied.")
-			b.checkPage("providers")
-			if run(b, chromedp.Evaluate[bool](`document.documentElement.outerHTML.includes("`+vendorKey+`")`)) {
-				t.Error("the page shows the key")
-			}
+	onDisplays(t, func(t *testing.T, g *gateway, d display) {
+		base := startVendor(t)
+		b := open(t, g, d.theme, d.width)
+		b.operator()
+		b.open("/console/operator/providers")
+		b.press(`main a[href$="/providers/new"]`)
+		b.waitForText("Where to get a key")
+		b.choose("#f-vendor", "deepseek")
+		b.fill("#f-key", "sk-wrong")
+		b.fill("#f-base_url", base)
+		b.press("main form button.main")
+		b.expect("422")
+		b.waitForText("The provider refused the key (status 401)")
+		b.checkPage("provider-refused-key")
+		b.fill("#f-key", vendorKey)
+		b.press("main form button.main")
+		b.waitForText("The provider answered and accepts the key.")
+		b.waitForText("deepseek-flash: $0.30 in, $1.20 out per million tokens")
+		b.checkPage("provider-models")
+		b.press("main form button.main") // the model with a list price is chosen
+		b.waitForText("Step 3 of 3")
+		if input := b.value("#f-input0"); input != "0.3" {
+			t.Errorf("the form suggests %q as the cost of input, want the list price", input)
+		}
+		b.fill("#f-margin", "50")
+		b.press("main form button.main")
+		b.waitForText("Sells at $1.80")
+		b.checkPage("provider-preview")
+		b.press("main form button.main")
+		b.waitForText("Applied.")
+		b.checkPage("providers")
+		if run(b, chromedp.Evaluate[bool](`document.documentElement.outerHTML.includes("`+vendorKey+`")`)) {
+			t.Error("the page shows the key")
+		}
 
-			account := g.call(t, g.token, "/admin/v1/accounts", http.StatusOK, map[string]any{"name": "Acme"})["id"].(string)
-			g.call(t, g.token, "/admin/v1/accounts/"+account+"/credits", http.StatusOK, map[string]any{"usd": 5})
-			key := g.call(t, g.token, "/admin/v1/accounts/"+account+"/keys", http.StatusOK, map[string]any{"name": "a"})["key"].(string)
-			eventually(t, "the new line does not answer", func() bool {
-				status, _ := g.chat(t, key, "deepseek-flash")
-				return status == http.StatusOK
-			})
-			g.wantBalance(t, "Acme", "4.99998875") // 9 tokens at 0.45 and 4 at 1.80 USD per million
+		account := g.call(t, g.token, "/admin/v1/accounts", http.StatusOK, map[string]any{"name": "Acme"})["id"].(string)
+		g.call(t, g.token, "/admin/v1/accounts/"+account+"/credits", http.StatusOK, map[string]any{"usd": 5})
+		key := g.call(t, g.token, "/admin/v1/accounts/"+account+"/keys", http.StatusOK, map[string]any{"name": "a"})["key"].(string)
+		eventually(t, "the new line does not answer", func() bool {
+			status, _ := g.chat(t, key, "deepseek-flash")
+			return status == http.StatusOK
 		})
-	}
+		g.wantBalance(t, "Acme", "4.99998875") // 9 tokens at 0.45 and 4 at 1.80 USD per million
+	}, "TOLLGATE_PRIVATE_NETWORKS=")
 }

@@ -10,19 +10,23 @@ import (
 	"tollgate/internal/gatewaytest/fakepayment"
 )
 
-// TestShopPages checks the pages for mail and payments on both displays. The SMTP server does not answer.
+// shopSettings are the settings of a shop with mail, payments and invoices. The SMTP server does not answer.
+func shopSettings(stripe *fakepayment.Stripe) []string {
+	return []string{"TOLLGATE_PUBLIC_URL=http://127.0.0.1", "TOLLGATE_SERVICE_NAME=Example AI", "TOLLGATE_SMTP_SERVER=127.0.0.1:1",
+		"TOLLGATE_SMTP_SECURITY=none", "TOLLGATE_MAIL_FROM=ai@example.com",
+		"TOLLGATE_STRIPE_KEY=" + fakepayment.StripeKey, "TOLLGATE_STRIPE_WEBHOOK_SECRET=" + fakepayment.StripeSecret,
+		"TOLLGATE_STRIPE_URL=" + stripe.URL, "TOLLGATE_INVOICE_SELLER_NAME=Lumen GmbH",
+		"TOLLGATE_INVOICE_SELLER_ADDRESS=Ring 1,10115 Berlin", "TOLLGATE_INVOICE_SELLER_COUNTRY=DE", "TOLLGATE_INVOICE_TAX_RATE=19"}
+}
+
+// TestShopPages checks the pages for mail and payments on both displays.
 func TestShopPages(t *testing.T) {
 	t.Parallel()
 	for _, d := range displays {
 		t.Run(d.String(), func(t *testing.T) {
 			t.Parallel()
 			stripe := fakepayment.NewStripe(t)
-			g := start(t, "TOLLGATE_PUBLIC_URL=http://127.0.0.1", "TOLLGATE_SERVICE_NAME=Example AI", "TOLLGATE_SMTP_SERVER=127.0.0.1:1",
-				"TOLLGATE_SMTP_SECURITY=none", "TOLLGATE_MAIL_FROM=ai@example.com", "TOLLGATE_ALERT_MAIL=ops@example.com",
-				"TOLLGATE_STRIPE_KEY="+fakepayment.StripeKey, "TOLLGATE_STRIPE_WEBHOOK_SECRET="+fakepayment.StripeSecret,
-				"TOLLGATE_STRIPE_URL="+stripe.URL, "TOLLGATE_TOPUP_BONUS=50=5,100=10",
-				"TOLLGATE_INVOICE_SELLER_NAME=Lumen GmbH", "TOLLGATE_INVOICE_SELLER_ADDRESS=Ring 1,10115 Berlin",
-				"TOLLGATE_INVOICE_SELLER_COUNTRY=DE", "TOLLGATE_INVOICE_TAX_RATE=19")
+			g := start(t, append(shopSettings(stripe), "TOLLGATE_ALERT_MAIL=ops@example.com", "TOLLGATE_TOPUP_BONUS=50=5,100=10")...)
 			b := open(t, g, d.theme, d.width)
 			b.open("/console/sign-in")
 			b.press(`a[href="/console/forgot"]`)
@@ -59,38 +63,34 @@ func TestTermsPages(t *testing.T) {
 	if err := os.WriteFile(terms, []byte("# Terms\n\nPay **first**.\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range displays {
-		t.Run(d.String(), func(t *testing.T) {
-			t.Parallel()
-			g := start(t, "TOLLGATE_PUBLIC_URL=http://127.0.0.1", "TOLLGATE_SMTP_SERVER=127.0.0.1:1", "TOLLGATE_SMTP_SECURITY=none",
-				"TOLLGATE_MAIL_FROM=ai@example.com", "TOLLGATE_SIGN_UP=open", "TOLLGATE_TERMS_FILE="+terms, "TOLLGATE_PRIVACY_FILE="+terms,
-				"TOLLGATE_TERMS_VERSION=2026-12-01", "TOLLGATE_PUBLIC_STATUS=true")
-			b := open(t, g, d.theme, d.width)
-			b.visit("/console/status", "status-none")
-			b.visit("/console/terms", "terms")
-			b.visit("/console/privacy", "privacy")
-			b.visit("/console/sign-up", "sign-up-terms")
-			b.fill("#f-email", "cleo@example.com")
-			b.fill("#f-password", "a new horse")
-			b.press("main button.main")
-			b.waitForText("Accept the terms to go on.")
-			b.expect("422")
-			b.checkPage("sign-up-terms-wrong")
-			b.open("/console/sign-in")
-			b.fillSignIn(g.email, g.password)
-			b.waitForText("I accept the terms of this service.")
-			b.checkPage("accept-terms")
-			b.do(chromedp.Click(chromedp.CSS("#f-terms")))
-			b.press("main button.main")
-			b.waitForText("Overview")
-			b.operator()
-			b.open("/console/operator/accounts?q=")
-			b.press("tbody a.rowlink")
-			b.press(`a[href$="view=users"]`)
-			b.waitForText("2026-12-01")
-			b.checkPage("operator-users-terms")
-		})
-	}
+	onDisplays(t, func(t *testing.T, g *gateway, d display) {
+		b := open(t, g, d.theme, d.width)
+		b.visit("/console/status", "status-none")
+		b.visit("/console/terms", "terms")
+		b.visit("/console/privacy", "privacy")
+		b.visit("/console/sign-up", "sign-up-terms")
+		b.fill("#f-email", "cleo@example.com")
+		b.fill("#f-password", "a new horse")
+		b.press("main button.main")
+		b.waitForText("Accept the terms to go on.")
+		b.expect("422")
+		b.checkPage("sign-up-terms-wrong")
+		b.open("/console/sign-in")
+		b.fillSignIn(g.email, g.password)
+		b.waitForText("I accept the terms of this service.")
+		b.checkPage("accept-terms")
+		b.do(chromedp.Click(chromedp.CSS("#f-terms")))
+		b.press("main button.main")
+		b.waitForText("Overview")
+		b.operator()
+		b.open("/console/operator/accounts?q=")
+		b.press("tbody a.rowlink")
+		b.press(`a[href$="view=users"]`)
+		b.waitForText("2026-12-01")
+		b.checkPage("operator-users-terms")
+	}, "TOLLGATE_PUBLIC_URL=http://127.0.0.1", "TOLLGATE_SMTP_SERVER=127.0.0.1:1", "TOLLGATE_SMTP_SECURITY=none",
+		"TOLLGATE_MAIL_FROM=ai@example.com", "TOLLGATE_SIGN_UP=open", "TOLLGATE_TERMS_FILE="+terms, "TOLLGATE_PRIVACY_FILE="+terms,
+		"TOLLGATE_TERMS_VERSION=2026-12-01", "TOLLGATE_PUBLIC_STATUS=true")
 }
 
 // preferences chooses mails, and first an invalid level.
