@@ -27,7 +27,7 @@ func (r direct) Body(t wire.Translation) (rawjson.Pieces, error) {
 	if _, err := t.Effort(r.Doc.Raw("reasoning_effort"), "reasoning_effort"); err != nil {
 		return nil, err
 	}
-	return form.CorrectMedia(r.Request.Body(t.Edits), r.Doc.Body), nil
+	return form.CorrectMedia(r.Request.Body(t.Edits), r.Doc), nil
 }
 
 // Direct returns the pair for a line of the same form.

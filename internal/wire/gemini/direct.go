@@ -31,7 +31,7 @@ func (r direct) Body(t wire.Translation) (rawjson.Pieces, error) {
 			return nil, err
 		}
 	}
-	return form.CorrectMedia(r.Request.Body(t.Edits), r.Doc.Body), nil
+	return form.CorrectMedia(r.Request.Body(t.Edits), r.Doc), nil
 }
 
 // Direct returns the pair for a line of the same form.

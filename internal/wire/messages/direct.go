@@ -26,7 +26,7 @@ func (r direct) Body(t wire.Translation) (rawjson.Pieces, error) {
 	if _, err := t.Effort(rawjson.Field(r.Doc.Raw("output_config"), "effort"), "output_config.effort"); err != nil {
 		return nil, err
 	}
-	return form.CorrectMedia(r.Request.Body(t.Edits), r.Doc.Body), nil
+	return form.CorrectMedia(r.Request.Body(t.Edits), r.Doc), nil
 }
 
 // Direct returns the pair for a line of the same form.

@@ -106,7 +106,7 @@ func (r *Request) CountBody(e wire.Edits) rawjson.Pieces {
 			edits.Drop(string(m.Name))
 		}
 	}
-	return form.CorrectMedia(edits.Body(), r.Doc.Body)
+	return form.CorrectMedia(edits.Body(), r.Doc)
 }
 
 // isRejectedByCount reports whether count requests reject a member of requests.

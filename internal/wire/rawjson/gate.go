@@ -35,7 +35,8 @@ type RequestBody struct {
 	matches []int
 	similar *KeyConflict
 
-	hasPrefix bool
+	hasPrefix    bool
+	mayHaveFiles bool
 }
 
 // Raw returns the value of a top-level member, or nil if it is absent or null.
@@ -74,7 +75,7 @@ func open(body []byte, watch *keyWatch) (*RequestBody, error) {
 	seen := openKeys{keys: make([]openKey, 0, 16), objects: make([]int, 0, 8), seed: maphash.MakeSeed(), watch: watch}
 	g := gate{scanner: scanner{src: body, seen: &seen}}
 	if watch != nil {
-		g.prefix = watch.Prefix
+		g.prefixes = [2]string{watch.Prefix, watch.FilePrefix}
 	}
 	from := g.space(0)
 	object := from < len(body) && body[from] == '{'
@@ -112,9 +113,9 @@ func open(body []byte, watch *keyWatch) (*RequestBody, error) {
 		return nil, fault.New(fault.InvalidRequest,
 			"The request has more than %d addresses, or an object of it more than %d keys with capital letters.", maxMatches, maxCapitals)
 	}
-	d := &RequestBody{Body: body, Members: g.members, from: g.space(0), hasPrefix: g.hasPrefix}
+	d := &RequestBody{Body: body, Members: g.members, from: g.space(0), hasPrefix: g.has[0]}
 	if watch != nil {
-		d.matches, d.similar = watch.matches, watch.similar
+		d.matches, d.similar, d.mayHaveFiles = watch.matches, watch.similar, watch.fileKey || g.has[1]
 	}
 	return d, nil
 }

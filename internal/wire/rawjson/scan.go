@@ -24,8 +24,8 @@ type scanner struct {
 	open []byte    // closing brackets of the open containers of value
 	seen *openKeys // nil if keys may repeat
 
-	prefix    string // looked for at the start of every string that is no key; may be empty
-	hasPrefix bool   // it was found
+	prefixes [2]string // looked for at the start of every string that is no key; may be empty
+	has      [2]bool   // those found
 }
 
 const invalid = -1
@@ -53,8 +53,10 @@ func (s *scanner) value(i, depth int) int {
 		}
 		switch c := src[i]; c {
 		case '"':
-			if s.prefix != "" && len(src)-i > len(s.prefix) && string(src[i+1:i+1+len(s.prefix)]) == s.prefix {
-				s.hasPrefix = true
+			for p, prefix := range &s.prefixes {
+				if prefix != "" && len(src)-i > len(prefix) && string(src[i+1:i+1+len(prefix)]) == prefix {
+					s.has[p] = true
+				}
 			}
 			i = s.text(i)
 		case '{', '[':

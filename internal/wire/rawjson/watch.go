@@ -10,6 +10,10 @@ import (
 type KeyRules struct {
 	// Prefix is what RequestBody.HasPrefix looks for at the start of every string that is no key.
 	Prefix string
+	// FilePrefix and FileKeys are what RequestBody.MayHaveFiles looks for: the start of a string that is
+	// no key, and names of members.
+	FilePrefix string
+	FileKeys   [2]string
 	// Spelling reports whether a check reads a key equal to name except for case, and returns the
 	// key. Such a name is a KeyConflict.
 	Spelling func(name []byte) (spelling string, ok bool)
@@ -38,6 +42,7 @@ type KeyConflict struct {
 type keyWatch struct {
 	KeyRules
 	matches  []int
+	fileKey  bool // one of FileKeys was found
 	similar  *KeyConflict
 	capitals []int // indexes in openKeys.keys of keys with capitals in open objects
 	tooMany  bool
@@ -48,6 +53,7 @@ type keyWatch struct {
 // check applies the rules to the newest key, which starts at from in the body.
 func (o *openKeys) check(name []byte, from int) {
 	w := o.watch
+	w.fileKey = w.fileKey || string(name) == w.FileKeys[0] || string(name) == w.FileKeys[1]
 	first := o.objects[len(o.objects)-1]
 	plain := IsPlainName(name)
 	siblings := w.siblings(first)
@@ -144,6 +150,10 @@ func (d *RequestBody) Matches(yield func(at int, value []byte) bool) {
 		}
 	}
 }
+
+// MayHaveFiles reports whether the body has one of KeyRules.FileKeys, or a string that starts with
+// KeyRules.FilePrefix, written without escapes.
+func (d *RequestBody) MayHaveFiles() bool { return d.mayHaveFiles }
 
 // HasPrefix reports whether a string starts with KeyRules.Prefix, written without escapes.
 func (d *RequestBody) HasPrefix() bool { return d.hasPrefix }

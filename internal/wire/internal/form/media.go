@@ -53,10 +53,16 @@ func contentType(first []byte) string {
 	return ""
 }
 
-// CorrectMedia returns a body with the media types of its files corrected (MediaType). original is the
-// client's body; if all its types are right, the body stays.
-func CorrectMedia(body rawjson.Pieces, original []byte) rawjson.Pieces {
-	if !bytes.Contains(original, []byte("base64")) && !bytes.Contains(original, []byte(inlineData)) || len(wrongTypes(original)) == 0 {
+// fileAddress is the start of an address with the file itself.
+const fileAddress = "data:"
+
+// fileKeys are the members with the type of a file: of the messages and of the Gemini form.
+var fileKeys = [2]string{"media_type", "mimeType"}
+
+// CorrectMedia returns a body with the media types of its files corrected (MediaType). d is the
+// client's document; if all its types are right, the body stays.
+func CorrectMedia(body rawjson.Pieces, d *rawjson.RequestBody) rawjson.Pieces {
+	if !d.MayHaveFiles() || len(wrongTypes(d.Body)) == 0 {
 		return body
 	}
 	whole := body.Bytes()
@@ -75,7 +81,7 @@ func wrongTypes(body []byte) (edits []rawjson.Splice) {
 			edits = append(edits, rawjson.Splice{From: from, To: to, Text: []byte(found)})
 		}
 	}
-	const address, marker = `"data:`, ";base64,"
+	const address, marker = `"` + fileAddress, ";base64,"
 	for at := range indexes(body, address) {
 		from := at + len(address)
 		const longest = 128 // of the type
@@ -83,7 +89,8 @@ func wrongTypes(body []byte) (edits []rawjson.Splice) {
 			add(from, from+n, body[from+n+len(marker):])
 		}
 	}
-	for name, isFile := range map[string]func(before, after []byte) bool{`"media_type"`: isSource, `"mimeType"`: isInlineData} {
+	for name, isFile := range map[string]func(before, after []byte) bool{fileKeys[0]: isSource, fileKeys[1]: isInlineData} {
+		name = `"` + name + `"`
 		for at := range indexes(body, name) {
 			colon := rawjson.SkipSpace(body, at+len(name))
 			from := rawjson.SkipSpace(body, min(colon+1, len(body)))

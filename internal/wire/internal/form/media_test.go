@@ -16,14 +16,16 @@ func FuzzCorrectMedia(f *testing.F) {
 	f.Add(`{"inlineData":{"mimeType":"IMAGE/JPG","data":"/9j/"},` +
 		`"x":{"inlineData" : {"data":"AAAAHGZ0eXBhdmlmAAAAAGF2aWZtaWYx","mimeType":""}}}`)
 	f.Fuzz(func(t *testing.T, body string) {
-		once := CorrectMedia(rawjson.Pieces{[]byte(body)}, []byte(body)).Bytes()
-		if !json.Valid([]byte(body)) {
+		wrongTypes([]byte(body)) // does not panic
+		doc, err := OpenDocument([]byte(body))
+		if err != nil {
 			return
 		}
+		once := CorrectMedia(rawjson.Pieces{doc.Body}, doc).Bytes()
 		if !json.Valid(once) {
 			t.Fatalf("%s: got %s, want JSON", body, once)
 		}
-		if twice := CorrectMedia(rawjson.Pieces{once}, once).Bytes(); string(twice) != string(once) {
+		if twice := rawjson.Replace(once, wrongTypes(once)); string(twice) != string(once) {
 			t.Errorf("%s: got %s, want %s again", body, twice, once)
 		}
 	})

@@ -50,7 +50,8 @@ func OpenDocument(body []byte) (*rawjson.RequestBody, error) {
 // Doc.HasPrefix looks for.
 func OpenFree(body []byte, prefix string, free func(name []byte, depth int) bool) (*rawjson.RequestBody, error) {
 	return rawjson.OpenWatching(body, rawjson.KeyRules{
-		Prefix: prefix, Match: isMatch, Free: free, Spelling: func([]byte) (string, bool) { return "", false },
+		Prefix: prefix, FilePrefix: fileAddress, FileKeys: fileKeys, Match: isMatch, Free: free,
+		Spelling: func([]byte) (string, bool) { return "", false },
 	})
 }
 

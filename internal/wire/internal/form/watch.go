@@ -13,7 +13,9 @@ import (
 )
 
 // keyRules selects the keys and strings of interest below the top level of a body of any form.
-var keyRules = rawjson.KeyRules{Prefix: wire.SealPrefix, Spelling: checkedName, Match: isMatch, Free: isFree}
+var keyRules = rawjson.KeyRules{
+	Prefix: wire.SealPrefix, FilePrefix: fileAddress, FileKeys: fileKeys, Spelling: checkedName, Match: isMatch, Free: isFree,
+}
 
 // checkedNames are the members below the top level read by checks or with an effect at the
 // provider. A server that ignores case would accept another spelling, unseen by the checks.
