@@ -140,7 +140,7 @@ type Letter struct {
 // ModelPrices are the prices of a model that change.
 type ModelPrices struct {
 	Model   string
-	Unit    string // million_tokens, image, second or clip, or a noun
+	Unit    string // of PriceUnits, or a word for the reader
 	Changes []PriceRow
 }
 

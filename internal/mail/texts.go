@@ -139,14 +139,16 @@ func (t texts) render(o Options, preferences string, l Letter) (c content, err e
 	return content{data.Subject, text.String(), html.String()}, nil
 }
 
-// priceUnits are the units with a text.
-func priceUnits() []string { return []string{"million_tokens", "image", "second", "clip"} }
+// PriceUnits returns the units of prices that have a text.
+func PriceUnits() []string {
+	return []string{"million_tokens", "million_characters", "minute", "thousand_searches", "thousand_requests", "image", "second", "clip"}
+}
 
 // priceParagraphs returns a paragraph for each model, with a line for each price. fill returns a text.
 func priceParagraphs(models []ModelPrices, fill func(key string) string) (paragraphs []string) {
 	for _, m := range models {
 		unit := oneLine(m.Unit)
-		if slices.Contains(priceUnits(), unit) {
+		if slices.Contains(PriceUnits(), unit) {
 			unit = fill("price_unit." + unit)
 		}
 		lines := []string{strings.NewReplacer("{model}", oneLine(m.Model), "{unit}", unit).Replace(fill("price_model"))}

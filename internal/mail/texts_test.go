@@ -35,7 +35,7 @@ func usedKeys() []string {
 		}
 	}
 	keys = append(keys, "price_model", "price_above")
-	for _, unit := range priceUnits() {
+	for _, unit := range PriceUnits() {
 		keys = append(keys, "price_unit."+unit)
 	}
 	for _, item := range offer.Items() {
@@ -102,7 +102,7 @@ func TestRenderPrices(t *testing.T) {
 	for locale, want := range map[Locale][]string{
 		English: {"swift-1, US dollars per million tokens\nInput: $1.00 → $1.50\nOutput, prompts above 200000 tokens: $2.00 → –\n\n",
 			"<b>, US dollars per page\n2K: – → $3.00\n\nRequests sent"},
-		Chinese: {"swift-1，每百万 token（美元）\n输入: $1.00 → $1.50\n"},
+		Chinese: {"swift-1，每百万 Token（美元）\n输入: $1.00 → $1.50\n"},
 	} {
 		l.Locale = locale
 		c, err := all.render(Options{Service: "Shop"}, "", l)

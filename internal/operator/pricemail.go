@@ -113,9 +113,6 @@ func (n priceNews) pricesOf(id string, prices account.Prices) (all []mail.ModelP
 	for _, i := range n.models[id] {
 		m := &n.after[i]
 		list := mail.ModelPrices{Model: m.ID, Unit: offer.PriceUnit(m)}
-		if m.Kind.Definition() != nil {
-			list.Unit = m.Measure().Noun
-		}
 		for _, c := range offer.PriceChanges(&n.before[i], m, prices.FactorOf(m.ID)) {
 			p := mail.PriceRow{Item: string(c.Item), Name: c.Name, Before: c.Before, After: c.After}
 			if c.Above > 0 {
