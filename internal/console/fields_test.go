@@ -54,7 +54,10 @@ func TestPagesHideOtherAccounts(t *testing.T) {
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		s.AddProvider()
 		key, request, job, delivery := s.Key("ada", "xylophone"), s.Request("ada", 200, ""), s.Job("ada", "a xylophone"), s.Delivery("ada")
-		ids := []string{key.ID, key.Hint, request, job, delivery, s.Accounts["ada"].ID, s.Users["ada@example.com"].ID}
+		s.Invoice("bob") // so that both have the same pages
+		paper := s.Invoice("ada")
+		ids := []string{key.ID, key.Hint, request, job, delivery, s.Accounts["ada"].ID, s.Users["ada@example.com"].ID, paper.ID, paper.Topup,
+			paper.Name, paper.Payment}
 		queries := map[string][]string{"q": ids, "id": ids, "after": ids, "key": {key.ID}, "again": {job}, "account": {s.Accounts["ada"].ID}}
 		b := s.Session(account.UserSession, "bob@example.com")
 		check := func(path, sent string) (page string) {

@@ -48,6 +48,46 @@ func TestSend(t *testing.T) {
 	})
 }
 
+// TestNoHeaderInjection checks that line breaks in the name of the shop, in an account's name, in other values and
+// in an address add neither a header nor a recipient.
+func TestNoHeaderInjection(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, env *testEnv) {
+		const inject = "\r\nBcc: evil@example.com\r\n\r\n<b>hello"
+		opts := env.node("a").opts
+		opts.Service, opts.Contact = "Shop"+inject, "Desk"+inject
+		m := newTestMailer(t, opts)
+		for _, l := range []Letter{
+			{Kind: AutomaticPaused, AccountName: "Acme" + inject, Link: "https://api.example.com/x",
+				Values: map[string]string{"balance": "1"}},
+			{Kind: LimitNear, Values: map[string]string{"key": "backend" + inject, "limit": "1", "spent": "1"}, Link: "https://api.example.com/x"},
+			{Kind: IdentityAdded, Values: map[string]string{"provider": "Corp" + inject, "time": "x", "address": "x"},
+				Link: "https://api.example.com/x"},
+		} {
+			l.Cause, l.To = string(l.Kind), "ann@example.com"
+			env.write(m, l)
+		}
+		send(t, m)
+		mails := env.server.Mails()
+		if len(mails) != 3 {
+			t.Fatalf("got %d mails, want 3: %+v", len(mails), env.entries())
+		}
+		for _, got := range mails {
+			if got.Header.Get("Bcc") != "" || got.To != "ann@example.com" || strings.ContainsAny(got.Subject, "\r\n") ||
+				strings.Contains(got.HTML, "<b>hello") || strings.Contains(got.Text, "\nBcc:") {
+				t.Errorf("a value has added a header, a recipient or a line: %+v", got)
+			}
+		}
+		for _, to := range []string{"ann@example.com\r\nBcc: evil@example.com", "ann@example.com, evil@example.com", "ann@example.com\x00"} {
+			if err := env.db.Update(t.Context(), func(tx *store.Tx) error {
+				return m.EnqueueTx(tx, Letter{Kind: Test, Cause: to, To: to})
+			}); err == nil {
+				t.Errorf("a mail to %q was written", to)
+			}
+		}
+	})
+}
+
 // TestOff checks that without a server nothing is written and nothing runs.
 func TestOff(t *testing.T) {
 	t.Parallel()

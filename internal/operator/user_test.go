@@ -40,6 +40,22 @@ func TestOnlyOwnersChangeOperators(t *testing.T) {
 				return err
 			},
 			"delete": func(tx *store.Tx, by Actor, _, helper string) error { return DeleteUserTx(tx, by, helper) },
+			"disable": func(tx *store.Tx, by Actor, _, helper string) error {
+				_, err := ChangeUserTx(tx, by, helper, account.UserChange{Disabled: new(true)})
+				return err
+			},
+			"second factor": func(tx *store.Tx, by Actor, _, helper string) error {
+				_, err := ChangeUserTx(tx, by, helper, account.UserChange{NoFactor: true})
+				return err
+			},
+			"unlink": func(tx *store.Tx, by Actor, _, helper string) error {
+				i, err := account.AddIdentityTx(tx, helper, account.LinkedIdentity{Issuer: "https://corp.example", Subject: "1"})
+				if err != nil {
+					return err
+				}
+				_, err = DropIdentityTx(tx, i.ID, func(issuer string) string { return issuer }, IdentityNews{By: by})
+				return err
+			},
 		}
 		for name, act := range acts {
 			for _, role := range append(account.Roles(), "") {

@@ -6,9 +6,11 @@ package fakeidentity
 
 import (
 	"crypto"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"maps"
@@ -46,6 +48,10 @@ type Provider struct {
 	Edit func(Object)
 	// Forge signs ID tokens with an unpublished key.
 	Forge bool
+	// Algorithm, if not empty, is the algorithm in the head of ID tokens: none, without a signature, or
+	// HS256, signed with the published key or with ClientSecret if BySecret is true.
+	Algorithm string
+	BySecret  bool
 	// Serve, if not nil, answers a path in place of the fake. It returns false for the others.
 	Serve func(w http.ResponseWriter, r *http.Request) bool
 
@@ -213,6 +219,9 @@ func (p *Provider) idToken(asked request) string {
 		}
 		key = other
 	}
+	if p.Algorithm != "" {
+		return p.unsafeToken(all)
+	}
 	signed := encode([]byte(`{"alg":"RS256","kid":"1"}`)) + "." + encode(marshal(all))
 	sum := sha256.Sum256([]byte(signed))
 	signature, err := rsa.SignPKCS1v15(nil, key, crypto.SHA256, sum[:])
@@ -220,6 +229,21 @@ func (p *Provider) idToken(asked request) string {
 		panic(err)
 	}
 	return signed + "." + encode(signature)
+}
+
+// unsafeToken returns an ID token that everybody who knows public values, or the client's secret, can make.
+func (p *Provider) unsafeToken(all Object) string {
+	signed := encode([]byte(`{"alg":"`+p.Algorithm+`","kid":"1"}`)) + "." + encode(marshal(all))
+	if p.Algorithm == "none" {
+		return signed + "."
+	}
+	key := x509.MarshalPKCS1PublicKey(&p.key.PublicKey)
+	if p.BySecret {
+		key = []byte(ClientSecret)
+	}
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(signed))
+	return signed + "." + encode(mac.Sum(nil))
 }
 
 // Visit opens an address of the provider like a browser, and returns the path and query of the provider's
