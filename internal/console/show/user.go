@@ -19,13 +19,17 @@ func NewUserFields() []ui.FormField {
 	}
 }
 
-// NewUser reads the values of NewUserFields. A user without a password needs a link. Hashing a
+// NewUser reads the values of NewUserFields, of which a form may lack the password. A user without a password
+// needs a link. Hashing a
 // password delays sign-ins, so NewUser calls allow for a valid form before it hashes the password. If
 // allow is nil, every valid form is accepted. Errors are the joined errors of ParseEmail and
 // CheckPassword, or the error of allow or of Hash.
 func NewUser(v *page.Visit, form *ui.PostForm, passwords *account.Passwords, allow func() error) (account.SignIn, error) {
 	email, err := account.ParseEmail(form.Field("email").Value)
-	password := form.Field("password").Value
+	password := ""
+	if f := form.Field("password"); f != nil {
+		password = f.Value
+	}
 	if password != "" {
 		err = errors.Join(err, account.CheckPassword(password))
 	}

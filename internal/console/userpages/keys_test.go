@@ -252,7 +252,7 @@ func TestPublicAddress(t *testing.T) {
 				consoletest.Answer{ResponseRecorder: w}.Want(t, http.StatusOK, c.want+suffix)
 			}
 		}
-		b.Handler = unset
+		b.Handler = s.Console(func(o *console.Options) { o.NoPublicURL, o.PublicURL, o.Mails = true, "http://127.0.0.1:8080", nil })
 		b.Post("/console/settings/users", "email", "carl@example.com", "password", "").Want(t, http.StatusOK,
 			"https://console.example/console/link#", "Later you sign in at https://console.example/console as carl@example.com")
 	})

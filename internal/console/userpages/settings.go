@@ -46,8 +46,15 @@ func passwordForm(v *page.Visit) ui.PostForm {
 	return form
 }
 
-func newUserForm() ui.PostForm {
-	return ui.PostForm{Action: page.Base + "/settings/users", Submit: "Add user", Fields: show.NewUserFields()}
+// newUserForm asks for a new user of the account. With mail, it has no password: whoever adds a user must not
+// be able to sign in as the owner of the address.
+func (c *console) newUserForm() ui.PostForm {
+	form := ui.PostForm{Action: page.Base + "/settings/users", Submit: "Add user", Fields: show.NewUserFields()}
+	if c.Mails.On() {
+		form.Submit, form.Fields = "Invite", form.Fields[:1]
+		form.Fields[0].Hint = "A mail with a link goes there. The user sets a password with it."
+	}
+	return form
 }
 
 func (c *console) settings(v *page.Visit) (page.Responder, error) {
@@ -59,7 +66,7 @@ type settingsForms struct{ password, newUser, address *ui.PostForm }
 
 // settingsWith shows the page with forms, which may have errors.
 func (c *console) settingsWith(v *page.Visit, forms settingsForms) (page.FullPage, error) {
-	content := settingsPage{Locale: v.Locale(), Password: passwordForm(v), Mails: c.Mails.On(), NewUser: newUserForm()}
+	content := settingsPage{Locale: v.Locale(), Password: passwordForm(v), Mails: c.Mails.On(), NewUser: c.newUserForm()}
 	if forms.password != nil {
 		content.Password = *forms.password
 	}
@@ -104,6 +111,7 @@ func (c *console) settingsWith(v *page.Visit, forms settingsForms) (page.FullPag
 		"unlinked": "That no longer signs you in.",
 		"confirm":  "Thank you. For ten minutes you need not confirm it again.",
 		"added":    "The user can sign in now.",
+		"invited":  "The user is invited. A mail with a link is on its way.",
 		"changed":  "The user is changed.",
 		"deleted":  "The user is deleted, and all its sessions have ended.",
 	}), nil
@@ -172,7 +180,7 @@ func (c *console) confirmPassword(v *page.Visit, form *ui.PostForm, field string
 }
 
 func (c *console) addUser(v *page.Visit) (page.Responder, error) {
-	form := newUserForm()
+	form := c.newUserForm()
 	return v.Submit(&form, func() (page.Responder, error) {
 		user, err := show.NewUser(v, &form, c.Passwords, func() error { return c.SignIns.CountUserAdd(v.Context(), v.Account()) })
 		if err != nil {
@@ -187,10 +195,10 @@ func (c *console) addUser(v *page.Visit) (page.Responder, error) {
 			if err != nil {
 				return nil, err
 			}
-			link := operator.LinkAt(v.PublicURL(), l, token)
-			if err := operator.MailLinkTx(tx, c.Mails, link, v.Locale()); err != nil {
-				return nil, err
+			if c.Mails.On() {
+				return page.To("/settings", "invited"), operator.MailLinkTx(tx, c.Mails, operator.LinkAt(c.PublicURL, l, token), v.Locale())
 			}
+			link := operator.LinkAt(v.PublicURL(), l, token)
 			return show.NewLink(c.Brand, "User added", v.PublicURL(), link, page.Base+"/settings").Page(), nil
 		})
 	}, func() (page.FullPage, error) { return c.settingsWith(v, settingsForms{newUser: &form}) })

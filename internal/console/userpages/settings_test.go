@@ -58,6 +58,7 @@ func TestUsersOfAnAccount(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b := s.SignedIn("ada@example.com")
+		b.Handler = s.WithoutMail()
 		b.Post("/console/settings/users", "email", "bob@example.com", "password", consoletest.Password).Want(t, http.StatusUnprocessableEntity,
 			"Another user already signs in with bob@example.com", `value="bob@example.com"`)
 		b.Post("/console/settings/users", "email", "cleo@example.com", "password", consoletest.Password, "operator", "on").
@@ -110,7 +111,7 @@ func TestUserDisabledByOperator(t *testing.T) {
 			for _, act := range []string{"/enable", "/disable", "/delete"} {
 				b.Post(path+act).Want(t, http.StatusForbidden, "cleo@example.com "+message)
 			}
-			b.Post("/console/settings/users", "email", "Cleo@Example.com", "password", "").Want(t, http.StatusUnprocessableEntity, "already")
+			b.Post("/console/settings/users", "email", "Cleo@Example.com").Want(t, http.StatusUnprocessableEntity, "already")
 			s.Browser().SignIn("cleo@example.com", consoletest.Password).Want(t, http.StatusUnprocessableEntity)
 		}
 		op.Post(operatorPath+"/disable").Want(t, http.StatusSeeOther)
@@ -134,16 +135,33 @@ func TestUserDisabledByOperator(t *testing.T) {
 		op.Post(operatorPath+"/delete").Want(t, http.StatusNotFound)
 		op.Get("/console/operator/log?act=user.change").Want(t, http.StatusOK, "disabled by: operator")
 		op.Get("/console/operator/log?act=user.delete").Want(t, http.StatusOK, "cleo@example.com")
-		b.Post("/console/settings/users", "email", "cleo@example.com", "password", consoletest.Password).Want(t, http.StatusSeeOther)
+		b.Post("/console/settings/users", "email", "cleo@example.com").Want(t, http.StatusSeeOther)
 	})
 }
 
-// TestInviteColleague checks that the response to adding a user without a password shows a link
-// once.
+// TestInviteColleague checks that a colleague gets the link of an invitation by mail alone, because whoever adds a
+// user must not be able to sign in as the owner of the address, and that the link is shown in a shop without mail.
 func TestInviteColleague(t *testing.T) {
 	t.Parallel()
 	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
 		b := s.SignedIn("ada@example.com")
+		b.Post("/console/settings/users", "email", "victim@example.com", "password", "my own horse").
+			Want(t, http.StatusBadRequest, "an unknown field")
+		b.Get("/console/settings").Without(t, `name="password" type="password" autocomplete="new-password" id="new-f`)
+		invited := b.Post("/console/settings/users", "email", "Eve@example.com")
+		invited.Want(t, http.StatusSeeOther, "done=invited")
+		invited.Without(t, operator.LinkPath)
+		b.Get("/console/settings?done=invited").Want(t, http.StatusOK, "eve@example.com", "on its way")
+		b.Get("/console/settings").Without(t, operator.LinkPath)
+		var kind, to, text string
+		s.Update(func(tx *store.Tx) error {
+			return tx.QueryRow(`SELECT kind, recipient, body_text FROM mail_outbox ORDER BY id DESC LIMIT 1`).Scan(&kind, &to, &text)
+		})
+		if kind != "invitation" || to != "eve@example.com" || !strings.Contains(text, consoletest.PublicURL+operator.LinkPath) {
+			t.Errorf("the mail is %s to %s, want an invitation to eve with a link:\n%s", kind, to, text)
+		}
+
+		b.Handler = s.WithoutMail()
 		got := b.Post("/console/settings/users", "email", "Dan@example.com", "password", "")
 		got.Want(t, http.StatusOK, "Copy this link", "To send to dan@example.com")
 		_, token, _ := strings.Cut(got.Body.String(), operator.LinkPath)
@@ -180,9 +198,9 @@ func TestAccountIsFull(t *testing.T) {
 		op.Post("/console/operator/accounts/"+id+"/keys", "name", "ours", "once", rand.Text()).Want(t, http.StatusOK, "Key created")
 
 		add := func(email string) consoletest.Answer {
-			return b.Post("/console/settings/users", "email", email, "password", "")
+			return b.Post("/console/settings/users", "email", email)
 		}
-		add("last@example.com").Want(t, http.StatusOK, "Copy this link")
+		add("last@example.com").Want(t, http.StatusSeeOther, "done=invited")
 		// The answer for a full account does not reveal whether an email has a user elsewhere.
 		for _, email := range []string{"surplus@example.com", "bob@example.com"} {
 			add(email).Want(t, http.StatusUnprocessableEntity, "This account has 100 users, as many as its users can add.",
@@ -201,12 +219,12 @@ func TestAddingUsersIsLimited(t *testing.T) {
 		dan := s.User("ada", account.SignIn{Email: "dan@example.com"})
 		b, colleague := s.SignedIn("ada@example.com"), s.Session(account.UserSession, dan.Email)
 		add := func(b *consoletest.Browser, email string) consoletest.Answer {
-			return b.Post("/console/settings/users", "email", email, "password", "")
+			return b.Post("/console/settings/users", "email", email)
 		}
 		add(b, "no address").Want(t, http.StatusUnprocessableEntity, "must be a plain address") // this attempt does not count
 		for i := range 10 {
 			add(b, "bob@example.com").Want(t, http.StatusUnprocessableEntity, "Another user already signs in with bob@example.com")
-			add(colleague, fmt.Sprintf("new%d@example.com", i)).Want(t, http.StatusOK, "Copy this link")
+			add(colleague, fmt.Sprintf("new%d@example.com", i)).Want(t, http.StatusSeeOther, "done=invited")
 		}
 		for _, email := range []string{"bob@example.com", "nobody@example.com"} {
 			got := add(b, email)
@@ -214,7 +232,7 @@ func TestAddingUsersIsLimited(t *testing.T) {
 				"An operator of this service can add more now. Try again in 24 hours.", `value="`+email+`"`)
 			got.Without(t, "already")
 		}
-		add(s.SignedIn("bob@example.com"), "eve@example.com").Want(t, http.StatusOK, "Copy this link")
+		add(s.SignedIn("bob@example.com"), "eve@example.com").Want(t, http.StatusSeeOther, "done=invited")
 		op := s.Operator()
 		op.Post("/console/operator/accounts/"+s.Accounts["ada"].ID+"/users", "email", "nobody@example.com", "password", "").
 			Want(t, http.StatusOK, "Copy this link")

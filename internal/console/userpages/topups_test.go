@@ -42,6 +42,8 @@ func TestTopup(t *testing.T) {
 			"no real money", "10 %")
 		b.Get(address+"?done=back").Want(t, http.StatusOK, "If you have paid")
 		s.Stripe.Pay(session) // the message is lost
+		b.Get(address+"?done=back&session_id="+session+"&trade_status=TRADE_SUCCESS&out_trade_no="+id+"&money=50.00").
+			Want(t, http.StatusOK, "waiting for the payment") // the way back of the browser credits nothing
 		if got := b.Post(address + "/check").Header().Get("Location"); got != address+"?done=checked" {
 			t.Errorf("check: got %s, want the page of the top-up", got)
 		}
