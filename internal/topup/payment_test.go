@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -457,5 +459,35 @@ func TestTaxIsNotCredited(t *testing.T) {
 		s.stripe.RefundElsewhere(session, 1200)
 		s.wantState(row, topup.Refunded)
 		s.wantBalance(0)
+	})
+}
+
+// TestStaleAnswerIsAskedAgain books a payment while another question about it is on its way. The older answer, in
+// which the payment is open, neither changes the top-up nor is a problem.
+func TestStaleAnswerIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	eachShop(t, topup.Options{}, func(t *testing.T, s *shop) {
+		s.stripe.SendTo("")
+		row, session := s.begin(2000)
+		s.stripe.Expire(session) // the answer that is on its way
+		var questions atomic.Int64
+		s.stripe.OnCall(func(_, path string) {
+			if strings.HasPrefix(path, "/v1/checkout/sessions/") && questions.Add(1) == 1 {
+				s.stripe.Set(session, "status", "open")
+				s.stripe.Pay(session)
+				if err := s.Sync(t.Context(), row.ID, ""); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		if err := s.Sync(t.Context(), row.ID, ""); err != nil {
+			t.Error(err)
+		}
+		if n := questions.Load(); n != 3 {
+			t.Errorf("got %d questions, want 3: the stale one, the one meanwhile and the repeated one", n)
+		}
+		s.wantState(row, topup.Paid)
+		s.wantBalance(20 * money.USD)
+		s.wantProblems()
 	})
 }

@@ -104,13 +104,17 @@ func (s *Stripe) serve(w http.ResponseWriter, r *http.Request) {
 	status, body := s.answer(r)
 	s.calls[r.Method+" "+pathID.ReplaceAllString(r.URL.Path, "{id}")]++
 	hook := s.hook
+	raw, err := json.Marshal(body) // before the hook changes the objects
 	s.mu.Unlock()
+	if err != nil {
+		panic(err)
+	}
 	if hook != nil {
 		hook(r.Method, r.URL.Path)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body)
+	_, _ = w.Write(raw)
 }
 
 func failure(status int, code, message string) (int, object) {

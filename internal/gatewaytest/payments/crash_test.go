@@ -289,3 +289,65 @@ func TestKillDuringAutomaticTopup(t *testing.T) {
 		scene.CheckBooks(t, n.Binary, n.Settings)
 	})
 }
+
+// TestKillDuringRefund refunds a part of a payment as an operator. In each round the process is killed at another
+// call of Stripe's API, after the call has had its effect and before its answer. The last round is without a kill.
+// Each round ends with one refund at Stripe and one take-back. At the end all messages come again.
+func TestKillDuringRefund(t *testing.T) {
+	storetest.EachURL(t, func(t *testing.T, database string) {
+		s := fakepayment.NewStripe(t)
+		n := scene.NewNode(t, scene.Binary(t), database, settings(s))
+		c, db := newCustomer(t, n), scene.OpenDatabase(t, database)
+		once := onceValue.FindStringSubmatch(c.get("/console/billing/top-ups/new"))
+		id := topupID.FindString(c.post("/console/billing/top-ups/new", url.Values{"amount": {"50.00"}, "provider": {"stripe"}, "other": {""},
+			"once": {once[1]}}))
+		s.Pay(s.Session(id))
+		c.deliver(s)
+		var calls, killAt atomic.Int64
+		s.OnCall(func(string, string) {
+			if calls.Add(1) == killAt.Load() {
+				n.Kill()
+			}
+		})
+		want := n.FundsOf(c.id).Balance
+		for round, killed := int64(1), true; killed; round++ {
+			calls.Store(0)
+			killAt.Store(round)
+			refunds := s.Refunds()
+			res, err := scene.Do(t.Context(), http.DefaultClient, "POST", n.URL+"/admin/v1/top-ups/"+id+"/refunds",
+				`{"amount":"1.00","reason":"asked for it"}`, "Authorization", "Bearer "+scene.AdminToken, "Content-Type", "application/json")
+			if err == nil {
+				_ = res.Body.Close()
+			}
+			killed = calls.Load() >= round
+			killAt.Store(0)
+			want -= 1_100_000_000
+			if killed {
+				if _, err := db.Exec(`UPDATE topup SET check_ms = 1`); err != nil { // the sweep at the start asks at once
+					t.Fatal(err)
+				}
+				c.revive(errUnanswered)
+			}
+			scene.Eventually(t, "the refund is made and confirmed", func() bool {
+				var open int
+				err := db.QueryRow(`SELECT COUNT(*) FROM topup_reversal WHERE requested <> 0`).Scan(&open)
+				return err == nil && open == 0 && s.Refunds() > refunds
+			})
+			c.deliver(s)
+			if got := s.Refunds() - refunds; got != 1 {
+				t.Errorf("round %d: got %d refunds, want 1", round, got)
+			}
+			if got := n.FundsOf(c.id).Balance; got != want {
+				t.Errorf("round %d: balance: got %s, want %s", round, got, want)
+			}
+			n.Audit(t)
+		}
+		c.revive(errUnanswered) // killed after the answers to all messages
+		c.deliver(s)
+		if got := n.FundsOf(c.id).Balance; got != want {
+			t.Errorf("after the messages again: balance: got %s, want %s", got, want)
+		}
+		n.CheckStop(t)
+		scene.CheckBooks(t, n.Binary, n.Settings)
+	})
+}
