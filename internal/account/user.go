@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"tollgate/internal/announcement"
 	"tollgate/internal/fault"
 	"tollgate/internal/store"
 )
@@ -229,8 +230,8 @@ func ChangeUserTx(tx *store.Tx, user string, c UserChange) (User, error) {
 	return u, nil
 }
 
-// DeleteUserTx deletes a user permanently, with its sessions, identities, recovery codes, link and
-// acceptances of the terms.
+// DeleteUserTx deletes a user permanently, with its sessions, identities, recovery codes, link, acceptances of
+// the terms and dismissals of announcements.
 func DeleteUserTx(tx *store.Tx, user string) error {
 	deleted, err := tx.Exec(`DELETE FROM account_user WHERE id = $1`, user)
 	if err != nil {
@@ -245,7 +246,7 @@ func DeleteUserTx(tx *store.Tx, user string) error {
 	if _, err := tx.Exec(`DELETE FROM account_identity WHERE member = $1`, user); err != nil {
 		return fmt.Errorf("delete identities: %w", err)
 	}
-	if err := errors.Join(endLinkTx(tx, user), forgetAcceptancesTx(tx, user)); err != nil {
+	if err := errors.Join(endLinkTx(tx, user), forgetAcceptancesTx(tx, user), announcement.ForgetUserTx(tx, user)); err != nil {
 		return err
 	}
 	return EndSessionsTx(tx, user)

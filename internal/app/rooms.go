@@ -10,6 +10,7 @@ import (
 	"tollgate/internal/account"
 	"tollgate/internal/admin"
 	"tollgate/internal/alert"
+	"tollgate/internal/announcement"
 	"tollgate/internal/api"
 	"tollgate/internal/app/server"
 	"tollgate/internal/availability"
@@ -66,9 +67,10 @@ type rooms struct {
 	responses *response.Responses
 	audits    *operator.Audits
 	// availability is nil if the status page is off.
-	availability *availability.Availability
-	topups       *topup.Topups   // nil if customers cannot pay
-	invoices     *invoice.Issuer // nil if customers cannot pay and invoices are off
+	availability  *availability.Availability
+	announcements *announcement.Board
+	topups        *topup.Topups   // nil if customers cannot pay
+	invoices      *invoice.Issuer // nil if customers cannot pay and invoices are off
 }
 
 // list returns the start functions in order. Each one registers its own cleanup (lifecycle), so
@@ -98,6 +100,7 @@ func (r *rooms) list() []func(context.Context) error {
 		r.startChat,
 		r.startResponses,
 		r.startAudits,
+		r.startAnnouncements,
 		r.startTopups,
 		r.startUpgrade,
 		r.startSurfaces,
@@ -389,6 +392,15 @@ func (r *rooms) startAudits(context.Context) error {
 	return nil
 }
 
+func (r *rooms) startAnnouncements(ctx context.Context) error {
+	r.announcements = announcement.NewBoard(r.db, r.log)
+	if err := r.announcements.Refresh(ctx); err != nil {
+		return err
+	}
+	r.life.loop("announcements", r.announcements.Run)
+	return nil
+}
+
 // startSurfaces creates the handlers of the APIs and the console.
 func (r *rooms) startSurfaces(context.Context) error {
 	s := r.settings
@@ -419,7 +431,7 @@ func (r *rooms) startSurfaces(context.Context) error {
 		SecretKeys: s.SecretKeys, ProviderHTTP: provider.NewClient(), Providers: r.providers,
 		Lines: r.lines, Jobs: r.jobs, Webhooks: r.webhooks, Mails: r.mails, Audits: r.audits, Ledger: r.ledger,
 		LowBalance: s.LowBalance, Topups: r.topups, Invoices: r.invoices, Brand: s.brand(), PublicPrices: s.PublicPrices,
-		Legal: s.legal, Availability: r.availability,
+		Legal: s.legal, Availability: r.availability, Announcements: r.announcements,
 		SignUps: s.signUps(), Challenge: r.challenge(), Identities: r.identityProviders(),
 		Media: r.files, ServeAs: public.ServeAs,
 		AdminToken: r.token, PublicURL: r.Base(), NoPublicURL: s.PublicURL == "", MediaURL: r.mediaBase(),

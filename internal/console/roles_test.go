@@ -19,6 +19,7 @@ func neededRole(route string) account.OperatorRole {
 		return account.Owner
 	case route == "GET /console/operator/accounts/new", route == "GET /console/operator/codes/new",
 		route == "GET /console/operator/catalog/edit", route == "GET /console/operator/mails/test",
+		route == "GET /console/operator/announcements/new",
 		strings.HasPrefix(route, "GET /console/operator/providers/"):
 		return account.Operator
 	case route == "POST /console/operator/users/{id}/link", route == "POST /console/operator/top-ups/{id}/check",

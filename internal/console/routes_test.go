@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tollgate/internal/account"
+	"tollgate/internal/announcement"
 	"tollgate/internal/console"
 	"tollgate/internal/console/consoletest"
 	"tollgate/internal/ledger/ledgertest"
@@ -83,6 +84,8 @@ func wantStatuses() map[string]statuses {
 
 		"GET /console":      ownPage,
 		"GET /console/find": ownPage,
+
+		"POST /console/announcements/{id}/dismiss": {nobody: 303, other: 303, owner: 303}, // a deleted one too
 
 		"GET /console/keys":               ownPage,
 		"GET /console/keys/new":           ownPage,
@@ -246,6 +249,13 @@ func wantStatuses() map[string]statuses {
 		"POST /console/operator/top-ups/{id}/refund":             {nobody: 303, operator: 422},
 		"POST /console/operator/top-ups/{id}/check":              operatorsAct,
 		"POST /console/operator/top-ups/problems/{id}/close":     {nobody: 303, operator: 404},
+		"GET /console/operator/announcements":                    operatorsPage,
+		"GET /console/operator/announcements/new":                operatorsPage,
+		"POST /console/operator/announcements/new":               {nobody: 303, operator: 422},
+		"GET /console/operator/announcements/{id}":               operatorsPage,
+		"POST /console/operator/announcements/{id}":              {nobody: 303, operator: 422},
+		"POST /console/operator/announcements/{id}/end":          operatorsAct,
+		"POST /console/operator/announcements/{id}/delete":       operatorsAct,
 		"GET /console/operator/codes":                            operatorsPage,
 		"GET /console/operator/codes/new":                        operatorsPage,
 		"POST /console/operator/codes/new":                       {nobody: 303, operator: 422},
@@ -438,6 +448,9 @@ func objectPath(s *consoletest.Scene, path, visitor string) string {
 		id = s.Invoice("ada").ID
 	case strings.Contains(path, "/mails/{id}"):
 		id = s.WroteMail()
+	case strings.Contains(path, "/announcements/{id}"):
+		s.Exec(`DELETE FROM announcement`) // at most ten are active
+		id = s.Announce(announcement.Draft{Title: visitor, Level: announcement.Info})
 	case strings.Contains(path, "/codes/{id}"):
 		code, _ := s.Code()
 		id = code.ID

@@ -30,9 +30,9 @@ import (
 
 // faultRooms are the rooms with faults for forms and pages of the console. The value is false for rooms with
 // many faults for the API only: those need no translation.
-var faultRooms = map[string]bool{"account": true, "catalog": false, "catalog/vault": true, "invoice": true, "job": false,
-	"ledger/requestlog": true, "ledger/spending": true, "mail": true, "operator": true, "topup": true, "webhook": true,
-	"console/operatorpages": true, "console/page": true, "console/show": true, "console/userpages": true}
+var faultRooms = map[string]bool{"account": true, "announcement": true, "catalog": false, "catalog/vault": true,
+	"invoice": true, "job": false, "ledger/requestlog": true, "ledger/spending": true, "mail": true, "operator": true, "topup": true,
+	"webhook": true, "console/operatorpages": true, "console/page": true, "console/show": true, "console/userpages": true}
 
 // verb matches a verb of a fault's format. The text has `%s` in its place.
 var verb = regexp.MustCompile(`%%|%[+#]?[a-zA-Z]|\{param\}`)

@@ -81,6 +81,10 @@ const (
 	TopupRefund  = "topup.refund"
 	ProblemClose = "problem.close"
 	AuditRun     = "audit.run"
+
+	AnnouncementCreate = "announcement.create"
+	AnnouncementChange = "announcement.change"
+	AnnouncementDelete = "announcement.delete"
 )
 
 // Acts returns all actions in the order of the console's filter.
@@ -92,7 +96,7 @@ func Acts() []string {
 		CodeCreate, CodeVoid, WebhookChange, WebhookRoll, DeliveryResend, MailTest, MailResend,
 		JobCancel, JobRequeue, LineDrain, LineResume, CatalogApply, CatalogSchedule, CatalogCancel,
 		SecretStore, SecretDelete, SecretRotate,
-		TopupRefund, ProblemClose, AuditRun}
+		TopupRefund, ProblemClose, AnnouncementCreate, AnnouncementChange, AnnouncementDelete, AuditRun}
 }
 
 // Details describes an object with the field names of the operator API.

@@ -87,6 +87,14 @@ func (c *console) handlers() []page.Handler {
 		page.Post(mailsPath+"/test", c.mailing(c.sendTestMail)).Needs(operator),
 		page.Action(mailsPath+"/{id}/resend", c.mailing(c.resendMail)).Needs(support),
 
+		page.Get(announcementsPath, c.listAnnouncements).Needs(support),
+		page.Get(announcementsPath+"/new", c.newAnnouncement).Needs(operator),
+		page.Post(announcementsPath+"/new", c.createAnnouncement).Needs(operator),
+		page.Get(announcementsPath+"/{id}", c.showAnnouncement).Needs(support),
+		page.Post(announcementsPath+"/{id}", c.changeAnnouncement).Needs(operator),
+		page.Action(announcementsPath+"/{id}/end", c.endAnnouncement).Needs(operator),
+		page.Action(announcementsPath+"/{id}/delete", c.deleteAnnouncement).Needs(operator),
+
 		page.Get("/operator/codes", c.listCodes).Needs(support),
 		page.Get("/operator/codes/new", c.newCodes).Needs(operator),
 		page.Post("/operator/codes/new", c.createCodes).Needs(operator),
@@ -175,6 +183,7 @@ func menu(o page.Options) []ui.NavItem {
 		{Href: page.Base + "/operator/jobs", Text: "Jobs", Icon: "images"},
 		{Href: page.Base + "/operator/deliveries", Text: "Deliveries", Icon: "webhook"},
 		{Href: page.Base + "/operator/codes", Text: "Codes", Icon: "key-round"},
+		{Href: page.Base + announcementsPath, Text: "Announcements", Icon: "info"},
 		{Href: page.Base + "/operator/usage", Text: "Usage", Icon: "chart-column"},
 		{Href: page.Base + statementsPath, Text: "Statements", Icon: "receipt"},
 		{Href: page.Base + providersPath, Text: "Providers", Icon: "plus"},

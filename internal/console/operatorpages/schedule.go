@@ -60,7 +60,7 @@ func (c *console) scheduleCatalog(v *page.Visit) (page.Responder, error) {
 	if err != nil || baseErr != nil || base == 0 {
 		return nil, fault.New(fault.InvalidRequest, "This form is incomplete. Check the catalog again, and schedule it then.")
 	}
-	at, err := time.Parse("2006-01-02T15:04", strings.TrimSpace(form.Field("at").Value))
+	at, err := time.Parse(ui.TimeFormat, strings.TrimSpace(form.Field("at").Value))
 	if err != nil {
 		err = fault.At(fault.InvalidRequest, "at", "at must be a date with a time, in UTC.")
 	} else {

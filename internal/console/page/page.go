@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"tollgate/internal/account"
+	"tollgate/internal/announcement"
 	"tollgate/internal/availability"
 	"tollgate/internal/catalog"
 	"tollgate/internal/catalog/vault"
@@ -90,6 +91,8 @@ type Options struct {
 	Invoices *invoice.Issuer
 	// PublicPrices shows the models and their prices to everybody.
 	PublicPrices bool
+	// Announcements are this node's announcements to customers.
+	Announcements *announcement.Board
 	// Availability shows the availability of models to everybody. If nil, there is no such page.
 	Availability *availability.Availability
 	// Legal has the shop's terms and privacy policy.

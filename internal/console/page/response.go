@@ -41,7 +41,9 @@ func (p FullPage) WithNotice(v *Visit, texts map[string]ui.Words) FullPage {
 }
 
 func (p FullPage) send(v *Visit) error {
-	body, err := v.section.pages[v.Session.Role()].Render(p.Name, v.layout(p))
+	layout := v.layout(p)
+	layout.Announcements = v.announcements()
+	body, err := v.section.pages[v.Session.Role()].Render(p.Name, layout)
 	if err != nil {
 		return err
 	}

@@ -155,6 +155,17 @@ func (n Notice) Symbol() Icon {
 	return "info"
 }
 
+// Banner is an announcement to customers.
+type Banner struct {
+	Tone    Tone // Info or Warn
+	Title   Words
+	Text    Words   // keeps its line ends; may be empty
+	Dismiss *Button // nil in a preview
+}
+
+// Symbol returns the icon of the banner's tone.
+func (b Banner) Symbol() Icon { return Notice{Tone: b.Tone}.Symbol() }
+
 // EmptyState replaces an empty list.
 type EmptyState struct {
 	Title, Text Words

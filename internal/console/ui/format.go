@@ -151,6 +151,17 @@ func UTC(ms int64) Words {
 // ISO formats a time in Unix milliseconds for programs.
 func ISO(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
 
+// TimeFormat is the format of the values of time fields in forms, in UTC.
+const TimeFormat = "2006-01-02T15:04"
+
+// TimeValue returns the value of a time field, or an empty string for 0.
+func TimeValue(ms int64) string {
+	if ms == 0 {
+		return ""
+	}
+	return time.UnixMilli(ms).UTC().Format(TimeFormat)
+}
+
 // Day formats a day for people, queries and files.
 func Day(t time.Time) string { return t.Format(time.DateOnly) }
 

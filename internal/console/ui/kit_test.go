@@ -40,6 +40,7 @@ func kit(text string) []any {
 		link, Link{Href: "/console", Text: word},
 		Figure{Label: word, Value: text, Note: text}, FigureRow{{Label: word, Value: Count{1}}}, Facts{{word, text}},
 		Notice{Tone: Bad, Title: word, Text: word, Link: &link, Focus: true}, Notice{},
+		Banner{Tone: Warn, Title: word, Text: word, Dismiss: &Button{Action: "/console/x", Label: word}}, Banner{Title: word},
 		EmptyState{Title: word, Text: word, Link: &link},
 		Tabs{Label: word, Items: []Tab{{"/console", word, true}}}, Pager{}, Pager{First: "/console", Next: "/console?after=" + text},
 		QR{Label: word, Text: "otpauth://totp/x"},

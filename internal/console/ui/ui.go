@@ -173,6 +173,8 @@ type Layout struct {
 	Notices     []Notice
 	Wide        bool // a visitor who is not signed in sees the page in the width of a table
 	Main        any  // data of the page's template
+
+	Announcements []Banner // above the notices
 }
 
 // Language is one of the languages that a reader can choose.

@@ -43,6 +43,7 @@ func (c *console) handlers() []page.Handler {
 		page.Post(confirmPath+"/{id}", c.identifying(c.confirmByProvider)),
 		page.Get("", c.overview),
 		page.Get("/find", c.find),
+		page.Post(page.DismissPath, page.DismissAnnouncement),
 
 		page.Get("/keys", c.listKeys),
 		page.Get("/keys/new", c.newKey),

@@ -808,6 +808,28 @@ CREATE TABLE availability_day (
 -- SQLite: WITHOUT ROWID
 ;
 
+-------------------------------------------------------- internal/announcement
+
+-- The operators' announcements to customers, as plain text.
+CREATE TABLE announcement (
+    id         TEXT   NOT NULL PRIMARY KEY,
+    title      TEXT   NOT NULL,
+    text       TEXT   NOT NULL,
+    level      TEXT   NOT NULL, -- info or warning
+    from_ms    BIGINT NOT NULL,
+    until_ms   BIGINT NOT NULL, -- 0 for no end
+    created_ms BIGINT NOT NULL
+);
+
+-- The announcements that a user does not want to see any more.
+CREATE TABLE announcement_dismissal (
+    member       TEXT NOT NULL, -- the user
+    announcement TEXT NOT NULL,
+    PRIMARY KEY (member, announcement)
+)
+-- SQLite: WITHOUT ROWID
+;
+
 ------------------------------------------------------------- internal/webhook
 
 -- An account's webhook. The secret also signs callbacks of single requests, so the row may have no
