@@ -180,6 +180,11 @@ func (s *server) routes() []route {
 		{"POST", "/mails/test", noQuery(s.testMail)},
 		{"POST", "/mails/{id}/resend", noBody(s.resendMail)},
 
+		{"POST", "/announcements", noQuery(s.createAnnouncement)},
+		{"GET", "/announcements", s.listAnnouncements},
+		{"PATCH", "/announcements/{id}", noQuery(s.changeAnnouncement)},
+		{"DELETE", "/announcements/{id}", noBody(s.deleteAnnouncement)},
+
 		{"GET", "/usage", s.usage},
 		{"POST", "/codes", s.createCodes},
 		{"GET", "/codes", s.listCodes},

@@ -38,7 +38,8 @@ func Callers(explain func(code string) string) (*OpenAPI, error) {
 // Operators returns the document of the operator API: /admin/v1, metrics and health.
 func Operators(explain func(code string) string) (*OpenAPI, error) {
 	return read(explain, "operators/admin.yaml", "operators/accounts.yaml", "operators/keys.yaml", "operators/mails.yaml",
-		"operators/topups.yaml", "operators/invoices.yaml", "operators/secrets.yaml", "operators/requests.yaml", "operators/gateway.yaml",
+		"operators/topups.yaml", "operators/invoices.yaml", "operators/secrets.yaml", "operators/requests.yaml",
+		"operators/announcements.yaml", "operators/gateway.yaml",
 		"shared/process.yaml", "shared/job.yaml", "shared/usage.yaml", "shared/errors.yaml")
 }
 

@@ -44,6 +44,7 @@ func (v *contractClient) accounts(account string) {
 	v.ask(200, "POST", base+"/users", `{"email":"invited@example.com"}`)
 	v.ask(200, "POST", "/admin/v1/users/"+text(user, "id")+"/link", "")
 	v.ask(200, "DELETE", "/admin/v1/users/"+text(user, "id"), "")
+	v.announcements()
 	const limits = `{"name":"k","rpm":5,"daily_budget_usd":1,"allowed_models":["sandbox-chat"],"allowed_ips":["10.0.0.0/8"]}`
 	key := v.ask(200, "POST", base+"/keys", limits, "Idempotency-Key", "key")
 	v.ask(200, "POST", base+"/keys", limits, "Idempotency-Key", "key")
@@ -54,6 +55,21 @@ func (v *contractClient) accounts(account string) {
 	v.ask(200, "PATCH", "/admin/v1/keys/"+text(key, "id"), `{"allowed_models":["sandbox-chat","later"]}`)
 	v.ask(200, "POST", base+"/keys", `{"allowed_models":["later"]}`)
 	v.ask(200, "DELETE", "/admin/v1/keys/"+text(key, "id"), "")
+}
+
+// announcements calls the operations of announcements.
+func (v *contractClient) announcements() {
+	const path, news = "/admin/v1/announcements", `{"title":"News","text":"a\nb","from":1700000000}`
+	v.ask(200, "POST", path, news, "Idempotency-Key", "announcement")
+	created := v.ask(200, "POST", path, news, "Idempotency-Key", "announcement")
+	v.ask(400, "POST", path, `{"title":"News","level":"loud"}`)
+	v.ask(200, "GET", path, "")
+	v.ask(200, "PATCH", path+"/"+text(created, "id"), `{"level":"warning","until":1700003600}`)
+	v.ask(200, "PATCH", path+"/"+text(created, "id"), `{"until":null}`)
+	v.ask(400, "PATCH", path+"/"+text(created, "id"), `{"until":1}`)
+	v.ask(404, "PATCH", path+"/ann_none", `{}`)
+	v.ask(200, "DELETE", path+"/"+text(created, "id"), "")
+	v.ask(404, "DELETE", path+"/"+text(created, "id"), "")
 }
 
 // webhooks calls the operations of an account's webhook and its deliveries. No server listens at the

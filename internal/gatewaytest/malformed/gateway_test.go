@@ -152,6 +152,9 @@ func (g *gateway) createObjects() {
 	ids["/admin/v1/lines/"], ids["/admin/v1/catalog/revisions/"] = []string{"spare"}, []string{"1"}
 	ids["/admin/v1/catalog/changes/"] = []string{"chg_01m84x8k5ye9nm422fe2y6fm98"} // an unknown change
 	ids["/admin/v1/secrets/"] = []string{"vendor"}
+	var news resource
+	g.process.Admin("POST", "/announcements", map[string]any{"title": "News"}, &news)
+	ids["/admin/v1/announcements/"] = []string{news.ID}
 	ids["/admin/v1/mails/"] = []string{"mail_01m84x8k5ye9nm422fe2y6fm98"} // an unknown mail: mail is off
 	ids["/admin/v1/statements/"], ids["/admin/v1/entries/"] = []string{"2026-11"}, []string{"ent_01m84x8k5ye9nm422fe2y6fm98"}
 	ids["/admin/v1/top-ups/"] = []string{"topup_01m84x8k5ye9nm422fe2y6fm98"}

@@ -134,6 +134,9 @@ func operatorSamples(address string) map[string][]sample {
 		"PATCH /admin/v1/entries/{id}":         {{body: `{"paid":true}`, also: []int{404}}},
 		"POST /admin/v1/entries/{id}/invoice":  {{body: `{}`, also: []int{404}}, {body: `{"corrects":"INVOICE-2026-00001"}`, also: []int{404}}},
 		"POST /admin/v1/codes":                 {{body: `{"usd":"0.5","count":2,"expires":4102444800}`}, {body: `{"usd":1}`}},
+		"POST /admin/v1/announcements": {{body: `{"title":"t","text":"a\nb","level":"warning","from":1,"until":4102444800}`, also: []int{400}},
+			{body: `{"title":"t"}`, also: []int{400}}}, // 400: there are ten
+		"PATCH /admin/v1/announcements/{id}": {{body: `{"title":"u","until":null}`, also: []int{404}}},
 		"POST /admin/v1/accounts/{id}/keys": {{body: `{"name":"k","rpm":5,"daily_budget_usd":1,"total_limit_usd":"2",` +
 			`"allowed_models":["own"],"allowed_ips":["127.0.0.1","10.0.0.0/8"]}`}},
 		"PATCH /admin/v1/keys/{id}": {{body: `{"name":"k","rpm":null,"daily_budget_usd":1.5,` +
