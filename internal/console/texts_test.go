@@ -19,12 +19,17 @@ import (
 
 	"tollgate/internal/account"
 	"tollgate/internal/catalog"
+	"tollgate/internal/console/operatorpages"
 	"tollgate/internal/console/show"
 	"tollgate/internal/console/ui"
 	"tollgate/internal/fault"
+	"tollgate/internal/invoice"
+	"tollgate/internal/job/row"
 	"tollgate/internal/ledger/measure"
 	"tollgate/internal/line/health"
 	"tollgate/internal/mail"
+	"tollgate/internal/operator"
+	"tollgate/internal/provider"
 	"tollgate/internal/topup"
 )
 
@@ -239,6 +244,9 @@ func (c *texts) addNames() {
 		}
 		for _, number := range d.Numbers {
 			add(show.FieldTitle(number.Name))
+			if strings.HasPrefix(number.Name, "max_") {
+				add(string(show.LimitName(number.Name)))
+			}
 		}
 		for _, list := range d.Lists {
 			add(show.FieldTitle(list.Name))
@@ -263,6 +271,20 @@ func (c *texts) addNames() {
 	for _, row := range fault.Table() {
 		add(string(show.Meaning(string(row.Code))))
 	}
+	for _, act := range operator.Acts() {
+		add(string(operatorpages.ActLabel(act)))
+	}
+	for _, v := range provider.Vendors() {
+		if strings.HasPrefix(v.Name, "Other") {
+			add(v.Name)
+		}
+	}
+	for _, step := range row.Steps() {
+		if _, ok := show.JobStep(step); !ok {
+			add(ui.Title(string(show.StateLabel(step))))
+		}
+	}
+	add(string(topup.Refund), string(topup.Dispute), invoice.Invoice.Title(), invoice.CreditNote.Title())
 	for _, state := range topup.States() {
 		add(strings.ReplaceAll(string(state), "_", " "))
 	}

@@ -36,9 +36,9 @@ type accountPage struct {
 	Prices           *ui.PostForm
 	Note             *ui.PostForm
 	New              *ui.PostForm // a key or a user
-	NewTitle         string
+	NewTitle         ui.Words
 	List             *ui.DataTable
-	None             string // shown if the list is empty
+	None             ui.Words // shown if the list is empty
 	Pager            ui.Pager
 	Welcome          *ui.Snippets
 	PublicURLWarning *ui.Notice // warns that public_url is not set, so the text would have an unreachable address
@@ -158,7 +158,7 @@ func (c *console) accountWith(v *page.Visit, a account.Account, forms accountFor
 // fillTx reads the content of an account's view.
 func (c *console) fillTx(tx *store.Tx, p *accountPage, v *page.Visit, a account.Account, view string, forms accountForms) error {
 	after, path := v.Query("after"), "/operator/accounts/"+a.ID
-	list := func(err error, t ui.DataTable, more bool, last, none string) error {
+	list := func(err error, t ui.DataTable, more bool, last string, none ui.Words) error {
 		p.List, p.None, p.Pager = &t, none, v.Pager(path, more, last)
 		return err
 	}

@@ -149,7 +149,8 @@ func catalogModels(doc *catalog.Document, snapshot *catalog.Snapshot) ui.DataTab
 		case len(lines) == 0:
 			lineCell = ui.Text{Text: "none", Muted: true}
 		}
-		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{m.ID, string(m.Kind), show.ModelBadges(snapshot, m), show.ShortPrice(m, 0), lineCell,
+		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{m.ID, show.KindName(m.Kind), show.ModelBadges(snapshot, m),
+			show.ShortPrice(m, 0), lineCell,
 			stateButtons(m)}})
 	}
 	return t
@@ -177,25 +178,25 @@ func stateButtons(m *catalog.Model) ui.ButtonMenu {
 func historyTable(history []catalog.Revision, current int64, actors map[string]operator.Actor) ui.DataTable {
 	t := ui.DataTable{Caption: "History", Columns: []ui.Column{{Title: "Revision"}, {Title: "Applied"}, {Title: "By"}, {Title: "Changes"}}}
 	for _, r := range history {
-		name := "Revision " + revisionText(r.Number)
+		name := ui.Sayf("Revision %s", revisionText(r.Number))
 		if r.Number == current {
-			name += ", current"
+			name = ui.Sayf("Revision %s, current", revisionText(r.Number))
 		}
 		t.Rows = append(t.Rows, ui.DataRow{Href: page.Base + "/operator/catalog/revisions/" + revisionText(r.Number),
 			Cells: []any{name, ui.Moment{MS: r.AppliedMS}, ui.OrDash(show.ActorName(actors[revisionText(r.Number)])),
-				ui.Text{Text: ui.Data(ui.OrDash(firstChanges(r.Changes))), Lines: true}}})
+				ui.Text{Text: ui.OrDash(firstChanges(r.Changes)), Lines: true}}})
 	}
 	return t
 }
 
 // firstChanges returns the first changes of a list, one per line.
-func firstChanges(all []string) string {
+func firstChanges(all []string) ui.Words {
 	const shown = 5
 	text := strings.Join(all[:min(len(all), shown)], "\n")
 	if n := len(all) - shown; n > 0 {
-		text += "\nand " + strconv.Itoa(n) + " more"
+		return ui.Sayf("%s\nand %s more", text, n)
 	}
-	return text
+	return ui.Data(text)
 }
 
 func catalogForm(text string, base int64) ui.PostForm {

@@ -32,8 +32,8 @@ import (
 
 // homeFragment is the overview of the service, updated every ten seconds.
 type homeFragment struct {
-	Address          string // address of its updates
-	Announcement     string // read out by screen readers after a change
+	Address          string   // address of its updates
+	Announcement     ui.Words // read out by screen readers after a change
 	OK               bool
 	Problems         []ui.Notice
 	Stats            ui.FigureRow
@@ -250,7 +250,7 @@ func (c *console) homeFragment(v *page.Visit) (homeFragment, error) {
 	if n := len(content.Problems); n == 1 {
 		content.Announcement = "1 thing needs you"
 	} else if n > 1 {
-		content.Announcement = strconv.Itoa(n) + " things need you"
+		content.Announcement = ui.Sayf("%s things need you", n)
 	}
 	content.First, content.Missing, content.PublicURLWarning = w.setup.steps(), c.missing(w.setup), c.publicURLWarning()
 	return content, nil

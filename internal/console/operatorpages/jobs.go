@@ -217,7 +217,7 @@ func jobAttemptsTable(list []row.TracedAttempt) ui.DataTable {
 			cause = a.Message
 		}
 		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{a.Line, outcome, ui.Text{Text: ui.Data(ui.OrDash(cause))}, ui.Moment{MS: a.Submitted},
-			ui.Moment{MS: a.Ended}, ui.Text{Text: ui.Data(ui.OrDash(a.Ticket)), Mono: true}, knownAmount(a.LineCost)}})
+			ui.Moment{MS: a.Ended}, ui.Ident{ID: a.Ticket, Cut: true}, knownAmount(a.LineCost)}})
 	}
 	return t
 }

@@ -2,7 +2,6 @@ package operatorpages
 
 import (
 	"net/url"
-	"strings"
 
 	"tollgate/internal/account"
 	"tollgate/internal/console/page"
@@ -27,7 +26,7 @@ func keyLinkTx(tx *store.Tx, id string) (any, error) {
 		return nil, err
 	}
 	names, err := account.KeyNamesTx(tx, []string{id})
-	return ui.Text{Text: ui.Data(strings.TrimSpace(names[id] + " (deleted)")), Muted: true}, err
+	return ui.Text{Text: ui.Sayf("%s (deleted)", names[id]), Muted: true}, err
 }
 
 func keysTable(keys []account.Key) ui.DataTable {

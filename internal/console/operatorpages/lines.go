@@ -301,7 +301,7 @@ func lineKeysTable(l line.CombinedStatus) ui.DataTable {
 		Columns: []ui.Column{{Title: "Key"}, {Title: "Ends in"}, {Title: "State"}, {Title: "Why"}, {Title: "Since"}, {Title: "Until"}}}
 	for _, k := range l.Keys {
 		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{ui.Text{Text: ui.Data(k.Reference), Mono: true}, ui.OrDash(k.Hint),
-			strings.ReplaceAll(k.State, "_", " "), ui.Text{Text: ui.Data(ui.OrDash(k.Cause)), Muted: true},
+			show.StateLabel(k.State), ui.Text{Text: ui.Data(ui.OrDash(k.Cause)), Muted: true},
 			momentOrDash(k.Since), momentOrDash(k.Until)}})
 	}
 	return t

@@ -16,7 +16,7 @@ func (c *console) showLog(v *page.Visit) (page.Responder, error) {
 	content := page.List{Title: "Log", All: "All log", Path: "/operator/log"}
 	var acts []ui.Option
 	for _, name := range operator.Acts() {
-		acts = append(acts, ui.Option{Value: name, Label: ui.Data(actLabel(name))})
+		acts = append(acts, ui.Option{Value: name, Label: ActLabel(name)})
 	}
 	if err := v.View(func(tx *store.Tx) (err error) {
 		var ids selectedIDs
@@ -46,10 +46,10 @@ func (c *console) showLog(v *page.Visit) (page.Responder, error) {
 		Text: "The log has every operator action, from the console, the operator API and the shell."}), nil
 }
 
-// actLabel formats an act for readers, for example account.credit as "credit account".
-func actLabel(act string) string {
+// ActLabel formats an act for readers, for example account.credit as "credit account".
+func ActLabel(act string) ui.Words {
 	object, verb, _ := strings.Cut(act, ".")
-	return verb + " " + object
+	return ui.Words(strings.ReplaceAll(verb+" "+object, "_", " "))
 }
 
 // logTable lists acts. If names is nil, all acts are about one account, and the table has no
@@ -67,7 +67,7 @@ func logTable(list []operator.LogRow, names map[string]string) ui.DataTable {
 		if e.Account != "" {
 			accountCell = accountLink(e.Account, names[e.Account], "")
 		}
-		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{ui.Moment{MS: e.AtMS}, ui.Text{Text: who}, actLabel(e.Act), accountCell,
+		t.Rows = append(t.Rows, ui.DataRow{Cells: []any{ui.Moment{MS: e.AtMS}, ui.Text{Text: who}, ActLabel(e.Act), accountCell,
 			ui.Ident{ID: e.Object, Href: objectHref(e), Cut: true},
 			ui.Text{Text: ui.Data(ui.OrDash(formatChange(e.Before, e.After))), Lines: true}}})
 	}

@@ -29,8 +29,8 @@ func (c *console) listOperators(v *page.Visit) (page.Responder, error) {
 				change = ui.Text{Text: "you", Muted: true}
 			}
 			content.Table.Rows = append(content.Table.Rows, ui.DataRow{Cells: []any{
-				ui.Link{Href: page.Base + "/operator/accounts/" + u.Account + "?view=users", Text: ui.Data(u.Email)}, string(u.Role), show.UserState(u),
-				show.Factor(u), ui.Moment{MS: u.CreatedMS}, change}})
+				ui.Link{Href: page.Base + "/operator/accounts/" + u.Account + "?view=users", Text: ui.Data(u.Email)}, ui.Words(u.Role),
+				show.UserState(u), show.Factor(u), ui.Moment{MS: u.CreatedMS}, change}})
 		}
 		content.Pager = v.Pager(operatorsPath, more, page.Last(list, func(u account.User) string { return u.ID }))
 		return err

@@ -167,7 +167,7 @@ func offerForm(o provider.LineOffer, exists bool, revision int64) ui.PostForm {
 	return ui.PostForm{Action: page.Base + providersPath + "/prices", Submit: "Preview", Cancel: page.Base + providersPath,
 		Fields: append(offerFields(o, exists), ui.FormField{Name: "base", Kind: ui.Hidden, Value: revisionText(revision)},
 			ui.FormField{Name: "sure", Kind: ui.Hidden},
-			ui.FormField{Name: "margin", Label: "Margin", After: "%", Value: margin, Numeric: true, Required: true,
+			ui.FormField{Name: "margin", Label: "Margin on cost", After: "%", Value: margin, Numeric: true, Required: true,
 				Hint: "Your prices are the costs plus this share of them."})}
 }
 

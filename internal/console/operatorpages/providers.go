@@ -70,11 +70,11 @@ func (c *console) listProviders(v *page.Visit) (page.Responder, error) {
 		return nil, err
 	}
 	content.Lines = ui.DataTable{Caption: "Providers", Columns: []ui.Column{{Title: "Line"}, {Title: "Provider"}, {Title: "Models"},
-		{Title: "Margin"}, {Title: "State"}}}
+		{Title: "Margin on cost"}, {Title: "State"}}}
 	for _, l := range c.Catalog.Current().AllLines() {
 		row := ui.DataRow{Cells: []any{l.ID, l.Provider, ui.Count{N: int64(len(l.Models))}, ui.Words("from YAML"), lineState(l)}}
 		if vendor, ok := provider.VendorOf(&l.LineSpec); ok {
-			row.Cells[1], row.Href = vendor.Name, page.Base+providersPath+"/"+url.PathEscape(l.ID)
+			row.Cells[1], row.Href = ui.Words(vendor.Name), page.Base+providersPath+"/"+url.PathEscape(l.ID)
 		}
 		if l.Margin != nil {
 			row.Cells[3] = percent(*l.Margin) + " %"
@@ -125,7 +125,7 @@ func (c *console) deleteStoredKey(v *page.Visit) (page.Responder, error) {
 func (c *console) providerForm() ui.PostForm {
 	vendor := ui.FormField{Name: "vendor", Label: "Vendor", Kind: ui.Choice}
 	for _, v := range provider.Vendors() {
-		vendor.Options = append(vendor.Options, ui.Option{Value: v.ID, Label: ui.Data(v.Name)})
+		vendor.Options = append(vendor.Options, ui.Option{Value: v.ID, Label: ui.Words(v.Name)})
 	}
 	hint := ui.Words("From the vendor's page. It is stored encrypted and never shown again.")
 	if c.SecretKeys.Empty() {

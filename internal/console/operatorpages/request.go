@@ -114,7 +114,7 @@ func (p *requestPage) showReceipt(f requestData) {
 		{Label: "Held", Value: ui.Money{Amount: r.Held, InFull: true}, Note: ui.Text{Text: ui.Sayf("%s released", ui.ExactUSD(r.Held-r.Cost))}},
 		{Label: "First byte", Value: firstByteCell(r.FirstByteMS)}, {Label: "Duration", Value: ui.Duration{MS: r.DurationMS}}}
 	p.Facts = ui.Facts{{Name: "Received", Value: ui.Moment{MS: r.CreatedMS}}, {Name: "Outcome", Value: outcomeLabels[r.Outcome]}}
-	add := func(name string, value any) { p.Facts = append(p.Facts, ui.Fact{Name: ui.Data(name), Value: value}) }
+	add := func(name ui.Words, value any) { p.Facts = append(p.Facts, ui.Fact{Name: name, Value: value}) }
 	if r.Account != "" {
 		add("Account", accountLink(r.Account, f.owner, ""))
 	}

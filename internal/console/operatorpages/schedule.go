@@ -109,7 +109,7 @@ func scheduledTableTx(tx *store.Tx) (ui.DataTable, error) {
 	all, _, err := catalog.ScheduledChangesTx(tx, "", scheduledRows)
 	for _, c := range all {
 		t.Rows = append(t.Rows, ui.DataRow{Href: page.Base + changesPath + "/" + c.ID,
-			Cells: []any{ui.Moment{MS: c.AtMS}, changeBadge(c.State), ui.Text{Text: ui.Data(firstChanges(c.Changes)), Lines: true},
+			Cells: []any{ui.Moment{MS: c.AtMS}, changeBadge(c.State), ui.Text{Text: firstChanges(c.Changes), Lines: true},
 				ui.OrDash(c.Note)}})
 	}
 	return t, err

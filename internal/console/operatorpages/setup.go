@@ -73,8 +73,8 @@ func (b setup) steps() ui.FirstSteps {
 	if b.done || b.hasLine && b.hasCredit && b.hasKey && b.hasRequest {
 		return nil
 	}
-	link := func(address, text string) *ui.Link {
-		return &ui.Link{Href: page.Base + address, Text: ui.Data(text), Button: true}
+	link := func(address string, text ui.Words) *ui.Link {
+		return &ui.Link{Href: page.Base + address, Text: text, Button: true}
 	}
 	steps := ui.FirstSteps{
 		{Done: b.hasLine, Text: "A provider with your key, its models and your margin. The sandbox only makes up answers.",

@@ -35,7 +35,7 @@ func (c *console) usersTableTx(tx *store.Tx, v *page.Visit, users []account.User
 	for _, u := range users {
 		state := show.UserState(u)
 		if u.Role != "" {
-			state.Label = ui.Sayf("%s, %s", state.Label, string(u.Role))
+			state.Label = ui.Sayf("%s, %s", state.Label, ui.Words(u.Role))
 		}
 		cells := []any{u.Email, state, show.Factor(u), ui.Moment{MS: u.CreatedMS}, c.userChanges(v, u, linked)}
 		if c.Legal.Version != "" {
@@ -206,9 +206,9 @@ type sessionsPage struct {
 }
 
 func (c *console) listSessions(v *page.Visit) (page.Responder, error) {
-	by := v.Session.User.Email
+	by := ui.Data(v.Session.User.Email)
 	if by == "" {
-		by = "the operator's token"
+		by = "operator's token"
 	}
 	content := sessionsPage{Me: ui.Facts{{Name: "Signed in by", Value: by}, {Name: "Since", Value: ui.Moment{MS: v.Session.CreatedMS}}}}
 	err := v.View(func(tx *store.Tx) (err error) {

@@ -111,7 +111,7 @@ func TestOperatorsSignIn(t *testing.T) {
 		b.Post("/console/operator/sign-in", "email", "ada@example.com", "password", consoletest.Password).Want(t, http.StatusUnprocessableEntity,
 			"Wrong email or password.")
 		b.Post("/console/operator/sign-in", "admin_token", consoletest.AdminToken).Want(t, http.StatusSeeOther, "/console/operator")
-		b.Get("/console/operator/sessions").Want(t, http.StatusOK, "the operator&#39;s token")
+		b.Get("/console/operator/sessions").Want(t, http.StatusOK, "operator&#39;s token")
 		b.Get("/console").Want(t, http.StatusSeeOther) // the operator's cookie does not open the users' pages
 
 		// The session ends when the token changes.

@@ -132,6 +132,11 @@ func (v *Visit) Query(name string) string {
 // read the content.
 func (v *Visit) IsHead() bool { return v.Request.Method == http.MethodHead }
 
+// Say returns a text in the reader's language, for the value of a field or of an address.
+func (v *Visit) Say(w ui.Words) (string, error) {
+	return v.section.pages[v.Session.Role()].Say(v.Locale(), w)
+}
+
 // Prefill returns a form value from the page's address if the visitor followed a link of this
 // console. Otherwise it returns an empty string, because a foreign link, for example in an email,
 // must not fill in a form. Without TLS, browsers do not send the origin of the link, so the form

@@ -3,15 +3,17 @@ package show
 import (
 	"strings"
 	"unicode/utf8"
+
+	"tollgate/internal/console/ui"
 )
 
 // browserName returns the name of a browser and its system, such as `Firefox on Windows`. For other
 // programs it returns the first word of the user agent, such as `curl`.
-func browserName(agent string) string {
+func browserName(agent string) ui.Words {
 	// A browser's user agent also names the browsers it imitates, so the order of the pairs
 	// matters.
-	name := firstMatch(agent, [][2]string{{"Edg", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"HeadlessChrome/", "Chromium"},
-		{"Chrome/", "Chrome"}, {"CriOS/", "Chrome"}, {"FxiOS/", "Firefox"}, {"Safari/", "Safari"}})
+	name := ui.Data(firstMatch(agent, [][2]string{{"Edg", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"HeadlessChrome/", "Chromium"},
+		{"Chrome/", "Chrome"}, {"CriOS/", "Chrome"}, {"FxiOS/", "Firefox"}, {"Safari/", "Safari"}}))
 	system := firstMatch(agent, [][2]string{{"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Android", "Android"}, {"Windows", "Windows"},
 		{"Mac OS X", "macOS"}, {"CrOS", "ChromeOS"}, {"Linux", "Linux"}})
 	if name == "" {
@@ -20,14 +22,14 @@ func browserName(agent string) string {
 	if system == "" {
 		return name
 	}
-	return name + " on " + system
+	return ui.Sayf("%s on %s", name, system)
 }
 
 // maxProgramName is the maximum length of a program's name, in characters.
 const maxProgramName = 30
 
 // programName returns the first word of a program's user agent.
-func programName(agent string) string {
+func programName(agent string) ui.Words {
 	name, _, _ := strings.Cut(agent, "/")
 	name, _, _ = strings.Cut(name, "(")
 	name = strings.TrimSpace(name)
@@ -37,9 +39,9 @@ func programName(agent string) string {
 	case name == "" || name == "Mozilla": // most user agents start with Mozilla
 		return "another program"
 	case utf8.RuneCountInString(name) > maxProgramName:
-		return string([]rune(name)[:maxProgramName-1]) + "…"
+		name = string([]rune(name)[:maxProgramName-1]) + "…"
 	}
-	return name
+	return ui.Data(name)
 }
 
 // firstMatch returns the second string of the first pair whose first string is in text. It returns

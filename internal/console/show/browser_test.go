@@ -24,7 +24,7 @@ func TestBrowserName(t *testing.T) {
 		"(nothing)":             "another program",
 		strings.Repeat("ä", 99): strings.Repeat("ä", 29) + "…",
 	} {
-		if got := browserName(agent); got != want {
+		if got := browserName(agent).String(); got != want {
 			t.Errorf("browserName(%q) = %q, want %q", agent, got, want)
 		}
 	}

@@ -44,6 +44,18 @@ func DeliveryState(d webhook.Delivery) ui.Badge {
 	return ui.Badge{Tone: ui.Info, Label: "waiting"}
 }
 
+// AttemptError returns the error of an attempt to deliver an event for readers.
+func AttemptError(a webhook.DeliveryAttempt) ui.Words {
+	cause, ok := strings.CutPrefix(a.Error, fmt.Sprintf("the receiver answered %d", a.Status))
+	switch {
+	case !ok:
+		return ui.Data(a.Error)
+	case cause == "":
+		return ui.Sayf("the receiver answered %s", a.Status)
+	}
+	return ui.Sayf("the receiver answered %s%s", a.Status, cause)
+}
+
 func lastAnswer(d webhook.Delivery) ui.Text {
 	if len(d.Attempts) == 0 {
 		return ui.Text{Text: "not sent yet", Muted: true}
@@ -55,11 +67,11 @@ func lastAnswer(d webhook.Delivery) ui.Text {
 	case last.Error == "":
 		return ui.Text{Text: ui.Sayf("%s in %s", last.Status, ui.FormatDuration(last.TookMS))}
 	}
-	text := fmt.Sprintf("%d in %s", last.Status, ui.FormatDuration(last.TookMS))
+	text := ui.Sayf("%s in %s", last.Status, ui.FormatDuration(last.TookMS))
 	// text already has the status.
 	cause := strings.TrimPrefix(last.Error, fmt.Sprintf("the receiver answered %d", last.Status))
 	if cause = strings.TrimPrefix(cause, ": "); cause != "" {
-		text += ": " + cause
+		text = ui.Sayf("%s: %s", text, cause)
 	}
-	return ui.Text{Text: ui.Data(text)}
+	return ui.Text{Text: text}
 }

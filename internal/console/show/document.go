@@ -12,7 +12,8 @@ func Documents(list []invoice.IssuedDocument, path string) ui.DataTable {
 		{Title: "Corrects", Fold: true}, {Title: "Net", Right: true, Fold: true}, {Title: "Tax", Right: true, Fold: true},
 		{Title: "Total", Right: true}, {Title: "PDF"}}}
 	for _, d := range list {
-		t.Rows = append(t.Rows, ui.DataRow{Href: page.Base + path + "/" + d.ID, Cells: []any{ui.Moment{MS: d.IssuedMS}, d.Name, d.Kind.Title(),
+		t.Rows = append(t.Rows, ui.DataRow{Href: page.Base + path + "/" + d.ID, Cells: []any{ui.Moment{MS: d.IssuedMS},
+			d.Name, ui.Words(d.Kind.Title()),
 			d.Corrects, ui.Text{Text: ui.Data(d.Currency.Text(d.Net))}, ui.Text{Text: ui.Data(d.Currency.Text(d.Tax))},
 			ui.Text{Text: ui.Data(d.Currency.Text(d.Total))},
 			ui.Link{Href: page.Base + path + "/" + d.ID + "/pdf", Text: "Download"}}})

@@ -19,9 +19,17 @@ func Price(price money.Price, factor money.Factor) ui.Words {
 // Kinds returns the kinds of models as options.
 func Kinds() (options []ui.Option) {
 	for _, kind := range catalog.Kinds() {
-		options = append(options, ui.Option{Value: string(kind), Label: ui.Words(ui.Title(string(kind)))})
+		options = append(options, ui.Option{Value: string(kind), Label: KindName(kind)})
 	}
 	return options
+}
+
+// KindName returns the name of a kind of models.
+func KindName(kind catalog.Kind) ui.Words { return ui.Words(ui.Title(string(kind))) }
+
+// LimitName returns the noun of a limit of the catalog: input tokens for max_input_tokens.
+func LimitName(limit string) ui.Words {
+	return ui.Words(strings.NewReplacer("max_", "", "file_mb", "MB", "_", " ").Replace(limit))
 }
 
 // ModelState returns the badge of a model's state.

@@ -16,11 +16,23 @@ var movementBadges = map[string]ui.Badge{
 	"charge":            {Label: "charge"},
 }
 
+// topupNotes are the notes of top-ups in the books, before the top-up's id, and their words for people.
+var topupNotes = []struct {
+	begin string
+	words ui.Words
+}{{"top-up ", "top-up"}, {"refund of ", "refund"}, {"dispute of ", "dispute"}}
+
 // Note returns the note of a credit for people. The books keep the note of a redeemed code as the
-// word code and the code's id; Note shows only the id after "redeemed".
+// word code and the code's id; Note shows only the id after "redeemed". The note of a top-up has its id,
+// which Note leaves out, because the reference names the payment.
 func Note(note string) ui.Words {
 	if id, ok := strings.CutPrefix(note, "code "); ok && strings.HasPrefix(id, "code_") {
 		return ui.Sayf("redeemed %s", id)
+	}
+	for _, n := range topupNotes {
+		if id, ok := strings.CutPrefix(note, n.begin); ok && strings.HasPrefix(id, "topup_") {
+			return n.words
+		}
 	}
 	return ui.Data(note)
 }

@@ -30,7 +30,7 @@ func SessionsTx(tx *store.Tx, v *page.Visit, path, actionPath string) (SessionLi
 		if session.Kind == account.OperatorSession {
 			pages = "operator's pages"
 		}
-		browser := ui.Text{Text: ui.Data(browserName(session.Agent)), Title: ui.Data(session.Agent)}
+		browser := ui.Text{Text: browserName(session.Agent), Title: ui.Data(session.Agent)}
 		var end any = ui.Button{Action: page.Base + actionPath + "/" + session.ID + "/end", Label: "Sign out", About: browser.Text}
 		if session.ID == v.Session.ID {
 			end = ui.Badge{Tone: ui.OK, Label: "this browser"}

@@ -21,7 +21,7 @@ func TopupLabel(s topup.TopupState) ui.Words {
 	case topup.PartlyRefunded:
 		return "partly refunded"
 	}
-	return ui.Data(string(s))
+	return ui.Words(s)
 }
 
 // TopupBadge returns the state of a top-up.
@@ -85,7 +85,7 @@ func TopupReversals(t topup.Topup, reversals []topup.Reversal) ui.DataTable {
 		case !c.Active:
 			state = ui.Badge{Label: "nothing taken"}
 		}
-		table.Rows = append(table.Rows, ui.DataRow{Cells: []any{ui.Moment{MS: c.CreatedMS}, string(c.Kind), state,
+		table.Rows = append(table.Rows, ui.DataRow{Cells: []any{ui.Moment{MS: c.CreatedMS}, ui.Words(c.Kind), state,
 			ui.Text{Text: ui.Data(t.Currency.Text(c.Minor))}, ui.Money{Amount: c.Taken}}})
 	}
 	return table

@@ -42,9 +42,9 @@ async function copy(button) {
     document.execCommand("copy");
   }
   const word = button.querySelector("span");
-  const before = word.textContent;
-  word.textContent = "Copied";
-  status("Copied");
+  const before = word.textContent, copied = document.documentElement.dataset.copied;
+  word.textContent = copied;
+  status(copied);
   setTimeout(() => { word.textContent = before; }, 2000);
 }
 
@@ -61,7 +61,9 @@ document.addEventListener("click", (event) => {
   if (button?.dataset.pause) {
     const live = document.getElementById(button.dataset.pause);
     live.toggleAttribute("data-paused");
-    button.querySelector("span").textContent = live.hasAttribute("data-paused") ? "Go on" : "Pause";
+    const word = button.querySelector("span"), other = button.dataset.other;
+    button.dataset.other = word.textContent;
+    word.textContent = other;
   }
   if (button?.dataset.close !== undefined && button.closest("dialog").matches(":modal")) { event.preventDefault(); button.closest("dialog").close(); }
 });

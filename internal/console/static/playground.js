@@ -8,6 +8,9 @@ const kind = form.dataset.kind;
 const models = new Map(JSON.parse(form.dataset.models).map((m) => [m.id, m]));
 const base = document.documentElement.dataset.base + "/playground/";
 const field = (name) => $("f-" + name);
+// The texts of this page are in its markup, in the reader's language. `%s` stands for a value.
+const texts = new Map([...document.querySelectorAll("#words data")].map((one) => [one.value, one.textContent]));
+const word = (name, value) => texts.get(name).replace("%s", value);
 const say = (text) => { $("live").textContent = text; };
 
 function make(tag, className, text) {
@@ -78,7 +81,7 @@ const trials = {
     show: async (answer, into, asked) => {
       const [first, ...others] = (await answer.json()).data.map((one) => one.embedding);
       into.append(...falling(others.map((other, i) => ({ value: cosine(first, other), text: asked.input[i + 1] }))),
-        make("p", "small muted", "Cosine of vectors of " + first.length + " numbers; 1 is the same direction."));
+        make("p", "small muted", word("cosine", first.length)));
     },
   },
   rerank: {
@@ -92,7 +95,7 @@ const trials = {
     path: "moderations", body: (prompt) => ({ input: prompt }),
     show: async (answer, into) => {
       const { results: [one] } = await answer.json();
-      into.append(make("p", "said", one.flagged ? "Flagged" : "Not flagged"),
+      into.append(make("p", "said", word(one.flagged ? "flagged" : "passed")),
         ...falling(Object.entries(one.category_scores ?? {}).map(([text, value]) => ({ value, text, bad: true }))));
     },
   },
@@ -102,7 +105,7 @@ const trials = {
       ...(number("speed") && { speed: number("speed") }),
     }),
     show: async (answer, into, asked) => {
-      const row = make("div", "row"), player = sound(await answer.blob()), save = make("a", "button", "Save");
+      const row = make("div", "row"), player = sound(await answer.blob()), save = make("a", "button", word("save"));
       player.autoplay = true;
       save.href = player.src;
       save.download = "speech." + (asked.response_format ?? "mp3");
@@ -116,7 +119,7 @@ const trials = {
     }),
     show: async (answer, into) => {
       const { text } = await answer.json();
-      into.append(make("p", "said", text || "(no words)"));
+      into.append(make("p", "said", text || word("noWords")));
       acts(into, text);
     },
   },
@@ -191,7 +194,7 @@ function choices() {
     if (!one.voices.includes(field("voice").value)) field("voice").value = one.voices[0];
   }
   fill("n", Array.from({ length: Math.max(0, (one.images ?? 1) - 1) }, (_, i) => i + 2));
-  $("f-model-hint").textContent = document.querySelector(`data[value="${CSS.escape(one.id)}"]`).textContent;
+  $("f-model-hint").textContent = form.querySelector(`data[value="${CSS.escape(one.id)}"]`).textContent;
   $("attach").hidden = kind !== "chat" && kind !== "transcription" && !one.references;
   code();
 }
@@ -252,7 +255,7 @@ function attachments(into, urls) {
   const row = make("div", "row");
   for (const url of urls) {
     const image = make("img", "thumb");
-    image.alt = "an attached picture";
+    image.alt = word("picture");
     image.src = URL.createObjectURL(blobOf(url));
     row.append(image);
   }
@@ -268,7 +271,7 @@ function blobOf(url) {
 function failed(into, message, id, status) {
   const one = make("div", "notice bad"), words = make("div", "", message + (id ? " (" + id + ")" : ""));
   if (status === 402) { // money is what helps
-    const link = make("a", "", "To your balance");
+    const link = make("a", "", word("balance"));
     link.href = document.documentElement.dataset.base + "/billing";
     words.append(" ", link);
   }
@@ -279,7 +282,7 @@ function failed(into, message, id, status) {
 
 // wordsOf is what an error answer says.
 async function wordsOf(answer) {
-  try { return (await answer.json()).error.message; } catch { return "The answer was " + answer.status + ". Reload the page and try again."; }
+  try { return (await answer.json()).error.message; } catch { return word("status", answer.status); }
 }
 
 // followed adds what the console's module asks for again until it is final.
@@ -311,7 +314,7 @@ async function chat(answer, asked, one) {
   const into = entry(model().id, "model");
   const thoughts = make("details", "thoughts");
   const thought = make("p", "said");
-  thoughts.append(make("summary", "", "Thinking"), thought);
+  thoughts.append(make("summary", "", word("thinking")), thought);
   const said = make("div", "stack");
   into.append(said);
   let text = "", error, waits = false;
@@ -323,7 +326,7 @@ async function chat(answer, asked, one) {
       if (got.thought) {
         if (!thoughts.isConnected) said.before(thoughts);
         thought.textContent += got.thought;
-        thoughts.firstChild.textContent = "Thinking, " + Math.round((Date.now() - began) / 1000) + " s";
+        thoughts.firstChild.textContent = word("thinkingFor", Math.round((Date.now() - began) / 1000));
       }
       if (got.text) text += got.text;
       if (got.text && !waits) { // drawn once a frame, however many pieces come
@@ -331,10 +334,10 @@ async function chat(answer, asked, one) {
         requestAnimationFrame(() => { waits = false; show(said, text); });
       }
     }
-    say("The answer is complete");
+    say(word("complete"));
   } catch (cause) {
-    if (cause.name !== "AbortError") error ??= { message: "The answer broke off." };
-    else { into.append(make("p", "small muted", "Stopped.")); say("Stopped"); }
+    if (cause.name !== "AbortError") error ??= { message: word("broke") };
+    else { into.append(make("p", "small muted", word("stopped"))); say(word("stopped")); }
   }
   show(said, text);
   if (error) failed(into, error.message);
@@ -358,9 +361,9 @@ function acts(into, text, undo) {
     row.append(one);
     return one;
   };
-  if (text) button("Copy", async (one) => { await navigator.clipboard.writeText(text); one.textContent = "Copied"; say("Copied"); }).hidden = !navigator.clipboard;
+  if (text) button(word("copy"), async (one) => { await navigator.clipboard.writeText(text); one.textContent = word("copied"); say(word("copied")); }).hidden = !navigator.clipboard;
   if (undo) {
-    button("Retry", () => {
+    button(word("retry"), () => {
       if (running) return;
       const asked = undo();
       into.previousElementSibling.remove();
@@ -378,7 +381,7 @@ async function send() {
   if (running || (!prompt && files.length === 0)) { field("prompt").focus(); return; }
   const { chosen, path, body } = request(prompt), isForm = body instanceof FormData;
   const asked = [{ role: "user", text: prompt, files }];
-  const mine = entry("you", "mine");
+  const mine = entry(word("you"), "mine");
   if (prompt) mine.append(make("p", "said", prompt));
   attachments(mine, files);
   field("prompt").value = kind === "chat" ? "" : prompt;
@@ -397,12 +400,12 @@ async function send() {
     else if (trial) {
       const into = entry(model().id, "model");
       await trial.show(answer, into, body);
-      say("The answer is complete");
+      say(word("complete"));
       followed(into, base + answer.headers.get("X-Request-Id") + "/cost");
     }
     else followed(entry(body.model, "model"), document.documentElement.dataset.base + "/jobs/" + (await answer.json()).id + "/live");
   } catch (cause) {
-    if (cause.name !== "AbortError") failed(mine, "The gateway did not answer. Nothing is known of a charge: look at the requests.");
+    if (cause.name !== "AbortError") failed(mine, word("silent"));
   }
   running = undefined;
   $("stop").hidden = true;
@@ -417,7 +420,7 @@ function attach(urls) {
   $("attached").replaceChildren();
   attachments($("attached"), files);
   if (files.length === 0) return;
-  const none = make("button", "plain", "Remove");
+  const none = make("button", "plain", word("remove"));
   none.type = "button";
   none.addEventListener("click", () => { attach([]); code(); });
   $("attached").append(none);
@@ -455,7 +458,7 @@ async function record() {
   try {
     stream = await navigator.mediaDevices.getUserMedia({ audio: true });
   } catch {
-    failed($("attached"), "The browser gives no access to a microphone. Allow it for this page, or choose a file.");
+    failed($("attached"), word("microphone"));
     return;
   }
   const parts = [];
@@ -465,13 +468,13 @@ async function record() {
     const type = recorder.mimeType.split(";")[0], ending = type.split("/")[1];
     recorder = undefined;
     for (const track of stream.getTracks()) track.stop();
-    $("record").textContent = "Record";
+    $("record").textContent = word("record");
     attach([new File(parts, "recording." + ending, { type })]);
-    say("Recorded");
+    say(word("recorded"));
   });
   recorder.start();
-  $("record").textContent = "Stop recording";
-  say("Recording");
+  $("record").textContent = word("stopRecording");
+  say(word("recording"));
 }
 if ($("record") && navigator.mediaDevices && window.MediaRecorder) {
   $("record").hidden = false;

@@ -102,6 +102,12 @@ func (e *edition) read(locale mail.Locale, asset func(name string) string, folde
 	return parsed{all, texts}, nil
 }
 
+// Say returns the text of w in a language, for an address or a value with a text for the reader.
+func (p *Pages) Say(locale mail.Locale, w Words) (string, error) {
+	e, err := p.editions[locale].load()
+	return e.texts.Say(w), err
+}
+
 // shown returns the text of a value that is Words, and other values unchanged.
 func (t Texts) shown(value any) any {
 	if w, ok := value.(Words); ok {

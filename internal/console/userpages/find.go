@@ -73,7 +73,7 @@ func (c *console) find(v *page.Visit) (page.Responder, error) {
 	content.Keys = keysTable(keys)
 	content.Models = ui.DataTable{Caption: "Models", Columns: []ui.Column{{Title: "Model"}, {Title: "Kind"}, {Title: "State"}}}
 	for _, m := range models {
-		content.Models.Rows = append(content.Models.Rows, ui.DataRow{Href: modelPath(m), Cells: []any{m.ID, string(m.Kind),
+		content.Models.Rows = append(content.Models.Rows, ui.DataRow{Href: modelPath(m), Cells: []any{m.ID, show.KindName(m.Kind),
 			show.ModelState(m.State)}})
 	}
 	return page.FullPage{Name: "find", Title: "Find", Main: content}, nil

@@ -113,7 +113,9 @@ func (c *console) listJobs(v *page.Visit) (page.Responder, error) {
 		{Value: media.KindImage, Label: "Images"}, {Value: media.KindVideo, Label: "Videos"}})
 	if len(g.Tiles) == 0 {
 		if content.Empty = noJobs(s); s == (gallery.UserFilter{Account: s.Account, Limit: s.Limit}) {
-			content.Samples = samplePrompts(catalog.KindImage, catalog.KindVideo)
+			if content.Samples, err = samplePrompts(v, catalog.KindImage, catalog.KindVideo); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return page.FullPage{Name: "jobs", Title: "Jobs", Main: content}, nil
@@ -421,25 +423,25 @@ func stepsOf(e *gallery.UserJob) ui.Timeline {
 
 func settingsOf(e *gallery.UserJob, key any) ui.Facts {
 	facts := ui.Facts{{Name: "Model", Value: ui.Text{Text: ui.Data(e.Model), Mono: true}}, {Name: "Resolution", Value: e.Tier}}
-	add := func(name, value string) {
+	add := func(name, value ui.Words) {
 		if value != "" {
-			facts = append(facts, ui.Fact{Name: ui.Data(name), Value: value})
+			facts = append(facts, ui.Fact{Name: name, Value: value})
 		}
 	}
-	add("Ratio", e.Ratio)
+	add("Ratio", ui.Data(e.Ratio))
 	if e.Kind == media.KindImage {
-		add("Images", strconv.FormatInt(e.Count, 10))
+		add("Images", ui.Data(ui.Thousands(e.Count)))
 	}
 	if e.Seconds > 0 {
-		add("Length", strconv.FormatInt(e.Seconds, 10)+" s")
+		add("Length", ui.FormatDuration(e.Seconds*1000))
 	}
 	if e.References > 0 {
-		add("References", strconv.Itoa(e.References))
+		add("References", ui.Data(ui.Thousands(int64(e.References))))
 	}
 	var params map[string]any
 	if json.Unmarshal(e.Params, &params) == nil {
 		for _, name := range slices.Sorted(maps.Keys(params)) {
-			add(strings.ReplaceAll(name, "_", " "), shorten(show.Value("", params[name]), altLength))
+			add(ui.Data(strings.ReplaceAll(name, "_", " ")), ui.Data(shorten(show.Value("", params[name]), altLength)))
 		}
 	}
 	facts = append(facts, ui.Fact{Name: "Key", Value: key},

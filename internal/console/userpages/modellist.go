@@ -123,7 +123,7 @@ func (c *console) showModel(v *page.Visit, m *catalog.Model, factor money.Factor
 		content.Try = &ui.Link{Href: page.AddressOf("/playground", url.Values{"model": {m.ID}}), Text: "Try it", Icon: "play",
 			Button: true, Main: true}
 	}
-	content.Facts = ui.Facts{{Name: "Kind", Value: string(m.Kind)}, {Name: "Owner", Value: m.Owner()}}
+	content.Facts = ui.Facts{{Name: "Kind", Value: show.KindName(m.Kind)}, {Name: "Owner", Value: m.Owner()}}
 	add := func(name, value ui.Words) {
 		if value != "" {
 			content.Facts = append(content.Facts, ui.Fact{Name: name, Value: value})
@@ -183,7 +183,7 @@ func pricesOf(m *catalog.Model, factor money.Factor) ui.DataTable {
 		return t
 	}
 	const million = "million tokens"
-	rates := func(r *catalog.Rates, suffix string) {
+	rates := func(r *catalog.Rates, suffix ui.Words) {
 		add(ui.Sayf("Input%s", suffix), r.Input, million)
 		add(ui.Sayf("Output%s", suffix), r.Output, million)
 		if r.CachedInput != r.Input {
@@ -199,7 +199,7 @@ func pricesOf(m *catalog.Model, factor money.Factor) ui.DataTable {
 	rates(&m.Price.Rates, "")
 	for i := range m.Price.Bands {
 		band := &m.Price.Bands[i]
-		rates(&band.Rates, ", prompts above "+ui.Thousands(band.PromptTokens)+" tokens")
+		rates(&band.Rates, ui.Sayf(", prompts above %s tokens", ui.Thousands(band.PromptTokens)))
 	}
 	for _, tool := range sortedKeys(m.Price.Tools) {
 		add(ui.Sayf("Tool %s", tool), m.Price.Tools[tool], "call")

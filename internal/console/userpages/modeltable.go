@@ -25,7 +25,7 @@ type modelRow struct {
 
 func newModelRow(s *catalog.Snapshot, m *catalog.Model, factor money.Factor) modelRow {
 	r := modelRow{id: m.ID, context: m.ContextWindow, abilities: abilities(m)}
-	r.kind = ui.Group{ui.Text{Text: ui.Data(string(m.Kind))}}
+	r.kind = ui.Group{ui.Text{Text: show.KindName(m.Kind)}}
 	for _, badge := range show.ModelBadges(s, m) {
 		if badge != any(show.ModelState(catalog.StateOpen)) {
 			r.kind = append(r.kind, badge)
@@ -70,15 +70,12 @@ func abilities(m *catalog.Model) (words []ui.Words) {
 	default:
 		for _, number := range m.Kind.Definition().Numbers {
 			if n := m.Number(number.Name); n > 0 && strings.HasPrefix(number.Name, "max_") {
-				add(true, ui.Sayf("up to %s %s", ui.Thousands(n), limitNames.Replace(strings.TrimPrefix(number.Name, "max_"))))
+				add(true, ui.Sayf("up to %s %s", ui.Thousands(n), show.LimitName(number.Name)))
 			}
 		}
 	}
 	return words
 }
-
-// limitNames replaces the names of a kind's limits by words.
-var limitNames = strings.NewReplacer("file_mb", "MB", "_", " ")
 
 // modelOrders are the orders of the list, by the value of the parameter sort. The default is the order of
 // the catalog.

@@ -3,7 +3,6 @@ package userpages
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/url"
 	"slices"
 
@@ -70,8 +69,8 @@ type trial struct {
 	send, group    ui.Words
 	files          string
 	sound          bool
-	samples        []string // prompts to begin with
-	compared       string   // value of others
+	samples        []ui.Words // prompts to begin with
+	compared       ui.Words   // value of others
 	settings       []ui.FormField
 }
 
@@ -83,7 +82,7 @@ func newTrial(kind catalog.Kind) (t trial, ok bool) {
 	switch kind {
 	case catalog.KindChat:
 		return trial{prompt: "Message", send: "Send", group: "Conversation", files: pictures,
-			samples: []string{"Explain how tides work, in three sentences.", "Write a haiku about a gate that takes a toll.",
+			samples: []ui.Words{"Explain how tides work, in three sentences.", "Write a haiku about a gate that takes a toll.",
 				"Which of 0.9 and 0.11 is larger, and why?"},
 			settings: []ui.FormField{{Name: "system", Label: "System prompt", Kind: ui.Area},
 				{Name: "temperature", Label: "Temperature", Numeric: true, Hint: "Leave empty for the model's default."},
@@ -91,24 +90,24 @@ func newTrial(kind catalog.Kind) (t trial, ok bool) {
 					Hint: "Leave empty for the model's maximum. A lower value reserves less money."}}}, true
 	case catalog.KindImage:
 		return trial{prompt: "Prompt", send: "Make", group: "Jobs", files: pictures,
-			samples: []string{"A lighthouse in the fog, film grain", "A map of an island that does not exist, ink on paper"},
+			samples: []ui.Words{"A lighthouse in the fog, film grain", "A map of an island that does not exist, ink on paper"},
 			settings: []ui.FormField{resolution, ratio,
 				{Name: "n", Label: "Images", Kind: ui.Choice, Options: []ui.Option{{Value: "", Label: "1"}}}}}, true
 	case catalog.KindVideo:
 		return trial{prompt: "Prompt", send: "Make", group: "Jobs", files: pictures,
-			samples: []string{"A paper boat drifts down a gutter in the rain", "Clouds move over a mountain, seen from above"},
+			samples: []ui.Words{"A paper boat drifts down a gutter in the rain", "Clouds move over a mountain, seen from above"},
 			settings: []ui.FormField{resolution, ratio,
 				{Name: "duration", Label: "Duration in seconds", Kind: ui.Choice, Options: first}}}, true
 	case "embedding":
 		return trial{prompt: "Text", others: "Compared with, a text on each line", send: "Compare", group: "Similarities",
-			samples: []string{"a lighthouse in the fog", "taxes on a house"}, compared: lines}, true
+			samples: []ui.Words{"a lighthouse in the fog", "taxes on a house"}, compared: lines}, true
 	case "rerank":
 		return trial{prompt: "Query", others: "Documents, one on each line", send: "Rank", group: "Rankings",
-			samples: []string{"a house by the sea", "what the tax office wants"}, compared: lines}, true
+			samples: []ui.Words{"a house by the sea", "what the tax office wants"}, compared: lines}, true
 	case "moderation":
-		return trial{prompt: "Text", send: "Check", group: "Results", samples: []string{"Violence is no answer.", "Have a nice day!"}}, true
+		return trial{prompt: "Text", send: "Check", group: "Results", samples: []ui.Words{"Violence is no answer.", "Have a nice day!"}}, true
 	case "speech":
-		return trial{prompt: "Text", send: "Speak", group: "Sounds", samples: []string{"A lighthouse in the fog.", "Mind the gap, please."},
+		return trial{prompt: "Text", send: "Speak", group: "Sounds", samples: []ui.Words{"A lighthouse in the fog.", "Mind the gap, please."},
 			settings: []ui.FormField{{Name: "voice", Label: "Voice", Value: "alloy", Options: []ui.Option{{Value: "alloy", Label: "alloy"}}},
 				{Name: "format", Label: "Format", Kind: ui.Choice, Options: first},
 				{Name: "speed", Label: "Speed", Numeric: true, Hint: "From 0.25 to 4. Leave empty for the usual speed."}}}, true
@@ -124,13 +123,13 @@ func newTrial(kind catalog.Kind) (t trial, ok bool) {
 const pictures = "image/png,image/jpeg,image/webp,image/gif"
 
 // lines are the texts to compare a prompt with.
-const lines = "a lighthouse in the mist\na house by the sea\nquarterly tax returns"
+const lines ui.Words = "a lighthouse in the mist\na house by the sea\nquarterly tax returns"
 
 // maxKeys bounds the keys in a choice.
 const maxKeys = 200
 
 // olderKeys is the last option in a choice of keys if the account has more keys.
-var olderKeys = fmt.Sprintf("the newest %d; older ones have their pages under Keys", maxKeys)
+var olderKeys = ui.Sayf("the newest %s; older ones have their pages under Keys", maxKeys)
 
 func (c *console) playground(v *page.Visit) (page.Responder, error) {
 	content, err := c.playgroundOf(v)
@@ -188,19 +187,26 @@ func (c *console) playgroundOf(v *page.Visit) (playgroundPage, error) {
 		return content, err
 	}
 	if more {
-		content.Key.Options = append(content.Key.Options, ui.Option{Label: ui.Data(olderKeys), Disabled: true})
+		content.Key.Options = append(content.Key.Options, ui.Option{Label: olderKeys, Disabled: true})
 	}
 	content.Prompt = ui.FormField{Name: "prompt", Label: form.prompt, Kind: ui.Area, Value: prompt}
 	if content.Chat {
 		content.Prompt.Hint = "Enter sends the message. Shift and Enter begin a new line."
 	}
 	if form.others != "" {
-		content.Others = &ui.FormField{Name: "others", Label: form.others, Kind: ui.Area, Value: form.compared}
+		compared, err := v.Say(form.compared)
+		if err != nil {
+			return content, err
+		}
+		content.Others = &ui.FormField{Name: "others", Label: form.others, Kind: ui.Area, Value: compared}
 	}
 	if form.sound { // the pages of the console may not use the microphone otherwise
 		v.Header().Set("Permissions-Policy", "camera=(), microphone=(self), geolocation=()")
 	}
-	content.Samples = samplePrompts(content.Kind)
+	var err error
+	if content.Samples, err = samplePrompts(v, content.Kind); err != nil {
+		return content, err
+	}
 	content.Codes = ui.Snippets{ID: "code", Tabs: show.KindSnippets(v.PublicURL(), content.Kind, modelPlaceholder)}
 	if content.Codes.Tabs == nil {
 		content.Codes.Tabs = []ui.Snippet{{Name: "curl"}, {Name: "Python"}, {Name: "Node"}, {Name: "Go"}}
@@ -211,16 +217,20 @@ func (c *console) playgroundOf(v *page.Visit) (playgroundPage, error) {
 // modelPlaceholder stands for the model in code. playground.js replaces it.
 const modelPlaceholder = "MODEL"
 
-func samplePrompts(kinds ...catalog.Kind) ui.Tabs {
+func samplePrompts(v *page.Visit, kinds ...catalog.Kind) (ui.Tabs, error) {
 	tabs := ui.Tabs{Label: "Prompts to begin with"}
 	for _, kind := range kinds {
 		form, _ := newTrial(kind)
-		for _, prompt := range form.samples {
+		for _, sample := range form.samples {
+			prompt, err := v.Say(sample)
+			if err != nil {
+				return tabs, err
+			}
 			tabs.Items = append(tabs.Items, ui.Tab{Text: ui.Data(prompt),
 				Href: page.AddressOf("/playground", url.Values{"kind": {string(kind)}, "prompt": {prompt}})})
 		}
 	}
-	return tabs
+	return tabs, nil
 }
 
 // choices fills in the keys, the models for the chosen key, and the settings of the kind. test is

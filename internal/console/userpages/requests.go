@@ -154,7 +154,7 @@ func keyFieldTx(tx *store.Tx, accountID, chosen string) (ui.FormField, error) {
 	}
 	f := show.Choice("key", "Key", chosen, options)
 	if more {
-		f.Options = append(f.Options, ui.Option{Label: ui.Data(olderKeys), Disabled: true})
+		f.Options = append(f.Options, ui.Option{Label: olderKeys, Disabled: true})
 	}
 	return f, err
 }
@@ -162,8 +162,8 @@ func keyFieldTx(tx *store.Tx, accountID, chosen string) (ui.FormField, error) {
 func statusField(chosen string) ui.FormField {
 	var options []ui.Option
 	for _, status := range statusChoices {
-		label := strconv.Itoa(status) + " " + cmp.Or(http.StatusText(status), "Client left")
-		options = append(options, ui.Option{Value: strconv.Itoa(status), Label: ui.Data(label)})
+		label := ui.Sayf("%s %s", status, cmp.Or(ui.Data(http.StatusText(status)), "client left"))
+		options = append(options, ui.Option{Value: strconv.Itoa(status), Label: label})
 	}
 	return show.Choice("status", "Status", chosen, options)
 }

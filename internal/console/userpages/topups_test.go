@@ -52,7 +52,7 @@ func TestTopup(t *testing.T) {
 		if strings.Contains(receipt.Body.String(), "/check") {
 			t.Error("the receipt has a button to check the payment, want none")
 		}
-		b.Get("/console/billing").Want(t, http.StatusOK, "$65.00", "top-up "+id)
+		b.Get("/console/billing").Want(t, http.StatusOK, "$65.00", "top-up · stripe:pi_")
 		s.Stripe.RefundElsewhere(session, 2500)
 		if err := s.Options.Topups.Sync(t.Context(), id, ""); err != nil {
 			t.Fatal(err)

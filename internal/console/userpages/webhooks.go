@@ -5,7 +5,6 @@ import (
 	"embed"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -221,11 +220,11 @@ func (c *console) testWebhook(v *page.Visit) (page.Responder, error) {
 		return c.storedWebhooks(v, nil, ui.Notice{Tone: ui.OK, Focus: true, Title: "Your receiver works.",
 			Text: ui.Sayf("It answered %s in %s.", result.Status, ui.FormatDuration(result.ResponseMS))})
 	}
-	text := result.Error
+	text := ui.Data(result.Error)
 	if result.Status != 0 {
-		text = fmt.Sprintf("It answered %d in %s. %s", result.Status, ui.FormatDuration(result.ResponseMS), result.Error)
+		text = ui.Sayf("It answered %s in %s. %s", result.Status, ui.FormatDuration(result.ResponseMS), result.Error)
 	}
-	return c.storedWebhooks(v, nil, ui.Notice{Tone: ui.Bad, Focus: true, Title: "The test was not delivered.", Text: ui.Data(text)})
+	return c.storedWebhooks(v, nil, ui.Notice{Tone: ui.Bad, Focus: true, Title: "The test was not delivered.", Text: text})
 }
 
 func (c *console) showDelivery(v *page.Visit) (page.Responder, error) {
@@ -257,9 +256,9 @@ func (c *console) showDelivery(v *page.Visit) (page.Responder, error) {
 				status.Tone = ui.Bad
 			}
 		}
-		outcome := a.Error
-		if outcome == "" {
-			outcome = "delivered"
+		outcome := ui.Words("delivered")
+		if a.Error != "" {
+			outcome = show.AttemptError(a)
 		}
 		cells := []any{ui.Count{N: int64(i + 1)}, ui.Moment{MS: a.AtMS}, status, ui.Duration{MS: a.TookMS}, outcome}
 		content.Attempts.Rows = append(content.Attempts.Rows, ui.DataRow{Cells: cells})
