@@ -81,7 +81,7 @@ func start(t *testing.T, settings ...string) *gateway {
 	t.Helper()
 	folder := t.TempDir()
 	url, output, _ := serve(t, folder, append([]string{"TOLLGATE_LISTEN=127.0.0.1:0", "TOLLGATE_ADMIN_TOKEN=" + adminToken,
-		"TOLLGATE_PRIVATE_NETWORKS=127.0.0.0/8"}, settings...))
+		"PROVIDER_KEY=sk-of-a-provider", "TOLLGATE_PRIVATE_NETWORKS=127.0.0.0/8"}, settings...))
 	m := printed.FindStringSubmatch(output)
 	if m == nil {
 		t.Fatalf("the first start prints no sign-in: %s", output)

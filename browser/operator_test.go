@@ -45,7 +45,7 @@ func startProvider(t *testing.T) *provider {
 func (p *provider) catalogEntries(model, line string) (models, lines string) {
 	return fmt.Sprintf("  - {id: %s, kind: chat, context_window: 128000, max_output_tokens: 16384, "+
 			"price: {input: 0.25, output: 2.00}}\n", model),
-		fmt.Sprintf("  - {id: %s, provider: openai, base_url: %q, api_key: \"${TOLLGATE_ADMIN_TOKEN}\", models: {%s: vendor-1}, "+
+		fmt.Sprintf("  - {id: %s, provider: openai, base_url: %q, api_key: \"${PROVIDER_KEY}\", models: {%s: vendor-1}, "+
 			"cost: {input: 0.1, output: 1}}\n", line, p.url+"/v1", model)
 }
 

@@ -232,8 +232,8 @@ func (r *rooms) migrate(ctx context.Context) error {
 }
 
 func (r *rooms) startCatalog(ctx context.Context) error {
-	r.watcher = catalog.NewWatcher(catalog.WatcherOptions{DB: r.db, Providers: r.providers, Lookup: r.options.Lookup,
-		Keys: r.settings.SecretKeys, Log: r.log})
+	r.watcher = catalog.NewWatcher(catalog.WatcherOptions{DB: r.db, Providers: r.providers,
+		Lookup: r.settings.lineLookup(r.options.Lookup), Keys: r.settings.SecretKeys, Log: r.log})
 	if err := r.refreshCatalog(ctx); err != nil {
 		return err
 	}

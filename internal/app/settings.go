@@ -31,6 +31,7 @@ type Settings struct {
 	Catalog                  string         // path of the file applied while the database has no catalog, if not empty
 	AdminToken               string         // bearer token of the operator API; if empty, the API answers 404
 	AdminTokenFile           string         // file of AdminToken; empty if the token was set directly
+	ownFiles                 []string       // the settings file and the files of secrets
 	SecretKeys               vault.KeyRing  // encrypt the secrets of lines in the database; if empty, none are stored
 	AdminListen              string         // host:port of the operator API; if empty, Listen serves it
 	PrivateNetworks          []netip.Prefix // non-public networks that user-given addresses may reach

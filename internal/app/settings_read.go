@@ -65,6 +65,9 @@ func (src Sources) settings(path string, raw []byte) (*Settings, error) {
 		return nil, err
 	}
 	settings := new(Settings)
+	if path != "" {
+		settings.ownFiles = []string{path}
+	}
 	if settings.Unknown, err = unknownVariables(src.Environ, variables()); err != nil {
 		return nil, err
 	}

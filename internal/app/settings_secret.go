@@ -18,6 +18,7 @@ func (s Setting) inFile(to *Settings) Setting {
 			if err != nil {
 				return err
 			}
+			to.ownFiles = append(to.ownFiles, path)
 			if s.Key == "admin_token" {
 				to.AdminTokenFile = path
 			}

@@ -28,7 +28,7 @@ func TestSettingsDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &Settings{
-		Listen: "127.0.0.1:8080", Database: "sqlite:data/tollgate.db", Media: "file:data/media",
+		Listen: "127.0.0.1:8080", Database: "sqlite:data/tollgate.db", Media: "file:data/media", ownFiles: []string{"tollgate.yaml"},
 		StartLimit: 15 * time.Minute, MediaRetry: time.Hour, JobRetention: 72 * time.Hour,
 		ResponseRetention: 24 * time.Hour, ResponseStorage: 256 << 20, MediaRetention: 1440 * time.Hour,
 		DeliveryRetention: 720 * time.Hour, WebhookTimeout: 10 * time.Second,

@@ -63,7 +63,8 @@ func Lookup(lookup, stored func(name string) (string, bool)) func(string) (strin
 
 // Resolve returns the value of a variable, of a file if name begins with "file:", or of a stored
 // secret if name begins with "secret:", without surrounding white space. If there is no value, reason
-// says why. For a stored secret, lookup returns the value, or the reason and false.
+// says why. For a stored secret, lookup returns the value, or the reason and false. For a file, lookup returns true
+// and the reason if the file must not be read.
 func Resolve(name string, lookup func(string) (string, bool)) (value, reason string) {
 	if strings.HasPrefix(name, storedPrefix) {
 		value, ok := lookup(name)
@@ -79,6 +80,9 @@ func Resolve(name string, lookup func(string) (string, bool)) (value, reason str
 			return "", fmt.Sprintf("the variable %s is not set on this node", name)
 		}
 		return value, ""
+	}
+	if reason, refused := lookup(name); refused {
+		return "", fmt.Sprintf("the file %s cannot be used: %s", path, reason)
 	}
 	file, err := os.Open(path)
 	switch {
