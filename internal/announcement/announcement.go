@@ -96,7 +96,7 @@ func (d Draft) check() error {
 		faults = append(faults, fault.At(fault.InvalidRequest, "level", "level must be %s or %s.", Info, Warning))
 	}
 	if d.UntilMS != 0 && d.UntilMS <= d.FromMS {
-		faults = append(faults, fault.At(fault.InvalidRequest, "until", "until must be after from."))
+		faults = append(faults, fault.At(fault.InvalidRequest, "until", "until must be after the announcement begins."))
 	}
 	return errors.Join(faults...)
 }

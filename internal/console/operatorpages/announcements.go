@@ -155,7 +155,7 @@ func (c *console) announcementPage(v *page.Visit, form *ui.PostForm) (page.FullP
 func (c *console) showAnnouncement(v *page.Visit) (page.Responder, error) {
 	p, err := c.announcementPage(v, nil)
 	return p.WithNotice(v, map[string]ui.Words{
-		"saved": "Saved. Customers see it from its begin on, on each node within ten seconds.",
+		"saved": "Saved. Each node uses it within ten seconds.",
 		"ended": "The announcement has ended.",
 	}), err
 }

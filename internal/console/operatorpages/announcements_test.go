@@ -31,7 +31,7 @@ func TestAnnouncements(t *testing.T) {
 
 		b.Post(page, fields("", "", "")...).Want(t, http.StatusUnprocessableEntity, "Title must be one line", "Preview", "Other works")
 		b.Post(page, fields("Now", "", "")...).Want(t, http.StatusSeeOther, "?done=saved")
-		b.Get(page+"?done=saved").Want(t, http.StatusOK, "shown now", "End now", "Saved. Customers see it")
+		b.Get(page+"?done=saved").Want(t, http.StatusOK, "shown now", "End now", "Saved. Each node")
 		customer.Get("/console").Want(t, http.StatusOK, "Now</strong>")
 		b.Post(page+"/end").Want(t, http.StatusSeeOther, "?done=ended")
 		b.Get(page+"?done=ended").Want(t, http.StatusOK, "The announcement has ended.")
