@@ -113,10 +113,7 @@ func (s *SignIns) RequestSignUp(ctx context.Context, rules SignUpRules, r SignUp
 	defer s.beginAnswer(ctx)()
 	browser = newToken()
 	return browser, s.db.Update(ctx, func(tx *store.Tx) error {
-		if err := claimEmailTx(tx, email); err != nil {
-			return err
-		}
-		u, found, err := lockEmailTx(tx, email)
+		u, holds, err := HolderTx(tx, email)
 		if err != nil {
 			return err
 		}
@@ -125,7 +122,7 @@ func (s *SignIns) RequestSignUp(ctx context.Context, rules SignUpRules, r SignUp
 			return err
 		}
 		signUp := SignUp{Email: email, ExpiresMS: now + maxSignUpAge.Milliseconds()}
-		if found {
+		if holds {
 			return r.MailTx(tx, signUp, "", u.Account)
 		}
 		token := newToken()
@@ -135,6 +132,26 @@ func (s *SignIns) RequestSignUp(ctx context.Context, rules SignUpRules, r SignUp
 		}
 		return r.MailTx(tx, signUp, token, "")
 	})
+}
+
+// HolderTx returns the user with an email in canonical form, or the zero User. holds reports whether the user keeps
+// the email from a sign-up. An open invitation to an account with other users does not, because anybody with an
+// account could invite the email before the owner signs up.
+func HolderTx(tx *store.Tx, email string) (u User, holds bool, err error) {
+	if err := claimEmailTx(tx, email); err != nil {
+		return User{}, false, err
+	}
+	u, found, err := lockEmailTx(tx, email)
+	if err != nil || !found || !u.Invited() || u.Role != "" || u.Disabled {
+		return u, found, err
+	}
+	var others bool
+	err = tx.QueryRow(`SELECT EXISTS (SELECT 1 FROM account_user WHERE account = $1 AND (password <> '`+noPassword+`' OR `+hasIdentity+`))`,
+		u.Account).Scan(&others)
+	if err != nil {
+		return User{}, false, fmt.Errorf("look for the users of an account: %w", err)
+	}
+	return u, !others, nil
 }
 
 // mailboxSubject limits the mails that verify an address.
@@ -206,29 +223,27 @@ func endSignUpsTx(tx *store.Tx, email string) error {
 	return nil
 }
 
-// foldedHosts are mail hosts that deliver several spellings of an address to one mailbox: they ignore
-// what follows a + and, if dots is true, dots. The value is the host of the folded address.
+// foldedHosts are mail hosts with several names or, if dots is true, without meaning of dots in an address. The value
+// is the host of the folded address.
 var foldedHosts = map[string]struct {
 	host string
 	dots bool
 }{
 	"gmail.com": {"gmail.com", true}, "googlemail.com": {"gmail.com", true},
-	"outlook.com": {"outlook.com", false}, "hotmail.com": {"hotmail.com", false}, "live.com": {"live.com", false},
 	"icloud.com": {"icloud.com", false}, "me.com": {"icloud.com", false}, "mac.com": {"icloud.com", false},
-	"fastmail.com": {"fastmail.com", false},
-	"proton.me":    {"proton.me", true}, "protonmail.com": {"proton.me", true}, "pm.me": {"proton.me", true},
+	"proton.me": {"proton.me", true}, "protonmail.com": {"proton.me", true}, "pm.me": {"proton.me", true},
 }
 
-// foldEmail returns the mailbox of an email in canonical form. Two spellings of a mailbox at a known
-// host have the same result. It is for limits and never identifies a user.
+// foldEmail returns the mailbox of an email in canonical form, without a + and the text after it, because many hosts,
+// also of companies, deliver all such addresses to one mailbox. It is for limits and never identifies a user.
 func foldEmail(email string) string {
 	local, domain, _ := strings.Cut(email, "@")
-	rule, known := foldedHosts[domain]
-	if !known {
-		return email
-	}
 	if bare, _, _ := strings.Cut(local, "+"); bare != "" {
 		local = bare
+	}
+	rule, known := foldedHosts[domain]
+	if !known {
+		return local + "@" + domain
 	}
 	if bare := strings.ReplaceAll(local, ".", ""); rule.dots && bare != "" {
 		local = bare

@@ -202,7 +202,7 @@ func TestFoldEmail(t *testing.T) {
 	for email, want := range map[string]string{
 		"a.b.c+shop@gmail.com": "abc@gmail.com", "abc@googlemail.com": "abc@gmail.com", "a.b+1@outlook.com": "a.b@outlook.com",
 		"a+1@me.com": "a@icloud.com", "a.b+1@pm.me": "ab@proton.me", "+@gmail.com": "+@gmail.com", "...@gmail.com": "...@gmail.com",
-		"a.b+1@example.com": "a.b+1@example.com",
+		"a.b+1@example.com": "a.b@example.com", "+1@example.com": "+1@example.com",
 	} {
 		if got := foldEmail(email); got != want {
 			t.Errorf("%s: got %s, want %s", email, got, want)
@@ -238,6 +238,7 @@ func TestTrialCredit(t *testing.T) {
 			{"a@example.com", trial, money.USD},
 			{"ab@gmail.com", trial, money.USD},
 			{"a.b+2@googlemail.com", trial, 0},
+			{"a+2@example.com", trial, 0},
 		} {
 			if got := grant(c.email, c.trial); got != c.want {
 				t.Errorf("%s: granted %s, want %s", c.email, got, c.want)

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"errors"
 	"net/netip"
 	"strings"
 
@@ -50,9 +51,18 @@ func MailAddressTx(tx *store.Tx, mails *mail.Mailer, base string, c account.Addr
 }
 
 // SignUpTx opens an account with its user for a customer with a verified address, records the accepted
-// terms, and grants the trial credit. The log names the customer.
+// terms, and grants the trial credit. An open invitation of the address ends; see account.HolderTx. The log names
+// the customer.
 func SignUpTx(tx *store.Tx, in account.SignIn, addr netip.Addr, trial account.Trial) (account.User, error) {
 	by := Actor{Way: SignUp, Name: in.Email, Address: addr.String()}
+	invited, holds, err := account.HolderTx(tx, in.Email)
+	if err == nil && !holds && invited.ID != "" {
+		err = errors.Join(account.DeleteUserTx(tx, invited.ID),
+			writeLogTx(tx, by, LogRow{Act: UserDelete, Object: invited.ID, Account: invited.Account, Before: userDetails(invited)}))
+	}
+	if err != nil {
+		return account.User{}, err
+	}
 	a, err := CreateAccountTx(tx, by, account.NewAccount{Name: accountName(in.Email), Email: in.Email})
 	if err != nil {
 		return account.User{}, err

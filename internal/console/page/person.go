@@ -86,7 +86,7 @@ func (srv *server) unknownPerson(v *Visit, p *identity.IDProvider, person identi
 	}
 	taken, cookie := false, ""
 	if err := v.Update(func(tx *store.Tx) (err error) {
-		if taken, err = account.EmailTakenTx(tx, email); err != nil || taken {
+		if _, taken, err = account.HolderTx(tx, email); err != nil || taken {
 			return err
 		}
 		_, cookie, _, err = account.BeginFlowTx(tx, account.IdentityFlow{Purpose: account.FlowSignUp, Provider: p.Name, Kind: f.Kind,

@@ -10,6 +10,7 @@ import (
 	"tollgate/internal/console"
 	"tollgate/internal/console/consoletest"
 	"tollgate/internal/console/page"
+	"tollgate/internal/gatewaytest/fakeidentity"
 	"tollgate/internal/money"
 	"tollgate/internal/operator"
 	"tollgate/internal/store"
@@ -116,6 +117,53 @@ func TestSignUpRevealsNothing(t *testing.T) {
 		for _, m := range mails {
 			if strings.Contains(m.text, "evil") || !strings.Contains(m.text, consoletest.PublicURL+"/console/") {
 				t.Errorf("the mail does not link to %s alone:\n%s", consoletest.PublicURL, m.text)
+			}
+		}
+	})
+}
+
+// TestSignUpPastInvitation checks that a stranger cannot hold an address by an invitation to an account of theirs: the
+// owner of the address signs up, by mail or with a provider, and the invitation ends. An invitation to an account
+// of one's own, or of an operator, stays.
+func TestSignUpPastInvitation(t *testing.T) {
+	t.Parallel()
+	consoletest.Each(t, func(t *testing.T, s *consoletest.Scene) {
+		p := fakeidentity.New(t)
+		p.Claims["email"] = "dan@example.com"
+		stranger := s.SignedIn("bob@example.com")
+		tokens := map[string]string{}
+		for _, email := range []string{"cleo@example.com", "dan@example.com"} {
+			stranger.Post("/console/settings/users", "email", email).Want(t, http.StatusSeeOther, "done=invited")
+			mails := outbox(s)
+			tokens[email] = tokenIn(t, mails[len(mails)-1])
+		}
+		b := withSignUp(t, s, nil)
+		token := signUp(t, s, b, "cleo@example.com")
+		stranger.Get("/console/settings").Want(t, http.StatusOK, "cleo@example.com")
+		b.Post("/console/verify/confirm", "email", "cleo@example.com", "link", token).Want(t, http.StatusSeeOther)
+		c := withProviders(t, s, corp(p))
+		visit(t, c, p, "corp").Want(t, http.StatusSeeOther, "/console/sign-up/with")
+		c.Post("/console/sign-up/with", "email", "").Want(t, http.StatusSeeOther)
+		for email, own := range map[string]*consoletest.Browser{"cleo@example.com": b, "dan@example.com": c} {
+			own.Get("/console/settings").Want(t, http.StatusOK, email)
+			own.Get("/console/settings").Without(t, "bob@example.com", s.Accounts["bob"].ID)
+			stranger.Get("/console/settings").Without(t, email)
+			s.Browser().Post("/console/link", "link", tokens[email]).Want(t, http.StatusUnprocessableEntity, "no longer valid")
+		}
+		s.Operator().Get("/console/operator/log?act=user.delete").Want(t, http.StatusOK, "cleo@example.com", "dan@example.com")
+
+		s.Invite("bob", account.SignIn{Email: "op@example.com", Role: account.Support})
+		s.Update(func(tx *store.Tx) error {
+			a, err := account.CreateTx(tx, account.NewAccount{Name: "new"})
+			if err == nil {
+				_, err = account.CreateUserTx(tx, a.ID, account.SignIn{Email: "first@example.com"})
+			}
+			return err
+		})
+		for _, email := range []string{"op@example.com", "first@example.com", "ada@example.com"} {
+			withSignUp(t, s, nil).Post("/console/sign-up", "email", email, "password", "a new horse").Want(t, http.StatusOK)
+			if mails := outbox(s); mails[len(mails)-1].kind != "known_user" {
+				t.Errorf("%s got the mail %+v, want known_user", email, mails[len(mails)-1])
 			}
 		}
 	})
