@@ -271,6 +271,16 @@ func TestSecretOfAScheduledChange(t *testing.T) {
 			}
 			return err
 		})
+		var list []LineSecret
+		storetest.Update(a.t, a.db, func(tx *store.Tx) (err error) {
+			list, err = SecretsTx(tx, keys)
+			return err
+		})
+		for _, s := range list {
+			if want := map[string]string{"coming": c.ID}[s.Name]; s.Scheduled != want {
+				a.t.Errorf("the secret %s is used by the change %q, want %q", s.Name, s.Scheduled, want)
+			}
+		}
 		remove := func(name string) error {
 			return a.db.Update(a.t.Context(), func(tx *store.Tx) error { return DeleteSecretTx(tx, Actor{Way: Token}, name) })
 		}

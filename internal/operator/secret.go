@@ -17,6 +17,9 @@ type LineSecret struct {
 	vault.StoredSecret
 
 	Lines []string // IDs; never nil
+
+	// Scheduled is the ID of the first pending change with a line for an unused secret, or empty.
+	Scheduled string
 }
 
 // SecretsTx returns the stored secrets by name.
@@ -34,7 +37,15 @@ func SecretsTx(tx *store.Tx, keys vault.KeyRing) ([]LineSecret, error) {
 	}
 	list := make([]LineSecret, 0, len(all))
 	for _, s := range all {
-		list = append(list, LineSecret{s, doc.LinesWithSecret(s.Name)})
+		secret := LineSecret{StoredSecret: s, Lines: doc.LinesWithSecret(s.Name)}
+		if len(secret.Lines) == 0 {
+			change, _, err := scheduledUseTx(tx, s.Name)
+			if err != nil {
+				return nil, err
+			}
+			secret.Scheduled = change.ID
+		}
+		list = append(list, secret)
 	}
 	return list, nil
 }
@@ -74,24 +85,34 @@ func DeleteSecretTx(tx *store.Tx, by Actor, name string) error {
 
 // checkUnscheduledTx returns a *fault.Error if a pending change of the catalog brings a line with a secret.
 func checkUnscheduledTx(tx *store.Tx, name string) error {
+	c, line, err := scheduledUseTx(tx, name)
+	if err != nil || line == "" {
+		return err
+	}
+	return fault.New(fault.InvalidRequest, "The change %s, scheduled for %s, uses this secret in line %s. "+
+		"Cancel the change first.", c.ID, time.UnixMilli(c.AtMS).UTC().Format(time.RFC3339), line)
+}
+
+// scheduledUseTx returns the first pending change of the catalog with a new line for a secret, and the line.
+// Without such a change, the line is empty.
+func scheduledUseTx(tx *store.Tx, name string) (change catalog.ScheduledChange, line string, err error) {
 	pending, err := catalog.PendingChangesTx(tx)
 	if err != nil {
-		return err
+		return change, "", err
 	}
 	for _, c := range pending {
 		base, next, err := c.DocumentsTx(tx)
 		if err != nil {
-			return err
+			return change, "", err
 		}
 		before := base.LinesWithSecret(name)
 		for _, line := range next.LinesWithSecret(name) {
 			if !slices.Contains(before, line) {
-				return fault.New(fault.InvalidRequest, "The change %s, scheduled for %s, uses this secret in line %s. "+
-					"Cancel the change first.", c.ID, time.UnixMilli(c.AtMS).UTC().Format(time.RFC3339), line)
+				return c, line, nil
 			}
 		}
 	}
-	return nil
+	return change, "", nil
 }
 
 // RotateSecretsTx encrypts all secrets again with the first key of the installation; see

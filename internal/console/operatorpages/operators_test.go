@@ -27,6 +27,11 @@ func TestInviteOperator(t *testing.T) {
 		setPassword(t, s, tokenOf(t, got), "my own horse")
 		b.Post("/console/operator/operators/new", invite...).Want(t, http.StatusUnprocessableEntity, "Another user already signs in")
 
+		customer := s.Browser()
+		customer.Post("/console/sign-in", "email", "helper@example.com", "password", "my own horse").Want(t, http.StatusSeeOther)
+		overview := customer.Get("/console")
+		overview.Want(t, http.StatusOK, "You are an operator of this service.", `href="/console/operator"`)
+		overview.Without(t, "The balance is used up")
 		helper := s.Browser()
 		helper.Post("/console/operator/sign-in", "email", "helper@example.com", "password", "my own horse").Want(t, http.StatusSeeOther)
 		helper.Get("/console/operator/accounts").Want(t, http.StatusOK, "ada", "Role: support")

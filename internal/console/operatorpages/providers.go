@@ -34,6 +34,7 @@ type providersPage struct {
 type storedSecret struct {
 	Name, Problem string
 	Delete        *ui.Confirm // nil for a key in use
+	Scheduled     *ui.Link    // the pending change with the only line of the key
 }
 
 // newProviderPage is the first step of adding a provider.
@@ -83,13 +84,17 @@ func (c *console) listProviders(v *page.Visit) (page.Responder, error) {
 	}
 	for _, s := range all {
 		stored := storedSecret{Name: s.Name, Problem: s.Problem}
-		if len(s.Lines) == 0 {
+		switch {
+		case len(s.Lines) > 0:
+		case s.Scheduled != "":
+			stored.Scheduled = &ui.Link{Href: page.Base + changesPath + "/" + s.Scheduled, Text: "Scheduled change"}
+		default:
 			confirm := v.Confirm(ui.Confirm{ID: "delete-" + s.Name, Button: "Delete", Title: ui.Sayf("Delete the key %s?", s.Name), Danger: true,
 				Action: page.Base + providersPath + "/keys/" + url.PathEscape(s.Name) + "/delete",
 				Text:   []ui.Words{"No line of the catalog uses this key. It cannot be shown or restored."}})
 			stored.Delete = &confirm
 		}
-		if stored.Problem != "" || stored.Delete != nil {
+		if stored.Problem != "" || len(s.Lines) == 0 {
 			content.Secrets = append(content.Secrets, stored)
 		}
 	}

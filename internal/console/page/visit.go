@@ -132,6 +132,9 @@ func (v *Visit) Query(name string) string {
 // read the content.
 func (v *Visit) IsHead() bool { return v.Request.Method == http.MethodHead }
 
+// OperatorsHere reports whether the address has the operators' pages.
+func (v *Visit) OperatorsHere() bool { return v.server.operators }
+
 // Say returns a text in the reader's language, for the value of a field or of an address.
 func (v *Visit) Say(w ui.Words) (string, error) {
 	return v.section.pages[v.Session.Role()].Say(v.Locale(), w)

@@ -63,6 +63,12 @@ func (c *console) overview(v *page.Visit) (page.Responder, error) {
 	}); err != nil {
 		return nil, err
 	}
+	if !hasUsage && v.Session.User.Role != "" && v.OperatorsHere() {
+		// The account was opened with the invitation of an operator, who has no use for a balance.
+		notices = []ui.Notice{{Tone: ui.Info, Title: "You are an operator of this service.",
+			Text: "This page is for customers. Your sign-in has an account too, which is empty.",
+			Link: &ui.Link{Href: page.Base + "/operator", Text: "To the operator's pages"}}}
+	}
 	if !hasUsage {
 		play, err := c.playgroundOf(v)
 		if err != nil {
