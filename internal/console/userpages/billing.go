@@ -29,7 +29,7 @@ type billingPage struct {
 
 func redeemForm() ui.PostForm {
 	return ui.PostForm{Action: page.Base + "/billing/redeem", Submit: "Redeem", Fields: []ui.FormField{
-		{Name: "code", Label: "Code", Required: true, Hint: "For example 7K2Q9-…. Its value is credited immediately."},
+		{Name: "code", Label: "Redeem code", Required: true, Hint: "For example 7K2Q9-…. Its value is credited immediately."},
 	}}
 }
 
