@@ -19,11 +19,10 @@ func NewUserFields() []ui.FormField {
 	}
 }
 
-// NewUser reads the values of NewUserFields, of which a form may lack the password. A user without a password
-// needs a link. Hashing a
-// password delays sign-ins, so NewUser calls allow for a valid form before it hashes the password. If
-// allow is nil, every valid form is accepted. Errors are the joined errors of ParseEmail and
-// CheckPassword, or the error of allow or of Hash.
+// NewUser reads the values of NewUserFields, of which a form may lack the password. A user without a
+// password needs a link. Hashing a password delays sign-ins, so NewUser calls allow for a valid form
+// before it hashes the password. If allow is nil, every valid form is accepted. Errors are the joined
+// errors of ParseEmail and CheckPassword, or the error of allow or of Hash.
 func NewUser(v *page.Visit, form *ui.PostForm, passwords *account.Passwords, allow func() error) (account.SignIn, error) {
 	email, err := account.ParseEmail(form.Field("email").Value)
 	password := ""
