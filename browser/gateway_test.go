@@ -81,7 +81,7 @@ func start(t *testing.T, settings ...string) *gateway {
 	t.Helper()
 	folder := t.TempDir()
 	url, output, _ := serve(t, folder, append([]string{"TOLLGATE_LISTEN=127.0.0.1:0", "TOLLGATE_ADMIN_TOKEN=" + adminToken,
-		"PROVIDER_KEY=sk-of-a-provider", "TOLLGATE_PRIVATE_NETWORKS=127.0.0.0/8"}, settings...))
+		"TOLLGATE_PRIVATE_NETWORKS=127.0.0.0/8"}, settings...))
 	m := printed.FindStringSubmatch(output)
 	if m == nil {
 		t.Fatalf("the first start prints no sign-in: %s", output)
@@ -99,7 +99,7 @@ func serve(t *testing.T, folder string, settings []string, flags ...string) (url
 	}
 	serve := exec.Command(program, append([]string{"serve"}, flags...)...)
 	serve.Dir = folder
-	serve.Env = append(os.Environ(), settings...)
+	serve.Env = append(append(os.Environ(), "PROVIDER_KEY=sk-of-a-provider"), settings...) // for the lines of tests
 	first, err := os.CreateTemp(t.TempDir(), "stdout")
 	if err != nil {
 		t.Fatal(err)

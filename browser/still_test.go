@@ -51,16 +51,31 @@ func takePictures(t *testing.T) (pictures [][]byte) {
 			b.open(path)
 		}
 		key := b.text("main")
-		picture, err := b.picture()
-		if err != nil {
-			t.Fatal(err)
-		}
+		picture := b.stillPicture()
 		if b.text("main") != key {
 			t.Errorf("%s differs after its picture", path)
 		}
 		pictures = append(pictures, picture)
 	}
 	return pictures
+}
+
+// stillPicture returns a picture that came twice in succession, because a busy browser leaves out parts of a
+// page that it has not drawn yet.
+func (b *tab) stillPicture() []byte {
+	b.t.Helper()
+	var last []byte
+	for range 10 {
+		picture, err := b.picture()
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if bytes.Equal(picture, last) {
+			break
+		}
+		last = picture
+	}
+	return last
 }
 
 // text returns the text of an element.

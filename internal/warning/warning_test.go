@@ -377,6 +377,6 @@ func TestDeclinedTopics(t *testing.T) {
 		s.move(20)
 		s.move(-18)
 		s.spend(key, 8, 8)
-		s.want(low, "密钥 backend 的每日预算已用 80 %", near80)
+		s.want(low, "密钥 backend 的每日预算已用 80%", near80)
 	})
 }
