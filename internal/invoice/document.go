@@ -21,7 +21,8 @@ type DocumentKind string
 
 // The kinds of documents.
 const (
-	// Invoice is the document of a payment. If it corrects a credit note, the refund or dispute has ended.
+	// Invoice is the document of a payment. It is also the document of a failed refund or a won dispute;
+	// it then corrects their credit note.
 	Invoice DocumentKind = "invoice"
 	// CreditNote is the document of a refund or dispute. It corrects the invoice of the payment.
 	CreditNote DocumentKind = "credit_note"
@@ -53,7 +54,7 @@ type IssuedDocument struct {
 
 	Currency        topup.Currency
 	Net, Tax, Total int64
-	Rate            topup.Rate   // US dollars of a unit of the currency
+	Rate            topup.Rate   // US dollars for one unit of Currency
 	Credit          money.Amount // received, or taken back if negative
 
 	IssuedMS int64
@@ -78,7 +79,7 @@ type DocumentContent struct {
 	Payment string `json:"payment"`
 }
 
-// nameOf returns the number of a document for people.
+// nameOf returns the Name of a document.
 func nameOf(series string, year, number int64) string {
 	return fmt.Sprintf("%s-%d-%05d", series, year, number)
 }
@@ -87,8 +88,8 @@ func nameOf(series string, year, number int64) string {
 const columns = `id, series, year, number, name, kind, account, topup, reversal, cause, corrects, live, currency, decimals,
 	net_minor, tax_minor, total_minor, rate_nano, credit_nano, issued_ms, content, digest`
 
-// byIssue puts the invoice of a payment before its corrections. Documents of one millisecond have no order
-// by id.
+// byIssue puts the invoice of a payment before its corrections. Ids do not order the documents of one
+// millisecond.
 const byIssue = ` ORDER BY CASE reversal WHEN '' THEN 0 ELSE 1 END, issued_ms, number`
 
 // storedDocument is a row.
@@ -170,8 +171,8 @@ func OfTopupTx(tx *store.Tx, topup string) ([]IssuedDocument, error) {
 type DocumentFilter struct {
 	Account string
 	Kind    DocumentKind
-	Name    string // the number for people
-	// In Unix milliseconds of the issue, SinceMS inclusive, UntilMS exclusive; 0 means no bound.
+	Name    string
+	// SinceMS (inclusive) and UntilMS (exclusive) bound IssuedMS. Zero means no bound.
 	SinceMS, UntilMS int64
 	After            string // continue with the documents issued before this one
 	Limit            int

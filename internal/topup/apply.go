@@ -46,7 +46,8 @@ var errStale = errors.New("the top-up has changed meanwhile")
 const maxQueries = 5
 
 // Sync asks the provider about a top-up and books the answer. It may run any number of times and
-// concurrently on several nodes. session is the id of the provider's page as its message says, or empty.
+// concurrently on several nodes. session is the id of the provider's payment page from the provider's
+// message, or empty.
 func (t *Topups) Sync(ctx context.Context, id, session string) error {
 	for n := 1; ; n++ {
 		err := t.sync(ctx, id, session)
@@ -82,18 +83,18 @@ func (t *Topups) sync(ctx context.Context, id, session string) error {
 // booking is the result of the transaction of book.
 type booking struct {
 	disabled string // the disabled account
-	low      bool   // a low balance was announced
+	low      bool   // a webhook event reports a low balance
 }
 
-// book books a payment. The provider was asked about it after row was read.
+// book books the payment p, the provider's answer. row must have been read before the provider was asked.
 func (t *Topups) book(ctx context.Context, row Topup, p ProviderPayment) error {
 	b, err := store.Write(ctx, t.DB, func(tx *store.Tx) (booking, error) { return t.bookTx(tx, row, p) })
-	t.after(b)
+	t.afterCommit(b)
 	return err
 }
 
-// after wakes other parts of the process after the commit of a booking.
-func (t *Topups) after(b booking) {
+// afterCommit tells other parts of the process about a committed booking.
+func (t *Topups) afterCommit(b booking) {
 	if b.disabled != "" && t.ForgetAccount != nil {
 		t.ForgetAccount(b.disabled)
 	}
@@ -188,8 +189,7 @@ func (t *Topups) writeTx(tx *store.Tx, d decision) (b booking, err error) {
 	return b, t.mailTx(tx, d)
 }
 
-// scheduleTx sets the time of the next question to the provider. It does not count as a change of the
-// row.
+// scheduleTx sets when the provider is asked next. It does not change the version of the row.
 func scheduleTx(tx *store.Tx, id string, checkMS int64) error {
 	if _, err := tx.Exec(`UPDATE topup SET check_ms = $1 WHERE id = $2`, checkMS, id); err != nil {
 		return fmt.Errorf("schedule a top-up: %w", err)

@@ -12,9 +12,9 @@ import (
 	"tollgate/internal/store/id"
 )
 
-// RefundTx takes back the credit of an operator's refund and records the refund. The caller commits it
-// and then calls PayBack. minor is in the smallest unit of the payment. It is at most the part that is
-// neither refunded nor disputed. Errors that the operator can correct are *fault.Errors at amount or reason.
+// RefundTx takes back the credit of an operator's refund and records the refund. The caller commits the
+// transaction and then calls PayBack. minor is the amount in the smallest unit of the currency, at most
+// Left. Errors that the operator can correct are *fault.Errors with the parameter amount or reason.
 func (t *Topups) RefundTx(tx *store.Tx, topup string, minor int64, reason string) (Reversal, error) {
 	row, found, err := lockTx(tx, topup)
 	if err == nil && !found {
@@ -83,7 +83,7 @@ func activeMinor(reversals []Reversal) (minor int64) {
 
 // PayBack asks the provider to pay a committed refund to the customer. If the provider refuses, the
 // credit is given back and the error is a *fault.Error. If the provider does not answer, the error wraps
-// ErrNoAnswer, and Sweep repeats the call. A refund by hand needs no call.
+// ErrNoAnswer, and Sweep repeats the call. PayBack does nothing unless c.Requested.
 func (t *Topups) PayBack(ctx context.Context, c Reversal) error {
 	if !c.Requested {
 		return nil
@@ -112,7 +112,7 @@ func (t *Topups) PayBack(ctx context.Context, c Reversal) error {
 		if _, err := t.cancelRefund(ctx, c, err); err != nil {
 			return err
 		}
-		return fault.New(fault.InvalidRequest, "%s refuses the refund, so the credit was given back. Its reason is among the problems.",
+		return fault.New(fault.InvalidRequest, "%s refuses the refund, so the credit was given back. The page Top-ups has the reason.",
 			p.Info().Title)
 	case err != nil:
 		return fmt.Errorf("%w: refund %s at %s: %w", ErrNoAnswer, c.ID, row.Provider, err)
@@ -123,10 +123,11 @@ func (t *Topups) PayBack(ctx context.Context, c Reversal) error {
 	return t.Sync(ctx, row.ID, "")
 }
 
-// beginRefund records that the provider is about to be asked to pay a refund back. Some providers report only
-// that something was paid back, and not what. If that happened before the first call, then not by the
-// call, so the call would take the credit of the whole refund back for a part of the money: it is not made,
-// and the credit is given back.
+// beginRefund records that the provider is about to be asked for the first time to pay a refund back.
+//
+// Some providers report that money was paid back, but not how much. If the provider reports this before the
+// first call, somebody has paid money back on the provider's pages, and the amount is unknown. beginRefund
+// then cancels the refund and returns a *fault.Error that asks the operator for the amount.
 func (t *Topups) beginRefund(ctx context.Context, p PaymentProvider, row Topup, c Reversal) error {
 	payment, err := p.Query(ctx, row)
 	if err != nil {
@@ -142,8 +143,8 @@ func (t *Topups) beginRefund(ctx context.Context, p PaymentProvider, row Topup, 
 	if err := t.Sync(ctx, row.ID, ""); err != nil {
 		return err
 	}
-	return fault.New(fault.InvalidRequest, "%s has paid something back already and does not say how much. No more was paid back now. "+
-		"Enter the amount that was paid back there: only its credit is taken back then.", p.Info().Title)
+	return fault.New(fault.InvalidRequest, "%s reports an earlier refund without its amount, so nothing was paid back now. "+
+		"Look up the amount there and enter it here: this takes back the credit for that amount only.", p.Info().Title)
 }
 
 // confirmRefund records that the provider pays a refund back, so that the call is not repeated. Some
@@ -152,7 +153,7 @@ func (t *Topups) confirmRefund(ctx context.Context, c Reversal) error {
 	return t.changeRefund(ctx, c, func(r *Reversal) { r.Requested = false })
 }
 
-// changeRefund changes the row of a refund without the provider's confirmation.
+// changeRefund changes the row of a refund. It is a no-op if the refund is no longer Requested.
 func (t *Topups) changeRefund(ctx context.Context, c Reversal, change func(r *Reversal)) error {
 	b, err := store.Write(ctx, t.DB, func(tx *store.Tx) (booking, error) {
 		row, found, err := lockTx(tx, c.Topup)
@@ -173,7 +174,7 @@ func (t *Topups) changeRefund(ctx context.Context, c Reversal, change func(r *Re
 		d.report(reversals[i], after)
 		return t.writeTx(tx, d)
 	})
-	t.after(b)
+	t.afterCommit(b)
 	return err
 }
 
@@ -209,7 +210,7 @@ func (t *Topups) cancelRefund(ctx context.Context, c Reversal, cause error) (can
 		}
 		return t.writeTx(tx, d)
 	})
-	t.after(b)
+	t.afterCommit(b)
 	return canceled && err == nil, err
 }
 
