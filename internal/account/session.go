@@ -229,7 +229,7 @@ const sessionsPage = `SELECT id, kind, address, agent, created_ms, seen_ms FROM 
 	ORDER BY id DESC LIMIT $9`
 
 // ListSessionsTx returns up to limit active sessions of a user, newest first, and reports whether
-// there are more. If after is not empty, the list begins after the session after. An empty user
+// there are more. If after is not empty, the list begins after the session with this id. An empty user
 // means the sessions by the operator's token.
 func ListSessionsTx(tx *store.Tx, user, after string, limit int) ([]ConsoleSession, bool, error) {
 	now, err := tx.NowMS()

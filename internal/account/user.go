@@ -114,9 +114,9 @@ func LockUserTx(tx *store.Tx, user string) (User, error) {
 	return GetUserTx(tx, user)
 }
 
-// ColleagueTx returns a user of an account for a change or deletion by another user of the account,
-// self, and locks the row until the transaction ends. A user of another account is not found. The
-// user self, operators, and users disabled by an operator are rejected.
+// ColleagueTx returns a user whom self, another user of the account, may change or delete. It locks the
+// row until the transaction ends. It returns an error for self, for an operator, for a user disabled by an
+// operator, and for a user of another account.
 func ColleagueTx(tx *store.Tx, account, self, user string) (User, error) {
 	if err := tx.Lock("account_user", "id", user); err != nil {
 		return User{}, err

@@ -57,13 +57,13 @@ type Config struct {
 	// Scopes are requested in addition to openid, email and profile.
 	Scopes []string `yaml:"scopes"`
 	For    Audience `yaml:"for"`
-	// Domains, if any, are the only domains of verified emails of people who may sign in. HostedDomain,
-	// if set, is the required claim hd of Google.
+	// Domains, if not empty, limits sign-ins to people with a verified email in one of these domains.
+	// HostedDomain, if set, is the required value of Google's claim hd.
 	Domains      []string   `yaml:"domains"`
 	HostedDomain string     `yaml:"hosted_domain"`
 	EmailTrust   EmailTrust `yaml:"email_verified"`
-	// SecondFactor says when a sign-in needs no code of the gateway: always, or CLAIM=VALUE of the ID
-	// token. If empty, never.
+	// SecondFactor replaces the gateway's second factor: for every sign-in if "always", or for ID tokens
+	// with the claim if CLAIM=VALUE. If empty, users with a second factor always enter a code.
 	SecondFactor string    `yaml:"second_factor"`
 	Roles        RoleClaim `yaml:"operators"`
 }
@@ -72,7 +72,8 @@ type Config struct {
 type RoleClaim struct {
 	Claim string            `yaml:"claim"`
 	Roles map[string]string `yaml:"roles"` // role by value of the claim
-	// Order has the roles from the most to the least powerful. A person with several has the first.
+	// Order has the roles from the most to the least powerful. A person with several roles gets the
+	// first of them.
 	Order []string `yaml:"-"`
 }
 
@@ -93,7 +94,7 @@ type Person struct {
 	Role       string // of an operator, by RoleClaim; empty for none
 }
 
-// AuthRequest is the visit of a browser at a provider.
+// AuthRequest is one sign-in of a browser at a provider.
 type AuthRequest struct {
 	State, Nonce string
 	Verifier     string // of PKCE
@@ -134,7 +135,7 @@ type IDProvider struct {
 	identifier identifier
 }
 
-// identifier is how a kind of providers identifies people.
+// identifier implements a protocol.
 type identifier interface {
 	authorizationURL(ctx context.Context, r AuthRequest) (string, error)
 	identify(ctx context.Context, a Callback, r AuthRequest) (Person, error)
@@ -167,14 +168,14 @@ func (p *IDProvider) AuthorizationURL(ctx context.Context, r AuthRequest) (strin
 	return p.identifier.authorizationURL(ctx, r)
 }
 
-// Identify returns the person of an answer to a request. Errors: ErrUnavailable, ErrInvalid,
-// *RefusedError.
+// Identify returns the person who signed in, from the callback of a request. Errors: ErrUnavailable,
+// ErrInvalid, *RefusedError.
 func (p *IDProvider) Identify(ctx context.Context, a Callback, r AuthRequest) (Person, error) {
 	person, err := p.identifier.identify(ctx, a, r)
 	if err != nil {
 		return Person{}, err
 	}
-	if !isIdentifier(person.Subject) {
+	if !isValidSubject(person.Subject) {
 		return Person{}, fmt.Errorf("%w: its id of the person has %d bytes, or control characters", ErrInvalid, len(person.Subject))
 	}
 	person.Issuer = p.Issuer
@@ -192,9 +193,9 @@ func (p *IDProvider) Identify(ctx context.Context, a Callback, r AuthRequest) (P
 	return person, nil
 }
 
-// isIdentifier reports whether a provider's id of a person can be stored. OpenID Connect allows 255
-// ASCII characters.
-func isIdentifier(s string) bool {
+// isValidSubject reports whether a provider's id of a person is valid. OpenID Connect allows 255 ASCII
+// characters.
+func isValidSubject(s string) bool {
 	return s != "" && len(s) <= 255 && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 

@@ -28,7 +28,8 @@ const (
 	Shell   Way = "shell"
 	SignUp  Way = "sign_up" // a customer who signs up
 
-	Settings Way = "settings" // a user in the own settings, with an invitation, or by a claim at a sign-in
+	// Settings is a user who changes their own sign-in: in the settings, with an invitation, or by a claim.
+	Settings Way = "settings"
 )
 
 // Actor identifies an operator, or a customer who signs up.
@@ -36,7 +37,7 @@ type Actor struct {
 	Way     Way
 	Name    string // the email of a user; empty for the operator's token and the shell
 	Address string // the client address; empty in the shell
-	// Role is Owner for the operator's token and the shell. The log does not have it.
+	// Role is Owner for the operator's token and the shell. The log does not store the role.
 	Role account.OperatorRole
 }
 
@@ -138,7 +139,7 @@ func writeLog(b *store.Batch, nowMS int64, by Actor, e LogRow) {
 		id.New("act_"), nowMS, string(by.Way), by.Name, by.Address, e.Act, e.Object, e.Account, before.text(), after.text())
 }
 
-// differences returns the members of f that differ from other.
+// differences returns the members of d that differ from other.
 func (d Details) differences(other Details) Details {
 	found := Details{}
 	for name, value := range d {
@@ -165,7 +166,7 @@ func (d Details) text() string {
 // LogFilter selects rows of the log. Empty fields match every row.
 type LogFilter struct {
 	Act, Object, Account string
-	After                string // continue below this row
+	After                string // id of a row; the list continues with older rows
 	Limit                int
 }
 
@@ -203,7 +204,7 @@ func LogTx(tx *store.Tx, f LogFilter) ([]LogRow, bool, error) {
 	return list, false, nil
 }
 
-// LastActorsTx returns the operator of the last action act on each object, by object.
+// LastActorsTx returns the operators who last did the action act, by object.
 func LastActorsTx(tx *store.Tx, act string, objects []string) (map[string]Actor, error) {
 	actors := make(map[string]Actor, len(objects))
 	err := tx.Each(func(row store.Row) error {

@@ -67,7 +67,8 @@ func MailLinkTx(tx *store.Tx, mails *mail.Mailer, l ConsoleLink, locale mail.Loc
 }
 
 // CreateLinkTx creates a link at a base address with which a user sets a password, and mails it if mail
-// is on. It voids the user's previous link. The link is stored in the mail alone, until that is sent.
+// is on. It voids the user's previous link. Only the text of the mail contains the link, and the text is
+// deleted when the mail is sent.
 func CreateLinkTx(tx *store.Tx, by Actor, mails *mail.Mailer, base, user string) (ConsoleLink, error) {
 	l, token, err := account.CreateLinkTx(tx, user)
 	if err != nil {
@@ -94,7 +95,7 @@ func InviteTx(tx *store.Tx, by Actor, mails *mail.Mailer, base, id string, in ac
 }
 
 // InviteOperatorTx opens an account for a new operator, without credit, and adds the sign-in as InviteTx
-// does. The account is the operator's own, so that no role opens the account of a customer.
+// does. With an account of their own, operators are not users of a customer's account.
 func InviteOperatorTx(tx *store.Tx, by Actor, mails *mail.Mailer, base string, in account.SignIn) (ConsoleLink, error) {
 	a, err := CreateAccountTx(tx, by, account.NewAccount{Name: accountName(in.Email), Email: in.Email})
 	if err != nil {
@@ -108,7 +109,7 @@ func SetRoleTx(tx *store.Tx, by Actor, user string, role account.OperatorRole) (
 	return ChangeUserTx(tx, by, user, account.UserChange{Role: &role})
 }
 
-// keepOwnerTx returns an error if a change takes the last owner away.
+// keepOwnerTx returns an error if a change removes the last enabled owner.
 func keepOwnerTx(tx *store.Tx, before, after account.User) error {
 	wasOwner, isOwner := before.Role == account.Owner && !before.Disabled, after.Role == account.Owner && !after.Disabled
 	if !wasOwner || isOwner {
@@ -117,36 +118,36 @@ func keepOwnerTx(tx *store.Tx, before, after account.User) error {
 	return account.KeepOwnerTx(tx)
 }
 
-// ChangeUserTx changes a sign-in. A user disabled here cannot be enabled by colleagues. Only an owner can
-// change a role, and the sign-in of a user with a role. An enabled owner must stay.
+// ChangeUserTx changes a sign-in. Colleagues cannot enable a user disabled here. Only an owner can change
+// a role, or the sign-in of a user with a role. A change that removes the last enabled owner is an error.
 func ChangeUserTx(tx *store.Tx, by Actor, user string, c account.UserChange) (account.User, error) {
-	was, err := account.LockUserTx(tx, user)
+	old, err := account.LockUserTx(tx, user)
 	if err != nil {
-		return was, err
+		return old, err
 	}
-	role := was.Role
+	role := old.Role
 	if c.Role != nil && role == "" {
 		role = *c.Role
 	}
 	if err := checkRole(by, role); err != nil {
-		return was, err
+		return old, err
 	}
 	c.ByOperator = true
 	u, err := account.ChangeUserTx(tx, user, c)
 	if err != nil {
 		return u, err
 	}
-	if err := keepOwnerTx(tx, was, u); err != nil {
+	if err := keepOwnerTx(tx, old, u); err != nil {
 		return u, err
 	}
-	before, after := userDetails(was), userDetails(u)
+	before, after := userDetails(old), userDetails(u)
 	if c.PasswordHash != nil {
 		after["password"] = "new"
 	}
-	if was.Disabled && u.Barred && !was.Barred { // disabled by a colleague before
+	if old.Disabled && u.Barred && !old.Barred { // disabled by a colleague before
 		after["disabled_by"] = "operator"
 	}
-	if was.FactorMS != u.FactorMS { // operators can only turn the second factor off
+	if old.FactorMS != u.FactorMS { // operators can only turn the second factor off
 		before["second_factor"], after["second_factor"] = "on", "off"
 	}
 	return u, writeLogTx(tx, by, LogRow{Act: UserChange, Object: user, Account: u.Account, Before: before, After: after})
