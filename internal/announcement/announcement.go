@@ -39,7 +39,7 @@ type Draft struct {
 	Title   string
 	Text    string // may have several lines; may be empty
 	Level   string
-	FromMS  int64 // database clock, Unix milliseconds; 0 means now, when the draft is stored
+	FromMS  int64 // database clock, Unix milliseconds; 0 means the time at which the draft is stored
 	UntilMS int64 // 0 for no end
 }
 
@@ -69,11 +69,11 @@ const (
 	maxOpen  = 10 // planned and active announcements
 )
 
-// minute is a minute in milliseconds. A begin now is rounded down to it, because the forms of the console have no seconds.
+// minute is a minute in milliseconds. The start of an announcement that begins now is rounded down to a whole
+// minute, because the forms of the console have no seconds.
 const minute = int64(time.Minute / time.Millisecond)
 
-// clean returns the draft without blanks at the ends of its texts, and with line feeds alone as line ends.
-// Without a begin, it begins now.
+// clean returns the draft with its texts trimmed and CRLF replaced by LF. A draft without a start begins now.
 func (d Draft) clean(nowMS int64) Draft {
 	if d.FromMS == 0 {
 		d.FromMS = nowMS - nowMS%minute
@@ -149,7 +149,7 @@ func CreateTx(tx *store.Tx, d Draft) (Announcement, error) {
 	return a, nil
 }
 
-// checkOpenTx returns an error if there are maxOpen other announcements beside a, unless a has ended.
+// checkOpenTx returns an error if maxOpen other announcements are planned or active, unless a has ended.
 func (a Announcement) checkOpenTx(tx *store.Tx, nowMS int64) error {
 	if a.State(nowMS) == Ended {
 		return nil
@@ -185,7 +185,7 @@ func LockTx(tx *store.Tx, announcement string) (Announcement, error) {
 }
 
 // ListTx returns up to limit announcements, newest first, and reports whether there are more. If after is not
-// empty, the list begins after the announcement after.
+// empty, the list begins after the announcement with this id.
 func ListTx(tx *store.Tx, after string, limit int) (list []Announcement, more bool, err error) {
 	if list, err = store.Collect(tx, scan, selectPage, after, limit+1); err != nil {
 		return nil, false, fmt.Errorf("list announcements: %w", err)
@@ -196,7 +196,8 @@ func ListTx(tx *store.Tx, after string, limit int) (list []Announcement, more bo
 	return list, false, nil
 }
 
-// ChangeTx stores a new draft of an announcement. Its dismissals stay. The errors are those of CreateTx, but the end may be in the past.
+// ChangeTx replaces the draft of an announcement. Users who have dismissed the announcement do not see it again.
+// The errors are those of CreateTx, but the end may be in the past.
 func ChangeTx(tx *store.Tx, announcement string, d Draft) (Announcement, error) {
 	a, err := LockTx(tx, announcement)
 	if err != nil {

@@ -67,11 +67,11 @@ type dayModel struct {
 	model string
 }
 
-// DayCount has the judged minutes of a model. Each node counts its own minutes.
+// DayCount counts the minutes of a model. Each node adds its own minutes, so one minute can count several times.
 type DayCount struct {
-	Minutes int64 // with requests
-	Up      int64 // of these, the minutes that were not down
-	// NewestMS is the end of the newest minute, and NewestUp reports whether it was not down.
+	Minutes int64 // minutes with requests
+	Up      int64 // minutes with requests, without the down ones
+	// NewestMS is the end of the newest minute, and NewestUp reports whether the newest minute was up.
 	NewestMS int64
 	NewestUp bool
 }
@@ -88,25 +88,25 @@ func New(o Options) *Availability {
 // refused reports whether the request was refused before or at admission: refusals count only if the gateway
 // could not serve the request. Requests that their clients dropped do not count.
 func (a *Availability) Ended(model, code string, refused bool) {
-	ours := isOurs(fault.Code(code), refused)
-	if refused && !ours || fault.Code(code) == fault.ClientClosed || !a.options.Known(model) {
+	failed := isServiceFailure(fault.Code(code), refused)
+	if refused && !failed || fault.Code(code) == fault.ClientClosed || !a.options.Known(model) {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	t := a.minute[model]
 	t.requests++
-	if ours {
+	if failed {
 		t.failed++
 	}
 	a.minute[model] = t
 }
 
-// isOurs reports whether the code of a request or job blames the gateway or a provider. A rejection of the
-// request has another code, or the provider's own one.
-func isOurs(code fault.Code, refused bool) bool {
+// isServiceFailure reports whether the code of a request or job means a failure of the gateway or a provider. It
+// returns false for a code outside the tables of fault: a provider's code for a bad request.
+func isServiceFailure(code fault.Code, refused bool) bool {
 	switch code {
-	case fault.RateLimitExceeded: // a refusal is over a limit of its key; other requests met busy providers
+	case fault.RateLimitExceeded: // if refused, the client exceeded its own limit; otherwise all providers were busy
 		return !refused
 	case fault.UpstreamPromptFilter:
 		return false
@@ -179,7 +179,7 @@ func (a *Availability) take() map[dayModel]DayCount {
 	return pending
 }
 
-// giveBack returns minutes that could not be written.
+// giveBack puts back minutes that could not be written.
 func (a *Availability) giveBack(counts map[dayModel]DayCount) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -214,8 +214,8 @@ type History struct {
 	Models   map[string][]DayCount // Days elements each
 }
 
-// History returns the history of at most a minute ago. read runs a function on a snapshot of the database, such
-// as store.DB.View.
+// History returns the history. The result is at most a minute old. read runs a function on a snapshot of the
+// database, such as store.DB.View.
 func (a *Availability) History(read func(func(tx *store.Tx) error) error) (History, error) {
 	a.cache.Lock()
 	defer a.cache.Unlock()

@@ -25,11 +25,11 @@ const (
 	SignIn             LetterKind = "sign_in"             // a user signed in with a new browser
 	SignUp             LetterKind = "sign_up"             // a link that verifies the address of a sign-up
 	NewAddress         LetterKind = "new_address"         // a link that verifies the new address of a user
-	OldAddress         LetterKind = "old_address"         // to the old address: a user wants to change it
+	OldAddress         LetterKind = "old_address"         // to the old address of a user who wants to change it
 	KnownUser          LetterKind = "known_user"          // somebody signed up with the address of a user
 
 	IdentityAdded   LetterKind = "identity_added"   // a user can sign in with an identity provider now
-	IdentityRemoved LetterKind = "identity_removed" // and no longer
+	IdentityRemoved LetterKind = "identity_removed" // a user can no longer sign in with an identity provider
 
 	PaymentReceipt  LetterKind = "payment_receipt"  // a top-up is paid and credited
 	PaymentRefund   LetterKind = "payment_refund"   // a refund took credit back
@@ -51,7 +51,7 @@ const (
 	ReceiverFailing LetterKind = "webhook_failing"   // a receiver of webhooks fails
 
 	PriceChange    LetterKind = "price_change"    // prices of models that a customer uses will change
-	PriceWithdrawn LetterKind = "price_withdrawn" // and will not, because the change was cancelled
+	PriceWithdrawn LetterKind = "price_withdrawn" // an announced change of prices was cancelled
 
 	Alert        LetterKind = "alert"                 // for operators, about a line
 	ChangeFailed LetterKind = "catalog_change_failed" // for operators: a scheduled change was not applied
@@ -140,19 +140,19 @@ type Letter struct {
 // ModelPrices are the prices of a model that change.
 type ModelPrices struct {
 	Model   string
-	Unit    string // of PriceUnits, or a word for the reader
+	Unit    string // one of PriceUnits, or a word that mails show as it is
 	Changes []PriceRow
 }
 
-// PriceRow is a price before and after a change. An absent one is empty.
+// PriceRow is a price before and after a change.
 type PriceRow struct {
-	Item          string // the end of the key of a text
-	Name          string // replaces {name} there
-	Tokens        string // the price is for longer prompts; empty for all prompts
-	Before, After string
+	Item          string // names the text of the price, which has the key price.ITEM
+	Name          string // replaces {name} in that text
+	Tokens        string // the price is for prompts with more tokens; empty for all prompts
+	Before, After string // empty if there is no such price
 }
 
-// USD returns an amount of credit as it stands in mails, in whole cents, rounded towards zero.
+// USD formats an amount of credit for mails, in whole cents, rounded towards zero.
 func USD(a money.Amount) string {
 	cents, sign := a/(money.USD/100), ""
 	if cents < 0 {
@@ -161,7 +161,7 @@ func USD(a money.Amount) string {
 	return fmt.Sprintf("%s$%d.%02d", sign, cents/100, cents%100)
 }
 
-// Time returns a time as it stands in mails.
+// Time formats a time for mails.
 func Time(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04 UTC") }
 
 // maxAddress is the maximum length of an address in bytes, and maxLocal that of its part before the @

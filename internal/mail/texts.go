@@ -144,7 +144,8 @@ func PriceUnits() []string {
 	return []string{"million_tokens", "million_characters", "minute", "thousand_searches", "thousand_requests", "image", "second", "clip"}
 }
 
-// priceParagraphs returns a paragraph for each model, with a line for each price. fill returns a text.
+// priceParagraphs returns a paragraph for each model, with a line for each price. fill returns
+// the text of a key.
 func priceParagraphs(models []ModelPrices, fill func(key string) string) (paragraphs []string) {
 	for _, m := range models {
 		unit := oneLine(m.Unit)
@@ -166,7 +167,7 @@ func priceParagraphs(models []ModelPrices, fill func(key string) string) (paragr
 
 func (t Topic) choosable() bool { return slices.Contains(ChoosableTopics(), t) }
 
-// reason returns the end of the key of the text that says why the reader gets the mail.
+// reason returns REASON for the text with the key reason.REASON, which says why the reader gets the mail.
 func (t Topic) reason() string {
 	if t.choosable() {
 		return "account"

@@ -43,10 +43,9 @@ type Connection struct {
 	Key     string // may be empty for a server without keys
 }
 
-// ListModels is the test call: it asks for the list of models, and if the API has none, for an answer
-// of one token from the first model with a list price. It returns the IDs in alphabetical order; without
-// a list, those with a list price. The error is a *fault.Error with the form's field at fault: base_url
-// or key.
+// ListModels is the test call. It asks for the list of models and returns their ids in alphabetical order.
+// If an API has no such list, ListModels asks a model for one token and returns Vendor.ListedModels. The
+// error is a *fault.Error whose parameter is the field of the form to correct, base_url or key.
 func (c Connection) ListModels(ctx context.Context, client *http.Client) ([]string, error) {
 	status, body, err := c.do(ctx, client, http.MethodGet, c.listPath(), nil)
 	if err != nil {
@@ -101,13 +100,13 @@ func (c Connection) do(ctx context.Context, client *http.Client, method, path st
 	default:
 		r.Header.Set("Authorization", "Bearer "+c.Key)
 	}
-	got, err := client.Do(r)
+	resp, err := client.Do(r)
 	if err != nil {
 		return 0, nil, badAddress(fmt.Sprintf("The provider did not answer: %s. Check the address and this machine's network.", explain(err)))
 	}
-	defer got.Body.Close()
-	answer, err = io.ReadAll(io.LimitReader(got.Body, maxList+1))
-	switch kind, _, _ := mime.ParseMediaType(got.Header.Get("Content-Type")); {
+	defer resp.Body.Close()
+	answer, err = io.ReadAll(io.LimitReader(resp.Body, maxList+1))
+	switch kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); {
 	case err != nil:
 		return 0, nil, badAddress(fmt.Sprintf("The provider's answer broke off: %s. Try again.", explain(err)))
 	case len(answer) > maxList:
@@ -115,7 +114,7 @@ func (c Connection) do(ctx context.Context, client *http.Client, method, path st
 	case kind == "text/html" || bytes.HasPrefix(bytes.TrimSpace(answer), []byte("<")):
 		return 0, nil, badAddress("The answer is a web page and not an API. Check the address: it usually ends in /v1.")
 	}
-	return got.StatusCode, answer, nil
+	return resp.StatusCode, answer, nil
 }
 
 // explain is egress.Explain for the operator, who may learn that a name does not exist.

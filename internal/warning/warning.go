@@ -53,7 +53,7 @@ func New(o Options) *Warnings {
 const (
 	period   = time.Minute
 	pageSize = 500 // changed accounts or keys in one transaction
-	// refusedWithin is the maximum age of a refusal for the decision about a used-up budget. It is longer
+	// refusedWithin is the maximum age of a request that was refused because of a used-up budget. It is longer
 	// than period, so a slow step misses no refusal.
 	refusedWithin = 3 * time.Minute
 	// failingFor is how long the oldest event of a failing receiver waits before the warning. With the
@@ -85,9 +85,10 @@ func (w *Warnings) Step(ctx context.Context) error {
 	return w.receivers(ctx)
 }
 
-// pages calls read with the end of the page before until there is no further page. It reads each page
-// without locks first. If the page has something to report, pages reads it again under the lock.
-func (w *Warnings) pages(
+// eachPage calls read for one page after the other. after is the last entry of the previous page, and read
+// returns an empty last on the last page. eachPage reads a page without locks first. If the page has
+// something to report, eachPage reads it again under warningLock, with report set.
+func (w *Warnings) eachPage(
 	ctx context.Context, read func(tx *store.Tx, after string, report bool) (found bool, last string, err error),
 ) error {
 	for after := ""; ; {
@@ -114,7 +115,7 @@ func (w *Warnings) pages(
 }
 
 func (w *Warnings) balances(ctx context.Context) error {
-	return w.pages(ctx, func(tx *store.Tx, after string, report bool) (bool, string, error) {
+	return w.eachPage(ctx, func(tx *store.Tx, after string, report bool) (bool, string, error) {
 		changes, err := ledger.LevelChangesTx(tx, w.opts.LowBalance, after, pageSize)
 		if err != nil || len(changes) == 0 {
 			return false, "", err
@@ -140,7 +141,7 @@ func (w *Warnings) balances(ctx context.Context) error {
 }
 
 func (w *Warnings) budgets(ctx context.Context, daily bool) error {
-	return w.pages(ctx, func(tx *store.Tx, after string, report bool) (bool, string, error) {
+	return w.eachPage(ctx, func(tx *store.Tx, after string, report bool) (bool, string, error) {
 		now, err := tx.NowMS()
 		if err != nil {
 			return false, "", err
@@ -180,7 +181,7 @@ func budgetKind(u ledger.BudgetUse) mail.LetterKind {
 }
 
 func (w *Warnings) receivers(ctx context.Context) error {
-	return w.pages(ctx, func(tx *store.Tx, _ string, report bool) (bool, string, error) {
+	return w.eachPage(ctx, func(tx *store.Tx, _ string, report bool) (bool, string, error) {
 		now, err := tx.NowMS()
 		if err != nil {
 			return false, "", err
