@@ -113,7 +113,7 @@ func (c *console) accountWith(v *page.Visit, a account.Account, forms accountFor
 	if forms.user != nil {
 		view = "users"
 	}
-	content := accountPage{Name: a.Name, State: accountBadge(a), Tabs: ui.Tabs{Label: "Of this account"}}
+	content := accountPage{Name: a.Name, State: accountBadge(a), Tabs: ui.Tabs{Label: "Views of this account"}}
 	for _, name := range accountViews() {
 		tab := ui.Tab{Href: page.Base + path + "?view=" + name, Text: ui.Words(ui.Title(name)), Current: name == view}
 		if name == "" {
@@ -239,8 +239,8 @@ func (c *console) resendDelivery(v *page.Visit) (page.Responder, error) {
 	return page.Redirect(page.Base + "/operator/accounts/" + d.Account + "?view=webhook"), err
 }
 
-// createKey creates a key for a customer. The same response shows the key's secret, also in the text
-// to send.
+// createKey creates a key for a customer. The response shows the key's secret once, by itself and in the
+// welcome text.
 func (c *console) createKey(v *page.Visit) (page.Responder, error) {
 	a, err := accountOf(v)
 	if err != nil {

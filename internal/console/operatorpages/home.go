@@ -302,7 +302,8 @@ func (w serviceStatus) problems() []ui.Notice {
 	}
 	for epoch, alive := range w.nodes {
 		if !alive {
-			add(ui.Warn, "A node has died.", ui.Sayf("Another node has taken over its work: %s. It leaves this list after a day.", epoch),
+			add(ui.Warn, "A node has died.",
+				ui.Sayf("Another node has taken over the work of %s. The dead node leaves this list after a day.", epoch),
 				"/operator/lines", "Lines")
 		}
 	}
@@ -371,7 +372,7 @@ func (w serviceStatus) stats() ui.FigureRow {
 			ui.Sayf("%s of %s", strconv.Itoa(usable), strconv.Itoa(len(w.lines)))),
 			Note: text(ui.Sayf("%s calls in flight", ui.Thousands(inFlight)))},
 		{Label: "Jobs waiting", Value: text(ui.Data(formatCapped(w.load.Waiting))),
-			Note: text(ui.Sayf("%s, %s run", queue, formatCapped(w.load.Running)))},
+			Note: text(ui.Sayf("%s, %s running", queue, formatCapped(w.load.Running)))},
 		{Label: "Nodes", Value: text(ui.Sayf("%s / %s", strconv.Itoa(living), strconv.Itoa(len(w.nodes)))),
 			Note: text("running / seen in 24 h")},
 		{Label: "Books", Value: ui.Link{Href: page.Base + "/operator/books", Text: books.Text}, Note: when},

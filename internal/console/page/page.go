@@ -107,7 +107,7 @@ type Options struct {
 	// NoPublicURL reports whether PublicURL is the listen address because no setting names a public
 	// address.
 	NoPublicURL bool
-	// OwnAddress reports whether the pages are not at PublicURL.
+	// OwnAddress reports whether the pages have an address of their own instead of PublicURL.
 	OwnAddress bool
 	// MediaURL is the base address of result files.
 	MediaURL string
@@ -151,7 +151,7 @@ func (h Handler) Needs(role account.OperatorRole) Handler {
 	return h
 }
 
-// OnlyIf returns handle if a page exists in this shop, or else a handler for a page that does not exist.
+// OnlyIf returns handle if a page exists in this shop, or else a handler that answers 404.
 func OnlyIf(exists bool, handle func(*Visit) (Responder, error)) func(*Visit) (Responder, error) {
 	if exists {
 		return handle
@@ -187,7 +187,7 @@ func Action(path string, handle func(*Visit) (Responder, error)) Handler {
 
 func (h Handler) pattern() string { return h.method + " " + Base + h.path }
 
-// section is a section with its templates, for each role of its visitors.
+// section is a Section with its parsed templates, by the role of the visitor.
 type section struct {
 	Section
 	pages map[account.OperatorRole]*ui.Pages
@@ -202,9 +202,9 @@ type server struct {
 	secure      bool        // cookies are secure
 	headers     http.Header // of every response
 	brand       ui.Brand
-	challenged  string // the content policy of a page with a challenge
+	operators   bool // one of the sections is for operators
 
-	operators bool // one of the sections is for operators
+	policyWithChallenge string // the content policy of a page with a challenge
 }
 
 // New returns a handler for sections, which expects paths below Base. It returns an error if
@@ -235,7 +235,7 @@ func New(o Options, sections ...Section) (http.Handler, error) {
 		if err != nil {
 			return nil, err
 		}
-		srv.challenged = challengePolicy(srv.headers.Get(contentPolicy), challengeOrigin)
+		srv.policyWithChallenge = challengePolicy(srv.headers.Get(contentPolicy), challengeOrigin)
 	}
 	if srv.files, err = static.Read(); err != nil {
 		return nil, err

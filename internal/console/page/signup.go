@@ -65,7 +65,7 @@ func (srv *server) challengePage(v *Visit, content linkPage) FullPage {
 	if srv.Challenge != nil {
 		content.Form.Field(challengeField).Value = srv.Challenge.SiteKey
 		content.Script = srv.Challenge.ScriptURL
-		v.Header().Set(contentPolicy, srv.challenged)
+		v.Header().Set(contentPolicy, srv.policyWithChallenge)
 	}
 	return FullPage{Name: "link", Title: content.Title, Main: content}
 }

@@ -132,7 +132,7 @@ func (v *Visit) Query(name string) string {
 // read the content.
 func (v *Visit) IsHead() bool { return v.Request.Method == http.MethodHead }
 
-// OperatorsHere reports whether the address has the operators' pages.
+// OperatorsHere reports whether this server also has the operators' pages.
 func (v *Visit) OperatorsHere() bool { return v.server.operators }
 
 // Say returns a text in the reader's language, for the value of a field or of an address.
@@ -151,7 +151,7 @@ func (v *Visit) Prefill(name string) string {
 	return v.Query(name)
 }
 
-// Confirm opens the dialog named in the page's address.
+// Confirm returns the dialog c, open if the page's address names it.
 func (v *Visit) Confirm(c ui.Confirm) ui.Confirm {
 	c.Open = v.Query("confirm") == c.ID
 	return c

@@ -41,14 +41,14 @@ type Pages struct {
 	editions map[mail.Locale]*edition
 }
 
-// edition is the pages in one language.
+// edition has the pages in one language.
 type edition struct {
-	load    func() (parsed, error)
+	load    func() (templateSet, error)
 	refusal AccessCheck
 }
 
-// parsed are the templates and the texts of an edition.
-type parsed struct {
+// templateSet has the parsed templates and the texts of an edition.
+type templateSet struct {
 	templates *template.Template
 	texts     Texts
 }
@@ -61,37 +61,37 @@ type AccessCheck func(method, address string) Words
 const pagePrefix = "page/"
 
 // New returns the pages in the files html/NAME.html of folders. Other templates call such a page
-// `page/NAME`. asset returns the address of a static file. Buttons, forms and links that refusal refuses are
-// disabled; if refusal is nil, none is.
+// `page/NAME`. asset returns the address of a static file. Buttons, forms and links are disabled if refusal
+// returns a reason. If refusal is nil, none are disabled.
 func New(asset func(name string) string, refusal AccessCheck, folders ...fs.FS) *Pages {
 	p := &Pages{editions: map[mail.Locale]*edition{}}
 	for _, locale := range mail.Locales() {
 		e := &edition{refusal: refusal}
-		e.load = sync.OnceValues(func() (parsed, error) { return e.read(locale, asset, folders) })
+		e.load = sync.OnceValues(func() (templateSet, error) { return e.read(locale, asset, folders) })
 		p.editions[locale] = e
 	}
 	return p
 }
 
 // read parses the templates of an edition.
-func (e *edition) read(locale mail.Locale, asset func(name string) string, folders []fs.FS) (parsed, error) {
+func (e *edition) read(locale mail.Locale, asset func(name string) string, folders []fs.FS) (templateSet, error) {
 	texts, err := ReadTexts(locale)
 	if err != nil {
-		return parsed{}, err
+		return templateSet{}, err
 	}
 	all := template.New("").Funcs(template.FuncMap{
 		"render": e.render,
 		"asset":  asset,
 		"icon":   func(name string) Icon { return Icon(name) },
 		"say":    func(format string, values ...any) string { return texts.Say(Sayf(Words(format), values...)) },
-		"words":  texts.shown,
+		"words":  texts.translate,
 	})
 	if err := parseFolder(all, "", embedded); err != nil {
-		return parsed{}, err
+		return templateSet{}, err
 	}
 	for _, folder := range folders {
 		if err := parseFolder(all, pagePrefix, folder); err != nil {
-			return parsed{}, err
+			return templateSet{}, err
 		}
 	}
 	for _, t := range all.Templates() {
@@ -99,17 +99,17 @@ func (e *edition) read(locale mail.Locale, asset func(name string) string, folde
 			EachText(t.Tree, texts.markup)
 		}
 	}
-	return parsed{all, texts}, nil
+	return templateSet{all, texts}, nil
 }
 
-// Say returns the text of w in a language, for an address or a value with a text for the reader.
+// Say returns the text of w in a language. Handlers use it for texts in addresses and in form values.
 func (p *Pages) Say(locale mail.Locale, w Words) (string, error) {
 	e, err := p.editions[locale].load()
 	return e.texts.Say(w), err
 }
 
-// shown returns the text of a value that is Words, and other values unchanged.
-func (t Texts) shown(value any) any {
+// translate returns the text of a value that is Words, and other values unchanged.
+func (t Texts) translate(value any) any {
 	if w, ok := value.(Words); ok {
 		return t.Say(w)
 	}
@@ -298,8 +298,8 @@ type Prose struct {
 	HTML  template.HTML
 }
 
-// Markdown returns a text in Markdown with tables. HTML in the text is left out, and links with a script lead
-// nowhere.
+// Markdown returns a text in Markdown with tables. HTML in the text is left out, and links to
+// scripts get an empty address.
 func Markdown(source []byte) (Prose, error) {
 	md := goldmark.New(goldmark.WithExtensions(extension.Table))
 	doc := md.Parser().Parse(text.NewReader(source))

@@ -31,7 +31,7 @@ type settingsPage struct {
 // Languages returns the choice of languages.
 func (s settingsPage) Languages() []ui.Language { return page.Languages(s.Locale) }
 
-// passwordForm asks a user without a password for no current one.
+// passwordForm returns the form for a new password. It asks for the current password if the user has one.
 func passwordForm(v *page.Visit) ui.PostForm {
 	form := ui.PostForm{Action: page.Base + "/settings/password", Submit: "Change password", Fields: []ui.FormField{
 		{Name: "password", Label: "New password", Kind: "password", Complete: "new-password", Required: true,
@@ -61,7 +61,7 @@ func (c *console) settings(v *page.Visit) (page.Responder, error) {
 	return c.settingsWith(v, settingsForms{})
 }
 
-// settingsForms are the rejected forms of the page. It shows new ones in place of nil.
+// settingsForms are the rejected forms of the page. For nil, the page shows a new form.
 type settingsForms struct{ password, newUser, address *ui.PostForm }
 
 // settingsWith shows the page with forms, which may have errors.
