@@ -77,7 +77,7 @@ type requestList struct {
 	Next string `json:"next,omitempty"` // cursor of the next page; empty on the last page
 }
 
-// chargeAnswer is the answer for a charged request with a deleted row in the request log.
+// chargeAnswer is the answer for a charged request that the request log no longer has.
 type chargeAnswer struct {
 	ID      string       `json:"id"`
 	Account string       `json:"account"`

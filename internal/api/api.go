@@ -72,7 +72,7 @@ func New(o Options) *PublicHandler {
 	d := &server{Options: o, fetches: newFetches(), memory: httpapi.NewBudget(o.BodyMemory, o.MaxBody, LargestReference)}
 	if o.CountRate > 0 {
 		d.counts = limit.NewBuckets[string](limit.Bounds{
-			Rate: float64(o.CountRate) / 60, Top: float64(o.CountRate), Keys: countedAccounts, Now: o.Now,
+			Rate: float64(o.CountRate) / 60, Top: float64(o.CountRate), Keys: maxCountAccounts, Now: o.Now,
 		})
 	}
 	routes := d.routes()

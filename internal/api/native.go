@@ -32,8 +32,8 @@ type countRequest struct{ *messages.Request }
 // Check implements request.
 func (c countRequest) Check() error { return c.CheckCount() }
 
-// countedAccounts bounds the accounts in the rate limiter of token counts.
-const countedAccounts = 10_000
+// maxCountAccounts bounds the accounts in the rate limiter of token counts.
+const maxCountAccounts = 10_000
 
 // checkCountRate rejects a token count above the account's rate: counts are free, but providers
 // limit them.
@@ -80,15 +80,15 @@ func (s *server) count(x *apiRequest, accepted chat.AcceptedRequest) (int64, err
 
 // Bounds of a page of GET /native/v1/models.
 const (
-	nativePage     = 20
-	nativePageMost = 1000
+	defaultNativePage = 20
+	maxNativePage     = 1000
 )
 
-// nativeModels answers GET /native/v1/models: a page of the listed models of the messages form in
+// nativeModels answers GET /native/v1/models with a page of the listed models of the messages form, in
 // the catalog's order.
 func (s *server) nativeModels(x *apiRequest) error {
 	query := x.Request.URL.Query()
-	limit, err := pageLimit(query, "limit", nativePage, nativePageMost)
+	limit, err := pageLimit(query, "limit", defaultNativePage, maxNativePage)
 	if err != nil {
 		return err
 	}

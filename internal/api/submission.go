@@ -124,8 +124,9 @@ func (s *server) submit(x *apiRequest, endpoint jobEndpoint) error {
 	return s.answerSubmission(x, j)
 }
 
-// acceptSubmission validates a submission and starts its job. Until admission has compared the key's
-// version with the database, it does only work that a cached key permits.
+// acceptSubmission validates a submission and starts its job. A cached key may be outdated, so
+// acceptSubmission reads the key from the database before it returns an error or an earlier answer, and before
+// it fetches references. Otherwise admission compares the key's version with the database.
 func (s *server) acceptSubmission(x *apiRequest, endpoint jobEndpoint) (accepted acceptedJob, err error) {
 	var stored *references
 	defer func() { stored.discard() }()

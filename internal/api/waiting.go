@@ -200,7 +200,7 @@ func (s *server) writeImages(x *apiRequest, r *row.AwaitedResult, withLinks bool
 	return true
 }
 
-// copyBase64 writes the last member of an entry of data, and closes the file.
+// copyBase64 writes the file as the member b64_json and ends the JSON object. It closes the file.
 func copyBase64(out *bufio.Writer, file io.ReadCloser) error {
 	defer file.Close()
 	_, _ = out.WriteString(`"b64_json":"`)

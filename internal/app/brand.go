@@ -31,7 +31,8 @@ func (s *Settings) brand() page.Brand {
 	return page.Brand{Name: s.ServiceName, Contact: s.shop.contact, Color: s.shop.color, Logo: s.shop.logo, LogoType: s.shop.logoType}
 }
 
-// help says where customers get credit, as sentences of an error message. It is empty without a place.
+// help returns the end of error messages for customers without credit: where to add credit, and whom to ask.
+// It is empty without payments and without a contact.
 func (s *Settings) help() string {
 	var sentences []string
 	if s.StripeKey != "" || s.EPayKey != "" {

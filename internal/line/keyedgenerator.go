@@ -7,8 +7,9 @@ import (
 	"tollgate/internal/upstream/jobcall"
 )
 
-// keyedGenerator is the generator of a line with any accepted key. It polls a task with the key
-// that submitted the task, unless the line no longer has the key or the key is refused.
+// keyedGenerator is the generator of a line with several keys. It submits a task with the first key that the
+// provider accepts, and polls with the same key, unless the line no longer has the key or the provider
+// refuses it.
 type keyedGenerator struct {
 	jobcall.Generator // generator of the first key, for methods that do not call the provider
 	lines             *Lines

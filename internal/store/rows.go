@@ -6,8 +6,8 @@ import (
 )
 
 // Rows is a statement that writes any number of rows of one table. On PostgreSQL, where a statement
-// costs more than its rows, it is a single statement over arrays. On SQLite it is prepared
-// statements: an insert writes several rows at a time, the others one. Create it once, with Insert,
+// costs more than its rows, one statement over arrays writes all rows. On SQLite, an insert writes
+// sqliteRows rows with a statement, and an update or a deletion one row. Create a Rows once, with Insert,
 // Update or Delete.
 type Rows struct {
 	columns    []string // columns with values, in order
@@ -17,8 +17,8 @@ type Rows struct {
 	array      string   // PostgreSQL's statement
 }
 
-// sqliteRows is the number of rows that SQLite inserts with one statement. It takes two thirds of the
-// time of eight statements; more rows do not take less.
+// sqliteRows is the number of rows that SQLite inserts with one statement. The statement takes two thirds
+// of the time of eight statements for one row. More rows per statement save no further time.
 const sqliteRows = 8
 
 // Insert returns a statement that inserts rows. columns is a list of names, each with its type,
@@ -48,8 +48,8 @@ func Insert(table, columns, conflict string) *Rows {
 	return &r
 }
 
-// Update returns a statement that changes rows, each found by the last column. Columns is as for
-// Insert. Missing rows are skipped.
+// Update returns a statement that changes rows. The last column is the key of a row. columns has the format
+// of Insert. Missing rows are skipped.
 func Update(table, columns string) *Rows {
 	var r Rows
 	var marks, values []string
@@ -69,8 +69,8 @@ func Update(table, columns string) *Rows {
 	return &r
 }
 
-// Delete returns a statement that deletes the rows of a table that agree with given values. Columns is
-// a list of names, each with its type and a comparison, such as key text =, n bigint <=.
+// Delete returns a statement that deletes the rows of a table that match given values. columns is a list
+// of names, each with its type and a comparison, such as key text =, n bigint <=.
 func Delete(table, columns string) *Rows {
 	var r Rows
 	var marks, values []string
@@ -94,7 +94,7 @@ func (r *Rows) add(name, kind string) bool {
 	return true
 }
 
-// unnest is the table v of the rows' values. The arrays are not arguments of one unnest in FROM, because
+// unnest returns the values of the rows as a table v. The arrays are not arguments of one unnest in FROM, because
 // PostgreSQL would first copy each of them into a store of its own.
 func (r *Rows) unnest() string {
 	arrays := make([]string, len(r.columns))
@@ -142,7 +142,7 @@ func (r *Rows) arrays(values []any) []any {
 	return out
 }
 
-// column returns the values of one column; row is the number of columns.
+// column returns the values at 0, row, 2*row and so on: one column of rows with row columns.
 func column[T string | int64](values []any, row int) []T {
 	out := make([]T, 0, len(values)/row+1)
 	for i := 0; i < len(values); i += row {

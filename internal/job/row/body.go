@@ -39,9 +39,9 @@ type (
 		Resolution string `json:"resolution"`
 		Model      string `json:"model"`
 	}
-	// waitedUsage has the members of OpenAI's usage too. They are 0, because images are not charged
-	// by tokens.
-	waitedUsage struct {
+	// openAIUsage is an imageUsage with the members of OpenAI's usage, which are 0 because images are not
+	// charged by tokens.
+	openAIUsage struct {
 		imageUsage
 		InputTokens  int64 `json:"input_tokens"`
 		OutputTokens int64 `json:"output_tokens"`
@@ -179,6 +179,6 @@ func (r *Job) AwaitedResult() (*AwaitedResult, error) {
 	for _, d := range body.Data {
 		result.Links = append(result.Links, d.URL)
 	}
-	result.Usage = Render(waitedUsage{imageUsage: imageUsage{Images: int64(len(result.Links)), Resolution: r.Plan.Tier, Model: r.Model}})
+	result.Usage = Render(openAIUsage{imageUsage: imageUsage{Images: int64(len(result.Links)), Resolution: r.Plan.Tier, Model: r.Model}})
 	return result, nil
 }

@@ -4,7 +4,7 @@
 // Invariants:
 //   - A call is sent at most once (by package exchange).
 //   - The line's credential is only sent to the line's base address.
-//   - A size is sent in pixels, from the sizes of the model (size.go), so that the paid tier is the
+//   - A size is sent in pixels, from the sizes of the model (size.go), so that Runway charges for the
 //     requested tier.
 //   - A model's params never override the gateway's own fields (model, size, length, sound).
 package runway
@@ -224,9 +224,9 @@ func addReferences(ctx context.Context, body map[string]any, task jobcall.Task, 
 	return nil
 }
 
-// editBody returns the body for a clip made by editing a video. The clip has the size of the video,
-// and its length, which is unknown in advance, so the clip cannot be charged by the second. With a
-// ratio, Runway paints the area beyond the video. A reference picture becomes the new first frame.
+// editBody returns the body for a clip made by editing a video. The clip has the size and the length of
+// the video. The length is unknown in advance, so the clip cannot be charged by the second. With a ratio,
+// Runway paints the area beyond the video. A reference picture becomes the new first frame.
 func editBody(ctx context.Context, task jobcall.Task) (map[string]any, error) {
 	first, last, rest := task.SplitFrames()
 	switch {

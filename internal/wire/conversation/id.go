@@ -53,8 +53,8 @@ func NewCallID(id wire.Identity, n int) string {
 // IDSuffix returns the common suffix of all ids of an answer.
 func IDSuffix(id wire.Identity) string { return strings.TrimPrefix(id.Request, "req_") }
 
-// CallIDs gives unique ids to the calls of a history. An id depends only on the calls before it, so
-// that a longer history begins like the shorter one.
+// CallIDs gives unique ids to the calls of a history. An id depends only on the calls before it, so it
+// stays the same when the history grows.
 type CallIDs struct {
 	// Clean returns an id that the line accepts, of at most longest bytes if longest is not 0.
 	Clean func(id string, longest int) string
@@ -92,11 +92,12 @@ func (c *CallIDs) next(id string) string {
 	}
 }
 
-// Seal returns a provider's state under the seal of its account, or nil for nil.
+// Seal returns data, which is state of a provider, with the seal of the provider's account before it (see
+// wire.SealOf). It returns nil for empty data.
 func Seal(id wire.Identity, data []byte) []byte { return wire.Seal(data, id.Origin) }
 
-// Open returns the state for a line: the contents behind its seal, or state of the line's form that
-// has no seal. It returns nil for the state of another line.
+// Open returns the state to send to a line, without its seal. It returns nil for state that is sealed for
+// another account, and for state without a seal that belongs to another form.
 func (s Signature) Open(id wire.Identity, line wire.Form) []byte {
 	switch {
 	case s.IsSealed():
@@ -110,13 +111,14 @@ func (s Signature) Open(id wire.Identity, line wire.Form) []byte {
 // IsSealed reports whether the state is sealed.
 func (s Signature) IsSealed() bool { return wire.IsSealed(s.Data) }
 
-// IsClaude reports whether the signature is Claude's, for a text of Claude's that no other model gets.
+// IsClaude reports whether the signature is Claude's own, without a seal. The text with the signature is
+// Claude's reasoning, which other models do not get.
 func (s Signature) IsClaude() bool {
 	return s.Vendor == wire.FormMessages && len(s.Data) > 0 && !s.IsSealed()
 }
 
-// LineSignature returns a copy of the signature in a JSON string of a provider, because the memory of an event
-// is used again before its part ends.
+// LineSignature returns the signature in a JSON string of a provider. It copies the signature, because the
+// reader of a stream reuses the memory of an event.
 func LineSignature(raw []byte, vendor wire.Form) Signature {
 	return Signature{Data: slices.Clone(Contents(raw)), Vendor: vendor}
 }
