@@ -258,9 +258,9 @@ that needs no network, and a demo account (%s) with %s USD.
 
 Console:   %s
 Email:     %s
-Password:  %s   (shown this once)
+Password:  %s   (shown only this once)
 
-API key, shown this once, for the models of the sandbox alone:
+API key for the models of the sandbox, shown only this once:
 
   %s
 
