@@ -7,7 +7,7 @@ export SSL_CERT_FILE="$TMPDIR/smtp.pem"
 python3 "$LIB/smtp.py" "$TMPDIR/smtp.pem" "$TMPDIR/smtp.key" "$TMPDIR/mails" &
 until [ -e "$TMPDIR/mails" ]; do sleep 0.1; done
 
-### ## 5. See that mails leave
+### ## 5. Watch that mails are sent
 grep -q '^Subject: Your access to Example AI' "$TMPDIR/mails"
 grep -q 'https://api.example.com/console/link#' "$TMPDIR/mails"
 grep -q '^Subject: A test mail from Example AI' "$TMPDIR/mails"
