@@ -185,6 +185,38 @@ func TestRefundIsRepeatedOnce(t *testing.T) {
 	})
 }
 
+// TestRefundAfterOutage loses Stripe when a refund begins and at its first repetition. A sweep after the outage
+// pays the refund back, also that of a payment that is too old to be followed.
+func TestRefundAfterOutage(t *testing.T) {
+	t.Parallel()
+	for name, age := range map[string]time.Duration{"new payment": time.Hour, "old payment": 200 * 24 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			eachShop(t, topup.Options{}, func(t *testing.T, s *shop) {
+				row, _ := s.paid(2000)
+				s.stripe.SendTo("")
+				s.clock.Advance(age)
+				s.stripe.SetDown(http.StatusInternalServerError)
+				if _, err := s.refund(row, 500); !isNoAnswer(err) {
+					t.Errorf("a refund without an answer: got %v, want ErrNoAnswer", err)
+				}
+				s.clock.Advance(time.Minute)
+				if err := s.Sweep(t.Context()); err == nil {
+					t.Error("a sweep of a silent provider succeeds")
+				}
+				s.stripe.SetDown(0)
+				s.clock.Advance(time.Minute)
+				s.sweepOK()
+				if got := s.stripe.Refunds(); got != 1 {
+					t.Errorf("a minute after the outage: got %d refunds at Stripe, want 1", got)
+				}
+				s.wantState(row, topup.PartlyRefunded)
+				s.wantBalance(15 * money.USD)
+			})
+		})
+	}
+}
+
 // TestRefusedRefundGivesTheCreditBack refunds a payment that was refunded on Stripe's pages meanwhile.
 func TestRefusedRefundGivesTheCreditBack(t *testing.T) {
 	t.Parallel()

@@ -115,7 +115,7 @@ func (t *Topups) postpone(ctx context.Context, row Topup, cause error) error {
 				return err
 			}
 		}
-		return scheduleTx(tx, row.ID, nextCheck(row, false, now))
+		return scheduleTx(tx, row.ID, nextCheck(row, row.IsPaid() && waits, now))
 	})
 }
 
