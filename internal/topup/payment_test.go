@@ -35,6 +35,17 @@ func TestPaymentIsCredited(t *testing.T) {
 	})
 }
 
+// TestKeyWithoutPaymentMethods pays with a restricted key that may not read payment methods, which only saved
+// cards need.
+func TestKeyWithoutPaymentMethods(t *testing.T) {
+	t.Parallel()
+	eachShop(t, topup.Options{}, func(t *testing.T, s *shop) {
+		s.stripe.HideCards()
+		s.paid(2000)
+		s.wantBalance(20 * money.USD)
+	})
+}
+
 // TestCreditFollowsRateAndBonus computes credits. The product is rounded once, half up.
 func TestCreditFollowsRateAndBonus(t *testing.T) {
 	t.Parallel()

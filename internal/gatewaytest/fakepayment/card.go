@@ -36,6 +36,9 @@ func (s *Stripe) DisputeIntent(id, status string) {
 	})
 }
 
+// HideCards takes the permission for payment methods from the key, so that no call may expand one.
+func (s *Stripe) HideCards() { s.mu.Lock(); s.noCards = true; s.mu.Unlock() }
+
 // ForgetKeys makes Stripe forget all idempotency keys, as it does after a day.
 func (s *Stripe) ForgetKeys() { s.mu.Lock(); clear(s.saved); s.mu.Unlock() }
 

@@ -53,6 +53,7 @@ type Stripe struct {
 	events   []Event
 	webhook  string // address of the webhook endpoint; empty sends nothing
 	down     int    // the status of all answers, if not 0
+	noCards  bool   // the key may not read saved cards
 	hook     func(method, path string)
 	calls    map[string]int // answered calls by method and path without ids
 }
@@ -266,6 +267,8 @@ func (s *Stripe) newID(prefix string) string {
 func (s *Stripe) read(r *http.Request) (int, object) {
 	query := r.URL.Query()
 	switch {
+	case s.noCards && strings.Contains(query.Get("expand[]"), "payment_method"):
+		return failure(http.StatusForbidden, "", "The provided key does not have the required permissions for this endpoint")
 	case r.URL.Path == "/v1/checkout/sessions":
 		since, _ := strconv.ParseInt(query.Get("created[gte]"), 10, 64)
 		return s.list(query, s.sessions, func(o object) bool { return o["created"].(int64) >= since })

@@ -228,9 +228,12 @@ func (c *Service) readPayment(ctx context.Context, t topup.Topup) (topup.Provide
 		err := c.call(ctx, http.MethodGet, "/v1/payment_intents/"+url.PathEscape(t.Session), url.Values{}, "", &i)
 		return i.payment(), err
 	}
+	expand := "payment_intent"
+	if t.SavesCard { // needs another permission of a restricted key
+		expand = "payment_intent.payment_method"
+	}
 	var s session
-	err := c.call(ctx, http.MethodGet, "/v1/checkout/sessions/"+url.PathEscape(t.Session),
-		url.Values{"expand[]": {"payment_intent.payment_method"}}, "", &s)
+	err := c.call(ctx, http.MethodGet, "/v1/checkout/sessions/"+url.PathEscape(t.Session), url.Values{"expand[]": {expand}}, "", &s)
 	p := s.payment()
 	if s.Intent != nil && s.Intent.Method != nil && s.Customer != "" {
 		m := s.Intent.Method
