@@ -100,7 +100,7 @@ func (t *Topups) PayBack(ctx context.Context, c Reversal) error {
 		return ErrOff
 	}
 	if !c.called {
-		if err := t.beginRefund(ctx, p, row, c); err != nil {
+		if isRequested, err := t.beginRefund(ctx, p, row, c); err != nil || !isRequested {
 			return err
 		}
 		c.called = true
@@ -123,39 +123,42 @@ func (t *Topups) PayBack(ctx context.Context, c Reversal) error {
 	return t.Sync(ctx, row.ID, "")
 }
 
-// beginRefund records that the provider is about to be asked for the first time to pay a refund back.
+// beginRefund records that the provider is about to be asked for the first time to pay a refund back. It returns
+// false if the refund is confirmed or refused since c was read, or if its transaction was rolled back.
 //
 // Some providers report that money was paid back, but not how much. If the provider reports this before the
 // first call, somebody has paid money back on the provider's pages, and the amount is unknown. beginRefund
 // then cancels the refund and returns a *fault.Error that asks the operator for the amount.
-func (t *Topups) beginRefund(ctx context.Context, p PaymentProvider, row Topup, c Reversal) error {
+func (t *Topups) beginRefund(ctx context.Context, p PaymentProvider, row Topup, c Reversal) (isRequested bool, err error) {
 	payment, err := p.Query(ctx, row)
 	if err != nil {
-		return fmt.Errorf("%w: refund %s at %s: %w", ErrNoAnswer, c.ID, row.Provider, err)
+		return false, fmt.Errorf("%w: refund %s at %s: %w", ErrNoAnswer, c.ID, row.Provider, err)
 	}
 	if !payment.HasRefund {
 		return t.changeRefund(ctx, c, func(r *Reversal) { r.called = true })
 	}
 	canceled, err := t.cancelRefund(ctx, c, fmt.Errorf("%w: something was paid back already", ErrRefused))
 	if err != nil || !canceled { // not canceled: another node has called since c was read
-		return err
+		return true, err
 	}
 	if err := t.Sync(ctx, row.ID, ""); err != nil {
-		return err
+		return false, err
 	}
-	return fault.New(fault.InvalidRequest, "%s reports an earlier refund without its amount, so nothing was paid back now. "+
+	return false, fault.New(fault.InvalidRequest, "%s reports an earlier refund without its amount, so nothing was paid back now. "+
 		"Look up the amount there and enter it here: this takes back the credit for that amount only.", p.Info().Title)
 }
 
 // confirmRefund records that the provider pays a refund back, so that the call is not repeated. Some
 // providers do not list their refunds.
 func (t *Topups) confirmRefund(ctx context.Context, c Reversal) error {
-	return t.changeRefund(ctx, c, func(r *Reversal) { r.Requested = false })
+	_, err := t.changeRefund(ctx, c, func(r *Reversal) { r.Requested = false })
+	return err
 }
 
-// changeRefund changes the row of a refund. It is a no-op if the refund is no longer Requested.
-func (t *Topups) changeRefund(ctx context.Context, c Reversal, change func(r *Reversal)) error {
+// changeRefund changes the row of a refund. It is a no-op that returns false if the refund is not Requested.
+func (t *Topups) changeRefund(ctx context.Context, c Reversal, change func(r *Reversal)) (isRequested bool, err error) {
 	b, err := store.Write(ctx, t.DB, func(tx *store.Tx) (booking, error) {
+		isRequested = false
 		row, found, err := lockTx(tx, c.Topup)
 		if err != nil || !found {
 			return booking{}, err
@@ -168,6 +171,7 @@ func (t *Topups) changeRefund(ctx context.Context, c Reversal, change func(r *Re
 		if i < 0 {
 			return booking{}, nil
 		}
+		isRequested = true
 		d, after := decision{topup: row}, reversals[i]
 		change(&after)
 		d.reversals = []Reversal{after}
@@ -175,7 +179,7 @@ func (t *Topups) changeRefund(ctx context.Context, c Reversal, change func(r *Re
 		return t.writeTx(tx, d)
 	})
 	t.afterCommit(b)
-	return err
+	return isRequested, err
 }
 
 // cancelRefund gives back the credit of a refund refused by the provider. canceled is false if the refund has

@@ -217,6 +217,21 @@ func TestRefundAfterOutage(t *testing.T) {
 	}
 }
 
+// TestRefundWithoutRow asks for a refund whose transaction was rolled back, as after a repetition of a request
+// that met a lock. Stripe pays nothing back.
+func TestRefundWithoutRow(t *testing.T) {
+	t.Parallel()
+	eachShop(t, topup.Options{}, func(t *testing.T, s *shop) {
+		row, _ := s.paid(2000)
+		err := s.PayBack(t.Context(), topup.Reversal{ID: "refund_lost", Topup: row.ID, Account: s.account, Kind: topup.Refund, Minor: 500,
+			Active: true, Requested: true})
+		if got := s.stripe.Refunds(); err != nil || got != 0 {
+			t.Errorf("got %d refunds at Stripe and error %v, want none", got, err)
+		}
+		s.wantBalance(20 * money.USD)
+	})
+}
+
 // TestRefusedRefundGivesTheCreditBack refunds a payment that was refunded on Stripe's pages meanwhile.
 func TestRefusedRefundGivesTheCreditBack(t *testing.T) {
 	t.Parallel()
