@@ -158,7 +158,7 @@ func TestAutomaticAfterLostAnswers(t *testing.T) {
 				t.Errorf("round %d: got %d charges, want %d", lost, got, lost)
 			}
 		}
-		// A row that was never charged ends after its time.
+		// A row that was never charged ends after its time. That is no fault of the card, so the next one follows.
 		s.clock.Advance(32 * 24 * time.Hour)
 		spend(s, 30*money.USD)
 		s.stripe.SetDown(500)
@@ -168,6 +168,10 @@ func TestAutomaticAfterLostAnswers(t *testing.T) {
 		s.sweepOK()
 		if got := s.stripe.Charges(); got != 3 {
 			t.Errorf("after the end of the order: got %d charges, want 3", got)
+		}
+		s.beginAutomatic()
+		if got, pause := s.stripe.Charges(), s.automatic().Pause; got != 4 || pause != "" {
+			t.Errorf("after the outage: got %d charges and the pause %q, want 4 and none", got, pause)
 		}
 	})
 }

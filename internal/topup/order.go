@@ -155,8 +155,14 @@ func (t *Topups) beginTx(tx *store.Tx, topup string, checkout Checkout, refused 
 		return err
 	}
 	if refused {
+		now, err := tx.NowMS()
+		if err != nil {
+			return err
+		}
 		row.State = Failed
-		if row.IsAutomatic() {
+		if row.IsAutomatic() && now > row.ExpiresMS { // the card was never charged; another top-up may begin
+			row.State = Expired
+		} else if row.IsAutomatic() {
 			if err := t.pauseTx(tx, row.Account, PauseDeclined, row.ID); err != nil {
 				return err
 			}
