@@ -135,8 +135,13 @@ func (t *Topups) SwitchOnTx(tx *store.Tx, account string, s AutomaticSettings) e
 	return nil
 }
 
-// SwitchOffTx switches the automatic top-ups of an account off. The card stays saved.
+// SwitchOffTx switches the automatic top-ups of an account off. The card stays saved. A top-up that waits for the
+// provider ends; a charge whose answer was lost is still found and credited.
 func SwitchOffTx(tx *store.Tx, account string) error {
+	_, err := tx.Exec(`UPDATE topup SET expires_ms = created_ms WHERE account = $1 AND card <> '' AND state = 'created'`, account)
+	if err != nil {
+		return fmt.Errorf("end automatic top-ups: %w", err)
+	}
 	if _, err := tx.Exec(`UPDATE topup_automatic SET switched_on = 0, pause = '' WHERE account = $1`, account); err != nil {
 		return fmt.Errorf("switch automatic top-ups off: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"tollgate/internal/fault"
 	"tollgate/internal/money"
 	"tollgate/internal/store"
+	"tollgate/internal/store/storetest"
 	"tollgate/internal/topup"
 )
 
@@ -173,6 +174,27 @@ func TestAutomaticAfterLostAnswers(t *testing.T) {
 		if got, pause := s.stripe.Charges(), s.automatic().Pause; got != 4 || pause != "" {
 			t.Errorf("after the outage: got %d charges and the pause %q, want 4 and none", got, pause)
 		}
+	})
+}
+
+// TestSwitchOffDuringOutage switches automatic top-ups off while Stripe does not answer. The waiting top-up ends
+// without a charge.
+func TestSwitchOffDuringOutage(t *testing.T) {
+	t.Parallel()
+	saver(t, func(t *testing.T, s *shop) {
+		spend(s, 10*money.USD)
+		s.stripe.SetDown(http.StatusInternalServerError)
+		if err := s.BeginAutomatic(t.Context()); !isNoAnswer(err) {
+			t.Errorf("an automatic top-up without Stripe: got %v, want ErrNoAnswer", err)
+		}
+		storetest.Update(t, s.db, func(tx *store.Tx) error { return topup.SwitchOffTx(tx, s.account) })
+		s.stripe.SetDown(0)
+		s.clock.Advance(time.Minute)
+		s.sweepOK()
+		if got := s.stripe.Charges(); got != 0 {
+			t.Errorf("got %d charges after the switch, want none", got)
+		}
+		s.wantBalance(10 * money.USD)
 	})
 }
 
