@@ -120,6 +120,7 @@ func TestFaults(t *testing.T) {
 		all          int    // mails taken in the end
 	}{
 		"refused for good":              {fakemail.Refuse, "given_up", "550", 0, "given_up", 0},
+		"sender refused":                {fakemail.RefuseSender, "failed", "553", 0, "sent", 1},
 		"deferred":                      {fakemail.Defer, "failed", "451", 0, "sent", 1},
 		"busy":                          {fakemail.TooManyMessages, "failed", "421", 0, "sent", 1},
 		"dropped":                       {fakemail.Drop, "failed", "EOF", 0, "sent", 1},

@@ -121,11 +121,15 @@ func (s *session) send(from, service string, m message) (o outcome, usable bool)
 	if err == nil {
 		err = errors.New("the SMTP library reported neither success nor failure")
 	}
-	code := 0
-	if failed, ok := errors.AsType[*gomail.SendError](err); ok {
-		code = failed.ErrorCode()
+	o = outcome{err: explain(err)}
+	failed, ok := errors.AsType[*gomail.SendError](err)
+	if !ok || failed.ErrorCode() == 0 {
+		return o, false
 	}
-	return outcome{refused: code >= 500 && code < 600, err: explain(err)}, code != 0
+	// A refusal of the sender is about the settings, which the operator can repair.
+	o.refused = failed.ErrorCode() >= 500 && failed.Reason != gomail.ErrSMTPMailFrom
+	// The library ends no mail that was refused at DATA, and the server would refuse the next one for good.
+	return o, s.conn.Reset() == nil
 }
 
 // newMessage returns a mail in MIME. All of its headers depend on the row alone, so a repeated mail

@@ -54,6 +54,7 @@ const (
 	AnswerThenDrop        // takes the mail, answers 250 and closes the connection
 	TakeThenHang          // takes the mail and never answers
 	TooManyMessages       // 421 at MAIL
+	RefuseSender          // 553 at MAIL
 )
 
 // Options configure a server. The zero value is a server without encryption and authentication.
@@ -235,8 +236,11 @@ func (s *session) Mail(from string, _ *smtp.MailOptions) error {
 		return smtp.ErrAuthRequired
 	}
 	s.fault, s.from = s.server.nextFault(), from
-	if s.fault == TooManyMessages {
+	switch s.fault {
+	case TooManyMessages:
 		return &smtp.SMTPError{Code: 421, EnhancedCode: smtp.EnhancedCode{4, 7, 0}, Message: "Too many messages, try again later"}
+	case RefuseSender:
+		return &smtp.SMTPError{Code: 553, EnhancedCode: smtp.EnhancedCode{5, 7, 1}, Message: "Sender address not verified"}
 	}
 	return nil
 }
