@@ -295,6 +295,26 @@ func TestProvidersDoNotCompleteOrdersOfOthers(t *testing.T) {
 	})
 }
 
+// TestSilentProviderStopsNoOther leaves many top-ups open at a silent Stripe. The sweep still asks the EPay site.
+func TestSilentProviderStopsNoOther(t *testing.T) {
+	t.Parallel()
+	eachSite(t, func(t *testing.T, s *site) {
+		for range 4 {
+			s.begin(1000) // at Stripe
+		}
+		row := s.order(1000)
+		s.epay.SendTo("")
+		s.epay.Pay(row.ID)
+		s.stripe.SetDown(http.StatusInternalServerError)
+		s.clock.Advance(time.Minute)
+		if err := s.Sweep(t.Context()); err == nil {
+			t.Error("a sweep of a silent provider succeeds")
+		}
+		s.wantState(row, topup.Paid)
+		s.wantBalance(money.USD)
+	})
+}
+
 // TestEPayMismatches pays another amount than ordered, as after a change of the address in the browser,
 // in another way, and for another order. Nothing is credited, and the site stops repeating
 // (QuantumNous/new-api#4279, chapter 5).

@@ -14,7 +14,7 @@ import (
 const (
 	sweepRows  = 50     // top-ups of one sweep
 	claimTime  = 60_000 // milliseconds until another node may ask about the same top-up
-	sweepTries = 3      // failures that end a sweep
+	sweepTries = 3      // failures of a provider that end its part of a sweep
 )
 
 // Sweep asks the providers about the top-ups that are due: about those without a page, about those that
@@ -26,8 +26,12 @@ func (t *Topups) Sweep(ctx context.Context) error {
 		return err
 	}
 	var failures []error
+	failed := map[string]int{}   // by provider
 	answers := map[string]bool{} // by provider, whether it has answered each question
 	for _, row := range due {
+		if failed[row.Provider] == sweepTries {
+			continue
+		}
 		err := t.check(ctx, row)
 		if ctx.Err() != nil {
 			break
@@ -36,10 +40,8 @@ func (t *Topups) Sweep(ctx context.Context) error {
 			answers[row.Provider] = err == nil
 		}
 		if err != nil {
+			failed[row.Provider]++
 			failures = append(failures, errors.Join(err, t.postpone(ctx, row, err)))
-		}
-		if len(failures) == sweepTries {
-			break
 		}
 	}
 	for provider, answered := range answers {
